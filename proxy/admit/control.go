@@ -1,0 +1,86 @@
+package admit
+
+import "time"
+
+// Resize changes the number of permits. Raising it grants to those who wait;
+// lowering it takes nothing away from those who run.
+func (g *Gate) Resize(now time.Time, workers int) error {
+	if workers < 1 {
+		return workersError(workers)
+	}
+	g.control(now, func() { g.workers = workers })
+	return nil
+}
+
+// SetMode changes what the policy's word counts for, from the next decision on,
+// and returns the mode before. Nothing that runs or waits is touched.
+func (g *Gate) SetMode(now time.Time, m Mode) Mode {
+	var before Mode
+	g.control(now, func() { before, g.mode = g.mode, m })
+	return before
+}
+
+// SetPolicy changes the policy from the next decision on.
+func (g *Gate) SetPolicy(now time.Time, p Policy) {
+	g.control(now, func() { g.policy = p })
+}
+
+// Drain turns away everybody who waits, and from now on everybody who comes,
+// with ReasonDraining. Those who run are left to finish.
+func (g *Gate) Drain(now time.Time) {
+	done := g.drain(now)
+	done.tell()
+}
+
+func (g *Gate) drain(now time.Time) settled {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now = g.advanceLocked(now)
+	g.draining = true
+	var done settled
+	for t := g.queue.front(); t != nil; t = g.queue.front() {
+		v := g.viewLocked(now)
+		g.leaveLocked(t)
+		done.add(t, refuse(Verdict{ReasonDraining, v.Drain(v.Depth)}, t.task.Spread).Refusal)
+	}
+	return done
+}
+
+// control changes a setting and grants what the change has made possible.
+func (g *Gate) control(now time.Time, change func()) {
+	done := func() settled {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		change()
+		return g.grantWaitingLocked(g.advanceLocked(now))
+	}()
+	done.tell()
+}
+
+// Snapshot is the state of a gate at one instant. Gauges are read from it; none
+// is kept by hand.
+type Snapshot struct {
+	Mode     Mode
+	Policy   string
+	Draining bool
+	Workers  int
+	InFlight int
+	Depth    int
+	Oldest   time.Duration // age of the oldest waiting task of any class, 0 if none waits
+	Service  Service
+}
+
+// Snapshot returns the state at now.
+func (g *Gate) Snapshot(now time.Time) Snapshot {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	v := g.viewLocked(g.advanceLocked(now))
+	s := Snapshot{
+		Mode: g.mode, Policy: g.policy.Name(), Draining: g.draining,
+		Workers: v.Workers, InFlight: v.InFlight, Depth: v.Depth, Service: v.Service,
+	}
+	for c := range classes {
+		s.Oldest = max(s.Oldest, v.Oldest(c))
+	}
+	return s
+}

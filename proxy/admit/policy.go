@@ -1,0 +1,70 @@
+package admit
+
+import (
+	"iter"
+	"time"
+)
+
+// Policy decides who comes in. It is called under the gate's lock: it must be
+// pure, quick, and must not keep the View. How to add one is in
+// docs/adding-a-policy.md.
+type Policy interface {
+	// Name is the word that settings use for the policy.
+	Name() string
+	// Admit decides about a task that asks to come in.
+	Admit(View, Task) Verdict
+	// Dispatch decides once more about a task that came in earlier, when it
+	// takes its permit and again just before it goes upstream.
+	Dispatch(View, Task) Reason
+}
+
+// Verdict is what a policy says of a task that asks to come in.
+type Verdict struct {
+	Reason Reason        // ReasonNone: come in
+	Wait   time.Duration // when refused: in how long it would be let in, as far as can be seen
+}
+
+// View is what a policy sees of the gate: the state before the task in
+// question is counted.
+type View struct {
+	Now      time.Time
+	Workers  int // N
+	InFlight int // permits out; above N only after N was lowered
+	Depth    int // tasks waiting
+	Service  Service
+
+	queue *queue
+}
+
+// Oldest returns the age of the oldest waiting task of a class, 0 if none waits.
+func (v View) Oldest(c Class) time.Duration { return v.queue.oldest(c, v.Now) }
+
+// Drain returns how long it takes, at the observed rate of service, until k of
+// the waiting tasks have been granted a permit.
+func (v View) Drain(k int) time.Duration {
+	k += max(v.InFlight-v.Workers, 0)
+	return seconds(float64(max(k, 0)) * v.Service.Mean.Seconds() / float64(v.Workers))
+}
+
+// waiting yields class and age of the waiting tasks, first to be served first.
+func (v View) waiting() iter.Seq2[Class, time.Duration] {
+	return func(yield func(Class, time.Duration) bool) {
+		for t := range v.queue.all() {
+			if !yield(t.task.Class, v.Now.Sub(t.offered)) {
+				return
+			}
+		}
+	}
+}
+
+// None is the policy that lets everybody in: what there was before the gate.
+type None struct{}
+
+// Name returns "none".
+func (None) Name() string { return "none" }
+
+// Admit always says yes.
+func (None) Admit(View, Task) Verdict { return Verdict{} }
+
+// Dispatch always says yes, deadline or not.
+func (None) Dispatch(View, Task) Reason { return ReasonNone }
