@@ -1,0 +1,172 @@
+package modelstub
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// MaxService bounds every drawn service time. It keeps a long tail from
+// overflowing a duration; nothing realistic comes near it.
+const MaxService = 24 * time.Hour
+
+// firstByteShare is the part of a service time that passes before the first
+// byte when the model says only how long the whole takes.
+const firstByteShare = 0.1
+
+// tokensOverhead is what a token-driven server spends before any prefill.
+const tokensOverhead = 30 * time.Millisecond
+
+// Timing is one call's service time in scenario time.
+type Timing struct {
+	FirstByte time.Duration // from the slot to the first byte
+	Total     time.Duration // from the slot to the last byte; never below FirstByte
+}
+
+// Service draws service times. Implementations hold no state and are safe for
+// concurrent use as long as each goroutine brings its own rand. They need no
+// HTTP, so a simulator can draw from the same distributions.
+type Service interface {
+	// Sample draws one service time. Services that do not depend on size
+	// ignore the token counts.
+	Sample(r *rand.Rand, promptTokens, outputTokens int) Timing
+	// Mean is the expected Total for a call of this size.
+	Mean(promptTokens, outputTokens int) time.Duration
+	// String is the form that [ParseService] reads.
+	String() string
+}
+
+// Fixed takes the same time for every call.
+type Fixed time.Duration
+
+// Sample returns the fixed time.
+func (f Fixed) Sample(*rand.Rand, int, int) Timing { return split(float64(f)) }
+
+// Mean returns the fixed time.
+func (f Fixed) Mean(int, int) time.Duration { return bounded(float64(f)) }
+
+// String returns "fixed:DURATION".
+func (f Fixed) String() string { return "fixed:" + time.Duration(f).String() }
+
+// Uniform draws evenly between Low and High.
+type Uniform struct {
+	Low, High time.Duration
+}
+
+// Sample draws between Low and High.
+func (u Uniform) Sample(r *rand.Rand, _, _ int) Timing {
+	return split(float64(u.Low) + r.Float64()*float64(u.High-u.Low))
+}
+
+// Mean is the middle of the range.
+func (u Uniform) Mean(int, int) time.Duration {
+	return bounded(float64(u.Low)/2 + float64(u.High)/2)
+}
+
+// String returns "uniform:LOW-HIGH".
+func (u Uniform) String() string { return "uniform:" + u.bounds() }
+
+func (u Uniform) bounds() string { return u.Low.String() + "-" + u.High.String() }
+
+// Lognormal has a long right tail: the logarithm of a draw is normal with the
+// logarithm of Median as its mean and Sigma as its standard deviation.
+type Lognormal struct {
+	Median time.Duration
+	Sigma  float64
+}
+
+// Sample draws from the distribution, bounded by [MaxService].
+func (l Lognormal) Sample(r *rand.Rand, _, _ int) Timing {
+	return split(float64(l.Median) * math.Exp(l.Sigma*r.NormFloat64()))
+}
+
+// Mean is Median × exp(Sigma²/2).
+func (l Lognormal) Mean(int, int) time.Duration {
+	return bounded(float64(l.Median) * math.Exp(l.Sigma*l.Sigma/2))
+}
+
+// String returns "lognormal:MEDIAN,SIGMA".
+func (l Lognormal) String() string { return fmt.Sprintf("lognormal:%v,%v", l.Median, l.Sigma) }
+
+// Bimodal mixes two uniform ranges, such as small and large work.
+type Bimodal struct {
+	Share  float64 // probability of First, 0 to 1
+	First  Uniform
+	Second Uniform
+}
+
+// Sample chooses a range by Share and draws from it.
+func (b Bimodal) Sample(r *rand.Rand, p, o int) Timing {
+	if r.Float64() < b.Share {
+		return b.First.Sample(r, p, o)
+	}
+	return b.Second.Sample(r, p, o)
+}
+
+// Mean weighs the two means by Share.
+func (b Bimodal) Mean(p, o int) time.Duration {
+	first, second := float64(b.First.Mean(p, o)), float64(b.Second.Mean(p, o))
+	return bounded(b.Share*first + (1-b.Share)*second)
+}
+
+// String returns "bimodal:SHARE,LOW-HIGH,LOW-HIGH".
+func (b Bimodal) String() string {
+	return fmt.Sprintf("bimodal:%v,%s,%s", b.Share, b.First.bounds(), b.Second.bounds())
+}
+
+// Tokens takes a time that follows from the size of the call: 30 ms, plus the
+// prompt at Prefill, up to the first byte; then the output at Decode.
+type Tokens struct {
+	Prefill float64 // prompt tokens per second, above 0
+	Decode  float64 // output tokens per second, above 0
+	Jitter  float64 // 0 to 1; 0.1 varies prefill and decode by up to ±10 %, each on its own
+}
+
+// Sample computes the time of a call of this size and varies it by Jitter.
+func (t Tokens) Sample(r *rand.Rand, promptTokens, outputTokens int) Timing {
+	prefill, decode := t.seconds(promptTokens, outputTokens)
+	if t.Jitter > 0 {
+		prefill *= 1 + t.Jitter*(2*r.Float64()-1)
+		decode *= 1 + t.Jitter*(2*r.Float64()-1)
+	}
+	first := float64(tokensOverhead) + prefill*float64(time.Second)
+	total := first + decode*float64(time.Second)
+	return Timing{FirstByte: bounded(first), Total: max(bounded(first), bounded(total))}
+}
+
+// Mean is the time without jitter, which is symmetric.
+func (t Tokens) Mean(promptTokens, outputTokens int) time.Duration {
+	prefill, decode := t.seconds(promptTokens, outputTokens)
+	return bounded(float64(tokensOverhead) + (prefill+decode)*float64(time.Second))
+}
+
+func (t Tokens) seconds(promptTokens, outputTokens int) (prefill, decode float64) {
+	return float64(max(promptTokens, 0)) / t.Prefill, float64(max(outputTokens, 0)) / t.Decode
+}
+
+// String returns "tokens:PREFILL,DECODE", with the jitter when there is one.
+func (t Tokens) String() string {
+	if t.Jitter == 0 {
+		return fmt.Sprintf("tokens:%v,%v", t.Prefill, t.Decode)
+	}
+	return fmt.Sprintf("tokens:%v,%v,%v", t.Prefill, t.Decode, t.Jitter)
+}
+
+// split divides a total, in nanoseconds, by firstByteShare.
+func split(total float64) Timing {
+	t := bounded(total)
+	return Timing{FirstByte: bounded(float64(t) * firstByteShare), Total: t}
+}
+
+// bounded turns nanoseconds into a duration from 0 to MaxService; NaN is 0.
+func bounded(ns float64) time.Duration {
+	switch {
+	case ns >= float64(MaxService):
+		return MaxService
+	case ns > 0:
+		return time.Duration(ns)
+	default:
+		return 0
+	}
+}
