@@ -1,0 +1,132 @@
+package loadgen
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// traceHeader is the first line of every trace.
+const traceHeader = "arrival_s,prompt_tokens,output_tokens"
+
+// maxTraceLine bounds a line of a trace, in bytes.
+const maxTraceLine = 256
+
+// Trace reads recorded arrivals: the header line, then one line for each with
+// its time in seconds from the start (plain decimals, at most nine digits after
+// the point) and two token counts. Times never decrease. Errors name the line.
+// The input may be hostile: lines, rows and numbers are bounded.
+func Trace(r io.Reader) (Arrivals, error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, maxTraceLine), maxTraceLine)
+	if !lines.Scan() {
+		return nil, scanError(lines.Err(), 1, "trace is empty: want the header "+traceHeader)
+	}
+	if got := lines.Text(); got != traceHeader {
+		return nil, fmt.Errorf("trace line 1: got %q, want the header %s", got, traceHeader)
+	}
+	out, err := traceRows(lines)
+	if err != nil {
+		return nil, err
+	}
+	if len(out) == 0 {
+		return nil, errors.New("trace has a header and no arrivals: want at least one")
+	}
+	return out, nil
+}
+
+func traceRows(lines *bufio.Scanner) (Arrivals, error) {
+	var out Arrivals
+	var last time.Duration
+	number := 1
+	for lines.Scan() {
+		number++
+		if len(out) == MaxArrivals {
+			return nil, fmt.Errorf("trace line %d: want at most %d arrivals", number, MaxArrivals)
+		}
+		a, err := traceRow(lines.Text())
+		if err == nil {
+			err = a.check(last)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("trace line %d: %w", number, err)
+		}
+		last = a.At
+		out = append(out, a)
+	}
+	return out, scanError(lines.Err(), number+1, "")
+}
+
+// scanError words the end of a scan: what went wrong, or the given text when
+// nothing did.
+func scanError(err error, line int, otherwise string) error {
+	switch {
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("trace line %d: want at most %d bytes", line, maxTraceLine-1)
+	case err != nil:
+		return fmt.Errorf("read trace line %d: %w", line, err)
+	case otherwise != "":
+		return errors.New(otherwise)
+	}
+	return nil
+}
+
+func traceRow(line string) (Arrival, error) {
+	fields := strings.Split(line, ",")
+	if len(fields) != 3 {
+		return Arrival{}, fmt.Errorf("got %d fields in %q, want 3: %s", len(fields), line, traceHeader)
+	}
+	at, err := parseSeconds(fields[0])
+	if err != nil {
+		return Arrival{}, fmt.Errorf("arrival_s: %w", err)
+	}
+	prompt, err := parseTokens(fields[1])
+	if err != nil {
+		return Arrival{}, fmt.Errorf("prompt_tokens: %w", err)
+	}
+	output, err := parseTokens(fields[2])
+	if err != nil {
+		return Arrival{}, fmt.Errorf("output_tokens: %w", err)
+	}
+	return Arrival{At: at, PromptTokens: prompt, OutputTokens: output}, nil
+}
+
+// parseSeconds reads plain decimal seconds, exactly. strconv.ParseFloat would
+// take NaN, Inf, exponents and hexadecimals too.
+func parseSeconds(s string) (time.Duration, error) {
+	whole, fraction, point := strings.Cut(s, ".")
+	bad := fmt.Errorf("got %q, want seconds such as 12.345", s)
+	if !digits(whole, 9) || point && !digits(fraction, 9) {
+		return 0, bad
+	}
+	sec, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil {
+		return 0, bad
+	}
+	var ns int64
+	if point {
+		if ns, err = strconv.ParseInt(fraction+strings.Repeat("0", 9-len(fraction)), 10, 64); err != nil {
+			return 0, bad
+		}
+	}
+	return time.Duration(sec)*time.Second + time.Duration(ns), nil
+}
+
+func parseTokens(s string) (int, error) {
+	if !digits(s, 9) {
+		return 0, fmt.Errorf("got %q, want a whole number from 0 to %d", s, MaxTokens)
+	}
+	return strconv.Atoi(s)
+}
+
+// digits says whether s is one to limit decimal digits and nothing else.
+func digits(s string, limit int) bool {
+	if s == "" || len(s) > limit {
+		return false
+	}
+	return strings.Trim(s, "0123456789") == ""
+}
