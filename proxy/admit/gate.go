@@ -85,7 +85,9 @@ func (g *Gate) Offer(now time.Time, task Task) Decision {
 		return refuse(verdict, task.Spread)
 	}
 	if g.inFlight >= g.workers && g.queue.depth >= g.queueLimit {
-		return refuse(Verdict{ReasonMemory, v.Drain(v.Depth - g.queueLimit + 1)}, task.Spread)
+		d := refuse(Verdict{ReasonMemory, v.Drain(v.Depth - g.queueLimit + 1)}, task.Spread)
+		d.Would = verdict.Reason
+		return d
 	}
 	t := &Ticket{task: task, seq: g.seq, offered: now}
 	g.seq++

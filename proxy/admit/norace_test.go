@@ -1,0 +1,6 @@
+//go:build !race
+
+package admit_test
+
+// raceEnabled says whether the race detector slows this binary down.
+const raceEnabled = false

@@ -1,0 +1,243 @@
+package admit_test
+
+import (
+	"slices"
+	"time"
+
+	"headgate/proxy/admit"
+)
+
+// The oracle is the gate once more, as plainly as it can be said: slices, linear
+// scans, no sharing of code with the package under test. It was written from
+// the article's rule ("refuse when the oldest queued task is older than
+// 25 s, or when in flight equals workers and depth is more than 2 x workers")
+// and from the documentation of the package, before gate.go was read.
+
+// job is a task as the oracle and the driver know it.
+type job struct {
+	seq      int
+	class    admit.Class
+	deadline time.Time
+	arrived  time.Time
+	granted  time.Time
+	ticket   *admit.Ticket
+}
+
+// late says whether the job is of no use any more at the given time. The
+// deadline itself is too late: whoever sets a timer on it finds it so.
+func (j *job) late(now time.Time) bool {
+	return !j.deadline.IsZero() && !now.Before(j.deadline)
+}
+
+// rule pairs a policy with the same policy in the oracle's words. Whoever adds
+// a policy adds a rule, and has the driver of driver_test.go check it.
+type rule struct {
+	policy   admit.Policy
+	admit    func(*oracle, *job) admit.Reason
+	dispatch func(*oracle, *job) admit.Reason
+}
+
+// noneRule is the policy that lets everybody in.
+func noneRule() rule {
+	yes := func(*oracle, *job) admit.Reason { return admit.ReasonNone }
+	return rule{policy: admit.None{}, admit: yes, dispatch: yes}
+}
+
+// articleRule is the article's sentence with its two numbers left open.
+func articleRule(age time.Duration, multiple int) rule {
+	late := func(o *oracle, j *job) admit.Reason {
+		if j.late(o.now) {
+			return admit.ReasonDeadlinePassed
+		}
+		return admit.ReasonNone
+	}
+	return rule{
+		policy: admit.Threshold{MaxQueueAge: age, DepthMultiple: multiple},
+		admit: func(o *oracle, j *job) admit.Reason {
+			switch {
+			case late(o, j) != admit.ReasonNone:
+				return admit.ReasonDeadlinePassed
+			case o.oldest(func(w *job) bool { return w.class == j.class }) > age:
+				return admit.ReasonQueueAge
+			case len(o.running) >= o.workers && len(o.waiting) > multiple*o.workers:
+				return admit.ReasonQueueDepth
+			}
+			return admit.ReasonNone
+		},
+		dispatch: late,
+	}
+}
+
+// oracle is the state of a gate: who waits and who runs, oldest first.
+type oracle struct {
+	rule     rule
+	mode     admit.Mode
+	workers  int
+	limit    int
+	draining bool
+	now      time.Time
+	waiting  []*job
+	running  []*job
+}
+
+// heard is what one waiter was told.
+type heard struct {
+	seq    int
+	reason admit.Reason
+}
+
+// answer is what one call on the gate returned, as far as the oracle can say.
+type answer struct {
+	reason, would admit.Reason
+	waiting       bool
+	ticket        bool
+	ok            bool
+	mode          admit.Mode
+}
+
+// see moves the oracle's clock, which never runs backwards.
+func (o *oracle) see(at time.Time) {
+	if at.After(o.now) {
+		o.now = at
+	}
+}
+
+// oldest returns the age of the oldest waiting job of a kind, 0 if none waits.
+func (o *oracle) oldest(kind func(*job) bool) time.Duration {
+	var age time.Duration
+	for _, w := range o.waiting {
+		if kind(w) {
+			age = max(age, o.now.Sub(w.arrived))
+		}
+	}
+	return age
+}
+
+// offer says what becomes of j.
+func (o *oracle) offer(at time.Time, j *job) answer {
+	o.see(at)
+	j.arrived = o.now
+	if o.draining {
+		return answer{reason: admit.ReasonDraining}
+	}
+	a := answer{ticket: true}
+	if said := o.rule.admit(o, j); said != admit.ReasonNone {
+		switch o.mode {
+		case admit.Enforce:
+			return answer{reason: said}
+		case admit.Observe:
+			a.would = said
+		}
+	}
+	switch {
+	case len(o.running) < o.workers:
+		o.run(j)
+	case len(o.waiting) >= o.limit:
+		return answer{reason: admit.ReasonMemory, would: a.would}
+	default:
+		a.waiting = true
+		o.waiting = append(o.waiting, j)
+	}
+	return a
+}
+
+// start says whether a running job may still go upstream.
+func (o *oracle) start(at time.Time, j *job) (answer, []heard) {
+	o.see(at)
+	if !slices.Contains(o.running, j) {
+		return answer{ticket: true}, nil
+	}
+	said := o.rule.dispatch(o, j)
+	switch {
+	case said == admit.ReasonNone || o.mode == admit.PassThrough:
+		return answer{ticket: true}, nil
+	case o.mode == admit.Observe:
+		return answer{ticket: true, would: said}, nil
+	}
+	o.running = without(o.running, j)
+	return answer{reason: said}, o.fill()
+}
+
+// release gives the permit of j back, if it has one.
+func (o *oracle) release(at time.Time, j *job) (answer, []heard) {
+	o.see(at)
+	if !slices.Contains(o.running, j) {
+		return answer{}, nil
+	}
+	o.running = without(o.running, j)
+	return answer{ok: true}, o.fill()
+}
+
+// leave takes j out of the queue, if it waits.
+func (o *oracle) leave(at time.Time, j *job) answer {
+	o.see(at)
+	if !slices.Contains(o.waiting, j) {
+		return answer{}
+	}
+	o.waiting = without(o.waiting, j)
+	return answer{ok: true}
+}
+
+// expire takes j out of the queue if the policy will not dispatch it any more.
+func (o *oracle) expire(at time.Time, j *job) answer {
+	o.see(at)
+	if o.mode != admit.Enforce || !slices.Contains(o.waiting, j) {
+		return answer{}
+	}
+	said := o.rule.dispatch(o, j)
+	if said != admit.ReasonNone {
+		o.waiting = without(o.waiting, j)
+	}
+	return answer{reason: said}
+}
+
+// resize changes the number of permits; fewer than one is refused.
+func (o *oracle) resize(at time.Time, workers int) (answer, []heard) {
+	o.see(at)
+	if workers < 1 {
+		return answer{}, nil
+	}
+	o.workers = workers
+	return answer{ok: true}, o.fill()
+}
+
+// drain turns everybody away who waits.
+func (o *oracle) drain(at time.Time) []heard {
+	o.see(at)
+	o.draining = true
+	var out []heard
+	for _, w := range o.waiting {
+		out = append(out, heard{w.seq, admit.ReasonDraining})
+	}
+	o.waiting = nil
+	return out
+}
+
+// fill hands free permits to those who wait, oldest first, and turns away
+// whom the policy will not dispatch any more.
+func (o *oracle) fill() []heard {
+	var out []heard
+	for len(o.waiting) > 0 && len(o.running) < o.workers {
+		head := o.waiting[0]
+		o.waiting = o.waiting[1:]
+		said := o.rule.dispatch(o, head)
+		if o.mode == admit.Enforce && said != admit.ReasonNone {
+			out = append(out, heard{head.seq, said})
+			continue
+		}
+		o.run(head)
+		out = append(out, heard{head.seq, admit.ReasonNone})
+	}
+	return out
+}
+
+// run gives j a permit.
+func (o *oracle) run(j *job) {
+	j.granted = o.now
+	o.running = append(o.running, j)
+}
+
+// without returns jobs less j.
+func without(jobs []*job, j *job) []*job {
+	return slices.DeleteFunc(slices.Clone(jobs), func(other *job) bool { return other == j })
+}
