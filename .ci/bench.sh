@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# The gate's decision on its own, then the whole proxy beside others. Ratios within
+# one run mean something; numbers from different machines do not.
+source "$(dirname "$0")/lib.sh"
+
+.ci/tools.sh --try haproxy
+"$GO" test -run '^$' -bench . -benchmem ./proxy/admit
+if compgen -G 'e2e/bench/*_test.go' >/dev/null; then
+	"$GO" -C e2e test -run '^$' -bench . -benchmem -timeout 1h ./bench/...
+else
+	say "the proxy was not measured: there is no e2e/bench"
+fi

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# gofmt, go vet and staticcheck over both modules, and the syntax of these scripts.
+source "$(dirname "$0")/lib.sh"
+
+unformatted="$(.ci/gofiles.sh | xargs -r -0 gofmt -l)"
+[[ -z $unformatted ]] || die "not formatted (make fmt does it):"$'\n'"$unformatted"
+
+for module in . e2e; do
+	[[ -f $module/go.mod ]] || continue
+	say "go vet and staticcheck in $module"
+	"$GO" -C "$module" vet ./...
+	"$GO" -C "$module" run "$STATICCHECK" ./...
+done
+
+for script in .ci/run .ci/*.sh; do
+	bash -n "$script"
+done
+if has shellcheck; then
+	shellcheck -x -P .ci .ci/run .ci/*.sh
+fi

@@ -1,0 +1,113 @@
+# headgate: what one does with the source. `make help` lists it.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+# Tools are run from source at these versions and are no part of go.mod.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+# Fuzzing: seconds for each function, and for all of them together in `make test`.
+FUZZ_EACH ?= 5
+FUZZ_ALL ?= 240
+FUZZ_LONG ?= 60
+
+# `make soak` goes on for about this many minutes.
+SOAK_MINUTES ?= 30
+
+export GO STATICCHECK GOVULNCHECK FUZZ_EACH FUZZ_ALL SOAK_MINUTES
+
+.DEFAULT_GOAL := help
+
+##@ Use
+
+.PHONY: build
+build: ## Build bin/headgate
+	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/headgate ./cmd/headgate
+
+.PHONY: demo
+demo: build ## Show the gate beside an ungated copy (ARGS="--speed 40" passes flags on)
+	@./bin/headgate demo $(ARGS)
+
+##@ Check
+
+.PHONY: test
+test: ## Everything that CI checks; installs what is missing on Debian as root
+	@.ci/test.sh
+
+.PHONY: unit
+unit: ## Tests of the main module, without the race detector
+	$(GO) test ./...
+
+.PHONY: race
+race: ## Tests of the main module with the race detector, in random order
+	$(GO) test -race -shuffle=on ./...
+
+.PHONY: e2e
+e2e: ## Whole program against real OpenAI clients (needs node and npm)
+	@.ci/e2e.sh
+
+.PHONY: arch
+arch: ## Compare the source with docs/ARCHITECTURE.md
+	$(GO) test -count=1 ./internal/archtest
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck, shell syntax
+	@.ci/lint.sh
+
+.PHONY: vuln
+vuln: ## Known vulnerabilities in what is used, when the database can be reached
+	@.ci/vuln.sh
+
+.PHONY: licences
+licences: ## Licences of everything that is linked in or tested with
+	@.ci/licences.sh
+
+##@ Check for longer (not in CI)
+
+.PHONY: fuzz
+fuzz: ## Every fuzz function for FUZZ_LONG seconds
+	@FUZZ_EACH=$(FUZZ_LONG) FUZZ_ALL=0 .ci/fuzz.sh
+
+.PHONY: bench
+bench: ## Cost of a decision, and the proxy beside others (HAProxy when installed)
+	@.ci/bench.sh
+
+.PHONY: proof
+proof: ## Nothing promised is lost: hundreds of kill -9
+	@.ci/stage.sh proof "nothing is durable yet, so there is nothing that a kill -9 could lose"
+
+.PHONY: soak
+soak: ## Race tests in random order over and over, for SOAK_MINUTES
+	@.ci/soak.sh
+
+.PHONY: agents
+agents: ## Codex CLI and opencode through the gate (downloads about 1 GB from npm)
+	@.ci/stage.sh agents "the tests with coding agents are not written yet"
+
+.PHONY: cover
+cover: ## Coverage of the main module, in coverage/
+	@mkdir -p coverage
+	$(GO) test -coverprofile=coverage/cover.out ./...
+	$(GO) tool cover -html=coverage/cover.out -o coverage/cover.html
+	@$(GO) tool cover -func=coverage/cover.out | tail -n 1
+
+##@ Keep
+
+.PHONY: fmt
+fmt: ## Format the Go source
+	@.ci/gofiles.sh | xargs -r -0 gofmt -w
+
+.PHONY: clean
+clean: ## Remove what was built, measured or installed here
+	rm -rf bin coverage
+	find . -name node_modules -type d -prune -exec rm -rf {} +
+
+.PHONY: help
+help: ## This list
+	@awk -f .ci/help.awk $(MAKEFILE_LIST)

@@ -1,0 +1,96 @@
+package archtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// checkRows compares the rows with the folders: no room without a row, no row
+// that says now without a room, none that says later with one.
+func checkRows(h *house) []Breach {
+	exists := map[string]bool{}
+	var out []Breach
+	for _, r := range h.tree.rooms {
+		exists[r.name] = true
+		if _, ok := h.table.rows[r.name]; !ok {
+			out = append(out, Breach{File: r.name, Message: fmt.Sprintf("room without a row: say in the table of %s what it may import", h.table.file)})
+		}
+	}
+	for _, name := range h.tree.nested {
+		exists[name] = true
+	}
+	for _, name := range h.table.order {
+		r := h.table.rows[name]
+		switch {
+		case name == testRoom:
+		case r.later && exists[name]:
+			out = append(out, Breach{File: h.table.file, Line: r.line, Message: fmt.Sprintf("room %s exists: its state is now, not later", name)})
+		case !r.later && !exists[name]:
+			out = append(out, Breach{File: h.table.file, Line: r.line, Message: fmt.Sprintf("row without a room: there is no Go code in %s; its state is later, or the row goes", name)})
+		}
+	}
+	return out
+}
+
+// checkArrows compares every import with the row of its room.
+func checkArrows(h *house) []Breach {
+	var out []Breach
+	for _, r := range h.tree.rooms {
+		line, ok := h.table.rows[r.name]
+		if !ok {
+			continue // told by checkRows
+		}
+		for _, f := range r.files {
+			for _, spec := range f.ast.Imports {
+				if why := h.forbids(line, f.test, importPath(spec)); why != "" {
+					out = append(out, Breach{File: f.path, Line: h.tree.line(spec.Pos()),
+						Message: fmt.Sprintf("%s must not import %s: its row (%s) %s", r.name, importPath(spec), h.table.at(line), why)})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// forbids says why a row does not allow an import, or nothing if it does.
+func (h *house) forbids(r row, test bool, imported string) string {
+	target, ours := h.ours(imported)
+	if !ours {
+		i := slices.IndexFunc(r.never, func(name string) bool {
+			return !h.table.hasRoom(name) && covers(strings.TrimSuffix(name, "/...")+"/...", imported)
+		})
+		if i < 0 || test {
+			return ""
+		}
+		return "says never " + r.never[i]
+	}
+	if test && (target == r.room || h.testMay(target)) {
+		return ""
+	}
+	match := func(name string) bool { return covers(name, target) }
+	if i := slices.IndexFunc(r.never, match); i >= 0 {
+		return "says never " + r.never[i]
+	}
+	if r.all || slices.ContainsFunc(r.may, match) {
+		return ""
+	}
+	if len(r.may) == 0 {
+		return "allows nothing of ours"
+	}
+	return "allows only " + strings.Join(r.may, ", ")
+}
+
+// testMay says whether the row for test files allows a room.
+func (h *house) testMay(target string) bool {
+	r, ok := h.table.rows[testRoom]
+	return ok && (r.all || slices.ContainsFunc(r.may, func(name string) bool { return covers(name, target) }))
+}
+
+// ours turns an import path into a room's name; the root itself is ".".
+func (h *house) ours(imported string) (string, bool) {
+	if imported == h.tree.module {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, h.tree.module+"/")
+}

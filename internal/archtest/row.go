@@ -1,0 +1,132 @@
+package archtest
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// clockName, in the last column, forbids every way to read or wait on a clock.
+const clockName = "time.Now"
+
+// namePattern is what a room or package may be called, with /... for all below.
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*(/\.\.\.)?$`)
+
+// stdRoots are the first elements of the standard library's import paths. They
+// tell a package of the library from a misspelt room.
+const stdRoots = " archive bufio bytes cmp compress container context crypto database debug embed encoding errors " +
+	"expvar flag fmt go hash html image index io iter log maps math mime net os path plugin reflect regexp runtime " +
+	"slices sort strconv strings structs sync syscall testing text time unicode unique unsafe weak "
+
+// parseRow reads one line's cells; the string says what is wrong, if anything.
+func parseRow(cell []string, line int) (row, string) {
+	r := row{line: line}
+	if len(cell) != len(header) {
+		return r, fmt.Sprintf("a row of the table has %d cells, this one has %d", len(header), len(cell))
+	}
+	rooms, problem := quoted(cell[0])
+	if problem != "" || len(rooms) != 1 || strings.HasSuffix(rooms[0], "/...") {
+		return r, fmt.Sprintf("the first cell must name one room in backticks, is %q", cell[0])
+	}
+	r.room = rooms[0]
+	switch cell[1] {
+	case "now", "later":
+		r.later = cell[1] == "later"
+	default:
+		return r, fmt.Sprintf("the state of %s must be now or later, is %q", r.room, cell[1])
+	}
+	if r.all, r.may, problem = parseMay(cell[2]); problem != "" {
+		return r, fmt.Sprintf("what %s may import: %s", r.room, problem)
+	}
+	if r.never, problem = parseNever(cell[3]); problem != "" {
+		return r, fmt.Sprintf("what %s must never import: %s", r.room, problem)
+	}
+	return r, ""
+}
+
+func parseMay(cell string) (all bool, may []string, problem string) {
+	switch cell {
+	case "nothing":
+		return false, nil, ""
+	case "everything":
+		return true, nil, ""
+	}
+	may, problem = quoted(cell)
+	if problem != "" {
+		problem += "; or write nothing, or everything"
+	}
+	return false, may, problem
+}
+
+func parseNever(cell string) ([]string, string) {
+	if cell == "" || cell == "—" {
+		return nil, ""
+	}
+	never, problem := quoted(cell)
+	if problem != "" {
+		problem += "; or leave a dash"
+	}
+	return never, problem
+}
+
+// quoted reads a list of names in backticks, separated by commas.
+func quoted(cell string) ([]string, string) {
+	var names []string
+	for item := range strings.SplitSeq(cell, ",") {
+		item = strings.TrimSpace(item)
+		name := strings.Trim(item, "`")
+		if item != "`"+name+"`" || (name != testRoom && !namePattern.MatchString(name)) {
+			return nil, fmt.Sprintf("%q is not a name in backticks", item)
+		}
+		if slices.Contains(names, name) {
+			return nil, fmt.Sprintf("%s stands there twice", name)
+		}
+		names = append(names, name)
+	}
+	return names, ""
+}
+
+// covers says whether a name of the table, which may end in /..., means room.
+func covers(name, room string) bool {
+	base, below := strings.CutSuffix(name, "/...")
+	return room == base || (below && strings.HasPrefix(room, base+"/"))
+}
+
+// nonsense finds names that point at nothing, and rows that contradict themselves.
+func (t *table) nonsense() []Breach {
+	var out []Breach
+	say := func(r row, format string, args ...any) {
+		out = append(out, Breach{File: t.file, Line: r.line, Message: fmt.Sprintf(format, args...)})
+	}
+	for _, room := range t.order {
+		r := t.rows[room]
+		for _, name := range r.may {
+			switch {
+			case !t.hasRoom(name):
+				say(r, "row %s may import %s, which is no room of the table", room, name)
+			case slices.Contains(r.never, name):
+				say(r, "row %s both may and must never import %s", room, name)
+			case name == room:
+				say(r, "row %s lists itself", room)
+			}
+		}
+		for _, name := range r.never {
+			if !t.hasRoom(name) && !foreign(name) {
+				say(r, "row %s must never import %s, which is neither a room of the table nor a package that can be imported", room, name)
+			}
+		}
+	}
+	return out
+}
+
+// hasRoom says whether a name means at least one room that can be imported.
+func (t *table) hasRoom(name string) bool {
+	return slices.ContainsFunc(t.order, func(room string) bool { return room != testRoom && covers(name, room) })
+}
+
+// foreign says whether a name is an import path that is not ours.
+func foreign(name string) bool {
+	first, _, _ := strings.Cut(name, "/")
+	return name == clockName || strings.Contains(first, ".") || strings.Contains(stdRoots, " "+first+" ")
+}

@@ -1,0 +1,132 @@
+package archtest
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// source is one parsed file.
+type source struct {
+	path string // below the module's root
+	test bool   // a _test.go file
+	ast  *ast.File
+}
+
+// room is one folder with Go files in it.
+type room struct {
+	name  string // the folder below the module's root, "." for the root itself
+	files []source
+}
+
+// tree is the module's source.
+type tree struct {
+	module string // the module's import path
+	fset   *token.FileSet
+	rooms  []room   // in the order in which the walk meets them
+	nested []string // folders that are modules of their own
+}
+
+// line gives a position's line number.
+func (t *tree) line(pos token.Pos) int { return t.fset.Position(pos).Line }
+
+// modulePattern finds the module line of a go.mod file.
+var modulePattern = regexp.MustCompile(`(?m)^module\s+"?([^\s"]+)`)
+
+// readTree parses every Go file of the module at the root of fsys.
+func readTree(fsys fs.FS) (*tree, error) {
+	mod, err := fs.ReadFile(fsys, "go.mod")
+	if err != nil {
+		return nil, fmt.Errorf("read the module file: %w", err)
+	}
+	name := modulePattern.FindSubmatch(mod)
+	if name == nil {
+		return nil, errors.New("go.mod: no module line")
+	}
+	t := &tree{module: string(name[1]), fset: token.NewFileSet()}
+	err = fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return t.enter(fsys, p)
+		}
+		if !strings.HasSuffix(p, ".go") {
+			return nil
+		}
+		return t.parse(fsys, p)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the source: %w", err)
+	}
+	return t, nil
+}
+
+// enter decides whether a folder belongs to the module.
+func (t *tree) enter(fsys fs.FS, dir string) error {
+	if dir == "." {
+		return nil
+	}
+	switch base := path.Base(dir); {
+	case base[0] == '.' || base[0] == '_', base == "testdata", base == "node_modules", base == "vendor":
+		return fs.SkipDir
+	}
+	if _, err := fs.Stat(fsys, path.Join(dir, "go.mod")); err == nil {
+		t.nested = append(t.nested, dir)
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// parse adds one file to its room. A room's files need not come in one go: the
+// walk visits folders between them.
+func (t *tree) parse(fsys fs.FS, p string) error {
+	text, err := fs.ReadFile(fsys, p)
+	if err != nil {
+		return err
+	}
+	file, err := parser.ParseFile(t.fset, p, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	r := t.roomOf(path.Dir(p))
+	r.files = append(r.files, source{path: p, test: strings.HasSuffix(p, "_test.go"), ast: file})
+	return nil
+}
+
+func (t *tree) roomOf(name string) *room {
+	for i := range t.rooms {
+		if t.rooms[i].name == name {
+			return &t.rooms[i]
+		}
+	}
+	t.rooms = append(t.rooms, room{name: name})
+	return &t.rooms[len(t.rooms)-1]
+}
+
+// own returns the files that are not tests.
+func (r room) own() []source {
+	var out []source
+	for _, f := range r.files {
+		if !f.test {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// importPath returns what an import names, without its quotes.
+func importPath(spec *ast.ImportSpec) string {
+	p, err := strconv.Unquote(spec.Path.Value)
+	if err != nil { // the parser has checked it
+		return spec.Path.Value
+	}
+	return p
+}
