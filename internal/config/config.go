@@ -1,0 +1,156 @@
+package config
+
+import "time"
+
+// Config is everything that can be set. A value of it is not changed after it
+// was loaded, and may then be read from several goroutines.
+//
+// Tags: yaml is the key. min and max bound a number, both included. rule is
+// "positive" (more than zero) or "natural" (zero or more). oneof lists the only
+// values. required marks a key without default, and says what to give.
+type Config struct {
+	// Listen is the address of the data plane, host:port. An empty host means
+	// every interface. Default 127.0.0.1:8484. Danger: whoever reaches it may use
+	// the model, so an address that is not loopback needs clients as soon as a
+	// pool has an upstream_key.
+	Listen string `yaml:"listen"`
+	// Hosts are further names, without port, that requests may carry in their
+	// Host header on both listeners, beside the listeners' own addresses and
+	// localhost. Default none.
+	Hosts []string `yaml:"hosts"`
+	// Admin is the listener for people, scrapers and probes.
+	Admin Admin `yaml:"admin"`
+	// DataDir is the directory that holds everything which survives a restart,
+	// relative to the working directory. Default ./data.
+	DataDir string `yaml:"data_dir"`
+	// Drain is how long a stop waits for running tasks. Default 30s; 0s cuts them
+	// off at once.
+	Drain time.Duration `yaml:"drain" rule:"natural"`
+	// Pools are the model endpoints, at least one. Default one pool, named default.
+	Pools []Pool `yaml:"pools"`
+	// Clients are the API keys that are let in. Default none: everybody who
+	// reaches the listener is let in, and the client's own Authorization header is
+	// passed on to pools that have no upstream_key.
+	Clients []Client `yaml:"clients"`
+	// Log says what is logged, and how.
+	Log Log `yaml:"log"`
+
+	src *source // where each setting was written; nil when built in
+}
+
+// Admin is the listener for people, scrapers and probes.
+type Admin struct {
+	// Listen is the address of the admin plane, host:port; it must differ from the
+	// data plane's. Default 127.0.0.1:8485. Danger: metrics and health are open to
+	// whoever reaches it.
+	Listen string `yaml:"listen"`
+	// Token is the bearer token of the admin API. Default empty: one is made at
+	// the first start and kept in headgate.token in data_dir.
+	Token Secret `yaml:"token"`
+}
+
+// Pool is one model endpoint with its workers, queue, policy and objective.
+type Pool struct {
+	// Name tells pools apart in metrics, logs and commands: 1 to 63 of a-z, 0-9
+	// and "-". The name unrouted is taken. No default in a file.
+	Name string `yaml:"name" required:"a name such as default"`
+	// Upstream is the base URL of an OpenAI-compatible endpoint, http or https,
+	// usually ending in /v1. No default in a file.
+	Upstream string `yaml:"upstream" required:"a base URL such as http://127.0.0.1:8080/v1"`
+	// UpstreamKey is sent upstream as the bearer key. Default empty: the client's
+	// own Authorization header is passed on, unless clients are set. Danger: over
+	// http:// it travels in clear text.
+	UpstreamKey Secret `yaml:"upstream_key"`
+	// Models are the values of a request's model that this pool serves: exact
+	// names, or patterns in which * stands for any run of characters, none
+	// included. Default everything.
+	Models []string `yaml:"models"`
+	// Workers is the number of requests that may be in flight upstream at once.
+	// Default 4.
+	Workers int `yaml:"workers" min:"1" max:"100000"`
+	// Mode is enforce (refusals are real), observe (refusals are only counted) or
+	// passthrough (no refusals). Default enforce.
+	Mode string `yaml:"mode" oneof:"enforce observe passthrough"`
+	// SLO is the promise on turnaround, arrival to last byte.
+	SLO SLO `yaml:"slo"`
+	// Admission is the rule that refuses work.
+	Admission Admission `yaml:"admission"`
+	// Timeouts bound the waiting for the upstream.
+	Timeouts Timeouts `yaml:"timeouts"`
+	// Limits bound memory and queue.
+	Limits Limits `yaml:"limits"`
+	// StreamKeepalive is how often a waiting stream gets a comment line, at least
+	// 1s. Default 0s: off. Danger: the first comment commits a 200, so a later
+	// trouble can only break the stream.
+	StreamKeepalive time.Duration `yaml:"stream_keepalive" rule:"natural"`
+	// Endpoints are further POST paths to forward, below /v1/. Default none.
+	Endpoints []string `yaml:"endpoints"`
+}
+
+// SLO is the promise on turnaround, arrival to last byte.
+type SLO struct {
+	// Turnaround is the time in which a task should be done. Default 60s.
+	Turnaround time.Duration `yaml:"turnaround" rule:"positive"`
+	// Objective is the share of tasks that must make it, between 0 and 1, both
+	// excluded. Default 0.95.
+	Objective float64 `yaml:"objective"`
+	// Window is the span over which the objective is counted. Default 30d.
+	Window time.Duration `yaml:"window" rule:"positive"`
+}
+
+// Admission is the rule that refuses work.
+type Admission struct {
+	// Policy is threshold (refuse by queue age and depth) or none (never refuse).
+	// Default threshold.
+	Policy string `yaml:"policy" oneof:"threshold none"`
+	// MaxQueueAge is the age of the oldest queued task above which arrivals are
+	// refused; it must be less than slo.turnaround. Default 25s.
+	MaxQueueAge time.Duration `yaml:"max_queue_age" rule:"positive"`
+	// DepthMultiple times workers is the queue depth above which arrivals are
+	// refused while every worker is busy. Default 2.
+	DepthMultiple int `yaml:"depth_multiple" min:"1" max:"100000"`
+}
+
+// Timeouts bound the waiting for the upstream.
+type Timeouts struct {
+	// UpstreamConnect bounds the connecting, TLS included. Default 5s.
+	UpstreamConnect time.Duration `yaml:"upstream_connect" rule:"positive"`
+	// UpstreamIdle is the longest silence of the upstream, before the first byte
+	// or between two. Default 120s. Danger: below the slowest first byte it cuts
+	// healthy tasks off.
+	UpstreamIdle time.Duration `yaml:"upstream_idle" rule:"positive"`
+}
+
+// Limits bound memory and queue.
+type Limits struct {
+	// Body is the largest request body; larger ones get 413. Default 32MiB.
+	Body Bytes `yaml:"body" rule:"positive"`
+	// Buffered is the budget for the bodies of all waiting and running tasks of
+	// the pool; above it arrivals get 429. At least limits.body. Default 512MiB.
+	Buffered Bytes `yaml:"buffered" rule:"positive"`
+	// PassthroughQueue is the longest queue in modes without refusals; above it
+	// arrivals get 429, to protect memory. Default 10000.
+	PassthroughQueue int `yaml:"passthrough_queue" min:"1" max:"10000000"`
+}
+
+// Client is an API key that is let in.
+type Client struct {
+	// Name tells clients apart in logs: 1 to 63 of a-z, 0-9 and "-". No default.
+	Name string `yaml:"name" required:"a name such as team-search"`
+	// KeySHA256 is the SHA-256 of the client's key, 64 hexadecimal digits: the
+	// output of printf %s KEY | sha256sum. Danger: the key must be long and random,
+	// or it can be guessed from this. No default.
+	KeySHA256 string `yaml:"key_sha256" required:"the SHA-256 of the client's key, 64 hexadecimal digits"`
+	// Priority is interactive or batch: the highest class that this client may ask
+	// for. Default interactive.
+	Priority string `yaml:"priority" oneof:"interactive batch"`
+}
+
+// Log says what is logged, and how.
+type Log struct {
+	// Level is the least level that is logged: debug, info, warn or error.
+	// Default info.
+	Level string `yaml:"level" oneof:"debug info warn error"`
+	// Format is text (key=value lines) or json. Default text.
+	Format string `yaml:"format" oneof:"text json"`
+}

@@ -1,0 +1,229 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// settings compares what is set, not where it was written.
+var settings = cmpopts.IgnoreUnexported(Config{})
+
+// env makes a lookup out of NAME, VALUE pairs.
+func env(pairs ...string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1], true
+			}
+		}
+		return "", false
+	}
+}
+
+func TestDefaultsAreFiniteAndValid(t *testing.T) {
+	c := Default()
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if w := c.Warnings(); len(w) != 0 {
+		t.Errorf("warnings: %v", w)
+	}
+	p := c.Pools[0]
+	for name, value := range map[string]int64{
+		"drain":             int64(c.Drain),
+		"workers":           int64(p.Workers),
+		"turnaround":        int64(p.SLO.Turnaround),
+		"max_queue_age":     int64(p.Admission.MaxQueueAge),
+		"depth_multiple":    int64(p.Admission.DepthMultiple),
+		"upstream_connect":  int64(p.Timeouts.UpstreamConnect),
+		"upstream_idle":     int64(p.Timeouts.UpstreamIdle),
+		"body":              int64(p.Limits.Body),
+		"buffered":          int64(p.Limits.Buffered),
+		"passthrough_queue": int64(p.Limits.PassthroughQueue),
+	} {
+		if value <= 0 {
+			t.Errorf("%s is %d by default, so it bounds nothing", name, value)
+		}
+	}
+}
+
+func TestDefaultIsMadeAnewEachTime(t *testing.T) {
+	a := Default()
+	a.Pools[0].Models[0], a.Pools[0].Workers = "other", 9
+	if diff := cmp.Diff(DefaultPool(), Default().Pools[0]); diff != "" {
+		t.Errorf("a change of one Default shows in the next:\n%s", diff)
+	}
+}
+
+func TestFilesThatSetNothingGiveTheDefaults(t *testing.T) {
+	for name, text := range map[string]string{
+		"empty":          "",
+		"comment only":   "# nothing\n",
+		"blank lines":    "\n\n",
+		"start only":     "---\n# nothing\n",
+		"byte order":     "\ufeff# nothing\n",
+		"empty mapping":  "{}\n",
+		"empty sections": "admin: {}\nlog: {}\nhosts: []\nclients: []\n",
+		"no last line":   "log: {}",
+		"windows lines":  "log: {}\r\nhosts: []\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := Parse("f.yaml", []byte(text), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(Default(), c, settings); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+const full = `
+listen: "[::1]:9000"
+hosts: [gate.example.com, 10.0.0.1]
+admin: {listen: "localhost:9001", token: abc}
+data_dir: /var/lib/headgate
+drain: 0s
+pools:
+  - name: a-1
+    upstream: https://models.example.com/v1/
+    upstream_key: k
+    models: [gpt-4, "llama-*"]
+    workers: 100000
+    mode: observe
+    slo: {turnaround: 1m30s, objective: 0.5, window: 7d}
+    admission: {policy: none, max_queue_age: 1s500ms, depth_multiple: 1}
+    timeouts: {upstream_connect: 1ms, upstream_idle: 1d1h}
+    limits: {body: 1kB, buffered: 1KiB, passthrough_queue: 1}
+    stream_keepalive: 1s
+    endpoints: [/v1/rerank, /v1/audio/speech]
+  - {name: b, upstream: "http://127.0.0.1:8080/v1", models: [other]}
+clients:
+  - {name: alice, key_sha256: E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855, priority: batch}
+  - {name: bob, key_sha256: '0000000000000000000000000000000000000000000000000000000000000000'}
+log: {level: debug, format: json}
+`
+
+func fullConfig() *Config {
+	second := DefaultPool()
+	second.Name, second.Models = "b", []string{"other"}
+	return &Config{
+		Listen: "[::1]:9000", Hosts: []string{"gate.example.com", "10.0.0.1"},
+		Admin:   Admin{Listen: "localhost:9001", Token: NewSecret("abc")},
+		DataDir: "/var/lib/headgate",
+		Pools: []Pool{{
+			Name: "a-1", Upstream: "https://models.example.com/v1", UpstreamKey: NewSecret("k"),
+			Models: []string{"gpt-4", "llama-*"}, Workers: 100000, Mode: "observe",
+			SLO:             SLO{90 * time.Second, 0.5, 7 * 24 * time.Hour},
+			Admission:       Admission{"none", 1500 * time.Millisecond, 1},
+			Timeouts:        Timeouts{time.Millisecond, 25 * time.Hour},
+			Limits:          Limits{1000, 1024, 1},
+			StreamKeepalive: time.Second,
+			Endpoints:       []string{"/v1/rerank", "/v1/audio/speech"},
+		}, second},
+		Clients: []Client{
+			{"alice", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "batch"},
+			{"bob", strings.Repeat("0", 64), "interactive"},
+		},
+		Log: Log{"debug", "json"},
+	}
+}
+
+func TestEverySettingIsRead(t *testing.T) {
+	c, err := Parse("f.yaml", []byte(full), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(fullConfig(), c, settings); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestWhatIsAllowed(t *testing.T) {
+	const pool = "pools: [{name: a, upstream: 'https://m.example.com/v1', upstream_key: k}]\n"
+	const clients = "clients: [{name: c, key_sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855}]\n"
+	for name, text := range map[string]string{
+		"reachable, a key, clients":     "listen: :8484\n" + pool + clients,
+		"reachable, no key, no clients": "listen: 0.0.0.0:8484\n",
+		"localhost with a key":          "listen: localhost:8484\n" + pool,
+		"another loopback with a key":   "listen: 127.8.9.1:8484\n" + pool,
+		"mapped loopback with a key":    "listen: '[::ffff:127.0.0.1]:8484'\n" + pool,
+		"both take a free port":         "listen: 127.0.0.1:0\nadmin: {listen: 127.0.0.1:0}\n",
+		"same port, other addresses":    "listen: 127.0.0.1:80\nadmin: {listen: 127.0.0.2:80}\n",
+		"equal sizes":                   "pools: [{name: a, upstream: 'http://127.0.0.1/v1', limits: {body: 1MiB, buffered: 1MiB}}]\n",
+		"number in quotes":              "pools: [{name: a, upstream: 'http://127.0.0.1/v1', workers: '4'}]\n",
+		"upstream with another path":    "pools: [{name: a, upstream: 'https://m.example.com:8443/openai/deployments/x'}]\n",
+		"upstream by address":           "pools: [{name: a, upstream: 'http://[fe80::1%25eth0]:8080/v1'}]\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Parse("f.yaml", []byte(text), nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestReachableListenersWithAKeyAndNoClientsAreRefused(t *testing.T) {
+	for _, listen := range []string{":8484", "0.0.0.0:8484", "[::]:8484", "192.168.1.2:8484", "gate.example.com:8484", "localhost.example.com:8484"} {
+		text := "listen: '" + listen + "'\npools: [{name: a, upstream: 'https://m.example.com/v1', upstream_key: k}]\n"
+		_, err := Parse("f.yaml", []byte(text), nil)
+		if err == nil || !strings.HasPrefix(err.Error(), "f.yaml:1:1: listen: ") || !strings.Contains(err.Error(), "open relay") {
+			t.Errorf("%s: %v", listen, err)
+		}
+	}
+}
+
+func TestListenersThatCollideAreRefused(t *testing.T) {
+	for _, pair := range [][2]string{
+		{"127.0.0.1:80", "127.0.0.1:80"}, {":80", "127.0.0.1:80"}, {"127.0.0.1:80", "0.0.0.0:80"},
+		{"[::]:80", "127.0.0.1:80"}, {"localhost:80", "127.0.0.1:80"}, {"[::1]:80", "LOCALHOST:80"},
+		{"gate.example.com:80", "Gate.example.com:80"},
+	} {
+		_, err := Parse("f.yaml", []byte("listen: '"+pair[0]+"'\nadmin: {listen: '"+pair[1]+"'}\n"), nil)
+		if err == nil || !strings.Contains(err.Error(), "admin.listen: must differ from listen") {
+			t.Errorf("%v: %v", pair, err)
+		}
+	}
+}
+
+func TestLoadNamesTheFileAsItWasGiven(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.yaml")
+	if err := os.WriteFile(path, []byte("drain: 5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(path, nil)
+	if want := path + `:1:1: drain: must have a unit, such as 30s or 5m, is "5"`; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func TestLoadOfAFileThatIsNotThere(t *testing.T) {
+	_, err := Load(filepath.Join(t.TempDir(), "none.yaml"), nil)
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Load(t.TempDir(), nil); err == nil {
+		t.Error("read a directory")
+	}
+}
+
+func TestLoadBoundsTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "big.yaml")
+	for size, ok := range map[int]bool{maxFile: true, maxFile + 1: false} {
+		if err := os.WriteFile(path, []byte("#"+strings.Repeat("x", size-1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(path, nil); (err == nil) != ok {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package config
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// reservedPool is the label of requests that no pool serves.
+const reservedPool = "unrouted"
+
+// alwaysForwarded are the paths that need no entry in endpoints.
+var alwaysForwarded = []string{
+	"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/embeddings", "/v1/models",
+}
+
+func (l *ledger) pools(pools []Pool) {
+	if len(pools) == 0 && l.clean("pools") {
+		l.refuse("pools", "must have at least one pool, with a name and an upstream")
+	}
+	names, models := firsts{}, firsts{}
+	for i, p := range pools {
+		at := fmt.Sprintf("pools[%d]", i)
+		l.poolName(names, join(at, "name"), p.Name)
+		l.upstream(join(at, "upstream"), p.Upstream)
+		l.secret(join(at, "upstream_key"), p.UpstreamKey)
+		l.models(models, join(at, "models"), p.Models)
+		l.objectives(at, p)
+		l.memory(at, p.Limits)
+		if k := p.StreamKeepalive; k > 0 && k < time.Second {
+			l.invalid(join(at, "stream_keepalive"), "must be 0s (off) or at least 1s", formatDuration(k))
+		}
+		l.endpoints(join(at, "endpoints"), p.Endpoints)
+	}
+}
+
+func (l *ledger) poolName(seen firsts, at, name string) {
+	l.name(at, name)
+	if name == reservedPool {
+		l.invalid(at, "must be another name, this one stands for requests that no pool serves", quote(name))
+	}
+	l.unique(seen, at, name, "a name")
+}
+
+// models checks the patterns, and that no two pools claim the same one.
+func (l *ledger) models(seen firsts, at string, models []string) {
+	const most = 256
+	if len(models) == 0 && l.clean(at) {
+		l.refuse(at, `must name at least one model; ["*"] serves every model`)
+	}
+	for i, m := range models {
+		p := fmt.Sprintf("%s[%d]", at, i)
+		if m == "" || len(m) > most || !printable(m) || strings.ContainsFunc(m, unicode.IsSpace) {
+			l.invalid(p, "must be a model's name or a pattern with *, without spaces, of 1 to 256 bytes", quote(m))
+		}
+		l.unique(seen, p, m, "a model")
+	}
+}
+
+// objectives checks the promise, and that the rule can act before it is broken.
+func (l *ledger) objectives(at string, p Pool) {
+	if o := p.SLO.Objective; !(o > 0 && o < 1) { // so that NaN fails too
+		l.invalid(join(at, "slo.objective"), "must be between 0 and 1, both excluded, such as 0.95", strconv.FormatFloat(o, 'g', -1, 64))
+	}
+	age, turnaround := join(at, "admission.max_queue_age"), join(at, "slo.turnaround")
+	if p.Admission.MaxQueueAge < p.SLO.Turnaround || !l.clean(age, turnaround) {
+		return
+	}
+	rule := "must be less than slo.turnaround, since a task of that age has broken the promise before anything is refused"
+	if l.src.origin(turnaround) == "" {
+		rule = "must be less than slo.turnaround (" + formatDuration(p.SLO.Turnaround) + "), since a task of that age has broken the promise before anything is refused"
+	}
+	l.invalid(age, rule, formatDuration(p.Admission.MaxQueueAge))
+}
+
+func (l *ledger) memory(at string, m Limits) {
+	body, buffered := join(at, "limits.body"), join(at, "limits.buffered")
+	if m.Body > m.Buffered && l.clean(body, buffered) {
+		l.invalid(buffered, "must be at least limits.body, or the largest body would never be let in", m.Buffered.String())
+	}
+}
+
+func (l *ledger) endpoints(at string, endpoints []string) {
+	seen := firsts{}
+	for _, known := range alwaysForwarded {
+		seen[known] = "the built-in list"
+	}
+	for i, e := range endpoints {
+		p := fmt.Sprintf("%s[%d]", at, i)
+		if !validEndpoint(e) {
+			l.invalid(p, "must be a path below /v1/ out of letters, digits and ._~-/, without dot segments, double or trailing slashes, such as /v1/rerank", quote(e))
+		}
+		l.unique(seen, p, e, "a path")
+	}
+}
+
+func validEndpoint(e string) bool {
+	const most = 256
+	rest, below := strings.CutPrefix(e, "/v1/")
+	return below && rest != "" && len(e) <= most && path.Clean(e) == e && strings.Trim(e, hostLetters+"~/") == ""
+}

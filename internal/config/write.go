@@ -1,0 +1,84 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const header = `# The effective settings of headgate, with every default spelled out.
+# Secrets read ` + redacted + `: put the real ones, or references such as
+# ${NAME}, in their place before you use this as a file.
+
+`
+
+// Write writes all settings as YAML that loads again. Secrets are replaced by
+// [redacted]; everything that was filled in from references is otherwise written
+// as the text it gave.
+func (c *Config) Write(w io.Writer) error {
+	if _, err := io.WriteString(w, header); err != nil {
+		return fmt.Errorf("writing the settings: %w", err)
+	}
+	encoder := yaml.NewEncoder(w)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(node(reflect.ValueOf(c).Elem())); err != nil {
+		return fmt.Errorf("writing the settings: %w", err)
+	}
+	if err := encoder.Close(); err != nil {
+		return fmt.Errorf("writing the settings: %w", err)
+	}
+	return nil
+}
+
+// node turns a setting into YAML.
+func node(v reflect.Value) *yaml.Node {
+	_, secret := v.Interface().(Secret)
+	switch {
+	case v.Kind() == reflect.Slice:
+		return listNode(v)
+	case v.Kind() == reflect.Struct && !secret:
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		for _, f := range fieldsOf(v.Type()) {
+			key := &yaml.Node{Kind: yaml.ScalarNode, Value: f.name}
+			n.Content = append(n.Content, key, node(v.Field(f.index)))
+		}
+		return n
+	case v.Kind() == reflect.String || secret:
+		// The tag makes the encoder quote what would read back as something else.
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: textOf(v)}
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: textOf(v)}
+}
+
+func listNode(v reflect.Value) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.SequenceNode}
+	if v.Len() == 0 || v.Type().Elem().Kind() == reflect.String {
+		n.Style = yaml.FlowStyle
+	}
+	for i := range v.Len() {
+		n.Content = append(n.Content, node(v.Index(i)))
+	}
+	return n
+}
+
+// textOf writes a single value as a file would have it.
+func textOf(v reflect.Value) string {
+	switch value := v.Interface().(type) {
+	case Secret:
+		return value.String()
+	case time.Duration:
+		return formatDuration(value)
+	case Bytes:
+		return value.String()
+	case float64:
+		return strconv.FormatFloat(value, 'g', -1, 64)
+	case string:
+		return strings.ReplaceAll(value, "$", "$$")
+	}
+	return fmt.Sprint(v.Interface())
+}
