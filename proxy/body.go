@@ -1,0 +1,175 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"headgate/proxy/admit"
+)
+
+const (
+	firstBuffer = 4 << 10  // of a body whose length is unknown
+	largeBuffer = 64 << 10 // the most that is set aside for bytes that have only been announced
+	// What is read and thrown away of a body that is refused, so that the client
+	// gets to see the answer instead of a reset while it still sends.
+	drainBytes = 64 << 20
+	drainTime  = 10 * time.Second
+)
+
+var errNoMemory = errors.New("body budget is used up")
+
+// readBody reads the whole request body. Memory is taken from the budget as
+// bytes arrive, not as they are announced.
+func (t *task) readBody(limit int64) ([]byte, *failure) {
+	if t.r.ContentLength > limit {
+		return nil, t.turnBodyAway(tooLarge(limit))
+	}
+	body, err := t.readAll(limit)
+	// The deadline must not outlive the body: net/http goes on reading in the
+	// background to learn whether the client is still there.
+	_ = t.rc.SetReadDeadline(time.Time{})
+	var large *http.MaxBytesError
+	switch {
+	case err == nil:
+		return body, nil
+	case errors.Is(err, errNoMemory):
+		t.drainBody()
+		return nil, t.refuse(admit.ReasonMemory)
+	case errors.As(err, &large):
+		return nil, t.turnBodyAway(tooLarge(limit))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		f := invalid(http.StatusRequestTimeout, "body_timeout", "The request body stopped arriving.")
+		t.w.Header().Set("Connection", "close")
+		return nil, f
+	case errors.Is(err, io.ErrUnexpectedEOF) || t.r.Context().Err() != nil:
+		return nil, gone(err)
+	default:
+		f := invalid(http.StatusBadRequest, "invalid_body", "The request body could not be read.")
+		f.cause = err
+		return nil, f
+	}
+}
+
+func tooLarge(limit int64) *failure {
+	return invalid(http.StatusRequestEntityTooLarge, "request_too_large", "The request body is larger than %d bytes.", limit)
+}
+
+func (t *task) readAll(limit int64) ([]byte, error) {
+	size := int64(firstBuffer)
+	if t.r.ContentLength >= 0 {
+		size = min(t.r.ContentLength, largeBuffer)
+	}
+	if !t.held.grow(size) {
+		return nil, errNoMemory
+	}
+	buf := make([]byte, 0, size)
+	for {
+		if len(buf) == cap(buf) {
+			if done, err := t.atEnd(buf); done || err != nil {
+				return buf, err
+			}
+			if int64(len(buf)) >= limit {
+				return nil, &http.MaxBytesError{Limit: limit}
+			}
+			more := min(max(int64(len(buf)), firstBuffer), limit-int64(len(buf)))
+			if !t.held.grow(more) {
+				return nil, errNoMemory
+			}
+			buf = append(make([]byte, 0, int64(len(buf))+more), buf...)
+		}
+		_ = t.rc.SetReadDeadline(time.Now().Add(t.p.timeouts.BodyRead))
+		n, err := t.r.Body.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if err == io.EOF {
+			return buf, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// atEnd tells whether a body that fills its buffer exactly is complete.
+func (t *task) atEnd(buf []byte) (bool, error) {
+	if t.r.ContentLength < 0 || int64(len(buf)) < t.r.ContentLength {
+		return false, nil
+	}
+	// The length is reached; net/http confirms it with EOF.
+	_, err := t.r.Body.Read(make([]byte, 1))
+	if err == io.EOF || err == nil {
+		return true, nil
+	}
+	return false, err
+}
+
+func (t *task) turnBodyAway(f *failure) *failure {
+	t.drainBody()
+	return f
+}
+
+func (t *task) drainBody() {
+	if t.r.Header.Get("Expect") != "" {
+		return // the client waits for the answer before it sends
+	}
+	_ = t.rc.SetReadDeadline(time.Now().Add(drainTime))
+	_, _ = io.CopyN(io.Discard, t.r.Body, drainBytes)
+	_ = t.rc.SetReadDeadline(time.Time{})
+}
+
+// plain returns a decoded copy of the body to look into, the body itself if it
+// is not encoded. The original is what goes upstream.
+func (t *task) plain(body []byte, limit int64) ([]byte, *failure) {
+	encoding := t.r.Header.Get("Content-Encoding")
+	if isIdentity(encoding) {
+		return body, nil
+	}
+	dec, err := newDecoder(encoding, bytes.NewReader(body))
+	if errors.Is(err, errUnknownEncoding) {
+		return nil, invalid(http.StatusUnsupportedMediaType, "unsupported_content_encoding",
+			"The request body's Content-Encoding is not one of %s.", knownEncodings)
+	}
+	var plain []byte
+	if err == nil {
+		defer dec.Close()
+		plain, err = t.decode(dec, limit)
+	}
+	switch {
+	case err == nil:
+		return plain, nil
+	case errors.Is(err, errNoMemory):
+		return nil, t.refuse(admit.ReasonMemory)
+	case errors.Is(err, errDecodedTooLarge):
+		return nil, tooLarge(limit)
+	default:
+		return nil, invalid(http.StatusBadRequest, "invalid_body", "The request body does not decode as its Content-Encoding says.")
+	}
+}
+
+var errDecodedTooLarge = errors.New("decoded body too large")
+
+// decode reads the whole of dec, on the budget. The copy is let go as soon as
+// it has been looked into, but counted until the task ends.
+func (t *task) decode(dec io.Reader, limit int64) ([]byte, error) {
+	var out bytes.Buffer
+	for int64(out.Len()) <= limit {
+		if !t.held.grow(largeBuffer) {
+			return nil, errNoMemory
+		}
+		n, err := io.CopyN(&out, dec, largeBuffer)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("decode after %d bytes: %w", n, err)
+		}
+	}
+	if int64(out.Len()) > limit {
+		return nil, errDecodedTooLarge
+	}
+	return out.Bytes(), nil
+}

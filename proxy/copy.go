@@ -1,0 +1,106 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"headgate/proxy/admit"
+)
+
+const (
+	copyBuffer = 32 << 10
+	// afterEnd is how long an upstream may keep a stream open after its terminal
+	// event. Old SDKs wait for the end of the connection, and so does the permit.
+	afterEnd = 2 * time.Second
+	// A write deadline is only moved when it has come this much nearer.
+	deadlineSlack = 5 * time.Second
+)
+
+var buffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
+
+var errCutShort = errors.New("the answer ended without its proper end")
+
+// copyBody passes the body on, byte for byte, as it comes. Each piece is looked
+// at before it goes out, so that the last one can be withheld from an answer
+// that turns out to be cut short: a client must not take it for a whole one.
+func (t *task) copyBody(ctx context.Context, res *http.Response, dog *watchdog, end watched) *failure {
+	buf := buffers.Get().(*[copyBuffer]byte)
+	defer buffers.Put(buf)
+	c := copier{left: res.ContentLength, flush: res.ContentLength < 0}
+	for {
+		dog.wait()
+		n, err := res.Body.Read(buf[:])
+		dog.rest()
+		if f := t.pass(buf[:n], end, &c); f != nil {
+			return f
+		}
+		switch {
+		case err == io.EOF:
+			if !end.complete() {
+				return broken(admit.Truncated, errCutShort)
+			}
+			return nil
+		case err != nil:
+			return t.cut(ctx, err, end)
+		case end.over():
+			dog.idle = min(dog.idle, afterEnd)
+		}
+	}
+}
+
+// copier is the state of one body on its way.
+type copier struct {
+	left     int64 // bytes still announced, negative if unknown
+	flush    bool
+	deadline time.Time // of writes
+}
+
+func (t *task) pass(p []byte, end watched, c *copier) *failure {
+	if len(p) == 0 {
+		return nil
+	}
+	if t.obs.FirstByte == 0 {
+		t.obs.FirstByte = time.Since(t.obs.Arrived)
+	}
+	end.look(p)
+	if c.left -= int64(len(p)); c.left == 0 && !end.complete() {
+		return broken(admit.Truncated, errCutShort)
+	}
+	if now := time.Now(); c.deadline.Sub(now) < t.p.timeouts.ClientWrite-deadlineSlack {
+		c.deadline = now.Add(t.p.timeouts.ClientWrite)
+		_ = t.rc.SetWriteDeadline(c.deadline)
+	}
+	return t.send(p, c.flush)
+}
+
+// send writes to the client.
+func (t *task) send(p []byte, flush bool) *failure {
+	if _, err := t.w.Write(p); err != nil {
+		return gone(err)
+	}
+	if flush {
+		if err := t.rc.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return gone(err)
+		}
+	}
+	return nil
+}
+
+// cut says who broke an answer off that had begun.
+func (t *task) cut(ctx context.Context, err error, end watched) *failure {
+	silent := errors.Is(context.Cause(ctx), errSilent)
+	switch {
+	case silent && end.over():
+		return nil
+	case silent:
+		return broken(admit.UpstreamTimeout, errSilent)
+	case t.r.Context().Err() != nil:
+		return gone(t.r.Context().Err())
+	default:
+		return broken(admit.Truncated, scrub(err))
+	}
+}

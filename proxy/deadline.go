@@ -1,0 +1,70 @@
+package proxy
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"headgate/proxy/admit"
+)
+
+const (
+	deadlineHeader   = "Headgate-Deadline"
+	priorityHeader   = "Headgate-Priority"
+	sdkTimeoutHeader = "X-Stainless-Timeout"     // seconds; the SDKs send it when their user has set a timeout
+	sdkRetryHeader   = "X-Stainless-Retry-Count" // 0 on the first attempt
+	maxDeadline      = 24 * time.Hour
+)
+
+// deadline returns how long after its arrival a task is still of use: what its
+// client asks for, or else the SLO. Interactive tasks never get more than the
+// SLO, since nobody promises more.
+func deadline(h http.Header, class admit.Class, slo time.Duration) (time.Duration, *failure) {
+	asked, f := askedDeadline(h)
+	if f != nil {
+		return 0, f
+	}
+	if asked == 0 || class == admit.Interactive && asked > slo {
+		return slo, nil
+	}
+	return asked, nil
+}
+
+// askedDeadline returns 0 when nothing is asked for. What our own header says
+// must make sense; what an SDK happens to send is taken if it does.
+func askedDeadline(h http.Header) (time.Duration, *failure) {
+	if s := h.Get(deadlineHeader); s != "" {
+		d, ok := parseDeadline(s)
+		if !ok {
+			return 0, invalid(http.StatusBadRequest, "invalid_deadline",
+				"%s must be seconds or a duration such as 1m30s, above 0.", deadlineHeader)
+		}
+		return d, nil
+	}
+	if d, ok := parseSeconds(h.Get(sdkTimeoutHeader)); ok {
+		return d, nil
+	}
+	return 0, nil
+}
+
+func parseDeadline(s string) (time.Duration, bool) {
+	if d, ok := parseSeconds(s); ok {
+		return d, true
+	}
+	d, err := time.ParseDuration(s)
+	return min(d, maxDeadline), err == nil && d > 0
+}
+
+func parseSeconds(s string) (time.Duration, bool) {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(f) || f <= 0 {
+		return 0, false
+	}
+	return max(time.Duration(min(f, maxDeadline.Seconds())*float64(time.Second)), 1), true
+}
+
+func announcedRetry(h http.Header) bool {
+	n, err := strconv.Atoi(h.Get(sdkRetryHeader))
+	return err == nil && n > 0
+}

@@ -1,0 +1,79 @@
+package proxy
+
+import "io"
+
+// ending watches an answer go by and knows whether it has reached its proper
+// end. It never changes a byte. It is not for concurrent use.
+type ending interface {
+	io.Writer       // never fails
+	complete() bool // the end has been seen
+	failed() bool   // the answer itself says that the upstream failed
+}
+
+// anyEnd is for answers of which nothing is known: they end where they end.
+type anyEnd struct{}
+
+func (anyEnd) Write(p []byte) (int, error) { return len(p), nil }
+func (anyEnd) complete() bool              { return true }
+func (anyEnd) failed() bool                { return false }
+
+// jsonEnd knows whether the one JSON value of a body has been closed. It
+// balances brackets outside strings and checks no more than that. A body that
+// is not an object or array ends where it ends.
+type jsonEnd struct {
+	depth    int
+	inString bool
+	escaped  bool
+	started  bool
+	scalar   bool
+}
+
+func (j *jsonEnd) Write(p []byte) (int, error) {
+	for _, c := range p {
+		j.step(c)
+	}
+	return len(p), nil
+}
+
+func (j *jsonEnd) step(c byte) {
+	if j.inString {
+		switch {
+		case j.escaped:
+			j.escaped = false
+		case c == '\\':
+			j.escaped = true
+		case c == '"':
+			j.inString = false
+		}
+		return
+	}
+	switch c {
+	case ' ', '\t', '\r', '\n':
+		return
+	case '"':
+		j.inString = true
+	case '{', '[':
+		j.depth++
+	case '}', ']':
+		j.depth--
+	}
+	if !j.started {
+		j.started = true
+		j.scalar = j.depth == 0 && !j.inString
+	}
+}
+
+// nestsDeeper tells whether a JSON text nests deeper than most. Parsers that
+// recurse must not be handed one that does: their stack would kill the process.
+func nestsDeeper(text []byte, most int) bool {
+	var j jsonEnd
+	for _, c := range text {
+		if j.step(c); j.depth > most {
+			return true
+		}
+	}
+	return false
+}
+
+func (j *jsonEnd) complete() bool { return j.started && !j.inString && (j.scalar || j.depth <= 0) }
+func (j *jsonEnd) failed() bool   { return false }

@@ -1,0 +1,117 @@
+package proxy
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"headgate/proxy/admit"
+)
+
+// failure is an answer of our own: why a task did not get the upstream's.
+type failure struct {
+	status  int
+	kind    string // error.type of OpenAI's shape
+	code    string // error.code
+	message string
+	outcome admit.Outcome
+	refusal admit.Refusal // set when the task was turned away
+	cause   error         // for the log
+}
+
+func (f *failure) Error() string {
+	if f.cause != nil {
+		return f.message + ": " + f.cause.Error()
+	}
+	return f.message
+}
+
+func (f *failure) Unwrap() error { return f.cause }
+
+// invalid is a request that cannot be forwarded: the client's fault.
+func invalid(status int, code, format string, args ...any) *failure {
+	return &failure{
+		status: status, kind: "invalid_request_error", code: code,
+		message: fmt.Sprintf(format, args...), outcome: admit.Invalid,
+	}
+}
+
+// gone is the end of a task whose client does not listen any more.
+func gone(cause error) *failure {
+	return &failure{outcome: admit.ClientGone, message: "client gone", cause: cause}
+}
+
+func upstreamFailure(status int, outcome admit.Outcome, code, message string, cause error) *failure {
+	return &failure{status: status, kind: "server_error", code: code, message: message, outcome: outcome, cause: cause}
+}
+
+// internalError is the answer to a task that ended in a panic of our own.
+func internalError() *failure {
+	return &failure{status: http.StatusInternalServerError, kind: "server_error", code: "internal_error", message: "Something went wrong here."}
+}
+
+// broken is an answer that cannot be mended because some of it has gone out.
+func broken(outcome admit.Outcome, cause error) *failure {
+	return &failure{outcome: outcome, message: "answer broken off", cause: cause}
+}
+
+var refusalMessages = map[admit.Reason]string{
+	admit.ReasonQueueAge:           "The queue in front of the model is too old for new work to be answered in time.",
+	admit.ReasonQueueDepth:         "Too much work is waiting for the model already.",
+	admit.ReasonDeadlineUnmeetable: "This request could not be answered within its deadline.",
+	admit.ReasonDeadlinePassed:     "The deadline of this request passed before the model was free.",
+	admit.ReasonClientQuota:        "This client has used its share.",
+	admit.ReasonMemory:             "There is no memory left to hold more waiting requests.",
+	admit.ReasonDraining:           "This server is going down.",
+}
+
+func refused(r admit.Refusal) *failure {
+	status, kind := http.StatusTooManyRequests, "rate_limit_error"
+	if r.Reason == admit.ReasonDraining {
+		status, kind = http.StatusServiceUnavailable, "server_error"
+	}
+	return &failure{
+		status: status, kind: kind, code: r.Reason.String(), refusal: r, outcome: r.Reason.Outcome(),
+		message: fmt.Sprintf("%s Retry in %d seconds.", refusalMessages[r.Reason], wholeSeconds(r.RetryAfter)),
+	}
+}
+
+func wholeSeconds(d time.Duration) int64 { return int64(d / time.Second) }
+
+// body returns the failure in OpenAI's shape. Param is always null: clients
+// need the key, not a value.
+func (f *failure) body() []byte {
+	type object struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    string  `json:"code"`
+	}
+	b, err := json.Marshal(struct {
+		Error object `json:"error"`
+	}{object{f.message, f.kind, nil, f.code}})
+	if err != nil { // strings always marshal
+		panic(err)
+	}
+	return append(b, '\n')
+}
+
+// write sends the failure as a whole response.
+func (f *failure) write(w http.ResponseWriter) {
+	h := w.Header()
+	if f.refusal.Reason != admit.ReasonNone {
+		retry := wholeSeconds(f.refusal.RetryAfter)
+		h.Set("Retry-After", strconv.FormatInt(retry, 10))
+		h.Set("Retry-After-Ms", strconv.FormatInt(retry*1000, 10))
+		h.Set("Headgate-Reason", f.refusal.Reason.String())
+	}
+	body := f.body()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(f.status)
+	// The client may have gone; there is nobody left to tell.
+	_, _ = w.Write(body)
+}

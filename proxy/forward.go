@@ -1,0 +1,157 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"headgate/proxy/admit"
+)
+
+var errSilent = errors.New("upstream went silent")
+
+// watchdog cancels a request whose upstream says nothing for too long.
+type watchdog struct {
+	timer *time.Timer
+	idle  time.Duration
+}
+
+func (t *task) watch() (context.Context, *watchdog, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(t.r.Context())
+	idle := t.pool.IdleTimeout
+	d := &watchdog{idle: idle, timer: time.AfterFunc(idle, func() { cancel(errSilent) })}
+	return ctx, d, func() {
+		d.timer.Stop()
+		cancel(nil)
+	}
+}
+
+// wait starts to count the upstream's silence.
+func (d *watchdog) wait() { d.timer.Reset(d.idle) }
+
+// rest stops counting: it is the client's turn.
+func (d *watchdog) rest() { d.timer.Stop() }
+
+// forward sends the task upstream and its answer back.
+func (t *task) forward(body []byte) *failure {
+	ctx, dog, stop := t.watch()
+	defer stop()
+	req, err := t.upstreamRequest(ctx, body)
+	if err != nil {
+		return upstreamFailure(http.StatusBadGateway, admit.UpstreamError, "upstream_error", "The request could not be sent to the model endpoint.", scrub(err))
+	}
+	res, err := t.pool.transport.RoundTrip(req)
+	if err != nil {
+		return t.noAnswer(ctx, err)
+	}
+	defer res.Body.Close()
+	dog.rest()
+	if res.StatusCode < 200 || res.StatusCode > 999 {
+		return t.noAnswer(ctx, fmt.Errorf("status %d is not an answer", res.StatusCode))
+	}
+	if t.waitedOut {
+		return t.joinStream(ctx, res, dog)
+	}
+	return t.passOn(ctx, res, dog)
+}
+
+func (t *task) upstreamRequest(ctx context.Context, body []byte) (*http.Request, error) {
+	target := upstreamURL(t.pool.Upstream, t.r.URL)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header = t.pool.upstreamHeader(t.table, t.r.Header)
+	req.Header.Set(requestIDHeader, t.obs.RequestID)
+	if t.obs.TraceID == "" {
+		var parent string
+		parent, t.obs.TraceID = newTraceparent()
+		req.Header.Set(traceparentHeader, parent)
+	}
+	if t.waitedOut {
+		req.Header.Del("Accept-Encoding") // the headers that would name an encoding have gone out
+	}
+	return req, nil
+}
+
+// upstreamHeader returns the headers for the upstream. The client's own
+// Authorization goes on only where no keys of ours are in play.
+func (p *pool) upstreamHeader(tab *table, in http.Header) http.Header {
+	h := requestHeader(in)
+	if len(tab.clients) > 0 {
+		delete(h, "Authorization")
+	}
+	if p.UpstreamKey != "" {
+		h["Authorization"] = []string{"Bearer " + p.UpstreamKey}
+	}
+	return h
+}
+
+// upstreamURL puts a request's path below /v1 and its query on the base.
+func upstreamURL(base, in *url.URL) string {
+	u := *base
+	u.Path = strings.TrimSuffix(base.Path, "/") + strings.TrimPrefix(in.Path, "/v1")
+	u.RawPath = ""
+	u.RawQuery = in.RawQuery
+	return u.String()
+}
+
+// noAnswer says why there is no answer to pass on.
+func (t *task) noAnswer(ctx context.Context, err error) *failure {
+	switch {
+	case errors.Is(context.Cause(ctx), errSilent):
+		return upstreamFailure(http.StatusGatewayTimeout, admit.UpstreamTimeout, "upstream_timeout",
+			"The model endpoint did not answer in time.", errSilent)
+	case t.r.Context().Err() != nil:
+		return gone(t.r.Context().Err())
+	default:
+		return upstreamFailure(http.StatusBadGateway, admit.UpstreamError, "upstream_unreachable",
+			"The model endpoint could not be reached, or broke off before it answered.", scrub(err))
+	}
+}
+
+// passOn passes the upstream's answer on as it comes.
+func (t *task) passOn(ctx context.Context, res *http.Response, dog *watchdog) *failure {
+	h := t.w.Header()
+	copyResponseHeader(h, res.Header)
+	announced := len(res.Trailer)
+	announceTrailers(h, res.Trailer)
+	t.setIDs()
+	h.Set("Headgate-Queue-Wait-Ms", strconv.FormatInt(t.obs.Queued.Milliseconds(), 10))
+	streams := isEventStream(res.Header.Get("Content-Type"))
+	if streams {
+		h.Set("X-Accel-Buffering", "no")
+	}
+	t.committed = true
+	t.obs.Status = res.StatusCode
+	t.w.WriteHeader(res.StatusCode)
+	end := t.endingOf(res, streams)
+	defer end.close()
+	if f := t.copyBody(ctx, res, dog, end); f != nil {
+		return f
+	}
+	copyTrailers(h, res.Trailer, announced)
+	t.conclude(res.StatusCode, end.failed())
+	return nil
+}
+
+// conclude names the outcome of an answer that was passed on whole.
+func (t *task) conclude(status int, failed bool) {
+	switch {
+	case status == http.StatusTooManyRequests:
+		t.obs.Outcome = admit.UpstreamRefused
+	case status >= 500 || failed:
+		t.obs.Outcome = admit.UpstreamError
+	default:
+		t.obs.Outcome = admit.Completed
+		if status < 400 {
+			t.ending = admit.Served
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package proxy
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"headgate/proxy/admit"
+)
+
+// gauges reads a pool's state from its gate when it is scraped: all values of
+// one scrape belong to one instant.
+type gauges struct {
+	pool *poolMetrics
+	gate *admit.Gate
+
+	depth, oldest, inFlight, workers, mode, last *prometheus.Desc
+}
+
+func newGauges(p *poolMetrics, gate *admit.Gate) *gauges {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, p.labels)
+	}
+	return &gauges{
+		pool: p, gate: gate,
+		depth:    desc("headgate_queue_depth", "Tasks that wait for a permit."),
+		oldest:   desc("headgate_queue_oldest_age_seconds", "Age of the oldest waiting task, 0 if none waits."),
+		inFlight: desc("headgate_in_flight", "Permits that are out."),
+		workers:  desc("headgate_workers", "Permits that there are."),
+		mode:     desc("headgate_mode", "1 for the mode that the pool is in, 0 for the others.", "mode"),
+		last:     desc("headgate_last_completion_timestamp_seconds", "When a task was last completed, 0 if none was."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{g.depth, g.oldest, g.inFlight, g.workers, g.mode, g.last} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (g *gauges) Collect(ch chan<- prometheus.Metric) {
+	s := g.gate.Snapshot(time.Now())
+	send := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	send(g.depth, float64(s.Depth))
+	send(g.oldest, s.Oldest.Seconds())
+	send(g.inFlight, float64(s.InFlight))
+	send(g.workers, float64(s.Workers))
+	send(g.last, float64(g.pool.lastCompletion.Load())/1000)
+	for _, m := range admit.Modes() {
+		v := 0.0
+		if m == s.Mode {
+			v = 1
+		}
+		send(g.mode, v, m.String())
+	}
+}

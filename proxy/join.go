@@ -1,0 +1,55 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/tidwall/gjson"
+)
+
+// streamErrorLimit is how much of an upstream's error is told inside a stream.
+const streamErrorLimit = 64 << 10
+
+// joinStream passes the body on into a stream that has been kept alive so far.
+// What is not a stream cannot be told there but as an error.
+func (t *task) joinStream(ctx context.Context, res *http.Response, dog *watchdog) *failure {
+	if res.StatusCode != http.StatusOK || !isEventStream(res.Header.Get("Content-Type")) {
+		return t.joinError(res, dog)
+	}
+	end := t.endingOf(res, true)
+	defer end.close()
+	t.waitedOut = false // from here on, only breaking off tells an error
+	if f := t.copyBody(ctx, res, dog, end); f != nil {
+		return f
+	}
+	t.conclude(res.StatusCode, end.failed())
+	return nil
+}
+
+// joinError tells an answer that is not a stream inside one.
+func (t *task) joinError(res *http.Response, dog *watchdog) *failure {
+	dog.wait()
+	body, _ := io.ReadAll(io.LimitReader(res.Body, streamErrorLimit)) // what has come is good enough
+	dog.rest()
+	t.conclude(res.StatusCode, res.StatusCode == http.StatusOK)
+	var line bytes.Buffer
+	if gjson.GetBytes(body, "error").IsObject() && json.Compact(&line, body) == nil {
+		writeStreamError(t.w, t.rc, line.Bytes())
+		return nil
+	}
+	return &failure{
+		status: res.StatusCode, kind: "server_error", code: "upstream_error", outcome: t.obs.Outcome,
+		message: fmt.Sprintf("The model endpoint answered with status %d.", res.StatusCode),
+	}
+}
+
+// writeStreamError tells a failure inside a stream whose status has gone out.
+func writeStreamError(w http.ResponseWriter, rc *http.ResponseController, body []byte) {
+	// The client may have gone; there is nobody left to tell.
+	_, _ = w.Write(append(append([]byte("data: "), bytes.TrimSpace(body)...), "\n\n"...))
+	_ = rc.Flush()
+}

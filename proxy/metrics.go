@@ -1,0 +1,209 @@
+package proxy
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"headgate/proxy/admit"
+)
+
+// Metrics is the Observer that counts. All label values come from the settings
+// and from this project's enums, and all counters exist from the start.
+type Metrics struct {
+	reg    prometheus.Registerer
+	gate   prometheus.Histogram
+	panics prometheus.Counter
+
+	mu    sync.RWMutex
+	pools map[string]*poolMetrics
+}
+
+// NewMetrics registers what belongs to no pool, and the counters of tasks that
+// never found theirs.
+func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
+		reg: reg, pools: make(map[string]*poolMetrics),
+		gate: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "headgate_gate_seconds", Help: "Time spent in the gate's own decisions, a task.",
+			Buckets: prometheus.ExponentialBuckets(250e-9, 4, 14),
+		}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "headgate_panics_total", Help: "Panics that were caught.",
+			ConstLabels: prometheus.Labels{"where": "proxy"},
+		}),
+	}
+	for _, c := range []prometheus.Collector{m.gate, m.panics} {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, m.add(Unrouted, nil, newPoolMetrics(Unrouted, 0))
+}
+
+// AddPool registers the metrics of a pool. Call it before tasks arrive there.
+func (m *Metrics) AddPool(name string, slo time.Duration, gate *admit.Gate) error {
+	return m.add(name, gate, newPoolMetrics(name, slo))
+}
+
+func (m *Metrics) add(name string, gate *admit.Gate, p *poolMetrics) error {
+	for _, c := range p.collectors(gate) {
+		if err := m.reg.Register(c); err != nil {
+			return err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pools[name] = p
+	return nil
+}
+
+func (m *Metrics) pool(name string) *poolMetrics {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.pools[name]
+}
+
+// Arrived counts a task that has come.
+func (m *Metrics) Arrived(pool string) {
+	if p := m.pool(pool); p != nil {
+		p.arrivals.Inc()
+	}
+}
+
+// Ended counts a task that has ended.
+func (m *Metrics) Ended(o Observation) {
+	if o.Panicked {
+		m.panics.Inc()
+	}
+	if o.Gate > 0 {
+		m.gate.Observe(o.Gate.Seconds())
+	}
+	if p := m.pool(o.Pool); p != nil {
+		p.ended(o)
+	}
+}
+
+// poolMetrics are the counters and histograms of one pool. One histogram a
+// pool, with the pool as a constant label, so that each has a bucket at its
+// pool's SLO.
+type poolMetrics struct {
+	slo              time.Duration
+	labels           prometheus.Labels
+	arrivals         prometheus.Counter
+	tasks            *prometheus.CounterVec
+	refusals         *prometheus.CounterVec
+	wouldRefuse      *prometheus.CounterVec
+	upstreamRefusals prometheus.Counter
+	announcedRetries prometheus.Counter
+	sloTasks         prometheus.Counter
+	sloBad           prometheus.Counter
+	queueWait        prometheus.Histogram
+	service          prometheus.Histogram
+	turnaround       prometheus.Histogram
+	firstByte        prometheus.Histogram
+	lastCompletion   atomic.Int64 // unix milliseconds, 0: none yet
+}
+
+func newPoolMetrics(name string, slo time.Duration) *poolMetrics {
+	f := factory{prometheus.Labels{"pool": name}, buckets(slo)}
+	p := &poolMetrics{
+		slo: slo, labels: f.labels,
+		arrivals:         f.counter("headgate_arrivals_total", "Tasks that came."),
+		tasks:            f.counters("headgate_tasks_total", "Tasks that ended, by outcome; they add up to arrivals.", "outcome"),
+		refusals:         f.counters("headgate_refusals_total", "Tasks that were turned away, by reason.", "reason"),
+		wouldRefuse:      f.counters("headgate_would_refuse_total", "Tasks that mode enforce would have turned away, by reason.", "reason"),
+		upstreamRefusals: f.counter("headgate_upstream_refusals_total", "Answers of the upstream with status 429."),
+		announcedRetries: f.counter("headgate_announced_retries_total", "Tasks that their client announced as retries."),
+		sloTasks:         f.counter("headgate_slo_tasks_total", "Tasks that count for the SLO."),
+		sloBad:           f.counter("headgate_slo_bad_tasks_total", "Tasks that count for the SLO and were bad."),
+		queueWait:        f.histogram("headgate_queue_wait_seconds", "Time that granted tasks waited for their permit."),
+		service:          f.histogram("headgate_service_seconds", "Time that permits were held."),
+		turnaround:       f.histogram("headgate_turnaround_seconds", "From arrival to the last byte, of tasks that went upstream."),
+		firstByte:        f.histogram("headgate_first_byte_seconds", "From arrival to the first byte of the answer."),
+	}
+	for _, o := range admit.Outcomes() {
+		p.tasks.WithLabelValues(o.String())
+	}
+	for _, r := range admit.Reasons() {
+		p.refusals.WithLabelValues(r.String())
+		p.wouldRefuse.WithLabelValues(r.String())
+	}
+	return p
+}
+
+func (p *poolMetrics) collectors(gate *admit.Gate) []prometheus.Collector {
+	all := []prometheus.Collector{p.arrivals, p.tasks}
+	if gate == nil { // tasks without a pool never went any further
+		return append(all, p.refusals)
+	}
+	return append(all, p.refusals, p.wouldRefuse, p.upstreamRefusals, p.announcedRetries, p.sloTasks, p.sloBad,
+		p.queueWait, p.service, p.turnaround, p.firstByte, newGauges(p, gate))
+}
+
+func (p *poolMetrics) ended(o Observation) {
+	p.tasks.WithLabelValues(o.Outcome.String()).Inc()
+	if o.Reason != admit.ReasonNone {
+		p.refusals.WithLabelValues(o.Reason.String()).Inc()
+	}
+	if o.Would != admit.ReasonNone {
+		p.wouldRefuse.WithLabelValues(o.Would.String()).Inc()
+	}
+	if o.Retry {
+		p.announcedRetries.Inc()
+	}
+	if o.Granted {
+		p.queueWait.Observe(o.Queued.Seconds())
+		p.service.Observe(o.Service.Seconds())
+		p.turnaround.Observe(o.Turnaround.Seconds())
+	}
+	if o.FirstByte > 0 {
+		p.firstByte.Observe(o.FirstByte.Seconds())
+	}
+	switch o.Outcome {
+	case admit.UpstreamRefused:
+		p.upstreamRefusals.Inc()
+	case admit.Completed:
+		p.lastCompletion.Store(o.Arrived.Add(o.Turnaround).UnixMilli())
+	}
+	if counts, bad := account(o, p.slo); counts {
+		p.sloTasks.Inc()
+		if bad {
+			p.sloBad.Inc()
+		}
+	}
+}
+
+// factory makes the metrics of one pool.
+type factory struct {
+	labels  prometheus.Labels
+	buckets []float64
+}
+
+func (f factory) counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: f.labels})
+}
+
+func (f factory) counters(name, help, label string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: f.labels}, []string{label})
+}
+
+func (f factory) histogram(name, help string) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, ConstLabels: f.labels, Buckets: f.buckets})
+}
+
+// buckets returns the bounds for durations in seconds: from 5 ms to ten
+// minutes, with the SLO and the three quarters of it where one is warned.
+func buckets(slo time.Duration) []float64 {
+	b := []float64{
+		.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 7.5, 10, 15, 20, 25, 30, 45, 60, 90, 120, 180, 300, 600,
+	}
+	if slo > 0 {
+		b = append(b, slo.Seconds(), slo.Seconds()*3/4)
+	}
+	slices.Sort(b)
+	return slices.Compact(b)
+}

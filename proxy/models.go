@@ -1,0 +1,158 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/tidwall/gjson"
+	"golang.org/x/sync/errgroup"
+
+	"headgate/proxy/admit"
+)
+
+const (
+	modelsLimit   = 4 << 20 // bytes of one upstream's list
+	modelsTimeout = 30 * time.Second
+)
+
+// serveModels answers GET /v1/models without a permit: it is how clients find
+// out whether anybody is there. It is not a task.
+func (p *Proxy) serveModels(tab *table, w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		wrongMethod(w, "GET, HEAD").write(w)
+		return
+	}
+	if _, f := authenticate(tab.clients, r); f != nil {
+		f.write(w)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), modelsTimeout)
+	defer cancel()
+	if only := tab.only(); only != nil {
+		p.passModels(ctx, tab, only, w, r)
+		return
+	}
+	p.mergeModels(ctx, tab, w, r)
+}
+
+// passModels passes one upstream's list on as it is.
+func (p *Proxy) passModels(ctx context.Context, tab *table, pool *pool, w http.ResponseWriter, r *http.Request) {
+	res, err := pool.models(ctx, tab, r)
+	if err != nil {
+		p.modelsFailed(w, err)
+		return
+	}
+	defer res.Body.Close()
+	copyResponseHeader(w.Header(), res.Header)
+	w.WriteHeader(res.StatusCode)
+	if _, err := io.Copy(w, res.Body); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (p *pool) models(ctx context.Context, tab *table, r *http.Request) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, r.Method, upstreamURL(p.Upstream, r.URL), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = p.upstreamHeader(tab, r.Header)
+	return p.transport.RoundTrip(req)
+}
+
+func (p *Proxy) modelsFailed(w http.ResponseWriter, err error) {
+	status, outcome, code := http.StatusBadGateway, admit.UpstreamError, "upstream_unreachable"
+	if errors.Is(err, context.DeadlineExceeded) {
+		status, outcome, code = http.StatusGatewayTimeout, admit.UpstreamTimeout, "upstream_timeout"
+	}
+	err = scrub(err)
+	p.log.Warn("list of models", "error", err)
+	upstreamFailure(status, outcome, code, "The model endpoint's list of models could not be read.", err).write(w)
+}
+
+// mergeModels answers with the lists of all pools, each model once. A pool that
+// does not answer is left out, as long as one does.
+func (p *Proxy) mergeModels(ctx context.Context, tab *table, w http.ResponseWriter, r *http.Request) {
+	lists := make([][]gjson.Result, len(tab.pools))
+	errs := make([]error, len(tab.pools))
+	var group errgroup.Group
+	for i, pool := range tab.pools {
+		group.Go(func() error {
+			lists[i], errs[i] = pool.modelList(ctx, tab, r)
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are kept apart, one a pool
+	var data []json.RawMessage
+	answered := false
+	seen := make(map[string]bool)
+	for i, list := range lists {
+		if errs[i] != nil {
+			p.log.Warn("list of models", "pool", tab.pools[i].Name, "error", scrub(errs[i]))
+			continue
+		}
+		answered = true
+		for _, m := range list {
+			if id := m.Get("id").Str; id != "" && !seen[id] && tab.serves(tab.pools[i], id) {
+				seen[id] = true
+				data = append(data, json.RawMessage(m.Raw))
+			}
+		}
+	}
+	if !answered {
+		p.modelsFailed(w, errs[0])
+		return
+	}
+	writeModels(w, data)
+}
+
+func (t *table) serves(p *pool, model string) bool {
+	for path := range endpoints {
+		return t.forModel(model, path) == p
+	}
+	return false
+}
+
+func (p *pool) modelList(ctx context.Context, tab *table, r *http.Request) ([]gjson.Result, error) {
+	get := r.Clone(ctx)
+	get.Method = http.MethodGet
+	get.Header.Del("Accept-Encoding")
+	res, err := p.models(ctx, tab, get)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, modelsLimit+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case res.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("status %d", res.StatusCode)
+	case len(body) > modelsLimit:
+		return nil, fmt.Errorf("more than %d bytes", modelsLimit)
+	case nestsDeeper(body, maxNesting) || !gjson.ValidBytes(body):
+		return nil, errors.New("not JSON")
+	}
+	return gjson.GetBytes(body, "data").Array(), nil
+}
+
+func writeModels(w http.ResponseWriter, data []json.RawMessage) {
+	if data == nil {
+		data = []json.RawMessage{}
+	}
+	body, err := json.Marshal(struct {
+		Object string            `json:"object"`
+		Data   []json.RawMessage `json:"data"`
+	}{"list", data})
+	if err != nil { // every element has been validated
+		panic(err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body)
+}

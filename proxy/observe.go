@@ -1,0 +1,44 @@
+package proxy
+
+import (
+	"time"
+
+	"headgate/proxy/admit"
+)
+
+// Observer hears of tasks. Its methods are called on the task's path: they must
+// be quick and must not block.
+type Observer interface {
+	// Arrived is called once a task's pool is known, or with Unrouted when the
+	// task ends before that.
+	Arrived(pool string)
+	// Ended is called exactly once a task, after Arrived.
+	Ended(Observation)
+}
+
+// Observation is what there is to know of one task that has ended.
+type Observation struct {
+	Pool      string
+	TaskID    string // UUIDv7
+	RequestID string // the client's X-Request-Id, or one made here
+	TraceID   string // from the client's traceparent, or made here
+	Client    string // name of the client key, if keys are configured
+	Class     admit.Class
+	Endpoint  string
+	Status    int // sent to the client; 0 if none was
+
+	Outcome  admit.Outcome
+	Reason   admit.Reason // why it was turned away
+	Would    admit.Reason // in mode observe, why it would have been
+	Retry    bool         // the client announced it as a retry
+	Panicked bool         // a panic of our own ended it
+	Err      error        // what went wrong, for the log; never holds a secret
+
+	Arrived    time.Time
+	Granted    bool          // it held a permit
+	Queued     time.Duration // from the offer to the grant, or to leaving the queue
+	Service    time.Duration // from the grant to the end; 0 unless Granted
+	FirstByte  time.Duration // from arrival to the first byte of the upstream's body; 0 if none came
+	Turnaround time.Duration // from arrival to the end
+	Gate       time.Duration // spent in the gate's own decisions
+}

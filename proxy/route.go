@@ -1,0 +1,169 @@
+package proxy
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"headgate/proxy/admit"
+)
+
+const modelsPath = "/v1/models"
+
+// endpoints are the POST paths that every pool forwards.
+var endpoints = map[string]protocol{
+	"/v1/chat/completions": protocolChoices,
+	"/v1/completions":      protocolChoices,
+	"/v1/responses":        protocolResponses,
+	"/v1/embeddings":       protocolJSON,
+}
+
+// pool is a Pool at work.
+type pool struct {
+	Pool
+	buffered  budget
+	transport http.RoundTripper
+	patterns  []*regexp.Regexp // of Models with a `*`
+	extra     map[string]bool  // Endpoints
+}
+
+// table is everything that requests are routed by. It never changes; a reload
+// makes a new one.
+type table struct {
+	pools   []*pool
+	byModel map[string]*pool // names without a `*`
+	extra   map[string]bool  // Endpoints of all pools
+	clients []Client
+	buffer  *budget // of all pools together
+	body    int64   // the largest body limit of any pool
+}
+
+func newTable(c Config) (*table, error) {
+	t := &table{
+		clients: c.Clients, buffer: &budget{}, byModel: make(map[string]*pool), extra: make(map[string]bool),
+	}
+	for i := range c.Pools {
+		p := newPool(c.Pools[i])
+		for _, name := range p.Models {
+			if strings.Contains(name, "*") {
+				continue
+			}
+			if other := t.byModel[name]; other != nil {
+				return nil, fmt.Errorf("model %q is routed to two pools: %q and %q", name, other.Name, p.Name)
+			}
+			t.byModel[name] = p
+		}
+		for path := range p.extra {
+			t.extra[path] = true
+		}
+		t.buffer.limit += p.BufferLimit
+		t.body = max(t.body, p.BodyLimit)
+		t.pools = append(t.pools, p)
+	}
+	return t, nil
+}
+
+func newPool(c Pool) *pool {
+	p := &pool{Pool: c, transport: c.Transport, extra: make(map[string]bool)}
+	p.buffered.limit = c.BufferLimit
+	if p.transport == nil {
+		p.transport = newTransport(c)
+	}
+	for _, path := range c.Endpoints {
+		p.extra[path] = true
+	}
+	for _, name := range c.Models {
+		if strings.Contains(name, "*") {
+			quoted := strings.ReplaceAll(regexp.QuoteMeta(name), `\*`, `.*`)
+			p.patterns = append(p.patterns, regexp.MustCompile(`^(?s:`+quoted+`)$`))
+		}
+	}
+	return p
+}
+
+// forModel returns the pool for a model: an exact name first, then the first
+// pool with a fitting pattern. Only pools that forward path count.
+func (t *table) forModel(model, path string) *pool {
+	if p := t.byModel[model]; p != nil && p.forwards(path) {
+		return p
+	}
+	for _, p := range t.pools {
+		for _, re := range p.patterns {
+			if re.MatchString(model) && p.forwards(path) {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// forPath returns the first pool that forwards a path of its own.
+func (t *table) forPath(path string) *pool {
+	for _, p := range t.pools {
+		if p.extra[path] {
+			return p
+		}
+	}
+	return nil
+}
+
+func (p *pool) forwards(path string) bool {
+	_, listed := endpoints[path]
+	return listed || p.extra[path]
+}
+
+// only returns the one pool there is, nil if there are several.
+func (t *table) only() *pool {
+	if len(t.pools) == 1 {
+		return t.pools[0]
+	}
+	return nil
+}
+
+// endpoint returns the protocol of a path, false if nothing is forwarded there.
+// Paths are compared as the client wrote them: what has dot segments or encoded
+// slashes is not there.
+func (t *table) endpoint(r *http.Request) (protocol, bool) {
+	path := r.URL.Path
+	if r.URL.EscapedPath() != path {
+		return protocolOther, false
+	}
+	if proto, ok := endpoints[path]; ok {
+		return proto, true
+	}
+	return protocolOther, t.extra[path]
+}
+
+// modelMissing is the answer to a model that no pool has.
+func modelMissing(model string) *failure {
+	const most = 200
+	if len(model) > most {
+		model = strings.ToValidUTF8(model[:most], "") + "..."
+	}
+	return invalid(http.StatusNotFound, "model_not_found", "The model %q does not exist here.", model)
+}
+
+func notFound(r *http.Request) *failure {
+	return invalid(http.StatusNotFound, "unknown_url", "There is nothing at this URL: %s is not forwarded.", r.Method)
+}
+
+func wrongMethod(w http.ResponseWriter, allow string) *failure {
+	w.Header().Set("Allow", allow)
+	return invalid(http.StatusMethodNotAllowed, "method_not_allowed", "This URL takes %s only.", allow)
+}
+
+// classFor returns the class of a task: what it asks for, but no better than
+// its client may have.
+func classFor(asked string, c Client) (admit.Class, *failure) {
+	switch asked {
+	case "":
+		return c.Class, nil
+	case admit.Interactive.String():
+		return max(admit.Interactive, c.Class), nil
+	case admit.Batch.String():
+		return admit.Batch, nil
+	default:
+		return 0, invalid(http.StatusBadRequest, "invalid_priority", "Headgate-Priority must be interactive or batch.")
+	}
+}

@@ -1,0 +1,139 @@
+package proxy
+
+import (
+	"bytes"
+
+	"github.com/tidwall/gjson"
+)
+
+// protocol is what an endpoint's answers look like.
+type protocol uint8
+
+const (
+	protocolOther     protocol = iota // nothing is known
+	protocolChoices                   // chat completions and completions: choices, [DONE]
+	protocolResponses                 // responses: typed events
+	protocolJSON                      // one JSON body
+)
+
+// maxLine is how much of one line of a stream is looked at. Longer ones pass
+// just the same.
+const maxLine = 1 << 20
+
+// sseEnd finds the terminal event of an SSE stream (WHATWG HTML, 9.2). Lines
+// may end in CR, LF or both and may be split anywhere between writes.
+type sseEnd struct {
+	protocol protocol
+	partial  []byte // of a line that has not ended yet
+	tooLong  bool
+	done     bool
+	fail     bool
+	open     uint64 // choices seen, by index
+	finished uint64 // choices with a finish_reason, by index
+}
+
+func (s *sseEnd) complete() bool {
+	return s.done || s.finished != 0 && s.open&^s.finished == 0
+}
+
+func (s *sseEnd) failed() bool { return s.fail }
+
+func (s *sseEnd) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		end := bytes.IndexAny(p, "\r\n")
+		if end < 0 {
+			s.keep(p)
+			break
+		}
+		s.line(p[:end])
+		p = p[end+1:]
+	}
+	return n, nil
+}
+
+func (s *sseEnd) keep(p []byte) {
+	if len(s.partial)+len(p) > maxLine {
+		s.tooLong = true
+		p = p[:max(maxLine-len(s.partial), 0)]
+	}
+	s.partial = append(s.partial, p...)
+}
+
+func (s *sseEnd) line(rest []byte) {
+	line := rest
+	if len(s.partial) > 0 {
+		s.keep(rest)
+		line = s.partial
+	}
+	s.look(line)
+	s.partial, s.tooLong = s.partial[:0], false
+	if cap(s.partial) > firstBuffer {
+		s.partial = nil
+	}
+}
+
+func (s *sseEnd) look(line []byte) {
+	if event, ok := field(line, "event"); ok && s.protocol == protocolResponses {
+		s.typed(string(event))
+		return
+	}
+	data, ok := field(line, "data")
+	if !ok || len(data) == 0 {
+		return
+	}
+	switch {
+	case bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")):
+		s.done = true
+	case s.protocol == protocolResponses:
+		s.typed(gjson.GetBytes(data, "type").Str)
+	case s.protocol == protocolChoices:
+		s.choices(data)
+	}
+}
+
+// field returns the value of a line that sets that field.
+func field(line []byte, name string) ([]byte, bool) {
+	value, ok := bytes.CutPrefix(line, []byte(name))
+	if !ok {
+		return nil, false
+	}
+	if value, ok = bytes.CutPrefix(value, []byte(":")); !ok {
+		return nil, false
+	}
+	return bytes.TrimPrefix(value, []byte(" ")), true
+}
+
+// typed handles the events of the responses endpoint.
+func (s *sseEnd) typed(event string) {
+	switch event {
+	case "response.completed", "response.incomplete":
+		s.done = true
+	case "response.failed", "error":
+		s.done, s.fail = true, true
+	}
+}
+
+// choices handles one chunk of a (chat) completion.
+func (s *sseEnd) choices(data []byte) {
+	if s.tooLong || data[0] != '{' {
+		return
+	}
+	// An upstream that gives up mid-stream says so in the stream; its client
+	// sees an error in any case.
+	if e := gjson.GetBytes(data, "error"); e.Exists() && e.Type != gjson.Null {
+		s.done, s.fail = true, true
+		return
+	}
+	gjson.GetBytes(data, "choices").ForEach(func(_, choice gjson.Result) bool {
+		index := choice.Get("index").Uint()
+		if index >= 64 {
+			return true
+		}
+		s.open |= 1 << index
+		if r := choice.Get("finish_reason"); r.Exists() && r.Type != gjson.Null {
+			s.finished |= 1 << index
+		}
+		return true
+	})
+}

@@ -1,0 +1,225 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"headgate/proxy/admit"
+)
+
+// ErrDraining is the cause with which the server cancels requests that are
+// still running when its time to drain is over.
+var ErrDraining = errors.New("drain time is over")
+
+// task is one request on its way. It belongs to the goroutine that serves it.
+type task struct {
+	p     *Proxy
+	table *table
+	pool  *pool // nil until the body has been read
+	proto protocol
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	r     *http.Request
+
+	obs    Observation
+	spread uint64
+	held   holding
+	want   wanted
+	client Client
+
+	ticket    *admit.Ticket
+	offered   time.Time
+	granted   time.Time
+	ending    admit.Ending
+	arrived   bool // the observer knows
+	committed bool // a status has gone out: an error can only be told in the stream, or by breaking it off
+	waitedOut bool // that status was sent to keep a waiting stream alive
+}
+
+func newTask(p *Proxy, tab *table, proto protocol, w http.ResponseWriter, r *http.Request) *task {
+	t := &task{
+		p: p, table: tab, proto: proto, w: w, r: r, rc: http.NewResponseController(w),
+		held: holding{shared: tab.buffer}, ending: admit.Dropped,
+	}
+	t.obs = Observation{
+		Pool: Unrouted, Endpoint: r.URL.Path, Arrived: time.Now(),
+		Outcome: admit.ClientGone, Retry: announcedRetry(r.Header),
+	}
+	t.obs.TaskID, t.spread = newTaskID()
+	t.obs.RequestID = requestID(r.Header, t.obs.TaskID)
+	t.obs.TraceID = traceID(r.Header.Get(traceparentHeader))
+	return t
+}
+
+// run takes the task from its headers to the end of its answer.
+func (t *task) run() *failure {
+	if only := t.table.only(); only != nil {
+		t.enter(only)
+	}
+	body, f := t.read()
+	if f != nil {
+		return f
+	}
+	if f := t.admit(); f != nil {
+		return f
+	}
+	return t.forward(body)
+}
+
+// read checks who asks and for what, and reads the body.
+func (t *task) read() ([]byte, *failure) {
+	var f *failure
+	if t.client, f = authenticate(t.table.clients, t.r); f != nil {
+		return nil, f
+	}
+	t.obs.Client = t.client.Name
+	if t.obs.Class, f = classFor(t.r.Header.Get(priorityHeader), t.client); f != nil {
+		return nil, f
+	}
+	if _, f = askedDeadline(t.r.Header); f != nil {
+		return nil, f
+	}
+	asJSON := isJSON(t.r.Header.Get("Content-Type"))
+	if _, listed := endpoints[t.r.URL.Path]; listed && !asJSON {
+		return nil, invalid(http.StatusUnsupportedMediaType, "unsupported_content_type", "Content-Type must be application/json.")
+	}
+	body, f := t.readBody(t.table.body)
+	if f != nil {
+		return nil, f
+	}
+	return body, t.route(body, asJSON)
+}
+
+// route finds the task's pool.
+func (t *task) route(body []byte, asJSON bool) *failure {
+	p := t.table.forPath(t.r.URL.Path)
+	if asJSON {
+		plain, f := t.plain(body, t.table.body)
+		if f != nil {
+			return f
+		}
+		if t.want, f = inspect(plain); f != nil {
+			return f
+		}
+		if p = t.table.forModel(t.want.model, t.r.URL.Path); p == nil {
+			return modelMissing(t.want.model)
+		}
+	}
+	t.enter(p)
+	if int64(len(body)) > p.BodyLimit {
+		return tooLarge(p.BodyLimit)
+	}
+	if !t.held.assign(&p.buffered) {
+		return t.refuse(admit.ReasonMemory)
+	}
+	return nil
+}
+
+// enter gives the task its pool.
+func (t *task) enter(p *pool) {
+	t.pool = p
+	t.obs.Pool = p.Name
+	t.arrive()
+}
+
+func (t *task) arrive() {
+	if !t.arrived {
+		t.arrived = true
+		t.p.observer.Arrived(t.obs.Pool)
+	}
+}
+
+// refuse turns the task away outside the gate.
+func (t *task) refuse(r admit.Reason) *failure {
+	p := t.pool
+	if p == nil {
+		p = t.table.pools[0]
+	}
+	return refused(p.Gate.Refuse(time.Now(), r, t.spread))
+}
+
+// answer ends the task: with the failure if there is one and it can still be
+// told, by breaking off otherwise.
+func (t *task) answer(f *failure) {
+	if f == nil {
+		return
+	}
+	t.obs.Outcome, t.obs.Err = f.outcome, f.cause
+	t.obs.Reason = f.refusal.Reason
+	if f.outcome == admit.ClientGone && errors.Is(context.Cause(t.r.Context()), ErrDraining) {
+		t.obs.Outcome = admit.Drained
+	}
+	switch {
+	case f.status == 0:
+		panic(http.ErrAbortHandler)
+	case t.waitedOut:
+		t.obs.Status = http.StatusOK
+		writeStreamError(t.w, t.rc, f.body())
+	case t.committed:
+		panic(http.ErrAbortHandler)
+	default:
+		t.setIDs()
+		t.obs.Status = f.status
+		f.write(t.w)
+	}
+}
+
+// finish settles everything that the task holds, exactly once, and reports it.
+func (t *task) finish() {
+	caught := recover()
+	end := time.Now()
+	if t.ticket != nil {
+		t.pool.Gate.Release(end, t.ticket, t.ending)
+		t.obs.Gate += time.Since(end)
+	}
+	t.held.release()
+	if caught != nil && caught != http.ErrAbortHandler {
+		t.panicked(caught)
+	}
+	t.report(end)
+	switch {
+	case caught == nil:
+	case t.obs.Panicked && !t.committed:
+		internalError().write(t.w)
+	default:
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (t *task) report(end time.Time) {
+	t.obs.Turnaround = end.Sub(t.obs.Arrived)
+	if !t.granted.IsZero() {
+		t.obs.Granted = true
+		t.obs.Service = end.Sub(t.granted)
+	}
+	t.arrive()
+	t.p.observer.Ended(t.obs)
+	t.logEnd()
+}
+
+func (t *task) setIDs() {
+	t.w.Header().Set("Headgate-Task-Id", t.obs.TaskID)
+	if t.w.Header().Get(requestIDHeader) == "" {
+		t.w.Header().Set(requestIDHeader, t.obs.RequestID)
+	}
+}
+
+// logEnd writes the task's line: at level warn when the upstream is to blame,
+// at debug otherwise, since every task and every refusal is in the metrics.
+func (t *task) logEnd() {
+	level := slog.LevelDebug
+	switch t.obs.Outcome {
+	case admit.UpstreamError, admit.UpstreamTimeout, admit.Truncated:
+		level = slog.LevelWarn
+	}
+	if t.obs.Reason == admit.ReasonMemory {
+		level = slog.LevelError
+	}
+	if !t.p.log.Enabled(context.Background(), level) {
+		return
+	}
+	t.p.log.LogAttrs(context.Background(), level, "task ended", t.obs.attrs()...)
+}

@@ -1,0 +1,31 @@
+package proxy
+
+import (
+	"net"
+	"net/http"
+	"time"
+)
+
+const (
+	transportBuffer = 32 << 10
+	maxIdle         = 1024
+)
+
+// newTransport returns a pool's own way to its upstream: no shared limits, no
+// compression of our own (what the client asks for is what it gets), and enough
+// idle connections for all that can be in flight.
+func newTransport(p Pool) *http.Transport {
+	dialer := &net.Dialer{Timeout: p.ConnectTimeout, KeepAlive: 30 * time.Second}
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           dialer.DialContext,
+		TLSHandshakeTimeout:   p.ConnectTimeout,
+		ForceAttemptHTTP2:     true,
+		DisableCompression:    true,
+		MaxIdleConnsPerHost:   maxIdle,
+		IdleConnTimeout:       90 * time.Second,
+		ExpectContinueTimeout: time.Second,
+		WriteBufferSize:       transportBuffer,
+		ReadBufferSize:        transportBuffer,
+	}
+}

@@ -1,0 +1,118 @@
+package proxy
+
+import (
+	"net/http"
+	"time"
+
+	"headgate/proxy/admit"
+)
+
+// waiter hears from the gate how a task's wait ended.
+type waiter chan admit.Refusal
+
+// Settled is called once; the channel has room for it.
+func (w waiter) Settled(r admit.Refusal) { w <- r }
+
+// admit gets the task its permit, or says why it gets none.
+func (t *task) admit() *failure {
+	left, f := deadline(t.r.Header, t.obs.Class, t.pool.SLO)
+	if f != nil {
+		return f
+	}
+	if err := t.r.Context().Err(); err != nil {
+		return gone(err)
+	}
+	wait := make(waiter, 1)
+	due := t.obs.Arrived.Add(left)
+	t.offered = time.Now()
+	d := t.pool.Gate.Offer(t.offered, admit.Task{Class: t.obs.Class, Deadline: due, Spread: t.spread, Waiter: wait})
+	t.obs.Gate += time.Since(t.offered)
+	t.obs.Would = d.Would
+	if d.Ticket == nil {
+		return refused(d.Refusal)
+	}
+	t.ticket = d.Ticket
+	if d.Waiting {
+		if f := t.wait(wait, due); f != nil {
+			return f
+		}
+	}
+	return t.start()
+}
+
+// wait waits for the end of the queue: a permit, a refusal, the deadline or the
+// client's departure.
+func (t *task) wait(settled waiter, due time.Time) *failure {
+	expiry := time.NewTimer(time.Until(due))
+	defer expiry.Stop()
+	keepAlive, stop := t.keepAliveTicks()
+	defer stop()
+	for {
+		select {
+		case r := <-settled:
+			t.obs.Queued = time.Since(t.offered)
+			if r.Reason != admit.ReasonNone {
+				return refused(r)
+			}
+			return nil
+		case <-t.r.Context().Done():
+			t.obs.Queued = time.Since(t.offered)
+			// If the grant came first, finish gives the permit back.
+			t.pool.Gate.Leave(time.Now(), t.ticket)
+			return gone(t.r.Context().Err())
+		case <-expiry.C:
+			if r := t.pool.Gate.Expire(time.Now(), t.ticket); r.Reason != admit.ReasonNone {
+				t.obs.Queued = time.Since(t.offered)
+				return refused(r)
+			}
+		case <-keepAlive:
+			if f := t.keepAlive(); f != nil {
+				t.pool.Gate.Leave(time.Now(), t.ticket)
+				return f
+			}
+		}
+	}
+}
+
+// start asks the gate a last time before the task goes upstream.
+func (t *task) start() *failure {
+	now := time.Now()
+	d := t.pool.Gate.Start(now, t.ticket)
+	t.obs.Gate += time.Since(now)
+	if d.Reason != admit.ReasonNone {
+		return refused(d.Refusal)
+	}
+	if t.obs.Would == admit.ReasonNone {
+		t.obs.Would = d.Would
+	}
+	t.granted = now
+	if err := t.r.Context().Err(); err != nil {
+		return gone(err)
+	}
+	return nil
+}
+
+// keepAliveTicks ticks while a stream waits, if its pool says so.
+func (t *task) keepAliveTicks() (<-chan time.Time, func()) {
+	if t.pool.StreamKeepAlive <= 0 || !t.want.stream {
+		return nil, func() {}
+	}
+	ticker := time.NewTicker(t.pool.StreamKeepAlive)
+	return ticker.C, ticker.Stop
+}
+
+// keepAlive sends a comment of one line without an event's end: the only thing
+// that every known client takes for nothing. The first one commits a 200.
+func (t *task) keepAlive() *failure {
+	if !t.committed {
+		t.committed, t.waitedOut = true, true
+		t.setIDs()
+		h := t.w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Cache-Control", "no-cache")
+		h.Set("X-Accel-Buffering", "no")
+		t.obs.Status = http.StatusOK
+		t.w.WriteHeader(http.StatusOK)
+	}
+	return t.send([]byte(": waiting\n"), true)
+}
