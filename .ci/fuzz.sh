@@ -18,6 +18,7 @@ fuzz() {
 	local dir="$1" name="$2" log="$3" try
 	for try in 1 2; do
 		if "$GO" -C "$dir" test -run '^$' -fuzz "^$name\$" -fuzztime "${each}s" . >"$log" 2>&1; then
+			grep '^fuzz: elapsed' "$log" | tail -n 1
 			tail -n 1 "$log"
 			return 0
 		fi
