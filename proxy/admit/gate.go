@@ -54,7 +54,7 @@ func New(c Config) (*Gate, error) {
 	case c.Policy == nil:
 		return nil, &FieldError{"policy", "must be set"}
 	case int(c.Mode) >= len(modeNames):
-		return nil, &FieldError{"mode", c.Mode.String()}
+		return nil, &FieldError{"mode", "must be enforce, observe or passthrough, is " + c.Mode.String()}
 	case c.QueueLimit < 1:
 		return nil, &FieldError{"passthrough_queue", fmt.Sprintf("must be at least 1, is %d", c.QueueLimit)}
 	case c.AssumedService <= 0:

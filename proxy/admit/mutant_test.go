@@ -88,8 +88,6 @@ func TestOrderIsCheckedByItself(t *testing.T) {
 // agePolicy is the article's rule with another limit on age.
 type agePolicy struct{ limit time.Duration }
 
-var article = admit.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2}
-
 func (agePolicy) Name() string { return "threshold" }
 
 func (p agePolicy) Admit(v admit.View, t admit.Task) admit.Verdict {

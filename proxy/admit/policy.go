@@ -46,11 +46,14 @@ func (v View) Drain(k int) time.Duration {
 	return seconds(float64(max(k, 0)) * v.Service.Mean.Seconds() / float64(v.Workers))
 }
 
-// waiting yields class and age of the waiting tasks, first to be served first.
-func (v View) waiting() iter.Seq2[Class, time.Duration] {
-	return func(yield func(Class, time.Duration) bool) {
+// waiting yields the waiting tasks of a class, first to be served first: its
+// place in the whole queue, counted from 1, and its age.
+func (v View) waiting(c Class) iter.Seq2[int, time.Duration] {
+	return func(yield func(int, time.Duration) bool) {
+		place, last := 0, v.queue.lists[c].back
 		for t := range v.queue.all() {
-			if !yield(t.task.Class, v.Now.Sub(t.offered)) {
+			place++
+			if t.task.Class == c && !yield(place, v.Now.Sub(t.offered)) || t == last {
 				return
 			}
 		}

@@ -42,4 +42,11 @@ type Service struct {
 	StdDev   time.Duration
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+// seconds returns s as a duration, or the longest there is: a conversion that
+// overflows would turn ages into nothing.
+func seconds(s float64) time.Duration {
+	if s >= math.MaxInt64/float64(time.Second) {
+		return math.MaxInt64
+	}
+	return time.Duration(s * float64(time.Second))
+}

@@ -5,7 +5,7 @@ import "time"
 // Task is what the gate has to know of one unit of work.
 type Task struct {
 	Class    Class
-	Deadline time.Time // by which it is of use; the zero time means never too late
+	Deadline time.Time // from which on it is of no use; the zero time means never too late
 	Spread   uint64    // tells callers apart, so that refused ones do not come back together
 	Waiter   Waiter    // hears how the wait ended; needed only if the task may have to wait
 }

@@ -58,13 +58,12 @@ func (p Threshold) Dispatch(v View, t Task) Reason {
 // older than MaxQueueAge: tasks leave one by one at the observed rate while the
 // others go on ageing. It looks no further than Retry-After can tell.
 func (p Threshold) untilYoung(v View, c Class) time.Duration {
-	served := 0
-	for class, age := range v.waiting() {
-		wait := v.Drain(served)
-		if wait >= farRetry || class == c && age+wait <= p.MaxQueueAge {
-			return wait
+	var wait time.Duration // until those of the class that are too old have left
+	for place, age := range v.waiting(c) {
+		if wait >= farRetry || age+wait <= p.MaxQueueAge {
+			break
 		}
-		served++
+		wait = v.Drain(place)
 	}
-	return v.Drain(served)
+	return wait
 }
