@@ -58,7 +58,7 @@ func (h *house) forbids(r row, test bool, imported string) string {
 	target, ours := h.ours(imported)
 	if !ours {
 		i := slices.IndexFunc(r.never, func(name string) bool {
-			return !h.table.hasRoom(name) && covers(strings.TrimSuffix(name, "/...")+"/...", imported)
+			return covers(strings.TrimSuffix(name, "/...")+"/...", imported)
 		})
 		if i < 0 || test {
 			return ""

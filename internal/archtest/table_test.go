@@ -55,7 +55,7 @@ func TestParseTableNonsense(t *testing.T) {
 		{"import of no room", "| `b` | now | `engin` | — |", "may import engin, which is no room"},
 		{"import of no room below", "| `b` | now | `q/...` | — |", "may import q/..., which is no room"},
 		{"import of a library", "| `b` | now | `net/http` | — |", "may import net/http, which is no room"},
-		{"import of the test row", "| `b` | now | `*_test.go` | — |", "may import *_test.go, which is no room"},
+		{"import of the test row", "| `b` | now | `*_test.go` | — |\n| `*_test.go` | now | nothing | — |", "may import *_test.go, which is no room"},
 		{"may and never", "| `b` | now | `a` | `a` |", "both may and must never import a"},
 		{"itself", "| `b` | now | `b` | — |", "row b lists itself"},
 		{"never of nothing known", "| `b` | now | nothing | `sqlite` |", "must never import sqlite, which is neither"},
