@@ -1,0 +1,150 @@
+package loadgen
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Defaults of a Config.
+const (
+	DefaultEndpoint       = "/v1/chat/completions"
+	DefaultModel          = "default"
+	DefaultMaxOutstanding = 10_000
+	DefaultTimeout        = 10 * time.Minute // what the widest-used client waits
+	DefaultSLO            = 60 * time.Second
+)
+
+// defaultSendLag is the send lag, on the wall clock, that still counts as
+// keeping the rate: more than a busy machine's scheduler takes, less than
+// anyone's SLO notices.
+const defaultSendLag = 50 * time.Millisecond
+
+const (
+	maxSpeed       = 10_000
+	maxOutstanding = 1_000_000
+)
+
+// Config says where the load goes and how a client behaves. Only URL is needed.
+// Durations are scenario time unless they say otherwise.
+type Config struct {
+	// URL of the endpoint: its root, its /v1 base, or the full address of
+	// Endpoint.
+	URL string
+	// Model of every request. Default "default".
+	Model string
+	// Endpoint is the path of the calls. Default /v1/chat/completions. The bodies
+	// of /v1/completions, /v1/responses and /v1/embeddings have their own shape;
+	// every other path gets that of chat.
+	Endpoint string
+	// Stream asks for server-sent events.
+	Stream bool
+	// Header is sent with every request, Authorization for instance.
+	Header http.Header
+	// HeaderFor gives further headers for the arrival with this index; they win.
+	// It is called from many goroutines at once. May be nil.
+	HeaderFor func(index int) http.Header
+
+	// Speed is the number of scenario seconds in one second of the wall clock.
+	// Default 1, at most 10000. The service times of the other side should be
+	// compressed alike, or the load is another one.
+	Speed float64
+	// MaxOutstanding bounds the arrivals that were sent and have not ended.
+	// Beyond it an arrival is dropped and the rate counts as not kept: a
+	// generator that waited instead would close the loop. Default 10000.
+	MaxOutstanding int
+	// Timeout of one attempt, from sending to the last byte. Default 10 min.
+	Timeout time.Duration
+	// Retry says what a client does when refused. Default: nothing.
+	Retry Retry
+
+	// SLO on turnaround, for the late share. Default 60 s.
+	SLO time.Duration
+	// MaxSendLag is the send lag at the 99th percentile up to which the rate
+	// counts as kept. Default: what 50 ms of the wall clock are in scenario time.
+	MaxSendLag time.Duration
+
+	// Client makes the calls. The default has its own connections, one for each
+	// outstanding request, and follows no redirects.
+	Client *http.Client
+	// Observe is told of every arrival when it has ended, dropped ones included:
+	// once for each, from one goroutine. A slow Observe delays no arrival and
+	// changes no measured time, but makes ended arrivals count as outstanding
+	// for longer. May be nil.
+	Observe func(Result)
+}
+
+// Retry is how a refused client behaves. The zero value is the open loop: a
+// refused arrival ends.
+type Retry struct {
+	// MaxAttempts for one arrival, the first included. 0 and 1: no retry.
+	MaxAttempts int
+	// Fallback is the wait after a refusal without a usable Retry-After; wall
+	// clock, as Retry-After is. Default 1 s.
+	Fallback time.Duration
+}
+
+// withDefaults returns the effective settings, or says which field cannot be and
+// what would be right.
+func (c Config) withDefaults() (Config, error) {
+	c.Model = orDefault(c.Model, DefaultModel)
+	c.Endpoint = orDefault(c.Endpoint, DefaultEndpoint)
+	c.Speed = orDefault(c.Speed, 1)
+	c.MaxOutstanding = orDefault(c.MaxOutstanding, DefaultMaxOutstanding)
+	c.Timeout = orDefault(c.Timeout, DefaultTimeout)
+	c.SLO = orDefault(c.SLO, DefaultSLO)
+	c.Retry.MaxAttempts = orDefault(c.Retry.MaxAttempts, 1)
+	c.Retry.Fallback = orDefault(c.Retry.Fallback, time.Second)
+	if err := c.check(); err != nil {
+		return c, err
+	}
+	c.MaxSendLag = orDefault(c.MaxSendLag, time.Duration(float64(defaultSendLag)*c.Speed))
+	return c, nil
+}
+
+func orDefault[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+func (c Config) check() error {
+	switch {
+	case !(c.Speed > 0 && c.Speed <= maxSpeed):
+		return fmt.Errorf("speed %v: want above 0 and at most %d", c.Speed, maxSpeed)
+	case c.MaxOutstanding < 1 || c.MaxOutstanding > maxOutstanding:
+		return fmt.Errorf("max outstanding %d: want 1 to %d", c.MaxOutstanding, maxOutstanding)
+	case c.Timeout < 0 || c.SLO < 0 || c.MaxSendLag < 0 || c.Retry.Fallback < 0:
+		return errors.New("timeout, SLO, send lag and retry fallback: want 0 for the default, or above 0")
+	case c.Retry.MaxAttempts < 1 || c.Retry.MaxAttempts > 100:
+		return fmt.Errorf("max attempts %d: want 0 to 100", c.Retry.MaxAttempts)
+	case c.Stream && c.Endpoint == embeddingsPath:
+		return fmt.Errorf("endpoint %s does not stream: want stream off", c.Endpoint)
+	}
+	_, err := c.target()
+	return err
+}
+
+// target is the address of the calls.
+func (c Config) target() (string, error) {
+	if !strings.HasPrefix(c.Endpoint, "/") {
+		return "", fmt.Errorf("endpoint %q: want a path such as %s", c.Endpoint, DefaultEndpoint)
+	}
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		// The URL may hold a password: it is not repeated here.
+		return "", errors.New("URL: want one such as http://127.0.0.1:8484")
+	}
+	base := strings.TrimRight(u.Path, "/")
+	base = strings.TrimSuffix(base, c.Endpoint)
+	if strings.HasPrefix(c.Endpoint, "/v1/") {
+		base = strings.TrimSuffix(base, "/v1")
+	}
+	u.Path, u.RawPath = base+c.Endpoint, ""
+	return u.String(), nil
+}

@@ -1,0 +1,302 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// seen notes when requests came in.
+type seen struct {
+	mu    sync.Mutex
+	times []time.Duration
+}
+
+func (s *seen) add(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.times = append(s.times, d)
+}
+
+func (s *seen) sorted() []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(slices.Values(s.times))
+}
+
+// The heart of the matter: a server that never answers must not hold up a single
+// arrival.
+func TestArrivalsDoNotWaitForAServerThatHangs(t *testing.T) {
+	var in seen
+	var start time.Time
+	hang := func(w http.ResponseWriter, r *http.Request) {
+		in.add(time.Since(start))
+		<-r.Context().Done()
+	}
+	inWorld(t, hang, func(t *world) {
+		start = time.Now()
+		t.cfg.Timeout = time.Hour
+		src, err := Poisson(5, 60*time.Second, 1)
+		arrivals := collect(t.T, src, err)
+		rep := t.run(arrivals)
+		var want []time.Duration
+		for _, a := range arrivals {
+			want = append(want, a.At)
+		}
+		if d := cmp.Diff(want, in.sorted()); d != "" {
+			t.Errorf("times at the server: %s", d)
+		}
+		if rep.PeakOutstanding != len(arrivals) || rep.ByCause[Timeout] != len(arrivals) {
+			t.Errorf("peak %d, timeouts %d, want all %d in both", rep.PeakOutstanding, rep.ByCause[Timeout], len(arrivals))
+		}
+		if !rep.KeptRate || rep.SendLag.Max != 0 {
+			t.Errorf("kept rate %v with lag %v: a hanging server is not the generator's fault", rep.KeptRate, rep.SendLag.Max)
+		}
+		if rep.Turnaround.P50 != 3600 || rep.Late != len(arrivals) || rep.BadShare != 1 {
+			t.Errorf("turnaround p50 %v, late %d: what timed out must count with its age", rep.Turnaround.P50, rep.Late)
+		}
+	})
+}
+
+func TestSpeedCompressesTheWallClockOnly(t *testing.T) {
+	var in seen
+	var start time.Time
+	h := func(w http.ResponseWriter, r *http.Request) {
+		in.add(time.Since(start))
+		w.Header().Set("Headgate-Queue-Wait-Ms", "50")
+		after(500*time.Millisecond)(w, r)
+	}
+	inWorld(t, h, func(t *world) {
+		start = time.Now()
+		t.cfg.Speed = 20
+		t.cfg.SLO = 5 * time.Second
+		rep := t.run(at(0, 10, 20))
+		want := []time.Duration{0, 500 * time.Millisecond, time.Second}
+		if d := cmp.Diff(want, in.sorted()); d != "" {
+			t.Errorf("wall times at the server: %s", d)
+		}
+		if rep.Turnaround.P50 != 10 || rep.Late != 3 || rep.Span != 20 {
+			t.Errorf("turnaround %v, late %d, span %v, want 10 s of scenario, 3, 20 s", rep.Turnaround.P50, rep.Late, rep.Span)
+		}
+		if rep.IntendedRate != 0.1 || rep.WallRate != 2 || rep.SendLagBound != 1 {
+			t.Errorf("rate %v, on the wall clock %v, lag bound %v, want 0.1, 2 and 50 ms × 20", rep.IntendedRate, rep.WallRate, rep.SendLagBound)
+		}
+		if got := t.results[0].QueueWait; got != time.Second {
+			t.Errorf("queue wait %v, want 50 ms × 20", got)
+		}
+	})
+}
+
+// stuck delays one arrival, as a stalled generator would.
+type stuck struct {
+	Source
+	at    int
+	delay time.Duration
+	n     int
+}
+
+func (s *stuck) Next() (Arrival, bool) {
+	if s.n == s.at {
+		time.Sleep(s.delay)
+	}
+	s.n++
+	return s.Source.Next()
+}
+
+func TestLatenessCountsFromTheIntendedArrival(t *testing.T) {
+	inWorld(t, after(8*time.Second), func(t *world) {
+		t.cfg.SLO = 10 * time.Second
+		src := &stuck{Source: at(0, 1, 2, 3).Source(), at: 2, delay: 5 * time.Second}
+		rep, err := Run(t.Context(), t.cfg, src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The third and fourth were due at 2 and 3 s and sent at 6 s.
+		slices.SortFunc(t.results, func(a, b Result) int { return a.Index - b.Index })
+		var turnarounds []time.Duration
+		for _, r := range t.results {
+			turnarounds = append(turnarounds, r.Turnaround())
+		}
+		want := []time.Duration{8 * time.Second, 8 * time.Second, 12 * time.Second, 11 * time.Second}
+		if d := cmp.Diff(want, turnarounds); d != "" {
+			t.Error(d)
+		}
+		if rep.Late != 2 || rep.LateShare != 0.5 || rep.Bad != 2 {
+			t.Errorf("late %d (%v), bad %d, want 2 of 4", rep.Late, rep.LateShare, rep.Bad)
+		}
+		if rep.KeptRate || rep.SendLag.Max != 4 {
+			t.Errorf("kept rate %v with a lag of %v s, want false and 4", rep.KeptRate, rep.SendLag.Max)
+		}
+		wantError(t.T, errors.New(rep.RateNote), "send lag p99 4.000 s is over 0.050 s")
+		if rep.IntendedRate != 1 || rep.AchievedRate != 0.5 {
+			t.Errorf("rates %v and %v, want 1 intended, 3 gaps in 6 s achieved", rep.IntendedRate, rep.AchievedRate)
+		}
+	})
+}
+
+func TestSendLagWithinItsBoundKeepsTheRate(t *testing.T) {
+	for _, c := range []struct {
+		bound time.Duration
+		kept  bool
+	}{{4 * time.Second, true}, {4*time.Second - 1, false}} {
+		inWorld(t, after(0), func(t *world) {
+			t.cfg.MaxSendLag = c.bound
+			rep, err := Run(t.Context(), t.cfg, &stuck{Source: at(1).Source(), delay: 5 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rep.KeptRate != c.kept {
+				t.Errorf("lag of 4 s with bound %v: kept rate %v, want %v", c.bound, rep.KeptRate, c.kept)
+			}
+		})
+	}
+}
+
+func TestBeyondMaxOutstandingArrivalsAreDroppedNotDelayed(t *testing.T) {
+	inWorld(t, after(10*time.Second), func(t *world) {
+		t.cfg.MaxOutstanding = 2
+		rep := t.run(at(0, 1, 2, 3, 10.5))
+		if d := cmp.Diff(map[Outcome]int{OK: 3, Dropped: 2, Refused: 0, Failed: 0, Truncated: 0, Cancelled: 0}, rep.ByOutcome); d != "" {
+			t.Error(d)
+		}
+		if rep.Arrivals != 5 || rep.Admitted != 3 || rep.Requests != 3 || rep.PeakOutstanding != 2 || len(t.results) != 5 {
+			t.Errorf("got %+v and %d observed, want 5 arrivals, 3 admitted, peak 2, all observed", rep, len(t.results))
+		}
+		if rep.KeptRate {
+			t.Error("the rate counts as kept with two drops")
+		}
+		wantError(t.T, errors.New(rep.RateNote), "2 of 5 arrivals were dropped", "MaxOutstanding")
+		for _, r := range t.results {
+			if r.Outcome == Dropped && (r.Attempts != 0 || r.End != r.Intended) {
+				t.Errorf("dropped arrival %+v: want no attempt, ended at its time", r)
+			}
+		}
+	})
+}
+
+func TestASlowObserverDelaysNoArrival(t *testing.T) {
+	var in seen
+	var start time.Time
+	h := func(w http.ResponseWriter, r *http.Request) {
+		in.add(time.Since(start))
+		writeJSON(w, answer)
+	}
+	inWorld(t, h, func(t *world) {
+		start = time.Now()
+		inner := t.cfg.Observe
+		t.cfg.Observe = func(r Result) { time.Sleep(time.Minute); inner(r) }
+		arrivals := at(0, 1, 2, 3)
+		rep := t.run(arrivals)
+		if d := cmp.Diff([]time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second}, in.sorted()); d != "" {
+			t.Error(d)
+		}
+		if rep.Turnaround.Max != 0 || len(t.results) != 4 {
+			t.Errorf("turnaround %v, observed %d, want 0 and 4", rep.Turnaround.Max, len(t.results))
+		}
+	})
+}
+
+func TestASlowObserverGetsEveryDropInTheEnd(t *testing.T) {
+	inWorld(t, after(time.Second), func(t *world) {
+		inner := t.cfg.Observe
+		t.cfg.MaxOutstanding = 1
+		t.cfg.Observe = func(r Result) {
+			if len(t.results) == 0 {
+				time.Sleep(time.Minute)
+			}
+			inner(r)
+		}
+		burst := make(Arrivals, 5000) // more than the collector's queue holds
+		rep := t.run(burst)
+		if rep.ByOutcome[Dropped] != 4999 || rep.ByOutcome[OK] != 1 || len(t.results) != 5000 {
+			t.Errorf("outcomes %v, observed %d, want 4999 drops and 1 ok", rep.ByOutcome, len(t.results))
+		}
+	})
+}
+
+func TestCancelReturnsThePartThatWasPlayed(t *testing.T) {
+	stop := errors.New("enough")
+	inWorld(t, after(3*time.Second), func(t *world) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go func() {
+			time.Sleep(4500 * time.Millisecond)
+			cancel(stop)
+		}()
+		rep, err := Run(ctx, t.cfg, at(0, 1, 2, 3, 4, 5, 6).Source())
+		if !errors.Is(err, stop) {
+			t.Errorf("got error %v, want it to wrap the cause", err)
+		}
+		if rep == nil {
+			t.Fatal("got no report")
+		}
+		if !rep.Cancelled || rep.Arrivals != 5 || rep.ByOutcome[OK] != 2 || rep.ByOutcome[Cancelled] != 3 {
+			t.Errorf("got %+v, want 5 arrivals, 2 ok, 3 cancelled", rep)
+		}
+		if rep.Admitted != 2 || rep.Late != 0 || rep.Turnaround.Count != 2 {
+			t.Errorf("admitted %d, late %d: what was cut by the run says nothing about the system", rep.Admitted, rep.Late)
+		}
+		if got := time.Since(t.start); got != 4500*time.Millisecond {
+			t.Errorf("Run returned after %v, want at once", got)
+		}
+	})
+}
+
+func TestCancelAfterTheLastArrivalIsToldToo(t *testing.T) {
+	inWorld(t, after(time.Hour), func(t *world) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		rep, err := Run(ctx, t.cfg, at(0).Source())
+		if !errors.Is(err, context.DeadlineExceeded) || !rep.Cancelled || rep.ByOutcome[Cancelled] != 1 {
+			t.Errorf("got %v and %+v, want the deadline and one cancelled", err, rep)
+		}
+	})
+}
+
+func TestABadSourceEndsTheRunWithAReport(t *testing.T) {
+	inWorld(t, after(time.Second), func(t *world) {
+		rep, err := Run(t.Context(), t.cfg, at(0, 2, 1).Source())
+		wantError(t.T, err, "arrival 2", "never decrease")
+		if rep == nil || rep.ByOutcome[OK] != 2 || rep.Cancelled {
+			t.Errorf("got %+v, want the two good arrivals", rep)
+		}
+	})
+}
+
+func TestAnEmptySourceGivesAnEmptyReport(t *testing.T) {
+	inWorld(t, after(0), func(t *world) {
+		rep := t.run(nil)
+		if rep.Arrivals != 0 || !rep.KeptRate || rep.Turnaround != (Quantiles{}) {
+			t.Errorf("got %+v, want nothing", rep)
+		}
+	})
+}
+
+func TestABadConfigSendsNothing(t *testing.T) {
+	rep, err := Run(t.Context(), Config{}, at(0).Source())
+	wantError(t, err, "load generator", "URL")
+	if rep != nil {
+		t.Error("got a report beside the error")
+	}
+}
+
+func TestResultsAreObservedAsTheyEnd(t *testing.T) {
+	inWorld(t, after(time.Second), func(t *world) {
+		go func() { _, _ = Run(t.Context(), t.cfg, at(0, 10).Source()) }()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		t.mu.Lock()
+		n := len(t.results)
+		t.mu.Unlock()
+		if n != 1 {
+			t.Errorf("observed %d results after 5 s, want the first", n)
+		}
+		time.Sleep(10 * time.Second)
+	})
+}
