@@ -28,7 +28,7 @@ export GO STATICCHECK GOVULNCHECK FUZZ_EACH FUZZ_ALL SOAK_MINUTES
 
 .PHONY: build
 build: ## Build bin/headgate
-	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/headgate ./cmd/headgate
+	$(GO) build -trimpath -ldflags '-s -w -X main.release=$(VERSION)' -o bin/headgate ./cmd/headgate
 
 .PHONY: demo
 demo: build ## Show the gate beside an ungated copy (ARGS="--speed 40" passes flags on)

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"headgate/internal/config"
+)
+
+// Exit codes, as docs/commands.md has them.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// usageError is a call that cannot be meant: wrong flags, arguments or settings.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// execute runs one command line and returns its exit code. Data goes to stdout,
+// messages go to stderr.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	fmt.Fprintln(stderr, "headgate: "+strings.ReplaceAll(err.Error(), "\n", "\nheadgate: "))
+	var usage usageError
+	var problem config.Problem
+	var problems config.Problems
+	if errors.As(err, &usage) || errors.As(err, &problem) || errors.As(err, &problems) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "headgate",
+		Short: "Refuse work for a model endpoint before its queue becomes the outage",
+		Long: `headgate stands in front of an OpenAI-compatible endpoint. It lets as many
+requests through as the endpoint can serve in time, keeps a short queue, and
+answers the rest at once with 429 and an honest Retry-After.`,
+		Example: `  headgate demo                          see it work, no configuration
+  MC_ENDPOINT=http://127.0.0.1:8080/v1 headgate serve
+  headgate serve --config headgate.yaml`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          usageArgs(cobra.NoArgs),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w\nsee `%s --help`", err, cmd.CommandPath())}
+	})
+	root.AddCommand(newServe(), newCheck(), newStub(), newVersion())
+	return root
+}
+
+// usageArgs makes wrong arguments a wrong use.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{fmt.Errorf("%w\nsee `%s --help`", err, cmd.CommandPath())}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,94 @@
+package app
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"headgate/web"
+)
+
+// Bounds of what a slow or greedy client can hold of a listener. There is no
+// bound on whole requests and answers: long ones are normal here, and each
+// piece of them has a deadline of its own.
+const (
+	readHeaderTimeout = 10 * time.Second
+	keepAliveTimeout  = 2 * time.Minute
+	maxHeaderBytes    = 64 << 10
+)
+
+func newServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       keepAliveTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// hostGuard lets only requests through whose Host is one of ours, so that a web
+// page cannot reach a listener by a name of its own (DNS rebinding).
+func (a *App) hostGuard(next http.Handler, deny http.HandlerFunc) http.Handler {
+	known := a.knownHosts()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !hostAllowed(r.Host, known) {
+			deny(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// knownHosts are the names by which this headgate may be called, in lower case.
+func (a *App) knownHosts() []string {
+	known := []string{"localhost"}
+	if name, err := os.Hostname(); err == nil {
+		known = append(known, strings.ToLower(name))
+	}
+	for _, address := range []string{a.cfg.Listen, a.cfg.Admin.Listen} {
+		if host, _, err := net.SplitHostPort(address); err == nil && host != "" {
+			known = append(known, strings.ToLower(host))
+		}
+	}
+	for _, host := range a.cfg.Hosts {
+		known = append(known, strings.ToLower(host))
+	}
+	return known
+}
+
+// hostAllowed accepts known names and IP addresses: a page that was loaded from
+// an address cannot be another's.
+func hostAllowed(hostport string, known []string) bool {
+	host := hostport
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	return slices.Contains(known, host)
+}
+
+const foreignHost = "This host name is not known here. Add it to hosts in the settings if it should be."
+
+func foreignAdmin(w http.ResponseWriter, _ *http.Request) {
+	web.WriteProblem(w, web.Problem{Status: http.StatusMisdirectedRequest, Detail: foreignHost})
+}
+
+// foreignData says the same in OpenAI's shape.
+func foreignData(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusMisdirectedRequest)
+	// The client may have gone.
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{
+		"message": foreignHost, "type": "invalid_request_error", "param": nil, "code": "unknown_host",
+	}})
+}

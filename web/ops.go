@@ -1,0 +1,73 @@
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// maxScrapes is how many scrapes are answered at one time; further ones get 503.
+const maxScrapes = 8
+
+// Ops is what the open endpoints show.
+type Ops struct {
+	Metrics prometheus.Gatherer
+	// Ready returns nil while new work can be taken. Refusing work by policy is
+	// taking it in this sense: a gate that holds is not a broken one.
+	Ready func() error
+}
+
+// Handler serves /metrics, /healthz and /readyz.
+func (o Ops) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{
+		MaxRequestsInFlight: maxScrapes,
+		EnableOpenMetrics:   true,
+	}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", o.ready)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		WriteProblem(w, Problem{Status: http.StatusNotFound, Detail: "Here are /metrics, /healthz and /readyz."})
+	})
+	return mux
+}
+
+func (o Ops) ready(w http.ResponseWriter, _ *http.Request) {
+	if err := o.Ready(); err != nil {
+		text(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	text(w, http.StatusOK, "ready")
+}
+
+func text(w http.ResponseWriter, status int, line string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(line + "\n")) // the prober may have gone
+}
+
+// Problem is an error of the admin plane, as RFC 9457 wants it.
+type Problem struct {
+	Title  string `json:"title"` // default: the status in words
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"` // what to do about it
+}
+
+// WriteProblem answers with a problem.
+func WriteProblem(w http.ResponseWriter, p Problem) {
+	if p.Title == "" {
+		p.Title = http.StatusText(p.Status)
+	}
+	body, err := json.Marshal(p)
+	if err != nil { // strings and a number always marshal
+		panic(err)
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(body, '\n')) // the caller may have gone
+}
