@@ -26,6 +26,7 @@ type FieldError struct {
 	Problem string
 }
 
+// Error returns the field and what is wrong with it.
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 
 // Gate is the permits, the queue and the policy of one pool. All methods may be

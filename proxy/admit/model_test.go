@@ -15,7 +15,7 @@ func stepsInAll() int {
 	if raceEnabled || testing.Short() {
 		return 150_000
 	}
-	return 4_000_000
+	return 3_000_000
 }
 
 // genuine builds the gate itself.
