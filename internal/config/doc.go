@@ -30,6 +30,7 @@
 //
 // The exported types carry the manual: their comments become the descriptions
 // in docs/headgate.schema.json, their tags the limits that are checked.
-// Sources: YAML 1.2.2 (Ben-Kiki, Evans, döt Net and others, 2021) for the syntax, JSON
-// Schema draft 2020-12 for the schema that editors use.
+// Sources: YAML 1.2.2 (Ben-Kiki, Evans, döt Net, 2021) for the
+// syntax; JSON Schema draft 7 (Wright, Andrews, Hutton, 2018) for the schema, as
+// the draft that editors understand; Levenshtein (1966) for suggestions.
 package config

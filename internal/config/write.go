@@ -1,6 +1,8 @@
 package config
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -17,19 +19,19 @@ const header = `# The effective settings of headgate, with every default spelled
 
 `
 
-// Write writes all settings as YAML that loads again. Secrets are replaced by
-// [redacted]; everything that was filled in from references is otherwise written
-// as the text it gave.
+// Write writes all settings as YAML that loads again, in one piece. Secrets are
+// replaced by [redacted]; what was filled in from references into other settings
+// is written as the text it gave.
 func (c *Config) Write(w io.Writer) error {
-	if _, err := io.WriteString(w, header); err != nil {
-		return fmt.Errorf("writing the settings: %w", err)
-	}
-	encoder := yaml.NewEncoder(w)
+	var out bytes.Buffer
+	out.WriteString(header)
+	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
-	if err := encoder.Encode(node(reflect.ValueOf(c).Elem())); err != nil {
-		return fmt.Errorf("writing the settings: %w", err)
+	err := errors.Join(encoder.Encode(node(reflect.ValueOf(c).Elem())), encoder.Close())
+	if err == nil {
+		_, err = w.Write(out.Bytes())
 	}
-	if err := encoder.Close(); err != nil {
+	if err != nil {
 		return fmt.Errorf("writing the settings: %w", err)
 	}
 	return nil

@@ -1,0 +1,104 @@
+package config
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+)
+
+const exampleFile = "../../docs/headgate.example.yaml"
+
+func example(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(exampleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestTheExampleShowsTheDefaults(t *testing.T) {
+	c, err := Load(exampleFile, env("MC_API_KEY", "k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Pools[0].UpstreamKey = NewSecret("k") // the one difference that its head announces
+	if diff := cmp.Diff(want, c, settings); diff != "" {
+		t.Errorf("(-default +example)\n%s", diff)
+	}
+}
+
+var (
+	switchedOff = regexp.MustCompile(`(?m)^( *)#(\S)`)
+	overridden  = regexp.MustCompile(`(?m)^ *(hosts: \[\]|token: ""|endpoints: \[\]|clients: \[\])\n`)
+)
+
+// switchedOn is the example with all that is commented out in force.
+func switchedOn(t *testing.T) string {
+	return switchedOff.ReplaceAllString(overridden.ReplaceAllString(example(t), ""), "$1$2")
+}
+
+func TestTheExampleLoadsWithEverythingSwitchedOn(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/admin-token.txt", "token\n")
+	digest := strings.Repeat("a1", 32)
+	c, err := Parse(dir+"/f.yaml", []byte(switchedOn(t)), env("MC_API_KEY", "k", "TEAM_SEARCH_KEY_SHA256", digest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Hosts, want.Admin.Token = []string{"gate.example.com"}, NewSecret("token")
+	want.Pools[0].UpstreamKey, want.Pools[0].Endpoints = NewSecret("k"), []string{"/v1/rerank"}
+	want.Clients = []Client{{"team-search", digest, "interactive"}}
+	if diff := cmp.Diff(want, c, settings); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheExampleHasEverySettingWithAComment(t *testing.T) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(switchedOn(t)), &doc); err != nil {
+		t.Fatal(err)
+	}
+	commented := map[string]bool{}
+	comments(doc.Content[0], "", commented)
+	for _, p := range paths(reflect.TypeFor[Config](), "") {
+		if has, there := commented[p]; !there || !has {
+			t.Errorf("%s: in the example: %t, with a comment: %t", p, there, has)
+		}
+	}
+}
+
+// comments notes for every key below n whether a comment stands above it.
+func comments(n *yaml.Node, path string, found map[string]bool) {
+	for i, item := range n.Content {
+		switch {
+		case n.Kind == yaml.SequenceNode:
+			if item.Kind == yaml.MappingNode && len(item.Content) > 0 {
+				item.Content[0].HeadComment += item.HeadComment
+			}
+			comments(item, path+"[]", found)
+		case i%2 == 1:
+			key := n.Content[i-1]
+			p := join(path, key.Value)
+			found[p] = len(key.HeadComment) > 10
+			comments(item, p, found)
+		}
+	}
+}
+
+func TestTheExampleHoldsNoSecret(t *testing.T) {
+	for line := range strings.Lines(example(t)) {
+		if key, value, _ := strings.Cut(strings.TrimLeft(line, " #-"), ": "); key == "upstream_key" || key == "token" || key == "key_sha256" {
+			if value = strings.TrimSpace(value); value != `""` && !strings.HasPrefix(value, "${") {
+				t.Errorf("a literal secret would be copied: %s", line)
+			}
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestSuggest(t *testing.T) {
+	pool := fieldsOf(reflect.TypeFor[Pool]())
+	for key, want := range map[string]string{
+		"wokers": "did you mean workers?", "Workers": "did you mean workers?", "up-stream": "did you mean upstream?",
+		"streamKeepalive": "did you mean stream_keepalive?", "model": "did you mean models?",
+		"turnaround": "it belongs under pools[].slo", "listen": "it belongs under the top level", "level": "it belongs under log",
+		"key_sha256": "it belongs under clients[]", "zzz": "known here: name, upstream, upstream_key",
+	} {
+		if got := suggest(key, pool); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", key, got, want)
+		}
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}} {
+		if got := distance(test.a, test.b); got != test.want {
+			t.Errorf("%q to %q: %d, want %d", test.a, test.b, got, test.want)
+		}
+	}
+}
+
+func TestEveryLaterSettingIsRefusedAsSuch(t *testing.T) {
+	known := map[string]bool{}
+	for _, p := range paths(reflect.TypeFor[Config](), "") {
+		known[p] = true
+	}
+	const head = "pools:\n  - name: a\n    upstream: http://127.0.0.1:8080/v1\n"
+	for path := range later {
+		setting, value, isValue := strings.Cut(path, "=")
+		if known[setting] != isValue {
+			t.Errorf("%s: a later setting that exists, or a later value of none", path)
+		}
+		if !isValue {
+			value = "x"
+		}
+		text := nest(setting, value)
+		if strings.HasPrefix(setting, "pools[].") {
+			text = head + strings.TrimPrefix(text, "pools: \n  - \n")
+		}
+		_, err := Parse("f.yaml", []byte(text), nil)
+		if err == nil || !strings.Contains(err.Error(), notYet) {
+			t.Errorf("%s: %v in\n%s", path, err, text)
+		}
+	}
+}
+
+// nest writes a.b[].c and a value as YAML.
+func nest(path, value string) string {
+	var b strings.Builder
+	indent := ""
+	for step := range strings.SplitSeq(path, ".") {
+		name, list := strings.CutSuffix(step, "[]")
+		b.WriteString("\n" + indent + name + ": ")
+		indent += "  "
+		if list {
+			b.WriteString("\n" + indent + "- ")
+			indent += "  "
+		}
+	}
+	return strings.TrimPrefix(b.String(), "\n") + value + "\n"
+}
+
+// TestTagsAreWellFormed guards the declarations that the checks are made of.
+func TestTagsAreWellFormed(t *testing.T) {
+	defaults := reflect.ValueOf(*Default())
+	checkTags(t, defaults, "")
+	checkTags(t, reflect.ValueOf(Client{}), "clients[]")
+}
+
+func checkTags(t *testing.T, v reflect.Value, path string) {
+	t.Helper()
+	for _, f := range fieldsOf(v.Type()) {
+		p, fv := join(path, f.name), v.Field(f.index)
+		least, most, ok := limits(f)
+		if bounded := f.tag.Get("min")+f.tag.Get("max") != ""; bounded != ok || ok && least > most {
+			t.Errorf("%s: limits %q to %q", p, f.tag.Get("min"), f.tag.Get("max"))
+		}
+		if rule := f.tag.Get("rule"); rule != "" && rule != "positive" && rule != "natural" {
+			t.Errorf("%s: no check for rule %q", p, rule)
+		}
+		if number := fv.CanInt(); number && !ok && f.tag.Get("rule") == "" {
+			t.Errorf("%s: a number without limits", p)
+		}
+		switch _, secret := fv.Interface().(Secret); {
+		case fv.Kind() == reflect.Struct && !secret:
+			checkTags(t, fv, p)
+		case fv.Kind() == reflect.Slice && fv.Len() > 0 && fv.Index(0).Kind() == reflect.Struct:
+			checkTags(t, fv.Index(0), p+"[]")
+		}
+	}
+}
