@@ -52,7 +52,9 @@ type Arrivals []Arrival
 
 // Collect reads a source to its end. It fails on an arrival out of order or out
 // of bounds, and on more than MaxArrivals of them.
-func Collect(src Source) (Arrivals, error) {
+func Collect(src Source) (Arrivals, error) { return collectUpTo(src, MaxArrivals) }
+
+func collectUpTo(src Source, limit int) (Arrivals, error) {
 	var out Arrivals
 	var last time.Duration
 	for {
@@ -63,8 +65,8 @@ func Collect(src Source) (Arrivals, error) {
 		if err := a.check(last); err != nil {
 			return nil, err
 		}
-		if len(out) == MaxArrivals {
-			return nil, fmt.Errorf("source has more than %d arrivals", MaxArrivals)
+		if len(out) == limit {
+			return nil, fmt.Errorf("source has more than %d arrivals", limit)
 		}
 		last = a.At
 		out = append(out, a)

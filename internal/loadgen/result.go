@@ -23,13 +23,12 @@ type Cause string
 
 // The causes.
 const (
-	Timeout    Cause = "timeout"     // no end within Config.Timeout
-	Connect    Cause = "connect"     // no connection
-	Transport  Cause = "transport"   // connected, but no response headers
-	BadStatus  Cause = "status"      // neither 2xx nor a refusal
-	ErrorEvent Cause = "stream"      // the stream carried an error event
-	Protocol   Cause = "protocol"    // not what was asked for: other content type, or compressed
-	BadRequest Cause = "bad_request" // the request could not be built, an impossible header for instance
+	Timeout    Cause = "timeout"   // no end within Config.Timeout
+	Connect    Cause = "connect"   // no connection
+	Transport  Cause = "transport" // no response headers, for any other reason
+	BadStatus  Cause = "status"    // neither 2xx nor a refusal
+	ErrorEvent Cause = "stream"    // the stream carried an error event
+	Protocol   Cause = "protocol"  // not what was asked for: other content type, or compressed
 )
 
 // Result is what became of one arrival. Times are scenario time from the start.

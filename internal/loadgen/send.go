@@ -145,7 +145,7 @@ func (s *sender) attempt(run context.Context, a Arrival, r *Result) {
 	defer cancel()
 	req, err := s.request(ctx, r, a)
 	if err != nil {
-		r.Outcome, r.Cause = Failed, BadRequest
+		r.Outcome, r.Cause = Failed, Transport
 		return
 	}
 	resp, err := s.client.Do(req)

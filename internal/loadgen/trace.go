@@ -29,7 +29,7 @@ func Trace(r io.Reader) (Arrivals, error) {
 	if got := lines.Text(); got != traceHeader {
 		return nil, fmt.Errorf("trace line 1: got %q, want the header %s", got, traceHeader)
 	}
-	out, err := traceRows(lines)
+	out, err := traceRows(lines, MaxArrivals)
 	if err != nil {
 		return nil, err
 	}
@@ -39,14 +39,14 @@ func Trace(r io.Reader) (Arrivals, error) {
 	return out, nil
 }
 
-func traceRows(lines *bufio.Scanner) (Arrivals, error) {
+func traceRows(lines *bufio.Scanner, limit int) (Arrivals, error) {
 	var out Arrivals
 	var last time.Duration
 	number := 1
 	for lines.Scan() {
 		number++
-		if len(out) == MaxArrivals {
-			return nil, fmt.Errorf("trace line %d: want at most %d arrivals", number, MaxArrivals)
+		if len(out) == limit {
+			return nil, fmt.Errorf("trace line %d: want at most %d arrivals", number, limit)
 		}
 		a, err := traceRow(lines.Text())
 		if err == nil {

@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -89,20 +90,12 @@ func TestTraceRefuses(t *testing.T) {
 }
 
 func TestTraceIsBoundedInRows(t *testing.T) {
-	rows := io.LimitReader(repeat("0,1,2\n"), int64(len("0,1,2\n"))*(MaxArrivals+1))
-	_, err := Trace(io.MultiReader(strings.NewReader(traceHeader+"\n"), rows))
-	wantError(t, err, fmt.Sprintf("line %d", MaxArrivals+2), "at most 2000000")
-}
-
-// repeat reads as the text again and again, without end.
-type repeat string
-
-func (r repeat) Read(p []byte) (int, error) {
-	n := 0
-	for n+len(r) <= len(p) {
-		n += copy(p[n:], r)
+	rows := strings.Repeat("0,1,2\n", 4)
+	_, err := traceRows(bufio.NewScanner(strings.NewReader(rows)), 3)
+	wantError(t, err, "line 5", "at most 3 arrivals")
+	if got, err := traceRows(bufio.NewScanner(strings.NewReader(rows)), 4); err != nil || len(got) != 4 {
+		t.Errorf("got %d arrivals and %v, want the four that are allowed", len(got), err)
 	}
-	return n, nil
 }
 
 func TestTracePassesOnReadErrors(t *testing.T) {

@@ -1,0 +1,161 @@
+package loadgen
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func tallied(t *testing.T, results ...Result) *Report {
+	t.Helper()
+	cfg, err := Config{URL: "http://x", SLO: 10 * time.Second}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tl := newTally(cfg)
+	for _, r := range results {
+		tl.add(r)
+	}
+	return tl.report(false)
+}
+
+// took is a sent result at a time, in seconds, with its turnaround.
+func took(o Outcome, intended, turnaround float64) Result {
+	at := seconds(intended)
+	return Result{Outcome: o, Intended: at, Sent: at, End: at + seconds(turnaround), Attempts: 1, Status: 200}
+}
+
+func TestReportCounts(t *testing.T) {
+	refused := took(Refused, 3, 0)
+	refused.Status, refused.Reason, refused.Refusals = 429, "queue_age", 1
+	nameless := took(Refused, 4, 0)
+	nameless.Status, nameless.Refusals, nameless.NoReason, nameless.NoRetry = 429, 1, 1, 1
+	broke := took(Failed, 5, 2)
+	broke.Status, broke.Cause = 500, BadStatus
+	timedOut := took(Failed, 6, 30)
+	timedOut.Status, timedOut.Cause = 0, Timeout
+	cut := took(Truncated, 7, 3)
+	again := took(OK, 2, 4)
+	again.Attempts, again.Refusals, again.Bytes = 3, 2, 99
+	rep := tallied(t, took(OK, 0, 1), took(OK, 1, 10), again, refused, nameless, broke, timedOut, cut,
+		Result{Outcome: Dropped, Intended: 8 * time.Second}, took(Cancelled, 10, 100))
+	want := &Report{
+		Arrivals: 10, Admitted: 6,
+		ByOutcome: map[Outcome]int{OK: 3, Refused: 2, Failed: 2, Truncated: 1, Dropped: 1, Cancelled: 1},
+		ByStatus:  map[string]int{"200": 5, "429": 2, "500": 1},
+		ByReason:  map[string]int{"queue_age": 1, "none": 1},
+		ByCause:   map[Cause]int{BadStatus: 1, Timeout: 1},
+		Requests:  11, Refusals: 4, NoReason: 1, NoRetryAfter: 1, Bytes: 99,
+		Turnaround: Quantiles{Count: 4, P50: 4, P95: 30, P99: 30, Max: 30},
+		SLO:        10, Late: 1, LateShare: 1.0 / 6, Bad: 3, BadShare: 0.5,
+		Speed: 1, Span: 10, IntendedRate: 0.9, AchievedRate: 0.8, WallRate: 0.8,
+		SendLag: Quantiles{Count: 9}, SendLagBound: 0.05,
+		RateNote: "1 of 10 arrivals were dropped by the generator: raise MaxOutstanding",
+	}
+	if d := cmp.Diff(want, rep); d != "" {
+		t.Error(d)
+	}
+	sum := 0
+	for _, n := range rep.ByOutcome {
+		sum += n
+	}
+	if sum != rep.Arrivals {
+		t.Errorf("outcomes add up to %d of %d arrivals", sum, rep.Arrivals)
+	}
+}
+
+func TestQuantilesAreExact(t *testing.T) {
+	var all []time.Duration
+	for i := range 1000 {
+		all = append(all, time.Duration(1000-i)*time.Second)
+	}
+	if d := cmp.Diff(Quantiles{Count: 1000, P50: 500, P95: 950, P99: 990, Max: 1000}, quantiles(all)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestRateIsJudgedAtTheNinetyNinth(t *testing.T) {
+	for _, c := range []struct {
+		lagging int
+		kept    bool
+	}{{0, true}, {2, true}, {3, false}} {
+		var results []Result
+		for i := range 200 {
+			r := took(OK, float64(i), 1)
+			if i < c.lagging {
+				r.Sent += 51 * time.Millisecond
+			}
+			results = append(results, r)
+		}
+		rep := tallied(t, results...)
+		if rep.KeptRate != c.kept || (rep.RateNote == "") != c.kept {
+			t.Errorf("%d of 200 over the bound: kept %v with note %q, want %v", c.lagging, rep.KeptRate, rep.RateNote, c.kept)
+		}
+	}
+}
+
+func TestBothTroublesAreTold(t *testing.T) {
+	slow := took(OK, 0, 1)
+	slow.Sent += time.Second
+	rep := tallied(t, slow, Result{Outcome: Dropped})
+	wantError(t, errors.New(rep.RateNote), "dropped by the generator", "; send lag")
+}
+
+func TestReasonsFromOutsideAreBounded(t *testing.T) {
+	var results []Result
+	for i := range 1000 {
+		r := took(Refused, 0, 0)
+		r.Reason = fmt.Sprint("reason", i)
+		results = append(results, r)
+	}
+	rep := tallied(t, results...)
+	if len(rep.ByReason) > maxReasons+1 || rep.ByReason["other"] != 1000-maxReasons {
+		t.Errorf("%d reasons, %d of them other", len(rep.ByReason), rep.ByReason["other"])
+	}
+}
+
+func TestReportAsJSON(t *testing.T) {
+	keys := []string{
+		"achieved_rate_per_s", "admitted", "arrivals", "bad", "bad_share", "by_cause", "by_outcome", "by_reason", "by_status",
+		"cancelled", "intended_rate_per_s", "kept_rate", "late", "late_share", "peak_outstanding", "rate_note", "refusals",
+		"refusals_without_reason", "refusals_without_retry_after", "requests", "response_bytes", "send_lag", "send_lag_bound_s",
+		"slo_s", "span_s", "speed", "turnaround", "wall_rate_per_s",
+	}
+	for name, results := range map[string][]Result{
+		"nothing": nil, "one": {took(OK, 0, 1)}, "at once": {took(OK, 1, 1), took(OK, 1, 1)}, "a drop": {{Outcome: Dropped}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := json.Marshal(tallied(t, results...)) // fails on NaN and Inf
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got map[string]any
+			if err := json.Unmarshal(text, &got); err != nil {
+				t.Fatal(err)
+			}
+			var have []string
+			for k, v := range got {
+				have = append(have, k)
+				if v == nil {
+					t.Errorf("%s is null", k)
+				}
+			}
+			slices.Sort(have)
+			if d := cmp.Diff(keys, have); d != "" {
+				t.Error(d)
+			}
+			if n := len(got["by_outcome"].(map[string]any)); n != len(outcomes) {
+				t.Errorf("%d outcomes, want all %d", n, len(outcomes))
+			}
+			if !strings.Contains(string(text), `"turnaround":{"count":`) {
+				t.Errorf("quantiles read otherwise: %s", text)
+			}
+		})
+	}
+}

@@ -1,0 +1,386 @@
+package loadgen
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// abort ends a response that has begun without its end.
+func abort(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+func sse(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func TestOutcomes(t *testing.T) {
+	half := stream[:len(stream)/2]
+	status := func(code int, header ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			for i := 0; i < len(header); i += 2 {
+				w.Header().Set(header[i], header[i+1])
+			}
+			w.WriteHeader(code)
+			_, _ = io.WriteString(w, `{"error":{"message":"no"}}`)
+		}
+	}
+	for name, c := range map[string]struct {
+		h       http.HandlerFunc
+		stream  bool
+		outcome Outcome
+		cause   Cause
+		status  int
+	}{
+		"whole answer":          {after(0), false, OK, "", 200},
+		"half an answer":        {func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, answer[:20]) }, false, Truncated, "", 200},
+		"empty answer":          {func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, "") }, false, Truncated, "", 200},
+		"answer cut off":        {func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, answer[:20]); abort(w) }, false, Truncated, "", 200},
+		"short of its length":   {short, false, Truncated, "", 200},
+		"whole stream":          {sse(stream), true, OK, "", 200},
+		"clean end, no [DONE]":  {sse(half), true, Truncated, "", 200},
+		"stream cut off":        {func(w http.ResponseWriter, r *http.Request) { sse(half)(w, r); abort(w) }, true, Truncated, "", 200},
+		"cut after [DONE]":      {func(w http.ResponseWriter, r *http.Request) { sse(stream)(w, r); abort(w) }, true, Truncated, "", 200},
+		"empty stream":          {sse(""), true, Truncated, "", 200},
+		"error in the stream":   {sse("data: {\"error\":{\"message\":\"x\"}}\n\ndata: [DONE]\n\n"), true, Failed, ErrorEvent, 200},
+		"document for a stream": {after(0), true, Failed, Protocol, 200},
+		"stream for a document": {sse(stream), false, Failed, Protocol, 200},
+		"compressed":            {gzipped, false, Failed, Protocol, 200},
+		"refused":               {status(429, "Retry-After", "3", "Headgate-Reason", "queue_age"), false, Refused, "", 429},
+		"refused by upstream":   {status(429), false, Refused, "", 429},
+		"draining":              {status(503, "Headgate-Reason", "draining"), false, Refused, "", 503},
+		"other 503":             {status(503), false, Failed, BadStatus, 503},
+		"server error":          {status(500), false, Failed, BadStatus, 500},
+		"not found":             {status(404), false, Failed, BadStatus, 404},
+		"redirect":              {status(307, "Location", "/elsewhere"), false, Failed, BadStatus, 307},
+		"no headers":            {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false, Failed, Transport, 0},
+		"never":                 {after(24 * time.Hour), false, Failed, Timeout, 0},
+		"never ends":            {endlessBody, false, Failed, Timeout, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, c.h, func(t *world) {
+				t.cfg.Stream = c.stream
+				r := t.only()
+				if r.Outcome != c.outcome || r.Cause != c.cause || r.Status != c.status {
+					t.Errorf("got %s %q %d, want %s %q %d", r.Outcome, r.Cause, r.Status, c.outcome, c.cause, c.status)
+				}
+				if r.Attempts != 1 {
+					t.Errorf("%d attempts, want 1", r.Attempts)
+				}
+			})
+		})
+	}
+}
+
+func short(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Length", "1000")
+	writeJSON(w, answer)
+}
+
+func gzipped(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Encoding", "gzip")
+	writeJSON(w, answer)
+}
+
+func endlessBody(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, answer[:10])
+	_ = http.NewResponseController(w).Flush()
+	<-r.Context().Done()
+}
+
+func TestConnectFailureIsToldApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newMemory()
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var got Result
+		_, err := Run(t.Context(), Config{
+			URL:     "http://memory",
+			Client:  &http.Client{Transport: &http.Transport{DialContext: l.dial}},
+			Observe: func(r Result) { got = r },
+		}, at(0).Source())
+		if err != nil || got.Outcome != Failed || got.Cause != Connect {
+			t.Errorf("got %v, %s, %q, want error, connect", err, got.Outcome, got.Cause)
+		}
+	})
+}
+
+func TestTimesOfAStreamedAnswer(t *testing.T) {
+	h := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Headgate-Task-Id", "0190-abc")
+		w.Header().Set("Headgate-Queue-Wait-Ms", "1500")
+		time.Sleep(2 * time.Second)
+		for _, part := range []string{stream[:5], stream[5:40], stream[40:]} {
+			_, _ = io.WriteString(w, part)
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(time.Second)
+		}
+	}
+	inWorld(t, h, func(t *world) {
+		t.cfg.Stream = true
+		t.run(at(10))
+		want := Result{
+			Intended: 10 * time.Second, Sent: 10 * time.Second, FirstByte: 12 * time.Second, End: 15 * time.Second,
+			Outcome: OK, Status: 200, Bytes: int64(len(stream)), Attempts: 1,
+			TaskID: "0190-abc", QueueWait: 1500 * time.Millisecond,
+		}
+		if d := cmp.Diff(want, t.results[0]); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// refuser refuses the first n requests, then answers, and remembers all.
+type refuser struct {
+	n      int
+	header http.Header
+	start  time.Time
+
+	mu      sync.Mutex
+	times   []time.Duration
+	retries []string
+}
+
+func (f *refuser) serve(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.times = append(f.times, time.Since(f.start))
+	f.retries = append(f.retries, r.Header.Get("X-Stainless-Retry-Count"))
+	if len(f.times) > f.n {
+		writeJSON(w, answer)
+		return
+	}
+	for k, v := range f.header {
+		w.Header()[k] = v
+	}
+	w.WriteHeader(http.StatusTooManyRequests)
+}
+
+func TestRetry(t *testing.T) {
+	reason := http.Header{"Headgate-Reason": {"queue_depth"}}
+	wait := func(header ...string) http.Header {
+		h := reason.Clone()
+		for i := 0; i < len(header); i += 2 {
+			h.Set(header[i], header[i+1])
+		}
+		return h
+	}
+	for name, c := range map[string]struct {
+		refusals int
+		header   http.Header
+		retry    Retry
+		outcome  Outcome
+		times    []float64 // seconds at the server
+		noRetry  int
+	}{
+		"none by default":        {1, wait("Retry-After", "7"), Retry{}, Refused, []float64{0}, 0},
+		"honours Retry-After":    {1, wait("Retry-After", "7"), Retry{MaxAttempts: 2}, OK, []float64{0, 7}, 0},
+		"the finer one wins":     {1, wait("Retry-After", "7", "Retry-After-Ms", "6500"), Retry{MaxAttempts: 2}, OK, []float64{0, 6.5}, 0},
+		"bad finer one":          {1, wait("Retry-After", "7", "Retry-After-Ms", "0"), Retry{MaxAttempts: 2}, OK, []float64{0, 7}, 0},
+		"gives up":               {9, wait("Retry-After", "2"), Retry{MaxAttempts: 3}, Refused, []float64{0, 2, 4}, 0},
+		"none given":             {1, reason, Retry{MaxAttempts: 2}, OK, []float64{0, 1}, 1},
+		"own fallback, twice":    {2, wait("Retry-After", "0"), Retry{MaxAttempts: 5, Fallback: 3 * time.Second}, OK, []float64{0, 3, 6}, 2},
+		"too long is not usable": {1, wait("Retry-After", "61"), Retry{MaxAttempts: 2}, OK, []float64{0, 1}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &refuser{n: c.refusals, header: c.header}
+			inWorld(t, f.serve, func(t *world) {
+				f.start = t.start
+				t.cfg.Retry = c.retry
+				rep := t.run(at(0))
+				r := t.results[0]
+				var times []float64
+				for _, d := range f.times {
+					times = append(times, d.Seconds())
+				}
+				if d := cmp.Diff(c.times, times); d != "" {
+					t.Errorf("times: %s", d)
+				}
+				refusals := min(c.refusals, len(c.times))
+				if r.Outcome != c.outcome || r.Attempts != len(c.times) || r.Refusals != refusals || r.NoRetry != c.noRetry {
+					t.Errorf("got %+v, want %s after %d attempts, %d without Retry-After", r, c.outcome, len(c.times), c.noRetry)
+				}
+				if rep.Requests != len(c.times) || rep.Refusals != refusals || rep.NoRetryAfter != c.noRetry || rep.NoReason != 0 {
+					t.Errorf("got %+v, want %d requests", rep, len(c.times))
+				}
+				if last := c.times[len(c.times)-1]; r.Turnaround().Seconds() != last {
+					t.Errorf("turnaround %v, want %v s: it spans the retries", r.Turnaround(), last)
+				}
+				if r.Outcome == OK && (r.Reason != "" || r.RetryAfter.OK) {
+					t.Errorf("an answered arrival keeps reason %q and %+v of its refusal", r.Reason, r.RetryAfter)
+				}
+			})
+		})
+	}
+}
+
+func TestRetriesAnnounceThemselves(t *testing.T) {
+	f := &refuser{n: 2}
+	inWorld(t, f.serve, func(t *world) {
+		f.start = t.start
+		t.cfg.Retry.MaxAttempts = 3
+		t.run(at(0))
+		if d := cmp.Diff([]string{"", "1", "2"}, f.retries); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+func TestAWaitingRetryHoldsUpNoArrivalAndEndsWithTheRun(t *testing.T) {
+	f := &refuser{n: 1000, header: http.Header{"Retry-After": {"60"}}}
+	inWorld(t, f.serve, func(t *world) {
+		f.start = t.start
+		t.cfg.Retry.MaxAttempts = 2
+		rep := t.run(at(0, 1, 2))
+		if f.times[2] != 2*time.Second || rep.PeakOutstanding != 3 || rep.Requests != 6 {
+			t.Errorf("times %v, peak %d, requests %d, want the third at 2 s, 3, 6", f.times, rep.PeakOutstanding, rep.Requests)
+		}
+	})
+}
+
+func TestRequestOnTheWire(t *testing.T) {
+	for _, c := range []struct {
+		endpoint, want string
+		stream         bool
+	}{
+		{"", `{"model":"m\"1","stream":true,"messages":[{"role":"user","content":"P"}],"max_tokens":5}`, true},
+		{"", `{"model":"m\"1","messages":[{"role":"user","content":"P"}],"max_tokens":5}`, false},
+		{"/v1/completions", `{"model":"m\"1","prompt":"P","max_tokens":5}`, false},
+		{"/v1/responses", `{"model":"m\"1","input":"P","max_output_tokens":5}`, false},
+		{"/v1/embeddings", `{"model":"m\"1","input":"P"}`, false},
+		{"/custom/path", `{"model":"m\"1","messages":[{"role":"user","content":"P"}],"max_tokens":5}`, false},
+	} {
+		t.Run(fmt.Sprintf("%s stream %v", c.endpoint, c.stream), func(t *testing.T) {
+			var got *http.Request
+			var body []byte
+			h := func(w http.ResponseWriter, r *http.Request) {
+				got = r
+				body, _ = io.ReadAll(r.Body)
+				if c.stream {
+					sse(stream)(w, r)
+					return
+				}
+				writeJSON(w, answer)
+			}
+			inWorld(t, h, func(t *world) {
+				t.cfg.Model, t.cfg.Endpoint, t.cfg.Stream = `m"1`, c.endpoint, c.stream
+				t.cfg.Header = http.Header{"Authorization": {"Bearer x"}, "X-Kind": {"all"}}
+				t.cfg.HeaderFor = func(i int) http.Header { return http.Header{"X-Kind": {fmt.Sprint("one ", i)}} }
+				if r := t.only(); r.Outcome != OK {
+					t.Fatalf("got %+v", r)
+				}
+			})
+			prompt := smallText[:40] // 10 tokens of 4 bytes
+			if want := strings.Replace(c.want, `"P"`, `"`+prompt+`"`, 1); string(body) != want {
+				t.Errorf("body %s\nwant %s", body, want)
+			}
+			path := orDefault(c.endpoint, DefaultEndpoint)
+			if got.Method != http.MethodPost || got.URL.Path != path || got.ContentLength != int64(len(body)) {
+				t.Errorf("%s %s with length %d, want POST %s with %d", got.Method, got.URL.Path, got.ContentLength, path, len(body))
+			}
+			want := http.Header{"Authorization": {"Bearer x"}, "X-Kind": {"one 0"}, "Content-Type": {"application/json"}}
+			for k, v := range want {
+				if d := cmp.Diff(v, got.Header[k]); d != "" {
+					t.Errorf("header %s: %s", k, d)
+				}
+			}
+			if got.Header.Get("Accept-Encoding") != "" {
+				t.Error("asks for a compressed response")
+			}
+		})
+	}
+}
+
+func TestPromptSizes(t *testing.T) {
+	p, err := newPrompts(DefaultEndpoint, "m", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		a    Arrival
+		want int // bytes of prompt
+	}{
+		{Arrival{}, 4}, {Arrival{PromptTokens: 1}, 4}, {Arrival{PromptTokens: 720, Large: true}, 2880},
+		{Arrival{PromptTokens: promptBlock/4 + 1}, promptBlock + 4}, {Arrival{PromptTokens: MaxTokens, OutputTokens: 7}, 4 * MaxTokens},
+	} {
+		body, length := p.body(c.a)
+		text, err := io.ReadAll(body)
+		if err != nil || int64(len(text)) != length {
+			t.Fatalf("%+v: read %d bytes, %v, want %d", c.a, len(text), err, length)
+		}
+		var got struct {
+			Messages  []struct{ Content string }
+			MaxTokens *int `json:"max_tokens"`
+		}
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatalf("%+v: %v", c.a, err)
+		}
+		content := got.Messages[0].Content
+		opening := smallText
+		if c.a.Large {
+			opening = largeText
+		}
+		opening = opening[:min(len(opening), c.want)]
+		if len(content) != c.want || !strings.HasPrefix(content, opening) {
+			t.Errorf("%+v: prompt of %d bytes %.40q, want %d that begin with %.40q", c.a, len(content), content, c.want, opening)
+		}
+		if (got.MaxTokens == nil) != (c.a.OutputTokens == 0) || got.MaxTokens != nil && *got.MaxTokens != c.a.OutputTokens {
+			t.Errorf("%+v: max_tokens %v", c.a, got.MaxTokens)
+		}
+	}
+}
+
+func TestABodyReadsTheSameInAnyPieces(t *testing.T) {
+	p, err := newPrompts(responsesPath, "m", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := Arrival{PromptTokens: promptBlock/4 + 9, OutputTokens: 3}
+	whole, _ := p.body(a)
+	want, err := io.ReadAll(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{1, 7, 4096, 1 << 20} {
+		body, _ := p.body(a)
+		var got []byte
+		piece := make([]byte, size)
+		for {
+			n, err := body.Read(piece)
+			got = append(got, piece[:n]...)
+			if err == io.EOF {
+				break
+			}
+			if err != nil || n == 0 {
+				t.Fatalf("read %d, %v", n, err)
+			}
+		}
+		if string(got) != string(want) {
+			t.Errorf("in pieces of %d it reads differently", size)
+		}
+	}
+}
+
+func TestImpossibleHeaderIsAnError(t *testing.T) {
+	inWorld(t, after(0), func(t *world) {
+		t.cfg.Header = http.Header{"Bad\nName": {"x"}}
+		if r := t.only(); r.Outcome != Failed || r.Cause != Transport || r.Status != 0 {
+			t.Errorf("got %+v, want a transport error and no response", r)
+		}
+	})
+}
