@@ -1,0 +1,132 @@
+package bench
+
+import (
+	"testing"
+	"time"
+
+	"github.com/failsafe-go/failsafe-go/adaptivelimiter"
+	"github.com/failsafe-go/failsafe-go/bulkhead"
+
+	"headgate/proxy/admit"
+)
+
+// permits is enough for every goroutine of the parallel runs.
+const permits = 256
+
+// pair is what one side does with a task: take a permit and give it back, or be
+// turned away.
+type pair struct{ admitted, refused func() }
+
+// BenchmarkGate compares one decision with those of failsafe-go. Ours looks at
+// queue, age, depth, deadline and mode, learns from the service time, and says
+// when to come back; all of that is counted, and so is looking at the clock.
+// Ours looks at it three times for an admitted task, as the proxy does.
+func BenchmarkGate(b *testing.B) {
+	ours := gate(b)
+	b.Run("against=adaptive", func(b *testing.B) { comparePairs(b, ours, adaptive(b)) })
+	b.Run("against=bulkhead", func(b *testing.B) { comparePairs(b, ours, bulk(b)) })
+}
+
+func comparePairs(b *testing.B, ours, theirs pair) {
+	b.Run("admitted/alone", func(b *testing.B) { compare(b, ours.admitted, theirs.admitted, alone) })
+	b.Run("admitted/parallel", func(b *testing.B) { compare(b, ours.admitted, theirs.admitted, together) })
+	b.Run("refused/alone", func(b *testing.B) { compare(b, ours.refused, theirs.refused, alone) })
+	b.Run("refused/parallel", func(b *testing.B) { compare(b, ours.refused, theirs.refused, together) })
+}
+
+// TestPairs shows that each side of the comparison does what its name says:
+// a thousand rounds in which no permit is lost, and refusals when full.
+func TestPairs(t *testing.T) {
+	for name, p := range map[string]pair{"gate": gate(t), "adaptive": adaptive(t), "bulkhead": bulk(t)} {
+		for range 4 * permits {
+			p.admitted()
+			p.refused()
+		}
+		if t.Failed() {
+			t.Fatalf("%s does not do what it is measured for", name)
+		}
+	}
+}
+
+// gate returns our side.
+func gate(t testing.TB) pair {
+	free, full := newGate(t), newGate(t)
+	for full.Offer(time.Now(), admit.Task{}).Reason == admit.ReasonNone {
+	}
+	return pair{
+		admitted: func() {
+			d := free.Offer(time.Now(), admit.Task{})
+			if d.Ticket == nil || d.Waiting || free.Start(time.Now(), d.Ticket).Ticket == nil {
+				t.Error("the gate did not let a task run")
+				return
+			}
+			free.Release(time.Now(), d.Ticket, admit.Served)
+		},
+		refused: func() {
+			if full.Offer(time.Now(), admit.Task{}).RetryAfter == 0 {
+				t.Error("the gate did not refuse")
+			}
+		},
+	}
+}
+
+func newGate(t testing.TB) *admit.Gate {
+	policy, err := admit.NewThreshold(time.Hour, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := admit.New(admit.Config{
+		Workers: permits, Policy: policy, QueueLimit: 10_000, AssumedService: 15 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// adaptive returns failsafe-go's adaptive limiter, held at a fixed limit.
+func adaptive(t testing.TB) pair {
+	build := func() adaptivelimiter.AdaptiveLimiter[any] {
+		return adaptivelimiter.NewBuilder[any]().WithLimits(permits, permits, permits).Build()
+	}
+	free, full := build(), build()
+	for range permits {
+		full.TryAcquirePermit()
+	}
+	return pair{
+		admitted: func() {
+			permit, ok := free.TryAcquirePermit()
+			if !ok {
+				t.Error("the adaptive limiter did not let a task run")
+				return
+			}
+			permit.Record()
+		},
+		refused: func() {
+			if _, ok := full.TryAcquirePermit(); ok {
+				t.Error("the adaptive limiter did not refuse")
+			}
+		},
+	}
+}
+
+// bulk returns failsafe-go's bulkhead, which counts permits and no more.
+func bulk(t testing.TB) pair {
+	free, full := bulkhead.New[any](permits), bulkhead.New[any](permits)
+	for full.TryAcquirePermit() {
+	}
+	return pair{
+		admitted: func() {
+			if !free.TryAcquirePermit() {
+				t.Error("the bulkhead did not let a task run")
+				return
+			}
+			free.ReleasePermit()
+		},
+		refused: func() {
+			if full.TryAcquirePermit() {
+				t.Error("the bulkhead did not refuse")
+			}
+		},
+	}
+}
