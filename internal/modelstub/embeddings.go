@@ -1,0 +1,95 @@
+package modelstub
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// defaultDimensions is the length of an embedding unless the call says.
+const defaultDimensions = 1536
+
+type embeddingList struct {
+	Object  string          `json:"object"`
+	Data    []embedding     `json:"data"`
+	Model   string          `json:"model"`
+	Usage   embeddingUsage  `json:"usage"`
+	Unknown json.RawMessage `json:"x_stub"`
+}
+
+type embedding struct {
+	Object    string `json:"object"`
+	Index     int    `json:"index"`
+	Embedding any    `json:"embedding"` // []float32, or base64 of its little-endian bytes
+}
+
+type embeddingUsage struct {
+	PromptTokens int `json:"prompt_tokens"`
+	TotalTokens  int `json:"total_tokens"`
+}
+
+func (j *job) embeddings() (reply, error) {
+	inputs, size, err := readInputs("input", j.Input)
+	if err != nil {
+		return reply{}, err
+	}
+	if len(inputs) == 0 {
+		return reply{}, missing("input")
+	}
+	if err := j.checkEmbeddings(len(inputs)); err != nil {
+		return reply{}, err
+	}
+	j.prompt.bytes = size
+	list := embeddingList{Object: "list", Data: make([]embedding, len(inputs)), Model: j.model, Unknown: unknownField}
+	list.Usage = embeddingUsage{PromptTokens: j.prompt.tokens(), TotalTokens: j.prompt.tokens()}
+	for i, input := range inputs {
+		list.Data[i] = embedding{Object: "embedding", Index: i, Embedding: j.embed(input)}
+	}
+	r := j.base()
+	r.body = encode(list)
+	return r, nil
+}
+
+func (j *job) dimensions() int {
+	if j.Dimensions == nil {
+		return defaultDimensions
+	}
+	return *j.Dimensions
+}
+
+func (j *job) checkEmbeddings(inputs int) error {
+	if f := j.EncodingFormat; f != "" && f != "float" && f != "base64" {
+		return badRequest("encoding_format", fmt.Sprintf("Invalid value for 'encoding_format': %q, want float or base64.", clip(f)))
+	}
+	if inputs*j.dimensions() > maxFloats {
+		return badRequest("input", fmt.Sprintf("Inputs times dimensions is %d: want at most %d.", inputs*j.dimensions(), maxFloats))
+	}
+	return nil
+}
+
+// embed returns a vector of length one that follows from the input alone, so
+// that equal inputs have equal embeddings in every call.
+func (j *job) embed(input json.RawMessage) any {
+	r := identity(0, j.model, input).rand(0)
+	v := make([]float32, j.dimensions())
+	var sum float64
+	for i := range v {
+		x := r.NormFloat64()
+		v[i] = float32(x)
+		sum += x * x
+	}
+	norm := float32(math.Sqrt(max(sum, math.SmallestNonzeroFloat32)))
+	for i := range v {
+		v[i] /= norm
+	}
+	if j.EncodingFormat != "base64" {
+		return v
+	}
+	b := make([]byte, 0, 4*len(v))
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return base64.StdEncoding.EncodeToString(b)
+}
