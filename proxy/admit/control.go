@@ -1,6 +1,10 @@
 package admit
 
-import "time"
+import (
+	"iter"
+	"slices"
+	"time"
+)
 
 // Resize changes the number of permits. Raising it grants to those who wait;
 // lowering it takes nothing away from those who run.
@@ -12,11 +16,17 @@ func (g *Gate) Resize(now time.Time, workers int) error {
 	return nil
 }
 
-// SetMode changes what the policy's word counts for, from the next decision on,
-// and returns the mode before. Nothing that runs or waits is touched.
+// SetMode changes what the policy's word counts for, from the next offer on,
+// and returns the mode before. Nothing that runs or waits is touched: those who
+// came in under another mode are served, even if their deadline passes. Only
+// DropOverdue takes that back.
 func (g *Gate) SetMode(now time.Time, m Mode) Mode {
 	var before Mode
-	g.control(now, func() { before, g.mode = g.mode, m })
+	g.control(now, func() {
+		if before = g.mode; before != m {
+			g.mode, g.honoured = m, g.seq
+		}
+	})
 	return before
 }
 
@@ -44,6 +54,61 @@ func (g *Gate) drain(now time.Time) settled {
 		done.add(t, refuse(Verdict{ReasonDraining, v.Drain(v.Depth)}, t.task.Spread).Refusal)
 	}
 	return done
+}
+
+// Overdue returns how many of those who wait can no longer end in time, and how
+// long it takes until all who wait have been granted a permit, both at the
+// observed rate of service.
+func (g *Gate) Overdue(now time.Time) (n int, drain time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	v := g.viewLocked(g.advanceLocked(now))
+	for range g.overdueLocked(v) {
+		n++
+	}
+	return n, v.Drain(v.Depth)
+}
+
+// DropOverdue turns away those who wait and can no longer end in time, and
+// returns how many they were. It is for the return from a mode in which
+// deadlines did not count.
+func (g *Gate) DropOverdue(now time.Time) int {
+	n, done := g.dropOverdue(now)
+	done.tell()
+	return n
+}
+
+func (g *Gate) dropOverdue(now time.Time) (int, settled) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	v := g.viewLocked(g.advanceLocked(now))
+	var done settled
+	overdue := slices.Collect(g.overdueLocked(v))
+	for _, t := range overdue {
+		reason := ReasonDeadlineUnmeetable
+		if t.task.late(v.Now) {
+			reason = ReasonDeadlinePassed
+		}
+		g.leaveLocked(t)
+		done.add(t, refuse(Verdict{reason, v.Drain(g.queue.depth)}, t.task.Spread).Refusal)
+	}
+	return len(overdue), done
+}
+
+// overdueLocked yields the waiting tickets whose projected end, behind those
+// that stay, is past their deadline.
+func (g *Gate) overdueLocked(v View) iter.Seq[*Ticket] {
+	return func(yield func(*Ticket) bool) {
+		stay := 0
+		for t := range g.queue.all() {
+			end := v.Now.Add(v.Drain(stay + 1)).Add(v.Service.Mean)
+			if t.task.Deadline.IsZero() || !end.After(t.task.Deadline) {
+				stay++
+			} else if !yield(t) {
+				return
+			}
+		}
+	}
 }
 
 // control changes a setting and grants what the change has made possible.

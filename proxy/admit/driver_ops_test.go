@@ -141,10 +141,9 @@ func (d *driver) resize(at time.Time) (got, want answer, told []heard) {
 func (d *driver) setMode(at time.Time) (got, want answer, told []heard) {
 	d.op = "set mode"
 	mode := admit.Modes()[d.src.draw(3)]
-	d.oracle.see(at)
-	want.mode, d.oracle.mode = d.oracle.mode, mode
+	want, told = d.oracle.setMode(at, mode)
 	got.mode = d.gate.SetMode(at, mode)
-	return got, want, nil
+	return got, want, told
 }
 
 func (d *driver) setPolicy(at time.Time) (got, want answer, told []heard) {

@@ -43,7 +43,8 @@ type Gate struct {
 	inFlight int
 	queue    queue
 	service  service
-	seq      uint64
+	seq      uint64 // of the next ticket
+	honoured uint64 // tickets below this number came in before the mode last changed
 	latest   time.Time
 }
 
@@ -199,7 +200,7 @@ func (g *Gate) admitLocked(v View, t Task) Verdict {
 }
 
 func (g *Gate) dispatchReasonLocked(v View, t *Ticket) Reason {
-	if g.mode == PassThrough {
+	if g.mode == PassThrough || t.seq < g.honoured {
 		return ReasonNone
 	}
 	return g.policy.Dispatch(v, t.task)

@@ -32,12 +32,13 @@ func modelRules() []rule {
 	return []rule{articleRule(25*time.Second, 2), articleRule(3*time.Second, 1), noneRule()}
 }
 
-// TestGateAgainstOracle does a few million random things to gates and compares
-// every answer, grant and gauge with the oracle.
-func TestGateAgainstOracle(t *testing.T) {
+// driveAll drives gates between some policies for a number of steps, and
+// returns how often it came across what. The first disagreement ends the test.
+func driveAll(t *testing.T, most int, rules ...rule) map[string]int {
+	t.Helper()
 	seen := map[string]int{}
-	for steps, seed := 0, uint64(0); steps < stepsInAll(); seed++ {
-		d := newDriver(newDice(seed), modelRules(), genuine)
+	for steps, seed := 0, uint64(0); steps < most; seed++ {
+		d := newDriver(newDice(seed), rules, genuine)
 		if err := d.run(stepsPerLife); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -46,6 +47,13 @@ func TestGateAgainstOracle(t *testing.T) {
 		}
 		steps += d.steps
 	}
+	return seen
+}
+
+// TestGateAgainstOracle does a few million random things to gates and compares
+// every answer, grant and gauge with the oracle.
+func TestGateAgainstOracle(t *testing.T) {
+	seen := driveAll(t, stepsInAll(), modelRules()...)
 	for _, what := range []string{
 		"offer", "start", "release", "leave", "expire", "resize", "set mode", "set policy", "drain",
 		"queue_age", "queue_depth", "deadline_passed", "memory", "draining",

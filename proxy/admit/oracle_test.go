@@ -20,6 +20,7 @@ type job struct {
 	deadline time.Time
 	arrived  time.Time
 	granted  time.Time
+	honoured bool // came in under another mode
 	ticket   *admit.Ticket
 }
 
@@ -147,7 +148,7 @@ func (o *oracle) start(at time.Time, j *job) (answer, []heard) {
 	if !slices.Contains(o.running, j) {
 		return answer{ticket: true}, nil
 	}
-	said := o.rule.dispatch(o, j)
+	said := o.dispatch(j)
 	switch {
 	case said == admit.ReasonNone || o.mode == admit.PassThrough:
 		return answer{ticket: true}, nil
@@ -184,7 +185,7 @@ func (o *oracle) expire(at time.Time, j *job) answer {
 	if o.mode != admit.Enforce || !slices.Contains(o.waiting, j) {
 		return answer{}
 	}
-	said := o.rule.dispatch(o, j)
+	said := o.dispatch(j)
 	if said != admit.ReasonNone {
 		o.waiting = without(o.waiting, j)
 	}
@@ -220,7 +221,7 @@ func (o *oracle) fill() []heard {
 	for len(o.waiting) > 0 && len(o.running) < o.workers {
 		head := o.waiting[0]
 		o.waiting = o.waiting[1:]
-		said := o.rule.dispatch(o, head)
+		said := o.dispatch(head)
 		if o.mode == admit.Enforce && said != admit.ReasonNone {
 			out = append(out, heard{head.seq, said})
 			continue
@@ -229,6 +230,28 @@ func (o *oracle) fill() []heard {
 		out = append(out, heard{head.seq, admit.ReasonNone})
 	}
 	return out
+}
+
+// dispatch says what the policy has against serving j now: nothing, if j came in
+// under another mode.
+func (o *oracle) dispatch(j *job) admit.Reason {
+	if j.honoured {
+		return admit.ReasonNone
+	}
+	return o.rule.dispatch(o, j)
+}
+
+// setMode changes the mode. Whoever is in is served.
+func (o *oracle) setMode(at time.Time, m admit.Mode) (answer, []heard) {
+	o.see(at)
+	a := answer{mode: o.mode}
+	if o.mode != m {
+		o.mode = m
+		for _, j := range slices.Concat(o.waiting, o.running) {
+			j.honoured = true
+		}
+	}
+	return a, o.fill()
 }
 
 // run gives j a permit.

@@ -24,8 +24,8 @@ type Verdict struct {
 	Wait   time.Duration // when refused: in how long it would be let in, as far as can be seen
 }
 
-// View is what a policy sees of the gate: the state before the task in
-// question is counted.
+// View is what a policy sees of the gate. At Admit the task in question is not
+// counted yet; at Dispatch it is still counted where it is, in Depth or InFlight.
 type View struct {
 	Now      time.Time
 	Workers  int // N
