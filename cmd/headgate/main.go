@@ -1,5 +1,3 @@
-// Command headgate turns work away from a model endpoint before the queue in
-// front of it becomes the outage. `headgate help` lists what it can do.
 package main
 
 import (

@@ -1,0 +1,231 @@
+package runbooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"headgate/proxy/admit"
+)
+
+// Errors that orders are refused with.
+var (
+	ErrNoPool     = errors.New("no such pool")
+	ErrUnexpected = errors.New("the pool is in another mode than expected")
+)
+
+// recordWait is how long the giver of an order waits for the record.
+const recordWait = 2 * time.Second
+
+// maxPending bounds the changes that wait for the journal.
+const maxPending = 10_000
+
+// Config is what a Controller is made of.
+type Config struct {
+	Journal Journal
+	Writer  string // names this process in the record
+	Log     *slog.Logger
+	Metrics *Metrics
+}
+
+// Controller owns the modes of all pools: nobody else changes them. Its methods
+// may be called from any goroutine.
+type Controller struct {
+	journal Journal
+	writer  string
+	log     *slog.Logger
+	metrics *Metrics
+	wake    chan struct{} // holds one: there is something to record
+
+	mu       sync.Mutex
+	pools    []*pool
+	pending  []Change      // applied, not recorded yet, in order
+	dropped  int           // that did not fit into pending
+	recorded chan struct{} // closed when something was recorded, then made anew
+	seen     int64         // highest request dealt with
+	noted    int64         // highest one recorded as dealt with
+}
+
+type pool struct {
+	gate     *admit.Gate
+	standing Standing
+}
+
+// New returns a Controller without pools.
+func New(c Config) *Controller {
+	return &Controller{
+		journal: c.Journal, writer: c.Writer, log: c.Log, metrics: c.Metrics,
+		wake: make(chan struct{}, 1), recorded: make(chan struct{}),
+	}
+}
+
+// Add puts a pool under control. With a recorded standing its gate is set to
+// that mode; without, the gate's own mode counts and is recorded.
+func (c *Controller) Add(now time.Time, name string, gate *admit.Gate, recorded []Standing) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := &pool{gate: gate}
+	i := slices.IndexFunc(recorded, func(s Standing) bool { return s.Pool == name })
+	if i >= 0 {
+		p.standing = recorded[i]
+		gate.SetMode(now, p.standing.Mode)
+		c.pools = append(c.pools, p)
+		return
+	}
+	mode := gate.Snapshot(now).Mode
+	p.standing = Standing{Pool: name, Mode: mode}
+	c.pools = append(c.pools, p)
+	c.changeLocked(now, p, mode, Order{Action: First, Actor: "settings", Via: ViaSettings, Reason: "first start"}, 0)
+}
+
+// Remove takes a pool out of control. Its record stays.
+func (c *Controller) Remove(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pools = slices.DeleteFunc(c.pools, func(p *pool) bool { return p.standing.Pool == name })
+}
+
+// Standing returns how a pool stands, false if there is none of that name.
+func (c *Controller) Standing(name string) (Standing, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.pools {
+		if p.standing.Pool == name {
+			return p.standing, true
+		}
+	}
+	return Standing{}, false
+}
+
+// Result is what became of an order.
+type Result struct {
+	Changes  []Change // a pool that was in the mode already has From equal to To, and no ID
+	Recorded bool     // false: applied, but a restart would forget it
+}
+
+// Do carries an order out: on all its pools at once, and only then waits for
+// the record, for a bounded time. An error means that nothing was changed.
+func (c *Controller) Do(ctx context.Context, now time.Time, o Order) (Result, error) {
+	changes, err := c.apply(now, o, 0)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Changes: changes, Recorded: c.waitRecorded(ctx, changes)}, nil
+}
+
+// apply changes the modes. Nothing is touched unless all pools agree.
+func (c *Controller) apply(now time.Time, o Order, request int64) ([]Change, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pools, err := c.chosenLocked(o)
+	if err != nil {
+		return nil, err
+	}
+	changes := make([]Change, 0, len(pools))
+	for _, p := range pools {
+		to := target(o, p.standing)
+		if to == p.standing.Mode && !o.DropOverdue && request == 0 {
+			s := p.gate.Snapshot(now)
+			changes = append(changes, Change{
+				Pool: p.standing.Pool, Action: o.Action, From: to, To: to, At: now.UTC().Truncate(time.Millisecond),
+				Running: s.InFlight, Queued: s.Depth, Before: p.standing.Before,
+			})
+			continue
+		}
+		changes = append(changes, c.changeLocked(now, p, to, o, request))
+	}
+	return changes, nil
+}
+
+func (c *Controller) chosenLocked(o Order) ([]*pool, error) {
+	var chosen []*pool
+	for _, p := range c.pools {
+		if o.Pool != "" && o.Pool != p.standing.Pool {
+			continue
+		}
+		if o.Expected != nil && *o.Expected != p.standing.Mode {
+			return nil, fmt.Errorf("pool %q is in mode %s, since %s by %s: %w", p.standing.Pool, p.standing.Mode,
+				p.standing.Since.UTC().Format(time.RFC3339), p.standing.By, ErrUnexpected)
+		}
+		chosen = append(chosen, p)
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("pool %q: %w", o.Pool, ErrNoPool)
+	}
+	return chosen, nil
+}
+
+// target returns the mode that an order leads to.
+func target(o Order, s Standing) admit.Mode {
+	switch o.Action {
+	case Rollback:
+		return admit.PassThrough
+	case Restore:
+		if s.Mode == admit.PassThrough {
+			return s.Before
+		}
+		return admit.Enforce
+	default:
+		return o.Mode
+	}
+}
+
+// changeLocked applies one change and queues it for the record.
+func (c *Controller) changeLocked(now time.Time, p *pool, to admit.Mode, o Order, request int64) Change {
+	before := p.gate.Snapshot(now)
+	p.gate.SetMode(now, to)
+	change := Change{
+		ID: newID(), Writer: c.writer, At: now.UTC().Truncate(time.Millisecond), Pool: p.standing.Pool, Action: o.Action,
+		From: p.standing.Mode, To: to, Actor: o.Actor, Via: o.Via, Reason: o.Reason,
+		Running: before.InFlight, Queued: before.Depth, Request: request,
+	}
+	if o.DropOverdue {
+		change.Dropped = p.gate.DropOverdue(now)
+	}
+	change.Before = beforeOf(p.standing, to)
+	p.standing = Standing{Pool: change.Pool, Mode: to, Before: change.Before, Since: change.At, By: o.Actor, Reason: o.Reason}
+	c.metrics.changed(change)
+	c.log.Info("mode", "pool", change.Pool, "from", change.From, "to", change.To, "by", change.Actor, "via", change.Via,
+		"reason", change.Reason, "running", change.Running, "queued", change.Queued, "dropped", change.Dropped)
+	if len(c.pending) < maxPending {
+		c.pending = append(c.pending, change)
+	} else {
+		c.dropped++
+	}
+	c.wakeLocked()
+	return change
+}
+
+// wakeLocked makes Run look for what is to be recorded.
+func (c *Controller) wakeLocked() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// beforeOf returns what a later Restore will return to.
+func beforeOf(s Standing, to admit.Mode) admit.Mode {
+	switch {
+	case to != admit.PassThrough:
+		return admit.Enforce
+	case s.Mode == admit.PassThrough:
+		return s.Before
+	default:
+		return s.Mode
+	}
+}
+
+func newID() string {
+	id, err := uuid.NewV7()
+	if err != nil { // crypto/rand never fails on the systems that Go supports
+		panic(err)
+	}
+	return id.String()
+}
