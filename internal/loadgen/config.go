@@ -56,7 +56,8 @@ type Config struct {
 	// Beyond it an arrival is dropped and the rate counts as not kept: a
 	// generator that waited instead would close the loop. Default 10000.
 	MaxOutstanding int
-	// Timeout of one attempt, from sending to the last byte. Default 10 min.
+	// Timeout of one attempt, from sending to the last byte; scenario time like the
+	// rest, so at speed 1000 the default is 0.6 s of the wall clock. Default 10 min.
 	Timeout time.Duration
 	// Retry says what a client does when refused. Default: nothing.
 	Retry Retry

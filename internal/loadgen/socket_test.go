@@ -96,7 +96,7 @@ func TestATraceOverRealSockets(t *testing.T) {
 		t.Fatal(err)
 	}
 	part := code.Take(500)
-	rep, err := Run(t.Context(), Config{URL: srv.URL + "/v1", Stream: true, Speed: 1000}, part.Source())
+	rep, err := Run(t.Context(), Config{URL: srv.URL + "/v1", Stream: true, Speed: 200, Timeout: MaxSpan}, part.Source())
 	if err != nil {
 		t.Fatal(err)
 	}
