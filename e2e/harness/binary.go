@@ -1,0 +1,77 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// binary is where the program is, once it has been built.
+var binary = sync.OnceValues(build)
+
+// Run is what TestMain of a package that uses [Binary] calls, in place of
+// m.Run: it removes the program again. It returns the exit code.
+func Run(m *testing.M) int {
+	code := m.Run()
+	path, err := binary()
+	if err != nil {
+		return code // the tests have said so
+	}
+	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+		fmt.Fprintln(os.Stderr, "harness: remove the program:", err)
+		return max(code, 1)
+	}
+	return code
+}
+
+// Binary returns the path of the program, which is built on the first call.
+func Binary(t testing.TB) string {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Module returns the folder of this module.
+func Module(t testing.TB) string {
+	t.Helper()
+	dir, err := moduleDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func build() (string, error) {
+	module, err := moduleDir()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "headgate-e2e-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "headgate")
+	cmd := exec.Command("go", "build", "-o", path, "./cmd/headgate")
+	cmd.Dir = filepath.Dir(module)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", errors.Join(fmt.Errorf("build headgate: %w\n%s", err, out), os.RemoveAll(dir))
+	}
+	return path, nil
+}
+
+// moduleDir finds the module from where this file lies.
+func moduleDir() (string, error) {
+	_, file, _, ok := runtime.Caller(0)
+	if !ok || !filepath.IsAbs(file) {
+		return "", errors.New("harness: cannot tell where its source lies: run the tests without -trimpath")
+	}
+	return filepath.Dir(filepath.Dir(file)), nil
+}

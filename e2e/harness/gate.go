@@ -1,0 +1,80 @@
+package harness
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Settings are those of a gate with one pool, default. Lines of YAML go below
+// what the fields say, so they must not repeat it.
+type Settings struct {
+	Upstream string // base URL, with /v1
+	Workers  int    // default 4
+	Pool     string // more settings of the pool, one a line, not indented
+	Top      string // more settings beside pools
+	Env      []string
+}
+
+// Gate is a running `headgate serve`.
+type Gate struct {
+	*Process
+	URL   string // of the data plane, without /v1
+	Admin string // URL of the admin plane
+}
+
+// StartGate starts a gate on free loopback ports and waits until it is ready.
+// Its log is JSON at level debug.
+func StartGate(t testing.TB, s Settings) *Gate {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "headgate.yaml")
+	if err := os.WriteFile(file, []byte(s.yaml()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return AwaitGate(t, Start(t, Command{Args: []string{"serve", "--config", file}, Env: s.Env, Dir: dir}))
+}
+
+// AwaitGate waits until a process that was started as `serve`, with a JSON log,
+// is ready.
+func AwaitGate(t testing.TB, p *Process) *Gate {
+	t.Helper()
+	g := &Gate{
+		Process: p,
+		URL:     "http://" + p.Field(t, "serving", "listen"),
+		Admin:   "http://" + p.Field(t, "serving", "admin"),
+	}
+	Until(t, "the gate is ready", func() bool {
+		res, err := http.Get(g.Admin + "/readyz")
+		if err != nil {
+			return false
+		}
+		defer res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	})
+	return g
+}
+
+func (s Settings) yaml() string {
+	workers := s.Workers
+	if workers == 0 {
+		workers = 4
+	}
+	lines := []string{
+		"listen: 127.0.0.1:0",
+		"admin: {listen: 127.0.0.1:0}",
+		"log: {level: debug, format: json}",
+		s.Top,
+		"pools:",
+		"  - name: default",
+		"    upstream: " + strconv.Quote(s.Upstream),
+		"    workers: " + strconv.Itoa(workers),
+	}
+	for line := range strings.Lines(s.Pool) {
+		lines = append(lines, "    "+strings.TrimRight(line, "\n"))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}

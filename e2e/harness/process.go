@@ -1,0 +1,153 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Process is the program at work.
+type Process struct {
+	name   string
+	cmd    *exec.Cmd
+	stdout record
+	stderr record
+	ended  chan struct{} // closed once the process has been waited for
+}
+
+// Command says how to start a process.
+type Command struct {
+	Args []string
+	// Env is the whole environment, beside HOME and PATH.
+	Env []string
+	// Dir is the working directory; a new temporary one by default.
+	Dir string
+}
+
+// Start starts the program. When the test ends and the process has not, it gets
+// SIGTERM and must then end with exit code 0.
+func Start(t testing.TB, c Command) *Process {
+	t.Helper()
+	p := newProcess(t, c)
+	if err := startTied(p.cmd); err != nil {
+		t.Fatalf("start %s: %v", p.name, err)
+	}
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait() // the process's own state says how it ended
+	}()
+	t.Cleanup(func() {
+		if !p.hasEnded() {
+			p.Stop(t)
+		}
+		p.inspect(t)
+	})
+	return p
+}
+
+func newProcess(t testing.TB, c Command) *Process {
+	t.Helper()
+	p := &Process{
+		name: "headgate " + strings.Join(c.Args, " "), cmd: exec.Command(Binary(t), c.Args...),
+		ended: make(chan struct{}),
+	}
+	p.cmd.Dir = c.Dir
+	if c.Dir == "" {
+		p.cmd.Dir = t.TempDir()
+	}
+	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.cmd.Dir}, c.Env...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	p.cmd.WaitDelay = Patience
+	return p
+}
+
+// Signal sends a signal. It may be called from any goroutine.
+func (p *Process) Signal(t testing.TB, s os.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("signal %v to %s: %v", s, p.name, err)
+	}
+}
+
+// Stop sends SIGTERM, waits for the end, and expects exit code 0.
+func (p *Process) Stop(t testing.TB) {
+	t.Helper()
+	p.Signal(t, syscall.SIGTERM)
+	if code := p.Wait(t); code != 0 {
+		t.Errorf("%s ended with %s after SIGTERM, want exit code 0", p.name, p.cmd.ProcessState)
+	}
+}
+
+// Wait waits for the end and returns the exit code, -1 for one that a signal
+// ended. A process that does not end in time is killed, and fails the test.
+func (p *Process) Wait(t testing.TB) int {
+	t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(Patience):
+		t.Errorf("%s did not end within %v: killed", p.name, Patience)
+		_ = p.cmd.Process.Kill() // it may have ended meanwhile
+		<-p.ended
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// EndedBy tells whether this signal ended the process. Call it after Wait.
+func (p *Process) EndedBy(s syscall.Signal) bool {
+	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == s
+}
+
+func (p *Process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// PID is the process's number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Stdout is what the process has printed so far.
+func (p *Process) Stdout() string { return p.stdout.String() }
+
+// Stderr is what the process has said so far.
+func (p *Process) Stderr() string { return p.stderr.String() }
+
+// Field waits for a JSON log line with this message and returns one of its
+// fields.
+func (p *Process) Field(t testing.TB, message, field string) string {
+	t.Helper()
+	var value any
+	Until(t, fmt.Sprintf("%s logs %q with %q", p.name, message, field), func() bool {
+		entry, ok := p.stderr.entry(message)
+		value = entry[field]
+		if !ok && p.hasEnded() {
+			t.Fatalf("%s ended with %s before it logged %q", p.name, p.cmd.ProcessState, message)
+		}
+		return ok && value != nil
+	})
+	return fmt.Sprint(value)
+}
+
+// inspect looks for what must never be in a log, and shows the log of a process
+// whose test has failed.
+func (p *Process) inspect(t testing.TB) {
+	t.Helper()
+	said := p.Stderr()
+	for _, never := range []string{"panic", "DATA RACE", "fatal error"} {
+		if strings.Contains(said, never) {
+			t.Errorf("%s said %q", p.name, never)
+		}
+	}
+	if t.Failed() {
+		t.Logf("stdout of %s:\n%s\nstderr:\n%s", p.name, p.Stdout(), said)
+	}
+}
