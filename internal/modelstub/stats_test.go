@@ -1,0 +1,204 @@
+package modelstub
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func contextWithCancel(t *testing.T) (context.Context, context.CancelFunc) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	return ctx, cancel
+}
+
+// TestPeakInFlightOfALimitedClient is what makes the count fit for a verdict: a
+// client that never has more than limit calls open must never be seen with
+// more, though each worker sends its next call the moment it has its answer.
+func TestPeakInFlightOfALimitedClient(t *testing.T) {
+	const limit, each = 8, 60
+	s := serve(t, Config{Slots: 4})
+	var wg sync.WaitGroup
+	for w := range limit {
+		wg.Go(func() {
+			for i := range each {
+				body := []string{hello, streamed}[i%2]
+				if r := s.post(pathChat, body, HeaderFault, []string{"latency=1ms", "truncate=2", "status=500"}[(w+i)%3]); r.err != nil {
+					t.Errorf("call failed: %v", r.err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	got := s.Stats()
+	if got.PeakInFlight > limit || got.PeakInFlight < 2 || got.PeakServing > 4 {
+		t.Errorf("peak in flight %d (limit %d), peak serving %d (slots 4)", got.PeakInFlight, limit, got.PeakServing)
+	}
+	if got.Calls != limit*each || got.Completed+got.Faulted != got.Calls || got.InFlight != 0 || got.Serving != 0 || got.Waiting != 0 {
+		t.Errorf("stats do not add up: %+v", got)
+	}
+}
+
+func TestPeakInFlightCountsCallsThatWaitForASlot(t *testing.T) {
+	s := serve(t, Config{Slots: 2})
+	var wg sync.WaitGroup
+	for range 7 {
+		wg.Go(func() { s.post(pathChat, hello, HeaderFault, "hang") })
+	}
+	eventually(t, "seven are in flight", func() bool { return s.Stats().InFlight == 7 })
+	eventually(t, "two are served", func() bool { return s.Stats().Serving == 2 && s.Stats().Waiting == 5 })
+	if err := s.SetSlots(4); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Stats(); got.Serving != 4 || got.Waiting != 3 || got.PeakInFlight != 7 || got.PeakServing != 4 {
+		t.Errorf("after two slots more: %+v", got)
+	}
+	if err := s.SetSlots(-1); err == nil {
+		t.Error("a negative number of slots was taken")
+	}
+	s.Close()
+	wg.Wait()
+}
+
+func TestClientThatWaitsForASlotLeavesTheQueue(t *testing.T) {
+	s := serve(t, Config{Slots: 1})
+	var holder sync.WaitGroup
+	ctx, release := contextWithCancel(t)
+	send := func(ctx context.Context, h http.Header) {
+		if resp, err := s.client.Do(s.request(ctx, http.MethodPost, pathChat, hello, h)); err == nil {
+			_ = resp.Body.Close()
+		}
+	}
+	holder.Go(func() { send(ctx, headers(HeaderFault, "hang")) })
+	eventually(t, "the slot is held", func() bool { return s.Stats().Serving == 1 })
+	waiting, leave := contextWithCancel(t)
+	var left sync.WaitGroup
+	left.Go(func() { send(waiting, nil) })
+	eventually(t, "the second call waits", func() bool { return s.Stats().Waiting == 1 })
+	leave()
+	left.Wait()
+	eventually(t, "the second call has left", func() bool { return s.Stats().Waiting == 0 && s.Stats().ClientGone == 1 })
+	release()
+	holder.Wait()
+	eventually(t, "both are gone", func() bool { return s.Stats().ClientGone == 2 && s.Stats().InFlight == 0 })
+	if got := s.Stats(); got.PeakServing != 1 {
+		t.Errorf("the call that left was served: %+v", got)
+	}
+}
+
+func TestClientGoneMidStream(t *testing.T) {
+	s := serve(t, Config{Slots: 1})
+	ctx, leave := contextWithCancel(t)
+	req := s.request(ctx, http.MethodPost, pathChat, streamed, headers(HeaderFault, "silence=10m;after=2"))
+	resp, err := s.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(resp.Body, make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	_ = resp.Body.Close()
+	eventually(t, "the disconnect is noticed", func() bool { return s.Stats().ClientGone == 1 && s.Stats().Serving == 0 })
+}
+
+func TestStatsByPathAndReset(t *testing.T) {
+	s := serve(t, Config{})
+	s.ok(pathChat, hello)
+	s.ok(pathCompletions, `{"prompt":"a"}`)
+	s.do(http.MethodGet, "/nothing", "", nil)
+	s.do(http.MethodGet, "/nothing/else", "", nil)
+	got := s.Stats()
+	if got.ByPath[pathChat].Completed != 1 || got.ByPath[pathCompletions].Completed != 1 || got.ByPath["other"].Rejected != 2 || got.Calls != 4 {
+		t.Errorf("stats %+v", got)
+	}
+	got.ByPath[pathChat] = Counts{} // the caller's own copy
+	done := make(chan result, 1)
+	go func() { done <- s.post(pathChat, hello, HeaderFault, "hang") }()
+	eventually(t, "the call hangs", func() bool { return s.Stats().Serving == 1 })
+	s.Reset()
+	if got := s.Stats(); got.Calls != 0 || got.InFlight != 1 || got.PeakInFlight != 1 || got.PeakServing != 1 {
+		t.Errorf("after a reset with one call running: %+v", got)
+	}
+	s.Close()
+	<-done
+	eventually(t, "the call has ended", func() bool { return s.Stats().InFlight == 0 })
+	if got := s.Stats(); got.Aborted != 0 {
+		t.Errorf("a call from before the reset was counted: %+v", got)
+	}
+}
+
+func TestPanicGivesTheSlotBack(t *testing.T) {
+	stub, err := New(Config{Slots: 1, Tap: nil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the writer's panic was swallowed")
+			}
+		}()
+		stub.ServeHTTP(panicWriter{httptest.NewRecorder()}, httptest.NewRequest(http.MethodPost, pathChat, strings.NewReader(hello)))
+	}()
+	got := stub.Stats()
+	if got.InFlight != 0 || got.Serving != 0 || got.Aborted != 1 || got.PeakServing != 1 {
+		t.Errorf("after a panic: %+v", got)
+	}
+}
+
+type panicWriter struct{ http.ResponseWriter }
+
+func (panicWriter) WriteHeader(int) { panic("writer broken") }
+
+func TestStatsUnderManyClientsThatLeave(t *testing.T) {
+	s := serve(t, Config{Slots: 3, Service: Uniform{High: 4 * time.Millisecond}})
+	var wg sync.WaitGroup
+	for w := range 40 {
+		r := rand.New(rand.NewPCG(1, uint64(w)))
+		wg.Go(func() {
+			for range 10 {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(10))*time.Millisecond)
+				resp, err := s.client.Do(s.request(ctx, http.MethodPost, pathChat, streamed, nil))
+				if err == nil {
+					_, _ = io.Copy(io.Discard, resp.Body)
+					_ = resp.Body.Close()
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	eventually(t, "all gauges are zero", func() bool {
+		got := s.Stats()
+		return got.InFlight == 0 && got.Serving == 0 && got.Waiting == 0
+	})
+	got := s.Stats()
+	if got.PeakServing > 3 || got.Completed+got.ClientGone+got.Rejected != got.Calls {
+		t.Errorf("stats do not add up: %+v", got)
+	}
+}
+
+func TestTapSeesTheBodyAsSent(t *testing.T) {
+	var seen atomic.Pointer[string]
+	s := serve(t, Config{Tap: func(r *http.Request, body []byte) {
+		seen.Store(new(fmt.Sprintf("%s %s %s", r.URL.Path, r.Header.Get("Authorization"), body)))
+	}})
+	packed, err := compress("gzip", []byte(hello))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ok(pathChat, string(packed), "Content-Encoding", "gzip", "Authorization", "Bearer k")
+	if got, want := *seen.Load(), pathChat+" Bearer k "+string(packed); got != want {
+		t.Errorf("the tap saw %q, want %q", got, want)
+	}
+}
