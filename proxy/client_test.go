@@ -1,0 +1,228 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"headgate/proxy/admit"
+)
+
+type netListener = net.Listener
+
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
+
+// The requests that most tests send.
+const (
+	chatPath = "/v1/chat/completions"
+	chat     = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`
+	stream   = `{"model":"m","stream":true,"messages":[{"role":"user","content":"hello"}]}`
+)
+
+// answer is a response that was read to its end, good or bad.
+type answer struct {
+	status  int
+	header  http.Header
+	trailer http.Header
+	body    []byte
+	err     error // of the exchange, or of reading the body
+}
+
+func (a answer) reason() string { return a.header.Get("Headgate-Reason") }
+
+// request makes a POST; headers come in pairs.
+func (r *rig) request(ctx context.Context, path, body string, header ...string) *http.Request {
+	r.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.data.url()+path, strings.NewReader(body))
+	if err != nil {
+		r.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	return req
+}
+
+func (r *rig) do(req *http.Request) answer {
+	res, err := r.client.Do(req)
+	if err != nil {
+		return answer{err: err}
+	}
+	return read(res)
+}
+
+func read(res *http.Response) answer {
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	return answer{res.StatusCode, res.Header, res.Trailer, body, err}
+}
+
+func (r *rig) post(path, body string, header ...string) answer {
+	r.Helper()
+	return r.do(r.request(context.Background(), path, body, header...))
+}
+
+// chat sends the usual question.
+func (r *rig) chat(header ...string) answer {
+	r.Helper()
+	return r.post(chatPath, chat, header...)
+}
+
+// call is a request under way whose client may leave.
+type call struct {
+	leave  context.CancelFunc
+	answer chan answer // has room for the one answer
+}
+
+func (r *rig) start(path, body string, header ...string) call {
+	r.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	c := call{cancel, make(chan answer, 1)}
+	req := r.request(ctx, path, body, header...)
+	go func() { c.answer <- r.do(req) }()
+	return c
+}
+
+// wait returns the answer.
+func (c call) wait() answer {
+	defer c.leave()
+	return <-c.answer
+}
+
+// occupy fills permits with calls that go on until their clients leave.
+func (r *rig) occupy(n int) (leave func()) {
+	r.Helper()
+	var calls []call
+	before := r.held().inFlight
+	for range n {
+		calls = append(calls, r.start(chatPath, stream, "Stub-Fault", "hang"))
+	}
+	r.eventually("permits are taken", func() bool { return r.held().inFlight == before+n })
+	return func() {
+		for _, c := range calls {
+			c.leave()
+			<-c.answer
+		}
+	}
+}
+
+// queue lets n calls wait, one after the other.
+func (r *rig) queue(n int, body string, header ...string) []call {
+	r.Helper()
+	var calls []call
+	before := r.held().depth
+	for i := range n {
+		calls = append(calls, r.start(chatPath, body, header...))
+		r.eventually("the call waits", func() bool { return r.held().depth == before+i+1 })
+	}
+	return calls
+}
+
+// shape is OpenAI's error object.
+type shape struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    string  `json:"code"`
+}
+
+// fails checks that an answer is an error in OpenAI's shape, with all its keys.
+func (r *rig) fails(a answer, status int, code string) shape {
+	r.Helper()
+	if a.err != nil || a.status != status {
+		r.Fatalf("status %d (%v) %s, want %d", a.status, a.err, a.body, status)
+	}
+	if ct := a.header.Get("Content-Type"); ct != "application/json" {
+		r.Errorf("Content-Type %q", ct)
+	}
+	if id := a.header.Get("Headgate-Task-Id"); len(id) != 36 {
+		r.Errorf("Headgate-Task-Id %q", id)
+	}
+	return r.shape(a.body, code)
+}
+
+func (r *rig) shape(body []byte, code string) shape {
+	r.Helper()
+	var keys struct{ Error map[string]json.RawMessage }
+	var e struct{ Error shape }
+	if err := errors.Join(json.Unmarshal(body, &keys), json.Unmarshal(body, &e)); err != nil {
+		r.Fatalf("%q: %v", body, err)
+	}
+	for _, key := range []string{"message", "type", "param", "code"} {
+		if _, ok := keys.Error[key]; !ok {
+			r.Errorf("error has no key %s: %s", key, body)
+		}
+	}
+	if e.Error.Code != code || e.Error.Message == "" || e.Error.Type == "" {
+		r.Errorf("error %+v, want code %s", e.Error, code)
+	}
+	return e.Error
+}
+
+// refused checks a refusal of the gate, headers and all.
+func (r *rig) refused(a answer, reason admit.Reason) {
+	r.Helper()
+	status := http.StatusTooManyRequests
+	if reason == admit.ReasonDraining {
+		status = http.StatusServiceUnavailable
+	}
+	r.fails(a, status, reason.String())
+	if a.reason() != reason.String() {
+		r.Errorf("Headgate-Reason %q, want %s", a.reason(), reason)
+	}
+	wait, err := time.ParseDuration(a.header.Get("Retry-After") + "s")
+	if err != nil || wait < time.Second || wait > time.Minute || wait%time.Second != 0 {
+		r.Errorf("Retry-After %q", a.header.Get("Retry-After"))
+	}
+	if ms, err := time.ParseDuration(a.header.Get("Retry-After-Ms") + "ms"); err != nil || ms != wait {
+		r.Errorf("Retry-After-Ms %q beside Retry-After %q", a.header.Get("Retry-After-Ms"), a.header.Get("Retry-After"))
+	}
+}
+
+// completed checks that an answer came whole.
+func (r *rig) completed(a answer) {
+	r.Helper()
+	if a.err != nil || a.status != http.StatusOK {
+		r.Errorf("status %d (%v) %s, want a whole 200", a.status, a.err, a.body)
+	}
+}
+
+// raw opens a connection to the data plane.
+func (r *rig) raw() net.Conn {
+	r.Helper()
+	c, err := r.network.dial(context.Background(), "tcp", r.data.host)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// exchange sends bytes on a connection of their own and returns all that comes
+// back until the other side hangs up.
+func (r *rig) exchange(request string) string {
+	r.Helper()
+	c := r.raw()
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(patience))
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		_, _ = io.WriteString(c, request) // the other side may hang up before the end
+	}()
+	var all bytes.Buffer
+	if _, err := io.Copy(&all, c); err != nil {
+		r.Logf("after %q: %v", all.Bytes(), err)
+	}
+	_ = c.Close()
+	<-sent
+	return all.String()
+}

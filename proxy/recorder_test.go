@@ -1,0 +1,86 @@
+package proxy
+
+import (
+	"sync"
+	"testing"
+
+	"headgate/proxy/admit"
+)
+
+// recorder is an Observer that keeps everything and checks the promise of one
+// arrival and one end a task.
+type recorder struct {
+	t testing.TB
+
+	mu      sync.Mutex
+	arrived map[string]int // by pool
+	ended   []Observation
+	ids     map[string]bool
+}
+
+func newRecorder(t testing.TB) *recorder {
+	return &recorder{t: t, arrived: make(map[string]int), ids: make(map[string]bool)}
+}
+
+func (r *recorder) Arrived(pool string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.arrived[pool]++
+}
+
+func (r *recorder) Ended(o Observation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ids[o.TaskID] {
+		r.t.Errorf("task %s ended twice", o.TaskID)
+	}
+	r.ids[o.TaskID] = true
+	r.ended = append(r.ended, o)
+	if n := r.endedInLocked(o.Pool); n > r.arrived[o.Pool] {
+		r.t.Errorf("pool %s: %d tasks ended, %d arrived", o.Pool, n, r.arrived[o.Pool])
+	}
+}
+
+func (r *recorder) endedInLocked(pool string) int {
+	n := 0
+	for _, o := range r.ended {
+		if o.Pool == pool {
+			n++
+		}
+	}
+	return n
+}
+
+// all returns what has ended so far.
+func (r *recorder) all() []Observation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]Observation(nil), r.ended...)
+}
+
+// balanced tells whether everything that arrived has ended, pool by pool.
+func (r *recorder) balanced() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for pool, n := range r.arrived {
+		if r.endedInLocked(pool) != n {
+			return false
+		}
+	}
+	return true
+}
+
+// outcomes counts what has ended by outcome.
+func (r *recorder) outcomes() map[admit.Outcome]int {
+	counts := make(map[admit.Outcome]int)
+	for _, o := range r.all() {
+		counts[o.Outcome]++
+	}
+	return counts
+}
+
+// both tells two observers.
+type both struct{ first, second Observer }
+
+func (b both) Arrived(pool string) { b.first.Arrived(pool); b.second.Arrived(pool) }
+func (b both) Ended(o Observation) { b.first.Ended(o); b.second.Ended(o) }
