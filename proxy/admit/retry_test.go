@@ -233,3 +233,55 @@ func TestAgeProjection(t *testing.T) {
 		})
 	}
 }
+
+// TestRetryAfterAtEachDoor: wherever a task is turned away, the time it is told
+// is projected from those who are ahead of it then, at 3 s each.
+func TestRetryAfterAtEachDoor(t *testing.T) {
+	soon, late := admit.Task{Deadline: at(time.Second)}, time.Second
+	tests := []struct {
+		name        string
+		least, most int // seconds
+		refuse      func(*admit.Gate) admit.Refusal
+	}{
+		{"memory: one must go", 3, 5, func(g *admit.Gate) admit.Refusal {
+			g.SetMode(at(0), admit.PassThrough)
+			crowd(g, 0, 1+5)
+			return offer(g, 0, admit.Task{}).Refusal
+		}},
+		{"expired: three others wait", 9, 12, func(g *admit.Gate) admit.Refusal {
+			crowd(g, 0, 1+1)
+			v := offer(g, 0, soon)
+			crowd(g, 0, 2)
+			return g.Expire(at(late), v.Ticket)
+		}},
+		{"late at the grant: two others wait", 6, 8, func(g *admit.Gate) admit.Refusal {
+			running, v := offer(g, 0, admit.Task{}), offer(g, 0, soon)
+			crowd(g, 0, 2)
+			g.Release(at(late), running.Ticket, admit.Dropped)
+			return v.told[0]
+		}},
+		{"late at the start: three wait", 9, 12, func(g *admit.Gate) admit.Refusal {
+			v := offer(g, 0, soon)
+			crowd(g, 0, 3)
+			return g.Start(at(late), v.Ticket).Refusal
+		}},
+		{"late at the door: three wait", 9, 12, func(g *admit.Gate) admit.Refusal {
+			crowd(g, 0, 1+3)
+			return offer(g, late, soon).Refusal
+		}},
+		{"drained: the first of three", 9, 12, func(g *admit.Gate) admit.Refusal {
+			all := crowd(g, 0, 1+3)
+			g.Drain(at(0))
+			return all[1].told[0]
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := newGate(t, admit.Config{QueueLimit: 5, AssumedService: 3 * time.Second})
+			got := int(tt.refuse(g).RetryAfter / time.Second)
+			if got < tt.least || got > tt.most {
+				t.Fatalf("told %d s, want %d to %d", got, tt.least, tt.most)
+			}
+		})
+	}
+}
