@@ -248,10 +248,10 @@ func TestRetryAfterAtEachDoor(t *testing.T) {
 			crowd(g, 0, 1+5)
 			return offer(g, 0, admit.Task{}).Refusal
 		}},
-		{"expired: three others wait", 9, 12, func(g *admit.Gate) admit.Refusal {
+		{"expired: two others wait", 6, 8, func(g *admit.Gate) admit.Refusal {
 			crowd(g, 0, 1+1)
 			v := offer(g, 0, soon)
-			crowd(g, 0, 2)
+			crowd(g, 0, 1)
 			return g.Expire(at(late), v.Ticket)
 		}},
 		{"late at the grant: two others wait", 6, 8, func(g *admit.Gate) admit.Refusal {
