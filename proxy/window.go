@@ -1,0 +1,112 @@
+package proxy
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"headgate/proxy/admit"
+)
+
+const (
+	windowSeconds = 60
+	perOctave     = 8  // buckets for each doubling: a quantile is right to 9 %
+	octaves       = 21 // from 1 ms to above half an hour
+)
+
+// Recent is what the last minute was like.
+type Recent struct {
+	Arrivals   int
+	TurnedAway int           // refused, invalid or drained
+	P95        time.Duration // of the turnaround of tasks that went upstream, 0 if none ended
+	Ended      int           // tasks that P95 rests on
+}
+
+// window counts the last minute in slots of one second.
+type window struct {
+	mu    sync.Mutex
+	slots [windowSeconds]slot
+}
+
+type slot struct {
+	second     int64
+	arrivals   uint32
+	turnedAway uint32
+	turnaround [octaves * perOctave]uint32
+}
+
+// at returns the slot of an instant, emptied if it held an older second.
+func (w *window) atLocked(now time.Time) *slot {
+	second := now.Unix()
+	s := &w.slots[second%windowSeconds]
+	if s.second != second {
+		*s = slot{second: second}
+	}
+	return s
+}
+
+func (w *window) arrived(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.atLocked(now).arrivals++
+}
+
+func (w *window) ended(now time.Time, o *Observation) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.atLocked(now)
+	switch {
+	case o.Granted:
+		s.turnaround[bucketOf(o.Turnaround)]++
+	case o.Reason != admit.ReasonNone || o.Outcome == admit.Invalid:
+		s.turnedAway++
+	}
+}
+
+func (w *window) recent(now time.Time) Recent {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var r Recent
+	var sum [octaves * perOctave]uint32
+	for i := range w.slots {
+		s := &w.slots[i]
+		if age := now.Unix() - s.second; age < 0 || age >= windowSeconds {
+			continue
+		}
+		r.Arrivals += int(s.arrivals)
+		r.TurnedAway += int(s.turnedAway)
+		for b, n := range s.turnaround {
+			sum[b] += n
+			r.Ended += int(n)
+		}
+	}
+	r.P95 = quantile(sum[:], r.Ended, 0.95)
+	return r
+}
+
+// bucketOf returns the bucket of a duration: b holds those up to bound(b).
+func bucketOf(d time.Duration) int {
+	ms := float64(d) / float64(time.Millisecond)
+	if ms <= 1 {
+		return 0
+	}
+	return min(int(math.Ceil(math.Log2(ms)*perOctave)), octaves*perOctave-1)
+}
+
+func bound(b int) time.Duration {
+	return time.Duration(math.Exp2(float64(b)/perOctave) * float64(time.Millisecond))
+}
+
+// quantile returns the upper bound of the bucket that the q-th of n values is in.
+func quantile(counts []uint32, n int, q float64) time.Duration {
+	if n == 0 {
+		return 0
+	}
+	rank := int(math.Ceil(q * float64(n)))
+	for b, c := range counts {
+		if rank -= int(c); rank <= 0 {
+			return bound(b)
+		}
+	}
+	return bound(len(counts) - 1)
+}
