@@ -4,13 +4,13 @@ import "sync/atomic"
 
 // budget bounds the bytes of request bodies that are held at one time.
 type budget struct {
-	limit int64
+	limit atomic.Int64
 	used  atomic.Int64
 }
 
 // take reserves n bytes, or none if they do not fit.
 func (b *budget) take(n int64) bool {
-	if b.used.Add(n) > b.limit {
+	if b.used.Add(n) > b.limit.Load() {
 		b.used.Add(-n)
 		return false
 	}

@@ -36,29 +36,49 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			ConstLabels: prometheus.Labels{"where": "proxy"},
 		}),
 	}
-	for _, c := range []prometheus.Collector{m.gate, m.panics} {
-		if err := reg.Register(c); err != nil {
-			return nil, err
-		}
+	unrouted := newPoolMetrics(Unrouted)
+	if err := register(reg, m.gate, m.panics, unrouted.arrivals, unrouted.tasks, unrouted.refusals); err != nil {
+		return nil, err
 	}
-	return m, m.add(Unrouted, nil, newPoolMetrics(Unrouted, 0))
+	m.pools[Unrouted] = unrouted
+	return m, nil
 }
 
-// AddPool registers the metrics of a pool. Call it before tasks arrive there.
-func (m *Metrics) AddPool(name string, slo time.Duration, gate *admit.Gate) error {
-	return m.add(name, gate, newPoolMetrics(name, slo))
-}
-
-func (m *Metrics) add(name string, gate *admit.Gate, p *poolMetrics) error {
-	for _, c := range p.collectors(gate) {
-		if err := m.reg.Register(c); err != nil {
+func register(reg prometheus.Registerer, all ...prometheus.Collector) error {
+	for _, c := range all {
+		if err := reg.Register(c); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// AddPool registers the metrics of a pool. Call it before tasks arrive there,
+// and again when its SLO has changed: the counters go on, the histograms begin
+// anew with a bucket at the new SLO.
+func (m *Metrics) AddPool(name string, slo time.Duration, gate *admit.Gate) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.pools[name] = p
-	return nil
+	old := m.pools[name]
+	if old == nil {
+		p := newPoolMetrics(name)
+		p.histograms = newHistograms(name, slo)
+		if err := register(m.reg, append(p.counters(), newGauges(p, gate))...); err != nil {
+			return err
+		}
+		m.pools[name] = p
+		return register(m.reg, p.histograms.all()...)
+	}
+	if old.histograms.slo == slo {
+		return nil
+	}
+	for _, c := range old.histograms.all() {
+		m.reg.Unregister(c)
+	}
+	p := *old
+	p.histograms = newHistograms(name, slo)
+	m.pools[name] = &p
+	return register(m.reg, p.histograms.all()...)
 }
 
 func (m *Metrics) pool(name string) *poolMetrics {
@@ -67,10 +87,19 @@ func (m *Metrics) pool(name string) *poolMetrics {
 	return m.pools[name]
 }
 
+// Recent returns what a pool's last minute was like.
+func (m *Metrics) Recent(pool string, now time.Time) Recent {
+	if p := m.pool(pool); p != nil {
+		return p.window.recent(now)
+	}
+	return Recent{}
+}
+
 // Arrived counts a task that has come.
 func (m *Metrics) Arrived(pool string) {
 	if p := m.pool(pool); p != nil {
 		p.arrivals.Inc()
+		p.window.arrived(time.Now())
 	}
 }
 
@@ -83,15 +112,12 @@ func (m *Metrics) Ended(o Observation) {
 		m.gate.Observe(o.Gate.Seconds())
 	}
 	if p := m.pool(o.Pool); p != nil {
-		p.ended(o)
+		p.ended(&o)
 	}
 }
 
-// poolMetrics are the counters and histograms of one pool. One histogram a
-// pool, with the pool as a constant label, so that each has a bucket at its
-// pool's SLO.
+// poolMetrics are the metrics of one pool.
 type poolMetrics struct {
-	slo              time.Duration
 	labels           prometheus.Labels
 	arrivals         prometheus.Counter
 	tasks            *prometheus.CounterVec
@@ -101,17 +127,15 @@ type poolMetrics struct {
 	announcedRetries prometheus.Counter
 	sloTasks         prometheus.Counter
 	sloBad           prometheus.Counter
-	queueWait        prometheus.Histogram
-	service          prometheus.Histogram
-	turnaround       prometheus.Histogram
-	firstByte        prometheus.Histogram
-	lastCompletion   atomic.Int64 // unix milliseconds, 0: none yet
+	lastCompletion   *atomic.Int64 // unix milliseconds, 0: none yet
+	window           *window
+	histograms       *histograms // nil for tasks without a pool
 }
 
-func newPoolMetrics(name string, slo time.Duration) *poolMetrics {
-	f := factory{prometheus.Labels{"pool": name}, buckets(slo)}
+func newPoolMetrics(name string) *poolMetrics {
+	f := factory{labels: prometheus.Labels{"pool": name}}
 	p := &poolMetrics{
-		slo: slo, labels: f.labels,
+		labels: f.labels, lastCompletion: new(atomic.Int64), window: new(window),
 		arrivals:         f.counter("headgate_arrivals_total", "Tasks that came."),
 		tasks:            f.counters("headgate_tasks_total", "Tasks that ended, by outcome; they add up to arrivals.", "outcome"),
 		refusals:         f.counters("headgate_refusals_total", "Tasks that were turned away, by reason.", "reason"),
@@ -120,10 +144,6 @@ func newPoolMetrics(name string, slo time.Duration) *poolMetrics {
 		announcedRetries: f.counter("headgate_announced_retries_total", "Tasks that their client announced as retries."),
 		sloTasks:         f.counter("headgate_slo_tasks_total", "Tasks that count for the SLO."),
 		sloBad:           f.counter("headgate_slo_bad_tasks_total", "Tasks that count for the SLO and were bad."),
-		queueWait:        f.histogram("headgate_queue_wait_seconds", "Time that granted tasks waited for their permit."),
-		service:          f.histogram("headgate_service_seconds", "Time that permits were held."),
-		turnaround:       f.histogram("headgate_turnaround_seconds", "From arrival to the last byte, of tasks that went upstream."),
-		firstByte:        f.histogram("headgate_first_byte_seconds", "From arrival to the first byte of the answer."),
 	}
 	for _, o := range admit.Outcomes() {
 		p.tasks.WithLabelValues(o.String())
@@ -135,16 +155,15 @@ func newPoolMetrics(name string, slo time.Duration) *poolMetrics {
 	return p
 }
 
-func (p *poolMetrics) collectors(gate *admit.Gate) []prometheus.Collector {
-	all := []prometheus.Collector{p.arrivals, p.tasks}
-	if gate == nil { // tasks without a pool never went any further
-		return append(all, p.refusals)
+func (p *poolMetrics) counters() []prometheus.Collector {
+	return []prometheus.Collector{
+		p.arrivals, p.tasks, p.refusals, p.wouldRefuse, p.upstreamRefusals, p.announcedRetries, p.sloTasks, p.sloBad,
 	}
-	return append(all, p.refusals, p.wouldRefuse, p.upstreamRefusals, p.announcedRetries, p.sloTasks, p.sloBad,
-		p.queueWait, p.service, p.turnaround, p.firstByte, newGauges(p, gate))
 }
 
-func (p *poolMetrics) ended(o Observation) {
+func (p *poolMetrics) ended(o *Observation) {
+	end := o.Arrived.Add(o.Turnaround)
+	p.window.ended(end, o)
 	p.tasks.WithLabelValues(o.Outcome.String()).Inc()
 	if o.Reason != admit.ReasonNone {
 		p.refusals.WithLabelValues(o.Reason.String()).Inc()
@@ -155,25 +174,54 @@ func (p *poolMetrics) ended(o Observation) {
 	if o.Retry {
 		p.announcedRetries.Inc()
 	}
-	if o.Granted {
-		p.queueWait.Observe(o.Queued.Seconds())
-		p.service.Observe(o.Service.Seconds())
-		p.turnaround.Observe(o.Turnaround.Seconds())
-	}
-	if o.FirstByte > 0 {
-		p.firstByte.Observe(o.FirstByte.Seconds())
-	}
 	switch o.Outcome {
 	case admit.UpstreamRefused:
 		p.upstreamRefusals.Inc()
 	case admit.Completed:
-		p.lastCompletion.Store(o.Arrived.Add(o.Turnaround).UnixMilli())
+		p.lastCompletion.Store(end.UnixMilli())
 	}
-	if counts, bad := account(o, p.slo); counts {
+	if p.histograms == nil {
+		return
+	}
+	p.histograms.observe(o)
+	if counts, bad := account(o, p.histograms.slo); counts {
 		p.sloTasks.Inc()
 		if bad {
 			p.sloBad.Inc()
 		}
+	}
+}
+
+// histograms are the durations of one pool: one histogram a pool, with the pool
+// as a constant label, so that each has a bucket at its pool's SLO.
+type histograms struct {
+	slo                                       time.Duration
+	queueWait, service, turnaround, firstByte prometheus.Histogram
+}
+
+func newHistograms(name string, slo time.Duration) *histograms {
+	f := factory{prometheus.Labels{"pool": name}, buckets(slo)}
+	return &histograms{
+		slo:        slo,
+		queueWait:  f.histogram("headgate_queue_wait_seconds", "Time that granted tasks waited for their permit."),
+		service:    f.histogram("headgate_service_seconds", "Time that permits were held."),
+		turnaround: f.histogram("headgate_turnaround_seconds", "From arrival to the last byte, of tasks that went upstream."),
+		firstByte:  f.histogram("headgate_first_byte_seconds", "From arrival to the first byte of the answer."),
+	}
+}
+
+func (h *histograms) all() []prometheus.Collector {
+	return []prometheus.Collector{h.queueWait, h.service, h.turnaround, h.firstByte}
+}
+
+func (h *histograms) observe(o *Observation) {
+	if o.Granted {
+		h.queueWait.Observe(o.Queued.Seconds())
+		h.service.Observe(o.Service.Seconds())
+		h.turnaround.Observe(o.Turnaround.Seconds())
+	}
+	if o.FirstByte > 0 {
+		h.firstByte.Observe(o.FirstByte.Seconds())
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync/atomic"
-	"time"
 )
 
 // Proxy is the data plane's HTTP handler.
@@ -17,10 +16,7 @@ type Proxy struct {
 
 // New returns a Proxy, or says what is wrong with its configuration.
 func New(c Config) (*Proxy, error) {
-	if err := c.validate(); err != nil {
-		return nil, err
-	}
-	t, err := newTable(c)
+	t, err := makeTable(c, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -29,20 +25,43 @@ func New(c Config) (*Proxy, error) {
 	return p, nil
 }
 
-// Drain turns away everybody who waits for a permit and everybody who comes
-// from now on. Tasks that run go on.
-func (p *Proxy) Drain(now time.Time) {
-	for _, pool := range p.table.Load().pools {
-		pool.Gate.Drain(now)
+func makeTable(c Config, old *table) (*table, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
 	}
+	return newTable(c, old)
+}
+
+// Reload changes pools and clients for the tasks that come from now on. Tasks
+// that are here go on as they began, those of a pool that is gone too. Observer,
+// log and timeouts stay. When it fails, nothing has changed. Calls must not
+// overlap.
+func (p *Proxy) Reload(c Config) error {
+	c.Observer, c.Log = p.observer, p.log
+	old := p.table.Load()
+	t, err := makeTable(c, old)
+	if err != nil {
+		return err
+	}
+	p.table.Store(t)
+	for _, was := range old.pools {
+		if now := t.pool(was.Name); now == nil || now.transport != was.transport {
+			was.closeIdle()
+		}
+	}
+	return nil
 }
 
 // Close lets go of idle upstream connections. Tasks that run go on.
 func (p *Proxy) Close() {
 	for _, pool := range p.table.Load().pools {
-		if t, ok := pool.transport.(interface{ CloseIdleConnections() }); ok {
-			t.CloseIdleConnections()
-		}
+		pool.closeIdle()
+	}
+}
+
+func (p *pool) closeIdle() {
+	if t, ok := p.transport.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
 	}
 }
 

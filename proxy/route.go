@@ -22,7 +22,7 @@ var endpoints = map[string]protocol{
 // pool is a Pool at work.
 type pool struct {
 	Pool
-	buffered  budget
+	buffered  *budget
 	transport http.RoundTripper
 	patterns  []*regexp.Regexp // of Models with a `*`
 	extra     map[string]bool  // Endpoints
@@ -39,12 +39,13 @@ type table struct {
 	body    int64   // the largest body limit of any pool
 }
 
-func newTable(c Config) (*table, error) {
-	t := &table{
-		clients: c.Clients, buffer: &budget{}, byModel: make(map[string]*pool), extra: make(map[string]bool),
-	}
+// newTable makes a table that takes over what old tasks still hold of the one
+// before, if there is one.
+func newTable(c Config, old *table) (*table, error) {
+	t := &table{clients: c.Clients, byModel: make(map[string]*pool), extra: make(map[string]bool)}
+	var buffer int64
 	for i := range c.Pools {
-		p := newPool(c.Pools[i])
+		p := newPool(c.Pools[i], old.pool(c.Pools[i].Name))
 		for _, name := range p.Models {
 			if strings.Contains(name, "*") {
 				continue
@@ -57,16 +58,45 @@ func newTable(c Config) (*table, error) {
 		for path := range p.extra {
 			t.extra[path] = true
 		}
-		t.buffer.limit += p.BufferLimit
+		buffer += p.BufferLimit
 		t.body = max(t.body, p.BodyLimit)
 		t.pools = append(t.pools, p)
 	}
+	if old != nil {
+		t.buffer = old.buffer
+	} else {
+		t.buffer = new(budget)
+	}
+	t.buffer.limit.Store(buffer)
 	return t, nil
 }
 
-func newPool(c Pool) *pool {
+// pool returns the pool of that name, nil if there is none.
+func (t *table) pool(name string) *pool {
+	if t == nil {
+		return nil
+	}
+	for _, p := range t.pools {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// newPool makes a pool at work. The budget goes on from the old one, and so do
+// its upstream connections if they would be made the same way.
+func newPool(c Pool, old *pool) *pool {
 	p := &pool{Pool: c, transport: c.Transport, extra: make(map[string]bool)}
-	p.buffered.limit = c.BufferLimit
+	if old != nil {
+		p.buffered = old.buffered
+		if p.transport == nil && old.Transport == nil && old.ConnectTimeout == c.ConnectTimeout && *old.Upstream == *c.Upstream {
+			p.transport = old.transport
+		}
+	} else {
+		p.buffered = new(budget)
+	}
+	p.buffered.limit.Store(c.BufferLimit)
 	if p.transport == nil {
 		p.transport = newTransport(c)
 	}

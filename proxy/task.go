@@ -112,7 +112,7 @@ func (t *task) route(body []byte, asJSON bool) *failure {
 	if int64(len(body)) > p.BodyLimit {
 		return tooLarge(p.BodyLimit)
 	}
-	if !t.held.assign(&p.buffered) {
+	if !t.held.assign(p.buffered) {
 		return t.refuse(admit.ReasonMemory)
 	}
 	return nil

@@ -45,11 +45,12 @@ type Controller struct {
 
 	mu       sync.Mutex
 	pools    []*pool
-	pending  []Change      // applied, not recorded yet, in order
-	dropped  int           // that did not fit into pending
-	recorded chan struct{} // closed when something was recorded, then made anew
-	seen     int64         // highest request dealt with
-	noted    int64         // highest one recorded as dealt with
+	known    map[string]Standing // recorded ones of pools that are not here
+	pending  []Change            // applied, not recorded yet, in order
+	dropped  int                 // that did not fit into pending
+	recorded chan struct{}       // closed when something was recorded, then made anew
+	seen     int64               // highest request dealt with
+	noted    int64               // highest one recorded as dealt with
 }
 
 type pool struct {
@@ -61,34 +62,55 @@ type pool struct {
 func New(c Config) *Controller {
 	return &Controller{
 		journal: c.Journal, writer: c.Writer, log: c.Log, metrics: c.Metrics,
-		wake: make(chan struct{}, 1), recorded: make(chan struct{}),
+		wake: make(chan struct{}, 1), recorded: make(chan struct{}), known: make(map[string]Standing),
 	}
 }
 
-// Add puts a pool under control. With a recorded standing its gate is set to
-// that mode; without, the gate's own mode counts and is recorded.
-func (c *Controller) Add(now time.Time, name string, gate *admit.Gate, recorded []Standing) {
+// Load reads how pools stood. Call it once, before Add.
+func (c *Controller) Load(ctx context.Context) error {
+	standings, err := c.journal.Standings(ctx)
+	if err != nil {
+		return fmt.Errorf("read the modes from the journal: %w", err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for _, s := range standings {
+		c.known[s.Pool] = s
+	}
+	return nil
+}
+
+// Add puts a pool under control. If it has been here before, its gate is set to
+// the mode that it had; if not, the gate's own mode counts and is recorded.
+func (c *Controller) Add(now time.Time, name string, gate *admit.Gate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.metrics.addPool(name)
 	p := &pool{gate: gate}
-	i := slices.IndexFunc(recorded, func(s Standing) bool { return s.Pool == name })
-	if i >= 0 {
-		p.standing = recorded[i]
-		gate.SetMode(now, p.standing.Mode)
-		c.pools = append(c.pools, p)
+	c.pools = append(c.pools, p)
+	if s, ok := c.known[name]; ok {
+		delete(c.known, name)
+		p.standing = s
+		gate.SetMode(now, s.Mode)
 		return
 	}
 	mode := gate.Snapshot(now).Mode
 	p.standing = Standing{Pool: name, Mode: mode}
-	c.pools = append(c.pools, p)
 	c.changeLocked(now, p, mode, Order{Action: First, Actor: "settings", Via: ViaSettings, Reason: "first start"}, 0)
 }
 
-// Remove takes a pool out of control. Its record stays.
+// Remove takes a pool out of control. Its record stays, and counts when it comes
+// back.
 func (c *Controller) Remove(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pools = slices.DeleteFunc(c.pools, func(p *pool) bool { return p.standing.Pool == name })
+	c.pools = slices.DeleteFunc(c.pools, func(p *pool) bool {
+		if p.standing.Pool != name {
+			return false
+		}
+		c.known[name] = p.standing
+		return true
+	})
 }
 
 // Standing returns how a pool stands, false if there is none of that name.

@@ -33,8 +33,8 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// AddPool creates a pool's counters at zero.
-func (m *Metrics) AddPool(name string) {
+// addPool creates a pool's counters at zero.
+func (m *Metrics) addPool(name string) {
 	for _, mode := range admit.Modes() {
 		for _, via := range Vias() {
 			m.changes.WithLabelValues(name, mode.String(), string(via))

@@ -12,7 +12,21 @@ func (g *Gate) Resize(now time.Time, workers int) error {
 	if workers < 1 {
 		return workersError(workers)
 	}
-	g.control(now, func() { g.workers = workers })
+	g.control(now, func() { g.settings.Workers = workers })
+	return nil
+}
+
+// Reconfigure changes everything but the mode at once, or nothing when c makes
+// no sense. Nothing that runs or waits is touched.
+func (g *Gate) Reconfigure(now time.Time, c Config) error {
+	c.Mode = Enforce // any valid one
+	if err := c.validate(); err != nil {
+		return err
+	}
+	g.control(now, func() {
+		c.Mode = g.settings.Mode
+		g.settings = c
+	})
 	return nil
 }
 
@@ -23,8 +37,8 @@ func (g *Gate) Resize(now time.Time, workers int) error {
 func (g *Gate) SetMode(now time.Time, m Mode) Mode {
 	var before Mode
 	g.control(now, func() {
-		if before = g.mode; before != m {
-			g.mode, g.honoured = m, g.seq
+		if before = g.settings.Mode; before != m {
+			g.settings.Mode, g.honoured = m, g.seq
 		}
 	})
 	return before
@@ -32,7 +46,7 @@ func (g *Gate) SetMode(now time.Time, m Mode) Mode {
 
 // SetPolicy changes the policy from the next decision on.
 func (g *Gate) SetPolicy(now time.Time, p Policy) {
-	g.control(now, func() { g.policy = p })
+	g.control(now, func() { g.settings.Policy = p })
 }
 
 // Drain turns away everybody who waits, and from now on everybody who comes,
@@ -141,7 +155,7 @@ func (g *Gate) Snapshot(now time.Time) Snapshot {
 	defer g.mu.Unlock()
 	v := g.viewLocked(g.advanceLocked(now))
 	s := Snapshot{
-		Mode: g.mode, Policy: g.policy.Name(), Draining: g.draining,
+		Mode: g.settings.Mode, Policy: g.settings.Policy.Name(), Draining: g.draining,
 		Workers: v.Workers, InFlight: v.InFlight, Depth: v.Depth, Service: v.Service,
 	}
 	for c := range classes {

@@ -32,13 +32,8 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 // Gate is the permits, the queue and the policy of one pool. All methods may be
 // called from any goroutine. They never block, but for the lock.
 type Gate struct {
-	queueLimit int
-	assumed    time.Duration
-
 	mu       sync.Mutex
-	workers  int
-	policy   Policy
-	mode     Mode
+	settings Config // its Mode is the current one
 	draining bool
 	inFlight int
 	queue    queue
@@ -50,22 +45,26 @@ type Gate struct {
 
 // New returns an empty gate, or a *FieldError.
 func New(c Config) (*Gate, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return &Gate{settings: c}, nil
+}
+
+func (c Config) validate() error {
 	switch {
 	case c.Workers < 1:
-		return nil, workersError(c.Workers)
+		return workersError(c.Workers)
 	case c.Policy == nil:
-		return nil, &FieldError{"policy", "must be set"}
+		return &FieldError{"policy", "must be set"}
 	case int(c.Mode) >= len(modeNames):
-		return nil, &FieldError{"mode", "must be enforce, observe or passthrough, is " + c.Mode.String()}
+		return &FieldError{"mode", "must be enforce, observe or passthrough, is " + c.Mode.String()}
 	case c.QueueLimit < 1:
-		return nil, &FieldError{"passthrough_queue", fmt.Sprintf("must be at least 1, is %d", c.QueueLimit)}
+		return &FieldError{"passthrough_queue", fmt.Sprintf("must be at least 1, is %d", c.QueueLimit)}
 	case c.AssumedService <= 0:
-		return nil, &FieldError{"assumed_service", fmt.Sprintf("must be above 0, is %s", c.AssumedService)}
+		return &FieldError{"assumed_service", fmt.Sprintf("must be above 0, is %s", c.AssumedService)}
 	}
-	return &Gate{
-		queueLimit: c.QueueLimit, assumed: c.AssumedService,
-		workers: c.Workers, policy: c.Policy, mode: c.Mode,
-	}, nil
+	return nil
 }
 
 func workersError(n int) error {
@@ -83,18 +82,18 @@ func (g *Gate) Offer(now time.Time, task Task) Decision {
 		return refuse(Verdict{ReasonDraining, v.Drain(v.Depth)}, task.Spread)
 	}
 	verdict := g.admitLocked(v, task)
-	if g.mode == Enforce && verdict.Reason != ReasonNone {
+	if g.settings.Mode == Enforce && verdict.Reason != ReasonNone {
 		return refuse(verdict, task.Spread)
 	}
-	if g.inFlight >= g.workers && g.queue.depth >= g.queueLimit {
-		d := refuse(Verdict{ReasonMemory, v.Drain(v.Depth - g.queueLimit + 1)}, task.Spread)
+	if g.inFlight >= g.settings.Workers && g.queue.depth >= g.settings.QueueLimit {
+		d := refuse(Verdict{ReasonMemory, v.Drain(v.Depth - g.settings.QueueLimit + 1)}, task.Spread)
 		d.Would = verdict.Reason
 		return d
 	}
 	t := &Ticket{task: task, seq: g.seq, offered: now}
 	g.seq++
 	d := Decision{Ticket: t, Would: verdict.Reason}
-	if g.inFlight < g.workers {
+	if g.inFlight < g.settings.Workers {
 		g.grantLocked(t, now)
 	} else {
 		g.queue.push(t)
@@ -121,7 +120,7 @@ func (g *Gate) start(now time.Time, t *Ticket) (Decision, settled) {
 	}
 	v := g.viewLocked(now)
 	reason := g.dispatchReasonLocked(v, t)
-	if g.mode != Enforce || reason == ReasonNone {
+	if g.settings.Mode != Enforce || reason == ReasonNone {
 		return Decision{Ticket: t, Would: reason}, settled{}
 	}
 	g.returnLocked(t)
@@ -168,7 +167,7 @@ func (g *Gate) Expire(now time.Time, t *Ticket) Refusal {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now = g.advanceLocked(now)
-	if t.state != waiting || g.mode != Enforce {
+	if t.state != waiting || g.settings.Mode != Enforce {
 		return Refusal{}
 	}
 	v := g.viewLocked(now)
@@ -193,17 +192,17 @@ func refuse(v Verdict, spread uint64) Decision {
 }
 
 func (g *Gate) admitLocked(v View, t Task) Verdict {
-	if g.mode == PassThrough {
+	if g.settings.Mode == PassThrough {
 		return Verdict{}
 	}
-	return g.policy.Admit(v, t)
+	return g.settings.Policy.Admit(v, t)
 }
 
 func (g *Gate) dispatchReasonLocked(v View, t *Ticket) Reason {
-	if g.mode == PassThrough || t.seq < g.honoured {
+	if g.settings.Mode == PassThrough || t.seq < g.honoured {
 		return ReasonNone
 	}
-	return g.policy.Dispatch(v, t.task)
+	return g.settings.Policy.Dispatch(v, t.task)
 }
 
 func (g *Gate) leaveLocked(t *Ticket) bool {
@@ -230,7 +229,7 @@ func (g *Gate) returnLocked(t *Ticket) {
 // served, and takes out those whom the policy will not dispatch any more.
 func (g *Gate) grantWaitingLocked(now time.Time) settled {
 	var done settled
-	for g.inFlight < g.workers {
+	for g.inFlight < g.settings.Workers {
 		t := g.queue.front()
 		if t == nil {
 			break
@@ -238,7 +237,7 @@ func (g *Gate) grantWaitingLocked(now time.Time) settled {
 		v := g.viewLocked(now)
 		reason := g.dispatchReasonLocked(v, t)
 		g.queue.remove(t)
-		if g.mode == Enforce && reason != ReasonNone {
+		if g.settings.Mode == Enforce && reason != ReasonNone {
 			t.state = ended
 			done.add(t, refuse(Verdict{reason, v.Drain(v.Depth - 1)}, t.task.Spread).Refusal)
 			continue
@@ -260,7 +259,7 @@ func (g *Gate) advanceLocked(now time.Time) time.Time {
 
 func (g *Gate) viewLocked(now time.Time) View {
 	return View{
-		Now: now, Workers: g.workers, InFlight: g.inFlight, Depth: g.queue.depth,
+		Now: now, Workers: g.settings.Workers, InFlight: g.inFlight, Depth: g.queue.depth,
 		Service: g.serviceLocked(), queue: &g.queue,
 	}
 }
@@ -269,5 +268,5 @@ func (g *Gate) serviceLocked() Service {
 	if s := g.service.estimate(); s.Measured {
 		return s
 	}
-	return Service{Mean: g.assumed}
+	return Service{Mean: g.settings.AssumedService}
 }
