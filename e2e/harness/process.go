@@ -148,6 +148,16 @@ func (p *Process) inspect(t testing.TB) {
 		}
 	}
 	if t.Failed() {
-		t.Logf("stdout of %s:\n%s\nstderr:\n%s", p.name, p.Stdout(), said)
+		t.Logf("stdout of %s:\n%s\nstderr:\n%s", p.name, tail(p.Stdout()), tail(said))
 	}
+}
+
+// tail returns the last lines of a text.
+func tail(s string) string {
+	const most = 8 << 10
+	if len(s) <= most {
+		return s
+	}
+	_, rest, _ := strings.Cut(s[len(s)-most:], "\n")
+	return "[…]\n" + rest
 }

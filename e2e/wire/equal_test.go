@@ -1,0 +1,161 @@
+package wire
+
+import (
+	"maps"
+	"net/http"
+	"strconv"
+	"testing"
+
+	"headgate/e2e/harness"
+	"headgate/internal/modelstub"
+)
+
+// asks are requests to every endpoint, streamed and not.
+func asks() map[string]ask {
+	return map[string]ask{
+		"chat":                {path: "/v1/chat/completions", body: body(hello)},
+		"chat choices":        {path: "/v1/chat/completions", body: body(hello, `"n":3`)},
+		"chat stream":         {path: "/v1/chat/completions", body: body(hello, streamed)},
+		"chat stream usage":   {path: "/v1/chat/completions", body: body(hello, streamed, usage)},
+		"chat tools":          {path: "/v1/chat/completions", body: body(hello, tools)},
+		"chat tools stream":   {path: "/v1/chat/completions", body: body(hello, tools, streamed)},
+		"chat query":          {path: "/v1/chat/completions?api-version=2024-10-21&x=a%2Fb", body: body(hello)},
+		"completions":         {path: "/v1/completions", body: body(`"prompt":"once"`)},
+		"completions stream":  {path: "/v1/completions", body: body(`"prompt":"once"`, streamed)},
+		"responses":           {path: "/v1/responses", body: body(`"input":"hello"`)},
+		"responses stream":    {path: "/v1/responses", body: body(`"input":"hello"`, streamed)},
+		"embeddings":          {path: "/v1/embeddings", body: body(`"input":["a","b"]`)},
+		"embeddings base64":   {path: "/v1/embeddings", body: body(`"input":"a"`, `"encoding_format":"base64"`)},
+		"unknown fields":      {path: "/v1/chat/completions", body: body(hello, `"x_new":{"a":[1,null,"é"]}`)},
+		"refused by upstream": {path: "/v1/chat/completions", body: body(`"messages":[]`)},
+		"spaces and newlines": {path: "/v1/chat/completions", body: "\n {\t\"model\" : \"stub-model\",\r\n" + hello + "}\n"},
+		"chat 32769 bytes":    {path: "/v1/chat/completions", body: body(`"messages":[{"role":"user","content":"` + repeated("word ", 32769) + `"}]`)},
+		"chat 1.1 MB":         {path: "/v1/chat/completions", body: body(`"messages":[{"role":"user","content":"`+repeated("word ", 1_100_000)+`"}]`, streamed)},
+	}
+}
+
+func TestEveryEndpointEqual(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, modelstub.Config{}, harness.Settings{})
+	for name, a := range asks() {
+		for _, encoding := range []string{"", "gzip", "br", "zstd"} {
+			for _, trailer := range []string{"", "yes"} {
+				t.Run(name+" "+encoding+" trailer="+trailer, func(t *testing.T) {
+					a := a
+					a.header = map[string]string{"Stub-Encoding": encoding, "Stub-Trailer": trailer, "Accept-Encoding": "gzip, br, zstd"}
+					direct, gated := p.both(t, a)
+					if direct.Body == "" || direct.Broken || gated.Broken {
+						t.Fatalf("there is nothing to compare: direct %+v\ngated %+v", direct, gated)
+					}
+					if trailer != "" && direct.Status == http.StatusOK && direct.Trailer.Get(modelstub.TrailerChecksum) == "" {
+						t.Fatal("the stub sent no trailer")
+					}
+					compare(t, direct, gated)
+				})
+			}
+		}
+	}
+	harness.Until(t, "every task is counted as completed", func() bool {
+		m := p.gate.Scrape(t)
+		return m.Sum("headgate_arrivals_total") == float64(len(asks())*8) &&
+			m.Sum("headgate_tasks_total", "outcome", "completed") == float64(len(asks())*8)
+	})
+}
+
+func TestOddStreamsEqual(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, modelstub.Config{}, harness.Settings{})
+	odd := modelstub.OddStreams()
+	for _, o := range odd {
+		t.Run(o.Name, func(t *testing.T) {
+			direct, gated := p.both(t, ask{
+				path: "/v1/chat/completions", body: body(hello, streamed), header: map[string]string{"Stub-Stream": o.Name},
+			})
+			if direct.Body != string(o.Bytes()) {
+				t.Fatalf("the stub itself sent %q, want %q", direct.Body, o.Bytes())
+			}
+			compare(t, direct, gated)
+			if got := gated.Header.Get("X-Accel-Buffering"); got != "no" {
+				t.Errorf("X-Accel-Buffering = %q, want no", got)
+			}
+		})
+	}
+	harness.Until(t, "every odd stream is counted as completed", func() bool {
+		return p.gate.Scrape(t).Sum("headgate_tasks_total", "outcome", "completed") == float64(len(odd))
+	})
+}
+
+func TestStrangeButWholeEqual(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, modelstub.Config{}, harness.Settings{})
+	stream := ask{path: "/v1/chat/completions", body: body(hello, streamed)}
+	plain := ask{path: "/v1/chat/completions", body: body(hello)}
+	for _, c := range []struct {
+		ask   ask
+		fault string
+	}{
+		{stream, "error_event=3"}, {plain, "error_event=3"}, {stream, "silence=200ms;after=2"}, {plain, "drip=100us"},
+		{plain, "status=400"}, {plain, "status=401"}, {plain, "status=403"}, {plain, "status=404"}, {plain, "status=409"},
+		{plain, "status=422"}, {plain, "status=429"}, {stream, "status=429;retry_after=7"}, {plain, "status=429;retry_after=0"},
+		{plain, "status=429;retry_after=Wed, 21 Oct 2015 07:28:00 GMT"}, {plain, "status=500"}, {stream, "status=503"},
+		{plain, "status=503;retry_after=3"}, {plain, "status=529"},
+	} {
+		t.Run(c.fault+" "+strconv.Itoa(len(c.ask.body)), func(t *testing.T) {
+			c.ask.header = map[string]string{"Stub-Fault": c.fault}
+			direct, gated := p.both(t, c.ask)
+			compare(t, direct, gated)
+			if gated.Header.Get("Headgate-Reason") != "" {
+				t.Error("an answer of the upstream looks like a refusal of ours")
+			}
+		})
+	}
+	m := p.gate.Scrape(t)
+	if got := m.Sum("headgate_refusals_total"); got != 0 {
+		t.Errorf("%v refusals counted as ours, want none", got)
+	}
+	if got := m.Sum("headgate_upstream_refusals_total"); got != 4 {
+		t.Errorf("%v refusals of the upstream counted, want 4", got)
+	}
+}
+
+func TestModelsEqual(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, modelstub.Config{Models: []string{"one", "two"}}, harness.Settings{Workers: 1})
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		direct, gated := p.both(t, ask{method: method, path: "/v1/models"})
+		gated.Header.Set("Headgate-Task-Id", "not a task") // so it has none
+		compare(t, direct, gated)
+		if method == http.MethodGet && gated.Status != http.StatusOK {
+			t.Errorf("status %d, want 200", gated.Status)
+		}
+	}
+}
+
+// What goes upstream is what the client sent, down to the last byte, compressed
+// or not.
+func TestRequestArrivesAsSent(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, modelstub.Config{}, harness.Settings{})
+	header := map[string]string{
+		"Authorization": "Bearer made-up-key", "X-Custom": "ä b", "Openai-Organization": "org", "User-Agent": "agent/1",
+		"X-Stainless-Retry-Count": "0", "Accept": "text/event-stream", "Cookie": "a=b",
+	}
+	packed := maps.Clone(header)
+	packed["Content-Encoding"] = "gzip"
+	for name, a := range asks() {
+		for encoding, a := range map[string]ask{
+			"plain": {path: a.path, body: a.body, header: header},
+			"gzip":  {path: a.path, body: zipped(t, a.body), header: packed},
+		} {
+			t.Run(name+" "+encoding, func(t *testing.T) {
+				before := len(p.stub.Seen())
+				p.both(t, a)
+				seen := p.stub.Seen()[before:]
+				if len(seen) != 2 {
+					t.Fatalf("the stub saw %d requests, want 2", len(seen))
+				}
+				compareSeen(t, seen[0], seen[1], a.body)
+			})
+		}
+	}
+}
