@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"time"
 
 	"headgate/internal/config"
 	"headgate/proxy"
@@ -16,28 +15,12 @@ import (
 // has been measured: with more, the threshold policy would not hold the SLO.
 const assumedShare = 4
 
-// Pool is what others may know of a pool.
-type Pool struct {
-	Name string
-	SLO  time.Duration
-	Gate *admit.Gate
-}
-
 // pool makes the data plane's pool out of its settings.
-func pool(cfg *config.Config, i int) (proxy.Pool, error) {
+func pool(cfg *config.Config, i int, gate *admit.Gate) (proxy.Pool, error) {
 	c := &cfg.Pools[i]
-	at := func(field string, err error) error { return cfg.At(fmt.Sprintf("pools[%d].%s", i, field), err) }
 	upstream, err := url.Parse(c.Upstream)
-	if err != nil {
-		return proxy.Pool{}, at("upstream", errors.New("is not a URL"))
-	}
-	gate, err := newGate(c)
-	var field *admit.FieldError
-	if errors.As(err, &field) {
-		return proxy.Pool{}, at(gateFields[field.Field], errors.New(field.Problem))
-	}
-	if err != nil {
-		return proxy.Pool{}, at("admission", err)
+	if err != nil { // the settings have been checked; and its text may hold a secret
+		return proxy.Pool{}, cfg.At(fmt.Sprintf("pools[%d].upstream", i), errors.New("is not a URL"))
 	}
 	return proxy.Pool{
 		Name: c.Name, Upstream: upstream, UpstreamKey: c.UpstreamKey.Reveal(), Models: c.Models, Endpoints: c.Endpoints,
@@ -47,30 +30,21 @@ func pool(cfg *config.Config, i int) (proxy.Pool, error) {
 	}, nil
 }
 
-// gateFields maps what the gate refuses to the settings that it came from.
-var gateFields = map[string]string{
-	"workers":           "workers",
-	"mode":              "mode",
-	"policy":            "admission.policy",
-	"max_queue_age":     "admission.max_queue_age",
-	"depth_multiple":    "admission.depth_multiple",
-	"passthrough_queue": "limits.passthrough_queue",
-	"assumed_service":   "slo.turnaround",
-}
-
-func newGate(c *config.Pool) (*admit.Gate, error) {
+// gateConfig makes the gate's settings out of a pool's.
+func gateConfig(cfg *config.Config, i int) (admit.Config, error) {
+	c := &cfg.Pools[i]
 	mode, err := admit.ParseMode(c.Mode)
 	if err != nil {
-		return nil, &admit.FieldError{Field: "mode", Problem: err.Error()}
+		return admit.Config{}, gateError(cfg, i, &admit.FieldError{Field: "mode", Problem: err.Error()})
 	}
 	p, err := policy(c.Admission)
 	if err != nil {
-		return nil, err
+		return admit.Config{}, gateError(cfg, i, err)
 	}
-	return admit.New(admit.Config{
+	return admit.Config{
 		Workers: c.Workers, Policy: p, Mode: mode,
 		QueueLimit: c.Limits.PassthroughQueue, AssumedService: c.SLO.Turnaround / assumedShare,
-	})
+	}, nil
 }
 
 // policy returns the admission policy of that name.
@@ -89,14 +63,12 @@ func policy(c config.Admission) (admit.Policy, error) {
 func clients(cfg *config.Config) ([]proxy.Client, error) {
 	var all []proxy.Client
 	for i, c := range cfg.Clients {
-		at := func(field, problem string) error {
-			return cfg.At(fmt.Sprintf("clients[%d].%s", i, field), errors.New(problem))
-		}
 		client := proxy.Client{Name: c.Name}
 		sum, err := hex.DecodeString(c.KeySHA256)
-		if err != nil || copy(client.KeySHA256[:], sum) != len(client.KeySHA256) {
-			return nil, at("key_sha256", "must be 64 hexadecimal digits")
+		if err != nil || len(sum) != len(client.KeySHA256) {
+			return nil, cfg.At(fmt.Sprintf("clients[%d].key_sha256", i), errors.New("must be 64 hexadecimal digits"))
 		}
+		client.KeySHA256 = [len(client.KeySHA256)]byte(sum)
 		if c.Priority == admit.Batch.String() {
 			client.Class = admit.Batch
 		}

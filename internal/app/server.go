@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/internal/config"
 	"headgate/web"
 )
 
@@ -33,12 +35,20 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
+func (a *App) servers() {
+	ctx, cut := context.WithCancelCause(context.Background())
+	a.cut = cut
+	ops := web.Ops{Metrics: a.registry, Ready: a.ready}
+	a.data = newServer(a.hostGuard(a.proxy, foreignData), a.log.With("component", "data"))
+	a.data.BaseContext = func(net.Listener) context.Context { return ctx }
+	a.admin = newServer(a.hostGuard(ops.Handler(), foreignAdmin), a.log.With("component", "admin"))
+}
+
 // hostGuard lets only requests through whose Host is one of ours, so that a web
 // page cannot reach a listener by a name of its own (DNS rebinding).
 func (a *App) hostGuard(next http.Handler, deny http.HandlerFunc) http.Handler {
-	known := a.knownHosts()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !hostAllowed(r.Host, known) {
+		if !hostAllowed(r.Host, *a.hosts.Load()) {
 			deny(w, r)
 			return
 		}
@@ -47,20 +57,20 @@ func (a *App) hostGuard(next http.Handler, deny http.HandlerFunc) http.Handler {
 }
 
 // knownHosts are the names by which this headgate may be called, in lower case.
-func (a *App) knownHosts() []string {
+func knownHosts(cfg *config.Config) *[]string {
 	known := []string{"localhost"}
 	if name, err := os.Hostname(); err == nil {
 		known = append(known, strings.ToLower(name))
 	}
-	for _, address := range []string{a.cfg.Listen, a.cfg.Admin.Listen} {
+	for _, address := range []string{cfg.Listen, cfg.Admin.Listen} {
 		if host, _, err := net.SplitHostPort(address); err == nil && host != "" {
 			known = append(known, strings.ToLower(host))
 		}
 	}
-	for _, host := range a.cfg.Hosts {
+	for _, host := range cfg.Hosts {
 		known = append(known, strings.ToLower(host))
 	}
-	return known
+	return &known
 }
 
 // hostAllowed accepts known names and IP addresses: a page that was loaded from

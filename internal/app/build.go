@@ -1,0 +1,74 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"headgate/internal/config"
+	"headgate/proxy"
+	"headgate/proxy/admit"
+)
+
+// Pool is what others may know of a pool.
+type Pool struct {
+	Name string
+	SLO  time.Duration
+	Gate *admit.Gate
+}
+
+// plan is what settings come to, before anything of it is applied.
+type plan struct {
+	cfg   *config.Config
+	data  proxy.Config
+	gates []admit.Config // one a pool, in the order of the settings
+}
+
+// planFor does all of the work that can fail. Errors carry the position of the
+// setting. Gates that exist already are taken over, as they are.
+func planFor(cfg *config.Config, gates map[string]*admit.Gate) (plan, error) {
+	p := plan{cfg: cfg}
+	var err error
+	if p.data.Clients, err = clients(cfg); err != nil {
+		return plan{}, err
+	}
+	for i := range cfg.Pools {
+		c, err := gateConfig(cfg, i)
+		if err != nil {
+			return plan{}, err
+		}
+		gate := gates[cfg.Pools[i].Name]
+		if gate == nil {
+			if gate, err = admit.New(c); err != nil {
+				return plan{}, gateError(cfg, i, err)
+			}
+		}
+		pool, err := pool(cfg, i, gate)
+		if err != nil {
+			return plan{}, err
+		}
+		p.gates = append(p.gates, c)
+		p.data.Pools = append(p.data.Pools, pool)
+	}
+	return p, nil
+}
+
+// gateError puts what the gate refuses at the setting that it came from.
+func gateError(cfg *config.Config, i int, err error) error {
+	var field *admit.FieldError
+	if !errors.As(err, &field) {
+		return cfg.At(fmt.Sprintf("pools[%d].admission", i), err)
+	}
+	return cfg.At(fmt.Sprintf("pools[%d].%s", i, gateFields[field.Field]), errors.New(field.Problem))
+}
+
+// gateFields maps the gate's names of settings to their places in the file.
+var gateFields = map[string]string{
+	"workers":           "workers",
+	"mode":              "mode",
+	"policy":            "admission.policy",
+	"max_queue_age":     "admission.max_queue_age",
+	"depth_multiple":    "admission.depth_multiple",
+	"passthrough_queue": "limits.passthrough_queue",
+	"assumed_service":   "slo.turnaround",
+}

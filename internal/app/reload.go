@@ -1,0 +1,61 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"headgate/internal/config"
+)
+
+// Reload changes what can be changed while serving: pools, clients, limits,
+// hosts, the drain time. All that can fail is done first; when it does, nothing
+// has changed. Tasks that are here go on as they began; a pool that is gone
+// takes no new ones and finishes what it has.
+func (a *App) Reload(cfg *config.Config) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.fixed(cfg); err != nil {
+		return err
+	}
+	p, err := planFor(cfg, a.gates)
+	if err != nil {
+		return err
+	}
+	before := a.pools
+	if err := a.addPools(p); err != nil {
+		a.pools = before
+		return err
+	}
+	if err := a.proxy.Reload(p.data); err != nil {
+		a.pools = before
+		return err
+	}
+	now := time.Now()
+	for i, pool := range p.data.Pools {
+		if err := pool.Gate.Reconfigure(now, p.gates[i]); err != nil {
+			return fmt.Errorf("pool %q: %w", pool.Name, err) // not after planFor
+		}
+	}
+	a.cfg = cfg
+	a.hosts.Store(knownHosts(cfg))
+	return nil
+}
+
+// fixed refuses changes that need a restart.
+func (a *App) fixed(cfg *config.Config) error {
+	restart := errors.New("cannot change while serving: restart instead")
+	switch {
+	case cfg.Listen != a.cfg.Listen:
+		return cfg.At("listen", restart)
+	case cfg.Admin.Listen != a.cfg.Admin.Listen:
+		return cfg.At("admin.listen", restart)
+	case !cfg.Admin.Token.Equal(a.cfg.Admin.Token):
+		return cfg.At("admin.token", restart)
+	case cfg.DataDir != a.cfg.DataDir:
+		return cfg.At("data_dir", restart)
+	case cfg.Log.Format != a.cfg.Log.Format:
+		return cfg.At("log.format", restart)
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"headgate/proxy"
+)
+
+// cutTime is how long a stop waits, after the drain time, for tasks that it has
+// cut off to notice.
+const cutTime = 2 * time.Second
+
+var errDraining = errors.New("draining: going down")
+
+// Stop goes down in order: those who wait are turned away, no new connection is
+// taken, those who run get the drain time (or ctx, if that is shorter) to
+// finish, and what is left is cut off. The admin plane answers until the end.
+// It may be called more than once; all calls return the first one's error.
+func (a *App) Stop(ctx context.Context) error {
+	a.stop.Do(func() { a.stopErr = a.shutdown(ctx) })
+	return a.stopErr
+}
+
+func (a *App) shutdown(ctx context.Context) error {
+	a.mu.Lock()
+	drainTime := a.cfg.Drain
+	a.mu.Unlock()
+	a.draining.Store(true)
+	a.drainGates(time.Now())
+	drain, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	err := a.data.Shutdown(drain)
+	if errors.Is(err, context.DeadlineExceeded) {
+		a.log.Warn("drain time is over, cutting off what still runs", "drain", drainTime)
+		err = nil
+	}
+	a.cut(proxy.ErrDraining)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutTime)
+	defer cancel()
+	if a.data.Shutdown(grace) != nil {
+		err = errors.Join(err, a.data.Close())
+	}
+	a.proxy.Close()
+	if a.admin.Shutdown(grace) != nil {
+		err = errors.Join(err, a.admin.Close())
+	}
+	return errors.Join(err, a.serving.Wait())
+}
