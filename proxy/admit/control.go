@@ -26,6 +26,9 @@ func (g *Gate) Reconfigure(now time.Time, c Config) error {
 	g.control(now, func() {
 		c.Mode = g.settings.Mode
 		g.settings = c
+		if !g.estimate.Measured {
+			g.estimate.Mean = c.AssumedService
+		}
 	})
 	return nil
 }

@@ -38,6 +38,7 @@ type Gate struct {
 	inFlight int
 	queue    queue
 	service  service
+	estimate Service // what service comes to
 	seq      uint64 // of the next ticket
 	honoured uint64 // tickets below this number came in before the mode last changed
 	latest   time.Time
@@ -48,7 +49,7 @@ func New(c Config) (*Gate, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return &Gate{settings: c}, nil
+	return &Gate{settings: c, estimate: Service{Mean: c.AssumedService}}, nil
 }
 
 func (c Config) validate() error {
@@ -145,6 +146,7 @@ func (g *Gate) release(now time.Time, t *Ticket, e Ending) (bool, settled) {
 	g.returnLocked(t)
 	if e == Served {
 		g.service.observe(now.Sub(t.granted))
+		g.estimate = g.service.estimate()
 	}
 	return true, g.grantWaitingLocked(now)
 }
@@ -260,13 +262,6 @@ func (g *Gate) advanceLocked(now time.Time) time.Time {
 func (g *Gate) viewLocked(now time.Time) View {
 	return View{
 		Now: now, Workers: g.settings.Workers, InFlight: g.inFlight, Depth: g.queue.depth,
-		Service: g.serviceLocked(), queue: &g.queue,
+		Service: g.estimate, queue: &g.queue,
 	}
-}
-
-func (g *Gate) serviceLocked() Service {
-	if s := g.service.estimate(); s.Measured {
-		return s
-	}
-	return Service{Mean: g.settings.AssumedService}
 }
