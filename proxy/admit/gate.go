@@ -39,8 +39,8 @@ type Gate struct {
 	queue    queue
 	service  service
 	estimate Service // what service comes to
-	seq      uint64 // of the next ticket
-	honoured uint64 // tickets below this number came in before the mode last changed
+	seq      uint64  // of the next ticket
+	honoured uint64  // tickets below this number came in before the mode last changed
 	latest   time.Time
 }
 
