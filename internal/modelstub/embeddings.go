@@ -78,7 +78,7 @@ func (j *job) embed(input json.RawMessage) any {
 	for i := range v {
 		x := r.NormFloat64()
 		v[i] = float32(x)
-		sum += x * x
+		sum += float64(x * x) // converted, so that no machine fuses the two and rounds differently
 	}
 	norm := float32(math.Sqrt(max(sum, math.SmallestNonzeroFloat32)))
 	for i := range v {

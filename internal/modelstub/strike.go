@@ -73,7 +73,8 @@ func (c *call) reset() error {
 		c.breakOff = true // no connection of its own: abort the call
 		return errFaulted
 	}
-	if tcp, ok := unwrapped(conn).(interface{ SetLinger(int) error }); ok {
+	conn = unwrapped(conn)
+	if tcp, ok := conn.(interface{ SetLinger(int) error }); ok {
 		_ = tcp.SetLinger(0) // if it fails, the close is an ordinary one
 	}
 	_ = conn.Close()
@@ -94,7 +95,7 @@ func (c *call) breakFraming() error {
 	return errFaulted
 }
 
-// unwrapped looks below TLS, which knows no linger.
+// unwrapped looks below TLS, which knows no linger and says goodbye on closing.
 func unwrapped(conn net.Conn) net.Conn {
 	if inner, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		return inner.NetConn()
