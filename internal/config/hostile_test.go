@@ -94,3 +94,15 @@ func refusedWell(t *testing.T, c *Config, err error) {
 		}
 	}
 }
+
+func TestListsAreBounded(t *testing.T) {
+	for n, ok := range map[int]bool{maxItems: true, maxItems + 1: false} {
+		_, err := Parse("f.yaml", []byte("hosts: ["+strings.Repeat("a,", n)+"]"), nil)
+		if (err == nil) != ok {
+			t.Errorf("%d entries: %v", n, err)
+		}
+		if err != nil && err.Error() != "f.yaml:1:1: hosts: must have at most 10000 entries, has 10001" {
+			t.Error(err)
+		}
+	}
+}

@@ -11,7 +11,6 @@ import (
 )
 
 var (
-	errText   = errors.New("must be text")
 	errWhole  = errors.New("must be a whole number")
 	errNumber = errors.New("must be a number such as 0.95")
 )
