@@ -1,7 +1,7 @@
 package main
 
 import (
-	"io"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +25,7 @@ Exit status 2 means that serve would refuse them.`,
 		if err != nil {
 			return err
 		}
-		if _, err := app.New(cfg, version(), newLogger(cfg.Log, io.Discard)); err != nil {
+		if _, err := app.New(cfg, version(), slog.New(slog.DiscardHandler)); err != nil {
 			return usageError{err}
 		}
 		return cfg.Write(cmd.OutOrStdout())

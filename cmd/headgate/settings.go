@@ -35,15 +35,21 @@ func loadSettings(path string, stderr io.Writer) (*config.Config, error) {
 	return cfg, nil
 }
 
-// newLogger returns the logger that the settings ask for.
-func newLogger(c config.Log, w io.Writer) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
-		level = slog.LevelInfo // the settings have been checked
-	}
+// newLogger returns the logger that the settings ask for, and the level that a
+// reload may change.
+func newLogger(c config.Log, w io.Writer) (*slog.Logger, *slog.LevelVar) {
+	level := new(slog.LevelVar)
+	setLevel(level, c)
 	options := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
+		return slog.New(slog.NewJSONHandler(w, options)), level
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return slog.New(slog.NewTextHandler(w, options)), level
+}
+
+func setLevel(v *slog.LevelVar, c config.Log) {
+	var level slog.Level
+	if level.UnmarshalText([]byte(c.Level)) == nil { // the settings have been checked
+		v.Set(level)
+	}
 }

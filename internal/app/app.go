@@ -28,7 +28,9 @@ type App struct {
 	metrics  *proxy.Metrics
 	proxy    *proxy.Proxy
 	draining atomic.Bool
-	cut      context.CancelCauseFunc // ends the tasks that still run
+
+	ephemeral bool
+	cut       context.CancelCauseFunc // ends the tasks that still run
 
 	data, admin *http.Server
 	listeners   [2]net.Listener
@@ -44,12 +46,22 @@ type App struct {
 	gates map[string]*admit.Gate // of all pools ever, so that those who are gone drain
 }
 
+// Option changes what an App is made of.
+type Option func(*App)
+
+// Ephemeral keeps the record in memory and nothing on disk: modes and audit are
+// forgotten when the App stops.
+func Ephemeral() Option { return func(a *App) { a.ephemeral = true } }
+
 // New builds an App and checks what only its parts can check. It opens nothing.
 // Errors carry the position of the setting.
-func New(cfg *config.Config, version string, log *slog.Logger) (*App, error) {
+func New(cfg *config.Config, version string, log *slog.Logger, options ...Option) (*App, error) {
 	a := &App{
 		version: version, cfg: cfg, log: log, registry: prometheus.NewRegistry(),
 		failed: make(chan error, 2), gates: make(map[string]*admit.Gate),
+	}
+	for _, o := range options {
+		o(a)
 	}
 	var err error
 	if a.metrics, err = newMetrics(a.registry, version); err != nil {
