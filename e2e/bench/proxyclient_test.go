@@ -1,0 +1,91 @@
+package bench
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// bodyBytes is the length of a request body.
+const bodyBytes = 4 << 10
+
+// request returns a whole request as bytes, since all of them are equal.
+func request(answer string) []byte {
+	const head, tail = `{"model":"m","messages":[{"role":"user","content":"`, `"}],"max_tokens":256}`
+	text := strings.Repeat("total = total + price[i] * count[i]; ", bodyBytes/30)
+	body := head + text[:bodyBytes-len(head)-len(tail)] + tail
+	return fmt.Appendf(nil, "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: bench\r\nAccept: application/json\r\n"+
+		"Authorization: Bearer k\r\nContent-Type: application/json\r\n%s: %s\r\nContent-Length: %d\r\n\r\n%s",
+		answerHeader, answer, len(body), body)
+}
+
+// conn is a client's connection, kept alive.
+type conn struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func dial(addr string) (*conn, error) {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{c, bufio.NewReader(c)}, nil
+}
+
+// ask sends a request and reads its whole answer.
+func (c *conn) ask(request []byte) error {
+	if _, err := c.Write(request); err != nil {
+		return err
+	}
+	res, err := http.ReadResponse(c.in, nil)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(io.Discard, res.Body)
+	switch {
+	case err != nil:
+		return err
+	case res.StatusCode != http.StatusOK || n < int64(len(completion)):
+		return fmt.Errorf("status %d with %d bytes", res.StatusCode, n)
+	}
+	return nil
+}
+
+// load keeps a number of requests outstanding for a while and returns how many
+// were answered a second.
+func load(addr string, outstanding int, answer string, d time.Duration) (float64, error) {
+	text := request(answer)
+	var done atomic.Int64
+	errs := make([]error, outstanding)
+	var group sync.WaitGroup
+	start := time.Now()
+	end := start.Add(d)
+	for i := range outstanding {
+		group.Go(func() { errs[i] = askUntil(addr, text, end, &done) })
+	}
+	group.Wait()
+	return float64(done.Load()) / time.Since(start).Seconds(), errors.Join(errs...)
+}
+
+func askUntil(addr string, text []byte, end time.Time, done *atomic.Int64) error {
+	c, err := dial(addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for time.Now().Before(end) {
+		if err := c.ask(text); err != nil {
+			return err
+		}
+		done.Add(1)
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+
+	"headgate/e2e/harness"
+)
+
+// roleVar names the environment variable that makes this binary one of the
+// processes around the proxies instead of a test.
+const roleVar = "HEADGATE_BENCH_ROLE"
+
+// Roles of this binary. Each serves on a free loopback port, prints the address
+// in a line, and ends when its standard input does, so that none outlives the
+// benchmark.
+const (
+	roleStub    = "stub"
+	roleReverse = "reverse" // argument: URL of the stub
+	roleKeeper  = "keeper"  // arguments: a command that is killed at the end
+)
+
+func TestMain(m *testing.M) {
+	role := os.Getenv(roleVar)
+	if role == "" {
+		os.Exit(harness.Run(m))
+	}
+	if err := play(role, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, role+":", err)
+		os.Exit(1)
+	}
+}
+
+func play(role string, args []string) error {
+	failed := make(chan error, 2)
+	go func() {
+		_, err := io.Copy(io.Discard, os.Stdin)
+		failed <- err
+	}()
+	switch role {
+	case roleStub:
+		go func() { failed <- serveStub() }()
+	case roleReverse:
+		go func() { failed <- serveReverse(args[0]) }()
+	case roleKeeper:
+		return keep(args, failed)
+	default:
+		return fmt.Errorf("there is no such role")
+	}
+	return <-failed
+}
+
+// keep runs a command that does not watch its standard input.
+func keep(args []string, over <-chan error) error {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	fmt.Println(cmd.Process.Pid)
+	err := <-over
+	_ = cmd.Process.Kill() // it may have ended by itself
+	_ = cmd.Wait()         // it was killed
+	return err
+}

@@ -1,0 +1,123 @@
+package bench
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+
+	"headgate/e2e/harness"
+)
+
+// held is what a number of requests keep in memory, in bytes.
+type held struct {
+	n           int
+	heap, stack float64 // live heap after collections, and stacks, of Go's own account
+}
+
+func (h held) each() float64 { return (h.heap + h.stack) / float64(h.n) }
+
+// BenchmarkMemory measures what a waiting request and an open stream keep in
+// headgate's memory.
+func BenchmarkMemory(b *testing.B) {
+	for b.Loop() {
+		rows := [][]string{{"", "KB each", "heap KB", "stack KB"}}
+		for what, m := range memory(b, full) {
+			n := float64(m.n) * 1000
+			rows = append(rows, []string{
+				fmt.Sprintf("%d %s", m.n, what),
+				fmt.Sprintf("%.1f", m.each()/1000), fmt.Sprintf("%.1f", m.heap/n), fmt.Sprintf("%.1f", m.stack/n),
+			})
+			b.ReportMetric(m.each()/1000, what+":KB-each")
+		}
+		printTable("Memory of a request of 4 KB", rows)
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+func memory(t testing.TB, e effort) map[string]held {
+	return map[string]held{
+		"waiting": hold(t, e.waiting, answerHold, 1, func(m harness.Metrics) float64 { return m.Sum("headgate_queue_depth") }),
+		"streams": hold(t, e.streaming, answerOpen, plenty, func(m harness.Metrics) float64 { return m.Sum("headgate_in_flight") }),
+	}
+}
+
+// hold makes n requests stay, and returns what they hold by Go's own account.
+// Collections come often (GOGC=5), and every value is read after some of them.
+func hold(t testing.TB, n int, answer string, workers int, count func(harness.Metrics) float64) held {
+	t.Helper()
+	stub := startRole(t, roleStub)
+	s := startHeadgate(t, stub.line, workers, "GOGC=5")
+	if _, err := load(s.addr, 4, answerJSON, short.load); err != nil {
+		t.Fatal(err)
+	}
+	before := collected(t, s.gate)
+	sent := n
+	if answer == answerHold {
+		sent += workers // are in flight, not waiting
+	}
+	conns := requests(t, s.addr, answer, sent)
+	harness.Until(t, "all of them are there", func() bool { return count(s.gate.Scrape(t)) == float64(n) })
+	after := collected(t, s.gate)
+	for _, c := range conns {
+		_ = c.Close()
+	}
+	harness.Until(t, "all of them are gone", func() bool { return count(s.gate.Scrape(t)) == 0 })
+	const heap, stack = "go_memstats_heap_inuse_bytes", "go_memstats_stack_inuse_bytes"
+	return held{n: n, heap: after.Sum(heap) - before.Sum(heap), stack: after.Sum(stack) - before.Sum(stack)}
+}
+
+// collected scrapes until the collector has run a few times: scraping makes
+// enough garbage for that.
+func collected(t testing.TB, g *harness.Gate) harness.Metrics {
+	t.Helper()
+	const cycles = "go_gc_duration_seconds"
+	m := g.Scrape(t)
+	first := gcs(m, cycles)
+	harness.Until(t, "garbage is collected", func() bool {
+		m = g.Scrape(t)
+		return gcs(m, cycles) >= first+4
+	})
+	return m
+}
+
+func gcs(m harness.Metrics, name string) uint64 {
+	return m[name].GetMetric()[0].GetSummary().GetSampleCount()
+}
+
+// requests sends n requests, each on a connection of its own, and waits for the
+// beginning of an answer where one comes.
+func requests(t testing.TB, addr, answer string, n int) []*conn {
+	t.Helper()
+	text := request(answer)
+	conns := make([]*conn, n)
+	errs := make([]error, n)
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			if conns[i], errs[i] = dial(addr); errs[i] != nil {
+				return
+			}
+			if _, errs[i] = conns[i].Write(text); errs[i] == nil && answer == answerOpen {
+				errs[i] = begun(conns[i].in)
+			}
+		})
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return conns
+}
+
+func begun(in *bufio.Reader) error {
+	res, err := http.ReadResponse(in, nil)
+	if err != nil {
+		return err
+	}
+	_, err = res.Body.Read(make([]byte, 1))
+	return err
+}

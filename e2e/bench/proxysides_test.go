@@ -1,0 +1,162 @@
+package bench
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"headgate/e2e/harness"
+)
+
+// side is one way from the client to the stub.
+type side struct {
+	name string
+	addr string // host:port
+	pid  int    // of what is between; 0 where nothing is
+}
+
+const (
+	direct   = "direct"
+	headgate = "headgate"
+	reverse  = "ReverseProxy"
+	haproxy  = "HAProxy"
+)
+
+// plenty is more than can ever be in flight here, so that nothing queues.
+const plenty = 4096
+
+// startSides starts the stub and everything that is measured in front of it.
+// HAProxy takes part when it is installed.
+func startSides(t testing.TB) []side {
+	stub := startRole(t, roleStub)
+	sides := []side{
+		{name: direct, addr: stub.line},
+		startHeadgate(t, stub.line, plenty).side,
+	}
+	rp := startRole(t, roleReverse, "http://"+stub.line)
+	sides = append(sides, side{name: reverse, addr: rp.line, pid: rp.pid})
+	if path, err := exec.LookPath("haproxy"); err == nil {
+		sides = append(sides, startHAProxy(t, path, stub.line))
+	} else {
+		t.Log("HAProxy is not installed: it does not take part")
+	}
+	return sides
+}
+
+// role is this binary in another process.
+type role struct {
+	line string // what it printed first
+	pid  int
+}
+
+func startRole(t testing.TB, name string, args ...string) role {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), roleVar+"="+name)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%s ended with %v", name, err)
+		}
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("%s did not start: %v", name, err)
+	}
+	return role{strings.TrimSpace(line), cmd.Process.Pid}
+}
+
+// served is a headgate with its admin plane.
+type served struct {
+	side
+	gate *harness.Gate
+}
+
+// startHeadgate starts the real program with its defaults, but for the log
+// level: at debug it would write a line a task.
+func startHeadgate(t testing.TB, stub string, workers int, env ...string) served {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "headgate.yaml")
+	settings := fmt.Sprintf(`listen: 127.0.0.1:0
+admin: {listen: 127.0.0.1:0}
+log: {level: info, format: json}
+drain: 0s
+pools:
+  - name: default
+    upstream: http://%s/v1
+    workers: %d
+    admission: {policy: none}
+`, stub, workers)
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := harness.AwaitGate(t, harness.Start(t, harness.Command{Args: []string{"serve", "--config", file}, Env: env}))
+	return served{side{headgate, strings.TrimPrefix(g.URL, "http://"), g.PID()}, g}
+}
+
+// startHAProxy starts HAProxy with a bounded number of connections to the stub
+// and a queue before it, as headgate has.
+func startHAProxy(t testing.TB, path, stub string) side {
+	t.Helper()
+	addr := freeAddr(t)
+	file := filepath.Join(t.TempDir(), "haproxy.cfg")
+	settings := fmt.Sprintf(`global
+  maxconn 4096
+defaults
+  mode http
+  timeout client 1m
+  timeout server 2m
+  timeout connect 5s
+  timeout queue 1m
+listen bench
+  bind %s
+  http-reuse always
+  option abortonclose
+  server stub %s maxconn %d maxqueue 10000
+`, addr, stub, plenty)
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keeper := startRole(t, roleKeeper, path, "-db", "-f", file)
+	pid, err := strconv.Atoi(keeper.line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	harness.Until(t, "HAProxy listens", func() bool {
+		c, err := net.Dial("tcp", addr)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	})
+	return side{name: haproxy, addr: addr, pid: pid}
+}
+
+// freeAddr returns an address that was free a moment ago.
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
