@@ -125,6 +125,14 @@ func (c *Controller) Standing(name string) (Standing, bool) {
 	return Standing{}, false
 }
 
+// Recorded says whether a pool's mode stands in the journal: if not, a restart
+// would forget it.
+func (c *Controller) Recorded(pool string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !slices.ContainsFunc(c.pending, func(p Change) bool { return p.Pool == pool })
+}
+
 // Result is what became of an order.
 type Result struct {
 	Changes  []Change // a pool that was in the mode already has From equal to To, and no ID

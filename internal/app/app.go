@@ -15,8 +15,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"headgate/internal/config"
+	"headgate/internal/sqlite"
 	"headgate/proxy"
 	"headgate/proxy/admit"
+	"headgate/runbooks"
 )
 
 // App is one headgate. Stop it once it has been started; New alone holds
@@ -29,8 +31,12 @@ type App struct {
 	proxy    *proxy.Proxy
 	draining atomic.Bool
 
-	ephemeral bool
-	cut       context.CancelCauseFunc // ends the tasks that still run
+	ephemeral   bool
+	modeMetrics *runbooks.Metrics
+	store       *sqlite.Store
+	modes       *runbooks.Controller
+	stopRecord  func() error
+	cut         context.CancelCauseFunc // ends the tasks that still run
 
 	data, admin *http.Server
 	listeners   [2]net.Listener
@@ -67,6 +73,9 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	if a.metrics, err = newMetrics(a.registry, version); err != nil {
 		return nil, err
 	}
+	if a.modeMetrics, err = runbooks.NewMetrics(a.registry); err != nil {
+		return nil, err
+	}
 	p, err := planFor(cfg, nil)
 	if err != nil {
 		return nil, err
@@ -79,7 +88,6 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 		return nil, err
 	}
 	a.hosts.Store(knownHosts(cfg))
-	a.servers()
 	return a, nil
 }
 
@@ -96,16 +104,16 @@ func (a *App) addPools(p plan) error {
 	return nil
 }
 
-// Start opens both listeners and serves. When it fails, nothing is left open.
+// Start opens the record and both listeners and serves. When it fails, nothing
+// is left open.
 func (a *App) Start() error {
-	for i, address := range []string{a.cfg.Listen, a.cfg.Admin.Listen} {
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			a.closeListeners()
-			return fmt.Errorf("%s: %w", [2]string{"listen", "admin.listen"}[i], err)
-		}
-		a.listeners[i] = l
+	if err := a.openRecord(); err != nil {
+		return err
 	}
+	if err := a.listen(); err != nil {
+		return errors.Join(err, a.store.Close())
+	}
+	a.keepRecord()
 	for i, server := range []*http.Server{a.data, a.admin} {
 		a.serving.Go(func() error {
 			err := server.Serve(a.listeners[i])
@@ -115,6 +123,22 @@ func (a *App) Start() error {
 			a.failed <- err
 			return err
 		})
+	}
+	return nil
+}
+
+// listen makes the servers and opens their listeners.
+func (a *App) listen() error {
+	if err := a.servers(); err != nil {
+		return err
+	}
+	for i, address := range []string{a.cfg.Listen, a.cfg.Admin.Listen} {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			a.closeListeners()
+			return fmt.Errorf("%s: %w", [2]string{"listen", "admin.listen"}[i], err)
+		}
+		a.listeners[i] = l
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"headgate/internal/config"
@@ -27,19 +28,39 @@ func (a *App) Reload(cfg *config.Config) error {
 		a.pools = before
 		return err
 	}
+	now := time.Now()
+	for _, added := range missing(a.pools, before) {
+		a.modes.Add(now, added.Name, added.Gate)
+	}
 	if err := a.proxy.Reload(p.data); err != nil {
+		for _, added := range missing(a.pools, before) {
+			a.modes.Remove(added.Name)
+		}
 		a.pools = before
 		return err
 	}
-	now := time.Now()
 	for i, pool := range p.data.Pools {
 		if err := pool.Gate.Reconfigure(now, p.gates[i]); err != nil {
 			return fmt.Errorf("pool %q: %w", pool.Name, err) // not after planFor
 		}
 	}
+	for _, gone := range missing(before, a.pools) {
+		a.modes.Remove(gone.Name)
+	}
 	a.cfg = cfg
 	a.hosts.Store(knownHosts(cfg))
 	return nil
+}
+
+// missing returns the pools of some that are not among others.
+func missing(some, others []Pool) []Pool {
+	var all []Pool
+	for _, p := range some {
+		if !slices.ContainsFunc(others, func(o Pool) bool { return o.Name == p.Name }) {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // fixed refuses changes that need a restart.

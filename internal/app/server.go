@@ -35,13 +35,25 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-func (a *App) servers() {
+// servers makes both servers.
+func (a *App) servers() error {
+	token, err := a.adminToken()
+	if err != nil {
+		return err
+	}
+	admin, err := web.NewAdmin(web.AdminConfig{
+		Token: token.Reveal(), Orders: a.modes, Statuses: a, Audit: audit{a.store}, Log: a.log.With("component", "web"),
+	})
+	if err != nil {
+		return a.cfg.At("admin.token", err)
+	}
 	ctx, cut := context.WithCancelCause(context.Background())
 	a.cut = cut
 	ops := web.Ops{Metrics: a.registry, Ready: a.ready}
 	a.data = newServer(a.hostGuard(a.proxy, foreignData), a.log.With("component", "data"))
 	a.data.BaseContext = func(net.Listener) context.Context { return ctx }
-	a.admin = newServer(a.hostGuard(ops.Handler(), foreignAdmin), a.log.With("component", "admin"))
+	a.admin = newServer(a.hostGuard(web.Handler(ops, admin), foreignAdmin), a.log.With("component", "admin"))
+	return nil
 }
 
 // hostGuard lets only requests through whose Host is one of ours, so that a web

@@ -46,5 +46,5 @@ func (a *App) shutdown(ctx context.Context) error {
 	if a.admin.Shutdown(grace) != nil {
 		err = errors.Join(err, a.admin.Close())
 	}
-	return errors.Join(err, a.serving.Wait())
+	return errors.Join(err, a.serving.Wait(), a.stopRecord())
 }

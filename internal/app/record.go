@@ -1,0 +1,92 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"headgate/internal/sqlite"
+	"headgate/runbooks"
+	"headgate/web"
+)
+
+// openTime bounds the opening of the record, its check and its migration.
+const openTime = 2 * time.Minute
+
+// openRecord opens the record and puts the pools under the modes that it knows.
+func (a *App) openRecord() error {
+	ctx, cancel := context.WithTimeout(context.Background(), openTime)
+	defer cancel()
+	o := sqlite.Options{
+		Dir: a.cfg.DataDir, Writer: writer(), Log: a.log.With("component", "record"), Listen: a.cfg.Admin.Listen,
+	}
+	open := sqlite.Open
+	if a.ephemeral {
+		a.log.Warn("the record is in memory only: a restart forgets modes and audit")
+		open = sqlite.Ephemeral
+	}
+	store, err := open(ctx, o)
+	if err != nil {
+		return fmt.Errorf("record in %s: %w", a.cfg.DataDir, err)
+	}
+	a.store = store
+	a.modes = runbooks.New(runbooks.Config{
+		Journal: store, Writer: o.Writer, Log: a.log.With("component", "modes"), Metrics: a.modeMetrics,
+	})
+	if err := a.modes.Load(ctx); err != nil {
+		return errors.Join(err, store.Close())
+	}
+	for _, p := range a.pools {
+		a.modes.Add(time.Now(), p.Name, p.Gate)
+	}
+	if err := a.modes.CarryOut(ctx); err != nil {
+		a.log.Warn("requests that were left in the record are not seen", "error", err)
+	}
+	return nil
+}
+
+// keepRecord records until stopRecord is called.
+func (a *App) keepRecord() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.modes.Run(ctx)
+	}()
+	a.stopRecord = func() error {
+		cancel()
+		<-done
+		return a.store.Close()
+	}
+}
+
+// writer names this process in the record.
+func writer() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
+}
+
+// audit shows the record to the admin API.
+type audit struct{ store *sqlite.Store }
+
+// Changes implements web.Audit.
+func (a audit) Changes(ctx context.Context, q web.ChangeQuery) (web.ChangePage, error) {
+	items, next, err := a.store.Changes(ctx, filter(q))
+	return page(items, next, err)
+}
+
+func filter(q web.ChangeQuery) sqlite.ChangeFilter {
+	return sqlite.ChangeFilter{Since: q.Since, Pool: q.Pool, After: q.After, Limit: q.Limit}
+}
+
+func page(items []runbooks.Change, next string, err error) (web.ChangePage, error) {
+	if errors.Is(err, sqlite.ErrKey) {
+		err = web.ErrUnknownKey
+	}
+	return web.ChangePage{Items: items, Next: next}, err
+}
