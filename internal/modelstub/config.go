@@ -50,15 +50,15 @@ type Config struct {
 func (c Config) Validate() error {
 	switch {
 	case c.Slots < 0 || c.Slots > MaxSlots:
-		return fmt.Errorf("Slots: %d, want 0 (unlimited) to %d", c.Slots, MaxSlots)
+		return fmt.Errorf("config field Slots: %d, want 0 (unlimited) to %d", c.Slots, MaxSlots)
 	case c.MaxBody < 0:
-		return fmt.Errorf("MaxBody: %d bytes, want 0 (%d) or more", c.MaxBody, DefaultMaxBody)
+		return fmt.Errorf("config field MaxBody: %d bytes, want 0 (%d) or more", c.MaxBody, DefaultMaxBody)
 	case math.IsNaN(c.Speed) || c.Speed < 0 || c.Speed > MaxSpeed:
-		return fmt.Errorf("Speed: %v, want 0 (real time) to %v", c.Speed, MaxSpeed)
+		return fmt.Errorf("config field Speed: %v, want 0 (real time) to %v", c.Speed, MaxSpeed)
 	}
 	for i, name := range c.Models {
 		if name == "" {
-			return fmt.Errorf("Models: name %d is empty", i+1)
+			return fmt.Errorf("config field Models: name %d is empty", i+1)
 		}
 	}
 	return nil

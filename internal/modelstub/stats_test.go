@@ -25,7 +25,7 @@ func contextWithCancel(t *testing.T) (context.Context, context.CancelFunc) {
 // client that never has more than limit calls open must never be seen with
 // more, though each worker sends its next call the moment it has its answer.
 func TestPeakInFlightOfALimitedClient(t *testing.T) {
-	const limit, each = 8, 60
+	const limit, each = 8, 30
 	s := serve(t, Config{Slots: 4})
 	var wg sync.WaitGroup
 	for w := range limit {
