@@ -128,8 +128,9 @@ type Limits struct {
 	// Buffered is the budget for the bodies of all waiting and running tasks of
 	// the pool; above it arrivals get 429. At least limits.body. Default 512MiB.
 	Buffered Bytes `yaml:"buffered" rule:"positive"`
-	// PassthroughQueue is the longest queue in modes without refusals; above it
-	// arrivals get 429, to protect memory. Default 10000.
+	// PassthroughQueue is the longest queue there can be; above it arrivals get
+	// 429 in any mode, to protect memory. It must be above workers times
+	// admission.depth_multiple. Default 10000.
 	PassthroughQueue int `yaml:"passthrough_queue" min:"1" max:"10000000"`
 }
 

@@ -11,7 +11,8 @@ const chatPath = "/chat/completions"
 // FromEnvironment returns the settings of a start without a file: the defaults,
 // and of the environment MC_ENDPOINT (the upstream: a base URL, one that ends in
 // /chat/completions, or only scheme and host, to which /v1 is added), MC_API_KEY
-// (its key) and MC_MODEL (the only model served). Empty ones count as unset.
+// (its key) and MC_MODEL (the only model served), and HEADGATE_TOKEN (the token of
+// the admin API). Empty ones count as unset.
 func FromEnvironment(env func(string) (string, bool)) (*Config, error) {
 	c := Default()
 	c.src = newSource("")
@@ -28,6 +29,7 @@ func FromEnvironment(env func(string) (string, bool)) (*Config, error) {
 	take("MC_ENDPOINT", "pools[0].upstream", func(v string) { pool.Upstream = baseURL(v) })
 	take("MC_API_KEY", "pools[0].upstream_key", func(v string) { pool.UpstreamKey = NewSecret(v) })
 	take("MC_MODEL", "pools[0].models[0]", func(v string) { pool.Models = []string{v} })
+	take("HEADGATE_TOKEN", "admin.token", func(v string) { c.Admin.Token = NewSecret(v) })
 	return newLedger(c.src).finish(c)
 }
 

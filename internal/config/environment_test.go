@@ -98,3 +98,13 @@ func TestWarningsHaveAPosition(t *testing.T) {
 		t.Errorf("got %v", w)
 	}
 }
+
+func TestEnvironmentGivesTheToken(t *testing.T) {
+	c, err := FromEnvironment(env("HEADGATE_TOKEN", leak))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Admin.Token.Reveal(); got != leak {
+		t.Fatalf("token %q, want the one from the environment", got)
+	}
+}

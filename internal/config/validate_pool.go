@@ -30,6 +30,7 @@ func (l *ledger) pools(pools []Pool) {
 		l.models(models, join(at, "models"), p.Models)
 		l.objectives(at, p)
 		l.memory(at, p.Limits)
+		l.queue(at, p)
 		if k := p.StreamKeepalive; k > 0 && k < time.Second {
 			l.invalid(join(at, "stream_keepalive"), "must be 0s (off) or at least 1s", formatDuration(k))
 		}
@@ -81,6 +82,18 @@ func (l *ledger) memory(at string, m Limits) {
 	if m.Body > m.Buffered && l.clean(body, buffered) {
 		l.invalid(buffered, "must be at least limits.body, or the largest body would never be let in", m.Buffered.String())
 	}
+}
+
+// queue checks that the hard bound leaves room for the queue of the policy.
+func (l *ledger) queue(at string, p Pool) {
+	bound := join(at, "limits.passthrough_queue")
+	most := p.Workers * p.Admission.DepthMultiple
+	if p.Admission.Policy != "threshold" || p.Limits.PassthroughQueue > most ||
+		!l.clean(bound, join(at, "workers"), join(at, "admission.depth_multiple")) {
+		return
+	}
+	l.invalid(bound, fmt.Sprintf("must be above workers times admission.depth_multiple (%d), or it would refuse before the policy does", most),
+		strconv.Itoa(p.Limits.PassthroughQueue))
 }
 
 func (l *ledger) endpoints(at string, endpoints []string) {
