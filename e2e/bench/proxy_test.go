@@ -2,6 +2,8 @@ package bench
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,10 +37,10 @@ var shapes = []shape{{answerJSON, 16}, {answerJSON, 64}, {answerStream, 16}}
 // works. What it measures means nothing.
 func TestProxyBenchmarksRun(t *testing.T) {
 	sides := startSides(t)
-	got := throughput(t, sides, shapes, short)
 	for _, s := range shapes {
+		got := throughput(t, sides, s, short)
 		for _, side := range sides {
-			if rate := got.rate[s][side.name].median(); !(rate > 0) {
+			if rate := got.rate[side.name].median(); !(rate > 0) {
 				t.Errorf("%s through %s: %v requests a second", s, side.name, rate)
 			}
 		}
@@ -61,37 +63,41 @@ func TestProxyBenchmarksRun(t *testing.T) {
 func BenchmarkProxy(b *testing.B) {
 	sides := startSides(b)
 	for b.Loop() {
-		got := throughput(b, sides, shapes, full)
-		got.report(b, sides)
-		rate := got.slowest(sides, shapes[0]) / 2
+		var rate float64
+		for _, s := range slices.Backward(shapes) {
+			got := throughput(b, sides, s, full)
+			got.report(b, sides, s)
+			rate = got.slowest() / 2 // that of the first shape remains
+		}
 		report(b, rate, sides, latency(b, sides, rate, full))
 	}
 	b.ReportMetric(0, "ns/op")
 }
 
-// measured are requests a second, and processor time a request in µs, by shape
-// and side.
-type measured struct{ rate, cpu map[shape]map[string]series }
+// measured is what a load of one shape did, by side.
+type measured struct {
+	rate   map[string]series // requests a second
+	cpu    map[string]series // processor time a request, µs
+	failed map[string]int64  // requests, in all rounds
+}
 
 // throughput loads each side in turn, over and over, beginning with another one
 // each round. The first round warms up and is not counted.
-func throughput(t testing.TB, sides []side, shapes []shape, e effort) measured {
-	m := measured{map[shape]map[string]series{}, map[shape]map[string]series{}}
-	for _, s := range shapes {
-		m.rate[s], m.cpu[s] = map[string]series{}, map[string]series{}
-		for round := range e.rounds + 1 {
-			for i := range sides {
-				side := sides[(i+round)%len(sides)]
-				before := cpuTime(side.pid)
-				rate, err := load(side.addr, s.outstanding, s.answer, e.load)
-				if err != nil {
-					t.Fatalf("%s through %s: %v", s, side.name, err)
-				}
-				if round > 0 {
-					spent := cpuTime(side.pid) - before
-					m.rate[s][side.name] = append(m.rate[s][side.name], rate)
-					m.cpu[s][side.name] = append(m.cpu[s][side.name], float64(spent.Microseconds())/(rate*e.load.Seconds()))
-				}
+func throughput(t testing.TB, sides []side, s shape, e effort) measured {
+	m := measured{map[string]series{}, map[string]series{}, map[string]int64{}}
+	for round := range e.rounds + 1 {
+		for i := range sides {
+			side := sides[(i+round)%len(sides)]
+			before := cpuTime(side.pid)
+			l := load(side.addr, s.outstanding, s.answer, e.load)
+			spent := cpuTime(side.pid) - before
+			if side.name == headgate && l.err != nil {
+				t.Fatalf("%s through %s: %v", s, side.name, l.err)
+			}
+			m.failed[side.name] += l.failed
+			if round > 0 {
+				m.rate[side.name] = append(m.rate[side.name], l.rate)
+				m.cpu[side.name] = append(m.cpu[side.name], float64(spent.Microseconds())/(l.rate*e.load.Seconds()))
 			}
 		}
 	}
@@ -99,26 +105,26 @@ func throughput(t testing.TB, sides []side, shapes []shape, e effort) measured {
 }
 
 // slowest returns the throughput of the slowest side.
-func (m measured) slowest(sides []side, s shape) float64 {
-	least := m.rate[s][sides[0].name].median()
-	for _, side := range sides {
-		least = min(least, m.rate[s][side.name].median())
+func (m measured) slowest() float64 {
+	least := math.Inf(1)
+	for _, rates := range m.rate {
+		least = min(least, rates.median())
 	}
 	return least
 }
 
-func (m measured) report(b *testing.B, sides []side) {
-	for _, s := range shapes {
-		ours := m.rate[s][headgate]
-		rows := [][]string{{"", "requests/s", "headgate's ÷ this", "CPU µs/request"}}
-		for _, side := range sides {
-			theirs := m.rate[s][side.name]
-			ratio := ours.against(theirs, over)
-			rows = append(rows, []string{side.name, theirs.spread("%.0f"), ratio.spread("%.2f"), m.cpu[s][side.name].spread("%.0f")})
-			if side.name == reverse || side.name == haproxy {
-				b.ReportMetric(ratio.median(), fmt.Sprintf("%s:ours/%s", s, strings.ToLower(side.name)))
-			}
+func (m measured) report(b *testing.B, sides []side, s shape) {
+	ours := m.rate[headgate]
+	rows := [][]string{{"", "requests/s", "headgate's ÷ this", "CPU µs/request", "failed"}}
+	for _, side := range sides {
+		theirs := m.rate[side.name]
+		ratio := ours.against(theirs, over)
+		rows = append(rows, []string{
+			side.name, theirs.spread("%.0f"), ratio.spread("%.2f"), m.cpu[side.name].spread("%.0f"), fmt.Sprint(m.failed[side.name]),
+		})
+		if side.name == reverse || side.name == haproxy {
+			b.ReportMetric(ratio.median(), fmt.Sprintf("%s:ours/%s", s, strings.ToLower(side.name)))
 		}
-		printTable(fmt.Sprintf("Throughput, answer %s, %d outstanding: median (least .. greatest) of %d rounds", s.answer, s.outstanding, len(ours)), rows)
 	}
+	printTable(fmt.Sprintf("Throughput, answer %s, %d outstanding: median (least .. greatest) of %d rounds", s.answer, s.outstanding, len(ours)), rows)
 }

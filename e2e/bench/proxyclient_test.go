@@ -2,7 +2,7 @@ package bench
 
 import (
 	"bufio"
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
 	"net"
@@ -59,22 +59,36 @@ func (c *conn) ask(request []byte) error {
 	return nil
 }
 
-// load keeps a number of requests outstanding for a while and returns how many
-// were answered a second.
-func load(addr string, outstanding int, answer string, d time.Duration) (float64, error) {
+// loaded is what became of a load.
+type loaded struct {
+	rate   float64 // answers a second
+	failed int64
+	err    error // of one that failed
+}
+
+// load keeps a number of requests outstanding for a while.
+func load(addr string, outstanding int, answer string, d time.Duration) loaded {
 	text := request(answer)
-	var done atomic.Int64
+	var done, failed atomic.Int64
 	errs := make([]error, outstanding)
 	var group sync.WaitGroup
 	start := time.Now()
 	end := start.Add(d)
 	for i := range outstanding {
-		group.Go(func() { errs[i] = askUntil(addr, text, end, &done) })
+		group.Go(func() {
+			for time.Now().Before(end) {
+				if err := askUntil(addr, text, end, &done); err != nil {
+					errs[i] = err
+					failed.Add(1)
+				}
+			}
+		})
 	}
 	group.Wait()
-	return float64(done.Load()) / time.Since(start).Seconds(), errors.Join(errs...)
+	return loaded{float64(done.Load()) / time.Since(start).Seconds(), failed.Load(), cmp.Or(errs...)}
 }
 
+// askUntil asks on one connection, until the end or the first failure.
 func askUntil(addr string, text []byte, end time.Time, done *atomic.Int64) error {
 	c, err := dial(addr)
 	if err != nil {

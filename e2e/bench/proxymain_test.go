@@ -21,6 +21,7 @@ const (
 	roleStub    = "stub"
 	roleReverse = "reverse" // argument: URL of the stub
 	roleKeeper  = "keeper"  // arguments: a command that is killed at the end
+	roleLoad    = "load"    // argument: an address to load; prints what load returns, and ends
 )
 
 func TestMain(m *testing.M) {
@@ -47,6 +48,10 @@ func play(role string, args []string) error {
 		go func() { failed <- serveReverse(args[0]) }()
 	case roleKeeper:
 		return keep(args, failed)
+	case roleLoad:
+		l := load(args[0], shapes[0].outstanding, shapes[0].answer, full.load)
+		fmt.Println(l.rate)
+		return l.err
 	default:
 		return fmt.Errorf("there is no such role")
 	}

@@ -49,8 +49,8 @@ func hold(t testing.TB, n int, answer string, workers int, count func(harness.Me
 	t.Helper()
 	stub := startRole(t, roleStub)
 	s := startHeadgate(t, stub.line, workers, "GOGC=5")
-	if _, err := load(s.addr, 4, answerJSON, short.load); err != nil {
-		t.Fatal(err)
+	if l := load(s.addr, 4, answerJSON, short.load); l.err != nil {
+		t.Fatal(l.err)
 	}
 	before := collected(t, s.gate)
 	sent := n
