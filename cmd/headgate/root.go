@@ -63,7 +63,7 @@ answers the rest at once with 429 and an honest Retry-After.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w\nsee `%s --help`", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newServe(), newCheck(), newStub(), newVersion())
+	root.AddCommand(newDemo(), newServe(), newCheck(), newStub(), newVersion())
 	return root
 }
 

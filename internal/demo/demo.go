@@ -1,0 +1,186 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"headgate/internal/loadgen"
+)
+
+// stopTime bounds how long a demo takes to go down, on the wall clock.
+const stopTime = 2 * time.Second
+
+// errDrainLimit ends a load whose backlog takes too long to drain.
+var errDrainLimit = errors.New("the backlog took too long")
+
+// Demo is two running sides. Close it.
+type Demo struct {
+	plan           Plan
+	script         script
+	gated, ungated *system
+	dir            string
+	failed         chan error // of an endpoint that stopped by itself
+	close          sync.Once
+	closeErr       error
+}
+
+// New starts both sides, on loopback addresses that are free. Data goes to a
+// temporary directory. When it fails, nothing is left.
+func New(o Options) (*Demo, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	s, err := newScript(o)
+	if err != nil {
+		return nil, err
+	}
+	d := &Demo{plan: newPlan(o, s), script: s, failed: make(chan error, 2)}
+	if d.dir, err = os.MkdirTemp("", "headgate-demo-"); err != nil {
+		return nil, err
+	}
+	if d.gated, err = newSystem("enforce", o, d.plan, s, d.dir, d.failed); err == nil {
+		d.ungated, err = newSystem("passthrough", o, d.plan, s, d.dir, d.failed)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// Plan returns what will be played.
+func (d *Demo) Plan() Plan { return d.plan }
+
+// Close stops both sides, within a few seconds, and removes their data. It may be
+// called more than once, not while Play runs.
+func (d *Demo) Close() error {
+	d.close.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+		defer cancel()
+		var errs [2]error
+		var wg sync.WaitGroup
+		for i, y := range d.sides() {
+			if y != nil {
+				wg.Go(func() { errs[i] = y.stop(ctx) })
+			}
+		}
+		wg.Wait()
+		d.closeErr = errors.Join(errs[0], errs[1], os.RemoveAll(d.dir))
+	})
+	return d.closeErr
+}
+
+func (d *Demo) sides() [2]*system { return [2]*system{d.gated, d.ungated} }
+
+// Play sends the load to both sides and waits until everything has been
+// answered, ctx ends, or the backlog takes too long; the summary says which. It
+// calls watch at once, every so often on the wall clock, and at the end, from one
+// goroutine; an error of watch ends the load and is returned with the summary.
+// Play once.
+func (d *Demo) Play(ctx context.Context, every time.Duration, watch func(State) error) (*Summary, error) {
+	load, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
+	defer time.AfterFunc(d.plan.Wall(d.plan.Duration+d.plan.DrainLimit), func() { cut(errDrainLimit) }).Stop()
+
+	p := d.start(load)
+	err := d.watch(p.done, every, watch)
+	if err != nil {
+		cut(err)
+	}
+	<-p.done
+	now := d.gated.tracker.now()
+	if err == nil {
+		err = p.failure()
+	}
+	sum := d.summary(now, p, context.Cause(load))
+	if err == nil {
+		final := d.state(now)
+		final.Ending = sum.Ending
+		err = watch(final)
+	}
+	return sum, err
+}
+
+// playing is the load on its way.
+type playing struct {
+	done    chan struct{}
+	reports [2]*loadgen.Report // once done, as sides has them
+	errs    [2]error
+}
+
+func (d *Demo) start(ctx context.Context) *playing {
+	p := &playing{done: make(chan struct{})}
+	start := time.Now()
+	var wg sync.WaitGroup
+	for i, y := range d.sides() {
+		y.tracker.start = start
+		wg.Go(func() { p.reports[i], p.errs[i] = y.play(ctx, d.plan, d.script) })
+	}
+	go func() { wg.Wait(); close(p.done) }()
+	return p
+}
+
+// cancelled says whether the load was ended before it was over.
+func (p *playing) cancelled() bool {
+	return p.reports[0] != nil && p.reports[0].Cancelled || p.reports[1] != nil && p.reports[1].Cancelled
+}
+
+// failure is what went wrong by itself: a load that was cut is none.
+func (p *playing) failure() error {
+	if p.cancelled() {
+		return nil
+	}
+	return errors.Join(p.errs[0], p.errs[1])
+}
+
+// watch looks on until the load is done or something fails.
+func (d *Demo) watch(done <-chan struct{}, every time.Duration, watch func(State) error) error {
+	ticker := time.NewTicker(max(every, time.Millisecond))
+	defer ticker.Stop()
+	for {
+		if err := watch(d.state(d.gated.tracker.now())); err != nil {
+			return err
+		}
+		select {
+		case <-done:
+			return nil
+		case err := <-d.failed:
+			return err
+		case err := <-d.gated.gate.Failed():
+			return fmt.Errorf("with the gate: %w", err)
+		case err := <-d.ungated.gate.Failed():
+			return fmt.Errorf("without the gate: %w", err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// Hold keeps both sides running until ctx ends, or one of them fails.
+func (d *Demo) Hold(ctx context.Context) error {
+	return d.watch(ctx.Done(), time.Hour, func(State) error { return nil })
+}
+
+func (d *Demo) state(now time.Duration) State {
+	s := State{
+		At: now, Phase: d.plan.Phase(now),
+		Gated: d.gated.reading(d.plan.SLO, now), Ungated: d.ungated.reading(d.plan.SLO, now),
+	}
+	queued := max(s.Gated.Queued, s.Ungated.Queued)
+	s.Left = time.Duration(queued+1) * d.plan.MeanService / time.Duration(d.plan.Workers)
+	return s
+}
+
+// Addresses are where a side can be looked at.
+type Addresses struct {
+	Data     string // base URL for OpenAI clients
+	Metrics  string // URL
+	Endpoint string // base URL of the stand-in behind it
+}
+
+// Addresses returns those of both sides.
+func (d *Demo) Addresses() (gated, ungated Addresses) {
+	return d.gated.addresses(), d.ungated.addresses()
+}

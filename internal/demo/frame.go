@@ -1,0 +1,59 @@
+package demo
+
+import "fmt"
+
+// maxWidth is what the live view uses of a wide terminal.
+const maxWidth = 100
+
+// frame draws the live view for a terminal of this size. It never has more lines
+// than fit above the cursor, nor wider ones.
+func frame(s State, p Plan, width, height int) []line {
+	width = min(width, maxWidth)
+	lines := append([]line{phaseLine(s, p, width), nil}, table(s, p, width)...)
+	lines = append(lines, nil)
+	foot := plain("waiting over time; ━ is the burst")
+	// What is left of the height goes to the two charts.
+	if rows := min((height-len(lines)-3)/2, 4); rows > 0 {
+		lines = append(lines, charts(s, p, width, rows)...)
+		lines = append(lines, line{{foot[0].text, faint}})
+	}
+	out := make([]line, 0, len(lines))
+	for _, l := range lines[:max(min(len(lines), height-1), 0)] {
+		out = append(out, l.fit(width))
+	}
+	return out
+}
+
+// phaseLine says what goes on, and how far it has got.
+func phaseLine(s State, p Plan, width int) line {
+	what, look := phaseText(s, p)
+	total := fmt.Sprintf("%4.0f of %.0f s", s.At.Seconds(), p.Duration.Seconds())
+	if s.At >= p.Duration {
+		total = fmt.Sprintf("%4.0f s", s.At.Seconds())
+	}
+	head := fmt.Sprintf("%-*s", phaseWidth, what)
+	bar := width - phaseWidth - len(total) - 4
+	if bar < 8 {
+		return line{{what + "  ", look}, {total, normal}}
+	}
+	return line{{head + "  ", look}, {progress(s.At.Seconds()/p.Duration.Seconds(), bar), faint}, {"  " + total, normal}}
+}
+
+// phaseWidth is the width of the longest phaseText in use.
+const phaseWidth = 36
+
+func phaseText(s State, p Plan) (string, style) {
+	switch {
+	case s.Ending == Complete:
+		return "done", strong
+	case s.Ending != "":
+		return "stopped", strong
+	case s.Phase == Baseline:
+		return fmt.Sprintf("baseline: load %.2f of capacity", p.Load(1)), normal
+	case s.Phase == Burst && p.Burst != nil:
+		return fmt.Sprintf("BURST: load %.2f of capacity", p.Load(p.Burst.Multiple)), warn
+	case s.Phase == After:
+		return fmt.Sprintf("after the burst: load %.2f", p.Load(1)), normal
+	}
+	return fmt.Sprintf("draining: about %.0f s to go", s.Left.Seconds()), normal
+}

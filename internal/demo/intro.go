@@ -1,0 +1,77 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+)
+
+// intro says what is going to be seen, where, and what of it is to scale.
+func intro(w io.Writer, d *Demo, width int) error {
+	p := d.Plan()
+	gated, ungated := d.Addresses()
+	var b strings.Builder
+	b.WriteString(wrap(fmt.Sprintf("headgate demo: the same %d arrivals go to two copies of headgate, one with the gate and one without, each in front of a stand-in endpoint with %s.",
+		p.Arrivals, count(p.Workers, "worker", "workers")), width, "", ""))
+	fmt.Fprintf(&b, "\n  with the gate  %s  %s\n  without        %s  %s\n\n", gated.Data, gated.Metrics, ungated.Data, ungated.Metrics)
+	for _, item := range [][2]string{
+		{"load", p.loadText()},
+		{"service", p.Service + "; the same arrival takes equally long on both sides"},
+		{"promise", fmt.Sprintf("p95 turnaround within %s; the gate refuses when the oldest queued task is older than %s, or when all workers are busy and more than %d tasks wait",
+			short(p.SLO), short(p.MaxQueueAge), p.Depth)},
+		{"speed", p.speedText()},
+	} {
+		const indent = 11
+		b.WriteString(wrap(item[1], width, fmt.Sprintf("  %-*s", indent-2, item[0]), strings.Repeat(" ", indent)))
+	}
+	b.WriteString("\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (p Plan) speedText() string {
+	if p.Speed == 1 {
+		return "real time"
+	}
+	return fmt.Sprintf("%gx: arrivals, service times, SLO (%s -> %s) and queue age (%s -> %s) are divided by it and shown as they would be at speed 1; "+
+		"not to scale are Retry-After (real seconds), /metrics and this machine's own work",
+		p.Speed, short(p.SLO), short(p.Wall(p.SLO)), short(p.MaxQueueAge), short(p.Wall(p.MaxQueueAge)))
+}
+
+func (p Plan) loadText() string {
+	text := fmt.Sprintf("%g tasks/s for %s, %.2f of what the workers can do", p.BaseRate, short(p.Duration), p.Load(1))
+	if p.Burst == nil {
+		return text
+	}
+	return text + fmt.Sprintf("; %g times that from %s to %s, %.2f", p.Burst.Multiple, short(p.Burst.From), short(p.Burst.To), p.Load(p.Burst.Multiple))
+}
+
+// short is a duration in seconds, as flags have it, with at most three decimals.
+func short(d time.Duration) string {
+	return fmt.Sprintf("%gs", math.Round(d.Seconds()*1000)/1000)
+}
+
+// outro says what to try next.
+func outro(w io.Writer, s *Summary, width int) error {
+	var b strings.Builder
+	if s.Gated.RetryMax > 0 {
+		b.WriteString(wrap(fmt.Sprintf("Refused callers were told to come back in %.0f to %.0f s (Retry-After, in real seconds). In this load nobody does.",
+			s.Gated.RetryMin, s.Gated.RetryMax), width, "", ""))
+	}
+	again := [2]string{"the overload of the article", "headgate demo --workers 4"}
+	if s.Workers <= 4 {
+		again = [2]string{"an overload that only the burst makes", "headgate demo --workers 16"}
+	}
+	b.WriteString("\n")
+	for _, next := range [][2]string{
+		again,
+		{"leave both running, to look at /metrics", "headgate demo --keep"},
+		{"put the gate before an endpoint of your own (README.md)", "MC_ENDPOINT=http://127.0.0.1:8080/v1 headgate serve"},
+	} {
+		fmt.Fprintf(&b, "# %s\n%s\n", next[0], next[1])
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

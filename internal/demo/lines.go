@@ -1,0 +1,58 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// lineEvery is the scenario time between two rounds of plain lines.
+const lineEvery = 15 * time.Second
+
+// lines prints one line for each side now and then, for pipes and logs.
+type lines struct {
+	out io.Writer
+}
+
+// show prints a state. The first moment has nothing to say yet.
+func (v *lines) show(s State) error {
+	if s.At < lineEvery/2 {
+		return nil
+	}
+	phase := string(s.Phase)
+	if s.Ending != "" {
+		phase = "done"
+	}
+	head := fmt.Sprintf("t_s=%-4.0f phase=%-8s ", s.At.Seconds(), phase)
+	_, err := io.WriteString(v.out, head+"gate=on  "+s.Gated.fields()+"\n"+head+"gate=off "+s.Ungated.fields()+"\n")
+	return err
+}
+
+// fields are the reading as key=value pairs, padded so that they stand below
+// each other.
+func (r Reading) fields() string {
+	p95 := "-"
+	if r.Ended > 0 {
+		p95 = fmt.Sprintf("%.1f", r.P95.Seconds())
+	}
+	var b strings.Builder
+	for _, f := range []struct {
+		key   string
+		value any
+		width int
+	}{
+		{"arrivals", r.Arrivals, 4}, {"admitted", r.Admitted, 4}, {"in_flight", r.InFlight, 3}, {"queued", r.Queued, 4},
+		{"oldest_s", fmt.Sprintf("%.1f", r.Oldest.Seconds()), 6}, {"p95_s", p95, 6}, {"over_slo", r.Over, 4},
+		{"in_time", r.InTime, 4}, {"refused", r.Turned(), 4},
+	} {
+		fmt.Fprintf(&b, "%s=%-*v ", f.key, f.width, f.value)
+	}
+	for _, reason := range reasons(r.Refused, nil, "queue_age", "queue_depth") {
+		fmt.Fprintf(&b, "%s=%-4d ", reason, r.Refused[reason])
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// done has nothing to give back.
+func (v *lines) done() error { return nil }

@@ -1,0 +1,155 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"headgate/internal/app"
+	"headgate/internal/config"
+	"headgate/internal/loadgen"
+	"headgate/internal/modelstub"
+)
+
+const (
+	loopback = "127.0.0.1:0"
+	// indexHeader tells the endpoint which arrival a call belongs to.
+	indexHeader = "Demo-Arrival"
+	// readHeaderTimeout bounds what a slow client can hold of the endpoint.
+	readHeaderTimeout = 10 * time.Second
+)
+
+// system is one side: a headgate in front of its own endpoint.
+type system struct {
+	mode     string
+	tracker  *tracker
+	stub     *modelstub.Stub
+	endpoint *http.Server
+	address  string // of the endpoint
+	gate     *app.App
+	served   chan struct{}
+}
+
+// newSystem starts one side. When it fails, nothing is left open.
+func newSystem(mode string, o Options, p Plan, s script, dir string, failed chan<- error) (*system, error) {
+	y := &system{mode: mode, tracker: newTracker(o.Speed, s.arrivals), served: make(chan struct{})}
+	if err := y.startEndpoint(o, failed); err != nil {
+		return nil, err
+	}
+	if err := y.startGate(p, dir); err != nil {
+		return nil, errors.Join(err, y.stopEndpoint())
+	}
+	return y, nil
+}
+
+func (y *system) startEndpoint(o Options, failed chan<- error) error {
+	stub, err := modelstub.New(modelstub.Config{
+		Slots: o.Workers, Service: o.Service, Seed: o.Seed, Speed: o.Speed,
+		Tap: func(r *http.Request, _ []byte) {
+			if i, err := strconv.Atoi(r.Header.Get(indexHeader)); err == nil {
+				y.tracker.started(i)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", loopback)
+	if err != nil {
+		return fmt.Errorf("endpoint: %w", err)
+	}
+	y.stub, y.address = stub, l.Addr().String()
+	y.endpoint = &http.Server{
+		Handler: stub, ReadHeaderTimeout: readHeaderTimeout,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	}
+	go func() {
+		defer close(y.served)
+		if err := y.endpoint.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			failed <- fmt.Errorf("endpoint: %w", err)
+		}
+	}()
+	return nil
+}
+
+func (y *system) startGate(p Plan, dir string) error {
+	cfg := y.settings(p, dir)
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	gate, err := app.New(cfg, "demo", slog.New(slog.DiscardHandler), app.Ephemeral())
+	if err != nil {
+		return err
+	}
+	if err := gate.Start(); err != nil {
+		return err
+	}
+	y.gate = gate
+	return nil
+}
+
+// settings are the built-in ones, except for what differs between the sides and
+// for what must be scaled with the speed. The upstream's silence is no part of
+// the scenario, so its limit is out of the way. Depth is no time.
+func (y *system) settings(p Plan, dir string) *config.Config {
+	cfg := config.Default()
+	cfg.Listen, cfg.Admin.Listen, cfg.DataDir, cfg.Drain = loopback, loopback, dir, 0
+	pool := &cfg.Pools[0]
+	pool.Upstream = "http://" + y.address + "/v1"
+	pool.Workers = p.Workers
+	pool.Mode = y.mode
+	pool.SLO.Turnaround = p.Wall(p.SLO)
+	pool.Admission.MaxQueueAge = p.Wall(p.MaxQueueAge)
+	pool.Timeouts.UpstreamIdle = modelstub.MaxService
+	return cfg
+}
+
+// play sends all arrivals and waits for their ends, or for that of ctx.
+func (y *system) play(ctx context.Context, p Plan, s script) (*loadgen.Report, error) {
+	return loadgen.Run(ctx, loadgen.Config{
+		URL: "http://" + y.gate.DataAddr() + "/v1", Speed: p.Speed, SLO: p.SLO,
+		MaxOutstanding: max(p.Arrivals, 1),
+		// Longer than anything that the demo waits for.
+		Timeout: 2 * (p.Duration + p.DrainLimit + modelstub.MaxService),
+		HeaderFor: func(i int) http.Header {
+			y.tracker.sent(i)
+			return http.Header{
+				indexHeader:             {strconv.Itoa(i)},
+				modelstub.HeaderService: {s.services[i].String()},
+			}
+		},
+		Observe: y.tracker.ended,
+	}, s.arrivals.Source())
+}
+
+func (y *system) reading(slo, now time.Duration) Reading {
+	r := read(y.tracker.seen(), slo, now)
+	r.InFlight = y.stub.Stats().InFlight
+	return r
+}
+
+// stop takes the side down. Play must have ended.
+func (y *system) stop(ctx context.Context) error {
+	err := y.gate.Stop(ctx)
+	return errors.Join(err, y.stopEndpoint())
+}
+
+func (y *system) stopEndpoint() error {
+	y.stub.Close()
+	err := y.endpoint.Close()
+	<-y.served
+	return err
+}
+
+func (y *system) addresses() Addresses {
+	return Addresses{
+		Data:     "http://" + y.gate.DataAddr() + "/v1",
+		Metrics:  "http://" + y.gate.AdminAddr() + "/metrics",
+		Endpoint: "http://" + y.address + "/v1",
+	}
+}
