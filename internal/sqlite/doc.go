@@ -1,0 +1,39 @@
+// Package sqlite keeps the record in an SQLite file, and implements the ports
+// that need memory: runbooks.Journal.
+//
+// # Words
+//
+//   - The record is the file headgate.db in the data directory, with -wal and
+//     -shm beside it while it is in use.
+//   - The lock is the file headgate.lock beside it. One Store holds it for as
+//     long as it is open; the holder's name is written into it. It outlives its
+//     holder, only flock(2) on it counts.
+//   - A Store is the record as the running service has it. Commands that cannot
+//     reach the service go to the file itself, without the lock: LeaveRequest,
+//     ReadChanges, BackupFrom.
+//   - An ephemeral Store lives in memory and leaves nothing behind.
+//
+// # Promises
+//
+// What Record has acknowledged survives kill -9 and loss of power: the journal
+// is a write-ahead log and is synchronised with every commit (synchronous FULL,
+// about a millisecond). A transaction is whole or not there at all.
+//
+// Every call returns within its context's time, or within the package's own
+// limit if that is shorter, also when the disk does not answer; what such a call
+// was doing is then of unknown outcome, and may be repeated.
+//
+// The file may have been written by anyone. Its structure is compared with what
+// the migrations build, its pages are checked when it is opened, and every value
+// is checked when it is read; what makes no sense is an error, never a guess.
+// Errors carry neither values nor statements.
+//
+// # Units
+//
+// Times are milliseconds since 1970, UTC; sizes are bytes.
+//
+// # Sources
+//
+// The SQLite documentation: "Write-Ahead Logging", "How To Corrupt An SQLite
+// Database File", "Defense Against The Dark Arts".
+package sqlite

@@ -1,0 +1,400 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"headgate/proxy/admit"
+	"headgate/runbooks"
+)
+
+var _ runbooks.Journal = (*Store)(nil)
+
+// kinds are the Stores that must all behave alike.
+var kinds = map[string]func(*testing.T) *Store{
+	"file": func(t *testing.T) *Store { return openIn(t, t.TempDir()) },
+	"ephemeral": func(t *testing.T) *Store {
+		s, err := Ephemeral(t.Context(), options(""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closed(t, s) })
+		return s
+	},
+}
+
+// TestJournal holds every kind of Store against what the port promises.
+func TestJournal(t *testing.T) {
+	promises := map[string]func(*testing.T, *Store){
+		"empty":                      testEmpty,
+		"a change comes back":        testRoundTrip,
+		"the last change stands":     testLastStands,
+		"a repetition does nothing":  testRepetition,
+		"all or nothing":             testAllOrNothing,
+		"requests in order":          testRequests,
+		"nonsense is passed over":    testNonsense,
+		"seen never falls":           testSeen,
+		"texts are made fit":         testTexts,
+		"concurrent use":             testConcurrent,
+		"an ended context":           testEnded,
+		"closed":                     testClosed,
+		"what cannot be read back":   testUnwritable,
+		"a number that was used up":  testUsedUp,
+		"a bounded read of requests": testManyRequests,
+	}
+	for kind, make := range kinds {
+		for name, promise := range promises {
+			t.Run(kind+"/"+name, func(t *testing.T) { promise(t, make(t)) })
+		}
+	}
+}
+
+func testEmpty(t *testing.T, s *Store) {
+	standings, err := s.Standings(t.Context())
+	if err != nil || len(standings) != 0 {
+		t.Errorf("standings %v, %v", standings, err)
+	}
+	requests, err := s.Requests(t.Context(), 0)
+	if err != nil || len(requests) != 0 {
+		t.Errorf("requests %v, %v", requests, err)
+	}
+	if err := s.Record(t.Context(), nil, 0); err != nil {
+		t.Errorf("record nothing: %v", err)
+	}
+	if c := all(t, s); len(c) != 0 {
+		t.Errorf("changes %v", c)
+	}
+}
+
+func testRoundTrip(t *testing.T, s *Store) {
+	for _, mode := range admit.Modes() {
+		for _, via := range runbooks.Vias() {
+			for _, action := range []runbooks.Action{runbooks.Rollback, runbooks.Restore, runbooks.ToMode, runbooks.First} {
+				c := some("p", mode)
+				c.Via, c.Action, c.Before, c.From, c.Request = via, action, mode, mode, 12
+				record(t, s, 0, c)
+				got, _, err := s.Changes(t.Context(), ChangeFilter{Limit: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff([]runbooks.Change{c}, got); diff != "" {
+					t.Fatalf("(-want +got):\n%s", diff)
+				}
+			}
+		}
+	}
+}
+
+func testLastStands(t *testing.T, s *Store) {
+	first, second, other := some("p", admit.Observe), some("p", admit.PassThrough), some("a", admit.Observe)
+	second.Before, second.Actor, second.Reason = admit.Observe, "bert", "burning"
+	second.At = first.At.Add(-time.Hour) // the wall clock jumped: the order of recording counts
+	record(t, s, 0, first, other, second)
+	want := []runbooks.Standing{
+		{Pool: "a", Mode: admit.Observe, Since: other.At, By: "anna", Reason: "to see"},
+		{Pool: "p", Mode: admit.PassThrough, Before: admit.Observe, Since: second.At, By: "bert", Reason: "burning"},
+	}
+	got, err := s.Standings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// testRepetition: an attempt of unknown outcome is repeated after later changes.
+func testRepetition(t *testing.T, s *Store) {
+	first, second := some("p", admit.Observe), some("p", admit.PassThrough)
+	record(t, s, 0, first)
+	record(t, s, 0, first, second)
+	altered := first
+	altered.To, altered.Reason = admit.Enforce, "altered"
+	record(t, s, 0, altered)
+	if diff := cmp.Diff([]runbooks.Change{second, first}, all(t, s)); diff != "" {
+		t.Errorf("audit (-want +got):\n%s", diff)
+	}
+	got, err := s.Standings(t.Context())
+	if err != nil || len(got) != 1 || got[0].Mode != admit.PassThrough {
+		t.Errorf("standings %v, %v, want passthrough as the second change left it", got, err)
+	}
+}
+
+func testAllOrNothing(t *testing.T, s *Store) {
+	bad := some("q", admit.Observe)
+	bad.Action = "no such"
+	if err := s.Record(t.Context(), []runbooks.Change{some("p", admit.Observe), bad}, 9); err == nil {
+		t.Fatal("recorded a change of no known action")
+	}
+	// A trigger fails the second of two good changes, inside the transaction.
+	if _, err := s.writer.ExecContext(t.Context(), `CREATE TEMP TRIGGER refuse BEFORE INSERT ON mode_changes WHEN NEW.pool = 'q'
+		BEGIN SELECT RAISE(ABORT, 'refused'); END`); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Record(t.Context(), []runbooks.Change{some("p", admit.Observe), some("q", admit.Observe)}, 9); err == nil {
+		t.Fatal("recorded past a trigger")
+	}
+	standings, err := s.Standings(t.Context())
+	if err != nil || len(standings) != 0 || len(all(t, s)) != 0 {
+		t.Errorf("half of it is there: %v, %v", standings, err)
+	}
+	leaveIn(t, s, runbooks.Order{Action: runbooks.Rollback})
+	if r, err := s.Requests(t.Context(), 0); err != nil || len(r) != 1 || r[0].Number != 1 {
+		t.Errorf("requests %v, %v: the number of the failed attempt stayed", r, err)
+	}
+	record(t, s, 0, some("p", admit.Observe)) // the connection is as good as before
+}
+
+// leaveIn leaves a request through a Store's own connection, so that it works for
+// memory too.
+func leaveIn(t *testing.T, s *Store, o runbooks.Order) (n int64) {
+	t.Helper()
+	err := s.write(t.Context(), "leave", func(ctx context.Context, tx *sql.Tx) (err error) {
+		n, err = leave(ctx, tx, o)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func testRequests(t *testing.T, s *Store) {
+	observe := admit.Observe
+	orders := []runbooks.Order{
+		{Action: runbooks.Rollback, Actor: "anna", Reason: "fire", Via: runbooks.ViaRequest},
+		{Action: runbooks.Restore, Pool: "p", DropOverdue: true, Actor: "bert", Via: runbooks.ViaRequest},
+		{Action: runbooks.ToMode, Mode: admit.Observe, Expected: &observe, Actor: "c", Via: runbooks.ViaRequest},
+		{Action: runbooks.ToMode, Mode: admit.Enforce, Actor: "d", Via: runbooks.ViaRequest},
+	}
+	before := time.Now().UTC().Truncate(time.Millisecond)
+	for i, o := range orders {
+		if n := leaveIn(t, s, o); n != int64(i+1) {
+			t.Fatalf("request %d has number %d", i+1, n)
+		}
+	}
+	got, err := s.Requests(t.Context(), 0)
+	if err != nil || len(got) != len(orders) {
+		t.Fatalf("%v, %v", got, err)
+	}
+	for i, r := range got {
+		if diff := cmp.Diff(orders[i], r.Order); diff != "" || r.Number != int64(i+1) {
+			t.Errorf("number %d (-want +got):\n%s", r.Number, diff)
+		}
+		if r.At.Before(before) || r.At.After(time.Now()) || r.At.Location() != time.UTC {
+			t.Errorf("request at %v", r.At)
+		}
+	}
+	if got, err := s.Requests(t.Context(), 2); err != nil || len(got) != 2 || got[0].Number != 3 {
+		t.Errorf("after 2: %v, %v", got, err)
+	}
+	if got, err := s.Requests(t.Context(), 99); err != nil || len(got) != 0 {
+		t.Errorf("after 99: %v, %v", got, err)
+	}
+}
+
+func testNonsense(t *testing.T, s *Store) {
+	const columns = "INSERT INTO mode_requests (at_ms, pool, action, mode, expected, drop_overdue, actor, reason, writer) VALUES "
+	nonsense := []string{
+		"(1, '', 'explode', '', '', 0, 'a', 'r', 'w')",
+		"(1, '', 'first', '', '', 0, 'a', 'r', 'w')",
+		"(1, '', '', '', '', 0, 'a', 'r', 'w')",
+		"(1, '', 'ROLLBACK', '', '', 0, 'a', 'r', 'w')",
+		"(1, '', 'mode', '', '', 0, 'a', 'r', 'w')",
+		"(1, '', 'mode', 'off', '', 0, 'a', 'r', 'w')",
+		"(1, '', 'rollback', 'observe', '', 0, 'a', 'r', 'w')",
+		"(1, '', 'rollback', '', 'off', 0, 'a', 'r', 'w')",
+		"(1, '', 'rollback', '', '', 2, 'a', 'r', 'w')",
+		"(1, '', 'rollback', '', '', 'yes', 'a', 'r', 'w')",
+		"(-1, '', 'rollback', '', '', 0, 'a', 'r', 'w')",
+		"('now', '', 'rollback', '', '', 0, 'a', 'r', 'w')",
+		"(1.5, '', 'rollback', '', '', 0, 'a', 'r', 'w')",
+		"(9223372036854775807, '', 'rollback', '', '', 0, 'a', 'r', 'w')",
+		"(1, x'ff', 'rollback', '', '', 0, 'a', 'r', 'w')",
+		"(1, '', 'rollback', '', '', 0, CAST(x'c3' AS TEXT), 'r', 'w')",
+		"(1, '', 'rollback', '', '', 0, 'a', '" + strings.Repeat("r", maxReason+1) + "', 'w')",
+		"(1, '" + strings.Repeat("p", maxName+1) + "', 'rollback', '', '', 0, 'a', 'r', 'w')",
+	}
+	for _, row := range nonsense {
+		if _, err := s.writer.ExecContext(t.Context(), columns+row); err != nil {
+			t.Fatal(row, err)
+		}
+	}
+	leaveIn(t, s, runbooks.Order{Action: runbooks.Rollback, Actor: "anna"})
+	got, err := s.Requests(t.Context(), 0)
+	if err != nil || len(got) != len(nonsense)+1 {
+		t.Fatalf("%d requests, %v", len(got), err)
+	}
+	for i, row := range nonsense {
+		if diff := cmp.Diff(runbooks.Request{Number: int64(i + 1)}, got[i]); diff != "" {
+			t.Errorf("%.80s (-want +got):\n%s", row, diff)
+		}
+	}
+	if last := got[len(nonsense)]; last.Order.Action != runbooks.Rollback {
+		t.Errorf("the good one after them: %+v", last)
+	}
+}
+
+func testSeen(t *testing.T, s *Store) {
+	for range 5 {
+		leaveIn(t, s, runbooks.Order{Action: runbooks.Rollback})
+	}
+	for _, tt := range []struct {
+		seen int64
+		left int
+	}{{0, 5}, {3, 2}, {2, 2}, {0, 2}, {-7, 2}, {4, 1}, {5, 0}} {
+		record(t, s, tt.seen)
+		got, err := s.Requests(t.Context(), 0)
+		if err != nil || len(got) != tt.left {
+			t.Errorf("after seen %d: %d requests left, %v, want %d", tt.seen, len(got), err, tt.left)
+		}
+	}
+}
+
+// testUsedUp: a request must get a number above all that were dealt with.
+func testUsedUp(t *testing.T, s *Store) {
+	record(t, s, 41)
+	if n := leaveIn(t, s, runbooks.Order{Action: runbooks.Rollback}); n != 42 {
+		t.Errorf("number %d, want 42: a lower one would never be seen", n)
+	}
+	if n := leaveIn(t, s, runbooks.Order{Action: runbooks.Restore}); n != 43 {
+		t.Errorf("then number %d, want 43", n)
+	}
+	got, err := s.Requests(t.Context(), 0)
+	if err != nil || len(got) != 2 || got[0].Order.Action != runbooks.Rollback || got[1].Order.Action != runbooks.Restore {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func testManyRequests(t *testing.T, s *Store) {
+	for range maxRequests + 5 {
+		leaveIn(t, s, runbooks.Order{Action: runbooks.Rollback})
+	}
+	first, err := s.Requests(t.Context(), 0)
+	if err != nil || len(first) != maxRequests {
+		t.Fatalf("%d, %v", len(first), err)
+	}
+	rest, err := s.Requests(t.Context(), first[len(first)-1].Number)
+	if err != nil || len(rest) != 5 {
+		t.Errorf("%d, %v, want the 5 that are left", len(rest), err)
+	}
+}
+
+func testTexts(t *testing.T, s *Store) {
+	c := some("p", admit.PassThrough)
+	c.Reason = strings.Repeat("é", maxReason) // twice as many bytes
+	c.Actor = "an\x00na\n\x1b[31m\u202e\xff"
+	c.Writer = strings.Repeat("w", 10_000)
+	c.Running, c.Queued, c.Dropped, c.Request = -1, 1<<40, 2, -3
+	c.At = time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC)
+	record(t, s, 0, c)
+	got := all(t, s)[0]
+	want := c
+	want.Reason, want.Actor, want.Writer = strings.Repeat("é", maxReason/2), "an na  [31m ?", strings.Repeat("w", maxName)
+	want.Running, want.Queued, want.Request, want.At = 0, 1<<31-1, 0, time.UnixMilli(0).UTC()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if standings, err := s.Standings(t.Context()); err != nil || standings[0].Reason != want.Reason || standings[0].By != want.Actor {
+		t.Errorf("%v, %v", standings, err)
+	}
+}
+
+func testUnwritable(t *testing.T, s *Store) {
+	for name, spoil := range map[string]func(*runbooks.Change){
+		"no ID":          func(c *runbooks.Change) { c.ID = "" },
+		"a long ID":      func(c *runbooks.Change) { c.ID = strings.Repeat("a", maxID+1) },
+		"a strange ID":   func(c *runbooks.Change) { c.ID = "a.b" },
+		"no action":      func(c *runbooks.Change) { c.Action = "" },
+		"no way":         func(c *runbooks.Change) { c.Via = "" },
+		"no mode":        func(c *runbooks.Change) { c.To = 9 },
+		"no mode before": func(c *runbooks.Change) { c.Before = 9 },
+		"no mode from":   func(c *runbooks.Change) { c.From = 9 },
+	} {
+		c := some("p", admit.Observe)
+		spoil(&c)
+		if err := s.Record(t.Context(), []runbooks.Change{c}, 0); err == nil {
+			t.Errorf("%s: recorded", name)
+		}
+	}
+	if c := all(t, s); len(c) != 0 {
+		t.Errorf("recorded: %v", c)
+	}
+}
+
+func testConcurrent(t *testing.T, s *Store) {
+	const writers, each = 4, 25
+	var wg sync.WaitGroup
+	problems := make(chan error, 3*writers*each)
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				c := some(fmt.Sprintf("p%d", w), admit.Modes()[i%3])
+				problems <- s.Record(t.Context(), []runbooks.Change{c}, int64(i))
+				_, err := s.Standings(t.Context())
+				problems <- err
+				_, _, err = s.Changes(t.Context(), ChangeFilter{Pool: c.Pool})
+				problems <- err
+			}
+		})
+	}
+	wg.Wait()
+	close(problems)
+	for err := range problems {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := all(t, s); len(c) != writers*each {
+		t.Errorf("%d changes, want %d", len(c), writers*each)
+	}
+	standings, err := s.Standings(t.Context())
+	if err != nil || len(standings) != writers {
+		t.Fatalf("%v, %v", standings, err)
+	}
+	for _, got := range standings {
+		if want := admit.Modes()[(each-1)%3]; got.Mode != want {
+			t.Errorf("pool %s stands at %s, want %s", got.Pool, got.Mode, want)
+		}
+	}
+}
+
+func testEnded(t *testing.T, s *Store) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Record(ctx, []runbooks.Change{some("p", admit.Observe)}, 0); !errors.Is(err, ErrBusy) || !errors.Is(err, context.Canceled) {
+		t.Errorf("record: %v, want ErrBusy and the reason", err)
+	}
+	if _, err := s.Standings(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("standings: %v", err)
+	}
+	record(t, s, 0, some("p", admit.Observe)) // and nothing is broken by it
+	if c := all(t, s); len(c) != 1 {
+		t.Errorf("%d changes, want the one that had time", len(c))
+	}
+}
+
+func testClosed(t *testing.T, s *Store) {
+	record(t, s, 0, some("p", admit.Observe))
+	for range 3 {
+		closed(t, s)
+	}
+	_, standings := s.Standings(t.Context())
+	_, requests := s.Requests(t.Context(), 0)
+	_, _, changes := s.Changes(t.Context(), ChangeFilter{})
+	for name, err := range map[string]error{
+		"record": s.Record(t.Context(), nil, 1), "standings": standings, "requests": requests, "changes": changes,
+	} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: %v, want ErrClosed", name, err)
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package sqlite
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"headgate/proxy/admit"
+	"headgate/runbooks"
+)
+
+// childVar makes the test binary do one thing as a process of its own.
+const childVar = "HEADGATE_SQLITE_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if what := os.Getenv(childVar); what != "" {
+		if err := children[what](os.Args[1:]); err != nil {
+			fmt.Println("error:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// child is a process that does one of the things in children.
+type child struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines *bufio.Scanner
+}
+
+// start starts a child. It is killed when the test ends, unless it has ended.
+func start(t *testing.T, what string, args ...string) *child {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &child{t: t, cmd: exec.Command(exe, args...)}
+	c.cmd.Env = append(os.Environ(), childVar+"="+what)
+	c.cmd.Stderr = os.Stderr
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.lines = bufio.NewScanner(out)
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.kill)
+	return c
+}
+
+// kill is kill -9.
+func (c *child) kill() {
+	if c.cmd.ProcessState == nil {
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+	}
+}
+
+// expect reads the child's next line.
+func (c *child) expect(want string) {
+	c.t.Helper()
+	if !c.lines.Scan() || c.lines.Text() != want {
+		c.t.Fatalf("the child said %q (%v), want %q", c.lines.Text(), c.lines.Err(), want)
+	}
+}
+
+// rest returns the lines that the child still says, until it ends.
+func (c *child) rest() []string {
+	var out []string
+	for c.lines.Scan() {
+		out = append(out, c.lines.Text())
+	}
+	return out
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func options(dir string) Options { return Options{Dir: dir, Log: quiet(), Writer: "tester"} }
+
+// openIn opens a Store that is closed when the test ends.
+func openIn(t testing.TB, dir string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), options(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, s) })
+	return s
+}
+
+func closed(t testing.TB, s *Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// some returns a change of a pool.
+func some(pool string, to admit.Mode) runbooks.Change {
+	return runbooks.Change{
+		ID: uuid.Must(uuid.NewV7()).String(), Writer: "tester", At: time.Now().UTC().Truncate(time.Millisecond), Pool: pool,
+		Action: runbooks.ToMode, From: admit.Enforce, To: to, Before: admit.Enforce, Actor: "anna", Via: runbooks.ViaAPI,
+		Reason: "to see", Running: 3, Queued: 7, Dropped: 1,
+	}
+}
+
+func record(t testing.TB, s *Store, seen int64, changes ...runbooks.Change) {
+	t.Helper()
+	if err := s.Record(t.Context(), changes, seen); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// all returns the whole audit, newest first.
+func all(t testing.TB, s *Store) []runbooks.Change {
+	t.Helper()
+	var out []runbooks.Change
+	for f := (ChangeFilter{Limit: MaxLimit}); ; {
+		page, next, err := s.Changes(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, page...)
+		if next == "" {
+			return out
+		}
+		f.After = next
+	}
+}
+
+// withDeadline returns a context that ends after d.
+func withDeadline(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// execute runs statements on a database file that no Store has open, past all checks.
+func execute(t testing.TB, path string, statements ...string) {
+	t.Helper()
+	db, err := open(t.Context(), fileName(path, writing), writing, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range statements {
+		if _, err := db.ExecContext(t.Context(), s); err != nil {
+			t.Fatalf("%.60s: %v", s, err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// made returns a data directory with a record of a few changes, and its database.
+func made(t testing.TB) (dir, path string) {
+	t.Helper()
+	dir = t.TempDir()
+	s, err := Open(t.Context(), options(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record(t, s, 0, some("a", admit.Observe), some("b", admit.PassThrough))
+	closed(t, s)
+	return dir, filepath.Join(dir, databaseName)
+}
+
+// has fails unless a text holds all parts.
+func has(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			t.Errorf("%q does not say %q", text, p)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	driver "modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+)
+
+const (
+	// busyTimeout is how long SQLite itself waits for a lock, in milliseconds.
+	// It is short, since attempts are repeated for as long as there is time.
+	busyTimeout = "250"
+	// journalLimit is what a checkpoint leaves of the -wal file, in bytes.
+	journalLimit = "4194304"
+	// maxLength bounds a value or row that is read or written, in bytes.
+	maxLength = 64 << 10
+)
+
+// access is what connections are for.
+type access int
+
+const (
+	reading  access = iota // by the service
+	writing                // by the service, or by a command that leaves a request
+	readOnly               // by a command that has no business with writing
+)
+
+// pragmas returns what is set on each connection.
+func pragmas(a access) map[string]string {
+	p := map[string]string{
+		"busy_timeout":   busyTimeout,
+		"foreign_keys":   "1",
+		"synchronous":    "2", // FULL
+		"trusted_schema": "0", // a hostile file's views and triggers get no functions with side effects
+		"mmap_size":      "0", // a damaged file must not become a SIGBUS
+		"query_only":     "1",
+	}
+	if a == writing {
+		p["query_only"] = "0"
+		p["journal_size_limit"] = journalLimit
+	}
+	return p
+}
+
+// fileName returns the name by which SQLite opens a file.
+func fileName(path string, a access) url.URL {
+	mode := "rw" // never rwc: a record is made in one place only
+	if a == readOnly {
+		mode = "ro"
+	}
+	return url.URL{Scheme: "file", Path: path, RawQuery: "mode=" + mode}
+}
+
+// memoryName returns the name of a database in memory that the connections of
+// this process share for as long as one of them is open.
+func memoryName(name string) url.URL {
+	return url.URL{Scheme: "file", Path: "/" + name, RawQuery: "vfs=memdb"}
+}
+
+// open prepares connections and sees to it that the first is as it should be. A
+// name in _pragma that SQLite does not know is ignored by it without a word, so
+// everything is read back.
+func open(ctx context.Context, name url.URL, a access, connections int) (*sql.DB, error) {
+	q := name.Query()
+	q.Set("_txlock", "immediate")
+	q.Set("_defensive", "true")
+	q.Set("_dqs", "false")
+	for key, value := range pragmas(a) {
+		if key != "query_only" || value == "1" {
+			q.Add("_pragma", key+"("+value+")")
+		}
+	}
+	name.RawQuery = q.Encode()
+	connector, err := driver.NewConnector(name.String())
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	if err := checkPragmas(ctx, db, a); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// checkPragmas compares the settings of a connection with what was asked for.
+func checkPragmas(ctx context.Context, db *sql.DB, a access) error {
+	want := pragmas(a)
+	names := make([]string, 0, len(want))
+	for name := range want {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		var got string
+		err := db.QueryRowContext(ctx, "PRAGMA "+name).Scan(&got)
+		if errors.Is(err, sql.ErrNoRows) && name == "mmap_size" { // it does not apply to memory
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if got != want[name] {
+			return fmt.Errorf("SQLite setting %s must be %s, is %s", name, want[name], got)
+		}
+	}
+	return nil
+}
+
+// useLog sets the write-ahead log. It is kept in the file, so once is enough.
+func useLog(ctx context.Context, db *sql.DB) error {
+	var got string
+	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&got); err != nil {
+		return err
+	}
+	if !strings.EqualFold(got, "wal") {
+		return fmt.Errorf("the record must have a write-ahead log, SQLite keeps to %q; is the file system a network's?", got)
+	}
+	return nil
+}
+
+// borrow takes a connection on which no value can be longer than maxLength.
+func borrow(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := driver.Limit(conn, codes.SQLITE_LIMIT_LENGTH, maxLength); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
