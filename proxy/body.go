@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"time"
@@ -30,15 +31,16 @@ func (t *task) readBody(limit int64) ([]byte, *failure) {
 		return nil, t.turnBodyAway(tooLarge(limit))
 	}
 	body, err := t.readAll(limit)
-	// The deadline must not outlive the body: net/http goes on reading in the
-	// background to learn whether the client is still there.
-	_ = t.rc.SetReadDeadline(time.Time{})
 	var large *http.MaxBytesError
 	switch {
 	case err == nil:
+		// The deadline must not outlive the body: net/http goes on reading in the
+		// background to learn whether the client is still there. That of a body
+		// that is not over stays, or net/http would wait for the rest for ever.
+		_ = t.rc.SetReadDeadline(time.Time{})
 		return body, nil
 	case errors.Is(err, errNoMemory):
-		t.drainBody()
+		drainBody(t.rc, t.r)
 		return nil, t.refuse(admit.ReasonMemory)
 	case errors.As(err, &large):
 		return nil, t.turnBodyAway(tooLarge(limit))
@@ -46,13 +48,19 @@ func (t *task) readBody(limit int64) ([]byte, *failure) {
 		f := invalid(http.StatusRequestTimeout, "body_timeout", "The request body stopped arriving.")
 		t.w.Header().Set("Connection", "close")
 		return nil, f
-	case errors.Is(err, io.ErrUnexpectedEOF) || t.r.Context().Err() != nil:
+	case errors.Is(err, io.ErrUnexpectedEOF) || lostConnection(err) || t.r.Context().Err() != nil:
 		return nil, gone(err)
 	default:
 		f := invalid(http.StatusBadRequest, "invalid_body", "The request body could not be read.")
 		f.cause = err
 		return nil, f
 	}
+}
+
+// lostConnection tells whether reading failed below HTTP, by a reset for one.
+func lostConnection(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op)
 }
 
 func tooLarge(limit int64) *failure {
@@ -108,17 +116,18 @@ func (t *task) atEnd(buf []byte) (bool, error) {
 }
 
 func (t *task) turnBodyAway(f *failure) *failure {
-	t.drainBody()
+	drainBody(t.rc, t.r)
 	return f
 }
 
-func (t *task) drainBody() {
-	if t.r.Header.Get("Expect") != "" {
+func drainBody(rc *http.ResponseController, r *http.Request) {
+	if r.Body == http.NoBody || r.Header.Get("Expect") != "" {
 		return // the client waits for the answer before it sends
 	}
-	_ = t.rc.SetReadDeadline(time.Now().Add(drainTime))
-	_, _ = io.CopyN(io.Discard, t.r.Body, drainBytes)
-	_ = t.rc.SetReadDeadline(time.Time{})
+	_ = rc.SetReadDeadline(time.Now().Add(drainTime))
+	if _, err := io.CopyN(io.Discard, r.Body, drainBytes); err == io.EOF {
+		_ = rc.SetReadDeadline(time.Time{})
+	}
 }
 
 // plain returns a decoded copy of the body to look into, the body itself if it

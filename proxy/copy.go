@@ -15,8 +15,11 @@ const (
 	copyBuffer = 32 << 10
 	// afterEnd is how long an upstream may keep a stream open after its terminal
 	// event. Old SDKs wait for the end of the connection, and so does the permit.
-	afterEnd = 2 * time.Second
-	// A write deadline is only moved when it has come this much nearer.
+	// Both its silence and all that it still says are bounded.
+	afterEnd       = 2 * time.Second
+	afterEndAtMost = 10 * time.Second
+	// A write deadline is only moved when it has come this much nearer, or a tenth
+	// of the whole.
 	deadlineSlack = 5 * time.Second
 )
 
@@ -47,16 +50,15 @@ func (t *task) copyBody(ctx context.Context, res *http.Response, dog *watchdog, 
 		case err != nil:
 			return t.cut(ctx, err, end)
 		case end.over():
-			dog.idle = min(dog.idle, afterEnd)
+			dog.hurry()
 		}
 	}
 }
 
 // copier is the state of one body on its way.
 type copier struct {
-	left     int64 // bytes still announced, negative if unknown
-	flush    bool
-	deadline time.Time // of writes
+	left  int64 // bytes still announced, negative if unknown
+	flush bool
 }
 
 func (t *task) pass(p []byte, end watched, c *copier) *failure {
@@ -70,15 +72,22 @@ func (t *task) pass(p []byte, end watched, c *copier) *failure {
 	if c.left -= int64(len(p)); c.left == 0 && !end.complete() {
 		return broken(admit.Truncated, errCutShort)
 	}
-	if now := time.Now(); c.deadline.Sub(now) < t.p.timeouts.ClientWrite-deadlineSlack {
-		c.deadline = now.Add(t.p.timeouts.ClientWrite)
-		_ = t.rc.SetWriteDeadline(c.deadline)
-	}
 	return t.send(p, c.flush)
+}
+
+// allowWrite gives the client its time to take what comes next. The deadline
+// stays with the connection, so one left behind would break a later answer.
+func (t *task) allowWrite() {
+	limit := t.p.timeouts.ClientWrite
+	if now := time.Now(); t.writeBy.Sub(now) < limit-min(deadlineSlack, limit/10) {
+		t.writeBy = now.Add(limit)
+		_ = t.rc.SetWriteDeadline(t.writeBy) // what cannot have one has no client that could be slow
+	}
 }
 
 // send writes to the client.
 func (t *task) send(p []byte, flush bool) *failure {
+	t.allowWrite()
 	if _, err := t.w.Write(p); err != nil {
 		return gone(err)
 	}
@@ -94,7 +103,7 @@ func (t *task) send(p []byte, flush bool) *failure {
 func (t *task) cut(ctx context.Context, err error, end watched) *failure {
 	silent := errors.Is(context.Cause(ctx), errSilent)
 	switch {
-	case silent && end.over():
+	case silent && end.atEnd():
 		return nil
 	case silent:
 		return broken(admit.UpstreamTimeout, errSilent)

@@ -20,6 +20,7 @@ var errSilent = errors.New("upstream went silent")
 type watchdog struct {
 	timer *time.Timer
 	idle  time.Duration
+	last  time.Time // from which on no more is listened to; zero before the answer's end
 }
 
 func (t *task) watch() (context.Context, *watchdog, context.CancelFunc) {
@@ -33,10 +34,25 @@ func (t *task) watch() (context.Context, *watchdog, context.CancelFunc) {
 }
 
 // wait starts to count the upstream's silence.
-func (d *watchdog) wait() { d.timer.Reset(d.idle) }
+func (d *watchdog) wait() {
+	idle := d.idle
+	if !d.last.IsZero() {
+		idle = min(idle, time.Until(d.last))
+	}
+	d.timer.Reset(idle)
+}
 
 // rest stops counting: it is the client's turn.
 func (d *watchdog) rest() { d.timer.Stop() }
+
+// hurry bounds what may still come after an answer's end: an upstream must not
+// keep a permit by talking on.
+func (d *watchdog) hurry() {
+	if d.last.IsZero() {
+		d.last = time.Now().Add(afterEndAtMost)
+		d.idle = min(d.idle, afterEnd)
+	}
+}
 
 // forward sends the task upstream and its answer back.
 func (t *task) forward(body []byte) *failure {

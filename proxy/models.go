@@ -24,6 +24,7 @@ const (
 // serveModels answers GET /v1/models without a permit: it is how clients find
 // out whether anybody is there. It is not a task.
 func (p *Proxy) serveModels(tab *table, w http.ResponseWriter, r *http.Request) {
+	drainBody(http.NewResponseController(w), r)
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		wrongMethod(w, "GET, HEAD").write(w)
 		return

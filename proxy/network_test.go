@@ -99,19 +99,22 @@ func (l *pipeListener) String() string  { return l.name }
 
 // site is one HTTP server on a rig's network.
 type site struct {
-	host   string // with port
-	server *http.Server
-	done   chan struct{}
+	host    string // with port
+	server  *http.Server
+	running sync.WaitGroup // the listener and the handlers, those that took their connection included
 }
 
 func serve(t testing.TB, n network, server *http.Server) *site {
 	t.Helper()
 	l := n.listen(t)
-	s := &site{host: l.Addr().String(), server: server, done: make(chan struct{})}
-	go func() {
-		defer close(s.done)
-		_ = server.Serve(l) // ends with the site
-	}()
+	s := &site{host: l.Addr().String(), server: server}
+	handler := server.Handler
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.running.Add(1)
+		defer s.running.Done()
+		handler.ServeHTTP(w, r)
+	})
+	s.running.Go(func() { _ = server.Serve(l) }) // ends with the site
 	return s
 }
 
@@ -119,5 +122,5 @@ func (s *site) url() string { return "http://" + s.host }
 
 func (s *site) close() {
 	_ = s.server.Close()
-	<-s.done
+	s.running.Wait()
 }

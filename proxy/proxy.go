@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync/atomic"
+	"time"
 )
 
 // Proxy is the data plane's HTTP handler.
@@ -69,20 +70,35 @@ func (p *pool) closeIdle() {
 // an answer off, as net/http wants it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	tab := p.table.Load()
+	rc := http.NewResponseController(w)
+	p.bound(rc, r)
 	if r.URL.Path == modelsPath && r.URL.EscapedPath() == modelsPath {
 		p.serveModels(tab, w, r)
 		return
 	}
 	proto, ok := tab.endpoint(r)
 	if !ok {
+		drainBody(rc, r)
 		notFound(r).write(w)
 		return
 	}
 	if r.Method != http.MethodPost {
+		drainBody(rc, r)
 		wrongMethod(w, http.MethodPost).write(w)
 		return
 	}
 	t := newTask(p, tab, proto, w, r)
 	defer t.finish()
 	t.answer(t.run())
+}
+
+// bound gives the connection deadlines for this request: those that an earlier
+// one has left may have passed, and net/http itself waits for ever for a body
+// that nobody has read.
+func (p *Proxy) bound(rc *http.ResponseController, r *http.Request) {
+	now := time.Now()
+	_ = rc.SetWriteDeadline(now.Add(p.timeouts.ClientWrite))
+	if r.Body != http.NoBody {
+		_ = rc.SetReadDeadline(now.Add(p.timeouts.BodyRead))
+	}
 }

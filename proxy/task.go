@@ -33,6 +33,7 @@ type task struct {
 	ticket    *admit.Ticket
 	offered   time.Time
 	granted   time.Time
+	writeBy   time.Time // the deadline of writes to the client
 	ending    admit.Ending
 	arrived   bool // the observer knows
 	committed bool // a status has gone out: an error can only be told in the stream, or by breaking it off
@@ -71,26 +72,34 @@ func (t *task) run() *failure {
 
 // read checks who asks and for what, and reads the body.
 func (t *task) read() ([]byte, *failure) {
-	var f *failure
-	if t.client, f = authenticate(t.table.clients, t.r); f != nil {
-		return nil, f
-	}
-	t.obs.Client = t.client.Name
-	if t.obs.Class, f = classFor(t.r.Header.Get(priorityHeader), t.client); f != nil {
-		return nil, f
-	}
-	if _, f = askedDeadline(t.r.Header); f != nil {
-		return nil, f
-	}
 	asJSON := isJSON(t.r.Header.Get("Content-Type"))
-	if _, listed := endpoints[t.r.URL.Path]; listed && !asJSON {
-		return nil, invalid(http.StatusUnsupportedMediaType, "unsupported_content_type", "Content-Type must be application/json.")
+	if f := t.check(asJSON); f != nil {
+		return nil, t.turnBodyAway(f)
 	}
 	body, f := t.readBody(t.table.body)
 	if f != nil {
 		return nil, f
 	}
 	return body, t.route(body, asJSON)
+}
+
+// check looks at the headers.
+func (t *task) check(asJSON bool) *failure {
+	var f *failure
+	if t.client, f = authenticate(t.table.clients, t.r); f != nil {
+		return f
+	}
+	t.obs.Client = t.client.Name
+	if t.obs.Class, f = classFor(t.r.Header.Get(priorityHeader), t.client); f != nil {
+		return f
+	}
+	if _, f = askedDeadline(t.r.Header); f != nil {
+		return f
+	}
+	if _, listed := endpoints[t.r.URL.Path]; listed && !asJSON {
+		return invalid(http.StatusUnsupportedMediaType, "unsupported_content_type", "Content-Type must be application/json.")
+	}
+	return nil
 }
 
 // route finds the task's pool.
@@ -144,6 +153,7 @@ func (t *task) refuse(r admit.Reason) *failure {
 // answer ends the task: with the failure if there is one and it can still be
 // told, by breaking off otherwise.
 func (t *task) answer(f *failure) {
+	t.allowWrite() // the last bytes go out after the handler, if not below
 	if f == nil {
 		return
 	}

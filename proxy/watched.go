@@ -39,10 +39,20 @@ func (t *task) plainEnding(res *http.Response, streams bool) ending {
 }
 
 // over tells whether the upstream has said all that it has to say, so that one
-// need not wait for it to hang up.
+// need not wait for it to hang up. Of a compressed answer only atEnd can tell:
+// its decoder is a step behind.
 func (w watched) over() bool {
 	s, ok := w.ending.(*sseEnd)
 	return ok && s.done
+}
+
+// atEnd is over for an answer of which no more bytes will be shown.
+func (w watched) atEnd() bool {
+	w.close()
+	if d, ok := w.ending.(*decodedEnd); ok {
+		w.ending = d.ending
+	}
+	return w.over()
 }
 
 // look shows the next bytes to the ending.

@@ -1,0 +1,195 @@
+package proxy
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"headgate/proxy/admit"
+)
+
+func TestDeadlineForms(t *testing.T) {
+	const slo = time.Minute
+	cases := map[string]struct {
+		header []string
+		class  admit.Class
+		want   time.Duration // 0: refused
+	}{
+		"nothing asked":            {nil, admit.Interactive, slo},
+		"nothing asked, batch":     {nil, admit.Batch, slo},
+		"seconds":                  {[]string{deadlineHeader, "5"}, admit.Interactive, 5 * time.Second},
+		"part of a second":         {[]string{deadlineHeader, "0.25"}, admit.Interactive, 250 * time.Millisecond},
+		"a Go duration":            {[]string{deadlineHeader, "1m30s"}, admit.Batch, 90 * time.Second},
+		"the SLO bounds it":        {[]string{deadlineHeader, "90"}, admit.Interactive, slo},
+		"batch gets what it asks":  {[]string{deadlineHeader, "3600"}, admit.Batch, time.Hour},
+		"a day bounds batch":       {[]string{deadlineHeader, "1e300"}, admit.Batch, maxDeadline},
+		"a day bounds durations":   {[]string{deadlineHeader, "2000h"}, admit.Batch, maxDeadline},
+		"infinity is a day":        {[]string{deadlineHeader, "+Inf"}, admit.Batch, maxDeadline},
+		"less than a nanosecond":   {[]string{deadlineHeader, "1e-30"}, admit.Batch, 1},
+		"zero":                     {[]string{deadlineHeader, "0"}, admit.Batch, 0},
+		"minus zero":               {[]string{deadlineHeader, "-0"}, admit.Batch, 0},
+		"negative":                 {[]string{deadlineHeader, "-5"}, admit.Batch, 0},
+		"negative duration":        {[]string{deadlineHeader, "-5s"}, admit.Batch, 0},
+		"not a number":             {[]string{deadlineHeader, "NaN"}, admit.Batch, 0},
+		"a word":                   {[]string{deadlineHeader, "soon"}, admit.Batch, 0},
+		"a date":                   {[]string{deadlineHeader, "Fri, 31 Dec 1999 23:59:59 GMT"}, admit.Batch, 0},
+		"beyond all numbers":       {[]string{deadlineHeader, "1e999"}, admit.Batch, 0},
+		"the SDK's timeout":        {[]string{sdkTimeoutHeader, "7"}, admit.Interactive, 7 * time.Second},
+		"the SDK's ten minutes":    {[]string{sdkTimeoutHeader, "600"}, admit.Interactive, slo},
+		"the SDK says nothing":     {[]string{sdkTimeoutHeader, "never"}, admit.Interactive, slo},
+		"the SDK is negative":      {[]string{sdkTimeoutHeader, "-1"}, admit.Interactive, slo},
+		"ours before the SDK's":    {[]string{deadlineHeader, "5", sdkTimeoutHeader, "7"}, admit.Interactive, 5 * time.Second},
+		"ours wrong, SDK's right":  {[]string{deadlineHeader, "x", sdkTimeoutHeader, "7"}, admit.Interactive, 0},
+		"an SDK's Go-like timeout": {[]string{sdkTimeoutHeader, "7s"}, admit.Interactive, slo},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := make(http.Header)
+			for i := 0; i < len(c.header); i += 2 {
+				h.Set(c.header[i], c.header[i+1])
+			}
+			d, f := deadline(h, c.class, slo)
+			if f == nil && c.want == 0 || f != nil && c.want != 0 || d != c.want {
+				t.Errorf("%s (%v), want %s", d, f, c.want)
+			}
+			if f != nil && (f.status != http.StatusBadRequest || f.outcome != admit.Invalid) {
+				t.Errorf("failure %+v", f)
+			}
+		})
+	}
+}
+
+func TestWrongDeadlineIsToldBeforeTheBodyIsRead(t *testing.T) {
+	r := newRig(t, nil)
+	r.fails(r.post(chatPath, "{", deadlineHeader, "soon"), http.StatusBadRequest, "invalid_deadline")
+	r.want(admit.Invalid, http.StatusBadRequest)
+}
+
+func TestDeadlinePassesInTheQueue(t *testing.T) {
+	cases := map[string]struct {
+		header []string
+		after  time.Duration
+	}{
+		"as asked":                      {[]string{deadlineHeader, "5s"}, 5 * time.Second},
+		"as the SDK says":               {[]string{sdkTimeoutHeader, "9"}, 9 * time.Second},
+		"the SLO":                       {nil, time.Minute},
+		"the SLO, though more is asked": {[]string{deadlineHeader, "300"}, time.Minute},
+		"batch, as asked":               {[]string{deadlineHeader, "300", priorityHeader, "batch"}, 5 * time.Minute},
+	}
+	for name, c := range cases {
+		for kind, body := range map[string]string{"JSON": chat, "stream": stream} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				bubble(t, func(p *plan) { oneWorker(p); p.pool.IdleTimeout = time.Hour }, func(r *rig) {
+					leave := r.occupy(1)
+					began := time.Now()
+					r.refused(r.queue(1, body, c.header...)[0].wait(), admit.ReasonDeadlinePassed)
+					if d := time.Since(began).Truncate(10 * time.Millisecond); d != c.after {
+						t.Errorf("turned away after %s, want %s", d, c.after)
+					}
+					leave()
+					if n := r.stub.Stats().Calls; n != 1 {
+						t.Errorf("%d calls went upstream, want only the one that ran", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Wherever the deadline passes before the upstream is asked, the client is told
+// the same.
+func TestDeadlinePassesBeforeTheUpstream(t *testing.T) {
+	late := func() { time.Sleep(time.Second) }
+	for name, hook := range map[string]func(*hooked){
+		"before the queue":           func(*hooked) {},
+		"between grant and dispatch": func(h *hooked) { h.onAdmit = late },
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := hooked{Policy: admit.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2}}
+			hook(&policy)
+			r := newRig(t, func(p *plan) { p.gate.Policy = policy })
+			limit := "1ns"
+			if policy.onAdmit != nil {
+				limit = "500ms"
+			}
+			a := r.chat(deadlineHeader, limit)
+			r.refused(a, admit.ReasonDeadlinePassed)
+			r.want(admit.DeadlinePassed, http.StatusTooManyRequests)
+			if n := r.stub.Stats().Calls; n != 0 {
+				t.Errorf("%d calls went upstream", n)
+			}
+		})
+	}
+}
+
+func TestPassThroughKnowsNoDeadline(t *testing.T) {
+	bubble(t, func(p *plan) { oneWorker(p); p.gate.Mode = admit.PassThrough }, func(r *rig) {
+		first := r.start(chatPath, chat, "Stub-Service", "100s")
+		r.eventually("the first runs", func() bool { return r.held().inFlight == 1 })
+		late := r.queue(5, chat, deadlineHeader, "1")
+		r.completed(first.wait())
+		for _, c := range late {
+			r.completed(c.wait())
+		}
+		if n := r.sum("headgate_would_refuse_total"); n != 0 {
+			t.Errorf("%v would have been refused: nobody asks the policy in pass-through", n)
+		}
+	})
+}
+
+func TestObserveCountsAndServes(t *testing.T) {
+	bubble(t, func(p *plan) { oneWorker(p); p.gate.Mode = admit.Observe }, func(r *rig) {
+		first := r.start(chatPath, chat, "Stub-Service", "26s")
+		r.eventually("the first runs", func() bool { return r.held().inFlight == 1 })
+		late := r.queue(1, chat, deadlineHeader, "1")
+		late = append(late, r.queue(2, chat)...)
+		late = append(late, r.queue(2, chat)...) // deeper than twice the workers
+		r.completed(first.wait())
+		for _, c := range late {
+			r.completed(c.wait())
+		}
+		depth := r.sum("headgate_would_refuse_total", "reason", "queue_depth")
+		passed := r.sum("headgate_would_refuse_total", "reason", "deadline_passed")
+		if depth != 2 || passed != 1 || r.sum("headgate_refusals_total") != 0 {
+			t.Errorf("would have refused %v for depth and %v for the deadline; refused %v", depth, passed, r.sum("headgate_refusals_total"))
+		}
+	})
+}
+
+// A mode that is changed while tasks wait counts from then on.
+func TestRollbackWhileTasksWait(t *testing.T) {
+	bubble(t, oneWorker, func(r *rig) {
+		first := r.start(chatPath, chat, "Stub-Service", "100s")
+		r.eventually("the first runs", func() bool { return r.held().inFlight == 1 })
+		late := r.queue(1, chat, deadlineHeader, "50")[0]
+		r.gate.SetMode(time.Now(), admit.PassThrough)
+		r.completed(first.wait())
+		r.completed(late.wait())
+	})
+}
+
+func TestPriority(t *testing.T) {
+	batchOnly := Client{Class: admit.Batch}
+	for name, c := range map[string]struct {
+		asked  string
+		client Client
+		want   admit.Class
+		wrong  bool
+	}{
+		"nobody asks":                   {"", Client{}, admit.Interactive, false},
+		"interactive":                   {"interactive", Client{}, admit.Interactive, false},
+		"batch":                         {"batch", Client{}, admit.Batch, false},
+		"batch client asks nothing":     {"", batchOnly, admit.Batch, false},
+		"batch client asks for more":    {"interactive", batchOnly, admit.Batch, false},
+		"batch client asks for its own": {"batch", batchOnly, admit.Batch, false},
+		"a word":                        {"urgent", Client{}, 0, true},
+		"another case":                  {"Batch", Client{}, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			class, f := classFor(c.asked, c.client)
+			if class != c.want || (f != nil) != c.wrong {
+				t.Errorf("class %s (%v), want %s", class, f, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,248 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/internal/modelstub"
+	"headgate/proxy/admit"
+)
+
+// An answer that ends without its proper end must not look whole to the client,
+// and one that has its end must.
+func TestEndsOfStreams(t *testing.T) {
+	cases := map[string]struct {
+		path    string
+		events  string
+		tail    string // after the events
+		end     func(context.Context, net.Conn)
+		outcome admit.Outcome
+		broken  bool
+	}{
+		"done":                           {chatPath, events(delta, stop, done), lastChunk, nil, admit.Completed, false},
+		"done without a finish":          {chatPath, events(delta, done), lastChunk, nil, admit.Completed, false},
+		"finish without done":            {chatPath, events(delta, stop), lastChunk, nil, admit.Completed, false},
+		"usage after the finish":         {chatPath, events(delta, stop, usage), lastChunk, nil, admit.Completed, false},
+		"both choices finished":          {chatPath, events(delta, delta1, stop1, stop), lastChunk, nil, admit.Completed, false},
+		"no end":                         {chatPath, events(delta, delta, delta), lastChunk, nil, admit.Truncated, true},
+		"nothing at all":                 {chatPath, "", lastChunk, nil, admit.Truncated, true},
+		"comments only":                  {chatPath, ": hello\n\n", lastChunk, nil, admit.Truncated, true},
+		"done in the text only":          {chatPath, events(`{"choices":[{"index":0,"delta":{"content":"data: [DONE]"}}]}`), lastChunk, nil, admit.Truncated, true},
+		"cut within the last event":      {chatPath, events(delta) + "data: " + stop[:40], lastChunk, nil, admit.Truncated, true},
+		"cut within done":                {chatPath, events(delta) + "data: [DO", lastChunk, nil, admit.Truncated, true},
+		"one choice of two unfinished":   {chatPath, events(delta, delta1, stop), lastChunk, nil, admit.Truncated, true},
+		"second choice unfinished":       {chatPath, events(delta1, delta, stop1), lastChunk, nil, admit.Truncated, true},
+		"error event, clean end":         {chatPath, events(delta, sorry), lastChunk, nil, admit.UpstreamError, false},
+		"error event and done":           {chatPath, events(delta, sorry, done), lastChunk, nil, admit.UpstreamError, false},
+		"null error is none":             {chatPath, events(`{"error":null,"choices":[{"index":0,"finish_reason":"stop"}]}`), lastChunk, nil, admit.Completed, false},
+		"hung up without the last chunk": {chatPath, events(delta), "", nil, admit.Truncated, true},
+		"done, but no last chunk":        {chatPath, events(delta, stop, done), "", nil, admit.Truncated, true},
+		"reset":                          {chatPath, events(delta), "", reset, admit.Truncated, true},
+		"framing that is none":           {chatPath, events(delta), "zz\r\nnot a chunk\r\n", nil, admit.Truncated, true},
+		"a chunk shorter than it says":   {chatPath, events(delta), "ff\r\ndata: [DONE]\n\n", nil, admit.Truncated, true},
+		"completions":                    {"/v1/completions", events(delta, stop, done), lastChunk, nil, admit.Completed, false},
+		"completions without end":        {"/v1/completions", events(delta), lastChunk, nil, admit.Truncated, true},
+		"response completed":             {"/v1/responses", "event: response.completed\n" + events(`{"type":"response.completed"}`), lastChunk, nil, admit.Completed, false},
+		"response incomplete":            {"/v1/responses", events(`{"type":"response.incomplete"}`), lastChunk, nil, admit.Completed, false},
+		"response completed by name":     {"/v1/responses", "event: response.completed\ndata: {}\n\n", lastChunk, nil, admit.Completed, false},
+		"response failed":                {"/v1/responses", events(`{"type":"response.failed"}`), lastChunk, nil, admit.UpstreamError, false},
+		"response error":                 {"/v1/responses", events(`{"type":"error","message":"x"}`), lastChunk, nil, admit.UpstreamError, false},
+		"response with deltas only":      {"/v1/responses", events(`{"type":"response.output_text.delta","delta":"response.completed"}`), lastChunk, nil, admit.Truncated, true},
+		"response reset":                 {"/v1/responses", events(`{"type":"response.created"}`), "", reset, admit.Truncated, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			body := chunks(c.events)
+			if c.events == "" {
+				body = ""
+			}
+			r := newRig(t, upstreamSays(chunkedHead+body+c.tail, c.end))
+			a := r.post(c.path, stream)
+			if (a.err != nil) != c.broken {
+				t.Errorf("broken %t (%v), want %t", a.err != nil, a.err, c.broken)
+			}
+			if !c.broken && string(a.body) != c.events {
+				t.Errorf("body %q, want %q", a.body, c.events)
+			}
+			// What was cut off may lose its last piece, but nothing is added.
+			if !strings.HasPrefix(c.events+"data: [DONE]\n\n", string(a.body)) {
+				t.Errorf("body %q is no part of %q", a.body, c.events)
+			}
+			r.want(c.outcome, http.StatusOK)
+		})
+	}
+}
+
+func TestEndsOfJSON(t *testing.T) {
+	half := whole[:30]
+	length := func(n int) string { return jsonHead + "Content-Length: " + strconv.Itoa(n) + "\r\n\r\n" }
+	const unframed, chunked = jsonHead + "Connection: close\r\n\r\n", jsonHead + "Transfer-Encoding: chunked\r\n\r\n"
+	cases := map[string]struct {
+		wire    string
+		outcome admit.Outcome
+		broken  bool
+	}{
+		"whole":                          {length(len(whole)) + whole, admit.Completed, false},
+		"whole, chunked":                 {chunked + chunks(whole) + lastChunk, admit.Completed, false},
+		"whole, to the end":              {unframed + whole, admit.Completed, false},
+		"white space around it":          {length(len(whole)+3) + "\n" + whole + "\r\n", admit.Completed, false},
+		"a list":                         {length(len("[[],{}]")) + "[[],{}]", admit.Completed, false},
+		"a word":                         {length(len("null")) + "null", admit.Completed, false},
+		"nothing, and said so":           {length(0), admit.Completed, false},
+		"half of what was announced":     {length(len(whole)) + half, admit.Truncated, true},
+		"half, announced as the whole":   {length(len(half)) + half, admit.Truncated, true},
+		"half, chunked":                  {chunked + chunks(half) + lastChunk, admit.Truncated, true},
+		"half, to the end":               {unframed + half, admit.Truncated, true},
+		"open string":                    {length(len(`{"a":"}`)) + `{"a":"}`, admit.Truncated, true},
+		"open escape":                    {length(len(`{"a":"\"}`)) + `{"a":"\"}`, admit.Truncated, true},
+		"nothing, chunked":               {chunked + lastChunk, admit.Truncated, true},
+		"an error that is cut is passed": {strings.Replace(unframed, "200 OK", "400 Bad Request", 1) + half, admit.Completed, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, upstreamSays(c.wire, nil))
+			a := r.chat()
+			if (a.err != nil) != c.broken {
+				t.Errorf("broken %t (%v), want %t: %q", a.err != nil, a.err, c.broken, a.body)
+			}
+			if o := r.task(1); o.Outcome != c.outcome {
+				t.Errorf("outcome %s, want %s", o.Outcome, c.outcome)
+			}
+		})
+	}
+}
+
+// A compressed stream is looked into, wherever it is cut, and never changed.
+func TestCompressedAnswersThatAreCutOff(t *testing.T) {
+	for _, encoding := range []string{"gzip", "br", "zstd"} {
+		for name, c := range map[string]struct {
+			body, fault string
+			outcome     admit.Outcome
+		}{
+			"stream, cut":      {stream, "truncate=3", admit.Truncated},
+			"stream, reset":    {stream, "reset_after=3", admit.Truncated},
+			"stream, error":    {stream, "error_event=3", admit.UpstreamError},
+			"stream, framing":  {stream, "malformed=3", admit.Truncated},
+			"stream, silence":  {stream, "hang_after=3", admit.UpstreamTimeout},
+			"body, cut":        {chat, "truncate=half", admit.Truncated},
+			"body, length":     {chat, "truncate=half;length=wrong", admit.Truncated},
+			"body, whole":      {chat, "", admit.Completed},
+			"stream, whole":    {stream, "", admit.Completed},
+			"stream, dripping": {stream, "drip=1ms", admit.Completed},
+		} {
+			t.Run(encoding+", "+name, func(t *testing.T) {
+				bubble(t, nil, func(r *rig) {
+					a := r.post(chatPath, c.body, "Stub-Encoding", encoding, "Stub-Fault", c.fault)
+					if o := r.task(1); o.Outcome != c.outcome {
+						t.Errorf("outcome %s (%v), want %s", o.Outcome, o.Err, c.outcome)
+					}
+					whole := c.outcome == admit.Completed || c.outcome == admit.UpstreamError
+					if (a.err == nil) != whole {
+						t.Errorf("whole %t (%v), want %t", a.err == nil, a.err, whole)
+					}
+				})
+			})
+		}
+	}
+}
+
+// An encoding that nobody here knows ends where it ends.
+func TestUnknownEncodingIsPassedOn(t *testing.T) {
+	wire := strings.Replace(jsonHead, "\r\n", "\r\nContent-Encoding: secret\r\n", 1) + "Content-Length: 3\r\n\r\nabc"
+	r := newRig(t, upstreamSays(wire, nil))
+	a := r.chat()
+	r.completed(a)
+	if string(a.body) != "abc" || a.header.Get("Content-Encoding") != "secret" {
+		t.Errorf("%q %v", a.body, a.header)
+	}
+	r.want(admit.Completed, http.StatusOK)
+}
+
+// After its terminal event a stream is over, though the upstream stays.
+func TestUpstreamStaysAfterTheEnd(t *testing.T) {
+	chatEnd, responseEnd := events(delta, stop, done), events(`{"type":"response.completed"}`)
+	for name, c := range map[string]struct {
+		path, events string
+		outcome      admit.Outcome
+	}{
+		"chat":            {chatPath, chatEnd, admit.Completed},
+		"completions":     {"/v1/completions", chatEnd, admit.Completed},
+		"responses":       {"/v1/responses", responseEnd, admit.Completed},
+		"after an error":  {chatPath, events(delta, sorry), admit.UpstreamError},
+		"comments follow": {chatPath, chatEnd + ": bye\n\n", admit.Completed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, upstreamSays(chunkedHead+chunks(c.events), hold), func(r *rig) {
+				began := time.Now()
+				a := r.post(c.path, stream)
+				r.completed(a)
+				if string(a.body) != c.events {
+					t.Errorf("body %q, want %q", a.body, c.events)
+				}
+				if d := time.Since(began); d > 2*afterEnd {
+					t.Errorf("ended after %s", d)
+				}
+				r.want(c.outcome, http.StatusOK)
+			})
+		})
+	}
+}
+
+func TestUpstreamStaysAfterACompressedEnd(t *testing.T) {
+	for _, encoding := range []string{"gzip", "br", "zstd"} {
+		t.Run(encoding, func(t *testing.T) {
+			packed := direct(t, stream, "Stub-Encoding", encoding)
+			head := strings.Replace(chunkedHead, "\r\n", "\r\nContent-Encoding: "+encoding+"\r\n", 1)
+			bubble(t, upstreamSays(head+chunks(packed), hold), func(r *rig) {
+				a := r.post(chatPath, stream)
+				r.completed(a)
+				if string(a.body) != packed {
+					t.Errorf("%d bytes, want %d", len(a.body), len(packed))
+				}
+				r.want(admit.Completed, http.StatusOK)
+			})
+		})
+	}
+}
+
+// An upstream that goes on talking after the end does not keep its permit.
+func TestUpstreamTalksOnAfterTheEnd(t *testing.T) {
+	chatter := func(_ context.Context, c net.Conn) {
+		for {
+			if _, err := fmt.Fprint(c, chunks(": ping\n\n")); err != nil {
+				return
+			}
+			time.Sleep(time.Second)
+		}
+	}
+	bubble(t, upstreamSays(chunkedHead+chunks(events(delta, stop, done)), chatter), func(r *rig) {
+		began := time.Now()
+		a := r.post(chatPath, stream)
+		r.completed(a)
+		if d := time.Since(began); d > afterEndAtMost+time.Second {
+			t.Errorf("ended after %s", d)
+		}
+		r.want(admit.Completed, http.StatusOK)
+	})
+}
+
+// direct returns what the stub answers without anything in between.
+func direct(t *testing.T, body string, header ...string) string {
+	t.Helper()
+	stub := must(modelstub.New(modelstub.Config{}))
+	req := must(http.NewRequest(http.MethodPost, chatPath, strings.NewReader(body)))
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	w := newCollector()
+	stub.ServeHTTP(w, req)
+	return w.body.String()
+}
