@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"bytes"
+	"errors"
 	"mime"
 	"net/http"
 	"strings"
@@ -21,40 +23,53 @@ type wanted struct {
 // the two counts differs from parser to parser, and the gate must not route by
 // one what the upstream serves by the other.
 func inspect(body []byte) (wanted, *failure) {
-	if nestsDeeper(body, maxNesting) {
+	var seen members
+	text := jsonText{text: body, member: seen.note}
+	switch err := text.check(); {
+	case errors.Is(err, errTooDeep):
 		return wanted{}, invalid(http.StatusBadRequest, "invalid_json", "The request body nests deeper than %d levels.", maxNesting)
-	}
-	if !gjson.ValidBytes(body) {
+	case err != nil:
 		return wanted{}, invalid(http.StatusBadRequest, "invalid_json", "The request body is not valid JSON.")
-	}
-	root := gjson.ParseBytes(body)
-	if !root.IsObject() {
+	case bytes.TrimLeft(body, " \t\r\n")[0] != '{':
 		return wanted{}, invalid(http.StatusBadRequest, "invalid_json", "The request body must be a JSON object.")
+	case seen.repeated != "":
+		return wanted{}, invalid(http.StatusBadRequest, "invalid_json", "The request body has the key %q twice.", seen.repeated)
 	}
-	var model, stream gjson.Result
-	repeated := ""
-	root.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
-		case "model":
-			if model.Exists() {
-				repeated = key.Str
-			}
-			model = value
-		case "stream":
-			if stream.Exists() {
-				repeated = key.Str
-			}
-			stream = value
-		}
-		return repeated == ""
-	})
-	if repeated != "" {
-		return wanted{}, invalid(http.StatusBadRequest, "invalid_json", "The request body has the key %q twice.", repeated)
-	}
+	model := gjson.ParseBytes(seen.model) // copies no more than the name
 	if model.Type != gjson.String || model.Str == "" {
 		return wanted{}, invalid(http.StatusBadRequest, "model_required", "You must provide a model parameter: a non-empty string.")
 	}
-	return wanted{model: model.Str, stream: stream.Type == gjson.True}, nil
+	return wanted{model: model.Str, stream: string(seen.stream) == "true"}, nil
+}
+
+// members are those of a request body that the proxy has to know, as written.
+type members struct {
+	model, stream []byte
+	repeated      string // the first key that came twice
+}
+
+func (m *members) note(key, value []byte) {
+	switch name := unquoted(key); string(name) {
+	case "model":
+		m.set(&m.model, name, value)
+	case "stream":
+		m.set(&m.stream, name, value)
+	}
+}
+
+func (m *members) set(member *[]byte, name, value []byte) {
+	if *member != nil && m.repeated == "" {
+		m.repeated = string(name)
+	}
+	*member = value
+}
+
+// unquoted returns what a JSON string says.
+func unquoted(quoted []byte) []byte {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return quoted[1 : len(quoted)-1]
+	}
+	return []byte(gjson.ParseBytes(quoted).Str)
 }
 
 // isJSON tells whether a Content-Type is application/json or of its family.
