@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// State is what is remembered of one rule in one pool. Times of dwelling are
+// added up from monotonic steps; what passes while nothing runs adds nothing.
+type State struct {
+	Key      Key
+	Phase    Phase
+	Level    Level
+	Incident string // ID of the open one, or of the latest while it may be reopened
+
+	WarnFor  time.Duration // how long the warn threshold has been breached
+	PageFor  time.Duration
+	ClearFor time.Duration // how long the value has been below clear
+	IdleFor  time.Duration
+	LostFor  time.Duration // how long the value has been missing
+
+	Resolved time.Time   // when the latest incident was, for reopening
+	Flips    []time.Time // recent openings and reopenings, for flapping
+	Reminded time.Time   // when people were last reminded
+}
+
+// Silence mutes what is sent about a rule.
+type Silence struct {
+	ID     string // UUIDv7
+	Rule   string
+	Pool   string // empty: all pools
+	From   time.Time
+	Until  time.Time
+	By     string
+	Reason string
+	Lifted bool // its end has been dealt with
+}
+
+// Batch is what one step has changed. It is written whole or not at all.
+type Batch struct {
+	States    []State
+	Incidents []Incident
+	Events    []Event
+	Silences  []Silence
+}
+
+// Empty says whether there is nothing to write.
+func (b Batch) Empty() bool {
+	return len(b.States) == 0 && len(b.Incidents) == 0 && len(b.Events) == 0 && len(b.Silences) == 0
+}
+
+// Saved is what a journal gives back at a start.
+type Saved struct {
+	States    []State
+	Incidents []Incident // open ones, and those that may be reopened
+	Silences  []Silence  // that have not been lifted
+}
+
+// Journal is the engine's memory. Saving also puts what is to be sent about the
+// events into the outbox, in the same transaction; what that is, is not the
+// engine's business. Both methods obey their context.
+type Journal interface {
+	// Save writes a batch. An event that is there already is left alone, so that
+	// an attempt of unknown outcome can be repeated.
+	Save(context.Context, Batch) error
+	Load(context.Context) (Saved, error)
+}
