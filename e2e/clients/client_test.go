@@ -3,11 +3,14 @@ package clients
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/openai/openai-go/v3"
 
 	"headgate/e2e/harness"
 )
@@ -81,7 +84,7 @@ var openAIClasses = map[int]string{
 
 func clients() []client {
 	return []client{
-		{name: "openai-go", run: runGo, class: func(int) string { return "*openai.Error" }},
+		{name: "openai-go", run: runGo, class: func(int) string { return fmt.Sprintf("%T", &openai.Error{}) }},
 		{name: "openai-node", run: node("openai.mjs", false), class: func(status int) string {
 			if class, ok := openAIClasses[status]; ok {
 				return class
@@ -95,20 +98,22 @@ func clients() []client {
 	}
 }
 
-// each runs a test for every client that can do all the named things.
-func each(t *testing.T, test func(t *testing.T, c client), things ...string) {
+// each runs a test for every client.
+func each(t *testing.T, test func(t *testing.T, c client)) {
 	t.Helper()
 	for _, c := range clients() {
-		able := true
-		for _, thing := range things {
-			able = able && !c.cannot[thing]
-		}
-		if able {
-			t.Run(c.name, func(t *testing.T) {
-				t.Parallel()
-				test(t, c)
-			})
-		}
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, c)
+		})
+	}
+}
+
+// inTurn is each for tests whose clients share something that does not last.
+func inTurn(t *testing.T, test func(t *testing.T, c client)) {
+	t.Helper()
+	for _, c := range clients() {
+		t.Run(c.name, func(t *testing.T) { test(t, c) })
 	}
 }
 

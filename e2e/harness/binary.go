@@ -2,6 +2,7 @@ package harness
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,9 +15,19 @@ import (
 // binary is where the program is, once it has been built.
 var binary = sync.OnceValues(build)
 
+// atOnce is how many tests run at one time unless -parallel says otherwise: most
+// of them wait for other processes, so there may be more than there are cores.
+const atOnce = "6"
+
 // Run is what TestMain of a package that uses [Binary] calls, in place of
 // m.Run: it removes the program again. It returns the exit code.
 func Run(m *testing.M) int {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		_ = flag.Set("test.parallel", atOnce) // a test binary has this flag
+	}
 	code := m.Run()
 	path, err := binary()
 	if err != nil {

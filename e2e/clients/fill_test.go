@@ -1,0 +1,53 @@
+package clients
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"headgate/e2e/harness"
+)
+
+// fill puts tasks into a gate that stay there until release is called: workers
+// of them run, the rest is queued.
+func fill(t *testing.T, gate *harness.Gate, tasks, workers int) (release func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var held sync.WaitGroup
+	hold := func() {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, gate.URL+"/v1/chat/completions",
+			strings.NewReader(`{"model":"stub-model","messages":[{"role":"user","content":"hold"}]}`))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Stub-Fault", "hang")
+		if res, err := http.DefaultClient.Do(r); err == nil {
+			_ = res.Body.Close() // only how long it took mattered
+		}
+	}
+	for range tasks {
+		held.Go(hold)
+	}
+	harness.Until(t, "the gate is filled", func() bool {
+		m := gate.Scrape(t)
+		return m.Sum("headgate_in_flight") == float64(workers) && m.Sum("headgate_queue_depth") == float64(tasks-workers)
+	})
+	release = sync.OnceFunc(func() {
+		cancel()
+		held.Wait()
+	})
+	t.Cleanup(release)
+	return release
+}
+
+// full is a gate with one worker and the depth at which it refuses.
+func full(upstream string) harness.Settings {
+	return harness.Settings{Upstream: upstream, Workers: 1, Pool: "models: [stub-model]\nadmission: {depth_multiple: 1}"}
+}
+
+// fullTasks fill such a gate.
+const fullTasks = 3
