@@ -18,9 +18,6 @@ const (
 	// Both its silence and all that it still says are bounded.
 	afterEnd       = 2 * time.Second
 	afterEndAtMost = 10 * time.Second
-	// A write deadline is only moved when it has come this much nearer, or a tenth
-	// of the whole.
-	deadlineSlack = 5 * time.Second
 )
 
 var buffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
@@ -33,7 +30,7 @@ var errCutShort = errors.New("the answer ended without its proper end")
 func (t *task) copyBody(ctx context.Context, res *http.Response, dog *watchdog, end watched) *failure {
 	buf := buffers.Get().(*[copyBuffer]byte)
 	defer buffers.Put(buf)
-	c := copier{left: res.ContentLength, flush: res.ContentLength < 0}
+	c := copier{left: res.ContentLength, flush: res.ContentLength < 0 || isEventStream(res.Header.Get("Content-Type"))}
 	for {
 		dog.wait()
 		n, err := res.Body.Read(buf[:])
@@ -79,9 +76,9 @@ func (t *task) pass(p []byte, end watched, c *copier) *failure {
 // stays with the connection, so one left behind would break a later answer.
 func (t *task) allowWrite() {
 	limit := t.p.timeouts.ClientWrite
-	if now := time.Now(); t.writeBy.Sub(now) < limit-min(deadlineSlack, limit/10) {
-		t.writeBy = now.Add(limit)
-		_ = t.rc.SetWriteDeadline(t.writeBy) // what cannot have one has no client that could be slow
+	if now := time.Now(); stale(t.by.write, now, limit) {
+		t.by.write = now.Add(limit)
+		_ = t.rc.SetWriteDeadline(t.by.write) // what cannot have one has no client that could be slow
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -58,18 +59,14 @@ func (d *watchdog) hurry() {
 func (t *task) forward(body []byte) *failure {
 	ctx, dog, stop := t.watch()
 	defer stop()
-	req, err := t.upstreamRequest(ctx, body)
-	if err != nil {
-		return upstreamFailure(http.StatusBadGateway, admit.UpstreamError, "upstream_error", "The request could not be sent to the model endpoint.", scrub(err))
-	}
-	res, err := t.pool.transport.RoundTrip(req)
+	res, err := t.pool.transport.RoundTrip(t.upstreamRequest(ctx, body))
 	if err != nil {
 		return t.noAnswer(ctx, err)
 	}
 	defer res.Body.Close()
 	dog.rest()
-	if res.StatusCode < 200 || res.StatusCode > 999 {
-		return t.noAnswer(ctx, fmt.Errorf("status %d is not an answer", res.StatusCode))
+	if err := answers(res); err != nil {
+		return t.noAnswer(ctx, err)
 	}
 	if t.waitedOut {
 		return t.joinStream(ctx, res, dog)
@@ -77,23 +74,29 @@ func (t *task) forward(body []byte) *failure {
 	return t.passOn(ctx, res, dog)
 }
 
-func (t *task) upstreamRequest(ctx context.Context, body []byte) (*http.Request, error) {
-	target := upstreamURL(t.pool.Upstream, t.r.URL)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
+// upstreamRequest returns what goes upstream. It can be sent again, as the
+// transport does when a connection turns out to be closed already.
+func (t *task) upstreamRequest(ctx context.Context, body []byte) *http.Request {
+	getBody := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	first, _ := getBody() // never fails
+	if len(body) == 0 {
+		first = http.NoBody
 	}
-	req.Header = t.pool.upstreamHeader(t.table, t.r.Header)
-	req.Header.Set(requestIDHeader, t.obs.RequestID)
+	req := (&http.Request{
+		Method: http.MethodPost, URL: target(t.pool.Upstream, t.r.URL),
+		Header: t.pool.upstreamHeader(t.table, t.r.Header),
+		Body:   first, GetBody: getBody, ContentLength: int64(len(body)),
+	}).WithContext(ctx)
+	req.Header[requestIDHeader] = []string{t.obs.RequestID}
 	if t.obs.TraceID == "" {
 		var parent string
 		parent, t.obs.TraceID = newTraceparent()
-		req.Header.Set(traceparentHeader, parent)
+		req.Header[traceparentHeader] = []string{parent}
 	}
 	if t.waitedOut {
 		req.Header.Del("Accept-Encoding") // the headers that would name an encoding have gone out
 	}
-	return req, nil
+	return req
 }
 
 // upstreamHeader returns the headers for the upstream. The client's own
@@ -109,13 +112,23 @@ func (p *pool) upstreamHeader(tab *table, in http.Header) http.Header {
 	return h
 }
 
-// upstreamURL puts a request's path below /v1 and its query on the base.
-func upstreamURL(base, in *url.URL) string {
+func upstreamURL(base, in *url.URL) string { return target(base, in).String() }
+
+// target puts a request's path below /v1 and its query on the base.
+func target(base, in *url.URL) *url.URL {
 	u := *base
 	u.Path = strings.TrimSuffix(base.Path, "/") + strings.TrimPrefix(in.Path, "/v1")
 	u.RawPath = ""
 	u.RawQuery = in.RawQuery
-	return u.String()
+	return &u
+}
+
+// answers returns an error if a response has a status that no answer can have.
+func answers(res *http.Response) error {
+	if res.StatusCode < 200 || res.StatusCode > 999 {
+		return fmt.Errorf("status %d is not an answer", res.StatusCode)
+	}
+	return nil
 }
 
 // noAnswer says why there is no answer to pass on.
@@ -147,6 +160,11 @@ func (t *task) passOn(ctx context.Context, res *http.Response, dog *watchdog) *f
 	t.committed = true
 	t.obs.Status = res.StatusCode
 	t.w.WriteHeader(res.StatusCode)
+	if streams { // the first event may be long in coming; clients give up on headers sooner
+		if f := t.send(nil, true); f != nil {
+			return f
+		}
+	}
 	end := t.endingOf(res, streams)
 	defer end.close()
 	if f := t.copyBody(ctx, res, dog, end); f != nil {

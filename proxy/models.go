@@ -63,7 +63,15 @@ func (p *pool) models(ctx context.Context, tab *table, r *http.Request) (*http.R
 		return nil, err
 	}
 	req.Header = p.upstreamHeader(tab, r.Header)
-	return p.transport.RoundTrip(req)
+	res, err := p.transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := answers(res); err != nil {
+		_ = res.Body.Close()
+		return nil, err
+	}
+	return res, nil
 }
 
 func (p *Proxy) modelsFailed(w http.ResponseWriter, err error) {
