@@ -90,7 +90,7 @@ func (t *task) readAll(limit int64) ([]byte, error) {
 			}
 			buf = append(make([]byte, 0, int64(len(buf))+more), buf...)
 		}
-		_ = t.rc.SetReadDeadline(time.Now().Add(t.p.timeouts.BodyRead))
+		t.allowRead()
 		n, err := t.r.Body.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		if err == io.EOF {
@@ -99,6 +99,15 @@ func (t *task) readAll(limit int64) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+	}
+}
+
+// allowRead gives the client its time to send what comes next.
+func (t *task) allowRead() {
+	limit := t.p.timeouts.BodyRead
+	if now := time.Now(); stale(t.by.read, now, limit) {
+		t.by.read = now.Add(limit)
+		_ = t.rc.SetReadDeadline(t.by.read) // what cannot have one has no client that could be slow
 	}
 }
 

@@ -71,7 +71,7 @@ func (p *pool) closeIdle() {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	tab := p.table.Load()
 	rc := http.NewResponseController(w)
-	p.bound(rc, r)
+	by := p.bound(rc, r)
 	if r.URL.Path == modelsPath && r.URL.EscapedPath() == modelsPath {
 		p.serveModels(tab, w, r)
 		return
@@ -88,6 +88,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	t := newTask(p, tab, proto, w, r)
+	t.rc, t.by = rc, by
 	defer t.finish()
 	t.answer(t.run())
 }
@@ -95,10 +96,25 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // bound gives the connection deadlines for this request: those that an earlier
 // one has left may have passed, and net/http itself waits for ever for a body
 // that nobody has read.
-func (p *Proxy) bound(rc *http.ResponseController, r *http.Request) {
+func (p *Proxy) bound(rc *http.ResponseController, r *http.Request) deadlines {
 	now := time.Now()
-	_ = rc.SetWriteDeadline(now.Add(p.timeouts.ClientWrite))
+	by := deadlines{write: now.Add(p.timeouts.ClientWrite)}
+	_ = rc.SetWriteDeadline(by.write)
 	if r.Body != http.NoBody {
-		_ = rc.SetReadDeadline(now.Add(p.timeouts.BodyRead))
+		by.read = now.Add(p.timeouts.BodyRead)
+		_ = rc.SetReadDeadline(by.read)
 	}
+	return by
+}
+
+// deadlines are those that a connection has.
+type deadlines struct{ read, write time.Time }
+
+// A deadline is only moved when it has come this much nearer, or a tenth of the
+// whole: moving one costs about as much as a small read.
+const deadlineSlack = 5 * time.Second
+
+// stale tells whether a deadline must be moved to give the whole limit again.
+func stale(by, now time.Time, limit time.Duration) bool {
+	return by.Sub(now) < limit-min(deadlineSlack, limit/10)
 }

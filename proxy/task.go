@@ -33,7 +33,7 @@ type task struct {
 	ticket    *admit.Ticket
 	offered   time.Time
 	granted   time.Time
-	writeBy   time.Time // the deadline of writes to the client
+	by        deadlines // of the connection to the client
 	ending    admit.Ending
 	arrived   bool // the observer knows
 	committed bool // a status has gone out: an error can only be told in the stream, or by breaking it off
@@ -42,7 +42,7 @@ type task struct {
 
 func newTask(p *Proxy, tab *table, proto protocol, w http.ResponseWriter, r *http.Request) *task {
 	t := &task{
-		p: p, table: tab, proto: proto, w: w, r: r, rc: http.NewResponseController(w),
+		p: p, table: tab, proto: proto, w: w, r: r,
 		held: holding{shared: tab.buffer}, ending: admit.Dropped,
 	}
 	t.obs = Observation{
