@@ -57,6 +57,9 @@ func parseDeadline(s string) (time.Duration, bool) {
 }
 
 func parseSeconds(s string) (time.Duration, bool) {
+	if s == "" { // most of the time; an error would cost more than all the rest here
+		return 0, false
+	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(f) || f <= 0 {
 		return 0, false
@@ -65,6 +68,10 @@ func parseSeconds(s string) (time.Duration, bool) {
 }
 
 func announcedRetry(h http.Header) bool {
-	n, err := strconv.Atoi(h.Get(sdkRetryHeader))
+	s := h.Get(sdkRetryHeader)
+	if s == "" {
+		return false
+	}
+	n, err := strconv.Atoi(s)
 	return err == nil && n > 0
 }

@@ -6,15 +6,19 @@ import (
 	"strings"
 )
 
-// hopByHop are the headers that belong to one connection (RFC 9110, 7.6.1).
-var hopByHop = map[string]bool{
-	"Connection": true, "Proxy-Connection": true, "Keep-Alive": true, "Proxy-Authenticate": true,
-	"Proxy-Authorization": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+// hopByHop tells whether a header belongs to one connection (RFC 9110, 7.6.1).
+func hopByHop(name string) bool {
+	switch name {
+	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate",
+		"Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
+		return true
+	}
+	return false
 }
 
-// notUpstream are request headers that end here: Expect has been answered, and
-// the body's length is set anew.
-var notUpstream = map[string]bool{"Expect": true, "Content-Length": true}
+// notUpstream tells whether a request header ends here: Expect has been
+// answered, and the body's length is set anew.
+func notUpstream(name string) bool { return name == "Expect" || name == "Content-Length" }
 
 const ourPrefix = "Headgate-"
 
@@ -39,7 +43,7 @@ func requestHeader(in http.Header) http.Header {
 	connection := named(in)
 	out := make(http.Header, len(in)+2)
 	for k, vs := range in {
-		if !hopByHop[k] && !notUpstream[k] && !connection[k] && !strings.HasPrefix(k, ourPrefix) {
+		if !hopByHop(k) && !notUpstream(k) && !connection[k] && !strings.HasPrefix(k, ourPrefix) {
 			out[k] = vs
 		}
 	}
@@ -63,12 +67,13 @@ func acceptsTrailers(in http.Header) bool {
 	return false
 }
 
-// copyResponseHeader adds the upstream's headers to the answer.
+// copyResponseHeader adds the upstream's headers to the answer. They share the
+// values, which nobody changes.
 func copyResponseHeader(out, in http.Header) {
 	connection := named(in)
 	for k, vs := range in {
-		if !hopByHop[k] && !connection[k] {
-			out[k] = append(out[k][:0:0], vs...)
+		if !hopByHop(k) && !connection[k] {
+			out[k] = vs
 		}
 	}
 }

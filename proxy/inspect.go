@@ -74,11 +74,20 @@ func unquoted(quoted []byte) []byte {
 
 // isJSON tells whether a Content-Type is application/json or of its family.
 func isJSON(contentType string) bool {
+	if contentType == "application/json" { // as most say it
+		return true
+	}
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	return err == nil && (mediaType == "application/json" || strings.HasPrefix(mediaType, "application/") && strings.HasSuffix(mediaType, "+json"))
 }
 
 func isEventStream(contentType string) bool {
+	switch contentType { // as most say it
+	case "text/event-stream":
+		return true
+	case "application/json":
+		return false
+	}
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	return err == nil && mediaType == "text/event-stream"
 }
