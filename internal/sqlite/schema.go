@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/pressly/goose/v3"
 
@@ -68,7 +69,7 @@ func version(ctx context.Context, db *sql.DB) (int64, error) {
 	}
 	var v any
 	if err := conn.QueryRowContext(ctx, "SELECT max(version_id) FROM "+versionTable).Scan(&v); err != nil {
-		return 0, err
+		return 0, unmigrated(err)
 	}
 	if n, ok := v.(int64); ok && n >= 0 {
 		return n, nil
@@ -151,7 +152,7 @@ func objects(ctx context.Context, conn *sql.Conn) (_ map[string]object, err erro
 			return nil, err
 		}
 		f := fields{table: "sqlite_schema"}
-		o := object{f.raw("type", kind), f.raw("name", name), f.raw("tbl_name", table), f.raw("sql", text)}
+		o := object{f.raw("type", kind), f.raw("name", name), f.raw("tbl_name", table), plainText(f.raw("sql", text))}
 		if f.bad != nil {
 			return nil, f.bad
 		}
@@ -161,6 +162,12 @@ func objects(ctx context.Context, conn *sql.Conn) (_ map[string]object, err erro
 		return nil, fmt.Errorf("%w: it has more than %d tables and indexes", ErrCorrupt, maxObjects)
 	}
 	return out, rows.Err()
+}
+
+// plainText makes statements alike that differ in spaces and quotes only, as they
+// may when SQLite has rewritten them for an ALTER TABLE.
+func plainText(s string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(s, `"`, " ")), " ")
 }
 
 // embedded are the program's own migrations.

@@ -1,0 +1,226 @@
+package sqlite
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"headgate/proxy/admit"
+	"headgate/runbooks"
+)
+
+// mode returns a file's permissions.
+func mode(t *testing.T, path string) fs.FileMode {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Mode().Perm()
+}
+
+// TestPermissions: everything is for its owner alone, whatever was there before.
+func TestPermissions(t *testing.T) {
+	base := t.TempDir()
+	for name, prepare := range map[string]func(dir string) error{
+		"nothing there": func(string) error { return nil },
+		"open files": func(dir string) error {
+			s, err := Open(t.Context(), options(dir))
+			if err != nil {
+				return err
+			}
+			if err := s.Close(); err != nil {
+				return err
+			}
+			return errors.Join(os.Chmod(filepath.Join(dir, databaseName), 0o666), os.Chmod(filepath.Join(dir, lockName), 0o666))
+		},
+		"an empty file": func(dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, databaseName), nil, 0o644))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(base, name, "below")
+			if err := errors.Join(os.MkdirAll(filepath.Dir(dir), 0o755), prepare(dir)); err != nil {
+				t.Fatal(err)
+			}
+			s := openIn(t, dir)
+			record(t, s, 0, some("p", admit.Observe))
+			if got := mode(t, dir); got != 0o700 {
+				t.Errorf("directory: %v", got)
+			}
+			files, err := os.ReadDir(dir)
+			if err != nil || len(files) != 4 {
+				t.Fatalf("%v, %v, want database, -wal, -shm and lock", files, err)
+			}
+			for _, f := range files {
+				if got := mode(t, filepath.Join(dir, f.Name())); got != 0o600 {
+					t.Errorf("%s: %v", f.Name(), got)
+				}
+			}
+		})
+	}
+}
+
+// TestOpenDirectory: one that others may write to is left alone, and said.
+func TestOpenDirectory(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	o := options(dir)
+	o.Log = slog.New(slog.NewTextHandler(&said, nil))
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed(t, s)
+	has(t, said.String(), "others may write to the data directory", dir)
+	if got := mode(t, dir); got != 0o777 {
+		t.Errorf("the directory became %v", got)
+	}
+}
+
+// TestStrangePath: characters that mean something in a URI are only characters.
+func TestStrangePath(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a?mode=memory&b%20c#d é'\"")
+	s := openIn(t, dir)
+	record(t, s, 0, some("p", admit.Observe))
+	if _, err := os.Stat(filepath.Join(dir, databaseName)); err != nil {
+		t.Error(err)
+	}
+	if c, _, err := ReadChanges(t.Context(), dir, ChangeFilter{}); err != nil || len(c) != 1 {
+		t.Errorf("%v, %v", c, err)
+	}
+	if err := s.Backup(t.Context(), filepath.Join(dir, "file:copy?vfs=memdb")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "file:copy?vfs=memdb")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSettings: the settings that the promises rest on are really on.
+func TestSettings(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	for name, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "journal_size_limit": journalLimit} {
+		var got string
+		if err := s.writer.QueryRowContext(t.Context(), "PRAGMA "+name).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %q, %v, want %q", name, got, err, want)
+		}
+	}
+	if _, err := s.reader.ExecContext(t.Context(), "DELETE FROM modes"); err == nil {
+		t.Error("a reader can write")
+	}
+	if _, err := s.writer.ExecContext(t.Context(), "PRAGMA writable_schema = 1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.writer.ExecContext(t.Context(), "UPDATE sqlite_schema SET sql = ''"); err == nil {
+		t.Error("the structure can be written past SQLite")
+	}
+	if err := checkPragmas(t.Context(), s.reader, writing); err == nil {
+		t.Error("a reader passes for a writer: settings are not read back")
+	}
+}
+
+// TestReopen: what was recorded is there at the next start.
+func TestReopen(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Open(t.Context(), options(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record(t, first, 4, some("p", admit.PassThrough))
+	closed(t, first)
+	s := openIn(t, dir)
+	if got, err := s.Standings(t.Context()); err != nil || len(got) != 1 || got[0].Mode != admit.PassThrough {
+		t.Errorf("%v, %v", got, err)
+	}
+	if n, err := LeaveRequest(t.Context(), dir, runbooks.Order{Action: runbooks.Restore}); err != nil || n != 5 {
+		t.Errorf("number %d, %v, want 5", n, err)
+	}
+	for _, name := range []string{databaseName + "-wal"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLeavesNothing: an ephemeral record touches no disk, and two are apart.
+func TestLeavesNothing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	one, two := kinds["ephemeral"](t), kinds["ephemeral"](t)
+	record(t, one, 0, some("p", admit.Observe))
+	if got, err := two.Standings(t.Context()); err != nil || len(got) != 0 {
+		t.Errorf("the other record has %v, %v", got, err)
+	}
+	if err := one.Backup(t.Context(), "copy.db"); !errors.Is(err, ErrEphemeral) {
+		t.Errorf("backup: %v, want ErrEphemeral", err)
+	}
+	if files, err := os.ReadDir("."); err != nil || len(files) != 0 {
+		t.Errorf("on disk: %v, %v", files, err)
+	}
+}
+
+// TestInterruptedMemory: a record in memory outlives connections that were
+// interrupted, which database/sql throws away.
+func TestInterruptedMemory(t *testing.T) {
+	s := kinds["ephemeral"](t)
+	record(t, s, 0, some("p", admit.Observe))
+	for range 10 {
+		ctx := withDeadline(t, 1)
+		_ = s.Record(ctx, []runbooks.Change{some("q", admit.Observe)}, 0)
+		_, _ = s.Standings(ctx)
+	}
+	if _, err := s.reader.ExecContext(withDeadline(t, 1e6), "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT count(*) FROM n"); err == nil {
+		t.Fatal("an endless statement ended")
+	}
+	if got, err := s.Standings(t.Context()); err != nil || len(got) == 0 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestCannot: what a data directory cannot be.
+func TestCannot(t *testing.T) {
+	base := t.TempDir()
+	file := filepath.Join(base, "file")
+	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		prepare func(dir string) error
+		want    string
+	}{
+		"a file":       {func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, "make the data directory"},
+		"below a file": {func(dir string) error { return os.Symlink(file, dir) }, "make the data directory"},
+		"database a link": {func(dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), os.Symlink(file, filepath.Join(dir, databaseName)))
+		}, "must be a regular file"},
+		"database a dir": {func(dir string) error { return os.MkdirAll(filepath.Join(dir, databaseName), 0o700) }, "must be a regular file"},
+		"lock a link": {func(dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), os.Symlink(file, filepath.Join(dir, lockName)))
+		}, "open the lock"},
+		"lock a dir": {func(dir string) error { return os.MkdirAll(filepath.Join(dir, lockName), 0o700) }, "open the lock"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(base, strings.ReplaceAll(name, " ", "-"))
+			if err := tt.prepare(dir); err != nil {
+				t.Fatal(err)
+			}
+			s, err := Open(t.Context(), options(dir))
+			if err == nil {
+				closed(t, s)
+				t.Fatal("opened")
+			}
+			has(t, err.Error(), tt.want)
+		})
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "x" {
+		t.Errorf("the file behind the links became %q, %v", text, err)
+	}
+}

@@ -1,0 +1,259 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"headgate/proxy/admit"
+	"headgate/runbooks"
+)
+
+// TestOpenAtOnce: processes that find an empty directory at the same moment make
+// one record, and none of them is turned away for good.
+func TestOpenAtOnce(t *testing.T) {
+	for _, n := range []int{2, 4} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			dir := t.TempDir()
+			var cs []*child
+			for i := range n {
+				cs = append(cs, start(t, "open", dir, "pool"+strconv.Itoa(i)))
+			}
+			for _, c := range cs {
+				c.expect("ready")
+			}
+			for _, c := range cs {
+				if _, err := c.in.Write([]byte("go\n")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, c := range cs {
+				if said := c.rest(); len(said) > 0 {
+					t.Errorf("a child said %q", said)
+				}
+				if err := c.cmd.Wait(); err != nil {
+					t.Error(err)
+				}
+			}
+			s := openIn(t, dir)
+			if got, err := s.Standings(t.Context()); err != nil || len(got) != n {
+				t.Errorf("%d standings, %v, want %d", len(got), err, n)
+			}
+			if v, err := version(t.Context(), s.writer); err != nil || v != 1 {
+				t.Errorf("version %d, %v", v, err)
+			}
+		})
+	}
+}
+
+// TestHolder: the second to come is told who was first, for as long as that one
+// lives, and no longer.
+func TestHolder(t *testing.T) {
+	dir := t.TempDir()
+	if _, running, err := Running(dir); running || err != nil {
+		t.Errorf("running %v, %v in an empty directory", running, err)
+	}
+	c := start(t, "hold", dir)
+	c.expect("ready")
+	for range 2 { // the first attempt must not disturb the holder
+		s, err := Open(t.Context(), options(dir))
+		if !errors.Is(err, ErrLocked) {
+			t.Fatalf("%v, %v, want ErrLocked", s, err)
+		}
+		has(t, err.Error(), dir, "process "+strconv.Itoa(c.cmd.Process.Pid), "127.0.0.1:8485")
+	}
+	h, running, err := Running(dir)
+	host, _ := os.Hostname()
+	if err != nil || !running || h.PID != c.cmd.Process.Pid || h.Host != host || h.Listen != "127.0.0.1:8485" {
+		t.Errorf("holder %+v, %v, %v", h, running, err)
+	}
+	if age := time.Since(h.Started); age < 0 || age > time.Hour {
+		t.Errorf("started %v", h.Started)
+	}
+	c.kill()
+	if _, running, err := Running(dir); running || err != nil {
+		t.Errorf("running %v, %v after kill -9", running, err)
+	}
+	openIn(t, dir)
+	if h, running, err := Running(dir); !running || err != nil || h.PID != os.Getpid() {
+		t.Errorf("holder %+v, %v, %v, want this process", h, running, err)
+	}
+}
+
+// TestKill: what was acknowledged before kill -9 is there after it, and the
+// standing is where the last change led. Twenty times on the same record.
+func TestKill(t *testing.T) {
+	dir := t.TempDir()
+	var acknowledged []string
+	for round := range 20 {
+		c := start(t, "record", dir)
+		for range 1 + 3*round { // a different moment each time
+			if !c.lines.Scan() {
+				t.Fatalf("round %d: the child ended by itself", round)
+			}
+			acknowledged = append(acknowledged, c.lines.Text())
+		}
+		if err := c.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		acknowledged = append(acknowledged, c.rest()...)
+		_ = c.cmd.Wait()
+		checkRecord(t, dir, acknowledged)
+	}
+}
+
+// checkRecord opens a record after a kill, which checks its pages.
+func checkRecord(t *testing.T, dir string, acknowledged []string) {
+	t.Helper()
+	s, err := Open(t.Context(), options(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, s)
+	changes := all(t, s)
+	there := map[string]bool{}
+	for _, c := range changes {
+		there[c.ID] = true
+	}
+	for i, id := range acknowledged {
+		if !there[id] {
+			t.Fatalf("change %d of %d, %s, was acknowledged and is gone", i+1, len(acknowledged), id)
+		}
+	}
+	standings, err := s.Standings(t.Context())
+	if err != nil || len(standings) != 1 {
+		t.Fatalf("standings %v, %v", standings, err)
+	}
+	last := changes[0]
+	if got := standings[0]; got.Mode != last.To || got.Reason != last.Reason || !got.Since.Equal(last.At) {
+		t.Fatalf("the pool stands at %+v, the last change is %+v", got, last)
+	}
+}
+
+// TestHeldFile: another process holds the database file. Record gives up in time
+// and says why; readers go on; later it works.
+func TestHeldFile(t *testing.T) {
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	record(t, s, 0, some("p", admit.Observe))
+	c := start(t, "exclusive", dir)
+	c.expect("ready")
+	late := some("p", admit.PassThrough)
+	began := time.Now()
+	err := s.Record(withDeadline(t, 400*time.Millisecond), []runbooks.Change{late}, 3)
+	if !errors.Is(err, ErrBusy) {
+		t.Fatalf("%v, want ErrBusy", err)
+	}
+	if took := time.Since(began); took >= callLimit {
+		t.Errorf("gave up after %v: its own deadline did not count", took)
+	}
+	if _, err := LeaveRequest(withDeadline(t, 400*time.Millisecond), dir, runbooks.Order{Action: runbooks.Rollback}); !errors.Is(err, ErrBusy) {
+		t.Errorf("leave a request: %v, want ErrBusy", err)
+	}
+	if got := all(t, s); len(got) != 1 {
+		t.Errorf("readers see %d changes, want 1", len(got))
+	}
+	if _, _, err := ReadChanges(t.Context(), dir, ChangeFilter{}); err != nil {
+		t.Errorf("a command reads: %v", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Record(t.Context(), []runbooks.Change{late}, 3) }() // waits, rather than fail
+	if _, err := c.in.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatalf("after the other has let go: %v", err)
+	}
+	if got := all(t, s); len(got) != 2 {
+		t.Errorf("%d changes, want 2", len(got))
+	}
+}
+
+// TestHeldByTheDead: kill -9 of the process that holds the file frees it.
+func TestHeldByTheDead(t *testing.T) {
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	c := start(t, "exclusive", dir)
+	c.expect("ready")
+	c.kill()
+	record(t, s, 0, some("p", admit.Observe))
+}
+
+// TestRequestsOfMany: commands at once, beside a service that consumes. Each
+// request is seen once, in order, and none is lost.
+func TestRequestsOfMany(t *testing.T) {
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	var cs []*child
+	for range 3 {
+		cs = append(cs, start(t, "request", dir))
+	}
+	for _, c := range cs {
+		c.expect("ready")
+		if _, err := c.in.Write([]byte("go\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var seen []int64
+	ctx := withDeadline(t, time.Minute)
+	for len(seen) < 60 && ctx.Err() == nil {
+		var after int64
+		if len(seen) > 0 {
+			after = seen[len(seen)-1]
+		}
+		requests, err := s.Requests(ctx, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range requests {
+			seen = append(seen, r.Number)
+			record(t, s, r.Number)
+		}
+	}
+	var left []int64
+	for _, c := range cs {
+		for _, line := range c.rest() {
+			n, err := strconv.ParseInt(line, 10, 64)
+			if err != nil {
+				t.Fatalf("a child said %q", line)
+			}
+			left = append(left, n)
+		}
+	}
+	slices.Sort(left)
+	if !slices.Equal(seen, left) || len(seen) != 60 {
+		t.Errorf("left %v\nseen %v", left, seen)
+	}
+}
+
+// TestAuditOfTheDead: a command reads and copies what a killed service left in
+// its write-ahead log, without the lock.
+func TestAuditOfTheDead(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, "record", dir)
+	if !c.lines.Scan() {
+		t.Fatal("the child ended by itself")
+	}
+	first := c.lines.Text()
+	c.kill()
+	changes, _, err := ReadChanges(t.Context(), dir, ChangeFilter{Limit: MaxLimit})
+	if err != nil || len(changes) == 0 || changes[len(changes)-1].ID != first {
+		t.Errorf("%d changes, %v", len(changes), err)
+	}
+	to := filepath.Join(t.TempDir(), "copy.db")
+	if err := BackupFrom(t.Context(), dir, to); err != nil {
+		t.Fatal(err)
+	}
+	n, err := LeaveRequest(t.Context(), dir, runbooks.Order{Action: runbooks.Rollback})
+	if err != nil || n < 1 {
+		t.Errorf("leave a request: %d, %v", n, err)
+	}
+	s := openIn(t, dir)
+	if got, err := s.Requests(t.Context(), 0); err != nil || len(got) != 1 || got[0].Number != n {
+		t.Errorf("at the next start: %v, %v, want number %d", got, err, n)
+	}
+}
