@@ -57,8 +57,11 @@ func short(d time.Duration) string {
 func outro(w io.Writer, s *Summary, width int) error {
 	var b strings.Builder
 	if s.Gated.RetryMax > 0 {
-		b.WriteString(wrap(fmt.Sprintf("Refused callers were told to come back in %.0f to %.0f s (Retry-After, in real seconds). In this load nobody does.",
-			s.Gated.RetryMin, s.Gated.RetryMax), width, "", ""))
+		when := fmt.Sprintf("%.0f s", s.Gated.RetryMax)
+		if s.Gated.RetryMin < s.Gated.RetryMax {
+			when = fmt.Sprintf("%.0f to %.0f s", s.Gated.RetryMin, s.Gated.RetryMax)
+		}
+		b.WriteString(wrap("Refused callers were told to come back in "+when+" (Retry-After, in real seconds). In this load nobody does.", width, "", ""))
 	}
 	again := [2]string{"the overload of the article", "headgate demo --workers 4"}
 	if s.Workers <= 4 {

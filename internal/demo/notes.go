@@ -44,6 +44,9 @@ func (s *Summary) against(p95 float64) string {
 
 func (s *Summary) withoutGate() string {
 	u := s.Ungated
+	if u.bad() == 0 && u.Unfinished > 0 {
+		return fmt.Sprintf("Without it the queue grew to %d, and nothing was over the SLO yet.", u.WorstQueue)
+	}
 	if u.bad() == 0 {
 		return fmt.Sprintf("Without it the queue grew to %d and everything still came in time.", u.WorstQueue)
 	}

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -78,6 +80,10 @@ func (y *system) startEndpoint(o Options, failed chan<- error) error {
 }
 
 func (y *system) startGate(p Plan, dir string) error {
+	dir = filepath.Join(dir, y.mode)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
 	cfg := y.settings(p, dir)
 	if err := cfg.Validate(); err != nil {
 		return err

@@ -1,0 +1,326 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"headgate/internal/loadgen"
+	"headgate/internal/modelstub"
+)
+
+func ignore(State) error { return nil }
+
+// emptyAfter makes temporary files go to a directory of the test, and checks
+// that nothing is left in it.
+func emptyAfter(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	t.Cleanup(func() {
+		left, err := os.ReadDir(dir)
+		if err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	})
+}
+
+// The whole demo over real HTTP: what must hold whatever the machine does, and
+// what the gate is there for, with seconds of the wall clock to spare.
+func TestDemo(t *testing.T) {
+	emptyAfter(t)
+	o := DefaultOptions()
+	o.Speed, o.Service = 40, modelstub.Uniform{Low: 5 * time.Second, High: 15 * time.Second}
+	o.Profile.Duration, o.Profile.BaseRate = 120*time.Second, 1.4
+	o.Profile.Bursts = []loadgen.Burst{{From: 20 * time.Second, To: 80 * time.Second, Multiple: 3}}
+	var out, progress, picture bytes.Buffer
+	err := Show(t.Context(), o, Screen{Out: &out, Live: &progress, JSON: true, SVG: &picture})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s Summary
+	if err := json.Unmarshal(out.Bytes(), &s); err != nil {
+		t.Fatalf("%v in %s", err, out.String())
+	}
+	checkDemo(t, s)
+	checkProgress(t, progress.String())
+	if counts := elements(t, picture.String()); counts["polyline"] != 4 {
+		t.Errorf("picture has %v", counts)
+	}
+}
+
+func checkDemo(t *testing.T, s Summary) {
+	t.Helper()
+	add(t, "gated", s.Gated)
+	add(t, "ungated", s.Ungated)
+	if s.Ending != Complete || s.Gated.Arrivals != s.Planned || s.Ungated.Arrivals != s.Planned {
+		t.Errorf("%s with %d and %d arrivals, want all %d", s.Ending, s.Gated.Arrivals, s.Ungated.Arrivals, s.Planned)
+	}
+	if s.Gated.Peak != s.Workers || s.Ungated.Peak != s.Workers {
+		t.Errorf("the endpoints saw up to %d and %d calls at once, want %d", s.Gated.Peak, s.Ungated.Peak, s.Workers)
+	}
+	if s.Gated.Failed+s.Ungated.Failed+s.Ungated.Refused > 0 || s.Gated.Refused == 0 {
+		t.Errorf("%+v\n%+v\nwant refusals with the gate only, and nothing failed", s.Gated, s.Ungated)
+	}
+	if s.Gated.RetryMin < 1 || s.Gated.RetryMax > 60 {
+		t.Errorf("Retry-After from %v to %v s, want 1 to 60", s.Gated.RetryMin, s.Gated.RetryMax)
+	}
+	if s.Gated.Turnaround.P95 > s.SLO || s.Ungated.Turnaround.P95 <= s.Gated.Turnaround.P95 {
+		t.Errorf("p95 %.1f s with the gate and %.1f s without, want at most %.0f s and more", s.Gated.Turnaround.P95, s.Ungated.Turnaround.P95, s.SLO)
+	}
+	if s.Ungated.Late <= s.Gated.Late || s.Ungated.WorstQueue <= s.Gated.WorstQueue {
+		t.Errorf("late %d and %d, longest queue %d and %d: want both worse without the gate",
+			s.Gated.Late, s.Ungated.Late, s.Gated.WorstQueue, s.Ungated.WorstQueue)
+	}
+	if len(s.Notes) < 2 {
+		t.Errorf("notes %q", s.Notes)
+	}
+}
+
+var plainLine = regexp.MustCompile(`^t_s=\d+ +phase=\w+ +gate=(on|off) +arrivals=\d+ .*queue_depth=\d+$`)
+
+func checkProgress(t *testing.T, text string) {
+	t.Helper()
+	on, off := 0, 0
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "t_s=") {
+			continue
+		}
+		m := plainLine.FindStringSubmatch(strings.TrimSpace(line))
+		switch {
+		case m == nil:
+			t.Errorf("line %q", line)
+		case m[1] == "on":
+			on++
+		default:
+			off++
+		}
+	}
+	if on < 3 || on != off {
+		t.Errorf("%d lines with the gate and %d without, want as many of both", on, off)
+	}
+	for _, want := range []string{"60s -> 1.5s", "25s -> 0.625s", "http://127.0.0.1:", "phase=burst", "phase=done"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+func TestRoomForEverything(t *testing.T) {
+	emptyAfter(t)
+	o := shortOptions()
+	o.Workers = 100
+	var out bytes.Buffer
+	if err := Show(t.Context(), o, Screen{Out: &out, Live: io.Discard}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "nothing to refuse") {
+		t.Errorf("summary:\n%s", out.String())
+	}
+}
+
+// However early it is stopped, a demo sums up what has been and leaves nothing.
+func TestStopped(t *testing.T) {
+	for _, after := range []int{1, 2, 5} {
+		emptyAfter(t)
+		o := DefaultOptions()
+		o.Speed = 100
+		ctx, cancel := context.WithCancel(t.Context())
+		d, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last State
+		seen := 0
+		s, err := d.Play(ctx, 20*time.Millisecond, func(s State) error {
+			if seen++; seen == after {
+				cancel()
+			}
+			last = s
+			return nil
+		})
+		if err := errors.Join(err, d.Close(), d.Close()); err != nil {
+			t.Fatal(err)
+		}
+		add(t, "gated", s.Gated)
+		add(t, "ungated", s.Ungated)
+		if s.Ending != Interrupted || last.Ending != Interrupted || s.Ungated.Arrivals >= s.Planned {
+			t.Errorf("after %d looks: %s with %d arrivals; last seen %s", after, s.Ending, s.Ungated.Arrivals, last.Ending)
+		}
+	}
+}
+
+func TestBacklogIsNotWaitedForForEver(t *testing.T) {
+	emptyAfter(t)
+	o := shortOptions()
+	o.Workers, o.Service = 1, modelstub.Fixed(time.Minute)
+	o.Profile.Duration = 10 * time.Second
+	d, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	s, err := d.Play(t.Context(), time.Second, ignore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Ending != DrainLimit || s.Ungated.Unfinished == 0 {
+		t.Errorf("%s with %d unfinished, want the drain limit and some", s.Ending, s.Ungated.Unfinished)
+	}
+	add(t, "ungated", s.Ungated)
+}
+
+func TestFailureEndsTheDemo(t *testing.T) {
+	emptyAfter(t)
+	broken := errors.New("broken")
+	for name, fail := range map[string]func(*Demo) func(State) error{
+		"the endpoint": func(d *Demo) func(State) error { d.failed <- broken; return ignore },
+		"the watcher":  func(*Demo) func(State) error { return func(State) error { return broken } },
+	} {
+		d, err := New(DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := d.Play(t.Context(), time.Hour, fail(d))
+		if !errors.Is(err, broken) || s.Ending != Interrupted {
+			t.Errorf("%s fails: %v and %s, want its error and an end", name, err, s.Ending)
+		}
+		if err := d.Close(); err != nil {
+			t.Errorf("%s fails: close: %v", name, err)
+		}
+	}
+}
+
+// closing takes so many writes and then is gone, as a pipe's reader may be.
+type closing struct {
+	left int
+	err  error
+}
+
+func (c *closing) Write(p []byte) (int, error) {
+	if c.left--; c.left < 0 {
+		return 0, c.err
+	}
+	return len(p), nil
+}
+
+func TestClosedOutput(t *testing.T) {
+	gone := errors.New("gone")
+	for writes := range 5 {
+		emptyAfter(t)
+		out := &closing{left: writes, err: gone}
+		err := Show(t.Context(), shortOptions(), Screen{Out: out, Live: out})
+		if !errors.Is(err, gone) {
+			t.Errorf("output closed after %d writes: %v", writes, err)
+		}
+	}
+}
+
+// buffer is a bytes.Buffer that may be read while it is written.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+var metricsURL = regexp.MustCompile(`curl -s (http://\S+/metrics)`)
+
+func TestKeep(t *testing.T) {
+	emptyAfter(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var live buffer
+	done := make(chan error, 1)
+	go func() { done <- Show(ctx, shortOptions(), Screen{Out: io.Discard, Live: &live, Keep: true}) }()
+	urls := waitFor(t, done, func() [][]string { return metricsURL.FindAllStringSubmatch(live.String(), -1) })
+	if len(urls) != 2 {
+		t.Fatalf("metrics of %v, want both sides", urls)
+	}
+	for _, m := range urls {
+		if body := get(t, m[1]); !strings.Contains(body, "headgate_arrivals_total") {
+			t.Errorf("%s has no arrivals:\n%s", m[1], body)
+		}
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// waitFor waits until there is something to find.
+func waitFor[T any](t *testing.T, done <-chan error, find func() []T) []T {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if found := find(); len(found) > 0 {
+			return found
+		}
+		select {
+		case err := <-done:
+			t.Fatalf("ended early: %v", err)
+		case <-tick.C:
+		}
+	}
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", url, resp.Status, err)
+	}
+	return string(body)
+}
+
+// Both sides do the same work: as long as nothing is refused, they cannot be
+// told apart.
+func TestBothSidesGetTheSame(t *testing.T) {
+	a, err := newScript(DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := DefaultOptions()
+	b, err := newScript(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Seed = 2
+	other, err := newScript(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, differ := true, false
+	for i := range min(len(a.services), len(other.services)) {
+		same = same && a.services[i] == b.services[i] && a.arrivals[i] == b.arrivals[i]
+		differ = differ || a.services[i] != other.services[i] && a.arrivals[i].At != other.arrivals[i].At
+	}
+	if !same || !differ || len(a.services) != len(a.arrivals) {
+		t.Errorf("equal seeds equal: %v; other seeds differ: %v", same, differ)
+	}
+}

@@ -1,0 +1,162 @@
+package demo
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// screen is a terminal that knows what the live view needs of one.
+type screen struct {
+	width int
+	rows  []string
+	y, x  int
+}
+
+var sequence = regexp.MustCompile(`^\x1b\[([?0-9;]*)([A-Za-z])`)
+
+func (s *screen) Write(p []byte) (int, error) {
+	for text := string(p); text != ""; {
+		if m := sequence.FindStringSubmatch(text); m != nil {
+			s.control(m[2])
+			text = text[len(m[0]):]
+			continue
+		}
+		r := []rune(text)[0]
+		s.put(r)
+		text = text[len(string(r)):]
+	}
+	return len(p), nil
+}
+
+func (s *screen) control(c string) {
+	s.grow()
+	switch c {
+	case "A":
+		s.y = max(s.y-1, 0)
+	case "K":
+		s.rows[s.y] = string([]rune(s.rows[s.y])[:min(s.x, len([]rune(s.rows[s.y])))])
+	case "J":
+		s.control("K")
+		s.rows = s.rows[:s.y+1]
+	}
+}
+
+func (s *screen) put(r rune) {
+	s.grow()
+	switch r {
+	case '\r':
+		s.x = 0
+	case '\n':
+		s.y++
+	default:
+		if s.x >= s.width {
+			s.x, s.y = 0, s.y+1
+			s.grow()
+		}
+		row := []rune(s.rows[s.y] + strings.Repeat(" ", max(s.x-len([]rune(s.rows[s.y])), 0)))
+		s.rows[s.y] = string(row[:s.x]) + string(r) + string(row[min(s.x+1, len(row)):])
+		s.x++
+	}
+}
+
+func (s *screen) grow() {
+	for len(s.rows) <= s.y {
+		s.rows = append(s.rows, "")
+	}
+}
+
+func (s *screen) text() string {
+	var b strings.Builder
+	for _, row := range s.rows[:s.y] {
+		b.WriteString(strings.TrimRight(row, " ") + "\n")
+	}
+	return b.String()
+}
+
+// After many frames, of growing and shrinking height, the terminal shows the
+// last one and what stood above, and nothing else.
+func TestLiveRedrawsInPlace(t *testing.T) {
+	w := newWorld(t, DefaultOptions())
+	s := &screen{width: 80}
+	_, _ = s.Write([]byte("above\r\n"))
+	height := 0
+	v := &live{out: s, size: func() (int, int) { return 80, height }, plan: w.plan}
+	for i, h := range []int{24, 40, 10, 30} {
+		height = h
+		if err := v.show(w.at(sec(float64(60 * i)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := v.done(); err != nil {
+		t.Fatal(err)
+	}
+	if want := "above\n" + draw(w.at(sec(180)), w.plan, 80, 30, false); s.text() != want {
+		t.Errorf("screen:\n%s\nwant:\n%s", s.text(), want)
+	}
+}
+
+// A terminal that has become narrower has broken the lines that stand in it: the
+// view goes up by as many rows as they take now.
+func TestLiveCountsBrokenLines(t *testing.T) {
+	var out bytes.Buffer
+	width := 40
+	v := &live{out: &out, size: func() (int, int) { return width, 24 }, widths: []int{80, 0, 41, 40}, hidden: true}
+	v.plan = newWorld(t, DefaultOptions()).plan
+	if err := v.show(State{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(out.String(), "\x1b[A"); got != 2+1+2+1 {
+		t.Errorf("went up %d rows, want 6", got)
+	}
+}
+
+func TestLiveGivesTheCursorBack(t *testing.T) {
+	var out bytes.Buffer
+	v := &live{out: &out, size: func() (int, int) { return 80, 24 }, plan: newWorld(t, DefaultOptions()).plan}
+	if err := v.done(); err != nil || out.Len() > 0 {
+		t.Errorf("done before a frame: %q, %v", out.String(), err)
+	}
+	_ = v.show(State{})
+	_ = v.show(State{})
+	_ = v.done()
+	if got := out.String(); strings.Count(got, hideCursor) != 1 || !strings.HasSuffix(got, showCursor) {
+		t.Errorf("cursor not hidden once and shown at the end: %q", got)
+	}
+}
+
+func TestPlainLines(t *testing.T) {
+	w := newWorld(t, DefaultOptions())
+	var out bytes.Buffer
+	v := &lines{out: &out}
+	for _, at := range []float64{0, 15, 180, 240, 315} {
+		if err := v.show(w.at(sec(at))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := w.at(sec(420))
+	last.Ending = Complete
+	if err := v.show(last); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "lines.txt", out.String())
+}
+
+type deaf struct{ err error }
+
+func (d deaf) Write([]byte) (int, error) { return 0, d.err }
+
+func TestViewsPassErrorsOn(t *testing.T) {
+	closed := errors.New("closed")
+	w := newWorld(t, DefaultOptions())
+	for name, v := range map[string]view{
+		"live":  &live{out: deaf{closed}, size: func() (int, int) { return 80, 24 }, plan: w.plan},
+		"lines": &lines{out: deaf{closed}},
+	} {
+		if err := v.show(w.at(sec(60))); !errors.Is(err, closed) {
+			t.Errorf("%s: %v, want the writer's error", name, err)
+		}
+	}
+}
