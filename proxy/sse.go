@@ -41,7 +41,7 @@ func (s *sseEnd) failed() bool { return s.fail }
 func (s *sseEnd) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
-		end := bytes.IndexAny(p, "\r\n")
+		end := lineEnd(p)
 		if end < 0 {
 			s.keep(p)
 			break
@@ -50,6 +50,18 @@ func (s *sseEnd) Write(p []byte) (int, error) {
 		p = p[end+1:]
 	}
 	return n, nil
+}
+
+// lineEnd returns where the first CR or LF is, -1 if there is none.
+func lineEnd(p []byte) int {
+	lf := bytes.IndexByte(p, '\n')
+	if lf >= 0 {
+		p = p[:lf]
+	}
+	if cr := bytes.IndexByte(p, '\r'); cr >= 0 {
+		return cr
+	}
+	return lf
 }
 
 func (s *sseEnd) keep(p []byte) {
@@ -121,9 +133,11 @@ func (s *sseEnd) choices(data []byte) {
 	}
 	// An upstream that gives up mid-stream says so in the stream; its client
 	// sees an error in any case.
-	if e := gjson.GetBytes(data, "error"); e.Exists() && e.Type != gjson.Null {
-		s.done, s.fail = true, true
-		return
+	if mayHave(data, "error") {
+		if e := gjson.GetBytes(data, "error"); e.Exists() && e.Type != gjson.Null {
+			s.done, s.fail = true, true
+			return
+		}
 	}
 	gjson.GetBytes(data, "choices").ForEach(func(_, choice gjson.Result) bool {
 		index := choice.Get("index").Uint()
@@ -136,4 +150,10 @@ func (s *sseEnd) choices(data []byte) {
 		}
 		return true
 	})
+}
+
+// mayHave tells whether a JSON text can have a key, which may be written with
+// escapes. It costs little, and most chunks have neither.
+func mayHave(text []byte, key string) bool {
+	return bytes.Contains(text, []byte(key)) || bytes.IndexByte(text, '\\') >= 0
 }
