@@ -57,6 +57,8 @@ type Delivery struct {
 	Attempts  int
 	NotBefore time.Time // of the next attempt
 	Reason    string    // why the latest attempt failed; never holds a secret
+	Plain     bool      // its blocks were refused: only text from now on
+	Doubts    int       // times that it was sent again without knowing whether it had arrived
 	Ref       Ref       // where it came to stand, once sent
 }
 
@@ -77,6 +79,10 @@ type Note struct {
 	Drill      bool
 	Silenced   bool
 	Late       bool // sent much later than it happened; the times say when
+	Repeat     bool // it may be there already: a first copy could not be ruled out
+
+	From     Destination // where it should have gone, if it was diverted
+	Diverted string      // why it was; empty: it was not
 }
 
 // Outcome is what a sender knows after an attempt.
