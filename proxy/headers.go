@@ -76,6 +76,9 @@ func copyResponseHeader(out, in http.Header) {
 			out[k] = vs
 		}
 	}
+	if _, ok := in["Content-Type"]; !ok {
+		out["Content-Type"] = nil // or net/http makes one up from the body
+	}
 }
 
 // announceTrailers names the trailers that will follow the body.
