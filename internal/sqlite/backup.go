@@ -80,7 +80,10 @@ func copyTo(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, "VACUUM INTO ?", to)
+	err = checkFile(ctx, db, from) // the copy of a damaged record could look sound
+	if err == nil {
+		_, err = db.ExecContext(ctx, "VACUUM INTO ?", to)
+	}
 	if err := errors.Join(err, db.Close()); err != nil {
 		return err
 	}
@@ -88,7 +91,7 @@ func copyTo(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(checkPages(ctx, db), db.Close())
+	return errors.Join(checkFile(ctx, db, to), db.Close())
 }
 
 // settle makes a file's content survive loss of power.

@@ -112,7 +112,7 @@ func (s *Store) openFile(ctx context.Context) (err error) {
 	if s.writer, err = open(ctx, fileName(s.path, writing), writing, 1); err != nil {
 		return err
 	}
-	if err := checkPages(ctx, s.writer); err != nil {
+	if err := checkFile(ctx, s.writer, s.path); err != nil {
 		return err
 	}
 	if err := s.bringUp(ctx, func() error { return useLog(ctx, s.writer) }); err != nil {

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -39,18 +38,6 @@ func (s *Store) checkpoint(ctx context.Context) error {
 		return nil
 	}
 	return s.failed("empty the write-ahead log", err)
-}
-
-// checkPages has SQLite look at all pages of a database.
-func checkPages(ctx context.Context, db *sql.DB) error {
-	var verdict string
-	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {
-		return err
-	}
-	if verdict != "ok" {
-		return fmt.Errorf("%w: the check of its pages says %.120q", ErrCorrupt, verdict)
-	}
-	return nil
 }
 
 // unmigrated says what it means when a migration fails on what it finds, rather

@@ -1,0 +1,163 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/proxy/admit"
+	"headgate/runbooks"
+)
+
+// TestPaging: pages hold every change once, newest first, also where several have
+// the same time, and also when new ones come in between.
+func TestPaging(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	var changes []runbooks.Change
+	for i := range 57 {
+		c := some([]string{"a", "b", "c"}[i%3], admit.Observe)
+		c.ID, c.At = fmt.Sprintf("id-%03d", i), at.Add(time.Duration(i/10)*time.Second) // ten at a time
+		changes = append(changes, c)
+	}
+	record(t, s, 0, changes...)
+	for _, tt := range []struct {
+		filter ChangeFilter
+		want   int
+	}{
+		{ChangeFilter{Limit: 1}, 57}, {ChangeFilter{Limit: 7}, 57}, {ChangeFilter{Limit: 57}, 57}, {ChangeFilter{}, 57},
+		{ChangeFilter{Limit: -3}, 57}, {ChangeFilter{Limit: 1 << 40}, 57},
+		{ChangeFilter{Limit: 5, Pool: "b"}, 19}, {ChangeFilter{Limit: 5, Pool: "no such"}, 0}, {ChangeFilter{Pool: "' OR 1=1 --"}, 0},
+		{ChangeFilter{Limit: 4, Since: at.Add(4 * time.Second)}, 17}, {ChangeFilter{Limit: 4, Since: at.Add(4*time.Second + 1)}, 7},
+		{ChangeFilter{Limit: 4, Since: at.Add(time.Hour)}, 0}, {ChangeFilter{Limit: 3, Since: at.Add(5 * time.Second), Pool: "a"}, 2},
+		{ChangeFilter{Since: time.Date(-400, 1, 1, 0, 0, 0, 0, time.UTC)}, 57},
+	} {
+		if seen := page(t, s, tt.filter, nil); seen != tt.want {
+			t.Errorf("%+v: %d changes, want %d", tt.filter, seen, tt.want)
+		}
+	}
+	newer := func() { record(t, s, 0, some("d", admit.Observe)) }
+	if seen := page(t, s, ChangeFilter{Limit: 5}, newer); seen != 57 {
+		t.Errorf("with new ones in between: %d changes, want the 57 that were there", seen)
+	}
+}
+
+// page goes through all pages, calls between after each, and counts the changes.
+func page(t *testing.T, s *Store, f ChangeFilter, between func()) (seen int) {
+	t.Helper()
+	for last := ""; ; {
+		page, next, err := s.Changes(t.Context(), f)
+		if err != nil {
+			t.Fatalf("%+v: %v", f, err)
+		}
+		if len(page) > f.limit() || next != "" && len(page) != f.limit() {
+			t.Errorf("%+v: a page of %d, next %q", f, len(page), next)
+		}
+		for _, c := range page {
+			if last != "" && c.ID >= last {
+				t.Fatalf("%+v: %s comes after %s", f, c.ID, last)
+			}
+			last = c.ID
+		}
+		if seen += len(page); next == "" {
+			return seen
+		}
+		if f.After = next; between != nil {
+			between()
+		}
+	}
+}
+
+// TestKeys: only keys that a page gave out are taken.
+func TestKeys(t *testing.T) {
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	for _, key := range []string{
+		"x", ".", "1.", ".a", "1", "-1.a", "+1.a", "01.a", "1.a.b", "1.a b", "1.é", "99999999999999999999.a", "1." + strings.Repeat("a", 65), "1.a\x00",
+	} {
+		if _, _, err := s.Changes(t.Context(), ChangeFilter{After: key}); !errors.Is(err, ErrKey) {
+			t.Errorf("%q: %v, want ErrKey", key, err)
+		}
+		if _, _, err := ReadChanges(t.Context(), dir, ChangeFilter{After: key}); !errors.Is(err, ErrKey) {
+			t.Errorf("%q, as a command: %v, want ErrKey", key, err)
+		}
+	}
+	if page, next, err := s.Changes(t.Context(), ChangeFilter{After: "0.a"}); err != nil || len(page) != 0 || next != "" {
+		t.Errorf("before the first: %v, %q, %v", page, next, err)
+	}
+}
+
+// TestPlan: a page costs the same at a hundred thousand changes as at ten. The
+// statements are answered by the index alone, in its order: nothing is sorted,
+// nothing is scanned.
+func TestPlan(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	if _, err := s.writer.ExecContext(t.Context(), `INSERT INTO mode_changes
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+		SELECT printf('id-%06d', i), i * 1000, 'pool' || (i % 3), 'mode', 'enforce', 'observe', 'enforce', 'a', 'api', 'r', 0, 0, 0, 0, 'w' FROM n`); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		text, want string
+		args       []any
+	}{
+		{readChanges, "SEARCH mode_changes USING INDEX mode_changes_by_time (at_ms>? AND (at_ms,id)<(?,?))", []any{5000, "x", 0, 101}},
+		{readChangesP, "SEARCH mode_changes USING INDEX mode_changes_by_pool (pool=? AND at_ms>? AND (at_ms,id)<(?,?))", []any{"p", 5000, "x", 0, 101}},
+		{readRequests, "SEARCH mode_requests USING INTEGER PRIMARY KEY (rowid>?)", []any{0, 100}},
+	} {
+		if steps := plan(t, s.reader, tt.text, tt.args...); !slices.Equal(steps, []string{tt.want}) {
+			t.Errorf("%q, want %q alone", steps, tt.want)
+		}
+	}
+	f := ChangeFilter{Limit: 10, After: "50000000.id-050000"}
+	page, next, err := s.Changes(t.Context(), f)
+	if err != nil || len(page) != 10 || page[0].ID != "id-049999" || next != "49990000.id-049990" {
+		t.Errorf("%d changes, next %q, %v", len(page), next, err)
+	}
+}
+
+// plan returns how SQLite would answer a statement.
+func plan(t *testing.T, db *sql.DB, text string, args ...any) (steps []string) {
+	t.Helper()
+	rows, err := db.QueryContext(context.Background(), "EXPLAIN QUERY PLAN "+text, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id, parent, unused any
+		var step string
+		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, step)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return steps
+}
+
+// FuzzKey: a key is refused, or it is the one that its parts make.
+func FuzzKey(f *testing.F) {
+	for _, s := range []string{"", "1.a", "50000000.id-050000", "x", "-1.a", "1.", "9223372036854775807.z"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, key string) {
+		at, id, err := (ChangeFilter{After: key}).after()
+		if err != nil {
+			if !errors.Is(err, ErrKey) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if key != "" && fmt.Sprintf("%d.%s", at, id) != key {
+			t.Fatalf("%q was read as %d and %q", key, at, id)
+		}
+	})
+}

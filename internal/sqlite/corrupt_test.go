@@ -1,0 +1,154 @@
+package sqlite
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"headgate/proxy/admit"
+	"headgate/runbooks"
+)
+
+// big returns a data directory whose record has some dozens of pages, and the
+// database's content.
+func big(t testing.TB) (dir string, content []byte) {
+	t.Helper()
+	dir = t.TempDir()
+	s, err := Open(t.Context(), options(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 40 {
+		record(t, s, 0, bulky("p"))
+	}
+	closed(t, s)
+	content, err = os.ReadFile(filepath.Join(dir, databaseName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, content
+}
+
+// TestCorrupt: a damaged file is refused with what to do, and is left as it is.
+func TestCorrupt(t *testing.T) {
+	_, good := big(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	noise := func(b []byte) []byte {
+		for i := range b {
+			b[i] = byte(random.Uint32())
+		}
+		return b
+	}
+	for name, content := range map[string][]byte{
+		"random":              noise(make([]byte, 50_000)),
+		"text":                []byte("this is not a database, but it is long enough to be looked at: " + string(make([]byte, 200))),
+		"cut in the middle":   good[:len(good)/2],
+		"cut inside a page":   good[:len(good)-1000],
+		"cut inside page one": good[:2000],
+		"header kept":         append(bytes.Clone(good[:100]), noise(make([]byte, len(good)-100))...),
+		"page one kept":       append(bytes.Clone(good[:4096]), noise(make([]byte, len(good)-4096))...),
+		"zeroes after it":     append(bytes.Clone(good[:4096]), make([]byte, len(good)-4096)...),
+		"one byte":            {0x53},
+		"one page of noise":   append(append(bytes.Clone(good[:8192]), noise(make([]byte, 4096))...), good[12288:]...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, databaseName)
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s, err := Open(t.Context(), options(dir))
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatalf("%v, %v, want ErrCorrupt", s, err)
+			}
+			has(t, err.Error(), path, "backup", "--ephemeral")
+			if len(err.Error()) > 600 {
+				t.Errorf("the message has %d bytes", len(err.Error()))
+			}
+			if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, content) {
+				t.Errorf("the file was changed (%v)", err)
+			}
+			if _, running, err := Running(dir); running || err != nil {
+				t.Errorf("the lock is held after a refusal: %v, %v", running, err)
+			}
+			if err := BackupFrom(t.Context(), dir, path+".copy"); err == nil {
+				t.Error("a damaged record was backed up")
+			}
+			if _, err := os.Stat(path + ".copy"); err == nil {
+				t.Error("the failed backup left a file")
+			}
+		})
+	}
+}
+
+// TestPutBack: a backup in the place of a damaged record is all that is needed.
+func TestPutBack(t *testing.T) {
+	dir, good := big(t)
+	path, copied := filepath.Join(dir, databaseName), filepath.Join(t.TempDir(), "backup.db")
+	if err := BackupFrom(t.Context(), dir, copied); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, good[:5000], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), options(dir)); !errors.Is(err, ErrCorrupt) {
+		t.Fatalf("%v, want ErrCorrupt", err)
+	}
+	if err := os.Rename(copied, path); err != nil {
+		t.Fatal(err)
+	}
+	s := openIn(t, dir)
+	if got := all(t, s); len(got) != 40 {
+		t.Errorf("%d changes, want 40", len(got))
+	}
+	record(t, s, 0, some("p", admit.Observe))
+}
+
+// FuzzFile: whatever stands in the file, nothing panics and everything ends; what
+// opens is a record that can be read, or says why not.
+func FuzzFile(f *testing.F) {
+	_, good := big(f)
+	f.Add(0, []byte{}, len(good))
+	f.Add(28, []byte{0xff, 0xff, 0xff, 0xff}, len(good))
+	f.Add(100, []byte{2, 0, 1, 0}, len(good))
+	f.Add(4096, bytes.Repeat([]byte{0x0d}, 50), len(good))
+	f.Add(0, []byte("SQLite format 3\x00"), 16)
+	f.Fuzz(func(t *testing.T, at int, patch []byte, size int) {
+		content := bytes.Clone(good)
+		if at >= 0 && at < len(content) {
+			copy(content[at:], patch)
+		}
+		if size >= 0 && size < len(content) {
+			content = content[:size]
+		}
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, databaseName), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx := withDeadline(t, 20*time.Second)
+		_, _, audit := ReadChanges(ctx, dir, ChangeFilter{})
+		_, left := LeaveRequest(ctx, dir, runbooks.Order{Action: runbooks.Rollback})
+		s, err := Open(ctx, options(dir))
+		if err != nil {
+			if !known(err) {
+				t.Errorf("an error that does not say what to do: %v", err)
+			}
+			return
+		}
+		defer closed(t, s)
+		_, standings := s.Standings(ctx)
+		_, requests := s.Requests(ctx, 0)
+		for _, err := range []error{audit, left, standings, requests, s.Record(ctx, []runbooks.Change{some("p", admit.Observe)}, 1)} {
+			if err != nil && !known(err) {
+				t.Errorf("an error that does not say what to do: %v", err)
+			}
+			if errors.Is(err, ErrBusy) {
+				t.Errorf("it did not end: %v", err)
+			}
+		}
+	})
+}

@@ -1,0 +1,218 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"headgate/proxy/admit"
+	"headgate/runbooks"
+)
+
+// fill records changes until one is refused, and returns those that were not.
+func fill(t *testing.T, s *Store) (kept []runbooks.Change, err error) {
+	t.Helper()
+	for range 100_000 {
+		c := bulky("p")
+		c.To = admit.Modes()[len(kept)%3]
+		if err := s.Record(t.Context(), []runbooks.Change{c}, 0); err != nil {
+			return kept, err
+		}
+		kept = append(kept, c)
+	}
+	t.Fatal("it never became full")
+	return nil, nil
+}
+
+// checkFull holds a full record against its promise: what was acknowledged is
+// there, what was refused is not there in part, reading goes on.
+func checkFull(t *testing.T, s *Store, kept []runbooks.Change) {
+	t.Helper()
+	batch := []runbooks.Change{bulky("x"), bulky("y")}
+	if err := s.Record(t.Context(), batch, 7); err != nil && !errors.Is(err, ErrFull) {
+		t.Errorf("a second attempt: %v, want ErrFull again", err)
+	}
+	got := all(t, s)
+	if len(got) != len(kept) && len(got) != len(kept)+len(batch) { // all of the batch or nothing of it
+		t.Errorf("%d changes, want %d", len(got), len(kept))
+	}
+	standings, err := s.Standings(t.Context())
+	if err != nil || len(standings) == 0 || standings[0].Mode != kept[len(kept)-1].To {
+		t.Errorf("%v, %v, want the mode of the last change that was kept", standings, err)
+	}
+}
+
+// TestFull: SQLite finds no room for a page.
+func TestFull(t *testing.T) {
+	for kind, make := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := make(t)
+			record(t, s, 0, some("p", admit.Observe))
+			var pages int
+			if err := s.writer.QueryRowContext(t.Context(), "PRAGMA page_count").Scan(&pages); err != nil {
+				t.Fatal(err)
+			}
+			room := func(pages int) {
+				if _, err := s.writer.ExecContext(t.Context(), "PRAGMA max_page_count = "+strconv.Itoa(pages)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			room(pages + 8)
+			kept, err := fill(t, s)
+			if !errors.Is(err, ErrFull) {
+				t.Fatalf("%v, want ErrFull", err)
+			}
+			has(t, err.Error(), "free some disk space", "SQLITE_FULL")
+			// A batch: its first change fits nowhere, so nothing of it may stay.
+			if err := s.Record(t.Context(), []runbooks.Change{some("x", admit.Observe), bulky("y")}, 7); !errors.Is(err, ErrFull) {
+				t.Errorf("%v, want ErrFull", err)
+			}
+			if got := all(t, s); len(got) != len(kept)+1 {
+				t.Errorf("%d changes, want %d", len(got), len(kept)+1)
+			}
+			room(pages + 1000)
+			record(t, s, 7, some("x", admit.Observe))
+		})
+	}
+}
+
+// bulky is a change that needs much of a page.
+func bulky(pool string) runbooks.Change {
+	c := some(pool, admit.Observe)
+	c.Reason = string(make([]byte, maxReason))
+	return c
+}
+
+// TestFullDisk: a real file system without room.
+func TestFullDisk(t *testing.T) {
+	dir, ok := smallDisk(t)
+	if !ok {
+		return
+	}
+	s, err := Open(t.Context(), options(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, s)
+	kept, err := fill(t, s)
+	if !errors.Is(err, ErrFull) {
+		t.Fatalf("%v, want ErrFull", err)
+	}
+	checkFull(t, s, kept)
+	if _, err := LeaveRequest(t.Context(), dir, runbooks.Order{Action: runbooks.Rollback, Reason: string(make([]byte, maxReason))}); err != nil && !errors.Is(err, ErrFull) {
+		t.Errorf("leave a request: %v, want ErrFull", err)
+	}
+	copied := filepath.Join(dir, "copy.db")
+	if err := s.Backup(t.Context(), copied); !errors.Is(err, ErrFull) {
+		t.Errorf("backup: %v, want ErrFull", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*copy*")); len(left) > 0 {
+		t.Errorf("the failed backup left %v", left)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".copy*")); len(left) > 0 {
+		t.Errorf("the failed backup left %v", left)
+	}
+	// With room again, nothing has to be started anew.
+	if err := os.Remove(filepath.Join(dir, ballast)); err != nil {
+		t.Fatal(err)
+	}
+	record(t, s, 0, bulky("p"))
+}
+
+// TestNoRoomToStart: opening on a full disk says so, and makes nothing half.
+func TestNoRoomToStart(t *testing.T) {
+	dir, ok := smallDisk(t)
+	if !ok {
+		return
+	}
+	stuff(t, filepath.Join(dir, "stuffing"))
+	if s, err := Open(t.Context(), options(dir)); !errors.Is(err, ErrFull) {
+		t.Fatalf("%v, %v, want ErrFull", s, err)
+	}
+	if err := os.Remove(filepath.Join(dir, "stuffing")); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), options(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record(t, s, 0, some("p", admit.Observe))
+	closed(t, s)
+}
+
+// ballast is a file that takes room away which a test gives back.
+const ballast = "ballast"
+
+// stuff takes all room that is left.
+func stuff(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := make([]byte, 4096)
+	for err == nil {
+		_, err = f.Write(block)
+	}
+	if !errors.Is(classifyOS(err), ErrFull) {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCheckpoint: the write-ahead log does not stay as large as it once was.
+func TestCheckpoint(t *testing.T) {
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	for range 50 {
+		record(t, s, 0, bulky("p"))
+	}
+	log := filepath.Join(dir, databaseName+"-wal")
+	if info, err := os.Stat(log); err != nil || info.Size() == 0 {
+		t.Fatalf("%v, %v", info, err)
+	}
+	if err := s.checkpoint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(log); err != nil || info.Size() != 0 {
+		t.Errorf("%v, %v, want an empty log", info, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.checkpoint(ctx); !errors.Is(err, ErrBusy) {
+		t.Errorf("%v, want ErrBusy", err)
+	}
+	if got := all(t, s); len(got) != 50 {
+		t.Errorf("%d changes, want 50", len(got))
+	}
+}
+
+// TestCheckpointBesideReader: one who reads keeps the log from being emptied, which
+// is no error.
+func TestCheckpointBesideReader(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	record(t, s, 0, some("p", admit.Observe))
+	conn, err := s.reader.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := conn.QueryContext(t.Context(), "SELECT pool FROM modes UNION ALL SELECT pool FROM mode_changes")
+	if err != nil || !rows.Next() {
+		t.Fatal(err)
+	}
+	record(t, s, 0, some("q", admit.Observe))
+	if err := s.checkpoint(t.Context()); err != nil {
+		t.Errorf("%v, want it to be tried again later", err)
+	}
+	if err := errors.Join(rows.Close(), conn.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.checkpoint(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
