@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	copyBuffer = 32 << 10
+	copyBuffer = 8 << 10
 	// afterEnd is how long an upstream may keep a stream open after its terminal
 	// event. Old SDKs wait for the end of the connection, and so does the permit.
 	// Both its silence and all that it still says are bounded.

@@ -7,7 +7,9 @@ import (
 )
 
 const (
-	transportBuffer = 32 << 10
+	// Of an upstream connection, in each direction: enough for the usual request
+	// in one write. An open stream holds both, and a copyBuffer.
+	transportBuffer = 8 << 10
 	maxIdle         = 1024
 )
 
