@@ -21,15 +21,21 @@ import (
 // BenchmarkInside runs the data plane inside this process, and stub and client
 // outside, so that a profile shows the data plane alone:
 //
-//	go test -run '^$' -bench Inside -cpuprofile cpu.out ./bench
+//	go test -run '^$' -bench Inside/json -cpuprofile cpu.out ./bench
 func BenchmarkInside(b *testing.B) {
+	for _, answer := range []string{answerJSON, answerStream} {
+		b.Run(answer, func(b *testing.B) { inside(b, answer) })
+	}
+}
+
+func inside(b *testing.B, answer string) {
 	addr := startInside(b)
 	requests := 0.0
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	spent := cpuTime(os.Getpid())
 	for b.Loop() {
-		rate, err := strconv.ParseFloat(startRole(b, roleLoad, addr).line, 64)
+		rate, err := strconv.ParseFloat(startRole(b, roleLoad, addr, answer).line, 64)
 		if err != nil {
 			b.Fatal(err)
 		}

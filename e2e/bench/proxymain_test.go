@@ -21,7 +21,7 @@ const (
 	roleStub    = "stub"
 	roleReverse = "reverse" // argument: URL of the stub
 	roleKeeper  = "keeper"  // arguments: a command that is killed at the end
-	roleLoad    = "load"    // argument: an address to load; prints what load returns, and ends
+	roleLoad    = "load"    // arguments: an address to load and what to ask for; prints what load returns, and ends
 )
 
 func TestMain(m *testing.M) {
@@ -49,7 +49,7 @@ func play(role string, args []string) error {
 	case roleKeeper:
 		return keep(args, failed)
 	case roleLoad:
-		l := load(args[0], shapes[0].outstanding, shapes[0].answer, full.load)
+		l := load(args[0], shapes[0].outstanding, args[1], full.load)
 		fmt.Println(l.rate)
 		return l.err
 	default:
