@@ -26,14 +26,8 @@ type ChangeFilter struct {
 	Limit int       // at most so many: 0 means DefaultLimit, more than MaxLimit means MaxLimit
 }
 
-// Newest first, from the index alone in that order.
-const (
-	changeColumns = `SELECT id, at_ms, pool, action, from_mode, to_mode, before, actor, via, reason, running, queued, dropped, request, writer
-FROM mode_changes WHERE `
-	changePage   = `(at_ms, id) < (?, ?) AND at_ms >= ? ORDER BY at_ms DESC, id DESC LIMIT ?`
-	readChanges  = changeColumns + changePage
-	readChangesP = changeColumns + `pool = ? AND ` + changePage
-)
+const changeColumns = `SELECT id, at_ms, pool, action, from_mode, to_mode, before, actor, via, reason, running, queued, dropped, request, writer
+FROM mode_changes WHERE at_ms >= ?`
 
 // Changes returns changes, newest first, and the key of the next page, empty on
 // the last. ErrKey: After is not such a key.
@@ -47,15 +41,27 @@ func (s *Store) Changes(ctx context.Context, f ChangeFilter) (changes []runbooks
 
 // changesFrom reads one more than asked for, to know whether there are more.
 func changesFrom(ctx context.Context, q queryer, f ChangeFilter) ([]runbooks.Change, error) {
-	at, id, err := f.after()
+	text, args, err := f.statement()
 	if err != nil {
 		return nil, err
 	}
-	text, args := readChanges, []any{at, id, f.since(), f.limit() + 1}
-	if f.Pool != "" {
-		text, args = readChangesP, slices.Insert(args, 0, any(f.Pool))
-	}
 	return query(ctx, q, 15, change, text, args...)
+}
+
+// statement is answered by one of two indexes alone, in its order.
+func (f ChangeFilter) statement() (text string, args []any, err error) {
+	text, args = changeColumns, []any{f.since()}
+	if f.Pool != "" {
+		text, args = text+" AND pool = ?", append(args, f.Pool)
+	}
+	if f.After != "" {
+		at, id, err := f.after()
+		if err != nil {
+			return "", nil, err
+		}
+		text, args = text+" AND (at_ms, id) < (?, ?)", append(args, at, id)
+	}
+	return text + " ORDER BY at_ms DESC, id DESC LIMIT ?", append(args, f.limit()+1), nil
 }
 
 func (f ChangeFilter) limit() int {
@@ -68,7 +74,7 @@ func (f ChangeFilter) limit() int {
 // since rounds up: a change has no part of a millisecond.
 func (f ChangeFilter) since() int64 {
 	if f.Since.IsZero() {
-		return 0
+		return math.MinInt64
 	}
 	ms := f.Since.UnixMilli()
 	if f.Since.After(time.UnixMilli(ms)) {
@@ -89,9 +95,6 @@ func (f ChangeFilter) cut(changes []runbooks.Change) ([]runbooks.Change, string)
 
 // after reads the key: time and ID of the last change of the page before.
 func (f ChangeFilter) after() (at int64, id string, err error) {
-	if f.After == "" {
-		return math.MaxInt64, "", nil
-	}
 	ms, id, ok := strings.Cut(f.After, ".")
 	at, err = strconv.ParseInt(ms, 10, 64)
 	if !ok || err != nil || at < 0 || strconv.FormatInt(at, 10) != ms || !validID(id) {
