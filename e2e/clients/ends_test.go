@@ -2,11 +2,7 @@ package clients
 
 import (
 	"net/http"
-	"net/http/httptest"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -96,11 +92,11 @@ func TestTruncationGoesUnseenWithoutTheGate(t *testing.T) {
 func TestDraining(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, c client) {
-		upstream := newHolding(t)
+		upstream := harness.StartHeld(t)
 		gate := harness.StartGate(t, harness.Settings{Upstream: upstream.URL + "/v1", Workers: 1})
 		running, queued := make(chan outcome, 1), make(chan outcome, 1)
 		go func() { running <- c.one(t, call{Do: "chat_stream"}.to(gate.URL)) }()
-		harness.Until(t, "one runs", func() bool { return upstream.calls.Load() == 1 })
+		harness.Until(t, "one runs", func() bool { return upstream.Calls() == 1 })
 		go func() { queued <- c.one(t, call{Do: "chat"}.to(gate.URL)) }()
 		harness.Until(t, "one waits", func() bool { return gate.Scrape(t).Sum("headgate_queue_depth") == 1 })
 
@@ -110,46 +106,18 @@ func TestDraining(t *testing.T) {
 		if o.Error.RetryAfter == "" || c.name == "ai-sdk" && !o.Error.Retryable {
 			t.Errorf("the refusal does not say when to come back: %+v", *o.Error)
 		}
-		upstream.finish()
+		upstream.Finish()
 		if o := <-running; o.Error != nil || o.Text != "hello" || o.Finish != "stop" {
 			t.Errorf("the running task got %+v, error %+v", o, o.Error)
 		}
 		if code := gate.Wait(t); code != 0 {
 			t.Errorf("exit code %d, want 0", code)
 		}
-		if got := upstream.calls.Load(); got != 1 {
+		if got := upstream.Calls(); got != 1 {
 			t.Errorf("the upstream was called %d times, want once", got)
 		}
 		if !strings.Contains(gate.Stderr(), `"outcome":"drained"`) {
 			t.Error("no drained task in the log")
 		}
 	})
-}
-
-// holding is an upstream that begins a stream and holds the rest back.
-type holding struct {
-	*httptest.Server
-	calls  atomic.Int64
-	finish func()
-}
-
-func newHolding(t *testing.T) *holding {
-	t.Helper()
-	rest := make(chan struct{})
-	h := &holding{finish: sync.OnceFunc(func() { close(rest) })}
-	pieces := modelstub.OddStreams()[slices.IndexFunc(modelstub.OddStreams(), func(o modelstub.OddStream) bool { return o.Name == "usage" })].Writes
-	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		h.calls.Add(1)
-		w.Header().Set("Content-Type", "text/event-stream")
-		for i, piece := range pieces {
-			_, _ = w.Write(piece) // the test sees what is missing
-			_ = http.NewResponseController(w).Flush()
-			if i == 0 {
-				<-rest
-			}
-		}
-	}))
-	t.Cleanup(h.Close)
-	t.Cleanup(h.finish)
-	return h
 }

@@ -47,15 +47,30 @@ func AwaitGate(t testing.TB, p *Process) *Gate {
 		URL:     "http://" + p.Field(t, "serving", "listen"),
 		Admin:   "http://" + p.Field(t, "serving", "admin"),
 	}
-	Until(t, "the gate is ready", func() bool {
-		res, err := http.Get(g.Admin + "/readyz")
-		if err != nil {
-			return false
-		}
-		defer res.Body.Close()
-		return res.StatusCode == http.StatusOK
-	})
+	g.AwaitReady(t)
 	return g
+}
+
+// AwaitReady waits until the gate says that it is ready.
+func (g *Gate) AwaitReady(t testing.TB) {
+	t.Helper()
+	Until(t, "the gate is ready", func() bool {
+		if g.hasEnded() {
+			t.Fatalf("%s ended with %s before it was ready", g.name, g.cmd.ProcessState)
+		}
+		return g.Probe("/readyz") == http.StatusOK
+	})
+}
+
+// Probe gets a path of the admin plane and returns the status, 0 when there was
+// no answer. It may be called from any goroutine.
+func (g *Gate) Probe(path string) int {
+	res, err := http.Get(g.Admin + path)
+	if err != nil {
+		return 0
+	}
+	_ = res.Body.Close() // the status is all that was wanted
+	return res.StatusCode
 }
 
 func (s Settings) yaml() string {

@@ -50,6 +50,13 @@ func Start(t testing.TB, c Command) *Process {
 	return p
 }
 
+// RunToEnd runs the program until it ends by itself and returns the exit code.
+func RunToEnd(t testing.TB, c Command) (p *Process, code int) {
+	t.Helper()
+	p = Start(t, c)
+	return p, p.Wait(t)
+}
+
 func newProcess(t testing.TB, c Command) *Process {
 	t.Helper()
 	p := &Process{
@@ -114,6 +121,9 @@ func (p *Process) hasEnded() bool {
 
 // PID is the process's number.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Dir is the working directory.
+func (p *Process) Dir() string { return p.cmd.Dir }
 
 // Stdout is what the process has printed so far.
 func (p *Process) Stdout() string { return p.stdout.String() }

@@ -1,0 +1,113 @@
+package program
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"headgate/e2e/harness"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Run(m)) }
+
+const chat = `{"model":"stub-model","messages":[{"role":"user","content":"hello"}]}`
+
+// reply is an answer read to its end.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+	err    error
+}
+
+// send posts a chat request. It may be called from any goroutine.
+func send(ctx context.Context, url string, header map[string]string) reply {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", strings.NewReader(chat))
+	if err != nil {
+		return reply{err: err}
+	}
+	r.Header.Set("Content-Type", "application/json")
+	for k, v := range header {
+		r.Header.Set(k, v)
+	}
+	transport := &http.Transport{} // of its own, so that nothing waits for a connection of another
+	defer transport.CloseIdleConnections()
+	res, err := transport.RoundTrip(r)
+	if err != nil {
+		return reply{err: err}
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	return reply{res.StatusCode, res.Header, string(body), err}
+}
+
+// later is a request under way.
+type later struct {
+	answer chan reply
+	leave  func()
+}
+
+// sendLater posts a chat request and does not wait for the answer.
+func sendLater(t *testing.T, url string, header map[string]string) later {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	l := later{make(chan reply, 1), cancel}
+	var done sync.WaitGroup
+	done.Go(func() { l.answer <- send(ctx, url, header) })
+	t.Cleanup(func() {
+		cancel()
+		done.Wait()
+	})
+	return l
+}
+
+// write makes a settings file in a folder of its own.
+func write(t *testing.T, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "headgate.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// names lists a folder, and all below it.
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	var all []string
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if path != dir {
+			all = append(all, path[len(dir)+1:])
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// errorOf reads an error in OpenAI's shape, with all four keys.
+func errorOf(t *testing.T, r reply) (kind, code string) {
+	t.Helper()
+	var body struct {
+		Error map[string]any `json:"error"`
+	}
+	if err := json.Unmarshal([]byte(r.body), &body); err != nil {
+		t.Fatalf("no error object in %q: %v", r.body, err)
+	}
+	for _, key := range []string{"message", "type", "param", "code"} {
+		if _, ok := body.Error[key]; !ok {
+			t.Errorf("error without %q: %s", key, r.body)
+		}
+	}
+	kind, _ = body.Error["type"].(string)
+	code, _ = body.Error["code"].(string)
+	return kind, code
+}
