@@ -55,6 +55,7 @@ type Delivery struct {
 
 	State     State
 	Attempts  int
+	Tried     time.Time // start of the latest attempt; zero before the first
 	NotBefore time.Time // of the next attempt
 	Reason    string    // why the latest attempt failed; never holds a secret
 	Plain     bool      // its blocks were refused: only text from now on
