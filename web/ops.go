@@ -1,7 +1,6 @@
 package web
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,7 +28,7 @@ func (o Ops) Handler() http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", o.ready)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		WriteProblem(w, Problem{Status: http.StatusNotFound, Detail: "Here are /metrics, /healthz and /readyz."})
+		WriteProblem(w, Problem{Status: http.StatusNotFound, Detail: "Here are /metrics, /healthz, /readyz and /api/v1/."})
 	})
 	return mux
 }
@@ -48,26 +47,4 @@ func text(w http.ResponseWriter, status int, line string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(line + "\n")) // the prober may have gone
-}
-
-// Problem is an error of the admin plane, as RFC 9457 wants it.
-type Problem struct {
-	Title  string `json:"title"` // default: the status in words
-	Status int    `json:"status"`
-	Detail string `json:"detail,omitempty"` // what to do about it
-}
-
-// WriteProblem answers with a problem.
-func WriteProblem(w http.ResponseWriter, p Problem) {
-	if p.Title == "" {
-		p.Title = http.StatusText(p.Status)
-	}
-	body, err := json.Marshal(p)
-	if err != nil { // strings and a number always marshal
-		panic(err)
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(body, '\n')) // the caller may have gone
 }

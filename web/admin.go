@@ -1,0 +1,159 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"headgate/runbooks"
+)
+
+// Orders carries out orders. *runbooks.Controller does.
+type Orders interface {
+	// Do returns runbooks.ErrNoPool or runbooks.ErrUnexpected for an order that
+	// was refused. With any error nothing was changed.
+	Do(ctx context.Context, now time.Time, o runbooks.Order) (runbooks.Result, error)
+}
+
+// Statuses tells how headgate stands.
+type Statuses interface{ Status(now time.Time) Status }
+
+// Audit reads the record.
+type Audit interface {
+	// Changes returns recorded changes, newest first, or ErrUnknownKey.
+	Changes(ctx context.Context, q ChangeQuery) (ChangePage, error)
+}
+
+// AdminConfig is what the admin API is made of. All fields are required.
+type AdminConfig struct {
+	Token    string // see CheckToken
+	Orders   Orders
+	Statuses Statuses
+	Audit    Audit
+	Log      *slog.Logger
+}
+
+// Admin is the admin API. It serves any number of requests at once.
+type Admin struct {
+	guard    guard
+	orders   Orders
+	statuses Statuses
+	audit    Audit
+	log      *slog.Logger
+	sites    *http.CrossOriginProtection
+	routes   *http.ServeMux
+	attempts attempts
+}
+
+// NewAdmin returns the admin API, or an error if it could not be guarded.
+func NewAdmin(c AdminConfig) (*Admin, error) {
+	if err := CheckToken(c.Token); err != nil {
+		return nil, fmt.Errorf("admin token: %w", err)
+	}
+	if c.Orders == nil || c.Statuses == nil || c.Audit == nil || c.Log == nil {
+		return nil, errors.New("admin API: orders, statuses, audit and log must all be there")
+	}
+	a := &Admin{
+		guard: newGuard(c.Token), orders: c.Orders, statuses: c.Statuses, audit: c.Audit, log: c.Log,
+		sites: http.NewCrossOriginProtection(), routes: http.NewServeMux(),
+	}
+	a.route("/api/v1/status", http.MethodGet, a.status)
+	a.route("/api/v1/audit", http.MethodGet, a.changes)
+	a.route("/api/v1/mode", http.MethodPut, a.putMode)
+	a.route("/api/v1/pools/{pool}/mode", http.MethodPut, a.putMode)
+	a.routes.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		WriteProblem(w, Problem{Status: http.StatusNotFound,
+			Detail: "There are status, mode, pools/{pool}/mode and audit, below /api/v1/."})
+	})
+	return a, nil
+}
+
+// route serves a path by one method; GET serves HEAD too.
+func (a *Admin) route(path, method string, h http.HandlerFunc) {
+	allow := method
+	if method == http.MethodGet {
+		allow = "GET, HEAD"
+	}
+	a.routes.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != method && (method != http.MethodGet || r.Method != http.MethodHead) {
+			w.Header().Set("Allow", allow)
+			WriteProblem(w, Problem{Status: http.StatusMethodNotAllowed, Detail: "The method must be " + allow + "."})
+			return
+		}
+		h(w, r)
+	})
+}
+
+// ServeHTTP lets nothing through that a page of another site sent, and nothing
+// without the token.
+func (a *Admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := a.sites.Check(r); err != nil {
+		a.refuseSite(w, r)
+		return
+	}
+	if !a.guard.lets(r) {
+		a.refuseToken(w, r)
+		return
+	}
+	a.routes.ServeHTTP(w, r)
+}
+
+func (a *Admin) refuseSite(w http.ResponseWriter, r *http.Request) {
+	if wait, withheld := a.attempts.attempt(time.Now(), r.RemoteAddr); wait == 0 {
+		a.log.Warn("a request from another site was refused", "method", r.Method, "path", cut(r.URL.Path),
+			"origin", cut(r.Header.Get("Origin")), "site", cut(r.Header.Get("Sec-Fetch-Site")), "remote", r.RemoteAddr, "withheld", withheld)
+	}
+	WriteProblem(w, Problem{Type: TypeCrossSite, Status: http.StatusForbidden,
+		Detail: "A page of another site must not give orders here."})
+}
+
+// refuseToken answers a request without the right token. One without any is
+// told so and does not count: it guesses nothing.
+func (a *Admin) refuseToken(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("WWW-Authenticate", `Bearer realm="headgate"`)
+	const how = "Send the token from HEADGATE_TOKEN or from headgate.token in the data directory as Authorization: Bearer TOKEN."
+	if r.Header.Get("Authorization") == "" {
+		WriteProblem(w, Problem{Type: TypeBadToken, Status: http.StatusUnauthorized, Detail: "There is no token. " + how})
+		return
+	}
+	wait, withheld := a.attempts.attempt(time.Now(), r.RemoteAddr)
+	if wait > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
+		w.Header().Set("Connection", "close")
+		WriteProblem(w, Problem{Type: TypeBadToken, Status: http.StatusTooManyRequests, Detail: "Too many wrong tokens. The right one is still taken."})
+		return
+	}
+	a.log.Warn("a wrong token was refused", "method", r.Method, "path", cut(r.URL.Path), "remote", r.RemoteAddr, "withheld", withheld)
+	WriteProblem(w, Problem{Type: TypeBadToken, Status: http.StatusUnauthorized, Detail: "The token is not the right one. " + how})
+}
+
+// cut bounds what a stranger can put into the log.
+func cut(s string) string { return s[:min(len(s), 200)] }
+
+// Handler serves the open endpoints and the admin API from one listener.
+func Handler(ops Ops, admin http.Handler) http.Handler {
+	open := ops.Handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			// The server reads what a handler has left of a body before it answers,
+			// and would wait for it for as long as the client likes.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // not every writer has one
+		}
+		switch {
+		case path.Clean(r.URL.Path) != r.URL.Path:
+			// The muxes would redirect, and pools/../mode is every pool's: a write
+			// must mean what it says.
+			WriteProblem(w, Problem{Status: http.StatusNotFound, Detail: "The path must have no empty parts and no dots for parts."})
+		case r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/api/"):
+			admin.ServeHTTP(w, r)
+		default:
+			open.ServeHTTP(w, r)
+		}
+	})
+}
