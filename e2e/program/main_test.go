@@ -77,12 +77,13 @@ func write(t *testing.T, text string) (path string) {
 	return path
 }
 
-// names lists a folder, and all below it.
+// names lists a folder, and all below it, but for the data folder that a
+// running headgate may keep.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	var all []string
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-		if path != dir {
+		if name, _, _ := strings.Cut(strings.TrimPrefix(path, dir+"/"), "/"); path != dir && name != "data" {
 			all = append(all, path[len(dir)+1:])
 		}
 		return err
