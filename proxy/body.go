@@ -20,6 +20,7 @@ const (
 	// gets to see the answer instead of a reset while it still sends.
 	drainBytes = 64 << 20
 	drainTime  = 10 * time.Second
+	expectTime = time.Second // of a body that need not come any more
 )
 
 var errNoMemory = errors.New("body budget is used up")
@@ -78,11 +79,8 @@ func (t *task) readAll(limit int64) ([]byte, error) {
 	buf := make([]byte, 0, size)
 	for {
 		if len(buf) == cap(buf) {
-			if done, err := t.atEnd(buf); done || err != nil {
+			if done, err := t.atEnd(int64(len(buf)), limit); done || err != nil {
 				return buf, err
-			}
-			if int64(len(buf)) >= limit {
-				return nil, &http.MaxBytesError{Limit: limit}
 			}
 			more := min(max(int64(len(buf)), firstBuffer), limit-int64(len(buf)))
 			if !t.held.grow(more) {
@@ -111,17 +109,22 @@ func (t *task) allowRead() {
 	}
 }
 
-// atEnd tells whether a body that fills its buffer exactly is complete.
-func (t *task) atEnd(buf []byte) (bool, error) {
-	if t.r.ContentLength < 0 || int64(len(buf)) < t.r.ContentLength {
+// atEnd tells whether a body that fills its buffer of n bytes exactly is
+// complete. It is an error if it has reached the limit and is not.
+func (t *task) atEnd(n, limit int64) (bool, error) {
+	if n < limit && (t.r.ContentLength < 0 || n < t.r.ContentLength) {
 		return false, nil
 	}
-	// The length is reached; net/http confirms it with EOF.
-	_, err := t.r.Body.Read(make([]byte, 1))
-	if err == io.EOF || err == nil {
+	t.allowRead()
+	var more [1]byte
+	switch _, err := io.ReadFull(t.r.Body, more[:]); err {
+	case io.EOF:
 		return true, nil
+	case nil:
+		return false, &http.MaxBytesError{Limit: limit}
+	default:
+		return false, err
 	}
-	return false, err
 }
 
 func (t *task) turnBodyAway(f *failure) *failure {
@@ -130,8 +133,12 @@ func (t *task) turnBodyAway(f *failure) *failure {
 }
 
 func drainBody(rc *http.ResponseController, r *http.Request) {
-	if r.Body == http.NoBody || r.Header.Get("Expect") != "" {
-		return // the client waits for the answer before it sends
+	if r.Body == http.NoBody {
+		return
+	}
+	if r.Header.Get("Expect") != "" { // the client waits for the answer before it sends
+		_ = rc.SetReadDeadline(time.Now().Add(expectTime))
+		return
 	}
 	_ = rc.SetReadDeadline(time.Now().Add(drainTime))
 	if _, err := io.CopyN(io.Discard, r.Body, drainBytes); err == io.EOF {

@@ -69,8 +69,12 @@ func TestBytesOfEveryEndpoint(t *testing.T) {
 	}
 	n := 0
 	for path, all := range bodies {
-		for _, body := range all {
-			for _, header := range [][]string{nil, {"Stub-Encoding", "gzip"}, {"Stub-Encoding", "br"}, {"Stub-Encoding", "zstd"}, {"Stub-Trailer", "yes"}} {
+		for i, body := range all {
+			headers := [][]string{nil, {"Stub-Trailer", "yes"}}
+			if i < 2 {
+				headers = append(headers, []string{"Stub-Encoding", "gzip"}, []string{"Stub-Encoding", "br"}, []string{"Stub-Encoding", "zstd"})
+			}
+			for _, header := range headers {
 				r.alike(r.beside(path, body, header...))
 				n++
 			}

@@ -24,7 +24,7 @@ func TestSilenceUnderTheLimit(t *testing.T) {
 		"20 s within a body":                       {chat, []string{"Stub-Fault", "silence=20s;after=1"}, 20 * time.Second},
 		"40 s to the headers":                      {chat, []string{"Stub-Fault", "latency=40s"}, 40 * time.Second},
 		"40 s to the headers, ten minutes' stream": {stream, []string{"Stub-Fault", "latency=40s", "Stub-Service", "10m", "Stub-Chunks", "60"}, 10 * time.Minute},
-		"a byte every second":                      {stream, []string{"Stub-Fault", "drip=1s"}, time.Hour},
+		"a byte every second":                      {chat, []string{"Stub-Fault", "drip=1s"}, 10 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := direct(t, c.body, withoutFault(c.header)...)
