@@ -41,20 +41,65 @@ func TestDemo(t *testing.T) {
 	o.Speed, o.Service = 40, modelstub.Uniform{Low: 5 * time.Second, High: 15 * time.Second}
 	o.Profile.Duration, o.Profile.BaseRate = 120*time.Second, 1.4
 	o.Profile.Bursts = []loadgen.Burst{{From: 20 * time.Second, To: 80 * time.Second, Multiple: 3}}
-	var out, progress, picture bytes.Buffer
-	err := Show(t.Context(), o, Screen{Out: &out, Live: &progress, JSON: true, SVG: &picture})
-	if err != nil {
-		t.Fatal(err)
+	s, steady := steadily(t, o)
+	if s.Gated.Peak != s.Workers || s.Ungated.Peak != s.Workers {
+		t.Errorf("the endpoints saw up to %d and %d calls at once, want %d", s.Gated.Peak, s.Ungated.Peak, s.Workers)
 	}
-	var s Summary
-	if err := json.Unmarshal(out.Bytes(), &s); err != nil {
-		t.Fatalf("%v in %s", err, out.String())
+	if s.Gated.Refused == 0 || s.Ungated.WorstQueue <= s.Gated.WorstQueue {
+		t.Errorf("%d refused with the gate, longest queue %d and %d: want some, and a longer one without",
+			s.Gated.Refused, s.Gated.WorstQueue, s.Ungated.WorstQueue)
 	}
-	checkDemo(t, s)
-	checkProgress(t, progress.String())
-	if counts := elements(t, picture.String()); counts["polyline"] != 4 {
-		t.Errorf("picture has %v", counts)
+	if s.Gated.RetryMin < 1 || s.Gated.RetryMax > 60 {
+		t.Errorf("Retry-After from %v to %v s, want 1 to 60", s.Gated.RetryMin, s.Gated.RetryMax)
 	}
+	if !steady {
+		return
+	}
+	if s.Gated.Turnaround.P95 > s.SLO || s.Ungated.Turnaround.P95 <= s.SLO {
+		t.Errorf("p95 %.1f s with the gate and %.1f s without, want the SLO of %.0f s between", s.Gated.Turnaround.P95, s.Ungated.Turnaround.P95, s.SLO)
+	}
+	if s.Ungated.Late <= s.Gated.Late || s.Ungated.InTime >= s.Gated.InTime {
+		t.Errorf("late %d and %d, in time %d and %d: want both worse without the gate", s.Gated.Late, s.Ungated.Late, s.Gated.InTime, s.Ungated.InTime)
+	}
+}
+
+func TestRoomForEverything(t *testing.T) {
+	emptyAfter(t)
+	o := shortOptions()
+	o.Workers = 100
+	if s, steady := steadily(t, o); steady && !strings.Contains(strings.Join(s.Notes, " "), "nothing to refuse") {
+		t.Errorf("notes %q of %+v", s.Notes, s)
+	}
+}
+
+// steadily plays a demo, and plays it again at half the speed when it says itself
+// that the machine did not keep the pace: tests share machines. What holds at
+// any pace is checked each time; whether the rest can be relied on is returned.
+func steadily(t *testing.T, o Options) (s Summary, steady bool) {
+	t.Helper()
+	for range 4 {
+		var out, progress, picture bytes.Buffer
+		if err := Show(t.Context(), o, Screen{Out: &out, Live: &progress, JSON: true, SVG: &picture}); err != nil {
+			t.Fatal(err)
+		}
+		s = Summary{}
+		if err := json.Unmarshal(out.Bytes(), &s); err != nil {
+			t.Fatalf("%v in %s", err, out.String())
+		}
+		checkDemo(t, s)
+		checkProgress(t, progress.String())
+		if counts := elements(t, picture.String()); counts["polyline"] != 4 {
+			t.Errorf("picture has %v", counts)
+		}
+		if s.Gated.KeptRate && s.Ungated.KeptRate {
+			return s, true
+		}
+		if notes := strings.Join(s.Notes, " "); !strings.Contains(notes, "did not keep the pace") {
+			t.Errorf("the pace was not kept, and the notes pass over it: %s", notes)
+		}
+		o.Speed /= 2
+	}
+	return s, false
 }
 
 func checkDemo(t *testing.T, s Summary) {
@@ -64,24 +109,14 @@ func checkDemo(t *testing.T, s Summary) {
 	if s.Ending != Complete || s.Gated.Arrivals != s.Planned || s.Ungated.Arrivals != s.Planned {
 		t.Errorf("%s with %d and %d arrivals, want all %d", s.Ending, s.Gated.Arrivals, s.Ungated.Arrivals, s.Planned)
 	}
-	if s.Gated.Peak != s.Workers || s.Ungated.Peak != s.Workers {
-		t.Errorf("the endpoints saw up to %d and %d calls at once, want %d", s.Gated.Peak, s.Ungated.Peak, s.Workers)
+	if s.Gated.Peak > s.Workers || s.Ungated.Peak > s.Workers {
+		t.Errorf("the endpoints saw up to %d and %d calls at once, want at most %d", s.Gated.Peak, s.Ungated.Peak, s.Workers)
 	}
-	if s.Gated.Failed+s.Ungated.Failed+s.Ungated.Refused > 0 || s.Gated.Refused == 0 {
-		t.Errorf("%+v\n%+v\nwant refusals with the gate only, and nothing failed", s.Gated, s.Ungated)
+	if s.Gated.Failed+s.Ungated.Failed+s.Ungated.Refused > 0 {
+		t.Errorf("%+v\n%+v\nwant no failures, and refusals with the gate only", s.Gated, s.Ungated)
 	}
-	if s.Gated.RetryMin < 1 || s.Gated.RetryMax > 60 {
-		t.Errorf("Retry-After from %v to %v s, want 1 to 60", s.Gated.RetryMin, s.Gated.RetryMax)
-	}
-	if s.Gated.Turnaround.P95 > s.SLO || s.Ungated.Turnaround.P95 <= s.Gated.Turnaround.P95 {
-		t.Errorf("p95 %.1f s with the gate and %.1f s without, want at most %.0f s and more", s.Gated.Turnaround.P95, s.Ungated.Turnaround.P95, s.SLO)
-	}
-	if s.Ungated.Late <= s.Gated.Late || s.Ungated.WorstQueue <= s.Gated.WorstQueue {
-		t.Errorf("late %d and %d, longest queue %d and %d: want both worse without the gate",
-			s.Gated.Late, s.Ungated.Late, s.Gated.WorstQueue, s.Ungated.WorstQueue)
-	}
-	if len(s.Notes) < 2 {
-		t.Errorf("notes %q", s.Notes)
+	if len(s.Notes) == 0 {
+		t.Error("nothing to say")
 	}
 }
 
@@ -104,26 +139,13 @@ func checkProgress(t *testing.T, text string) {
 			off++
 		}
 	}
-	if on < 3 || on != off {
+	if on < 1 || on != off {
 		t.Errorf("%d lines with the gate and %d without, want as many of both", on, off)
 	}
-	for _, want := range []string{"60s -> 1.5s", "25s -> 0.625s", "http://127.0.0.1:", "phase=burst", "phase=done"} {
+	for _, want := range []string{"60s -> ", "25s -> ", "http://127.0.0.1:", "phase=done"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
-	}
-}
-
-func TestRoomForEverything(t *testing.T) {
-	emptyAfter(t)
-	o := shortOptions()
-	o.Workers = 100
-	var out bytes.Buffer
-	if err := Show(t.Context(), o, Screen{Out: &out, Live: io.Discard}); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(out.String(), "nothing to refuse") {
-		t.Errorf("summary:\n%s", out.String())
 	}
 }
 
@@ -322,5 +344,23 @@ func TestBothSidesGetTheSame(t *testing.T) {
 	}
 	if !same || !differ || len(a.services) != len(a.arrivals) {
 		t.Errorf("equal seeds equal: %v; other seeds differ: %v", same, differ)
+	}
+}
+
+// On a terminal, the last frame stays and the summary stands below it.
+func TestShowOnATerminal(t *testing.T) {
+	emptyAfter(t)
+	s := &screen{width: 90}
+	size := func() (int, int) { return 90, 30 }
+	if err := Show(t.Context(), shortOptions(), Screen{Out: s, Live: s, Size: size, Colour: true}); err != nil {
+		t.Fatal(err)
+	}
+	text := s.text()
+	intro, frame, summary := strings.Index(text, "headgate demo: the same"), strings.Index(text, "\ndone "), strings.Index(text, "refused at once")
+	if intro != 0 || frame < intro || summary < frame {
+		t.Errorf("introduction at %d, last frame at %d, summary at %d, want them in this order:\n%s", intro, frame, summary, text)
+	}
+	if n := strings.Count(text, "oldest in the queue"); n != 1 {
+		t.Errorf("%d frames on the screen, want the last one only:\n%s", n, text)
 	}
 }
