@@ -77,7 +77,7 @@ func TestRoomForEverything(t *testing.T) {
 // any pace is checked each time; whether the rest can be relied on is returned.
 func steadily(t *testing.T, o Options) (s Summary, steady bool) {
 	t.Helper()
-	for range 4 {
+	for range 3 {
 		var out, progress, picture bytes.Buffer
 		if err := Show(t.Context(), o, Screen{Out: &out, Live: &progress, JSON: true, SVG: &picture}); err != nil {
 			t.Fatal(err)
