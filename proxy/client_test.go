@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"headgate/proxy/admit"
@@ -106,12 +107,12 @@ func (r *rig) occupy(n int) (leave func()) {
 		calls = append(calls, r.start(chatPath, stream, "Stub-Fault", "hang"))
 	}
 	r.eventually("permits are taken", func() bool { return r.held().inFlight == before+n })
-	return func() {
+	return sync.OnceFunc(func() {
 		for _, c := range calls {
 			c.leave()
 			<-c.answer
 		}
-	}
+	})
 }
 
 // queue lets n calls wait, one after the other.

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -57,3 +58,5 @@ func (c *collector) Header() http.Header         { return c.header }
 func (c *collector) WriteHeader(int)             {}
 func (c *collector) Write(p []byte) (int, error) { return c.body.Write(p) }
 func (c *collector) Flush()                      {}
+
+func quietLog() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -17,7 +17,8 @@ const streamErrorLimit = 64 << 10
 // joinStream passes the body on into a stream that has been kept alive so far.
 // What is not a stream cannot be told there but as an error.
 func (t *task) joinStream(ctx context.Context, res *http.Response, dog *watchdog) *failure {
-	if res.StatusCode != http.StatusOK || !isEventStream(res.Header.Get("Content-Type")) {
+	plain := isIdentity(res.Header.Get("Content-Encoding"))
+	if res.StatusCode != http.StatusOK || !isEventStream(res.Header.Get("Content-Type")) || !plain {
 		return t.joinError(res, dog)
 	}
 	end := t.endingOf(res, true)
