@@ -3,11 +3,14 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"time"
 
+	"headgate/proxy/admit"
 	"headgate/runbooks"
 )
 
@@ -40,9 +43,12 @@ func LeaveRequest(ctx context.Context, dir string, o runbooks.Order) (number int
 
 // leavable refuses orders that the service would pass over, or that would be cut.
 func leavable(o runbooks.Order) error {
+	modes := admit.Modes()
 	switch {
 	case !requestable(o.Action):
 		return fmt.Errorf("its action must be rollback, restore or mode, is %.40q", o.Action)
+	case !slices.Contains(modes, o.Mode), o.Expected != nil && !slices.Contains(modes, *o.Expected):
+		return errors.New("no such mode")
 	case clean(o.Pool, maxName) != o.Pool:
 		return fmt.Errorf("its pool must be a name of at most %d bytes", maxName)
 	case clean(o.Actor, maxName) != o.Actor:

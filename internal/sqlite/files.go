@@ -41,7 +41,9 @@ func prepareFile(path string) error {
 		if err := errors.Join(f.Chmod(0o600), f.Close()); err != nil {
 			return fmt.Errorf("make the record: %w", err)
 		}
-		return syncDir(filepath.Dir(path))
+		dir := filepath.Dir(path)
+		_ = syncDir(filepath.Dir(dir)) // the directory may be new, too; reading its parent may not be allowed
+		return syncDir(dir)
 	case !errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("make the record: %w", err)
 	}

@@ -1,0 +1,169 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	driver "modernc.org/sqlite"
+
+	"headgate/proxy/admit"
+	"headgate/runbooks"
+)
+
+// TestWithin: a call ends with its context even when what it does goes on, and
+// that keeps its place until it has ended.
+func TestWithin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots, hang := make(chan struct{}, 1), make(chan struct{})
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := within(ctx, slots, func() (int, error) { <-hang; return 1, nil })
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second+grace {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		next, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		ran := false
+		if _, err := within(next, slots, func() (int, error) { ran = true; return 1, nil }); !errors.Is(err, context.DeadlineExceeded) || ran {
+			t.Errorf("%v, ran %v, while the place is taken", err, ran)
+		}
+		close(hang)
+		synctest.Wait()
+		if v, err := within(t.Context(), slots, func() (int, error) { return 7, io.EOF }); v != 7 || err != io.EOF {
+			t.Errorf("%d, %v", v, err)
+		}
+	})
+}
+
+// TestWithinGrace: one that was interrupted has a moment to say how it ended.
+func TestWithinGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		v, err := within(ctx, make(chan struct{}, 1), func() (string, error) {
+			<-ctx.Done()
+			time.Sleep(grace / 2)
+			return "done after all", nil
+		})
+		if v != "done after all" || err != nil {
+			t.Errorf("%q, %v", v, err)
+		}
+	})
+}
+
+// TestCloseBounded: a call that hangs holds Close up only for a while, and the
+// record is not closed under it.
+func TestCloseBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(options(""), embedded())
+		s.writes <- struct{}{} // somebody writes, and the disk does not answer
+		began := time.Now()
+		err := s.Close()
+		if err == nil || time.Since(began) != closeLimit {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if again := s.Close(); again != err {
+			t.Errorf("then %v", again)
+		}
+	})
+}
+
+// TestCloseUnderLoad: calls that are under way end, and say why.
+func TestCloseUnderLoad(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	problems, started := make(chan error, 8), make(chan struct{}, 8)
+	for range 8 {
+		go func() {
+			for first := true; ; first = false {
+				err := s.Record(context.Background(), []runbooks.Change{some("p", admit.Observe)}, 0)
+				if first {
+					started <- struct{}{}
+				}
+				if err != nil {
+					problems <- err
+					return
+				}
+			}
+		}()
+	}
+	for range 8 {
+		<-started
+	}
+	closed(t, s)
+	for range 8 {
+		if err := <-problems; !errors.Is(err, ErrClosed) {
+			t.Errorf("%v, want ErrClosed", err)
+		}
+	}
+}
+
+// TestErrors: each trouble has its word, and the driver's own words stay out.
+func TestErrors(t *testing.T) {
+	s := kinds["ephemeral"](t)
+	conn, err := borrow(t.Context(), s.writer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	for statement, want := range map[string]error{
+		"SELECT zeroblob(100000)":                    ErrCorrupt, // longer than anything of ours
+		"SELECT * FROM no_such_secret":               nil,
+		"INSERT INTO modes (pool) VALUES ('secret')": nil,
+	} {
+		_, err := query(t.Context(), conn, 1, func(v []any) (any, error) { return v, nil }, statement)
+		var e *driver.Error
+		if !errors.As(err, &e) {
+			t.Errorf("%s: %v", statement, err)
+			continue
+		}
+		got := explain("look", err)
+		if want != nil && !errors.Is(got, want) || want == nil && known(got) {
+			t.Errorf("%s: %v, want %v", statement, got, want)
+		}
+		has(t, got.Error(), "look: ")
+		if strings.Contains(got.Error(), "'secret'") || len(got.Error()) > 400 {
+			t.Errorf("%s: the message repeats the statement: %v", statement, got)
+		}
+	}
+	if explain("look", nil) != nil || busy(nil) || busy(io.EOF) {
+		t.Error("nothing is wrong, and yet")
+	}
+	if err := explain("look", io.EOF); !errors.Is(err, io.EOF) || known(err) {
+		t.Errorf("%v", err)
+	}
+	if err := explain("look", explain("again", context.DeadlineExceeded)); !errors.Is(err, ErrBusy) || strings.Count(err.Error(), ErrBusy.Error()) != 1 {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestTransact: a transaction that failed leaves the connection fit for the next.
+func TestTransact(t *testing.T) {
+	for kind, make := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := make(t)
+			for range 3 {
+				err := s.write(t.Context(), "try", func(ctx context.Context, tx *sql.Tx) error {
+					if _, err := tx.ExecContext(ctx, "INSERT INTO progress VALUES ('half', 1, 'w')"); err != nil {
+						return err
+					}
+					return io.ErrUnexpectedEOF
+				})
+				if !errors.Is(err, io.ErrUnexpectedEOF) {
+					t.Fatal(err)
+				}
+			}
+			record(t, s, 3)
+			var rows int
+			if err := s.reader.QueryRowContext(t.Context(), "SELECT count(*) FROM progress").Scan(&rows); err != nil || rows != 1 {
+				t.Errorf("%d rows, %v, want one", rows, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,118 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"headgate/proxy/admit"
+	"headgate/runbooks"
+)
+
+// TestLeave: a request that a command leaves comes to the service as it was, is
+// dealt with once, and also waits for the next start.
+func TestLeave(t *testing.T) {
+	dir, _ := made(t)
+	enforce := admit.Enforce
+	order := runbooks.Order{
+		Action: runbooks.ToMode, Mode: admit.Observe, Pool: "a", Expected: &enforce, DropOverdue: true, Actor: "anna", Reason: "two\nlines",
+	}
+	n, err := LeaveRequest(t.Context(), dir, order) // nothing runs
+	if err != nil || n != 1 {
+		t.Fatalf("number %d, %v", n, err)
+	}
+	s := openIn(t, dir)
+	got, err := s.Requests(t.Context(), 0)
+	if err != nil || len(got) != 1 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	want := order
+	want.Via, want.Reason = runbooks.ViaRequest, "two lines"
+	if diff := cmp.Diff(want, got[0].Order); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	record(t, s, n)
+	if n, err = LeaveRequest(t.Context(), dir, runbooks.Order{Action: runbooks.Restore}); err != nil || n != 2 { // beside the service
+		t.Fatalf("number %d, %v", n, err)
+	}
+	if got, err := s.Requests(t.Context(), 0); err != nil || len(got) != 1 || got[0].Number != 2 {
+		t.Errorf("%v, %v, want number 2 alone", got, err)
+	}
+	var writer string
+	if err := s.reader.QueryRowContext(t.Context(), "SELECT writer FROM mode_requests").Scan(&writer); err != nil {
+		t.Fatal(err)
+	}
+	has(t, writer, "command ")
+}
+
+// TestLeaveRefuses: orders that a service would pass over are not left at all.
+func TestLeaveRefuses(t *testing.T) {
+	dir, path := made(t)
+	for name, o := range map[string]runbooks.Order{
+		"no action":       {},
+		"first":           {Action: runbooks.First},
+		"unknown action":  {Action: "explode"},
+		"unknown mode":    {Action: runbooks.ToMode, Mode: 9},
+		"long pool":       {Action: runbooks.Rollback, Pool: strings.Repeat("p", maxName+1)},
+		"strange pool":    {Action: runbooks.Rollback, Pool: "a\nb"},
+		"long actor":      {Action: runbooks.Rollback, Actor: strings.Repeat("p", maxName+1)},
+		"unknown expects": {Action: runbooks.Rollback, Expected: new(admit.Mode(7))},
+	} {
+		if n, err := LeaveRequest(t.Context(), dir, o); err == nil || n != 0 {
+			t.Errorf("%s: number %d, %v", name, n, err)
+		}
+	}
+	if _, err := LeaveRequest(t.Context(), t.TempDir(), runbooks.Order{Action: runbooks.Rollback}); !errors.Is(err, ErrNone) {
+		t.Errorf("no record: %v, want ErrNone", err)
+	}
+	if _, err := LeaveRequest(t.Context(), filepath.Join(dir, "no", "such"), runbooks.Order{Action: runbooks.Rollback}); !errors.Is(err, ErrNone) {
+		t.Errorf("no directory: %v, want ErrNone", err)
+	}
+	if _, err := LeaveRequest(t.Context(), path, runbooks.Order{Action: runbooks.Rollback}); err == nil {
+		t.Error("left in a file that is no directory")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := LeaveRequest(ctx, dir, runbooks.Order{Action: runbooks.Rollback}); !errors.Is(err, ErrBusy) {
+		t.Errorf("an ended context: %v, want ErrBusy", err)
+	}
+	s := openIn(t, dir)
+	if got, err := s.Requests(t.Context(), 0); err != nil || len(got) != 0 {
+		t.Errorf("left all the same: %v, %v", got, err)
+	}
+}
+
+// TestReadChanges: a command reads as the service does, and makes no record where
+// there is none.
+func TestReadChanges(t *testing.T) {
+	dir, _ := made(t)
+	page, next, err := ReadChanges(t.Context(), dir, ChangeFilter{Limit: 1})
+	if err != nil || len(page) != 1 || page[0].Pool != "b" || next == "" {
+		t.Fatalf("%v, %q, %v", page, next, err)
+	}
+	page, next, err = ReadChanges(t.Context(), dir, ChangeFilter{Limit: 1, After: next})
+	if err != nil || len(page) != 1 || page[0].Pool != "a" || next != "" {
+		t.Errorf("%v, %q, %v", page, next, err)
+	}
+	empty := t.TempDir()
+	if _, _, err := ReadChanges(t.Context(), empty, ChangeFilter{}); !errors.Is(err, ErrNone) {
+		t.Errorf("%v, want ErrNone", err)
+	}
+	if files, err := os.ReadDir(empty); err != nil || len(files) != 0 {
+		t.Errorf("it made %v, %v", files, err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files { // what SQLite made to read is for the owner alone, too
+		if got := mode(t, filepath.Join(dir, f.Name())); got != 0o600 {
+			t.Errorf("%s: %v", f.Name(), got)
+		}
+	}
+}
