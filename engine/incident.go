@@ -51,6 +51,9 @@ type Incident struct {
 	Flapping bool
 	AckedBy  string
 	AckUntil time.Time // zero: not acknowledged
+
+	Told bool // some event of it was not muted
+	Due  bool // some event was muted: the truth is due when the silence ends
 }
 
 // Open says whether the trouble is not over.
@@ -68,7 +71,8 @@ const (
 	EventRefired     EventKind = "refired"  // from recovering, before it was resolved
 	EventReopened    EventKind = "reopened" // after it was resolved, within the window
 	EventResolved    EventKind = "resolved"
-	EventFlapping    EventKind = "flapping"
+	EventFlapping    EventKind = "flapping" // it comes and goes: at first, and then as a digest
+	EventSteady      EventKind = "steady"   // it has stopped flapping: no ping
 	EventAcked       EventKind = "acknowledged"
 	EventAckExpired  EventKind = "ack_expired"
 	EventReminder    EventKind = "reminder"
@@ -84,5 +88,9 @@ type Event struct {
 	At       time.Time
 	Level    Level
 	Value    float64
-	By       string // who acknowledged or silenced
+	By       string // who acknowledged, or lifted the silence
+
+	Muted    bool // a silence covered it: it is recorded, not sent
+	Digested bool // part of a flapping: no ping of its own
+	Count    int  // of a flapping: flips within the window, at least
 }

@@ -7,6 +7,8 @@ import (
 
 // State is what is remembered of one rule in one pool. Times of dwelling are
 // added up from monotonic steps; what passes while nothing runs adds nothing.
+// Times of day are in UTC and whole milliseconds; lengths of time are to be kept
+// to the nanosecond.
 type State struct {
 	Key      Key
 	Phase    Phase
@@ -16,12 +18,21 @@ type State struct {
 	WarnFor  time.Duration // how long the warn threshold has been breached
 	PageFor  time.Duration
 	ClearFor time.Duration // how long the value has been below clear
+	CalmFor  time.Duration // on page: how long it has been back at warn only
 	IdleFor  time.Duration
 	LostFor  time.Duration // how long the value has been missing
 
 	Resolved time.Time   // when the latest incident was, for reopening
-	Flips    []time.Time // recent openings and reopenings, for flapping
-	Reminded time.Time   // when people were last reminded
+	Flips    []time.Time // recent turns for the worse, oldest first, for flapping
+	Reminded time.Time   // when people were last told or reminded
+	Digested time.Time   // when the latest digest of a flapping was made
+}
+
+// Blank says whether nothing is remembered. A journal may drop a blank state.
+func (s State) Blank() bool {
+	return s.Phase == OK && s.Level == LevelNone && s.Incident == "" && len(s.Flips) == 0 &&
+		s.WarnFor == 0 && s.PageFor == 0 && s.ClearFor == 0 && s.CalmFor == 0 && s.IdleFor == 0 && s.LostFor == 0 &&
+		s.Resolved.IsZero() && s.Reminded.IsZero() && s.Digested.IsZero()
 }
 
 // Silence mutes what is sent about a rule.
@@ -52,7 +63,7 @@ func (b Batch) Empty() bool {
 // Saved is what a journal gives back at a start.
 type Saved struct {
 	States    []State
-	Incidents []Incident // open ones, and those that may be reopened
+	Incidents []Incident // open ones, those that a state names, and those that are Due
 	Silences  []Silence  // that have not been lifted
 }
 

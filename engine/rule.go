@@ -35,6 +35,9 @@ type Rule struct {
 	Slow    bool   // evaluated every 30 s, on one-minute series
 }
 
+// Key returns the key of the rule's state.
+func (r Rule) Key() Key { return Key{Rule: r.Name, Pool: r.Pool} }
+
 // Threshold is a level's limit. A value at the limit breaches it.
 type Threshold struct {
 	At  float64

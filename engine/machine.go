@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Machine owns all states, open incidents and silences. It does no I/O, reads no
+// clock, and is not safe for use by several goroutines: Engine is.
+//
+// Everything that changes something returns it as a Batch: the machine has
+// changed already, and recording it is the caller's business.
+type Machine struct {
+	c         Config
+	slots     map[Key]*slot
+	incidents map[string]*Incident
+	silences  []Silence // not lifted, in the order in which they were made
+	strays    []string  // open incidents that the record had no place for
+}
+
+// NewMachine returns a Machine that remembers nothing.
+func NewMachine(c Config) (*Machine, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("engine settings: %w", err)
+	}
+	if c.NewID == nil {
+		c.NewID = newID
+	}
+	return &Machine{c: c, slots: make(map[Key]*slot), incidents: make(map[string]*Incident)}, nil
+}
+
+// Step takes one evaluation into account: the values that the rules' signals have
+// now, and the monotonic time since the step before, 0 at the first step after a
+// start. Of elapsed no more than two intervals count. A rule without a value is
+// missing its signal; a state without a rule is resolved as deleted.
+func (m *Machine) Step(now time.Time, elapsed time.Duration, rules []Rule, values map[Key]Value) Batch {
+	t := m.begin(now)
+	t.elapsed = min(max(elapsed, 0), 2*m.c.Interval)
+	t.closeStrays()
+	live := t.evaluate(rules, values)
+	t.drop(live)
+	t.endSilences()
+	t.tend()
+	return t.end()
+}
+
+// evaluate advances the states of all rules and returns their keys.
+func (t *turn) evaluate(rules []Rule, values map[Key]Value) map[Key]bool {
+	live := make(map[Key]bool, len(rules))
+	var pools []string
+	for _, r := range rules {
+		if live[r.Key()] || r.Name == SignalMissing {
+			continue
+		}
+		if !slices.Contains(pools, r.Pool) {
+			pools = append(pools, r.Pool)
+		}
+		live[r.Key()] = true
+		v, ok := values[r.Key()]
+		if !ok {
+			v = Value{Knowing: Missing}
+		}
+		t.advance(r, v)
+	}
+	for _, r := range t.missingRules(rules, pools) {
+		live[r.Key()] = true
+		r, v := t.missing(r, rules)
+		t.advance(r, v)
+	}
+	return live
+}
+
+// drop ends what belongs to rules and pools that are gone.
+func (t *turn) drop(live map[Key]bool) {
+	for _, key := range sortedKeys(t.m.slots) {
+		if live[key] {
+			continue
+		}
+		s := t.slot(key)
+		if s.open() {
+			t.resolve(s, RuleDeleted)
+		}
+		s.reset()
+		s.zone, s.last = zoneNone, Value{Knowing: Missing}
+	}
+}
+
+// closeStrays ends open incidents that contradict another one of their key: a
+// key has one at most.
+func (t *turn) closeStrays() {
+	for _, id := range t.m.strays {
+		inc := t.incident(id)
+		inc.Ended, inc.Why = t.now, RuleDeleted
+		t.emit(inc, Event{Kind: EventResolved})
+	}
+	t.m.strays = nil
+}
+
+func sortedKeys(slots map[Key]*slot) []Key {
+	return slices.SortedFunc(maps.Keys(slots), func(a, b Key) int {
+		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Rule, b.Rule))
+	})
+}
+
+// Incidents returns the open incidents, and those that may be reopened, in the
+// order in which they were opened.
+func (m *Machine) Incidents() []Incident {
+	all := make([]Incident, 0, len(m.incidents))
+	for _, inc := range m.incidents {
+		all = append(all, *inc)
+	}
+	slices.SortFunc(all, func(a, b Incident) int {
+		return cmp.Or(a.Opened.Compare(b.Opened), cmp.Compare(a.ID, b.ID))
+	})
+	return all
+}
+
+// States returns the states that say anything, sorted by pool and rule.
+func (m *Machine) States() []State {
+	all := make([]State, 0, len(m.slots))
+	for _, key := range sortedKeys(m.slots) {
+		s := m.slots[key].State
+		s.Flips = slices.Clone(s.Flips)
+		if !s.Blank() {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// Silences returns the silences whose end has not been dealt with.
+func (m *Machine) Silences() []Silence { return slices.Clone(m.silences) }
