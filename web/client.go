@@ -13,6 +13,7 @@ import (
 	"net/http/httptrace"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -66,7 +67,7 @@ func NewClient(c ClientConfig) (*Client, error) {
 	}}, nil
 }
 
-// ParseAdminURL reads the URL of an admin listener. Plain HTTP is for loopback
+// ParseAdminURL reads the URL of an admin listener. Plain HTTP is for this machine
 // only: anywhere else the token could be read on the way.
 func ParseAdminURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
@@ -75,23 +76,38 @@ func ParseAdminURL(s string) (*url.URL, error) {
 		return nil, errors.New("the admin URL must be like http://127.0.0.1:8485")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, errors.New("the admin URL must have no user, query or fragment")
-	case u.Scheme == "http" && !Loopback(u):
+	case u.Scheme == "http" && !Local(u):
 		return nil, fmt.Errorf("the token is not sent over plain http to %s, where it could be read on the way: "+
 			"use https, run the command on that host, or tunnel with ssh -L 8485:127.0.0.1:8485 %s and leave the URL out", u.Host, u.Hostname())
 	}
 	return u, nil
 }
 
-// Loopback says whether a URL means this machine.
-func Loopback(u *url.URL) bool {
+// Local says whether a URL means this machine, so that what is sent there never
+// leaves it.
+func Local(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
 	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
+	if err != nil {
+		return host == "localhost"
+	}
+	return addr.Unmap().IsLoopback() || ownAddress(addr.Unmap().WithZone(""))
+}
+
+func ownAddress(addr netip.Addr) bool {
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(own, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr().Unmap().WithZone("") == addr
+	})
 }
 
 // proxyFor is the environment's proxy, but never for this machine.
 func proxyFor(r *http.Request) (*url.URL, error) {
-	if Loopback(r.URL) {
+	if Local(r.URL) {
 		return nil, nil
 	}
 	return http.ProxyFromEnvironment(r)

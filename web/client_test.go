@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -95,7 +96,7 @@ func TestClientURLs(t *testing.T) {
 		"https://gate.example:8485":  "",
 		"https://gate.example/below": "",
 		"http://gate.example:8485":   "not sent over plain http to gate.example:8485",
-		"http://10.0.0.1:8485":       "use https",
+		"http://192.0.2.1:8485":      "use https",
 		"http://localhost.evil.test": "not sent over plain http",
 		"http://127.0.0.1.evil.test": "not sent over plain http",
 		"http://0.0.0.0:8485":        "not sent over plain http",
@@ -116,6 +117,24 @@ func TestClientURLs(t *testing.T) {
 	}
 	if _, err := web.NewClient(web.ClientConfig{URL: "http://127.0.0.1:1", Token: "a\nb"}); err == nil {
 		t.Error("a token of two lines")
+	}
+}
+
+// TestOwnAddress: what is sent to an address of this machine does not leave it.
+func TestOwnAddress(t *testing.T) {
+	own, err := net.InterfaceAddrs()
+	if err != nil || len(own) == 0 {
+		t.Fatalf("addresses %v, %v", own, err)
+	}
+	for _, a := range own {
+		ip, _, err := net.ParseCIDR(a.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := &url.URL{Scheme: "http", Host: net.JoinHostPort(ip.String(), "8485")}
+		if !web.Local(u) {
+			t.Errorf("%s is not local", u)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
+	exitSilent = 3
 )
 
 // usageError is a call that cannot be meant: wrong flags, arguments or settings.
@@ -24,10 +25,20 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
+// unreachableError says that the service could not be reached in any way.
+type unreachableError struct{ error }
+
+func (e unreachableError) Unwrap() error { return e.error }
+
 // execute runs one command line and returns its exit code. Data goes to stdout,
 // messages go to stderr.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := newRoot()
+	return executeOn(ctx, thisHost(), args, stdout, stderr)
+}
+
+// executeOn runs one command line as if on another machine.
+func executeOn(ctx context.Context, h host, args []string, stdout, stderr io.Writer) int {
+	root := newRoot(h)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -42,10 +53,14 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if errors.As(err, &usage) || errors.As(err, &problem) || errors.As(err, &problems) {
 		return exitUsage
 	}
+	var unreachable unreachableError
+	if errors.As(err, &unreachable) {
+		return exitSilent
+	}
 	return exitFailed
 }
 
-func newRoot() *cobra.Command {
+func newRoot(h host) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "headgate",
 		Short: "Refuse work for a model endpoint before its queue becomes the outage",
@@ -63,7 +78,9 @@ answers the rest at once with 429 and an honest Retry-After.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w\nsee `%s --help`", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newDemo(), newServe(), newCheck(), newStub(), newVersion())
+	root.CompletionOptions.DisableDefaultCmd = true // ours says when an argument is wrong
+	root.AddCommand(newDemo(), newServe(), newCheck(), newStub(), newVersion(), newCompletion(),
+		newStatus(h), newRollback(h), newRestore(h), newObserve(h), newAudit(h), newBackup(h))
 	return root
 }
 

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// completionTime bounds the question for pool names: somebody waits at the
+// prompt.
+const completionTime = 500 * time.Millisecond
+
+func newCompletion() *cobra.Command {
+	return &cobra.Command{
+		Use:       "completion SHELL",
+		Short:     "Print a script that completes commands in a shell",
+		Long:      "Print a script that completes commands, flags and names of pools: for bash, zsh, fish or powershell.",
+		Example:   "  source <(headgate completion bash)\n  headgate completion fish > ~/.config/fish/completions/headgate.fish",
+		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
+		Args:      usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, w := cmd.Root(), cmd.OutOrStdout()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(w, true)
+			case "zsh":
+				return root.GenZshCompletion(w)
+			case "fish":
+				return root.GenFishCompletion(w, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(w)
+			default:
+				return usageError{fmt.Errorf("unknown shell %q: must be bash, zsh, fish or powershell", args[0])}
+			}
+		},
+	}
+}
+
+// completePools completes --pool with the pools of the service, if it answers
+// at once.
+func completePools(cmd *cobra.Command, h host, where *placeFlags) {
+	// It fails only for a flag that is not there.
+	_ = cmd.RegisterFlagCompletionFunc("pool", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return poolNames(cmd.Context(), h, where), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+func poolNames(ctx context.Context, h host, where *placeFlags) []string {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
+	p, err := where.find(h, io.Discard)
+	if err != nil {
+		return nil
+	}
+	client, err := p.client("")
+	if err != nil {
+		return nil
+	}
+	defer client.Close()
+	s, err := client.Status(ctx)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for i := range s.Pools {
+		names = append(names, inert(s.Pools[i].Name))
+	}
+	return names
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"headgate/internal/app"
+	"headgate/internal/config"
+	"headgate/runbooks"
+	"headgate/web"
+)
+
+// host is what commands use of the machine that they run on.
+type host struct {
+	now   func() time.Time
+	env   func(string) (string, bool)
+	actor func() string // who runs the command, as the record shows it
+
+	token  func(dir string) (config.Secret, error)
+	leave  func(ctx context.Context, dir string, o runbooks.Order) (app.LeftRequest, error)
+	audit  func(ctx context.Context, dir string, q web.ChangeQuery) (web.ChangePage, error)
+	backup func(ctx context.Context, dir, file string) error
+}
+
+// thisHost is the machine itself.
+func thisHost() host {
+	return host{
+		now: time.Now, env: os.LookupEnv, actor: whoami,
+		token: app.Token, leave: app.LeaveRequest, audit: app.ReadAudit, backup: app.Backup,
+	}
+}
+
+// whoami returns user@host. Behind sudo it is the one who called it: on-call
+// wants to know whom to ask, and root answers nothing.
+func whoami() string {
+	name := os.Getenv("USER")
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if os.Geteuid() == 0 {
+		name = cmp.Or(os.Getenv("SUDO_USER"), name)
+	}
+	machine, err := os.Hostname()
+	if err != nil {
+		machine = "unknown"
+	}
+	return actorName(cmp.Or(name, "unknown") + "@" + machine)
+}
+
+// actorName makes sure that an unusual name is no reason to refuse an order.
+func actorName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return '_'
+		}
+		return r
+	}, name)
+	return name[:min(len(name), web.MaxActor)]
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"headgate/proxy/admit"
+	"headgate/web"
+)
+
+// table draws the pools, and below them what a person should know of each.
+func (v *view) table(w io.Writer, s *web.Status) error {
+	var b bytes.Buffer
+	rows := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(rows, "POOL\tMODE\tIN FLIGHT\tQUEUED\tOLDEST\tP95\tSLO\tUSE\tREFUSED/MIN\tADMITTED/MIN")
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		fmt.Fprintf(rows, "%s\t%s\t%d/%d\t%d\t%s\t%s\t%s\t%s\t%d\t%d\n", inert(p.Name), shout(p.Mode), p.InFlight, p.Workers,
+			p.QueueDepth, seconds(p.QueueOldestAgeS), optional(p.P95TurnaroundS), seconds(p.SLOS), percent(p.EnvelopeUse), p.Refused1m, p.Admitted1m)
+	}
+	if err := rows.Flush(); err != nil {
+		return err
+	}
+	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	b.Reset()
+	for i, line := range lines {
+		if i > 0 {
+			line = v.coloured(&s.Pools[i-1], line)
+		}
+		b.WriteString(line + "\n")
+	}
+	for i := range s.Pools {
+		v.notes(&b, &s.Pools[i])
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// coloured makes a pool stand out that does not enforce.
+func (v *view) coloured(p *web.PoolStatus, line string) string {
+	switch p.Mode {
+	case admit.Enforce.String():
+		return line
+	case admit.Observe.String():
+		return v.paint.loud(yellow, line)
+	default:
+		return v.paint.loud(red, line)
+	}
+}
+
+// shout writes a mode that is not the usual one in capitals.
+func shout(mode string) string {
+	if mode == admit.Enforce.String() {
+		return mode
+	}
+	return strings.ToUpper(inert(mode))
+}
+
+// notes tells what the numbers do not.
+func (v *view) notes(w io.Writer, p *web.PoolStatus) {
+	var notes []string
+	if p.Mode != admit.Enforce.String() {
+		notes = append(notes, fmt.Sprintf("%s since %s by %s: %s", shout(p.Mode), clock(p.ModeSince, v.now()),
+			cmp.Or(inert(p.ModeBy), "somebody"), cmp.Or(inert(p.ModeReason), "no reason given")))
+		back := admit.Enforce.String()
+		if p.ModeBefore != nil {
+			back = inert(*p.ModeBefore)
+		}
+		notes = append(notes, fmt.Sprintf("back to %s: headgate restore --pool %s%s", back, shellWord(p.Name), v.where))
+	}
+	if p.ModeRecorded != nil && !*p.ModeRecorded {
+		notes = append(notes, "the mode is not recorded yet: a restart would forget it")
+	}
+	if p.Overdue > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d queued can no longer end in time; the queue takes %s to drain", p.Overdue, p.QueueDepth, seconds(p.DrainS)))
+	}
+	if p.Draining {
+		notes = append(notes, "draining: takes no new tasks")
+	}
+	for i, note := range notes {
+		lead := inert(p.Name) + ": "
+		if i == 0 {
+			fmt.Fprintln(w)
+		} else {
+			lead = strings.Repeat(" ", len(lead))
+		}
+		fmt.Fprintln(w, lead+note)
+	}
+}
+
+func optional(s *float64) string {
+	if s == nil {
+		return "-"
+	}
+	return seconds(*s)
+}
+
+func percent(share *float64) string {
+	if share == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(100**share, 'f', 0, 64) + "%"
+}
