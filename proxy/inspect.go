@@ -48,7 +48,10 @@ type members struct {
 	repeated      string // the first key that came twice
 }
 
-func (m *members) note(key, value []byte) {
+func (m *members) note(level int, key, value []byte) {
+	if level > 1 {
+		return
+	}
 	switch name := unquoted(key); string(name) {
 	case "model":
 		m.set(&m.model, name, value)

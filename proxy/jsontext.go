@@ -11,14 +11,21 @@ var (
 // not recurse, so that no nesting can exhaust a stack; it does not check that
 // strings are valid UTF-8.
 type jsonText struct {
-	text   []byte
-	pos    int
-	member func(key, value []byte) // told of the members of an outermost object, as written
+	text []byte
+	pos  int
+	// member is told of every member of an object at most toldDepth levels deep,
+	// as written, when it has been read; the outermost object is level 1.
+	member func(level int, key, value []byte)
 
 	open    nesting
-	key     []byte // of the outermost member that is being read
-	valueAt int    // where its value begins
+	reading [toldDepth]struct { // the members that are being read, by level
+		key     []byte
+		valueAt int
+	}
 }
+
+// toldDepth is that of an object in an array in an object.
+const toldDepth = 3
 
 // check reads the whole text. Member may have been called even if it fails.
 func (j *jsonText) check() error {
@@ -96,9 +103,10 @@ func (j *jsonText) name() error {
 		return errNotJSON
 	}
 	j.pos++
-	if j.open.depth == 1 {
+	if j.open.depth <= toldDepth {
 		j.next()
-		j.key, j.valueAt = j.text[start:end], j.pos
+		at := &j.reading[j.open.depth-1]
+		at.key, at.valueAt = j.text[start:end], j.pos
 	}
 	return nil
 }
@@ -107,8 +115,9 @@ func (j *jsonText) name() error {
 // another value must begin, or its end, which makes it whole.
 func (j *jsonText) after() (whole bool, err error) {
 	object := j.open.object()
-	if object && j.open.depth == 1 {
-		j.member(j.key, j.text[j.valueAt:j.pos])
+	if object && j.open.depth <= toldDepth {
+		at := &j.reading[j.open.depth-1]
+		j.member(j.open.depth, at.key, j.text[at.valueAt:j.pos])
 	}
 	c := j.next()
 	j.pos++

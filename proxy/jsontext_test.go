@@ -21,7 +21,7 @@ var texts = []string{
 }
 
 func valid(text string) bool {
-	j := jsonText{text: []byte(text), member: func(_, _ []byte) {}}
+	j := jsonText{text: []byte(text), member: func(int, []byte, []byte) {}}
 	return j.check() == nil
 }
 
@@ -44,15 +44,15 @@ func TestJSONTextMembers(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
 		` { "a" : 1 , "b":[1,{"x":2}],"c" :{"y":{}}, "d":"e\"", "\u0061": null } `: {
-			`"a"=1`, `"b"=[1,{"x":2}]`, `"c"={"y":{}}`, `"d"="e\""`, `"\u0061"=null`,
+			`1 "a"=1`, `3 "x"=2`, `1 "b"=[1,{"x":2}]`, `2 "y"={}`, `1 "c"={"y":{}}`, `1 "d"="e\""`, `1 "\u0061"=null`,
 		},
-		`{}`:                nil,
-		`[{"a":1},{"b":2}]`: nil,
-		`"a"`:               nil,
-		`{"a":{"a":1}}`:     {`"a"={"a":1}`},
+		`{}`:                              nil,
+		`[{"a":1},{"b":[[{"c":[]}]]}]`:    {`2 "a"=1`, `2 "b"=[[{"c":[]}]]`},
+		`"a"`:                             nil,
+		`{"a":{"a":{"a":{"a":1}},"b":0}}`: {`3 "a"={"a":1}`, `2 "a"={"a":{"a":1}}`, `2 "b"=0`, `1 "a"={"a":{"a":{"a":1}},"b":0}`},
 	} {
 		var got []string
-		j := jsonText{text: []byte(text), member: func(k, v []byte) { got = append(got, fmt.Sprintf("%s=%s", k, v)) }}
+		j := jsonText{text: []byte(text), member: func(level int, k, v []byte) { got = append(got, fmt.Sprintf("%d %s=%s", level, k, v)) }}
 		if err := j.check(); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -72,7 +72,7 @@ func TestJSONTextDepth(t *testing.T) {
 		if !valid(nested(maxNesting)) {
 			t.Errorf("%s nested as deep as may be is not valid", side[0])
 		}
-		j := jsonText{text: []byte(nested(maxNesting + levels)), member: func(_, _ []byte) {}}
+		j := jsonText{text: []byte(nested(maxNesting + levels)), member: func(int, []byte, []byte) {}}
 		if err := j.check(); err != errTooDeep {
 			t.Errorf("%s nested deeper: %v, want %v", side[0], err, errTooDeep)
 		}
@@ -134,7 +134,11 @@ func FuzzJSONText(f *testing.F) {
 	f.Add([]byte(`{"model":"m","stream":true,"messages":[{"role":"user","content":"a \"long\" text, longer than eight\n"}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var got, want []string
-		j := jsonText{text: text, member: func(k, v []byte) { got = append(got, string(k), string(v)) }}
+		j := jsonText{text: text, member: func(level int, k, v []byte) {
+			if level == 1 {
+				got = append(got, string(k), string(v))
+			}
+		}}
 		err := j.check()
 		if valid := json.Valid(text); err != errTooDeep && valid != (err == nil) {
 			t.Fatalf("%q: %v, but encoding/json says %t", text, err, valid)

@@ -30,6 +30,7 @@ type sseEnd struct {
 	fail     bool
 	open     uint64 // choices seen, by index
 	finished uint64 // choices with a finish_reason, by index
+	dull     dullChunk
 }
 
 func (s *sseEnd) complete() bool {
@@ -128,16 +129,18 @@ func (s *sseEnd) typed(event string) {
 
 // choices handles one chunk of a (chat) completion.
 func (s *sseEnd) choices(data []byte) {
-	if s.tooLong || data[0] != '{' {
-		return
+	if !s.tooLong && data[0] == '{' && !s.dull.is(data, s.open) {
+		s.chunk(data)
 	}
+}
+
+// chunk looks at one chunk closely.
+func (s *sseEnd) chunk(data []byte) {
 	// An upstream that gives up mid-stream says so in the stream; its client
 	// sees an error in any case.
-	if mayHave(data, "error") {
-		if e := gjson.GetBytes(data, "error"); e.Exists() && e.Type != gjson.Null {
-			s.done, s.fail = true, true
-			return
-		}
+	if e := gjson.GetBytes(data, "error"); e.Exists() && e.Type != gjson.Null {
+		s.done, s.fail = true, true
+		return
 	}
 	gjson.GetBytes(data, "choices").ForEach(func(_, choice gjson.Result) bool {
 		index := choice.Get("index").Uint()
@@ -150,10 +153,4 @@ func (s *sseEnd) choices(data []byte) {
 		}
 		return true
 	})
-}
-
-// mayHave tells whether a JSON text can have a key, which may be written with
-// escapes. It costs little, and most chunks have neither.
-func mayHave(text []byte, key string) bool {
-	return bytes.Contains(text, []byte(key)) || bytes.IndexByte(text, '\\') >= 0
 }
