@@ -19,7 +19,7 @@ type effort struct {
 }
 
 var (
-	full  = effort{rounds: 7, load: 1500 * time.Millisecond, open: 3 * time.Second, waiting: 2000, streaming: 1000}
+	full  = effort{rounds: 15, load: 700 * time.Millisecond, open: time.Second, waiting: 2000, streaming: 1000}
 	short = effort{rounds: 1, load: 100 * time.Millisecond, open: 200 * time.Millisecond, waiting: 20, streaming: 20}
 )
 
