@@ -109,6 +109,9 @@ func (l *loader) agree(s State) State {
 			s.Phase, s.Incident = Firing, id
 		}
 		s.Level = l.m.incidents[id].Level
+		if s.Reminded.IsZero() {
+			s.Reminded = l.now
+		}
 		return s
 	case s.Phase > Pending:
 		l.complain("the state of rule %q in pool %q starts afresh: it is firing without an open incident", s.Key.Rule, s.Key.Pool)
