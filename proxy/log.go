@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"strings"
 
 	"headgate/proxy/admit"
 )
@@ -51,7 +52,8 @@ func (t *task) panicked(value any) {
 }
 
 // scrub takes what may hold a secret out of an error from the transport: the
-// URL, whose query comes from the client.
+// URL, whose query comes from the client, and what net/http quotes, which comes
+// from an upstream that may echo its request.
 func scrub(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -60,6 +62,9 @@ func scrub(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
 		return op
+	}
+	if before, _, quotes := strings.Cut(err.Error(), `"`); quotes {
+		return errors.New(before + "...")
 	}
 	return err
 }

@@ -1,0 +1,239 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"headgate/proxy/admit"
+)
+
+func TestMetricsAreWellFormed(t *testing.T) {
+	r := newRig(t, func(p *plan) {
+		p.more = func(r *rig) []Pool { return []Pool{r.another("second", stubOf(), "b")} }
+	})
+	families, err := r.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+}
+
+// Rates of counters that do not exist are nothing, not zero: all are there from
+// the start.
+func TestCountersExistFromTheStart(t *testing.T) {
+	r := newRig(t, nil)
+	for _, pool := range []string{"main", Unrouted} {
+		for _, o := range admit.Outcomes() {
+			r.exists("headgate_tasks_total", "pool", pool, "outcome", o.String())
+		}
+		for _, reason := range admit.Reasons() {
+			r.exists("headgate_refusals_total", "pool", pool, "reason", reason.String())
+		}
+		r.exists("headgate_arrivals_total", "pool", pool)
+	}
+	for _, reason := range admit.Reasons() {
+		r.exists("headgate_would_refuse_total", "pool", "main", "reason", reason.String())
+	}
+	for _, name := range []string{
+		"headgate_upstream_refusals_total", "headgate_announced_retries_total", "headgate_slo_tasks_total", "headgate_slo_bad_tasks_total",
+		"headgate_queue_depth", "headgate_queue_oldest_age_seconds", "headgate_in_flight", "headgate_last_completion_timestamp_seconds",
+		"headgate_queue_wait_seconds", "headgate_service_seconds", "headgate_turnaround_seconds", "headgate_first_byte_seconds",
+	} {
+		r.exists(name, "pool", "main")
+	}
+	r.exists("headgate_panics_total", "where", "proxy")
+	r.exists("headgate_gate_seconds")
+	if n := r.sum("headgate_workers", "pool", "main"); n != 4 {
+		t.Errorf("%v workers", n)
+	}
+}
+
+// exists checks that a metric is there and says zero.
+func (r *rig) exists(name string, labels ...string) {
+	r.Helper()
+	found := false
+	for _, m := range r.family(name) {
+		found = found || carries(m, labels)
+	}
+	if n := r.sum(name, labels...); !found || n != 0 {
+		r.Errorf("%s%v: there %t, value %v", name, labels, found, n)
+	}
+}
+
+func TestHistogramsHaveABucketAtTheSLO(t *testing.T) {
+	for _, slo := range []time.Duration{time.Minute, 37 * time.Second, 1500 * time.Millisecond, 20 * time.Minute} {
+		r := newRig(t, func(p *plan) { p.pool.SLO = slo })
+		found := false
+		last := 0.0
+		for _, b := range r.family("headgate_turnaround_seconds")[0].GetHistogram().GetBucket() {
+			found = found || b.GetUpperBound() == slo.Seconds()
+			if b.GetUpperBound() <= last {
+				t.Errorf("SLO %s: bucket %v after %v", slo, b.GetUpperBound(), last)
+			}
+			last = b.GetUpperBound()
+		}
+		if !found {
+			t.Errorf("no bucket at %s", slo)
+		}
+	}
+}
+
+func TestGaugesFollowTheGate(t *testing.T) {
+	bubble(t, oneWorker, func(r *rig) {
+		leave := r.occupy(1)
+		queued := r.queue(2, chat)
+		time.Sleep(7 * time.Second)
+		for name, want := range map[string]float64{"headgate_in_flight": 1, "headgate_queue_depth": 2, "headgate_workers": 1} {
+			if got := r.sum(name); got != want {
+				t.Errorf("%s %v, want %v", name, got, want)
+			}
+		}
+		if age := r.sum("headgate_queue_oldest_age_seconds"); age < 7 || age > 7.5 {
+			t.Errorf("oldest age %v", age)
+		}
+		for _, m := range admit.Modes() {
+			r.gate.SetMode(time.Now(), m)
+			if on, all := r.sum("headgate_mode", "mode", m.String()), r.sum("headgate_mode"); on != 1 || all != 1 {
+				t.Errorf("mode %s: %v, all modes together %v", m, on, all)
+			}
+		}
+		r.gate.SetMode(time.Now(), admit.Enforce)
+		leave()
+		for _, c := range queued {
+			r.completed(c.wait())
+		}
+		r.settle()
+		r.exists("headgate_in_flight", "pool", "main")
+		r.exists("headgate_queue_depth", "pool", "main")
+		r.exists("headgate_queue_oldest_age_seconds", "pool", "main")
+		if at := r.sum("headgate_last_completion_timestamp_seconds"); at < float64(time.Now().Unix()-60) || at > float64(time.Now().Unix()+1) {
+			t.Errorf("last completion %v, now %d", at, time.Now().Unix())
+		}
+	})
+}
+
+func TestAnnouncedRetriesAreCounted(t *testing.T) {
+	r := newRig(t, nil)
+	for _, n := range []string{"0", "1", "2", "-1", "x", ""} {
+		r.completed(r.chat("X-Stainless-Retry-Count", n))
+	}
+	if n := r.sum("headgate_announced_retries_total"); n != 2 {
+		t.Errorf("%v retries counted, want 2", n)
+	}
+}
+
+func TestAccountingOfTheSLO(t *testing.T) {
+	const slo = time.Minute
+	for _, o := range admit.Outcomes() {
+		for _, late := range []bool{false, true} {
+			obs := Observation{Outcome: o, Turnaround: slo}
+			if late {
+				obs.Turnaround++
+			}
+			counts, bad := account(&obs, slo)
+			var wantCounts, wantBad bool
+			switch o {
+			case admit.Refused, admit.Cancelled, admit.Drained, admit.Invalid:
+			case admit.ClientGone:
+				wantCounts, wantBad = late, late
+			case admit.Completed:
+				wantCounts, wantBad = true, late
+			case admit.UpstreamRefused:
+				wantCounts = true
+			case admit.DeadlinePassed, admit.UpstreamError, admit.UpstreamTimeout, admit.Truncated:
+				wantCounts, wantBad = true, true
+			default:
+				t.Errorf("outcome %s is not decided about", o)
+			}
+			if counts != wantCounts || bad != wantBad {
+				t.Errorf("%s, late %t: counts %t, bad %t", o, late, counts, bad)
+			}
+		}
+	}
+}
+
+// Tasks that nobody knows the pool of, and pools that nobody has added.
+func TestMetricsOfUnknownPools(t *testing.T) {
+	m := must(NewMetrics(prometheus.NewRegistry()))
+	m.Arrived("nowhere")
+	m.Ended(Observation{Pool: "nowhere"})
+	m.Arrived(Unrouted)
+	m.Ended(Observation{Pool: Unrouted, Outcome: admit.Invalid, Reason: admit.ReasonMemory, Granted: true, FirstByte: 1})
+	if _, err := NewMetrics(m.reg); err == nil {
+		t.Error("the same registry was taken twice")
+	}
+	if r := m.Recent("nowhere", time.Now()); r != (Recent{}) {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A secret that a client sends belongs to the upstream, and nowhere else.
+func TestSecretsStayOutOfEverything(t *testing.T) {
+	const secret, ours = "s3cr3t-of-the-client", "s3cr3t-of-the-pool"
+	type place struct{ path, body, kind string }
+	places := []place{
+		{chatPath, chat, "application/json"}, {chatPath, `{"model":"` + secret + `"}`, "application/json"},
+		{chatPath, `{"model":7,"x":"` + secret + `"}`, "application/json"}, {chatPath, secret, "application/json"},
+		{chatPath, chat, secret}, {"/v1/" + secret, chat, "application/json"}, {chatPath, stream, "application/json"},
+	}
+	headers := [][]string{
+		{"Stub-Fault", "status=500"}, {"Stub-Fault", "reset"}, {"Stub-Fault", "truncate=1"}, {"Stub-Fault", "malformed=1"}, {"Stub-Fault", "hang"},
+		{deadlineHeader, secret}, {priorityHeader, secret}, {sdkTimeoutHeader, secret}, {"Content-Encoding", secret}, {"Traceparent", secret},
+		{"X-Stainless-Retry-Count", secret}, {deadlineHeader, "1e-9"},
+	}
+	for name, edit := range map[string]func(*plan){
+		"a stub":  func(p *plan) { p.pool.Models = []string{"m"} },
+		"nobody":  func(p *plan) { p.upstream = script{"", nil} },
+		"nothing": func(p *plan) { p.upstream = script{"HTTP/1.1 200 OK\r\n" + ours + "\r\n\r\n", nil} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(p *plan) { edit(p); p.pool.UpstreamKey = ours }, func(r *rig) {
+				told := new(strings.Builder)
+				for _, place := range places {
+					for _, h := range append(headers, nil) {
+						all := append([]string{"Content-Type", place.kind, "Authorization", "Bearer " + secret, "Cookie", secret, "X-Api-Key", secret}, h...)
+						req := r.request(context.Background(), place.path+"?key="+secret, place.body, all...)
+						a := r.do(req)
+						told.Write(a.body)
+						for k, v := range a.header {
+							told.WriteString(k + strings.Join(v, ""))
+						}
+						if place.path == chatPath && strings.Contains(place.body, secret) && a.status == http.StatusNotFound {
+							// The one thing that is told back, to the one who said it.
+							if !strings.Contains(string(a.body), secret) {
+								t.Errorf("which model is missing: %s", a.body)
+							}
+							told.Reset()
+						}
+					}
+				}
+				r.models("Authorization", secret)
+				r.settle()
+				metrics := new(strings.Builder)
+				families, err := r.registry.Gather()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, f := range families {
+					metrics.WriteString(f.String())
+				}
+				for what, text := range map[string]string{"an answer": told.String(), "the log": r.logs.String(), "the metrics": metrics.String()} {
+					for _, s := range []string{secret, ours} {
+						if i := strings.Index(text, s); i >= 0 {
+							t.Errorf("%s tells %s: %.200s", what, s, text[max(0, i-100):])
+						}
+					}
+				}
+			})
+		})
+	}
+}
