@@ -1,0 +1,180 @@
+package fakeslack
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// reply is the body of an answer.
+type reply map[string]any
+
+func refusal(code string) reply { return reply{"ok": false, "error": code} }
+
+func invalidBlocks(messages ...string) reply {
+	return reply{
+		"ok": false, "error": "invalid_blocks",
+		"response_metadata": reply{"messages": messages},
+	}
+}
+
+func answer(w http.ResponseWriter, body reply) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	_ = json.NewEncoder(w).Encode(body) // the caller has gone: nobody to tell
+}
+
+// method is one of the API's. It is called with the lock held.
+type method struct {
+	scope string
+	do    func(*Server, url.Values) reply
+}
+
+func methods() map[string]method {
+	return map[string]method{
+		"auth.test":                    {"", (*Server).authTest},
+		"chat.postMessage":             {"chat:write", (*Server).post},
+		"chat.update":                  {"chat:write", (*Server).update},
+		"chat.delete":                  {"chat:write", (*Server).deleteOwn},
+		"conversations.info":           {"channels:read", (*Server).info},
+		"conversations.history":        {"channels:history", (*Server).history},
+		"conversations.replies":        {"channels:history", (*Server).replies},
+		"files.getUploadURLExternal":   {"files:write", (*Server).uploadURL},
+		"files.completeUploadExternal": {"files:write", (*Server).completeUpload},
+	}
+}
+
+func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("method")
+	values, err := arguments(r)
+	if err != nil {
+		answer(w, refusal("invalid_arguments"))
+		return
+	}
+	if name == "files.getUploadURLExternal" {
+		values.Set("base", "http://"+r.Host)
+	}
+	w.Header().Set("X-Oauth-Scopes", strings.Join(s.o.Scopes, ","))
+	s.serve(w, r, name, values.Get("channel"), func() reply { return s.call(name, r, values) })
+}
+
+// serve does a call between the faults that hit it, and remembers it.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, name, channelID string, do func() reply) {
+	s.mu.Lock()
+	f := s.strikeLocked(name, channelID)
+	s.mu.Unlock()
+	call := Call{Method: name, Channel: channelID}
+	if f != nil {
+		call.Error = string(f.Kind)
+		if keptFromDoing(f.Kind) {
+			s.remember(call)
+			f.before(w, r)
+			return
+		}
+		f.before(w, r)
+	}
+	s.mu.Lock()
+	body := do()
+	s.mu.Unlock()
+	if code, _ := body["error"].(string); code != "" {
+		call.Error = code
+	}
+	s.remember(call)
+	if f != nil && f.after(w, r) {
+		return
+	}
+	s.write(w, name, body)
+}
+
+// keptFromDoing says whether a call that such a fault hits is not done.
+func keptFromDoing(k FaultKind) bool {
+	return !slices.Contains([]FaultKind{Slow, DropAfter, SlowAfter, EmptyAfter, ErrorAfter}, k)
+}
+
+func (s *Server) write(w http.ResponseWriter, name string, body reply) {
+	code, _ := body["error"].(string)
+	switch {
+	case code == "ratelimited":
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+	case name != "webhook":
+		answer(w, body)
+	case code == "":
+		fmt.Fprint(w, "ok")
+	case code == "invalid_payload", code == "no_text", code == "invalid_blocks":
+		http.Error(w, code, http.StatusBadRequest)
+	case code == "channel_is_archived":
+		http.Error(w, code, http.StatusGone)
+	default:
+		http.Error(w, code, http.StatusNotFound)
+	}
+}
+
+func (s *Server) remember(c Call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.calls) == maxCalls {
+		s.calls = slices.Delete(s.calls, 0, maxCalls/2)
+	}
+	s.calls = append(s.calls, c)
+}
+
+// call checks the token and its scopes.
+func (s *Server) call(name string, r *http.Request, values url.Values) reply {
+	m, ok := methods()[name]
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if token == "" {
+		token = values.Get("token")
+	}
+	switch {
+	case !ok:
+		return refusal("unknown_method")
+	case token == "":
+		return refusal("not_authed")
+	case s.o.Token != "" && token != s.o.Token:
+		return refusal("invalid_auth")
+	case m.scope != "" && !slices.Contains(s.o.Scopes, m.scope):
+		return reply{
+			"ok": false, "error": "missing_scope",
+			"needed": m.scope, "provided": strings.Join(s.o.Scopes, ","),
+		}
+	}
+	return m.do(s, values)
+}
+
+// arguments reads a form, or JSON whose values that are not text stay JSON.
+func arguments(r *http.Request) (url.Values, error) {
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if kind != "application/json" {
+		err := r.ParseForm()
+		return r.Form, err
+	}
+	var raw map[string]json.RawMessage
+	if err := json.NewDecoder(r.Body).Decode(&raw); err != nil {
+		return nil, fmt.Errorf("the body is not a JSON object: %w", err)
+	}
+	if len(raw) > 100 {
+		return nil, errors.New("more than 100 arguments")
+	}
+	values := make(url.Values, len(raw))
+	for k, v := range raw {
+		var text string
+		if json.Unmarshal(v, &text) == nil {
+			values.Set(k, text)
+			continue
+		}
+		values.Set(k, string(v))
+	}
+	return values, nil
+}
+
+func (s *Server) authTest(url.Values) reply {
+	return reply{
+		"ok": true, "url": "https://fake.slack.example/", "team": "Fake", "user": "headgate",
+		"team_id": "T0FAKE", "user_id": "U0FAKE", "bot_id": "B0FAKE",
+	}
+}

@@ -1,0 +1,172 @@
+package fakeslack
+
+import (
+	"net/http"
+	"slices"
+	"time"
+)
+
+// FaultKind is what goes wrong.
+type FaultKind string
+
+// The kinds of faults.
+const (
+	TooMany       FaultKind = "429"         // with RetryAfter as the header, if it is not empty
+	TooManyInBody FaultKind = "ratelimited" // in a 200 answer
+	ServerError   FaultKind = "500"         // with an HTML page
+	Refuse        FaultKind = "refuse"      // ok:false with Error
+	EmptyAnswer   FaultKind = "{}"          // {}
+	NotOK         FaultKind = "not ok"      // ok:false and nothing else
+	Slow          FaultKind = "slow"        // answered after Delay, or when the caller leaves
+	DropAfter     FaultKind = "drop after"  // done, but the connection is closed without an answer
+	DropBefore    FaultKind = "drop before" // not done, and the connection closed
+	SlowAfter     FaultKind = "slow after"  // done at once, answered after Delay
+	Garbage       FaultKind = "not JSON"    // a 200 answer that is no JSON
+	Endless       FaultKind = "endless"     // an answer that does not end
+	EmptyAfter    FaultKind = "{} after"    // done, but answered {}
+	ErrorAfter    FaultKind = "500 after"   // done, but answered 500
+	HiddenRefusal FaultKind = "blocks"      // invalid_blocks, with messages that say why
+	NotFoundPage  FaultKind = "404"         // as a webhook that is gone
+	Forbidden     FaultKind = "403"         // as a webhook that is not allowed any more
+)
+
+// Fault makes calls go wrong until it is removed.
+type Fault struct {
+	Method      string // empty: all methods; webhook for webhooks
+	Channel     string // ID; empty: all
+	Kind        FaultKind
+	Error       string        // of Refuse
+	RetryAfter  string        // of TooMany
+	Delay       time.Duration // of Slow and SlowAfter
+	Every       int           // hits every n-th call; 0 or 1: each
+	Probability float64       // above 0: hits by chance instead
+	Times       int           // hits so often only; 0: no end
+}
+
+type fault struct {
+	Fault
+	seen, hits int
+}
+
+// Inject switches a fault on. The function that it returns switches it off.
+func (s *Server) Inject(f Fault) (remove func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := &fault{Fault: f}
+	s.faults = append(s.faults, x)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.faults = slices.DeleteFunc(s.faults, func(o *fault) bool { return o == x })
+	}
+}
+
+// Heal switches all faults off.
+func (s *Server) Heal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = nil
+}
+
+// strikeLocked returns the fault that hits a call, or nil.
+func (s *Server) strikeLocked(method, channelID string) *Fault {
+	for _, f := range s.faults {
+		if (f.Method != "" && f.Method != method) || (f.Channel != "" && f.Channel != channelID) {
+			continue
+		}
+		if f.Times > 0 && f.hits >= f.Times {
+			continue
+		}
+		f.seen++
+		hit := f.seen%max(1, f.Every) == 0
+		if f.Probability > 0 {
+			hit = s.random.Float64() < f.Probability
+		}
+		if hit {
+			f.hits++
+			return &f.Fault
+		}
+	}
+	return nil
+}
+
+// before answers a call that a fault keeps from being done. It returns false if
+// the call is to be done.
+func (f *Fault) before(w http.ResponseWriter, r *http.Request) bool {
+	switch f.Kind {
+	case TooMany:
+		if f.RetryAfter != "" {
+			w.Header().Set("Retry-After", f.RetryAfter)
+		}
+		w.WriteHeader(http.StatusTooManyRequests)
+	case TooManyInBody:
+		answer(w, refusal("ratelimited"))
+	case ServerError:
+		http.Error(w, "<html>something went wrong</html>", http.StatusInternalServerError)
+	case Refuse:
+		answer(w, refusal(f.Error))
+	case HiddenRefusal:
+		answer(w, invalidBlocks("must be shorter than 3001 characters [json-pointer:/blocks/1/text/text]"))
+	case EmptyAnswer:
+		answer(w, reply{})
+	case NotOK:
+		answer(w, reply{"ok": false})
+	case Garbage:
+		_, _ = w.Write([]byte("<html>a proxy's page</html>"))
+	case Endless:
+		endless(w, r)
+	case NotFoundPage:
+		http.Error(w, "no_service", http.StatusNotFound)
+	case Forbidden:
+		http.Error(w, "action_prohibited", http.StatusForbidden)
+	case DropBefore:
+		panic(http.ErrAbortHandler)
+	case Slow:
+		pause(r, f.Delay)
+		return false
+	default:
+		return false
+	}
+	return true
+}
+
+// after answers a call that was done in place of its own answer. It returns false
+// if there is nothing in the way of that.
+func (f *Fault) after(w http.ResponseWriter, r *http.Request) bool {
+	switch f.Kind {
+	case DropAfter:
+		panic(http.ErrAbortHandler)
+	case EmptyAfter:
+		answer(w, reply{})
+	case ErrorAfter:
+		http.Error(w, "<html>something went wrong</html>", http.StatusInternalServerError)
+	case SlowAfter:
+		pause(r, f.Delay)
+		return false
+	default:
+		return false
+	}
+	return true
+}
+
+func pause(r *http.Request, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-r.Context().Done():
+	}
+}
+
+func endless(w http.ResponseWriter, r *http.Request) {
+	_, _ = w.Write([]byte(`{"ok":true,"ts":"`))
+	chunk := make([]byte, 32<<10)
+	for i := range chunk {
+		chunk[i] = '1'
+	}
+	for r.Context().Err() == nil {
+		if _, err := w.Write(chunk); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package fakeslack
+
+import (
+	"html/template"
+	"regexp"
+	"strings"
+)
+
+// mrkdwn turns Slack's markup into HTML. Everything that is not markup is
+// escaped; links are kept only if they lead to the web.
+func mrkdwn(s string) template.HTML {
+	var b strings.Builder
+	for s != "" {
+		open := strings.IndexByte(s, '<')
+		end := strings.IndexByte(s, '>')
+		if open < 0 || end < open {
+			b.WriteString(styled(s))
+			break
+		}
+		b.WriteString(styled(s[:open]))
+		b.WriteString(special(s[open+1 : end]))
+		s = s[end+1:]
+	}
+	return template.HTML(b.String())
+}
+
+// special is what stands between < and >.
+func special(s string) string {
+	target, label, labelled := strings.Cut(s, "|")
+	switch {
+	case strings.HasPrefix(target, "!date^"):
+		return `<time title="` + escape(label) + `">` + escape(label) + `</time>`
+	case strings.HasPrefix(target, "!subteam^"):
+		if !labelled {
+			label = strings.TrimPrefix(target, "!subteam^")
+		}
+		return `<mark>@` + escape(strings.TrimPrefix(label, "@")) + `</mark>`
+	case strings.HasPrefix(target, "!"):
+		return `<mark>@` + escape(target[1:]) + `</mark>`
+	case strings.HasPrefix(target, "@"):
+		return `<mark>` + escape(target) + `</mark>`
+	case strings.HasPrefix(target, "http://"), strings.HasPrefix(target, "https://"):
+		if !labelled {
+			label = target
+		}
+		return `<a rel="noreferrer noopener" href="` + escape(target) + `">` + escape(label) + `</a>`
+	default:
+		return escape("<" + s + ">")
+	}
+}
+
+// Slack knows three entities and nothing else.
+func escape(s string) string {
+	s = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(s)
+	return template.HTMLEscapeString(s)
+}
+
+var styles = regexp.MustCompile("`([^`\n]+)`|\\*([^*\n]+)\\*|\\b_([^_\n]+)_\\b")
+
+func styled(s string) string {
+	var b strings.Builder
+	last := 0
+	for _, m := range styles.FindAllStringSubmatchIndex(s, -1) {
+		b.WriteString(lines(s[last:m[0]]))
+		for i, tag := range []string{"code", "strong", "em"} {
+			if at := 2 + 2*i; m[at] >= 0 {
+				b.WriteString("<" + tag + ">" + escape(s[m[at]:m[at+1]]) + "</" + tag + ">")
+			}
+		}
+		last = m[1]
+	}
+	b.WriteString(lines(s[last:]))
+	return b.String()
+}
+
+func lines(s string) string { return strings.ReplaceAll(escape(s), "\n", "<br>") }

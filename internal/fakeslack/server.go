@@ -1,0 +1,117 @@
+package fakeslack
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options of a Server. The zero value is a Slack that takes any token.
+type Options struct {
+	Token   string           // the bot token; empty: any
+	Scopes  []string         // of the token; nil: all that are needed
+	Limited bool             // one post per second and channel, as Slack has it
+	Seed    uint64           // of faults that hit by chance
+	Now     func() time.Time // nil: the clock
+}
+
+var allScopes = []string{"channels:history", "channels:read", "chat:write", "files:write"}
+
+// AllScopes returns the scopes that the known methods ask for.
+func AllScopes() []string { return slices.Clone(allScopes) }
+
+// Server is a Slack in memory and an http.Handler. Its methods may be called from
+// any goroutine.
+type Server struct {
+	o   Options
+	mux *http.ServeMux
+
+	mu       sync.Mutex
+	channels []*channel
+	lastTS   int64 // microseconds
+	faults   []*fault
+	random   *rand.Rand
+	calls    []Call
+	files    map[string]*upload
+	lastFile int
+}
+
+// Bounds of what a Server keeps and reads.
+const (
+	maxMessages = 10_000 // of a channel; the oldest go first
+	maxVersions = 100    // of a message
+	maxCalls    = 20_000
+	maxFiles    = 100
+	maxBody     = 4 << 20
+)
+
+// New returns a Server without channels.
+func New(o Options) *Server {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Scopes == nil {
+		o.Scopes = allScopes
+	}
+	s := &Server{
+		o: o, mux: http.NewServeMux(), files: make(map[string]*upload),
+		random: rand.New(rand.NewPCG(o.Seed, o.Seed)),
+	}
+	s.mux.HandleFunc("/api/{method}", s.serveAPI)
+	s.mux.HandleFunc("POST /api/upload/{file}", s.serveUpload)
+	s.mux.HandleFunc("POST /services/{channel}/{secret}", s.serveWebhook)
+	s.mux.HandleFunc("GET /{$}", s.servePage)
+	return s
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	s.mux.ServeHTTP(w, r)
+}
+
+// Channel is what is known of a channel.
+type Channel struct {
+	ID       string
+	Name     string // without #
+	Member   bool   // the bot is in it
+	Archived bool
+	Secret   string // last part of its webhook's path; empty: it has none
+}
+
+type channel struct {
+	Channel
+	messages []*Message // in the order of their ts
+	lastPost time.Time
+}
+
+// SetChannel adds a channel, or changes what is known of it.
+func (s *Server) SetChannel(c Channel) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.channelLocked(c.ID); old != nil {
+		old.Channel = c
+		return
+	}
+	s.channels = append(s.channels, &channel{Channel: c})
+}
+
+// channelLocked finds a channel by its ID or its name.
+func (s *Server) channelLocked(id string) *channel {
+	for _, c := range s.channels {
+		if c.ID == id || (c.Name != "" && c.Name == strings.TrimPrefix(id, "#")) {
+			return c
+		}
+	}
+	return nil
+}
+
+// tsLocked returns a ts that no message has.
+func (s *Server) tsLocked() string {
+	s.lastTS = max(s.lastTS+1, s.o.Now().UnixMicro())
+	return fmt.Sprintf("%d.%06d", s.lastTS/1e6, s.lastTS%1e6)
+}

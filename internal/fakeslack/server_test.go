@@ -1,0 +1,379 @@
+package fakeslack_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"headgate/internal/fakeslack"
+)
+
+const token = "xoxb-right"
+
+// begin returns a Slack with channels, and a client of the library that headgate
+// uses.
+func begin(t *testing.T, o fakeslack.Options) (*fakeslack.Server, *slack.Client, *httptest.Server) {
+	t.Helper()
+	if o.Token == "" {
+		o.Token = token
+	}
+	s := fakeslack.New(o)
+	s.SetChannel(fakeslack.Channel{ID: "C1", Name: "ops", Member: true, Secret: "hook"})
+	s.SetChannel(fakeslack.Channel{ID: "C2", Name: "old", Member: true, Archived: true, Secret: "hook"})
+	s.SetChannel(fakeslack.Channel{ID: "C3", Name: "elsewhere"})
+	srv := httptest.NewServer(s)
+	t.Cleanup(srv.Close)
+	hc := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{}}
+	t.Cleanup(hc.CloseIdleConnections)
+	return s, slack.New(token, slack.OptionAPIURL(srv.URL+"/api/"), slack.OptionHTTPClient(hc)), srv
+}
+
+func say(t *testing.T, c *slack.Client, opts ...slack.MsgOption) string {
+	t.Helper()
+	_, ts, err := c.PostMessageContext(t.Context(), "C1", opts...)
+	if err != nil || ts == "" {
+		t.Fatalf("post: ts %q, %v", ts, err)
+	}
+	return ts
+}
+
+func text(s string) slack.MsgOption { return slack.MsgOptionText(s, false) }
+
+func TestPostsEditsAndThreads(t *testing.T) {
+	s, c, _ := begin(t, fakeslack.Options{})
+	root := say(t, c, text("one <!here>"), slack.MsgOptionMetadata(slack.SlackMetadata{
+		EventType: "e", EventPayload: map[string]any{"n": 1},
+	}))
+	reply := say(t, c, text("two"), slack.MsgOptionTS(root))
+	wide := say(t, c, text("three"), slack.MsgOptionTS(root), slack.MsgOptionBroadcast())
+	if _, _, _, err := c.UpdateMessageContext(t.Context(), "C1", root, text("one, edited <@U123>")); err != nil {
+		t.Fatal(err)
+	}
+	roots, replies := s.Roots("C1"), s.Replies("C1", root)
+	if len(roots) != 1 || len(replies) != 2 {
+		t.Fatalf("%d roots and %d replies, want 1 and 2", len(roots), len(replies))
+	}
+	if r := roots[0]; r.Text != "one, edited <@U123>" || len(r.Versions) != 1 || r.Versions[0].Text != "one <!here>" {
+		t.Errorf("root: %+v", r)
+	}
+	if p := roots[0].Pings; len(p) != 1 || p[0] != "<!here>" {
+		t.Errorf("pings %q: an edit notifies nobody", p)
+	}
+	if replies[0].TS != reply || replies[1].TS != wide || !replies[1].Broadcast {
+		t.Errorf("replies: %+v", replies)
+	}
+}
+
+func TestTSAreDistinctText(t *testing.T) {
+	now := time.Unix(1_767_225_600, 0)
+	_, c, _ := begin(t, fakeslack.Options{Now: func() time.Time { return now }})
+	var mu sync.Mutex
+	seen := make(map[string]bool)
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			_, ts, err := c.PostMessage("C1", text("x"))
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil || seen[ts] || !strings.HasPrefix(ts, "1767225600.0000") {
+				t.Errorf("ts %q: %v", ts, err)
+			}
+			seen[ts] = true
+		})
+	}
+	wg.Wait()
+}
+
+func TestHistoryPagesAndHidesMetadataUnlessAsked(t *testing.T) {
+	_, c, _ := begin(t, fakeslack.Options{})
+	var all []string
+	for i := range 5 {
+		all = append(all, say(t, c, text(fmt.Sprint(i)), slack.MsgOptionMetadata(slack.SlackMetadata{
+			EventType: "e", EventPayload: map[string]any{"n": i},
+		})))
+	}
+	say(t, c, text("in a thread"), slack.MsgOptionTS(all[0]))
+	var got []string
+	p := &slack.GetConversationHistoryParameters{ChannelID: "C1", Limit: 2, Oldest: all[0], IncludeAllMetadata: true}
+	for {
+		h, err := c.GetConversationHistoryContext(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range h.Messages {
+			got = append(got, m.Timestamp)
+			if m.Metadata.EventType != "e" {
+				t.Errorf("no metadata in %+v", m)
+			}
+		}
+		if !h.HasMore {
+			break
+		}
+		p.Cursor = h.ResponseMetaData.NextCursor
+	}
+	if want := []string{all[4], all[3], all[2], all[1]}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("history %v, want %v", got, want)
+	}
+	h, err := c.GetConversationHistoryContext(t.Context(), &slack.GetConversationHistoryParameters{
+		ChannelID: "C1", Oldest: all[4], Latest: all[4], Inclusive: true,
+	})
+	if err != nil || len(h.Messages) != 1 || h.Messages[0].Metadata.EventType != "" {
+		t.Errorf("one message without metadata: %+v, %v", h, err)
+	}
+}
+
+func TestRepliesBeginWithTheRoot(t *testing.T) {
+	_, c, _ := begin(t, fakeslack.Options{})
+	root := say(t, c, text("root"))
+	say(t, c, text("a"), slack.MsgOptionTS(root))
+	say(t, c, text("b"), slack.MsgOptionTS(root))
+	ms, _, _, err := c.GetConversationRepliesContext(t.Context(), &slack.GetConversationRepliesParameters{ChannelID: "C1", Timestamp: root})
+	if err != nil || len(ms) != 3 || ms[0].Text != "root" || ms[2].Text != "b" {
+		t.Errorf("%+v, %v", ms, err)
+	}
+	_, _, _, err = c.GetConversationRepliesContext(t.Context(), &slack.GetConversationRepliesParameters{ChannelID: "C1", Timestamp: "1.1"})
+	if err == nil || err.Error() != "thread_not_found" {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestADeletedRoot(t *testing.T) {
+	s, c, _ := begin(t, fakeslack.Options{})
+	root := say(t, c, text("root"))
+	if !s.Delete("C1", root) || s.Delete("C1", root) {
+		t.Error("deleting says whether the message was there")
+	}
+	if _, _, _, err := c.UpdateMessageContext(t.Context(), "C1", root, text("x")); err == nil || err.Error() != "message_not_found" {
+		t.Errorf("update: %v", err)
+	}
+	_, _, m, err := c.PostMessageWithResponseContext(t.Context(), "C1", text("reply"), slack.MsgOptionTS(root))
+	if err != nil || m.ThreadTimestamp != "" {
+		t.Errorf("a reply to nothing: thread %q, %v; want a message of its own", m.ThreadTimestamp, err)
+	}
+	if _, _, err := c.DeleteMessageContext(t.Context(), "C1", m.Timestamp); err != nil || len(s.Messages("C1")) != 0 {
+		t.Errorf("deleting: %v, %d left", err, len(s.Messages("C1")))
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	long := strings.Repeat("x", 3001)
+	section := func(s string) slack.Block {
+		return slack.NewSectionBlock(slack.NewTextBlockObject("mrkdwn", s, false, false), nil, nil)
+	}
+	var many, heavy []slack.Block
+	for range 51 {
+		many = append(many, section("x"))
+	}
+	for range 4 {
+		heavy = append(heavy, section(long[:2999]))
+	}
+	tests := []struct {
+		name, channel string
+		opts          []slack.MsgOption
+		want          string
+	}{
+		{"unknown channel", "C9", []slack.MsgOption{text("x")}, "channel_not_found"},
+		{"archived", "C2", []slack.MsgOption{text("x")}, "is_archived"},
+		{"not a member", "C3", []slack.MsgOption{text("x")}, "not_in_channel"},
+		{"nothing", "C1", nil, "no_text"},
+		{"too long", "C1", []slack.MsgOption{text(strings.Repeat("x", 40_001))}, "msg_too_long"},
+		{"a section too long", "C1", []slack.MsgOption{slack.MsgOptionBlocks(section(long))}, "invalid_blocks"},
+		{"a header too long", "C1", []slack.MsgOption{slack.MsgOptionBlocks(
+			slack.NewHeaderBlock(slack.NewTextBlockObject("plain_text", long[:151], false, false)))}, "invalid_blocks"},
+		{"too many blocks", "C1", []slack.MsgOption{slack.MsgOptionBlocks(many...)}, "invalid_blocks"},
+		{"all legal, together too long", "C1", []slack.MsgOption{slack.MsgOptionBlocks(heavy...)}, "msg_blocks_too_long"},
+		{"one id twice", "C1", []slack.MsgOption{slack.MsgOptionBlocks(
+			&slack.DividerBlock{Type: "divider", BlockID: "a"}, &slack.DividerBlock{Type: "divider", BlockID: "a"})}, "invalid_blocks"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, c, _ := begin(t, fakeslack.Options{})
+			_, _, err := c.PostMessageContext(t.Context(), tt.channel, tt.opts...)
+			if err == nil || err.Error() != tt.want {
+				t.Fatalf("error %v, want %s", err, tt.want)
+			}
+			var se slack.SlackErrorResponse
+			if tt.want == "invalid_blocks" && (!errors.As(err, &se) || len(se.ResponseMetadata.Messages) == 0) {
+				t.Errorf("%v does not say why", err)
+			}
+			if n := len(s.Messages(tt.channel)); n != 0 {
+				t.Errorf("%d messages, want none", n)
+			}
+		})
+	}
+}
+
+func TestTokensAndScopes(t *testing.T) {
+	_, _, srv := begin(t, fakeslack.Options{Scopes: []string{"chat:write"}})
+	c := slack.New("xoxb-wrong", slack.OptionAPIURL(srv.URL+"/api/"))
+	if _, err := c.AuthTestContext(t.Context()); err == nil || err.Error() != "invalid_auth" {
+		t.Errorf("wrong token: %v", err)
+	}
+	c = slack.New(token, slack.OptionAPIURL(srv.URL+"/api/"))
+	a, err := c.AuthTestContext(t.Context())
+	if err != nil || a.Header.Get("X-Oauth-Scopes") != "chat:write" || a.UserID == "" {
+		t.Errorf("auth.test: %+v, %v", a, err)
+	}
+	_, err = c.GetConversationHistoryContext(t.Context(), &slack.GetConversationHistoryParameters{ChannelID: "C1"})
+	var se slack.SlackErrorResponse
+	if !errors.As(err, &se) || se.Err != "missing_scope" || se.Needed != "channels:history" || se.Provided != "chat:write" {
+		t.Errorf("history without its scope: %+v", err)
+	}
+}
+
+func TestInfo(t *testing.T) {
+	_, c, _ := begin(t, fakeslack.Options{})
+	ch, err := c.GetConversationInfoContext(t.Context(), &slack.GetConversationInfoInput{ChannelID: "C2"})
+	if err != nil || ch.Name != "old" || !ch.IsArchived || !ch.IsMember {
+		t.Errorf("%+v, %v", ch, err)
+	}
+}
+
+func TestOnePostASecondAndChannel(t *testing.T) {
+	var mu sync.Mutex
+	now := time.Unix(1_767_225_600, 0)
+	s, c, _ := begin(t, fakeslack.Options{Limited: true, Now: func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}})
+	s.SetChannel(fakeslack.Channel{ID: "C4", Name: "other", Member: true})
+	say(t, c, text("one"))
+	_, _, err := c.PostMessageContext(t.Context(), "C1", text("two"))
+	var limited *slack.RateLimitedError
+	if !errors.As(err, &limited) || limited.RetryAfter != time.Second {
+		t.Fatalf("error %v, want a rate limit of 1 s", err)
+	}
+	if _, _, err := c.PostMessageContext(t.Context(), "C4", text("two")); err != nil {
+		t.Errorf("another channel: %v", err)
+	}
+	mu.Lock()
+	now = now.Add(time.Second)
+	mu.Unlock()
+	say(t, c, text("two"))
+}
+
+func TestFilesComeInThreeSteps(t *testing.T) {
+	s, c, _ := begin(t, fakeslack.Options{})
+	_, err := c.UploadFileContext(t.Context(), slack.UploadFileParameters{
+		Filename: "run.svg", FileSize: 5, Content: "<svg>", Channel: "C1", InitialComment: "see",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, ok := s.File("run.svg"); !ok || string(data) != "<svg>" {
+		t.Errorf("file %q, %v", data, ok)
+	}
+	if ms := s.Messages("C1"); len(ms) != 1 || ms[0].File != "run.svg" || ms[0].Text != "see" {
+		t.Errorf("%+v", ms)
+	}
+}
+
+func TestWebhooks(t *testing.T) {
+	tests := []struct {
+		path string
+		msg  slack.WebhookMessage
+		want int
+	}{
+		{"/services/C1/hook", slack.WebhookMessage{Text: "x"}, 200},
+		{"/services/C1/hook", slack.WebhookMessage{}, 400},
+		{"/services/C1/guess", slack.WebhookMessage{Text: "x"}, 404},
+		{"/services/C3/", slack.WebhookMessage{Text: "x"}, 404},
+		{"/services/C2/hook", slack.WebhookMessage{Text: "x"}, 410},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprint(tt.path, tt.want), func(t *testing.T) {
+			s, _, srv := begin(t, fakeslack.Options{})
+			err := slack.PostWebhookContext(t.Context(), srv.URL+tt.path, &tt.msg)
+			var status slack.StatusCodeError
+			switch {
+			case tt.want == 200 && err != nil:
+				t.Errorf("error %v", err)
+			case tt.want != 200 && (!errors.As(err, &status) || status.Code != tt.want):
+				t.Errorf("error %v, want status %d", err, tt.want)
+			}
+			if n := len(s.Messages("C1")); (n == 1) != (tt.want == 200) {
+				t.Errorf("%d messages", n)
+			}
+		})
+	}
+}
+
+func TestJSONIsTakenAsForms(t *testing.T) {
+	s, _, srv := begin(t, fakeslack.Options{})
+	body := `{"channel":"#ops","text":"hi","blocks":[{"type":"divider"}],"reply_broadcast":true}`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/api/chat.postMessage", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json; charset=utf-8")
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := srv.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var got struct{ OK bool }
+	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil || !got.OK {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if ms := s.Messages("C1"); len(ms) != 1 || string(ms[0].Blocks) != `[{"type":"divider"}]` {
+		t.Errorf("%+v", ms)
+	}
+}
+
+func TestEndsWhenAskedOddly(t *testing.T) {
+	_, _, srv := begin(t, fakeslack.Options{})
+	for _, form := range []url.Values{
+		{}, {"token": {token}, "channel": {"C1"}, "cursor": {"-4"}}, {"token": {token}, "channel": {"C1"}, "cursor": {"x"}},
+		{"token": {token}, "channel": {"C1"}, "blocks": {"{"}}, {"token": {token}, "files": {"[]"}},
+		{"token": {token}, "channel": {"C1"}, "ts": {""}, "text": {"x"}},
+	} {
+		for _, m := range []string{
+			"auth.test", "chat.postMessage", "chat.update", "chat.delete", "conversations.history", "conversations.replies",
+			"conversations.info", "files.getUploadURLExternal", "files.completeUploadExternal", "no.such",
+		} {
+			resp, err := srv.Client().PostForm(srv.URL+"/api/"+m, form)
+			if err != nil {
+				t.Fatalf("%s %v: %v", m, form, err)
+			}
+			body, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode != 200 || !json.Valid(body) {
+				t.Errorf("%s %v: %d %s", m, form, resp.StatusCode, body)
+			}
+		}
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	s, c, _ := begin(t, fakeslack.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 10 {
+				_, ts, _ := c.PostMessageContext(ctx, "C1", text("x"))
+				_, _, _, _ = c.UpdateMessageContext(ctx, "C1", ts, text("y"))
+				s.Messages("C1")
+				s.Calls()
+			}
+		})
+	}
+	wg.Wait()
+	if n := s.Count("chat.update"); n != 40 {
+		t.Errorf("%d updates, want 40", n)
+	}
+}
