@@ -3,7 +3,6 @@ package alerts
 import (
 	"context"
 	"errors"
-	"time"
 
 	"headgate/engine"
 )
@@ -71,15 +70,11 @@ type Outbox interface {
 }
 
 // Known is what the record says while a batch is being written. A journal
-// answers from within its transaction, after it has written the batch's own
-// silences. Either function may be nil: then nothing is known.
+// answers from within its transaction.
 type Known struct {
 	// Posted returns the destinations for which the incident has a delivery that
-	// was not dropped, in any order.
+	// was not dropped, in any order. Nil: nothing is known.
 	Posted func(incident string) []Destination
-	// Silenced says whether a silence that has not been lifted mutes the key at
-	// that time (From ≤ at < Until, and its Pool is empty or the key's).
-	Silenced func(k engine.Key, at time.Time) bool
 }
 
 // PlanFunc says what is to be sent about a batch; Planner.Plan is one. A journal

@@ -38,7 +38,7 @@ func (p Planner) Plan(b engine.Batch, k Known) []Delivery {
 		if _, asked := posted[inc.ID]; !asked && k.Posted != nil {
 			posted[inc.ID] = slices.Clone(k.Posted(inc.ID))
 		}
-		for _, d := range p.event(inc, e, k.muted(b, inc.Key, e), posted[inc.ID]) {
+		for _, d := range p.event(inc, e, posted[inc.ID]) {
 			if d.State != Dropped && !slices.Contains(posted[inc.ID], d.Destination) {
 				posted[inc.ID] = append(posted[inc.ID], d.Destination)
 			}
@@ -50,8 +50,8 @@ func (p Planner) Plan(b engine.Batch, k Known) []Delivery {
 
 // event plans one event: an edit wherever the incident has a message, a post
 // where it belongs and has none, and a reply if the event is one of the thread's.
-func (p Planner) event(inc engine.Incident, e engine.Event, muted bool, posted []Destination) []Delivery {
-	n := p.note(inc, e, muted)
+func (p Planner) event(inc engine.Incident, e engine.Event, posted []Destination) []Delivery {
+	n := p.note(inc, e)
 	home := p.Routes.Of(bell(inc, e), n.Drill)
 	if !slices.Contains(posted, home) && len(posted) > 0 && !raises(e.Kind) {
 		home = posted[0] // going down does not open a second message elsewhere
@@ -75,14 +75,14 @@ func (p Planner) event(inc engine.Incident, e engine.Event, muted bool, posted [
 	return ds
 }
 
-func (p Planner) note(inc engine.Incident, e engine.Event, muted bool) Note {
-	n := Note{Incident: finite(inc), Event: e, Silenced: muted}
+func (p Planner) note(inc engine.Incident, e engine.Event) Note {
+	n := Note{Incident: finite(inc), Event: e, Silenced: e.Muted}
 	n.Event.Value = finiteOr0(e.Value)
 	if p.Mode != nil && inc.Key.Pool != "" {
 		n.Mode, n.ModeSince = p.Mode(inc.Key.Pool)
 	}
 	n.Drill = p.Drill != nil && p.Drill(inc.Key)
-	n.Ping = !n.Drill && !muted && pings(inc, e)
+	n.Ping = !n.Drill && !e.Muted && pings(inc, e)
 	return n
 }
 
@@ -102,20 +102,19 @@ func (p Planner) delivery(n Note, kind Kind, to Destination, ping bool) Delivery
 }
 
 // pings says whether people are disturbed: only for pages, and only when they
-// have something to do or are released from it. A reopened flapping incident has
-// been announced as flapping; its ups and downs do not ring.
+// have something to do or are released from it. The ups and downs of a flapping
+// incident do not ring one by one.
 func pings(inc engine.Incident, e engine.Event) bool {
 	paged := e.Level == engine.LevelPage
 	switch e.Kind {
-	case engine.EventOpened, engine.EventEscalated, engine.EventAckExpired,
-		engine.EventReminder, engine.EventFlapping:
+	case engine.EventOpened, engine.EventEscalated, engine.EventReopened:
+		return paged && !e.Digested
+	case engine.EventAckExpired, engine.EventReminder, engine.EventFlapping:
 		return paged
 	case engine.EventUnmuted:
 		return paged && inc.Open()
-	case engine.EventReopened:
-		return paged && !inc.Flapping
 	case engine.EventResolved:
-		return inc.Peak == engine.LevelPage && !inc.Flapping
+		return inc.Peak == engine.LevelPage && !e.Digested
 	default:
 		return false
 	}
@@ -124,7 +123,7 @@ func pings(inc engine.Incident, e engine.Event) bool {
 // bell is the level whose channel an event is told in: the end of a page is told
 // where the page was.
 func bell(inc engine.Incident, e engine.Event) engine.Level {
-	if e.Kind == engine.EventResolved {
+	if e.Kind == engine.EventResolved || (e.Kind == engine.EventUnmuted && !inc.Open()) {
 		return inc.Peak
 	}
 	return e.Level
@@ -148,27 +147,11 @@ func told(n Note) bool {
 	switch n.Event.Kind {
 	case engine.EventRecovering, engine.EventRefired:
 		return false
-	case engine.EventDeescalated, engine.EventReopened, engine.EventResolved, engine.EventOpened:
-		return !n.Incident.Flapping
 	case engine.EventUnmuted:
-		return n.Ping
+		return n.Ping || !n.Incident.Open()
 	default:
-		return true
+		return !n.Event.Digested
 	}
-}
-
-// muted says whether an event is only recorded. The end of a silence never is.
-func (k Known) muted(b engine.Batch, key engine.Key, e engine.Event) bool {
-	if e.Kind == engine.EventUnmuted {
-		return false
-	}
-	for _, s := range b.Silences {
-		covers := s.Rule == key.Rule && (s.Pool == "" || s.Pool == key.Pool)
-		if covers && !s.Lifted && !e.At.Before(s.From) && e.At.Before(s.Until) {
-			return true
-		}
-	}
-	return k.Silenced != nil && k.Silenced(key, e.At)
 }
 
 // finite replaces what a record in JSON could not hold.

@@ -1,0 +1,247 @@
+package alerts_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/alerts"
+	"headgate/engine"
+)
+
+var (
+	one  = alerts.Routes{Warn: "ops", Page: "ops"}
+	two  = alerts.Routes{Warn: "ops", Page: "oncall", Drills: "drills", Fallback: "hook"}
+	noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+)
+
+func TestRoutes(t *testing.T) {
+	tests := []struct {
+		name   string
+		routes alerts.Routes
+		level  engine.Level
+		drill  bool
+		want   alerts.Destination
+	}{
+		{"warn", two, engine.LevelWarn, false, alerts.ToWarn},
+		{"page", two, engine.LevelPage, false, alerts.ToPage},
+		{"drill", two, engine.LevelPage, true, alerts.ToDrills},
+		{"one channel for all", one, engine.LevelWarn, false, alerts.ToPage},
+		{"a drill without a channel", one, engine.LevelWarn, true, alerts.ToPage},
+		{"page only", alerts.Routes{Page: "x"}, engine.LevelWarn, false, alerts.ToPage},
+		{"warn only", alerts.Routes{Warn: "x"}, engine.LevelPage, false, alerts.ToWarn},
+		{"drills share the warn channel", alerts.Routes{Warn: "x", Page: "y", Drills: "x"}, engine.LevelPage, true, alerts.ToWarn},
+		{"nothing", alerts.Routes{}, engine.LevelPage, false, alerts.ToFallback},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.routes.Of(tt.level, tt.drill); got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+		})
+	}
+	if got := (alerts.Routes{Warn: "x", Page: "x", Fallback: "x"}).Used(); !slices.Equal(got, []alerts.Destination{alerts.ToPage}) {
+		t.Errorf("one channel in use as %v", got)
+	}
+	if got := two.Used(); len(got) != 4 {
+		t.Errorf("four channels in use as %v", got)
+	}
+}
+
+// incident returns one at a level, whose peak is that level or the given one.
+func incident(level engine.Level, peak ...engine.Level) engine.Incident {
+	inc := engine.Incident{
+		ID: "i1", Key: engine.Key{Rule: "queue_age", Pool: "default"}, Level: level, Peak: level,
+		Opened: noon, Changed: noon, Value: 31, Threshold: 25, Unit: "s", Summary: "The queue is old",
+	}
+	if len(peak) > 0 {
+		inc.Peak = peak[0]
+	}
+	return inc
+}
+
+func event(kind engine.EventKind, level engine.Level) engine.Event {
+	return engine.Event{ID: "e", Incident: "i1", Seq: 3, Kind: kind, At: noon, Level: level, Value: 31}
+}
+
+// brief writes deliveries as kind@destination, with ! if they ping and ~ if they
+// are dropped.
+func brief(ds []alerts.Delivery) string {
+	var out []string
+	for _, d := range ds {
+		s := fmt.Sprintf("%s@%s", d.Kind, d.Destination)
+		if d.Note.Ping {
+			s += "!"
+		}
+		if d.State == alerts.Dropped {
+			s += "~"
+		}
+		out = append(out, s)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestPlanOfEachEvent(t *testing.T) {
+	const warn, page = engine.LevelWarn, engine.LevelPage
+	resolved := func(peak engine.Level) engine.Incident {
+		i := incident(warn, peak)
+		i.Ended, i.Why = noon, engine.Recovered
+		return i
+	}
+	digested := func(e engine.Event) engine.Event { e.Digested = true; return e }
+	muted := func(e engine.Event) engine.Event { e.Muted = true; return e }
+	w, p := alerts.ToWarn, alerts.ToPage
+	tests := []struct {
+		name   string
+		routes alerts.Routes
+		posted []alerts.Destination
+		inc    engine.Incident
+		event  engine.Event
+		want   string
+	}{
+		{"opened at warn", two, nil, incident(warn), event(engine.EventOpened, warn), "post@warn"},
+		{"opened at page", two, nil, incident(page), event(engine.EventOpened, page), "post@page!"},
+		{"escalated in one channel", one, d(p), incident(page), event(engine.EventEscalated, page), "edit@page reply@page!"},
+		{"escalated into another channel", two, d(w), incident(page), event(engine.EventEscalated, page), "edit@warn post@page!"},
+		{"escalated once more", two, d(w, p), incident(page), event(engine.EventEscalated, page), "edit@warn edit@page reply@page!"},
+		{"de-escalated", two, d(w, p), incident(warn, page), event(engine.EventDeescalated, warn), "edit@page edit@warn reply@warn"},
+		{"de-escalated, opened at page", two, d(p), incident(warn, page), event(engine.EventDeescalated, warn), "edit@page reply@page"},
+		{"recovering", two, d(w), incident(warn), event(engine.EventRecovering, warn), "edit@warn"},
+		{"refired", two, d(w), incident(warn), event(engine.EventRefired, warn), "edit@warn"},
+		{"reopened at warn", two, d(w), incident(warn), event(engine.EventReopened, warn), "edit@warn reply@warn"},
+		{"reopened at page", two, d(p), incident(page), event(engine.EventReopened, page), "edit@page reply@page!"},
+		{"resolved warn", two, d(w), resolved(warn), event(engine.EventResolved, warn), "edit@warn reply@warn"},
+		{"resolved page", two, d(w, p), resolved(page), event(engine.EventResolved, page), "edit@warn edit@page reply@page!"},
+		{"resolved at warn after a page", two, d(w, p), resolved(page), event(engine.EventResolved, warn), "edit@warn edit@page reply@page!"},
+		{"acknowledged", two, d(p), incident(page), event(engine.EventAcked, page), "edit@page reply@page"},
+		{"acknowledgement expired", two, d(p), incident(page), event(engine.EventAckExpired, page), "edit@page reply@page!"},
+		{"reminder of a page", two, d(p), incident(page), event(engine.EventReminder, page), "edit@page reply@page!"},
+		{"reminder of a warning", two, d(w), incident(warn), event(engine.EventReminder, warn), "edit@warn reply@warn"},
+		{"began to flap", one, d(p), incident(page), event(engine.EventFlapping, page), "edit@page reply@page!"},
+		{"steady again", one, d(p), incident(page), event(engine.EventSteady, page), "edit@page reply@page"},
+		{"reopened while flapping", one, d(p), incident(page), digested(event(engine.EventReopened, page)), "edit@page"},
+		{"resolved while flapping", one, d(p), resolved(page), digested(event(engine.EventResolved, page)), "edit@page"},
+		{"escalated while flapping", one, d(p), incident(page), digested(event(engine.EventEscalated, page)), "edit@page"},
+		{"opened under a silence", two, nil, incident(page), muted(event(engine.EventOpened, page)), "post@page~"},
+		{"escalated under a silence", one, d(p), incident(page), muted(event(engine.EventEscalated, page)), "edit@page~ reply@page~"},
+		{"a silence ends over a page never told", two, nil, incident(page), event(engine.EventUnmuted, page), "post@page!"},
+		{"a silence ends over a page", two, d(p), incident(page), event(engine.EventUnmuted, page), "edit@page reply@page!"},
+		{"a silence ends over a warning", two, d(w), incident(warn), event(engine.EventUnmuted, warn), "edit@warn"},
+		{"a silence ends after the end of a page", two, d(p), resolved(page), event(engine.EventUnmuted, warn), "edit@page reply@page"},
+		{"it came and went under a silence", two, nil, resolved(page), event(engine.EventUnmuted, page), ""},
+		{"diverted before", two, d(p, alerts.ToFallback), incident(page), event(engine.EventAcked, page), "edit@fallback edit@page reply@page"},
+		{"resolved without anything known", two, nil, resolved(page), event(engine.EventResolved, page), "post@page!"},
+		{"a kind that is not known yet", two, d(w), incident(warn), event("else", warn), "edit@warn reply@warn"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := alerts.Planner{Routes: tt.routes}
+			b := engine.Batch{Incidents: []engine.Incident{tt.inc}, Events: []engine.Event{tt.event}}
+			known := alerts.Known{Posted: func(string) []alerts.Destination { return tt.posted }}
+			got := p.Plan(b, known)
+			if brief(got) != tt.want {
+				t.Errorf("%s, want %s", brief(got), tt.want)
+			}
+			for _, x := range got {
+				if x.Incident != "i1" || x.Seq != 3 || !x.Created.Equal(noon) || x.Note.Silenced != tt.event.Muted {
+					t.Errorf("%+v", x)
+				}
+			}
+		})
+	}
+}
+
+func d(ds ...alerts.Destination) []alerts.Destination { return ds }
+
+func TestPlanOfABatchKnowsWhatItHasPlanned(t *testing.T) {
+	p := alerts.Planner{Routes: one}
+	open, flap := event(engine.EventOpened, engine.LevelPage), event(engine.EventFlapping, engine.LevelPage)
+	open.Seq, flap.Seq = 1, 2
+	b := engine.Batch{Incidents: []engine.Incident{incident(engine.LevelPage)}, Events: []engine.Event{open, flap}}
+	if got, want := brief(p.Plan(b, alerts.Known{})), "post@page! edit@page reply@page!"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	b.Incidents = nil
+	if got := p.Plan(b, alerts.Known{}); len(got) != 0 {
+		t.Errorf("events without their incident: %s", brief(got))
+	}
+}
+
+func TestPlanOfADrill(t *testing.T) {
+	p := alerts.Planner{Routes: two, Drill: func(k engine.Key) bool { return k.Pool == "default" }}
+	b := engine.Batch{
+		Incidents: []engine.Incident{incident(engine.LevelPage)},
+		Events:    []engine.Event{event(engine.EventOpened, engine.LevelPage)},
+	}
+	got := p.Plan(b, alerts.Known{})
+	if brief(got) != "post@drills" || !got[0].Note.Drill {
+		t.Errorf("%s, drill %v: a rehearsal is marked and disturbs nobody", brief(got), got[0].Note.Drill)
+	}
+}
+
+func TestPlanSaysTheModeAndNames(t *testing.T) {
+	n := 0
+	p := alerts.Planner{
+		Routes: one,
+		Mode:   func(pool string) (string, time.Time) { return "mode of " + pool, noon },
+		NewID:  func() string { n++; return fmt.Sprint("id", n) },
+	}
+	inc := incident(engine.LevelPage)
+	b := engine.Batch{Incidents: []engine.Incident{inc}, Events: []engine.Event{event(engine.EventEscalated, engine.LevelPage)}}
+	got := p.Plan(b, alerts.Known{Posted: func(string) []alerts.Destination { return d(alerts.ToPage) }})
+	if got[0].Note.Mode != "mode of default" || !got[0].Note.ModeSince.Equal(noon) {
+		t.Errorf("mode %q since %s", got[0].Note.Mode, got[0].Note.ModeSince)
+	}
+	if got[0].ID != "id1" || got[1].ID != "id2" {
+		t.Errorf("IDs %s and %s", got[0].ID, got[1].ID)
+	}
+	b.Incidents[0].Key.Pool = ""
+	if got := p.Plan(b, alerts.Known{}); got[0].Note.Mode != "" {
+		t.Errorf("an incident of the process has the mode %q", got[0].Note.Mode)
+	}
+}
+
+func TestPlanHoldsOnlyNumbersThatARecordCan(t *testing.T) {
+	inc, e := incident(engine.LevelPage), event(engine.EventOpened, engine.LevelPage)
+	inc.Value, inc.Threshold, e.Value = math.NaN(), math.Inf(1), math.Inf(-1)
+	got := alerts.Planner{Routes: one}.Plan(engine.Batch{Incidents: []engine.Incident{inc}, Events: []engine.Event{e}}, alerts.Known{})
+	n := got[0].Note
+	if n.Incident.Value != 0 || n.Incident.Threshold != 0 || n.Event.Value != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
+func FuzzPlanNeverRepeatsAKey(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3, 4, 5}, true)
+	kinds := []engine.EventKind{
+		engine.EventOpened, engine.EventEscalated, engine.EventDeescalated, engine.EventRecovering, engine.EventRefired,
+		engine.EventReopened, engine.EventResolved, engine.EventFlapping, engine.EventSteady, engine.EventAcked,
+		engine.EventAckExpired, engine.EventReminder, engine.EventUnmuted,
+	}
+	f.Fuzz(func(t *testing.T, script []byte, apart bool) {
+		p := alerts.Planner{Routes: one}
+		if apart {
+			p.Routes = two
+		}
+		seen := make(map[alerts.Key]bool)
+		var b engine.Batch
+		for i, x := range script {
+			e := event(kinds[int(x)%len(kinds)], engine.Level(1+x/16%2))
+			e.Seq, e.Muted = i+1, x > 200
+			b.Events = append(b.Events, e)
+		}
+		b.Incidents = []engine.Incident{incident(engine.LevelPage)}
+		for _, x := range p.Plan(b, alerts.Known{}) {
+			if seen[x.Key()] {
+				t.Fatalf("%+v is planned twice", x.Key())
+			}
+			seen[x.Key()] = true
+			if x.Note.Ping && x.Note.Silenced {
+				t.Fatalf("%+v is silenced and pings", x.Key())
+			}
+		}
+	})
+}
