@@ -58,6 +58,13 @@ func (r *recorder) all() []Observation {
 	return append([]Observation(nil), r.ended...)
 }
 
+// count returns how many tasks have ended so far.
+func (r *recorder) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.ended)
+}
+
 // balanced tells whether everything that arrived has ended, pool by pool.
 func (r *recorder) balanced() bool {
 	r.mu.Lock()
