@@ -103,6 +103,9 @@ func (a *auditCmd) fromService(ctx context.Context, p place, q web.ChangeQuery) 
 		return web.AuditPage{}, err
 	}
 	defer client.Close()
+	if err := client.Alive(ctx); err != nil {
+		return web.AuditPage{}, err
+	}
 	return everyPage(ctx, q, client.Audit)
 }
 

@@ -41,7 +41,7 @@ not enforce stands out, with who changed it, when and why.`,
 			return err
 		}
 		defer client.Close()
-		v := view{ask: client.Status, now: h.now, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(),
+		v := view{ask: quickly(client), now: h.now, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(),
 			screen: isTerminal(cmd.OutOrStdout()), paint: paintFor(h, cmd.OutOrStdout()), json: asJSON, where: where.shown()}
 		if watch {
 			v.watch(cmd.Context())
@@ -50,6 +50,16 @@ not enforce stands out, with who changed it, when and why.`,
 		return v.once(cmd.Context())
 	}
 	return cmd
+}
+
+// quickly asks for the status, and gives up early on what does not answer.
+func quickly(c *web.Client) func(context.Context) (web.Status, error) {
+	return func(ctx context.Context) (web.Status, error) {
+		if err := c.Alive(ctx); err != nil {
+			return web.Status{}, err
+		}
+		return c.Status(ctx)
+	}
 }
 
 // view shows the status of a service.

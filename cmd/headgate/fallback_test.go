@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/internal/app"
+	"headgate/proxy/admit"
+	"headgate/runbooks"
+	"headgate/web"
+)
+
+// TestSilentAdminPlane: while the admin plane does not answer, in whatever way,
+// the service takes the order from its database.
+func TestSilentAdminPlane(t *testing.T) {
+	t.Parallel()
+	for name, address := range map[string]func(*testing.T) string{
+		"wedged": wedged,
+		"nobody": dead,
+		"no TLS": func(t *testing.T) string { return strings.Replace(wedged(t), "http:", "https:", 1) },
+		"bad gateway": func(t *testing.T) string {
+			return impostor(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) })
+		},
+		"another": func(t *testing.T) string { return impostor(t, http.NotFound) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGround(t)
+			s := g.serve()
+			s.fill("a", 3, time.Hour)
+			g.env["HEADGATE_ADMIN"] = address(t)
+			r := g.run("rollback", "--reason", "why")
+			r.want(t, 0, "a: enforce → passthrough; 2 running and 1 queued kept\n"+
+				"b: enforce → passthrough; 0 running and 0 queued kept\nundo: headgate restore --data-dir "+g.dataDir+"\n",
+				"no answer from the admin plane", "left request 1 in the database in "+g.dataDir+" instead", "takes it within a second")
+			if s.mode("a") != admit.PassThrough || s.mode("b") != admit.PassThrough {
+				t.Error("the modes were not changed")
+			}
+			if out := g.run("audit").out; strings.Count(out, "ana@host") != 2 || strings.Count(out, "request") != 2 {
+				t.Errorf("audit:\n%s", out)
+			}
+		})
+	}
+}
+
+func TestSilentRestoreAndObserve(t *testing.T) {
+	t.Parallel()
+	g := newGround(t)
+	s := g.serve()
+	g.run("rollback")
+	g.env["HEADGATE_ADMIN"] = dead(t)
+	got := g.run("restore", "--pool", "b", "--json").object(t)
+	if got["way"] != "request" || got["request"] != 1.0 || got["waits"] != false || len(got["changes"].([]any)) != 1 {
+		t.Errorf("got %v", got)
+	}
+	if r := g.run("observe", "--pool", "a"); r.code != 0 || !strings.HasPrefix(r.out, "a: passthrough → observe;") {
+		t.Errorf("%+v", r)
+	}
+	if s.mode("a") != admit.Observe || s.mode("b") != admit.Enforce {
+		t.Errorf("a is in %s, b in %s", s.mode("a"), s.mode("b"))
+	}
+}
+
+// TestNoToken: the database is enough for those who may write it.
+func TestNoToken(t *testing.T) {
+	t.Parallel()
+	g := newGround(t)
+	s := g.serve()
+	if err := os.Remove(g.dataDir + "/headgate.token"); err != nil {
+		t.Fatal(err)
+	}
+	if r := g.run("rollback"); r.code != 0 || !strings.Contains(r.err, "there is no headgate.token in "+g.dataDir) {
+		t.Errorf("%+v", r)
+	}
+	if s.mode("a") != admit.PassThrough {
+		t.Error("the mode was not changed")
+	}
+	g.run("status").want(t, exitUsage, "", "set HEADGATE_TOKEN")
+}
+
+// TestNothingRuns: the order counts at the next start, once.
+func TestNothingRuns(t *testing.T) {
+	g := newGround(t)
+	s := g.serve()
+	if err := s.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g.run("rollback", "--pool", "b").want(t, 0, "b: rollback at the next start (request 1)\n",
+		"left request 1", "nothing serves from "+g.dataDir+": the request counts at the next start")
+	got := g.run("observe", "--pool", "a", "--json").object(t)
+	if got["waits"] != true || got["request"] != 2.0 || len(got["changes"].([]any)) != 0 {
+		t.Errorf("got %v", got)
+	}
+	s = g.serve()
+	if s.mode("a") != admit.Observe || s.mode("b") != admit.PassThrough {
+		t.Errorf("a is in %s, b in %s after the start", s.mode("a"), s.mode("b"))
+	}
+}
+
+func TestBothWaysFail(t *testing.T) {
+	g := newGround(t)
+	g.env["HEADGATE_ADMIN"] = dead(t)
+	for _, c := range []string{"rollback", "restore", "observe"} {
+		r := g.run(c)
+		r.want(t, exitSilent, "", "no answer from the admin plane", "no request could be left in "+g.dataDir+" either", "what is left:",
+			"stop headgate and let clients use the model endpoint itself", "--ephemeral and mode: passthrough")
+	}
+	if _, err := os.Stat(g.dataDir); !os.IsNotExist(err) {
+		t.Error("a data directory was made")
+	}
+}
+
+// TestElsewhere: the database here is not that of a service elsewhere.
+func TestElsewhere(t *testing.T) {
+	g := newGround(t)
+	g.host.leave = func(context.Context, string, runbooks.Order) (app.LeftRequest, error) {
+		t.Error("a request was left")
+		return app.LeftRequest{}, nil
+	}
+	g.host.audit = func(context.Context, string, web.ChangeQuery) (web.ChangePage, error) {
+		t.Error("the database was read")
+		return web.ChangePage{}, nil
+	}
+	g.env["HEADGATE_ADMIN"] = "https://gate.invalid:8485"
+	g.runBare("rollback").want(t, exitSilent, "", "there is no token for https://gate.invalid:8485", "headgate rollback --data-dir DIR")
+	g.env["HEADGATE_TOKEN"] = "a-token-for-elsewhere-1234"
+	g.runBare("rollback").want(t, exitSilent, "", "the database is not on this machine", "what is left:")
+	g.runBare("audit").want(t, exitSilent, "", "no answer")
+	g.runBare("status").want(t, exitSilent, "", "no answer")
+}
+
+func TestDryRunWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	g := newGround(t)
+	s := g.serve()
+	g.env["HEADGATE_ADMIN"] = wedged(t)
+	g.run("rollback", "--dry-run").want(t, exitSilent, "", "nothing was changed; without --dry-run the order would now be left in the database in "+g.dataDir)
+	if s.mode("a") != admit.Enforce {
+		t.Error("a dry run changed something")
+	}
+}
+
+// TestNotSeenDone: a service that does not take the request is told of.
+func TestNotSeenDone(t *testing.T) {
+	t.Parallel()
+	g := newGround(t)
+	g.env["HEADGATE_ADMIN"] = dead(t)
+	g.host.leave = func(_ context.Context, dir string, o runbooks.Order) (app.LeftRequest, error) {
+		if dir != g.dataDir || o.Action != runbooks.Rollback || o.Mode != admit.PassThrough || o.Actor != "ana@host" || o.Via != runbooks.ViaRequest {
+			t.Errorf("left %+v in %s", o, dir)
+		}
+		return app.LeftRequest{Number: 7, Running: true, Holder: "process 1 \x1b[2J"}, nil
+	}
+	g.host.audit = func(context.Context, string, web.ChangeQuery) (web.ChangePage, error) {
+		return web.ChangePage{Items: []runbooks.Change{{Request: 6, Pool: "a"}}}, nil
+	}
+	r := g.run("rollback")
+	r.want(t, exitFailed, "", "request 7 was not seen done within 2s", "headgate status --data-dir", "what is left:")
+	if strings.Contains(r.err, "\x1b") {
+		t.Error("an escape of the holder's came through")
+	}
+}
+
+// TestDoubtfulRestore: a restore that was sent and not answered is never given a
+// second time.
+func TestDoubtfulRestore(t *testing.T) {
+	t.Parallel()
+	for _, done := range []bool{true, false} {
+		t.Run(fmt.Sprint("done ", done), func(t *testing.T) {
+			t.Parallel()
+			g := newGround(t)
+			g.serve() // for the token
+			g.env["HEADGATE_ADMIN"] = impostor(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
+			g.host.leave = func(context.Context, string, runbooks.Order) (app.LeftRequest, error) {
+				t.Error("the order was given a second time")
+				return app.LeftRequest{}, errors.New("no")
+			}
+			g.host.audit = func(context.Context, string, web.ChangeQuery) (web.ChangePage, error) {
+				change := runbooks.Change{Pool: "a", Action: runbooks.Restore, From: admit.PassThrough, To: admit.Observe, Actor: "ana@host", At: time.Now(), Running: 1}
+				if !done {
+					change.At = change.At.Add(-time.Hour) // an older one
+				}
+				other := change
+				other.Actor, other.At = "bob@host", time.Now()
+				return web.ChangePage{Items: []runbooks.Change{other, change}}, nil
+			}
+			r := g.run("restore")
+			if done {
+				r.want(t, 0, "a: passthrough → observe; 1 running and 0 queued kept\nundo: headgate rollback --data-dir "+g.dataDir+"\n", "shows that it was done")
+			} else {
+				r.want(t, exitSilent, "", "whether it was carried out is not known", "headgate status")
+			}
+		})
+	}
+}
+
+// TestUnrecordedIsTold: applied counts as done, with a warning.
+func TestUnrecordedIsTold(t *testing.T) {
+	g := newGround(t)
+	g.env["HEADGATE_TOKEN"] = "a-token-of-a-test-123456"
+	g.env["HEADGATE_ADMIN"] = impostor(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"dry_run":false,"recorded":false,"changes":[{"id":"x","pool":"a","from":"enforce","to":"passthrough","running":4,"queued":12}]}`)
+	})
+	g.run("rollback").want(t, 0, "a: enforce → passthrough; 4 running and 12 queued kept\nundo: headgate restore --data-dir "+g.dataDir+"\n",
+		"warning: applied but not recorded yet: a restart would forget it")
+}

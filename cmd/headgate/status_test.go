@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"headgate/web"
+)
+
+var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+func pointer[T any](v T) *T { return &v }
+
+// trouble is a status with everything in it that a person should see.
+var trouble = web.Status{Version: "v1", Pools: []web.PoolStatus{
+	{Name: "default", Mode: "enforce", ModeSince: noon.Add(-time.Hour), ModeBy: "settings", Workers: 4, InFlight: 4, QueueDepth: 3,
+		QueueOldestAgeS: 12.34, P95TurnaroundS: pointer(41.2), SLOS: 60, EnvelopeUse: pointer(0.876), Refused1m: 12, Admitted1m: 31},
+	{Name: "big", Mode: "passthrough", ModeSince: noon.Add(-31 * time.Minute), ModeBy: "ana@host", ModeReason: "p95 climbs", ModeBefore: pointer("observe"),
+		ModeRecorded: pointer(false), Workers: 8, InFlight: 8, QueueDepth: 120, QueueOldestAgeS: 95, P95TurnaroundS: pointer(140.0), SLOS: 60,
+		Overdue: 42, DrainS: 310, Admitted1m: 9, Draining: true},
+	{Name: "new", Mode: "observe", ModeSince: noon.Add(-50 * time.Hour), ModeBy: "bob@host", SLOS: 3600, Workers: 1},
+}}
+
+const troubleTable = `POOL     MODE         IN FLIGHT  QUEUED  OLDEST  P95    SLO    USE  REFUSED/MIN  ADMITTED/MIN
+default  enforce      4/4        3       12s     41s    60s    88%  12           31
+big      PASSTHROUGH  8/8        120     95s     2m20s  60s    -    0            9
+new      OBSERVE      0/1        0       0s      -      1h00m  -    0            0
+
+big: PASSTHROUGH since 11:29:00Z (31m00s ago) by ana@host: p95 climbs
+     back to observe: headgate restore --pool big --admin X
+     the mode is not recorded yet: a restart would forget it
+     42 of 120 queued can no longer end in time; the queue takes 5m10s to drain
+     draining: takes no new tasks
+
+new: OBSERVE since 2026-01-29 10:00Z (50h00m ago) by bob@host: no reason given
+     back to enforce: headgate restore --pool new --admin X
+`
+
+func TestStatusTable(t *testing.T) {
+	var out bytes.Buffer
+	v := view{out: &out, now: func() time.Time { return noon }, where: " --admin X",
+		ask: func(context.Context) (web.Status, error) { return trouble, nil }}
+	if err := v.once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(troubleTable, out.String()); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+	out.Reset()
+	v.paint = true
+	if err := v.once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, loud := range []string{"\x1b[1;31mbig", "\x1b[1;33mnew"} {
+		if !strings.Contains(out.String(), loud) {
+			t.Errorf("no %q in colour:\n%s", loud, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "mdefault") {
+		t.Error("a pool that enforces is loud")
+	}
+}
+
+// TestStatusIsInert: nothing that the service passes on can steer a terminal.
+func TestStatusIsInert(t *testing.T) {
+	evil := "x\x1b[2J\n\u202e\x07"
+	var out bytes.Buffer
+	v := view{out: &out, now: func() time.Time { return noon }, screen: true, ask: func(context.Context) (web.Status, error) {
+		return web.Status{Pools: []web.PoolStatus{{Name: evil, Mode: evil, ModeBy: evil, ModeReason: evil, ModeBefore: &evil}}}, nil
+	}}
+	if err := v.once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(out.String(), "\x1b\x07\u202e") {
+		t.Errorf("out %q", out.String())
+	}
+}
+
+func TestStatusOfAService(t *testing.T) {
+	g := newGround(t)
+	g.serve()
+	g.run("rollback", "--pool", "b", "--reason", "why")
+	r := g.run("status")
+	for _, part := range []string{"a     enforce", "b     PASSTHROUGH", "by ana@host: why", "headgate restore --pool b --data-dir " + g.dataDir} {
+		if !strings.Contains(r.out, part) {
+			t.Errorf("stdout\n%s\nwant %q in it", r.out, part)
+		}
+	}
+	if strings.Contains(r.out, "\x1b") {
+		t.Error("colour, and nobody has a terminal")
+	}
+	var s web.Status
+	dec := json.NewDecoder(strings.NewReader(g.run("status", "--json").out))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&s); err != nil || s.Version != "v1" || len(s.Pools) != 2 || s.Pools[1].Mode != "passthrough" {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	g.env["HEADGATE_ADMIN"] = dead(t)
+	g.run("status").want(t, exitSilent, "", "no answer from the admin plane")
+}
+
+// TestWatch looks every second, goes on when there is no answer, and ends
+// without an error.
+func TestWatch(t *testing.T) {
+	tests := []struct {
+		name         string
+		screen, json bool
+		out, err     string
+	}{
+		{"lines", false, false, "default enforce in_flight=4/4 queued=3 oldest=12s p95=41s refused_1m=12 admitted_1m=31\n", "gone"},
+		{"screen", true, false, clearScreen, ""},
+		{"json", false, true, `{"version":"v1"`, "gone"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out, messages safeBuffer
+				looks := 0
+				v := view{out: &out, err: &messages, now: time.Now, screen: tt.screen, json: tt.json, ask: func(context.Context) (web.Status, error) {
+					if looks++; looks == 3 {
+						return web.Status{}, errors.New("gone")
+					}
+					return trouble, nil
+				}}
+				ctx, stop := context.WithTimeout(t.Context(), 4500*time.Millisecond)
+				defer stop()
+				v.watch(ctx)
+				if looks != 5 {
+					t.Errorf("%d looks in 4.5 s", looks)
+				}
+				want := 4
+				if tt.screen {
+					want = 5
+				}
+				if n := strings.Count(out.String(), tt.out); n != want {
+					t.Errorf("%d times %q in %q", n, tt.out, out.String())
+				}
+				if !strings.Contains(messages.String(), tt.err) || tt.screen && !strings.Contains(out.String(), "gone") {
+					t.Errorf("messages %q, out %q", messages.String(), out.String())
+				}
+			})
+		})
+	}
+}
+
+// TestWatchOfAService: Ctrl-C is the end that is meant.
+func TestWatchOfAService(t *testing.T) {
+	g := newGround(t)
+	g.serve()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out := &stopping{stop: stop}
+	var messages bytes.Buffer
+	if code := executeOn(ctx, g.host, []string{"status", "--watch", "--data-dir", g.dataDir}, out, &messages); code != 0 || messages.Len() > 0 {
+		t.Errorf("exit %d, stderr %q", code, messages.String())
+	}
+	if out.writes == 0 {
+		t.Error("nothing was shown")
+	}
+}
+
+// stopping ends a command as soon as it has written something.
+type stopping struct {
+	stop   func()
+	writes int
+}
+
+func (s *stopping) Write(p []byte) (int, error) {
+	s.writes++
+	s.stop()
+	return len(p), nil
+}
