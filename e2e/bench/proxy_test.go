@@ -31,7 +31,7 @@ type shape struct {
 
 func (s shape) String() string { return fmt.Sprintf("%s/%d", s.answer, s.outstanding) }
 
-var shapes = []shape{{answerJSON, 16}, {answerJSON, 64}, {answerStream, 16}}
+var shapes = []shape{{answerJSON, 16}, {answerJSON, 64}, {answerStream, 64}}
 
 // TestProxyBenchmarksRun shows in a moment that every part of the benchmarks
 // works. What it measures means nothing.
@@ -76,15 +76,15 @@ func BenchmarkProxy(b *testing.B) {
 
 // measured is what a load of one shape did, by side.
 type measured struct {
-	rate   map[string]series // requests a second
-	cpu    map[string]series // processor time a request, µs
-	failed map[string]int64  // requests, in all rounds
+	rate   map[string]series  // requests a second
+	cpu    map[string]series  // processor time a request, µs
+	failed map[string]float64 // requests, in all rounds
 }
 
 // throughput loads each side in turn, over and over, beginning with another one
 // each round. The first round warms up and is not counted.
 func throughput(t testing.TB, sides []side, s shape, e effort) measured {
-	m := measured{map[string]series{}, map[string]series{}, map[string]int64{}}
+	m := measured{map[string]series{}, map[string]series{}, map[string]float64{}}
 	for round := range e.rounds + 1 {
 		for i := range sides {
 			side := sides[(i+round)%len(sides)]
@@ -97,7 +97,7 @@ func throughput(t testing.TB, sides []side, s shape, e effort) measured {
 			m.failed[side.name] += l.failed
 			if round > 0 {
 				m.rate[side.name] = append(m.rate[side.name], l.rate)
-				m.cpu[side.name] = append(m.cpu[side.name], float64(spent.Microseconds())/(l.rate*e.load.Seconds()))
+				m.cpu[side.name] = append(m.cpu[side.name], float64(spent.Microseconds())/l.done)
 			}
 		}
 	}

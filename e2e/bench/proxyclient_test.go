@@ -61,8 +61,9 @@ func (c *conn) ask(request []byte) error {
 
 // loaded is what became of a load.
 type loaded struct {
+	done   float64 // answers
 	rate   float64 // answers a second
-	failed int64
+	failed float64
 	err    error // of one that failed
 }
 
@@ -85,7 +86,8 @@ func load(addr string, outstanding int, answer string, d time.Duration) loaded {
 		})
 	}
 	group.Wait()
-	return loaded{float64(done.Load()) / time.Since(start).Seconds(), failed.Load(), cmp.Or(errs...)}
+	n := float64(done.Load())
+	return loaded{n, n / time.Since(start).Seconds(), float64(failed.Load()), cmp.Or(errs...)}
 }
 
 // askUntil asks on one connection, until the end or the first failure.

@@ -10,6 +10,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // answerHeader tells the stub what to answer; every proxy passes it on.
@@ -18,12 +19,15 @@ const answerHeader = "Bench-Answer"
 // What the stub can answer.
 const (
 	answerJSON   = "json"   // a small chat completion
-	answerStream = "stream" // one of streamChunks chunks, each in a write of its own
+	answerStream = "stream" // one of streamChunks chunks, with a pause before each
 	answerHold   = "hold"   // nothing until the caller goes
 	answerOpen   = "open"   // a stream that stops after its first chunk
 )
 
-const streamChunks = 50
+const (
+	streamChunks = 50
+	streamPause  = time.Millisecond
+)
 
 const completion = `{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,` +
 	`"message":{"role":"assistant","content":"Yes, since addition distributes over multiplication."},"finish_reason":"stop"}],` +
@@ -57,7 +61,10 @@ func serveConn(c net.Conn) {
 		if _, err := io.Copy(io.Discard, req.Body); err != nil {
 			return
 		}
-		for _, piece := range answers[req.Header.Get(answerHeader)] {
+		for i, piece := range answers[req.Header.Get(answerHeader)] {
+			if i > 0 {
+				time.Sleep(streamPause) // or many chunks would come as one
+			}
 			if _, err := io.WriteString(c, piece); err != nil {
 				return
 			}
