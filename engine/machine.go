@@ -50,14 +50,8 @@ func (m *Machine) Step(now time.Time, elapsed time.Duration, rules []Rule, value
 // evaluate advances the states of all rules and returns their keys.
 func (t *turn) evaluate(rules []Rule, values map[Key]Value) map[Key]bool {
 	live := make(map[Key]bool, len(rules))
-	var pools []string
-	for _, r := range rules {
-		if live[r.Key()] || r.Name == SignalMissing {
-			continue
-		}
-		if !slices.Contains(pools, r.Pool) {
-			pools = append(pools, r.Pool)
-		}
+	asked, watching := split(rules)
+	for _, r := range asked {
 		live[r.Key()] = true
 		v, ok := values[r.Key()]
 		if !ok {
@@ -65,10 +59,9 @@ func (t *turn) evaluate(rules []Rule, values map[Key]Value) map[Key]bool {
 		}
 		t.advance(r, v)
 	}
-	for _, r := range t.missingRules(rules, pools) {
+	for _, r := range watching {
 		live[r.Key()] = true
-		r, v := t.missing(r, rules)
-		t.advance(r, v)
+		t.advance(t.missing(r, asked))
 	}
 	return live
 }
@@ -133,3 +126,24 @@ func (m *Machine) States() []State {
 
 // Silences returns the silences whose end has not been dealt with.
 func (m *Machine) Silences() []Silence { return slices.Clone(m.silences) }
+
+// RuleStatus is how a rule stands.
+type RuleStatus struct {
+	Rule  Rule
+	State State
+	Value Value // at the latest evaluation
+}
+
+// Statuses returns how the rules stand, and those that watch their signals.
+func (m *Machine) Statuses(rules []Rule) []RuleStatus {
+	asked, watching := split(rules)
+	all := make([]RuleStatus, 0, len(asked)+len(watching))
+	for _, r := range append(asked, watching...) {
+		status := RuleStatus{Rule: r, State: State{Key: r.Key()}, Value: Value{Knowing: Missing}}
+		if s, ok := m.slots[r.Key()]; ok {
+			status.State, status.Value = s.State, s.last
+		}
+		all = append(all, status)
+	}
+	return all
+}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -29,34 +28,36 @@ func MissingRule(pool string) Rule {
 	}
 }
 
-// missingRules returns the rules that watch the signals of the pools.
-func (t *turn) missingRules(rules []Rule, pools []string) []Rule {
-	var watch []Rule
-	seen := make(map[string]bool)
+// split returns the rules whose signals are asked for, and those that watch the
+// signals of each pool. Of rules with one key the first counts.
+func split(rules []Rule) (asked, watching []Rule) {
+	seen := make(map[Key]bool, len(rules))
 	for _, r := range rules {
-		if r.Name == SignalMissing && !seen[r.Pool] {
-			watch = append(watch, r)
-			seen[r.Pool] = true
+		switch {
+		case seen[r.Key()]:
+		case r.Name == SignalMissing:
+			watching = append(watching, r)
+		default:
+			asked = append(asked, r)
+		}
+		seen[r.Key()] = true
+	}
+	for _, r := range asked {
+		if watch := MissingRule(r.Pool); !seen[watch.Key()] {
+			watching = append(watching, watch)
+			seen[watch.Key()] = true
 		}
 	}
-	for _, pool := range pools {
-		if !seen[pool] {
-			watch = append(watch, MissingRule(pool))
-		}
-	}
-	return watch
+	return asked, watching
 }
 
 // missing returns the value of a rule that watches signals, and the rule with a
 // summary that names those that are missing.
-func (t *turn) missing(r Rule, rules []Rule) (Rule, Value) {
+func (t *turn) missing(r Rule, asked []Rule) (Rule, Value) {
 	var lost []string
-	for _, other := range rules {
-		if other.Pool != r.Pool || other.Name == SignalMissing || slices.Contains(lost, other.Name) {
-			continue
-		}
-		s := t.slot(other.Key())
-		if s.zone == zoneMissing && s.LostFor >= t.m.c.MissingGrace {
+	for _, other := range asked {
+		s := t.m.slots[other.Key()]
+		if other.Pool == r.Pool && s.zone == zoneMissing && s.LostFor >= t.m.c.MissingGrace {
 			lost = append(lost, other.Name)
 		}
 	}

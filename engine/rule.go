@@ -12,6 +12,18 @@ const (
 	LevelPage       // somebody must look now
 )
 
+// String returns the level as settings and metrics call it.
+func (l Level) String() string {
+	switch l {
+	case LevelWarn:
+		return "warn"
+	case LevelPage:
+		return "page"
+	default:
+		return "none"
+	}
+}
+
 // Rule says when a signal means trouble. A Rule belongs to one pool, or to the
 // whole process if Pool is empty: what a file says once for all pools is one
 // Rule for each.

@@ -1,0 +1,133 @@
+package engine
+
+import "slices"
+
+// maxUnsaved bounds the events that wait for the journal, and the incidents that
+// are over.
+const maxUnsaved = 10_000
+
+// backlog is what waits for the journal: of everything that has a state of its
+// own the latest, and all events in order. Whoever reads it in one piece sees the
+// same as one who had read it step by step.
+type backlog struct {
+	states    []State
+	incidents []Incident
+	silences  []Silence
+	events    []waitingEvent
+}
+
+type waitingEvent struct {
+	Event
+	handed bool // people were told of it already, or need not be
+}
+
+// add puts a batch behind what waits, and returns how many events did not fit.
+func (l *backlog) add(b Batch) int {
+	more := backlog{states: b.States, incidents: b.Incidents, silences: b.Silences}
+	for _, e := range b.Events {
+		more.events = append(more.events, waitingEvent{Event: e})
+	}
+	return l.append(more)
+}
+
+func (l *backlog) append(more backlog) int {
+	l.states = latest(l.states, more.states, func(s State) Key { return s.Key })
+	l.incidents = latest(l.incidents, more.incidents, func(i Incident) string { return i.ID })
+	l.silences = latest(l.silences, more.silences, func(s Silence) string { return s.ID })
+	l.events = append(l.events, more.events...)
+	return l.trim()
+}
+
+// latest returns all, with those of more in the place of those that they follow.
+func latest[T any, K comparable](all, more []T, key func(T) K) []T {
+	all = slices.Clone(all)
+	for _, v := range more {
+		n := slices.IndexFunc(all, func(o T) bool { return key(o) == key(v) })
+		if n < 0 {
+			all = append(all, v)
+			continue
+		}
+		all[n] = v
+	}
+	return all
+}
+
+// trim drops what does not fit: at first events that only tell how it went, then
+// the oldest. A tenth is dropped at once, so that it is not done at every step.
+func (l *backlog) trim() int {
+	over := len(l.events) - maxUnsaved
+	if over <= 0 {
+		return 0
+	}
+	over += maxUnsaved / 10
+	before := len(l.events)
+	l.events = slices.DeleteFunc(slices.Clone(l.events), func(e waitingEvent) bool {
+		if over == 0 || e.Kind.turns() {
+			return false
+		}
+		over--
+		return true
+	})
+	l.events = l.events[over:]
+	l.trimIncidents()
+	return before - len(l.events)
+}
+
+// trimIncidents drops the oldest of too many incidents that are over.
+func (l *backlog) trimIncidents() {
+	over := len(l.incidents) - maxUnsaved
+	l.incidents = slices.DeleteFunc(l.incidents, func(i Incident) bool {
+		if over <= 0 || i.Open() {
+			return false
+		}
+		over--
+		return true
+	})
+	kept := make(map[string]bool, len(l.incidents))
+	for _, i := range l.incidents {
+		kept[i.ID] = true
+	}
+	l.events = slices.DeleteFunc(l.events, func(e waitingEvent) bool { return !kept[e.Incident] })
+}
+
+// turns says whether an incident is not the same after such an event.
+func (k EventKind) turns() bool {
+	switch k {
+	case EventOpened, EventEscalated, EventReopened, EventResolved:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *backlog) batch() Batch {
+	b := Batch{States: l.states, Incidents: l.incidents, Silences: l.silences}
+	for _, e := range l.events {
+		b.Events = append(b.Events, e.Event)
+	}
+	return b
+}
+
+// handOver returns the pages that wait and were not handed over before: events
+// that are to be sent, of incidents that are or were a page.
+func (l *backlog) handOver() Batch {
+	var b Batch
+	pages := make(map[string]Incident)
+	for _, i := range l.incidents {
+		if i.Peak == LevelPage {
+			pages[i.ID] = i
+		}
+	}
+	for n := range l.events {
+		e := &l.events[n]
+		inc, isPage := pages[e.Incident]
+		if isPage && !e.handed && !e.Muted {
+			b.Events = append(b.Events, e.Event)
+			if !slices.Contains(b.Incidents, inc) {
+				b.Incidents = append(b.Incidents, inc)
+			}
+		}
+		e.handed = true
+	}
+	return b
+}

@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Errors of an engine's life.
+var (
+	ErrNotRunning = errors.New("the engine is not running")
+	ErrUnsaved    = errors.New("some of what happened to incidents is not recorded")
+)
+
+// Signals answers what the rules' signals come to at a time. A rule that the
+// answer leaves out is missing its signal. It should obey its context; one that
+// does not return in time is not asked again until it has. What is returned is
+// given away.
+type Signals interface {
+	Values(ctx context.Context, now time.Time, rules []Rule) map[Key]Value
+}
+
+// Options is what an Engine is made of. Signals, Journal, Log and Metrics must be
+// there. The functions may be nil; each is called from one goroutine, in order,
+// and holds it up for as long as it takes.
+type Options struct {
+	Config  Config
+	Rules   []Rule
+	Signals Signals
+	Journal Journal
+	Log     *slog.Logger
+	Metrics *Metrics // of this Engine alone
+
+	// Stepped hears of every batch at once, recorded or not: it is for actions that
+	// must not wait for a disk.
+	Stepped func(Batch)
+	// Recorded hears of what has been saved, which may be several batches in one.
+	Recorded func(Batch)
+	// Unrecorded hears, once, of page incidents and their events that could not be
+	// saved so far; they will still be saved, and be in a batch of Recorded.
+	Unrecorded func(Batch)
+	// Clock returns the time of records and of queries. It should be the wall clock
+	// of a start plus monotonic time, the one that samples are stamped with. Nil:
+	// that, from New on.
+	Clock func() time.Time
+}
+
+// Engine runs a Machine: it evaluates the rules at every interval, keeps what
+// comes of it in the journal, and passes commands on. All its methods may be
+// called from any goroutine.
+type Engine struct {
+	o        Options
+	wall     func() time.Time
+	commands chan func(*loop)
+	recorder *recorder
+	machine  *Machine // of the loop, once it runs
+	now      atomic.Pointer[Snapshot]
+	running  atomic.Bool
+	quit     chan struct{} // closed when Stop begins
+	loopDone chan struct{}
+	saveDone chan struct{}
+
+	mu      sync.Mutex
+	started bool
+	stopped bool
+	cancel  context.CancelFunc // of the loop
+	endSave context.CancelFunc // of the recorder
+}
+
+// New returns an Engine that does nothing yet.
+func New(o Options) (*Engine, error) {
+	if o.Signals == nil || o.Journal == nil || o.Log == nil || o.Metrics == nil {
+		return nil, errors.New("an engine needs Signals, a Journal, a Log and Metrics")
+	}
+	if err := CheckRules(o.Rules); err != nil {
+		return nil, err
+	}
+	m, err := NewMachine(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	if o.Clock == nil {
+		o.Clock = steadyClock()
+	}
+	o.Rules = slices.Clone(o.Rules)
+	o.Log = o.Log.With("component", "engine")
+	e := &Engine{
+		o: o, machine: m, wall: func() time.Time { return time.Now().Round(0) },
+		commands: make(chan func(*loop)), recorder: newRecorder(o),
+		quit: make(chan struct{}), loopDone: make(chan struct{}), saveDone: make(chan struct{}),
+	}
+	e.publish(o.Rules)
+	return e, nil
+}
+
+// steadyClock returns a clock that goes on from the wall clock of now by
+// monotonic time.
+func steadyClock() func() time.Time {
+	start := time.Now()
+	return func() time.Time { return start.Round(0).Add(time.Since(start)) }
+}
+
+// Start loads what the journal remembers, and begins: all rules are evaluated
+// once before anything is said. It fails if the journal cannot be read in time,
+// and may then be tried again.
+func (e *Engine) Start(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.started || e.stopped {
+		return errors.New("an engine starts once")
+	}
+	load, cancel := context.WithTimeout(ctx, e.o.Config.SaveTimeout)
+	defer cancel()
+	saved, err := e.o.Journal.Load(load)
+	if err != nil {
+		e.o.Metrics.journalFailed(opLoad)
+		return fmt.Errorf("read the incidents from the journal: %w", err)
+	}
+	for _, wrong := range e.machine.Load(e.o.Clock(), saved) {
+		e.o.Log.Warn("the record of incidents contradicts itself", "found", wrong)
+	}
+	e.begin()
+	return nil
+}
+
+// begin starts the goroutines, of which there are two: the loop, which owns the
+// machine, and the recorder, so that a slow disk does not stop the loop.
+func (e *Engine) begin() {
+	e.started = true
+	e.publish(e.o.Rules)
+	ctx, cancel := context.WithCancel(context.Background())
+	save, endSave := context.WithCancel(context.Background())
+	e.cancel, e.endSave = cancel, endSave
+	e.running.Store(true)
+	go func() {
+		defer close(e.loopDone)
+		defer e.running.Store(false)
+		newLoop(e).run(ctx)
+	}()
+	go func() {
+		defer close(e.saveDone)
+		e.recorder.run(save)
+	}()
+}
+
+// Stop ends the evaluations, and then tries to record what is left, until ctx is
+// done. The error says what was not finished by then. Stopping again does
+// nothing.
+func (e *Engine) Stop(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.started || e.stopped {
+		e.stopped = true
+		return nil
+	}
+	e.stopped = true
+	close(e.quit)
+	e.cancel()
+	errLoop := wait(ctx, e.loopDone, "evaluations")
+	e.endSave()
+	if err := wait(ctx, e.saveDone, "the record of incidents"); err != nil {
+		return errors.Join(errLoop, err)
+	}
+	return errors.Join(errLoop, e.recorder.flush(ctx))
+}
+
+func wait(ctx context.Context, done <-chan struct{}, what string) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stop %s: %w", what, ctx.Err())
+	}
+}

@@ -1,0 +1,456 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func same(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// From a breach to the journal, and to everybody who wants to hear of it.
+func TestEngineOpensAndResolves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil).start()
+		defer r.stop()
+		r.board.put(ruleKey, page)
+		pass(11 * time.Second)
+		all := []string{"1 opened warn", "2 escalated page"}
+		same(t, "stepped", r.stepped.events(), all...)
+		same(t, "recorded", r.recorded.events(), all...)
+		same(t, "journal", r.shelf.events(), all...)
+		same(t, "unrecorded", r.unrecorded.events())
+		if got := r.Incidents(); len(got) != 1 || got[0].Level != LevelPage {
+			t.Errorf("incidents %+v", got)
+		}
+		if got := r.States(); len(got) != 2 || got[0].State.Phase != Firing || got[0].Value != page || got[1].Rule.Name != SignalMissing {
+			t.Errorf("states %+v", got)
+		}
+		r.board.put(ruleKey, low)
+		pass(7 * time.Second)
+		same(t, "journal", r.shelf.events(), append(all, "3 recovering page", "4 resolved page")...)
+	})
+}
+
+// All rules are evaluated once before anything is said: a breach that has been
+// long enough already is said at once, and as a page.
+func TestEngineStartsWithAnEvaluation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(o *Options) { o.Rules[0].Warn.For, o.Rules[0].Page.For = 0, 0 })
+		r.board.put(ruleKey, page)
+		r.start()
+		defer r.stop()
+		same(t, "journal", r.shelf.events(), "1 opened page")
+	})
+}
+
+// A restart says nothing anew, and goes on where the record ends.
+func TestEngineRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil).start()
+		r.board.put(ruleKey, page)
+		pass(20 * time.Second)
+		for range 5 {
+			r.stop()
+			time.Sleep(time.Minute)
+			r.Engine = r.build(nil)
+			r.start()
+			pass(20 * time.Second)
+		}
+		r.stop()
+		same(t, "journal", r.shelf.events(), "1 opened warn", "2 escalated page")
+	})
+}
+
+// While the journal fails, pages go out from memory, once each, and everything
+// is recorded later, in order.
+func TestEngineJournalFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.shelf.fail(func(context.Context) (bool, error) { return false, errDisk })
+		r.start()
+		defer r.stop()
+		r.board.put(ruleKey, warn)
+		pass(8 * time.Second)
+		same(t, "unrecorded: a warning waits", r.unrecorded.events())
+		r.board.put(ruleKey, page)
+		pass(10 * time.Second)
+		same(t, "unrecorded", r.unrecorded.events())
+		pass(2 * time.Second)
+		same(t, "unrecorded", r.unrecorded.events(), "2 escalated page")
+		pass(10 * time.Minute)
+		r.board.put(ruleKey, low)
+		pass(10 * time.Second)
+		same(t, "unrecorded", r.unrecorded.events(), "2 escalated page", "3 recovering page", "4 resolved page")
+		same(t, "journal", r.shelf.events())
+		if r.metric("headgate_journal_errors_total", "save_incidents") < 100 {
+			t.Errorf("%v errors counted in ten minutes", r.metric("headgate_journal_errors_total", "save_incidents"))
+		}
+		if got := r.metric("headgate_incident_events_unrecorded"); got != 4 {
+			t.Errorf("%v events wait, want 4", got)
+		}
+		r.shelf.fail(nil)
+		pass(lastRetry)
+		all := []string{"1 opened warn", "2 escalated page", "3 recovering page", "4 resolved page"}
+		same(t, "journal", r.shelf.events(), all...)
+		same(t, "recorded", r.recorded.events(), all...)
+		same(t, "unrecorded", r.unrecorded.events(), all[1:]...)
+		if got := r.metric("headgate_incident_events_unrecorded"); got != 0 {
+			t.Errorf("%v events wait, want none", got)
+		}
+		if n := strings.Count(r.log.String(), "cannot be recorded"); n != 1 {
+			t.Errorf("said %d times that it cannot be recorded", n)
+		}
+	})
+}
+
+// A journal that hangs stops neither the evaluations nor the pages.
+func TestEngineJournalHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(o *Options) { o.Rules[0].Page.For = 5 * time.Second })
+		r.shelf.fail(func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, ctx.Err() })
+		r.start()
+		r.board.put(ruleKey, page)
+		pass(6*time.Second + 2*r.o.Config.SaveTimeout)
+		same(t, "unrecorded", r.unrecorded.events(), "1 opened page")
+		if n := len(r.board.evaluations()); n != 11 {
+			t.Errorf("%d evaluations in ten seconds", n)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := r.Stop(ctx); !errors.Is(err, ErrUnsaved) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("stop: %v, want that something is not recorded", err)
+		}
+	})
+}
+
+// An attempt that has written and says that it has not is repeated, and changes
+// nothing.
+func TestEngineJournalUnknownOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		n := 0
+		r.shelf.fail(func(context.Context) (bool, error) {
+			if n++; n%2 == 1 {
+				return true, errDisk
+			}
+			return true, nil
+		})
+		r.start()
+		r.board.put(ruleKey, page)
+		pass(60 * time.Second)
+		r.stop()
+		same(t, "journal", r.shelf.events(), "1 opened warn", "2 escalated page")
+	})
+}
+
+// What happened last is recorded when the engine stops.
+func TestEngineStopRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil).start()
+		r.board.put(ruleKey, page)
+		r.shelf.fail(func(context.Context) (bool, error) { return false, errDisk })
+		pass(11 * time.Second)
+		r.shelf.fail(nil)
+		r.stop()
+		same(t, "journal", r.shelf.events(), "1 opened warn", "2 escalated page")
+		r.stop() // again
+		if err := r.Start(t.Context()); err == nil {
+			t.Error("a stopped engine started")
+		}
+	})
+}
+
+// An evaluation that hangs makes values missing and stops nothing else: one hang
+// over many evaluations is one trouble.
+func TestEngineEvaluationHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil).start()
+		r.board.put(ruleKey, page)
+		pass(12 * time.Second)
+		back := make(chan struct{})
+		r.board.before(func(context.Context) { <-back })
+		before := len(r.board.evaluations())
+		pass(5 * time.Minute)
+		if n := len(r.board.evaluations()) - before; n != 1 {
+			t.Errorf("%d evaluations were begun behind one that hangs", n)
+		}
+		all := []string{"1 opened warn", "2 escalated page", "1 opened warn"}
+		same(t, "journal", r.shelf.events(), all...)
+		if got := r.Incidents(); len(got) != 2 || got[1].Key.Rule != SignalMissing {
+			t.Errorf("incidents %+v", got)
+		}
+		if a, err := r.Ack(t.Context(), r.Incidents()[0].ID, "ann", 0); err != nil || !a.Won {
+			t.Errorf("ack: %+v, %v", a, err)
+		}
+		if got := r.metric("headgate_evaluations_failed_total"); got < 290 {
+			t.Errorf("%v failed evaluations counted", got)
+		}
+		r.board.before(nil)
+		close(back)
+		pass(62 * time.Second)
+		same(t, "journal", r.shelf.events(), append(all, "3 acknowledged page", "2 recovering warn", "3 resolved warn")...)
+		r.stop()
+	})
+}
+
+// Commands do not wait for an evaluation.
+func TestEngineCommandsDuringEvaluation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil).start()
+		defer r.stop()
+		r.board.before(func(ctx context.Context) { <-ctx.Done() })
+		pass(1500 * time.Millisecond)
+		asked := time.Now()
+		s, err := r.Silence(t.Context(), Silence{Rule: "age", By: "ann", Until: asked.Add(time.Hour)})
+		if err != nil || !s.Won || !time.Now().Equal(asked) {
+			t.Errorf("silence %+v, %v after %s", s, err, time.Since(asked))
+		}
+	})
+}
+
+// An evaluation that panics is one that failed.
+func TestEngineEvaluationPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.board.before(func(context.Context) { panic("no such series") })
+		r.start()
+		defer r.stop()
+		pass(121 * time.Second)
+		same(t, "journal", r.shelf.events(), "1 opened warn")
+		if !strings.Contains(r.log.String(), "no such series") {
+			t.Error("nothing was logged")
+		}
+	})
+}
+
+// A tick that is late is skipped, not caught up with, and counted.
+func TestEngineSkipsTicks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(o *Options) { o.Config.EvalTimeout = time.Minute }).start()
+		defer r.stop()
+		r.board.put(ruleKey, warn)
+		pass(1500 * time.Millisecond) // evaluated at 0 and 1
+		r.board.before(func(context.Context) { time.Sleep(7200 * time.Millisecond) })
+		pass(600 * time.Millisecond) // at 2, until 9.2
+		r.board.before(nil)
+		pass(8 * time.Second)
+		if n := len(r.board.evaluations()); n != 4 { // and at 10
+			t.Errorf("%d evaluations in ten seconds, want 4", n)
+		}
+		if got := r.metric("headgate_evaluations_skipped_total"); got != 7 {
+			t.Errorf("%v skipped, want 7", got)
+		}
+		if got := r.metric("headgate_evaluations_late_total"); got != 1 {
+			t.Errorf("%v late, want 1", got)
+		}
+		pass(time.Second)
+		same(t, "journal", r.shelf.events()) // 1, 2 and 1 intervals are not the 5 s of the rule
+		pass(time.Second)
+		same(t, "journal", r.shelf.events(), "1 opened warn")
+	})
+}
+
+// A wall clock that jumps by an hour is said once and changes nothing.
+func TestEngineWallClockJumps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.start()
+		r.board.put(ruleKey, page)
+		pass(12 * time.Second)
+		r.stop()
+		for _, jump := range []time.Duration{time.Hour, -time.Hour, 4 * time.Second} {
+			r.log = &lockedBuffer{}
+			r.Engine = r.build(nil)
+			start := time.Now()
+			r.wall = func() time.Time {
+				if time.Since(start) >= 30*time.Second {
+					return time.Now().Round(0).Add(jump)
+				}
+				return time.Now().Round(0)
+			}
+			r.start()
+			pass(60 * time.Second)
+			r.stop()
+			want := 1
+			if jump < wallJump && jump > -wallJump {
+				want = 0
+			}
+			if n := strings.Count(r.log.String(), "wall clock has jumped"); n != want {
+				t.Errorf("a jump of %s: said %d times, want %d", jump, n, want)
+			}
+		}
+		same(t, "journal", r.shelf.events(), "1 opened warn", "2 escalated page")
+	})
+}
+
+// Slow rules are asked for every half minute, not all at the same time, and their
+// values hold in between.
+func TestEngineSlowRules(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		burn, budget := ageRule(), ageRule()
+		burn.Name, burn.Slow, budget.Name, budget.Slow = "burn", true, "budget", true
+		r := newRig(t, func(o *Options) { o.Rules = []Rule{ageRule(), burn, budget} })
+		r.board.put(burn.Key(), warn)
+		r.board.put(budget.Key(), low)
+		r.start()
+		defer r.stop()
+		pass(5500 * time.Millisecond)
+		same(t, "journal: held for as long as it takes", r.shelf.events(), "1 opened warn")
+		pass(60 * time.Second)
+		at := map[string][]int{}
+		for n, line := range r.board.evaluations() {
+			for _, name := range strings.Fields(line) {
+				at[name] = append(at[name], n)
+			}
+		}
+		if len(at["age"]) != 66 || !slices.Equal(at["burn"], []int{0, 15, 45}) || !slices.Equal(at["budget"], []int{0, 30, 60}) {
+			t.Errorf("asked at %v", at)
+		}
+	})
+}
+
+// A slow rule that gets no answer is missing, and asked again at once.
+func TestEngineSlowRuleWithoutAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(o *Options) { o.Rules[0].Slow = true })
+		delete(r.board.values, ruleKey)
+		r.start()
+		defer r.stop()
+		pass(5500 * time.Millisecond)
+		if n := len(r.board.evaluations()); n != 6 || r.board.evaluations()[5] != "age " {
+			t.Errorf("asked %q", r.board.evaluations())
+		}
+		r.board.put(ruleKey, low)
+		pass(20 * time.Second)
+		if got := r.States()[0].Value; got != low {
+			t.Errorf("value %+v", got)
+		}
+		edited := ageRule()
+		edited.Slow, edited.Signal = true, "other"
+		if err := r.Reload(t.Context(), []Rule{edited}); err != nil {
+			t.Fatal(err)
+		}
+		r.board.put(ruleKey, page)
+		pass(time.Second)
+		if got := r.States()[0].Value; got != page {
+			t.Errorf("the value of another signal is held: %+v", got)
+		}
+	})
+}
+
+func TestEngineCommands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		ctx := t.Context()
+		if _, err := r.Ack(ctx, "x", "ann", 0); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("before the start: %v", err)
+		}
+		r.start()
+		r.board.put(ruleKey, page)
+		pass(12 * time.Second)
+		id := r.Incidents()[0].ID
+		if a, err := r.Ack(ctx, id, "ann", time.Hour); err != nil || !a.Won {
+			t.Errorf("ack %+v, %v", a, err)
+		}
+		if a, err := r.Ack(ctx, id, "bob", time.Hour); err != nil || a.Won || a.By != "ann" {
+			t.Errorf("second ack %+v, %v", a, err)
+		}
+		if _, err := r.Ack(ctx, "x", "ann", 0); !errors.Is(err, ErrNoIncident) {
+			t.Errorf("of an unknown incident: %v", err)
+		}
+		_, err := r.Silence(ctx, Silence{Rule: "agee", By: "ann", Until: time.Now().Add(time.Hour)})
+		if !errors.Is(err, ErrNoRule) || !strings.Contains(err.Error(), "there are age, signal_missing") {
+			t.Errorf("of an unknown rule: %v", err)
+		}
+		s, err := r.Silence(ctx, Silence{Rule: "age", By: "ann", Until: time.Now().Add(time.Hour)})
+		if err != nil || !slices.Equal(r.Silences(), []Silence{s.Silence}) {
+			t.Errorf("silence %+v, %v, now %+v", s, err, r.Silences())
+		}
+		if _, err := r.Unsilence(ctx, s.Silence.ID, "bob"); err != nil || len(r.Silences()) != 0 {
+			t.Errorf("unsilence: %v, now %+v", err, r.Silences())
+		}
+		if _, err := r.Unsilence(ctx, s.Silence.ID, "bob"); !errors.Is(err, ErrNoSilence) {
+			t.Errorf("unsilence again: %v", err)
+		}
+		if err := r.Reload(ctx, []Rule{{Name: "x"}}); err == nil {
+			t.Error("bad rules were taken")
+		}
+		if err := r.Reload(ctx, nil); err != nil {
+			t.Error(err)
+		}
+		pass(time.Second)
+		r.stop()
+		same(t, "journal", r.shelf.events(), "1 opened warn", "2 escalated page", "3 acknowledged page", "4 silence_ended page", "5 resolved page")
+		if _, err := r.Ack(ctx, id, "ann", 0); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("after the end: %v", err)
+		}
+	})
+}
+
+func TestEngineStartFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.shelf.load = errDisk
+		if err := r.Start(t.Context()); !errors.Is(err, errDisk) || r.metric("headgate_journal_errors_total", "load_incidents") != 1 {
+			t.Errorf("start: %v", err)
+		}
+		r.shelf.load = nil
+		r.start()
+		if err := r.Start(t.Context()); err == nil {
+			t.Error("it started twice")
+		}
+		r.stop()
+		r = newRig(t, nil)
+		r.stop() // before it was started
+	})
+}
+
+// Stop does not wait for an evaluation for longer than it is told to.
+func TestEngineStopIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		back := make(chan struct{})
+		r.board.before(func(context.Context) { <-back })
+		r.start()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if err := r.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "evaluations") {
+			t.Errorf("stop: %v", err)
+		}
+		if _, err := r.Ack(t.Context(), "x", "ann", 0); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("a command meanwhile: %v", err)
+		}
+		close(back)
+		<-r.loopDone
+	})
+}
+
+func TestNewRefuses(t *testing.T) {
+	tests := map[string]func(*Options){
+		"no signals": func(o *Options) { o.Signals = nil },
+		"no journal": func(o *Options) { o.Journal = nil },
+		"no log":     func(o *Options) { o.Log = nil },
+		"no metrics": func(o *Options) { o.Metrics = nil },
+		"bad rules":  func(o *Options) { o.Rules = []Rule{{}} },
+		"bad times":  func(o *Options) { o.Config.Interval = 0 },
+	}
+	for name, edit := range tests {
+		o := newRig(t, nil).o
+		edit(&o)
+		if _, err := New(o); err == nil {
+			t.Errorf("%s: it was made", name)
+		}
+	}
+}
