@@ -94,6 +94,9 @@ func (m *Memory) All() []alerts.Delivery {
 	return ds
 }
 
+// Put adds deliveries as the writer of the record does, without the hook.
+func (m *Memory) Put(ds ...alerts.Delivery) { m.write(alerts.Changes{Add: ds}) }
+
 // Save implements alerts.Outbox.
 func (m *Memory) Save(ctx context.Context, c alerts.Changes) error {
 	if err := m.called(ctx, "save"); err != nil {
