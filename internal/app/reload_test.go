@@ -1,0 +1,101 @@
+package app
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/internal/config"
+)
+
+// again returns a copy of the settings that an App runs with, changed.
+func (r *rig) again(edit func(*config.Config)) *config.Config {
+	r.app.mu.Lock()
+	defer r.app.mu.Unlock()
+	cfg := *r.app.cfg
+	cfg.Pools = append([]config.Pool(nil), cfg.Pools...)
+	edit(&cfg)
+	return &cfg
+}
+
+func TestReloadLetsWaitersIn(t *testing.T) {
+	r := newRig(t, nil)
+	running, waiting := r.fill(2)
+	if err := r.app.Reload(r.again(func(c *config.Config) { c.Pools[0].Workers = 3 })); err != nil {
+		t.Fatal(err)
+	}
+	r.eventually("nobody waits", func() bool { return r.depth() == 0 })
+	close(r.model.release)
+	for _, c := range append(waiting, running) {
+		if a := <-c; a.status != http.StatusOK {
+			t.Errorf("status %d (%v)", a.status, a.err)
+		}
+	}
+}
+
+// A pool that is gone takes nobody new and finishes what it has.
+func TestReloadRemovesAPool(t *testing.T) {
+	r := newRig(t, nil)
+	running, _ := r.fill(0)
+	if err := r.app.Reload(r.again(func(c *config.Config) { c.Pools[0].Name, c.Pools[0].Models = "other", []string{"n"} })); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-r.ask(); a.status != http.StatusNotFound || !strings.Contains(a.body, "model_not_found") {
+		t.Errorf("status %d (%v) %s", a.status, a.err, a.body)
+	}
+	close(r.model.release)
+	if a := <-running; a.status != http.StatusOK {
+		t.Errorf("status %d (%v)", a.status, a.err)
+	}
+	s := r.app.Status(time.Now())
+	if len(s.Pools) != 1 || s.Pools[0].Name != "other" {
+		t.Errorf("status %+v", s)
+	}
+}
+
+func TestReloadThatFailsChangesNothing(t *testing.T) {
+	r := newRig(t, nil)
+	close(r.model.release)
+	for want, edit := range map[string]func(*config.Config){
+		"workers":      func(c *config.Config) { c.Pools[0].Workers = 0 },
+		"listen":       func(c *config.Config) { c.Listen = "127.0.0.1:1" },
+		"admin.listen": func(c *config.Config) { c.Admin.Listen = "127.0.0.1:1" },
+		"admin.token":  func(c *config.Config) { c.Admin.Token = config.NewSecret("another-token-0123456789") },
+		"data_dir":     func(c *config.Config) { c.DataDir = "elsewhere" },
+		"log.format":   func(c *config.Config) { c.Log.Format = "json" },
+		"two pools": func(c *config.Config) {
+			c.Pools[0].Models = []string{"m"}
+			c.Pools = append(c.Pools, c.Pools[0])
+			c.Pools[1].Name = "second"
+		},
+	} {
+		if err := r.app.Reload(r.again(edit)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one about %s", err, want)
+		}
+		if pools := r.app.Pools(); len(pools) != 1 || pools[0].Name != "default" {
+			t.Errorf("pools %+v", pools)
+		}
+		if a := <-r.ask(); a.status != http.StatusOK {
+			t.Errorf("%s: status %d (%v)", want, a.status, a.err)
+		}
+	}
+}
+
+func TestReloadChangesHosts(t *testing.T) {
+	r := newRig(t, nil)
+	status := func() int {
+		req := r.request(http.MethodGet, "http://"+r.app.AdminAddr()+"/healthz", "")
+		req.Host = "gate.example"
+		return r.do(req).status
+	}
+	if s := status(); s != http.StatusMisdirectedRequest {
+		t.Errorf("status %d before", s)
+	}
+	if err := r.app.Reload(r.again(func(c *config.Config) { c.Hosts = []string{"gate.example"} })); err != nil {
+		t.Fatal(err)
+	}
+	if s := status(); s != http.StatusOK {
+		t.Errorf("status %d after", s)
+	}
+}

@@ -1,0 +1,122 @@
+package app
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"headgate/internal/config"
+)
+
+func TestHostsThatAreAllowed(t *testing.T) {
+	known := *knownHosts(&config.Config{
+		Listen: "gate.internal:8484", Admin: config.Admin{Listen: ":8485"}, Hosts: []string{"Models.Example.com"},
+	})
+	for host, want := range map[string]bool{
+		"localhost": true, "localhost:8484": true, "LOCALHOST": true, "localhost.": true, "127.0.0.1": true, "127.0.0.1:1": true,
+		"[::1]": true, "[::1]:8484": true, "::1": true, "10.1.2.3:8484": true, "gate.internal": true, "gate.internal:1": true,
+		"models.example.com": true, "MODELS.EXAMPLE.COM:8484": true,
+		"": false, "evil.test": false, "evil.test:8484": false, "localhost.evil.test": false, "127.0.0.1.evil.test": false,
+		"evillocalhost": false, "models.example.com.evil.test": false, "[evil.test]": false, ":8484": false, "127.0.0.1@evil.test": false,
+		"0x7f000001": false, "127.1": false,
+	} {
+		if got := hostAllowed(host, known); got != want {
+			t.Errorf("%q: %t, want %t", host, got, want)
+		}
+	}
+}
+
+func TestForeignHostsAreRefused(t *testing.T) {
+	r := newRig(t, nil)
+	for name, c := range map[string]struct{ url, want, kind string }{
+		"data":        {"http://" + r.app.DataAddr() + chatPath, `"code":"unknown_host"`, "application/json"},
+		"data models": {"http://" + r.app.DataAddr() + "/v1/models", `"code":"unknown_host"`, "application/json"},
+		"admin":       {"http://" + r.app.AdminAddr() + "/metrics", `"status":421`, "application/problem+json"},
+		"health":      {"http://" + r.app.AdminAddr() + "/healthz", `"status":421`, "application/problem+json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := r.request(http.MethodPost, c.url, chat)
+			req.Host = "evil.test"
+			a := r.do(req)
+			if a.status != http.StatusMisdirectedRequest || !strings.Contains(a.body, c.want) || a.header.Get("Content-Type") != c.kind {
+				t.Errorf("status %d (%v), %s %s", a.status, a.err, a.header.Get("Content-Type"), a.body)
+			}
+		})
+	}
+	if len(r.model.arrived) != 0 {
+		t.Error("the model was asked")
+	}
+}
+
+// pipes is a listener in memory, for a clock of its own.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.done) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
+
+// A client that is slow with its header, or sends nothing more, loses its
+// connection; one whose header is huge is told so.
+func TestSlowAndGreedyClientsOfAServer(t *testing.T) {
+	const ok = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+	for name, c := range map[string]struct {
+		wire   string
+		answer string
+		after  time.Duration
+	}{
+		"says nothing":       {"", "", readHeaderTimeout},
+		"half a header":      {"GET / HTTP/1.1\r\nHost", "400 ", readHeaderTimeout},
+		"idle after one":     {ok, "200 OK", keepAliveTimeout},
+		"header without end": {"GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 2*maxHeaderBytes), "431 ", time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+				handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "x") })
+				s := newServer(handler, slog.New(slog.DiscardHandler))
+				served := make(chan error, 1)
+				go func() { served <- s.Serve(l) }()
+				ours, theirs := net.Pipe()
+				began := time.Now()
+				l.conns <- theirs
+				go func() { _, _ = io.WriteString(ours, c.wire) }()
+				all, err := io.ReadAll(bufio.NewReader(ours))
+				if err != nil || !strings.Contains(string(all), c.answer) || c.answer == "" && len(all) > 0 {
+					t.Errorf("%q (%v)", all, err)
+				}
+				if d := time.Since(began); d > c.after+time.Second || c.after > time.Second && d < c.after {
+					t.Errorf("ended after %s, want %s", d, c.after)
+				}
+				_ = ours.Close()
+				_ = s.Close()
+				if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
