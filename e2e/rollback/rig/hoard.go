@@ -1,0 +1,68 @@
+package rig
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+// Hoard is connections that are opened and never used.
+type Hoard struct {
+	address string
+	mu      sync.Mutex
+	conns   []net.Conn
+}
+
+// NewHoard returns a hoard of nothing, at a listener.
+func NewHoard(address string) *Hoard { return &Hoard{address: address} }
+
+// Grow opens up to n further connections, writes what is given into each, and
+// returns how many came about. It may be called from several goroutines.
+func (h *Hoard) Grow(n int, written ...byte) (made int) {
+	for range n {
+		c, err := net.DialTimeout("tcp", h.address, 5*time.Second)
+		if err != nil {
+			return made
+		}
+		h.mu.Lock()
+		h.conns = append(h.conns, c)
+		h.mu.Unlock()
+		if _, err := c.Write(written); err != nil {
+			return made
+		}
+		made++
+	}
+	return made
+}
+
+// Closed is how many connections the other side has closed, as far as a look
+// tells that takes no time.
+func (h *Hoard) Closed() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	buf := make([]byte, 4096)
+	for _, c := range h.conns {
+		_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
+		for {
+			_, err := c.Read(buf)
+			if err == nil {
+				continue
+			}
+			if e, ok := err.(net.Error); !ok || !e.Timeout() {
+				n++
+			}
+			break
+		}
+	}
+	return n
+}
+
+// Close closes all connections.
+func (h *Hoard) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.conns {
+		_ = c.Close()
+	}
+	h.conns = nil
+}
