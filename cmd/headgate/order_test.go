@@ -2,6 +2,7 @@ package main
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -193,4 +194,39 @@ func TestReasonIsOneLine(t *testing.T) {
 	if out := g.run("audit").out; !strings.Contains(out, "p95 climbs \uFFFD[2J\n") {
 		t.Errorf("audit:\n%s", out)
 	}
+}
+
+// TestStrangers: a page that reaches the listener by a name of its own, or from
+// another site, gives no orders, even with the token.
+func TestStrangers(t *testing.T) {
+	g := newGround(t)
+	s := g.serve()
+	for name, c := range map[string]struct {
+		host, origin string
+		status       int
+	}{
+		"foreign host": {"evil.example", "", http.StatusMisdirectedRequest},
+		"rebinding":    {"evil.example", "http://evil.example", http.StatusMisdirectedRequest},
+		"other site":   {"localhost", "http://evil.example", http.StatusForbidden},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+s.AdminAddr()+"/api/v1/mode", strings.NewReader(`{"mode":"passthrough"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = c.host
+		req.Header.Set("Authorization", "Bearer "+s.token)
+		req.Header.Set("Content-Type", "application/json")
+		if c.origin != "" {
+			req.Header.Set("Origin", c.origin)
+		}
+		reply, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply.Body.Close()
+		if reply.StatusCode != c.status || s.mode("a") != admit.Enforce {
+			t.Errorf("%s: status %d, mode %s", name, reply.StatusCode, s.mode("a"))
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
 }

@@ -177,9 +177,6 @@ func (r ran) object(t *testing.T) map[string]any {
 	return v
 }
 
-// here makes a path of the ground's directory read DIR, for comparisons.
-func (g *ground) here(s string) string { return strings.ReplaceAll(s, g.dataDir, "DIR") }
-
 // wedged is a listener that takes connections and never answers.
 func wedged(t *testing.T) string {
 	t.Helper()
