@@ -221,7 +221,7 @@ func (c *Controller) changeLocked(now time.Time, p *pool, to admit.Mode, o Order
 	change.Before = beforeOf(p.standing, to)
 	p.standing = Standing{Pool: change.Pool, Mode: to, Before: change.Before, Since: change.At, By: o.Actor, Reason: o.Reason}
 	c.metrics.changed(change)
-	c.log.Info("mode", "pool", change.Pool, "from", change.From, "to", change.To, "by", change.Actor, "via", change.Via,
+	c.log.Info("mode", "pool", change.Pool, "from", change.From.String(), "to", change.To.String(), "by", change.Actor, "via", change.Via,
 		"reason", change.Reason, "running", change.Running, "queued", change.Queued, "dropped", change.Dropped)
 	if len(c.pending) < maxPending {
 		c.pending = append(c.pending, change)

@@ -120,6 +120,6 @@ func (s *server) logPools(cfg *config.Config) {
 		i := slices.IndexFunc(cfg.Pools, func(c config.Pool) bool { return c.Name == p.Name })
 		c := cfg.Pools[i]
 		s.log.Info("pool", "name", c.Name, "upstream", c.Upstream, "workers", c.Workers, "policy", c.Admission.Policy,
-			"slo", c.SLO.Turnaround, "mode", p.Gate.Snapshot(time.Now()).Mode)
+			"slo", c.SLO.Turnaround, "mode", p.Gate.Snapshot(time.Now()).Mode.String())
 	}
 }

@@ -119,3 +119,16 @@ func TestDryRun(t *testing.T) {
 	}
 	whole(t, upstream, crowd, 4)
 }
+
+// The log tells modes by their names, in JSON too.
+func TestLogNamesModes(t *testing.T) {
+	t.Parallel()
+	upstream := harness.StartHeld(t)
+	r := rig.New(t, rig.Pool("main", upstream.URL, 1))
+	says(t, r.Command(t, "rollback", "--reason", "why not"), 0)
+	for _, part := range []string{`"from":"enforce","to":"passthrough"`, `"reason":"why not"`, `"mode":"enforce"`} {
+		if !strings.Contains(r.Stderr(), part) {
+			t.Errorf("no %s in the log: %s", part, r.Stderr())
+		}
+	}
+}

@@ -1,0 +1,21 @@
+package rollback
+
+import (
+	"testing"
+	"time"
+
+	"headgate/e2e/rollback/rig"
+)
+
+// kill -9 at random points of a rollback or restore; `make proof` does it 200 times
+// and more.
+func TestKillDuringOrders(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	for name, silent := range map[string]bool{"by the API": false, "through the database": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			t.Log(rig.Crash{Rounds: 5, Seed: seed, Silent: silent}.Run(t))
+		})
+	}
+}

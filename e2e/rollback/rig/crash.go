@@ -1,0 +1,162 @@
+package rig
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"testing"
+	"time"
+
+	"headgate/e2e/harness"
+)
+
+// Crash is rollbacks and restores during which the gate is killed, as kill -9
+// does, at a random point, and started again.
+type Crash struct {
+	Rounds int
+	Seed   uint64
+	// Silent gives the orders to an address where nobody listens, so that they go
+	// through the database.
+	Silent bool
+}
+
+// Tally is what the rounds came to.
+type Tally struct {
+	Done, Left, Failed int // orders reported as done, left as a request, not known
+	New, Old           int // the mode after the restart
+}
+
+var left = regexp.MustCompile(`left request (\d+) in the database`)
+
+// Run kills and looks. Whatever the command was told counts after the restart.
+func (c Crash) Run(t testing.TB) Tally {
+	t.Helper()
+	random := rand.New(rand.NewPCG(c.Seed, 0))
+	upstream := harness.StartHeld(t)
+	dir := t.TempDir()
+	Write(t, dir, "", Pool("main", upstream.URL, 1))
+	r := Start(t, dir)
+	span := c.timed(t, r)
+	var tally Tally
+	for n := range c.Rounds {
+		crowd := NewCrowd(r.URL)
+		crowd.Join(1) // something runs while the mode changes
+		r = c.round(t, r, time.Duration(random.Int64N(int64(span))), &tally)
+		if _, err := crowd.Ended(harness.Patience); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Fatalf("round %d of seed %d, silent %v", n, c.Seed, c.Silent)
+		}
+	}
+	r.checkRequests(t)
+	return tally
+}
+
+// timed is somewhat longer than an order takes here and now.
+func (c Crash) timed(t testing.TB, r *Rig) time.Duration {
+	t.Helper()
+	span := time.Minute
+	for range 3 { // the first one may be slow
+		d := RunAt(t, r.Dir, c.address(t, r), "observe")
+		if d.Code != 0 {
+			t.Fatalf("observe: exit code %d, %s", d.Code, d.Err)
+		}
+		span = min(span, d.Took*5/4)
+	}
+	return span
+}
+
+func (c Crash) address(t testing.TB, r *Rig) string {
+	t.Helper()
+	if c.Silent {
+		return Nobody(t)
+	}
+	return r.Admin
+}
+
+// round gives one order, kills after a while, starts again and compares.
+func (c Crash) round(t testing.TB, r *Rig, after time.Duration, tally *Tally) *Rig {
+	t.Helper()
+	old := r.Status(t)["main"].Mode
+	command, goal := "rollback", "passthrough"
+	if old == "passthrough" {
+		// What restore returns to is what was before: observe, from timed on.
+		command, goal = "restore", "observe"
+	}
+	before := len(r.Audit(t))
+	end := BeginAt(t, r.Dir, c.address(t, r), command, "--json")
+	time.Sleep(after) // the random point
+	r.Kill(t)
+	d := end()
+	r = Start(t, r.Dir)
+	// A request that was left is carried out before the first task, and recorded after.
+	harness.Until(t, "the mode is recorded", func() bool { return *r.Status(t)["main"].ModeRecorded })
+	now, audit := r.Status(t)["main"].Mode, r.Audit(t)
+	if now != old && now != goal {
+		t.Errorf("%s: from %s it came to %s", command, old, now)
+	}
+	if audit[0].To != now {
+		t.Errorf("the mode is %s, the audit ends with %+v", now, audit[0])
+	}
+	if (now != old) != (len(audit) > before) {
+		t.Errorf("from %s to %s, and the audit went from %d to %d changes", old, now, before, len(audit))
+	}
+	CheckChain(t, audit)
+	promised := c.promised(t, d, tally)
+	if promised && now != goal {
+		t.Errorf("%s was told as done or as left (exit code %d, stdout %s, stderr %s), and is undone: the mode is %s", command, d.Code, d.Out, d.Err, now)
+	}
+	if now == goal {
+		tally.New++
+	} else {
+		tally.Old++
+	}
+	return r
+}
+
+// promised says whether the command told a person that the order counts.
+func (c Crash) promised(t testing.TB, d Done, tally *Tally) bool {
+	t.Helper()
+	switch {
+	case d.Code == 0 && (d.Reply(t).Recorded || d.Reply(t).Waits):
+		tally.Done++
+		return true
+	case left.MatchString(d.Err):
+		tally.Left++
+		return true
+	default:
+		tally.Failed++
+		return false
+	}
+}
+
+// checkRequests sees to it that every request was carried out once.
+func (r *Rig) checkRequests(t testing.TB) {
+	t.Helper()
+	times := map[int64]int{}
+	for _, c := range r.Audit(t) {
+		if c.Request != 0 {
+			times[c.Request]++
+		}
+	}
+	for n, k := range times {
+		if k != 1 {
+			t.Errorf("request %d was carried out %d times", n, k)
+		}
+	}
+	var most int64
+	db := Database(t, r.Dir)
+	if err := db.QueryRowContext(t.Context(), "SELECT coalesce(max(number), 0) FROM mode_requests").Scan(&most); err != nil {
+		t.Fatal(err)
+	}
+	if most != int64(len(times)) {
+		t.Errorf("%d requests were left, %d carried out", most, len(times))
+	}
+}
+
+// String tells a tally in one line.
+func (y Tally) String() string {
+	return fmt.Sprintf("orders told as done %d, left as a request %d, not known %d; afterwards the new mode %d times, the old one %d",
+		y.Done, y.Left, y.Failed, y.New, y.Old)
+}
