@@ -71,6 +71,8 @@ func (a *Admin) putMode(w http.ResponseWriter, r *http.Request) {
 		change := ModeChange{Change: ChangeOf(c)}
 		if s := status.poolOf(c.Pool); s != nil {
 			change.Overdue, change.DrainS = s.Overdue, s.DrainS
+			// A pool that was in the mode already may be there unrecorded.
+			reply.Recorded = reply.Recorded && (s.ModeRecorded == nil || *s.ModeRecorded)
 		}
 		reply.Changes = append(reply.Changes, change)
 	}

@@ -223,8 +223,8 @@ func TestUnknownPool(t *testing.T) {
 	}
 }
 
-// TestUnrecorded: a record that does not stand is told, and does not stop the
-// change.
+// TestUnrecorded: a record that does not stand is told, each time, and does not
+// stop the change.
 func TestUnrecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -234,6 +234,10 @@ func TestUnrecorded(t *testing.T) {
 		r.reply(r.put("/api/v1/mode", `{"mode":"passthrough"}`), &reply)
 		if reply.Recorded || reply.Changes[0].ID == "" || r.mode("a") != admit.PassThrough {
 			t.Errorf("reply %+v, mode %s", reply, r.mode("a"))
+		}
+		r.reply(r.put("/api/v1/mode", `{"mode":"passthrough"}`), &reply)
+		if reply.Recorded || reply.Changes[0].ID != "" {
+			t.Errorf("asked again: reply %+v", reply)
 		}
 	})
 }

@@ -177,8 +177,9 @@ func (r *rig) Status(now time.Time) web.Status {
 		g := r.gates[name].Snapshot(now)
 		standing, _ := r.controller.Standing(name)
 		overdue, drain := r.gates[name].Overdue(now)
+		recorded := r.controller.Recorded(name)
 		p := web.PoolStatus{
-			Name: name, Mode: g.Mode.String(), ModeSince: standing.Since, ModeBy: standing.By, ModeReason: standing.Reason,
+			Name: name, Mode: g.Mode.String(), ModeSince: standing.Since, ModeBy: standing.By, ModeReason: standing.Reason, ModeRecorded: &recorded,
 			Workers: g.Workers, InFlight: g.InFlight, QueueDepth: g.Depth, QueueOldestAgeS: web.Seconds(g.Oldest),
 			Policy: g.Policy, Overdue: overdue, DrainS: web.Seconds(drain), SLOS: 60,
 		}
