@@ -210,3 +210,15 @@ func TestReadyWhileRefusing(t *testing.T) {
 		<-c
 	}
 }
+
+func TestStopWithoutStart(t *testing.T) {
+	a, err := New(config.Default(), "test", slog.New(slog.DiscardHandler), Ephemeral())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := a.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

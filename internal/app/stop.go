@@ -17,9 +17,14 @@ var errDraining = errors.New("draining: going down")
 // Stop goes down in order: those who wait are turned away, no new connection is
 // taken, those who run get the drain time (or ctx, if that is shorter) to
 // finish, and what is left is cut off. The admin plane answers until the end.
-// It may be called more than once; all calls return the first one's error.
+// It may be called more than once; all calls return the first one's error. An App
+// that was not started has nothing to stop.
 func (a *App) Stop(ctx context.Context) error {
-	a.stop.Do(func() { a.stopErr = a.shutdown(ctx) })
+	a.stop.Do(func() {
+		if a.stopRecord != nil {
+			a.stopErr = a.shutdown(ctx)
+		}
+	})
 	return a.stopErr
 }
 
