@@ -88,10 +88,8 @@ func (t *task) upstreamRequest(ctx context.Context, body []byte) *http.Request {
 		Body:   first, GetBody: getBody, ContentLength: int64(len(body)),
 	}).WithContext(ctx)
 	req.Header[requestIDHeader] = []string{t.obs.RequestID}
-	if t.obs.TraceID == "" {
-		var parent string
-		parent, t.obs.TraceID = newTraceparent()
-		req.Header[traceparentHeader] = []string{parent}
+	if t.parent != "" {
+		req.Header[traceparentHeader] = []string{t.parent}
 	}
 	if t.waitedOut {
 		req.Header.Del("Accept-Encoding") // the headers that would name an encoding have gone out

@@ -26,6 +26,7 @@ type task struct {
 
 	obs    Observation
 	spread uint64
+	parent string // traceparent made here, empty if the client has one
 	held   holding
 	want   wanted
 	client Client
@@ -51,7 +52,9 @@ func newTask(p *Proxy, tab *table, proto protocol, w http.ResponseWriter, r *htt
 	}
 	t.obs.TaskID, t.spread = newTaskID()
 	t.obs.RequestID = requestID(r.Header, t.obs.TaskID)
-	t.obs.TraceID = traceID(r.Header.Get(traceparentHeader))
+	if t.obs.TraceID = traceID(r.Header.Get(traceparentHeader)); t.obs.TraceID == "" {
+		t.parent, t.obs.TraceID = newTraceparent()
+	}
 	return t
 }
 
