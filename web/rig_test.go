@@ -149,6 +149,9 @@ func newRig(t *testing.T) *rig {
 	var running sync.WaitGroup
 	running.Go(func() { r.controller.Run(ctx) })
 	t.Cleanup(func() { stop(); running.Wait() })
+	for !r.controller.Recorded("a") || !r.controller.Recorded("b") { // their first start
+		time.Sleep(time.Millisecond)
+	}
 	admin, err := web.NewAdmin(web.AdminConfig{Token: token, Orders: r.controller, Statuses: r, Audit: r.record, Log: log})
 	if err != nil {
 		t.Fatal(err)
