@@ -11,7 +11,7 @@ import (
 // Bounds of a token, in bytes. A short one could be guessed, since a right one
 // is never held back.
 const (
-	minToken = 16
+	minToken = 8
 	maxToken = 512
 )
 

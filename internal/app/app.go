@@ -19,6 +19,7 @@ import (
 	"headgate/proxy"
 	"headgate/proxy/admit"
 	"headgate/runbooks"
+	"headgate/web"
 )
 
 // App is one headgate. Stop it once it has been started; New alone holds
@@ -75,6 +76,9 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	}
 	if a.modeMetrics, err = runbooks.NewMetrics(a.registry); err != nil {
 		return nil, err
+	}
+	if t := cfg.Admin.Token; !t.Empty() && web.CheckToken(t.Reveal()) != nil {
+		return nil, cfg.At("admin.token", web.CheckToken(t.Reveal()))
 	}
 	p, err := planFor(cfg, nil)
 	if err != nil {

@@ -40,6 +40,7 @@ func parsed(t *testing.T) *config.Config {
 // What a part refuses is told with the place of the setting it came from.
 func TestRefusedSettingsAreTold(t *testing.T) {
 	for want, spoil := range map[string]func(*config.Config){
+		"admin.token":                                           func(c *config.Config) { c.Admin.Token = config.NewSecret("short") },
 		"headgate.yaml:5:5: pools[0].workers":                   func(c *config.Config) { c.Pools[0].Workers = 0 },
 		"headgate.yaml:6:5: pools[0].mode":                      func(c *config.Config) { c.Pools[0].Mode = "strict" },
 		"headgate.yaml:8:7: pools[0].admission.policy":          func(c *config.Config) { c.Pools[0].Admission.Policy = "magic" },

@@ -61,6 +61,8 @@ func (a *App) servers() error {
 func (a *App) hostGuard(next http.Handler, deny http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !hostAllowed(r.Host, *a.hosts.Load()) {
+			// net/http reads on for what a stranger has announced, but not for ever.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readHeaderTimeout))
 			deny(w, r)
 			return
 		}
