@@ -41,9 +41,14 @@ func (l *backlog) append(more backlog) int {
 // latest returns all, with those of more in the place of those that they follow.
 func latest[T any, K comparable](all, more []T, key func(T) K) []T {
 	all = slices.Clone(all)
+	at := make(map[K]int, len(all)+len(more))
+	for n, v := range all {
+		at[key(v)] = n
+	}
 	for _, v := range more {
-		n := slices.IndexFunc(all, func(o T) bool { return key(o) == key(v) })
-		if n < 0 {
+		n, ok := at[key(v)]
+		if !ok {
+			at[key(v)] = len(all)
 			all = append(all, v)
 			continue
 		}
@@ -118,16 +123,20 @@ func (l *backlog) handOver() Batch {
 			pages[i.ID] = i
 		}
 	}
+	told := make(map[string]bool)
 	for n := range l.events {
 		e := &l.events[n]
 		inc, isPage := pages[e.Incident]
 		if isPage && !e.handed && !e.Muted {
 			b.Events = append(b.Events, e.Event)
-			if !slices.Contains(b.Incidents, inc) {
-				b.Incidents = append(b.Incidents, inc)
-			}
+			told[inc.ID] = true
 		}
 		e.handed = true
+	}
+	for _, i := range l.incidents {
+		if told[i.ID] {
+			b.Incidents = append(b.Incidents, i)
+		}
 	}
 	return b
 }

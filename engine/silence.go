@@ -126,8 +126,8 @@ func (t *turn) unmute(ended []Silence, by string) {
 		inc = t.incident(id)
 		inc.Due = false
 		t.emit(inc, Event{Kind: EventUnmuted, By: by})
-		if inc.Open() {
-			t.slot(inc.Key).Reminded = t.now
+		if s, ok := t.m.slots[inc.Key]; ok && s.Incident == id {
+			t.slot(inc.Key).Reminded = t.now // also if it is over: it may be reopened without a ping
 		}
 	}
 }
