@@ -5,17 +5,9 @@ import (
 	"database/sql"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"headgate/runbooks"
-)
-
-// Bounds of a page of the audit.
-const (
-	DefaultLimit = 100
-	MaxLimit     = 1000
 )
 
 // ChangeFilter chooses changes. The zero value means the newest ones.
@@ -50,57 +42,17 @@ func changesFrom(ctx context.Context, q queryer, f ChangeFilter) ([]runbooks.Cha
 
 // statement is answered by one of two indexes alone, in its order.
 func (f ChangeFilter) statement() (text string, args []any, err error) {
-	text, args = changeColumns, []any{f.since()}
+	text, args = changeColumns, []any{f.page().sinceMS()}
 	if f.Pool != "" {
 		text, args = text+" AND pool = ?", append(args, f.Pool)
 	}
-	if f.After != "" {
-		at, id, err := f.after()
-		if err != nil {
-			return "", nil, err
-		}
-		text, args = text+" AND (at_ms, id) < (?, ?)", append(args, at, id)
-	}
-	return text + " ORDER BY at_ms DESC, id DESC LIMIT ?", append(args, f.limit()+1), nil
+	return f.page().statement(text, "at_ms", args...)
 }
 
-func (f ChangeFilter) limit() int {
-	if f.Limit <= 0 {
-		return DefaultLimit
-	}
-	return min(f.Limit, MaxLimit)
-}
+func (f ChangeFilter) page() page { return page{since: f.Since, after: f.After, limit: f.Limit} }
 
-// since rounds up: a change has no part of a millisecond.
-func (f ChangeFilter) since() int64 {
-	if f.Since.IsZero() {
-		return math.MinInt64
-	}
-	ms := f.Since.UnixMilli()
-	if f.Since.After(time.UnixMilli(ms)) {
-		ms++
-	}
-	return ms
-}
-
-// cut takes the one too many away and makes the key of the next page.
 func (f ChangeFilter) cut(changes []runbooks.Change) ([]runbooks.Change, string) {
-	if len(changes) <= f.limit() {
-		return changes, ""
-	}
-	changes = changes[:f.limit()]
-	last := changes[len(changes)-1]
-	return changes, strconv.FormatInt(last.At.UnixMilli(), 10) + "." + last.ID
-}
-
-// after reads the key: time and ID of the last change of the page before.
-func (f ChangeFilter) after() (at int64, id string, err error) {
-	ms, id, ok := strings.Cut(f.After, ".")
-	at, err = strconv.ParseInt(ms, 10, 64)
-	if !ok || err != nil || at < 0 || strconv.FormatInt(at, 10) != ms || !validID(id) {
-		return 0, "", ErrKey
-	}
-	return at, id, nil
+	return cut(f.page(), changes, func(c runbooks.Change) string { return pageKey(c.At, c.ID) })
 }
 
 func change(v []any) (runbooks.Change, error) {

@@ -37,25 +37,25 @@ func TestPaging(t *testing.T) {
 		{ChangeFilter{Limit: 4, Since: at.Add(time.Hour)}, 0}, {ChangeFilter{Limit: 3, Since: at.Add(5 * time.Second), Pool: "a"}, 2},
 		{ChangeFilter{Since: time.Date(-400, 1, 1, 0, 0, 0, 0, time.UTC)}, 57},
 	} {
-		if seen := page(t, s, tt.filter, nil); seen != tt.want {
+		if seen := pageThrough(t, s, tt.filter, nil); seen != tt.want {
 			t.Errorf("%+v: %d changes, want %d", tt.filter, seen, tt.want)
 		}
 	}
 	newer := func() { record(t, s, 0, some("d", admit.Observe)) }
-	if seen := page(t, s, ChangeFilter{Limit: 5}, newer); seen != 57 {
+	if seen := pageThrough(t, s, ChangeFilter{Limit: 5}, newer); seen != 57 {
 		t.Errorf("with new ones in between: %d changes, want the 57 that were there", seen)
 	}
 }
 
-// page goes through all pages, calls between after each, and counts the changes.
-func page(t *testing.T, s *Store, f ChangeFilter, between func()) (seen int) {
+// pageThrough goes through all pages, calls between after each, and counts the changes.
+func pageThrough(t *testing.T, s *Store, f ChangeFilter, between func()) (seen int) {
 	t.Helper()
 	for last := ""; ; {
 		page, next, err := s.Changes(t.Context(), f)
 		if err != nil {
 			t.Fatalf("%+v: %v", f, err)
 		}
-		if len(page) > f.limit() || next != "" && len(page) != f.limit() {
+		if len(page) > f.page().size() || next != "" && len(page) != f.page().size() {
 			t.Errorf("%+v: a page of %d, next %q", f, len(page), next)
 		}
 		for _, c := range page {
@@ -168,7 +168,7 @@ func FuzzKey(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, key string) {
-		at, id, err := (ChangeFilter{After: key}).after()
+		at, id, err := readKey(key)
 		if err != nil {
 			if !errors.Is(err, ErrKey) {
 				t.Fatal(err)

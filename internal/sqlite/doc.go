@@ -1,5 +1,6 @@
 // Package sqlite keeps the record in an SQLite file, and implements the ports
-// that need memory: runbooks.Journal.
+// that need memory: runbooks.Journal (Store), engine.Journal (EngineJournal) and
+// alerts.Outbox (Outbox).
 //
 // # Words
 //
@@ -11,13 +12,15 @@
 //   - A Store is the record as the running service has it. Commands that cannot
 //     reach the service go to the file itself, without the lock: LeaveRequest,
 //     ReadChanges, BackupFrom.
+//   - The outbox is what is to be sent about incidents, and what became of it.
 //   - An ephemeral Store lives in memory and leaves nothing behind.
 //
 // # Promises
 //
-// What Record has acknowledged survives kill -9 and loss of power: the journal
+// What Record, SaveBatch, Outbox.Save and SaveSLO have acknowledged survives kill -9 and loss of power: the journal
 // is a write-ahead log and is synchronised with every commit (synchronous FULL,
-// about a millisecond). A transaction is whole or not there at all.
+// about a millisecond). A transaction is whole or not there at all: no event of an
+// incident is recorded without what is to be sent about it.
 //
 // Every call returns within its context's time, or within the package's own
 // limit if that is shorter, also when the disk does not answer; what such a call
@@ -25,7 +28,8 @@
 //
 // The file may have been written by anyone. Its structure is compared with what
 // the migrations build, its pages are checked when it is opened, and every value
-// is checked when it is read; what makes no sense is an error, never a guess.
+// is checked when it is read; what makes no sense is an error, never a guess. Only
+// a delivery that makes no sense is passed over, so that others are still sent.
 // Errors carry neither values nor statements.
 //
 // # Units

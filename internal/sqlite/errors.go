@@ -32,7 +32,9 @@ var (
 	// ErrClosed: the Store has been closed.
 	ErrClosed = errors.New("the record is closed")
 	// ErrKey: a key for the next page that no page gave out.
-	ErrKey = errors.New("not a key of the audit; use the one that came with the page before")
+	ErrKey = errors.New("not a key of this list; use the one that came with the page before")
+	// ErrNoIncident: there is none with that ID, or no longer.
+	ErrNoIncident = errors.New("no such incident in the record; incidents that ended long ago are not kept")
 	// ErrEphemeral: the record is in memory only.
 	ErrEphemeral = errors.New("the record is in memory only, there is no file to copy")
 )
@@ -49,7 +51,7 @@ func explain(doing string, err error) error {
 // known says whether an error is one of the above already.
 func known(err error) bool {
 	for _, e := range []error{
-		ErrBusy, ErrFull, ErrDisk, ErrCorrupt, ErrLocked, ErrNewer, ErrOlder, ErrNone, ErrClosed, ErrKey, ErrEphemeral,
+		ErrBusy, ErrFull, ErrDisk, ErrCorrupt, ErrLocked, ErrNewer, ErrOlder, ErrNone, ErrClosed, ErrKey, ErrNoIncident, ErrEphemeral,
 	} {
 		if errors.Is(err, e) {
 			return true

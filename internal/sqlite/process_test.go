@@ -43,7 +43,7 @@ func TestOpenAtOnce(t *testing.T) {
 			if got, err := s.Standings(t.Context()); err != nil || len(got) != n {
 				t.Errorf("%d standings, %v, want %d", len(got), err, n)
 			}
-			if v, err := version(t.Context(), s.writer); err != nil || v != 1 {
+			if v, err := version(t.Context(), s.writer); err != nil || v != current(t) {
 				t.Errorf("version %d, %v", v, err)
 			}
 		})

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,16 +15,32 @@ import (
 )
 
 // later are the program's migrations and one more, as a later version has them.
-func later(t *testing.T, second string) fs.FS {
+func later(t *testing.T, next string) fs.FS {
 	t.Helper()
-	first, err := fs.ReadFile(embedded(), "0001_modes.sql")
+	files := fstest.MapFS{}
+	names, err := fs.Glob(embedded(), "*.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fstest.MapFS{
-		"0001_modes.sql": {Data: first},
-		"0002_next.sql":  {Data: []byte("-- +goose Up\n" + second)},
+	for _, name := range names {
+		text, err := fs.ReadFile(embedded(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = &fstest.MapFile{Data: text}
 	}
+	files[fmt.Sprintf("%04d_next.sql", len(names)+1)] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + next)}
+	return files
+}
+
+// current is the version that the program knows.
+func current(t testing.TB) int64 {
+	t.Helper()
+	v, err := target(embedded())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 const addColumn = "ALTER TABLE modes ADD COLUMN note TEXT NOT NULL DEFAULT '';\nCREATE TABLE more (a TEXT);\n"
@@ -92,7 +109,7 @@ func TestNewer(t *testing.T) {
 			t.Errorf("%s: %v, want ErrNewer", name, err)
 			continue
 		}
-		has(t, err.Error(), "version 2", "knows 1", "backup")
+		has(t, err.Error(), fmt.Sprintf("version %d", current(t)+1), fmt.Sprintf("knows %d", current(t)), "backup")
 	}
 	after, err := os.ReadFile(path)
 	if err != nil || string(after) != string(before) {
@@ -130,7 +147,7 @@ func TestBrokenMigration(t *testing.T) {
 	if err == nil {
 		t.Fatal("a broken migration passed")
 	}
-	has(t, err.Error(), "from version 1 to 2")
+	has(t, err.Error(), fmt.Sprintf("from version %d to %d", current(t), current(t)+1))
 	s := openIn(t, dir) // the old program goes on
 	if c := all(t, s); len(c) != 2 {
 		t.Errorf("%d changes, want 2", len(c))

@@ -35,6 +35,7 @@ type Store struct {
 	path    string // of the database, empty when ephemeral
 	log     *slog.Logger
 	own     string // the writer's name
+	run     string // names this opening
 	files   fs.FS  // the migrations
 	lock    *os.File
 	writer  *sql.DB
@@ -97,7 +98,7 @@ func Ephemeral(ctx context.Context, o Options) (*Store, error) {
 
 func newStore(o Options, files fs.FS) *Store {
 	s := &Store{
-		log: o.Log, own: clean(o.Writer, maxName), files: files,
+		log: o.Log, own: clean(o.Writer, maxName), run: randomName(), files: files,
 		writes: make(chan struct{}, 1), reads: make(chan struct{}, readers),
 	}
 	s.life, s.end = context.WithCancel(context.Background())

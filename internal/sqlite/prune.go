@@ -1,0 +1,105 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+// pruneBatch is how many rows of a kind one transaction deletes, so that those who
+// write in between do not wait for long.
+const pruneBatch = 100
+
+// readEnded finds incidents that are over and done with: none that is open, due,
+// remembered by a rule, or has something left to send.
+const readEnded = `SELECT id FROM incidents WHERE ended_ms > 0 AND ended_ms < ? AND due = 0
+AND id NOT IN (SELECT incident FROM rule_states)
+AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.incident = incidents.id AND d.state IN ('queued', 'sending', 'retry', 'uncertain'))
+ORDER BY ended_ms LIMIT ?`
+
+// readOrphans finds incidents of which only deliveries are there, none of them
+// young or pending. What was told from memory before a process ended leaves such.
+const readOrphans = `SELECT incident FROM deliveries WHERE NOT EXISTS (SELECT 1 FROM incidents i WHERE i.id = deliveries.incident)
+GROUP BY incident HAVING max(created_ms) < ? AND sum(CASE WHEN state IN ('queued', 'sending', 'retry', 'uncertain') THEN 1 ELSE 0 END) = 0
+LIMIT ?`
+
+// dropIncident returns what deletes an incident, and all that belongs to it.
+func dropIncident() []string {
+	return []string{
+		"DELETE FROM incident_events WHERE incident = ?", "DELETE FROM deliveries WHERE incident = ?",
+		"DELETE FROM delivery_roots WHERE incident = ?", "DELETE FROM incidents WHERE id = ?",
+	}
+}
+
+const dropSilences = `DELETE FROM silences WHERE id IN (SELECT id FROM silences WHERE lifted = 1 AND until_ms < ? ORDER BY id LIMIT ?)`
+
+const dropHours = `DELETE FROM slo_hours WHERE (pool, hour_ms, run) IN (SELECT pool, hour_ms, run FROM slo_hours WHERE hour_ms < ? LIMIT ?)`
+
+// Prune deletes what is older than a time: incidents that ended before it, with
+// their events and deliveries, silences that are over, counts of objectives. What
+// is open or has yet to be sent stays, however old. It works in small steps, and
+// returns how many incidents it has deleted, also with an error.
+func (s *Store) Prune(ctx context.Context, before time.Time) (incidents int, err error) {
+	for {
+		var done, others int
+		err := s.write(ctx, "delete what is old", func(ctx context.Context, tx *sql.Tx) (err error) {
+			done, others, err = s.ledger(tx).prune(ctx, ms(before))
+			return err
+		})
+		if err != nil {
+			return incidents, err
+		}
+		incidents += done
+		if done+others == 0 {
+			return incidents, nil
+		}
+	}
+}
+
+// prune makes one step, and returns how many incidents and other things it has
+// deleted.
+func (l *ledger) prune(ctx context.Context, before int64) (incidents, others int, err error) {
+	if incidents, err = l.dropFound(ctx, readEnded, before); err != nil {
+		return 0, 0, err
+	}
+	if others, err = l.dropFound(ctx, readOrphans, before); err != nil {
+		return 0, 0, err
+	}
+	for _, text := range []string{dropSilences, dropHours} {
+		some, err := l.exec(ctx, text, before, pruneBatch)
+		if err != nil {
+			return 0, 0, err
+		}
+		others += int(bit(some))
+	}
+	return incidents, others, nil
+}
+
+// dropFound deletes the incidents that a statement finds.
+func (l *ledger) dropFound(ctx context.Context, text string, before int64) (int, error) {
+	ids, err := query(ctx, l.tx, 1, func(v []any) (any, error) { return v[0], nil }, text, before, pruneBatch)
+	if err != nil {
+		return 0, err
+	}
+	dropped := 0
+	for _, id := range ids {
+		gone, err := l.dropIncident(ctx, id)
+		if err != nil {
+			return 0, err
+		}
+		dropped += int(bit(gone)) // what cannot be deleted must not be counted for ever
+	}
+	return dropped, nil
+}
+
+// dropIncident deletes an incident, and returns whether there was anything of it.
+func (l *ledger) dropIncident(ctx context.Context, id any) (gone bool, err error) {
+	for _, drop := range dropIncident() {
+		some, err := l.exec(ctx, drop, id)
+		if err != nil {
+			return gone, err
+		}
+		gone = gone || some
+	}
+	return gone, nil
+}

@@ -1,0 +1,84 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+var sloTable = table{name: "slo_hours", key: []string{"pool", "hour_ms", "run"}, columns: []string{"pool", "hour_ms", "run", "good", "bad"}}
+
+// SLOCount is what has been counted in a pool within one hour since the record was
+// opened: not what is new since the last time, so that it does no harm to record
+// it twice.
+type SLOCount struct {
+	Pool string
+	Hour time.Time // any moment of the hour
+	Good int64     // tasks within the objective
+	Bad  int64
+}
+
+// putCount keeps the higher numbers, whichever comes last.
+func putCount() string {
+	return sloTable.put() + " WHERE excluded.good >= slo_hours.good AND excluded.bad >= slo_hours.bad"
+}
+
+const readSLO = `SELECT coalesce(sum(good), 0), coalesce(sum(bad), 0) FROM slo_hours WHERE pool = ? AND hour_ms >= ?`
+
+// SaveSLO records counts. Those that are lower than what was recorded before are
+// passed over, so that attempts may be repeated, in any order. What other
+// openings of the record have counted in the same hour adds to it.
+func (s *Store) SaveSLO(ctx context.Context, counts []SLOCount) error {
+	for _, c := range counts {
+		if err := c.check(); err != nil {
+			return fmt.Errorf("record counts of an objective: %w", err)
+		}
+	}
+	return s.write(ctx, "record counts of an objective", func(ctx context.Context, tx *sql.Tx) error {
+		l := s.ledger(tx)
+		for _, c := range counts {
+			if _, err := l.write(ctx, putCount(), []any{c.Pool, hour(c.Hour), s.run, c.Good, c.Bad}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// maxCount bounds one count, so that sums of many fit.
+const maxCount = 1 << 40
+
+func (c SLOCount) check() error {
+	switch {
+	case !isName(c.Pool):
+		return fmt.Errorf("the pool must be a name of at most %d bytes", maxName)
+	case c.Good < 0 || c.Good > maxCount || c.Bad < 0 || c.Bad > maxCount:
+		return errors.New("a count must be from 0 to a million millions")
+	}
+	return nil
+}
+
+// hour returns the beginning of the hour that a time is in.
+func hour(t time.Time) int64 {
+	const length = int64(time.Hour / time.Millisecond)
+	at := min(max(t.UnixMilli(), 0), maxTime)
+	return at - at%length
+}
+
+// SLO returns what was counted in a pool, the whole of the hour included that
+// since is in.
+func (s *Store) SLO(ctx context.Context, pool string, since time.Time) (good, bad int64, err error) {
+	sums, err := read(ctx, s, "read counts of an objective", func(ctx context.Context, conn *sql.Conn) ([][2]int64, error) {
+		return query(ctx, conn, 2, func(v []any) ([2]int64, error) {
+			f := fields{table: sloTable.name}
+			sum := [2]int64{f.number("good", v[0], maxNumber), f.number("bad", v[1], maxNumber)}
+			return sum, f.bad
+		}, readSLO, pool, hour(since))
+	})
+	if err != nil || len(sums) == 0 {
+		return 0, 0, err
+	}
+	return sums[0][0], sums[0][1], nil
+}
