@@ -305,6 +305,21 @@ func TestWhatCannotBeFoundOutIsSentOnceMoreAndMarked(t *testing.T) {
 	})
 }
 
+func TestTheLastResortIsTriedNowAndThen(t *testing.T) {
+	try(t, func(r *rig) {
+		r.spare.answer = first(4, outcome(alerts.Unknown))
+		r.spare.look = func(int, sent) (alerts.Ref, bool, error) { return alerts.Ref{}, false, alerts.ErrCannotTell }
+		r.start()
+		r.put(delivery("i", 1, alerts.Post, func(d *alerts.Delivery) { d.Destination = alerts.ToFallback }))
+		pass(time.Minute)
+		expect(t, "attempts in a minute", r.spare.String(), "post1+ find1 post1+ find1")
+		pass(10 * time.Minute)
+		if s := r.states(); s != "post1@fallback:sent" || len(r.stuck) != 0 {
+			t.Errorf("%s, %d stuck: the last resort does not give up", s, len(r.stuck))
+		}
+	})
+}
+
 func TestNeverGoesToTheFallbackWithTheReason(t *testing.T) {
 	try(t, func(r *rig) {
 		r.page.answer = func(int, sent) *alerts.Attempt {

@@ -116,13 +116,8 @@ func (r rules) found(s step, ref Ref, there bool, err error, now time.Time) sett
 		d.Doubts = 0 // a process that ended is not the receiver's doing
 	}
 	switch {
-	case errors.Is(err, ErrCannotTell) && d.Doubts > 0:
-		d.Reason = "sent twice, and not known whether either arrived"
-		return r.never(d)
 	case errors.Is(err, ErrCannotTell):
-		d.Doubts++
-		d.Note.Repeat = true
-		return again(d, now)
+		return r.doubt(d, now)
 	case err != nil:
 		d.State, d.Attempts = Uncertain, d.Attempts+1
 		d.NotBefore = now.Add(r.lookWait + r.backoff.wait(d.Attempts, r.random()))
@@ -134,4 +129,20 @@ func (r rules) found(s step, ref Ref, there bool, err error, now time.Time) sett
 		d.Note.Repeat = true
 		return again(d, now)
 	}
+}
+
+// doubt sends again what cannot be looked up: once at once, then elsewhere. Where
+// there is no elsewhere, a repeat now and then is better than silence.
+func (r rules) doubt(d Delivery, now time.Time) settled {
+	if _, ok := r.routes.fallback(d.Destination); ok && d.Doubts > 0 {
+		d.Reason = "sent twice, and not known whether either arrived"
+		return r.never(d)
+	}
+	at := now
+	if d.Doubts > 0 {
+		at = now.Add(min(maxAfter, time.Minute<<min(d.Doubts, 10)))
+	}
+	d.Doubts++
+	d.Note.Repeat = true
+	return again(d, at)
 }

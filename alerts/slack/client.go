@@ -1,0 +1,99 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// maxAnswer bounds what is read of one answer, in bytes: a page of history.
+const maxAnswer = 8 << 20
+
+// newClient returns an HTTP client with a time limit, whose answers are bounded,
+// and that follows no redirect: a token goes where it was meant to go.
+func newClient(timeout time.Duration, base http.RoundTripper) *http.Client {
+	if base == nil {
+		base = &http.Transport{
+			Proxy:                 http.ProxyFromEnvironment,
+			DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+			TLSHandshakeTimeout:   5 * time.Second,
+			ResponseHeaderTimeout: timeout,
+			MaxIdleConnsPerHost:   4,
+			IdleConnTimeout:       time.Minute,
+			ForceAttemptHTTP2:     true,
+		}
+	}
+	return &http.Client{
+		Timeout:       timeout,
+		Transport:     bounded{base},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// bounded cuts answers off.
+type bounded struct{ base http.RoundTripper }
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := b.base.RoundTrip(r)
+	if err == nil {
+		resp.Body = &capped{ReadCloser: resp.Body, left: maxAnswer}
+	}
+	return resp, err
+}
+
+var errTooLong = errors.New("the answer is too long")
+
+type capped struct {
+	io.ReadCloser
+	left int
+}
+
+func (c *capped) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, errTooLong
+	}
+	n, err := c.ReadCloser.Read(p[:min(len(p), c.left)])
+	c.left -= n
+	return n, err
+}
+
+// traced tells whether a request may have left: without a connection it has not.
+func traced(ctx context.Context) (context.Context, *atomic.Bool) {
+	left := new(atomic.Bool)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { left.Store(true) },
+	}), left
+}
+
+// innermost writes an error without the URL that net/http puts around it, and
+// without the secret.
+func innermost(err error, secret string) string {
+	var u *url.Error
+	for errors.As(err, &u) {
+		err = u.Err
+	}
+	s := err.Error()
+	if secret != "" {
+		s = strings.ReplaceAll(s, secret, "[redacted]")
+	}
+	return shorten(s)
+}
+
+func shorten(s string) string { return plainText(s, 300) }
+
+// checkURL refuses what is no address of a server.
+func checkURL(what, raw string) error {
+	u, err := url.Parse(raw)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return fmt.Errorf("%s must be an http or https URL", what) // it may be a secret: it is not shown
+	}
+	return nil
+}

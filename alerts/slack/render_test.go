@@ -1,0 +1,450 @@
+package slack
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/slack-go/slack"
+
+	"headgate/alerts"
+	"headgate/engine"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// sample is a page about the queue's age, opened at noon.
+func sample(change ...func(*alerts.Delivery)) alerts.Delivery {
+	inc := engine.Incident{
+		ID: "0195a0b0-0000-7000-8000-000000000001", Key: engine.Key{Rule: "queue_age", Pool: "default"},
+		Level: engine.LevelPage, Peak: engine.LevelPage, Opened: noon, Changed: noon,
+		Value: 31.24, Threshold: 25, Unit: "s", Summary: "The oldest queued task waits too long",
+		Feel: "Answers begin late; new work is refused with 429.", Runbook: "queue-age", Seq: 1,
+	}
+	d := alerts.Delivery{
+		ID: "0195a0b0-0000-7000-8000-0000000000d1", Incident: inc.ID, Seq: 1, Kind: alerts.Post, Destination: alerts.ToPage,
+		Created: noon, Attempts: 1, State: alerts.Sending,
+		Note: alerts.Note{
+			Incident: inc, Mode: "enforce", ModeSince: noon.Add(-48 * time.Hour), Ping: true,
+			Event: engine.Event{Incident: inc.ID, Seq: 1, Kind: engine.EventOpened, At: noon, Level: engine.LevelPage, Value: 31.24},
+		},
+	}
+	for _, c := range change {
+		c(&d)
+	}
+	return d
+}
+
+// after makes it a later event.
+func after(kind engine.EventKind, as alerts.Kind, by time.Duration) func(*alerts.Delivery) {
+	return func(d *alerts.Delivery) {
+		d.Kind, d.Seq, d.Note.Incident.Seq, d.Note.Event.Seq = as, 2, 2, 2
+		d.Note.Event.Kind, d.Note.Event.At, d.Created = kind, noon.Add(by), noon.Add(by)
+	}
+}
+
+func resolved(d *alerts.Delivery) {
+	d.Note.Incident.Ended, d.Note.Incident.Why = noon.Add(5*time.Minute), engine.Recovered
+	d.Note.Incident.Value, d.Note.Event.Value = 3, 3
+}
+
+func warned(d *alerts.Delivery) {
+	d.Note.Incident.Level, d.Note.Incident.Peak, d.Note.Event.Level = engine.LevelWarn, engine.LevelWarn, engine.LevelWarn
+	d.Note.Incident.Threshold, d.Note.Incident.Value, d.Note.Ping = 15, 16.5, false
+}
+
+func acked(d *alerts.Delivery) {
+	d.Note.Incident.AckedBy, d.Note.Event.By, d.Note.Incident.AckUntil = "ann", "ann", noon.Add(time.Hour)
+	d.Note.Ping = false
+}
+
+func note(f func(*alerts.Note)) func(*alerts.Delivery) {
+	return func(d *alerts.Delivery) { f(&d.Note) }
+}
+
+var standing = alerts.Ref{Channel: "C1", TS: "1.1"}
+
+type scene struct {
+	name  string
+	d     alerts.Delivery
+	root  alerts.Ref
+	links string
+	plain bool
+}
+
+func scenes() []scene {
+	awkward := note(func(n *alerts.Note) {
+		n.Incident.Key.Pool, n.Incident.Summary, n.Incident.Feel = `a<b>&"c"`, `Pool a<b>&"c" is slow <!here>`, "x\x00\u202ey `z`"
+		n.Incident.Runbook, n.Event.By = "a|b>c", "<@U1>"
+	})
+	long := note(func(n *alerts.Note) {
+		n.Incident.Summary, n.Incident.Feel = strings.Repeat("s", 3001), strings.Repeat("&", 3001)
+		n.Incident.Key.Pool = strings.Repeat("p", 3001)
+	})
+	links := "https://gate.example"
+	return []scene{
+		{name: "opened-page", d: sample()},
+		{name: "opened-page-links", d: sample(), links: links},
+		{name: "opened-warn", d: sample(warned)},
+		{name: "opened-plain", d: sample(), plain: true},
+		{name: "escalated-edit", d: sample(after(engine.EventEscalated, alerts.Edit, time.Minute)), root: standing},
+		{name: "escalated-reply", d: sample(after(engine.EventEscalated, alerts.Reply, time.Minute)), root: standing},
+		{name: "acked-edit", d: sample(after(engine.EventAcked, alerts.Edit, time.Minute), acked), root: standing},
+		{name: "acked-reply", d: sample(after(engine.EventAcked, alerts.Reply, time.Minute), acked), root: standing},
+		{name: "resolved-edit", d: sample(after(engine.EventResolved, alerts.Edit, 5*time.Minute), resolved), root: standing},
+		{name: "resolved-reply", d: sample(after(engine.EventResolved, alerts.Reply, 5*time.Minute), resolved), root: standing},
+		{name: "reminder-reply", d: sample(after(engine.EventReminder, alerts.Reply, time.Hour)), root: standing},
+		{name: "flapping-reply", d: sample(after(engine.EventFlapping, alerts.Reply, time.Hour), note(func(n *alerts.Note) {
+			n.Incident.Flapping, n.Event.Count = true, 6
+		})), root: standing},
+		{name: "combined", d: sample(resolved, note(func(n *alerts.Note) { n.Combined, n.Late = true, true }))},
+		{name: "unrecorded", d: sample(note(func(n *alerts.Note) { n.Unrecorded = true }))},
+		{name: "drill", d: sample(note(func(n *alerts.Note) { n.Drill, n.Ping = true, false }))},
+		{name: "diverted-repeat", d: sample(note(func(n *alerts.Note) {
+			n.Diverted, n.From, n.Repeat = "is_archived", alerts.ToPage, true
+		}))},
+		{name: "rolled-back", d: sample(note(func(n *alerts.Note) { n.Mode = "passthrough" }))},
+		{name: "process-wide", d: sample(note(func(n *alerts.Note) {
+			n.Incident.Key.Pool, n.Mode, n.Incident.Unit, n.Incident.Value, n.Incident.Threshold = "", "", "ratio", 0.123, 0.05
+		}))},
+		{name: "awkward", d: sample(awkward), links: links},
+		{name: "awkward-reply", d: sample(after(engine.EventAcked, alerts.Reply, time.Minute), acked, awkward), root: standing},
+		{name: "long", d: sample(long), links: links},
+		{name: "long-without-links", d: sample(long)},
+	}
+}
+
+func (s scene) renderer(t *testing.T) renderer {
+	t.Helper()
+	here, err := ParseMention("<!here>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newRenderer(s.links, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestMessages(t *testing.T) {
+	for _, s := range scenes() {
+		t.Run(s.name, func(t *testing.T) {
+			m := s.renderer(t).render(s.d, s.root, s.plain)
+			check(t, m)
+			blocks, err := json.MarshalIndent(m.blocks, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			readable := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(blocks))
+			got := m.text + "\n\n" + readable + "\n"
+			file := filepath.Join("testdata", s.name+".txt")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// markup is everything in angle brackets that we write ourselves.
+var markup = regexp.MustCompile(`<!date\^\d+\^\{date_short_pretty\} \{time_secs\}\|[-0-9: ]+ UTC>|<!here>|<https://gate\.example/[^<>|]*\|[^<>|]*>`)
+
+var entities = regexp.MustCompile(`&(?:amp|lt|gt);`)
+
+// check holds a message against Slack's limits.
+func check(t *testing.T, m message) {
+	t.Helper()
+	total := 0
+	limit := func(what string, s string, n int) {
+		c := utf8.RuneCountInString(s)
+		total += c
+		if c == 0 || c > n {
+			t.Errorf("%s has %d characters, allowed are 1 to %d", what, c, n)
+		}
+	}
+	free := func(s string) {
+		rest := entities.ReplaceAllString(markup.ReplaceAllString(s, ""), "")
+		if strings.ContainsAny(rest, "<>&") {
+			t.Errorf("markup from outside in %q", s)
+		}
+		if !utf8.ValidString(s) {
+			t.Errorf("%q is not UTF-8", s)
+		}
+	}
+	if m.text == "" || utf8.RuneCountInString(m.text) > 2500 {
+		t.Errorf("notification text of %d characters", utf8.RuneCountInString(m.text))
+	}
+	free(m.text)
+	if len(m.blocks) > 50 {
+		t.Errorf("%d blocks", len(m.blocks))
+	}
+	ids := make(map[string]bool)
+	for _, b := range m.blocks {
+		if id := b.ID(); id == "" || ids[id] || len(id) > 255 {
+			t.Errorf("block ID %q", id)
+		}
+		ids[b.ID()] = true
+		switch b := b.(type) {
+		case *slack.HeaderBlock:
+			limit("a header", b.Text.Text, 150)
+		case *slack.SectionBlock:
+			if b.Text != nil {
+				limit("a section", b.Text.Text, 3000)
+				free(b.Text.Text)
+			}
+			if len(b.Fields) > 10 {
+				t.Errorf("%d fields", len(b.Fields))
+			}
+			for _, f := range b.Fields {
+				limit("a field", f.Text, 2000)
+				free(f.Text)
+			}
+		case *slack.ContextBlock:
+			text := b.ContextElements.Elements[0].(*slack.TextBlockObject).Text
+			limit("a context", text, 3000)
+			free(text)
+		default:
+			t.Errorf("a block of type %T", b)
+		}
+	}
+	if total >= maxTotal {
+		t.Errorf("%d characters in all, want under %d", total, maxTotal)
+	}
+}
+
+func TestEveryEventHasWords(t *testing.T) {
+	r := scene{}.renderer(t)
+	for _, k := range []engine.EventKind{
+		engine.EventOpened, engine.EventEscalated, engine.EventDeescalated, engine.EventRecovering, engine.EventRefired,
+		engine.EventReopened, engine.EventResolved, engine.EventFlapping, engine.EventSteady, engine.EventAcked,
+		engine.EventAckExpired, engine.EventReminder, engine.EventUnmuted, "a new <kind>",
+	} {
+		m := r.render(sample(after(k, alerts.Reply, time.Minute)), standing, false)
+		check(t, m)
+		if strings.Contains(m.text, string(k)) && k != engine.EventReminder {
+			t.Errorf("%s: %q shows the word of the program", k, m.text)
+		}
+	}
+}
+
+func TestOnlyWhatPingsCalls(t *testing.T) {
+	r := scene{}.renderer(t)
+	tests := []struct {
+		name string
+		kind alerts.Kind
+		root alerts.Ref
+		ping bool
+		want bool
+	}{
+		{"a post that pings", alerts.Post, alerts.Ref{}, true, true},
+		{"a post that does not", alerts.Post, alerts.Ref{}, false, false},
+		{"an edit", alerts.Edit, standing, true, false},
+		{"a reply that pings", alerts.Reply, standing, true, true},
+		{"a reply that does not", alerts.Reply, standing, false, false},
+	}
+	for _, tt := range tests {
+		for _, plain := range []bool{false, true} {
+			d := sample(func(d *alerts.Delivery) { d.Kind, d.Note.Ping = tt.kind, tt.ping })
+			m := r.render(d, tt.root, plain)
+			if got := strings.HasPrefix(m.text, "<!here> "); got != tt.want {
+				t.Errorf("%s, plain %v: text %q", tt.name, plain, m.text)
+			}
+			raw, _ := json.Marshal(m.blocks)
+			if got := strings.Contains(string(raw), `\u003c!here\u003e`); got != (tt.want && !plain) {
+				t.Errorf("%s, plain %v: blocks %s", tt.name, plain, raw)
+			}
+		}
+	}
+}
+
+func TestBlockIDsAreNewWithEachVersion(t *testing.T) {
+	r := scene{}.renderer(t)
+	seen := make(map[string]bool)
+	for seq := 1; seq <= 3; seq++ {
+		for attempt := 1; attempt <= 3; attempt++ {
+			m := r.render(sample(func(d *alerts.Delivery) { d.Seq, d.Attempts = seq, attempt }), alerts.Ref{}, false)
+			for _, b := range m.blocks {
+				if seen[b.ID()] {
+					t.Errorf("%s is used again", b.ID())
+				}
+				seen[b.ID()] = true
+			}
+		}
+	}
+}
+
+func TestMentions(t *testing.T) {
+	for _, s := range []string{"", "<!here>", "<!channel>", "<!subteam^S012AB>", "<@U012AB>", " <!here>  <@W9Z8Y7> "} {
+		if m, err := ParseMention(s); err != nil || m.markup != strings.Join(strings.Fields(s), " ") {
+			t.Errorf("%q: %q, %v", s, m.markup, err)
+		}
+	}
+	tests := []struct{ in, hint string }{
+		{"@here", "<!here>"}, {"@channel", "<!channel>"}, {"here", "<!here>"}, {"S012AB", "<!subteam^S012AB>"}, {"U012AB", "<@U012AB>"},
+		{"@ops", "<!subteam^S…>"}, {"<!here|x>", "<!here>"}, {"<https://x>", "<@U…>"}, {"<@u1>", "<@U…>"},
+		{strings.Repeat("<!here> ", 11), "at most 10"},
+	}
+	for _, tt := range tests {
+		if _, err := ParseMention(tt.in); err == nil || !strings.Contains(err.Error(), tt.hint) {
+			t.Errorf("%q: %v, want a hint at %s", tt.in, err, tt.hint)
+		}
+	}
+}
+
+func TestAmounts(t *testing.T) {
+	tests := []struct {
+		v    float64
+		unit string
+		want string
+	}{
+		{31.24, "s", "31.2 s"}, {0.005, "s", "0.005 s"}, {3600, "s", "60 min"}, {25, "s", "25 s"}, {0.05, "ratio", "5 %"},
+		{0.1234, "ratio", "12.3 %"}, {8, "tasks", "8 tasks"}, {14.4, "x", "14.4×"}, {0, "", "0"}, {1234.5, "", "1234"},
+		{1, "a<b", "1 a&lt;b"}, {1e300, "", "1e+300"}, {-2.5, "s", "-2.5 s"},
+	}
+	for _, tt := range tests {
+		if got := amount(tt.v, tt.unit); got != tt.want {
+			t.Errorf("%v %q: %q, want %q", tt.v, tt.unit, got, tt.want)
+		}
+	}
+}
+
+func TestSpans(t *testing.T) {
+	tests := map[time.Duration]string{
+		-time.Second: "0 s", 90 * time.Second: "90 s", 5 * time.Minute: "5 min", 3*time.Hour + 20*time.Minute: "3 h 20 min", 72 * time.Hour: "3 days",
+	}
+	for d, want := range tests {
+		if got := span(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestTimesCarryUTC(t *testing.T) {
+	zone := time.FixedZone("x", 7200)
+	want := "<!date^1772366400^{date_short_pretty} {time_secs}|2026-03-01 12:00:00 UTC> (12:00:00 UTC)"
+	if got := when(noon.In(zone)); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func FuzzRender(f *testing.F) {
+	f.Add(`a<b>&"c"`, "feel", "run|book", "pool", "s", 1.5, uint8(0))
+	f.Add(strings.Repeat("&", 3001), strings.Repeat("<", 3001), "x", strings.Repeat("é", 3001), "", -1e300, uint8(255))
+	f.Add("\xff\x00\u202e", "`*_~", "\n\n", "<!here>", "ratio", 0.0, uint8(3))
+	f.Fuzz(func(t *testing.T, summary, feel, runbook, name, unit string, v float64, bits uint8) {
+		d := sample()
+		n := &d.Note
+		n.Incident.Summary, n.Incident.Feel, n.Incident.Runbook = summary, feel, runbook
+		n.Incident.Key.Pool, n.Incident.Key.Rule, n.Incident.ID, n.Incident.AckedBy = name, name, name, name
+		n.Incident.Unit, n.Incident.Value, n.Event.Value, n.Event.By, n.Mode = unit, v, v, name, name
+		n.Diverted, n.From, n.Incident.Why = feel, alerts.Destination(name), engine.Resolution(name)
+		n.Event.Kind = engine.EventKind(name)
+		n.Drill, n.Unrecorded, n.Repeat, n.Late = bits&1 > 0, bits&2 > 0, bits&4 > 0, bits&8 > 0
+		if bits&16 > 0 {
+			n.Incident.Ended = noon
+		}
+		if bits&32 > 0 {
+			n.Incident.AckUntil = noon
+		}
+		if bits&64 > 0 {
+			d.Kind = alerts.Reply
+		}
+		s := scene{links: "https://gate.example"}
+		if bits&128 > 0 {
+			s.links = ""
+		}
+		for _, root := range []alerts.Ref{{}, standing} {
+			for _, plain := range []bool{false, true} {
+				check(t, s.renderer(t).render(d, root, plain))
+			}
+		}
+	})
+}
+
+func FuzzClip(f *testing.F) {
+	f.Add("a<b>&\"c\"", 5)
+	f.Add("\xff&&&&", 3)
+	f.Fuzz(func(t *testing.T, s string, n int) {
+		n = 1 + max(n, -n)%100
+		if n < 1 {
+			n = 1
+		}
+		out, cut := clip(s, n)
+		if c := utf8.RuneCountInString(out); c > n {
+			t.Errorf("%d characters, at most %d", c, n)
+		}
+		if cut != strings.HasSuffix(out, cutMark) && !strings.Contains(s, cutMark) {
+			t.Errorf("cut %v, but %q", cut, out)
+		}
+		if strings.ContainsAny(entities.ReplaceAllString(out, ""), "<>&") {
+			t.Errorf("%q became %q", s, out)
+		}
+	})
+}
+
+func FuzzMention(f *testing.F) {
+	f.Add("<!here> <@U1>")
+	f.Fuzz(func(t *testing.T, s string) {
+		m, err := ParseMention(s)
+		if err == nil && mention.ReplaceAllString(m.markup, "") != "" {
+			t.Errorf("%q was taken as %q", s, m.markup)
+		}
+		if err != nil && len(err.Error()) > 500 {
+			t.Errorf("an error of %d bytes", len(err.Error()))
+		}
+	})
+}
+
+var mention = regexp.MustCompile(`(^| )<(!here|!channel|!everyone|!subteam\^S\w+|@[UW]\w+)>`)
+
+func TestNothingIsCutInTwo(t *testing.T) {
+	tests := []struct {
+		in   string
+		n    int
+		want string
+	}{
+		{"abcdef", 6, "abcdef"}, {"abcdef", 5, "abcd…"}, {"ab&amp;cd", 6, "ab…"}, {"ab&amp;cd", 8, "ab&amp;…"},
+		{"ab<https://x|y>cd", 9, "ab…"}, {"ab<!here>cdef", 10, "ab<!here>…"},
+	}
+	for _, tt := range tests {
+		if got := cutMarkup(tt.in, tt.n); got != tt.want {
+			t.Errorf("%q at %d: %q, want %q", tt.in, tt.n, got, tt.want)
+		}
+	}
+}
+
+func TestCommandsAreSafeToCopy(t *testing.T) {
+	tests := map[string]string{
+		"default": "`headgate ack default`", "a b": "`headgate ack 'a b'`", "x;rm": "`headgate ack 'x;rm'`", "": "`headgate ack ''`",
+	}
+	for arg, want := range tests {
+		if got := command("ack", arg); got != want {
+			t.Errorf("%q: %s, want %s", arg, got, want)
+		}
+	}
+}
+
+func ExampleParseMention() {
+	_, err := ParseMention("@here")
+	fmt.Println(err)
+	// Output: "@here" is no mention: Slack takes plain text for nothing, write <!here>
+}

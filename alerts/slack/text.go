@@ -1,0 +1,155 @@
+package slack
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// cutMark ends what was cut.
+const cutMark = "…"
+
+// clip escapes a value from outside, once, and cuts it so that what comes out has
+// at most n characters. Slack's markup knows three characters that have to be
+// escaped, and no others.
+func clip(s string, n int) (out string, cut bool) {
+	var b strings.Builder
+	room := n - utf8.RuneCountInString(cutMark)
+	used, last := 0, 0 // last: length at which the mark would still fit
+	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
+		piece := entity(r)
+		used += utf8.RuneCountInString(piece)
+		if used > n {
+			return b.String()[:last] + cutMark, true
+		}
+		b.WriteString(piece)
+		if used <= room {
+			last = b.Len()
+		}
+	}
+	return b.String(), false
+}
+
+func entity(r rune) string {
+	switch {
+	case r == '&':
+		return "&amp;"
+	case r == '<':
+		return "&lt;"
+	case r == '>':
+		return "&gt;"
+	case r == '\n' || r == '\t':
+		return " "
+	case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
+		return ""
+	default:
+		return string(r)
+	}
+}
+
+// esc is clip for names and other short values.
+func esc(s string) string {
+	out, _ := clip(s, 200)
+	return out
+}
+
+// code returns text as code, as far as its backticks allow.
+func code(s string) string {
+	return "`" + strings.ReplaceAll(esc(s), "`", "'") + "`"
+}
+
+// plain cuts text for where Slack knows no markup and shows all as it is.
+func plainText(s string, n int) string {
+	clean := strings.Map(func(r rune) rune {
+		if p := entity(r); utf8.RuneCountInString(p) == 0 {
+			return -1
+		} else if p == " " {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	if utf8.RuneCountInString(clean) <= n {
+		return clean
+	}
+	return string([]rune(clean)[:n-1]) + cutMark
+}
+
+// amount writes a value with its unit, as people say it.
+func amount(v float64, unit string) string {
+	switch unit {
+	case "":
+		return number(v)
+	case "ratio":
+		return number(v*100) + " %"
+	case "s", "seconds":
+		if math.Abs(v) >= 600 {
+			return number(v/60) + " min"
+		}
+		return number(v) + " s"
+	case "x", "×":
+		return number(v) + "×"
+	default:
+		short, _ := clip(unit, 30)
+		return number(v) + " " + short
+	}
+}
+
+// number writes three digits, or all before the point.
+func number(v float64) string {
+	switch a := math.Abs(v); {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return "?"
+	case a >= 1e15:
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	case a >= 100 || v == math.Trunc(v):
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case a >= 10:
+		return trim(strconv.FormatFloat(v, 'f', 1, 64))
+	case a >= 0.01:
+		return trim(strconv.FormatFloat(v, 'f', 2, 64))
+	default:
+		return strconv.FormatFloat(v, 'g', 2, 64)
+	}
+}
+
+func trim(s string) string {
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+}
+
+// when writes a time as the reader's own clock has it, with UTC beside it.
+func when(t time.Time) string {
+	if t.IsZero() {
+		return "?"
+	}
+	t = t.UTC()
+	return fmt.Sprintf("<!date^%d^{date_short_pretty} {time_secs}|%s> (%s UTC)",
+		t.Unix(), t.Format("2006-01-02 15:04:05 UTC"), t.Format("15:04:05"))
+}
+
+// clock is when for a line that is read alone.
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return "?"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+// span writes a length of time.
+func span(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0 s"
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	default:
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	}
+}

@@ -1,0 +1,77 @@
+package slack
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"headgate/internal/fakeslack"
+)
+
+// results writes checks as names, with ! before those that failed.
+func results(t *testing.T, cs []Check) string {
+	t.Helper()
+	var out []string
+	for _, c := range cs {
+		clean(t, c.Name, fmt.Sprintf("%+v", c))
+		name := c.Name
+		if !c.OK {
+			name = "!" + name
+			if c.Detail == "" {
+				t.Errorf("%s failed and does not say why", c.Name)
+			}
+		}
+		out = append(out, name)
+	}
+	return strings.Join(out, ", ")
+}
+
+func TestVerify(t *testing.T) {
+	const scopes = "scope chat:write, scope channels:history, scope channels:read"
+	const channel = "page: channel, page: post, page: edit, page: look up, page: delete"
+	tests := []struct {
+		name  string
+		o     fakeslack.Options
+		set   fakeslack.Channel
+		fault *fakeslack.Fault
+		want  string
+	}{
+		{name: "all is well", want: "token, " + scopes + ", " + channel},
+		{name: "a revoked token", fault: &fakeslack.Fault{Kind: fakeslack.Refuse, Error: "token_revoked"}, want: "!token"},
+		{name: "an answer that is none", fault: &fakeslack.Fault{Kind: fakeslack.EmptyAnswer}, want: "!token"},
+		{name: "no answer", fault: &fakeslack.Fault{Kind: fakeslack.DropBefore}, want: "!token"},
+		{
+			name: "few scopes", o: fakeslack.Options{Scopes: []string{"chat:write"}},
+			want: "token, scope chat:write, !scope channels:history, !scope channels:read, !page: channel, page: post, page: edit, !page: look up, page: delete",
+		},
+		{
+			name: "not a member", set: fakeslack.Channel{ID: "C1", Name: "ops"},
+			want: "token, " + scopes + ", !page: channel, !page: post",
+		},
+		{
+			name: "archived", set: fakeslack.Channel{ID: "C1", Name: "ops", Member: true, Archived: true},
+			want: "token, " + scopes + ", !page: channel, !page: post",
+		},
+		{
+			name: "edits are refused", fault: &fakeslack.Fault{Method: "chat.update", Kind: fakeslack.Refuse, Error: "cant_update_message"},
+			want: "token, " + scopes + ", page: channel, page: post, !page: edit, page: look up, page: delete",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, tt.o)
+			if tt.set.ID != "" {
+				w.slack.SetChannel(tt.set)
+			}
+			if tt.fault != nil {
+				w.slack.Inject(*tt.fault)
+			}
+			if got := results(t, w.bot.Verify(t.Context())); got != tt.want {
+				t.Errorf("%s\nwant %s", got, tt.want)
+			}
+			if n := len(w.slack.Messages("C1")); n != 0 {
+				t.Errorf("%d messages are left behind", n)
+			}
+		})
+	}
+}
