@@ -181,10 +181,11 @@ func TestDoubtfulRestore(t *testing.T) {
 				t.Error("the order was given a second time")
 				return app.LeftRequest{}, errors.New("no")
 			}
+			earlier := time.Now().Add(-2 * time.Millisecond)
 			g.host.audit = func(context.Context, string, web.ChangeQuery) (web.ChangePage, error) {
 				change := runbooks.Change{Pool: "a", Action: runbooks.Restore, From: admit.PassThrough, To: admit.Observe, Actor: "ana@host", At: time.Now(), Running: 1}
 				if !done {
-					change.At = change.At.Add(-time.Hour) // an older one
+					change.At = earlier // one of a moment ago
 				}
 				other := change
 				other.Actor, other.At = "bob@host", time.Now()

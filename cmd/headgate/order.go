@@ -121,5 +121,7 @@ type outcome struct {
 	Undo    []string `json:"undo"`    // commands that take it back
 }
 
-// since is a moment before which the order cannot have been carried out.
-func (r *orderRun) since() time.Time { return r.start.Add(-time.Second) }
+// since is a moment before which the order cannot have been carried out. It leaves
+// no margin: an earlier restore by the same person may be a moment ago. The clock
+// is that of the record, whose times are cut to the millisecond.
+func (r *orderRun) since() time.Time { return r.start.Truncate(time.Millisecond) }
