@@ -2,6 +2,7 @@ package rig
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -9,8 +10,8 @@ import (
 	"time"
 )
 
-// task is what every client sends.
-const task = `{"model":"m","stream":true,"messages":[{"role":"user","content":"hello"}]}`
+// usual is the model that clients ask for.
+const usual = "m"
 
 // Answer is how a task ended for its client.
 type Answer struct {
@@ -22,8 +23,11 @@ type Answer struct {
 	Err    error
 }
 
-// Crowd is clients of a gate.
+// Crowd is clients of a gate. Set its fields before anybody comes.
 type Crowd struct {
+	Model string
+	Key   string // sent as bearer token, if there is one
+
 	url    string
 	client *http.Client
 	group  sync.WaitGroup
@@ -35,13 +39,13 @@ type Crowd struct {
 
 // NewCrowd returns a crowd of nobody, at the data plane of a gate.
 func NewCrowd(url string) *Crowd {
-	return &Crowd{url: url, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
+	return &Crowd{Model: usual, url: url, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
 }
 
 // Join sends so many tasks and does not wait for their ends.
 func (c *Crowd) Join(n int) {
 	for range n {
-		c.group.Go(func() { c.note(c.Send(task)) })
+		c.group.Go(func() { c.note(c.Send()) })
 	}
 }
 
@@ -52,9 +56,9 @@ func (c *Crowd) note(a Answer) {
 }
 
 // Send sends one task and waits for its end. It may be called from any goroutine.
-func (c *Crowd) Send(body string) Answer {
+func (c *Crowd) Send() Answer {
 	a := Answer{Sent: time.Now()}
-	res, err := c.client.Post(c.url+"/v1/chat/completions", "application/json", strings.NewReader(body))
+	res, err := c.client.Do(c.request())
 	if err != nil {
 		a.Err = err
 		return a
@@ -64,6 +68,19 @@ func (c *Crowd) Send(body string) Answer {
 	a.Told, a.Status, a.Reason, a.Err = time.Now(), res.StatusCode, res.Header.Get("Headgate-Reason"), err
 	a.Whole = err == nil && strings.HasSuffix(string(text), "data: [DONE]\n\n")
 	return a
+}
+
+func (c *Crowd) request() *http.Request {
+	body := fmt.Sprintf(`{"model":%q,"stream":true,"messages":[{"role":"user","content":"hello"}]}`, c.Model)
+	r, err := http.NewRequest(http.MethodPost, c.url+"/v1/chat/completions", strings.NewReader(body))
+	if err != nil { // the URL is that of a gate that answered
+		panic(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if c.Key != "" {
+		r.Header.Set("Authorization", "Bearer "+c.Key)
+	}
+	return r
 }
 
 // Ended waits until all clients have their answers and returns them.

@@ -36,7 +36,7 @@ func (c *Crowd) press(s *sender, pause time.Duration) {
 		s.mu.Lock()
 		s.sent = time.Now()
 		s.mu.Unlock()
-		a := c.Send(task)
+		a := c.Send()
 		if a.Status != http.StatusTooManyRequests || a.Err != nil {
 			c.note(a)
 			return

@@ -77,3 +77,18 @@ func (r *Rig) Count(t testing.TB, name string, labels ...string) int {
 	t.Helper()
 	return int(r.Scrape(t).Sum(name, labels...))
 }
+
+// Replace changes a piece of a folder's settings.
+func Replace(t testing.TB, dir, old, new string) {
+	t.Helper()
+	text, err := os.ReadFile(Settings(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(string(text), old) != 1 {
+		t.Fatalf("%q is not once in %s", old, text)
+	}
+	if err := os.WriteFile(Settings(dir), []byte(strings.Replace(string(text), old, new, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
