@@ -17,10 +17,11 @@
 //
 // # Promises
 //
-// What Record, SaveBatch, Outbox.Save and SaveSLO have acknowledged survives kill -9 and loss of power: the journal
-// is a write-ahead log and is synchronised with every commit (synchronous FULL,
-// about a millisecond). A transaction is whole or not there at all: no event of an
-// incident is recorded without what is to be sent about it.
+// What Record, SaveBatch, Outbox.Save and SaveSLO have acknowledged survives
+// kill -9 and loss of power: the journal is a write-ahead log and is synchronised
+// with every commit (synchronous FULL, about a millisecond). A transaction is whole
+// or not there at all: no event of an incident is recorded without what is to be
+// sent about it.
 //
 // Every call returns within its context's time, or within the package's own
 // limit if that is shorter, also when the disk does not answer; what such a call
