@@ -23,6 +23,7 @@ var children = map[string]func(args []string) error{
 	"exclusive": childExclusive,
 	"request":   childRequest,
 	"hold":      childHold,
+	"incidents": childIncidents,
 }
 
 // childTime is when a child that was forgotten gives up.
