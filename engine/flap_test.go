@@ -17,6 +17,9 @@ func TestReopen(t *testing.T) {
 	}
 	s = newScript(t, nil).run(6, warn).run(6, low).run(599, low).run(6, warn) // breached again at 611, in time
 	s.want("5 opened warn", "6 recovering warn", "11 resolved warn recovered", "616 reopened warn")
+	if st := s.m.States()[0]; !st.Resolved.IsZero() || st.Incident != "id-000001" {
+		t.Errorf("state %+v", st)
+	}
 	inc := s.incident()
 	if inc.ID != "id-000001" || inc.Reopened != 1 || !inc.Open() || inc.Why != "" || inc.Seq != 4 || !inc.Changed.Equal(epoch.Add(616*time.Second)) {
 		t.Errorf("incident %+v", inc)
