@@ -1,0 +1,146 @@
+package alerts
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// pendingFrom makes a stream's deliveries from bytes: kind, state and whether it
+// pings or is over.
+func pendingFrom(script []byte) (ds []Delivery) {
+	kinds := []Kind{Post, Edit, Reply}
+	states := []State{Queued, Retry, Uncertain, Sending, Queued, Queued}
+	seen := make(map[Key]bool)
+	for i, b := range script {
+		d := Delivery{
+			ID: fmt.Sprint(i), Incident: "i", Seq: 1 + int(b>>5), Kind: kinds[int(b)%3], Destination: ToPage,
+			State: states[int(b/3)%len(states)],
+		}
+		d.Note.Ping = b&16 > 0
+		if b&8 > 0 {
+			d.Note.Incident.Ended = time.Unix(1, 0)
+		}
+		if !seen[d.Key()] {
+			seen[d.Key()] = true
+			ds = append(ds, d)
+		}
+	}
+	return ds
+}
+
+// FuzzSteps checks what every choice of steps must keep, whatever is pending.
+func FuzzSteps(f *testing.F) {
+	f.Add([]byte{0, 33, 34, 66}, true)
+	f.Add([]byte{0, 33, 34, 66}, false)
+	f.Add([]byte{6, 42, 255}, false)
+	f.Fuzz(func(t *testing.T, script []byte, stands bool) {
+		ds := pendingFrom(script)
+		var root Ref
+		if stands {
+			root = Ref{Channel: "C", TS: "1.1"}
+		}
+		all := steps(ds, root)
+		if (len(all) == 0) != (len(ds) == 0) {
+			t.Fatalf("%d steps for %d deliveries", len(all), len(ds))
+		}
+		for i, s := range all {
+			checkStep(t, ds, s, root)
+			if s.find && len(all) > 1 {
+				t.Error("something is sent beside a look")
+			}
+			if i > 0 && s.d.Kind != Reply {
+				t.Errorf("step %d is %s: edits come first", i, s.d.Kind)
+			}
+		}
+	})
+}
+
+func checkStep(t *testing.T, ds []Delivery, s step, root Ref) {
+	t.Helper()
+	for _, d := range ds {
+		doubtful := (d.State == Uncertain || d.State == Sending) && !d.edits(root)
+		if doubtful && !s.find {
+			t.Errorf("%+v is in doubt, and %+v is sent", d.Key(), s.d.Key())
+		}
+	}
+	ping := false
+	for _, x := range s.dropped {
+		if x.Key() == s.d.Key() || x.State != Dropped || x.Reason == "" {
+			t.Errorf("dropped: %+v", x)
+		}
+		if !s.d.Opens(root) && x.Kind == Reply {
+			t.Errorf("a reply is dropped though the message stands: %+v", x.Key())
+		}
+		ping = ping || x.Note.Ping
+	}
+	if s.find {
+		return
+	}
+	if s.d.Opens(root) {
+		if len(s.dropped) != len(ds)-1 {
+			t.Errorf("%d of %d are folded into the first message", len(s.dropped)+1, len(ds))
+		}
+		if ping && !s.d.Note.Ping {
+			t.Error("a page is folded into a message that does not ring")
+		}
+		if s.d.Note.Combined == s.d.Note.Incident.Open() {
+			t.Error("a first message that is over says so, and no other")
+		}
+	}
+	for _, a := range s.added {
+		if a.Kind != Reply || !a.Note.Ping || a.State != Queued || a.Attempts != 0 {
+			t.Errorf("added: %+v", a)
+		}
+	}
+}
+
+func TestTheFirstMessageSaysWhatIsTrueNow(t *testing.T) {
+	ds := pendingFrom([]byte{1 << 5, 2<<5 | 1 | 8, 2<<5 | 2 | 8})
+	s := steps(ds, Ref{})[0]
+	if s.d.Seq != 2 || s.d.Note.Incident.Open() || !s.d.Note.Combined {
+		t.Errorf("%+v: it goes under the oldest name and says the newest", s.d)
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	b := Backoff{Base: time.Second, Max: 30 * time.Second}
+	tests := []struct {
+		attempts int
+		r        float64
+		want     time.Duration
+	}{
+		{0, 0.5, 500 * time.Millisecond}, {1, 0.5, 500 * time.Millisecond}, {2, 0.5, time.Second}, {5, 0.5, 8 * time.Second},
+		{6, 0.5, 15 * time.Second}, {1_000_000, 0.5, 15 * time.Second}, {3, 0, 0},
+	}
+	for _, tt := range tests {
+		if got := b.wait(tt.attempts, tt.r); got != tt.want {
+			t.Errorf("after %d, at %v: %s, want %s", tt.attempts, tt.r, got, tt.want)
+		}
+	}
+	if got := (Backoff{Base: time.Minute, Max: time.Second}).wait(1, 0.5); got != 500*time.Millisecond {
+		t.Errorf("a base above the max: %s", got)
+	}
+}
+
+func TestLaneSpacesPostsAndEditsApart(t *testing.T) {
+	now := time.Unix(1000, 0)
+	o := Options{Spacing: time.Second, EditSpacing: 2 * time.Second}
+	root := Ref{Channel: "C", TS: "1.1"}
+	post, edit, look := step{}, step{d: Delivery{Kind: Edit}, root: root}, step{find: true}
+	l := &lane{}
+	l.used(post, now, o)
+	if !l.free(edit).Before(now) || !l.free(post).Equal(now.Add(time.Second)) {
+		t.Errorf("after a post: edits at %s, posts at %s", l.free(edit), l.free(post))
+	}
+	l.used(edit, now, o)
+	if !l.free(look).Equal(now.Add(2 * time.Second)) {
+		t.Errorf("after an edit: looks at %s", l.free(look))
+	}
+	l.heldUntil = now.Add(time.Hour)
+	for _, s := range []step{post, edit, look} {
+		if !l.free(s).Equal(l.heldUntil) {
+			t.Errorf("held, but free at %s", l.free(s))
+		}
+	}
+}
