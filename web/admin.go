@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,25 +32,31 @@ type Audit interface {
 	Changes(ctx context.Context, q ChangeQuery) (ChangePage, error)
 }
 
-// AdminConfig is what the admin API is made of. All fields are required.
+// AdminConfig is what the admin API is made of. All fields are required, but for
+// Incidents and Watch, which come together or not at all: without them there are
+// no incidents and no silences.
 type AdminConfig struct {
-	Token    string // see CheckToken
-	Orders   Orders
-	Statuses Statuses
-	Audit    Audit
-	Log      *slog.Logger
+	Token     string // see CheckToken
+	Orders    Orders
+	Statuses  Statuses
+	Audit     Audit
+	Incidents Incidents
+	Watch     Watch
+	Log       *slog.Logger
 }
 
 // Admin is the admin API. It serves any number of requests at once.
 type Admin struct {
-	guard    guard
-	orders   Orders
-	statuses Statuses
-	audit    Audit
-	log      *slog.Logger
-	sites    *http.CrossOriginProtection
-	routes   *http.ServeMux
-	attempts attempts
+	guard     guard
+	orders    Orders
+	statuses  Statuses
+	audit     Audit
+	incidents Incidents // nil together with watch
+	watch     Watch
+	log       *slog.Logger
+	sites     *http.CrossOriginProtection
+	routes    *http.ServeMux
+	attempts  attempts
 }
 
 // NewAdmin returns the admin API, or an error if it could not be guarded.
@@ -59,29 +67,41 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 	if c.Orders == nil || c.Statuses == nil || c.Audit == nil || c.Log == nil {
 		return nil, errors.New("admin API: orders, statuses, audit and log must all be there")
 	}
-	a := &Admin{
-		guard: newGuard(c.Token), orders: c.Orders, statuses: c.Statuses, audit: c.Audit, log: c.Log,
-		sites: http.NewCrossOriginProtection(), routes: http.NewServeMux(),
+	if (c.Incidents == nil) != (c.Watch == nil) {
+		return nil, errors.New("admin API: incidents and watch must both be there, or neither")
 	}
-	a.route("/api/v1/status", http.MethodGet, a.status)
-	a.route("/api/v1/audit", http.MethodGet, a.changes)
-	a.route("/api/v1/mode", http.MethodPut, a.putMode)
-	a.route("/api/v1/pools/{pool}/mode", http.MethodPut, a.putMode)
+	a := &Admin{
+		guard: newGuard(c.Token), orders: c.Orders, statuses: c.Statuses, audit: c.Audit, incidents: c.Incidents, watch: c.Watch,
+		log: c.Log, sites: http.NewCrossOriginProtection(), routes: http.NewServeMux(),
+	}
+	a.route("/api/v1/status", methods{http.MethodGet: a.status})
+	a.route("/api/v1/audit", methods{http.MethodGet: a.changes})
+	a.route("/api/v1/mode", methods{http.MethodPut: a.putMode})
+	a.route("/api/v1/pools/{pool}/mode", methods{http.MethodPut: a.putMode})
+	a.route("/api/v1/incidents", methods{http.MethodGet: a.watched(a.listIncidents)})
+	a.route("/api/v1/incidents/{id}", methods{http.MethodGet: a.watched(a.incident)})
+	a.route("/api/v1/incidents/{id}/ack", methods{http.MethodPost: a.watched(a.ack)})
+	a.route("/api/v1/silences", methods{http.MethodGet: a.watched(a.silences), http.MethodPost: a.watched(a.silence)})
+	a.route("/api/v1/silences/{id}", methods{http.MethodDelete: a.watched(a.lift)})
 	a.routes.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		WriteProblem(w, Problem{Status: http.StatusNotFound,
-			Detail: "There are status, mode, pools/{pool}/mode and audit, below /api/v1/."})
+			Detail: "There are status, mode, pools/{pool}/mode, audit, incidents and silences, below /api/v1/."})
 	})
 	return a, nil
 }
 
-// route serves a path by one method; GET serves HEAD too.
-func (a *Admin) route(path, method string, h http.HandlerFunc) {
-	allow := method
-	if method == http.MethodGet {
-		allow = "GET, HEAD"
+// methods says what serves a path.
+type methods map[string]http.HandlerFunc
+
+// route serves a path by some methods; GET serves HEAD too.
+func (a *Admin) route(path string, by methods) {
+	if get := by[http.MethodGet]; get != nil {
+		by[http.MethodHead] = get
 	}
+	allow := strings.Join(slices.Sorted(maps.Keys(by)), ", ")
 	a.routes.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != method && (method != http.MethodGet || r.Method != http.MethodHead) {
+		h := by[r.Method]
+		if h == nil {
 			w.Header().Set("Allow", allow)
 			WriteProblem(w, Problem{Status: http.StatusMethodNotAllowed, Detail: "The method must be " + allow + "."})
 			return

@@ -12,6 +12,8 @@
 //     another site made a browser send. Attempts are limited.
 //   - A problem is an error in the shape of RFC 9457.
 //   - What is planned is what a dry run says would be done.
+//   - A mute is what the API and everybody else call a silence: of a rule, about
+//     which nothing is sent. In this package the other word is taken.
 //
 // # Units
 //

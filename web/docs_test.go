@@ -20,6 +20,9 @@ const apiPage = "../docs/api.md"
 var shapes = map[string]reflect.Type{
 	"Status": reflect.TypeFor[web.Status](), "ModeRequest": reflect.TypeFor[web.ModeRequest](), "ModeReply": reflect.TypeFor[web.ModeReply](),
 	"AuditPage": reflect.TypeFor[web.AuditPage](), "Problem": reflect.TypeFor[web.Problem](),
+	"IncidentList": reflect.TypeFor[web.IncidentList](), "IncidentReport": reflect.TypeFor[web.IncidentReport](),
+	"AckRequest": reflect.TypeFor[web.AckRequest](), "AckReply": reflect.TypeFor[web.AckReply](),
+	"MuteList": reflect.TypeFor[web.MuteList](), "MuteRequest": reflect.TypeFor[web.MuteRequest](), "MuteReply": reflect.TypeFor[web.MuteReply](),
 }
 
 var example = regexp.MustCompile("(?s)<!-- shape: (\\w+) -->\n```json\n(.*?)```")
@@ -71,7 +74,10 @@ func TestPageShowsShapes(t *testing.T) {
 	}
 	for _, route := range []string{"GET /api/v1/status", "PUT /api/v1/mode", "PUT /api/v1/pools/{pool}/mode", "GET /api/v1/audit",
 		"GET /metrics", "GET /healthz", "GET /readyz", web.TypeBadRequest, web.TypeBadToken, web.TypeCrossSite, web.TypeOtherMode,
-		web.TypeRecordBroken, web.TypeUnknownPool, web.ActorHeader} {
+		web.TypeRecordBroken, web.TypeUnknownPool, web.ActorHeader,
+		"GET /api/v1/incidents", "GET /api/v1/incidents/{id}", "POST /api/v1/incidents/{id}/ack",
+		"GET /api/v1/silences", "POST /api/v1/silences", "DELETE /api/v1/silences/{id}",
+		web.TypeNotWatching, web.TypeUnknownIncident, web.TypeUnknownSilence, web.TypeUnknownRule, web.TypeAlreadyAcked} {
 		if !strings.Contains(string(text), route) {
 			t.Errorf("%s is not on the page", route)
 		}

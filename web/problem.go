@@ -15,6 +15,12 @@ const (
 	TypeCrossSite    = "urn:headgate:problem:cross_site"      // 403
 	TypeBadRequest   = "urn:headgate:problem:bad_request"     // 400, 413, 415
 	TypeRecordBroken = "urn:headgate:problem:record_unusable" // 503
+
+	TypeNotWatching     = "urn:headgate:problem:not_watching"     // 404: nothing is watched, there are no incidents
+	TypeUnknownIncident = "urn:headgate:problem:unknown_incident" // 404
+	TypeUnknownSilence  = "urn:headgate:problem:unknown_silence"  // 404
+	TypeUnknownRule     = "urn:headgate:problem:unknown_rule"     // 404
+	TypeAlreadyAcked    = "urn:headgate:problem:already_acked"    // 409, with Acked
 )
 
 // Problem is an error of the admin plane, as RFC 9457 wants it.
@@ -26,6 +32,8 @@ type Problem struct {
 
 	Pools   []string   `json:"pools,omitempty"`   // the pools that there are, when the one asked for is none
 	Current []Standing `json:"current,omitempty"` // how the pools stand that are in another mode than expected
+
+	Acked *StandingAck `json:"acked,omitempty"` // who was first to take the incident on
 }
 
 // Standing is how a pool stands when it is not as expected.

@@ -10,12 +10,8 @@ import (
 type Status struct {
 	Version       string       `json:"version"`
 	Pools         []PoolStatus `json:"pools"`
-	IncidentsOpen []Incident   `json:"incidents_open"`
+	IncidentsOpen []Incident   `json:"incidents_open"` // newest first; filled in by the admin API
 }
-
-// Incident is one trouble that is open. Nothing raises incidents yet, so that
-// the list is always empty and an item has no fields.
-type Incident struct{}
 
 // PoolStatus is how one pool stands. A pointer is nil while there is no value.
 type PoolStatus struct {
@@ -52,13 +48,12 @@ func (a *Admin) status(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, *p)
 		return
 	}
-	s := a.statuses.Status(time.Now())
+	now := time.Now()
+	s := a.statuses.Status(now)
 	if s.Pools == nil {
 		s.Pools = []PoolStatus{}
 	}
-	if s.IncidentsOpen == nil {
-		s.IncidentsOpen = []Incident{}
-	}
+	s.IncidentsOpen = a.openIncidents(now)
 	writeJSON(w, http.StatusOK, "application/json", s)
 }
 
