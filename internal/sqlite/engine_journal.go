@@ -36,7 +36,8 @@ func (j EngineJournal) Save(ctx context.Context, b engine.Batch) error {
 // about the next events would be taken for sent.
 func readKept() string {
 	return "SELECT i.*, (SELECT max(d.seq) FROM deliveries d WHERE d.incident = i.id) FROM (" +
-		incidentTable.selects() + `WHERE ended_ms = 0 OR due = 1 OR id IN (SELECT incident FROM rule_states)
+		incidentTable.selects() + `WHERE id IN (
+			SELECT id FROM incidents WHERE ended_ms = 0 UNION SELECT id FROM incidents WHERE due = 1 UNION SELECT incident FROM rule_states)
 		ORDER BY opened_ms, id LIMIT ?) i ORDER BY opened_ms, id`
 }
 

@@ -66,6 +66,9 @@ type Story struct {
 // Story returns one incident with all that belongs to it. ErrNoIncident: there is
 // none with that ID.
 func (s *Store) Story(ctx context.Context, id string) (Story, error) {
+	if !validID(id) {
+		return Story{}, ErrNoIncident
+	}
 	return read(ctx, s, "read an incident", func(ctx context.Context, conn *sql.Conn) (Story, error) {
 		found, err := query(ctx, conn, len(incidentTable.columns), incidentRow, incidentTable.selects()+"WHERE id = ?", id)
 		if err != nil {

@@ -33,6 +33,7 @@ func dropIncident() []string {
 
 const dropSilences = `DELETE FROM silences WHERE id IN (SELECT id FROM silences WHERE lifted = 1 AND until_ms < ? ORDER BY id LIMIT ?)`
 
+// dropHours deletes whole hours.
 const dropHours = `DELETE FROM slo_hours WHERE (pool, hour_ms, run) IN (SELECT pool, hour_ms, run FROM slo_hours WHERE hour_ms < ? LIMIT ?)`
 
 // Prune deletes what is older than a time: incidents that ended before it, with
@@ -43,7 +44,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (incidents int, err
 	for {
 		var done, others int
 		err := s.write(ctx, "delete what is old", func(ctx context.Context, tx *sql.Tx) (err error) {
-			done, others, err = s.ledger(tx).prune(ctx, ms(before))
+			done, others, err = s.ledger(tx).prune(ctx, before)
 			return err
 		})
 		if err != nil {
@@ -58,14 +59,14 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (incidents int, err
 
 // prune makes one step, and returns how many incidents and other things it has
 // deleted.
-func (l *ledger) prune(ctx context.Context, before int64) (incidents, others int, err error) {
-	if incidents, err = l.dropFound(ctx, readEnded, before); err != nil {
+func (l *ledger) prune(ctx context.Context, before time.Time) (incidents, others int, err error) {
+	if incidents, err = l.dropFound(ctx, readEnded, ms(before)); err != nil {
 		return 0, 0, err
 	}
-	if others, err = l.dropFound(ctx, readOrphans, before); err != nil {
+	if others, err = l.dropFound(ctx, readOrphans, ms(before)); err != nil {
 		return 0, 0, err
 	}
-	for _, text := range []string{dropSilences, dropHours} {
+	for text, before := range map[string]int64{dropSilences: ms(before), dropHours: hour(before)} {
 		some, err := l.exec(ctx, text, before, pruneBatch)
 		if err != nil {
 			return 0, 0, err

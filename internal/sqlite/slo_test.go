@@ -1,0 +1,88 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func saveSLO(t *testing.T, s *Store, counts ...SLOCount) {
+	t.Helper()
+	if err := s.SaveSLO(t.Context(), counts); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sloIs(t *testing.T, s *Store, pool string, since time.Time, good, bad int64) {
+	t.Helper()
+	g, b, err := s.SLO(t.Context(), pool, since)
+	if err != nil || g != good || b != bad {
+		t.Errorf("%s since %v: %d good, %d bad, %v; want %d and %d", pool, since, g, b, err, good, bad)
+	}
+}
+
+// TestSLO: counts are totals of an hour and an opening of the record: recording
+// them again, or late, changes nothing, and what another opening counts adds up.
+func TestSLO(t *testing.T) {
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	sloIs(t, s, "p", noon, 0, 0)
+	for range 3 {
+		saveSLO(t, s, SLOCount{"p", noon, 10, 1}, SLOCount{"p", noon.Add(time.Hour), 5, 0}, SLOCount{"q", noon, 7, 7})
+	}
+	sloIs(t, s, "p", noon, 15, 1)
+	saveSLO(t, s, SLOCount{"p", noon.Add(30 * time.Minute), 12, 2}) // the same hour
+	saveSLO(t, s, SLOCount{"p", noon, 10, 1})                       // comes late
+	sloIs(t, s, "p", noon, 17, 2)
+	closed(t, s)
+	s = openIn(t, dir) // counts from 0 again
+	saveSLO(t, s, SLOCount{"p", noon, 3, 1})
+	for _, tt := range []struct {
+		pool      string
+		since     time.Time
+		good, bad int64
+	}{
+		{"p", time.Time{}, 20, 3}, {"p", noon.Add(-time.Hour), 20, 3}, {"p", noon, 20, 3}, {"p", noon.Add(59 * time.Minute), 20, 3},
+		{"p", noon.Add(time.Hour), 5, 0}, {"p", noon.Add(2 * time.Hour), 0, 0}, {"q", noon, 7, 7}, {"r", noon, 0, 0},
+	} {
+		sloIs(t, s, tt.pool, tt.since, tt.good, tt.bad)
+	}
+}
+
+// TestSLOUnwritable: counts that make no sense are refused, all of their batch.
+func TestSLOUnwritable(t *testing.T) {
+	s := kinds["ephemeral"](t)
+	for _, c := range []SLOCount{
+		{"", noon, 1, 1}, {"a\nb", noon, 1, 1}, {strings.Repeat("p", maxName+1), noon, 1, 1},
+		{"p", noon, -1, 1}, {"p", noon, 1, -1}, {"p", noon, maxCount + 1, 1}, {"p", noon, 1, maxCount + 1},
+	} {
+		if err := s.SaveSLO(t.Context(), []SLOCount{{"p", noon, 1, 1}, c}); err == nil {
+			t.Errorf("recorded %+v", c)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.SaveSLO(ctx, []SLOCount{{"p", noon, 1, 1}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	sloIs(t, s, "p", time.Time{}, 0, 0)
+}
+
+// TestSLOHostile: sums that make no sense are an error.
+func TestSLOHostile(t *testing.T) {
+	for _, row := range []string{
+		"('p', 1772366400000, 'r', 'many', 1, 'w')", "('p', 1772366400000, 'r', 1.5, 1, 'w')", "('p', 1772366400000, 'r', 9007199254740992, 1, 'w')",
+		"('p', 1772366400000, 'r', 1, 1e300, 'w')",
+	} {
+		s := kinds["ephemeral"](t)
+		if _, err := s.writer.ExecContext(t.Context(), "INSERT INTO slo_hours VALUES "+row); err != nil {
+			t.Fatal(row, err)
+		}
+		good, bad, err := s.SLO(t.Context(), "p", time.Time{})
+		if !errors.Is(err, ErrCorrupt) || good != 0 || bad != 0 {
+			t.Errorf("%s: %d, %d, %v, want ErrCorrupt", row, good, bad, err)
+		}
+	}
+}
