@@ -1,0 +1,80 @@
+package samples
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// Point is a value at a time. It is a finite number.
+type Point struct {
+	At time.Time
+	V  float64
+}
+
+// Line is the points of one series, oldest first. There may be gaps.
+type Line struct {
+	Labels map[string]string
+	Points []Point
+}
+
+// Between returns what an expression came to from one time to another, both
+// included, every step. What is not a finite number is left out. The number of
+// points and of series is bounded; more are refused.
+func (db *DB) Between(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]Line, error) {
+	switch {
+	case step < time.Millisecond:
+		return nil, fmt.Errorf("the step is %s: it must be at least 1ms", step)
+	case to.Before(from):
+		return nil, errors.New("the end must not be before the beginning")
+	case to.Sub(from)/step >= rangePoints:
+		return nil, fmt.Errorf("at most %d points at once: take a longer step or a shorter time", rangePoints)
+	}
+	store, err := db.queryable(expr)
+	if err != nil {
+		return nil, err
+	}
+	q, err := db.engine.NewRangeQuery(ctx, store, nil, expr, from, to, step)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	matrix, err := q.Exec(ctx).Matrix()
+	if err != nil {
+		return nil, err
+	}
+	if len(matrix) > rangeSeries {
+		return nil, fmt.Errorf("%d series, and at most %d can be shown: select or sum", len(matrix), rangeSeries)
+	}
+	return lines(matrix), nil
+}
+
+// queryable returns the store for a query.
+func (db *DB) queryable(expr string) (storage.Queryable, error) {
+	if len(expr) > maxExpr {
+		return nil, fmt.Errorf("an expression has at most %d bytes", maxExpr)
+	}
+	store := db.store()
+	if store == nil {
+		return nil, db.notOpen()
+	}
+	return store, nil
+}
+
+func lines(matrix promql.Matrix) []Line {
+	all := make([]Line, 0, len(matrix))
+	for _, s := range matrix {
+		l := Line{Labels: s.Metric.Map(), Points: make([]Point, 0, len(s.Floats))}
+		for _, p := range s.Floats {
+			if finite(p.F) {
+				l.Points = append(l.Points, Point{At: time.UnixMilli(p.T).UTC(), V: p.F})
+			}
+		}
+		all = append(all, l)
+	}
+	return all
+}
