@@ -1,0 +1,81 @@
+package bench
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"headgate/e2e/rollback/rig"
+)
+
+// What an attack sends, a second. The attacker shares the machine with what it
+// attacks, so that it must not be the one who takes all of it.
+const (
+	guesses = 200 // orders with a wrong token
+	bombs   = 10  // and with a body of bombBytes
+)
+
+const bombBytes = 1 << 20
+
+// attack is somebody at the admin listener: connections that begin a request and
+// leave it at that, guessed tokens, large bodies.
+type attack struct {
+	hoard   *rig.Hoard
+	open    int
+	end     context.CancelFunc
+	group   sync.WaitGroup
+	client  *http.Client
+	refused atomic.Int64
+}
+
+func startAttack(admin string, connections int) *attack {
+	ctx, cancel := context.WithCancel(context.Background())
+	a := &attack{
+		hoard: rig.NewHoard(strings.TrimPrefix(admin, "http://")), end: cancel,
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}},
+	}
+	a.open = a.hoard.Grow(connections, []byte("PUT /api/v1/mode HTTP/1.1\r\n")...)
+	a.group.Go(func() { a.every(ctx, time.Second/guesses, admin, `{"mode":"passthrough"}`) })
+	a.group.Go(func() { a.every(ctx, time.Second/bombs, admin, strings.Repeat("x", bombBytes)) })
+	return a
+}
+
+// every sends an order over and over.
+func (a *attack) every(ctx context.Context, pause time.Duration, admin, body string) {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPut, admin+"/api/v1/mode", strings.NewReader(body))
+		if err != nil {
+			return
+		}
+		r.Header.Set("Authorization", "Bearer a-token-that-was-guessed")
+		r.Header.Set("Content-Type", "application/json")
+		if res, err := a.client.Do(r); err == nil {
+			_, _ = io.Copy(io.Discard, res.Body) // nobody is interested
+			_ = res.Body.Close()
+			if res.StatusCode >= 400 {
+				a.refused.Add(1)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// stop ends the attack and returns how many connections it had and how many of its
+// orders were refused.
+func (a *attack) stop() (open int, refused int64) {
+	a.end()
+	a.group.Wait()
+	a.hoard.Close()
+	a.client.CloseIdleConnections()
+	return a.open, a.refused.Load()
+}
