@@ -17,7 +17,8 @@ const MaxTimeline = 1000
 
 // Incidents reads the record of incidents. Both methods obey their context.
 type Incidents interface {
-	// List returns incidents, newest first by their ID, or ErrUnknownKey.
+	// List returns incidents, newest first, or ErrUnknownKey. Open is not asked for
+	// by the API, which knows the open ones without it.
 	List(ctx context.Context, q IncidentQuery) (IncidentPage, error)
 	// Incident returns all that is recorded of one, or ErrNoIncident.
 	Incident(ctx context.Context, id string) (IncidentDetail, error)

@@ -97,7 +97,7 @@ func readIncidentQuery(r *http.Request) (IncidentQuery, *Problem) {
 	if err != nil {
 		return q, badRequest(http.StatusBadRequest, err.Error()+".")
 	}
-	if q.After != "" && CheckID(q.After) != nil {
+	if q.Open && q.After != "" && CheckID(q.After) != nil {
 		return q, badKey()
 	}
 	return q, nil

@@ -75,7 +75,7 @@ func (s *shelf) List(_ context.Context, q web.IncidentQuery) (web.IncidentPage, 
 	}
 	all := slices.SortedFunc(maps.Values(s.incidents), func(a, b engine.Incident) int { return strings.Compare(b.ID, a.ID) })
 	if q.After != "" {
-		n := slices.IndexFunc(all, func(i engine.Incident) bool { return i.ID == q.After })
+		n := slices.IndexFunc(all, func(i engine.Incident) bool { return keyOf(i) == q.After })
 		if n < 0 {
 			return web.IncidentPage{}, web.ErrUnknownKey
 		}
@@ -87,8 +87,11 @@ func (s *shelf) List(_ context.Context, q web.IncidentQuery) (web.IncidentPage, 
 	if len(all) <= q.Limit {
 		return web.IncidentPage{Items: all}, nil
 	}
-	return web.IncidentPage{Items: all[:q.Limit], Next: all[q.Limit-1].ID}, nil
+	return web.IncidentPage{Items: all[:q.Limit], Next: keyOf(all[q.Limit-1])}, nil
 }
+
+// keyOf is the record's own business, and no ID.
+func keyOf(i engine.Incident) string { return "at." + i.ID }
 
 func (s *shelf) Incident(_ context.Context, id string) (web.IncidentDetail, error) {
 	s.mu.Lock()
