@@ -25,6 +25,7 @@ func big(t testing.TB) (dir string, content []byte) {
 	for range 40 {
 		record(t, s, 0, bulky("p"))
 	}
+	saveBatch(t, s, trouble("i-1"), planPost)
 	closed(t, s)
 	content, err = os.ReadFile(filepath.Join(dir, databaseName))
 	if err != nil {
@@ -142,7 +143,12 @@ func FuzzFile(f *testing.F) {
 		defer closed(t, s)
 		_, standings := s.Standings(ctx)
 		_, requests := s.Requests(ctx, 0)
-		for _, err := range []error{audit, left, standings, requests, s.Record(ctx, []runbooks.Change{some("p", admit.Observe)}, 1)} {
+		_, loaded := s.EngineJournal(nil).Load(ctx)
+		_, _, listed := s.Incidents(ctx, IncidentFilter{})
+		_, told := s.Story(ctx, "i-1")
+		_, pending := s.Outbox().Pending(ctx, 10)
+		saved := s.SaveBatch(ctx, trouble("i-2"), planPost)
+		for _, err := range []error{audit, left, standings, requests, loaded, listed, told, pending, saved, s.Record(ctx, []runbooks.Change{some("p", admit.Observe)}, 1)} {
 			if err != nil && !known(err) {
 				t.Errorf("an error that does not say what to do: %v", err)
 			}

@@ -67,8 +67,8 @@ func writableChanges(c alerts.Changes) error {
 func deliveryValues(d alerts.Delivery) ([]any, error) {
 	note, err := encodeNote(d.Note)
 	return []any{
-		d.ID, d.Incident, d.Seq, string(d.Kind), string(d.Destination), ms(d.Created), string(d.State), count(d.Attempts),
-		ms(d.Tried), ms(d.NotBefore), clean(d.Reason, maxReason), bit(d.Plain), count(d.Doubts),
+		d.ID, d.Incident, tally(d.Seq), string(d.Kind), string(d.Destination), ms(d.Created), string(d.State), tally(d.Attempts),
+		ms(d.Tried), ms(d.NotBefore), clean(d.Reason, maxReason), bit(d.Plain), tally(d.Doubts),
 		short(d.Ref.Channel), short(d.Ref.TS), bit(d.Note.Diverted != ""), note,
 	}, err
 }

@@ -24,7 +24,7 @@ func incidentValues(i engine.Incident) []any {
 		short(i.ID), short(i.Key.Rule), short(i.Key.Pool), i.Level.String(), i.Peak.String(), ms(i.Opened), ms(i.Changed), ms(i.Ended),
 		string(i.Why), finite(i.Value), finite(i.Threshold), short(i.Unit),
 		clean(i.Summary, maxReason), clean(i.Feel, maxReason), short(i.Runbook), short(i.Action),
-		count(i.Seq), count(i.Reopened), bit(i.Flapping), short(i.AckedBy), ms(i.AckUntil), bit(i.Told), bit(i.Due),
+		tally(i.Seq), tally(i.Reopened), bit(i.Flapping), short(i.AckedBy), ms(i.AckUntil), bit(i.Told), bit(i.Due),
 	}
 }
 
@@ -57,8 +57,8 @@ var eventTable = table{name: "incident_events", key: []string{"incident", "seq"}
 
 func eventValues(e engine.Event) []any {
 	return []any{
-		short(e.ID), short(e.Incident), count(e.Seq), string(e.Kind), ms(e.At), e.Level.String(), finite(e.Value), short(e.By),
-		bit(e.Muted), bit(e.Digested), count(e.Count),
+		short(e.ID), short(e.Incident), tally(e.Seq), string(e.Kind), ms(e.At), e.Level.String(), finite(e.Value), short(e.By),
+		bit(e.Muted), bit(e.Digested), tally(e.Count),
 	}
 }
 

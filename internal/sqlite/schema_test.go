@@ -10,6 +10,10 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/google/go-cmp/cmp"
+
+	"headgate/alerts"
+	"headgate/engine"
 	"headgate/proxy/admit"
 	"headgate/runbooks"
 )
@@ -83,6 +87,42 @@ func TestSchema1(t *testing.T) {
 				t.Errorf("requests %+v, %v", requests, err)
 			}
 			record(t, s, 2, some("default", admit.Enforce))
+			saveBatch(t, s, trouble("i-1"), planPost)
+			checkStory(t, story(t, s, "i-1"))
+		})
+	}
+}
+
+// TestSchema2: the same for version 2, which has incidents.
+func TestSchema2(t *testing.T) {
+	for name, files := range map[string]fs.FS{"this version": embedded(), "a later one": later(t, addColumn)} {
+		t.Run(name, func(t *testing.T) {
+			s, err := openWith(t.Context(), options(fromDump(t, "schema2.sql")), files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closed(t, s)
+			const open, over = "019ca1b0-0000-7000-8000-00000000000a", "019ca1b0-0000-7000-8000-000000000009"
+			saved := load(t, s)
+			if len(saved.Incidents) != 1 || saved.Incidents[0].ID != open || saved.Incidents[0].Value != 31.5 || saved.Incidents[0].AckedBy != "anna" {
+				t.Errorf("incidents %+v", saved.Incidents)
+			}
+			if diff := cmp.Diff([]engine.State{fullState("queue_age", open)}, saved.States); diff != "" || len(saved.Silences) != 1 {
+				t.Errorf("%d silences, states (-want +got):\n%s", len(saved.Silences), diff)
+			}
+			st := story(t, s, over)
+			if ref, err := s.Outbox().Root(t.Context(), over, alerts.ToPage); err != nil || ref != st.Deliveries[0].Ref || ref.TS != "1772366400.000100" {
+				t.Errorf("the message stands at %v, %v, and was sent to %v", ref, err, st.Deliveries[0].Ref)
+			}
+			ds, err := s.Outbox().Pending(t.Context(), 10)
+			if err != nil || len(ds) != 3 || !ds[2].Note.Ping || ds[2].Note.Incident.Feel != "answers are late" {
+				t.Errorf("%+v, %v", ds, err)
+			}
+			sloIs(t, s, "default", noon, 90, 3)
+			if changes := all(t, s); len(changes) != 3 {
+				t.Errorf("%d changes of version 1 are left", len(changes))
+			}
+			saveBatch(t, s, trouble("i-1"), planPost)
 		})
 	}
 }
@@ -214,6 +254,9 @@ func TestForeignStructure(t *testing.T) {
 		"DROP TRIGGER mode_changes_keep_delete":                                               ErrCorrupt,
 		"DROP INDEX mode_changes_by_time":                                                     ErrCorrupt,
 		"DROP TABLE progress":                                                                 ErrCorrupt,
+		"DROP TABLE delivery_roots":                                                           ErrCorrupt,
+		"DROP INDEX deliveries_pending":                                                       ErrCorrupt,
+		"CREATE TRIGGER t AFTER INSERT ON incident_events BEGIN DELETE FROM deliveries; END":  ErrCorrupt,
 		"ALTER TABLE modes ADD COLUMN extra TEXT":                                             ErrCorrupt,
 		"DROP TABLE progress; CREATE VIEW progress AS SELECT 'mode_requests' AS name, 9000 AS value, 'w' AS writer":  ErrCorrupt,
 		"DROP INDEX mode_changes_by_pool; CREATE INDEX mode_changes_by_pool ON mode_changes (reason, actor, writer)": ErrCorrupt,

@@ -28,6 +28,9 @@ func bit(b bool) int64 {
 	return 0
 }
 
+// tally writes a number of things.
+func tally(n int) int64 { return int64(count(n)) }
+
 // finite writes a number that need not be whole. SQL and JSON know no others than
 // finite ones.
 func finite(v float64) float64 {
