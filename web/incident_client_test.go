@@ -27,7 +27,7 @@ func TestIncidentClient(t *testing.T) {
 	s := httptest.NewServer(r.handler)
 	defer s.Close()
 	c, ctx := dial(t, s.URL, "ana@ops1"), t.Context()
-	r.board.put("queue_age", "a", 30)
+	r.board.Put("queue_age", "a", 30)
 	var list web.IncidentList
 	soon(t, "an incident", func() bool {
 		var err error

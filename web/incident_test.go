@@ -52,11 +52,11 @@ func TestIncidentDeliveries(t *testing.T) {
 	watched(t, func(t *testing.T, r *watchRig) {
 		i := r.open("queue_age", "a", 20)
 		at := time.Date(2026, 1, 31, 11, 29, 0, 250_999_999, time.FixedZone("east", 3600))
-		r.shelf.deliveries[i.ID] = []web.DeliveryRecord{
+		r.shelf.Deliver(i.ID, []web.DeliveryRecord{
 			{ID: "1", Seq: 1, Kind: "post", Destination: "page", State: "retry", Attempts: 3, Created: at, Tried: at, NotBefore: at.Add(time.Minute), Reason: "rate limited"},
 			{ID: "2", Seq: 1, Kind: "reply", Destination: "page", State: "queued", Created: at},
 			{ID: "3", Seq: 2, Kind: "edit", Destination: "page", State: "sent", Attempts: 1, Created: at, Tried: at, NotBefore: at, Channel: "C1", Doubts: 1},
-		}
+		}...)
 		var report web.IncidentReport
 		r.get("/api/v1/incidents/"+i.ID, &report)
 		d := report.Deliveries
@@ -72,7 +72,7 @@ func TestIncidentDeliveries(t *testing.T) {
 func TestIncidentsOfABrokenRecord(t *testing.T) {
 	watched(t, func(t *testing.T, r *watchRig) {
 		before := r.open("queue_age", "a", 30)
-		r.shelf.breaks(errDisk)
+		r.shelf.Break(errDisk)
 		during := r.open("queue_age", "b", 30)
 		for _, id := range []string{before.ID, during.ID} {
 			var report web.IncidentReport
@@ -92,7 +92,7 @@ func TestIncidentsOfABrokenRecord(t *testing.T) {
 		}
 		var ack web.AckReply
 		r.reply(r.post("/api/v1/incidents/"+during.ID+"/ack", `{}`, "ana"), &ack)
-		r.shelf.breaks(nil)
+		r.shelf.Break(nil)
 		time.Sleep(10 * time.Second)
 		var report web.IncidentReport
 		r.get("/api/v1/incidents/"+during.ID, &report)
@@ -106,9 +106,9 @@ func TestIncidentsOfABrokenRecord(t *testing.T) {
 func TestIncidentsAreNow(t *testing.T) {
 	watched(t, func(t *testing.T, r *watchRig) {
 		i := r.open("queue_age", "a", 20)
-		old := r.shelf.incidents[i.ID]
+		old := r.shelf.Recorded(i.ID)
 		r.step("queue_age", "a", 21)
-		r.shelf.incidents[i.ID] = old
+		r.shelf.Put(old)
 		var list web.IncidentList
 		r.get("/api/v1/incidents", &list)
 		if len(list.Items) != 1 || *list.Items[0].Value != 21 {
@@ -189,11 +189,14 @@ func TestIncidentsRefuse(t *testing.T) {
 func TestIncidentNumbers(t *testing.T) {
 	watched(t, func(t *testing.T, r *watchRig) {
 		const id = "0198aaaa"
-		r.shelf.incidents[id] = engine.Incident{ID: id, Level: 99, Value: math.NaN(), Threshold: math.Inf(1), Why: "x", Ended: time.Now()}
+		var events []engine.Event
+		var deliveries []web.DeliveryRecord
 		for n := range web.MaxTimeline + 7 {
-			r.shelf.events[id] = append(r.shelf.events[id], engine.Event{Incident: id, Seq: n + 1, Value: math.Inf(-1)})
-			r.shelf.deliveries[id] = append(r.shelf.deliveries[id], web.DeliveryRecord{ID: fmt.Sprint(n)})
+			events = append(events, engine.Event{Incident: id, Seq: n + 1, Value: math.Inf(-1)})
+			deliveries = append(deliveries, web.DeliveryRecord{ID: fmt.Sprint(n)})
 		}
+		r.shelf.Put(engine.Incident{ID: id, Level: 99, Value: math.NaN(), Threshold: math.Inf(1), Why: "x", Ended: time.Now()}, events...)
+		r.shelf.Deliver(id, deliveries...)
 		w := r.do(call{method: "GET", path: "/api/v1/incidents/" + id})
 		var report web.IncidentReport
 		r.reply(w, &report)
