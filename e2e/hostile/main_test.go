@@ -49,6 +49,7 @@ func (g target) goesOn(t *testing.T) {
 	if p := g.Status(t)["main"]; p.Mode != "enforce" {
 		t.Errorf("the mode is %s", p.Mode)
 	}
+	g.AwaitRecord(t)
 	if a := g.Audit(t); len(a) != 1 {
 		t.Errorf("the audit has %d changes: %+v", len(a), a)
 	}

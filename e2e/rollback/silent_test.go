@@ -35,11 +35,13 @@ func TestRollbackWhileNothingRuns(t *testing.T) {
 	if p := r.Status(t)["main"]; p.Mode != "passthrough" || p.ModeReason != "before the start" {
 		t.Errorf("at the start the pool stands so: %+v", p)
 	}
+	r.AwaitRecord(t)
 	if a := r.Audit(t); len(a) != 2 || a[0].Request != 1 || a[0].Via != "request" || a[0].From != "enforce" || a[0].To != "passthrough" {
 		t.Errorf("the audit: %+v", a)
 	}
 	r.Stop(t)
 	r = rig.Start(t, dir) // it was carried out once, and is not again
+	r.AwaitRecord(t)
 	if a := r.Audit(t); len(a) != 2 {
 		t.Errorf("after a further start the audit has %d changes: %+v", len(a), a)
 	}
@@ -60,6 +62,7 @@ func TestRequestsInARow(t *testing.T) {
 	if s := r.Status(t); s["main"].Mode != "observe" || s["other"].Mode != "passthrough" {
 		t.Errorf("the pools stand so: %+v", s)
 	}
+	r.AwaitRecord(t)
 	rig.CheckChain(t, r.Audit(t))
 	harness.Until(t, "the log tells of the request for a pool that is gone", func() bool {
 		return strings.Contains(r.Stderr(), `"number":5`) && strings.Contains(r.Stderr(), "gone")
@@ -96,7 +99,7 @@ func TestCommandWhileHeld(t *testing.T) {
 	}
 	says(t, rig.RunAt(t, r.Dir, rig.Nobody(t), "audit", "--json"), 0, `"action": "first"`) // readers are not in the way
 	free()
-	harness.Until(t, "it is recorded", func() bool { return *r.Status(t)["main"].ModeRecorded })
+	r.AwaitRecord(t)
 	r.Kill(t)
 	if _, err := crowd.Ended(harness.Patience); err != nil {
 		t.Error(err)
@@ -114,6 +117,7 @@ func TestDryRun(t *testing.T) {
 	says(t, r.Command(t, "rollback", "--dry-run"), 0, "would go enforce → passthrough", "1 running and 3 queued would be kept")
 	d := rig.RunAt(t, r.Dir, rig.Nobody(t), "rollback", "--dry-run")
 	says(t, d, 3, "nothing was changed")
+	r.AwaitRecord(t)
 	if a := r.Audit(t); len(a) != 1 || r.Status(t)["main"].Mode != "enforce" {
 		t.Errorf("a dry run left its trace: %+v", a)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"headgate/e2e/harness"
 )
 
 // Change is a change of mode, as the audit and replies to orders show it.
@@ -117,6 +119,20 @@ func (r *Rig) Status(t testing.TB) map[string]Pooled {
 		pools[p.Name] = p
 	}
 	return pools
+}
+
+// AwaitRecord waits until the modes of all pools are recorded: what was left for a
+// start is carried out before the first task, and recorded after.
+func (r *Rig) AwaitRecord(t testing.TB) {
+	t.Helper()
+	harness.Until(t, "the modes are recorded", func() bool {
+		for _, p := range r.Status(t) {
+			if p.ModeRecorded == nil || !*p.ModeRecorded {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // Audit returns the newest changes, as the API has them.

@@ -90,8 +90,7 @@ func (c Crash) round(t testing.TB, r *Rig, after time.Duration, tally *Tally) *R
 	r.Kill(t)
 	d := end()
 	r = Start(t, r.Dir)
-	// A request that was left is carried out before the first task, and recorded after.
-	harness.Until(t, "the mode is recorded", func() bool { return *r.Status(t)["main"].ModeRecorded })
+	r.AwaitRecord(t)
 	now, audit := r.Status(t)["main"].Mode, r.Audit(t)
 	if now != old && now != goal {
 		t.Errorf("%s: from %s it came to %s", command, old, now)

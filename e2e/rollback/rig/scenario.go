@@ -51,7 +51,7 @@ func (s Scenario) Run(t testing.TB) []time.Duration {
 	if s.Around != nil {
 		r.checkTold(t)
 	}
-	harness.Until(t, "the last mode is recorded", func() bool { return *r.Status(t)["main"].ModeRecorded })
+	r.AwaitRecord(t)
 	r.checkRecord(t, s.Rounds)
 	r.checkNobodyLost(t, upstream, crowd, s)
 	return moments
