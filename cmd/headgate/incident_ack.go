@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"headgate/web"
+)
+
+func newIncidentAck(h host) *cobra.Command {
+	a := incidentAck{incidentCmd: incidentCmd{host: h}}
+	cmd := &cobra.Command{
+		Use:   "ack ID",
+		Short: "Take an incident on: no more reminders for a while",
+		Long: `Take an open incident on, so that others see who has it and nobody is reminded
+until the time is over. It is told all the same when it rises to page, and when it
+ends. Whoever comes second changes nothing, and is told who was first.`,
+		Example: `  headgate incident ack 01a22990
+  headgate incident ack 01a22990 --for 30m`,
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: a.run,
+	}
+	cmd.Flags().StringVar(&a.length, "for", "", "how long, a `span` such as 30m or 4h (default 2h)")
+	a.add(cmd)
+	return cmd
+}
+
+type incidentAck struct {
+	incidentCmd
+	length string
+}
+
+func (a *incidentAck) run(cmd *cobra.Command, args []string) error {
+	if cmd.Flags().Changed("for") {
+		if _, err := web.ParseSpan(a.length); err != nil {
+			return usageError{fmt.Errorf("--for %w", err)}
+		}
+	}
+	return a.ask(cmd, func(ctx context.Context, c *web.Client) error {
+		id, err := incidentID(ctx, c, args[0], true)
+		if err != nil {
+			return err
+		}
+		reply, err := c.Ack(ctx, id, web.AckRequest{For: a.length})
+		var p *web.Problem
+		if errors.As(err, &p) && p.Acked != nil {
+			return a.second(ctx, cmd, c, id, p)
+		}
+		if err != nil {
+			return doubtful(err)
+		}
+		return a.tell(cmd, reply, "taken")
+	})
+}
+
+// second deals with an incident that somebody has. Who gives an order twice has
+// what they wanted.
+func (a *incidentAck) second(ctx context.Context, cmd *cobra.Command, c *web.Client, id string, p *web.Problem) error {
+	if p.Acked.By != a.host.actor() {
+		return p
+	}
+	report, err := c.Incident(ctx, id)
+	if err != nil {
+		return err
+	}
+	return a.tell(cmd, web.AckReply{By: p.Acked.By, Until: p.Acked.Until, Incident: report.Incident}, "taken before")
+}
+
+func (a *incidentAck) tell(cmd *cobra.Command, reply web.AckReply, done string) error {
+	if a.json {
+		return printJSON(cmd.OutOrStdout(), reply)
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %s by %s until %s; no reminders until then, a rise to page is told all the same\n",
+		ruleIn(reply.Incident.Rule, reply.Incident.Pool), done, inert(reply.By), moment(reply.Until))
+	return err
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"headgate/web"
+)
+
+func newIncidentList(h host) *cobra.Command {
+	l := incidentList{incidentCmd: incidentCmd{host: h}}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List incidents, newest first",
+		Long: `List incidents, newest first: those that are open, and those that were opened
+lately.`,
+		Example: `  headgate incident list
+  headgate incident list --open
+  headgate incident list --since 30d --pool big --json`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: l.run,
+	}
+	f := cmd.Flags()
+	f.BoolVar(&l.open, "open", false, "only those that are not over")
+	f.StringVar(&l.since, "since", "7d", "opened since then: a `span` such as 7d or 90m, or a time such as 2026-01-31T12:00:00Z")
+	f.StringVar(&l.pool, "pool", "", "only this `pool` (default all)")
+	f.StringVar(&l.rule, "rule", "", "only this `rule` (default all)")
+	l.add(cmd)
+	completePools(cmd, h, &l.where)
+	return cmd
+}
+
+type incidentList struct {
+	incidentCmd
+	open              bool
+	since, pool, rule string
+}
+
+func (l *incidentList) run(cmd *cobra.Command, _ []string) error {
+	since, err := web.ParseSince(l.since, l.host.now())
+	if err != nil {
+		return usageError{fmt.Errorf("--since %w", err)}
+	}
+	if l.open && !cmd.Flags().Changed("since") {
+		since = time.Time{}
+	}
+	return l.ask(cmd, func(ctx context.Context, c *web.Client) error {
+		all, rest, err := l.read(ctx, c, since)
+		if err != nil {
+			return err
+		}
+		if rest != "" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "headgate: warning: there are more than %d incidents; shorten --since\n", maxIncidents)
+		}
+		if l.json {
+			return printJSON(cmd.OutOrStdout(), web.IncidentList{Items: all, Next: rest})
+		}
+		return incidentTable(cmd.OutOrStdout(), all, paintFor(l.host, cmd.OutOrStdout()))
+	})
+}
+
+// read returns what is asked for. Open incidents belong to it however old they
+// are: what is wrong must not be left out because it has been so for long.
+func (l *incidentList) read(ctx context.Context, c *web.Client, since time.Time) ([]web.Incident, string, error) {
+	q := web.IncidentQuery{Open: l.open, Since: since, Pool: l.pool, Rule: l.rule}
+	all, rest, err := incidentsOf(ctx, c, q)
+	if err != nil || l.open {
+		return append([]web.Incident{}, all...), rest, err
+	}
+	q.Open, q.Since = true, time.Time{}
+	open, _, err := incidentsOf(ctx, c, q)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, i := range open {
+		if !slices.ContainsFunc(all, func(o web.Incident) bool { return o.ID == i.ID }) {
+			all = append(all, i)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b web.Incident) int { return strings.Compare(b.OpenedAt, a.OpenedAt) })
+	return append([]web.Incident{}, all...), rest, nil
+}
+
+func incidentTable(w io.Writer, all []web.Incident, p paint) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "no incidents")
+		return err
+	}
+	var b bytes.Buffer
+	rows := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(rows, "ID\tLEVEL\tRULE\tPOOL\tVALUE\tOPENED\tSTATE")
+	for i := range all {
+		n := &all[i]
+		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", inert(n.ID), levelOf(n), inert(n.Rule), orDash(n.Pool),
+			amount(n.Value, n.Unit), moment(n.OpenedAt), standing(n))
+	}
+	if err := rows.Flush(); err != nil {
+		return err
+	}
+	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	for i, line := range lines {
+		if i > 0 {
+			line = colouredIncident(p, &all[i-1], line)
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// colouredIncident makes what is open stand out.
+func colouredIncident(p paint, i *web.Incident, line string) string {
+	switch {
+	case i.EndedAt != nil:
+		return line
+	case i.Level == "page":
+		return p.loud(red, line)
+	default:
+		return p.loud(yellow, line)
+	}
+}

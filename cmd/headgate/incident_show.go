@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"headgate/web"
+)
+
+func newIncidentShow(h host) *cobra.Command {
+	c := incidentCmd{host: h}
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show an incident: what, since when, what was sent",
+		Long: `Show one incident: what is wrong and what users feel, its value against the
+threshold, its timeline, and what became of every message about it. The beginning
+of an ID is enough if no other begins like it.`,
+		Example: `  headgate incident show 01a22990
+  headgate incident show 01a22990-4f00-7a3e-8d51-6c2b9a4e11aa --json | jq .events`,
+		Args: usageArgs(cobra.ExactArgs(1)),
+	}
+	c.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.ask(cmd, func(ctx context.Context, client *web.Client) error {
+			id, err := incidentID(ctx, client, args[0], false)
+			if err != nil {
+				return err
+			}
+			report, err := client.Incident(ctx, id)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return printJSON(cmd.OutOrStdout(), report)
+			}
+			s := story{IncidentReport: &report, now: c.host.now(), paint: paintFor(c.host, cmd.OutOrStdout()), where: c.where.shown()}
+			_, err = cmd.OutOrStdout().Write(s.text())
+			return err
+		})
+	}
+	return cmd
+}
+
+// story shows an incident to people.
+type story struct {
+	*web.IncidentReport
+	now   time.Time
+	paint paint
+	where string // flags for the commands that are shown
+}
+
+func (s *story) text() []byte {
+	var b bytes.Buffer
+	head := fmt.Sprintf("%s  %s  %s", levelOf(&s.Incident), ruleIn(s.Rule, s.Pool), standing(&s.Incident))
+	fmt.Fprintln(&b, colouredIncident(s.paint, &s.Incident, head))
+	fmt.Fprintln(&b)
+	s.facts(&b)
+	if !s.Recorded {
+		fmt.Fprintln(&b, "\ntimeline and messages are not known: the record cannot be read, or is not written yet")
+	}
+	if s.Cut {
+		fmt.Fprintf(&b, "\nonly the newest %d are shown\n", web.MaxTimeline)
+	}
+	s.timeline(&b)
+	s.messages(&b)
+	if s.EndedAt == nil && s.AckedBy == nil {
+		fmt.Fprintf(&b, "\ntake it on: headgate incident ack %s%s\n", inert(s.ID), s.where)
+	}
+	return b.Bytes()
+}
+
+func (s *story) facts(w io.Writer) {
+	rows := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	defer rows.Flush()
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(rows, "%s\t%s\n", name, value)
+		}
+	}
+	row("what", inert(s.Summary))
+	row("users feel", inert(s.Feel))
+	row("value", fmt.Sprintf("%s, %s at %s", amount(s.Value, s.Unit), inert(s.Level), amount(s.Threshold, s.Unit)))
+	since := moment(s.OpenedAt)
+	if s.EndedAt == nil {
+		since += fmt.Sprintf(" (%s ago)", between(s.OpenedAt, s.now.UTC().Format(time.RFC3339)))
+	}
+	row("since", since)
+	if s.EndedAt != nil {
+		row("until", moment(*s.EndedAt))
+	}
+	if s.Reopened > 0 {
+		row("came back", fmt.Sprintf("%d times", s.Reopened))
+	}
+	row("runbook", inert(s.Runbook))
+	row("id", inert(s.ID))
+}
+
+func (s *story) timeline(w io.Writer) {
+	if len(s.Events) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	rows := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	defer rows.Flush()
+	fmt.Fprintln(rows, "#\tAT\tEVENT\tLEVEL\tVALUE\tBY\tNOTE")
+	for i := range s.Events {
+		e := &s.Events[i]
+		fmt.Fprintf(rows, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Seq, moment(e.At), inert(e.Kind), inert(e.Level), amount(e.Value, s.Unit),
+			orDash(e.By), orDash(noteOn(e)))
+	}
+}
+
+func noteOn(e *web.Event) string {
+	switch {
+	case e.Muted:
+		return "silenced: not sent"
+	case e.Digested:
+		return "part of the flapping"
+	case e.Count > 0:
+		return fmt.Sprintf("%d turns for the worse", e.Count)
+	default:
+		return ""
+	}
+}
+
+func (s *story) messages(w io.Writer) {
+	if !s.Recorded {
+		return
+	}
+	if len(s.Deliveries) == 0 {
+		fmt.Fprintln(w, "\nno messages")
+		return
+	}
+	fmt.Fprintln(w)
+	rows := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	defer rows.Flush()
+	fmt.Fprintln(rows, "#\tMESSAGE\tTO\tSTATE\tATTEMPTS\tLAST TRIED\tNEXT\tREASON")
+	for i := range s.Deliveries {
+		d := &s.Deliveries[i]
+		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", strconv.Itoa(d.Seq), inert(d.Kind), orDash(d.Destination), stateOf(d), d.Attempts,
+			momentOrDash(d.TriedAt), momentOrDash(d.NextAt), orDash(d.Reason))
+	}
+}
+
+// stateOf writes what needs a look in capitals.
+func stateOf(d *web.Delivery) string {
+	if d.State == "dead" {
+		return "DEAD"
+	}
+	return inert(d.State)
+}
+
+func momentOrDash(s *string) string {
+	if s == nil {
+		return "-"
+	}
+	return moment(*s)
+}

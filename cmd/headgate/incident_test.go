@@ -1,0 +1,316 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/web"
+	"headgate/web/webtest"
+)
+
+const watchToken = "a-token-of-a-test-0123456789"
+
+// watch starts an admin API that watches, and points commands to it.
+func (g *ground) watch() *webtest.Service {
+	g.Helper()
+	s := webtest.Serve(g.T, watchToken)
+	g.env["HEADGATE_ADMIN"], g.env["HEADGATE_TOKEN"] = s.URL, watchToken
+	return s
+}
+
+// fields returns a line with single spaces between its fields.
+func fields(line string) string { return strings.Join(strings.Fields(line), " ") }
+
+func TestIncidentList(t *testing.T) {
+	g := newGround(t)
+	s := g.watch()
+	g.runBare("incident", "list").want(t, 0, "no incidents\n")
+	g.runBare("incident", "list", "--open", "--json").want(t, 0, "{\n  \"items\": [],\n  \"next\": \"\"\n}\n")
+	over := s.Trouble(t, "queue_age", "b", 30)
+	s.Trouble(t, "queue_age", "b", 3)
+	open := s.Trouble(t, "queue_age", "a", 27.4)
+	whole := s.Trouble(t, "journal", "", 17)
+	r := g.runBare("incident", "list")
+	lines := strings.Split(r.out, "\n")
+	if r.code != 0 || len(lines) != 5 || fields(lines[0]) != "ID LEVEL RULE POOL VALUE OPENED STATE" {
+		t.Fatalf("exit %d, stdout\n%s", r.code, r.out)
+	}
+	for n, want := range []string{whole + " warn journal - 17 ", open + " PAGE queue_age a 27s ", over + " page queue_age b 3s "} {
+		if got := fields(lines[n+1]); !strings.HasPrefix(got, want) {
+			t.Errorf("line %q, want %q", got, want)
+		}
+	}
+	if !strings.HasSuffix(lines[2], " open") || !strings.Contains(lines[3], "recovered after 0") {
+		t.Errorf("stdout\n%s", r.out)
+	}
+	for args, n := range map[string]int{"--open": 2, "--pool a": 1, "--rule queue_age": 2, "--open --rule queue_age": 1, "--since 2099-01-01T00:00:00Z": 2, "--since 2099-01-01T00:00:00Z --open": 0} {
+		var list web.IncidentList
+		r := g.runBare(append([]string{"incident", "list", "--json"}, strings.Fields(args)...)...)
+		dec := json.NewDecoder(strings.NewReader(r.out))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&list); err != nil || len(list.Items) != n {
+			t.Errorf("%s: %d incidents, want %d, %v", args, len(list.Items), n, err)
+		}
+	}
+	g.runBare("incident", "list", "--since", "yesterday").want(t, exitUsage, "", "--since must be a span")
+	g.runBare("incident", "list", "x").want(t, exitUsage, "", "--help")
+}
+
+func TestIncidentShow(t *testing.T) {
+	g := newGround(t)
+	s := g.watch()
+	id := s.Trouble(t, "queue_age", "a", 27.4)
+	at := time.Date(2026, 1, 31, 11, 29, 0, 0, time.UTC)
+	s.Shelf.Deliver(id,
+		web.DeliveryRecord{ID: "1", Seq: 1, Kind: "post", Destination: "page", State: "dead", Attempts: 3, Created: at, Tried: at, Reason: "the channel is archived"},
+		web.DeliveryRecord{ID: "2", Seq: 1, Kind: "post", Destination: "fallback", State: "retry", Attempts: 1, Created: at, Tried: at, NotBefore: at.Add(time.Minute)})
+	g.run("incident", "ack", id[:8])
+	r := g.run("incident", "show", strings.ToUpper(id[:23]))
+	for _, part := range []string{
+		"PAGE queue_age in a open, taken by ana@host until ", "what The queue is old.", "users feel Answers come late.", "value 27s, page at 25s",
+		"runbook queue_age", "id " + id, "# AT EVENT LEVEL VALUE BY NOTE", "opened page 27s - -", "acknowledged page 27s ana@host -",
+		"1 post page DEAD 3 2026-01-31T11:29:00Z - the channel is archived", "1 post fallback retry 1 2026-01-31T11:29:00Z 2026-01-31T11:30:00Z -",
+	} {
+		if !strings.Contains(fields(r.out), part) {
+			t.Errorf("%q is not in\n%s", part, r.out)
+		}
+	}
+	if r.code != 0 || strings.Contains(r.out, "take it on") {
+		t.Errorf("exit %d, stdout\n%s", r.code, r.out)
+	}
+	var report web.IncidentReport
+	dec := json.NewDecoder(strings.NewReader(g.run("incident", "show", id, "--json").out))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&report); err != nil || report.ID != id || len(report.Deliveries) != 2 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	g.runBare("incident", "show", "ffff").want(t, exitFailed, "", "no incident has an ID that begins with ffff")
+	g.runBare("incident", "show", "../mode").want(t, exitUsage, "", "cannot be an ID")
+	g.runBare("incident", "show", strings.Repeat("0", 36)).want(t, exitFailed, "", "There is no such incident")
+	g.runBare("incident", "show").want(t, exitUsage, "", "--help")
+	other := s.Trouble(t, "queue_age", "b", 30)
+	g.runBare("incident", "show", "0").want(t, exitUsage, "", "2 incidents have IDs that begin with 0", id, other, "give more of it")
+}
+
+// TestIncidentShowUnrecorded: what is wrong is shown though the record is broken,
+// and what is not known is said.
+func TestIncidentShowUnrecorded(t *testing.T) {
+	g := newGround(t)
+	s := g.watch()
+	id := s.Trouble(t, "queue_age", "a", 27.4)
+	s.Shelf.Break(errors.New("the disk is full"))
+	r := g.run("incident", "show", id)
+	if r.code != 0 || !strings.Contains(r.out, "timeline and messages are not known") || strings.Contains(r.out, "no messages") ||
+		!strings.Contains(r.out, "take it on: headgate incident ack "+id+" --data-dir "+g.dataDir+"\n") {
+		t.Errorf("exit %d, stdout\n%s", r.code, r.out)
+	}
+	if r := g.run("incident", "list", "--open"); r.code != 0 || !strings.Contains(r.out, id) {
+		t.Errorf("exit %d, stdout\n%s", r.code, r.out)
+	}
+	if r := g.run("incident", "ack", id[:12]); r.code != 0 {
+		t.Errorf("exit %d, stderr %s", r.code, r.err)
+	}
+}
+
+func TestIncidentAck(t *testing.T) {
+	g := newGround(t)
+	s := g.watch()
+	id := s.Trouble(t, "queue_age", "a", 30)
+	r := g.runBare("incident", "ack", id[:13], "--for", "30m")
+	if r.code != 0 || !strings.HasPrefix(r.out, "queue_age in a: taken by ana@host until ") || r.err != "" {
+		t.Errorf("exit %d, %s%s", r.code, r.out, r.err)
+	}
+	again := g.runBare("incident", "ack", id)
+	if again.code != 0 || again.out != strings.Replace(r.out, "taken", "taken before", 1) {
+		t.Errorf("the same person again: exit %d, %s%s", again.code, again.out, again.err)
+	}
+	var reply web.AckReply
+	if err := json.Unmarshal([]byte(g.runBare("incident", "ack", id, "--json").out), &reply); err != nil || reply.By != "ana@host" || reply.Incident.ID != id {
+		t.Errorf("%+v, %v", reply, err)
+	}
+	g.host.actor = func() string { return "ben@host" }
+	g.runBare("incident", "ack", id).want(t, exitFailed, "", "ana@host has it until", "Nothing was changed")
+	g.runBare("incident", "ack", id, "--for", "soon").want(t, exitUsage, "", "--for must be a span")
+	g.runBare("incident", "ack", id, "--for", "").want(t, exitUsage, "", "--for must be a span")
+	g.runBare("incident", "ack", id, "--for", "3d").want(t, exitFailed, "", "up to 24h0m0s")
+	s.Trouble(t, "queue_age", "a", 1)
+	g.runBare("incident", "ack", id[:13]).want(t, exitFailed, "", "no open incident has an ID that begins with")
+	g.runBare("incident", "ack", id).want(t, exitFailed, "", "it may be over")
+}
+
+func TestIncidentSilence(t *testing.T) {
+	g := newGround(t)
+	s := g.watch()
+	g.runBare("incident", "silence", "--list").want(t, 0, "no silences\n")
+	r := g.run("incident", "silence", "queue_age", "--pool", "a", "--for", "1h", "--reason", "  load\ntest ")
+	lines := strings.Split(r.out, "\n")
+	if r.code != 0 || len(lines) != 3 || !strings.HasPrefix(lines[0], "queue_age in a: silenced until ") || !strings.HasSuffix(lines[0], " by ana@host: load test") {
+		t.Fatalf("exit %d, %s%s", r.code, r.out, r.err)
+	}
+	if r := g.run("incident", "silence", "queue_age", "--pool", "a", "--for", "1h", "--reason", "me too"); r.code != 0 || !strings.Contains(r.out, "silenced before until") {
+		t.Errorf("exit %d, %s%s", r.code, r.out, r.err)
+	}
+	s.Trouble(t, "queue_age", "a", 30)
+	if r := g.run("incident", "list"); !strings.Contains(r.out, "open, silenced") {
+		t.Errorf("stdout\n%s", r.out)
+	}
+	list := g.run("incident", "silence", "--list")
+	if got := fields(list.out); !strings.HasPrefix(got, "ID RULE POOL UNTIL BY REASON ") || !strings.HasSuffix(got, "ana@host load test") {
+		t.Errorf("stdout\n%s", list.out)
+	}
+	undo, ok := strings.CutPrefix(lines[1], "undo: headgate ")
+	if !ok {
+		t.Fatalf("stdout\n%s", r.out)
+	}
+	g.runBare(strings.Fields(undo)...).want(t, 0, "queue_age in a: no longer silenced; what is true now is sent\n")
+	g.runBare(strings.Fields(undo)...).want(t, exitFailed, "", "There is no such silence")
+	r = g.run("incident", "silence", "journal", "--for", "2d", "--reason", "why", "--json")
+	id := r.object(t)["silence"].(map[string]any)["id"].(string)
+	if got := g.run("incident", "silence", "--list", "--json").object(t); len(got["items"].([]any)) != 1 {
+		t.Errorf("list %v", got)
+	}
+	if r := g.run("incident", "silence", "--list"); !strings.Contains(fields(r.out), id+" journal all ") {
+		t.Errorf("stdout\n%s", r.out)
+	}
+	if got := g.run("incident", "silence", "--lift", id[:20], "--json").object(t); got["id"] != id {
+		t.Errorf("lifted %v", got)
+	}
+	g.run("incident", "silence", "--lift", "ffff").want(t, exitFailed, "", "no silence has an ID that begins with ffff")
+}
+
+func TestIncidentSilenceRefuses(t *testing.T) {
+	g := newGround(t)
+	g.watch()
+	for args, want := range map[string]struct {
+		code    int
+		message string
+	}{
+		"":                                     {exitUsage, "which RULE?"},
+		"queue_age":                            {exitUsage, "--reason must say why"},
+		"queue_age --reason x":                 {exitUsage, "--for must be a span"},
+		"queue_age --reason x --for -1h":       {exitUsage, "--for must be a span"},
+		"queue_age --list":                     {exitUsage, "or --list, or --lift ID"},
+		"--list --lift 01":                     {exitUsage, "or --list, or --lift ID"},
+		"--lift 01 --for 1h":                   {exitUsage, "or --list, or --lift ID"},
+		"--lift a/b":                           {exitUsage, "cannot be an ID"},
+		"a b --for 1h --reason x":              {exitUsage, "--help"},
+		"queue --for 1h --reason x":            {exitFailed, "there are journal, queue_age"},
+		"queue_age --for 99d --reason x":       {exitFailed, "up to 720h0m0s"},
+		"journal --pool a --for 1h --reason x": {exitFailed, `"journal" in pool "a"`},
+	} {
+		g.runBare(append([]string{"incident", "silence"}, strings.Fields(args)...)...).want(t, want.code, "", want.message)
+	}
+}
+
+// TestIncidentSilent: without an answer these commands say so, at once where
+// nobody listens, and exit with 3.
+func TestIncidentSilent(t *testing.T) {
+	g := newGround(t)
+	g.env["HEADGATE_TOKEN"] = watchToken
+	broken := impostor(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	id := strings.Repeat("0", 36)
+	for _, args := range []string{
+		"list", "show " + id, "ack " + id, "silence x --for 1h --reason x", "silence --list", "silence --lift " + id,
+	} {
+		g.env["HEADGATE_ADMIN"] = dead(t)
+		g.runBare(append([]string{"incident"}, strings.Fields(args)...)...).want(t, exitSilent, "", "no answer from the admin plane")
+		g.env["HEADGATE_ADMIN"] = broken
+		r := g.runBare(append([]string{"incident"}, strings.Fields(args)...)...)
+		r.want(t, exitSilent, "", "no answer from the admin plane")
+		order := strings.HasPrefix(args, "ack") || strings.Contains(args, "--lift") || strings.Contains(args, "--for")
+		if told := strings.Contains(r.err, "it may have been done all the same"); told != order {
+			t.Errorf("%s: stderr %q", args, r.err)
+		}
+	}
+}
+
+// TestIncidentNotWatching: a service without rules says so.
+func TestIncidentNotWatching(t *testing.T) {
+	g := newGround(t)
+	g.env["HEADGATE_TOKEN"] = watchToken
+	g.env["HEADGATE_ADMIN"] = impostor(t, func(w http.ResponseWriter, _ *http.Request) {
+		web.WriteProblem(w, web.Problem{Type: web.TypeNotWatching, Status: http.StatusNotFound, Detail: "This headgate is not watching."})
+	})
+	g.runBare("incident", "list").want(t, exitFailed, "", "This headgate is not watching.")
+}
+
+// TestIncidentsAreInert: whatever a service sends, it stays in its place on the
+// terminal, and the end of pages is reached.
+func TestIncidentsAreInert(t *testing.T) {
+	g := newGround(t)
+	g.env["HEADGATE_TOKEN"] = watchToken
+	const evil = "\x1b[2J\n\u202e"
+	text := evil
+	i := web.Incident{ID: "0" + evil, Rule: evil, Pool: evil, Level: evil, Peak: evil, OpenedAt: evil, EndedAt: &text, Ending: &text,
+		Unit: evil, Summary: evil, Feel: evil, Runbook: evil, AckedBy: &text, AckUntil: &text, Value: new(float64)}
+	asked := 0
+	g.env["HEADGATE_ADMIN"] = impostor(t, func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		w.Header().Set("Content-Type", "application/json")
+		var reply any = web.IncidentReport{Incident: i, Recorded: true, Cut: true,
+			Events:     []web.Event{{At: evil, Kind: evil, Level: evil, By: evil}},
+			Deliveries: []web.Delivery{{Kind: evil, Destination: evil, State: evil, Reason: evil, TriedAt: &text, NextAt: &text}}}
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/incidents"):
+			reply = web.IncidentList{Items: make([]web.Incident, web.MaxPage), Next: fmt.Sprint(asked)}
+			if r.URL.Query().Get("open") == "true" {
+				reply = web.IncidentList{Items: []web.Incident{i}}
+			}
+		case strings.HasSuffix(r.URL.Path, "/silences"):
+			reply = web.MuteList{Items: []web.Mute{{ID: evil, Rule: evil, Pool: evil, Until: evil, By: evil, Reason: evil}}}
+		}
+		if err := json.NewEncoder(w).Encode(reply); err != nil {
+			t.Error(err)
+		}
+	})
+	r := g.runBare("incident", "list")
+	if !strings.Contains(r.err, "more than 10000 incidents") || asked != maxIncidents/web.MaxPage+1 {
+		t.Errorf("%d pages, stderr %s", asked, r.err)
+	}
+	for _, args := range []string{"list --open", "show " + strings.Repeat("0", 36), "silence --list", "show 0"} {
+		r := g.runBare(append([]string{"incident"}, strings.Fields(args)...)...)
+		if strings.ContainsAny(r.out+r.err, "\x1b\u202e") {
+			t.Errorf("%s: %q %q", args, r.out, r.err)
+		}
+	}
+}
+
+func TestAmount(t *testing.T) {
+	v := func(f float64) *float64 { return &f }
+	for _, tt := range []struct {
+		v    *float64
+		unit string
+		want string
+	}{
+		{nil, "s", "-"}, {v(27.44), "s", "27s"}, {v(1.5), "s", "1.5s"}, {v(0.256), "ratio", "25.6%"}, {v(14.4), "", "14.4"},
+		{v(120), "tasks", "120 tasks"}, {v(1e9), "tasks", "1e+09 tasks"}, {v(-3), "", "-3"},
+	} {
+		if got := amount(tt.v, tt.unit); got != tt.want {
+			t.Errorf("amount of %q in %q, want %q", got, tt.unit, tt.want)
+		}
+	}
+}
+
+func TestIncidentColours(t *testing.T) {
+	ended := "2026-01-31T11:29:00Z"
+	for _, tt := range []struct {
+		i    web.Incident
+		want string
+	}{
+		{web.Incident{Level: "page"}, "\x1b[1;31mx\x1b[0m"},
+		{web.Incident{Level: "warn"}, "\x1b[1;33mx\x1b[0m"},
+		{web.Incident{Level: "page", EndedAt: &ended}, "x"},
+	} {
+		if got := colouredIncident(paint(true), &tt.i, "x"); got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.i, got, tt.want)
+		}
+		if got := colouredIncident(paint(false), &tt.i, "x"); got != "x" {
+			t.Errorf("without colour: %q", got)
+		}
+	}
+}
