@@ -53,7 +53,7 @@ func (p *Proxy) passModels(ctx context.Context, tab *table, pool *pool, w http.R
 	copyResponseHeader(w.Header(), res.Header)
 	w.WriteHeader(res.StatusCode)
 	if _, err := io.Copy(w, res.Body); err != nil {
-		panic(http.ErrAbortHandler)
+		breakOff(w, r)
 	}
 }
 

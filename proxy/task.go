@@ -198,7 +198,7 @@ func (t *task) finish() {
 	case t.obs.Panicked && !t.committed:
 		internalError().write(t.w)
 	default:
-		panic(http.ErrAbortHandler)
+		breakOff(t.w, t.r)
 	}
 }
 
