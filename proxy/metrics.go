@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"headgate/proxy/admit"
 )
@@ -93,6 +94,31 @@ func (m *Metrics) Recent(pool string, now time.Time) Recent {
 		return p.window.recent(now)
 	}
 	return Recent{}
+}
+
+// SLOCounts are a pool's tasks that count for its SLO since the start.
+type SLOCounts struct{ Tasks, Bad int64 }
+
+// SLO returns the counts of all pools.
+func (m *Metrics) SLO() map[string]SLOCounts {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	all := make(map[string]SLOCounts, len(m.pools))
+	for name, p := range m.pools {
+		if p.histograms != nil {
+			all[name] = SLOCounts{Tasks: count(p.sloTasks), Bad: count(p.sloBad)}
+		}
+	}
+	return all
+}
+
+// count reads a counter that is only ever incremented by one.
+func count(c prometheus.Counter) int64 {
+	var m dto.Metric
+	if c.Write(&m) != nil { // plain counters always write
+		return 0
+	}
+	return int64(m.GetCounter().GetValue())
 }
 
 // Arrived counts a task that has come.

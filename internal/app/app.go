@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"headgate/engine"
 	"headgate/internal/config"
 	"headgate/internal/sqlite"
 	"headgate/proxy"
@@ -32,17 +33,22 @@ type App struct {
 	proxy    *proxy.Proxy
 	draining atomic.Bool
 
-	ephemeral   bool
-	modeMetrics *runbooks.Metrics
-	store       *sqlite.Store
-	modes       *runbooks.Controller
-	stopRecord  func() error
-	cut         context.CancelCauseFunc // ends the tasks that still run
+	ephemeral    bool
+	unwatched    bool
+	modeMetrics  *runbooks.Metrics
+	watchMetrics watchMetrics
+	telling      telling
+	store        *sqlite.Store
+	modes        *runbooks.Controller
+	watch        *watch // nil while not started, or unwatched
+	stopRecord   func() error
+	cut          context.CancelCauseFunc // ends the tasks that still run
 
 	data, admin *http.Server
 	listeners   [2]net.Listener
 	serving     errgroup.Group
 	failed      chan error
+	started     bool
 	stop        sync.Once
 	stopErr     error
 
@@ -50,6 +56,7 @@ type App struct {
 	mu    sync.Mutex
 	cfg   *config.Config
 	pools []Pool
+	rules []engine.Rule
 	gates map[string]*admit.Gate // of all pools ever, so that those who are gone drain
 }
 
@@ -59,6 +66,10 @@ type Option func(*App)
 // Ephemeral keeps the record in memory and nothing on disk: modes and audit are
 // forgotten when the App stops.
 func Ephemeral() Option { return func(a *App) { a.ephemeral = true } }
+
+// Unwatched takes no samples, evaluates no rules and tells nobody: for what is
+// short-lived and watched by somebody else.
+func Unwatched() Option { return func(a *App) { a.unwatched = true } }
 
 // New builds an App and checks what only its parts can check. It opens nothing.
 // Errors carry the position of the setting.
@@ -77,6 +88,12 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	if a.modeMetrics, err = runbooks.NewMetrics(a.registry); err != nil {
 		return nil, err
 	}
+	if a.watchMetrics, err = newWatchMetrics(a.registry); err != nil {
+		return nil, err
+	}
+	if a.telling, err = newTelling(cfg); err != nil {
+		return nil, err
+	}
 	if t := cfg.Admin.Token; !t.Empty() && web.CheckToken(t.Reveal()) != nil {
 		return nil, cfg.At("admin.token", web.CheckToken(t.Reveal()))
 	}
@@ -91,6 +108,7 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	if err := a.addPools(p); err != nil {
 		return nil, err
 	}
+	a.rules = p.rules
 	a.hosts.Store(knownHosts(cfg))
 	return a, nil
 }
@@ -102,22 +120,30 @@ func (a *App) addPools(p plan) error {
 		if err := a.metrics.AddPool(pool.Name, pool.SLO, pool.Gate); err != nil {
 			return fmt.Errorf("metrics of pool %q: %w", pool.Name, err)
 		}
+		known := Pool{Name: pool.Name, SLO: pool.SLO, Gate: pool.Gate}
+		if a.gates[pool.Name] == nil {
+			if err := a.addEnvelope(known); err != nil {
+				return fmt.Errorf("metrics of pool %q: %w", pool.Name, err)
+			}
+		}
 		a.gates[pool.Name] = pool.Gate
-		a.pools = append(a.pools, Pool{Name: pool.Name, SLO: pool.SLO, Gate: pool.Gate})
+		a.pools = append(a.pools, known)
 	}
 	return nil
 }
 
-// Start opens the record and both listeners and serves. When it fails, nothing
-// is left open.
+// Start opens the record and both listeners, watches and serves. When it fails,
+// nothing is left open.
 func (a *App) Start() error {
 	if err := a.openRecord(); err != nil {
 		return err
 	}
-	if err := a.listen(); err != nil {
-		return errors.Join(err, a.store.Close())
-	}
 	a.keepRecord()
+	if err := a.open(); err != nil {
+		a.closeListeners()
+		return errors.Join(err, a.stopWatch(context.Background()), a.stopRecord())
+	}
+	a.started = true
 	for i, server := range []*http.Server{a.data, a.admin} {
 		a.serving.Go(func() error {
 			err := server.Serve(a.listeners[i])
@@ -131,6 +157,15 @@ func (a *App) Start() error {
 	return nil
 }
 
+func (a *App) open() error {
+	if !a.unwatched {
+		if err := a.startWatch(a.rules); err != nil {
+			return err
+		}
+	}
+	return a.listen()
+}
+
 // listen makes the servers and opens their listeners.
 func (a *App) listen() error {
 	if err := a.servers(); err != nil {
@@ -139,7 +174,6 @@ func (a *App) listen() error {
 	for i, address := range []string{a.cfg.Listen, a.cfg.Admin.Listen} {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
-			a.closeListeners()
 			return fmt.Errorf("%s: %w", [2]string{"listen", "admin.listen"}[i], err)
 		}
 		a.listeners[i] = l

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"headgate/engine"
 	"headgate/internal/config"
 	"headgate/proxy"
 	"headgate/proxy/admit"
@@ -22,6 +23,7 @@ type plan struct {
 	cfg   *config.Config
 	data  proxy.Config
 	gates []admit.Config // one a pool, in the order of the settings
+	rules []engine.Rule
 }
 
 // planFor does all of the work that can fail. Errors carry the position of the
@@ -50,7 +52,8 @@ func planFor(cfg *config.Config, gates map[string]*admit.Gate) (plan, error) {
 		p.gates = append(p.gates, c)
 		p.data.Pools = append(p.data.Pools, pool)
 	}
-	return p, nil
+	p.rules, err = rulesFor(cfg)
+	return p, err
 }
 
 // gateError puts what the gate refuses at the setting that it came from.

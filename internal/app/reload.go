@@ -1,8 +1,10 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -47,8 +49,16 @@ func (a *App) Reload(cfg *config.Config) error {
 	for _, gone := range missing(before, a.pools) {
 		a.modes.Remove(gone.Name)
 	}
-	a.cfg = cfg
+	a.cfg, a.rules = cfg, p.rules
 	a.hosts.Store(knownHosts(cfg))
+	if a.watch == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), reloadTime)
+	defer cancel()
+	if err := a.watch.engine.Reload(ctx, p.rules); err != nil {
+		return fmt.Errorf("pools are changed, rules are not: %w", err)
+	}
 	return nil
 }
 
@@ -63,6 +73,9 @@ func missing(some, others []Pool) []Pool {
 	return all
 }
 
+// reloadTime bounds the wait for the engine to take new rules.
+const reloadTime = 5 * time.Second
+
 // fixed refuses changes that need a restart.
 func (a *App) fixed(cfg *config.Config) error {
 	restart := errors.New("cannot change while serving: restart instead")
@@ -75,6 +88,14 @@ func (a *App) fixed(cfg *config.Config) error {
 		return cfg.At("admin.token", restart)
 	case cfg.DataDir != a.cfg.DataDir:
 		return cfg.At("data_dir", restart)
+	case !reflect.DeepEqual(cfg.Slack, a.cfg.Slack):
+		return cfg.At("slack", restart)
+	case !reflect.DeepEqual(cfg.Heartbeat, a.cfg.Heartbeat):
+		return cfg.At("heartbeat", restart)
+	case cfg.Retention != a.cfg.Retention:
+		return cfg.At("retention", restart)
+	case cfg.Rules.Interval != a.cfg.Rules.Interval:
+		return cfg.At("rules.interval", restart)
 	case cfg.Log.Format != a.cfg.Log.Format:
 		return cfg.At("log.format", restart)
 	}

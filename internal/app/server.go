@@ -41,9 +41,13 @@ func (a *App) servers() error {
 	if err != nil {
 		return err
 	}
-	admin, err := web.NewAdmin(web.AdminConfig{
+	c := web.AdminConfig{
 		Token: token.Reveal(), Orders: a.modes, Statuses: a, Audit: audit{a.store}, Log: a.log.With("component", "web"),
-	})
+	}
+	if a.watch != nil {
+		c.Incidents, c.Watch = incidents{a.store}, a.watch.engine
+	}
+	admin, err := web.NewAdmin(c)
 	if err != nil {
 		return a.cfg.At("admin.token", err)
 	}

@@ -30,9 +30,7 @@ func (a *App) poolStatus(now time.Time, p Pool) web.PoolStatus {
 		p95 := web.Seconds(recent.P95)
 		s.P95TurnaroundS = &p95
 	}
-	if gate.Service.Measured {
-		// Little's law: the permits that the arrivals of the last minute would keep busy.
-		use := float64(recent.Arrivals) / time.Minute.Seconds() * gate.Service.Mean.Seconds() / float64(gate.Workers)
+	if use, known := a.envelopeUse(now, p); known {
 		s.EnvelopeUse = &use
 	}
 	if standing, ok := a.modes.Standing(p.Name); ok {

@@ -12,6 +12,10 @@ import (
 // cut off to notice.
 const cutTime = 2 * time.Second
 
+// tellTime is how long a stop waits for messages that are on their way. What does
+// not get out stays in the record for the next start.
+const tellTime = 3 * time.Second
+
 var errDraining = errors.New("draining: going down")
 
 // Stop goes down in order: those who wait are turned away, no new connection is
@@ -21,7 +25,7 @@ var errDraining = errors.New("draining: going down")
 // that was not started has nothing to stop.
 func (a *App) Stop(ctx context.Context) error {
 	a.stop.Do(func() {
-		if a.stopRecord != nil {
+		if a.started {
 			a.stopErr = a.shutdown(ctx)
 		}
 	})
@@ -51,5 +55,8 @@ func (a *App) shutdown(ctx context.Context) error {
 	if a.admin.Shutdown(grace) != nil {
 		err = errors.Join(err, a.admin.Close())
 	}
-	return errors.Join(err, a.serving.Wait(), a.stopRecord())
+	err = errors.Join(err, a.serving.Wait())
+	tell, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTime)
+	defer cancel()
+	return errors.Join(err, a.stopWatch(tell), a.stopRecord())
 }

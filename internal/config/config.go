@@ -32,6 +32,14 @@ type Config struct {
 	// reaches the listener is let in, and the client's own Authorization header is
 	// passed on to pools that have no upstream_key.
 	Clients []Client `yaml:"clients"`
+	// Slack is where people are told.
+	Slack Slack `yaml:"slack"`
+	// Rules say what is watched.
+	Rules Rules `yaml:"rules"`
+	// Heartbeat tells somebody else that this headgate watches.
+	Heartbeat Heartbeat `yaml:"heartbeat"`
+	// Retention says how long things are kept.
+	Retention Retention `yaml:"retention"`
 	// Log says what is logged, and how.
 	Log Log `yaml:"log"`
 
@@ -47,6 +55,9 @@ type Admin struct {
 	// Token is the bearer token of the admin API. Default empty: one is made at
 	// the first start and kept in headgate.token in data_dir.
 	Token Secret `yaml:"token"`
+	// ExternalURL is the URL by which people reach this listener. It is used for
+	// links in messages; without it, messages give commands instead. Default empty.
+	ExternalURL string `yaml:"external_url"`
 }
 
 // Pool is one model endpoint with its workers, queue, policy and objective.

@@ -16,7 +16,12 @@ func Default() *Config {
 		DataDir: "./data",
 		Drain:   30 * time.Second,
 		Pools:   []Pool{DefaultPool()},
-		Log:     Log{Level: "info", Format: "text"},
+		Slack:   Slack{APIURL: "https://slack.com/api/"},
+		Rules:   Rules{Interval: time.Second},
+		// The longest window of the built-in rules is three days.
+		Retention: Retention{Samples: 7 * day, History: 400 * day},
+		Heartbeat: Heartbeat{Interval: time.Minute},
+		Log:       Log{Level: "info", Format: "text"},
 	}
 }
 

@@ -68,6 +68,14 @@ func firstInvalid(data []byte) (place, bool) {
 
 var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
 
+// fromZero matches what the YAML library finds wrong once it has the tokens: for
+// these it counts lines from 0, for what is wrong within a token from 1.
+var fromZero = regexp.MustCompile(`^(did not find expected ('-' indicator|',' or '.'|<document start>|key|node content)$|` +
+	`found (undefined tag handle|incompatible YAML document|duplicate %(YAML|TAG) directive)$)`)
+
+// inBraces is what it says about ${NAME} between braces, among others.
+const inBraces = "did not find expected ',' or '}'"
+
 // syntax records what the YAML parser said. Its messages are fixed texts, except
 // those named here, which quote the file and might so quote a secret.
 func syntax(l *ledger, err error) {
@@ -81,7 +89,12 @@ func syntax(l *ledger, err error) {
 		at, text = place{line, 1}, text[len(m[0]):]
 	}
 	text = strings.TrimPrefix(text, "yaml: ")
+	if fromZero.MatchString(text) {
+		at = place{at.line + 1, 1}
+	}
 	switch {
+	case text == inBraces:
+		text += `; within { } a reference needs quotes, such as "${NAME}"`
 	case strings.HasPrefix(text, "unknown anchor"):
 		text = noAlias
 	case strings.HasPrefix(text, "cannot decode"):

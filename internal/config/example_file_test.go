@@ -4,6 +4,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func TestTheExampleShowsTheDefaults(t *testing.T) {
 
 var (
 	switchedOff = regexp.MustCompile(`(?m)^( *)#(\S)`)
-	overridden  = regexp.MustCompile(`(?m)^ *(hosts: \[\]|token: ""|endpoints: \[\]|clients: \[\])\n`)
+	overridden  = regexp.MustCompile(`(?m)^ *(hosts: \[\]|token: ""|bot_token: ""|webhook: ""|page: ""|url: ""|endpoints: \[\]|clients: \[\])\n`)
 )
 
 // switchedOn is the example with all that is commented out in force.
@@ -48,7 +49,8 @@ func TestTheExampleLoadsWithEverythingSwitchedOn(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/admin-token.txt", "token\n")
 	digest := strings.Repeat("a1", 32)
-	c, err := Parse(dir+"/f.yaml", []byte(switchedOn(t)), env("MC_API_KEY", "k", "TEAM_SEARCH_KEY_SHA256", digest))
+	c, err := Parse(dir+"/f.yaml", []byte(switchedOn(t)), env("MC_API_KEY", "k", "TEAM_SEARCH_KEY_SHA256", digest,
+		"SLACK_BOT_TOKEN", "bot", "SLACK_WEBHOOK", "https://hooks.example.com/x", "HEARTBEAT_URL", "https://beat.example.com/y"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +58,9 @@ func TestTheExampleLoadsWithEverythingSwitchedOn(t *testing.T) {
 	want.Hosts, want.Admin.Token = []string{"gate.example.com"}, NewSecret("token")
 	want.Pools[0].UpstreamKey, want.Pools[0].Endpoints = NewSecret("k"), []string{"/v1/rerank"}
 	want.Clients = []Client{{"team-search", digest, "interactive"}}
+	want.Slack.BotToken, want.Slack.Webhook = NewSecret("bot"), NewSecret("https://hooks.example.com/x")
+	want.Slack.Channels.Page, want.Slack.Mention.Page = "C0123456789", "<!here>"
+	want.Heartbeat.URL = NewSecret("https://beat.example.com/y")
 	if diff := cmp.Diff(want, c, settings); diff != "" {
 		t.Error(diff)
 	}
@@ -95,7 +100,7 @@ func comments(n *yaml.Node, path string, found map[string]bool) {
 
 func TestTheExampleHoldsNoSecret(t *testing.T) {
 	for line := range strings.Lines(example(t)) {
-		if key, value, _ := strings.Cut(strings.TrimLeft(line, " #-"), ": "); key == "upstream_key" || key == "token" || key == "key_sha256" {
+		if key, value, _ := strings.Cut(strings.TrimLeft(line, " #-"), ": "); slices.Contains([]string{"upstream_key", "token", "key_sha256", "bot_token", "webhook", "url"}, key) {
 			if value = strings.TrimSpace(value); value != `""` && !strings.HasPrefix(value, "${") {
 				t.Errorf("a literal secret would be copied: %s", line)
 			}

@@ -12,15 +12,16 @@ import (
 // setting arrives. "path=value" stands for one value of a setting.
 var later = map[string]bool{
 	"admin.anonymous_read":              true,
-	"admin.external_url":                true,
 	"allow_live":                        true,
 	"clients[].share":                   true,
 	"drills":                            true,
 	"pools[].admission.policy=deadline": true,
-	"retention":                         true,
 	"rollback":                          true,
-	"rules":                             true,
-	"slack":                             true,
+	"slack.allow":                       true,
+	"slack.app_token":                   true,
+	"slack.channels.drills":             true,
+	"slack.listen":                      true,
+	"slack.signing_secret":              true,
 }
 
 const notYet = "is not in this version yet"

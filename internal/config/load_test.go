@@ -90,7 +90,7 @@ func TestFilesThatSetNothingGiveTheDefaults(t *testing.T) {
 const full = `
 listen: "[::1]:9000"
 hosts: [gate.example.com, 10.0.0.1]
-admin: {listen: "localhost:9001", token: abc}
+admin: {listen: "localhost:9001", token: abc, external_url: https://gate.example.com}
 data_dir: /var/lib/headgate
 drain: 0s
 pools:
@@ -110,6 +110,15 @@ pools:
 clients:
   - {name: alice, key_sha256: E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855, priority: batch}
   - {name: bob, key_sha256: '0000000000000000000000000000000000000000000000000000000000000000'}
+slack:
+  bot_token: bot
+  api_url: http://127.0.0.1:9/api/
+  webhook: https://hooks.example.com/x
+  channels: {page: C1, warn: C2, fallback: C3}
+  mention: {page: <!here>}
+rules: {file: rules.yaml, interval: 2s}
+heartbeat: {url: "https://beat.example.com/y", interval: 10s}
+retention: {samples: 4d, history: 1d}
 log: {level: debug, format: json}
 `
 
@@ -118,7 +127,7 @@ func fullConfig() *Config {
 	second.Name, second.Models = "b", []string{"other"}
 	return &Config{
 		Listen: "[::1]:9000", Hosts: []string{"gate.example.com", "10.0.0.1"},
-		Admin:   Admin{Listen: "localhost:9001", Token: NewSecret("abc")},
+		Admin:   Admin{Listen: "localhost:9001", Token: NewSecret("abc"), ExternalURL: "https://gate.example.com"},
 		DataDir: "/var/lib/headgate",
 		Pools: []Pool{{
 			Name: "a-1", Upstream: "https://models.example.com/v1", UpstreamKey: NewSecret("k"),
@@ -134,7 +143,14 @@ func fullConfig() *Config {
 			{"alice", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "batch"},
 			{"bob", strings.Repeat("0", 64), "interactive"},
 		},
-		Log: Log{"debug", "json"},
+		Slack: Slack{
+			NewSecret("bot"), "http://127.0.0.1:9/api/", NewSecret("https://hooks.example.com/x"),
+			Channels{Page: "C1", Warn: "C2", Fallback: "C3"}, Mention{"<!here>"},
+		},
+		Rules:     Rules{"rules.yaml", 2 * time.Second},
+		Heartbeat: Heartbeat{NewSecret("https://beat.example.com/y"), 10 * time.Second},
+		Retention: Retention{4 * 24 * time.Hour, 24 * time.Hour},
+		Log:       Log{"debug", "json"},
 	}
 }
 

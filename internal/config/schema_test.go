@@ -100,11 +100,18 @@ func withDefault(kind object, value any) object {
 // typeComments reads the comments of all fields, as Type.Field.
 func typeComments(t *testing.T) map[string]string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "config.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := map[string]string{}
+	for _, name := range []string{"config.go", "alerting.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fieldComments(file, found)
+	}
+	return found
+}
+
+func fieldComments(file *ast.File, found map[string]string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.TypeSpec)
 		if !ok {
@@ -117,7 +124,6 @@ func typeComments(t *testing.T) map[string]string {
 		}
 		return true
 	})
-	return found
 }
 
 func TestEveryFieldIsExplained(t *testing.T) {

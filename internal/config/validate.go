@@ -26,6 +26,7 @@ func (l *ledger) validate(c *Config) {
 	l.pools(c.Pools)
 	l.clients(c.Clients)
 	l.relay(c)
+	l.alerting(c)
 }
 
 // invalid records a value that breaks a rule. Like all checks it says nothing

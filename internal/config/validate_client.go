@@ -30,6 +30,9 @@ func validSHA256(digest string) bool {
 func (c *Config) Warnings() []Problem {
 	l := newLedger(c.src)
 	l.placeholder("admin.token", c.Admin.Token)
+	l.placeholder("slack.bot_token", c.Slack.BotToken)
+	l.placeholder("slack.webhook", c.Slack.Webhook)
+	l.placeholder("heartbeat.url", c.Heartbeat.URL)
 	for i, p := range c.Pools {
 		at := fmt.Sprintf("pools[%d]", i)
 		l.placeholder(join(at, "upstream_key"), p.UpstreamKey)

@@ -23,7 +23,9 @@ func written(t *testing.T, c *Config) string {
 // withoutSecrets replaces secrets as Write does.
 func withoutSecrets(c *Config) *Config {
 	copied := *c
-	copied.Admin.Token = NewSecret(c.Admin.Token.String())
+	for _, secret := range []*Secret{&copied.Admin.Token, &copied.Slack.BotToken, &copied.Slack.Webhook, &copied.Heartbeat.URL} {
+		*secret = NewSecret(secret.String())
+	}
 	copied.Pools = nil
 	for _, p := range c.Pools {
 		p.UpstreamKey = NewSecret(p.UpstreamKey.String())
@@ -69,9 +71,12 @@ func TestWhatIsWrittenLoadsAgain(t *testing.T) {
 
 func TestWriteRedacts(t *testing.T) {
 	c := fullConfig()
-	c.Admin.Token, c.Pools[0].UpstreamKey = NewSecret(leak), NewSecret(leak)
+	secrets := []*Secret{&c.Admin.Token, &c.Pools[0].UpstreamKey, &c.Slack.BotToken, &c.Slack.Webhook, &c.Heartbeat.URL}
+	for _, secret := range secrets {
+		*secret = NewSecret(leak)
+	}
 	text := written(t, c)
-	if strings.Contains(text, leak) || strings.Count(text, `'`+redacted+`'`)+strings.Count(text, `"`+redacted+`"`) != 2 {
+	if strings.Contains(text, leak) || strings.Count(text, `'`+redacted+`'`)+strings.Count(text, `"`+redacted+`"`) != len(secrets) {
 		t.Error(text)
 	}
 }

@@ -1,0 +1,245 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"headgate/engine"
+)
+
+// UnitBurn is the unit of signals that are a burn; see the package's words. Only
+// thresholds in it are checked against what can be reached.
+const UnitBurn = "burn"
+
+const (
+	maxText = 300 // characters of a summary or a feel
+	maxFor  = 30 * 24 * time.Hour
+)
+
+var ruleName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
+
+// fault is what is wrong with one field of a rule.
+type fault struct{ field, message string }
+
+// faults collects them.
+type faults []fault
+
+func (f *faults) add(field, format string, a ...any) {
+	*f = append(*f, fault{field, fmt.Sprintf(format, a...)})
+}
+
+// draft is a rule before it is one for each pool.
+type draft struct {
+	engine.Rule
+	understood bool     // i_understand
+	pools      []string // nil: all
+}
+
+// check says what is wrong with a draft. It returns the draft with what follows
+// from its expressions.
+func (d draft) check(s Settings) (draft, faults) {
+	var f faults
+	d.checkWords(s, &f)
+	signal, signalOK := d.checkSignal(s, &f)
+	d.Slow = signalOK && signal.window >= longWindow
+	d.checkEvents(s, &f)
+	d.checkThresholds(s, &f)
+	d.checkAction(signal, &f)
+	if signalOK && d.Unit == UnitBurn {
+		d.checkBurn(s, signal, &f)
+	}
+	slices.SortStableFunc(f, func(a, b fault) int { return cmp.Or(cmp.Compare(a.field, b.field), cmp.Compare(a.message, b.message)) })
+	return d, f
+}
+
+func (d draft) checkWords(s Settings, f *faults) {
+	if !ruleName.MatchString(d.Name) {
+		f.add("name", "must be 1 to 63 of a-z, 0-9 and _, beginning with a letter")
+	}
+	if d.Summary == "" {
+		f.add("summary", "must say in plain words what is wrong")
+	}
+	for field, text := range map[string]string{"summary": d.Summary, "feel": d.Feel} {
+		if n := len([]rune(text)); n > maxText {
+			f.add(field, "must have at most %d characters, has %d", maxText, n)
+		}
+	}
+	if len(d.Unit) > 20 {
+		f.add("unit", "must have at most 20 characters")
+	}
+	if !slices.Contains(s.Runbooks, d.Runbook) {
+		f.add("runbook", "there is no page %q; known here: %s", d.Runbook, strings.Join(s.Runbooks, ", "))
+	}
+	for i, name := range d.pools {
+		if _, ok := s.pool(name); !ok {
+			f.add(fmt.Sprintf("pools[%d]", i), "there is no pool %q; known here: %s", name, s.poolNames())
+		}
+	}
+	if d.pools != nil && !ofPool(d.Signal, d.Events) && d.Name != engine.SignalMissing {
+		f.add("pools", "is for rules with $pool in their signal, and this one has none")
+	}
+}
+
+// checkSignal returns what the signal is made of, and whether that is right.
+func (d draft) checkSignal(s Settings, f *faults) (expr, bool) {
+	if d.Name == engine.SignalMissing {
+		if d.Signal != "" {
+			f.add("signal", "must be left out: %s counts the signals that are missing", engine.SignalMissing)
+		}
+		return expr{}, false
+	}
+	if d.Signal == "" {
+		f.add("signal", "must be PromQL, such as headgate_queue_depth{pool=\"$pool\"}")
+		return expr{}, false
+	}
+	return checkExpr("signal", d.Signal, s, f)
+}
+
+func checkExpr(field, text string, s Settings, f *faults) (expr, bool) {
+	e, err := parse(text)
+	if err != nil {
+		f.add(field, "%s", err)
+		return e, false
+	}
+	if e.window > s.Retention {
+		f.add(field, "looks back %s, and samples are kept for %s", model.Duration(e.window), model.Duration(s.Retention))
+		return e, false
+	}
+	if n, bad := e.narrow(s.Interval); bad {
+		f.add(field, "the range [%s] of %s must hold two samples: at least %s", model.Duration(n.width), n.metric, model.Duration(2*s.Interval))
+		return e, false
+	}
+	return e, true
+}
+
+func (d draft) checkEvents(s Settings, f *faults) {
+	switch {
+	case d.Events == "" && d.MinEvents != 0:
+		f.add("min_events", "needs events: PromQL that counts them")
+	case d.Events != "" && !(d.MinEvents >= 1 && d.MinEvents <= 1e9):
+		f.add("min_events", "must be from 1 to 1000000000, as there are events")
+	}
+	if d.Events == "" {
+		return
+	}
+	if e, ok := checkExpr("events", d.Events, s, f); ok && e.window >= longWindow && !d.Slow {
+		f.add("events", "looks back %s, and the signal less than 1h: take the window of the signal", model.Duration(e.window))
+	}
+}
+
+func (d draft) checkThresholds(s Settings, f *faults) {
+	if !d.Warn.Set && !d.Page.Set {
+		f.add("", "has neither warn nor page: give at least one, such as warn: {at: 15, for: 30s}")
+		return
+	}
+	for field, v := range map[string]float64{"warn.at": d.Warn.At, "page.at": d.Page.At, "clear.below": d.Clear.Below} {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			f.add(field, "must be a finite number")
+			return
+		}
+	}
+	first := d.Page.At
+	if d.Warn.Set {
+		first = d.Warn.At
+	}
+	if d.Warn.Set && d.Page.Set && d.Warn.At > d.Page.At {
+		f.add("page.at", "must be at least warn.at, which is %v; is %v", d.Warn.At, d.Page.At)
+	}
+	if d.Clear.Below > first {
+		f.add("clear.below", "must be at most the first threshold, which is %v; is %v", first, d.Clear.Below)
+	}
+	d.checkTimes(s, f)
+}
+
+func (d draft) checkTimes(s Settings, f *faults) {
+	least := s.least(d.Slow)
+	check := func(field string, v time.Duration, set bool) {
+		switch {
+		case !set || d.Name == engine.SignalMissing && v == 0:
+		case v < least:
+			f.add(field, "must be at least %s, %d evaluations; is %s", model.Duration(least), evaluations, model.Duration(v))
+		case v > maxFor:
+			f.add(field, "must be at most 30d")
+		}
+	}
+	check("warn.for", d.Warn.For, d.Warn.Set)
+	check("page.for", d.Page.For, d.Page.Set)
+	check("clear.for", d.Clear.For, true)
+}
+
+func (d draft) checkAction(signal expr, f *faults) {
+	switch {
+	case d.Action == "" && d.understood:
+		f.add("i_understand", "does nothing without an action: remove it")
+	case d.Action == "":
+	case d.Action != "rollback":
+		f.add("action", "must be rollback, or left out; is %q", d.Action)
+	case !d.Page.Set:
+		f.add("action", "is taken on a page, and this rule has none")
+	case signal.ofLoad() != "" && !d.understood:
+		f.add("action", "%s is a signal of load: taking the gate out when there is too much of it makes the queue longer; if that is what you want, add i_understand: true", signal.ofLoad())
+	}
+}
+
+// checkBurn refuses factors that no pool's tasks could burn at, and windows that
+// are too long for the budget.
+func (d draft) checkBurn(s Settings, signal expr, f *faults) {
+	for _, p := range d.of(s) {
+		if p.check() != nil {
+			continue // said elsewhere
+		}
+		for field, t := range map[string]engine.Threshold{"warn.at": d.Warn, "page.at": d.Page} {
+			if !t.Set {
+				continue
+			}
+			if share := t.At * p.budget(); share >= 1 {
+				f.add(field, "can never be reached in pool %s: %v × (1 − %v) = %s of all tasks would have to be bad; it must be below %s",
+					p.Name, t.At, p.Objective, short(share), short(1/p.budget()))
+			}
+			if used := t.At * signal.window.Seconds() / p.Window.Seconds(); used >= 1 {
+				f.add(field, "comes too late in pool %s: %v × %s ÷ %s = %s of the budget would be gone; the window of the SLO must be longer than %s",
+					p.Name, t.At, model.Duration(signal.window), model.Duration(p.Window), short(used), model.Duration(time.Duration(t.At*float64(signal.window))))
+			}
+		}
+	}
+}
+
+func short(v float64) string { return fmt.Sprintf("%.3g", v) }
+
+// of returns the pools that a draft is for.
+func (d draft) of(s Settings) []Pool {
+	if d.pools == nil {
+		return s.Pools
+	}
+	var all []Pool
+	for _, name := range d.pools {
+		if p, ok := s.pool(name); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// expand returns the rules that a draft stands for.
+func (d draft) expand(s Settings) []engine.Rule {
+	if !ofPool(d.Signal, d.Events) && d.Name != engine.SignalMissing {
+		return []engine.Rule{d.Rule}
+	}
+	var all []engine.Rule
+	for _, p := range d.of(s) {
+		r := d.Rule
+		r.Pool, r.Signal, r.Events = p.Name, p.fill(r.Signal), p.fill(r.Events)
+		all = append(all, r)
+	}
+	if d.Name == engine.SignalMissing && d.pools == nil {
+		all = append(all, d.Rule) // of the process
+	}
+	return all
+}

@@ -1,0 +1,180 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"headgate/engine/samples"
+)
+
+const (
+	maxExpr    = 4 << 10 // bytes
+	longWindow = samples.LongWindow * time.Second
+)
+
+// expr is what a PromQL expression is made of.
+type expr struct {
+	selectors []selector
+	window    time.Duration // the longest
+}
+
+// selector is one place where an expression reads samples.
+type selector struct {
+	metric string
+	span   time.Duration // how far back it looks: range, subqueries and offset
+	width  time.Duration // of its range; 0: it reads the latest sample
+}
+
+// parse reads an expression, and says what is wrong with it as a signal.
+func parse(text string) (expr, error) {
+	if len(text) > maxExpr {
+		return expr{}, fmt.Errorf("must have at most %d bytes, has %d", maxExpr, len(text))
+	}
+	if name := unknownVariable(text); name != "" {
+		return expr{}, fmt.Errorf("there is no variable %s; known here: $pool, $workers, $slo, $budget, $max_queue_age", name)
+	}
+	// Any pool does: its values have the same types.
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(Pool{Name: "x", Workers: 1, SLO: time.Minute, Objective: .5, MaxQueueAge: time.Minute}.fill(text))
+	if err != nil {
+		return expr{}, fmt.Errorf("is not valid PromQL: %w", err)
+	}
+	if t := parsed.Type(); t != parser.ValueTypeVector && t != parser.ValueTypeScalar {
+		return expr{}, fmt.Errorf("must be a number or an instant vector, is a %s", parser.DocumentedType(t))
+	}
+	w := &walker{}
+	parser.Inspect(parsed, w.visit)
+	return w.expr, w.err
+}
+
+// walker collects selectors.
+type walker struct {
+	expr
+	err error
+}
+
+func (w *walker) visit(node parser.Node, path []parser.Node) error {
+	if w.err != nil {
+		return nil
+	}
+	if v, ok := node.(*parser.VectorSelector); ok {
+		w.err = w.add(v, path)
+	}
+	if s, ok := node.(*parser.SubqueryExpr); ok && (s.Timestamp != nil || s.StartOrEnd != 0 || s.OriginalOffset < 0) {
+		w.err = errFixed
+	}
+	return nil
+}
+
+var errFixed = fmt.Errorf("must look back from now: @ and negative offsets are not for rules")
+
+func (w *walker) add(v *parser.VectorSelector, path []parser.Node) error {
+	if v.Timestamp != nil || v.StartOrEnd != 0 || v.OriginalOffset < 0 {
+		return errFixed
+	}
+	s := selector{metric: metricOf(v), span: v.OriginalOffset}
+	for _, p := range path {
+		switch p := p.(type) {
+		case *parser.MatrixSelector:
+			s.width = p.Range
+			s.span += p.Range
+		case *parser.SubqueryExpr:
+			s.span += p.Range + p.OriginalOffset
+		}
+	}
+	w.selectors = append(w.selectors, s)
+	w.window = max(w.window, s.span)
+	return s.check(v)
+}
+
+func metricOf(v *parser.VectorSelector) string {
+	for _, m := range v.LabelMatchers {
+		if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
+			return m.Value
+		}
+	}
+	return ""
+}
+
+// check says what a selector will never find.
+func (s selector) check(v *parser.VectorSelector) error {
+	recorded := samples.IsRecorded(s.metric)
+	switch {
+	case s.metric == "":
+		return fmt.Errorf("%s must name its metric", v)
+	case !strings.HasPrefix(s.metric, "headgate_") && !recorded:
+		return fmt.Errorf("there are no samples of %s: only headgate_* and what is recorded of it is kept%s", s.metric, didYouMean(s.metric))
+	case s.span >= longWindow && !recorded:
+		return fmt.Errorf("looks back %s over %s: from 1h on it must read a recorded series%s", model.Duration(s.span), s.metric, instead(s))
+	case recorded && s.width < 2*time.Minute:
+		return fmt.Errorf("%s has one point a minute: it needs a range of at least 2m, such as sum_over_time(%s[5m])", s.metric, s.metric)
+	}
+	return nil
+}
+
+func instead(s selector) string {
+	name, ok := samples.Recorded(s.metric)
+	if !ok {
+		return ", and there is none of it"
+	}
+	width := s.width
+	if width == 0 {
+		width = s.span
+	}
+	return fmt.Sprintf("; instead of its increase take sum_over_time(%s[%s])", name, model.Duration(width))
+}
+
+func didYouMean(metric string) string {
+	if _, ok := samples.Recorded("headgate_" + metric); ok {
+		return "; did you mean headgate_" + metric + "?"
+	}
+	return ""
+}
+
+// metrics returns what an expression reads, recorded series by their counter.
+func (e expr) metrics() []string {
+	var all []string
+	for _, s := range e.selectors {
+		name := s.metric
+		if counter, ok := samples.Counter(name); ok {
+			name = counter
+		}
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// narrow returns the first range that is too narrow for two samples.
+func (e expr) narrow(interval time.Duration) (selector, bool) {
+	for _, s := range e.selectors {
+		if s.width > 0 && s.width < 2*interval {
+			return s, true
+		}
+	}
+	return selector{}, false
+}
+
+// load are the metrics that get worse when more work comes. Taking the gate out
+// because of them makes the queue longer, not shorter.
+var load = []string{
+	"headgate_queue_", "headgate_in_flight", "headgate_arrivals_", "headgate_refusals_", "headgate_would_refuse_",
+	"headgate_tasks_", "headgate_turnaround_", "headgate_service_", "headgate_first_byte_", "headgate_envelope_", "headgate_slo_",
+	"headgate_upstream_refusals_", "headgate_announced_retries_",
+}
+
+// ofLoad returns a metric of load that an expression reads.
+func (e expr) ofLoad() string {
+	for _, m := range e.metrics() {
+		if slices.ContainsFunc(load, func(prefix string) bool { return strings.HasPrefix(m, prefix) }) {
+			return m
+		}
+	}
+	return ""
+}

@@ -1,0 +1,123 @@
+package rules
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Pool is what thresholds are derived from.
+type Pool struct {
+	Name          string
+	Workers       int
+	SLO           time.Duration // on turnaround
+	Objective     float64       // share of tasks that make it, between 0 and 1
+	Window        time.Duration // over which the objective is counted
+	MaxQueueAge   time.Duration // above which arrivals are refused
+	DepthMultiple int           // of Workers, above which arrivals are refused
+}
+
+// Settings say what rules are made for.
+type Settings struct {
+	Pools     []Pool
+	Interval  time.Duration // between evaluations
+	SlowEvery time.Duration // between evaluations of a slow rule
+	Retention time.Duration // of samples
+	Runbooks  []string      // pages that there are
+}
+
+// evaluations that a breach has to last for, at least.
+const evaluations = 5
+
+// least returns the shortest for that a rule may have.
+func (s Settings) least(slow bool) time.Duration {
+	if slow {
+		return evaluations * max(s.SlowEvery, s.Interval)
+	}
+	return evaluations * s.Interval
+}
+
+func (s Settings) pool(name string) (Pool, bool) {
+	i := slices.IndexFunc(s.Pools, func(p Pool) bool { return p.Name == name })
+	if i < 0 {
+		return Pool{}, false
+	}
+	return s.Pools[i], true
+}
+
+func (s Settings) poolNames() string {
+	var names []string
+	for _, p := range s.Pools {
+		names = append(names, p.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+var variable = regexp.MustCompile(`\$[A-Za-z_][A-Za-z0-9_]*|\$`)
+
+// variables are what an expression may take from its pool.
+func (p Pool) variables() map[string]string {
+	return map[string]string{
+		"$pool":          p.Name,
+		"$workers":       strconv.Itoa(p.Workers),
+		"$slo":           number(p.SLO.Seconds()),
+		"$budget":        number(p.budget()),
+		"$max_queue_age": number(p.MaxQueueAge.Seconds()),
+	}
+}
+
+// fill puts the pool's own values in the place of variables.
+func (p Pool) fill(expr string) string {
+	known := p.variables()
+	return variable.ReplaceAllStringFunc(expr, func(name string) string {
+		if v, ok := known[name]; ok {
+			return v
+		}
+		return name
+	})
+}
+
+// budget is the share of tasks that may be bad, without the dust of subtraction.
+func (p Pool) budget() float64 {
+	b, err := strconv.ParseFloat(strconv.FormatFloat(1-p.Objective, 'g', 12, 64), 64)
+	if err != nil {
+		return 1 - p.Objective
+	}
+	return b
+}
+
+// unknownVariable returns a variable that there is not.
+func unknownVariable(expr string) string {
+	known := Pool{}.variables()
+	for _, name := range variable.FindAllString(expr, -1) {
+		if _, ok := known[name]; !ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// ofPool says whether an expression differs between pools.
+func ofPool(exprs ...string) bool {
+	return slices.ContainsFunc(exprs, func(e string) bool { return variable.MatchString(e) })
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// check says what is impossible about a pool.
+func (p Pool) check() error {
+	switch {
+	case p.Name == "":
+		return fmt.Errorf("a pool has no name")
+	case p.Workers < 1 || p.DepthMultiple < 1:
+		return fmt.Errorf("pool %s: workers %d and depth multiple %d must be at least 1", p.Name, p.Workers, p.DepthMultiple)
+	case p.SLO <= 0 || p.MaxQueueAge <= 0 || p.Window <= 0:
+		return fmt.Errorf("pool %s: SLO %s, its window %s and the queue age %s must be above 0", p.Name, p.SLO, p.Window, p.MaxQueueAge)
+	case !(p.Objective > 0 && p.Objective < 1):
+		return fmt.Errorf("pool %s: the objective is %v: it must be between 0 and 1", p.Name, p.Objective)
+	}
+	return nil
+}

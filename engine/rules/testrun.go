@@ -1,0 +1,280 @@
+package rules
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/value"
+
+	"headgate/engine"
+	"headgate/engine/samples"
+)
+
+// start is when every test begins: the result must not depend on the day.
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Tested is what a file of tests came to.
+type Tested struct {
+	Tests  int
+	Failed Problems // expectations that were not met
+}
+
+// Test runs a file of tests. Series go in, one value for each interval; values,
+// states and events are compared with what is expected. Counters count from 0, as
+// in a process that has just begun; a value left out (_) ends its series until the
+// next. An error says that the file is not right; of s only Retention and Runbooks
+// count.
+func Test(ctx context.Context, path string, s Settings) (Tested, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return Tested{}, fmt.Errorf("read the tests: %w", err)
+	}
+	return TestData(ctx, path, data, s)
+}
+
+// TestData runs data as the content of the file called name. Otherwise it is Test.
+func TestData(ctx context.Context, name string, data []byte, s Settings) (Tested, error) {
+	l := newLedger(name)
+	root := l.document(data)
+	if root == nil {
+		return Tested{}, l.err()
+	}
+	f := l.readTests(root)
+	if err := l.err(); err != nil {
+		return Tested{}, err
+	}
+	s.Pools, s.Interval, s.SlowEvery = []Pool{f.pool}, f.interval, max(f.interval, engine.DefaultConfig().SlowEvery)
+	all, err := f.load(s)
+	if err != nil {
+		return Tested{}, err
+	}
+	done := Tested{}
+	for _, c := range f.cases {
+		if err := l.run(ctx, f, c, all, s); err != nil {
+			return done, err
+		}
+		done.Tests++
+	}
+	done.Failed = l.problems
+	return done, nil
+}
+
+func (f testFile) load(s Settings) ([]engine.Rule, error) {
+	if f.rules == "" {
+		return BuiltIn(s)
+	}
+	return Load(f.rules, s)
+}
+
+// bench runs one test.
+type bench struct {
+	*ledger
+	c       testCase
+	s       Settings
+	pool    string
+	rules   []engine.Rule
+	db      *samples.DB
+	machine *engine.Machine
+	held    map[engine.Key]engine.Value // of slow rules, between their evaluations
+	keys    map[string]engine.Key       // by incident
+	events  []string
+}
+
+func (l *ledger) run(ctx context.Context, f testFile, c testCase, all []engine.Rule, s Settings) (err error) {
+	b := &bench{ledger: l, c: c, s: s, pool: f.pool.Name, held: map[engine.Key]engine.Value{}, keys: map[string]engine.Key{}}
+	if b.rules, err = c.chosen(all); err != nil {
+		l.refuse(join(c.path, "rules"), err.Error())
+		return nil
+	}
+	config := engine.DefaultConfig()
+	config.Interval, config.SlowEvery = s.Interval, s.SlowEvery
+	if b.machine, err = engine.NewMachine(config); err != nil {
+		return err
+	}
+	now := start
+	b.db, err = samples.Open(samples.Options{
+		Interval: s.Interval, Retention: s.Retention, Clock: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return err
+	}
+	defer b.db.Close()
+	for tick := 0; time.Duration(tick)*s.Interval <= c.length; tick++ {
+		now = start.Add(time.Duration(tick) * s.Interval)
+		if err := b.tick(ctx, now, tick); err != nil {
+			return err
+		}
+	}
+	b.compareEvents()
+	return nil
+}
+
+// chosen returns the rules that a test is about.
+func (c testCase) chosen(all []engine.Rule) ([]engine.Rule, error) {
+	if c.rules == nil {
+		return all, nil
+	}
+	var some []engine.Rule
+	for _, name := range c.rules {
+		n := len(some)
+		for _, r := range all {
+			if r.Name == name {
+				some = append(some, r)
+			}
+		}
+		if len(some) == n {
+			return nil, fmt.Errorf("there is no rule %q", name)
+		}
+	}
+	return some, nil
+}
+
+// tick writes the samples of one moment, evaluates, and looks at what is expected.
+func (b *bench) tick(ctx context.Context, now time.Time, tick int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := b.db.Append(ctx, now, b.c.samples(tick)); err != nil {
+		return err
+	}
+	elapsed := b.s.Interval
+	if tick == 0 {
+		elapsed = 0
+	}
+	values := b.evaluate(ctx, now)
+	b.note(now, b.machine.Step(now, elapsed, b.rules, values))
+	for _, e := range b.c.expect {
+		if e.at == now.Sub(start) {
+			b.compare(e, values)
+		}
+	}
+	return nil
+}
+
+// samples returns what the series have at a tick.
+func (c testCase) samples(tick int) []samples.Sample {
+	var all []samples.Sample
+	for _, in := range c.series {
+		if tick >= len(in.values) {
+			continue
+		}
+		if v := in.values[tick]; !v.Omitted && !value.IsStaleNaN(v.Value) {
+			all = append(all, samples.Sample{Labels: in.labels, V: v.Value})
+		}
+	}
+	return all
+}
+
+// evaluate asks for the values that are due, as the engine does.
+func (b *bench) evaluate(ctx context.Context, now time.Time) map[engine.Key]engine.Value {
+	slowDue := now.Sub(start)%b.s.SlowEvery < b.s.Interval
+	var due []engine.Rule
+	for _, r := range b.rules {
+		if r.Name != engine.SignalMissing && (!r.Slow || slowDue) {
+			due = append(due, r)
+		}
+	}
+	values := b.db.Values(ctx, now, due)
+	for _, r := range b.rules {
+		if v, ok := values[r.Key()]; ok && r.Slow {
+			b.held[r.Key()] = v
+		} else if held, ok := b.held[r.Key()]; ok {
+			values[r.Key()] = held
+		}
+	}
+	return values
+}
+
+// note writes down what happened, one line for each event.
+func (b *bench) note(now time.Time, batch engine.Batch) {
+	why := map[string]engine.Resolution{}
+	for _, i := range batch.Incidents {
+		b.keys[i.ID], why[i.ID] = i.Key, i.Why
+	}
+	for _, e := range batch.Events {
+		line := fmt.Sprintf("%s %s %s %s", model.Duration(now.Sub(start)), b.keys[e.Incident].Rule, e.Kind, e.Level)
+		if e.Kind == engine.EventResolved {
+			line += " " + string(why[e.Incident])
+		}
+		b.events = append(b.events, line)
+	}
+}
+
+func (b *bench) compareEvents() {
+	if b.c.events == nil || slices.Equal(b.c.events, b.events) {
+		return
+	}
+	b.refuse(join(b.c.path, "events"), fmt.Sprintf("%s: what happened was [%s], want [%s]", b.c.name, strings.Join(b.events, ", "), strings.Join(b.c.events, ", ")))
+}
+
+// compare looks at one expectation.
+func (b *bench) compare(e expectation, values map[engine.Key]engine.Value) {
+	status, ok := b.status(e)
+	if !ok {
+		b.refuse(join(e.path, "rule"), fmt.Sprintf("%s: there is no rule %q in that pool", b.c.name, e.rule))
+		return
+	}
+	got := status.Value
+	if v, ok := values[status.Rule.Key()]; ok {
+		got = v
+	}
+	if e.value != nil && !same(*e.value, got, e.closely) {
+		b.refuse(e.path, fmt.Sprintf("%s: at %s the value of %s is %s, want %s", b.c.name, model.Duration(e.at), e.rule, said(got), said(*e.value)))
+	}
+	if state := stateOf(status.State); e.state != "" && state != e.state {
+		b.refuse(e.path, fmt.Sprintf("%s: at %s %s is %s, want %s; its value is %s", b.c.name, model.Duration(e.at), e.rule, state, e.state, said(got)))
+	}
+}
+
+// status finds the rule that an expectation is about.
+func (b *bench) status(e expectation) (engine.RuleStatus, bool) {
+	all := b.machine.Statuses(b.rules)
+	for _, pool := range []string{b.pool, ""} {
+		if e.pool != nil {
+			pool = *e.pool
+		}
+		for _, s := range all {
+			if s.Rule.Name == e.rule && s.Rule.Pool == pool {
+				return s, true
+			}
+		}
+	}
+	return engine.RuleStatus{}, false
+}
+
+func same(want, got engine.Value, closely float64) bool {
+	if want.Knowing != got.Knowing {
+		return false
+	}
+	return want.Knowing != engine.Known || math.Abs(want.V-got.V) <= math.Max(closely, 1e-9)
+}
+
+func said(v engine.Value) string {
+	switch v.Knowing {
+	case engine.Idle:
+		return "idle"
+	case engine.Missing:
+		return "missing"
+	default:
+		return number(v.V)
+	}
+}
+
+func stateOf(s engine.State) string {
+	switch s.Phase {
+	case engine.Pending:
+		return "pending"
+	case engine.Firing:
+		return s.Level.String()
+	case engine.Recovering:
+		return "recovering"
+	default:
+		return "ok"
+	}
+}

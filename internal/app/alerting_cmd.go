@@ -1,0 +1,85 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"headgate/engine"
+	"headgate/engine/rules"
+	"headgate/internal/config"
+)
+
+// Rules returns the rules of a file, made for the pools of the settings; without a
+// file those that a service with these settings evaluates. What is wrong with a
+// file is said with its positions, all of it.
+func Rules(cfg *config.Config, file string) ([]engine.Rule, error) {
+	if file == "" {
+		return rulesFor(cfg)
+	}
+	s, err := checkSettings(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return rules.Load(file, s)
+}
+
+// checkSettings are ruleSettings with the pages that rules may name, at least those
+// of the built-in rules.
+func checkSettings(cfg *config.Config) (rules.Settings, error) {
+	s := ruleSettings(cfg)
+	builtIn, err := rules.BuiltIn(s)
+	if err != nil {
+		return s, cfg.At("pools", err)
+	}
+	for _, r := range builtIn {
+		if r.Runbook != "" && !slices.Contains(s.Runbooks, r.Runbook) {
+			s.Runbooks = append(s.Runbooks, r.Runbook)
+		}
+	}
+	return s, nil
+}
+
+// RulesTested is what a file of tests of rules came to.
+type RulesTested struct {
+	Tests  int
+	Failed []string // expectations that were not met, with their positions
+}
+
+// TestRules runs a file of tests of rules. An error says that the file, or the file
+// of rules that it names, is not right.
+func TestRules(ctx context.Context, cfg *config.Config, file string) (RulesTested, error) {
+	s, err := checkSettings(cfg)
+	if err != nil {
+		return RulesTested{}, err
+	}
+	done, err := rules.Test(ctx, file, s)
+	t := RulesTested{Tests: done.Tests, Failed: []string{}}
+	for _, p := range done.Failed {
+		t.Failed = append(t.Failed, p.Error())
+	}
+	return t, err
+}
+
+// The formats that rules are exported in.
+const (
+	FormatYAML       = "yaml"       // a file of rules, to start from
+	FormatPrometheus = "prometheus" // for a Prometheus that scrapes headgate
+)
+
+// ExportRules writes the rules that a service with these settings evaluates.
+func ExportRules(w io.Writer, cfg *config.Config, format string) error {
+	all, err := rulesFor(cfg)
+	if err != nil {
+		return err
+	}
+	switch format {
+	case FormatYAML:
+		return writeRules(w, all)
+	case FormatPrometheus:
+		return rules.Export(w, all)
+	default:
+		return fmt.Errorf("unknown format %.40q: must be %s or %s", format, FormatYAML, FormatPrometheus)
+	}
+}

@@ -1,0 +1,144 @@
+package app
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"headgate/engine"
+	"headgate/internal/config"
+)
+
+func settingsOf(t *testing.T, text string) *config.Config {
+	t.Helper()
+	cfg, err := config.Parse("test.yaml", []byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+const onePool = `pools: [{name: a, upstream: "http://127.0.0.1:9/v1"}]`
+
+// twoPools differ in what thresholds are derived from.
+const twoPools = `pools:
+  - {name: a, upstream: "http://127.0.0.1:9/v1"}
+  - {name: big-one, upstream: "http://127.0.0.1:9/v1", models: [b], workers: 16, slo: {turnaround: 2m, objective: 0.97}, admission: {max_queue_age: 50s}}`
+
+func exported(t *testing.T, cfg *config.Config, format string) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := ExportRules(&b, cfg, format); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestExportedRules: what is exported, and read again, are the same rules.
+func TestExportedRules(t *testing.T) {
+	for _, text := range []string{onePool, twoPools} {
+		cfg := settingsOf(t, text)
+		want, err := Rules(cfg, "")
+		if err != nil || len(want) < 10 {
+			t.Fatalf("%d rules, %v", len(want), err)
+		}
+		path := filepath.Join(t.TempDir(), "rules.yaml")
+		if err := os.WriteFile(path, []byte(exported(t, cfg, FormatYAML)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Rules(cfg, path)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, exported(t, cfg, FormatYAML))
+		}
+		for _, all := range [][]engine.Rule{want, got} {
+			for n := range all { // names of rules that differ between pools have them at their end
+				for _, end := range []string{"_a", "_big_one"} {
+					all[n].Name = strings.TrimSuffix(all[n].Name, end)
+				}
+			}
+			slices.SortFunc(all, func(a, b engine.Rule) int { return strings.Compare(a.Name+" "+a.Pool, b.Name+" "+b.Pool) })
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("rules (-before +after):\n%s", diff)
+		}
+	}
+}
+
+// TestExportOfLongNames: a pool with the longest name gives no rule one that is too
+// long to be read again.
+func TestExportOfLongNames(t *testing.T) {
+	cfg := settingsOf(t, strings.ReplaceAll(twoPools, "big-one", strings.Repeat("x", 63)))
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(path, []byte(exported(t, cfg, FormatYAML)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Rules(cfg, path); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestExportFormats(t *testing.T) {
+	cfg := settingsOf(t, onePool)
+	if text := exported(t, cfg, FormatPrometheus); !strings.Contains(text, "groups:") || !strings.Contains(text, "alert: HeadgateQueueAge") {
+		t.Errorf("for Prometheus:\n%s", text)
+	}
+	err := ExportRules(&bytes.Buffer{}, cfg, "toml")
+	if err == nil || !strings.Contains(err.Error(), "must be yaml or prometheus") {
+		t.Errorf("toml: %v", err)
+	}
+}
+
+func TestRulesOfAFile(t *testing.T) {
+	cfg := settingsOf(t, twoPools)
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const rule = `rules:
+  - name: waiting
+    signal: headgate_queue_depth{pool="$pool"}
+    warn: {at: %s, for: 30s}
+    clear: {below: 5, for: 30s}
+    summary: many wait
+    runbook: queue_depth
+`
+	good := write("rules.yaml", fmt.Sprintf(rule, "10"))
+	all, err := Rules(cfg, good)
+	if err != nil || len(all) != 2 || all[0].Warn.At != 10 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	bad := write("bad.yaml", fmt.Sprintf(rule, "ten"))
+	if _, err := Rules(cfg, bad); err == nil || !strings.Contains(err.Error(), bad+":4:16: rules[0].warn.at") {
+		t.Errorf("bad: %v", err)
+	}
+	if _, err := Rules(cfg, filepath.Join(dir, "none.yaml")); err == nil {
+		t.Error("a file that is not there")
+	}
+	tests := write("waiting.test.yaml", `rules: rules.yaml
+interval: 1s
+tests:
+  - name: it warns
+    for: 1m
+    series:
+      - {series: 'headgate_queue_depth{pool="default"}', values: 3 20x60}
+    expect:
+      - {at: 1m, rule: waiting, state: ok}
+`)
+	done, err := TestRules(t.Context(), cfg, tests)
+	if err != nil || done.Tests != 1 || len(done.Failed) != 1 || !strings.Contains(done.Failed[0], tests+":9:") {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if _, err := TestRules(t.Context(), cfg, good); err == nil {
+		t.Error("rules are no tests")
+	}
+}

@@ -1,0 +1,48 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"headgate/alerts"
+	"headgate/internal/sqlite"
+	"headgate/web"
+)
+
+// incidents shows the record of incidents to the admin API.
+type incidents struct{ store *sqlite.Store }
+
+// List implements web.Incidents.
+func (i incidents) List(ctx context.Context, q web.IncidentQuery) (web.IncidentPage, error) {
+	items, next, err := i.store.Incidents(ctx, sqlite.IncidentFilter{
+		Open: q.Open, Pool: q.Pool, Rule: q.Rule, Since: q.Since, After: q.After, Limit: q.Limit,
+	})
+	if errors.Is(err, sqlite.ErrKey) {
+		err = web.ErrUnknownKey
+	}
+	return web.IncidentPage{Items: items, Next: next}, err
+}
+
+// Incident implements web.Incidents.
+func (i incidents) Incident(ctx context.Context, id string) (web.IncidentDetail, error) {
+	story, err := i.store.Story(ctx, id)
+	if errors.Is(err, sqlite.ErrNoIncident) {
+		return web.IncidentDetail{}, web.ErrNoIncident
+	}
+	d := web.IncidentDetail{
+		Incident: story.Incident, Events: story.Events,
+		Cut: len(story.Events) >= web.MaxTimeline || len(story.Deliveries) >= web.MaxTimeline,
+	}
+	for _, one := range story.Deliveries {
+		d.Deliveries = append(d.Deliveries, deliveryRecord(one))
+	}
+	return d, err
+}
+
+func deliveryRecord(d alerts.Delivery) web.DeliveryRecord {
+	return web.DeliveryRecord{
+		ID: d.ID, Seq: d.Seq, Kind: string(d.Kind), Destination: string(d.Destination), State: string(d.State),
+		Attempts: d.Attempts, Created: d.Created, Tried: d.Tried, NotBefore: d.NotBefore, Reason: d.Reason,
+		Channel: d.Ref.Channel, Doubts: d.Doubts,
+	}
+}

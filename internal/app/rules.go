@@ -1,0 +1,31 @@
+package app
+
+import (
+	"headgate/engine"
+	"headgate/engine/rules"
+	"headgate/internal/config"
+)
+
+// rulesFor returns the rules that the settings ask for.
+func rulesFor(cfg *config.Config) ([]engine.Rule, error) {
+	if cfg.Rules.File != "" {
+		all, err := Rules(cfg, cfg.Rules.File)
+		return all, cfg.At("rules.file", err)
+	}
+	all, err := rules.BuiltIn(ruleSettings(cfg))
+	return all, cfg.At("pools", err)
+}
+
+// ruleSettings are what thresholds are derived from.
+func ruleSettings(cfg *config.Config) rules.Settings {
+	s := rules.Settings{
+		Interval: cfg.Rules.Interval, SlowEvery: engine.DefaultConfig().SlowEvery, Retention: cfg.Retention.Samples,
+	}
+	for _, p := range cfg.Pools {
+		s.Pools = append(s.Pools, rules.Pool{
+			Name: p.Name, Workers: p.Workers, SLO: p.SLO.Turnaround, Objective: p.SLO.Objective, Window: p.SLO.Window,
+			MaxQueueAge: p.Admission.MaxQueueAge, DepthMultiple: p.Admission.DepthMultiple,
+		})
+	}
+	return s
+}

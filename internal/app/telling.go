@@ -1,0 +1,89 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"headgate/alerts"
+	"headgate/alerts/slack"
+	"headgate/internal/config"
+)
+
+// telling is who is told about incidents, and how.
+type telling struct {
+	routes  alerts.Routes
+	senders map[alerts.Destination]alerts.Sender
+	bot     *slack.Bot // nil without a token
+}
+
+// webhookChannel names the webhook among channels; no Slack channel has such an ID.
+const webhookChannel = "webhook"
+
+func (t telling) anybody() bool { return len(t.senders) > 0 }
+
+// newTelling makes the senders out of the settings. It sends nothing.
+func newTelling(cfg *config.Config) (telling, error) {
+	var t telling
+	s := cfg.Slack
+	if s.BotToken.Empty() && s.Webhook.Empty() {
+		return t, nil
+	}
+	mention, err := slack.ParseMention(s.Mention.Page)
+	if err != nil {
+		return t, cfg.At("slack.mention.page", err)
+	}
+	t.senders = make(map[alerts.Destination]alerts.Sender)
+	if !s.Webhook.Empty() {
+		hook, err := slack.NewWebhook(slack.WebhookOptions{URL: s.Webhook.Reveal(), Page: mention, Links: cfg.Admin.ExternalURL})
+		if err != nil {
+			return t, cfg.At("slack.webhook", err)
+		}
+		t.routes.Fallback = webhookChannel
+		t.senders[alerts.ToFallback] = hook
+	}
+	if s.BotToken.Empty() {
+		return t, nil
+	}
+	return t, t.addBot(cfg, mention)
+}
+
+func (t *telling) addBot(cfg *config.Config, mention slack.Mention) (err error) {
+	c := cfg.Slack.Channels
+	t.routes.Page, t.routes.Warn = c.Page, c.Warn
+	if c.Fallback != "" {
+		t.routes.Fallback = c.Fallback
+	}
+	channels := make(map[alerts.Destination]string)
+	for d, name := range map[alerts.Destination]string{alerts.ToPage: c.Page, alerts.ToWarn: c.Warn, alerts.ToFallback: c.Fallback} {
+		if name != "" {
+			channels[d] = name
+		}
+	}
+	t.bot, err = slack.New(slack.Options{
+		Token: cfg.Slack.BotToken.Reveal(), Channels: channels, Page: mention,
+		Links: cfg.Admin.ExternalURL, APIURL: cfg.Slack.APIURL,
+	})
+	if err != nil {
+		return cfg.At("slack.channels", err)
+	}
+	for d := range channels {
+		t.senders[d] = t.bot
+	}
+	return nil
+}
+
+// ErrNobody says that the settings name nobody to tell.
+var ErrNobody = errors.New("slack.bot_token is not set: there is nothing to test")
+
+// TestAlerts tries whether Slack takes what it would be sent.
+func TestAlerts(ctx context.Context, cfg *config.Config) ([]slack.Check, error) {
+	t, err := newTelling(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if t.bot == nil {
+		return nil, ErrNobody
+	}
+	defer t.bot.Close()
+	return t.bot.Verify(ctx), nil
+}

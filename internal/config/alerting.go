@@ -1,0 +1,72 @@
+package config
+
+import "time"
+
+// Slack is where people are told. Without bot_token and webhook nobody is.
+type Slack struct {
+	// BotToken is the bot's token, xoxb-…, with the scopes chat:write,
+	// channels:read and channels:history (for private channels groups:read and
+	// groups:history). Default empty: Slack is not used, but for the webhook.
+	BotToken Secret `yaml:"bot_token"`
+	// APIURL is the base URL of the Slack API, for a proxy in between or for tests.
+	// Default https://slack.com/api/.
+	APIURL string `yaml:"api_url"`
+	// Webhook is an incoming webhook that is used when the channels refuse for
+	// good, and alone if there is no bot_token. Messages sent there cannot be
+	// edited. Default empty: none. Danger: the URL is a secret.
+	Webhook Secret `yaml:"webhook"`
+	// Channels are the channels that messages go to.
+	Channels Channels `yaml:"channels"`
+	// Mention says who is pinged.
+	Mention Mention `yaml:"mention"`
+}
+
+// Channels are Slack channels, each by its ID, such as C0123456789: names can be
+// taken over. The bot has to be a member.
+type Channels struct {
+	// Page gets incidents that need somebody now. Required with bot_token.
+	Page string `yaml:"page"`
+	// Warn gets incidents that can wait for the day. Default empty: the same as
+	// page.
+	Warn string `yaml:"warn"`
+	// Fallback gets what the other channels refuse for good. Default empty: the
+	// webhook, if there is one.
+	Fallback string `yaml:"fallback"`
+}
+
+// Mention says who is pinged.
+type Mention struct {
+	// Page is put into messages that need somebody now: <!here>, <!channel>,
+	// <!subteam^S…> or <@U…>. Default empty: nobody is pinged.
+	Page string `yaml:"page"`
+}
+
+// Rules say what is watched.
+type Rules struct {
+	// File is a file of rules that replaces the built-in ones; `headgate rules
+	// export` prints those to start from. Default empty: the built-in rules.
+	File string `yaml:"file"`
+	// Interval is how often samples are taken and rules are evaluated, 1s to 1m.
+	// Default 1s.
+	Interval time.Duration `yaml:"interval" rule:"positive"`
+}
+
+// Retention says how long things are kept.
+type Retention struct {
+	// Samples are kept for so long, at least 3d6h so that the longest window of the
+	// built-in rules is covered. Default 7d.
+	Samples time.Duration `yaml:"samples" rule:"positive"`
+	// History is how long ended incidents are kept. Default 400d. The audit of
+	// modes is kept for ever.
+	History time.Duration `yaml:"history" rule:"positive"`
+}
+
+// Heartbeat tells somebody else that this headgate watches: when it stops, they
+// raise the alarm (a dead man's switch).
+type Heartbeat struct {
+	// URL is requested with GET as long as rules are evaluated and messages get
+	// out. Default empty: none. Danger: such URLs are often secrets.
+	URL Secret `yaml:"url"`
+	// Interval is how often. Default 1m, at least 10s.
+	Interval time.Duration `yaml:"interval" rule:"positive"`
+}
