@@ -131,8 +131,6 @@ func TestLogNamesModes(t *testing.T) {
 	r := rig.New(t, rig.Pool("main", upstream.URL, 1))
 	says(t, r.Command(t, "rollback", "--reason", "why not"), 0)
 	for _, part := range []string{`"from":"enforce","to":"passthrough"`, `"reason":"why not"`, `"mode":"enforce"`} {
-		if !strings.Contains(r.Stderr(), part) {
-			t.Errorf("no %s in the log: %s", part, r.Stderr())
-		}
+		harness.Until(t, "the log has "+part, func() bool { return strings.Contains(r.Stderr(), part) })
 	}
 }
