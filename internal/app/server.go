@@ -64,7 +64,7 @@ func (a *App) servers() error {
 // page cannot reach a listener by a name of its own (DNS rebinding).
 func (a *App) hostGuard(next http.Handler, deny http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !hostAllowed(r.Host, *a.hosts.Load()) {
+		if !nameless(r) && !hostAllowed(r.Host, *a.hosts.Load()) {
 			// net/http reads on for what a stranger has announced, but not for ever.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readHeaderTimeout))
 			deny(w, r)
@@ -73,6 +73,11 @@ func (a *App) hostGuard(next http.Handler, deny http.HandlerFunc) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
+
+// nameless tells whether a request names no host because it is HTTP/1.0, as the
+// checks of some load balancers are. No browser sends such, so no page is behind
+// it.
+func nameless(r *http.Request) bool { return r.Host == "" && !r.ProtoAtLeast(1, 1) }
 
 // knownHosts are the names by which this headgate may be called, in lower case.
 func knownHosts(cfg *config.Config) *[]string {

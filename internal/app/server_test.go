@@ -56,6 +56,30 @@ func TestForeignHostsAreRefused(t *testing.T) {
 	}
 }
 
+// HAProxy, for one, checks with HTTP/1.0 and without Host unless told otherwise.
+func TestHostsThatAreMissing(t *testing.T) {
+	r := newRig(t, nil)
+	for request, want := range map[string]string{
+		"GET /readyz HTTP/1.0\r\n\r\n":                               "HTTP/1.0 200 ",
+		"GET /readyz HTTP/1.0\r\nHost: evil.test\r\n\r\n":            "HTTP/1.0 421 ",
+		"GET http://evil.test/readyz HTTP/1.0\r\n\r\n":               "HTTP/1.0 421 ",
+		"GET /readyz HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n": "HTTP/1.1 421 ",
+		"GET /readyz HTTP/1.1\r\nConnection: close\r\n\r\n":          "HTTP/1.1 400 ",
+		"GET /api/v1/status HTTP/1.0\r\n\r\n":                        "HTTP/1.0 401 ",
+	} {
+		conn, err := net.Dial("tcp", r.app.AdminAddr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(conn, request)
+		got, err := io.ReadAll(conn)
+		_ = conn.Close()
+		if err != nil || !strings.HasPrefix(string(got), want) {
+			t.Errorf("%q: %.100q (%v), want %s", request, got, err, want)
+		}
+	}
+}
+
 // pipes is a listener in memory, for a clock of its own.
 type pipes struct {
 	conns chan net.Conn
