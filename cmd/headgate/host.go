@@ -24,6 +24,8 @@ type host struct {
 	leave  func(ctx context.Context, dir string, o runbooks.Order) (app.LeftRequest, error)
 	audit  func(ctx context.Context, dir string, q web.ChangeQuery) (web.ChangePage, error)
 	backup func(ctx context.Context, dir, file string) error
+
+	verify func(ctx context.Context, c *config.Config) ([]alertCheck, error) // whether messages would arrive
 }
 
 // thisHost is the machine itself.
@@ -31,6 +33,7 @@ func thisHost() host {
 	return host{
 		now: time.Now, env: os.LookupEnv, actor: whoami,
 		token: app.Token, leave: app.LeaveRequest, audit: app.ReadAudit, backup: app.Backup,
+		verify: verifyAlerts,
 	}
 }
 

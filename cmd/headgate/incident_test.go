@@ -287,8 +287,8 @@ func TestAmount(t *testing.T) {
 		unit string
 		want string
 	}{
-		{nil, "s", "-"}, {v(27.44), "s", "27s"}, {v(1.5), "s", "1.5s"}, {v(0.256), "ratio", "25.6%"}, {v(14.4), "", "14.4"},
-		{v(120), "tasks", "120 tasks"}, {v(1e9), "tasks", "1e+09 tasks"}, {v(-3), "", "-3"},
+		{nil, "s", "-"}, {v(27.44), "s", "27s"}, {v(1.5), "s", "1.5s"}, {v(0.256), "ratio", "25.6%"}, {v(1.0 / 3), "ratio", "33.3%"}, {v(1), "ratio", "100%"}, {v(14.4), "", "14.4"},
+		{v(120), "tasks", "120 tasks"}, {v(1e9), "tasks", "1e+09 tasks"}, {v(-3), "", "-3"}, {v(14.4), "burn", "14.4×"},
 	} {
 		if got := amount(tt.v, tt.unit); got != tt.want {
 			t.Errorf("amount of %q in %q, want %q", got, tt.unit, tt.want)

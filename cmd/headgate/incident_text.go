@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -60,11 +61,14 @@ func amount(v *float64, unit string) string {
 	case unit == "s":
 		return seconds(*v)
 	case unit == "ratio":
-		return strconv.FormatFloat(100**v, 'f', 1, 64) + "%"
+		return strconv.FormatFloat(math.Round(1000**v)/10, 'f', -1, 64) + "%"
 	}
 	n := strconv.FormatFloat(*v, 'g', 4, 64)
-	if unit == "" {
+	switch unit {
+	case "":
 		return n
+	case "burn": // how many times faster than allowed
+		return n + "×"
 	}
 	return n + " " + inert(unit)
 }

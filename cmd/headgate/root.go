@@ -18,6 +18,7 @@ const (
 	exitFailed = 1
 	exitUsage  = 2
 	exitSilent = 3
+	exitUnmet  = 4
 )
 
 // usageError is a call that cannot be meant: wrong flags, arguments or settings.
@@ -29,6 +30,11 @@ func (e usageError) Unwrap() error { return e.error }
 type unreachableError struct{ error }
 
 func (e unreachableError) Unwrap() error { return e.error }
+
+// unmetError says that something was tried and did not come to what was expected.
+type unmetError struct{ error }
+
+func (e unmetError) Unwrap() error { return e.error }
 
 // execute runs one command line and returns its exit code. Data goes to stdout,
 // messages go to stderr.
@@ -57,6 +63,10 @@ func executeOn(ctx context.Context, h host, args []string, stdout, stderr io.Wri
 	if errors.As(err, &unreachable) {
 		return exitSilent
 	}
+	var unmet unmetError
+	if errors.As(err, &unmet) {
+		return exitUnmet
+	}
 	return exitFailed
 }
 
@@ -80,7 +90,7 @@ answers the rest at once with 429 and an honest Retry-After.`,
 	})
 	root.CompletionOptions.DisableDefaultCmd = true // ours says when an argument is wrong
 	root.AddCommand(newDemo(), newServe(), newCheck(), newStub(), newVersion(), newCompletion(),
-		newStatus(h), newRollback(h), newRestore(h), newObserve(h), newAudit(h), newBackup(h), newIncident(h))
+		newStatus(h), newRollback(h), newRestore(h), newObserve(h), newAudit(h), newBackup(h), newIncident(h), newAlerts(h), newRules())
 	return root
 }
 

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"headgate/internal/app"
+	"headgate/internal/config"
+)
+
+func newRulesTest() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "test FILE...",
+		Short: "Run tests of rules",
+		Long: `Run files of tests: series go in, and values, states and events are compared with
+what is expected at given times. Exit status 4 means that an expectation was not
+met, 2 that a file is not right. docs/rules.md says how tests are written.`,
+		Example: `  headgate rules test *.test.yaml
+  headgate rules test queue.test.yaml --json`,
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+	}
+	path := configFlag(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		cfg, err := loadSettings(*path, cmd.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		tested, err := testRules(cmd.Context(), cfg, args)
+		write := func() error { return testedLines(cmd.OutOrStdout(), tested.Files) }
+		if asJSON {
+			write = func() error { return printJSON(cmd.OutOrStdout(), tested) }
+		}
+		return errors.Join(write(), err)
+	}
+	return cmd
+}
+
+// rulesTested is what files of tests came to.
+type rulesTested struct {
+	Passed bool         `json:"passed"`
+	Files  []fileTested `json:"files"`
+}
+
+type fileTested struct {
+	File   string   `json:"file"`
+	Tests  int      `json:"tests"`
+	Failed []string `json:"failed"` // expectations that were not met, with their positions
+	Error  string   `json:"error"`  // why the file could not be run; empty if it was
+}
+
+// testRules runs all files, also after one that is not right.
+func testRules(ctx context.Context, cfg *config.Config, files []string) (rulesTested, error) {
+	all := rulesTested{Files: []fileTested{}}
+	var wrong []error
+	unmet := 0
+	for _, file := range files {
+		done, err := app.TestRules(ctx, cfg, file)
+		if ctx.Err() != nil {
+			return all, ctx.Err()
+		}
+		one := fileTested{File: file, Tests: done.Tests, Failed: append([]string{}, done.Failed...)}
+		if err != nil {
+			one.Error = err.Error()
+			wrong = append(wrong, err)
+		}
+		unmet += len(done.Failed)
+		all.Files = append(all.Files, one)
+	}
+	all.Passed = unmet == 0 && len(wrong) == 0
+	switch {
+	case len(wrong) > 0:
+		return all, usageError{errors.Join(wrong...)}
+	case unmet > 0:
+		return all, unmetError{fmt.Errorf("expectations that were not met: %d", unmet)}
+	default:
+		return all, nil
+	}
+}
+
+func testedLines(w io.Writer, files []fileTested) error {
+	for _, f := range files {
+		verdict := "ok"
+		switch {
+		case f.Error != "":
+			verdict = "NOT RUN"
+		case len(f.Failed) > 0:
+			verdict = "FAILED"
+		}
+		if _, err := fmt.Fprintf(w, "%-7s  %s  %d tests\n", verdict, inert(f.File), f.Tests); err != nil {
+			return err
+		}
+		for _, line := range f.Failed {
+			if _, err := fmt.Fprintf(w, "         %s\n", inert(line)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
