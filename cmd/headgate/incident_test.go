@@ -70,6 +70,13 @@ func TestIncidentShow(t *testing.T) {
 		web.DeliveryRecord{ID: "1", Seq: 1, Kind: "post", Destination: "page", State: "dead", Attempts: 3, Created: at, Tried: at, Reason: "the channel is archived"},
 		web.DeliveryRecord{ID: "2", Seq: 1, Kind: "post", Destination: "fallback", State: "retry", Attempts: 1, Created: at, Tried: at, NotBefore: at.Add(time.Minute)})
 	g.run("incident", "ack", id[:8])
+	for s.Shelf.Recorded(id).AckedBy == "" { // it is recorded a moment later
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the acknowledgement was not recorded")
+		case <-time.After(time.Millisecond):
+		}
+	}
 	r := g.run("incident", "show", strings.ToUpper(id[:23]))
 	for _, part := range []string{
 		"PAGE queue_age in a open, taken by ana@host until ", "what The queue is old.", "users feel Answers come late.", "value 27s, page at 25s",
