@@ -34,6 +34,7 @@ func (r *orderRun) silent(ctx context.Context, s *web.Silence) error {
 		return unreachableError{fmt.Errorf("%w\nno request could be left in %s either: %w\n%s", s, r.place.dataDir, err, lastResort)}
 	}
 	fmt.Fprintf(r.err, "headgate: %v\nheadgate: left request %d in the database in %s instead\n", s, left.Number, r.place.dataDir)
+	r.warnUnknown(ctx)
 	if !left.Running {
 		return r.waits(left)
 	}
@@ -55,6 +56,21 @@ func (r *orderRun) leave(ctx context.Context) (app.LeftRequest, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
 	return r.host.leave(ctx, r.place.dataDir, r.order())
+}
+
+// warnUnknown warns of a pool that the record does not know: with an order that is
+// left, nobody says that there is no such pool. It may be new in the settings, so
+// the order is left all the same.
+func (r *orderRun) warnUnknown(ctx context.Context) {
+	if r.pool == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, confirmTime)
+	defer cancel()
+	page, err := r.host.audit(ctx, r.place.dataDir, web.ChangeQuery{Pool: r.pool, Limit: 1})
+	if err == nil && len(page.Items) == 0 {
+		fmt.Fprintf(r.err, "headgate: warning: no pool %q has ever served from there: if the name is mistyped, nothing will change\n", r.pool)
+	}
 }
 
 // waits reports a request that nobody takes now.

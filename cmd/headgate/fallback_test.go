@@ -103,6 +103,26 @@ func TestNothingRuns(t *testing.T) {
 	}
 }
 
+// TestPoolThatTheRecordDoesNotKnow: a mistyped name must not look like success,
+// but a pool may be new in the settings.
+func TestPoolThatTheRecordDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	const warning = `no pool "bee" has ever served from there: if the name is mistyped, nothing will change`
+	g := newGround(t)
+	s := g.serve()
+	g.env["HEADGATE_ADMIN"] = dead(t)
+	g.run("rollback", "--pool", "bee").want(t, exitFailed, "", warning, "request 1 was not seen done")
+	if err := s.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g.run("rollback", "--pool", "bee").want(t, 0, "bee: rollback at the next start (request 2)\n", warning)
+	for _, args := range [][]string{{"rollback", "--pool", "b"}, {"rollback"}} {
+		if r := g.run(args...); r.code != 0 || strings.Contains(r.err, "ever served") {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+}
+
 func TestBothWaysFail(t *testing.T) {
 	g := newGround(t)
 	g.env["HEADGATE_ADMIN"] = dead(t)
