@@ -64,27 +64,48 @@ func shelfOfOne(t testing.TB) *Store {
 	return s
 }
 
-// TestHostileIncidents: a value that makes no sense is never guessed at.
-func TestHostileIncidents(t *testing.T) {
-	for _, h := range hostiles() {
-		for _, value := range h.values {
-			s := shelfOfOne(t)
-			if _, err := s.writer.ExecContext(t.Context(), "UPDATE "+h.table+" SET "+h.column+" = "+value); err != nil {
-				t.Fatal(h, value, err)
-			}
-			got, err := s.EngineJournal(nil).Load(t.Context())
-			if !errors.Is(err, ErrCorrupt) || got.Incidents != nil || got.States != nil {
-				t.Errorf("%s.%s = %s: %v, want ErrCorrupt", h.table, h.column, value, err)
-				continue
-			}
-			has(t, err.Error(), h.table+"."+h.column)
+// spoilt calls check with a record in which one value is as it should not be, for
+// each value of each column.
+func spoilt(t *testing.T, columns []hostile, check func(s *Store, h hostile, value string)) {
+	t.Helper()
+	s := shelfOfOne(t)
+	run := func(statement string) {
+		t.Helper()
+		if _, err := s.writer.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%.80s: %v", statement, err)
 		}
 	}
+	kept := map[string]bool{}
+	for _, h := range columns {
+		if !kept[h.table] {
+			kept[h.table] = true
+			run("CREATE TEMP TABLE kept_" + h.table + " AS SELECT * FROM " + h.table)
+		}
+		for _, value := range h.values {
+			run("UPDATE " + h.table + " SET " + h.column + " = " + value)
+			check(s, h, value)
+			run("DELETE FROM " + h.table)
+			run("INSERT INTO " + h.table + " SELECT * FROM kept_" + h.table)
+		}
+	}
+	checkStory(t, story(t, s, "i-1")) // what was spoilt was the value alone
+}
+
+// TestHostileIncidents: a value that makes no sense is never guessed at.
+func TestHostileIncidents(t *testing.T) {
+	spoilt(t, hostiles(), func(s *Store, h hostile, value string) {
+		got, err := s.EngineJournal(nil).Load(t.Context())
+		if !errors.Is(err, ErrCorrupt) || got.Incidents != nil || got.States != nil {
+			t.Errorf("%s.%s = %s: %v, want ErrCorrupt", h.table, h.column, value, err)
+			return
+		}
+		has(t, err.Error(), h.table+"."+h.column)
+	})
 }
 
 // TestHostileStory: the same for what is read with one incident.
 func TestHostileStory(t *testing.T) {
-	for _, h := range []hostile{
+	spoilt(t, []hostile{
 		{"incident_events", "id", badID}, {"incident_events", "seq", badCount}, {"incident_events", "kind", badWord}, {"incident_events", "at_ms", badTime},
 		{"incident_events", "level", badWord}, {"incident_events", "value", badReal}, {"incident_events", "actor", badText},
 		{"incident_events", "muted", badFlag}, {"incident_events", "digested", badFlag}, {"incident_events", "flips", badCount},
@@ -94,25 +115,19 @@ func TestHostileStory(t *testing.T) {
 		{"deliveries", "channel", badText}, {"deliveries", "ts", badText}, {"deliveries", "diverted", badFlag},
 		{"deliveries", "note", []string{"''", "'null'", "'[]'", "'{}'", "x'7b7d'", "note || 'x'", "replace(note, 'warn', 'WARN')", "replace(note, '-0.25', '\"\"')",
 			"replace(note, '\"ping\":0', '\"ping\":2')", "replace(note, '\"note\":', '\"notes\":')", "replace(note, '\"late\":0,', '')", "replace(note, '\"why\":\"\"', '\"why\":null')",
-			"replace(note, '\"seq\":1', '\"seq\":1e400')", "printf('%060000d', 1)", "printf('%.*c', 50000, '[')"}},
-	} {
-		for _, value := range h.values {
-			s := shelfOfOne(t)
-			if _, err := s.writer.ExecContext(t.Context(), "UPDATE "+h.table+" SET "+h.column+" = "+value); err != nil {
-				t.Fatal(h, value, err)
-			}
-			if got, err := s.Story(t.Context(), "i-1"); !errors.Is(err, ErrCorrupt) || got.Incident.ID != "" {
-				t.Errorf("%s.%s = %s: %+v, %v, want ErrCorrupt", h.table, h.column, value, got, err)
-				continue
-			} else {
-				has(t, err.Error(), h.table+"."+h.column)
-			}
-			ds, err := s.Outbox().Pending(t.Context(), 10)
-			if h.table == "deliveries" && (err != nil || len(ds) != 0) {
-				t.Errorf("%s.%s = %s: %+v, %v, want it to be passed over", h.table, h.column, value, ds, err)
-			}
+			"replace(note, '\"seq\":1', '\"seq\":1e400')", "printf('%060000d', 1)", "printf('%.*c', 50000, '[')", "replace(note, '\"note\":{', '\"more\":1,\"note\":{')"}},
+	}, func(s *Store, h hostile, value string) {
+		got, err := s.Story(t.Context(), "i-1")
+		if !errors.Is(err, ErrCorrupt) || got.Incident.ID != "" {
+			t.Errorf("%s.%s = %s: %+v, %v, want ErrCorrupt", h.table, h.column, value, got, err)
+			return
 		}
-	}
+		has(t, err.Error(), h.table+"."+h.column)
+		ds, err := s.Outbox().Pending(t.Context(), 10)
+		if h.table == "deliveries" && (err != nil || len(ds) != 0) {
+			t.Errorf("%s.%s = %s: %+v, %v, want it to be passed over", h.table, h.column, value, ds, err)
+		}
+	})
 }
 
 // TestHostileRoot: where a message stands is not guessed at either.

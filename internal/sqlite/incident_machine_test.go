@@ -16,7 +16,11 @@ import (
 // again, the machine that it was; and everything that happened to an incident has
 // its events, in one sequence, and its deliveries.
 func TestMachine(t *testing.T) {
-	for seed := range uint64(4) {
+	seeds := uint64(4)
+	if raceEnabled {
+		seeds = 1
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { runMachine(t, kinds["ephemeral"](t), rand.New(rand.NewPCG(seed, 1))) })
 	}
 }
