@@ -35,6 +35,7 @@ type App struct {
 
 	ephemeral    bool
 	unwatched    bool
+	pace         pace
 	modeMetrics  *runbooks.Metrics
 	watchMetrics watchMetrics
 	telling      telling
@@ -81,6 +82,9 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	for _, o := range options {
 		o(a)
 	}
+	if err := a.pace.check(); err != nil {
+		return nil, err
+	}
 	var err error
 	if a.metrics, err = newMetrics(a.registry, version); err != nil {
 		return nil, err
@@ -108,7 +112,9 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	if err := a.addPools(p); err != nil {
 		return nil, err
 	}
-	a.rules = p.rules
+	if a.rules, err = a.pace.rules(p.rules, cfg.Rules.Interval); err != nil {
+		return nil, err
+	}
 	a.hosts.Store(knownHosts(cfg))
 	return a, nil
 }

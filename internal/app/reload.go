@@ -25,6 +25,9 @@ func (a *App) Reload(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	if p.rules, err = a.pace.rules(p.rules, cfg.Rules.Interval); err != nil {
+		return err
+	}
 	before := a.pools
 	if err := a.addPools(p); err != nil {
 		a.pools = before

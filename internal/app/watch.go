@@ -54,7 +54,7 @@ func (a *App) startWatch(rules []engine.Rule) (err error) {
 	a.watch = w
 	clock := steadyClock()
 	o := samples.Options{
-		Interval: a.cfg.Rules.Interval, Retention: a.cfg.Retention.Samples, Gatherer: a.registry,
+		Interval: a.pace.interval(a.cfg.Rules.Interval), Retention: a.cfg.Retention.Samples, Gatherer: a.registry,
 		Registerer: a.registry, Clock: clock, Log: w.log,
 	}
 	if !a.ephemeral {
@@ -78,10 +78,8 @@ func (a *App) startWatch(rules []engine.Rule) (err error) {
 
 // startEngine begins to evaluate rules.
 func (a *App) startEngine(w *watch, rules []engine.Rule, clock func() time.Time) (err error) {
-	c := engine.DefaultConfig()
-	c.Interval = a.cfg.Rules.Interval
 	w.engine, err = engine.New(engine.Options{
-		Config: c, Rules: rules, Signals: w.samples, Journal: a.store.EngineJournal(a.plan(w)),
+		Config: a.pace.config(engine.DefaultConfig(), a.cfg.Rules.Interval), Rules: rules, Signals: w.samples, Journal: a.store.EngineJournal(a.plan(w)),
 		Log: w.log, Metrics: a.watchMetrics.engine, Clock: clock,
 		Recorded:   func(engine.Batch) { w.kick() },
 		Unrecorded: func(b engine.Batch) { w.unrecorded(a.plan(w)(b, alerts.Known{})) },
