@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"headgate/engine"
+	"headgate/runbooks"
 	"headgate/web"
 	"headgate/web/webtest"
 )
@@ -77,3 +79,12 @@ func (r *watchRig) open(rule, pool string, v float64) web.Incident {
 	}
 	return list.Items[0]
 }
+
+// none has no pools.
+type none struct{}
+
+func (none) Do(context.Context, time.Time, runbooks.Order) (runbooks.Result, error) {
+	return runbooks.Result{}, runbooks.ErrNoPool
+}
+
+func (none) Status(time.Time) web.Status { return web.Status{} }

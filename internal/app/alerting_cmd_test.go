@@ -142,3 +142,35 @@ tests:
 		t.Error("rules are no tests")
 	}
 }
+
+// TestMerged: what is the same in all pools is one rule; what differs is one for
+// each kind, with its pools.
+func TestMerged(t *testing.T) {
+	rule := func(pool string, at float64) engine.Rule {
+		return engine.Rule{Name: "age", Pool: pool, Signal: fmt.Sprintf("x{pool=%q} + y{pool=%[1]q}", pool), Warn: engine.Threshold{At: at, Set: true}}
+	}
+	shown := func(all ...engine.Rule) string {
+		var docs []ruleDoc
+		for _, r := range all {
+			docs = append(docs, docOf(r))
+		}
+		var lines []string
+		for _, d := range merged(docs) {
+			lines = append(lines, fmt.Sprintf("%s %v %v %s", d.Name, d.Pools, d.Warn.At, d.Signal))
+		}
+		return strings.Join(lines, "; ")
+	}
+	const signal = ` x{pool="$pool"} + y{pool="$pool"}`
+	for want, got := range map[string]string{
+		"age [] 1" + signal: shown(rule("a", 1), rule("b", 1)),
+		"age_a [a c] 1" + signal + "; age_b_b [b-b] 2" + signal: shown(rule("a", 1), rule("b-b", 2), rule("c", 1)),
+	} {
+		if got != want {
+			t.Errorf("merged %s\n  want %s", got, want)
+		}
+	}
+	alone := engine.Rule{Name: "journal", Signal: `x{pool="a"}`, Page: engine.Threshold{At: 1, Set: true}}
+	if d := docOf(alone); d.Signal != alone.Signal || d.Warn != nil || d.Page.At != 1 {
+		t.Errorf("a rule of the process: %+v", d)
+	}
+}
