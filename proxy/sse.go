@@ -92,6 +92,7 @@ func (s *sseEnd) look(line []byte) {
 		return
 	}
 	data, ok := field(line, "data")
+	data = bytes.TrimLeft(data, " \t") // JSON may begin with space
 	if !ok || len(data) == 0 {
 		return
 	}

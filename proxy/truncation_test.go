@@ -38,6 +38,8 @@ func TestEndsOfStreams(t *testing.T) {
 		"cut within done":                {chatPath, events(delta) + "data: [DO", lastChunk, nil, admit.Truncated, true},
 		"one choice of two unfinished":   {chatPath, events(delta, delta1, stop), lastChunk, nil, admit.Truncated, true},
 		"second choice unfinished":       {chatPath, events(delta1, delta, stop1), lastChunk, nil, admit.Truncated, true},
+		"space before what it says":      {chatPath, strings.ReplaceAll(events(delta, stop), "data: ", "data: \t "), lastChunk, nil, admit.Completed, false},
+		"space before an error":          {chatPath, strings.ReplaceAll(events(delta, sorry), "data: ", "data:  "), lastChunk, nil, admit.UpstreamError, false},
 		"error event, clean end":         {chatPath, events(delta, sorry), lastChunk, nil, admit.UpstreamError, false},
 		"error event and done":           {chatPath, events(delta, sorry, done), lastChunk, nil, admit.UpstreamError, false},
 		"null error is none":             {chatPath, events(`{"error":null,"choices":[{"index":0,"finish_reason":"stop"}]}`), lastChunk, nil, admit.Completed, false},
