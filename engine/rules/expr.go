@@ -94,7 +94,7 @@ func (w *walker) add(v *parser.VectorSelector, path []parser.Node) error {
 
 func metricOf(v *parser.VectorSelector) string {
 	for _, m := range v.LabelMatchers {
-		if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
 			return m.Value
 		}
 	}

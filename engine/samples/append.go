@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
@@ -116,7 +117,7 @@ func (b *batch) entry(s Sample) *series {
 func (b *batch) put(ref *storage.SeriesRef, l labels.Labels, v float64) error {
 	got, err := b.app.Append(*ref, l, b.at, v)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", l.Get(labels.MetricName), err)
+		return fmt.Errorf("write %s: %w", l.Get(model.MetricNameLabel), err)
 	}
 	*ref = got
 	return nil

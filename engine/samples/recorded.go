@@ -3,6 +3,7 @@ package samples
 import (
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 )
 
@@ -52,11 +53,11 @@ func IsRecorded(name string) bool {
 }
 
 func recordedLabels(l labels.Labels) labels.Labels {
-	name, ok := Recorded(l.Get(labels.MetricName))
+	name, ok := Recorded(l.Get(model.MetricNameLabel))
 	if !ok {
 		return labels.EmptyLabels()
 	}
 	b := labels.NewBuilder(l)
-	b.Set(labels.MetricName, name)
+	b.Set(model.MetricNameLabel, name)
 	return b.Labels()
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"go.uber.org/goleak"
 
@@ -111,7 +112,7 @@ func (r *rig) signal(expr string) engine.Value {
 
 // at returns a sample of a series in the notation name, label, value, ….
 func at(v float64, name string, pairs ...string) Sample {
-	return Sample{Labels: labels.FromStrings(append([]string{labels.MetricName, name}, pairs...)...), V: v}
+	return Sample{Labels: labels.FromStrings(append([]string{model.MetricNameLabel, name}, pairs...)...), V: v}
 }
 
 func known(v float64) engine.Value { return engine.Value{V: v} }
