@@ -93,13 +93,17 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 // methods says what serves a path.
 type methods map[string]http.HandlerFunc
 
-// route serves a path by some methods; GET serves HEAD too.
-func (a *Admin) route(path string, by methods) {
+// route serves a path by some methods.
+func (a *Admin) route(path string, by methods) { a.routes.HandleFunc(path, by.handler()) }
+
+// handler serves each method as it says, and the others with 405; GET serves
+// HEAD too.
+func (by methods) handler() http.HandlerFunc {
 	if get := by[http.MethodGet]; get != nil {
 		by[http.MethodHead] = get
 	}
 	allow := strings.Join(slices.Sorted(maps.Keys(by)), ", ")
-	a.routes.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
 		h := by[r.Method]
 		if h == nil {
 			w.Header().Set("Allow", allow)
@@ -107,7 +111,7 @@ func (a *Admin) route(path string, by methods) {
 			return
 		}
 		h(w, r)
-	})
+	}
 }
 
 // ServeHTTP lets nothing through that a page of another site sent, and nothing

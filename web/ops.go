@@ -21,12 +21,13 @@ type Ops struct {
 // Handler serves /metrics, /healthz and /readyz.
 func (o Ops) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{
+	get := func(path string, h http.HandlerFunc) { mux.HandleFunc(path, methods{http.MethodGet: h}.handler()) }
+	get("/metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{
 		MaxRequestsInFlight: maxScrapes,
 		EnableOpenMetrics:   true,
-	}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", o.ready)
+	}).ServeHTTP)
+	get("/healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") })
+	get("/readyz", o.ready)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		WriteProblem(w, Problem{Status: http.StatusNotFound, Detail: "Here are /metrics, /healthz, /readyz and /api/v1/."})
 	})
