@@ -27,6 +27,9 @@ var trouble = web.Status{Version: "v1", Pools: []web.PoolStatus{
 		ModeRecorded: pointer(false), Workers: 8, InFlight: 8, QueueDepth: 120, QueueOldestAgeS: 95, P95TurnaroundS: pointer(140.0), SLOS: 60,
 		Overdue: 42, DrainS: 310, Admitted1m: 9, Draining: true},
 	{Name: "new", Mode: "observe", ModeSince: noon.Add(-50 * time.Hour), ModeBy: "bob@host", SLOS: 3600, Workers: 1},
+}, IncidentsOpen: []web.Incident{
+	{ID: "0198-a", Rule: "queue_age", Pool: "big", Level: "page", Summary: "the oldest waiting task has waited for long", AckedBy: pointer("ana@host")},
+	{ID: "0198-b", Rule: "journal_failing", Level: "warn", Summary: "the record cannot be written or read"},
 }}
 
 const troubleTable = `POOL     MODE         IN FLIGHT  QUEUED  OLDEST  P95    SLO    USE  REFUSED/MIN  ADMITTED/MIN
@@ -42,6 +45,11 @@ big: PASSTHROUGH since 11:29:00Z (31m00s ago) by ana@host: p95 climbs
 
 new: OBSERVE since 2026-01-29 10:00Z (50h00m ago) by bob@host: no reason given
      back to enforce: headgate restore --pool new --admin X
+
+PAGE queue_age (big): the oldest waiting task has waited for long; acknowledged by ana@host
+  headgate incident show 0198-a --admin X
+WARN journal_failing (headgate itself): the record cannot be written or read
+  headgate incident show 0198-b --admin X
 `
 
 func TestStatusTable(t *testing.T) {

@@ -37,6 +37,7 @@ func (v *view) table(w io.Writer, s *web.Status) error {
 	for i := range s.Pools {
 		v.notes(&b, &s.Pools[i])
 	}
+	v.incidents(&b, s.IncidentsOpen)
 	_, err := w.Write(b.Bytes())
 	return err
 }
