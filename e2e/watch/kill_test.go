@@ -1,0 +1,17 @@
+package watch
+
+import (
+	"testing"
+	"time"
+
+	"headgate/e2e/watch/desk"
+)
+
+// kill -9 at random moments while incidents open and end; `make proof` does it 200
+// times.
+func TestKillWhileIncidentsOpenAndEnd(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	t.Log(desk.Crash{Rounds: 10, Seed: seed}.Run(t))
+}
