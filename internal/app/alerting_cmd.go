@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 
 	"headgate/engine"
 	"headgate/engine/rules"
@@ -18,27 +17,7 @@ func Rules(cfg *config.Config, file string) ([]engine.Rule, error) {
 	if file == "" {
 		return rulesFor(cfg)
 	}
-	s, err := checkSettings(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return rules.Load(file, s)
-}
-
-// checkSettings are ruleSettings with the pages that rules may name, at least those
-// of the built-in rules.
-func checkSettings(cfg *config.Config) (rules.Settings, error) {
-	s := ruleSettings(cfg)
-	builtIn, err := rules.BuiltIn(s)
-	if err != nil {
-		return s, cfg.At("pools", err)
-	}
-	for _, r := range builtIn {
-		if r.Runbook != "" && !slices.Contains(s.Runbooks, r.Runbook) {
-			s.Runbooks = append(s.Runbooks, r.Runbook)
-		}
-	}
-	return s, nil
+	return rules.Load(file, ruleSettings(cfg))
 }
 
 // RulesTested is what a file of tests of rules came to.
@@ -50,11 +29,7 @@ type RulesTested struct {
 // TestRules runs a file of tests of rules. An error says that the file, or the file
 // of rules that it names, is not right.
 func TestRules(ctx context.Context, cfg *config.Config, file string) (RulesTested, error) {
-	s, err := checkSettings(cfg)
-	if err != nil {
-		return RulesTested{}, err
-	}
-	done, err := rules.Test(ctx, file, s)
+	done, err := rules.Test(ctx, file, ruleSettings(cfg))
 	t := RulesTested{Tests: done.Tests, Failed: []string{}}
 	for _, p := range done.Failed {
 		t.Failed = append(t.Failed, p.Error())

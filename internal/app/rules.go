@@ -4,6 +4,7 @@ import (
 	"headgate/engine"
 	"headgate/engine/rules"
 	"headgate/internal/config"
+	"headgate/runbooks"
 )
 
 // rulesFor returns the rules that the settings ask for.
@@ -20,6 +21,7 @@ func rulesFor(cfg *config.Config) ([]engine.Rule, error) {
 func ruleSettings(cfg *config.Config) rules.Settings {
 	s := rules.Settings{
 		Interval: cfg.Rules.Interval, SlowEvery: engine.DefaultConfig().SlowEvery, Retention: cfg.Retention.Samples,
+		Runbooks: runbooks.PageNames(),
 	}
 	for _, p := range cfg.Pools {
 		s.Pools = append(s.Pools, rules.Pool{
