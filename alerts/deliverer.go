@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"headgate/engine"
 )
 
 // Deliverer sends what is in the outbox until it is known to have arrived. One
@@ -84,8 +86,8 @@ func (d *Deliverer) Kick() {
 	}
 }
 
-// Unrecorded takes over what could not be recorded: pages go out at once, marked
-// so, and are recorded when that is possible again. It returns how many it took;
+// Unrecorded takes over what could not be recorded: pages, and that signals are
+// missing, go out at once, marked so, and are recorded when that is possible again. It returns how many it took;
 // the others are not urgent, or memory is full (which is counted), and are left
 // to whoever will record the event in the end. It does not block.
 func (d *Deliverer) Unrecorded(ds []Delivery) int {
@@ -108,8 +110,11 @@ func (d *Deliverer) Unrecorded(ds []Delivery) int {
 	return taken
 }
 
-// urgent says whether a delivery goes out even if that cannot be recorded.
-func urgent(d Delivery) bool { return d.Note.Ping }
+// urgent says whether a delivery goes out even if that cannot be recorded: what
+// pings, and that signals are missing, since then nothing else may tell of trouble.
+func urgent(d Delivery) bool {
+	return d.Note.Ping || d.Note.Incident.Key.Rule == engine.SignalMissing && d.Kind != Edit
+}
 
 // Stop ends sending. It waits for attempts under way until ctx ends, then breaks
 // them off, and records what is known: nothing is lost but what never could be

@@ -37,9 +37,9 @@
 //     pointless; replies are all sent.
 //   - A delivery that one destination refuses for good goes to the fallback, with
 //     the reason.
-//   - While the outbox fails, pages go out from a bounded memory and are recorded
-//     when that is possible again. They are lost only if the process ends before;
-//     what memory has no room for is counted.
+//   - While the outbox fails, pages, and the news that signals are missing, go out
+//     from a bounded memory and are recorded when that is possible again. They are
+//     lost only if the process ends before; what memory has no room for is counted.
 //
 // # Sources
 //

@@ -13,6 +13,7 @@ import (
 
 	"headgate/alerts"
 	"headgate/alerts/outboxtest"
+	"headgate/engine"
 )
 
 // guillotine ends a process at its n-th step: from there on the outbox does
@@ -226,6 +227,31 @@ func TestUnrecordedPagesGoOutMarkedAndAreRecordedLater(t *testing.T) {
 		if ref == (alerts.Ref{}) {
 			t.Error("where the message stands was not recorded")
 		}
+	})
+}
+
+// That signals are missing goes out unrecorded although it pings nobody; edits of it
+// wait for the record.
+func TestUnrecordedBlindnessGoesOut(t *testing.T) {
+	try(t, func(r *rig) {
+		r.box.SetDown(true)
+		r.start()
+		blind := func(d *alerts.Delivery) { d.Note.Incident.Key.Rule = engine.SignalMissing }
+		if taken := r.d.Unrecorded([]alerts.Delivery{delivery("i", 1, alerts.Post, blind)}); taken != 1 {
+			t.Errorf("took %d, want 1", taken)
+		}
+		pass(time.Second)
+		if taken := r.d.Unrecorded([]alerts.Delivery{delivery("i", 2, alerts.Edit, blind), delivery("i", 2, alerts.Reply, blind)}); taken != 1 {
+			t.Errorf("took %d of an edit and a reply, want the reply", taken)
+		}
+		pass(2 * time.Second)
+		expect(t, "attempts", r.page.String(), "post1+ reply2")
+		if !r.page.calls()[0].d.Note.Unrecorded {
+			t.Error("not marked as unrecorded")
+		}
+		r.box.SetDown(false)
+		pass(5 * time.Second)
+		expect(t, "states", r.states(), "post1@page:sent reply2@page:sent")
 	})
 }
 

@@ -114,12 +114,14 @@ func (l *backlog) batch() Batch {
 }
 
 // handOver returns the pages that wait and were not handed over before: events
-// that are to be sent, of incidents that are or were a page.
+// that are to be sent, of incidents that are or were a page. That signals are
+// missing counts as one: a full disk takes the samples too, and with them the
+// signals of every rule that could page.
 func (l *backlog) handOver() Batch {
 	var b Batch
 	pages := make(map[string]Incident)
 	for _, i := range l.incidents {
-		if i.Peak == LevelPage {
+		if i.Peak == LevelPage || i.Key.Rule == SignalMissing {
 			pages[i.ID] = i
 		}
 	}

@@ -113,3 +113,17 @@ func TestBacklogHandsOver(t *testing.T) {
 		t.Errorf("%d events left for the journal, want 3", len(got.Events))
 	}
 }
+
+// A warning that signals are missing is handed over as a page is: nothing else can
+// fire then.
+func TestBacklogHandsOverThatItIsBlind(t *testing.T) {
+	var l backlog
+	for n, rule := range []string{"queue_age", SignalMissing} {
+		b := incidentBatch(n, EventOpened, true)
+		b.Incidents[0].Peak, b.Incidents[0].Key.Rule = LevelWarn, rule
+		l.add(b)
+	}
+	if b := l.handOver(); len(b.Events) != 1 || len(b.Incidents) != 1 || b.Incidents[0].Key.Rule != SignalMissing {
+		t.Errorf("handed over %+v", b)
+	}
+}
