@@ -2,9 +2,12 @@ package web
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"headgate/runbooks"
 )
 
 // maxScrapes is how many scrapes are answered at one time; further ones get 503.
@@ -18,7 +21,8 @@ type Ops struct {
 	Ready func() error
 }
 
-// Handler serves /metrics, /healthz and /readyz.
+// Handler serves /metrics, /healthz, /readyz and /runbooks/{name}: what to do is no
+// secret, and whoever is paged may have no token at hand.
 func (o Ops) Handler() http.Handler {
 	mux := http.NewServeMux()
 	get := func(path string, h http.HandlerFunc) { mux.HandleFunc(path, methods{http.MethodGet: h}.handler()) }
@@ -28,8 +32,9 @@ func (o Ops) Handler() http.Handler {
 	}).ServeHTTP)
 	get("/healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") })
 	get("/readyz", o.ready)
+	get("/runbooks/{name}", runbook)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		WriteProblem(w, Problem{Status: http.StatusNotFound, Detail: "Here are /metrics, /healthz, /readyz and /api/v1/."})
+		WriteProblem(w, Problem{Status: http.StatusNotFound, Detail: "Here are /metrics, /healthz, /readyz, /runbooks/{name} and /api/v1/."})
 	})
 	return mux
 }
@@ -40,6 +45,16 @@ func (o Ops) ready(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	text(w, http.StatusOK, "ready")
+}
+
+// runbook shows a page as it was written.
+func runbook(w http.ResponseWriter, r *http.Request) {
+	page, ok := runbooks.Page(r.PathValue("name"))
+	if !ok {
+		WriteProblem(w, Problem{Status: http.StatusNotFound, Detail: "There are pages for " + strings.Join(runbooks.PageNames(), ", ") + "."})
+		return
+	}
+	text(w, http.StatusOK, strings.TrimRight(page, "\n"))
 }
 
 func text(w http.ResponseWriter, status int, line string) {
