@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"headgate/runbooks"
 	"headgate/web"
 )
 
@@ -73,7 +75,15 @@ func (s *story) text() []byte {
 	if s.EndedAt == nil && s.AckedBy == nil {
 		fmt.Fprintf(&b, "\ntake it on: headgate incident ack %s%s\n", inert(s.ID), s.where)
 	}
+	s.page(&b)
 	return b.Bytes()
+}
+
+// page says what to do, as long as there is something to do.
+func (s *story) page(w io.Writer) {
+	if page, ok := runbooks.Page(s.Runbook); ok && s.EndedAt == nil {
+		fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(page))
+	}
 }
 
 func (s *story) facts(w io.Writer) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate/runbooks"
 	"headgate/web"
 )
 
@@ -62,8 +63,9 @@ id          01a22990-4f00-7a3e-8d51-6c2b9a4e11aa
 
 take it on: headgate incident ack 01a22990-4f00-7a3e-8d51-6c2b9a4e11aa --config hg.yaml
 `
-	if got := shownStory(sample()); got != want {
-		t.Errorf("shown\n%s\nwant\n%s", got, want)
+	page, ok := runbooks.Page("queue_age")
+	if got := shownStory(sample()); !ok || got != want+"\n"+strings.TrimSpace(page)+"\n" {
+		t.Errorf("shown\n%s\nwant\n%s\nand the page", got, want)
 	}
 }
 
@@ -80,7 +82,7 @@ func TestStoryOfOne(t *testing.T) {
 			[]string{"page  queue_age in big  recovered after 9m40s\n", "\nuntil       2026-01-31T11:36:10Z\n"}, []string{"PAGE", "take it on", "ago)"}},
 		{"that somebody has", func(r *web.IncidentReport) { r.AckedBy, r.AckUntil = &by, &until },
 			[]string{"open, taken by ana@ops1 until 2026-01-31T13:31:00Z, flapping"}, []string{"take it on"}},
-		{"of the process", func(r *web.IncidentReport) { r.Pool = "" }, []string{"PAGE  queue_age  open"}, []string{" in "}},
+		{"of the process", func(r *web.IncidentReport) { r.Pool, r.Runbook = "", "" }, []string{"PAGE  queue_age  open"}, []string{" in "}},
 		{"without messages", func(r *web.IncidentReport) { r.Deliveries = nil }, []string{"\nno messages\n"}, []string{"MESSAGE"}},
 		{"without a record", func(r *web.IncidentReport) { r.Recorded, r.Events, r.Deliveries = false, nil, nil },
 			[]string{"timeline and messages are not known"}, []string{"no messages", "EVENT"}},
