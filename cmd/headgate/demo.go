@@ -17,8 +17,8 @@ import (
 
 // demoFlags are what the demo is called with.
 type demoFlags struct {
-	service, svg      string
-	plain, json, keep bool
+	service, svg             string
+	plain, json, keep, slack bool
 }
 
 func newDemo() *cobra.Command {
@@ -36,25 +36,40 @@ The load is 0.8 tasks a second for 300 s, doubled from 120 s to 240 s. --speed
 divides all times, the SLO and the gate's queue age among them; what is shown is
 multiplied back. Retry-After is not to scale, and nobody obeys it here.
 
+With --slack the side with the gate is watched by the built-in rules at the same
+speed, and a stand-in for Slack, a page on loopback, shows how one message follows
+each incident from its first warning to its end. The burst lasts until 480 s of
+600 s then, so that a warning becomes a page. Slack takes one message a second at
+any speed, so that the demo is slower. Times in messages are real seconds.
+
 Service times are written as for "headgate stub".`,
 		Example: `  headgate demo
   headgate demo --workers 4              the overload of the article: 3.5 and 7 times capacity
+  headgate demo --slack                  a burst becomes incidents, and one message follows each
   headgate demo --workers 64             room for everything: the gate stays out of the way
   headgate demo --service lognormal:10s,0.6 --seed 7
   headgate demo --json | jq .gated       the summary for programs`,
 		Args: usageArgs(cobra.NoArgs),
 	}
 	f := cmd.Flags()
-	f.Float64Var(&o.Speed, "speed", o.Speed, fmt.Sprintf("divide all times by this, %d to %d", demo.MinSpeed, demo.MaxSpeed))
+	f.Float64Var(&o.Speed, "speed", o.Speed, fmt.Sprintf("divide all times by this, %d to %d; with --slack to %d, and %d unless said",
+		demo.MinSpeed, demo.MaxSpeed, demo.MaxSlackSpeed, demo.SlackSpeed))
 	f.IntVar(&o.Workers, "workers", o.Workers, "permits of each gate and slots of each endpoint")
 	f.StringVar(&flags.service, "service", o.Service.String(), "service-time `model`")
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "start of all randomness")
+	f.BoolVar(&flags.slack, "slack", false, "watch the side with the gate, and tell a stand-in for Slack")
 	f.BoolVar(&flags.plain, "plain", false, "plain lines, even on a terminal")
 	f.BoolVar(&flags.json, "json", false, "print the summary as JSON, and the rest to stderr")
 	f.BoolVar(&flags.keep, "keep", false, "leave both copies running after the load, until Ctrl-C")
 	f.StringVar(&flags.svg, "svg", "", "write a picture of the run to this `file`")
 	_ = cmd.MarkFlagFilename("svg", "svg") // fails only for a flag that is not there
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if speed := o.Speed; flags.slack {
+			o = o.WithSlack()
+			if cmd.Flags().Changed("speed") {
+				o.Speed = speed
+			}
+		}
 		return runDemo(cmd, o, flags)
 	}
 	return cmd

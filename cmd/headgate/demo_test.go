@@ -19,6 +19,7 @@ func TestDemoRefusesNonsense(t *testing.T) {
 		{[]string{"--speed", "NaN"}, "--speed: must be 1 to 500"},
 		{[]string{"--speed", "501"}, "--speed: must be 1 to 500"},
 		{[]string{"--speed", "fast"}, "--help"},
+		{[]string{"--slack", "--speed", "101"}, "--speed: must be at most 100 with Slack"},
 		{[]string{"--workers", "0"}, "--workers: must be 1 to 1000"},
 		{[]string{"--workers", "-3"}, "--workers: must be 1 to 1000"},
 		{[]string{"--service", "slow"}, "uniform:5s-30s"},
@@ -60,6 +61,31 @@ func TestDemoStoppedAtOnce(t *testing.T) {
 	}
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// With Slack the burst is longer, and the speed another unless it is given; the
+// summary says what was told, even if that is nothing.
+func TestDemoWithSlack(t *testing.T) {
+	for speed, args := range map[float64][]string{10: {}, 50: {"--speed", "50"}} {
+		t.Setenv("TMPDIR", t.TempDir())
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		var out, messages bytes.Buffer
+		if code := execute(ctx, append([]string{"demo", "--json", "--slack"}, args...), &out, &messages); code != exitDone {
+			t.Fatalf("exit %d: %s", code, messages.String())
+		}
+		var summary struct {
+			Speed    float64        `json:"speed"`
+			Duration float64        `json:"duration_s"`
+			Slack    map[string]any `json:"slack"`
+		}
+		if err := json.Unmarshal(out.Bytes(), &summary); err != nil || summary.Speed != speed || summary.Duration != 600 || summary.Slack["messages"] != 0.0 {
+			t.Errorf("%v: %+v, %v", args, summary, err)
+		}
+		if !strings.Contains(messages.String(), "open it in a browser") {
+			t.Errorf("%v: no channel in the introduction:\n%s", args, messages.String())
+		}
 	}
 }
 

@@ -22,6 +22,9 @@ type Demo struct {
 	plan           Plan
 	script         script
 	gated, ungated *system
+	watching       *watching // nil without Slack
+	alarms         *Alarms   // latest, of the goroutine that looks on
+	settling       bool
 	dir            string
 	failed         chan error // of an endpoint that stopped by itself
 	close          sync.Once
@@ -38,17 +41,34 @@ func New(o Options) (*Demo, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Demo{plan: newPlan(o, s), script: s, failed: make(chan error, 2)}
+	d := &Demo{plan: newPlan(o, s), script: s, failed: make(chan error, 3)}
 	if d.dir, err = os.MkdirTemp("", "headgate-demo-"); err != nil {
 		return nil, err
 	}
-	if d.gated, err = newSystem("enforce", o, d.plan, s, d.dir, d.failed); err == nil {
-		d.ungated, err = newSystem("passthrough", o, d.plan, s, d.dir, d.failed)
-	}
-	if err != nil {
+	if err := d.begin(o); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// begin starts what the demo is made of. What has been started is taken down by
+// Close.
+func (d *Demo) begin(o Options) (err error) {
+	var slack *channel
+	if o.Slack {
+		if slack, err = newChannel(d.plan, d.failed); err != nil {
+			return err
+		}
+		d.watching = &watching{channel: slack}
+	}
+	if d.gated, err = newSystem("enforce", o, d.plan, d.script, slack, d.dir, d.failed); err != nil {
+		return err
+	}
+	if d.watching != nil {
+		d.watching.desk = newDesk(d.gated.gate.AdminAddr(), d.gated.token)
+	}
+	d.ungated, err = newSystem("passthrough", o, d.plan, d.script, nil, d.dir, d.failed)
+	return err
 }
 
 // Plan returns what will be played.
@@ -68,7 +88,7 @@ func (d *Demo) Close() error {
 			}
 		}
 		wg.Wait()
-		d.closeErr = errors.Join(errs[0], errs[1], os.RemoveAll(d.dir))
+		d.closeErr = errors.Join(errs[0], errs[1], d.watching.close(), os.RemoveAll(d.dir))
 	})
 	return d.closeErr
 }
@@ -76,7 +96,8 @@ func (d *Demo) Close() error {
 func (d *Demo) sides() [2]*system { return [2]*system{d.gated, d.ungated} }
 
 // Play sends the load to both sides and waits until everything has been
-// answered, ctx ends, or the backlog takes too long; the summary says which. It
+// answered, ctx ends, or the backlog takes too long; the summary says which. With
+// Slack it then waits, for a while, until all incidents are over and told. It
 // calls watch at once, every so often on the wall clock, and at the end, from one
 // goroutine; an error of watch ends the load and is returned with the summary.
 // Play once.
@@ -85,7 +106,10 @@ func (d *Demo) Play(ctx context.Context, every time.Duration, watch func(State) 
 	defer cut(nil)
 	defer time.AfterFunc(d.plan.Wall(d.plan.Duration+d.plan.DrainLimit), func() { cut(errDrainLimit) }).Stop()
 
-	p := d.start(load)
+	evening, end := context.WithCancel(ctx)
+	p := d.start(load, evening)
+	defer p.tail.Wait()
+	defer end()
 	err := d.watch(p.done, every, watch)
 	if err != nil {
 		cut(err)
@@ -96,6 +120,10 @@ func (d *Demo) Play(ctx context.Context, every time.Duration, watch func(State) 
 		err = p.failure()
 	}
 	sum := d.summary(now, p, context.Cause(load))
+	if err == nil && d.watching != nil {
+		err = d.follow(ctx, sum, every, watch)
+		now = d.gated.tracker.now()
+	}
 	if err == nil {
 		final := d.state(now)
 		final.Ending = sum.Ending
@@ -104,20 +132,38 @@ func (d *Demo) Play(ctx context.Context, every time.Duration, watch func(State) 
 	return sum, err
 }
 
+// follow waits for the incidents to end, and sums them up.
+func (d *Demo) follow(ctx context.Context, sum *Summary, every time.Duration, watch func(State) error) (err error) {
+	if err := d.settle(ctx, every, watch); err != nil {
+		return err
+	}
+	sum.Slack, err = d.alerting()
+	sum.Notes = sum.notes()
+	return err
+}
+
 // playing is the load on its way.
 type playing struct {
 	done    chan struct{}
+	tail    sync.WaitGroup     // calls on the gated side after the load
 	reports [2]*loadgen.Report // once done, as sides has them
 	errs    [2]error
 }
 
-func (d *Demo) start(ctx context.Context) *playing {
+// start sends the load until ctx ends. When a side that is watched has had its
+// load, a quiet evening follows until that ends.
+func (d *Demo) start(ctx, evening context.Context) *playing {
 	p := &playing{done: make(chan struct{})}
 	start := time.Now()
 	var wg sync.WaitGroup
 	for i, y := range d.sides() {
 		y.tracker.start = start
-		wg.Go(func() { p.reports[i], p.errs[i] = y.play(ctx, d.plan, d.script) })
+		wg.Go(func() {
+			p.reports[i], p.errs[i] = y.play(ctx, d.plan, d.script)
+			if y.slack != nil {
+				p.tail.Go(func() { y.tail(evening, d.plan) })
+			}
+		})
 	}
 	go func() { wg.Wait(); close(p.done) }()
 	return p
@@ -168,6 +214,13 @@ func (d *Demo) state(now time.Duration) State {
 		At: now, Phase: d.plan.Phase(now),
 		Gated: d.gated.reading(d.plan.SLO, now), Ungated: d.ungated.reading(d.plan.SLO, now),
 	}
+	if d.settling && s.Phase == Draining {
+		s.Phase = Settling
+	}
+	if d.watching != nil {
+		d.alarms = d.watching.alarms(d.alarms)
+		s.Alarms = d.alarms
+	}
 	queued := max(s.Gated.Queued, s.Ungated.Queued)
 	s.Left = time.Duration(queued+1) * d.plan.MeanService / time.Duration(d.plan.Workers)
 	return s
@@ -178,6 +231,7 @@ type Addresses struct {
 	Data     string // base URL for OpenAI clients
 	Metrics  string // URL
 	Endpoint string // base URL of the stand-in behind it
+	Slack    string // page of what stands in for Slack; empty: nobody is told
 }
 
 // Addresses returns those of both sides.

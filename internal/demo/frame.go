@@ -10,6 +10,7 @@ const maxWidth = 100
 func frame(s State, p Plan, width, height int) []line {
 	width = min(width, maxWidth)
 	lines := append([]line{phaseLine(s, p, width), nil}, table(s, p, width)...)
+	lines = append(lines, s.Alarms.lines()...)
 	lines = append(lines, nil)
 	foot := plain("waiting over time; ━ is the burst")
 	// What is left of the height goes to the two charts.
@@ -52,8 +53,33 @@ func phaseText(s State, p Plan) (string, style) {
 		return fmt.Sprintf("baseline: load %.2f of capacity", p.Load(1)), normal
 	case s.Phase == Burst && p.Burst != nil:
 		return fmt.Sprintf("BURST: load %.2f of capacity", p.Load(p.Burst.Multiple)), warn
+	case s.Phase == Settling:
+		return "until the incidents are over", normal
 	case s.Phase == After:
 		return fmt.Sprintf("after the burst: load %.2f", p.Load(1)), normal
 	}
 	return fmt.Sprintf("draining: about %.0f s to go", s.Left.Seconds()), normal
+}
+
+// lines say which incidents are open, and what was said last.
+func (a *Alarms) lines() []line {
+	if a == nil {
+		return nil
+	}
+	open := span{"none", normal}
+	if a.Warns > 0 {
+		open = span{fmt.Sprintf("%d warn", a.Warns), warn}
+	}
+	if a.Pages > 0 {
+		open = span{fmt.Sprintf("%d page, %d warn", a.Pages, a.Warns), bad}
+	}
+	last := a.Last
+	if last == "" {
+		last = "nothing has been said yet"
+	}
+	return []line{
+		nil,
+		{{"incidents open: ", normal}, open, {fmt.Sprintf("  (%d so far)", a.Opened), faint}},
+		{{"Slack: ", normal}, {last, normal}},
+	}
 }

@@ -16,13 +16,20 @@ func intro(w io.Writer, d *Demo, width int) error {
 	b.WriteString(wrap(fmt.Sprintf("headgate demo: the same %d arrivals go to two copies of headgate, one with the gate and one without, each in front of a stand-in endpoint with %s.",
 		p.Arrivals, count(p.Workers, "worker", "workers")), width, "", ""))
 	fmt.Fprintf(&b, "\n  with the gate  %s  %s\n  without        %s  %s\n\n", gated.Data, gated.Metrics, ungated.Data, ungated.Metrics)
-	for _, item := range [][2]string{
+	if gated.Slack != "" {
+		fmt.Fprintf(&b, "  Slack          %s  open it in a browser\n\n", gated.Slack)
+	}
+	items := [][2]string{
 		{"load", p.loadText()},
 		{"service", p.Service + "; the same arrival takes equally long on both sides"},
 		{"promise", fmt.Sprintf("p95 turnaround within %s; the gate refuses when the oldest queued task is older than %s, or when all workers are busy and more than %d tasks wait",
 			short(p.SLO), short(p.MaxQueueAge), p.Depth)},
 		{"speed", p.speedText()},
-	} {
+	}
+	if p.Slack {
+		items = append(items, [2]string{"Slack", p.slackText()})
+	}
+	for _, item := range items {
 		const indent = 11
 		b.WriteString(wrap(item[1], width, fmt.Sprintf("  %-*s", indent-2, item[0]), strings.Repeat(" ", indent)))
 	}
@@ -38,6 +45,16 @@ func (p Plan) speedText() string {
 	return fmt.Sprintf("%gx: arrivals, service times, SLO (%s -> %s) and queue age (%s -> %s) are divided by it and shown as they would be at speed 1; "+
 		"not to scale are Retry-After (real seconds), /metrics and this machine's own work",
 		p.Speed, short(p.SLO), short(p.Wall(p.SLO)), short(p.MaxQueueAge), short(p.Wall(p.MaxQueueAge)))
+}
+
+// slackText says what is told, and what of it is not to scale.
+func (p Plan) slackText() string {
+	text := "the built-in rules watch the side with the gate, and each incident has one message that is edited and has its steps in a thread"
+	if p.Speed != 1 {
+		text += fmt.Sprintf("; their windows and waits are divided by %g too, and times in messages are real seconds, %[1]g times shorter than here; "+
+			"left out are rules over hours (slo_burn) and over a real minute (envelope_use)", p.Speed)
+	}
+	return text + "; after the load a few short calls go on until all incidents are over, and are not counted"
 }
 
 func (p Plan) loadText() string {
@@ -68,8 +85,12 @@ func outro(w io.Writer, s *Summary, width int) error {
 		again = [2]string{"an overload that only the burst makes", "headgate demo --workers 16"}
 	}
 	b.WriteString("\n")
+	follow := [2]string{"follow the burst from the first warning to its end in a stand-in for Slack", "headgate demo --slack"}
+	if s.Slack != nil {
+		follow = [2]string{"look at the messages in peace", "headgate demo --slack --keep"}
+	}
 	for _, next := range [][2]string{
-		again,
+		again, follow,
 		{"leave both running, to look at /metrics", "headgate demo --keep"},
 		{"put the gate before an endpoint of your own (README.md)", "MC_ENDPOINT=http://127.0.0.1:8080/v1 headgate serve"},
 	} {

@@ -25,7 +25,11 @@ func (v *lines) show(s State) error {
 		phase = "done"
 	}
 	head := fmt.Sprintf("t_s=%-4.0f phase=%-8s ", s.At.Seconds(), phase)
-	_, err := io.WriteString(v.out, head+"gate=on  "+s.Gated.fields()+"\n"+head+"gate=off "+s.Ungated.fields()+"\n")
+	text := head + "gate=on  " + s.Gated.fields() + "\n" + head + "gate=off " + s.Ungated.fields() + "\n"
+	if s.Alarms != nil {
+		text += head + "slack    " + s.Alarms.fields() + "\n"
+	}
+	_, err := io.WriteString(v.out, text)
 	return err
 }
 
@@ -52,6 +56,12 @@ func (r Reading) fields() string {
 		fmt.Fprintf(&b, "%s=%-4d ", reason, r.Refused[reason])
 	}
 	return strings.TrimRight(b.String(), " ")
+}
+
+// fields are what has been told, as key=value pairs.
+func (a *Alarms) fields() string {
+	return fmt.Sprintf("page=%-2d warn=%-2d opened=%-3d messages=%-3d replies=%-3d edits=%-3d pings=%-3d last=%q",
+		a.Pages, a.Warns, a.Opened, a.Messages, a.Replies, a.Edits, a.Pings, a.Last)
 }
 
 // done has nothing to give back.

@@ -4,6 +4,14 @@ import "fmt"
 
 // notes says in a few sentences what the numbers say, and nothing more.
 func (s *Summary) notes() []string {
+	out := s.ofLoad()
+	if s.Slack != nil {
+		out = append(out, s.Slack.notes(s.plan.Burst != nil)...)
+	}
+	return out
+}
+
+func (s *Summary) ofLoad() []string {
 	var out []string
 	if s.Ending == Interrupted && s.Elapsed < s.Duration {
 		out = append(out, fmt.Sprintf("Stopped after %.0f of %.0f s, so this is only part of the picture.", s.Elapsed, s.Duration))

@@ -16,6 +16,12 @@ const (
 	MinSpeed   = 1
 	MaxSpeed   = 500 // beyond it a millisecond of this machine's own work counts half a second
 	MaxWorkers = 1000
+	// MaxSlackSpeed bounds the speed with Slack: beyond it rules cannot be evaluated
+	// often enough.
+	MaxSlackSpeed = 100
+	// SlackSpeed is slow enough to read along, and for Slack to keep up: it takes
+	// one message a second at any speed.
+	SlackSpeed = 10
 )
 
 // drainMultiple times the duration of the load is how long the backlog may take
@@ -29,6 +35,7 @@ type Options struct {
 	Service modelstub.Service // service times of both endpoints
 	Seed    uint64            // of arrivals and service times
 	Profile loadgen.Profile   // arrivals; its own Seed is not used
+	Slack   bool              // watch the gated side, and tell a stand-in for Slack
 }
 
 // DefaultOptions are the article's load on so many workers that it is the burst
@@ -43,11 +50,22 @@ func DefaultOptions() Options {
 	}
 }
 
+// WithSlack returns the options with somebody to tell, at SlackSpeed. The burst
+// goes on for long enough that a warning becomes a page.
+func (o Options) WithSlack() Options {
+	o.Slack, o.Speed = true, SlackSpeed
+	o.Profile.Duration = 10 * time.Minute
+	o.Profile.Bursts = []loadgen.Burst{{From: 2 * time.Minute, To: 8 * time.Minute, Multiple: 2}}
+	return o
+}
+
 // Validate says which option cannot be, and what would be right.
 func (o Options) Validate() error {
 	switch {
 	case math.IsNaN(o.Speed) || o.Speed < MinSpeed || o.Speed > MaxSpeed:
 		return fmt.Errorf("speed: must be %d to %d, is %v", MinSpeed, MaxSpeed, o.Speed)
+	case o.Slack && o.Speed > MaxSlackSpeed:
+		return fmt.Errorf("speed: must be at most %d with Slack, is %v: rules cannot be evaluated that often", MaxSlackSpeed, o.Speed)
 	case o.Workers < 1 || o.Workers > MaxWorkers:
 		return fmt.Errorf("workers: must be 1 to %d, is %d", MaxWorkers, o.Workers)
 	case o.Service == nil:
@@ -74,6 +92,7 @@ type Plan struct {
 	DrainLimit  time.Duration  // after the load
 	Burst       *loadgen.Burst // the first one; nil without
 	MeanService time.Duration  // expected
+	Slack       bool           // the gated side is watched
 }
 
 // Load is the arrival rate × mean service time ÷ workers, for a multiple of the
@@ -92,7 +111,7 @@ func newPlan(o Options, s script) Plan {
 		SLO: pool.SLO.Turnaround, MaxQueueAge: pool.Admission.MaxQueueAge, Depth: pool.Admission.DepthMultiple * o.Workers,
 		Arrivals: len(s.arrivals), BaseRate: o.Profile.BaseRate,
 		Duration: o.Profile.Duration, DrainLimit: drainMultiple * o.Profile.Duration,
-		MeanService: meanService(o),
+		MeanService: meanService(o), Slack: o.Slack,
 	}
 	if len(o.Profile.Bursts) > 0 {
 		p.Burst = &o.Profile.Bursts[0]
@@ -123,6 +142,7 @@ const (
 	Burst    Phase = "burst"
 	After    Phase = "after"    // the burst is over, arrivals still come
 	Draining Phase = "draining" // no arrivals any more
+	Settling Phase = "settling" // nothing waits any more, incidents come to their ends
 )
 
 // Phase returns the part of the scenario that a time belongs to.

@@ -16,6 +16,7 @@ type State struct {
 	Gated, Ungated Reading
 	Left           time.Duration // how long the backlogs will take, about
 	Ending         Ending        // empty while the demo goes on
+	Alarms         *Alarms       // nil without Slack
 }
 
 // Reading is the state of one side. Times are scenario time.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"time"
 )
 
@@ -98,6 +99,15 @@ Both are still running; Ctrl-C ends and removes them. Times in /metrics are real
   curl -s %s | grep ^headgate_
   curl -s %s/chat/completions -H 'content-type: application/json' \
     -d '{"model":"demo","messages":[{"role":"user","content":"hello"}]}'
-`, gated.Metrics, ungated.Metrics, gated.Data)
+%s`, gated.Metrics, ungated.Metrics, gated.Data, d.orders())
 	return err
+}
+
+// orders are commands about incidents, if there can be any.
+func (d *Demo) orders() string {
+	if d.watching == nil {
+		return ""
+	}
+	return fmt.Sprintf("The channel is at %s\n  headgate incident list --admin http://%s --data-dir %s\n",
+		d.watching.channel.page(), d.gated.gate.AdminAddr(), filepath.Join(d.dir, d.gated.mode))
 }

@@ -19,22 +19,24 @@ const (
 // Summary sums up a demo. Times are seconds of scenario time unless a name says
 // wall. As JSON its keys are stable and its numbers finite.
 type Summary struct {
-	Ending      Ending   `json:"ending"`
-	Elapsed     float64  `json:"elapsed_s"`
-	Speed       float64  `json:"speed"` // scenario seconds in one of the wall clock
-	Workers     int      `json:"workers"`
-	Service     string   `json:"service"`
-	Seed        uint64   `json:"seed"`
-	SLO         float64  `json:"slo_s"`
-	MaxQueueAge float64  `json:"max_queue_age_s"`
-	Planned     int      `json:"planned_arrivals"`
-	Duration    float64  `json:"duration_s"`     // of the load
-	BaseLoad    float64  `json:"base_load"`      // share of capacity outside the burst
-	BurstLoad   float64  `json:"burst_load"`     // the same in the burst; 0 without one
-	MeanService float64  `json:"mean_service_s"` // expected
-	Gated       Side     `json:"gated"`
-	Ungated     Side     `json:"ungated"`
-	Notes       []string `json:"notes"` // what one has seen, in sentences
+	Ending      Ending  `json:"ending"`
+	Elapsed     float64 `json:"elapsed_s"`
+	Speed       float64 `json:"speed"` // scenario seconds in one of the wall clock
+	Workers     int     `json:"workers"`
+	Service     string  `json:"service"`
+	Seed        uint64  `json:"seed"`
+	SLO         float64 `json:"slo_s"`
+	MaxQueueAge float64 `json:"max_queue_age_s"`
+	Planned     int     `json:"planned_arrivals"`
+	Duration    float64 `json:"duration_s"`     // of the load
+	BaseLoad    float64 `json:"base_load"`      // share of capacity outside the burst
+	BurstLoad   float64 `json:"burst_load"`     // the same in the burst; 0 without one
+	MeanService float64 `json:"mean_service_s"` // expected
+	Gated       Side    `json:"gated"`
+	Ungated     Side    `json:"ungated"`
+	// Slack is what was told about the gated side; absent if nobody was to be told.
+	Slack *Alerting `json:"slack,omitempty"`
+	Notes []string  `json:"notes"` // what one has seen, in sentences
 
 	plan   Plan
 	depths [2][]Step

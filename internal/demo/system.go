@@ -2,10 +2,9 @@ package demo
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,28 +17,23 @@ import (
 	"headgate/internal/modelstub"
 )
 
-const (
-	loopback = "127.0.0.1:0"
-	// indexHeader tells the endpoint which arrival a call belongs to.
-	indexHeader = "Demo-Arrival"
-	// readHeaderTimeout bounds what a slow client can hold of the endpoint.
-	readHeaderTimeout = 10 * time.Second
-)
+// indexHeader tells the endpoint which arrival a call belongs to.
+const indexHeader = "Demo-Arrival"
 
 // system is one side: a headgate in front of its own endpoint.
 type system struct {
 	mode     string
 	tracker  *tracker
 	stub     *modelstub.Stub
-	endpoint *http.Server
-	address  string // of the endpoint
+	endpoint *site
 	gate     *app.App
-	served   chan struct{}
+	slack    *channel // that hears of it; nil: nobody does, and nothing watches
+	token    string   // of the admin API, if it is watched
 }
 
 // newSystem starts one side. When it fails, nothing is left open.
-func newSystem(mode string, o Options, p Plan, s script, dir string, failed chan<- error) (*system, error) {
-	y := &system{mode: mode, tracker: newTracker(o.Speed, s.arrivals), served: make(chan struct{})}
+func newSystem(mode string, o Options, p Plan, s script, slack *channel, dir string, failed chan<- error) (*system, error) {
+	y := &system{mode: mode, tracker: newTracker(o.Speed, s.arrivals), slack: slack}
 	if err := y.startEndpoint(o, failed); err != nil {
 		return nil, err
 	}
@@ -61,22 +55,9 @@ func (y *system) startEndpoint(o Options, failed chan<- error) error {
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", loopback)
-	if err != nil {
-		return fmt.Errorf("endpoint: %w", err)
-	}
-	y.stub, y.address = stub, l.Addr().String()
-	y.endpoint = &http.Server{
-		Handler: stub, ReadHeaderTimeout: readHeaderTimeout,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
-	}
-	go func() {
-		defer close(y.served)
-		if err := y.endpoint.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			failed <- fmt.Errorf("endpoint: %w", err)
-		}
-	}()
-	return nil
+	y.stub = stub
+	y.endpoint, err = newSite("endpoint", stub, failed)
+	return err
 }
 
 func (y *system) startGate(p Plan, dir string) error {
@@ -85,10 +66,17 @@ func (y *system) startGate(p Plan, dir string) error {
 		return err
 	}
 	cfg := y.settings(p, dir)
+	watch := app.Unwatched()
+	if y.slack != nil {
+		watch = app.Paced(p.Speed)
+		if err := y.open(cfg, dir); err != nil {
+			return err
+		}
+	}
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	gate, err := app.New(cfg, "demo", slog.New(slog.DiscardHandler), app.Ephemeral())
+	gate, err := app.New(cfg, "demo", slog.New(slog.DiscardHandler), app.Ephemeral(), watch)
 	if err != nil {
 		return err
 	}
@@ -99,6 +87,13 @@ func (y *system) startGate(p Plan, dir string) error {
 	return nil
 }
 
+// open gives the admin API a token. It is put where commands look for it.
+func (y *system) open(cfg *config.Config, dir string) error {
+	y.token = rand.Text()
+	cfg.Admin.Token, cfg.Slack = config.NewSecret(y.token), y.slack.settings()
+	return os.WriteFile(filepath.Join(dir, "headgate.token"), []byte(y.token+"\n"), 0o600)
+}
+
 // settings are the built-in ones, except for what differs between the sides and
 // for what must be scaled with the speed. The upstream's silence is no part of
 // the scenario, so its limit is out of the way. Depth is no time.
@@ -106,7 +101,7 @@ func (y *system) settings(p Plan, dir string) *config.Config {
 	cfg := config.Default()
 	cfg.Listen, cfg.Admin.Listen, cfg.DataDir, cfg.Drain = loopback, loopback, dir, 0
 	pool := &cfg.Pools[0]
-	pool.Upstream = "http://" + y.address + "/v1"
+	pool.Upstream = "http://" + y.endpoint.address + "/v1"
 	pool.Workers = p.Workers
 	pool.Mode = y.mode
 	pool.SLO.Turnaround = p.Wall(p.SLO)
@@ -147,15 +142,17 @@ func (y *system) stop(ctx context.Context) error {
 
 func (y *system) stopEndpoint() error {
 	y.stub.Close()
-	err := y.endpoint.Close()
-	<-y.served
-	return err
+	return y.endpoint.close()
 }
 
 func (y *system) addresses() Addresses {
-	return Addresses{
+	a := Addresses{
 		Data:     "http://" + y.gate.DataAddr() + "/v1",
 		Metrics:  "http://" + y.gate.AdminAddr() + "/metrics",
-		Endpoint: "http://" + y.address + "/v1",
+		Endpoint: "http://" + y.endpoint.address + "/v1",
 	}
+	if y.slack != nil {
+		a.Slack = y.slack.page()
+	}
+	return a
 }

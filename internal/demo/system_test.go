@@ -144,10 +144,10 @@ func TestHalfASide(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "missing")
-	if _, err := newSystem("enforce", o, newPlan(o, s), s, dir, nil); err == nil {
+	if _, err := newSystem("enforce", o, newPlan(o, s), s, nil, dir, nil); err == nil {
 		t.Error("a side starts without its directory")
 	}
-	if _, err := newSystem("sideways", o, newPlan(o, s), s, t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "mode") {
+	if _, err := newSystem("sideways", o, newPlan(o, s), s, nil, t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "mode") {
 		t.Errorf("a side in an unknown mode: %v, want an error about the mode", err)
 	}
 }

@@ -1,0 +1,340 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/internal/fakeslack"
+	"headgate/internal/loadgen"
+	"headgate/internal/modelstub"
+)
+
+// overload is a burst that a warning comes of, soon over on the wall clock.
+func overload() Options {
+	o := DefaultOptions()
+	o.Speed, o.Slack, o.Service = 40, true, modelstub.Uniform{Low: 5 * time.Second, High: 15 * time.Second}
+	o.Profile.Duration, o.Profile.BaseRate = 2*time.Minute, 1.4
+	o.Profile.Bursts = []loadgen.Burst{{From: 20 * time.Second, To: 80 * time.Second, Multiple: 3}}
+	return o
+}
+
+// The whole way: a burst opens incidents, each has one message that says in the
+// end that it is over, and nothing is left behind.
+func TestSlackFollowsTheBurst(t *testing.T) {
+	emptyAfter(t)
+	d := started(t, overload())
+	var out buffer
+	sum, err := d.Play(t.Context(), d.Plan().Wall(lineEvery), (&lines{out: &out}).show)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkDemo(t, *sum)
+	a := sum.Slack
+	if a == nil || a.Opened == 0 || a.Resolved != a.Opened || len(a.Open) > 0 || a.Untold > 0 || a.Messages != a.Opened {
+		t.Fatalf("%+v, want some incidents, all over, and a message for each", a)
+	}
+	if a.Warn == nil || a.Over == nil || *a.Over <= *a.Warn {
+		t.Errorf("warned at %v and over at %v, want both in this order", a.Warn, a.Over)
+	}
+	checkChannel(t, d.watching.channel.slack, a)
+	checkSlackLines(t, out.String())
+	page := get(t, d.gated.addresses().Slack)
+	if !strings.Contains(page, "RESOLVED") || !strings.Contains(page, "headgate-demo-at-40x") {
+		t.Errorf("the page says nothing of it:\n%s", page)
+	}
+}
+
+// checkChannel: no incident has two messages, no reply is without one, none is
+// left as it was, and what is over is told in its thread.
+func checkChannel(t *testing.T, s *fakeslack.Server, a *Alerting) {
+	t.Helper()
+	incidents, replies := map[string]bool{}, 0
+	for _, root := range s.Roots(channelID) {
+		var m struct {
+			Payload struct {
+				Incident string `json:"incident"`
+			} `json:"event_payload"`
+		}
+		if err := json.Unmarshal(root.Metadata, &m); err != nil || m.Payload.Incident == "" || incidents[m.Payload.Incident] {
+			t.Errorf("message %q is of no incident, or of one that has a message: %s, %v", root.Text, root.Metadata, err)
+		}
+		incidents[m.Payload.Incident] = true
+		thread := s.Replies(channelID, root.TS)
+		replies += len(thread)
+		if !strings.HasPrefix(root.Text, "RESOLVED") || len(root.Versions) == 0 {
+			t.Errorf("message %q, want one that was edited to say that it is over", root.Text)
+		}
+		if len(thread) == 0 || !strings.Contains(thread[len(thread)-1].Text, "Resolved after") {
+			t.Errorf("the thread of %q does not end with its end: %v", root.Text, thread)
+		}
+	}
+	if len(incidents) != a.Opened || replies != a.Replies {
+		t.Errorf("%d incidents with %d replies, want %d and %d: nobody replies to nothing", len(incidents), replies, a.Opened, a.Replies)
+	}
+}
+
+var slackLine = regexp.MustCompile(`^t_s=\d+ +phase=\w+ +slack    page=(\d+) +warn=(\d+) +opened=\d+ +messages=\d+ +replies=\d+ +edits=\d+ +pings=\d+ +last=".*"$`)
+
+func checkSlackLines(t *testing.T, text string) {
+	t.Helper()
+	open := false
+	var last []string
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, " slack ") {
+			if last = slackLine.FindStringSubmatch(strings.TrimSpace(line)); last == nil {
+				t.Fatalf("line %q", line)
+			}
+			open = open || last[1] != "0" || last[2] != "0"
+		}
+	}
+	if !open || last == nil || last[1] != "0" || last[2] != "0" {
+		t.Errorf("want an open incident in some line and none in the last:\n%s", text)
+	}
+	if !strings.Contains(text, "phase=settling") {
+		t.Errorf("incidents were not waited for:\n%s", text)
+	}
+}
+
+// With nothing wrong nobody is told, and nothing is waited for.
+func TestSlackStaysSilent(t *testing.T) {
+	emptyAfter(t)
+	o := shortOptions()
+	o.Slack = true
+	var out, live bytes.Buffer
+	if err := Show(t.Context(), o, Screen{Out: &out, Live: &live, JSON: true}); err != nil {
+		t.Fatal(err)
+	}
+	var s Summary
+	if err := json.Unmarshal(out.Bytes(), &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Slack == nil || s.Slack.Opened != 0 || s.Slack.Messages != 0 || !strings.Contains(strings.Join(s.Notes, " "), "stayed silent") {
+		t.Errorf("%+v, %q: want nothing told", s.Slack, s.Notes)
+	}
+}
+
+// Stopped while incidents are open, the demo says so and leaves nothing.
+func TestStoppedWithSlack(t *testing.T) {
+	emptyAfter(t)
+	d := started(t, overload())
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	sum, err := d.Play(ctx, 20*time.Millisecond, func(s State) error {
+		if s.Alarms.Warns > 0 {
+			stop()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum.Slack == nil || len(sum.Slack.Open) == 0 || sum.Slack.Over != nil {
+		t.Errorf("%+v, want an incident that was not over", sum.Slack)
+	}
+}
+
+// What fails while incidents are waited for ends the demo.
+func TestFailureWhileSettling(t *testing.T) {
+	emptyAfter(t)
+	o := shortOptions()
+	o.Slack = true
+	d := started(t, o)
+	broken := errors.New("broken")
+	_, err := d.Play(t.Context(), time.Millisecond, func(s State) error {
+		if d.settling {
+			return broken
+		}
+		return nil
+	})
+	if !errors.Is(err, broken) {
+		t.Errorf("%v, want the watcher's error", err)
+	}
+}
+
+// Kept, the demo says where the channel is and how to ask about incidents; the
+// token is not shown, but is where the command looks for it.
+func TestKeepWithSlack(t *testing.T) {
+	emptyAfter(t)
+	o := shortOptions()
+	o.Slack = true
+	d := started(t, o)
+	var b bytes.Buffer
+	if err := (Screen{Live: &b}).keeping(d); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(d.dir, "enforce")
+	for _, want := range []string{d.watching.channel.page(), "headgate incident list --admin http://" + d.gated.gate.AdminAddr() + " --data-dir " + dir} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	file := filepath.Join(dir, "headgate.token")
+	token, err := os.ReadFile(file)
+	if info, _ := os.Stat(file); err != nil || strings.TrimSpace(string(token)) != d.gated.token || info.Mode().Perm() != 0o600 {
+		t.Errorf("token %v, %v; want the one of the admin API, private", info, err)
+	}
+	if strings.Contains(b.String(), d.gated.token) {
+		t.Error("the token is shown")
+	}
+}
+
+// Only the side with the gate is watched, and only with Slack.
+func TestWhoIsWatched(t *testing.T) {
+	emptyAfter(t)
+	for _, slack := range []bool{false, true} {
+		o := shortOptions()
+		o.Slack = slack
+		d := started(t, o)
+		for _, y := range d.sides() {
+			body := get(t, y.addresses().Metrics)
+			if got, want := strings.Contains(body, "headgate_samples_"), slack && y == d.gated; got != want {
+				t.Errorf("slack %v: %s is watched: %v", slack, y.mode, got)
+			}
+			if got := y.addresses().Slack != ""; got != (slack && y == d.gated) {
+				t.Errorf("slack %v: %s has a channel: %v", slack, y.mode, got)
+			}
+		}
+	}
+}
+
+// api is an admin API that knows two incidents.
+func api(t *testing.T) *desk {
+	t.Helper()
+	mux := http.NewServeMux()
+	reply := func(path, body string) {
+		mux.HandleFunc("GET /api/v1/incidents"+path, func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer secret" {
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+			_, _ = io.WriteString(w, body)
+		})
+	}
+	reply("", `{"items":[{"id":"b","rule":"second","level":"page","ended_at":null},{"id":"a","rule":"first","level":"warn","ended_at":"2026-01-01T00:00:09Z"}],"next":""}`)
+	reply("/a", `{"id":"a","rule":"first","level":"warn","ended_at":"2026-01-01T00:00:09Z","events":[{"at":"2026-01-01T00:00:02Z","kind":"opened","level":"warn"}],"deliveries":[{"state":"sent"},{"state":"dropped"}]}`)
+	reply("/b", `{"id":"b","rule":"second","level":"page","ended_at":null,"events":[{"at":"2026-01-01T00:00:05Z","kind":"opened","level":"page"}],"deliveries":[{"state":"retry"}]}`)
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	d := newDesk(strings.TrimPrefix(server.URL, "http://"), "secret")
+	t.Cleanup(d.close)
+	return d
+}
+
+func TestDesk(t *testing.T) {
+	d := api(t)
+	all, err := d.all(t.Context())
+	if err != nil || len(all) != 2 || all[0].ID != "a" || all[1].ID != "b" {
+		t.Fatalf("%+v, %v: want the older one first", all, err)
+	}
+	if all[0].pending() || !all[1].pending() || all[0].Ended == nil || all[1].Ended != nil || len(all[0].Events) != 1 {
+		t.Errorf("%+v", all)
+	}
+	if d.quiet(t.Context()) {
+		t.Error("quiet with an open incident")
+	}
+	d.token = "wrong"
+	if _, err := d.list(t.Context()); err == nil || !strings.Contains(err.Error(), "401") {
+		t.Errorf("with a wrong token: %v", err)
+	}
+	if d.quiet(t.Context()) {
+		t.Error("what cannot be asked is taken for quiet")
+	}
+}
+
+// What cannot be asked stays as it was seen last.
+func TestAlarmsOfADeskThatIsGone(t *testing.T) {
+	failed := make(chan error, 1)
+	c, err := newChannel(Plan{Speed: 1}, failed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &watching{channel: c, desk: api(t)}
+	seen := w.alarms(nil)
+	if seen.Opened != 2 || seen.Pages != 1 || seen.Warns != 0 {
+		t.Errorf("%+v, want one of two open", seen)
+	}
+	w.desk.token = "wrong"
+	if again := w.alarms(seen); *again != *seen {
+		t.Errorf("%+v, was %+v", again, seen)
+	}
+	if none := w.alarms(nil); none.Opened != 0 {
+		t.Errorf("%+v out of nothing", none)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
+	defer stop()
+	<-w.settled(ctx) // an open incident is waited for no longer than ctx
+	if err := w.close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-failed:
+		t.Errorf("closing is taken for a failure: %v", err)
+	default:
+	}
+}
+
+func TestSiteThatStopsByItself(t *testing.T) {
+	failed := make(chan error, 1)
+	s, err := newSite("thing", http.NotFoundHandler(), failed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := newSite("other", http.NotFoundHandler(), failed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.address == other.address {
+		t.Errorf("both at %s", s.address)
+	}
+	for _, site := range []*site{s, other} {
+		if err := site.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                              "",
+		"<!here> PAGE · a\nb  c":        "@here PAGE · a b c",
+		"1 &lt; 2 &amp;&amp; 3 &gt; 2":  "1 < 2 && 3 > 2",
+		"&amp;lt; stays what it was":    "&lt; stays what it was",
+		"WARNING · many tasks (pool a)": "WARNING · many tasks (pool a)",
+	} {
+		if got := oneLine(text); got != want {
+			t.Errorf("oneLine(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+// The tail leaves the workers room, however many they are.
+func TestTail(t *testing.T) {
+	for _, workers := range []int{1, 4, 16, 1000} {
+		p := Plan{Workers: workers, MeanService: 17500 * time.Millisecond}
+		if load := tailRate * p.tailService().Seconds() / float64(workers); load > tailLoad+1e-9 || p.tailService() > p.MeanService {
+			t.Errorf("%d workers: calls of %v are %.2f of what they can do", workers, p.tailService(), load)
+		}
+	}
+}
+
+func TestWithSlack(t *testing.T) {
+	o := DefaultOptions().WithSlack()
+	if err := o.Validate(); err != nil || !o.Slack || o.Speed != SlackSpeed || DefaultOptions().Profile.Bursts[0].To != 240*time.Second {
+		t.Errorf("%+v, %v", o, err)
+	}
+	o.Speed = MaxSlackSpeed + 1
+	if err := o.Validate(); err == nil || !strings.Contains(err.Error(), fmt.Sprint("speed: must be at most ", MaxSlackSpeed)) {
+		t.Errorf("at speed %v: %v", o.Speed, err)
+	}
+}
