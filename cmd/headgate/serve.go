@@ -55,6 +55,10 @@ type server struct {
 }
 
 func (s *server) run(ctx context.Context) error {
+	// From the first moment on: a SIGHUP that nobody listens to ends the process.
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
 	cfg, err := loadSettings(s.path, s.stderr)
 	if err != nil {
 		return err
@@ -67,9 +71,6 @@ func (s *server) run(ctx context.Context) error {
 	if s.app, err = app.New(cfg, version(), s.log, options...); err != nil {
 		return err
 	}
-	reload := make(chan os.Signal, 1)
-	signal.Notify(reload, syscall.SIGHUP)
-	defer signal.Stop(reload)
 	if err := s.app.Start(); err != nil {
 		return err
 	}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestReloadDuringTheStart: a SIGHUP that comes while the service still reads its
+// settings is not its end; the settings are read again once it serves. A pipe as
+// the file makes both reads wait for the test.
+func TestReloadDuringTheStart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	logs, stderr := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		s := &server{path: path, ephemeral: true, stderr: stderr}
+		err := s.run(ctx)
+		_ = stderr.Close() // never fails
+		ended <- err
+	}()
+	file, err := os.OpenFile(path, os.O_WRONLY, 0) // waits for the reader
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	const settings = "listen: localhost:0\nadmin: {listen: \"localhost:0\"}\npools: [{name: a, upstream: \"http://localhost:1/v1\"}]\n"
+	_, err = io.WriteString(file, settings)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error, 1)
+	for lines := bufio.NewScanner(logs); lines.Scan(); {
+		switch line := lines.Text(); {
+		case strings.Contains(line, "msg=serving"):
+			go func() { written <- os.WriteFile(path, []byte(settings), 0) }() // waits for the second read
+		case strings.Contains(line, "settings taken over"):
+			cancel()
+		}
+	}
+	if err := <-ended; err != nil {
+		t.Fatalf("ended with %v", err)
+	}
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+}
