@@ -5,5 +5,6 @@ source "$(dirname "$0")/lib.sh"
 for module in . e2e; do
 	[[ -f $module/go.mod ]] || continue
 	"$GO" -C "$module" mod tidy -diff || die "$module/go.mod is not tidy: run go mod tidy in $module"
-	"$GO" -C "$module" mod verify
 done
+# Not in e2e: verify stumbles over the module there that is replaced by a folder.
+"$GO" mod verify

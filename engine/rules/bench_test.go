@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"headgate/engine"
@@ -44,7 +45,7 @@ type metric struct {
 func poolMetrics(pool string) []metric {
 	var all []metric
 	add := func(at func(float64) float64, name string, pairs ...string) {
-		l := labels.FromStrings(append([]string{labels.MetricName, "headgate_" + name, "pool", pool}, pairs...)...)
+		l := labels.FromStrings(append([]string{model.MetricNameLabel, "headgate_" + name, "pool", pool}, pairs...)...)
 		all = append(all, metric{l, at})
 	}
 	const perSecond = 2.0
@@ -86,7 +87,7 @@ func poolMetrics(pool string) []metric {
 func processMetrics() []metric {
 	var all []metric
 	add := func(rate float64, name string, pairs ...string) {
-		l := labels.FromStrings(append([]string{labels.MetricName, "headgate_" + name}, pairs...)...)
+		l := labels.FromStrings(append([]string{model.MetricNameLabel, "headgate_" + name}, pairs...)...)
 		all = append(all, metric{l, func(sec float64) float64 { return float64(int(rate * sec)) }})
 	}
 	add(0, "delivery_oldest_pending_seconds")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	prom "github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -152,7 +153,7 @@ func reads(e parser.Node, what func(name string) bool) (found bool) {
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
 		if v, ok := n.(*parser.VectorSelector); ok {
 			found = found || slices.ContainsFunc(v.LabelMatchers, func(m *labels.Matcher) bool {
-				return m.Name == labels.MetricName && what(m.Value)
+				return m.Name == prom.MetricNameLabel && what(m.Value)
 			})
 		}
 		return nil
