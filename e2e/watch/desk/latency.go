@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"headgate/e2e/harness"
 )
 
 // Latency measures how long it takes until people are told.
@@ -14,8 +16,8 @@ type Latency struct {
 }
 
 const (
-	apart   = 3 // seconds between two incidents: Slack takes one post a second
-	getting = 8 // seconds until the gate has started, surely enough for a quiet start
+	apart   = 3  // seconds between two incidents: Slack takes one post a second
+	getting = 20 // seconds within which the gate surely has started
 	holding = 5 * time.Second
 )
 
@@ -25,6 +27,7 @@ func (l Latency) Run(t testing.TB) []time.Duration {
 	t.Helper()
 	slack := StartSlack(t, 1)
 	dir := t.TempDir()
+	harness.Binary(t) // may have to be built
 	first := time.Now().Unix() + getting
 	setup := Setup{}
 	for n := range l.Incidents {

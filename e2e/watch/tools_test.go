@@ -1,0 +1,95 @@
+package watch
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"headgate/e2e/harness"
+	"headgate/e2e/rollback/rig"
+	"headgate/e2e/watch/desk"
+)
+
+// promtool gives a text to promtool.
+func promtool(t *testing.T, input string, args ...string) {
+	t.Helper()
+	path, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Fatal("promtool is not installed, and this test needs it: Debian has it in the package prometheus")
+	}
+	cmd := exec.CommandContext(t.Context(), path, args...)
+	cmd.Stdin = strings.NewReader(input)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// Prometheus takes the metrics of a gate that watches and tells, with an incident
+// open, and the rules that are exported for it.
+func TestPrometheusTakesMetricsAndRules(t *testing.T) {
+	t.Parallel()
+	slack := desk.StartSlack(t, 1)
+	d := desk.Setup{Rules: []desk.Rule{desk.Knob("knob", 2, 3)}, Workers: 4}.Open(t, slack)
+	fired := d.AwaitFiring(t, "knob", "page")
+	d.AwaitSettled(t, fired.ID)
+	promtool(t, d.MetricsText(t), "check", "metrics")
+	m := d.Scrape(t)
+	for _, c := range []struct {
+		name   string
+		labels []string
+		want   float64
+	}{
+		{"headgate_rule_state", []string{"rule", "knob", "pool", "main", "state", "page"}, 1},
+		{"headgate_rule_state", []string{"rule", "knob", "pool", "main"}, 1},
+		{"headgate_incidents_open", []string{"severity", "page"}, 1},
+		{"headgate_incidents_open", []string{"severity", "warn"}, 0},
+		{"headgate_deliveries_total", []string{"channel", "page", "result", "sent"}, 1},
+		{"headgate_delivery_oldest_pending_seconds", nil, 0},
+	} {
+		if got := m.Sum(c.name, c.labels...); got != c.want {
+			t.Errorf("%s%v is %v, want %v", c.name, c.labels, got, c.want)
+		}
+	}
+	checkRules(t, export(t, d.Dir, "--config", rig.Settings(d.Dir)))
+	builtIn := export(t, t.TempDir())
+	for _, alert := range []string{"HeadgateQueueAge", "HeadgateSloBurn1h", "HeadgateStalled", "HeadgateSignalMissing"} {
+		if !strings.Contains(builtIn, "alert: "+alert+"\n") {
+			t.Errorf("the built-in rules are exported without %s", alert)
+		}
+	}
+	checkRules(t, builtIn)
+}
+
+// checkRules has promtool check rules, which it reads from files only.
+func checkRules(t *testing.T, rules string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	write(t, file, rules)
+	promtool(t, "", "check", "rules", file)
+}
+
+func export(t *testing.T, dir string, flags ...string) string {
+	t.Helper()
+	args := append([]string{"rules", "export", "--format", "prometheus"}, flags...)
+	p, code := harness.RunToEnd(t, harness.Command{Args: args, Dir: dir})
+	if code != 0 {
+		t.Fatalf("rules export ended with %d: %s", code, p.Stderr())
+	}
+	return p.Stdout()
+}
+
+// What is exported as a file of rules is taken as one.
+func TestExportedRulesAreTaken(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p, code := harness.RunToEnd(t, harness.Command{Args: []string{"rules", "export"}, Dir: dir})
+	if code != 0 {
+		t.Fatalf("rules export ended with %d: %s", code, p.Stderr())
+	}
+	file := dir + "/rules.yaml"
+	write(t, file, p.Stdout())
+	if p, code := harness.RunToEnd(t, harness.Command{Args: []string{"rules", "check", file}, Dir: dir}); code != 0 || !strings.Contains(p.Stdout(), "queue_age") {
+		t.Errorf("rules check ended with %d: %s%s", code, p.Stdout(), p.Stderr())
+	}
+}
