@@ -41,8 +41,9 @@ type Options struct {
 	Stepped func(Batch)
 	// Recorded hears of what has been saved, which may be several batches in one.
 	Recorded func(Batch)
-	// Unrecorded hears, once, of page incidents and their events that could not be
-	// saved so far; they will still be saved, and be in a batch of Recorded.
+	// Unrecorded hears, once, of incidents that are pages or say that signals are
+	// missing, and of their events, that could not be saved so far; they will still
+	// be saved, and be in a batch of Recorded.
 	Unrecorded func(Batch)
 	// Clock returns the time of records and of queries. It should be the wall clock
 	// of a start plus monotonic time, the one that samples are stamped with. Nil:
