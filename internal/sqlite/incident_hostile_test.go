@@ -256,6 +256,7 @@ func FuzzDelivery(f *testing.F) {
 func FuzzIncidentRows(f *testing.F) {
 	f.Add("i-1", "warn", "opened", "1,2", int64(1), 31.5, []byte("x"), uint32(0))
 	f.Add("", "none", "", "", int64(0), math.NaN(), []byte(nil), uint32(0xffff))
+	f.Add("0", "warn", "0", "0", int64(1), 31.5, []byte("0"), uint32(16))
 	f.Add("\x00", "page", "Kind", ",", int64(-1), math.Inf(-1), []byte{0xff}, uint32(7))
 	f.Fuzz(func(t *testing.T, id, level, word, flips string, number int64, float float64, blob []byte, mix uint32) {
 		others := []any{nil, float, blob, id, number, true, word}

@@ -136,7 +136,7 @@ func (f *fields) flips(column string, v any) []time.Time {
 	flips := make([]time.Time, len(texts))
 	for n, text := range texts {
 		at, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
+		if err != nil || at < 1 { // 0 stands for no time, and none is never written here
 			f.fail(column)
 			return nil
 		}
