@@ -1,0 +1,33 @@
+//go:build proof
+
+package app
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A week of the recording of a coding service, over and over, in front of workers
+// that are enough for it, barely enough, and too few: what somebody on call would
+// get. docs/alerting.md has the figures.
+func TestWeekOfCode(t *testing.T) {
+	const week = 7 * 24 * time.Hour
+	arrivals := again(t, week)
+	for _, c := range []struct {
+		name    string
+		workers int
+		pings   int // at most
+	}{{"32 workers", 32, 0}, {"16 workers", 16, 14}, {"8 workers", 8, 70}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := stretch{length: week, workers: c.workers, arrivals: arrivals, interval: 5 * time.Second}.run(t)
+				t.Log(a)
+				if a.pings > c.pings {
+					t.Errorf("%d pings in a week, want at most %d", a.pings, c.pings)
+				}
+			})
+		})
+	}
+}
