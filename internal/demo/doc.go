@@ -14,6 +14,11 @@
 //     and then left without having been served (reason deadline_passed).
 //   - drain: the time after the last arrival, in which what waits is served. It is
 //     bounded.
+//   - channel: a stand-in for Slack, if anybody is to be told. Then the gated side
+//     is watched by the built-in rules, and nobody watches the other one.
+//   - tail: short calls on the gated side after its load, until all incidents are
+//     over: a rule on shares or quantiles holds what it cannot judge. They are not
+//     counted.
 //
 // # Units
 //
@@ -21,13 +26,15 @@
 // On the wall clock all is shorter by the speed: arrivals, service times, the SLO
 // and the queue age at which the gate refuses. Retry-After is not scaled, since
 // HTTP knows only whole real seconds; the arrivals are open-loop, so nobody obeys
-// it here. Neither are the metrics of the two copies.
+// it here. Neither are the metrics of the two copies, nor times in messages; what
+// the rules say of time is scaled as far as there are enough evaluations.
 //
 // # Sources
 //
 // Whatever is shown was seen from outside the gate: the generator saw a task sent
 // and ended, the endpoint saw it come. What was sent and has not reached the
-// endpoint waits. The gate's own counters are not asked. Both sides get the same
+// endpoint waits. The gate's own counters are not asked. Messages are counted in the
+// channel; what they are about is asked for at the admin API, as anybody could. Both sides get the same
 // service time for the same arrival, by the endpoint's header Stub-Service, so
 // that they differ in nothing but the gate.
 package demo

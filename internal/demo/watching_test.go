@@ -31,10 +31,21 @@ func overload() Options {
 }
 
 // The whole way: a burst opens incidents, each has one message that says in the
-// end that it is over, and nothing is left behind.
+// end that it is over, and nothing is left behind. Tests share machines: when one
+// says itself that it did not keep the pace, it gets another chance at half of it.
 func TestSlackFollowsTheBurst(t *testing.T) {
+	o := overload()
+	for !followed(t, o) {
+		if o.Speed /= 2; o.Speed < 10 {
+			t.Fatal("no pace was slow enough for this machine")
+		}
+	}
+}
+
+func followed(t *testing.T, o Options) bool {
+	t.Helper()
 	emptyAfter(t)
-	d := started(t, overload())
+	d := started(t, o)
 	var out buffer
 	sum, err := d.Play(t.Context(), d.Plan().Wall(lineEvery), (&lines{out: &out}).show)
 	if err != nil {
@@ -42,23 +53,37 @@ func TestSlackFollowsTheBurst(t *testing.T) {
 	}
 	checkDemo(t, *sum)
 	a := sum.Slack
-	if a == nil || a.Opened == 0 || a.Resolved != a.Opened || len(a.Open) > 0 || a.Untold > 0 || a.Messages != a.Opened {
+	if a == nil {
+		t.Fatal("nothing is said about Slack")
+	}
+	threads := checkChannel(t, d.watching.channel.slack, a)
+	if a.Opened == 0 || len(a.Open) > 0 || a.Untold > 0 || a.Resolved != a.Opened || a.Messages != a.Opened {
+		if !sum.Gated.KeptRate || !sum.Ungated.KeptRate {
+			_ = d.Close() // what it says is told at the end of the test
+			return false
+		}
 		t.Fatalf("%+v, want some incidents, all over, and a message for each", a)
 	}
 	if a.Warn == nil || a.Over == nil || *a.Over <= *a.Warn {
 		t.Errorf("warned at %v and over at %v, want both in this order", a.Warn, a.Over)
 	}
-	checkChannel(t, d.watching.channel.slack, a)
+	checkEnds(t, threads)
 	checkSlackLines(t, out.String())
 	page := get(t, d.gated.addresses().Slack)
-	if !strings.Contains(page, "RESOLVED") || !strings.Contains(page, "headgate-demo-at-40x") {
+	if name := fmt.Sprintf("headgate-demo-at-%gx", o.Speed); !strings.Contains(page, "RESOLVED") || !strings.Contains(page, name) {
 		t.Errorf("the page says nothing of it:\n%s", page)
 	}
+	return true
 }
 
-// checkChannel: no incident has two messages, no reply is without one, none is
-// left as it was, and what is over is told in its thread.
-func checkChannel(t *testing.T, s *fakeslack.Server, a *Alerting) {
+// thread is a message with its replies.
+type thread struct {
+	root    fakeslack.Message
+	replies []fakeslack.Message
+}
+
+// checkChannel: no incident has two messages, and no reply is without one.
+func checkChannel(t *testing.T, s *fakeslack.Server, a *Alerting) (all []thread) {
 	t.Helper()
 	incidents, replies := map[string]bool{}, 0
 	for _, root := range s.Roots(channelID) {
@@ -71,17 +96,36 @@ func checkChannel(t *testing.T, s *fakeslack.Server, a *Alerting) {
 			t.Errorf("message %q is of no incident, or of one that has a message: %s, %v", root.Text, root.Metadata, err)
 		}
 		incidents[m.Payload.Incident] = true
-		thread := s.Replies(channelID, root.TS)
-		replies += len(thread)
-		if !strings.HasPrefix(root.Text, "RESOLVED") || len(root.Versions) == 0 {
-			t.Errorf("message %q, want one that was edited to say that it is over", root.Text)
+		all = append(all, thread{root, s.Replies(channelID, root.TS)})
+		replies += len(all[len(all)-1].replies)
+	}
+	if len(all) != a.Messages || replies != a.Replies || replies+len(all) != len(s.Messages(channelID)) {
+		t.Errorf("%d messages with %d replies among %d, want %d and %d: nobody replies to nothing",
+			len(all), replies, len(s.Messages(channelID)), a.Messages, a.Replies)
+	}
+	return all
+}
+
+// checkEnds: each message says that it is over, and so does its thread, unless
+// trouble came and went before Slack took the first message.
+func checkEnds(t *testing.T, all []thread) {
+	t.Helper()
+	edited := 0
+	for _, one := range all {
+		if !strings.HasPrefix(one.root.Text, "RESOLVED") {
+			t.Errorf("message %q, want one that says that it is over", one.root.Text)
 		}
-		if len(thread) == 0 || !strings.Contains(thread[len(thread)-1].Text, "Resolved after") {
-			t.Errorf("the thread of %q does not end with its end: %v", root.Text, thread)
+		edits, n := len(one.root.Versions), len(one.replies)
+		if edits == 0 && n == 0 {
+			continue
+		}
+		edited++
+		if edits == 0 || n == 0 || !strings.Contains(one.replies[n-1].Text, "Resolved after") {
+			t.Errorf("the thread of %q, edited %d times, does not end with its end: %v", one.root.Text, edits, one.replies)
 		}
 	}
-	if len(incidents) != a.Opened || replies != a.Replies {
-		t.Errorf("%d incidents with %d replies, want %d and %d: nobody replies to nothing", len(incidents), replies, a.Opened, a.Replies)
+	if edited == 0 {
+		t.Error("no message was followed from its beginning to its end")
 	}
 }
 
@@ -128,11 +172,13 @@ func TestSlackStaysSilent(t *testing.T) {
 // Stopped while incidents are open, the demo says so and leaves nothing.
 func TestStoppedWithSlack(t *testing.T) {
 	emptyAfter(t)
-	d := started(t, overload())
+	o := overload()
+	o.Workers, o.Profile.Bursts = 4, nil // too much from beginning to end
+	d := started(t, o)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	sum, err := d.Play(ctx, 20*time.Millisecond, func(s State) error {
-		if s.Alarms.Warns > 0 {
+		if s.Alarms.Warns+s.Alarms.Pages > 0 {
 			stop()
 		}
 		return nil
