@@ -34,7 +34,7 @@
 // Whatever is shown was seen from outside the gate: the generator saw a task sent
 // and ended, the endpoint saw it come. What was sent and has not reached the
 // endpoint waits. The gate's own counters are not asked. Messages are counted in the
-// channel; what they are about is asked for at the admin API, as anybody could. Both sides get the same
-// service time for the same arrival, by the endpoint's header Stub-Service, so
-// that they differ in nothing but the gate.
+// channel; what they are about is asked for at the admin API, as anybody could. Both
+// sides get the same service time for the same arrival, by the endpoint's header
+// Stub-Service, so that they differ in nothing but the gate.
 package demo
