@@ -58,16 +58,26 @@ func (i Incident) Has(kind string) bool {
 	return false
 }
 
-// settled says whether nothing more is going to be sent about it.
+// settled says whether nothing more is going to be sent about it: the record has
+// caught up with how it stands, and all of that was sent or need not be.
 func (i Incident) settled() bool {
+	if !i.Recorded || len(i.Events) == 0 {
+		return false
+	}
+	last := i.Events[len(i.Events)-1]
+	if i.Open() && last.Level != i.Level || !i.Open() && !i.Has("resolved") {
+		return false // it is further on in memory
+	}
+	planned := false
 	for _, d := range i.Deliveries {
 		switch d.State {
 		case "sent", "dead", "dropped":
 		default:
 			return false
 		}
+		planned = planned || d.Seq == last.Seq
 	}
-	return i.Recorded && len(i.Deliveries) > 0
+	return planned
 }
 
 // Incidents returns all that there are, newest first.
