@@ -128,6 +128,12 @@ func (a *App) startDeliverer(w *watch) (err error) {
 	if err != nil {
 		return fmt.Errorf("deliveries: %w", err)
 	}
+	if bot := w.telling.bot; bot != nil {
+		w.onStop(func(context.Context) error {
+			bot.Close()
+			return nil
+		})
+	}
 	w.deliverer.Start()
 	w.onStop(w.deliverer.Stop)
 	return nil
