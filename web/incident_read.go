@@ -180,11 +180,13 @@ func (a *Admin) incident(w http.ResponseWriter, r *http.Request) {
 	case err != nil && !errors.Is(err, ErrNoIncident):
 		a.log.Error("an incident cannot be read, it is shown as far as it is in memory", "incident", id, "error", err)
 	}
+	recorded := err == nil
 	if known {
+		recorded = recorded && d.Incident.Seq >= live.Seq // else it is further on in memory
 		d.Incident = live
 	}
 	report := reportOf(incidentOf(d.Incident, a.watch.Silences(), time.Now()), d)
-	report.Recorded = err == nil
+	report.Recorded = recorded
 	writeJSON(w, http.StatusOK, "application/json", report)
 }
 

@@ -116,8 +116,14 @@ func TestIncidentsAreNow(t *testing.T) {
 		}
 		var report web.IncidentReport
 		r.get("/api/v1/incidents/"+i.ID, &report)
-		if *report.Value != 21 {
-			t.Errorf("value %v", *report.Value)
+		if *report.Value != 21 || !report.Recorded {
+			t.Errorf("value %v, recorded %v: no step is missing in the record", *report.Value, report.Recorded)
+		}
+		old.Seq--
+		r.shelf.Put(old)
+		r.get("/api/v1/incidents/"+i.ID, &report)
+		if report.Recorded {
+			t.Error("a step is not recorded yet, and the answer says that all are")
 		}
 	})
 }
