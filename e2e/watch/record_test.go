@@ -25,6 +25,9 @@ func TestPagesGoOutWhileTheDatabaseIsHeld(t *testing.T) {
 	if open := listOpen(t, d); len(open) != 1 || open[0].ID != post.Incident {
 		t.Errorf("while the database is held, the API shows %+v", open)
 	}
+	if now := d.Incident(t, post.Incident); now.Recorded {
+		t.Errorf("the API says that it is recorded: %+v", now)
+	}
 	d.Turn(t, 3, 1)
 	desk.Until(t, "its end is told", func() bool {
 		_, replies := slack.About(t, desk.Page, post.Incident)
