@@ -14,7 +14,7 @@ import (
 	"headgate/internal/fakeslack"
 )
 
-const botToken = "xoxb-1234567890-secret"
+const botToken = "xoxb-made-up-for-tests"
 
 // slackSettings writes settings that lead to a server, and returns their path.
 func slackSettings(t *testing.T, url string) string {
