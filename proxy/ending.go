@@ -63,17 +63,5 @@ func (j *jsonEnd) step(c byte) {
 	}
 }
 
-// nestsDeeper tells whether a JSON text nests deeper than most. Parsers that
-// recurse must not be handed one that does: their stack would kill the process.
-func nestsDeeper(text []byte, most int) bool {
-	var j jsonEnd
-	for _, c := range text {
-		if j.step(c); j.depth > most {
-			return true
-		}
-	}
-	return false
-}
-
 func (j *jsonEnd) complete() bool { return j.started && !j.inString && (j.scalar || j.depth <= 0) }
 func (j *jsonEnd) failed() bool   { return false }

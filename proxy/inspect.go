@@ -42,6 +42,13 @@ func inspect(body []byte) (wanted, *failure) {
 	return wanted{model: model.Str, stream: string(seen.stream) == "true"}, nil
 }
 
+// validJSON tells whether a text is JSON that a parser may be handed: one that
+// recurses must not get what nests without end, its stack would kill the process.
+func validJSON(body []byte) bool {
+	text := jsonText{text: body, member: func(int, []byte, []byte) {}}
+	return text.check() == nil
+}
+
 // members are those of a request body that the proxy has to know, as written.
 type members struct {
 	model, stream []byte

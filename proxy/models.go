@@ -144,7 +144,7 @@ func (p *pool) modelList(ctx context.Context, tab *table, r *http.Request) ([]gj
 		return nil, fmt.Errorf("status %d", res.StatusCode)
 	case len(body) > modelsLimit:
 		return nil, fmt.Errorf("more than %d bytes", modelsLimit)
-	case nestsDeeper(body, maxNesting) || !gjson.ValidBytes(body):
+	case !validJSON(body):
 		return nil, errors.New("not JSON")
 	}
 	return gjson.GetBytes(body, "data").Array(), nil

@@ -1,5 +1,6 @@
 // Package runbooks is what can be done to a pool, and the record of what was
-// done: for now the switching of modes (rollback, restore, observe).
+// done: for now the switching of modes (rollback, restore, observe). It also holds
+// the pages that people read when a rule fires, one for each (*.md).
 //
 // # Words
 //

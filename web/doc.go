@@ -1,6 +1,6 @@
 // Package web is what people, probes and scrapers see on the admin listener: the
-// open endpoints /metrics, /healthz and /readyz, and the admin API below
-// /api/v1 with its client. It shares nothing with the data plane but the gates'
+// open endpoints /metrics, /healthz, /readyz and /runbooks, and the admin API
+// below /api/v1 with its client. It shares nothing with the data plane but the gates'
 // snapshots, so that a saturated data plane leaves it as quick as ever.
 //
 // # Words
