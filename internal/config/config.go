@@ -80,7 +80,9 @@ type Pool struct {
 	// Default 4.
 	Workers int `yaml:"workers" min:"1" max:"100000"`
 	// Mode is enforce (refusals are real), observe (refusals are only counted) or
-	// passthrough (no refusals). Default enforce.
+	// passthrough (no refusals). It counts at the pool's first start; afterwards the
+	// recorded mode does, which headgate rollback, observe and restore change.
+	// Default enforce.
 	Mode string `yaml:"mode" oneof:"enforce observe passthrough"`
 	// SLO is the promise on turnaround, arrival to last byte.
 	SLO SLO `yaml:"slo"`
