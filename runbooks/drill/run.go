@@ -1,0 +1,161 @@
+package drill
+
+import (
+	"errors"
+	"time"
+)
+
+// Status is how far a run has come.
+type Status string
+
+// The statuses.
+const (
+	Claimed Status = "claimed" // the row is there, nothing has begun
+	Running Status = "running"
+	Ended   Status = "ended"
+)
+
+// Verdict is what came of a run.
+type Verdict string
+
+// The verdicts. A run that has not ended has none.
+const (
+	Passed       Verdict = "passed"
+	Failed       Verdict = "failed"
+	Aborted      Verdict = "aborted"      // somebody or something stopped it
+	Inconclusive Verdict = "inconclusive" // it cannot be said: too few samples, a fault that did not work, a check that never ran
+	Skipped      Verdict = "skipped"      // it was not begun, for a reason
+	Interrupted  Verdict = "interrupted"  // the process ended under it
+	Missed       Verdict = "missed"       // its time passed while nothing ran
+)
+
+// Verdicts returns every verdict, in a fixed order.
+func Verdicts() []Verdict {
+	return []Verdict{Passed, Failed, Aborted, Inconclusive, Skipped, Interrupted, Missed}
+}
+
+// PhaseName is a part of a run.
+type PhaseName string
+
+// The phases, in their order.
+const (
+	PhaseClaim     PhaseName = "claim"
+	PhasePreflight PhaseName = "preflight"
+	PhaseBrakes    PhaseName = "brakes"
+	PhaseBaseline  PhaseName = "baseline"
+	PhaseInject    PhaseName = "inject"
+	PhaseHold      PhaseName = "hold"
+	PhaseClear     PhaseName = "clear"
+	PhaseRecover   PhaseName = "recover"
+	PhaseVerdict   PhaseName = "verdict"
+)
+
+// Phase is a part of a run that has begun.
+type Phase struct {
+	Name  PhaseName
+	Began time.Time
+	Ended time.Time // zero while it goes on
+	Note  string    // what came of it
+}
+
+// Trigger is why a run began.
+type Trigger string
+
+// The triggers.
+const (
+	BySchedule Trigger = "schedule"
+	ByCatchUp  Trigger = "catch_up"
+	ByHand     Trigger = "manual"
+)
+
+// Hypothesis is what became of an Expectation.
+type Hypothesis struct {
+	Expectation
+	Known    bool // false: there was nothing to judge by, Why says why
+	Value    float64
+	Margin   float64
+	Passed   bool
+	Evidence string // who saw it, and how much of it
+	Why      string
+}
+
+// Undone is a step or a fault that was taken back.
+type Undone struct {
+	What string
+	At   time.Time
+	Took time.Duration // of the wall clock
+	OK   bool
+	Note string
+}
+
+// Message is what the drill made headgate tell people.
+type Message struct {
+	Incident string
+	Kind     string // post, edit, reply
+	Level    string
+	Channel  string
+	Text     string // what a phone shows
+	Accepted time.Time
+}
+
+// Point is one scenario second.
+type Point struct {
+	At         float64 // scenario seconds from the beginning of inject; negative in the baseline
+	Turnaround float64 // p95 of what ended within the last 10 s, s; -1: nothing did
+	QueueAge   float64
+	Depth      int
+	InFlight   int
+	Arrived    int // these four since the point before
+	Served     int
+	Refused    int
+	Errors     int
+}
+
+// MaxPoints bounds the series of a run.
+const MaxPoints = 7200
+
+// Run is one carrying out of a spec.
+type Run struct {
+	ID        string // UUIDv7
+	Drill     string // ID of the spec
+	Name      string // of the drill when it ran
+	Spec      Spec
+	Version   string // of headgate
+	Trigger   Trigger
+	Actor     string
+	Speed     float64
+	Scheduled time.Time // the occurrence; zero by hand
+	Started   time.Time
+	Ended     time.Time
+	Status    Status
+	Verdict   Verdict
+	Reason    string // of the verdict, in one line
+	Count     int    // of Missed: how many occurrences
+
+	Phases     []Phase
+	Hypotheses []Hypothesis
+	Undo       []Undone
+	Messages   []Message
+	Series     []Point
+	Injected   int           // calls that a fault befell
+	ClearTook  time.Duration // of the wall clock; 0: nothing was injected
+	Recovered  time.Duration // scenario time
+	Fence      int64         // token of the lock under which it ran
+}
+
+// Freeze is the standing order that no drill runs.
+type Freeze struct {
+	On     bool
+	By     string
+	Reason string
+	Since  time.Time
+}
+
+// Errors of a store.
+var (
+	ErrClaimed = errors.New("this occurrence has been claimed already")
+	ErrBusy    = errors.New("another drill is running")
+	ErrFrozen  = errors.New("drills are frozen")
+	ErrFenced  = errors.New("the lock has gone to somebody else")
+	ErrNoRun   = errors.New("no such run")
+)

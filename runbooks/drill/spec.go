@@ -1,0 +1,135 @@
+package drill
+
+import (
+	"time"
+
+	"headgate/proxy/fault"
+)
+
+// Target is what a drill works on.
+type Target string
+
+// The targets.
+const (
+	Twin Target = "twin" // a second gate with the pool's settings and rules; shares nothing with production
+	Live Target = "live" // faults on the production upstream path of a share of tasks
+)
+
+// Spec says what a drill is. It is never changed once it has been parsed.
+type Spec struct {
+	ID      string // stable: history and schedule hang on it, not on Name
+	Name    string
+	Note    string
+	Owner   string // who is told of failures, as a mention or in plain words
+	BuiltIn bool
+
+	Schedule string        // cron, five fields; empty: by hand only
+	Zone     string        // IANA name; empty: UTC
+	CatchUp  time.Duration // how late a missed occurrence may still run, once; 0: never
+
+	Target   Target
+	Pool     string  // whose settings and rules are taken; empty: the first pool
+	Share    float64 // Live only: part of the tasks that the faults may befall at most
+	Marked   bool    // Live only: only tasks with a signed drill header
+	Scenario Scenario
+	Expect   []Expectation
+	AbortIf  []Expectation // a run stops as soon as one of these holds
+	Recovery time.Duration // within which the steady state is back after the faults, scenario time
+}
+
+// Scenario is the load, the service and the faults, in scenario time from the
+// beginning of the phase inject.
+type Scenario struct {
+	Duration time.Duration
+	Workers  int           // 0: the pool's
+	Baseline time.Duration // of steady load before; 0: no such phase, and the run says so
+	Arrivals Arrivals
+	Service  string // as internal/modelstub reads it: uniform:5s-30s
+	Seed     uint64
+	Faults   []Injection
+	Slack    []Injection // on the way to the receiver of messages
+	Steps    []Step
+}
+
+// Arrivals is the load.
+type Arrivals struct {
+	Rate       float64 // tasks per second
+	Bursts     []Burst
+	LargeShare float64 // of large prompts, 0 to 1
+	Stream     bool
+}
+
+// Burst multiplies the rate from From (included) to To (not included).
+type Burst struct {
+	From, To time.Duration
+	Multiple float64
+}
+
+// Injection is a fault and its time.
+type Injection struct {
+	fault.Fault
+	From time.Duration
+	For  time.Duration
+}
+
+// StepKind is something that a scenario does, other than load and faults.
+type StepKind string
+
+// The kinds of steps. Each is undone at the end of the run, in reverse.
+const (
+	StepRollback   StepKind = "rollback"    // the twin's pool goes into passthrough
+	StepRestore    StepKind = "restore"     // and back
+	StepLockRecord StepKind = "lock_record" // the twin's database is held by another connection
+)
+
+// Step is done at a time, and undone after For if that is set.
+type Step struct {
+	Kind StepKind
+	At   time.Duration
+	For  time.Duration
+}
+
+// Measure is something that was seen.
+type Measure string
+
+// The measures. Shares are parts of 1, times scenario seconds unless noted.
+const (
+	LateShare         Measure = "late_share"           // of served tasks, those later than the SLO
+	P95               Measure = "p95_turnaround"       // of served tasks, from the intended arrival
+	MissingRetryAfter Measure = "bad_retry_after"      // refusals without a Retry-After from 1 to 60
+	RefusedShare      Measure = "refused_share"        // of arrivals
+	RefusedInBaseline Measure = "refused_in_baseline"  // refusals while nothing was wrong
+	OverLimit         Measure = "in_flight_over_limit" // most calls at the endpoint at once, above the workers
+	TimeToWarn        Measure = "time_to_warn"         // from the first fault or burst to the warning's acceptance
+	TimeToPage        Measure = "time_to_page"         // the same of the page, accepted by Slack
+	TimeToResolve     Measure = "time_to_resolve"      // from the end of faults and bursts to the resolved message
+	Pages             Measure = "pages"                // accepted by Slack
+	MessageSays       Measure = "message_faults"       // things that the messages got wrong or left out: pool, value, limit, DRILL
+	DrainedWithin     Measure = "drained_within"       // from the end of the load to the last answer
+	FlipTime          Measure = "flip_time"            // from the order to the first task let in; real seconds
+	RestoreTime       Measure = "restore_time"         // from the order to the first refusal; real seconds
+	TasksLost         Measure = "tasks_lost"           // sent, and neither answered nor refused nor ended by the fault
+	FalseEnds         Measure = "false_ends"           // broken answers that looked whole
+	ErrorShare        Measure = "error_share"          // of arrivals: errors that the client saw
+	ServedShare       Measure = "served_share"         // of arrivals: answered in full
+	Drift             Measure = "production_drift"     // of production's counters by the drill's tasks
+	MessagesLost      Measure = "messages_lost"        // incidents that nobody was told of, once all was over
+)
+
+// Compare is how a value stands to its limit.
+type Compare string
+
+// The comparators.
+const (
+	AtMost  Compare = "<="
+	AtLeast Compare = ">="
+	Equal   Compare = "=="
+)
+
+// Expectation puts a limit to a measure.
+type Expectation struct {
+	Measure Measure
+	Compare Compare
+	Limit   float64 // in Unit
+	Unit    string  // s, ratio, tasks, messages
+}
