@@ -14,7 +14,7 @@ type gauges struct {
 	pool *poolMetrics
 	gate *admit.Gate
 
-	depth, oldest, inFlight, workers, mode, last *prometheus.Desc
+	depth, oldest, inFlight, workers, paused, mode, last *prometheus.Desc
 }
 
 func newGauges(p *poolMetrics, gate *admit.Gate) *gauges {
@@ -27,6 +27,7 @@ func newGauges(p *poolMetrics, gate *admit.Gate) *gauges {
 		oldest:   desc("headgate_queue_oldest_age_seconds", "Age of the oldest waiting task, 0 if none waits."),
 		inFlight: desc("headgate_in_flight", "Permits that are out."),
 		workers:  desc("headgate_workers", "Permits that there are."),
+		paused:   desc("headgate_paused", "1 while the pool is paused: no permit is handed out."),
 		mode:     desc("headgate_mode", "1 for the mode that the pool is in, 0 for the others.", "mode"),
 		last:     desc("headgate_last_completion_timestamp_seconds", "When a task was last completed, 0 if none was."),
 	}
@@ -34,7 +35,7 @@ func newGauges(p *poolMetrics, gate *admit.Gate) *gauges {
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.depth, g.oldest, g.inFlight, g.workers, g.mode, g.last} {
+	for _, d := range []*prometheus.Desc{g.depth, g.oldest, g.inFlight, g.workers, g.paused, g.mode, g.last} {
 		ch <- d
 	}
 }
@@ -49,12 +50,16 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	send(g.oldest, s.Oldest.Seconds())
 	send(g.inFlight, float64(s.InFlight))
 	send(g.workers, float64(s.Workers))
+	send(g.paused, truth(!s.Paused.IsZero()))
 	send(g.last, float64(g.pool.lastCompletion.Load())/1000)
 	for _, m := range admit.Modes() {
-		v := 0.0
-		if m == s.Mode {
-			v = 1
-		}
-		send(g.mode, v, m.String())
+		send(g.mode, truth(m == s.Mode), m.String())
 	}
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }

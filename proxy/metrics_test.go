@@ -45,7 +45,7 @@ func TestCountersExistFromTheStart(t *testing.T) {
 	}
 	for _, name := range []string{
 		"headgate_upstream_refusals_total", "headgate_announced_retries_total", "headgate_slo_tasks_total", "headgate_slo_bad_tasks_total",
-		"headgate_queue_depth", "headgate_queue_oldest_age_seconds", "headgate_in_flight", "headgate_last_completion_timestamp_seconds",
+		"headgate_queue_depth", "headgate_queue_oldest_age_seconds", "headgate_in_flight", "headgate_paused", "headgate_last_completion_timestamp_seconds",
 		"headgate_queue_wait_seconds", "headgate_service_seconds", "headgate_turnaround_seconds", "headgate_first_byte_seconds",
 	} {
 		r.exists(name, "pool", "main")
@@ -236,4 +236,21 @@ func TestSecretsStayOutOfEverything(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A pause is seen in the metrics for as long as it lasts, and the task that
+// waited for its end is served.
+func TestPauseIsSeenAndEnds(t *testing.T) {
+	bubble(t, oneWorker, func(r *rig) {
+		r.gate.Pause(time.Now(), time.Now().Add(5*time.Second))
+		waits := r.queue(1, chat)[0]
+		if n := r.sum("headgate_paused", "pool", "main"); n != 1 {
+			t.Errorf("paused %v, want 1", n)
+		}
+		time.Sleep(5 * time.Second)
+		if n := r.sum("headgate_paused", "pool", "main"); n != 0 {
+			t.Errorf("paused %v, want 0", n)
+		}
+		r.completed(waits.wait())
+	})
 }

@@ -55,6 +55,7 @@ func (g *Gate) SetPolicy(now time.Time, p Policy) {
 // Drain turns away everybody who waits, and from now on everybody who comes,
 // with ReasonDraining. Those who run are left to finish.
 func (g *Gate) Drain(now time.Time) {
+	g.wake(now)
 	done := g.drain(now)
 	done.tell()
 }
@@ -77,6 +78,7 @@ func (g *Gate) drain(now time.Time) settled {
 // long it takes until all who wait have been granted a permit, both at the
 // observed rate of service.
 func (g *Gate) Overdue(now time.Time) (n int, drain time.Duration) {
+	g.wake(now)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	v := g.viewLocked(g.advanceLocked(now))
@@ -90,6 +92,7 @@ func (g *Gate) Overdue(now time.Time) (n int, drain time.Duration) {
 // returns how many they were. It is for the return from a mode in which
 // deadlines did not count.
 func (g *Gate) DropOverdue(now time.Time) int {
+	g.wake(now)
 	n, done := g.dropOverdue(now)
 	done.tell()
 	return n
@@ -130,11 +133,18 @@ func (g *Gate) overdueLocked(v View) iter.Seq[*Ticket] {
 
 // control changes a setting and grants what the change has made possible.
 func (g *Gate) control(now time.Time, change func()) {
+	g.wake(now)
+	g.apply(now, change)
+}
+
+func (g *Gate) apply(now time.Time, change func()) {
 	done := func() settled {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		change()
-		return g.grantWaitingLocked(g.advanceLocked(now))
+		now = g.advanceLocked(now)
+		g.pauseOverLocked(now)
+		return g.grantWaitingLocked(now)
 	}()
 	done.tell()
 }
@@ -145,6 +155,7 @@ type Snapshot struct {
 	Mode     Mode
 	Policy   string
 	Draining bool
+	Paused   time.Time // until when no permit is handed out; zero: the pool is not paused
 	Workers  int
 	InFlight int
 	Depth    int
@@ -154,12 +165,13 @@ type Snapshot struct {
 
 // Snapshot returns the state at now.
 func (g *Gate) Snapshot(now time.Time) Snapshot {
+	g.wake(now)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	v := g.viewLocked(g.advanceLocked(now))
 	s := Snapshot{
 		Mode: g.settings.Mode, Policy: g.settings.Policy.Name(), Draining: g.draining,
-		Workers: v.Workers, InFlight: v.InFlight, Depth: v.Depth, Service: v.Service,
+		Paused: g.paused, Workers: v.Workers, InFlight: g.inFlight, Depth: v.Depth, Service: v.Service,
 	}
 	for c := range classes {
 		s.Oldest = max(s.Oldest, v.Oldest(c))

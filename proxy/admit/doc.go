@@ -17,7 +17,7 @@
 //
 //   - Permits out never grow above N. Lowering N takes no permit away; it
 //     stops new ones until enough have come back.
-//   - A task waits only while all N permits are out.
+//   - A task waits only while all N permits are out, or the pool is paused.
 //   - Every permit that was granted comes back exactly once; a second release,
 //     or a release after leaving the queue, does nothing and says so.
 //   - Tasks are granted in the order in which they were offered.

@@ -22,8 +22,10 @@ func (d *driver) act(at time.Time) (got, want answer, told []heard) {
 		return d.expire(at)
 	case n < 94:
 		return d.resize(at)
-	case n < 97:
+	case n < 96:
 		return d.setMode(at)
+	case n < 97:
+		return d.pause(at)
 	case n < 99 || d.src.draw(8) != 0:
 		return d.setPolicy(at)
 	default:
@@ -143,6 +145,21 @@ func (d *driver) setMode(at time.Time) (got, want answer, told []heard) {
 	mode := admit.Modes()[d.src.draw(3)]
 	want, told = d.oracle.setMode(at, mode)
 	got.mode = d.gate.SetMode(at, mode)
+	return got, want, told
+}
+
+// pause pauses the pool, sometimes until a time gone by, or resumes it.
+func (d *driver) pause(at time.Time) (got, want answer, told []heard) {
+	if d.src.draw(4) == 0 {
+		d.op = "resume"
+		told = d.oracle.pause(at, time.Time{})
+		d.gate.Resume(at)
+		return got, want, told
+	}
+	d.op = "pause"
+	until := at.Add(time.Duration(d.src.draw(60)-5) * time.Second)
+	told = d.oracle.pause(at, until)
+	d.gate.Pause(at, until)
 	return got, want, told
 }
 

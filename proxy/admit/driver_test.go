@@ -18,6 +18,8 @@ type subject interface {
 	Expire(time.Time, *admit.Ticket) admit.Refusal
 	Resize(time.Time, int) error
 	SetMode(time.Time, admit.Mode) admit.Mode
+	Pause(now, until time.Time)
+	Resume(time.Time)
 	SetPolicy(time.Time, admit.Policy)
 	Drain(time.Time)
 	Snapshot(time.Time) admit.Snapshot
@@ -81,7 +83,9 @@ func (d *driver) run(n int) error {
 // step does one thing to both sides and compares them.
 func (d *driver) step() error {
 	d.heard = d.heard[:0]
+	d.oracle.woken = nil
 	got, want, told := d.act(d.tick())
+	told = append(d.oracle.woken, told...)
 	d.seen[d.op]++
 	d.note(want.reason)
 	for _, h := range told {
@@ -113,14 +117,14 @@ func (d *driver) recount() error {
 	got := d.gate.Snapshot(o.now)
 	got.Service = admit.Service{}
 	want := admit.Snapshot{
-		Mode: o.mode, Policy: o.rule.policy.Name(), Draining: o.draining, Workers: o.workers,
+		Mode: o.mode, Policy: o.rule.policy.Name(), Draining: o.draining, Paused: o.paused, Workers: o.workers,
 		InFlight: len(o.running), Depth: len(o.waiting),
 		Oldest: o.oldest(func(*job) bool { return true }),
 	}
 	switch {
 	case got != want:
 		return fmt.Errorf("gauges %+v, want %+v", got, want)
-	case got.Depth > 0 && got.InFlight < got.Workers:
+	case got.Depth > 0 && got.InFlight < got.Workers && got.Paused.IsZero():
 		return fmt.Errorf("%d wait though %d of %d permits are free", got.Depth, got.Workers-got.InFlight, got.Workers)
 	case d.in-d.out != got.Depth+got.InFlight:
 		return fmt.Errorf("%d tasks came in, %d left, but %d wait and %d run", d.in, d.out, got.Depth, got.InFlight)
@@ -202,6 +206,10 @@ func (d *driver) tick() time.Time {
 			d.forward(d.edge(d.oracle.waiting[0].arrived.Add(25 * time.Second)))
 		}
 	case 3:
+		if !d.oracle.paused.IsZero() {
+			d.forward(d.edge(d.oracle.paused))
+		}
+	case 4:
 		if j := d.pick(d.oracle.waiting, d.oracle.running); j != nil && !j.deadline.IsZero() {
 			d.forward(d.edge(j.deadline))
 		}

@@ -3,6 +3,7 @@ package admit
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,9 +33,12 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 // Gate is the permits, the queue and the policy of one pool. All methods may be
 // called from any goroutine. They never block, but for the lock.
 type Gate struct {
+	pausing atomic.Bool // paused is set; for those who do not hold the lock
+
 	mu       sync.Mutex
 	settings Config // its Mode is the current one
 	draining bool
+	paused   time.Time // until when no permit is handed out; zero: the pool is not paused
 	inFlight int
 	queue    queue
 	service  service
@@ -75,6 +79,7 @@ func workersError(n int) error {
 // Offer asks for a permit. When the decision is to wait, the task's Waiter hears
 // the end of it, unless Leave or Expire comes first.
 func (g *Gate) Offer(now time.Time, task Task) Decision {
+	g.wake(now)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now = g.advanceLocked(now)
@@ -86,7 +91,7 @@ func (g *Gate) Offer(now time.Time, task Task) Decision {
 	if g.settings.Mode == Enforce && verdict.Reason != ReasonNone {
 		return refuse(verdict, task.Spread)
 	}
-	if g.inFlight >= g.settings.Workers && g.queue.depth >= g.settings.QueueLimit {
+	if !g.freeLocked() && g.queue.depth >= g.settings.QueueLimit {
 		d := refuse(Verdict{ReasonMemory, v.Drain(v.Depth - g.settings.QueueLimit + 1)}, task.Spread)
 		d.Would = verdict.Reason
 		return d
@@ -94,7 +99,7 @@ func (g *Gate) Offer(now time.Time, task Task) Decision {
 	t := &Ticket{task: task, seq: g.seq, offered: now}
 	g.seq++
 	d := Decision{Ticket: t, Would: verdict.Reason}
-	if g.inFlight < g.settings.Workers {
+	if g.freeLocked() {
 		g.grantLocked(t, now)
 	} else {
 		g.queue.push(t)
@@ -107,6 +112,7 @@ func (g *Gate) Offer(now time.Time, task Task) Decision {
 // have passed since the grant. When refused, the permit is already back and the
 // task must not go upstream. In any state but running it refuses nothing.
 func (g *Gate) Start(now time.Time, t *Ticket) Decision {
+	g.wake(now)
 	d, done := g.start(now, t)
 	done.tell()
 	return d
@@ -131,6 +137,7 @@ func (g *Gate) start(now time.Time, t *Ticket) (Decision, settled) {
 // Release gives the permit back. It reports whether t held one: a second
 // release does nothing.
 func (g *Gate) Release(now time.Time, t *Ticket, e Ending) bool {
+	g.wake(now)
 	held, done := g.release(now, t, e)
 	done.tell()
 	return held
@@ -156,6 +163,7 @@ func (g *Gate) release(now time.Time, t *Ticket, e Ending) (bool, settled) {
 // must be released, or it has been settled already. This is where a grant and a
 // departure that happen at the same time are told apart.
 func (g *Gate) Leave(now time.Time, t *Ticket) bool {
+	g.wake(now)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.advanceLocked(now)
@@ -166,6 +174,7 @@ func (g *Gate) Leave(now time.Time, t *Ticket) bool {
 // it any more; for the owner to call when the deadline passes. The refusal has
 // no reason if the task stays, or waits no longer.
 func (g *Gate) Expire(now time.Time, t *Ticket) Refusal {
+	g.wake(now)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now = g.advanceLocked(now)
@@ -183,6 +192,7 @@ func (g *Gate) Expire(now time.Time, t *Ticket) Refusal {
 // Refuse returns the refusal of a task that is turned away outside the gate
 // (for its body, say), with a Retry-After by which the queue will have drained.
 func (g *Gate) Refuse(now time.Time, r Reason, spread uint64) Refusal {
+	g.wake(now)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	v := g.viewLocked(g.advanceLocked(now))
@@ -231,7 +241,7 @@ func (g *Gate) returnLocked(t *Ticket) {
 // served, and takes out those whom the policy will not dispatch any more.
 func (g *Gate) grantWaitingLocked(now time.Time) settled {
 	var done settled
-	for g.inFlight < g.settings.Workers {
+	for g.freeLocked() {
 		t := g.queue.front()
 		if t == nil {
 			break
@@ -260,8 +270,13 @@ func (g *Gate) advanceLocked(now time.Time) time.Time {
 }
 
 func (g *Gate) viewLocked(now time.Time) View {
-	return View{
+	v := View{
 		Now: now, Workers: g.settings.Workers, InFlight: g.inFlight, Depth: g.queue.depth,
 		Service: g.estimate, queue: &g.queue,
 	}
+	if !g.paused.IsZero() {
+		v.InFlight = max(v.InFlight, v.Workers)
+		v.Paused = max(g.paused.Sub(now), 0)
+	}
+	return v
 }

@@ -55,7 +55,7 @@ func driveAll(t *testing.T, most int, rules ...rule) map[string]int {
 func TestGateAgainstOracle(t *testing.T) {
 	seen := driveAll(t, stepsInAll(), modelRules()...)
 	for _, what := range []string{
-		"offer", "start", "release", "leave", "expire", "resize", "set mode", "set policy", "drain",
+		"offer", "start", "release", "leave", "expire", "resize", "set mode", "set policy", "pause", "resume", "drain",
 		"queue_age", "queue_depth", "deadline_passed", "memory", "draining",
 		"would queue_age", "would queue_depth", "would deadline_passed",
 	} {

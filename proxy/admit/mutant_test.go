@@ -24,7 +24,7 @@ func mutants() map[string]mutant {
 		"age over the limit comes in":   {policy: agePolicy{limit: 25*time.Second + 1}, complaint: "offer: answered"},
 		"depth at the limit is refused": {policy: depthPolicy{}, complaint: "offer: answered"},
 		"ages of classes are mixed":     {policy: mixedPolicy{}, complaint: "offer: answered"},
-		"late work is dispatched":       {policy: carelessPolicy{}, complaint: "{reason:"},
+		"late work is dispatched":       {policy: carelessPolicy{}, complaint: "told waiters"},
 
 		"observe acts":                 {shim: func(g subject) subject { return enforcer{g, admit.Observe} }, complaint: "offer: answered"},
 		"pass-through acts":            {shim: func(g subject) subject { return enforcer{g, admit.PassThrough} }, complaint: "offer: answered"},

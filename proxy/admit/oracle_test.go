@@ -60,7 +60,7 @@ func articleRule(age time.Duration, multiple int) rule {
 				return admit.ReasonDeadlinePassed
 			case o.oldest(func(w *job) bool { return w.class == j.class }) > age:
 				return admit.ReasonQueueAge
-			case len(o.running) >= o.workers && len(o.waiting) > multiple*o.workers:
+			case o.full() && len(o.waiting) > multiple*o.workers:
 				return admit.ReasonQueueDepth
 			}
 			return admit.ReasonNone
@@ -76,6 +76,8 @@ type oracle struct {
 	workers  int
 	limit    int
 	draining bool
+	paused   time.Time // until when nobody gets a permit, zero if the pool is not paused
+	woken    []heard   // what waiters heard because a pause had come to its end
 	now      time.Time
 	waiting  []*job
 	running  []*job
@@ -96,11 +98,28 @@ type answer struct {
 	mode          admit.Mode
 }
 
-// see moves the oracle's clock, which never runs backwards.
+// see moves the oracle's clock, which never runs backwards. A pause that is over
+// ends before anything else is decided.
 func (o *oracle) see(at time.Time) {
 	if at.After(o.now) {
 		o.now = at
 	}
+	if !o.paused.IsZero() && !o.now.Before(o.paused) {
+		o.paused = time.Time{}
+		o.woken = o.fill()
+	}
+}
+
+// full says whether everybody who comes has to wait.
+func (o *oracle) full() bool { return !o.paused.IsZero() || len(o.running) >= o.workers }
+
+// pause hands out no permit before until, or again from now on if that is not ahead.
+func (o *oracle) pause(at, until time.Time) []heard {
+	o.see(at)
+	if o.paused = until; !until.After(o.now) {
+		o.paused = time.Time{}
+	}
+	return o.fill()
 }
 
 // oldest returns the age of the oldest waiting job of a kind, 0 if none waits.
@@ -131,7 +150,7 @@ func (o *oracle) offer(at time.Time, j *job) answer {
 		}
 	}
 	switch {
-	case len(o.running) < o.workers:
+	case !o.full():
 		o.run(j)
 	case len(o.waiting) >= o.limit:
 		return answer{reason: admit.ReasonMemory, would: a.would}
@@ -194,10 +213,10 @@ func (o *oracle) expire(at time.Time, j *job) answer {
 
 // resize changes the number of permits; fewer than one is refused.
 func (o *oracle) resize(at time.Time, workers int) (answer, []heard) {
-	o.see(at)
 	if workers < 1 {
 		return answer{}, nil
 	}
+	o.see(at)
 	o.workers = workers
 	return answer{ok: true}, o.fill()
 }
@@ -218,7 +237,7 @@ func (o *oracle) drain(at time.Time) []heard {
 // whom the policy will not dispatch any more.
 func (o *oracle) fill() []heard {
 	var out []heard
-	for len(o.waiting) > 0 && len(o.running) < o.workers {
+	for len(o.waiting) > 0 && !o.full() {
 		head := o.waiting[0]
 		o.waiting = o.waiting[1:]
 		said := o.dispatch(head)

@@ -29,9 +29,10 @@ type Verdict struct {
 type View struct {
 	Now      time.Time
 	Workers  int // N
-	InFlight int // permits out; above N only after N was lowered
+	InFlight int // permits out; above N only after N was lowered, at least N while the pool is paused
 	Depth    int // tasks waiting
 	Service  Service
+	Paused   time.Duration // for how long no permit will be handed out; 0: the pool is not paused
 
 	queue *queue
 }
@@ -43,7 +44,7 @@ func (v View) Oldest(c Class) time.Duration { return v.queue.oldest(c, v.Now) }
 // the waiting tasks have been granted a permit.
 func (v View) Drain(k int) time.Duration {
 	k += max(v.InFlight-v.Workers, 0)
-	return seconds(float64(max(k, 0)) * v.Service.Mean.Seconds() / float64(v.Workers))
+	return seconds(v.Paused.Seconds() + float64(max(k, 0))*v.Service.Mean.Seconds()/float64(v.Workers))
 }
 
 // waiting yields the waiting tasks of a class, first to be served first: its

@@ -1,0 +1,126 @@
+package admit_test
+
+import (
+	"testing"
+	"time"
+
+	"headgate/proxy/admit"
+)
+
+// wantPaused checks until when a gate says that it is paused, as time on the
+// virtual clock; 0: it is not.
+func wantPaused(t *testing.T, g *admit.Gate, now, until time.Duration) {
+	t.Helper()
+	want := at(until)
+	if until == 0 {
+		want = time.Time{}
+	}
+	if got := g.Snapshot(at(now)).Paused; !got.Equal(want) {
+		t.Fatalf("paused until %s, want %s", got, want)
+	}
+}
+
+// TestPauseHandsOutNothing: who runs ends, who comes waits though permits are
+// free, and Resume lets them in, oldest first.
+func TestPauseHandsOutNothing(t *testing.T) {
+	g := newGate(t, admit.Config{Workers: 2})
+	running := offer(g, 0, admit.Task{})
+	g.Pause(at(0), at(time.Hour))
+	all := crowd(g, time.Second, 3)
+	if d := g.Start(at(time.Second), running.Ticket); d.Reason != admit.ReasonNone {
+		t.Fatalf("a task with a permit may not go upstream: %+v", d)
+	}
+	if !g.Release(at(2*time.Second), running.Ticket, admit.Served) {
+		t.Fatal("a running task lost its permit")
+	}
+	wantPaused(t, g, 2*time.Second, time.Hour)
+	wantGauges(t, g, 2*time.Second, 0, 3, time.Second)
+	g.Resume(at(3 * time.Second))
+	wantPaused(t, g, 3*time.Second, 0)
+	all[0].wantFate(t, admit.ReasonNone)
+	all[1].wantFate(t, admit.ReasonNone)
+	all[2].wantWaits(t)
+	wantGauges(t, g, 3*time.Second, 2, 1, 2*time.Second)
+}
+
+// TestPausedPoolRefusesByTheRules: all permits count as out, so that depth and
+// age refuse, and Retry-After knows how long the pause is going to last.
+func TestPausedPoolRefusesByTheRules(t *testing.T) {
+	g := newGate(t, admit.Config{AssumedService: time.Second})
+	g.Pause(at(0), at(40*time.Second))
+	crowd(g, 0, 3)
+	v := offer(g, 0, admit.Task{})
+	v.wantFate(t, admit.ReasonQueueDepth)
+	if v.RetryAfter < 40*time.Second {
+		t.Fatalf("come back after %s, but the pause lasts for 40s", v.RetryAfter)
+	}
+	offer(g, 26*time.Second, admit.Task{}).wantFate(t, admit.ReasonQueueAge)
+
+	g = newGate(t, admit.Config{Mode: admit.PassThrough, QueueLimit: 4})
+	g.Pause(at(0), at(time.Hour))
+	crowd(g, 0, 4)
+	offer(g, 0, admit.Task{}).wantFate(t, admit.ReasonMemory)
+}
+
+// TestPauseEndsByItself: the first call at the end of it lets those in who
+// waited, whatever call it is, and before it is dealt with itself.
+func TestPauseEndsByItself(t *testing.T) {
+	for name, call := range map[string]func(*admit.Gate, time.Time, *admit.Ticket){
+		"Offer":       func(g *admit.Gate, now time.Time, _ *admit.Ticket) { g.Offer(now, admit.Task{Waiter: new(box)}) },
+		"Start":       func(g *admit.Gate, now time.Time, run *admit.Ticket) { g.Start(now, run) },
+		"Release":     func(g *admit.Gate, now time.Time, run *admit.Ticket) { g.Release(now, run, admit.Served) },
+		"Leave":       func(g *admit.Gate, now time.Time, run *admit.Ticket) { g.Leave(now, run) },
+		"Expire":      func(g *admit.Gate, now time.Time, run *admit.Ticket) { g.Expire(now, run) },
+		"Refuse":      func(g *admit.Gate, now time.Time, _ *admit.Ticket) { g.Refuse(now, admit.ReasonMemory, 1) },
+		"Overdue":     func(g *admit.Gate, now time.Time, _ *admit.Ticket) { g.Overdue(now) },
+		"DropOverdue": func(g *admit.Gate, now time.Time, _ *admit.Ticket) { g.DropOverdue(now) },
+		"SetMode":     func(g *admit.Gate, now time.Time, _ *admit.Ticket) { g.SetMode(now, admit.Observe) },
+		"Drain":       func(g *admit.Gate, now time.Time, _ *admit.Ticket) { g.Drain(now) },
+		"Snapshot":    func(g *admit.Gate, now time.Time, _ *admit.Ticket) { g.Snapshot(now) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGate(t, admit.Config{Workers: 2})
+			running := offer(g, 0, admit.Task{})
+			g.Pause(at(0), at(10*time.Second))
+			waits := offer(g, time.Second, admit.Task{})
+			wantPaused(t, g, 10*time.Second-1, 10*time.Second)
+			waits.wantWaits(t)
+			call(g, at(10*time.Second), running.Ticket)
+			waits.wantFate(t, admit.ReasonNone)
+			if got := waits.Ticket.Queued(); got != 9*time.Second {
+				t.Fatalf("queued for %s, want 9s", got)
+			}
+			wantPaused(t, g, 10*time.Second, 0)
+		})
+	}
+}
+
+// TestPausingAgain replaces the end; an end that is not ahead is none.
+func TestPausingAgain(t *testing.T) {
+	g := newGate(t, admit.Config{})
+	g.Resume(at(0))
+	g.Pause(at(0), at(time.Minute))
+	g.Pause(at(0), at(time.Hour))
+	waits := offer(g, 2*time.Minute, admit.Task{})
+	waits.wantWaits(t)
+	wantPaused(t, g, 2*time.Minute, time.Hour)
+	g.Pause(at(3*time.Minute), at(time.Minute))
+	wantPaused(t, g, 3*time.Minute, 0)
+	waits.wantFate(t, admit.ReasonNone)
+}
+
+// TestOverdueCountsThePause: what cannot end in time because of a pause is
+// overdue.
+func TestOverdueCountsThePause(t *testing.T) {
+	g := newGate(t, admit.Config{Mode: admit.PassThrough, AssumedService: time.Second})
+	g.Pause(at(0), at(time.Minute))
+	hopeless := offer(g, 0, admit.Task{Deadline: at(30 * time.Second)})
+	offer(g, 0, admit.Task{Deadline: at(2 * time.Minute)}).wantWaits(t)
+	if n, drain := g.Overdue(at(0)); n != 1 || drain != 62*time.Second {
+		t.Fatalf("%d overdue, all granted in %s; want 1 and 1m2s", n, drain)
+	}
+	if n := g.DropOverdue(at(0)); n != 1 {
+		t.Fatalf("%d dropped, want 1", n)
+	}
+	hopeless.wantFate(t, admit.ReasonDeadlineUnmeetable)
+}
