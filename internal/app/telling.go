@@ -49,12 +49,14 @@ func newTelling(cfg *config.Config) (telling, error) {
 
 func (t *telling) addBot(cfg *config.Config, mention slack.Mention) (err error) {
 	c := cfg.Slack.Channels
-	t.routes.Page, t.routes.Warn = c.Page, c.Warn
+	t.routes.Page, t.routes.Warn, t.routes.Drills = c.Page, c.Warn, c.Drills
 	if c.Fallback != "" {
 		t.routes.Fallback = c.Fallback
 	}
 	channels := make(map[alerts.Destination]string)
-	for d, name := range map[alerts.Destination]string{alerts.ToPage: c.Page, alerts.ToWarn: c.Warn, alerts.ToFallback: c.Fallback} {
+	for d, name := range map[alerts.Destination]string{
+		alerts.ToPage: c.Page, alerts.ToWarn: c.Warn, alerts.ToDrills: c.Drills, alerts.ToFallback: c.Fallback,
+	} {
 		if name != "" {
 			channels[d] = name
 		}

@@ -15,10 +15,40 @@ type Slack struct {
 	// good, and alone if there is no bot_token. Messages sent there cannot be
 	// edited. Default empty: none. Danger: the URL is a secret.
 	Webhook Secret `yaml:"webhook"`
+	// AppToken is the app-level token, xapp-…, with the scope connections:write: it
+	// brings buttons and commands over a connection that headgate opens (Socket
+	// Mode), so that Slack need not reach it. Needs bot_token. Default empty: off.
+	AppToken Secret `yaml:"app_token"`
+	// SigningSecret is the app's signing secret, for buttons and commands that Slack
+	// sends to listen. Default empty: off.
+	SigningSecret Secret `yaml:"signing_secret"`
+	// Listen is the address at which Slack's requests are taken, host:port: POST
+	// /slack/interactivity and /slack/commands, nothing else. Needs bot_token and
+	// signing_secret. Default empty: off. Danger: Slack comes over the internet, so
+	// something that speaks TLS has to stand in front.
+	Listen string `yaml:"listen"`
 	// Channels are the channels that messages go to.
 	Channels Channels `yaml:"channels"`
 	// Mention says who is pinged.
 	Mention Mention `yaml:"mention"`
+	// Allow says who may do what from Slack.
+	Allow Allow `yaml:"allow"`
+}
+
+// Allow lists, for each thing that can be done from Slack, the IDs of the users who
+// may, such as U0123456789: names can be taken over. An empty list allows nobody.
+// Whoever may use the admin API is not asked: the commands work for them all.
+type Allow struct {
+	// Rollback is for taking the gate out. Default nobody.
+	Rollback []string `yaml:"rollback"`
+	// Restore is for putting the gate back. Default nobody.
+	Restore []string `yaml:"restore"`
+	// Drill is for running drills. Default nobody.
+	Drill []string `yaml:"drill"`
+	// Ack is for acknowledging incidents. Default nobody.
+	Ack []string `yaml:"ack"`
+	// Silence is for silencing rules. Default nobody.
+	Silence []string `yaml:"silence"`
 }
 
 // Channels are Slack channels, each by its ID, such as C0123456789: names can be
@@ -29,6 +59,9 @@ type Channels struct {
 	// Warn gets incidents that can wait for the day. Default empty: the same as
 	// page.
 	Warn string `yaml:"warn"`
+	// Drills gets what belongs to a rehearsal. Default empty: the same as for what is
+	// real.
+	Drills string `yaml:"drills"`
 	// Fallback gets what the other channels refuse for good. Default empty: the
 	// webhook, if there is one.
 	Fallback string `yaml:"fallback"`

@@ -37,7 +37,7 @@ func TestTheExampleShowsTheDefaults(t *testing.T) {
 
 var (
 	switchedOff = regexp.MustCompile(`(?m)^( *)#(\S)`)
-	overridden  = regexp.MustCompile(`(?m)^ *(hosts: \[\]|token: ""|bot_token: ""|webhook: ""|page: ""|url: ""|endpoints: \[\]|clients: \[\])\n`)
+	overridden  = regexp.MustCompile(`(?m)^ *(hosts: \[\]|token: ""|bot_token: ""|webhook: ""|app_token: ""|signing_secret: ""|listen: ""|rollback: \[\]|page: ""|url: ""|endpoints: \[\]|clients: \[\])\n`)
 )
 
 // switchedOn is the example with all that is commented out in force.
@@ -50,7 +50,8 @@ func TestTheExampleLoadsWithEverythingSwitchedOn(t *testing.T) {
 	write(t, dir+"/admin-token.txt", "token\n")
 	digest := strings.Repeat("a1", 32)
 	c, err := Parse(dir+"/f.yaml", []byte(switchedOn(t)), env("MC_API_KEY", "k", "TEAM_SEARCH_KEY_SHA256", digest,
-		"SLACK_BOT_TOKEN", "bot", "SLACK_WEBHOOK", "https://hooks.example.com/x", "HEARTBEAT_URL", "https://beat.example.com/y"))
+		"SLACK_BOT_TOKEN", "bot", "SLACK_WEBHOOK", "https://hooks.example.com/x",
+		"SLACK_APP_TOKEN", "xapp-1-a", "SLACK_SIGNING_SECRET", "sign", "HEARTBEAT_URL", "https://beat.example.com/y"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +60,8 @@ func TestTheExampleLoadsWithEverythingSwitchedOn(t *testing.T) {
 	want.Pools[0].UpstreamKey, want.Pools[0].Endpoints = NewSecret("k"), []string{"/v1/rerank"}
 	want.Clients = []Client{{"team-search", digest, "interactive"}}
 	want.Slack.BotToken, want.Slack.Webhook = NewSecret("bot"), NewSecret("https://hooks.example.com/x")
+	want.Slack.AppToken, want.Slack.SigningSecret, want.Slack.Listen = NewSecret("xapp-1-a"), NewSecret("sign"), "127.0.0.1:8486"
+	want.Slack.Allow.Rollback = []string{"U0123456789", "U0123456788"}
 	want.Slack.Channels.Page, want.Slack.Mention.Page = "C0123456789", "<!here>"
 	want.Heartbeat.URL = NewSecret("https://beat.example.com/y")
 	if diff := cmp.Diff(want, c, settings); diff != "" {
@@ -100,7 +103,7 @@ func comments(n *yaml.Node, path string, found map[string]bool) {
 
 func TestTheExampleHoldsNoSecret(t *testing.T) {
 	for line := range strings.Lines(example(t)) {
-		if key, value, _ := strings.Cut(strings.TrimLeft(line, " #-"), ": "); slices.Contains([]string{"upstream_key", "token", "key_sha256", "bot_token", "webhook", "url"}, key) {
+		if key, value, _ := strings.Cut(strings.TrimLeft(line, " #-"), ": "); slices.Contains([]string{"upstream_key", "token", "key_sha256", "bot_token", "webhook", "app_token", "signing_secret", "url"}, key) {
 			if value = strings.TrimSpace(value); value != `""` && !strings.HasPrefix(value, "${") {
 				t.Errorf("a literal secret would be copied: %s", line)
 			}

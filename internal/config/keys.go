@@ -17,11 +17,6 @@ var later = map[string]bool{
 	"drills":                            true,
 	"pools[].admission.policy=deadline": true,
 	"rollback":                          true,
-	"slack.allow":                       true,
-	"slack.app_token":                   true,
-	"slack.channels.drills":             true,
-	"slack.listen":                      true,
-	"slack.signing_secret":              true,
 }
 
 const notYet = "is not in this version yet"

@@ -114,8 +114,12 @@ slack:
   bot_token: bot
   api_url: http://127.0.0.1:9/api/
   webhook: https://hooks.example.com/x
-  channels: {page: C1, warn: C2, fallback: C3}
+  app_token: xapp-1-A1-2-c
+  signing_secret: sign
+  listen: "127.0.0.1:9002"
+  channels: {page: C1, warn: C2, drills: C4, fallback: C3}
   mention: {page: <!here>}
+  allow: {rollback: [U01, W02], restore: [U03], drill: [U04], ack: [U05], silence: [U06]}
 rules: {file: rules.yaml, interval: 2s}
 heartbeat: {url: "https://beat.example.com/y", interval: 10s}
 retention: {samples: 4d, history: 1d}
@@ -145,7 +149,9 @@ func fullConfig() *Config {
 		},
 		Slack: Slack{
 			NewSecret("bot"), "http://127.0.0.1:9/api/", NewSecret("https://hooks.example.com/x"),
-			Channels{Page: "C1", Warn: "C2", Fallback: "C3"}, Mention{"<!here>"},
+			NewSecret("xapp-1-A1-2-c"), NewSecret("sign"), "127.0.0.1:9002",
+			Channels{Page: "C1", Warn: "C2", Drills: "C4", Fallback: "C3"}, Mention{"<!here>"},
+			Allow{[]string{"U01", "W02"}, []string{"U03"}, []string{"U04"}, []string{"U05"}, []string{"U06"}},
 		},
 		Rules:     Rules{"rules.yaml", 2 * time.Second},
 		Heartbeat: Heartbeat{NewSecret("https://beat.example.com/y"), 10 * time.Second},

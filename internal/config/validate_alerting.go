@@ -25,6 +25,7 @@ func (l *ledger) alerting(c *Config) {
 	for _, ch := range []struct{ path, name string }{
 		{"slack.channels.page", c.Slack.Channels.Page},
 		{"slack.channels.warn", c.Slack.Channels.Warn},
+		{"slack.channels.drills", c.Slack.Channels.Drills},
 		{"slack.channels.fallback", c.Slack.Channels.Fallback},
 	} {
 		if len(ch.name) > mostChannelBytes || !printable(ch.name) || strings.ContainsAny(ch.name, " #") {
@@ -37,6 +38,7 @@ func (l *ledger) alerting(c *Config) {
 	if !c.Slack.BotToken.Empty() && c.Slack.Channels.Page == "" && l.clean("slack.channels.page") {
 		l.refuse("slack.channels.page", "must be set with slack.bot_token: the ID of a channel, such as C0123456789")
 	}
+	l.interactivity(c)
 	if i := c.Rules.Interval; i > 0 && (i < time.Second || i > longestInterval) {
 		l.invalid("rules.interval", "must be 1s to 1m", formatDuration(i))
 	}

@@ -32,6 +32,8 @@ func (c *Config) Warnings() []Problem {
 	l.placeholder("admin.token", c.Admin.Token)
 	l.placeholder("slack.bot_token", c.Slack.BotToken)
 	l.placeholder("slack.webhook", c.Slack.Webhook)
+	l.placeholder("slack.app_token", c.Slack.AppToken)
+	l.placeholder("slack.signing_secret", c.Slack.SigningSecret)
 	l.placeholder("heartbeat.url", c.Heartbeat.URL)
 	for i, p := range c.Pools {
 		at := fmt.Sprintf("pools[%d]", i)

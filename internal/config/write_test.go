@@ -23,7 +23,10 @@ func written(t *testing.T, c *Config) string {
 // withoutSecrets replaces secrets as Write does.
 func withoutSecrets(c *Config) *Config {
 	copied := *c
-	for _, secret := range []*Secret{&copied.Admin.Token, &copied.Slack.BotToken, &copied.Slack.Webhook, &copied.Heartbeat.URL} {
+	for _, secret := range []*Secret{
+		&copied.Admin.Token, &copied.Slack.BotToken, &copied.Slack.Webhook, &copied.Slack.AppToken,
+		&copied.Slack.SigningSecret, &copied.Heartbeat.URL,
+	} {
 		*secret = NewSecret(secret.String())
 	}
 	copied.Pools = nil
@@ -71,7 +74,8 @@ func TestWhatIsWrittenLoadsAgain(t *testing.T) {
 
 func TestWriteRedacts(t *testing.T) {
 	c := fullConfig()
-	secrets := []*Secret{&c.Admin.Token, &c.Pools[0].UpstreamKey, &c.Slack.BotToken, &c.Slack.Webhook, &c.Heartbeat.URL}
+	secrets := []*Secret{&c.Admin.Token, &c.Pools[0].UpstreamKey, &c.Slack.BotToken, &c.Slack.Webhook, &c.Slack.AppToken,
+		&c.Slack.SigningSecret, &c.Heartbeat.URL}
 	for _, secret := range secrets {
 		*secret = NewSecret(leak)
 	}
