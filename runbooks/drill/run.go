@@ -92,10 +92,11 @@ type Undone struct {
 type Message struct {
 	Incident string
 	Kind     string // post, edit, reply
-	Level    string
+	Level    string // warn, page, resolved
 	Channel  string
-	Text     string // what a phone shows
-	Accepted time.Time
+	Text     string    // all of it that people can read, the notification line first
+	Made     time.Time // when headgate first tried to send it; zero: as Accepted
+	Accepted time.Time // by Slack
 }
 
 // Point is one scenario second.

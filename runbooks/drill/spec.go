@@ -80,13 +80,15 @@ const (
 	StepRollback   StepKind = "rollback"    // the twin's pool goes into passthrough
 	StepRestore    StepKind = "restore"     // and back
 	StepLockRecord StepKind = "lock_record" // the twin's database is held by another connection
+	StepLoseSlots  StepKind = "lose_slots"  // the endpoint works on Count calls fewer at once; the gate does not know
 )
 
 // Step is done at a time, and undone after For if that is set.
 type Step struct {
-	Kind StepKind
-	At   time.Duration
-	For  time.Duration
+	Kind  StepKind
+	At    time.Duration
+	For   time.Duration
+	Count int // of StepLoseSlots
 }
 
 // Measure is something that was seen.

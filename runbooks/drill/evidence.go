@@ -1,0 +1,88 @@
+package drill
+
+import (
+	"time"
+
+	"headgate/proxy/fault"
+)
+
+// Evidence is what was seen from outside, up to At. Times are scenario time from
+// the beginning of inject, negative in the baseline, unless noted. Measures are
+// worked out from it by the runner, not by who saw it.
+type Evidence struct {
+	At    time.Duration // when it was looked
+	Stale string        // why it cannot be relied on: somebody's eyes are closed; empty: fresh
+
+	Pool    string        // name of the pool that was loaded
+	Workers int           // that it has, as its settings say
+	SLO     time.Duration // on turnaround
+	// ServiceMin and ServiceMax bound how long the endpoint takes for a call. Max 0:
+	// it is not known, as of a live upstream.
+	ServiceMin, ServiceMax time.Duration
+
+	Planned  int  // arrivals that were due up to At
+	Over     bool // the load has ended, nothing more will be sent
+	KeptRate bool // the generator sent what it should, when it should
+	RateNote string
+
+	Tasks    []Task    // that were sent, by Due
+	Calls    []Call    // that the gate made, by Began
+	Messages []Message // that Slack accepted, by Accepted
+	Tried    int       // calls to Slack, refused and failed ones included
+	// Incidents that the gate opened, by ID. They serve to find those that nobody
+	// was told of; nothing else rests on them.
+	Incidents []string
+	Befallen  map[Way]int // calls that a fault befell, as counted where it works
+}
+
+// MaxTasks bounds the tasks of a run.
+const MaxTasks = 50_000
+
+// End is how a task ended for its client.
+type End string
+
+// The ends.
+const (
+	Pending  End = ""         // it has not ended
+	Served   End = "served"   // a whole answer, with status 2xx
+	Refused  End = "refused"  // 429, or 503 with a Headgate-Reason
+	Broken   End = "broken"   // 2xx, and then visibly cut off or with an error event
+	Error    End = "error"    // any other status, or no connection
+	TimedOut End = "timedout" // the client gave up
+	Unsent   End = "unsent"   // the generator could not send it, or was stopped
+)
+
+// Task is one that the generator sent.
+type Task struct {
+	ID    int           // calls bear it
+	Due   time.Duration // when it should have been sent; turnaround counts from here
+	Sent  time.Duration
+	Ended time.Duration // zero while it is Pending
+
+	End        End
+	Status     int    // 0: none came
+	RetryAfter string // of a refusal, as it came
+	Reason     string // of a refusal
+	Bytes      int64  // of the answer's body that came
+	Sum        uint64 // of these bytes, as Call.Sum; 0: not taken
+}
+
+// Call is one that the gate made on its way upstream. It is seen on the gate's
+// side of the faults, and at the endpoint behind them.
+type Call struct {
+	Task   int           // that it is for; -1: of no task of the run
+	Began  time.Duration // when the gate made it
+	Ended  time.Duration // when the gate was done with it; zero while Open
+	Open   bool
+	Fault  fault.Kind // that befell it; empty: none
+	Status int        // that the gate got; 0: none
+	Bytes  int64      // of the body that the gate got
+	Sum    uint64     // of these bytes, as Task.Sum; 0: not taken
+
+	Reached bool          // the endpoint saw it
+	Arrived time.Duration // there
+	Left    time.Duration // when the endpoint was done; zero while it is Working
+	Working bool
+	Waited  time.Duration // there, for one of its slots
+	Whole   bool          // the endpoint answered to the end
+}
