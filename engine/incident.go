@@ -89,6 +89,7 @@ type Event struct {
 	Level    Level
 	Value    float64
 	By       string // who acknowledged, or lifted the silence
+	Words    string // what the kind alone does not say; empty: nothing
 
 	Muted    bool // a silence covered it: it is recorded, not sent
 	Digested bool // part of a flapping: no ping of its own

@@ -15,10 +15,16 @@ const (
 	ViaAPI      Via = "api"      // the admin API, the commands included
 	ViaRequest  Via = "request"  // a request left in the journal
 	ViaSettings Via = "settings" // the settings, at a pool's first start
+	ViaSlack    Via = "slack"    // a button or a command in Slack
+	ViaPage     Via = "page"     // a page of the admin plane
+	ViaEngine   Via = "engine"   // the engine by itself
+	ViaDrill    Via = "drill"    // a drill that puts back what it found
 )
 
 // Vias returns every way, in a fixed order.
-func Vias() []Via { return []Via{ViaAPI, ViaRequest, ViaSettings} }
+func Vias() []Via {
+	return []Via{ViaAPI, ViaRequest, ViaSettings, ViaSlack, ViaPage, ViaEngine, ViaDrill}
+}
 
 // Action is what an order asks for.
 type Action string

@@ -17,6 +17,9 @@ const (
 	KindDrill    Kind = "drill"    // what a drill did, or was stopped from doing
 )
 
+// Kinds returns every kind, in a fixed order.
+func Kinds() []Kind { return []Kind{KindPress, KindDecision, KindAction, KindAccess, KindDrill} }
+
 // Ending is what became of it.
 type Ending string
 
@@ -27,6 +30,9 @@ const (
 	Withheld Ending = "withheld" // the engine might have, and did not
 	Failed   Ending = "failed"
 )
+
+// Endings returns every ending, in a fixed order.
+func Endings() []Ending { return []Ending{Done, Refused, Withheld, Failed} }
 
 // Entry is something that was done, withheld or refused, for the audit. It is
 // recorded and never altered. Changes of mode are recorded as a Change besides.

@@ -270,7 +270,7 @@ func FuzzIncidentRows(f *testing.F) {
 		}
 		n := number
 		reread(t, incidentTable, spoil([]any{id, word, word, level, level, n, n, n, word, float, float, word, word, word, word, word, n, n, n & 1, word, n, n & 1, n & 1}), incidentRow, incidentValues)
-		reread(t, eventTable, spoil([]any{id, id, n, word, n, level, float, word, n & 1, n & 1, n}), eventRow, eventValues)
+		reread(t, eventTable, spoil([]any{id, id, n, word, n, level, float, word, n & 1, n & 1, n, word}), eventRow, eventValues)
 		reread(t, stateTable, spoil([]any{word, word, "firing", level, id, n, n, n, n, n, n, n, n, n, flips}), stateRow, stateValues)
 		reread(t, silenceTable, spoil([]any{id, word, word, n, n, word, word, n & 1}), silenceRow, silenceValues)
 	})

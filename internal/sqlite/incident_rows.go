@@ -52,13 +52,13 @@ func incidentRow(v []any) (engine.Incident, error) {
 }
 
 var eventTable = table{name: "incident_events", key: []string{"incident", "seq"}, columns: []string{
-	"id", "incident", "seq", "kind", "at_ms", "level", "value", "actor", "muted", "digested", "flips",
+	"id", "incident", "seq", "kind", "at_ms", "level", "value", "actor", "muted", "digested", "flips", "words",
 }}
 
 func eventValues(e engine.Event) []any {
 	return []any{
 		short(e.ID), short(e.Incident), tally(e.Seq), string(e.Kind), ms(e.At), e.Level.String(), finite(e.Value), short(e.By),
-		bit(e.Muted), bit(e.Digested), tally(e.Count),
+		bit(e.Muted), bit(e.Digested), tally(e.Count), clean(e.Words, maxReason),
 	}
 }
 
@@ -69,6 +69,7 @@ func eventOf(f *fields, v []any) engine.Event {
 		Kind: engine.EventKind(f.word("kind", v[3])), At: f.when("at_ms", v[4]), Level: f.level("level", v[5]),
 		Value: f.finite("value", v[6]), By: f.text("actor", v[7], maxName),
 		Muted: f.flag("muted", v[8]), Digested: f.flag("digested", v[9]), Count: f.count("flips", v[10]),
+		Words: f.text("words", v[11], maxReason),
 	}
 }
 

@@ -61,6 +61,9 @@ func decodeNote(f *fields, s string) (n alerts.Note, err error) {
 	if _, err := dec.Token(); err != io.EOF {
 		return n, ErrCorrupt
 	}
+	if _, ok := text.Event["words"]; !ok && text.Event != nil {
+		text.Event["words"] = "" // as version 2 wrote it
+	}
 	for _, o := range []map[string]any{text.Incident, text.Event, text.Rest} {
 		plainNumbers(o)
 	}

@@ -127,6 +127,28 @@ func TestSchema2(t *testing.T) {
 	}
 }
 
+// TestSchema3: the same for version 3, which has entries of the audit, guards and
+// pauses.
+func TestSchema3(t *testing.T) {
+	for name, files := range map[string]fs.FS{"this version": embedded(), "a later one": later(t, addColumn)} {
+		t.Run(name, func(t *testing.T) {
+			s, err := openWith(t.Context(), options(fromDump(t, "schema3.sql")), files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closed(t, s)
+			a, err := s.Audit(t.Context(), AuditFilter{})
+			if err != nil || len(a.Changes) != 3 || len(a.Entries) != 1 {
+				t.Fatalf("audit %+v, %v", a, err)
+			}
+			if e := a.Entries[0]; e.Ending != runbooks.Withheld || e.Inputs["mode"] != "passthrough" || e.Subject != "019ca1b0-0000-7000-8000-00000000000a" {
+				t.Errorf("entry %+v", e)
+			}
+			note(t, s, noted(runbooks.KindPress, "default"))
+		})
+	}
+}
+
 // TestNewer: a record from a later version is refused, and left as it is.
 func TestNewer(t *testing.T) {
 	dir := t.TempDir()

@@ -1,0 +1,184 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"headgate/proxy/admit"
+	"headgate/runbooks"
+)
+
+// noted is an entry as the program makes one.
+func noted(kind runbooks.Kind, pool string) runbooks.Entry {
+	return runbooks.Entry{
+		ID: uuid.Must(uuid.NewV7()).String(), Writer: "tester", At: time.Now().UTC().Truncate(time.Millisecond), Kind: kind, Action: "rollback",
+		Ending: runbooks.Withheld, Pool: pool, Subject: "i-1", Actor: "engine", Via: runbooks.ViaEngine, Reason: "a human decided",
+		Inputs: map[string]string{"value": "3", "threshold": "1"},
+	}
+}
+
+func note(t testing.TB, s *Store, e runbooks.Entry) {
+	t.Helper()
+	if err := s.Note(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNote: an entry is kept as it is, once, also when it is noted again.
+func TestNote(t *testing.T) {
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	e := noted(runbooks.KindDecision, "p")
+	note(t, s, e)
+	again := e
+	again.Reason = "another"
+	note(t, s, again)
+	got, err := s.Audit(t.Context(), AuditFilter{})
+	if diff := cmp.Diff(Audit{Entries: []runbooks.Entry{e}}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	closed(t, s)
+	read, err := ReadAudit(t.Context(), dir, AuditFilter{Kind: "decision"})
+	if diff := cmp.Diff(got, read); diff != "" || err != nil {
+		t.Errorf("read by a command: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestNoteBounds: what is too long is cut, and what makes no sense is refused.
+func TestNoteBounds(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	long := noted(runbooks.KindPress, strings.Repeat("p", 3000))
+	long.Reason, long.Actor = strings.Repeat("r\x1b", 3000), strings.Repeat("é", 3000)
+	long.Inputs = map[string]string{}
+	for i := range 1000 {
+		long.Inputs[fmt.Sprintf("%03d%s", i, strings.Repeat("n", 500))] = strings.Repeat("v", 3000)
+	}
+	note(t, s, long)
+	got, err := s.Audit(t.Context(), AuditFilter{})
+	if err != nil || len(got.Entries) != 1 {
+		t.Fatal(got, err)
+	}
+	e := got.Entries[0]
+	if len(e.Pool) != maxName || len(e.Reason) != maxReason || len(e.Actor) > maxName || len(e.Inputs) != maxInputs || strings.Contains(e.Reason, "\x1b") {
+		t.Errorf("kept %d, %d, %d bytes and %d inputs", len(e.Pool), len(e.Reason), len(e.Actor), len(e.Inputs))
+	}
+	for what, spoil := range map[string]func(*runbooks.Entry){
+		"its ID":         func(e *runbooks.Entry) { e.ID = "a b" },
+		"no such kind":   func(e *runbooks.Entry) { e.Kind = "gossip" },
+		"no such ending": func(e *runbooks.Entry) { e.Ending = "" },
+		"no such way":    func(e *runbooks.Entry) { e.Via = "pigeon" },
+	} {
+		bad := noted(runbooks.KindPress, "p")
+		spoil(&bad)
+		if err := s.Note(t.Context(), bad); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestAuditPages: changes and entries are one list, newest first, each once,
+// whatever the size of a page.
+func TestAuditPages(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	for i := range 40 {
+		id, when, pool := fmt.Sprintf("id-%03d", i), at.Add(time.Duration(i/7)*time.Second), []string{"a", "b"}[i%2]
+		if i%3 == 0 {
+			c := some(pool, admit.Observe)
+			c.ID, c.At = id, when
+			record(t, s, 0, c)
+			continue
+		}
+		e := noted(runbooks.Kinds()[i%2], pool)
+		e.ID, e.At = id, when
+		note(t, s, e)
+	}
+	for _, tt := range []struct {
+		filter AuditFilter
+		want   int
+	}{
+		{AuditFilter{Limit: 1}, 40}, {AuditFilter{Limit: 7}, 40}, {AuditFilter{}, 40}, {AuditFilter{Limit: 40}, 40},
+		{AuditFilter{Limit: 3, Pool: "a"}, 20}, {AuditFilter{Limit: 3, Kind: KindMode}, 14}, {AuditFilter{Limit: 3, Kind: "press"}, 13},
+		{AuditFilter{Limit: 3, Kind: "drill"}, 0}, {AuditFilter{Limit: 2, Since: at.Add(5 * time.Second)}, 5},
+	} {
+		if seen := auditThrough(t, s, tt.filter); seen != tt.want {
+			t.Errorf("%+v: %d, want %d", tt.filter, seen, tt.want)
+		}
+	}
+	if _, err := s.Audit(t.Context(), AuditFilter{After: "nonsense"}); !errors.Is(err, ErrKey) {
+		t.Errorf("%v, want ErrKey", err)
+	}
+}
+
+func auditThrough(t *testing.T, s *Store, f AuditFilter) (seen int) {
+	t.Helper()
+	had := map[string]bool{}
+	for last := "~"; ; {
+		a, err := s.Audit(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lowest := last
+		ids := []string{}
+		for _, c := range a.Changes {
+			ids = append(ids, c.ID)
+		}
+		for _, e := range a.Entries {
+			ids = append(ids, e.ID)
+		}
+		for _, id := range ids {
+			if had[id] || id >= last {
+				t.Fatalf("%+v: %s comes after %s", f, id, last)
+			}
+			had[id], lowest = true, min(lowest, id)
+		}
+		if len(ids) > f.page().size() || a.Next != "" && len(ids) != f.page().size() {
+			t.Fatalf("%+v: a page of %d, next %q", f, len(ids), a.Next)
+		}
+		if seen, last = seen+len(ids), lowest; a.Next == "" {
+			return seen
+		}
+		f.After = a.Next
+	}
+}
+
+// TestEntriesAppendOnly: as with changes, entries can be added and nothing else.
+func TestEntriesAppendOnly(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	e := noted(runbooks.KindAccess, "p")
+	note(t, s, e)
+	for _, statement := range []string{
+		"UPDATE audit_entries SET actor = 'mallory'", "DELETE FROM audit_entries",
+		"INSERT OR REPLACE INTO audit_entries SELECT id, at_ms, kind, action, ending, pool, subject, 'mallory', via, reason, inputs, writer FROM audit_entries",
+	} {
+		if _, err := s.writer.ExecContext(context.Background(), statement); err == nil {
+			t.Errorf("passed: %s", statement)
+		}
+	}
+	if got, err := s.Audit(t.Context(), AuditFilter{}); err != nil || cmp.Diff([]runbooks.Entry{e}, got.Entries) != "" {
+		t.Errorf("the audit became %+v, %v", got, err)
+	}
+}
+
+// FuzzEntryRow: any row is an entry within its bounds, or ErrCorrupt.
+func FuzzEntryRow(f *testing.F) {
+	f.Add("id", "press", `{"a":"b"}`, "x", int64(5))
+	f.Add("", "Press", `{"a":1}`, "\x00", int64(-5))
+	f.Add("a", "b", `{"a":"b"} {`, "\xff", int64(1)<<62)
+	f.Fuzz(func(t *testing.T, id, word, inputs, text string, at int64) {
+		e, err := entryRow([]any{id, at, word, text, word, text, text, text, word, text, inputs, text})
+		if err != nil && !errors.Is(err, ErrCorrupt) {
+			t.Fatal(err)
+		}
+		if err == nil && (len(e.Inputs) > maxInputs || e.ID == "" || strings.ContainsAny(e.Reason, "\x00\x1b\n")) {
+			t.Errorf("%+v", e)
+		}
+	})
+}

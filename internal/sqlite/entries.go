@@ -1,0 +1,107 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"headgate/runbooks"
+)
+
+// Bounds of what a decision rests on, as it is kept.
+const (
+	maxInputs    = 40  // how many
+	maxInputName = 64  // bytes
+	maxInput     = 500 // bytes of a value
+)
+
+var entryTable = table{name: "audit_entries", key: []string{"id"}, columns: []string{
+	"id", "at_ms", "kind", "action", "ending", "pool", "subject", "actor", "via", "reason", "inputs",
+}}
+
+// Note implements runbooks.Audit. When it returns nil, the entry survives loss of
+// power. Texts that are too long to keep are cut, and of many inputs the first by
+// name are kept.
+func (s *Store) Note(ctx context.Context, e runbooks.Entry) error {
+	values, err := entryValues(e)
+	if err != nil {
+		return fmt.Errorf("record an entry of the audit: %w", err)
+	}
+	return s.write(ctx, "record an entry of the audit", func(ctx context.Context, tx *sql.Tx) error {
+		// Another process may have made the entry: its own name is kept, not ours.
+		_, err := tx.ExecContext(ctx, addEntry, append(values, short(e.Writer), e.ID)...)
+		return err
+	})
+}
+
+// addEntry leaves an entry that is there alone, without asking the trigger.
+const addEntry = `
+INSERT INTO audit_entries (id, at_ms, kind, action, ending, pool, subject, actor, via, reason, inputs, writer)
+SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM audit_entries WHERE id = ?)`
+
+// entryValues refuses what could not be read back. Only a mistake in the program
+// makes such an entry.
+func entryValues(e runbooks.Entry) ([]any, error) {
+	switch {
+	case !validID(e.ID):
+		return nil, fmt.Errorf("its ID must be 1 to %d letters, digits and dashes", maxID)
+	case !slices.Contains(runbooks.Kinds(), e.Kind):
+		return nil, fmt.Errorf("no such kind: %.40q", e.Kind)
+	case !slices.Contains(runbooks.Endings(), e.Ending):
+		return nil, fmt.Errorf("no such ending: %.40q", e.Ending)
+	case !slices.Contains(runbooks.Vias(), e.Via):
+		return nil, fmt.Errorf("no such way: %.40q", e.Via)
+	}
+	return []any{
+		e.ID, min(max(e.At.UnixMilli(), 0), maxTime), string(e.Kind), short(e.Action), string(e.Ending), short(e.Pool), short(e.Subject),
+		short(e.Actor), string(e.Via), clean(e.Reason, maxReason), inputsText(e.Inputs),
+	}, nil
+}
+
+// inputsText writes inputs as JSON, within their bounds.
+func inputsText(inputs map[string]string) string {
+	kept := make(map[string]string)
+	for _, name := range slices.Sorted(maps.Keys(inputs)) {
+		if len(kept) < maxInputs {
+			kept[clean(name, maxInputName)] = clean(inputs[name], maxInput)
+		}
+	}
+	text, err := json.Marshal(kept)
+	if err != nil { // a map of texts always can be written
+		return "{}"
+	}
+	return string(text)
+}
+
+// inputs reads what inputsText has written.
+func (f *fields) inputs(column string, v any) map[string]string {
+	var raw map[string]string
+	dec := json.NewDecoder(strings.NewReader(f.raw(column, v)))
+	if err := dec.Decode(&raw); err != nil || dec.More() || len(raw) > maxInputs {
+		f.fail(column)
+		return nil
+	}
+	if len(raw) == 0 {
+		return nil
+	}
+	inputs := make(map[string]string, len(raw))
+	for name, value := range raw {
+		inputs[f.text(column, name, maxInputName)] = f.text(column, value, maxInput)
+	}
+	return inputs
+}
+
+func entryRow(v []any) (runbooks.Entry, error) {
+	f := fields{table: entryTable.name}
+	e := runbooks.Entry{
+		ID: f.id("id", v[0]), At: f.time("at_ms", v[1]), Kind: runbooks.Kind(f.word("kind", v[2])), Action: f.text("action", v[3], maxName),
+		Ending: runbooks.Ending(f.word("ending", v[4])), Pool: f.text("pool", v[5], maxName), Subject: f.text("subject", v[6], maxName),
+		Actor: f.text("actor", v[7], maxName), Via: runbooks.Via(f.word("via", v[8])), Reason: f.text("reason", v[9], maxReason),
+		Inputs: f.inputs("inputs", v[10]), Writer: f.text("writer", v[11], maxName),
+	}
+	return e, f.bad
+}
