@@ -59,6 +59,9 @@ func (p Planner) event(inc engine.Incident, e engine.Event, posted []Destination
 	if e.Kind == engine.EventUnmuted && !inc.Open() && len(posted) == 0 {
 		return nil // it came and went under the silence
 	}
+	if e.Kind.Remark() && len(posted) == 0 {
+		return nil // there is no message that it could be added to
+	}
 	var ds []Delivery
 	for _, to := range posted {
 		if to != home {

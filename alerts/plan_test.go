@@ -134,6 +134,11 @@ func TestPlanOfEachEvent(t *testing.T) {
 		{"it came and went under a silence", two, nil, resolved(page), event(engine.EventUnmuted, page), ""},
 		{"diverted before", two, d(p, alerts.ToFallback), incident(page), event(engine.EventAcked, page), "edit@fallback edit@page reply@page"},
 		{"resolved without anything known", two, nil, resolved(page), event(engine.EventResolved, page), "post@page!"},
+		{"the mode changes", two, d(w, p), incident(page), event(engine.EventMode, page), "edit@warn edit@page reply@page"},
+		{"the mode changes after the end", two, d(p), resolved(page), event(engine.EventMode, warn), "edit@page reply@page"},
+		{"the mode changes before anything is told", two, nil, incident(page), event(engine.EventMode, page), ""},
+		{"silenced", two, d(p), incident(page), event(engine.EventSilenced, page), "edit@page reply@page"},
+		{"a remark", two, d(w), incident(warn), event(engine.EventNoted, warn), "edit@warn reply@warn"},
 		{"a kind that is not known yet", two, d(w), incident(warn), event("else", warn), "edit@warn reply@warn"},
 	}
 	for _, tt := range tests {
@@ -219,7 +224,7 @@ func FuzzPlanNeverRepeatsAKey(f *testing.F) {
 	kinds := []engine.EventKind{
 		engine.EventOpened, engine.EventEscalated, engine.EventDeescalated, engine.EventRecovering, engine.EventRefired,
 		engine.EventReopened, engine.EventResolved, engine.EventFlapping, engine.EventSteady, engine.EventAcked,
-		engine.EventAckExpired, engine.EventReminder, engine.EventUnmuted,
+		engine.EventAckExpired, engine.EventReminder, engine.EventUnmuted, engine.EventMode, engine.EventSilenced, engine.EventNoted,
 	}
 	f.Fuzz(func(t *testing.T, script []byte, apart bool) {
 		p := alerts.Planner{Routes: one}

@@ -236,7 +236,8 @@ func TestEveryEventHasWords(t *testing.T) {
 	for _, k := range []engine.EventKind{
 		engine.EventOpened, engine.EventEscalated, engine.EventDeescalated, engine.EventRecovering, engine.EventRefired,
 		engine.EventReopened, engine.EventResolved, engine.EventFlapping, engine.EventSteady, engine.EventAcked,
-		engine.EventAckExpired, engine.EventReminder, engine.EventUnmuted, "a new <kind>",
+		engine.EventAckExpired, engine.EventReminder, engine.EventUnmuted, engine.EventMode, engine.EventSilenced,
+		"a new <kind>",
 	} {
 		m := r.render(sample(after(k, alerts.Reply, time.Minute)), standing, false)
 		check(t, m)

@@ -87,23 +87,49 @@ func why(r engine.Resolution) string {
 	}
 }
 
-// mode says what the pool's gate does.
-func mode(n alerts.Note) string {
-	m, what := n.Mode, ""
-	switch m {
+// because adds what somebody wrote.
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	words, _ := clip(reason, maxLine-150)
+	return ": " + words
+}
+
+// Actor names a Slack user where people are named, in incidents and the audit.
+func Actor(user string) string { return actorPrefix + user }
+
+const actorPrefix = "slack:"
+
+// who shows a name. Somebody of Slack is shown as Slack shows people.
+func who(by string) string {
+	if id, ok := strings.CutPrefix(by, actorPrefix); ok && userID.MatchString(id) {
+		return "<@" + id + ">"
+	}
+	return esc(by)
+}
+
+var userID = regexp.MustCompile(`^[UW][A-Z0-9]{2,20}$`)
+
+// modeWords say what a gate in that mode does.
+func modeWords(mode string) string {
+	switch mode {
 	case "":
 		return "not known"
 	case "enforce":
-		what = "work that comes too late is refused"
+		return "enforce, work that comes too late is refused"
 	case "observe":
-		what = "refusals are only counted"
+		return "observe, refusals are only counted"
 	case "passthrough":
-		what = "the gate is taken out"
+		return "passthrough, the gate is taken out"
+	default:
+		return esc(mode)
 	}
-	s := esc(m)
-	if what != "" {
-		s += ": " + what
-	}
+}
+
+// mode says what the pool's gate does.
+func mode(n alerts.Note) string {
+	s := strings.Replace(modeWords(n.Mode), ", ", ": ", 1)
 	if !n.ModeSince.IsZero() {
 		s += "\nsince " + when(n.ModeSince)
 	}
@@ -136,7 +162,7 @@ func state(inc engine.Incident) string {
 	case !inc.Open():
 		return "Resolved at " + when(inc.Ended)
 	case !inc.AckUntil.IsZero():
-		return fmt.Sprintf("Acknowledged by %s until %s", esc(inc.AckedBy), when(inc.AckUntil))
+		return fmt.Sprintf("Acknowledged by %s until %s", who(inc.AckedBy), when(inc.AckUntil))
 	default:
 		return "Nobody has acknowledged it: " + command("incident ack", inc.ID)
 	}
@@ -148,7 +174,7 @@ func step(n alerts.Note) string {
 	at := amount(e.Value, inc.Unit)
 	by := ""
 	if e.By != "" {
-		by = " by " + esc(e.By)
+		by = " by " + who(e.By)
 	}
 	switch e.Kind {
 	case engine.EventOpened:
@@ -177,6 +203,13 @@ func step(n alerts.Note) string {
 		return fmt.Sprintf("Still not over after %s: %s", span(e.At.Sub(inc.Opened)), against(inc))
 	case engine.EventUnmuted:
 		return "The silence has ended" + by + ": " + now(inc)
+	case engine.EventMode:
+		return "Mode: " + modeWords(n.Mode) + by + because(e.Words)
+	case engine.EventSilenced:
+		return "Silenced" + by + because(e.Words)
+	case engine.EventNoted:
+		words, _ := clip(e.Words, maxLine-50)
+		return words + by
 	default:
 		return esc(string(e.Kind)) + by
 	}
