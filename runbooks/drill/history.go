@@ -1,0 +1,53 @@
+package drill
+
+import "time"
+
+// HistoryQuery asks for sums over a span of days.
+type HistoryQuery struct {
+	Drill string    // ID or name; empty: all drills
+	Since time.Time // the day that it is in is the first
+	Until time.Time // the day that it is in is the last; at most MaxDays after Since
+}
+
+// MaxDays bounds a History.
+const MaxDays = 800
+
+// History sums up runs that have ended, and those that never began.
+type History struct {
+	Days   []Day    // with runs, in order
+	Latest []Latest // how each drill stands that was ever seen, by ID
+}
+
+// Day is what the runs of a drill came to that began on one day of UTC.
+type Day struct {
+	Day      time.Time // its beginning
+	Drill    string    // ID
+	Verdicts map[Verdict]int
+	Judged   int     // runs with a margin
+	Margin   float64 // sum over them of the tightest margin of each
+	Tightest float64 // of all margins that day; meaningless unless Judged
+}
+
+// Latest is how a drill stands.
+type Latest struct {
+	Drill   string // ID
+	Name    string // when it ran last
+	Run     string // ID of the latest run that has ended
+	Verdict Verdict
+	At      time.Time // when that began
+	Passed  string    // ID of the latest run that passed; empty: none
+	PassAt  time.Time // when that began; zero: none
+}
+
+// Tightest returns the hypothesis with the least margin of those that are known,
+// and false if there is none.
+func (r Run) Tightest() (Hypothesis, bool) {
+	var least Hypothesis
+	found := false
+	for _, h := range r.Hypotheses {
+		if h.Known && (!found || h.Margin < least.Margin) {
+			least, found = h, true
+		}
+	}
+	return least, found
+}
