@@ -28,13 +28,13 @@ type Statuses interface{ Status(now time.Time) Status }
 
 // Audit reads the record.
 type Audit interface {
-	// Changes returns recorded changes, newest first, or ErrUnknownKey.
+	// Changes returns what is recorded, newest first, or ErrUnknownKey.
 	Changes(ctx context.Context, q ChangeQuery) (ChangePage, error)
 }
 
-// AdminConfig is what the admin API is made of. All fields are required, but for
-// Incidents and Watch, which come together or not at all: without them there are
-// no incidents and no silences.
+// AdminConfig is what the admin API is made of. Incidents and Watch come
+// together or not at all: without them there are no incidents and no silences. The
+// other fields are required, but where they say so.
 type AdminConfig struct {
 	Token     string // see CheckToken
 	Orders    Orders
@@ -43,20 +43,21 @@ type AdminConfig struct {
 	Incidents Incidents
 	Watch     Watch
 	Log       *slog.Logger
+
+	AnonymousRead bool  // whoever reaches the listener may read without signing in
+	Notes         Notes // keeps logins and what was refused; nil: only the log tells
 }
 
 // Admin is the admin API. It serves any number of requests at once.
 type Admin struct {
-	guard     guard
+	door      *Door
 	orders    Orders
 	statuses  Statuses
 	audit     Audit
 	incidents Incidents // nil together with watch
 	watch     Watch
 	log       *slog.Logger
-	sites     *http.CrossOriginProtection
 	routes    *http.ServeMux
-	attempts  attempts
 }
 
 // NewAdmin returns the admin API, or an error if it could not be guarded.
@@ -71,8 +72,8 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 		return nil, errors.New("admin API: incidents and watch must both be there, or neither")
 	}
 	a := &Admin{
-		guard: newGuard(c.Token), orders: c.Orders, statuses: c.Statuses, audit: c.Audit, incidents: c.Incidents, watch: c.Watch,
-		log: c.Log, sites: http.NewCrossOriginProtection(), routes: http.NewServeMux(),
+		door: newDoor(c), orders: c.Orders, statuses: c.Statuses, audit: c.Audit, incidents: c.Incidents, watch: c.Watch,
+		log: c.Log, routes: http.NewServeMux(),
 	}
 	a.route("/api/v1/status", methods{http.MethodGet: a.status})
 	a.route("/api/v1/audit", methods{http.MethodGet: a.changes})
@@ -83,6 +84,7 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 	a.route("/api/v1/incidents/{id}/ack", methods{http.MethodPost: a.watched(a.ack)})
 	a.route("/api/v1/silences", methods{http.MethodGet: a.watched(a.silences), http.MethodPost: a.watched(a.silence)})
 	a.route("/api/v1/silences/{id}", methods{http.MethodDelete: a.watched(a.lift)})
+	a.route("/api/v1/login-links", methods{http.MethodPost: a.link})
 	a.routes.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		WriteProblem(w, Problem{Status: http.StatusNotFound,
 			Detail: "There are status, mode, pools/{pool}/mode, audit, incidents and silences, below /api/v1/."})
@@ -114,27 +116,40 @@ func (by methods) handler() http.HandlerFunc {
 	}
 }
 
+// Door returns what lets people in here, for the pages.
+func (a *Admin) Door() *Door { return a.door }
+
 // ServeHTTP lets nothing through that a page of another site sent, and nothing
-// without the token.
+// without the token or a session. Whoever may read anonymously may only read.
 func (a *Admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := a.sites.Check(r); err != nil {
-		a.refuseSite(w, r)
+	if a.door.Check(r) != nil {
+		WriteProblem(w, Problem{Type: TypeCrossSite, Status: http.StatusForbidden,
+			Detail: "A page of another site must not give orders here."})
 		return
 	}
-	if !a.guard.lets(r) {
+	if a.door.guard.lets(r) {
+		a.routes.ServeHTTP(w, r)
+		return
+	}
+	if r.Header.Get("Authorization") != "" {
 		a.refuseToken(w, r)
 		return
 	}
-	a.routes.ServeHTTP(w, r)
-}
-
-func (a *Admin) refuseSite(w http.ResponseWriter, r *http.Request) {
-	if wait, withheld := a.attempts.attempt(time.Now(), r.RemoteAddr); wait == 0 {
-		a.log.Warn("a request from another site was refused", "method", r.Method, "path", cut(r.URL.Path),
-			"origin", cut(r.Header.Get("Origin")), "site", cut(r.Header.Get("Sec-Fetch-Site")), "remote", r.RemoteAddr, "withheld", withheld)
+	s, ok := a.door.Session(r, false)
+	switch {
+	case ok && !reads(r.Method) && !s.Owns(r.Header.Get(FormHeader)):
+		a.door.Stale(r)
+		WriteProblem(w, Problem{Type: TypeStaleForm, Status: http.StatusForbidden,
+			Detail: "A write with a session's cookie needs its form token as " + FormHeader + "."})
+	case ok:
+		in := r.Clone(r.Context())
+		in.Header.Set(ActorHeader, s.Actor)
+		a.routes.ServeHTTP(w, in)
+	case a.door.anonymous && reads(r.Method):
+		a.routes.ServeHTTP(w, r)
+	default:
+		a.refuseToken(w, r)
 	}
-	WriteProblem(w, Problem{Type: TypeCrossSite, Status: http.StatusForbidden,
-		Detail: "A page of another site must not give orders here."})
 }
 
 // refuseToken answers a request without the right token. One without any is
@@ -146,14 +161,12 @@ func (a *Admin) refuseToken(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, Problem{Type: TypeBadToken, Status: http.StatusUnauthorized, Detail: "There is no token. " + how})
 		return
 	}
-	wait, withheld := a.attempts.attempt(time.Now(), r.RemoteAddr)
-	if wait > 0 {
+	if wait := a.door.turnAway(r, "login", "a wrong token"); wait > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
 		w.Header().Set("Connection", "close")
 		WriteProblem(w, Problem{Type: TypeBadToken, Status: http.StatusTooManyRequests, Detail: "Too many wrong tokens. The right one is still taken."})
 		return
 	}
-	a.log.Warn("a wrong token was refused", "method", r.Method, "path", cut(r.URL.Path), "remote", r.RemoteAddr, "withheld", withheld)
 	WriteProblem(w, Problem{Type: TypeBadToken, Status: http.StatusUnauthorized, Detail: "The token is not the right one. " + how})
 }
 

@@ -21,6 +21,7 @@ var shapes = map[string]reflect.Type{
 	"Status": reflect.TypeFor[web.Status](), "ModeRequest": reflect.TypeFor[web.ModeRequest](), "ModeReply": reflect.TypeFor[web.ModeReply](),
 	"AuditPage": reflect.TypeFor[web.AuditPage](), "Problem": reflect.TypeFor[web.Problem](),
 	"IncidentList": reflect.TypeFor[web.IncidentList](), "IncidentReport": reflect.TypeFor[web.IncidentReport](),
+	"LinkReply":  reflect.TypeFor[web.LinkReply](),
 	"AckRequest": reflect.TypeFor[web.AckRequest](), "AckReply": reflect.TypeFor[web.AckReply](),
 	"MuteList": reflect.TypeFor[web.MuteList](), "MuteRequest": reflect.TypeFor[web.MuteRequest](), "MuteReply": reflect.TypeFor[web.MuteReply](),
 }
@@ -73,6 +74,7 @@ func TestPageShowsShapes(t *testing.T) {
 		}
 	}
 	for _, route := range []string{"GET /api/v1/status", "PUT /api/v1/mode", "PUT /api/v1/pools/{pool}/mode", "GET /api/v1/audit",
+		"POST /api/v1/login-links", web.TypeStaleForm, web.FormHeader,
 		"GET /metrics", "GET /healthz", "GET /readyz", web.TypeBadRequest, web.TypeBadToken, web.TypeCrossSite, web.TypeOtherMode,
 		web.TypeRecordBroken, web.TypeUnknownPool, web.ActorHeader,
 		"GET /api/v1/incidents", "GET /api/v1/incidents/{id}", "POST /api/v1/incidents/{id}/ack",

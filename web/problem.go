@@ -13,6 +13,7 @@ const (
 	TypeOtherMode    = "urn:headgate:problem:other_mode"      // 409, with Current
 	TypeBadToken     = "urn:headgate:problem:bad_token"       // 401 and 429
 	TypeCrossSite    = "urn:headgate:problem:cross_site"      // 403
+	TypeStaleForm    = "urn:headgate:problem:stale_form"      // 403
 	TypeBadRequest   = "urn:headgate:problem:bad_request"     // 400, 413, 415
 	TypeRecordBroken = "urn:headgate:problem:record_unusable" // 503
 
