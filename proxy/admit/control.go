@@ -6,18 +6,9 @@ import (
 	"time"
 )
 
-// Resize changes the number of permits. Raising it grants to those who wait;
-// lowering it takes nothing away from those who run.
-func (g *Gate) Resize(now time.Time, workers int) error {
-	if workers < 1 {
-		return workersError(workers)
-	}
-	g.control(now, func() { g.settings.Workers = workers })
-	return nil
-}
-
-// Reconfigure changes everything but the mode at once, or nothing when c makes
-// no sense. Nothing that runs or waits is touched.
+// Reconfigure changes everything but the mode at once, from the next decision
+// on, or nothing when c makes no sense. Nothing that runs or waits is touched:
+// more permits are granted to those who wait; fewer are taken from nobody.
 func (g *Gate) Reconfigure(now time.Time, c Config) error {
 	c.Mode = Enforce // any valid one
 	if err := c.validate(); err != nil {
@@ -45,11 +36,6 @@ func (g *Gate) SetMode(now time.Time, m Mode) Mode {
 		}
 	})
 	return before
-}
-
-// SetPolicy changes the policy from the next decision on.
-func (g *Gate) SetPolicy(now time.Time, p Policy) {
-	g.control(now, func() { g.settings.Policy = p })
 }
 
 // Drain turns away everybody who waits, and from now on everybody who comes,

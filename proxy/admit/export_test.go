@@ -1,0 +1,26 @@
+package admit
+
+import "time"
+
+// Resize changes the number of permits and nothing else, which a Reconfigure in
+// a test would have to repeat.
+func (g *Gate) Resize(now time.Time, workers int) error {
+	c := g.config()
+	c.Workers = workers
+	return g.Reconfigure(now, c)
+}
+
+// SetPolicy changes the policy and nothing else.
+func (g *Gate) SetPolicy(now time.Time, p Policy) {
+	c := g.config()
+	c.Policy = p
+	if err := g.Reconfigure(now, c); err != nil {
+		panic(err)
+	}
+}
+
+func (g *Gate) config() Config {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.settings
+}
