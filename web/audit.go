@@ -26,37 +26,29 @@ const (
 	maxSince     = 100 * 365 * 24 * time.Hour
 )
 
-// ChangeQuery asks for recorded changes.
+// KindMode is the kind of changes of mode in the audit; the others are those of
+// runbooks.Kinds.
+const KindMode = "mode"
+
+// ChangeQuery asks for what the audit has.
 type ChangeQuery struct {
 	Since time.Time // not before this; zero: from the first on
 	Pool  string    // empty: of all pools
+	Kind  string    // KindMode or a runbooks.Kind; empty: of every kind
 	After string    // the Next of the page before; empty: the first page
 	Limit int       // at most so many, 1 to MaxPage
 }
 
-// ChangePage is a page of recorded changes, newest first.
+// ChangePage is a page of the audit: both lists are newest first, and together
+// they are one page.
 type ChangePage struct {
-	Items []runbooks.Change
-	Next  string // the key of the next page, empty if there is none
-}
-
-// AuditPage is the reply to GET /api/v1/audit.
-type AuditPage struct {
-	Items []Change `json:"items"`
-	Next  string   `json:"next"` // for ?after=; empty if this is the last page
-}
-
-// PageOf returns a page in the shape of the API.
-func PageOf(p ChangePage) AuditPage {
-	shown := AuditPage{Items: make([]Change, 0, len(p.Items)), Next: p.Next}
-	for _, c := range p.Items {
-		shown.Items = append(shown.Items, ChangeOf(c))
-	}
-	return shown
+	Items   []runbooks.Change
+	Entries []runbooks.Entry
+	Next    string // the key of the next page, empty if there is none
 }
 
 func (a *Admin) changes(w http.ResponseWriter, r *http.Request) {
-	values, p := parameters(r, "since", "pool", "after", "limit")
+	values, p := parameters(r, "since", "pool", "kind", "after", "limit")
 	if p != nil {
 		WriteProblem(w, *p)
 		return
@@ -85,6 +77,9 @@ func changeQuery(values url.Values, now time.Time) (ChangeQuery, error) {
 	q := ChangeQuery{Pool: values.Get("pool"), After: values.Get("after"), Limit: defaultPage}
 	if len(q.Pool) > maxKey || len(q.After) > maxKey {
 		return q, fmt.Errorf("pool and after must have at most %d characters", maxKey)
+	}
+	if q.Kind = values.Get("kind"); q.Kind != "" && !slices.Contains(AuditKinds(), q.Kind) {
+		return q, fmt.Errorf("kind must be one of %s", strings.Join(AuditKinds(), ", "))
 	}
 	if s := values.Get("limit"); s != "" {
 		n, err := strconv.Atoi(s)

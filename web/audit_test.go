@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"headgate/runbooks"
 	"headgate/web"
 )
 
@@ -49,16 +50,49 @@ func TestAudit(t *testing.T) {
 		if reasons(second) != "first start, first start" || second.Next != "" {
 			t.Errorf("second page %+v", second)
 		}
-		if c := first.Items[2]; c.To != "passthrough" || *c.Before != "observe" || c.Via != "api" || c.Writer != "w" || c.Action != "rollback" {
+		if c := first.Items[2].Change; c.To != "passthrough" || *c.Before != "observe" || c.Via != "api" || c.Writer != "w" || c.Action != "rollback" {
 			t.Errorf("the rollback reads %+v", c)
+		}
+	})
+}
+
+// TestAuditEntries: entries stand among the changes, newest first, and either is
+// found by its kind.
+func TestAuditEntries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		time.Sleep(time.Hour)
+		r.record.note(runbooks.Entry{
+			ID: "01", At: time.Now(), Kind: runbooks.KindDecision, Action: "rollback", Ending: runbooks.Withheld, Pool: "a", Subject: "i-1",
+			Actor: "engine", Via: runbooks.ViaEngine, Reason: "held", Inputs: map[string]string{"value": "3"}, Writer: "w",
+		})
+		time.Sleep(time.Hour)
+		r.put("/api/v1/pools/a/mode", `{"mode":"observe","reason":"to observe"}`)
+		var page, decisions, modes web.AuditPage
+		w := r.do(call{method: "GET", path: "/api/v1/audit?pool=a"})
+		if !strings.Contains(w.Body.String(), `"kind":"mode"`) {
+			t.Errorf("a change has no kind: %s", w.Body)
+		}
+		r.reply(w, &page)
+		r.reply(r.do(call{method: "GET", path: "/api/v1/audit?kind=decision"}), &decisions)
+		r.reply(r.do(call{method: "GET", path: "/api/v1/audit?kind=mode"}), &modes)
+		if reasons(page) != "to observe, held, first start" || reasons(decisions) != "held" || reasons(modes) != "to observe, first start, first start" {
+			t.Errorf("%q, %q, %q", reasons(page), reasons(decisions), reasons(modes))
+		}
+		if e := page.Items[1].Entry; e == nil || e.Ending != "withheld" || e.Inputs["value"] != "3" || e.Subject != "i-1" || e.Via != "engine" {
+			t.Errorf("the entry reads %+v", e)
 		}
 	})
 }
 
 func reasons(p web.AuditPage) string {
 	var all []string
-	for _, c := range p.Items {
-		all = append(all, c.Reason)
+	for _, i := range p.Items {
+		if i.Entry != nil {
+			all = append(all, i.Entry.Reason)
+			continue
+		}
+		all = append(all, i.Change.Reason)
 	}
 	return strings.Join(all, ", ")
 }
@@ -74,7 +108,8 @@ func TestAuditRefuses(t *testing.T) {
 		"limit=1001":                        "limit must be",
 		"limit=x":                           "limit must be",
 		"after=nonsense":                    "after must be the next",
-		"offset=3":                          `"offset" is not known: there are since, pool, after, limit`,
+		"offset=3":                          `"offset" is not known: there are since, pool, kind, after, limit`,
+		"kind=gossip":                       "kind must be one of mode, press, decision, action, access, drill",
 		"pool=a&pool=b":                     "must come once",
 		"a=%zz":                             "malformed",
 		"after=" + strings.Repeat("x", 201): "at most 200 characters",

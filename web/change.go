@@ -20,7 +20,7 @@ type Change struct {
 	To      string  `json:"to"`
 	Before  *string `json:"before"` // what a later restore returns to; null unless To is passthrough
 	Actor   string  `json:"actor"`
-	Via     string  `json:"via"` // api, request or settings
+	Via     string  `json:"via"` // a runbooks.Via
 	Reason  string  `json:"reason"`
 	Running int     `json:"running"` // tasks in flight at that moment, all kept
 	Queued  int     `json:"queued"`  // tasks waiting at that moment, kept but for Dropped

@@ -161,13 +161,13 @@ func (c *Client) SetMode(ctx context.Context, pool string, m ModeRequest) (ModeR
 	return reply, c.call(ctx, http.MethodPut, u, m, &reply)
 }
 
-// Audit asks for a page of recorded changes.
+// Audit asks for a page of what is recorded.
 func (c *Client) Audit(ctx context.Context, q ChangeQuery) (AuditPage, error) {
 	v := url.Values{}
 	if !q.Since.IsZero() {
 		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
 	}
-	for name, value := range map[string]string{"pool": q.Pool, "after": q.After} {
+	for name, value := range map[string]string{"pool": q.Pool, "kind": q.Kind, "after": q.After} {
 		if value != "" {
 			v.Set(name, value)
 		}

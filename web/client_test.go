@@ -57,11 +57,11 @@ func TestClient(t *testing.T) {
 		t.Errorf("status %+v, %v", s, err)
 	}
 	page, err := c.Audit(ctx, web.ChangeQuery{Since: time.Now().Add(-time.Hour), Pool: "a", Limit: 1})
-	if err != nil || len(page.Items) != 1 || page.Items[0].To != "observe" || page.Next == "" {
+	if err != nil || len(page.Items) != 1 || page.Items[0].Change.To != "observe" || page.Next == "" {
 		t.Errorf("page %+v, %v", page, err)
 	}
 	if page.Items[0].Time().IsZero() {
-		t.Errorf("time %q", page.Items[0].At)
+		t.Errorf("time %q", page.Items[0].Change.At)
 	}
 }
 

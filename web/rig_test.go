@@ -28,6 +28,7 @@ const token = "a-token-of-a-test-0123456789"
 type record struct {
 	mu      sync.Mutex
 	changes []runbooks.Change
+	entries []runbooks.Entry
 	broken  error
 	slow    time.Duration
 }
@@ -69,7 +70,16 @@ func (r *record) Changes(_ context.Context, q web.ChangeQuery) (web.ChangePage, 
 	if r.broken != nil {
 		return web.ChangePage{}, r.broken
 	}
+	var page web.ChangePage
+	for _, e := range r.entries {
+		if q.Kind != web.KindMode && (q.Kind == "" || q.Kind == string(e.Kind)) {
+			page.Entries = append(page.Entries, e)
+		}
+	}
 	all := slices.Clone(r.changes)
+	if q.Kind != "" && q.Kind != web.KindMode {
+		all = nil
+	}
 	slices.Reverse(all)
 	if q.After != "" {
 		i := slices.IndexFunc(all, func(c runbooks.Change) bool { return c.ID == q.After })
@@ -82,9 +92,18 @@ func (r *record) Changes(_ context.Context, q web.ChangeQuery) (web.ChangePage, 
 		return c.At.Before(q.Since) || q.Pool != "" && q.Pool != c.Pool
 	})
 	if len(all) <= q.Limit {
-		return web.ChangePage{Items: all}, nil
+		page.Items = all
+		return page, nil
 	}
-	return web.ChangePage{Items: all[:q.Limit], Next: all[q.Limit-1].ID}, nil
+	page.Items, page.Next = all[:q.Limit], all[q.Limit-1].ID
+	return page, nil
+}
+
+// note adds an entry. Entries stand on the first page.
+func (r *record) note(e runbooks.Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entries = append(r.entries, e)
 }
 
 func (r *record) len() int {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -14,19 +16,22 @@ import (
 	"headgate/web"
 )
 
-// maxAudit is the most that is shown at one time, in changes.
+// maxAudit is the most that is shown at one time, in changes and entries.
 const maxAudit = 10_000
 
 func newAudit(h host) *cobra.Command {
 	a := auditCmd{host: h}
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Show who changed a mode, when and why",
-		Long: `Show the recorded changes of modes, newest first: who, when, from what to what,
-why, and what was running and queued at that moment. When the service does not
-answer, they are read from its database.`,
+		Short: "Show who did what, when and why",
+		Long: `Show what is recorded, newest first. Changes of modes: who, when, from what to
+what, why, and what was running and queued at that moment. Everything else that
+was done, withheld or refused: buttons pressed, decisions of the engine, actions,
+attempts that were turned away, drills. When the service does not answer, it is
+read from its database.`,
 		Example: `  headgate audit
   headgate audit --since 24h --pool big
+  headgate audit --kind decision
   headgate audit --since 2026-01-31T00:00:00Z --json`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: a.run,
@@ -34,6 +39,7 @@ answer, they are read from its database.`,
 	f := cmd.Flags()
 	f.StringVar(&a.since, "since", "7d", "from then on: a `span` such as 7d or 90m, or a time such as 2026-01-31T12:00:00Z")
 	f.StringVar(&a.pool, "pool", "", "only this `pool` (default all)")
+	f.StringVar(&a.kind, "kind", "", "only this `kind`: "+strings.Join(web.AuditKinds(), ", "))
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	a.where.add(cmd)
 	completePools(cmd, h, &a.where)
@@ -44,6 +50,7 @@ type auditCmd struct {
 	host        host
 	where       placeFlags
 	since, pool string
+	kind        string
 	json        bool
 }
 
@@ -52,17 +59,20 @@ func (a *auditCmd) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--since %w", err)}
 	}
+	if a.kind != "" && !slices.Contains(web.AuditKinds(), a.kind) {
+		return usageError{fmt.Errorf("--kind must be one of %s", strings.Join(web.AuditKinds(), ", "))}
+	}
 	p, err := a.where.find(a.host, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	q := web.ChangeQuery{Since: since, Pool: a.pool, Limit: web.MaxPage}
+	q := web.ChangeQuery{Since: since, Pool: a.pool, Kind: a.kind, Limit: web.MaxPage}
 	all, err := a.read(cmd.Context(), p, q, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
 	if all.Next != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "headgate: warning: there are more than %d changes; shorten --since\n", maxAudit)
+		fmt.Fprintf(cmd.ErrOrStderr(), "headgate: warning: there are more than %d items; shorten --since\n", maxAudit)
 	}
 	if a.json {
 		return printJSON(cmd.OutOrStdout(), all)
@@ -109,9 +119,9 @@ func (a *auditCmd) fromService(ctx context.Context, p place, q web.ChangeQuery) 
 	return everyPage(ctx, q, client.Audit)
 }
 
-// everyPage reads pages up to maxAudit changes. Next is set if there are more.
+// everyPage reads pages up to maxAudit items. Next is set if there are more.
 func everyPage(ctx context.Context, q web.ChangeQuery, read pager) (web.AuditPage, error) {
-	all := web.AuditPage{Items: []web.Change{}}
+	all := web.AuditPage{Items: []web.AuditItem{}}
 	for {
 		page, err := read(ctx, q)
 		if err != nil {
@@ -125,17 +135,23 @@ func everyPage(ctx context.Context, q web.ChangeQuery, read pager) (web.AuditPag
 	}
 }
 
-func auditTable(w io.Writer, changes []web.Change) error {
-	if len(changes) == 0 {
-		_, err := fmt.Fprintln(w, "no changes")
+func auditTable(w io.Writer, items []web.AuditItem) error {
+	if len(items) == 0 {
+		_, err := fmt.Fprintln(w, "nothing recorded")
 		return err
 	}
 	rows := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(rows, "AT\tPOOL\tFROM\tTO\tBY\tVIA\tRUNNING\tQUEUED\tDROPPED\tREASON")
-	for i := range changes {
-		c := &changes[i]
-		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", c.Time().UTC().Format(time.RFC3339), inert(c.Pool), inert(c.From), shout(c.To),
-			inert(c.Actor), inert(c.Via), c.Running, c.Queued, c.Dropped, cmp.Or(inert(c.Reason), "-"))
+	fmt.Fprintln(rows, "AT\tKIND\tPOOL\tWHAT\tBY\tVIA\tRUNNING\tQUEUED\tDROPPED\tREASON")
+	for _, i := range items {
+		at := i.Time().UTC().Format(time.RFC3339)
+		if c := i.Change; c != nil {
+			fmt.Fprintf(rows, "%s\t%s\t%s\t%s → %s\t%s\t%s\t%d\t%d\t%d\t%s\n", at, web.KindMode, inert(c.Pool), inert(c.From), shout(c.To),
+				inert(c.Actor), inert(c.Via), c.Running, c.Queued, c.Dropped, cmp.Or(inert(c.Reason), "-"))
+			continue
+		}
+		e := i.Entry
+		fmt.Fprintf(rows, "%s\t%s\t%s\t%s %s\t%s\t%s\t-\t-\t-\t%s\n", at, inert(e.Kind), cmp.Or(inert(e.Pool), "-"), inert(e.Action), inert(e.Ending),
+			inert(e.Actor), inert(e.Via), cmp.Or(inert(e.Reason), "-"))
 	}
 	return rows.Flush()
 }

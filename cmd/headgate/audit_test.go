@@ -27,7 +27,7 @@ func TestAuditBothWays(t *testing.T) {
 	if len(lines) != 5 || !strings.HasPrefix(lines[0], "AT ") {
 		t.Fatalf("stdout\n%s", asked.out)
 	}
-	for i, fields := range []string{"a passthrough enforce ana@host api 2 1 0 -", "a enforce PASSTHROUGH ana@host api 2 1 0 why"} {
+	for i, fields := range []string{"mode a passthrough → enforce ana@host api 2 1 0 -", "mode a enforce → PASSTHROUGH ana@host api 2 1 0 why"} {
 		if got := strings.Join(strings.Fields(lines[i+1])[1:], " "); got != fields {
 			t.Errorf("line %d reads %q, want %q", i+1, got, fields)
 		}
@@ -47,20 +47,21 @@ func TestAuditJSON(t *testing.T) {
 	var page web.AuditPage
 	dec := json.NewDecoder(strings.NewReader(g.run("audit", "--json").out))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&page); err != nil || len(page.Items) != 2 || page.Next != "" || page.Items[0].Action != "first" {
+	if err := dec.Decode(&page); err != nil || len(page.Items) != 2 || page.Next != "" || page.Items[0].Change.Action != "first" {
 		t.Errorf("page %+v, %v", page, err)
 	}
 	r := g.run("audit", "--json", "--pool", "none")
 	if got := strings.Join(strings.Fields(r.out), ""); got != `{"items":[],"next":""}` {
 		t.Errorf("stdout %q", r.out)
 	}
-	g.run("audit", "--pool", "none").want(t, 0, "no changes\n")
+	g.run("audit", "--pool", "none").want(t, 0, "nothing recorded\n")
 }
 
 func TestAuditRefuses(t *testing.T) {
 	g := newGround(t)
 	g.env["HEADGATE_ADMIN"] = dead(t)
 	g.run("audit", "--since", "yesterday").want(t, exitUsage, "", "--since must be a span such as 7d")
+	g.run("audit", "--kind", "gossip").want(t, exitUsage, "", "--kind must be one of mode, press, decision")
 	g.run("audit").want(t, exitSilent, "", "the database cannot be read either")
 }
 
@@ -85,7 +86,7 @@ func TestAuditIsBounded(t *testing.T) {
 	if n := strings.Count(r.out, "\n"); r.code != 0 || n != maxAudit+1 || pages != maxAudit/web.MaxPage {
 		t.Errorf("exit %d, %d lines, %d pages", r.code, n, pages)
 	}
-	if !strings.Contains(r.err, "more than 10000 changes") || strings.Contains(r.out, "\x1b") {
+	if !strings.Contains(r.err, "more than 10000 items") || strings.Contains(r.out, "\x1b") {
 		t.Errorf("stderr %q", r.err)
 	}
 }

@@ -67,7 +67,7 @@ func (r *orderRun) warnUnknown(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmTime)
 	defer cancel()
-	page, err := r.host.audit(ctx, r.place.dataDir, web.ChangeQuery{Pool: r.pool, Limit: 1})
+	page, err := r.host.audit(ctx, r.place.dataDir, web.ChangeQuery{Pool: r.pool, Kind: web.KindMode, Limit: 1})
 	if err == nil && len(page.Items) == 0 {
 		fmt.Fprintf(r.err, "headgate: warning: no pool %q has ever served from there: if the name is mistyped, nothing will change\n", r.pool)
 	}
@@ -107,7 +107,7 @@ func (r *orderRun) seen(ctx context.Context, match func(runbooks.Change) bool) [
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
 	for {
-		page, err := r.host.audit(ctx, r.place.dataDir, web.ChangeQuery{Limit: lookAt})
+		page, err := r.host.audit(ctx, r.place.dataDir, web.ChangeQuery{Kind: web.KindMode, Limit: lookAt})
 		if found := matching(page.Items, match); err == nil && len(found) > 0 {
 			return found
 		}

@@ -31,11 +31,10 @@ func LeaveRequest(ctx context.Context, dir string, o runbooks.Order) (LeftReques
 	return left, nil
 }
 
-// ReadAudit reads recorded changes from a data directory, newest first, whether
-// a process serves from there or not.
+// ReadAudit reads what is recorded in a data directory, newest first, whether a
+// process serves from there or not.
 func ReadAudit(ctx context.Context, dir string, q web.ChangeQuery) (web.ChangePage, error) {
-	items, next, err := sqlite.ReadChanges(ctx, dir, filter(q))
-	return page(items, next, err)
+	return page(sqlite.ReadAudit(ctx, dir, filter(q)))
 }
 
 // Backup copies the record of a data directory into a new file, whether a

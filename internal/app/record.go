@@ -76,17 +76,16 @@ type audit struct{ store *sqlite.Store }
 
 // Changes implements web.Audit.
 func (a audit) Changes(ctx context.Context, q web.ChangeQuery) (web.ChangePage, error) {
-	items, next, err := a.store.Changes(ctx, filter(q))
-	return page(items, next, err)
+	return page(a.store.Audit(ctx, filter(q)))
 }
 
-func filter(q web.ChangeQuery) sqlite.ChangeFilter {
-	return sqlite.ChangeFilter{Since: q.Since, Pool: q.Pool, After: q.After, Limit: q.Limit}
+func filter(q web.ChangeQuery) sqlite.AuditFilter {
+	return sqlite.AuditFilter{Since: q.Since, Pool: q.Pool, Kind: q.Kind, After: q.After, Limit: q.Limit}
 }
 
-func page(items []runbooks.Change, next string, err error) (web.ChangePage, error) {
+func page(a sqlite.Audit, err error) (web.ChangePage, error) {
 	if errors.Is(err, sqlite.ErrKey) {
 		err = web.ErrUnknownKey
 	}
-	return web.ChangePage{Items: items, Next: next}, err
+	return web.ChangePage{Items: a.Changes, Entries: a.Entries, Next: a.Next}, err
 }

@@ -139,7 +139,7 @@ func (r *Rig) AwaitRecord(t testing.TB) {
 func (r *Rig) Audit(t testing.TB) []Change {
 	t.Helper()
 	var page Page
-	if err := r.Call(http.MethodGet, "audit?limit=1000", "", &page); err != nil {
+	if err := r.Call(http.MethodGet, "audit?kind=mode&limit=1000", "", &page); err != nil {
 		t.Fatal(err)
 	}
 	return page.Items
