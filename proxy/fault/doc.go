@@ -8,7 +8,11 @@
 //     renewed by whoever injects it: a process that dies, or hangs, or loses its
 //     database takes the fault with it.
 //   - To clear is to take a fault away from calls to come and from those that it
-//     holds at that moment.
+//     holds at that moment. Those are let go: they go upstream as if they had come
+//     just then. The end of a lease does the same.
+//   - A fault befalls a call when it does something to it. It may have been chosen
+//     for more: those whose answer ended before its time, or that a clear came
+//     before.
 //
 // # Units
 //

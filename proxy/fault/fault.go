@@ -1,6 +1,17 @@
 package fault
 
-import "time"
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Bounds of a fault.
+const (
+	MaxDelay = 10 * time.Minute
+	MaxAfter = 1 << 30 // bytes
+)
 
 // Kind is a way to go wrong.
 type Kind string
@@ -29,5 +40,44 @@ type Fault struct {
 	Delay  time.Duration `json:"delay,omitempty"`  // of Latency, and between the pieces of Drip
 	Jitter time.Duration `json:"jitter,omitempty"` // Delay varies by up to this either way, evenly
 	Code   int           `json:"code,omitempty"`   // of Status, 400 to 599
-	After  int           `json:"after,omitempty"`  // bytes of the answer that pass before Truncate, Drip and Malformed
+	// After is how many bytes of the answer pass before Truncate, Drip and Malformed.
+	// It is at most half of an answer whose length is announced. 0: half of such an
+	// answer, or the first few bytes of one that is not.
+	After int `json:"after,omitempty"`
+}
+
+// Check says what cannot be meant, and what would be right.
+func (f Fault) Check() error {
+	switch {
+	case !slices.Contains(Kinds(), f.Kind):
+		return fmt.Errorf("kind: unknown fault %.40q, want one of %v", string(f.Kind), Kinds())
+	case math.IsNaN(f.Share) || f.Share < 0 || f.Share > 1:
+		return fmt.Errorf("share: %v, want 0 to 1", f.Share)
+	case f.Delay < 0 || f.Delay > MaxDelay:
+		return fmt.Errorf("delay: %v, want 0s to %v", f.Delay, MaxDelay)
+	case f.Jitter < 0 || f.Jitter > f.Delay:
+		return fmt.Errorf("jitter: %v, want 0s to the delay, %v", f.Jitter, f.Delay)
+	case f.After < 0 || f.After > MaxAfter:
+		return fmt.Errorf("after: %d, want 0 to %d bytes", f.After, MaxAfter)
+	}
+	return f.checkNeeds()
+}
+
+// checkNeeds looks at what a kind cannot do without, and at what is not its own.
+func (f Fault) checkNeeds() error {
+	slow := f.Kind == Latency || f.Kind == Drip
+	cuts := f.Kind == Truncate || f.Kind == Drip || f.Kind == Malformed
+	switch {
+	case slow && f.Delay == 0:
+		return fmt.Errorf("delay: %s needs one above 0s", f.Kind)
+	case !slow && f.Delay != 0:
+		return fmt.Errorf("delay: %s has none", f.Kind)
+	case f.Kind == Status && (f.Code < 400 || f.Code > 599):
+		return fmt.Errorf("code: %d, want 400 to 599", f.Code)
+	case f.Kind != Status && f.Code != 0:
+		return fmt.Errorf("code: %s has none", f.Kind)
+	case !cuts && f.After != 0:
+		return fmt.Errorf("after: %s has none", f.Kind)
+	}
+	return nil
 }

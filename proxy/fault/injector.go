@@ -1,0 +1,255 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// MaxTTL bounds a lease: whoever injects must show that it is alive.
+const MaxTTL = time.Minute
+
+// maxLeases bounds the faults that stand at one time.
+const maxLeases = 64
+
+// Errors of an injection.
+var (
+	ErrShares  = errors.New("the shares of the standing faults would be more than 1 together")
+	ErrExpired = errors.New("the lease is over: the fault has been cleared")
+)
+
+// Injector is a round tripper that lets faults befall some of the calls that go
+// through it. While none stands it is the next one, and nothing else. It is safe
+// for concurrent use.
+type Injector struct {
+	next     http.RoundTripper
+	standing atomic.Pointer[[]*Lease] // what can befall a call; nil: nothing
+	draws    atomic.Uint64
+	phase    float64
+	seen     atomic.Int64
+	struck   map[Kind]*atomic.Int64
+
+	mu     sync.Mutex
+	leases []*Lease // that stand, or still hold somebody
+}
+
+// New puts an Injector in front of next. The seed says which of the calls are
+// befallen; how many are is up to the faults.
+func New(next http.RoundTripper, seed uint64) *Injector {
+	_, phase := math.Modf(float64(seed%1000) * math.Sqrt2)
+	i := &Injector{next: next, phase: phase, struck: make(map[Kind]*atomic.Int64)}
+	for _, k := range Kinds() {
+		i.struck[k] = new(atomic.Int64)
+	}
+	return i
+}
+
+// Scope bounds whom a fault can befall. The zero value is every call.
+type Scope struct {
+	// Select says whether a call may be befallen at all; the share is of those that
+	// may. It must be fast, and safe for concurrent use. Nil: every call.
+	Select func(*http.Request) bool
+	Most   int // calls that it befalls at most; 0: no bound
+}
+
+// Inject makes a fault stand for ttl, or until the lease is renewed or cleared.
+// With a share of 0 the lease is one like any other, and no call knows of it.
+func (i *Injector) Inject(f Fault, s Scope, ttl time.Duration) (*Lease, error) {
+	if err := f.Check(); err != nil {
+		return nil, fmt.Errorf("inject %s: %w", f.Kind, err)
+	}
+	if s.Most < 0 {
+		return nil, fmt.Errorf("inject %s: most: %d, want 0 or more", f.Kind, s.Most)
+	}
+	if err := checkTTL(ttl); err != nil {
+		return nil, fmt.Errorf("inject %s: %w", f.Kind, err)
+	}
+	l := &Lease{owner: i, fault: f, scope: s, ends: time.Now().Add(ttl), gone: make(chan struct{})}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.sweepLocked()
+	if err := i.roomLocked(f.Share); err != nil {
+		return nil, fmt.Errorf("inject %s: %w", f.Kind, err)
+	}
+	i.leases = append(i.leases, l)
+	i.publishLocked()
+	return l, nil
+}
+
+func checkTTL(ttl time.Duration) error {
+	if ttl <= 0 || ttl > MaxTTL {
+		return fmt.Errorf("ttl: %v, want above 0s and at most %v", ttl, MaxTTL)
+	}
+	return nil
+}
+
+func (i *Injector) roomLocked(share float64) error {
+	if len(i.leases) >= maxLeases {
+		return fmt.Errorf("%d faults stand already", maxLeases)
+	}
+	now := time.Now()
+	for _, l := range i.leases {
+		if l.stands(now) {
+			share += l.fault.Share
+		}
+	}
+	if share > 1+1e-9 { // thirds do not add up exactly
+		return ErrShares
+	}
+	return nil
+}
+
+// sweepLocked forgets leases that are over and hold nobody.
+func (i *Injector) sweepLocked() {
+	now := time.Now()
+	i.leases = slices.DeleteFunc(i.leases, func(l *Lease) bool {
+		held, stands := l.look(now)
+		return !stands && held == 0
+	})
+}
+
+// publishLocked shows calls what stands. What befalls nobody is not among it.
+func (i *Injector) publishLocked() {
+	i.sweepLocked()
+	now := time.Now()
+	var all []*Lease
+	for _, l := range i.leases {
+		if l.fault.Share > 0 && l.stands(now) {
+			all = append(all, l)
+		}
+	}
+	if all == nil {
+		i.standing.Store(nil)
+		return
+	}
+	i.standing.Store(&all)
+}
+
+// Clear takes all faults away. Calls that one holds are let go at once: they go
+// upstream, and the rest of a slow answer comes as fast as it can. From then on no
+// call is befallen, those included that were chosen before. It waits until nothing
+// is held; an error says that ctx ended first.
+func (i *Injector) Clear(ctx context.Context) (Report, error) {
+	i.mu.Lock()
+	all := slices.Clone(i.leases)
+	i.mu.Unlock()
+	return i.clear(ctx, all)
+}
+
+func (i *Injector) clear(ctx context.Context, all []*Lease) (Report, error) {
+	began := time.Now()
+	letGo := 0
+	for _, l := range all {
+		letGo += l.finish()
+	}
+	i.mu.Lock()
+	i.publishLocked()
+	i.mu.Unlock()
+	var err error
+	for _, l := range all {
+		err = errors.Join(err, l.drained(ctx))
+	}
+	r := i.Report()
+	r.Took, r.LetGo = time.Since(began), letGo
+	return r, err
+}
+
+// Report is what an Injector has done so far.
+type Report struct {
+	Seen     int           // calls that a standing fault could have befallen
+	Struck   map[Kind]int  // calls that one befell; kinds that befell none are left out
+	Standing int           // faults that stand
+	Held     int           // calls that are being held at this moment
+	LetGo    int           // calls that a clear found held
+	Took     time.Duration // to clear; this and LetGo are 0 from Injector.Report
+}
+
+// Total is how many calls a fault befell.
+func (r Report) Total() (n int) {
+	for _, one := range r.Struck {
+		n += one
+	}
+	return n
+}
+
+// Report counts. A fault that spoils an answer befalls the call when it does so,
+// not before.
+func (i *Injector) Report() Report {
+	r := Report{Seen: int(i.seen.Load()), Struck: make(map[Kind]int)}
+	for k, n := range i.struck {
+		if n := n.Load(); n > 0 {
+			r.Struck[k] = int(n)
+		}
+	}
+	now := time.Now()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, l := range i.leases {
+		held, stands := l.look(now)
+		r.Held += held
+		if stands {
+			r.Standing++
+		}
+	}
+	return r
+}
+
+// draw returns the next number of a sequence that is spread evenly over 0 to 1,
+// however short a part of it is looked at: multiples of the golden ratio (Weyl,
+// "Über die Gleichverteilung von Zahlen mod. Eins", 1916).
+func (i *Injector) draw() (n uint64, u float64) {
+	n = i.draws.Add(1)
+	return n, spread(n, math.Phi, i.phase)
+}
+
+func spread(n uint64, ratio, phase float64) float64 {
+	_, u := math.Modf(float64(n%(1<<32))*ratio + phase)
+	return u
+}
+
+// choose says which fault befalls a call, if any does, and its number.
+func (i *Injector) choose(r *http.Request) (*Lease, uint64) {
+	standing := i.standing.Load()
+	if standing == nil {
+		return nil, 0
+	}
+	var n uint64
+	var u, taken float64
+	now := time.Now()
+	for _, l := range *standing {
+		if !l.stands(now) || l.scope.Select != nil && !l.scope.Select(r) {
+			continue
+		}
+		if n == 0 { // one draw a call, and none for those that nothing selects
+			n, u = i.draw()
+			i.seen.Add(1)
+		}
+		if u < taken+l.fault.Share {
+			return l, n
+		}
+		taken += l.fault.Share
+	}
+	return nil, 0
+}
+
+// RoundTrip implements http.RoundTripper.
+func (i *Injector) RoundTrip(r *http.Request) (*http.Response, error) {
+	l, n := i.choose(r)
+	if l == nil {
+		return i.next.RoundTrip(r)
+	}
+	return l.befall(r, n)
+}
+
+// CloseIdleConnections lets go of the next one's.
+func (i *Injector) CloseIdleConnections() {
+	if c, ok := i.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}

@@ -1,0 +1,336 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A runner that dies renews nothing: the fault ends where it works, for calls to
+// come and for those that it holds, with nobody calling anything.
+func TestLeaseEndsByItself(t *testing.T) {
+	for _, f := range []Fault{{Kind: Hang, Share: 1}, {Kind: Latency, Share: 1, Delay: time.Minute}, {Kind: Drip, Share: 1, Delay: time.Minute}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			l := r.inject(f, 5*time.Second)
+			if a := r.call(t.Context()); !a.fine() || a.took != 5*time.Second {
+				t.Errorf("%s: held call: %+v", f.Kind, a)
+			}
+			if a := r.call(t.Context()); !a.fine() || a.took != 0 {
+				t.Errorf("%s: next call: %+v", f.Kind, a)
+			}
+			if err := l.Renew(time.Second); !errors.Is(err, ErrExpired) {
+				t.Errorf("%s: renewed after its end: %v", f.Kind, err)
+			}
+			if a := r.call(t.Context()); !a.fine() || a.took != 0 {
+				t.Errorf("%s: after the late renewal: %+v", f.Kind, a)
+			}
+			if got := r.Report(); got.Standing != 0 || got.Held != 0 || l.Stands() {
+				t.Errorf("%s: %+v", f.Kind, got)
+			}
+		})
+	}
+}
+
+func TestRenewedLeaseHoldsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		l := r.inject(Fault{Kind: Hang, Share: 1}, 5*time.Second)
+		held := r.start(t.Context())
+		for range 10 {
+			time.Sleep(4 * time.Second)
+			if err := l.Renew(5 * time.Second); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if got := r.Report(); got.Held != 1 || got.Standing != 1 {
+				t.Fatalf("%+v, want one call held", got)
+			}
+		}
+		if a := <-held; !a.fine() || a.took != 45*time.Second {
+			t.Errorf("%+v, want it let go 5s after the last renewal", a)
+		}
+	})
+}
+
+// What is held is let go at once, and the next call has normal latency.
+func TestClearLetsGo(t *testing.T) {
+	for _, f := range []Fault{{Kind: Hang, Share: 1}, {Kind: Latency, Share: 1, Delay: time.Minute}, {Kind: Drip, Share: 1, Delay: time.Minute}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.inject(f, MaxTTL)
+			var held []<-chan answer
+			for range 20 {
+				held = append(held, r.start(t.Context()))
+			}
+			time.Sleep(3 * time.Second)
+			synctest.Wait()
+			if got := r.Report().Held; got != 20 {
+				t.Fatalf("%s: %d held, want 20", f.Kind, got)
+			}
+			got := r.clear()
+			if got.Took != 0 || got.Held != 0 || got.LetGo != 20 || got.Standing != 0 || got.Struck[f.Kind] != 20 {
+				t.Errorf("%s: %+v", f.Kind, got)
+			}
+			for _, c := range held {
+				if a := <-c; !a.fine() || a.took != 3*time.Second {
+					t.Errorf("%s: %+v", f.Kind, a)
+				}
+			}
+			if a := r.call(t.Context()); !a.fine() || a.took != 0 {
+				t.Errorf("%s: the next call: %+v", f.Kind, a)
+			}
+		})
+	}
+}
+
+// A call that was chosen before the clear, and would be befallen after it, is not.
+func TestClearedFaultDoesNothingLater(t *testing.T) {
+	for _, kind := range []Kind{Truncate, Malformed, Drip} {
+		r := newRig(t)
+		f := Fault{Kind: kind, Share: 1}
+		if kind == Drip {
+			f.Delay = time.Minute
+		}
+		r.inject(f, MaxTTL)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://endpoint/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := r.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.clear()
+		var text [len(whole)]byte
+		n := 0
+		for n < len(text) && err == nil {
+			var m int
+			m, err = res.Body.Read(text[n:])
+			n += m
+		}
+		if string(text[:n]) != whole || err != nil {
+			t.Errorf("%s: %q, %v", kind, text[:n], err)
+		}
+		_ = res.Body.Close()
+	}
+}
+
+func TestClearOfOneLeavesTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		hang := r.inject(Fault{Kind: Hang, Share: 0.5}, MaxTTL)
+		r.inject(Fault{Kind: Status, Code: 500, Share: 0.5}, MaxTTL)
+		if _, err := hang.Clear(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		failed := 0
+		for range 100 {
+			if a := r.call(t.Context()); a.status == 500 {
+				failed++
+			} else if !a.fine() || a.took != 0 {
+				t.Fatalf("%+v", a)
+			}
+		}
+		if failed < 45 || failed > 55 {
+			t.Errorf("%d of 100 failed, want about 50", failed)
+		}
+	})
+}
+
+// A clear that cannot be confirmed says so, and does not wait for ever.
+func TestClearIsBounded(t *testing.T) {
+	r := newRig(t)
+	l := r.inject(Fault{Kind: Hang, Share: 1}, MaxTTL)
+	if !l.enter() { // a call that does not notice
+		t.Fatal("the lease does not stand")
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errLeft)
+	got, err := r.Clear(ctx)
+	if !errors.Is(err, errLeft) || got.Held != 1 || got.Standing != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	l.leave()
+	if got := r.clear(); got.Held != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestShareOfNothingIsNothing(t *testing.T) {
+	r := newRig(t)
+	for _, k := range Kinds() {
+		f := Fault{Kind: k}
+		switch k {
+		case Latency, Drip:
+			f.Delay = time.Minute
+		case Status:
+			f.Code = 500
+		}
+		r.inject(f, MaxTTL)
+	}
+	if r.standing.Load() != nil {
+		t.Error("calls know of faults that befall nobody")
+	}
+	for range 100 {
+		if a := r.call(t.Context()); !a.fine() {
+			t.Fatalf("%+v", a)
+		}
+	}
+	if got := r.Report(); got.Total() != 0 || got.Seen != 0 || got.Standing != len(Kinds()) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The share holds for few calls as for many, and for each of several faults.
+func TestShareIsEven(t *testing.T) {
+	for seed := range uint64(20) {
+		for _, n := range []int{50, 500} {
+			r := &rig{TB: t, to: &endpoint{text: whole}}
+			r.Injector = New(r.to, seed)
+			tenth := r.inject(Fault{Kind: Status, Code: 500, Share: 0.1}, MaxTTL)
+			third := r.inject(Fault{Kind: Reset, Share: 1.0 / 3}, MaxTTL)
+			rest := r.inject(Fault{Kind: Refuse, Share: 1 - 0.1 - 1.0/3}, MaxTTL)
+			for range n {
+				if a := r.call(t.Context()); a.fine() {
+					t.Fatal("a call was spared, though the shares are 1 together")
+				}
+			}
+			for l, share := range map[*Lease]float64{tenth: 0.1, third: 1.0 / 3, rest: 1 - 0.1 - 1.0/3} {
+				if off := float64(l.Struck()) - share*float64(n); off < -3 || off > 3 {
+					t.Errorf("seed %d: %d of %d for a share of %.2f", seed, l.Struck(), n, share)
+				}
+			}
+		}
+	}
+}
+
+func TestScope(t *testing.T) {
+	r := newRig(t)
+	marked := Scope{Select: func(r *http.Request) bool { return r.Header.Get("Marked") != "" }, Most: 3}
+	l, err := r.Inject(Fault{Kind: Reset, Share: 1}, marked, MaxTTL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		if a := r.call(t.Context()); !a.fine() {
+			t.Fatalf("an unmarked call: %+v", a)
+		}
+	}
+	if got := r.Report(); got.Seen != 0 {
+		t.Errorf("%+v: nobody was marked", got)
+	}
+	failed := 0
+	for range 10 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://endpoint/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Marked", "yes")
+		res, err := r.RoundTrip(req)
+		if err != nil {
+			failed++
+			continue
+		}
+		_ = res.Body.Close()
+	}
+	if failed != 3 || l.Struck() != 3 {
+		t.Errorf("%d failed, %d struck, want the 3 allowed", failed, l.Struck())
+	}
+}
+
+func TestInjectRefuses(t *testing.T) {
+	r := newRig(t)
+	fine := Fault{Kind: Reset, Share: 0.7}
+	for _, ttl := range []time.Duration{0, -1, MaxTTL + 1} {
+		if _, err := r.Inject(fine, Scope{}, ttl); err == nil {
+			t.Errorf("ttl %v was taken", ttl)
+		}
+	}
+	if _, err := r.Inject(fine, Scope{Most: -1}, MaxTTL); err == nil {
+		t.Error("fewer than no calls were taken")
+	}
+	l := r.inject(fine, MaxTTL)
+	if _, err := r.Inject(fine, Scope{}, MaxTTL); !errors.Is(err, ErrShares) {
+		t.Errorf("shares of 1.4: %v", err)
+	}
+	if err := l.Renew(MaxTTL + 1); err == nil || errors.Is(err, ErrExpired) {
+		t.Errorf("renewed for too long: %v", err)
+	}
+	r.clear()
+	for range maxLeases {
+		r.inject(Fault{Kind: Hang}, MaxTTL)
+	}
+	if _, err := r.Inject(fine, Scope{}, MaxTTL); err == nil {
+		t.Error("no bound on faults")
+	}
+}
+
+// Faults come and go under traffic. Nothing hangs, every answer is whole or fails,
+// and once all is cleared all is well.
+func TestStorm(t *testing.T) {
+	r := newRig(t)
+	faults := []Fault{
+		{Kind: Latency, Delay: time.Millisecond, Jitter: time.Millisecond}, {Kind: Hang}, {Kind: Status, Code: 500}, {Kind: Reset},
+		{Kind: Refuse}, {Kind: Truncate}, {Kind: Malformed}, {Kind: Drip, Delay: time.Millisecond},
+	}
+	var stop atomic.Bool
+	var calls, wrong atomic.Int64
+	var traffic sync.WaitGroup
+	for range 16 {
+		traffic.Go(func() {
+			for !stop.Load() {
+				a := r.call(context.Background())
+				calls.Add(1)
+				if a.err == nil && a.status == 200 && len(a.text) != len(whole) {
+					wrong.Add(1)
+				}
+			}
+		})
+	}
+	var meddling sync.WaitGroup
+	for n := range 4 {
+		meddling.Go(func() {
+			for round := range 50 {
+				f := faults[(n+round)%len(faults)]
+				f.Share = 0.25
+				l, err := r.Inject(f, Scope{}, time.Second)
+				if err != nil {
+					continue // the others' shares
+				}
+				for before := calls.Load(); calls.Load() < before+20 && f.Kind != Hang; {
+					_ = l.Renew(time.Second)
+				}
+				if round%2 == 0 {
+					_, err = l.Clear(context.Background())
+				} else {
+					_, err = r.Clear(context.Background())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	meddling.Wait()
+	stop.Store(true)
+	got := r.clear()
+	traffic.Wait()
+	if got.Held != 0 || got.Standing != 0 || wrong.Load() > 0 {
+		t.Errorf("%+v; %d answers cut without an error", got, wrong.Load())
+	}
+	if a := r.call(t.Context()); !a.fine() || r.to.open.Load() != 0 {
+		t.Errorf("afterwards: %+v, %d answers left open", a, r.to.open.Load())
+	}
+	for _, f := range faults {
+		if got.Struck[f.Kind] == 0 {
+			t.Errorf("%s befell nobody: %v", f.Kind, fmt.Sprint(got.Struck))
+		}
+	}
+}
