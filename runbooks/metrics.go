@@ -22,7 +22,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Name: "headgate_journal_errors_total", Help: "Attempts to read or write the record that failed.",
 		}, []string{"op"}),
 	}
-	for _, op := range []string{"record_mode", "read_requests"} {
+	for _, op := range []string{"record_mode", "read_requests", "record_entry", "record_guard", "record_pause"} {
 		m.errors.WithLabelValues(op)
 	}
 	for _, c := range []prometheus.Collector{m.changes, m.errors} {

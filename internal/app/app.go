@@ -41,6 +41,7 @@ type App struct {
 	telling      telling
 	store        *sqlite.Store
 	modes        *runbooks.Controller
+	auditor      *runbooks.Auditor
 	watch        *watch // nil while not started, or unwatched
 	stopRecord   func() error
 	cut          context.CancelCauseFunc // ends the tasks that still run

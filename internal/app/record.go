@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"headgate/internal/sqlite"
@@ -35,6 +36,9 @@ func (a *App) openRecord() error {
 	a.modes = runbooks.New(runbooks.Config{
 		Journal: store, Writer: o.Writer, Log: a.log.With("component", "modes"), Metrics: a.modeMetrics,
 	})
+	a.auditor = runbooks.NewAuditor(runbooks.AuditorConfig{
+		Audit: store, Writer: o.Writer, Log: a.log.With("component", "audit"), Metrics: a.modeMetrics,
+	})
 	if err := a.modes.Load(ctx); err != nil {
 		return errors.Join(err, store.Close())
 	}
@@ -50,14 +54,13 @@ func (a *App) openRecord() error {
 // keepRecord records until stopRecord is called.
 func (a *App) keepRecord() {
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		a.modes.Run(ctx)
-	}()
+	var running sync.WaitGroup
+	for _, run := range []func(context.Context){a.modes.Run, a.auditor.Run} {
+		running.Go(func() { run(ctx) })
+	}
 	a.stopRecord = func() error {
 		cancel()
-		<-done
+		running.Wait()
 		return a.store.Close()
 	}
 }

@@ -42,7 +42,7 @@ func (a *App) servers() error {
 		return err
 	}
 	c := web.AdminConfig{
-		Token: token.Reveal(), Orders: a.modes, Statuses: a, Audit: audit{a.store}, Log: a.log.With("component", "web"),
+		Token: token.Reveal(), Orders: a.modes, Statuses: a, Audit: audit{a.store}, Notes: a.auditor, Log: a.log.With("component", "web"),
 	}
 	if a.watch != nil {
 		c.Incidents, c.Watch = incidents{a.store}, a.watch.engine
