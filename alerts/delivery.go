@@ -74,6 +74,9 @@ type Note struct {
 	Event      engine.Event
 	Mode       string // of the pool at that moment
 	ModeSince  time.Time
+	Running    int  // tasks of the pool in flight at that moment
+	Queued     int  // tasks of the pool that waited
+	Counted    bool // both are known
 	Ping       bool // people are to be disturbed
 	Combined   bool // fired and resolved before anything could be sent
 	Unrecorded bool // the record could not be written

@@ -15,6 +15,9 @@ type Planner struct {
 	Routes Routes
 	// Mode returns a pool's mode and since when it is so. Nil: not known.
 	Mode func(pool string) (mode string, since time.Time)
+	// Load returns how many tasks of a pool run and wait, false if that is not known.
+	// Nil: never.
+	Load func(pool string) (running, queued int, known bool)
 	// Drill says whether trouble of this key is part of a rehearsal. Nil: never.
 	Drill func(k engine.Key) bool
 	// NewID returns a UUIDv7. Nil: deliveries have no ID.
@@ -83,6 +86,9 @@ func (p Planner) note(inc engine.Incident, e engine.Event) Note {
 	n.Event.Value = finiteOr0(e.Value)
 	if p.Mode != nil && inc.Key.Pool != "" {
 		n.Mode, n.ModeSince = p.Mode(inc.Key.Pool)
+	}
+	if p.Load != nil && inc.Key.Pool != "" {
+		n.Running, n.Queued, n.Counted = p.Load(inc.Key.Pool)
 	}
 	n.Drill = p.Drill != nil && p.Drill(inc.Key)
 	n.Ping = !n.Drill && !e.Muted && pings(inc, e)

@@ -71,7 +71,7 @@ func Full(incident string, seq int) alerts.Delivery {
 				Level: engine.LevelPage, Value: 31.5, By: "ann",
 			},
 			Mode: "enforce", ModeSince: start, Ping: true, Combined: true, Unrecorded: true, Drill: true,
-			Silenced: true, Late: true, Repeat: true, From: alerts.ToWarn, Diverted: "why",
+			Silenced: true, Late: true, Repeat: true, From: alerts.ToWarn, Diverted: "why", Running: 4, Queued: 11, Counted: true,
 		},
 	}
 }

@@ -22,6 +22,7 @@ type Options struct {
 	Channels map[alerts.Destination]string
 	Page     Mention // for pages
 	Links    string  // external URL of headgate; empty: messages give commands instead
+	Buttons  bool    // put buttons into messages: presses come back to a Desk
 
 	APIURL    string            // ends in a slash; empty: Slack's
 	Timeout   time.Duration     // of one call; 0: 10 s
@@ -57,6 +58,7 @@ func New(o Options) (*Bot, error) {
 	if err != nil {
 		return nil, err
 	}
+	words.pressable = o.Buttons
 	if o.APIURL == "" {
 		o.APIURL = slack.APIURL
 	}

@@ -31,6 +31,8 @@ type message struct {
 type renderer struct {
 	base string  // of links, without a slash at the end; empty: commands instead
 	page Mention // for pages
+	// pressable says that presses come back: messages have buttons.
+	pressable bool
 }
 
 // render returns what a delivery says: as the incident's message if it opens or
@@ -71,6 +73,8 @@ type lines struct {
 	fields []string
 	todo   string
 	foot   string
+	// buttons are nil where there are none.
+	buttons *slack.ActionBlock
 }
 
 func (l lines) blocks(calls, id string) []slack.Block {
@@ -88,6 +92,9 @@ func (l lines) blocks(calls, id string) []slack.Block {
 			fs = append(fs, slack.NewTextBlockObject(slack.MarkdownType, f, false, false))
 		}
 		bs = append(bs, slack.NewSectionBlock(nil, fs, nil))
+	}
+	if l.buttons != nil {
+		bs = append(bs, l.buttons)
 	}
 	if l.foot != "" {
 		bs = append(bs, slack.NewContextBlock("", slack.NewTextBlockObject(slack.MarkdownType, l.foot, false, false)))
@@ -112,6 +119,8 @@ func setID(b slack.Block, id string) {
 		b.BlockID = id
 	case *slack.ContextBlock:
 		b.BlockID = id
+	case *slack.ActionBlock:
+		b.BlockID = id
 	}
 }
 
@@ -128,7 +137,8 @@ func (r renderer) rootLines(d alerts.Delivery) lines {
 		body:   "*" + summary + "*\n" + story(inc),
 		line:   join(title(n), "·", short+esc(ofPool(inc.Key.Pool))+":", against(inc)+",", "since", clock(inc.Opened)),
 		notes:  r.notes(d), todo: r.todo(inc),
-		foot: fmt.Sprintf("rule %s · incident %s", code(inc.Key.Rule), code(inc.ID)),
+		buttons: r.buttons(n),
+		foot:    fmt.Sprintf("rule %s · incident %s", code(inc.Key.Rule), code(inc.ID)),
 	}
 	if !inc.Open() {
 		l.line = join(title(n), "·", short+esc(ofPool(inc.Key.Pool))+":", "fired", clock(inc.Opened)+",", "over", clock(inc.Ended))
@@ -170,16 +180,16 @@ func (r renderer) fields(n alerts.Note) []string {
 	if inc.Key.Pool != "" {
 		fs = append(fs, field("Mode", mode(n)), field("Roll back", rollback(n)))
 	}
-	return append(fs, field("State", state(inc)))
+	return append(fs, field("State", state(n)))
 }
 
 // endFields leave out what need not be done any more.
 func (r renderer) endFields(n alerts.Note) []string {
-	fs := []string{field("State", state(n.Incident)), field("Value", against(n.Incident))}
+	fs := []string{field("State", state(n)), field("Value", against(n.Incident))}
 	if n.Incident.Key.Pool != "" {
 		fs = append(fs, field("Mode", mode(n)))
 	}
-	if n.Mode == "passthrough" {
+	if n.Mode == passThrough {
 		fs = append(fs, field("Roll back", rollback(n)))
 	}
 	return fs

@@ -80,6 +80,8 @@ type scene struct {
 	root  alerts.Ref
 	links string
 	plain bool
+
+	pressable bool
 }
 
 func scenes() []scene {
@@ -121,7 +123,34 @@ func scenes() []scene {
 		{name: "awkward-reply", d: sample(after(engine.EventAcked, alerts.Reply, time.Minute), acked, awkward), root: standing},
 		{name: "long", d: sample(long), links: links},
 		{name: "long-without-links", d: sample(long)},
+		{name: "buttons", d: sample(counted), pressable: true},
+		{name: "buttons-links", d: sample(counted), links: links, pressable: true},
+		{name: "buttons-acked", d: sample(after(engine.EventAcked, alerts.Edit, time.Minute), acked, counted), root: standing, pressable: true},
+		{name: "buttons-rolled-back", d: sample(after(engine.EventMode, alerts.Edit, time.Minute), rolledBack, counted), root: standing, pressable: true},
+		{name: "buttons-over-rolled-back", d: sample(after(engine.EventMode, alerts.Edit, time.Minute), resolved, rolledBack), root: standing, pressable: true},
+		{name: "buttons-over", d: sample(after(engine.EventResolved, alerts.Edit, 5*time.Minute), resolved), root: standing, pressable: true},
+		{name: "buttons-drill", d: sample(note(func(n *alerts.Note) { n.Drill, n.Ping = true, false })), pressable: true},
+		{name: "buttons-plain", d: sample(counted), plain: true, pressable: true},
+		{name: "buttons-awkward", d: sample(awkward, counted), links: links, pressable: true},
+		{name: "buttons-long", d: sample(long, counted), links: links, pressable: true},
+		{name: "silenced-edit", d: sample(after(engine.EventSilenced, alerts.Edit, time.Minute), silenced), root: standing},
+		{name: "silenced-reply", d: sample(after(engine.EventSilenced, alerts.Reply, time.Minute), silenced), root: standing},
+		{name: "rolled-back-reply", d: sample(after(engine.EventMode, alerts.Reply, time.Minute), rolledBack), root: standing},
+		{name: "noted-reply", d: sample(after(engine.EventNoted, alerts.Reply, time.Minute), note(func(n *alerts.Note) {
+			n.Event.By, n.Event.Words = "headgate", "No further rollback today: 3 of 3 <used>"
+		})), root: standing},
 	}
+}
+
+func counted(d *alerts.Delivery) { d.Note.Running, d.Note.Queued, d.Note.Counted = 4, 11, true }
+
+func silenced(d *alerts.Delivery) {
+	d.Note.Event.By, d.Note.Event.Words, d.Note.Ping = Actor("U0ADA"), "for 1h, until 13:00:00 UTC", false
+}
+
+func rolledBack(d *alerts.Delivery) {
+	d.Note.Mode, d.Note.ModeSince, d.Note.Ping = "passthrough", noon.Add(time.Minute), false
+	d.Note.Event.By, d.Note.Event.Words = Actor("U0ADA"), "too much is refused"
 }
 
 func (s scene) renderer(t *testing.T) renderer {
@@ -134,6 +163,7 @@ func (s scene) renderer(t *testing.T) renderer {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.pressable = s.pressable
 	return r
 }
 
@@ -166,7 +196,7 @@ func TestMessages(t *testing.T) {
 }
 
 // markup is everything in angle brackets that we write ourselves.
-var markup = regexp.MustCompile(`<!date\^\d+\^\{date_short_pretty\} \{time_secs\}\|[-0-9: ]+ UTC>|<!here>|<https://gate\.example/[^<>|]*\|[^<>|]*>`)
+var markup = regexp.MustCompile(`<!date\^\d+\^\{date_short_pretty\} \{time_secs\}\|[-0-9: ]+ UTC>|<!here>|<@U0ADA>|<https://gate\.example/[^<>|]*\|[^<>|]*>`)
 
 var entities = regexp.MustCompile(`&(?:amp|lt|gt);`)
 
@@ -222,6 +252,8 @@ func check(t *testing.T, m message) {
 			text := b.ContextElements.Elements[0].(*slack.TextBlockObject).Text
 			limit("a context", text, 3000)
 			free(text)
+		case *slack.ActionBlock:
+			checkButtons(t, b, limit)
 		default:
 			t.Errorf("a block of type %T", b)
 		}
@@ -448,4 +480,30 @@ func ExampleParseMention() {
 	_, err := ParseMention("@here")
 	fmt.Println(err)
 	// Output: "@here" is no mention: Slack takes plain text for nothing, write <!here>
+}
+
+func checkButtons(t *testing.T, b *slack.ActionBlock, limit func(what, s string, n int)) {
+	t.Helper()
+	if n := len(b.Elements.ElementSet); n < 1 || n > 25 {
+		t.Errorf("%d buttons", n)
+	}
+	actions := make(map[string]bool)
+	for _, e := range b.Elements.ElementSet {
+		button := e.(*slack.ButtonBlockElement)
+		limit("a button", button.Text.Text, 75)
+		limit("a value", button.Value, 2000)
+		if _, err := parseValue(button.Value); err != nil {
+			t.Errorf("%q cannot be read again", button.Value)
+		}
+		if actions[button.ActionID] {
+			t.Errorf("two buttons are %s", button.ActionID)
+		}
+		actions[button.ActionID] = true
+		if c := button.Confirm; c != nil {
+			limit("a question's title", c.Title.Text, 100)
+			limit("a question", c.Text.Text, 300)
+			limit("a question's yes", c.Confirm.Text, 30)
+			limit("a question's no", c.Deny.Text, 30)
+		}
+	}
 }

@@ -111,25 +111,25 @@ func who(by string) string {
 
 var userID = regexp.MustCompile(`^[UW][A-Z0-9]{2,20}$`)
 
-// modeWords say what a gate in that mode does.
-func modeWords(mode string) string {
-	switch mode {
-	case "":
+// modeName names a mode.
+func modeName(mode string) string {
+	if mode == "" {
 		return "not known"
-	case "enforce":
-		return "enforce, work that comes too late is refused"
-	case "observe":
-		return "observe, refusals are only counted"
-	case "passthrough":
-		return "passthrough, the gate is taken out"
-	default:
-		return esc(mode)
 	}
+	return esc(mode)
 }
 
 // mode says what the pool's gate does.
 func mode(n alerts.Note) string {
-	s := strings.Replace(modeWords(n.Mode), ", ", ": ", 1)
+	s := modeName(n.Mode)
+	switch n.Mode {
+	case "enforce":
+		s += ": work that comes too late is refused"
+	case "observe":
+		s += ": refusals are only counted"
+	case passThrough:
+		s += ": the gate is taken out"
+	}
 	if !n.ModeSince.IsZero() {
 		s += "\nsince " + when(n.ModeSince)
 	}
@@ -139,7 +139,7 @@ func mode(n alerts.Note) string {
 // rollback gives the command that takes the gate out, or puts it back.
 func rollback(n alerts.Note) string {
 	pool := n.Incident.Key.Pool
-	if n.Mode == "passthrough" {
+	if n.Mode == passThrough {
 		return "Done. To put the gate back: " + command("restore --pool", pool)
 	}
 	return command("rollback --pool", pool)
@@ -147,17 +147,28 @@ func rollback(n alerts.Note) string {
 
 // command is one to be copied into a shell; an argument that a shell could take
 // for more than a word is quoted.
-func command(verb, arg string) string {
+func command(verb, arg string) string { return code(bare(verb, arg)) }
+
+// bare is a command without markup.
+func bare(verb, arg string) string {
 	if !word.MatchString(arg) {
 		arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 	}
-	return code("headgate " + verb + " " + arg)
+	return "headgate " + verb + " " + arg
 }
 
 var word = regexp.MustCompile(`^[A-Za-z0-9_.:/@-]+$`)
 
 // state says who is on it, and how to say so.
-func state(inc engine.Incident) string {
+func state(n alerts.Note) string {
+	s := attention(n.Incident)
+	if n.Event.Kind == engine.EventSilenced {
+		s += "\n" + step(n)
+	}
+	return s
+}
+
+func attention(inc engine.Incident) string {
 	switch {
 	case !inc.Open():
 		return "Resolved at " + when(inc.Ended)
@@ -204,7 +215,7 @@ func step(n alerts.Note) string {
 	case engine.EventUnmuted:
 		return "The silence has ended" + by + ": " + now(inc)
 	case engine.EventMode:
-		return "Mode: " + modeWords(n.Mode) + by + because(e.Words)
+		return "Mode " + modeName(n.Mode) + ", set" + by + because(e.Words)
 	case engine.EventSilenced:
 		return "Silenced" + by + because(e.Words)
 	case engine.EventNoted:

@@ -12,6 +12,7 @@ import (
 // were columns.
 var noteTable = table{name: "note", columns: []string{
 	"mode", "mode_since_ms", "ping", "combined", "unrecorded", "drill", "silenced", "late", "repeat", "from", "diverted",
+	"running", "queued", "counted",
 }}
 
 // noteText is a note in JSON. Its values go through the same checks as those of
@@ -34,6 +35,7 @@ func encodeNote(n alerts.Note) (string, error) {
 		Rest: noteTable.object([]any{
 			short(n.Mode), ms(n.ModeSince), bit(n.Ping), bit(n.Combined), bit(n.Unrecorded), bit(n.Drill), bit(n.Silenced),
 			bit(n.Late), bit(n.Repeat), short(string(n.From)), clean(n.Diverted, maxReason),
+			tally(n.Running), tally(n.Queued), bit(n.Counted),
 		}),
 	})
 	return strings.TrimSuffix(out.String(), "\n"), err
@@ -64,6 +66,9 @@ func decodeNote(f *fields, s string) (n alerts.Note, err error) {
 	if _, ok := text.Event["words"]; !ok && text.Event != nil {
 		text.Event["words"] = "" // as version 2 wrote it
 	}
+	if _, ok := text.Rest["running"]; !ok && text.Rest != nil { // as version 2 wrote it
+		text.Rest["running"], text.Rest["queued"], text.Rest["counted"] = int64(0), int64(0), int64(0)
+	}
 	for _, o := range []map[string]any{text.Incident, text.Event, text.Rest} {
 		plainNumbers(o)
 	}
@@ -78,6 +83,7 @@ func (f *fields) noteRest(n *alerts.Note, v []any) {
 	n.Ping, n.Combined, n.Unrecorded = f.flag("ping", v[2]), f.flag("combined", v[3]), f.flag("unrecorded", v[4])
 	n.Drill, n.Silenced, n.Late, n.Repeat = f.flag("drill", v[5]), f.flag("silenced", v[6]), f.flag("late", v[7]), f.flag("repeat", v[8])
 	n.From, n.Diverted = alerts.Destination(f.text("from", v[9], maxName)), f.text("diverted", v[10], maxReason)
+	n.Running, n.Queued, n.Counted = f.count("running", v[11]), f.count("queued", v[12]), f.flag("counted", v[13])
 }
 
 // plainNumbers makes numbers what SQLite would return: whole if they can be.
