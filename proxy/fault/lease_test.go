@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -297,7 +298,7 @@ func TestStorm(t *testing.T) {
 	var meddling sync.WaitGroup
 	for n := range 4 {
 		meddling.Go(func() {
-			for round := range 50 {
+			for round := range 16 {
 				f := faults[(n+round)%len(faults)]
 				f.Share = 0.25
 				l, err := r.Inject(f, Scope{}, time.Second)
@@ -306,6 +307,7 @@ func TestStorm(t *testing.T) {
 				}
 				for before := calls.Load(); calls.Load() < before+20 && f.Kind != Hang; {
 					_ = l.Renew(time.Second)
+					runtime.Gosched()
 				}
 				if round%2 == 0 {
 					_, err = l.Clear(context.Background())
