@@ -26,6 +26,7 @@ type Spec struct {
 	Schedule string        // cron, five fields; empty: by hand only
 	Zone     string        // IANA name; empty: UTC
 	CatchUp  time.Duration // how late a missed occurrence may still run, once; 0: never
+	Speed    float64       // unless one is asked for; 1 for Live
 
 	Target   Target
 	Pool     string  // whose settings and rules are taken; empty: the first pool
@@ -44,7 +45,7 @@ type Scenario struct {
 	Workers  int           // 0: the pool's
 	Baseline time.Duration // of steady load before; 0: no such phase, and the run says so
 	Arrivals Arrivals
-	Service  string // as internal/modelstub reads it: uniform:5s-30s
+	Service  string // how long the endpoint takes for a call: uniform:5s-30s
 	Seed     uint64
 	Faults   []Injection
 	Slack    []Injection // on the way to the receiver of messages
@@ -53,7 +54,8 @@ type Scenario struct {
 
 // Arrivals is the load.
 type Arrivals struct {
-	Rate       float64 // tasks per second
+	Rate       float64 // tasks per second, in the baseline and the scenario
+	Rest       float64 // the same in the recovery; 0: nothing comes any more
 	Bursts     []Burst
 	LargeShare float64 // of large prompts, 0 to 1
 	Stream     bool

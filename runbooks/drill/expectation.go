@@ -1,0 +1,184 @@
+package drill
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ParseExpectation reads a limit to a measure, such as "p95_turnaround <= 60s",
+// "late_share <= 5%" or "pages == 1". The value is written in the measure's unit:
+// a duration, a share as a percentage or a number up to 1, or a whole number.
+func ParseExpectation(text string) (Expectation, error) {
+	var e Expectation
+	if len(text) > maxText {
+		return e, fmt.Errorf("must be at most %d characters", maxText)
+	}
+	name, rest, compare, ok := cutCompare(text)
+	if !ok {
+		return e, errors.New("must be a measure, one of <=, >= and ==, and a value, such as p95_turnaround <= 60s")
+	}
+	k, known := kindOf(Measure(name))
+	if !known {
+		return e, fmt.Errorf("unknown measure %s; known: %s", quote(name), measureNames())
+	}
+	limit, err := parseLimit(rest, k.unit)
+	if err != nil {
+		return e, fmt.Errorf("%s %w", name, err)
+	}
+	return Expectation{Measure: k.measure, Compare: compare, Limit: limit, Unit: k.unit}, nil
+}
+
+func cutCompare(text string) (name, rest string, c Compare, ok bool) {
+	for _, c := range []Compare{AtMost, AtLeast, Equal} {
+		if name, rest, ok := strings.Cut(text, string(c)); ok {
+			return strings.TrimSpace(name), strings.TrimSpace(rest), c, true
+		}
+	}
+	return "", "", "", false
+}
+
+func measureNames() string {
+	var names []string
+	for _, m := range Measures() {
+		names = append(names, string(m))
+	}
+	return strings.Join(names, ", ")
+}
+
+func parseLimit(text, unit string) (float64, error) {
+	switch unit {
+	case UnitSeconds:
+		d, err := parseDuration(text)
+		if err != nil {
+			return 0, fmt.Errorf("is a time: %w", err)
+		}
+		return d.Seconds(), nil
+	case UnitRatio:
+		return parseShare(text)
+	}
+	number := strings.TrimSpace(strings.TrimSuffix(text, unit))
+	n, err := strconv.ParseUint(number, 10, 31)
+	if err != nil {
+		return 0, fmt.Errorf("is a number of %s: must be a whole number, is %s", unit, quote(text))
+	}
+	return float64(n), nil
+}
+
+// parseShare reads 5% or 0.05.
+func parseShare(text string) (float64, error) {
+	number, percent := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || math.IsNaN(v) || v < 0 || v > 1 {
+		return 0, fmt.Errorf("is a share: must be 0 to 1 or 0%% to 100%%, is %s", quote(text))
+	}
+	return v, nil
+}
+
+// parseDuration reads 90s, 1m30s and 2d.
+func parseDuration(text string) (time.Duration, error) {
+	wrong := fmt.Errorf("must be a duration such as 90s, 5m or 7d, is %s", quote(text))
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		if err != nil || n > 400 {
+			return 0, wrong
+		}
+		return time.Duration(n) * day, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > 400*day {
+		return 0, wrong
+	}
+	return d, nil
+}
+
+const day = 24 * time.Hour
+
+// formatDuration writes d so that parseDuration reads it back.
+func formatDuration(d time.Duration) string {
+	switch {
+	case d >= day && d%day == 0:
+		return strconv.FormatInt(int64(d/day), 10) + "d"
+	case d < 10*time.Minute && d%time.Second == 0:
+		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
+	}
+	text := strings.TrimSuffix(d.String(), "m0s")
+	if text != d.String() {
+		text += "m"
+	}
+	if rest, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = rest + "h"
+	}
+	return text
+}
+
+// String writes an expectation so that ParseExpectation reads it back.
+func (e Expectation) String() string {
+	limit := Amount(e.Limit, e.Unit)
+	if back, err := parseLimit(limit, e.Unit); err != nil || back != e.Limit {
+		limit = strconv.FormatFloat(e.Limit, 'f', -1, 64)
+		if e.Unit == UnitSeconds {
+			limit += "s"
+		}
+	}
+	return fmt.Sprintf("%s %s %s", e.Measure, e.Compare, limit)
+}
+
+// Amount writes a value with its unit, as people read it.
+func Amount(v float64, unit string) string {
+	switch unit {
+	case UnitRatio:
+		return trimmed(v*100) + "%"
+	case UnitSeconds:
+		return trimmed(v) + "s"
+	}
+	return trimmed(v)
+}
+
+// trimmed writes a number with at most three decimals.
+func trimmed(v float64) string {
+	return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64)
+}
+
+// Holds says whether a value keeps to its limit.
+func (e Expectation) Holds(v float64) bool {
+	switch e.Compare {
+	case AtMost:
+		return v <= e.Limit
+	case AtLeast:
+		return v >= e.Limit
+	}
+	return v == e.Limit
+}
+
+// Margin is how far a value stays from its limit, as a share of the limit: above 0
+// it holds, below 0 it does not. A limit of 0 has no shares: there the distance
+// itself counts. A value that has to be met exactly has no margin to spare.
+func (e Expectation) Margin(v float64) float64 {
+	scale := e.Limit
+	if scale == 0 {
+		scale = 1
+	}
+	switch e.Compare {
+	case AtMost:
+		return finite((e.Limit - v) / scale)
+	case AtLeast:
+		return finite((v - e.Limit) / scale)
+	}
+	return finite(-math.Abs(v-e.Limit) / scale)
+}
+
+// finite keeps a number writable as JSON.
+func finite(v float64) float64 {
+	const most = 1e9
+	if math.IsNaN(v) {
+		return 0
+	}
+	return max(-most, min(most, v))
+}
