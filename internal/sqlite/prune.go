@@ -37,8 +37,9 @@ const dropSilences = `DELETE FROM silences WHERE id IN (SELECT id FROM silences 
 const dropHours = `DELETE FROM slo_hours WHERE (pool, hour_ms, run) IN (SELECT pool, hour_ms, run FROM slo_hours WHERE hour_ms < ? LIMIT ?)`
 
 // Prune deletes what is older than a time: incidents that ended before it, with
-// their events and deliveries, silences that are over, counts of objectives. What
-// is open or has yet to be sent stays, however old. It works in small steps, and
+// their events and deliveries, silences that are over, counts of objectives, runs of
+// drills and the sums of their days. What is open or has yet to be sent stays,
+// however old, and so does a drill's latest pass. It works in small steps, and
 // returns how many incidents it has deleted, also with an error.
 func (s *Store) Prune(ctx context.Context, before time.Time) (incidents int, err error) {
 	for {
@@ -66,7 +67,12 @@ func (l *ledger) prune(ctx context.Context, before time.Time) (incidents, others
 	if others, err = l.dropFound(ctx, readOrphans, ms(before)); err != nil {
 		return 0, 0, err
 	}
-	for text, before := range map[string]int64{dropSilences: ms(before), dropHours: hour(before)} {
+	runs, err := l.pruneRuns(ctx, ms(before))
+	if err != nil {
+		return 0, 0, err
+	}
+	others += runs
+	for text, before := range map[string]int64{dropSilences: ms(before), dropHours: hour(before), dropDays: day(before)} {
 		some, err := l.exec(ctx, text, before, pruneBatch)
 		if err != nil {
 			return 0, 0, err

@@ -11,20 +11,24 @@ type Store interface {
 	// Claim writes a run in status claimed and takes the lock that only one run can
 	// hold, in one immediate transaction, and returns the fencing token. ErrClaimed,
 	// a *BusyError or ErrFrozen say why not; nothing is written then. The lock lasts
-	// until the run has ended, or until lease has passed without Save.
+	// until the run has ended, or until lease has passed without Save: then the next
+	// claim closes the run as interrupted. With the run that holds the lock, Claim
+	// may be repeated, when its outcome was not known.
 	Claim(ctx context.Context, now time.Time, r Run, lease time.Duration) (fence int64, err error)
 	// Save writes how far a run has come and renews the lock. An ended run gives
-	// the lock back, and is never changed again. ErrFenced: somebody else holds it.
+	// the lock back, and is never changed again. ErrFenced: somebody else holds it, or
+	// the run has been closed. The series may only grow.
 	Save(ctx context.Context, now time.Time, r Run) error
-	// Note writes a run that never began: skipped or missed.
+	// Note writes a run that never began: skipped or missed. ErrClaimed: there is a
+	// run of that occurrence.
 	Note(ctx context.Context, r Run) error
 	// Interrupt closes all runs that have not ended, of processes that are gone,
 	// and returns them.
 	Interrupt(ctx context.Context, now time.Time) ([]Run, error)
 	// Run returns one, with all of it; ErrNoRun if there is none.
 	Run(ctx context.Context, id string) (Run, error)
-	// Runs returns runs without their series, newest first, and the key of the next
-	// page.
+	// Runs returns runs without their series, messages and undone steps, newest
+	// first, and the key of the next page.
 	Runs(ctx context.Context, q Query) (runs []Run, next string, err error)
 	// Frozen says whether drills are frozen; SetFreeze freezes or thaws.
 	Frozen(ctx context.Context) (Freeze, error)
