@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -40,6 +41,8 @@ func methods() map[string]method {
 		"chat.postMessage":             {"chat:write", (*Server).post},
 		"chat.update":                  {"chat:write", (*Server).update},
 		"chat.delete":                  {"chat:write", (*Server).deleteOwn},
+		"chat.postEphemeral":           {"chat:write", (*Server).postEphemeral},
+		"apps.connections.open":        {connections, (*Server).openConnection},
 		"conversations.info":           {"channels:read", (*Server).info},
 		"conversations.history":        {"channels:history", (*Server).history},
 		"conversations.replies":        {"channels:history", (*Server).replies},
@@ -57,6 +60,9 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	}
 	if name == "files.getUploadURLExternal" {
 		values.Set("base", "http://"+r.Host)
+	}
+	if name == "apps.connections.open" {
+		values.Set("host", r.Host)
 	}
 	w.Header().Set("X-Oauth-Scopes", strings.Join(s.o.Scopes, ","))
 	s.serve(w, r, name, values.Get("channel"), func() reply { return s.call(name, r, values) })
@@ -101,7 +107,7 @@ func (s *Server) write(w http.ResponseWriter, name string, body reply) {
 	case code == "ratelimited":
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(http.StatusTooManyRequests)
-	case name != "webhook":
+	case name != "webhook" && name != "response_url":
 		answer(w, body)
 	case code == "":
 		fmt.Fprint(w, "ok")
@@ -135,6 +141,12 @@ func (s *Server) call(name string, r *http.Request, values url.Values) reply {
 		return refusal("unknown_method")
 	case token == "":
 		return refusal("not_authed")
+	case m.scope == connections:
+		if refused := s.checkAppToken(token); refused != nil {
+			return refused
+		}
+	case strings.HasPrefix(token, "xapp-"):
+		return refusal("not_allowed_token_type")
 	case s.o.Token != "" && token != s.o.Token:
 		return refusal("invalid_auth")
 	case m.scope != "" && !slices.Contains(s.o.Scopes, m.scope):
@@ -146,6 +158,20 @@ func (s *Server) call(name string, r *http.Request, values url.Values) reply {
 	return m.do(s, values)
 }
 
+// connections is the scope of Socket Mode. It belongs to an app's token, and to no
+// bot's.
+const connections = "connections:write"
+
+func (s *Server) checkAppToken(token string) reply {
+	switch {
+	case !strings.HasPrefix(token, "xapp-"):
+		return refusal("not_allowed_token_type")
+	case s.o.AppToken != "" && token != s.o.AppToken:
+		return refusal("invalid_auth")
+	}
+	return nil
+}
+
 // arguments reads a form, or JSON whose values that are not text stay JSON.
 func arguments(r *http.Request) (url.Values, error) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -154,7 +180,7 @@ func arguments(r *http.Request) (url.Values, error) {
 		return r.Form, err
 	}
 	var raw map[string]json.RawMessage
-	if err := json.NewDecoder(r.Body).Decode(&raw); err != nil {
+	if err := json.NewDecoder(r.Body).Decode(&raw); err != nil && !errors.Is(err, io.EOF) { // an empty body has no arguments
 		return nil, fmt.Errorf("the body is not a JSON object: %w", err)
 	}
 	if len(raw) > 100 {
@@ -175,6 +201,6 @@ func arguments(r *http.Request) (url.Values, error) {
 func (s *Server) authTest(url.Values) reply {
 	return reply{
 		"ok": true, "url": "https://fake.slack.example/", "team": "Fake", "user": "headgate",
-		"team_id": "T0FAKE", "user_id": "U0FAKE", "bot_id": "B0FAKE",
+		"team_id": teamID, "user_id": botUser, "bot_id": "B0FAKE",
 	}
 }

@@ -150,11 +150,12 @@ func content(v url.Values) reply {
 
 // block is what is looked at in a block.
 type block struct {
-	Type     string    `json:"type"`
-	ID       string    `json:"block_id"`
-	Text     *text     `json:"text"`
-	Fields   []text    `json:"fields"`
-	Elements []element `json:"elements"`
+	Type      string    `json:"type"`
+	ID        string    `json:"block_id"`
+	Text      *text     `json:"text"`
+	Fields    []text    `json:"fields"`
+	Elements  []element `json:"elements"`
+	Accessory *element  `json:"accessory"`
 }
 
 type text struct {
@@ -168,6 +169,12 @@ type element struct {
 	Type string          `json:"type"`
 	Text json.RawMessage `json:"text"`
 	URL  string          `json:"url"`
+
+	// Of a button.
+	Action  string   `json:"action_id"`
+	Value   string   `json:"value"`
+	Style   string   `json:"style"`
+	Confirm *confirm `json:"confirm"`
 }
 
 func (e element) words() string {
@@ -247,5 +254,5 @@ func (b block) check() (wrong []string) {
 	default:
 		wrong = append(wrong, "unsupported type: "+b.Type)
 	}
-	return wrong
+	return append(wrong, b.checkButtons()...)
 }

@@ -30,14 +30,29 @@ const (
 	Forbidden     FaultKind = "403"         // as a webhook that is not allowed any more
 )
 
+// The kinds of faults of interactions, which are the methods block_actions and
+// slash_commands. Of the others Slow delays them, DropBefore breaks the socket off
+// before one is sent over it, and DropAfter after.
+const (
+	Twice     FaultKind = "twice"     // sent twice, byte for byte
+	Retried   FaultKind = "retried"   // over HTTP: sent up to three times more until it is answered, signed anew
+	Forged    FaultKind = "forged"    // over HTTP: signed with another secret
+	Tampered  FaultKind = "tampered"  // over HTTP: changed after it was signed
+	Unsigned  FaultKind = "unsigned"  // over HTTP: without signature and timestamp
+	Backdated FaultKind = "backdated" // over HTTP: signed as of Delay ago; below 0: of what is to come
+)
+
 // Fault makes calls go wrong until it is removed.
 type Fault struct {
-	Method      string // empty: all methods; webhook for webhooks
+	// Method is empty for all methods; webhook for webhooks, response_url for
+	// response URLs, link for opening a socket, block_actions and slash_commands
+	// for interactions. The last three are hit only when they are named.
+	Method      string
 	Channel     string // ID; empty: all
 	Kind        FaultKind
 	Error       string        // of Refuse
 	RetryAfter  string        // of TooMany
-	Delay       time.Duration // of Slow and SlowAfter
+	Delay       time.Duration // of Slow, SlowAfter and Backdated
 	Every       int           // hits every n-th call; 0 or 1: each
 	Probability float64       // above 0: hits by chance instead
 	Times       int           // hits so often only; 0: no end
@@ -71,7 +86,7 @@ func (s *Server) Heal() {
 // strikeLocked returns the fault that hits a call, or nil.
 func (s *Server) strikeLocked(method, channelID string) *Fault {
 	for _, f := range s.faults {
-		if (f.Method != "" && f.Method != method) || (f.Channel != "" && f.Channel != channelID) {
+		if !f.meant(method) || (f.Channel != "" && f.Channel != channelID) {
 			continue
 		}
 		if f.Times > 0 && f.hits >= f.Times {
@@ -88,6 +103,14 @@ func (s *Server) strikeLocked(method, channelID string) *Fault {
 		}
 	}
 	return nil
+}
+
+// meant says whether a fault is about a method.
+func (f *fault) meant(method string) bool {
+	if f.Method == "" {
+		return !slices.Contains([]string{"link", string(Pressed), string(Typed)}, method)
+	}
+	return f.Method == method
 }
 
 // before answers a call that a fault keeps from being done. It returns false if

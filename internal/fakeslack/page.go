@@ -1,31 +1,109 @@
 package fakeslack
 
 import (
-	_ "embed"
-	"encoding/json"
+	"bytes"
+	"embed"
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-//go:embed page.html
-var pageSource string
+//go:embed pages
+var pageFiles embed.FS
 
-// shown is how many of a channel's messages the page has.
-const shown = 50
+const (
+	shown   = 50 // of a channel's messages
+	refresh = 2  // seconds
+)
 
-type pageData struct {
+// pages are for people. What changes something is refused when another site's
+// page asks for it.
+func (s *Server) pages() {
+	guard := http.NewCrossOriginProtection()
+	s.mux.HandleFunc("GET /{$}", s.servePage)
+	s.mux.HandleFunc("GET /channel", s.serveChannel)
+	s.mux.HandleFunc("GET /style.css", serveStyle)
+	s.mux.Handle("POST /press", guard.Handler(http.HandlerFunc(s.servePress)))
+	s.mux.Handle("POST /command", guard.Handler(http.HandlerFunc(s.serveCommand)))
+}
+
+func serveStyle(w http.ResponseWriter, r *http.Request) {
+	http.ServeFileFS(w, r, pageFiles, "pages/style.css")
+}
+
+// view is who looks at what.
+type view struct {
 	Channels []Channel
 	Current  Channel
-	Roots    []pageMessage
-	Refresh  int // seconds
+	Users    []User
+	As       User
+}
+
+// Title is what the page is called in a browser's tab.
+func (v view) Title() string { return fmt.Sprintf("#%s", v.Current.Name) }
+
+// Query names the view in an address.
+func (v view) Query() template.URL {
+	return template.URL(url.Values{"channel": {v.Current.ID}, "as": {v.As.ID}}.Encode())
+}
+
+// view reads who looks at what; in doubt it is the first user and channel.
+func (s *Server) view(channelID, userID string) view {
+	v := view{Users: s.Users()}
+	if u, ok := s.user(userID); ok {
+		v.As = u
+	} else if len(v.Users) > 0 {
+		v.As = v.Users[0]
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.channels {
+		v.Channels = append(v.Channels, c.Channel)
+	}
+	if c := s.channelLocked(channelID); c != nil {
+		v.Current = c.Channel
+	} else if len(v.Channels) > 0 {
+		v.Current = v.Channels[0]
+	}
+	return v
+}
+
+// servePage is what stands around a channel: the others, who one is, and where
+// commands are typed. The channel is a frame, so that looking at it anew disturbs
+// nobody who is typing.
+func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	render(w, http.StatusOK, "page.html", s.view(q.Get("channel"), q.Get("as")))
+}
+
+// channelPage is a channel as one user sees it.
+type channelPage struct {
+	view
+	Roots   []pageMessage
+	Refresh int  // seconds; 0: it stands still
+	Still   bool // asked to
+}
+
+func (s *Server) serveChannel(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	p := channelPage{view: s.view(q.Get("channel"), q.Get("as")), Refresh: refresh, Still: q.Get("still") != ""}
+	if p.Still {
+		p.Refresh = 0
+	}
+	p.Roots = roots(append(s.Messages(p.Current.ID), s.Whispers(p.Current.ID, p.As.ID)...), p.As.ID)
+	render(w, http.StatusOK, "channel.html", p)
 }
 
 type pageMessage struct {
+	Author  string
+	Channel string // ID
+	As      string // ID of who looks
+	TS      string
 	Time    string
 	Exact   string
 	Edited  int
@@ -33,84 +111,63 @@ type pageMessage struct {
 	Replies []pageMessage
 	File    string
 	Also    bool // shown in the channel too
+	Private bool
 }
 
-type pageBlock struct {
-	Type   string
-	Text   template.HTML
-	Fields []template.HTML
-	Button []string
-}
+// Face is a letter for the author.
+func (m pageMessage) Face() string { return strings.ToLower(m.Author[:1]) }
 
-// servePage shows a channel, chosen by ?channel=, as people see it.
-func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
-	t, err := template.New("page").Parse(pageSource)
-	if err != nil {
-		http.Error(w, "the page is broken", http.StatusInternalServerError)
-		return
-	}
-	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cache-Control", "no-store")
-	_ = t.Execute(w, s.page(r.URL.Query().Get("channel"))) // the reader has gone
-}
-
-func (s *Server) page(id string) pageData {
-	p := pageData{Refresh: 2}
-	s.mu.Lock()
-	for _, c := range s.channels {
-		p.Channels = append(p.Channels, c.Channel)
-	}
-	current := s.channelLocked(id)
-	if current == nil && len(s.channels) > 0 {
-		current = s.channels[0]
-	}
-	if current != nil {
-		p.Current = current.Channel
-	}
-	s.mu.Unlock()
-	ms := s.Messages(p.Current.ID)
-	threads := make(map[string][]pageMessage)
-	for _, m := range ms {
-		if m.Thread != "" {
-			threads[m.Thread] = append(threads[m.Thread], show(m))
+// roots returns the newest messages first, with their threads. A reply whose root
+// is gone stands by itself.
+func roots(all []Message, as string) []pageMessage {
+	slices.SortStableFunc(all, func(a, b Message) int { return cmpTS(a.TS, b.TS) })
+	byTS := make(map[string]int)
+	var out []pageMessage
+	for _, m := range all {
+		if i, ok := byTS[m.Thread]; ok && m.Thread != "" {
+			out[i].Replies = append(out[i].Replies, show(m, as))
+			continue
 		}
+		byTS[m.TS] = len(out)
+		out = append(out, show(m, as))
 	}
-	for _, m := range ms {
-		if m.Thread == "" {
-			root := show(m)
-			root.Replies = threads[m.TS]
-			p.Roots = append(p.Roots, root)
-		}
-	}
-	slices.Reverse(p.Roots)
-	p.Roots = p.Roots[:min(len(p.Roots), shown)]
-	return p
+	slices.Reverse(out)
+	return out[:min(len(out), shown)]
 }
 
-func show(m Message) pageMessage {
+func show(m Message, as string) pageMessage {
 	at := tsTime(m.TS)
 	p := pageMessage{
-		Time: at.Format("15:04:05"), Exact: at.Format(time.RFC3339) + " · ts " + m.TS,
-		Edited: len(m.Versions), File: m.File, Also: m.Broadcast,
+		Author: m.Author, Channel: m.Channel, As: as, TS: m.TS, Time: at.Format("15:04:05"), Exact: at.Format(time.RFC3339) + " · ts " + m.TS,
+		Edited: len(m.Versions), File: m.File, Also: m.Broadcast, Private: m.To != "",
 	}
-	var all []block
-	if m.Blocks != nil {
-		_ = json.Unmarshal(m.Blocks, &all) // was checked when it came
+	if p.Author == "" {
+		p.Author = "headgate"
 	}
-	for _, b := range all {
-		p.Blocks = append(p.Blocks, showBlock(b))
+	for i, b := range m.parsed() {
+		p.Blocks = append(p.Blocks, showBlock(b, b.id(i)))
 	}
-	if len(all) == 0 && m.Text != "" {
+	if len(p.Blocks) == 0 && m.Text != "" {
 		p.Blocks = []pageBlock{{Type: "section", Text: mrkdwn(m.Text)}}
 	}
 	return p
 }
 
-func showBlock(b block) pageBlock {
-	p := pageBlock{Type: b.Type}
+type pageBlock struct {
+	Type    string
+	ID      string
+	Text    template.HTML
+	Fields  []template.HTML
+	Buttons []pageButton
+}
+
+type pageButton struct {
+	Text, Action, Style string
+	Link                string // opens it; empty: the app is told
+}
+
+func showBlock(b block, id string) pageBlock {
+	p := pageBlock{Type: b.Type, ID: id}
 	if b.Text != nil {
 		p.Text = words(*b.Text)
 	}
@@ -118,13 +175,30 @@ func showBlock(b block) pageBlock {
 		p.Fields = append(p.Fields, words(f))
 	}
 	for _, e := range b.Elements {
-		if e.Type == "button" {
-			p.Button = append(p.Button, e.words())
-			continue
+		if e.Type != "button" {
+			p.Fields = append(p.Fields, mrkdwn(e.words()))
 		}
-		p.Fields = append(p.Fields, mrkdwn(e.words()))
+	}
+	for _, e := range b.buttons() {
+		p.Buttons = append(p.Buttons, pageButton{Text: e.words(), Action: e.Action, Style: e.class(), Link: webLink(e.URL)})
 	}
 	return p
+}
+
+// class is the style, if it is a known one.
+func (e element) class() string {
+	if e.Style == "primary" || e.Style == "danger" {
+		return e.Style
+	}
+	return "plain"
+}
+
+// webLink is a URL if it leads to the web.
+func webLink(s string) string {
+	if strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") {
+		return s
+	}
+	return ""
 }
 
 func words(t text) template.HTML {
@@ -140,5 +214,23 @@ func tsTime(ts string) time.Time {
 	return time.Unix(n, 0).UTC()
 }
 
-// Title is what the page is called in a browser's tab.
-func (p pageData) Title() string { return fmt.Sprintf("#%s", p.Current.Name) }
+// render writes a page. It runs no script, and nothing from elsewhere.
+func render(w http.ResponseWriter, status int, name string, data any) {
+	var b bytes.Buffer
+	t, err := template.ParseFS(pageFiles, "pages/*.html")
+	if err == nil {
+		err = t.ExecuteTemplate(&b, name, data)
+	}
+	if err != nil {
+		http.Error(w, "the page is broken", http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'self'; base-uri 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // the reader has gone
+}

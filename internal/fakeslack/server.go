@@ -17,6 +17,10 @@ type Options struct {
 	Limited bool             // one post per second and channel, as Slack has it
 	Seed    uint64           // of faults that hit by chance
 	Now     func() time.Time // nil: the clock
+
+	AppToken string        // of Socket Mode; empty: any that begins with xapp-
+	Users    []User        // nil: SomeUsers
+	Patience time.Duration // how long an interaction's answer is waited for; 0: 3 s, as Slack does
 }
 
 var allScopes = []string{"channels:history", "channels:read", "chat:write", "files:write"}
@@ -30,6 +34,8 @@ type Server struct {
 	o   Options
 	mux *http.ServeMux
 
+	client *http.Client // sends interactions
+
 	mu       sync.Mutex
 	channels []*channel
 	lastTS   int64 // microseconds
@@ -38,6 +44,17 @@ type Server struct {
 	calls    []Call
 	files    map[string]*upload
 	lastFile int
+
+	base      string // URL, as the first request had it
+	callbacks Callbacks
+	receipts  []Receipt
+	flying    int // interactions that wait for an answer
+	hooks     []*hook
+	tickets   []ticket
+	sockets   []*socket
+	closed    bool
+	changed   chan struct{} // closed when something that is awaited may have changed
+	live      sync.WaitGroup
 }
 
 // Bounds of what a Server keeps and reads.
@@ -47,6 +64,7 @@ const (
 	maxCalls    = 20_000
 	maxFiles    = 100
 	maxBody     = 4 << 20
+	maxWhispers = 1_000 // of a channel; the oldest go first
 )
 
 // New returns a Server without channels.
@@ -57,20 +75,34 @@ func New(o Options) *Server {
 	if o.Scopes == nil {
 		o.Scopes = allScopes
 	}
+	if o.Users == nil {
+		o.Users = SomeUsers()
+	}
+	if o.Patience <= 0 {
+		o.Patience = patience
+	}
 	s := &Server{
-		o: o, mux: http.NewServeMux(), files: make(map[string]*upload),
+		o: o, mux: http.NewServeMux(), files: make(map[string]*upload), client: newClient(), changed: make(chan struct{}),
 		random: rand.New(rand.NewPCG(o.Seed, o.Seed)),
 	}
 	s.mux.HandleFunc("/api/{method}", s.serveAPI)
 	s.mux.HandleFunc("POST /api/upload/{file}", s.serveUpload)
 	s.mux.HandleFunc("POST /services/{channel}/{secret}", s.serveWebhook)
-	s.mux.HandleFunc("GET /{$}", s.servePage)
+	s.mux.HandleFunc("POST /actions/{team}/{id}", s.serveResponse)
+	s.mux.HandleFunc("POST /commands/{team}/{id}", s.serveResponse)
+	s.mux.HandleFunc("GET /link/{$}", s.serveSocket)
+	s.pages()
 	return s
 }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	s.mu.Lock()
+	if s.base == "" {
+		s.base = "http://" + r.Host
+	}
+	s.mu.Unlock()
 	s.mux.ServeHTTP(w, r)
 }
 
@@ -86,6 +118,7 @@ type Channel struct {
 type channel struct {
 	Channel
 	messages []*Message // in the order of their ts
+	whispers []*Message
 	lastPost time.Time
 }
 

@@ -1,0 +1,107 @@
+package fakeslack
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// overHTTP posts an interaction to a request URL, once unless a fault has it
+// otherwise. It returns the last answer.
+func (s *Server) overHTTP(ctx context.Context, to target, i Interaction, f Fault, r *Receipt) (said []byte, err error) {
+	body := i.form().Encode()
+	at := s.stamp(f)
+	said, err = s.post1(ctx, to, body, at, 0, f, r)
+	if f.Kind == Twice {
+		return s.post1(ctx, to, body, at, 0, f, r)
+	}
+	if f.Kind != Retried {
+		return said, err
+	}
+	for n := 1; err != nil && n <= maxRetries && ctx.Err() == nil; n++ {
+		said, err = s.post1(ctx, to, body, s.stamp(f), n, f, r)
+	}
+	return said, err
+}
+
+// stamp is when a request says that it was made.
+func (s *Server) stamp(f Fault) int64 {
+	at := s.o.Now()
+	if f.Kind == Backdated {
+		at = at.Add(-f.Delay)
+	}
+	return at.Unix()
+}
+
+// post1 posts once. Retries are numbered from 1.
+func (s *Server) post1(ctx context.Context, to target, body string, at int64, retry int, f Fault, r *Receipt) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Patience)
+	defer cancel()
+	signature := sign(to.secret, at, body)
+	switch f.Kind {
+	case Forged:
+		signature = sign(to.secret+"?", at, body)
+	case Tampered:
+		body += "&tampered=1"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("User-Agent", "Slackbot 1.0 (+https://api.slack.com/robots)")
+	if f.Kind != Unsigned {
+		req.Header.Set("X-Slack-Request-Timestamp", strconv.FormatInt(at, 10))
+		req.Header.Set("X-Slack-Signature", signature)
+	}
+	if retry > 0 {
+		req.Header.Set("X-Slack-Retry-Num", strconv.Itoa(retry))
+		req.Header.Set("X-Slack-Retry-Reason", "http_timeout")
+	}
+	r.Sent++
+	return s.ask(req, r)
+}
+
+func (s *Server) ask(req *http.Request, r *Receipt) ([]byte, error) {
+	resp, err := s.client.Do(req)
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil, ErrNoAnswer
+		}
+		return nil, err
+	}
+	defer resp.Body.Close()
+	said, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("read the app's answer: %w", err)
+	}
+	r.Status = resp.StatusCode
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%w but %d", ErrBadReply, resp.StatusCode)
+	}
+	r.Answers++
+	return said, nil
+}
+
+// sign is Slack's signature, version 0.
+func sign(secret string, at int64, body string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	fmt.Fprintf(mac, "v0:%d:%s", at, body)
+	return "v0=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// newClient follows no redirects, and keeps no connection after an answer, so
+// that nothing is left of it.
+func newClient() *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, MaxConnsPerHost: maxFlying},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}

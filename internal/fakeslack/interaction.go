@@ -1,0 +1,175 @@
+package fakeslack
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Kind is what an interaction is. As a method it names the faults that hit it.
+type Kind string
+
+// The kinds of interactions.
+const (
+	Pressed Kind = "block_actions"
+	Typed   Kind = "slash_commands"
+)
+
+// Interaction is something that a person did, as the app will be told of it.
+// Tests may change what they like before it is delivered; delivered twice, it is
+// the same callback twice.
+type Interaction struct {
+	Kind        Kind
+	App, Team   string
+	User        User
+	Channel     string // ID
+	ChannelName string
+	Trigger     string    // trigger_id: no two interactions share one
+	ResponseURL string    // takes five answers within half an hour
+	At          time.Time // when it was done
+
+	// Of a press.
+	TS, Thread string          // of the message, and of its root if it is a reply
+	Message    json.RawMessage // as it stood
+	Action     Action
+
+	// Of a command.
+	Command string // with its slash
+	Text    string // what follows it
+}
+
+// Action is a button that was pressed.
+type Action struct {
+	ID    string // action_id
+	Block string // block_id
+	Value string
+	Text  string // what it says
+	Style string // empty, primary or danger
+}
+
+// What keeps somebody from doing something.
+var (
+	ErrNoChannel = errors.New("fake slack: there is no such channel")
+	ErrNoMessage = errors.New("fake slack: there is no such message")
+	ErrNoButton  = errors.New("fake slack: the message has no such button")
+	ErrNoUser    = errors.New("fake slack: there is no such user")
+	ErrNoCommand = errors.New("fake slack: not a command: it must begin with a slash and have at most 4000 characters")
+)
+
+// Interaction returns what an app is told when a user presses a button of a
+// message as it stands now. Delivered after an edit, it is a press on a message
+// that has changed meanwhile.
+func (s *Server) Interaction(channelID, ts, actionID, userID string) (Interaction, error) {
+	return s.press(channelID, ts, "", actionID, userID)
+}
+
+func (s *Server) press(channelID, ts, blockID, actionID, userID string) (Interaction, error) {
+	i, err := s.begin(Pressed, channelID, userID)
+	if err != nil {
+		return i, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.channelLocked(channelID).seen(ts, userID)
+	if m == nil {
+		return i, ErrNoMessage
+	}
+	b, ok := m.button(blockID, actionID)
+	if !ok {
+		return i, ErrNoButton
+	}
+	i.TS, i.Thread = m.TS, m.Thread
+	i.Action = Action{ID: b.Action, Block: b.block, Value: b.Value, Text: b.words(), Style: b.Style}
+	i.Message, err = json.Marshal(m.json(true))
+	s.hookLocked(&i, "actions")
+	return i, err
+}
+
+// Typed returns what an app is told when a user types a command.
+func (s *Server) Typed(channelID, userID, line string) (Interaction, error) {
+	i, err := s.begin(Typed, channelID, userID)
+	if err != nil {
+		return i, err
+	}
+	line = strings.TrimSpace(line)
+	if !strings.HasPrefix(line, "/") || len(line) < 2 || len(line) > 4000 {
+		return i, ErrNoCommand
+	}
+	i.Command, i.Text, _ = strings.Cut(line, " ")
+	i.Text = strings.TrimSpace(i.Text)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hookLocked(&i, "commands")
+	return i, nil
+}
+
+func (s *Server) begin(kind Kind, channelID, userID string) (Interaction, error) {
+	u, ok := s.user(userID)
+	if !ok {
+		return Interaction{}, ErrNoUser
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.channelLocked(channelID)
+	if c == nil {
+		return Interaction{}, ErrNoChannel
+	}
+	return Interaction{
+		Kind: kind, App: appID, Team: u.team(), User: u, Channel: c.ID, ChannelName: c.Name,
+		At: s.o.Now(), Trigger: fmt.Sprintf("%d.%s", s.o.Now().UnixMilli(), rand.Text()),
+	}, nil
+}
+
+// payload is an interaction as JSON, the form of the socket.
+func (i Interaction) payload() reply {
+	if i.Kind == Typed {
+		out := reply{}
+		for k := range i.form() {
+			out[k] = i.form().Get(k)
+		}
+		return out
+	}
+	container := reply{"type": "message", "message_ts": i.TS, "channel_id": i.Channel, "is_ephemeral": false}
+	if i.Thread != "" {
+		container["thread_ts"] = i.Thread
+	}
+	return reply{
+		"type": string(i.Kind), "api_app_id": i.App, "token": verifying, "trigger_id": i.Trigger, "response_url": i.ResponseURL,
+		"user":      reply{"id": i.User.ID, "username": i.User.Name, "name": i.User.Name, "team_id": i.User.team()},
+		"container": container, "team": reply{"id": i.Team, "domain": "fake"}, "enterprise": nil, "is_enterprise_install": false,
+		"channel": reply{"id": i.Channel, "name": i.ChannelName}, "message": i.Message, "state": reply{"values": reply{}},
+		"actions": []reply{i.action()},
+	}
+}
+
+func (i Interaction) action() reply {
+	a := reply{
+		"type": "button", "action_id": i.Action.ID, "block_id": i.Action.Block,
+		"text":      reply{"type": "plain_text", "text": i.Action.Text, "emoji": true},
+		"action_ts": fmt.Sprintf("%d.%06d", i.At.Unix(), i.At.Nanosecond()/1000),
+	}
+	if i.Action.Value != "" {
+		a["value"] = i.Action.Value
+	}
+	if i.Action.Style != "" {
+		a["style"] = i.Action.Style
+	}
+	return a
+}
+
+// form is an interaction as request URLs get it.
+func (i Interaction) form() url.Values {
+	if i.Kind == Pressed {
+		raw, _ := json.Marshal(i.payload()) // text and numbers
+		return url.Values{"payload": {string(raw)}}
+	}
+	return url.Values{
+		"token": {verifying}, "team_id": {i.Team}, "team_domain": {"fake"}, "channel_id": {i.Channel}, "channel_name": {i.ChannelName},
+		"user_id": {i.User.ID}, "user_name": {i.User.Name}, "command": {i.Command}, "text": {i.Text}, "api_app_id": {i.App},
+		"is_enterprise_install": {"false"}, "response_url": {i.ResponseURL}, "trigger_id": {i.Trigger},
+	}
+}

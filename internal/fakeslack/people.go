@@ -1,0 +1,43 @@
+package fakeslack
+
+import "slices"
+
+// What the stand-in says of itself.
+const (
+	appID     = "A0FAKE"
+	teamID    = "T0FAKE"
+	botUser   = "U0FAKE"
+	verifying = "verification-token-of-old" // Slack still sends it; nobody should rely on it
+)
+
+// User is a person who reads the channels, presses buttons and types commands.
+type User struct {
+	ID   string // U… or W…
+	Name string // as others see it
+	Team string // empty: the team of this Slack
+}
+
+// SomeUsers returns the people of a Server whose options name none.
+func SomeUsers() []User {
+	return []User{{ID: "U0ADA", Name: "ada"}, {ID: "U0BEN", Name: "ben"}, {ID: "U0EVE", Name: "eve"}}
+}
+
+// Users returns those who are known.
+func (s *Server) Users() []User { return slices.Clone(s.o.Users) }
+
+// user finds one by ID. It returns false for strangers.
+func (s *Server) user(id string) (User, bool) {
+	i := slices.IndexFunc(s.o.Users, func(u User) bool { return u.ID == id })
+	if i < 0 {
+		return User{}, false
+	}
+	return s.o.Users[i], true
+}
+
+// team is never empty.
+func (u User) team() string {
+	if u.Team == "" {
+		return teamID
+	}
+	return u.Team
+}
