@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Reconfigure changes everything but the mode at once, from the next decision
+// Reconfigure changes everything but mode and watcher at once, from the next decision
 // on, or nothing when c makes no sense. Nothing that runs or waits is touched:
 // more permits are granted to those who wait; fewer are taken from nobody.
 func (g *Gate) Reconfigure(now time.Time, c Config) error {
@@ -41,19 +41,18 @@ func (g *Gate) SetMode(now time.Time, m Mode) Mode {
 // Drain turns away everybody who waits, and from now on everybody who comes,
 // with ReasonDraining. Those who run are left to finish.
 func (g *Gate) Drain(now time.Time) {
-	g.wake(now)
 	done := g.drain(now)
 	done.tell()
 }
 
 func (g *Gate) drain(now time.Time) settled {
-	g.mu.Lock()
+	now = g.lock(now)
 	defer g.mu.Unlock()
-	now = g.advanceLocked(now)
 	g.draining = true
 	var done settled
 	for t := g.queue.front(); t != nil; t = g.queue.front() {
 		v := g.viewLocked(now)
+		g.sawLocked(now, t, StepLeft)
 		g.leaveLocked(t)
 		done.add(t, refuse(Verdict{ReasonDraining, v.Drain(v.Depth)}, t.task.Spread).Refusal)
 	}
@@ -64,10 +63,9 @@ func (g *Gate) drain(now time.Time) settled {
 // long it takes until all who wait have been granted a permit, both at the
 // observed rate of service.
 func (g *Gate) Overdue(now time.Time) (n int, drain time.Duration) {
-	g.wake(now)
-	g.mu.Lock()
+	now = g.lock(now)
 	defer g.mu.Unlock()
-	v := g.viewLocked(g.advanceLocked(now))
+	v := g.viewLocked(now)
 	for range g.overdueLocked(v) {
 		n++
 	}
@@ -78,16 +76,15 @@ func (g *Gate) Overdue(now time.Time) (n int, drain time.Duration) {
 // returns how many they were. It is for the return from a mode in which
 // deadlines did not count.
 func (g *Gate) DropOverdue(now time.Time) int {
-	g.wake(now)
 	n, done := g.dropOverdue(now)
 	done.tell()
 	return n
 }
 
 func (g *Gate) dropOverdue(now time.Time) (int, settled) {
-	g.mu.Lock()
+	now = g.lock(now)
 	defer g.mu.Unlock()
-	v := g.viewLocked(g.advanceLocked(now))
+	v := g.viewLocked(now)
 	var done settled
 	overdue := slices.Collect(g.overdueLocked(v))
 	for _, t := range overdue {
@@ -95,6 +92,7 @@ func (g *Gate) dropOverdue(now time.Time) (int, settled) {
 		if t.task.late(v.Now) {
 			reason = ReasonDeadlinePassed
 		}
+		g.sawLocked(v.Now, t, StepLeft)
 		g.leaveLocked(t)
 		done.add(t, refuse(Verdict{reason, v.Drain(g.queue.depth)}, t.task.Spread).Refusal)
 	}
@@ -119,20 +117,21 @@ func (g *Gate) overdueLocked(v View) iter.Seq[*Ticket] {
 
 // control changes a setting and grants what the change has made possible.
 func (g *Gate) control(now time.Time, change func()) {
-	g.wake(now)
-	g.apply(now, change)
-}
-
-func (g *Gate) apply(now time.Time, change func()) {
 	done := func() settled {
-		g.mu.Lock()
+		now := g.lock(now)
 		defer g.mu.Unlock()
 		change()
-		now = g.advanceLocked(now)
-		g.pauseOverLocked(now)
-		return g.grantWaitingLocked(now)
+		return g.changedLocked(now)
 	}()
 	done.tell()
+}
+
+func (g *Gate) changedLocked(now time.Time) settled {
+	if g.pauseOverLocked(now) {
+		g.paused = time.Time{}
+	}
+	g.termsLocked()
+	return g.grantWaitingLocked(now)
 }
 
 // Snapshot is the state of a gate at one instant. Gauges are read from it; none
@@ -151,10 +150,9 @@ type Snapshot struct {
 
 // Snapshot returns the state at now.
 func (g *Gate) Snapshot(now time.Time) Snapshot {
-	g.wake(now)
-	g.mu.Lock()
+	now = g.lock(now)
 	defer g.mu.Unlock()
-	v := g.viewLocked(g.advanceLocked(now))
+	v := g.viewLocked(now)
 	s := Snapshot{
 		Mode: g.settings.Mode, Policy: g.settings.Policy.Name(), Draining: g.draining,
 		Paused: g.paused, Workers: v.Workers, InFlight: g.inFlight, Depth: v.Depth, Service: v.Service,

@@ -42,7 +42,7 @@ func (d *driver) offer(at time.Time) (got, want answer, told []heard) {
 	d.offered++
 	task := admit.Task{Class: j.class, Deadline: j.deadline, Spread: uint64(j.seq), Waiter: d.listen(j)}
 	dec := d.gate.Offer(at, task)
-	j.ticket = dec.Ticket
+	j.ticket, d.dispute = dec.Ticket, dec.Disputed
 	if dec.Ticket != nil {
 		d.in++
 	}
@@ -181,6 +181,7 @@ func (d *driver) check(r admit.Refusal) {
 // bury counts a ticket that has ended, and keeps a few of them for misuse.
 func (d *driver) bury(j *job) {
 	d.out++
+	d.gate.Over(d.at, j.ticket)
 	d.ended = append(d.ended, j)
 	if len(d.ended) > 8 {
 		d.ended = d.ended[1:]

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"headgate/proxy/admit"
+	"headgate/proxy/verify"
 )
 
 // subject is the gate, or something that pretends to be one: the driver must
@@ -20,6 +21,7 @@ type subject interface {
 	SetMode(time.Time, admit.Mode) admit.Mode
 	Pause(now, until time.Time)
 	Resume(time.Time)
+	Over(time.Time, *admit.Ticket)
 	SetPolicy(time.Time, admit.Policy)
 	Drain(time.Time)
 	Snapshot(time.Time) admit.Snapshot
@@ -43,11 +45,13 @@ type driver struct {
 	after int       // of them after Drain
 	seen  map[string]int
 
-	offered int     // tasks so far
-	in, out int     // tickets issued, and tickets that have come to their end
-	ended   []*job  // some that have left, to be misused
-	heard   []heard // what waiters heard since the last step
-	badWait string  // a malformed Retry-After that a waiter heard
+	offered int       // tasks so far
+	in, out int       // tickets issued, and tickets that have come to their end
+	ended   []*job    // some that have left, to be misused
+	heard   []heard   // what waiters heard since the last step
+	badWait string    // a malformed Retry-After that a waiter heard
+	dispute string    // what the shadow has against a refusal
+	at      time.Time // what is passed to the gate in this step
 
 	granted  int // sequence number of the latest grant, -1 before the first
 	overtook string
@@ -62,6 +66,7 @@ func newDriver(src source, rules []rule, build func(admit.Config) subject) *driv
 		oracle: &oracle{rule: rules[0], workers: workers, limit: limit},
 		gate: build(admit.Config{
 			Workers: workers, QueueLimit: limit, Policy: rules[0].policy, AssumedService: 15 * time.Second,
+			Watcher: verify.New(),
 		}),
 	}
 }
@@ -84,7 +89,8 @@ func (d *driver) run(n int) error {
 func (d *driver) step() error {
 	d.heard = d.heard[:0]
 	d.oracle.woken = nil
-	got, want, told := d.act(d.tick())
+	d.at = d.tick()
+	got, want, told := d.act(d.at)
 	told = append(d.oracle.woken, told...)
 	d.seen[d.op]++
 	d.note(want.reason)
@@ -98,6 +104,8 @@ func (d *driver) step() error {
 		return fmt.Errorf("told waiters %v, want %v", d.heard, told)
 	case d.overtook != "":
 		return fmt.Errorf("order: %s", d.overtook)
+	case d.dispute != "":
+		return fmt.Errorf("the shadow disputes it: %s", d.dispute)
 	case d.badWait != "":
 		return fmt.Errorf("told a waiter: %s", d.badWait)
 	}

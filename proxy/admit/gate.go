@@ -19,6 +19,7 @@ type Config struct {
 	// task has been served. A quarter of the SLO is a good guess: with a longer
 	// mean the threshold policy does not hold the SLO anyhow.
 	AssumedService time.Duration
+	Watcher        Watcher // watches the gate for as long as it lives; nil: nobody does
 }
 
 // FieldError says which setting was refused, and what would be right.
@@ -33,7 +34,8 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 // Gate is the permits, the queue and the policy of one pool. All methods may be
 // called from any goroutine. They never block, but for the lock.
 type Gate struct {
-	pausing atomic.Bool // paused is set; for those who do not hold the lock
+	watcher  Watcher
+	panicked atomic.Bool // panics is set; for those who do not hold the lock
 
 	mu       sync.Mutex
 	settings Config // its Mode is the current one
@@ -46,6 +48,7 @@ type Gate struct {
 	seq      uint64  // of the next ticket
 	honoured uint64  // tickets below this number came in before the mode last changed
 	latest   time.Time
+	panics   Panic // of the policy, not asked for yet
 }
 
 // New returns an empty gate, or a *FieldError.
@@ -53,7 +56,11 @@ func New(c Config) (*Gate, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return &Gate{settings: c, estimate: Service{Mean: c.AssumedService}}, nil
+	g := &Gate{settings: c, watcher: c.Watcher, estimate: Service{Mean: c.AssumedService}}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.termsLocked()
+	return g, nil
 }
 
 func (c Config) validate() error {
@@ -79,17 +86,17 @@ func workersError(n int) error {
 // Offer asks for a permit. When the decision is to wait, the task's Waiter hears
 // the end of it, unless Leave or Expire comes first.
 func (g *Gate) Offer(now time.Time, task Task) Decision {
-	g.wake(now)
-	g.mu.Lock()
+	now = g.lock(now)
 	defer g.mu.Unlock()
-	now = g.advanceLocked(now)
 	v := g.viewLocked(now)
 	if g.draining {
 		return refuse(Verdict{ReasonDraining, v.Drain(v.Depth)}, task.Spread)
 	}
 	verdict := g.admitLocked(v, task)
 	if g.settings.Mode == Enforce && verdict.Reason != ReasonNone {
-		return refuse(verdict, task.Spread)
+		d := refuse(verdict, task.Spread)
+		d.Disputed = g.disputedLocked(now, task.Class, verdict.Reason)
+		return d
 	}
 	if !g.freeLocked() && g.queue.depth >= g.settings.QueueLimit {
 		d := refuse(Verdict{ReasonMemory, v.Drain(v.Depth - g.settings.QueueLimit + 1)}, task.Spread)
@@ -103,6 +110,7 @@ func (g *Gate) Offer(now time.Time, task Task) Decision {
 		g.grantLocked(t, now)
 	} else {
 		g.queue.push(t)
+		g.sawLocked(now, t, StepQueued)
 		d.Waiting = true
 	}
 	return d
@@ -112,16 +120,14 @@ func (g *Gate) Offer(now time.Time, task Task) Decision {
 // have passed since the grant. When refused, the permit is already back and the
 // task must not go upstream. In any state but running it refuses nothing.
 func (g *Gate) Start(now time.Time, t *Ticket) Decision {
-	g.wake(now)
 	d, done := g.start(now, t)
 	done.tell()
 	return d
 }
 
 func (g *Gate) start(now time.Time, t *Ticket) (Decision, settled) {
-	g.mu.Lock()
+	now = g.lock(now)
 	defer g.mu.Unlock()
-	now = g.advanceLocked(now)
 	if t.state != running {
 		return Decision{Ticket: t}, settled{}
 	}
@@ -130,6 +136,7 @@ func (g *Gate) start(now time.Time, t *Ticket) (Decision, settled) {
 	if g.settings.Mode != Enforce || reason == ReasonNone {
 		return Decision{Ticket: t, Would: reason}, settled{}
 	}
+	g.sawLocked(now, t, StepReturned)
 	g.returnLocked(t)
 	return refuse(Verdict{reason, v.Drain(v.Depth)}, t.task.Spread), g.grantWaitingLocked(now)
 }
@@ -137,16 +144,15 @@ func (g *Gate) start(now time.Time, t *Ticket) (Decision, settled) {
 // Release gives the permit back. It reports whether t held one: a second
 // release does nothing.
 func (g *Gate) Release(now time.Time, t *Ticket, e Ending) bool {
-	g.wake(now)
 	held, done := g.release(now, t, e)
 	done.tell()
 	return held
 }
 
 func (g *Gate) release(now time.Time, t *Ticket, e Ending) (bool, settled) {
-	g.mu.Lock()
+	now = g.lock(now)
 	defer g.mu.Unlock()
-	now = g.advanceLocked(now)
+	g.sawLocked(now, t, StepReturned)
 	if t.state != running {
 		return false, settled{}
 	}
@@ -163,10 +169,9 @@ func (g *Gate) release(now time.Time, t *Ticket, e Ending) (bool, settled) {
 // must be released, or it has been settled already. This is where a grant and a
 // departure that happen at the same time are told apart.
 func (g *Gate) Leave(now time.Time, t *Ticket) bool {
-	g.wake(now)
-	g.mu.Lock()
+	now = g.lock(now)
 	defer g.mu.Unlock()
-	g.advanceLocked(now)
+	g.sawLocked(now, t, StepLeft)
 	return g.leaveLocked(t)
 }
 
@@ -174,10 +179,8 @@ func (g *Gate) Leave(now time.Time, t *Ticket) bool {
 // it any more; for the owner to call when the deadline passes. The refusal has
 // no reason if the task stays, or waits no longer.
 func (g *Gate) Expire(now time.Time, t *Ticket) Refusal {
-	g.wake(now)
-	g.mu.Lock()
+	now = g.lock(now)
 	defer g.mu.Unlock()
-	now = g.advanceLocked(now)
 	if t.state != waiting || g.settings.Mode != Enforce {
 		return Refusal{}
 	}
@@ -186,35 +189,21 @@ func (g *Gate) Expire(now time.Time, t *Ticket) Refusal {
 	if reason == ReasonNone || !g.leaveLocked(t) {
 		return Refusal{}
 	}
+	g.sawLocked(now, t, StepLeft)
 	return refuse(Verdict{reason, v.Drain(v.Depth - 1)}, t.task.Spread).Refusal
 }
 
 // Refuse returns the refusal of a task that is turned away outside the gate
 // (for its body, say), with a Retry-After by which the queue will have drained.
 func (g *Gate) Refuse(now time.Time, r Reason, spread uint64) Refusal {
-	g.wake(now)
-	g.mu.Lock()
+	now = g.lock(now)
 	defer g.mu.Unlock()
-	v := g.viewLocked(g.advanceLocked(now))
+	v := g.viewLocked(now)
 	return refuse(Verdict{r, v.Drain(v.Depth)}, spread).Refusal
 }
 
 func refuse(v Verdict, spread uint64) Decision {
 	return Decision{Refusal: Refusal{Reason: v.Reason, RetryAfter: retryAfter(v.Wait, spread)}}
-}
-
-func (g *Gate) admitLocked(v View, t Task) Verdict {
-	if g.settings.Mode == PassThrough {
-		return Verdict{}
-	}
-	return g.settings.Policy.Admit(v, t)
-}
-
-func (g *Gate) dispatchReasonLocked(v View, t *Ticket) Reason {
-	if g.settings.Mode == PassThrough || t.seq < g.honoured {
-		return ReasonNone
-	}
-	return g.settings.Policy.Dispatch(v, t.task)
 }
 
 func (g *Gate) leaveLocked(t *Ticket) bool {
@@ -230,6 +219,7 @@ func (g *Gate) grantLocked(t *Ticket, now time.Time) {
 	t.state = running
 	t.granted = now
 	g.inFlight++
+	g.sawLocked(now, t, StepGranted)
 }
 
 func (g *Gate) returnLocked(t *Ticket) {
@@ -251,6 +241,7 @@ func (g *Gate) grantWaitingLocked(now time.Time) settled {
 		g.queue.remove(t)
 		if g.settings.Mode == Enforce && reason != ReasonNone {
 			t.state = ended
+			g.sawLocked(now, t, StepLeft)
 			done.add(t, refuse(Verdict{reason, v.Drain(v.Depth - 1)}, t.task.Spread).Refusal)
 			continue
 		}

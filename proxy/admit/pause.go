@@ -9,36 +9,34 @@ import "time"
 // earlier with Resume. Pausing again replaces the end; an end that is not after
 // now is a Resume.
 func (g *Gate) Pause(now, until time.Time) {
-	g.control(now, func() {
-		g.paused = until
-		g.pausing.Store(true)
-	})
+	g.control(now, func() { g.paused = until })
 }
 
 // Resume ends a pause, if there is one, and grants to those who waited for it.
 func (g *Gate) Resume(now time.Time) {
-	g.control(now, g.resumeLocked)
+	g.control(now, func() { g.paused = time.Time{} })
 }
 
-func (g *Gate) resumeLocked() {
-	g.paused = time.Time{}
-	g.pausing.Store(false)
-}
-
-// wake ends a pause that is over, before the call that noticed is dealt with:
-// who waited for the end of it comes first. Without a pause it costs no lock.
-func (g *Gate) wake(now time.Time) {
-	if g.pausing.Load() {
-		g.apply(now, func() {})
+// lock takes the lock and returns the time that counts: now, or the latest time
+// seen if that is later. If a pause has come to its end, those who waited for it
+// have been granted to before it returns, whatever the caller is about to do.
+func (g *Gate) lock(now time.Time) time.Time {
+	for {
+		g.mu.Lock()
+		now = g.advanceLocked(now)
+		if !g.pauseOverLocked(now) {
+			return now
+		}
+		done := func() settled {
+			defer g.mu.Unlock()
+			return g.changedLocked(now)
+		}()
+		done.tell()
 	}
 }
 
-// pauseOverLocked ends a pause whose time has come. Only apply may find it so:
-// whoever ends a pause must grant.
-func (g *Gate) pauseOverLocked(now time.Time) {
-	if !g.paused.IsZero() && !now.Before(g.paused) {
-		g.resumeLocked()
-	}
+func (g *Gate) pauseOverLocked(now time.Time) bool {
+	return !g.paused.IsZero() && !now.Before(g.paused)
 }
 
 // freeLocked says whether there is a permit to hand out.

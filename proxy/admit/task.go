@@ -36,6 +36,9 @@ type Decision struct {
 	Ticket  *Ticket // nil when refused
 	Waiting bool    // true: wait for Waiter.Settled
 	Would   Reason  // what mode enforce would have said, in mode observe
+	// Disputed is what the gate's Watcher has against the refusal, in words for
+	// the log; empty if nothing.
+	Disputed string
 }
 
 // Ending says what a returned permit teaches.
@@ -65,7 +68,14 @@ type Ticket struct {
 	state      state
 	refusal    Refusal
 	prev, next *Ticket
+	mark       Mark
 }
+
+// Class returns the class of the task.
+func (t *Ticket) Class() Class { return t.task.Class }
+
+// Mark returns the watcher's place on the ticket.
+func (t *Ticket) Mark() *Mark { return &t.mark }
 
 // Queued returns how long the task waited for its permit; 0 if it has none yet.
 func (t *Ticket) Queued() time.Duration {

@@ -43,6 +43,9 @@ const (
 
 var classNames = [...]string{"interactive", "batch"}
 
+// Classes returns every class, in a fixed order.
+func Classes() []Class { return []Class{Interactive, Batch} }
+
 // String returns the word that headers and settings use.
 func (c Class) String() string { return word(classNames[:], c) }
 

@@ -1,0 +1,116 @@
+package admit_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/proxy/admit"
+)
+
+// nervous is a policy that panics where it is told to.
+type nervous struct {
+	admit.Threshold
+	admit, dispatch *bool
+}
+
+func (p nervous) Admit(v admit.View, t admit.Task) admit.Verdict {
+	if *p.admit {
+		panic("no idea about " + t.Class.String())
+	}
+	return article.Admit(v, t)
+}
+
+func (p nervous) Dispatch(v admit.View, t admit.Task) admit.Reason {
+	if *p.dispatch {
+		panic("lost my nerve")
+	}
+	return article.Dispatch(v, t)
+}
+
+// TestPanicAtTheDoorLetsIn: whoever the policy cannot decide about comes in as
+// in mode passthrough, within the bound on memory.
+func TestPanicAtTheDoorLetsIn(t *testing.T) {
+	for _, m := range []admit.Mode{admit.Enforce, admit.Observe} {
+		yes, no := true, false
+		g := newGate(t, admit.Config{Policy: nervous{article, &yes, &no}, Mode: m, QueueLimit: 4})
+		all := crowd(g, 0, 5)
+		all[0].wantFate(t, admit.ReasonNone)
+		for _, v := range all[1:] {
+			v.wantWaits(t)
+		}
+		offer(g, 0, admit.Task{}).wantFate(t, admit.ReasonMemory)
+		wantGauges(t, g, 0, 1, 4, 0)
+		p := g.Panics()
+		if p.Times != 6 || p.Value != "no idea about interactive" || !strings.Contains(string(p.Stack), "nervous.Admit") {
+			t.Fatalf("caught %d, first %v\n%s", p.Times, p.Value, p.Stack)
+		}
+		if p := g.Panics(); p.Times != 0 || p.Value != nil || p.Stack != nil {
+			t.Fatalf("told twice: %+v", p)
+		}
+	}
+}
+
+// TestPanicAtTheDispatchLetsRun: the task goes upstream as in mode passthrough,
+// and the permit comes back once.
+func TestPanicAtTheDispatchLetsRun(t *testing.T) {
+	yes, no := true, false
+	g := newGate(t, admit.Config{Policy: nervous{article, &no, &yes}})
+	task := admit.Task{Deadline: at(time.Second)}
+	running, waits := offer(g, 0, task), offer(g, 0, task)
+	if d := g.Start(at(time.Minute), running.Ticket); d.Ticket != running.Ticket || d.Reason != admit.ReasonNone {
+		t.Fatalf("started with %+v", d)
+	}
+	if r := g.Expire(at(time.Minute), waits.Ticket); r != (admit.Refusal{}) {
+		t.Fatalf("expired: %+v", r)
+	}
+	if !g.Release(at(time.Minute), running.Ticket, admit.Served) || g.Release(at(time.Minute), running.Ticket, admit.Served) {
+		t.Fatal("the permit did not come back just once")
+	}
+	waits.wantFate(t, admit.ReasonNone)
+	wantGauges(t, g, time.Minute, 1, 0, 0)
+	if p := g.Panics(); p.Times != 3 || p.Value != "lost my nerve" {
+		t.Fatalf("caught %d, first %v", p.Times, p.Value)
+	}
+}
+
+// TestPassThroughAsksNobody: the way out of a policy that panics.
+func TestPassThroughAsksNobody(t *testing.T) {
+	yes := true
+	g := newGate(t, admit.Config{Policy: nervous{article, &yes, &yes}, Mode: admit.PassThrough})
+	running := offer(g, 0, admit.Task{})
+	g.Start(at(0), running.Ticket)
+	g.Release(at(0), running.Ticket, admit.Served)
+	if p := g.Panics(); p.Times != 0 {
+		t.Fatalf("caught %+v", p)
+	}
+}
+
+// TestLockIsFreeAfterAPanic of something that is not the policy.
+func TestLockIsFreeAfterAPanic(t *testing.T) {
+	d := &faint{}
+	g := newGate(t, admit.Config{Watcher: d})
+	d.faints = true
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		offer(g, 0, admit.Task{})
+	}()
+	d.faints = false
+	g.Snapshot(at(0)) // would wait for ever
+}
+
+// faint is a watcher that panics.
+type faint struct {
+	diary
+	faints bool
+}
+
+func (f *faint) Saw(time.Time, *admit.Ticket, admit.Step) {
+	if f.faints {
+		panic("fainted")
+	}
+}
