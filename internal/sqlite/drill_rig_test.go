@@ -1,0 +1,136 @@
+package sqlite
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"headgate/proxy/fault"
+	"headgate/runbooks/drill"
+)
+
+// lease is longer than any test takes, as the tests' clock goes.
+const lease = 30 * time.Second
+
+func fullSpec(id string) drill.Spec {
+	at := drill.Expectation{Measure: drill.P95, Compare: drill.AtMost, Limit: 60, Unit: "s"}
+	return drill.Spec{
+		ID: id, Name: "Weekly " + id, Note: "why\nand how", Owner: "@anna <b>", BuiltIn: true,
+		Schedule: "0 9 * * 1", Zone: "Europe/London", CatchUp: 2 * time.Hour, Target: drill.Live, Pool: "default", Share: 0.25, Marked: true,
+		Scenario: drill.Scenario{
+			Duration: 300 * time.Second, Workers: 16, Baseline: 30 * time.Second, Service: "uniform:5s-30s", Seed: 1<<64 - 1,
+			Arrivals: drill.Arrivals{Rate: 0.8, Bursts: []drill.Burst{{From: time.Second, To: time.Minute, Multiple: 2}}, LargeShare: 0.1, Stream: true},
+			Faults:   []drill.Injection{{Fault: fault.Fault{Kind: fault.Latency, Share: 0.5, Delay: time.Second, Jitter: time.Millisecond}, From: time.Second, For: time.Minute}},
+			Slack:    []drill.Injection{{Fault: fault.Fault{Kind: fault.Status, Share: 1, Code: 503}, From: 2, For: 3}},
+			Steps:    []drill.Step{{Kind: drill.StepRollback, At: time.Second, For: time.Minute}},
+		},
+		Expect: []drill.Expectation{at}, AbortIf: []drill.Expectation{{Measure: drill.LateShare, Compare: drill.AtLeast, Limit: 0.5, Unit: "ratio"}},
+		Recovery: time.Minute,
+	}
+}
+
+// claimed is a run as it is when it is claimed.
+func claimed(id, of string) drill.Run {
+	return drill.Run{
+		ID: id, Drill: of, Name: "Weekly " + of, Spec: fullSpec(of), Version: "1.2.3", Trigger: drill.BySchedule, Actor: "schedule",
+		Speed: 2.5, Scheduled: noon, Started: noon.Add(time.Second), Status: drill.Claimed,
+		Phases: []drill.Phase{{Name: drill.PhaseClaim, Began: noon.Add(time.Second)}},
+	}
+}
+
+// byHand is a run of no occurrence.
+func byHand(id, of string) drill.Run {
+	r := claimed(id, of)
+	r.Trigger, r.Scheduled, r.Actor = drill.ByHand, time.Time{}, "anna@host"
+	return r
+}
+
+// underWay is a run in which everything is set that can be before its end.
+func underWay(r drill.Run, points int) drill.Run {
+	r.Status, r.Injected, r.ClearTook, r.Recovered = drill.Running, 12, 3*time.Millisecond+1, 20*time.Second
+	r.Phases = []drill.Phase{
+		{Name: drill.PhaseClaim, Began: noon, Ended: noon.Add(time.Second), Note: "fence 1"}, {Name: drill.PhaseInject, Began: noon.Add(time.Second)},
+	}
+	r.Hypotheses = []drill.Hypothesis{
+		{Expectation: r.Spec.Expect[0], Known: true, Value: 41.25, Margin: 0.3125, Passed: true, Evidence: "generator: 80 tasks"},
+		{Expectation: drill.Expectation{Measure: drill.TimeToPage, Compare: drill.AtMost, Limit: 30, Unit: "s"}, Why: "no page <came> & went"},
+		{Expectation: drill.Expectation{Measure: drill.Pages, Compare: drill.Equal, Limit: 1, Unit: "messages"}, Known: true, Value: 1, Margin: 0.125, Passed: true},
+	}
+	r.Undo = []drill.Undone{{What: "rollback", At: noon.Add(time.Minute), Took: time.Second, OK: true, Note: "restored"}}
+	r.Messages = []drill.Message{{Incident: "i-1", Kind: "post", Level: "page", Channel: "C1", Text: "DRILL \"old\"\nsecond line", Accepted: noon.Add(time.Minute)}}
+	r.Series = series(points)
+	return r
+}
+
+func series(n int) (points []drill.Point) {
+	for i := range n {
+		p := drill.Point{At: float64(i-30) + 0.125, Turnaround: float64(i%70) + 0.25, QueueAge: float64(i%25) / 2, Depth: i % 9, InFlight: 4, Arrived: i, Served: 2, Refused: i % 3, Errors: i % 2}
+		if i%5 == 0 {
+			p.Turnaround = -1
+		}
+		points = append(points, p)
+	}
+	return points
+}
+
+func over(r drill.Run, v drill.Verdict) drill.Run {
+	r.Status, r.Verdict, r.Reason, r.Ended = drill.Ended, v, "because; 'really'", r.Started.Add(5*time.Minute)
+	return r
+}
+
+func claim(t testing.TB, s *Store, now time.Time, r drill.Run) drill.Run {
+	t.Helper()
+	fence, err := s.Drills().Claim(t.Context(), now, r, lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Fence = fence
+	return r
+}
+
+func saveRun(t testing.TB, s *Store, now time.Time, r drill.Run) drill.Run {
+	t.Helper()
+	if err := s.Drills().Save(t.Context(), now, r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// ran claims a run by hand and ends it.
+func ran(t testing.TB, s *Store, id, of string, at time.Time, v drill.Verdict) drill.Run {
+	t.Helper()
+	r := byHand(id, of)
+	r.Started = at
+	return saveRun(t, s, at, over(claim(t, s, at, r), v))
+}
+
+func run(t testing.TB, s *Store, id string) drill.Run {
+	t.Helper()
+	r, err := s.Drills().Run(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// listed returns the IDs of all pages.
+func listed(t testing.TB, s *Store, q drill.Query) (ids []string) {
+	t.Helper()
+	for range 1000 {
+		runs, next, err := s.Drills().Runs(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range runs {
+			ids = append(ids, r.ID)
+		}
+		if next == "" {
+			return ids
+		}
+		q.After = next
+	}
+	t.Fatal("the pages do not end")
+	return nil
+}
+
+func number(n int) string { return fmt.Sprintf("r-%04d", n) }
