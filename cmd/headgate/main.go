@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // zones of drills must be known on machines that have none
 )
 
 func main() { os.Exit(run()) }

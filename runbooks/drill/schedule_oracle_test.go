@@ -1,0 +1,246 @@
+package drill
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata"
+)
+
+// zoneSpan is a stretch of time in which a zone does something odd.
+type zoneSpan struct {
+	zone  string
+	from  string // a date
+	hours int
+}
+
+var oddSpans = []zoneSpan{
+	{"UTC", "2026-02-26", 120},
+	{"America/New_York", "2026-03-06", 120}, {"America/New_York", "2026-10-30", 120},
+	{"Europe/London", "2026-03-27", 120}, {"Europe/London", "2026-10-23", 120},
+	{"Australia/Lord_Howe", "2026-04-03", 120}, {"Australia/Lord_Howe", "2026-10-02", 120}, // by half an hour
+	{"America/Sao_Paulo", "2018-02-16", 120}, {"America/Sao_Paulo", "2018-11-02", 120}, // at midnight
+	{"Asia/Kathmandu", "2026-12-30", 120},
+	{"Pacific/Apia", "2011-12-28", 120}, // a day that is not
+	{"Africa/Cairo", "2010-08-09", 120}, {"Africa/Cairo", "2010-09-08", 120}, // four times in a year
+}
+
+// minutes is a span, minute by minute: the oracle's calendar.
+type minutes struct {
+	loc   *time.Location
+	at    []time.Time
+	local []time.Time // what a clock on the wall shows, as if it were UTC
+}
+
+func (z zoneSpan) minutes(t *testing.T) minutes {
+	t.Helper()
+	loc, err := time.LoadLocation(z.zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := time.ParseInLocation(time.DateOnly, z.from, loc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := minutes{loc: loc}
+	for i := range z.hours * 60 {
+		at := from.UTC().Add(time.Duration(i) * time.Minute)
+		shown, err := time.Parse(time.DateTime, at.In(loc).Format(time.DateTime))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.at, m.local = append(m.at, at), append(m.local, shown)
+	}
+	return m
+}
+
+// fields is a schedule as a person would draw it: what is ticked in each field.
+type fields struct {
+	text               string
+	ticked             [5][60]bool
+	anyDate, anyOfWeek bool
+}
+
+func (f fields) match(t time.Time) bool {
+	if !f.ticked[0][t.Minute()] || !f.ticked[1][t.Hour()] || !f.ticked[3][int(t.Month())] {
+		return false
+	}
+	date, ofWeek := f.ticked[2][t.Day()], f.ticked[4][int(t.Weekday())]
+	if f.anyDate || f.anyOfWeek {
+		return date && ofWeek
+	}
+	return date || ofWeek
+}
+
+// walk steps through a span and says when the schedule is due. Everything that the
+// clock has come to, or jumped over, for the first time is due now.
+func (f fields) walk(m minutes, most int) []Occurrence {
+	var due []Occurrence
+	latest := m.local[0]
+	for i := 1; i < len(m.at) && len(due) < most; i++ {
+		shown := m.local[i]
+		var now *Occurrence
+		for named := latest.Add(time.Minute); !named.After(shown); named = named.Add(time.Minute) {
+			if !f.match(named) {
+				continue
+			}
+			if o := (Occurrence{At: m.at[i], Named: named, Shifted: !named.Equal(shown)}); now == nil || !o.Shifted {
+				now = &o
+			}
+		}
+		if now != nil {
+			for j := i + 1; j < min(i+26*60, len(m.at)); j++ {
+				now.Repeated = now.Repeated || m.local[j].Equal(now.Named)
+			}
+			due = append(due, *now)
+		}
+		if shown.After(latest) {
+			latest = shown
+		}
+	}
+	return due
+}
+
+var (
+	lows   = [5]int{0, 0, 1, 1, 0}
+	highs  = [5]int{59, 23, 31, 12, 6}
+	months = strings.Fields("jan feb mar apr may jun jul aug sep oct nov dec")
+	days   = strings.Fields("sun mon tue wed thu fri sat")
+)
+
+// generate makes a schedule, its text and its ticks independently of the parser.
+func generate(r *rand.Rand) fields {
+	var f fields
+	var texts []string
+	for i := range 5 {
+		var items []string
+		for range 1 + r.IntN(4)/3 + r.IntN(4)/3 {
+			text, every := f.item(r, i)
+			items = append(items, text)
+			f.anyDate = f.anyDate || i == 2 && every
+			f.anyOfWeek = f.anyOfWeek || i == 4 && every
+		}
+		texts = append(texts, strings.Join(items, ","))
+	}
+	f.text = strings.Join(texts, " ")
+	return f
+}
+
+// item ticks some of a field. Fields of the day are mostly left open, so that
+// something happens in a short span; and hours are mostly those of the night.
+func (f *fields) item(r *rand.Rand, i int) (text string, every bool) {
+	low, high := lows[i], highs[i]
+	span := high - low + 1
+	from := low + r.IntN(span)
+	if i == 1 && r.IntN(2) == 0 {
+		from = r.IntN(5)
+	}
+	to, step := from, 1
+	pick := r.IntN(6)
+	if i >= 2 && r.IntN(3) > 0 {
+		pick = 0
+	}
+	switch pick {
+	case 0:
+		from, to, text, every = low, high, "*", true
+	case 1:
+		from, to, step = low, high, 2+r.IntN(span-2)
+		text = "*/" + strconv.Itoa(step)
+	case 2:
+		to = from + r.IntN(high-from+1)
+		text = f.name(r, i, from) + "-" + f.name(r, i, to)
+	case 3:
+		to, step = from+r.IntN(high-from+1), 1+r.IntN(span-1)
+		text = fmt.Sprintf("%d-%d/%d", from, to, step)
+	case 4:
+		to, step = high, 1+r.IntN(span-1)
+		text = fmt.Sprintf("%d/%d", from, step)
+	default:
+		text = f.name(r, i, from)
+	}
+	for n := from; n <= to; n += step {
+		f.ticked[i][n] = true
+	}
+	return text, every
+}
+
+func (f *fields) name(r *rand.Rand, i, n int) string {
+	switch {
+	case i == 3 && r.IntN(2) == 0:
+		return months[n-1]
+	case i == 4 && r.IntN(2) == 0:
+		return strings.ToUpper(days[n])
+	case r.IntN(8) == 0 && n < 10:
+		return "0" + strconv.Itoa(n)
+	default:
+		return strconv.Itoa(n)
+	}
+}
+
+// 10,000 schedules agree with stepping through the minutes, over every way in
+// which clocks are changed.
+func TestSchedulesAgreeWithAnOracle(t *testing.T) {
+	const most = 25
+	var spans []minutes
+	for _, z := range oddSpans {
+		spans = append(spans, z.minutes(t))
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	seen := map[string]int{}
+	for n := range 10_000 {
+		f := generate(r)
+		m := spans[n%len(spans)]
+		s, err := ParseSchedule(f.text, m.loc.String())
+		if err != nil {
+			if !strings.Contains(err.Error(), "never comes") || f.matchesEver() {
+				t.Fatalf("%q: %v", f.text, err)
+			}
+			seen["never"]++
+			continue
+		}
+		want := f.walk(m, most)
+		got := s.NextN(m.at[0], len(want))
+		for i := range want {
+			if got[i] != want[i] {
+				t.Fatalf("%q in %s: occurrence %d is %+v, want %+v", f.text, m.loc, i, got[i], want[i])
+			}
+			seen["all"]++
+			if want[i].Shifted {
+				seen["shifted"]++
+			}
+			if want[i].Repeated {
+				seen["repeated"]++
+			}
+		}
+		if len(want) < most { // the rest of the span is empty
+			after := m.at[0]
+			if len(want) > 0 {
+				after = want[len(want)-1].At
+			}
+			if o, ok := s.Next(after); !ok || !o.At.After(m.at[len(m.at)-1]) {
+				t.Fatalf("%q in %s: %+v, %t, want one beyond the span", f.text, m.loc, o, ok)
+			}
+		}
+	}
+	for what, least := range map[string]int{"all": 50_000, "shifted": 200, "repeated": 200} {
+		if seen[what] < least {
+			t.Errorf("%d %s: the oracle has seen too little, %v", seen[what], what, seen)
+		}
+	}
+}
+
+// matchesEver looks through eight years, by day.
+func (f fields) matchesEver() bool {
+	for day := range 8*365 + 3 {
+		d := time.Date(2000, 1, 1+day, 0, 0, 0, 0, time.UTC)
+		date, ofWeek := f.ticked[2][d.Day()], f.ticked[4][int(d.Weekday())]
+		both := date && ofWeek || !f.anyDate && !f.anyOfWeek && (date || ofWeek)
+		if f.ticked[3][int(d.Month())] && both {
+			return true
+		}
+	}
+	return false
+}
