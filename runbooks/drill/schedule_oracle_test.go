@@ -24,7 +24,7 @@ var oddSpans = []zoneSpan{
 	{"Australia/Lord_Howe", "2026-04-03", 120}, {"Australia/Lord_Howe", "2026-10-02", 120}, // by half an hour
 	{"America/Sao_Paulo", "2018-02-16", 120}, {"America/Sao_Paulo", "2018-11-02", 120}, // at midnight
 	{"Asia/Kathmandu", "2026-12-30", 120},
-	{"Pacific/Apia", "2011-12-28", 120}, // a day that is not
+	{"Pacific/Apia", "2011-12-28", 120},                                      // a day that is not
 	{"Africa/Cairo", "2010-08-09", 120}, {"Africa/Cairo", "2010-09-08", 120}, // four times in a year
 }
 
