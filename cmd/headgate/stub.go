@@ -23,6 +23,8 @@ func newStub() *cobra.Command {
 		Long: `Run a stand-in for a model endpoint: it lists a model, answers chat completions,
 completions, responses and embeddings, streamed or not, takes its time over them,
 and has a finite number of slots behind which calls queue up, as a real server.
+GET /counts says in JSON what it has seen: calls begun, in flight now and at the
+peak, holding a slot, waiting for one, and ended by how they ended.
 
 Service times:
   uniform:5s-30s                 evenly spread
@@ -33,7 +35,8 @@ Service times:
 		Example: `  headgate stub
   headgate stub --slots 16 --service lognormal:10s,0.6 --speed 20
   curl -s 127.0.0.1:8080/v1/chat/completions -H 'content-type: application/json' \
-    -d '{"model":"stub-model","messages":[{"role":"user","content":"hello"}]}'`,
+    -d '{"model":"stub-model","messages":[{"role":"user","content":"hello"}]}'
+  curl -s 127.0.0.1:8080/counts`,
 		Args: usageArgs(cobra.NoArgs),
 	}
 	f := cmd.Flags()

@@ -36,6 +36,10 @@
 // A request may carry Stub-Fault, Stub-Service, Stub-Chunks, Stub-Stream,
 // Stub-Encoding and Stub-Trailer; see the Header constants.
 //
+// # Counts
+//
+// [Stub.Stats] says what a stub has seen, GET /counts the same in JSON.
+//
 // # Sources
 //
 // The shapes follow OpenAI's public API reference for chat completions,

@@ -36,8 +36,13 @@ func New(c Config) (*Stub, error) {
 }
 
 // ServeHTTP answers one call. It panics with [http.ErrAbortHandler] where the
-// connection must break, which net/http servers expect.
+// connection must break, which net/http servers expect. GET /counts answers with
+// [Stats] as JSON, and is not a call.
 func (s *Stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if asksCounts(r) {
+		s.serveCounts(w)
+		return
+	}
 	c := s.begin(w, r)
 	defer c.end()
 	c.ended = c.serve()
