@@ -16,6 +16,11 @@ type Evidence struct {
 	Pool    string        // name of the pool that was loaded
 	Workers int           // that it has, as its settings say
 	SLO     time.Duration // on turnaround
+	// MaxQueueAge and MaxWaiting are the limits at which the gate refuses, as its
+	// settings say: the age of the oldest task that waits, and how many may wait.
+	// 0: there is none, as with another policy.
+	MaxQueueAge time.Duration
+	MaxWaiting  int
 	// ServiceMin and ServiceMax bound how long the endpoint takes for a call. Max 0:
 	// it is not known, as of a live upstream.
 	ServiceMin, ServiceMax time.Duration

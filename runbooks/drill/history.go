@@ -5,11 +5,11 @@ import "time"
 // HistoryQuery asks for sums over a span of days.
 type HistoryQuery struct {
 	Drill string    // ID or name; empty: all drills
-	Since time.Time // the day that it is in is the first
-	Until time.Time // the day that it is in is the last; at most MaxDays after Since
+	Since time.Time // the day that it is in is the first; zero: that of the first run
+	Until time.Time // the day that it is in is the last; zero: that of the latest run
 }
 
-// MaxDays bounds a History.
+// MaxDays bounds the days before Until.
 const MaxDays = 800
 
 // History sums up runs that have ended, and those that never began.

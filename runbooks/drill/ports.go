@@ -108,6 +108,7 @@ func (e *StopError) Error() string { return e.Why }
 // Reading is a value that somebody saw.
 type Reading struct {
 	Known   bool    // false: there was nothing to see, Why says why
+	Never   bool    // what should have come did not; Value is how long was waited
 	Value   float64 // in the unit of its measure
 	Samples int     // that it rests on
 	Seen    string  // by whom, in words: generator, endpoint, Slack

@@ -1,0 +1,187 @@
+package drill
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Levels of messages.
+const (
+	levelWarn     = "warn"
+	levelPage     = "page"
+	levelResolved = "resolved"
+)
+
+// timeTo measures how long it took until people were told.
+func (l *look) timeTo(m Measure) Reading {
+	since, what := l.spec.onset(), "warning"
+	at, ok, n := time.Duration(0), false, 0
+	switch m {
+	case TimeToWarn:
+		at, ok, n = l.first(since, levelWarn, levelPage)
+	case TimeToPage:
+		what = "page"
+		at, ok, n = l.first(since, levelPage)
+	default:
+		since, what = l.spec.end(), "message that all is over"
+		at, ok, n = l.resolved()
+	}
+	waited := max(0, l.Evidence.At-since).Seconds()
+	switch {
+	case ok:
+		return Reading{Known: true, Value: max(0, at-since).Seconds(), Samples: n, Seen: seenSlack, Why: "when the " + what + " was accepted"}
+	case len(l.Evidence.Messages) == 0 && l.Evidence.Tried > 0:
+		return Reading{Known: l.Over, Never: true, Value: waited, Seen: seenSlack,
+			Why: fmt.Sprintf("no message was accepted by Slack, of %d tries", l.Evidence.Tried)}
+	case len(l.Evidence.Messages) == 0:
+		return Reading{Known: l.Over, Never: true, Value: waited, Seen: seenSlack, Why: "no message was accepted by Slack: nobody tried to send one"}
+	}
+	return Reading{Known: l.Over, Never: true, Value: waited, Samples: len(l.Evidence.Messages), Seen: seenSlack,
+		Why: fmt.Sprintf("a %s never came, within %.0f s", what, waited)}
+}
+
+// first is when the first message of a level was accepted, of those made since.
+func (l *look) first(since time.Duration, levels ...string) (at time.Duration, ok bool, n int) {
+	for _, m := range l.Evidence.Messages {
+		if m.Kind == kindEdit || !slices.Contains(levels, m.Level) {
+			continue
+		}
+		n++
+		if t := l.told(m); t >= since && (!ok || t < at) {
+			at, ok = t, true
+		}
+	}
+	return at, ok, n
+}
+
+const kindEdit = "edit" // of a message that stands already
+
+// resolved is when the last incident was said to be over, if all were.
+func (l *look) resolved() (at time.Duration, ok bool, n int) {
+	over := map[string]time.Duration{}
+	for _, m := range l.Evidence.Messages {
+		if m.Level == levelResolved {
+			over[m.Incident] = max(over[m.Incident], l.told(m))
+			n++
+		}
+	}
+	if n == 0 {
+		return 0, false, 0
+	}
+	for _, m := range l.Evidence.Messages {
+		t, done := over[m.Incident]
+		if !done || m.Level != levelResolved && l.told(m) > t {
+			return 0, false, n
+		}
+		at = max(at, t)
+	}
+	return at, true, n
+}
+
+func (l *look) messages(m Measure) Reading {
+	switch m {
+	case Pages:
+		_, _, n := l.first(l.spec.onset(), levelPage)
+		return saw(n, len(l.Evidence.Messages), seenSlack, "pages accepted by Slack")
+	case MessageSays:
+		return l.messageFaults()
+	}
+	return l.untold()
+}
+
+// untold counts incidents that no accepted message belongs to.
+func (l *look) untold() Reading {
+	told := map[string]bool{}
+	for _, m := range l.Evidence.Messages {
+		told[m.Incident] = true
+	}
+	n, why := 0, "every incident was told"
+	for _, id := range l.Evidence.Incidents {
+		if !told[id] {
+			n++
+			why = "nobody was told of incident " + id
+		}
+	}
+	return saw(n, len(l.Evidence.Incidents), seenSlack, "%s", why)
+}
+
+// messageFaults counts what messages got wrong or left out.
+func (l *look) messageFaults() Reading {
+	if len(l.Evidence.Messages) == 0 {
+		return Reading{Known: l.Over, Never: true, Seen: seenSlack, Why: "no message was accepted by Slack"}
+	}
+	n, why := 0, "every message said what it should"
+	for _, m := range l.Evidence.Messages {
+		if what := l.messageFault(m); what != "" {
+			n++
+			why = what
+		}
+	}
+	return saw(n, len(l.Evidence.Messages), seenSlack, "%s", why)
+}
+
+var (
+	poolNamed  = regexp.MustCompile(`\(pool ([^)\s]+)\)`)
+	limitNamed = regexp.MustCompile(`(-?[0-9][0-9.]*) ?([^\s,]*), limit (-?[0-9][0-9.]*) ?([^\s,.]*)`)
+	ruleNamed  = regexp.MustCompile("rule `?([a-z][a-z0-9_]*)")
+)
+
+// messageFault says what a message got wrong; empty: nothing.
+func (l *look) messageFault(m Message) string {
+	switch pool := poolNamed.FindStringSubmatch(m.Text); {
+	case !strings.Contains(m.Text, "DRILL"):
+		return "a message does not say DRILL"
+	case pool != nil && pool[1] != l.Evidence.Pool:
+		return fmt.Sprintf("a message names pool %s, not %s", quote(pool[1]), l.Evidence.Pool)
+	case pool == nil && !l.ofProcess(m):
+		return fmt.Sprintf("a message does not name the pool, %s", l.Evidence.Pool)
+	}
+	if m.Kind == kindEdit || m.Level == levelResolved || !opens(m) {
+		return ""
+	}
+	amounts := limitNamed.FindStringSubmatch(m.Text)
+	if amounts == nil {
+		return "a message about a breach does not say the value and the limit"
+	}
+	value, limit := number(amounts[1]), number(amounts[3])
+	// While Slack was out of reach, what is told late tells how it stands by then.
+	if value < limit && amounts[2] == amounts[4] && len(l.spec.Slack) == 0 {
+		return fmt.Sprintf("a message says that %s is a breach of the limit %s", amounts[1], amounts[3])
+	}
+	return ""
+}
+
+// opens says whether a message tells of a breach, and so has to say which.
+func opens(m Message) bool {
+	return m.Kind == "post" || strings.Contains(m.Text, "Now a page")
+}
+
+// ofProcess says whether a message, or the one in whose thread it stands, is about
+// headgate itself and not about a pool.
+func (l *look) ofProcess(m Message) bool {
+	for _, o := range l.Evidence.Messages {
+		if o.Incident != m.Incident && o.Text != m.Text {
+			continue
+		}
+		if rule := ruleNamed.FindStringSubmatch(o.Text); rule != nil {
+			switch rule[1] {
+			case "delivery_stuck", "delivery_dead", "evaluation_late", "journal_failing", "drill_overdue":
+				return true
+			}
+			return false
+		}
+	}
+	return false
+}
+
+func number(text string) float64 {
+	v, err := strconv.ParseFloat(strings.TrimRight(text, "."), 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}
