@@ -3,6 +3,8 @@ package fakeslack
 import (
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
+	"strconv"
 	"unicode/utf8"
 )
 
@@ -75,6 +77,33 @@ func (b block) buttons() (out []element) {
 		}
 	}
 	return out
+}
+
+// place says which button of a message is meant.
+type place struct {
+	version string // of the message, as version returns it; empty or unknown: the present one
+	block   string // empty: the first that has it
+	action  string
+}
+
+// version names what a message had for blocks.
+func version(blocks json.RawMessage) string {
+	h := fnv.New64a()
+	_, _ = h.Write(blocks) // never fails
+	return strconv.FormatUint(h.Sum64(), 36)
+}
+
+// as returns a message as it was in one of its versions: who has that before them
+// presses its buttons, and the app has to see that things have moved on.
+func (m *Message) as(v string) *Message {
+	for _, old := range m.Versions {
+		if version(old.Blocks) == v && v != version(m.Blocks) {
+			was := *m
+			was.Text, was.Blocks = old.Text, old.Blocks
+			return &was
+		}
+	}
+	return m
 }
 
 // button is a button where it stands.

@@ -64,29 +64,32 @@ var (
 // message as it stands now. Delivered after an edit, it is a press on a message
 // that has changed meanwhile.
 func (s *Server) Interaction(channelID, ts, actionID, userID string) (Interaction, error) {
-	return s.press(channelID, ts, "", actionID, userID)
+	i, _, err := s.press(channelID, ts, place{action: actionID}, userID)
+	return i, err
 }
 
-func (s *Server) press(channelID, ts, blockID, actionID, userID string) (Interaction, error) {
+// press also returns what the button asks first, if it does.
+func (s *Server) press(channelID, ts string, p place, userID string) (Interaction, *confirm, error) {
 	i, err := s.begin(Pressed, channelID, userID)
 	if err != nil {
-		return i, err
+		return i, nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.channelLocked(channelID).seen(ts, userID)
 	if m == nil {
-		return i, ErrNoMessage
+		return i, nil, ErrNoMessage
 	}
-	b, ok := m.button(blockID, actionID)
+	m = m.as(p.version)
+	b, ok := m.button(p.block, p.action)
 	if !ok {
-		return i, ErrNoButton
+		return i, nil, ErrNoButton
 	}
 	i.TS, i.Thread = m.TS, m.Thread
 	i.Action = Action{ID: b.Action, Block: b.block, Value: b.Value, Text: b.words(), Style: b.Style}
 	i.Message, err = json.Marshal(m.json(true))
 	s.hookLocked(&i, "actions")
-	return i, err
+	return i, b.Confirm, err
 }
 
 // Typed returns what an app is told when a user types a command.

@@ -7,8 +7,9 @@ import (
 )
 
 // mrkdwn turns Slack's markup into HTML. Everything that is not markup is
-// escaped; links are kept only if they lead to the web.
-func mrkdwn(s string) template.HTML {
+// escaped; links are kept only if they lead to the web. Names are those of users by
+// their IDs; others are shown as they are.
+func mrkdwn(s string, names map[string]string) template.HTML {
 	var b strings.Builder
 	for s != "" {
 		open := strings.IndexByte(s, '<')
@@ -18,14 +19,14 @@ func mrkdwn(s string) template.HTML {
 			break
 		}
 		b.WriteString(styled(s[:open]))
-		b.WriteString(special(s[open+1 : end]))
+		b.WriteString(special(s[open+1:end], names))
 		s = s[end+1:]
 	}
 	return template.HTML(b.String())
 }
 
 // special is what stands between < and >.
-func special(s string) string {
+func special(s string, names map[string]string) string {
 	target, label, labelled := strings.Cut(s, "|")
 	switch {
 	case strings.HasPrefix(target, "!date^"):
@@ -38,6 +39,9 @@ func special(s string) string {
 	case strings.HasPrefix(target, "!"):
 		return `<mark>@` + escape(target[1:]) + `</mark>`
 	case strings.HasPrefix(target, "@"):
+		if name, ok := names[target[1:]]; ok {
+			target = "@" + name
+		}
 		return `<mark>` + escape(target) + `</mark>`
 	case strings.HasPrefix(target, "http://"), strings.HasPrefix(target, "https://"):
 		if !labelled {

@@ -95,8 +95,23 @@ func (s *Server) serveChannel(w http.ResponseWriter, r *http.Request) {
 	if p.Still {
 		p.Refresh = 0
 	}
-	p.Roots = roots(append(s.Messages(p.Current.ID), s.Whispers(p.Current.ID, p.As.ID)...), p.As.ID)
+	all := append(s.Messages(p.Current.ID), s.Whispers(p.Current.ID, p.As.ID)...)
+	p.Roots = newReader(p.view).roots(all)
 	render(w, http.StatusOK, "channel.html", p)
+}
+
+// reader is who looks at messages.
+type reader struct {
+	as    string            // ID
+	names map[string]string // of users, by ID
+}
+
+func newReader(v view) reader {
+	r := reader{as: v.As.ID, names: make(map[string]string)}
+	for _, u := range v.Users {
+		r.names[u.ID] = u.Name
+	}
+	return r
 }
 
 type pageMessage struct {
@@ -104,6 +119,7 @@ type pageMessage struct {
 	Channel string // ID
 	As      string // ID of who looks
 	TS      string
+	Version string // which of its versions is shown
 	Time    string
 	Exact   string
 	Edited  int
@@ -119,36 +135,36 @@ func (m pageMessage) Face() string { return strings.ToLower(m.Author[:1]) }
 
 // roots returns the newest messages first, with their threads. A reply whose root
 // is gone stands by itself.
-func roots(all []Message, as string) []pageMessage {
+func (r reader) roots(all []Message) []pageMessage {
 	slices.SortStableFunc(all, func(a, b Message) int { return cmpTS(a.TS, b.TS) })
 	byTS := make(map[string]int)
 	var out []pageMessage
 	for _, m := range all {
 		if i, ok := byTS[m.Thread]; ok && m.Thread != "" {
-			out[i].Replies = append(out[i].Replies, show(m, as))
+			out[i].Replies = append(out[i].Replies, r.show(m))
 			continue
 		}
 		byTS[m.TS] = len(out)
-		out = append(out, show(m, as))
+		out = append(out, r.show(m))
 	}
 	slices.Reverse(out)
 	return out[:min(len(out), shown)]
 }
 
-func show(m Message, as string) pageMessage {
+func (r reader) show(m Message) pageMessage {
 	at := tsTime(m.TS)
 	p := pageMessage{
-		Author: m.Author, Channel: m.Channel, As: as, TS: m.TS, Time: at.Format("15:04:05"), Exact: at.Format(time.RFC3339) + " · ts " + m.TS,
+		Author: m.Author, Channel: m.Channel, As: r.as, TS: m.TS, Version: version(m.Blocks), Time: at.Format("15:04:05"), Exact: at.Format(time.RFC3339) + " · ts " + m.TS,
 		Edited: len(m.Versions), File: m.File, Also: m.Broadcast, Private: m.To != "",
 	}
 	if p.Author == "" {
 		p.Author = "headgate"
 	}
 	for i, b := range m.parsed() {
-		p.Blocks = append(p.Blocks, showBlock(b, b.id(i)))
+		p.Blocks = append(p.Blocks, r.block(b, b.id(i)))
 	}
 	if len(p.Blocks) == 0 && m.Text != "" {
-		p.Blocks = []pageBlock{{Type: "section", Text: mrkdwn(m.Text)}}
+		p.Blocks = []pageBlock{{Type: "section", Text: mrkdwn(m.Text, r.names)}}
 	}
 	return p
 }
@@ -166,17 +182,17 @@ type pageButton struct {
 	Link                string // opens it; empty: the app is told
 }
 
-func showBlock(b block, id string) pageBlock {
+func (r reader) block(b block, id string) pageBlock {
 	p := pageBlock{Type: b.Type, ID: id}
 	if b.Text != nil {
-		p.Text = words(*b.Text)
+		p.Text = r.words(*b.Text)
 	}
 	for _, f := range b.Fields {
-		p.Fields = append(p.Fields, words(f))
+		p.Fields = append(p.Fields, r.words(f))
 	}
 	for _, e := range b.Elements {
 		if e.Type != "button" {
-			p.Fields = append(p.Fields, mrkdwn(e.words()))
+			p.Fields = append(p.Fields, mrkdwn(e.words(), r.names))
 		}
 	}
 	for _, e := range b.buttons() {
@@ -201,11 +217,11 @@ func webLink(s string) string {
 	return ""
 }
 
-func words(t text) template.HTML {
+func (r reader) words(t text) template.HTML {
 	if t.Type == "plain_text" {
 		return template.HTML(template.HTMLEscapeString(t.Text))
 	}
-	return mrkdwn(t.Text)
+	return mrkdwn(t.Text, r.names)
 }
 
 func tsTime(ts string) time.Time {

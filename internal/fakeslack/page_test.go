@@ -176,3 +176,27 @@ func TestPagesAreSafeAndStandTogether(t *testing.T) {
 		t.Errorf("style: %s", resp.Header.Get("Content-Type"))
 	}
 }
+
+func TestWhoSeesAnOldVersionPressesItsButton(t *testing.T) {
+	s, c, srv := begin(t, fakeslack.Options{})
+	var app callbacks
+	receive(t, s, &app)
+	ts := withButtons(t, c)
+	_, page := browse(t, srv, "/channel?channel=C1", nil, "same-origin")
+	_, ask := browse(t, srv, "/press", fields(t, page, "Roll back"), "same-origin")
+	if _, _, _, err := c.UpdateMessageContext(t.Context(), "C1", ts, text("over, thanks to <@U0ADA>")); err != nil {
+		t.Fatal(err)
+	}
+	browse(t, srv, "/press", fields(t, ask, "Roll it back"), "same-origin")
+	h := app.got()
+	if len(h) != 1 {
+		t.Fatalf("the app was told %d times", len(h))
+	}
+	form, _ := url.ParseQuery(h[0].body)
+	if p := form.Get("payload"); !strings.Contains(p, `\"pool\":\"main\"`) || !strings.Contains(p, `"text":"trouble"`) {
+		t.Errorf("the app was told of another version: %s", p)
+	}
+	if _, page := browse(t, srv, "/channel?channel=C1", nil, "same-origin"); !strings.Contains(page, "thanks to <mark>@ada</mark>") {
+		t.Error("a user is not shown by name")
+	}
+}

@@ -8,7 +8,8 @@ import (
 // question is a confirmation, or a notice that something cannot be.
 type question struct {
 	view
-	TS, Block, Action  string
+	TS, Version        string
+	Block, Action      string
 	Heading, Words     string
 	Confirm, Deny      string
 	Danger, OnlyNotice bool
@@ -18,14 +19,15 @@ type question struct {
 // first.
 func (s *Server) servePress(w http.ResponseWriter, r *http.Request) {
 	v := s.view(r.PostFormValue("channel"), r.PostFormValue("as"))
-	ts, blockID, actionID := r.PostFormValue("ts"), r.PostFormValue("block"), r.PostFormValue("action")
-	i, err := s.press(r.PostFormValue("channel"), ts, blockID, actionID, r.PostFormValue("as"))
+	b := place{version: r.PostFormValue("version"), block: r.PostFormValue("block"), action: r.PostFormValue("action")}
+	i, c, err := s.press(r.PostFormValue("channel"), r.PostFormValue("ts"), b, r.PostFormValue("as"))
 	if err != nil {
 		notice(w, v, err)
 		return
 	}
-	if c := s.confirmation(i); c != nil && r.PostFormValue("confirmed") != "yes" {
-		q := question{view: v, TS: ts, Block: blockID, Action: actionID, Heading: or(c.Title.Text, "Are you sure?"), Words: c.Text.Text,
+	if c != nil && r.PostFormValue("confirmed") != "yes" {
+		q := question{view: v, TS: i.TS, Version: b.version, Block: b.block, Action: b.action,
+			Heading: or(c.Title.Text, "Are you sure?"), Words: c.Text.Text,
 			Danger: c.Style == "danger" || i.Action.Style == "danger"}
 		q.Confirm, q.Deny = or(c.Confirm.Text, "Yes"), or(c.Deny.Text, "Cancel")
 		render(w, http.StatusOK, "ask.html", q)
@@ -36,18 +38,6 @@ func (s *Server) servePress(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.Redirect(w, r, "/channel?"+string(v.Query()), http.StatusSeeOther) // what failed stands in the channel
-}
-
-// confirmation is what a button asks, as it stands now; nil: nothing.
-func (s *Server) confirmation(i Interaction) *confirm {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m := s.channelLocked(i.Channel).seen(i.TS, i.User.ID)
-	if m == nil {
-		return nil
-	}
-	b, _ := m.button(i.Action.Block, i.Action.ID)
-	return b.Confirm
 }
 
 // serveCommand types a command.
