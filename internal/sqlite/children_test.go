@@ -24,6 +24,8 @@ var children = map[string]func(args []string) error{
 	"request":   childRequest,
 	"hold":      childHold,
 	"incidents": childIncidents,
+	"drills":    childDrills,
+	"claims":    childClaims,
 }
 
 // childTime is when a child that was forgotten gives up.

@@ -49,12 +49,9 @@ func among(drills []string) (text string, args []any) {
 // span is the first and the last day of a query, within their bounds.
 func span(q drill.HistoryQuery) (first, last int64) {
 	const length = int64(24 * time.Hour / time.Millisecond)
-	last = day(q.Until)
-	if q.Until.IsZero() {
-		last = maxTime
-	}
-	first = day(q.Since)
-	if q.Since.IsZero() || !q.Until.IsZero() {
+	first, last = day(q.Since), maxTime
+	if !q.Until.IsZero() {
+		last = day(q.Until)
 		first = max(first, last-drill.MaxDays*length)
 	}
 	return first, last

@@ -69,6 +69,7 @@ type messageItem struct {
 	Level    string `json:"level"`
 	Channel  string `json:"channel"`
 	Text     string `json:"text"`
+	Made     int64  `json:"made_ms"`
 	Accepted int64  `json:"accepted_ms"`
 }
 
@@ -114,7 +115,7 @@ func parts(r drill.Run) map[string]string {
 			return undoneItem{clean(u.What, maxNote), ms(u.At), int64(max(u.Took, 0)), u.OK, clean(u.Note, maxNote)}
 		}),
 		partMessages: items(r.Messages, func(m drill.Message) messageItem {
-			return messageItem{short(m.Incident), word(m.Kind), word(m.Level), short(m.Channel), cleanLines(m.Text, maxReason), ms(m.Accepted)}
+			return messageItem{short(m.Incident), word(m.Kind), word(m.Level), short(m.Channel), cleanLines(m.Text, maxReason), ms(m.Made), ms(m.Accepted)}
 		}),
 	}
 }
@@ -189,7 +190,7 @@ func (p partRow) into(r *drill.Run) error {
 	case partMessages:
 		r.Messages = each(&f, p.body, func(i messageItem) drill.Message {
 			return drill.Message{Incident: f.text("body", i.Incident, maxName), Kind: f.text("body", i.Kind, maxWord), Level: f.text("body", i.Level, maxWord),
-				Channel: f.text("body", i.Channel, maxName), Text: f.lines("body", i.Text, maxReason), Accepted: f.when("body", i.Accepted)}
+				Channel: f.text("body", i.Channel, maxName), Text: f.lines("body", i.Text, maxReason), Made: f.when("body", i.Made), Accepted: f.when("body", i.Accepted)}
 		})
 	}
 	return f.bad

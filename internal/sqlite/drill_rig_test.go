@@ -57,7 +57,7 @@ func underWay(r drill.Run, points int) drill.Run {
 		{Expectation: drill.Expectation{Measure: drill.Pages, Compare: drill.Equal, Limit: 1, Unit: "messages"}, Known: true, Value: 1, Margin: 0.125, Passed: true},
 	}
 	r.Undo = []drill.Undone{{What: "rollback", At: noon.Add(time.Minute), Took: time.Second, OK: true, Note: "restored"}}
-	r.Messages = []drill.Message{{Incident: "i-1", Kind: "post", Level: "page", Channel: "C1", Text: "DRILL \"old\"\nsecond line", Accepted: noon.Add(time.Minute)}}
+	r.Messages = []drill.Message{{Incident: "i-1", Kind: "post", Level: "page", Channel: "C1", Text: "DRILL \"old\"\nsecond line", Made: noon.Add(time.Second), Accepted: noon.Add(time.Minute)}}
 	r.Series = series(points)
 	return r
 }

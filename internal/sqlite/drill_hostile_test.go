@@ -1,0 +1,248 @@
+package sqlite
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"headgate/runbooks/drill"
+)
+
+// drillOfOne is a record with one row of everything about drills, and no checks.
+func drillOfOne(t testing.TB) *Store {
+	t.Helper()
+	s, err := Ephemeral(t.Context(), options(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, s) })
+	ran(t, s, "old", "burst", noon, drill.Passed)
+	r := claim(t, s, noon.Add(time.Hour), claimed("r-1", "burst"))
+	saveRun(t, s, noon.Add(time.Hour), underWay(r, 10))
+	d := s.Drills()
+	if err := errors.Join(d.SetFreeze(t.Context(), drill.Freeze{By: "anna"}), d.SetDue(t.Context(), drill.Due{Drill: "burst", Next: noon})); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{"PRAGMA ignore_check_constraints = 1", "DELETE FROM drill_parts WHERE run = 'old'"} {
+		if _, err := s.writer.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// TestHostileDrills: whatever makes no sense in a row about drills is an error that
+// names its column, from each call that reads it, and never a guess.
+func TestHostileDrills(t *testing.T) {
+	ctx := t.Context()
+	readers := map[string]func(s *Store) error{
+		"drill_runs": func(s *Store) error {
+			_, err := s.Drills().Run(ctx, "r-1")
+			if _, _, listed := s.Drills().Runs(ctx, drill.Query{}); !errors.Is(listed, ErrCorrupt) {
+				t.Errorf("the list says %v", listed)
+			}
+			return err
+		},
+		"drill_lock": func(s *Store) error {
+			_, err := s.Drills().Claim(ctx, noon, byHand("r-9", "burst"), lease)
+			if saved := s.Drills().Save(ctx, noon, byHand("r-1", "burst")); !errors.Is(saved, ErrCorrupt) {
+				t.Errorf("saving says %v", saved)
+			}
+			return err
+		},
+		"drill_freeze": func(s *Store) error {
+			_, err := s.Drills().Claim(ctx, noon, byHand("r-9", "burst"), lease)
+			if _, read := s.Drills().Frozen(ctx); !errors.Is(read, ErrCorrupt) {
+				t.Errorf("reading says %v", read)
+			}
+			return err
+		},
+		"drill_dues":   func(s *Store) error { _, err := s.Drills().Dues(ctx); return err },
+		"drill_latest": func(s *Store) error { _, err := s.Drills().History(ctx, drill.HistoryQuery{}); return err },
+		"drill_days":   func(s *Store) error { _, err := s.Drills().History(ctx, drill.HistoryQuery{}); return err },
+		"drill_parts":  func(s *Store) error { _, err := s.Drills().Run(ctx, "r-1"); return err },
+		"drill_series": func(s *Store) error { _, err := s.Drills().Run(ctx, "r-1"); return err },
+	}
+	s := drillOfOne(t)
+	run := func(statement string) {
+		t.Helper()
+		if _, err := s.writer.ExecContext(ctx, statement); err != nil {
+			t.Fatalf("%.80s: %v", statement, err)
+		}
+	}
+	before := run1(t, s)
+	for name := range readers {
+		run("CREATE TEMP TABLE kept_" + name + " AS SELECT * FROM " + name)
+	}
+	for _, h := range hostileDrills() {
+		for _, value := range h.values {
+			where := ""
+			if part, ok := strings.CutPrefix(h.column, "body of "); ok {
+				where = " WHERE part = '" + part + "'"
+			}
+			column, _, _ := strings.Cut(h.column, " ")
+			if h.table == "drill_runs" {
+				where = " WHERE id = 'r-1'"
+			}
+			run("UPDATE " + h.table + " SET " + column + " = " + value + where)
+			if err := readers[h.table](s); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%s.%s = %s: %v, want ErrCorrupt", h.table, h.column, value, err)
+			} else {
+				has(t, err.Error(), h.table+"."+column)
+			}
+			run("DELETE FROM " + h.table)
+			run("INSERT INTO " + h.table + " SELECT * FROM kept_" + h.table)
+		}
+	}
+	if diff := cmp.Diff(before, run1(t, s)); diff != "" { // what was spoilt was the value alone
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func run1(t testing.TB, s *Store) drill.Run {
+	t.Helper()
+	return run(t, s, "r-1")
+}
+
+func hostileDrills() []hostile {
+	badLength, badBody := []string{"-1", "'x'", "9e30"}, []string{"''", "'null '||'1'", "'{}'", "'[1]'", "x'5b5d'", "body || 'x'", "printf('%.*c', 50000, '[')"}
+	badItem := func(what ...string) (out []string) {
+		for n := 0; n < len(what); n += 2 {
+			out = append(out, "replace(body, '"+what[n]+"', '"+what[n+1]+"')")
+		}
+		return append(out, badBody...)
+	}
+	return []hostile{
+		{"drill_runs", "drill", badText}, {"drill_runs", "name", badText}, {"drill_runs", "version", badText}, {"drill_runs", "cause", badWord},
+		{"drill_runs", "actor", badText}, {"drill_runs", "speed", badReal}, {"drill_runs", "scheduled_ms", badTime}, {"drill_runs", "started_ms", badTime},
+		{"drill_runs", "ended_ms", badTime}, {"drill_runs", "status", []string{"''", "'RUNNING'", "2", "'over'"}}, {"drill_runs", "verdict", append([]string{"'passed'"}, badWord...)},
+		{"drill_runs", "reason", badText}, {"drill_runs", "missed", badCount}, {"drill_runs", "injected", badCount}, {"drill_runs", "clear_ns", badLength},
+		{"drill_runs", "recovered_ns", badLength}, {"drill_runs", "fence", []string{"-1", "9007199254740992", "'x'"}}, {"drill_runs", "opening", badText},
+		{"drill_lock", "run", badID[1:]}, {"drill_lock", "drill", badText}, {"drill_lock", "since_ms", badTime}, {"drill_lock", "until_ms", badTime},
+		{"drill_lock", "lease_ns", badLength}, {"drill_lock", "fence", []string{"-1", "9007199254740991", "'x'", "9223372036854775807"}},
+		{"drill_freeze", "frozen", badFlag}, {"drill_freeze", "actor", badText}, {"drill_freeze", "reason", badText}, {"drill_freeze", "since_ms", badTime},
+		{"drill_dues", "drill", badText}, {"drill_dues", "schedule", badText}, {"drill_dues", "zone", badText}, {"drill_dues", "next_ms", badTime},
+		{"drill_latest", "name", badText}, {"drill_latest", "run", badID}, {"drill_latest", "verdict", badWord}, {"drill_latest", "at_ms", badTime},
+		{"drill_latest", "passed", badID[1:]}, {"drill_latest", "passed_ms", badTime},
+		{"drill_days", "runs", badCount}, {"drill_days", "judged", badCount}, {"drill_days", "margin", badReal}, {"drill_days", "tightest", badReal},
+		{"drill_days", "verdict", badWord},
+		{"drill_parts", "body of spec", []string{"''", "'[]'", "body || '1'", "replace(body, ':60,', ':1e400,')", "replace(body, 'default', '" + strings.Repeat("d", maxReason+1) + "')"}},
+		{"drill_parts", "body of phases", badItem("fence 1", strings.Repeat("f", maxNote+1), "inject", "INJECT", `"ended_ms":0`, `"ended_ms":-1`, `"ended_ms":0`, `"ended_ms":0.5`)},
+		{"drill_parts", "body of hypotheses", badItem("80 tasks", strings.Repeat("f", maxNote+1), "41.25", "1e999", "41.25", `"41"`, "true", "1")},
+		{"drill_parts", "body of undo", badItem("restored", strings.Repeat("f", maxNote+1), `"took_ns":1000000000`, `"took_ns":-1`)},
+		{"drill_parts", "body of messages", badItem("second line", strings.Repeat("f", maxReason+1), `"accepted_ms":`, `"accepted_ms":-`)},
+		{"drill_series", "chunk", []string{"1", "-1", "'x'"}}, {"drill_series", "points", []string{"-1", "601", "'x'"}},
+		{"drill_series", "body", []string{"''", "'!'", "body || 'AA'", "body || '='", "body || body", "substr(body, 3)", "x'00'", "'" + strings.Repeat("_", 200) + "'"}},
+	}
+}
+
+// TestManyTexts: what does not fit into a run is cut or left out, and the run can
+// be read nevertheless.
+func TestManyTexts(t *testing.T) {
+	s := kinds["ephemeral"](t)
+	long := strings.Repeat("\"é\x1b\n", 50_000)
+	r := byHand("r-1", "burst")
+	r.Name, r.Actor, r.Version = long, long, long
+	r = claim(t, s, noon, r)
+	r.Reason = long
+	for range 2 * maxItems {
+		r.Phases = append(r.Phases, drill.Phase{Name: drill.PhaseName(long), Note: long})
+		r.Hypotheses = append(r.Hypotheses, drill.Hypothesis{Value: math.NaN(), Margin: math.Inf(-1), Evidence: long, Why: long})
+		r.Undo = append(r.Undo, drill.Undone{What: long, Note: long, Took: -1})
+		r.Messages = append(r.Messages, drill.Message{Text: long, Channel: long, Kind: "post"})
+	}
+	r.Phases = nil // names are words of the program's own
+	r.Series = make([]drill.Point, drill.MaxPoints+10)
+	r.Series[5] = drill.Point{At: math.NaN(), Turnaround: math.Inf(1), QueueAge: -7, Depth: -1, Served: math.MaxInt}
+	saveRun(t, s, noon, over(r, drill.Failed))
+	got := run(t, s, "r-1")
+	if len(got.Hypotheses) == 0 || len(got.Undo) == 0 || len(got.Messages) == 0 || len(got.Series) != drill.MaxPoints || len(got.Reason) > maxReason {
+		t.Errorf("%d hypotheses, %d undone, %d messages, %d points", len(got.Hypotheses), len(got.Undo), len(got.Messages), len(got.Series))
+	}
+	fit(t, got.Name, got.Actor, got.Version, got.Reason, got.Hypotheses[0].Why, got.Undo[0].Note, strings.ReplaceAll(got.Messages[0].Text, "\n", ""))
+	if p := got.Series[5]; p.At != 0 || p.QueueAge != 0 || p.Depth != 0 || p.Served != math.MaxInt32 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestHugeChunk: the largest points that there can be fit into their row.
+func TestHugeChunk(t *testing.T) {
+	points := make([]drill.Point, perChunk)
+	for n := range points {
+		points[n] = drill.Point{At: 1e30 * float64(1-n%2*2), Turnaround: 1e30, QueueAge: 1e30, Depth: math.MaxInt, InFlight: math.MaxInt, Arrived: math.MaxInt,
+			Served: math.MaxInt, Refused: math.MaxInt, Errors: math.MaxInt}
+	}
+	body := packPoints(points)
+	if len(body) > maxBody {
+		t.Errorf("%d bytes", len(body))
+	}
+	if got, ok := unpackPoints(body, perChunk); !ok || len(got) != perChunk {
+		t.Errorf("%d points, %v", len(got), ok)
+	}
+}
+
+// FuzzSeries: a text is refused, or holds points that come back as they are.
+func FuzzSeries(f *testing.F) {
+	f.Add(packPoints(series(20)), 20)
+	f.Add("", 0)
+	f.Add("AAAAAAAAAAAA", 1)
+	f.Add("/////////////////////", 3)
+	f.Fuzz(func(t *testing.T, body string, n int) {
+		points, ok := unpackPoints(body, min(max(n, 0), perChunk))
+		if !ok {
+			return
+		}
+		again, ok := unpackPoints(packPoints(points), len(points))
+		if diff := cmp.Diff(points, again); !ok || diff != "" {
+			t.Fatalf("-first +second:\n%s", diff)
+		}
+	})
+}
+
+// FuzzPart: whatever a part says, it is refused, or comes back as it was read.
+func FuzzPart(f *testing.F) {
+	whole := parts(underWay(byHand("r-1", "burst"), 0))
+	spec, err := specText(fullSpec("burst"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	whole[partSpec] = spec
+	for part, body := range whole {
+		f.Add(part, body)
+		f.Add(part, strings.ToLower(body))
+	}
+	f.Add(partMessages, `[{"text":"a\u001b[2J\nb\u202e"}]`)
+	f.Fuzz(func(t *testing.T, part, body string) {
+		var r, again drill.Run
+		if err := (partRow{"r-1", part, body}).into(&r); err != nil {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		second := parts(r)
+		if second[partSpec], err = specText(r.Spec); err != nil {
+			return
+		}
+		for part, body := range second {
+			if len(body) > maxBody {
+				return
+			}
+			if err := (partRow{"r-1", part, body}).into(&again); err != nil {
+				t.Fatalf("%s: %v", part, err)
+			}
+		}
+		if part == partSpec {
+			r.Spec, again.Spec = drill.Spec{}, drill.Spec{} // empty lists become none
+		}
+		if len(body) < maxBody/8 {
+			if diff := cmp.Diff(r, again); diff != "" {
+				t.Fatalf("-first +second:\n%s", diff)
+			}
+		}
+	})
+}
