@@ -19,6 +19,9 @@ type Ops struct {
 	// Ready returns nil while new work can be taken. Refusing work by policy is
 	// taking it in this sense: a gate that holds is not a broken one.
 	Ready func() error
+	// Pages answers for what is not here, and for runbooks to those who want HTML.
+	// Nil: there are no pages.
+	Pages http.Handler
 }
 
 // Handler serves /metrics, /healthz, /readyz and /runbooks/{name}: what to do is no
@@ -32,7 +35,11 @@ func (o Ops) Handler() http.Handler {
 	}).ServeHTTP)
 	get("/healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") })
 	get("/readyz", o.ready)
-	get("/runbooks/{name}", runbook)
+	get("/runbooks/{name}", o.runbook)
+	if o.Pages != nil {
+		mux.Handle("/", o.Pages)
+		return mux
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		WriteProblem(w, Problem{Status: http.StatusNotFound, Detail: "Here are /metrics, /healthz, /readyz, /runbooks/{name} and /api/v1/."})
 	})
@@ -47,8 +54,13 @@ func (o Ops) ready(w http.ResponseWriter, _ *http.Request) {
 	text(w, http.StatusOK, "ready")
 }
 
-// runbook shows a page as it was written.
-func runbook(w http.ResponseWriter, r *http.Request) {
+// runbook shows a page as it was written, or as HTML to whoever asks for that.
+func (o Ops) runbook(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Vary", "Accept")
+	if o.Pages != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		o.Pages.ServeHTTP(w, r)
+		return
+	}
 	page, ok := runbooks.Page(r.PathValue("name"))
 	if !ok {
 		WriteProblem(w, Problem{Status: http.StatusNotFound, Detail: "There are pages for " + strings.Join(runbooks.PageNames(), ", ") + "."})

@@ -46,6 +46,7 @@ type App struct {
 	stopRecord   func() error
 	cut          context.CancelCauseFunc // ends the tasks that still run
 
+	door        *web.Door
 	data, admin *http.Server
 	listeners   [2]net.Listener
 	serving     errgroup.Group

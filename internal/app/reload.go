@@ -89,6 +89,8 @@ func (a *App) fixed(cfg *config.Config) error {
 		return cfg.At("admin.listen", restart)
 	case !cfg.Admin.Token.Equal(a.cfg.Admin.Token):
 		return cfg.At("admin.token", restart)
+	case cfg.Admin.AnonymousRead != a.cfg.Admin.AnonymousRead:
+		return cfg.At("admin.anonymous_read", restart)
 	case cfg.DataDir != a.cfg.DataDir:
 		return cfg.At("data_dir", restart)
 	case !reflect.DeepEqual(cfg.Slack, a.cfg.Slack):

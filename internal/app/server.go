@@ -43,6 +43,7 @@ func (a *App) servers() error {
 	}
 	c := web.AdminConfig{
 		Token: token.Reveal(), Orders: a.modes, Statuses: a, Audit: audit{a.store}, Notes: a.auditor, Log: a.log.With("component", "web"),
+		AnonymousRead: a.cfg.Admin.AnonymousRead,
 	}
 	if a.watch != nil {
 		c.Incidents, c.Watch = incidents{a.store}, a.watch.engine
@@ -51,9 +52,14 @@ func (a *App) servers() error {
 	if err != nil {
 		return a.cfg.At("admin.token", err)
 	}
+	a.door = admin.Door()
+	people, err := a.newPages(admin)
+	if err != nil {
+		return err
+	}
 	ctx, cut := context.WithCancelCause(context.Background())
 	a.cut = cut
-	ops := web.Ops{Metrics: a.registry, Ready: a.ready}
+	ops := web.Ops{Metrics: a.registry, Ready: a.ready, Pages: people}
 	a.data = newServer(a.hostGuard(a.proxy, foreignData), a.log.With("component", "data"))
 	a.data.BaseContext = func(net.Listener) context.Context { return ctx }
 	a.admin = newServer(a.hostGuard(web.Handler(ops, admin), foreignAdmin), a.log.With("component", "admin"))

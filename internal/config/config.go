@@ -58,6 +58,10 @@ type Admin struct {
 	// ExternalURL is the URL by which people reach this listener. It is used for
 	// links in messages; without it, messages give commands instead. Default empty.
 	ExternalURL string `yaml:"external_url"`
+	// AnonymousRead lets whoever reaches this listener read the pages and the API
+	// without the token or signing in; writes need one of them all the same. Default
+	// false. Danger: the pages tell who did what, when and why.
+	AnonymousRead bool `yaml:"anonymous_read"`
 }
 
 // Pool is one model endpoint with its workers, queue, policy and objective.

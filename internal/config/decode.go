@@ -30,7 +30,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 		return
 	}
 	switch target := v.Addr().Interface().(type) {
-	case *Secret, *string, *int, *float64:
+	case *Secret, *string, *bool, *int, *float64:
 		d.scalar(n, target, path)
 	default:
 		switch {

@@ -11,7 +11,6 @@ import (
 // name, since an option without effect would be a lie. Remove an entry when its
 // setting arrives. "path=value" stands for one value of a setting.
 var later = map[string]bool{
-	"admin.anonymous_read":              true,
 	"allow_live":                        true,
 	"clients[].share":                   true,
 	"drills":                            true,

@@ -13,6 +13,7 @@ import (
 var (
 	errWhole  = errors.New("must be a whole number")
 	errNumber = errors.New("must be a number such as 0.95")
+	errBool   = errors.New("must be true or false")
 )
 
 // isText reports whether v is one of our types that are written as text.
@@ -62,6 +63,8 @@ func set(target any, text string) (err error) {
 		*t = text
 	case *Secret:
 		*t = NewSecret(text)
+	case *bool:
+		err = setParsed(t, text, parseBool, nil)
 	case *int:
 		err = setParsed(t, text, strconv.Atoi, errWhole)
 	case *float64:
@@ -74,6 +77,15 @@ func set(target any, text string) (err error) {
 		err = fmt.Errorf("cannot be set: no rule reads a %T", target)
 	}
 	return err
+}
+
+// parseBool takes the two words of YAML 1.2 and no others.
+func parseBool(text string) (bool, error) {
+	switch text {
+	case "true", "false":
+		return text == "true", nil
+	}
+	return false, errBool
 }
 
 // setParsed leaves target alone when text cannot be parsed, so that its default

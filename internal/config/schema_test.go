@@ -71,6 +71,8 @@ func (s schemaWriter) setting(t reflect.Type, f field, v reflect.Value) object {
 		return withDefault(object{"type": "string", "pattern": durationPattern}, textOf(v))
 	case Bytes:
 		return withDefault(object{"type": "string", "pattern": bytesPattern}, textOf(v))
+	case bool:
+		return withDefault(object{"type": "boolean"}, v.Interface())
 	case float64:
 		return withDefault(object{"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, v.Interface())
 	case int:

@@ -1,0 +1,223 @@
+package pages
+
+import (
+	"html/template"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Sizes of a drawing. It is scaled to the width that it gets.
+const (
+	drawWidth, drawHeight = 420, 170
+	plotLeft, plotRight   = 40, 414
+	plotTop, plotBottom   = 12, 148
+)
+
+// drawing turns a chart into SVG. There is no style in it: the pages' own style
+// sheet knows the classes, so that it follows light and dark.
+type drawing struct {
+	c chart
+	b strings.Builder
+	y axis
+}
+
+func (d drawing) svg() template.HTML {
+	d.y = axisFor(d.top(), d.c.Unit)
+	id := template.HTMLEscapeString(d.c.ID)
+	d.put(`<svg class="chart" viewBox="0 0 420 170" role="img" focusable="false" aria-labelledby="`, id, `-t `, id, `-d"><title id="`, id, `-t">`)
+	d.text(d.c.Title)
+	d.put(`</title><desc id="`, id, `-d">`)
+	d.text(d.c.Describe())
+	d.put(`</desc>`)
+	d.bands()
+	d.grid()
+	for i, l := range d.c.Lines {
+		d.line(i, l)
+	}
+	d.limit()
+	d.put(`</svg>`)
+	return template.HTML(d.b.String()) // built from numbers, constants and escaped text
+}
+
+func (d *drawing) put(parts ...string) {
+	for _, p := range parts {
+		d.b.WriteString(p)
+	}
+}
+
+func (d *drawing) text(s string) { d.b.WriteString(template.HTMLEscapeString(s)) }
+
+// top is the highest value that has to be seen.
+func (d *drawing) top() float64 {
+	top := 0.0
+	if d.c.Limit != nil {
+		top = d.c.Limit.V * 1.15
+	}
+	for _, l := range d.c.Lines {
+		for _, p := range l.Points {
+			top = max(top, p.V)
+		}
+	}
+	return top
+}
+
+func (d *drawing) x(t time.Time) string {
+	share := float64(t.Sub(d.c.From)) / float64(max(d.c.To.Sub(d.c.From), 1))
+	return coordinate(plotLeft + min(max(share, 0), 1)*(plotRight-plotLeft))
+}
+
+func (d *drawing) at(v float64) string {
+	return coordinate(plotBottom - min(max(v/d.y.most, 0), 1)*(plotBottom-plotTop))
+}
+
+// coordinate has one digit after the point, which is less than can be seen.
+func coordinate(v float64) string {
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
+}
+
+func (d *drawing) grid() {
+	for _, tick := range d.y.ticks {
+		y := d.at(tick)
+		d.put(`<path class="grid" d="M40 `, y, `H414"/><text class="tick end" x="35" y="`, y, `" dy="4">`)
+		d.text(d.y.say(tick))
+		d.put(`</text>`)
+	}
+	for _, t := range timeTicks(d.c.From, d.c.To) {
+		x := d.x(t)
+		d.put(`<path class="grid" d="M`, x, ` 148v4"/><text class="tick mid" x="`, x, `" y="164"><tspan data-clock="`,
+			t.UTC().Format(time.RFC3339), `">`, t.UTC().Format("15:04"), `</tspan></text>`)
+	}
+}
+
+// bands shade the times in which the pool did not enforce, and mark changes.
+func (d *drawing) bands() {
+	for _, b := range d.c.Bands {
+		from, to := d.x(b.From), d.x(b.To)
+		if b.Mode != "enforce" {
+			width := coordinate(numberOf(to) - numberOf(from))
+			d.put(`<rect class="band" x="`, from, `" y="12" width="`, width, `" height="136"/>`)
+		}
+		if !b.Begins {
+			continue
+		}
+		d.put(`<path class="change" d="M`, from, ` 6v142"/><text class="change" x="`)
+		if numberOf(from) > 300 {
+			d.put(from, `" dx="-3" y="9" text-anchor="end">`)
+		} else {
+			d.put(from, `" dx="3" y="9">`)
+		}
+		d.text(modeWord(b.Mode).Sign + " " + modeWord(b.Mode).Word)
+		d.put(`</text>`)
+	}
+}
+
+func numberOf(s string) float64 {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil { // it was made by coordinate
+		return 0
+	}
+	return v
+}
+
+// line draws a line, broken where there is nothing; the first one is filled below.
+func (d *drawing) line(n int, l chartLine) {
+	var path, fill strings.Builder
+	var last time.Time
+	lastX := ""
+	for _, p := range l.Points {
+		x, y := d.x(p.At), d.at(p.V)
+		if last.IsZero() || p.At.Sub(last) > d.c.Step*5/2 {
+			if lastX != "" {
+				fill.WriteString("L" + lastX + " 148Z")
+			}
+			path.WriteString("M" + x + " " + y)
+			fill.WriteString("M" + x + " 148L" + x + " " + y)
+		} else {
+			path.WriteString("L" + x + " " + y)
+			fill.WriteString("L" + x + " " + y)
+		}
+		last, lastX = p.At, x
+	}
+	if lastX == "" {
+		return
+	}
+	if n == 0 {
+		d.put(`<path class="area" d="`, fill.String(), `L`, lastX, ` 148Z"/>`)
+	}
+	d.put(`<path class="line l`, strconv.Itoa(n+1), `" d="`, path.String(), `"/>`)
+}
+
+func (d *drawing) limit() {
+	if d.c.Limit == nil {
+		return
+	}
+	y := d.at(d.c.Limit.V)
+	d.put(`<path class="limit" d="M40 `, y, `H414"/><text class="limit" x="44" y="`, y, `" dy="-3">`)
+	d.text(d.c.Limit.Name + " " + number(d.c.Limit.V, d.c.Unit))
+	d.put(`</text>`)
+}
+
+// axis is the scale of values, from 0.
+type axis struct {
+	most  float64
+	ticks []float64
+	unit  string
+}
+
+// axisFor has two to five ticks at round numbers, up to at least top.
+func axisFor(top float64, unit string) axis {
+	least := 1.0
+	if unit == "ratio" {
+		least = 0.1
+	}
+	top = max(top, least)
+	step := math.Pow(10, math.Floor(math.Log10(top)))
+	for _, part := range []float64{0.2, 0.25, 0.5, 1} {
+		if part == 0.25 && step <= 10 {
+			continue // 2.5 tasks are none
+		}
+		if top/(step*part) <= 4.5 {
+			step *= part
+			break
+		}
+	}
+	if unit != "ratio" && unit != "s" {
+		step = max(step, 1)
+	}
+	a := axis{unit: unit, most: math.Ceil(top/step) * step}
+	for v := 0.0; v <= a.most+step/2; v += step {
+		a.ticks = append(a.ticks, v)
+	}
+	return a
+}
+
+func (a axis) say(v float64) string {
+	switch {
+	case a.unit == "ratio":
+		return percent(math.Round(v*1000) / 1000)
+	case a.unit == "s" && a.most > 300:
+		return strconv.FormatFloat(v/60, 'f', -1, 64) + " min"
+	case a.unit == "s":
+		return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64) + " s"
+	default:
+		return plainNumber(math.Round(v*100) / 100)
+	}
+}
+
+// timeTicks are three to six round times within the chart.
+func timeTicks(from, to time.Time) []time.Time {
+	step := 3 * time.Minute
+	for _, s := range []time.Duration{3 * time.Minute, 10 * time.Minute, time.Hour, 4 * time.Hour} {
+		step = s
+		if to.Sub(from)/s <= 6 {
+			break
+		}
+	}
+	var all []time.Time
+	for t := from.Truncate(step).Add(step); !t.After(to); t = t.Add(step) {
+		all = append(all, t)
+	}
+	return all
+}
