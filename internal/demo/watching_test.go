@@ -69,7 +69,7 @@ func followed(t *testing.T, o Options) bool {
 	}
 	checkEnds(t, threads)
 	checkSlackLines(t, out.String())
-	page := get(t, d.gated.addresses().Slack)
+	page := get(t, d.gated.addresses().Slack+"channel")
 	if name := fmt.Sprintf("headgate-demo-at-%gx", o.Speed); !strings.Contains(page, "RESOLVED") || !strings.Contains(page, name) {
 		t.Errorf("the page says nothing of it:\n%s", page)
 	}
