@@ -2,6 +2,7 @@ package drill
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -13,13 +14,15 @@ func Judge(f Facts) (Verdict, string, []Hypothesis) {
 	l := prepare(f)
 	hypotheses := l.hypotheses()
 	failed, unknown := split(hypotheses)
-	broken := append(l.unsound(), l.explained(failed)...)
+	hard, soft := parted(failed)
+	unsound := append(append(l.unsound(), l.implied()...), l.explained(hard)...)
+	broken := append(unsound, l.explained(soft)...)
 	if !f.Steady {
 		broken = append(broken, "after "+formatDuration(f.Run.Spec.Recovery)+" all was not as before: "+f.SteadyWhy)
 	}
 	unproved := l.unproved()
 	switch {
-	case len(l.unsound()) > 0:
+	case len(unsound) > 0:
 		return Failed, reason(broken), hypotheses
 	case len(unproved) > 0:
 		return Inconclusive, reason(append(unproved, broken...)), hypotheses
@@ -72,6 +75,38 @@ func split(all []Hypothesis) (failed, unknown []Hypothesis) {
 		}
 	}
 	return failed, unknown
+}
+
+// alwaysZero are the measures that are 0 with a gate that works, whatever happens.
+func alwaysZero() []Measure {
+	return []Measure{MissingRetryAfter, OverLimit, FalseEnds, TasksLost, MessageSays, Drift}
+}
+
+// parted tells the failures that no bad experiment can explain from the others.
+func parted(failed []Hypothesis) (hard, soft []Hypothesis) {
+	for _, h := range failed {
+		if slices.Contains(alwaysZero(), h.Measure) && h.Value > 0 {
+			hard = append(hard, h)
+		} else {
+			soft = append(soft, h)
+		}
+	}
+	return hard, soft
+}
+
+// implied says what is wrong that has to be 0 and that no expectation names.
+func (l *look) implied() []string {
+	var failed []Hypothesis
+	for _, m := range alwaysZero() {
+		if slices.ContainsFunc(l.Run.Spec.Expect, func(e Expectation) bool { return e.Measure == m }) {
+			continue
+		}
+		h := weigh(Expectation{Measure: m, Compare: Equal, Unit: m.Unit()}, l.measure(m))
+		if h.Known && h.Value > 0 {
+			failed = append(failed, h)
+		}
+	}
+	return l.explained(failed)
 }
 
 func unknownReasons(all []Hypothesis) []string {

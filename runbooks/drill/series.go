@@ -1,0 +1,107 @@
+package drill
+
+import (
+	"slices"
+	"time"
+)
+
+// turnaroundWindow is over what Point.Turnaround looks.
+const turnaroundWindow = 10 * time.Second
+
+// Series works out one point for each scenario second that has been seen, at most
+// MaxPoints. It is pure.
+func Series(f Facts) []Point {
+	l := prepare(f)
+	first := -l.spec.Baseline
+	n := min(MaxPoints, int((l.Evidence.At-first)/time.Second))
+	if n <= 0 {
+		return nil
+	}
+	points := make([]Point, n)
+	b := l.busyness()
+	for i := range points {
+		at := first + time.Duration(i+1)*time.Second
+		now := b.at(at)
+		points[i] = Point{At: at.Seconds(), Turnaround: -1, Depth: now.Waiting, InFlight: now.InFlight}
+	}
+	l.countInto(points, first)
+	l.agesInto(points, first)
+	l.turnaroundsInto(points, first)
+	return points
+}
+
+// index is the point that something at a time belongs to; false: none.
+func index(at, first time.Duration, n int) (int, bool) {
+	i := int((at - first) / time.Second)
+	return i, at >= first && i < n
+}
+
+func (l *look) countInto(points []Point, first time.Duration) {
+	for _, t := range l.Evidence.Tasks {
+		if i, ok := index(t.Sent, first, len(points)); ok && t.End != Unsent {
+			points[i].Arrived++
+		}
+		i, ok := index(t.Ended, first, len(points))
+		if !ok || t.End == Pending || t.End == Unsent {
+			continue
+		}
+		switch t.End {
+		case Served:
+			points[i].Served++
+		case Refused:
+			points[i].Refused++
+		default:
+			points[i].Errors++
+		}
+	}
+}
+
+// agesInto says how long the one that waits longest has waited. Waits are sorted by
+// their beginning.
+func (l *look) agesInto(points []Point, first time.Duration) {
+	oldest := 0
+	for i := range points {
+		at := first + time.Duration(i+1)*time.Second
+		for oldest < len(l.waits) && l.waits[oldest].to <= at {
+			oldest++
+		}
+		for _, w := range l.waits[oldest:] {
+			if w.from >= at {
+				break
+			}
+			if w.to > at {
+				points[i].QueueAge = (at - w.from).Seconds()
+				break
+			}
+		}
+	}
+}
+
+func (l *look) turnaroundsInto(points []Point, first time.Duration) {
+	var served []Task
+	for _, t := range l.Evidence.Tasks {
+		if t.End == Served {
+			served = append(served, t)
+		}
+	}
+	slices.SortFunc(served, func(a, b Task) int { return int(a.Ended - b.Ended) })
+	from, to := 0, 0
+	for i := range points {
+		at := first + time.Duration(i+1)*time.Second
+		for to < len(served) && served[to].Ended <= at {
+			to++
+		}
+		for from < to && served[from].Ended <= at-turnaroundWindow {
+			from++
+		}
+		if from == to {
+			continue
+		}
+		took := make([]float64, 0, to-from)
+		for _, t := range served[from:to] {
+			took = append(took, (t.Ended - t.Due).Seconds())
+		}
+		slices.Sort(took)
+		points[i].Turnaround = quantile(took, 0.95)
+	}
+}
