@@ -77,6 +77,8 @@ type Standing struct {
 	Since  time.Time
 	By     string
 	Reason string
+	Via    Via    // the way its latest change came; empty: not known
+	Change string // ID of that change; empty: not known
 }
 
 // Request is an order that waits in the journal.

@@ -32,6 +32,12 @@ type Config struct {
 	Writer  string // names this process in the record
 	Log     *slog.Logger
 	Metrics *Metrics
+
+	// Applied hears of every change at once, recorded or not, and Recorded of those
+	// that have been recorded. Both may be nil and must not block; Applied must not
+	// call the Controller.
+	Applied  func(Change)
+	Recorded func([]Change)
 }
 
 // Controller owns the modes of all pools: nobody else changes them. Its methods
@@ -42,6 +48,10 @@ type Controller struct {
 	log     *slog.Logger
 	metrics *Metrics
 	wake    chan struct{} // holds one: there is something to record
+	told    struct {
+		applied  func(Change)
+		recorded func([]Change)
+	}
 
 	mu       sync.Mutex
 	pools    []*pool
@@ -60,10 +70,18 @@ type pool struct {
 
 // New returns a Controller without pools.
 func New(c Config) *Controller {
-	return &Controller{
+	m := &Controller{
 		journal: c.Journal, writer: c.Writer, log: c.Log, metrics: c.Metrics,
 		wake: make(chan struct{}, 1), recorded: make(chan struct{}), known: make(map[string]Standing),
 	}
+	m.told.applied, m.told.recorded = c.Applied, c.Recorded
+	if c.Applied == nil {
+		m.told.applied = func(Change) {}
+	}
+	if c.Recorded == nil {
+		m.told.recorded = func([]Change) {}
+	}
+	return m
 }
 
 // Load reads how pools stood. Call it once, before Add.
@@ -219,7 +237,7 @@ func (c *Controller) changeLocked(now time.Time, p *pool, to admit.Mode, o Order
 		change.Dropped = p.gate.DropOverdue(now)
 	}
 	change.Before = beforeOf(p.standing, to)
-	p.standing = Standing{Pool: change.Pool, Mode: to, Before: change.Before, Since: change.At, By: o.Actor, Reason: o.Reason}
+	p.standing = Standing{Pool: change.Pool, Mode: to, Before: change.Before, Since: change.At, By: o.Actor, Reason: o.Reason, Via: o.Via, Change: change.ID}
 	c.metrics.changed(change)
 	c.log.Info("mode", "pool", change.Pool, "from", change.From.String(), "to", change.To.String(), "by", change.Actor, "via", change.Via,
 		"reason", change.Reason, "running", change.Running, "queued", change.Queued, "dropped", change.Dropped)
@@ -229,6 +247,7 @@ func (c *Controller) changeLocked(now time.Time, p *pool, to admit.Mode, o Order
 		c.dropped++
 	}
 	c.wakeLocked()
+	c.told.applied(change)
 	return change
 }
 

@@ -52,7 +52,7 @@ func (b *book) Record(ctx context.Context, changes []runbooks.Change, seen int64
 			continue
 		}
 		b.changes = append(b.changes, c)
-		b.standings[c.Pool] = runbooks.Standing{Pool: c.Pool, Mode: c.To, Before: c.Before, Since: c.At, By: c.Actor, Reason: c.Reason}
+		b.standings[c.Pool] = runbooks.Standing{Pool: c.Pool, Mode: c.To, Before: c.Before, Since: c.At, By: c.Actor, Reason: c.Reason, Via: c.Via, Change: c.ID}
 	}
 	b.seen = max(b.seen, seen)
 	return nil

@@ -65,6 +65,7 @@ func (c *Controller) flush(ctx context.Context) bool {
 			return false
 		}
 		c.done(len(changes), seen)
+		c.told.recorded(changes)
 	}
 }
 

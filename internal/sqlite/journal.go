@@ -15,7 +15,8 @@ const (
 	maxRequests = 100    // read in one go
 )
 
-const readModes = `SELECT pool, mode, before, since_ms, actor, reason FROM modes ORDER BY pool LIMIT ?`
+const readModes = `SELECT m.pool, m.mode, m.before, m.since_ms, m.actor, m.reason, m.change_id, coalesce(c.via, '')
+FROM modes m LEFT JOIN mode_changes c ON c.id = m.change_id ORDER BY m.pool LIMIT ?`
 
 const readRequests = `
 SELECT number, at_ms, pool, action, mode, expected, drop_overdue, actor, reason FROM mode_requests
@@ -26,7 +27,7 @@ const readProgress = `SELECT value FROM progress WHERE name = ?`
 // Standings implements runbooks.Journal, in the order of the pools' names.
 func (s *Store) Standings(ctx context.Context) ([]runbooks.Standing, error) {
 	return read(ctx, s, "read the modes", func(ctx context.Context, conn *sql.Conn) ([]runbooks.Standing, error) {
-		out, err := query(ctx, conn, 6, standing, readModes, maxPools+1)
+		out, err := query(ctx, conn, 8, standing, readModes, maxPools+1)
 		if len(out) > maxPools {
 			return nil, fmt.Errorf("%w: modes has more than %d pools", ErrCorrupt, maxPools)
 		}
@@ -97,6 +98,7 @@ func standing(v []any) (runbooks.Standing, error) {
 	s := runbooks.Standing{
 		Pool: f.text("pool", v[0], maxName), Mode: f.mode("mode", v[1]), Before: f.mode("before", v[2]), Since: f.time("since_ms", v[3]),
 		By: f.text("actor", v[4], maxName), Reason: f.text("reason", v[5], maxReason),
+		Change: f.text("change_id", v[6], maxName), Via: runbooks.Via(f.word("via", v[7])),
 	}
 	return s, f.bad
 }

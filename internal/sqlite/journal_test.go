@@ -99,8 +99,8 @@ func testLastStands(t *testing.T, s *Store) {
 	second.At = first.At.Add(-time.Hour) // the wall clock jumped: the order of recording counts
 	record(t, s, 0, first, other, second)
 	want := []runbooks.Standing{
-		{Pool: "a", Mode: admit.Observe, Since: other.At, By: "anna", Reason: "to see"},
-		{Pool: "p", Mode: admit.PassThrough, Before: admit.Observe, Since: second.At, By: "bert", Reason: "burning"},
+		{Pool: "a", Mode: admit.Observe, Since: other.At, By: "anna", Reason: "to see", Via: other.Via, Change: other.ID},
+		{Pool: "p", Mode: admit.PassThrough, Before: admit.Observe, Since: second.At, By: "bert", Reason: "burning", Via: second.Via, Change: second.ID},
 	}
 	got, err := s.Standings(t.Context())
 	if err != nil {

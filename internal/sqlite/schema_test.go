@@ -144,6 +144,10 @@ func TestSchema3(t *testing.T) {
 			if e := a.Entries[0]; e.Ending != runbooks.Withheld || e.Inputs["mode"] != "passthrough" || e.Subject != "019ca1b0-0000-7000-8000-00000000000a" {
 				t.Errorf("entry %+v", e)
 			}
+			guards, err := s.Guards(t.Context())
+			if err != nil || len(guards) != 1 || guards[0].State != runbooks.Cooldown || len(guards[0].Flips) != 2 || guards[0].LatchedBy != "anna" {
+				t.Errorf("guards %+v, %v", guards, err)
+			}
 			note(t, s, noted(runbooks.KindPress, "default"))
 		})
 	}

@@ -1,0 +1,39 @@
+package runbooks
+
+import (
+	"slices"
+	"time"
+
+	"headgate/proxy/admit"
+)
+
+// view is how a pool stands, and its gate with it.
+type view struct {
+	Standing
+	gate     admit.Snapshot
+	recorded bool // the standing is
+}
+
+// views returns all pools, in the order in which they were added.
+func (c *Controller) views(now time.Time) []view {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]view, 0, len(c.pools))
+	for _, p := range c.pools {
+		pends := slices.ContainsFunc(c.pending, func(q Change) bool { return q.Pool == p.standing.Pool })
+		all = append(all, view{Standing: p.standing, gate: p.gate.Snapshot(now), recorded: !pends})
+	}
+	return all
+}
+
+// gate returns a pool's gate, nil if there is no such pool.
+func (c *Controller) gate(pool string) *admit.Gate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.pools {
+		if p.standing.Pool == pool {
+			return p.gate
+		}
+	}
+	return nil
+}
