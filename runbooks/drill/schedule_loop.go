@@ -147,6 +147,9 @@ func (s *Scheduler) act(ctx context.Context, now time.Time, a Action) (Due, erro
 		if err := s.noteMissed(ctx, now, a); err != nil {
 			return Due{}, err
 		}
+		if err := s.o.Dues.SetDue(ctx, a.rest()); err != nil { // they are not missed twice
+			return Due{}, err
+		}
 	}
 	if a.Run != "" {
 		waits, err := s.launch(ctx, now, a)
@@ -198,8 +201,11 @@ func (s *Scheduler) note(ctx context.Context, now time.Time, a Action, r Run) er
 	defer cancel()
 	r.ID, r.Drill, r.Name, r.Spec, r.Version = s.o.NewID(), a.Spec.ID, a.Spec.Name, a.Spec, s.o.Version
 	r.Trigger, r.Status, r.Ended = BySchedule, Ended, now.UTC().Truncate(time.Millisecond)
-	s.o.Log.Warn("a drill was not run", "drill", r.Name, "verdict", string(r.Verdict), "reason", r.Reason)
-	if err := s.o.Noter.Note(ctx, r); err != nil && !errors.Is(err, ErrClaimed) {
+	err := s.o.Noter.Note(ctx, r)
+	switch {
+	case err == nil:
+		s.o.Log.Warn("a drill was not run", "drill", r.Name, "verdict", string(r.Verdict), "reason", r.Reason)
+	case !errors.Is(err, ErrClaimed):
 		return fmt.Errorf("note that drill %s was not run: %w", a.Spec.Name, err)
 	}
 	return nil

@@ -33,6 +33,15 @@ type minutes struct {
 	loc   *time.Location
 	at    []time.Time
 	local []time.Time // what a clock on the wall shows, as if it were UTC
+	again []bool      // whether it shows that once more later
+	shows []face      // the same in parts
+}
+
+// face is a minute of a clock and a calendar on the wall.
+type face struct{ minute, hour, day, month, weekday int }
+
+func faceAt(t time.Time) face {
+	return face{t.Minute(), t.Hour(), t.Day(), int(t.Month()), int(t.Weekday())}
 }
 
 func (z zoneSpan) minutes(t *testing.T) minutes {
@@ -48,11 +57,17 @@ func (z zoneSpan) minutes(t *testing.T) minutes {
 	m := minutes{loc: loc}
 	for i := range z.hours * 60 {
 		at := from.UTC().Add(time.Duration(i) * time.Minute)
-		shown, err := time.Parse(time.DateTime, at.In(loc).Format(time.DateTime))
+		clock, err := time.Parse(time.DateTime, at.In(loc).Format(time.DateTime))
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.at, m.local = append(m.at, at), append(m.local, shown)
+		m.at, m.local, m.shows = append(m.at, at), append(m.local, clock), append(m.shows, faceAt(clock))
+	}
+	m.again = make([]bool, len(m.at))
+	last := make(map[time.Time]bool)
+	for i := len(m.at) - 1; i >= 0; i-- {
+		m.again[i] = last[m.local[i]]
+		last[m.local[i]] = true
 	}
 	return m
 }
@@ -64,11 +79,11 @@ type fields struct {
 	anyDate, anyOfWeek bool
 }
 
-func (f fields) match(t time.Time) bool {
-	if !f.ticked[0][t.Minute()] || !f.ticked[1][t.Hour()] || !f.ticked[3][int(t.Month())] {
+func (f *fields) match(t face) bool {
+	if !f.ticked[0][t.minute] || !f.ticked[1][t.hour] || !f.ticked[3][t.month] {
 		return false
 	}
-	date, ofWeek := f.ticked[2][t.Day()], f.ticked[4][int(t.Weekday())]
+	date, ofWeek := f.ticked[2][t.day], f.ticked[4][t.weekday]
 	if f.anyDate || f.anyOfWeek {
 		return date && ofWeek
 	}
@@ -77,29 +92,28 @@ func (f fields) match(t time.Time) bool {
 
 // walk steps through a span and says when the schedule is due. Everything that the
 // clock has come to, or jumped over, for the first time is due now.
-func (f fields) walk(m minutes, most int) []Occurrence {
+func (f *fields) walk(m minutes, most int) []Occurrence {
 	var due []Occurrence
 	latest := m.local[0]
 	for i := 1; i < len(m.at) && len(due) < most; i++ {
-		shown := m.local[i]
+		if !m.local[i].After(latest) {
+			continue // the clocks have gone back
+		}
 		var now *Occurrence
-		for named := latest.Add(time.Minute); !named.After(shown); named = named.Add(time.Minute) {
-			if !f.match(named) {
-				continue
-			}
-			if o := (Occurrence{At: m.at[i], Named: named, Shifted: !named.Equal(shown)}); now == nil || !o.Shifted {
-				now = &o
+		for named := latest.Add(time.Minute); named.Before(m.local[i]); named = named.Add(time.Minute) {
+			if now == nil && f.match(faceAt(named)) {
+				now = &Occurrence{At: m.at[i], Named: named, Shifted: true}
 			}
 		}
-		if now != nil {
-			for j := i + 1; j < min(i+26*60, len(m.at)); j++ {
-				now.Repeated = now.Repeated || m.local[j].Equal(now.Named)
-			}
-			due = append(due, *now)
+		latest = m.local[i]
+		if f.match(m.shows[i]) {
+			now = &Occurrence{At: m.at[i], Named: latest}
 		}
-		if shown.After(latest) {
-			latest = shown
+		if now == nil {
+			continue
 		}
+		now.Repeated = !now.Shifted && m.again[i]
+		due = append(due, *now)
 	}
 	return due
 }
@@ -233,7 +247,7 @@ func TestSchedulesAgreeWithAnOracle(t *testing.T) {
 }
 
 // matchesEver looks through eight years, by day.
-func (f fields) matchesEver() bool {
+func (f *fields) matchesEver() bool {
 	for day := range 8*365 + 3 {
 		d := time.Date(2000, 1, 1+day, 0, 0, 0, 0, time.UTC)
 		date, ofWeek := f.ticked[2][d.Day()], f.ticked[4][int(d.Weekday())]

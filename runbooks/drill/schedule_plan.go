@@ -26,6 +26,15 @@ type Action struct {
 	Drop   bool // what is kept of Spec.ID is to be forgotten
 }
 
+// rest is what is due once that which was missed has been noted.
+func (a Action) rest() Due {
+	d := a.Due
+	if a.Run != "" {
+		d.Next = a.At.At
+	}
+	return d
+}
+
 // MissedTimes are those that came while nothing ran.
 type MissedTimes struct {
 	Count       int // 0: nothing
@@ -100,8 +109,8 @@ func (s Schedule) passed(kept, now time.Time, window time.Duration) (latest Occu
 	if s.every > 0 {
 		return s.passedEvery(kept, now, window)
 	}
-	last := time.Time{}
-	for o := (Occurrence{At: kept, Named: asUTC(kept.In(s.loc))}); !o.At.After(now); {
+	var last time.Time
+	for o, ok := s.Next(kept.Add(-1)); ok && !o.At.After(now); o, ok = s.Next(o.At) {
 		if missed.Count == maxCounted {
 			missed.More = true
 			break
@@ -109,12 +118,7 @@ func (s Schedule) passed(kept, now time.Time, window time.Duration) (latest Occu
 		if missed.Count++; missed.First.IsZero() {
 			missed.First = o.At
 		}
-		missed.Last, last = last, o.At // the latest may yet be taken out
-		latest = o
-		var ok bool
-		if o, ok = s.Next(o.At); !ok {
-			break
-		}
+		missed.Last, last, latest = last, o.At, o // the latest may yet be taken out
 	}
 	if missed.More {
 		latest = s.latest(now, window)

@@ -1,0 +1,273 @@
+package drill
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// calendar is a record and a runner in memory. The bubble's clock begins at
+// midnight of 1 January 2000, a Saturday.
+type calendar struct {
+	*testing.T
+	mu      sync.Mutex
+	specs   []Spec
+	dues    map[string]Due
+	notes   []string
+	runs    []string
+	claimed map[string]bool
+	refuse  func(s Spec) error
+	broken  error // of the record
+	logs    bytes.Buffer
+}
+
+func newCalendar(t *testing.T, specs ...Spec) *calendar {
+	return &calendar{T: t, specs: specs, dues: map[string]Due{}, claimed: map[string]bool{}}
+}
+
+func (c *calendar) Dues(context.Context) (map[string]Due, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.dues), c.broken
+}
+
+func (c *calendar) SetDue(_ context.Context, d Due) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dues[d.Drill] = d
+	return c.broken
+}
+
+func (c *calendar) DropDue(_ context.Context, id string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.dues, id)
+	return c.broken
+}
+
+func (c *calendar) claim(id string, at time.Time) error {
+	key := id + at.String()
+	if c.claimed[key] {
+		return ErrClaimed
+	}
+	c.claimed[key] = true
+	return nil
+}
+
+func (c *calendar) Note(_ context.Context, r Run) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.claim(r.Drill, r.Scheduled); err != nil {
+		return err
+	}
+	if r.ID == "" || r.Status != Ended || r.Ended.IsZero() || r.Version != "test" {
+		c.Errorf("noted %+v", r)
+	}
+	c.notes = append(c.notes, fmt.Sprintf("%s %s %d: %s", r.Drill, r.Verdict, r.Count, r.Reason))
+	return nil
+}
+
+func (c *calendar) Launch(_ context.Context, s Spec, t Trigger, at time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refuse != nil {
+		if err := c.refuse(s); err != nil {
+			return err
+		}
+	}
+	if err := c.claim(s.ID, at); err != nil {
+		return err
+	}
+	c.runs = append(c.runs, fmt.Sprintf("%s %s %s at %s", s.ID, t, at.Format("02T15:04"), time.Now().UTC().Format("02T15:04:05")))
+	return nil
+}
+
+func (c *calendar) edit(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+}
+
+// start runs a scheduler until stop is called, as one process would.
+func (c *calendar) start() (s *Scheduler, stop func()) {
+	s = NewScheduler(SchedulerOptions{
+		Specs: func() []Spec {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return c.specs
+		},
+		Dues: c, Noter: c, Launcher: c, Version: "test", Log: slog.New(slog.NewTextHandler(&c.logs, nil)),
+		NewID: func() string { return "id" },
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Run(ctx)
+	}()
+	return s, func() {
+		cancel()
+		<-done
+	}
+}
+
+// during lets time pass under a scheduler.
+func (c *calendar) during(d time.Duration) {
+	_, stop := c.start()
+	time.Sleep(d)
+	synctest.Wait()
+	stop()
+}
+
+func (c *calendar) want(runs, notes string) {
+	c.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if got := strings.Join(c.runs, "; "); got != runs {
+		c.Errorf("ran %q, want %q", got, runs)
+	}
+	if got := strings.Join(c.notes, "; "); got != notes {
+		c.Errorf("noted %q, want %q", got, notes)
+	}
+}
+
+// A weekly drill is on time though the process is replaced every day, and an
+// interval of a week is too.
+func TestWeeklyUnderDailyRestarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCalendar(t, Spec{ID: "cron", Schedule: "0 12 * * 1"}, Spec{ID: "every", Schedule: "@every 168h"})
+		for range 16 {
+			c.during(24*time.Hour - time.Minute)
+			time.Sleep(time.Minute) // between two processes
+		}
+		c.want("cron schedule 03T12:00 at 03T12:00:00; every schedule 08T00:00 at 08T00:00:00; "+
+			"cron schedule 10T12:00 at 10T12:00:00; every schedule 15T00:00 at 15T00:00:00", "")
+	})
+}
+
+func TestTwoWeeksDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCalendar(t, Spec{ID: "a", Schedule: "*/5 * * * *", CatchUp: time.Hour}, Spec{ID: "b", Schedule: "0 3 * * *"})
+		c.during(time.Minute)
+		time.Sleep(14*24*time.Hour + time.Minute)
+		c.during(time.Minute)
+		c.want("a catch_up 15T00:00 at 15T00:02:00",
+			"b missed 14: 14 times passed while nothing ran, from 2000-01-01 03:00 UTC to 2000-01-14 03:00 UTC; "+
+				"a missed 4031: 4031 times passed while nothing ran, from 2000-01-01 00:05 UTC to 2000-01-14 23:55 UTC")
+	})
+}
+
+// The second of two waits for its turn while its time allows, and is skipped with
+// the holder named after that.
+func TestTwoDueTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCalendar(t, Spec{ID: "a", Schedule: "0 3 * * *"}, Spec{ID: "b", Schedule: "0 3 * * *", CatchUp: time.Hour},
+			Spec{ID: "c", Schedule: "0 3 * * *"})
+		var holder string
+		began := time.Now().Add(3 * time.Hour)
+		c.refuse = func(s Spec) error {
+			if holder != "" {
+				return &BusyError{Run: "r1", Drill: holder, Since: began}
+			}
+			holder = s.ID
+			return nil
+		}
+		s, stop := c.start()
+		defer stop()
+		time.Sleep(3*time.Hour + 10*time.Minute)
+		c.edit(func() { holder = "" })
+		s.Kick()
+		synctest.Wait()
+		c.want("a schedule 01T03:00 at 01T03:00:00; b catch_up 01T03:00 at 01T03:10:00",
+			"c skipped 1: drill a is running since 2000-01-01T03:00:00Z (run r1)")
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		c.edit(func() {
+			if len(c.runs) != 2 || len(c.dues) != 3 {
+				t.Errorf("%v, %v", c.runs, c.dues)
+			}
+		})
+	})
+}
+
+func TestTwoProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCalendar(t, Spec{ID: "a", Schedule: "0 3 * * *"}, Spec{ID: "b", Schedule: "@every 10h"})
+		_, stop := c.start()
+		defer stop()
+		c.during(24 * time.Hour)
+		c.want("a schedule 01T03:00 at 01T03:00:00; b schedule 01T10:00 at 01T10:00:00; b schedule 01T20:00 at 01T20:00:00", "")
+	})
+}
+
+func TestFrozen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCalendar(t, Spec{ID: "a", Schedule: "0 3 * * *", CatchUp: time.Hour})
+		c.refuse = func(Spec) error { return ErrFrozen }
+		c.during(4 * time.Hour)
+		c.want("", "a skipped 0: drills are frozen")
+	})
+}
+
+// A record that cannot be written lets nothing begin, and nothing is lost by it.
+func TestRecordLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCalendar(t, Spec{ID: "a", Schedule: "0 3 * * *", CatchUp: time.Hour})
+		_, stop := c.start()
+		time.Sleep(time.Hour)
+		c.edit(func() { c.broken = errors.New("disk full") })
+		time.Sleep(2*time.Hour + 10*time.Minute + lookEvery/2)
+		c.want("", "")
+		c.edit(func() { c.broken = nil })
+		time.Sleep(lookEvery)
+		synctest.Wait()
+		c.want("a catch_up 01T03:00 at 01T03:10:30", "")
+		stop()
+		if !strings.Contains(c.logs.String(), "disk full") {
+			t.Error("nobody was told")
+		}
+	})
+}
+
+// Drills that are edited while the loop sleeps count from then on; one that panics
+// takes nothing with it.
+func TestLoopLivesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCalendar(t, Spec{ID: "a", Schedule: "0 3 * * *"})
+		var once sync.Once
+		c.refuse = func(Spec) error {
+			once.Do(func() { panic("a bug") })
+			return nil
+		}
+		s, stop := c.start()
+		time.Sleep(time.Hour)
+		c.edit(func() {
+			c.specs = append(c.specs, Spec{ID: "b", Schedule: "30 0 * * *"}, Spec{ID: "c", Schedule: "30 1 * * *"})
+		})
+		s.Kick()
+		s.Kick()
+		time.Sleep(3 * time.Hour)
+		synctest.Wait()
+		c.want("c schedule 01T01:30 at 01T01:30:30; a schedule 01T03:00 at 01T03:00:00", "")
+		c.edit(func() { c.specs = nil })
+		s.Kick()
+		synctest.Wait()
+		c.edit(func() {
+			if len(c.dues) != 0 {
+				t.Errorf("%v is still due", c.dues)
+			}
+		})
+		stop()
+		if !strings.Contains(c.logs.String(), "a bug") {
+			t.Error("nobody was told of the panic")
+		}
+	})
+}
