@@ -84,6 +84,21 @@ type Rules struct {
 	Interval time.Duration `yaml:"interval" rule:"positive"`
 }
 
+// Rollback is what headgate may do to a gate by itself: take it out when a rule
+// with `action: rollback` pages. People put it back.
+type Rollback struct {
+	// Auto says whether it may. With false each such rollback is withheld, and the
+	// audit says so. Default true.
+	Auto bool `yaml:"auto"`
+	// MaxPerDay is how often a pool may be rolled back so in 24 hours. Default 3.
+	MaxPerDay int `yaml:"max_per_day" min:"0" max:"100"`
+	// Cooldown is how long it may not be, after a gate was put back. Default 30m.
+	Cooldown time.Duration `yaml:"cooldown" rule:"natural"`
+	// HumanLatch is how long somebody's decision on the pool's mode stands, in
+	// either direction, before it may be rolled back so again. Default 4h.
+	HumanLatch time.Duration `yaml:"human_latch" rule:"natural"`
+}
+
 // Retention says how long things are kept.
 type Retention struct {
 	// Samples are kept for so long, at least 3d6h so that the longest window of the

@@ -36,6 +36,8 @@ type Config struct {
 	Slack Slack `yaml:"slack"`
 	// Rules say what is watched.
 	Rules Rules `yaml:"rules"`
+	// Rollback is what headgate may do to a gate by itself.
+	Rollback Rollback `yaml:"rollback"`
 	// Heartbeat tells somebody else that this headgate watches.
 	Heartbeat Heartbeat `yaml:"heartbeat"`
 	// Retention says how long things are kept.

@@ -11,13 +11,14 @@ const (
 // this host. The caller owns the value. It is valid as it is.
 func Default() *Config {
 	return &Config{
-		Listen:  "127.0.0.1:8484",
-		Admin:   Admin{Listen: "127.0.0.1:8485"},
-		DataDir: "./data",
-		Drain:   30 * time.Second,
-		Pools:   []Pool{DefaultPool()},
-		Slack:   Slack{APIURL: "https://slack.com/api/"},
-		Rules:   Rules{Interval: time.Second},
+		Listen:   "127.0.0.1:8484",
+		Admin:    Admin{Listen: "127.0.0.1:8485"},
+		DataDir:  "./data",
+		Drain:    30 * time.Second,
+		Pools:    []Pool{DefaultPool()},
+		Slack:    Slack{APIURL: "https://slack.com/api/"},
+		Rules:    Rules{Interval: time.Second},
+		Rollback: Rollback{Auto: true, MaxPerDay: 3, Cooldown: 30 * time.Minute, HumanLatch: 4 * time.Hour},
 		// The longest window of the built-in rules is three days.
 		Retention: Retention{Samples: 7 * day, History: 400 * day},
 		Heartbeat: Heartbeat{Interval: time.Minute},

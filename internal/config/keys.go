@@ -15,7 +15,6 @@ var later = map[string]bool{
 	"clients[].share":                   true,
 	"drills":                            true,
 	"pools[].admission.policy=deadline": true,
-	"rollback":                          true,
 }
 
 const notYet = "is not in this version yet"

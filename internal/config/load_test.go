@@ -121,6 +121,7 @@ slack:
   mention: {page: <!here>}
   allow: {rollback: [U01, W02], restore: [U03], drill: [U04], ack: [U05], silence: [U06]}
 rules: {file: rules.yaml, interval: 2s}
+rollback: {auto: false, max_per_day: 5, cooldown: 1h, human_latch: 90m}
 heartbeat: {url: "https://beat.example.com/y", interval: 10s}
 retention: {samples: 4d, history: 1d}
 log: {level: debug, format: json}
@@ -154,6 +155,7 @@ func fullConfig() *Config {
 			Allow{[]string{"U01", "W02"}, []string{"U03"}, []string{"U04"}, []string{"U05"}, []string{"U06"}},
 		},
 		Rules:     Rules{"rules.yaml", 2 * time.Second},
+		Rollback:  Rollback{false, 5, time.Hour, 90 * time.Minute},
 		Heartbeat: Heartbeat{NewSecret("https://beat.example.com/y"), 10 * time.Second},
 		Retention: Retention{4 * 24 * time.Hour, 24 * time.Hour},
 		Log:       Log{"debug", "json"},
