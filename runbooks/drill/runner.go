@@ -1,0 +1,266 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// How a runner takes its time, on the wall clock.
+const (
+	// LeaseTTL is how long a fault lasts without being renewed.
+	LeaseTTL = time.Second
+	renewal  = LeaseTTL / 5
+	// StoreLease is how long the lock lasts without Save.
+	StoreLease = 15 * time.Second
+	saving     = 3 * time.Second
+	unsaved    = 10 * time.Second // without a Save that worked, a run stops
+
+	watching  = 200 * time.Millisecond // of production
+	looking   = time.Second
+	blindness = 8 * time.Second // without fresh evidence, a run stops
+
+	openLimit   = 30 * time.Second
+	callLimit   = 5 * time.Second
+	closeLimit  = 10 * time.Second
+	endingTries = 5
+)
+
+// Errors of a runner.
+var (
+	ErrNotRunning = errors.New("the run has ended already")
+	ErrClosed     = errors.New("no drill can begin: headgate is shutting down")
+)
+
+// Options are what a runner needs.
+type Options struct {
+	Store      Store
+	Opener     Opener
+	Production Production
+	Version    string // of headgate
+	Log        *slog.Logger
+	// Ended is told of every run that has ended, once, from the run's own
+	// goroutine. May be nil.
+	Ended func(Run)
+}
+
+// Request asks for a run.
+type Request struct {
+	Spec      Spec
+	Trigger   Trigger
+	Actor     string
+	Reason    string    // in the words of the actor; may be empty
+	Speed     float64   // 0: that of the spec
+	Scheduled time.Time // the occurrence; zero by hand
+}
+
+// Runner carries out drills, one at a time. Its methods may be called from any
+// goroutine.
+type Runner struct {
+	o Options
+
+	mu      sync.Mutex
+	current *active
+	closed  bool
+	gone    sync.WaitGroup
+}
+
+// New returns a runner.
+func New(o Options) (*Runner, error) {
+	switch {
+	case o.Store == nil || o.Opener == nil || o.Production == nil:
+		return nil, errors.New("a runner of drills needs a store, an opener and production")
+	case o.Log == nil:
+		return nil, errors.New("a runner of drills needs a log")
+	}
+	return &Runner{o: o}, nil
+}
+
+// Start claims a run and begins it; it returns once the claim is written. It fails
+// with ErrClaimed, ErrFrozen, ErrClosed, a *BusyError that says who runs, or
+// Problems.
+func (r *Runner) Start(ctx context.Context, q Request) (Run, error) {
+	run, err := r.plan(q)
+	if err != nil {
+		return Run{}, err
+	}
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return Run{}, ErrClosed
+	}
+	r.gone.Add(1)
+	r.mu.Unlock()
+	a, err := r.claim(ctx, run)
+	if err != nil {
+		r.gone.Done()
+		return Run{}, err
+	}
+	go func() {
+		defer r.gone.Done()
+		a.live()
+		r.mu.Lock()
+		if r.current == a {
+			r.current = nil
+		}
+		r.mu.Unlock()
+		close(a.over)
+	}()
+	return a.snapshot(), nil
+}
+
+// plan is the run that a request asks for.
+func (r *Runner) plan(q Request) (Run, error) {
+	speed := q.Speed
+	if speed == 0 {
+		speed = max(q.Spec.Speed, 1)
+	}
+	if math.IsNaN(speed) || speed < 1 || speed > MaxSpeed {
+		return Run{}, fmt.Errorf("the speed must be 1 to %d, is %v", MaxSpeed, speed)
+	}
+	if q.Spec.Target == Live && speed != 1 {
+		return Run{}, errors.New("the speed of a live drill must be 1: production runs no faster")
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return Run{}, fmt.Errorf("name the run: %w", err)
+	}
+	now := wallNow()
+	return Run{
+		ID: id.String(), Drill: q.Spec.ID, Name: q.Spec.Name, Spec: q.Spec, Version: r.o.Version,
+		Trigger: q.Trigger, Actor: q.Actor, Speed: speed, Scheduled: q.Scheduled.UTC(), Started: now, Status: Claimed,
+		Phases: []Phase{{Name: PhaseClaim, Began: now, Note: q.Reason}},
+	}, nil
+}
+
+// wallNow is the time of day as records have it.
+func wallNow() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+func (r *Runner) claim(ctx context.Context, run Run) (*active, error) {
+	fence, err := r.o.Store.Claim(ctx, run.Started, run, StoreLease)
+	if err != nil {
+		return nil, fmt.Errorf("claim the run: %w", err)
+	}
+	run.Fence = fence
+	a := newActive(r.o, run)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current = a
+	if r.closed {
+		a.stop(ErrClosed)
+	}
+	return a, nil
+}
+
+// Current returns how far the run has come that goes on, and false if there is none.
+func (r *Runner) Current() (Run, bool) {
+	r.mu.Lock()
+	a := r.current
+	r.mu.Unlock()
+	if a == nil {
+		return Run{}, false
+	}
+	return a.snapshot(), true
+}
+
+// Abort stops a run: its faults are cleared within ClearLimit and its steps taken
+// back. It returns at once. ErrNotRunning: nothing of that name goes on here.
+func (r *Runner) Abort(id, actor, reason string) error {
+	r.mu.Lock()
+	a := r.current
+	r.mu.Unlock()
+	if a == nil || a.id != id {
+		return ErrNotRunning
+	}
+	a.stop(&stopped{because("aborted by "+orSomebody(actor), reason)})
+	return nil
+}
+
+// Wait returns a run when it has ended, or as it stands when ctx ends.
+func (r *Runner) Wait(ctx context.Context, id string) (Run, error) {
+	r.mu.Lock()
+	a := r.current
+	r.mu.Unlock()
+	if a != nil && a.id == id {
+		select {
+		case <-a.over:
+			return a.snapshot(), nil
+		case <-ctx.Done():
+			return a.snapshot(), ctx.Err()
+		}
+	}
+	return r.o.Store.Run(ctx, id)
+}
+
+// Freeze forbids drills until Unfreeze, and stops the one that runs.
+func (r *Runner) Freeze(ctx context.Context, actor, reason string) error {
+	f := Freeze{On: true, By: actor, Reason: reason, Since: wallNow()}
+	if err := r.o.Store.SetFreeze(ctx, f); err != nil {
+		return fmt.Errorf("freeze drills: %w", err)
+	}
+	r.mu.Lock()
+	a := r.current
+	r.mu.Unlock()
+	if a != nil {
+		a.stop(frozen(f))
+	}
+	return nil
+}
+
+// Unfreeze allows drills again.
+func (r *Runner) Unfreeze(ctx context.Context, actor, reason string) error {
+	if err := r.o.Store.SetFreeze(ctx, Freeze{By: actor, Reason: reason, Since: wallNow()}); err != nil {
+		return fmt.Errorf("unfreeze drills: %w", err)
+	}
+	return nil
+}
+
+// Close stops the run that goes on, refuses new ones, and waits until all is taken
+// down or ctx ends.
+func (r *Runner) Close(ctx context.Context) error {
+	r.mu.Lock()
+	r.closed = true
+	a := r.current
+	r.mu.Unlock()
+	if a != nil {
+		a.stop(&stopped{"headgate is shutting down"})
+	}
+	done := make(chan struct{})
+	go func() { r.gone.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the drill to end: %w", ctx.Err())
+	}
+}
+
+// stopped is why a run was stopped early.
+type stopped struct{ why string }
+
+// Error is the reason.
+func (s *stopped) Error() string { return s.why }
+
+func frozen(f Freeze) *stopped {
+	return &stopped{because("drills were frozen by "+orSomebody(f.By), f.Reason)}
+}
+
+func because(what, reason string) string {
+	if reason == "" {
+		return what
+	}
+	return what + ": " + firstLine(reason)
+}
+
+func orSomebody(actor string) string {
+	if actor == "" {
+		return "somebody"
+	}
+	return actor
+}
