@@ -43,6 +43,9 @@ func (r renderer) render(d alerts.Delivery, root alerts.Ref, plain bool) message
 	if opens || d.Kind != alerts.Reply {
 		lines = r.rootLines(d)
 	}
+	if d.Notice() {
+		lines = r.noticeLines(d)
+	}
 	calls := r.calls(d, opens)
 	m := message{text: join(calls, lines.line)}
 	if plain {
@@ -157,6 +160,13 @@ func (r renderer) threadLines(d alerts.Delivery) lines {
 		body:  prefix(n) + what + "\n" + when(n.Event.At),
 		notes: r.notes(d),
 	}
+}
+
+// noticeLines are words alone.
+func (r renderer) noticeLines(d alerts.Delivery) lines {
+	words, _ := clip(d.Note.Event.Words, maxSummary)
+	short, _ := clip(d.Note.Event.Words, maxLine)
+	return lines{line: short, body: words + "\n" + when(d.Note.Event.At), notes: r.notes(d)}
 }
 
 // fields say, side by side, what one wants to know next.

@@ -139,6 +139,8 @@ func scenes() []scene {
 		{name: "noted-reply", d: sample(after(engine.EventNoted, alerts.Reply, time.Minute), note(func(n *alerts.Note) {
 			n.Event.By, n.Event.Words = "headgate", "No further rollback today: 3 of 3 <used>"
 		})), root: standing},
+		{name: "notice", d: alerts.Routes{Page: "C1"}.Notice("0195a0b0-0000-7000-8000-00000000000d", "change-1-h2", "default",
+			"Pool default has been in pass-through for 2 h. To put the gate back: headgate restore --pool default", noon), pressable: true},
 	}
 }
 
