@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -76,6 +79,7 @@ func (s *server) run(ctx context.Context) error {
 	}
 	s.log.Info("serving", "version", version(), "listen", s.app.DataAddr(), "admin", s.app.AdminAddr())
 	s.logPools(cfg)
+	s.invite(cfg)
 	err = s.wait(ctx, reload)
 	// The signal has done its work: the drain has a bound of its own.
 	if stopErr := s.app.Stop(context.WithoutCancel(ctx)); err == nil {
@@ -83,6 +87,15 @@ func (s *server) run(ctx context.Context) error {
 	}
 	s.log.Info("down")
 	return err
+}
+
+// invite shows a link to the pages to whoever sits in front of a terminal. In a log
+// it would be a way in for whoever reads logs.
+func (s *server) invite(cfg *config.Config) {
+	if isTerminal(s.stderr) {
+		base := cmp.Or(strings.TrimSuffix(cfg.Admin.ExternalURL, "/"), adminURL(s.app.AdminAddr()))
+		fmt.Fprintf(s.stderr, "\n  pages: %s%s\n  (works once, within ten minutes; headgate login makes another)\n\n", base, s.app.LoginPath(whoami()))
+	}
 }
 
 // wait returns when it is time to go down.

@@ -32,7 +32,7 @@ type chartLine struct {
 // chartLimit is a threshold.
 type chartLimit struct {
 	V    float64
-	Name string
+	Name string // with the value
 }
 
 // band is a time in which a pool was in some mode. It begins with a change, and is
@@ -86,7 +86,7 @@ func (c chart) Describe() string {
 			top.At.UTC().Format("15:04:05"), number(l.Points[len(l.Points)-1].V, c.Unit))
 	}
 	if c.Limit != nil {
-		text += fmt.Sprintf(" %s: %s.", initial(c.Limit.Name), number(c.Limit.V, c.Unit))
+		text += " Line: " + c.Limit.Name + "."
 	}
 	for _, b := range c.Bands {
 		if b.Begins {

@@ -3,6 +3,7 @@ package pages
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"math"
 	"slices"
@@ -63,22 +64,28 @@ func chartPlans() []chartPlan {
 	return []chartPlan{
 		{"p95", "Turnaround p95", "s",
 			[]lineOf{{"p95", `histogram_quantile(0.95, rate(headgate_turnaround_seconds_bucket{pool="$pool"}[$rate]))`}},
-			func(s web.PoolStatus, _ PoolFacts) (float64, string) { return s.SLOS, "promise" }},
+			func(s web.PoolStatus, _ PoolFacts) (float64, string) { return s.SLOS, "promise " + secs(s.SLOS) }},
 		{"age", "Oldest waiting task", "s",
 			[]lineOf{{"age", `max_over_time(headgate_queue_oldest_age_seconds{pool="$pool"}[$step])`}},
-			func(_ web.PoolStatus, f PoolFacts) (float64, string) { return f.MaxAge.Seconds(), "refuses above" }},
+			func(_ web.PoolStatus, f PoolFacts) (float64, string) {
+				return f.MaxAge.Seconds(), "refuses above " + secs(f.MaxAge.Seconds())
+			}},
 		{"depth", "Waiting tasks", "tasks",
 			[]lineOf{{"waiting", `max_over_time(headgate_queue_depth{pool="$pool"}[$step])`}},
-			func(_ web.PoolStatus, f PoolFacts) (float64, string) { return float64(f.MaxDepth), "refuses above" }},
-		{"rate", "Requests a minute", "a minute",
+			func(_ web.PoolStatus, f PoolFacts) (float64, string) {
+				return float64(f.MaxDepth), fmt.Sprintf("refuses above %d", f.MaxDepth)
+			}},
+		{"rate", "Requests", "/min",
 			[]lineOf{{"arrived", `60 * rate(headgate_arrivals_total{pool="$pool"}[$rate])`},
 				{"refused", `60 * sum(rate(headgate_refusals_total{pool="$pool"}[$rate]))`}}, nil},
 		{"use", "Envelope use", "ratio",
 			[]lineOf{{"use", `max_over_time(headgate_envelope_use_ratio{pool="$pool"}[$step])`}},
-			func(web.PoolStatus, PoolFacts) (float64, string) { return 1, "full at" }},
+			func(web.PoolStatus, PoolFacts) (float64, string) { return 1, "full" }},
 		{"flight", "In flight", "tasks",
 			[]lineOf{{"in flight", `max_over_time(headgate_in_flight{pool="$pool"}[$step])`}},
-			func(s web.PoolStatus, _ PoolFacts) (float64, string) { return float64(s.Workers), "workers" }},
+			func(s web.PoolStatus, _ PoolFacts) (float64, string) {
+				return float64(s.Workers), fmt.Sprintf("%d workers", s.Workers)
+			}},
 	}
 }
 

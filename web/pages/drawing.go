@@ -155,7 +155,7 @@ func (d *drawing) limit() {
 	}
 	y := d.at(d.c.Limit.V)
 	d.put(`<path class="limit" d="M40 `, y, `H414"/><text class="limit" x="44" y="`, y, `" dy="-3">`)
-	d.text(d.c.Limit.Name + " " + number(d.c.Limit.V, d.c.Unit))
+	d.text(d.c.Limit.Name)
 	d.put(`</text>`)
 }
 
@@ -173,11 +173,8 @@ func axisFor(top float64, unit string) axis {
 		least = 0.1
 	}
 	top = max(top, least)
-	step := math.Pow(10, math.Floor(math.Log10(top)))
-	for _, part := range []float64{0.2, 0.25, 0.5, 1} {
-		if part == 0.25 && step <= 10 {
-			continue // 2.5 tasks are none
-		}
+	step := math.Pow(10, math.Floor(math.Log10(top))-1)
+	for _, part := range []float64{1, 2, 5, 10, 20, 50} {
 		if top/(step*part) <= 4.5 {
 			step *= part
 			break

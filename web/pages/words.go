@@ -125,7 +125,7 @@ func plainNumber(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
 		return grouped(int64(f))
 	}
-	return strconv.FormatFloat(f, 'g', 4, 64)
+	return strconv.FormatFloat(f, 'g', 3, 64)
 }
 
 // grouped puts a thin space between thousands.
