@@ -20,6 +20,7 @@ type Alerting struct {
 	Page   *float64 `json:"page_after_burst_began_s"`     // null: there was none
 	Over   *float64 `json:"resolved_after_burst_began_s"` // null: not all are over, or there was none
 	Untold int      `json:"incidents_not_all_told"`       // with messages that had not been sent when the demo ended
+	Orders []string `json:"mode_changes"`                 // what people did to the gate: ACTION by WHOM
 }
 
 // alerting sums up. An error says what could not be asked.
@@ -30,12 +31,19 @@ func (d *Demo) alerting() (*Alerting, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sum up the incidents: %w", err)
 	}
+	changes, err := d.watching.desk.changes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("sum up the changes of mode: %w", err)
+	}
 	a := sumUpIncidents(all, func(at time.Time) float64 {
 		// The wall clocks of both: what goes into a record has no other.
 		since := time.Duration(float64(at.Sub(d.gated.tracker.start.Round(0))) * d.plan.Speed)
 		return (since - d.plan.burstBegins()).Seconds()
 	})
 	a.Traffic, _ = d.watching.channel.traffic()
+	for _, c := range changes {
+		a.Orders = append(a.Orders, c.Action+" by "+c.Actor)
+	}
 	return a, nil
 }
 
@@ -48,7 +56,7 @@ func (p Plan) burstBegins() time.Duration {
 }
 
 func sumUpIncidents(all []incident, since func(time.Time) float64) *Alerting {
-	a := &Alerting{Opened: len(all), Rules: []string{}, Open: []string{}}
+	a := &Alerting{Opened: len(all), Rules: []string{}, Open: []string{}, Orders: []string{}}
 	for _, i := range all {
 		a.Rules = append(a.Rules, i.Rule)
 		if i.pending() {
@@ -94,12 +102,17 @@ func later(t **float64, at float64) {
 
 // notes says it in sentences.
 func (a *Alerting) notes(burst bool) []string {
-	if a.Opened == 0 {
-		return []string{"No rule fired: nothing was wrong for long enough to tell anybody, and Slack stayed silent."}
+	var out []string
+	if len(a.Orders) > 0 {
+		out = append(out, fmt.Sprintf("The gate was not left alone: %s. While it was out, its side refused nothing, so the two sides differ only by the rest of the time.",
+			strings.Join(a.Orders, ", ")))
 	}
-	out := []string{fmt.Sprintf("Slack followed %s (%s): %s, %s in threads, %s, %s.",
+	if a.Opened == 0 {
+		return append(out, "No rule fired: nothing was wrong for long enough to tell anybody, and Slack stayed silent.")
+	}
+	out = append(out, fmt.Sprintf("Slack followed %s (%s): %s, %s in threads, %s, %s.",
 		count(a.Opened, "incident", "incidents"), strings.Join(a.Rules, ", "), count(a.Messages, "message", "messages"),
-		count(a.Replies, "reply", "replies"), count(a.Edits, "edit", "edits"), count(a.Pings, "ping", "pings"))}
+		count(a.Replies, "reply", "replies"), count(a.Edits, "edit", "edits"), count(a.Pings, "ping", "pings")))
 	from := "the load"
 	if burst {
 		from = "the burst"

@@ -24,14 +24,14 @@ func TestSumUpIncidents(t *testing.T) {
 		{moment(15), "opened", "warn"}, {moment(20), "escalated", "page"}, {ended, "resolved", "page"},
 	}, Deliveries: []delivery{{"sent"}, {"dropped"}, {"dead"}}}
 	open := incident{Rule: "b", Events: []event{{moment(8), "opened", "page"}}, Deliveries: []delivery{{"uncertain"}}}
-	none := Alerting{Rules: []string{}, Open: []string{}}
+	none := Alerting{Rules: []string{}, Open: []string{}, Orders: []string{}}
 	for name, c := range map[string]struct {
 		all  []incident
 		want Alerting
 	}{
 		"none": {nil, none},
-		"over": {[]incident{over}, Alerting{Opened: 1, Resolved: 1, Rules: []string{"a"}, Open: []string{}, Warn: at(5), Page: at(10), Over: at(30)}},
-		"open": {[]incident{open, over}, Alerting{Opened: 2, Resolved: 1, Rules: []string{"b", "a"}, Open: []string{"b"}, Warn: at(-2), Page: at(-2), Untold: 1}},
+		"over": {[]incident{over}, Alerting{Opened: 1, Resolved: 1, Rules: []string{"a"}, Open: []string{}, Orders: []string{}, Warn: at(5), Page: at(10), Over: at(30)}},
+		"open": {[]incident{open, over}, Alerting{Opened: 2, Resolved: 1, Rules: []string{"b", "a"}, Open: []string{"b"}, Orders: []string{}, Warn: at(-2), Page: at(-2), Untold: 1}},
 	} {
 		if diff := cmp.Diff(c.want, *sumUpIncidents(c.all, sinceTen)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -46,6 +46,8 @@ func TestNotesOfAlerting(t *testing.T) {
 		not  string
 	}{
 		"none": {Alerting{}, []string{"stayed silent"}, "incident"},
+		"people": {Alerting{Orders: []string{"rollback by slack:U0ADA", "restore by slack:U0BEN"}},
+			[]string{"not left alone: rollback by slack:U0ADA, restore by slack:U0BEN.", "stayed silent"}, "incident"},
 		"one": {Alerting{Opened: 1, Resolved: 1, Rules: []string{"queue_age"}, Traffic: Traffic{1, 1, 1, 0}, Warn: at(54.2), Over: at(300)},
 			[]string{"1 incident (queue_age): 1 message, 1 reply in threads, 1 edit, 0 pings", "the first warning after 54 s, the end of the last incident after 300 s"}, "page"},
 		"open": {Alerting{Opened: 2, Rules: []string{"a", "b"}, Open: []string{"a", "b"}, Warn: at(-30), Page: at(12), Untold: 2},
@@ -69,7 +71,7 @@ func TestNotesOfAlerting(t *testing.T) {
 // told is a state in which a page is open.
 func told(w world) State {
 	s := w.at(sec(225))
-	s.Alarms = &Alarms{Pages: 1, Warns: 2, Opened: 4, Traffic: Traffic{4, 2, 9, 1},
+	s.Alarms = &Alarms{Mode: "passthrough", By: "slack:U0ADA", Pages: 1, Warns: 2, Opened: 4, Traffic: Traffic{4, 2, 9, 1},
 		Last: "@here Now a page: 51.4 %, limit 25 % · a large share of requests is refused (pool default)"}
 	return s
 }
@@ -79,10 +81,10 @@ func TestFramesWithSlack(t *testing.T) {
 	s := told(w)
 	golden(t, "frame-slack.txt", draw(s, w.plan, 96, 40, false))
 	golden(t, "frame-slack-narrow.txt", draw(s, w.plan, 44, 24, true))
-	s.Phase, s.Alarms = Settling, &Alarms{Warns: 1, Opened: 1}
+	s.Phase, s.Alarms = Settling, &Alarms{Mode: "enforce", By: "settings", Warns: 1, Opened: 1}
 	golden(t, "frame-slack-settling.txt", draw(s, w.plan, 80, 30, true))
 	s.Alarms.Warns = 0
-	if got := draw(s, w.plan, 80, 30, false); !strings.Contains(got, "incidents open: none  (1 so far)\nSlack: nothing has been said yet\n") {
+	if got := draw(s, w.plan, 80, 30, false); !strings.Contains(got, "gate: enforce\nincidents open: none  (1 so far)\nSlack: nothing has been said yet\n") {
 		t.Errorf("without open incidents:\n%s", got)
 	}
 	for _, width := range []int{0, 1, 20, 44, 80, 300} {
@@ -111,7 +113,7 @@ func TestPlainLinesWithSlack(t *testing.T) {
 
 func slackSummary(t *testing.T) *Summary {
 	s := newWorld(t, DefaultOptions()).summary(sec(500), Complete)
-	s.Slack = &Alerting{Opened: 2, Resolved: 2, Rules: []string{"queue_depth", "refused_share"}, Open: []string{},
+	s.Slack = &Alerting{Opened: 2, Resolved: 2, Rules: []string{"queue_depth", "refused_share"}, Open: []string{}, Orders: []string{},
 		Traffic: Traffic{2, 3, 11, 2}, Warn: at(54), Page: at(378), Over: at(825)}
 	s.Notes = s.notes()
 	return s

@@ -17,14 +17,17 @@ const (
 // channel is a stand-in for Slack with one channel, so that an incident has one
 // message whatever its level. It is a page as well.
 type channel struct {
-	slack *fakeslack.Server
-	token string
+	slack    *fakeslack.Server
+	token    string // of the bot
+	appToken string // of the socket over which presses come
 	*site
 }
 
 func newChannel(p Plan, failed chan<- error) (*channel, error) {
-	c := &channel{token: "xoxb-demo-" + rand.Text()}
-	c.slack = fakeslack.New(fakeslack.Options{Token: c.token, Limited: true, Seed: p.Seed})
+	c := &channel{token: "xoxb-demo-" + rand.Text(), appToken: "xapp-1-" + fakeslack.AppID + "-demo-" + rand.Text()}
+	c.slack = fakeslack.New(fakeslack.Options{
+		Token: c.token, AppToken: c.appToken, Users: people(), Limited: true, Seed: p.Seed,
+	})
 	name := "headgate-demo"
 	if p.Speed != 1 {
 		name = fmt.Sprintf("headgate-demo-at-%gx", p.Speed)
@@ -37,12 +40,31 @@ func newChannel(p Plan, failed chan<- error) (*channel, error) {
 
 func (c *channel) page() string { return "http://" + c.address + "/" }
 
-// settings say where messages go.
+// Those who look at the channel. The last one may look only.
+const (
+	firstUser = "U0ADA"
+	otherUser = "U0BEN"
+	guestUser = "U0EVE"
+)
+
+func people() []fakeslack.User {
+	return []fakeslack.User{{ID: firstUser, Name: "ada"}, {ID: otherUser, Name: "ben"}, {ID: guestUser, Name: "eve"}}
+}
+
+// settings say where messages go, and who may press what.
 func (c *channel) settings() config.Slack {
+	may := func() []string { return []string{firstUser, otherUser} }
 	return config.Slack{
-		BotToken: config.NewSecret(c.token), APIURL: c.page() + "api/",
+		BotToken: config.NewSecret(c.token), AppToken: config.NewSecret(c.appToken), APIURL: c.page() + "api/",
 		Channels: config.Channels{Page: channelID}, Mention: config.Mention{Page: pageGroup},
+		Allow: config.Allow{Rollback: may(), Restore: may(), Drill: may(), Ack: may(), Silence: may()},
 	}
+}
+
+// close breaks off what is being served, sockets too.
+func (c *channel) close() error {
+	c.slack.Close()
+	return c.site.close()
 }
 
 // Traffic is what stands in the channel.

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,7 +17,8 @@ const (
 	maxReply = 4 << 20
 )
 
-// desk is where one asks about incidents: the admin API of the gated side.
+// desk is where one asks about incidents and modes: the admin API of the gated
+// side.
 type desk struct {
 	url, token string
 	client     *http.Client
@@ -24,7 +26,7 @@ type desk struct {
 
 func newDesk(address, token string) *desk {
 	return &desk{
-		url: "http://" + address + "/api/v1/incidents", token: token,
+		url: "http://" + address + "/api/v1", token: token,
 		client: &http.Client{Timeout: askTime, Transport: &http.Transport{MaxIdleConnsPerHost: 1}},
 	}
 }
@@ -61,7 +63,7 @@ func (d *desk) list(ctx context.Context) ([]incident, error) {
 	var reply struct {
 		Items []incident `json:"items"`
 	}
-	err := d.ask(ctx, "", &reply)
+	err := d.ask(ctx, "/incidents", &reply)
 	slices.Reverse(reply.Items)
 	return reply.Items, err
 }
@@ -73,11 +75,49 @@ func (d *desk) all(ctx context.Context) ([]incident, error) {
 		return nil, err
 	}
 	for i := range list {
-		if err := d.ask(ctx, "/"+url.PathEscape(list[i].ID), &list[i]); err != nil {
+		if err := d.ask(ctx, "/incidents/"+url.PathEscape(list[i].ID), &list[i]); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
+}
+
+// standing is the gate's mode, and who set it.
+type standing struct {
+	Mode string `json:"mode"`
+	By   string `json:"mode_by"`
+}
+
+// stands asks how the gate stands.
+func (d *desk) stands(ctx context.Context) (standing, error) {
+	var reply struct {
+		Pools []standing `json:"pools"`
+	}
+	if err := d.ask(ctx, "/status", &reply); err != nil {
+		return standing{}, err
+	}
+	if len(reply.Pools) == 0 {
+		return standing{}, errors.New("the admin API knows no pool")
+	}
+	return reply.Pools[0], nil
+}
+
+// change is one of the gate's mode.
+type change struct {
+	Kind   string `json:"kind"`
+	Action string `json:"action"`
+	Actor  string `json:"actor"`
+	Via    string `json:"via"`
+}
+
+// changes returns those of the gate's mode that somebody made, oldest first.
+func (d *desk) changes(ctx context.Context) ([]change, error) {
+	var reply struct {
+		Items []change `json:"items"`
+	}
+	err := d.ask(ctx, "/audit", &reply)
+	slices.Reverse(reply.Items)
+	return slices.DeleteFunc(reply.Items, func(c change) bool { return c.Kind != "mode" || c.Via == "settings" }), err
 }
 
 // quiet says whether all incidents are over, and people have been told.
@@ -98,7 +138,7 @@ func (d *desk) ask(ctx context.Context, path string, reply any) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("incidents: the admin API answers %s", resp.Status)
+		return fmt.Errorf("%s: the admin API answers %s", path, resp.Status)
 	}
 	return json.NewDecoder(io.LimitReader(resp.Body, maxReply)).Decode(reply)
 }

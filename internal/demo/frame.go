@@ -61,7 +61,7 @@ func phaseText(s State, p Plan) (string, style) {
 	return fmt.Sprintf("draining: about %.0f s to go", s.Left.Seconds()), normal
 }
 
-// lines say which incidents are open, and what was said last.
+// lines say how the gate stands, which incidents are open, and what was said last.
 func (a *Alarms) lines() []line {
 	if a == nil {
 		return nil
@@ -79,7 +79,16 @@ func (a *Alarms) lines() []line {
 	}
 	return []line{
 		nil,
+		a.gate(),
 		{{"incidents open: ", normal}, open, {fmt.Sprintf("  (%d so far)", a.Opened), faint}},
 		{{"Slack: ", normal}, {last, normal}},
 	}
+}
+
+// gate says whether the gate is in, and who took it out.
+func (a *Alarms) gate() line {
+	if a.Mode == "enforce" {
+		return line{{"gate: ", normal}, {a.Mode, good}}
+	}
+	return line{{"gate: ", normal}, {a.Mode, bad}, {"  by " + a.By, faint}}
 }

@@ -60,8 +60,8 @@ func (r Reading) fields() string {
 
 // fields are what has been told, as key=value pairs.
 func (a *Alarms) fields() string {
-	return fmt.Sprintf("page=%-2d warn=%-2d opened=%-3d messages=%-3d replies=%-3d edits=%-3d pings=%-3d last=%q",
-		a.Pages, a.Warns, a.Opened, a.Messages, a.Replies, a.Edits, a.Pings, a.Last)
+	return fmt.Sprintf("mode=%-11s by=%q page=%-2d warn=%-2d opened=%-3d messages=%-3d replies=%-3d edits=%-3d pings=%-3d last=%q",
+		a.Mode, a.By, a.Pages, a.Warns, a.Opened, a.Messages, a.Replies, a.Edits, a.Pings, a.Last)
 }
 
 // done has nothing to give back.

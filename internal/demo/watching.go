@@ -40,10 +40,11 @@ func (w *watching) close() error {
 	return w.channel.close()
 }
 
-// Alarms is what has been told about the gated side.
+// Alarms is what has been told about the gated side, and what came of it.
 type Alarms struct {
-	Pages, Warns int // open incidents
-	Opened       int // so far
+	Mode, By     string // of the gate, and who set it
+	Pages, Warns int    // open incidents
+	Opened       int    // so far
 	Traffic
 	Last string // the latest message, on one line
 }
@@ -52,6 +53,11 @@ type Alarms struct {
 func (w *watching) alarms(before *Alarms) *Alarms {
 	a := &Alarms{}
 	a.Traffic, a.Last = w.channel.traffic()
+	if now, err := w.desk.stands(context.Background()); err == nil {
+		a.Mode, a.By = now.Mode, now.By
+	} else if before != nil {
+		a.Mode, a.By = before.Mode, before.By
+	}
 	all, err := w.desk.list(context.Background()) // its client has a limit
 	if err != nil {
 		if before != nil {

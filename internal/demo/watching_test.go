@@ -129,7 +129,7 @@ func checkEnds(t *testing.T, all []thread) {
 	}
 }
 
-var slackLine = regexp.MustCompile(`^t_s=\d+ +phase=\w+ +slack    page=(\d+) +warn=(\d+) +opened=\d+ +messages=\d+ +replies=\d+ +edits=\d+ +pings=\d+ +last=".*"$`)
+var slackLine = regexp.MustCompile(`^t_s=\d+ +phase=\w+ +slack    mode=\w+ +by="[^"]*" page=(\d+) +warn=(\d+) +opened=\d+ +messages=\d+ +replies=\d+ +edits=\d+ +pings=\d+ +last=".*"$`)
 
 func checkSlackLines(t *testing.T, text string) {
 	t.Helper()
@@ -260,16 +260,18 @@ func api(t *testing.T) *desk {
 	t.Helper()
 	mux := http.NewServeMux()
 	reply := func(path, body string) {
-		mux.HandleFunc("GET /api/v1/incidents"+path, func(w http.ResponseWriter, r *http.Request) {
+		mux.HandleFunc("GET /api/v1"+path, func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") != "Bearer secret" {
 				w.WriteHeader(http.StatusUnauthorized)
 			}
 			_, _ = io.WriteString(w, body)
 		})
 	}
-	reply("", `{"items":[{"id":"b","rule":"second","level":"page","ended_at":null},{"id":"a","rule":"first","level":"warn","ended_at":"2026-01-01T00:00:09Z"}],"next":""}`)
-	reply("/a", `{"id":"a","rule":"first","level":"warn","ended_at":"2026-01-01T00:00:09Z","events":[{"at":"2026-01-01T00:00:02Z","kind":"opened","level":"warn"}],"deliveries":[{"state":"sent"},{"state":"dropped"}]}`)
-	reply("/b", `{"id":"b","rule":"second","level":"page","ended_at":null,"events":[{"at":"2026-01-01T00:00:05Z","kind":"opened","level":"page"}],"deliveries":[{"state":"retry"}]}`)
+	reply("/incidents", `{"items":[{"id":"b","rule":"second","level":"page","ended_at":null},{"id":"a","rule":"first","level":"warn","ended_at":"2026-01-01T00:00:09Z"}],"next":""}`)
+	reply("/incidents/a", `{"id":"a","rule":"first","level":"warn","ended_at":"2026-01-01T00:00:09Z","events":[{"at":"2026-01-01T00:00:02Z","kind":"opened","level":"warn"}],"deliveries":[{"state":"sent"},{"state":"dropped"}]}`)
+	reply("/status", `{"pools":[{"name":"default","mode":"passthrough","mode_by":"slack:U0ADA"}]}`)
+	reply("/audit", `{"items":[{"kind":"mode","action":"rollback","actor":"slack:U0ADA","via":"slack"},{"kind":"press","action":"rollback","actor":"slack:U0ADA"},{"kind":"mode","action":"start","actor":"settings","via":"settings"}],"next":""}`)
+	reply("/incidents/b", `{"id":"b","rule":"second","level":"page","ended_at":null,"events":[{"at":"2026-01-01T00:00:05Z","kind":"opened","level":"page"}],"deliveries":[{"state":"retry"}]}`)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	d := newDesk(strings.TrimPrefix(server.URL, "http://"), "secret")
@@ -289,6 +291,10 @@ func TestDesk(t *testing.T) {
 	if d.quiet(t.Context()) {
 		t.Error("quiet with an open incident")
 	}
+	changes, err := d.changes(t.Context())
+	if err != nil || len(changes) != 1 || changes[0].Action != "rollback" || changes[0].Actor != "slack:U0ADA" {
+		t.Errorf("changes %+v, %v: want what somebody did to the mode", changes, err)
+	}
 	d.token = "wrong"
 	if _, err := d.list(t.Context()); err == nil || !strings.Contains(err.Error(), "401") {
 		t.Errorf("with a wrong token: %v", err)
@@ -307,7 +313,7 @@ func TestAlarmsOfADeskThatIsGone(t *testing.T) {
 	}
 	w := &watching{channel: c, desk: api(t)}
 	seen := w.alarms(nil)
-	if seen.Opened != 2 || seen.Pages != 1 || seen.Warns != 0 {
+	if seen.Mode != "passthrough" || seen.By != "slack:U0ADA" || seen.Opened != 2 || seen.Pages != 1 || seen.Warns != 0 {
 		t.Errorf("%+v, want one of two open", seen)
 	}
 	w.desk.token = "wrong"

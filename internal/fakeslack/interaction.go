@@ -122,7 +122,7 @@ func (s *Server) begin(kind Kind, channelID, userID string) (Interaction, error)
 		return Interaction{}, ErrNoChannel
 	}
 	return Interaction{
-		Kind: kind, App: appID, Team: u.team(), User: u, Channel: c.ID, ChannelName: c.Name,
+		Kind: kind, App: AppID, Team: u.team(), User: u, Channel: c.ID, ChannelName: c.Name,
 		At: s.o.Now(), Trigger: fmt.Sprintf("%d.%s", s.o.Now().UnixMilli(), rand.Text()),
 	}, nil
 }

@@ -2,9 +2,12 @@ package fakeslack
 
 import "slices"
 
-// What the stand-in says of itself.
+// AppID is the one app's. Its app-level token, if it is to be like Slack's, begins
+// with xapp-1-A0FAKE-.
+const AppID = "A0FAKE"
+
+// What else the stand-in says of itself.
 const (
-	appID     = "A0FAKE"
 	teamID    = "T0FAKE"
 	botUser   = "U0FAKE"
 	verifying = "verification-token-of-old" // Slack still sends it; nobody should rely on it

@@ -50,7 +50,7 @@ func (s *Server) openConnection(v url.Values) reply {
 	}
 	t := ticket{rand.Text(), now.Add(ticketLife)}
 	s.tickets = append(s.tickets, t)
-	return reply{"ok": true, "url": "ws://" + v.Get("host") + "/link/?app_id=" + appID + "&ticket=" + t.id}
+	return reply{"ok": true, "url": "ws://" + v.Get("host") + "/link/?app_id=" + AppID + "&ticket=" + t.id}
 }
 
 // redeem takes a ticket. It is good for one socket.
@@ -190,7 +190,7 @@ func (k *socket) send(v any) error {
 
 func hello(n int) reply {
 	return reply{
-		"type": "hello", "num_connections": n, "connection_info": reply{"app_id": appID},
+		"type": "hello", "num_connections": n, "connection_info": reply{"app_id": AppID},
 		"debug_info": reply{"host": "applink-fake", "build_number": 1, "approximate_connection_time": 18060},
 	}
 }
