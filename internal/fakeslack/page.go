@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -25,11 +26,28 @@ const (
 // page asks for it.
 func (s *Server) pages() {
 	guard := http.NewCrossOriginProtection()
-	s.mux.HandleFunc("GET /{$}", s.servePage)
-	s.mux.HandleFunc("GET /channel", s.serveChannel)
-	s.mux.HandleFunc("GET /style.css", serveStyle)
-	s.mux.Handle("POST /press", guard.Handler(http.HandlerFunc(s.servePress)))
-	s.mux.Handle("POST /command", guard.Handler(http.HandlerFunc(s.serveCommand)))
+	for pattern, do := range map[string]http.HandlerFunc{
+		"GET /{$}": s.servePage, "GET /channel": s.serveChannel, "GET /style.css": serveStyle,
+		"POST /press": s.servePress, "POST /command": s.serveCommand,
+	} {
+		s.mux.Handle(pattern, guard.Handler(byAddress(do)))
+	}
+}
+
+// byAddress takes only requests for an IP address or localhost. A name could be
+// another site's that has come to mean this machine.
+func byAddress(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		if host != "localhost" && net.ParseIP(strings.Trim(host, "[]")) == nil {
+			http.Error(w, "Ask by IP address, or as localhost.", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func serveStyle(w http.ResponseWriter, r *http.Request) {

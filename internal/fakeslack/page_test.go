@@ -200,3 +200,19 @@ func TestWhoSeesAnOldVersionPressesItsButton(t *testing.T) {
 		t.Error("a user is not shown by name")
 	}
 }
+
+func TestPagesAnswerToNoOtherName(t *testing.T) {
+	s := fakeslack.New(fakeslack.Options{})
+	for host, want := range map[string]int{
+		"127.0.0.1:80": 200, "localhost:8080": 200, "localhost": 200, "[::1]:80": 200, "[::1]": 200,
+		"evil.example": 421, "evil.example:80": 421, "127.0.0.1.evil.example": 421, "": 421,
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("as %q: %d, want %d", host, w.Code, want)
+		}
+	}
+}
