@@ -44,6 +44,8 @@ type AdminConfig struct {
 	Watch     Watch
 	Log       *slog.Logger
 
+	Drills *Drills // nil: there are no drills
+
 	AnonymousRead bool  // whoever reaches the listener may read without signing in
 	Notes         Notes // keeps logins and what was refused; nil: only the log tells
 }
@@ -56,6 +58,7 @@ type Admin struct {
 	audit     Audit
 	incidents Incidents // nil together with watch
 	watch     Watch
+	drills    *Drills // nil: there are none
 	log       *slog.Logger
 	routes    *http.ServeMux
 }
@@ -72,7 +75,7 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 		return nil, errors.New("admin API: incidents and watch must both be there, or neither")
 	}
 	a := &Admin{
-		door: newDoor(c), orders: c.Orders, statuses: c.Statuses, audit: c.Audit, incidents: c.Incidents, watch: c.Watch,
+		door: newDoor(c), orders: c.Orders, statuses: c.Statuses, audit: c.Audit, incidents: c.Incidents, watch: c.Watch, drills: c.Drills,
 		log: c.Log, routes: http.NewServeMux(),
 	}
 	a.route("/api/v1/status", methods{http.MethodGet: a.status})
@@ -85,9 +88,10 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 	a.route("/api/v1/silences", methods{http.MethodGet: a.watched(a.silences), http.MethodPost: a.watched(a.silence)})
 	a.route("/api/v1/silences/{id}", methods{http.MethodDelete: a.watched(a.lift)})
 	a.route("/api/v1/login-links", methods{http.MethodPost: a.link})
+	a.routeDrills()
 	a.routes.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		WriteProblem(w, Problem{Status: http.StatusNotFound,
-			Detail: "There are status, mode, pools/{pool}/mode, audit, incidents and silences, below /api/v1/."})
+			Detail: "There are status, mode, pools/{pool}/mode, audit, incidents, silences, drills and runs, below /api/v1/."})
 	})
 	return a, nil
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // readObject reads a request body that is one flat JSON object. fields has a
-// *string or a *bool for every key that is known.
+// *string, a *bool or a *float64 for every key that is known.
 func readObject(w http.ResponseWriter, r *http.Request, fields map[string]any) *Problem {
 	if p := jsonOnly(r); p != nil {
 		return p
@@ -117,8 +117,11 @@ func malformed(dec *json.Decoder) error {
 }
 
 func kindOf(target any) string {
-	if _, ok := target.(*bool); ok {
+	switch target.(type) {
+	case *bool:
 		return "true or false"
+	case *float64:
+		return "a number"
 	}
 	return "a string"
 }

@@ -23,7 +23,10 @@ var shapes = map[string]reflect.Type{
 	"IncidentList": reflect.TypeFor[web.IncidentList](), "IncidentReport": reflect.TypeFor[web.IncidentReport](),
 	"LinkReply":  reflect.TypeFor[web.LinkReply](),
 	"AckRequest": reflect.TypeFor[web.AckRequest](), "AckReply": reflect.TypeFor[web.AckReply](),
-	"MuteList": reflect.TypeFor[web.MuteList](), "MuteRequest": reflect.TypeFor[web.MuteRequest](), "MuteReply": reflect.TypeFor[web.MuteReply](),
+	"DrillList": reflect.TypeFor[web.DrillList](), "DrillRunRequest": reflect.TypeFor[web.DrillRunRequest](), "DrillRunReply": reflect.TypeFor[web.DrillRunReply](),
+	"DrillReason": reflect.TypeFor[web.DrillReason](), "DrillFreeze": reflect.TypeFor[web.DrillFreeze](), "DrillRunList": reflect.TypeFor[web.DrillRunList](),
+	"DrillExport": reflect.TypeFor[web.DrillExport](),
+	"MuteList":    reflect.TypeFor[web.MuteList](), "MuteRequest": reflect.TypeFor[web.MuteRequest](), "MuteReply": reflect.TypeFor[web.MuteReply](),
 }
 
 var example = regexp.MustCompile("(?s)<!-- shape: (\\w+) -->\n```json\n(.*?)```")
@@ -79,6 +82,9 @@ func TestPageShowsShapes(t *testing.T) {
 		web.TypeRecordBroken, web.TypeUnknownPool, web.ActorHeader,
 		"GET /api/v1/incidents", "GET /api/v1/incidents/{id}", "POST /api/v1/incidents/{id}/ack",
 		"GET /api/v1/silences", "POST /api/v1/silences", "DELETE /api/v1/silences/{id}",
+		"GET /api/v1/drills", "POST /api/v1/drills/{name}/run", "POST /api/v1/drills/freeze", "POST /api/v1/drills/unfreeze", "GET /api/v1/runs",
+		"GET /api/v1/runs/{id}", "POST /api/v1/runs/{id}/abort", "GET /api/v1/runs.json", "GET /api/v1/runs.csv",
+		web.TypeNoDrills, web.TypeUnknownDrill, web.TypeUnknownRun, web.TypeDrillsFrozen, web.TypeDrillBusy, web.TypeDrillRefused,
 		web.TypeNotWatching, web.TypeUnknownIncident, web.TypeUnknownSilence, web.TypeUnknownRule, web.TypeAlreadyAcked} {
 		if !strings.Contains(string(text), route) {
 			t.Errorf("%s is not on the page", route)

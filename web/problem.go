@@ -22,6 +22,13 @@ const (
 	TypeUnknownSilence  = "urn:headgate:problem:unknown_silence"  // 404
 	TypeUnknownRule     = "urn:headgate:problem:unknown_rule"     // 404
 	TypeAlreadyAcked    = "urn:headgate:problem:already_acked"    // 409, with Acked
+
+	TypeNoDrills     = "urn:headgate:problem:no_drills"     // 404: this headgate runs none
+	TypeUnknownDrill = "urn:headgate:problem:unknown_drill" // 404, with Drills
+	TypeUnknownRun   = "urn:headgate:problem:unknown_run"   // 404
+	TypeDrillsFrozen = "urn:headgate:problem:drills_frozen" // 409
+	TypeDrillBusy    = "urn:headgate:problem:drill_busy"    // 409, with Run
+	TypeDrillRefused = "urn:headgate:problem:drill_refused" // 409
 )
 
 // Problem is an error of the admin plane, as RFC 9457 wants it.
@@ -35,6 +42,9 @@ type Problem struct {
 	Current []Standing `json:"current,omitempty"` // how the pools stand that are in another mode than expected
 
 	Acked *StandingAck `json:"acked,omitempty"` // who was first to take the incident on
+
+	Drills []string `json:"drills,omitempty"` // IDs of the drills that there are, when the one asked for is none
+	Run    string   `json:"run,omitempty"`    // ID of the run that goes on
 }
 
 // Standing is how a pool stands when it is not as expected.
