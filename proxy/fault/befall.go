@@ -23,7 +23,7 @@ func (l *Lease) befall(r *http.Request, n uint64) (*http.Response, error) {
 	case Truncate, Drip, Malformed:
 		return l.spoil(r, n)
 	}
-	if !l.strike() {
+	if !l.strike(r.Context()) {
 		return l.owner.next.RoundTrip(r)
 	}
 	closeBody(r)
@@ -39,7 +39,7 @@ func (l *Lease) befall(r *http.Request, n uint64) (*http.Response, error) {
 
 // late lets a call go upstream after d.
 func (l *Lease) late(r *http.Request, d time.Duration) (*http.Response, error) {
-	if l.strike() {
+	if l.strike(r.Context()) {
 		if err := l.hold(r.Context(), d); err != nil {
 			closeBody(r)
 			return nil, err
@@ -59,14 +59,14 @@ func (l *Lease) spoil(r *http.Request, n uint64) (*http.Response, error) {
 	if err != nil || res.Body == nil || res.ContentLength == 0 {
 		return res, err
 	}
-	b := body{ReadCloser: res.Body, lease: l, left: passes(l.fault.After, res.ContentLength)}
+	b := body{ReadCloser: res.Body, ctx: r.Context(), lease: l, left: passes(l.fault.After, res.ContentLength)}
 	switch l.fault.Kind {
 	case Truncate:
 		res.Body = &cut{body: b}
 	case Malformed:
 		res.Body = &garbled{body: b}
 	default:
-		res.Body = &drip{body: b, ctx: r.Context(), n: n}
+		res.Body = &drip{body: b, n: n}
 	}
 	return res, nil
 }

@@ -9,6 +9,7 @@ import (
 // body is an answer on its way that something will happen to.
 type body struct {
 	io.ReadCloser
+	ctx   context.Context // of the call
 	lease *Lease
 	left  int64 // bytes that still come through whole; -1: the first few
 	spent bool  // it has happened, or never will
@@ -53,7 +54,7 @@ func (c *cut) Read(p []byte) (int, error) {
 		return c.whole(p)
 	}
 	c.spent = true
-	if !c.lease.strike() {
+	if !c.lease.strike(c.ctx) {
 		return c.ReadCloser.Read(p)
 	}
 	c.broken = true
@@ -80,7 +81,7 @@ func (g *garbled) Read(p []byte) (int, error) {
 		return n, err
 	}
 	g.spent = true
-	if g.lease.strike() {
+	if g.lease.strike(g.ctx) {
 		copy(p[:n], garbage)
 	}
 	return n, err
@@ -89,7 +90,6 @@ func (g *garbled) Read(p []byte) (int, error) {
 // drip lets an answer through in small pieces.
 type drip struct {
 	body
-	ctx      context.Context
 	n        uint64
 	dripping bool
 }
@@ -104,7 +104,7 @@ func (d *drip) Read(p []byte) (int, error) {
 	case d.left != 0:
 		return d.whole(p)
 	}
-	if !d.dripping && !d.lease.strike() || d.dripping && !d.lease.Stands() {
+	if !d.dripping && !d.lease.strike(d.ctx) || d.dripping && !d.lease.Stands() {
 		d.spent = true
 		return d.ReadCloser.Read(p)
 	}

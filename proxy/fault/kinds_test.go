@@ -46,8 +46,13 @@ func TestEveryKindDoesWhatItSays(t *testing.T) {
 				r := newRig(t)
 				tt.fault.Share = 1
 				r.inject(tt.fault, MaxTTL)
-				if a := r.call(t.Context()); !tt.check(a) {
+				var told []Kind
+				ctx := Watch(t.Context(), func(k Kind) { told = append(told, k) })
+				if a := r.call(ctx); !tt.check(a) {
 					t.Errorf("status %d, error %v, after %v, %q", a.status, a.err, a.took, a.text)
+				}
+				if len(told) != 1 || told[0] != tt.fault.Kind {
+					t.Errorf("who watches was told %v", told)
 				}
 				report := r.Report()
 				if report.Struck[tt.fault.Kind] != 1 || report.Total() != 1 || report.Seen != 1 || report.Held != 0 {

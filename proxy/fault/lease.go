@@ -85,9 +85,19 @@ func (l *Lease) finish() (held int) {
 	return l.held
 }
 
-// strike says whether the fault still befalls a call that it has been chosen for.
-// After a clear it never does.
-func (l *Lease) strike() bool {
+// strike says whether the fault still befalls a call that it has been chosen for,
+// and tells who watches that. After a clear it never does.
+func (l *Lease) strike(ctx context.Context) bool {
+	if !l.strikes() {
+		return false
+	}
+	if tell, ok := ctx.Value(watchKey{}).(func(Kind)); ok {
+		tell(l.fault.Kind)
+	}
+	return true
+}
+
+func (l *Lease) strikes() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.standsLocked(time.Now()) || l.scope.Most > 0 && l.struck >= l.scope.Most {
@@ -96,6 +106,14 @@ func (l *Lease) strike() bool {
 	l.struck++
 	l.owner.struck[l.fault.Kind].Add(1)
 	return true
+}
+
+type watchKey struct{}
+
+// Watch returns a context for one call: tell is called when a fault befalls it, at
+// most once, from whichever goroutine makes the call or reads its answer.
+func Watch(ctx context.Context, tell func(Kind)) context.Context {
+	return context.WithValue(ctx, watchKey{}, tell)
 }
 
 // forever is longer than any lease.
