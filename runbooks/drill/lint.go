@@ -59,12 +59,19 @@ func (c *lint) identity() {
 	if !idForm.MatchString(s.ID) {
 		c.wrong("id", "must be a word that stays with the drill, of small letters, digits and dashes, such as weekly-burst; is %s", quote(s.ID))
 	}
+	zone := s.Zone
 	if s.Zone != "" {
-		if _, err := time.LoadLocation(s.Zone); err != nil || strings.EqualFold(s.Zone, "local") {
+		if _, err := ParseZone(s.Zone); err != nil {
 			c.wrong("zone", "must be a time zone such as Europe/Berlin or UTC, is %s", quote(s.Zone))
+			zone = ""
 		}
 		if s.Schedule == "" {
 			c.wrong("zone", "has no effect without a schedule")
+		}
+	}
+	if s.Schedule != "" {
+		if _, err := ParseSchedule(s.Schedule, zone); err != nil {
+			c.wrong("schedule", "%v", err)
 		}
 	}
 	if s.CatchUp > 0 && s.Schedule == "" {

@@ -77,7 +77,7 @@ func ParseZone(name string) (*time.Location, error) {
 		return time.UTC, nil
 	}
 	loc, err := time.LoadLocation(name)
-	if err != nil || name == "Local" {
+	if err != nil || strings.EqualFold(name, "local") {
 		return nil, fmt.Errorf("unknown zone %.60q: want a name such as Europe/Berlin, or UTC", name)
 	}
 	return loc, nil
