@@ -15,6 +15,7 @@ type active struct {
 	ctx   context.Context // ends, with its cause, when the run is to stop
 	stop  context.CancelCauseFunc
 	over  chan struct{} // closed when the run has ended
+	down  chan struct{} // closed when nothing is injected any more
 	dirty chan struct{} // there is something to record
 
 	// Owned by the run's own goroutine.
@@ -47,7 +48,7 @@ type held struct {
 }
 
 func newActive(o Options, run Run) *active {
-	a := &active{o: o, id: run.ID, run: run, over: make(chan struct{}), dirty: make(chan struct{}, 1), mayRenew: true}
+	a := &active{o: o, id: run.ID, run: run, over: make(chan struct{}), down: make(chan struct{}), dirty: make(chan struct{}, 1), mayRenew: true}
 	a.ctx, a.stop = context.WithCancelCause(context.Background())
 	a.saved = time.Now()
 	a.facts.Run = run

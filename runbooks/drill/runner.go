@@ -170,16 +170,22 @@ func (r *Runner) Current() (Run, bool) {
 }
 
 // Abort stops a run: its faults are cleared within ClearLimit and its steps taken
-// back. It returns at once. ErrNotRunning: nothing of that name goes on here.
-func (r *Runner) Abort(id, actor, reason string) error {
+// back. It returns the run once that is done, or when ctx ends; the verdict may not
+// have been written by then. ErrNotRunning: no such run goes on here.
+func (r *Runner) Abort(ctx context.Context, id, actor, reason string) (Run, error) {
 	r.mu.Lock()
 	a := r.current
 	r.mu.Unlock()
 	if a == nil || a.id != id {
-		return ErrNotRunning
+		return Run{}, ErrNotRunning
 	}
 	a.stop(&stopped{because("aborted by "+orSomebody(actor), reason)})
-	return nil
+	select {
+	case <-a.down:
+		return a.snapshot(), nil
+	case <-ctx.Done():
+		return a.snapshot(), ctx.Err()
+	}
 }
 
 // Wait returns a run when it has ended, or as it stands when ctx ends.

@@ -16,10 +16,11 @@ func (a *active) takeDown() {
 	a.mayRenew = false
 	hadFaults := len(a.leases) > 0
 	a.mu.Unlock()
+	ctx := context.Background()
 	if a.stage == nil {
+		close(a.down)
 		return
 	}
-	ctx := context.Background()
 	if hadFaults || a.loaded() {
 		for try := 1; try <= clearTries; try++ {
 			if c, err := a.clearAll(ctx); err == nil && c.Confirmed && c.Held == 0 {
@@ -28,6 +29,7 @@ func (a *active) takeDown() {
 		}
 	}
 	a.takeBack(ctx)
+	close(a.down)
 	began := time.Now()
 	if err := boundedly(ctx, closeLimit, a.stage.Close); err != nil {
 		a.undone(fmt.Sprintf("the %s", a.brief().Spec.Target), began, err, "")
