@@ -18,15 +18,15 @@ import (
 func (s *Server) overHTTP(ctx context.Context, to target, i Interaction, f Fault, r *Receipt) (said []byte, err error) {
 	body := i.form().Encode()
 	at := s.stamp(f)
-	said, err = s.post1(ctx, to, body, at, 0, f, r)
+	said, err = s.postOnce(ctx, to, body, at, 0, f, r)
 	if f.Kind == Twice {
-		return s.post1(ctx, to, body, at, 0, f, r)
+		return s.postOnce(ctx, to, body, at, 0, f, r)
 	}
 	if f.Kind != Retried {
 		return said, err
 	}
 	for n := 1; err != nil && n <= maxRetries && ctx.Err() == nil; n++ {
-		said, err = s.post1(ctx, to, body, s.stamp(f), n, f, r)
+		said, err = s.postOnce(ctx, to, body, s.stamp(f), n, f, r)
 	}
 	return said, err
 }
@@ -40,8 +40,8 @@ func (s *Server) stamp(f Fault) int64 {
 	return at.Unix()
 }
 
-// post1 posts once. Retries are numbered from 1.
-func (s *Server) post1(ctx context.Context, to target, body string, at int64, retry int, f Fault, r *Receipt) ([]byte, error) {
+// postOnce posts once. Retries are numbered from 1.
+func (s *Server) postOnce(ctx context.Context, to target, body string, at int64, retry int, f Fault, r *Receipt) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Patience)
 	defer cancel()
 	signature := sign(to.secret, at, body)

@@ -39,6 +39,7 @@ const (
 	Forged    FaultKind = "forged"    // over HTTP: signed with another secret
 	Tampered  FaultKind = "tampered"  // over HTTP: changed after it was signed
 	Unsigned  FaultKind = "unsigned"  // over HTTP: without signature and timestamp
+	Mute      FaultKind = "mute"      // of link: the socket opens, and then nothing more is heard of it
 	Backdated FaultKind = "backdated" // over HTTP: signed as of Delay ago; below 0: of what is to come
 )
 

@@ -21,6 +21,7 @@ type Options struct {
 	AppToken string        // of Socket Mode; empty: any that begins with xapp-
 	Users    []User        // nil: SomeUsers
 	Patience time.Duration // how long an interaction's answer is waited for; 0: 3 s, as Slack does
+	Pings    time.Duration // between two pings over a socket; 0: 5 s
 }
 
 var allScopes = []string{"channels:history", "channels:read", "chat:write", "files:write"}
@@ -80,6 +81,9 @@ func New(o Options) *Server {
 	}
 	if o.Patience <= 0 {
 		o.Patience = patience
+	}
+	if o.Pings <= 0 {
+		o.Pings = pingEvery
 	}
 	s := &Server{
 		o: o, mux: http.NewServeMux(), files: make(map[string]*upload), client: newClient(), changed: make(chan struct{}),

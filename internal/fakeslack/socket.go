@@ -28,6 +28,7 @@ const (
 // socket is a connection in Socket Mode.
 type socket struct {
 	conn  *websocket.Conn
+	mute  bool // nothing goes out any more after hello, as when the network has lost it
 	write sync.Mutex
 
 	// Guarded by the server's lock.
@@ -84,14 +85,14 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return // it has answered
 	}
 	defer conn.Close()
-	k := &socket{conn: conn, pending: make(map[string]chan json.RawMessage)}
+	k := &socket{conn: conn, mute: f != nil && f.Kind == Mute, pending: make(map[string]chan json.RawMessage)}
 	n, ok := s.join(k)
 	if !ok {
-		_ = k.send(disconnect("too_many_websockets"))
+		_ = k.put(disconnect("too_many_websockets"))
 		return
 	}
 	defer s.part(k)
-	if k.send(hello(n)) != nil {
+	if k.put(hello(n)) != nil {
 		return
 	}
 	s.read(k)
@@ -129,7 +130,9 @@ func (s *Server) part(k *socket) {
 func (s *Server) read(k *socket) {
 	done := make(chan struct{})
 	var pings sync.WaitGroup
-	pings.Go(func() { k.ping(done) })
+	if !k.mute {
+		pings.Go(func() { k.ping(s.o.Pings, done) })
+	}
 	defer pings.Wait()
 	defer close(done)
 	k.conn.SetReadLimit(maxFrame)
@@ -168,8 +171,8 @@ func (s *Server) answered(k *socket, raw []byte) {
 	}
 }
 
-func (k *socket) ping(done <-chan struct{}) {
-	t := time.NewTicker(pingEvery)
+func (k *socket) ping(every time.Duration, done <-chan struct{}) {
+	t := time.NewTicker(every)
 	defer t.Stop()
 	for {
 		select {
@@ -181,7 +184,15 @@ func (k *socket) ping(done <-chan struct{}) {
 	}
 }
 
+// send writes a message, or loses it.
 func (k *socket) send(v any) error {
+	if k.mute {
+		return nil
+	}
+	return k.put(v)
+}
+
+func (k *socket) put(v any) error {
 	k.write.Lock()
 	defer k.write.Unlock()
 	_ = k.conn.SetWriteDeadline(time.Now().Add(writeWithin))

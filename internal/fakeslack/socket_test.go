@@ -20,6 +20,12 @@ import (
 
 const appToken = "xapp-right"
 
+// The app gives a socket up that has been silent for so long.
+const (
+	pingWithin = 2 * time.Second
+	pings      = 100 * time.Millisecond
+)
+
 // follower is an app in Socket Mode, of the library that headgate uses.
 type follower struct {
 	mu     sync.Mutex
@@ -31,7 +37,7 @@ type follower struct {
 func follow(t *testing.T, s *fakeslack.Server, srv *httptest.Server, mute bool) *follower {
 	t.Helper()
 	api := slack.New(token, slack.OptionAPIURL(srv.URL+"/api/"), slack.OptionAppLevelToken(appToken))
-	app := socketmode.New(api, socketmode.OptionLog(log.New(io.Discard, "", 0)))
+	app := socketmode.New(api, socketmode.OptionLog(log.New(io.Discard, "", 0)), socketmode.OptionPingInterval(pingWithin))
 	ctx, stop := context.WithCancel(context.Background())
 	f := &follower{}
 	var wg sync.WaitGroup
@@ -83,7 +89,7 @@ func (f *follower) of(kind socketmode.EventType) (out []socketmode.Event) {
 }
 
 func TestOverTheSocket(t *testing.T) {
-	s, c, srv := begin(t, fakeslack.Options{AppToken: appToken})
+	s, c, srv := begin(t, fakeslack.Options{AppToken: appToken, Pings: pings})
 	app := follow(t, s, srv, false)
 	ts := withButtons(t, c)
 	r, err := s.Press(t.Context(), "C1", ts, "ack", "U0ADA")
@@ -111,7 +117,7 @@ func TestOverTheSocket(t *testing.T) {
 }
 
 func TestAnEnvelopeTwice(t *testing.T) {
-	s, c, srv := begin(t, fakeslack.Options{})
+	s, c, srv := begin(t, fakeslack.Options{Pings: pings})
 	app := follow(t, s, srv, false)
 	s.Inject(fakeslack.Fault{Method: "block_actions", Kind: fakeslack.Twice})
 	r, err := s.Press(t.Context(), "C1", withButtons(t, c), "ack", "U0ADA")
@@ -137,7 +143,7 @@ func TestSocketsThatAreLostComeBack(t *testing.T) {
 		{"dropped after a press", pressInto(fakeslack.DropAfter), fakeslack.ErrDropped},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, c, srv := begin(t, fakeslack.Options{})
+			s, c, srv := begin(t, fakeslack.Options{Pings: pings})
 			app := follow(t, s, srv, false)
 			ts := withButtons(t, c)
 			if err := tt.lose(s, ts); !errors.Is(err, tt.want) {
@@ -172,7 +178,7 @@ func await(t *testing.T, what string, holds func() bool) {
 }
 
 func TestConnectsThatAreRefused(t *testing.T) {
-	s, _, srv := begin(t, fakeslack.Options{})
+	s, _, srv := begin(t, fakeslack.Options{Pings: pings})
 	s.Inject(fakeslack.Fault{Method: "apps.connections.open", Kind: fakeslack.ServerError, Times: 1})
 	s.Inject(fakeslack.Fault{Method: "link", Kind: fakeslack.ServerError, Times: 1})
 	app := follow(t, s, srv, false)
@@ -182,7 +188,7 @@ func TestConnectsThatAreRefused(t *testing.T) {
 }
 
 func TestASocketThatDoesNotAnswer(t *testing.T) {
-	s, c, srv := begin(t, fakeslack.Options{Patience: 30 * time.Millisecond})
+	s, c, srv := begin(t, fakeslack.Options{Patience: 30 * time.Millisecond, Pings: pings})
 	follow(t, s, srv, true)
 	if _, err := s.Press(t.Context(), "C1", withButtons(t, c), "ack", "U0ADA"); !errors.Is(err, fakeslack.ErrNoAnswer) {
 		t.Errorf("got %v", err)
@@ -190,7 +196,7 @@ func TestASocketThatDoesNotAnswer(t *testing.T) {
 }
 
 func TestTokensAndTickets(t *testing.T) {
-	s, c, srv := begin(t, fakeslack.Options{AppToken: appToken})
+	s, c, srv := begin(t, fakeslack.Options{AppToken: appToken, Pings: pings})
 	t.Cleanup(s.Close)
 	open := func(tok string) error {
 		_, _, err := slack.New(token, slack.OptionAPIURL(srv.URL+"/api/"), slack.OptionAppLevelToken(tok)).StartSocketModeContext(t.Context())
@@ -220,7 +226,7 @@ func TestTokensAndTickets(t *testing.T) {
 }
 
 func TestTheEleventhSocketIsTurnedAway(t *testing.T) {
-	s, _, srv := begin(t, fakeslack.Options{})
+	s, _, srv := begin(t, fakeslack.Options{Pings: pings})
 	t.Cleanup(s.Close)
 	api := slack.New(token, slack.OptionAPIURL(srv.URL+"/api/"), slack.OptionAppLevelToken(appToken))
 	for n := 1; n <= 11; n++ {
@@ -277,4 +283,20 @@ func dial(t *testing.T, address string) *websocket.Conn {
 	resp.Body.Close()
 	t.Cleanup(func() { conn.Close() })
 	return conn
+}
+
+// A socket that the network has lost looks open for a while; the pings that do not
+// come give it away.
+func TestAMuteSocketIsGivenUp(t *testing.T) {
+	s, c, srv := begin(t, fakeslack.Options{Patience: 30 * time.Millisecond, Pings: pings})
+	s.Inject(fakeslack.Fault{Method: "link", Kind: fakeslack.Mute, Times: 1})
+	app := follow(t, s, srv, false)
+	ts := withButtons(t, c)
+	if r, err := s.Press(t.Context(), "C1", ts, "ack", "U0ADA"); !errors.Is(err, fakeslack.ErrNoAnswer) || len(app.of(socketmode.EventTypeInteractive)) != 0 {
+		t.Fatalf("something was heard: %+v, %v", r, err)
+	}
+	await(t, "a second connection", func() bool { return len(app.of(socketmode.EventTypeHello)) == 2 })
+	if err := s.AwaitSockets(within(t), 1); err != nil {
+		t.Fatal(err)
+	}
 }
