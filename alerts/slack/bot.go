@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -36,6 +37,10 @@ type Bot struct {
 	token    string
 	channels map[alerts.Destination]string
 	words    renderer
+	home     *url.URL // of the API
+
+	mu     sync.Mutex
+	teamID string // once it is known
 }
 
 var channelID = regexp.MustCompile(`^[CGD][A-Z0-9]{1,20}$`)
@@ -68,13 +73,17 @@ func New(o Options) (*Bot, error) {
 	if !strings.HasSuffix(o.APIURL, "/") {
 		return nil, errors.New("the API's address must end in a slash")
 	}
+	home, err := url.Parse(o.APIURL)
+	if err != nil {
+		return nil, errors.New("the API's address is no URL")
+	}
 	if o.Timeout <= 0 {
 		o.Timeout = 10 * time.Second
 	}
 	hc := newClient(o.Timeout, o.Transport)
 	return &Bot{
 		api:  slack.New(o.Token, slack.OptionAPIURL(o.APIURL), slack.OptionHTTPClient(hc)),
-		http: hc, token: o.Token, channels: o.Channels, words: words,
+		http: hc, token: o.Token, channels: o.Channels, words: words, home: home,
 	}, nil
 }
 
