@@ -41,17 +41,18 @@ type Service struct {
 	URL    string
 	Board  *Board
 	Shelf  *Shelf
+	Desk   *Desk
 	Engine *engine.Engine
 }
 
 // Serve starts a Service, which stops with the test.
 func Serve(t testing.TB, token string) *Service {
 	t.Helper()
-	s := &Service{Board: NewBoard(), Shelf: NewShelf()}
+	s := &Service{Board: NewBoard(), Shelf: NewShelf(), Desk: NewDesk()}
 	log := slog.New(slog.DiscardHandler)
 	s.Engine = Engine(t, 5*time.Millisecond, s.Board, s.Shelf, log)
 	admin, err := web.NewAdmin(web.AdminConfig{
-		Token: token, Orders: nobody{}, Statuses: nobody{}, Audit: nobody{}, Incidents: s.Shelf, Watch: s.Engine, Log: log,
+		Token: token, Orders: nobody{}, Statuses: nobody{}, Audit: nobody{}, Incidents: s.Shelf, Watch: s.Engine, Drills: s.Desk.Port(), Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
