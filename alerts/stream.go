@@ -61,6 +61,8 @@ func (k Kind) rank() int { return slices.Index([]Kind{Post, Edit, Reply}, k) }
 // opening folds all that is pending into one first message: it says what is true
 // now, so that nobody reads an end before its beginning, or a beginning that is
 // over. It goes under the name of the oldest delivery, by which it is found again.
+// What people or headgate by itself did is no part of it: that is still to be
+// sent, in the thread.
 func opening(ds []Delivery) step {
 	first, newest := ds[0], ds[len(ds)-1]
 	n := newest.Note
@@ -75,7 +77,13 @@ func opening(ds []Delivery) step {
 	}
 	n.Combined = !n.Incident.Open()
 	first.Note = n
-	return step{d: first, dropped: drop(ds[1:], "said by the first message")}
+	folded := slices.DeleteFunc(slices.Clone(ds[1:]), Delivery.remark)
+	return step{d: first, dropped: drop(folded, "said by the first message")}
+}
+
+// remark says whether a delivery tells in words what was done.
+func (d Delivery) remark() bool {
+	return d.Kind == Reply && d.Note.Event.Kind.Remark() && d.Note.Event.Words != ""
 }
 
 // following sends the newest edit, and replies in their order. The edit comes

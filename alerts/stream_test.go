@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"headgate/engine"
 )
 
 // pendingFrom makes a stream's deliveries from bytes: kind, state and whether it
@@ -92,6 +94,25 @@ func checkStep(t *testing.T, ds []Delivery, s step, root Ref) {
 		if a.Kind != Reply || !a.Note.Ping || a.State != Queued || a.Attempts != 0 {
 			t.Errorf("added: %+v", a)
 		}
+	}
+}
+
+// TestRemarksOutliveTheFirstMessage: what was done about an incident before its
+// message was there is told in the thread afterwards.
+func TestRemarksOutliveTheFirstMessage(t *testing.T) {
+	ds := pendingFrom([]byte{1 << 5, 2<<5 | 1 | 8, 2<<5 | 2 | 8})
+	remark := ds[len(ds)-1]
+	remark.Seq, remark.Kind = remark.Seq+1, Reply
+	remark.Note.Event.Kind, remark.Note.Event.Words = engine.EventMode, "automatically"
+	remark.Note.Mode = "passthrough"
+	s := steps(append(ds, remark), Ref{})[0]
+	if len(s.dropped) != len(ds)-1 || s.d.Note.Mode != "passthrough" {
+		t.Errorf("%d of %d are folded, the message says mode %q", len(s.dropped)+1, len(ds)+1, s.d.Note.Mode)
+	}
+	checkStep(t, ds, s, Ref{})
+	next := steps([]Delivery{remark}, Ref{Channel: "C1", TS: "1.1"})
+	if len(next) != 1 || next[0].d.Kind != Reply || next[0].d.Note.Event.Words != "automatically" {
+		t.Errorf("then %+v", next)
 	}
 }
 
