@@ -42,7 +42,8 @@ type App struct {
 	store        *sqlite.Store
 	modes        *runbooks.Controller
 	auditor      *runbooks.Auditor
-	watch        *watch // nil while not started, or unwatched
+	guard        *runbooks.Keeper // nil when unwatched
+	watch        *watch           // nil while not started, or unwatched
 	stopRecord   func() error
 	cut          context.CancelCauseFunc // ends the tasks that still run
 

@@ -33,22 +33,39 @@ func (a *App) openRecord() error {
 		return fmt.Errorf("record in %s: %w", a.cfg.DataDir, err)
 	}
 	a.store = store
-	a.modes = runbooks.New(runbooks.Config{
-		Journal: store, Writer: o.Writer, Log: a.log.With("component", "modes"), Metrics: a.modeMetrics,
-	})
 	a.auditor = runbooks.NewAuditor(runbooks.AuditorConfig{
 		Audit: store, Writer: o.Writer, Log: a.log.With("component", "audit"), Metrics: a.modeMetrics,
 	})
-	if err := a.modes.Load(ctx); err != nil {
+	if err := a.openModes(ctx, o.Writer); err != nil {
 		return errors.Join(err, store.Close())
-	}
-	for _, p := range a.pools {
-		a.modes.Add(time.Now(), p.Name, p.Gate)
 	}
 	if err := a.modes.CarryOut(ctx); err != nil {
 		a.log.Warn("requests that were left in the record are not seen", "error", err)
 	}
 	return nil
+}
+
+// openModes puts the pools under the modes that the record knows, and has the guard
+// hear of every change from then on.
+func (a *App) openModes(ctx context.Context, writer string) error {
+	c := runbooks.Config{Journal: a.store, Writer: writer, Log: a.log.With("component", "modes"), Metrics: a.modeMetrics}
+	if !a.unwatched {
+		if err := a.newGuard(); err != nil {
+			return err
+		}
+		c.Applied, c.Recorded = a.guard.Applied, a.guard.Recorded
+	}
+	a.modes = runbooks.New(c)
+	if err := a.modes.Load(ctx); err != nil {
+		return err
+	}
+	for _, p := range a.pools {
+		a.modes.Add(time.Now(), p.Name, p.Gate)
+	}
+	if a.guard == nil {
+		return nil
+	}
+	return a.guard.Load(ctx, a.modes)
 }
 
 // keepRecord records until stopRecord is called.

@@ -57,6 +57,7 @@ func (a *App) Reload(cfg *config.Config) error {
 	if a.watch == nil {
 		return nil
 	}
+	a.guard.Configure(guardConfig(cfg.Rollback))
 	ctx, cancel := context.WithTimeout(context.Background(), reloadTime)
 	defer cancel()
 	if err := a.watch.engine.Reload(ctx, p.rules); err != nil {

@@ -81,6 +81,7 @@ func (a *App) startEngine(w *watch, rules []engine.Rule, clock func() time.Time)
 	w.engine, err = engine.New(engine.Options{
 		Config: a.pace.config(engine.DefaultConfig(), a.cfg.Rules.Interval), Rules: rules, Signals: w.samples, Journal: a.store.EngineJournal(a.plan(w)),
 		Log: w.log, Metrics: a.watchMetrics.engine, Clock: clock,
+		Stepped:    func(engine.Batch) { a.guard.Kick() },
 		Recorded:   func(engine.Batch) { w.kick() },
 		Unrecorded: func(b engine.Batch) { w.unrecorded(a.plan(w)(b, alerts.Known{})) },
 	})
@@ -91,6 +92,7 @@ func (a *App) startEngine(w *watch, rules []engine.Rule, clock func() time.Time)
 		return fmt.Errorf("engine: %w", err)
 	}
 	w.onStop(w.engine.Stop)
+	w.run(func(ctx context.Context) { a.guard.Run(ctx, w.engine) })
 	return nil
 }
 

@@ -1,0 +1,56 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"headgate/alerts"
+	"headgate/internal/config"
+	"headgate/proxy/admit"
+	"headgate/runbooks"
+)
+
+// guardConfig is what headgate may do by itself.
+func guardConfig(c config.Rollback) runbooks.GuardConfig {
+	return runbooks.GuardConfig{Auto: c.Auto, MaxPerDay: c.MaxPerDay, Cooldown: c.Cooldown, HumanLatch: c.HumanLatch}
+}
+
+// newGuard makes the part that rolls back by itself, and tells of changes of mode.
+func (a *App) newGuard() (err error) {
+	c := runbooks.KeeperConfig{
+		Rules: guardConfig(a.cfg.Rollback), Journal: a.store, Audit: a.auditor,
+		Log: a.log.With("component", "rollback"), Metrics: a.modeMetrics,
+	}
+	if a.telling.anybody() {
+		c.Remind = a.remind
+	}
+	a.guard, err = runbooks.NewKeeper(c)
+	return err
+}
+
+// remind puts a reminder into the outbox, which has it once.
+func (a *App) remind(ctx context.Context, r runbooks.Reminder) error {
+	name := fmt.Sprintf("%s-h%d", r.Change, r.Hour)
+	d := a.telling.routes.Notice(newID(), name, r.Pool, reminderWords(r), r.At)
+	if err := a.store.Outbox().Save(ctx, alerts.Changes{Add: []alerts.Delivery{d}}); err != nil {
+		return err
+	}
+	a.watch.kick()
+	return nil
+}
+
+// reminderWords say since when a gate is out, by whom, why, and what the queue does.
+func reminderWords(r runbooks.Reminder) string {
+	s := fmt.Sprintf("Pool %s has been in pass-through for %s, since %s by %s", r.Pool, time.Duration(r.Hour)*time.Hour,
+		r.Since.UTC().Format("2006-01-02 15:04:05 UTC"), r.By)
+	if r.Reason != "" {
+		s += " (" + r.Reason + ")"
+	}
+	s += fmt.Sprintf(". Nothing is refused meanwhile: %d wait, the oldest for %s; %d of %d in flight. To put the gate back: headgate restore --pool %s",
+		r.Queued, r.Oldest.Round(time.Second), r.InFlight, r.Workers, r.Pool)
+	if r.Before == admit.Observe {
+		s += " (to observe, as before)"
+	}
+	return s
+}

@@ -1,0 +1,160 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/internal/config"
+	"headgate/internal/sqlite"
+	"headgate/proxy/admit"
+	"headgate/runbooks"
+)
+
+// faulty pages at once when a task runs, and asks for a rollback.
+const faulty = `rules:
+  - name: faulty
+    signal: headgate_in_flight{pool="$pool"}
+    unit: tasks
+    page: {at: 1, for: 5s}
+    clear: {below: 1, for: 5s}
+    summary: the gate is at fault
+    feel: too much is refused
+    runbook: queue_age
+    action: rollback
+    i_understand: true
+`
+
+// withRules puts rules into the settings.
+func withRules(t *testing.T, text string) func(*config.Config) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func(c *config.Config) { c.Rules.File = file }
+}
+
+func (r *rig) mode() admit.Mode { return r.app.Pools()[0].Gate.Snapshot(time.Now()).Mode }
+
+// entries are those of the audit whose reason holds some words.
+func (r *rig) entries(ending runbooks.Ending, words string) (n int) {
+	r.Helper()
+	a, err := r.app.store.Audit(r.Context(), sqlite.AuditFilter{Limit: 1000})
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, e := range a.Entries {
+		if e.Ending == ending && strings.Contains(e.Reason, words) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRollbackByItself goes all the way: a rule pages, the gate goes out, and the
+// thread of its message says so, and how to undo it.
+func TestRollbackByItself(t *testing.T) {
+	slack, url := newSlack(t)
+	rules := withRules(t, faulty)
+	r := newRig(t, func(c *config.Config) { withSlack(url)(c); rules(c) }, Paced(10))
+	began := time.Now()
+	answer := r.ask()
+	r.eventually("the gate is out", func() bool { return r.mode() == admit.PassThrough })
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	r.eventually("the thread says so", func() bool {
+		for _, root := range slack.Roots("C0123456789") {
+			for _, m := range slack.Replies("C0123456789", root.TS) {
+				if strings.Contains(m.Text, "set by engine") && strings.Contains(m.Text, "restore --pool default") {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	r.eventually("the audit says so", func() bool { return r.entries(runbooks.Done, "faulty") == 1 })
+	close(r.model.release)
+	<-answer
+	_, err := r.app.modes.Do(t.Context(), time.Now(), runbooks.Order{Action: runbooks.Restore, Actor: "ana", Via: runbooks.ViaAPI})
+	if g, flips := r.app.guard.Guard("default"); err != nil || g.State != runbooks.Cooldown || flips != 1 || g.LatchedBy != "ana" {
+		t.Errorf("after a restore %+v, %v", g, err)
+	}
+}
+
+// TestNoRollbackByItself: with rollback.auto off the gate stays, and the audit
+// says why.
+func TestNoRollbackByItself(t *testing.T) {
+	rules := withRules(t, faulty)
+	r := newRig(t, func(c *config.Config) { rules(c); c.Rollback.Auto = false }, Paced(10))
+	answer := r.ask()
+	r.eventually("it is withheld", func() bool { return r.entries(runbooks.Withheld, "rollback.auto") == 1 })
+	if r.mode() != admit.Enforce {
+		t.Errorf("the gate is in %s", r.mode())
+	}
+	close(r.model.release)
+	<-answer
+}
+
+// TestReminderOnce: a reminder of one hour is in the outbox once, whoever brings
+// it how often, and says what is to be known.
+func TestReminderOnce(t *testing.T) {
+	slack, url := newSlack(t)
+	r := newRig(t, withSlack(url))
+	reminder := runbooks.Reminder{
+		Pool: "default", Change: "c-1", Hour: 2, At: time.Now(), Since: time.Now().Add(-2 * time.Hour), By: "ana", Reason: "p95 climbs",
+		Workers: 4, InFlight: 3, Queued: 17, Oldest: 40 * time.Second, Before: admit.Observe,
+	}
+	for range 3 {
+		if err := r.app.remind(context.Background(), reminder); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reminder.Hour = 3
+	if err := r.app.remind(context.Background(), reminder); err != nil {
+		t.Fatal(err)
+	}
+	r.eventually("both are there", func() bool { return len(slack.Roots("C0123456789")) == 2 })
+	text := slack.Roots("C0123456789")[0].Text + slack.Roots("C0123456789")[1].Text
+	for _, want := range []string{"pass-through for 2h0m0s", "by ana", "p95 climbs", "17 wait", "oldest for 40s", "3 of 4 in flight", "headgate restore --pool default", "observe"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, text)
+		}
+	}
+}
+
+// TestGuardIsKept: what the guard knows outlives a restart.
+func TestGuardIsKept(t *testing.T) {
+	cfg := settings(t, "http://127.0.0.1:1")
+	run := func(f func(a *App)) {
+		a, err := New(cfg, "test", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Start(); err != nil {
+			t.Fatal(err)
+		}
+		f(a)
+		if err := a.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var before runbooks.Guard
+	run(func(a *App) {
+		if _, err := a.modes.Do(t.Context(), time.Now(), runbooks.Order{Action: runbooks.Rollback, Actor: "ana", Via: runbooks.ViaAPI}); err != nil {
+			t.Fatal(err)
+		}
+		before, _ = a.guard.Guard("default")
+	})
+	run(func(a *App) {
+		after, _ := a.guard.Guard("default")
+		if after.LatchedBy != "ana" || after.LatchedUntil.Sub(before.LatchedUntil).Abs() > time.Second {
+			t.Errorf("latched until %s, was %s", after.LatchedUntil, before.LatchedUntil)
+		}
+	})
+}
