@@ -1,11 +1,11 @@
 package sqlite
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
 
-	"headgate/proxy/fault"
 	"headgate/runbooks/drill"
 )
 
@@ -20,13 +20,23 @@ func fullSpec(id string) drill.Spec {
 		Scenario: drill.Scenario{
 			Duration: 300 * time.Second, Workers: 16, Baseline: 30 * time.Second, Service: "uniform:5s-30s", Seed: 1<<64 - 1,
 			Arrivals: drill.Arrivals{Rate: 0.8, Bursts: []drill.Burst{{From: time.Second, To: time.Minute, Multiple: 2}}, LargeShare: 0.1, Stream: true},
-			Faults:   []drill.Injection{{Fault: fault.Fault{Kind: fault.Latency, Share: 0.5, Delay: time.Second, Jitter: time.Millisecond}, From: time.Second, For: time.Minute}},
-			Slack:    []drill.Injection{{Fault: fault.Fault{Kind: fault.Status, Share: 1, Code: 503}, From: 2, For: 3}},
+			Faults:   []drill.Injection{injection("latency", 0.5, time.Second, 0)},
+			Slack:    []drill.Injection{injection("status", 1, 0, 503)},
 			Steps:    []drill.Step{{Kind: drill.StepRollback, At: time.Second, For: time.Minute}},
 		},
 		Expect: []drill.Expectation{at}, AbortIf: []drill.Expectation{{Measure: drill.LateShare, Compare: drill.AtLeast, Limit: 0.5, Unit: "ratio"}},
 		Recovery: time.Minute,
 	}
+}
+
+func injection(kind string, share float64, delay time.Duration, code int) drill.Injection {
+	i := drill.Injection{From: time.Second, For: time.Minute}
+	text := fmt.Sprintf(`{"kind":%q,"share":%v}`, kind, share)
+	if err := json.Unmarshal([]byte(text), &i.Fault); err != nil {
+		panic(err)
+	}
+	i.Delay, i.Jitter, i.Code, i.After = delay, delay/1000, code, 7
+	return i
 }
 
 // claimed is a run as it is when it is claimed.
