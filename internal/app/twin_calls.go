@@ -1,0 +1,139 @@
+package app
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"headgate/proxy/fault"
+	"headgate/runbooks/drill"
+)
+
+// Headers that a twin's tasks and calls bear.
+const (
+	taskHeader = "Headgate-Drill-Task" // index of the arrival
+	callHeader = "Headgate-Drill-Call" // number of the call; it is between our two ends of the way upstream
+)
+
+// noTask is the task of a call that bears none.
+const noTask = -1
+
+// callBook follows the calls that a gate makes upstream, on both sides of the
+// faults. It is safe for concurrent use.
+type callBook struct {
+	clock *playClock
+	next  http.RoundTripper // through the faults
+
+	mu    sync.Mutex
+	calls []*callEntry
+}
+
+// callEntry is a drill.Call with times of the wall clock.
+type callEntry struct {
+	drill.Call
+	began, ended  time.Time
+	arrived, left time.Time
+}
+
+// RoundTrip implements http.RoundTripper on the gate's side.
+func (b *callBook) RoundTrip(r *http.Request) (*http.Response, error) {
+	e, number := b.begin(r.Header, time.Now())
+	ctx := fault.Watch(r.Context(), func(k fault.Kind) { b.change(e, func(e *callEntry) { e.Fault = k }) })
+	r = r.Clone(ctx)
+	r.Header.Set(callHeader, strconv.Itoa(number))
+	res, err := b.next.RoundTrip(r)
+	if err != nil {
+		b.change(e, func(e *callEntry) { e.ended, e.Open = time.Now(), false })
+		return nil, err
+	}
+	b.change(e, func(e *callEntry) { e.Status = res.StatusCode })
+	res.Body = count(res.Body, func(n int64, sum uint64) {
+		b.change(e, func(e *callEntry) { e.ended, e.Open, e.Bytes, e.Sum = time.Now(), false, n, sum })
+	})
+	return res, nil
+}
+
+// CloseIdleConnections lets go of the next one's.
+func (b *callBook) CloseIdleConnections() {
+	if c, ok := b.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// begin enters a call.
+func (b *callBook) begin(h http.Header, now time.Time) (e *callEntry, number int) {
+	e = &callEntry{began: now}
+	e.Open, e.Task = true, numbered(h, taskHeader)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls = append(b.calls, e)
+	return e, len(b.calls) - 1
+}
+
+// numbered reads a header of ours; noTask if it is not there, or not right.
+func numbered(h http.Header, name string) int {
+	n, err := strconv.Atoi(h.Get(name))
+	if err != nil || n < 0 {
+		return noTask
+	}
+	return n
+}
+
+func (b *callBook) change(e *callEntry, f func(*callEntry)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f(e)
+}
+
+// reached finds a call at the endpoint. One that came there by another way is
+// entered all the same.
+func (b *callBook) reached(h http.Header) *callEntry {
+	n := numbered(h, callHeader)
+	now := time.Now()
+	b.mu.Lock()
+	known := n >= 0 && n < len(b.calls) && b.calls[n].arrived.IsZero()
+	b.mu.Unlock()
+	if !known {
+		_, n = b.begin(h, now)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.calls[n]
+	e.Reached, e.Working, e.arrived = true, true, now
+	return e
+}
+
+// endpoint follows what the endpoint does with the calls, and gives it its slots.
+func (b *callBook) endpoint(stub http.Handler, s *slots) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e := b.reached(r.Header)
+		whole := false
+		defer func() {
+			b.change(e, func(e *callEntry) { e.Working, e.left, e.Whole = false, time.Now(), whole })
+		}()
+		if !s.take(r.Context()) {
+			panic(http.ErrAbortHandler)
+		}
+		defer s.give()
+		b.change(e, func(e *callEntry) { e.Waited = time.Duration(float64(time.Since(e.arrived)) * b.clock.speed) })
+		stub.ServeHTTP(w, r)
+		whole = r.Context().Err() == nil
+	})
+}
+
+// seen returns all calls so far, by their beginning.
+func (b *callBook) seen() []drill.Call {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := make([]drill.Call, 0, len(b.calls))
+	for _, e := range b.calls {
+		c := e.Call
+		c.Began, c.Ended = b.clock.at(e.began), b.clock.at(e.ended)
+		c.Arrived, c.Left = b.clock.at(e.arrived), b.clock.at(e.left)
+		all = append(all, c)
+	}
+	slices.SortStableFunc(all, func(x, y drill.Call) int { return int(x.Began - y.Began) })
+	return all
+}

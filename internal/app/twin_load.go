@@ -1,0 +1,259 @@
+package app
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"headgate/internal/loadgen"
+	"headgate/runbooks/drill"
+)
+
+// afterRecovery is how much longer than the recovery may take load is sent, in
+// scenario time: what is over has to be seen to be over.
+const afterRecovery = 2 * time.Minute
+
+// sendLag is how much later than intended tasks may be sent, on the wall clock: at
+// the 99th percentile, as the generator has it.
+const sendLag = 50 * time.Millisecond
+
+// load is the tasks of a run, and what becomes of them.
+type load struct {
+	clock    *playClock
+	arrivals loadgen.Arrivals
+	before   time.Duration // of scenario time, from the first arrival to zero
+	stream   bool
+	slo      time.Duration
+
+	cancel context.CancelFunc
+	done   chan struct{} // closed when nothing is outstanding
+
+	mu      sync.Mutex
+	entries []taskEntry // by index
+	err     error       // why the load ended early
+	over    bool
+}
+
+// taskEntry is what is known of an arrival.
+type taskEntry struct {
+	sent   time.Time
+	result loadgen.Result
+	ended  bool
+	bytes  int64
+	sum    uint64
+	summed bool
+}
+
+// newLoad works out when tasks come: baseline, scenario and recovery in one.
+func newLoad(s drill.Spec, slo time.Duration, clock *playClock) (*load, error) {
+	c := s.Scenario
+	p := loadgen.Profile{
+		Duration: c.Baseline + c.Duration, BaseRate: c.Arrivals.Rate, LargeShare: c.Arrivals.LargeShare,
+		Small: loadgen.SmallShape(), Large: loadgen.LargeShape(), Poisson: true, Seed: c.Seed,
+	}
+	for _, b := range c.Arrivals.Bursts {
+		p.Bursts = append(p.Bursts, loadgen.Burst{From: c.Baseline + b.From, To: c.Baseline + b.To, Multiple: b.Multiple})
+	}
+	if c.Arrivals.Rest > 0 {
+		from := p.Duration
+		p.Duration += s.Recovery + afterRecovery
+		p.Bursts = append(p.Bursts, loadgen.Burst{From: from, To: p.Duration, Multiple: c.Arrivals.Rest / c.Arrivals.Rate})
+	}
+	source, err := p.Source()
+	if err != nil {
+		return nil, err
+	}
+	arrivals, err := loadgen.Collect(source)
+	if err != nil {
+		return nil, err
+	}
+	return &load{
+		clock: clock, arrivals: arrivals, before: c.Baseline, stream: c.Arrivals.Stream, slo: slo,
+		entries: make([]taskEntry, len(arrivals)),
+	}, nil
+}
+
+// start sends the load to a data plane, in the background, and returns when the
+// first task may go. From then on the clock runs.
+func (l *load) start(address string) time.Time {
+	ctx, cancel := context.WithCancel(context.Background())
+	l.cancel, l.done = cancel, make(chan struct{})
+	transport := &http.Transport{MaxIdleConnsPerHost: max(len(l.arrivals), 1), DisableCompression: true}
+	begun := make(chan struct{})
+	go func() {
+		defer close(l.done)
+		defer transport.CloseIdleConnections()
+		_, err := loadgen.Run(ctx, loadgen.Config{
+			URL: "http://" + address + "/v1", Stream: l.stream, Speed: l.clock.speed, SLO: l.slo,
+			MaxOutstanding: max(len(l.arrivals), 1), HeaderFor: l.sending, Observe: l.ended,
+			Client: &http.Client{Transport: &sums{next: transport, load: l}},
+		}, &beginning{Source: l.arrivals.Source(), begun: func() {
+			zero := time.Now().Add(l.clock.wall(l.before))
+			l.clock.zero.Store(&zero)
+			close(begun)
+		}})
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.over, l.err = true, err
+	}()
+	select {
+	case <-begun:
+	case <-l.done: // it did not even begin, which look tells
+	}
+	if zero := l.clock.zero.Load(); zero != nil {
+		return *zero
+	}
+	return time.Now()
+}
+
+// beginning tells when a source is read first: the generator's clock starts there.
+type beginning struct {
+	loadgen.Source
+	once  sync.Once
+	begun func()
+}
+
+func (b *beginning) Next() (loadgen.Arrival, bool) {
+	b.once.Do(b.begun)
+	return b.Source.Next()
+}
+
+func (l *load) sending(i int) http.Header {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries[i].sent = now
+	return http.Header{taskHeader: {strconv.Itoa(i)}}
+}
+
+func (l *load) ended(r loadgen.Result) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := &l.entries[r.Index]
+	e.result, e.ended = r, true
+}
+
+// sums takes the sum of what each task is answered.
+type sums struct {
+	next http.RoundTripper
+	load *load
+}
+
+func (s *sums) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := s.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	i := numbered(r.Header, taskHeader)
+	res.Body = count(res.Body, func(n int64, sum uint64) { s.load.answered(i, n, sum) })
+	return res, nil
+}
+
+func (l *load) answered(i int, n int64, sum uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i >= 0 && i < len(l.entries) {
+		e := &l.entries[i]
+		e.bytes, e.sum, e.summed = n, sum, true
+	}
+}
+
+// stop sends nothing more, cuts what is outstanding and waits for that.
+func (l *load) stop(ctx context.Context) error {
+	if l.cancel == nil {
+		return nil
+	}
+	l.cancel()
+	select {
+	case <-l.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// see fills in what is known of tasks, at a scenario time.
+func (l *load) see(e *drill.Evidence) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var lags []time.Duration
+	unsent := 0
+	for i, a := range l.arrivals {
+		due := a.At - l.before
+		if due > e.At {
+			break
+		}
+		e.Planned++
+		entry := l.entries[i]
+		if entry.sent.IsZero() && !entry.ended {
+			continue
+		}
+		t := l.task(i, due, entry)
+		e.Tasks = append(e.Tasks, t)
+		if t.End == drill.Unsent {
+			unsent++
+			continue
+		}
+		lags = append(lags, t.Sent-t.Due)
+	}
+	e.Over = l.over || len(l.arrivals) == 0 || e.At > l.arrivals[len(l.arrivals)-1].At-l.before
+	e.KeptRate, e.RateNote = l.keptRate(lags, unsent)
+	if l.err != nil {
+		e.Stale = "the load ended early: " + l.err.Error()
+	}
+}
+
+func (l *load) task(i int, due time.Duration, e taskEntry) drill.Task {
+	t := drill.Task{ID: i, Due: due, Sent: l.clock.at(e.sent)}
+	if !e.ended {
+		return t
+	}
+	r := e.result
+	t.Ended, t.End, t.Status, t.Reason, t.RetryAfter, t.Bytes = r.End-l.before, endOf(r), r.Status, r.Reason, r.RetryAfter.Raw, r.Bytes
+	if e.summed && e.bytes == r.Bytes {
+		t.Sum = e.sum
+	}
+	return t
+}
+
+// endOf says in a drill's words how a task ended.
+func endOf(r loadgen.Result) drill.End {
+	switch r.Outcome {
+	case loadgen.OK:
+		return drill.Served
+	case loadgen.Refused:
+		return drill.Refused
+	case loadgen.Truncated:
+		return drill.Broken
+	case loadgen.Failed:
+		switch {
+		case r.Cause == loadgen.Timeout:
+			return drill.TimedOut
+		case r.Status >= 200 && r.Status < 300:
+			return drill.Broken
+		}
+		return drill.Error
+	default:
+		return drill.Unsent
+	}
+}
+
+// keptRate says whether the generator did what it should.
+func (l *load) keptRate(lags []time.Duration, unsent int) (kept bool, note string) {
+	switch {
+	case unsent > 0:
+		return false, strconv.Itoa(unsent) + " tasks were not sent"
+	case len(lags) == 0:
+		return true, ""
+	}
+	slices.Sort(lags)
+	p99 := lags[int(math.Ceil(0.99*float64(len(lags))))-1]
+	if wall := l.clock.wall(p99); wall > sendLag {
+		return false, "1 in 100 tasks was sent " + wall.Round(time.Millisecond).String() + " late or more: the machine is too busy for this speed"
+	}
+	return true, ""
+}
