@@ -177,7 +177,7 @@ func (e Expectation) Margin(v float64) float64 {
 // finite keeps a number writable as JSON.
 func finite(v float64) float64 {
 	const most = 1e9
-	if math.IsNaN(v) {
+	if math.IsNaN(v) || v == 0 { // JSON knows -0
 		return 0
 	}
 	return max(-most, min(most, v))

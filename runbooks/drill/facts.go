@@ -169,10 +169,14 @@ func (l *look) lastCall(t Task) (Call, bool) {
 	return calls[len(calls)-1], true
 }
 
-// breaks says whether a kind of fault makes an answer come to no good end.
-func breaks(k fault.Kind) bool {
-	switch k {
-	case fault.Status, fault.Reset, fault.Truncate, fault.Refuse:
+// broke says whether a fault made the answer of a call come to no good end.
+func (c Call) broke() bool {
+	switch c.Fault {
+	case fault.Status:
+		return c.Status >= 400
+	case fault.Reset, fault.Refuse:
+		return c.Status == 0
+	case fault.Truncate:
 		return true
 	}
 	return false
@@ -185,15 +189,19 @@ func (l *look) overfilled(at time.Duration) bool {
 	return ok && t.Err == "" && at >= t.Ordered
 }
 
-// restored is when a rollback was over: taken back, or restored by a later step.
+// restored is when the order came that ended a rollback: by taking it back, or by a
+// later step.
 func (l *look) restored(rollback Taken) time.Duration {
 	over := l.Evidence.At
-	if rollback.Back {
+	switch st := rollback.Step; {
+	case rollback.Back && st.For > 0:
+		over = min(rollback.Undone, st.At+st.For)
+	case rollback.Back:
 		over = rollback.Undone
 	}
 	for _, t := range l.Taken {
 		if t.Step.Kind == StepRestore && t.Err == "" && t.Ordered >= rollback.Answered {
-			over = min(over, t.Answered)
+			over = min(over, t.Ordered)
 		}
 	}
 	return over

@@ -249,7 +249,7 @@ func (l *look) falseEnd(t Task) string {
 	switch {
 	case !ok:
 		return "no call was made for it"
-	case breaks(c.Fault):
+	case c.broke():
 		return fmt.Sprintf("fault %s had broken its answer", c.Fault)
 	case !c.Reached && c.Fault == "":
 		return "it never reached the endpoint"
