@@ -36,6 +36,7 @@ type App struct {
 	ephemeral    bool
 	unwatched    bool
 	pace         pace
+	double       *double // of another App in a drill; nil: it is itself
 	modeMetrics  *runbooks.Metrics
 	watchMetrics watchMetrics
 	telling      telling
@@ -98,7 +99,7 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	if a.watchMetrics, err = newWatchMetrics(a.registry); err != nil {
 		return nil, err
 	}
-	if a.telling, err = newTelling(cfg); err != nil {
+	if a.telling, err = newTelling(cfg, a.double.toSlack()); err != nil {
 		return nil, err
 	}
 	if t := cfg.Admin.Token; !t.Empty() && web.CheckToken(t.Reveal()) != nil {
@@ -109,6 +110,7 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 		return nil, err
 	}
 	p.data.Observer, p.data.Log = a.metrics, log.With("component", "proxy")
+	a.double.route(p.data.Pools)
 	if a.proxy, err = proxy.New(p.data); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"headgate/alerts"
 	"headgate/alerts/slack"
@@ -21,8 +22,9 @@ const webhookChannel = "webhook"
 
 func (t telling) anybody() bool { return len(t.senders) > 0 }
 
-// newTelling makes the senders out of the settings. It sends nothing.
-func newTelling(cfg *config.Config) (telling, error) {
+// newTelling makes the senders out of the settings; way is how the bot's calls go,
+// nil for the usual one. It sends nothing.
+func newTelling(cfg *config.Config, way http.RoundTripper) (telling, error) {
 	var t telling
 	s := cfg.Slack
 	if s.BotToken.Empty() && s.Webhook.Empty() {
@@ -44,10 +46,10 @@ func newTelling(cfg *config.Config) (telling, error) {
 	if s.BotToken.Empty() {
 		return t, nil
 	}
-	return t, t.addBot(cfg, mention)
+	return t, t.addBot(cfg, mention, way)
 }
 
-func (t *telling) addBot(cfg *config.Config, mention slack.Mention) (err error) {
+func (t *telling) addBot(cfg *config.Config, mention slack.Mention, way http.RoundTripper) (err error) {
 	c := cfg.Slack.Channels
 	t.routes.Page, t.routes.Warn, t.routes.Drills = c.Page, c.Warn, c.Drills
 	if c.Fallback != "" {
@@ -63,7 +65,7 @@ func (t *telling) addBot(cfg *config.Config, mention slack.Mention) (err error) 
 	}
 	t.bot, err = slack.New(slack.Options{
 		Token: cfg.Slack.BotToken.Reveal(), Channels: channels, Page: mention,
-		Links: cfg.Admin.ExternalURL, APIURL: cfg.Slack.APIURL,
+		Links: cfg.Admin.ExternalURL, APIURL: cfg.Slack.APIURL, Transport: way,
 	})
 	if err != nil {
 		return cfg.At("slack.channels", err)
@@ -79,7 +81,7 @@ var ErrNobody = errors.New("slack.bot_token is not set: there is nothing to test
 
 // TestAlerts tries whether Slack takes what it would be sent.
 func TestAlerts(ctx context.Context, cfg *config.Config) ([]slack.Check, error) {
-	t, err := newTelling(cfg)
+	t, err := newTelling(cfg, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func TestWhoIsTold(t *testing.T) {
 			cfg := config.Default()
 			c.slack.APIURL = cfg.Slack.APIURL
 			cfg.Slack = c.slack
-			got, err := newTelling(cfg)
+			got, err := newTelling(cfg, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +55,7 @@ func TestMentionThatCallsNobodyIsRefused(t *testing.T) {
 	cfg := config.Default()
 	cfg.Slack.Webhook = config.NewSecret("https://hooks.example.com/services/x")
 	cfg.Slack.Mention.Page = "@here"
-	_, err := newTelling(cfg)
+	_, err := newTelling(cfg, nil)
 	if err == nil || !strings.Contains(err.Error(), "slack.mention.page") || !strings.Contains(err.Error(), "<!here>") {
 		t.Errorf("error %v, want the place and what would be right", err)
 	}

@@ -112,7 +112,7 @@ func (a *App) plan(w *watch) alerts.PlanFunc {
 		},
 		NewID: newID,
 	}
-	return planner.Plan
+	return a.double.planned(planner.Plan)
 }
 
 func (a *App) startDeliverer(w *watch) (err error) {
