@@ -40,6 +40,7 @@ type App struct {
 	modeMetrics  *runbooks.Metrics
 	watchMetrics watchMetrics
 	telling      telling
+	interact     *interaction // nil without a way in from Slack
 	store        *sqlite.Store
 	modes        *runbooks.Controller
 	auditor      *runbooks.Auditor
@@ -100,6 +101,9 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 		return nil, err
 	}
 	if a.telling, err = newTelling(cfg, a.double.toSlack()); err != nil {
+		return nil, err
+	}
+	if a.interact, err = a.newInteraction(cfg); err != nil {
 		return nil, err
 	}
 	if t := cfg.Admin.Token; !t.Empty() && web.CheckToken(t.Reveal()) != nil {

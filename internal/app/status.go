@@ -43,3 +43,15 @@ func (a *App) poolStatus(now time.Time, p Pool) web.PoolStatus {
 	}
 	return s
 }
+
+// load returns how many tasks of a pool run and wait, false if there is no such
+// pool.
+func (a *App) load(pool string) (running, queued int, known bool) {
+	for _, p := range a.Pools() {
+		if p.Name == pool {
+			s := p.Gate.Snapshot(time.Now())
+			return s.InFlight, s.Depth, true
+		}
+	}
+	return 0, 0, false
+}

@@ -65,7 +65,7 @@ func (t *telling) addBot(cfg *config.Config, mention slack.Mention, way http.Rou
 	}
 	t.bot, err = slack.New(slack.Options{
 		Token: cfg.Slack.BotToken.Reveal(), Channels: channels, Page: mention,
-		Links: cfg.Admin.ExternalURL, APIURL: cfg.Slack.APIURL, Transport: way,
+		Links: cfg.Admin.ExternalURL, APIURL: cfg.Slack.APIURL, Buttons: interactive(cfg.Slack), Transport: way,
 	})
 	if err != nil {
 		return cfg.At("slack.channels", err)

@@ -73,7 +73,10 @@ func (a *App) startWatch(rules []engine.Rule) (err error) {
 	}
 	w.keeping = newKeeper(a.store, a.metrics, a.cfg.Retention.History, w.log)
 	w.run(w.keeping.run)
-	return a.startHeartbeat(w)
+	if err := a.startHeartbeat(w); err != nil {
+		return err
+	}
+	return a.startInteraction(w)
 }
 
 // startEngine begins to evaluate rules.
@@ -110,6 +113,7 @@ func (a *App) plan(w *watch) alerts.PlanFunc {
 			}
 			return s.Mode.String(), s.Since
 		},
+		Load:  a.load,
 		NewID: newID,
 	}
 	return a.double.planned(planner.Plan)

@@ -1,0 +1,139 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"headgate/alerts/slack"
+	"headgate/internal/config"
+	"headgate/runbooks"
+)
+
+// interaction is the way in from Slack: one reception, and one or two ways to it.
+type interaction struct {
+	reception *slack.Reception
+	socket    *slack.Socket   // nil without an app token
+	requests  *slack.Requests // nil without a listener
+	listener  net.Listener    // while it runs
+	drills    drills          // nil: there are none
+}
+
+// interactive says whether presses can come back: only then messages have buttons.
+func interactive(c config.Slack) bool {
+	return !c.BotToken.Empty() && (!c.AppToken.Empty() || c.Listen != "" && !c.SigningSecret.Empty())
+}
+
+// newInteraction makes the way in; nil if the settings have none. It opens nothing.
+func (a *App) newInteraction(cfg *config.Config) (*interaction, error) {
+	s := cfg.Slack
+	if a.unwatched || a.double != nil || a.telling.bot == nil || !interactive(s) {
+		return nil, nil
+	}
+	log := a.log.With("component", "slack")
+	var i interaction
+	var err error
+	i.reception, err = slack.NewReception(slack.ReceptionOptions{
+		Bot: a.telling.bot, Desk: slackDesk{a, cfg.Admin.ExternalURL != ""}, Allow: allow(s.Allow), AppToken: s.AppToken.Reveal(), Registerer: a.registry, Log: log,
+	})
+	if err != nil {
+		return nil, cfg.At("slack.allow", err)
+	}
+	if !s.AppToken.Empty() {
+		i.socket, err = slack.NewSocket(slack.SocketOptions{
+			AppToken: s.AppToken.Reveal(), APIURL: s.APIURL, Reception: i.reception, Registerer: a.registry, Log: log,
+		})
+		if err != nil {
+			return nil, cfg.At("slack.app_token", err)
+		}
+	}
+	if s.Listen != "" {
+		if i.requests, err = slack.NewRequests(s.SigningSecret.Reveal(), i.reception, log); err != nil {
+			return nil, cfg.At("slack.signing_secret", err)
+		}
+	}
+	return &i, nil
+}
+
+func allow(c config.Allow) slack.Allow {
+	return slack.Allow{
+		slack.Rollback: c.Rollback, slack.Restore: c.Restore, slack.Drill: c.Drill, slack.Ack: c.Ack, slack.Silence: c.Silence,
+	}
+}
+
+// startInteraction lets people in Slack in, once there is something that they can
+// change. It ends before what it changes does.
+func (a *App) startInteraction(w *watch) error {
+	if a.interact == nil {
+		return nil
+	}
+	i := a.interact
+	i.reception.Start()
+	w.onStop(i.reception.Stop)
+	if i.requests != nil {
+		if err := a.listenForSlack(w, i); err != nil {
+			return err
+		}
+	}
+	if i.socket != nil {
+		w.run(i.socket.Run)
+	}
+	return nil
+}
+
+// listenForSlack opens the listener for callbacks. Their host names are not
+// checked: whoever stands in front has a name of its own, and all that comes in is
+// signed.
+func (a *App) listenForSlack(w *watch, i *interaction) (err error) {
+	if i.listener, err = net.Listen("tcp", a.cfg.Slack.Listen); err != nil {
+		return fmt.Errorf("slack.listen: %w", err)
+	}
+	server := newServer(i.requests, w.log)
+	server.ReadTimeout = readHeaderTimeout
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := server.Serve(i.listener); !errors.Is(err, http.ErrServerClosed) {
+			w.log.Error("the listener for Slack has ended", "error", err)
+		}
+	}()
+	w.onStop(func(ctx context.Context) error {
+		err := server.Shutdown(ctx)
+		if err != nil {
+			err = errors.Join(err, server.Close())
+		}
+		<-done
+		return err
+	})
+	return nil
+}
+
+// SlackAddr returns the address at which Slack's requests are taken, empty if there
+// is none; call it after Start.
+func (a *App) SlackAddr() string {
+	if a.interact == nil || a.interact.listener == nil {
+		return ""
+	}
+	return a.interact.listener.Addr().String()
+}
+
+// Note implements slack.Desk.
+func (d slackDesk) Note(_ context.Context, e slack.Entry) {
+	entry := runbooks.Entry{
+		At: time.Now(), Kind: runbooks.KindPress, Action: string(e.Action), Ending: runbooks.Ending(e.Ending), Pool: e.Pool,
+		Subject: e.Incident, Actor: e.Actor, Via: runbooks.ViaSlack, Reason: e.Reason, Inputs: e.Inputs,
+	}
+	if e.Forged {
+		entry.Kind = runbooks.KindAccess
+	}
+	if entry.Action == "" {
+		entry.Action = "callback"
+	}
+	if entry.Actor == "" {
+		entry.Actor = "unknown"
+	}
+	d.a.auditor.Note(entry)
+}
