@@ -17,7 +17,7 @@ import (
 type Metrics struct {
 	reg    prometheus.Registerer
 	gate   prometheus.Histogram
-	panics prometheus.Counter
+	panics *prometheus.CounterVec // by where
 
 	mu    sync.RWMutex
 	pools map[string]*poolMetrics
@@ -32,10 +32,12 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Name: "headgate_gate_seconds", Help: "Time spent in the gate's own decisions, a task.",
 			Buckets: prometheus.ExponentialBuckets(250e-9, 4, 14),
 		}),
-		panics: prometheus.NewCounter(prometheus.CounterOpts{
+		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "headgate_panics_total", Help: "Panics that were caught.",
-			ConstLabels: prometheus.Labels{"where": "proxy"},
-		}),
+		}, []string{"where"}),
+	}
+	for _, where := range []string{inProxy, inGate} {
+		m.panics.WithLabelValues(where)
 	}
 	unrouted := newPoolMetrics(Unrouted)
 	if err := register(reg, m.gate, m.panics, unrouted.arrivals, unrouted.tasks, unrouted.refusals); err != nil {
@@ -44,6 +46,12 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	m.pools[Unrouted] = unrouted
 	return m, nil
 }
+
+// Where panics are caught.
+const (
+	inProxy = "proxy"
+	inGate  = "gate"
+)
 
 func register(reg prometheus.Registerer, all ...prometheus.Collector) error {
 	for _, c := range all {
@@ -63,8 +71,9 @@ func (m *Metrics) AddPool(name string, slo time.Duration, gate *admit.Gate) erro
 	old := m.pools[name]
 	if old == nil {
 		p := newPoolMetrics(name)
-		p.histograms = newHistograms(name, slo)
-		if err := register(m.reg, append(p.counters(), newGauges(p, gate))...); err != nil {
+		p.gate, p.histograms = newGateMetrics(name), newHistograms(name, slo)
+		collectors := slices.Concat(p.counters(), p.gate.all(), []prometheus.Collector{newGauges(p, gate)})
+		if err := register(m.reg, collectors...); err != nil {
 			return err
 		}
 		m.pools[name] = p
@@ -129,10 +138,20 @@ func (m *Metrics) Arrived(pool string) {
 	}
 }
 
+// Decided counts what says how a gate fares.
+func (m *Metrics) Decided(w GateWork) {
+	if w.Panics > 0 {
+		m.panics.WithLabelValues(inGate).Add(float64(w.Panics))
+	}
+	if p := m.pool(w.Pool); p != nil && p.gate != nil {
+		p.gate.decided(w)
+	}
+}
+
 // Ended counts a task that has ended.
 func (m *Metrics) Ended(o Observation) {
 	if o.Panicked {
-		m.panics.Inc()
+		m.panics.WithLabelValues(inProxy).Inc()
 	}
 	if o.Gate > 0 {
 		m.gate.Observe(o.Gate.Seconds())
@@ -155,7 +174,8 @@ type poolMetrics struct {
 	sloBad           prometheus.Counter
 	lastCompletion   *atomic.Int64 // unix milliseconds, 0: none yet
 	window           *window
-	histograms       *histograms // nil for tasks without a pool
+	gate             *gateMetrics // nil for tasks without a pool
+	histograms       *histograms  // likewise
 }
 
 func newPoolMetrics(name string) *poolMetrics {

@@ -50,7 +50,14 @@ func TestCountersExistFromTheStart(t *testing.T) {
 	} {
 		r.exists(name, "pool", "main")
 	}
-	r.exists("headgate_panics_total", "where", "proxy")
+	for _, where := range []string{"proxy", "gate"} {
+		r.exists("headgate_panics_total", "where", where)
+	}
+	for _, reason := range []string{"queue_age", "queue_depth"} {
+		r.exists("headgate_false_refusals_total", "pool", "main", "reason", reason)
+	}
+	r.exists("headgate_gate_panics_total", "pool", "main")
+	r.exists("headgate_gate_free_seconds", "pool", "main")
 	r.exists("headgate_gate_seconds")
 	if n := r.sum("headgate_workers", "pool", "main"); n != 4 {
 		t.Errorf("%v workers", n)

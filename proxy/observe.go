@@ -9,11 +9,23 @@ import (
 // Observer hears of tasks. Its methods are called on the task's path: they must
 // be quick and must not block.
 type Observer interface {
+	// Decided is called when the gate has done something for a task that says how
+	// the gate itself fares; before Ended, which may be a long time later.
+	Decided(GateWork)
 	// Arrived is called once a task's pool is known, or with Unrouted when the
 	// task ends before that.
 	Arrived(pool string)
 	// Ended is called exactly once a task, after Arrived.
 	Ended(Observation)
+}
+
+// GateWork says how a gate fared with a task.
+type GateWork struct {
+	Pool   string
+	Free   bool          // the task found a permit free
+	Took   time.Duration // until the gate had let a task through that found a permit free: waiting for its lock counts, the queue does not
+	Panics int           // that were caught
+	False  admit.Reason  // for which it refused though it should not have
 }
 
 // Observation is what there is to know of one task that has ended.

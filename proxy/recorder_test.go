@@ -15,11 +15,25 @@ type recorder struct {
 	mu      sync.Mutex
 	arrived map[string]int // by pool
 	ended   []Observation
+	work    []GateWork
 	ids     map[string]bool
 }
 
 func newRecorder(t testing.TB) *recorder {
 	return &recorder{t: t, arrived: make(map[string]int), ids: make(map[string]bool)}
+}
+
+func (r *recorder) Decided(w GateWork) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.work = append(r.work, w)
+}
+
+// worked returns how the gates have fared so far.
+func (r *recorder) worked() []GateWork {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]GateWork(nil), r.work...)
 }
 
 func (r *recorder) Arrived(pool string) {
@@ -89,5 +103,6 @@ func (r *recorder) outcomes() map[admit.Outcome]int {
 // both tells two observers.
 type both struct{ first, second Observer }
 
+func (b both) Decided(w GateWork)  { b.first.Decided(w); b.second.Decided(w) }
 func (b both) Arrived(pool string) { b.first.Arrived(pool); b.second.Arrived(pool) }
 func (b both) Ended(o Observation) { b.first.Ended(o); b.second.Ended(o) }

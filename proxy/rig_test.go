@@ -15,6 +15,7 @@ import (
 
 	"headgate/internal/modelstub"
 	"headgate/proxy/admit"
+	"headgate/proxy/verify"
 )
 
 // patience is how long a condition may take to come true on the wall clock.
@@ -48,13 +49,14 @@ type rig struct {
 	registry *prometheus.Registry
 	logs     *logBuffer
 	client   *http.Client
+	sick     bool // the test has given the gate a fault: refusals may be false
 }
 
 func newRig(t testing.TB, edit func(*plan)) *rig {
 	t.Helper()
 	p := plan{network: new(loopback), gate: admit.Config{
 		Workers: 4, Policy: admit.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2},
-		QueueLimit: 10000, AssumedService: 15 * time.Second,
+		QueueLimit: 10000, AssumedService: 15 * time.Second, Watcher: verify.New(),
 	}, pool: Pool{
 		Name: "main", Models: []string{"*"}, SLO: 60 * time.Second, ConnectTimeout: 5 * time.Second,
 		IdleTimeout: 120 * time.Second, BodyLimit: 4 << 20, BufferLimit: 64 << 20,
@@ -134,6 +136,9 @@ func (r *rig) settle() {
 	arrivals, outcomes := r.counted()
 	if n := len(r.seen.all()); arrivals != n || outcomes != n {
 		r.Errorf("metrics count %d arrivals and %d outcomes of %d tasks", arrivals, outcomes, n)
+	}
+	if n := r.sum("headgate_false_refusals_total"); n != 0 && !r.sick {
+		r.Errorf("%v false refusals\n%s", n, r.logs)
 	}
 }
 

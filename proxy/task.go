@@ -185,7 +185,7 @@ func (t *task) finish() {
 	caught := recover()
 	end := time.Now()
 	if t.ticket != nil {
-		t.pool.Gate.Release(end, t.ticket, t.ending)
+		t.giveBack(end)
 		t.obs.Gate += time.Since(end)
 	}
 	t.held.release()
@@ -200,6 +200,15 @@ func (t *task) finish() {
 	default:
 		breakOff(t.w, t.r)
 	}
+}
+
+// giveBack ends what the task has with the gate. It is over, whether the permit
+// comes back or not. A panic there has been reported; the answer stands.
+func (t *task) giveBack(end time.Time) {
+	defer func() { _ = recover() }()
+	defer t.gateFaults()
+	defer t.pool.Gate.Over(end, t.ticket)
+	t.pool.Gate.Release(end, t.ticket, t.ending)
 }
 
 func (t *task) report(end time.Time) {

@@ -24,20 +24,32 @@ func (t *task) admit() *failure {
 	}
 	wait := make(waiter, 1)
 	due := t.obs.Arrived.Add(left)
-	t.offered = time.Now()
-	d := t.pool.Gate.Offer(t.offered, admit.Task{Class: t.obs.Class, Deadline: due, Spread: t.spread, Waiter: wait})
-	t.obs.Gate += time.Since(t.offered)
-	t.obs.Would = d.Would
+	d := t.offer(admit.Task{Class: t.obs.Class, Deadline: due, Spread: t.spread, Waiter: wait})
 	if d.Ticket == nil {
 		return refused(d.Refusal)
 	}
-	t.ticket = d.Ticket
 	if d.Waiting {
 		if f := t.wait(wait, due); f != nil {
 			return f
 		}
+		return t.start()
 	}
+	defer func() { t.p.observer.Decided(GateWork{Pool: t.pool.Name, Free: true, Took: t.obs.Gate}) }()
 	return t.start()
+}
+
+// offer offers the task to its gate.
+func (t *task) offer(task admit.Task) admit.Decision {
+	t.offered = time.Now()
+	defer t.gateFaults()
+	d := t.pool.Gate.Offer(t.offered, task)
+	t.obs.Gate += time.Since(t.offered)
+	t.obs.Would = d.Would
+	t.ticket = d.Ticket
+	if d.Disputed != "" {
+		t.falselyRefused(d)
+	}
+	return d
 }
 
 // wait waits for the end of the queue: a permit, a refusal, the deadline or the
@@ -61,7 +73,7 @@ func (t *task) wait(settled waiter, due time.Time) *failure {
 			t.pool.Gate.Leave(time.Now(), t.ticket)
 			return gone(t.r.Context().Err())
 		case <-expiry.C:
-			if r := t.pool.Gate.Expire(time.Now(), t.ticket); r.Reason != admit.ReasonNone {
+			if r := t.expire(); r.Reason != admit.ReasonNone {
 				t.obs.Queued = time.Since(t.offered)
 				return refused(r)
 			}
@@ -74,10 +86,15 @@ func (t *task) wait(settled waiter, due time.Time) *failure {
 	}
 }
 
+func (t *task) expire() admit.Refusal {
+	defer t.gateFaults()
+	return t.pool.Gate.Expire(time.Now(), t.ticket)
+}
+
 // start asks the gate a last time before the task goes upstream.
 func (t *task) start() *failure {
 	now := time.Now()
-	d := t.pool.Gate.Start(now, t.ticket)
+	d := t.lastWord(now)
 	t.obs.Gate += time.Since(now)
 	if d.Reason != admit.ReasonNone {
 		return refused(d.Refusal)
@@ -90,6 +107,11 @@ func (t *task) start() *failure {
 		return gone(err)
 	}
 	return nil
+}
+
+func (t *task) lastWord(now time.Time) admit.Decision {
+	defer t.gateFaults()
+	return t.pool.Gate.Start(now, t.ticket)
 }
 
 // keepAliveTicks ticks while a stream waits, if its pool says so.

@@ -9,6 +9,7 @@ import (
 	"headgate/internal/config"
 	"headgate/proxy"
 	"headgate/proxy/admit"
+	"headgate/proxy/verify"
 )
 
 // Pool is what others may know of a pool.
@@ -41,6 +42,7 @@ func planFor(cfg *config.Config, gates map[string]*admit.Gate) (plan, error) {
 		}
 		gate := gates[cfg.Pools[i].Name]
 		if gate == nil {
+			c.Watcher = verify.New() // for as long as the gate lives
 			if gate, err = admit.New(c); err != nil {
 				return plan{}, gateError(cfg, i, err)
 			}

@@ -1,0 +1,193 @@
+package proxy
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/proxy/admit"
+)
+
+// wrong is a policy that refuses without a cause.
+type wrong struct {
+	admit.Policy
+	reason admit.Reason
+}
+
+func (w wrong) Admit(admit.View, admit.Task) admit.Verdict { return admit.Verdict{Reason: w.reason} }
+
+// asks gives a rig's gate a policy made of its own.
+func asks(make func(admit.Policy) admit.Policy) func(*plan) {
+	return func(p *plan) {
+		oneWorker(p)
+		p.gate.Policy = make(p.gate.Policy)
+	}
+}
+
+// TestFalseRefusalIsCounted when the queue is said to be the cause, and for no
+// other reason.
+func TestFalseRefusalIsCounted(t *testing.T) {
+	for _, reason := range admit.Reasons() {
+		t.Run(reason.String(), func(t *testing.T) {
+			r := newRig(t, asks(func(p admit.Policy) admit.Policy { return wrong{p, reason} }))
+			r.sick = true
+			r.chat()
+			want := 0.0
+			if reason == admit.ReasonQueueAge || reason == admit.ReasonQueueDepth {
+				want = 1
+				if n := r.sum("headgate_false_refusals_total", "pool", "main", "reason", reason.String()); n != 1 {
+					t.Errorf("%v counted for that reason", n)
+				}
+				if !strings.Contains(r.logs.String(), "a permit was free: 0 of 1 running") {
+					t.Errorf("the log does not say why:\n%s", r.logs)
+				}
+			}
+			if n := r.sum("headgate_false_refusals_total"); n != want {
+				t.Errorf("%v counted, want %v", n, want)
+			}
+		})
+	}
+}
+
+// TestLostPermitIsNoticed: the gate believes that a task runs which is over.
+func TestLostPermitIsNoticed(t *testing.T) {
+	r := newRig(t, oneWorker)
+	r.sick = true
+	lost := r.gate.Offer(time.Now(), admit.Task{}).Ticket
+	r.gate.Over(time.Now(), lost)
+	queued := r.queue(3, chat)
+	r.refused(r.chat(), admit.ReasonQueueDepth)
+	if n := r.sum("headgate_false_refusals_total", "reason", "queue_depth"); n != 1 {
+		t.Errorf("%v false refusals, want 1", n)
+	}
+	r.gate.Release(time.Now(), lost, admit.Dropped)
+	for _, c := range queued {
+		r.completed(c.wait())
+	}
+}
+
+// TestPanicOfThePolicyIsServed: the task is let in, and people can see at once
+// that something is wrong.
+func TestPanicOfThePolicyIsServed(t *testing.T) {
+	for name, h := range map[string]hooked{
+		"at the door":     {onAdmit: func() { panic("no idea") }},
+		"at the dispatch": {onDispatch: func() { panic("no idea") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, asks(func(p admit.Policy) admit.Policy { h.Policy = p; return h }))
+			r.completed(r.chat())
+			r.completed(r.post(chatPath, stream))
+			if n := r.sum("headgate_gate_panics_total", "pool", "main"); n != 2 {
+				t.Errorf("%v panics of the pool's gate, want 2", n)
+			}
+			if gate, all := r.sum("headgate_panics_total", "where", "gate"), r.sum("headgate_panics_total"); gate != 2 || all != 2 {
+				t.Errorf("%v panics in gates, %v in all; want 2", gate, all)
+			}
+			if l := r.logs.String(); !strings.Contains(l, "no idea") || !strings.Contains(l, "faults_test.go") {
+				t.Errorf("the log does not say where:\n%s", l)
+			}
+		})
+	}
+}
+
+// TestPanicIsCountedBeforeTheTaskEnds, which may take minutes.
+func TestPanicIsCountedBeforeTheTaskEnds(t *testing.T) {
+	r := newRig(t, asks(func(p admit.Policy) admit.Policy { return hooked{Policy: p, onAdmit: func() { panic("no idea") }} }))
+	leave := r.occupy(1)
+	if n := r.sum("headgate_gate_panics_total"); n != 1 || r.seen.count() != 0 {
+		t.Errorf("%v panics counted while %d tasks have ended", n, r.seen.count())
+	}
+	leave()
+}
+
+// sinking is a watcher that panics: a fault of the gate that is not the policy's.
+type sinking struct{}
+
+func (sinking) Changed(admit.Terms) {}
+
+func (sinking) Saw(_ time.Time, _ *admit.Ticket, step admit.Step) {
+	if step == admit.StepOver {
+		panic("sunk")
+	}
+}
+
+func (sinking) Disputes(time.Time, admit.Class, admit.Reason) string { panic("sunk") }
+
+// TestPanicOfTheGateItself: the task fails if it has not begun, its answer
+// stands if it is over; both are counted as the gate's.
+func TestPanicOfTheGateItself(t *testing.T) {
+	refuses := asks(func(p admit.Policy) admit.Policy { return wrong{p, admit.ReasonQueueAge} })
+	for status, edit := range map[int]func(*plan){
+		http.StatusInternalServerError: refuses,
+		http.StatusOK:                  oneWorker,
+	} {
+		r := newRig(t, func(p *plan) { edit(p); p.gate.Watcher = sinking{} })
+		if a := r.chat(); a.status != status || a.err != nil {
+			t.Errorf("status %d (%v), want %d", a.status, a.err, status)
+		}
+		r.task(1)
+		if n := r.sum("headgate_gate_panics_total", "pool", "main"); n != 1 {
+			t.Errorf("status %d: %v panics of the gate, want 1", status, n)
+		}
+	}
+}
+
+// slow returns how many tasks that found a permit free took the gate more than
+// a second, and how many there were.
+func (r *rig) slow() (slow, all uint64) {
+	r.Helper()
+	h := r.family("headgate_gate_free_seconds")[0].GetHistogram()
+	for _, b := range h.GetBucket() {
+		if b.GetUpperBound() == 1 {
+			return h.GetSampleCount() - b.GetCumulativeCount(), h.GetSampleCount()
+		}
+	}
+	r.Fatal("there is no bound at one second")
+	return 0, 0
+}
+
+// TestSlowGateIsSeen before its task ends, when a permit was free. It takes a
+// real second: on a virtual clock nobody could wait for the gate's lock.
+func TestSlowGateIsSeen(t *testing.T) {
+	naps := make(chan time.Duration, 1)
+	naps <- 1010 * time.Millisecond
+	nap := func() {
+		select {
+		case d := <-naps:
+			time.Sleep(d)
+		default:
+		}
+	}
+	r := newRig(t, asks(func(p admit.Policy) admit.Policy { return hooked{Policy: p, onAdmit: nap} }))
+	leave := r.occupy(1)
+	r.eventually("the gate's time is seen", func() bool { slow, all := r.slow(); return slow == 1 && all == 1 })
+	queued := r.queue(1, chat)[0]
+	leave()
+	r.completed(queued.wait())
+	if _, all := r.slow(); all != 1 {
+		t.Errorf("%d found a permit free, want 1: who waited does not count", all)
+	}
+}
+
+// TestQueueIsNotTheGatesTime: however long tasks wait for workers, whoever
+// leaves them waiting, the gate is not called slow and its refusals not false.
+func TestQueueIsNotTheGatesTime(t *testing.T) {
+	bubble(t, oneWorker, func(r *rig) {
+		leave := r.occupy(1)
+		queued := r.queue(3, chat)
+		for range 20 {
+			r.refused(r.chat(), admit.ReasonQueueDepth)
+			r.refused(r.chat(deadlineHeader, "1ms"), admit.ReasonQueueDepth)
+		}
+		time.Sleep(26 * time.Second)
+		r.refused(r.chat(), admit.ReasonQueueAge)
+		leave()
+		for _, c := range queued {
+			r.completed(c.wait())
+		}
+		if slow, all := r.slow(); slow != 0 || all != 1 {
+			t.Errorf("%d of %d slow, want 0 of 1", slow, all)
+		}
+	})
+}
