@@ -86,16 +86,16 @@ func TestDisputes(t *testing.T) {
 			p.Changed(admit.Terms{Workers: 3, Policy: article, Paused: epoch.Add(time.Minute)})
 			p.fill(9)
 		}, time.Minute, depth, free},
-		"fewer workers":                {func(p pool) { p.fill(3); p.Changed(admit.Terms{Workers: 1, Policy: article}) }, 0, depth, ""},
-		"more workers":                 {func(p pool) { p.fill(9); p.Changed(admit.Terms{Workers: 3, Policy: article}) }, 0, depth, free + "2 of 3 running"},
-		"policy none refuses":          {func(p pool) { p.fill(9); p.Changed(admit.Terms{Workers: 2, Policy: admit.None{}}) }, 0, depth, "policy none would have let it in"},
-		"another policy, idle":         {func(p pool) { p.Changed(admit.Terms{Workers: 2, Policy: moody{}}) }, 0, depth, free},
-		"another policy, busy":         {func(p pool) { p.fill(0); p.Changed(admit.Terms{Workers: 2, Policy: moody{}}) }, 0, depth, ""},
-		"a deadline that has passed":   {func(pool) {}, 0, admit.ReasonDeadlinePassed, ""},
-		"a deadline that is too near":  {func(pool) {}, 0, admit.ReasonDeadlineUnmeetable, ""},
-		"a client that had its share":  {func(pool) {}, 0, admit.ReasonClientQuota, ""},
-		"no memory":                    {func(pool) {}, 0, admit.ReasonMemory, ""},
-		"the process going down":       {func(pool) {}, 0, admit.ReasonDraining, ""},
+		"fewer workers":               {func(p pool) { p.fill(3); p.Changed(admit.Terms{Workers: 1, Policy: article}) }, 0, depth, ""},
+		"more workers":                {func(p pool) { p.fill(9); p.Changed(admit.Terms{Workers: 3, Policy: article}) }, 0, depth, free + "2 of 3 running"},
+		"policy none refuses":         {func(p pool) { p.fill(9); p.Changed(admit.Terms{Workers: 2, Policy: admit.None{}}) }, 0, depth, "policy none would have let it in"},
+		"another policy, idle":        {func(p pool) { p.Changed(admit.Terms{Workers: 2, Policy: moody{}}) }, 0, depth, free},
+		"another policy, busy":        {func(p pool) { p.fill(0); p.Changed(admit.Terms{Workers: 2, Policy: moody{}}) }, 0, depth, ""},
+		"a deadline that has passed":  {func(pool) {}, 0, admit.ReasonDeadlinePassed, ""},
+		"a deadline that is too near": {func(pool) {}, 0, admit.ReasonDeadlineUnmeetable, ""},
+		"a client that had its share": {func(pool) {}, 0, admit.ReasonClientQuota, ""},
+		"no memory":                   {func(pool) {}, 0, admit.ReasonMemory, ""},
+		"the process going down":      {func(pool) {}, 0, admit.ReasonDraining, ""},
 		"the first of several has left": {func(p pool) {
 			p.fill(0)
 			first := p.saw(0, 0, admit.StepQueued)
