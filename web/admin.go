@@ -75,7 +75,7 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 		return nil, errors.New("admin API: incidents and watch must both be there, or neither")
 	}
 	a := &Admin{
-		door: newDoor(c), orders: c.Orders, statuses: c.Statuses, audit: c.Audit, incidents: c.Incidents, watch: c.Watch, drills: c.Drills,
+		door: newDoor(c), orders: pageOrders{c.Orders}, statuses: c.Statuses, audit: c.Audit, incidents: c.Incidents, watch: c.Watch, drills: c.Drills,
 		log: c.Log, routes: http.NewServeMux(),
 	}
 	a.route("/api/v1/status", methods{http.MethodGet: a.status})

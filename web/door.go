@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"headgate/runbooks"
@@ -78,7 +79,7 @@ func (d *Door) Enter(w http.ResponseWriter, r *http.Request, code string) (ok bo
 func (d *Door) let(w http.ResponseWriter, r *http.Request, secret string, opened session.Session, how string) {
 	writeCookie(w, r, secret, int(session.LongestTime/time.Second))
 	d.log.Info("signed in", "actor", opened.Actor, "remote", r.RemoteAddr)
-	d.note(runbooks.Entry{Action: "login", Ending: runbooks.Done, Actor: opened.Actor, Reason: how})
+	d.note(r, runbooks.Entry{Action: "login", Ending: runbooks.Done, Actor: opened.Actor, Reason: how})
 }
 
 // SignOut ends the session of a request, and takes its cookie away.
@@ -86,7 +87,7 @@ func (d *Door) SignOut(w http.ResponseWriter, r *http.Request) {
 	secret, ok := readCookie(r)
 	if ok {
 		if s, there := d.sessions.Peek(time.Now(), secret); there {
-			d.note(runbooks.Entry{Action: "logout", Ending: runbooks.Done, Actor: s.Actor})
+			d.note(r, runbooks.Entry{Action: "logout", Ending: runbooks.Done, Actor: s.Actor})
 		}
 		d.sessions.Close(secret)
 	}
@@ -123,18 +124,21 @@ func (d *Door) turnAway(r *http.Request, action, what string) (wait time.Duratio
 	}
 	d.log.Warn(what+" was refused", "method", r.Method, "path", cut(r.URL.Path), "origin", cut(r.Header.Get("Origin")),
 		"site", cut(r.Header.Get("Sec-Fetch-Site")), "remote", r.RemoteAddr, "withheld", withheld)
-	d.note(runbooks.Entry{
+	d.note(r, runbooks.Entry{
 		Action: action, Ending: runbooks.Refused, Actor: "unknown", Reason: what,
 		Inputs: map[string]string{"method": r.Method, "path": printable(cut(r.URL.Path)), "remote": r.RemoteAddr, "withheld": strconv.Itoa(withheld)},
 	})
 	return 0
 }
 
-func (d *Door) note(e runbooks.Entry) {
+func (d *Door) note(r *http.Request, e runbooks.Entry) {
 	if d.notes == nil {
 		return
 	}
-	e.At, e.Kind, e.Via = time.Now(), runbooks.KindAccess, runbooks.ViaAPI
+	e.At, e.Kind, e.Via = time.Now(), runbooks.KindAccess, runbooks.ViaPage
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		e.Via = runbooks.ViaAPI
+	}
 	d.notes.Note(e)
 }
 

@@ -126,7 +126,7 @@ func TestSigningInAndOutIsRecorded(t *testing.T) {
 	r := newDoorRig(t, false)
 	door := r.admin.Door()
 	cookie, _ := r.signIn()
-	if e := r.notes.last(); e.Kind != runbooks.KindAccess || e.Action != "login" || e.Ending != runbooks.Done || e.Actor != "ana" || e.At.IsZero() {
+	if e := r.notes.last(); e.Kind != runbooks.KindAccess || e.Action != "login" || e.Ending != runbooks.Done || e.Actor != "ana" || e.At.IsZero() || e.Via != runbooks.ViaPage {
 		t.Errorf("a login is recorded as %+v", e)
 	}
 	w, req := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/login", nil)

@@ -2,10 +2,14 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
+	"time"
+
+	"headgate/runbooks"
 )
 
 // Local returns a client that speaks to this API without a listener and without
@@ -17,6 +21,20 @@ func (a *Admin) Local(actor string) *Client {
 	}
 }
 
+// fromPage marks the context of what a page asks for.
+type fromPage struct{}
+
+// pageOrders says of orders whether they came from a page.
+type pageOrders struct{ Orders }
+
+// Do implements Orders.
+func (p pageOrders) Do(ctx context.Context, now time.Time, o runbooks.Order) (runbooks.Result, error) {
+	if ctx.Value(fromPage{}) != nil {
+		o.Via = runbooks.ViaPage
+	}
+	return p.Orders.Do(ctx, now, o)
+}
+
 // inside is a transport that ends in a handler.
 type inside struct{ h http.Handler }
 
@@ -24,7 +42,7 @@ type inside struct{ h http.Handler }
 // silence, since it came from a server in trouble, is returned as the error.
 func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := &answer{header: http.Header{}, status: http.StatusOK}
-	in := r.Clone(r.Context())
+	in := r.Clone(context.WithValue(r.Context(), fromPage{}, true))
 	if in.Body == nil {
 		in.Body = http.NoBody
 	}

@@ -33,6 +33,8 @@ type chartLine struct {
 type chartLimit struct {
 	V    float64
 	Name string // with the value
+
+	Natural bool // it cannot be passed, and being there is no trouble
 }
 
 // band is a time in which a pool was in some mode. It begins with a change, and is

@@ -47,7 +47,6 @@ type madeCharts struct {
 type reason struct {
 	Name  string
 	Count int
-	Share int // of the most frequent one, in percent
 }
 
 // lineOf is one line of a chart as PromQL, $pool and $step not filled in.
@@ -113,7 +112,7 @@ func (c *chartRoom) of(ctx context.Context, now time.Time, s web.PoolStatus, f P
 			continue
 		}
 		if v, name := plan.limit(s, f); v > 0 {
-			all[i].Limit = &chartLimit{v, name}
+			all[i].Limit = &chartLimit{V: v, Name: name, Natural: plan.id == "flight"}
 		}
 	}
 	return all
@@ -177,9 +176,6 @@ func (c *chartRoom) readReasons(ctx context.Context, now time.Time, pool string,
 		}
 	}
 	slices.SortFunc(all, func(a, b reason) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name)) })
-	for i := range all {
-		all[i].Share = all[i].Count * 100 / all[0].Count
-	}
 	return all
 }
 

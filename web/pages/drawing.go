@@ -10,9 +10,9 @@ import (
 
 // Sizes of a drawing. It is scaled to the width that it gets.
 const (
-	drawWidth, drawHeight = 420, 170
-	plotLeft, plotRight   = 40, 414
-	plotTop, plotBottom   = 12, 148
+	drawWidth           = 420
+	plotLeft, plotRight = 40, 414
+	plotTop, plotBottom = 12, 148
 )
 
 // drawing turns a chart into SVG. There is no style in it: the pages' own style
@@ -93,24 +93,37 @@ func (d *drawing) grid() {
 
 // bands shade the times in which the pool did not enforce, and mark changes.
 func (d *drawing) bands() {
+	free := 0.0 // where there is room for a label
 	for _, b := range d.c.Bands {
 		from, to := d.x(b.From), d.x(b.To)
 		if b.Mode != "enforce" {
 			width := coordinate(numberOf(to) - numberOf(from))
 			d.put(`<rect class="band" x="`, from, `" y="12" width="`, width, `" height="136"/>`)
 		}
-		if !b.Begins {
-			continue
+		if b.Begins {
+			d.put(`<path class="change" d="M`, from, ` 6v142"/>`)
+			free = d.change(numberOf(from), modeWord(b.Mode), free)
 		}
-		d.put(`<path class="change" d="M`, from, ` 6v142"/><text class="change" x="`)
-		if numberOf(from) > 300 {
-			d.put(from, `" dx="-3" y="9" text-anchor="end">`)
-		} else {
-			d.put(from, `" dx="3" y="9">`)
-		}
-		d.text(modeWord(b.Mode).Sign + " " + modeWord(b.Mode).Word)
-		d.put(`</text>`)
 	}
+}
+
+// change labels a change, as far as there is room, and returns where there is room
+// for the next one. What is not labelled stands in the description.
+func (d *drawing) change(x float64, m modeWords, free float64) float64 {
+	const letter, gap = 5.6, 3
+	label := m.Sign + " " + m.Word
+	width := letter * float64(len([]rune(label)))
+	left := x + gap
+	if left+width > drawWidth {
+		left = x - gap - width
+	}
+	if left < free {
+		return free
+	}
+	d.put(`<text class="change" x="`, coordinate(left), `" y="9">`)
+	d.text(label)
+	d.put(`</text>`)
+	return left + width + gap
 }
 
 func numberOf(s string) float64 {
@@ -153,8 +166,11 @@ func (d *drawing) limit() {
 	if d.c.Limit == nil {
 		return
 	}
-	y := d.at(d.c.Limit.V)
-	d.put(`<path class="limit" d="M40 `, y, `H414"/><text class="limit" x="44" y="`, y, `" dy="-3">`)
+	y, class := d.at(d.c.Limit.V), "limit"
+	if d.c.Limit.Natural {
+		class = "cap"
+	}
+	d.put(`<path class="`, class, `" d="M40 `, y, `H414"/><text class="`, class, `" x="44" y="`, y, `" dy="-3">`)
 	d.text(d.c.Limit.Name)
 	d.put(`</text>`)
 }

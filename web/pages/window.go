@@ -7,7 +7,8 @@ import (
 
 // windowView is the time that charts show.
 type windowView struct {
-	Name    string
+	Name    string // in the address
+	Long    string // for people
 	Length  time.Duration
 	Step    time.Duration
 	Choices []windowChoice
@@ -37,7 +38,7 @@ func windowOf(r *http.Request) windowView {
 			chosen = i
 		}
 	}
-	v := windowView{Name: windows[chosen].name, Length: windows[chosen].length}
+	v := windowView{Name: windows[chosen].name, Long: windows[chosen].long, Length: windows[chosen].length}
 	v.Step = v.Length / points
 	for _, i := range []int{1, 0, 2, 3} {
 		v.Choices = append(v.Choices, windowChoice{windows[i].name, windows[i].long, i == chosen})
