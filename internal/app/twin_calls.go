@@ -11,10 +11,11 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// Headers that a twin's tasks and calls bear.
+// Headers that a twin's tasks and calls bear. The gate passes them on as it does all that are
+// not its own.
 const (
-	taskHeader = "Headgate-Drill-Task" // index of the arrival
-	callHeader = "Headgate-Drill-Call" // number of the call; it is between our two ends of the way upstream
+	taskHeader = "Drill-Task" // index of the arrival
+	callHeader = "Drill-Call" // number of the call; it is between our two ends of the way upstream
 )
 
 // noTask is the task of a call that bears none.

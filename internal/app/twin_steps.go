@@ -1,0 +1,60 @@
+package app
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+
+	"headgate/runbooks/drill"
+	"headgate/web"
+)
+
+// Do implements drill.Place.
+func (w *twin) Do(ctx context.Context, s drill.Step) (undo func(context.Context) error, err error) {
+	switch s.Kind {
+	case drill.StepRollback:
+		if err := w.setMode(ctx, "passthrough"); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) error { return w.setMode(ctx, "enforce") }, nil
+	case drill.StepRestore:
+		// Taking back what took something back is the business of that.
+		return func(context.Context) error { return nil }, w.setMode(ctx, web.ModeRestore)
+	case drill.StepLockRecord:
+		return lockRecord(ctx, filepath.Join(w.dir, "headgate.db"))
+	case drill.StepLoseSlots:
+		w.slots.change(-s.Count)
+		return func(context.Context) error {
+			w.slots.change(s.Count)
+			return nil
+		}, nil
+	}
+	return nil, fmt.Errorf("there is no step %.40q", string(s.Kind))
+}
+
+// setMode goes the way that people's orders go.
+func (w *twin) setMode(ctx context.Context, mode string) error {
+	_, err := w.admin.SetMode(ctx, w.pool.Name, web.ModeRequest{Mode: mode, Reason: "drill " + w.run.Name})
+	return err
+}
+
+// lockRecord keeps others from writing to a database, as a backup tool or somebody's
+// shell does.
+func lockRecord(ctx context.Context, path string) (unlock func(context.Context) error, err error) {
+	name := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{
+		"mode": {"rw"}, "_txlock": {"exclusive"}, "_pragma": {"busy_timeout(2000)"},
+	}.Encode()}
+	db, err := sql.Open("sqlite", name.String())
+	if err != nil {
+		return nil, fmt.Errorf("open the record: %w", err)
+	}
+	// The lock must outlive the call that takes it.
+	tx, err := db.BeginTx(context.WithoutCancel(ctx), nil)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock the record: %w", err), db.Close())
+	}
+	return func(context.Context) error { return errors.Join(tx.Rollback(), db.Close()) }, nil
+}
