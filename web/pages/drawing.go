@@ -65,7 +65,7 @@ func (d *drawing) top() float64 {
 
 func (d *drawing) x(t time.Time) string {
 	share := float64(t.Sub(d.c.From)) / float64(max(d.c.To.Sub(d.c.From), 1))
-	return coordinate(plotLeft + min(max(share, 0), 1)*(plotRight-plotLeft))
+	return coordinate(math.Round(plotLeft + min(max(share, 0), 1)*(plotRight-plotLeft)))
 }
 
 func (d *drawing) at(v float64) string {

@@ -20,7 +20,7 @@ type windowChoice struct {
 }
 
 // points is how many points a line of a chart has, at most one more.
-const points = 240
+const points = 120
 
 // windows are those that can be chosen; the first one counts if none is.
 var windows = []struct {
