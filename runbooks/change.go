@@ -43,6 +43,7 @@ type Order struct {
 	Mode        admit.Mode  // for ToMode
 	Pool        string      // empty: all pools
 	Expected    *admit.Mode // refuse the order if a pool is in another mode; nil: do not ask
+	Since       *time.Time  // refuse the order if a pool came to its mode at another time; nil: do not ask
 	DropOverdue bool        // refuse the waiting tasks that can no longer end in time
 	Actor       string
 	Via         Via

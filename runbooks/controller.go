@@ -197,7 +197,7 @@ func (c *Controller) chosenLocked(o Order) ([]*pool, error) {
 		if o.Pool != "" && o.Pool != p.standing.Pool {
 			continue
 		}
-		if o.Expected != nil && *o.Expected != p.standing.Mode {
+		if (o.Expected != nil && *o.Expected != p.standing.Mode) || (o.Since != nil && !o.Since.Equal(p.standing.Since)) {
 			return nil, fmt.Errorf("pool %q is in mode %s, since %s by %s: %w", p.standing.Pool, p.standing.Mode,
 				p.standing.Since.UTC().Format(time.RFC3339), p.standing.By, ErrUnexpected)
 		}

@@ -37,3 +37,26 @@ func (c *Controller) gate(pool string) *admit.Gate {
 	}
 	return nil
 }
+
+// plan says what an order would do, and does nothing.
+func (c *Controller) plan(now time.Time, o Order) ([]Change, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pools, err := c.chosenLocked(o)
+	if err != nil {
+		return nil, err
+	}
+	changes := make([]Change, 0, len(pools))
+	for _, p := range pools {
+		s, to := p.gate.Snapshot(now), target(o, p.standing)
+		change := Change{
+			Pool: p.standing.Pool, Action: o.Action, From: p.standing.Mode, To: to, At: now.UTC().Truncate(time.Millisecond),
+			Running: s.InFlight, Queued: s.Depth, Before: beforeOf(p.standing, to), Actor: o.Actor, Via: o.Via, Reason: o.Reason,
+		}
+		if o.DropOverdue {
+			change.Dropped, _ = p.gate.Overdue(now)
+		}
+		changes = append(changes, change)
+	}
+	return changes, nil
+}
