@@ -44,6 +44,9 @@ type poolView struct {
 	Alone    bool          // the page is about this pool only
 }
 
+// Unrecorded says whether a restart would forget the mode.
+func (p poolView) Unrecorded() bool { return p.ModeRecorded != nil && !*p.ModeRecorded }
+
 func (p *Pages) overview(w http.ResponseWriter, r *http.Request, v viewer) {
 	status, err := p.api(v).Status(r.Context())
 	if err != nil {
