@@ -1,0 +1,316 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"headgate/internal/config"
+	"headgate/internal/fakeslack"
+	"headgate/internal/sqlite"
+	"headgate/proxy/admit"
+	"headgate/runbooks"
+)
+
+const ops = "C0123456789"
+
+// pressing is an App whose incident stands in Slack, with buttons.
+type pressing struct {
+	*rig
+	slack  *fakeslack.Server
+	answer <-chan answer // of the task that keeps a worker busy
+
+	presses int // made again
+}
+
+// socketSettings allow ada and eve all, and ben nothing.
+func socketSettings(c *config.Config) {
+	all := []string{"U0ADA", "U0EVE"}
+	c.Slack.AppToken = config.NewSecret("xapp-1-A0FAKE-1-secret")
+	c.Slack.Allow = config.Allow{Rollback: all, Restore: all, Drill: all, Ack: all, Silence: all}
+}
+
+func newPressing(t *testing.T, edit func(*config.Config)) *pressing {
+	t.Helper()
+	slack, url := newSlack(t)
+	t.Cleanup(slack.Close)
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(file, []byte(busy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &pressing{slack: slack}
+	p.rig = newRig(t, func(c *config.Config) {
+		withSlack(url)(c)
+		c.Rules.File = file
+		edit(c)
+	}, Paced(20))
+	if addr := p.app.SlackAddr(); addr != "" {
+		slack.SetCallbacks(fakeslack.Callbacks{
+			Interactivity: "http://" + addr + "/slack/interactivity", Commands: "http://" + addr + "/slack/commands", Secret: "signing",
+		})
+	} else {
+		p.eventually("a socket", p.app.interact.socket.Connected)
+	}
+	p.answer = p.ask()
+	p.eventually("the message is there", func() bool { return len(slack.Roots(ops)) == 1 })
+	return p
+}
+
+func (p *pressing) root() fakeslack.Message { return p.slack.Roots(ops)[0] }
+
+// has says whether the message has a button now.
+func (p *pressing) has(action string) bool {
+	_, err := p.slack.Interaction(ops, p.root().TS, "headgate_"+action, "U0ADA")
+	return err == nil
+}
+
+func (p *pressing) interaction(action, user string) fakeslack.Interaction {
+	p.Helper()
+	i, err := p.slack.Interaction(ops, p.root().TS, "headgate_"+action, user)
+	if err != nil {
+		p.Fatalf("%s: %v", action, err)
+	}
+	return i
+}
+
+// deliver has a press come in, and returns what the presser is told of it.
+func (p *pressing) deliver(i fakeslack.Interaction) string {
+	p.Helper()
+	return p.told(i.User.ID, func() error { _, err := p.slack.Deliver(p.Context(), i); return err })
+}
+
+func (p *pressing) command(user, line string) string {
+	p.Helper()
+	return p.told(user, func() error { _, err := p.slack.Command(p.Context(), ops, user, line); return err })
+}
+
+func (p *pressing) told(user string, do func() error) string {
+	p.Helper()
+	before := len(p.slack.Whispers(ops, user))
+	if err := do(); err != nil {
+		p.Fatal(err)
+	}
+	p.eventually(user+" is told", func() bool { return len(p.slack.Whispers(ops, user)) > before })
+	return p.slack.Whispers(ops, user)[before].Text
+}
+
+func (p *pressing) mode() admit.Mode {
+	s, _ := p.app.modes.Standing("default")
+	return s.Mode
+}
+
+// inThread waits for a line in the incident's thread.
+func (p *pressing) inThread(text string) {
+	p.Helper()
+	p.eventually("the thread says "+text, func() bool {
+		return slices.ContainsFunc(p.slack.Replies(ops, p.root().TS), func(m fakeslack.Message) bool { return strings.Contains(m.Text, text) })
+	})
+}
+
+func wants(t *testing.T, what, got string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(got, w) {
+			t.Errorf("%s: %q, want %q in it", what, got, w)
+		}
+	}
+}
+
+// TestRollBackAndRestoreBySlack goes all the way, over both transports: a press
+// changes the mode, the message changes with it, and the thread says who did it.
+func TestRollBackAndRestoreBySlack(t *testing.T) {
+	for name, edit := range map[string]func(*config.Config){
+		"socket": socketSettings,
+		"requests": func(c *config.Config) {
+			socketSettings(c)
+			c.Slack.AppToken, c.Slack.SigningSecret, c.Slack.Listen = config.Secret{}, config.NewSecret("signing"), "127.0.0.1:0"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPressing(t, edit)
+			rollback := p.interaction("rollback", "U0ADA")
+			wants(t, "pressed", p.deliver(rollback), "Pool default: from enforce to passthrough. 1 run and 0 wait")
+			if p.mode() != admit.PassThrough {
+				t.Fatalf("mode %s", p.mode())
+			}
+			p.eventually("Restore is there instead", func() bool { return p.has("restore") && !p.has("rollback") })
+			p.inThread("Mode passthrough, set by <@U0ADA>")
+
+			wants(t, "pressed on a message of before", p.deliver(p.again(rollback)), "Nothing was done", "pool default is in passthrough since", "set by <@U0ADA>")
+			wants(t, "restored", p.deliver(p.interaction("restore", "U0EVE")), "from passthrough to enforce")
+			p.eventually("Roll back is there again", func() bool { return p.has("rollback") && !p.has("restore") })
+			p.inThread("Mode enforce, set by <@U0EVE>")
+
+			// The pool is in the mode of the first message again, but not since then.
+			wants(t, "a replay after the restore", p.deliver(p.again(rollback)), "Nothing was done", "pool default is in enforce since", "set by <@U0EVE>")
+			if p.mode() != admit.Enforce {
+				t.Errorf("mode %s", p.mode())
+			}
+			close(p.model.release)
+			<-p.answer
+		})
+	}
+}
+
+// again is the same press, as if it were made once more.
+func (p *pressing) again(i fakeslack.Interaction) fakeslack.Interaction {
+	p.presses++
+	i.Trigger = fmt.Sprintf("again.%d", p.presses)
+	return i
+}
+
+// TestTwoPressAtOnce makes one change, and tells the second who made it.
+func TestTwoPressAtOnce(t *testing.T) {
+	p := newPressing(t, socketSettings)
+	presses := []fakeslack.Interaction{p.interaction("rollback", "U0ADA"), p.interaction("rollback", "U0EVE")}
+	said := make([]string, len(presses))
+	var both sync.WaitGroup
+	for n, i := range presses {
+		both.Go(func() {
+			if _, err := p.slack.Deliver(p.Context(), i); err != nil {
+				t.Error(err)
+			}
+			p.eventually("told", func() bool { return len(p.slack.Whispers(ops, i.User.ID)) == 1 })
+			said[n] = p.slack.Whispers(ops, i.User.ID)[0].Text
+		})
+	}
+	both.Wait()
+	won := 0
+	if strings.HasPrefix(said[1], "Pool default: from enforce") {
+		won = 1
+	}
+	wants(t, "the first", said[won], "Pool default: from enforce to passthrough")
+	wants(t, "the second", said[1-won], "Nothing was done", "in passthrough since", "set by <@"+presses[won].User.ID+">")
+	changes, _, err := p.app.store.Changes(t.Context(), sqlite.ChangeFilter{Pool: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := slices.IndexFunc(changes, func(c runbooks.Change) bool { return c.Via == runbooks.ViaSlack }); n < 0 || len(changes) != 2 {
+		t.Errorf("changes %+v", changes)
+	}
+	close(p.model.release)
+	<-p.answer
+}
+
+func TestAckAndSilenceBySlack(t *testing.T) {
+	p := newPressing(t, socketSettings)
+	ack, eves, bens := p.interaction("ack", "U0ADA"), p.interaction("ack", "U0EVE"), p.interaction("ack", "U0BEN")
+	wants(t, "acknowledged", p.deliver(ack), "You have it, until")
+	p.eventually("the button is gone", func() bool { return !p.has("ack") })
+	p.inThread("Acknowledged by <@U0ADA>")
+	wants(t, "once more", p.deliver(p.again(ack)), "Nothing was done: you have it already")
+	wants(t, "by another", p.deliver(eves), "Nothing was done: <@U0ADA> has it already")
+	wants(t, "by somebody who may not", p.deliver(bens), "slack.allow.ack in the settings does not name you (U0BEN)", "headgate incident ack ")
+
+	silence := p.interaction("silence", "U0ADA")
+	wants(t, "silenced", p.deliver(silence), "busy is silenced until")
+	p.inThread("Silenced by <@U0ADA>: until")
+	wants(t, "silenced once more", p.deliver(p.again(silence)), "<@U0ADA> has silenced busy already")
+	if all := p.app.watch.engine.Silences(); len(all) != 1 || all[0].Pool != "default" || all[0].By != "slack:U0ADA" {
+		t.Errorf("silences %+v", all)
+	}
+	wants(t, "the runbook", p.deliver(p.interaction("runbook", "U0BEN")), "Runbook queue_age: headgate incident show "+p.incident())
+	close(p.model.release)
+	<-p.answer
+}
+
+func (p *pressing) incident() string { return p.app.watch.engine.Incidents()[0].ID }
+
+// TestPressesThatAreTooLateOrForeign change nothing.
+func TestPressesThatAreTooLateOrForeign(t *testing.T) {
+	p := newPressing(t, socketSettings)
+	id := p.incident()
+	presses := map[string]fakeslack.Interaction{}
+	for _, action := range []string{"ack", "silence", "rollback"} {
+		presses[action] = p.interaction(action, "U0ADA")
+	}
+	for action, i := range presses {
+		foreign := p.again(i)
+		foreign.Action.Value = strings.Replace(foreign.Action.Value, id, "0195a0b0-0000-7000-8000-000000000001", 1)
+		wants(t, action+" of another headgate's", p.deliver(foreign), "Nothing was done: no such incident is known")
+		later := p.again(foreign)
+		later.Action.Value = strings.Replace(i.Action.Value, `"seq":1`, `"seq":99`, 1)
+		wants(t, action+" of a record that was lost", p.deliver(later), "knows the incident otherwise")
+	}
+	close(p.model.release)
+	<-p.answer
+	p.eventually("it is over", func() bool { return !p.app.watch.engine.Incidents()[0].Open() })
+	for action, i := range presses {
+		wants(t, action+" of one that is over", p.deliver(i), "Nothing was done: the incident is over")
+	}
+	p.eventually("no button is left", func() bool { return !p.has("ack") && !p.has("rollback") && !p.has("runbook") })
+	if p.mode() != admit.Enforce {
+		t.Errorf("mode %s", p.mode())
+	}
+}
+
+func TestCommandsBySlack(t *testing.T) {
+	p := newPressing(t, socketSettings)
+	wants(t, "status", p.command("U0BEN", "/headgate status"), "Pool default: enforce since", "1 of 1 in flight, 0 wait", "Open, warn: busy (default), "+p.incident())
+	wants(t, "a pool that is not", p.command("U0ADA", "/headgate rollback defualt it refuses too much"), `there is no pool "defualt"; there are: default`)
+	wants(t, "rolled back", p.command("U0ADA", "/headgate rollback default it refuses <too> much"), "from enforce to passthrough")
+	p.inThread("Mode passthrough, set by <@U0ADA>: it refuses &lt;too&gt; much")
+	wants(t, "rolled back again", p.command("U0ADA", "/headgate rollback"), "Pool default is in passthrough already")
+	wants(t, "restored", p.command("U0ADA", "/headgate restore all"), "from passthrough to enforce")
+	wants(t, "acknowledged", p.command("U0ADA", "/headgate ack "+p.incident()), "You have it")
+	wants(t, "no incident", p.command("U0ADA", "/headgate ack nothing"), "no such incident")
+	wants(t, "a rule that is not", p.command("U0ADA", "/headgate silence bsuy 1h"), "no such rule; there are busy")
+	wants(t, "for too long", p.command("U0ADA", "/headgate silence busy 100000h"), "a silence lasts up to")
+	wants(t, "silenced", p.command("U0ADA", "/headgate silence busy 30m load test"), "busy is silenced until")
+	p.inThread("load test")
+	wants(t, "a drill", p.command("U0ADA", "/headgate drill run burst"), "Nothing was done")
+	wants(t, "help", p.command("U0BEN", "/headgate what"), `"what" is not known`, "/headgate status")
+	close(p.model.release)
+	<-p.answer
+}
+
+// entries are those of presses, newest first.
+func (p *pressing) entries() []runbooks.Entry {
+	p.Helper()
+	a, err := p.app.store.Audit(p.Context(), sqlite.AuditFilter{})
+	if err != nil {
+		p.Fatal(err)
+	}
+	return slices.DeleteFunc(a.Entries, func(e runbooks.Entry) bool { return e.Kind != runbooks.KindPress })
+}
+
+// TestEveryPressIsAudited looks into the record.
+func TestEveryPressIsAudited(t *testing.T) {
+	p := newPressing(t, socketSettings)
+	p.command("U0ADA", "/headgate rollback default")
+	p.command("U0BEN", "/headgate restore default")
+	p.eventually("both are recorded", func() bool {
+		items := p.entries()
+		return len(items) == 2 && items[1].Action == "rollback" && items[1].Ending == runbooks.Done && items[1].Actor == "slack:U0ADA" &&
+			items[0].Action == "restore" && items[0].Ending == runbooks.Refused && items[0].Actor == "slack:U0BEN" && items[0].Via == runbooks.ViaSlack
+	})
+	close(p.model.release)
+	<-p.answer
+}
+
+// TestWithoutAWayInThereAreNoButtons: a button that does nothing would be a lie.
+func TestWithoutAWayInThereAreNoButtons(t *testing.T) {
+	slack, url := newSlack(t)
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(file, []byte(busy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, func(c *config.Config) {
+		withSlack(url)(c)
+		c.Rules.File = file
+	}, Paced(20))
+	answer := r.ask()
+	r.eventually("the message is there", func() bool { return len(slack.Roots(ops)) == 1 })
+	for _, action := range []string{"ack", "silence", "runbook", "rollback"} {
+		if _, err := slack.Interaction(ops, slack.Roots(ops)[0].TS, "headgate_"+action, "U0ADA"); !errors.Is(err, fakeslack.ErrNoButton) {
+			t.Errorf("%s: %v", action, err)
+		}
+	}
+	close(r.model.release)
+	<-answer
+}
