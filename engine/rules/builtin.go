@@ -24,7 +24,7 @@ func BuiltIn(s Settings) ([]engine.Rule, error) {
 		}
 		one := s
 		one.Pools = []Pool{p}
-		for _, r := range ofOnePool(p) {
+		for _, r := range ofOnePool(p, s.Interval) {
 			rules, err := finish(r, one)
 			errs, all = append(errs, err), append(all, rules...)
 		}
@@ -71,11 +71,12 @@ func finish(r engine.Rule, s Settings) ([]engine.Rule, error) {
 }
 
 // ofOnePool returns the rules of a pool, $pool not filled in.
-func ofOnePool(p Pool) []engine.Rule {
+func ofOnePool(p Pool, interval time.Duration) []engine.Rule {
 	all := queueRules(p)
 	all = append(all, servedRules(p)...)
 	all = append(all, stalled(p), envelopeUse())
 	all = append(all, burns()...)
+	all = append(all, gateRules(interval)...)
 	return append(all, engine.MissingRule(p.Name))
 }
 

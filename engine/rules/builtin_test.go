@@ -3,6 +3,7 @@ package rules
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,9 @@ var (
 	poolNames = []string{
 		"queue_age", "queue_depth", "turnaround_p95", "refused_share", "upstream_errors", "stalled", "envelope_use",
 		"slo_burn_1h", "slo_burn_6h", "slo_burn_1d", "slo_burn_3d", "signal_missing",
+		"false_refusal", "gate_fault", "gate_latency",
 	}
+	actingNames  = []string{"false_refusal", "gate_fault", "gate_latency"}
 	processNames = []string{"delivery_stuck", "delivery_dead", "evaluation_late", "journal_failing", "signal_missing"}
 )
 
@@ -32,8 +35,15 @@ func TestBuiltInRulesAreAllThere(t *testing.T) {
 	there := map[engine.Key]bool{}
 	for _, r := range all {
 		there[r.Key()] = true
-		if r.Summary == "" || r.Feel == "" || r.Runbook == "" || r.Action != "" {
+		if r.Summary == "" || r.Feel == "" || r.Runbook == "" {
 			t.Errorf("%v: summary %q, feel %q, runbook %q, action %q", r.Key(), r.Summary, r.Feel, r.Runbook, r.Action)
+		}
+		want := ""
+		if slices.Contains(actingNames, r.Name) {
+			want = "rollback"
+		}
+		if r.Action != want {
+			t.Errorf("%v: action %q, want %q", r.Key(), r.Action, want)
 		}
 		if strings.Contains(r.Signal+r.Events, "$") {
 			t.Errorf("%v: a variable was not filled in: %s", r.Key(), r.Signal)

@@ -179,7 +179,7 @@ func (d draft) checkAction(signal expr, f *faults) {
 	case d.Action == "" && d.understood:
 		f.add("i_understand", "does nothing without an action: remove it")
 	case d.Action == "":
-	case d.Action != "rollback":
+	case d.Action != rollback:
 		f.add("action", "must be rollback, or left out; is %q", d.Action)
 	case !d.Page.Set:
 		f.add("action", "is taken on a page, and this rule has none")

@@ -161,12 +161,12 @@ func (e expr) narrow(interval time.Duration) (selector, bool) {
 	return selector{}, false
 }
 
-// load are the metrics that get worse when more work comes. Taking the gate out
-// because of them makes the queue longer, not shorter.
+// load are the metrics that get worse when more work comes, or when the endpoint
+// is slow. Taking the gate out because of them makes the queue longer, not shorter.
 var load = []string{
 	"headgate_queue_", "headgate_in_flight", "headgate_arrivals_", "headgate_refusals_", "headgate_would_refuse_",
 	"headgate_tasks_", "headgate_turnaround_", "headgate_service_", "headgate_first_byte_", "headgate_envelope_", "headgate_slo_",
-	"headgate_upstream_refusals_", "headgate_announced_retries_",
+	"headgate_upstream_refusals_", "headgate_announced_retries_", "headgate_last_completion_",
 }
 
 // ofLoad returns a metric of load that an expression reads.
