@@ -51,7 +51,6 @@ func newActive(o Options, run Run) *active {
 	a := &active{o: o, id: run.ID, run: run, over: make(chan struct{}), down: make(chan struct{}), dirty: make(chan struct{}, 1), mayRenew: true}
 	a.ctx, a.stop = context.WithCancelCause(context.Background())
 	a.saved = time.Now()
-	a.facts.Run = run
 	return a
 }
 

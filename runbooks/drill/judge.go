@@ -15,7 +15,7 @@ func Judge(f Facts) (Verdict, string, []Hypothesis) {
 	hypotheses := l.hypotheses()
 	failed, unknown := split(hypotheses)
 	hard, soft := parted(failed)
-	unsound := append(append(l.unsound(), l.implied()...), l.explained(hard)...)
+	unsound := l.broken(hard)
 	broken := append(unsound, l.explained(soft)...)
 	if !f.Steady {
 		broken = append(broken, "after "+formatDuration(f.Run.Spec.Recovery)+" all was not as before: "+f.SteadyWhy)
@@ -92,6 +92,11 @@ func parted(failed []Hypothesis) (hard, soft []Hypothesis) {
 		}
 	}
 	return hard, soft
+}
+
+// broken says what is wrong that no load and no fault of the experiment explains.
+func (l *look) broken(hard []Hypothesis) []string {
+	return append(append(l.unsound(), l.implied()...), l.explained(hard)...)
 }
 
 // implied says what is wrong that has to be 0 and that no expectation names.

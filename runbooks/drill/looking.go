@@ -3,6 +3,7 @@ package drill
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -38,16 +39,15 @@ func (a *active) look(ctx context.Context) error {
 		return nil // somebody else has seen more since
 	}
 	a.facts.Evidence, a.sighted = e, true
-	a.facts.Run = a.run
 	if e.Stale == "" {
 		a.seen = time.Now()
 	}
-	facts := a.facts
+	facts := a.factsLocked()
 	a.mu.Unlock()
 	series := Series(facts)
 	hypotheses := Hypotheses(facts)
 	a.change(func(r *Run) {
-		r.Series, r.Hypotheses, r.Messages = series, hypotheses, e.Messages[:min(len(e.Messages), maxMessages)]
+		r.Series, r.Hypotheses, r.Messages = series, hypotheses, kept(e.Messages)
 		r.Injected = 0
 		for _, n := range e.Befallen {
 			r.Injected += n
@@ -71,11 +71,29 @@ func (a *active) mustLook() error {
 // maxMessages bounds the messages that are kept with a run.
 const maxMessages = 500
 
+// kept are the messages as the record has them.
+func kept(all []Message) []Message {
+	out := append([]Message(nil), all[:min(len(all), maxMessages)]...)
+	for i := range out {
+		out[i].Accepted = out[i].Accepted.UTC().Truncate(time.Millisecond)
+		if !out[i].Made.IsZero() {
+			out[i].Made = out[i].Made.UTC().Truncate(time.Millisecond)
+		}
+	}
+	return out
+}
+
 // looked is what has been seen, prepared for questions.
 func (a *active) looked() *look {
 	a.mu.Lock()
-	f := a.facts
-	f.Run = a.run
+	f := a.factsLocked()
 	a.mu.Unlock()
 	return prepare(f)
+}
+
+// factsLocked is what is known so far. What it returns does not change any more.
+func (a *active) factsLocked() Facts {
+	f := a.facts
+	f.Run, f.Taken, f.Clears = a.run, slices.Clone(f.Taken), slices.Clone(f.Clears)
+	return f
 }

@@ -51,7 +51,7 @@ func (a *active) conclude(err error) (Verdict, string) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	verdict, why, hypotheses := Judge(a.facts)
+	verdict, why, hypotheses := Judge(a.factsLocked())
 	a.run.Hypotheses = hypotheses
 	return verdict, why
 }
@@ -170,7 +170,9 @@ func (a *active) baseline() error {
 	if why == "" {
 		return nil
 	}
-	if wrong := append(l.unsound(), l.implied()...); len(wrong) > 0 {
+	failed, _ := split(l.hypotheses())
+	hard, _ := parted(failed)
+	if wrong := l.broken(hard); len(wrong) > 0 {
 		return ends(Failed, "before there was any trouble: %s", reason(wrong))
 	}
 	if few {

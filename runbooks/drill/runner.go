@@ -67,6 +67,7 @@ type Runner struct {
 
 	mu      sync.Mutex
 	current *active
+	last    *active // that ended last
 	closed  bool
 	gone    sync.WaitGroup
 }
@@ -106,7 +107,8 @@ func (r *Runner) Start(ctx context.Context, q Request) (Run, error) {
 		defer r.gone.Done()
 		a.live()
 		r.mu.Lock()
-		if r.current == a {
+		r.last = a
+		if r.current == a { // the next may have begun already
 			r.current = nil
 		}
 		r.mu.Unlock()
@@ -188,10 +190,14 @@ func (r *Runner) Abort(ctx context.Context, id, actor, reason string) (Run, erro
 	}
 }
 
-// Wait returns a run when it has ended, or as it stands when ctx ends.
+// Wait returns a run when it has ended, or as it stands when ctx ends. Of runs
+// before the last one it returns what the record has.
 func (r *Runner) Wait(ctx context.Context, id string) (Run, error) {
 	r.mu.Lock()
 	a := r.current
+	if a == nil || a.id != id {
+		a = r.last
+	}
 	r.mu.Unlock()
 	if a != nil && a.id == id {
 		select {
