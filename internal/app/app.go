@@ -20,6 +20,7 @@ import (
 	"headgate/proxy"
 	"headgate/proxy/admit"
 	"headgate/runbooks"
+	"headgate/runbooks/drill"
 	"headgate/web"
 )
 
@@ -37,6 +38,10 @@ type App struct {
 	unwatched    bool
 	pace         pace
 	double       *double // of another App in a drill; nil: it is itself
+	came         doorCount
+	drills       *rehearsals // nil: there are none
+	drillMetrics *drillMetrics
+	drillSpecs   []drill.Spec // guarded by mu
 	modeMetrics  *runbooks.Metrics
 	watchMetrics watchMetrics
 	telling      telling
@@ -44,6 +49,8 @@ type App struct {
 	store        *sqlite.Store
 	modes        *runbooks.Controller
 	auditor      *runbooks.Auditor
+	pauses       *runbooks.Pauses
+	actions      *runbooks.Registry
 	guard        *runbooks.Keeper // nil when unwatched
 	watch        *watch           // nil while not started, or unwatched
 	stopRecord   func() error
@@ -98,6 +105,12 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 		return nil, err
 	}
 	if a.watchMetrics, err = newWatchMetrics(a.registry); err != nil {
+		return nil, err
+	}
+	if a.drillMetrics, err = newDrillMetrics(a.registry); err != nil {
+		return nil, err
+	}
+	if a.drillSpecs, err = drillSpecs(cfg); err != nil {
 		return nil, err
 	}
 	if a.telling, err = newTelling(cfg, a.double.toSlack()); err != nil {
@@ -156,7 +169,7 @@ func (a *App) Start() error {
 	a.keepRecord()
 	if err := a.open(); err != nil {
 		a.closeListeners()
-		return errors.Join(err, a.stopWatch(context.Background()), a.stopRecord())
+		return errors.Join(err, a.stopDrills(context.Background()), a.stopWatch(context.Background()), a.stopRecord())
 	}
 	a.started = true
 	for i, server := range []*http.Server{a.data, a.admin} {
@@ -175,6 +188,11 @@ func (a *App) Start() error {
 func (a *App) open() error {
 	if !a.unwatched {
 		if err := a.startWatch(a.rules); err != nil {
+			return err
+		}
+	}
+	if a.rehearses() {
+		if err := a.startDrills(); err != nil {
 			return err
 		}
 	}

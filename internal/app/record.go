@@ -62,6 +62,11 @@ func (a *App) openModes(ctx context.Context, writer string) error {
 	for _, p := range a.pools {
 		a.modes.Add(time.Now(), p.Name, p.Gate)
 	}
+	a.pauses = runbooks.NewPauses(a.store, a.modes, c.Log, a.modeMetrics)
+	if err := a.pauses.Load(ctx, time.Now()); err != nil {
+		return err
+	}
+	a.actions = runbooks.NewRegistry(a.modes, a.pauses, nil, a.auditor)
 	if a.guard == nil {
 		return nil
 	}
@@ -72,7 +77,7 @@ func (a *App) openModes(ctx context.Context, writer string) error {
 func (a *App) keepRecord() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	for _, run := range []func(context.Context){a.modes.Run, a.auditor.Run} {
+	for _, run := range []func(context.Context){a.modes.Run, a.pauses.Run, a.auditor.Run} {
 		running.Go(func() { run(ctx) })
 	}
 	a.stopRecord = func() error {

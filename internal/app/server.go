@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"headgate/internal/config"
+	"headgate/runbooks"
 	"headgate/web"
 )
 
@@ -42,11 +43,12 @@ func (a *App) servers() error {
 		return err
 	}
 	c := web.AdminConfig{
-		Token: token.Reveal(), Orders: a.modes, Statuses: a, Audit: audit{a.store}, Notes: a.auditor, Log: a.log.With("component", "web"),
+		Token: token.Reveal(), Orders: runbooks.Modes{Registry: a.actions}, Statuses: a, Audit: audit{a.store}, Notes: a.auditor, Log: a.log.With("component", "web"),
 		AnonymousRead: a.cfg.Admin.AnonymousRead,
 	}
 	if a.watch != nil {
-		c.Incidents, c.Watch = incidents{a.store}, a.watch.engine
+		c.Incidents = incidents{a.store}
+		c.Watch = runbooks.Watched{Engine: a.watch.engine, Registry: a.actions, Via: runbooks.ViaAPI}
 	}
 	admin, err := web.NewAdmin(c)
 	if err != nil {
@@ -60,7 +62,7 @@ func (a *App) servers() error {
 	ctx, cut := context.WithCancelCause(context.Background())
 	a.cut = cut
 	ops := web.Ops{Metrics: a.registry, Ready: a.ready, Pages: people}
-	a.data = newServer(a.hostGuard(a.proxy, foreignData), a.log.With("component", "data"))
+	a.data = newServer(a.hostGuard(a.came.count(a.proxy), foreignData), a.log.With("component", "data"))
 	a.data.BaseContext = func(net.Listener) context.Context { return ctx }
 	a.admin = newServer(a.hostGuard(web.Handler(ops, admin), foreignAdmin), a.log.With("component", "admin"))
 	return nil

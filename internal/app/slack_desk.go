@@ -48,6 +48,11 @@ func (d slackDesk) Do(ctx context.Context, w slack.Wish) slack.Answer {
 	}
 }
 
+// orders takes what is asked of the engine.
+func (d slackDesk) orders() runbooks.Watched {
+	return runbooks.Watched{Engine: d.a.watch.engine, Registry: d.a.actions, Via: runbooks.ViaSlack}
+}
+
 func done(text string) slack.Answer { return slack.Answer{Ending: slack.Done, Text: text} }
 
 // refused says that nothing was done, and why: a sentence without its full stop.
@@ -103,7 +108,7 @@ func (d slackDesk) ack(ctx context.Context, w slack.Wish) slack.Answer {
 	if no != nil {
 		return *no
 	}
-	acked, err := d.a.watch.engine.Ack(ctx, w.Incident, w.Actor, 0)
+	acked, err := d.orders().Ack(ctx, w.Incident, w.Actor, 0)
 	switch {
 	case errors.Is(err, engine.ErrNoIncident):
 		return refused("the incident is over by now")
@@ -140,7 +145,7 @@ func (d slackDesk) silence(ctx context.Context, w slack.Wish) slack.Answer {
 		}
 		s.Rule, s.Pool, s.Reason = inc.Key.Rule, inc.Key.Pool, "a button in Slack"
 	}
-	silenced, err := d.a.watch.engine.Silence(ctx, s)
+	silenced, err := d.orders().Silence(ctx, s)
 	if err != nil {
 		return engineFailed(err)
 	}
@@ -197,7 +202,7 @@ func (d slackDesk) mode(ctx context.Context, w slack.Wish) slack.Answer {
 		}
 		o.Expected, o.Reason = &expected, "a button of the incident "+inc.Key.Rule
 	}
-	res, err := d.a.modes.Do(ctx, time.Now(), o)
+	res, err := runbooks.Modes{Registry: d.a.actions}.Do(ctx, time.Now(), o)
 	switch {
 	case errors.Is(err, runbooks.ErrUnexpected):
 		if no := d.changed(w); no != nil {

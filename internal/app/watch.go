@@ -14,6 +14,7 @@ import (
 	"headgate/alerts"
 	"headgate/engine"
 	"headgate/engine/samples"
+	"headgate/runbooks"
 )
 
 // samplesDir is where samples are kept, in the data directory.
@@ -95,6 +96,7 @@ func (a *App) startEngine(w *watch, rules []engine.Rule, clock func() time.Time)
 		return fmt.Errorf("engine: %w", err)
 	}
 	w.onStop(w.engine.Stop)
+	a.actions = runbooks.NewRegistry(a.modes, a.pauses, w.engine, a.auditor)
 	w.run(func(ctx context.Context) { a.guard.Run(ctx, w.engine) })
 	return nil
 }
