@@ -38,6 +38,13 @@ type Config struct {
 	Rules Rules `yaml:"rules"`
 	// Rollback is what headgate may do to a gate by itself.
 	Rollback Rollback `yaml:"rollback"`
+	// Drills are rehearsals of trouble, beside the built-in ones: each a definition as
+	// docs/drills.md has it, or file: PATH of one, relative to this file. One with the
+	// id of a built-in drill takes its place. Default none.
+	Drills []Drill `yaml:"drills"`
+	// AllowLive lets drills touch production: faults for a share of its tasks. Default
+	// false: a drill has a twin of its own to break. Danger: real tasks fail.
+	AllowLive bool `yaml:"allow_live"`
 	// Heartbeat tells somebody else that this headgate watches.
 	Heartbeat Heartbeat `yaml:"heartbeat"`
 	// Retention says how long things are kept.

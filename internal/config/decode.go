@@ -32,6 +32,8 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 	switch target := v.Addr().Interface().(type) {
 	case *Secret, *string, *bool, *int, *float64:
 		d.scalar(n, target, path)
+	case *Drill:
+		d.drill(n, target, path)
 	default:
 		switch {
 		case isText(v):

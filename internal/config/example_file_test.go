@@ -37,7 +37,7 @@ func TestTheExampleShowsTheDefaults(t *testing.T) {
 
 var (
 	switchedOff = regexp.MustCompile(`(?m)^( *)#(\S)`)
-	overridden  = regexp.MustCompile(`(?m)^ *(hosts: \[\]|token: ""|bot_token: ""|webhook: ""|app_token: ""|signing_secret: ""|listen: ""|rollback: \[\]|page: ""|url: ""|endpoints: \[\]|clients: \[\])\n`)
+	overridden  = regexp.MustCompile(`(?m)^ *(hosts: \[\]|drills: \[\]|token: ""|bot_token: ""|webhook: ""|app_token: ""|signing_secret: ""|listen: ""|rollback: \[\]|page: ""|url: ""|endpoints: \[\]|clients: \[\])\n`)
 )
 
 // switchedOn is the example with all that is commented out in force.
@@ -64,6 +64,7 @@ func TestTheExampleLoadsWithEverythingSwitchedOn(t *testing.T) {
 	want.Slack.Allow.Rollback = []string{"U0123456789", "U0123456788"}
 	want.Slack.Channels.Page, want.Slack.Mention.Page = "C0123456789", "<!here>"
 	want.Heartbeat.URL = NewSecret("https://beat.example.com/y")
+	want.Drills = []Drill{drillOf(t, "file: drills/weekly.yaml")}
 	if diff := cmp.Diff(want, c, settings); diff != "" {
 		t.Error(diff)
 	}

@@ -11,9 +11,7 @@ import (
 // name, since an option without effect would be a lie. Remove an entry when its
 // setting arrives. "path=value" stands for one value of a setting.
 var later = map[string]bool{
-	"allow_live":                        true,
 	"clients[].share":                   true,
-	"drills":                            true,
 	"pools[].admission.policy=deadline": true,
 }
 

@@ -83,6 +83,8 @@ func (s schemaWriter) setting(t reflect.Type, f field, v reflect.Value) object {
 			return withDefault(object{"enum": c}, v.Interface())
 		}
 		return object{"type": "string", "default": v.Interface()}
+	case []Drill:
+		return object{"type": "array", "items": object{"type": "object"}}
 	case []string:
 		return object{"type": "array", "items": object{"type": "string"}, "default": append([]string{}, v.Interface().([]string)...)}
 	}

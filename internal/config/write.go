@@ -39,6 +39,9 @@ func (c *Config) Write(w io.Writer) error {
 
 // node turns a setting into YAML.
 func node(v reflect.Value) *yaml.Node {
+	if d, ok := v.Interface().(Drill); ok {
+		return d.node
+	}
 	_, secret := v.Interface().(Secret)
 	switch {
 	case v.Kind() == reflect.Slice:
