@@ -210,8 +210,12 @@ func (a *Admin) drillNames() (names []string) {
 	return names
 }
 
-// capital makes a clause the beginning of a sentence.
+// capital makes a clause the beginning of a sentence. The name of a setting stays
+// as it is.
 func capital(s string) string {
+	if word, _, _ := strings.Cut(s, " "); strings.ContainsAny(word, "_.:") {
+		return s
+	}
 	r, n := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(r)) + s[n:]
 }

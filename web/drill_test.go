@@ -128,7 +128,7 @@ func TestStartDrill(t *testing.T) {
 	if p := r.problem(r.post("/api/v1/drills/nobody/run", `{}`), 404); p.Type != web.TypeUnknownDrill || !cmp.Equal(p.Drills, []string{"burst", "live", "odd"}) {
 		t.Errorf("%+v", p)
 	}
-	if p := r.problem(r.post("/api/v1/drills/live/run", `{}`), 409); p.Type != web.TypeDrillRefused || p.Detail != "Allow_live is not set." {
+	if p := r.problem(r.post("/api/v1/drills/live/run", `{}`), 409); p.Type != web.TypeDrillRefused || p.Detail != "allow_live is not set." {
 		t.Errorf("%+v", p)
 	}
 }

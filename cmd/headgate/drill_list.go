@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"headgate/web"
+)
+
+func newDrillList(h host) *cobra.Command {
+	c := drillCmd{incidentCmd{host: h}}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List drills, their next five runs and last verdicts",
+		Long: `List the drills from the settings and the built-in ones: what they work on, when
+they are due, and how they ended last. Due times are shown in the zone of the
+schedule and in UTC, with a note where clocks go forward or back.`,
+		Example: `  headgate drill list
+  headgate drill list --json | jq '.items[].next_runs'`,
+		Args: usageArgs(cobra.NoArgs),
+	}
+	c.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return c.ask(cmd, func(ctx context.Context, client *web.Client) error {
+			list, err := client.Drills(ctx)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return printJSON(cmd.OutOrStdout(), list)
+			}
+			_, err = cmd.OutOrStdout().Write(drillTable(&list, h.now(), paintFor(h, cmd.OutOrStdout())))
+			return err
+		})
+	}
+	return cmd
+}
+
+func drillTable(list *web.DrillList, now time.Time, p paint) []byte {
+	var b bytes.Buffer
+	if f := list.Freeze; f.Frozen {
+		fmt.Fprintf(&b, "%s\n\n", p.loud(yellow, fmt.Sprintf("FROZEN by %s: %s; no drill runs until headgate drill unfreeze",
+			cmp.Or(inert(f.By), "somebody"), cmp.Or(inert(f.Reason), "no reason given"))))
+	}
+	if len(list.Items) == 0 {
+		fmt.Fprintln(&b, "no drills")
+		return b.Bytes()
+	}
+	rows := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(rows, "DRILL\tTARGET\tPOOL\tSCHEDULE\tNEXT\tLAST\tLAST PASSED")
+	for i := range list.Items {
+		d := &list.Items[i]
+		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", inert(d.ID), inert(d.Target), orDash(d.Pool), scheduleOf(d), nextOf(d), lastOf(d), passedAgo(d, now))
+	}
+	_ = rows.Flush() // into memory
+	for i := range list.Items {
+		drillNotes(&b, &list.Items[i])
+	}
+	return b.Bytes()
+}
+
+func scheduleOf(d *web.DrillRow) string {
+	if d.Schedule == "" {
+		return "by hand"
+	}
+	return inert(d.Schedule) + " " + cmp.Or(inert(d.Zone), "UTC")
+}
+
+func nextOf(d *web.DrillRow) string {
+	if len(d.NextRuns) == 0 {
+		return "-"
+	}
+	return moment(d.NextRuns[0].At)
+}
+
+func lastOf(d *web.DrillRow) string {
+	switch {
+	case d.Running != nil:
+		return "running"
+	case d.Last == nil:
+		return "-"
+	}
+	return inert(d.Last.Verdict)
+}
+
+// passedAgo says how many days ago a drill passed.
+func passedAgo(d *web.DrillRow, now time.Time) string {
+	late := ""
+	if d.Overdue {
+		late = ", overdue"
+	}
+	if d.LastPassedAt == nil {
+		return "never" + late
+	}
+	at, err := time.Parse(time.RFC3339, *d.LastPassedAt)
+	if err != nil {
+		return inert(*d.LastPassedAt)
+	}
+	switch days := int(now.Sub(at) / (24 * time.Hour)); days {
+	case 0:
+		return "today" + late
+	case 1:
+		return "1 day ago" + late
+	default:
+		return fmt.Sprintf("%d days ago%s", days, late)
+	}
+}
+
+// drillNotes tells what the table does not.
+func drillNotes(w io.Writer, d *web.DrillRow) {
+	var lines []string
+	if d.Name != d.ID {
+		lines = append(lines, inert(d.Name))
+	}
+	for _, problem := range d.Problems {
+		lines = append(lines, "cannot run: "+inert(problem))
+	}
+	if d.Running != nil {
+		lines = append(lines, "running: headgate drill show "+inert(*d.Running))
+	}
+	for _, n := range d.NextRuns {
+		line := fmt.Sprintf("due %s (%s)", inert(n.Local), moment(n.At))
+		if n.Note != "" {
+			line += ", " + inert(n.Note)
+		}
+		lines = append(lines, line)
+	}
+	for i, line := range lines {
+		if i == 0 {
+			fmt.Fprintf(w, "\n%s: %s\n", inert(d.ID), line)
+		} else {
+			fmt.Fprintf(w, "%*s%s\n", len(inert(d.ID))+2, "", line)
+		}
+	}
+}

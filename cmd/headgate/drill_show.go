@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"headgate/web"
+)
+
+func newDrillShow(h host) *cobra.Command {
+	c := drillCmd{incidentCmd{host: h}}
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a run: verdict, hypotheses, what it did",
+		Long: `Show one run of a drill: its verdict and why, each hypothesis with value, limit,
+margin and evidence, its phases, what people were told, and what was undone. The
+beginning of an ID is enough if no other begins like it.`,
+		Example: `  headgate drill show 01a22990
+  headgate drill show 01a22990-4f00-7a3e-8d51-6c2b9a4e11aa --json | jq .series`,
+		Args: usageArgs(cobra.ExactArgs(1)),
+	}
+	c.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.ask(cmd, func(ctx context.Context, client *web.Client) error {
+			id, err := runID(ctx, client, args[0])
+			if err != nil {
+				return err
+			}
+			series := web.LastPoint
+			if c.json {
+				series = web.WholeSeries
+			}
+			report, err := client.Run(ctx, id, series)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return printJSON(cmd.OutOrStdout(), report)
+			}
+			text := runText{DrillReport: &report, paint: paintFor(h, cmd.OutOrStdout())}
+			_, err = cmd.OutOrStdout().Write(text.text())
+			return err
+		})
+	}
+	return cmd
+}
+
+// runText shows a run to people.
+type runText struct {
+	*web.DrillReport
+	paint paint
+}
+
+func (t *runText) text() []byte {
+	var b bytes.Buffer
+	head := fmt.Sprintf("%s  %s", inert(t.Name), strings.ToUpper(verdictOf(&t.DrillRun)))
+	if t.Reason != "" {
+		head += "  " + inert(t.Reason)
+	}
+	fmt.Fprintln(&b, colouredVerdict(t.paint, verdictOf(&t.DrillRun), head))
+	if t.Live {
+		fmt.Fprintln(&b, progress(t.DrillReport))
+	}
+	fmt.Fprintln(&b)
+	t.facts(&b)
+	t.hypotheses(&b)
+	t.phases(&b)
+	t.messages(&b)
+	t.undone(&b)
+	return b.Bytes()
+}
+
+func (t *runText) facts(w io.Writer) {
+	rows := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	defer rows.Flush()
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(rows, "%s\t%s\n", name, value)
+		}
+	}
+	row("drill", fmt.Sprintf("%s, spec %s, on %s", inert(t.Drill), inert(t.SpecVersion), inert(t.Target)))
+	row("begun", fmt.Sprintf("%s (%s, %s)", momentOr(t.StartedAt, "never"), inert(t.Trigger), inert(t.Actor)))
+	if t.ScheduledAt != nil {
+		row("due", moment(*t.ScheduledAt))
+	}
+	if t.DurationS != nil {
+		row("took", fmt.Sprintf("%s at speed %g", seconds(*t.DurationS), t.Speed))
+	}
+	if t.Missed > 0 {
+		row("missed", fmt.Sprintf("%d due times", t.Missed))
+	}
+	if t.ClearTookS != nil {
+		row("faults", fmt.Sprintf("befell %d calls, cleared in %s", t.Injected, seconds(*t.ClearTookS)))
+	}
+	if t.RecoveredS != nil {
+		row("recovered", "within "+seconds(*t.RecoveredS))
+	}
+	row("headgate", inert(t.Version))
+	row("id", inert(t.ID))
+}
+
+func momentOr(at *string, none string) string {
+	if at == nil {
+		return none
+	}
+	return moment(*at)
+}
+
+func (t *runText) hypotheses(w io.Writer) {
+	if len(t.Hypotheses) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	rows := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	defer rows.Flush()
+	fmt.Fprintln(rows, "\tHYPOTHESIS\tVALUE\tLIMIT\tMARGIN\tEVIDENCE")
+	for i := range t.Hypotheses {
+		h := &t.Hypotheses[i]
+		held, note := "held", h.Evidence
+		switch {
+		case h.Value == nil:
+			held, note = "unknown", h.Why
+		case !h.Passed:
+			held = "BROKEN"
+		}
+		fmt.Fprintf(rows, "%s\t%s\t%s\t%s %s\t%s\t%s\n", held, inert(h.Name), drillAmount(h.Value, h.Unit), inert(h.Compare), drillAmount(&h.Limit, h.Unit),
+			percent(h.Margin), orDash(note))
+	}
+}
+
+func (t *runText) phases(w io.Writer) {
+	if len(t.Phases) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	rows := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	defer rows.Flush()
+	fmt.Fprintln(rows, "PHASE\tBEGAN\tTOOK\tNOTE")
+	for i := range t.Phases {
+		p := &t.Phases[i]
+		took := "goes on"
+		if p.EndedAt != nil {
+			took = between(p.BeganAt, *p.EndedAt)
+		}
+		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\n", inert(p.Name), moment(p.BeganAt), took, orDash(p.Note))
+	}
+}
+
+func (t *runText) messages(w io.Writer) {
+	for i := range t.Messages {
+		m := &t.Messages[i]
+		if i == 0 {
+			fmt.Fprintln(w, "\nMESSAGES")
+		}
+		fmt.Fprintf(w, "%s  %s %s  %s\n", momentOr(m.AcceptedAt, "not accepted"), inert(m.Level), inert(m.Kind), inert(strings.ReplaceAll(m.Text, "\n", " / ")))
+	}
+}
+
+func (t *runText) undone(w io.Writer) {
+	for i := range t.Undone {
+		u := &t.Undone[i]
+		if i == 0 {
+			fmt.Fprintln(w, "\nUNDONE")
+		}
+		word := "done"
+		if !u.OK {
+			word = "FAILED"
+		}
+		fmt.Fprintf(w, "%s  %s  %s in %s", moment(u.At), inert(u.What), word, seconds(u.TookS))
+		if u.Note != "" {
+			fmt.Fprintf(w, ": %s", inert(u.Note))
+		}
+		fmt.Fprintln(w)
+	}
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"headgate/web"
+)
+
+// waiting looks at a run until it has ended.
+type waiting struct {
+	*drillRun
+	client   *web.Client
+	id       string
+	out, err io.Writer
+
+	phase  string    // that was told last
+	silent time.Time // since then nothing answers; zero: it does
+}
+
+// wait returns the verdict as an error unless it is passed. When ctx ends, the run
+// is left alone.
+func (w *waiting) wait(ctx context.Context) error {
+	screen := isTerminal(w.err)
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		report, err := w.client.Run(ctx, w.id, web.LastPoint)
+		if ctx.Err() != nil {
+			return w.detach(screen)
+		}
+		if err := w.lost(err); err != nil {
+			return err
+		}
+		if err == nil {
+			w.tell(&report, screen)
+			if report.EndedAt != nil || report.Verdict != nil {
+				return w.done(ctx, &report)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return w.detach(screen)
+		}
+	}
+}
+
+// lost returns an error that is not worth waiting on. Silence is borne for a
+// while: a service may be restarted, and its run is then closed as interrupted.
+func (w *waiting) lost(err error) error {
+	var silence *web.Silence
+	switch {
+	case !errors.As(err, &silence):
+		w.silent = time.Time{}
+		return err
+	case w.silent.IsZero():
+		w.silent = w.host.now()
+	case w.host.now().Sub(w.silent) > lookPatience:
+		return err
+	}
+	return nil
+}
+
+// tell shows how a run goes: on a screen in one line that changes, elsewhere a
+// line for each phase.
+func (w *waiting) tell(r *web.DrillReport, screen bool) {
+	if screen {
+		fmt.Fprint(w.err, "\r\x1b[K"+progress(r)) // who looks may have gone
+		return
+	}
+	if phase := phaseOf(&r.DrillRun); phase != w.phase {
+		w.phase = phase
+		fmt.Fprintf(w.err, "headgate: %s\n", progress(r))
+	}
+}
+
+func phaseOf(r *web.DrillRun) string {
+	if len(r.Phases) == 0 {
+		return r.Status
+	}
+	return r.Phases[len(r.Phases)-1].Name
+}
+
+// progress is a run in one line.
+func progress(r *web.DrillReport) string {
+	parts := []string{inert(r.Name), inert(phaseOf(&r.DrillRun))}
+	if n := len(r.Series); n > 0 {
+		p := &r.Series[n-1]
+		parts = append(parts, fmt.Sprintf("scenario %.0f s", p.AtS), "p95 "+optional(p.P95S), "oldest "+seconds(p.QueueAgeS),
+			fmt.Sprintf("queued %d", p.QueueDepth), fmt.Sprintf("in flight %d", p.InFlight))
+	}
+	return strings.Join(parts, "  ")
+}
+
+func (w *waiting) done(ctx context.Context, r *web.DrillReport) error {
+	if isTerminal(w.err) {
+		fmt.Fprint(w.err, "\r\x1b[K")
+	}
+	if w.json {
+		whole, err := w.client.Run(ctx, w.id, web.WholeSeries)
+		if err != nil {
+			return err
+		}
+		if err := printJSON(w.out, whole); err != nil {
+			return err
+		}
+		return notPassed(&whole.DrillRun)
+	}
+	text := runText{DrillReport: r, paint: paintFor(w.host, w.out)}
+	if _, err := w.out.Write(text.text()); err != nil {
+		return err
+	}
+	return notPassed(&r.DrillRun)
+}
+
+func (w *waiting) detach(screen bool) error {
+	if screen {
+		fmt.Fprintln(w.err)
+	}
+	return fmt.Errorf("not waiting any longer, the run goes on\nread it: headgate drill show %s%s\nstop it: headgate drill abort %s%s",
+		inert(w.id), w.where.shown(), inert(w.id), w.where.shown())
+}
