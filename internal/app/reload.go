@@ -28,6 +28,10 @@ func (a *App) Reload(cfg *config.Config) error {
 	if p.rules, err = a.pace.rules(p.rules, cfg.Rules.Interval); err != nil {
 		return err
 	}
+	specs, err := drillSpecs(cfg)
+	if err != nil {
+		return err
+	}
 	before := a.pools
 	if err := a.addPools(p); err != nil {
 		a.pools = before
@@ -52,7 +56,11 @@ func (a *App) Reload(cfg *config.Config) error {
 	for _, gone := range missing(before, a.pools) {
 		a.modes.Remove(gone.Name)
 	}
-	a.cfg, a.rules = cfg, p.rules
+	a.cfg, a.rules, a.drillSpecs = cfg, p.rules, specs
+	if a.drills != nil {
+		a.drillMetrics.know(specs)
+		a.drills.scheduler.Kick()
+	}
 	a.hosts.Store(knownHosts(cfg))
 	if a.watch == nil {
 		return nil

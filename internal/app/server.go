@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"headgate/internal/config"
-	"headgate/runbooks"
 	"headgate/web"
 )
 
@@ -43,12 +42,11 @@ func (a *App) servers() error {
 		return err
 	}
 	c := web.AdminConfig{
-		Token: token.Reveal(), Orders: runbooks.Modes{Registry: a.actions}, Statuses: a, Audit: audit{a.store}, Notes: a.auditor, Log: a.log.With("component", "web"),
+		Token: token.Reveal(), Orders: a.modes, Statuses: a, Audit: audit{a.store}, Notes: a.auditor, Log: a.log.With("component", "web"),
 		AnonymousRead: a.cfg.Admin.AnonymousRead,
 	}
 	if a.watch != nil {
-		c.Incidents = incidents{a.store}
-		c.Watch = runbooks.Watched{Engine: a.watch.engine, Registry: a.actions, Via: runbooks.ViaAPI}
+		c.Incidents, c.Watch = incidents{a.store}, a.watch.engine
 	}
 	admin, err := web.NewAdmin(c)
 	if err != nil {

@@ -18,7 +18,7 @@ const tellTime = 3 * time.Second
 
 var errDraining = errors.New("draining: going down")
 
-// Stop goes down in order: those who wait are turned away, no new connection is
+// Stop goes down in order: a drill that runs is aborted and cleared, those who wait are turned away, no new connection is
 // taken, those who run get the drain time (or ctx, if that is shorter) to
 // finish, and what is left is cut off. The admin plane answers until the end.
 // It may be called more than once; all calls return the first one's error. An App
@@ -37,13 +37,14 @@ func (a *App) shutdown(ctx context.Context) error {
 	drainTime := a.cfg.Drain
 	a.mu.Unlock()
 	a.draining.Store(true)
+	err := a.stopDrills(ctx)
 	a.drainGates(time.Now())
 	drain, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
-	err := a.data.Shutdown(drain)
-	if errors.Is(err, context.DeadlineExceeded) {
+	if down := a.data.Shutdown(drain); errors.Is(down, context.DeadlineExceeded) {
 		a.log.Warn("drain time is over, cutting off what still runs", "drain", drainTime)
-		err = nil
+	} else {
+		err = errors.Join(err, down)
 	}
 	a.cut(proxy.ErrDraining)
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutTime)
