@@ -17,8 +17,8 @@ const (
 	maxWaiting  = 64 // callbacks that are taken and not worked on yet
 	workTime    = 30 * time.Second
 	brokenOff   = time.Second // that work has to end in which is broken off
-	forgedEach  = 30  // entries of forged requests in a minute
-	refusedEach = 120 // entries of refused presses in a minute
+	forgedEach  = 30          // entries of forged requests in a minute
+	refusedEach = 120         // entries of refused presses in a minute
 )
 
 // ReceptionOptions are those of a Reception.

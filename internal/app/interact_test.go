@@ -37,6 +37,7 @@ func socketSettings(c *config.Config) {
 
 func newPressing(t *testing.T, edit func(*config.Config)) *pressing {
 	t.Helper()
+	t.Parallel() // the most of it is waiting for Slack's limits on how often one may post
 	slack, url := newSlack(t)
 	t.Cleanup(slack.Close)
 	file := filepath.Join(t.TempDir(), "rules.yaml")

@@ -1,0 +1,205 @@
+package slack
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLines(t *testing.T) {
+	tests := []struct {
+		text string
+		want Wish
+		err  string
+	}{
+		{"", Wish{Action: Help}, ""},
+		{"  help me  ", Wish{Action: Help}, ""},
+		{"STATUS", Wish{Action: Status}, ""},
+		{"status now", Wish{Action: Status}, `"now" is too much`},
+		{"rollback", Wish{Action: Rollback}, ""},
+		{"rollback all", Wish{Action: Rollback}, ""},
+		{"rollback ALL it is 3 am", Wish{Action: Rollback, Reason: "it is 3 am"}, ""},
+		{"rollback main  a   reason", Wish{Action: Rollback, Pool: "main", Reason: "a reason"}, ""},
+		{"restore main", Wish{Action: Restore, Pool: "main"}, ""},
+		{"ack", Wish{Action: Ack}, "which incident?"},
+		{"ack 1", Wish{Action: Ack, Incident: "1"}, ""},
+		{"ack 1 2", Wish{Action: Ack, Incident: "1"}, `"2" is too much`},
+		{"silence", Wish{Action: Silence}, "which rule?"},
+		{"silence queue_age", Wish{Action: Silence, Rule: "queue_age"}, "for how long?"},
+		{"silence queue_age 1h", Wish{Action: Silence, Rule: "queue_age", For: time.Hour}, ""},
+		{"silence queue_age 90m load test", Wish{Action: Silence, Rule: "queue_age", For: 90 * time.Minute, Reason: "load test"}, ""},
+		{"silence queue_age 0s", Wish{Action: Silence, Rule: "queue_age"}, "no length of time"},
+		{"silence queue_age -1h", Wish{Action: Silence, Rule: "queue_age"}, "no length of time"},
+		{"silence queue_age long", Wish{Action: Silence, Rule: "queue_age"}, "no length of time"},
+		{"drill", Wish{Action: Drill}, "/headgate drill run NAME"},
+		{"drill abort burst", Wish{Action: Drill}, "/headgate drill run NAME"},
+		{"drill run burst", Wish{Action: Drill, Drill: "burst"}, ""},
+		{"drill run burst now", Wish{Action: Drill, Drill: "burst"}, `"now" is too much`},
+		{"rm -rf", Wish{Action: Help}, `"rm" is not known`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.text, func(t *testing.T) {
+			got, err := parseLine(tt.text)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("error %v, want %q", err, tt.err)
+			}
+		})
+	}
+}
+
+// What is to be typed at the machine does the same as the button.
+func TestTyped(t *testing.T) {
+	for want, w := range map[string]Wish{
+		"headgate rollback":                                  {Action: Rollback},
+		"headgate rollback --pool main":                      {Action: Rollback, Pool: "main"},
+		"headgate restore --pool 'a b'":                      {Action: Restore, Pool: "a b"},
+		"headgate incident ack 1":                            {Action: Ack, Incident: "1"},
+		"headgate drill run burst":                           {Action: Drill, Drill: "burst"},
+		"headgate incident show 1":                           {Action: Runbook, Incident: "1"},
+		"headgate status":                                    {Action: Status},
+		"headgate incident ack '$(reboot)'":                  {Action: Ack, Incident: "$(reboot)"},
+		"headgate incident silence r --for 1h --reason …":    {Action: Silence, Rule: "r", For: time.Hour},
+		"headgate incident silence r --for 1h30m --reason …": {Action: Silence, Rule: "r", For: 90 * time.Minute},
+		"headgate incident silence r --for 45s --reason …":   {Action: Silence, Rule: "r", For: 45 * time.Second},
+	} {
+		if got := w.typed(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestAllow(t *testing.T) {
+	for name, a := range map[string]Allow{
+		"a name": {Rollback: {"alice"}}, "a channel": {Ack: {"C012345"}}, "a mention": {Ack: {"<@U012345>"}}, "what needs none": {Status: {"U012345"}},
+	} {
+		if a.Check() == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	if err := everybody().Check(); err != nil {
+		t.Error(err)
+	}
+	for _, a := range Actions() {
+		if why := (Allow{}).refuse("U0ADA", Wish{Action: a}); (why == "") == a.Guarded() {
+			t.Errorf("%s with no list: %q", a, why)
+		}
+	}
+}
+
+func TestOnce(t *testing.T) {
+	now := noon
+	o := newOnce()
+	for n := range maxOnce {
+		if o.take(now, fmt.Sprint(n)) != firstTime {
+			t.Fatal(n)
+		}
+	}
+	if o.take(now, "0") != again || o.take(now.Add(onceFor-1), "0") != again {
+		t.Error("it is forgotten too early")
+	}
+	if o.take(now, "one more") != full {
+		t.Error("there is no end")
+	}
+	o.forget("0")
+	if o.take(now, "0") != firstTime {
+		t.Error("it is not forgotten")
+	}
+	if o.take(now.Add(onceFor), "one more") != firstTime || len(o.until) != 1 {
+		t.Errorf("it is remembered for ever: %d", len(o.until))
+	}
+}
+
+const pressed = `{"type":"block_actions","team":{"id":"T0FAKE"},"user":{"id":"U0ADA","team_id":"T0FAKE"},"api_app_id":"A0FAKE",
+"trigger_id":"1.2","response_url":"https://hooks.slack.com/actions/x","container":{"channel_id":"C1"},
+"actions":[{"action_id":"headgate_rollback","value":"{\"v\":1,\"incident\":\"i\",\"seq\":2,\"pool\":\"p\",\"rule\":\"r\",\"mode\":\"enforce\",\"since\":1000}"}]}`
+
+func TestAPressIsRead(t *testing.T) {
+	c, err := parsePress([]byte(pressed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := c.wish()
+	want := Wish{Action: Rollback, Incident: "i", Pool: "p", Rule: "r", Seen: &Seen{Seq: 2, Mode: "enforce", Since: time.Unix(1, 0).UTC()}}
+	if diff := cmp.Diff(want, w); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+	for name, change := range map[string][2]string{
+		"another type":     {"block_actions", "view_submission"},
+		"no user":          {"U0ADA", ""},
+		"a bot's ID":       {"U0ADA", "B0ADA"},
+		"no team":          {`"team":{"id":"T0FAKE"}`, `"team":{"id":""}`},
+		"a strange team":   {`"team_id":"T0FAKE"`, `"team_id":"x"`},
+		"a strange app":    {"A0FAKE", "x"},
+		"a channel's name": {"C1", "#ops"},
+		"no action":        {`"headgate_rollback"`, `""`},
+		"two actions":      {`"actions":[`, `"actions":[{"action_id":"x"},`},
+		"too long":         {"1.2", strings.Repeat("1", maxShort+1)},
+	} {
+		raw := strings.Replace(pressed, change[0], change[1], 1)
+		if c, err := parsePress([]byte(raw)); err == nil || raw == pressed {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+}
+
+func TestValuesOfOtherVersionsAreNotTaken(t *testing.T) {
+	good := `{"v":1,"incident":"i","seq":2,"pool":"p","rule":"r","mode":"enforce","since":1000}`
+	if _, err := parseValue(good); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{
+		"", "null", "1", "[]", "{", good + good, strings.Replace(good, `"v":1`, `"v":2`, 1), strings.Replace(good, `"seq":2`, `"seq":-2`, 1),
+		strings.Replace(good, "1000", "-1", 1), strings.Replace(good, `"i"`, `""`, 1), strings.Replace(good, "}", `,"more":1}`, 1),
+		strings.Replace(good, `"p"`, `"`+strings.Repeat("p", maxValue)+`"`, 1),
+	} {
+		if v, err := parseValue(bad); err == nil {
+			t.Errorf("%.100s: %+v", bad, v)
+		}
+	}
+}
+
+// FuzzCallbacks: whatever comes in, a callback that is taken is bounded and says
+// who it is from, and what it asks for can be told.
+func FuzzCallbacks(f *testing.F) {
+	f.Add(pressed, true)
+	f.Add(`{"command":"/headgate","text":"silence queue_age 1h","user_id":"U0ADA","team_id":"T0FAKE","trigger_id":"1"}`, false)
+	f.Add("command=%2Fheadgate&text=rollback+all&user_id=U0ADA&team_id=T0FAKE&trigger_id=1", false)
+	f.Fuzz(func(t *testing.T, raw string, press bool) {
+		var c callback
+		var err error
+		form, formErr := url.ParseQuery(raw)
+		switch {
+		case press:
+			c, err = parsePress([]byte(raw))
+		case formErr == nil && form.Has("command"):
+			c, err = parseForm(form)
+		default:
+			c, err = parseCommand([]byte(raw))
+		}
+		if err != nil {
+			return
+		}
+		if !userID.MatchString(c.user) || !teamID.MatchString(c.team) || len(c.text) > maxText || len(c.value) > maxValue || len(c.once) > maxShort {
+			t.Fatalf("taken: %+v", c)
+		}
+		w, err := c.wish()
+		if w.Action == "" || w.For < 0 || err == nil && c.button != "" && w.Seen == nil {
+			t.Errorf("wish %+v", w)
+		}
+		for _, s := range []string{w.typed(), Allow{}.refuse(c.user, w), spoken(w.typed() + "\n" + c.text)} {
+			if strings.Contains(spoken(s), "<!") {
+				t.Errorf("markup from outside: %q", spoken(s))
+			}
+		}
+		if err != nil && complaint(c, err) == "" {
+			t.Error("no complaint")
+		}
+	})
+}

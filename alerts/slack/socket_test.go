@@ -1,0 +1,110 @@
+package slack
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"headgate/internal/fakeslack"
+)
+
+// A socket that breaks is opened again, and what is pressed then arrives.
+func TestTheSocketComesBack(t *testing.T) {
+	for name, cut := range map[string]func(*fakeslack.Server){
+		"dropped":           func(s *fakeslack.Server) { s.DropSockets() },
+		"told to reconnect": func(s *fakeslack.Server) { s.Disconnect("refresh_requested") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLobby(t, fakeslack.Options{})
+			s := l.overSocket()
+			l.press(Rollback, "U0ADA")
+			l.told("U0ADA", 1)
+			if l.metric("headgate_slack_socket_connected") != 1 {
+				t.Error("the metric says that there is no connection")
+			}
+			opened := l.slack.Count("apps.connections.open")
+			cut(l.slack)
+			l.within("a new socket", func() bool { return l.slack.Count("apps.connections.open") > opened && s.Connected() })
+			if err := l.slack.AwaitSockets(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			l.press(Rollback, "U0ADA")
+			l.told("U0ADA", 2)
+		})
+	}
+}
+
+// While Slack cannot be reached that is seen, and it is tried again until it can.
+func TestTheSocketWaitsForSlack(t *testing.T) {
+	t.Parallel()
+	l := newLobby(t, fakeslack.Options{})
+	s := l.overSocket()
+	heal := l.slack.Inject(fakeslack.Fault{Method: "apps.connections.open", Kind: fakeslack.ServerError})
+	l.slack.DropSockets()
+	l.within("it is seen", func() bool { return !s.Connected() && l.metric("headgate_slack_socket_connected") == 0 })
+	heal()
+	l.within("it is back", s.Connected)
+	l.press(Ack, "U0ADA")
+	l.told("U0ADA", 1)
+}
+
+// A token that is refused is tried again: it may be mended at Slack's end.
+func TestTheSocketWaitsForItsToken(t *testing.T) {
+	t.Parallel()
+	l := newLobby(t, fakeslack.Options{})
+	s := l.overSocket()
+	heal := l.slack.Inject(fakeslack.Fault{Method: "apps.connections.open", Kind: fakeslack.Refuse, Error: "invalid_auth"})
+	refused := l.slack.Count("apps.connections.open") + 2
+	l.slack.DropSockets()
+	l.within("it is tried", func() bool { return l.slack.Count("apps.connections.open") >= refused })
+	heal()
+	l.within("it is back", s.Connected)
+}
+
+// The socket breaks between a press and its answer: Slack tells the presser that
+// it did not work, and pressing again does no harm.
+func TestTheSocketBreaksInAPress(t *testing.T) {
+	t.Parallel()
+	l := newLobby(t, fakeslack.Options{})
+	l.overSocket()
+	heal := l.slack.Inject(fakeslack.Fault{Method: string(fakeslack.Pressed), Kind: fakeslack.DropBefore})
+	if _, err := l.slack.Press(t.Context(), "C1", l.root.TS, actionPrefix+string(Rollback), "U0ADA"); err == nil {
+		t.Fatal("the press arrived")
+	}
+	heal()
+	l.within("pressed again, as people do", func() bool {
+		_, err := l.slack.Press(t.Context(), "C1", l.root.TS, actionPrefix+string(Rollback), "U0ADA")
+		return err == nil
+	})
+	l.within("it is done", func() bool { return len(l.clerk.asked()) == 1 })
+}
+
+func TestSocketOptions(t *testing.T) {
+	l := newLobby(t, fakeslack.Options{})
+	good := SocketOptions{AppToken: appToken, APIURL: l.srv.URL + "/api/", Reception: l.reception, Log: l.logs, LongestPause: time.Second}
+	for name, edit := range map[string]func(*SocketOptions){
+		"a bot token":      func(o *SocketOptions) { o.AppToken = token },
+		"no token":         func(o *SocketOptions) { o.AppToken = "" },
+		"a token in two":   func(o *SocketOptions) { o.AppToken = "xapp-1 2" },
+		"an address alone": func(o *SocketOptions) { o.APIURL = l.srv.URL },
+		"no reception":     func(o *SocketOptions) { o.Reception = nil },
+	} {
+		o := good
+		o.Registerer = prometheus.NewRegistry()
+		edit(&o)
+		if _, err := NewSocket(o); err == nil {
+			t.Errorf("%s: taken", name)
+		} else {
+			clean(t, name, err.Error())
+		}
+	}
+	for token, want := range map[string]string{
+		"xapp-1-A0FAKE-1-x": "A0FAKE", "xapp-test": "", "xapp-1-B0FAKE-1-x": "", "xoxb-1-A0FAKE-1": "", "": "",
+	} {
+		if got := appOf(token); got != want {
+			t.Errorf("%s: %q", token, got)
+		}
+	}
+}
