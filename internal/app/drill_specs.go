@@ -1,0 +1,74 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"go.yaml.in/yaml/v3"
+
+	"headgate/internal/config"
+	"headgate/internal/modelstub"
+	"headgate/runbooks/drill"
+)
+
+// drillSpecs are the built-in drills and those of the settings, by ID. All that is
+// wrong is refused at once, with its place.
+func drillSpecs(cfg *config.Config) ([]drill.Spec, error) {
+	builtIn, err := drill.BuiltIn()
+	if err != nil {
+		return nil, err
+	}
+	set := drillSettings(cfg)
+	var own []drill.Spec
+	var errs []error
+	for _, d := range cfg.Drills {
+		spec, err := definition(d, set)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		own = append(own, spec)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	all, err := drill.Merge(builtIn, own)
+	if err != nil {
+		return nil, cfg.At("drills", err)
+	}
+	return all, nil
+}
+
+// drillSettings are what definitions are checked against.
+func drillSettings(cfg *config.Config) drill.Settings {
+	set := drill.Settings{
+		AllowLive: cfg.AllowLive,
+		Service: func(text string) error {
+			_, err := modelstub.ParseService(text)
+			return err
+		},
+	}
+	for _, p := range cfg.Pools {
+		set.Pools = append(set.Pools, p.Name)
+	}
+	return set
+}
+
+// definition reads one drill, in place or from the file that it names.
+func definition(d config.Drill, set drill.Settings) (drill.Spec, error) {
+	n := d.Node()
+	if len(n.Content) == 2 && n.Content[0].Value == "file" && n.Content[1].Kind == yaml.ScalarNode {
+		path := n.Content[1].Value
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(filepath.Dir(d.File()), path)
+		}
+		spec, err := drill.Load(path, set)
+		var problems drill.Problems
+		if err != nil && !errors.As(err, &problems) {
+			err = fmt.Errorf("%s:%d:%d: %s.file: %w", d.File(), n.Line, n.Column, d.Path(), err)
+		}
+		return spec, err
+	}
+	return drill.ParseNode(d.File(), n, d.Path(), set)
+}
