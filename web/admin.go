@@ -46,8 +46,9 @@ type AdminConfig struct {
 
 	Drills *Drills // nil: there are no drills
 
-	AnonymousRead bool  // whoever reaches the listener may read without signing in
-	Notes         Notes // keeps logins and what was refused; nil: only the log tells
+	Samples       Samples // nil: nothing is watched, there are no series
+	AnonymousRead bool    // whoever reaches the listener may read without signing in
+	Notes         Notes   // keeps logins and what was refused; nil: only the log tells
 }
 
 // Admin is the admin API. It serves any number of requests at once.
@@ -58,7 +59,9 @@ type Admin struct {
 	audit     Audit
 	incidents Incidents // nil together with watch
 	watch     Watch
-	drills    *Drills // nil: there are none
+	drills    *Drills       // nil: there are none
+	samples   Samples       // nil: nothing is watched
+	querying  chan struct{} // holds one for every query that is being answered
 	log       *slog.Logger
 	routes    *http.ServeMux
 }
@@ -76,7 +79,7 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 	}
 	a := &Admin{
 		door: newDoor(c), orders: pageOrders{c.Orders}, statuses: c.Statuses, audit: c.Audit, incidents: c.Incidents, watch: c.Watch, drills: c.Drills,
-		log: c.Log, routes: http.NewServeMux(),
+		samples: c.Samples, querying: make(chan struct{}, seriesAtOnce), log: c.Log, routes: http.NewServeMux(),
 	}
 	a.route("/api/v1/status", methods{http.MethodGet: a.status})
 	a.route("/api/v1/audit", methods{http.MethodGet: a.changes})
@@ -88,10 +91,11 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 	a.route("/api/v1/silences", methods{http.MethodGet: a.watched(a.silences), http.MethodPost: a.watched(a.silence)})
 	a.route("/api/v1/silences/{id}", methods{http.MethodDelete: a.watched(a.lift)})
 	a.route("/api/v1/login-links", methods{http.MethodPost: a.link})
+	a.route("/api/v1/series", methods{http.MethodGet: a.series})
 	a.routeDrills()
 	a.routes.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		WriteProblem(w, Problem{Status: http.StatusNotFound,
-			Detail: "There are status, mode, pools/{pool}/mode, audit, incidents, silences, drills and runs, below /api/v1/."})
+			Detail: "There are status, mode, pools/{pool}/mode, audit, incidents, silences, series, drills and runs, below /api/v1/."})
 	})
 	return a, nil
 }

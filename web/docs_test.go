@@ -21,7 +21,7 @@ var shapes = map[string]reflect.Type{
 	"Status": reflect.TypeFor[web.Status](), "ModeRequest": reflect.TypeFor[web.ModeRequest](), "ModeReply": reflect.TypeFor[web.ModeReply](),
 	"AuditPage": reflect.TypeFor[web.AuditPage](), "Problem": reflect.TypeFor[web.Problem](),
 	"IncidentList": reflect.TypeFor[web.IncidentList](), "IncidentReport": reflect.TypeFor[web.IncidentReport](),
-	"LinkReply":  reflect.TypeFor[web.LinkReply](),
+	"SeriesReply": reflect.TypeFor[web.SeriesReply](), "LinkReply": reflect.TypeFor[web.LinkReply](),
 	"AckRequest": reflect.TypeFor[web.AckRequest](), "AckReply": reflect.TypeFor[web.AckReply](),
 	"DrillList": reflect.TypeFor[web.DrillList](), "DrillRunRequest": reflect.TypeFor[web.DrillRunRequest](), "DrillRunReply": reflect.TypeFor[web.DrillRunReply](),
 	"DrillReason": reflect.TypeFor[web.DrillReason](), "DrillFreeze": reflect.TypeFor[web.DrillFreeze](), "DrillRunList": reflect.TypeFor[web.DrillRunList](),
@@ -77,7 +77,7 @@ func TestPageShowsShapes(t *testing.T) {
 		}
 	}
 	for _, route := range []string{"GET /api/v1/status", "PUT /api/v1/mode", "PUT /api/v1/pools/{pool}/mode", "GET /api/v1/audit",
-		"POST /api/v1/login-links", web.TypeStaleForm, web.FormHeader,
+		"POST /api/v1/login-links", "GET /api/v1/series", web.TypeStaleForm, web.FormHeader,
 		"GET /metrics", "GET /healthz", "GET /readyz", web.TypeBadRequest, web.TypeBadToken, web.TypeCrossSite, web.TypeOtherMode,
 		web.TypeRecordBroken, web.TypeUnknownPool, web.ActorHeader,
 		"GET /api/v1/incidents", "GET /api/v1/incidents/{id}", "POST /api/v1/incidents/{id}/ack",

@@ -10,6 +10,10 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
+// ErrQuery says that a query cannot be answered for what it asks. The error around
+// it says what would be right, and nothing of where samples are kept.
+var ErrQuery = errors.New("the query cannot be answered")
+
 // Point is a value at a time. It is a finite number.
 type Point struct {
 	At time.Time
@@ -24,15 +28,16 @@ type Line struct {
 
 // Between returns what an expression came to from one time to another, both
 // included, every step. What is not a finite number is left out. The number of
-// points and of series is bounded; more are refused.
+// points and of series is bounded; more are refused with ErrQuery, as is what is no
+// expression, or too large a one.
 func (db *DB) Between(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]Line, error) {
 	switch {
 	case step < time.Millisecond:
-		return nil, fmt.Errorf("the step is %s: it must be at least 1ms", step)
+		return nil, fmt.Errorf("%w: the step is %s, it must be at least 1ms", ErrQuery, step)
 	case to.Before(from):
-		return nil, errors.New("the end must not be before the beginning")
+		return nil, fmt.Errorf("%w: the end must not be before the beginning", ErrQuery)
 	case to.Sub(from)/step >= rangePoints:
-		return nil, fmt.Errorf("at most %d points at once: take a longer step or a shorter time", rangePoints)
+		return nil, fmt.Errorf("%w: at most %d points at once: take a longer step or a shorter time", ErrQuery, rangePoints)
 	}
 	store, err := db.queryable(expr)
 	if err != nil {
@@ -40,23 +45,33 @@ func (db *DB) Between(ctx context.Context, expr string, from, to time.Time, step
 	}
 	q, err := db.engine.NewRangeQuery(ctx, store, nil, expr, from, to, step)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrQuery, err)
 	}
 	defer q.Close()
 	matrix, err := q.Exec(ctx).Matrix()
 	if err != nil {
-		return nil, err
+		return nil, answerable(err)
 	}
 	if len(matrix) > rangeSeries {
-		return nil, fmt.Errorf("%d series, and at most %d can be shown: select or sum", len(matrix), rangeSeries)
+		return nil, fmt.Errorf("%w: %d series, and at most %d can be shown: select or sum", ErrQuery, len(matrix), rangeSeries)
 	}
 	return lines(matrix), nil
+}
+
+// answerable tells queries that ask for too much from samples that cannot be read.
+func answerable(err error) error {
+	var tooMany promql.ErrTooManySamples
+	var tooLong promql.ErrQueryTimeout
+	if errors.As(err, &tooMany) || errors.As(err, &tooLong) {
+		return fmt.Errorf("%w: %w", ErrQuery, err)
+	}
+	return err
 }
 
 // queryable returns the store for a query.
 func (db *DB) queryable(expr string) (storage.Queryable, error) {
 	if len(expr) > maxExpr {
-		return nil, fmt.Errorf("an expression has at most %d bytes", maxExpr)
+		return nil, fmt.Errorf("%w: an expression has at most %d bytes", ErrQuery, maxExpr)
 	}
 	store := db.store()
 	if store == nil {

@@ -1,8 +1,10 @@
 package samples
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,9 +46,18 @@ func TestBetweenIsBounded(t *testing.T) {
 		"too many points": func() ([]Line, error) { return r.Between(t.Context(), "1", epoch, end, time.Millisecond) },
 		"too many series": func() ([]Line, error) { return r.Between(t.Context(), "headgate_many", epoch, end, time.Second) },
 		"not PromQL":      func() ([]Line, error) { return r.Between(t.Context(), "(", epoch, end, time.Second) },
+		"too long": func() ([]Line, error) {
+			return r.Between(t.Context(), strings.Repeat("1+", maxExpr)+"1", epoch, end, time.Second)
+		},
 	} {
-		if got, err := ask(); err == nil {
-			t.Errorf("%s: %v", name, got)
+		if got, err := ask(); !errors.Is(err, ErrQuery) {
+			t.Errorf("%s: %v, %v", name, got, err)
 		}
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Between(t.Context(), "1", epoch, end, time.Second); err == nil || errors.Is(err, ErrQuery) {
+		t.Errorf("samples that are closed: %v", err)
 	}
 }

@@ -47,6 +47,7 @@ func (a *App) servers() error {
 	}
 	if a.watch != nil {
 		c.Incidents, c.Watch = incidents{a.store}, a.watch.engine
+		c.Samples = a.watch.samples
 	}
 	admin, err := web.NewAdmin(c)
 	if err != nil {

@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/internal/config"
+	"headgate/internal/sqlite"
+	"headgate/runbooks"
+)
+
+// TestPagesShowTheSettings: limits, objective and what is left of the budget.
+func TestPagesShowTheSettings(t *testing.T) {
+	r := newRig(t, func(c *config.Config) {
+		c.Admin.AnonymousRead = true
+		c.Pools[0].Admission.MaxQueueAge = 17 * time.Second
+		c.Pools[0].SLO.Objective = 0.9
+	})
+	a := r.admin("/")
+	for _, want := range []string{"Enforce", "refuses above 17 s", "objective 90 %", "Turnaround p95"} {
+		if !strings.Contains(a.body, want) {
+			t.Errorf("%q is not on the overview (status %d)", want, a.status)
+		}
+	}
+	f := &facts{app: r.app, budgets: map[string]budget{}}
+	pool, now := r.app.Pools()[0].Name, time.Now()
+	if err := r.app.store.SaveSLO(t.Context(), []sqlite.SLOCount{{Pool: pool, Hour: now, Good: 95, Bad: 5}}); err != nil {
+		t.Fatal(err)
+	}
+	known, ok := f.Facts(t.Context(), now, pool)
+	if !ok || known.Good != 95 || known.Bad != 5 || !known.Counted || known.Objective != 0.9 || known.MaxAge != 17*time.Second {
+		t.Errorf("facts: %+v", known)
+	}
+	if _, ok := f.Facts(t.Context(), now, "none"); ok {
+		t.Error("facts of a pool that is none")
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if late, _ := f.Facts(over, now.Add(time.Minute), pool); late.Counted {
+		t.Error("counts that could not be read are shown")
+	}
+}
+
+// TestLoginPathSignsIn: through the real listener, and the audit knows.
+func TestLoginPathSignsIn(t *testing.T) {
+	r := newRig(t, nil)
+	link, err := url.Parse(r.app.LoginPath("ana@ops1"))
+	if err != nil || link.Path != "/login" {
+		t.Fatalf("%v, %v", link, err)
+	}
+	req := r.request(http.MethodPost, "http://"+r.app.AdminAddr()+"/login", url.Values{"code": {link.Query().Get("code")}}.Encode())
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if a := r.do(req); a.status != http.StatusOK && a.status != http.StatusSeeOther || strings.Contains(a.body, "has been used") {
+		t.Errorf("status %d: %s", a.status, a.body)
+	}
+	r.eventually("the login is in the audit", func() bool {
+		page, err := r.app.store.Audit(t.Context(), sqlite.AuditFilter{Limit: 10})
+		return err == nil && slices.ContainsFunc(page.Entries, func(e runbooks.Entry) bool { return e.Action == "login" && e.Actor == "ana@ops1" })
+	})
+}
+
+func TestPagesAreNotForForeignHosts(t *testing.T) {
+	r := newRig(t, func(c *config.Config) { c.Admin.AnonymousRead = true })
+	for _, path := range []string{"/", "/login", "/static/style.css", "/mode"} {
+		req := r.request(http.MethodGet, "http://"+r.app.AdminAddr()+path, "")
+		req.Host = "evil.test"
+		if a := r.do(req); a.status != http.StatusMisdirectedRequest {
+			t.Errorf("%s: %d", path, a.status)
+		}
+	}
+}
