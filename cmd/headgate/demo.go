@@ -38,7 +38,8 @@ multiplied back. Retry-After is not to scale, and nobody obeys it here.
 
 With --slack the side with the gate is watched by the built-in rules at the same
 speed, and a stand-in for Slack, a page on loopback, shows how one message follows
-each incident from its first warning to its end. The burst lasts until 480 s of
+each incident from its first warning to its end. Its buttons work: take the gate
+out there and put it back, and see it here. The burst lasts until 480 s of
 600 s then, so that a warning becomes a page. Slack takes one message a second at
 any speed, so that the demo is slower. Times in messages are real seconds.
 

@@ -42,7 +42,7 @@ func (d *Demo) alerting() (*Alerting, error) {
 	})
 	a.Traffic, _ = d.watching.channel.traffic()
 	for _, c := range changes {
-		a.Orders = append(a.Orders, c.Action+" by "+c.Actor)
+		a.Orders = append(a.Orders, c.Action+" by "+who(c.Actor))
 	}
 	return a, nil
 }

@@ -46,8 +46,8 @@ func TestNotesOfAlerting(t *testing.T) {
 		not  string
 	}{
 		"none": {Alerting{}, []string{"stayed silent"}, "incident"},
-		"people": {Alerting{Orders: []string{"rollback by slack:U0ADA", "restore by slack:U0BEN"}},
-			[]string{"not left alone: rollback by slack:U0ADA, restore by slack:U0BEN.", "stayed silent"}, "incident"},
+		"people": {Alerting{Orders: []string{"rollback by ada in Slack", "restore by ana@ops1"}},
+			[]string{"not left alone: rollback by ada in Slack, restore by ana@ops1.", "stayed silent"}, "incident"},
 		"one": {Alerting{Opened: 1, Resolved: 1, Rules: []string{"queue_age"}, Traffic: Traffic{1, 1, 1, 0}, Warn: at(54.2), Over: at(300)},
 			[]string{"1 incident (queue_age): 1 message, 1 reply in threads, 1 edit, 0 pings", "the first warning after 54 s, the end of the last incident after 300 s"}, "page"},
 		"open": {Alerting{Opened: 2, Rules: []string{"a", "b"}, Open: []string{"a", "b"}, Warn: at(-30), Page: at(12), Untold: 2},

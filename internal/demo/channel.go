@@ -51,6 +51,16 @@ func people() []fakeslack.User {
 	return []fakeslack.User{{ID: firstUser, Name: "ada"}, {ID: otherUser, Name: "ben"}, {ID: guestUser, Name: "eve"}}
 }
 
+// who names an actor as the channel does.
+func who(actor string) string {
+	for _, u := range people() {
+		if actor == "slack:"+u.ID {
+			return u.Name + " in Slack"
+		}
+	}
+	return actor
+}
+
 // settings say where messages go, and who may press what.
 func (c *channel) settings() config.Slack {
 	may := func() []string { return []string{firstUser, otherUser} }
@@ -94,6 +104,10 @@ func (c *channel) traffic() (t Traffic, last string) {
 
 // oneLine takes Slack's markup out of a message's text.
 func oneLine(text string) string {
-	text = strings.NewReplacer(pageGroup, "@here", "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(text)
+	pairs := []string{pageGroup, "@here", "&lt;", "<", "&gt;", ">", "&amp;", "&"}
+	for _, u := range people() {
+		pairs = append(pairs, "<@"+u.ID+">", "@"+u.Name)
+	}
+	text = strings.NewReplacer(pairs...).Replace(text)
 	return strings.Join(strings.Fields(text), " ")
 }

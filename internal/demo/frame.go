@@ -90,5 +90,5 @@ func (a *Alarms) gate() line {
 	if a.Mode == "enforce" {
 		return line{{"gate: ", normal}, {a.Mode, good}}
 	}
-	return line{{"gate: ", normal}, {a.Mode, bad}, {"  by " + a.By, faint}}
+	return line{{"gate: ", normal}, {a.Mode, bad}, {"  by " + who(a.By), faint}}
 }

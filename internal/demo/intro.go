@@ -27,7 +27,7 @@ func intro(w io.Writer, d *Demo, width int) error {
 		{"speed", p.speedText()},
 	}
 	if p.Slack {
-		items = append(items, [2]string{"Slack", p.slackText()})
+		items = append(items, [2]string{"Slack", p.slackText()}, [2]string{"press", pressText})
 	}
 	for _, item := range items {
 		const indent = 11
@@ -56,6 +56,10 @@ func (p Plan) slackText() string {
 	}
 	return text + "; after the load a few short calls go on until all incidents are over, and are not counted"
 }
+
+// pressText says what can be done on the page.
+const pressText = "on the Slack page, under a message: Acknowledge, Silence 1 h, Roll back, and Restore once the gate is out; or type /headgate status. " +
+	"You are ada or ben there, who may, or eve, who may not. What becomes of the gate is shown below; a slower --speed leaves more time"
 
 func (p Plan) loadText() string {
 	text := fmt.Sprintf("%g tasks/s for %s, %.2f of what the workers can do", p.BaseRate, short(p.Duration), p.Load(1))

@@ -362,6 +362,8 @@ func TestOneLine(t *testing.T) {
 		"<!here> PAGE · a\nb  c":        "@here PAGE · a b c",
 		"1 &lt; 2 &amp;&amp; 3 &gt; 2":  "1 < 2 && 3 > 2",
 		"&amp;lt; stays what it was":    "&lt; stays what it was",
+		"Acknowledged by <@U0BEN>":      "Acknowledged by @ben",
+		"by <@U0STRANGE>":               "by <@U0STRANGE>",
 		"WARNING · many tasks (pool a)": "WARNING · many tasks (pool a)",
 	} {
 		if got := oneLine(text); got != want {
