@@ -44,7 +44,8 @@ type AdminConfig struct {
 	Watch     Watch
 	Log       *slog.Logger
 
-	Drills *Drills // nil: there are no drills
+	Drills  *Drills // nil: there are no drills
+	Actions Actions // nil: there are none
 
 	Samples       Samples // nil: nothing is watched, there are no series
 	AnonymousRead bool    // whoever reaches the listener may read without signing in
@@ -60,6 +61,7 @@ type Admin struct {
 	incidents Incidents // nil together with watch
 	watch     Watch
 	drills    *Drills       // nil: there are none
+	actions   Actions       // nil: there are none
 	samples   Samples       // nil: nothing is watched
 	querying  chan struct{} // holds one for every query that is being answered
 	log       *slog.Logger
@@ -78,7 +80,7 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 		return nil, errors.New("admin API: incidents and watch must both be there, or neither")
 	}
 	a := &Admin{
-		door: newDoor(c), orders: pageOrders{c.Orders}, statuses: c.Statuses, audit: c.Audit, incidents: c.Incidents, watch: c.Watch, drills: c.Drills,
+		door: newDoor(c), orders: pageOrders{c.Orders}, statuses: c.Statuses, audit: c.Audit, incidents: c.Incidents, watch: c.Watch, drills: c.Drills, actions: c.Actions,
 		samples: c.Samples, querying: make(chan struct{}, seriesAtOnce), log: c.Log, routes: http.NewServeMux(),
 	}
 	a.route("/api/v1/status", methods{http.MethodGet: a.status})
@@ -93,9 +95,10 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 	a.route("/api/v1/login-links", methods{http.MethodPost: a.link})
 	a.route("/api/v1/series", methods{http.MethodGet: a.series})
 	a.routeDrills()
+	a.routeActions()
 	a.routes.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		WriteProblem(w, Problem{Status: http.StatusNotFound,
-			Detail: "There are status, mode, pools/{pool}/mode, audit, incidents, silences, series, drills and runs, below /api/v1/."})
+			Detail: "There are status, mode, pools/{pool}/mode, audit, incidents, silences, series, actions, drills and runs, below /api/v1/."})
 	})
 	return a, nil
 }

@@ -181,6 +181,12 @@ func (c *Client) Audit(ctx context.Context, q ChangeQuery) (AuditPage, error) {
 	return page, c.call(ctx, http.MethodGet, u, nil, &page)
 }
 
+// Act asks for an action.
+func (c *Client) Act(ctx context.Context, name string, m ActionRequest) (ActionReply, error) {
+	var reply ActionReply
+	return reply, c.call(ctx, http.MethodPost, c.base.JoinPath("api/v1/actions", name), m, &reply)
+}
+
 // call sends a request and reads the answer into out.
 func (c *Client) call(ctx context.Context, method string, u *url.URL, body, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

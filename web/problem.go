@@ -22,6 +22,7 @@ const (
 	TypeUnknownSilence  = "urn:headgate:problem:unknown_silence"  // 404
 	TypeUnknownRule     = "urn:headgate:problem:unknown_rule"     // 404
 	TypeAlreadyAcked    = "urn:headgate:problem:already_acked"    // 409, with Acked
+	TypeUnknownAction   = "urn:headgate:problem:unknown_action"   // 404
 
 	TypeNoDrills     = "urn:headgate:problem:no_drills"     // 404: this headgate runs none
 	TypeUnknownDrill = "urn:headgate:problem:unknown_drill" // 404, with Drills

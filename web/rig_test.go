@@ -171,13 +171,35 @@ func newRig(t *testing.T) *rig {
 	for !r.controller.Recorded("a") || !r.controller.Recorded("b") { // their first start
 		time.Sleep(time.Millisecond)
 	}
-	admin, err := web.NewAdmin(web.AdminConfig{Token: token, Orders: r.controller, Statuses: r, Audit: r.record, Log: log})
+	admin, err := web.NewAdmin(web.AdminConfig{Token: token, Orders: r.controller, Statuses: r, Audit: r.record, Log: log, Actions: r.actions(metrics)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.handler = web.Handler(web.Ops{Metrics: reg, Ready: func() error { return nil }}, admin)
 	return r
 }
+
+// actions are all there are, but for those on incidents. What they note goes into
+// the record.
+func (r *rig) actions(m *runbooks.Metrics) *runbooks.Registry {
+	pauses := runbooks.NewPauses(r.record, r.controller, slogDiscard(), m)
+	return runbooks.NewRegistry(r.controller, pauses, nil, noter{r.record})
+}
+
+// noter notes entries.
+type noter struct{ r *record }
+
+func (n noter) Note(e runbooks.Entry) { n.r.note(e) }
+
+// SavePause implements runbooks.PauseJournal.
+func (r *record) SavePause(context.Context, runbooks.Pause) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.broken
+}
+
+// Pauses implements runbooks.PauseJournal.
+func (r *record) Pauses(context.Context) ([]runbooks.Pause, error) { return nil, nil }
 
 // served is a rig on a loopback listener.
 func served(t *testing.T) *rig {

@@ -24,6 +24,9 @@ type PoolStatus struct {
 	ModeRecorded *bool     `json:"mode_recorded"` // false: a restart would forget the mode; nil: not known
 	Policy       string    `json:"policy"`
 
+	Guard  *GuardStatus `json:"guard"`  // the automatic rollback; nil: there is none
+	Paused *PauseStatus `json:"paused"` // nil: permits are handed out
+
 	Workers         int      `json:"workers"`
 	InFlight        int      `json:"in_flight"`
 	QueueDepth      int      `json:"queue_depth"`
@@ -37,6 +40,25 @@ type PoolStatus struct {
 	Refused1m       int      `json:"refused_1m"`
 	Admitted1m      int      `json:"admitted_1m"`
 }
+
+// GuardStatus is how the automatic rollback of a pool stands.
+type GuardStatus struct {
+	State        string  `json:"state"`         // armed, flipping, flipped or cooldown
+	FlipsToday   int     `json:"flips_today"`   // in the last 24 hours
+	LatchedUntil *string `json:"latched_until"` // until then somebody's decision stands; nil: none does
+	Why          string  `json:"why"`           // what keeps it from rolling back, or made it; empty: nothing
+}
+
+// PauseStatus says until when a pool hands out no permit, and who said so.
+type PauseStatus struct {
+	Since  string `json:"since"`
+	Until  string `json:"until"`
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+}
+
+// Stamp returns a time as the API shows it.
+func Stamp(t time.Time) string { return stamp(t) }
 
 // Seconds returns a duration as the API shows it: seconds, to the millisecond.
 func Seconds(d time.Duration) float64 {

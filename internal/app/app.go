@@ -49,6 +49,8 @@ type App struct {
 	store        *sqlite.Store
 	modes        *runbooks.Controller
 	auditor      *runbooks.Auditor
+	pauses       *runbooks.Pauses
+	actions      *runbooks.Registry
 	guard        *runbooks.Keeper // nil when unwatched
 	watch        *watch           // nil while not started, or unwatched
 	stopRecord   func() error

@@ -9,6 +9,7 @@ import (
 	"headgate/internal/config"
 	"headgate/proxy/admit"
 	"headgate/runbooks"
+	"headgate/web"
 )
 
 // guardConfig is what headgate may do by itself.
@@ -53,4 +54,36 @@ func reminderWords(r runbooks.Reminder) string {
 		s += " (to observe, as before)"
 	}
 	return s
+}
+
+// guardStatus says how automatic rollback stands in a pool, nil if there is none.
+func (a *App) guardStatus(now time.Time, pool string) *web.GuardStatus {
+	if a.guard == nil {
+		return nil
+	}
+	g, flips := a.guard.Guard(pool)
+	s := &web.GuardStatus{State: string(g.State), FlipsToday: flips}
+	latched := now.Before(g.LatchedUntil)
+	if latched {
+		until := web.Stamp(g.LatchedUntil)
+		s.LatchedUntil = &until
+	}
+	switch {
+	case g.State == runbooks.Flipped || g.State == runbooks.Flipping:
+		s.Why = "rule " + g.Rule
+	case latched:
+		s.Why = g.LatchedBy + " decided: " + g.Latch
+	case g.State == runbooks.Cooldown:
+		s.Why = "put back a short while ago; cooldown until " + web.Stamp(g.Until)
+	}
+	return s
+}
+
+// pauseStatus says how a pool is paused, nil if it is not.
+func (a *App) pauseStatus(now time.Time, pool string) *web.PauseStatus {
+	p, paused := a.pauses.Of(now, pool)
+	if !paused {
+		return nil
+	}
+	return &web.PauseStatus{Since: web.Stamp(p.Since), Until: web.Stamp(p.Until), By: p.By, Reason: p.Reason}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"headgate/internal/config"
+	"headgate/runbooks"
 	"headgate/web"
 )
 
@@ -42,11 +43,12 @@ func (a *App) servers() error {
 		return err
 	}
 	c := web.AdminConfig{
-		Token: token.Reveal(), Orders: a.modes, Statuses: a, Audit: audit{a.store}, Notes: a.auditor, Log: a.log.With("component", "web"),
+		Token: token.Reveal(), Orders: runbooks.Modes{Registry: a.actions}, Statuses: a, Audit: audit{a.store}, Notes: a.auditor, Actions: a.actions, Log: a.log.With("component", "web"),
 		AnonymousRead: a.cfg.Admin.AnonymousRead,
 	}
 	if a.watch != nil {
-		c.Incidents, c.Watch = incidents{a.store}, a.watch.engine
+		c.Incidents = incidents{a.store}
+		c.Watch = runbooks.Watched{Engine: a.watch.engine, Registry: a.actions, Via: runbooks.ViaAPI}
 		c.Samples = a.watch.samples
 	}
 	admin, err := web.NewAdmin(c)

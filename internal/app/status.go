@@ -33,6 +33,7 @@ func (a *App) poolStatus(now time.Time, p Pool) web.PoolStatus {
 	if use, known := a.envelopeUse(now, p); known {
 		s.EnvelopeUse = &use
 	}
+	s.Guard, s.Paused = a.guardStatus(now, p.Name), a.pauseStatus(now, p.Name)
 	if standing, ok := a.modes.Standing(p.Name); ok {
 		recorded := a.modes.Recorded(p.Name)
 		s.ModeSince, s.ModeBy, s.ModeReason, s.ModeRecorded = standing.Since, standing.By, standing.Reason, &recorded
