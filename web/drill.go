@@ -31,8 +31,8 @@ type DrillBoard interface {
 	// Drills returns the drills of the settings and the built-in ones, by name. What
 	// the record holds of them is left out when it cannot be read.
 	Drills(ctx context.Context, now time.Time) (DrillStates, error)
-	// Live returns a run as it is in memory, ahead of the record; false if no such
-	// run is going on.
+	// Live returns a copy of a run as it is in memory, ahead of the record; false if
+	// no such run is going on.
 	Live(id string) (drill.Run, bool)
 }
 
