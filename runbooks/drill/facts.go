@@ -49,6 +49,9 @@ type look struct {
 // wait is how long a task that was let in waited for the gate.
 type wait struct{ from, to time.Duration }
 
+// leftQueue is the reason of a refusal that comes after waiting.
+const leftQueue = "deadline_passed"
+
 // wallSlack is what a machine may take for its own work, on the wall clock.
 const wallSlack = 150 * time.Millisecond
 
@@ -68,8 +71,8 @@ func prepare(f Facts) *look {
 }
 
 // waitOf is how long a task waited, as seen from outside: from being sent until the
-// gate called the endpoint for it, or until it ended without a call. A refusal at
-// once is no wait.
+// gate called the endpoint for it, or until it ended without a call. Only what left
+// the queue unserved has waited for its refusal.
 func (l *look) waitOf(t Task) (wait, bool) {
 	switch calls := l.calls[t.ID]; {
 	case t.End == Unsent:
@@ -78,7 +81,7 @@ func (l *look) waitOf(t Task) (wait, bool) {
 		return wait{t.Sent, calls[0].Began}, true
 	case t.End == Pending:
 		return wait{t.Sent, l.Evidence.At}, true
-	case t.End == Refused && t.Ended-t.Sent <= l.slack:
+	case t.End == Refused && t.Reason != leftQueue:
 		return wait{}, false
 	default:
 		return wait{t.Sent, t.Ended}, true

@@ -114,7 +114,7 @@ func (l *look) messageFaults() Reading {
 	if len(l.Evidence.Messages) == 0 {
 		return Reading{Known: l.Over, Never: true, Seen: seenSlack, Why: "no message was accepted by Slack"}
 	}
-	n, why := 0, "every message said what it should"
+	n, why := l.harmless()
 	for _, m := range l.Evidence.Messages {
 		if what := l.messageFault(m); what != "" {
 			n++
@@ -143,16 +143,33 @@ func (l *look) messageFault(m Message) string {
 	if m.Kind == kindEdit || m.Level == levelResolved || !opens(m) {
 		return ""
 	}
-	amounts := limitNamed.FindStringSubmatch(m.Text)
-	if amounts == nil {
+	if !limitNamed.MatchString(m.Text) {
 		return "a message about a breach does not say the value and the limit"
 	}
-	value, limit := number(amounts[1]), number(amounts[3])
-	// While Slack was out of reach, what is told late tells how it stands by then.
-	if value < limit && amounts[2] == amounts[4] && len(l.spec.Slack) == 0 {
-		return fmt.Sprintf("a message says that %s is a breach of the limit %s", amounts[1], amounts[3])
-	}
 	return ""
+}
+
+// harmless counts incidents of which no message ever says a value that breaches its
+// limit. One message may: it tells how it stands when it is sent.
+func (l *look) harmless() (n int, why string) {
+	const several = 3
+	all, breaches := map[string]int{}, map[string]int{}
+	for _, m := range l.Evidence.Messages {
+		a := limitNamed.FindStringSubmatch(m.Text)
+		if m.Level == levelResolved || a == nil || a[2] != a[4] {
+			continue
+		}
+		all[m.Incident]++
+		breaches[m.Incident] += one(number(a[1]) >= number(a[3]))
+	}
+	why = "every message said what it should"
+	for id, of := range all {
+		if of >= several && breaches[id] == 0 {
+			n++
+			why = "no message about incident " + id + " says a value that breaches its limit"
+		}
+	}
+	return n, why
 }
 
 // opens says whether a message tells of a breach, and so has to say which.

@@ -13,7 +13,7 @@ import (
 func (l *look) unsound() []string {
 	checks := []func(*look) string{
 		(*look).strayCalls, (*look).refusedAndCalled, (*look).calledTwice, (*look).neverCalled, (*look).foreignAnswers,
-		(*look).refusedTooEarly, (*look).idleWorkers, (*look).heldBack, (*look).overfull, (*look).leftWaiting,
+		(*look).refusedTooEarly, (*look).idleWorkers, (*look).heldBack, (*look).slowRefusals, (*look).overfull, (*look).leftWaiting,
 		(*look).reasons, (*look).unlikelyEnds, (*look).saidTooEarly, (*look).clearing,
 	}
 	var all []string
@@ -87,7 +87,7 @@ func (l *look) refusedTooEarly() string {
 	b := l.busyness()
 	n, example := 0, Task{}
 	for _, t := range l.Evidence.Tasks {
-		if t.End != Refused || len(l.calls[t.ID]) > 0 || t.Ended-t.Sent > l.slack {
+		if t.End != Refused || len(l.calls[t.ID]) > 0 || t.Reason == leftQueue {
 			continue
 		}
 		free := b.throughout(t.Sent-l.slack, t.Ended+l.slack, func(s busyStep) bool {
@@ -141,6 +141,22 @@ func (l *look) heldBack() string {
 	return ""
 }
 
+// slowRefusals finds refusals that come late: whoever is refused has to know at once.
+func (l *look) slowRefusals() string {
+	limit := 2*l.slack + 3*time.Second
+	n, refused := 0, 0
+	for _, t := range l.Evidence.Tasks {
+		if t.End == Refused && t.Reason != leftQueue {
+			refused++
+			n += one(t.Ended-t.Sent > limit)
+		}
+	}
+	if n > 2 && n*10 > refused {
+		return fmt.Sprintf("%d of %d refusals came more than %.0f s after their task", n, refused, limit.Seconds())
+	}
+	return ""
+}
+
 // overfull finds more waiting than the gate may let wait.
 func (l *look) overfull() string {
 	most := l.Evidence.MaxWaiting
@@ -148,8 +164,8 @@ func (l *look) overfull() string {
 		return ""
 	}
 	b := l.busyness()
-	from, length := b.longest(l.Evidence.At, func(s busyStep) bool { return s.Waiting > most+1 && !l.overfilled(s.At) })
-	if length <= 2*l.slack {
+	from, length := b.longest(l.Evidence.At, func(s busyStep) bool { return s.Waiting > most+2 && !l.overfilled(s.At) })
+	if length <= 3*l.slack {
 		return ""
 	}
 	return fmt.Sprintf("%d tasks waited at %.0f s, of at most %d: the gate does not refuse when it should", b.at(from).Waiting, from.Seconds(), most)
