@@ -17,9 +17,10 @@ import (
 // scenario time: what is over has to be seen to be over.
 const afterRecovery = 2 * time.Minute
 
-// sendLag is how much later than intended tasks may be sent, on the wall clock: at
-// the 99th percentile, as the generator has it.
-const sendLag = 50 * time.Millisecond
+// sendLag is how much later than intended tasks may be sent, on the wall clock, at
+// the 99th percentile. It is more than the generator's own limit: a twin shares its
+// machine with production, and turnaround counts from the intended arrival.
+const sendLag = 200 * time.Millisecond
 
 // load is the tasks of a run, and what becomes of them.
 type load struct {
