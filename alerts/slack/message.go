@@ -39,13 +39,7 @@ type renderer struct {
 // edits, else as a line in its thread.
 func (r renderer) render(d alerts.Delivery, root alerts.Ref, plain bool) message {
 	opens := d.Opens(root)
-	lines := r.threadLines(d)
-	if opens || d.Kind != alerts.Reply {
-		lines = r.rootLines(d)
-	}
-	if d.Notice() {
-		lines = r.noticeLines(d)
-	}
+	lines := r.linesOf(d, opens)
 	calls := r.calls(d, opens)
 	m := message{text: join(calls, lines.line)}
 	if plain {
@@ -57,6 +51,17 @@ func (r renderer) render(d alerts.Delivery, root alerts.Ref, plain bool) message
 	}
 	m.blocks = lines.blocks(calls, fmt.Sprintf("%.36s.%d.%d", d.Incident, d.Seq, d.Attempts))
 	return m
+}
+
+func (r renderer) linesOf(d alerts.Delivery, opens bool) lines {
+	switch {
+	case d.Notice():
+		return r.noticeLines(d)
+	case opens || d.Kind != alerts.Reply:
+		return r.rootLines(d)
+	default:
+		return r.threadLines(d)
+	}
 }
 
 // calls returns the mention of what pings. An edit calls nobody.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -43,6 +44,7 @@ type Reception struct {
 	refused *ration
 	metrics *receptionMetrics
 	answers answers
+	allow   atomic.Pointer[Allow]
 
 	mu      sync.Mutex
 	queue   chan callback
@@ -77,6 +79,7 @@ func NewReception(o ReceptionOptions) (*Reception, error) {
 		o: o, app: appOf(o.AppToken), once: newOnce(), forged: &ration{each: forgedEach}, refused: &ration{each: refusedEach},
 		metrics: metrics, answers: answers{bot: o.Bot, log: o.Log}, queue: make(chan callback, maxWaiting),
 	}
+	r.allow.Store(&o.Allow)
 	r.work, r.cancel = context.WithCancel(context.Background())
 	return r, nil
 }
@@ -88,6 +91,15 @@ func appOf(token string) string {
 		return ""
 	}
 	return parts[2]
+}
+
+// SetAllow replaces the lists of who may do what, for what is not judged yet.
+func (r *Reception) SetAllow(a Allow) error {
+	if err := a.Check(); err != nil {
+		return err
+	}
+	r.allow.Store(&a)
+	return nil
 }
 
 // Start begins to work. It is called once.
@@ -235,7 +247,7 @@ func (r *Reception) serve(ctx context.Context, c callback) (w Wish, a Answer) {
 	if err != nil {
 		return w, Answer{Ending: Refused, Text: complaint(c, err)}
 	}
-	if why := r.o.Allow.refuse(c.user, w); why != "" {
+	if why := r.allow.Load().refuse(c.user, w); why != "" {
 		return w, Answer{Ending: Refused, Text: "Nothing was done: " + why + ". At the machine the command is: " + w.typed()}
 	}
 	if w.Action == Help {

@@ -10,6 +10,27 @@ import (
 	"github.com/slack-go/slack"
 )
 
+// VerifySocket tries whether a connection for buttons and commands would be let in.
+// It opens none. No detail holds the token.
+func VerifySocket(ctx context.Context, appToken, apiURL string) Check {
+	c := Check{Name: "buttons: socket"}
+	api, err := socketAPI(appToken, apiURL)
+	if err != nil {
+		c.Detail = err.Error()
+	} else if _, where, err := api.StartSocketModeContext(ctx); err != nil || where == "" {
+		c.Detail = "the answer is none"
+		if err != nil {
+			c.Detail = failure(err, true, appToken).Reason
+		}
+	} else {
+		c.OK, c.Detail = true, "Slack lets the app connect"
+	}
+	if !c.OK {
+		c.Hint = "make an app-level token with the scope connections:write on the app's page Basic Information, and enable Socket Mode"
+	}
+	return c
+}
+
 // Check is one thing that was tried.
 type Check struct {
 	Name   string // what was tried
@@ -49,6 +70,12 @@ func (b *Bot) verifyToken(ctx context.Context) (Check, []Check, bool) {
 	return c, b.scopes(strings.Join(a.Header.Values("X-Oauth-Scopes"), ",")), true
 }
 
+// need is a scope, or one that does as well, and what it is for.
+type need struct {
+	any []string
+	use string
+}
+
 // scopes compares what the token may with what is needed. Without the header
 // nothing can be said.
 func (b *Bot) scopes(header string) []Check {
@@ -59,13 +86,13 @@ func (b *Bot) scopes(header string) []Check {
 	for s := range strings.SplitSeq(header, ",") {
 		has = append(has, strings.TrimSpace(s))
 	}
-	needs := []struct {
-		any []string
-		use string
-	}{
+	needs := []need{
 		{[]string{"chat:write"}, "to post"},
 		{[]string{"channels:history", "groups:history"}, "to find out whether a message has arrived"},
 		{[]string{"channels:read", "groups:read"}, "to look at the channel"},
+	}
+	if b.words.pressable {
+		needs = append(needs, need{[]string{"commands"}, "to be told of /headgate"})
 	}
 	var out []Check
 	for _, n := range needs {

@@ -75,3 +75,37 @@ func TestVerify(t *testing.T) {
 		})
 	}
 }
+
+func TestVerifyButtons(t *testing.T) {
+	for name, tt := range map[string]struct {
+		o      fakeslack.Options
+		token  string
+		fault  *fakeslack.Fault
+		scopes string
+		want   string
+	}{
+		"all is well":       {token: appToken, scopes: "scope commands", want: "buttons: socket"},
+		"no commands":       {o: fakeslack.Options{Scopes: []string{"chat:write", "channels:read"}}, token: appToken, scopes: "!scope commands", want: "buttons: socket"},
+		"another app token": {o: fakeslack.Options{AppToken: "xapp-other"}, token: appToken, scopes: "scope commands", want: "!buttons: socket"},
+		"a bot token":       {token: token, scopes: "scope commands", want: "!buttons: socket"},
+		"no answer":         {token: appToken, fault: &fakeslack.Fault{Method: "apps.connections.open", Kind: fakeslack.EmptyAnswer}, scopes: "scope commands", want: "!buttons: socket"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tt.o)
+			if tt.fault != nil {
+				w.slack.Inject(*tt.fault)
+			}
+			w.bot.words.pressable = true
+			if got := results(t, w.bot.Verify(t.Context())); !strings.Contains(got, ", "+tt.scopes+", ") {
+				t.Errorf("%s, want %s", got, tt.scopes)
+			}
+			c := VerifySocket(t.Context(), tt.token, w.srv.URL+"/api/")
+			if got := results(t, []Check{c}); got != tt.want || !c.OK && c.Hint == "" {
+				t.Errorf("%+v, want %s", c, tt.want)
+			}
+			if strings.Contains(fmt.Sprint(c), appToken) {
+				t.Errorf("it shows the token: %+v", c)
+			}
+		})
+	}
+}

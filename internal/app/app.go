@@ -196,7 +196,10 @@ func (a *App) open() error {
 			return err
 		}
 	}
-	return a.listen()
+	if err := a.listen(); err != nil {
+		return err
+	}
+	return a.startInteraction(a.watch)
 }
 
 // listen makes the servers and opens their listeners.

@@ -19,7 +19,6 @@ type interaction struct {
 	socket    *slack.Socket   // nil without an app token
 	requests  *slack.Requests // nil without a listener
 	listener  net.Listener    // while it runs
-	drills    drills          // nil: there are none
 }
 
 // interactive says whether presses can come back: only then messages have buttons.
@@ -64,8 +63,38 @@ func allow(c config.Allow) slack.Allow {
 	}
 }
 
-// startInteraction lets people in Slack in, once there is something that they can
-// change. It ends before what it changes does.
+// buttons says what will come of presses, for who tries the settings.
+func buttons(ctx context.Context, s config.Slack) []slack.Check {
+	if !interactive(s) {
+		return nil
+	}
+	var checks []slack.Check
+	if !s.AppToken.Empty() {
+		checks = append(checks, slack.VerifySocket(ctx, s.AppToken.Reveal(), s.APIURL))
+	}
+	if s.Listen != "" {
+		checks = append(checks, slack.Check{
+			Name: "buttons: requests", OK: true, Detail: "are taken at " + s.Listen + "; whether Slack reaches that shows when somebody presses",
+		})
+	}
+	for _, list := range []struct {
+		action string
+		users  []string
+	}{
+		{"roll back", s.Allow.Rollback}, {"restore", s.Allow.Restore}, {"run drills", s.Allow.Drill},
+		{"acknowledge", s.Allow.Ack}, {"silence", s.Allow.Silence},
+	} {
+		detail := "nobody: the list is empty"
+		if len(list.users) > 0 {
+			detail = fmt.Sprintf("%d of slack.allow", len(list.users))
+		}
+		checks = append(checks, slack.Check{Name: "may " + list.action, OK: true, Detail: detail})
+	}
+	return checks
+}
+
+// startInteraction lets people in Slack in, once all is there that they can change.
+// It ends before that does.
 func (a *App) startInteraction(w *watch) error {
 	if a.interact == nil {
 		return nil
@@ -109,6 +138,14 @@ func (a *App) listenForSlack(w *watch, i *interaction) (err error) {
 		return err
 	})
 	return nil
+}
+
+// reallow takes over who may do what.
+func (i *interaction) reallow(c config.Allow) error {
+	if i == nil {
+		return nil
+	}
+	return i.reception.SetAllow(allow(c))
 }
 
 // SlackAddr returns the address at which Slack's requests are taken, empty if there

@@ -315,3 +315,47 @@ func TestWithoutAWayInThereAreNoButtons(t *testing.T) {
 	close(r.model.release)
 	<-answer
 }
+
+// Who is on call changes more often than one would restart.
+func TestReloadTakesOverWhoMayDoWhat(t *testing.T) {
+	p := newPressing(t, socketSettings)
+	press := p.interaction("rollback", "U0BEN")
+	wants(t, "before", p.deliver(press), "slack.allow.rollback in the settings does not name you")
+	if err := p.app.Reload(p.rig.again(func(c *config.Config) { c.Slack.Allow.Rollback = []string{"U0BEN"} })); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, "of those before", p.deliver(p.interaction("rollback", "U0ADA")), "does not name you (U0ADA)")
+	wants(t, "after", p.deliver(p.again(press)), "from enforce to passthrough")
+	err := p.app.Reload(p.rig.again(func(c *config.Config) { c.Slack.AppToken = config.NewSecret("xapp-other") }))
+	if err == nil || !strings.Contains(err.Error(), "restart instead") {
+		t.Errorf("another app: %v", err)
+	}
+	close(p.model.release)
+	<-p.answer
+}
+
+// TestAlertsTestSaysWhatButtonsWillDo: the command says whether presses come back,
+// and who may do what.
+func TestAlertsTestSaysWhatButtonsWillDo(t *testing.T) {
+	slack, url := newSlack(t)
+	t.Cleanup(slack.Close)
+	cfg := config.Default()
+	withSlack(url)(cfg)
+	socketSettings(cfg)
+	cfg.Slack.Allow.Restore = nil
+	cfg.Slack.SigningSecret, cfg.Slack.Listen = config.NewSecret("signing"), "127.0.0.1:0"
+	checks, err := TestAlerts(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]string{}
+	for _, c := range checks {
+		if said[c.Name] = c.Detail; !c.OK {
+			t.Errorf("%+v", c)
+		}
+	}
+	wants(t, "the socket", said["buttons: socket"], "lets the app connect")
+	wants(t, "requests", said["buttons: requests"], "are taken at 127.0.0.1:0")
+	wants(t, "rollback", said["may roll back"], "2 of slack.allow")
+	wants(t, "restore", said["may restore"], "nobody")
+}

@@ -12,9 +12,9 @@ import (
 )
 
 // Reload changes what can be changed while serving: pools, clients, limits,
-// hosts, the drain time. All that can fail is done first; when it does, nothing
-// has changed. Tasks that are here go on as they began; a pool that is gone
-// takes no new ones and finishes what it has.
+// hosts, the drain time, who may do what from Slack. All that can fail is done
+// first; when it does, nothing has changed. Tasks that are here go on as they
+// began; a pool that is gone takes no new ones and finishes what it has.
 func (a *App) Reload(cfg *config.Config) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,6 +56,9 @@ func (a *App) Reload(cfg *config.Config) error {
 	for _, gone := range missing(before, a.pools) {
 		a.modes.Remove(gone.Name)
 	}
+	if err := a.interact.reallow(cfg.Slack.Allow); err != nil {
+		return cfg.At("slack.allow", err) // not after the settings were checked
+	}
 	a.cfg, a.rules, a.drillSpecs = cfg, p.rules, specs
 	if a.drills != nil {
 		a.drillMetrics.know(specs)
@@ -88,6 +91,12 @@ func missing(some, others []Pool) []Pool {
 // reloadTime bounds the wait for the engine to take new rules.
 const reloadTime = 5 * time.Second
 
+// withoutAllow leaves out what can change while serving.
+func withoutAllow(s config.Slack) config.Slack {
+	s.Allow = config.Allow{}
+	return s
+}
+
 // fixed refuses changes that need a restart.
 func (a *App) fixed(cfg *config.Config) error {
 	restart := errors.New("cannot change while serving: restart instead")
@@ -102,7 +111,7 @@ func (a *App) fixed(cfg *config.Config) error {
 		return cfg.At("admin.anonymous_read", restart)
 	case cfg.DataDir != a.cfg.DataDir:
 		return cfg.At("data_dir", restart)
-	case !reflect.DeepEqual(cfg.Slack, a.cfg.Slack):
+	case !reflect.DeepEqual(withoutAllow(cfg.Slack), withoutAllow(a.cfg.Slack)):
 		return cfg.At("slack", restart)
 	case !reflect.DeepEqual(cfg.Heartbeat, a.cfg.Heartbeat):
 		return cfg.At("heartbeat", restart)

@@ -12,6 +12,7 @@ import (
 	"headgate/internal/sqlite"
 	"headgate/proxy/admit"
 	"headgate/runbooks"
+	"headgate/runbooks/drill"
 )
 
 // slackDesk carries out what people ask for in Slack.
@@ -21,12 +22,6 @@ type slackDesk struct {
 }
 
 var _ slack.Desk = slackDesk{}
-
-// drills runs one by name, for somebody, and returns its ID. An error says why it
-// was not begun.
-type drills interface {
-	RunDrill(ctx context.Context, name, actor string, via runbooks.Via) (id string, err error)
-}
 
 // Do implements slack.Desk.
 func (d slackDesk) Do(ctx context.Context, w slack.Wish) slack.Answer {
@@ -275,15 +270,27 @@ func (d slackDesk) runbook(ctx context.Context, w slack.Wish) slack.Answer {
 	return done(fmt.Sprintf("Runbook %s: headgate incident show %s", inc.Runbook, inc.ID))
 }
 
+// drill begins a drill. What comes of it is told where drills are told.
 func (d slackDesk) drill(ctx context.Context, w slack.Wish) slack.Answer {
-	if d.a.interact.drills == nil {
+	if d.a.drills == nil {
+		return refused("this headgate has no drills")
+	}
+	var names []string
+	for _, s := range d.a.specs() {
+		if s.ID != w.Drill && s.Name != w.Drill {
+			names = append(names, s.ID)
+			continue
+		}
+		run, err := d.a.drills.runner.Start(ctx, drill.Request{Spec: s, Trigger: drill.ByHand, Actor: w.Actor, Reason: "a command in Slack"})
+		if err != nil {
+			return refused("%v", err)
+		}
+		return done("The drill " + s.ID + " has begun: headgate drill show " + run.ID)
+	}
+	if len(names) == 0 {
 		return refused("there are no drills in the settings")
 	}
-	id, err := d.a.interact.drills.RunDrill(ctx, w.Drill, w.Actor, runbooks.ViaSlack)
-	if err != nil {
-		return refused("%v", err)
-	}
-	return done("The drill " + w.Drill + " has begun: headgate drill show " + id)
+	return refused("there is no drill %.63q; there are: %s", w.Drill, strings.Join(names, ", "))
 }
 
 // status says in a line for each how the pools and the open incidents stand.

@@ -89,5 +89,5 @@ func TestAlerts(ctx context.Context, cfg *config.Config) ([]slack.Check, error) 
 		return nil, ErrNobody
 	}
 	defer t.bot.Close()
-	return t.bot.Verify(ctx), nil
+	return append(t.bot.Verify(ctx), buttons(ctx, cfg.Slack)...), nil
 }

@@ -74,10 +74,7 @@ func (a *App) startWatch(rules []engine.Rule) (err error) {
 	}
 	w.keeping = newKeeper(a.store, a.metrics, a.cfg.Retention.History, w.log)
 	w.run(w.keeping.run)
-	if err := a.startHeartbeat(w); err != nil {
-		return err
-	}
-	return a.startInteraction(w)
+	return a.startHeartbeat(w)
 }
 
 // startEngine begins to evaluate rules.

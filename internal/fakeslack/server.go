@@ -24,7 +24,7 @@ type Options struct {
 	Pings    time.Duration // between two pings over a socket; 0: 5 s
 }
 
-var allScopes = []string{"channels:history", "channels:read", "chat:write", "files:write"}
+var allScopes = []string{"channels:history", "channels:read", "chat:write", "commands", "files:write"}
 
 // AllScopes returns the scopes that the known methods ask for.
 func AllScopes() []string { return slices.Clone(allScopes) }
