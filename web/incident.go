@@ -15,6 +15,9 @@ var ErrNoIncident = errors.New("no such incident in the record")
 // shown at most, the newest ones.
 const MaxTimeline = 1000
 
+// MaxMessage is how much of a message is shown, in characters.
+const MaxMessage = 2000
+
 // Incidents reads the record of incidents. Both methods obey their context.
 type Incidents interface {
 	// List returns incidents, newest first, or ErrUnknownKey. Open is not asked for
@@ -75,4 +78,5 @@ type DeliveryRecord struct {
 	Reason      string    // why the latest attempt failed; holds no secret
 	Channel     string    // where it came to stand, once sent
 	Doubts      int       // times that it was sent again without knowing whether it had arrived
+	Text        string    // what it says, as plain text of some lines; cut at MaxMessage
 }

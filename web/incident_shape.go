@@ -78,6 +78,7 @@ type Delivery struct {
 	NextAt      *string `json:"next_at"`  // null unless there is another attempt to come
 	Channel     string  `json:"channel"`  // where it stands, once sent
 	Doubts      int     `json:"doubts"`   // times sent again without knowing whether it had arrived
+	Text        string  `json:"text"`     // what it says, as plain text
 }
 
 // incidentOf returns an incident in the shape of the API.
@@ -130,7 +131,7 @@ func newest[T any](all []T, cut *bool) []T {
 func deliveryOf(d DeliveryRecord) Delivery {
 	shown := Delivery{
 		ID: d.ID, Seq: d.Seq, Kind: d.Kind, Destination: d.Destination, State: d.State, Reason: d.Reason,
-		Attempts: d.Attempts, CreatedAt: stamp(d.Created), TriedAt: stampOrNull(d.Tried), Channel: d.Channel, Doubts: d.Doubts,
+		Attempts: d.Attempts, CreatedAt: stamp(d.Created), TriedAt: stampOrNull(d.Tried), Channel: d.Channel, Doubts: d.Doubts, Text: d.Text,
 	}
 	if d.State != "sent" && d.State != "dead" && d.State != "dropped" {
 		shown.NextAt = stampOrNull(d.NotBefore)

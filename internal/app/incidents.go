@@ -5,12 +5,16 @@ import (
 	"errors"
 
 	"headgate/alerts"
+	"headgate/alerts/slack"
 	"headgate/internal/sqlite"
 	"headgate/web"
 )
 
 // incidents shows the record of incidents to the admin API.
-type incidents struct{ store *sqlite.Store }
+type incidents struct {
+	store *sqlite.Store
+	words slack.Wording
+}
 
 // List implements web.Incidents.
 func (i incidents) List(ctx context.Context, q web.IncidentQuery) (web.IncidentPage, error) {
@@ -34,7 +38,9 @@ func (i incidents) Incident(ctx context.Context, id string) (web.IncidentDetail,
 		Cut: len(story.Events) >= web.MaxTimeline || len(story.Deliveries) >= web.MaxTimeline,
 	}
 	for _, one := range story.Deliveries {
-		d.Deliveries = append(d.Deliveries, deliveryRecord(one))
+		shown := deliveryRecord(one)
+		shown.Text = i.words.Of(one, web.MaxMessage)
+		d.Deliveries = append(d.Deliveries, shown)
 	}
 	return d, err
 }

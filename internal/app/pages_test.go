@@ -19,10 +19,10 @@ func TestPagesShowTheSettings(t *testing.T) {
 	r := newRig(t, func(c *config.Config) {
 		c.Admin.AnonymousRead = true
 		c.Pools[0].Admission.MaxQueueAge = 17 * time.Second
-		c.Pools[0].SLO.Objective = 0.9
+		c.Pools[0].SLO.Objective = 0.94
 	})
 	a := r.admin("/")
-	for _, want := range []string{"Enforce", "refuses above 17 s", "objective 90 %", "Turnaround p95"} {
+	for _, want := range []string{"Enforce", "refuses above 17 s", "objective 94 %", "Turnaround p95"} {
 		if !strings.Contains(a.body, want) {
 			t.Errorf("%q is not on the overview (status %d)", want, a.status)
 		}
@@ -33,7 +33,7 @@ func TestPagesShowTheSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	known, ok := f.Facts(t.Context(), now, pool)
-	if !ok || known.Good != 95 || known.Bad != 5 || !known.Counted || known.Objective != 0.9 || known.MaxAge != 17*time.Second {
+	if !ok || known.Good != 95 || known.Bad != 5 || !known.Counted || known.Objective != 0.94 || known.MaxAge != 17*time.Second {
 		t.Errorf("facts: %+v", known)
 	}
 	if _, ok := f.Facts(t.Context(), now, "none"); ok {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/alerts/slack"
 	"headgate/internal/config"
 	"headgate/runbooks"
 	"headgate/web"
@@ -47,7 +48,11 @@ func (a *App) servers() error {
 		AnonymousRead: a.cfg.Admin.AnonymousRead,
 	}
 	if a.watch != nil {
-		c.Incidents = incidents{a.store}
+		words, err := slack.NewWording(a.cfg.Admin.ExternalURL)
+		if err != nil {
+			return a.cfg.At("admin.external_url", err)
+		}
+		c.Incidents = incidents{a.store, words}
 		c.Watch = runbooks.Watched{Engine: a.watch.engine, Registry: a.actions, Via: runbooks.ViaAPI}
 		c.Samples = a.watch.samples
 	}

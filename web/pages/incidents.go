@@ -120,6 +120,30 @@ type incidentView struct {
 	MaxLen   int
 	Acked    bool
 	Page     bool // there is a runbook
+	Left     bool // older messages are left out
+}
+
+// What one page shows of an incident, the newest: it has to stay small.
+const (
+	shownEvents     = 200
+	shownDeliveries = 40
+	shownText       = 1000 // characters of a message
+)
+
+// bound leaves out what is too much for one page.
+func (v *incidentView) bound() {
+	if over := len(v.Events) - shownEvents; over > 0 {
+		v.Events, v.Cut = v.Events[over:], true
+	}
+	if over := len(v.Deliveries) - shownDeliveries; over > 0 {
+		v.Deliveries, v.Left = v.Deliveries[over:], true
+	}
+	for i := range v.Deliveries {
+		d := &v.Deliveries[i]
+		if text := []rune(d.Text); len(text) > shownText {
+			d.Text = string(text[:shownText]) + "…"
+		}
+	}
 }
 
 func (p *Pages) incident(w http.ResponseWriter, r *http.Request, v viewer) {
@@ -138,6 +162,7 @@ func (p *Pages) incident(w http.ResponseWriter, r *http.Request, v viewer) {
 		end = parsed(*report.EndedAt)
 	}
 	view.Lasted = max(end.Sub(parsed(report.OpenedAt)), 0)
+	view.bound()
 	_, view.Page = runbookOf(report.Runbook)
 	title := "Incident: " + spell(report.Rule)
 	if report.Pool != "" {

@@ -233,3 +233,19 @@ func TestOpenEndpointsStayOpen(t *testing.T) {
 	}
 	b.get("/nothing/here").want(http.StatusNotFound, "There is no such page", "Begin at the overview")
 }
+
+// TestMessagesAreShownAsSent: and one incident with very many fits on a page.
+func TestMessagesAreShownAsSent(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	id := r.trouble("queue_age", "a")
+	var all []web.DeliveryRecord
+	for n := range 300 {
+		all = append(all, web.DeliveryRecord{ID: "d" + string(rune('a'+n%26)) + string(rune('a'+n/26)), Seq: n, Kind: "reply", Destination: "page", State: "sent",
+			Created: time.Now(), Tried: time.Now(), Text: "PAGE: <b>the queue</b>\nValue: 27 s\n" + strings.Repeat("long ", 400)})
+	}
+	r.shelf.Deliver(id, all...)
+	page := r.signedIn().get("/incidents/"+id).want(http.StatusOK, "What it says", "PAGE: <b>the queue</b> Value: 27 s", "The newest 40 are here", "reply 299").without("reply 100")
+	if len(page.body) > 100<<10 {
+		t.Errorf("%d bytes", len(page.body))
+	}
+}
