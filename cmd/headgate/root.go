@@ -90,7 +90,7 @@ answers the rest at once with 429 and an honest Retry-After.`,
 	})
 	root.CompletionOptions.DisableDefaultCmd = true // ours says when an argument is wrong
 	root.AddCommand(newDemo(), newServe(), newCheck(), newStub(), newVersion(), newCompletion(),
-		newStatus(h), newRollback(h), newRestore(h), newObserve(h), newAudit(h), newBackup(h), newIncident(h), newDrill(h), newLogin(h), newAlerts(h), newRules())
+		newStatus(h), newRollback(h), newRestore(h), newObserve(h), newPause(h), newResume(h), newAudit(h), newBackup(h), newIncident(h), newDrill(h), newLogin(h), newAlerts(h), newRules())
 	return root
 }
 

@@ -77,6 +77,13 @@ func (v *view) notes(w io.Writer, p *web.PoolStatus) {
 	if p.ModeRecorded != nil && !*p.ModeRecorded {
 		notes = append(notes, "the mode is not recorded yet: a restart would forget it")
 	}
+	if p.Paused != nil {
+		notes = append(notes, fmt.Sprintf("paused until %s by %s: %s; to end it: headgate resume --pool %s%s", inert(p.Paused.Until),
+			cmp.Or(inert(p.Paused.By), "somebody"), cmp.Or(inert(p.Paused.Reason), "no reason given"), shellWord(p.Name), v.where))
+	}
+	if g := p.Guard; g != nil && g.State == "flipped" {
+		notes = append(notes, fmt.Sprintf("rolled back automatically, %d times in 24 hours: %s", g.FlipsToday, inert(g.Why)))
+	}
 	if p.Overdue > 0 {
 		notes = append(notes, fmt.Sprintf("%d of %d queued can no longer end in time; the queue takes %s to drain", p.Overdue, p.QueueDepth, seconds(p.DrainS)))
 	}
