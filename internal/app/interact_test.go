@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -358,4 +359,28 @@ func TestAlertsTestSaysWhatButtonsWillDo(t *testing.T) {
 	wants(t, "requests", said["buttons: requests"], "are taken at 127.0.0.1:0")
 	wants(t, "rollback", said["may roll back"], "2 of slack.allow")
 	wants(t, "restore", said["may restore"], "nobody")
+}
+
+// The settings on the page for Slack are taken, and give buttons.
+func TestSettingsOnThePageForSlack(t *testing.T) {
+	page, err := os.ReadFile("../../docs/slack.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"SLACK_BOT_TOKEN": "xoxb-1", "SLACK_APP_TOKEN": "xapp-1", "SLACK_SIGNING_SECRET": "s"}
+	for _, way := range []string{"socket", "requests"} {
+		_, rest, _ := strings.Cut(string(page), "<!-- settings "+way+" -->\n```yaml\n")
+		text, _, ended := strings.Cut(rest, "```\n")
+		cfg, err := config.Parse("slack.md", []byte(text), func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+		if err != nil || !ended {
+			t.Fatalf("%s: %v", way, err)
+		}
+		a, err := New(cfg, "test", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatalf("%s: %v", way, err)
+		}
+		if i := a.interact; i == nil || (i.socket != nil) != (way == "socket") || (i.requests != nil) != (way == "requests") {
+			t.Errorf("%s: %+v", way, i)
+		}
+	}
 }
