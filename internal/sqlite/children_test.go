@@ -26,6 +26,7 @@ var children = map[string]func(args []string) error{
 	"incidents": childIncidents,
 	"drills":    childDrills,
 	"claims":    childClaims,
+	"flip":      childFlip,
 }
 
 // childTime is when a child that was forgotten gives up.
