@@ -22,6 +22,7 @@ type overviewView struct {
 	Done      string // what was done just now; empty: nothing
 	Pools     []poolView
 	Incidents []web.Incident
+	Drills    *drillsView // nil: there are none
 	All       allView
 	Window    windowView
 }
@@ -62,6 +63,7 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request, v viewer) {
 		view.All.CanRestore = view.All.CanRestore || mode != "enforce"
 	}
 	view.All.Several = len(view.Pools) > 1
+	view.Drills = p.drills(r.Context(), v, view.Now)
 	p.show(w, r, v, http.StatusOK, page{Title: "Overview", Here: "/", Refresh: refreshSeconds, Body: view}, "overview")
 }
 
@@ -136,6 +138,8 @@ func verdictOf(s web.PoolStatus) verdict {
 	switch {
 	case s.Draining:
 		return verdict{"bad", "Going down", "No new work is taken; what runs is finished."}
+	case s.Paused != nil:
+		return verdict{"bad", "Paused", "No worker is handed out: what comes waits, or is refused as ever."}
 	case s.Mode == "passthrough":
 		return verdict{"bad", "Not protecting", "Everything is let in; nothing keeps the queue short."}
 	case s.Mode == "observe":
@@ -163,7 +167,15 @@ func doneText(done string, pools []web.PoolStatus) string {
 			return fmt.Sprintf("Pool %s is now in %s.", p.Name, modeWord(p.Mode).Word)
 		}
 	}
-	if done == "mode:" {
+	for _, p := range pools {
+		switch done {
+		case "pause:" + p.Name:
+			return fmt.Sprintf("Pool %s is paused.", p.Name)
+		case "resume:" + p.Name:
+			return fmt.Sprintf("Pool %s hands out workers again.", p.Name)
+		}
+	}
+	if done == "mode:" || done == "pause:" || done == "resume:" {
 		return "The order was carried out; how every pool stands is below."
 	}
 	return ""

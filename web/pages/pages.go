@@ -72,6 +72,8 @@ func New(c Config) (*Pages, error) {
 	p.read("/audit", p.audit)
 	p.acts("/mode", p.confirmMode)
 	p.write("/mode", p.changeMode)
+	p.acts("/pause", p.confirmPause)
+	p.write("/pause", p.pause)
 	p.write("/logout", p.logout)
 	p.write("/incidents/{id}/ack", p.ack)
 	p.write("/silences", p.silence)

@@ -42,9 +42,11 @@ type rig struct {
 	shelf  *webtest.Shelf
 	engine *engine.Engine
 	series *series
+	acts   *acts
 }
 
 type rigOptions struct {
+	drills    *web.Drills
 	anonymous bool
 	unwatched bool
 	pools     []web.PoolStatus
@@ -55,9 +57,10 @@ func newRig(t *testing.T, o rigOptions) *rig {
 	if o.pools == nil {
 		o.pools = []web.PoolStatus{quietPool("default")}
 	}
-	r := &rig{T: t, record: &record{pools: o.pools}, notes: &notebook{}, board: webtest.NewBoard(), shelf: webtest.NewShelf(), series: &series{}}
+	r := &rig{T: t, record: &record{pools: o.pools}, notes: &notebook{}, board: webtest.NewBoard(), shelf: webtest.NewShelf(), series: &series{}, acts: &acts{}}
 	log := slog.New(slog.DiscardHandler)
 	c := web.AdminConfig{
+		Drills: o.drills, Actions: r.acts,
 		Token: token, Orders: r.record, Statuses: r.record, Audit: r.record, Log: log, AnonymousRead: o.anonymous, Notes: r.notes,
 	}
 	p := pages.Config{Facts: r.record, Log: log}
@@ -160,6 +163,26 @@ func (r *record) set(change func(*web.PoolStatus)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.pools[0])
+}
+
+// acts takes pauses, and remembers them.
+type acts struct {
+	mu    sync.Mutex
+	given []runbooks.Call
+}
+
+func (a *acts) Acts() []runbooks.Act { return []runbooks.Act{{Name: "pause"}, {Name: "resume"}} }
+
+func (a *acts) Do(_ context.Context, _ time.Time, c runbooks.Call) (runbooks.Outcome, error) {
+	if c.Name == "resume" && c.Pool == "b" {
+		return runbooks.Outcome{}, runbooks.ErrNotPaused
+	}
+	if !c.DryRun {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.given = append(a.given, c)
+	}
+	return runbooks.Outcome{Words: "pool " + c.Pool + " would hand out no worker"}, nil
 }
 
 // notebook is an audit in memory.

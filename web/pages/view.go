@@ -20,7 +20,7 @@ var templates = parseTemplates()
 func parseTemplates() map[string]*template.Template {
 	frame := template.Must(template.New("frame").Funcs(words).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html"))
 	all := make(map[string]*template.Template)
-	for _, name := range []string{"overview", "pool", "mode", "incidents", "incident", "audit", "runbooks", "runbook", "login", "error"} {
+	for _, name := range []string{"overview", "pool", "mode", "pause", "incidents", "incident", "audit", "runbooks", "runbook", "login", "error"} {
 		all[name] = template.Must(template.Must(frame.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
 	}
 	return all
