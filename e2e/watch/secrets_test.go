@@ -30,6 +30,8 @@ var secrets = map[string]string{
 	"admin token":   "SECRETadmintokenDDDD-of-enough-letters-0123456789",
 	"upstream key":  "SECRETupstreamEEEE",
 	"client key":    "SECRETclientFFFF",
+	"app token":     "SECRETapptokenGGGG",
+	"signing":       "SECRETsigningHHHH",
 }
 
 // refuser is what turns everything away, and says what it was asked for.
@@ -88,7 +90,8 @@ func leaky(t *testing.T, slack *desk.Slack) *desk.Desk {
 		Pool: []string{"upstream_key: " + secrets["upstream key"]},
 		Top: fmt.Sprintf("heartbeat: {url: %q, interval: 10s}\nclients: [{name: one, key_sha256: %s}]\n",
 			refuser(t, http.StatusNotFound)+"/"+secrets["heartbeat URL"], hex.EncodeToString(sum[:])),
-		Hook: refuser(t, http.StatusForbidden) + "/services/T0/B0/" + secrets["webhook"],
+		Hook:  refuser(t, http.StatusForbidden) + "/services/T0/B0/" + secrets["webhook"],
+		Slack: fmt.Sprintf(", app_token: xapp-%s, signing_secret: %s, listen: \"127.0.0.1:0\"", secrets["app token"], secrets["signing"]),
 	}.Write(t, dir, slack)
 	rig.Replace(t, dir, "admin: {listen: 127.0.0.1:0}", fmt.Sprintf("admin: {listen: 127.0.0.1:0, token: %s}", secrets["admin token"]))
 	rig.Replace(t, dir, desk.Token, "xoxb-"+secrets["bot token"])

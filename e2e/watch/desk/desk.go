@@ -24,6 +24,7 @@ type Setup struct {
 	Top      string   // more settings
 	Channels string   // more of slack.channels, beginning with a comma
 	Hook     string   // URL of the webhook
+	Slack    string   // more of slack, beginning with a comma
 }
 
 // Write puts the settings and the rules of a desk into a folder.
@@ -38,8 +39,8 @@ func (s Setup) Write(t testing.TB, dir string, slack *Slack) {
 		hook = fmt.Sprintf(", webhook: %q", s.Hook)
 	}
 	WriteRules(t, dir, s.Rules...)
-	top := s.Top + fmt.Sprintf("slack: {bot_token: %q, api_url: %q, channels: {page: %s%s}, mention: {page: %q}%s}\n",
-		Token, slack.URL()+"/api/", Page, s.Channels, Mention, hook)
+	top := s.Top + fmt.Sprintf("slack: {bot_token: %q, api_url: %q, channels: {page: %s%s}, mention: {page: %q}%s%s}\n",
+		Token, slack.URL()+"/api/", Page, s.Channels, Mention, hook, s.Slack)
 	top += fmt.Sprintf("rules: {file: %q}\n", filepath.Join(dir, rulesName))
 	rig.Write(t, dir, top, rig.Pool("main", upstream, max(s.Workers, 1), s.Pool...))
 }

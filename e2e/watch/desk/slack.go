@@ -16,6 +16,13 @@ import (
 // Token is the bot token that the gate has.
 const Token = "xoxb-1111-2222-fakebottoken"
 
+// AppToken is the app token that the gate has if it takes presses.
+const AppToken = "xapp-1-A0FAKE-1-fakeapptoken"
+
+// Pressable is what a desk's Slack needs beside that, for buttons: all of it is
+// allowed to ada.
+const Pressable = `, app_token: "` + AppToken + `", allow: {rollback: [U0ADA], restore: [U0ADA], ack: [U0ADA], silence: [U0ADA]}`
+
 // The channels.
 const (
 	Page     = "C0PAGE"
