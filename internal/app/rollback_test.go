@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"headgate/internal/config"
+	"headgate/internal/fakeslack"
 	"headgate/internal/sqlite"
 	"headgate/proxy/admit"
 	"headgate/runbooks"
@@ -68,16 +69,7 @@ func TestRollbackByItself(t *testing.T) {
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	r.eventually("the thread says so", func() bool {
-		for _, root := range slack.Roots("C0123456789") {
-			for _, m := range slack.Replies("C0123456789", root.TS) {
-				if strings.Contains(m.Text, "set by engine") && strings.Contains(m.Text, "restore --pool default") {
-					return true
-				}
-			}
-		}
-		return false
-	})
+	r.eventually("the thread says so", func() bool { return said(slack, "set by engine") && said(slack, "restore --pool default") })
 	r.eventually("the audit says so", func() bool { return r.entries(runbooks.Done, "faulty") == 1 })
 	close(r.model.release)
 	<-answer
@@ -97,6 +89,52 @@ func TestNoRollbackByItself(t *testing.T) {
 	if r.mode() != admit.Enforce {
 		t.Errorf("the gate is in %s", r.mode())
 	}
+	close(r.model.release)
+	<-answer
+}
+
+// said reports whether a thread of the channel holds some words.
+func said(s *fakeslack.Server, words string) bool {
+	for _, root := range s.Roots("C0123456789") {
+		for _, m := range s.Replies("C0123456789", root.TS) {
+			if strings.Contains(m.Text, words) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestMaximumIsTold: when no rollback is left for the day, on-call is told in the
+// incident's thread why nothing happens, and what to type.
+func TestMaximumIsTold(t *testing.T) {
+	slack, url := newSlack(t)
+	rules := withRules(t, faulty)
+	r := newRig(t, func(c *config.Config) { withSlack(url)(c); rules(c); c.Rollback.MaxPerDay = 0 }, Paced(10))
+	answer := r.ask()
+	r.eventually("the thread says so", func() bool {
+		return said(slack, "0 of 0 automatic rollbacks") && said(slack, "headgate rollback --pool default")
+	})
+	if r.mode() != admit.Enforce || r.entries(runbooks.Withheld, "max_per_day") != 1 {
+		t.Errorf("the gate is in %s", r.mode())
+	}
+	close(r.model.release)
+	<-answer
+}
+
+// TestDecisionsAreTold: whoever changes a mode, and why, is told in the thread of
+// an incident of that pool.
+func TestDecisionsAreTold(t *testing.T) {
+	slack, url := newSlack(t)
+	rules := withRules(t, faulty)
+	r := newRig(t, func(c *config.Config) { withSlack(url)(c); rules(c); c.Rollback.Auto = false }, Paced(10))
+	answer := r.ask()
+	r.eventually("the message is there", func() bool { return len(slack.Roots("C0123456789")) == 1 })
+	o := runbooks.Order{Action: runbooks.Rollback, Actor: "ana", Via: runbooks.ViaAPI, Reason: "I see it too"}
+	if _, err := r.app.modes.Do(t.Context(), time.Now(), o); err != nil {
+		t.Fatal(err)
+	}
+	r.eventually("the thread says so", func() bool { return said(slack, "set by ana: I see it too") })
 	close(r.model.release)
 	<-answer
 }
