@@ -155,6 +155,7 @@ func (s *Server) call(name string, r *http.Request, values url.Values) reply {
 			"needed": m.scope, "provided": strings.Join(s.o.Scopes, ","),
 		}
 	}
+	s.base = "http://" + r.Host // of nobody but the app
 	return m.do(s, values)
 }
 

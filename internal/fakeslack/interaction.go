@@ -29,7 +29,7 @@ type Interaction struct {
 	Channel     string // ID
 	ChannelName string
 	Trigger     string    // trigger_id: no two interactions share one
-	ResponseURL string    // takes five answers within half an hour
+	ResponseURL string    // takes five answers within half an hour; has no host before the app's first call
 	At          time.Time // when it was done
 
 	// Of a press.

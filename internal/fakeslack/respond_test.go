@@ -50,9 +50,25 @@ func respond(t *testing.T, srv *httptest.Server, url, body string) string {
 	return strings.TrimSpace(string(raw))
 }
 
+// callAs is a call without the right token, for another host.
+func callAs(t *testing.T, srv *httptest.Server, host string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/api/auth.test?token=wrong", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = host
+	resp, err := srv.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+}
+
 func TestResponseURLs(t *testing.T) {
 	s, c, srv := begin(t, fakeslack.Options{})
 	ts := withButtons(t, c)
+	callAs(t, srv, "evil.example")
 	i, err := s.Interaction("C1", ts, "ack", "U0ADA")
 	if err != nil || !strings.HasPrefix(i.ResponseURL, srv.URL+"/actions/T0FAKE/") {
 		t.Fatal(i.ResponseURL, err)
@@ -86,8 +102,10 @@ func TestResponseURLs(t *testing.T) {
 
 func TestResponseURLsExpire(t *testing.T) {
 	clock := &settable{at: time.Unix(1_767_225_600, 0)}
-	s, _, srv := begin(t, fakeslack.Options{Now: clock.now})
-	browse(t, srv, "/", nil, "none") // from here on it knows its address
+	s, c, srv := begin(t, fakeslack.Options{Now: clock.now})
+	if _, err := c.AuthTestContext(t.Context()); err != nil { // from here on it knows its address
+		t.Fatal(err)
+	}
 	i, err := s.Typed("C1", "U0BEN", "/headgate status")
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ type Server struct {
 	files    map[string]*upload
 	lastFile int
 
-	base      string // URL, as the first request had it
+	base      string // URL, as the app's latest call had it
 	callbacks Callbacks
 	receipts  []Receipt
 	flying    int // interactions that wait for an answer
@@ -102,11 +102,6 @@ func New(o Options) *Server {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	s.mu.Lock()
-	if s.base == "" {
-		s.base = "http://" + r.Host
-	}
-	s.mu.Unlock()
 	s.mux.ServeHTTP(w, r)
 }
 
