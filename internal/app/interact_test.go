@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"headgate/internal/config"
 	"headgate/internal/fakeslack"
@@ -212,8 +213,13 @@ func TestAckAndSilenceBySlack(t *testing.T) {
 	silence := p.interaction("silence", "U0ADA")
 	wants(t, "silenced", p.deliver(silence), "busy is silenced until")
 	p.inThread("Silenced by <@U0ADA>: until")
+	_, err := p.app.actions.Do(t.Context(), time.Now(), runbooks.Call{Name: runbooks.ActSilence, Rule: "busy", For: 2 * time.Hour, Actor: "ben", Via: runbooks.ViaAPI})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.inThread("Silenced by ben: until") // the other ways are told as well
 	wants(t, "silenced once more", p.deliver(p.again(silence)), "<@U0ADA> has silenced busy already")
-	if all := p.app.watch.engine.Silences(); len(all) != 1 || all[0].Pool != "default" || all[0].By != "slack:U0ADA" {
+	if all := p.app.watch.engine.Silences(); len(all) != 2 || all[0].Pool != "default" || all[0].By != "slack:U0ADA" {
 		t.Errorf("silences %+v", all)
 	}
 	wants(t, "the runbook", p.deliver(p.interaction("runbook", "U0BEN")), "Runbook queue_age: headgate incident show "+p.incident())

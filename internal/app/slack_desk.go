@@ -120,7 +120,7 @@ func (d slackDesk) ack(ctx context.Context, w slack.Wish) slack.Answer {
 
 // engineFailed tells wishes that cannot be from troubles.
 func engineFailed(err error) slack.Answer {
-	for _, known := range []error{engine.ErrRefused, engine.ErrNoRule, engine.ErrTooMany, engine.ErrNoIncident} {
+	for _, known := range []error{engine.ErrRefused, engine.ErrNoRule, engine.ErrTooMany, engine.ErrNoIncident, runbooks.ErrCall} {
 		if errors.Is(err, known) {
 			return refused("%v", err)
 		}
@@ -148,30 +148,7 @@ func (d slackDesk) silence(ctx context.Context, w slack.Wish) slack.Answer {
 	if !silenced.Won {
 		return refused("%s has silenced %s already, until %s", s.By, s.Rule, clock(s.Until))
 	}
-	d.tellSilence(ctx, s)
 	return done(fmt.Sprintf("%s is silenced until %s. Incidents open and end as before, and are recorded.", s.Rule, clock(s.Until)))
-}
-
-// tellSilence says it where the rule's incidents are told. The silence stands
-// without that.
-func (d slackDesk) tellSilence(ctx context.Context, s engine.Silence) {
-	words := "until " + clock(s.Until)
-	if s.Reason != "" {
-		words += ", " + s.Reason
-	}
-	_, err := d.a.watch.engine.Remark(ctx, engine.Remark{Kind: engine.EventSilenced, Rule: s.Rule, Pool: s.Pool, By: s.By, Words: cut(words)})
-	if err != nil {
-		d.a.log.Warn("a silence is not told", "rule", s.Rule, "error", err)
-	}
-}
-
-// cut bounds a text that somebody wrote, in bytes.
-func cut(s string) string {
-	const most = 900
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "")
-	}
-	return s
 }
 
 // mode rolls back or restores. A press counts only if the pool stands as the
@@ -195,7 +172,7 @@ func (d slackDesk) mode(ctx context.Context, w slack.Wish) slack.Answer {
 		if err != nil {
 			return refused("the message does not say in which mode the pool was")
 		}
-		o.Expected, o.Reason = &expected, "a button of the incident "+inc.Key.Rule
+		o.Expected, o.Since, o.Reason = &expected, &w.Seen.Since, "a button of the incident "+inc.Key.Rule
 	}
 	res, err := runbooks.Modes{Registry: d.a.actions}.Do(ctx, time.Now(), o)
 	switch {

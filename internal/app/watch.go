@@ -93,7 +93,7 @@ func (a *App) startEngine(w *watch, rules []engine.Rule, clock func() time.Time)
 		return fmt.Errorf("engine: %w", err)
 	}
 	w.onStop(w.engine.Stop)
-	a.actions = runbooks.NewRegistry(a.modes, a.pauses, w.engine, a.auditor)
+	a.actions = runbooks.NewRegistry(a.modes, a.pauses, told{w.engine, w.log}, a.auditor)
 	w.run(func(ctx context.Context) { a.guard.Run(ctx, w.engine) })
 	return nil
 }

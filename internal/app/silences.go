@@ -1,0 +1,44 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"headgate/engine"
+)
+
+// told is the engine for who silences rules: a silence is told in the threads of the
+// incidents that it mutes, whichever way it was asked for, so that nobody wonders
+// why a thread has gone quiet.
+type told struct {
+	*engine.Engine
+	log *slog.Logger
+}
+
+// Silence silences a rule as the engine does, and tells it. It stands without that.
+func (t told) Silence(ctx context.Context, s engine.Silence) (engine.Silenced, error) {
+	done, err := t.Engine.Silence(ctx, s)
+	if err != nil || !done.Won {
+		return done, err
+	}
+	s = done.Silence
+	words := "until " + clock(s.Until)
+	if s.Reason != "" {
+		words += ", " + s.Reason
+	}
+	_, failed := t.Engine.Remark(ctx, engine.Remark{Kind: engine.EventSilenced, Rule: s.Rule, Pool: s.Pool, By: s.By, Words: cut(words)})
+	if failed != nil {
+		t.log.Warn("a silence is not told", "rule", s.Rule, "error", failed)
+	}
+	return done, nil
+}
+
+// cut bounds a text that somebody wrote, in bytes.
+func cut(s string) string {
+	const most = 900
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "")
+	}
+	return s
+}
