@@ -17,6 +17,7 @@ type Settings struct {
 	Pool     string // more settings of the pool, one a line, not indented
 	Top      string // more settings beside pools
 	Env      []string
+	Program  string // as in [Command]
 }
 
 // Gate is a running `headgate serve`.
@@ -35,7 +36,7 @@ func StartGate(t testing.TB, s Settings) *Gate {
 	if err := os.WriteFile(file, []byte(s.yaml()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return AwaitGate(t, Start(t, Command{Args: []string{"serve", "--config", file}, Env: s.Env, Dir: dir}))
+	return AwaitGate(t, Start(t, Command{Program: s.Program, Args: []string{"serve", "--config", file}, Env: s.Env, Dir: dir}))
 }
 
 // AwaitGate waits until a process that was started as `serve`, with a JSON log,

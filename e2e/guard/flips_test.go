@@ -1,0 +1,77 @@
+package guard
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"headgate/e2e/harness"
+	"headgate/e2e/sabotage"
+	"headgate/internal/modelstub"
+)
+
+// faults has the policy refuse without a cause, panic or sleep.
+var faults = []sabotage.Edit{
+	{File: "proxy/admit/threshold.go", Old: "import (\n", New: "import (\n\t\"os\"\n"},
+	{File: "proxy/admit/threshold.go", Old: "func (p Threshold) Admit(v View, t Task) Verdict {\n", New: `func (p Threshold) Admit(v View, t Task) Verdict {
+	switch os.Getenv("FAULT") {
+	case "refuse":
+		return Verdict{Reason: ReasonQueueDepth}
+	case "panic":
+		panic("a fault that was put in")
+	case "sleep":
+		time.Sleep(1500 * time.Millisecond)
+	}
+`},
+}
+
+// TestFaultsAreRolledBack: each is noticed by its rule, and the gate is out within
+// ten seconds of the time for which the fault has to last.
+func TestFaultsAreRolledBack(t *testing.T) {
+	t.Parallel()
+	program := sabotage.Build(t, faults...)
+	for fault, tt := range map[string]struct {
+		rule  string
+		lasts time.Duration // the rule's for
+		meets int           // status of who meets the fault
+	}{
+		"refuse": {"false_refusal", 10 * time.Second, http.StatusTooManyRequests},
+		"panic":  {"gate_fault", 10 * time.Second, http.StatusOK},
+		"sleep":  {"gate_latency", 20 * time.Second, http.StatusOK},
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			stub := harness.StartStub(t, modelstub.Config{})
+			r := &rig{t, harness.StartGate(t, harness.Settings{
+				Upstream: stub.V1(), Program: program, Env: []string{"FAULT=" + fault},
+			}), &http.Client{}}
+			if status, _ := r.ask("Stub-Service", "1ms"); status != tt.meets {
+				t.Fatalf("who met the fault got status %d, want %d", status, tt.meets)
+			}
+			took, flipped := r.watch(tt.lasts+10*time.Second, 2, func() {
+				_, _ = r.ask("Stub-Service", "1ms")
+				time.Sleep(100 * time.Millisecond) // or two askers would be a load
+			})
+			if !flipped {
+				t.Fatalf("not in pass-through after %s", took)
+			}
+			t.Logf("in pass-through after %s", took)
+			m := r.Scrape(t)
+			if n := m.Sum("headgate_mode_changes_total", "mode", "passthrough", "actor", "engine"); n != 1 {
+				t.Errorf("%v changes by the engine, want 1", n)
+			}
+			if n := m.Sum("headgate_rule_state", "rule", tt.rule, "pool", "default", "state", "page"); n != 1 {
+				t.Errorf("rule %s does not page: %v", tt.rule, m.By("headgate_rule_state", "rule"))
+			}
+			for range 20 {
+				began := time.Now()
+				if status, reason := r.ask("Stub-Service", "1ms"); status != http.StatusOK {
+					t.Fatalf("status %d (%s) in pass-through", status, reason)
+				}
+				if fault == "sleep" && time.Since(began) > 1500*time.Millisecond {
+					t.Fatal("pass-through is as slow as the fault")
+				}
+			}
+		})
+	}
+}
