@@ -12,6 +12,7 @@ import (
 // chart is one picture of values over time, with what it shows as text and table.
 type chart struct {
 	ID    string
+	Pool  string
 	Title string
 	Unit  string // s, ratio, or what is counted
 	From  time.Time

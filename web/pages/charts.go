@@ -148,7 +148,7 @@ func (c *chartRoom) make(ctx context.Context, now time.Time, pool string, w wind
 }
 
 func (c *chartRoom) readChart(ctx context.Context, plan chartPlan, pool string, to time.Time, w windowView) chart {
-	ch := chart{ID: "chart-" + pool + "-" + plan.id, Title: plan.title, Unit: plan.unit, From: to.Add(-w.Length), To: to, Step: w.Step}
+	ch := chart{ID: "chart-" + pool + "-" + plan.id, Pool: pool, Title: plan.title, Unit: plan.unit, From: to.Add(-w.Length), To: to, Step: w.Step}
 	for _, l := range plan.lines {
 		line := chartLine{Name: l.name}
 		found, err := c.series.Between(ctx, fillIn(l.expr, pool, w.Step), ch.From, to, w.Step)

@@ -27,7 +27,7 @@ func (d drawing) svg() template.HTML {
 	d.y = axisFor(d.top(), d.c.Unit)
 	id := template.HTMLEscapeString(d.c.ID)
 	d.put(`<svg class="chart" viewBox="0 0 420 170" role="img" focusable="false" aria-labelledby="`, id, `-t `, id, `-d"><title id="`, id, `-t">`)
-	d.text(d.c.Title)
+	d.text(d.c.Title + " of " + d.c.Pool)
 	d.put(`</title><desc id="`, id, `-d">`)
 	d.text(d.c.Describe())
 	d.put(`</desc>`)

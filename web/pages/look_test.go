@@ -59,6 +59,7 @@ func TestEveryPageIsSound(t *testing.T) {
 			headersAreStrict(page)
 			nothingInline(page)
 			structureIsSound(page)
+			landmarksDiffer(page)
 			fieldsAreLabelled(page)
 			if size := len(page.body); size > 100<<10 {
 				t.Errorf("%d bytes", size)
@@ -139,6 +140,32 @@ func structureIsSound(a answer) {
 				a.Errorf("<%s> is labelled by %q, which is not there", n.Data, ref)
 			}
 		}
+	})
+}
+
+// landmarksDiffer: who jumps from part to part has to hear which is which.
+func landmarksDiffer(a answer) {
+	a.Helper()
+	named := map[string]string{}
+	each(a.doc, func(n *html.Node) {
+		if id := attr(n, "id"); id != "" {
+			part := answer{doc: n}
+			named[id] = part.text()
+		}
+	})
+	seen := map[string]bool{}
+	each(a.doc, func(n *html.Node) {
+		name := attr(n, "aria-label")
+		if name == "" {
+			name = named[attr(n, "aria-labelledby")]
+		}
+		if name == "" || n.Data != "section" && n.Data != "nav" && n.Data != "aside" && attr(n, "role") != "region" {
+			return
+		}
+		if seen[name] {
+			a.Errorf("two parts are called %q", name)
+		}
+		seen[name] = true
 	})
 }
 
