@@ -18,7 +18,7 @@ const (
 	// a claim waits for the record.
 	drillTimeout = 4 * time.Second
 	// MaxSpeed bounds how many scenario seconds pass in one of the wall clock.
-	MaxSpeed = 1000
+	MaxSpeed = drill.MaxSpeed
 )
 
 // DrillRunRequest is the body of POST /api/v1/drills/{name}/run.
@@ -105,8 +105,8 @@ func readDrillOrder(w http.ResponseWriter, r *http.Request) (DrillOrder, *Proble
 	if err := CheckDrill(o.Name); err != nil {
 		return o, &Problem{Type: TypeUnknownDrill, Status: http.StatusNotFound, Detail: capital(err.Error()) + "."}
 	}
-	if o.Speed != 0 && (o.Speed < 0.1 || o.Speed > MaxSpeed) {
-		return o, badRequest(http.StatusBadRequest, fmt.Sprintf("speed must be from 0.1 to %d, or be left out.", MaxSpeed))
+	if o.Speed != 0 && (o.Speed < 1 || o.Speed > MaxSpeed) {
+		return o, badRequest(http.StatusBadRequest, fmt.Sprintf("speed must be from 1 to %d, or be left out.", MaxSpeed))
 	}
 	return o, nil
 }

@@ -143,9 +143,9 @@ func TestDrillBodies(t *testing.T) {
 	}{
 		{"drills/burst/run", `{"speed":"20"}`, 400, `must have a number for "speed"`},
 		{"drills/burst/run", `{"speed":1e999}`, 400, "speed"},
-		{"drills/burst/run", `{"speed":0.01}`, 400, "speed must be from 0.1 to 1000"},
+		{"drills/burst/run", `{"speed":0.5}`, 400, "speed must be from 1 to 100"},
 		{"drills/burst/run", `{"speed":-1}`, 400, "speed must be"},
-		{"drills/burst/run", `{"speed":1001}`, 400, "speed must be"},
+		{"drills/burst/run", `{"speed":101}`, 400, "speed must be"},
 		{"drills/burst/run", `{"fast":true}`, 400, "there are dry_run, reason, speed"},
 		{"drills/burst/run", `{"reason":"a\nb"}`, 400, "reason must be one line"},
 		{"drills/burst/run?speed=2", `{}`, 400, "speed"},

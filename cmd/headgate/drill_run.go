@@ -28,7 +28,7 @@ passes. Ctrl-C leaves the run alone: headgate drill abort stops it.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&r.wait, "wait", false, "wait until the run has ended")
-	f.Float64Var(&r.speed, "speed", 0, "scenario seconds in a second, 0.1 to 1000 (default: as the drill has it)")
+	f.Float64Var(&r.speed, "speed", 0, "scenario seconds in a second, 1 to 100 (default: as the drill has it)")
 	f.BoolVar(&r.dryRun, "dry-run", false, "say what the run would do, and begin nothing")
 	r.reasonFlag.add(cmd)
 	r.drillCmd.add(cmd)
@@ -51,8 +51,8 @@ func (r *drillRun) run(cmd *cobra.Command, args []string) error {
 	if err := web.CheckDrill(args[0]); err != nil {
 		return usageError{err}
 	}
-	if cmd.Flags().Changed("speed") && !(r.speed >= 0.1 && r.speed <= web.MaxSpeed) {
-		return usageError{fmt.Errorf("--speed must be from 0.1 to %d", web.MaxSpeed)}
+	if cmd.Flags().Changed("speed") && !(r.speed >= 1 && r.speed <= web.MaxSpeed) {
+		return usageError{fmt.Errorf("--speed must be from 1 to %d", web.MaxSpeed)}
 	}
 	return r.ask(cmd, func(ctx context.Context, c *web.Client) error {
 		reply, err := c.RunDrill(ctx, args[0], web.DrillRunRequest{Speed: r.speed, DryRun: r.dryRun, Reason: reason})

@@ -47,6 +47,7 @@ func (a *App) servers() error {
 		Token: token.Reveal(), Orders: runbooks.Modes{Registry: a.actions}, Statuses: a, Audit: audit{a.store}, Notes: a.auditor, Actions: a.actions, Log: a.log.With("component", "web"),
 		AnonymousRead: a.cfg.Admin.AnonymousRead,
 	}
+	c.Drills = a.drillPorts(runbooks.ViaAPI)
 	if a.watch != nil {
 		words, err := slack.NewWording(a.cfg.Admin.ExternalURL)
 		if err != nil {

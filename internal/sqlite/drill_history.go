@@ -113,3 +113,10 @@ func latestOf(ctx context.Context, q queryer, drills []string) ([]drill.Latest, 
 	}
 	return all, err
 }
+
+// Latest returns how each drill stands that was ever seen, by ID.
+func (d *Drills) Latest(ctx context.Context) ([]drill.Latest, error) {
+	return read(ctx, d.store, "read how drills stand", func(ctx context.Context, conn *sql.Conn) ([]drill.Latest, error) {
+		return latestOf(ctx, conn, nil)
+	})
+}

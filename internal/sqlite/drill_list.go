@@ -237,3 +237,17 @@ func runsAt(ctx context.Context, q queryer, places []runPlace) ([]drill.Run, err
 	}
 	return runs, nil
 }
+
+// Picked returns runs by their IDs, at most MaxLimit, without their series,
+// messages and undone steps. What is not there any more is left out.
+func (d *Drills) Picked(ctx context.Context, ids []string) ([]drill.Run, error) {
+	places := make([]runPlace, 0, len(ids))
+	for _, id := range ids[:min(len(ids), MaxLimit)] {
+		if validID(id) {
+			places = append(places, runPlace{id: id})
+		}
+	}
+	return read(ctx, d.store, "read the runs of drills", func(ctx context.Context, conn *sql.Conn) ([]drill.Run, error) {
+		return runsAt(ctx, conn, places)
+	})
+}

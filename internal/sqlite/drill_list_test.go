@@ -80,6 +80,10 @@ func TestRunsFiltered(t *testing.T) {
 			t.Errorf("%+v (-want +got):\n%s", q, diff)
 		}
 	}
+	picked, err := s.Drills().Picked(t.Context(), []string{all[7].ID, "gone", "", all[3].ID})
+	if err != nil || len(picked) != 2 || picked[0].ID != all[7].ID || picked[1].ID != all[3].ID {
+		t.Errorf("picked %v, %v", picked, err)
+	}
 	for _, key := range []string{"x", "1.", "-1.a", "1.a.b", "01.a"} {
 		for _, q := range []drill.Query{{After: key}, {After: key, Until: noon}} {
 			if _, _, err := s.Drills().Runs(t.Context(), q); !errors.Is(err, ErrKey) {
@@ -172,6 +176,10 @@ func TestHistory(t *testing.T) {
 		if diff := cmp.Diff(counted(all, q), got); diff != "" {
 			t.Errorf("%+v (-want +got):\n%s", q, diff)
 		}
+	}
+	h, err := s.Drills().History(t.Context(), drill.HistoryQuery{})
+	if latest, again := s.Drills().Latest(t.Context()); err != nil || again != nil || !cmp.Equal(latest, h.Latest) {
+		t.Errorf("latest %v, %v, %v", latest, err, again)
 	}
 	got := steps(t, s, "SELECT * FROM drill_days WHERE day_ms >= ? AND day_ms <= ? ORDER BY day_ms DESC, drill DESC, verdict DESC LIMIT 5", 1, 2)
 	if len(got) != 1 || !strings.Contains(got[0], "day_ms>? AND day_ms<?") {
