@@ -103,11 +103,13 @@ Both are still running; Ctrl-C ends and removes them. Times in /metrics are real
 	return err
 }
 
-// orders are commands about incidents, if there can be any.
+// orders say how to follow incidents, if there can be any: as pages, by a link that
+// signs in once, and by commands.
 func (d *Demo) orders() string {
 	if d.watching == nil {
 		return ""
 	}
-	return fmt.Sprintf("The channel is at %s\n  headgate incident list --admin http://%s --data-dir %s\n",
-		d.watching.channel.page(), d.gated.gate.AdminAddr(), filepath.Join(d.dir, d.gated.mode))
+	gate := d.gated.gate
+	return fmt.Sprintf("The channel is at %s\nThe pages are at http://%s%s (it works once)\n  headgate incident list --admin http://%s --data-dir %s\n",
+		d.watching.channel.page(), gate.AdminAddr(), gate.LoginPath("demo"), gate.AdminAddr(), filepath.Join(d.dir, d.gated.mode))
 }

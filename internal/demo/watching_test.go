@@ -221,7 +221,7 @@ func TestKeepWithSlack(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(d.dir, "enforce")
-	for _, want := range []string{d.watching.channel.page(), "headgate incident list --admin http://" + d.gated.gate.AdminAddr() + " --data-dir " + dir} {
+	for _, want := range []string{d.watching.channel.page(), "The pages are at http://" + d.gated.gate.AdminAddr() + "/login?code=", "headgate incident list --admin http://" + d.gated.gate.AdminAddr() + " --data-dir " + dir} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
