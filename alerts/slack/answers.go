@@ -32,7 +32,7 @@ type answers struct {
 
 // say tries the address that Slack gave, and then the channel.
 func (s answers) say(ctx context.Context, c callback, a Answer) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	text := spoken(a.Text)
 	err := s.respond(ctx, c.answer, text)

@@ -190,7 +190,7 @@ func (r *Reception) handle(c callback) {
 		}, "")
 	}
 	if a.Text != "" {
-		r.answers.say(ctx, c, a)
+		r.answers.say(r.work, c, a) // also if the work took all of its time
 	}
 }
 

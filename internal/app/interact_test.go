@@ -206,8 +206,8 @@ func TestAckAndSilenceBySlack(t *testing.T) {
 	wants(t, "acknowledged", p.deliver(ack), "You have it, until")
 	p.eventually("the button is gone", func() bool { return !p.has("ack") })
 	p.inThread("Acknowledged by <@U0ADA>")
-	wants(t, "once more", p.deliver(p.again(ack)), "Nothing was done: you have it already")
-	wants(t, "by another", p.deliver(eves), "Nothing was done: <@U0ADA> has it already")
+	wants(t, "once more", p.deliver(p.again(ack)), "Nothing was done: you have it already, since ")
+	wants(t, "by another", p.deliver(eves), "Nothing was done: <@U0ADA> has it already, since ")
 	wants(t, "by somebody who may not", p.deliver(bens), "slack.allow.ack in the settings does not name you (U0BEN)", "headgate incident ack ")
 
 	silence := p.interaction("silence", "U0ADA")

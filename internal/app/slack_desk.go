@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,10 +113,24 @@ func (d slackDesk) ack(ctx context.Context, w slack.Wish) slack.Answer {
 	case acked.Won:
 		return done(fmt.Sprintf("You have it, until %s. Reminders stop until then.", clock(acked.Until)))
 	case acked.By == w.Actor:
-		return refused("you have it already, until %s", clock(acked.Until))
+		return refused("you have it already,%s until %s", d.ackedAt(ctx, inc.ID), clock(acked.Until))
 	default:
-		return refused("%s has it already, until %s", acked.By, clock(acked.Until))
+		return refused("%s has it already,%s until %s", acked.By, d.ackedAt(ctx, inc.ID), clock(acked.Until))
 	}
+}
+
+// ackedAt says since when somebody has an incident, as far as that is recorded yet.
+func (d slackDesk) ackedAt(ctx context.Context, id string) string {
+	story, err := d.a.store.Story(ctx, id)
+	if err != nil {
+		return "" // who has it is known, and matters more
+	}
+	for _, e := range slices.Backward(story.Events) {
+		if e.Kind == engine.EventAcked {
+			return " since " + clock(e.At) + ","
+		}
+	}
+	return ""
 }
 
 // engineFailed tells wishes that cannot be from troubles.

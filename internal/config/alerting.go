@@ -6,7 +6,7 @@ import "time"
 type Slack struct {
 	// BotToken is the bot's token, xoxb-…, with the scopes chat:write,
 	// channels:read and channels:history (for private channels groups:read and
-	// groups:history). Default empty: Slack is not used, but for the webhook.
+	// groups:history), and commands if /headgate is to work. Default empty: Slack is not used, but for the webhook.
 	BotToken Secret `yaml:"bot_token"`
 	// APIURL is the base URL of the Slack API, for a proxy in between or for tests.
 	// Default https://slack.com/api/.
