@@ -70,6 +70,7 @@ func New(c Config) (*Pages, error) {
 	p.read("/incidents", p.incidents)
 	p.read("/incidents/{id}", p.incident)
 	p.read("/audit", p.audit)
+	p.read(drillsPath, p.history)
 	p.acts("/mode", p.confirmMode)
 	p.write("/mode", p.changeMode)
 	p.acts("/pause", p.confirmPause)

@@ -18,9 +18,9 @@ var templateFiles embed.FS
 var templates = parseTemplates()
 
 func parseTemplates() map[string]*template.Template {
-	frame := template.Must(template.New("frame").Funcs(words).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html"))
+	frame := template.Must(template.New("frame").Funcs(words).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html", "templates/drillparts.html"))
 	all := make(map[string]*template.Template)
-	for _, name := range []string{"overview", "pool", "mode", "pause", "incidents", "incident", "audit", "runbooks", "runbook", "login", "error"} {
+	for _, name := range []string{"overview", "pool", "mode", "pause", "incidents", "incident", "audit", "runbooks", "runbook", "login", "error", "drills"} {
 		all[name] = template.Must(template.Must(frame.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
 	}
 	return all
@@ -43,7 +43,7 @@ type nav struct{ Name, Path string }
 
 // Nav lists the parts of the navigation.
 func (page) Nav() []nav {
-	return []nav{{"Overview", "/"}, {"Incidents", "/incidents"}, {"Audit", "/audit"}, {"Runbooks", "/runbooks"}}
+	return []nav{{"Overview", "/"}, {"Incidents", "/incidents"}, {"Drills", drillsPath}, {"Audit", "/audit"}, {"Runbooks", "/runbooks"}}
 }
 
 // show renders a page.

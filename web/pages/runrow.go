@@ -1,0 +1,122 @@
+package pages
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"headgate/web"
+)
+
+// drillsPath is where the pages of drills begin.
+const drillsPath = "/drills"
+
+// runRow is one run of a drill, as lists show it.
+type runRow struct {
+	web.DrillRun
+	Look    verdictWords
+	Why     string // it did not pass, or what it wanted of a run that was not begun
+	Trigger string // as people say it
+}
+
+func runRowOf(r web.DrillRun) runRow {
+	row := runRow{DrillRun: r, Look: runWord(r), Trigger: triggerWord(r.Trigger), Why: r.Reason}
+	if r.Missed > 1 {
+		row.Why = strings.TrimSpace(fmt.Sprintf("%s (%d due times)", r.Reason, r.Missed))
+	}
+	return row
+}
+
+// runWord says how a run ended, or how far it is.
+func runWord(r web.DrillRun) verdictWords {
+	if r.Verdict == nil {
+		return verdictWords{"run", "▶", "Running"}
+	}
+	return verdictWord(*r.Verdict)
+}
+
+func triggerWord(trigger string) string {
+	for _, c := range triggerChoices() {
+		if c.Value == trigger {
+			return c.Name
+		}
+	}
+	return spell(trigger)
+}
+
+// brief shows a number of seconds of which a part counts.
+func brief(v any) string {
+	s, ok := float(v)
+	if !ok || s >= 1 {
+		return secs(v)
+	}
+	return plainNumber(math.Ceil(s*1000)) + " ms"
+}
+
+// measureWord is the name of a measure for people.
+func measureWord(name string) string {
+	switch name {
+	case "p95_turnaround":
+		return "p95"
+	case "bad_retry_after":
+		return "bad Retry-After"
+	default:
+		return spell(name)
+	}
+}
+
+// amount shows a value of a hypothesis, which may be absent.
+func amount(v any, unit string) string {
+	f, ok := float(v)
+	switch {
+	case !ok:
+		return "not known"
+	case unit == "s" || unit == "ratio":
+		return number(f, unit)
+	default:
+		return plainNumber(f)
+	}
+}
+
+// limitWord is what a value is held to.
+func limitWord(h web.DrillHypothesis) string {
+	limit := amount(h.Limit, h.Unit)
+	switch h.Compare {
+	case ">=":
+		return "at least " + limit
+	case "==":
+		return "exactly " + limit
+	default:
+		return "at most " + limit
+	}
+}
+
+// ofWord is the same after a value, short.
+func ofWord(h web.DrillHypothesis) string {
+	limit := amount(h.Limit, h.Unit)
+	if h.Compare == ">=" {
+		return "of at least " + limit
+	}
+	return "of " + limit
+}
+
+// marginWord says how far a value stayed from its limit.
+func marginWord(h web.DrillHypothesis) string {
+	m, ok := float(h.Margin)
+	far := percent(math.Abs(m))
+	if h.Limit == 0 {
+		far = amount(math.Abs(m), h.Unit)
+	}
+	switch {
+	case !ok:
+		return "not known"
+	case m > 0:
+		return far + " to spare"
+	case m < 0:
+		return "missed by " + far
+	case h.Passed:
+		return "just so"
+	default:
+		return "not held"
+	}
+}
