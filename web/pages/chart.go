@@ -21,6 +21,8 @@ type chart struct {
 	Lines []chartLine
 	Limit *chartLimit
 	Bands []band
+
+	Zero time.Time // set: times are shown as time from then, not as times of day
 }
 
 // chartLine is one line. The first one of a chart is solid and filled, the second
@@ -38,12 +40,54 @@ type chartLimit struct {
 	Natural bool // it cannot be passed, and being there is no trouble
 }
 
-// band is a time in which a pool was in some mode. It begins with a change, and is
-// shaded unless the pool enforced.
+// band is a time in which a pool was in some mode, or in which something else was
+// so. It begins with a change, and is shaded unless the pool enforced.
 type band struct {
 	From, To time.Time
 	Mode     string
-	Begins   bool // the change is within the chart
+	What     string // instead of a mode
+	Begins   bool   // the change is within the chart
+}
+
+// label is what stands where a band begins.
+func (b band) label() string {
+	if b.What != "" {
+		return b.What
+	}
+	m := modeWord(b.Mode)
+	return m.Sign + " " + m.Word
+}
+
+// says is what a band is in the description of its chart.
+func (b band) says(c chart) string {
+	if b.What != "" {
+		return fmt.Sprintf(" %s from %s to %s.", initial(b.What), c.at(b.From, "15:04:05"), c.at(b.To, "15:04:05"))
+	}
+	return fmt.Sprintf(" To %s at %s.", modeWord(b.Mode).Word, c.at(b.From, "15:04:05"))
+}
+
+// at writes a time as the chart shows times.
+func (c chart) at(t time.Time, layout string) string {
+	if c.Zero.IsZero() {
+		return t.UTC().Format(layout)
+	}
+	return elapsed(t.Sub(c.Zero))
+}
+
+// elapsed writes a time from some beginning, or before it.
+func elapsed(d time.Duration) string {
+	if d < 0 {
+		return "−" + elapsed(-d)
+	}
+	d = d.Round(time.Second)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d/time.Second))
+	case d%time.Minute == 0:
+		return fmt.Sprintf("%d min", int(d/time.Minute))
+	default:
+		return fmt.Sprintf("%d min %d s", int(d/time.Minute), int(d%time.Minute/time.Second))
+	}
 }
 
 // Picture draws the chart.
@@ -74,7 +118,10 @@ func (c chart) Empty() bool {
 
 // Describe says in words what the picture shows.
 func (c chart) Describe() string {
-	text := fmt.Sprintf("From %s to %s UTC.", c.From.UTC().Format("15:04"), c.To.UTC().Format("15:04"))
+	text := fmt.Sprintf("From %s to %s UTC.", c.at(c.From, "15:04"), c.at(c.To, "15:04"))
+	if !c.Zero.IsZero() {
+		text = fmt.Sprintf("From %s to %s.", c.at(c.From, ""), c.at(c.To, ""))
+	}
 	for _, l := range c.Lines {
 		if len(l.Points) == 0 {
 			continue
@@ -86,14 +133,14 @@ func (c chart) Describe() string {
 			}
 		}
 		text += fmt.Sprintf(" %s: at most %s, at %s; in the end %s.", l.Name, number(top.V, c.Unit),
-			top.At.UTC().Format("15:04:05"), number(l.Points[len(l.Points)-1].V, c.Unit))
+			c.at(top.At, "15:04:05"), number(l.Points[len(l.Points)-1].V, c.Unit))
 	}
 	if c.Limit != nil {
 		text += " Line: " + c.Limit.Name + "."
 	}
 	for _, b := range c.Bands {
 		if b.Begins {
-			text += fmt.Sprintf(" To %s at %s.", modeWord(b.Mode).Word, b.From.UTC().Format("15:04:05"))
+			text += b.says(c)
 		}
 	}
 	return text
@@ -105,6 +152,7 @@ const tableRows = 12
 // row is one time of a chart's table, with the value of every line.
 type row struct {
 	At     time.Time
+	Shown  template.HTML // the same as the chart shows times
 	Values []string
 }
 
@@ -116,7 +164,10 @@ func (c chart) Rows() []row {
 	}
 	var all []row
 	for to := c.To; to.After(c.From); to = to.Add(-part) {
-		r := row{At: to}
+		r := row{At: to, Shown: clock(to)}
+		if !c.Zero.IsZero() {
+			r.Shown = template.HTML(c.at(to, "")) // made of digits and units
+		}
 		known := false
 		for _, l := range c.Lines {
 			v, ok := highest(l.Points, to.Add(-part), to)

@@ -84,10 +84,14 @@ func (d *drawing) grid() {
 		d.text(d.y.say(tick))
 		d.put(`</text>`)
 	}
-	for _, t := range timeTicks(d.c.From, d.c.To) {
+	for _, t := range d.c.ticks() {
 		x := d.x(t)
-		d.put(`<path class="grid" d="M`, x, ` 148v4"/><text class="tick mid" x="`, x, `" y="164"><tspan data-clock="`,
-			t.UTC().Format(time.RFC3339), `">`, t.UTC().Format("15:04"), `</tspan></text>`)
+		d.put(`<path class="grid" d="M`, x, ` 148v4"/><text class="tick mid" x="`, x, `" y="164">`)
+		if d.c.Zero.IsZero() {
+			d.put(`<tspan data-clock="`, t.UTC().Format(time.RFC3339), `">`, t.UTC().Format("15:04"), `</tspan></text>`)
+		} else {
+			d.put(elapsed(t.Sub(d.c.Zero)), `</text>`)
+		}
 	}
 }
 
@@ -102,16 +106,15 @@ func (d *drawing) bands() {
 		}
 		if b.Begins {
 			d.put(`<path class="change" d="M`, from, ` 6v142"/>`)
-			free = d.change(numberOf(from), modeWord(b.Mode), free)
+			free = d.change(numberOf(from), b.label(), free)
 		}
 	}
 }
 
 // change labels a change, as far as there is room, and returns where there is room
 // for the next one. What is not labelled stands in the description.
-func (d *drawing) change(x float64, m modeWords, free float64) float64 {
+func (d *drawing) change(x float64, label string, free float64) float64 {
 	const letter, gap = 5.6, 3
-	label := m.Sign + " " + m.Word
 	width := letter * float64(len([]rune(label)))
 	left := x + gap
 	if left+width > drawWidth {
@@ -217,6 +220,26 @@ func (a axis) say(v float64) string {
 	default:
 		return plainNumber(math.Round(v*100) / 100)
 	}
+}
+
+// ticks are the times that stand below the chart.
+func (c chart) ticks() (all []time.Time) {
+	if c.Zero.IsZero() {
+		return timeTicks(c.From, c.To)
+	}
+	step := 10 * time.Second
+	for _, s := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute} {
+		if c.To.Sub(c.From)/step <= 6 {
+			break
+		}
+		step = s
+	}
+	for t := c.Zero.Add(-c.Zero.Sub(c.From) / step * step); !t.After(c.To); t = t.Add(step) {
+		if !t.Before(c.From) {
+			all = append(all, t)
+		}
+	}
+	return all
 }
 
 // timeTicks are three to six round times within the chart.
