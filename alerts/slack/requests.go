@@ -20,7 +20,7 @@ const (
 
 const (
 	maxRequest  = 256 << 10 // bytes: a press brings its message along
-	maxRequests = 32        // at once
+	maxRequests = 128       // at once
 	readTime    = 2 * time.Second
 )
 

@@ -7,6 +7,7 @@ import (
 	"log"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,7 @@ type SocketOptions struct {
 type Socket struct {
 	o         SocketOptions
 	api       *slack.Client
+	http      *http.Client // of api
 	connected atomic.Bool
 }
 
@@ -44,7 +46,7 @@ func NewSocket(o SocketOptions) (*Socket, error) {
 	if o.Reception == nil || o.Registerer == nil || o.Log == nil {
 		return nil, errors.New("a socket needs a reception, a log and metrics")
 	}
-	api, err := socketAPI(o.AppToken, o.APIURL)
+	api, hc, err := socketAPI(o.AppToken, o.APIURL)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +56,7 @@ func NewSocket(o SocketOptions) (*Socket, error) {
 	if o.PingWithin <= 0 {
 		o.PingWithin = 30 * time.Second
 	}
-	s := &Socket{o: o, api: api}
+	s := &Socket{o: o, api: api, http: hc}
 	return s, o.Registerer.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "headgate_slack_socket_connected", Help: "1 while the connection for buttons and commands (Socket Mode) stands.",
 	}, func() float64 {
@@ -65,18 +67,18 @@ func NewSocket(o SocketOptions) (*Socket, error) {
 	}))
 }
 
-func socketAPI(token, apiURL string) (*slack.Client, error) {
+func socketAPI(token, apiURL string) (*slack.Client, *http.Client, error) {
 	if !strings.HasPrefix(token, "xapp-") || strings.ContainsAny(token, " \r\n\t") {
-		return nil, errors.New("the app token must begin with xapp- (bot tokens, xoxb-, are for messages)")
+		return nil, nil, errors.New("the app token must begin with xapp- (bot tokens, xoxb-, are for messages)")
 	}
 	if apiURL == "" {
 		apiURL = slack.APIURL
 	}
 	if !strings.HasSuffix(apiURL, "/") {
-		return nil, errors.New("the API's address must end in a slash")
+		return nil, nil, errors.New("the API's address must end in a slash")
 	}
-	return slack.New("", slack.OptionAppLevelToken(token), slack.OptionAPIURL(apiURL),
-		slack.OptionHTTPClient(newClient(10*time.Second, nil))), nil
+	hc := newClient(10*time.Second, nil)
+	return slack.New("", slack.OptionAppLevelToken(token), slack.OptionAPIURL(apiURL), slack.OptionHTTPClient(hc)), hc, nil
 }
 
 // Connected says whether the connection stands.
@@ -85,6 +87,7 @@ func (s *Socket) Connected() bool { return s.connected.Load() }
 // Run connects, and connects again, until ctx ends. It never gives up: a token
 // that is refused now may be mended at Slack's end.
 func (s *Socket) Run(ctx context.Context) {
+	defer s.http.CloseIdleConnections()
 	pause := time.Second
 	for ctx.Err() == nil {
 		begin := time.Now()

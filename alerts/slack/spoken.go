@@ -37,7 +37,7 @@ func (w Wording) Of(d alerts.Delivery, n int) string {
 }
 
 var (
-	dates = regexp.MustCompile(`<!date\^\d+\^[^|>]*\|[^>]*> \(`)
+	dates = regexp.MustCompile(`<!date\^\d+\^[^|>]*\|([^>]*)> \([0-9:]+ UTC\)`)
 	links = regexp.MustCompile(`<(https?://[^|>]*)\|([^>]*)>`)
 	bold  = regexp.MustCompile(`(^|\s)\*([^*]+)\*`)
 )
@@ -45,7 +45,7 @@ var (
 // unmarked takes Slack's markup off a text of ours. Values from outside are in it
 // escaped, so that nothing of theirs is taken for markup.
 func unmarked(s string) string {
-	s = dates.ReplaceAllString(s, "(")
+	s = dates.ReplaceAllString(s, "$1")
 	s = links.ReplaceAllString(s, "$2 ($1)")
 	s = bold.ReplaceAllString(s, "$1$2")
 	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&", "`", "").Replace(s)

@@ -17,7 +17,7 @@ func TestWordingSaysWhatSlackShows(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := w.Of(sample(), 2000)
-	for _, want := range []string{"PAGE", "What users feel: ", "Value: ", "State: ", "(https://gate.example/runbooks/", "12:00:00 UTC"} {
+	for _, want := range []string{"PAGE", "What users feel: ", "Value: ", "State: ", "(https://gate.example/runbooks/", "Since: 2026-03-01 12:00:00 UTC\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in:\n%s", want, got)
 		}

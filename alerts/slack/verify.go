@@ -14,17 +14,7 @@ import (
 // It opens none. No detail holds the token.
 func VerifySocket(ctx context.Context, appToken, apiURL string) Check {
 	c := Check{Name: "buttons: socket"}
-	api, err := socketAPI(appToken, apiURL)
-	if err != nil {
-		c.Detail = err.Error()
-	} else if _, where, err := api.StartSocketModeContext(ctx); err != nil || where == "" {
-		c.Detail = "the answer is none"
-		if err != nil {
-			c.Detail = failure(err, true, appToken).Reason
-		}
-	} else {
-		c.OK, c.Detail = true, "Slack lets the app connect"
-	}
+	c.OK, c.Detail = tryToConnect(ctx, appToken, apiURL)
 	if !c.OK {
 		c.Hint = "make an app-level token with the scope connections:write on the app's page Basic Information, and enable Socket Mode"
 	}
@@ -68,6 +58,23 @@ func (b *Bot) verifyToken(ctx context.Context) (Check, []Check, bool) {
 	}
 	c.OK, c.Detail = true, fmt.Sprintf("%s in %s", shorten(a.User), shorten(a.Team))
 	return c, b.scopes(strings.Join(a.Header.Values("X-Oauth-Scopes"), ",")), true
+}
+
+func tryToConnect(ctx context.Context, appToken, apiURL string) (ok bool, found string) {
+	api, hc, err := socketAPI(appToken, apiURL)
+	if err != nil {
+		return false, err.Error()
+	}
+	defer hc.CloseIdleConnections()
+	_, where, err := api.StartSocketModeContext(ctx)
+	switch {
+	case err != nil:
+		return false, failure(err, true, appToken).Reason
+	case where == "":
+		return false, "the answer is none"
+	default:
+		return true, "Slack lets the app connect"
+	}
 }
 
 // need is a scope, or one that does as well, and what it is for.

@@ -301,6 +301,25 @@ func TestEveryPressIsAudited(t *testing.T) {
 	<-p.answer
 }
 
+// What people type is kept as far as it fits, and holds up nothing.
+func TestHostileLinesAreAudited(t *testing.T) {
+	p := newPressing(t, socketSettings)
+	lines := []string{
+		"rollback " + strings.Repeat("p", 1900), "restore default " + strings.Repeat("ü", 900), "ack " + strings.Repeat("\x01", 100),
+		"silence a\x00b 1h \u202e", "drill run <script>", "ack ' OR 1=1 --", "silence " + strings.Repeat("🔥", 400) + " 1h",
+	}
+	for _, line := range lines {
+		p.command("U0ADA", "/headgate "+line)
+	}
+	p.command("U0ADA", "/headgate rollback default")
+	p.eventually("all are recorded", func() bool { return len(p.entries()) == len(lines)+1 })
+	if e := p.entries()[0]; e.Action != "rollback" || e.Ending != runbooks.Done || e.Pool != "default" {
+		t.Errorf("the latest entry is %+v", e)
+	}
+	close(p.model.release)
+	<-p.answer
+}
+
 // TestWithoutAWayInThereAreNoButtons: a button that does nothing would be a lie.
 func TestWithoutAWayInThereAreNoButtons(t *testing.T) {
 	slack, url := newSlack(t)
