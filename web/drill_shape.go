@@ -96,7 +96,7 @@ type DrillHypothesis struct {
 	Margin   *float64 `json:"margin"` // share of the limit; below 0: it did not hold
 	Passed   bool     `json:"passed"`
 	Evidence string   `json:"evidence"`
-	Why      string   `json:"why"` // there is no value
+	Why      string   `json:"why"` // what made the value, or why there is none
 }
 
 // DrillPhase is a part of a run.

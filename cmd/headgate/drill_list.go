@@ -54,10 +54,10 @@ func drillTable(list *web.DrillList, now time.Time, p paint) []byte {
 		return b.Bytes()
 	}
 	rows := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(rows, "DRILL\tTARGET\tPOOL\tSCHEDULE\tNEXT\tLAST\tLAST PASSED")
+	fmt.Fprintln(rows, "DRILL\tNAME\tTARGET\tPOOL\tSCHEDULE\tNEXT\tLAST\tLAST PASSED")
 	for i := range list.Items {
 		d := &list.Items[i]
-		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", inert(d.ID), inert(d.Target), orDash(d.Pool), scheduleOf(d), nextOf(d), lastOf(d), passedAgo(d, now))
+		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", inert(d.ID), orDash(d.Name), inert(d.Target), orDash(d.Pool), scheduleOf(d), nextOf(d), lastOf(d), passedAgo(d, now))
 	}
 	_ = rows.Flush() // into memory
 	for i := range list.Items {
@@ -116,9 +116,6 @@ func passedAgo(d *web.DrillRow, now time.Time) string {
 // drillNotes tells what the table does not.
 func drillNotes(w io.Writer, d *web.DrillRow) {
 	var lines []string
-	if d.Name != d.ID {
-		lines = append(lines, inert(d.Name))
-	}
 	for _, problem := range d.Problems {
 		lines = append(lines, "cannot run: "+inert(problem))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -95,7 +96,7 @@ func (t *runText) facts(w io.Writer) {
 	if t.Missed > 0 {
 		row("missed", fmt.Sprintf("%d due times", t.Missed))
 	}
-	if t.ClearTookS != nil {
+	if t.ClearTookS != nil && t.Injected > 0 {
 		row("faults", fmt.Sprintf("befell %d calls, cleared in %s", t.Injected, seconds(*t.ClearTookS)))
 	}
 	if t.RecoveredS != nil {
@@ -125,9 +126,9 @@ func (t *runText) hypotheses(w io.Writer) {
 		held, note := "held", h.Evidence
 		switch {
 		case h.Value == nil:
-			held, note = "unknown", h.Why
+			held, note = "unknown", cmp.Or(h.Why, h.Evidence)
 		case !h.Passed:
-			held = "BROKEN"
+			held, note = "BROKEN", strings.TrimPrefix(h.Why+"; "+h.Evidence, "; ")
 		}
 		fmt.Fprintf(rows, "%s\t%s\t%s\t%s %s\t%s\t%s\n", held, inert(h.Name), drillAmount(h.Value, h.Unit), inert(h.Compare), drillAmount(&h.Limit, h.Unit),
 			percent(h.Margin), orDash(note))
@@ -158,8 +159,14 @@ func (t *runText) messages(w io.Writer) {
 		if i == 0 {
 			fmt.Fprintln(w, "\nMESSAGES")
 		}
-		fmt.Fprintf(w, "%s  %s %s  %s\n", momentOr(m.AcceptedAt, "not accepted"), inert(m.Level), inert(m.Kind), inert(strings.ReplaceAll(m.Text, "\n", " / ")))
+		fmt.Fprintf(w, "%s  %s %s  %s\n", momentOr(m.AcceptedAt, "not accepted"), inert(m.Level), inert(m.Kind), inert(firstLine(m.Text)))
 	}
+}
+
+// firstLine is what a phone shows of a message.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
 }
 
 func (t *runText) undone(w io.Writer) {

@@ -62,8 +62,8 @@ func TestDrillList(t *testing.T) {
 	s := g.watch()
 	s.Desk.Add(pastRun(75, drill.Passed), pastRun(1, drill.Failed))
 	r := g.runBare("drill", "list")
-	says(t, r.out, "DRILL TARGET POOL SCHEDULE NEXT LAST LAST PASSED", "burst twin a 30 9 * * 1 Europe/Berlin 2026-03-29T07:30:00Z failed 3 days ago",
-		"live live a by hand - - never", "burst: Burst\ndue 2026-03-29T09:30:00+02:00 (2026-03-29T07:30:00Z), clocks go forward that night",
+	says(t, r.out, "DRILL NAME TARGET POOL SCHEDULE NEXT LAST LAST PASSED", "burst Burst twin a 30 9 * * 1 Europe/Berlin 2026-03-29T07:30:00Z failed 3 days ago",
+		"live Live latency live a by hand - - never", "burst: due 2026-03-29T09:30:00+02:00 (2026-03-29T07:30:00Z), clocks go forward that night",
 		"cannot run: allow_live is not set", webtest.Hostile)
 	if r.code != 0 || r.err != "" {
 		t.Errorf("exit %d, %s", r.code, r.err)
@@ -155,7 +155,7 @@ func TestDrillWait(t *testing.T) {
 				t.Errorf("exit %d, want %d: %s", r.code, code, r.err)
 			}
 			says(t, r.out, "Burst "+strings.ToUpper(string(v))+" because", "held p95_turnaround 41s <= 60s 31% 80 tasks", "BROKEN pages 0 messages == 1 messages -100% Slack",
-				"unknown time_to_page ? <= 30s - no page came", "faults befell 7 calls, cleared in 0s", "recovered within 41s", "inject ", "DRILL�[2J / second",
+				"unknown time_to_page ? <= 30s - no page came", "faults befell 7 calls, cleared in 0s", "recovered within 41s", "inject ", "DRILL�[2J",
 				"rollback done in 1s", "lock_record FAILED in 0s: held on")
 			if code != 0 && !strings.Contains(r.err, "headgate: the drill Burst ended "+string(v)+": because") {
 				t.Errorf("stderr %q", r.err)

@@ -40,14 +40,25 @@ type Latest struct {
 }
 
 // Tightest returns the hypothesis with the least margin of those that are known,
-// and false if there is none.
+// and false if there is none. Those that ask for an exact value have no margin
+// while they hold, and count only if there are no others.
 func (r Run) Tightest() (Hypothesis, bool) {
 	var least Hypothesis
 	found := false
 	for _, h := range r.Hypotheses {
-		if h.Known && (!found || h.Margin < least.Margin) {
+		if h.Known && (!found || h.tighter(least)) {
 			least, found = h, true
 		}
 	}
 	return least, found
 }
+
+func (h Hypothesis) tighter(than Hypothesis) bool {
+	if h.exact() != than.exact() {
+		return than.exact()
+	}
+	return h.Margin < than.Margin
+}
+
+// exact says that a hypothesis holds and could not do so by more or less.
+func (h Hypothesis) exact() bool { return h.Passed && (h.Compare == Equal || h.Limit == 0) }

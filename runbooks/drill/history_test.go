@@ -1,0 +1,34 @@
+package drill
+
+import "testing"
+
+// TestTightest: what was closest to its limit is named, what was broken before
+// that, and what has no margin only when there is nothing else.
+func TestTightest(t *testing.T) {
+	expect := func(m Measure, c Compare, limit float64) Expectation {
+		return Expectation{Measure: m, Compare: c, Limit: limit}
+	}
+	p95 := Hypothesis{Expectation: expect(P95, AtMost, 60), Known: true, Value: 41, Margin: 0.3, Passed: true}
+	late := Hypothesis{Expectation: expect(LateShare, AtMost, 0.1), Known: true, Margin: 0.9, Passed: true}
+	exact := Hypothesis{Expectation: expect(TasksLost, Equal, 0), Known: true, Passed: true}
+	none := Hypothesis{Expectation: expect(FalseEnds, AtMost, 0), Known: true, Passed: true}
+	lost := Hypothesis{Expectation: expect(TasksLost, Equal, 0), Known: true, Value: 3, Margin: -3}
+	unknown := Hypothesis{Expectation: expect(TimeToPage, AtMost, 30), Margin: -9}
+	for name, tt := range map[string]struct {
+		all  []Hypothesis
+		want Measure // empty: none
+	}{
+		"none":          {nil, ""},
+		"none known":    {[]Hypothesis{unknown}, ""},
+		"the least":     {[]Hypothesis{late, p95, unknown}, P95},
+		"past exact":    {[]Hypothesis{exact, late, none}, LateShare},
+		"broken":        {[]Hypothesis{p95, lost, late}, TasksLost},
+		"nothing else":  {[]Hypothesis{unknown, none, exact}, FalseEnds},
+		"the first one": {[]Hypothesis{p95, p95, exact}, P95},
+	} {
+		got, ok := Run{Hypotheses: tt.all}.Tightest()
+		if ok != (tt.want != "") || got.Measure != tt.want {
+			t.Errorf("%s: %q, %v, want %q", name, got.Measure, ok, tt.want)
+		}
+	}
+}
