@@ -1,0 +1,109 @@
+package rollback
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"headgate/e2e/harness"
+	"headgate/e2e/rollback/rig"
+)
+
+// acting is a rule that asks for a rollback as soon as a task has run for five
+// seconds: the shortest way to a page that acts.
+const acting = `rules:
+  - name: acting
+    signal: headgate_in_flight{pool="$pool"}
+    unit: tasks
+    page: {at: 1, for: 5s}
+    clear: {below: 1, for: 5s}
+    summary: a rule that acts
+    feel: nothing
+    runbook: queue_age
+    action: rollback
+    i_understand: true
+`
+
+// decision is an entry of the audit.
+type decision struct {
+	Kind   string            `json:"kind"`
+	Ending string            `json:"ending"`
+	Pool   string            `json:"pool"`
+	Reason string            `json:"reason"`
+	Inputs map[string]string `json:"inputs"`
+}
+
+func decisions(t *testing.T, r *rig.Rig, ending string) (all []decision) {
+	t.Helper()
+	var page struct {
+		Items []decision `json:"items"`
+	}
+	if err := r.Call(http.MethodGet, "audit?kind=decision&limit=1000", "", &page); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range page.Items {
+		if d.Ending == ending {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// ruled puts a rule that acts into a new folder.
+func ruled(t *testing.T, upstream string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	file := filepath.Join(dir, "rules.yaml")
+	if err := os.WriteFile(file, []byte(acting), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rig.Write(t, dir, "drain: 1s\nrules: {file: "+file+"}\n", rig.Pool("main", upstream, 1))
+	return dir
+}
+
+// automatic counts the rollbacks that headgate has made by itself.
+func automatic(t *testing.T, r *rig.Rig) (n int) {
+	t.Helper()
+	for _, c := range r.Audit(t) {
+		if c.Via == "engine" && c.To == "passthrough" {
+			n++
+		}
+	}
+	return n
+}
+
+// A process is killed while it rolls back by itself: the next one finds the pool
+// rolled back and recorded, or not, and the audit agrees. The rule goes on to page,
+// so that in the end it is rolled back, once; a person who puts the gate back is
+// not overruled, and that is said.
+func TestKilledWhileRollingBackByItself(t *testing.T) {
+	t.Parallel()
+	upstream := harness.StartHeld(t)
+	dir := ruled(t, upstream.URL)
+	r := rig.Start(t, dir)
+	rig.NewCrowd(r.URL).Join(1)
+	harness.Until(t, "it rolls back", func() bool { return r.Status(t)["main"].Mode == "passthrough" })
+	r.Kill(t)
+	r = rig.Start(t, dir)
+	done := r.Status(t)["main"].Mode == "passthrough"
+	if n := automatic(t, r); (n == 1) != done {
+		t.Fatalf("in passthrough: %v, but %d rollbacks are recorded", done, n)
+	}
+	if !done && len(decisions(t, r, "done")) > 0 {
+		t.Fatal("the audit tells of a rollback that is not")
+	}
+	rig.NewCrowd(r.URL).Join(1)
+	harness.Until(t, "it is rolled back and in the audit", func() bool {
+		return r.Status(t)["main"].Mode == "passthrough" && len(decisions(t, r, "done")) == 1 && automatic(t, r) == 1
+	})
+	says(t, r.Command(t, "restore", "--pool", "main", "--reason", "I know better"), 0)
+	harness.Until(t, "it is withheld", func() bool { return len(decisions(t, r, "withheld")) > 0 })
+	if d := decisions(t, r, "withheld")[0]; d.Inputs["latched_by"] == "" || d.Inputs["rule"] != "acting" || d.Pool != "main" {
+		t.Errorf("withheld: %+v", d)
+	}
+	upstream.Finish()
+	if m := r.Status(t)["main"].Mode; m != "enforce" || automatic(t, r) != 1 {
+		t.Errorf("a person was overruled: the pool is in %s", m)
+	}
+}
