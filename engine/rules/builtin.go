@@ -31,7 +31,7 @@ func BuiltIn(s Settings) ([]engine.Rule, error) {
 	}
 	alone := s
 	alone.Pools = nil
-	for _, r := range append(ofProcess(), engine.MissingRule("")) {
+	for _, r := range append(ofProcess(), drillOverdue(), engine.MissingRule("")) {
 		rules, err := finish(r, alone)
 		errs, all = append(errs, err), append(all, rules...)
 	}

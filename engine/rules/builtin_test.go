@@ -20,7 +20,7 @@ var (
 		"false_refusal", "gate_fault", "gate_latency",
 	}
 	actingNames  = []string{"false_refusal", "gate_fault", "gate_latency"}
-	processNames = []string{"delivery_stuck", "delivery_dead", "evaluation_late", "journal_failing", "signal_missing"}
+	processNames = []string{"delivery_stuck", "delivery_dead", "evaluation_late", "journal_failing", "drill_overdue", "signal_missing"}
 )
 
 func TestBuiltInRulesAreAllThere(t *testing.T) {

@@ -31,6 +31,8 @@ type rehearsals struct {
 type drillMetrics struct {
 	runs *prometheus.CounterVec
 	pass *prometheus.GaugeVec
+	// period is there for drills with a schedule.
+	period *prometheus.GaugeVec
 }
 
 func newDrillMetrics(reg prometheus.Registerer) (*drillMetrics, error) {
@@ -41,12 +43,16 @@ func newDrillMetrics(reg prometheus.Registerer) (*drillMetrics, error) {
 		pass: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "headgate_drill_last_pass_timestamp_seconds", Help: "When the latest run of the drill that passed has ended; not there before.",
 		}, []string{"drill"}),
+		period: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "headgate_drill_period_seconds", Help: "The time between two due times of the drill; not there without a schedule.",
+		}, []string{"drill"}),
 	}
-	return m, errors.Join(reg.Register(m.runs), reg.Register(m.pass))
+	return m, errors.Join(reg.Register(m.runs), reg.Register(m.pass), reg.Register(m.period))
 }
 
 // know makes the counters of drills be there from the start.
 func (m *drillMetrics) know(specs []drill.Spec) {
+	m.schedules(specs, time.Now())
 	for _, s := range specs {
 		for _, v := range drill.Verdicts() {
 			m.runs.WithLabelValues(s.ID, string(v))
@@ -88,6 +94,7 @@ func (a *App) startDrills() (err error) {
 		return fmt.Errorf("drills: %w", err)
 	}
 	a.drillMetrics.know(a.specs())
+	d.remember(ctx)
 	d.scheduler = drill.NewScheduler(drill.SchedulerOptions{
 		Specs: a.specs, Dues: d.store, Noter: d.store, Launcher: d, NewID: newID, Version: a.version, Log: d.log,
 	})

@@ -1,0 +1,45 @@
+package app
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/internal/config"
+	"headgate/runbooks/drill"
+)
+
+// TestPassesAge: how often a drill is due and when it passed last are there to be
+// watched, across restarts.
+func TestPassesAge(t *testing.T) {
+	parsed, err := config.Parse("f.yaml", []byte(indented(weekly)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, func(c *config.Config) { c.Drills = parsed.Drills })
+	metrics := r.admin("/metrics").body
+	if !strings.Contains(metrics, `headgate_drill_period_seconds{drill="weekly"} 604800`) {
+		t.Error("the period is not there")
+	}
+	if strings.Contains(metrics, `period_seconds{drill="burst"}`) || strings.Contains(metrics, "headgate_drill_last_pass_timestamp_seconds{") {
+		t.Error("a drill without schedule has a period, or one that never ran has passed")
+	}
+	began := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+	run := drill.Run{ID: newID(), Drill: "weekly", Name: "Weekly", Trigger: drill.ByHand, Speed: 1, Started: began, Status: drill.Claimed}
+	store := r.app.store.Drills()
+	if run.Fence, err = store.Claim(t.Context(), began, run, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	run.Status, run.Verdict, run.Ended = drill.Ended, drill.Passed, began.Add(time.Minute)
+	if err := store.Save(t.Context(), began.Add(time.Minute), run); err != nil {
+		t.Fatal(err)
+	}
+	r.app.drills.remember(t.Context()) // as at the next start
+	if metrics = r.admin("/metrics").body; !strings.Contains(metrics, `headgate_drill_last_pass_timestamp_seconds{drill="weekly"} 1.`) {
+		t.Error("the last pass is not there")
+	}
+	r.app.drillMetrics.know(nil)
+	if metrics = r.admin("/metrics").body; strings.Contains(metrics, "headgate_drill_period_seconds{") {
+		t.Error("a drill that has gone still has a period")
+	}
+}
