@@ -1,6 +1,7 @@
 // Package web is what people, probes and scrapers see on the admin listener: the
-// open endpoints /metrics, /healthz, /readyz and /runbooks, and the admin API
-// below /api/v1 with its client. It shares nothing with the data plane but the gates'
+// open endpoints /metrics, /healthz, /readyz and /runbooks, the admin API below
+// /api/v1 with its client, and the door to both it and the pages, to which it hands
+// the rest on. It shares nothing with the data plane but the gates'
 // snapshots, so that a saturated data plane leaves it as quick as ever.
 //
 // # Words
@@ -10,6 +11,8 @@
 //     else, a 5xx. After silence a caller may try another way.
 //   - An attempt is a request with a wrong token, or a write that a page of
 //     another site made a browser send. Attempts are limited.
+//   - The door lets people in: by the token, by a session, or, to read only,
+//     everybody. Whom it lets in and turns away is noted for the audit.
 //   - A problem is an error in the shape of RFC 9457.
 //   - What is planned is what a dry run says would be done.
 //   - A mute is what the API and everybody else call a silence: of a rule, about
