@@ -102,8 +102,12 @@ func (l *look) told(m Message) time.Duration {
 	return l.scenario(m.Made) + m.Accepted.Sub(m.Made)
 }
 
-// onset is when the trouble of a scenario begins, and end when it is over.
+// onset is when the trouble of a scenario begins, and end when it is over. Without a
+// baseline all of it is trouble.
 func (s Scenario) onset() time.Duration {
+	if s.Baseline == 0 {
+		return 0
+	}
 	first := s.Duration
 	s.troubles(func(from, _ time.Duration) { first = min(first, from) })
 	if first == s.Duration {
