@@ -252,9 +252,16 @@ func (o drillOrders) note(action, subject, by, reason string, err error, inputs 
 		Reason: reason, Inputs: inputs,
 	}
 	var refused *web.DrillRefusal
+	var busy *drill.BusyError
 	switch {
-	case errors.As(refusal(err), &refused), errors.Is(err, drill.ErrFrozen), errors.Is(err, drill.ErrBusy), errors.Is(err, drill.ErrNoRun):
-		e.Ending, e.Reason = runbooks.Refused, err.Error()
+	case errors.As(refusal(err), &refused):
+		e.Ending, e.Reason = runbooks.Refused, refused.Why
+	case errors.As(err, &busy):
+		e.Ending, e.Reason = runbooks.Refused, busy.Error()
+	case errors.Is(err, drill.ErrFrozen):
+		e.Ending, e.Reason = runbooks.Refused, drill.ErrFrozen.Error()
+	case errors.Is(err, drill.ErrNoRun):
+		e.Ending, e.Reason = runbooks.Refused, drill.ErrNoRun.Error()
 	case err != nil:
 		e.Ending, e.Reason = runbooks.Failed, "the record or the runner failed; the log says why"
 	}

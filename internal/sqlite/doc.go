@@ -1,6 +1,6 @@
 // Package sqlite keeps the record in an SQLite file, and implements the ports
-// that need memory: runbooks.Journal (Store), engine.Journal (EngineJournal) and
-// alerts.Outbox (Outbox).
+// that need memory: runbooks.Journal (Store), engine.Journal (EngineJournal),
+// alerts.Outbox (Outbox), drill.Store and drill.Dues (Drills).
 //
 // # Words
 //
@@ -13,11 +13,15 @@
 //     reach the service go to the file itself, without the lock: LeaveRequest,
 //     ReadChanges, BackupFrom.
 //   - The outbox is what is to be sent about incidents, and what became of it.
+//   - The lock of drills is a row: whoever has it runs a drill. Its fence is a
+//     number that grows with each claim, so that one who has lost it writes no more.
+//   - An opening is the time from Open to Close; a run of a drill remembers in
+//     which it was claimed, and ends with it.
 //   - An ephemeral Store lives in memory and leaves nothing behind.
 //
 // # Promises
 //
-// What Record, SaveBatch, Outbox.Save and SaveSLO have acknowledged survives
+// What Record, SaveBatch, Outbox.Save, SaveSLO and Drills have acknowledged survives
 // kill -9 and loss of power: the journal is a write-ahead log and is synchronised
 // with every commit (synchronous FULL, about a millisecond). A transaction is whole
 // or not there at all: no event of an incident is recorded without what is to be
