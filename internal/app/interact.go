@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"headgate/alerts/slack"
@@ -19,6 +20,7 @@ type interaction struct {
 	socket    *slack.Socket   // nil without an app token
 	requests  *slack.Requests // nil without a listener
 	listener  net.Listener    // while it runs
+	fresh     sync.Mutex      // held while a message of old is put right
 }
 
 // interactive says whether presses can come back: only then messages have buttons.

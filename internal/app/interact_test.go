@@ -37,7 +37,9 @@ func socketSettings(c *config.Config) {
 	c.Slack.Allow = config.Allow{Rollback: all, Restore: all, Drill: all, Ack: all, Silence: all}
 }
 
-func newPressing(t *testing.T, edit func(*config.Config)) *pressing {
+func newPressing(t *testing.T, edit func(*config.Config)) *pressing { return newPaced(t, 20, edit) }
+
+func newPaced(t *testing.T, pace float64, edit func(*config.Config)) *pressing {
 	t.Helper()
 	t.Parallel() // the most of it is waiting for Slack's limits on how often one may post
 	slack, url := newSlack(t)
@@ -51,7 +53,7 @@ func newPressing(t *testing.T, edit func(*config.Config)) *pressing {
 		withSlack(url)(c)
 		c.Rules.File = file
 		edit(c)
-	}, Paced(20))
+	}, Paced(pace))
 	if addr := p.app.SlackAddr(); addr != "" {
 		slack.SetCallbacks(fakeslack.Callbacks{
 			Interactivity: "http://" + addr + "/slack/interactivity", Commands: "http://" + addr + "/slack/commands", Secret: "signing",
@@ -165,6 +167,30 @@ func (p *pressing) again(i fakeslack.Interaction) fakeslack.Interaction {
 	p.presses++
 	i.Trigger = fmt.Sprintf("again.%d", p.presses)
 	return i
+}
+
+// TestRestoreLongAfterTheEnd: the trouble is often over long before the gate is put
+// back. The message of then is where one looks for the button, and follows.
+func TestRestoreLongAfterTheEnd(t *testing.T) {
+	p := newPaced(t, 400, socketSettings)
+	p.deliver(p.interaction("rollback", "U0ADA"))
+	p.inThread("Mode passthrough, set by <@U0ADA>")
+	close(p.model.release)
+	<-p.answer
+	p.eventually("it is over, and the engine has let go of it", func() bool { return len(p.app.watch.engine.Incidents()) == 0 })
+	p.eventually("the message says so", func() bool {
+		return strings.HasPrefix(p.root().Text, "RESOLVED") && p.has("restore") && !p.has("rollback")
+	})
+	restore, late := p.interaction("restore", "U0ADA"), p.interaction("restore", "U0EVE")
+	wants(t, "restored", p.deliver(restore), "from passthrough to enforce")
+	p.inThread("Mode enforce, set by <@U0ADA>")
+	p.eventually("no button is left", func() bool { return !p.has("restore") && !p.has("rollback") })
+	replies := len(p.slack.Replies(ops, p.root().TS))
+	wants(t, "who was later", p.deliver(late), "pool default is in enforce since", "set by <@U0ADA>")
+	p.command("U0BEN", "/headgate status") // so that something that came of it would have come
+	if n := len(p.slack.Replies(ops, p.root().TS)); n != replies {
+		t.Errorf("%d replies more", n-replies)
+	}
 }
 
 // TestTwoPressAtOnce makes one change, and tells the second who made it.

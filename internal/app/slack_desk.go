@@ -28,7 +28,11 @@ var _ slack.Desk = slackDesk{}
 func (d slackDesk) Do(ctx context.Context, w slack.Wish) slack.Answer {
 	switch w.Action {
 	case slack.Rollback, slack.Restore:
-		return d.mode(ctx, w)
+		a := d.mode(ctx, w)
+		if w.Seen != nil {
+			d.freshen(ctx, w.Incident, w.Pool)
+		}
+		return a
 	case slack.Ack:
 		return d.ack(ctx, w)
 	case slack.Silence:
