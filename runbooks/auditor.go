@@ -99,8 +99,8 @@ func (a *Auditor) Run(ctx context.Context) {
 // flush records what is pending, in order. It reports whether nothing is left.
 func (a *Auditor) flush(ctx context.Context) bool {
 	for {
-		e, any := a.next()
-		if !any {
+		e, ok := a.next()
+		if !ok {
 			return true
 		}
 		attempt, cancel := context.WithTimeout(ctx, recordTimeout)

@@ -7,6 +7,10 @@
 //   - An order asks for a change of mode: of one pool or of all.
 //   - A change is what an order did to one pool: who, when, from what to what,
 //     why, and what was running and queued at that moment.
+//   - An action is something that can be done, whoever asks: commands, the API,
+//     Slack, pages, drills. The Registry has them all: what each does, what it would
+//     change now, how it is undone, and what is read back.
+//   - A pause keeps a pool from handing out permits for a while.
 //   - An entry is what else was done, withheld or refused, for the audit.
 //   - A guard is how the automatic rollback of a pool stands; a flip is one that
 //     was made; a latch keeps it from going against somebody's decision.

@@ -55,7 +55,6 @@ type Keeper struct {
 
 	mu       sync.Mutex
 	m        *guards
-	applied  []Change // not taken into account yet
 	untold   []untold
 	noted    map[string]bool      // decisions that are in the audit
 	flips    map[string]Entry     // of flips that are not recorded yet, by change

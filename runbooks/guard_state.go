@@ -75,13 +75,13 @@ type GuardConfig struct {
 func (c GuardConfig) Validate() error {
 	var errs []error
 	if c.MaxPerDay < 0 || c.MaxPerDay > maxFlips {
-		errs = append(errs, fmt.Errorf("MaxPerDay is %d: it must be 0 to %d", c.MaxPerDay, maxFlips))
+		errs = append(errs, fmt.Errorf("the daily maximum is %d: it must be 0 to %d", c.MaxPerDay, maxFlips))
 	}
 	if c.Cooldown < 0 {
-		errs = append(errs, fmt.Errorf("Cooldown is %s: it must not be negative", c.Cooldown))
+		errs = append(errs, fmt.Errorf("the cooldown is %s: it must not be negative", c.Cooldown))
 	}
 	if c.HumanLatch < 0 {
-		errs = append(errs, fmt.Errorf("HumanLatch is %s: it must not be negative", c.HumanLatch))
+		errs = append(errs, fmt.Errorf("the latch is %s: it must not be negative", c.HumanLatch))
 	}
 	return errors.Join(errs...)
 }

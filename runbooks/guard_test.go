@@ -333,3 +333,47 @@ func killed(t *testing.T, n int, after, still bool) {
 		t.Errorf("the guard is %+v", g)
 	}
 }
+
+// TestGuardConfig: what cannot be is refused, with what would be right.
+func TestGuardConfig(t *testing.T) {
+	bad := runbooks.GuardConfig{MaxPerDay: -1, Cooldown: -1, HumanLatch: -1}
+	_, err := runbooks.NewKeeper(runbooks.KeeperConfig{Rules: bad})
+	for _, say := range []string{"must be 0 to 100", "the cooldown is -1ns", "the latch is -1ns"} {
+		if err == nil || !strings.Contains(err.Error(), say) {
+			t.Errorf("%v, want %q in it", err, say)
+		}
+	}
+	if _, err := runbooks.NewKeeper(runbooks.KeeperConfig{Rules: usual}); err == nil {
+		t.Error("a Keeper of nothing")
+	}
+}
+
+// TestReconfigured: what settings say counts from the reload on.
+func TestReconfigured(t *testing.T) {
+	off := usual
+	off.Auto = false
+	inHouse(t, off, admit.Enforce, func(t *testing.T, h *house) {
+		h.scene.pages("i-1", 3)
+		wait(time.Minute)
+		if h.mode() != admit.Enforce {
+			t.Fatalf("the gate is in %s", h.mode())
+		}
+		h.keeper.Configure(usual)
+		wait(2 * time.Second)
+		if h.mode() != admit.PassThrough {
+			t.Errorf("the gate is in %s", h.mode())
+		}
+	})
+}
+
+// TestTroubleOfTheProcess: a rule of no pool in particular is every pool's.
+func TestTroubleOfTheProcess(t *testing.T) {
+	inHouse(t, usual, admit.Enforce, func(t *testing.T, h *house) {
+		h.scene.set(func(s *scene) { s.pool = "" })
+		h.scene.pages("i-1", 3)
+		wait(2 * time.Second)
+		if h.mode() != admit.PassThrough {
+			t.Errorf("the gate is in %s", h.mode())
+		}
+	})
+}

@@ -204,7 +204,7 @@ func TestPauseEnds(t *testing.T) {
 		gate := o.gates["a"]
 		o.call(t, runbooks.Call{Name: "pause"})
 		for pool, g := range o.gates {
-			if left := g.Snapshot(time.Now()).Paused.Sub(time.Now()); left != runbooks.DefaultPause {
+			if left := time.Until(g.Snapshot(time.Now()).Paused); left != runbooks.DefaultPause {
 				t.Errorf("pool %s is paused for %s", pool, left)
 			}
 		}
