@@ -198,3 +198,36 @@ func TestARequestThatWasNotTakenMayComeAgain(t *testing.T) {
 	}
 	l.within("it is done", func() bool { return len(l.clerk.asked()) == 1 })
 }
+
+// Slack sends again what was not answered in time: signed anew, with a number. The
+// press is the same, and has one effect.
+func TestSlackTriesAgain(t *testing.T) {
+	l := newLobby(t, fakeslack.Options{})
+	q := l.requests()
+	body := line("1.2", "rollback")
+	for n := range 3 {
+		r := signed(CommandsPath, body, time.Now().Add(time.Duration(n)*time.Second))
+		if n > 0 {
+			r.Header.Set("X-Slack-Retry-Num", strconv.Itoa(n))
+			r.Header.Set("X-Slack-Retry-Reason", "http_timeout")
+		}
+		w := httptest.NewRecorder()
+		q.ServeHTTP(w, r)
+		if w.Code != http.StatusOK {
+			t.Errorf("attempt %d: %d %s", n, w.Code, w.Body)
+		}
+	}
+	l.within("all are noted", func() bool { return len(l.clerk.noted()) == 3 })
+	if n := len(l.clerk.asked()); n != 1 || l.turnedAway("repeated") != 2 {
+		t.Errorf("done %d times, %v repeated", n, l.turnedAway("repeated"))
+	}
+	retries := 0
+	for _, e := range l.clerk.noted() {
+		if strings.HasSuffix(e.Inputs["retry"], " http_timeout") {
+			retries++
+		}
+	}
+	if retries != 2 {
+		t.Errorf("entries %+v", l.clerk.noted())
+	}
+}
