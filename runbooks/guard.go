@@ -170,6 +170,28 @@ func (k *Keeper) Guard(pool string) (g Guard, flips int) {
 	return g, g.flips(now)
 }
 
+// Why says in a few words what made a pool's guard roll back, or what keeps it from
+// that; empty: nothing.
+func (k *Keeper) Why(pool string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.c.Clock()
+	g := k.m.of(now, pool)
+	switch {
+	case g.State == Flipped || g.State == Flipping:
+		return "rule " + g.Rule
+	case !k.m.c.Auto:
+		return "switched off"
+	case now.Before(g.LatchedUntil):
+		return g.LatchedBy + " decided: " + g.Latch
+	case g.State == Cooldown:
+		return "put back a short while ago; cooldown until " + stamp(g.Until)
+	case g.flips(now) >= k.m.c.MaxPerDay:
+		return "the rollbacks of 24 hours are used up"
+	}
+	return ""
+}
+
 // Run decides, tells and reminds until ctx ends.
 func (k *Keeper) Run(ctx context.Context, w Watch) {
 	k.watch = w

@@ -32,6 +32,9 @@ func TestFlip(t *testing.T) {
 			t.Fatalf("the gate is in %s", h.mode())
 		}
 		h.wantGuard(t, runbooks.Flipped, 1)
+		if why := h.keeper.Why("a"); why != "rule false_refusal" {
+			t.Errorf("why %q", why)
+		}
 		h.disk.wantActions(t, "a first enforce>enforce", "a rollback enforce>passthrough")
 		told := h.disk.told(engine.EventMode)
 		if len(told) != 1 || told[0].By != "engine" || !strings.Contains(told[0].Words, "false_refusal") || !strings.Contains(told[0].Words, "headgate restore --pool a") {
@@ -130,6 +133,9 @@ func TestCooldownAndMaximum(t *testing.T) {
 			h.orders(t, runbooks.Restore)
 			wait(10 * time.Minute)
 			h.wantGuard(t, runbooks.Cooldown, n)
+			if why := h.keeper.Why("a"); !strings.Contains(why, "cooldown until") {
+				t.Errorf("why %q", why)
+			}
 			if h.mode() != admit.Enforce || h.disk.endings(runbooks.Withheld, "cooldown") != n {
 				t.Fatalf("in the cooldown the gate is in %s: %v", h.mode(), h.disk.notes())
 			}
@@ -139,6 +145,9 @@ func TestCooldownAndMaximum(t *testing.T) {
 		}
 		h.scene.pages("i-4", 3)
 		wait(time.Hour)
+		if why := h.keeper.Why("a"); !strings.Contains(why, "used up") {
+			t.Errorf("why %q", why)
+		}
 		told := h.disk.told(engine.EventNoted)
 		if h.mode() != admit.Enforce || len(told) != 1 || told[0].Incident != "i-4" || !strings.Contains(told[0].Words, "3 of 3") {
 			t.Errorf("in %s, told %+v", h.mode(), told)

@@ -62,19 +62,10 @@ func (a *App) guardStatus(now time.Time, pool string) *web.GuardStatus {
 		return nil
 	}
 	g, flips := a.guard.Guard(pool)
-	s := &web.GuardStatus{State: string(g.State), FlipsToday: flips}
-	latched := now.Before(g.LatchedUntil)
-	if latched {
+	s := &web.GuardStatus{State: string(g.State), FlipsToday: flips, Why: a.guard.Why(pool)}
+	if now.Before(g.LatchedUntil) {
 		until := web.Stamp(g.LatchedUntil)
 		s.LatchedUntil = &until
-	}
-	switch {
-	case g.State == runbooks.Flipped || g.State == runbooks.Flipping:
-		s.Why = "rule " + g.Rule
-	case latched:
-		s.Why = g.LatchedBy + " decided: " + g.Latch
-	case g.State == runbooks.Cooldown:
-		s.Why = "put back a short while ago; cooldown until " + web.Stamp(g.Until)
 	}
 	return s
 }
