@@ -114,6 +114,11 @@ func (d *Door) Stale(r *http.Request) {
 	d.turnAway(r, "write", "a form token that is not the session's")
 }
 
+// Foreign records that a request was refused for the host that it named.
+func (d *Door) Foreign(r *http.Request) {
+	d.turnAway(r, "request", "a request for the host "+strconv.QuoteToASCII(cut(r.Host)))
+}
+
 // turnAway counts an attempt, and returns how long to wait if there were too many.
 // Only those within the limit are logged and recorded: whoever makes many of them
 // must not fill the record.

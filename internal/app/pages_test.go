@@ -73,4 +73,10 @@ func TestPagesAreNotForForeignHosts(t *testing.T) {
 			t.Errorf("%s: %d", path, a.status)
 		}
 	}
+	r.eventually("it is in the audit", func() bool {
+		page, err := r.app.store.Audit(t.Context(), sqlite.AuditFilter{Limit: 10})
+		return err == nil && slices.ContainsFunc(page.Entries, func(e runbooks.Entry) bool {
+			return e.Ending == runbooks.Refused && e.Reason == `a request for the host "evil.test"`
+		})
+	})
 }

@@ -71,7 +71,7 @@ func (a *App) servers() error {
 	ops := web.Ops{Metrics: a.registry, Ready: a.ready, Pages: people}
 	a.data = newServer(a.hostGuard(a.came.count(a.proxy), foreignData), a.log.With("component", "data"))
 	a.data.BaseContext = func(net.Listener) context.Context { return ctx }
-	a.admin = newServer(a.hostGuard(web.Handler(ops, admin), foreignAdmin), a.log.With("component", "admin"))
+	a.admin = newServer(a.hostGuard(web.Handler(ops, admin), a.foreignAdmin), a.log.With("component", "admin"))
 	return nil
 }
 
@@ -127,7 +127,10 @@ func hostAllowed(hostport string, known []string) bool {
 
 const foreignHost = "This host name is not known here. Add it to hosts in the settings if it should be."
 
-func foreignAdmin(w http.ResponseWriter, _ *http.Request) {
+// foreignAdmin refuses, and lets the audit know: a page somewhere may be trying its
+// luck with the browser of somebody who has signed in.
+func (a *App) foreignAdmin(w http.ResponseWriter, r *http.Request) {
+	a.door.Foreign(r)
 	web.WriteProblem(w, web.Problem{Status: http.StatusMisdirectedRequest, Detail: foreignHost})
 }
 
