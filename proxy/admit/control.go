@@ -29,11 +29,15 @@ func (g *Gate) Reconfigure(now time.Time, c Config) error {
 // came in under another mode are served, even if their deadline passes. Only
 // DropOverdue takes that back.
 func (g *Gate) SetMode(now time.Time, m Mode) Mode {
+	if m == PassThrough {
+		g.leaving.Store(true) // whoever has the lock before us does not ask the policy any more
+	}
 	var before Mode
 	g.control(now, func() {
 		if before = g.settings.Mode; before != m {
 			g.settings.Mode, g.honoured = m, g.seq
 		}
+		g.leaving.Store(m == PassThrough)
 	})
 	return before
 }
@@ -131,34 +135,7 @@ func (g *Gate) changedLocked(now time.Time) settled {
 		g.paused = time.Time{}
 	}
 	g.termsLocked()
-	return g.grantWaitingLocked(now)
-}
-
-// Snapshot is the state of a gate at one instant. Gauges are read from it; none
-// is kept by hand.
-type Snapshot struct {
-	Mode     Mode
-	Policy   string
-	Draining bool
-	Paused   time.Time // until when no permit is handed out; zero: the pool is not paused
-	Workers  int
-	InFlight int
-	Depth    int
-	Oldest   time.Duration // age of the oldest waiting task of any class, 0 if none waits
-	Service  Service
-}
-
-// Snapshot returns the state at now.
-func (g *Gate) Snapshot(now time.Time) Snapshot {
-	now = g.lock(now)
-	defer g.mu.Unlock()
-	v := g.viewLocked(now)
-	s := Snapshot{
-		Mode: g.settings.Mode, Policy: g.settings.Policy.Name(), Draining: g.draining,
-		Paused: g.paused, Workers: v.Workers, InFlight: g.inFlight, Depth: v.Depth, Service: v.Service,
-	}
-	for c := range classes {
-		s.Oldest = max(s.Oldest, v.Oldest(c))
-	}
-	return s
+	done := g.grantWaitingLocked(now)
+	g.glance.keep(g.snapshotLocked(now))
+	return done
 }

@@ -24,3 +24,6 @@ func (g *Gate) config() Config {
 	defer g.mu.Unlock()
 	return g.settings
 }
+
+// Leaving says whether the policy is left out already.
+func (g *Gate) Leaving() bool { return g.leaving.Load() }

@@ -32,10 +32,13 @@ type FieldError struct {
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 
 // Gate is the permits, the queue and the policy of one pool. All methods may be
-// called from any goroutine. They never block, but for the lock.
+// called from any goroutine. They never block, but for the lock; what takes the
+// gate out works even if a policy holds the lock for too long.
 type Gate struct {
 	watcher  Watcher
 	panicked atomic.Bool // panics is set; for those who do not hold the lock
+	leaving  atomic.Bool // mode passthrough is about to come, or is there
+	glance   glance
 
 	mu       sync.Mutex
 	settings Config // its Mode is the current one
@@ -57,9 +60,11 @@ func New(c Config) (*Gate, error) {
 		return nil, err
 	}
 	g := &Gate{settings: c, watcher: c.Watcher, estimate: Service{Mean: c.AssumedService}}
+	g.leaving.Store(c.Mode == PassThrough)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.termsLocked()
+	g.glance.keep(g.snapshotLocked(time.Time{}))
 	return g, nil
 }
 

@@ -76,6 +76,7 @@ type oracle struct {
 	workers  int
 	limit    int
 	draining bool
+	leaving  bool      // for pass-through: the policy is not asked any more
 	paused   time.Time // until when nobody gets a permit, zero if the pool is not paused
 	woken    []heard   // what waiters heard because a pause had come to its end
 	now      time.Time
@@ -254,7 +255,7 @@ func (o *oracle) fill() []heard {
 // dispatch says what the policy has against serving j now: nothing, if j came in
 // under another mode.
 func (o *oracle) dispatch(j *job) admit.Reason {
-	if j.honoured {
+	if j.honoured || o.leaving {
 		return admit.ReasonNone
 	}
 	return o.rule.dispatch(o, j)
@@ -262,7 +263,9 @@ func (o *oracle) dispatch(j *job) admit.Reason {
 
 // setMode changes the mode. Whoever is in is served.
 func (o *oracle) setMode(at time.Time, m admit.Mode) (answer, []heard) {
+	o.leaving = o.leaving || m == admit.PassThrough
 	o.see(at)
+	o.leaving = m == admit.PassThrough
 	a := answer{mode: o.mode}
 	if o.mode != m {
 		o.mode = m

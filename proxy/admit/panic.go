@@ -33,7 +33,7 @@ func (g *Gate) caughtLocked(value any) {
 
 // admitLocked asks the policy about a task that wants to come in.
 func (g *Gate) admitLocked(v View, t Task) (verdict Verdict) {
-	if g.settings.Mode == PassThrough {
+	if g.leaving.Load() {
 		return Verdict{}
 	}
 	defer func() {
@@ -47,7 +47,7 @@ func (g *Gate) admitLocked(v View, t Task) (verdict Verdict) {
 
 // dispatchReasonLocked asks the policy about a task that came in earlier.
 func (g *Gate) dispatchReasonLocked(v View, t *Ticket) (reason Reason) {
-	if g.settings.Mode == PassThrough || t.seq < g.honoured {
+	if g.leaving.Load() || t.seq < g.honoured {
 		return ReasonNone
 	}
 	defer func() {

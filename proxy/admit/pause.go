@@ -27,12 +27,16 @@ func (g *Gate) lock(now time.Time) time.Time {
 		if !g.pauseOverLocked(now) {
 			return now
 		}
-		done := func() settled {
-			defer g.mu.Unlock()
-			return g.changedLocked(now)
-		}()
-		done.tell()
+		g.endPauseAndUnlock(now)
 	}
+}
+
+func (g *Gate) endPauseAndUnlock(now time.Time) {
+	done := func() settled {
+		defer g.mu.Unlock()
+		return g.changedLocked(now)
+	}()
+	done.tell()
 }
 
 func (g *Gate) pauseOverLocked(now time.Time) bool {
