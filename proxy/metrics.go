@@ -18,6 +18,7 @@ type Metrics struct {
 	reg    prometheus.Registerer
 	gate   prometheus.Histogram
 	panics *prometheus.CounterVec // by where
+	faster float64                // than the scenario that is played; 1: it is no scenario
 
 	mu    sync.RWMutex
 	pools map[string]*poolMetrics
@@ -27,7 +28,7 @@ type Metrics struct {
 // never found theirs.
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
-		reg: reg, pools: make(map[string]*poolMetrics),
+		reg: reg, pools: make(map[string]*poolMetrics), faster: 1,
 		gate: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "headgate_gate_seconds", Help: "Time spent in the gate's own decisions, a task.",
 			Buckets: prometheus.ExponentialBuckets(250e-9, 4, 14),
@@ -46,6 +47,11 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	m.pools[Unrouted] = unrouted
 	return m, nil
 }
+
+// Compress divides the bounds of histograms of durations, so that quantiles of a
+// scenario that is played faster are as fine as in its own time. Call it before
+// AddPool; a speed below 1 changes nothing.
+func (m *Metrics) Compress(speed float64) { m.faster = max(speed, 1) }
 
 // Where panics are caught.
 const (
@@ -71,7 +77,7 @@ func (m *Metrics) AddPool(name string, slo time.Duration, gate *admit.Gate) erro
 	old := m.pools[name]
 	if old == nil {
 		p := newPoolMetrics(name)
-		p.gate, p.histograms = newGateMetrics(name), newHistograms(name, slo)
+		p.gate, p.histograms = newGateMetrics(name), newHistograms(name, slo, m.faster)
 		collectors := slices.Concat(p.counters(), p.gate.all(), []prometheus.Collector{newGauges(p, gate)})
 		if err := register(m.reg, collectors...); err != nil {
 			return err
@@ -86,7 +92,7 @@ func (m *Metrics) AddPool(name string, slo time.Duration, gate *admit.Gate) erro
 		m.reg.Unregister(c)
 	}
 	p := *old
-	p.histograms = newHistograms(name, slo)
+	p.histograms = newHistograms(name, slo, m.faster)
 	m.pools[name] = &p
 	return register(m.reg, p.histograms.all()...)
 }
@@ -245,8 +251,8 @@ type histograms struct {
 	queueWait, service, turnaround, firstByte prometheus.Histogram
 }
 
-func newHistograms(name string, slo time.Duration) *histograms {
-	f := factory{prometheus.Labels{"pool": name}, buckets(slo)}
+func newHistograms(name string, slo time.Duration, faster float64) *histograms {
+	f := factory{prometheus.Labels{"pool": name}, buckets(slo, faster)}
 	return &histograms{
 		slo:        slo,
 		queueWait:  f.histogram("headgate_queue_wait_seconds", "Time that granted tasks waited for their permit."),
@@ -290,10 +296,14 @@ func (f factory) histogram(name, help string) prometheus.Histogram {
 }
 
 // buckets returns the bounds for durations in seconds: from 5 ms to ten
-// minutes, with the SLO and the three quarters of it where one is warned.
-func buckets(slo time.Duration) []float64 {
+// minutes, so much faster, with the SLO and the three quarters of it where one is
+// warned.
+func buckets(slo time.Duration, faster float64) []float64 {
 	b := []float64{
 		.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 7.5, 10, 15, 20, 25, 30, 45, 60, 90, 120, 180, 300, 600,
+	}
+	for i := range b {
+		b[i] /= faster
 	}
 	if slo > 0 {
 		b = append(b, slo.Seconds(), slo.Seconds()*3/4)

@@ -261,3 +261,30 @@ func TestPauseIsSeenAndEnds(t *testing.T) {
 		r.completed(waits.wait())
 	})
 }
+
+// A scenario that is played faster has bounds as fine as in its own time, and the
+// one at the SLO, which is given as it is played.
+func TestCompressedHistograms(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m := must(NewMetrics(reg))
+	m.Compress(10)
+	if err := m.AddPool("p", 6*time.Second, must(admit.New(admit.Config{
+		Workers: 1, Policy: admit.None{}, QueueLimit: 10, AssumedService: time.Second,
+	}))); err != nil {
+		t.Fatal(err)
+	}
+	bounds := map[float64]bool{}
+	for _, f := range must(reg.Gather()) {
+		if f.GetName() != "headgate_turnaround_seconds" {
+			continue
+		}
+		for _, b := range f.GetMetric()[0].GetHistogram().GetBucket() {
+			bounds[b.GetUpperBound()] = true
+		}
+	}
+	for _, want := range []float64{0.0005, 2.5, 3, 4.5, 6, 60} {
+		if !bounds[want] {
+			t.Errorf("no bound at %v: %v", want, bounds)
+		}
+	}
+}

@@ -101,6 +101,7 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	if a.metrics, err = newMetrics(a.registry, version); err != nil {
 		return nil, err
 	}
+	a.metrics.Compress(float64(a.pace))
 	if a.modeMetrics, err = runbooks.NewMetrics(a.registry); err != nil {
 		return nil, err
 	}
