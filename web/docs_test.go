@@ -25,8 +25,8 @@ var shapes = map[string]reflect.Type{
 	"AckRequest": reflect.TypeFor[web.AckRequest](), "AckReply": reflect.TypeFor[web.AckReply](),
 	"DrillList": reflect.TypeFor[web.DrillList](), "DrillRunRequest": reflect.TypeFor[web.DrillRunRequest](), "DrillRunReply": reflect.TypeFor[web.DrillRunReply](),
 	"DrillReason": reflect.TypeFor[web.DrillReason](), "DrillFreeze": reflect.TypeFor[web.DrillFreeze](), "DrillRunList": reflect.TypeFor[web.DrillRunList](),
-	"DrillExport": reflect.TypeFor[web.DrillExport](),
-	"ActionList":  reflect.TypeFor[web.ActionList](), "ActionRequest": reflect.TypeFor[web.ActionRequest](), "ActionReply": reflect.TypeFor[web.ActionReply](),
+	"DrillHistory": reflect.TypeFor[web.DrillHistory](), "DrillExport": reflect.TypeFor[web.DrillExport](),
+	"ActionList": reflect.TypeFor[web.ActionList](), "ActionRequest": reflect.TypeFor[web.ActionRequest](), "ActionReply": reflect.TypeFor[web.ActionReply](),
 	"MuteList": reflect.TypeFor[web.MuteList](), "MuteRequest": reflect.TypeFor[web.MuteRequest](), "MuteReply": reflect.TypeFor[web.MuteReply](),
 }
 
@@ -84,7 +84,7 @@ func TestPageShowsShapes(t *testing.T) {
 		"GET /api/v1/incidents", "GET /api/v1/incidents/{id}", "POST /api/v1/incidents/{id}/ack",
 		"GET /api/v1/actions", "POST /api/v1/actions/{name}", web.TypeUnknownAction,
 		"GET /api/v1/silences", "POST /api/v1/silences", "DELETE /api/v1/silences/{id}",
-		"GET /api/v1/drills", "POST /api/v1/drills/{name}/run", "POST /api/v1/drills/freeze", "POST /api/v1/drills/unfreeze", "GET /api/v1/runs",
+		"GET /api/v1/drills", "GET /api/v1/drills/history", "POST /api/v1/drills/{name}/run", "POST /api/v1/drills/freeze", "POST /api/v1/drills/unfreeze", "GET /api/v1/runs",
 		"GET /api/v1/runs/{id}", "POST /api/v1/runs/{id}/abort", "GET /api/v1/runs.json", "GET /api/v1/runs.csv",
 		web.TypeNoDrills, web.TypeUnknownDrill, web.TypeUnknownRun, web.TypeDrillsFrozen, web.TypeDrillBusy, web.TypeDrillRefused,
 		web.TypeNotWatching, web.TypeUnknownIncident, web.TypeUnknownSilence, web.TypeUnknownRule, web.TypeAlreadyAcked} {

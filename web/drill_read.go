@@ -17,6 +17,7 @@ import (
 func (a *Admin) routeDrills() {
 	for path, by := range map[string]methods{
 		"drills":            {http.MethodGet: a.listDrills},
+		"drills/history":    {http.MethodGet: a.drillHistory},
 		"drills/{name}/run": {http.MethodPost: a.startDrill},
 		"drills/freeze":     {http.MethodPost: a.freezeDrills(true)},
 		"drills/unfreeze":   {http.MethodPost: a.freezeDrills(false)},

@@ -266,9 +266,38 @@ func (d deskRecord) History(_ context.Context, q drill.HistoryQuery) (h drill.Hi
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range d.runs {
-		if day := r.Started.Truncate(24 * time.Hour); r.Status == drill.Ended && (q.Drill == "" || q.Drill == r.Drill) {
-			h.Days = append(h.Days, drill.Day{Day: day, Drill: r.Drill, Verdicts: map[drill.Verdict]int{r.Verdict: 1}})
+		if r.Status == drill.Ended && (q.Drill == "" || q.Drill == r.Drill || q.Drill == r.Name) {
+			count(&h, r, q)
 		}
 	}
 	return h, d.broken
+}
+
+// count takes one more run, which is later than those before, into a history.
+func count(h *drill.History, r drill.Run, q drill.HistoryQuery) {
+	n := slices.IndexFunc(h.Latest, func(l drill.Latest) bool { return l.Drill == r.Drill })
+	if n < 0 {
+		h.Latest, n = append(h.Latest, drill.Latest{Drill: r.Drill}), len(h.Latest)
+	}
+	l := &h.Latest[n]
+	l.Name, l.Run, l.Verdict, l.At = r.Name, r.ID, r.Verdict, r.Started
+	if r.Verdict == drill.Passed {
+		l.Passed, l.PassAt = r.ID, r.Started
+	}
+	if r.Started.Before(q.Since) || r.Started.After(q.Until) {
+		return
+	}
+	day := r.Started.Truncate(24 * time.Hour)
+	n = slices.IndexFunc(h.Days, func(d drill.Day) bool { return d.Day.Equal(day) && d.Drill == r.Drill })
+	if n < 0 {
+		h.Days, n = append(h.Days, drill.Day{Day: day, Drill: r.Drill, Verdicts: map[drill.Verdict]int{}}), len(h.Days)
+	}
+	d := &h.Days[n]
+	d.Verdicts[r.Verdict]++
+	if t, ok := r.Tightest(); ok {
+		if d.Judged == 0 || t.Margin < d.Tightest {
+			d.Tightest = t.Margin
+		}
+		d.Judged, d.Margin = d.Judged+1, d.Margin+t.Margin
+	}
 }
