@@ -41,7 +41,17 @@ func verdictWord(v string) verdictWords {
 		return verdictWords{"bad", "✗", "Failed"}
 	case "":
 		return verdictWords{"idle", "·", "Never run"}
-	default: // aborted, inconclusive, missed, skipped: it has shown nothing
+	case "aborted":
+		return verdictWords{"warn", "■", "Aborted"}
+	case "inconclusive":
+		return verdictWords{"warn", "?", "Inconclusive"}
+	case "interrupted":
+		return verdictWords{"warn", "!", "Interrupted"}
+	case "skipped":
+		return verdictWords{"idle", "»", "Skipped"}
+	case "missed":
+		return verdictWords{"idle", "○", "Missed"}
+	default:
 		return verdictWords{"warn", "△", initial(spell(v))}
 	}
 }

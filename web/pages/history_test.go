@@ -45,10 +45,15 @@ func failed(r drill.Run, why string) drill.Run {
 	return r
 }
 
-func drillRig(t *testing.T, runs ...drill.Run) (*rig, *webtest.Desk) {
-	t.Helper()
+func newDesk(runs ...drill.Run) *webtest.Desk {
 	desk := webtest.NewDesk()
 	desk.Add(runs...)
+	return desk
+}
+
+func drillRig(t *testing.T, runs ...drill.Run) (*rig, *webtest.Desk) {
+	t.Helper()
+	desk := newDesk(runs...)
 	return newRig(t, rigOptions{drills: desk.Port()}), desk
 }
 

@@ -20,7 +20,7 @@ func full(t *testing.T, text string) (*rig, []string) {
 	t.Helper()
 	p := quietPool("default")
 	p.ModeBy, p.ModeReason, p.Refused1m, p.Overdue, p.DrainS = text, text, 5, 2, 31
-	r := newRig(t, rigOptions{pools: []web.PoolStatus{p, quietPool("b")}})
+	r := newRig(t, rigOptions{pools: []web.PoolStatus{p, quietPool("b")}, drills: toldDrills(t, text)})
 	now := time.Now()
 	r.series.lines = func(_ string, from, to time.Time, step time.Duration) []samples.Line {
 		l := samples.Line{Labels: map[string]string{"reason": text}}
@@ -42,7 +42,10 @@ func full(t *testing.T, text string) (*rig, []string) {
 	i.Ended = now
 	r.shelf.Put(i)
 	return r, []string{"/", "/?last=15m", "/pools/default", "/mode?to=passthrough", "/mode?to=restore&pool=b", "/incidents", "/incidents/" + id, "/incidents/older",
-		"/audit", "/runbooks", "/runbooks/queue_age", "/nothing", "/incidents/none", "/pools/none"}
+		"/audit", "/runbooks", "/runbooks/queue_age", "/nothing", "/incidents/none", "/pools/none",
+		"/drills", "/drills?drill=burst&day=2026-03-02", "/drills?verdict=missed&drill=none", "/drills/runs/" + runID(1), "/drills/runs/" + runID(2), "/drills/runs/none",
+		"/drills/definitions", "/drills/start?drill=burst", "/drills/start?drill=live", "/drills/start?drill=none", "/drills/runs/" + runID(2) + "/abort",
+		"/drills/freeze?do=freeze", "/drills/freeze?do=unfreeze"}
 }
 
 // TestEveryPageIsSound: what holds on every page.

@@ -20,9 +20,10 @@ type runRow struct {
 }
 
 func runRowOf(r web.DrillRun) runRow {
-	row := runRow{DrillRun: r, Look: runWord(r), Trigger: triggerWord(r.Trigger), Why: r.Reason}
+	r.Name, r.Actor = cutTo(r.Name, shownWord), cutTo(r.Actor, shownWord)
+	row := runRow{DrillRun: r, Look: runWord(r), Trigger: triggerWord(r.Trigger), Why: cutTo(r.Reason, shownReason)}
 	if r.Missed > 1 {
-		row.Why = strings.TrimSpace(fmt.Sprintf("%s (%d due times)", r.Reason, r.Missed))
+		row.Why = strings.TrimSpace(fmt.Sprintf("%s (%d due times)", row.Why, r.Missed))
 	}
 	return row
 }

@@ -20,7 +20,8 @@ var templates = parseTemplates()
 func parseTemplates() map[string]*template.Template {
 	frame := template.Must(template.New("frame").Funcs(words).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html", "templates/drillparts.html"))
 	all := make(map[string]*template.Template)
-	for _, name := range []string{"overview", "pool", "mode", "pause", "incidents", "incident", "audit", "runbooks", "runbook", "login", "error", "drills"} {
+	for _, name := range []string{"overview", "pool", "mode", "pause", "incidents", "incident", "audit", "runbooks", "runbook", "login", "error",
+		"drills", "run", "definitions", "start", "drillask"} {
 		all[name] = template.Must(template.Must(frame.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
 	}
 	return all
@@ -109,6 +110,16 @@ func titleOf(p *web.Problem) string {
 		return "Nothing is watched"
 	case web.TypeRecordBroken:
 		return "The record cannot be read"
+	case web.TypeUnknownDrill:
+		return "There is no such drill"
+	case web.TypeUnknownRun:
+		return "There is no such run"
+	case web.TypeDrillBusy:
+		return "Another drill is running"
+	case web.TypeDrillsFrozen:
+		return "Drills are frozen"
+	case web.TypeDrillRefused:
+		return "That drill is not done now"
 	case web.TypeBadRequest:
 		return "That could not be understood"
 	default:
@@ -126,6 +137,12 @@ func todoOf(p *web.Problem) string {
 		return "Start headgate without what turns watching off, and incidents will be here."
 	case web.TypeRecordBroken:
 		return "Modes can be changed all the same, from the overview. See the runbook on journal_failing."
+	case web.TypeUnknownDrill, web.TypeUnknownRun:
+		return "Choose one on the page of drills."
+	case web.TypeDrillBusy:
+		return "Wait until it has ended, or abort it on its page."
+	case web.TypeDrillsFrozen:
+		return "Whoever froze them says when they may run again; on the page of drills that can be lifted."
 	case web.TypeBadRequest:
 		return "Go back and change what it names."
 	default:
