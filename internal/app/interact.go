@@ -23,6 +23,10 @@ type interaction struct {
 	fresh     sync.Mutex      // held while a message of old is put right
 }
 
+// pressTime is how long a stop waits for presses that were taken, and for requests
+// that come in: what comes after it, the record among it, needs its time too.
+const pressTime = time.Second
+
 // interactive says whether presses can come back: only then messages have buttons.
 func interactive(c config.Slack) bool {
 	return !c.BotToken.Empty() && (!c.AppToken.Empty() || c.Listen != "" && !c.SigningSecret.Empty())
@@ -103,7 +107,11 @@ func (a *App) startInteraction(w *watch) error {
 	}
 	i := a.interact
 	i.reception.Start()
-	w.onStop(i.reception.Stop)
+	w.onStop(func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, pressTime)
+		defer cancel()
+		return i.reception.Stop(ctx)
+	})
 	if i.requests != nil {
 		if err := a.listenForSlack(w, i); err != nil {
 			return err
@@ -132,9 +140,11 @@ func (a *App) listenForSlack(w *watch, i *interaction) (err error) {
 		}
 	}()
 	w.onStop(func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, pressTime)
+		defer cancel()
 		err := server.Shutdown(ctx)
 		if err != nil {
-			err = errors.Join(err, server.Close())
+			err = server.Close() // what hangs there has brought nothing
 		}
 		<-done
 		return err
