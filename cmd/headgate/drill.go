@@ -17,7 +17,7 @@ import (
 func newDrill(h host) *cobra.Command {
 	cmd := parentOf("drill", "Rehearse trouble, and read what came of it",
 		"Run drills: a scenario under injected faults, hypotheses about what headgate will\ndo, and a verdict with its evidence. Drills run in the service, by schedule or when\nordered here; a twin shares nothing with production.")
-	cmd.AddCommand(newDrillList(h), newDrillRun(h), newDrillShow(h), newDrillAbort(h), newDrillFreeze(h), newDrillUnfreeze(h), newDrillHistory(h))
+	cmd.AddCommand(newDrillList(h), newDrillRun(h), newDrillShow(h), newDrillAbort(h), newDrillFreeze(h), newDrillUnfreeze(h), newDrillHistory(h), newDrillSpec(), newDrillCheck())
 	return cmd
 }
 
