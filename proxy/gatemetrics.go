@@ -19,7 +19,7 @@ func newGateMetrics(pool string) *gateMetrics {
 	m := &gateMetrics{
 		falseRefusals: f.counters("headgate_false_refusals_total", "Tasks that were refused though a second account of the pool would have let them in.", "reason"),
 		panics:        f.counter("headgate_gate_panics_total", "Panics in the gate that were caught."),
-		free:          f.histogram("headgate_gate_free_seconds", "Time until the gate had let a task through that found a permit free."),
+		free:          f.histogram("headgate_gate_free_seconds", "Time that each call on the gate took, of tasks that found a permit free."),
 	}
 	for _, r := range []admit.Reason{admit.ReasonQueueAge, admit.ReasonQueueDepth} {
 		m.falseRefusals.WithLabelValues(r.String())

@@ -23,7 +23,7 @@ type Observer interface {
 type GateWork struct {
 	Pool   string
 	Free   bool          // the task found a permit free
-	Took   time.Duration // until the gate had let a task through that found a permit free: waiting for its lock counts, the queue does not
+	Took   time.Duration // of a call on the gate, when Free: waiting for the gate's lock counts
 	Panics int           // that were caught
 	False  admit.Reason  // for which it refused though it should not have
 }

@@ -32,10 +32,16 @@ func (t *task) admit() *failure {
 		if f := t.wait(wait, due); f != nil {
 			return f
 		}
-		return t.start()
+		return t.start(false)
 	}
-	defer func() { t.p.observer.Decided(GateWork{Pool: t.pool.Name, Free: true, Took: t.obs.Gate}) }()
-	return t.start()
+	t.foundFree(t.obs.Gate)
+	return t.start(true)
+}
+
+// foundFree reports how long a call on the gate took for a task that found a
+// permit free; each at once, since the next one may take as long again.
+func (t *task) foundFree(took time.Duration) {
+	t.p.observer.Decided(GateWork{Pool: t.pool.Name, Free: true, Took: took})
 }
 
 // offer offers the task to its gate.
@@ -92,10 +98,14 @@ func (t *task) expire() admit.Refusal {
 }
 
 // start asks the gate a last time before the task goes upstream.
-func (t *task) start() *failure {
+func (t *task) start(free bool) *failure {
 	now := time.Now()
 	d := t.lastWord(now)
-	t.obs.Gate += time.Since(now)
+	took := time.Since(now)
+	t.obs.Gate += took
+	if free {
+		t.foundFree(took)
+	}
 	if d.Reason != admit.ReasonNone {
 		return refused(d.Refusal)
 	}
