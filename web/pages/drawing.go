@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Sizes of a drawing. It is scaled to the width that it gets.
@@ -47,7 +48,16 @@ func (d *drawing) put(parts ...string) {
 	}
 }
 
-func (d *drawing) text(s string) { d.b.WriteString(template.HTMLEscapeString(s)) }
+// text writes text as XML takes it.
+func (d *drawing) text(s string) {
+	clean := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '\uFFFE' || r == '\uFFFF' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	d.b.WriteString(template.HTMLEscapeString(clean))
+}
 
 // top is the highest value that has to be seen.
 func (d *drawing) top() float64 {
