@@ -12,7 +12,7 @@ import (
 // was not what it should be, a fault had no effect. Each is a sentence of its own.
 func (l *look) unproved() []string {
 	checks := []func(*look) string{
-		(*look).eyes, (*look).rate, (*look).samples, (*look).bursts, (*look).service, (*look).stepsWorked,
+		(*look).eyes, (*look).rate, (*look).samples, (*look).bursts, (*look).whole, (*look).service, (*look).unhurried, (*look).stepsWorked,
 	}
 	var all []string
 	for _, check := range checks {
@@ -72,6 +72,33 @@ func (l *look) bursts() string {
 		if math.Abs(got-want) > 5*math.Sqrt(want)+2 {
 			return fmt.Sprintf("the burst from %s did not come as it should: %.0f tasks, of about %.0f", formatDuration(b.From), got, want)
 		}
+	}
+	return ""
+}
+
+// whole says whether as much came in all as should.
+func (l *look) whole() string {
+	want := l.spec.tasks(0)
+	got := float64(len(l.due(-l.spec.Baseline, l.spec.Duration)))
+	if want > 0 && math.Abs(got-want) > 5*math.Sqrt(want)+2 {
+		return fmt.Sprintf("the load did not come as it should: %.0f tasks, of about %.0f", got, want)
+	}
+	return ""
+}
+
+// unhurried says whether the endpoint was free to take what the gate let through: one
+// that makes calls wait measures itself.
+func (l *look) unhurried() string {
+	if _, lost := l.took(StepLoseSlots); lost {
+		return ""
+	}
+	n, waited := 0, 0
+	for _, c := range l.Evidence.Calls {
+		n += one(c.Reached)
+		waited += one(c.Reached && c.Waited > 2*l.slack)
+	}
+	if waited > 2 && waited*20 > n {
+		return fmt.Sprintf("the endpoint was overloaded: %d of %d calls waited there", waited, n)
 	}
 	return ""
 }

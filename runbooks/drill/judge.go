@@ -143,7 +143,10 @@ func (l *look) explained(failed []Hypothesis) []string {
 	var out []string
 	for _, h := range failed {
 		text := fmt.Sprintf("%s is %s, and must be %s %s", h.Measure, Amount(h.Value, h.Unit), h.Compare, Amount(h.Limit, h.Unit))
-		if what := l.blame(h); what != "" {
+		switch what := l.blame(h); {
+		case what != "" && h.Holds(h.Value): // what should have come did not
+			text = fmt.Sprintf("%s (%s)", what, h.Measure)
+		case what != "":
 			text = what + " (" + text + ")"
 		}
 		out = append(out, text)

@@ -96,6 +96,12 @@ func TestBrokenPartsAreNamed(t *testing.T) {
 		{"answers held back", "burst", sabotage{hold: true}, drill.Failed, "after the endpoint was done with them"},
 		{"errors out of nothing", "database-locked", sabotage{errors: true}, drill.Failed, "no fault had befallen it"},
 		{"half the load", "burst", sabotage{lazy: true}, drill.Inconclusive, "the generator sent"},
+		{"half the load, as planned", "upstream-errors", sabotage{half: true}, drill.Inconclusive, "the load did not come as it should"},
+		{"half the burst", "burst", sabotage{half: true}, drill.Inconclusive, "the burst from 120s did not come"},
+		{"last come first served", "burst", sabotage{lifo: true}, drill.Failed, "not served in the order in which they came"},
+		{"an age that stays", "burst", sabotage{stuckAge: true}, drill.Failed, "the queue was neither long nor old"},
+		{"a rollback drops who waits", "rollback", sabotage{dropQueue: true}, drill.Failed, "tasks that waited were turned away by the rollback"},
+		{"crowded endpoint", "upstream-errors", sabotage{crowded: true}, drill.Inconclusive, "the endpoint was overloaded"},
 	} {
 		t.Run(c.name+" "+c.drill, func(t *testing.T) {
 			verdict, reason, _ := judged(t, c.drill, c.sab)

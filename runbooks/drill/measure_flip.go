@@ -20,6 +20,9 @@ func (l *look) flip() Reading {
 	if l.refusedBetween(t.Ordered-l.spec.Duration, t.Ordered) == 0 {
 		return Reading{Seen: seenGenerator, Why: "nothing was refused before the rollback, so it can change nothing"}
 	}
+	if n := l.dropped(t.Ordered, until); n > 0 {
+		return Reading{Known: true, Never: true, Samples: n, Seen: seenGenerator, Why: fmt.Sprintf("%d tasks that waited were turned away by the rollback", n)}
+	}
 	let, last := 0, t.Answered
 	for _, task := range l.sent(t.Ordered, until) {
 		switch {
@@ -40,6 +43,15 @@ func (l *look) flip() Reading {
 		r.Why = fmt.Sprintf("%d tasks were let in after it, and none refused", len(tail))
 	}
 	return r
+}
+
+// dropped counts tasks that waited when the order came, and were turned away for it.
+func (l *look) dropped(ordered, until time.Duration) int {
+	n := 0
+	for _, t := range l.Evidence.Tasks {
+		n += one(t.Sent < ordered-l.slack && t.Ended > ordered && t.Ended < until && t.End == Refused)
+	}
+	return n
 }
 
 // restore is from the order to restore until tasks are refused again, in real

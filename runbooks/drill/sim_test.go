@@ -36,6 +36,11 @@ type sabotage struct {
 	hold                      bool // answers come late to their clients
 	lazy                      bool // the generator sends half
 	errors                    bool // tasks fail for no reason
+	lifo                      bool // the newest is served first
+	stuckAge                  bool // an old age refuses when nobody waits any more
+	dropQueue                 bool // a rollback turns away who waits
+	half                      bool // half the load comes, and the plan says so
+	crowded                   bool // calls wait at the endpoint
 }
 
 // sim plays a spec through a gate with the default thresholds, second by second, and
@@ -96,7 +101,18 @@ func (s *sim) rate(at time.Duration) float64 {
 
 func (s *sim) step(at time.Duration) {
 	s.finish(at)
-	for n := s.rate(at) * tick.Seconds(); n > 0; n-- {
+	if s.sab.dropQueue && s.passing(at) && !s.passing(at-tick) {
+		for _, id := range s.queue {
+			t := &s.tasks[id]
+			t.End, t.Ended, t.Status, t.RetryAfter, t.Reason = drill.Refused, at+tick, 429, "5", "queue_age"
+		}
+		s.queue = nil
+	}
+	rate := s.rate(at)
+	if s.sab.half {
+		rate /= 2
+	}
+	for n := rate * tick.Seconds(); n > 0; n-- {
 		if s.rng.Float64() < n {
 			s.arrive(at)
 		}
@@ -127,6 +143,7 @@ func (s *sim) arrive(at time.Duration) {
 	waiting := len(s.queue)
 	full := len(s.flying)+s.broken >= s.limit()
 	refuse := full && waiting > 2*s.workers || waiting > 0 && at-s.tasks[s.queue[0]].Sent > 25*time.Second
+	refuse = refuse || s.sab.stuckAge && len(s.refused) > 0 && len(s.refused) < 100 && full
 	refuse = (refuse && !s.sab.neverRefuse && !s.passing(at)) || s.sab.alwaysRefuse
 	switch {
 	case refuse:
@@ -166,7 +183,12 @@ func (s *sim) slots(at time.Duration) int {
 func (s *sim) dispatch(at time.Duration) {
 	for len(s.queue) > 0 && len(s.flying)+s.broken < s.limit() {
 		id := s.queue[0]
-		s.queue = s.queue[1:]
+		if last := len(s.queue) - 1; s.sab.lifo {
+			id = s.queue[last]
+			s.queue = s.queue[:last]
+		} else {
+			s.queue = s.queue[1:]
+		}
 		s.call(id, at)
 		if s.sab.twice && id == 40 {
 			s.call(id, at)
@@ -185,6 +207,9 @@ func (s *sim) call(id int, at time.Duration) {
 	}
 	c := drill.Call{Task: id, Began: at, Open: true, Status: 200, Bytes: 100, Sum: 1, Reached: true, Arrived: at, Whole: true}
 	c.Waited = s.waits(at)
+	if s.sab.crowded && id%5 == 0 {
+		c.Waited = 20 * time.Second
+	}
 	c.Left = at + c.Waited + took
 	c.Ended = c.Left
 	s.strike(&c, at, took)

@@ -13,7 +13,7 @@ import (
 func (l *look) unsound() []string {
 	checks := []func(*look) string{
 		(*look).strayCalls, (*look).refusedAndCalled, (*look).calledTwice, (*look).neverCalled, (*look).foreignAnswers,
-		(*look).refusedTooEarly, (*look).idleWorkers, (*look).heldBack, (*look).slowRefusals, (*look).overfull, (*look).leftWaiting,
+		(*look).refusedTooEarly, (*look).outOfOrder, (*look).idleWorkers, (*look).heldBack, (*look).slowRefusals, (*look).overfull, (*look).leftWaiting,
 		(*look).reasons, (*look).unlikelyEnds, (*look).saidTooEarly, (*look).clearing,
 	}
 	var all []string
@@ -78,29 +78,6 @@ func (l *look) foreignAnswers() string {
 		if ok && t.End == Served && t.Sum != 0 && c.Sum != 0 && (t.Sum != c.Sum || t.Bytes != c.Bytes) {
 			return fmt.Sprintf("task %d got another answer than the endpoint gave: %d bytes of %d", t.ID, t.Bytes, c.Bytes)
 		}
-	}
-	return ""
-}
-
-// refusedTooEarly finds refusals while a worker was free and nobody waited.
-func (l *look) refusedTooEarly() string {
-	b := l.busyness()
-	n, example := 0, Task{}
-	for _, t := range l.Evidence.Tasks {
-		if t.End != Refused || len(l.calls[t.ID]) > 0 || t.Reason == leftQueue {
-			continue
-		}
-		free := b.throughout(t.Sent-l.slack, t.Ended+l.slack, func(s busyStep) bool {
-			return s.InFlight < l.Evidence.Workers && s.Waiting == 0
-		})
-		if free {
-			n++
-			example = t
-		}
-	}
-	if n > 0 {
-		return fmt.Sprintf("%d tasks were refused although a worker was free and nobody waited (the last at %.0f s): the gate refuses before it is due",
-			n, example.Due.Seconds())
 	}
 	return ""
 }
