@@ -43,6 +43,8 @@ type Pool struct {
 	StreamKeepAlive time.Duration // between comments to a stream that waits for its permit; 0: none
 
 	Transport http.RoundTripper // nil: one made from the timeouts above
+	// Around is put around the one that is made, once for each that is. Nil: nothing.
+	Around func(http.RoundTripper) http.RoundTripper
 }
 
 // Client is somebody who may send tasks.

@@ -84,13 +84,20 @@ func (t *table) pool(name string) *pool {
 	return nil
 }
 
+// sameWay tells whether upstream connections of another pool would be made as this
+// one's are.
+func (p *pool) sameWay(c Pool) bool {
+	return p.Transport == nil && p.ConnectTimeout == c.ConnectTimeout && *p.Upstream == *c.Upstream &&
+		(p.Around == nil) == (c.Around == nil)
+}
+
 // newPool makes a pool at work. The budget goes on from the old one, and so do
 // its upstream connections if they would be made the same way.
 func newPool(c Pool, old *pool) *pool {
 	p := &pool{Pool: c, transport: c.Transport, extra: make(map[string]bool)}
 	if old != nil {
 		p.buffered = old.buffered
-		if p.transport == nil && old.Transport == nil && old.ConnectTimeout == c.ConnectTimeout && *old.Upstream == *c.Upstream {
+		if p.transport == nil && old.sameWay(c) {
 			p.transport = old.transport
 		}
 	} else {
@@ -99,6 +106,9 @@ func newPool(c Pool, old *pool) *pool {
 	p.buffered.limit.Store(c.BufferLimit)
 	if p.transport == nil {
 		p.transport = newTransport(c)
+		if c.Around != nil {
+			p.transport = c.Around(p.transport)
+		}
 	}
 	for _, path := range c.Endpoints {
 		p.extra[path] = true

@@ -39,6 +39,7 @@ type App struct {
 	pace         pace
 	double       *double // of another App in a drill; nil: it is itself
 	came         doorCount
+	live         liveWays
 	drills       *rehearsals // nil: there are none
 	drillMetrics *drillMetrics
 	drillSpecs   []drill.Spec // guarded by mu
@@ -128,7 +129,7 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 		return nil, err
 	}
 	p.data.Observer, p.data.Log = a.metrics, log.With("component", "proxy")
-	a.double.route(p.data.Pools)
+	a.route(cfg, p.data.Pools)
 	if a.proxy, err = proxy.New(p.data); err != nil {
 		return nil, err
 	}

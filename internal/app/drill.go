@@ -88,7 +88,7 @@ func (a *App) startDrills() (err error) {
 		opener.dir = filepath.Join(a.cfg.DataDir, twinsDir)
 	}
 	d.runner, err = drill.New(drill.Options{
-		Store: d.store, Opener: opener, Production: &production{app: a}, Version: a.version, Log: d.log, Ended: d.ended,
+		Store: d.store, Opener: stages{opener, a}, Production: &production{app: a}, Version: a.version, Log: d.log, Ended: d.ended,
 	})
 	if err != nil {
 		return fmt.Errorf("drills: %w", err)

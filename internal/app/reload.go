@@ -32,6 +32,7 @@ func (a *App) Reload(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	a.route(cfg, p.data.Pools)
 	before := a.pools
 	if err := a.addPools(p); err != nil {
 		a.pools = before

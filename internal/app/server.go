@@ -43,6 +43,7 @@ func (a *App) servers() error {
 	if err != nil {
 		return err
 	}
+	a.live.key = markKey(token.Reveal())
 	c := web.AdminConfig{
 		Token: token.Reveal(), Orders: runbooks.Modes{Registry: a.actions}, Statuses: a, Audit: audit{a.store}, Notes: a.auditor, Actions: a.actions, Log: a.log.With("component", "web"),
 		AnonymousRead: a.cfg.Admin.AnonymousRead,
@@ -69,7 +70,7 @@ func (a *App) servers() error {
 	ctx, cut := context.WithCancelCause(context.Background())
 	a.cut = cut
 	ops := web.Ops{Metrics: a.registry, Ready: a.ready, Pages: people}
-	a.data = newServer(a.hostGuard(a.came.count(a.proxy), foreignData), a.log.With("component", "data"))
+	a.data = newServer(a.hostGuard(a.came.count(a.live.door(a.proxy)), foreignData), a.log.With("component", "data"))
 	a.data.BaseContext = func(net.Listener) context.Context { return ctx }
 	a.admin = newServer(a.hostGuard(web.Handler(ops, admin), a.foreignAdmin), a.log.With("component", "admin"))
 	return nil

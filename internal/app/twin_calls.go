@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -24,8 +25,9 @@ const noTask = -1
 // callBook follows the calls that a gate makes upstream, on both sides of the
 // faults. It is safe for concurrent use.
 type callBook struct {
-	clock *playClock
-	next  http.RoundTripper // through the faults
+	clock  *playClock
+	next   http.RoundTripper // through the faults
+	befell func()            // told of each fault that befalls a call; nil: nobody
 
 	mu    sync.Mutex
 	calls []*callEntry
@@ -38,22 +40,67 @@ type callEntry struct {
 	arrived, left time.Time
 }
 
-// RoundTrip implements http.RoundTripper on the gate's side.
+// RoundTrip implements http.RoundTripper on the gate's side, for calls that bear the
+// number of their task.
 func (b *callBook) RoundTrip(r *http.Request) (*http.Response, error) {
-	e, number := b.begin(r.Header, time.Now())
-	ctx := fault.Watch(r.Context(), func(k fault.Kind) { b.change(e, func(e *callEntry) { e.Fault = k }) })
-	r = r.Clone(ctx)
-	r.Header.Set(callHeader, strconv.Itoa(number))
-	res, err := b.next.RoundTrip(r)
+	return b.follow(b.next, r, numbered(r.Header, taskHeader))
+}
+
+// follow makes a call for a task, and sees what becomes of it.
+func (b *callBook) follow(next http.RoundTripper, r *http.Request, task int) (*http.Response, error) {
+	e, number := b.begin(task, time.Now())
+	ctx := fault.Watch(r.Context(), func(k fault.Kind) { b.struck(e, k) })
+	r = r.Clone(context.WithValue(ctx, entryKey{}, entered{b, e}))
+	if next == b.next {
+		r.Header.Set(callHeader, strconv.Itoa(number))
+	}
+	res, err := next.RoundTrip(r)
 	if err != nil {
 		b.change(e, func(e *callEntry) { e.ended, e.Open = time.Now(), false })
 		return nil, err
 	}
 	b.change(e, func(e *callEntry) { e.Status = res.StatusCode })
-	res.Body = count(res.Body, func(n int64, sum uint64) {
+	res.Body = count(res.Body, func(n int64, sum uint64, _ bool) {
 		b.change(e, func(e *callEntry) { e.ended, e.Open, e.Bytes, e.Sum = time.Now(), false, n, sum })
 	})
 	return res, nil
+}
+
+type entryKey struct{}
+
+// entered is a call on its way, for whoever sees it at the far end.
+type entered struct {
+	book  *callBook
+	entry *callEntry
+}
+
+// farEnd sees calls that have come through the faults, where the endpoint itself
+// cannot be asked.
+func farEnd(next http.RoundTripper) http.RoundTripper {
+	return trip(func(r *http.Request) (*http.Response, error) {
+		c, ok := r.Context().Value(entryKey{}).(entered)
+		if !ok {
+			return next.RoundTrip(r)
+		}
+		c.book.change(c.entry, func(e *callEntry) { e.Reached, e.Working, e.arrived = true, true, time.Now() })
+		left := func(whole bool) {
+			c.book.change(c.entry, func(e *callEntry) { e.Working, e.Whole, e.left = false, whole, time.Now() })
+		}
+		res, err := next.RoundTrip(r)
+		if err != nil {
+			left(false)
+			return nil, err
+		}
+		res.Body = count(res.Body, func(_ int64, _ uint64, whole bool) { left(whole) })
+		return res, nil
+	})
+}
+
+func (b *callBook) struck(e *callEntry, k fault.Kind) {
+	b.change(e, func(e *callEntry) { e.Fault = k })
+	if b.befell != nil {
+		b.befell()
+	}
 }
 
 // CloseIdleConnections lets go of the next one's.
@@ -64,9 +111,9 @@ func (b *callBook) CloseIdleConnections() {
 }
 
 // begin enters a call.
-func (b *callBook) begin(h http.Header, now time.Time) (e *callEntry, number int) {
+func (b *callBook) begin(task int, now time.Time) (e *callEntry, number int) {
 	e = &callEntry{began: now}
-	e.Open, e.Task = true, numbered(h, taskHeader)
+	e.Open, e.Task = true, task
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.calls = append(b.calls, e)
@@ -97,7 +144,7 @@ func (b *callBook) reached(h http.Header) *callEntry {
 	known := n >= 0 && n < len(b.calls) && b.calls[n].arrived.IsZero()
 	b.mu.Unlock()
 	if !known {
-		_, n = b.begin(h, now)
+		_, n = b.begin(numbered(h, taskHeader), now)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -150,7 +150,7 @@ func (s *sums) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	i := numbered(r.Header, taskHeader)
-	res.Body = count(res.Body, func(n int64, sum uint64) { s.load.answered(i, n, sum) })
+	res.Body = count(res.Body, func(n int64, sum uint64, _ bool) { s.load.answered(i, n, sum) })
 	return res, nil
 }
 

@@ -14,10 +14,11 @@ type counted struct {
 	sum  hash.Hash64
 	n    int64
 	once sync.Once
-	tell func(n int64, sum uint64)
+	tell func(n int64, sum uint64, whole bool)
 }
 
-func count(body io.ReadCloser, tell func(n int64, sum uint64)) io.ReadCloser {
+// count lets tell know of a body that was read. It was whole if its end was come to.
+func count(body io.ReadCloser, tell func(n int64, sum uint64, whole bool)) io.ReadCloser {
 	return &counted{ReadCloser: body, sum: fnv.New64a(), tell: tell}
 }
 
@@ -26,14 +27,16 @@ func (c *counted) Read(p []byte) (int, error) {
 	_, _ = c.sum.Write(p[:n]) // never fails
 	c.n += int64(n)
 	if err != nil {
-		c.over()
+		c.over(err == io.EOF)
 	}
 	return n, err
 }
 
 func (c *counted) Close() error {
-	c.over()
+	c.over(false)
 	return c.ReadCloser.Close()
 }
 
-func (c *counted) over() { c.once.Do(func() { c.tell(c.n, c.sum.Sum64()) }) }
+func (c *counted) over(whole bool) {
+	c.once.Do(func() { c.tell(c.n, c.sum.Sum64(), whole) })
+}

@@ -1,0 +1,219 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"headgate/internal/config"
+	"headgate/proxy/fault"
+	"headgate/runbooks/drill"
+)
+
+// liveRun is a drill on a share of production's tasks.
+func liveRun() drill.Run {
+	return drill.Run{ID: "r1", Name: "live", Speed: 1, Started: time.Now().UTC(), Spec: drill.Spec{
+		ID: "live", Name: "live", Target: drill.Live, Share: 0.2, Scenario: drill.Scenario{Duration: time.Minute},
+	}}
+}
+
+// newLiveRig is an App that lets drills touch it, before a model that answers at once.
+func newLiveRig(t *testing.T) *rig {
+	r := newRig(t, func(c *config.Config) { c.AllowLive, c.Pools[0].Workers = true, 4 })
+	close(r.model.release)
+	return r
+}
+
+func openLive(t *testing.T, r *rig, run drill.Run) *live {
+	t.Helper()
+	s, err := stages{app: r.app}.Open(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s.(*live)
+}
+
+func (r *rig) tasks(n int, mark string) (failed int) {
+	r.Helper()
+	for range n {
+		req := r.request(http.MethodPost, "http://"+r.app.DataAddr()+chatPath, chat)
+		if mark != "" {
+			req.Header.Set(drillHeader, mark)
+		}
+		if a := r.do(req); a.status != http.StatusOK {
+			failed++
+		}
+	}
+	return failed
+}
+
+func fail(share float64) drill.Injection {
+	return drill.Injection{Fault: fault.Fault{Kind: fault.Status, Code: 503, Share: share}}
+}
+
+// A live drill touches its share of tasks and no more, sees both ends of them, and
+// leaves nothing behind.
+func TestLiveTouchesItsShare(t *testing.T) {
+	r := newLiveRig(t)
+	l := openLive(t, r, liveRun())
+	if _, err := l.Inject(t.Context(), drill.ToUpstream, fail(0.3), time.Second); err == nil || !strings.Contains(err.Error(), "more than the drill may touch, 0.2") {
+		t.Errorf("a larger share: %v", err)
+	}
+	if _, err := l.Inject(t.Context(), drill.ToUpstream, fail(0.2), fault.MaxTTL); err != nil {
+		t.Fatal(err)
+	}
+	failed := r.tasks(50, "")
+	if failed < 8 || failed > 12 {
+		t.Errorf("%d of 50 tasks were touched, want about 10", failed)
+	}
+	e, err := l.Look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkLive(t, e, 50, failed)
+	if c, err := l.Clear(t.Context()); err != nil || !c.Confirmed || c.Held != 0 {
+		t.Errorf("cleared %+v, %v", c, err)
+	}
+	if again := r.tasks(20, ""); again != 0 {
+		t.Errorf("%d tasks were touched after the clear", again)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.tasks(5, "")
+	if e, err := l.Look(t.Context()); err != nil || len(e.Tasks) != 70 {
+		t.Errorf("%d tasks are seen after the end, %v", len(e.Tasks), err)
+	}
+}
+
+func checkLive(t *testing.T, e drill.Evidence, tasks, failed int) {
+	t.Helper()
+	if len(e.Tasks) != tasks || len(e.Calls) != tasks || e.Planned != tasks || e.Workers != 4 || e.Befallen[drill.ToUpstream] != failed {
+		t.Errorf("%d tasks, %d calls, %d planned, %d workers, %v befallen", len(e.Tasks), len(e.Calls), e.Planned, e.Workers, e.Befallen)
+	}
+	struck := 0
+	for i, c := range e.Calls {
+		task := e.Tasks[c.Task]
+		switch {
+		case c.Fault != "":
+			struck++
+			if task.End != drill.Error || task.Status != 503 || c.Reached || c.Status != 503 {
+				t.Errorf("task %+v was touched by call %+v", task, c)
+			}
+		case task.End != drill.Served || !c.Reached || !c.Whole || task.Sum != c.Sum || task.Bytes != c.Bytes || c.Bytes == 0:
+			t.Errorf("%d: task %+v, call %+v", i, task, c)
+		}
+	}
+	if struck != failed {
+		t.Errorf("%d calls are said to have been touched, %d tasks failed", struck, failed)
+	}
+}
+
+// With marks, only tasks that bear one are touched, and the endpoint never sees it.
+func TestLiveTouchesMarkedTasksOnly(t *testing.T) {
+	var leaked atomic.Bool
+	r := newLiveRig(t)
+	next := r.model.server.Config.Handler
+	r.model.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Header.Get(drillHeader) != "" || req.Header.Get(callHeader) != "" {
+			leaked.Store(true)
+		}
+		next.ServeHTTP(w, req)
+	})
+	run := liveRun()
+	run.Spec.Share, run.Spec.Marked = 0, true
+	l := openLive(t, r, run)
+	l.app.live.key = markKey("a token")
+	if _, err := l.Inject(t.Context(), drill.ToUpstream, fail(1), fault.MaxTTL); err != nil {
+		t.Fatal(err)
+	}
+	for name, mark := range map[string]string{
+		"none": "", "words": "yes", "another token": DrillMark("another", time.Now()), "an old one": DrillMark("a token", time.Now().Add(-6*time.Minute)),
+		"one from the future": DrillMark("a token", time.Now().Add(6*time.Minute)), "no signature": DrillMark("a token", time.Now())[:11], "dots": "....",
+	} {
+		if failed := r.tasks(2, mark); failed != 0 {
+			t.Errorf("%s: %d tasks were touched", name, failed)
+		}
+	}
+	if failed := r.tasks(3, DrillMark("a token", time.Now())); failed != 3 {
+		t.Errorf("%d of 3 marked tasks were touched", failed)
+	}
+	e, err := l.Look(t.Context())
+	if err != nil || len(e.Tasks) != 3 || len(e.Calls) != 3 || e.Workers != 0 {
+		t.Errorf("%d tasks, %d calls, %d workers, %v", len(e.Tasks), len(e.Calls), e.Workers, err)
+	}
+	if leaked.Load() {
+		t.Error("the endpoint saw a header of the drill")
+	}
+}
+
+// However many tasks there are, a run touches so many at most.
+func TestLiveBlastRadius(t *testing.T) {
+	r := newLiveRig(t)
+	run := liveRun()
+	run.Spec.Share, run.Spec.Marked = 0, true
+	l := openLive(t, r, run)
+	l.app.live.key = markKey("a token")
+	l.touched.Store(mostTouched - 2)
+	for range 2 { // a lease that was renewed anew does not begin to count again
+		if _, err := l.Inject(t.Context(), drill.ToUpstream, fail(0.5), fault.MaxTTL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if failed := r.tasks(10, DrillMark("a token", time.Now())); failed != 2 {
+		t.Errorf("%d tasks were touched, 2 were left", failed)
+	}
+}
+
+func TestLiveHasToBeAllowed(t *testing.T) {
+	r := newRig(t, nil)
+	if _, err := (stages{app: r.app}).Open(t.Context(), liveRun()); err == nil || !strings.Contains(err.Error(), "set allow_live: true") {
+		t.Errorf("%v", err)
+	}
+	if len(r.app.live.ways) != 0 {
+		t.Error("there is a way to touch production that nobody allowed")
+	}
+	l := openLive(t, newLiveRig(t), liveRun())
+	if _, err := l.Do(t.Context(), drill.Step{Kind: drill.StepRollback}); err == nil {
+		t.Error("a live drill takes steps")
+	}
+	if _, err := l.Inject(t.Context(), drill.ToSlack, fail(0.1), time.Second); err == nil {
+		t.Error("a live drill keeps messages from people")
+	}
+}
+
+// What is allowed by a reload counts from then on, and what is forbidden too.
+func TestLiveIsAllowedByReload(t *testing.T) {
+	r := newRig(t, nil)
+	allowed := *r.app.cfg
+	allowed.AllowLive = true
+	if err := r.app.Reload(&allowed); err != nil {
+		t.Fatal(err)
+	}
+	l, err := r.app.openLive(liveRun())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	forbidden := allowed
+	forbidden.AllowLive = false
+	if err := r.app.Reload(&forbidden); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.app.openLive(liveRun()); err == nil {
+		t.Error("a live drill runs that is not allowed any more")
+	}
+}
