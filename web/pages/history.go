@@ -21,7 +21,8 @@ type historyView struct {
 	Older    string
 	Newest   string
 	Filtered bool
-	None     bool // this headgate runs no drills
+	None     bool      // this headgate runs no drills
+	Year     *yearView // nil: nothing has run yet, or it could not be read
 	JSON     string
 	CSV      string
 }
@@ -50,18 +51,52 @@ func (p *Pages) history(w http.ResponseWriter, r *http.Request, v viewer) {
 	for _, run := range list.Items {
 		view.Rows = append(view.Rows, runRowOf(run))
 	}
-	view.Drills = p.drillChoices(r.Context(), v, f.Drill)
+	known := p.knownDrills(r.Context(), v)
+	view.Drills = drillChoices(known, f.Drill)
+	view.Year = p.year(r.Context(), v, f.Drill, known, now)
 	p.show(w, r, v, http.StatusOK, page{Title: "Drills", Here: drillsPath, Refresh: 10, Body: view}, "drills")
 }
 
-// drillChoices are the drills to choose from, and the one that was chosen: it may
-// have been removed from the settings.
-func (p *Pages) drillChoices(ctx context.Context, v viewer, chosen string) (all []choice) {
+// yearView is what drills, or one of them, came to in a year.
+type yearView struct {
+	Drill, Name string // of the filter; empty: all
+	Calendar    calendar
+	Trends      *trends // nil: no run has ended
+	Standings   []standing
+}
+
+func (p *Pages) year(ctx context.Context, v viewer, of string, known []web.DrillRow, now time.Time) *yearView {
+	h, err := p.api(v).DrillHistory(ctx, drill.HistoryQuery{Drill: of, Since: firstDay(now), Until: now})
+	if err != nil {
+		p.log.Warn("the history of drills is shown without its calendar", "error", err)
+		return nil
+	}
+	if len(h.Latest) == 0 {
+		return nil
+	}
+	y := &yearView{Drill: of, Name: of, Calendar: calendarOf(h.Days, of, now), Standings: standingsOf(h, known, now)}
+	if of != "" && len(y.Standings) == 1 {
+		y.Name = y.Standings[0].Name
+	}
+	if len(h.Days) > 0 {
+		t := trendsOf(h.Days, now)
+		y.Trends = &t
+	}
+	return y
+}
+
+func (p *Pages) knownDrills(ctx context.Context, v viewer) []web.DrillRow {
 	list, err := p.api(v).Drills(ctx)
 	if err != nil {
 		p.log.Warn("the history of drills is shown without a list of them", "error", err)
 	}
-	for _, d := range list.Items {
+	return list.Items
+}
+
+// drillChoices are the drills to choose from, and the one that was chosen: it may
+// have been removed from the settings.
+func drillChoices(known []web.DrillRow, chosen string) (all []choice) {
+	for _, d := range known {
 		all = append(all, choice{d.ID, d.Name})
 	}
 	if chosen != "" && !slices.ContainsFunc(all, func(c choice) bool { return c.Value == chosen }) {

@@ -18,7 +18,7 @@ var templateFiles embed.FS
 var templates = parseTemplates()
 
 func parseTemplates() map[string]*template.Template {
-	frame := template.Must(template.New("frame").Funcs(words).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html", "templates/drillparts.html"))
+	frame := template.Must(template.New("frame").Funcs(words).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html", "templates/drillparts.html", "templates/year.html"))
 	all := make(map[string]*template.Template)
 	for _, name := range []string{"overview", "pool", "mode", "pause", "incidents", "incident", "audit", "runbooks", "runbook", "login", "error",
 		"drills", "run", "definitions", "start", "drillask"} {
