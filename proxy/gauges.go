@@ -14,7 +14,7 @@ type gauges struct {
 	pool *poolMetrics
 	gate *admit.Gate
 
-	depth, oldest, inFlight, workers, paused, mode, last *prometheus.Desc
+	depth, oldest, inFlight, workers, paused, behind, mode, last *prometheus.Desc
 }
 
 func newGauges(p *poolMetrics, gate *admit.Gate) *gauges {
@@ -28,6 +28,7 @@ func newGauges(p *poolMetrics, gate *admit.Gate) *gauges {
 		inFlight: desc("headgate_in_flight", "Permits that are out."),
 		workers:  desc("headgate_workers", "Permits that there are."),
 		paused:   desc("headgate_paused", "1 while the pool is paused: no permit is handed out."),
+		behind:   desc("headgate_gate_behind_seconds", "For how long the state of the gate could not be read because it was busy."),
 		mode:     desc("headgate_mode", "1 for the mode that the pool is in, 0 for the others.", "mode"),
 		last:     desc("headgate_last_completion_timestamp_seconds", "When a task was last completed, 0 if none was."),
 	}
@@ -35,7 +36,7 @@ func newGauges(p *poolMetrics, gate *admit.Gate) *gauges {
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.depth, g.oldest, g.inFlight, g.workers, g.paused, g.mode, g.last} {
+	for _, d := range []*prometheus.Desc{g.depth, g.oldest, g.inFlight, g.workers, g.paused, g.behind, g.mode, g.last} {
 		ch <- d
 	}
 }
@@ -50,6 +51,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	send(g.oldest, s.Oldest.Seconds())
 	send(g.inFlight, float64(s.InFlight))
 	send(g.workers, float64(s.Workers))
+	send(g.behind, s.Behind.Seconds())
 	send(g.paused, truth(!s.Paused.IsZero()))
 	send(g.last, float64(g.pool.lastCompletion.Load())/1000)
 	for _, m := range admit.Modes() {

@@ -50,7 +50,8 @@ func gateFault(window model.Duration) engine.Rule {
 }
 
 // gateLatency looks at how long tasks that find a permit free are held up by the
-// gate. A process that was stopped for a moment has a few such tasks too, all at
+// gate, and at whether it answers at all: when tasks queue for its lock, none of
+// them is through for long. A process that was stopped for a moment has a few such tasks too, all at
 // once: so the page's for is longer than the window.
 func gateLatency(window model.Duration) engine.Rule {
 	const free = `headgate_gate_free_seconds`
@@ -59,7 +60,8 @@ func gateLatency(window model.Duration) engine.Rule {
 	return engine.Rule{
 		Name: "gate_latency", Unit: "s", Action: rollback,
 		// Two are more than 1.5 by extrapolation. Of no task at all there is no quantile: then it is 0.
-		Signal:  fmt.Sprintf(`round((%s >= 0) * on (pool) (%s > bool 1.5) or on (pool) 0 * %[2]s, 0.001)`, p99, slow),
+		Signal: fmt.Sprintf(`round(((%s >= 0) * on (pool) (%s > bool 1.5)) > on (pool) %[3]s or on (pool) %[3]s, 0.001)`, p99, slow,
+			`headgate_gate_behind_seconds{pool="$pool"}`),
 		Page:    threshold(1, 20*time.Second),
 		Clear:   engine.Clear{Below: 0.5, For: time.Minute},
 		Summary: "the gate itself holds tasks up though workers are free",

@@ -18,6 +18,7 @@ type Snapshot struct {
 	Depth    int
 	Oldest   time.Duration // age of the oldest waiting task of any class, 0 if none waits
 	Service  Service
+	Behind   time.Duration // for how long the lock could not be had, and this state has been the latest known; mostly 0
 }
 
 // Snapshot returns the state at now. When the lock cannot be had, because a
@@ -35,7 +36,7 @@ func (g *Gate) Snapshot(now time.Time) Snapshot {
 		g.mu.Unlock()
 		return s
 	}
-	return g.glance.last()
+	return g.glance.last(now)
 }
 
 func (g *Gate) snapshotLocked(now time.Time) Snapshot {
@@ -67,18 +68,24 @@ func (g *Gate) tryLock() bool {
 
 // glance is the latest state that was looked at.
 type glance struct {
-	mu sync.Mutex
-	s  Snapshot
+	mu    sync.Mutex
+	s     Snapshot
+	since time.Time // of the first Snapshot that could not have the lock, zero if the latest could
 }
 
 func (l *glance) keep(s Snapshot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.s = s
+	l.s, l.since = s, time.Time{}
 }
 
-func (l *glance) last() Snapshot {
+func (l *glance) last(now time.Time) Snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.s
+	if l.since.IsZero() {
+		l.since = now
+	}
+	s := l.s
+	s.Behind = max(now.Sub(l.since), 0)
+	return s
 }

@@ -38,10 +38,15 @@ func TestSnapshotOfAStuckGate(t *testing.T) {
 	if s := g.Snapshot(at(time.Second)); s.Workers != 3 || s.Mode != admit.Observe || s.InFlight != 0 || s.Policy != "threshold" {
 		t.Errorf("before anybody has looked: %+v", s)
 	}
+	for _, behind := range []time.Duration{0, 3 * time.Second, 0} {
+		if s := g.Snapshot(at(time.Second + behind)); s.Behind != behind {
+			t.Errorf("behind by %s, want %s", s.Behind, behind)
+		}
+	}
 	close(p.free)
 	group.Wait()
-	if s := g.Snapshot(at(time.Second)); s.InFlight != 1 {
-		t.Errorf("in flight %d, want 1", s.InFlight)
+	if s := g.Snapshot(at(time.Minute)); s.InFlight != 1 || s.Behind != 0 {
+		t.Errorf("in flight %d, behind by %s; want 1 and 0", s.InFlight, s.Behind)
 	}
 }
 
