@@ -24,9 +24,19 @@ type Edit struct {
 // the other.
 func Build(t testing.TB, edits ...Edit) string {
 	t.Helper()
+	return build(t, func(root string) (map[string]string, error) { return patch(root, edits) })
+}
+
+// build builds the program with some files in place of its own, or beside them.
+func build(t testing.TB, files func(root string) (map[string]string, error)) string {
+	t.Helper()
 	dir := t.TempDir()
 	root := filepath.Dir(harness.Module(t))
-	overlay, err := write(root, dir, edits)
+	texts, err := files(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := write(dir, texts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,13 +49,9 @@ func Build(t testing.TB, edits ...Edit) string {
 	return path
 }
 
-// write puts patched copies into dir, and the file that tells the compiler of
-// them, whose path it returns.
-func write(root, dir string, edits []Edit) (string, error) {
-	texts, err := patch(root, edits)
-	if err != nil {
-		return "", err
-	}
+// write puts files into dir, by the paths that they stand in for, and one that
+// tells the compiler of them, whose path it returns.
+func write(dir string, texts map[string]string) (string, error) {
 	var overlay struct{ Replace map[string]string }
 	overlay.Replace = make(map[string]string)
 	for file, text := range texts {

@@ -62,3 +62,33 @@ func TestBuild(t *testing.T) {
 		t.Errorf("the source has changed (%v)", err)
 	}
 }
+
+// One build has many faults, and the environment says which is at work.
+func TestBuildSwitched(t *testing.T) {
+	path := BuildSwitched(t,
+		Edit{"cmd/headgate/main.go", "func main() {", "func main() { if sabotaged(\"one\") { println(\"fault one\") };"},
+		Edit{"internal/config/defaults.go", "func Default() *Config {", "func Default() *Config { if sabotaged(\"two\") { println(\"fault two\") };"})
+	for fault, want := range map[string]string{"": "", "one": "fault one\n", "two": "fault two\n"} {
+		p, code := harness.RunToEnd(t, harness.Command{Program: path, Args: []string{"check"}, Env: []string{Variable + "=" + fault}})
+		if said := p.Stderr(); code != 0 || strings.Contains(said, "fault") != (want != "") || !strings.Contains(said, want) {
+			t.Errorf("fault %q: exit code %d, said %q", fault, code, said)
+		}
+	}
+}
+
+func TestSwitchIsInEveryPackage(t *testing.T) {
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "a.go"), []byte("// A.\npackage letters\n\nvar a = 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := switched(root, []Edit{{"a.go", "= 1", "= 2"}})
+	if text := got[filepath.Join(root, switchFile)]; err != nil || len(got) != 2 || !strings.HasPrefix(text, "package letters\n") {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "a.go"), []byte("no Go"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := switched(root, []Edit{{"a.go", "no", "yes"}}); err == nil {
+		t.Errorf("a file without a package gave %q", got)
+	}
+}

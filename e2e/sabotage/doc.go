@@ -13,6 +13,6 @@
 //		New:  "return Verdict{Reason: ReasonQueueAge}\n}",
 //	})
 //
-// A build takes as long as linking the program does: put several faults into one
-// build, and let a variable of the environment say which of them is at work.
+// A build takes as long as linking the program does. [BuildSwitched] puts many
+// faults into one, and a variable of the environment says which is at work.
 package sabotage
