@@ -67,6 +67,9 @@ func (p *production) Ready(ctx context.Context, r drill.Run) error {
 	if err != nil {
 		return &drill.StopError{Why: err.Error()}
 	}
+	if r.Spec.Target == drill.Live && !cfg.AllowLive {
+		return &drill.StopError{Why: "live drills are not allowed: set allow_live: true in the settings"}
+	}
 	if err := p.openPage(ctx, nil); err != nil {
 		return err
 	}
@@ -148,6 +151,9 @@ func (p *production) Drift(_ context.Context, r drill.Run) (drill.Reading, error
 	p.mu.Unlock()
 	if run != r.ID {
 		return drill.Reading{Why: "nobody has looked at production before the drill"}, nil
+	}
+	if r.Spec.Target == drill.Live {
+		return p.app.live.strayed(r), nil
 	}
 	now := p.now()
 	arrivals := now.arrivals - began.arrivals

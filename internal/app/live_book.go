@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"hash"
 	"hash/fnv"
 	"net/http"
@@ -150,3 +151,35 @@ func (b *liveBook) see(e *drill.Evidence) {
 	b.mu.Unlock()
 	e.Calls = slices.DeleteFunc(b.calls.seen(), func(c drill.Call) bool { return !seen[c.Task] })
 }
+
+// strayed says how many calls were touched that should not have been: of tasks that
+// are not marked, or more than the share. A share of few tasks is never exact.
+func (l *liveWays) strayed(r drill.Run) drill.Reading {
+	b := l.book.Load()
+	if b == nil {
+		return drill.Reading{Why: "nobody looks at production any more"}
+	}
+	calls := b.calls.seen()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	touched, wrong := 0, 0
+	for _, c := range calls {
+		if c.Fault == "" {
+			continue
+		}
+		touched++
+		if r.Spec.Marked && !b.tasks[c.Task].marked {
+			wrong++
+		}
+	}
+	if most := int(r.Spec.Share*float64(len(calls))) + shareSlack; !r.Spec.Marked {
+		wrong = max(0, touched-most)
+	}
+	return drill.Reading{
+		Known: true, Value: float64(wrong), Samples: len(calls), Seen: "production's way upstream",
+		Why: fmt.Sprintf("%d of %d calls were touched, %d of them should not have been", touched, len(calls), wrong),
+	}
+}
+
+// shareSlack is how far an even share may be off, in calls.
+const shareSlack = 4

@@ -82,6 +82,13 @@ func TestLiveTouchesItsShare(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkLive(t, e, 50, failed)
+	if drift := r.app.live.strayed(l.run); !drift.Known || drift.Value != 0 || drift.Samples != 50 {
+		t.Errorf("strayed: %+v", drift)
+	}
+	less := l.run
+	if less.Spec.Share = 0.02; r.app.live.strayed(less).Value == 0 {
+		t.Error("nobody sees that more was touched than the share")
+	}
 	if c, err := l.Clear(t.Context()); err != nil || !c.Confirmed || c.Held != 0 {
 		t.Errorf("cleared %+v, %v", c, err)
 	}
@@ -152,6 +159,13 @@ func TestLiveTouchesMarkedTasksOnly(t *testing.T) {
 	e, err := l.Look(t.Context())
 	if err != nil || len(e.Tasks) != 3 || len(e.Calls) != 3 || e.Workers != 0 {
 		t.Errorf("%d tasks, %d calls, %d workers, %v", len(e.Tasks), len(e.Calls), e.Workers, err)
+	}
+	if drift := r.app.live.strayed(run); drift.Value != 0 || !drift.Known {
+		t.Errorf("strayed: %+v", drift)
+	}
+	l.book.tasks[len(l.book.tasks)-1].marked = false // as if a fault had befallen somebody else
+	if drift := r.app.live.strayed(run); drift.Value != 1 {
+		t.Errorf("nobody sees that an unmarked task was touched: %+v", drift)
 	}
 	if leaked.Load() {
 		t.Error("the endpoint saw a header of the drill")
