@@ -2,7 +2,6 @@ package guard
 
 import (
 	"math"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -58,7 +57,7 @@ func withAlways(t *testing.T) string {
 func TestSoundGateStays(t *testing.T) {
 	t.Parallel()
 	stub := harness.StartStub(t, modelstub.Config{})
-	r := &rig{t, harness.StartGate(t, harness.Settings{Upstream: stub.V1(), Pool: crowded, Top: "drain: 1s\n" + withAlways(t) + deadSlack}), &http.Client{}}
+	r := start(t, harness.Settings{Upstream: stub.V1(), Pool: crowded, Top: "drain: 1s\n" + withAlways(t) + deadSlack})
 	big := strings.Repeat(" ", 200<<10)
 	var n, hang atomic.Int64
 	ask := func() {

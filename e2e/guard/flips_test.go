@@ -10,7 +10,8 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// faults has the policy refuse without a cause, panic or sleep.
+// faults has the policy refuse without a cause, panic or sleep, or the gate lose
+// a permit now and then.
 var faults = []sabotage.Edit{
 	{File: "proxy/admit/threshold.go", Old: "import (\n", New: "import (\n\t\"os\"\n"},
 	{File: "proxy/admit/threshold.go", Old: "func (p Threshold) Admit(v View, t Task) Verdict {\n", New: `func (p Threshold) Admit(v View, t Task) Verdict {
@@ -23,6 +24,12 @@ var faults = []sabotage.Edit{
 		time.Sleep(1500 * time.Millisecond)
 	}
 `},
+	{File: "proxy/admit/gate.go", Old: "import (\n", New: "import (\n\t\"os\"\n"},
+	{File: "proxy/admit/gate.go", Old: "\tg.inFlight--\n", New: `	if t.seq%10 == 9 && os.Getenv("FAULT") == "leak" {
+		return
+	}
+	g.inFlight--
+`},
 }
 
 // TestFaultsAreRolledBack: each is noticed by its rule, and the gate is out within
@@ -33,24 +40,24 @@ func TestFaultsAreRolledBack(t *testing.T) {
 	for fault, tt := range map[string]struct {
 		rule  string
 		lasts time.Duration // the rule's for
-		meets int           // status of who meets the fault
+		meets int           // status of who comes first
+		cured bool          // by pass-through
 	}{
-		"refuse": {"false_refusal", 10 * time.Second, http.StatusTooManyRequests},
-		"panic":  {"gate_fault", 10 * time.Second, http.StatusOK},
-		"sleep":  {"gate_latency", 20 * time.Second, http.StatusOK},
+		"refuse": {"false_refusal", 10 * time.Second, http.StatusTooManyRequests, true},
+		"panic":  {"gate_fault", 10 * time.Second, http.StatusOK, true},
+		"sleep":  {"gate_latency", 20 * time.Second, http.StatusOK, true},
+		"leak":   {"false_refusal", 10 * time.Second, http.StatusOK, false},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			stub := harness.StartStub(t, modelstub.Config{})
-			r := &rig{t, harness.StartGate(t, harness.Settings{
-				Upstream: stub.V1(), Program: program, Env: []string{"FAULT=" + fault},
-			}), &http.Client{}}
+			r := start(t, harness.Settings{Upstream: stub.V1(), Program: program, Env: []string{"FAULT=" + fault}})
 			if status, _ := r.ask("Stub-Service", "1ms"); status != tt.meets {
-				t.Fatalf("who met the fault got status %d, want %d", status, tt.meets)
+				t.Fatalf("who came first got status %d, want %d", status, tt.meets)
 			}
-			took, flipped := r.watch(tt.lasts+10*time.Second, 2, func() {
+			took, flipped := r.watch(tt.lasts+10*time.Second, 16, func() {
 				_, _ = r.ask("Stub-Service", "1ms")
-				time.Sleep(100 * time.Millisecond) // or two askers would be a load
+				time.Sleep(200 * time.Millisecond) // or they would be a load
 			})
 			if !flipped {
 				t.Fatalf("not in pass-through after %s", took)
@@ -62,6 +69,9 @@ func TestFaultsAreRolledBack(t *testing.T) {
 			}
 			if n := m.Sum("headgate_rule_state", "rule", tt.rule, "pool", "default", "state", "page"); n != 1 {
 				t.Errorf("rule %s does not page: %v", tt.rule, m.By("headgate_rule_state", "rule"))
+			}
+			if !tt.cured {
+				return
 			}
 			for range 20 {
 				began := time.Now()

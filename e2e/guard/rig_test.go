@@ -1,9 +1,11 @@
 package guard
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +23,13 @@ type rig struct {
 	*testing.T
 	*harness.Gate
 	client *http.Client
+	ctx    context.Context // of requests
+}
+
+// start starts a gate.
+func start(t *testing.T, s harness.Settings) *rig {
+	t.Helper()
+	return &rig{t, harness.StartGate(t, s), &http.Client{}, context.Background()}
 }
 
 // ask sends a small request.
@@ -29,7 +38,7 @@ func (r *rig) ask(header ...string) (status int, reason string) { return r.send(
 // send sends a request and returns the status of its answer and why it was
 // refused; 0 if there was none. It may be called from any goroutine.
 func (r *rig) send(body string, header ...string) (status int, reason string) {
-	req, err := http.NewRequest(http.MethodPost, r.URL+"/v1/chat/completions", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(r.ctx, http.MethodPost, r.URL+"/v1/chat/completions", strings.NewReader(body))
 	if err != nil {
 		return 0, err.Error()
 	}
@@ -58,23 +67,18 @@ func (r *rig) mode() string {
 }
 
 // watch goes on asking from some goroutines, and waits until the mode is
-// pass-through; it returns how long that took.
+// pass-through; it returns how long that took. Then all who ask leave.
 func (r *rig) watch(limit time.Duration, askers int, ask func()) (took time.Duration, flipped bool) {
 	r.Helper()
-	done := make(chan struct{})
-	ended := make(chan struct{})
+	var leave context.CancelFunc
+	r.ctx, leave = context.WithCancel(context.Background())
+	var group sync.WaitGroup
 	for range askers {
-		go func() {
-			defer func() { ended <- struct{}{} }()
-			for {
-				select {
-				case <-done:
-					return
-				default:
-					ask()
-				}
+		group.Go(func() {
+			for r.ctx.Err() == nil {
+				ask()
 			}
-		}()
+		})
 	}
 	began := time.Now()
 	for time.Since(began) < limit && !flipped {
@@ -82,9 +86,8 @@ func (r *rig) watch(limit time.Duration, askers int, ask func()) (took time.Dura
 		flipped = r.mode() == "passthrough"
 	}
 	took = time.Since(began)
-	close(done)
-	for range askers {
-		<-ended
-	}
+	leave()
+	group.Wait()
+	r.ctx = context.Background()
 	return took, flipped
 }

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"net/http"
 	"syscall"
 	"testing"
 	"time"
@@ -16,7 +15,7 @@ import (
 func TestStoppedProcessIsNoSlowGate(t *testing.T) {
 	t.Parallel()
 	stub := harness.StartStub(t, modelstub.Config{})
-	r := &rig{t, harness.StartGate(t, harness.Settings{Upstream: stub.V1(), Workers: 16}), &http.Client{}}
+	r := start(t, harness.Settings{Upstream: stub.V1(), Workers: 16})
 	stopped := time.AfterFunc(3*time.Second, func() {
 		r.Signal(t, syscall.SIGSTOP)
 		time.Sleep(3 * time.Second) // as long as it stands still
