@@ -9,7 +9,8 @@ import (
 	"headgate/proxy/admit"
 )
 
-// The names of the actions that are no Action of their own.
+// The names of the actions that are no Action of their own. ActLift is the undo of
+// ActSilence, and is in the audit only.
 const (
 	ActObserve = "observe"
 	ActEnforce = "enforce"
@@ -17,6 +18,7 @@ const (
 	ActResume  = "resume"
 	ActAck     = "ack"
 	ActSilence = "silence"
+	ActLift    = "lift"
 )
 
 // acts are all actions.

@@ -22,12 +22,12 @@ func (m Modes) Do(ctx context.Context, now time.Time, o Order) (Result, error) {
 type Watched struct {
 	*engine.Engine
 	Registry *Registry
-	Via      Via
+	Via      func(context.Context) Via // the way by which what is asked in a context came
 }
 
 // Ack takes an incident on, as Registry.Do does.
 func (w Watched) Ack(ctx context.Context, id, by string, length time.Duration) (engine.Acked, error) {
-	out, err := w.Registry.Do(ctx, time.Now(), Call{Name: ActAck, Incident: id, For: length, Actor: by, Via: w.Via})
+	out, err := w.Registry.Do(ctx, time.Now(), Call{Name: ActAck, Incident: id, For: length, Actor: by, Via: w.Via(ctx)})
 	if err != nil {
 		return engine.Acked{}, err
 	}
@@ -40,10 +40,15 @@ func (w Watched) Silence(ctx context.Context, s engine.Silence) (engine.Silenced
 		s.From = time.Now()
 	}
 	out, err := w.Registry.Do(ctx, s.From, Call{
-		Name: ActSilence, Rule: s.Rule, Pool: s.Pool, For: s.Until.Sub(s.From), Reason: s.Reason, Actor: s.By, Via: w.Via,
+		Name: ActSilence, Rule: s.Rule, Pool: s.Pool, For: s.Until.Sub(s.From), Reason: s.Reason, Actor: s.By, Via: w.Via(ctx),
 	})
 	if err != nil {
 		return engine.Silenced{}, err
 	}
 	return *out.Silenced, nil
+}
+
+// Unsilence ends a silence early, as Registry.Lift does.
+func (w Watched) Unsilence(ctx context.Context, id, by string) (engine.Silence, error) {
+	return w.Registry.Lift(ctx, time.Now(), id, by, w.Via(ctx))
 }

@@ -65,6 +65,7 @@ type Act struct {
 type Orders interface {
 	Ack(ctx context.Context, id, by string, length time.Duration) (engine.Acked, error)
 	Silence(ctx context.Context, s engine.Silence) (engine.Silenced, error)
+	Unsilence(ctx context.Context, id, by string) (engine.Silence, error)
 	Incidents() []engine.Incident
 	Silences() []engine.Silence
 }
@@ -107,6 +108,24 @@ func (r *Registry) Do(ctx context.Context, now time.Time, c Call) (Outcome, erro
 	o, err := a.do(r, ctx, now, c)
 	r.note(now, c, o, err)
 	return o, err
+}
+
+// Lift ends a silence early: the undo of the action silence. Nothing is lifted if
+// there is an error.
+func (r *Registry) Lift(ctx context.Context, now time.Time, id, by string, via Via) (engine.Silence, error) {
+	if r.orders == nil {
+		return engine.Silence{}, ErrNotWatching
+	}
+	s, err := r.orders.Unsilence(ctx, id, by)
+	e := Entry{
+		At: now, Kind: KindAction, Action: ActLift, Ending: Done, Pool: s.Pool, Actor: by, Via: via,
+		Inputs: map[string]string{"silence": id, "rule": s.Rule},
+	}
+	if err != nil {
+		e.Ending, e.Inputs = Refused, map[string]string{"silence": id, "why": err.Error()}
+	}
+	r.audit.Note(e)
+	return s, err
 }
 
 func names(acts []Act) []string {

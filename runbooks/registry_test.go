@@ -113,6 +113,16 @@ func (d *desk) Silence(_ context.Context, s engine.Silence) (engine.Silenced, er
 	return engine.Silenced{Silence: s, Won: true}, nil
 }
 
+func (d *desk) Unsilence(_ context.Context, id, _ string) (engine.Silence, error) {
+	for n, s := range d.silences {
+		if s.ID == id {
+			d.silences = slices.Delete(d.silences, n, n+1)
+			return s, nil
+		}
+	}
+	return engine.Silence{}, engine.ErrNoSilence
+}
+
 // office is a registry over a site.
 type office struct {
 	*site
@@ -317,6 +327,19 @@ func TestSlackNotesItself(t *testing.T) {
 		}
 		if last, n := o.notes.last(); n != 0 {
 			t.Errorf("noted %q", last)
+		}
+	})
+}
+
+// TestLift: a silence that is lifted is in the audit, and so is one that could not be.
+func TestLift(t *testing.T) {
+	employ(t, func(t *testing.T, o *office) {
+		o.call(t, runbooks.Call{Name: "silence", Rule: "queue_age"})
+		for _, want := range []string{"action lift done  page", "action lift refused  page"} {
+			s, err := o.Lift(t.Context(), time.Now(), "s-1", "ben", runbooks.ViaPage)
+			if last, _ := o.notes.last(); last != want || (err == nil) != (s.Rule == "queue_age") {
+				t.Errorf("noted %q, want %q; %+v, %v", last, want, s, err)
+			}
 		}
 	})
 }

@@ -98,9 +98,7 @@ func (a *Admin) act(w http.ResponseWriter, r *http.Request) {
 			Detail: "There is no action " + quoted(c.Name) + "; GET /api/v1/actions lists them."})
 		return
 	}
-	if r.Context().Value(fromPage{}) != nil {
-		c.Via = runbooks.ViaPage
-	}
+	c.Via = Via(r.Context())
 	ctx, cancel := context.WithTimeout(r.Context(), watchTimeout)
 	defer cancel()
 	out, err := a.actions.Do(ctx, time.Now(), c)

@@ -24,14 +24,21 @@ func (a *Admin) Local(actor string) *Client {
 // fromPage marks the context of what a page asks for.
 type fromPage struct{}
 
+// Via is the way by which what is asked for in a request's context came: a page or
+// the API.
+func Via(ctx context.Context) runbooks.Via {
+	if ctx.Value(fromPage{}) != nil {
+		return runbooks.ViaPage
+	}
+	return runbooks.ViaAPI
+}
+
 // pageOrders says of orders whether they came from a page.
 type pageOrders struct{ Orders }
 
 // Do implements Orders.
 func (p pageOrders) Do(ctx context.Context, now time.Time, o runbooks.Order) (runbooks.Result, error) {
-	if ctx.Value(fromPage{}) != nil {
-		o.Via = runbooks.ViaPage
-	}
+	o.Via = Via(ctx)
 	return p.Orders.Do(ctx, now, o)
 }
 

@@ -17,11 +17,11 @@ import (
 const shownDues = 5
 
 // drillPorts are drills as the admin plane sees them; nil if there are none.
-func (a *App) drillPorts(via runbooks.Via) *web.Drills {
+func (a *App) drillPorts() *web.Drills {
 	if a.drills == nil {
 		return nil
 	}
-	return &web.Drills{Board: drillBoard{a.drills}, Orders: drillOrders{a.drills, via}, Record: drillRecord{a.drills.store}}
+	return &web.Drills{Board: drillBoard{a.drills}, Orders: drillOrders{a.drills}, Record: drillRecord{a.drills.store}}
 }
 
 // drillRecord is the record of drills. It implements web.DrillRecord.
@@ -129,10 +129,7 @@ func (b drillBoard) problems(s drill.Spec) (texts []string) {
 
 // drillOrders takes orders about drills and puts them into the audit. It
 // implements web.DrillOrders.
-type drillOrders struct {
-	*rehearsals
-	via runbooks.Via
-}
+type drillOrders struct{ *rehearsals }
 
 // Start implements web.DrillOrders.
 func (o drillOrders) Start(ctx context.Context, order web.DrillOrder) (web.DrillStarted, error) {
@@ -159,7 +156,7 @@ func (o drillOrders) Start(ctx context.Context, order web.DrillOrder) (web.Drill
 	if err == nil {
 		run, err = o.runner.Start(ctx, drill.Request{Spec: spec, Trigger: drill.ByHand, Actor: order.Actor, Reason: order.Reason, Speed: order.Speed})
 	}
-	o.note("drill run", run.ID, order.Actor, order.Reason, err, map[string]string{"drill": spec.ID, "speed": strconv.FormatFloat(speed, 'g', -1, 64)})
+	o.note(ctx, "drill run", run.ID, order.Actor, order.Reason, err, map[string]string{"drill": spec.ID, "speed": strconv.FormatFloat(speed, 'g', -1, 64)})
 	started.Run = run.ID
 	return started, refusal(err)
 }
@@ -221,7 +218,7 @@ func (o drillOrders) Abort(ctx context.Context, id, by, reason string) (drill.Ru
 			err = &web.DrillRefusal{Why: fmt.Sprintf("the run does not go on here any more: it is %s %s", run.Status, run.Verdict)}
 		}
 	}
-	o.note("drill abort", id, by, reason, err, nil)
+	o.note(ctx, "drill abort", id, by, reason, err, nil)
 	if err != nil {
 		return drill.Run{}, err
 	}
@@ -238,7 +235,7 @@ func (o drillOrders) Freeze(ctx context.Context, f drill.Freeze) (drill.Freeze, 
 		set, action = o.runner.Freeze, "drill freeze"
 	}
 	err := set(ctx, f.By, f.Reason)
-	o.note(action, "", f.By, f.Reason, err, nil)
+	o.note(ctx, action, "", f.By, f.Reason, err, nil)
 	if err != nil {
 		return drill.Freeze{}, err
 	}
@@ -246,9 +243,9 @@ func (o drillOrders) Freeze(ctx context.Context, f drill.Freeze) (drill.Freeze, 
 }
 
 // note puts an order into the audit.
-func (o drillOrders) note(action, subject, by, reason string, err error, inputs map[string]string) {
+func (o drillOrders) note(ctx context.Context, action, subject, by, reason string, err error, inputs map[string]string) {
 	e := runbooks.Entry{
-		At: time.Now(), Kind: runbooks.KindDrill, Action: action, Ending: runbooks.Done, Subject: subject, Actor: by, Via: o.via,
+		At: time.Now(), Kind: runbooks.KindDrill, Action: action, Ending: runbooks.Done, Subject: subject, Actor: by, Via: web.Via(ctx),
 		Reason: reason, Inputs: inputs,
 	}
 	var refused *web.DrillRefusal

@@ -156,7 +156,7 @@ func TestDrillDeskKept(t *testing.T) {
 		return a
 	}
 	a := start()
-	ports := a.drillPorts(runbooks.ViaPage)
+	ports := a.drillPorts()
 	started, err := ports.Orders.Start(t.Context(), web.DrillOrder{Name: "burst", Speed: 20, Actor: "anna"})
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestDrillDeskKept(t *testing.T) {
 	}
 	a = start()
 	defer func() { _ = a.Stop(t.Context()) }()
-	ports = a.drillPorts(runbooks.ViaPage)
+	ports = a.drillPorts()
 	run, err := ports.Record.Run(t.Context(), started.Run)
 	if err != nil || run.Status != drill.Ended || !slices.Contains([]drill.Verdict{drill.Aborted, drill.Skipped, drill.Interrupted}, run.Verdict) {
 		t.Errorf("%+v, %v", run, err)

@@ -48,14 +48,14 @@ func (a *App) servers() error {
 		Token: token.Reveal(), Orders: runbooks.Modes{Registry: a.actions}, Statuses: a, Audit: audit{a.store}, Notes: a.auditor, Actions: a.actions, Log: a.log.With("component", "web"),
 		AnonymousRead: a.cfg.Admin.AnonymousRead,
 	}
-	c.Drills = a.drillPorts(runbooks.ViaAPI)
+	c.Drills = a.drillPorts()
 	if a.watch != nil {
 		words, err := slack.NewWording(a.cfg.Admin.ExternalURL)
 		if err != nil {
 			return a.cfg.At("admin.external_url", err)
 		}
 		c.Incidents = incidents{a.store, words}
-		c.Watch = runbooks.Watched{Engine: a.watch.engine, Registry: a.actions, Via: runbooks.ViaAPI}
+		c.Watch = runbooks.Watched{Engine: a.watch.engine, Registry: a.actions, Via: web.Via}
 		c.Samples = a.watch.samples
 	}
 	admin, err := web.NewAdmin(c)

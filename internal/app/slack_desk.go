@@ -50,8 +50,10 @@ func (d slackDesk) Do(ctx context.Context, w slack.Wish) slack.Answer {
 
 // orders takes what is asked of the engine.
 func (d slackDesk) orders() runbooks.Watched {
-	return runbooks.Watched{Engine: d.a.watch.engine, Registry: d.a.actions, Via: runbooks.ViaSlack}
+	return runbooks.Watched{Engine: d.a.watch.engine, Registry: d.a.actions, Via: viaSlack}
 }
+
+func viaSlack(context.Context) runbooks.Via { return runbooks.ViaSlack }
 
 func done(text string) slack.Answer { return slack.Answer{Ending: slack.Done, Text: text} }
 
