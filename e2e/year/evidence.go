@@ -91,7 +91,9 @@ func (m *maker) series(r *drill.Run) (points []drill.Point) {
 func (m *maker) judge(r *drill.Run) {
 	broken := -1
 	if r.Verdict == drill.Failed {
-		broken = m.random.IntN(len(r.Spec.Expect))
+		for broken < 0 || r.Spec.Expect[broken].Limit == 0 && m.random.IntN(8) > 0 {
+			broken = m.random.IntN(len(r.Spec.Expect))
+		}
 	}
 	for n, e := range r.Spec.Expect {
 		h := drill.Hypothesis{Expectation: e, Known: true, Value: m.value(e), Evidence: "load generator and endpoint: 268 tasks, 251 calls"}
@@ -99,7 +101,7 @@ func (m *maker) judge(r *drill.Run) {
 		case n == broken && e.Compare == drill.AtLeast:
 			h.Value = e.Limit * 0.85
 		case n == broken:
-			h.Value = math.Ceil(e.Limit*125+100) / 100
+			h.Value = m.round(e.Limit*(1.05+0.5*m.random.Float64())+0.001, e.Unit)
 		case r.Verdict == drill.Inconclusive && n == 0, r.Verdict == drill.Aborted && n%2 == 0:
 			h.Known, h.Value, h.Evidence, h.Why = false, 0, "", "too few tasks ended: 7 of 20"
 		}
@@ -123,7 +125,15 @@ func (m *maker) value(e drill.Expectation) float64 {
 	case drill.AtLeast:
 		to = e.Limit * (1 + spare)
 	}
-	return math.Round(to*1000) / 1000
+	return m.round(to, e.Unit)
+}
+
+// round leaves as many digits as there can be: no half tasks.
+func (m *maker) round(v float64, unit string) float64 {
+	if unit != drill.UnitSeconds && unit != drill.UnitRatio {
+		return math.Ceil(v)
+	}
+	return math.Round(v*1000) / 1000
 }
 
 // tell makes up the messages of a drill that is about them.

@@ -90,7 +90,7 @@ func (m *maker) run(s drill.Spec, due time.Time) drill.Run {
 	}
 	r.Verdict, r.Reason = m.verdict()
 	if r.Verdict == drill.Missed || r.Verdict == drill.Skipped {
-		r.Trigger, r.Actor, r.Scheduled, r.Started, r.Ended = drill.BySchedule, "schedule", due, due, due
+		r.Trigger, r.Actor, r.Scheduled, r.Started, r.Ended = drill.BySchedule, "schedule", due, time.Time{}, due
 		return r
 	}
 	m.carryOut(&r)

@@ -81,6 +81,8 @@ func elapsed(d time.Duration) string {
 	}
 	d = d.Round(time.Second)
 	switch {
+	case d == 0:
+		return "0"
 	case d < time.Minute:
 		return fmt.Sprintf("%d s", int(d/time.Second))
 	case d%time.Minute == 0:

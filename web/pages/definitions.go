@@ -82,7 +82,7 @@ func ago(d time.Duration) string {
 		return "just now"
 	case d < time.Hour:
 		return plural(int(d/time.Minute), "minute") + " ago"
-	case d < 2*day:
+	case d < day:
 		return plural(int(d/time.Hour), "hour") + " ago"
 	default:
 		return plural(int(d/day), "day") + " ago"

@@ -62,7 +62,7 @@ func TestHistoryListsRuns(t *testing.T) {
 		Status: drill.Ended, Verdict: drill.Skipped, Reason: "production has an open page"}
 	r, _ := drillRig(t, aRun(0), failed(aRun(1), "p95_turnaround was 72 s, must be at most 60 s"), skipped)
 	page := r.signedIn().get("/drills").want(http.StatusOK,
-		"✓ Passed", "p95 41 s of 60 s", "32 % to spare", "clear in 40 ms", "well again after 72 s", "schedule", "due 2 Mar 2026 09:30:00 UTC", "2 Mar 2026 09:30:02 UTC", "41 s", "× 10",
+		"✓ Passed", "p95 41 s of 60 s", "32 % to spare", "clear in 40 ms", "well again after 72 s", "schedule", "due 09:30:00 UTC", "2 Mar 2026 09:30:02 UTC", "41 s", "at × 10",
 		"✗ Failed", "p95 72 s of 60 s", "missed by 20 %", "p95_turnaround was 72 s, must be at most 60 s",
 		"Skipped", "Live latency", "catch-up", "production has an open page")
 	for _, want := range []string{"/drills/runs/" + runID(0), "/api/v1/runs.json", "/api/v1/runs.csv"} {

@@ -102,7 +102,7 @@ func TestChartsOfARun(t *testing.T) {
 	run.Series[299].Depth = 77
 	r, _ := drillRig(t, run)
 	page := r.signedIn().get("/drills/runs/"+run.ID).want(http.StatusOK,
-		"Waiting tasks of Burst", "waiting: at most 77 tasks, at 4 min", "From −1 min to 7 min.", "Load × 2 from 2 min to 4 min.", "the pool refuses above 25 s", "the pool refuses above 8", "0 s 2 min 4 min 6 min")
+		"Waiting tasks of Burst", "waiting: at most 77 tasks, at 4 min", "From −1 min to 7 min.", "Load × 2 from 2 min to 4 min.", "the pool refuses above 25 s", "the pool refuses above 8", "0 2 min 4 min 6 min")
 	if got := strings.Count(page.body, "M"); got < 10 {
 		t.Errorf("%d lines", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"headgate/web"
 )
@@ -17,12 +18,22 @@ type runRow struct {
 	Look    verdictWords
 	Why     string // it did not pass, or what it wanted of a run that was not begun
 	Trigger string // as people say it
+
+	Due  time.Time // zero: by hand, or it did not begin
+	Late time.Duration
 }
 
 func runRowOf(r web.DrillRun) runRow {
 	r.Name, r.Actor = cutTo(r.Name, shownWord), cutTo(r.Actor, shownWord)
 	row := runRow{DrillRun: r, Look: runWord(r), Trigger: triggerWord(r.Trigger), Why: cutTo(r.Reason, shownReason)}
-	if r.Missed > 1 {
+	if row.Actor == r.Trigger || row.Actor == row.Trigger {
+		row.Actor = ""
+	}
+	if r.StartedAt != nil && r.ScheduledAt != nil {
+		row.Late = max(parsed(*r.StartedAt).Sub(parsed(*r.ScheduledAt)), 0)
+		row.Due = parsed(*r.ScheduledAt)
+	}
+	if r.Missed > 1 && !strings.Contains(row.Why, "due times") {
 		row.Why = strings.TrimSpace(fmt.Sprintf("%s (%d due times)", row.Why, r.Missed))
 	}
 	return row
@@ -54,6 +65,16 @@ func brief(v any) string {
 	return plainNumber(math.Ceil(s*1000)) + " ms"
 }
 
+// clause makes a reason a sentence. The name of a measure or a setting stays as it
+// is.
+func clause(s string) string {
+	s = strings.TrimRight(s, ".") + "."
+	if word, _, _ := strings.Cut(s, " "); strings.ContainsAny(word, "_:") {
+		return s
+	}
+	return initial(s)
+}
+
 // measureWord is the name of a measure for people.
 func measureWord(name string) string {
 	switch name {
@@ -72,6 +93,8 @@ func amount(v any, unit string) string {
 	switch {
 	case !ok:
 		return "not known"
+	case unit == "s" && f >= 100:
+		return strings.TrimSuffix(elapsed(time.Duration(f*float64(time.Second))), " 0 s")
 	case unit == "s" || unit == "ratio":
 		return number(f, unit)
 	default:
@@ -104,7 +127,7 @@ func ofWord(h web.DrillHypothesis) string {
 // marginWord says how far a value stayed from its limit.
 func marginWord(h web.DrillHypothesis) string {
 	m, ok := float(h.Margin)
-	far := percent(math.Abs(m))
+	far := percent(math.Round(math.Abs(m)*100) / 100)
 	if h.Limit == 0 {
 		far = amount(math.Abs(m), h.Unit)
 	}

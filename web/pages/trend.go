@@ -179,7 +179,7 @@ func (t trends) Lines() template.HTML {
 	d.monthTicks()
 	d.margins("l2", func(w weekTrend) string { return y(w.Mean) }, t.Margins)
 	d.margins("l1", func(w weekTrend) string { return y(w.Least) }, t.Margins)
-	d.put(`<path class="limit" d="M40 `, y(0), `H414"/><text class="limit" x="44" y="`, y(0), `" dy="-3">limit</text></svg>`)
+	d.put(`<path class="limit" d="M40 `, y(0), `H414"/><text class="limit end" x="412" y="`, y(0), `" dy="11">the limit</text></svg>`)
 	return template.HTML(d.b.String()) // built from numbers, constants and escaped text
 }
 

@@ -14,7 +14,7 @@ var words = template.FuncMap{
 	"when": when, "clock": clock, "stamp": stampText, "secs": secs, "span": span, "num": number, "modeOf": func(v any) modeWords { return modeWord(textOf(v)) },
 	"initial": initial, "verb": verbFor, "level": levelWord, "short": short, "signed": signOf, "spell": func(v any) string { return spell(textOf(v)) },
 	"sentence": func(s string) string { return strings.TrimRight(s, ".") + "." },
-	"measure":  measureWord, "brief": brief, "amount": amount, "ofLimit": ofWord, "limit": limitWord, "margin": marginWord,
+	"measure":  measureWord, "brief": brief, "clause": clause, "amount": amount, "ofLimit": ofWord, "limit": limitWord, "margin": marginWord,
 	"poolcard": func(p poolView, v viewer, w windowView) poolCard { return poolCard{p, v.SignedIn, w} },
 }
 

@@ -1,7 +1,7 @@
 // Command fill writes a year of made-up drills into a data directory, so that
 // headgate serve shows full pages:
 //
-//	go run ./year/fill -data /tmp/full && headgate serve --data-dir /tmp/full
+//	go run ./year/fill -data data
 package main
 
 import (
