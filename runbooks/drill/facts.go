@@ -57,7 +57,7 @@ const wallSlack = 150 * time.Millisecond
 
 func prepare(f Facts) *look {
 	l := &look{Facts: f, spec: f.Run.Spec.Scenario, speed: max(f.Run.Speed, 1e-3), calls: map[int][]Call{}}
-	l.slack = time.Second + time.Duration(float64(wallSlack)*l.speed)
+	l.slack = time.Second + max(time.Duration(float64(wallSlack)*l.speed), l.stall())
 	for _, c := range f.Evidence.Calls {
 		l.calls[c.Task] = append(l.calls[c.Task], c)
 	}
@@ -69,6 +69,29 @@ func prepare(f Facts) *look {
 	slices.SortFunc(l.waits, func(a, b wait) int { return cmp.Compare(a.from, b.from) })
 	return l
 }
+
+// stall is the longest time for which the machine did not come to send a task that
+// was due, but for the worst one in 200. Whatever else took as long may be its doing
+// as well.
+func (l *look) stall() time.Duration {
+	if len(l.Evidence.Tasks) == 0 {
+		return 0
+	}
+	lags := make([]time.Duration, 0, len(l.Evidence.Tasks))
+	for _, t := range l.Evidence.Tasks {
+		if t.End != Unsent {
+			lags = append(lags, t.Sent-t.Due)
+		}
+	}
+	slices.Sort(lags)
+	if len(lags) == 0 {
+		return 0
+	}
+	return min(lags[len(lags)-1-len(lags)/200], time.Duration(float64(mostStall)*l.speed))
+}
+
+// mostStall bounds what a busy machine excuses, on the wall clock.
+const mostStall = time.Second
 
 // waitOf is how long a task waited, as seen from outside: from being sent until the
 // gate called the endpoint for it, or until it ended without a call. Only what left

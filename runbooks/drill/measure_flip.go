@@ -28,6 +28,7 @@ func (l *look) flip() Reading {
 		switch {
 		case task.End != Refused:
 			let++
+		case task.Ended >= until: // it may have reached the gate when that was back
 		case task.Sent > last:
 			last = task.Sent
 		}

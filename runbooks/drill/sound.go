@@ -112,7 +112,7 @@ func (l *look) heldBack() string {
 			most = max(most, by)
 		}
 	}
-	if n > 0 {
+	if n > 2 && n*50 > len(l.Evidence.Calls) || most > 10*limit {
 		return fmt.Sprintf("%d answers reached their client up to %.0f s after the endpoint was done with them", n, most.Seconds())
 	}
 	return ""
