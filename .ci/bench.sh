@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The gate's decision on its own, an evaluation of all built-in rules for ten pools
 # over a week of samples, what a drill's twin at full load costs production, then the
-# whole proxy beside others. Ratios within one run mean something; numbers from different machines do not.
+# whole proxy beside others. Ratios within one run mean something; numbers from
+# different machines do not.
 source "$(dirname "$0")/lib.sh"
 
 .ci/tools.sh --try haproxy

@@ -231,3 +231,11 @@ func TestLiveIsAllowedByReload(t *testing.T) {
 		t.Error("a live drill runs that is not allowed any more")
 	}
 }
+
+// Marks are made as the documentation says.
+func TestDrillMark(t *testing.T) {
+	const want = "1764470000.75cea3a808a1ffe5f00a8d6df142582723bb28f20c04959ccbc0ad82d1ac62eb" // by openssl
+	if got := DrillMark("abc", time.Unix(1764470000, 0)); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
