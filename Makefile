@@ -49,7 +49,7 @@ race: ## Tests of the main module with the race detector, in random order
 	$(GO) test -race -shuffle=on ./...
 
 .PHONY: e2e
-e2e: ## Whole program against real OpenAI clients (needs node and npm)
+e2e: ## Whole program against real OpenAI clients, and its pages in Chromium
 	@.ci/e2e.sh
 
 .PHONY: arch

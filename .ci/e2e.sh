@@ -3,7 +3,7 @@
 source "$(dirname "$0")/lib.sh"
 
 [[ -f e2e/go.mod ]] || die "there is no e2e/go.mod"
-.ci/tools.sh node npm cc promtool
+.ci/tools.sh node npm cc promtool chromium
 
 # Installed where a lock file says what; the coding agents are large and have a target of their own.
 find e2e \( -name node_modules -o -name agents \) -prune -o -name package-lock.json -print | while read -r lock; do

@@ -27,7 +27,7 @@ step() {
 
 printf 'headgate %s, %s\n' "$(git describe --tags --always --dirty 2>/dev/null || echo unknown)" "$("$GO" version)"
 
-step 'tools' .ci/tools.sh node npm cc promtool
+step 'tools' .ci/tools.sh node npm cc promtool chromium
 step 'modules' .ci/modules.sh
 step 'lint' .ci/lint.sh
 step 'vulnerabilities' .ci/vuln.sh

@@ -1,0 +1,55 @@
+package browser
+
+import "github.com/chromedp/chromedp"
+
+// controls are what can be pressed, by what it says: in the page itself, or else in
+// its frame.
+const controls = `(name) => ["main", "body"].flatMap((part) => [...document.querySelector(part).querySelectorAll("a[href], button, summary, input[type=checkbox]")])
+	.filter((e) => [e, ...e.labels ?? []].some((l) => l.textContent.replace(/\s+/g, " ").trim() === name) && e.checkVisibility({ visibilityProperty: true }))`
+
+// press presses the first control that says just this. It waits until that can be
+// pressed: it is there, in view, not disabled and not covered by another one.
+func (b *tab) press(name string) {
+	b.Helper()
+	b.until("there is something to press that says "+name, `(() => {
+		const e = (`+controls+`)(%s)[0];
+		if (!e || e.disabled || document.readyState !== "complete") return false;
+		e.scrollIntoView({ block: "center" });
+		const r = e.getClientRects()[0];
+		const top = document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2);
+		if (!e.contains(top)) return false;
+		e.click();
+		return true;
+	})()`, name)
+}
+
+// has says whether there is something to press that says just this.
+func (b *tab) has(name string) bool {
+	b.Helper()
+	return get[bool](b, "("+controls+")(%s).length > 0", name)
+}
+
+// fill puts a text into the field with a name, as somebody types it.
+func (b *tab) fill(field, text string) {
+	b.Helper()
+	b.until("there is a field "+field, `(() => {
+		const e = document.querySelector("main [name=" + CSS.escape(%s) + "]");
+		if (!e || !e.checkVisibility()) return false;
+		e.focus();
+		e.select?.();
+		return document.activeElement === e;
+	})()`, field)
+	b.do(chromedp.KeyEvent(text))
+}
+
+// choose chooses an option of a field by its value.
+func (b *tab) choose(field, value string) {
+	b.Helper()
+	b.until("there is "+value+" to choose", `(() => {
+		const e = document.querySelector("main select[name=" + CSS.escape(%s) + "]");
+		if (!e || ![...e.options].some((o) => o.value === %s)) return false;
+		e.value = %s;
+		e.dispatchEvent(new Event("change", { bubbles: true }));
+		return true;
+	})()`, field, value, value)
+}

@@ -1,0 +1,34 @@
+package browser
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"headgate/e2e/harness"
+)
+
+// shot keeps a picture of the whole page.
+func (b *tab) shot(name string) {
+	b.Helper()
+	yes := true
+	got, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: &yes})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.keep(name, got.Data)
+}
+
+// keep writes a picture into the folder for them.
+func (b *tab) keep(name string, picture []byte) {
+	b.Helper()
+	dir := filepath.Join(harness.Module(b), "browser", "shots")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		b.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o644); err != nil {
+		b.Error(err)
+	}
+}

@@ -1,0 +1,188 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// patience is how long a page may take to show what must come. It is no statement
+// about speed.
+const patience = 30 * time.Second
+
+// tab is one page, and what it did that it must not.
+type tab struct {
+	*testing.T
+	ctx    context.Context
+	origin string // of the gate, without a slash at the end
+	watch  *watcher
+}
+
+// openTab opens an empty page whose cookies are its own. When the test is over,
+// nothing may have been wrong with what it showed.
+func openTab(t *testing.T, origin string) *tab {
+	t.Helper()
+	p, err := chromium()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &watcher{origin: origin}
+	ctx, cancel := chromedp.NewContext(p.ctx, chromedp.WithNewBrowserContext(), chromedp.WithListener(w.hear))
+	b := &tab{t, ctx, origin, w}
+	t.Cleanup(func() {
+		if t.Failed() {
+			b.tell()
+		}
+		cancel()
+		w.report(t)
+	})
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	b.wide()
+	return b
+}
+
+// do carries something out, or fails.
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// size sets how much of the page can be seen.
+func (b *tab) size(width, height int64, phone bool) {
+	b.Helper()
+	p := emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: phone}
+	if _, err := chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride, p); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *tab) wide()  { b.size(1280, 900, false) }
+func (b *tab) phone() { b.size(390, 844, true) }
+
+// look sets the colour scheme, light or dark, and the medium, screen or print.
+func (b *tab) look(scheme, medium string) {
+	b.Helper()
+	p := emulation.SetEmulatedMediaParams{Media: medium, Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, p); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// withoutScript takes JavaScript away from what is loaded from now on.
+func (b *tab) withoutScript() {
+	b.Helper()
+	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// visit loads a page of the gate. A path that begins with http is taken as it is.
+func (b *tab) visit(path string) {
+	b.Helper()
+	if !strings.HasPrefix(path, "http") {
+		path = b.origin + path
+	}
+	b.do(chromedp.Navigate(path))
+}
+
+// ask evaluates an expression in the page, and decodes what came of it. The error
+// may be that the page is being left.
+func (b *tab) ask(expression string, out any) error {
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	yes := true
+	got, err := chromedp.Call(ctx, runtime.Evaluate, runtime.EvaluateParams{
+		Expression: expression, ReturnByValue: &yes, AwaitPromise: &yes, UserGesture: &yes})
+	switch {
+	case err != nil:
+		return err
+	case got.ExceptionDetails != nil:
+		return fmt.Errorf("%s: %v", got.ExceptionDetails.Text, got.ExceptionDetails.Exception)
+	case out == nil:
+		return nil
+	}
+	return json.Unmarshal([]byte(got.Result.Value), out)
+}
+
+// get evaluates an expression that must work.
+func get[T any](b *tab, expression string, args ...any) (value T) {
+	b.Helper()
+	if err := b.ask(script(expression, args...), &value); err != nil {
+		b.Fatal(err)
+	}
+	return value
+}
+
+// until waits for an expression to be true of the page.
+func (b *tab) until(what, expression string, args ...any) {
+	b.Helper()
+	text, last := script(expression, args...), error(nil)
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		var holds bool
+		if last = b.ask(text, &holds); last == nil && holds {
+			return
+		}
+		if time.Now().After(end) || b.ctx.Err() != nil {
+			b.Fatalf("waited %v, and this did not happen: %s (%v)", patience, what, last)
+		}
+	}
+}
+
+// script puts values into an expression, as JSON.
+func script(expression string, args ...any) string {
+	for n, a := range args {
+		text, err := json.Marshal(a)
+		if err != nil {
+			panic(err) // of a value in a test
+		}
+		args[n] = string(text)
+	}
+	return fmt.Sprintf(expression, args...)
+}
+
+// sees waits until texts can be read on the page.
+func (b *tab) sees(texts ...string) {
+	b.Helper()
+	for _, t := range texts {
+		b.until("the page says "+t, `document.readyState === "complete" && document.body.innerText.replace(/\s+/g, " ").toLowerCase().includes(%s.toLowerCase())`, t)
+	}
+}
+
+// at waits until the page of a path is there, whole. What follows the path in the
+// address does not matter.
+func (b *tab) at(path string) {
+	b.Helper()
+	b.until("the page is "+path, `document.readyState === "complete" && location.pathname === %s`, path)
+}
+
+// address is the path and the query of the page.
+func (b *tab) address() string {
+	b.Helper()
+	return get[string](b, "location.pathname + location.search")
+}
+
+// tell shows where a test has failed.
+func (b *tab) tell() {
+	var where string
+	if err := b.ask(`location.href + "\n" + document.body.innerText.slice(0, 3000)`, &where); err == nil {
+		b.Logf("the page: %s", where)
+	}
+	if got, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{}); err == nil {
+		b.keep("failed-"+strings.ReplaceAll(b.Name(), "/", "-"), got.Data)
+	}
+}
