@@ -169,7 +169,7 @@ func (l *look) confirm(i Injection) string {
 		return fmt.Sprintf("no call was made while fault %s was in force", i.Kind)
 	case len(hit) == 0:
 		return fmt.Sprintf("fault %s befell none of %d calls", i.Kind, all)
-	case math.Abs(float64(len(hit))-want) > 2+4*math.Sqrt(want*(1-i.Share)):
+	case !l.live() && math.Abs(float64(len(hit))-want) > 2+4*math.Sqrt(want*(1-i.Share)):
 		return fmt.Sprintf("fault %s befell %d of %d calls, and should befall about %.0f", i.Kind, len(hit), all, want)
 	}
 	return l.effect(i, hit)

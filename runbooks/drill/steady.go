@@ -38,7 +38,7 @@ func (l *look) steadyAfter() string {
 	if open := l.pendingOf(l.judged()); open > 0 {
 		return fmt.Sprintf("%d tasks of the scenario have not ended", open)
 	}
-	if l.spec.Arrivals.Rest > 0 {
+	if l.spec.Arrivals.Rest > 0 || l.live() {
 		if at < l.spec.Duration+steadyFor {
 			return "it is too early to tell"
 		}
