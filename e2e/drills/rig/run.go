@@ -1,0 +1,84 @@
+package rig
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"headgate/e2e/harness"
+	"headgate/e2e/sabotage"
+)
+
+// Run is what came of a drill, as the command line tells it.
+type Run struct {
+	ID      string `json:"id"`
+	Drill   string `json:"drill"`
+	Status  string `json:"status"`
+	Verdict string `json:"verdict"`
+	Reason  string `json:"reason"`
+	Code    int    `json:"-"` // that the command ended with
+}
+
+// Try lets the drill of a fault run at a speed on a program with the fault, and
+// fails the test unless the verdict names the broken part.
+func (f Fault) Try(t *testing.T, program string, speed float64) {
+	gate := Serve(t, harness.Settings{Program: program, Env: []string{sabotage.Variable + "=" + f.Name}})
+	r := Drill(t, gate, program, f.Drill, speed)
+	t.Logf("%s, %s: %s: %s", f.Name, f.Drill, r.Verdict, r.Reason)
+	if r.Code != 4 || r.Verdict != "failed" && r.Verdict != "inconclusive" {
+		t.Errorf("the drill %s ended %s with exit code %d: %s", f.Drill, r.Verdict, r.Code, r.Reason)
+	}
+	if !regexp.MustCompile(f.Want).MatchString(r.Reason) {
+		t.Errorf("the reason does not name the broken part, as %q: %s", f.Want, r.Reason)
+	}
+}
+
+// Serve starts a gate in front of an endpoint that nobody answers at: production has
+// nothing to do.
+func Serve(t *testing.T, s harness.Settings) *harness.Gate {
+	t.Helper()
+	if s.Upstream == "" {
+		s.Upstream = "http://127.0.0.1:9/v1"
+	}
+	return harness.StartGate(t, s)
+}
+
+// Drill runs a drill by the command line and waits for its end.
+func Drill(t *testing.T, gate *harness.Gate, program, drill string, speed float64) Run {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, "drill", "run", drill, "--wait", "--json",
+		"--speed", strconv.FormatFloat(speed, 'g', -1, 64), "--admin", gate.Admin)
+	cmd.Dir = gate.Dir()
+	cmd.Env = []string{"HOME=" + gate.Dir(), "HEADGATE_TOKEN=" + Token(t, gate)}
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	var r Run
+	if err := cmd.Run(); err != nil {
+		var ended *exec.ExitError
+		if !errors.As(err, &ended) {
+			t.Fatal(err)
+		}
+		r.Code = ended.ExitCode()
+	}
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatalf("the command ended with %d and printed %q, said %s: %v", r.Code, out.String(), said.String(), err)
+	}
+	return r
+}
+
+// Token is the token of a gate's admin API.
+func Token(t testing.TB, gate *harness.Gate) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(gate.Dir(), "data", "headgate.token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
