@@ -47,6 +47,7 @@ type taskEntry struct {
 	bytes  int64
 	sum    uint64
 	summed bool
+	clean  bool // the body came to its end
 }
 
 // newLoad works out when tasks come: baseline, scenario and recovery in one.
@@ -150,16 +151,16 @@ func (s *sums) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	i := numbered(r.Header, taskHeader)
-	res.Body = count(res.Body, func(n int64, sum uint64, _ bool) { s.load.answered(i, n, sum) })
+	res.Body = count(res.Body, func(n int64, sum uint64, whole bool) { s.load.answered(i, n, sum, whole) })
 	return res, nil
 }
 
-func (l *load) answered(i int, n int64, sum uint64) {
+func (l *load) answered(i int, n int64, sum uint64, whole bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i >= 0 && i < len(l.entries) {
 		e := &l.entries[i]
-		e.bytes, e.sum, e.summed = n, sum, true
+		e.bytes, e.sum, e.summed, e.clean = n, sum, true, whole
 	}
 }
 
@@ -218,6 +219,7 @@ func (l *load) task(i int, due time.Duration, e taskEntry) drill.Task {
 	if e.summed && e.bytes == r.Bytes {
 		t.Sum = e.sum
 	}
+	t.Clean = e.clean && (r.Outcome == loadgen.OK || r.Outcome == loadgen.Truncated)
 	return t
 }
 

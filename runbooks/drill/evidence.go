@@ -69,6 +69,7 @@ type Task struct {
 	RetryAfter string // of a refusal, as it came
 	Reason     string // of a refusal
 	Bytes      int64  // of the answer's body that came
+	Clean      bool   // the body came to its end as HTTP has it, and told of no error, whatever was missing
 	Sum        uint64 // of these bytes, as Call.Sum; 0: not taken
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"headgate/proxy/fault"
 )
 
 // Who sees things.
@@ -229,13 +231,13 @@ func (l *look) lostBy(t Task) string {
 func (l *look) falseEnds() Reading {
 	served, n, why := 0, 0, "every answer that looked whole was"
 	for _, t := range l.Evidence.Tasks {
-		if t.End != Served {
+		if t.End != Served && !(t.End == Broken && t.Clean) {
 			continue
 		}
 		served++
 		if what := l.falseEnd(t); what != "" {
 			n++
-			why = fmt.Sprintf("task %d looked whole, and %s", t.ID, what)
+			why = fmt.Sprintf("task %d ended as if it were whole, and %s", t.ID, what)
 		}
 	}
 	if served == 0 {
@@ -249,6 +251,10 @@ func (l *look) falseEnd(t Task) string {
 	switch {
 	case !ok:
 		return "no call was made for it"
+	case t.End == Broken && c.Fault != fault.Malformed:
+		return "its answer was cut: it should have broken off"
+	case t.End == Broken:
+		return ""
 	case c.broke():
 		return fmt.Sprintf("fault %s had broken its answer", c.Fault)
 	case !c.Reached && c.Fault == "":

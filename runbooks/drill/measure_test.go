@@ -152,11 +152,19 @@ func TestMeasures(t *testing.T) {
 		{"cut by the endpoint", drill.FalseEnds, func(f *drill.Facts) {
 			add(f, 2, 0, sec, drill.Served)
 			f.Evidence.Calls[1].Whole = false
-		}, "1 task 1 looked whole, and the endpoint did not answer to the end"},
+		}, "1 task 1 ended as if it were whole, and the endpoint did not answer to the end"},
 		{"other bytes", drill.FalseEnds, func(f *drill.Facts) {
 			add(f, 2, 0, sec, drill.Served)
 			f.Evidence.Calls[1].Sum, f.Evidence.Calls[1].Bytes, f.Evidence.Tasks[1].Sum, f.Evidence.Tasks[1].Bytes = 1, 9, 2, 5
-		}, "1 task 1 looked whole, and its answer is not the endpoint's: 5 bytes of 9"},
+		}, "1 task 1 ended as if it were whole, and its answer is not the endpoint's: 5 bytes of 9"},
+		{"cut, and ended well", drill.FalseEnds, func(f *drill.Facts) {
+			add(f, 2, 0, sec, drill.Broken)
+			f.Evidence.Tasks[0].Clean = true
+		}, "1 task 0 ended as if it were whole, and its answer was cut"},
+		{"cut, and broken off", drill.FalseEnds, func(f *drill.Facts) {
+			add(f, 2, 0, sec, drill.Broken)
+			add(f, 1, 0, sec, drill.Served)
+		}, "0 every answer"},
 		{"no rollback", drill.FlipTime, func(*drill.Facts) {}, "unknown: no rollback was ordered"},
 		{"drift", drill.Drift, func(f *drill.Facts) { f.Drift = drill.Reading{Known: true, Value: 2, Why: "tasks"} }, "2 tasks"},
 		{"no such measure", "lateness", func(*drill.Facts) {}, "unknown: there is no such measure"},

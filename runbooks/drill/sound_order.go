@@ -74,11 +74,15 @@ func (l *look) oldestAround(from, to time.Duration) time.Duration {
 // outOfOrder finds tasks that were overtaken while they waited: those who wait are
 // served as they came.
 func (l *look) outOfOrder() string {
-	type served struct{ sent, began time.Duration }
+	type served struct {
+		sent, began time.Duration
+		called      bool
+	}
 	var all []served
 	for _, t := range l.Evidence.Tasks {
-		if calls := l.calls[t.ID]; len(calls) > 0 {
-			all = append(all, served{t.Sent, calls[0].Began})
+		// One that still waits, or has left unserved, has been overtaken all the same.
+		if w, waited := l.waitOf(t); waited {
+			all = append(all, served{w.from, w.to, len(l.calls[t.ID]) > 0})
 		}
 	}
 	slices.SortFunc(all, func(a, b served) int { return cmp.Compare(a.sent, b.sent) })
@@ -88,7 +92,7 @@ func (l *look) outOfOrder() string {
 			if later.sent > s.began {
 				break // it came when this one did not wait any more
 			}
-			if later.sent > s.sent+2*l.slack && later.began+2*l.slack < s.began {
+			if later.called && later.sent > s.sent+2*l.slack && later.began+2*l.slack < s.began {
 				overtaken++
 				break
 			}
@@ -96,6 +100,29 @@ func (l *look) outOfOrder() string {
 	}
 	if overtaken > 1 && overtaken*50 > len(all) {
 		return fmt.Sprintf("%d of %d tasks were overtaken while they waited: they are not served in the order in which they came", overtaken, len(all))
+	}
+	return ""
+}
+
+// calledTooLate finds tasks that went to the endpoint after their deadline, which is
+// the promised turnaround where a task names none: that work is lost on everybody.
+func (l *look) calledTooLate() string {
+	if l.Evidence.MaxQueueAge == 0 {
+		return ""
+	}
+	n, worst := 0, time.Duration(0)
+	for _, t := range l.Evidence.Tasks {
+		calls := l.calls[t.ID]
+		if len(calls) == 0 || l.overfilled(calls[0].Began) {
+			continue
+		}
+		if waited := calls[0].Began - t.Sent; waited > l.Evidence.SLO+l.slack {
+			n++
+			worst = max(worst, waited)
+		}
+	}
+	if n > 0 {
+		return fmt.Sprintf("%d tasks went to the endpoint after their deadline, having waited for up to %.0f s of %.0f", n, worst.Seconds(), l.Evidence.SLO.Seconds())
 	}
 	return ""
 }
