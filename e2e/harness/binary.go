@@ -53,7 +53,7 @@ func Binary(t testing.TB) string {
 // Module returns the folder of this module.
 func Module(t testing.TB) string {
 	t.Helper()
-	dir, err := moduleDir()
+	dir, err := ModuleDir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func Module(t testing.TB) string {
 }
 
 func build() (string, error) {
-	module, err := moduleDir()
+	module, err := ModuleDir()
 	if err != nil {
 		return "", err
 	}
@@ -78,8 +78,8 @@ func build() (string, error) {
 	return path, nil
 }
 
-// moduleDir finds the module from where this file lies.
-func moduleDir() (string, error) {
+// ModuleDir is Module for who has no test: it is found from where this file lies.
+func ModuleDir() (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok || !filepath.IsAbs(file) {
 		return "", errors.New("harness: cannot tell where its source lies: run the tests without -trimpath")

@@ -1,0 +1,77 @@
+package browser
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"headgate/e2e/year"
+	"headgate/engine"
+	"headgate/internal/sqlite"
+	"headgate/runbooks"
+)
+
+// aYear writes a year into the record: runs of drills, incidents, and what people did.
+func aYear(t *testing.T, dir string) {
+	t.Helper()
+	withStore(t, dir, func(s *sqlite.Store) error {
+		if _, err := year.Fill(t.Context(), s.Drills(), time.Now(), 366, 1); err != nil {
+			return err
+		}
+		return trouble(t, s, 60, "the oldest task waits for too long", "main", "queue_age")
+	})
+}
+
+// withStore opens the record for as long as f takes.
+func withStore(t *testing.T, dir string, f func(*sqlite.Store) error) {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler), Writer: "seed"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f(s); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// trouble writes incidents that are over, a few hours apart, and what people did
+// about them.
+func trouble(t *testing.T, s *sqlite.Store, n int, text, pool, rule string) error {
+	t.Helper()
+	for k := range n {
+		opened := time.Now().Add(-time.Duration(k+1) * 5 * time.Hour)
+		i := engine.Incident{
+			ID: newID(t), Key: engine.Key{Rule: rule, Pool: pool}, Peak: engine.LevelPage, Opened: opened, Changed: opened,
+			Ended: opened.Add(11 * time.Minute), Why: engine.Recovered, Value: 12.5, Threshold: 20, Unit: "s",
+			Summary: text, Feel: text, Runbook: "queue_age", AckedBy: text, AckUntil: opened.Add(time.Hour), Seq: 3, Told: true,
+		}
+		b := engine.Batch{Incidents: []engine.Incident{i}}
+		for seq, kind := range []engine.EventKind{engine.EventOpened, engine.EventAcked, engine.EventResolved} {
+			b.Events = append(b.Events, engine.Event{ID: newID(t), Incident: i.ID, Seq: seq + 1, Kind: kind, At: opened.Add(time.Duration(seq) * time.Minute),
+				Level: engine.LevelWarn, Value: 31, By: text, Words: text})
+		}
+		if err := s.SaveBatch(t.Context(), b, nil); err != nil {
+			return err
+		}
+		if err := s.Note(t.Context(), runbooks.Entry{ID: newID(t), Writer: "seed", At: opened.Add(time.Minute), Kind: runbooks.KindPress, Action: "ack",
+			Ending: runbooks.Done, Pool: pool, Subject: i.ID, Actor: text, Via: runbooks.ViaSlack, Reason: text, Inputs: map[string]string{"for": text}}); err != nil {
+			return fmt.Errorf("entry %d: %w", k, err)
+		}
+	}
+	return nil
+}
+
+func newID(t *testing.T) string {
+	t.Helper()
+	id, err := uuid.NewV7()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id.String()
+}
