@@ -86,7 +86,7 @@ func (d *Deliverer) Kick() {
 	}
 }
 
-// Unrecorded takes over what could not be recorded: pages, and that signals are
+// Unrecorded takes over what could not be recorded: pages, notices, and that signals are
 // missing, go out at once, marked so, and are recorded when that is possible again. It returns how many it took;
 // the others are not urgent, or memory is full (which is counted), and are left
 // to whoever will record the event in the end. It does not block.
@@ -111,9 +111,10 @@ func (d *Deliverer) Unrecorded(ds []Delivery) int {
 }
 
 // urgent says whether a delivery goes out even if that cannot be recorded: what
-// pings, and that signals are missing, since then nothing else may tell of trouble.
+// pings, notices, and that signals are missing, since then nothing else may tell of
+// trouble.
 func urgent(d Delivery) bool {
-	return d.Note.Ping || d.Note.Incident.Key.Rule == engine.SignalMissing && d.Kind != Edit
+	return d.Note.Ping || d.Notice() || d.Note.Incident.Key.Rule == engine.SignalMissing && d.Kind != Edit
 }
 
 // Stop ends sending. It waits for attempts under way until ctx ends, then breaks

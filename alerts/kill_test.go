@@ -255,6 +255,23 @@ func TestUnrecordedBlindnessGoesOut(t *testing.T) {
 	})
 }
 
+// A notice that cannot be recorded goes out at once, and has been sent once it can.
+func TestUnrecordedNoticeGoesOut(t *testing.T) {
+	try(t, func(r *rig) {
+		r.box.SetDown(true)
+		r.start()
+		notice := alerts.Routes{Page: "C1"}.Notice("d-1", "c-1", "main", "so it is", time.Now())
+		if taken := r.d.Unrecorded([]alerts.Delivery{notice}); taken != 1 {
+			t.Errorf("took %d, want 1", taken)
+		}
+		pass(time.Second)
+		expect(t, "attempts", r.page.String(), "post1+")
+		r.box.SetDown(false)
+		pass(5 * time.Second)
+		expect(t, "states", r.states(), "post1@page:sent")
+	})
+}
+
 func TestUnrecordedIsJournalledBeforeTheEngineComesBack(t *testing.T) {
 	try(t, func(r *rig) {
 		r.box.SetDown(true)

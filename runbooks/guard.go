@@ -16,6 +16,8 @@ const (
 	intentTime   = 500 * time.Millisecond // for the intent to be recorded; a full disk must not stop a rollback
 	tellTime     = 2 * time.Second        // for one telling
 	saveEvery    = 5 * time.Second        // between attempts to save while they fail
+	unrecorded   = 10 * time.Second       // for which a rollback may be not recorded before people hear of that
+	maxUnsaid    = 100                    // remarks that wait to be told
 	maxUntold    = 1000                   // changes that wait to be told
 	maxHeld      = 10_000                 // decisions remembered as noted
 	engineActor  = "engine"
@@ -30,7 +32,7 @@ type Watch interface {
 }
 
 // KeeperConfig is what a Keeper is made of. All of it must be there, but for
-// Remind and Clock.
+// Remind, Unrecorded and Clock.
 type KeeperConfig struct {
 	Rules   GuardConfig
 	Modes   *Controller
@@ -41,6 +43,10 @@ type KeeperConfig struct {
 	// Remind brings a reminder to people; one that was brought already must be left
 	// alone. Nil: nobody is reminded.
 	Remind func(context.Context, Reminder) error
+	// Unrecorded tells people of a rollback that was made and cannot be recorded, by a
+	// way that needs no disk. It is called once for each, and does not block. Nil:
+	// nobody is told before it is recorded.
+	Unrecorded func(Change)
 	// Clock is the wall clock of a start plus monotonic time. Nil: that, from now on.
 	Clock func() time.Time
 }
@@ -52,12 +58,14 @@ type Keeper struct {
 	c     KeeperConfig
 	wake  chan struct{} // holds one
 	watch Watch         // of Run
+	// unsaid are remarks about withheld rollbacks that are on their way. Only Run uses it.
+	unsaid []engine.Remark
 
 	mu       sync.Mutex
 	m        *guards
 	untold   []untold
 	noted    map[string]bool      // decisions that are in the audit
-	flips    map[string]Entry     // of flips that are not recorded yet, by change
+	flips    map[string]*flip     // that are not recorded yet, by change
 	since    map[string]time.Time // of pass-through, by the Keeper's clock
 	reminded map[string]int       // hours of pass-through told of, by change
 	retryAt  time.Time            // of saving
@@ -68,6 +76,14 @@ type untold struct {
 	Change
 	asked bool // whether they know is to be looked up first: it is of another process
 	guard Guard
+}
+
+// flip is a rollback of ours that is not recorded yet.
+type flip struct {
+	Change
+	entry Entry     // for when it is
+	at    time.Time // by the Keeper's clock
+	said  bool      // people know that it is not
 }
 
 // NewKeeper returns a Keeper that does nothing yet. Its Applied and Recorded are
@@ -85,7 +101,7 @@ func NewKeeper(c KeeperConfig) (*Keeper, error) {
 	}
 	return &Keeper{
 		c: c, wake: make(chan struct{}, 1), m: newGuards(c.Rules), noted: make(map[string]bool),
-		flips: make(map[string]Entry), since: make(map[string]time.Time), reminded: make(map[string]int),
+		flips: make(map[string]*flip), since: make(map[string]time.Time), reminded: make(map[string]int),
 	}, nil
 }
 
@@ -216,6 +232,7 @@ func (k *Keeper) step(ctx context.Context) {
 	k.mu.Unlock()
 	k.guard(ctx, views)
 	k.tell(ctx)
+	k.sayUnrecorded(now, views)
 	k.remind(ctx, views)
 	k.save(ctx)
 }

@@ -106,10 +106,10 @@ func (k *Keeper) readBack(pool string) error {
 
 // noteFlip keeps the inputs of a flip until it is recorded; see tellOne.
 func (k *Keeper) noteFlip(c Change, incident string, in map[string]string) {
-	k.flips[c.ID] = Entry{
+	k.flips[c.ID] = &flip{Change: c, at: k.c.Clock(), entry: Entry{
 		ID: derived(c.ID, "flip"), At: c.At, Kind: KindDecision, Action: string(Rollback), Ending: Done, Pool: c.Pool, Subject: incident,
 		Actor: engineActor, Via: ViaEngine, Reason: c.Reason, Inputs: in,
-	}
+	}}
 }
 
 // failed notes a rollback that was decided and did not come about, once for each
@@ -139,7 +139,7 @@ func (k *Keeper) hold(ctx context.Context, v view, t trouble, d verdict, in map[
 	if told, err := k.told(ctx, t.ID, engine.EventNoted, t.Opened); err == nil && told {
 		return
 	}
-	k.remark(ctx, engine.Remark{
+	k.unsaid = append(k.unsaid[max(0, len(k.unsaid)-maxUnsaid+1):], engine.Remark{
 		Kind: engine.EventNoted, Incident: t.ID, By: engineActor,
 		Words: "Not rolled back automatically: " + d.why + ". To do it by hand: headgate rollback --pool " + v.Pool,
 	})

@@ -30,6 +30,7 @@ type disk struct {
 	entries  map[string]runbooks.Entry
 	remarks  []engine.Event // with Incident, Kind, By, Words, At
 	reminded map[string]runbooks.Reminder
+	warned   []runbooks.Change // that people heard of past the record
 
 	life  int  // uses until the kill; -1: never
 	after bool // the use at which it dies still has its effect
@@ -107,6 +108,18 @@ func (d *disk) Note(e runbooks.Entry) {
 
 func (d *disk) remind(_ context.Context, r runbooks.Reminder) error {
 	return d.write("reminder", func() { d.reminded[r.Change+" "+time.Duration(r.Hour).String()] = r })
+}
+
+func (d *disk) warn(c runbooks.Change) {
+	d.use.Lock()
+	defer d.use.Unlock()
+	d.warned = append(d.warned, c)
+}
+
+func (d *disk) warnings() []runbooks.Change {
+	d.use.Lock()
+	defer d.use.Unlock()
+	return slices.Clone(d.warned)
 }
 
 func (d *disk) reminders() map[string]runbooks.Reminder {
@@ -248,7 +261,9 @@ func open(t *testing.T, d *disk, s *scene, c runbooks.GuardConfig, mode admit.Mo
 	log := slog.New(slog.DiscardHandler)
 	h := &house{gate: newGate(t), disk: d, scene: s}
 	h.gate.SetMode(time.Now(), mode)
-	h.keeper, err = runbooks.NewKeeper(runbooks.KeeperConfig{Rules: c, Journal: d, Audit: d, Log: log, Metrics: metrics, Remind: d.remind})
+	h.keeper, err = runbooks.NewKeeper(runbooks.KeeperConfig{
+		Rules: c, Journal: d, Audit: d, Log: log, Metrics: metrics, Remind: d.remind, Unrecorded: d.warn,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,12 @@ import (
 
 const maxWords = 900 // bytes of a remark; the engine takes 1000
 
-// tell has recorded changes told to those who follow the pool's incidents.
+// tell has recorded changes told to those who follow the pool's incidents, and why
+// no more rollbacks are made to those who follow the one that asks for it.
 func (k *Keeper) tell(ctx context.Context) {
+	for len(k.unsaid) > 0 && k.remark(ctx, k.unsaid[0]) {
+		k.unsaid = k.unsaid[1:]
+	}
 	for {
 		k.mu.Lock()
 		if len(k.untold) == 0 {
@@ -79,19 +83,40 @@ func cut(s string, most int) string {
 // what the record knows; it may be there already.
 func (k *Keeper) noteDone(u untold) {
 	k.mu.Lock()
-	e, ok := k.flips[u.ID]
+	f, ok := k.flips[u.ID]
 	delete(k.flips, u.ID)
 	k.mu.Unlock()
 	if !ok && !u.asked {
 		return
 	}
-	if !ok {
+	var e Entry
+	if ok {
+		e = f.entry
+	} else {
 		e = Entry{
 			ID: derived(u.ID, "flip"), At: u.At, Kind: KindDecision, Action: string(Rollback), Ending: Done, Pool: u.Pool, Subject: u.guard.Incident,
 			Actor: engineActor, Via: ViaEngine, Reason: u.Reason, Inputs: map[string]string{"rule": u.guard.Rule, "known": "after a restart"},
 		}
 	}
 	k.c.Audit.Note(e)
+}
+
+// sayUnrecorded tells people of flips that cannot be recorded: what they see of the
+// pool is not what a restart would leave.
+func (k *Keeper) sayUnrecorded(now time.Time, views []view) {
+	if k.c.Unrecorded == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, v := range views {
+		f := k.flips[v.Change]
+		if f == nil || f.said || v.recorded || now.Sub(f.at) < unrecorded {
+			continue
+		}
+		f.said = true
+		k.c.Unrecorded(f.Change)
+	}
 }
 
 // told says whether a remark of ours is recorded.
@@ -107,11 +132,11 @@ func (k *Keeper) remark(ctx context.Context, r engine.Remark) bool {
 	defer cancel()
 	_, err := k.watch.Remark(ctx, r)
 	if err != nil && !errors.Is(err, engine.ErrRefused) {
-		k.c.Log.Warn("a change of mode was not told; trying again", "pool", r.Pool, "error", err)
+		k.c.Log.Warn("a remark was not told; trying again", "kind", r.Kind, "pool", r.Pool, "error", err)
 		return false
 	}
 	if err != nil {
-		k.c.Log.Error("a change of mode cannot be told", "pool", r.Pool, "error", err)
+		k.c.Log.Error("a remark cannot be told", "kind", r.Kind, "pool", r.Pool, "error", err)
 	}
 	return true
 }

@@ -189,8 +189,9 @@ func TestGuardAfterRestart(t *testing.T) {
 	})
 }
 
-// TestFullDisk: the gate is taken out at once; nothing is told of it before it is
-// recorded, and everything is once it is.
+// TestFullDisk: the gate is taken out at once; the thread has nothing of it before it
+// is recorded, and everything once it is. Meanwhile people hear, once, that it is not.
+// Who puts the gate back has no need to.
 func TestFullDisk(t *testing.T) {
 	inHouse(t, usual, admit.Enforce, func(t *testing.T, h *house) {
 		h.disk.fill(true)
@@ -199,10 +200,52 @@ func TestFullDisk(t *testing.T) {
 		if h.mode() != admit.PassThrough || len(h.disk.told(engine.EventMode)) != 0 || len(h.disk.notes()) != 0 {
 			t.Fatalf("in %s, told %v, noted %v", h.mode(), h.disk.told(engine.EventMode), h.disk.notes())
 		}
+		wait(time.Minute)
+		if w := h.disk.warnings(); len(w) != 1 || w[0].To != admit.PassThrough || w[0].Pool != "a" {
+			t.Errorf("warned of %+v", w)
+		}
 		h.disk.fill(false)
 		wait(15 * time.Second)
 		if len(h.disk.told(engine.EventMode)) != 1 || len(h.disk.notes()) != 1 || h.disk.guard("a").State != runbooks.Flipped {
 			t.Errorf("told %v, noted %v, guard %v", h.disk.told(engine.EventMode), h.disk.notes(), h.disk.guard("a"))
+		}
+	})
+}
+
+// TestFullDiskForAMoment: what is recorded in time nobody is warned of, nor what
+// somebody has undone.
+func TestFullDiskForAMoment(t *testing.T) {
+	for name, then := range map[string]func(*testing.T, *house){
+		"recorded": func(_ *testing.T, h *house) { h.disk.fill(false) },
+		"undone":   func(t *testing.T, h *house) { h.orders(t, runbooks.Restore) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inHouse(t, usual, admit.Enforce, func(t *testing.T, h *house) {
+				h.disk.fill(true)
+				h.scene.pages("i-1", 3)
+				wait(3 * time.Second)
+				then(t, h)
+				wait(time.Minute)
+				if w := h.disk.warnings(); len(w) != 0 {
+					t.Errorf("warned of %+v", w)
+				}
+			})
+		})
+	}
+}
+
+// TestMaximumIsToldInTheEnd: that no rollback is left is told once it can be.
+func TestMaximumIsToldInTheEnd(t *testing.T) {
+	c := usual
+	c.MaxPerDay = 0
+	inHouse(t, c, admit.Enforce, func(t *testing.T, h *house) {
+		h.disk.fill(true)
+		h.scene.pages("i-1", 3)
+		wait(time.Minute)
+		h.disk.fill(false)
+		wait(time.Minute)
+		if told := h.disk.told(engine.EventNoted); len(told) != 1 || !strings.Contains(told[0].Words, "0 of 0") {
+			t.Errorf("told %+v", told)
 		}
 	})
 }

@@ -54,6 +54,37 @@ func TestPagesGoOutWhileTheDatabaseIsHeld(t *testing.T) {
 	}
 }
 
+// A gate that headgate takes out while nothing can be recorded is told of, with the
+// fact that a restart would forget it. Once it is recorded, the thread has it as ever.
+func TestRollbackIsToldWhileTheDatabaseIsHeld(t *testing.T) {
+	t.Parallel()
+	slack := desk.StartSlack(t, 1)
+	knob := desk.Knob("knob", 0, 3)
+	knob.Acts = true
+	d := desk.Setup{Rules: []desk.Rule{knob}}.Open(t, slack)
+	d.Evaluated(t, 1)
+	free := rig.Hold(t, d.Dir)
+	d.Turn(t, 1, 3)
+	desk.Until(t, "it is rolled back and told", func() bool { return len(slack.Posts(t, desk.Page)) == 2 })
+	page, notice := slack.Posts(t, desk.Page)[0], slack.Posts(t, desk.Page)[1]
+	wantWords(t, page, "PAGE", unrecorded)
+	wantWords(t, notice, "Pool main was rolled back automatically at ", "rule knob: 3 workers", "a restart would forget it", "headgate restore --pool main")
+	if s := d.Status(t)["main"]; s.Mode != "passthrough" || *s.ModeRecorded {
+		t.Errorf("the pool stands so: %+v", s)
+	}
+	free()
+	desk.Until(t, "the thread has it", func() bool {
+		_, replies := slack.About(t, desk.Page, page.Incident)
+		return len(replies) == 1
+	})
+	_, replies := slack.About(t, desk.Page, page.Incident)
+	wantWords(t, replies[0], "set by engine", "headgate restore --pool main")
+	d.Evaluated(t, enough)
+	if all := slack.Posts(t, desk.Page); len(all) != 3 {
+		t.Errorf("told %d times: %+v", len(all), all)
+	}
+}
+
 // listOpen returns the open incidents, which the API has in memory.
 func listOpen(t *testing.T, d *desk.Desk) []desk.Incident {
 	t.Helper()

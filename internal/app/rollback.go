@@ -24,7 +24,7 @@ func (a *App) newGuard() (err error) {
 		Log: a.log.With("component", "rollback"), Metrics: a.modeMetrics,
 	}
 	if a.telling.anybody() {
-		c.Remind = a.remind
+		c.Remind, c.Unrecorded = a.remind, a.unrecordedFlip
 	}
 	a.guard, err = runbooks.NewKeeper(c)
 	return err
@@ -39,6 +39,13 @@ func (a *App) remind(ctx context.Context, r runbooks.Reminder) error {
 	}
 	a.watch.kick()
 	return nil
+}
+
+// unrecordedFlip tells of a rollback that the record does not take, past the record.
+func (a *App) unrecordedFlip(c runbooks.Change) {
+	words := fmt.Sprintf("Pool %s was rolled back automatically at %s: %s. That cannot be recorded: a restart would forget it, and put the gate back. "+
+		"To put it back by hand: headgate restore --pool %s", c.Pool, clock(c.At), c.Reason, c.Pool)
+	a.watch.unrecorded([]alerts.Delivery{a.telling.routes.Notice(newID(), c.ID, c.Pool, words, time.Now().UTC().Truncate(time.Millisecond))})
 }
 
 // reminderWords say since when a gate is out, by whom, why, and what the queue does.

@@ -16,6 +16,7 @@ type Rule struct {
 	Warn, Page float64 // 0: there is no such threshold
 	Below      float64 // over, below that
 	ClearFor   string  // default 5s
+	Acts       bool    // a page asks for a rollback
 }
 
 // For is how long each threshold has to be breached: five evaluations.
@@ -51,6 +52,9 @@ func (r Rule) yaml() string {
 		if at > 0 {
 			lines = append(lines, fmt.Sprintf("%s: {at: %v, for: %s}", name, at, For))
 		}
+	}
+	if r.Acts {
+		lines = append(lines, "action: rollback", "i_understand: true")
 	}
 	return "  - " + strings.Join(lines, "\n    ") + "\n"
 }
