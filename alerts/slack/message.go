@@ -64,12 +64,25 @@ func (r renderer) linesOf(d alerts.Delivery, opens bool) lines {
 	}
 }
 
-// calls returns the mention of what pings. An edit calls nobody.
+// calls returns the mention of what pings. An edit calls nobody; a notice calls
+// whom it names.
 func (r renderer) calls(d alerts.Delivery, opens bool) string {
+	if d.Notice() {
+		return called(d.Note)
+	}
 	if d.Note.Ping && (opens || d.Kind == alerts.Reply) {
 		return r.page.markup
 	}
 	return ""
+}
+
+// called is whom a notice pings: a mention and nothing else, since it is not escaped.
+func called(n alerts.Note) string {
+	m, err := ParseMention(n.Event.By)
+	if err != nil || !n.Ping {
+		return ""
+	}
+	return m.markup
 }
 
 // lines are the parts of a message. All are escaped and bounded.

@@ -79,6 +79,8 @@ func (a *App) startDrills() (err error) {
 	}
 	for _, r := range left {
 		d.log.Warn("a drill was interrupted: the process ended under it", "drill", r.Name, "run", r.ID)
+		a.drillMetrics.ended(r)
+		d.tell(r)
 	}
 	opener := &twins{settings: a.settings, version: a.version}
 	if !a.ephemeral {
@@ -149,6 +151,7 @@ func (d *rehearsals) Launch(ctx context.Context, s drill.Spec, t drill.Trigger, 
 func (d *rehearsals) ended(r drill.Run) {
 	d.app.drillMetrics.ended(r)
 	d.scheduler.Kick()
+	d.tell(r)
 }
 
 // rehearses says whether an App has drills: one that is itself part of a drill, or
