@@ -52,7 +52,7 @@ func (p *Pages) definitions(w http.ResponseWriter, r *http.Request, v viewer) {
 
 func definitionRowOf(d web.DrillRow, now time.Time) definitionRow {
 	row := definitionRow{DrillRow: d, Look: verdictWord("")}
-	row.Note = cutTo(row.Note, shownReason)
+	row.Note = cutTo(row.Note, shownNote)
 	if d.Last != nil {
 		row.Look = verdictWord(d.Last.Verdict)
 	}

@@ -1,8 +1,10 @@
 package pages
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,6 +18,7 @@ const (
 	shownTold   = 30
 	shownSpec   = 12 << 10 // bytes
 	shownReason = 400      // characters of what headgate writes into a run
+	shownNote   = 700      // characters of what a definition says of itself
 	shownWord   = 100      // characters of a name
 )
 
@@ -71,7 +74,7 @@ func runFault(err error) error {
 
 func (p *Pages) runView(ctx context.Context, v viewer, report web.DrillReport, now time.Time) runView {
 	view := runView{
-		runRow: runRowOf(report.DrillRun), Live: report.Live, Note: report.Spec.Note, Owner: report.Spec.Owner, Pool: report.Spec.Pool,
+		runRow: runRowOf(report.DrillRun), Live: report.Live, Note: cutTo(report.Spec.Note, shownNote), Owner: report.Spec.Owner, Pool: report.Spec.Pool,
 		Abortable: report.Verdict == nil, Phases: phaseRows(report.DrillRun, now), Linked: report.Spec.Target == drill.Live,
 		Spec: specText(report.Spec),
 	}
@@ -80,6 +83,7 @@ func (p *Pages) runView(ctx context.Context, v viewer, report web.DrillReport, n
 	for _, h := range report.Hypotheses {
 		view.Hypotheses = append(view.Hypotheses, hypothesisRowOf(h))
 	}
+	slices.SortStableFunc(view.Hypotheses, func(a, b hypothesisRow) int { return cmp.Compare(a.rank(), b.rank()) })
 	if len(view.Hypotheses) == 0 {
 		for _, e := range report.Spec.Expect {
 			view.Expected = append(view.Expected, e.String())
@@ -150,6 +154,9 @@ type hypothesisRow struct {
 	Seen                       string // on what it rests, or why it is not known
 	Look                       verdictWords
 }
+
+// rank puts what did not hold first, and what is not known before what held.
+func (h hypothesisRow) rank() int { return slices.Index([]string{"bad", "warn", "ok"}, h.Look.Class) }
 
 func hypothesisRowOf(h web.DrillHypothesis) hypothesisRow {
 	row := hypothesisRow{measureWord(h.Name), amount(h.Value, h.Unit), limitWord(h), marginWord(h), cutTo(h.Evidence, shownReason), verdictWords{"bad", "✗", "Did not hold"}}

@@ -77,7 +77,7 @@ func TestRunTellsAll(t *testing.T) {
 	r, _ := drillRig(t, before, run)
 	page := r.signedIn().get("/drills/runs/"+run.ID).want(http.StatusOK,
 		"✗ Failed", "must be at most 60 s.", "Twice the load.", "@oncall", "due 3 Mar 2026 09:30:00 UTC", "at 10 scenario seconds a second", "31 cleared in 40 ms",
-		"✗ Did not hold p95 72 s at most 60 s missed by 20 % load generator: 240 tasks", "✓ Held served share 80 % at least 55 %", "? Not known time to page not known at most 60 s – no page came",
+		"On what it rests ✗ Did not hold p95 72 s at most 60 s missed by 20 % load generator: 240 tasks", "✓ Held served share 80 % at least 55 %", "? Not known time to page not known at most 60 s – no page came",
 		"Inject", "as planned", "DRILL: the queue is old", "Page post to #drills", "✓ step rollback at 30s", "✗ Not fault latency",
 		"the definition has changed", "p95 41 s of 60 s 72 s of 60 s ▾ holds no more", "served share 80 % of at least 55 % 80 % of at least 55 % the same", "time to page – not known of 60 s was not asked for",
 		"workers: 12", "+ workers: 12", "− workers: 16", "latency", "load × 2", "limit for the whole run 60 s", "12 workers")

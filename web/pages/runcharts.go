@@ -3,6 +3,8 @@ package pages
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"headgate/engine/samples"
@@ -175,7 +177,21 @@ func injections(r web.DrillReport, s runSeries) (all []band) {
 	for _, st := range sc.Steps {
 		add(spell(string(st.Kind)), st.At, st.For)
 	}
+	slices.SortStableFunc(all, func(a, b band) int { return a.From.Compare(b.From) })
 	return all
+}
+
+// Done says in words what the bands of a chart are.
+func (c chart) Done() string {
+	var said []string
+	for _, b := range c.Bands {
+		text := b.What + " from " + c.at(b.From, "") + " to " + c.at(b.To, "")
+		if !b.To.After(b.From) {
+			text = b.What + " at " + c.at(b.From, "")
+		}
+		said = append(said, text)
+	}
+	return strings.Join(said, "; ")
 }
 
 // What is drawn behind the lines of a chart, at most.
