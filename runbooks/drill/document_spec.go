@@ -53,7 +53,7 @@ func (e limitDoc) MarshalJSON() ([]byte, error) {
 func (e *limitDoc) UnmarshalJSON(data []byte) error {
 	var j limitJSON
 	err := json.Unmarshal(data, &j)
-	*e = limitDoc{j.Measure, j.Compare, j.Limit, j.Unit}
+	*e = limitDoc(j)
 	return err
 }
 

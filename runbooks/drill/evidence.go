@@ -65,12 +65,13 @@ type Task struct {
 	Ended time.Duration // zero while it is Pending
 
 	End        End
-	Status     int    // 0: none came
-	RetryAfter string // of a refusal, as it came
-	Reason     string // of a refusal
-	Bytes      int64  // of the answer's body that came
-	Clean      bool   // the body came to its end as HTTP has it, and told of no error, whatever was missing
-	Sum        uint64 // of these bytes, as Call.Sum; 0: not taken
+	Status     int           // 0: none came
+	RetryAfter string        // of a refusal, as it came
+	Reason     string        // of a refusal
+	First      time.Duration // first byte of the answer's body; zero without one
+	Bytes      int64         // of that body that came
+	Clean      bool          // the body came to its end as HTTP has it, and told of no error, whatever was missing
+	Sum        uint64        // of these bytes, as Call.Sum; 0: not taken
 }
 
 // Call is one that the gate made on its way upstream. It is seen on the gate's
@@ -79,6 +80,7 @@ type Call struct {
 	Task   int           // that it is for; -1: of no task of the run
 	Began  time.Duration // when the gate made it
 	Ended  time.Duration // when the gate was done with it; zero while Open
+	First  time.Duration // first byte of the body that the gate got; zero without one
 	Open   bool
 	Fault  fault.Kind // that befell it; empty: none
 	Status int        // that the gate got; 0: none

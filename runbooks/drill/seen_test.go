@@ -22,11 +22,24 @@ func TestWhatIsSeenIsNamed(t *testing.T) {
 			e.Tasks[i].Sent -= 80 * time.Second
 		}, "1 tasks went to the endpoint after their deadline"},
 		{"overtaken, and still waiting", "burst", func(e *drill.Evidence) {
-			for n := range 8 {
+			for n := range 16 {
 				at := time.Duration(20+n) * time.Second
 				e.Tasks = append(e.Tasks, drill.Task{ID: 10_000 + n, Due: at, Sent: at})
 			}
-		}, "8 of "},
+		}, "16 of "},
+		{"streams do not flow", "overload", func(e *drill.Evidence) {
+			for i := range e.Calls {
+				c := &e.Calls[i]
+				t := &e.Tasks[c.Task]
+				c.First, t.First = c.Began+time.Second, max(t.Ended, c.Began+20*time.Second)
+			}
+		}, "they do not flow as they come"},
+		{"permits come back late", "burst", func(e *drill.Evidence) {
+			for i := range e.Calls {
+				c := &e.Calls[i]
+				c.Ended -= (c.Ended - c.Began) / 2
+			}
+		}, "permits do not come back at once"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			spec, _ := drill.Find(builtIn(t), c.drill)

@@ -14,7 +14,7 @@ func (l *look) unsound() []string {
 	checks := []func(*look) string{
 		(*look).strayCalls, (*look).refusedAndCalled, (*look).calledTwice, (*look).neverCalled, (*look).foreignAnswers,
 		(*look).refusedTooEarly, (*look).outOfOrder, (*look).calledTooLate, (*look).idleWorkers, (*look).heldBack,
-		(*look).slowRefusals, (*look).overfull, (*look).leftWaiting,
+		(*look).lostCapacity, (*look).begunLate, (*look).slowRefusals, (*look).overfull, (*look).leftWaiting,
 		(*look).reasons, (*look).unlikelyEnds, (*look).saidTooEarly, (*look).clearing,
 	}
 	if l.live() { // of production only a part is seen, so that nothing can be said of its queue

@@ -11,10 +11,9 @@ import (
 
 // event is something that the runner does at a scenario time.
 type event struct {
-	at    time.Duration
-	ends  bool // it ends something: before what begins at the same time
-	do    func() error
-	first bool // the last event that begins something ends the phase inject
+	at   time.Duration
+	ends bool // it ends something: before what begins at the same time
+	do   func() error
 }
 
 // scenario goes through the events of a scenario, and waits for its end.
@@ -123,6 +122,9 @@ func (a *active) release(h *held) error {
 // cleared records that faults were cleared.
 func (a *active) cleared(what string, began time.Time, c Cleared, err error) {
 	note := fmt.Sprintf("%d calls were let go", c.LetGo)
+	if c.LetGo == 1 {
+		note = "1 call was let go"
+	}
 	if err == nil && (!c.Confirmed || c.Held > 0) {
 		err = fmt.Errorf("not confirmed: %d calls are still held", c.Held)
 	}

@@ -1,0 +1,78 @@
+package drill
+
+import (
+	"fmt"
+	"time"
+)
+
+// begunLate finds answers that began at their client long after the gate had their
+// beginning: a stream has to flow as it comes.
+func (l *look) begunLate() string {
+	limit := 2*l.slack + 3*time.Second
+	n, all, most := 0, 0, time.Duration(0)
+	for _, t := range l.Evidence.Tasks {
+		c, ok := l.lastCall(t)
+		if !ok || c.First == 0 || t.First == 0 || c.Fault != "" {
+			continue
+		}
+		all++
+		if by := t.First - c.First; by > limit {
+			n++
+			most = max(most, by)
+		}
+	}
+	if n > 2 && n*20 > all { // a machine that is busy for a moment holds some up
+		return fmt.Sprintf("%d of %d answers began at their client up to %.0f s after the endpoint had begun them: they do not flow as they come", n, all, most.Seconds())
+	}
+	return ""
+}
+
+// longIdle is for how long tasks have to have waited, in all, to say how busy the
+// workers were meanwhile; handOver is what giving a permit on may take, on the wall
+// clock; and mostIdle is the share of the workers' time that may be lost besides.
+const (
+	longIdle = 20 * time.Second
+	handOver = 50 * time.Millisecond
+	mostIdle = 0.2
+)
+
+// lostCapacity finds permits that are held on to for a while after each call: at no
+// moment is much amiss, and a part of the workers is never used.
+func (l *look) lostCapacity() string {
+	if len(l.Evidence.Calls) == 0 || l.Evidence.Workers == 0 {
+		return ""
+	}
+	var took time.Duration
+	for _, c := range l.Evidence.Calls {
+		if !c.Open {
+			took += c.Ended - c.Began
+		}
+	}
+	mean := max(took/time.Duration(len(l.Evidence.Calls)), time.Second)
+	waited, used := l.busyness().whileWaiting(l.Evidence.At)
+	idle := 1 - used/float64(l.Evidence.Workers)
+	if may := mostIdle + float64(handOver)*l.speed/float64(mean); waited < longIdle || idle <= may {
+		return ""
+	}
+	return fmt.Sprintf("while tasks waited, for %.0f s in all, %.1f of %d were in flight: permits do not come back at once, or are not given out",
+		waited.Seconds(), used, l.Evidence.Workers)
+}
+
+// whileWaiting is for how long somebody waited, and how many were in flight then, on
+// average.
+func (b busy) whileWaiting(end time.Duration) (waited time.Duration, used float64) {
+	for i, s := range b.steps {
+		next := end
+		if i+1 < len(b.steps) {
+			next = b.steps[i+1].At
+		}
+		if s.Waiting > 0 && next > s.At {
+			waited += next - s.At
+			used += float64(s.InFlight) * (next - s.At).Seconds()
+		}
+	}
+	if waited == 0 {
+		return 0, 0
+	}
+	return waited, used / waited.Seconds()
+}
