@@ -37,6 +37,7 @@ type callBook struct {
 type callEntry struct {
 	drill.Call
 	began, ended  time.Time
+	first         time.Time
 	arrived, left time.Time
 }
 
@@ -60,6 +61,7 @@ func (b *callBook) follow(next http.RoundTripper, r *http.Request, task int) (*h
 		return nil, err
 	}
 	b.change(e, func(e *callEntry) { e.Status = res.StatusCode })
+	res.Body = &opening{res.Body, func() { b.change(e, func(e *callEntry) { e.first = time.Now() }) }}
 	res.Body = count(res.Body, func(n int64, sum uint64, _ bool) {
 		b.change(e, func(e *callEntry) { e.ended, e.Open, e.Bytes, e.Sum = time.Now(), false, n, sum })
 	})
@@ -179,6 +181,7 @@ func (b *callBook) seen() []drill.Call {
 	for _, e := range b.calls {
 		c := e.Call
 		c.Began, c.Ended = b.clock.at(e.began), b.clock.at(e.ended)
+		c.First = b.clock.at(e.first)
 		c.Arrived, c.Left = b.clock.at(e.arrived), b.clock.at(e.left)
 		all = append(all, c)
 	}

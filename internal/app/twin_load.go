@@ -219,6 +219,9 @@ func (l *load) task(i int, due time.Duration, e taskEntry) drill.Task {
 	if e.summed && e.bytes == r.Bytes {
 		t.Sum = e.sum
 	}
+	if r.FirstByte > 0 {
+		t.First = r.FirstByte - l.before
+	}
 	t.Clean = e.clean && (r.Outcome == loadgen.OK || r.Outcome == loadgen.Truncated)
 	return t
 }

@@ -40,3 +40,18 @@ func (c *counted) Close() error {
 func (c *counted) over(whole bool) {
 	c.once.Do(func() { c.tell(c.n, c.sum.Sum64(), whole) })
 }
+
+// opening is a body that tells when its first byte comes, once.
+type opening struct {
+	io.ReadCloser
+	tell func()
+}
+
+func (o *opening) Read(p []byte) (int, error) {
+	n, err := o.ReadCloser.Read(p)
+	if n > 0 && o.tell != nil {
+		o.tell()
+		o.tell = nil
+	}
+	return n, err
+}
