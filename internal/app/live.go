@@ -55,7 +55,10 @@ func (a *App) openLive(r drill.Run) (drill.Stage, error) {
 	clock := &playClock{speed: 1}
 	l := &live{app: a, run: r, pool: pool, clock: clock}
 	l.book = &liveBook{clock: clock, pool: pool.Name, only: len(cfg.Pools) == 1, mark: r.Spec.Marked}
-	l.book.calls.clock, l.book.calls.befell = clock, func() { l.touched.Add(1) }
+	l.book.calls.clock, l.book.calls.befell = clock, func(task int) {
+		l.touched.Add(1)
+		l.book.strike(task)
+	}
 	l.ways = &ways{upstream: faults, speed: 1, scope: touching(r.Spec.Marked, &l.touched)}
 	return l, nil
 }

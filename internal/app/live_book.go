@@ -33,6 +33,7 @@ type liveTask struct {
 	sent, ended time.Time
 	pool        string // once a call was made; empty: none was
 	marked      bool
+	struck      bool // by a fault
 }
 
 type liveKey struct{}
@@ -71,7 +72,15 @@ func (b *liveBook) serve(h http.Handler, w http.ResponseWriter, r *http.Request,
 	whole = true
 }
 
-// end says how a task ended for its client. One whose client has left says nothing.
+// strike notes that a fault has befallen a call of a task.
+func (b *liveBook) strike(task int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tasks[task].struck = true
+}
+
+// end says how a task ended for its client. One whose client has left says nothing,
+// and neither does one that was wrong, or that the endpoint did not want.
 func (b *liveBook) end(t *liveTask, h *hearing, whole, left bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,6 +91,8 @@ func (b *liveBook) end(t *liveTask, h *hearing, whole, left bool) {
 		t.End = drill.Unsent
 	case t.Reason != "":
 		t.End = drill.Refused
+	case h.status >= 400 && h.status < 500 && !t.struck:
+		t.End = drill.Unsent
 	case h.status >= 200 && h.status < 300 && whole:
 		t.End = drill.Served
 	case h.status >= 200 && h.status < 300:

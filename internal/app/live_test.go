@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -237,5 +238,40 @@ func TestDrillMark(t *testing.T) {
 	const want = "1764470000.75cea3a808a1ffe5f00a8d6df142582723bb28f20c04959ccbc0ad82d1ac62eb" // by openssl
 	if got := DrillMark("abc", time.Unix(1764470000, 0)); got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// What is the client's own doing, or the endpoint's wish, is nobody's fault.
+func TestLiveLeavesOutWhatIsNobodysFault(t *testing.T) {
+	b := &liveBook{clock: &playClock{speed: 1}, pool: "p", only: true}
+	answer := func(status int, header string, struck bool) drill.End {
+		r := httptest.NewRequest(http.MethodPost, chatPath, nil)
+		b.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if struck {
+				b.strike(taskOf(r.Context()).ID)
+			}
+			if header != "" {
+				w.Header().Set(header, "queue_age")
+			}
+			w.WriteHeader(status)
+		}), httptest.NewRecorder(), r, false)
+		return b.tasks[len(b.tasks)-1].End
+	}
+	for _, tt := range []struct {
+		status int
+		header string
+		struck bool
+		want   drill.End
+	}{
+		{200, "", false, drill.Served}, {400, "", false, drill.Unsent}, {429, "", false, drill.Unsent}, {429, "Headgate-Reason", false, drill.Refused},
+		{503, "Headgate-Reason", false, drill.Refused}, {404, "", true, drill.Error}, {502, "", false, drill.Error},
+	} {
+		if got := answer(tt.status, tt.header, tt.struck); got != tt.want {
+			t.Errorf("%+v: %q", tt, got)
+		}
+	}
+	var e drill.Evidence
+	if b.see(&e); len(e.Tasks) != 7 || e.Planned != 5 {
+		t.Errorf("%d tasks, %d planned", len(e.Tasks), e.Planned)
 	}
 }

@@ -27,7 +27,7 @@ const noTask = -1
 type callBook struct {
 	clock  *playClock
 	next   http.RoundTripper // through the faults
-	befell func()            // told of each fault that befalls a call; nil: nobody
+	befell func(task int)    // told of each fault that befalls a call; nil: nobody
 
 	mu    sync.Mutex
 	calls []*callEntry
@@ -101,7 +101,7 @@ func farEnd(next http.RoundTripper) http.RoundTripper {
 func (b *callBook) struck(e *callEntry, k fault.Kind) {
 	b.change(e, func(e *callEntry) { e.Fault = k })
 	if b.befell != nil {
-		b.befell()
+		b.befell(e.Task)
 	}
 }
 
