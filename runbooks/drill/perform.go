@@ -25,8 +25,11 @@ func ends(v Verdict, format string, args ...any) error {
 func (a *active) live() {
 	defer a.stop(nil)
 	_, err := guarded(a.ctx, func(context.Context) (struct{}, error) { return struct{}{}, a.perform() })
-	a.takeDown()
+	left := a.takeDown()
 	verdict, why := a.conclude(err)
+	if left != "" && verdict != Failed { // whoever stopped it has to know that it goes on
+		verdict, why = Failed, left+"; "+why
+	}
 	a.end(verdict, why)
 	run := a.snapshot()
 	a.o.Log.Info("drill ended", "run", a.id, "drill", run.Drill, "verdict", string(verdict), "reason", why)

@@ -10,8 +10,9 @@ import (
 const clearTries = 3
 
 // takeDown clears what is injected, takes steps back in reverse and lets the stage
-// go, however the run ended. The run's own context may have ended: it has its own.
-func (a *active) takeDown() {
+// go, however the run ended. The run's own context may have ended: it has its own. It
+// returns what is left behind; empty: nothing.
+func (a *active) takeDown() (left string) {
 	a.mu.Lock()
 	a.mayRenew = false
 	hadFaults := len(a.leases) > 0
@@ -19,11 +20,11 @@ func (a *active) takeDown() {
 	ctx := context.Background()
 	if a.stage == nil {
 		close(a.down)
-		return
+		return ""
 	}
 	if hadFaults || a.loaded() {
 		for try := 1; try <= clearTries; try++ {
-			if c, err := a.clearAll(ctx); err == nil && c.Confirmed && c.Held == 0 {
+			if left = a.uncleared(ctx); left == "" {
 				break
 			}
 		}
@@ -34,6 +35,18 @@ func (a *active) takeDown() {
 	if err := boundedly(ctx, closeLimit, a.stage.Close); err != nil {
 		a.undone(fmt.Sprintf("the %s", a.brief().Spec.Target), began, err, "")
 	}
+	return left
+}
+
+// uncleared clears all faults and says what is left of them; empty: nothing.
+func (a *active) uncleared(ctx context.Context) string {
+	switch c, err := a.clearAll(ctx); {
+	case err != nil:
+		return fmt.Sprintf("the faults did not clear: %v", err)
+	case !c.Confirmed || c.Held > 0:
+		return fmt.Sprintf("the faults did not clear: %d calls are still held", c.Held)
+	}
+	return ""
 }
 
 // loaded says whether the load has begun, and its end has not been seen.
