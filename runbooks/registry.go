@@ -167,7 +167,7 @@ func (r *Registry) note(now time.Time, c Call, o Outcome, err error) {
 		e.Inputs["rule"] = c.Rule
 	}
 	if c.For > 0 {
-		e.Inputs["for"] = c.For.String()
+		e.Inputs["for"] = c.For.Round(time.Second).String()
 	}
 	if err != nil {
 		e.Ending, e.Inputs["why"] = Refused, err.Error()

@@ -114,7 +114,8 @@ func TestTableHasTheHighest(t *testing.T) {
 
 func TestAxesAreRound(t *testing.T) {
 	for top, want := range map[float64]string{
-		0: "[0 0.5 1]", 0.9: "[0 0.5 1]", 1: "[0 0.5 1]", 4.6: "[0 2 4 6]", 9.2: "[0 5 10]", 60: "[0 20 40 60]", 69: "[0 20 40 60 80]", 212: "[0 50 100 150 200 250]", 3000: "[0 1000 2000 3000]",
+		0: "[0 0.5 1]", 0.9: "[0 0.5 1]", 1: "[0 0.5 1]", 4.6: "[0 2 4 6]", 9.2: "[0 5 10]", 60: "[0 20 40 60]", 69: "[0 20 40 60 80]", 212: "[0 50 100 150 200 250]", 3000: "[0 900 1800 2700 3600]",
+		16000: "[0 7200 14400 21600]",
 	} {
 		if got := fmt.Sprint(axisFor(top, "s").ticks); got != want {
 			t.Errorf("up to %v: %s, want %s", top, got, want)
@@ -125,6 +126,12 @@ func TestAxesAreRound(t *testing.T) {
 			a := axisFor(top, unit)
 			if a.most < top || len(a.ticks) < 2 || len(a.ticks) > 7 {
 				t.Errorf("up to %v %s: %v", top, unit, a.ticks)
+			}
+			for _, tick := range a.ticks {
+				// There is no more room beside the chart.
+				if label := a.say(tick); unit == "s" && top < 1e6 && len([]rune(label)) > 7 {
+					t.Errorf("up to %v %s: a tick says %q", top, unit, label)
+				}
 			}
 			if unit == "tasks" && a.ticks[1] != math.Trunc(a.ticks[1]) {
 				t.Errorf("up to %v: parts of tasks: %v", top, a.ticks)

@@ -202,6 +202,9 @@ func axisFor(top float64, unit string) axis {
 		least = 0.1
 	}
 	top = max(top, least)
+	if unit == "s" && top > minutes {
+		return axisOfTime(top)
+	}
 	step := math.Pow(10, math.Floor(math.Log10(top))-1)
 	for _, part := range []float64{1, 2, 5, 10, 20, 50} {
 		if top/(step*part) <= 4.5 {
@@ -219,12 +222,37 @@ func axisFor(top float64, unit string) axis {
 	return a
 }
 
+// minutes is up to how many seconds an axis shows seconds.
+const minutes = 300
+
+// axisOfTime has ticks at round minutes, hours or days.
+func axisOfTime(top float64) axis {
+	const minute, hour, day = 60, 3600, 86400
+	step := float64(minute)
+	for _, s := range []float64{2 * minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 6 * hour, 12 * hour, day} {
+		if top/step <= 4.5 {
+			break
+		}
+		step = s
+	}
+	if step == day {
+		step *= math.Ceil(top / day / 4.5)
+	}
+	a := axis{unit: "s", most: math.Ceil(top/step) * step}
+	for n := range int(a.most/step) + 1 {
+		a.ticks = append(a.ticks, float64(n)*step)
+	}
+	return a
+}
+
 func (a axis) say(v float64) string {
 	switch {
 	case a.unit == "ratio":
 		return percent(math.Round(v*1000) / 1000)
-	case a.unit == "s" && a.most > 300:
-		return strconv.FormatFloat(v/60, 'f', -1, 64) + " min"
+	case a.unit == "s" && a.most > minutes && len(a.ticks) > 1 && math.Mod(a.ticks[1], 3600) == 0:
+		return strconv.FormatFloat(v/3600, 'f', -1, 64) + " h"
+	case a.unit == "s" && a.most > minutes:
+		return strconv.FormatFloat(math.Round(v/6)/10, 'f', -1, 64) + " min"
 	case a.unit == "s":
 		return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64) + " s"
 	default:
