@@ -115,7 +115,7 @@ func TestTableHasTheHighest(t *testing.T) {
 func TestAxesAreRound(t *testing.T) {
 	for top, want := range map[float64]string{
 		0: "[0 0.5 1]", 0.9: "[0 0.5 1]", 1: "[0 0.5 1]", 4.6: "[0 2 4 6]", 9.2: "[0 5 10]", 60: "[0 20 40 60]", 69: "[0 20 40 60 80]", 212: "[0 50 100 150 200 250]", 3000: "[0 900 1800 2700 3600]",
-		16000: "[0 7200 14400 21600]",
+		16000: "[0 3600 7200 10800 14400 18000]",
 	} {
 		if got := fmt.Sprint(axisFor(top, "s").ticks); got != want {
 			t.Errorf("up to %v: %s, want %s", top, got, want)
