@@ -102,7 +102,7 @@ func (c chart) Latest() string {
 	}
 	all := c.Lines[0].Points
 	newest := all[len(all)-1]
-	if c.To.Sub(newest.At) > 4*c.Step {
+	if c.Zero.IsZero() && c.To.Sub(newest.At) > 4*c.Step {
 		return none
 	}
 	return number(newest.V, c.Unit)

@@ -27,7 +27,7 @@ func TestRunADrillAndAbortIt(t *testing.T) {
 		t.Fatalf("given: %+v", got)
 	}
 	here := begun.header.Get("Location")
-	live := b.get(here).want(http.StatusOK, "▶ Running", "They are judged in the end", "p95_turnaround <= 60s", "so far", "Abort", "Reload")
+	live := b.get(here).want(http.StatusOK, "▶ Running", "They are judged in the end", "p95_turnaround <= 60s", "so far", "charts begin with the baseline", "Abort", "Reload")
 	if body := live.all("body")[0]; attr(body, "data-refresh-every") != "2" {
 		t.Error("it does not refresh itself")
 	}

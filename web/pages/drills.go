@@ -15,6 +15,7 @@ type drillsView struct {
 	Frozen *web.DrillFreeze // nil: they may run
 	Next   *nextDrill       // nil: nothing is planned
 	Rows   []drillRow
+	Fresh  bool // none has ever run
 }
 
 // nextDrill is the drill that is due first.
@@ -66,17 +67,18 @@ func (p *Pages) drills(ctx context.Context, v viewer, now time.Time) *drillsView
 		}
 		return nil
 	}
-	view := &drillsView{}
+	view := &drillsView{Fresh: true}
 	if list.Freeze.Frozen {
 		view.Frozen = &list.Freeze
 	}
 	for _, d := range list.Items {
 		row := drillRow{DrillRow: d, Look: verdictWord("")}
+		view.Fresh = view.Fresh && d.Last == nil && d.Running == nil
 		if d.Last != nil {
 			row.Look = verdictWord(d.Last.Verdict)
 		}
 		if d.LastPassedAt != nil {
-			row.PassedAgo = span(max(now.Sub(parsed(*d.LastPassedAt)), 0))
+			row.PassedAgo = ago(now.Sub(parsed(*d.LastPassedAt)))
 		}
 		view.Rows = append(view.Rows, row)
 		if len(d.NextRuns) > 0 && (view.Next == nil || parsed(d.NextRuns[0].At).Before(parsed(view.Next.At))) {

@@ -49,11 +49,11 @@ func TestDrillsAreSummedUp(t *testing.T) {
 	desk := webtest.NewDesk()
 	r := newRig(t, rigOptions{drills: desk.Port()})
 	b := r.signedIn()
-	page := b.get("/").want(http.StatusOK, "Drills", "Next: Burst", "Live latency", "Never run", "has never passed")
+	page := b.get("/").want(http.StatusOK, "Drills", "Next: Burst", "headgate drill run burst --speed 20 --wait", "Live latency", "Never run", "has never passed")
 	nothingInline(page)
 	began := time.Now().Add(-50 * time.Hour)
 	desk.Add(drill.Run{ID: "01a22990-4f00-7a3e-8d51-6c2b9a4e11aa", Drill: "burst", Name: "Burst", Status: drill.Ended, Verdict: drill.Passed, Started: began, Ended: began.Add(time.Minute)})
-	b.get("/").want(http.StatusOK, "Passed Burst", "last passed 2 d")
+	b.get("/").want(http.StatusOK, "Passed Burst", "last passed 2 days ago")
 	if _, err := desk.Freeze(t.Context(), drill.Freeze{On: true, By: "ben", Reason: "release week", Since: time.Now()}); err != nil {
 		t.Fatal(err)
 	}

@@ -134,6 +134,8 @@ func marginWord(h web.DrillHypothesis) string {
 	switch {
 	case !ok:
 		return "not known"
+	case m > 2 && h.Limit != 0:
+		return "far away"
 	case m > 0:
 		return far + " to spare"
 	case m < 0:

@@ -59,7 +59,12 @@
         return false;
       }
       if (!reply.ok) throw new Error(String(reply.status));
-      put(new DOMParser().parseFromString(await reply.text(), "text/html"));
+      const fresh = new DOMParser().parseFromString(await reply.text(), "text/html");
+      if (!fresh.body.dataset.refreshEvery) { // it is over: the whole page is another
+        location.reload();
+        return false;
+      }
+      put(fresh);
       if (document.body.classList.contains("stale")) {
         document.body.classList.remove("stale");
         say("headgate answers again.");
@@ -87,6 +92,30 @@
       const empty = [...form.elements].filter((e) => e.name && !e.value);
       for (const e of empty) e.disabled = true;
       setTimeout(() => { for (const e of empty) e.disabled = false; });
+    });
+  }
+
+  // A calendar is one stop of the tab key; arrows go from day to day.
+  for (const table of document.querySelectorAll("table.cal")) {
+    const days = [...table.querySelectorAll("a")];
+    const newest = days.reduce((a, b) => a.search > b.search ? a : b, days[0]);
+    for (const a of days) a.tabIndex = a === newest ? 0 : -1;
+    table.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -7, ArrowRight: 7, ArrowUp: -1, ArrowDown: 1 }[event.key];
+      const cell = event.target.closest("td");
+      if (!step || !cell) return;
+      event.preventDefault();
+      const at = (week, day) => table.tBodies[0].rows[day]?.cells[week]?.querySelector("a");
+      let place = cell.cellIndex * 7 + cell.parentNode.rowIndex - 1;
+      const last = table.tBodies[0].rows[0].cells.length * 7;
+      for (place += step; place >= 7 && place < last; place += step) {
+        const next = at(Math.floor(place / 7), place % 7);
+        if (!next) continue;
+        event.target.tabIndex = -1;
+        next.tabIndex = 0;
+        next.focus();
+        return;
+      }
     });
   }
 
