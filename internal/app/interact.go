@@ -2,10 +2,7 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"sync"
 	"time"
 
@@ -17,10 +14,9 @@ import (
 // interaction is the way in from Slack: one reception, and one or two ways to it.
 type interaction struct {
 	reception *slack.Reception
-	socket    *slack.Socket   // nil without an app token
-	requests  *slack.Requests // nil without a listener
-	listener  net.Listener    // while it runs
-	fresh     sync.Mutex      // held while a message of old is put right
+	socket    *slack.Socket  // nil without an app token
+	listener  *slackListener // for requests; nil without an address
+	fresh     sync.Mutex     // held while a message of old is put right
 }
 
 // pressTime is how long a stop waits for presses that were taken, and for requests
@@ -56,8 +52,12 @@ func (a *App) newInteraction(cfg *config.Config) (*interaction, error) {
 		}
 	}
 	if s.Listen != "" {
-		if i.requests, err = slack.NewRequests(s.SigningSecret.Reveal(), i.reception, log); err != nil {
+		requests, err := slack.NewRequests(s.SigningSecret.Reveal(), i.reception, log)
+		if err != nil {
 			return nil, cfg.At("slack.signing_secret", err)
+		}
+		if i.listener, err = newSlackListener(requests, a.registry, log); err != nil {
+			return nil, cfg.At("slack.listen", err)
 		}
 	}
 	return &i, nil
@@ -112,43 +112,17 @@ func (a *App) startInteraction(w *watch) error {
 		defer cancel()
 		return i.reception.Stop(ctx)
 	})
-	if i.requests != nil {
-		if err := a.listenForSlack(w, i); err != nil {
+	if i.listener != nil {
+		// Host names are not checked there: whoever stands in front has a name of its
+		// own, and all that comes in is signed.
+		if err := i.listener.listen(a.cfg.Slack.Listen); err != nil {
 			return err
 		}
+		i.listener.start(w)
 	}
 	if i.socket != nil {
 		w.run(i.socket.Run)
 	}
-	return nil
-}
-
-// listenForSlack opens the listener for callbacks. Their host names are not
-// checked: whoever stands in front has a name of its own, and all that comes in is
-// signed.
-func (a *App) listenForSlack(w *watch, i *interaction) (err error) {
-	if i.listener, err = net.Listen("tcp", a.cfg.Slack.Listen); err != nil {
-		return fmt.Errorf("slack.listen: %w", err)
-	}
-	server := newServer(i.requests, w.log)
-	server.ReadTimeout = readHeaderTimeout
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := server.Serve(i.listener); !errors.Is(err, http.ErrServerClosed) {
-			w.log.Error("the listener for Slack has ended", "error", err)
-		}
-	}()
-	w.onStop(func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, pressTime)
-		defer cancel()
-		err := server.Shutdown(ctx)
-		if err != nil {
-			err = server.Close() // what hangs there has brought nothing
-		}
-		<-done
-		return err
-	})
 	return nil
 }
 
@@ -166,7 +140,9 @@ func (a *App) SlackAddr() string {
 	if a.interact == nil || a.interact.listener == nil {
 		return ""
 	}
-	return a.interact.listener.Addr().String()
+	a.interact.listener.mu.Lock()
+	defer a.interact.listener.mu.Unlock()
+	return a.interact.listener.address
 }
 
 // Note implements slack.Desk.

@@ -430,7 +430,7 @@ func TestSettingsOnThePageForSlack(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", way, err)
 		}
-		if i := a.interact; i == nil || (i.socket != nil) != (way == "socket") || (i.requests != nil) != (way == "requests") {
+		if i := a.interact; i == nil || (i.socket != nil) != (way == "socket") || (i.listener != nil) != (way == "requests") {
 			t.Errorf("%s: %+v", way, i)
 		}
 	}
