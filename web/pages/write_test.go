@@ -136,6 +136,9 @@ func TestAcknowledge(t *testing.T) {
 	b := r.signedIn()
 	page := b.get("/incidents/"+id).want(http.StatusOK, "Queue age in a", "Warning", "15 s", "nobody", "Opened")
 	b.send(page, "/incidents/"+id+"/ack", url.Values{"for": {"30m"}}).want(http.StatusSeeOther)
+	for end := time.Now().Add(10 * time.Second); !strings.Contains(b.get("/incidents/"+id).text(), "Acknowledged") && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // it is recorded beside
+	}
 	b.get("/incidents/"+id).want(http.StatusOK, "Taken by ana", "Acknowledged").without("Acknowledge For")
 	b.send(page, "/incidents/"+id+"/ack", url.Values{"for": {"30m"}}).want(http.StatusConflict, "Somebody was faster", "ana has it until")
 	b.send(page, "/incidents/"+id+"/ack", url.Values{"for": {"soon"}}).want(http.StatusBadRequest, "for must be a span")
