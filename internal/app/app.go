@@ -136,7 +136,7 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	if err := a.addPools(p); err != nil {
 		return nil, err
 	}
-	if a.rules, err = a.pace.rules(p.rules, cfg.Rules.Interval); err != nil {
+	if a.rules, err = a.pace.rules(a.double.evaluated(p.rules), cfg.Rules.Interval); err != nil {
 		return nil, err
 	}
 	a.hosts.Store(knownHosts(cfg))

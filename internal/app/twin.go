@@ -144,8 +144,12 @@ func (w *twin) openApp(cfg *config.Config, upstream, version string) error {
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("settings of the twin: %w", err)
 	}
+	rules, err := twinRules(cfg, w.pool, c.Pools[0], w.run.Speed)
+	if err != nil {
+		return fmt.Errorf("rules of the twin: %w", err)
+	}
 	a, err := New(c, version, slog.New(slog.DiscardHandler), Paced(w.run.Speed),
-		asDouble(double{upstream: w.book, slack: w.slack.way, speed: w.run.Speed}))
+		asDouble(double{upstream: w.book, slack: w.slack.way, rules: rules, speed: w.run.Speed}))
 	if err != nil {
 		return fmt.Errorf("settings of the twin: %w", err)
 	}

@@ -34,8 +34,8 @@ func drillPool(cfg *config.Config, name string) (config.Pool, error) {
 func twinSettings(cfg *config.Config, p config.Pool, r drill.Run, upstream, dir string) *config.Config {
 	c := config.Default()
 	c.Listen, c.Admin.Listen, c.DataDir, c.Drain = loopback, loopback, dir, 0
-	c.Rules = cfg.Rules
-	c.Rollback.Auto = false // a drill says itself when it rolls back
+	c.Rules.Interval = cfg.Rules.Interval // the rules themselves are handed over
+	c.Rollback.Auto = false               // a drill says itself when it rolls back
 	p.Upstream, p.UpstreamKey, p.Models, p.Endpoints = upstream, config.Secret{}, []string{"*"}, nil
 	p.Mode = "enforce"
 	p.Workers = cmp.Or(r.Spec.Scenario.Workers, p.Workers)
@@ -65,12 +65,21 @@ func serviceBounds(s modelstub.Service) (least, most time.Duration) {
 type double struct {
 	upstream http.RoundTripper
 	slack    http.RoundTripper
+	rules    []engine.Rule // instead of those of the settings
 	speed    float64
 }
 
 // asDouble sends calls and messages by ways of the drill's own, marks messages, and
 // says seconds as the scenario has them.
 func asDouble(d double) Option { return func(a *App) { a.double = &d } }
+
+// evaluated are the rules of a double, or those that the settings ask for.
+func (d *double) evaluated(rules []engine.Rule) []engine.Rule {
+	if d == nil {
+		return rules
+	}
+	return d.rules
+}
 
 // toSlack is how calls of Slack go; nil: the usual way.
 func (d *double) toSlack() http.RoundTripper {
