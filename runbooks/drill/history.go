@@ -41,10 +41,14 @@ type Latest struct {
 
 // Tightest returns the hypothesis with the least margin of those that are known,
 // and false if there is none. Those that ask for an exact value have no margin
-// while they hold, and count only if there are no others.
+// while they hold, and count only if there are no others. A run that was stopped has
+// none: it has seen a part only.
 func (r Run) Tightest() (Hypothesis, bool) {
 	var least Hypothesis
 	found := false
+	if r.Verdict == Aborted || r.Verdict == Interrupted {
+		return least, false
+	}
 	for _, h := range r.Hypotheses {
 		if h.Known && (!found || h.tighter(least)) {
 			least, found = h, true

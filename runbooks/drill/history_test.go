@@ -31,4 +31,9 @@ func TestTightest(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", name, got.Measure, ok, tt.want)
 		}
 	}
+	for _, v := range []Verdict{Aborted, Interrupted} {
+		if got, ok := (Run{Verdict: v, Hypotheses: []Hypothesis{p95}}).Tightest(); ok {
+			t.Errorf("a run that was %s has the margin %+v", v, got)
+		}
+	}
 }

@@ -137,7 +137,7 @@ func TestTheFirstPageReadsLittle(t *testing.T) {
 			rows++
 		}
 	}
-	if rows != 25 || len(page.body) > 120<<10 {
+	if rows != 25 || len(page.body) > 100<<10 {
 		t.Errorf("%d rows in %d bytes", rows, len(page.body))
 	}
 }

@@ -60,11 +60,14 @@ func drillRig(t *testing.T, runs ...drill.Run) (*rig, *webtest.Desk) {
 func TestHistoryListsRuns(t *testing.T) {
 	skipped := drill.Run{ID: runID(2), Drill: "live", Name: "Live latency", Trigger: drill.ByCatchUp, Scheduled: began.Add(2 * time.Hour), Started: began.Add(2 * time.Hour),
 		Status: drill.Ended, Verdict: drill.Skipped, Reason: "production has an open page"}
-	r, _ := drillRig(t, aRun(0), failed(aRun(1), "p95_turnaround was 72 s, must be at most 60 s"), skipped)
+	passed := aRun(0)
+	passed.Reason = "all 2 hypotheses held"
+	r, _ := drillRig(t, passed, failed(aRun(1), "p95_turnaround was 72 s, must be at most 60 s"), skipped)
+	r.signedIn().get("/drills/runs/"+passed.ID).want(http.StatusOK, "All 2 hypotheses held.")
 	page := r.signedIn().get("/drills").want(http.StatusOK,
 		"✓ Passed", "p95 41 s of 60 s", "32 % to spare", "clear in 40 ms", "well again after 72 s", "schedule", "due 09:30:00 UTC", "2 Mar 2026 09:30:02 UTC", "41 s", "at × 10",
 		"✗ Failed", "p95 72 s of 60 s", "missed by 20 %", "p95_turnaround was 72 s, must be at most 60 s",
-		"Skipped", "Live latency", "catch-up", "production has an open page")
+		"Skipped", "Live latency", "catch-up", "production has an open page").without("hypotheses held")
 	for _, want := range []string{"/drills/runs/" + runID(0), "/api/v1/runs.json", "/api/v1/runs.csv"} {
 		if !slices.Contains(page.links(), want) {
 			t.Errorf("no link to %s: %q", want, page.links())

@@ -78,6 +78,9 @@ func (p *Pages) runView(ctx context.Context, v viewer, report web.DrillReport, n
 		Abortable: report.Verdict == nil, Phases: phaseRows(report.DrillRun, now), Linked: report.Spec.Target == drill.Live,
 		Spec: specText(report.Spec),
 	}
+	if view.Why == "" {
+		view.Why = cutTo(report.Reason, shownReason)
+	}
 	facts := p.factsOf(ctx, v, report.Spec.Pool, now)
 	view.Charts = runCharts(report, facts)
 	for _, h := range report.Hypotheses {

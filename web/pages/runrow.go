@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/runbooks/drill"
 	"headgate/web"
 )
 
@@ -24,6 +25,9 @@ type runRow struct {
 }
 
 func runRowOf(r web.DrillRun) runRow {
+	if r.Verdict != nil && *r.Verdict == string(drill.Passed) {
+		r.Reason = "" // it only says so once more
+	}
 	r.Name, r.Actor = cutTo(r.Name, shownWord), cutTo(r.Actor, shownWord)
 	row := runRow{DrillRun: r, Look: runWord(r), Trigger: triggerWord(r.Trigger), Why: cutTo(r.Reason, shownReason)}
 	if row.Actor == r.Trigger || row.Actor == row.Trigger {
@@ -59,8 +63,11 @@ func triggerWord(trigger string) string {
 // brief shows a number of seconds of which a part counts.
 func brief(v any) string {
 	s, ok := float(v)
-	if !ok || s >= 1 {
+	switch {
+	case !ok || s >= 1:
 		return secs(v)
+	case s < 0.001:
+		return "under 1 ms"
 	}
 	return plainNumber(math.Ceil(s*1000)) + " ms"
 }
