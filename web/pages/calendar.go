@@ -110,7 +110,7 @@ func calendarDayOf(at time.Time, counts map[string]int, of string, now time.Time
 	if of != "" {
 		values.Set("drill", of)
 	}
-	d.Path = "?" + values.Encode()
+	d.Path = "?" + values.Encode() + "#filter"
 	return d
 }
 

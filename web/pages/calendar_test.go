@@ -70,13 +70,15 @@ func TestAYearAtAGlance(t *testing.T) {
 		t.Errorf("%d days: %v", n, marks)
 	}
 	day := time.Now().UTC().AddDate(0, 0, -3)
-	link := page.find(func(n *html.Node) bool { return attr(n, "href") == "?day="+day.Format("2006-01-02") })
+	link := page.find(func(n *html.Node) bool { return attr(n, "href") == "?day="+day.Format("2006-01-02")+"#filter" })
 	if link == nil || attr(link, "aria-label") != day.Format("2 Jan")+": 1 failed" {
 		t.Fatalf("the day with a failure is %v", link)
 	}
 	b.get("/drills"+attr(link, "href")).want(http.StatusOK, "it was late")
 	one := b.get("/drills?drill=live").want(http.StatusOK, "The last year of Live latency", "How it stands").without("How each drill stands")
-	if !slices.ContainsFunc(one.links(), func(l string) bool { return strings.HasPrefix(l, "?day=") && strings.HasSuffix(l, "&drill=live") }) {
+	if !slices.ContainsFunc(one.links(), func(l string) bool {
+		return strings.HasPrefix(l, "?day=") && strings.HasSuffix(l, "&drill=live#filter")
+	}) {
 		t.Error("the calendar forgets the filter")
 	}
 }

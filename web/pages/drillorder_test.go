@@ -4,9 +4,13 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/net/html"
+
+	"headgate/runbooks"
 	"headgate/web"
 )
 
@@ -111,4 +115,31 @@ func TestDefinitionsTellWhenTheyRun(t *testing.T) {
 		"Sun 29 Mar 2026 09:30 +02:00", "29 Mar 2026 07:30:00 UTC", "clocks go forward that night",
 		"It cannot run: allow_live is not set.", "by hand only", "has never passed", "built in")
 	newRig(t, rigOptions{}).signedIn().get("/drills/definitions").want(http.StatusOK, "There are no drills")
+}
+
+// TestDrillsAreNotOrderedFromElsewhere: a page of another site starts, stops and
+// freezes nothing, and the audit knows that it tried.
+func TestDrillsAreNotOrderedFromElsewhere(t *testing.T) {
+	r, desk := drillRig(t)
+	b := r.signedIn()
+	if _, err := desk.Start(t.Context(), web.DrillOrder{Name: "burst", Actor: "ben"}); err != nil {
+		t.Fatal(err)
+	}
+	own := b.get("/drills/freeze?do=freeze")
+	form := own.find(func(n *html.Node) bool { return attr(n, "name") == "form" && attr(n, "value") != "" })
+	for _, path := range []string{"/drills/start", "/drills/freeze", "/drills/runs/" + desk.Running() + "/abort"} {
+		values := url.Values{"form": {attr(form, "value")}, "drill": {"odd"}, "do": {"freeze"}, "reason": {"x"}}
+		req := b.request(http.MethodPost, path, strings.NewReader(values.Encode()))
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("Origin", "https://evil.example")
+		req.Header.Set("Sec-Fetch-Site", "cross-site")
+		b.do(req).want(http.StatusForbidden, "A page of another site has sent this")
+		if e := r.notes.last(); e.Ending != runbooks.Refused || e.Inputs["path"] != path {
+			t.Errorf("%s is recorded as %+v", path, e)
+		}
+		r.browser().post(path, values).want(http.StatusUnauthorized, "You are not signed in")
+	}
+	if len(desk.Given()) != 1 || desk.Running() == "" {
+		t.Errorf("given: %+v, running: %q", desk.Given(), desk.Running())
+	}
 }

@@ -140,7 +140,7 @@ func TestHistoryIsPaged(t *testing.T) {
 
 func TestHistoryWithoutRuns(t *testing.T) {
 	r, desk := drillRig(t)
-	r.signedIn().get("/drills").want(http.StatusOK, "No drill has run yet", "headgate drill run burst --speed 20 --wait")
+	r.signedIn().get("/drills").want(http.StatusOK, "No drill has run yet", "headgate drill run burst --speed 20 --wait").without("Begun by", "The last year")
 	desk.Break(errBroken)
 	r.signedIn().get("/drills").want(http.StatusServiceUnavailable, "The record cannot be read").without("/some/where")
 	none := newRig(t, rigOptions{})
