@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,11 +40,13 @@ type twin struct {
 	pool    config.Pool // of production
 	least   time.Duration
 	most    time.Duration
+	mean    time.Duration
 	clock   *playClock
 	load    *load
 	book    *callBook
 	slots   *slots
 	slack   *twinSlack
+	seen    sightings
 	app     *App
 	dir     string
 	workers int
@@ -112,6 +115,9 @@ func (w *twin) openEndpoint() (address string, err error) {
 		return "", err
 	}
 	w.least, w.most = serviceBounds(service)
+	if w.most > 0 {
+		w.mean = service.Mean(0, 0)
+	}
 	w.workers = w.run.Spec.Scenario.Workers
 	if w.workers == 0 {
 		w.workers = w.pool.Workers
@@ -176,7 +182,7 @@ func (w *twin) Start(context.Context) (time.Time, error) { return w.load.start(w
 func (w *twin) Look(ctx context.Context) (drill.Evidence, error) {
 	e := drill.Evidence{
 		At: w.clock.at(time.Now()), Pool: w.pool.Name, Workers: w.workers, SLO: w.pool.SLO.Turnaround,
-		ServiceMin: w.least, ServiceMax: w.most, KeptRate: true, Befallen: w.befallen(),
+		ServiceMin: w.least, ServiceMax: w.most, ServiceMean: w.mean, KeptRate: true, Befallen: w.befallen(),
 	}
 	if w.pool.Admission.Policy == "threshold" {
 		e.MaxQueueAge, e.MaxWaiting = w.pool.Admission.MaxQueueAge, w.pool.Admission.DepthMultiple*w.workers
@@ -184,6 +190,10 @@ func (w *twin) Look(ctx context.Context) (drill.Evidence, error) {
 	if w.clock.zero.Load() == nil {
 		return e, nil
 	}
+	if slices.ContainsFunc(w.run.Spec.Scenario.Steps, func(s drill.Step) bool { return s.Kind == drill.StepLockRecord }) {
+		w.seen.probe(ctx, w.record(), w.clock)
+	}
+	w.seen.see(&e)
 	w.load.see(&e)
 	e.Calls = w.book.seen()
 	w.slack.receiver.see(&e)

@@ -62,8 +62,8 @@ func (b *callBook) follow(next http.RoundTripper, r *http.Request, task int) (*h
 	}
 	b.change(e, func(e *callEntry) { e.Status = res.StatusCode })
 	res.Body = &opening{res.Body, func() { b.change(e, func(e *callEntry) { e.first = time.Now() }) }}
-	res.Body = count(res.Body, func(n int64, sum uint64, _ bool) {
-		b.change(e, func(e *callEntry) { e.ended, e.Open, e.Bytes, e.Sum = time.Now(), false, n, sum })
+	res.Body = count(res.Body, func(n int64, sum uint64, whole bool) {
+		b.change(e, func(e *callEntry) { e.ended, e.Open, e.Bytes, e.Sum, e.Clean = time.Now(), false, n, sum, whole })
 	})
 	return res, nil
 }

@@ -23,6 +23,8 @@ const maxOverheard = 1 << 20
 type receiver struct {
 	mu        sync.Mutex
 	tried     int
+	accepted  map[string]bool // posts and replies, by their key
+	repeated  int
 	made      map[string]time.Time // when each post or reply was tried first
 	messages  []drill.Message
 	incidents map[string]string // by channel and ts of the message that stands for it
@@ -30,7 +32,7 @@ type receiver struct {
 }
 
 func newReceiver() *receiver {
-	return &receiver{made: make(map[string]time.Time), incidents: make(map[string]string), levels: make(map[string]string)}
+	return &receiver{made: make(map[string]time.Time), accepted: make(map[string]bool), incidents: make(map[string]string), levels: make(map[string]string)}
 }
 
 // spoken is a call that says something.
@@ -177,12 +179,31 @@ func (c *receiver) answered(s spoken, text []byte, now time.Time) {
 	default:
 		c.incidents[a.Channel+" "+a.TS] = m.Incident
 	}
+	c.acceptLocked(s)
 	m.Made = c.made[s.key()]
 	if m.Level = levelOf(s.text); m.Level == "" {
 		m.Level = c.levels[m.Incident]
 	}
 	c.levels[m.Incident] = m.Level
 	c.messages = append(c.messages, m)
+}
+
+// acceptLocked finds what is accepted a second time. One that says that it may be a
+// repeat is one that nobody could know of.
+func (c *receiver) acceptLocked(s spoken) {
+	key := s.key()
+	if key == "" || s.edit {
+		return
+	}
+	c.repeated += one(c.accepted[key] && !strings.Contains(s.text, "This may be a repeat"))
+	c.accepted[key] = true
+}
+
+func one(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // leveled finds what a message, or a line of its thread, says of how bad it is.
@@ -207,5 +228,5 @@ func levelOf(text string) string {
 func (c *receiver) see(e *drill.Evidence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e.Tried, e.Messages = c.tried, slices.Clone(c.messages)
+	e.Tried, e.Repeated, e.Messages = c.tried, c.repeated, slices.Clone(c.messages)
 }

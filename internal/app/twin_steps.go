@@ -24,7 +24,11 @@ func (w *twin) Do(ctx context.Context, s drill.Step) (undo func(context.Context)
 		// Taking back what took something back is the business of that.
 		return func(context.Context) error { return nil }, w.setMode(ctx, web.ModeRestore)
 	case drill.StepLockRecord:
-		return lockRecord(ctx, filepath.Join(w.dir, "headgate.db"))
+		unlock, err := lockRecord(ctx, w.record())
+		if err == nil {
+			w.seen.probe(ctx, w.record(), w.clock)
+		}
+		return unlock, err
 	case drill.StepLoseSlots:
 		w.slots.change(-s.Count)
 		return func(context.Context) error {
@@ -35,11 +39,29 @@ func (w *twin) Do(ctx context.Context, s drill.Step) (undo func(context.Context)
 	return nil, fmt.Errorf("there is no step %.40q", string(s.Kind))
 }
 
-// setMode goes the way that people's orders go.
+// setMode goes the way that people's orders go, and looks what came of it.
 func (w *twin) setMode(ctx context.Context, mode string) error {
-	_, err := w.admin.SetMode(ctx, w.pool.Name, web.ModeRequest{Mode: mode, Reason: "drill " + w.run.Name})
-	return err
+	if _, err := w.admin.SetMode(ctx, w.pool.Name, web.ModeRequest{Mode: mode, Reason: "drill " + w.run.Name}); err != nil {
+		return err
+	}
+	status, err := w.admin.Status(ctx)
+	if err != nil {
+		return fmt.Errorf("read back the mode: %w", err)
+	}
+	want := mode
+	if mode == web.ModeRestore {
+		want = "enforce"
+	}
+	for _, p := range status.Pools {
+		if p.Mode != want {
+			w.seen.unheeded(fmt.Sprintf("after the order %s the gate of pool %s says that it is in mode %s", mode, p.Name, p.Mode))
+		}
+	}
+	return nil
 }
+
+// record is the twin's database.
+func (w *twin) record() string { return filepath.Join(w.dir, "headgate.db") }
 
 // lockRecord keeps others from writing to a database, as a backup tool or somebody's
 // shell does.

@@ -31,6 +31,16 @@ func (l *look) unproved() []string {
 	return all
 }
 
+// unprovedBefore says why a baseline cannot be judged.
+func (l *look) unprovedBefore() string {
+	for _, check := range []func(*look) string{(*look).eyes, (*look).rate, (*look).unhurried, (*look).service} {
+		if what := check(l); what != "" {
+			return what
+		}
+	}
+	return ""
+}
+
 func (l *look) eyes() string {
 	if l.Evidence.Stale != "" {
 		return "not all was seen: " + l.Evidence.Stale
@@ -118,11 +128,21 @@ func (l *look) service() string {
 		n, sum = n+1, sum+took
 		off += one(took < l.Evidence.ServiceMin-l.slack || took > l.Evidence.ServiceMax+2*l.slack)
 	}
-	if n == 0 || off*10 <= n {
+	if n == 0 || off*10 <= n && l.likely(sum/time.Duration(n), n) {
 		return ""
 	}
 	return fmt.Sprintf("the endpoint did not take its time: calls took %.1f s on average, and should take %s to %s",
 		sum.Seconds()/float64(n), formatDuration(l.Evidence.ServiceMin), formatDuration(l.Evidence.ServiceMax))
+}
+
+// likely says whether n calls may take this long on average: five deviations are not
+// chance, and none is more than half of what lies between the bounds.
+func (l *look) likely(mean time.Duration, n int) bool {
+	if l.Evidence.ServiceMean == 0 {
+		return true
+	}
+	deviation := float64(l.Evidence.ServiceMax-l.Evidence.ServiceMin) / 2 / math.Sqrt(float64(n))
+	return math.Abs(float64(mean-l.Evidence.ServiceMean)) <= 5*deviation+float64(l.slack)
 }
 
 // stepsWorked says whether the steps did what they should, where that can be seen.
@@ -131,6 +151,10 @@ func (l *look) stepsWorked() string {
 		switch {
 		case t.Err != "":
 			return fmt.Sprintf("step %s at %s did not work: %s", t.Step.Kind, formatDuration(t.Step.At), t.Err)
+		case t.Step.Kind == StepLockRecord && l.writable(t) != "":
+			return l.writable(t)
+		case t.Step.Kind == StepLoseSlots && t.Back && l.waitedSince(t.Undone+l.slack) > 2:
+			return fmt.Sprintf("the endpoint did not get its slots back: %d calls waited there afterwards", l.waitedSince(t.Undone+l.slack))
 		case t.Step.Kind == StepLoseSlots && !l.waitedAtEndpoint(t):
 			return "the endpoint lost no slots: no call waited there"
 		}
@@ -139,6 +163,38 @@ func (l *look) stepsWorked() string {
 		return fmt.Sprintf("%d of %d steps were taken", len(l.Taken), len(l.spec.Steps))
 	}
 	return ""
+}
+
+// writable says why it cannot be said that the record was locked.
+func (l *look) writable(t Taken) string {
+	until := l.Evidence.At
+	if t.Back {
+		until = t.Undone - l.slack
+	}
+	tried := 0
+	for _, p := range l.Evidence.Probes {
+		if p.At < t.Ordered || p.At > until {
+			continue
+		}
+		tried++
+		if p.Free && p.At > t.Answered {
+			return fmt.Sprintf("the record was not locked: it could be written at %.0f s", p.At.Seconds())
+		}
+	}
+	if tried == 0 {
+		return "nobody tried to write to the record while it should have been locked"
+	}
+	return ""
+}
+
+// waitedSince counts calls that came to the endpoint from a time on and had to wait
+// there.
+func (l *look) waitedSince(at time.Duration) int {
+	n := 0
+	for _, c := range l.Evidence.Calls {
+		n += one(c.Reached && c.Arrived > at && c.Waited > l.slack)
+	}
+	return n
 }
 
 func (l *look) waitedAtEndpoint(t Taken) bool {

@@ -24,6 +24,7 @@ type Evidence struct {
 	// ServiceMin and ServiceMax bound how long the endpoint takes for a call. Max 0:
 	// it is not known, as of a live upstream.
 	ServiceMin, ServiceMax time.Duration
+	ServiceMean            time.Duration // 0: not known
 
 	Planned  int  // arrivals that were due up to At
 	Over     bool // the load has ended, nothing more will be sent
@@ -38,6 +39,20 @@ type Evidence struct {
 	// was told of; nothing else rests on them.
 	Incidents []string
 	Befallen  map[Way]int // calls that a fault befell, as counted where it works
+	// Repeated are messages that Slack accepted again, although nothing had made it
+	// doubtful that it had accepted them before.
+	Repeated int
+	// Unheeded says of orders what the gate says of itself after them, where that is
+	// not what was ordered.
+	Unheeded []string
+	// Probes are tries to write to the record, from outside.
+	Probes []Probe
+}
+
+// Probe is a try to write to the record.
+type Probe struct {
+	At   time.Duration
+	Free bool // it could be written
 }
 
 // MaxTasks bounds the tasks of a run.
@@ -85,6 +100,7 @@ type Call struct {
 	Fault  fault.Kind // that befell it; empty: none
 	Status int        // that the gate got; 0: none
 	Bytes  int64      // of the body that the gate got
+	Clean  bool       // that body came to its end as HTTP has it
 	Sum    uint64     // of these bytes, as Task.Sum; 0: not taken
 
 	Reached bool          // the endpoint saw it

@@ -207,7 +207,7 @@ func (c Call) broke() bool {
 	case fault.Reset, fault.Refuse:
 		return c.Status == 0
 	case fault.Truncate:
-		return true
+		return !c.Clean // otherwise it is the fault that did not work
 	}
 	return false
 }

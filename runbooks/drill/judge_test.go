@@ -101,6 +101,7 @@ func TestBrokenPartsAreNamed(t *testing.T) {
 		{"last come first served", "burst", sabotage{lifo: true}, drill.Failed, "not served in the order in which they came"},
 		{"an age that stays", "burst", sabotage{stuckAge: true}, drill.Failed, "the queue was neither long nor old"},
 		{"a rollback drops who waits", "rollback", sabotage{dropQueue: true}, drill.Failed, "tasks that waited were turned away by the rollback"},
+		{"record not locked", "database-locked", sabotage{unlocked: true}, drill.Inconclusive, "the record was not locked: it could be written at 101 s"},
 		{"crowded endpoint", "upstream-errors", sabotage{crowded: true}, drill.Inconclusive, "the endpoint was overloaded"},
 	} {
 		t.Run(c.name+" "+c.drill, func(t *testing.T) {

@@ -130,7 +130,16 @@ func TestMeasures(t *testing.T) {
 		{"of headgate itself", drill.MessageSays, func(f *drill.Facts) {
 			told(f, "a", "post", "warn", "DRILL · WARNING · the record fails: 3 errors, limit 3 errors\nrule `journal_failing`", 50*sec)
 			told(f, "a", "reply", "resolved", "DRILL · Resolved after 3 s", 50*sec)
+			told(f, "a", "edit", "resolved", "DRILL · RESOLVED · the record fails\nrule `journal_failing`", 50*sec)
 		}, "0 every message"},
+		{"over in the thread alone", drill.MessageSays, func(f *drill.Facts) {
+			told(f, "a", "post", "warn", good, 50*sec)
+			told(f, "a", "reply", "resolved", strings.Replace(good, "WARNING", "Resolved after 3 s", 1), 50*sec)
+		}, "1 incident a is over, and its message still says warn"},
+		{"said twice", drill.MessageSays, func(f *drill.Facts) {
+			told(f, "a", "post", "warn", good, 50*sec)
+			f.Evidence.Repeated = 2
+		}, "2 2 messages were said twice"},
 		{"never a breach", drill.MessageSays, func(f *drill.Facts) {
 			for range 3 {
 				told(f, "a", "edit", "warn", strings.Replace(good, "16 s", "0 s", 1), 50*sec)

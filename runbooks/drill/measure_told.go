@@ -58,7 +58,11 @@ func (l *look) first(since time.Duration, levels ...string) (at time.Duration, o
 	return at, ok, n
 }
 
-const kindEdit = "edit" // of a message that stands already
+// Kinds of messages.
+const (
+	kindEdit  = "edit" // of a message that stands already
+	kindReply = "reply"
+)
 
 // resolved is when the last incident was said to be over, if all were.
 func (l *look) resolved() (at time.Duration, ok bool, n int) {
@@ -115,6 +119,12 @@ func (l *look) messageFaults() Reading {
 		return Reading{Known: l.Over, Never: true, Seen: seenSlack, Why: "no message was accepted by Slack"}
 	}
 	n, why := l.harmless()
+	if l.Evidence.Repeated > 0 {
+		n, why = n+l.Evidence.Repeated, fmt.Sprintf("%d messages were said twice", l.Evidence.Repeated)
+	}
+	if left, what := l.leftAsTheyWere(); left > 0 {
+		n, why = n+left, what
+	}
 	for _, m := range l.Evidence.Messages {
 		if what := l.messageFault(m); what != "" {
 			n++
@@ -167,6 +177,34 @@ func (l *look) harmless() (n int, why string) {
 		if of >= several && breaches[id] == 0 {
 			n++
 			why = "no message about incident " + id + " says a value that breaches its limit"
+		}
+	}
+	return n, why
+}
+
+// editTime is how long the message of an incident may lag behind its thread, on the
+// wall clock.
+const editTime = 10 * time.Second
+
+// leftAsTheyWere counts incidents whose thread has said that they are over while
+// their message still says otherwise.
+func (l *look) leftAsTheyWere() (n int, why string) {
+	said, over := map[string]string{}, map[string]time.Time{}
+	for _, m := range l.Evidence.Messages {
+		switch {
+		case m.Kind != kindReply:
+			said[m.Incident] = m.Level
+		case m.Level == levelResolved:
+			over[m.Incident] = m.Accepted
+		default:
+			delete(over, m.Incident)
+		}
+	}
+	now := l.Zero.Add(time.Duration(float64(l.Evidence.At) / l.speed))
+	for id, at := range over {
+		if said[id] != levelResolved && now.Sub(at) > editTime {
+			n++
+			why = fmt.Sprintf("incident %s is over, and its message still says %s", id, said[id])
 		}
 	}
 	return n, why

@@ -27,6 +27,9 @@ func (a *active) live() {
 	_, err := guarded(a.ctx, func(context.Context) (struct{}, error) { return struct{}{}, a.perform() })
 	left := a.takeDown()
 	verdict, why := a.conclude(err)
+	if left == "" {
+		left = a.strayed(verdict)
+	}
 	if left != "" && verdict != Failed { // whoever stopped it has to know that it goes on
 		verdict, why = Failed, left+"; "+why
 	}
@@ -84,6 +87,22 @@ func (a *active) perform() error {
 	}
 	a.phase(PhaseVerdict, a.recoveredNote())
 	return a.lastLook()
+}
+
+// strayed says what a run that was not judged has done to production; empty: nothing
+// that is known.
+func (a *active) strayed(v Verdict) string {
+	a.mu.Lock()
+	begun, run := !a.facts.Zero.IsZero() && len(a.run.Hypotheses) == 0, a.run
+	a.mu.Unlock()
+	if !begun || v == Failed {
+		return ""
+	}
+	drift, err := bounded(context.Background(), callLimit, func(ctx context.Context) (Reading, error) { return a.o.Production.Drift(ctx, run) }, nil)
+	if err != nil || !drift.Known || drift.Value == 0 {
+		return ""
+	}
+	return drift.Why
 }
 
 // preflight says whether the run may begin, and builds its stage.
@@ -177,6 +196,9 @@ func (a *active) baseline() error {
 	hard, _ := parted(failed)
 	if wrong := l.broken(hard); len(wrong) > 0 {
 		return ends(Failed, "before there was any trouble: %s", reason(wrong))
+	}
+	if wrong := l.unprovedBefore(); wrong != "" {
+		return ends(Inconclusive, "before there was any trouble: %s", wrong)
 	}
 	if few {
 		return ends(Inconclusive, "there is nothing to compare with: %s", why)

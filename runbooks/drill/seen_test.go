@@ -34,6 +34,18 @@ func TestWhatIsSeenIsNamed(t *testing.T) {
 				c.First, t.First = c.Began+time.Second, max(t.Ended, c.Began+20*time.Second)
 			}
 		}, "they do not flow as they come"},
+		{"an order is answered and not carried out", "rollback", func(e *drill.Evidence) {
+			e.Unheeded = []string{"after the order passthrough the gate says that it is in mode observe"}
+		}, "is in mode observe"},
+		{"the record was never tried", "database-locked", func(e *drill.Evidence) { e.Probes = nil }, "nobody tried to write to the record"},
+		{"slots do not come back", "worker-loss", func(e *drill.Evidence) {
+			for i := range e.Calls {
+				if c := &e.Calls[i]; c.Arrived > 200*time.Second && c.Arrived < 220*time.Second {
+					c.Waited = 10 * time.Second
+				}
+			}
+		}, "did not get its slots back"},
+		{"the endpoint is quick", "burst", func(e *drill.Evidence) { e.ServiceMean = 28 * time.Second }, "did not take its time"},
 		{"permits come back late", "burst", func(e *drill.Evidence) {
 			for i := range e.Calls {
 				c := &e.Calls[i]

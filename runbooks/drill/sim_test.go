@@ -41,6 +41,7 @@ type sabotage struct {
 	dropQueue                 bool // a rollback turns away who waits
 	half                      bool // half the load comes, and the plan says so
 	crowded                   bool // calls wait at the endpoint
+	unlocked                  bool // the record can be written all the time
 }
 
 // sim plays a spec through a gate with the default thresholds, second by second, and
@@ -75,6 +76,11 @@ func play(spec drill.Spec, sab sabotage) drill.Evidence {
 	}
 	if sc.Service == "uniform:5s-20s" {
 		e.ServiceMax = 20 * time.Second
+	}
+	for _, st := range sc.Steps {
+		for at := st.At; st.Kind == drill.StepLockRecord && at < st.At+st.For; at += time.Second {
+			e.Probes = append(e.Probes, drill.Probe{At: at, Free: sab.unlocked})
+		}
 	}
 	if sab.lazy {
 		e.Planned *= 2
@@ -333,6 +339,7 @@ func (s *sim) tell(e *drill.Evidence) {
 	}
 	if !s.sab.neverResolve {
 		say(max(last+2*time.Minute, warn+outage), "reply", "resolved", fmt.Sprintf("Resolved after %s s (pool %s)", strconv.Itoa(100), pool))
+		say(max(last+2*time.Minute, warn+outage), "edit", "resolved", fmt.Sprintf("RESOLVED · the oldest waits (pool %s)", pool))
 	}
 }
 

@@ -2,6 +2,7 @@ package drill
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"headgate/proxy/fault"
@@ -15,7 +16,7 @@ func (l *look) unsound() []string {
 		(*look).strayCalls, (*look).refusedAndCalled, (*look).calledTwice, (*look).neverCalled, (*look).foreignAnswers,
 		(*look).refusedTooEarly, (*look).outOfOrder, (*look).calledTooLate, (*look).idleWorkers, (*look).heldBack,
 		(*look).lostCapacity, (*look).begunLate, (*look).slowRefusals, (*look).overfull, (*look).leftWaiting,
-		(*look).reasons, (*look).unlikelyEnds, (*look).saidTooEarly, (*look).clearing,
+		(*look).reasons, (*look).unlikelyEnds, (*look).saidTooEarly, (*look).clearing, (*look).unheeded,
 	}
 	if l.live() { // of production only a part is seen, so that nothing can be said of its queue
 		checks = []func(*look) string{
@@ -225,6 +226,9 @@ func (l *look) saidTooEarly() string {
 	}
 	return ""
 }
+
+// unheeded finds orders that were answered and not carried out.
+func (l *look) unheeded() string { return strings.Join(l.Evidence.Unheeded, "; ") }
 
 func (l *look) clearing() string {
 	for _, c := range l.Clears {
