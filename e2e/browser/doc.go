@@ -16,6 +16,7 @@
 //   - To press is what a click or Enter does, on a control that can be seen and is
 //     not covered.
 //
-// Pictures of the pages go to the folder shots, for people to look at. They are not
+// With HEADGATE_SHOTS set, pictures of all pages go to the folder shots, for people to
+// look at; those of tests that failed do always. They are not
 // compared.
 package browser

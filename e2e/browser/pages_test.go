@@ -80,8 +80,10 @@ func (b *tab) holds(name string) {
 	b.look("dark", "")
 	b.faultless(name+", dark", "color-contrast")
 	b.shot(name + "-dark")
-	b.look("light", "print")
-	b.shot(name + "-print")
+	if pictured() {
+		b.look("light", "print")
+		b.shot(name + "-print")
+	}
 	b.look("light", "")
 	b.phone()
 	if wide := get[[]string](b, tooWide); len(wide) > 0 {

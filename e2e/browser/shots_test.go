@@ -10,9 +10,15 @@ import (
 	"headgate/e2e/harness"
 )
 
-// shot keeps a picture of the whole page.
+// pictured says whether pictures of the pages are asked for: make shots does.
+func pictured() bool { return os.Getenv("HEADGATE_SHOTS") != "" }
+
+// shot keeps a picture of the whole page, if they are asked for.
 func (b *tab) shot(name string) {
 	b.Helper()
+	if !pictured() {
+		return
+	}
 	yes := true
 	got, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: &yes})
 	if err != nil {

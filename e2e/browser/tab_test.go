@@ -23,6 +23,7 @@ type tab struct {
 	*testing.T
 	ctx    context.Context
 	origin string // of the gate, without a slash at the end
+	plain  bool   // without JavaScript
 	watch  *watcher
 }
 
@@ -36,7 +37,7 @@ func openTab(t *testing.T, origin string) *tab {
 	}
 	w := &watcher{origin: origin}
 	ctx, cancel := chromedp.NewContext(p.ctx, chromedp.WithNewBrowserContext(), chromedp.WithListener(w.hear))
-	b := &tab{t, ctx, origin, w}
+	b := &tab{T: t, ctx: ctx, origin: origin, watch: w}
 	t.Cleanup(func() {
 		if t.Failed() {
 			b.tell()
@@ -86,6 +87,7 @@ func (b *tab) look(scheme, medium string) {
 // withoutScript takes JavaScript away from what is loaded from now on.
 func (b *tab) withoutScript() {
 	b.Helper()
+	b.plain = true
 	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 		b.Fatal(err)
 	}
@@ -155,11 +157,29 @@ func script(expression string, args ...any) string {
 	return fmt.Sprintf(expression, args...)
 }
 
+// says tells whether a text can be read on the page.
+func (b *tab) says(text string) bool {
+	b.Helper()
+	return get[bool](b, `document.body.innerText.replace(/\s+/g, " ").toLowerCase().includes(%s.toLowerCase())`, text)
+}
+
 // sees waits until texts can be read on the page.
 func (b *tab) sees(texts ...string) {
 	b.Helper()
 	for _, t := range texts {
 		b.until("the page says "+t, `document.readyState === "complete" && document.body.innerText.replace(/\s+/g, " ").toLowerCase().includes(%s.toLowerCase())`, t)
+	}
+}
+
+// comes waits until texts can be read on the page: it refreshes itself, or is loaded
+// again where it cannot.
+func (b *tab) comes(texts ...string) {
+	b.Helper()
+	for _, t := range texts {
+		for end := time.Now().Add(patience); b.plain && !b.says(t) && time.Now().Before(end); {
+			b.visit(b.address())
+		}
+		b.sees(t)
 	}
 }
 
@@ -179,7 +199,7 @@ func (b *tab) address() string {
 // tell shows where a test has failed.
 func (b *tab) tell() {
 	var where string
-	if err := b.ask(`location.href + "\n" + document.body.innerText.slice(0, 3000)`, &where); err == nil {
+	if err := b.ask(`location.href + "\n" + document.body.innerText.slice(0, 1500)`, &where); err == nil {
 		b.Logf("the page: %s", where)
 	}
 	if got, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{}); err == nil {
