@@ -20,10 +20,10 @@ func Faults() []Fault {
 	return slices.Concat(gateFaults(), refusalFaults(), proxyFaults(), messageFaults(), modeFaults(), injectionFaults(), experimentFaults())
 }
 
-// Program builds the program with all faults in it.
+// Program builds the program with all faults in it, and with what a [Kill] needs.
 func Program(t testing.TB) string {
 	t.Helper()
-	var all []sabotage.Edit
+	all := stays()
 	for _, f := range Faults() {
 		all = append(all, f.Edits...)
 	}

@@ -1,0 +1,10 @@
+package drills
+
+import (
+	"os"
+	"testing"
+
+	"headgate/e2e/harness"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Run(m)) }
