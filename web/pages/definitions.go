@@ -1,7 +1,9 @@
 package pages
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 	"time"
 
 	"headgate/web"
@@ -21,6 +23,18 @@ type definitionRow struct {
 	Look      verdictWords
 	PassedAgo string
 	Next      []dueRow
+}
+
+// rank puts first what runs now, then what runs by itself.
+func (d definitionRow) rank() int {
+	switch {
+	case d.Running != nil:
+		return 0
+	case d.Schedule != "":
+		return 1
+	default:
+		return 2
+	}
 }
 
 // dueRow is a due time in the zone of its schedule.
@@ -46,6 +60,7 @@ func (p *Pages) definitions(w http.ResponseWriter, r *http.Request, v viewer) {
 	for _, d := range list.Items {
 		view.Rows = append(view.Rows, definitionRowOf(d, now))
 	}
+	slices.SortStableFunc(view.Rows, func(a, b definitionRow) int { return cmp.Compare(a.rank(), b.rank()) })
 	pg.Body = view
 	p.show(w, r, v, http.StatusOK, pg, "definitions")
 }

@@ -74,7 +74,9 @@ func TestRunTellsAll(t *testing.T) {
 	run.Series = seriesOf(480)
 	run.Messages = []drill.Message{{Incident: "01abc", Kind: "post", Level: "page", Channel: "#drills", Text: "DRILL: the queue is old", Accepted: run.Ended}}
 	run.Undo = []drill.Undone{{What: "step rollback at 30s", At: run.Ended, Took: 4 * time.Millisecond, OK: true}, {What: "fault latency", At: run.Ended, Note: "it did not answer"}}
-	r, _ := drillRig(t, before, run)
+	stopped := aRun(12)
+	stopped.Verdict = drill.Aborted
+	r, _ := drillRig(t, before, stopped, run)
 	page := r.signedIn().get("/drills/runs/"+run.ID).want(http.StatusOK,
 		"✗ Failed", "must be at most 60 s.", "Twice the load.", "@oncall", "due 3 Mar 2026 09:30:00 UTC", "at 10 scenario seconds a second", "31 cleared in 40 ms",
 		"On what it rests ✗ Did not hold p95 72 s at most 60 s missed by 20 % load generator: 240 tasks", "✓ Held served share 80 % at least 55 %", "? Not known time to page not known at most 60 s – no page came",

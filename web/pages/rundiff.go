@@ -29,15 +29,15 @@ type specLine struct{ Sign, Text string }
 
 const shownLines = 60
 
-// against compares a run with the one of the same drill before it, nil if there is
-// none.
+// against compares a run with the one of the same drill before it that went to its
+// end, nil if there is none.
 func (p *Pages) against(ctx context.Context, v viewer, now web.DrillReport) *runDifference {
 	if now.StartedAt == nil {
 		return nil
 	}
 	list, err := p.api(v).Runs(ctx, drill.Query{
 		Drill: now.Drill, Until: parsed(*now.StartedAt), Limit: 1,
-		Verdicts: []drill.Verdict{drill.Passed, drill.Failed, drill.Aborted, drill.Inconclusive},
+		Verdicts: []drill.Verdict{drill.Passed, drill.Failed, drill.Inconclusive},
 	})
 	if err != nil || len(list.Items) == 0 || list.Items[0].Drill != now.Drill {
 		return nil
