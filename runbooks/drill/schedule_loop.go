@@ -92,7 +92,9 @@ func (s *Scheduler) turn(ctx context.Context) (wait time.Duration) {
 	now := time.Now()
 	s.noticeJump(now)
 	// The record has the wall clock, which may have moved against the monotonic one.
-	next, err := s.look(ctx, now.Round(0))
+	looking, cancel := context.WithTimeout(ctx, lookEvery) // a record that hangs must not be waited for
+	defer cancel()
+	next, err := s.look(looking, now.Round(0))
 	if err != nil && ctx.Err() == nil {
 		s.o.Log.Error("drills that are due were not begun, trying again", "error", err)
 	}

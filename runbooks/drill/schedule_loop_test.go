@@ -26,6 +26,7 @@ type calendar struct {
 	claimed map[string]bool
 	refuse  func(s Spec) error
 	broken  error // of the record
+	hangs   bool  // it does not even say so
 	logs    bytes.Buffer
 }
 
@@ -33,7 +34,14 @@ func newCalendar(t *testing.T, specs ...Spec) *calendar {
 	return &calendar{T: t, specs: specs, dues: map[string]Due{}, claimed: map[string]bool{}}
 }
 
-func (c *calendar) Dues(context.Context) (map[string]Due, error) {
+func (c *calendar) Dues(ctx context.Context) (map[string]Due, error) {
+	c.mu.Lock()
+	hangs := c.hangs
+	c.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.dues), c.broken
@@ -234,6 +242,26 @@ func TestRecordLost(t *testing.T) {
 		if !strings.Contains(c.logs.String(), "disk full") {
 			t.Error("nobody was told")
 		}
+	})
+}
+
+// A record that hangs is waited for within bounds, and is asked again.
+func TestRecordHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCalendar(t, Spec{ID: "a", Schedule: "0 3 * * *", CatchUp: time.Hour})
+		_, stop := c.start()
+		defer stop()
+		time.Sleep(2 * time.Hour)
+		c.edit(func() { c.hangs = true })
+		time.Sleep(time.Hour + 10*time.Minute)
+		c.edit(func() { c.hangs = false })
+		time.Sleep(3 * lookEvery)
+		synctest.Wait()
+		c.edit(func() {
+			if len(c.runs) != 1 || !strings.HasPrefix(c.runs[0], "a catch_up 01T03:00 at 01T03:1") {
+				t.Errorf("ran %v, want one run soon after", c.runs)
+			}
+		})
 	})
 }
 
