@@ -103,7 +103,7 @@ func (a *active) save(ctx context.Context) {
 		a.mu.Unlock()
 	case ctx.Err() != nil:
 	case errors.Is(err, ErrFenced):
-		a.stop(&stopped{"the lock of drills has gone to another run"})
+		a.stop(&stopped{why: "the lock of drills has gone to another run"})
 	default:
 		a.o.Log.Warn("a drill's progress could not be recorded", "run", a.id, "err", err)
 	}

@@ -30,7 +30,7 @@ func (a *active) guard() (stop func()) {
 				}
 				_, err := guarded(ctx, func(ctx context.Context) (struct{}, error) { f(ctx); return struct{}{}, nil })
 				if err != nil {
-					a.stop(&stopped{"watching over the drill failed: " + err.Error()})
+					a.stop(&stopped{why: "watching over the drill failed: " + err.Error()})
 				}
 			}
 		}()
@@ -46,7 +46,7 @@ func (a *active) guard() (stop func()) {
 // waits for nobody: a lease that hangs must not take the others with it.
 func (a *active) renew(ctx context.Context) {
 	if a.savedFor() > unsaved {
-		a.stop(&stopped{"the record could not be written for " + formatDuration(unsaved)})
+		a.stop(&stopped{why: "the record could not be written for " + formatDuration(unsaved)})
 		return
 	}
 	a.mu.Lock()
@@ -81,7 +81,7 @@ const mostLapses = 3
 func (a *active) lapsed(ctx context.Context, h *held) {
 	h.lapses++
 	if h.lapses > mostLapses {
-		a.stop(&stopped{fmt.Sprintf("fault %s lapsed %d times: the machine is too busy to renew it", h.injection.Kind, h.lapses)})
+		a.stop(&stopped{why: fmt.Sprintf("fault %s lapsed %d times: the machine is too busy to renew it", h.injection.Kind, h.lapses)})
 		return
 	}
 	lease, err := bounded(ctx, LeaseTTL, func(ctx context.Context) (Lease, error) {
@@ -113,9 +113,9 @@ func (a *active) checkProduction(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case errors.As(err, &why):
-		a.stop(&stopped{why.Why})
+		a.stop(&stopped{why: why.Why})
 	case err != nil:
-		a.stop(&stopped{"production cannot be watched: " + err.Error()})
+		a.stop(&stopped{why: "production cannot be watched: " + err.Error()})
 	}
 }
 
@@ -146,7 +146,7 @@ func (a *active) checkSight(ctx context.Context) {
 		if err != nil {
 			why = err.Error()
 		}
-		a.stop(&stopped{"telemetry is missing: " + why})
+		a.stop(&stopped{why: "telemetry is missing: " + why})
 		return
 	}
 	if err != nil {
@@ -154,7 +154,7 @@ func (a *active) checkSight(ctx context.Context) {
 	}
 	for _, e := range l.Run.Spec.AbortIf {
 		if r := l.measure(e.Measure); r.Known && !r.Never && e.Holds(r.Value) {
-			a.stop(&stopped{fmt.Sprintf("abort_if %s: it is %s", e, Amount(r.Value, e.Unit))})
+			a.stop(&stopped{why: fmt.Sprintf("abort_if %s: it is %s", e, Amount(r.Value, e.Unit)), wrong: l.wrong()})
 			return
 		}
 	}

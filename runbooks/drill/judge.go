@@ -99,6 +99,14 @@ func (l *look) broken(hard []Hypothesis) []string {
 	return append(append(l.unsound(), l.implied()...), l.explained(hard)...)
 }
 
+// wrong says of a run that goes on what is broken by now; empty: nothing that is
+// known.
+func (l *look) wrong() string {
+	failed, _ := split(l.hypotheses())
+	hard, _ := parted(failed)
+	return reason(l.broken(hard))
+}
+
 // implied says what is wrong that has to be 0 and that no expectation names.
 func (l *look) implied() []string {
 	var failed []Hypothesis

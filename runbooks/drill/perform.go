@@ -49,6 +49,9 @@ func (a *active) conclude(err error) (Verdict, string) {
 	case errors.As(err, &e):
 		return e.verdict, e.why
 	case errors.As(err, &s):
+		if s.wrong != "" {
+			return Failed, s.wrong + "; stopped early: " + s.why
+		}
 		return Aborted, s.why
 	case errors.Is(err, ErrClosed):
 		return Aborted, "headgate is shutting down"
@@ -192,10 +195,8 @@ func (a *active) baseline() error {
 	if why == "" {
 		return nil
 	}
-	failed, _ := split(l.hypotheses())
-	hard, _ := parted(failed)
-	if wrong := l.broken(hard); len(wrong) > 0 {
-		return ends(Failed, "before there was any trouble: %s", reason(wrong))
+	if wrong := l.wrong(); wrong != "" {
+		return ends(Failed, "before there was any trouble: %s", wrong)
 	}
 	if wrong := l.unprovedBefore(); wrong != "" {
 		return ends(Inconclusive, "before there was any trouble: %s", wrong)

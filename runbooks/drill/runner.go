@@ -181,7 +181,7 @@ func (r *Runner) Abort(ctx context.Context, id, actor, reason string) (Run, erro
 	if a == nil || a.id != id {
 		return Run{}, ErrNotRunning
 	}
-	a.stop(&stopped{because("aborted by "+orSomebody(actor), reason)})
+	a.stop(&stopped{why: because("aborted by "+orSomebody(actor), reason)})
 	select {
 	case <-a.down:
 		return a.snapshot(), nil
@@ -241,7 +241,7 @@ func (r *Runner) Close(ctx context.Context) error {
 	a := r.current
 	r.mu.Unlock()
 	if a != nil {
-		a.stop(&stopped{"headgate is shutting down"})
+		a.stop(&stopped{why: "headgate is shutting down"})
 	}
 	done := make(chan struct{})
 	go func() { r.gone.Wait(); close(done) }()
@@ -254,13 +254,16 @@ func (r *Runner) Close(ctx context.Context) error {
 }
 
 // stopped is why a run was stopped early.
-type stopped struct{ why string }
+type stopped struct {
+	why   string
+	wrong string // what was seen to be broken by then; empty: nothing
+}
 
 // Error is the reason.
 func (s *stopped) Error() string { return s.why }
 
 func frozen(f Freeze) *stopped {
-	return &stopped{because("drills were frozen by "+orSomebody(f.By), f.Reason)}
+	return &stopped{why: because("drills were frozen by "+orSomebody(f.By), f.Reason)}
 }
 
 func because(what, reason string) string {
