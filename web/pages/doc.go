@@ -1,5 +1,5 @@
 // Package pages is what people see of headgate in a browser: how every pool
-// stands, what was wrong and is, who did what, and what to do. On-call opens one page
+// stands, what was wrong and is, what drills have shown, who did what, what to do. On-call opens one page
 // and knows whether the gate holds.
 //
 // # How it is made
@@ -25,4 +25,6 @@
 //   - A viewer is whoever asks: signed in, or one who may only read.
 //   - A bar is a number against its limit, as a picture.
 //   - A window is the time that charts show, up to now.
+//   - A year is that of drills: 53 weeks up to the one that it is, in days of UTC. A
+//     day counts as its worst verdict; rates are of runs that were begun.
 package pages
