@@ -58,8 +58,9 @@ func NewPauses(journal PauseJournal, modes *Controller, log *slog.Logger, metric
 	return &Pauses{journal: journal, modes: modes, log: log, metrics: metrics, pools: make(map[string]Pause), dirty: make(map[string]bool)}
 }
 
-// Load applies the pauses that are not over. Call it once, after the Controller
-// has its pools. A clock that was set back makes none longer than MaxPause.
+// Load applies the pauses that are not over, and keeps those of pools that are not
+// here for when they come. Call it once, after the Controller has its pools. A clock
+// that was set back makes none longer than MaxPause.
 func (p *Pauses) Load(ctx context.Context, now time.Time) error {
 	all, err := p.journal.Pauses(ctx)
 	if err != nil {
@@ -68,13 +69,25 @@ func (p *Pauses) Load(ctx context.Context, now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, one := range all {
-		left := min(one.Until.Sub(now), MaxPause)
-		if gate := p.modes.gate(one.Pool); gate != nil && left > 0 {
-			gate.Pause(now, now.Add(left))
-			p.pools[one.Pool] = one
-		}
+		p.pools[one.Pool] = one
+		p.applyLocked(now, one)
 	}
 	return nil
+}
+
+// Added applies the pause of a pool that the Controller has got since Load, if there
+// is one that is not over.
+func (p *Pauses) Added(now time.Time, pool string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.applyLocked(now, p.pools[pool])
+}
+
+func (p *Pauses) applyLocked(now time.Time, one Pause) {
+	left := min(one.Until.Sub(now), MaxPause)
+	if gate := p.modes.gate(one.Pool); gate != nil && left > 0 && gate.Snapshot(now).Paused.IsZero() {
+		gate.Pause(now, now.Add(left))
+	}
 }
 
 // Of returns a pool's pause, and whether it is paused.

@@ -254,6 +254,20 @@ func TestPauseOutlivesRestart(t *testing.T) {
 		if a.Sub(now) != time.Hour || b.Sub(now) != runbooks.MaxPause {
 			t.Errorf("paused until %s and %s", a, b)
 		}
+		gate := newGate(t)
+		o.Add(now, "gone", gate) // it has come back
+		o.pauses.Added(now.Add(time.Minute), "gone")
+		p, paused := o.pauses.Of(now, "gone")
+		if until := gate.Snapshot(now).Paused; until.Sub(now) != time.Hour || !paused || p.Pool != "gone" {
+			t.Errorf("come back, paused until %s: %+v", until, p)
+		}
+		late := newGate(t)
+		o.Remove("gone")
+		o.Add(now, "gone", late)
+		o.pauses.Added(now.Add(time.Hour), "gone")
+		if until := late.Snapshot(now).Paused; !until.IsZero() {
+			t.Errorf("come back too late, paused until %s", until)
+		}
 	})
 }
 

@@ -41,6 +41,7 @@ func (a *App) Reload(cfg *config.Config) error {
 	now := time.Now()
 	for _, added := range missing(a.pools, before) {
 		a.modes.Add(now, added.Name, added.Gate)
+		a.pauses.Added(now, added.Name)
 	}
 	if err := a.proxy.Reload(p.data); err != nil {
 		for _, added := range missing(a.pools, before) {

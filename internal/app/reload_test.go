@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"headgate/internal/config"
+	"headgate/runbooks"
 )
 
 // again returns a copy of the settings that an App runs with, changed.
@@ -97,5 +98,24 @@ func TestReloadChangesHosts(t *testing.T) {
 	}
 	if s := status(); s != http.StatusOK {
 		t.Errorf("status %d after", s)
+	}
+}
+
+// TestReloadKeepsAPause: a pool that comes with a reload is paused if it was when the
+// process before went down.
+func TestReloadKeepsAPause(t *testing.T) {
+	r := newRig(t, nil)
+	now := time.Now()
+	if err := r.app.store.SavePause(t.Context(), runbooks.Pause{Pool: "late", Since: now, Until: now.Add(time.Hour), By: "ana", Via: runbooks.ViaAPI}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.app.pauses.Load(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.app.Reload(r.again(func(c *config.Config) { c.Pools[0].Name = "late" })); err != nil {
+		t.Fatal(err)
+	}
+	if p := r.app.pauseStatus(time.Now(), "late"); p == nil || p.By != "ana" {
+		t.Errorf("paused: %+v", p)
 	}
 }
