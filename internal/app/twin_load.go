@@ -92,6 +92,8 @@ func (l *load) start(address string) time.Time {
 		_, err := loadgen.Run(ctx, loadgen.Config{
 			URL: "http://" + address + "/v1", Stream: l.stream, Speed: l.clock.speed, SLO: l.slo,
 			MaxOutstanding: max(len(l.arrivals), 1), HeaderFor: l.sending, Observe: l.ended,
+			// Each asks for something else, or the answer of another would do as well.
+			User:   func(i int) string { return "drill-" + strconv.Itoa(i) },
 			Client: &http.Client{Transport: &sums{next: transport, load: l}},
 		}, &beginning{Source: l.arrivals.Source(), begun: func() {
 			zero := time.Now().Add(l.clock.wall(l.before))

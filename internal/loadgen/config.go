@@ -48,6 +48,11 @@ type Config struct {
 	// It is called from many goroutines at once. May be nil.
 	HeaderFor func(index int) http.Header
 
+	// User gives the "user" of the request for the arrival with this index, by which
+	// no two requests are alike. It is called from many goroutines at once. Nil: the
+	// requests have none.
+	User func(index int) string
+
 	// Speed is the number of scenario seconds in one second of the wall clock.
 	// Default 1, at most 10000. The service times of the other side should be
 	// compressed alike, or the load is another one.

@@ -70,14 +70,20 @@ func block(opening string) string {
 }
 
 // body returns a new reader of the request for a, and its length in bytes. An
-// arrival without prompt tokens gets a prompt of one.
-func (p *prompts) body(a Arrival) (*promptBody, int64) {
+// arrival without prompt tokens gets a prompt of one. The user is left out when
+// empty.
+func (p *prompts) body(a Arrival, user string) (*promptBody, int64) {
 	text := p.small
 	if a.Large {
 		text = p.large
 	}
 	length := max(a.PromptTokens, 1) * bytesPerToken
-	b := &promptBody{head: p.head, text: text, left: length, tail: p.end(a.OutputTokens)}
+	head := p.head
+	if user != "" {
+		name, _ := json.Marshal(user) // a string always can be
+		head = `{"user":` + string(name) + "," + head[1:]
+	}
+	b := &promptBody{head: head, text: text, left: length, tail: p.end(a.OutputTokens)}
 	return b, int64(len(b.head) + length + len(b.tail))
 }
 

@@ -19,7 +19,7 @@ func TestPromptSizes(t *testing.T) {
 		{Arrival{}, 4}, {Arrival{PromptTokens: 1}, 4}, {Arrival{PromptTokens: 720, Large: true}, 2880},
 		{Arrival{PromptTokens: promptBlock/4 + 1}, promptBlock + 4}, {Arrival{PromptTokens: MaxTokens, OutputTokens: 7}, 4 * MaxTokens},
 	} {
-		body, length := p.body(c.a)
+		body, length := p.body(c.a, "")
 		text, err := io.ReadAll(body)
 		if err != nil || int64(len(text)) != length {
 			t.Fatalf("%+v: read %d bytes, %v, want %d", c.a, len(text), err, length)
@@ -52,13 +52,13 @@ func TestABodyReadsTheSameInAnyPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := Arrival{PromptTokens: promptBlock/4 + 9, OutputTokens: 3}
-	whole, _ := p.body(a)
+	whole, _ := p.body(a, "")
 	want, err := io.ReadAll(whole)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, size := range []int{1, 7, 4096, 1 << 20} {
-		body, _ := p.body(a)
+		body, _ := p.body(a, "")
 		var got []byte
 		piece := make([]byte, size)
 		for {
@@ -73,6 +73,22 @@ func TestABodyReadsTheSameInAnyPieces(t *testing.T) {
 		}
 		if string(got) != string(want) {
 			t.Errorf("in pieces of %d it reads differently", size)
+		}
+	}
+}
+
+// A user makes two requests differ that ask for the same.
+func TestUserIsInTheBody(t *testing.T) {
+	for _, endpoint := range []string{DefaultEndpoint, completionsPath, responsesPath, embeddingsPath} {
+		p, err := newPrompts(endpoint, "m", endpoint != embeddingsPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, length := p.body(Arrival{PromptTokens: 9}, `task "1"`)
+		text, err := io.ReadAll(body)
+		var got struct{ User, Model string }
+		if err != nil || int64(len(text)) != length || json.Unmarshal(text, &got) != nil || got.User != `task "1"` || got.Model != "m" {
+			t.Errorf("%s: read %s, %v", endpoint, text[:min(len(text), 100)], err)
 		}
 	}
 }

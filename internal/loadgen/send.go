@@ -87,14 +87,18 @@ func (s *sender) attempt(run context.Context, a Arrival, r *Result) {
 }
 
 func (s *sender) request(ctx context.Context, r *Result, a Arrival) (*http.Request, error) {
-	body, length := s.prompts.body(a)
+	user := ""
+	if s.cfg.User != nil {
+		user = s.cfg.User(r.Index)
+	}
+	body, length := s.prompts.body(a, user)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.target, body)
 	if err != nil {
 		return nil, err
 	}
 	req.ContentLength = length
 	req.GetBody = func() (io.ReadCloser, error) {
-		again, _ := s.prompts.body(a)
+		again, _ := s.prompts.body(a, user)
 		return io.NopCloser(again), nil
 	}
 	req.Header.Set("Content-Type", "application/json")
