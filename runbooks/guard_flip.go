@@ -67,18 +67,18 @@ func (k *Keeper) flip(ctx context.Context, v view, t trouble, in map[string]stri
 	changes, err := k.c.Modes.apply(time.Now(), Order{
 		Action: Rollback, Pool: v.Pool, Expected: &mode, Actor: engineActor, Via: ViaEngine, Reason: reason,
 	}, 0)
-	if err == nil {
-		err = k.readBack(v.Pool)
-	}
+	mode = k.c.Modes.mode(v.Pool)
 	now := k.c.Clock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if g := k.m.of(now, v.Pool); err == nil && g.State == Flipped && mode != admit.PassThrough { // and nobody has put it back
+		err = fmt.Errorf("the gate was set to passthrough and is in %s", mode)
+	}
 	if err != nil {
 		k.m.abandon(now, v.Pool)
 		k.failed(v, t, in, err)
 		return
 	}
-	k.m.flipped(now, v.Pool, changes[0].ID)
 	k.c.Log.Warn("rolled back automatically", "pool", v.Pool, "rule", t.Key.Rule, "incident", t.ID, "value", in["value"])
 	k.noteFlip(changes[0], t.ID, in)
 }
@@ -90,18 +90,6 @@ func (k *Keeper) saveIntent(ctx context.Context, g Guard) {
 		k.c.Metrics.failed("record_guard")
 		k.c.Log.Error("the intent to roll back is not recorded; rolling back all the same", "pool", g.Pool, "error", err)
 	}
-}
-
-// readBack looks whether a pool's gate is out.
-func (k *Keeper) readBack(pool string) error {
-	gate := k.c.Modes.gate(pool)
-	if gate == nil {
-		return fmt.Errorf("pool %q: %w", pool, ErrNoPool)
-	}
-	if m := gate.Snapshot(time.Now()).Mode; m != admit.PassThrough {
-		return fmt.Errorf("the gate was set to passthrough and is in %s", m)
-	}
-	return nil
 }
 
 // noteFlip keeps the inputs of a flip until it is recorded; see tellOne.

@@ -76,7 +76,10 @@ func (m *guards) changed(now time.Time, c Change) {
 	if human(c.Via) {
 		m.latch(g, now, c.Actor, string(c.Action)+" to "+c.To.String())
 	}
-	if c.From == admit.PassThrough && c.To != admit.PassThrough {
+	switch {
+	case c.Via == ViaEngine && c.To == admit.PassThrough && g.State == Flipping:
+		m.flipped(now, c.Pool, c.ID)
+	case c.From == admit.PassThrough && c.To != admit.PassThrough:
 		m.cool(g, now, now)
 	}
 }
@@ -168,7 +171,7 @@ func (m *guards) begin(now time.Time, pool string, t trouble) Guard {
 	return *g
 }
 
-// flipped notes that it was done.
+// flipped notes that it was done: at once, lest somebody undoes it before.
 func (m *guards) flipped(now time.Time, pool, change string) {
 	g := m.of(now, pool)
 	m.enter(g, now, Flipped)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -246,7 +247,11 @@ type house struct {
 	disk   *disk
 	scene  *scene
 	stop   func()
+	hook   atomic.Pointer[func(runbooks.Change)]
 }
+
+// hooked has a function called with every change, once it is applied.
+func (h *house) hooked(f func(runbooks.Change)) { h.hook.Store(&f) }
 
 var usual = runbooks.GuardConfig{Auto: true, MaxPerDay: 3, Cooldown: 30 * time.Minute, HumanLatch: 4 * time.Hour}
 
@@ -268,7 +273,7 @@ func open(t *testing.T, d *disk, s *scene, c runbooks.GuardConfig, mode admit.Mo
 		t.Fatal(err)
 	}
 	h.Controller = runbooks.New(runbooks.Config{
-		Journal: d, Writer: "w1", Log: log, Metrics: metrics, Applied: h.keeper.Applied, Recorded: h.keeper.Recorded,
+		Journal: d, Writer: "w1", Log: log, Metrics: metrics, Applied: h.applied, Recorded: h.keeper.Recorded,
 	})
 	if err := h.Load(t.Context()); err != nil {
 		t.Fatal(err)
@@ -284,6 +289,13 @@ func open(t *testing.T, d *disk, s *scene, c runbooks.GuardConfig, mode admit.Mo
 	h.stop = func() { cancel(); running.Wait() }
 	synctest.Wait()
 	return h
+}
+
+func (h *house) applied(c runbooks.Change) {
+	h.keeper.Applied(c)
+	if f := h.hook.Load(); f != nil {
+		(*f)(c)
+	}
 }
 
 func (h *house) mode() admit.Mode { return h.gate.Snapshot(time.Now()).Mode }

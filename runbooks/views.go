@@ -38,6 +38,17 @@ func (c *Controller) gate(pool string) *admit.Gate {
 	return nil
 }
 
+// mode returns the mode that a pool's gate is in, Enforce if there is no such pool.
+// All that was applied until then Applied has heard of.
+func (c *Controller) mode(pool string) admit.Mode {
+	for _, v := range c.views(time.Now()) {
+		if v.Pool == pool {
+			return v.gate.Mode
+		}
+	}
+	return admit.Enforce
+}
+
 // plan says what an order would do, and does nothing.
 func (c *Controller) plan(now time.Time, o Order) ([]Change, error) {
 	c.mu.Lock()
