@@ -183,6 +183,23 @@ func TestMetricsOfUnknownPools(t *testing.T) {
 	}
 }
 
+// TestTheLastMinuteTellsRefusedFromInvalid: a client that sends what is not right
+// must not make the gate look busy.
+func TestTheLastMinuteTellsRefusedFromInvalid(t *testing.T) {
+	w, now := new(window), time.Now()
+	for _, o := range []Observation{
+		{Outcome: admit.Refused, Reason: admit.ReasonQueueAge}, {Outcome: admit.Drained, Reason: admit.ReasonDraining},
+		{Outcome: admit.Invalid}, {Outcome: admit.Invalid}, {Outcome: admit.Invalid}, {Outcome: admit.Cancelled},
+		{Outcome: admit.Completed, Granted: true, Turnaround: time.Second},
+	} {
+		w.arrived(now)
+		w.ended(now, &o)
+	}
+	if r := w.recent(now); r.Arrivals != 7 || r.TurnedAway != 2 || r.Invalid != 3 || r.Ended != 1 {
+		t.Errorf("%+v, want 7 that came, 2 turned away, 3 invalid, 1 ended", r)
+	}
+}
+
 // A secret that a client sends belongs to the upstream, and nowhere else.
 func TestSecretsStayOutOfEverything(t *testing.T) {
 	const secret, ours = "s3cr3t-of-the-client", "s3cr3t-of-the-pool"

@@ -17,7 +17,8 @@ const (
 // Recent is what the last minute was like.
 type Recent struct {
 	Arrivals   int
-	TurnedAway int           // refused, invalid or drained
+	TurnedAway int           // refused or drained: the gate's doing
+	Invalid    int           // answered with what is wrong with the request: the client's
 	P95        time.Duration // of the turnaround of tasks that went upstream, 0 if none ended
 	Ended      int           // tasks that P95 rests on
 }
@@ -32,6 +33,7 @@ type slot struct {
 	second     int64
 	arrivals   uint32
 	turnedAway uint32
+	invalid    uint32
 	turnaround [octaves * perOctave]uint32
 }
 
@@ -58,8 +60,10 @@ func (w *window) ended(now time.Time, o *Observation) {
 	switch {
 	case o.Granted:
 		s.turnaround[bucketOf(o.Turnaround)]++
-	case o.Reason != admit.ReasonNone || o.Outcome == admit.Invalid:
+	case o.Reason != admit.ReasonNone:
 		s.turnedAway++
+	case o.Outcome == admit.Invalid:
+		s.invalid++
 	}
 }
 
@@ -75,6 +79,7 @@ func (w *window) recent(now time.Time) Recent {
 		}
 		r.Arrivals += int(s.arrivals)
 		r.TurnedAway += int(s.turnedAway)
+		r.Invalid += int(s.invalid)
 		for b, n := range s.turnaround {
 			sum[b] += n
 			r.Ended += int(n)

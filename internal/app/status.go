@@ -24,7 +24,7 @@ func (a *App) poolStatus(now time.Time, p Pool) web.PoolStatus {
 		Name: p.Name, Mode: gate.Mode.String(), Policy: gate.Policy,
 		Workers: gate.Workers, InFlight: gate.InFlight, QueueDepth: gate.Depth,
 		QueueOldestAgeS: web.Seconds(gate.Oldest), Overdue: overdue, DrainS: web.Seconds(drain), Draining: gate.Draining,
-		SLOS: web.Seconds(p.SLO), Refused1m: recent.TurnedAway, Admitted1m: max(recent.Arrivals-recent.TurnedAway, 0),
+		SLOS: web.Seconds(p.SLO), Refused1m: recent.TurnedAway, Admitted1m: max(recent.Arrivals-recent.TurnedAway-recent.Invalid, 0),
 	}
 	if recent.Ended > 0 {
 		p95 := web.Seconds(recent.P95)
