@@ -14,6 +14,9 @@ import (
 // chromium is one browser for all tests. Each tab has cookies of its own.
 var chromium = sync.OnceValues(startChromium)
 
+// foreignHost is a name that leads to this machine and is none of ours.
+const foreignHost = "gate.example.net"
+
 type process struct {
 	ctx context.Context
 	end context.CancelFunc
@@ -25,6 +28,7 @@ func startChromium() (*process, error) {
 		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.Flag("hide-scrollbars", true),
+		chromedp.Flag("host-resolver-rules", "MAP "+foreignHost+" 127.0.0.1"),
 		chromedp.Env("TZ=Europe/Berlin", "LANG=en_GB.UTF-8"))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // root has none

@@ -23,12 +23,6 @@ func (b *tab) press(name string) {
 	})()`, name)
 }
 
-// has says whether there is something to press that says just this.
-func (b *tab) has(name string) bool {
-	b.Helper()
-	return get[bool](b, "("+controls+")(%s).length > 0", name)
-}
-
 // fill puts a text into the field with a name, as somebody types it.
 func (b *tab) fill(field, text string) {
 	b.Helper()

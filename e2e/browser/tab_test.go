@@ -35,8 +35,16 @@ func openTab(t *testing.T, origin string) *tab {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newTab(t, p.ctx, origin, chromedp.WithNewBrowserContext())
+}
+
+// another opens an empty page with the same cookies.
+func (b *tab) another() *tab { b.Helper(); return newTab(b.T, b.ctx, b.origin) }
+
+func newTab(t *testing.T, parent context.Context, origin string, options ...chromedp.ContextOption) *tab {
+	t.Helper()
 	w := &watcher{origin: origin}
-	ctx, cancel := chromedp.NewContext(p.ctx, chromedp.WithNewBrowserContext(), chromedp.WithListener(w.hear))
+	ctx, cancel := chromedp.NewContext(parent, append(options, chromedp.WithListener(w.hear))...)
 	b := &tab{T: t, ctx: ctx, origin: origin, watch: w}
 	t.Cleanup(func() {
 		if t.Failed() {

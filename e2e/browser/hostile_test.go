@@ -1,0 +1,136 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/e2e/harness"
+	"headgate/e2e/year"
+	"headgate/internal/sqlite"
+	"headgate/runbooks/drill"
+)
+
+// evils are texts that would do something if a page took them for more than text.
+func evils() []string {
+	return []string{
+		`<script>alert(1)</script>`, `"><img src=/evil.png onerror=alert(2)>`, `' autofocus onfocus='alert(3)' x='`,
+		`</title></script><svg onload=alert(4)>`, `javascript:alert(5)`, `</textarea><iframe srcdoc="<script>alert(6)</script>">`,
+	}
+}
+
+// TestTextFromOutsideDoesNothing: in every field that somebody can fill, on every
+// page, and in what a page leads to.
+func TestTextFromOutsideDoesNothing(t *testing.T) {
+	t.Parallel()
+	evil := strings.Join(evils(), " ")
+	h := plan{seed: hostileYear, top: hostileTop(evil), rules: true}.build(t)
+	h.awaitIncident(t)
+	b := h.tab(t)
+	h.signIn(b, evils()[0]+evils()[1])
+	b.visit("/mode?pool=main&to=observe")
+	b.fill("reason", evil)
+	b.press("Only observe pool main")
+	b.at("/")
+	if err := h.Call(http.MethodPost, "silences", fmt.Sprintf(`{"rule":%q,"for":"1h","reason":%q}`, rule, evil), new(any)); err != nil {
+		t.Error(err)
+	}
+	harness.Until(t, "it is recorded", func() bool { return len(h.Audit(t)) > 1 })
+	b.visit("/drills")
+	run := get[string](b, `document.querySelector("table.runs a[href^='/drills/runs/']").getAttribute("href")`)
+	b.visit("/incidents?rule=evil")
+	incident := get[string](b, `document.querySelector("table a[href^='/incidents/']").getAttribute("href")`)
+	for _, path := range []string{
+		"/", "/pools/main", "/mode?pool=main&to=passthrough", "/incidents", "/audit", "/drills", "/drills/definitions", "/drills/start?drill=evil", run, incident,
+	} {
+		b.visit(path)
+		if !strings.HasPrefix(path, "/mode") && path != "/pools/main" && !b.says("<script>alert(1)</script>") {
+			t.Errorf("%s does not show it as it is", path)
+		}
+		if made := get[[]string](b, becameMore); len(made) > 0 {
+			t.Errorf("%s: text has become %v", path, made)
+		}
+	}
+	b.watch.refusing()
+	for _, path := range []string{
+		"/login?next=", "/login?code=", "/?done=", "/?last=", "/incidents?rule=", "/audit?kind=", "/drills?drill=", "/drills?since=",
+		"/runbooks/", "/pools/", "/drills/runs/", "/mode?pool=main&to=", "/pause?do=pause&pool=",
+	} {
+		b.visit(path + url.PathEscape(evil))
+		if made := get[[]string](b, becameMore); len(made) > 0 {
+			t.Errorf("%s: text has become %v", path, made)
+		}
+	}
+}
+
+// becameMore are elements and attributes that no page of ours has.
+const becameMore = `[...document.querySelectorAll("*")].filter((e) => ["IMG", "IFRAME", "OBJECT", "EMBED", "TEXTAREA"].includes(e.tagName)
+	|| e.tagName === "SCRIPT" && !e.src || [...e.attributes].some((a) => a.name.startsWith("on") || a.name === "srcdoc" || a.value.trim().toLowerCase().startsWith("javascript:") && ["href", "src", "action", "formaction"].includes(a.name)))
+	.map((e) => e.outerHTML.slice(0, 200))`
+
+// hostileTop defines a drill of that kind.
+func hostileTop(evil string) string {
+	return fmt.Sprintf(`drills:
+  - id: evil
+    name: %q
+    note: %q
+    owner: %q
+    schedule: "30 4 * * 1"
+    scenario: {duration: 60s, arrivals: {rate: 0.5}, service: "fixed:5s"}
+    expect: [late_share <= 50%%]
+    abort_if: [error_share >= 90%%]
+    recovery: 5m
+`, evils()[0]+evils()[1], evil, evils()[0]+evils()[2])
+}
+
+// hostileYear writes such texts wherever the record takes any.
+func hostileYear(t *testing.T, dir string) {
+	t.Helper()
+	evil := strings.Join(evils(), " ")
+	withStore(t, dir, func(s *sqlite.Store) error {
+		if _, err := year.Fill(t.Context(), disguised{s.Drills(), evil}, time.Now(), 30, 1); err != nil {
+			return err
+		}
+		return trouble(t, s, 3, evil, evils()[0], "evil")
+	})
+}
+
+// disguised puts a text into all fields of runs.
+type disguised struct {
+	drill.Store
+	text string
+}
+
+func (d disguised) Claim(ctx context.Context, now time.Time, r drill.Run, lease time.Duration) (int64, error) {
+	return d.Store.Claim(ctx, now, d.disguise(r), lease)
+}
+
+func (d disguised) Save(ctx context.Context, now time.Time, r drill.Run) error {
+	return d.Store.Save(ctx, now, d.disguise(r))
+}
+
+func (d disguised) Note(ctx context.Context, r drill.Run) error {
+	return d.Store.Note(ctx, d.disguise(r))
+}
+
+func (d disguised) disguise(r drill.Run) drill.Run {
+	name := evils()[0] + evils()[1]
+	r.Name, r.Spec.Name, r.Actor, r.Reason, r.Version = name, name, name, d.text, name
+	r.Spec.Note, r.Spec.Owner = d.text, d.text
+	for i := range r.Phases {
+		r.Phases[i].Note = d.text
+	}
+	for i := range r.Hypotheses {
+		h := &r.Hypotheses[i]
+		h.Evidence, h.Why = d.text, d.text
+	}
+	for i := range r.Undo {
+		r.Undo[i].What, r.Undo[i].Note = d.text, d.text
+	}
+	r.Messages = append(r.Messages, drill.Message{Incident: name, Kind: "post", Level: "page", Channel: name, Text: d.text, Made: r.Started, Accepted: r.Started})
+	return r
+}

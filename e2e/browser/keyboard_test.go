@@ -1,0 +1,131 @@
+package browser
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// tabbed presses Tab until what has the focus says just this, and returns whether it
+// ever did.
+func (b *tab) tabbed(says string) {
+	b.Helper()
+	for range 200 {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		if get[string](b, focusedText) == says {
+			return
+		}
+	}
+	b.Fatalf("Tab never comes to %q", says)
+}
+
+// focusedText is what the element with the focus says.
+const focusedText = `(document.activeElement.labels?.[0] ?? document.activeElement).textContent.replace(/\s+/g, " ").trim()`
+
+// TestKeyboardIsEnough: somebody who has no mouse signs in, rolls back and restores.
+func TestKeyboardIsEnough(t *testing.T) {
+	t.Parallel()
+	h := plan{}.build(t)
+	both(t, h, func(b *tab) {
+		b.visit("/")
+		b.at("/login")
+		b.until("the token is asked for", `document.activeElement.name === "token"`)
+		b.do(chromedp.KeyEvent(h.token(b.T)), chromedp.KeyEvent(kb.Enter))
+		b.at("/")
+		b.do(chromedp.KeyEvent(kb.Tab))
+		if first := get[string](b, focusedText); first != "Skip to the content" {
+			b.Errorf("Tab begins at %q", first)
+		}
+		b.do(chromedp.KeyEvent(kb.Enter))
+		b.until("the way to the content is short", `location.hash === "#main"`)
+		b.tabbed("Roll back main")
+		b.do(chromedp.KeyEvent(kb.Enter))
+		b.at("/mode")
+		b.until("the reason is asked for", `document.activeElement.name === "reason"`)
+		b.do(chromedp.KeyEvent("by keyboard"), chromedp.KeyEvent(kb.Tab))
+		b.do(chromedp.KeyEvent(" "))
+		b.at("/")
+		b.sees("Pass-through")
+		b.tabbed("Restore main")
+		b.do(chromedp.KeyEvent(kb.Enter))
+		b.at("/mode")
+		b.until("the reason is asked for", `document.activeElement.name === "reason"`)
+		b.do(chromedp.KeyEvent(kb.Enter))
+		b.at("/")
+		b.sees("Enforce")
+	})
+}
+
+// TestEveryControlIsReached: with Tab, in the order in which they stand, and it can be
+// seen where the focus is.
+func TestEveryControlIsReached(t *testing.T) {
+	t.Parallel()
+	h := plan{rules: true, top: drillTop}.build(t)
+	incident := h.awaitIncident(t)
+	b := h.tab(t)
+	b.visit("/login")
+	b.reaches("/login")
+	h.signIn(b, "Ana Lyst")
+	for _, path := range []string{
+		"/", "/mode?pool=main&to=passthrough", "/pause?pool=main&do=pause", "/incidents", "/incidents/" + incident, "/audit",
+		"/drills", "/drills/definitions", "/drills/freeze?do=freeze", "/runbooks", "/runbooks/queue_age",
+	} {
+		b.visit(path)
+		b.reaches(path)
+	}
+}
+
+// reaches goes through the page with Tab. The parts that refresh themselves keep the
+// focus, or it would begin anew.
+func (b *tab) reaches(path string) {
+	b.Helper()
+	b.until("the page is whole", `document.readyState === "complete"`)
+	want := get[[]string](b, numberControls)
+	if err := b.ask(`document.activeElement.blur(); getSelection().removeAllRanges(); scrollTo(0, 0)`, nil); err != nil {
+		b.Fatal(err)
+	}
+	// There and back: what is shown of the focus depends on whether keys are used.
+	b.do(chromedp.Focus(chromedp.CSS(".skip")), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(chromedp.ModifierShift)))
+	var got, unseen []string
+	for range 3*len(want) + 20 { // dates have several parts
+		at := get[struct {
+			Name string
+			Seen bool
+		}](b, focusNow)
+		if at.Name == "" {
+			break
+		}
+		if !slices.Contains(got, at.Name) {
+			got = append(got, at.Name)
+		}
+		if !at.Seen {
+			unseen = append(unseen, at.Name)
+		}
+		b.do(chromedp.KeyEvent(kb.Tab))
+	}
+	if !slices.Equal(got, want) {
+		b.Errorf("%s: Tab comes to\n\t%s\nwant\n\t%s", path, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+	if len(unseen) > 0 {
+		b.Errorf("%s: the focus cannot be seen at %s", path, strings.Join(unseen, ", "))
+	}
+}
+
+// described is what an element is called in a test.
+const described = `const described = (e) => e.tagName.toLowerCase() + " " + (e.getAttribute("aria-label") ?? e.name ?? "") + " " + (e.href ? e.getAttribute("href") + " " : "") + e.textContent.replace(/\s+/g, " ").trim().slice(0, 40);`
+
+// numberControls are all controls that can be used, in order.
+const numberControls = `(() => { ` + described + `
+	return [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, summary, [tabindex='0']")]
+		.filter((e) => !e.disabled && e.checkVisibility({ visibilityProperty: true })).map(described).filter((d, i, all) => all.indexOf(d) === i); })()`
+
+// focusNow is the element with the focus, and whether that can be seen.
+const focusNow = `(() => { ` + described + `
+	const e = document.activeElement;
+	if (e === document.body || !e) return { Name: "", Seen: true };
+	const s = getComputedStyle(e), r = e.getBoundingClientRect();
+	return { Name: described(e), Seen: s.outlineStyle !== "none" && parseFloat(s.outlineWidth) > 0 && r.width > 0 && r.bottom > 0 && r.top < innerHeight };
+})()`

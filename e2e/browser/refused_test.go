@@ -1,0 +1,141 @@
+package browser
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"headgate/e2e/harness"
+)
+
+// TestOtherSitesGiveNoOrders: a page of another origin sends the form of a rollback
+// with the browser of somebody who has signed in.
+func TestOtherSitesGiveNoOrders(t *testing.T) {
+	t.Parallel()
+	h := plan{}.build(t)
+	b := h.tab(t)
+	h.signIn(b, "Ana Lyst")
+	form := get[string](b, `document.querySelector("form[action='/logout'] [name=form]").value`)
+	// The worst case: it has even learned the form token.
+	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = fmt.Fprintf(w, `<!doctype html><html lang="en"><link rel="icon" href="data:,"><title>Win</title><main><form method="post" action="%s/mode">
+<input type="hidden" name="form" value="%s"><input type="hidden" name="to" value="passthrough"><input type="hidden" name="pool" value="main"><button>Win a prize</button></form></main>`, h.Admin, form)
+	}))
+	t.Cleanup(evil.Close)
+	_, port, err := net.SplitHostPort(evil.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, site := range []string{evil.URL, "http://localhost:" + port} { // another port, another host
+		b.visit(site)
+		b.press("Win a prize")
+		b.at("/mode")
+		b.sees("A page of another site has sent this", "Nothing was changed")
+	}
+	if mode := h.Status(t)["main"].Mode; mode != "enforce" {
+		t.Errorf("the mode is %s", mode)
+	}
+	h.awaitRefusal(t, "write", "a request from another site")
+	for _, what := range b.watch.take() {
+		if !strings.Contains(what, evil.URL) && !strings.Contains(what, "http://localhost:"+port) && !strings.Contains(what, "status of 403") {
+			t.Error(what)
+		}
+	}
+}
+
+// TestOldFormsAreRefused: a page that was loaded before somebody signed in anew.
+func TestOldFormsAreRefused(t *testing.T) {
+	t.Parallel()
+	h := plan{}.build(t)
+	b := h.tab(t)
+	b.watch.refusing()
+	h.signIn(b, "Ana Lyst")
+	b.visit("/mode?pool=main&to=passthrough")
+	other := b.another()
+	other.visit("/")
+	other.press("Sign out")
+	other.at("/login")
+	h.signIn(other, "Ben")
+	b.press("Roll back pool main")
+	b.sees("This form is out of date", "Nothing was changed")
+	if mode := h.Status(t)["main"].Mode; mode != "enforce" {
+		t.Errorf("the mode is %s", mode)
+	}
+	h.awaitRefusal(t, "write", "a form token that is not the session's")
+}
+
+// TestLinksSignInOnce: and looking at one does not use it up.
+func TestLinksSignInOnce(t *testing.T) {
+	t.Parallel()
+	h := plan{}.build(t)
+	for name, scripted := range map[string]bool{"with a script": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			done := h.Command(t, "login")
+			link := strings.TrimSpace(done.Out)
+			if done.Code != 0 || !strings.HasPrefix(link, h.Admin) {
+				t.Fatalf("exit code %d, %q, %s", done.Code, link, done.Err)
+			}
+			b := h.tab(t)
+			if !scripted {
+				b.withoutScript()
+			}
+			b.visit(link)
+			b.sees("This link signs you in, once.")
+			b.visit(link)
+			b.press("Sign in")
+			b.at("/")
+			b.sees("Sign out")
+
+			thief := h.tab(t)
+			thief.watch.refusing()
+			thief.visit(link)
+			thief.press("Sign in")
+			thief.sees("This link has been used")
+			thief.visit("/audit")
+			thief.at("/login")
+			h.awaitRefusal(t, "login", "a login link that is used up, over or none")
+		})
+	}
+}
+
+// TestForeignHostsAreRefused: as after DNS rebinding, when a name of somebody else
+// leads here.
+func TestForeignHostsAreRefused(t *testing.T) {
+	t.Parallel()
+	h := plan{}.build(t)
+	b := h.tab(t)
+	at, err := url.Parse(h.Admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.visit("http://" + foreignHost + ":" + at.Port() + "/login")
+	if get[int](b, `document.querySelectorAll("form, input, a").length`) != 0 {
+		t.Error("it lets people sign in under a foreign name")
+	}
+	h.awaitRefusal(t, "request", "a request for the host")
+	b.watch.take() // all of it was asked of another origin
+}
+
+// awaitRefusal waits until the audit has a refusal, by its action and what it says.
+func (h *house) awaitRefusal(t *testing.T, action, reason string) {
+	t.Helper()
+	harness.Until(t, "the audit has: "+reason, func() bool {
+		var page struct {
+			Items []struct{ Action, Ending, Actor, Reason string }
+		}
+		if err := h.Call(http.MethodGet, "audit?kind=access&limit=100", "", &page); err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range page.Items {
+			if i.Action == action && i.Ending == "refused" && strings.HasPrefix(i.Reason, reason) {
+				return true
+			}
+		}
+		return false
+	})
+}
