@@ -221,6 +221,7 @@ func (l *load) task(i int, due time.Duration, e taskEntry) drill.Task {
 	if e.summed && e.bytes == r.Bytes {
 		t.Sum = e.sum
 	}
+	t.Why = r.Why
 	if r.FirstByte > 0 {
 		t.First = r.FirstByte - l.before
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -104,6 +105,7 @@ func (r *Result) refuse(h http.Header) {
 // the timeout, or otherwise the given cause; without one, a cut response.
 func (r *Result) broken(run context.Context, err error, otherwise Cause) {
 	var slow net.Error
+	r.Why = why(err)
 	switch {
 	case run.Err() != nil:
 		r.Outcome = Cancelled
@@ -116,6 +118,18 @@ func (r *Result) broken(run context.Context, err error, otherwise Cause) {
 	default:
 		r.Outcome, r.Cause = Failed, otherwise
 	}
+}
+
+const maxWhy = 160
+
+// why is an error without the address that it is about, which may hold a password.
+func why(err error) string {
+	var about *url.Error
+	if errors.As(err, &about) {
+		err = about.Err
+	}
+	text := err.Error()
+	return text[:min(len(text), maxWhy)]
 }
 
 // sendCause tells a failed connection from a failed exchange.

@@ -41,9 +41,10 @@ type Result struct {
 	End       time.Duration // last byte, or when the outcome was known
 
 	Outcome Outcome
-	Cause   Cause // when Failed
-	Status  int   // of the last response; 0 without one
-	Bytes   int64 // of the last response's body
+	Cause   Cause  // when Failed
+	Why     string // why there is no whole response, for people; without the address
+	Status  int    // of the last response; 0 without one
+	Bytes   int64  // of the last response's body
 
 	Attempts   int // requests sent
 	Refusals   int // refused responses among them

@@ -83,6 +83,7 @@ type Task struct {
 	Status     int           // 0: none came
 	RetryAfter string        // of a refusal, as it came
 	Reason     string        // of a refusal
+	Why        string        // what the client's connection said, if that ended the task
 	First      time.Duration // first byte of the answer's body; zero without one
 	Bytes      int64         // of that body that came
 	Clean      bool          // the body came to its end as HTTP has it, and told of no error, whatever was missing

@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -221,7 +222,7 @@ func (l *look) lostBy(t Task) string {
 		}
 	case Error, Broken:
 		if !l.struck(t) {
-			return fmt.Sprintf("ended with an error (status %d), and no fault had befallen it", t.Status)
+			return fmt.Sprintf("ended with an error (%s), and no fault had befallen it", cmp.Or(t.Why, fmt.Sprintf("status %d", t.Status)))
 		}
 	}
 	return ""
