@@ -253,6 +253,38 @@ func TestAckAndSilenceBySlack(t *testing.T) {
 	<-p.answer
 }
 
+const worsening = `rules:
+  - name: busy
+    signal: headgate_in_flight{pool="$pool"}
+    unit: tasks
+    warn: {at: 1, for: 5s}
+    page: {at: 2, for: 5s}
+    clear: {below: 1, for: 5s}
+    summary: tasks are in flight
+    feel: answers take a while
+    runbook: queue_age
+`
+
+// TestAckOfWhatNobodyHasSeen: who acknowledged a warning has not seen the page that it
+// became before the press arrived, and would silence its reminders.
+func TestAckOfWhatNobodyHasSeen(t *testing.T) {
+	rules := withRules(t, worsening)
+	p := newPressing(t, func(c *config.Config) {
+		socketSettings(c)
+		rules(c)
+		c.Pools[0].Workers = 2
+	})
+	ack := p.interaction("ack", "U0ADA")
+	second := p.ask()
+	p.inThread("page")
+	wants(t, "acknowledged too late", p.deliver(ack), "Nothing was done: it has got worse since that message, and is a page now")
+	p.eventually("the message has a button of now", func() bool { return p.has("ack") && p.interaction("ack", "U0ADA").Action.Value != ack.Action.Value })
+	wants(t, "acknowledged", p.deliver(p.interaction("ack", "U0ADA")), "You have it, until")
+	close(p.model.release)
+	<-p.answer
+	<-second
+}
+
 func (p *pressing) incident() string { return p.app.watch.engine.Incidents()[0].ID }
 
 // TestPressesThatAreTooLateOrForeign change nothing.

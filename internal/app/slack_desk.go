@@ -107,6 +107,9 @@ func (d slackDesk) ack(ctx context.Context, w slack.Wish) slack.Answer {
 	if no == nil {
 		no = over(inc)
 	}
+	if no == nil {
+		no = d.worse(ctx, inc, w)
+	}
 	if no != nil {
 		return *no
 	}
@@ -123,6 +126,22 @@ func (d slackDesk) ack(ctx context.Context, w slack.Wish) slack.Answer {
 	default:
 		return refused("%s has it already,%s until %s", acked.By, d.ackedAt(ctx, inc.ID), clock(acked.Until))
 	}
+}
+
+// worse says that an incident has risen since the message that was pressed on: who
+// takes it on must have seen what it is. What is not recorded yet does not count.
+func (d slackDesk) worse(ctx context.Context, inc engine.Incident, w slack.Wish) *slack.Answer {
+	if w.Seen == nil || w.Seen.Seq == inc.Seq {
+		return nil
+	}
+	story, err := d.a.store.Story(ctx, inc.ID)
+	rose := func(e engine.Event) bool {
+		return e.Seq > w.Seen.Seq && (e.Kind == engine.EventEscalated || e.Kind == engine.EventReopened)
+	}
+	if err != nil || !slices.ContainsFunc(story.Events, rose) {
+		return nil
+	}
+	return new(refused("it has got worse since that message, and is a %s now", inc.Level))
 }
 
 // ackedAt says since when somebody has an incident, as far as that is recorded yet.
