@@ -119,7 +119,7 @@ func TestTargets(t *testing.T) {
 		if !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", status)) {
 			t.Errorf("%s: %.100q, want %d", target, got, status)
 		}
-		if status == 404 && !strings.Contains(got, `"code":"unknown_url"`) {
+		if status == 404 && (!strings.Contains(got, `"code":"unknown_url"`) || !strings.Contains(got, "POST /v1/chat/completions, ")) {
 			t.Errorf("%s: %q", target, got)
 		}
 	}

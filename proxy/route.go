@@ -2,8 +2,10 @@ package proxy
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"headgate/proxy/admit"
@@ -184,8 +186,11 @@ func modelMissing(model string) *failure {
 	return invalid(http.StatusNotFound, "model_not_found", "The model %q does not exist here.", model)
 }
 
+// notFound says what would be right. Further paths of a pool are its own business.
 func notFound(r *http.Request) *failure {
-	return invalid(http.StatusNotFound, "unknown_url", "There is nothing at this URL: %s is not forwarded.", r.Method)
+	listed := strings.Join(slices.Sorted(maps.Keys(endpoints)), ", ")
+	return invalid(http.StatusNotFound, "unknown_url", "There is nothing at this URL: %s is not forwarded. What is: "+
+		"POST %s, and GET %s. The base URL of a client ends in /v1.", r.Method, listed, modelsPath)
 }
 
 func wrongMethod(w http.ResponseWriter, allow string) *failure {
