@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -89,7 +90,10 @@ func (v *view) once(ctx context.Context) error {
 func reached(err error) error {
 	var silence *web.Silence
 	if errors.As(err, &silence) {
-		return unreachableError{err}
+		return unreachableError{fmt.Errorf("%w\n"+elsewhere, err)}
 	}
 	return err
 }
+
+// elsewhere is what to try when nothing answers.
+const elsewhere = "is it running? if its admin listener is not there, say where: --config FILE, --admin URL or " + adminVariable

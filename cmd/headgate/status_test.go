@@ -112,7 +112,7 @@ func TestStatusOfAService(t *testing.T) {
 		t.Errorf("status %+v, %v", s, err)
 	}
 	g.env["HEADGATE_ADMIN"] = dead(t)
-	g.run("status").want(t, exitSilent, "", "no answer from the admin plane")
+	g.run("status").want(t, exitSilent, "", "no answer from the admin plane", "is it running?", "--config FILE, --admin URL or HEADGATE_ADMIN")
 }
 
 // TestWatch looks every second, goes on when there is no answer, and ends
