@@ -97,7 +97,11 @@ func (l *loop) knows(rule, pool string) error {
 		}
 	}
 	slices.Sort(names)
-	return fmt.Errorf("%q in pool %q: %w; there are %s", rule, pool, ErrNoRule, strings.Join(names, ", "))
+	where := ""
+	if pool != "" {
+		where = fmt.Sprintf(" in pool %q", pool)
+	}
+	return fmt.Errorf("%q%s: %w; there are %s", rule, where, ErrNoRule, strings.Join(names, ", "))
 }
 
 func firstOf(errs ...error) error {

@@ -234,7 +234,7 @@ func TestEngineCommands(t *testing.T) {
 			t.Errorf("of an unknown incident: %v", err)
 		}
 		_, err := r.Silence(ctx, Silence{Rule: "agee", By: "ann", Until: time.Now().Add(time.Hour)})
-		if !errors.Is(err, ErrNoRule) || !strings.Contains(err.Error(), "there are age, signal_missing") {
+		if !errors.Is(err, ErrNoRule) || !strings.Contains(err.Error(), `"agee": no such rule; there are age, signal_missing`) {
 			t.Errorf("of an unknown rule: %v", err)
 		}
 		s, err := r.Silence(ctx, Silence{Rule: "age", By: "ann", Until: time.Now().Add(time.Hour)})
