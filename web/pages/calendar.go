@@ -98,20 +98,34 @@ func calendarDayOf(at time.Time, counts map[string]int, of string, now time.Time
 	if len(counts) == 0 {
 		return d
 	}
-	var said []string
-	for _, v := range drill.Verdicts() {
-		if n := counts[string(v)]; n > 0 {
-			said = append(said, fmt.Sprintf("%d %s", n, v))
-		}
-	}
 	look := worst(counts)
-	d.Class, d.Sign, d.Says = look.Class, look.Sign, at.Format("2 Jan")+": "+strings.Join(said, ", ")
+	d.Class, d.Sign, d.Says = look.Class, look.Sign, at.Format("2 Jan")+": "+saidOf(counts)
 	values := url.Values{"day": {at.Format(dayForm)}}
 	if of != "" {
 		values.Set("drill", of)
 	}
 	d.Path = "?" + values.Encode() + "#filter"
 	return d
+}
+
+// saidOf says how many runs of a day ended how. There are hundreds of days on a page,
+// so that it is short: of many kinds the rarer ones are only counted.
+func saidOf(counts map[string]int) string {
+	const kinds = 2
+	var said []string
+	rest := 0
+	for _, v := range drill.Verdicts() {
+		switch n := counts[string(v)]; {
+		case n > 0 && len(said) < kinds:
+			said = append(said, fmt.Sprintf("%d %s", n, v))
+		default:
+			rest += n
+		}
+	}
+	if rest > 0 {
+		said = append(said, fmt.Sprintf("%d else", rest))
+	}
+	return strings.Join(said, ", ")
 }
 
 // worst is what a day counts as: a failure before anything else, what has shown

@@ -53,7 +53,9 @@ func (p *Pages) history(w http.ResponseWriter, r *http.Request, v viewer) {
 	}
 	known := p.knownDrills(r.Context(), v)
 	view.Drills = drillChoices(known, f.Drill)
-	view.Year = p.year(r.Context(), v, f.Drill, known, now)
+	if r.Header.Get(refreshHeader) == "" { // only the list is refreshed
+		view.Year = p.year(r.Context(), v, f.Drill, known, now)
+	}
 	p.show(w, r, v, http.StatusOK, page{Title: "Drills", Here: drillsPath, Refresh: 10, Body: view}, "drills")
 }
 
@@ -165,7 +167,7 @@ func dayOf(text string, now time.Time) string {
 }
 
 // runsOfPage is how many runs the history shows at once.
-const runsOfPage = 25
+const runsOfPage = 20
 
 // exportPath is where the runs of a filter are had as a file.
 func exportPath(file string, q drill.Query) string {
