@@ -30,6 +30,7 @@ type load struct {
 	stream   bool
 	slo      time.Duration
 
+	lulls  lulls
 	cancel context.CancelFunc
 	done   chan struct{} // closed when nothing is outstanding
 
@@ -86,8 +87,12 @@ func (l *load) start(address string) time.Time {
 	l.cancel, l.done = cancel, make(chan struct{})
 	transport := &http.Transport{MaxIdleConnsPerHost: max(len(l.arrivals), 1), DisableCompression: true}
 	begun := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() { l.lulls.watch(ctx, l.clock) })
 	go func() {
 		defer close(l.done)
+		defer watching.Wait()
+		defer cancel()
 		defer transport.CloseIdleConnections()
 		_, err := loadgen.Run(ctx, loadgen.Config{
 			URL: "http://" + address + "/v1", Stream: l.stream, Speed: l.clock.speed, SLO: l.slo,
@@ -205,6 +210,7 @@ func (l *load) see(e *drill.Evidence) {
 		lags = append(lags, t.Sent-t.Due)
 	}
 	e.Over = l.over || len(l.arrivals) == 0 || e.At > l.arrivals[len(l.arrivals)-1].At-l.before
+	e.Lulls = l.lulls.seen()
 	e.KeptRate, e.RateNote = l.keptRate(lags, unsent)
 	if l.err != nil {
 		e.Stale = "the load ended early: " + l.err.Error()

@@ -33,7 +33,7 @@ func (l *look) unproved() []string {
 
 // unprovedBefore says why a baseline cannot be judged.
 func (l *look) unprovedBefore() string {
-	for _, check := range []func(*look) string{(*look).eyes, (*look).rate, (*look).unhurried, (*look).service} {
+	for _, check := range []func(*look) string{(*look).heldUp, (*look).eyes, (*look).rate, (*look).unhurried, (*look).service} {
 		if what := check(l); what != "" {
 			return what
 		}

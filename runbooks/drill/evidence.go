@@ -39,6 +39,8 @@ type Evidence struct {
 	// was told of; nothing else rests on them.
 	Incidents []string
 	Befallen  map[Way]int // calls that a fault befell, as counted where it works
+	// Lulls are times at which the machine let nobody work, the generator included.
+	Lulls []Lull
 	// Repeated are messages that Slack accepted again, although nothing had made it
 	// doubtful that it had accepted them before.
 	Repeated int
@@ -47,6 +49,12 @@ type Evidence struct {
 	Unheeded []string
 	// Probes are tries to write to the record, from outside.
 	Probes []Probe
+}
+
+// Lull is a time at which the machine let nobody work.
+type Lull struct {
+	At   time.Duration
+	Took time.Duration // on the wall clock
 }
 
 // Probe is a try to write to the record.

@@ -16,14 +16,17 @@ func Judge(f Facts) (Verdict, string, []Hypothesis) {
 	failed, unknown := split(hypotheses)
 	hard, soft := parted(failed)
 	unsound := l.broken(hard)
-	broken := append(unsound, l.explained(soft)...)
+	broken := append(l.untimely(), l.explained(soft)...)
 	if !f.Steady {
 		broken = append(broken, "after "+formatDuration(f.Run.Spec.Recovery)+" all was not as before: "+f.SteadyWhy)
 	}
 	unproved := l.unproved()
+	if excuse := l.heldUp(); len(broken) > 0 && excuse != "" {
+		unproved = append([]string{excuse}, unproved...)
+	}
 	switch {
 	case len(unsound) > 0:
-		return Failed, reason(broken), hypotheses
+		return Failed, reason(append(unsound, broken...)), hypotheses
 	case len(unproved) > 0:
 		return Inconclusive, reason(append(unproved, broken...)), hypotheses
 	case len(broken) > 0:
@@ -104,7 +107,25 @@ func (l *look) broken(hard []Hypothesis) []string {
 func (l *look) wrong() string {
 	failed, _ := split(l.hypotheses())
 	hard, _ := parted(failed)
-	return reason(l.broken(hard))
+	broken := l.broken(hard)
+	if l.heldUp() == "" {
+		broken = append(broken, l.untimely()...)
+	}
+	return reason(broken)
+}
+
+// heldUp says that the machine was too busy to judge by time; empty: it was not.
+func (l *look) heldUp() string {
+	var longest Lull
+	for _, s := range l.Evidence.Lulls {
+		if s.Took > longest.Took {
+			longest = s
+		}
+	}
+	if longest.Took <= 2*wallSlack {
+		return ""
+	}
+	return fmt.Sprintf("the generator was held up for %.1f s at %.0f s: the machine is too busy for this speed", longest.Took.Seconds(), longest.At.Seconds())
 }
 
 // implied says what is wrong that has to be 0 and that no expectation names.

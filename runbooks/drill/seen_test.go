@@ -9,6 +9,40 @@ import (
 	"headgate/runbooks/drill"
 )
 
+// TestABusyMachineIsNoFault: what comes too late is nobody's fault when nobody could
+// work, and what is wrong at any pace stays wrong.
+func TestABusyMachineIsNoFault(t *testing.T) {
+	spec, _ := drill.Find(builtIn(t), "burst")
+	lull := []drill.Lull{{At: 150 * time.Second, Took: 2 * time.Second}}
+	for _, c := range []struct {
+		name    string
+		sab     sabotage
+		lulls   []drill.Lull
+		verdict drill.Verdict
+		want    []string
+	}{
+		{"answers come late", sabotage{hold: true}, nil, drill.Failed, []string{"after the endpoint was done"}},
+		{"answers come late on a busy machine", sabotage{hold: true}, lull, drill.Inconclusive, []string{"the generator was held up for 2.0 s at 150 s", "after the endpoint was done"}},
+		{"called twice on a busy machine", sabotage{twice: true}, lull, drill.Failed, []string{"was called 2 times"}},
+		{"nothing is wrong on a busy machine", sabotage{}, lull, drill.Passed, nil},
+		{"a short lull", sabotage{hold: true}, []drill.Lull{{Took: 260 * time.Millisecond}}, drill.Failed, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := factsOf(spec, c.sab)
+			f.Evidence.Lulls = c.lulls
+			verdict, reason, _ := drill.Judge(f)
+			if verdict != c.verdict {
+				t.Errorf("%s, want %s: %s", verdict, c.verdict, reason)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(reason, want) {
+					t.Errorf("%s: want %q", reason, want)
+				}
+			}
+		})
+	}
+}
+
 // TestWhatIsSeenIsNamed changes what was seen of a run that passes.
 func TestWhatIsSeenIsNamed(t *testing.T) {
 	for _, c := range []struct {

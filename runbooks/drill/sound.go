@@ -9,20 +9,35 @@ import (
 )
 
 // unsound says what is wrong with the run that no expectation has to name: what
-// holds of a gate that works, whatever the drill is about. Each is a sentence that
-// names the broken part.
+// holds of a gate that works, whatever the drill is about, and however busy its
+// machine is. Each is a sentence that names the broken part.
 func (l *look) unsound() []string {
 	checks := []func(*look) string{
 		(*look).strayCalls, (*look).refusedAndCalled, (*look).calledTwice, (*look).neverCalled, (*look).foreignAnswers,
-		(*look).refusedTooEarly, (*look).outOfOrder, (*look).calledTooLate, (*look).idleWorkers, (*look).heldBack,
-		(*look).lostCapacity, (*look).begunLate, (*look).slowRefusals, (*look).overfull, (*look).leftWaiting,
-		(*look).reasons, (*look).unlikelyEnds, (*look).saidTooEarly, (*look).clearing, (*look).unheeded,
+		(*look).refusedTooEarly, (*look).reasons, (*look).unlikelyEnds, (*look).clearing, (*look).unheeded,
 	}
 	if l.live() { // of production only a part is seen, so that nothing can be said of its queue
-		checks = []func(*look) string{
-			(*look).foreignAnswers, (*look).heldBack, (*look).slowRefusals, (*look).reasons, (*look).unlikelyEnds, (*look).clearing,
-		}
+		checks = []func(*look) string{(*look).foreignAnswers, (*look).reasons, (*look).unlikelyEnds, (*look).clearing}
 	}
+	return l.all(checks)
+}
+
+// untimely says what comes too late, or out of its turn. It is wrong of any gate that
+// works, on a machine that lets it.
+func (l *look) untimely() []string {
+	checks := []func(*look) string{
+		(*look).outOfOrder, (*look).calledTooLate, (*look).idleWorkers, (*look).heldBack, (*look).lostCapacity, (*look).begunLate,
+		(*look).slowRefusals, (*look).overfull, (*look).leftWaiting, (*look).saidTooEarly, (*look).slowClearing,
+	}
+	if l.live() {
+		checks = []func(*look) string{(*look).heldBack, (*look).slowRefusals, (*look).slowClearing}
+	}
+	return l.all(checks)
+}
+
+func (l *look) live() bool { return l.Run.Spec.Target == Live }
+
+func (l *look) all(checks []func(*look) string) []string {
 	var all []string
 	for _, check := range checks {
 		if what := check(l); what != "" {
@@ -31,8 +46,6 @@ func (l *look) unsound() []string {
 	}
 	return all
 }
-
-func (l *look) live() bool { return l.Run.Spec.Target == Live }
 
 func (l *look) strayCalls() string {
 	known := map[int]bool{}
@@ -232,17 +245,23 @@ func (l *look) unheeded() string { return strings.Join(l.Evidence.Unheeded, "; "
 
 func (l *look) clearing() string {
 	for _, c := range l.Clears {
-		switch {
-		case !c.Confirmed || c.Held > 0:
+		if !c.Confirmed || c.Held > 0 {
 			return fmt.Sprintf("the faults did not clear: %d calls are still held", c.Held)
-		case c.Took > ClearLimit:
-			return fmt.Sprintf("clearing the faults took %.1f s, of at most %.0f", c.Took.Seconds(), ClearLimit.Seconds())
 		}
 	}
 	// What was cleared befalls nobody any more.
 	for _, c := range l.Evidence.Calls {
 		if c.Fault != "" && !l.inForce(c.Fault, c.Began) {
 			return fmt.Sprintf("fault %s befell a call at %.0f s, when it was not in force: it did not clear", c.Fault, c.Began.Seconds())
+		}
+	}
+	return ""
+}
+
+func (l *look) slowClearing() string {
+	for _, c := range l.Clears {
+		if c.Took > ClearLimit {
+			return fmt.Sprintf("clearing the faults took %.1f s, of at most %.0f", c.Took.Seconds(), ClearLimit.Seconds())
 		}
 	}
 	return ""
