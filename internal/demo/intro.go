@@ -17,7 +17,7 @@ func intro(w io.Writer, d *Demo, width int) error {
 		p.Arrivals, count(p.Workers, "worker", "workers")), width, "", ""))
 	fmt.Fprintf(&b, "\n  with the gate  %s  %s\n  without        %s  %s\n\n", gated.Data, gated.Metrics, ungated.Data, ungated.Metrics)
 	if gated.Slack != "" {
-		fmt.Fprintf(&b, "  Slack          %s  open it in a browser\n\n", gated.Slack)
+		fmt.Fprintf(&b, "  Slack          %s  open it in a browser\n  pages          %s  signs you in, once\n\n", gated.Slack, d.loginLink())
 	}
 	items := [][2]string{
 		{"load", p.loadText()},

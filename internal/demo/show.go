@@ -109,7 +109,13 @@ func (d *Demo) orders() string {
 	if d.watching == nil {
 		return ""
 	}
+	return fmt.Sprintf("The channel is at %s\nThe pages are at %s (it works once)\n  headgate incident list --admin http://%s --data-dir %s\n",
+		d.watching.channel.page(), d.loginLink(), d.gated.gate.AdminAddr(), filepath.Join(d.dir, d.gated.mode))
+}
+
+// loginLink signs somebody in to the pages of the side with the gate, once within a
+// few minutes.
+func (d *Demo) loginLink() string {
 	gate := d.gated.gate
-	return fmt.Sprintf("The channel is at %s\nThe pages are at http://%s%s (it works once)\n  headgate incident list --admin http://%s --data-dir %s\n",
-		d.watching.channel.page(), gate.AdminAddr(), gate.LoginPath("demo"), gate.AdminAddr(), filepath.Join(d.dir, d.gated.mode))
+	return "http://" + gate.AdminAddr() + gate.LoginPath("demo")
 }
