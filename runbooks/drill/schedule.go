@@ -27,13 +27,18 @@ const (
 //
 // Each time that it names comes once on every date of the zone. When the clocks go
 // forward over it, it comes at the first moment after; when they go back over it,
-// it comes the first time. @every counts time that passes, and knows no clocks.
+// it comes the first time. One that names every hour, or begins with * as */5 does,
+// goes on while the clocks show an hour again, as cron has it; and one of every hour
+// makes up for nothing that they go over, since its next hour comes at once. @every
+// counts time that passes, and knows no clocks.
 type Schedule struct {
 	text  string
 	zone  string
 	loc   *time.Location
 	cron  *cron.SpecSchedule // nil: every
 	every time.Duration      // 0: cron
+	// hourly: it names every hour. through: it goes on in a repeated hour.
+	hourly, through bool
 }
 
 var fieldNames = [...]string{"minute", "hour", "day of the month", "month", "day of the week"}
@@ -65,6 +70,8 @@ func ParseSchedule(text, zone string) (Schedule, error) {
 		return Schedule{}, err
 	}
 	s.cron.Location = loc
+	s.hourly = s.cron.Hour&^star == 1<<24-1
+	s.through = s.hourly || strings.HasPrefix(s.text, "*")
 	if !s.fires() {
 		return Schedule{}, errors.New("never comes: no month has such a day")
 	}

@@ -39,6 +39,8 @@ func (s Schedule) Next(after time.Time) (Occurrence, bool) {
 		return Occurrence{At: at, Named: at}, true
 	case s.cron == nil:
 		return Occurrence{}, false
+	case s.through:
+		return s.nextThrough(after)
 	}
 	named := asUTC(after.In(s.loc)).Truncate(time.Minute)
 	last := named.AddDate(horizon, 0, 0)

@@ -3,6 +3,7 @@ package drill
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -77,7 +78,11 @@ type fields struct {
 	text               string
 	ticked             [5][60]bool
 	anyDate, anyOfWeek bool
+	openMinutes        bool // they begin with *
 }
+
+// hourly tells whether every hour is ticked.
+func (f *fields) hourly() bool { return !slices.Contains(f.ticked[1][:24], false) }
 
 func (f *fields) match(t face) bool {
 	if !f.ticked[0][t.minute] || !f.ticked[1][t.hour] || !f.ticked[3][t.month] {
@@ -90,18 +95,27 @@ func (f *fields) match(t face) bool {
 	return date || ofWeek
 }
 
-// walk steps through a span and says when the schedule is due. Everything that the
-// clock has come to, or jumped over, for the first time is due now.
-func (f *fields) walk(m minutes, most int) []Occurrence {
+// walk steps through a span and says when the schedule is due after one of its
+// minutes. Everything that the
+// clock has come to, or jumped over, for the first time is due now; and what goes on
+// in a repeated hour, whenever the clock shows it.
+func (f *fields) walk(m minutes, after, most int) []Occurrence {
 	var due []Occurrence
 	latest := m.local[0]
+	through := f.hourly() || f.openMinutes
 	for i := 1; i < len(m.at) && len(due) < most; i++ {
-		if !m.local[i].After(latest) {
-			continue // the clocks have gone back
+		if !m.local[i].After(latest) { // the clocks have gone back
+			if through {
+				latest = m.local[i]
+			}
+			if i > after && through && f.match(m.shows[i]) {
+				due = append(due, Occurrence{At: m.at[i], Named: latest})
+			}
+			continue
 		}
 		var now *Occurrence
 		for named := latest.Add(time.Minute); named.Before(m.local[i]); named = named.Add(time.Minute) {
-			if now == nil && f.match(faceAt(named)) {
+			if now == nil && !f.hourly() && f.match(faceAt(named)) {
 				now = &Occurrence{At: m.at[i], Named: named, Shifted: true}
 			}
 		}
@@ -109,10 +123,10 @@ func (f *fields) walk(m minutes, most int) []Occurrence {
 		if f.match(m.shows[i]) {
 			now = &Occurrence{At: m.at[i], Named: latest}
 		}
-		if now == nil {
+		if now == nil || i <= after {
 			continue
 		}
-		now.Repeated = !now.Shifted && m.again[i]
+		now.Repeated = !now.Shifted && !through && m.again[i]
 		due = append(due, *now)
 	}
 	return due
@@ -140,6 +154,7 @@ func generate(r *rand.Rand) fields {
 		texts = append(texts, strings.Join(items, ","))
 	}
 	f.text = strings.Join(texts, " ")
+	f.openMinutes = strings.HasPrefix(f.text, "*")
 	return f
 }
 
@@ -215,8 +230,9 @@ func TestSchedulesAgreeWithAnOracle(t *testing.T) {
 			seen["never"]++
 			continue
 		}
-		want := f.walk(m, most)
-		got := s.NextN(m.at[0], len(want))
+		start := r.IntN(len(m.at) * 2 / 3)
+		want := f.walk(m, start, most)
+		got := s.NextN(m.at[start], len(want))
 		for i := range want {
 			if got[i] != want[i] {
 				t.Fatalf("%q in %s: occurrence %d is %+v, want %+v", f.text, m.loc, i, got[i], want[i])
@@ -228,9 +244,12 @@ func TestSchedulesAgreeWithAnOracle(t *testing.T) {
 			if want[i].Repeated {
 				seen["repeated"]++
 			}
+			if i > 0 && !want[i].Named.After(want[i-1].Named) {
+				seen["again"]++
+			}
 		}
 		if len(want) < most { // the rest of the span is empty
-			after := m.at[0]
+			after := m.at[start]
 			if len(want) > 0 {
 				after = want[len(want)-1].At
 			}
@@ -239,7 +258,7 @@ func TestSchedulesAgreeWithAnOracle(t *testing.T) {
 			}
 		}
 	}
-	for what, least := range map[string]int{"all": 30_000, "shifted": 100, "repeated": 100} {
+	for what, least := range map[string]int{"all": 30_000, "shifted": 100, "repeated": 100, "again": 50} {
 		if seen[what] < least {
 			t.Errorf("%d %s: the oracle has seen too little, %v", seen[what], what, seen)
 		}
