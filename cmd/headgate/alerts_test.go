@@ -76,7 +76,7 @@ func TestAlertsTestRefuses(t *testing.T) {
 	if r := g.runBare("alerts"); r.code != 0 || !strings.Contains(r.out, "test") {
 		t.Errorf("exit %d, %s", r.code, r.out)
 	}
-	g.runBare("alerts", "tset").want(t, exitUsage, "", "tset")
+	g.runBare("alerts", "tset").want(t, exitUsage, "", `unknown command "tset"`, "did you mean test?")
 }
 
 // TestAlertsTestReports: each failure has its hint below it, and nothing that

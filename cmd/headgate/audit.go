@@ -145,7 +145,7 @@ func auditTable(w io.Writer, items []web.AuditItem) error {
 	for _, i := range items {
 		at := i.Time().UTC().Format(time.RFC3339)
 		if c := i.Change; c != nil {
-			fmt.Fprintf(rows, "%s\t%s\t%s\t%s → %s\t%s\t%s\t%d\t%d\t%d\t%s\n", at, web.KindMode, inert(c.Pool), inert(c.From), shout(c.To),
+			fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", at, web.KindMode, inert(c.Pool), moved(c),
 				inert(c.Actor), inert(c.Via), c.Running, c.Queued, c.Dropped, cmp.Or(inert(c.Reason), "-"))
 			continue
 		}
@@ -154,4 +154,12 @@ func auditTable(w io.Writer, items []web.AuditItem) error {
 			inert(e.Actor), inert(e.Via), cmp.Or(inert(e.Reason), "-"))
 	}
 	return rows.Flush()
+}
+
+// moved says how a mode changed; the first one of a pool comes from nowhere.
+func moved(c *web.Change) string {
+	if c.From == c.To {
+		return "begins in " + shout(c.To)
+	}
+	return inert(c.From) + " → " + shout(c.To)
 }

@@ -27,7 +27,7 @@ func TestAuditBothWays(t *testing.T) {
 	if len(lines) != 5 || !strings.HasPrefix(lines[0], "AT ") {
 		t.Fatalf("stdout\n%s", asked.out)
 	}
-	for i, fields := range []string{"mode a passthrough → enforce ana@host api 2 1 0 -", "mode a enforce → PASSTHROUGH ana@host api 2 1 0 why"} {
+	for i, fields := range []string{"mode a passthrough → enforce ana@host api 2 1 0 -", "mode a enforce → PASSTHROUGH ana@host api 2 1 0 why", "mode a begins in enforce settings settings 0 0 0 first start"} {
 		if got := strings.Join(strings.Fields(lines[i+1])[1:], " "); got != fields {
 			t.Errorf("line %d reads %q, want %q", i+1, got, fields)
 		}

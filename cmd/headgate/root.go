@@ -98,8 +98,21 @@ answers the rest at once with 429 and an honest Retry-After.`,
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usageError{fmt.Errorf("%w\nsee `%s --help`", err, cmd.CommandPath())}
+			return usageError{fmt.Errorf("%w%s\nsee `%s --help`", err, meant(cmd, args), cmd.CommandPath())}
 		}
 		return nil
 	}
+}
+
+// meant names the commands below cmd that look like the one that is not there.
+func meant(cmd *cobra.Command, args []string) string {
+	if !cmd.HasAvailableSubCommands() || len(args) == 0 {
+		return ""
+	}
+	cmd.SuggestionsMinimumDistance = 2 // letters; 0, the default, finds beginnings only
+	names := cmd.SuggestionsFor(args[0])
+	if len(names) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(names, " or ") + "?"
 }

@@ -111,6 +111,10 @@ func TestStatusOfAService(t *testing.T) {
 	if err := dec.Decode(&s); err != nil || s.Version != "v1" || len(s.Pools) != 2 || s.Pools[1].Mode != "passthrough" {
 		t.Errorf("status %+v, %v", s, err)
 	}
+	g.runBare("statsu").want(t, exitUsage, "", `unknown command "statsu" for "headgate"; did you mean status?`)
+	if r := g.runBare("zzzzzz"); strings.Contains(r.err, "did you mean") {
+		t.Errorf("stderr %q: nothing looks like it", r.err)
+	}
 	g.env["HEADGATE_ADMIN"] = dead(t)
 	g.run("status").want(t, exitSilent, "", "no answer from the admin plane", "is it running?", "--config FILE, --admin URL or HEADGATE_ADMIN")
 }
