@@ -77,9 +77,11 @@ func changeRow(c web.Change) auditRow {
 	from, to := modeWord(c.From), modeWord(c.To)
 	r := auditRow{At: c.At, Kind: web.KindMode, What: c.Action, Pool: c.Pool, Actor: c.Actor, Via: c.Via, Reason: c.Reason,
 		Ending: "done"}
-	if c.From != c.To {
-		r.From, r.To = &from, &to
+	if c.From == c.To { // the first one of a pool
+		r.What = "begins in " + to.Word
+		return r
 	}
+	r.From, r.To = &from, &to
 	r.Details = [][2]string{{"running then", plainNumber(float64(c.Running))}, {"waiting then", plainNumber(float64(c.Queued))}}
 	if c.Dropped > 0 {
 		r.Details = append(r.Details, [2]string{"turned away", plainNumber(float64(c.Dropped))})

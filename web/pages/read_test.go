@@ -169,12 +169,13 @@ func TestAuditShowsAll(t *testing.T) {
 	now := time.Now()
 	r.record.page = web.ChangePage{
 		Items: []runbooks.Change{{ID: "1", At: now.Add(-time.Minute), Pool: "default", Action: runbooks.Rollback, From: admit.Enforce, To: admit.PassThrough,
-			Actor: "ana@ops1", Via: runbooks.ViaAPI, Reason: "p95 climbs", Running: 4, Queued: 20, Dropped: 3}},
+			Actor: "ana@ops1", Via: runbooks.ViaAPI, Reason: "p95 climbs", Running: 4, Queued: 20, Dropped: 3},
+			{ID: "0", At: now.Add(-time.Hour), Pool: "default", Action: runbooks.First, From: admit.Observe, To: admit.Observe, Actor: "settings", Via: runbooks.ViaSettings, Reason: "first start"}},
 		Entries: []runbooks.Entry{{ID: "2", At: now, Kind: runbooks.KindDecision, Action: "rollback", Ending: runbooks.Withheld, Pool: "default", Subject: "01abc",
 			Actor: "engine", Via: runbooks.ViaEngine, Reason: "too many today", Inputs: map[string]string{"today": "3"}}},
 		Next: "k1",
 	}
-	page := b.get("/audit?kind=decision&pool=default&since=7d").want(http.StatusOK, "rollback", "Enforce", "Pass-through", "ana@ops1", "p95 climbs", "running then 4", "turned away 3",
+	page := b.get("/audit?kind=decision&pool=default&since=7d").want(http.StatusOK, "rollback", "Enforce", "Pass-through", "ana@ops1", "p95 climbs", "running then 4", "turned away 3", "begins in Observe",
 		"withheld", "too many today", "today 3", "Older →")
 	for _, want := range []string{"/incidents/01abc", "/audit?after=k1&kind=decision&pool=default&since=7d"} {
 		if !slices.Contains(page.links(), want) {
