@@ -27,11 +27,11 @@ func (a *active) live() {
 	_, err := guarded(a.ctx, func(context.Context) (struct{}, error) { return struct{}{}, a.perform() })
 	left := a.takeDown()
 	verdict, why := a.conclude(err)
-	if left == "" {
-		left = a.strayed(verdict)
-	}
 	if left != "" && verdict != Failed { // whoever stopped it has to know that it goes on
 		verdict, why = Failed, left+"; "+why
+	}
+	if strayed := a.strayed(); strayed != "" {
+		verdict, why = Failed, strayed+"; "+why
 	}
 	a.end(verdict, why)
 	run := a.snapshot()
@@ -94,11 +94,11 @@ func (a *active) perform() error {
 
 // strayed says what a run that was not judged has done to production; empty: nothing
 // that is known.
-func (a *active) strayed(v Verdict) string {
+func (a *active) strayed() string {
 	a.mu.Lock()
 	begun, run := !a.facts.Zero.IsZero() && len(a.run.Hypotheses) == 0, a.run
 	a.mu.Unlock()
-	if !begun || v == Failed {
+	if !begun {
 		return ""
 	}
 	drift, err := bounded(context.Background(), callLimit, func(ctx context.Context) (Reading, error) { return a.o.Production.Drift(ctx, run) }, nil)

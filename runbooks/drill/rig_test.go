@@ -32,6 +32,7 @@ const hung = 50 * time.Second
 
 // rig is a runner between scripted ports.
 type rig struct {
+	stray  float64 // tasks of the drill in production
 	t      *testing.T
 	spec   drill.Spec
 	runner *drill.Runner
@@ -235,7 +236,7 @@ func (r *rig) Check(ctx context.Context, _ drill.Run) error {
 }
 
 func (r *rig) Drift(ctx context.Context, _ drill.Run) (drill.Reading, error) {
-	return drill.Reading{Known: true, Samples: 3, Seen: "production"}, r.act(ctx, "drift")
+	return drill.Reading{Known: true, Value: r.stray, Samples: 3, Seen: "production", Why: fmt.Sprintf("%.0f came to production", r.stray)}, r.act(ctx, "drift")
 }
 
 // Opener.

@@ -237,6 +237,22 @@ func TestFaultsEndWithoutTheirRunner(t *testing.T) {
 	})
 }
 
+// TestStrayTasksAreNamed: a run that is stopped early says what it did to production.
+func TestStrayTasksAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "burst")
+		r.stray = 3
+		id := r.begin()
+		time.Sleep(7 * time.Second)
+		if _, err := r.runner.Abort(context.Background(), id, "anna", ""); err != nil {
+			t.Error(err)
+		}
+		if run := r.finished(id); run.Verdict != drill.Failed || run.Reason != "3 came to production; aborted by anna" {
+			t.Errorf("%s: %s", run.Verdict, run.Reason)
+		}
+	})
+}
+
 // TestAStepThatFails: what was done before it is taken back, the last first.
 func TestAStepThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
