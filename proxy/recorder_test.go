@@ -15,7 +15,6 @@ type recorder struct {
 	mu      sync.Mutex
 	arrived map[string]int // by pool
 	ended   []Observation
-	work    []GateWork
 	ids     map[string]bool
 }
 
@@ -23,18 +22,7 @@ func newRecorder(t testing.TB) *recorder {
 	return &recorder{t: t, arrived: make(map[string]int), ids: make(map[string]bool)}
 }
 
-func (r *recorder) Decided(w GateWork) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.work = append(r.work, w)
-}
-
-// worked returns how the gates have fared so far.
-func (r *recorder) worked() []GateWork {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]GateWork(nil), r.work...)
-}
+func (r *recorder) Decided(GateWork) {}
 
 func (r *recorder) Arrived(pool string) {
 	r.mu.Lock()

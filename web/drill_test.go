@@ -197,7 +197,7 @@ func TestAbortAndFreeze(t *testing.T) {
 	if p := r.problem(r.post("/api/v1/runs/"+id+"/abort", `{}`), 409); p.Type != web.TypeDrillRefused {
 		t.Errorf("again: %+v", p)
 	}
-	id = r.start()
+	r.start()
 	var f web.DrillFreeze
 	r.reply(r.post("/api/v1/drills/freeze", `{"reason":"release week"}`), &f)
 	if !f.Frozen || f.By != "ana@ops1" || f.Reason != "release week" || f.Since == nil || r.desk.Running() != "" {
@@ -349,7 +349,7 @@ func inertCells(t *testing.T, rows [][]string) {
 func FuzzCSV(f *testing.F) {
 	f.Add("=1+1", "-2\r\n", "\"", 1.5)
 	f.Add("\r", "a\x00b", "@", math.Inf(-1))
-	f.Add("", "＝1", "\xff", -0.0)
+	f.Add("", "＝1", "\xff", math.Copysign(0, -1))
 	f.Fuzz(func(t *testing.T, name, reason, actor string, value float64) {
 		r := past(0, drill.Passed)
 		r.Name, r.Reason, r.Actor, r.Speed, r.Hypotheses[0].Value, r.Hypotheses[0].Limit, r.Hypotheses[0].Margin = name, reason, actor, value, value, value, value
