@@ -30,8 +30,10 @@ func (a *active) live() {
 	if left != "" && verdict != Failed { // whoever stopped it has to know that it goes on
 		verdict, why = Failed, left+"; "+why
 	}
-	if strayed := a.strayed(); strayed != "" {
-		verdict, why = Failed, strayed+"; "+why
+	if err != nil {
+		if strayed := a.strayed(); strayed != "" {
+			verdict, why = Failed, strayed+"; "+why
+		}
 	}
 	a.end(verdict, why)
 	run := a.snapshot()
@@ -96,7 +98,7 @@ func (a *active) perform() error {
 // that is known.
 func (a *active) strayed() string {
 	a.mu.Lock()
-	begun, run := !a.facts.Zero.IsZero() && len(a.run.Hypotheses) == 0, a.run
+	begun, run := !a.facts.Zero.IsZero(), a.run
 	a.mu.Unlock()
 	if !begun {
 		return ""
