@@ -6,7 +6,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -84,6 +86,7 @@ func runDemo(cmd *cobra.Command, o demo.Options, flags demoFlags) (err error) {
 		return usageError{fmt.Errorf("--%w\nsee `%s --help`", err, cmd.CommandPath())}
 	}
 	screen := demoScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), flags)
+	screen.Program = called(os.Args[0])
 	if flags.svg != "" {
 		file, err := os.Create(flags.svg)
 		if err != nil {
@@ -98,6 +101,16 @@ func runDemo(cmd *cobra.Command, o demo.Options, flags demoFlags) (err error) {
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
 	return demo.Show(cmd.Context(), o, screen)
+}
+
+// called is a program's name as the shell found it, if that is a plain path.
+func called(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool {
+		return !strings.ContainsRune("./-_", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) {
+		return ""
+	}
+	return name
 }
 
 // demoScreen looks at what the output is: a terminal gets the live view.

@@ -38,6 +38,18 @@ func TestDemoRefusesNonsense(t *testing.T) {
 	}
 }
 
+// TestCalled: what is shown can be pasted into a shell, or is the plain name.
+func TestCalled(t *testing.T) {
+	for name, want := range map[string]string{
+		"headgate": "headgate", "./bin/headgate": "./bin/headgate", "/usr/local/bin/headgate-1.2": "/usr/local/bin/headgate-1.2",
+		"/home/a b/headgate": "", "./$(x)": "", "": "",
+	} {
+		if got := called(name); got != want {
+			t.Errorf("called(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
 // Stopped at once, the demo still sums up: JSON alone on stdout, and exit 0.
 func TestDemoStoppedAtOnce(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())

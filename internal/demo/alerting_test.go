@@ -123,7 +123,7 @@ func slackSummary(t *testing.T) *Summary {
 func TestReportWithSlack(t *testing.T) {
 	s := slackSummary(t)
 	var b bytes.Buffer
-	if err := errors.Join(s.Write(&b, 100, false), outro(&b, s, 100)); err != nil {
+	if err := errors.Join(s.Write(&b, 100, false), outro(&b, s, "", 100)); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "report-slack.txt", b.String())

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -74,8 +75,8 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%gs", math.Round(d.Seconds()*1000)/1000)
 }
 
-// outro says what to try next.
-func outro(w io.Writer, s *Summary, width int) error {
+// outro says what to try next, with commands that begin as this one did.
+func outro(w io.Writer, s *Summary, program string, width int) error {
 	var b strings.Builder
 	if s.Gated.RetryMax > 0 {
 		when := fmt.Sprintf("%.0f s", s.Gated.RetryMax)
@@ -98,7 +99,7 @@ func outro(w io.Writer, s *Summary, width int) error {
 		{"leave both running, to look at /metrics", "headgate demo --keep"},
 		{"put the gate before an endpoint of your own (README.md)", "MC_ENDPOINT=http://127.0.0.1:8080/v1 headgate serve"},
 	} {
-		fmt.Fprintf(&b, "# %s\n%s\n", next[0], next[1])
+		fmt.Fprintf(&b, "# %s\n%s\n", next[0], strings.Replace(next[1], "headgate", cmp.Or(program, "headgate"), 1))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

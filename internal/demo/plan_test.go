@@ -140,7 +140,7 @@ func TestWritersErrorsArePassedOn(t *testing.T) {
 	s := newWorld(t, DefaultOptions()).summary(sec(400), Complete)
 	d := started(t, DefaultOptions())
 	for name, err := range map[string]error{
-		"JSON": s.WriteJSON(w), "text": s.Write(w, 80, true), "picture": s.WriteSVG(w), "outro": outro(w, s, 80),
+		"JSON": s.WriteJSON(w), "text": s.Write(w, 80, true), "picture": s.WriteSVG(w), "outro": outro(w, s, "", 80),
 		"intro": intro(w, d, 80), "keeping": Screen{Live: w}.keeping(d),
 	} {
 		if !errors.Is(err, closed) {

@@ -27,10 +27,22 @@ func TestReports(t *testing.T) {
 	} {
 		s := newWorld(t, c.o).summary(c.at, c.ending)
 		var b bytes.Buffer
-		if err := errors.Join(s.Write(&b, c.width, false), outro(&b, s, c.width)); err != nil {
+		if err := errors.Join(s.Write(&b, c.width, false), outro(&b, s, "", c.width)); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, "report-"+c.name+".txt", b.String())
+	}
+}
+
+func TestCommandsBeginAsThisOneDid(t *testing.T) {
+	var b bytes.Buffer
+	if err := outro(&b, newWorld(t, DefaultOptions()).summary(sec(500), Complete), "./bin/headgate", 80); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\n./bin/headgate demo --workers 4\n", "\nMC_ENDPOINT=http://127.0.0.1:8080/v1 ./bin/headgate serve\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
 	}
 }
 

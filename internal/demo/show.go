@@ -23,6 +23,9 @@ type Screen struct {
 	// treated like none.
 	Size   func() (width, height int)
 	Colour bool
+	// Program is how this program was called, for the commands that are shown;
+	// "" is headgate.
+	Program string
 
 	JSON bool      // Out gets the summary as JSON and nothing else
 	Keep bool      // leave both sides running afterwards, until the context ends
@@ -87,7 +90,7 @@ func (s Screen) report(sum *Summary) error {
 	if _, werr := io.WriteString(s.Out, "\n"); werr != nil {
 		return errors.Join(err, werr)
 	}
-	return errors.Join(err, sum.Write(s.Out, s.width(), s.Colour), outro(s.Out, sum, s.width()))
+	return errors.Join(err, sum.Write(s.Out, s.width(), s.Colour), outro(s.Out, sum, s.Program, s.width()))
 }
 
 // keeping says what one can do while both sides go on.
