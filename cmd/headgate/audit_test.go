@@ -100,7 +100,7 @@ func TestBackup(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "copy.db")
 	g.run("backup", file).want(t, 0, "wrote "+file+"\n")
 	g.run("backup", file).want(t, exitFailed, "", "no backup of "+g.dataDir)
-	g.run("backup").want(t, exitUsage, "", "--help")
+	g.run("backup").want(t, exitUsage, "", "usage: headgate backup FILE", "--help")
 	g.run("restore", "--pool", "b")
 	if err := s.Stop(t.Context()); err != nil {
 		t.Fatal(err)

@@ -104,9 +104,13 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// meant names the commands below cmd that look like the one that is not there.
+// meant says what would be right: the arguments of cmd, or the commands below it
+// that look like the one that is not there.
 func meant(cmd *cobra.Command, args []string) string {
-	if !cmd.HasAvailableSubCommands() || len(args) == 0 {
+	if !cmd.HasAvailableSubCommands() {
+		return "\nusage: " + cmd.UseLine()
+	}
+	if len(args) == 0 {
 		return ""
 	}
 	cmd.SuggestionsMinimumDistance = 2 // letters; 0, the default, finds beginnings only

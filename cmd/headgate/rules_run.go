@@ -92,7 +92,11 @@ func testedLines(w io.Writer, files []fileTested) error {
 		case len(f.Failed) > 0:
 			verdict = "FAILED"
 		}
-		if _, err := fmt.Fprintf(w, "%-7s  %s  %d tests\n", verdict, inert(f.File), f.Tests); err != nil {
+		tests := fmt.Sprintf("%d tests", f.Tests)
+		if f.Tests == 1 {
+			tests = "1 test"
+		}
+		if _, err := fmt.Fprintf(w, "%-7s  %s  %s\n", verdict, inert(f.File), tests); err != nil {
 			return err
 		}
 		for _, line := range f.Failed {

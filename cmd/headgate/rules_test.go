@@ -89,9 +89,9 @@ func TestRulesTest(t *testing.T) {
 		"none.test.yaml": "tests: []\n",
 	})
 	good, bad, none := filepath.Join(dir, "good.test.yaml"), filepath.Join(dir, "bad.test.yaml"), filepath.Join(dir, "none.test.yaml")
-	g.runBare("rules", "test", good).want(t, 0, "ok       "+good+"  1 tests\n")
+	g.runBare("rules", "test", good).want(t, 0, "ok       "+good+"  1 test\n")
 	r := g.runBare("rules", "test", good, bad)
-	if r.code != exitUnmet || !strings.Contains(r.out, "ok       "+good) || !strings.Contains(r.out, "FAILED   "+bad+"  1 tests\n         "+bad+":8:") ||
+	if r.code != exitUnmet || !strings.Contains(r.out, "ok       "+good) || !strings.Contains(r.out, "FAILED   "+bad+"  1 test\n         "+bad+":8:") ||
 		!strings.Contains(r.err, "not met: 1") {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
