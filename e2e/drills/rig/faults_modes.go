@@ -8,11 +8,11 @@ const (
 // modeFaults are in what takes the gate out and puts it back.
 func modeFaults() []Fault {
 	return []Fault{
-		{"a rollback that only says so", "rollback", "did not stop refusals", one(before(controlGo, setsMode,
+		{"a rollback that only says so", "rollback", "did not stop refusals|says that it is in mode enforce", one(before(controlGo, setsMode,
 			"	if m == PassThrough && sabotaged(\"a rollback that only says so\") {\n		return Enforce\n	}\n"))},
 		{"a restore that only says so", "rollback", "nothing was refused after the restore", one(before(controlGo, setsMode,
 			"	if m == Enforce && g.leaving.Load() && sabotaged(\"a restore that only says so\") {\n		return PassThrough\n	}\n"))},
-		{"another pool is rolled back", "rollback", "did not stop refusals", one(before("runbooks/controller.go", "	p.gate.SetMode(now, to)\n	change := Change{",
+		{"another pool is rolled back", "rollback", "did not stop refusals|says that it is in mode enforce", one(before("runbooks/controller.go", "	p.gate.SetMode(now, to)\n	change := Change{",
 			"	if sabotaged(\"another pool is rolled back\") {\n		gate, err := admit.New(admit.Config{Workers: 1, Policy: admit.None{}, QueueLimit: 1, AssumedService: time.Second})\n		if err != nil {\n			panic(err)\n		}\n		p = &pool{gate, p.standing}\n	}\n"))},
 		{"observed and not passed through", "rollback", "mode observe", one(before(controlGo, setsMode,
 			"	if m == PassThrough && sabotaged(\"observed and not passed through\") {\n		m = Observe\n	}\n"))},

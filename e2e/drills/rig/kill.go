@@ -52,9 +52,11 @@ drills:
     name: Live
     schedule: "@monthly"
     target: live
+    share: 25%%
+    recovery: 1m
     scenario:
       duration: 60s
-      faults: [{kind: status, code: 500, share: 25%%, from: 0s, for: 60s}]
+      faults: [{kind: status, code: 500, share: 50%%, from: 0s, for: 60s}]
     expect: [tasks_lost == 0]
     abort_if: [error_share >= 90%%]
 allow_live: true
@@ -125,7 +127,11 @@ func (k Kill) speed() string {
 // reached says whether a run is in the phase.
 func (k Kill) reached(t *testing.T, gate *harness.Gate, id string) bool {
 	t.Helper()
-	phases := show(t, gate, id).Phases
+	r := show(t, gate, id)
+	if r.Status == "ended" {
+		t.Fatalf("the run ended before %s: %s: %s", k.Phase, r.Verdict, r.Reason)
+	}
+	phases := r.Phases
 	return len(phases) > 0 && phases[len(phases)-1].Name == k.Phase || k.Phase == "claim" && len(phases) == 1
 }
 
@@ -169,7 +175,7 @@ func dues(t *testing.T, gate *harness.Gate) string {
 	var list struct {
 		Items []struct {
 			ID   string
-			Next json.RawMessage
+			Next json.RawMessage `json:"next_runs"`
 		}
 	}
 	ask(t, gate, "GET", "/api/v1/drills", "", &list)
