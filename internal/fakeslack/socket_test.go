@@ -47,6 +47,8 @@ func follow(t *testing.T, s *fakeslack.Server, srv *httptest.Server, mute bool) 
 	if err := s.AwaitSockets(within(t), 1); err != nil {
 		t.Fatal(err)
 	}
+	// A socket counts before the app has been greeted, and may be lost before that.
+	await(t, "a greeting", func() bool { return len(f.of(socketmode.EventTypeHello)) > 0 })
 	return f
 }
 
@@ -149,7 +151,7 @@ func TestSocketsThatAreLostComeBack(t *testing.T) {
 			if err := tt.lose(s, ts); !errors.Is(err, tt.want) {
 				t.Fatalf("got %v, want %v", err, tt.want)
 			}
-			await(t, "a second connection", func() bool { return len(app.of(socketmode.EventTypeHello)) == 2 })
+			await(t, "a second connection", func() bool { return len(app.of(socketmode.EventTypeHello)) >= 2 })
 			if err := s.AwaitSockets(within(t), 1); err != nil {
 				t.Fatal(err)
 			}
@@ -295,7 +297,7 @@ func TestAMuteSocketIsGivenUp(t *testing.T) {
 	if r, err := s.Press(t.Context(), "C1", ts, "ack", "U0ADA"); !errors.Is(err, fakeslack.ErrNoAnswer) || len(app.of(socketmode.EventTypeInteractive)) != 0 {
 		t.Fatalf("something was heard: %+v, %v", r, err)
 	}
-	await(t, "a second connection", func() bool { return len(app.of(socketmode.EventTypeHello)) == 2 })
+	await(t, "a second connection", func() bool { return len(app.of(socketmode.EventTypeHello)) >= 2 })
 	if err := s.AwaitSockets(within(t), 1); err != nil {
 		t.Fatal(err)
 	}
