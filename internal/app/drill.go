@@ -31,6 +31,7 @@ type rehearsals struct {
 type drillMetrics struct {
 	runs *prometheus.CounterVec
 	pass *prometheus.GaugeVec
+	due  *prometheus.GaugeVec // when the schedule first came
 	// period is there for drills with a schedule.
 	period *prometheus.GaugeVec
 }
@@ -43,11 +44,14 @@ func newDrillMetrics(reg prometheus.Registerer) (*drillMetrics, error) {
 		pass: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "headgate_drill_last_pass_timestamp_seconds", Help: "When the latest run of the drill that passed has ended; not there before.",
 		}, []string{"drill"}),
+		due: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "headgate_drill_first_due_timestamp_seconds", Help: "When the schedule of the drill was first seen to come, whatever came of it; not there before.",
+		}, []string{"drill"}),
 		period: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "headgate_drill_period_seconds", Help: "The time between two due times of the drill; not there without a schedule.",
 		}, []string{"drill"}),
 	}
-	return m, errors.Join(reg.Register(m.runs), reg.Register(m.pass), reg.Register(m.period))
+	return m, errors.Join(reg.Register(m.runs), reg.Register(m.pass), reg.Register(m.due), reg.Register(m.period))
 }
 
 // know makes the counters of drills be there from the start.
@@ -98,7 +102,7 @@ func (a *App) startDrills() (err error) {
 	a.drillMetrics.know(a.specs())
 	d.remember(ctx)
 	d.scheduler = drill.NewScheduler(drill.SchedulerOptions{
-		Specs: a.specs, Dues: d.store, Noter: d.store, Launcher: d, NewID: newID, Version: a.version, Log: d.log,
+		Specs: a.specs, Dues: d.store, Noter: d, Launcher: d, NewID: newID, Version: a.version, Log: d.log,
 	})
 	run, stop := context.WithCancel(context.Background())
 	d.stop = stop
@@ -147,9 +151,21 @@ func (d *rehearsals) Launch(ctx context.Context, s drill.Spec, t drill.Trigger, 
 	return err
 }
 
+// Note implements drill.Noter. What was not run counts as what was.
+func (d *rehearsals) Note(ctx context.Context, r drill.Run) error {
+	err := d.store.Note(ctx, r)
+	if err == nil {
+		d.app.drillMetrics.ended(r)
+		d.firstDue(ctx)
+		d.tell(r)
+	}
+	return err
+}
+
 // ended hears of every run that has ended. Who waits for its turn has it now.
 func (d *rehearsals) ended(r drill.Run) {
 	d.app.drillMetrics.ended(r)
+	d.firstDue(context.Background())
 	d.scheduler.Kick()
 	d.tell(r)
 }

@@ -41,4 +41,21 @@ func (d *rehearsals) remember(ctx context.Context) {
 			d.app.drillMetrics.pass.WithLabelValues(l.Drill).Set(float64(l.PassAt.UnixMilli()) / 1000)
 		}
 	}
+	d.firstDue(ctx)
+}
+
+// firstDue tells since when drills are due: one that never passed counts from there.
+func (d *rehearsals) firstDue(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, verdictTime)
+	defer cancel()
+	dues, err := d.store.FirstDue(ctx)
+	if err != nil {
+		d.log.Warn("it could not be read when drills were first due", "err", err)
+		return
+	}
+	for _, s := range d.app.specs() {
+		if at, ok := dues[s.ID]; ok && s.Schedule != "" {
+			d.app.drillMetrics.due.WithLabelValues(s.ID).Set(float64(at.UnixMilli()) / 1000)
+		}
+	}
 }

@@ -24,9 +24,26 @@ func TestPassesAge(t *testing.T) {
 	if strings.Contains(metrics, `period_seconds{drill="burst"}`) || strings.Contains(metrics, "headgate_drill_last_pass_timestamp_seconds{") {
 		t.Error("a drill without schedule has a period, or one that never ran has passed")
 	}
+	store := r.app.store.Drills()
+	due := time.Now().Add(-30 * 24 * time.Hour).UTC().Truncate(time.Second)
+	missed := drill.Run{
+		ID: newID(), Drill: "weekly", Name: "Weekly", Trigger: drill.BySchedule, Speed: 1, Status: drill.Ended, Verdict: drill.Missed,
+		Scheduled: due, Ended: due, Count: 1,
+	}
+	if err := r.app.drills.Note(t.Context(), missed); err != nil {
+		t.Fatal(err)
+	}
+	metrics = r.admin("/metrics").body
+	for _, want := range []string{`headgate_drill_first_due_timestamp_seconds{drill="weekly"} 1.`, `headgate_drill_runs_total{drill="weekly",verdict="missed"} 1`} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("without %s", want)
+		}
+	}
+	if !overdue(t, r, "weekly") {
+		t.Error("a drill that has come for a month and never passed is not overdue")
+	}
 	began := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
 	run := drill.Run{ID: newID(), Drill: "weekly", Name: "Weekly", Trigger: drill.ByHand, Speed: 1, Started: began, Status: drill.Claimed}
-	store := r.app.store.Drills()
 	if run.Fence, err = store.Claim(t.Context(), began, run, time.Minute); err != nil {
 		t.Fatal(err)
 	}
@@ -35,6 +52,9 @@ func TestPassesAge(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.app.drills.remember(t.Context()) // as at the next start
+	if overdue(t, r, "weekly") {
+		t.Error("a drill that has passed is overdue")
+	}
 	if metrics = r.admin("/metrics").body; !strings.Contains(metrics, `headgate_drill_last_pass_timestamp_seconds{drill="weekly"} 1.`) {
 		t.Error("the last pass is not there")
 	}
@@ -42,4 +62,19 @@ func TestPassesAge(t *testing.T) {
 	if metrics = r.admin("/metrics").body; strings.Contains(metrics, "headgate_drill_period_seconds{") {
 		t.Error("a drill that has gone still has a period")
 	}
+}
+
+func overdue(t *testing.T, r *rig, id string) bool {
+	t.Helper()
+	states, err := drillBoard{r.app.drills}.Drills(t.Context(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range states.Items {
+		if s.Spec.ID == id {
+			return s.Overdue
+		}
+	}
+	t.Fatalf("no drill %s", id)
+	return false
 }

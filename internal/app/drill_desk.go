@@ -63,7 +63,7 @@ func (b drillBoard) Drills(ctx context.Context, now time.Time) (web.DrillStates,
 			state.Last = &last
 		}
 		state.Passed = known.latest[s.ID].PassAt
-		b.due(&state, known.dues[s.ID], now)
+		b.due(&state, known, now)
 		states.Items = append(states.Items, state)
 	}
 	return states, nil
@@ -73,13 +73,14 @@ func (b drillBoard) Drills(ctx context.Context, now time.Time) (web.DrillStates,
 type known struct {
 	freeze drill.Freeze
 	dues   map[string]drill.Due
+	first  map[string]time.Time // when their schedules first came
 	latest map[string]drill.Latest
 	last   map[string]drill.Run
 }
 
 // known reads as much of the record as can be read.
 func (b drillBoard) known(ctx context.Context) (k known, err error) {
-	var errs [4]error
+	var errs [5]error
 	k.freeze, errs[0] = b.store.Frozen(ctx)
 	k.dues, errs[1] = b.store.Dues(ctx)
 	k.latest, k.last = map[string]drill.Latest{}, map[string]drill.Run{}
@@ -92,6 +93,7 @@ func (b drillBoard) known(ctx context.Context) (k known, err error) {
 	}
 	runs, err := b.store.Picked(ctx, ids)
 	errs[3] = err
+	k.first, errs[4] = b.store.FirstDue(ctx)
 	for _, r := range runs {
 		k.last[r.Drill] = r
 	}
@@ -99,16 +101,16 @@ func (b drillBoard) known(ctx context.Context) (k known, err error) {
 }
 
 // due says when a drill is due next, and whether its latest pass is too old.
-func (b drillBoard) due(state *web.DrillState, kept drill.Due, now time.Time) {
+func (b drillBoard) due(state *web.DrillState, k known, now time.Time) {
 	s := state.Spec
 	schedule, err := drill.ParseSchedule(s.Schedule, s.Zone)
 	if s.Schedule == "" || err != nil { // one that cannot be read has been refused where it was set
 		return
 	}
-	for _, o := range drill.Upcoming(s, kept, now, shownDues) {
+	for _, o := range drill.Upcoming(s, k.dues[s.ID], now, shownDues) {
 		state.Next = append(state.Next, web.DrillDue{At: o.At, Note: o.Note(schedule.Location())})
 	}
-	state.Overdue = drill.Expired(now, state.Passed, time.Time{}, schedule.Period(now))
+	state.Overdue = drill.Expired(now, state.Passed, k.first[s.ID], schedule.Period(now))
 }
 
 // problems says why a drill cannot run as it stands.

@@ -120,3 +120,29 @@ func (d *Drills) Latest(ctx context.Context) ([]drill.Latest, error) {
 		return latestOf(ctx, conn, nil)
 	})
 }
+
+const firstDues = `
+SELECT drill, COALESCE((SELECT at_ms FROM drill_runs WHERE drill_runs.drill = drill_latest.drill AND cause <> ? ORDER BY at_ms, id LIMIT 1), 0)
+FROM drill_latest ORDER BY drill LIMIT ?`
+
+// FirstDue returns when the schedule of each drill was first seen to come, whatever
+// came of it, by ID. Drills that were only ever run by hand are not there.
+func (d *Drills) FirstDue(ctx context.Context) (map[string]time.Time, error) {
+	type first struct {
+		drill string
+		at    time.Time
+	}
+	all, err := read(ctx, d.store, "read when drills were first due", func(ctx context.Context, conn *sql.Conn) ([]first, error) {
+		return query(ctx, conn, 2, func(v []any) (first, error) {
+			f := fields{table: "drill_runs"}
+			return first{f.named("drill", v[0]), f.when("at_ms", v[1])}, f.bad
+		}, firstDues, string(drill.ByHand), maxDrills)
+	})
+	dues := make(map[string]time.Time, len(all))
+	for _, f := range all {
+		if !f.at.IsZero() {
+			dues[f.drill] = f.at
+		}
+	}
+	return dues, err
+}
