@@ -83,6 +83,7 @@ func (p *Pages) drills(ctx context.Context, v viewer, now time.Time) *drillsView
 		view.Rows = append(view.Rows, row)
 		if len(d.NextRuns) > 0 && (view.Next == nil || parsed(d.NextRuns[0].At).Before(parsed(view.Next.At))) {
 			view.Next = &nextDrill{d.Name, d.NextRuns[0]}
+			view.Next.Local = thereOf(view.Next.Local)
 		}
 	}
 	slices.SortStableFunc(view.Rows, func(a, b drillRow) int { return cmp.Compare(lastAt(b), lastAt(a)) })
