@@ -90,6 +90,16 @@ soak: ## Race tests in random order over and over, for SOAK_MINUTES
 agents: ## Codex CLI and opencode through the gate (downloads about 1 GB from npm)
 	@.ci/stage.sh agents "the tests with coding agents are not written yet"
 
+.PHONY: shots
+shots: ## Pictures of every page, light, dark, printed and on a phone, in e2e/browser/shots
+	@.ci/tools.sh chromium
+	HEADGATE_SHOTS=1 $(GO) -C e2e test -count=1 -run 'TestEveryPage|TestBurst' ./browser
+
+.PHONY: pictures
+pictures: ## The pictures of README, docs/img (takes eight minutes: a burst in real time)
+	@.ci/tools.sh chromium
+	$(GO) -C e2e test -count=1 -timeout 30m -tags pictures -run TestPicturesForReadme ./browser
+
 .PHONY: cover
 cover: ## Coverage of the main module, in coverage/
 	@mkdir -p coverage

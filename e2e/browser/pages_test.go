@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"headgate/e2e/rollback/rig"
 )
 
@@ -86,6 +88,7 @@ func (b *tab) holds(name string) {
 	}
 	b.look("light", "")
 	b.phone()
+	b.do(chromedp.Reload()) // or what was laid out for a wide page might count
 	if wide := get[[]string](b, tooWide); len(wide) > 0 {
 		b.Errorf("%s is wider than a phone: %s", name, strings.Join(wide, "\n\t"))
 	}
