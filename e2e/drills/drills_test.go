@@ -31,6 +31,16 @@ func TestDrills(t *testing.T) {
 			})
 		}
 	}
+	for _, drill := range []string{"burst", "rollback", "upstream-errors"} {
+		t.Run(drill+" passes", func(t *testing.T) {
+			t.Parallel()
+			rig.Passes(t, program, drill, speed)
+		})
+	}
+	t.Run("aborts", func(t *testing.T) {
+		t.Parallel()
+		rig.Aborts(t, program)
+	})
 	for _, phase := range rig.Phases() {
 		t.Run("killed in "+phase, func(t *testing.T) {
 			t.Parallel()

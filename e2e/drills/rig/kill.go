@@ -56,7 +56,7 @@ drills:
     recovery: 1m
     scenario:
       duration: 60s
-      faults: [{kind: status, code: 500, share: 50%%, from: 0s, for: 60s}]
+      faults: [{kind: status, code: 500, share: 25%%, from: 0s, for: 60s}]
     expect: [tasks_lost == 0]
     abort_if: [error_share >= 90%%]
 allow_live: true

@@ -44,6 +44,18 @@ func (f Fault) Try(t *testing.T, program string, speed float64) {
 	}
 }
 
+// Passes runs a drill on a program without a fault. It has to pass, unless it says
+// again and again that the machine was too busy.
+func Passes(t *testing.T, program, drill string, speed float64) {
+	gate := Serve(t, harness.Settings{Program: program})
+	r := Sure(t, gate, program, drill, speed, func(Run) bool { return false })
+	t.Logf("%s: %s: %s", drill, r.Verdict, r.Reason)
+	honest := r.Verdict == "inconclusive" && r.Code == 4 && strings.Contains(r.Reason, busy)
+	if !honest && (r.Verdict != "passed" || r.Code != 0) {
+		t.Errorf("%s ended %s with exit code %d: %s", drill, r.Verdict, r.Code, r.Reason)
+	}
+}
+
 // tries is how often a drill is run when the machine is too busy for it, which is
 // said then and no fault of anybody. The last try goes slower.
 const tries = 4
@@ -107,4 +119,19 @@ func Token(t testing.TB, gate *harness.Gate) string {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(string(text))
+}
+
+// Drills are the built-in ones, by ID.
+func Drills(t *testing.T, program string) (ids []string) {
+	t.Helper()
+	gate := Serve(t, harness.Settings{Program: program})
+	var list struct{ Items []struct{ ID string } }
+	ask(t, gate, "GET", "/api/v1/drills", "", &list)
+	for _, d := range list.Items {
+		ids = append(ids, d.ID)
+	}
+	if len(ids) < 11 {
+		t.Fatalf("there are %d built-in drills: %v", len(ids), ids)
+	}
+	return ids
 }
