@@ -43,13 +43,20 @@ func TestReloadDuringTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	written := make(chan error, 1)
+	observed := strings.Replace(settings, "name: a,", "name: a, mode: observe,", 1)
+	told := false
 	for lines := bufio.NewScanner(logs); lines.Scan(); {
 		switch line := lines.Text(); {
 		case strings.Contains(line, "msg=serving"):
-			go func() { written <- os.WriteFile(path, []byte(settings), 0) }() // waits for the second read
+			go func() { written <- os.WriteFile(path, []byte(observed), 0) }() // waits for the second read
 		case strings.Contains(line, "settings taken over"):
 			cancel()
+		case strings.Contains(line, "the recorded mode counts"):
+			told = strings.Contains(line, "pool=a mode=enforce settings=observe")
 		}
+	}
+	if !told {
+		t.Error("nobody was told that the mode in the settings does not count")
 	}
 	if err := <-ended; err != nil {
 		t.Fatalf("ended with %v", err)

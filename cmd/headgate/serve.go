@@ -133,7 +133,12 @@ func (s *server) logPools(cfg *config.Config) {
 	for _, p := range s.app.Pools() {
 		i := slices.IndexFunc(cfg.Pools, func(c config.Pool) bool { return c.Name == p.Name })
 		c := cfg.Pools[i]
+		mode := p.Gate.Snapshot(time.Now()).Mode.String()
 		s.log.Info("pool", "name", c.Name, "upstream", c.Upstream, "workers", c.Workers, "policy", c.Admission.Policy,
-			"slo", c.SLO.Turnaround, "mode", p.Gate.Snapshot(time.Now()).Mode.String())
+			"slo", c.SLO.Turnaround, "mode", mode)
+		if mode != c.Mode {
+			s.log.Info("the recorded mode counts, not the one in the settings, which is for a first start; "+
+				"headgate rollback, observe and restore change it", "pool", c.Name, "mode", mode, "settings", c.Mode)
+		}
 	}
 }
