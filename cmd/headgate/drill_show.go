@@ -86,7 +86,11 @@ func (t *runText) facts(w io.Writer) {
 		}
 	}
 	row("drill", fmt.Sprintf("%s, spec %s, on %s", inert(t.Drill), inert(t.SpecVersion), inert(t.Target)))
-	row("begun", fmt.Sprintf("%s (%s, %s)", momentOr(t.StartedAt, "never"), inert(t.Trigger), inert(t.Actor)))
+	by := inert(t.Trigger)
+	if t.Actor != t.Trigger {
+		by += ", " + inert(t.Actor)
+	}
+	row("begun", fmt.Sprintf("%s (%s)", momentOr(t.StartedAt, "never"), by))
 	if t.ScheduledAt != nil {
 		row("due", moment(*t.ScheduledAt))
 	}

@@ -206,7 +206,7 @@ func TestDrillShow(t *testing.T) {
 	two.Name, two.Reason = webtest.Hostile, "\x1b[31mred"
 	s.Desk.Add(two, one)
 	r := g.runBare("drill", "show", one.ID[:8])
-	says(t, r.out, "Burst PASSED because", "drill burst, spec ", "begun "+one.Started.Format(time.RFC3339)+" (schedule, schedule)", "took 24s at speed 20", "id "+one.ID)
+	says(t, r.out, "Burst PASSED because", "drill burst, spec ", "begun "+one.Started.Format(time.RFC3339)+" (schedule)", "took 24s at speed 20", "id "+one.ID)
 	says(t, g.runBare("drill", "show", two.ID).out, webtest.Hostile+" FAILED �[31mred")
 	g.runBare("drill", "show", "01a2299").want(t, exitUsage, "", "2 runs have IDs that begin with 01a2299")
 	g.runBare("drill", "show", strings.Repeat("0", 36)).want(t, exitFailed, "", "There is no such run")

@@ -73,8 +73,9 @@ func (a *active) change(f func(r *Run)) {
 
 // phase begins a phase and ends the one before, with a note on what came of it.
 func (a *active) phase(name PhaseName, note string) {
-	now := wallNow()
+	now, drill := wallNow(), ""
 	a.change(func(r *Run) {
+		drill = r.Drill
 		if n := len(r.Phases); n > 0 && r.Phases[n-1].Ended.IsZero() {
 			r.Phases[n-1].Ended = now
 			if note != "" {
@@ -84,7 +85,7 @@ func (a *active) phase(name PhaseName, note string) {
 		r.Phases = append(r.Phases, Phase{Name: name, Began: now})
 		r.Status = Running
 	})
-	a.o.Log.Info("drill", "run", a.id, "phase", string(name))
+	a.o.Log.Info("drill", "drill", drill, "run", a.id, "phase", string(name))
 	select {
 	case a.dirty <- struct{}{}:
 	default:
