@@ -138,6 +138,14 @@ func TestCompletion(t *testing.T) {
 	if r := g.runBare("__complete", "rollback", "--data-dir", g.dataDir, "--pool", ""); !strings.HasPrefix(r.out, "a\nb\n:") {
 		t.Errorf("completions %q", r.out)
 	}
+	for line, want := range map[string]string{
+		"incident ack": ":4\n", "incident silence": ":4\n", "status": ":4\n", "backup": ":0\n", "rules check": ":0\n", // 4: no files
+		"alerts": "test\t", "completion": "bash\n",
+	} {
+		if r := g.runBare(append(append([]string{"__complete"}, strings.Fields(line)...), "")...); !strings.HasPrefix(r.out, want) {
+			t.Errorf("completions of %s: %q, want %q first", line, r.out, want)
+		}
+	}
 	g.env["HEADGATE_ADMIN"] = wedged(t)
 	if r := g.runBare("__complete", "rollback", "--data-dir", g.dataDir, "--pool", ""); !strings.HasPrefix(r.out, ":") {
 		t.Errorf("completions without a service %q", r.out)

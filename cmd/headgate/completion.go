@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +18,7 @@ func newCompletion() *cobra.Command {
 	return &cobra.Command{
 		Use:       "completion SHELL",
 		Short:     "Print a script that completes commands in a shell",
-		Long:      "Print a script that completes commands, flags and names of pools: for bash, zsh, fish or powershell.",
+		Long:      "Print a script that completes commands, flags and names of pools and drills: for bash, zsh, fish or powershell.",
 		Example:   "  source <(headgate completion bash)\n  headgate completion fish > ~/.config/fish/completions/headgate.fish",
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		Args:      usageArgs(cobra.ExactArgs(1)),
@@ -36,6 +37,17 @@ func newCompletion() *cobra.Command {
 				return usageError{fmt.Errorf("unknown shell %q: must be bash, zsh, fish or powershell", args[0])}
 			}
 		},
+	}
+}
+
+// proposeNoFiles keeps a shell from proposing files, which it does for every
+// argument, to commands that take none.
+func proposeNoFiles(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		proposeNoFiles(c)
+	}
+	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && !strings.Contains(cmd.Use, "FILE") {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
 }
 

@@ -91,6 +91,7 @@ answers the rest at once with 429 and an honest Retry-After.`,
 	root.CompletionOptions.DisableDefaultCmd = true // ours says when an argument is wrong
 	root.AddCommand(newDemo(), newServe(), newCheck(), newStub(), newVersion(), newCompletion(),
 		newStatus(h), newRollback(h), newRestore(h), newObserve(h), newPause(h), newResume(h), newAudit(h), newBackup(h), newIncident(h), newDrill(h), newLogin(h), newAlerts(h), newRules())
+	proposeNoFiles(root)
 	return root
 }
 
