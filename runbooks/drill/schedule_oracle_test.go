@@ -31,12 +31,20 @@ var oddSpans = []zoneSpan{
 
 // minutes is a span, minute by minute: the oracle's calendar.
 type minutes struct {
-	loc   *time.Location
-	at    []time.Time
-	local []time.Time // what a clock on the wall shows, as if it were UTC
-	again []bool      // whether it shows that once more later
-	shows []face      // the same in parts
+	loc *time.Location
+	all []minute
 }
+
+type minute struct {
+	face
+	at    time.Time
+	local int  // what a clock on the wall shows, in minutes, as if it were UTC
+	again bool // it shows that once more later
+}
+
+func (m *minute) occurrence() Occurrence { return Occurrence{At: m.at, Named: named(m.local)} }
+
+func named(local int) time.Time { return time.Unix(int64(local)*60, 0).UTC() }
 
 // face is a minute of a clock and a calendar on the wall.
 type face struct{ minute, hour, day, month, weekday int }
@@ -62,13 +70,13 @@ func (z zoneSpan) minutes(t *testing.T) minutes {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.at, m.local, m.shows = append(m.at, at), append(m.local, clock), append(m.shows, faceAt(clock))
+		m.all = append(m.all, minute{face: faceAt(clock), at: at, local: int(clock.Unix() / 60)})
 	}
-	m.again = make([]bool, len(m.at))
-	last := make(map[time.Time]bool)
-	for i := len(m.at) - 1; i >= 0; i-- {
-		m.again[i] = last[m.local[i]]
-		last[m.local[i]] = true
+	later := make(map[int]bool)
+	for i := range slices.Backward(m.all) {
+		now := &m.all[i]
+		now.again = later[now.local]
+		later[now.local] = true
 	}
 	return m
 }
@@ -84,7 +92,7 @@ type fields struct {
 // hourly tells whether every hour is ticked.
 func (f *fields) hourly() bool { return !slices.Contains(f.ticked[1][:24], false) }
 
-func (f *fields) match(t face) bool {
+func (f *fields) match(t *face) bool {
 	if !f.ticked[0][t.minute] || !f.ticked[1][t.hour] || !f.ticked[3][t.month] {
 		return false
 	}
@@ -101,33 +109,30 @@ func (f *fields) match(t face) bool {
 // in a repeated hour, whenever the clock shows it.
 func (f *fields) walk(m minutes, after, most int) []Occurrence {
 	var due []Occurrence
-	latest := m.local[0]
-	through := f.hourly() || f.openMinutes
-	for i := 1; i < len(m.at) && len(due) < most; i++ {
-		if !m.local[i].After(latest) { // the clocks have gone back
-			if through {
-				latest = m.local[i]
+	latest := m.all[0].local
+	hourly := f.hourly()
+	through := hourly || f.openMinutes
+	for i := 1; i < len(m.all) && len(due) < most; i++ {
+		now := &m.all[i]
+		over := now.local - latest // 1, but where the clocks are changed
+		if over > 0 || through {
+			latest = now.local
+		}
+		switch {
+		case i <= after:
+		case over <= 0 && !through: // it has been
+		case f.match(&now.face):
+			o := now.occurrence()
+			o.Repeated = now.again && !through
+			due = append(due, o)
+		case over > 1 && !hourly:
+			for skipped := now.local - over + 1; skipped < now.local; skipped++ {
+				if shown := faceAt(named(skipped)); f.match(&shown) {
+					due = append(due, Occurrence{At: now.at, Named: named(skipped), Shifted: true})
+					break
+				}
 			}
-			if i > after && through && f.match(m.shows[i]) {
-				due = append(due, Occurrence{At: m.at[i], Named: latest})
-			}
-			continue
 		}
-		var now *Occurrence
-		for named := latest.Add(time.Minute); named.Before(m.local[i]); named = named.Add(time.Minute) {
-			if now == nil && !f.hourly() && f.match(faceAt(named)) {
-				now = &Occurrence{At: m.at[i], Named: named, Shifted: true}
-			}
-		}
-		latest = m.local[i]
-		if f.match(m.shows[i]) {
-			now = &Occurrence{At: m.at[i], Named: latest}
-		}
-		if now == nil || i <= after {
-			continue
-		}
-		now.Repeated = !now.Shifted && !through && m.again[i]
-		due = append(due, *now)
 	}
 	return due
 }
@@ -230,9 +235,9 @@ func TestSchedulesAgreeWithAnOracle(t *testing.T) {
 			seen["never"]++
 			continue
 		}
-		start := r.IntN(len(m.at) * 2 / 3)
+		start := r.IntN(len(m.all) * 2 / 3)
 		want := f.walk(m, start, most)
-		got := s.NextN(m.at[start], len(want))
+		got := s.NextN(m.all[start].at, len(want))
 		for i := range want {
 			if got[i] != want[i] {
 				t.Fatalf("%q in %s: occurrence %d is %+v, want %+v", f.text, m.loc, i, got[i], want[i])
@@ -249,11 +254,11 @@ func TestSchedulesAgreeWithAnOracle(t *testing.T) {
 			}
 		}
 		if len(want) < most { // the rest of the span is empty
-			after := m.at[start]
+			after := m.all[start].at
 			if len(want) > 0 {
 				after = want[len(want)-1].At
 			}
-			if o, ok := s.Next(after); !ok || !o.At.After(m.at[len(m.at)-1]) {
+			if o, ok := s.Next(after); !ok || !o.At.After(m.all[len(m.all)-1].at) {
 				t.Fatalf("%q in %s: %+v, %t, want one beyond the span", f.text, m.loc, o, ok)
 			}
 		}
