@@ -157,7 +157,9 @@ func (d *rehearsals) Note(ctx context.Context, r drill.Run) error {
 	if err == nil {
 		d.app.drillMetrics.ended(r)
 		d.firstDue(ctx)
-		d.tell(r)
+		if r.Reason != drill.ErrFrozen.Error() { // whoever froze them knows
+			d.tell(r)
+		}
 	}
 	return err
 }
