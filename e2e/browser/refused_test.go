@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,19 +13,26 @@ import (
 	"headgate/e2e/harness"
 )
 
-// TestOtherSitesGiveNoOrders: a page of another origin sends the form of a rollback
-// with the browser of somebody who has signed in.
+// TestOtherSitesGiveNoOrders: a page of another origin sends the forms of orders with
+// the browser of somebody who has signed in.
 func TestOtherSitesGiveNoOrders(t *testing.T) {
 	t.Parallel()
 	h := plan{}.build(t)
 	b := h.tab(t)
 	h.signIn(b, "Ana Lyst")
 	form := get[string](b, `document.querySelector("form[action='/logout'] [name=form]").value`)
+	orders := map[string]string{
+		"Win a prize": "/mode", "Win a drill": "/drills/start", "Win a freeze": "/drills/freeze", "Win an end": "/drills/runs/none/abort", "Win a pause": "/pause",
+	}
 	// The worst case: it has even learned the form token.
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
-		_, _ = fmt.Fprintf(w, `<!doctype html><html lang="en"><link rel="icon" href="data:,"><title>Win</title><main><form method="post" action="%s/mode">
-<input type="hidden" name="form" value="%s"><input type="hidden" name="to" value="passthrough"><input type="hidden" name="pool" value="main"><button>Win a prize</button></form></main>`, h.Admin, form)
+		_, _ = fmt.Fprint(w, `<!doctype html><html lang="en"><link rel="icon" href="data:,"><title>Win</title><main>`)
+		for name, path := range orders {
+			_, _ = fmt.Fprintf(w, `<form method="post" action="%s%s"><input type="hidden" name="form" value="%s"><input type="hidden" name="to" value="passthrough">
+<input type="hidden" name="pool" value="main"><input type="hidden" name="drill" value="burst"><input type="hidden" name="do" value="%s"><input type="hidden" name="reason" value="x">
+<button>%s</button></form>`, h.Admin, path, form, map[bool]string{true: "pause", false: "freeze"}[path == "/pause"], name)
+		}
 	}))
 	t.Cleanup(evil.Close)
 	_, port, err := net.SplitHostPort(evil.Listener.Addr().String())
@@ -32,13 +40,23 @@ func TestOtherSitesGiveNoOrders(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, site := range []string{evil.URL, "http://localhost:" + port} { // another port, another host
-		b.visit(site)
-		b.press("Win a prize")
-		b.at("/mode")
-		b.sees("A page of another site has sent this", "Nothing was changed")
+		for name, path := range orders {
+			b.visit(site)
+			b.press(name)
+			b.at(path)
+			b.sees("A page of another site has sent this", "Nothing was changed")
+		}
 	}
 	if mode := h.Status(t)["main"].Mode; mode != "enforce" {
 		t.Errorf("the mode is %s", mode)
+	}
+	var runs struct{ Items []any }
+	var drills struct{ Freeze struct{ Frozen bool } }
+	if err := errors.Join(h.Call(http.MethodGet, "runs", "", &runs), h.Call(http.MethodGet, "drills", "", &drills)); err != nil {
+		t.Fatal(err)
+	}
+	if len(runs.Items) > 0 || drills.Freeze.Frozen {
+		t.Errorf("%d drills have run, frozen %v", len(runs.Items), drills.Freeze.Frozen)
 	}
 	h.awaitRefusal(t, "write", "a request from another site")
 	for _, what := range b.watch.take() {
