@@ -509,3 +509,20 @@ func checkButtons(t *testing.T, b *slack.ActionBlock, limit func(what, s string,
 		}
 	}
 }
+
+// TestStoryBelowTheLimit: an open incident whose value is below its limit again
+// must not read like a mistake.
+func TestStoryBelowTheLimit(t *testing.T) {
+	for value, want := range map[float64]string{
+		20: "It is at 20 s; the limit is 20 s.",
+		12: "It is at 12 s, below the limit of 20 s; it is over once it has stayed well below. It came back once.",
+	} {
+		inc := engine.Incident{Value: value, Threshold: 20, Unit: "s"}
+		if value < 20 {
+			inc.Reopened = 1
+		}
+		if got := story(inc); got != want {
+			t.Errorf("story of %v: %q, want %q", value, got, want)
+		}
+	}
+}

@@ -58,7 +58,11 @@ func against(inc engine.Incident) string {
 // story tells in a sentence how it stands.
 func story(inc engine.Incident) string {
 	if inc.Open() {
-		s := fmt.Sprintf("It is at %s; the limit is %s.", amount(inc.Value, inc.Unit), amount(inc.Threshold, inc.Unit))
+		form := "It is at %s; the limit is %s."
+		if inc.Value < inc.Threshold {
+			form = "It is at %s, below the limit of %s; it is over once it has stayed well below."
+		}
+		s := fmt.Sprintf(form, amount(inc.Value, inc.Unit), amount(inc.Threshold, inc.Unit))
 		if inc.Reopened > 0 {
 			s += fmt.Sprintf(" It came back %s.", times(inc.Reopened))
 		}
