@@ -25,7 +25,9 @@ type change struct {
 
 // busyness follows the gate's own calls. A call counts from when the gate made it
 // until it was done with it.
-func (l *look) busyness() busy {
+func (l *look) busyness() busy { return l.busynessOf(l.waits) }
+
+func (l *look) busynessOf(waits []wait) busy {
 	var all []change
 	for _, c := range l.Evidence.Calls {
 		all = append(all, change{at: c.Began, inFlight: 1})
@@ -33,7 +35,7 @@ func (l *look) busyness() busy {
 			all = append(all, change{at: c.Ended, inFlight: -1})
 		}
 	}
-	for _, w := range l.waits {
+	for _, w := range waits {
 		all = append(all, change{at: w.from, waits: 1}, change{at: w.to, waits: -1})
 	}
 	return follow(all)

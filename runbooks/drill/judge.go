@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +17,11 @@ func Judge(f Facts) (Verdict, string, []Hypothesis) {
 	failed, unknown := split(hypotheses)
 	hard, soft := parted(failed)
 	unsound := l.broken(hard)
-	broken := append(l.untimely(), l.explained(soft)...)
+	lost, soft := l.lostTasks(soft)
+	if l.busyMachine() == "" {
+		unsound, lost = append(unsound, lost...), nil
+	}
+	broken := append(append(lost, l.untimely()...), l.explained(soft)...)
 	if !f.Steady {
 		broken = append(broken, "after "+formatDuration(f.Run.Spec.Recovery)+" all was not as before: "+f.SteadyWhy)
 	}
@@ -80,9 +85,10 @@ func split(all []Hypothesis) (failed, unknown []Hypothesis) {
 	return failed, unknown
 }
 
-// alwaysZero are the measures that are 0 with a gate that works, whatever happens.
+// alwaysZero are the measures that are 0 with a gate that works, whatever happens and
+// however busy its machine is.
 func alwaysZero() []Measure {
-	return []Measure{MissingRetryAfter, OverLimit, FalseEnds, TasksLost, MessageSays, Drift}
+	return []Measure{MissingRetryAfter, OverLimit, FalseEnds, MessageSays, Drift}
 }
 
 // parted tells the failures that no bad experiment can explain from the others.
@@ -99,20 +105,40 @@ func parted(failed []Hypothesis) (hard, soft []Hypothesis) {
 
 // broken says what is wrong that no load and no fault of the experiment explains.
 func (l *look) broken(hard []Hypothesis) []string {
-	return append(append(l.unsound(), l.implied()...), l.explained(hard)...)
+	return append(append(l.unsound(), l.implied(alwaysZero()...)...), l.explained(hard)...)
 }
 
 // wrong says of a run that goes on what is broken by now; empty: nothing that is
 // known.
 func (l *look) wrong() string {
 	failed, _ := split(l.hypotheses())
-	hard, _ := parted(failed)
+	hard, soft := parted(failed)
 	broken := l.broken(hard)
 	if l.heldUp() == "" {
-		broken = append(broken, l.untimely()...)
+		lost, _ := l.lostTasks(soft)
+		broken = append(append(broken, lost...), l.untimely()...)
 	}
 	return reason(broken)
 }
+
+// lostTasks says what is wrong with tasks that came to no end that they should have
+// come to, and returns the other failures. On a busy machine they may have been given
+// up by whoever waited for them.
+func (l *look) lostTasks(failed []Hypothesis) (what []string, others []Hypothesis) {
+	var lost []Hypothesis
+	for _, h := range failed {
+		if h.Measure == TasksLost {
+			lost = append(lost, h)
+		} else {
+			others = append(others, h)
+		}
+	}
+	return append(l.explained(lost), l.implied(TasksLost)...), others
+}
+
+// busyMachine says that the machine was too busy to judge by time, as the generator
+// found; empty: it was not.
+func (l *look) busyMachine() string { return cmp.Or(l.heldUp(), l.rate()) }
 
 // heldUp says that the machine was too busy to judge by time; empty: it was not.
 func (l *look) heldUp() string {
@@ -129,9 +155,9 @@ func (l *look) heldUp() string {
 }
 
 // implied says what is wrong that has to be 0 and that no expectation names.
-func (l *look) implied() []string {
+func (l *look) implied(zero ...Measure) []string {
 	var failed []Hypothesis
-	for _, m := range alwaysZero() {
+	for _, m := range zero {
 		if slices.ContainsFunc(l.Run.Spec.Expect, func(e Expectation) bool { return e.Measure == m }) {
 			continue
 		}

@@ -24,6 +24,8 @@ func TestABusyMachineIsNoFault(t *testing.T) {
 		{"answers come late", sabotage{hold: true}, nil, drill.Failed, []string{"after the endpoint was done"}},
 		{"answers come late on a busy machine", sabotage{hold: true}, lull, drill.Inconclusive, []string{"the generator was held up for 2.0 s at 150 s", "after the endpoint was done"}},
 		{"called twice on a busy machine", sabotage{twice: true}, lull, drill.Failed, []string{"was called 2 times"}},
+		{"tasks fail", sabotage{errors: true}, nil, drill.Failed, []string{"no fault had befallen it"}},
+		{"tasks fail on a busy machine", sabotage{errors: true}, lull, drill.Inconclusive, []string{"held up", "no fault had befallen it"}},
 		{"nothing is wrong on a busy machine", sabotage{}, lull, drill.Passed, nil},
 		{"a short lull", sabotage{hold: true}, []drill.Lull{{Took: 260 * time.Millisecond}}, drill.Failed, nil},
 	} {
@@ -40,6 +42,19 @@ func TestABusyMachineIsNoFault(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestShortWaitsAreNoQueue: a busy machine hands everything on a little later.
+func TestShortWaitsAreNoQueue(t *testing.T) {
+	spec, _ := drill.Find(builtIn(t), "upstream-errors")
+	f := factsOf(spec, sabotage{})
+	for i := range f.Evidence.Tasks {
+		f.Evidence.Tasks[i].Sent -= 3 * time.Second
+		f.Evidence.Tasks[i].Due -= 3 * time.Second
+	}
+	if verdict, reason, _ := drill.Judge(f); verdict != drill.Passed {
+		t.Errorf("%s: %s", verdict, reason)
 	}
 }
 

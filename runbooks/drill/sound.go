@@ -108,7 +108,7 @@ func (l *look) foreignAnswers() string {
 func (l *look) idleWorkers() string {
 	limit := 2*l.slack + 4*time.Second
 	fewest := l.Evidence.Workers
-	b := l.busyness()
+	b := l.busynessOf(l.longWaits())
 	from, length := b.longest(l.Evidence.At, func(s busyStep) bool { return s.Waiting > 0 && s.InFlight < l.Evidence.Workers })
 	if length <= limit {
 		return ""

@@ -27,10 +27,12 @@ func (l *look) begunLate() string {
 	return ""
 }
 
-// longIdle is for how long tasks have to have waited, in all, to say how busy the
-// workers were meanwhile; handOver is what giving a permit on may take, on the wall
+// longWait is how long a task has to wait, besides what a busy machine takes, for it to
+// be in a queue; longIdle is for how long there has to have been one, in all, to say
+// how busy the workers were meanwhile; handOver is what giving a permit on may take, on the wall
 // clock; and mostIdle is the share of the workers' time that may be lost besides.
 const (
+	longWait = 5 * time.Second
 	longIdle = 20 * time.Second
 	handOver = 50 * time.Millisecond
 	mostIdle = 0.2
@@ -49,13 +51,24 @@ func (l *look) lostCapacity() string {
 		}
 	}
 	mean := max(took/time.Duration(len(l.Evidence.Calls)), time.Second)
-	waited, used := l.busyness().whileWaiting(l.Evidence.At)
+	waited, used := l.busynessOf(l.longWaits()).whileWaiting(l.Evidence.At)
 	idle := 1 - used/float64(l.Evidence.Workers)
 	if may := mostIdle + float64(handOver)*l.speed/float64(mean); waited < longIdle || idle <= may {
 		return ""
 	}
-	return fmt.Sprintf("while tasks waited, for %.0f s in all, %.1f of %d were in flight: permits do not come back at once, or are not given out",
+	return fmt.Sprintf("while there was a queue, for %.0f s in all, %.1f of %d were in flight: permits do not come back at once, or are not given out",
 		waited.Seconds(), used, l.Evidence.Workers)
+}
+
+// longWaits are those that are too long to be a busy machine's work.
+func (l *look) longWaits() []wait {
+	var long []wait
+	for _, w := range l.waits {
+		if w.to-w.from > longWait+2*l.slack {
+			long = append(long, w)
+		}
+	}
+	return long
 }
 
 // whileWaiting is for how long somebody waited, and how many were in flight then, on
