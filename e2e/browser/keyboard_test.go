@@ -59,6 +59,33 @@ func TestKeyboardIsEnough(t *testing.T) {
 	})
 }
 
+// TestYearIsWalked: a calendar of hundreds of days is one stop of Tab, arrows go from
+// day to day, and Enter shows the runs of one.
+func TestYearIsWalked(t *testing.T) {
+	t.Parallel()
+	h := plan{seed: aYear}.build(t)
+	b := h.tab(t)
+	h.signIn(b, "Ana Lyst")
+	b.visit("/drills")
+	b.reaches("/drills")
+	if stops := get[int](b, `[...document.querySelectorAll(".cal a")].filter((a) => a.tabIndex >= 0).length`); stops != 1 {
+		t.Errorf("the calendar has %d stops", stops)
+	}
+	b.do(chromedp.Focus(chromedp.CSS(".cal a[tabindex='0']")))
+	newest := get[string](b, "document.activeElement.search")
+	b.do(chromedp.KeyEvent(kb.ArrowLeft))
+	before := get[string](b, "document.activeElement.search")
+	if before >= newest || !strings.HasPrefix(before, "?day=") {
+		t.Errorf("left of %s is %s", newest, before)
+	}
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.until("the runs of that day are shown", `location.search === %s && document.querySelectorAll("table.runs tbody tr").length > 0`, before)
+	day := strings.TrimPrefix(before, "?day=")
+	if other := get[[]string](b, `[...document.querySelectorAll("table.runs tbody tr")].map((r) => r.querySelector("time").dateTime.slice(0, 10))`); slices.ContainsFunc(other, func(d string) bool { return d != day }) {
+		t.Errorf("on %s there are runs of %v", day, other)
+	}
+}
+
 // TestEveryControlIsReached: with Tab, in the order in which they stand, and it can be
 // seen where the focus is.
 func TestEveryControlIsReached(t *testing.T) {
@@ -92,8 +119,8 @@ func (b *tab) reaches(path string) {
 	var got, unseen []string
 	for range 3*len(want) + 20 { // dates have several parts
 		at := get[struct {
-			Name string
-			Seen bool
+			Name, Why string
+			Seen      bool
 		}](b, focusNow)
 		if at.Name == "" {
 			break
@@ -102,7 +129,7 @@ func (b *tab) reaches(path string) {
 			got = append(got, at.Name)
 		}
 		if !at.Seen {
-			unseen = append(unseen, at.Name)
+			unseen = append(unseen, at.Name+" "+at.Why)
 		}
 		b.do(chromedp.KeyEvent(kb.Tab))
 	}
@@ -120,12 +147,12 @@ const described = `const described = (e) => e.tagName.toLowerCase() + " " + (e.g
 // numberControls are all controls that can be used, in order.
 const numberControls = `(() => { ` + described + `
 	return [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, summary, [tabindex='0']")]
-		.filter((e) => !e.disabled && e.checkVisibility({ visibilityProperty: true })).map(described).filter((d, i, all) => all.indexOf(d) === i); })()`
+		.filter((e) => !e.disabled && e.tabIndex >= 0 && e.checkVisibility({ visibilityProperty: true })).map(described).filter((d, i, all) => all.indexOf(d) === i); })()`
 
 // focusNow is the element with the focus, and whether that can be seen.
 const focusNow = `(() => { ` + described + `
 	const e = document.activeElement;
 	if (e === document.body || !e) return { Name: "", Seen: true };
 	const s = getComputedStyle(e), r = e.getBoundingClientRect();
-	return { Name: described(e), Seen: s.outlineStyle !== "none" && parseFloat(s.outlineWidth) > 0 && r.width > 0 && r.bottom > 0 && r.top < innerHeight };
+	return { Name: described(e), Why: [s.outlineStyle, s.outlineWidth, r.top, r.bottom, innerHeight].join(" "), Seen: s.outlineStyle !== "none" && parseFloat(s.outlineWidth) > 0 && r.width > 0 && r.bottom > 0 && r.top < innerHeight };
 })()`
