@@ -26,7 +26,7 @@ func Phases() []string {
 func stays() []sabotage.Edit {
 	return []sabotage.Edit{
 		at("runbooks/drill/perform.go", "	defer a.stop(nil)\n", "	if sabotaged(\"stays in claim\") {\n		<-a.ctx.Done()\n	}\n"),
-		at("runbooks/drill/active.go", "	a.o.Log.Info(\"drill\", \"run\", a.id, \"phase\", string(name))\n", "	if sabotaged(\"stays in \" + string(name)) {\n		defer func() { <-a.ctx.Done() }()\n	}\n"),
+		at("runbooks/drill/active.go", "func (a *active) phase(name PhaseName, note string) {\n", "	if sabotaged(\"stays in \" + string(name)) {\n		defer func() { <-a.ctx.Done() }()\n	}\n"),
 	}
 }
 
