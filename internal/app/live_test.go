@@ -180,7 +180,7 @@ func TestLiveBlastRadius(t *testing.T) {
 	run.Spec.Share, run.Spec.Marked = 0, true
 	l := openLive(t, r, run)
 	l.app.live.key = markKey("a token")
-	l.touched.Store(mostTouched - 2)
+	l.touched.Store(drill.MaxLiveTasks - 2)
 	for range 2 { // a lease that was renewed anew does not begin to count again
 		if _, err := l.Inject(t.Context(), drill.ToUpstream, fail(0.5), fault.MaxTTL); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"headgate/proxy"
 	"headgate/proxy/fault"
+	"headgate/runbooks/drill"
 )
 
 // liveWays are production's ways upstream where live drills put their faults, if the
@@ -99,14 +100,11 @@ func (l *liveWays) begin(b *liveBook) error {
 
 func (l *liveWays) end(b *liveBook) { l.book.CompareAndSwap(b, nil) }
 
-// mostTouched bounds how many tasks of production a run touches, whatever its share.
-const mostTouched = 200
-
 // touching says which calls a run may befall: those of its pool's tasks that are
-// marked, if it is about such, and no more than mostTouched of them in all.
+// marked, if it is about such, and no more than drill.MaxLiveTasks of them in all.
 func touching(mark bool, touched *atomic.Int64) fault.Scope {
 	return fault.Scope{Select: func(r *http.Request) bool {
 		t := taskOf(r.Context())
-		return t != nil && (!mark || t.marked) && touched.Load() < mostTouched
-	}, Most: mostTouched}
+		return t != nil && (!mark || t.marked) && touched.Load() < drill.MaxLiveTasks
+	}, Most: drill.MaxLiveTasks}
 }

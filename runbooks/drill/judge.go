@@ -258,6 +258,9 @@ func (l *look) praise(all []Hypothesis) string {
 		}
 	}
 	text := fmt.Sprintf("all %d hypotheses held", len(all))
+	if len(all) == 1 {
+		text = "the only hypothesis held"
+	}
 	if least.Compare != Equal {
 		text += fmt.Sprintf("; closest: %s %s, limit %s %s", least.Measure, Amount(least.Value, least.Unit), least.Compare, Amount(least.Limit, least.Unit))
 	}

@@ -15,6 +15,7 @@ const (
 	MaxSpeed     = 100           // beyond it rules cannot be evaluated often enough
 	MaxDuration  = 2 * time.Hour // of baseline, scenario and recovery together: Run.Series holds a point for each second
 	MaxLiveShare = 0.25          // of production's tasks
+	MaxLiveTasks = 200           // of production that a run touches, whatever its share
 	maxID        = 63
 	minDuration  = 10 * time.Second
 )

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"headgate/proxy/fault"
@@ -17,6 +18,7 @@ const (
 	seenEndpoint  = "endpoint"
 	seenSlack     = "receiver of the messages"
 	seenBoth      = "load generator and endpoint"
+	seenDoor      = "production's door" // in the place of the generator, when a drill is live
 )
 
 // enough is the number of tasks from which a share or a quantile means something.
@@ -26,6 +28,14 @@ const enough = 20
 func Measured(f Facts, m Measure) Reading { return prepare(f).measure(m) }
 
 func (l *look) measure(m Measure) Reading {
+	r := l.read(m)
+	if l.live() {
+		r.Seen = strings.Replace(r.Seen, seenGenerator, seenDoor, 1)
+	}
+	return r
+}
+
+func (l *look) read(m Measure) Reading {
 	switch m {
 	case LateShare, P95, RefusedShare, ErrorShare, ServedShare:
 		return l.shareOf(m)

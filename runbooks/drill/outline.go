@@ -31,7 +31,7 @@ func (s Spec) Outline() []string {
 		lines = append(lines, fmt.Sprintf("from %s to %s: %v times as many", formatDuration(b.From), formatDuration(b.To), b.Multiple))
 	}
 	for _, i := range sc.Faults {
-		lines = append(lines, i.outline("calls to the endpoint"))
+		lines = append(lines, i.outline(s.befallen()))
 	}
 	for _, i := range sc.Slack {
 		lines = append(lines, i.outline("calls to Slack"))
@@ -46,9 +46,16 @@ func (s Spec) Outline() []string {
 
 func (s Spec) touches() string {
 	if s.Marked {
-		return "tasks with a signed drill header, and of no others"
+		return fmt.Sprintf("tasks with a signed drill header and of no others, %d at most", MaxLiveTasks)
 	}
-	return Amount(s.Share, UnitRatio) + " of the tasks at most"
+	return fmt.Sprintf("%s of the tasks at most, %d in all", Amount(s.Share, UnitRatio), MaxLiveTasks)
+}
+
+func (s Spec) befallen() string {
+	if s.Marked {
+		return "calls of tasks with the header"
+	}
+	return "calls to the endpoint"
 }
 
 func (i Injection) outline(what string) string {
