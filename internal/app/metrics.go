@@ -32,7 +32,8 @@ func newMetrics(reg *prometheus.Registry, version string) (*proxy.Metrics, error
 // yet, so that nobody knows.
 func (a *App) envelopeUse(now time.Time, p Pool) (float64, bool) {
 	gate := p.Gate.Snapshot(now)
-	rate := float64(a.metrics.Recent(p.Name, now).Arrivals) / time.Minute.Seconds()
+	recent := a.metrics.Recent(p.Name, now)
+	rate := float64(max(recent.Arrivals-recent.Invalid, 0)) / time.Minute.Seconds() // what is invalid asks for no worker
 	return rate * gate.Service.Mean.Seconds() / float64(gate.Workers), gate.Service.Measured
 }
 
