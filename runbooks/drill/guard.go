@@ -108,8 +108,14 @@ func (a *active) lapsed(ctx context.Context, h *held) {
 // checkProduction stops the run when production needs it.
 func (a *active) checkProduction(ctx context.Context) {
 	run := a.brief()
-	err := boundedly(ctx, callLimit/2, func(ctx context.Context) error { return a.o.Production.Check(ctx, run) })
+	look := func() error {
+		return boundedly(ctx, callLimit/2, func(ctx context.Context) error { return a.o.Production.Check(ctx, run) })
+	}
+	err := look()
 	var why *StopError
+	if err != nil && !errors.As(err, &why) {
+		err = look() // a machine may stand still for a moment
+	}
 	switch {
 	case ctx.Err() != nil:
 	case errors.As(err, &why):

@@ -113,6 +113,7 @@ func TestStops(t *testing.T) {
 			r.check = &drill.StopError{Why: "a page is open in production: stalled of default", Page: true}
 		}, 300 * time.Millisecond, "a page is open in production"},
 		{"production out of sight", func(r *rig, _ string) { r.on("check", fail) }, 300 * time.Millisecond, "production cannot be watched"},
+		{"production answers no more", func(r *rig, _ string) { r.on("check", hang) }, 6 * time.Second, "production cannot be watched: no answer within"},
 		{"stale", func(r *rig, _ string) { r.mu.Lock(); defer r.mu.Unlock(); r.stale = "the sampler stands still" }, 10 * time.Second, "telemetry is missing: the sampler stands still"},
 		{"blind", func(r *rig, _ string) { r.on("look", fail) }, 10 * time.Second, "telemetry is missing"},
 		{"looking hangs", func(r *rig, _ string) { r.on("look", hang) }, 20 * time.Second, "telemetry is missing"},
