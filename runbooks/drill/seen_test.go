@@ -76,6 +76,13 @@ func TestWhatIsSeenIsNamed(t *testing.T) {
 				e.Tasks = append(e.Tasks, drill.Task{ID: 10_000 + n, Due: at, Sent: at})
 			}
 		}, "16 of "},
+		{"a reason that is not so", "burst", func(e *drill.Evidence) {
+			for i := range e.Tasks {
+				if e.Tasks[i].Reason == "queue_age" {
+					e.Tasks[i].Reason = "queue_depth"
+				}
+			}
+		}, "the gate refuses before it is due"},
 		{"streams do not flow", "overload", func(e *drill.Evidence) {
 			for i := range e.Calls {
 				c := &e.Calls[i]

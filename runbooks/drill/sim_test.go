@@ -148,12 +148,16 @@ func (s *sim) arrive(at time.Duration) {
 	t := drill.Task{ID: id, Due: at, Sent: at, Sum: 1}
 	waiting := len(s.queue)
 	full := len(s.flying)+s.broken >= s.limit()
-	refuse := full && waiting > 2*s.workers || waiting > 0 && at-s.tasks[s.queue[0]].Sent > 25*time.Second
+	reason, old := "queue_depth", waiting > 0 && at-s.tasks[s.queue[0]].Sent > 25*time.Second
+	if old {
+		reason = "queue_age"
+	}
+	refuse := full && waiting > 2*s.workers || old
 	refuse = refuse || s.sab.stuckAge && len(s.refused) > 0 && len(s.refused) < 100 && full
 	refuse = (refuse && !s.sab.neverRefuse && !s.passing(at)) || s.sab.alwaysRefuse
 	switch {
 	case refuse:
-		t.End, t.Ended, t.Status, t.RetryAfter, t.Reason = drill.Refused, at+tick/10, 429, "5", "queue_age"
+		t.End, t.Ended, t.Status, t.RetryAfter, t.Reason = drill.Refused, at+tick/10, 429, "5", reason
 		if s.sab.retryAfter != "" {
 			t.RetryAfter = s.sab.retryAfter
 		}

@@ -46,15 +46,28 @@ func (l *look) workerFree(b busy, t Task) bool {
 	})
 }
 
-// roomLeft says whether the queue was well below both limits all the time around a
-// refusal.
+// Reasons of the threshold policy.
+const (
+	byDepth = "queue_depth"
+	byAge   = "queue_age"
+)
+
+// roomLeft says whether the queue was well below the limit that a refusal names, or
+// below both, all the time around it.
 func (l *look) roomLeft(b busy, t Task) bool {
 	depth, age := l.Evidence.MaxWaiting, l.Evidence.MaxQueueAge
 	if depth == 0 || age == 0 {
 		return false
 	}
 	short := b.throughout(t.Sent-l.slack, t.Ended+l.slack, func(s busyStep) bool { return s.Waiting < depth-depth/8-1 })
-	return short && l.oldestAround(t.Sent-l.slack, t.Ended+l.slack) < age-l.slack
+	young := l.oldestAround(t.Sent-l.slack, t.Ended+l.slack) < age-l.slack
+	switch t.Reason { // what it gives as its reason has to be so
+	case byDepth:
+		return short
+	case byAge:
+		return young
+	}
+	return short && young
 }
 
 // oldestAround is the longest that anybody had waited at some time of a span.
