@@ -96,7 +96,7 @@ shots: ## Pictures of every page, light, dark, printed and on a phone, in e2e/br
 	HEADGATE_SHOTS=1 $(GO) -C e2e test -count=1 -run 'TestEveryPage|TestBurst' ./browser
 
 .PHONY: pictures
-pictures: ## The pictures of README, docs/img (takes eight minutes: a burst in real time)
+pictures: ## The pictures of README, docs/img (takes four minutes: a burst in real time)
 	@.ci/tools.sh chromium
 	$(GO) -C e2e test -count=1 -timeout 30m -tags pictures -run TestPicturesForReadme ./browser
 

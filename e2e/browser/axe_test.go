@@ -2,10 +2,13 @@ package browser
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"testing"
 
 	"headgate/e2e/harness"
 )
@@ -50,4 +53,38 @@ func (b *tab) usable(rules ...string) []violation {
 		const found = await axe.run(document, { resultTypes: ["violations"], preload: false, ...(rules?.length ? { runOnly: rules } : {}) });
 		return found.violations.map((v) => ({ id: v.id, help: v.help, nodes: v.nodes.slice(0, 5).map((n) => n.html.slice(0, 200) + " " + n.failureSummary.replace(/\s+/g, " ")) }));
 	})(%s)`, rules)
+}
+
+// usableNow is faultless where there is a script: axe-core is one. The same page is
+// looked at in light and dark.
+func (b *tab) usableNow(name string) {
+	b.Helper()
+	if b.plain {
+		return
+	}
+	b.faultless(name + ", light")
+	b.look("dark", "")
+	b.faultless(name+", dark", "color-contrast")
+	b.look("light", "")
+}
+
+// TestAxeFinds: what would be wrong with a page does not pass unseen.
+func TestAxeFinds(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write([]byte(`<!doctype html><html lang="en"><link rel="icon" href="data:,"><title>x</title>
+<style>@media (prefers-color-scheme: dark) { p { color: #777; background: #666 } }</style><main><h1>x</h1><p>some words</p><input></main>`))
+	}))
+	t.Cleanup(s.Close)
+	b := openTab(t, s.URL)
+	b.visit("/")
+	b.look("light", "")
+	if found := b.usable(); len(found) != 1 || found[0].ID != "label" {
+		t.Errorf("light: %v", found)
+	}
+	b.look("dark", "")
+	if found := b.usable("color-contrast"); len(found) != 1 || found[0].ID != "color-contrast" {
+		t.Errorf("dark: %v", found)
+	}
 }

@@ -36,6 +36,7 @@ func TestIncidentIsTakenOn(t *testing.T) {
 			b.fill("reason", "we know")
 			b.press("Silence")
 			b.comes("Silenced yes")
+			b.usableNow("an incident that is taken on and silenced")
 			b.press("Incidents")
 			b.at("/incidents")
 			b.comes("workers there in main", "we know")

@@ -26,7 +26,7 @@ import (
 const most = 150 << 10
 
 // TestPicturesForReadme takes the pictures that README shows, of the real program: a
-// burst of the demo in real time, which takes eight minutes, and a year of drills.
+// burst of the demo in real time, which takes four minutes, and a year of drills.
 func TestPicturesForReadme(t *testing.T) {
 	h := plan{seed: aYear, top: yearTop}.build(t)
 	b := h.tab(t)
@@ -47,9 +47,9 @@ func TestPicturesForReadme(t *testing.T) {
 	b.press("Sign in")
 	b.at("/")
 	b.press("Show 15 minutes")
-	for end := time.Now().Add(12 * time.Minute); !strings.Contains(p.Stdout()+p.Stderr(), "t_s=450"); time.Sleep(time.Second) {
+	for end := time.Now().Add(12 * time.Minute); !strings.Contains(p.Stdout()+p.Stderr(), "t_s=210"); time.Sleep(time.Second) {
 		if time.Now().After(end) {
-			t.Fatal("the demo does not come to its 450th second")
+			t.Fatal("the demo does not come to its 210th second")
 		}
 	}
 	b.visit("/?last=15m")

@@ -40,6 +40,7 @@ func TestGateIsTakenOutAndPutBack(t *testing.T) {
 		b.press("Roll back pool main")
 		b.at("/")
 		b.sees("Pass-through")
+		b.usableNow("the overview of a gate that is out")
 		now := h.Status(b.T)["main"]
 		if now.Mode != "passthrough" || now.ModeBy != "Ana Lyst" || now.ModeReason != "it refuses who it should not" {
 			b.Errorf("the pool is %+v", now)
