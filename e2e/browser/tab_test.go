@@ -16,7 +16,7 @@ import (
 
 // patience is how long a page may take to show what must come. It is no statement
 // about speed.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 // tab is one page, and what it did that it must not.
 type tab struct {
