@@ -55,6 +55,8 @@ func TestTextFromOutsideDoesNothing(t *testing.T) {
 			t.Errorf("%s: text has become %v", path, made)
 		}
 	}
+	b.visit("/drills")
+	b.filesAreFiles()
 	b.watch.refusing()
 	for _, path := range []string{
 		"/login?next=", "/login?code=", "/?done=", "/?last=", "/incidents?rule=", "/audit?kind=", "/drills?drill=", "/drills?since=",
@@ -63,6 +65,27 @@ func TestTextFromOutsideDoesNothing(t *testing.T) {
 		b.visit(path + url.PathEscape(evil))
 		if made := get[[]string](b, becameMore); len(made) > 0 {
 			t.Errorf("%s: text has become %v", path, made)
+		}
+	}
+}
+
+// filesAreFiles looks at what the page offers as JSON and CSV: no browser may take
+// them for a page.
+func (b *tab) filesAreFiles() {
+	b.Helper()
+	files := get[[]struct{ Kind, Sniff, Text string }](b, `Promise.all([...document.querySelectorAll("#runs .cardhead a, #runs a[href*=csv], #runs a[href*=json]")].map(async (a) => {
+		const reply = await fetch(a.href);
+		return { kind: reply.headers.get("Content-Type"), sniff: reply.headers.get("X-Content-Type-Options"), text: await reply.text() };
+	}))`)
+	if len(files) < 2 {
+		b.Errorf("%d files are offered", len(files))
+	}
+	for _, f := range files {
+		if !strings.HasPrefix(f.Kind, "application/json") && !strings.HasPrefix(f.Kind, "text/csv") || f.Sniff != "nosniff" || !strings.Contains(f.Text, "alert(1)") {
+			b.Errorf("a file is %s, %s: %.200s", f.Kind, f.Sniff, f.Text)
+		}
+		if strings.HasPrefix(f.Kind, "application/json") && strings.Contains(f.Text, "<script>") {
+			b.Errorf("the JSON has a bare <: %.200s", f.Text)
 		}
 	}
 }
