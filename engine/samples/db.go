@@ -92,7 +92,7 @@ func (db *DB) Close() error {
 	db.health = Health{Since: db.o.Clock(), Err: errClosed}
 	err := errFlush
 	if db.tsdb != nil {
-		err = errors.Join(err, db.tsdb.Close())
+		err = errors.Join(err, recovered(db.tsdb.Close)) // as a full disk makes it
 		db.tsdb = nil
 	}
 	return errors.Join(err, db.engine.Close(), db.removeTemp())

@@ -108,6 +108,7 @@ func (db *DB) openOnce() (store *tsdb.DB, err error) {
 	o.MaxBytes = db.o.MaxBytes
 	o.MinBlockDuration = block.Milliseconds()
 	o.MaxBlockDuration = max(db.o.Retention/10, block).Milliseconds()
+	o.BlockReloadInterval = never
 	o.WALCompression = compression.Snappy
 	o.WALSegmentSize = 16 << 20
 	o.StripeSize = 512 // of 16384: hundreds of series, not millions
