@@ -83,6 +83,10 @@ func TestWhatIsSeenIsNamed(t *testing.T) {
 				}
 			}
 		}, "the gate refuses before it is due"},
+		{"turned away by a gate that goes down", "rollback", func(e *drill.Evidence) {
+			i := slices.IndexFunc(e.Tasks, func(t drill.Task) bool { return t.End == drill.Refused })
+			e.Tasks[i].Status, e.Tasks[i].Reason = 503, "draining"
+		}, "was refused with status 503"},
 		{"streams do not flow", "overload", func(e *drill.Evidence) {
 			for i := range e.Calls {
 				c := &e.Calls[i]

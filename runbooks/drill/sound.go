@@ -223,7 +223,8 @@ func (l *look) reasons() string {
 // client as something else: a refusal by the gate.
 func (l *look) unlikelyEnds() string {
 	for _, t := range l.Evidence.Tasks {
-		if t.End == Refused && t.Status != 429 && t.Status != 503 {
+		// A twin does not go down while it is looked at.
+		if t.End == Refused && t.Status != 429 && !(t.Status == 503 && l.live()) {
 			return fmt.Sprintf("task %d was refused with status %d", t.ID, t.Status)
 		}
 	}

@@ -16,7 +16,7 @@ func modeFaults() []Fault {
 			"	if sabotaged(\"another pool is rolled back\") {\n		gate, err := admit.New(admit.Config{Workers: 1, Policy: admit.None{}, QueueLimit: 1, AssumedService: time.Second})\n		if err != nil {\n			panic(err)\n		}\n		p = &pool{gate, p.standing}\n	}\n"))},
 		{"observed and not passed through", "rollback", "mode observe", one(before(controlGo, setsMode,
 			"	if m == PassThrough && sabotaged(\"observed and not passed through\") {\n		m = Observe\n	}\n"))},
-		{"a rollback drops those who wait", "rollback", "turned away by the rollback", one(before(controlGo, setsMode,
+		{"a rollback drops those who wait", "rollback", "turned away by the rollback|refused with status 503", one(before(controlGo, setsMode,
 			"	if m == PassThrough && sabotaged(\"a rollback drops those who wait\") {\n		g.Drain(now)\n		g.mu.Lock()\n		g.draining = false\n		g.mu.Unlock()\n	}\n"))},
 		{"a slow rollback", "rollback", "flip_time", one(before(controlGo, setsMode,
 			"	if m == PassThrough && sabotaged(\"a slow rollback\") {\n		time.AfterFunc(3*time.Second, func() { g.control(now, func() { g.settings.Mode = m }) })\n		return Enforce\n	}\n"))},
