@@ -120,7 +120,7 @@ func (a *Admin) run(w http.ResponseWriter, r *http.Request) {
 	case "last":
 		found.Series = found.Series[max(0, len(found.Series)-1):]
 	}
-	writeJSON(w, http.StatusOK, "application/json", drillReportOf(found, live))
+	writeJSON(w, http.StatusOK, "application/json", DrillReportOf(found, live))
 }
 
 // runParameters are the filters of runs.

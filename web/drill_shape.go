@@ -263,7 +263,7 @@ func hypothesisOf(h drill.Hypothesis) DrillHypothesis {
 	return shown
 }
 
-func drillReportOf(r drill.Run, live bool) DrillReport {
+func DrillReportOf(r drill.Run, live bool) DrillReport {
 	report := DrillReport{
 		DrillRun: DrillRunOf(r), Live: live, Spec: r.Spec, Undone: []DrillUndone{}, Messages: []DrillMessage{}, Series: []DrillPoint{},
 	}

@@ -61,7 +61,7 @@ func configShown(file string) string {
 }
 
 // runID completes the beginning of the ID of a run.
-func runID(ctx context.Context, c *web.Client, given string) (string, error) {
+func runID(ctx context.Context, c runReader, given string) (string, error) {
 	return complete("run", given, func() (ids []string, err error) {
 		all, _, err := runsOf(ctx, c, drill.Query{})
 		for i := range all {
@@ -72,7 +72,7 @@ func runID(ctx context.Context, c *web.Client, given string) (string, error) {
 }
 
 // runsOf reads all pages that a query leads to.
-func runsOf(ctx context.Context, c *web.Client, q drill.Query) ([]web.DrillRun, string, error) {
+func runsOf(ctx context.Context, c runReader, q drill.Query) ([]web.DrillRun, string, error) {
 	q.Limit = web.MaxPage
 	return pages(func(after string) ([]web.DrillRun, string, error) {
 		q.After = after

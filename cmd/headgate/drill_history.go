@@ -23,7 +23,7 @@ func newDrillHistory(h host) *cobra.Command {
 		Short: "List runs of drills, newest first",
 		Long: `List runs of drills, newest first: verdict, what began them, how long they took,
 and the hypothesis that was closest to its limit. Runs that were skipped or missed
-are there too.`,
+are there too. When the service does not answer, they are read from its database.`,
 		Example: `  headgate drill history
   headgate drill history --drill burst --verdict failed,inconclusive --since 90d
   headgate drill history --since 365d --csv > drills.csv`,
@@ -59,7 +59,7 @@ func (l *drillHistory) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--%w", err)}
 	}
-	return l.ask(cmd, func(ctx context.Context, c *web.Client) error {
+	return l.read(cmd, func(ctx context.Context, c runReader) error {
 		all, rest, err := runsOf(ctx, c, q)
 		if err != nil {
 			return err

@@ -21,14 +21,15 @@ func newDrillShow(h host) *cobra.Command {
 		Short: "Show a run: verdict, hypotheses, what it did",
 		Long: `Show one run of a drill: its verdict and why, each hypothesis with value, limit,
 margin and evidence, its phases, what people were told, and what was undone. The
-beginning of an ID is enough if no other begins like it.`,
+beginning of an ID is enough if no other begins like it. When the service does not
+answer, it is read from its database.`,
 		Example: `  headgate drill show 01a22990
   headgate drill show 01a22990-4f00-7a3e-8d51-6c2b9a4e11aa --json | jq .series`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 	}
 	c.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.ask(cmd, func(ctx context.Context, client *web.Client) error {
+		return c.read(cmd, func(ctx context.Context, client runReader) error {
 			id, err := runID(ctx, client, args[0])
 			if err != nil {
 				return err

@@ -257,10 +257,13 @@ func TestDrillNobody(t *testing.T) {
 	g := newGround(t)
 	for _, url := range []string{dead(t), wedged(t)} {
 		g.env["HEADGATE_ADMIN"] = url
-		for _, args := range [][]string{{"list"}, {"run", "burst", "--wait"}, {"history"}, {"freeze", "--reason", "x"}} {
+		for _, args := range [][]string{{"list"}, {"run", "burst", "--wait"}, {"freeze", "--reason", "x"}} {
 			r := g.run(append([]string{"drill"}, args...)...)
 			r.want(t, exitSilent, "", "no answer from the admin plane", "headgate: drills run in the service, which is started with: headgate serve")
 		}
+	}
+	for _, args := range [][]string{{"history"}, {"show", "01a22990"}} {
+		g.run(append([]string{"drill"}, args...)...).want(t, exitSilent, "", "reading from the database in", "the database cannot tell either")
 	}
 	g.env["HEADGATE_ADMIN"] = impostor(t, func(w http.ResponseWriter, _ *http.Request) {
 		web.WriteProblem(w, web.Problem{Type: web.TypeNoDrills, Status: http.StatusNotFound, Detail: "This headgate runs no drills."})

@@ -5,6 +5,7 @@ import (
 
 	"headgate/internal/sqlite"
 	"headgate/runbooks"
+	"headgate/runbooks/drill"
 	"headgate/web"
 )
 
@@ -35,6 +36,32 @@ func LeaveRequest(ctx context.Context, dir string, o runbooks.Order) (LeftReques
 // process serves from there or not.
 func ReadAudit(ctx context.Context, dir string, q web.ChangeQuery) (web.ChangePage, error) {
 	return page(sqlite.ReadAudit(ctx, dir, filter(q)))
+}
+
+// RunRecord reads the runs of drills in a data directory, whether a process serves
+// from there or not.
+type RunRecord struct{ Dir string }
+
+// Runs returns a page of runs, newest first.
+func (r RunRecord) Runs(ctx context.Context, q drill.Query) (web.DrillRunList, error) {
+	runs, next, err := sqlite.ReadRuns(ctx, r.Dir, q)
+	list := web.DrillRunList{Items: make([]web.DrillRun, 0, len(runs)), Next: next}
+	for _, run := range runs {
+		list.Items = append(list.Items, web.DrillRunOf(run))
+	}
+	return list, err
+}
+
+// Run returns one run as it was recorded last. Series is as for web.Client.Run.
+func (r RunRecord) Run(ctx context.Context, id, series string) (web.DrillReport, error) {
+	run, err := sqlite.ReadRun(ctx, r.Dir, id)
+	if err != nil {
+		return web.DrillReport{}, err
+	}
+	if series != web.WholeSeries {
+		run.Series = run.Series[max(0, len(run.Series)-1):]
+	}
+	return web.DrillReportOf(run, false), nil
 }
 
 // Backup copies the record of a data directory into a new file, whether a

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"headgate/internal/app"
+	"headgate/runbooks/drill"
+	"headgate/web"
+)
+
+// runReader knows the runs of drills: the service, or its database.
+type runReader interface {
+	Runs(ctx context.Context, q drill.Query) (web.DrillRunList, error)
+	Run(ctx context.Context, id, series string) (web.DrillReport, error)
+}
+
+// read asks the service, and reads the database if there is no answer: what a drill
+// has done is wanted most when the service is down.
+func (c *drillCmd) read(cmd *cobra.Command, f func(context.Context, runReader) error) error {
+	p, err := c.where.find(c.host, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	err = c.fromService(cmd.Context(), p, f)
+	var silence *web.Silence
+	if !errors.As(err, &silence) {
+		return err
+	}
+	if !p.here {
+		return unreachableError{err}
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "headgate: %v\nheadgate: reading from the database in %s instead\n", err, p.dataDir)
+	if err := f(cmd.Context(), app.RunRecord{Dir: p.dataDir}); err != nil {
+		return unreachableError{fmt.Errorf("the database cannot tell either: %w", err)}
+	}
+	return nil
+}
+
+func (c *drillCmd) fromService(ctx context.Context, p place, f func(context.Context, runReader) error) error {
+	if p.closed != nil {
+		return &web.Silence{Err: p.closed}
+	}
+	client, err := p.client(c.host.actor())
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if err := client.Alive(ctx); err != nil {
+		return err
+	}
+	return f(ctx, client)
+}
