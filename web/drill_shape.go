@@ -263,6 +263,7 @@ func hypothesisOf(h drill.Hypothesis) DrillHypothesis {
 	return shown
 }
 
+// DrillReportOf makes the reply of a run; live says that it goes on.
 func DrillReportOf(r drill.Run, live bool) DrillReport {
 	report := DrillReport{
 		DrillRun: DrillRunOf(r), Live: live, Spec: r.Spec, Undone: []DrillUndone{}, Messages: []DrillMessage{}, Series: []DrillPoint{},
