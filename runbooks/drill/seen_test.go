@@ -87,6 +87,14 @@ func TestWhatIsSeenIsNamed(t *testing.T) {
 			i := slices.IndexFunc(e.Tasks, func(t drill.Task) bool { return t.End == drill.Refused })
 			e.Tasks[i].Status, e.Tasks[i].Reason = 503, "draining"
 		}, "was refused with status 503"},
+		{"the age is overlooked", "overload", func(e *drill.Evidence) {
+			e.MaxQueueAge = 10 * time.Second
+			for i := range e.Tasks {
+				if e.Tasks[i].End == drill.Refused {
+					e.Tasks[i].Reason = "queue_depth"
+				}
+			}
+		}, "the gate does not look at the age"},
 		{"streams do not flow", "overload", func(e *drill.Evidence) {
 			for i := range e.Calls {
 				c := &e.Calls[i]

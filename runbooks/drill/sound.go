@@ -27,10 +27,10 @@ func (l *look) unsound() []string {
 func (l *look) untimely() []string {
 	checks := []func(*look) string{
 		(*look).outOfOrder, (*look).calledTooLate, (*look).idleWorkers, (*look).heldBack, (*look).lostCapacity, (*look).begunLate,
-		(*look).slowRefusals, (*look).overfull, (*look).leftWaiting, (*look).saidTooEarly, (*look).slowClearing,
+		(*look).slowRefusals, (*look).overfull, (*look).leftWaiting, (*look).saidTooEarly, (*look).slowClearing, (*look).befellLate, (*look).ageOverlooked,
 	}
 	if l.live() {
-		checks = []func(*look) string{(*look).heldBack, (*look).slowRefusals, (*look).slowClearing}
+		checks = []func(*look) string{(*look).heldBack, (*look).slowRefusals, (*look).slowClearing, (*look).befellLate}
 	}
 	return l.all(checks)
 }
@@ -250,7 +250,12 @@ func (l *look) clearing() string {
 			return fmt.Sprintf("the faults did not clear: %d calls are still held", c.Held)
 		}
 	}
-	// What was cleared befalls nobody any more.
+	return ""
+}
+
+// befellLate finds faults that befell calls when they were not in force any more. A
+// runner that was kept from clearing them in time is no proof against them.
+func (l *look) befellLate() string {
 	for _, c := range l.Evidence.Calls {
 		if c.Fault != "" && !l.inForce(c.Fault, c.Began) {
 			return fmt.Sprintf("fault %s befell a call at %.0f s, when it was not in force: it did not clear", c.Fault, c.Began.Seconds())

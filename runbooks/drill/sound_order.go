@@ -139,3 +139,23 @@ func (l *look) calledTooLate() string {
 	}
 	return ""
 }
+
+// ageOverlooked finds refusals for the length of the queue while somebody in it had
+// waited for too long already: age counts first.
+func (l *look) ageOverlooked() string {
+	most := l.Evidence.MaxQueueAge
+	if most == 0 {
+		return ""
+	}
+	n, refused := 0, 0
+	for _, t := range l.Evidence.Tasks {
+		if t.End == Refused {
+			refused++
+			n += one(t.Reason == byDepth && l.oldestAt(t.Sent) > most+2*l.slack)
+		}
+	}
+	if n > 1 && n*50 > refused {
+		return fmt.Sprintf("%d of %d refusals name the length of the queue while another had waited for more than %.0f s: the gate does not look at the age", n, refused, most.Seconds())
+	}
+	return ""
+}

@@ -45,7 +45,7 @@ func gateFaults() []Fault {
 		}},
 		{"a queue of 20 a worker", "burst", "does not refuse", one(at(thresholdGo, admitBegins,
 			"	if sabotaged(\"a queue of 20 a worker\") {\n		p.DepthMultiple, p.MaxQueueAge = 20, time.Hour\n	}\n"))},
-		{"no limit on age", "overload", "does not refuse when it should", one(at(thresholdGo, admitBegins,
+		{"no limit on age", "overload", "does not refuse when it should|does not look at the age", one(at(thresholdGo, admitBegins,
 			"	if sabotaged(\"no limit on age\") {\n		p.MaxQueueAge = time.Hour\n	}\n"))},
 		{"no limit on depth", "overload", "does not refuse when it should", one(at(thresholdGo, admitBegins,
 			"	if sabotaged(\"no limit on depth\") {\n		p.DepthMultiple = 1000\n	}\n"))},
