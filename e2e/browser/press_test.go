@@ -8,7 +8,8 @@ const controls = `(name) => ["main", "body"].flatMap((part) => [...document.quer
 	.filter((e) => [e, ...e.labels ?? []].some((l) => l.textContent.replace(/\s+/g, " ").trim() === name) && e.checkVisibility({ visibilityProperty: true }))`
 
 // press presses the first control that says just this. It waits until that can be
-// pressed: it is there, in view, not disabled and not covered by another one.
+// pressed: it is there, in view, not disabled and not covered by another one. If it
+// leads to another page, or to this one anew, it waits until the old one has gone.
 func (b *tab) press(name string) {
 	b.Helper()
 	b.until("there is something to press that says "+name, `(() => {
@@ -18,9 +19,11 @@ func (b *tab) press(name string) {
 		const r = e.getClientRects()[0];
 		const top = document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2);
 		if (!e.contains(top)) return false;
+		window.pressed = e.tagName === "BUTTON" && e.form !== null || e.tagName === "A" && !e.getAttribute("href").startsWith("#");
 		e.click();
 		return true;
 	})()`, name)
+	b.until("the press of "+name+" counts", `!window.pressed && document.readyState === "complete"`)
 }
 
 // fill puts a text into the field with a name, as somebody types it.

@@ -167,8 +167,9 @@ func script(expression string, args ...any) string {
 
 // says tells whether a text can be read on the page.
 func (b *tab) says(text string) bool {
-	b.Helper()
-	return get[bool](b, `document.body.innerText.replace(/\s+/g, " ").toLowerCase().includes(%s.toLowerCase())`, text)
+	var yes bool
+	err := b.ask(script(`document.body.innerText.replace(/\s+/g, " ").toLowerCase().includes(%s.toLowerCase())`, text), &yes)
+	return err == nil && yes // an error is a page that is not there yet
 }
 
 // sees waits until texts can be read on the page.
