@@ -53,8 +53,6 @@ func gateFaults() []Fault {
 			"	if sabotaged(\"a fifth of the age\") {\n		p.MaxQueueAge /= 5\n	}\n"))},
 		{"a shorter queue", "burst", "refuses before it is due", one(at(thresholdGo, admitBegins,
 			"	if excess := v.Depth - v.Workers; sabotaged(\"a shorter queue\") && excess > 0 {\n		return Verdict{ReasonQueueDepth, v.Drain(excess)}\n	}\n"))},
-		{"deadlines do not count", "overload", "deadline", one(instead(thresholdGo,
-			"func (p Threshold) Dispatch(v View, t Task) Reason {\n	if t.late(v.Now) {", "func (p Threshold) Dispatch(v View, t Task) Reason {\n	if t.late(v.Now) && !sabotaged(\"deadlines do not count\") {"))},
 		{"a slow decision", "burst", "after the endpoint was done|refusals came|not given out", one(at(gateGo, verdictLine,
 			"	if sabotaged(\"a slow decision\") {\n		time.Sleep(80 * time.Millisecond)\n	}\n"))},
 	}
