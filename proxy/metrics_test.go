@@ -164,6 +164,10 @@ func TestAccountingOfTheSLO(t *testing.T) {
 			if counts != wantCounts || bad != wantBad {
 				t.Errorf("%s, late %t: counts %t, bad %t", o, late, counts, bad)
 			}
+			obs.Rehearsed = true
+			if counts, bad := account(&obs, slo); counts || bad {
+				t.Errorf("%s, rehearsed: counts %t, bad %t", o, counts, bad)
+			}
 		}
 	}
 }

@@ -39,12 +39,13 @@ type Observation struct {
 	Endpoint  string
 	Status    int // sent to the client; 0 if none was
 
-	Outcome  admit.Outcome
-	Reason   admit.Reason // why it was turned away
-	Would    admit.Reason // in mode observe, why it would have been
-	Retry    bool         // the client announced it as a retry
-	Panicked bool         // a panic of our own ended it
-	Err      error        // what went wrong, for the log; never holds a secret
+	Outcome   admit.Outcome
+	Reason    admit.Reason // why it was turned away
+	Would     admit.Reason // in mode observe, why it would have been
+	Retry     bool         // the client announced it as a retry
+	Panicked  bool         // a panic of our own ended it
+	Rehearsed bool         // it was only a rehearsal, and counts for no SLO
+	Err       error        // what went wrong, for the log; never holds a secret
 
 	Arrived    time.Time
 	Granted    bool          // it held a permit

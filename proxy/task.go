@@ -47,7 +47,7 @@ func newTask(p *Proxy, tab *table, proto protocol, w http.ResponseWriter, r *htt
 		held: holding{shared: tab.buffer}, ending: admit.Dropped,
 	}
 	t.obs = Observation{
-		Pool: Unrouted, Endpoint: r.URL.Path, Arrived: time.Now(),
+		Pool: Unrouted, Endpoint: r.URL.Path, Arrived: time.Now(), Rehearsed: isRehearsed(r.Context()),
 		Outcome: admit.ClientGone, Retry: announcedRetry(r.Header),
 	}
 	t.obs.TaskID, t.spread = newTaskID()

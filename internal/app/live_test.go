@@ -157,6 +157,11 @@ func TestLiveTouchesMarkedTasksOnly(t *testing.T) {
 	if failed := r.tasks(3, DrillMark("a token", time.Now())); failed != 3 {
 		t.Errorf("%d of 3 marked tasks were touched", failed)
 	}
+	for pool, c := range r.app.metrics.SLO() {
+		if c.Bad != 0 {
+			t.Errorf("%d rehearsed tasks count against the SLO of %s", c.Bad, pool)
+		}
+	}
 	e, err := l.Look(t.Context())
 	if err != nil || len(e.Tasks) != 3 || len(e.Calls) != 3 || e.Workers != 0 {
 		t.Errorf("%d tasks, %d calls, %d workers, %v", len(e.Tasks), len(e.Calls), e.Workers, err)

@@ -86,7 +86,11 @@ func (l *liveWays) door(h http.Handler) http.Handler {
 			return
 		}
 		header := r.Header.Get(drillHeader)
-		book.serve(h, w, r, header != "" && marked(l.key, header, time.Now()))
+		isMarked := header != "" && marked(l.key, header, time.Now())
+		if isMarked {
+			r = r.WithContext(proxy.Rehearsed(r.Context()))
+		}
+		book.serve(h, w, r, isMarked)
 	})
 }
 
