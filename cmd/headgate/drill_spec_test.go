@@ -22,7 +22,7 @@ func TestDrillSpecAndCheck(t *testing.T) {
 	})
 	check := func(file string) ran { return g.runBare("drill", "check", filepath.Join(dir, file)) }
 	good := check("good.yaml")
-	for _, want := range []string{"from 120s to 240s: 2 times as many", "it must show: late_share <= 15%", "it stops when: error_share >= 50%"} {
+	for _, want := range []string{"from 120s to 240s: 2 times as many", "it must show: late_share <= 5%", "it stops when: error_share >= 50%"} {
 		if good.code != 0 || !strings.Contains(good.out, want) {
 			t.Errorf("exit %d, without %q:\n%s%s", good.code, want, good.out, good.err)
 		}
