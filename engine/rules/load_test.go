@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"headgate/engine"
+	"headgate/internal/strictyaml"
 )
 
 const good = `rules:
@@ -222,14 +223,14 @@ func TestProblemsAreBounded(t *testing.T) {
 	}
 	_, err := Parse("f", []byte(b.String()), settings())
 	var problems Problems
-	if !errors.As(err, &problems) || len(problems) != maxProblems+1 || !strings.Contains(err.Error(), "more problems") {
+	if !errors.As(err, &problems) || len(problems) != strictyaml.MaxProblems+1 || !strings.Contains(err.Error(), "more problems") {
 		t.Errorf("got %d problems", len(problems))
 	}
 }
 
 func TestFilesThatAreNone(t *testing.T) {
 	for name, data := range map[string][]byte{
-		"empty": nil, "no rules": []byte("rules: []"), "text": []byte("rules"), "not UTF-8": {0xff, 0xfe}, "too long": make([]byte, maxFile+1),
+		"empty": nil, "no rules": []byte("rules: []"), "text": []byte("rules"), "not UTF-8": {0xff, 0xfe}, "too long": make([]byte, strictyaml.MaxFile+1),
 		"a comment": []byte("# nothing\n"), "nothing in it": []byte("{}"),
 	} {
 		if got, err := Parse("f", data, settings()); err == nil {

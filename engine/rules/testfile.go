@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"headgate/engine"
+	"headgate/internal/strictyaml"
 )
 
 const (
@@ -69,26 +70,24 @@ func defaultPool() Pool {
 }
 
 // readTests reads a file of tests.
-func (l *ledger) readTests(root *yaml.Node) testFile {
+func (l ledger) readTests(root *yaml.Node) testFile {
 	f := testFile{pool: defaultPool(), interval: time.Second}
-	l.mapping(root, "",
-		field{"pool", func(n *yaml.Node, path string) { l.testPool(&f.pool, n, path) }},
-		field{"rules", l.text(&f.rules)}, field{"interval", l.duration(&f.interval)},
-		field{"tests", func(n *yaml.Node, path string) {
-			l.list(n, path, maxTests, func(n *yaml.Node, path string) { f.cases = append(f.cases, l.testCase(n, path)) })
-		}},
+	l.Mapping(root, "",
+		strictyaml.Set("pool", func(n *yaml.Node, path string) { l.testPool(&f.pool, n, path) }),
+		strictyaml.Set("rules", l.Text(&f.rules)), strictyaml.Set("interval", l.duration(&f.interval)),
+		strictyaml.Set("tests", l.List(maxTests, func(n *yaml.Node, path string) { f.cases = append(f.cases, l.testCase(n, path)) })),
 	)
 	if f.rules != "" && !filepath.IsAbs(f.rules) {
-		f.rules = filepath.Join(filepath.Dir(l.file), f.rules)
+		f.rules = filepath.Join(filepath.Dir(l.File()), f.rules)
 	}
 	if f.interval < time.Second {
-		l.refuse("interval", "must be at least 1s")
+		l.Refuse("interval", "must be at least 1s")
 	}
 	if err := f.pool.check(); err != nil {
-		l.refuse("pool", err.Error())
+		l.Refuse("pool", err.Error())
 	}
 	if len(f.cases) == 0 {
-		l.refuse("tests", "must have at least one test")
+		l.Refuse("tests", "must have at least one test")
 	}
 	for i := range f.cases {
 		l.checkCase(&f.cases[i], f.interval)
@@ -96,39 +95,35 @@ func (l *ledger) readTests(root *yaml.Node) testFile {
 	return f
 }
 
-func (l *ledger) testPool(p *Pool, n *yaml.Node, path string) {
+func (l ledger) testPool(p *Pool, n *yaml.Node, path string) {
 	workers, depth := float64(p.Workers), float64(p.DepthMultiple)
-	l.mapping(n, path,
-		field{"name", l.text(&p.Name)}, field{"workers", l.number(&workers)}, field{"slo", l.duration(&p.SLO)},
-		field{"objective", l.number(&p.Objective)}, field{"window", l.duration(&p.Window)},
-		field{"max_queue_age", l.duration(&p.MaxQueueAge)}, field{"depth_multiple", l.number(&depth)},
+	l.Mapping(n, path,
+		strictyaml.Set("name", l.Text(&p.Name)), strictyaml.Set("workers", l.number(&workers)), strictyaml.Set("slo", l.duration(&p.SLO)),
+		strictyaml.Set("objective", l.number(&p.Objective)), strictyaml.Set("window", l.duration(&p.Window)),
+		strictyaml.Set("max_queue_age", l.duration(&p.MaxQueueAge)), strictyaml.Set("depth_multiple", l.number(&depth)),
 	)
 	if workers < 1 || depth < 1 || workers > 1e6 || depth > 1e6 {
-		l.refuse(path, "workers and depth_multiple must be from 1 to 1000000")
+		l.Refuse(path, "workers and depth_multiple must be from 1 to 1000000")
 		return
 	}
 	p.Workers, p.DepthMultiple = int(workers), int(depth)
 }
 
-func (l *ledger) testCase(n *yaml.Node, path string) testCase {
+func (l ledger) testCase(n *yaml.Node, path string) testCase {
 	c := testCase{path: path}
 	values := 0
-	l.mapping(n, path,
-		field{"name", l.text(&c.name)}, field{"rules", l.texts(&c.rules, maxRules)}, field{"for", l.duration(&c.length)},
-		field{"series", func(n *yaml.Node, path string) {
-			l.list(n, path, maxSeries, func(n *yaml.Node, path string) {
-				in := l.input(n, path)
-				if values += len(in.values); values > maxValues {
-					l.refuse(path, fmt.Sprintf("the series have more than %d values", maxValues))
-					return
-				}
-				c.series = append(c.series, in)
-			})
-		}},
-		field{"expect", func(n *yaml.Node, path string) {
-			l.list(n, path, maxExpects, func(n *yaml.Node, path string) { c.expect = append(c.expect, l.expectation(n, path)) })
-		}},
-		field{"events", l.texts(&c.events, maxExpects)},
+	l.Mapping(n, path,
+		strictyaml.Set("name", l.Text(&c.name)), strictyaml.Set("rules", l.texts(&c.rules, maxRules)), strictyaml.Set("for", l.duration(&c.length)),
+		strictyaml.Set("series", l.List(maxSeries, func(n *yaml.Node, path string) {
+			in := l.input(n, path)
+			if values += len(in.values); values > maxValues {
+				l.Refuse(path, fmt.Sprintf("the series have more than %d values", maxValues))
+				return
+			}
+			c.series = append(c.series, in)
+		})),
+		strictyaml.Set("expect", l.List(maxExpects, func(n *yaml.Node, path string) { c.expect = append(c.expect, l.expectation(n, path)) })),
+		strictyaml.Set("events", l.texts(&c.events, maxExpects)),
 	)
 	return c
 }
@@ -137,56 +132,56 @@ func (l *ledger) testCase(n *yaml.Node, path string) testCase {
 // before it is expanded.
 var repeats = regexp.MustCompile(`x(\d+)`)
 
-func (l *ledger) input(n *yaml.Node, path string) input {
+func (l ledger) input(n *yaml.Node, path string) input {
 	var series, values string
-	l.mapping(n, path, field{"series", l.text(&series)}, field{"values", l.text(&values)})
+	l.Mapping(n, path, strictyaml.Set("series", l.Text(&series)), strictyaml.Set("values", l.Text(&values)))
 	total := 0
 	for _, m := range repeats.FindAllStringSubmatch(values, -1) {
 		n, err := strconv.Atoi(m[1])
 		if total += n; err != nil || n > maxTicks || total > maxTicks {
-			l.refuse(join(path, "values"), fmt.Sprintf("must have at most %d values", maxTicks))
+			l.Refuse(strictyaml.Join(path, "values"), fmt.Sprintf("must have at most %d values", maxTicks))
 			return input{}
 		}
 	}
 	if len(values) > maxExpr {
-		l.refuse(join(path, "values"), fmt.Sprintf("must have at most %d bytes", maxExpr))
+		l.Refuse(strictyaml.Join(path, "values"), fmt.Sprintf("must have at most %d bytes", maxExpr))
 		return input{}
 	}
 	lbls, seq, err := parser.NewParser(parser.Options{}).ParseSeriesDesc(series + " " + values)
 	if err != nil {
-		l.refuse(path, "is not a series and its values in promtool's notation: "+err.Error())
+		l.Refuse(path, "is not a series and its values in promtool's notation: "+err.Error())
 		return input{}
 	}
 	for _, v := range seq {
 		if v.Histogram != nil {
-			l.refuse(join(path, "values"), "histograms are given by their _bucket, _sum and _count series")
+			l.Refuse(strictyaml.Join(path, "values"), "histograms are given by their _bucket, _sum and _count series")
 			return input{}
 		}
 	}
 	return input{lbls, seq}
 }
 
-func (l *ledger) expectation(n *yaml.Node, path string) expectation {
+func (l ledger) expectation(n *yaml.Node, path string) expectation {
 	e := expectation{path: path}
-	l.mapping(n, path,
-		field{"at", l.duration(&e.at)}, field{"rule", l.text(&e.rule)}, field{"state", l.text(&e.state)},
-		field{"pool", func(n *yaml.Node, path string) { e.pool = new(string); l.text(e.pool)(n, path) }},
-		field{"value", func(n *yaml.Node, path string) { e.value = l.value(n, path) }},
-		field{"closely", l.number(&e.closely)},
+	l.Mapping(n, path,
+		strictyaml.Set("at", l.duration(&e.at)), strictyaml.Set("rule", l.Text(&e.rule)), strictyaml.Set("state", l.Text(&e.state)),
+		strictyaml.Set("pool", func(n *yaml.Node, path string) { e.pool = new(string); l.Text(e.pool)(n, path) }),
+		strictyaml.Set("value", func(n *yaml.Node, path string) { e.value = l.value(n, path) }),
+		strictyaml.Set("closely", l.number(&e.closely)),
 	)
 	switch e.state {
 	case "", "ok", "pending", "warn", "page", "recovering":
 	default:
-		l.refuse(join(path, "state"), "must be ok, pending, warn, page or recovering, is "+quote(e.state))
+		l.Refuse(strictyaml.Join(path, "state"), "must be ok, pending, warn, page or recovering, is "+strictyaml.Quote(e.state))
 	}
 	if e.value == nil && e.state == "" {
-		l.refuse(path, "must have a value or a state")
+		l.Refuse(path, "must have a value or a state")
 	}
 	return e
 }
 
 // value reads a number, idle or missing.
-func (l *ledger) value(n *yaml.Node, path string) *engine.Value {
+func (l ledger) value(n *yaml.Node, path string) *engine.Value {
 	switch n.Value {
 	case "idle":
 		return &engine.Value{Knowing: engine.Idle}
@@ -195,27 +190,27 @@ func (l *ledger) value(n *yaml.Node, path string) *engine.Value {
 	}
 	v, err := strconv.ParseFloat(n.Value, 64)
 	if n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		l.refuse(path, "must be a number, idle or missing, is "+shown(n))
+		l.Refuse(path, "must be a number, idle or missing, is "+strictyaml.Shown(n))
 		return &engine.Value{}
 	}
 	return &engine.Value{V: v}
 }
 
 // checkCase gives a test its length, and refuses what cannot be evaluated.
-func (l *ledger) checkCase(c *testCase, interval time.Duration) {
+func (l ledger) checkCase(c *testCase, interval time.Duration) {
 	if c.name == "" {
-		l.refuse(join(c.path, "name"), "must say what is tested")
+		l.Refuse(strictyaml.Join(c.path, "name"), "must say what is tested")
 	}
 	if len(c.expect) == 0 && c.events == nil {
-		l.refuse(c.path, "must have expect or events")
+		l.Refuse(c.path, "must have expect or events")
 	}
 	for _, e := range c.expect {
 		c.length = max(c.length, e.at)
 		if interval > 0 && e.at%interval != 0 {
-			l.refuse(join(e.path, "at"), fmt.Sprintf("must be a multiple of the interval, %s", model.Duration(interval)))
+			l.Refuse(strictyaml.Join(e.path, "at"), fmt.Sprintf("must be a multiple of the interval, %s", model.Duration(interval)))
 		}
 	}
 	if interval > 0 && c.length/interval > maxTicks {
-		l.refuse(join(c.path, "for"), fmt.Sprintf("is longer than %d intervals", maxTicks))
+		l.Refuse(strictyaml.Join(c.path, "for"), fmt.Sprintf("is longer than %d intervals", maxTicks))
 	}
 }

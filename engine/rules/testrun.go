@@ -14,6 +14,7 @@ import (
 
 	"headgate/engine"
 	"headgate/engine/samples"
+	"headgate/internal/strictyaml"
 )
 
 // start is when every test begins: the result must not depend on the day.
@@ -41,12 +42,12 @@ func Test(ctx context.Context, path string, s Settings) (Tested, error) {
 // TestData runs data as the content of the file called name. Otherwise it is Test.
 func TestData(ctx context.Context, name string, data []byte, s Settings) (Tested, error) {
 	l := newLedger(name)
-	root := l.document(data)
+	root := l.Document(data, "tests of rules")
 	if root == nil {
-		return Tested{}, l.err()
+		return Tested{}, l.Err()
 	}
 	f := l.readTests(root)
-	if err := l.err(); err != nil {
+	if err := l.Err(); err != nil {
 		return Tested{}, err
 	}
 	s.Pools, s.Interval, s.SlowEvery = []Pool{f.pool}, f.interval, max(f.interval, engine.DefaultConfig().SlowEvery)
@@ -61,7 +62,7 @@ func TestData(ctx context.Context, name string, data []byte, s Settings) (Tested
 		}
 		done.Tests++
 	}
-	done.Failed = l.problems
+	done.Failed = l.Problems()
 	return done, nil
 }
 
@@ -74,7 +75,7 @@ func (f testFile) load(s Settings) ([]engine.Rule, error) {
 
 // bench runs one test.
 type bench struct {
-	*ledger
+	ledger
 	c       testCase
 	s       Settings
 	pool    string
@@ -86,10 +87,10 @@ type bench struct {
 	events  []string
 }
 
-func (l *ledger) run(ctx context.Context, f testFile, c testCase, all []engine.Rule, s Settings) (err error) {
+func (l ledger) run(ctx context.Context, f testFile, c testCase, all []engine.Rule, s Settings) (err error) {
 	b := &bench{ledger: l, c: c, s: s, pool: f.pool.Name, held: map[engine.Key]engine.Value{}, keys: map[string]engine.Key{}}
 	if b.rules, err = c.chosen(all); err != nil {
-		l.refuse(join(c.path, "rules"), err.Error())
+		l.Refuse(strictyaml.Join(c.path, "rules"), err.Error())
 		return nil
 	}
 	config := engine.DefaultConfig()
@@ -210,14 +211,14 @@ func (b *bench) compareEvents() {
 	if b.c.events == nil || slices.Equal(b.c.events, b.events) {
 		return
 	}
-	b.refuse(join(b.c.path, "events"), fmt.Sprintf("%s: what happened was [%s], want [%s]", b.c.name, strings.Join(b.events, ", "), strings.Join(b.c.events, ", ")))
+	b.Refuse(strictyaml.Join(b.c.path, "events"), fmt.Sprintf("%s: what happened was [%s], want [%s]", b.c.name, strings.Join(b.events, ", "), strings.Join(b.c.events, ", ")))
 }
 
 // compare looks at one expectation.
 func (b *bench) compare(e expectation, values map[engine.Key]engine.Value) {
 	status, ok := b.status(e)
 	if !ok {
-		b.refuse(join(e.path, "rule"), fmt.Sprintf("%s: there is no rule %q in that pool", b.c.name, e.rule))
+		b.Refuse(strictyaml.Join(e.path, "rule"), fmt.Sprintf("%s: there is no rule %q in that pool", b.c.name, e.rule))
 		return
 	}
 	got := status.Value
@@ -225,10 +226,10 @@ func (b *bench) compare(e expectation, values map[engine.Key]engine.Value) {
 		got = v
 	}
 	if e.value != nil && !same(*e.value, got, e.closely) {
-		b.refuse(e.path, fmt.Sprintf("%s: at %s the value of %s is %s, want %s", b.c.name, model.Duration(e.at), e.rule, said(got), said(*e.value)))
+		b.Refuse(e.path, fmt.Sprintf("%s: at %s the value of %s is %s, want %s", b.c.name, model.Duration(e.at), e.rule, said(got), said(*e.value)))
 	}
 	if state := stateOf(status.State); e.state != "" && state != e.state {
-		b.refuse(e.path, fmt.Sprintf("%s: at %s %s is %s, want %s; its value is %s", b.c.name, model.Duration(e.at), e.rule, state, e.state, said(got)))
+		b.Refuse(e.path, fmt.Sprintf("%s: at %s %s is %s, want %s; its value is %s", b.c.name, model.Duration(e.at), e.rule, state, e.state, said(got)))
 	}
 }
 

@@ -109,12 +109,12 @@ func FuzzTestFile(f *testing.F) {
 	f.Add([]byte("tests: [{name: a, series: [{series: x, values: '1+1x5 _x3 stale'}], events: []}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l := newLedger("f")
-		root := l.document(data)
+		root := l.Document(data, "tests of rules")
 		if root == nil {
 			return
 		}
 		file := l.readTests(root)
-		if l.err() != nil {
+		if l.Err() != nil {
 			return
 		}
 		for _, c := range file.cases {

@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"headgate/internal/strictyaml"
 )
 
 //go:embed builtin/*.yaml
@@ -55,9 +57,9 @@ func Merge(builtIn, own []Spec) ([]Spec, error) {
 		for _, before := range own[:i] {
 			switch {
 			case before.ID == s.ID:
-				return nil, fmt.Errorf("two drills have the ID %s: it must be one's own, history hangs on it", quote(s.ID))
+				return nil, fmt.Errorf("two drills have the ID %s: it must be one's own, history hangs on it", strictyaml.Quote(s.ID))
 			case strings.EqualFold(before.Name, s.Name):
-				return nil, fmt.Errorf("two drills have the name %s", quote(s.Name))
+				return nil, fmt.Errorf("two drills have the name %s", strictyaml.Quote(s.Name))
 			}
 		}
 	}

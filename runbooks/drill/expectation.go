@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"headgate/internal/strictyaml"
 )
 
 // ParseExpectation reads a limit to a measure, such as "p95_turnaround <= 60s",
@@ -23,7 +25,7 @@ func ParseExpectation(text string) (Expectation, error) {
 	}
 	k, known := kindOf(Measure(name))
 	if !known {
-		return e, fmt.Errorf("unknown measure %s; known: %s", quote(name), measureNames())
+		return e, fmt.Errorf("unknown measure %s; known: %s", strictyaml.Quote(name), measureNames())
 	}
 	limit, err := parseLimit(rest, k.unit)
 	if err != nil {
@@ -63,7 +65,7 @@ func parseLimit(text, unit string) (float64, error) {
 	number := strings.TrimSpace(strings.TrimSuffix(text, unit))
 	n, err := strconv.ParseUint(number, 10, 31)
 	if err != nil {
-		return 0, fmt.Errorf("is a number of %s: must be a whole number, is %s", unit, quote(text))
+		return 0, fmt.Errorf("is a number of %s: must be a whole number, is %s", unit, strictyaml.Quote(text))
 	}
 	return float64(n), nil
 }
@@ -76,14 +78,14 @@ func parseShare(text string) (float64, error) {
 		v /= 100
 	}
 	if err != nil || math.IsNaN(v) || v < 0 || v > 1 {
-		return 0, fmt.Errorf("is a share: must be 0 to 1 or 0%% to 100%%, is %s", quote(text))
+		return 0, fmt.Errorf("is a share: must be 0 to 1 or 0%% to 100%%, is %s", strictyaml.Quote(text))
 	}
 	return v, nil
 }
 
 // parseDuration reads 90s, 1m30s and 2d.
 func parseDuration(text string) (time.Duration, error) {
-	wrong := fmt.Errorf("must be a duration such as 90s, 5m or 7d, is %s", quote(text))
+	wrong := fmt.Errorf("must be a duration such as 90s, 5m or 7d, is %s", strictyaml.Quote(text))
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
 		if err != nil || n > 400 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/internal/strictyaml"
 	"headgate/proxy/fault"
 )
 
@@ -23,7 +24,7 @@ const (
 func faultKind(text string) fault.Kind { return fault.Kind(text) }
 
 // finish checks what the settings of a definition mean together.
-func (l *ledger) finish(path string, s *Spec, set Settings) {
+func (l ledger) finish(path string, s *Spec, set Settings) {
 	c := lint{ledger: l, path: path, spec: s, set: set}
 	c.identity()
 	c.target()
@@ -39,18 +40,18 @@ func (l *ledger) finish(path string, s *Spec, set Settings) {
 func Check(s Spec, set Settings) error {
 	l := newLedger("")
 	l.finish("", &s, set)
-	return l.err()
+	return l.Err()
 }
 
 type lint struct {
-	*ledger
+	ledger
 	path string
 	spec *Spec
 	set  Settings
 }
 
 func (c *lint) wrong(path, format string, args ...any) {
-	c.refusef(join(c.path, path), format, args...)
+	c.Refusef(strictyaml.Join(c.path, path), format, args...)
 }
 
 var idForm = regexp.MustCompile(`^[a-z][a-z0-9]*([-_][a-z0-9]+)*$`)
@@ -58,12 +59,12 @@ var idForm = regexp.MustCompile(`^[a-z][a-z0-9]*([-_][a-z0-9]+)*$`)
 func (c *lint) identity() {
 	s := c.spec
 	if !idForm.MatchString(s.ID) {
-		c.wrong("id", "must be a word that stays with the drill, of small letters, digits and dashes, such as weekly-burst; is %s", quote(s.ID))
+		c.wrong("id", "must be a word that stays with the drill, of small letters, digits and dashes, such as weekly-burst; is %s", strictyaml.Quote(s.ID))
 	}
 	zone := s.Zone
 	if s.Zone != "" {
 		if _, err := ParseZone(s.Zone); err != nil {
-			c.wrong("zone", "must be a time zone such as Europe/Berlin or UTC, is %s", quote(s.Zone))
+			c.wrong("zone", "must be a time zone such as Europe/Berlin or UTC, is %s", strictyaml.Quote(s.Zone))
 			zone = ""
 		}
 		if s.Schedule == "" {
@@ -83,7 +84,7 @@ func (c *lint) identity() {
 func (c *lint) target() {
 	s := c.spec
 	if len(c.set.Pools) > 0 && s.Pool != "" && !slices.Contains(c.set.Pools, s.Pool) {
-		c.wrong("pool", "must be one of %s, is %s", strings.Join(c.set.Pools, ", "), quote(s.Pool))
+		c.wrong("pool", "must be one of %s, is %s", strings.Join(c.set.Pools, ", "), strictyaml.Quote(s.Pool))
 	}
 	switch s.Target {
 	case Twin:
@@ -93,7 +94,7 @@ func (c *lint) target() {
 	case Live:
 		c.live()
 	default:
-		c.wrong("target", "must be twin or live, is %s", quote(string(s.Target)))
+		c.wrong("target", "must be twin or live, is %s", strictyaml.Quote(string(s.Target)))
 	}
 }
 
@@ -151,7 +152,7 @@ func (c *lint) load() {
 		c.wrong("scenario.arrivals.rate", "must be above 0: without load nothing can be seen")
 	}
 	if !serviceForm.MatchString(s.Service) {
-		c.wrong("scenario.service", "must be the time that calls take, such as uniform:5s-30s, lognormal:10s,0.6 or fixed:10s; is %s", quote(s.Service))
+		c.wrong("scenario.service", "must be the time that calls take, such as uniform:5s-30s, lognormal:10s,0.6 or fixed:10s; is %s", strictyaml.Quote(s.Service))
 	} else if c.set.Service != nil {
 		if err := c.set.Service(s.Service); err != nil {
 			c.wrong("scenario.service", "%v", err)

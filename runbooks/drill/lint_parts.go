@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/internal/strictyaml"
 	"headgate/proxy/fault"
 )
 
@@ -44,7 +45,7 @@ func (c *lint) kind(path string, f fault.Fault) {
 		for _, k := range fault.Kinds() {
 			names = append(names, string(k))
 		}
-		c.wrong(path+".kind", "must be one of %s, is %s", strings.Join(names, ", "), quote(string(f.Kind)))
+		c.wrong(path+".kind", "must be one of %s, is %s", strings.Join(names, ", "), strictyaml.Quote(string(f.Kind)))
 		return
 	}
 	slow := f.Kind == fault.Latency || f.Kind == fault.Drip
@@ -71,7 +72,7 @@ func (c *lint) steps() {
 		switch s.Kind {
 		case StepRollback, StepRestore, StepLockRecord, StepLoseSlots:
 		default:
-			c.wrong(p+".do", "must be one of rollback, restore, lock_record and lose_slots, is %s", quote(string(s.Kind)))
+			c.wrong(p+".do", "must be one of rollback, restore, lock_record and lose_slots, is %s", strictyaml.Quote(string(s.Kind)))
 			continue
 		}
 		if s.At+s.For > c.spec.Scenario.Duration {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/internal/strictyaml"
 	"headgate/proxy/fault"
 )
 
@@ -155,7 +156,7 @@ func (l *look) badRetryAfter() Reading {
 	case bad > 0 && example == "":
 		return saw(bad, refused, seenGenerator, "refusals without Retry-After")
 	case bad > 0:
-		return saw(bad, refused, seenGenerator, "refusals with Retry-After %s, which is not 1 to 60 whole seconds", quote(example))
+		return saw(bad, refused, seenGenerator, "refusals with Retry-After %s, which is not 1 to 60 whole seconds", strictyaml.Quote(example))
 	}
 	return saw(0, refused, seenGenerator, "every refusal said when to come back")
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"headgate/internal/strictyaml"
 )
 
 // Levels of messages.
@@ -146,7 +148,7 @@ func (l *look) messageFault(m Message) string {
 	case !strings.Contains(m.Text, "DRILL"):
 		return "a message does not say DRILL"
 	case pool != nil && pool[1] != l.Evidence.Pool:
-		return fmt.Sprintf("a message names pool %s, not %s", quote(pool[1]), l.Evidence.Pool)
+		return fmt.Sprintf("a message names pool %s, not %s", strictyaml.Quote(pool[1]), l.Evidence.Pool)
 	case pool == nil && !l.ofProcess(m):
 		return fmt.Sprintf("a message does not name the pool, %s", l.Evidence.Pool)
 	}
