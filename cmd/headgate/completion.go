@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"headgate/web"
 )
 
 // completionTime bounds the question for pool names: somebody waits at the
@@ -60,28 +62,33 @@ func completePools(cmd *cobra.Command, h host, where *placeFlags) {
 	})
 }
 
-func poolNames(ctx context.Context, h host, where *placeFlags) []string {
+func poolNames(ctx context.Context, h host, where *placeFlags) (names []string) {
+	where.brief(ctx, h, func(ctx context.Context, c *web.Client) error {
+		s, err := c.Status(ctx)
+		for i := range s.Pools {
+			names = append(names, inert(s.Pools[i].Name))
+		}
+		return err
+	})
+	return names
+}
+
+// brief asks the service something for a completion: quickly or not at all, since
+// somebody waits with a finger on the key.
+func (f *placeFlags) brief(ctx context.Context, h host, ask func(context.Context, *web.Client) error) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
-	p, err := where.find(h, io.Discard)
+	p, err := f.find(h, io.Discard)
 	if err != nil {
-		return nil
+		return
 	}
 	client, err := p.client("")
 	if err != nil {
-		return nil
+		return
 	}
 	defer client.Close()
-	s, err := client.Status(ctx)
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for i := range s.Pools {
-		names = append(names, inert(s.Pools[i].Name))
-	}
-	return names
+	_ = ask(ctx, client) // without an answer nothing is completed
 }

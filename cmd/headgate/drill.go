@@ -107,27 +107,13 @@ func completeDrills(cmd *cobra.Command, h host, where *placeFlags) {
 }
 
 func drillIDs(ctx context.Context, h host, where *placeFlags) (ids []string) {
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	ctx, cancel := context.WithTimeout(ctx, completionTime)
-	defer cancel()
-	p, err := where.find(h, io.Discard)
-	if err != nil {
-		return nil
-	}
-	client, err := p.client("")
-	if err != nil {
-		return nil
-	}
-	defer client.Close()
-	list, err := client.Drills(ctx)
-	if err != nil {
-		return nil
-	}
-	for i := range list.Items {
-		ids = append(ids, list.Items[i].ID)
-	}
+	where.brief(ctx, h, func(ctx context.Context, c *web.Client) error {
+		list, err := c.Drills(ctx)
+		for i := range list.Items {
+			ids = append(ids, list.Items[i].ID)
+		}
+		return err
+	})
 	return ids
 }
 
