@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,10 +23,8 @@ type Options struct {
 	Pings    time.Duration // between two pings over a socket; 0: 5 s
 }
 
+// allScopes are what the known methods ask for.
 var allScopes = []string{"channels:history", "channels:read", "chat:write", "commands", "files:write"}
-
-// AllScopes returns the scopes that the known methods ask for.
-func AllScopes() []string { return slices.Clone(allScopes) }
 
 // Server is a Slack in memory and an http.Handler. Its methods may be called from
 // any goroutine.

@@ -99,20 +99,6 @@ func insert(ctx context.Context, tx *sql.Tx, text string, values []any) (int64, 
 	return n, err
 }
 
-// ReadChanges is Changes for a command: it reads the audit in a data directory,
-// whether or not a service runs there. ErrNone: there is no record.
-func ReadChanges(ctx context.Context, dir string, f ChangeFilter) (changes []runbooks.Change, next string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	changes, err = visit(ctx, dir, readOnly, func(db *sql.DB) ([]runbooks.Change, error) {
-		return insist(ctx, db, func(ctx context.Context, conn *sql.Conn) ([]runbooks.Change, error) {
-			return changesFrom(ctx, conn, f)
-		})
-	})
-	changes, next = f.cut(changes)
-	return changes, next, explain("read the audit", err)
-}
-
 // visit opens the database of a data directory for a moment, without the lock. It
 // is not migrated: a service may be running on it.
 func visit[T any](ctx context.Context, dir string, a access, f func(*sql.DB) (T, error)) (T, error) {

@@ -200,8 +200,5 @@ func (s Schedule) String() string {
 	return s.text + " " + s.zone
 }
 
-// Zone returns the name of the zone.
-func (s Schedule) Zone() string { return s.zone }
-
 // Location returns the zone.
 func (s Schedule) Location() *time.Location { return s.loc }

@@ -139,8 +139,8 @@ func TestParseScheduleRefuses(t *testing.T) {
 }
 
 func TestScheduleIsWrittenPlainly(t *testing.T) {
-	if got := mustSchedule(t, "  0  3 * *\t1 ", "Europe/Berlin"); got.String() != "0 3 * * 1 Europe/Berlin" || got.Zone() != "Europe/Berlin" {
-		t.Errorf("%q in %q", got, got.Zone())
+	if got := mustSchedule(t, "  0  3 * *\t1 ", "Europe/Berlin"); got.String() != "0 3 * * 1 Europe/Berlin" || got.Location().String() != "Europe/Berlin" {
+		t.Errorf("%q in %q", got, got.Location())
 	}
 	if got := mustSchedule(t, "@every 1h", "").String(); got != "@every 1h" {
 		t.Errorf("%q", got)
