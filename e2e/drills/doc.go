@@ -1,4 +1,4 @@
-// Package drills breaks the program and lets drills find out, and kills it while a
-// drill runs. What is here is a part of it that CI has time for; `make proof` does
-// all.
+// Package drills tests that drills detect faults of the program, and that a process
+// which is killed during a drill leaves nothing behind. CI runs a selection of the
+// faults; `make proof` runs all.
 package drills

@@ -4,59 +4,58 @@ import (
 	"slices"
 	"testing"
 
-	"headgate/e2e/drills/rig"
+	"headgate/e2e/drills/drilltest"
 )
 
-// speed is that of the drills here.
+// speed is how much faster than the wall clock drills run here.
 const speed = 20
 
-// chosen are faults of every kind; the others are tried by `make proof`.
-func chosen() []string {
+// selected returns faults of every kind; `make proof` runs all.
+func selected() []string {
 	return []string{
 		"refusals off", "everything refused", "permits leak", "Retry-After 0", "nobody posts", "another pool is named",
 		"a rollback that only says so", "a restore that only says so", "faults only say that they clear", "no delay",
 	}
 }
 
-// A drill that cannot fail is worth nothing: each of these ends without passing, and
-// says what is broken. What passes on a program without a fault is tried beside them,
-// and so is a kill in every phase.
+// Each fault makes its drill fail with a reason that names the broken part. Drills on a
+// program without an active fault pass, and a crash in any phase leaves nothing behind.
 func TestDrills(t *testing.T) {
-	program := rig.Program(t)
-	for _, f := range rig.Faults() {
-		if slices.Contains(chosen(), f.Name) {
+	program := drilltest.BuildProgram(t)
+	for _, f := range drilltest.Faults() {
+		if slices.Contains(selected(), f.Name) {
 			t.Run(f.Name, func(t *testing.T) {
 				t.Parallel()
-				f.Try(t, program, speed)
+				f.AssertDetected(t, program, speed)
 			})
 		}
 	}
 	for _, drill := range []string{"burst", "rollback", "upstream-errors"} {
 		t.Run(drill+" passes", func(t *testing.T) {
 			t.Parallel()
-			rig.Passes(t, program, drill, speed)
+			drilltest.AssertPasses(t, program, drill, speed)
 		})
 	}
 	t.Run("aborts", func(t *testing.T) {
 		t.Parallel()
-		rig.Aborts(t, program)
+		drilltest.AssertAborts(t, program)
 	})
-	for _, phase := range rig.Phases() {
+	for _, phase := range drilltest.Phases() {
 		t.Run("killed in "+phase, func(t *testing.T) {
 			t.Parallel()
-			rig.Kill{Program: program, Drill: "killed", Phase: phase}.Run(t)
+			drilltest.Crash{Program: program, Drill: "killed", Phase: phase}.Run(t)
 		})
 	}
 	t.Run("killed in hold, live", func(t *testing.T) {
 		t.Parallel()
-		rig.Kill{Program: program, Drill: "live", Phase: "hold"}.Run(t)
+		drilltest.Crash{Program: program, Drill: "live", Phase: "hold"}.Run(t)
 	})
 }
 
-// Every fault that is chosen exists.
-func TestChosen(t *testing.T) {
-	for _, name := range chosen() {
-		if !slices.ContainsFunc(rig.Faults(), func(f rig.Fault) bool { return f.Name == name }) {
+// Every selected fault exists.
+func TestSelected(t *testing.T) {
+	for _, name := range selected() {
+		if !slices.ContainsFunc(drilltest.Faults(), func(f drilltest.Fault) bool { return f.Name == name }) {
 			t.Errorf("there is no fault %q", name)
 		}
 	}

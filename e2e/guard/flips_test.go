@@ -6,37 +6,33 @@ import (
 	"time"
 
 	"headgate/e2e/harness"
-	"headgate/e2e/sabotage"
+	"headgate/e2e/mutation"
 	"headgate/internal/modelstub"
 )
 
-// faults has the policy refuse without a cause, panic or sleep, or the gate lose
-// a permit now and then.
-var faults = []sabotage.Edit{
-	{File: "proxy/admit/threshold.go", Old: "import (\n", New: "import (\n\t\"os\"\n"},
-	{File: "proxy/admit/threshold.go", Old: "func (p Threshold) Admit(v View, t Task) Verdict {\n", New: `func (p Threshold) Admit(v View, t Task) Verdict {
-	switch os.Getenv("FAULT") {
-	case "refuse":
-		return Verdict{Reason: ReasonQueueDepth}
-	case "panic":
-		panic("a fault that was put in")
-	case "sleep":
-		time.Sleep(1500 * time.Millisecond)
-	}
-`},
-	{File: "proxy/admit/gate.go", Old: "import (\n", New: "import (\n\t\"os\"\n"},
-	{File: "proxy/admit/gate.go", Old: "\tg.inFlight--\n", New: `	if t.seq%10 == 9 && os.Getenv("FAULT") == "leak" {
-		return
-	}
-	g.inFlight--
-`},
+// Places of the faults in the program.
+var (
+	admission = mutation.Package("proxy/admit")
+	policy    = admission.Function("Threshold.Admit").Start()
+	permit    = admission.Function("Gate.returnLocked").Before(mutation.Assign("inFlight"))
+)
+
+// faults make the policy refuse without a reason, panic or sleep, or make the gate
+// lose one permit in ten.
+var faults = []mutation.Fault{
+	{Name: "refuse", Edits: []mutation.Edit{policy.Code(`if mutated() { return Verdict{Reason: ReasonQueueDepth} }`)}},
+	{Name: "panic", Edits: []mutation.Edit{policy.Code(`if mutated() { panic("a fault that was put in") }`)}},
+	{Name: "sleep", Edits: []mutation.Edit{policy.Code(`if mutated() { time.Sleep(1500 * time.Millisecond) }`)}},
+	{Name: "leak", Edits: []mutation.Edit{permit.Code(`if mutated() && t.seq%10 == 9 { return }`)}},
 }
+
+func TestFaultsApply(t *testing.T) { mutation.Check(t, faults...) }
 
 // TestFaultsAreRolledBack: each is noticed by its rule, and the gate is out within
 // ten seconds of the time for which the fault has to last.
 func TestFaultsAreRolledBack(t *testing.T) {
 	t.Parallel()
-	program := sabotage.Build(t, faults...)
+	program := mutation.Build(t, faults...)
 	for fault, tt := range map[string]struct {
 		rule  string
 		lasts time.Duration // the rule's for
@@ -51,7 +47,7 @@ func TestFaultsAreRolledBack(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			stub := harness.StartStub(t, modelstub.Config{})
-			r := start(t, harness.Settings{Upstream: stub.V1(), Program: program, Env: []string{"FAULT=" + fault}})
+			r := start(t, harness.Settings{Upstream: stub.V1(), Program: program, Env: []string{mutation.Variable + "=" + fault}})
 			if status, _ := r.ask("Stub-Service", "1ms"); status != tt.meets {
 				t.Fatalf("who came first got status %d, want %d", status, tt.meets)
 			}

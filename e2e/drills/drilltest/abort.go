@@ -1,0 +1,33 @@
+package drilltest
+
+import (
+	"strings"
+	"testing"
+
+	"headgate/e2e/harness"
+)
+
+// abortDuringFault aborts a drill by the API while its injected fault is in force, and
+// returns the run.
+func abortDuringFault(t *testing.T, program, fault string) Run {
+	t.Helper()
+	gate := StartGate(t, harness.Settings{Program: program, Env: []string{active(fault)}})
+	var started struct{ Run string }
+	callAPI(t, gate, "POST", "/api/v1/drills/upstream-errors/run", `{"speed":20}`, &started)
+	c := Crash{Drill: "upstream-errors", Phase: "hold"}
+	harness.Until(t, "the fault is in force", func() bool { return c.reached(t, gate, started.Run) })
+	callAPI(t, gate, "POST", "/api/v1/runs/"+started.Run+"/abort", `{"reason":"enough"}`, nil)
+	harness.Until(t, "the run has ended", func() bool { return getRun(t, gate, started.Run).Status == "ended" })
+	return getRun(t, gate, started.Run)
+}
+
+// AssertAborts aborts a drill whose injected faults clear, which must end as aborted,
+// and one whose faults do not clear, which must end as failed.
+func AssertAborts(t *testing.T, program string) {
+	if r := abortDuringFault(t, program, ""); r.Verdict != "aborted" || !strings.Contains(r.Reason, "enough") {
+		t.Errorf("the run ended %s: %s", r.Verdict, r.Reason)
+	}
+	if r := abortDuringFault(t, program, "faults do not end"); r.Verdict != "failed" || !strings.Contains(r.Reason, "did not clear") || !strings.Contains(r.Reason, "enough") {
+		t.Errorf("with faults that do not end the run ended %s: %s", r.Verdict, r.Reason)
+	}
+}

@@ -1,0 +1,226 @@
+package drilltest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"headgate/e2e/harness"
+	"headgate/e2e/mutation"
+	"headgate/internal/modelstub"
+)
+
+// Phases returns the phases of a run in which the process can be killed.
+func Phases() []string {
+	return []string{"claim", "preflight", "brakes", "baseline", "inject", "hold", "clear", "recover", "verdict"}
+}
+
+// holdInPhase makes a run stay in a phase until the process is killed: some phases end
+// within milliseconds.
+func holdInPhase() []mutation.Edit {
+	return []mutation.Edit{
+		runDrill.After(mutation.Call("stop")).Code(`if mutated("stays in claim") { <-a.ctx.Done() }`),
+		enterPhase.Start().Code(`if mutated("stays in " + string(name)) { defer func() { <-a.ctx.Done() }() }`),
+	}
+}
+
+// holdFault is the name of the fault that makes a run stay in a phase.
+func holdFault(phase string) string { return "stays in " + phase }
+
+// crashConfig has a sandbox drill named killed and a live drill, each with a schedule.
+const crashConfig = `
+drills:
+  - id: killed
+    name: Killed
+    schedule: "30 4 29 2 *" # one day in four years, so never while the test runs
+    scenario:
+      duration: 60s
+      workers: 16
+      baseline: 20s
+      arrivals: {rate: 2, rest: 1}
+      service: uniform:1s-2s
+      faults: [{kind: hang, share: 50%%, from: 5s, for: 50s}]
+      steps: [{do: rollback, at: 4s, for: 50s}]
+    expect: [in_flight_over_limit == 0]
+    abort_if: [in_flight_over_limit >= 8]
+    recovery: 2m
+  - id: live
+    name: Live
+    schedule: "0 5 29 2 *"
+    target: live
+    share: 25%%
+    recovery: 10s
+    scenario:
+      duration: 10s
+      faults: [{kind: status, code: 500, share: 25%%, from: 0s, for: 10s}]
+    expect: [tasks_lost == 0]
+    abort_if: [error_share >= 90%%]
+allow_live: true
+listen: 127.0.0.1:0
+admin: {listen: 127.0.0.1:0}
+data_dir: %s
+log: {level: debug, format: json}
+pools:
+  - {name: default, upstream: %q, workers: 4}
+`
+
+// Crash is a drill whose process is killed (SIGKILL) in a phase.
+type Crash struct {
+	Program string // built by BuildProgram
+	Drill   string // killed or live
+	Phase   string
+}
+
+// Run kills the process, starts it again and checks that nothing of the run is left.
+func (c Crash) Run(t *testing.T) {
+	stub := harness.StartStub(t, modelstub.Config{})
+	dir := t.TempDir()
+	file := filepath.Join(dir, "headgate.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, crashConfig, filepath.Join(dir, "data"), stub.V1()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	temp := filepath.Join(dir, "temp")
+	if err := os.Mkdir(temp, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	serve := harness.Command{Program: c.Program, Args: []string{"serve", "--config", file}, Dir: dir, Env: []string{"TMPDIR=" + temp, active(holdFault(c.Phase))}}
+	gate := harness.AwaitGate(t, harness.Start(t, serve))
+	due := nextRuns(t, gate)
+	var started struct{ Run string }
+	callAPI(t, gate, "POST", "/api/v1/drills/"+c.Drill+"/run", `{"speed":`+c.speed()+`}`, &started)
+	harness.Until(t, "the run has reached "+c.Phase, func() bool { return c.reached(t, gate, started.Run) })
+	if c.Drill != "live" {
+		checkProduction(t, gate, stub)
+	}
+	gate.Signal(t, syscall.SIGKILL)
+	gate.Wait(t)
+
+	serve.Env = serve.Env[:1]
+	gate = harness.AwaitGate(t, harness.Start(t, serve))
+	r := getRun(t, gate, started.Run)
+	if r.Status != "ended" || r.Verdict != "interrupted" || r.Reason == "" {
+		t.Errorf("the run is %+v", r)
+	}
+	checkProduction(t, gate, stub)
+	if now := nextRuns(t, gate); now != due {
+		t.Errorf("the schedule is %s, was %s", now, due)
+	}
+	for _, below := range []string{filepath.Join(dir, "data", "drills"), temp} {
+		if left, err := os.ReadDir(below); len(left) > 0 || err != nil && !os.IsNotExist(err) {
+			t.Errorf("%s holds %v, %v", below, left, err)
+		}
+	}
+	c.rerun(t, gate)
+}
+
+func (c Crash) speed() string {
+	if c.Drill == "live" {
+		return "1"
+	}
+	return "20"
+}
+
+// reached reports whether a run is in the phase.
+func (c Crash) reached(t *testing.T, gate *harness.Gate, id string) bool {
+	t.Helper()
+	r := getRun(t, gate, id)
+	if r.Status == "ended" {
+		t.Fatalf("the run ended before %s: %s: %s", c.Phase, r.Verdict, r.Reason)
+	}
+	phases := r.Phases
+	return len(phases) > 0 && phases[len(phases)-1].Name == c.Phase || c.Phase == "claim" && len(phases) == 1
+}
+
+// rerun starts the drill again: the lock of the killed run must be gone.
+func (c Crash) rerun(t *testing.T, gate *harness.Gate) {
+	t.Helper()
+	var started struct{ Run string }
+	callAPI(t, gate, "POST", "/api/v1/drills/"+c.Drill+"/run", `{"speed":`+c.speed()+`}`, &started)
+	callAPI(t, gate, "POST", "/api/v1/runs/"+started.Run+"/abort", `{"reason":"enough"}`, nil)
+	harness.Until(t, "the next run has ended", func() bool { return getRun(t, gate, started.Run).Status == "ended" })
+	if r := getRun(t, gate, started.Run); r.Verdict != "aborted" {
+		t.Errorf("the next run ended %s: %s", r.Verdict, r.Reason)
+	}
+}
+
+// checkProduction sends tasks to production, one after the other. Each has to reach its
+// endpoint once and to be answered with the answer of the endpoint.
+func checkProduction(t *testing.T, gate *harness.Gate, stub *harness.Stub) {
+	t.Helper()
+	const tasks = 20
+	before := len(stub.Seen())
+	for range tasks {
+		res, err := http.Post(gate.URL+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"stub-model","messages":[{"role":"user","content":"hello"}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Errorf("production answered %d, %s, %v", res.StatusCode, body, err)
+		}
+	}
+	if got := len(stub.Seen()) - before; got != tasks {
+		t.Errorf("%d production tasks made %d calls", tasks, got)
+	}
+}
+
+// nextRuns returns the next scheduled times, as text.
+func nextRuns(t *testing.T, gate *harness.Gate) string {
+	t.Helper()
+	var list struct {
+		Items []struct {
+			ID   string
+			Next json.RawMessage `json:"next_runs"`
+		}
+	}
+	callAPI(t, gate, "GET", "/api/v1/drills", "", &list)
+	var all []string
+	for _, d := range list.Items {
+		if len(d.Next) > 4 {
+			all = append(all, d.ID+" "+string(d.Next))
+		}
+	}
+	if len(all) != 2 {
+		t.Fatalf("%d drills are scheduled, want 2: %v", len(all), all)
+	}
+	return strings.Join(all, "\n")
+}
+
+func getRun(t *testing.T, gate *harness.Gate, id string) (r Run) {
+	t.Helper()
+	callAPI(t, gate, "GET", "/api/v1/runs/"+id, "", &r)
+	return r
+}
+
+// callAPI calls the admin API and decodes its answer into out, unless out is nil.
+func callAPI(t *testing.T, gate *harness.Gate, method, path, body string, out any) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, gate.Admin+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+adminToken(t, gate))
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode >= 300 {
+		err = fmt.Errorf("%s: %s", res.Status, text)
+	}
+	if err == nil && out != nil {
+		err = json.Unmarshal(text, out)
+	}
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+}

@@ -1,0 +1,39 @@
+package drilltest
+
+import "headgate/e2e/mutation"
+
+// modeFaults are in rollback and restore.
+func modeFaults() []Fault {
+	return []Fault{
+		{"a rollback that only says so", "rollback", "did not stop refusals|says that it is in mode enforce", edits(setMode.Start().Code(
+			`if m == PassThrough && mutated() { return Enforce }`))},
+		{"a restore that only says so", "rollback", "nothing was refused after the restore", edits(setMode.Start().Code(
+			`if m == Enforce && g.leaving.Load() && mutated() { return PassThrough }`))},
+		{"another pool is rolled back", "rollback", "did not stop refusals|says that it is in mode enforce", edits(applyMode.Before(mutation.Call("SetMode")).Code(
+			`if mutated() {
+				gate, err := admit.New(admit.Config{Workers: 1, Policy: admit.None{}, QueueLimit: 1, AssumedService: time.Second})
+				if err != nil { panic(err) }
+				p = &pool{gate, p.standing}
+			}`))},
+		{"observed and not passed through", "rollback", "mode observe", edits(setMode.Start().Code(
+			`if m == PassThrough && mutated() { m = Observe }`))},
+		{"a rollback drops those who wait", "rollback", "turned away by the rollback|refused with status 503", edits(setMode.Start().Code(
+			`if m == PassThrough && mutated() {
+				g.Drain(now)
+				g.mu.Lock()
+				g.draining = false
+				g.mu.Unlock()
+			}`))},
+		{"a slow rollback", "rollback", "flip_time", edits(setMode.Start().Code(
+			`if m == PassThrough && mutated() {
+				time.AfterFunc(3*time.Second, func() { g.control(now, func() { g.settings.Mode = m }) })
+				return Enforce
+			}`))},
+		{"a rollback for half a second", "rollback", "did not stop refusals", edits(setMode.Start().Code(
+			`if m == PassThrough && mutated() {
+				time.AfterFunc(500*time.Millisecond, func() { g.SetMode(time.Now(), Enforce) })
+			}`))},
+		{"a restore that refuses all", "rollback", "refuses before it is due", edits(admissionResult.Code(
+			`if mutated() && g.honoured > 0 { verdict = Verdict{ReasonQueueDepth, time.Second} }`))},
+	}
+}
