@@ -8,7 +8,7 @@
 // through harness.Command.Program.
 //
 //	path := sabotage.Build(t, sabotage.Edit{
-//		File: "proxy/admit/threshold.go",
+//		File: "proxy/admission/threshold.go",
 //		Old:  "return Verdict{}\n}",
 //		New:  "return Verdict{Reason: ReasonQueueAge}\n}",
 //	})
