@@ -6,7 +6,7 @@
 source "$(dirname "$0")/lib.sh"
 
 .ci/tools.sh --try haproxy
-"$GO" test -run '^$' -bench . -benchmem ./proxy/admit
+"$GO" test -run '^$' -bench . -benchmem ./proxy/admission
 "$GO" test -run '^$' -bench Evaluation -timeout 30m ./engine/rules
 "$GO" test -run '^$' -bench TwinBeside -benchtime 1x -timeout 30m ./internal/app
 "$GO" test -run '^$' -bench BenchmarkRuns ./internal/sqlite

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // An HTTP/1.0 client takes the end of the connection for the end of the answer:
@@ -16,15 +16,15 @@ func TestAnswersToHTTP10(t *testing.T) {
 	unframed := jsonHead + "Connection: close\r\n\r\n"
 	for name, c := range map[string]struct {
 		ask, body, wire string
-		outcome         admit.Outcome
+		outcome         admission.Outcome
 		broken          bool
 	}{
-		"a whole stream":           {post, stream, chunkedHead + chunks(events(delta, stop, done)) + lastChunk, admit.Completed, false},
-		"a stream without end":     {post, stream, chunkedHead + chunks(events(delta)) + lastChunk, admit.Truncated, true},
-		"a stream that hangs up":   {post, stream, chunkedHead + chunks(events(delta)), admit.Truncated, true},
-		"framing that is none":     {post, stream, chunkedHead + chunks(events(delta)) + "zz\r\n", admit.Truncated, true},
-		"whole JSON":               {post, chat, unframed + whole, admit.Completed, false},
-		"half a JSON":              {post, chat, unframed + whole[:30], admit.Truncated, true},
+		"a whole stream":           {post, stream, chunkedHead + chunks(events(delta, stop, done)) + lastChunk, admission.Completed, false},
+		"a stream without end":     {post, stream, chunkedHead + chunks(events(delta)) + lastChunk, admission.Truncated, true},
+		"a stream that hangs up":   {post, stream, chunkedHead + chunks(events(delta)), admission.Truncated, true},
+		"framing that is none":     {post, stream, chunkedHead + chunks(events(delta)) + "zz\r\n", admission.Truncated, true},
+		"whole JSON":               {post, chat, unframed + whole, admission.Completed, false},
+		"half a JSON":              {post, chat, unframed + whole[:30], admission.Truncated, true},
 		"a list of models":         {get, "", chunkedHead + chunks(whole) + lastChunk, 0, false},
 		"a list that is cut short": {get, "", chunkedHead + chunks(whole), 0, true},
 	} {

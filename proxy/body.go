@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 const (
@@ -42,7 +42,7 @@ func (t *task) readBody(limit int64) ([]byte, *failure) {
 		return body, nil
 	case errors.Is(err, errNoMemory):
 		drainBody(t.rc, t.r)
-		return nil, t.refuse(admit.ReasonMemory)
+		return nil, t.refuse(admission.ReasonMemory)
 	case errors.As(err, &large):
 		return nil, t.turnBodyAway(tooLarge(limit))
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -167,7 +167,7 @@ func (t *task) plain(body []byte, limit int64) ([]byte, *failure) {
 	case err == nil:
 		return plain, nil
 	case errors.Is(err, errNoMemory):
-		return nil, t.refuse(admit.ReasonMemory)
+		return nil, t.refuse(admission.ReasonMemory)
 	case errors.Is(err, errDecodedTooLarge):
 		return nil, tooLarge(limit)
 	default:

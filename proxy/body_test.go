@@ -14,7 +14,7 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // pack compresses a body.
@@ -95,7 +95,7 @@ func TestCompressedRequestsThatCannotBeRead(t *testing.T) {
 				return
 			}
 			r.fails(a, c.status, c.code)
-			r.want(admit.Invalid, c.status)
+			r.want(admission.Invalid, c.status)
 			if n := r.stub.Stats().Calls; n != 0 {
 				t.Errorf("%d calls went upstream", n)
 			}
@@ -128,7 +128,7 @@ func TestBodyLimit(t *testing.T) {
 					return
 				}
 				r.fails(a, c.status, "request_too_large")
-				r.want(admit.Invalid, c.status)
+				r.want(admission.Invalid, c.status)
 			})
 		}
 	}
@@ -149,22 +149,22 @@ func TestMemoryForBodies(t *testing.T) {
 	body := chat + strings.Repeat(" ", 90<<10)
 	r := newRig(t, func(p *plan) {
 		oneWorker(p)
-		p.gate.Policy = admit.None{}
+		p.gate.Policy = admission.None{}
 		p.pool.BodyLimit, p.pool.BufferLimit = limit, limit
 	})
 	leave := r.occupy(1)
 	waiting := r.queue(1, body)
 	var group sync.WaitGroup
 	for range 5 {
-		group.Go(func() { r.refused(r.post(chatPath, strings.Repeat(body, 2)), admit.ReasonMemory) })
+		group.Go(func() { r.refused(r.post(chatPath, strings.Repeat(body, 2)), admission.ReasonMemory) })
 	}
 	group.Wait()
-	r.refused(r.post(chatPath, pack("gzip", strings.Repeat(" ", limit-len(chat))+chat), "Content-Encoding", "gzip"), admit.ReasonMemory)
+	r.refused(r.post(chatPath, pack("gzip", strings.Repeat(" ", limit-len(chat))+chat), "Content-Encoding", "gzip"), admission.ReasonMemory)
 	leave()
 	r.completed(waiting[0].wait())
 	r.settle()
 	r.completed(r.post(chatPath, chat+strings.Repeat(" ", limit/2)))
-	if n := r.seen.outcomes(); n[admit.Refused] != 6 || n[admit.Completed] != 2 {
+	if n := r.seen.outcomes(); n[admission.Refused] != 6 || n[admission.Completed] != 2 {
 		t.Errorf("outcomes %v", n)
 	}
 	if n := r.sum("headgate_refusals_total", "reason", "memory"); n != 6 {

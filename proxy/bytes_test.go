@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"headgate/internal/modelstub"
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // beside sends the same request through the proxy and past it.
@@ -81,7 +81,7 @@ func TestBytesOfEveryEndpoint(t *testing.T) {
 		}
 	}
 	r.settle()
-	if got := r.seen.outcomes()[admit.Completed]; got != n {
+	if got := r.seen.outcomes()[admission.Completed]; got != n {
 		t.Errorf("%d of %d completed: %v", got, n, r.seen.outcomes())
 	}
 }
@@ -95,7 +95,7 @@ func TestBytesOfOddStreams(t *testing.T) {
 			if !bytes.Equal(through.body, odd.Bytes()) {
 				t.Errorf("%.100q, want %.100q", through.body, odd.Bytes())
 			}
-			if o := r.task(i + 1); o.Outcome != admit.Completed {
+			if o := r.task(i + 1); o.Outcome != admission.Completed {
 				t.Errorf("outcome %s", o.Outcome)
 			}
 		})

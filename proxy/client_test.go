@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 type netListener = net.Listener
@@ -169,10 +169,10 @@ func (r *rig) shape(body []byte, code string) shape {
 }
 
 // refused checks a refusal of the gate, headers and all.
-func (r *rig) refused(a answer, reason admit.Reason) {
+func (r *rig) refused(a answer, reason admission.Reason) {
 	r.Helper()
 	status := http.StatusTooManyRequests
-	if reason == admit.ReasonDraining {
+	if reason == admission.ReasonDraining {
 		status = http.StatusServiceUnavailable
 	}
 	r.fails(a, status, reason.String())

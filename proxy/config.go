@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // Unrouted is the pool label of tasks that failed before a pool was found for
@@ -33,7 +33,7 @@ type Pool struct {
 	UpstreamKey string   // sent as bearer token; empty: see Config.Clients
 	Models      []string // names that are routed here; `*` in a name matches any run of characters
 	Endpoints   []string // more POST paths to forward, beside the listed ones
-	Gate        *admit.Gate
+	Gate        *admission.Gate
 	SLO         time.Duration // on turnaround; the default deadline
 
 	ConnectTimeout  time.Duration // to reach the upstream, TLS included
@@ -51,7 +51,7 @@ type Pool struct {
 type Client struct {
 	Name      string
 	KeySHA256 [sha256.Size]byte
-	Class     admit.Class // the best class that this client's tasks may ask for
+	Class     admission.Class // the best class that this client's tasks may ask for
 }
 
 // Timeouts bound what a slow client can hold. Zero fields get the defaults.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 const (
@@ -41,7 +41,7 @@ func (t *task) copyBody(ctx context.Context, res *http.Response, dog *watchdog, 
 		switch {
 		case err == io.EOF:
 			if !end.complete() {
-				return broken(admit.Truncated, errCutShort)
+				return broken(admission.Truncated, errCutShort)
 			}
 			return nil
 		case err != nil:
@@ -67,7 +67,7 @@ func (t *task) pass(p []byte, end watched, c *copier) *failure {
 	}
 	end.look(p)
 	if c.left -= int64(len(p)); c.left == 0 && !end.complete() {
-		return broken(admit.Truncated, errCutShort)
+		return broken(admission.Truncated, errCutShort)
 	}
 	return t.send(p, c.flush)
 }
@@ -103,10 +103,10 @@ func (t *task) cut(ctx context.Context, err error, end watched) *failure {
 	case silent && end.atEnd():
 		return nil
 	case silent:
-		return broken(admit.UpstreamTimeout, errSilent)
+		return broken(admission.UpstreamTimeout, errSilent)
 	case t.r.Context().Err() != nil:
 		return gone(t.r.Context().Err())
 	default:
-		return broken(admit.Truncated, scrub(err))
+		return broken(admission.Truncated, scrub(err))
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 const (
@@ -20,12 +20,12 @@ const (
 // deadline returns how long after its arrival a task is still of use: what its
 // client asks for, or else the SLO. Interactive tasks never get more than the
 // SLO, since nobody promises more.
-func deadline(h http.Header, class admit.Class, slo time.Duration) (time.Duration, *failure) {
+func deadline(h http.Header, class admission.Class, slo time.Duration) (time.Duration, *failure) {
 	asked, f := askedDeadline(h)
 	if f != nil {
 		return 0, f
 	}
-	if asked == 0 || class == admit.Interactive && asked > slo {
+	if asked == 0 || class == admission.Interactive && asked > slo {
 		return slo, nil
 	}
 	return asked, nil

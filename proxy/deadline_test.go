@@ -5,42 +5,42 @@ import (
 	"testing"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 func TestDeadlineForms(t *testing.T) {
 	const slo = time.Minute
 	cases := map[string]struct {
 		header []string
-		class  admit.Class
+		class  admission.Class
 		want   time.Duration // 0: refused
 	}{
-		"nothing asked":            {nil, admit.Interactive, slo},
-		"nothing asked, batch":     {nil, admit.Batch, slo},
-		"seconds":                  {[]string{deadlineHeader, "5"}, admit.Interactive, 5 * time.Second},
-		"part of a second":         {[]string{deadlineHeader, "0.25"}, admit.Interactive, 250 * time.Millisecond},
-		"a Go duration":            {[]string{deadlineHeader, "1m30s"}, admit.Batch, 90 * time.Second},
-		"the SLO bounds it":        {[]string{deadlineHeader, "90"}, admit.Interactive, slo},
-		"batch gets what it asks":  {[]string{deadlineHeader, "3600"}, admit.Batch, time.Hour},
-		"a day bounds batch":       {[]string{deadlineHeader, "1e300"}, admit.Batch, maxDeadline},
-		"a day bounds durations":   {[]string{deadlineHeader, "2000h"}, admit.Batch, maxDeadline},
-		"infinity is a day":        {[]string{deadlineHeader, "+Inf"}, admit.Batch, maxDeadline},
-		"less than a nanosecond":   {[]string{deadlineHeader, "1e-30"}, admit.Batch, 1},
-		"zero":                     {[]string{deadlineHeader, "0"}, admit.Batch, 0},
-		"minus zero":               {[]string{deadlineHeader, "-0"}, admit.Batch, 0},
-		"negative":                 {[]string{deadlineHeader, "-5"}, admit.Batch, 0},
-		"negative duration":        {[]string{deadlineHeader, "-5s"}, admit.Batch, 0},
-		"not a number":             {[]string{deadlineHeader, "NaN"}, admit.Batch, 0},
-		"a word":                   {[]string{deadlineHeader, "soon"}, admit.Batch, 0},
-		"a date":                   {[]string{deadlineHeader, "Fri, 31 Dec 1999 23:59:59 GMT"}, admit.Batch, 0},
-		"beyond all numbers":       {[]string{deadlineHeader, "1e999"}, admit.Batch, 0},
-		"the SDK's timeout":        {[]string{sdkTimeoutHeader, "7"}, admit.Interactive, 7 * time.Second},
-		"the SDK's ten minutes":    {[]string{sdkTimeoutHeader, "600"}, admit.Interactive, slo},
-		"the SDK says nothing":     {[]string{sdkTimeoutHeader, "never"}, admit.Interactive, slo},
-		"the SDK is negative":      {[]string{sdkTimeoutHeader, "-1"}, admit.Interactive, slo},
-		"ours before the SDK's":    {[]string{deadlineHeader, "5", sdkTimeoutHeader, "7"}, admit.Interactive, 5 * time.Second},
-		"ours wrong, SDK's right":  {[]string{deadlineHeader, "x", sdkTimeoutHeader, "7"}, admit.Interactive, 0},
-		"an SDK's Go-like timeout": {[]string{sdkTimeoutHeader, "7s"}, admit.Interactive, slo},
+		"nothing asked":            {nil, admission.Interactive, slo},
+		"nothing asked, batch":     {nil, admission.Batch, slo},
+		"seconds":                  {[]string{deadlineHeader, "5"}, admission.Interactive, 5 * time.Second},
+		"part of a second":         {[]string{deadlineHeader, "0.25"}, admission.Interactive, 250 * time.Millisecond},
+		"a Go duration":            {[]string{deadlineHeader, "1m30s"}, admission.Batch, 90 * time.Second},
+		"the SLO bounds it":        {[]string{deadlineHeader, "90"}, admission.Interactive, slo},
+		"batch gets what it asks":  {[]string{deadlineHeader, "3600"}, admission.Batch, time.Hour},
+		"a day bounds batch":       {[]string{deadlineHeader, "1e300"}, admission.Batch, maxDeadline},
+		"a day bounds durations":   {[]string{deadlineHeader, "2000h"}, admission.Batch, maxDeadline},
+		"infinity is a day":        {[]string{deadlineHeader, "+Inf"}, admission.Batch, maxDeadline},
+		"less than a nanosecond":   {[]string{deadlineHeader, "1e-30"}, admission.Batch, 1},
+		"zero":                     {[]string{deadlineHeader, "0"}, admission.Batch, 0},
+		"minus zero":               {[]string{deadlineHeader, "-0"}, admission.Batch, 0},
+		"negative":                 {[]string{deadlineHeader, "-5"}, admission.Batch, 0},
+		"negative duration":        {[]string{deadlineHeader, "-5s"}, admission.Batch, 0},
+		"not a number":             {[]string{deadlineHeader, "NaN"}, admission.Batch, 0},
+		"a word":                   {[]string{deadlineHeader, "soon"}, admission.Batch, 0},
+		"a date":                   {[]string{deadlineHeader, "Fri, 31 Dec 1999 23:59:59 GMT"}, admission.Batch, 0},
+		"beyond all numbers":       {[]string{deadlineHeader, "1e999"}, admission.Batch, 0},
+		"the SDK's timeout":        {[]string{sdkTimeoutHeader, "7"}, admission.Interactive, 7 * time.Second},
+		"the SDK's ten minutes":    {[]string{sdkTimeoutHeader, "600"}, admission.Interactive, slo},
+		"the SDK says nothing":     {[]string{sdkTimeoutHeader, "never"}, admission.Interactive, slo},
+		"the SDK is negative":      {[]string{sdkTimeoutHeader, "-1"}, admission.Interactive, slo},
+		"ours before the SDK's":    {[]string{deadlineHeader, "5", sdkTimeoutHeader, "7"}, admission.Interactive, 5 * time.Second},
+		"ours wrong, SDK's right":  {[]string{deadlineHeader, "x", sdkTimeoutHeader, "7"}, admission.Interactive, 0},
+		"an SDK's Go-like timeout": {[]string{sdkTimeoutHeader, "7s"}, admission.Interactive, slo},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestDeadlineForms(t *testing.T) {
 			if f == nil && c.want == 0 || f != nil && c.want != 0 || d != c.want {
 				t.Errorf("%s (%v), want %s", d, f, c.want)
 			}
-			if f != nil && (f.status != http.StatusBadRequest || f.outcome != admit.Invalid) {
+			if f != nil && (f.status != http.StatusBadRequest || f.outcome != admission.Invalid) {
 				t.Errorf("failure %+v", f)
 			}
 		})
@@ -62,7 +62,7 @@ func TestDeadlineForms(t *testing.T) {
 func TestWrongDeadlineIsToldBeforeTheBodyIsRead(t *testing.T) {
 	r := newRig(t, nil)
 	r.fails(r.post(chatPath, "{", deadlineHeader, "soon"), http.StatusBadRequest, "invalid_deadline")
-	r.want(admit.Invalid, http.StatusBadRequest)
+	r.want(admission.Invalid, http.StatusBadRequest)
 }
 
 func TestDeadlinePassesInTheQueue(t *testing.T) {
@@ -82,7 +82,7 @@ func TestDeadlinePassesInTheQueue(t *testing.T) {
 				bubble(t, func(p *plan) { oneWorker(p); p.pool.IdleTimeout = time.Hour }, func(r *rig) {
 					leave := r.occupy(1)
 					began := time.Now()
-					r.refused(r.queue(1, body, c.header...)[0].wait(), admit.ReasonDeadlinePassed)
+					r.refused(r.queue(1, body, c.header...)[0].wait(), admission.ReasonDeadlinePassed)
 					if d := time.Since(began).Truncate(10 * time.Millisecond); d != c.after {
 						t.Errorf("turned away after %s, want %s", d, c.after)
 					}
@@ -105,7 +105,7 @@ func TestDeadlinePassesBeforeTheUpstream(t *testing.T) {
 		"between grant and dispatch": func(h *hooked) { h.onAdmit = late },
 	} {
 		t.Run(name, func(t *testing.T) {
-			policy := hooked{Policy: admit.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2}}
+			policy := hooked{Policy: admission.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2}}
 			hook(&policy)
 			r := newRig(t, func(p *plan) { p.gate.Policy = policy })
 			limit := "1ns"
@@ -113,8 +113,8 @@ func TestDeadlinePassesBeforeTheUpstream(t *testing.T) {
 				limit = "500ms"
 			}
 			a := r.chat(deadlineHeader, limit)
-			r.refused(a, admit.ReasonDeadlinePassed)
-			r.want(admit.DeadlinePassed, http.StatusTooManyRequests)
+			r.refused(a, admission.ReasonDeadlinePassed)
+			r.want(admission.DeadlinePassed, http.StatusTooManyRequests)
 			if n := r.stub.Stats().Calls; n != 0 {
 				t.Errorf("%d calls went upstream", n)
 			}
@@ -123,7 +123,7 @@ func TestDeadlinePassesBeforeTheUpstream(t *testing.T) {
 }
 
 func TestPassThroughKnowsNoDeadline(t *testing.T) {
-	bubble(t, func(p *plan) { oneWorker(p); p.gate.Mode = admit.PassThrough }, func(r *rig) {
+	bubble(t, func(p *plan) { oneWorker(p); p.gate.Mode = admission.PassThrough }, func(r *rig) {
 		first := r.start(chatPath, chat, "Stub-Service", "100s")
 		r.eventually("the first runs", func() bool { return r.held().inFlight == 1 })
 		late := r.queue(5, chat, deadlineHeader, "1")
@@ -138,7 +138,7 @@ func TestPassThroughKnowsNoDeadline(t *testing.T) {
 }
 
 func TestObserveCountsAndServes(t *testing.T) {
-	bubble(t, func(p *plan) { oneWorker(p); p.gate.Mode = admit.Observe }, func(r *rig) {
+	bubble(t, func(p *plan) { oneWorker(p); p.gate.Mode = admission.Observe }, func(r *rig) {
 		first := r.start(chatPath, chat, "Stub-Service", "26s")
 		r.eventually("the first runs", func() bool { return r.held().inFlight == 1 })
 		late := r.queue(1, chat, deadlineHeader, "1")
@@ -162,26 +162,26 @@ func TestRollbackWhileTasksWait(t *testing.T) {
 		first := r.start(chatPath, chat, "Stub-Service", "100s")
 		r.eventually("the first runs", func() bool { return r.held().inFlight == 1 })
 		late := r.queue(1, chat, deadlineHeader, "50")[0]
-		r.gate.SetMode(time.Now(), admit.PassThrough)
+		r.gate.SetMode(time.Now(), admission.PassThrough)
 		r.completed(first.wait())
 		r.completed(late.wait())
 	})
 }
 
 func TestPriority(t *testing.T) {
-	batchOnly := Client{Class: admit.Batch}
+	batchOnly := Client{Class: admission.Batch}
 	for name, c := range map[string]struct {
 		asked  string
 		client Client
-		want   admit.Class
+		want   admission.Class
 		wrong  bool
 	}{
-		"nobody asks":                   {"", Client{}, admit.Interactive, false},
-		"interactive":                   {"interactive", Client{}, admit.Interactive, false},
-		"batch":                         {"batch", Client{}, admit.Batch, false},
-		"batch client asks nothing":     {"", batchOnly, admit.Batch, false},
-		"batch client asks for more":    {"interactive", batchOnly, admit.Batch, false},
-		"batch client asks for its own": {"batch", batchOnly, admit.Batch, false},
+		"nobody asks":                   {"", Client{}, admission.Interactive, false},
+		"interactive":                   {"interactive", Client{}, admission.Interactive, false},
+		"batch":                         {"batch", Client{}, admission.Batch, false},
+		"batch client asks nothing":     {"", batchOnly, admission.Batch, false},
+		"batch client asks for more":    {"interactive", batchOnly, admission.Batch, false},
+		"batch client asks for its own": {"batch", batchOnly, admission.Batch, false},
 		"a word":                        {"urgent", Client{}, 0, true},
 		"another case":                  {"Batch", Client{}, 0, true},
 	} {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // failure is an answer of our own: why a task did not get the upstream's.
@@ -16,9 +16,9 @@ type failure struct {
 	kind    string // error.type of OpenAI's shape
 	code    string // error.code
 	message string
-	outcome admit.Outcome
-	refusal admit.Refusal // set when the task was turned away
-	cause   error         // for the log
+	outcome admission.Outcome
+	refusal admission.Refusal // set when the task was turned away
+	cause   error             // for the log
 }
 
 func (f *failure) Error() string {
@@ -34,16 +34,16 @@ func (f *failure) Unwrap() error { return f.cause }
 func invalid(status int, code, format string, args ...any) *failure {
 	return &failure{
 		status: status, kind: "invalid_request_error", code: code,
-		message: fmt.Sprintf(format, args...), outcome: admit.Invalid,
+		message: fmt.Sprintf(format, args...), outcome: admission.Invalid,
 	}
 }
 
 // gone is the end of a task whose client does not listen any more.
 func gone(cause error) *failure {
-	return &failure{outcome: admit.ClientGone, message: "client gone", cause: cause}
+	return &failure{outcome: admission.ClientGone, message: "client gone", cause: cause}
 }
 
-func upstreamFailure(status int, outcome admit.Outcome, code, message string, cause error) *failure {
+func upstreamFailure(status int, outcome admission.Outcome, code, message string, cause error) *failure {
 	return &failure{status: status, kind: "server_error", code: code, message: message, outcome: outcome, cause: cause}
 }
 
@@ -53,23 +53,23 @@ func internalError() *failure {
 }
 
 // broken is an answer that cannot be mended because some of it has gone out.
-func broken(outcome admit.Outcome, cause error) *failure {
+func broken(outcome admission.Outcome, cause error) *failure {
 	return &failure{outcome: outcome, message: "answer broken off", cause: cause}
 }
 
-var refusalMessages = map[admit.Reason]string{
-	admit.ReasonQueueAge:           "The queue in front of the model is too old for new work to be answered in time.",
-	admit.ReasonQueueDepth:         "Too much work is waiting for the model already.",
-	admit.ReasonDeadlineUnmeetable: "This request could not be answered within its deadline.",
-	admit.ReasonDeadlinePassed:     "The deadline of this request passed before the model was free.",
-	admit.ReasonClientQuota:        "This client has used its share.",
-	admit.ReasonMemory:             "There is no memory left to hold more waiting requests.",
-	admit.ReasonDraining:           "This server is going down.",
+var refusalMessages = map[admission.Reason]string{
+	admission.ReasonQueueAge:           "The queue in front of the model is too old for new work to be answered in time.",
+	admission.ReasonQueueDepth:         "Too much work is waiting for the model already.",
+	admission.ReasonDeadlineUnmeetable: "This request could not be answered within its deadline.",
+	admission.ReasonDeadlinePassed:     "The deadline of this request passed before the model was free.",
+	admission.ReasonClientQuota:        "This client has used its share.",
+	admission.ReasonMemory:             "There is no memory left to hold more waiting requests.",
+	admission.ReasonDraining:           "This server is going down.",
 }
 
-func refused(r admit.Refusal) *failure {
+func refused(r admission.Refusal) *failure {
 	status, kind := http.StatusTooManyRequests, "rate_limit_error"
-	if r.Reason == admit.ReasonDraining {
+	if r.Reason == admission.ReasonDraining {
 		status, kind = http.StatusServiceUnavailable, "server_error"
 	}
 	return &failure{
@@ -101,7 +101,7 @@ func (f *failure) body() []byte {
 // write sends the failure as a whole response.
 func (f *failure) write(w http.ResponseWriter) {
 	h := w.Header()
-	if f.refusal.Reason != admit.ReasonNone {
+	if f.refusal.Reason != admission.ReasonNone {
 		retry := wholeSeconds(f.refusal.RetryAfter)
 		h.Set("Retry-After", strconv.FormatInt(retry, 10))
 		h.Set("Retry-After-Ms", strconv.FormatInt(retry*1000, 10))

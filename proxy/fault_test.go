@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"headgate/internal/modelstub"
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 	"headgate/proxy/fault"
 )
 
@@ -26,19 +26,19 @@ func TestInjectedFaultsAreUpstreamFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault   fault.Fault
 		body    string
-		outcome admit.Outcome
+		outcome admission.Outcome
 		status  int // of the answer
 		broken  bool
 	}{
-		"none":             {fault.Fault{Kind: fault.Hang, Share: 0}, stream, admit.Completed, 200, false},
-		"status":           {fault.Fault{Kind: fault.Status, Code: 503, Share: 1}, chat, admit.UpstreamError, 503, false},
-		"its refusal":      {fault.Fault{Kind: fault.Status, Code: 429, Share: 1}, chat, admit.UpstreamRefused, 429, false},
-		"reset":            {fault.Fault{Kind: fault.Reset, Share: 1}, chat, admit.UpstreamError, 502, false},
-		"refuse":           {fault.Fault{Kind: fault.Refuse, Share: 1}, stream, admit.UpstreamError, 502, false},
-		"truncated stream": {fault.Fault{Kind: fault.Truncate, Share: 1}, stream, admit.Truncated, 200, true},
-		"truncated answer": {fault.Fault{Kind: fault.Truncate, Share: 1}, chat, admit.Truncated, 200, true},
-		"malformed answer": {fault.Fault{Kind: fault.Malformed, Share: 1}, chat, admit.Truncated, 200, true},
-		"slow drip":        {fault.Fault{Kind: fault.Drip, Delay: time.Millisecond, Share: 1}, stream, admit.Completed, 200, false},
+		"none":             {fault.Fault{Kind: fault.Hang, Share: 0}, stream, admission.Completed, 200, false},
+		"status":           {fault.Fault{Kind: fault.Status, Code: 503, Share: 1}, chat, admission.UpstreamError, 503, false},
+		"its refusal":      {fault.Fault{Kind: fault.Status, Code: 429, Share: 1}, chat, admission.UpstreamRefused, 429, false},
+		"reset":            {fault.Fault{Kind: fault.Reset, Share: 1}, chat, admission.UpstreamError, 502, false},
+		"refuse":           {fault.Fault{Kind: fault.Refuse, Share: 1}, stream, admission.UpstreamError, 502, false},
+		"truncated stream": {fault.Fault{Kind: fault.Truncate, Share: 1}, stream, admission.Truncated, 200, true},
+		"truncated answer": {fault.Fault{Kind: fault.Truncate, Share: 1}, chat, admission.Truncated, 200, true},
+		"malformed answer": {fault.Fault{Kind: fault.Malformed, Share: 1}, chat, admission.Truncated, 200, true},
+		"slow drip":        {fault.Fault{Kind: fault.Drip, Delay: time.Millisecond, Share: 1}, stream, admission.Completed, 200, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,7 +76,7 @@ func TestHangTimesOut(t *testing.T) {
 		if a := r.chat(); a.status != http.StatusGatewayTimeout {
 			t.Errorf("%d, %v", a.status, a.err)
 		}
-		r.want(admit.UpstreamTimeout, http.StatusGatewayTimeout)
+		r.want(admission.UpstreamTimeout, http.StatusGatewayTimeout)
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // gateFaults is deferred around calls on the gate, and reports what went wrong
@@ -19,7 +19,7 @@ func (t *task) gateFaults() {
 		return
 	}
 	if caught != nil {
-		p = admit.Panic{Times: p.Times + 1, Value: caught, Stack: debug.Stack()}
+		p = admission.Panic{Times: p.Times + 1, Value: caught, Stack: debug.Stack()}
 	}
 	t.p.observer.Decided(GateWork{Pool: t.pool.Name, Panics: p.Times})
 	t.p.log.LogAttrs(context.Background(), slog.LevelError, "panic in the gate",
@@ -31,7 +31,7 @@ func (t *task) gateFaults() {
 }
 
 // falselyRefused reports a refusal that the second opinion disputes.
-func (t *task) falselyRefused(d admit.Decision) {
+func (t *task) falselyRefused(d admission.Decision) {
 	t.p.observer.Decided(GateWork{Pool: t.pool.Name, False: d.Reason})
 	t.p.log.LogAttrs(context.Background(), slog.LevelError, "false refusal",
 		slog.String("pool", t.pool.Name), slog.String("task", t.obs.TaskID),

@@ -6,19 +6,21 @@ import (
 	"testing"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // wrong is a policy that refuses without a cause.
 type wrong struct {
-	admit.Policy
-	reason admit.Reason
+	admission.Policy
+	reason admission.Reason
 }
 
-func (w wrong) Admit(admit.View, admit.Task) admit.Verdict { return admit.Verdict{Reason: w.reason} }
+func (w wrong) Admit(admission.View, admission.Task) admission.Verdict {
+	return admission.Verdict{Reason: w.reason}
+}
 
 // asks gives a rig's gate a policy made of its own.
-func asks(make func(admit.Policy) admit.Policy) func(*plan) {
+func asks(make func(admission.Policy) admission.Policy) func(*plan) {
 	return func(p *plan) {
 		oneWorker(p)
 		p.gate.Policy = make(p.gate.Policy)
@@ -28,13 +30,13 @@ func asks(make func(admit.Policy) admit.Policy) func(*plan) {
 // TestFalseRefusalIsCounted when the queue is said to be the cause, and for no
 // other reason.
 func TestFalseRefusalIsCounted(t *testing.T) {
-	for _, reason := range admit.Reasons() {
+	for _, reason := range admission.Reasons() {
 		t.Run(reason.String(), func(t *testing.T) {
-			r := newRig(t, asks(func(p admit.Policy) admit.Policy { return wrong{p, reason} }))
+			r := newRig(t, asks(func(p admission.Policy) admission.Policy { return wrong{p, reason} }))
 			r.sick = true
 			r.chat()
 			want := 0.0
-			if reason == admit.ReasonQueueAge || reason == admit.ReasonQueueDepth {
+			if reason == admission.ReasonQueueAge || reason == admission.ReasonQueueDepth {
 				want = 1
 				if n := r.sum("headgate_false_refusals_total", "pool", "main", "reason", reason.String()); n != 1 {
 					t.Errorf("%v counted for that reason", n)
@@ -54,14 +56,14 @@ func TestFalseRefusalIsCounted(t *testing.T) {
 func TestLostPermitIsNoticed(t *testing.T) {
 	r := newRig(t, oneWorker)
 	r.sick = true
-	lost := r.gate.Offer(time.Now(), admit.Task{}).Ticket
+	lost := r.gate.Offer(time.Now(), admission.Task{}).Ticket
 	r.gate.Over(time.Now(), lost)
 	queued := r.queue(3, chat)
-	r.refused(r.chat(), admit.ReasonQueueDepth)
+	r.refused(r.chat(), admission.ReasonQueueDepth)
 	if n := r.sum("headgate_false_refusals_total", "reason", "queue_depth"); n != 1 {
 		t.Errorf("%v false refusals, want 1", n)
 	}
-	r.gate.Release(time.Now(), lost, admit.Dropped)
+	r.gate.Release(time.Now(), lost, admission.Dropped)
 	for _, c := range queued {
 		r.completed(c.wait())
 	}
@@ -75,7 +77,7 @@ func TestPanicOfThePolicyIsServed(t *testing.T) {
 		"at the dispatch": {onDispatch: func() { panic("no idea") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, asks(func(p admit.Policy) admit.Policy { h.Policy = p; return h }))
+			r := newRig(t, asks(func(p admission.Policy) admission.Policy { h.Policy = p; return h }))
 			r.completed(r.chat())
 			r.completed(r.post(chatPath, stream))
 			if n := r.sum("headgate_gate_panics_total", "pool", "main"); n != 2 {
@@ -93,7 +95,9 @@ func TestPanicOfThePolicyIsServed(t *testing.T) {
 
 // TestPanicIsCountedBeforeTheTaskEnds, which may take minutes.
 func TestPanicIsCountedBeforeTheTaskEnds(t *testing.T) {
-	r := newRig(t, asks(func(p admit.Policy) admit.Policy { return hooked{Policy: p, onAdmit: func() { panic("no idea") }} }))
+	r := newRig(t, asks(func(p admission.Policy) admission.Policy {
+		return hooked{Policy: p, onAdmit: func() { panic("no idea") }}
+	}))
 	leave := r.occupy(1)
 	if n := r.sum("headgate_gate_panics_total"); n != 1 || r.seen.count() != 0 {
 		t.Errorf("%v panics counted while %d tasks have ended", n, r.seen.count())
@@ -104,20 +108,20 @@ func TestPanicIsCountedBeforeTheTaskEnds(t *testing.T) {
 // sinking is a watcher that panics: a fault of the gate that is not the policy's.
 type sinking struct{}
 
-func (sinking) Changed(admit.Terms) {}
+func (sinking) Changed(admission.Terms) {}
 
-func (sinking) Saw(_ time.Time, _ *admit.Ticket, step admit.Step) {
-	if step == admit.StepOver {
+func (sinking) Saw(_ time.Time, _ *admission.Ticket, step admission.Step) {
+	if step == admission.StepOver {
 		panic("sunk")
 	}
 }
 
-func (sinking) Disputes(time.Time, admit.Class, admit.Reason) string { panic("sunk") }
+func (sinking) Disputes(time.Time, admission.Class, admission.Reason) string { panic("sunk") }
 
 // TestPanicOfTheGateItself: the task fails if it has not begun, its answer
 // stands if it is over; both are counted as the gate's.
 func TestPanicOfTheGateItself(t *testing.T) {
-	refuses := asks(func(p admit.Policy) admit.Policy { return wrong{p, admit.ReasonQueueAge} })
+	refuses := asks(func(p admission.Policy) admission.Policy { return wrong{p, admission.ReasonQueueAge} })
 	for status, edit := range map[int]func(*plan){
 		http.StatusInternalServerError: refuses,
 		http.StatusOK:                  oneWorker,
@@ -159,7 +163,7 @@ func TestSlowGateIsSeen(t *testing.T) {
 		default:
 		}
 	}
-	r := newRig(t, asks(func(p admit.Policy) admit.Policy { return hooked{Policy: p, onAdmit: nap} }))
+	r := newRig(t, asks(func(p admission.Policy) admission.Policy { return hooked{Policy: p, onAdmit: nap} }))
 	leave := r.occupy(1)
 	r.eventually("the gate's time is seen", func() bool { slow, all := r.slow(); return slow == 1 && all == 2 })
 	queued := r.queue(1, chat)[0]
@@ -177,11 +181,11 @@ func TestQueueIsNotTheGatesTime(t *testing.T) {
 		leave := r.occupy(1)
 		queued := r.queue(3, chat)
 		for range 20 {
-			r.refused(r.chat(), admit.ReasonQueueDepth)
-			r.refused(r.chat(deadlineHeader, "1ms"), admit.ReasonQueueDepth)
+			r.refused(r.chat(), admission.ReasonQueueDepth)
+			r.refused(r.chat(deadlineHeader, "1ms"), admission.ReasonQueueDepth)
 		}
 		time.Sleep(26 * time.Second)
-		r.refused(r.chat(), admit.ReasonQueueAge)
+		r.refused(r.chat(), admission.ReasonQueueAge)
 		leave()
 		for _, c := range queued {
 			r.completed(c.wait())

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 var errSilent = errors.New("upstream went silent")
@@ -133,12 +133,12 @@ func answers(res *http.Response) error {
 func (t *task) noAnswer(ctx context.Context, err error) *failure {
 	switch {
 	case errors.Is(context.Cause(ctx), errSilent):
-		return upstreamFailure(http.StatusGatewayTimeout, admit.UpstreamTimeout, "upstream_timeout",
+		return upstreamFailure(http.StatusGatewayTimeout, admission.UpstreamTimeout, "upstream_timeout",
 			"The model endpoint did not answer in time.", errSilent)
 	case t.r.Context().Err() != nil:
 		return gone(t.r.Context().Err())
 	default:
-		return upstreamFailure(http.StatusBadGateway, admit.UpstreamError, "upstream_unreachable",
+		return upstreamFailure(http.StatusBadGateway, admission.UpstreamError, "upstream_unreachable",
 			"The model endpoint could not be reached, or broke off before it answered.", scrub(err))
 	}
 }
@@ -177,13 +177,13 @@ func (t *task) passOn(ctx context.Context, res *http.Response, dog *watchdog) *f
 func (t *task) conclude(status int, failed bool) {
 	switch {
 	case status == http.StatusTooManyRequests:
-		t.obs.Outcome = admit.UpstreamRefused
+		t.obs.Outcome = admission.UpstreamRefused
 	case status >= 500 || failed:
-		t.obs.Outcome = admit.UpstreamError
+		t.obs.Outcome = admission.UpstreamError
 	default:
-		t.obs.Outcome = admit.Completed
+		t.obs.Outcome = admission.Completed
 		if status < 400 {
-			t.ending = admit.Served
+			t.ending = admission.Served
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 func FuzzInspect(f *testing.F) {
@@ -21,7 +21,7 @@ func FuzzInspect(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, fail := inspect(body)
 		if fail != nil {
-			if fail.status < 400 || fail.status > 499 || fail.outcome != admit.Invalid {
+			if fail.status < 400 || fail.status > 499 || fail.outcome != admission.Invalid {
 				t.Errorf("%+v", fail)
 			}
 			if got != (wanted{}) {
@@ -53,12 +53,12 @@ func FuzzDeadline(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, ours, sdks string) {
 		h := http.Header{deadlineHeader: {ours}, sdkTimeoutHeader: {sdks}}
-		for _, class := range []admit.Class{admit.Interactive, admit.Batch} {
+		for _, class := range []admission.Class{admission.Interactive, admission.Batch} {
 			d, fail := deadline(h, class, time.Minute)
 			switch {
 			case fail != nil && (d != 0 || ours == ""):
 				t.Errorf("%s and %v", d, fail)
-			case fail == nil && (d <= 0 || d > maxDeadline || class == admit.Interactive && d > time.Minute):
+			case fail == nil && (d <= 0 || d > maxDeadline || class == admission.Interactive && d > time.Minute):
 				t.Errorf("%s, class %s", d, class)
 			}
 		}

@@ -3,7 +3,7 @@ package proxy
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // gateMetrics say how the gate of one pool itself fares. Load must not show in
@@ -21,7 +21,7 @@ func newGateMetrics(pool string) *gateMetrics {
 		panics:        f.counter("headgate_gate_panics_total", "Panics in the gate that were caught."),
 		free:          f.histogram("headgate_gate_free_seconds", "Time that each call on the gate took, of tasks that found a permit free."),
 	}
-	for _, r := range []admit.Reason{admit.ReasonQueueAge, admit.ReasonQueueDepth} {
+	for _, r := range []admission.Reason{admission.ReasonQueueAge, admission.ReasonQueueDepth} {
 		m.falseRefusals.WithLabelValues(r.String())
 	}
 	return m
@@ -39,7 +39,7 @@ func (m *gateMetrics) all() []prometheus.Collector {
 
 func (m *gateMetrics) decided(w GateWork) {
 	m.panics.Add(float64(w.Panics))
-	if w.False != admit.ReasonNone {
+	if w.False != admission.ReasonNone {
 		m.falseRefusals.WithLabelValues(w.False.String()).Inc()
 	}
 	if w.Free {

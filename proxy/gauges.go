@@ -5,19 +5,19 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // gauges reads a pool's state from its gate when it is scraped: all values of
 // one scrape belong to one instant.
 type gauges struct {
 	pool *poolMetrics
-	gate *admit.Gate
+	gate *admission.Gate
 
 	depth, oldest, inFlight, workers, paused, behind, mode, last *prometheus.Desc
 }
 
-func newGauges(p *poolMetrics, gate *admit.Gate) *gauges {
+func newGauges(p *poolMetrics, gate *admission.Gate) *gauges {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, p.labels)
 	}
@@ -54,7 +54,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	send(g.behind, s.Behind.Seconds())
 	send(g.paused, truth(!s.Paused.IsZero()))
 	send(g.last, float64(g.pool.lastCompletion.Load())/1000)
-	for _, m := range admit.Modes() {
+	for _, m := range admission.Modes() {
 		send(g.mode, truth(m == s.Mode), m.String())
 	}
 }

@@ -6,24 +6,24 @@ import (
 	"net/http/httptest"
 	"strings"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // hooked is a policy that does something first, so that a test can act between
 // two decisions of the gate. The hooks run under the gate's lock.
 type hooked struct {
-	admit.Policy
+	admission.Policy
 	onAdmit, onDispatch func()
 }
 
-func (h hooked) Admit(v admit.View, t admit.Task) admit.Verdict {
+func (h hooked) Admit(v admission.View, t admission.Task) admission.Verdict {
 	if h.onAdmit != nil {
 		h.onAdmit()
 	}
 	return h.Policy.Admit(v, t)
 }
 
-func (h hooked) Dispatch(v admit.View, t admit.Task) admit.Reason {
+func (h hooked) Dispatch(v admission.View, t admission.Task) admission.Reason {
 	if h.onDispatch != nil {
 		h.onDispatch()
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // Comments of one line, as every known client takes them for nothing.
@@ -35,7 +35,7 @@ func TestWaitingStreamIsKeptAlive(t *testing.T) {
 				t.Errorf("%s: %q", name, a.header.Get(name))
 			}
 		}
-		if o := r.task(2); o.Outcome != admit.Completed || o.Status != 200 || o.TaskID != a.header.Get("Headgate-Task-Id") {
+		if o := r.task(2); o.Outcome != admission.Completed || o.Status != 200 || o.TaskID != a.header.Get("Headgate-Task-Id") {
 			t.Errorf("%+v", o)
 		}
 	})
@@ -67,9 +67,9 @@ func TestNoCommentBeforeItsTime(t *testing.T) {
 func TestRefusalBeforeTheFirstComment(t *testing.T) {
 	bubble(t, keptAlive, func(r *rig) {
 		leave := r.occupy(1)
-		r.refused(r.queue(1, stream, deadlineHeader, "5")[0].wait(), admit.ReasonDeadlinePassed)
+		r.refused(r.queue(1, stream, deadlineHeader, "5")[0].wait(), admission.ReasonDeadlinePassed)
 		queued := r.queue(3, stream)
-		r.refused(r.post(chatPath, stream), admit.ReasonQueueDepth)
+		r.refused(r.post(chatPath, stream), admission.ReasonQueueDepth)
 		leave()
 		for _, c := range queued {
 			r.completed(c.wait())
@@ -84,15 +84,15 @@ func TestTroubleAfterAComment(t *testing.T) {
 		header  []string
 		code    string // of the error event; of an upstream's own error, null
 		message string
-		outcome admit.Outcome
+		outcome admission.Outcome
 	}{
-		"the upstream's 500":     {[]string{"Stub-Fault", "status=500"}, "", "", admit.UpstreamError},
-		"the upstream's 429":     {[]string{"Stub-Fault", "status=429"}, "", "", admit.UpstreamRefused},
-		"the upstream's 404":     {[]string{"Stub-Fault", "status=404"}, "", "", admit.Completed},
-		"the upstream is reset":  {[]string{"Stub-Fault", "reset"}, "upstream_unreachable", "", admit.UpstreamError},
-		"the deadline passes":    {[]string{deadlineHeader, "25"}, "deadline_passed", "Retry in", admit.DeadlinePassed},
-		"the upstream is silent": {[]string{"Stub-Fault", "hang"}, "upstream_timeout", "", admit.UpstreamTimeout},
-		"compressed, unasked":    {[]string{"Stub-Encoding", "gzip"}, "upstream_error", "", admit.UpstreamError},
+		"the upstream's 500":     {[]string{"Stub-Fault", "status=500"}, "", "", admission.UpstreamError},
+		"the upstream's 429":     {[]string{"Stub-Fault", "status=429"}, "", "", admission.UpstreamRefused},
+		"the upstream's 404":     {[]string{"Stub-Fault", "status=404"}, "", "", admission.Completed},
+		"the upstream is reset":  {[]string{"Stub-Fault", "reset"}, "upstream_unreachable", "", admission.UpstreamError},
+		"the deadline passes":    {[]string{deadlineHeader, "25"}, "deadline_passed", "Retry in", admission.DeadlinePassed},
+		"the upstream is silent": {[]string{"Stub-Fault", "hang"}, "upstream_timeout", "", admission.UpstreamTimeout},
+		"compressed, unasked":    {[]string{"Stub-Encoding", "gzip"}, "upstream_error", "", admission.UpstreamError},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"headgate/internal/modelstub"
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // withClient lets nobody in but the owner of a key.
@@ -54,7 +54,7 @@ func TestKeysThatAreNotLetIn(t *testing.T) {
 	if n := r.stub.Stats().Calls; n != 0 {
 		t.Errorf("%d calls went upstream", n)
 	}
-	if n := r.seen.outcomes(); n[admit.Invalid] != 11 {
+	if n := r.seen.outcomes(); n[admission.Invalid] != 11 {
 		t.Errorf("outcomes %v", n)
 	}
 }
@@ -115,11 +115,11 @@ func TestKeyThatGoesUpstream(t *testing.T) {
 func TestBatchClientAsksForMore(t *testing.T) {
 	r := newRig(t, func(p *plan) {
 		withClient("k")(p)
-		p.config.Clients[1].Class = admit.Batch
+		p.config.Clients[1].Class = admission.Batch
 	})
 	for i, asked := range []string{"interactive", "batch"} {
 		r.completed(r.chat("Authorization", "Bearer k", priorityHeader, asked))
-		if o := r.task(i + 1); o.Class != admit.Batch {
+		if o := r.task(i + 1); o.Class != admission.Batch {
 			t.Errorf("asked for %s, class %s", asked, o.Class)
 		}
 	}

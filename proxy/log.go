@@ -11,7 +11,7 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // attrs returns what the log says of a task.
@@ -30,7 +30,7 @@ func (o *Observation) attrs() []slog.Attr {
 	if o.Client != "" {
 		attrs = append(attrs, slog.String("client", o.Client))
 	}
-	if o.Reason != admit.ReasonNone {
+	if o.Reason != admission.ReasonNone {
 		attrs = append(attrs, slog.String("reason", o.Reason.String()))
 	}
 	if o.Err != nil {
@@ -41,7 +41,7 @@ func (o *Observation) attrs() []slog.Attr {
 
 // panicked turns a panic of our own into an outcome and a log line.
 func (t *task) panicked(value any) {
-	t.obs.Outcome = admit.UpstreamError
+	t.obs.Outcome = admission.UpstreamError
 	t.obs.Panicked = true
 	if !t.committed {
 		t.obs.Status = http.StatusInternalServerError

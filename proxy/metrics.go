@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // Metrics is the Observer that counts. All label values come from the settings
@@ -71,7 +71,7 @@ func register(reg prometheus.Registerer, all ...prometheus.Collector) error {
 // AddPool registers the metrics of a pool. Call it before tasks arrive there,
 // and again when its SLO has changed: the counters go on, the histograms begin
 // anew with a bucket at the new SLO.
-func (m *Metrics) AddPool(name string, slo time.Duration, gate *admit.Gate) error {
+func (m *Metrics) AddPool(name string, slo time.Duration, gate *admission.Gate) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old := m.pools[name]
@@ -197,10 +197,10 @@ func newPoolMetrics(name string) *poolMetrics {
 		sloTasks:         f.counter("headgate_slo_tasks_total", "Tasks that count for the SLO."),
 		sloBad:           f.counter("headgate_slo_bad_tasks_total", "Tasks that count for the SLO and were bad."),
 	}
-	for _, o := range admit.Outcomes() {
+	for _, o := range admission.Outcomes() {
 		p.tasks.WithLabelValues(o.String())
 	}
-	for _, r := range admit.Reasons() {
+	for _, r := range admission.Reasons() {
 		p.refusals.WithLabelValues(r.String())
 		p.wouldRefuse.WithLabelValues(r.String())
 	}
@@ -217,19 +217,19 @@ func (p *poolMetrics) ended(o *Observation) {
 	end := o.Arrived.Add(o.Turnaround)
 	p.window.ended(end, o)
 	p.tasks.WithLabelValues(o.Outcome.String()).Inc()
-	if o.Reason != admit.ReasonNone {
+	if o.Reason != admission.ReasonNone {
 		p.refusals.WithLabelValues(o.Reason.String()).Inc()
 	}
-	if o.Would != admit.ReasonNone {
+	if o.Would != admission.ReasonNone {
 		p.wouldRefuse.WithLabelValues(o.Would.String()).Inc()
 	}
 	if o.Retry {
 		p.announcedRetries.Inc()
 	}
 	switch o.Outcome {
-	case admit.UpstreamRefused:
+	case admission.UpstreamRefused:
 		p.upstreamRefusals.Inc()
-	case admit.Completed:
+	case admission.Completed:
 		p.lastCompletion.Store(end.UnixMilli())
 	}
 	if p.histograms == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 func TestMetricsAreWellFormed(t *testing.T) {
@@ -32,15 +32,15 @@ func TestMetricsAreWellFormed(t *testing.T) {
 func TestCountersExistFromTheStart(t *testing.T) {
 	r := newRig(t, nil)
 	for _, pool := range []string{"main", Unrouted} {
-		for _, o := range admit.Outcomes() {
+		for _, o := range admission.Outcomes() {
 			r.exists("headgate_tasks_total", "pool", pool, "outcome", o.String())
 		}
-		for _, reason := range admit.Reasons() {
+		for _, reason := range admission.Reasons() {
 			r.exists("headgate_refusals_total", "pool", pool, "reason", reason.String())
 		}
 		r.exists("headgate_arrivals_total", "pool", pool)
 	}
-	for _, reason := range admit.Reasons() {
+	for _, reason := range admission.Reasons() {
 		r.exists("headgate_would_refuse_total", "pool", "main", "reason", reason.String())
 	}
 	for _, name := range []string{
@@ -107,13 +107,13 @@ func TestGaugesFollowTheGate(t *testing.T) {
 		if age := r.sum("headgate_queue_oldest_age_seconds"); age < 7 || age > 7.5 {
 			t.Errorf("oldest age %v", age)
 		}
-		for _, m := range admit.Modes() {
+		for _, m := range admission.Modes() {
 			r.gate.SetMode(time.Now(), m)
 			if on, all := r.sum("headgate_mode", "mode", m.String()), r.sum("headgate_mode"); on != 1 || all != 1 {
 				t.Errorf("mode %s: %v, all modes together %v", m, on, all)
 			}
 		}
-		r.gate.SetMode(time.Now(), admit.Enforce)
+		r.gate.SetMode(time.Now(), admission.Enforce)
 		leave()
 		for _, c := range queued {
 			r.completed(c.wait())
@@ -140,7 +140,7 @@ func TestAnnouncedRetriesAreCounted(t *testing.T) {
 
 func TestAccountingOfTheSLO(t *testing.T) {
 	const slo = time.Minute
-	for _, o := range admit.Outcomes() {
+	for _, o := range admission.Outcomes() {
 		for _, late := range []bool{false, true} {
 			obs := Observation{Outcome: o, Turnaround: slo}
 			if late {
@@ -149,14 +149,14 @@ func TestAccountingOfTheSLO(t *testing.T) {
 			counts, bad := account(&obs, slo)
 			var wantCounts, wantBad bool
 			switch o {
-			case admit.Refused, admit.Cancelled, admit.Drained, admit.Invalid:
-			case admit.ClientGone:
+			case admission.Refused, admission.Cancelled, admission.Drained, admission.Invalid:
+			case admission.ClientGone:
 				wantCounts, wantBad = late, late
-			case admit.Completed:
+			case admission.Completed:
 				wantCounts, wantBad = true, late
-			case admit.UpstreamRefused:
+			case admission.UpstreamRefused:
 				wantCounts = true
-			case admit.DeadlinePassed, admit.UpstreamError, admit.UpstreamTimeout, admit.Truncated:
+			case admission.DeadlinePassed, admission.UpstreamError, admission.UpstreamTimeout, admission.Truncated:
 				wantCounts, wantBad = true, true
 			default:
 				t.Errorf("outcome %s is not decided about", o)
@@ -178,7 +178,7 @@ func TestMetricsOfUnknownPools(t *testing.T) {
 	m.Arrived("nowhere")
 	m.Ended(Observation{Pool: "nowhere"})
 	m.Arrived(Unrouted)
-	m.Ended(Observation{Pool: Unrouted, Outcome: admit.Invalid, Reason: admit.ReasonMemory, Granted: true, FirstByte: 1})
+	m.Ended(Observation{Pool: Unrouted, Outcome: admission.Invalid, Reason: admission.ReasonMemory, Granted: true, FirstByte: 1})
 	if _, err := NewMetrics(m.reg); err == nil {
 		t.Error("the same registry was taken twice")
 	}
@@ -192,9 +192,9 @@ func TestMetricsOfUnknownPools(t *testing.T) {
 func TestTheLastMinuteTellsRefusedFromInvalid(t *testing.T) {
 	w, now := new(window), time.Now()
 	for _, o := range []Observation{
-		{Outcome: admit.Refused, Reason: admit.ReasonQueueAge}, {Outcome: admit.Drained, Reason: admit.ReasonDraining},
-		{Outcome: admit.Invalid}, {Outcome: admit.Invalid}, {Outcome: admit.Invalid}, {Outcome: admit.Cancelled},
-		{Outcome: admit.Completed, Granted: true, Turnaround: time.Second},
+		{Outcome: admission.Refused, Reason: admission.ReasonQueueAge}, {Outcome: admission.Drained, Reason: admission.ReasonDraining},
+		{Outcome: admission.Invalid}, {Outcome: admission.Invalid}, {Outcome: admission.Invalid}, {Outcome: admission.Cancelled},
+		{Outcome: admission.Completed, Granted: true, Turnaround: time.Second},
 	} {
 		w.arrived(now)
 		w.ended(now, &o)
@@ -289,8 +289,8 @@ func TestCompressedHistograms(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := must(NewMetrics(reg))
 	m.Compress(10)
-	if err := m.AddPool("p", 6*time.Second, must(admit.New(admit.Config{
-		Workers: 1, Policy: admit.None{}, QueueLimit: 10, AssumedService: time.Second,
+	if err := m.AddPool("p", 6*time.Second, must(admission.New(admission.Config{
+		Workers: 1, Policy: admission.None{}, QueueLimit: 10, AssumedService: time.Second,
 	}))); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 	"golang.org/x/sync/errgroup"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 const (
@@ -75,9 +75,9 @@ func (p *pool) models(ctx context.Context, tab *table, r *http.Request) (*http.R
 }
 
 func (p *Proxy) modelsFailed(w http.ResponseWriter, err error) {
-	status, outcome, code := http.StatusBadGateway, admit.UpstreamError, "upstream_unreachable"
+	status, outcome, code := http.StatusBadGateway, admission.UpstreamError, "upstream_unreachable"
 	if errors.Is(err, context.DeadlineExceeded) {
-		status, outcome, code = http.StatusGatewayTimeout, admit.UpstreamTimeout, "upstream_timeout"
+		status, outcome, code = http.StatusGatewayTimeout, admission.UpstreamTimeout, "upstream_timeout"
 	}
 	err = scrub(err)
 	p.log.Warn("list of models", "error", err)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"headgate/internal/modelstub"
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // another returns a pool beside the rig's own, with an upstream of its own.
@@ -18,8 +18,8 @@ func (r *rig) another(name string, upstream http.Handler, models ...string) Pool
 	r.Helper()
 	s := serve(r, r.network, &http.Server{Handler: upstream, ErrorLog: quiet()})
 	r.Cleanup(s.close)
-	gate := must(admit.New(admit.Config{
-		Workers: 1, Policy: admit.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2},
+	gate := must(admission.New(admission.Config{
+		Workers: 1, Policy: admission.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2},
 		QueueLimit: 100, AssumedService: time.Second,
 	}))
 	return Pool{

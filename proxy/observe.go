@@ -3,7 +3,7 @@ package proxy
 import (
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // Observer hears of tasks. Its methods are called on the task's path: they must
@@ -22,10 +22,10 @@ type Observer interface {
 // GateWork says how a gate fared with a task.
 type GateWork struct {
 	Pool   string
-	Free   bool          // the task found a permit free
-	Took   time.Duration // of a call on the gate, when Free: waiting for the gate's lock counts
-	Panics int           // that were caught
-	False  admit.Reason  // for which it refused though it should not have
+	Free   bool             // the task found a permit free
+	Took   time.Duration    // of a call on the gate, when Free: waiting for the gate's lock counts
+	Panics int              // that were caught
+	False  admission.Reason // for which it refused though it should not have
 }
 
 // Observation is what there is to know of one task that has ended.
@@ -35,17 +35,17 @@ type Observation struct {
 	RequestID string // the client's X-Request-Id, or one made here
 	TraceID   string // from the client's traceparent, or made here
 	Client    string // name of the client key, if keys are configured
-	Class     admit.Class
+	Class     admission.Class
 	Endpoint  string
 	Status    int // sent to the client; 0 if none was
 
-	Outcome   admit.Outcome
-	Reason    admit.Reason // why it was turned away
-	Would     admit.Reason // in mode observe, why it would have been
-	Retry     bool         // the client announced it as a retry
-	Panicked  bool         // a panic of our own ended it
-	Rehearsed bool         // it was only a rehearsal, and counts for no SLO
-	Err       error        // what went wrong, for the log; never holds a secret
+	Outcome   admission.Outcome
+	Reason    admission.Reason // why it was turned away
+	Would     admission.Reason // in mode observe, why it would have been
+	Retry     bool             // the client announced it as a retry
+	Panicked  bool             // a panic of our own ended it
+	Rehearsed bool             // it was only a rehearsal, and counts for no SLO
+	Err       error            // what went wrong, for the log; never holds a secret
 
 	Arrived    time.Time
 	Granted    bool          // it held a permit

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 func oneWorker(p *plan) { p.gate.Workers = 1 }
@@ -20,29 +20,29 @@ func TestPermitComesBackAfterEveryEnd(t *testing.T) {
 	cases := map[string]struct {
 		body    string
 		header  []string
-		outcome admit.Outcome
+		outcome admission.Outcome
 	}{
-		"completed":                   {chat, nil, admit.Completed},
-		"completed stream":            {stream, nil, admit.Completed},
-		"upstream 400":                {chat, []string{"Stub-Fault", "status=400"}, admit.Completed},
-		"upstream 429":                {chat, []string{"Stub-Fault", "status=429"}, admit.UpstreamRefused},
-		"upstream 500":                {chat, []string{"Stub-Fault", "status=500"}, admit.UpstreamError},
-		"upstream 504":                {chat, []string{"Stub-Fault", "status=504"}, admit.UpstreamError},
-		"reset before the headers":    {chat, []string{"Stub-Fault", "reset"}, admit.UpstreamError},
-		"reset mid-stream":            {stream, []string{"Stub-Fault", "reset_after=1"}, admit.Truncated},
-		"broken framing":              {stream, []string{"Stub-Fault", "malformed=1"}, admit.Truncated},
-		"cut stream":                  {stream, []string{"Stub-Fault", "truncate=1"}, admit.Truncated},
-		"half a body":                 {chat, []string{"Stub-Fault", "truncate=half"}, admit.Truncated},
-		"half a body, whole length":   {chat, []string{"Stub-Fault", "truncate=half;length=wrong"}, admit.Truncated},
-		"error event":                 {stream, []string{"Stub-Fault", "error_event=1"}, admit.UpstreamError},
-		"silence before the headers":  {chat, []string{"Stub-Fault", "hang"}, admit.UpstreamTimeout},
-		"silence mid-stream":          {stream, []string{"Stub-Fault", "hang_after=1"}, admit.UpstreamTimeout},
-		"malformed JSON":              {`{"model":`, nil, admit.Invalid},
-		"no model":                    {`{}`, nil, admit.Invalid},
-		"deadline that says nothing":  {chat, []string{"Headgate-Deadline", "soon"}, admit.Invalid},
-		"priority that says nothing":  {chat, []string{"Headgate-Priority", "royal"}, admit.Invalid},
-		"a body that is not JSON":     {"hello", []string{"Content-Type", "text/plain"}, admit.Invalid},
-		"a body that does not decode": {chat, []string{"Content-Encoding", "gzip"}, admit.Invalid},
+		"completed":                   {chat, nil, admission.Completed},
+		"completed stream":            {stream, nil, admission.Completed},
+		"upstream 400":                {chat, []string{"Stub-Fault", "status=400"}, admission.Completed},
+		"upstream 429":                {chat, []string{"Stub-Fault", "status=429"}, admission.UpstreamRefused},
+		"upstream 500":                {chat, []string{"Stub-Fault", "status=500"}, admission.UpstreamError},
+		"upstream 504":                {chat, []string{"Stub-Fault", "status=504"}, admission.UpstreamError},
+		"reset before the headers":    {chat, []string{"Stub-Fault", "reset"}, admission.UpstreamError},
+		"reset mid-stream":            {stream, []string{"Stub-Fault", "reset_after=1"}, admission.Truncated},
+		"broken framing":              {stream, []string{"Stub-Fault", "malformed=1"}, admission.Truncated},
+		"cut stream":                  {stream, []string{"Stub-Fault", "truncate=1"}, admission.Truncated},
+		"half a body":                 {chat, []string{"Stub-Fault", "truncate=half"}, admission.Truncated},
+		"half a body, whole length":   {chat, []string{"Stub-Fault", "truncate=half;length=wrong"}, admission.Truncated},
+		"error event":                 {stream, []string{"Stub-Fault", "error_event=1"}, admission.UpstreamError},
+		"silence before the headers":  {chat, []string{"Stub-Fault", "hang"}, admission.UpstreamTimeout},
+		"silence mid-stream":          {stream, []string{"Stub-Fault", "hang_after=1"}, admission.UpstreamTimeout},
+		"malformed JSON":              {`{"model":`, nil, admission.Invalid},
+		"no model":                    {`{}`, nil, admission.Invalid},
+		"deadline that says nothing":  {chat, []string{"Headgate-Deadline", "soon"}, admission.Invalid},
+		"priority that says nothing":  {chat, []string{"Headgate-Priority", "royal"}, admission.Invalid},
+		"a body that is not JSON":     {"hello", []string{"Content-Type", "text/plain"}, admission.Invalid},
+		"a body that does not decode": {chat, []string{"Content-Encoding", "gzip"}, admission.Invalid},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestPermitComesBackWhenTheClientLeavesMidStream(t *testing.T) {
 		r.completed(r.post(chatPath, stream))
 		r.eventually("the upstream was told", func() bool { return r.stub.Stats().ClientGone == int64(i+1) })
 	}
-	if n := r.seen.outcomes()[admit.ClientGone]; n != 5 {
+	if n := r.seen.outcomes()[admission.ClientGone]; n != 5 {
 		t.Errorf("%d clients counted as gone, want 5", n)
 	}
 }
@@ -93,7 +93,7 @@ func TestUpstreamIsCancelledWhenTheClientDies(t *testing.T) {
 			call.leave()
 			<-call.answer
 			r.eventually("the upstream was told", func() bool { return r.stub.Stats().ClientGone == 1 })
-			if o := r.task(1); o.Outcome != admit.ClientGone {
+			if o := r.task(1); o.Outcome != admission.ClientGone {
 				t.Errorf("outcome %s (%v)", o.Outcome, o.Err)
 			}
 			r.completed(r.chat())
@@ -116,7 +116,7 @@ func TestTenTimeoutsAtALimitOfTenLeaveTenPermits(t *testing.T) {
 			r.eventually("all permits are back", func() bool { return r.held().inFlight == 0 })
 		}
 		r.completed(r.chat())
-		if n := r.seen.outcomes(); n[admit.UpstreamError] != 10 || n[admit.UpstreamTimeout] != 10 {
+		if n := r.seen.outcomes(); n[admission.UpstreamError] != 10 || n[admission.UpstreamTimeout] != 10 {
 			t.Errorf("outcomes %v", n)
 		}
 	})
@@ -135,11 +135,11 @@ func (b brokenWriter) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 func TestPanicAfterTheHeadersReleasesOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		value    any
-		outcome  admit.Outcome
+		outcome  admission.Outcome
 		panicked bool
 	}{
-		"the abort of net/http": {http.ErrAbortHandler, admit.ClientGone, false},
-		"a fault of our own":    {"oops", admit.UpstreamError, true},
+		"the abort of net/http": {http.ErrAbortHandler, admission.ClientGone, false},
+		"a fault of our own":    {"oops", admission.UpstreamError, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, oneWorker)
@@ -186,7 +186,7 @@ func TestPanicBeforeTheHeadersIsA500(t *testing.T) {
 }
 
 func TestHundredArrivalsAtOnceNeverExceedTheWorkers(t *testing.T) {
-	r := newRig(t, func(p *plan) { p.gate.Workers = 8; p.gate.Policy = admit.None{} })
+	r := newRig(t, func(p *plan) { p.gate.Workers = 8; p.gate.Policy = admission.None{} })
 	var group sync.WaitGroup
 	for range 100 {
 		group.Go(func() { r.completed(r.chat("Stub-Service", "2ms")) })
@@ -202,14 +202,14 @@ func TestRefusalsAreFullAnswers(t *testing.T) {
 	leave := r.occupy(1)
 	queued := r.queue(3, chat)
 	for range 5 {
-		r.refused(r.chat(), admit.ReasonQueueDepth)
-		r.refused(r.post(chatPath, stream), admit.ReasonQueueDepth)
+		r.refused(r.chat(), admission.ReasonQueueDepth)
+		r.refused(r.post(chatPath, stream), admission.ReasonQueueDepth)
 	}
 	leave()
 	for _, c := range queued {
 		r.completed(c.wait())
 	}
-	if n := r.seen.outcomes(); n[admit.Refused] != 10 || n[admit.Completed] != 3 {
+	if n := r.seen.outcomes(); n[admission.Refused] != 10 || n[admission.Completed] != 3 {
 		t.Errorf("outcomes %v", n)
 	}
 	if n := r.sum("headgate_refusals_total", "pool", "main", "reason", "queue_depth"); n != 10 {
@@ -224,7 +224,7 @@ func TestRetryAfterAtEveryProjection(t *testing.T) {
 		leave := r.occupy(1)
 		queued := r.queue(3, chat)
 		for range 20 {
-			r.refused(r.chat(), admit.ReasonQueueDepth)
+			r.refused(r.chat(), admission.ReasonQueueDepth)
 		}
 		leave()
 		for _, c := range queued {
@@ -238,7 +238,7 @@ func TestAgeOfTheQueueRefuses(t *testing.T) {
 		leave := r.occupy(1)
 		queued := r.queue(1, chat)
 		time.Sleep(25*time.Second + time.Millisecond)
-		r.refused(r.chat(), admit.ReasonQueueAge)
+		r.refused(r.chat(), admission.ReasonQueueAge)
 		leave()
 		r.completed(queued[0].wait())
 	})

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 func TestQueuedClientLeavesAtOnce(t *testing.T) {
@@ -28,7 +28,7 @@ func TestQueuedClientLeavesAtOnce(t *testing.T) {
 				t.Errorf("%d calls went upstream, want the one that ran and the one that stayed", n)
 			}
 			r.settle()
-			if n := r.seen.outcomes(); n[admit.ClientGone] != 2 || n[admit.Completed] != 1 {
+			if n := r.seen.outcomes(); n[admission.ClientGone] != 2 || n[admission.Completed] != 1 {
 				t.Errorf("outcomes %v", n)
 			}
 		})
@@ -36,7 +36,7 @@ func TestQueuedClientLeavesAtOnce(t *testing.T) {
 }
 
 func TestFiftyQueuedClientsVanish(t *testing.T) {
-	r := newRig(t, func(p *plan) { oneWorker(p); p.gate.Policy = admit.None{} })
+	r := newRig(t, func(p *plan) { oneWorker(p); p.gate.Policy = admission.None{} })
 	leave := r.occupy(1)
 	var group sync.WaitGroup
 	ctx, vanish := context.WithCancel(context.Background())
@@ -81,7 +81,7 @@ func TestClientLeavesBetweenGrantAndDispatch(t *testing.T) {
 	if _, aborted := r.handle(r.request(ctx, chatPath, chat)); !aborted {
 		t.Error("a client that has gone was answered")
 	}
-	if o := r.want(admit.ClientGone, 0); !o.Granted {
+	if o := r.want(admission.ClientGone, 0); !o.Granted {
 		t.Error("it held a permit")
 	}
 	if n := r.stub.Stats().Calls; n != 0 {
@@ -97,7 +97,7 @@ func TestClientLeavesBeforeTheQueue(t *testing.T) {
 	if rec, aborted := r.handle(r.request(ctx, chatPath, chat)); !aborted {
 		t.Errorf("a client that has gone was answered with %d", rec.Code)
 	}
-	r.want(admit.ClientGone, 0)
+	r.want(admission.ClientGone, 0)
 	if n := r.stub.Stats().Calls; n != 0 {
 		t.Errorf("%d calls went upstream", n)
 	}
@@ -110,11 +110,11 @@ func TestDrainTurnsAwayThoseWhoWaitAndThoseWhoCome(t *testing.T) {
 		queued := r.queue(2, chat)
 		r.gate.Drain(time.Now())
 		for _, c := range queued {
-			r.refused(c.wait(), admit.ReasonDraining)
+			r.refused(c.wait(), admission.ReasonDraining)
 		}
-		r.refused(r.chat(), admit.ReasonDraining)
+		r.refused(r.chat(), admission.ReasonDraining)
 		r.completed(running.wait())
-		if n := r.seen.outcomes(); n[admit.Drained] != 3 || n[admit.Completed] != 1 {
+		if n := r.seen.outcomes(); n[admission.Drained] != 3 || n[admission.Completed] != 1 {
 			t.Errorf("outcomes %v", n)
 		}
 	})
@@ -134,16 +134,16 @@ func TestCutOffAfterTheDrainTime(t *testing.T) {
 		}
 	}
 	r.settle()
-	if n := r.seen.outcomes(); n[admit.Drained] != 2 {
+	if n := r.seen.outcomes(); n[admission.Drained] != 2 {
 		t.Errorf("outcomes %v", n)
 	}
 }
 
 func TestLimitOfTheQueueHoldsInPassThrough(t *testing.T) {
-	r := newRig(t, func(p *plan) { oneWorker(p); p.gate.Mode, p.gate.QueueLimit = admit.PassThrough, 5 })
+	r := newRig(t, func(p *plan) { oneWorker(p); p.gate.Mode, p.gate.QueueLimit = admission.PassThrough, 5 })
 	leave := r.occupy(1)
 	waiting := r.queue(5, chat)
-	r.refused(r.chat(), admit.ReasonMemory)
+	r.refused(r.chat(), admission.ReasonMemory)
 	leave()
 	for _, c := range waiting {
 		r.completed(c.wait())

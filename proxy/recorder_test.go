@@ -4,7 +4,7 @@ import (
 	"sync"
 	"testing"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // recorder is an Observer that keeps everything and checks the promise of one
@@ -80,8 +80,8 @@ func (r *recorder) balanced() bool {
 }
 
 // outcomes counts what has ended by outcome.
-func (r *recorder) outcomes() map[admit.Outcome]int {
-	counts := make(map[admit.Outcome]int)
+func (r *recorder) outcomes() map[admission.Outcome]int {
+	counts := make(map[admission.Outcome]int)
 	for _, o := range r.all() {
 		counts[o.Outcome]++
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // Bodies that cannot be routed are told so, and never reach the upstream.
@@ -67,7 +67,7 @@ func TestBodiesThatCannotBeRouted(t *testing.T) {
 			if e.Type != "invalid_request_error" || len(e.Message) > 1000 {
 				t.Errorf("error %+v", e)
 			}
-			r.want(admit.Invalid, c.status)
+			r.want(admission.Invalid, c.status)
 			if n := r.stub.Stats().Calls; n != 0 {
 				t.Errorf("%d calls went upstream", n)
 			}
@@ -81,7 +81,7 @@ func TestTextThatIsNotUTF8(t *testing.T) {
 	for _, body := range []string{"{\"model\":\"m\",\"x\":\"\xff\xfe\"}", "{\"model\":\"\xff\"}", "{\"\xff\":1,\"model\":\"m\"}"} {
 		r := newRig(t, nil)
 		a := r.post(chatPath, body)
-		if o := r.task(1); a.err != nil || o.Outcome != admit.Invalid && o.Outcome != admit.Completed {
+		if o := r.task(1); a.err != nil || o.Outcome != admission.Invalid && o.Outcome != admission.Completed {
 			t.Errorf("%q: status %d (%v), outcome %s", body, a.status, a.err, o.Outcome)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"headgate/internal/modelstub"
-	"headgate/proxy/admit"
-	"headgate/proxy/verify"
+	"headgate/proxy/admission"
+	"headgate/proxy/admission/invariant"
 )
 
 // patience is how long a condition may take to come true on the wall clock.
@@ -26,7 +26,7 @@ type plan struct {
 	network  network
 	upstream http.Handler     // instead of a stub
 	stub     modelstub.Config // of the stub
-	gate     admit.Config
+	gate     admission.Config
 	pool     Pool
 	config   Config
 	base     func() context.Context // of the data plane's requests
@@ -42,7 +42,7 @@ type rig struct {
 	stub     *modelstub.Stub
 	upstream *site
 	data     *site
-	gate     *admit.Gate
+	gate     *admission.Gate
 	proxy    *Proxy
 	seen     *recorder
 	metrics  *Metrics
@@ -54,9 +54,9 @@ type rig struct {
 
 func newRig(t testing.TB, edit func(*plan)) *rig {
 	t.Helper()
-	p := plan{network: new(loopback), gate: admit.Config{
-		Workers: 4, Policy: admit.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2},
-		QueueLimit: 10000, AssumedService: 15 * time.Second, Watcher: verify.New(),
+	p := plan{network: new(loopback), gate: admission.Config{
+		Workers: 4, Policy: admission.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2},
+		QueueLimit: 10000, AssumedService: 15 * time.Second, Watcher: invariant.New(),
 	}, pool: Pool{
 		Name: "main", Models: []string{"*"}, SLO: 60 * time.Second, ConnectTimeout: 5 * time.Second,
 		IdleTimeout: 120 * time.Second, BodyLimit: 4 << 20, BufferLimit: 64 << 20,
@@ -83,7 +83,7 @@ func (r *rig) startUpstream(p plan) {
 }
 
 func (r *rig) startProxy(p plan) {
-	r.gate = must(admit.New(p.gate))
+	r.gate = must(admission.New(p.gate))
 	p.pool.Gate = r.gate
 	if p.pool.Upstream == nil {
 		p.pool.Upstream = must(url.Parse(r.upstream.url() + "/v1"))
@@ -186,7 +186,7 @@ func (r *rig) task(n int) Observation {
 }
 
 // want checks the one task's outcome and the status it was answered with.
-func (r *rig) want(o admit.Outcome, status int) Observation {
+func (r *rig) want(o admission.Outcome, status int) Observation {
 	r.Helper()
 	seen := r.task(1)
 	if seen.Outcome != o || seen.Status != status {

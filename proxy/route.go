@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 const modelsPath = "/v1/models"
@@ -200,14 +200,14 @@ func wrongMethod(w http.ResponseWriter, allow string) *failure {
 
 // classFor returns the class of a task: what it asks for, but no better than
 // its client may have.
-func classFor(asked string, c Client) (admit.Class, *failure) {
+func classFor(asked string, c Client) (admission.Class, *failure) {
 	switch asked {
 	case "":
 		return c.Class, nil
-	case admit.Interactive.String():
-		return max(admit.Interactive, c.Class), nil
-	case admit.Batch.String():
-		return admit.Batch, nil
+	case admission.Interactive.String():
+		return max(admission.Interactive, c.Class), nil
+	case admission.Batch.String():
+		return admission.Batch, nil
 	default:
 		return 0, invalid(http.StatusBadRequest, "invalid_priority", "Headgate-Priority must be interactive or batch.")
 	}

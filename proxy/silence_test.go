@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // What a patient client waits for, it gets: silence under the limit is no fault.
@@ -38,7 +38,7 @@ func TestSilenceUnderTheLimit(t *testing.T) {
 				if d := time.Since(began); d < c.least {
 					t.Errorf("took %s, want at least %s", d, c.least)
 				}
-				if o := r.want(admit.Completed, http.StatusOK); o.Turnaround < c.least {
+				if o := r.want(admission.Completed, http.StatusOK); o.Turnaround < c.least {
 					t.Errorf("turnaround %s", o.Turnaround)
 				}
 			})
@@ -75,7 +75,7 @@ func TestSilenceOverTheLimit(t *testing.T) {
 				if d := time.Since(began); d < 119*time.Second || d > 121*time.Second {
 					t.Errorf("given up after %s", d)
 				}
-				if o := r.task(1); o.Outcome != admit.UpstreamTimeout {
+				if o := r.task(1); o.Outcome != admission.UpstreamTimeout {
 					t.Errorf("outcome %s", o.Outcome)
 				}
 				if !c.answered {
@@ -108,7 +108,7 @@ func TestSlowReaderIsNotASilentUpstream(t *testing.T) {
 			got.Write(buf[:n])
 			time.Sleep(7 * time.Second)
 		}
-		r.want(admit.Completed, http.StatusOK)
+		r.want(admission.Completed, http.StatusOK)
 	})
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 type rehearsalKey struct{}
@@ -26,13 +26,13 @@ func account(o *Observation, slo time.Duration) (counts, bad bool) {
 	}
 	late := o.Turnaround > slo
 	switch o.Outcome {
-	case admit.Refused, admit.Cancelled, admit.Drained, admit.Invalid:
+	case admission.Refused, admission.Cancelled, admission.Drained, admission.Invalid:
 		return false, false
-	case admit.ClientGone:
+	case admission.ClientGone:
 		return late, late
-	case admit.Completed:
+	case admission.Completed:
 		return true, late
-	case admit.UpstreamRefused:
+	case admission.UpstreamRefused:
 		return true, false
 	default: // deadline_passed, upstream_error, upstream_timeout, truncated
 		return true, true

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // head is a request's head on the wire; lines end the header.
@@ -66,7 +66,7 @@ func TestBodyThatStopsArriving(t *testing.T) {
 				if _, err := br.ReadByte(); err != io.EOF {
 					t.Errorf("the connection is still of use: %v", err)
 				}
-				r.want(admit.Invalid, http.StatusRequestTimeout)
+				r.want(admission.Invalid, http.StatusRequestTimeout)
 			})
 		})
 	}
@@ -82,7 +82,7 @@ func TestBodyThatTrickles(t *testing.T) {
 			r.write(conn, chat[i:i+1])
 		}
 		// The deadline counts from the arrival, and has passed by now.
-		r.refused(r.respond(bufio.NewReader(conn)), admit.ReasonDeadlinePassed)
+		r.refused(r.respond(bufio.NewReader(conn)), admission.ReasonDeadlinePassed)
 	})
 }
 
@@ -101,7 +101,7 @@ func TestClientThatDiesWhileItSends(t *testing.T) {
 				r.write(conn, part)
 				r.eventually("its task has begun", func() bool { return r.held().buffered > 0 })
 				end(conn)
-				r.want(admit.ClientGone, 0)
+				r.want(admission.ClientGone, 0)
 				r.completed(r.chat())
 			})
 		}
@@ -124,7 +124,7 @@ func TestReaderThatStops(t *testing.T) {
 					t.Fatal(err)
 				}
 				o := r.task(1)
-				if d := time.Since(began); o.Outcome != admit.ClientGone || d > 61*time.Second || d < 59*time.Second {
+				if d := time.Since(began); o.Outcome != admission.ClientGone || d > 61*time.Second || d < 59*time.Second {
 					t.Errorf("outcome %s after %s", o.Outcome, d)
 				}
 				if !errors.Is(o.Err, os.ErrDeadlineExceeded) {
@@ -158,7 +158,7 @@ func TestReaderThatIsSlow(t *testing.T) {
 				if !strings.Contains(got.String(), "[DONE]") {
 					t.Errorf("%q", got)
 				}
-				r.want(admit.Completed, http.StatusOK)
+				r.want(admission.Completed, http.StatusOK)
 			})
 		})
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"headgate/internal/loadgen"
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // Everything at once: five hundred clients, every fault, every way to leave.
@@ -52,7 +52,7 @@ func TestStorm(t *testing.T) {
 	outcomes := r.seen.outcomes()
 	// Who leaves in time depends on the machine: one that is too busy sees all of
 	// them gone before they have sent anything.
-	for _, o := range []admit.Outcome{admit.Completed, admit.Refused, admit.Invalid} {
+	for _, o := range []admission.Outcome{admission.Completed, admission.Refused, admission.Invalid} {
 		if outcomes[o] == 0 {
 			t.Errorf("no task ended as %s: %v", o, outcomes)
 		}
@@ -80,7 +80,7 @@ func TestOverload(t *testing.T) {
 		t.Errorf("%d refusals, %d without a reason, %d without Retry-After", report.Refusals, report.NoReason, report.NoRetryAfter)
 	}
 	r.settle()
-	if n := r.seen.outcomes(); n[admit.Completed] != report.ByOutcome[loadgen.OK] || n[admit.Refused] != report.ByOutcome[loadgen.Refused] {
+	if n := r.seen.outcomes(); n[admission.Completed] != report.ByOutcome[loadgen.OK] || n[admission.Refused] != report.ByOutcome[loadgen.Refused] {
 		t.Errorf("outcomes %v, the clients say %v", n, report.ByOutcome)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // ErrDraining is the cause with which the server cancels requests that are
@@ -31,11 +31,11 @@ type task struct {
 	want   wanted
 	client Client
 
-	ticket    *admit.Ticket
+	ticket    *admission.Ticket
 	offered   time.Time
 	granted   time.Time
 	by        deadlines // of the connection to the client
-	ending    admit.Ending
+	ending    admission.Ending
 	arrived   bool // the observer knows
 	committed bool // a status has gone out: an error can only be told in the stream, or by breaking it off
 	waitedOut bool // that status was sent to keep a waiting stream alive
@@ -44,11 +44,11 @@ type task struct {
 func newTask(p *Proxy, tab *table, proto protocol, w http.ResponseWriter, r *http.Request) *task {
 	t := &task{
 		p: p, table: tab, proto: proto, w: w, r: r,
-		held: holding{shared: tab.buffer}, ending: admit.Dropped,
+		held: holding{shared: tab.buffer}, ending: admission.Dropped,
 	}
 	t.obs = Observation{
 		Pool: Unrouted, Endpoint: r.URL.Path, Arrived: time.Now(), Rehearsed: isRehearsed(r.Context()),
-		Outcome: admit.ClientGone, Retry: announcedRetry(r.Header),
+		Outcome: admission.ClientGone, Retry: announcedRetry(r.Header),
 	}
 	t.obs.TaskID, t.spread = newTaskID()
 	t.obs.RequestID = requestID(r.Header, t.obs.TaskID)
@@ -125,7 +125,7 @@ func (t *task) route(body []byte, asJSON bool) *failure {
 		return tooLarge(p.BodyLimit)
 	}
 	if !t.held.assign(p.buffered) {
-		return t.refuse(admit.ReasonMemory)
+		return t.refuse(admission.ReasonMemory)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (t *task) arrive() {
 }
 
 // refuse turns the task away outside the gate.
-func (t *task) refuse(r admit.Reason) *failure {
+func (t *task) refuse(r admission.Reason) *failure {
 	p := t.pool
 	if p == nil {
 		p = t.table.pools[0]
@@ -162,8 +162,8 @@ func (t *task) answer(f *failure) {
 	}
 	t.obs.Outcome, t.obs.Err = f.outcome, f.cause
 	t.obs.Reason = f.refusal.Reason
-	if f.outcome == admit.ClientGone && errors.Is(context.Cause(t.r.Context()), ErrDraining) {
-		t.obs.Outcome = admit.Drained
+	if f.outcome == admission.ClientGone && errors.Is(context.Cause(t.r.Context()), ErrDraining) {
+		t.obs.Outcome = admission.Drained
 	}
 	switch {
 	case f.status == 0:
@@ -234,10 +234,10 @@ func (t *task) setIDs() {
 func (t *task) logEnd() {
 	level := slog.LevelDebug
 	switch t.obs.Outcome {
-	case admit.UpstreamError, admit.UpstreamTimeout, admit.Truncated:
+	case admission.UpstreamError, admission.UpstreamTimeout, admission.Truncated:
 		level = slog.LevelWarn
 	}
-	if t.obs.Reason == admit.ReasonMemory {
+	if t.obs.Reason == admission.ReasonMemory {
 		level = slog.LevelError
 	}
 	if !t.p.log.Enabled(context.Background(), level) {

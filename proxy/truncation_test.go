@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"headgate/internal/modelstub"
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // An answer that ends without its proper end must not look whole to the client,
@@ -22,41 +22,41 @@ func TestEndsOfStreams(t *testing.T) {
 		events  string
 		tail    string // after the events
 		end     func(context.Context, net.Conn)
-		outcome admit.Outcome
+		outcome admission.Outcome
 		broken  bool
 	}{
-		"done":                           {chatPath, events(delta, stop, done), lastChunk, nil, admit.Completed, false},
-		"done without a finish":          {chatPath, events(delta, done), lastChunk, nil, admit.Completed, false},
-		"finish without done":            {chatPath, events(delta, stop), lastChunk, nil, admit.Completed, false},
-		"usage after the finish":         {chatPath, events(delta, stop, usage), lastChunk, nil, admit.Completed, false},
-		"both choices finished":          {chatPath, events(delta, delta1, stop1, stop), lastChunk, nil, admit.Completed, false},
-		"no end":                         {chatPath, events(delta, delta, delta), lastChunk, nil, admit.Truncated, true},
-		"nothing at all":                 {chatPath, "", lastChunk, nil, admit.Truncated, true},
-		"comments only":                  {chatPath, ": hello\n\n", lastChunk, nil, admit.Truncated, true},
-		"done in the text only":          {chatPath, events(`{"choices":[{"index":0,"delta":{"content":"data: [DONE]"}}]}`), lastChunk, nil, admit.Truncated, true},
-		"cut within the last event":      {chatPath, events(delta) + "data: " + stop[:40], lastChunk, nil, admit.Truncated, true},
-		"cut within done":                {chatPath, events(delta) + "data: [DO", lastChunk, nil, admit.Truncated, true},
-		"one choice of two unfinished":   {chatPath, events(delta, delta1, stop), lastChunk, nil, admit.Truncated, true},
-		"second choice unfinished":       {chatPath, events(delta1, delta, stop1), lastChunk, nil, admit.Truncated, true},
-		"space before what it says":      {chatPath, strings.ReplaceAll(events(delta, stop), "data: ", "data: \t "), lastChunk, nil, admit.Completed, false},
-		"space before an error":          {chatPath, strings.ReplaceAll(events(delta, sorry), "data: ", "data:  "), lastChunk, nil, admit.UpstreamError, false},
-		"error event, clean end":         {chatPath, events(delta, sorry), lastChunk, nil, admit.UpstreamError, false},
-		"error event and done":           {chatPath, events(delta, sorry, done), lastChunk, nil, admit.UpstreamError, false},
-		"null error is none":             {chatPath, events(`{"error":null,"choices":[{"index":0,"finish_reason":"stop"}]}`), lastChunk, nil, admit.Completed, false},
-		"hung up without the last chunk": {chatPath, events(delta), "", nil, admit.Truncated, true},
-		"done, but no last chunk":        {chatPath, events(delta, stop, done), "", nil, admit.Truncated, true},
-		"reset":                          {chatPath, events(delta), "", reset, admit.Truncated, true},
-		"framing that is none":           {chatPath, events(delta), "zz\r\nnot a chunk\r\n", nil, admit.Truncated, true},
-		"a chunk shorter than it says":   {chatPath, events(delta), "ff\r\ndata: [DONE]\n\n", nil, admit.Truncated, true},
-		"completions":                    {"/v1/completions", events(delta, stop, done), lastChunk, nil, admit.Completed, false},
-		"completions without end":        {"/v1/completions", events(delta), lastChunk, nil, admit.Truncated, true},
-		"response completed":             {"/v1/responses", "event: response.completed\n" + events(`{"type":"response.completed"}`), lastChunk, nil, admit.Completed, false},
-		"response incomplete":            {"/v1/responses", events(`{"type":"response.incomplete"}`), lastChunk, nil, admit.Completed, false},
-		"response completed by name":     {"/v1/responses", "event: response.completed\ndata: {}\n\n", lastChunk, nil, admit.Completed, false},
-		"response failed":                {"/v1/responses", events(`{"type":"response.failed"}`), lastChunk, nil, admit.UpstreamError, false},
-		"response error":                 {"/v1/responses", events(`{"type":"error","message":"x"}`), lastChunk, nil, admit.UpstreamError, false},
-		"response with deltas only":      {"/v1/responses", events(`{"type":"response.output_text.delta","delta":"response.completed"}`), lastChunk, nil, admit.Truncated, true},
-		"response reset":                 {"/v1/responses", events(`{"type":"response.created"}`), "", reset, admit.Truncated, true},
+		"done":                           {chatPath, events(delta, stop, done), lastChunk, nil, admission.Completed, false},
+		"done without a finish":          {chatPath, events(delta, done), lastChunk, nil, admission.Completed, false},
+		"finish without done":            {chatPath, events(delta, stop), lastChunk, nil, admission.Completed, false},
+		"usage after the finish":         {chatPath, events(delta, stop, usage), lastChunk, nil, admission.Completed, false},
+		"both choices finished":          {chatPath, events(delta, delta1, stop1, stop), lastChunk, nil, admission.Completed, false},
+		"no end":                         {chatPath, events(delta, delta, delta), lastChunk, nil, admission.Truncated, true},
+		"nothing at all":                 {chatPath, "", lastChunk, nil, admission.Truncated, true},
+		"comments only":                  {chatPath, ": hello\n\n", lastChunk, nil, admission.Truncated, true},
+		"done in the text only":          {chatPath, events(`{"choices":[{"index":0,"delta":{"content":"data: [DONE]"}}]}`), lastChunk, nil, admission.Truncated, true},
+		"cut within the last event":      {chatPath, events(delta) + "data: " + stop[:40], lastChunk, nil, admission.Truncated, true},
+		"cut within done":                {chatPath, events(delta) + "data: [DO", lastChunk, nil, admission.Truncated, true},
+		"one choice of two unfinished":   {chatPath, events(delta, delta1, stop), lastChunk, nil, admission.Truncated, true},
+		"second choice unfinished":       {chatPath, events(delta1, delta, stop1), lastChunk, nil, admission.Truncated, true},
+		"space before what it says":      {chatPath, strings.ReplaceAll(events(delta, stop), "data: ", "data: \t "), lastChunk, nil, admission.Completed, false},
+		"space before an error":          {chatPath, strings.ReplaceAll(events(delta, sorry), "data: ", "data:  "), lastChunk, nil, admission.UpstreamError, false},
+		"error event, clean end":         {chatPath, events(delta, sorry), lastChunk, nil, admission.UpstreamError, false},
+		"error event and done":           {chatPath, events(delta, sorry, done), lastChunk, nil, admission.UpstreamError, false},
+		"null error is none":             {chatPath, events(`{"error":null,"choices":[{"index":0,"finish_reason":"stop"}]}`), lastChunk, nil, admission.Completed, false},
+		"hung up without the last chunk": {chatPath, events(delta), "", nil, admission.Truncated, true},
+		"done, but no last chunk":        {chatPath, events(delta, stop, done), "", nil, admission.Truncated, true},
+		"reset":                          {chatPath, events(delta), "", reset, admission.Truncated, true},
+		"framing that is none":           {chatPath, events(delta), "zz\r\nnot a chunk\r\n", nil, admission.Truncated, true},
+		"a chunk shorter than it says":   {chatPath, events(delta), "ff\r\ndata: [DONE]\n\n", nil, admission.Truncated, true},
+		"completions":                    {"/v1/completions", events(delta, stop, done), lastChunk, nil, admission.Completed, false},
+		"completions without end":        {"/v1/completions", events(delta), lastChunk, nil, admission.Truncated, true},
+		"response completed":             {"/v1/responses", "event: response.completed\n" + events(`{"type":"response.completed"}`), lastChunk, nil, admission.Completed, false},
+		"response incomplete":            {"/v1/responses", events(`{"type":"response.incomplete"}`), lastChunk, nil, admission.Completed, false},
+		"response completed by name":     {"/v1/responses", "event: response.completed\ndata: {}\n\n", lastChunk, nil, admission.Completed, false},
+		"response failed":                {"/v1/responses", events(`{"type":"response.failed"}`), lastChunk, nil, admission.UpstreamError, false},
+		"response error":                 {"/v1/responses", events(`{"type":"error","message":"x"}`), lastChunk, nil, admission.UpstreamError, false},
+		"response with deltas only":      {"/v1/responses", events(`{"type":"response.output_text.delta","delta":"response.completed"}`), lastChunk, nil, admission.Truncated, true},
+		"response reset":                 {"/v1/responses", events(`{"type":"response.created"}`), "", reset, admission.Truncated, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -88,24 +88,24 @@ func TestEndsOfJSON(t *testing.T) {
 	const unframed, chunked = jsonHead + "Connection: close\r\n\r\n", jsonHead + "Transfer-Encoding: chunked\r\n\r\n"
 	cases := map[string]struct {
 		wire    string
-		outcome admit.Outcome
+		outcome admission.Outcome
 		broken  bool
 	}{
-		"whole":                          {length(len(whole)) + whole, admit.Completed, false},
-		"whole, chunked":                 {chunked + chunks(whole) + lastChunk, admit.Completed, false},
-		"whole, to the end":              {unframed + whole, admit.Completed, false},
-		"white space around it":          {length(len(whole)+3) + "\n" + whole + "\r\n", admit.Completed, false},
-		"a list":                         {length(len("[[],{}]")) + "[[],{}]", admit.Completed, false},
-		"a word":                         {length(len("null")) + "null", admit.Completed, false},
-		"nothing, and said so":           {length(0), admit.Completed, false},
-		"half of what was announced":     {length(len(whole)) + half, admit.Truncated, true},
-		"half, announced as the whole":   {length(len(half)) + half, admit.Truncated, true},
-		"half, chunked":                  {chunked + chunks(half) + lastChunk, admit.Truncated, true},
-		"half, to the end":               {unframed + half, admit.Truncated, true},
-		"open string":                    {length(len(`{"a":"}`)) + `{"a":"}`, admit.Truncated, true},
-		"open escape":                    {length(len(`{"a":"\"}`)) + `{"a":"\"}`, admit.Truncated, true},
-		"nothing, chunked":               {chunked + lastChunk, admit.Truncated, true},
-		"an error that is cut is passed": {strings.Replace(unframed, "200 OK", "400 Bad Request", 1) + half, admit.Completed, false},
+		"whole":                          {length(len(whole)) + whole, admission.Completed, false},
+		"whole, chunked":                 {chunked + chunks(whole) + lastChunk, admission.Completed, false},
+		"whole, to the end":              {unframed + whole, admission.Completed, false},
+		"white space around it":          {length(len(whole)+3) + "\n" + whole + "\r\n", admission.Completed, false},
+		"a list":                         {length(len("[[],{}]")) + "[[],{}]", admission.Completed, false},
+		"a word":                         {length(len("null")) + "null", admission.Completed, false},
+		"nothing, and said so":           {length(0), admission.Completed, false},
+		"half of what was announced":     {length(len(whole)) + half, admission.Truncated, true},
+		"half, announced as the whole":   {length(len(half)) + half, admission.Truncated, true},
+		"half, chunked":                  {chunked + chunks(half) + lastChunk, admission.Truncated, true},
+		"half, to the end":               {unframed + half, admission.Truncated, true},
+		"open string":                    {length(len(`{"a":"}`)) + `{"a":"}`, admission.Truncated, true},
+		"open escape":                    {length(len(`{"a":"\"}`)) + `{"a":"\"}`, admission.Truncated, true},
+		"nothing, chunked":               {chunked + lastChunk, admission.Truncated, true},
+		"an error that is cut is passed": {strings.Replace(unframed, "200 OK", "400 Bad Request", 1) + half, admission.Completed, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -127,18 +127,18 @@ func TestCompressedAnswersThatAreCutOff(t *testing.T) {
 	for _, encoding := range []string{"gzip", "br", "zstd"} {
 		for name, c := range map[string]struct {
 			body, fault string
-			outcome     admit.Outcome
+			outcome     admission.Outcome
 		}{
-			"stream, cut":      {stream, "truncate=3", admit.Truncated},
-			"stream, reset":    {stream, "reset_after=3", admit.Truncated},
-			"stream, error":    {stream, "error_event=3", admit.UpstreamError},
-			"stream, framing":  {stream, "malformed=3", admit.Truncated},
-			"stream, silence":  {stream, "hang_after=3", admit.UpstreamTimeout},
-			"body, cut":        {chat, "truncate=half", admit.Truncated},
-			"body, length":     {chat, "truncate=half;length=wrong", admit.Truncated},
-			"body, whole":      {chat, "", admit.Completed},
-			"stream, whole":    {stream, "", admit.Completed},
-			"stream, dripping": {stream, "drip=1ms", admit.Completed},
+			"stream, cut":      {stream, "truncate=3", admission.Truncated},
+			"stream, reset":    {stream, "reset_after=3", admission.Truncated},
+			"stream, error":    {stream, "error_event=3", admission.UpstreamError},
+			"stream, framing":  {stream, "malformed=3", admission.Truncated},
+			"stream, silence":  {stream, "hang_after=3", admission.UpstreamTimeout},
+			"body, cut":        {chat, "truncate=half", admission.Truncated},
+			"body, length":     {chat, "truncate=half;length=wrong", admission.Truncated},
+			"body, whole":      {chat, "", admission.Completed},
+			"stream, whole":    {stream, "", admission.Completed},
+			"stream, dripping": {stream, "drip=1ms", admission.Completed},
 		} {
 			t.Run(encoding+", "+name, func(t *testing.T) {
 				bubble(t, nil, func(r *rig) {
@@ -146,7 +146,7 @@ func TestCompressedAnswersThatAreCutOff(t *testing.T) {
 					if o := r.task(1); o.Outcome != c.outcome {
 						t.Errorf("outcome %s (%v), want %s", o.Outcome, o.Err, c.outcome)
 					}
-					whole := c.outcome == admit.Completed || c.outcome == admit.UpstreamError
+					whole := c.outcome == admission.Completed || c.outcome == admission.UpstreamError
 					if (a.err == nil) != whole {
 						t.Errorf("whole %t (%v), want %t", a.err == nil, a.err, whole)
 					}
@@ -165,7 +165,7 @@ func TestUnknownEncodingIsPassedOn(t *testing.T) {
 	if string(a.body) != "abc" || a.header.Get("Content-Encoding") != "secret" {
 		t.Errorf("%q %v", a.body, a.header)
 	}
-	r.want(admit.Completed, http.StatusOK)
+	r.want(admission.Completed, http.StatusOK)
 }
 
 // After its terminal event a stream is over, though the upstream stays.
@@ -173,13 +173,13 @@ func TestUpstreamStaysAfterTheEnd(t *testing.T) {
 	chatEnd, responseEnd := events(delta, stop, done), events(`{"type":"response.completed"}`)
 	for name, c := range map[string]struct {
 		path, events string
-		outcome      admit.Outcome
+		outcome      admission.Outcome
 	}{
-		"chat":            {chatPath, chatEnd, admit.Completed},
-		"completions":     {"/v1/completions", chatEnd, admit.Completed},
-		"responses":       {"/v1/responses", responseEnd, admit.Completed},
-		"after an error":  {chatPath, events(delta, sorry), admit.UpstreamError},
-		"comments follow": {chatPath, chatEnd + ": bye\n\n", admit.Completed},
+		"chat":            {chatPath, chatEnd, admission.Completed},
+		"completions":     {"/v1/completions", chatEnd, admission.Completed},
+		"responses":       {"/v1/responses", responseEnd, admission.Completed},
+		"after an error":  {chatPath, events(delta, sorry), admission.UpstreamError},
+		"comments follow": {chatPath, chatEnd + ": bye\n\n", admission.Completed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, upstreamSays(chunkedHead+chunks(c.events), hold), func(r *rig) {
@@ -209,7 +209,7 @@ func TestUpstreamStaysAfterACompressedEnd(t *testing.T) {
 				if string(a.body) != packed {
 					t.Errorf("%d bytes, want %d", len(a.body), len(packed))
 				}
-				r.want(admit.Completed, http.StatusOK)
+				r.want(admission.Completed, http.StatusOK)
 			})
 		})
 	}
@@ -232,7 +232,7 @@ func TestUpstreamTalksOnAfterTheEnd(t *testing.T) {
 		if d := time.Since(began); d > afterEndAtMost+time.Second {
 			t.Errorf("ended after %s", d)
 		}
-		r.want(admit.Completed, http.StatusOK)
+		r.want(admission.Completed, http.StatusOK)
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 func TestUpstreamRefusalIsPassedOn(t *testing.T) {
@@ -24,7 +24,7 @@ func TestUpstreamRefusalIsPassedOn(t *testing.T) {
 			if a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") != retry || a.reason() != "" {
 				t.Errorf("status %d, Retry-After %q, reason %q", a.status, a.header.Get("Retry-After"), a.reason())
 			}
-			r.want(admit.UpstreamRefused, http.StatusTooManyRequests)
+			r.want(admission.UpstreamRefused, http.StatusTooManyRequests)
 			if ours, theirs := r.sum("headgate_refusals_total"), r.sum("headgate_upstream_refusals_total"); ours != 0 || theirs != 1 {
 				t.Errorf("%v refusals of ours, %v of the upstream", ours, theirs)
 			}
@@ -45,9 +45,9 @@ func TestUpstreamStatusIsPassedOn(t *testing.T) {
 			if a.status != status || a.err != nil {
 				t.Errorf("status %d (%v)", a.status, a.err)
 			}
-			want := admit.Completed
+			want := admission.Completed
 			if status >= 500 {
-				want = admit.UpstreamError
+				want = admission.UpstreamError
 			}
 			r.want(want, status)
 		})
@@ -104,7 +104,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 			if e.Type != "server_error" {
 				t.Errorf("type %s", e.Type)
 			}
-			r.want(admit.UpstreamError, http.StatusBadGateway)
+			r.want(admission.UpstreamError, http.StatusBadGateway)
 		})
 	}
 }
@@ -133,7 +133,7 @@ func TestUpstreamThatCannotBeReached(t *testing.T) {
 			for range 2 {
 				r.fails(r.chat(), http.StatusBadGateway, "upstream_unreachable")
 			}
-			if n := r.seen.outcomes(); n[admit.UpstreamError] != 2 {
+			if n := r.seen.outcomes(); n[admission.UpstreamError] != 2 {
 				t.Errorf("outcomes %v", n)
 			}
 			if !strings.Contains(r.logs.String(), "level=WARN") {

@@ -4,14 +4,14 @@ import (
 	"net/http"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // waiter hears from the gate how a task's wait ended.
-type waiter chan admit.Refusal
+type waiter chan admission.Refusal
 
 // Settled is called once; the channel has room for it.
-func (w waiter) Settled(r admit.Refusal) { w <- r }
+func (w waiter) Settled(r admission.Refusal) { w <- r }
 
 // admit gets the task its permit, or says why it gets none.
 func (t *task) admit() *failure {
@@ -24,7 +24,7 @@ func (t *task) admit() *failure {
 	}
 	wait := make(waiter, 1)
 	due := t.obs.Arrived.Add(left)
-	d := t.offer(admit.Task{Class: t.obs.Class, Deadline: due, Spread: t.spread, Waiter: wait})
+	d := t.offer(admission.Task{Class: t.obs.Class, Deadline: due, Spread: t.spread, Waiter: wait})
 	if d.Ticket == nil {
 		return refused(d.Refusal)
 	}
@@ -45,7 +45,7 @@ func (t *task) foundFree(took time.Duration) {
 }
 
 // offer offers the task to its gate.
-func (t *task) offer(task admit.Task) admit.Decision {
+func (t *task) offer(task admission.Task) admission.Decision {
 	t.offered = time.Now()
 	defer t.gateFaults()
 	d := t.pool.Gate.Offer(t.offered, task)
@@ -69,7 +69,7 @@ func (t *task) wait(settled waiter, due time.Time) *failure {
 		select {
 		case r := <-settled:
 			t.obs.Queued = time.Since(t.offered)
-			if r.Reason != admit.ReasonNone {
+			if r.Reason != admission.ReasonNone {
 				return refused(r)
 			}
 			return nil
@@ -79,7 +79,7 @@ func (t *task) wait(settled waiter, due time.Time) *failure {
 			t.pool.Gate.Leave(time.Now(), t.ticket)
 			return gone(t.r.Context().Err())
 		case <-expiry.C:
-			if r := t.expire(); r.Reason != admit.ReasonNone {
+			if r := t.expire(); r.Reason != admission.ReasonNone {
 				t.obs.Queued = time.Since(t.offered)
 				return refused(r)
 			}
@@ -92,7 +92,7 @@ func (t *task) wait(settled waiter, due time.Time) *failure {
 	}
 }
 
-func (t *task) expire() admit.Refusal {
+func (t *task) expire() admission.Refusal {
 	defer t.gateFaults()
 	return t.pool.Gate.Expire(time.Now(), t.ticket)
 }
@@ -106,10 +106,10 @@ func (t *task) start(free bool) *failure {
 	if free {
 		t.foundFree(took)
 	}
-	if d.Reason != admit.ReasonNone {
+	if d.Reason != admission.ReasonNone {
 		return refused(d.Refusal)
 	}
-	if t.obs.Would == admit.ReasonNone {
+	if t.obs.Would == admission.ReasonNone {
 		t.obs.Would = d.Would
 	}
 	t.granted = now
@@ -119,7 +119,7 @@ func (t *task) start(free bool) *failure {
 	return nil
 }
 
-func (t *task) lastWord(now time.Time) admit.Decision {
+func (t *task) lastWord(now time.Time) admission.Decision {
 	defer t.gateFaults()
 	return t.pool.Gate.Start(now, t.ticket)
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 const (
@@ -60,9 +60,9 @@ func (w *window) ended(now time.Time, o *Observation) {
 	switch {
 	case o.Granted:
 		s.turnaround[bucketOf(o.Turnaround)]++
-	case o.Reason != admit.ReasonNone:
+	case o.Reason != admission.ReasonNone:
 		s.turnedAway++
-	case o.Outcome == admit.Invalid:
+	case o.Outcome == admission.Invalid:
 		s.invalid++
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 // maxAudit is the most that is shown at one time, in changes and entries.
@@ -39,7 +39,7 @@ read from its database.`,
 	f := cmd.Flags()
 	f.StringVar(&a.since, "since", "7d", "from then on: a `span` such as 7d or 90m, or a time such as 2026-01-31T12:00:00Z")
 	f.StringVar(&a.pool, "pool", "", "only this `pool` (default all)")
-	f.StringVar(&a.kind, "kind", "", "only this `kind`: "+strings.Join(web.AuditKinds(), ", "))
+	f.StringVar(&a.kind, "kind", "", "only this `kind`: "+strings.Join(api.AuditKinds(), ", "))
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	a.where.add(cmd)
 	completePools(cmd, h, &a.where)
@@ -55,18 +55,18 @@ type auditCmd struct {
 }
 
 func (a *auditCmd) run(cmd *cobra.Command, _ []string) error {
-	since, err := web.ParseSince(a.since, a.host.now())
+	since, err := api.ParseSince(a.since, a.host.now())
 	if err != nil {
 		return usageError{fmt.Errorf("--since %w", err)}
 	}
-	if a.kind != "" && !slices.Contains(web.AuditKinds(), a.kind) {
-		return usageError{fmt.Errorf("--kind must be one of %s", strings.Join(web.AuditKinds(), ", "))}
+	if a.kind != "" && !slices.Contains(api.AuditKinds(), a.kind) {
+		return usageError{fmt.Errorf("--kind must be one of %s", strings.Join(api.AuditKinds(), ", "))}
 	}
 	p, err := a.where.find(a.host, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	q := web.ChangeQuery{Since: since, Pool: a.pool, Kind: a.kind, Limit: web.MaxPage}
+	q := api.ChangeQuery{Since: since, Pool: a.pool, Kind: a.kind, Limit: api.MaxPage}
 	all, err := a.read(cmd.Context(), p, q, cmd.ErrOrStderr())
 	if err != nil {
 		return err
@@ -81,12 +81,12 @@ func (a *auditCmd) run(cmd *cobra.Command, _ []string) error {
 }
 
 // pager reads one page.
-type pager func(context.Context, web.ChangeQuery) (web.AuditPage, error)
+type pager func(context.Context, api.ChangeQuery) (api.AuditPage, error)
 
 // read asks the service, and reads the database if there is no answer.
-func (a *auditCmd) read(ctx context.Context, p place, q web.ChangeQuery, stderr io.Writer) (web.AuditPage, error) {
+func (a *auditCmd) read(ctx context.Context, p place, q api.ChangeQuery, stderr io.Writer) (api.AuditPage, error) {
 	all, err := a.fromService(ctx, p, q)
-	var silence *web.Silence
+	var silence *api.Silence
 	if err == nil || !errors.As(err, &silence) {
 		return all, err
 	}
@@ -94,9 +94,9 @@ func (a *auditCmd) read(ctx context.Context, p place, q web.ChangeQuery, stderr 
 		return all, unreachableError{err}
 	}
 	fmt.Fprintf(stderr, "headgate: %v\nheadgate: reading from the database in %s instead\n", err, p.dataDir)
-	all, fileErr := everyPage(ctx, q, func(ctx context.Context, q web.ChangeQuery) (web.AuditPage, error) {
+	all, fileErr := everyPage(ctx, q, func(ctx context.Context, q api.ChangeQuery) (api.AuditPage, error) {
 		page, err := a.host.audit(ctx, p.dataDir, q)
-		return web.PageOf(page), err
+		return api.PageOf(page), err
 	})
 	if fileErr != nil {
 		return all, unreachableError{fmt.Errorf("the database cannot be read either: %w", fileErr)}
@@ -104,28 +104,28 @@ func (a *auditCmd) read(ctx context.Context, p place, q web.ChangeQuery, stderr 
 	return all, nil
 }
 
-func (a *auditCmd) fromService(ctx context.Context, p place, q web.ChangeQuery) (web.AuditPage, error) {
+func (a *auditCmd) fromService(ctx context.Context, p place, q api.ChangeQuery) (api.AuditPage, error) {
 	if p.closed != nil {
-		return web.AuditPage{}, &web.Silence{Err: p.closed}
+		return api.AuditPage{}, &api.Silence{Err: p.closed}
 	}
 	client, err := p.client("")
 	if err != nil {
-		return web.AuditPage{}, err
+		return api.AuditPage{}, err
 	}
 	defer client.Close()
 	if err := client.Alive(ctx); err != nil {
-		return web.AuditPage{}, err
+		return api.AuditPage{}, err
 	}
 	return everyPage(ctx, q, client.Audit)
 }
 
 // everyPage reads pages up to maxAudit items. Next is set if there are more.
-func everyPage(ctx context.Context, q web.ChangeQuery, read pager) (web.AuditPage, error) {
-	all := web.AuditPage{Items: []web.AuditItem{}}
+func everyPage(ctx context.Context, q api.ChangeQuery, read pager) (api.AuditPage, error) {
+	all := api.AuditPage{Items: []api.AuditItem{}}
 	for {
 		page, err := read(ctx, q)
 		if err != nil {
-			return web.AuditPage{}, err
+			return api.AuditPage{}, err
 		}
 		all.Items, all.Next = append(all.Items, page.Items...), page.Next
 		if page.Next == "" || page.Next == q.After || len(all.Items) >= maxAudit {
@@ -135,7 +135,7 @@ func everyPage(ctx context.Context, q web.ChangeQuery, read pager) (web.AuditPag
 	}
 }
 
-func auditTable(w io.Writer, items []web.AuditItem) error {
+func auditTable(w io.Writer, items []api.AuditItem) error {
 	if len(items) == 0 {
 		_, err := fmt.Fprintln(w, "nothing recorded")
 		return err
@@ -145,7 +145,7 @@ func auditTable(w io.Writer, items []web.AuditItem) error {
 	for _, i := range items {
 		at := i.Time().UTC().Format(time.RFC3339)
 		if c := i.Change; c != nil {
-			fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", at, web.KindMode, inert(c.Pool), moved(c),
+			fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", at, api.KindMode, inert(c.Pool), moved(c),
 				inert(c.Actor), inert(c.Via), c.Running, c.Queued, c.Dropped, cmp.Or(inert(c.Reason), "-"))
 			continue
 		}
@@ -157,7 +157,7 @@ func auditTable(w io.Writer, items []web.AuditItem) error {
 }
 
 // moved says how a mode changed; the first one of a pool comes from nowhere.
-func moved(c *web.Change) string {
+func moved(c *api.Change) string {
 	if c.From == c.To {
 		return "begins in " + shout(c.To)
 	}

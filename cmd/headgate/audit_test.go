@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"headgate/internal/app"
-	"headgate/proxy/admit"
-	"headgate/runbooks"
-	"headgate/web"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
+	"headgate/web/api"
 )
 
 func TestAuditBothWays(t *testing.T) {
@@ -44,7 +44,7 @@ func TestAuditBothWays(t *testing.T) {
 func TestAuditJSON(t *testing.T) {
 	g := newGround(t)
 	g.serve()
-	var page web.AuditPage
+	var page api.AuditPage
 	dec := json.NewDecoder(strings.NewReader(g.run("audit", "--json").out))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&page); err != nil || len(page.Items) != 2 || page.Next != "" || page.Items[0].Change.Action != "first" {
@@ -70,20 +70,20 @@ func TestAuditIsBounded(t *testing.T) {
 	g := newGround(t)
 	g.env["HEADGATE_ADMIN"] = dead(t)
 	pages := 0
-	g.host.audit = func(_ context.Context, _ string, q web.ChangeQuery) (web.ChangePage, error) {
-		if q.Limit != web.MaxPage || pages > 0 && q.After != fmt.Sprint(pages) {
+	g.host.audit = func(_ context.Context, _ string, q api.ChangeQuery) (api.ChangePage, error) {
+		if q.Limit != api.MaxPage || pages > 0 && q.After != fmt.Sprint(pages) {
 			t.Fatalf("asked %+v after %d pages", q, pages)
 		}
 		pages++
-		evil := runbooks.Change{Pool: "a", To: admit.PassThrough, Reason: "\x1b[2J", Actor: "x\ny"}
-		items := make([]runbooks.Change, web.MaxPage)
+		evil := control.Change{Pool: "a", To: admission.PassThrough, Reason: "\x1b[2J", Actor: "x\ny"}
+		items := make([]control.Change, api.MaxPage)
 		for i := range items {
 			items[i] = evil
 		}
-		return web.ChangePage{Items: items, Next: fmt.Sprint(pages)}, nil
+		return api.ChangePage{Items: items, Next: fmt.Sprint(pages)}, nil
 	}
 	r := g.run("audit")
-	if n := strings.Count(r.out, "\n"); r.code != 0 || n != maxAudit+1 || pages != maxAudit/web.MaxPage {
+	if n := strings.Count(r.out, "\n"); r.code != 0 || n != maxAudit+1 || pages != maxAudit/api.MaxPage {
 		t.Errorf("exit %d, %d lines, %d pages", r.code, n, pages)
 	}
 	if !strings.Contains(r.err, "more than 10000 items") || strings.Contains(r.out, "\x1b") {
@@ -117,10 +117,10 @@ func TestBackup(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(g.dataDir, "headgate.db"), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s = g.serve(); s.mode("b") != admit.PassThrough {
+	if s = g.serve(); s.mode("b") != admission.PassThrough {
 		t.Errorf("b is in %s, in the backup it was in passthrough", s.mode("b"))
 	}
-	if _, err := app.ReadAudit(t.Context(), g.dataDir, web.ChangeQuery{Limit: 10}); err != nil {
+	if _, err := app.ReadAudit(t.Context(), g.dataDir, api.ChangeQuery{Limit: 10}); err != nil {
 		t.Error(err)
 	}
 }

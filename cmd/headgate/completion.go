@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 // completionTime bounds the question for pool names: somebody waits at the
@@ -63,7 +63,7 @@ func completePools(cmd *cobra.Command, h host, where *placeFlags) {
 }
 
 func poolNames(ctx context.Context, h host, where *placeFlags) (names []string) {
-	where.brief(ctx, h, func(ctx context.Context, c *web.Client) error {
+	where.brief(ctx, h, func(ctx context.Context, c *api.Client) error {
 		s, err := c.Status(ctx)
 		for i := range s.Pools {
 			names = append(names, inert(s.Pools[i].Name))
@@ -75,7 +75,7 @@ func poolNames(ctx context.Context, h host, where *placeFlags) (names []string) 
 
 // brief asks the service something for a completion: quickly or not at all, since
 // somebody waits with a finger on the key.
-func (f *placeFlags) brief(ctx context.Context, h host, ask func(context.Context, *web.Client) error) {
+func (f *placeFlags) brief(ctx context.Context, h host, ask func(context.Context, *api.Client) error) {
 	if ctx == nil {
 		ctx = context.Background()
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/runbooks/drill"
-	"headgate/web"
+	"headgate/web/api"
 )
 
 func newDrill(h host) *cobra.Command {
@@ -25,7 +25,7 @@ func newDrill(h host) *cobra.Command {
 type drillCmd struct{ incidentCmd }
 
 // ask calls f with a client of a service that is alive: only a service has drills.
-func (c *drillCmd) ask(cmd *cobra.Command, f func(context.Context, *web.Client) error) error {
+func (c *drillCmd) ask(cmd *cobra.Command, f func(context.Context, *api.Client) error) error {
 	err := c.nobody(cmd.Context())
 	if err == nil {
 		err = c.incidentCmd.ask(cmd, f)
@@ -45,7 +45,7 @@ func (c *drillCmd) nobody(ctx context.Context) error {
 	if err != nil {
 		return nil // the next one to look says so
 	}
-	client, err := web.NewClient(web.ClientConfig{URL: p.url})
+	client, err := api.NewClient(api.ClientConfig{URL: p.url})
 	if err != nil {
 		return nil
 	}
@@ -72,9 +72,9 @@ func runID(ctx context.Context, c runReader, given string) (string, error) {
 }
 
 // runsOf reads all pages that a query leads to.
-func runsOf(ctx context.Context, c runReader, q drill.Query) ([]web.DrillRun, string, error) {
-	q.Limit = web.MaxPage
-	return pages(func(after string) ([]web.DrillRun, string, error) {
+func runsOf(ctx context.Context, c runReader, q drill.Query) ([]api.DrillRun, string, error) {
+	q.Limit = api.MaxPage
+	return pages(func(after string) ([]api.DrillRun, string, error) {
 		q.After = after
 		list, err := c.Runs(ctx, q)
 		return list.Items, list.Next, err
@@ -90,8 +90,8 @@ func (r *reasonFlag) add(cmd *cobra.Command) {
 
 // text returns the reason on one line.
 func (r *reasonFlag) text() (string, error) {
-	if n := utf8.RuneCountInString(r.reason); n > web.MaxReason {
-		return "", usageError{fmt.Errorf("--reason: at most %d characters, has %d", web.MaxReason, n)}
+	if n := utf8.RuneCountInString(r.reason); n > api.MaxReason {
+		return "", usageError{fmt.Errorf("--reason: at most %d characters, has %d", api.MaxReason, n)}
 	}
 	return inert(strings.Join(strings.Fields(r.reason), " ")), nil
 }
@@ -107,7 +107,7 @@ func completeDrills(cmd *cobra.Command, h host, where *placeFlags) {
 }
 
 func drillIDs(ctx context.Context, h host, where *placeFlags) (ids []string) {
-	where.brief(ctx, h, func(ctx context.Context, c *web.Client) error {
+	where.brief(ctx, h, func(ctx context.Context, c *api.Client) error {
 		list, err := c.Drills(ctx)
 		for i := range list.Items {
 			ids = append(ids, list.Items[i].ID)
@@ -118,7 +118,7 @@ func drillIDs(ctx context.Context, h host, where *placeFlags) (ids []string) {
 }
 
 // verdictOf says how a run stands.
-func verdictOf(r *web.DrillRun) string {
+func verdictOf(r *api.DrillRun) string {
 	if r.Verdict == nil {
 		return inert(r.Status)
 	}
@@ -138,7 +138,7 @@ func colouredVerdict(p paint, verdict, line string) string {
 }
 
 // hypothesisText says a hypothesis in a few words: p95_turnaround 41s of 60s.
-func hypothesisText(h *web.DrillHypothesis) string {
+func hypothesisText(h *api.DrillHypothesis) string {
 	if h == nil {
 		return "-"
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/runbooks/drill"
-	"headgate/web"
+	"headgate/web/api"
 )
 
 func newDrillHistory(h host) *cobra.Command {
@@ -69,9 +69,9 @@ func (l *drillHistory) run(cmd *cobra.Command, _ []string) error {
 		}
 		switch {
 		case l.json:
-			return printJSON(cmd.OutOrStdout(), web.DrillRunList{Items: append([]web.DrillRun{}, all...), Next: rest})
+			return printJSON(cmd.OutOrStdout(), api.DrillRunList{Items: append([]api.DrillRun{}, all...), Next: rest})
 		case l.csv:
-			return web.WriteRunsCSV(cmd.OutOrStdout(), all)
+			return api.WriteRunsCSV(cmd.OutOrStdout(), all)
 		}
 		return runTable(cmd.OutOrStdout(), all, paintFor(l.host, cmd.OutOrStdout()))
 	})
@@ -84,10 +84,10 @@ func (l *drillHistory) query() (drill.Query, error) {
 		v.Set(name, strings.ReplaceAll(text, " ", ""))
 	}
 	v.Set("drill", l.drill)
-	return web.RunQuery(v, l.host.now())
+	return api.RunQuery(v, l.host.now())
 }
 
-func runTable(w io.Writer, all []web.DrillRun, p paint) error {
+func runTable(w io.Writer, all []api.DrillRun, p paint) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(w, "no runs")
 		return err

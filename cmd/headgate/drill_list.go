@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 func newDrillList(h host) *cobra.Command {
@@ -28,7 +28,7 @@ schedule and in UTC, with a note where clocks go forward or back.`,
 	}
 	c.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return c.ask(cmd, func(ctx context.Context, client *web.Client) error {
+		return c.ask(cmd, func(ctx context.Context, client *api.Client) error {
 			list, err := client.Drills(ctx)
 			if err != nil {
 				return err
@@ -43,7 +43,7 @@ schedule and in UTC, with a note where clocks go forward or back.`,
 	return cmd
 }
 
-func drillTable(list *web.DrillList, now time.Time, p paint) []byte {
+func drillTable(list *api.DrillList, now time.Time, p paint) []byte {
 	var b bytes.Buffer
 	if f := list.Freeze; f.Frozen {
 		fmt.Fprintf(&b, "%s\n\n", p.loud(yellow, fmt.Sprintf("FROZEN by %s: %s; no drill runs until headgate drill unfreeze",
@@ -66,21 +66,21 @@ func drillTable(list *web.DrillList, now time.Time, p paint) []byte {
 	return b.Bytes()
 }
 
-func scheduleOf(d *web.DrillRow) string {
+func scheduleOf(d *api.DrillRow) string {
 	if d.Schedule == "" {
 		return "by hand"
 	}
 	return inert(d.Schedule) + " " + cmp.Or(inert(d.Zone), "UTC")
 }
 
-func nextOf(d *web.DrillRow) string {
+func nextOf(d *api.DrillRow) string {
 	if len(d.NextRuns) == 0 {
 		return "-"
 	}
 	return moment(d.NextRuns[0].At)
 }
 
-func lastOf(d *web.DrillRow) string {
+func lastOf(d *api.DrillRow) string {
 	switch {
 	case d.Running != nil:
 		return "running"
@@ -91,7 +91,7 @@ func lastOf(d *web.DrillRow) string {
 }
 
 // passedAgo says how many days ago a drill passed.
-func passedAgo(d *web.DrillRow, now time.Time) string {
+func passedAgo(d *api.DrillRow, now time.Time) string {
 	late := ""
 	if d.Overdue {
 		late = ", overdue"
@@ -114,7 +114,7 @@ func passedAgo(d *web.DrillRow, now time.Time) string {
 }
 
 // drillNotes tells what the table does not.
-func drillNotes(w io.Writer, d *web.DrillRow) {
+func drillNotes(w io.Writer, d *api.DrillRow) {
 	var lines []string
 	for _, problem := range d.Problems {
 		lines = append(lines, "cannot run: "+inert(problem))

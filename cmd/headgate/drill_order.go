@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 // drillOrder is a command that stops a run, or all of them.
@@ -16,7 +16,7 @@ type drillOrder struct {
 	reasonFlag
 }
 
-func newDrillOrder(h host, cmd *cobra.Command, give func(o *drillOrder, ctx context.Context, c *web.Client, args []string, reason string) (any, string, error)) *cobra.Command {
+func newDrillOrder(h host, cmd *cobra.Command, give func(o *drillOrder, ctx context.Context, c *api.Client, args []string, reason string) (any, string, error)) *cobra.Command {
 	o := drillOrder{drillCmd: drillCmd{incidentCmd{host: h}}}
 	o.reasonFlag.add(cmd)
 	o.drillCmd.add(cmd)
@@ -28,7 +28,7 @@ func newDrillOrder(h host, cmd *cobra.Command, give func(o *drillOrder, ctx cont
 		if cmd.Name() == "freeze" && reason == "" {
 			return usageError{fmt.Errorf("--reason must say why: others will wonder why no drill runs\nsee `%s --help`", cmd.CommandPath())}
 		}
-		return o.ask(cmd, func(ctx context.Context, c *web.Client) error {
+		return o.ask(cmd, func(ctx context.Context, c *api.Client) error {
 			reply, said, err := give(&o, ctx, c, args, reason)
 			switch {
 			case err != nil:
@@ -53,7 +53,7 @@ if no other begins like it.`,
 		Example: `  headgate drill abort 01a22990
   headgate drill abort 01a22990 --reason "the network is slow today"`,
 		Args: usageArgs(cobra.ExactArgs(1)),
-	}, func(o *drillOrder, ctx context.Context, c *web.Client, args []string, reason string) (any, string, error) {
+	}, func(o *drillOrder, ctx context.Context, c *api.Client, args []string, reason string) (any, string, error) {
 		id, err := runID(ctx, c, args[0])
 		if err != nil {
 			return nil, "", err
@@ -74,7 +74,7 @@ func newDrillFreeze(h host) *cobra.Command {
 neither by schedule nor by hand. It outlasts restarts.`,
 		Example: `  headgate drill freeze --reason "release week"`,
 		Args:    usageArgs(cobra.NoArgs),
-	}, func(o *drillOrder, ctx context.Context, c *web.Client, _ []string, reason string) (any, string, error) {
+	}, func(o *drillOrder, ctx context.Context, c *api.Client, _ []string, reason string) (any, string, error) {
 		f, err := c.Freeze(ctx, reason)
 		return f, fmt.Sprintf("drills are frozen by %s: %s\nback: headgate drill unfreeze%s", cmp.Or(inert(f.By), "somebody"), inert(f.Reason), o.where.shown()), err
 	})
@@ -89,7 +89,7 @@ made up for, unless its catch-up allows it.`,
 		Example: `  headgate drill unfreeze
   headgate drill unfreeze --reason "the release is out"`,
 		Args: usageArgs(cobra.NoArgs),
-	}, func(_ *drillOrder, ctx context.Context, c *web.Client, _ []string, reason string) (any, string, error) {
+	}, func(_ *drillOrder, ctx context.Context, c *api.Client, _ []string, reason string) (any, string, error) {
 		f, err := c.Unfreeze(ctx, reason)
 		return f, "drills may run", err
 	})

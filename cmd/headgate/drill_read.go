@@ -9,13 +9,13 @@ import (
 
 	"headgate/internal/app"
 	"headgate/runbooks/drill"
-	"headgate/web"
+	"headgate/web/api"
 )
 
 // runReader knows the runs of drills: the service, or its database.
 type runReader interface {
-	Runs(ctx context.Context, q drill.Query) (web.DrillRunList, error)
-	Run(ctx context.Context, id, series string) (web.DrillReport, error)
+	Runs(ctx context.Context, q drill.Query) (api.DrillRunList, error)
+	Run(ctx context.Context, id, series string) (api.DrillReport, error)
 }
 
 // read asks the service, and reads the database if there is no answer: what a drill
@@ -26,7 +26,7 @@ func (c *drillCmd) read(cmd *cobra.Command, f func(context.Context, runReader) e
 		return err
 	}
 	err = c.fromService(cmd.Context(), p, f)
-	var silence *web.Silence
+	var silence *api.Silence
 	if !errors.As(err, &silence) {
 		return err
 	}
@@ -42,7 +42,7 @@ func (c *drillCmd) read(cmd *cobra.Command, f func(context.Context, runReader) e
 
 func (c *drillCmd) fromService(ctx context.Context, p place, f func(context.Context, runReader) error) error {
 	if p.closed != nil {
-		return &web.Silence{Err: p.closed}
+		return &api.Silence{Err: p.closed}
 	}
 	client, err := p.client(c.host.actor())
 	if err != nil {

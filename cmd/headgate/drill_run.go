@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/runbooks/drill"
-	"headgate/web"
+	"headgate/web/api"
 )
 
 func newDrillRun(h host) *cobra.Command {
@@ -48,14 +48,14 @@ func (r *drillRun) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := web.CheckDrill(args[0]); err != nil {
+	if err := api.CheckDrill(args[0]); err != nil {
 		return usageError{err}
 	}
-	if cmd.Flags().Changed("speed") && !(r.speed >= 1 && r.speed <= web.MaxSpeed) {
-		return usageError{fmt.Errorf("--speed must be from 1 to %d", web.MaxSpeed)}
+	if cmd.Flags().Changed("speed") && !(r.speed >= 1 && r.speed <= api.MaxSpeed) {
+		return usageError{fmt.Errorf("--speed must be from 1 to %d", api.MaxSpeed)}
 	}
-	return r.ask(cmd, func(ctx context.Context, c *web.Client) error {
-		reply, err := c.RunDrill(ctx, args[0], web.DrillRunRequest{Speed: r.speed, DryRun: r.dryRun, Reason: reason})
+	return r.ask(cmd, func(ctx context.Context, c *api.Client) error {
+		reply, err := c.RunDrill(ctx, args[0], api.DrillRunRequest{Speed: r.speed, DryRun: r.dryRun, Reason: reason})
 		switch {
 		case err != nil:
 			return begun(err)
@@ -82,7 +82,7 @@ func begun(err error) error {
 	return err
 }
 
-func (r *drillRun) showPlan(cmd *cobra.Command, reply *web.DrillRunReply) error {
+func (r *drillRun) showPlan(cmd *cobra.Command, reply *api.DrillRunReply) error {
 	if r.json {
 		return printJSON(cmd.OutOrStdout(), reply)
 	}
@@ -112,7 +112,7 @@ func (r *drillRun) showPlan(cmd *cobra.Command, reply *web.DrillRunReply) error 
 }
 
 // notPassed is the error of a run that was waited for, nil if it passed.
-func notPassed(r *web.DrillRun) error {
+func notPassed(r *api.DrillRun) error {
 	if r.Verdict != nil && *r.Verdict == string(drill.Passed) {
 		return nil
 	}

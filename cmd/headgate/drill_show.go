@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 func newDrillShow(h host) *cobra.Command {
@@ -34,9 +34,9 @@ answer, it is read from its database.`,
 			if err != nil {
 				return err
 			}
-			series := web.LastPoint
+			series := api.LastPoint
 			if c.json {
-				series = web.WholeSeries
+				series = api.WholeSeries
 			}
 			report, err := client.Run(ctx, id, series)
 			if err != nil {
@@ -55,7 +55,7 @@ answer, it is read from its database.`,
 
 // runText shows a run to people.
 type runText struct {
-	*web.DrillReport
+	*api.DrillReport
 	paint paint
 }
 

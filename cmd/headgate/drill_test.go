@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"headgate/runbooks/drill"
-	"headgate/web"
-	"headgate/web/webtest"
+	"headgate/web/api"
+	"headgate/web/api/apitest"
 )
 
 // pastRun is a run that has ended, n hours ago.
@@ -64,11 +64,11 @@ func TestDrillList(t *testing.T) {
 	r := g.runBare("drill", "list")
 	says(t, r.out, "DRILL NAME TARGET POOL SCHEDULE NEXT LAST LAST PASSED", "burst Burst twin a 30 9 * * 1 Europe/Berlin 2026-03-29T07:30:00Z failed 3 days ago",
 		"live Live latency live a by hand - - never", "burst: due 2026-03-29T09:30:00+02:00 (2026-03-29T07:30:00Z), clocks go forward that night",
-		"cannot run: allow_live is not set", webtest.Hostile)
+		"cannot run: allow_live is not set", apitest.Hostile)
 	if r.code != 0 || r.err != "" {
 		t.Errorf("exit %d, %s", r.code, r.err)
 	}
-	var list web.DrillList
+	var list api.DrillList
 	if err := json.Unmarshal([]byte(g.runBare("drill", "list", "--json").out), &list); err != nil || len(list.Items) != 3 {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -118,7 +118,7 @@ func TestDrillRun(t *testing.T) {
 }
 
 // during runs a command and, while it waits for a run, what changes that.
-func (g *ground) during(s *webtest.Service, args []string, change func()) ran {
+func (g *ground) during(s *apitest.Service, args []string, change func()) ran {
 	g.Helper()
 	done := make(chan ran)
 	go func() { done <- g.runBare(args...) }()
@@ -174,7 +174,7 @@ func TestDrillWaitJSON(t *testing.T) {
 			r.Status, r.Verdict, r.Ended = drill.Ended, drill.Failed, time.Now()
 		})
 	})
-	var report web.DrillReport
+	var report api.DrillReport
 	if err := json.Unmarshal([]byte(r.out), &report); err != nil || len(report.Series) != 2 || *report.Verdict != "failed" || r.code != exitUnmet {
 		t.Errorf("exit %d, %+v, %v", r.code, report, err)
 	}
@@ -215,14 +215,14 @@ func TestDrillShow(t *testing.T) {
 	g := newGround(t)
 	s := g.watch()
 	one, two := pastRun(1, drill.Passed), pastRun(2, drill.Failed)
-	two.Name, two.Reason = webtest.Hostile, "\x1b[31mred"
+	two.Name, two.Reason = apitest.Hostile, "\x1b[31mred"
 	s.Desk.Add(two, one)
 	r := g.runBare("drill", "show", one.ID[:8])
 	says(t, r.out, "Burst PASSED because", "drill burst, spec ", "begun "+one.Started.Format(time.RFC3339)+" (schedule)", "took 24s at speed 20", "id "+one.ID)
-	says(t, g.runBare("drill", "show", two.ID).out, webtest.Hostile+" FAILED �[31mred")
+	says(t, g.runBare("drill", "show", two.ID).out, apitest.Hostile+" FAILED �[31mred")
 	g.runBare("drill", "show", "01a2299").want(t, exitUsage, "", "2 runs have IDs that begin with 01a2299")
 	g.runBare("drill", "show", strings.Repeat("0", 36)).want(t, exitFailed, "", "There is no such run")
-	var report web.DrillReport
+	var report api.DrillReport
 	if err := json.Unmarshal([]byte(g.runBare("drill", "show", one.ID, "--json").out), &report); err != nil || report.ID != one.ID || report.Spec.ID != "burst" {
 		t.Errorf("%+v, %v", report, err)
 	}
@@ -248,7 +248,7 @@ func TestDrillHistory(t *testing.T) {
 	for args, n := range map[string]int{
 		"--since 365d": 4, "--verdict failed": 1, "--verdict failed,missed": 2, "--trigger manual": 0, "--drill none": 0, "--drill Burst": 3, "--until 90m": 2,
 	} {
-		var list web.DrillRunList
+		var list api.DrillRunList
 		r := g.runBare(append([]string{"drill", "history", "--json"}, strings.Fields(args)...)...)
 		if err := json.Unmarshal([]byte(r.out), &list); err != nil || len(list.Items) != n || list.Items == nil {
 			t.Errorf("%s: %d runs, want %d, %v", args, len(list.Items), n, err)
@@ -278,7 +278,7 @@ func TestDrillNobody(t *testing.T) {
 		g.run(append([]string{"drill"}, args...)...).want(t, exitSilent, "", "reading from the database in", "the database cannot tell either")
 	}
 	g.env["HEADGATE_ADMIN"] = impostor(t, func(w http.ResponseWriter, _ *http.Request) {
-		web.WriteProblem(w, web.Problem{Type: web.TypeNoDrills, Status: http.StatusNotFound, Detail: "This headgate runs no drills."})
+		api.WriteProblem(w, api.Problem{Type: api.TypeNoDrills, Status: http.StatusNotFound, Detail: "This headgate runs no drills."})
 	})
 	g.env["HEADGATE_TOKEN"] = watchToken
 	g.runBare("drill", "list").want(t, exitFailed, "", "This headgate runs no drills.")

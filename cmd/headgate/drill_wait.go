@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 // waiting looks at a run until it has ended.
 type waiting struct {
 	*drillRun
-	client   *web.Client
+	client   *api.Client
 	id       string
 	out, err io.Writer
 
@@ -29,7 +29,7 @@ func (w *waiting) wait(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		report, err := w.client.Run(ctx, w.id, web.LastPoint)
+		report, err := w.client.Run(ctx, w.id, api.LastPoint)
 		if ctx.Err() != nil {
 			return w.detach(screen)
 		}
@@ -53,7 +53,7 @@ func (w *waiting) wait(ctx context.Context) error {
 // lost returns an error that is not worth waiting on. Silence is borne for a
 // while: a service may be restarted, and its run is then closed as interrupted.
 func (w *waiting) lost(err error) error {
-	var silence *web.Silence
+	var silence *api.Silence
 	switch {
 	case !errors.As(err, &silence):
 		w.silent = time.Time{}
@@ -68,7 +68,7 @@ func (w *waiting) lost(err error) error {
 
 // tell shows how a run goes: on a screen in one line that changes, elsewhere a
 // line for each phase.
-func (w *waiting) tell(r *web.DrillReport, screen bool) {
+func (w *waiting) tell(r *api.DrillReport, screen bool) {
 	if screen {
 		fmt.Fprint(w.err, "\r\x1b[K"+progress(r)) // who looks may have gone
 		return
@@ -79,7 +79,7 @@ func (w *waiting) tell(r *web.DrillReport, screen bool) {
 	}
 }
 
-func phaseOf(r *web.DrillRun) string {
+func phaseOf(r *api.DrillRun) string {
 	if len(r.Phases) == 0 {
 		return r.Status
 	}
@@ -87,7 +87,7 @@ func phaseOf(r *web.DrillRun) string {
 }
 
 // progress is a run in one line.
-func progress(r *web.DrillReport) string {
+func progress(r *api.DrillReport) string {
 	parts := []string{inert(r.Name), inert(phaseOf(&r.DrillRun))}
 	if n := len(r.Series); n > 0 {
 		p := &r.Series[n-1]
@@ -97,12 +97,12 @@ func progress(r *web.DrillReport) string {
 	return strings.Join(parts, "  ")
 }
 
-func (w *waiting) done(ctx context.Context, r *web.DrillReport) error {
+func (w *waiting) done(ctx context.Context, r *api.DrillReport) error {
 	if isTerminal(w.err) {
 		fmt.Fprint(w.err, "\r\x1b[K")
 	}
 	if w.json {
-		whole, err := w.client.Run(ctx, w.id, web.WholeSeries)
+		whole, err := w.client.Run(ctx, w.id, api.WholeSeries)
 		if err != nil {
 			return err
 		}

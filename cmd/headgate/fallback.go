@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"headgate/internal/app"
-	"headgate/runbooks"
-	"headgate/web"
+	"headgate/runbooks/control"
+	"headgate/web/api"
 )
 
 const (
@@ -19,14 +19,14 @@ const (
 
 // silent goes the other way: it leaves the order in the database. Not every order
 // may be given twice, so one that may have been carried out is looked for first.
-func (r *orderRun) silent(ctx context.Context, s *web.Silence) error {
+func (r *orderRun) silent(ctx context.Context, s *api.Silence) error {
 	switch {
 	case r.dryRun:
 		return unreachableError{fmt.Errorf("%w\nnothing was changed; without --dry-run the order would now be left in the database in %s", s, r.place.dataDir)}
 	case !r.place.here:
 		return unreachableError{fmt.Errorf("%w\nthe database is not on this machine; on the one that serves, run: headgate %s --data-dir DIR\n%s",
 			s, r.name(), lastResort)}
-	case s.Sent && r.mode == web.ModeRestore:
+	case s.Sent && r.mode == api.ModeRestore:
 		return r.doubtful(ctx, s)
 	}
 	left, err := r.leave(ctx)
@@ -39,12 +39,12 @@ func (r *orderRun) silent(ctx context.Context, s *web.Silence) error {
 		return r.waits(left)
 	}
 	fmt.Fprintf(r.err, "headgate: %s takes it within a second\n", inert(left.Holder))
-	changes := r.seen(ctx, func(c runbooks.Change) bool { return c.Request == left.Number })
+	changes := r.seen(ctx, func(c control.Change) bool { return c.Request == left.Number })
 	if len(changes) == 0 {
 		return fmt.Errorf("request %d was not seen done within %s; the service takes it as soon as it can: look with headgate status%s, and if that is silent too:\n%s",
 			left.Number, confirmTime, r.where.shown(), lastResort)
 	}
-	return r.report(outcome{Way: wayRequest, Request: left.Number, ModeReply: web.ModeReply{Recorded: true, Changes: changes}})
+	return r.report(outcome{Way: wayRequest, Request: left.Number, ModeReply: api.ModeReply{Recorded: true, Changes: changes}})
 }
 
 const lastResort = `what is left:
@@ -67,7 +67,7 @@ func (r *orderRun) warnUnknown(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmTime)
 	defer cancel()
-	page, err := r.host.audit(ctx, r.place.dataDir, web.ChangeQuery{Pool: r.pool, Kind: web.KindMode, Limit: 1})
+	page, err := r.host.audit(ctx, r.place.dataDir, api.ChangeQuery{Pool: r.pool, Kind: api.KindMode, Limit: 1})
 	if err == nil && len(page.Items) == 0 {
 		fmt.Fprintf(r.err, "headgate: warning: no pool %q has ever served from there: if the name is mistyped, nothing will change\n", r.pool)
 	}
@@ -77,7 +77,7 @@ func (r *orderRun) warnUnknown(ctx context.Context) {
 func (r *orderRun) waits(left app.LeftRequest) error {
 	fmt.Fprintf(r.err, "headgate: nothing serves from %s: the request counts at the next start\n", r.place.dataDir)
 	if r.json {
-		return printJSON(r.out, outcome{Way: wayRequest, Request: left.Number, Waits: true, Undo: []string{}, ModeReply: web.ModeReply{Changes: []web.ModeChange{}}})
+		return printJSON(r.out, outcome{Way: wayRequest, Request: left.Number, Waits: true, Undo: []string{}, ModeReply: api.ModeReply{Changes: []api.ModeChange{}}})
 	}
 	which := "all pools"
 	if r.pool != "" {
@@ -88,26 +88,26 @@ func (r *orderRun) waits(left app.LeftRequest) error {
 }
 
 // doubtful looks whether an order was carried out that was sent and not answered.
-func (r *orderRun) doubtful(ctx context.Context, s *web.Silence) error {
-	changes := r.seen(ctx, func(c runbooks.Change) bool {
-		return c.Action == runbooks.Restore && c.Actor == r.actor && !c.At.Before(r.since())
+func (r *orderRun) doubtful(ctx context.Context, s *api.Silence) error {
+	changes := r.seen(ctx, func(c control.Change) bool {
+		return c.Action == control.Restore && c.Actor == r.actor && !c.At.Before(r.since())
 	})
 	if len(changes) == 0 {
 		return unreachableError{fmt.Errorf("%w\nthe order was sent, and whether it was carried out is not known: look with headgate status%s before repeating it, since a second restore may go one mode further",
 			s, r.where.shown())}
 	}
 	fmt.Fprintf(r.err, "headgate: %v\nheadgate: the record in %s shows that it was done\n", s, r.place.dataDir)
-	return r.report(outcome{Way: wayAPI, ModeReply: web.ModeReply{Recorded: true, Changes: changes}})
+	return r.report(outcome{Way: wayAPI, ModeReply: api.ModeReply{Recorded: true, Changes: changes}})
 }
 
 // seen waits until the record shows changes that match, for a bounded time.
-func (r *orderRun) seen(ctx context.Context, match func(runbooks.Change) bool) []web.ModeChange {
+func (r *orderRun) seen(ctx context.Context, match func(control.Change) bool) []api.ModeChange {
 	ctx, cancel := context.WithTimeout(ctx, confirmTime)
 	defer cancel()
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
 	for {
-		page, err := r.host.audit(ctx, r.place.dataDir, web.ChangeQuery{Kind: web.KindMode, Limit: lookAt})
+		page, err := r.host.audit(ctx, r.place.dataDir, api.ChangeQuery{Kind: api.KindMode, Limit: lookAt})
 		if found := matching(page.Items, match); err == nil && len(found) > 0 {
 			return found
 		}
@@ -120,11 +120,11 @@ func (r *orderRun) seen(ctx context.Context, match func(runbooks.Change) bool) [
 }
 
 // matching returns the changes that match, oldest first.
-func matching(newestFirst []runbooks.Change, match func(runbooks.Change) bool) []web.ModeChange {
-	var found []web.ModeChange
+func matching(newestFirst []control.Change, match func(control.Change) bool) []api.ModeChange {
+	var found []api.ModeChange
 	for i := len(newestFirst) - 1; i >= 0; i-- {
 		if match(newestFirst[i]) {
-			found = append(found, web.ModeChange{Change: web.ChangeOf(newestFirst[i])})
+			found = append(found, api.ModeChange{Change: api.ChangeOf(newestFirst[i])})
 		}
 	}
 	return found
@@ -133,7 +133,7 @@ func matching(newestFirst []runbooks.Change, match func(runbooks.Change) bool) [
 // name is the command's own.
 func (r *orderRun) name() string {
 	switch r.order().Action {
-	case runbooks.Rollback, runbooks.Restore:
+	case control.Rollback, control.Restore:
 		return string(r.order().Action)
 	default:
 		return "observe"

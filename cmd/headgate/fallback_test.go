@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"headgate/internal/app"
-	"headgate/proxy/admit"
-	"headgate/runbooks"
-	"headgate/web"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
+	"headgate/web/api"
 )
 
 // TestSilentAdminPlane: while the admin plane does not answer, in whatever way,
@@ -39,7 +39,7 @@ func TestSilentAdminPlane(t *testing.T) {
 			r.want(t, 0, "a: enforce → passthrough; 2 running and 1 queued kept\n"+
 				"b: enforce → passthrough; 0 running and 0 queued kept\nundo: headgate restore --data-dir "+g.dataDir+"\n",
 				"no answer from the admin plane", "left request 1 in the database in "+g.dataDir+" instead", "takes it within a second")
-			if s.mode("a") != admit.PassThrough || s.mode("b") != admit.PassThrough {
+			if s.mode("a") != admission.PassThrough || s.mode("b") != admission.PassThrough {
 				t.Error("the modes were not changed")
 			}
 			if out := g.run("audit").out; strings.Count(out, "ana@host") != 2 || strings.Count(out, "request") != 2 {
@@ -62,7 +62,7 @@ func TestSilentRestoreAndObserve(t *testing.T) {
 	if r := g.run("observe", "--pool", "a"); r.code != 0 || !strings.HasPrefix(r.out, "a: passthrough → observe;") {
 		t.Errorf("%+v", r)
 	}
-	if s.mode("a") != admit.Observe || s.mode("b") != admit.Enforce {
+	if s.mode("a") != admission.Observe || s.mode("b") != admission.Enforce {
 		t.Errorf("a is in %s, b in %s", s.mode("a"), s.mode("b"))
 	}
 }
@@ -78,7 +78,7 @@ func TestNoToken(t *testing.T) {
 	if r := g.run("rollback"); r.code != 0 || !strings.Contains(r.err, "there is no headgate.token in "+g.dataDir) {
 		t.Errorf("%+v", r)
 	}
-	if s.mode("a") != admit.PassThrough {
+	if s.mode("a") != admission.PassThrough {
 		t.Error("the mode was not changed")
 	}
 	g.run("status").want(t, exitUsage, "", "set HEADGATE_TOKEN")
@@ -98,7 +98,7 @@ func TestNothingRuns(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	s = g.serve()
-	if s.mode("a") != admit.Observe || s.mode("b") != admit.PassThrough {
+	if s.mode("a") != admission.Observe || s.mode("b") != admission.PassThrough {
 		t.Errorf("a is in %s, b in %s after the start", s.mode("a"), s.mode("b"))
 	}
 }
@@ -139,13 +139,13 @@ func TestBothWaysFail(t *testing.T) {
 // TestElsewhere: the database here is not that of a service elsewhere.
 func TestElsewhere(t *testing.T) {
 	g := newGround(t)
-	g.host.leave = func(context.Context, string, runbooks.Order) (app.LeftRequest, error) {
+	g.host.leave = func(context.Context, string, control.Order) (app.LeftRequest, error) {
 		t.Error("a request was left")
 		return app.LeftRequest{}, nil
 	}
-	g.host.audit = func(context.Context, string, web.ChangeQuery) (web.ChangePage, error) {
+	g.host.audit = func(context.Context, string, api.ChangeQuery) (api.ChangePage, error) {
 		t.Error("the database was read")
-		return web.ChangePage{}, nil
+		return api.ChangePage{}, nil
 	}
 	g.env["HEADGATE_ADMIN"] = "https://gate.invalid:8485"
 	g.runBare("rollback").want(t, exitSilent, "", "there is no token for https://gate.invalid:8485", "headgate rollback --data-dir DIR")
@@ -161,7 +161,7 @@ func TestDryRunWithoutAnswer(t *testing.T) {
 	s := g.serve()
 	g.env["HEADGATE_ADMIN"] = wedged(t)
 	g.run("rollback", "--dry-run").want(t, exitSilent, "", "nothing was changed; without --dry-run the order would now be left in the database in "+g.dataDir)
-	if s.mode("a") != admit.Enforce {
+	if s.mode("a") != admission.Enforce {
 		t.Error("a dry run changed something")
 	}
 }
@@ -171,14 +171,14 @@ func TestNotSeenDone(t *testing.T) {
 	t.Parallel()
 	g := newGround(t)
 	g.env["HEADGATE_ADMIN"] = dead(t)
-	g.host.leave = func(_ context.Context, dir string, o runbooks.Order) (app.LeftRequest, error) {
-		if dir != g.dataDir || o.Action != runbooks.Rollback || o.Mode != admit.PassThrough || o.Actor != "ana@host" || o.Via != runbooks.ViaRequest {
+	g.host.leave = func(_ context.Context, dir string, o control.Order) (app.LeftRequest, error) {
+		if dir != g.dataDir || o.Action != control.Rollback || o.Mode != admission.PassThrough || o.Actor != "ana@host" || o.Via != control.ViaRequest {
 			t.Errorf("left %+v in %s", o, dir)
 		}
 		return app.LeftRequest{Number: 7, Running: true, Holder: "process 1 \x1b[2J"}, nil
 	}
-	g.host.audit = func(context.Context, string, web.ChangeQuery) (web.ChangePage, error) {
-		return web.ChangePage{Items: []runbooks.Change{{Request: 6, Pool: "a"}}}, nil
+	g.host.audit = func(context.Context, string, api.ChangeQuery) (api.ChangePage, error) {
+		return api.ChangePage{Items: []control.Change{{Request: 6, Pool: "a"}}}, nil
 	}
 	r := g.run("rollback")
 	r.want(t, exitFailed, "", "request 7 was not seen done within 2s", "headgate status --data-dir", "what is left:")
@@ -197,19 +197,19 @@ func TestDoubtfulRestore(t *testing.T) {
 			g := newGround(t)
 			g.serve() // for the token
 			g.env["HEADGATE_ADMIN"] = impostor(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
-			g.host.leave = func(context.Context, string, runbooks.Order) (app.LeftRequest, error) {
+			g.host.leave = func(context.Context, string, control.Order) (app.LeftRequest, error) {
 				t.Error("the order was given a second time")
 				return app.LeftRequest{}, errors.New("no")
 			}
 			earlier := time.Now().Add(-2 * time.Millisecond)
-			g.host.audit = func(context.Context, string, web.ChangeQuery) (web.ChangePage, error) {
-				change := runbooks.Change{Pool: "a", Action: runbooks.Restore, From: admit.PassThrough, To: admit.Observe, Actor: "ana@host", At: time.Now(), Running: 1}
+			g.host.audit = func(context.Context, string, api.ChangeQuery) (api.ChangePage, error) {
+				change := control.Change{Pool: "a", Action: control.Restore, From: admission.PassThrough, To: admission.Observe, Actor: "ana@host", At: time.Now(), Running: 1}
 				if !done {
 					change.At = earlier // one of a moment ago
 				}
 				other := change
 				other.Actor, other.At = "bob@host", time.Now()
-				return web.ChangePage{Items: []runbooks.Change{other, change}}, nil
+				return api.ChangePage{Items: []control.Change{other, change}}, nil
 			}
 			r := g.run("restore")
 			if done {

@@ -10,8 +10,8 @@ import (
 
 	"headgate/internal/app"
 	"headgate/internal/config"
-	"headgate/runbooks"
-	"headgate/web"
+	"headgate/runbooks/control"
+	"headgate/web/api"
 )
 
 // host is what commands use of the machine that they run on.
@@ -21,8 +21,8 @@ type host struct {
 	actor func() string // who runs the command, as the record shows it
 
 	token  func(dir string) (config.Secret, error)
-	leave  func(ctx context.Context, dir string, o runbooks.Order) (app.LeftRequest, error)
-	audit  func(ctx context.Context, dir string, q web.ChangeQuery) (web.ChangePage, error)
+	leave  func(ctx context.Context, dir string, o control.Order) (app.LeftRequest, error)
+	audit  func(ctx context.Context, dir string, q api.ChangeQuery) (api.ChangePage, error)
 	backup func(ctx context.Context, dir, file string) error
 
 	verify func(ctx context.Context, c *config.Config) ([]alertCheck, error) // whether messages would arrive
@@ -62,5 +62,5 @@ func actorName(name string) string {
 		}
 		return r
 	}, name)
-	return name[:min(len(name), web.MaxActor)]
+	return name[:min(len(name), api.MaxActor)]
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 const (
@@ -44,7 +44,7 @@ func (c *incidentCmd) add(cmd *cobra.Command) {
 }
 
 // ask calls f with a client of a service that is alive.
-func (c *incidentCmd) ask(cmd *cobra.Command, f func(context.Context, *web.Client) error) error {
+func (c *incidentCmd) ask(cmd *cobra.Command, f func(context.Context, *api.Client) error) error {
 	p, err := c.where.find(c.host, cmd.ErrOrStderr())
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (c *incidentCmd) ask(cmd *cobra.Command, f func(context.Context, *web.Clien
 
 // doubtful says what to do about an order that was sent and not answered.
 func doubtful(err error) error {
-	var silence *web.Silence
+	var silence *api.Silence
 	if errors.As(err, &silence) && silence.Sent {
 		return fmt.Errorf("%w\nit may have been done all the same; giving the order again does no harm", err)
 	}
@@ -86,9 +86,9 @@ func pages[T any](read func(after string) (items []T, next string, err error)) (
 }
 
 // incidentsOf reads all pages that a query leads to.
-func incidentsOf(ctx context.Context, c *web.Client, q web.IncidentQuery) ([]web.Incident, string, error) {
-	q.Limit = web.MaxPage
-	return pages(func(after string) ([]web.Incident, string, error) {
+func incidentsOf(ctx context.Context, c *api.Client, q api.IncidentQuery) ([]api.Incident, string, error) {
+	q.Limit = api.MaxPage
+	return pages(func(after string) ([]api.Incident, string, error) {
 		q.After = after
 		list, err := c.Incidents(ctx, q)
 		return list.Items, list.Next, err
@@ -96,13 +96,13 @@ func incidentsOf(ctx context.Context, c *web.Client, q web.IncidentQuery) ([]web
 }
 
 // incidentID completes the beginning of an ID.
-func incidentID(ctx context.Context, c *web.Client, given string, open bool) (string, error) {
+func incidentID(ctx context.Context, c *api.Client, given string, open bool) (string, error) {
 	what := "incident"
 	if open {
 		what = "open incident"
 	}
 	return complete(what, given, func() (ids []string, err error) {
-		all, _, err := incidentsOf(ctx, c, web.IncidentQuery{Open: open})
+		all, _, err := incidentsOf(ctx, c, api.IncidentQuery{Open: open})
 		for i := range all {
 			ids = append(ids, all[i].ID)
 		}
@@ -113,7 +113,7 @@ func incidentID(ctx context.Context, c *web.Client, given string, open bool) (st
 // complete returns the one ID that begins as given. A whole one is not looked up.
 func complete(what, given string, all func() ([]string, error)) (string, error) {
 	given = strings.ToLower(given)
-	if err := web.CheckID(given); err != nil {
+	if err := api.CheckID(given); err != nil {
 		return "", usageError{err}
 	}
 	if len(given) >= wholeID {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 func newIncidentAck(h host) *cobra.Command {
@@ -35,17 +35,17 @@ type incidentAck struct {
 
 func (a *incidentAck) run(cmd *cobra.Command, args []string) error {
 	if cmd.Flags().Changed("for") {
-		if _, err := web.ParseSpan(a.length); err != nil {
+		if _, err := api.ParseSpan(a.length); err != nil {
 			return usageError{fmt.Errorf("--for %w", err)}
 		}
 	}
-	return a.ask(cmd, func(ctx context.Context, c *web.Client) error {
+	return a.ask(cmd, func(ctx context.Context, c *api.Client) error {
 		id, err := incidentID(ctx, c, args[0], true)
 		if err != nil {
 			return err
 		}
-		reply, err := c.Ack(ctx, id, web.AckRequest{For: a.length})
-		var p *web.Problem
+		reply, err := c.Ack(ctx, id, api.AckRequest{For: a.length})
+		var p *api.Problem
 		if errors.As(err, &p) && p.Acked != nil {
 			return a.second(ctx, cmd, c, id, p)
 		}
@@ -58,7 +58,7 @@ func (a *incidentAck) run(cmd *cobra.Command, args []string) error {
 
 // second deals with an incident that somebody has. Who gives an order twice has
 // what they wanted.
-func (a *incidentAck) second(ctx context.Context, cmd *cobra.Command, c *web.Client, id string, p *web.Problem) error {
+func (a *incidentAck) second(ctx context.Context, cmd *cobra.Command, c *api.Client, id string, p *api.Problem) error {
 	if p.Acked.By != a.host.actor() {
 		return p
 	}
@@ -66,10 +66,10 @@ func (a *incidentAck) second(ctx context.Context, cmd *cobra.Command, c *web.Cli
 	if err != nil {
 		return err
 	}
-	return a.tell(cmd, web.AckReply{By: p.Acked.By, Until: p.Acked.Until, Incident: report.Incident}, "taken before")
+	return a.tell(cmd, api.AckReply{By: p.Acked.By, Until: p.Acked.Until, Incident: report.Incident}, "taken before")
 }
 
-func (a *incidentAck) tell(cmd *cobra.Command, reply web.AckReply, done string) error {
+func (a *incidentAck) tell(cmd *cobra.Command, reply api.AckReply, done string) error {
 	if a.json {
 		return printJSON(cmd.OutOrStdout(), reply)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 func newIncidentList(h host) *cobra.Command {
@@ -45,14 +45,14 @@ type incidentList struct {
 }
 
 func (l *incidentList) run(cmd *cobra.Command, _ []string) error {
-	since, err := web.ParseSince(l.since, l.host.now())
+	since, err := api.ParseSince(l.since, l.host.now())
 	if err != nil {
 		return usageError{fmt.Errorf("--since %w", err)}
 	}
 	if l.open && !cmd.Flags().Changed("since") {
 		since = time.Time{}
 	}
-	return l.ask(cmd, func(ctx context.Context, c *web.Client) error {
+	return l.ask(cmd, func(ctx context.Context, c *api.Client) error {
 		all, rest, err := l.read(ctx, c, since)
 		if err != nil {
 			return err
@@ -61,7 +61,7 @@ func (l *incidentList) run(cmd *cobra.Command, _ []string) error {
 			fmt.Fprintf(cmd.ErrOrStderr(), "headgate: warning: there are more than %d incidents; shorten --since\n", maxIncidents)
 		}
 		if l.json {
-			return printJSON(cmd.OutOrStdout(), web.IncidentList{Items: all, Next: rest})
+			return printJSON(cmd.OutOrStdout(), api.IncidentList{Items: all, Next: rest})
 		}
 		return incidentTable(cmd.OutOrStdout(), all, paintFor(l.host, cmd.OutOrStdout()))
 	})
@@ -69,11 +69,11 @@ func (l *incidentList) run(cmd *cobra.Command, _ []string) error {
 
 // read returns what is asked for. Open incidents belong to it however old they
 // are: what is wrong must not be left out because it has been so for long.
-func (l *incidentList) read(ctx context.Context, c *web.Client, since time.Time) ([]web.Incident, string, error) {
-	q := web.IncidentQuery{Open: l.open, Since: since, Pool: l.pool, Rule: l.rule}
+func (l *incidentList) read(ctx context.Context, c *api.Client, since time.Time) ([]api.Incident, string, error) {
+	q := api.IncidentQuery{Open: l.open, Since: since, Pool: l.pool, Rule: l.rule}
 	all, rest, err := incidentsOf(ctx, c, q)
 	if err != nil || l.open {
-		return append([]web.Incident{}, all...), rest, err
+		return append([]api.Incident{}, all...), rest, err
 	}
 	q.Open, q.Since = true, time.Time{}
 	open, _, err := incidentsOf(ctx, c, q)
@@ -81,15 +81,15 @@ func (l *incidentList) read(ctx context.Context, c *web.Client, since time.Time)
 		return nil, "", err
 	}
 	for _, i := range open {
-		if !slices.ContainsFunc(all, func(o web.Incident) bool { return o.ID == i.ID }) {
+		if !slices.ContainsFunc(all, func(o api.Incident) bool { return o.ID == i.ID }) {
 			all = append(all, i)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b web.Incident) int { return strings.Compare(b.OpenedAt, a.OpenedAt) })
-	return append([]web.Incident{}, all...), rest, nil
+	slices.SortStableFunc(all, func(a, b api.Incident) int { return strings.Compare(b.OpenedAt, a.OpenedAt) })
+	return append([]api.Incident{}, all...), rest, nil
 }
 
-func incidentTable(w io.Writer, all []web.Incident, p paint) error {
+func incidentTable(w io.Writer, all []api.Incident, p paint) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(w, "no incidents")
 		return err
@@ -118,7 +118,7 @@ func incidentTable(w io.Writer, all []web.Incident, p paint) error {
 }
 
 // colouredIncident makes what is open stand out.
-func colouredIncident(p paint, i *web.Incident, line string) string {
+func colouredIncident(p paint, i *api.Incident, line string) string {
 	switch {
 	case i.EndedAt != nil:
 		return line

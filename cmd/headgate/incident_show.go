@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"headgate/runbooks"
 	"io"
 	"strconv"
 	"strings"
@@ -12,8 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/runbooks"
-	"headgate/web"
+	"headgate/web/api"
 )
 
 func newIncidentShow(h host) *cobra.Command {
@@ -30,7 +30,7 @@ of an ID is enough if no other begins like it.`,
 	}
 	c.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.ask(cmd, func(ctx context.Context, client *web.Client) error {
+		return c.ask(cmd, func(ctx context.Context, client *api.Client) error {
 			id, err := incidentID(ctx, client, args[0], false)
 			if err != nil {
 				return err
@@ -52,7 +52,7 @@ of an ID is enough if no other begins like it.`,
 
 // story shows an incident to people.
 type story struct {
-	*web.IncidentReport
+	*api.IncidentReport
 	now   time.Time
 	paint paint
 	where string // flags for the commands that are shown
@@ -68,7 +68,7 @@ func (s *story) text() []byte {
 		fmt.Fprintln(&b, "\ntimeline and messages are not known: the record cannot be read, or is not written yet")
 	}
 	if s.Cut {
-		fmt.Fprintf(&b, "\nonly the newest %d are shown\n", web.MaxTimeline)
+		fmt.Fprintf(&b, "\nonly the newest %d are shown\n", api.MaxTimeline)
 	}
 	s.timeline(&b)
 	s.messages(&b)
@@ -127,7 +127,7 @@ func (s *story) timeline(w io.Writer) {
 	}
 }
 
-func noteOn(e *web.Event) string {
+func noteOn(e *api.Event) string {
 	switch {
 	case e.Muted:
 		return "silenced: not sent"
@@ -160,7 +160,7 @@ func (s *story) messages(w io.Writer) {
 }
 
 // stateOf writes what needs a look in capitals.
-func stateOf(d *web.Delivery) string {
+func stateOf(d *api.Delivery) string {
 	if d.State == "dead" {
 		return "DEAD"
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 func newIncidentSilence(h host) *cobra.Command {
@@ -50,10 +50,10 @@ func (s *incidentSilence) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return usageError{fmt.Errorf("%w\nsee `%s --help`", err, cmd.CommandPath())}
 	}
-	return s.ask(cmd, func(ctx context.Context, c *web.Client) error { return work(ctx, c, cmd.OutOrStdout()) })
+	return s.ask(cmd, func(ctx context.Context, c *api.Client) error { return work(ctx, c, cmd.OutOrStdout()) })
 }
 
-type silenceWork func(context.Context, *web.Client, io.Writer) error
+type silenceWork func(context.Context, *api.Client, io.Writer) error
 
 // choose finds out which of three things is asked for, and refuses mixtures.
 func (s *incidentSilence) choose(cmd *cobra.Command, args []string) (silenceWork, error) {
@@ -73,14 +73,14 @@ func (s *incidentSilence) choose(cmd *cobra.Command, args []string) (silenceWork
 	if s.reason == "" {
 		return nil, errors.New("--reason must say why")
 	}
-	if _, err := web.ParseSpan(s.length); err != nil {
+	if _, err := api.ParseSpan(s.length); err != nil {
 		return nil, fmt.Errorf("--for %w", err)
 	}
-	m := web.MuteRequest{Rule: args[0], Pool: s.pool, For: s.length, Reason: s.reason}
-	return func(ctx context.Context, c *web.Client, w io.Writer) error { return s.make(ctx, c, w, m) }, nil
+	m := api.MuteRequest{Rule: args[0], Pool: s.pool, For: s.length, Reason: s.reason}
+	return func(ctx context.Context, c *api.Client, w io.Writer) error { return s.make(ctx, c, w, m) }, nil
 }
 
-func (s *incidentSilence) make(ctx context.Context, c *web.Client, w io.Writer, m web.MuteRequest) error {
+func (s *incidentSilence) make(ctx context.Context, c *api.Client, w io.Writer, m api.MuteRequest) error {
 	reply, err := c.Mute(ctx, m)
 	if err != nil {
 		return doubtful(err)
@@ -99,14 +99,14 @@ func (s *incidentSilence) make(ctx context.Context, c *web.Client, w io.Writer, 
 }
 
 // mutesOf reads all silences that are not over.
-func mutesOf(ctx context.Context, c *web.Client) ([]web.Mute, string, error) {
-	return pages(func(after string) ([]web.Mute, string, error) {
-		list, err := c.Mutes(ctx, after, web.MaxPage)
+func mutesOf(ctx context.Context, c *api.Client) ([]api.Mute, string, error) {
+	return pages(func(after string) ([]api.Mute, string, error) {
+		list, err := c.Mutes(ctx, after, api.MaxPage)
 		return list.Items, list.Next, err
 	})
 }
 
-func (s *incidentSilence) liftOne(ctx context.Context, c *web.Client, w io.Writer) error {
+func (s *incidentSilence) liftOne(ctx context.Context, c *api.Client, w io.Writer) error {
 	id, err := complete("silence", s.lift, func() (ids []string, err error) {
 		all, _, err := mutesOf(ctx, c)
 		for i := range all {
@@ -128,13 +128,13 @@ func (s *incidentSilence) liftOne(ctx context.Context, c *web.Client, w io.Write
 	return err
 }
 
-func (s *incidentSilence) showAll(ctx context.Context, c *web.Client, w io.Writer) error {
+func (s *incidentSilence) showAll(ctx context.Context, c *api.Client, w io.Writer) error {
 	all, rest, err := mutesOf(ctx, c)
 	if err != nil {
 		return err
 	}
 	if s.json {
-		return printJSON(w, web.MuteList{Items: append([]web.Mute{}, all...), Next: rest})
+		return printJSON(w, api.MuteList{Items: append([]api.Mute{}, all...), Next: rest})
 	}
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(w, "no silences")

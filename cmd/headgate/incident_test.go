@@ -9,16 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"headgate/web"
-	"headgate/web/webtest"
+	"headgate/web/api"
+	"headgate/web/api/apitest"
 )
 
 const watchToken = "a-token-of-a-test-0123456789"
 
 // watch starts an admin API that watches, and points commands to it.
-func (g *ground) watch() *webtest.Service {
+func (g *ground) watch() *apitest.Service {
 	g.Helper()
-	s := webtest.Serve(g.T, watchToken)
+	s := apitest.Serve(g.T, watchToken)
 	g.env["HEADGATE_ADMIN"], g.env["HEADGATE_TOKEN"] = s.URL, watchToken
 	return s
 }
@@ -49,7 +49,7 @@ func TestIncidentList(t *testing.T) {
 		t.Errorf("stdout\n%s", r.out)
 	}
 	for args, n := range map[string]int{"--open": 2, "--pool a": 1, "--rule queue_age": 2, "--open --rule queue_age": 1, "--since 2099-01-01T00:00:00Z": 2, "--since 2099-01-01T00:00:00Z --open": 0} {
-		var list web.IncidentList
+		var list api.IncidentList
 		r := g.runBare(append([]string{"incident", "list", "--json"}, strings.Fields(args)...)...)
 		dec := json.NewDecoder(strings.NewReader(r.out))
 		dec.DisallowUnknownFields()
@@ -67,8 +67,8 @@ func TestIncidentShow(t *testing.T) {
 	id := s.Trouble(t, "queue_age", "a", 27.4)
 	at := time.Date(2026, 1, 31, 11, 29, 0, 0, time.UTC)
 	s.Shelf.Deliver(id,
-		web.DeliveryRecord{ID: "1", Seq: 1, Kind: "post", Destination: "page", State: "dead", Attempts: 3, Created: at, Tried: at, Reason: "the channel is archived"},
-		web.DeliveryRecord{ID: "2", Seq: 1, Kind: "post", Destination: "fallback", State: "retry", Attempts: 1, Created: at, Tried: at, NotBefore: at.Add(time.Minute)})
+		api.DeliveryRecord{ID: "1", Seq: 1, Kind: "post", Destination: "page", State: "dead", Attempts: 3, Created: at, Tried: at, Reason: "the channel is archived"},
+		api.DeliveryRecord{ID: "2", Seq: 1, Kind: "post", Destination: "fallback", State: "retry", Attempts: 1, Created: at, Tried: at, NotBefore: at.Add(time.Minute)})
 	g.run("incident", "ack", id[:8])
 	for s.Shelf.Recorded(id).AckedBy == "" { // it is recorded a moment later
 		select {
@@ -90,7 +90,7 @@ func TestIncidentShow(t *testing.T) {
 	if r.code != 0 || strings.Contains(r.out, "take it on") {
 		t.Errorf("exit %d, stdout\n%s", r.code, r.out)
 	}
-	var report web.IncidentReport
+	var report api.IncidentReport
 	dec := json.NewDecoder(strings.NewReader(g.run("incident", "show", id, "--json").out))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&report); err != nil || report.ID != id || len(report.Deliveries) != 2 {
@@ -136,7 +136,7 @@ func TestIncidentAck(t *testing.T) {
 	if again.code != 0 || again.out != strings.Replace(r.out, "taken", "taken before", 1) {
 		t.Errorf("the same person again: exit %d, %s%s", again.code, again.out, again.err)
 	}
-	var reply web.AckReply
+	var reply api.AckReply
 	if err := json.Unmarshal([]byte(g.runBare("incident", "ack", id, "--json").out), &reply); err != nil || reply.By != "ana@host" || reply.Incident.ID != id {
 		t.Errorf("%+v, %v", reply, err)
 	}
@@ -241,7 +241,7 @@ func TestIncidentNotWatching(t *testing.T) {
 	g := newGround(t)
 	g.env["HEADGATE_TOKEN"] = watchToken
 	g.env["HEADGATE_ADMIN"] = impostor(t, func(w http.ResponseWriter, _ *http.Request) {
-		web.WriteProblem(w, web.Problem{Type: web.TypeNotWatching, Status: http.StatusNotFound, Detail: "This headgate is not watching."})
+		api.WriteProblem(w, api.Problem{Type: api.TypeNotWatching, Status: http.StatusNotFound, Detail: "This headgate is not watching."})
 	})
 	g.runBare("incident", "list").want(t, exitFailed, "", "This headgate is not watching.")
 }
@@ -253,30 +253,30 @@ func TestIncidentsAreInert(t *testing.T) {
 	g.env["HEADGATE_TOKEN"] = watchToken
 	const evil = "\x1b[2J\n\u202e"
 	text := evil
-	i := web.Incident{ID: "0" + evil, Rule: evil, Pool: evil, Level: evil, Peak: evil, OpenedAt: evil, EndedAt: &text, Ending: &text,
+	i := api.Incident{ID: "0" + evil, Rule: evil, Pool: evil, Level: evil, Peak: evil, OpenedAt: evil, EndedAt: &text, Ending: &text,
 		Unit: evil, Summary: evil, Feel: evil, Runbook: evil, AckedBy: &text, AckUntil: &text, Value: new(float64)}
 	asked := 0
 	g.env["HEADGATE_ADMIN"] = impostor(t, func(w http.ResponseWriter, r *http.Request) {
 		asked++
 		w.Header().Set("Content-Type", "application/json")
-		var reply any = web.IncidentReport{Incident: i, Recorded: true, Cut: true,
-			Events:     []web.Event{{At: evil, Kind: evil, Level: evil, By: evil}},
-			Deliveries: []web.Delivery{{Kind: evil, Destination: evil, State: evil, Reason: evil, TriedAt: &text, NextAt: &text}}}
+		var reply any = api.IncidentReport{Incident: i, Recorded: true, Cut: true,
+			Events:     []api.Event{{At: evil, Kind: evil, Level: evil, By: evil}},
+			Deliveries: []api.Delivery{{Kind: evil, Destination: evil, State: evil, Reason: evil, TriedAt: &text, NextAt: &text}}}
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/incidents"):
-			reply = web.IncidentList{Items: make([]web.Incident, web.MaxPage), Next: fmt.Sprint(asked)}
+			reply = api.IncidentList{Items: make([]api.Incident, api.MaxPage), Next: fmt.Sprint(asked)}
 			if r.URL.Query().Get("open") == "true" {
-				reply = web.IncidentList{Items: []web.Incident{i}}
+				reply = api.IncidentList{Items: []api.Incident{i}}
 			}
 		case strings.HasSuffix(r.URL.Path, "/silences"):
-			reply = web.MuteList{Items: []web.Mute{{ID: evil, Rule: evil, Pool: evil, Until: evil, By: evil, Reason: evil}}}
+			reply = api.MuteList{Items: []api.Mute{{ID: evil, Rule: evil, Pool: evil, Until: evil, By: evil, Reason: evil}}}
 		}
 		if err := json.NewEncoder(w).Encode(reply); err != nil {
 			t.Error(err)
 		}
 	})
 	r := g.runBare("incident", "list")
-	if !strings.Contains(r.err, "more than 10000 incidents") || asked != maxIncidents/web.MaxPage+1 {
+	if !strings.Contains(r.err, "more than 10000 incidents") || asked != maxIncidents/api.MaxPage+1 {
 		t.Errorf("%d pages, stderr %s", asked, r.err)
 	}
 	for _, args := range []string{"list --open", "show " + strings.Repeat("0", 36), "silence --list", "show 0"} {
@@ -306,12 +306,12 @@ func TestAmount(t *testing.T) {
 func TestIncidentColours(t *testing.T) {
 	ended := "2026-01-31T11:29:00Z"
 	for _, tt := range []struct {
-		i    web.Incident
+		i    api.Incident
 		want string
 	}{
-		{web.Incident{Level: "page"}, "\x1b[1;31mx\x1b[0m"},
-		{web.Incident{Level: "warn"}, "\x1b[1;33mx\x1b[0m"},
-		{web.Incident{Level: "page", EndedAt: &ended}, "x"},
+		{api.Incident{Level: "page"}, "\x1b[1;31mx\x1b[0m"},
+		{api.Incident{Level: "warn"}, "\x1b[1;33mx\x1b[0m"},
+		{api.Incident{Level: "page", EndedAt: &ended}, "x"},
 	} {
 		if got := colouredIncident(paint(true), &tt.i, "x"); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.i, got, tt.want)

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 // levelOf writes an open page in capitals; of what is over it tells the worst.
-func levelOf(i *web.Incident) string {
+func levelOf(i *api.Incident) string {
 	switch {
 	case i.EndedAt != nil:
 		return inert(i.Peak)
@@ -23,7 +23,7 @@ func levelOf(i *web.Incident) string {
 }
 
 // standing says in a few words how an incident stands.
-func standing(i *web.Incident) string {
+func standing(i *api.Incident) string {
 	if i.EndedAt != nil {
 		return fmt.Sprintf("%s after %s", ending(i), between(i.OpenedAt, *i.EndedAt))
 	}
@@ -40,7 +40,7 @@ func standing(i *web.Incident) string {
 	return strings.Join(words, ", ")
 }
 
-func ending(i *web.Incident) string {
+func ending(i *api.Incident) string {
 	switch {
 	case i.Ending == nil || *i.Ending == "":
 		return "over"

@@ -2,40 +2,40 @@ package main
 
 import (
 	"fmt"
+	"headgate/runbooks"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"headgate/runbooks"
-	"headgate/web"
+	"headgate/web/api"
 )
 
 // sample is an open page in the middle of its life.
-func sample() web.IncidentReport {
+func sample() api.IncidentReport {
 	value, limit := 95.24, 25.0
 	tried, next := "2026-01-31T11:26:30.120Z", "2026-01-31T11:32:00.000Z"
-	return web.IncidentReport{
-		Incident: web.Incident{
+	return api.IncidentReport{
+		Incident: api.Incident{
 			ID: "01a22990-4f00-7a3e-8d51-6c2b9a4e11aa", Rule: "queue_age", Pool: "big", Level: "page", Peak: "page",
 			OpenedAt: "2026-01-31T11:26:30.000Z", ChangedAt: "2026-01-31T11:28:05.000Z", Value: &value, Threshold: &limit, Unit: "s",
 			Summary: "the oldest waiting task has waited for long", Feel: "answers begin late", Runbook: "queue_age", Reopened: 2, Flapping: true,
 		},
 		Recorded: true,
-		Events: []web.Event{
+		Events: []api.Event{
 			{Seq: 1, At: "2026-01-31T11:26:30.000Z", Kind: "opened", Level: "warn", Value: &limit},
 			{Seq: 2, At: "2026-01-31T11:28:05.000Z", Kind: "escalated", Level: "page", Value: &value, Digested: true},
 			{Seq: 3, At: "2026-01-31T11:29:00.000Z", Kind: "flapping", Level: "page", Count: 5},
 			{Seq: 4, At: "2026-01-31T11:30:00.000Z", Kind: "reminder", Level: "page", Value: &value, Muted: true},
 		},
-		Deliveries: []web.Delivery{
+		Deliveries: []api.Delivery{
 			{Seq: 1, Kind: "post", Destination: "warn", State: "sent", Attempts: 1, TriedAt: &tried},
 			{Seq: 2, Kind: "reply", Destination: "page", State: "retry", Attempts: 2, TriedAt: &tried, NextAt: &next, Reason: "rate limited"},
 		},
 	}
 }
 
-func shownStory(r web.IncidentReport) string {
+func shownStory(r api.IncidentReport) string {
 	s := story{IncidentReport: &r, now: time.Date(2026, 1, 31, 11, 31, 30, 0, time.UTC), where: " --config hg.yaml"}
 	return string(s.text())
 }
@@ -74,21 +74,21 @@ func TestStoryOfOne(t *testing.T) {
 	ended, why := "2026-01-31T11:36:10.000Z", "recovered"
 	tests := []struct {
 		name string
-		edit func(*web.IncidentReport)
+		edit func(*api.IncidentReport)
 		has  []string
 		not  []string
 	}{
-		{"that is over", func(r *web.IncidentReport) { r.EndedAt, r.Ending = &ended, &why },
+		{"that is over", func(r *api.IncidentReport) { r.EndedAt, r.Ending = &ended, &why },
 			[]string{"page  queue_age in big  recovered after 9m40s\n", "\nuntil       2026-01-31T11:36:10Z\n"}, []string{"PAGE", "take it on", "ago)"}},
-		{"that somebody has", func(r *web.IncidentReport) { r.AckedBy, r.AckUntil = &by, &until },
+		{"that somebody has", func(r *api.IncidentReport) { r.AckedBy, r.AckUntil = &by, &until },
 			[]string{"open, taken by ana@ops1 until 2026-01-31T13:31:00Z, flapping"}, []string{"take it on"}},
-		{"of the process", func(r *web.IncidentReport) { r.Pool, r.Runbook = "", "" }, []string{"PAGE  queue_age  open"}, []string{" in "}},
-		{"without messages", func(r *web.IncidentReport) { r.Deliveries = nil }, []string{"\nno messages\n"}, []string{"MESSAGE"}},
-		{"without a record", func(r *web.IncidentReport) { r.Recorded, r.Events, r.Deliveries = false, nil, nil },
+		{"of the process", func(r *api.IncidentReport) { r.Pool, r.Runbook = "", "" }, []string{"PAGE  queue_age  open"}, []string{" in "}},
+		{"without messages", func(r *api.IncidentReport) { r.Deliveries = nil }, []string{"\nno messages\n"}, []string{"MESSAGE"}},
+		{"without a record", func(r *api.IncidentReport) { r.Recorded, r.Events, r.Deliveries = false, nil, nil },
 			[]string{"timeline and messages are not known"}, []string{"no messages", "EVENT"}},
-		{"that is long", func(r *web.IncidentReport) { r.Cut = true }, []string{"only the newest 1000 are shown"}, nil},
-		{"without a value", func(r *web.IncidentReport) { r.Value, r.Threshold = nil, nil }, []string{"value       -, page at -\n"}, nil},
-		{"with little to say", func(r *web.IncidentReport) { r.Feel, r.Runbook, r.Reopened = "", "", 0 }, []string{"what "}, []string{"users feel", "runbook", "came back"}},
+		{"that is long", func(r *api.IncidentReport) { r.Cut = true }, []string{"only the newest 1000 are shown"}, nil},
+		{"without a value", func(r *api.IncidentReport) { r.Value, r.Threshold = nil, nil }, []string{"value       -, page at -\n"}, nil},
+		{"with little to say", func(r *api.IncidentReport) { r.Feel, r.Runbook, r.Reopened = "", "", 0 }, []string{"what "}, []string{"users feel", "runbook", "came back"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -115,12 +115,12 @@ func TestEndings(t *testing.T) {
 		"recovered": "recovered after 9m40s", "no_traffic": "over (no traffic) after 9m40s", "rule_deleted": "over (rule deleted) after 9m40s",
 		"": "over after 9m40s", "other\x1b": "other\uFFFD after 9m40s",
 	} {
-		i := web.Incident{OpenedAt: "2026-01-31T11:26:30.000Z", EndedAt: &ended, Ending: &why}
+		i := api.Incident{OpenedAt: "2026-01-31T11:26:30.000Z", EndedAt: &ended, Ending: &why}
 		if got := standing(&i); got != want {
 			t.Errorf("%q: %q, want %q", why, got, want)
 		}
 	}
-	if got := standing(&web.Incident{OpenedAt: "never", EndedAt: &ended}); got != "over after ?" {
+	if got := standing(&api.Incident{OpenedAt: "never", EndedAt: &ended}); got != "over after ?" {
 		t.Errorf("opened never: %q", got)
 	}
 }

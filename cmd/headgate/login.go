@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 func newLogin(h host) *cobra.Command {
@@ -43,7 +43,7 @@ type loginLink struct {
 
 func (l *loginCmd) run(cmd *cobra.Command, _ []string) error {
 	if l.url != "" {
-		if _, err := web.ParseAdminURL(l.url); err != nil {
+		if _, err := api.ParseAdminURL(l.url); err != nil {
 			return usageError{fmt.Errorf("--url: %w", err)}
 		}
 	}
@@ -51,7 +51,7 @@ func (l *loginCmd) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	return l.ask(cmd, func(ctx context.Context, c *web.Client) error {
+	return l.ask(cmd, func(ctx context.Context, c *api.Client) error {
 		reply, err := c.Link(ctx)
 		if err != nil {
 			return err

@@ -3,11 +3,11 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 func newObserve(h host) *cobra.Command {
-	o := orderCmd{host: h, mode: admit.Observe.String()}
+	o := orderCmd{host: h, mode: admission.Observe.String()}
 	cmd := &cobra.Command{
 		Use:   "observe",
 		Short: "Only count what would be refused",

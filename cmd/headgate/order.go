@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/proxy/admit"
-	"headgate/runbooks"
-	"headgate/web"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
+	"headgate/web/api"
 )
 
 // orderCmd is a command that changes modes: rollback, restore and observe.
@@ -47,7 +47,7 @@ func (o *orderCmd) run(cmd *cobra.Command, _ []string) error {
 	}
 	r := orderRun{orderCmd: o, place: p, actor: o.host.actor(), start: o.host.now(), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
 	reply, err := r.ask(cmd.Context())
-	var silence *web.Silence
+	var silence *api.Silence
 	switch {
 	case err == nil:
 		return r.report(outcome{ModeReply: reply, Way: wayAPI})
@@ -60,12 +60,12 @@ func (o *orderCmd) run(cmd *cobra.Command, _ []string) error {
 
 func (o *orderCmd) check() error {
 	if o.pool != "" {
-		if err := web.CheckPool(o.pool); err != nil {
+		if err := api.CheckPool(o.pool); err != nil {
 			return usageError{fmt.Errorf("--pool: %w", err)}
 		}
 	}
-	if n := utf8.RuneCountInString(o.reason); n > web.MaxReason {
-		return usageError{fmt.Errorf("--reason: at most %d characters, has %d", web.MaxReason, n)}
+	if n := utf8.RuneCountInString(o.reason); n > api.MaxReason {
+		return usageError{fmt.Errorf("--reason: at most %d characters, has %d", api.MaxReason, n)}
 	}
 	o.reason = inert(strings.Join(strings.Fields(o.reason), " "))
 	return nil
@@ -73,35 +73,35 @@ func (o *orderCmd) check() error {
 
 // ask gives the order to the admin API. What is dead is found out before the
 // order is sent, in a second instead of five.
-func (r *orderRun) ask(ctx context.Context) (web.ModeReply, error) {
+func (r *orderRun) ask(ctx context.Context) (api.ModeReply, error) {
 	if r.place.closed != nil {
-		return web.ModeReply{}, &web.Silence{Err: r.place.closed}
+		return api.ModeReply{}, &api.Silence{Err: r.place.closed}
 	}
 	client, err := r.place.client(r.actor)
 	if err != nil {
-		return web.ModeReply{}, &web.Silence{Err: err}
+		return api.ModeReply{}, &api.Silence{Err: err}
 	}
 	defer client.Close()
 	if err := client.Alive(ctx); err != nil {
-		return web.ModeReply{}, err
+		return api.ModeReply{}, err
 	}
-	return client.SetMode(ctx, r.pool, web.ModeRequest{
+	return client.SetMode(ctx, r.pool, api.ModeRequest{
 		Mode: r.mode, Reason: r.reason, DropOverdue: r.dropOverdue, DryRun: r.dryRun,
 	})
 }
 
 // order is what is left in the database.
-func (r *orderRun) order() runbooks.Order {
-	o := runbooks.Order{
-		Pool: r.pool, DropOverdue: r.dropOverdue, Actor: r.actor, Via: runbooks.ViaRequest, Reason: r.reason,
+func (r *orderRun) order() control.Order {
+	o := control.Order{
+		Pool: r.pool, DropOverdue: r.dropOverdue, Actor: r.actor, Via: control.ViaRequest, Reason: r.reason,
 	}
 	switch r.mode {
-	case admit.PassThrough.String():
-		o.Action, o.Mode = runbooks.Rollback, admit.PassThrough
-	case web.ModeRestore:
-		o.Action = runbooks.Restore
+	case admission.PassThrough.String():
+		o.Action, o.Mode = control.Rollback, admission.PassThrough
+	case api.ModeRestore:
+		o.Action = control.Restore
 	default:
-		o.Action, o.Mode = runbooks.ToMode, admit.Observe
+		o.Action, o.Mode = control.ToMode, admission.Observe
 	}
 	return o
 }
@@ -114,7 +114,7 @@ const (
 
 // outcome is what became of an order; it is what --json prints.
 type outcome struct {
-	web.ModeReply
+	api.ModeReply
 	Way     string   `json:"way"`
 	Request int64    `json:"request"` // number of the request, 0 if none was left
 	Waits   bool     `json:"waits"`   // nothing runs: it counts at the next start

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 func TestRollbackAndRestore(t *testing.T) {
@@ -19,13 +19,13 @@ func TestRollbackAndRestore(t *testing.T) {
 	r.want(t, 0, "a: enforce → passthrough; 2 running and 3 queued kept\n"+
 		"b: enforce → passthrough; 0 running and 0 queued kept\n"+
 		"undo: headgate restore --data-dir "+g.dataDir+"\n")
-	if s.mode("a") != admit.PassThrough || s.mode("b") != admit.PassThrough {
+	if s.mode("a") != admission.PassThrough || s.mode("b") != admission.PassThrough {
 		t.Error("the modes were not changed")
 	}
 	g.run("rollback").want(t, 0, "a: already in passthrough; 2 running, 3 queued\nb: already in passthrough; 0 running, 0 queued\n")
 	r = g.run("restore", "--pool", "a")
 	r.want(t, 0, "a: passthrough → enforce; 2 running and 3 queued kept\nundo: headgate rollback --pool a --data-dir "+g.dataDir+"\n")
-	if s.mode("a") != admit.Enforce || s.mode("b") != admit.PassThrough {
+	if s.mode("a") != admission.Enforce || s.mode("b") != admission.PassThrough {
 		t.Error("not only pool a was changed")
 	}
 	if snap := s.gate("a").Snapshot(time.Now()); snap.InFlight != 2 || snap.Depth != 3 {
@@ -49,13 +49,13 @@ func TestUndoIsExact(t *testing.T) {
 					for _, c := range b {
 						g.run(c, "--pool", "b")
 					}
-					before := [2]admit.Mode{s.mode("a"), s.mode("b")}
+					before := [2]admission.Mode{s.mode("a"), s.mode("b")}
 					for _, undo := range undoCommands(g.run(ask).out) {
 						if r := g.runBare(undo...); r.code != 0 {
 							t.Errorf("undo %q: %+v", undo, r)
 						}
 					}
-					if after := [2]admit.Mode{s.mode("a"), s.mode("b")}; after != before {
+					if after := [2]admission.Mode{s.mode("a"), s.mode("b")}; after != before {
 						t.Errorf("before %v, after the undo %v", before, after)
 					}
 				})
@@ -90,7 +90,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 	if !strings.Contains(r.out, "b: would go passthrough → enforce") || !strings.Contains(r.out, "queued would be refused, since they could no longer end in time") {
 		t.Errorf("stdout %q", r.out)
 	}
-	if s.mode("b") != admit.PassThrough || s.gate("b").Snapshot(time.Now()).Depth != 5 {
+	if s.mode("b") != admission.PassThrough || s.gate("b").Snapshot(time.Now()).Depth != 5 {
 		t.Error("a dry run changed something")
 	}
 	rows := strings.Count(g.run("audit").out, "\n")
@@ -154,7 +154,7 @@ func TestAnswersAreNotSilence(t *testing.T) {
 	g.run("rollback").want(t, 1, "", "Too many wrong tokens")
 	delete(g.env, "HEADGATE_TOKEN")
 	g.run("observe", "--pool", "a").want(t, 0, "a: enforce → observe; 0 running and 0 queued kept\nundo: headgate restore --pool a --data-dir "+g.dataDir+"\n")
-	if s.mode("b") != admit.Enforce {
+	if s.mode("b") != admission.Enforce {
 		t.Error("a refused order was carried out")
 	}
 }
@@ -224,7 +224,7 @@ func TestStrangers(t *testing.T) {
 			t.Fatal(err)
 		}
 		reply.Body.Close()
-		if reply.StatusCode != c.status || s.mode("a") != admit.Enforce {
+		if reply.StatusCode != c.status || s.mode("a") != admission.Enforce {
 			t.Errorf("%s: status %d, mode %s", name, reply.StatusCode, s.mode("a"))
 		}
 	}

@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/runbooks"
-	"headgate/web"
+	"headgate/runbooks/control"
+	"headgate/web/api"
 )
 
 func newPause(h host) *cobra.Command {
-	p := pauseCmd{host: h, action: runbooks.ActPause}
+	p := pauseCmd{host: h, action: control.ActPause}
 	cmd := &cobra.Command{
 		Use:   "pause",
 		Short: "Hand out no permit for a while, for maintenance of the endpoint",
@@ -33,7 +33,7 @@ It holds across restarts.`,
 }
 
 func newResume(h host) *cobra.Command {
-	p := pauseCmd{host: h, action: runbooks.ActResume}
+	p := pauseCmd{host: h, action: control.ActResume}
 	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "End a pause",
@@ -76,7 +76,7 @@ func (p *pauseCmd) run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	if where.closed != nil {
-		return unreachableError{&web.Silence{Err: where.closed}}
+		return unreachableError{&api.Silence{Err: where.closed}}
 	}
 	client, err := where.client(p.host.actor())
 	if err != nil {
@@ -95,30 +95,30 @@ func (p *pauseCmd) run(cmd *cobra.Command, _ []string) error {
 
 func (p *pauseCmd) check() error {
 	if p.pool != "" {
-		if err := web.CheckPool(p.pool); err != nil {
+		if err := api.CheckPool(p.pool); err != nil {
 			return fmt.Errorf("--pool: %w", err)
 		}
 	}
 	if p.length != "" {
-		if d, err := web.ParseSpan(p.length); err != nil {
+		if d, err := api.ParseSpan(p.length); err != nil {
 			return fmt.Errorf("--for %w", err)
-		} else if d > runbooks.MaxPause {
+		} else if d > control.MaxPause {
 			return errors.New("--for must be at most 24h")
 		}
 	}
-	if n := utf8.RuneCountInString(p.reason); n > web.MaxReason {
-		return fmt.Errorf("--reason: at most %d characters, has %d", web.MaxReason, n)
+	if n := utf8.RuneCountInString(p.reason); n > api.MaxReason {
+		return fmt.Errorf("--reason: at most %d characters, has %d", api.MaxReason, n)
 	}
 	p.reason = inert(strings.Join(strings.Fields(p.reason), " "))
 	return nil
 }
 
-func (p *pauseCmd) ask(ctx context.Context, c *web.Client) (web.ActionReply, error) {
+func (p *pauseCmd) ask(ctx context.Context, c *api.Client) (api.ActionReply, error) {
 	if err := c.Alive(ctx); err != nil {
-		return web.ActionReply{}, unreachableError{err}
+		return api.ActionReply{}, unreachableError{err}
 	}
-	reply, err := c.Act(ctx, p.action, web.ActionRequest{Pool: p.pool, For: p.length, Reason: p.reason, DryRun: p.dryRun})
-	var silence *web.Silence
+	reply, err := c.Act(ctx, p.action, api.ActionRequest{Pool: p.pool, For: p.length, Reason: p.reason, DryRun: p.dryRun})
+	var silence *api.Silence
 	switch {
 	case errors.As(err, &silence):
 		return reply, unreachableError{err}
@@ -129,7 +129,7 @@ func (p *pauseCmd) ask(ctx context.Context, c *web.Client) (web.ActionReply, err
 }
 
 // tell says what was done, what was found, and how to undo it.
-func (p *pauseCmd) tell(out, stderr io.Writer, r web.ActionReply) error {
+func (p *pauseCmd) tell(out, stderr io.Writer, r api.ActionReply) error {
 	if !r.DryRun && !r.Recorded {
 		fmt.Fprintln(stderr, "headgate: warning: it is not recorded yet: a restart would forget it")
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 func TestPauseAndResume(t *testing.T) {
@@ -26,7 +26,7 @@ func TestPauseAndResume(t *testing.T) {
 	if out := g.run("status").out; !strings.Contains(out, "paused until ") || !strings.Contains(out, "new model") {
 		t.Errorf("status\n%s", out)
 	}
-	var status web.Status
+	var status api.Status
 	if err := json.Unmarshal([]byte(g.run("status", "--json").out), &status); err != nil || status.Pools[0].Paused == nil || status.Pools[0].Paused.By != "ana@host" ||
 		status.Pools[1].Paused != nil || status.Pools[0].Guard.State != "armed" {
 		t.Errorf("status %+v, %v", status, err)
@@ -36,7 +36,7 @@ func TestPauseAndResume(t *testing.T) {
 			t.Fatal("it is not in the audit")
 		}
 	}
-	var reply web.ActionReply
+	var reply api.ActionReply
 	if err := json.Unmarshal([]byte(g.run("resume", "--json").out), &reply); err != nil || !reply.Verified || left("a") > 0 {
 		t.Errorf("%+v, %v, a is paused for %s", reply, err, left("a"))
 	}

@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"headgate/internal/config"
-	"headgate/web"
+	"headgate/web/api"
 )
 
 const (
@@ -75,14 +75,14 @@ func (f *placeFlags) find(h host, stderr io.Writer) (place, error) {
 	fromEnv, _ := h.env(adminVariable)
 	asked := cmp.Or(f.admin, fromEnv)
 	p := place{url: cmp.Or(asked, s.url, defaultAdmin), dataDir: cmp.Or(f.dataDir, s.dataDir, defaultDataDir)}
-	u, err := web.ParseAdminURL(p.url)
+	u, err := api.ParseAdminURL(p.url)
 	switch {
 	case err != nil && asked != "":
 		return p, usageError{err}
 	case err != nil:
 		p.here, p.closed = true, err // the settings are of this machine
 	default:
-		p.here = web.Local(u) || f.config != "" || f.dataDir != ""
+		p.here = api.Local(u) || f.config != "" || f.dataDir != ""
 		p.token, p.closed = p.findToken(h, s)
 	}
 	return p, nil
@@ -113,11 +113,11 @@ func tokenHint(err error, dir string) error {
 }
 
 // client returns a client for the admin API of the place.
-func (p place) client(actor string) (*web.Client, error) {
+func (p place) client(actor string) (*api.Client, error) {
 	if p.closed != nil {
 		return nil, usageError{p.closed}
 	}
-	c, err := web.NewClient(web.ClientConfig{URL: p.url, Token: p.token.Reveal(), Actor: actor})
+	c, err := api.NewClient(api.ClientConfig{URL: p.url, Token: p.token.Reveal(), Actor: actor})
 	if err != nil {
 		return nil, usageError{err}
 	}

@@ -6,8 +6,8 @@ import (
 	"io"
 	"time"
 
-	"headgate/proxy/admit"
-	"headgate/web"
+	"headgate/proxy/admission"
+	"headgate/web/api"
 )
 
 // orderRun is one run of a command that changes modes.
@@ -42,7 +42,7 @@ func (r *orderRun) report(o outcome) error {
 }
 
 // line shows what became of one pool.
-func (r *orderRun) line(c *web.ModeChange, dry bool) {
+func (r *orderRun) line(c *api.ModeChange, dry bool) {
 	now, would := "", ""
 	if dry {
 		now, would = "would go ", "would be "
@@ -56,16 +56,16 @@ func (r *orderRun) line(c *web.ModeChange, dry bool) {
 	if c.Dropped > 0 {
 		fmt.Fprintf(r.out, "%s: %d queued %srefused, since they could no longer end in time\n", inert(c.Pool), c.Dropped, would)
 	}
-	if c.To != admit.PassThrough.String() && c.Overdue > 0 {
+	if c.To != admission.PassThrough.String() && c.Overdue > 0 {
 		r.backlog(c)
 	}
 }
 
 // backlog tells of those who are late already, and how long they take.
-func (r *orderRun) backlog(c *web.ModeChange) {
+func (r *orderRun) backlog(c *api.ModeChange) {
 	fmt.Fprintf(r.out, "%s: %d of %d queued can no longer end in time; they are served all the same, and the queue takes %s to drain\n",
 		inert(c.Pool), c.Overdue, c.Queued-c.Dropped, seconds(c.DrainS))
-	if r.mode == web.ModeRestore && !r.dropOverdue {
+	if r.mode == api.ModeRestore && !r.dropOverdue {
 		fmt.Fprintf(r.out, "%s: to refuse those: headgate restore --drop-overdue --pool %s%s\n",
 			inert(c.Pool), shellWord(c.Pool), r.where.shown())
 	}
@@ -73,7 +73,7 @@ func (r *orderRun) backlog(c *web.ModeChange) {
 
 // undo returns the commands that take changes back. One without --pool would
 // touch pools that were not changed, so it is only shown when all of them were.
-func (r *orderRun) undo(changes []web.ModeChange) []string {
+func (r *orderRun) undo(changes []api.ModeChange) []string {
 	commands := []string{}
 	same := r.pool == ""
 	for i := range changes {
@@ -90,11 +90,11 @@ func (r *orderRun) undo(changes []web.ModeChange) []string {
 }
 
 // back is the command that leads from a change's end to its beginning.
-func back(c *web.ModeChange) string {
+func back(c *api.ModeChange) string {
 	switch {
-	case c.From == admit.PassThrough.String():
+	case c.From == admission.PassThrough.String():
 		return "rollback"
-	case c.From == admit.Observe.String() && c.To != admit.PassThrough.String():
+	case c.From == admission.Observe.String() && c.To != admission.PassThrough.String():
 		return "observe"
 	default:
 		return "restore"

@@ -3,11 +3,11 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 func newRestore(h host) *cobra.Command {
-	o := orderCmd{host: h, mode: web.ModeRestore}
+	o := orderCmd{host: h, mode: api.ModeRestore}
 	cmd := &cobra.Command{
 		Use:   "restore",
 		Short: "Undo a rollback: back to the mode before it",

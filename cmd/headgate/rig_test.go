@@ -20,8 +20,8 @@ import (
 
 	"headgate/internal/app"
 	"headgate/internal/config"
-	"headgate/proxy/admit"
-	"headgate/web"
+	"headgate/proxy/admission"
+	"headgate/web/api"
 )
 
 // ground is a machine on which commands are run: its own data directory and
@@ -91,10 +91,10 @@ pools:
 }
 
 func recorded(a *app.App) bool {
-	return !slices.ContainsFunc(a.Status(time.Now()).Pools, func(p web.PoolStatus) bool { return !*p.ModeRecorded })
+	return !slices.ContainsFunc(a.Status(time.Now()).Pools, func(p api.PoolStatus) bool { return !*p.ModeRecorded })
 }
 
-func (s *service) gate(name string) *admit.Gate {
+func (s *service) gate(name string) *admission.Gate {
 	for _, p := range s.Pools() {
 		if p.Name == name {
 			return p.Gate
@@ -103,19 +103,19 @@ func (s *service) gate(name string) *admit.Gate {
 	return nil
 }
 
-func (s *service) mode(name string) admit.Mode { return s.gate(name).Snapshot(time.Now()).Mode }
+func (s *service) mode(name string) admission.Mode { return s.gate(name).Snapshot(time.Now()).Mode }
 
 // fill lets n tasks in that must all end within the given time.
 func (s *service) fill(name string, n int, within time.Duration) {
 	now := time.Now()
 	for range n {
-		s.gate(name).Offer(now, admit.Task{Deadline: now.Add(within), Waiter: deaf{}})
+		s.gate(name).Offer(now, admission.Task{Deadline: now.Add(within), Waiter: deaf{}})
 	}
 }
 
 type deaf struct{}
 
-func (deaf) Settled(admit.Refusal) {}
+func (deaf) Settled(admission.Refusal) {}
 
 // ran is what came of one command line.
 type ran struct {

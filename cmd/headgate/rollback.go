@@ -3,11 +3,11 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 func newRollback(h host) *cobra.Command {
-	o := orderCmd{host: h, mode: admit.PassThrough.String()}
+	o := orderCmd{host: h, mode: admission.PassThrough.String()}
 	cmd := &cobra.Command{
 		Use:   "rollback",
 		Short: "Stop refusing: switch to pass-through, in one move",

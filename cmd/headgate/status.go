@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 // watchEvery is how often status --watch looks.
@@ -54,10 +54,10 @@ not enforce stands out, with who changed it, when and why.`,
 }
 
 // quickly asks for the status, and gives up early on what does not answer.
-func quickly(c *web.Client) func(context.Context) (web.Status, error) {
-	return func(ctx context.Context) (web.Status, error) {
+func quickly(c *api.Client) func(context.Context) (api.Status, error) {
+	return func(ctx context.Context) (api.Status, error) {
 		if err := c.Alive(ctx); err != nil {
-			return web.Status{}, err
+			return api.Status{}, err
 		}
 		return c.Status(ctx)
 	}
@@ -65,7 +65,7 @@ func quickly(c *web.Client) func(context.Context) (web.Status, error) {
 
 // view shows the status of a service.
 type view struct {
-	ask    func(context.Context) (web.Status, error)
+	ask    func(context.Context) (api.Status, error)
 	now    func() time.Time
 	out    io.Writer
 	err    io.Writer
@@ -88,7 +88,7 @@ func (v *view) once(ctx context.Context) error {
 
 // reached tells silence from answers.
 func reached(err error) error {
-	var silence *web.Silence
+	var silence *api.Silence
 	if errors.As(err, &silence) {
 		return unreachableError{fmt.Errorf("%w\n"+elsewhere, err)}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
@@ -20,14 +20,14 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 func pointer[T any](v T) *T { return &v }
 
 // trouble is a status with everything in it that a person should see.
-var trouble = web.Status{Version: "v1", Pools: []web.PoolStatus{
+var trouble = api.Status{Version: "v1", Pools: []api.PoolStatus{
 	{Name: "default", Mode: "enforce", ModeSince: noon.Add(-time.Hour), ModeBy: "settings", Workers: 4, InFlight: 4, QueueDepth: 3,
 		QueueOldestAgeS: 12.34, P95TurnaroundS: pointer(41.2), SLOS: 60, EnvelopeUse: pointer(0.876), Refused1m: 12, Admitted1m: 31},
 	{Name: "big", Mode: "passthrough", ModeSince: noon.Add(-31 * time.Minute), ModeBy: "ana@host", ModeReason: "p95 climbs", ModeBefore: pointer("observe"),
 		ModeRecorded: pointer(false), Workers: 8, InFlight: 8, QueueDepth: 120, QueueOldestAgeS: 95, P95TurnaroundS: pointer(140.0), SLOS: 60,
 		Overdue: 42, DrainS: 310, Admitted1m: 9, Draining: true},
 	{Name: "new", Mode: "observe", ModeSince: noon.Add(-50 * time.Hour), ModeBy: "bob@host", SLOS: 3600, Workers: 1},
-}, IncidentsOpen: []web.Incident{
+}, IncidentsOpen: []api.Incident{
 	{ID: "0198-a", Rule: "queue_age", Pool: "big", Level: "page", Summary: "the oldest waiting task has waited for long", AckedBy: pointer("ana@host")},
 	{ID: "0198-b", Rule: "journal_failing", Level: "warn", Summary: "the record cannot be written or read"},
 }}
@@ -55,7 +55,7 @@ WARN journal_failing (headgate itself): the record cannot be written or read
 func TestStatusTable(t *testing.T) {
 	var out bytes.Buffer
 	v := view{out: &out, now: func() time.Time { return noon }, where: " --admin X",
-		ask: func(context.Context) (web.Status, error) { return trouble, nil }}
+		ask: func(context.Context) (api.Status, error) { return trouble, nil }}
 	if err := v.once(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +81,8 @@ func TestStatusTable(t *testing.T) {
 func TestStatusIsInert(t *testing.T) {
 	evil := "x\x1b[2J\n\u202e\x07"
 	var out bytes.Buffer
-	v := view{out: &out, now: func() time.Time { return noon }, screen: true, ask: func(context.Context) (web.Status, error) {
-		return web.Status{Pools: []web.PoolStatus{{Name: evil, Mode: evil, ModeBy: evil, ModeReason: evil, ModeBefore: &evil}}}, nil
+	v := view{out: &out, now: func() time.Time { return noon }, screen: true, ask: func(context.Context) (api.Status, error) {
+		return api.Status{Pools: []api.PoolStatus{{Name: evil, Mode: evil, ModeBy: evil, ModeReason: evil, ModeBefore: &evil}}}, nil
 	}}
 	if err := v.once(t.Context()); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestStatusOfAService(t *testing.T) {
 	if strings.Contains(r.out, "\x1b") {
 		t.Error("colour, and nobody has a terminal")
 	}
-	var s web.Status
+	var s api.Status
 	dec := json.NewDecoder(strings.NewReader(g.run("status", "--json").out))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&s); err != nil || s.Version != "v1" || len(s.Pools) != 2 || s.Pools[1].Mode != "passthrough" {
@@ -136,9 +136,9 @@ func TestWatch(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out, messages safeBuffer
 				looks := 0
-				v := view{out: &out, err: &messages, now: time.Now, screen: tt.screen, json: tt.json, ask: func(context.Context) (web.Status, error) {
+				v := view{out: &out, err: &messages, now: time.Now, screen: tt.screen, json: tt.json, ask: func(context.Context) (api.Status, error) {
 					if looks++; looks == 3 {
-						return web.Status{}, errors.New("gone")
+						return api.Status{}, errors.New("gone")
 					}
 					return trouble, nil
 				}}

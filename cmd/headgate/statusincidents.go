@@ -6,12 +6,12 @@ import (
 	"io"
 	"strings"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 // incidents tells what trouble there is, the worst first to be seen: which rule,
 // where, what is wrong, and what to type.
-func (v *view) incidents(w io.Writer, open []web.Incident) {
+func (v *view) incidents(w io.Writer, open []api.Incident) {
 	for i := range open {
 		in := &open[i]
 		line := fmt.Sprintf("%s %s (%s): %s", strings.ToUpper(inert(in.Level)), inert(in.Rule), cmp.Or(inert(in.Pool), "headgate itself"), inert(in.Summary))

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"headgate/proxy/admit"
-	"headgate/web"
+	"headgate/proxy/admission"
+	"headgate/web/api"
 )
 
 // table draws the pools, and below them what a person should know of each.
-func (v *view) table(w io.Writer, s *web.Status) error {
+func (v *view) table(w io.Writer, s *api.Status) error {
 	var b bytes.Buffer
 	rows := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(rows, "POOL\tMODE\tIN FLIGHT\tQUEUED\tOLDEST\tP95\tSLO\tUSE\tREFUSED/MIN\tADMITTED/MIN")
@@ -43,11 +43,11 @@ func (v *view) table(w io.Writer, s *web.Status) error {
 }
 
 // coloured makes a pool stand out that does not enforce.
-func (v *view) coloured(p *web.PoolStatus, line string) string {
+func (v *view) coloured(p *api.PoolStatus, line string) string {
 	switch p.Mode {
-	case admit.Enforce.String():
+	case admission.Enforce.String():
 		return line
-	case admit.Observe.String():
+	case admission.Observe.String():
 		return v.paint.loud(yellow, line)
 	default:
 		return v.paint.loud(red, line)
@@ -56,19 +56,19 @@ func (v *view) coloured(p *web.PoolStatus, line string) string {
 
 // shout writes a mode that is not the usual one in capitals.
 func shout(mode string) string {
-	if mode == admit.Enforce.String() {
+	if mode == admission.Enforce.String() {
 		return mode
 	}
 	return strings.ToUpper(inert(mode))
 }
 
 // notes tells what the numbers do not.
-func (v *view) notes(w io.Writer, p *web.PoolStatus) {
+func (v *view) notes(w io.Writer, p *api.PoolStatus) {
 	var notes []string
-	if p.Mode != admit.Enforce.String() {
+	if p.Mode != admission.Enforce.String() {
 		notes = append(notes, fmt.Sprintf("%s since %s by %s: %s", shout(p.Mode), clock(p.ModeSince, v.now()),
 			cmp.Or(inert(p.ModeBy), "somebody"), cmp.Or(inert(p.ModeReason), "no reason given")))
-		back := admit.Enforce.String()
+		back := admission.Enforce.String()
 		if p.ModeBefore != nil {
 			back = inert(*p.ModeBefore)
 		}

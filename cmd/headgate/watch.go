@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"headgate/web"
+	"headgate/web/api"
 )
 
 // clearScreen moves to the top left corner and empties the screen.
@@ -35,7 +35,7 @@ func (v *view) watch(ctx context.Context) {
 }
 
 // draw shows one look. It returns an error if it could not be written.
-func (v *view) draw(s *web.Status, asked error) error {
+func (v *view) draw(s *api.Status, asked error) error {
 	at := v.now().UTC().Format(time.RFC3339)
 	switch {
 	case v.json && asked == nil:
@@ -50,7 +50,7 @@ func (v *view) draw(s *web.Status, asked error) error {
 	}
 }
 
-func (v *view) redraw(s *web.Status, at string, asked error) error {
+func (v *view) redraw(s *api.Status, at string, asked error) error {
 	if _, err := io.WriteString(v.out, clearScreen+at+"  every "+watchEvery.String()+", Ctrl-C ends\n\n"); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (v *view) redraw(s *web.Status, at string, asked error) error {
 }
 
 // lines appends a line for each pool.
-func (v *view) lines(s *web.Status, at string) error {
+func (v *view) lines(s *api.Status, at string) error {
 	for i := range s.Pools {
 		p := &s.Pools[i]
 		if _, err := fmt.Fprintf(v.out, "%s %s %s in_flight=%d/%d queued=%d oldest=%s p95=%s refused_1m=%d admitted_1m=%d\n",

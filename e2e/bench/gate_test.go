@@ -7,7 +7,7 @@ import (
 	"github.com/failsafe-go/failsafe-go/adaptivelimiter"
 	"github.com/failsafe-go/failsafe-go/bulkhead"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // permits is enough for every goroutine of the parallel runs.
@@ -51,31 +51,31 @@ func TestPairs(t *testing.T) {
 // gate returns our side.
 func gate(t testing.TB) pair {
 	free, full := newGate(t), newGate(t)
-	for full.Offer(time.Now(), admit.Task{}).Reason == admit.ReasonNone {
+	for full.Offer(time.Now(), admission.Task{}).Reason == admission.ReasonNone {
 	}
 	return pair{
 		admitted: func() {
-			d := free.Offer(time.Now(), admit.Task{})
+			d := free.Offer(time.Now(), admission.Task{})
 			if d.Ticket == nil || d.Waiting || free.Start(time.Now(), d.Ticket).Ticket == nil {
 				t.Error("the gate did not let a task run")
 				return
 			}
-			free.Release(time.Now(), d.Ticket, admit.Served)
+			free.Release(time.Now(), d.Ticket, admission.Served)
 		},
 		refused: func() {
-			if full.Offer(time.Now(), admit.Task{}).RetryAfter == 0 {
+			if full.Offer(time.Now(), admission.Task{}).RetryAfter == 0 {
 				t.Error("the gate did not refuse")
 			}
 		},
 	}
 }
 
-func newGate(t testing.TB) *admit.Gate {
-	policy, err := admit.NewThreshold(time.Hour, 2)
+func newGate(t testing.TB) *admission.Gate {
+	policy, err := admission.NewThreshold(time.Hour, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := admit.New(admit.Config{
+	g, err := admission.New(admission.Config{
 		Workers: permits, Policy: policy, QueueLimit: 10_000, AssumedService: 15 * time.Second,
 	})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"headgate/proxy"
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // BenchmarkInside runs the data plane inside this process, and stub and client
@@ -52,7 +52,7 @@ func inside(b *testing.B, answer string) {
 // startInside starts a proxy in this process and returns its address.
 func startInside(t testing.TB) string {
 	t.Helper()
-	gate, err := admit.New(admit.Config{Workers: plenty, Policy: admit.None{}, QueueLimit: 1, AssumedService: time.Second})
+	gate, err := admission.New(admission.Config{Workers: plenty, Policy: admission.None{}, QueueLimit: 1, AssumedService: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"headgate/e2e/year"
 	"headgate/engine"
 	"headgate/internal/sqlite"
-	"headgate/runbooks"
+	"headgate/runbooks/control"
 )
 
 // aYear writes a year into the record: runs of drills, incidents, and what people did.
@@ -59,8 +59,8 @@ func trouble(t *testing.T, s *sqlite.Store, n int, text, pool, rule string) erro
 		if err := s.SaveBatch(t.Context(), b, nil); err != nil {
 			return err
 		}
-		if err := s.Note(t.Context(), runbooks.Entry{ID: newID(t), Writer: "seed", At: opened.Add(time.Minute), Kind: runbooks.KindPress, Action: "ack",
-			Ending: runbooks.Done, Pool: pool, Subject: i.ID, Actor: text, Via: runbooks.ViaSlack, Reason: text, Inputs: map[string]string{"for": text}}); err != nil {
+		if err := s.Note(t.Context(), control.Entry{ID: newID(t), Writer: "seed", At: opened.Add(time.Minute), Kind: control.KindPress, Action: "ack",
+			Ending: control.Done, Pool: pool, Subject: i.ID, Actor: text, Via: control.ViaSlack, Reason: text, Inputs: map[string]string{"for": text}}); err != nil {
 			return fmt.Errorf("entry %d: %w", k, err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // Places of the faults in the program.
 var (
-	admission = mutation.Package("proxy/admit")
+	admission = mutation.Package("proxy/admission")
 	policy    = admission.Function("Threshold.Admit").Start()
 	permit    = admission.Function("Gate.returnLocked").Before(mutation.Assign("inFlight"))
 )

@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"headgate/engine"
-	"headgate/engine/samples"
+	"headgate/engine/tsdb"
 )
 
 const benchPools = 10
@@ -104,17 +104,17 @@ func processMetrics() []metric {
 
 // fillWeek writes a week of samples: the last hours second by second, what is
 // before in coarse steps, since no signal reads it but through recorded series.
-func fillWeek(b testing.TB, db *samples.DB, pools []Pool, week, coarse time.Duration, now *time.Time) {
+func fillWeek(b testing.TB, db *tsdb.DB, pools []Pool, week, coarse time.Duration, now *time.Time) {
 	b.Helper()
 	var all []metric
 	for _, p := range pools {
 		all = append(all, poolMetrics(p.Name)...)
 	}
 	all = append(all, processMetrics()...)
-	batch := make([]samples.Sample, len(all))
+	batch := make([]tsdb.Sample, len(all))
 	for at := time.Duration(0); at <= week; {
 		for i, m := range all {
-			batch[i] = samples.Sample{Labels: m.labels, V: m.at(at.Seconds())}
+			batch[i] = tsdb.Sample{Labels: m.labels, V: m.at(at.Seconds())}
 		}
 		*now = start.Add(at)
 		if err := db.Append(context.Background(), *now, batch); err != nil {
@@ -137,7 +137,7 @@ func BenchmarkEvaluation(b *testing.B) {
 	span, coarse := duration(b, "HEADGATE_BENCH_SPAN", 7*24*time.Hour), duration(b, "HEADGATE_BENCH_STEP", 15*time.Second)
 	s := benchSettings()
 	now := start
-	db, err := samples.Open(samples.Options{Clock: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler), Retention: s.Retention})
+	db, err := tsdb.Open(tsdb.Options{Clock: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler), Retention: s.Retention})
 	if err != nil {
 		b.Fatal(err)
 	}

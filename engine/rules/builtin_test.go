@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"headgate/engine"
-	"headgate/engine/samples"
+	"headgate/engine/tsdb"
 )
 
 // names that are promised, for each pool and for the process.
@@ -129,7 +129,7 @@ func TestBuiltInRulesThatCannotBe(t *testing.T) {
 
 // An SLO that is very short or very long leaves every signal valid.
 func TestBuiltInRulesForAnySLO(t *testing.T) {
-	db, err := samples.Open(samples.Options{Log: slog.New(slog.DiscardHandler)})
+	db, err := tsdb.Open(tsdb.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

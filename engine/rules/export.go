@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"headgate/engine"
-	"headgate/engine/samples"
+	"headgate/engine/tsdb"
 )
 
 // promFile is a file of rules as Prometheus reads it.
@@ -93,7 +93,7 @@ func recording(all []engine.Rule) []promRule {
 	slices.Sort(names)
 	var records []promRule
 	for _, name := range slices.Compact(names) {
-		if counter, ok := samples.Counter(name); ok {
+		if counter, ok := tsdb.Counter(name); ok {
 			records = append(records, promRule{Record: name, Expr: "increase(" + counter + "[1m])"})
 		}
 	}

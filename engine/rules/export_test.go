@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"headgate/engine/samples"
+	"headgate/engine/tsdb"
 )
 
 func exported(t *testing.T) ([]byte, promFile) {
@@ -46,7 +46,7 @@ func TestExportIsWhole(t *testing.T) {
 				t.Errorf("%s: %v", r.Alert, err)
 			}
 			for _, s := range e.selectors {
-				if samples.IsRecorded(s.metric) && !recorded[s.metric] {
+				if tsdb.IsRecorded(s.metric) && !recorded[s.metric] {
 					t.Errorf("%s reads %s, which is not recorded before", r.Alert, s.metric)
 				}
 			}

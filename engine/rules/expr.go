@@ -10,12 +10,12 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"headgate/engine/samples"
+	"headgate/engine/tsdb"
 )
 
 const (
 	maxExpr    = 4 << 10 // bytes
-	longWindow = samples.LongWindow * time.Second
+	longWindow = tsdb.LongWindow * time.Second
 )
 
 // expr is what a PromQL expression is made of.
@@ -103,7 +103,7 @@ func metricOf(v *parser.VectorSelector) string {
 
 // check says what a selector will never find.
 func (s selector) check(v *parser.VectorSelector) error {
-	recorded := samples.IsRecorded(s.metric)
+	recorded := tsdb.IsRecorded(s.metric)
 	switch {
 	case s.metric == "":
 		return fmt.Errorf("%s must name its metric", v)
@@ -118,7 +118,7 @@ func (s selector) check(v *parser.VectorSelector) error {
 }
 
 func instead(s selector) string {
-	name, ok := samples.Recorded(s.metric)
+	name, ok := tsdb.Recorded(s.metric)
 	if !ok {
 		return ", and there is none of it"
 	}
@@ -130,7 +130,7 @@ func instead(s selector) string {
 }
 
 func didYouMean(metric string) string {
-	if _, ok := samples.Recorded("headgate_" + metric); ok {
+	if _, ok := tsdb.Recorded("headgate_" + metric); ok {
 		return "; did you mean headgate_" + metric + "?"
 	}
 	return ""
@@ -141,7 +141,7 @@ func (e expr) metrics() []string {
 	var all []string
 	for _, s := range e.selectors {
 		name := s.metric
-		if counter, ok := samples.Counter(name); ok {
+		if counter, ok := tsdb.Counter(name); ok {
 			name = counter
 		}
 		if !slices.Contains(all, name) {

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 
 	"headgate/engine"
-	"headgate/engine/samples"
+	"headgate/engine/tsdb"
 	"headgate/internal/strictyaml"
 )
 
@@ -80,7 +80,7 @@ type bench struct {
 	s       Settings
 	pool    string
 	rules   []engine.Rule
-	db      *samples.DB
+	db      *tsdb.DB
 	machine *engine.Machine
 	held    map[engine.Key]engine.Value // of slow rules, between their evaluations
 	keys    map[string]engine.Key       // by incident
@@ -99,7 +99,7 @@ func (l ledger) run(ctx context.Context, f testFile, c testCase, all []engine.Ru
 		return err
 	}
 	now := start
-	b.db, err = samples.Open(samples.Options{
+	b.db, err = tsdb.Open(tsdb.Options{
 		Interval: s.Interval, Retention: s.Retention, Clock: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -159,14 +159,14 @@ func (b *bench) tick(ctx context.Context, now time.Time, tick int) error {
 }
 
 // samples returns what the series have at a tick.
-func (c testCase) samples(tick int) []samples.Sample {
-	var all []samples.Sample
+func (c testCase) samples(tick int) []tsdb.Sample {
+	var all []tsdb.Sample
 	for _, in := range c.series {
 		if tick >= len(in.values) {
 			continue
 		}
 		if v := in.values[tick]; !v.Omitted && !value.IsStaleNaN(v.Value) {
-			all = append(all, samples.Sample{Labels: in.labels, V: v.Value})
+			all = append(all, tsdb.Sample{Labels: in.labels, V: v.Value})
 		}
 	}
 	return all

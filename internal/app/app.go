@@ -18,10 +18,10 @@ import (
 	"headgate/internal/config"
 	"headgate/internal/sqlite"
 	"headgate/proxy"
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
-	"headgate/web"
+	"headgate/web/api"
 )
 
 // App is one headgate. Stop it once it has been started; New alone holds
@@ -43,21 +43,21 @@ type App struct {
 	drills       *rehearsals // nil: there are none
 	drillMetrics *drillMetrics
 	drillSpecs   []drill.Spec // guarded by mu
-	modeMetrics  *runbooks.Metrics
+	modeMetrics  *control.Metrics
 	watchMetrics watchMetrics
 	telling      telling
 	interact     *interaction // nil without a way in from Slack
 	store        *sqlite.Store
-	modes        *runbooks.Controller
-	auditor      *runbooks.Auditor
-	pauses       *runbooks.Pauses
-	actions      *runbooks.Registry
-	guard        *runbooks.Keeper // nil when unwatched
-	watch        *watch           // nil while not started, or unwatched
+	modes        *control.Controller
+	auditor      *control.Auditor
+	pauses       *control.Pauses
+	actions      *control.Registry
+	guard        *control.Keeper // nil when unwatched
+	watch        *watch          // nil while not started, or unwatched
 	stopRecord   func() error
 	cut          context.CancelCauseFunc // ends the tasks that still run
 
-	door        *web.Door
+	door        *api.Door
 	data, admin *http.Server
 	listeners   [2]net.Listener
 	serving     errgroup.Group
@@ -71,7 +71,7 @@ type App struct {
 	cfg   *config.Config
 	pools []Pool
 	rules []engine.Rule
-	gates map[string]*admit.Gate // of all pools ever, so that those who are gone drain
+	gates map[string]*admission.Gate // of all pools ever, so that those who are gone drain
 }
 
 // Option changes what an App is made of.
@@ -90,7 +90,7 @@ func Unwatched() Option { return func(a *App) { a.unwatched = true } }
 func New(cfg *config.Config, version string, log *slog.Logger, options ...Option) (*App, error) {
 	a := &App{
 		version: version, cfg: cfg, log: log, registry: prometheus.NewRegistry(),
-		failed: make(chan error, 2), gates: make(map[string]*admit.Gate),
+		failed: make(chan error, 2), gates: make(map[string]*admission.Gate),
 	}
 	for _, o := range options {
 		o(a)
@@ -103,7 +103,7 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 		return nil, err
 	}
 	a.metrics.Compress(float64(a.pace))
-	if a.modeMetrics, err = runbooks.NewMetrics(a.registry); err != nil {
+	if a.modeMetrics, err = control.NewMetrics(a.registry); err != nil {
 		return nil, err
 	}
 	if a.watchMetrics, err = newWatchMetrics(a.registry); err != nil {
@@ -121,8 +121,8 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	if a.interact, err = a.newInteraction(cfg); err != nil {
 		return nil, err
 	}
-	if t := cfg.Admin.Token; !t.Empty() && web.CheckToken(t.Reveal()) != nil {
-		return nil, cfg.At("admin.token", web.CheckToken(t.Reveal()))
+	if t := cfg.Admin.Token; !t.Empty() && api.CheckToken(t.Reveal()) != nil {
+		return nil, cfg.At("admin.token", api.CheckToken(t.Reveal()))
 	}
 	p, err := planFor(cfg, nil)
 	if err != nil {

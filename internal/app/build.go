@@ -8,28 +8,28 @@ import (
 	"headgate/engine"
 	"headgate/internal/config"
 	"headgate/proxy"
-	"headgate/proxy/admit"
-	"headgate/proxy/verify"
+	"headgate/proxy/admission"
+	"headgate/proxy/admission/invariant"
 )
 
 // Pool is what others may know of a pool.
 type Pool struct {
 	Name string
 	SLO  time.Duration
-	Gate *admit.Gate
+	Gate *admission.Gate
 }
 
 // plan is what settings come to, before anything of it is applied.
 type plan struct {
 	cfg   *config.Config
 	data  proxy.Config
-	gates []admit.Config // one a pool, in the order of the settings
+	gates []admission.Config // one a pool, in the order of the settings
 	rules []engine.Rule
 }
 
 // planFor does all of the work that can fail. Errors carry the position of the
 // setting. Gates that exist already are taken over, as they are.
-func planFor(cfg *config.Config, gates map[string]*admit.Gate) (plan, error) {
+func planFor(cfg *config.Config, gates map[string]*admission.Gate) (plan, error) {
 	p := plan{cfg: cfg}
 	var err error
 	if p.data.Clients, err = clients(cfg); err != nil {
@@ -42,8 +42,8 @@ func planFor(cfg *config.Config, gates map[string]*admit.Gate) (plan, error) {
 		}
 		gate := gates[cfg.Pools[i].Name]
 		if gate == nil {
-			c.Watcher = verify.New() // for as long as the gate lives
-			if gate, err = admit.New(c); err != nil {
+			c.Watcher = invariant.New() // for as long as the gate lives
+			if gate, err = admission.New(c); err != nil {
 				return plan{}, gateError(cfg, i, err)
 			}
 		}
@@ -60,7 +60,7 @@ func planFor(cfg *config.Config, gates map[string]*admit.Gate) (plan, error) {
 
 // gateError puts what the gate refuses at the setting that it came from.
 func gateError(cfg *config.Config, i int, err error) error {
-	var field *admit.FieldError
+	var field *admission.FieldError
 	if !errors.As(err, &field) {
 		return cfg.At(fmt.Sprintf("pools[%d].admission", i), err)
 	}

@@ -8,46 +8,46 @@ import (
 	"time"
 
 	"headgate/internal/sqlite"
-	"headgate/runbooks"
+	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
-	"headgate/web"
+	"headgate/web/api"
 )
 
 // shownDues is how many due times are shown of a drill.
 const shownDues = 5
 
 // drillPorts are drills as the admin plane sees them; nil if there are none.
-func (a *App) drillPorts() *web.Drills {
+func (a *App) drillPorts() *api.Drills {
 	if a.drills == nil {
 		return nil
 	}
-	return &web.Drills{Board: drillBoard{a.drills}, Orders: drillOrders{a.drills}, Record: drillRecord{a.drills.store}}
+	return &api.Drills{Board: drillBoard{a.drills}, Orders: drillOrders{a.drills}, Record: drillRecord{a.drills.store}}
 }
 
-// drillRecord is the record of drills. It implements web.DrillRecord.
+// drillRecord is the record of drills. It implements api.DrillRecord.
 type drillRecord struct{ *sqlite.Drills }
 
-// Runs implements web.DrillRecord.
+// Runs implements api.DrillRecord.
 func (r drillRecord) Runs(ctx context.Context, q drill.Query) (runs []drill.Run, next string, err error) {
 	runs, next, err = r.Drills.Runs(ctx, q)
 	if errors.Is(err, sqlite.ErrKey) {
-		err = web.ErrUnknownKey
+		err = api.ErrUnknownKey
 	}
 	return runs, next, err
 }
 
-// drillBoard shows which drills there are. It implements web.DrillBoard.
+// drillBoard shows which drills there are. It implements api.DrillBoard.
 type drillBoard struct{ *rehearsals }
 
-// Live implements web.DrillBoard.
+// Live implements api.DrillBoard.
 func (b drillBoard) Live(id string) (drill.Run, bool) {
 	r, ok := b.runner.Current()
 	return r, ok && r.ID == id
 }
 
-// Drills implements web.DrillBoard.
-func (b drillBoard) Drills(ctx context.Context, now time.Time) (web.DrillStates, error) {
-	var states web.DrillStates
+// Drills implements api.DrillBoard.
+func (b drillBoard) Drills(ctx context.Context, now time.Time) (api.DrillStates, error) {
+	var states api.DrillStates
 	known, err := b.known(ctx)
 	if err != nil {
 		b.log.Warn("the record of drills cannot be read, they are shown without it", "error", err)
@@ -55,7 +55,7 @@ func (b drillBoard) Drills(ctx context.Context, now time.Time) (web.DrillStates,
 	states.Freeze = known.freeze
 	current, going := b.runner.Current()
 	for _, s := range b.app.specs() {
-		state := web.DrillState{Spec: s, Problems: b.problems(s)}
+		state := api.DrillState{Spec: s, Problems: b.problems(s)}
 		if going && current.Drill == s.ID {
 			state.Running = current.ID
 		}
@@ -101,14 +101,14 @@ func (b drillBoard) known(ctx context.Context) (k known, err error) {
 }
 
 // due says when a drill is due next, and whether its latest pass is too old.
-func (b drillBoard) due(state *web.DrillState, k known, now time.Time) {
+func (b drillBoard) due(state *api.DrillState, k known, now time.Time) {
 	s := state.Spec
 	schedule, err := drill.ParseSchedule(s.Schedule, s.Zone)
 	if s.Schedule == "" || err != nil { // one that cannot be read has been refused where it was set
 		return
 	}
 	for _, o := range drill.Upcoming(s, k.dues[s.ID], now, shownDues) {
-		state.Next = append(state.Next, web.DrillDue{At: o.At, Note: o.Note(schedule.Location())})
+		state.Next = append(state.Next, api.DrillDue{At: o.At, Note: o.Note(schedule.Location())})
 	}
 	state.Overdue = drill.Expired(now, state.Passed, k.first[s.ID], schedule.Period(now))
 }
@@ -130,20 +130,20 @@ func (b drillBoard) problems(s drill.Spec) (texts []string) {
 }
 
 // drillOrders takes orders about drills and puts them into the audit. It
-// implements web.DrillOrders.
+// implements api.DrillOrders.
 type drillOrders struct{ *rehearsals }
 
-// Start implements web.DrillOrders.
-func (o drillOrders) Start(ctx context.Context, order web.DrillOrder) (web.DrillStarted, error) {
+// Start implements api.DrillOrders.
+func (o drillOrders) Start(ctx context.Context, order api.DrillOrder) (api.DrillStarted, error) {
 	spec, ok := drill.Find(o.app.specs(), order.Name)
 	if !ok {
-		return web.DrillStarted{}, web.ErrNoDrill
+		return api.DrillStarted{}, api.ErrNoDrill
 	}
 	speed := order.Speed
 	if speed == 0 {
 		speed = max(spec.Speed, 1)
 	}
-	started := web.DrillStarted{Plan: o.plan(spec, speed)}
+	started := api.DrillStarted{Plan: o.plan(spec, speed)}
 	err := o.allowed(spec, speed)
 	if order.DryRun {
 		if err == nil {
@@ -164,8 +164,8 @@ func (o drillOrders) Start(ctx context.Context, order web.DrillOrder) (web.Drill
 }
 
 // plan says what a run does, before it does it.
-func (o drillOrders) plan(s drill.Spec, speed float64) web.DrillPlan {
-	p := web.DrillPlan{
+func (o drillOrders) plan(s drill.Spec, speed float64) api.DrillPlan {
+	p := api.DrillPlan{
 		Drill: s.ID, Name: s.Name, Target: s.Target, Pool: s.Pool, Speed: speed, Scenario: s.Lasts(),
 		Takes: time.Duration(float64(s.Lasts()) / speed), Steps: s.Outline(),
 	}
@@ -185,13 +185,13 @@ func (o drillOrders) plan(s drill.Spec, speed float64) web.DrillPlan {
 // allowed says whether the settings allow a run.
 func (o drillOrders) allowed(s drill.Spec, speed float64) error {
 	if err := drill.Check(s, drillSettings(o.app.settings())); err != nil {
-		return &web.DrillRefusal{Why: err.Error()}
+		return &api.DrillRefusal{Why: err.Error()}
 	}
 	if s.Target == drill.Live && speed != 1 {
-		return &web.DrillRefusal{Why: "the speed of a live drill must be 1: production runs no faster"}
+		return &api.DrillRefusal{Why: "the speed of a live drill must be 1: production runs no faster"}
 	}
 	if !(speed >= 1 && speed <= drill.MaxSpeed) {
-		return &web.DrillRefusal{Why: fmt.Sprintf("the speed must be from 1 to %d", drill.MaxSpeed)}
+		return &api.DrillRefusal{Why: fmt.Sprintf("the speed must be from 1 to %d", drill.MaxSpeed)}
 	}
 	return nil
 }
@@ -212,12 +212,12 @@ func (o drillOrders) blocked(ctx context.Context, s drill.Spec) error {
 	return looker.Ready(ctx, drill.Run{Drill: s.ID, Name: s.Name, Spec: s})
 }
 
-// Abort implements web.DrillOrders.
+// Abort implements api.DrillOrders.
 func (o drillOrders) Abort(ctx context.Context, id, by, reason string) (drill.Run, error) {
 	run, err := o.runner.Abort(ctx, id, by, reason)
 	if errors.Is(err, drill.ErrNotRunning) {
 		if run, err = o.store.Run(ctx, id); err == nil {
-			err = &web.DrillRefusal{Why: fmt.Sprintf("the run does not go on here any more: it is %s %s", run.Status, run.Verdict)}
+			err = &api.DrillRefusal{Why: fmt.Sprintf("the run does not go on here any more: it is %s %s", run.Status, run.Verdict)}
 		}
 	}
 	o.note(ctx, "drill abort", id, by, reason, err, nil)
@@ -230,7 +230,7 @@ func (o drillOrders) Abort(ctx context.Context, id, by, reason string) (drill.Ru
 	return run, nil
 }
 
-// Freeze implements web.DrillOrders.
+// Freeze implements api.DrillOrders.
 func (o drillOrders) Freeze(ctx context.Context, f drill.Freeze) (drill.Freeze, error) {
 	set, action := o.runner.Unfreeze, "drill unfreeze"
 	if f.On {
@@ -246,23 +246,23 @@ func (o drillOrders) Freeze(ctx context.Context, f drill.Freeze) (drill.Freeze, 
 
 // note puts an order into the audit.
 func (o drillOrders) note(ctx context.Context, action, subject, by, reason string, err error, inputs map[string]string) {
-	e := runbooks.Entry{
-		At: time.Now(), Kind: runbooks.KindDrill, Action: action, Ending: runbooks.Done, Subject: subject, Actor: by, Via: web.Via(ctx),
+	e := control.Entry{
+		At: time.Now(), Kind: control.KindDrill, Action: action, Ending: control.Done, Subject: subject, Actor: by, Via: api.Via(ctx),
 		Reason: reason, Inputs: inputs,
 	}
-	var refused *web.DrillRefusal
+	var refused *api.DrillRefusal
 	var busy *drill.BusyError
 	switch {
 	case errors.As(refusal(err), &refused):
-		e.Ending, e.Reason = runbooks.Refused, refused.Why
+		e.Ending, e.Reason = control.Refused, refused.Why
 	case errors.As(err, &busy):
-		e.Ending, e.Reason = runbooks.Refused, busy.Error()
+		e.Ending, e.Reason = control.Refused, busy.Error()
 	case errors.Is(err, drill.ErrFrozen):
-		e.Ending, e.Reason = runbooks.Refused, drill.ErrFrozen.Error()
+		e.Ending, e.Reason = control.Refused, drill.ErrFrozen.Error()
 	case errors.Is(err, drill.ErrNoRun):
-		e.Ending, e.Reason = runbooks.Refused, drill.ErrNoRun.Error()
+		e.Ending, e.Reason = control.Refused, drill.ErrNoRun.Error()
 	case err != nil:
-		e.Ending, e.Reason = runbooks.Failed, "the record or the runner failed; the log says why"
+		e.Ending, e.Reason = control.Failed, "the record or the runner failed; the log says why"
 	}
 	o.app.auditor.Note(e)
 }
@@ -271,7 +271,7 @@ func (o drillOrders) note(ctx context.Context, action, subject, by, reason strin
 func refusal(err error) error {
 	var problems drill.Problems
 	if errors.As(err, &problems) || errors.Is(err, drill.ErrClosed) {
-		return &web.DrillRefusal{Why: err.Error()}
+		return &api.DrillRefusal{Why: err.Error()}
 	}
 	return err
 }

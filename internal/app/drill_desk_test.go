@@ -11,18 +11,18 @@ import (
 
 	"headgate/internal/config"
 	"headgate/internal/sqlite"
-	"headgate/runbooks"
+	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
-	"headgate/web"
+	"headgate/web/api"
 )
 
 const deskToken = "a-token-of-a-test-0123456789"
 
 // desk is an App with drills, and a client of its admin plane.
-func desk(t *testing.T) (*rig, *web.Client) {
+func desk(t *testing.T) (*rig, *api.Client) {
 	t.Helper()
 	r := newRig(t, func(c *config.Config) { c.Admin.Token = config.NewSecret(deskToken) })
-	c, err := web.NewClient(web.ClientConfig{URL: "http://" + r.app.AdminAddr(), Token: deskToken, Actor: "ana@ops1"})
+	c, err := api.NewClient(api.ClientConfig{URL: "http://" + r.app.AdminAddr(), Token: deskToken, Actor: "ana@ops1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,45 +36,45 @@ func TestDrillDesk(t *testing.T) {
 	r, c := desk(t)
 	ctx := t.Context()
 	list, err := c.Drills(ctx)
-	n := slices.IndexFunc(list.Items, func(d web.DrillRow) bool { return d.ID == "burst" })
+	n := slices.IndexFunc(list.Items, func(d api.DrillRow) bool { return d.ID == "burst" })
 	if err != nil || n < 0 || len(list.Items) < 11 || list.Items[n].Last != nil || len(list.Items[n].Problems) != 0 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	dry, err := c.RunDrill(ctx, "burst", web.DrillRunRequest{DryRun: true, Speed: 20})
+	dry, err := c.RunDrill(ctx, "burst", api.DrillRunRequest{DryRun: true, Speed: 20})
 	if err != nil || dry.Plan.Blocked != nil || dry.Plan.MessagesTo != standIn || dry.Plan.Pool != "default" || len(dry.Plan.Steps) < 4 || len(dry.Plan.Hypotheses) < 3 {
 		t.Errorf("%+v, %v", dry.Plan, err)
 	}
-	var p *web.Problem
-	if _, err := c.RunDrill(ctx, "nobody", web.DrillRunRequest{}); !errors.As(err, &p) || p.Type != web.TypeUnknownDrill || !slices.Contains(p.Drills, "burst") {
+	var p *api.Problem
+	if _, err := c.RunDrill(ctx, "nobody", api.DrillRunRequest{}); !errors.As(err, &p) || p.Type != api.TypeUnknownDrill || !slices.Contains(p.Drills, "burst") {
 		t.Errorf("%v", err)
 	}
-	run, err := c.RunDrill(ctx, "burst", web.DrillRunRequest{Speed: 20, Reason: "to see"})
+	run, err := c.RunDrill(ctx, "burst", api.DrillRunRequest{Speed: 20, Reason: "to see"})
 	if err != nil || run.Run == nil {
 		t.Fatalf("%+v, %v", run, err)
 	}
-	if report, err := c.Run(ctx, *run.Run, web.LastPoint); err != nil || !report.Live || report.Actor != "ana@ops1" || report.Spec.ID != "burst" {
+	if report, err := c.Run(ctx, *run.Run, api.LastPoint); err != nil || !report.Live || report.Actor != "ana@ops1" || report.Spec.ID != "burst" {
 		t.Errorf("%+v, %v", report, err)
 	}
-	if _, err := c.RunDrill(ctx, "overload", web.DrillRunRequest{}); !errors.As(err, &p) || p.Type != web.TypeDrillBusy || p.Run != *run.Run {
+	if _, err := c.RunDrill(ctx, "overload", api.DrillRunRequest{}); !errors.As(err, &p) || p.Type != api.TypeDrillBusy || p.Run != *run.Run {
 		t.Errorf("%v", err)
 	}
 	if list, err := c.Drills(ctx); err != nil || list.Items[n].Running == nil || *list.Items[n].Running != *run.Run {
 		t.Errorf("%+v, %v", list.Items[n], err)
 	}
-	if dry, err := c.RunDrill(ctx, "overload", web.DrillRunRequest{DryRun: true}); err != nil || dry.Plan.Blocked == nil || !strings.Contains(*dry.Plan.Blocked, *run.Run) {
+	if dry, err := c.RunDrill(ctx, "overload", api.DrillRunRequest{DryRun: true}); err != nil || dry.Plan.Blocked == nil || !strings.Contains(*dry.Plan.Blocked, *run.Run) {
 		t.Errorf("%+v, %v", dry.Plan, err)
 	}
 	if done, err := c.Abort(ctx, *run.Run, "enough"); err != nil || done.ID != *run.Run {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	r.eventually("the run is recorded as aborted", func() bool {
-		report, err := c.Run(ctx, *run.Run, web.WholeSeries)
+		report, err := c.Run(ctx, *run.Run, api.WholeSeries)
 		return err == nil && !report.Live && report.Verdict != nil && *report.Verdict == string(drill.Aborted) && report.EndedAt != nil
 	})
-	if _, err := c.Abort(ctx, *run.Run, ""); !errors.As(err, &p) || p.Type != web.TypeDrillRefused {
+	if _, err := c.Abort(ctx, *run.Run, ""); !errors.As(err, &p) || p.Type != api.TypeDrillRefused {
 		t.Errorf("again: %v", err)
 	}
-	if _, err := c.Abort(ctx, "019ca1b0-0000-7000-8000-00000000000a", ""); !errors.As(err, &p) || p.Type != web.TypeUnknownRun {
+	if _, err := c.Abort(ctx, "019ca1b0-0000-7000-8000-00000000000a", ""); !errors.As(err, &p) || p.Type != api.TypeUnknownRun {
 		t.Errorf("another: %v", err)
 	}
 	checkFrozen(t, c)
@@ -91,17 +91,17 @@ func TestDrillDesk(t *testing.T) {
 	checkDrillAudit(t, r, *run.Run)
 }
 
-func checkFrozen(t *testing.T, c *web.Client) {
+func checkFrozen(t *testing.T, c *api.Client) {
 	t.Helper()
 	ctx := t.Context()
 	if f, err := c.Freeze(ctx, "release week"); err != nil || !f.Frozen || f.By != "ana@ops1" || f.Reason != "release week" || f.Since == nil {
 		t.Errorf("%+v, %v", f, err)
 	}
-	var p *web.Problem
-	if _, err := c.RunDrill(ctx, "burst", web.DrillRunRequest{}); !errors.As(err, &p) || p.Type != web.TypeDrillsFrozen {
+	var p *api.Problem
+	if _, err := c.RunDrill(ctx, "burst", api.DrillRunRequest{}); !errors.As(err, &p) || p.Type != api.TypeDrillsFrozen {
 		t.Errorf("%v", err)
 	}
-	if dry, err := c.RunDrill(ctx, "burst", web.DrillRunRequest{DryRun: true}); err != nil || dry.Plan.Blocked == nil || !strings.Contains(*dry.Plan.Blocked, "release week") {
+	if dry, err := c.RunDrill(ctx, "burst", api.DrillRunRequest{DryRun: true}); err != nil || dry.Plan.Blocked == nil || !strings.Contains(*dry.Plan.Blocked, "release week") {
 		t.Errorf("%+v, %v", dry.Plan, err)
 	}
 	if f, err := c.Unfreeze(ctx, "it is out"); err != nil || f.Frozen {
@@ -118,17 +118,17 @@ func checkDrillAudit(t *testing.T, r *rig, run string) {
 	}
 	var got []string
 	r.eventually("the audit", func() bool {
-		a, err := r.app.store.Audit(t.Context(), sqlite.AuditFilter{Kind: string(runbooks.KindDrill)})
+		a, err := r.app.store.Audit(t.Context(), sqlite.AuditFilter{Kind: string(control.KindDrill)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = nil
 		for _, e := range a.Entries {
-			if e.Via != runbooks.ViaAPI || e.Actor != "ana@ops1" {
+			if e.Via != control.ViaAPI || e.Actor != "ana@ops1" {
 				continue // what the runner itself notes
 			}
 			got = append(got, e.Action+" "+string(e.Ending))
-			if e.Action == "drill run" && e.Ending == runbooks.Done && (e.Subject != run || e.Reason != "to see" || e.Inputs["drill"] != "burst" || e.Inputs["speed"] != "20") {
+			if e.Action == "drill run" && e.Ending == control.Done && (e.Subject != run || e.Reason != "to see" || e.Inputs["drill"] != "burst" || e.Inputs["speed"] != "20") {
 				t.Errorf("%+v", e)
 			}
 		}
@@ -157,7 +157,7 @@ func TestDrillDeskKept(t *testing.T) {
 	}
 	a := start()
 	ports := a.drillPorts()
-	started, err := ports.Orders.Start(t.Context(), web.DrillOrder{Name: "burst", Speed: 20, Actor: "anna"})
+	started, err := ports.Orders.Start(t.Context(), api.DrillOrder{Name: "burst", Speed: 20, Actor: "anna"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"headgate/engine"
 	"headgate/internal/config"
 	"headgate/internal/sqlite"
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 	"headgate/runbooks/drill"
 )
 
@@ -73,7 +73,7 @@ func (p *production) Ready(ctx context.Context, r drill.Run) error {
 	if err := p.openPage(ctx, nil); err != nil {
 		return err
 	}
-	if s, ok := a.modes.Standing(pool.Name); ok && s.Mode == admit.PassThrough {
+	if s, ok := a.modes.Standing(pool.Name); ok && s.Mode == admission.PassThrough {
 		return &drill.StopError{Why: fmt.Sprintf("pool %s is in pass-through since %s, by %s", pool.Name, s.Since.UTC().Format(time.RFC3339), s.By), Mode: true}
 	}
 	if err := p.budget(ctx, pool); err != nil {

@@ -10,8 +10,8 @@ import (
 
 	"headgate/engine"
 	"headgate/internal/sqlite"
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
 )
 
@@ -87,7 +87,7 @@ func TestNoDrillInPassThrough(t *testing.T) {
 	p := &production{app: r.app}
 	run := overloaded()
 	run.Started = time.Now().UTC().Add(-time.Minute)
-	order := runbooks.Order{Pool: "default", Mode: admit.PassThrough, Actor: "me", Reason: "too much is refused"}
+	order := control.Order{Pool: "default", Mode: admission.PassThrough, Actor: "me", Reason: "too much is refused"}
 	if _, err := r.app.modes.Do(t.Context(), time.Now(), order); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"headgate/alerts"
 	"headgate/alerts/slack"
 	"headgate/internal/sqlite"
-	"headgate/web"
+	"headgate/web/api"
 )
 
 // incidents shows the record of incidents to the admin API.
@@ -16,37 +16,37 @@ type incidents struct {
 	words slack.Wording
 }
 
-// List implements web.Incidents.
-func (i incidents) List(ctx context.Context, q web.IncidentQuery) (web.IncidentPage, error) {
+// List implements api.Incidents.
+func (i incidents) List(ctx context.Context, q api.IncidentQuery) (api.IncidentPage, error) {
 	items, next, err := i.store.Incidents(ctx, sqlite.IncidentFilter{
 		Open: q.Open, Pool: q.Pool, Rule: q.Rule, Since: q.Since, After: q.After, Limit: q.Limit,
 	})
 	if errors.Is(err, sqlite.ErrKey) {
-		err = web.ErrUnknownKey
+		err = api.ErrUnknownKey
 	}
-	return web.IncidentPage{Items: items, Next: next}, err
+	return api.IncidentPage{Items: items, Next: next}, err
 }
 
-// Incident implements web.Incidents.
-func (i incidents) Incident(ctx context.Context, id string) (web.IncidentDetail, error) {
+// Incident implements api.Incidents.
+func (i incidents) Incident(ctx context.Context, id string) (api.IncidentDetail, error) {
 	story, err := i.store.Story(ctx, id)
 	if errors.Is(err, sqlite.ErrNoIncident) {
-		return web.IncidentDetail{}, web.ErrNoIncident
+		return api.IncidentDetail{}, api.ErrNoIncident
 	}
-	d := web.IncidentDetail{
+	d := api.IncidentDetail{
 		Incident: story.Incident, Events: story.Events,
-		Cut: len(story.Events) >= web.MaxTimeline || len(story.Deliveries) >= web.MaxTimeline,
+		Cut: len(story.Events) >= api.MaxTimeline || len(story.Deliveries) >= api.MaxTimeline,
 	}
 	for _, one := range story.Deliveries {
 		shown := deliveryRecord(one)
-		shown.Text = i.words.Of(one, web.MaxMessage)
+		shown.Text = i.words.Of(one, api.MaxMessage)
 		d.Deliveries = append(d.Deliveries, shown)
 	}
 	return d, err
 }
 
-func deliveryRecord(d alerts.Delivery) web.DeliveryRecord {
-	return web.DeliveryRecord{
+func deliveryRecord(d alerts.Delivery) api.DeliveryRecord {
+	return api.DeliveryRecord{
 		ID: d.ID, Seq: d.Seq, Kind: string(d.Kind), Destination: string(d.Destination), State: string(d.State),
 		Attempts: d.Attempts, Created: d.Created, Tried: d.Tried, NotBefore: d.NotBefore, Reason: d.Reason,
 		Channel: d.Ref.Channel, Doubts: d.Doubts,

@@ -8,7 +8,7 @@ import (
 
 	"headgate/alerts/slack"
 	"headgate/internal/config"
-	"headgate/runbooks"
+	"headgate/runbooks/control"
 )
 
 // interaction is the way in from Slack: one reception, and one or two ways to it.
@@ -147,12 +147,12 @@ func (a *App) SlackAddr() string {
 
 // Note implements slack.Desk.
 func (d slackDesk) Note(_ context.Context, e slack.Entry) {
-	entry := runbooks.Entry{
-		At: time.Now(), Kind: runbooks.KindPress, Action: string(e.Action), Ending: runbooks.Ending(e.Ending), Pool: e.Pool,
-		Subject: e.Incident, Actor: e.Actor, Via: runbooks.ViaSlack, Reason: e.Reason, Inputs: e.Inputs,
+	entry := control.Entry{
+		At: time.Now(), Kind: control.KindPress, Action: string(e.Action), Ending: control.Ending(e.Ending), Pool: e.Pool,
+		Subject: e.Incident, Actor: e.Actor, Via: control.ViaSlack, Reason: e.Reason, Inputs: e.Inputs,
 	}
 	if e.Forged {
-		entry.Kind = runbooks.KindAccess
+		entry.Kind = control.KindAccess
 	}
 	if entry.Action == "" {
 		entry.Action = "callback"

@@ -15,8 +15,8 @@ import (
 	"headgate/internal/config"
 	"headgate/internal/fakeslack"
 	"headgate/internal/sqlite"
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 const ops = "C0123456789"
@@ -104,7 +104,7 @@ func (p *pressing) told(user string, do func() error) string {
 	return p.slack.Whispers(ops, user)[before].Text
 }
 
-func (p *pressing) mode() admit.Mode {
+func (p *pressing) mode() admission.Mode {
 	s, _ := p.app.modes.Standing("default")
 	return s.Mode
 }
@@ -140,7 +140,7 @@ func TestRollBackAndRestoreBySlack(t *testing.T) {
 			p := newPressing(t, edit)
 			rollback := p.interaction("rollback", "U0ADA")
 			wants(t, "pressed", p.deliver(rollback), "Pool default: from enforce to passthrough. 1 run and 0 wait")
-			if p.mode() != admit.PassThrough {
+			if p.mode() != admission.PassThrough {
 				t.Fatalf("mode %s", p.mode())
 			}
 			p.eventually("Restore is there instead", func() bool { return p.has("restore") && !p.has("rollback") })
@@ -153,7 +153,7 @@ func TestRollBackAndRestoreBySlack(t *testing.T) {
 
 			// The pool is in the mode of the first message again, but not since then.
 			wants(t, "a replay after the restore", p.deliver(p.again(rollback)), "Nothing was done", "pool default is in enforce since", "set by <@U0EVE>")
-			if p.mode() != admit.Enforce {
+			if p.mode() != admission.Enforce {
 				t.Errorf("mode %s", p.mode())
 			}
 			close(p.model.release)
@@ -219,7 +219,7 @@ func TestTwoPressAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := slices.IndexFunc(changes, func(c runbooks.Change) bool { return c.Via == runbooks.ViaSlack }); n < 0 || len(changes) != 2 {
+	if n := slices.IndexFunc(changes, func(c control.Change) bool { return c.Via == control.ViaSlack }); n < 0 || len(changes) != 2 {
 		t.Errorf("changes %+v", changes)
 	}
 	close(p.model.release)
@@ -239,7 +239,7 @@ func TestAckAndSilenceBySlack(t *testing.T) {
 	silence := p.interaction("silence", "U0ADA")
 	wants(t, "silenced", p.deliver(silence), "busy is silenced until")
 	p.inThread("Silenced by <@U0ADA>: until")
-	_, err := p.app.actions.Do(t.Context(), time.Now(), runbooks.Call{Name: runbooks.ActSilence, Rule: "busy", For: 2 * time.Hour, Actor: "ben", Via: runbooks.ViaAPI})
+	_, err := p.app.actions.Do(t.Context(), time.Now(), control.Call{Name: control.ActSilence, Rule: "busy", For: 2 * time.Hour, Actor: "ben", Via: control.ViaAPI})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestPressesThatAreTooLateOrForeign(t *testing.T) {
 		wants(t, action+" of one that is over", p.deliver(i), "Nothing was done: the incident is over")
 	}
 	p.eventually("no button is left", func() bool { return !p.has("ack") && !p.has("rollback") && !p.has("runbook") })
-	if p.mode() != admit.Enforce {
+	if p.mode() != admission.Enforce {
 		t.Errorf("mode %s", p.mode())
 	}
 }
@@ -336,13 +336,13 @@ func TestCommandsBySlack(t *testing.T) {
 }
 
 // entries are those of presses, newest first.
-func (p *pressing) entries() []runbooks.Entry {
+func (p *pressing) entries() []control.Entry {
 	p.Helper()
 	a, err := p.app.store.Audit(p.Context(), sqlite.AuditFilter{})
 	if err != nil {
 		p.Fatal(err)
 	}
-	return slices.DeleteFunc(a.Entries, func(e runbooks.Entry) bool { return e.Kind != runbooks.KindPress })
+	return slices.DeleteFunc(a.Entries, func(e control.Entry) bool { return e.Kind != control.KindPress })
 }
 
 // TestEveryPressIsAudited looks into the record.
@@ -352,8 +352,8 @@ func TestEveryPressIsAudited(t *testing.T) {
 	p.command("U0BEN", "/headgate restore default")
 	p.eventually("both are recorded", func() bool {
 		items := p.entries()
-		return len(items) == 2 && items[1].Action == "rollback" && items[1].Ending == runbooks.Done && items[1].Actor == "slack:U0ADA" &&
-			items[0].Action == "restore" && items[0].Ending == runbooks.Refused && items[0].Actor == "slack:U0BEN" && items[0].Via == runbooks.ViaSlack
+		return len(items) == 2 && items[1].Action == "rollback" && items[1].Ending == control.Done && items[1].Actor == "slack:U0ADA" &&
+			items[0].Action == "restore" && items[0].Ending == control.Refused && items[0].Actor == "slack:U0BEN" && items[0].Via == control.ViaSlack
 	})
 	close(p.model.release)
 	<-p.answer
@@ -371,7 +371,7 @@ func TestHostileLinesAreAudited(t *testing.T) {
 	}
 	p.command("U0ADA", "/headgate rollback default")
 	p.eventually("all are recorded", func() bool { return len(p.entries()) == len(lines)+1 })
-	if e := p.entries()[0]; e.Action != "rollback" || e.Ending != runbooks.Done || e.Pool != "default" {
+	if e := p.entries()[0]; e.Action != "rollback" || e.Ending != control.Done || e.Pool != "default" {
 		t.Errorf("the latest entry is %+v", e)
 	}
 	close(p.model.release)

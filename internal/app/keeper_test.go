@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"headgate/proxy"
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // TestSLOIsKeptByTheHour: repeated records count once, and a new hour begins at 0.
@@ -14,7 +14,7 @@ func TestSLOIsKeptByTheHour(t *testing.T) {
 	r := newRig(t, nil)
 	k := newKeeper(r.app.store, r.app.metrics, time.Hour, slog.New(slog.DiscardHandler))
 	first := k.hour
-	end := func(o admit.Outcome) {
+	end := func(o admission.Outcome) {
 		r.app.metrics.Ended(proxy.Observation{Pool: "default", Outcome: o, Arrived: time.Now(), Turnaround: time.Second})
 	}
 	want := func(since time.Time, wantGood, wantBad int64) {
@@ -24,17 +24,17 @@ func TestSLOIsKeptByTheHour(t *testing.T) {
 			t.Fatalf("good %d, bad %d (%v), want %d and %d", good, bad, err, wantGood, wantBad)
 		}
 	}
-	end(admit.Completed)
-	end(admit.Truncated)
-	end(admit.Refused)
+	end(admission.Completed)
+	end(admission.Truncated)
+	end(admission.Refused)
 	for range 2 {
 		k.keep(t.Context(), first)
 		want(first, 1, 1)
 	}
-	end(admit.Completed)
+	end(admission.Completed)
 	k.keep(t.Context(), first.Add(time.Hour))
 	want(first, 2, 1)
-	end(admit.UpstreamError)
+	end(admission.UpstreamError)
 	k.keep(t.Context(), first.Add(time.Hour+time.Minute))
 	want(first, 2, 2)
 	want(first.Add(time.Hour), 0, 1)

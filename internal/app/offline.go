@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"headgate/internal/sqlite"
-	"headgate/runbooks"
+	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
-	"headgate/web"
+	"headgate/web/api"
 )
 
 // LeftRequest is an order that was left in the record.
@@ -19,7 +19,7 @@ type LeftRequest struct {
 // LeaveRequest leaves an order in the record of a data directory, for the
 // process that serves from there, now or next. It is for when that process does
 // not answer.
-func LeaveRequest(ctx context.Context, dir string, o runbooks.Order) (LeftRequest, error) {
+func LeaveRequest(ctx context.Context, dir string, o control.Order) (LeftRequest, error) {
 	number, err := sqlite.LeaveRequest(ctx, dir, o)
 	if err != nil {
 		return LeftRequest{}, err
@@ -34,7 +34,7 @@ func LeaveRequest(ctx context.Context, dir string, o runbooks.Order) (LeftReques
 
 // ReadAudit reads what is recorded in a data directory, newest first, whether a
 // process serves from there or not.
-func ReadAudit(ctx context.Context, dir string, q web.ChangeQuery) (web.ChangePage, error) {
+func ReadAudit(ctx context.Context, dir string, q api.ChangeQuery) (api.ChangePage, error) {
 	return page(sqlite.ReadAudit(ctx, dir, filter(q)))
 }
 
@@ -43,25 +43,25 @@ func ReadAudit(ctx context.Context, dir string, q web.ChangeQuery) (web.ChangePa
 type RunRecord struct{ Dir string }
 
 // Runs returns a page of runs, newest first.
-func (r RunRecord) Runs(ctx context.Context, q drill.Query) (web.DrillRunList, error) {
+func (r RunRecord) Runs(ctx context.Context, q drill.Query) (api.DrillRunList, error) {
 	runs, next, err := sqlite.ReadRuns(ctx, r.Dir, q)
-	list := web.DrillRunList{Items: make([]web.DrillRun, 0, len(runs)), Next: next}
+	list := api.DrillRunList{Items: make([]api.DrillRun, 0, len(runs)), Next: next}
 	for _, run := range runs {
-		list.Items = append(list.Items, web.DrillRunOf(run))
+		list.Items = append(list.Items, api.DrillRunOf(run))
 	}
 	return list, err
 }
 
-// Run returns one run as it was recorded last. Series is as for web.Client.Run.
-func (r RunRecord) Run(ctx context.Context, id, series string) (web.DrillReport, error) {
+// Run returns one run as it was recorded last. Series is as for api.Client.Run.
+func (r RunRecord) Run(ctx context.Context, id, series string) (api.DrillReport, error) {
 	run, err := sqlite.ReadRun(ctx, r.Dir, id)
 	if err != nil {
-		return web.DrillReport{}, err
+		return api.DrillReport{}, err
 	}
-	if series != web.WholeSeries {
+	if series != api.WholeSeries {
 		run.Series = run.Series[max(0, len(run.Series)-1):]
 	}
-	return web.DrillReportOf(run, false), nil
+	return api.DrillReportOf(run, false), nil
 }
 
 // Backup copies the record of a data directory into a new file, whether a

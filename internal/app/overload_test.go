@@ -9,7 +9,7 @@ import (
 	"headgate/internal/config"
 	"headgate/internal/loadgen"
 	"headgate/internal/modelstub"
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // TestTenMinutesOfOverload: seven times what the workers can do, for ten minutes
@@ -52,7 +52,7 @@ func TestTenMinutesOfOverload(t *testing.T) {
 	if n := r.total("headgate_gate_free_seconds"); n == 0 {
 		t.Error("nobody found a worker free: nothing was measured")
 	}
-	if guard, flips := r.app.guard.Guard("default"); r.mode() != admit.Enforce || flips != 0 {
+	if guard, flips := r.app.guard.Guard("default"); r.mode() != admission.Enforce || flips != 0 {
 		t.Errorf("mode %s, guard %+v", r.mode(), guard)
 	}
 	for _, i := range r.app.watch.engine.Incidents() {

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"headgate/engine"
-	"headgate/engine/samples"
+	"headgate/engine/tsdb"
 )
 
 const (
@@ -143,7 +143,7 @@ func (p pace) windows(e parser.Expr, least time.Duration) {
 }
 
 // recorded says whether an expression reads recorded series.
-func recorded(e parser.Node) bool { return reads(e, samples.IsRecorded) }
+func recorded(e parser.Node) bool { return reads(e, tsdb.IsRecorded) }
 
 func readsRealMinute(e parser.Node) bool {
 	return reads(e, func(name string) bool { return name == envelopeMetric })

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"headgate/internal/sqlite"
-	"headgate/web"
-	"headgate/web/pages"
+	"headgate/web/api"
+	"headgate/web/ui"
 )
 
 // budgetAge is how long the counts of an error budget are shown as they are: they
@@ -15,14 +15,14 @@ import (
 const budgetAge = 15 * time.Second
 
 // newPages makes the pages for people.
-func (a *App) newPages(admin *web.Admin) (*pages.Pages, error) {
-	c := pages.Config{
+func (a *App) newPages(admin *api.Admin) (*ui.Pages, error) {
+	c := ui.Config{
 		Admin: admin, Facts: &facts{app: a, budgets: make(map[string]budget)}, Log: a.log.With("component", "pages"),
 	}
 	if a.watch != nil {
 		c.Series = a.watch.samples
 	}
-	return pages.New(c)
+	return ui.New(c)
 }
 
 // facts tells the pages of limits and objectives.
@@ -40,8 +40,8 @@ type budget struct {
 	at        time.Time
 }
 
-// Facts implements pages.Facts.
-func (f *facts) Facts(ctx context.Context, now time.Time, pool string) (pages.PoolFacts, bool) {
+// Facts implements ui.Facts.
+func (f *facts) Facts(ctx context.Context, now time.Time, pool string) (ui.PoolFacts, bool) {
 	f.app.mu.Lock()
 	cfg := f.app.cfg
 	f.app.mu.Unlock()
@@ -50,7 +50,7 @@ func (f *facts) Facts(ctx context.Context, now time.Time, pool string) (pages.Po
 		if c.Name != pool {
 			continue
 		}
-		known := pages.PoolFacts{Objective: c.SLO.Objective, Window: c.SLO.Window}
+		known := ui.PoolFacts{Objective: c.SLO.Objective, Window: c.SLO.Window}
 		if c.Admission.Policy == "threshold" {
 			known.MaxAge, known.MaxDepth = c.Admission.MaxQueueAge, c.Admission.DepthMultiple*c.Workers
 		}
@@ -58,7 +58,7 @@ func (f *facts) Facts(ctx context.Context, now time.Time, pool string) (pages.Po
 		known.Good, known.Bad, known.Counted = b.good, b.bad, b.read
 		return known, true
 	}
-	return pages.PoolFacts{}, false
+	return ui.PoolFacts{}, false
 }
 
 // budget returns the counts of a pool. Names of pools come from the settings, so
@@ -84,5 +84,5 @@ func readBudget(ctx context.Context, store *sqlite.Store, pool string, since tim
 // lets somebody in to the pages: once, within a few minutes. Call it after Start.
 func (a *App) LoginPath(actor string) string {
 	code, _ := a.door.Link(actor)
-	return web.LinkPath(code)
+	return api.LinkPath(code)
 }

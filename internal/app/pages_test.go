@@ -11,7 +11,7 @@ import (
 
 	"headgate/internal/config"
 	"headgate/internal/sqlite"
-	"headgate/runbooks"
+	"headgate/runbooks/control"
 )
 
 // TestPagesShowTheSettings: limits, objective and what is left of the budget.
@@ -60,7 +60,7 @@ func TestLoginPathSignsIn(t *testing.T) {
 	}
 	r.eventually("the login is in the audit", func() bool {
 		page, err := r.app.store.Audit(t.Context(), sqlite.AuditFilter{Limit: 10})
-		return err == nil && slices.ContainsFunc(page.Entries, func(e runbooks.Entry) bool { return e.Action == "login" && e.Actor == "ana@ops1" })
+		return err == nil && slices.ContainsFunc(page.Entries, func(e control.Entry) bool { return e.Action == "login" && e.Actor == "ana@ops1" })
 	})
 }
 
@@ -75,8 +75,8 @@ func TestPagesAreNotForForeignHosts(t *testing.T) {
 	}
 	r.eventually("it is in the audit", func() bool {
 		page, err := r.app.store.Audit(t.Context(), sqlite.AuditFilter{Limit: 10})
-		return err == nil && slices.ContainsFunc(page.Entries, func(e runbooks.Entry) bool {
-			return e.Ending == runbooks.Refused && e.Reason == `a request for the host "evil.test"`
+		return err == nil && slices.ContainsFunc(page.Entries, func(e control.Entry) bool {
+			return e.Ending == control.Refused && e.Reason == `a request for the host "evil.test"`
 		})
 	})
 }

@@ -8,7 +8,7 @@ import (
 
 	"headgate/internal/config"
 	"headgate/proxy"
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // assumedShare is the part of the SLO that a task is assumed to take until one
@@ -16,7 +16,7 @@ import (
 const assumedShare = 4
 
 // pool makes the data plane's pool out of its settings.
-func pool(cfg *config.Config, i int, gate *admit.Gate) (proxy.Pool, error) {
+func pool(cfg *config.Config, i int, gate *admission.Gate) (proxy.Pool, error) {
 	c := &cfg.Pools[i]
 	upstream, err := url.Parse(c.Upstream)
 	if err != nil { // the settings have been checked; and its text may hold a secret
@@ -31,31 +31,31 @@ func pool(cfg *config.Config, i int, gate *admit.Gate) (proxy.Pool, error) {
 }
 
 // gateConfig makes the gate's settings out of a pool's.
-func gateConfig(cfg *config.Config, i int) (admit.Config, error) {
+func gateConfig(cfg *config.Config, i int) (admission.Config, error) {
 	c := &cfg.Pools[i]
-	mode, err := admit.ParseMode(c.Mode)
+	mode, err := admission.ParseMode(c.Mode)
 	if err != nil {
-		return admit.Config{}, gateError(cfg, i, &admit.FieldError{Field: "mode", Problem: err.Error()})
+		return admission.Config{}, gateError(cfg, i, &admission.FieldError{Field: "mode", Problem: err.Error()})
 	}
 	p, err := policy(c.Admission)
 	if err != nil {
-		return admit.Config{}, gateError(cfg, i, err)
+		return admission.Config{}, gateError(cfg, i, err)
 	}
-	return admit.Config{
+	return admission.Config{
 		Workers: c.Workers, Policy: p, Mode: mode,
 		QueueLimit: c.Limits.PassthroughQueue, AssumedService: c.SLO.Turnaround / assumedShare,
 	}, nil
 }
 
 // policy returns the admission policy of that name.
-func policy(c config.Admission) (admit.Policy, error) {
+func policy(c config.Admission) (admission.Policy, error) {
 	switch c.Policy {
 	case "threshold":
-		return admit.NewThreshold(c.MaxQueueAge, c.DepthMultiple)
+		return admission.NewThreshold(c.MaxQueueAge, c.DepthMultiple)
 	case "none":
-		return admit.None{}, nil
+		return admission.None{}, nil
 	default:
-		return nil, &admit.FieldError{Field: "policy", Problem: fmt.Sprintf("unknown policy %q: must be threshold or none", c.Policy)}
+		return nil, &admission.FieldError{Field: "policy", Problem: fmt.Sprintf("unknown policy %q: must be threshold or none", c.Policy)}
 	}
 }
 
@@ -69,8 +69,8 @@ func clients(cfg *config.Config) ([]proxy.Client, error) {
 			return nil, cfg.At(fmt.Sprintf("clients[%d].key_sha256", i), errors.New("must be 64 hexadecimal digits"))
 		}
 		client.KeySHA256 = [len(client.KeySHA256)]byte(sum)
-		if c.Priority == admit.Batch.String() {
-			client.Class = admit.Batch
+		if c.Priority == admission.Batch.String() {
+			client.Class = admission.Batch
 		}
 		all = append(all, client)
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"headgate/internal/sqlite"
-	"headgate/runbooks"
-	"headgate/web"
+	"headgate/runbooks/control"
+	"headgate/web/api"
 )
 
 // openTime bounds the opening of the record, its check and its migration.
@@ -33,7 +33,7 @@ func (a *App) openRecord() error {
 		return fmt.Errorf("record in %s: %w", a.cfg.DataDir, err)
 	}
 	a.store = store
-	a.auditor = runbooks.NewAuditor(runbooks.AuditorConfig{
+	a.auditor = control.NewAuditor(control.AuditorConfig{
 		Audit: store, Writer: o.Writer, Log: a.log.With("component", "audit"), Metrics: a.modeMetrics,
 	})
 	if err := a.openModes(ctx, o.Writer); err != nil {
@@ -48,25 +48,25 @@ func (a *App) openRecord() error {
 // openModes puts the pools under the modes that the record knows, and has the guard
 // hear of every change from then on.
 func (a *App) openModes(ctx context.Context, writer string) error {
-	c := runbooks.Config{Journal: a.store, Writer: writer, Log: a.log.With("component", "modes"), Metrics: a.modeMetrics}
+	c := control.Config{Journal: a.store, Writer: writer, Log: a.log.With("component", "modes"), Metrics: a.modeMetrics}
 	if !a.unwatched {
 		if err := a.newGuard(); err != nil {
 			return err
 		}
 		c.Applied, c.Recorded = a.guard.Applied, a.guard.Recorded
 	}
-	a.modes = runbooks.New(c)
+	a.modes = control.New(c)
 	if err := a.modes.Load(ctx); err != nil {
 		return err
 	}
 	for _, p := range a.pools {
 		a.modes.Add(time.Now(), p.Name, p.Gate)
 	}
-	a.pauses = runbooks.NewPauses(a.store, a.modes, c.Log, a.modeMetrics)
+	a.pauses = control.NewPauses(a.store, a.modes, c.Log, a.modeMetrics)
 	if err := a.pauses.Load(ctx, time.Now()); err != nil {
 		return err
 	}
-	a.actions = runbooks.NewRegistry(a.modes, a.pauses, nil, a.auditor)
+	a.actions = control.NewRegistry(a.modes, a.pauses, nil, a.auditor)
 	if a.guard == nil {
 		return nil
 	}
@@ -99,18 +99,18 @@ func writer() string {
 // audit shows the record to the admin API.
 type audit struct{ store *sqlite.Store }
 
-// Changes implements web.Audit.
-func (a audit) Changes(ctx context.Context, q web.ChangeQuery) (web.ChangePage, error) {
+// Changes implements api.Audit.
+func (a audit) Changes(ctx context.Context, q api.ChangeQuery) (api.ChangePage, error) {
 	return page(a.store.Audit(ctx, filter(q)))
 }
 
-func filter(q web.ChangeQuery) sqlite.AuditFilter {
+func filter(q api.ChangeQuery) sqlite.AuditFilter {
 	return sqlite.AuditFilter{Since: q.Since, Pool: q.Pool, Kind: q.Kind, After: q.After, Limit: q.Limit}
 }
 
-func page(a sqlite.Audit, err error) (web.ChangePage, error) {
+func page(a sqlite.Audit, err error) (api.ChangePage, error) {
 	if errors.Is(err, sqlite.ErrKey) {
-		err = web.ErrUnknownKey
+		err = api.ErrUnknownKey
 	}
-	return web.ChangePage{Items: a.Changes, Entries: a.Entries, Next: a.Next}, err
+	return api.ChangePage{Items: a.Changes, Entries: a.Entries, Next: a.Next}, err
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"headgate/internal/config"
-	"headgate/runbooks"
+	"headgate/runbooks/control"
 )
 
 // again returns a copy of the settings that an App runs with, changed.
@@ -106,7 +106,7 @@ func TestReloadChangesHosts(t *testing.T) {
 func TestReloadKeepsAPause(t *testing.T) {
 	r := newRig(t, nil)
 	now := time.Now()
-	if err := r.app.store.SavePause(t.Context(), runbooks.Pause{Pool: "late", Since: now, Until: now.Add(time.Hour), By: "ana", Via: runbooks.ViaAPI}); err != nil {
+	if err := r.app.store.SavePause(t.Context(), control.Pause{Pool: "late", Since: now, Until: now.Add(time.Hour), By: "ana", Via: control.ViaAPI}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.app.pauses.Load(t.Context(), now); err != nil {

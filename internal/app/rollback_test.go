@@ -12,8 +12,8 @@ import (
 	"headgate/internal/config"
 	"headgate/internal/fakeslack"
 	"headgate/internal/sqlite"
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 // faulty pages at once when a task runs, and asks for a rollback.
@@ -40,10 +40,10 @@ func withRules(t *testing.T, text string) func(*config.Config) {
 	return func(c *config.Config) { c.Rules.File = file }
 }
 
-func (r *rig) mode() admit.Mode { return r.app.Pools()[0].Gate.Snapshot(time.Now()).Mode }
+func (r *rig) mode() admission.Mode { return r.app.Pools()[0].Gate.Snapshot(time.Now()).Mode }
 
 // entries are those of the audit whose reason holds some words.
-func (r *rig) entries(ending runbooks.Ending, words string) (n int) {
+func (r *rig) entries(ending control.Ending, words string) (n int) {
 	r.Helper()
 	a, err := r.app.store.Audit(r.Context(), sqlite.AuditFilter{Limit: 1000})
 	if err != nil {
@@ -65,16 +65,16 @@ func TestRollbackByItself(t *testing.T) {
 	r := newRig(t, func(c *config.Config) { withSlack(url)(c); rules(c) }, Paced(10))
 	began := time.Now()
 	answer := r.ask()
-	r.eventually("the gate is out", func() bool { return r.mode() == admit.PassThrough })
+	r.eventually("the gate is out", func() bool { return r.mode() == admission.PassThrough })
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	r.eventually("the thread says so", func() bool { return said(slack, "set by engine") && said(slack, "restore --pool default") })
-	r.eventually("the audit says so", func() bool { return r.entries(runbooks.Done, "faulty") == 1 })
+	r.eventually("the audit says so", func() bool { return r.entries(control.Done, "faulty") == 1 })
 	close(r.model.release)
 	<-answer
-	_, err := r.app.modes.Do(t.Context(), time.Now(), runbooks.Order{Action: runbooks.Restore, Actor: "ana", Via: runbooks.ViaAPI})
-	if g, flips := r.app.guard.Guard("default"); err != nil || g.State != runbooks.Cooldown || flips != 1 || g.LatchedBy != "ana" {
+	_, err := r.app.modes.Do(t.Context(), time.Now(), control.Order{Action: control.Restore, Actor: "ana", Via: control.ViaAPI})
+	if g, flips := r.app.guard.Guard("default"); err != nil || g.State != control.Cooldown || flips != 1 || g.LatchedBy != "ana" {
 		t.Errorf("after a restore %+v, %v", g, err)
 	}
 }
@@ -85,8 +85,8 @@ func TestNoRollbackByItself(t *testing.T) {
 	rules := withRules(t, faulty)
 	r := newRig(t, func(c *config.Config) { rules(c); c.Rollback.Auto = false }, Paced(10))
 	answer := r.ask()
-	r.eventually("it is withheld", func() bool { return r.entries(runbooks.Withheld, "rollback.auto") == 1 })
-	if r.mode() != admit.Enforce {
+	r.eventually("it is withheld", func() bool { return r.entries(control.Withheld, "rollback.auto") == 1 })
+	if r.mode() != admission.Enforce {
 		t.Errorf("the gate is in %s", r.mode())
 	}
 	close(r.model.release)
@@ -115,7 +115,7 @@ func TestMaximumIsTold(t *testing.T) {
 	r.eventually("the thread says so", func() bool {
 		return said(slack, "0 of 0 automatic rollbacks") && said(slack, "headgate rollback --pool default")
 	})
-	if r.mode() != admit.Enforce || r.entries(runbooks.Withheld, "max_per_day") != 1 {
+	if r.mode() != admission.Enforce || r.entries(control.Withheld, "max_per_day") != 1 {
 		t.Errorf("the gate is in %s", r.mode())
 	}
 	close(r.model.release)
@@ -130,7 +130,7 @@ func TestDecisionsAreTold(t *testing.T) {
 	r := newRig(t, func(c *config.Config) { withSlack(url)(c); rules(c); c.Rollback.Auto = false }, Paced(10))
 	answer := r.ask()
 	r.eventually("the message is there", func() bool { return len(slack.Roots("C0123456789")) == 1 })
-	o := runbooks.Order{Action: runbooks.Rollback, Actor: "ana", Via: runbooks.ViaAPI, Reason: "I see it too"}
+	o := control.Order{Action: control.Rollback, Actor: "ana", Via: control.ViaAPI, Reason: "I see it too"}
 	if _, err := r.app.modes.Do(t.Context(), time.Now(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -144,9 +144,9 @@ func TestDecisionsAreTold(t *testing.T) {
 func TestReminderOnce(t *testing.T) {
 	slack, url := newSlack(t)
 	r := newRig(t, withSlack(url))
-	reminder := runbooks.Reminder{
+	reminder := control.Reminder{
 		Pool: "default", Change: "c-1", Hour: 2, At: time.Now(), Since: time.Now().Add(-2 * time.Hour), By: "ana", Reason: "p95 climbs",
-		Workers: 4, InFlight: 3, Queued: 17, Oldest: 40 * time.Second, Before: admit.Observe,
+		Workers: 4, InFlight: 3, Queued: 17, Oldest: 40 * time.Second, Before: admission.Observe,
 	}
 	for range 3 {
 		if err := r.app.remind(context.Background(), reminder); err != nil {
@@ -182,9 +182,9 @@ func TestGuardIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var before runbooks.Guard
+	var before control.Guard
 	run(func(a *App) {
-		if _, err := a.modes.Do(t.Context(), time.Now(), runbooks.Order{Action: runbooks.Rollback, Actor: "ana", Via: runbooks.ViaAPI}); err != nil {
+		if _, err := a.modes.Do(t.Context(), time.Now(), control.Order{Action: control.Rollback, Actor: "ana", Via: control.ViaAPI}); err != nil {
 			t.Fatal(err)
 		}
 		before, _ = a.guard.Guard("default")

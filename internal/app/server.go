@@ -14,8 +14,8 @@ import (
 
 	"headgate/alerts/slack"
 	"headgate/internal/config"
-	"headgate/runbooks"
-	"headgate/web"
+	"headgate/runbooks/control"
+	"headgate/web/api"
 )
 
 // Bounds of what a slow or greedy client can hold of a listener. There is no
@@ -44,8 +44,8 @@ func (a *App) servers() error {
 		return err
 	}
 	a.live.key = markKey(token.Reveal())
-	c := web.AdminConfig{
-		Token: token.Reveal(), Orders: runbooks.Modes{Registry: a.actions}, Statuses: a, Audit: audit{a.store}, Notes: a.auditor, Actions: a.actions, Log: a.log.With("component", "web"),
+	c := api.AdminConfig{
+		Token: token.Reveal(), Orders: control.Modes{Registry: a.actions}, Statuses: a, Audit: audit{a.store}, Notes: a.auditor, Actions: a.actions, Log: a.log.With("component", "web"),
 		AnonymousRead: a.cfg.Admin.AnonymousRead,
 	}
 	c.Drills = a.drillPorts()
@@ -55,10 +55,10 @@ func (a *App) servers() error {
 			return a.cfg.At("admin.external_url", err)
 		}
 		c.Incidents = incidents{a.store, words}
-		c.Watch = runbooks.Watched{Engine: a.watch.engine, Registry: a.actions, Via: web.Via}
+		c.Watch = control.Watched{Engine: a.watch.engine, Registry: a.actions, Via: api.Via}
 		c.Samples = a.watch.samples
 	}
-	admin, err := web.NewAdmin(c)
+	admin, err := api.NewAdmin(c)
 	if err != nil {
 		return a.cfg.At("admin.token", err)
 	}
@@ -69,10 +69,10 @@ func (a *App) servers() error {
 	}
 	ctx, cut := context.WithCancelCause(context.Background())
 	a.cut = cut
-	ops := web.Ops{Metrics: a.registry, Ready: a.ready, Pages: people}
+	ops := api.Ops{Metrics: a.registry, Ready: a.ready, Pages: people}
 	a.data = newServer(a.hostGuard(a.came.count(a.live.door(a.proxy)), foreignData), a.log.With("component", "data"))
 	a.data.BaseContext = func(net.Listener) context.Context { return ctx }
-	a.admin = newServer(a.hostGuard(web.Handler(ops, admin), a.foreignAdmin), a.log.With("component", "admin"))
+	a.admin = newServer(a.hostGuard(api.Handler(ops, admin), a.foreignAdmin), a.log.With("component", "admin"))
 	return nil
 }
 
@@ -132,7 +132,7 @@ const foreignHost = "This host name is not known here. Add it to hosts in the se
 // luck with the browser of somebody who has signed in.
 func (a *App) foreignAdmin(w http.ResponseWriter, r *http.Request) {
 	a.door.Foreign(r)
-	web.WriteProblem(w, web.Problem{Status: http.StatusMisdirectedRequest, Detail: foreignHost})
+	api.WriteProblem(w, api.Problem{Status: http.StatusMisdirectedRequest, Detail: foreignHost})
 }
 
 // foreignData says the same in OpenAI's shape.

@@ -9,7 +9,7 @@ import (
 
 	"headgate/internal/config"
 	"headgate/internal/sqlite"
-	"headgate/runbooks"
+	"headgate/runbooks/control"
 )
 
 var formKey = regexp.MustCompile(`name="form" value="([^"]+)"`)
@@ -71,7 +71,7 @@ func TestSilencesAreAudited(t *testing.T) {
 	}
 	var got []string
 	r.eventually("the audit has it", func() bool {
-		a, err := r.app.store.Audit(t.Context(), sqlite.AuditFilter{Kind: string(runbooks.KindAction), Limit: 10})
+		a, err := r.app.store.Audit(t.Context(), sqlite.AuditFilter{Kind: string(control.KindAction), Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,8 +11,8 @@ import (
 	"headgate/alerts/slack"
 	"headgate/engine"
 	"headgate/internal/sqlite"
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
 )
 
@@ -49,11 +49,11 @@ func (d slackDesk) Do(ctx context.Context, w slack.Wish) slack.Answer {
 }
 
 // orders takes what is asked of the engine.
-func (d slackDesk) orders() runbooks.Watched {
-	return runbooks.Watched{Engine: d.a.watch.engine, Registry: d.a.actions, Via: viaSlack}
+func (d slackDesk) orders() control.Watched {
+	return control.Watched{Engine: d.a.watch.engine, Registry: d.a.actions, Via: viaSlack}
 }
 
-func viaSlack(context.Context) runbooks.Via { return runbooks.ViaSlack }
+func viaSlack(context.Context) control.Via { return control.ViaSlack }
 
 func done(text string) slack.Answer { return slack.Answer{Ending: slack.Done, Text: text} }
 
@@ -160,7 +160,7 @@ func (d slackDesk) ackedAt(ctx context.Context, id string) string {
 
 // engineFailed tells wishes that cannot be from troubles.
 func engineFailed(err error) slack.Answer {
-	for _, known := range []error{engine.ErrRefused, engine.ErrNoRule, engine.ErrTooMany, engine.ErrNoIncident, runbooks.ErrCall} {
+	for _, known := range []error{engine.ErrRefused, engine.ErrNoRule, engine.ErrTooMany, engine.ErrNoIncident, control.ErrCall} {
 		if errors.Is(err, known) {
 			return refused("%v", err)
 		}
@@ -194,8 +194,8 @@ func (d slackDesk) silence(ctx context.Context, w slack.Wish) slack.Answer {
 // mode rolls back or restores. A press counts only if the pool stands as the
 // message said: in that mode, and since then.
 func (d slackDesk) mode(ctx context.Context, w slack.Wish) slack.Answer {
-	o := runbooks.Order{
-		Action: runbooks.Action(w.Action), Pool: w.Pool, Actor: w.Actor, Via: runbooks.ViaSlack, Reason: cut(w.Reason),
+	o := control.Order{
+		Action: control.Action(w.Action), Pool: w.Pool, Actor: w.Actor, Via: control.ViaSlack, Reason: cut(w.Reason),
 	}
 	if w.Seen != nil {
 		inc, no := d.pressed(ctx, w)
@@ -208,20 +208,20 @@ func (d slackDesk) mode(ctx context.Context, w slack.Wish) slack.Answer {
 		if no != nil {
 			return *no
 		}
-		expected, err := admit.ParseMode(w.Seen.Mode)
+		expected, err := admission.ParseMode(w.Seen.Mode)
 		if err != nil {
 			return refused("the message does not say in which mode the pool was")
 		}
 		o.Expected, o.Since, o.Reason = &expected, &w.Seen.Since, "a button of the incident "+inc.Key.Rule
 	}
-	res, err := runbooks.Modes{Registry: d.a.actions}.Do(ctx, time.Now(), o)
+	res, err := control.Modes{Registry: d.a.actions}.Do(ctx, time.Now(), o)
 	switch {
-	case errors.Is(err, runbooks.ErrUnexpected):
+	case errors.Is(err, control.ErrUnexpected):
 		if no := d.changed(w); no != nil {
 			return *no
 		}
 		return refused("%v", err)
-	case errors.Is(err, runbooks.ErrNoPool):
+	case errors.Is(err, control.ErrNoPool):
 		return refused("there is no pool %.63q; there are: %s", w.Pool, strings.Join(d.pools(), ", "))
 	case err != nil:
 		return failed(err)
@@ -256,7 +256,7 @@ func (d slackDesk) pools() []string {
 	return names
 }
 
-func modeAnswer(res runbooks.Result) slack.Answer {
+func modeAnswer(res control.Result) slack.Answer {
 	var lines []string
 	a := slack.Answer{Ending: slack.Refused}
 	for _, c := range res.Changes {

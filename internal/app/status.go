@@ -3,31 +3,31 @@ package app
 import (
 	"time"
 
-	"headgate/proxy/admit"
-	"headgate/web"
+	"headgate/proxy/admission"
+	"headgate/web/api"
 )
 
-// Status implements web.Statuses.
-func (a *App) Status(now time.Time) web.Status {
-	s := web.Status{Version: a.version}
+// Status implements api.Statuses.
+func (a *App) Status(now time.Time) api.Status {
+	s := api.Status{Version: a.version}
 	for _, p := range a.Pools() {
 		s.Pools = append(s.Pools, a.poolStatus(now, p))
 	}
 	return s
 }
 
-func (a *App) poolStatus(now time.Time, p Pool) web.PoolStatus {
+func (a *App) poolStatus(now time.Time, p Pool) api.PoolStatus {
 	gate := p.Gate.Snapshot(now)
 	overdue, drain := p.Gate.Overdue(now)
 	recent := a.metrics.Recent(p.Name, now)
-	s := web.PoolStatus{
+	s := api.PoolStatus{
 		Name: p.Name, Mode: gate.Mode.String(), Policy: gate.Policy,
 		Workers: gate.Workers, InFlight: gate.InFlight, QueueDepth: gate.Depth,
-		QueueOldestAgeS: web.Seconds(gate.Oldest), Overdue: overdue, DrainS: web.Seconds(drain), Draining: gate.Draining,
-		SLOS: web.Seconds(p.SLO), Refused1m: recent.TurnedAway, Admitted1m: max(recent.Arrivals-recent.TurnedAway-recent.Invalid, 0),
+		QueueOldestAgeS: api.Seconds(gate.Oldest), Overdue: overdue, DrainS: api.Seconds(drain), Draining: gate.Draining,
+		SLOS: api.Seconds(p.SLO), Refused1m: recent.TurnedAway, Admitted1m: max(recent.Arrivals-recent.TurnedAway-recent.Invalid, 0),
 	}
 	if recent.Ended > 0 {
-		p95 := web.Seconds(recent.P95)
+		p95 := api.Seconds(recent.P95)
 		s.P95TurnaroundS = &p95
 	}
 	if use, known := a.envelopeUse(now, p); known {
@@ -37,7 +37,7 @@ func (a *App) poolStatus(now time.Time, p Pool) web.PoolStatus {
 	if standing, ok := a.modes.Standing(p.Name); ok {
 		recorded := a.modes.Recorded(p.Name)
 		s.ModeSince, s.ModeBy, s.ModeReason, s.ModeRecorded = standing.Since, standing.By, standing.Reason, &recorded
-		if standing.Mode == admit.PassThrough {
+		if standing.Mode == admission.PassThrough {
 			before := standing.Before.String()
 			s.ModeBefore = &before
 		}

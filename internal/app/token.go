@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 
 	"headgate/internal/config"
-	"headgate/web"
+	"headgate/web/api"
 )
 
 const (
@@ -50,7 +50,7 @@ func Token(dir string) (config.Secret, error) {
 		return config.Secret{}, fmt.Errorf("admin token: %w", err)
 	}
 	token := string(bytes.TrimSpace(text))
-	if err := web.CheckToken(token); err != nil {
+	if err := api.CheckToken(token); err != nil {
 		return config.Secret{}, fmt.Errorf("admin token in %s: %w; remove the file and start again to have one made", path, err)
 	}
 	return config.NewSecret(token), nil

@@ -18,7 +18,7 @@ import (
 	"headgate/internal/sqlite"
 	"headgate/proxy/fault"
 	"headgate/runbooks/drill"
-	"headgate/web"
+	"headgate/web/api"
 )
 
 // twinsDir is where twins keep their records while they live, in the data directory.
@@ -50,7 +50,7 @@ type twin struct {
 	app     *App
 	dir     string
 	workers int
-	admin   *web.Client
+	admin   *api.Client
 	stops   []func(context.Context) error // last in, first out
 	closing sync.Once
 	gone    chan struct{}
@@ -164,7 +164,7 @@ func (w *twin) openApp(cfg *config.Config, upstream, version string) error {
 	}
 	w.app = a
 	w.onStop(a.Stop)
-	w.admin, err = web.NewClient(web.ClientConfig{URL: "http://" + a.AdminAddr(), Token: token, Actor: "drill"})
+	w.admin, err = api.NewClient(api.ClientConfig{URL: "http://" + a.AdminAddr(), Token: token, Actor: "drill"})
 	if err != nil {
 		return err
 	}

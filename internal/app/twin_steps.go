@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"headgate/runbooks/drill"
-	"headgate/web"
+	"headgate/web/api"
 )
 
 // Do implements drill.Place.
@@ -22,7 +22,7 @@ func (w *twin) Do(ctx context.Context, s drill.Step) (undo func(context.Context)
 		return func(ctx context.Context) error { return w.setMode(ctx, "enforce") }, nil
 	case drill.StepRestore:
 		// Taking back what took something back is the business of that.
-		return func(context.Context) error { return nil }, w.setMode(ctx, web.ModeRestore)
+		return func(context.Context) error { return nil }, w.setMode(ctx, api.ModeRestore)
 	case drill.StepLockRecord:
 		unlock, err := lockRecord(ctx, w.record())
 		if err == nil {
@@ -41,7 +41,7 @@ func (w *twin) Do(ctx context.Context, s drill.Step) (undo func(context.Context)
 
 // setMode goes the way that people's orders go, and looks what came of it.
 func (w *twin) setMode(ctx context.Context, mode string) error {
-	if _, err := w.admin.SetMode(ctx, w.pool.Name, web.ModeRequest{Mode: mode, Reason: "drill " + w.run.Name}); err != nil {
+	if _, err := w.admin.SetMode(ctx, w.pool.Name, api.ModeRequest{Mode: mode, Reason: "drill " + w.run.Name}); err != nil {
 		return err
 	}
 	status, err := w.admin.Status(ctx)
@@ -49,7 +49,7 @@ func (w *twin) setMode(ctx context.Context, mode string) error {
 		return fmt.Errorf("read back the mode: %w", err)
 	}
 	want := mode
-	if mode == web.ModeRestore {
+	if mode == api.ModeRestore {
 		want = "enforce"
 	}
 	for _, p := range status.Pools {

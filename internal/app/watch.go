@@ -13,8 +13,8 @@ import (
 
 	"headgate/alerts"
 	"headgate/engine"
-	"headgate/engine/samples"
-	"headgate/runbooks"
+	"headgate/engine/tsdb"
+	"headgate/runbooks/control"
 )
 
 // samplesDir is where samples are kept, in the data directory.
@@ -24,7 +24,7 @@ const samplesDir = "samples"
 // values incidents, incidents messages.
 type watch struct {
 	log       *slog.Logger
-	samples   *samples.DB
+	samples   *tsdb.DB
 	engine    *engine.Engine
 	telling   telling
 	deliverer *alerts.Deliverer // nil when there is nobody to tell
@@ -54,14 +54,14 @@ func (a *App) startWatch(rules []engine.Rule) (err error) {
 	w := &watch{log: a.log.With("component", "watch"), telling: a.telling}
 	a.watch = w
 	clock := steadyClock()
-	o := samples.Options{
+	o := tsdb.Options{
 		Interval: a.pace.interval(a.cfg.Rules.Interval), Retention: a.cfg.Retention.Samples, Gatherer: a.registry,
 		Registerer: a.registry, Clock: clock, Log: w.log,
 	}
 	if !a.ephemeral {
 		o.Dir = filepath.Join(a.cfg.DataDir, samplesDir)
 	}
-	if w.samples, err = samples.Open(o); err != nil {
+	if w.samples, err = tsdb.Open(o); err != nil {
 		return fmt.Errorf("samples: %w", err)
 	}
 	w.onStop(func(context.Context) error { return w.samples.Close() })
@@ -93,7 +93,7 @@ func (a *App) startEngine(w *watch, rules []engine.Rule, clock func() time.Time)
 		return fmt.Errorf("engine: %w", err)
 	}
 	w.onStop(w.engine.Stop)
-	a.actions = runbooks.NewRegistry(a.modes, a.pauses, told{w.engine, w.log}, a.auditor)
+	a.actions = control.NewRegistry(a.modes, a.pauses, told{w.engine, w.log}, a.auditor)
 	w.run(func(ctx context.Context) { a.guard.Run(ctx, w.engine) })
 	return nil
 }

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"headgate/engine"
-	"headgate/engine/samples"
+	"headgate/engine/tsdb"
 	"headgate/internal/config"
 	"headgate/internal/loadgen"
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 const weekPool = "default"
@@ -34,8 +34,8 @@ func (s stretch) run(t *testing.T) account {
 	quiet := slog.New(slog.DiscardHandler)
 	a, err := New(cfg, "test", quiet)
 	must(t, err)
-	a.gates[weekPool].SetMode(time.Now(), admit.Enforce)
-	db, err := samples.Open(samples.Options{
+	a.gates[weekPool].SetMode(time.Now(), admission.Enforce)
+	db, err := tsdb.Open(tsdb.Options{
 		Interval: s.interval, Retention: cfg.Retention.Samples, Gatherer: a.registry, Clock: time.Now, Log: quiet,
 	})
 	must(t, err)

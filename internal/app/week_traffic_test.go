@@ -6,12 +6,12 @@ import (
 
 	"headgate/internal/loadgen"
 	"headgate/proxy"
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // traffic takes arrivals through a gate, in one goroutine.
 type traffic struct {
-	gate    *admit.Gate
+	gate    *admission.Gate
 	metrics *proxy.Metrics
 	slo     time.Duration
 	running running
@@ -25,12 +25,12 @@ type job struct {
 	arrived time.Time
 	started time.Time
 	ends    time.Time
-	ticket  *admit.Ticket
+	ticket  *admission.Ticket
 }
 
-// Settled implements admit.Waiter.
-func (j *job) Settled(r admit.Refusal) {
-	if r.Reason != admit.ReasonNone {
+// Settled implements admission.Waiter.
+func (j *job) Settled(r admission.Refusal) {
+	if r.Reason != admission.ReasonNone {
 		j.t.turnedAway(j.arrived, r.Reason)
 		return
 	}
@@ -61,9 +61,9 @@ func (t *traffic) finishUntil(at time.Time) {
 	for len(t.running) > 0 && !t.running[0].ends.After(at) {
 		j := heap.Pop(&t.running).(*job)
 		sleepUntil(j.ends)
-		t.gate.Release(j.ends, j.ticket, admit.Served)
+		t.gate.Release(j.ends, j.ticket, admission.Served)
 		t.metrics.Ended(proxy.Observation{
-			Pool: weekPool, Outcome: admit.Completed, Arrived: j.arrived, Granted: true, Queued: j.started.Sub(j.arrived),
+			Pool: weekPool, Outcome: admission.Completed, Arrived: j.arrived, Granted: true, Queued: j.started.Sub(j.arrived),
 			Service: j.service, Turnaround: j.ends.Sub(j.arrived), FirstByte: j.started.Sub(j.arrived) + j.service/2,
 		})
 		t.beginGranted(j.ends)
@@ -74,8 +74,8 @@ func (t *traffic) offer(a loadgen.Arrival) {
 	now := time.Now()
 	t.metrics.Arrived(weekPool)
 	j := &job{t: t, arrived: now, service: serviceOf(a)}
-	d := t.gate.Offer(now, admit.Task{Deadline: now.Add(t.slo), Waiter: j})
-	if d.Reason != admit.ReasonNone {
+	d := t.gate.Offer(now, admission.Task{Deadline: now.Add(t.slo), Waiter: j})
+	if d.Reason != admission.ReasonNone {
 		t.turnedAway(now, d.Reason)
 		return
 	}
@@ -104,7 +104,7 @@ func (t *traffic) beginGranted(now time.Time) {
 	for len(t.granted) > 0 {
 		j := t.granted[0]
 		t.granted = t.granted[1:]
-		if d := t.gate.Start(now, j.ticket); d.Reason != admit.ReasonNone {
+		if d := t.gate.Start(now, j.ticket); d.Reason != admission.ReasonNone {
 			t.turnedAway(j.arrived, d.Reason)
 			continue
 		}
@@ -113,7 +113,7 @@ func (t *traffic) beginGranted(now time.Time) {
 	}
 }
 
-func (t *traffic) turnedAway(arrived time.Time, r admit.Reason) {
+func (t *traffic) turnedAway(arrived time.Time, r admission.Reason) {
 	t.metrics.Ended(proxy.Observation{
 		Pool: weekPool, Outcome: r.Outcome(), Reason: r, Arrived: arrived, Turnaround: time.Since(arrived),
 	})

@@ -36,7 +36,7 @@ func TestHouseIsRead(t *testing.T) {
 	for _, r := range tr.rooms {
 		found[r.name] = len(r.own())
 	}
-	for _, name := range []string{"internal/archtest", "proxy/admit"} {
+	for _, name := range []string{"internal/archtest", "proxy/admission"} {
 		if found[name] < 2 {
 			t.Errorf("room %s: %d files read, want several", name, found[name])
 		}

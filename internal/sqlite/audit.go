@@ -8,17 +8,17 @@ import (
 	"strings"
 	"time"
 
-	"headgate/runbooks"
+	"headgate/runbooks/control"
 )
 
-// KindMode chooses the changes of mode, which are of no runbooks.Kind.
+// KindMode chooses the changes of mode, which are of no control.Kind.
 const KindMode = "mode"
 
 // AuditFilter chooses what of the audit is read. The zero value means the newest.
 type AuditFilter struct {
 	Since time.Time // only what is at or after it; zero: all
 	Pool  string    // only what concerns this pool; empty: all
-	Kind  string    // KindMode, or a runbooks.Kind; empty: all
+	Kind  string    // KindMode, or a control.Kind; empty: all
 	After string    // go on after this key, which came with the page before
 	Limit int       // at most so many: 0 means DefaultLimit, more than MaxLimit means MaxLimit
 }
@@ -26,8 +26,8 @@ type AuditFilter struct {
 // Audit is a page of the audit: changes and entries in one order, by time and
 // ID, newest first, kept apart by their form.
 type Audit struct {
-	Changes []runbooks.Change
-	Entries []runbooks.Entry
+	Changes []control.Change
+	Entries []control.Entry
 	Next    string // the key of the next page; empty: this is the last
 }
 
@@ -96,8 +96,8 @@ type spot struct {
 
 func (p spot) compare(q spot) int { return cmp.Or(p.at.Compare(q.at), cmp.Compare(p.id, q.id)) }
 
-func changeSpot(c runbooks.Change) spot { return spot{c.At, c.ID} }
-func entrySpot(e runbooks.Entry) spot   { return spot{e.At, e.ID} }
+func changeSpot(c control.Change) spot { return spot{c.At, c.ID} }
+func entrySpot(e control.Entry) spot   { return spot{e.At, e.ID} }
 
 // cut keeps a page of what was read, and makes the key of the next one.
 func (a Audit) cut(p page) Audit {
@@ -113,8 +113,8 @@ func (a Audit) cut(p page) Audit {
 	}
 	slices.SortFunc(spots, func(x, y spot) int { return y.compare(x) })
 	last := spots[p.size()-1]
-	a.Changes = slices.DeleteFunc(a.Changes, func(c runbooks.Change) bool { return changeSpot(c).compare(last) < 0 })
-	a.Entries = slices.DeleteFunc(a.Entries, func(e runbooks.Entry) bool { return entrySpot(e).compare(last) < 0 })
+	a.Changes = slices.DeleteFunc(a.Changes, func(c control.Change) bool { return changeSpot(c).compare(last) < 0 })
+	a.Entries = slices.DeleteFunc(a.Entries, func(e control.Entry) bool { return entrySpot(e).compare(last) < 0 })
 	a.Next = pageKey(last.at, last.id)
 	return a
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 // noted is an entry as the program makes one.
-func noted(kind runbooks.Kind, pool string) runbooks.Entry {
-	return runbooks.Entry{
+func noted(kind control.Kind, pool string) control.Entry {
+	return control.Entry{
 		ID: uuid.Must(uuid.NewV7()).String(), Writer: "tester", At: time.Now().UTC().Truncate(time.Millisecond), Kind: kind, Action: "rollback",
-		Ending: runbooks.Withheld, Pool: pool, Subject: "i-1", Actor: "engine", Via: runbooks.ViaEngine, Reason: "a human decided",
+		Ending: control.Withheld, Pool: pool, Subject: "i-1", Actor: "engine", Via: control.ViaEngine, Reason: "a human decided",
 		Inputs: map[string]string{"value": "3", "threshold": "1"},
 	}
 }
 
-func note(t testing.TB, s *Store, e runbooks.Entry) {
+func note(t testing.TB, s *Store, e control.Entry) {
 	t.Helper()
 	if err := s.Note(t.Context(), e); err != nil {
 		t.Fatal(err)
@@ -35,13 +35,13 @@ func note(t testing.TB, s *Store, e runbooks.Entry) {
 func TestNote(t *testing.T) {
 	dir := t.TempDir()
 	s := openIn(t, dir)
-	e := noted(runbooks.KindDecision, "p")
+	e := noted(control.KindDecision, "p")
 	note(t, s, e)
 	again := e
 	again.Reason = "another"
 	note(t, s, again)
 	got, err := s.Audit(t.Context(), AuditFilter{})
-	if diff := cmp.Diff(Audit{Entries: []runbooks.Entry{e}}, got); diff != "" || err != nil {
+	if diff := cmp.Diff(Audit{Entries: []control.Entry{e}}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	closed(t, s)
@@ -54,7 +54,7 @@ func TestNote(t *testing.T) {
 // TestNoteBounds: what is too long is cut, and what makes no sense is refused.
 func TestNoteBounds(t *testing.T) {
 	s := openIn(t, t.TempDir())
-	long := noted(runbooks.KindPress, strings.Repeat("p", 3000))
+	long := noted(control.KindPress, strings.Repeat("p", 3000))
 	long.Reason, long.Actor = strings.Repeat("r\x1b", 3000), strings.Repeat("é", 3000)
 	long.Inputs = map[string]string{}
 	for i := range 1000 {
@@ -69,13 +69,13 @@ func TestNoteBounds(t *testing.T) {
 	if len(e.Pool) != maxName || len(e.Reason) != maxReason || len(e.Actor) > maxName || len(e.Inputs) != maxInputs || strings.Contains(e.Reason, "\x1b") {
 		t.Errorf("kept %d, %d, %d bytes and %d inputs", len(e.Pool), len(e.Reason), len(e.Actor), len(e.Inputs))
 	}
-	for what, spoil := range map[string]func(*runbooks.Entry){
-		"its ID":         func(e *runbooks.Entry) { e.ID = "a b" },
-		"no such kind":   func(e *runbooks.Entry) { e.Kind = "gossip" },
-		"no such ending": func(e *runbooks.Entry) { e.Ending = "" },
-		"no such way":    func(e *runbooks.Entry) { e.Via = "pigeon" },
+	for what, spoil := range map[string]func(*control.Entry){
+		"its ID":         func(e *control.Entry) { e.ID = "a b" },
+		"no such kind":   func(e *control.Entry) { e.Kind = "gossip" },
+		"no such ending": func(e *control.Entry) { e.Ending = "" },
+		"no such way":    func(e *control.Entry) { e.Via = "pigeon" },
 	} {
-		bad := noted(runbooks.KindPress, "p")
+		bad := noted(control.KindPress, "p")
 		spoil(&bad)
 		if err := s.Note(t.Context(), bad); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
@@ -91,12 +91,12 @@ func TestAuditPages(t *testing.T) {
 	for i := range 40 {
 		id, when, pool := fmt.Sprintf("id-%03d", i), at.Add(time.Duration(i/7)*time.Second), []string{"a", "b"}[i%2]
 		if i%3 == 0 {
-			c := some(pool, admit.Observe)
+			c := some(pool, admission.Observe)
 			c.ID, c.At = id, when
 			record(t, s, 0, c)
 			continue
 		}
-		e := noted(runbooks.Kinds()[i%2], pool)
+		e := noted(control.Kinds()[i%2], pool)
 		e.ID, e.At = id, when
 		note(t, s, e)
 	}
@@ -152,7 +152,7 @@ func auditThrough(t *testing.T, s *Store, f AuditFilter) (seen int) {
 // TestEntriesAppendOnly: as with changes, entries can be added and nothing else.
 func TestEntriesAppendOnly(t *testing.T) {
 	s := openIn(t, t.TempDir())
-	e := noted(runbooks.KindAccess, "p")
+	e := noted(control.KindAccess, "p")
 	note(t, s, e)
 	for _, statement := range []string{
 		"UPDATE audit_entries SET actor = 'mallory'", "DELETE FROM audit_entries",
@@ -162,7 +162,7 @@ func TestEntriesAppendOnly(t *testing.T) {
 			t.Errorf("passed: %s", statement)
 		}
 	}
-	if got, err := s.Audit(t.Context(), AuditFilter{}); err != nil || cmp.Diff([]runbooks.Entry{e}, got.Entries) != "" {
+	if got, err := s.Audit(t.Context(), AuditFilter{}); err != nil || cmp.Diff([]control.Entry{e}, got.Entries) != "" {
 		t.Errorf("the audit became %+v, %v", got, err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 // copies are the two ways to a backup.
@@ -45,7 +45,7 @@ func TestBackupWhileWriting(t *testing.T) {
 						return
 					default:
 					}
-					if err := s.Record(t.Context(), []runbooks.Change{childChange("p", i)}, int64(i)); err != nil {
+					if err := s.Record(t.Context(), []control.Change{childChange("p", i)}, int64(i)); err != nil {
 						t.Error(err)
 						return
 					}
@@ -95,7 +95,7 @@ func checkCopy(t *testing.T, s *Store) {
 func TestBackupRefuses(t *testing.T) {
 	dir := t.TempDir()
 	s := openIn(t, dir)
-	record(t, s, 0, some("p", admit.Observe))
+	record(t, s, 0, some("p", admission.Observe))
 	base := t.TempDir()
 	taken, link, folder := filepath.Join(base, "taken"), filepath.Join(base, "link"), filepath.Join(base, "folder")
 	err := errors.Join(os.WriteFile(taken, []byte("precious"), 0o600), os.Symlink(filepath.Join(base, "nowhere"), link), os.Mkdir(folder, 0o700))

@@ -12,8 +12,8 @@ import (
 
 	driver "modernc.org/sqlite"
 
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 // TestWithin: a call ends with its context even when what it does goes on, and
@@ -82,7 +82,7 @@ func TestCloseUnderLoad(t *testing.T) {
 	for range 8 {
 		go func() {
 			for first := true; ; first = false {
-				err := s.Record(context.Background(), []runbooks.Change{some("p", admit.Observe)}, 0)
+				err := s.Record(context.Background(), []control.Change{some("p", admission.Observe)}, 0)
 				if first {
 					started <- struct{}{}
 				}

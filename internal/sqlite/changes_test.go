@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 // TestPaging: pages hold every change once, newest first, also where several have
@@ -19,9 +19,9 @@ import (
 func TestPaging(t *testing.T) {
 	s := openIn(t, t.TempDir())
 	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
-	var changes []runbooks.Change
+	var changes []control.Change
 	for i := range 57 {
-		c := some([]string{"a", "b", "c"}[i%3], admit.Observe)
+		c := some([]string{"a", "b", "c"}[i%3], admission.Observe)
 		c.ID, c.At = fmt.Sprintf("id-%03d", i), at.Add(time.Duration(i/10)*time.Second) // ten at a time
 		changes = append(changes, c)
 	}
@@ -41,7 +41,7 @@ func TestPaging(t *testing.T) {
 			t.Errorf("%+v: %d changes, want %d", tt.filter, seen, tt.want)
 		}
 	}
-	newer := func() { record(t, s, 0, some("d", admit.Observe)) }
+	newer := func() { record(t, s, 0, some("d", admission.Observe)) }
 	if seen := pageThrough(t, s, ChangeFilter{Limit: 5}, newer); seen != 57 {
 		t.Errorf("with new ones in between: %d changes, want the 57 that were there", seen)
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 // children are the things that the test binary can do as a process of its own.
@@ -53,7 +53,7 @@ func childOpen(args []string) error {
 			return err
 		}
 		c := childChange(args[1], 1)
-		return errors.Join(s.Record(ctx, []runbooks.Change{c}, 0), s.Close())
+		return errors.Join(s.Record(ctx, []control.Change{c}, 0), s.Close())
 	}
 }
 
@@ -68,7 +68,7 @@ func childRecord(args []string) error {
 	}
 	for i := 1; ; i++ {
 		c := childChange("p", i)
-		if err := s.Record(ctx, []runbooks.Change{c}, int64(i)); err != nil {
+		if err := s.Record(ctx, []control.Change{c}, int64(i)); err != nil {
 			return err
 		}
 		fmt.Println(c.ID)
@@ -76,10 +76,10 @@ func childRecord(args []string) error {
 }
 
 // childChange says in its reason which one it is.
-func childChange(pool string, i int) runbooks.Change {
-	return runbooks.Change{
-		ID: uuid.Must(uuid.NewV7()).String(), Writer: strconv.Itoa(os.Getpid()), At: time.Now(), Pool: pool, Action: runbooks.ToMode,
-		To: admit.Modes()[i%3], Via: runbooks.ViaAPI, Reason: strconv.Itoa(i),
+func childChange(pool string, i int) control.Change {
+	return control.Change{
+		ID: uuid.Must(uuid.NewV7()).String(), Writer: strconv.Itoa(os.Getpid()), At: time.Now(), Pool: pool, Action: control.ToMode,
+		To: admission.Modes()[i%3], Via: control.ViaAPI, Reason: strconv.Itoa(i),
 	}
 }
 
@@ -109,7 +109,7 @@ func childRequest(args []string) error {
 	defer cancel()
 	awaitGo()
 	for range 20 {
-		n, err := LeaveRequest(ctx, args[0], runbooks.Order{Action: runbooks.Rollback, Actor: "child"})
+		n, err := LeaveRequest(ctx, args[0], control.Order{Action: control.Rollback, Actor: "child"})
 		if err != nil {
 			return err
 		}

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 const addRequest = `
@@ -25,7 +25,7 @@ INSERT INTO mode_requests (at_ms, pool, action, mode, expected, drop_overdue, ac
 // is for commands that cannot reach the service. When it returns nil the request
 // survives loss of power. With ErrBusy the outcome is unknown; a second request
 // does no harm. ErrNone, ErrNewer and ErrOlder: nothing was left.
-func LeaveRequest(ctx context.Context, dir string, o runbooks.Order) (number int64, err error) {
+func LeaveRequest(ctx context.Context, dir string, o control.Order) (number int64, err error) {
 	if err := leavable(o); err != nil {
 		return 0, fmt.Errorf("leave a request: %w", err)
 	}
@@ -42,8 +42,8 @@ func LeaveRequest(ctx context.Context, dir string, o runbooks.Order) (number int
 }
 
 // leavable refuses orders that the service would pass over, or that would be cut.
-func leavable(o runbooks.Order) error {
-	modes := admit.Modes()
+func leavable(o control.Order) error {
+	modes := admission.Modes()
 	switch {
 	case !requestable(o.Action):
 		return fmt.Errorf("its action must be rollback, restore or mode, is %.40q", o.Action)
@@ -60,13 +60,13 @@ func leavable(o runbooks.Order) error {
 // leave inserts a request. Its number must be above all that were dealt with, or
 // it would be passed over; AUTOINCREMENT alone does not promise that, since the
 // two are kept in different tables.
-func leave(ctx context.Context, tx *sql.Tx, o runbooks.Order) (int64, error) {
+func leave(ctx context.Context, tx *sql.Tx, o control.Order) (int64, error) {
 	done, err := dealtWith(ctx, tx)
 	if err != nil {
 		return 0, err
 	}
 	mode, overdue := "", 0
-	if o.Action == runbooks.ToMode {
+	if o.Action == control.ToMode {
 		mode = o.Mode.String()
 	}
 	if o.DropOverdue {

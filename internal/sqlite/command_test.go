@@ -10,17 +10,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 // TestLeave: a request that a command leaves comes to the service as it was, is
 // dealt with once, and also waits for the next start.
 func TestLeave(t *testing.T) {
 	dir, _ := made(t)
-	enforce := admit.Enforce
-	order := runbooks.Order{
-		Action: runbooks.ToMode, Mode: admit.Observe, Pool: "a", Expected: &enforce, DropOverdue: true, Actor: "anna", Reason: "two\nlines",
+	enforce := admission.Enforce
+	order := control.Order{
+		Action: control.ToMode, Mode: admission.Observe, Pool: "a", Expected: &enforce, DropOverdue: true, Actor: "anna", Reason: "two\nlines",
 	}
 	n, err := LeaveRequest(t.Context(), dir, order) // nothing runs
 	if err != nil || n != 1 {
@@ -32,12 +32,12 @@ func TestLeave(t *testing.T) {
 		t.Fatalf("%v, %v", got, err)
 	}
 	want := order
-	want.Via, want.Reason = runbooks.ViaRequest, "two lines"
+	want.Via, want.Reason = control.ViaRequest, "two lines"
 	if diff := cmp.Diff(want, got[0].Order); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	record(t, s, n)
-	if n, err = LeaveRequest(t.Context(), dir, runbooks.Order{Action: runbooks.Restore}); err != nil || n != 2 { // beside the service
+	if n, err = LeaveRequest(t.Context(), dir, control.Order{Action: control.Restore}); err != nil || n != 2 { // beside the service
 		t.Fatalf("number %d, %v", n, err)
 	}
 	if got, err := s.Requests(t.Context(), 0); err != nil || len(got) != 1 || got[0].Number != 2 {
@@ -53,32 +53,32 @@ func TestLeave(t *testing.T) {
 // TestLeaveRefuses: orders that a service would pass over are not left at all.
 func TestLeaveRefuses(t *testing.T) {
 	dir, path := made(t)
-	for name, o := range map[string]runbooks.Order{
+	for name, o := range map[string]control.Order{
 		"no action":       {},
-		"first":           {Action: runbooks.First},
+		"first":           {Action: control.First},
 		"unknown action":  {Action: "explode"},
-		"unknown mode":    {Action: runbooks.ToMode, Mode: 9},
-		"long pool":       {Action: runbooks.Rollback, Pool: strings.Repeat("p", maxName+1)},
-		"strange pool":    {Action: runbooks.Rollback, Pool: "a\nb"},
-		"long actor":      {Action: runbooks.Rollback, Actor: strings.Repeat("p", maxName+1)},
-		"unknown expects": {Action: runbooks.Rollback, Expected: new(admit.Mode(7))},
+		"unknown mode":    {Action: control.ToMode, Mode: 9},
+		"long pool":       {Action: control.Rollback, Pool: strings.Repeat("p", maxName+1)},
+		"strange pool":    {Action: control.Rollback, Pool: "a\nb"},
+		"long actor":      {Action: control.Rollback, Actor: strings.Repeat("p", maxName+1)},
+		"unknown expects": {Action: control.Rollback, Expected: new(admission.Mode(7))},
 	} {
 		if n, err := LeaveRequest(t.Context(), dir, o); err == nil || n != 0 {
 			t.Errorf("%s: number %d, %v", name, n, err)
 		}
 	}
-	if _, err := LeaveRequest(t.Context(), t.TempDir(), runbooks.Order{Action: runbooks.Rollback}); !errors.Is(err, ErrNone) {
+	if _, err := LeaveRequest(t.Context(), t.TempDir(), control.Order{Action: control.Rollback}); !errors.Is(err, ErrNone) {
 		t.Errorf("no record: %v, want ErrNone", err)
 	}
-	if _, err := LeaveRequest(t.Context(), filepath.Join(dir, "no", "such"), runbooks.Order{Action: runbooks.Rollback}); !errors.Is(err, ErrNone) {
+	if _, err := LeaveRequest(t.Context(), filepath.Join(dir, "no", "such"), control.Order{Action: control.Rollback}); !errors.Is(err, ErrNone) {
 		t.Errorf("no directory: %v, want ErrNone", err)
 	}
-	if _, err := LeaveRequest(t.Context(), path, runbooks.Order{Action: runbooks.Rollback}); err == nil {
+	if _, err := LeaveRequest(t.Context(), path, control.Order{Action: control.Rollback}); err == nil {
 		t.Error("left in a file that is no directory")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := LeaveRequest(ctx, dir, runbooks.Order{Action: runbooks.Rollback}); !errors.Is(err, ErrBusy) {
+	if _, err := LeaveRequest(ctx, dir, control.Order{Action: control.Rollback}); !errors.Is(err, ErrBusy) {
 		t.Errorf("an ended context: %v, want ErrBusy", err)
 	}
 	s := openIn(t, dir)

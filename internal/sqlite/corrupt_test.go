@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 // big returns a data directory whose record has some dozens of pages, and the
@@ -106,7 +106,7 @@ func TestPutBack(t *testing.T) {
 	if got := all(t, s); len(got) != 40 {
 		t.Errorf("%d changes, want 40", len(got))
 	}
-	record(t, s, 0, some("p", admit.Observe))
+	record(t, s, 0, some("p", admission.Observe))
 }
 
 // FuzzFile: whatever stands in the file, nothing panics and everything ends; what
@@ -132,7 +132,7 @@ func FuzzFile(f *testing.F) {
 		}
 		ctx := withDeadline(t, 20*time.Second)
 		_, _, audit := ReadChanges(ctx, dir, ChangeFilter{})
-		_, left := LeaveRequest(ctx, dir, runbooks.Order{Action: runbooks.Rollback})
+		_, left := LeaveRequest(ctx, dir, control.Order{Action: control.Rollback})
 		s, err := Open(ctx, options(dir))
 		if err != nil {
 			if !known(err) {
@@ -148,7 +148,7 @@ func FuzzFile(f *testing.F) {
 		_, told := s.Story(ctx, "i-1")
 		_, pending := s.Outbox().Pending(ctx, 10)
 		saved := s.SaveBatch(ctx, trouble("i-2"), planPost)
-		for _, err := range []error{audit, left, standings, requests, loaded, listed, told, pending, saved, s.Record(ctx, []runbooks.Change{some("p", admit.Observe)}, 1)} {
+		for _, err := range []error{audit, left, standings, requests, loaded, listed, told, pending, saved, s.Record(ctx, []control.Change{some("p", admission.Observe)}, 1)} {
 			if err != nil && !known(err) {
 				t.Errorf("an error that does not say what to do: %v", err)
 			}

@@ -1,5 +1,5 @@
 // Package sqlite keeps the record in an SQLite file, and implements the ports
-// that need memory: runbooks.Journal (Store), engine.Journal (EngineJournal),
+// that need memory: control.Journal (Store), engine.Journal (EngineJournal),
 // alerts.Outbox (Outbox), drill.Store and drill.Dues (Drills).
 //
 // # Words

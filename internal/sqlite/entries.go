@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"headgate/runbooks"
+	"headgate/runbooks/control"
 )
 
 // Bounds of what a decision rests on, as it is kept.
@@ -23,10 +23,10 @@ var entryTable = table{name: "audit_entries", key: []string{"id"}, columns: []st
 	"id", "at_ms", "kind", "action", "ending", "pool", "subject", "actor", "via", "reason", "inputs",
 }}
 
-// Note implements runbooks.Audit. When it returns nil, the entry survives loss of
+// Note implements control.Audit. When it returns nil, the entry survives loss of
 // power. Texts that are too long to keep are cut, and of many inputs the first by
 // name are kept.
-func (s *Store) Note(ctx context.Context, e runbooks.Entry) error {
+func (s *Store) Note(ctx context.Context, e control.Entry) error {
 	values, err := entryValues(e)
 	if err != nil {
 		return fmt.Errorf("record an entry of the audit: %w", err)
@@ -45,15 +45,15 @@ SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM audit_
 
 // entryValues refuses what could not be read back. Only a mistake in the program
 // makes such an entry.
-func entryValues(e runbooks.Entry) ([]any, error) {
+func entryValues(e control.Entry) ([]any, error) {
 	switch {
 	case !validID(e.ID):
 		return nil, fmt.Errorf("its ID must be 1 to %d letters, digits and dashes", maxID)
-	case !slices.Contains(runbooks.Kinds(), e.Kind):
+	case !slices.Contains(control.Kinds(), e.Kind):
 		return nil, fmt.Errorf("no such kind: %.40q", e.Kind)
-	case !slices.Contains(runbooks.Endings(), e.Ending):
+	case !slices.Contains(control.Endings(), e.Ending):
 		return nil, fmt.Errorf("no such ending: %.40q", e.Ending)
-	case !slices.Contains(runbooks.Vias(), e.Via):
+	case !slices.Contains(control.Vias(), e.Via):
 		return nil, fmt.Errorf("no such way: %.40q", e.Via)
 	}
 	return []any{
@@ -95,12 +95,12 @@ func (f *fields) inputs(column string, v any) map[string]string {
 	return inputs
 }
 
-func entryRow(v []any) (runbooks.Entry, error) {
+func entryRow(v []any) (control.Entry, error) {
 	f := fields{table: entryTable.name}
-	e := runbooks.Entry{
-		ID: f.id("id", v[0]), At: f.time("at_ms", v[1]), Kind: runbooks.Kind(f.word("kind", v[2])), Action: f.text("action", v[3], maxName),
-		Ending: runbooks.Ending(f.word("ending", v[4])), Pool: f.text("pool", v[5], maxName), Subject: f.text("subject", v[6], maxName),
-		Actor: f.text("actor", v[7], maxName), Via: runbooks.Via(f.word("via", v[8])), Reason: f.text("reason", v[9], maxReason),
+	e := control.Entry{
+		ID: f.id("id", v[0]), At: f.time("at_ms", v[1]), Kind: control.Kind(f.word("kind", v[2])), Action: f.text("action", v[3], maxName),
+		Ending: control.Ending(f.word("ending", v[4])), Pool: f.text("pool", v[5], maxName), Subject: f.text("subject", v[6], maxName),
+		Actor: f.text("actor", v[7], maxName), Via: control.Via(f.word("via", v[8])), Reason: f.text("reason", v[9], maxReason),
 		Inputs: f.inputs("inputs", v[10]), Writer: f.text("writer", v[11], maxName),
 	}
 	return e, f.bad

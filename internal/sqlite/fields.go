@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"headgate/proxy/admit"
+	"headgate/proxy/admission"
 )
 
 // Bounds of what is kept, in bytes.
@@ -85,8 +85,8 @@ func (f *fields) time(column string, v any) time.Time {
 }
 
 // mode reads the name of a mode.
-func (f *fields) mode(column string, v any) admit.Mode {
-	m, err := admit.ParseMode(f.text(column, v, maxName))
+func (f *fields) mode(column string, v any) admission.Mode {
+	m, err := admission.ParseMode(f.text(column, v, maxName))
 	if err != nil {
 		f.fail(column)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"headgate/engine"
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 const flipIncident = "flip-1"
@@ -38,16 +38,16 @@ func (r *flipRig) use(what string, write func() error) error {
 	return err
 }
 
-func (r *flipRig) Record(ctx context.Context, changes []runbooks.Change, seen int64) error {
+func (r *flipRig) Record(ctx context.Context, changes []control.Change, seen int64) error {
 	return r.use("change", func() error { return r.Store.Record(ctx, changes, seen) })
 }
 
-func (r *flipRig) SaveGuard(ctx context.Context, g runbooks.Guard) error {
+func (r *flipRig) SaveGuard(ctx context.Context, g control.Guard) error {
 	return r.use("guard "+string(g.State), func() error { return r.Store.SaveGuard(ctx, g) })
 }
 
 // Note implements what a Keeper wants of an audit, at once and on the disk.
-func (r *flipRig) Note(e runbooks.Entry) {
+func (r *flipRig) Note(e control.Entry) {
 	e.Writer = "tester"
 	_ = r.use("entry", func() error { return r.Store.Note(context.Background(), e) })
 }
@@ -74,23 +74,23 @@ func (r *flipRig) States() []engine.RuleStatus {
 
 // run runs modes and guard until ctx ends. The gate that it returns is that of the
 // one pool.
-func (r *flipRig) run(ctx context.Context) (*admit.Gate, func(), error) {
-	metrics, err := runbooks.NewMetrics(prometheus.NewRegistry())
+func (r *flipRig) run(ctx context.Context) (*admission.Gate, func(), error) {
+	metrics, err := control.NewMetrics(prometheus.NewRegistry())
 	if err != nil {
 		return nil, nil, err
 	}
-	gate, err := admit.New(admit.Config{Workers: 1, Policy: admit.Threshold{MaxQueueAge: time.Second, DepthMultiple: 2}, QueueLimit: 9, AssumedService: time.Second})
+	gate, err := admission.New(admission.Config{Workers: 1, Policy: admission.Threshold{MaxQueueAge: time.Second, DepthMultiple: 2}, QueueLimit: 9, AssumedService: time.Second})
 	if err != nil {
 		return nil, nil, err
 	}
 	log := slog.New(slog.DiscardHandler)
-	keeper, err := runbooks.NewKeeper(runbooks.KeeperConfig{
-		Rules: runbooks.GuardConfig{Auto: true, MaxPerDay: 3, Cooldown: time.Minute, HumanLatch: time.Hour}, Journal: r, Audit: r, Log: log, Metrics: metrics,
+	keeper, err := control.NewKeeper(control.KeeperConfig{
+		Rules: control.GuardConfig{Auto: true, MaxPerDay: 3, Cooldown: time.Minute, HumanLatch: time.Hour}, Journal: r, Audit: r, Log: log, Metrics: metrics,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	modes := runbooks.New(runbooks.Config{Journal: r, Writer: "tester", Log: log, Metrics: metrics, Applied: keeper.Applied, Recorded: keeper.Recorded})
+	modes := control.New(control.Config{Journal: r, Writer: "tester", Log: log, Metrics: metrics, Applied: keeper.Applied, Recorded: keeper.Recorded})
 	if err := modes.Load(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -158,12 +158,12 @@ func flipOf(t *testing.T, s *Store) (f flipped) {
 		t.Fatal(err)
 	}
 	for _, c := range a.Changes {
-		if c.Via == runbooks.ViaEngine && c.To == admit.PassThrough {
+		if c.Via == control.ViaEngine && c.To == admission.PassThrough {
 			f.done++
 		}
 	}
 	for _, e := range a.Entries {
-		if e.Ending == runbooks.Done {
+		if e.Ending == control.Done {
 			f.noted++
 		}
 	}
@@ -193,7 +193,7 @@ func TestKillWhileFlipping(t *testing.T) {
 				t.Fatalf("killed %s: %s", where, left)
 			}
 			standings, err := s.Standings(t.Context())
-			if err != nil || left.done == 1 != (len(standings) == 1 && standings[0].Mode == admit.PassThrough) {
+			if err != nil || left.done == 1 != (len(standings) == 1 && standings[0].Mode == admission.PassThrough) {
 				t.Errorf("killed %s: %s, standings %+v, %v", where, left, standings, err)
 			}
 			r := &flipRig{Store: s, seq: left.told, say: func(string) {}}
@@ -208,7 +208,7 @@ func TestKillWhileFlipping(t *testing.T) {
 			}
 			stop()
 			guards, err := s.Guards(t.Context())
-			if m := gate.Snapshot(time.Now()).Mode; m != admit.PassThrough || err != nil || len(guards) > 1 || len(guards) == 1 && len(guards[0].Flips) > 1 {
+			if m := gate.Snapshot(time.Now()).Mode; m != admission.PassThrough || err != nil || len(guards) > 1 || len(guards) == 1 && len(guards[0].Flips) > 1 {
 				t.Errorf("killed %s: the gate is in %s, guards %+v, %v", where, m, guards, err)
 			}
 		})

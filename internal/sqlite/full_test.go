@@ -8,17 +8,17 @@ import (
 	"strconv"
 	"testing"
 
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 // fill records changes until one is refused, and returns those that were not.
-func fill(t *testing.T, s *Store) (kept []runbooks.Change, err error) {
+func fill(t *testing.T, s *Store) (kept []control.Change, err error) {
 	t.Helper()
 	for range 100_000 {
 		c := bulky("p")
-		c.To = admit.Modes()[len(kept)%3]
-		if err := s.Record(t.Context(), []runbooks.Change{c}, 0); err != nil {
+		c.To = admission.Modes()[len(kept)%3]
+		if err := s.Record(t.Context(), []control.Change{c}, 0); err != nil {
 			return kept, err
 		}
 		kept = append(kept, c)
@@ -29,9 +29,9 @@ func fill(t *testing.T, s *Store) (kept []runbooks.Change, err error) {
 
 // checkFull holds a full record against its promise: what was acknowledged is
 // there, what was refused is not there in part, reading goes on.
-func checkFull(t *testing.T, s *Store, kept []runbooks.Change) {
+func checkFull(t *testing.T, s *Store, kept []control.Change) {
 	t.Helper()
-	batch := []runbooks.Change{bulky("x"), bulky("y")}
+	batch := []control.Change{bulky("x"), bulky("y")}
 	if err := s.Record(t.Context(), batch, 7); err != nil && !errors.Is(err, ErrFull) {
 		t.Errorf("a second attempt: %v, want ErrFull again", err)
 	}
@@ -50,7 +50,7 @@ func TestFull(t *testing.T) {
 	for kind, make := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := make(t)
-			record(t, s, 0, some("p", admit.Observe))
+			record(t, s, 0, some("p", admission.Observe))
 			var pages int
 			if err := s.writer.QueryRowContext(t.Context(), "PRAGMA page_count").Scan(&pages); err != nil {
 				t.Fatal(err)
@@ -67,21 +67,21 @@ func TestFull(t *testing.T) {
 			}
 			has(t, err.Error(), "free some disk space", "SQLITE_FULL")
 			// A batch: its first change fits nowhere, so nothing of it may stay.
-			if err := s.Record(t.Context(), []runbooks.Change{some("x", admit.Observe), bulky("y")}, 7); !errors.Is(err, ErrFull) {
+			if err := s.Record(t.Context(), []control.Change{some("x", admission.Observe), bulky("y")}, 7); !errors.Is(err, ErrFull) {
 				t.Errorf("%v, want ErrFull", err)
 			}
 			if got := all(t, s); len(got) != len(kept)+1 {
 				t.Errorf("%d changes, want %d", len(got), len(kept)+1)
 			}
 			room(pages + 1000)
-			record(t, s, 7, some("x", admit.Observe))
+			record(t, s, 7, some("x", admission.Observe))
 		})
 	}
 }
 
 // bulky is a change that needs much of a page.
-func bulky(pool string) runbooks.Change {
-	c := some(pool, admit.Observe)
+func bulky(pool string) control.Change {
+	c := some(pool, admission.Observe)
 	c.Reason = string(make([]byte, maxReason))
 	return c
 }
@@ -102,7 +102,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatalf("%v, want ErrFull", err)
 	}
 	checkFull(t, s, kept)
-	if _, err := LeaveRequest(t.Context(), dir, runbooks.Order{Action: runbooks.Rollback, Reason: string(make([]byte, maxReason))}); err != nil && !errors.Is(err, ErrFull) {
+	if _, err := LeaveRequest(t.Context(), dir, control.Order{Action: control.Rollback, Reason: string(make([]byte, maxReason))}); err != nil && !errors.Is(err, ErrFull) {
 		t.Errorf("leave a request: %v, want ErrFull", err)
 	}
 	copied := filepath.Join(dir, "copy.db")
@@ -139,7 +139,7 @@ func TestNoRoomToStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record(t, s, 0, some("p", admit.Observe))
+	record(t, s, 0, some("p", admission.Observe))
 	closed(t, s)
 }
 
@@ -196,7 +196,7 @@ func TestCheckpoint(t *testing.T) {
 // is no error.
 func TestCheckpointBesideReader(t *testing.T) {
 	s := openIn(t, t.TempDir())
-	record(t, s, 0, some("p", admit.Observe))
+	record(t, s, 0, some("p", admission.Observe))
 	conn, err := s.reader.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func TestCheckpointBesideReader(t *testing.T) {
 	if err != nil || !rows.Next() {
 		t.Fatal(err)
 	}
-	record(t, s, 0, some("q", admit.Observe))
+	record(t, s, 0, some("q", admission.Observe))
 	if err := s.checkpoint(t.Context()); err != nil {
 		t.Errorf("%v, want it to be tried again later", err)
 	}

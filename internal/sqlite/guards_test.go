@@ -8,13 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"headgate/engine"
-	"headgate/runbooks"
+	"headgate/runbooks/control"
 )
 
-func someGuard(pool string) runbooks.Guard {
+func someGuard(pool string) control.Guard {
 	at := time.Now().UTC().Truncate(time.Millisecond)
-	return runbooks.Guard{
-		Pool: pool, State: runbooks.Cooldown, Since: at, Until: at.Add(time.Hour), Rule: "false_refusal", Incident: "i-1", Change: "c-1",
+	return control.Guard{
+		Pool: pool, State: control.Cooldown, Since: at, Until: at.Add(time.Hour), Rule: "false_refusal", Incident: "i-1", Change: "c-1",
 		Flips: []time.Time{at.Add(-time.Hour), at}, LatchedUntil: at.Add(4 * time.Hour), LatchedBy: "anna", Latch: "restore to enforce",
 	}
 }
@@ -24,8 +24,8 @@ func TestGuards(t *testing.T) {
 	dir := t.TempDir()
 	s := openIn(t, dir)
 	old, b, a := someGuard("a"), someGuard("b"), someGuard("a")
-	old.State, b.Flips, b.Until = runbooks.Flipping, nil, time.Time{}
-	for _, g := range []runbooks.Guard{old, b, a} {
+	old.State, b.Flips, b.Until = control.Flipping, nil, time.Time{}
+	for _, g := range []control.Guard{old, b, a} {
 		if err := s.SaveGuard(t.Context(), g); err != nil {
 			t.Fatal(err)
 		}
@@ -33,10 +33,10 @@ func TestGuards(t *testing.T) {
 	closed(t, s)
 	s = openIn(t, dir)
 	got, err := s.Guards(t.Context())
-	if diff := cmp.Diff([]runbooks.Guard{a, b}, got); diff != "" || err != nil {
+	if diff := cmp.Diff([]control.Guard{a, b}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	for _, g := range []runbooks.Guard{{State: runbooks.Armed}, {Pool: "a", State: "asleep"}} {
+	for _, g := range []control.Guard{{State: control.Armed}, {Pool: "a", State: "asleep"}} {
 		if err := s.SaveGuard(t.Context(), g); err == nil {
 			t.Errorf("taken: %+v", g)
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/runbooks"
+	"headgate/runbooks/control"
 )
 
 // hostileModes are rows of modes that headgate never writes.
@@ -102,7 +102,7 @@ func TestHostileProgress(t *testing.T) {
 		if got, err := s.Requests(t.Context(), 0); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v, %v, want ErrCorrupt", value, got, err)
 		}
-		if _, err := LeaveRequest(t.Context(), dir, runbooks.Order{Action: runbooks.Rollback}); !errors.Is(err, ErrCorrupt) {
+		if _, err := LeaveRequest(t.Context(), dir, control.Order{Action: control.Rollback}); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: leave: %v, want ErrCorrupt", value, err)
 		}
 	}
@@ -116,7 +116,7 @@ func TestHostileNumbers(t *testing.T) {
 	if got, err := s.Requests(t.Context(), 0); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("%v, %v, want ErrCorrupt", got, err)
 	}
-	if _, err := LeaveRequest(t.Context(), dir, runbooks.Order{Action: runbooks.Rollback}); !errors.Is(err, ErrCorrupt) {
+	if _, err := LeaveRequest(t.Context(), dir, control.Order{Action: control.Rollback}); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("leave: %v, want ErrCorrupt", err)
 	}
 	if got, err := s.Requests(t.Context(), math.MaxInt64); err != nil || len(got) != 0 {
@@ -216,7 +216,7 @@ func FuzzChange(f *testing.F) {
 		if err := writable(c); err != nil {
 			t.Fatalf("read what cannot be written: %v", err)
 		}
-		if _, key := (ChangeFilter{Limit: 1}).cut([]runbooks.Change{c, c}); key != "" {
+		if _, key := (ChangeFilter{Limit: 1}).cut([]control.Change{c, c}); key != "" {
 			if _, _, err := readKey(key); err != nil {
 				t.Fatalf("the key %q of a change is none", key)
 			}

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 const (
@@ -24,9 +24,9 @@ WHERE number > ? ORDER BY number LIMIT ?`
 
 const readProgress = `SELECT value FROM progress WHERE name = ?`
 
-// Standings implements runbooks.Journal, in the order of the pools' names.
-func (s *Store) Standings(ctx context.Context) ([]runbooks.Standing, error) {
-	return read(ctx, s, "read the modes", func(ctx context.Context, conn *sql.Conn) ([]runbooks.Standing, error) {
+// Standings implements control.Journal, in the order of the pools' names.
+func (s *Store) Standings(ctx context.Context) ([]control.Standing, error) {
+	return read(ctx, s, "read the modes", func(ctx context.Context, conn *sql.Conn) ([]control.Standing, error) {
 		out, err := query(ctx, conn, 8, standing, readModes, maxPools+1)
 		if len(out) > maxPools {
 			return nil, fmt.Errorf("%w: modes has more than %d pools", ErrCorrupt, maxPools)
@@ -35,9 +35,9 @@ func (s *Store) Standings(ctx context.Context) ([]runbooks.Standing, error) {
 	})
 }
 
-// Requests implements runbooks.Journal. It returns at most 100.
-func (s *Store) Requests(ctx context.Context, after int64) ([]runbooks.Request, error) {
-	return read(ctx, s, "read the requests", func(ctx context.Context, conn *sql.Conn) ([]runbooks.Request, error) {
+// Requests implements control.Journal. It returns at most 100.
+func (s *Store) Requests(ctx context.Context, after int64) ([]control.Request, error) {
+	return read(ctx, s, "read the requests", func(ctx context.Context, conn *sql.Conn) ([]control.Request, error) {
 		done, err := dealtWith(ctx, conn)
 		if err != nil {
 			return nil, err
@@ -93,12 +93,12 @@ func query[T any](ctx context.Context, q queryer, columns int, from func([]any) 
 	return out, rows.Err()
 }
 
-func standing(v []any) (runbooks.Standing, error) {
+func standing(v []any) (control.Standing, error) {
 	f := fields{table: "modes"}
-	s := runbooks.Standing{
+	s := control.Standing{
 		Pool: f.text("pool", v[0], maxName), Mode: f.mode("mode", v[1]), Before: f.mode("before", v[2]), Since: f.time("since_ms", v[3]),
 		By: f.text("actor", v[4], maxName), Reason: f.text("reason", v[5], maxReason),
-		Change: f.text("change_id", v[6], maxName), Via: runbooks.Via(f.word("via", v[7])),
+		Change: f.text("change_id", v[6], maxName), Via: control.Via(f.word("via", v[7])),
 	}
 	return s, f.bad
 }
@@ -106,9 +106,9 @@ func standing(v []any) (runbooks.Standing, error) {
 // request reads a request. Anyone may have left it: one that makes no sense has
 // an order without an action, so that it is passed over by its number. Only
 // without a sensible number there is no going on.
-func request(v []any) (runbooks.Request, error) {
+func request(v []any) (control.Request, error) {
 	n := fields{table: "mode_requests"}
-	r := runbooks.Request{Number: n.number("number", v[0], maxNumber)}
+	r := control.Request{Number: n.number("number", v[0], maxNumber)}
 	if n.bad != nil {
 		return r, n.bad
 	}
@@ -121,16 +121,16 @@ func request(v []any) (runbooks.Request, error) {
 }
 
 // order reads the columns of a request from pool on.
-func order(f *fields, v []any) runbooks.Order {
-	o := runbooks.Order{
-		Pool: f.text("pool", v[0], maxName), Action: runbooks.Action(f.text("action", v[1], maxName)),
+func order(f *fields, v []any) control.Order {
+	o := control.Order{
+		Pool: f.text("pool", v[0], maxName), Action: control.Action(f.text("action", v[1], maxName)),
 		DropOverdue: f.number("drop_overdue", v[4], 1) == 1,
-		Actor:       f.text("actor", v[5], maxName), Reason: f.text("reason", v[6], maxReason), Via: runbooks.ViaRequest,
+		Actor:       f.text("actor", v[5], maxName), Reason: f.text("reason", v[6], maxReason), Via: control.ViaRequest,
 	}
 	if !requestable(o.Action) {
 		f.fail("action")
 	}
-	if o.Action == runbooks.ToMode {
+	if o.Action == control.ToMode {
 		o.Mode = f.mode("mode", v[2])
 	} else if f.text("mode", v[2], maxName) != "" {
 		f.fail("mode")
@@ -143,12 +143,12 @@ func order(f *fields, v []any) runbooks.Order {
 }
 
 // requestable says whether a request may ask for an action.
-func requestable(a runbooks.Action) bool {
-	return a == runbooks.Rollback || a == runbooks.Restore || a == runbooks.ToMode
+func requestable(a control.Action) bool {
+	return a == control.Rollback || a == control.Restore || a == control.ToMode
 }
 
 // modeOrEmpty writes a mode that need not be there.
-func modeOrEmpty(m *admit.Mode) string {
+func modeOrEmpty(m *admission.Mode) string {
 	if m == nil {
 		return ""
 	}

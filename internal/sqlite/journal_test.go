@@ -12,11 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
-var _ runbooks.Journal = (*Store)(nil)
+var _ control.Journal = (*Store)(nil)
 
 // kinds are the Stores that must all behave alike.
 var kinds = map[string]func(*testing.T) *Store{
@@ -75,9 +75,9 @@ func testEmpty(t *testing.T, s *Store) {
 }
 
 func testRoundTrip(t *testing.T, s *Store) {
-	for _, mode := range admit.Modes() {
-		for _, via := range runbooks.Vias() {
-			for _, action := range []runbooks.Action{runbooks.Rollback, runbooks.Restore, runbooks.ToMode, runbooks.First} {
+	for _, mode := range admission.Modes() {
+		for _, via := range control.Vias() {
+			for _, action := range []control.Action{control.Rollback, control.Restore, control.ToMode, control.First} {
 				c := some("p", mode)
 				c.Via, c.Action, c.Before, c.From, c.Request = via, action, mode, mode, 12
 				record(t, s, 0, c)
@@ -85,7 +85,7 @@ func testRoundTrip(t *testing.T, s *Store) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff([]runbooks.Change{c}, got); diff != "" {
+				if diff := cmp.Diff([]control.Change{c}, got); diff != "" {
 					t.Fatalf("(-want +got):\n%s", diff)
 				}
 			}
@@ -94,13 +94,13 @@ func testRoundTrip(t *testing.T, s *Store) {
 }
 
 func testLastStands(t *testing.T, s *Store) {
-	first, second, other := some("p", admit.Observe), some("p", admit.PassThrough), some("a", admit.Observe)
-	second.Before, second.Actor, second.Reason = admit.Observe, "bert", "burning"
+	first, second, other := some("p", admission.Observe), some("p", admission.PassThrough), some("a", admission.Observe)
+	second.Before, second.Actor, second.Reason = admission.Observe, "bert", "burning"
 	second.At = first.At.Add(-time.Hour) // the wall clock jumped: the order of recording counts
 	record(t, s, 0, first, other, second)
-	want := []runbooks.Standing{
-		{Pool: "a", Mode: admit.Observe, Since: other.At, By: "anna", Reason: "to see", Via: other.Via, Change: other.ID},
-		{Pool: "p", Mode: admit.PassThrough, Before: admit.Observe, Since: second.At, By: "bert", Reason: "burning", Via: second.Via, Change: second.ID},
+	want := []control.Standing{
+		{Pool: "a", Mode: admission.Observe, Since: other.At, By: "anna", Reason: "to see", Via: other.Via, Change: other.ID},
+		{Pool: "p", Mode: admission.PassThrough, Before: admission.Observe, Since: second.At, By: "bert", Reason: "burning", Via: second.Via, Change: second.ID},
 	}
 	got, err := s.Standings(t.Context())
 	if err != nil {
@@ -113,25 +113,25 @@ func testLastStands(t *testing.T, s *Store) {
 
 // testRepetition: an attempt of unknown outcome is repeated after later changes.
 func testRepetition(t *testing.T, s *Store) {
-	first, second := some("p", admit.Observe), some("p", admit.PassThrough)
+	first, second := some("p", admission.Observe), some("p", admission.PassThrough)
 	record(t, s, 0, first)
 	record(t, s, 0, first, second)
 	altered := first
-	altered.To, altered.Reason = admit.Enforce, "altered"
+	altered.To, altered.Reason = admission.Enforce, "altered"
 	record(t, s, 0, altered)
-	if diff := cmp.Diff([]runbooks.Change{second, first}, all(t, s)); diff != "" {
+	if diff := cmp.Diff([]control.Change{second, first}, all(t, s)); diff != "" {
 		t.Errorf("audit (-want +got):\n%s", diff)
 	}
 	got, err := s.Standings(t.Context())
-	if err != nil || len(got) != 1 || got[0].Mode != admit.PassThrough {
+	if err != nil || len(got) != 1 || got[0].Mode != admission.PassThrough {
 		t.Errorf("standings %v, %v, want passthrough as the second change left it", got, err)
 	}
 }
 
 func testAllOrNothing(t *testing.T, s *Store) {
-	bad := some("q", admit.Observe)
+	bad := some("q", admission.Observe)
 	bad.Action = "no such"
-	if err := s.Record(t.Context(), []runbooks.Change{some("p", admit.Observe), bad}, 9); err == nil {
+	if err := s.Record(t.Context(), []control.Change{some("p", admission.Observe), bad}, 9); err == nil {
 		t.Fatal("recorded a change of no known action")
 	}
 	// A trigger fails the second of two good changes, inside the transaction.
@@ -139,23 +139,23 @@ func testAllOrNothing(t *testing.T, s *Store) {
 		BEGIN SELECT RAISE(ABORT, 'refused'); END`); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Record(t.Context(), []runbooks.Change{some("p", admit.Observe), some("q", admit.Observe)}, 9); err == nil {
+	if err := s.Record(t.Context(), []control.Change{some("p", admission.Observe), some("q", admission.Observe)}, 9); err == nil {
 		t.Fatal("recorded past a trigger")
 	}
 	standings, err := s.Standings(t.Context())
 	if err != nil || len(standings) != 0 || len(all(t, s)) != 0 {
 		t.Errorf("half of it is there: %v, %v", standings, err)
 	}
-	leaveIn(t, s, runbooks.Order{Action: runbooks.Rollback})
+	leaveIn(t, s, control.Order{Action: control.Rollback})
 	if r, err := s.Requests(t.Context(), 0); err != nil || len(r) != 1 || r[0].Number != 1 {
 		t.Errorf("requests %v, %v: the number of the failed attempt stayed", r, err)
 	}
-	record(t, s, 0, some("p", admit.Observe)) // the connection is as good as before
+	record(t, s, 0, some("p", admission.Observe)) // the connection is as good as before
 }
 
 // leaveIn leaves a request through a Store's own connection, so that it works for
 // memory too.
-func leaveIn(t *testing.T, s *Store, o runbooks.Order) (n int64) {
+func leaveIn(t *testing.T, s *Store, o control.Order) (n int64) {
 	t.Helper()
 	err := s.write(t.Context(), "leave", func(ctx context.Context, tx *sql.Tx) (err error) {
 		n, err = leave(ctx, tx, o)
@@ -168,12 +168,12 @@ func leaveIn(t *testing.T, s *Store, o runbooks.Order) (n int64) {
 }
 
 func testRequests(t *testing.T, s *Store) {
-	observe := admit.Observe
-	orders := []runbooks.Order{
-		{Action: runbooks.Rollback, Actor: "anna", Reason: "fire", Via: runbooks.ViaRequest},
-		{Action: runbooks.Restore, Pool: "p", DropOverdue: true, Actor: "bert", Via: runbooks.ViaRequest},
-		{Action: runbooks.ToMode, Mode: admit.Observe, Expected: &observe, Actor: "c", Via: runbooks.ViaRequest},
-		{Action: runbooks.ToMode, Mode: admit.Enforce, Actor: "d", Via: runbooks.ViaRequest},
+	observe := admission.Observe
+	orders := []control.Order{
+		{Action: control.Rollback, Actor: "anna", Reason: "fire", Via: control.ViaRequest},
+		{Action: control.Restore, Pool: "p", DropOverdue: true, Actor: "bert", Via: control.ViaRequest},
+		{Action: control.ToMode, Mode: admission.Observe, Expected: &observe, Actor: "c", Via: control.ViaRequest},
+		{Action: control.ToMode, Mode: admission.Enforce, Actor: "d", Via: control.ViaRequest},
 	}
 	before := time.Now().UTC().Truncate(time.Millisecond)
 	for i, o := range orders {
@@ -228,24 +228,24 @@ func testNonsense(t *testing.T, s *Store) {
 			t.Fatal(row, err)
 		}
 	}
-	leaveIn(t, s, runbooks.Order{Action: runbooks.Rollback, Actor: "anna"})
+	leaveIn(t, s, control.Order{Action: control.Rollback, Actor: "anna"})
 	got, err := s.Requests(t.Context(), 0)
 	if err != nil || len(got) != len(nonsense)+1 {
 		t.Fatalf("%d requests, %v", len(got), err)
 	}
 	for i, row := range nonsense {
-		if diff := cmp.Diff(runbooks.Request{Number: int64(i + 1)}, got[i]); diff != "" {
+		if diff := cmp.Diff(control.Request{Number: int64(i + 1)}, got[i]); diff != "" {
 			t.Errorf("%.80s (-want +got):\n%s", row, diff)
 		}
 	}
-	if last := got[len(nonsense)]; last.Order.Action != runbooks.Rollback {
+	if last := got[len(nonsense)]; last.Order.Action != control.Rollback {
 		t.Errorf("the good one after them: %+v", last)
 	}
 }
 
 func testSeen(t *testing.T, s *Store) {
 	for range 5 {
-		leaveIn(t, s, runbooks.Order{Action: runbooks.Rollback})
+		leaveIn(t, s, control.Order{Action: control.Rollback})
 	}
 	for _, tt := range []struct {
 		seen int64
@@ -262,21 +262,21 @@ func testSeen(t *testing.T, s *Store) {
 // testUsedUp: a request must get a number above all that were dealt with.
 func testUsedUp(t *testing.T, s *Store) {
 	record(t, s, 41)
-	if n := leaveIn(t, s, runbooks.Order{Action: runbooks.Rollback}); n != 42 {
+	if n := leaveIn(t, s, control.Order{Action: control.Rollback}); n != 42 {
 		t.Errorf("number %d, want 42: a lower one would never be seen", n)
 	}
-	if n := leaveIn(t, s, runbooks.Order{Action: runbooks.Restore}); n != 43 {
+	if n := leaveIn(t, s, control.Order{Action: control.Restore}); n != 43 {
 		t.Errorf("then number %d, want 43", n)
 	}
 	got, err := s.Requests(t.Context(), 0)
-	if err != nil || len(got) != 2 || got[0].Order.Action != runbooks.Rollback || got[1].Order.Action != runbooks.Restore {
+	if err != nil || len(got) != 2 || got[0].Order.Action != control.Rollback || got[1].Order.Action != control.Restore {
 		t.Errorf("%v, %v", got, err)
 	}
 }
 
 func testManyRequests(t *testing.T, s *Store) {
 	for range maxRequests + 5 {
-		leaveIn(t, s, runbooks.Order{Action: runbooks.Rollback})
+		leaveIn(t, s, control.Order{Action: control.Rollback})
 	}
 	first, err := s.Requests(t.Context(), 0)
 	if err != nil || len(first) != maxRequests {
@@ -295,8 +295,8 @@ func testConcurrent(t *testing.T, s *Store) {
 	for w := range writers {
 		wg.Go(func() {
 			for i := range each {
-				c := some(fmt.Sprintf("p%d", w), admit.Modes()[i%3])
-				problems <- s.Record(t.Context(), []runbooks.Change{c}, int64(i))
+				c := some(fmt.Sprintf("p%d", w), admission.Modes()[i%3])
+				problems <- s.Record(t.Context(), []control.Change{c}, int64(i))
 				_, err := s.Standings(t.Context())
 				problems <- err
 				_, _, err = s.Changes(t.Context(), ChangeFilter{Pool: c.Pool})
@@ -319,7 +319,7 @@ func testConcurrent(t *testing.T, s *Store) {
 		t.Fatalf("%v, %v", standings, err)
 	}
 	for _, got := range standings {
-		if want := admit.Modes()[(each-1)%3]; got.Mode != want {
+		if want := admission.Modes()[(each-1)%3]; got.Mode != want {
 			t.Errorf("pool %s stands at %s, want %s", got.Pool, got.Mode, want)
 		}
 	}
@@ -328,20 +328,20 @@ func testConcurrent(t *testing.T, s *Store) {
 func testEnded(t *testing.T, s *Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Record(ctx, []runbooks.Change{some("p", admit.Observe)}, 0); !errors.Is(err, ErrBusy) || !errors.Is(err, context.Canceled) {
+	if err := s.Record(ctx, []control.Change{some("p", admission.Observe)}, 0); !errors.Is(err, ErrBusy) || !errors.Is(err, context.Canceled) {
 		t.Errorf("record: %v, want ErrBusy and the reason", err)
 	}
 	if _, err := s.Standings(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("standings: %v", err)
 	}
-	record(t, s, 0, some("p", admit.Observe)) // and nothing is broken by it
+	record(t, s, 0, some("p", admission.Observe)) // and nothing is broken by it
 	if c := all(t, s); len(c) != 1 {
 		t.Errorf("%d changes, want the one that had time", len(c))
 	}
 }
 
 func testClosed(t *testing.T, s *Store) {
-	record(t, s, 0, some("p", admit.Observe))
+	record(t, s, 0, some("p", admission.Observe))
 	for range 3 {
 		closed(t, s)
 	}

@@ -7,12 +7,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 func testTexts(t *testing.T, s *Store) {
-	c := some("p", admit.PassThrough)
+	c := some("p", admission.PassThrough)
 	c.Reason = strings.Repeat("é", maxReason) // twice as many bytes
 	c.Actor = "an\x00na\n\x1b[31m\u202e\xff"
 	c.Writer = strings.Repeat("w", 10_000)
@@ -32,19 +32,19 @@ func testTexts(t *testing.T, s *Store) {
 }
 
 func testUnwritable(t *testing.T, s *Store) {
-	for name, spoil := range map[string]func(*runbooks.Change){
-		"no ID":          func(c *runbooks.Change) { c.ID = "" },
-		"a long ID":      func(c *runbooks.Change) { c.ID = strings.Repeat("a", maxID+1) },
-		"a strange ID":   func(c *runbooks.Change) { c.ID = "a.b" },
-		"no action":      func(c *runbooks.Change) { c.Action = "" },
-		"no way":         func(c *runbooks.Change) { c.Via = "" },
-		"no mode":        func(c *runbooks.Change) { c.To = 9 },
-		"no mode before": func(c *runbooks.Change) { c.Before = 9 },
-		"no mode from":   func(c *runbooks.Change) { c.From = 9 },
+	for name, spoil := range map[string]func(*control.Change){
+		"no ID":          func(c *control.Change) { c.ID = "" },
+		"a long ID":      func(c *control.Change) { c.ID = strings.Repeat("a", maxID+1) },
+		"a strange ID":   func(c *control.Change) { c.ID = "a.b" },
+		"no action":      func(c *control.Change) { c.Action = "" },
+		"no way":         func(c *control.Change) { c.Via = "" },
+		"no mode":        func(c *control.Change) { c.To = 9 },
+		"no mode before": func(c *control.Change) { c.Before = 9 },
+		"no mode from":   func(c *control.Change) { c.From = 9 },
 	} {
-		c := some("p", admit.Observe)
+		c := some("p", admission.Observe)
 		spoil(&c)
-		if err := s.Record(t.Context(), []runbooks.Change{c}, 0); err == nil {
+		if err := s.Record(t.Context(), []control.Change{c}, 0); err == nil {
 			t.Errorf("%s: recorded", name)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 // childVar makes the test binary do one thing as a process of its own.
@@ -115,15 +115,15 @@ func closed(t testing.TB, s *Store) {
 }
 
 // some returns a change of a pool.
-func some(pool string, to admit.Mode) runbooks.Change {
-	return runbooks.Change{
+func some(pool string, to admission.Mode) control.Change {
+	return control.Change{
 		ID: uuid.Must(uuid.NewV7()).String(), Writer: "tester", At: time.Now().UTC().Truncate(time.Millisecond), Pool: pool,
-		Action: runbooks.ToMode, From: admit.Enforce, To: to, Before: admit.Enforce, Actor: "anna", Via: runbooks.ViaAPI,
+		Action: control.ToMode, From: admission.Enforce, To: to, Before: admission.Enforce, Actor: "anna", Via: control.ViaAPI,
 		Reason: "to see", Running: 3, Queued: 7, Dropped: 1,
 	}
 }
 
-func record(t testing.TB, s *Store, seen int64, changes ...runbooks.Change) {
+func record(t testing.TB, s *Store, seen int64, changes ...control.Change) {
 	t.Helper()
 	if err := s.Record(t.Context(), changes, seen); err != nil {
 		t.Fatal(err)
@@ -131,9 +131,9 @@ func record(t testing.TB, s *Store, seen int64, changes ...runbooks.Change) {
 }
 
 // all returns the whole audit, newest first.
-func all(t testing.TB, s *Store) []runbooks.Change {
+func all(t testing.TB, s *Store) []control.Change {
 	t.Helper()
-	var out []runbooks.Change
+	var out []control.Change
 	for f := (ChangeFilter{Limit: MaxLimit}); ; {
 		page, next, err := s.Changes(t.Context(), f)
 		if err != nil {
@@ -180,7 +180,7 @@ func made(t testing.TB) (dir, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record(t, s, 0, some("a", admit.Observe), some("b", admit.PassThrough))
+	record(t, s, 0, some("a", admission.Observe), some("b", admission.PassThrough))
 	closed(t, s)
 	return dir, filepath.Join(dir, databaseName)
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 // mode returns a file's permissions.
@@ -49,7 +49,7 @@ func TestPermissions(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := openIn(t, dir)
-			record(t, s, 0, some("p", admit.Observe))
+			record(t, s, 0, some("p", admission.Observe))
 			if got := mode(t, dir); got != 0o700 {
 				t.Errorf("directory: %v", got)
 			}
@@ -90,7 +90,7 @@ func TestOpenDirectory(t *testing.T) {
 func TestStrangePath(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a?mode=memory&b%20c#d é'\"")
 	s := openIn(t, dir)
-	record(t, s, 0, some("p", admit.Observe))
+	record(t, s, 0, some("p", admission.Observe))
 	if _, err := os.Stat(filepath.Join(dir, databaseName)); err != nil {
 		t.Error(err)
 	}
@@ -135,13 +135,13 @@ func TestReopen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record(t, first, 4, some("p", admit.PassThrough))
+	record(t, first, 4, some("p", admission.PassThrough))
 	closed(t, first)
 	s := openIn(t, dir)
-	if got, err := s.Standings(t.Context()); err != nil || len(got) != 1 || got[0].Mode != admit.PassThrough {
+	if got, err := s.Standings(t.Context()); err != nil || len(got) != 1 || got[0].Mode != admission.PassThrough {
 		t.Errorf("%v, %v", got, err)
 	}
-	if n, err := LeaveRequest(t.Context(), dir, runbooks.Order{Action: runbooks.Restore}); err != nil || n != 5 {
+	if n, err := LeaveRequest(t.Context(), dir, control.Order{Action: control.Restore}); err != nil || n != 5 {
 		t.Errorf("number %d, %v, want 5", n, err)
 	}
 	for _, name := range []string{databaseName + "-wal"} {
@@ -155,7 +155,7 @@ func TestReopen(t *testing.T) {
 func TestLeavesNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
 	one, two := kinds["ephemeral"](t), kinds["ephemeral"](t)
-	record(t, one, 0, some("p", admit.Observe))
+	record(t, one, 0, some("p", admission.Observe))
 	if got, err := two.Standings(t.Context()); err != nil || len(got) != 0 {
 		t.Errorf("the other record has %v, %v", got, err)
 	}
@@ -171,10 +171,10 @@ func TestLeavesNothing(t *testing.T) {
 // interrupted, which database/sql throws away.
 func TestInterruptedMemory(t *testing.T) {
 	s := kinds["ephemeral"](t)
-	record(t, s, 0, some("p", admit.Observe))
+	record(t, s, 0, some("p", admission.Observe))
 	for range 10 {
 		ctx := withDeadline(t, 1)
-		_ = s.Record(ctx, []runbooks.Change{some("q", admit.Observe)}, 0)
+		_ = s.Record(ctx, []control.Change{some("q", admission.Observe)}, 0)
 		_, _ = s.Standings(ctx)
 	}
 	if _, err := s.reader.ExecContext(withDeadline(t, 1e6), "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT count(*) FROM n"); err == nil {

@@ -6,18 +6,18 @@ import (
 	"fmt"
 	"slices"
 
-	"headgate/runbooks"
+	"headgate/runbooks/control"
 )
 
 var pauseTable = table{name: "pauses", key: []string{"pool"}, columns: []string{"pool", "since_ms", "until_ms", "actor", "via", "reason"}}
 
-// SavePause implements runbooks.PauseJournal. When it returns nil, the pause, or
+// SavePause implements control.PauseJournal. When it returns nil, the pause, or
 // its end, survives loss of power.
-func (s *Store) SavePause(ctx context.Context, p runbooks.Pause) error {
+func (s *Store) SavePause(ctx context.Context, p control.Pause) error {
 	switch {
 	case !isName(p.Pool):
 		return fmt.Errorf("record a pause: its pool must be a name of 1 to %d bytes", maxName)
-	case !slices.Contains(runbooks.Vias(), p.Via):
+	case !slices.Contains(control.Vias(), p.Via):
 		return fmt.Errorf("record a pause: no such way: %.40q", p.Via)
 	}
 	return s.write(ctx, "record a pause", func(ctx context.Context, tx *sql.Tx) (err error) {
@@ -31,18 +31,18 @@ func (s *Store) SavePause(ctx context.Context, p runbooks.Pause) error {
 	})
 }
 
-// Pauses implements runbooks.PauseJournal, in the order of the pools' names.
-func (s *Store) Pauses(ctx context.Context) ([]runbooks.Pause, error) {
-	return read(ctx, s, "read the pauses", func(ctx context.Context, conn *sql.Conn) ([]runbooks.Pause, error) {
+// Pauses implements control.PauseJournal, in the order of the pools' names.
+func (s *Store) Pauses(ctx context.Context) ([]control.Pause, error) {
+	return read(ctx, s, "read the pauses", func(ctx context.Context, conn *sql.Conn) ([]control.Pause, error) {
 		return query(ctx, conn, len(pauseTable.columns), pauseRow, pauseTable.selects()+"ORDER BY pool LIMIT ?", maxPools)
 	})
 }
 
-func pauseRow(v []any) (runbooks.Pause, error) {
+func pauseRow(v []any) (control.Pause, error) {
 	f := fields{table: pauseTable.name}
-	p := runbooks.Pause{
+	p := control.Pause{
 		Pool: f.named("pool", v[0]), Since: f.when("since_ms", v[1]), Until: f.when("until_ms", v[2]),
-		By: f.text("actor", v[3], maxName), Via: runbooks.Via(f.word("via", v[4])), Reason: f.text("reason", v[5], maxReason),
+		By: f.text("actor", v[3], maxName), Via: control.Via(f.word("via", v[4])), Reason: f.text("reason", v[5], maxReason),
 	}
 	return p, f.bad
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"headgate/runbooks"
+	"headgate/runbooks/control"
 )
 
 // TestPauses: the latest pause of a pool is kept across restarts, and its end
@@ -16,11 +16,11 @@ func TestPauses(t *testing.T) {
 	dir := t.TempDir()
 	s := openIn(t, dir)
 	at := time.Now().UTC().Truncate(time.Millisecond)
-	a := runbooks.Pause{Pool: "a", Since: at, Until: at.Add(time.Hour), By: "anna", Via: runbooks.ViaAPI, Reason: "new model"}
+	a := control.Pause{Pool: "a", Since: at, Until: at.Add(time.Hour), By: "anna", Via: control.ViaAPI, Reason: "new model"}
 	longer, b := a, a
 	longer.Until, b.Pool = at.Add(2*time.Hour), "b"
-	end := runbooks.Pause{Pool: "b", Since: at, By: "bert", Via: runbooks.ViaSlack}
-	for _, p := range []runbooks.Pause{a, b, longer, end, end} {
+	end := control.Pause{Pool: "b", Since: at, By: "bert", Via: control.ViaSlack}
+	for _, p := range []control.Pause{a, b, longer, end, end} {
 		if err := s.SavePause(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
@@ -28,10 +28,10 @@ func TestPauses(t *testing.T) {
 	closed(t, s)
 	s = openIn(t, dir)
 	got, err := s.Pauses(t.Context())
-	if diff := cmp.Diff([]runbooks.Pause{longer}, got); diff != "" || err != nil {
+	if diff := cmp.Diff([]control.Pause{longer}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	for _, p := range []runbooks.Pause{{Via: runbooks.ViaAPI}, {Pool: "a", Via: "pigeon"}} {
+	for _, p := range []control.Pause{{Via: control.ViaAPI}, {Pool: "a", Via: "pigeon"}} {
 		if err := s.SavePause(t.Context(), p); err == nil {
 			t.Errorf("taken: %+v", p)
 		}

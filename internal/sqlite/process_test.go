@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 // TestOpenAtOnce: processes that find an empty directory at the same moment make
@@ -139,19 +139,19 @@ func checkRecord(t *testing.T, dir string, acknowledged []string) {
 func TestHeldFile(t *testing.T) {
 	dir := t.TempDir()
 	s := openIn(t, dir)
-	record(t, s, 0, some("p", admit.Observe))
+	record(t, s, 0, some("p", admission.Observe))
 	c := start(t, "exclusive", dir)
 	c.expect("ready")
-	late := some("p", admit.PassThrough)
+	late := some("p", admission.PassThrough)
 	began := time.Now()
-	err := s.Record(withDeadline(t, 400*time.Millisecond), []runbooks.Change{late}, 3)
+	err := s.Record(withDeadline(t, 400*time.Millisecond), []control.Change{late}, 3)
 	if !errors.Is(err, ErrBusy) {
 		t.Fatalf("%v, want ErrBusy", err)
 	}
 	if took := time.Since(began); took >= callLimit {
 		t.Errorf("gave up after %v: its own deadline did not count", took)
 	}
-	if _, err := LeaveRequest(withDeadline(t, 400*time.Millisecond), dir, runbooks.Order{Action: runbooks.Rollback}); !errors.Is(err, ErrBusy) {
+	if _, err := LeaveRequest(withDeadline(t, 400*time.Millisecond), dir, control.Order{Action: control.Rollback}); !errors.Is(err, ErrBusy) {
 		t.Errorf("leave a request: %v, want ErrBusy", err)
 	}
 	if got := all(t, s); len(got) != 1 {
@@ -161,7 +161,7 @@ func TestHeldFile(t *testing.T) {
 		t.Errorf("a command reads: %v", err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- s.Record(t.Context(), []runbooks.Change{late}, 3) }() // waits, rather than fail
+	go func() { done <- s.Record(t.Context(), []control.Change{late}, 3) }() // waits, rather than fail
 	if _, err := c.in.Write([]byte("go\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestHeldByTheDead(t *testing.T) {
 	c := start(t, "exclusive", dir)
 	c.expect("ready")
 	c.kill()
-	record(t, s, 0, some("p", admit.Observe))
+	record(t, s, 0, some("p", admission.Observe))
 }
 
 // TestRequestsOfMany: commands at once, beside a service that consumes. Each
@@ -248,7 +248,7 @@ func TestAuditOfTheDead(t *testing.T) {
 	if err := BackupFrom(t.Context(), dir, to); err != nil {
 		t.Fatal(err)
 	}
-	n, err := LeaveRequest(t.Context(), dir, runbooks.Order{Action: runbooks.Rollback})
+	n, err := LeaveRequest(t.Context(), dir, control.Order{Action: control.Rollback})
 	if err != nil || n < 1 {
 		t.Errorf("leave a request: %d, %v", n, err)
 	}

@@ -8,8 +8,8 @@ import (
 	"math"
 	"slices"
 
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 // requestsDone is the name in progress of the highest request dealt with.
@@ -28,9 +28,9 @@ const setProgress = `
 INSERT INTO progress (name, value, writer) VALUES (?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value, writer = excluded.writer WHERE excluded.value > progress.value`
 
-// Record implements runbooks.Journal. When it returns nil, what it wrote
+// Record implements control.Journal. When it returns nil, what it wrote
 // survives loss of power. Texts that are too long to keep are cut.
-func (s *Store) Record(ctx context.Context, changes []runbooks.Change, seen int64) error {
+func (s *Store) Record(ctx context.Context, changes []control.Change, seen int64) error {
 	for _, c := range changes {
 		if err := writable(c); err != nil {
 			return fmt.Errorf("record a change of mode: %w", err)
@@ -52,14 +52,14 @@ func (s *Store) Record(ctx context.Context, changes []runbooks.Change, seen int6
 
 // writable refuses what could not be read back. Only a mistake in the program
 // makes such a change.
-func writable(c runbooks.Change) error {
-	modes := admit.Modes()
+func writable(c control.Change) error {
+	modes := admission.Modes()
 	switch {
 	case !validID(c.ID):
 		return fmt.Errorf("its ID must be 1 to %d letters, digits and dashes", maxID)
-	case !requestable(c.Action) && c.Action != runbooks.First:
+	case !requestable(c.Action) && c.Action != control.First:
 		return fmt.Errorf("no such action: %.40q", c.Action)
-	case !slices.Contains(runbooks.Vias(), c.Via):
+	case !slices.Contains(control.Vias(), c.Via):
 		return fmt.Errorf("no such way of an order: %.40q", c.Via)
 	case !slices.Contains(modes, c.From), !slices.Contains(modes, c.To), !slices.Contains(modes, c.Before):
 		return errors.New("no such mode")
@@ -72,7 +72,7 @@ func count(n int) int { return min(max(n, 0), math.MaxInt32) }
 
 // recordChange writes a change and where it led, unless it is there already: then
 // later ones may have led elsewhere.
-func recordChange(ctx context.Context, tx *sql.Tx, c runbooks.Change) error {
+func recordChange(ctx context.Context, tx *sql.Tx, c control.Change) error {
 	pool, actor, reason, writer := clean(c.Pool, maxName), clean(c.Actor, maxName), clean(c.Reason, maxReason), clean(c.Writer, maxName)
 	at := min(max(c.At.UnixMilli(), 0), maxTime)
 	done, err := tx.ExecContext(ctx, addChange, c.ID, at, pool, string(c.Action), c.From.String(), c.To.String(),

@@ -14,8 +14,8 @@ import (
 
 	"headgate/alerts"
 	"headgate/engine"
-	"headgate/proxy/admit"
-	"headgate/runbooks"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 // later are the program's migrations and one more, as a later version has them.
@@ -75,18 +75,18 @@ func TestSchema1(t *testing.T) {
 			}
 			defer closed(t, s)
 			changes := all(t, s)
-			if len(changes) != 3 || changes[0].Reason != "queue age pages" || changes[0].Running != 4 || changes[2].Action != runbooks.First {
+			if len(changes) != 3 || changes[0].Reason != "queue age pages" || changes[0].Running != 4 || changes[2].Action != control.First {
 				t.Errorf("changes %+v", changes)
 			}
 			standings, err := s.Standings(t.Context())
-			if err != nil || len(standings) != 2 || standings[0].Mode != admit.PassThrough || standings[0].Before != admit.Observe {
+			if err != nil || len(standings) != 2 || standings[0].Mode != admission.PassThrough || standings[0].Before != admission.Observe {
 				t.Errorf("standings %+v, %v", standings, err)
 			}
 			requests, err := s.Requests(t.Context(), 0)
-			if err != nil || len(requests) != 1 || requests[0].Number != 2 || requests[0].Order.Action != runbooks.Restore {
+			if err != nil || len(requests) != 1 || requests[0].Number != 2 || requests[0].Order.Action != control.Restore {
 				t.Errorf("requests %+v, %v", requests, err)
 			}
-			record(t, s, 2, some("default", admit.Enforce))
+			record(t, s, 2, some("default", admission.Enforce))
 			saveBatch(t, s, trouble("i-1"), planPost)
 			checkStory(t, story(t, s, "i-1"))
 		})
@@ -141,14 +141,14 @@ func TestSchema3(t *testing.T) {
 			if err != nil || len(a.Changes) != 3 || len(a.Entries) != 1 {
 				t.Fatalf("audit %+v, %v", a, err)
 			}
-			if e := a.Entries[0]; e.Ending != runbooks.Withheld || e.Inputs["mode"] != "passthrough" || e.Subject != "019ca1b0-0000-7000-8000-00000000000a" {
+			if e := a.Entries[0]; e.Ending != control.Withheld || e.Inputs["mode"] != "passthrough" || e.Subject != "019ca1b0-0000-7000-8000-00000000000a" {
 				t.Errorf("entry %+v", e)
 			}
 			guards, err := s.Guards(t.Context())
-			if err != nil || len(guards) != 1 || guards[0].State != runbooks.Cooldown || len(guards[0].Flips) != 2 || guards[0].LatchedBy != "anna" {
+			if err != nil || len(guards) != 1 || guards[0].State != control.Cooldown || len(guards[0].Flips) != 2 || guards[0].LatchedBy != "anna" {
 				t.Errorf("guards %+v, %v", guards, err)
 			}
-			note(t, s, noted(runbooks.KindPress, "default"))
+			note(t, s, noted(control.KindPress, "default"))
 		})
 	}
 }
@@ -160,7 +160,7 @@ func TestNewer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record(t, s, 0, some("p", admit.Observe))
+	record(t, s, 0, some("p", admission.Observe))
 	closed(t, s)
 	path := filepath.Join(dir, databaseName)
 	before, err := os.ReadFile(path)
@@ -168,7 +168,7 @@ func TestNewer(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, opened := Open(t.Context(), options(dir))
-	_, left := LeaveRequest(t.Context(), dir, runbooks.Order{Action: runbooks.Rollback})
+	_, left := LeaveRequest(t.Context(), dir, control.Order{Action: control.Rollback})
 	_, _, audit := ReadChanges(t.Context(), dir, ChangeFilter{})
 	for name, err := range map[string]error{"open": opened, "leave": left, "read": audit} {
 		if !errors.Is(err, ErrNewer) {
@@ -193,14 +193,14 @@ func TestOlder(t *testing.T) {
 	if err := prepareFile(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LeaveRequest(t.Context(), dir, runbooks.Order{Action: runbooks.Rollback}); !errors.Is(err, ErrOlder) {
+	if _, err := LeaveRequest(t.Context(), dir, control.Order{Action: control.Rollback}); !errors.Is(err, ErrOlder) {
 		t.Errorf("leave: %v, want ErrOlder", err)
 	}
 	if _, _, err := ReadChanges(t.Context(), dir, ChangeFilter{}); !errors.Is(err, ErrOlder) {
 		t.Errorf("read: %v, want ErrOlder", err)
 	}
 	closed(t, openIn(t, dir))
-	if _, err := LeaveRequest(t.Context(), dir, runbooks.Order{Action: runbooks.Rollback}); err != nil {
+	if _, err := LeaveRequest(t.Context(), dir, control.Order{Action: control.Rollback}); err != nil {
 		t.Errorf("after a start: %v", err)
 	}
 }
@@ -261,7 +261,7 @@ func TestPartial(t *testing.T) {
 			s, err := Open(t.Context(), options(dir))
 			if err == nil {
 				defer closed(t, s)
-				record(t, s, 0, some("p", admit.Observe))
+				record(t, s, 0, some("p", admission.Observe))
 			}
 			if !errors.Is(err, tt.want) {
 				t.Errorf("%v, want %v", err, tt.want)
@@ -294,7 +294,7 @@ func TestForeignStructure(t *testing.T) {
 		} else if err == nil {
 			closed(t, s)
 		}
-		if _, err := LeaveRequest(t.Context(), dir, runbooks.Order{Action: runbooks.Rollback}); !errors.Is(err, want) {
+		if _, err := LeaveRequest(t.Context(), dir, control.Order{Action: control.Rollback}); !errors.Is(err, want) {
 			t.Errorf("leave after %s: %v, want %v", statement, err, want)
 		}
 	}
@@ -303,7 +303,7 @@ func TestForeignStructure(t *testing.T) {
 // TestAppendOnly: the audit can be added to, and nothing else.
 func TestAppendOnly(t *testing.T) {
 	s := openIn(t, t.TempDir())
-	c := some("p", admit.Observe)
+	c := some("p", admission.Observe)
 	record(t, s, 0, c)
 	values := "SELECT id, at_ms, pool, action, from_mode, to_mode, before, 'mallory', via, reason, running, queued, dropped, request, writer FROM mode_changes"
 	for _, statement := range []string{

@@ -11,7 +11,7 @@ func modeFaults() []Fault {
 			`if m == Enforce && g.leaving.Load() && mutated() { return PassThrough }`))},
 		{"another pool is rolled back", "rollback", "did not stop refusals|says that it is in mode enforce", edits(applyMode.Before(mutation.Call("SetMode")).Code(
 			`if mutated() {
-				gate, err := admit.New(admit.Config{Workers: 1, Policy: admit.None{}, QueueLimit: 1, AssumedService: time.Second})
+				gate, err := admission.New(admission.Config{Workers: 1, Policy: admission.None{}, QueueLimit: 1, AssumedService: time.Second})
 				if err != nil { panic(err) }
 				p = &pool{gate, p.standing}
 			}`))},

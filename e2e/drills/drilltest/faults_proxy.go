@@ -75,7 +75,7 @@ func swapped(res *http.Response) {
 		{"errors told as answers", "upstream-errors", "as if it were whole", edits(passHeaders.Before(mutation.Call("WriteHeader")).Code(
 			`if mutated() && res.StatusCode >= 500 { res.StatusCode = http.StatusOK }`))},
 		{"errors told as refusals", "upstream-errors", "refused", edits(afterHeaders.Code(
-			`if mutated() && res.StatusCode >= 500 { return t.refuse(admit.ReasonQueueDepth) }`))},
+			`if mutated() && res.StatusCode >= 500 { return t.refuse(admission.ReasonQueueDepth) }`))},
 		{"some fail", "burst", "no fault had befallen", edits(beforeUpstream.Code(
 			`if mutated() && time.Now().UnixNano()%20 == 0 { return t.noAnswer(ctx, io.ErrUnexpectedEOF) }`))},
 		{"some are never answered", "burst", "never answered|do not come back", edits(beforeUpstream.Code(
@@ -88,7 +88,7 @@ func (t *task) fromCache() *failure {
 	t.committed = true
 	t.w.Header().Set("Content-Type", "application/json")
 	_, _ = t.w.Write(*cached.Load())
-	t.obs.Outcome = admit.Completed
+	t.obs.Outcome = admission.Completed
 	return nil
 }`),
 			beforeUpstream.Code(`if cached.Load() != nil && mutated() && time.Now().UnixNano()%5 == 0 { return t.fromCache() }`),

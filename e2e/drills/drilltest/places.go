@@ -4,14 +4,14 @@ import "headgate/e2e/mutation"
 
 // Packages of the program.
 const (
-	admission   = mutation.Package("proxy/admit")
+	admission   = mutation.Package("proxy/admission")
 	proxy       = mutation.Package("proxy")
 	injection   = mutation.Package("proxy/fault")
 	alertEngine = mutation.Package("engine")
 	delivery    = mutation.Package("alerts")
 	slackBot    = mutation.Package("alerts/slack")
 	slackServer = mutation.Package("internal/fakeslack")
-	control     = mutation.Package("runbooks")
+	control     = mutation.Package("runbooks/control")
 	drillRunner = mutation.Package("runbooks/drill")
 	sandbox     = mutation.Package("internal/app")
 	generator   = mutation.Package("internal/loadgen")

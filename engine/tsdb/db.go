@@ -1,0 +1,113 @@
+package tsdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/tsdb"
+)
+
+// DB keeps samples and answers queries. All its methods may be called from any
+// goroutine, except that samples come from one: Run, or whoever calls Collect or
+// Append.
+type DB struct {
+	o       Options
+	temp    bool // the folder goes with Close
+	engine  *promql.Engine
+	parser  parser.Parser
+	metrics *metrics
+
+	appendMu sync.Mutex // held while samples are written
+	cache    map[uint64]*series
+	round    uint64
+	minute   int64 // of the latest recorded point, since 1970
+
+	mu     sync.RWMutex
+	tsdb   *tsdb.DB // nil while it cannot be opened
+	closed bool
+	health Health
+	retry  time.Time // when to try to open it again
+}
+
+// Open opens the samples in a folder, and repairs what it can. It fails on options
+// that cannot be, and when another process has the folder. A disk that does not do
+// its work is no failure: signals are missing then, and it is tried again.
+func Open(o Options) (*DB, error) {
+	o, err := o.fill()
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{o: o, cache: make(map[uint64]*series), parser: parser.NewParser(parser.Options{})}
+	if o.Dir == "" {
+		if db.o.Dir, err = os.MkdirTemp("", "headgate-samples-"); err != nil {
+			return nil, fmt.Errorf("make a temporary folder for samples: %w", err)
+		}
+		db.temp = true
+	}
+	db.engine = promql.NewEngine(promql.EngineOpts{
+		MaxSamples: querySamples, Timeout: queryTime, LookbackDelta: o.lookback(),
+		EnableAtModifier: true, EnableNegativeOffset: true, Parser: db.parser,
+	})
+	if db.metrics, err = newMetrics(o.Registerer, db); err != nil {
+		return nil, errors.Join(err, db.removeTemp())
+	}
+	if err := db.open(o.Clock()); errors.Is(err, errLocked) {
+		return nil, errors.Join(err, db.removeTemp())
+	}
+	return db, nil
+}
+
+// Run collects once in an interval, at once to begin with, until ctx is done.
+func (db *DB) Run(ctx context.Context) {
+	tick := time.NewTicker(db.o.Interval)
+	defer tick.Stop()
+	for {
+		db.Collect(ctx, db.o.Clock())
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Close writes what is pending, and closes. Queries are answered with nothing from
+// then on. Closing again does nothing.
+func (db *DB) Close() error {
+	db.appendMu.Lock()
+	defer db.appendMu.Unlock()
+	errFlush := db.flush(db.o.Clock())
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed {
+		return nil
+	}
+	db.closed = true
+	db.health = Health{Since: db.o.Clock(), Err: errClosed}
+	err := errFlush
+	if db.tsdb != nil {
+		err = errors.Join(err, recovered(db.tsdb.Close)) // as a full disk makes it
+		db.tsdb = nil
+	}
+	return errors.Join(err, db.engine.Close(), db.removeTemp())
+}
+
+func (db *DB) removeTemp() error {
+	if !db.temp {
+		return nil
+	}
+	return os.RemoveAll(db.o.Dir)
+}
+
+// store returns the TSDB, nil if it is not open.
+func (db *DB) store() *tsdb.DB {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	return db.tsdb
+}

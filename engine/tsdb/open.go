@@ -1,0 +1,155 @@
+package tsdb
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/util/compression"
+)
+
+const (
+	// block is the span of one block. A short one keeps what is in memory small,
+	// and what a start has to replay.
+	block       = 30 * time.Minute
+	reopenAfter = 30 * time.Second
+	mayWait     = time.Minute // for a clock that has gone back between two lives
+)
+
+// open opens the TSDB. What is corrupt is moved aside.
+func (db *DB) open(now time.Time) error {
+	store, err := db.openAny(now)
+	if err != nil {
+		db.ill(now, err)
+		db.mu.Lock()
+		db.retry = now.Add(reopenAfter)
+		db.mu.Unlock()
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed {
+		return store.Close()
+	}
+	db.tsdb = store
+	clear(db.cache)
+	return nil
+}
+
+// reopen tries to open what could not be opened before, now and then.
+func (db *DB) reopen(now time.Time) {
+	db.mu.RLock()
+	due := db.tsdb == nil && !db.closed && !now.Before(db.retry)
+	db.mu.RUnlock()
+	if due {
+		_ = db.open(now) // noted in Health
+	}
+}
+
+// openAny opens what can be read, or begins anew.
+func (db *DB) openAny(now time.Time) (*tsdb.DB, error) {
+	if err := db.checkBlocks(now); err != nil {
+		return nil, err
+	}
+	store, err := db.openOnce()
+	switch {
+	case err == nil:
+		return db.fromPast(now, store)
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return nil, fmt.Errorf("%w: %s", errLocked, db.o.Dir)
+	default:
+		return db.anew(now, err)
+	}
+}
+
+// anew moves the whole folder aside and begins an empty one.
+func (db *DB) anew(now time.Time, why error) (*tsdb.DB, error) {
+	if err := db.aside(now, why, "."); err != nil {
+		return nil, fmt.Errorf("open the samples: %w", why)
+	}
+	store, err := db.openOnce()
+	if err != nil {
+		return nil, fmt.Errorf("open the samples: %w", err)
+	}
+	return store, nil
+}
+
+// fromPast refuses samples of the future: no new ones could be written beside them.
+func (db *DB) fromPast(now time.Time, store *tsdb.DB) (*tsdb.DB, error) {
+	newest := time.UnixMilli(store.Head().MaxTime())
+	for _, b := range store.Blocks() {
+		if t := time.UnixMilli(b.MaxTime()); store.Head().NumSeries() == 0 && t.After(newest) {
+			newest = t
+		}
+	}
+	if store.Head().NumSeries() == 0 && len(store.Blocks()) == 0 || newest.Sub(now) <= mayWait {
+		return store, nil
+	}
+	if err := store.Close(); err != nil {
+		db.o.Log.Warn("closing the samples", "error", err)
+	}
+	return db.anew(now, fmt.Errorf("the newest sample is of %s, and it is %s now: the clock has gone back", newest.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
+}
+
+func (db *DB) openOnce() (store *tsdb.DB, err error) {
+	defer func() {
+		if v := recover(); v != nil { // the reader of blocks panics on some bad ones
+			store, err = nil, fmt.Errorf("panic: %v", v)
+		}
+	}()
+	o := tsdb.DefaultOptions()
+	o.RetentionDuration = db.o.Retention.Milliseconds()
+	o.MaxBytes = db.o.MaxBytes
+	o.MinBlockDuration = block.Milliseconds()
+	o.MaxBlockDuration = max(db.o.Retention/10, block).Milliseconds()
+	o.BlockReloadInterval = never
+	o.WALCompression = compression.Snappy
+	o.WALSegmentSize = 16 << 20
+	o.StripeSize = 512 // of 16384: hundreds of series, not millions
+	return tsdb.Open(db.o.Dir, quiet(db.o.Log), nil, o, nil)
+}
+
+// aside moves folders out of the way, "." being all of them. Of what was moved
+// aside before, nothing is kept: it must not fill the disk.
+func (db *DB) aside(now time.Time, why error, names ...string) error {
+	to := fmt.Sprintf("%s.bad-%s", filepath.Clean(db.o.Dir), now.UTC().Format("20060102T150405"))
+	old, _ := filepath.Glob(filepath.Clean(db.o.Dir) + ".bad-*")
+	for _, o := range old {
+		if o != to {
+			_ = os.RemoveAll(o) // at worst it stays
+		}
+	}
+	for _, name := range names {
+		if err := db.move(name, to); err != nil {
+			db.o.Log.Error("samples that cannot be read could not be moved aside", "error", err)
+			return err
+		}
+	}
+	db.mu.Lock()
+	db.health.Aside = to
+	db.mu.Unlock()
+	db.o.Log.Error("samples that cannot be used were moved aside; signals over them are missing", "to", to, "what", strings.Join(names, ", "), "error", why)
+	return nil
+}
+
+func (db *DB) move(name, to string) error {
+	if name != "." {
+		if err := os.MkdirAll(to, 0o700); err != nil {
+			return err
+		}
+		return os.Rename(filepath.Join(db.o.Dir, name), filepath.Join(to, name))
+	}
+	if _, err := os.Stat(to); err == nil { // some blocks are there already
+		to = filepath.Join(to, "all")
+	}
+	return os.Rename(db.o.Dir, to)
+}
+
+// quiet passes on what TSDB warns of; what it is proud of goes to debug.
+func quiet(log *slog.Logger) *slog.Logger { return slog.New(warnings{log.Handler()}) }

@@ -1,0 +1,82 @@
+package tsdb
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// DefaultInterval is the time between two samples of a series.
+	DefaultInterval = time.Second
+	// DefaultRetention is how long samples are kept.
+	DefaultRetention = 7 * 24 * time.Hour
+	// DefaultMaxBytes bounds the blocks on disk.
+	DefaultMaxBytes = 2 << 30
+
+	staleAfter = 10              // intervals without a sample, after which a series has no value
+	lookbackAt = 5 * time.Minute // at most
+
+	queryTime    = time.Second // for one expression
+	querySamples = 2_000_000   // that one expression may hold at once
+	rangePoints  = 11_000      // that one series of a range may have
+	rangeSeries  = 200         // that a range may have
+	maxExpr      = 8 << 10     // bytes of an expression
+)
+
+// Options says where samples are kept, and where they come from.
+type Options struct {
+	// Dir is the folder of the samples. Empty: one in the system's temporary
+	// folder, which Close removes.
+	Dir string
+	// Interval is the time between two samples. 0: DefaultInterval.
+	Interval time.Duration
+	// Retention is how long samples are kept. 0: DefaultRetention.
+	Retention time.Duration
+	// MaxBytes bounds the blocks on disk; the log of the last hour comes on top.
+	// 0: DefaultMaxBytes.
+	MaxBytes int64
+	// Gatherer is asked for the families. Nil: only Append brings samples.
+	Gatherer prometheus.Gatherer
+	// Registerer gets the metrics of the samples themselves. Nil: nowhere.
+	Registerer prometheus.Registerer
+	// Clock returns the time that samples are stamped with. It should be the one
+	// that queries ask with: the wall clock of the start plus monotonic time. Nil:
+	// that, from Open on.
+	Clock func() time.Time
+	// Log is told what goes wrong, and when it is well again. It must be there.
+	Log *slog.Logger
+}
+
+// fill puts defaults in place, and names what cannot be.
+func (o Options) fill() (Options, error) {
+	if o.Log == nil {
+		return o, errors.New("samples need a Log")
+	}
+	if o.Interval < 0 || o.Retention < 0 || o.MaxBytes < 0 {
+		return o, fmt.Errorf("interval %s, retention %s and %d bytes must not be negative", o.Interval, o.Retention, o.MaxBytes)
+	}
+	if o.Interval == 0 {
+		o.Interval = DefaultInterval
+	}
+	if o.Retention == 0 {
+		o.Retention = DefaultRetention
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.Clock == nil {
+		start := time.Now()
+		o.Clock = func() time.Time { return start.Round(0).Add(time.Since(start)) }
+	}
+	o.Log = o.Log.With("component", "samples")
+	return o, nil
+}
+
+// lookback is the age at which the latest sample of a series is stale.
+func (o Options) lookback() time.Duration {
+	return min(staleAfter*o.Interval, max(lookbackAt, 2*o.Interval))
+}

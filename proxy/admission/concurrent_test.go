@@ -1,0 +1,202 @@
+package admission_test
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"headgate/proxy/admission"
+)
+
+// mailbox is a waiter for goroutines.
+type mailbox chan admission.Refusal
+
+func (m mailbox) Settled(r admission.Refusal) { m <- r }
+
+// ticker is a clock for goroutines: each look at it takes a nanosecond.
+type ticker struct{ ns atomic.Int64 }
+
+func (c *ticker) now() time.Time { return at(time.Duration(c.ns.Add(1))) }
+
+// peak counts who is inside and keeps the most there ever were, without
+// believing the gate.
+type peak struct{ now, most atomic.Int64 }
+
+// visit goes in, lets others run, and comes out.
+func (p *peak) visit() {
+	n := p.now.Add(1)
+	for most := p.most.Load(); n > most && !p.most.CompareAndSwap(most, n); most = p.most.Load() {
+	}
+	runtime.Gosched()
+	p.now.Add(-1)
+}
+
+// TestThousandGoroutines: 1,000 goroutines, 8 workers, never more than 8 inside.
+func TestThousandGoroutines(t *testing.T) {
+	const goroutines, workers, rounds = 1000, 8, 5
+	g := newGate(t, admission.Config{Workers: workers, Policy: admission.None{}})
+	var clock ticker
+	var inside peak
+	var served atomic.Int64
+	var group sync.WaitGroup
+	for range goroutines {
+		group.Go(func() {
+			for range rounds {
+				m := make(mailbox, 1)
+				d := g.Offer(clock.now(), admission.Task{Waiter: m})
+				if d.Waiting {
+					<-m
+				}
+				if d.Ticket == nil || g.Start(clock.now(), d.Ticket).Reason != admission.ReasonNone {
+					t.Error("policy none turned somebody away")
+					return
+				}
+				inside.visit()
+				served.Add(1)
+				g.Release(clock.now(), d.Ticket, admission.Served)
+			}
+		})
+	}
+	group.Wait()
+	if most := inside.most.Load(); most > workers || most < 1 {
+		t.Errorf("%d were inside at once, want 1 to %d", most, workers)
+	}
+	if got := served.Load(); got != goroutines*rounds {
+		t.Errorf("%d were served, want %d", got, goroutines*rounds)
+	}
+	wantEmpty(t, g)
+}
+
+// TestGrantAgainstLeave: grants, departures and expiries meet at the same
+// instant. Each task ends exactly once, no permit is lost, none counted twice.
+func TestGrantAgainstLeave(t *testing.T) {
+	const goroutines, workers = 64, 3
+	rounds := 400
+	if raceEnabled {
+		rounds = 150
+	}
+	g := newGate(t, admission.Config{Workers: workers, Policy: admission.Threshold{MaxQueueAge: time.Hour, DepthMultiple: 1000}})
+	var clock ticker
+	var inside peak
+	var ends [4]atomic.Int64 // refused, left, expired, ran
+	var group sync.WaitGroup
+	for id := range goroutines {
+		group.Go(func() {
+			for round := range rounds {
+				ends[oneTask(t, g, &clock, &inside, id+round)].Add(1)
+			}
+		})
+	}
+	stop := resizing(g, &clock, workers)
+	group.Wait()
+	stop()
+	var sum int64
+	for i := range ends {
+		sum += ends[i].Load()
+	}
+	if want := int64(goroutines * rounds); sum != want {
+		t.Errorf("%d tasks ended, want %d", sum, want)
+	}
+	if most := inside.most.Load(); most > workers {
+		t.Errorf("%d were inside at once, want at most %d", most, workers)
+	}
+	if ends[3].Load() == 0 {
+		t.Error("nobody ran")
+	}
+	t.Logf("refused %d, left %d, expired %d, ran %d", ends[0].Load(), ends[1].Load(), ends[2].Load(), ends[3].Load())
+	wantEmpty(t, g)
+}
+
+// oneTask lives one task's life, and returns how it ended: 0 refused, 1 left,
+// 2 expired, 3 ran.
+func oneTask(t *testing.T, g *admission.Gate, clock *ticker, inside *peak, kind int) int {
+	m := make(mailbox, 1)
+	task := admission.Task{Waiter: m, Class: admission.Class(kind % 2)}
+	if kind%3 == 0 {
+		task.Deadline = clock.now().Add(100)
+	}
+	d := g.Offer(clock.now(), task)
+	if d.Ticket == nil {
+		return 0
+	}
+	if d.Waiting {
+		switch end := wait(t, g, clock, m, d.Ticket, kind); end {
+		case 0, 1, 2:
+			return end
+		}
+	}
+	if g.Start(clock.now(), d.Ticket).Reason != admission.ReasonNone {
+		if g.Release(clock.now(), d.Ticket, admission.Dropped) {
+			t.Error("a permit came back twice")
+		}
+		return 2
+	}
+	inside.visit()
+	var first atomic.Int64
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			if g.Release(clock.now(), d.Ticket, admission.Served) {
+				first.Add(1)
+			}
+		})
+	}
+	both.Wait()
+	if first.Load() != 1 {
+		t.Errorf("%d of two releases counted, want one", first.Load())
+	}
+	return 3
+}
+
+// wait waits for a permit, not always to the end. Who is not taken out by
+// Leave or Expire must be told, once.
+func wait(t *testing.T, g *admission.Gate, clock *ticker, m mailbox, ticket *admission.Ticket, kind int) int {
+	switch kind % 4 {
+	case 0:
+		if g.Leave(clock.now(), ticket) {
+			return 1
+		}
+	case 1:
+		if g.Expire(clock.now(), ticket).Reason != admission.ReasonNone {
+			return 2
+		}
+	}
+	r := <-m
+	select {
+	case again := <-m:
+		t.Errorf("told %+v, then %+v", r, again)
+	default:
+	}
+	if r.Reason != admission.ReasonNone {
+		return 2
+	}
+	return 3
+}
+
+// resizing changes the number of workers all the time, up to a number, until
+// the returned function is called; that leaves the number as it was.
+func resizing(g *admission.Gate, clock *ticker, workers int) (stop func()) {
+	done := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			default:
+				_ = g.Resize(clock.now(), 1+i%workers)
+			}
+		}
+	})
+	return func() { close(done); group.Wait() }
+}
+
+// wantEmpty checks that nothing is left in the gate.
+func wantEmpty(t *testing.T, g *admission.Gate) {
+	t.Helper()
+	if s := g.Snapshot(at(0)); s.InFlight != 0 || s.Depth != 0 || s.Oldest != 0 {
+		t.Errorf("in flight %d, depth %d, oldest %s; want 0", s.InFlight, s.Depth, s.Oldest)
+	}
+}

@@ -1,0 +1,278 @@
+package admission
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config is what a gate is made of.
+type Config struct {
+	Workers int    // N, at least 1
+	Policy  Policy // who comes in
+	Mode    Mode   // what the policy's word counts for, to begin with
+	// QueueLimit bounds the tasks that wait, whatever mode and policy say:
+	// memory is finite. A policy that bounds its queue should stay below it.
+	QueueLimit int
+	// AssumedService is the mean service time to reckon with until the first
+	// task has been served. A quarter of the SLO is a good guess: with a longer
+	// mean the threshold policy does not hold the SLO anyhow.
+	AssumedService time.Duration
+	Watcher        Watcher // watches the gate for as long as it lives; nil: nobody does
+}
+
+// FieldError says which setting was refused, and what would be right.
+type FieldError struct {
+	Field   string // its name in the settings
+	Problem string
+}
+
+// Error returns the field and what is wrong with it.
+func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
+
+// Gate is the permits, the queue and the policy of one pool. All methods may be
+// called from any goroutine. They never block, but for the lock; what takes the
+// gate out works even if a policy holds the lock for too long.
+type Gate struct {
+	watcher  Watcher
+	panicked atomic.Bool // panics is set; for those who do not hold the lock
+	leaving  atomic.Bool // mode passthrough is about to come, or is there
+	glance   glance
+
+	mu       sync.Mutex
+	settings Config // its Mode is the current one
+	draining bool
+	paused   time.Time // until when no permit is handed out; zero: the pool is not paused
+	inFlight int
+	queue    queue
+	service  service
+	estimate Service // what service comes to
+	seq      uint64  // of the next ticket
+	honoured uint64  // tickets below this number came in before the mode last changed
+	latest   time.Time
+	panics   Panic // of the policy, not asked for yet
+}
+
+// New returns an empty gate, or a *FieldError.
+func New(c Config) (*Gate, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	g := &Gate{settings: c, watcher: c.Watcher, estimate: Service{Mean: c.AssumedService}}
+	g.leaving.Store(c.Mode == PassThrough)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.termsLocked()
+	g.glance.keep(g.snapshotLocked(time.Time{}))
+	return g, nil
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Workers < 1:
+		return workersError(c.Workers)
+	case c.Policy == nil:
+		return &FieldError{"policy", "must be set"}
+	case int(c.Mode) >= len(modeNames):
+		return &FieldError{"mode", "must be enforce, observe or passthrough, is " + c.Mode.String()}
+	case c.QueueLimit < 1:
+		return &FieldError{"passthrough_queue", fmt.Sprintf("must be at least 1, is %d", c.QueueLimit)}
+	case c.AssumedService <= 0:
+		return &FieldError{"assumed_service", fmt.Sprintf("must be above 0, is %s", c.AssumedService)}
+	}
+	return nil
+}
+
+func workersError(n int) error {
+	return &FieldError{"workers", fmt.Sprintf("must be at least 1, is %d", n)}
+}
+
+// Offer asks for a permit. When the decision is to wait, the task's Waiter hears
+// the end of it, unless Leave or Expire comes first.
+func (g *Gate) Offer(now time.Time, task Task) Decision {
+	now = g.lock(now)
+	defer g.mu.Unlock()
+	v := g.viewLocked(now)
+	if g.draining {
+		return refuse(Verdict{ReasonDraining, v.Drain(v.Depth)}, task.Spread)
+	}
+	verdict := g.admitLocked(v, task)
+	if g.settings.Mode == Enforce && verdict.Reason != ReasonNone {
+		d := refuse(verdict, task.Spread)
+		d.Disputed = g.disputedLocked(now, task.Class, verdict.Reason)
+		return d
+	}
+	if !g.freeLocked() && g.queue.depth >= g.settings.QueueLimit {
+		d := refuse(Verdict{ReasonMemory, v.Drain(v.Depth - g.settings.QueueLimit + 1)}, task.Spread)
+		d.Would = verdict.Reason
+		return d
+	}
+	t := &Ticket{task: task, seq: g.seq, offered: now}
+	g.seq++
+	d := Decision{Ticket: t, Would: verdict.Reason}
+	if g.freeLocked() {
+		g.grantLocked(t, now)
+	} else {
+		g.queue.push(t)
+		g.sawLocked(now, t, StepQueued)
+		d.Waiting = true
+	}
+	return d
+}
+
+// Start asks a last time, just before the task goes upstream: its deadline may
+// have passed since the grant. When refused, the permit is already back and the
+// task must not go upstream. In any state but running it refuses nothing.
+func (g *Gate) Start(now time.Time, t *Ticket) Decision {
+	d, done := g.start(now, t)
+	done.tell()
+	return d
+}
+
+func (g *Gate) start(now time.Time, t *Ticket) (Decision, settled) {
+	now = g.lock(now)
+	defer g.mu.Unlock()
+	if t.state != running {
+		return Decision{Ticket: t}, settled{}
+	}
+	v := g.viewLocked(now)
+	reason := g.dispatchReasonLocked(v, t)
+	if g.settings.Mode != Enforce || reason == ReasonNone {
+		return Decision{Ticket: t, Would: reason}, settled{}
+	}
+	g.sawLocked(now, t, StepReturned)
+	g.returnLocked(t)
+	return refuse(Verdict{reason, v.Drain(v.Depth)}, t.task.Spread), g.grantWaitingLocked(now)
+}
+
+// Release gives the permit back. It reports whether t held one: a second
+// release does nothing.
+func (g *Gate) Release(now time.Time, t *Ticket, e Ending) bool {
+	held, done := g.release(now, t, e)
+	done.tell()
+	return held
+}
+
+func (g *Gate) release(now time.Time, t *Ticket, e Ending) (bool, settled) {
+	now = g.lock(now)
+	defer g.mu.Unlock()
+	g.sawLocked(now, t, StepReturned)
+	if t.state != running {
+		return false, settled{}
+	}
+	g.returnLocked(t)
+	if e == Served {
+		g.service.observe(now.Sub(t.granted))
+		g.estimate = g.service.estimate()
+	}
+	return true, g.grantWaitingLocked(now)
+}
+
+// Leave takes a waiting task out of the queue because its owner has gone. It
+// reports whether the task was still waiting; if not, it holds a permit that
+// must be released, or it has been settled already. This is where a grant and a
+// departure that happen at the same time are told apart.
+func (g *Gate) Leave(now time.Time, t *Ticket) bool {
+	now = g.lock(now)
+	defer g.mu.Unlock()
+	g.sawLocked(now, t, StepLeft)
+	return g.leaveLocked(t)
+}
+
+// Expire takes a waiting task out of the queue if the policy will not dispatch
+// it any more; for the owner to call when the deadline passes. The refusal has
+// no reason if the task stays, or waits no longer.
+func (g *Gate) Expire(now time.Time, t *Ticket) Refusal {
+	now = g.lock(now)
+	defer g.mu.Unlock()
+	if t.state != waiting || g.settings.Mode != Enforce {
+		return Refusal{}
+	}
+	v := g.viewLocked(now)
+	reason := g.dispatchReasonLocked(v, t)
+	if reason == ReasonNone || !g.leaveLocked(t) {
+		return Refusal{}
+	}
+	g.sawLocked(now, t, StepLeft)
+	return refuse(Verdict{reason, v.Drain(v.Depth - 1)}, t.task.Spread).Refusal
+}
+
+// Refuse returns the refusal of a task that is turned away outside the gate
+// (for its body, say), with a Retry-After by which the queue will have drained.
+func (g *Gate) Refuse(now time.Time, r Reason, spread uint64) Refusal {
+	now = g.lock(now)
+	defer g.mu.Unlock()
+	v := g.viewLocked(now)
+	return refuse(Verdict{r, v.Drain(v.Depth)}, spread).Refusal
+}
+
+func refuse(v Verdict, spread uint64) Decision {
+	return Decision{Refusal: Refusal{Reason: v.Reason, RetryAfter: retryAfter(v.Wait, spread)}}
+}
+
+func (g *Gate) leaveLocked(t *Ticket) bool {
+	if t.state != waiting {
+		return false
+	}
+	g.queue.remove(t)
+	t.state = ended
+	return true
+}
+
+func (g *Gate) grantLocked(t *Ticket, now time.Time) {
+	t.state = running
+	t.granted = now
+	g.inFlight++
+	g.sawLocked(now, t, StepGranted)
+}
+
+func (g *Gate) returnLocked(t *Ticket) {
+	t.state = ended
+	g.inFlight--
+}
+
+// grantWaitingLocked hands free permits to those who wait, first come first
+// served, and takes out those whom the policy will not dispatch any more.
+func (g *Gate) grantWaitingLocked(now time.Time) settled {
+	var done settled
+	for g.freeLocked() {
+		t := g.queue.front()
+		if t == nil {
+			break
+		}
+		v := g.viewLocked(now)
+		reason := g.dispatchReasonLocked(v, t)
+		g.queue.remove(t)
+		if g.settings.Mode == Enforce && reason != ReasonNone {
+			t.state = ended
+			g.sawLocked(now, t, StepLeft)
+			done.add(t, refuse(Verdict{reason, v.Drain(v.Depth - 1)}, t.task.Spread).Refusal)
+			continue
+		}
+		g.grantLocked(t, now)
+		done.add(t, Refusal{})
+	}
+	return done
+}
+
+// advanceLocked returns now, or the latest time seen if that is later: callers
+// read the clock before they get the lock.
+func (g *Gate) advanceLocked(now time.Time) time.Time {
+	if now.After(g.latest) {
+		g.latest = now
+	}
+	return g.latest
+}
+
+func (g *Gate) viewLocked(now time.Time) View {
+	v := View{
+		Now: now, Workers: g.settings.Workers, InFlight: g.inFlight, Depth: g.queue.depth,
+		Service: g.estimate, queue: &g.queue,
+	}
+	if !g.paused.IsZero() {
+		v.InFlight = max(v.InFlight, v.Workers)
+		v.Paused = max(g.paused.Sub(now), 0)
+	}
+	return v
+}

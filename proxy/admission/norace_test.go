@@ -1,0 +1,6 @@
+//go:build !race
+
+package admission_test
+
+// raceEnabled says whether the race detector slows this binary down.
+const raceEnabled = false

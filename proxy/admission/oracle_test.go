@@ -1,0 +1,288 @@
+package admission_test
+
+import (
+	"slices"
+	"time"
+
+	"headgate/proxy/admission"
+)
+
+// The oracle is the gate once more, as plainly as it can be said: slices, linear
+// scans, no sharing of code with the package under test. It was written from
+// the article's rule ("refuse when the oldest queued task is older than
+// 25 s, or when in flight equals workers and depth is more than 2 x workers")
+// and from the documentation of the package, before gate.go was read.
+
+// job is a task as the oracle and the driver know it.
+type job struct {
+	seq      int
+	class    admission.Class
+	deadline time.Time
+	arrived  time.Time
+	granted  time.Time
+	honoured bool // came in under another mode
+	ticket   *admission.Ticket
+}
+
+// late says whether the job is of no use any more at the given time. The
+// deadline itself is too late: whoever sets a timer on it finds it so.
+func (j *job) late(now time.Time) bool {
+	return !j.deadline.IsZero() && !now.Before(j.deadline)
+}
+
+// rule pairs a policy with the same policy in the oracle's words. Whoever adds
+// a policy adds a rule, and has the driver of driver_test.go check it.
+type rule struct {
+	policy   admission.Policy
+	admit    func(*oracle, *job) admission.Reason
+	dispatch func(*oracle, *job) admission.Reason
+}
+
+// noneRule is the policy that lets everybody in.
+func noneRule() rule {
+	yes := func(*oracle, *job) admission.Reason { return admission.ReasonNone }
+	return rule{policy: admission.None{}, admit: yes, dispatch: yes}
+}
+
+// articleRule is the article's sentence with its two numbers left open.
+func articleRule(age time.Duration, multiple int) rule {
+	late := func(o *oracle, j *job) admission.Reason {
+		if j.late(o.now) {
+			return admission.ReasonDeadlinePassed
+		}
+		return admission.ReasonNone
+	}
+	return rule{
+		policy: admission.Threshold{MaxQueueAge: age, DepthMultiple: multiple},
+		admit: func(o *oracle, j *job) admission.Reason {
+			switch {
+			case late(o, j) != admission.ReasonNone:
+				return admission.ReasonDeadlinePassed
+			case o.oldest(func(w *job) bool { return w.class == j.class }) > age:
+				return admission.ReasonQueueAge
+			case o.full() && len(o.waiting) > multiple*o.workers:
+				return admission.ReasonQueueDepth
+			}
+			return admission.ReasonNone
+		},
+		dispatch: late,
+	}
+}
+
+// oracle is the state of a gate: who waits and who runs, oldest first.
+type oracle struct {
+	rule     rule
+	mode     admission.Mode
+	workers  int
+	limit    int
+	draining bool
+	leaving  bool      // for pass-through: the policy is not asked any more
+	paused   time.Time // until when nobody gets a permit, zero if the pool is not paused
+	woken    []heard   // what waiters heard because a pause had come to its end
+	now      time.Time
+	waiting  []*job
+	running  []*job
+}
+
+// heard is what one waiter was told.
+type heard struct {
+	seq    int
+	reason admission.Reason
+}
+
+// answer is what one call on the gate returned, as far as the oracle can say.
+type answer struct {
+	reason, would admission.Reason
+	waiting       bool
+	ticket        bool
+	ok            bool
+	mode          admission.Mode
+}
+
+// see moves the oracle's clock, which never runs backwards. A pause that is over
+// ends before anything else is decided.
+func (o *oracle) see(at time.Time) {
+	if at.After(o.now) {
+		o.now = at
+	}
+	if !o.paused.IsZero() && !o.now.Before(o.paused) {
+		o.paused = time.Time{}
+		o.woken = o.fill()
+	}
+}
+
+// full says whether everybody who comes has to wait.
+func (o *oracle) full() bool { return !o.paused.IsZero() || len(o.running) >= o.workers }
+
+// pause hands out no permit before until, or again from now on if that is not ahead.
+func (o *oracle) pause(at, until time.Time) []heard {
+	o.see(at)
+	if o.paused = until; !until.After(o.now) {
+		o.paused = time.Time{}
+	}
+	return o.fill()
+}
+
+// oldest returns the age of the oldest waiting job of a kind, 0 if none waits.
+func (o *oracle) oldest(kind func(*job) bool) time.Duration {
+	var age time.Duration
+	for _, w := range o.waiting {
+		if kind(w) {
+			age = max(age, o.now.Sub(w.arrived))
+		}
+	}
+	return age
+}
+
+// offer says what becomes of j.
+func (o *oracle) offer(at time.Time, j *job) answer {
+	o.see(at)
+	j.arrived = o.now
+	if o.draining {
+		return answer{reason: admission.ReasonDraining}
+	}
+	a := answer{ticket: true}
+	if said := o.rule.admit(o, j); said != admission.ReasonNone {
+		switch o.mode {
+		case admission.Enforce:
+			return answer{reason: said}
+		case admission.Observe:
+			a.would = said
+		}
+	}
+	switch {
+	case !o.full():
+		o.run(j)
+	case len(o.waiting) >= o.limit:
+		return answer{reason: admission.ReasonMemory, would: a.would}
+	default:
+		a.waiting = true
+		o.waiting = append(o.waiting, j)
+	}
+	return a
+}
+
+// start says whether a running job may still go upstream.
+func (o *oracle) start(at time.Time, j *job) (answer, []heard) {
+	o.see(at)
+	if !slices.Contains(o.running, j) {
+		return answer{ticket: true}, nil
+	}
+	said := o.dispatch(j)
+	switch {
+	case said == admission.ReasonNone || o.mode == admission.PassThrough:
+		return answer{ticket: true}, nil
+	case o.mode == admission.Observe:
+		return answer{ticket: true, would: said}, nil
+	}
+	o.running = without(o.running, j)
+	return answer{reason: said}, o.fill()
+}
+
+// release gives the permit of j back, if it has one.
+func (o *oracle) release(at time.Time, j *job) (answer, []heard) {
+	o.see(at)
+	if !slices.Contains(o.running, j) {
+		return answer{}, nil
+	}
+	o.running = without(o.running, j)
+	return answer{ok: true}, o.fill()
+}
+
+// leave takes j out of the queue, if it waits.
+func (o *oracle) leave(at time.Time, j *job) answer {
+	o.see(at)
+	if !slices.Contains(o.waiting, j) {
+		return answer{}
+	}
+	o.waiting = without(o.waiting, j)
+	return answer{ok: true}
+}
+
+// expire takes j out of the queue if the policy will not dispatch it any more.
+func (o *oracle) expire(at time.Time, j *job) answer {
+	o.see(at)
+	if o.mode != admission.Enforce || !slices.Contains(o.waiting, j) {
+		return answer{}
+	}
+	said := o.dispatch(j)
+	if said != admission.ReasonNone {
+		o.waiting = without(o.waiting, j)
+	}
+	return answer{reason: said}
+}
+
+// resize changes the number of permits; fewer than one is refused.
+func (o *oracle) resize(at time.Time, workers int) (answer, []heard) {
+	if workers < 1 {
+		return answer{}, nil
+	}
+	o.see(at)
+	o.workers = workers
+	return answer{ok: true}, o.fill()
+}
+
+// drain turns everybody away who waits.
+func (o *oracle) drain(at time.Time) []heard {
+	o.see(at)
+	o.draining = true
+	var out []heard
+	for _, w := range o.waiting {
+		out = append(out, heard{w.seq, admission.ReasonDraining})
+	}
+	o.waiting = nil
+	return out
+}
+
+// fill hands free permits to those who wait, oldest first, and turns away
+// whom the policy will not dispatch any more.
+func (o *oracle) fill() []heard {
+	var out []heard
+	for len(o.waiting) > 0 && !o.full() {
+		head := o.waiting[0]
+		o.waiting = o.waiting[1:]
+		said := o.dispatch(head)
+		if o.mode == admission.Enforce && said != admission.ReasonNone {
+			out = append(out, heard{head.seq, said})
+			continue
+		}
+		o.run(head)
+		out = append(out, heard{head.seq, admission.ReasonNone})
+	}
+	return out
+}
+
+// dispatch says what the policy has against serving j now: nothing, if j came in
+// under another mode.
+func (o *oracle) dispatch(j *job) admission.Reason {
+	if j.honoured || o.leaving {
+		return admission.ReasonNone
+	}
+	return o.rule.dispatch(o, j)
+}
+
+// setMode changes the mode. Whoever is in is served.
+func (o *oracle) setMode(at time.Time, m admission.Mode) (answer, []heard) {
+	o.leaving = o.leaving || m == admission.PassThrough
+	o.see(at)
+	o.leaving = m == admission.PassThrough
+	a := answer{mode: o.mode}
+	if o.mode != m {
+		o.mode = m
+		for _, j := range slices.Concat(o.waiting, o.running) {
+			j.honoured = true
+		}
+	}
+	return a, o.fill()
+}
+
+// run gives j a permit.
+func (o *oracle) run(j *job) {
+	j.granted = o.now
+	o.running = append(o.running, j)
+}
+
+// without returns jobs less j.
+func without(jobs []*job, j *job) []*job {
+	return slices.DeleteFunc(slices.Clone(jobs), func(other *job) bool { return other == j })
+}

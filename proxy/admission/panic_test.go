@@ -1,0 +1,116 @@
+package admission_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/proxy/admission"
+)
+
+// nervous is a policy that panics where it is told to.
+type nervous struct {
+	admission.Threshold
+	admit, dispatch *bool
+}
+
+func (p nervous) Admit(v admission.View, t admission.Task) admission.Verdict {
+	if *p.admit {
+		panic("no idea about " + t.Class.String())
+	}
+	return article.Admit(v, t)
+}
+
+func (p nervous) Dispatch(v admission.View, t admission.Task) admission.Reason {
+	if *p.dispatch {
+		panic("lost my nerve")
+	}
+	return article.Dispatch(v, t)
+}
+
+// TestPanicAtTheDoorLetsIn: whoever the policy cannot decide about comes in as
+// in mode passthrough, within the bound on memory.
+func TestPanicAtTheDoorLetsIn(t *testing.T) {
+	for _, m := range []admission.Mode{admission.Enforce, admission.Observe} {
+		yes, no := true, false
+		g := newGate(t, admission.Config{Policy: nervous{article, &yes, &no}, Mode: m, QueueLimit: 4})
+		all := crowd(g, 0, 5)
+		all[0].wantFate(t, admission.ReasonNone)
+		for _, v := range all[1:] {
+			v.wantWaits(t)
+		}
+		offer(g, 0, admission.Task{}).wantFate(t, admission.ReasonMemory)
+		wantGauges(t, g, 0, 1, 4, 0)
+		p := g.Panics()
+		if p.Times != 6 || p.Value != "no idea about interactive" || !strings.Contains(string(p.Stack), "nervous.Admit") {
+			t.Fatalf("caught %d, first %v\n%s", p.Times, p.Value, p.Stack)
+		}
+		if p := g.Panics(); p.Times != 0 || p.Value != nil || p.Stack != nil {
+			t.Fatalf("told twice: %+v", p)
+		}
+	}
+}
+
+// TestPanicAtTheDispatchLetsRun: the task goes upstream as in mode passthrough,
+// and the permit comes back once.
+func TestPanicAtTheDispatchLetsRun(t *testing.T) {
+	yes, no := true, false
+	g := newGate(t, admission.Config{Policy: nervous{article, &no, &yes}})
+	task := admission.Task{Deadline: at(time.Second)}
+	running, waits := offer(g, 0, task), offer(g, 0, task)
+	if d := g.Start(at(time.Minute), running.Ticket); d.Ticket != running.Ticket || d.Reason != admission.ReasonNone {
+		t.Fatalf("started with %+v", d)
+	}
+	if r := g.Expire(at(time.Minute), waits.Ticket); r != (admission.Refusal{}) {
+		t.Fatalf("expired: %+v", r)
+	}
+	if !g.Release(at(time.Minute), running.Ticket, admission.Served) || g.Release(at(time.Minute), running.Ticket, admission.Served) {
+		t.Fatal("the permit did not come back just once")
+	}
+	waits.wantFate(t, admission.ReasonNone)
+	wantGauges(t, g, time.Minute, 1, 0, 0)
+	if p := g.Panics(); p.Times != 3 || p.Value != "lost my nerve" {
+		t.Fatalf("caught %d, first %v", p.Times, p.Value)
+	}
+}
+
+// TestPassThroughAsksNobody: the way out of a policy that panics.
+func TestPassThroughAsksNobody(t *testing.T) {
+	yes := true
+	g := newGate(t, admission.Config{Policy: nervous{article, &yes, &yes}, Mode: admission.PassThrough})
+	running := offer(g, 0, admission.Task{})
+	g.Start(at(0), running.Ticket)
+	g.Release(at(0), running.Ticket, admission.Served)
+	if p := g.Panics(); p.Times != 0 {
+		t.Fatalf("caught %+v", p)
+	}
+}
+
+// TestLockIsFreeAfterAPanic of something that is not the policy.
+func TestLockIsFreeAfterAPanic(t *testing.T) {
+	d := &faint{}
+	g := newGate(t, admission.Config{Watcher: d})
+	d.faints = true
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		offer(g, 0, admission.Task{})
+	}()
+	d.faints = false
+	g.Snapshot(at(0)) // would wait for ever
+}
+
+// faint is a watcher that panics.
+type faint struct {
+	diary
+	faints bool
+}
+
+func (f *faint) Saw(time.Time, *admission.Ticket, admission.Step) {
+	if f.faints {
+		panic("fainted")
+	}
+}

@@ -1,0 +1,74 @@
+package admission
+
+import (
+	"iter"
+	"time"
+)
+
+// Policy decides who comes in. It is called under the gate's lock: it must be
+// pure, quick, and must not keep the View. How to add one is in
+// docs/adding-a-policy.md.
+type Policy interface {
+	// Name is the word that settings use for the policy.
+	Name() string
+	// Admit decides about a task that asks to come in.
+	Admit(View, Task) Verdict
+	// Dispatch decides once more about a task that came in earlier, when it
+	// takes its permit and again just before it goes upstream.
+	Dispatch(View, Task) Reason
+}
+
+// Verdict is what a policy says of a task that asks to come in.
+type Verdict struct {
+	Reason Reason        // ReasonNone: come in
+	Wait   time.Duration // when refused: in how long it would be let in, as far as can be seen
+}
+
+// View is what a policy sees of the gate. At Admit the task in question is not
+// counted yet; at Dispatch it is still counted where it is, in Depth or InFlight.
+type View struct {
+	Now      time.Time
+	Workers  int // N
+	InFlight int // permits out; above N only after N was lowered, at least N while the pool is paused
+	Depth    int // tasks waiting
+	Service  Service
+	Paused   time.Duration // for how long no permit will be handed out; 0: the pool is not paused
+
+	queue *queue
+}
+
+// Oldest returns the age of the oldest waiting task of a class, 0 if none waits.
+func (v View) Oldest(c Class) time.Duration { return v.queue.oldest(c, v.Now) }
+
+// Drain returns how long it takes, at the observed rate of service, until k of
+// the waiting tasks have been granted a permit.
+func (v View) Drain(k int) time.Duration {
+	k += max(v.InFlight-v.Workers, 0)
+	return seconds(v.Paused.Seconds() + float64(max(k, 0))*v.Service.Mean.Seconds()/float64(v.Workers))
+}
+
+// waiting yields the waiting tasks of a class, first to be served first: its
+// place in the whole queue, counted from 1, and its age.
+func (v View) waiting(c Class) iter.Seq2[int, time.Duration] {
+	return func(yield func(int, time.Duration) bool) {
+		place, last := 0, v.queue.lists[c].back
+		for t := range v.queue.all() {
+			place++
+			if t.task.Class == c && !yield(place, v.Now.Sub(t.offered)) || t == last {
+				return
+			}
+		}
+	}
+}
+
+// None is the policy that lets everybody in: what there was before the gate.
+type None struct{}
+
+// Name returns "none".
+func (None) Name() string { return "none" }
+
+// Admit always says yes.
+func (None) Admit(View, Task) Verdict { return Verdict{} }
+
+// Dispatch always says yes, deadline or not.
+func (None) Dispatch(View, Task) Reason { return ReasonNone }

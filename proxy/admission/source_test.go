@@ -1,0 +1,33 @@
+package admission_test
+
+import "math/rand/v2"
+
+// source is what a driver draws its choices from.
+type source interface {
+	// draw returns a number from 0 to n-1.
+	draw(n int) int
+	// empty reports that there is nothing left to draw from.
+	empty() bool
+}
+
+// dice is an endless source of seeded random choices.
+type dice struct{ *rand.Rand }
+
+func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 2))} }
+
+func (d dice) draw(n int) int { return d.IntN(n) }
+func (dice) empty() bool      { return false }
+
+// script is a source of choices that a fuzzer can write: one byte a choice.
+type script struct{ bytes []byte }
+
+func (s *script) draw(n int) int {
+	if s.empty() {
+		return 0
+	}
+	b := s.bytes[0]
+	s.bytes = s.bytes[1:]
+	return int(b) % n
+}
+
+func (s *script) empty() bool { return len(s.bytes) == 0 }

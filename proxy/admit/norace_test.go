@@ -1,6 +1,0 @@
-//go:build !race
-
-package admit_test
-
-// raceEnabled says whether the race detector slows this binary down.
-const raceEnabled = false

@@ -1,0 +1,176 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Bounds of a pause.
+const (
+	DefaultPause = 30 * time.Minute
+	MaxPause     = 24 * time.Hour
+)
+
+// ErrNotPaused says that there is nothing to resume.
+var ErrNotPaused = errors.New("the pool is not paused")
+
+// Pause keeps a pool from handing out permits, for maintenance of its endpoint.
+// Those who come wait, or are refused by the ordinary rules.
+type Pause struct {
+	Pool   string
+	Since  time.Time
+	Until  time.Time // zero: it is over
+	By     string
+	Via    Via
+	Reason string
+}
+
+// PauseJournal is the memory of pauses. Its methods may be called from any
+// goroutine and obey their context.
+type PauseJournal interface {
+	// SavePause keeps a pool's pause, and forgets it if Until is zero.
+	SavePause(context.Context, Pause) error
+	// Pauses returns those that are kept, over or not.
+	Pauses(context.Context) ([]Pause, error)
+}
+
+// Pauses owns the pauses of all pools: applied at once, recorded after, as modes
+// are. Its methods may be called from any goroutine.
+type Pauses struct {
+	journal PauseJournal
+	modes   *Controller
+	log     *slog.Logger
+	metrics *Metrics
+
+	saving sync.Mutex // held by who writes: what is older must not overwrite
+	mu     sync.Mutex
+	pools  map[string]Pause
+	dirty  map[string]bool
+}
+
+// NewPauses returns Pauses for the pools of a Controller.
+func NewPauses(journal PauseJournal, modes *Controller, log *slog.Logger, metrics *Metrics) *Pauses {
+	return &Pauses{journal: journal, modes: modes, log: log, metrics: metrics, pools: make(map[string]Pause), dirty: make(map[string]bool)}
+}
+
+// Load applies the pauses that are not over, and keeps those of pools that are not
+// here for when they come. Call it once, after the Controller has its pools. A clock
+// that was set back makes none longer than MaxPause.
+func (p *Pauses) Load(ctx context.Context, now time.Time) error {
+	all, err := p.journal.Pauses(ctx)
+	if err != nil {
+		return fmt.Errorf("read the pauses from the journal: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range all {
+		p.pools[one.Pool] = one
+		p.applyLocked(now, one)
+	}
+	return nil
+}
+
+// Added applies the pause of a pool that the Controller has got since Load, if there
+// is one that is not over.
+func (p *Pauses) Added(now time.Time, pool string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.applyLocked(now, p.pools[pool])
+}
+
+func (p *Pauses) applyLocked(now time.Time, one Pause) {
+	left := min(one.Until.Sub(now), MaxPause)
+	if gate := p.modes.gate(one.Pool); gate != nil && left > 0 && gate.Snapshot(now).Paused.IsZero() {
+		gate.Pause(now, now.Add(left))
+	}
+}
+
+// Of returns a pool's pause, and whether it is paused.
+func (p *Pauses) Of(now time.Time, pool string) (Pause, bool) {
+	gate := p.modes.gate(pool)
+	if gate == nil {
+		return Pause{}, false
+	}
+	until := gate.Snapshot(now).Paused
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := p.pools[pool]
+	return one, !until.IsZero()
+}
+
+// set applies a pause, or its end if Until is zero, and waits for the record for a
+// bounded time. It reports whether it is recorded.
+func (p *Pauses) set(ctx context.Context, now time.Time, one Pause) (recorded bool, err error) {
+	gate := p.modes.gate(one.Pool)
+	if gate == nil {
+		return false, fmt.Errorf("pool %q: %w", one.Pool, ErrNoPool)
+	}
+	p.mu.Lock()
+	if one.Until.IsZero() {
+		gate.Resume(now)
+	} else {
+		gate.Pause(now, now.Add(one.Until.Sub(one.Since)))
+	}
+	p.pools[one.Pool], p.dirty[one.Pool] = one, true
+	p.mu.Unlock()
+	p.log.Info("pause", "pool", one.Pool, "until", one.Until, "by", one.By, "via", one.Via, "reason", one.Reason)
+	ctx, cancel := context.WithTimeout(ctx, recordWait)
+	defer cancel()
+	p.save(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.dirty[one.Pool], nil
+}
+
+// save records what is not recorded.
+func (p *Pauses) save(ctx context.Context) {
+	p.saving.Lock()
+	defer p.saving.Unlock()
+	for _, one := range p.unsaved() {
+		if err := p.journal.SavePause(ctx, one); err != nil {
+			p.metrics.failed("record_pause")
+			p.log.Error("a pause is applied but not recorded; trying again", "pool", one.Pool, "error", err)
+			continue
+		}
+		p.mu.Lock()
+		if p.pools[one.Pool] == one {
+			delete(p.dirty, one.Pool)
+		}
+		p.mu.Unlock()
+	}
+}
+
+func (p *Pauses) unsaved() []Pause {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []Pause
+	for pool := range p.dirty {
+		all = append(all, p.pools[pool])
+	}
+	slices.SortFunc(all, func(a, b Pause) int { return a.Since.Compare(b.Since) })
+	return all
+}
+
+// Run records what could not be recorded at once, until ctx ends.
+func (p *Pauses) Run(ctx context.Context) {
+	retry := time.NewTicker(lastRetry)
+	defer retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+			defer cancel()
+			p.save(last)
+			return
+		case <-retry.C:
+			attempt, cancel := context.WithTimeout(ctx, recordTimeout)
+			p.save(attempt)
+			cancel()
+		}
+	}
+}

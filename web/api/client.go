@@ -1,0 +1,265 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// How long a client waits: short, since there is another way.
+const (
+	connectTimeout = time.Second
+	aliveTimeout   = time.Second     // for any reply at all
+	callTimeout    = 5 * time.Second // for a whole call; an order waits up to 2 s for its record
+	maxReply       = 8 << 20
+	maxPool        = 63
+)
+
+// ClientConfig is what a Client is made of.
+type ClientConfig struct {
+	URL   string // of the admin listener, such as http://127.0.0.1:8485
+	Token string // empty: none is sent
+	Actor string // who gives orders; empty: "api"
+}
+
+// Client speaks to the admin API. Every call returns a *Problem for an error that
+// the API answered with, and a *Silence if there was no answer. It may be used by
+// several goroutines.
+type Client struct {
+	base  *url.URL
+	token string
+	actor string
+	http  *http.Client
+}
+
+// NewClient returns a client, or an error if the URL is none that a token may be
+// sent to.
+func NewClient(c ClientConfig) (*Client, error) {
+	base, err := ParseAdminURL(c.URL)
+	if err != nil {
+		return nil, err
+	}
+	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("the token must consist of printable ASCII characters without spaces")
+	}
+	transport := &http.Transport{
+		Proxy: proxyFor, DialContext: (&net.Dialer{Timeout: connectTimeout}).DialContext,
+		TLSHandshakeTimeout: 2 * connectTimeout, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10,
+	}
+	return &Client{base: base, token: c.Token, actor: c.Actor, http: &http.Client{
+		Transport: transport,
+		// Whoever redirects is not headgate, and must not get the token.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// ParseAdminURL reads the URL of an admin listener. Plain HTTP is for this machine
+// only: anywhere else the token could be read on the way.
+func ParseAdminURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "":
+		return nil, errors.New("the admin URL must be like http://127.0.0.1:8485")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("the admin URL must have no user, query or fragment")
+	case u.Scheme == "http" && !Local(u):
+		return nil, fmt.Errorf("the token is not sent over plain http to %s, where it could be read on the way: "+
+			"use https, run the command on that host, or tunnel with ssh -L 8485:127.0.0.1:8485 %s and leave the URL out", u.Host, u.Hostname())
+	}
+	return u, nil
+}
+
+// Local says whether a URL means this machine, so that what is sent there never
+// leaves it.
+func Local(u *url.URL) bool {
+	host := strings.ToLower(u.Hostname())
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		return host == "localhost"
+	}
+	return addr.Unmap().IsLoopback() || ownAddress(addr.Unmap().WithZone(""))
+}
+
+func ownAddress(addr netip.Addr) bool {
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(own, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr().Unmap().WithZone("") == addr
+	})
+}
+
+// proxyFor is the environment's proxy, but never for this machine.
+func proxyFor(r *http.Request) (*url.URL, error) {
+	if Local(r.URL) {
+		return nil, nil
+	}
+	return http.ProxyFromEnvironment(r)
+}
+
+// Close gives back the connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Alive returns a *Silence unless something replies quickly.
+func (c *Client) Alive(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, aliveTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath("healthz").String(), nil)
+	if err != nil {
+		return err
+	}
+	reply, err := c.http.Do(r)
+	if err != nil {
+		return &Silence{Err: plain(err)}
+	}
+	defer reply.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(reply.Body, 1<<10)) // so that the connection can serve again
+	return nil
+}
+
+// Status asks how headgate stands.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	var s Status
+	return s, c.call(ctx, http.MethodGet, c.base.JoinPath("api/v1/status"), nil, &s)
+}
+
+// CheckPool refuses what cannot be the name of a pool, and as a part of a URL
+// might mean something else.
+func CheckPool(name string) error {
+	if name == "" || len(name) > maxPool || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		return fmt.Errorf("%s cannot be a pool: a name has 1 to %d of a-z, 0-9 and -", quoted(name), maxPool)
+	}
+	return nil
+}
+
+// SetMode orders a mode for a pool, for all if the name is empty.
+func (c *Client) SetMode(ctx context.Context, pool string, m ModeRequest) (ModeReply, error) {
+	u := c.base.JoinPath("api/v1/mode")
+	var reply ModeReply
+	if pool != "" {
+		if err := CheckPool(pool); err != nil {
+			return reply, err
+		}
+		u = c.base.JoinPath("api/v1/pools", pool, "mode")
+	}
+	return reply, c.call(ctx, http.MethodPut, u, m, &reply)
+}
+
+// Audit asks for a page of what is recorded.
+func (c *Client) Audit(ctx context.Context, q ChangeQuery) (AuditPage, error) {
+	v := url.Values{}
+	if !q.Since.IsZero() {
+		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
+	}
+	for name, value := range map[string]string{"pool": q.Pool, "kind": q.Kind, "after": q.After} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	u := c.base.JoinPath("api/v1/audit")
+	u.RawQuery = v.Encode()
+	var page AuditPage
+	return page, c.call(ctx, http.MethodGet, u, nil, &page)
+}
+
+// Act asks for an action.
+func (c *Client) Act(ctx context.Context, name string, m ActionRequest) (ActionReply, error) {
+	var reply ActionReply
+	return reply, c.call(ctx, http.MethodPost, c.base.JoinPath("api/v1/actions", name), m, &reply)
+}
+
+// call sends a request and reads the answer into out.
+func (c *Client) call(ctx context.Context, method string, u *url.URL, body, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var sent atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
+	r, err := c.request(ctx, method, u, body)
+	if err != nil {
+		return err
+	}
+	reply, err := c.http.Do(r)
+	if err != nil {
+		return &Silence{Sent: sent.Load(), Err: plain(err)}
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(reply.Body, maxReply))
+	if err != nil {
+		return &Silence{Sent: true, Err: plain(err)}
+	}
+	return understand(reply, text, out)
+}
+
+func (c *Client) request(ctx context.Context, method string, u *url.URL, body any) (*http.Request, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	var content io.Reader
+	if body != nil {
+		content = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, u.String(), content)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if c.actor != "" {
+		r.Header.Set(ActorHeader, c.actor)
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	return r, nil
+}
+
+// understand tells an answer of the admin API from whatever else may listen
+// there.
+func understand(reply *http.Response, text []byte, out any) error {
+	media, _, _ := mime.ParseMediaType(reply.Header.Get("Content-Type")) // "" is none of ours
+	switch {
+	case reply.StatusCode == http.StatusOK && media == "application/json":
+		if json.Unmarshal(text, out) == nil {
+			return nil
+		}
+	case reply.StatusCode >= 400 && reply.StatusCode < 500 && media == "application/problem+json":
+		p := new(Problem)
+		if json.Unmarshal(text, p) == nil && p.Status == reply.StatusCode {
+			return p
+		}
+	}
+	return &Silence{Sent: true, Err: fmt.Errorf("a reply that is not headgate's, or a broken one: status %d", reply.StatusCode)}
+}
+
+// plain takes the URL off an error, which says it once too often.
+func plain(err error) error {
+	var u *url.Error
+	if !errors.As(err, &u) {
+		return err
+	}
+	if u.Timeout() {
+		return errors.New("it did not answer in time")
+	}
+	return u.Err
+}

@@ -1,0 +1,245 @@
+package api_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/proxy/admission"
+	"headgate/web/api"
+)
+
+// client returns a client of a served rig.
+func (r *rig) client(actor string) *api.Client {
+	r.Helper()
+	return dial(r.T, r.url, actor)
+}
+
+func dial(t *testing.T, url, actor string) *api.Client {
+	t.Helper()
+	c, err := api.NewClient(api.ClientConfig{URL: url, Token: token, Actor: actor})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestClient(t *testing.T) {
+	r := served(t)
+	c := r.client("ana@host")
+	ctx := t.Context()
+	if err := c.Alive(ctx); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := c.SetMode(ctx, "a", api.ModeRequest{Mode: "passthrough", Reason: "why"})
+	if err != nil || len(reply.Changes) != 1 || reply.Changes[0].Actor != "ana@host" || !reply.Recorded {
+		t.Fatalf("reply %+v, %v", reply, err)
+	}
+	if _, err := c.SetMode(ctx, "", api.ModeRequest{Mode: "observe"}); err != nil {
+		t.Fatal(err)
+	}
+	if r.mode("a") != admission.Observe || r.mode("b") != admission.Observe {
+		t.Error("not all pools were changed")
+	}
+	s, err := c.Status(ctx)
+	if err != nil || len(s.Pools) != 2 || s.Pools[0].Mode != "observe" {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	page, err := c.Audit(ctx, api.ChangeQuery{Since: time.Now().Add(-time.Hour), Pool: "a", Limit: 1})
+	if err != nil || len(page.Items) != 1 || page.Items[0].Change.To != "observe" || page.Next == "" {
+		t.Errorf("page %+v, %v", page, err)
+	}
+	if page.Items[0].Time().IsZero() {
+		t.Errorf("time %q", page.Items[0].Change.At)
+	}
+}
+
+func TestClientProblem(t *testing.T) {
+	r := served(t)
+	_, err := r.client("").SetMode(t.Context(), "c", api.ModeRequest{Mode: "observe"})
+	var p *api.Problem
+	if !errors.As(err, &p) || p.Status != http.StatusNotFound || len(p.Pools) != 2 {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestClientPools: no name may turn an order for one pool into one for all.
+func TestClientPools(t *testing.T) {
+	r := served(t)
+	for _, name := range []string{"..", ".", "a/../b", "%2e%2e", "a b", "A", strings.Repeat("x", 64), "?x", "#", "\n"} {
+		if _, err := r.client("").SetMode(t.Context(), name, api.ModeRequest{Mode: "passthrough"}); err == nil {
+			t.Errorf("pool %q was accepted", name)
+		}
+	}
+	if r.mode("a") != admission.Enforce || r.mode("b") != admission.Enforce {
+		t.Error("a mode was changed")
+	}
+}
+
+func TestClientURLs(t *testing.T) {
+	for url, want := range map[string]string{
+		"http://127.0.0.1:8485":      "",
+		"http://[::1]:8485":          "",
+		"http://localhost:8485":      "",
+		"http://LOCALHOST:8485/":     "",
+		"https://gate.example:8485":  "",
+		"https://gate.example/below": "",
+		"http://gate.example:8485":   "not sent over plain http to gate.example:8485",
+		"http://192.0.2.1:8485":      "use https",
+		"http://localhost.evil.test": "not sent over plain http",
+		"http://127.0.0.1.evil.test": "not sent over plain http",
+		"http://0.0.0.0:8485":        "not sent over plain http",
+		"ftp://127.0.0.1":            "must be like",
+		"127.0.0.1:8485":             "must be like",
+		"":                           "must be like",
+		"http://":                    "must be like",
+		"http://a:b@127.0.0.1":       "no user",
+		"http://127.0.0.1/?x":        "no user, query",
+	} {
+		_, err := api.NewClient(api.ClientConfig{URL: url, Token: token})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", url, err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), token) {
+			t.Errorf("%q: the token is in the error", url)
+		}
+	}
+	if _, err := api.NewClient(api.ClientConfig{URL: "http://127.0.0.1:1", Token: "a\nb"}); err == nil {
+		t.Error("a token of two lines")
+	}
+}
+
+// TestOwnAddress: what is sent to an address of this machine does not leave it.
+func TestOwnAddress(t *testing.T) {
+	own, err := net.InterfaceAddrs()
+	if err != nil || len(own) == 0 {
+		t.Fatalf("addresses %v, %v", own, err)
+	}
+	for _, a := range own {
+		ip, _, err := net.ParseCIDR(a.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := &url.URL{Scheme: "http", Host: net.JoinHostPort(ip.String(), "8485")}
+		if !api.Local(u) {
+			t.Errorf("%s is not local", u)
+		}
+	}
+}
+
+// TestSilence: whatever is not an answer of the admin API is silence, and says
+// whether an order may have been carried out.
+func TestSilence(t *testing.T) {
+	handler := func(status int, media, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", media)
+			w.WriteHeader(status)
+			fmt.Fprint(w, body)
+		}
+	}
+	redirect := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/there" {
+			t.Errorf("followed, with %q", r.Header.Get("Authorization"))
+		}
+		http.Redirect(w, r, "/there", http.StatusTemporaryRedirect)
+	}
+	for name, h := range map[string]http.HandlerFunc{
+		"a page":          handler(200, "text/html", "<html>"),
+		"no JSON":         handler(200, "application/json", "{"),
+		"a broken server": handler(500, "application/problem+json", `{"status":500}`),
+		"a bad gateway":   handler(502, "text/html", "bad gateway"),
+		"another's 404":   handler(404, "text/plain", "404 page not found"),
+		"another's 401":   handler(401, "application/json", `{"error":"no"}`),
+		"a lying problem": handler(404, "application/problem+json", `{"status":409}`),
+		"a redirect":      redirect,
+		"cut off":         func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(h)
+			defer s.Close()
+			_, err := dial(t, s.URL, "").SetMode(t.Context(), "", api.ModeRequest{Mode: "passthrough"})
+			var silence *api.Silence
+			if !errors.As(err, &silence) || !silence.Sent {
+				t.Errorf("error %v, want silence after the order was sent", err)
+			}
+			if err != nil && strings.Contains(err.Error(), token) {
+				t.Error("the token is in the error")
+			}
+		})
+	}
+}
+
+func TestNobodyListens(t *testing.T) {
+	l := listen(t)
+	l.Close()
+	c := dial(t, "http://"+l.Addr().String(), "")
+	_, err := c.SetMode(t.Context(), "", api.ModeRequest{Mode: "passthrough"})
+	var silence *api.Silence
+	if !errors.As(err, &silence) || silence.Sent {
+		t.Errorf("error %v, want silence, not sent", err)
+	}
+	if err := c.Alive(t.Context()); !errors.As(err, &silence) {
+		t.Errorf("alive: %v", err)
+	}
+}
+
+func TestUntrustedTLS(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	defer s.Close()
+	_, err := dial(t, s.URL, "").Status(t.Context())
+	var silence *api.Silence
+	if !errors.As(err, &silence) || silence.Sent {
+		t.Errorf("error %v, want silence, not sent", err)
+	}
+}
+
+// TestWedged: a listener that takes connections and never answers is known for
+// that within about a second.
+func TestWedged(t *testing.T) {
+	l := listen(t) // the kernel accepts; nobody else does
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var silence *api.Silence
+	if err := dial(t, "http://"+l.Addr().String(), "").Alive(ctx); !errors.As(err, &silence) {
+		t.Errorf("error %v", err)
+	}
+	if ctx.Err() != nil {
+		t.Error("the client did not give up by itself")
+	}
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// TestProxyEnvironment: a proxy never sees what is meant for this machine.
+func TestProxyEnvironment(t *testing.T) {
+	proxied := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the proxy was asked") }))
+	defer proxied.Close()
+	t.Setenv("HTTP_PROXY", proxied.URL)
+	t.Setenv("http_proxy", proxied.URL)
+	r := served(t)
+	if _, err := r.client("").Status(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,197 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"headgate/runbooks/drill"
+)
+
+// routeDrills serves what is about drills.
+func (a *Admin) routeDrills() {
+	for path, by := range map[string]methods{
+		"drills":            {http.MethodGet: a.listDrills},
+		"drills/history":    {http.MethodGet: a.drillHistory},
+		"drills/{name}/run": {http.MethodPost: a.startDrill},
+		"drills/freeze":     {http.MethodPost: a.freezeDrills(true)},
+		"drills/unfreeze":   {http.MethodPost: a.freezeDrills(false)},
+		"runs":              {http.MethodGet: a.listRuns},
+		"runs.json":         {http.MethodGet: a.exportJSON},
+		"runs.csv":          {http.MethodGet: a.exportCSV},
+		"runs/{id}":         {http.MethodGet: a.run},
+		"runs/{id}/abort":   {http.MethodPost: a.abortRun},
+	} {
+		for method, h := range by {
+			by[method] = a.drilled(h)
+		}
+		a.route("/api/v1/"+path, by)
+	}
+}
+
+// drilled refuses requests about drills while there are none.
+func (a *Admin) drilled(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if a.drills == nil {
+			WriteProblem(w, Problem{Type: TypeNoDrills, Status: http.StatusNotFound, Detail: "This headgate runs no drills."})
+			return
+		}
+		h(w, r)
+	}
+}
+
+func (a *Admin) listDrills(w http.ResponseWriter, r *http.Request) {
+	if _, p := parameters(r); p != nil {
+		WriteProblem(w, *p)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), auditTimeout)
+	defer cancel()
+	states, err := a.drills.Board.Drills(ctx, time.Now())
+	if err != nil {
+		a.refuseDrill(w, "list drills", err)
+		return
+	}
+	list := DrillList{Freeze: freezeOf(states.Freeze), Items: []DrillRow{}}
+	for _, s := range states.Items {
+		list.Items = append(list.Items, drillOf(s))
+	}
+	writeJSON(w, http.StatusOK, "application/json", list)
+}
+
+func (a *Admin) listRuns(w http.ResponseWriter, r *http.Request) {
+	q, p := readRunQuery(r, time.Now())
+	if p != nil {
+		WriteProblem(w, *p)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), auditTimeout)
+	defer cancel()
+	runs, next, err := a.drills.Record.Runs(ctx, q)
+	if err != nil {
+		a.refuseDrill(w, "list runs", err)
+		return
+	}
+	writeJSON(w, http.StatusOK, "application/json", DrillRunList{Items: runsOf(runs), Next: next})
+}
+
+func runsOf(runs []drill.Run) []DrillRun {
+	shown := make([]DrillRun, 0, len(runs))
+	for _, r := range runs {
+		shown = append(shown, DrillRunOf(r))
+	}
+	return shown
+}
+
+// run shows one run, as it is in memory while it goes on.
+func (a *Admin) run(w http.ResponseWriter, r *http.Request) {
+	values, p := parameters(r, "series")
+	if p != nil {
+		WriteProblem(w, *p)
+		return
+	}
+	if s := values.Get("series"); s != "" && s != "last" && s != "none" {
+		WriteProblem(w, *badRequest(http.StatusBadRequest, "series must be last, none, or be left out."))
+		return
+	}
+	id := r.PathValue("id")
+	if err := CheckID(id); err != nil {
+		WriteProblem(w, Problem{Type: TypeUnknownRun, Status: http.StatusNotFound, Detail: "The run " + err.Error() + "."})
+		return
+	}
+	found, live := a.drills.Board.Live(id)
+	if !live {
+		ctx, cancel := context.WithTimeout(r.Context(), auditTimeout)
+		defer cancel()
+		var err error
+		if found, err = a.drills.Record.Run(ctx, id); err != nil {
+			a.refuseDrill(w, "read a run", err)
+			return
+		}
+	}
+	switch values.Get("series") {
+	case "none":
+		found.Series = nil
+	case "last":
+		found.Series = found.Series[max(0, len(found.Series)-1):]
+	}
+	writeJSON(w, http.StatusOK, "application/json", DrillReportOf(found, live))
+}
+
+// runParameters are the filters of runs.
+func runParameters() []string {
+	return []string{"drill", "verdict", "trigger", "since", "until", "running", "after", "limit"}
+}
+
+func readRunQuery(r *http.Request, now time.Time) (drill.Query, *Problem) {
+	values, p := parameters(r, runParameters()...)
+	if p != nil {
+		return drill.Query{}, p
+	}
+	q, err := RunQuery(values, now)
+	if err != nil {
+		return q, badRequest(http.StatusBadRequest, err.Error()+".")
+	}
+	return q, nil
+}
+
+// RunQuery reads the filters of runs from the values of a URL. Errors are a
+// sentence without its full stop.
+func RunQuery(values url.Values, now time.Time) (q drill.Query, err error) {
+	c, err := changeQuery(values, now)
+	if err != nil {
+		return q, err
+	}
+	q = drill.Query{Drill: values.Get("drill"), Since: c.Since, After: c.After, Limit: c.Limit}
+	if len(q.Drill) > maxKey {
+		return q, fmt.Errorf("drill must have at most %d characters", maxKey)
+	}
+	if s := values.Get("until"); s != "" {
+		if q.Until, err = ParseSince(s, now); err != nil {
+			return q, fmt.Errorf("until %w", err)
+		}
+	}
+	if q.Verdicts, err = wordsOf("verdict", values.Get("verdict"), drill.Verdicts()); err != nil {
+		return q, err
+	}
+	if q.Triggers, err = wordsOf("trigger", values.Get("trigger"), []drill.Trigger{drill.BySchedule, drill.ByCatchUp, drill.ByHand}); err != nil {
+		return q, err
+	}
+	switch values.Get("running") {
+	case "true":
+		q.Running = true
+	case "":
+	default:
+		return q, errors.New("running must be true, or be left out")
+	}
+	return q, nil
+}
+
+// wordsOf reads words with commas between them.
+func wordsOf[T ~string](what, text string, known []T) (out []T, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for word := range strings.SplitSeq(text, ",") {
+		if !slices.Contains(known, T(word)) {
+			return nil, fmt.Errorf("%s must be of %s, with commas between them", what, join(known, ", "))
+		}
+		if !slices.Contains(out, T(word)) {
+			out = append(out, T(word))
+		}
+	}
+	return out, nil
+}
+
+func join[T ~string](words []T, between string) string {
+	texts := make([]string, len(words))
+	for n, w := range words {
+		texts[n] = string(w)
+	}
+	return strings.Join(texts, between)
+}

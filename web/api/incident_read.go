@@ -1,0 +1,212 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"headgate/engine"
+)
+
+const maxID = 64
+
+// CheckID refuses what cannot be the ID of an incident or a silence, and as a
+// part of a URL might mean something else.
+func CheckID(id string) error {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
+	if id == "" || len(id) > maxID || strings.Trim(id, letters) != "" {
+		return fmt.Errorf("%s cannot be an ID: one has 1 to %d letters, digits and dashes", quoted(id), maxID)
+	}
+	return nil
+}
+
+// watched refuses requests about incidents while nothing watches.
+func (a *Admin) watched(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if a.watch == nil {
+			WriteProblem(w, Problem{Type: TypeNotWatching, Status: http.StatusNotFound,
+				Detail: "This headgate is not watching: it has no rules, and so no incidents and no silences."})
+			return
+		}
+		h(w, r)
+	}
+}
+
+// listIncidents answers for open ones from what watches, which knows them also
+// when the record is broken, and for all from the record.
+func (a *Admin) listIncidents(w http.ResponseWriter, r *http.Request) {
+	q, p := readIncidentQuery(r)
+	if p != nil {
+		WriteProblem(w, *p)
+		return
+	}
+	var page IncidentPage
+	if q.Open {
+		page = openPage(a.watch.Incidents(), q)
+	} else {
+		ctx, cancel := context.WithTimeout(r.Context(), auditTimeout)
+		defer cancel()
+		var err error
+		if page, err = a.incidents.List(ctx, q); err != nil {
+			a.refuseRead(w, err)
+			return
+		}
+		page.Items = brought(page.Items, a.watch.Incidents())
+	}
+	list, silences, now := IncidentList{Items: []Incident{}, Next: page.Next}, a.watch.Silences(), time.Now()
+	for _, i := range page.Items {
+		list.Items = append(list.Items, incidentOf(i, silences, now))
+	}
+	writeJSON(w, http.StatusOK, "application/json", list)
+}
+
+// refuseRead is where the errors of reading the record become statuses.
+func (a *Admin) refuseRead(w http.ResponseWriter, err error) {
+	switch {
+	case errors.Is(err, ErrUnknownKey):
+		WriteProblem(w, *badKey())
+	case errors.Is(err, ErrNoIncident):
+		WriteProblem(w, unknownIncident("There is no such incident."))
+	default:
+		a.log.Error("the record of incidents cannot be read", "error", err)
+		WriteProblem(w, Problem{Type: TypeRecordBroken, Status: http.StatusServiceUnavailable,
+			Detail: "The record cannot be read just now; the log says why. Open incidents are shown nevertheless, with open=true."})
+	}
+}
+
+func unknownIncident(detail string) Problem {
+	return Problem{Type: TypeUnknownIncident, Status: http.StatusNotFound, Detail: detail}
+}
+
+func badKey() *Problem {
+	return badRequest(http.StatusBadRequest, "after must be the next of an earlier page.")
+}
+
+func readIncidentQuery(r *http.Request) (IncidentQuery, *Problem) {
+	values, p := parameters(r, "open", "since", "pool", "rule", "after", "limit")
+	if p != nil {
+		return IncidentQuery{}, p
+	}
+	q, err := incidentQuery(values, time.Now())
+	if err != nil {
+		return q, badRequest(http.StatusBadRequest, err.Error()+".")
+	}
+	if q.Open && q.After != "" && CheckID(q.After) != nil {
+		return q, badKey()
+	}
+	return q, nil
+}
+
+func incidentQuery(values url.Values, now time.Time) (IncidentQuery, error) {
+	c, err := changeQuery(values, now)
+	if err != nil {
+		return IncidentQuery{}, err
+	}
+	q := IncidentQuery{Since: c.Since, Pool: c.Pool, Rule: values.Get("rule"), After: c.After, Limit: c.Limit}
+	if len(q.Rule) > maxKey {
+		return q, fmt.Errorf("rule must have at most %d characters", maxKey)
+	}
+	switch values.Get("open") {
+	case "true":
+		q.Open = true
+	case "":
+	default:
+		return q, errors.New("open must be true, or be left out")
+	}
+	return q, nil
+}
+
+// openPage returns a page of those that are open.
+func openPage(all []engine.Incident, q IncidentQuery) IncidentPage {
+	all = slices.DeleteFunc(all, func(i engine.Incident) bool {
+		return !i.Open() || i.Opened.Before(q.Since) || q.Pool != "" && q.Pool != i.Key.Pool || q.Rule != "" && q.Rule != i.Key.Rule
+	})
+	items, next := pageByID(all, func(i engine.Incident) string { return i.ID }, q.After, q.Limit)
+	return IncidentPage{Items: items, Next: next}
+}
+
+// pageByID returns the page after an ID, newest first: IDs sort by time. The key
+// need not be there any more.
+func pageByID[T any](all []T, id func(T) string, after string, limit int) (items []T, next string) {
+	slices.SortFunc(all, func(a, b T) int { return cmp.Compare(id(b), id(a)) })
+	if after != "" {
+		all = slices.DeleteFunc(all, func(v T) bool { return id(v) >= after })
+	}
+	if len(all) <= limit {
+		return all, ""
+	}
+	return all[:limit], id(all[limit-1])
+}
+
+// brought returns recorded incidents brought up to date: the record may be
+// behind.
+func brought(items, now []engine.Incident) []engine.Incident {
+	live := make(map[string]engine.Incident, len(now))
+	for _, i := range now {
+		live[i.ID] = i
+	}
+	for n := range items {
+		if i, ok := live[items[n].ID]; ok {
+			items[n] = i
+		}
+	}
+	return items
+}
+
+func (a *Admin) incident(w http.ResponseWriter, r *http.Request) {
+	if _, p := parameters(r); p != nil {
+		WriteProblem(w, *p)
+		return
+	}
+	id := r.PathValue("id")
+	if err := CheckID(id); err != nil {
+		WriteProblem(w, unknownIncident("The incident "+err.Error()+"."))
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), auditTimeout)
+	defer cancel()
+	d, err := a.incidents.Incident(ctx, id)
+	live, known := find(a.watch.Incidents(), id)
+	switch {
+	case err != nil && !known:
+		a.refuseRead(w, err)
+		return
+	case err != nil && !errors.Is(err, ErrNoIncident):
+		a.log.Error("an incident cannot be read, it is shown as far as it is in memory", "incident", id, "error", err)
+	}
+	recorded := err == nil
+	if known {
+		recorded = recorded && d.Incident.Seq >= live.Seq // else it is further on in memory
+		d.Incident = live
+	}
+	report := reportOf(incidentOf(d.Incident, a.watch.Silences(), time.Now()), d)
+	report.Recorded = recorded
+	writeJSON(w, http.StatusOK, "application/json", report)
+}
+
+func find(all []engine.Incident, id string) (engine.Incident, bool) {
+	n := slices.IndexFunc(all, func(i engine.Incident) bool { return i.ID == id })
+	if n < 0 {
+		return engine.Incident{}, false
+	}
+	return all[n], true
+}
+
+// openIncidents are those that the status shows, newest first.
+func (a *Admin) openIncidents(now time.Time) []Incident {
+	shown := []Incident{}
+	if a.watch == nil {
+		return shown
+	}
+	silences := a.watch.Silences()
+	for _, i := range openPage(a.watch.Incidents(), IncidentQuery{Limit: MaxPage}).Items {
+		shown = append(shown, incidentOf(i, silences, now))
+	}
+	return shown
+}

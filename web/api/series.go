@@ -1,0 +1,149 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"headgate/engine/tsdb"
+)
+
+// Bounds of what one may ask of samples.
+const (
+	MaxSeriesPoints = 2000               // of one series
+	maxSeriesSpan   = 8 * 24 * time.Hour // samples are kept for less
+	seriesTimeout   = 3 * time.Second
+	seriesAtOnce    = 2 // queries; those who evaluate rules need the machine too
+	leastStep       = time.Second
+	usualPoints     = 240 // without a step
+)
+
+// Samples reads samples. *tsdb.DB does. It obeys its context, and bounds points,
+// series and what a query may hold by itself.
+type Samples interface {
+	Between(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]tsdb.Line, error)
+}
+
+// SeriesReply is the reply to GET /api/v1/series.
+type SeriesReply struct {
+	From  string   `json:"from"`
+	To    string   `json:"to"`
+	StepS float64  `json:"step_s"`
+	Items []Series `json:"items"` // ordered by their labels
+}
+
+// Series is one series: its points may have gaps.
+type Series struct {
+	Labels map[string]string `json:"labels"`
+	Points []SeriesPoint     `json:"points"` // oldest first
+}
+
+// SeriesPoint is a finite value at a time.
+type SeriesPoint struct {
+	At string  `json:"at"`
+	V  float64 `json:"v"`
+}
+
+// seriesQuery is what is asked of samples.
+type seriesQuery struct {
+	expr     string
+	from, to time.Time
+	step     time.Duration
+}
+
+func (a *Admin) series(w http.ResponseWriter, r *http.Request) {
+	if a.samples == nil {
+		WriteProblem(w, Problem{Type: TypeNotWatching, Status: http.StatusNotFound, Detail: "This headgate is not watching: it takes no samples."})
+		return
+	}
+	values, p := parameters(r, "query", "from", "to", "step")
+	if p != nil {
+		WriteProblem(w, *p)
+		return
+	}
+	q, err := readSeriesQuery(values, time.Now())
+	if err != nil {
+		WriteProblem(w, *badRequest(http.StatusBadRequest, err.Error()+"."))
+		return
+	}
+	select {
+	case a.querying <- struct{}{}:
+		defer func() { <-a.querying }()
+	default:
+		w.Header().Set("Retry-After", "1")
+		WriteProblem(w, Problem{Status: http.StatusTooManyRequests, Detail: "Other queries are being answered: try again in a moment."})
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), seriesTimeout)
+	defer cancel()
+	lines, err := a.samples.Between(ctx, q.expr, q.from, q.to, q.step)
+	switch {
+	case errors.Is(err, tsdb.ErrQuery):
+		WriteProblem(w, *badRequest(http.StatusBadRequest, cutText(initial(err.Error()))+"."))
+	case err != nil:
+		a.log.Error("samples cannot be read", "error", err)
+		WriteProblem(w, Problem{Status: http.StatusServiceUnavailable, Detail: "The samples cannot be read just now; the log says why."})
+	default:
+		writeJSON(w, http.StatusOK, "application/json", q.reply(lines))
+	}
+}
+
+func (q seriesQuery) reply(lines []tsdb.Line) SeriesReply {
+	reply := SeriesReply{From: stamp(q.from), To: stamp(q.to), StepS: Seconds(q.step), Items: []Series{}}
+	for _, l := range lines {
+		s := Series{Labels: l.Labels, Points: make([]SeriesPoint, 0, len(l.Points))}
+		if s.Labels == nil {
+			s.Labels = map[string]string{}
+		}
+		for _, p := range l.Points {
+			s.Points = append(s.Points, SeriesPoint{At: stamp(p.At), V: p.V})
+		}
+		reply.Items = append(reply.Items, s)
+	}
+	slices.SortFunc(reply.Items, func(a, b Series) int { return strings.Compare(fmt.Sprint(a.Labels), fmt.Sprint(b.Labels)) })
+	return reply
+}
+
+func initial(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+func readSeriesQuery(values url.Values, now time.Time) (seriesQuery, error) {
+	q := seriesQuery{expr: values.Get("query"), to: now.UTC()}
+	if q.expr == "" {
+		return q, errors.New("query must be an expression in PromQL, such as headgate_queue_depth")
+	}
+	var err error
+	if s := values.Get("to"); s != "" {
+		if q.to, err = ParseSince(s, now); err != nil {
+			return q, fmt.Errorf("to %w", err)
+		}
+	}
+	q.from = q.to.Add(-time.Hour)
+	if s := values.Get("from"); s != "" {
+		if q.from, err = ParseSince(s, now); err != nil {
+			return q, fmt.Errorf("from %w", err)
+		}
+	}
+	span := q.to.Sub(q.from)
+	if span < 0 || span > maxSeriesSpan {
+		return q, fmt.Errorf("from must be before to, by at most %d days", maxSeriesSpan/(24*time.Hour))
+	}
+	q.step = max((span / usualPoints).Round(time.Second), leastStep)
+	if s := values.Get("step"); s != "" {
+		if q.step, err = ParseSpan(s); err != nil {
+			return q, fmt.Errorf("step %w", err)
+		}
+	}
+	switch {
+	case q.step < leastStep:
+		return q, fmt.Errorf("step must be at least %s", leastStep)
+	case span/q.step >= MaxSeriesPoints:
+		return q, fmt.Errorf("there may be at most %d points: take a step of at least %s, or a shorter time", MaxSeriesPoints,
+			(span/MaxSeriesPoints + time.Second).Truncate(time.Second))
+	}
+	return q, nil
+}

@@ -1,0 +1,162 @@
+package auth_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"headgate/web/auth"
+)
+
+var start = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+func TestSessionsEnd(t *testing.T) {
+	for name, step := range map[string]struct {
+		uses []time.Duration // after the start
+		at   time.Duration
+		want bool
+	}{
+		"at once":                  {nil, 0, true},
+		"just before it is idle":   {nil, auth.IdleTime - time.Second, true},
+		"idle":                     {nil, auth.IdleTime, false},
+		"used meanwhile":           {[]time.Duration{3 * time.Hour}, auth.IdleTime + time.Hour, true},
+		"idle since the last use":  {[]time.Duration{3 * time.Hour}, auth.IdleTime + 3*time.Hour, false},
+		"used all day, and ending": {every(time.Hour, 23), auth.LongestTime, false},
+		"used all day":             {every(time.Hour, 23), auth.LongestTime - time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s auth.Store
+			secret, _ := s.Open(start, "ana")
+			for _, u := range step.uses {
+				if _, ok := s.Use(start.Add(u), secret); !ok {
+					t.Fatalf("gone after %s already", u)
+				}
+			}
+			if _, ok := s.Use(start.Add(step.at), secret); ok != step.want {
+				t.Errorf("there after %s: %t, want %t", step.at, ok, step.want)
+			}
+		})
+	}
+}
+
+func every(d time.Duration, n int) []time.Duration {
+	var all []time.Duration
+	for i := range n {
+		all = append(all, time.Duration(i+1)*d)
+	}
+	return all
+}
+
+// TestPeekLetsGoIdle: a page that refreshes itself does not hold a session open.
+func TestPeekLetsGoIdle(t *testing.T) {
+	var s auth.Store
+	secret, _ := s.Open(start, "ana")
+	for at := time.Minute; at < auth.IdleTime; at += time.Minute {
+		if _, ok := s.Peek(start.Add(at), secret); !ok {
+			t.Fatalf("gone after %s", at)
+		}
+	}
+	if _, ok := s.Peek(start.Add(auth.IdleTime), secret); ok {
+		t.Error("peeking has kept it open")
+	}
+}
+
+func TestSessionsAreTold(t *testing.T) {
+	var s auth.Store
+	secret, opened := s.Open(start, "ana")
+	other, second := s.Open(start, "ben")
+	got, ok := s.Use(start, secret)
+	if !ok || got != opened || got.Actor != "ana" {
+		t.Errorf("got %+v, want %+v", got, opened)
+	}
+	if !got.Owns(opened.Form) || got.Owns(second.Form) || got.Owns("") || (auth.Session{}).Owns("") {
+		t.Error("a form token is owned by its session alone")
+	}
+	s.Close(secret)
+	if _, ok := s.Use(start, secret); ok {
+		t.Error("there after it was closed")
+	}
+	if _, ok := s.Use(start, other); !ok {
+		t.Error("closing one has ended another")
+	}
+	for _, wrong := range []string{"", "x", opened.Form} {
+		if _, ok := s.Use(start, wrong); ok {
+			t.Errorf("%q is a session", wrong)
+		}
+	}
+}
+
+func TestLinksWorkOnce(t *testing.T) {
+	var s auth.Store
+	code, until := s.Link(start, "ana@ops1")
+	if until != start.Add(auth.LinkTime) {
+		t.Errorf("until %s", until)
+	}
+	if _, _, ok := s.Enter(start, "something else"); ok {
+		t.Error("any code is a way in")
+	}
+	secret, opened, ok := s.Enter(start.Add(auth.LinkTime-time.Second), code)
+	if !ok || opened.Actor != "ana@ops1" {
+		t.Fatalf("entered %t as %+v", ok, opened)
+	}
+	if _, ok := s.Use(start.Add(auth.LinkTime), secret); !ok {
+		t.Error("no session has begun")
+	}
+	if _, _, ok := s.Enter(start.Add(auth.LinkTime-time.Second), code); ok {
+		t.Error("a link has worked twice")
+	}
+	late, until := s.Link(start, "ana")
+	if _, _, ok := s.Enter(until, late); ok {
+		t.Error("a link has worked after its time")
+	}
+}
+
+// TestBounds: neither sessions nor links grow without end; the newest ones stay.
+func TestBounds(t *testing.T) {
+	var s auth.Store
+	var secrets, codes []string
+	for i := range auth.MaxSessions + 10 {
+		secret, _ := s.Open(start.Add(time.Duration(i)*time.Second), fmt.Sprint(i))
+		secrets = append(secrets, secret)
+	}
+	for i := range auth.MaxLinks + 10 {
+		code, _ := s.Link(start.Add(time.Duration(i)*time.Second), fmt.Sprint(i))
+		codes = append(codes, code)
+	}
+	now := start.Add(5 * time.Minute)
+	there := 0
+	for _, secret := range secrets {
+		if _, ok := s.Peek(now, secret); ok {
+			there++
+		}
+	}
+	if _, ok := s.Peek(now, secrets[0]); ok || there != auth.MaxSessions {
+		t.Errorf("%d sessions, the oldest among them: %t", there, ok)
+	}
+	if _, _, ok := s.Enter(now, codes[0]); ok {
+		t.Error("the oldest link is still there")
+	}
+	if _, _, ok := s.Enter(now, codes[len(codes)-1]); !ok {
+		t.Error("the newest link is gone")
+	}
+}
+
+// TestOneEnters: of many who use a link at once, one gets in.
+func TestOneEnters(t *testing.T) {
+	var s auth.Store
+	code, _ := s.Link(start, "ana")
+	var all sync.WaitGroup
+	entered := make(chan string, 50)
+	for range 50 {
+		all.Go(func() {
+			if secret, _, ok := s.Enter(start, code); ok {
+				entered <- secret
+			}
+		})
+	}
+	all.Wait()
+	if len(entered) != 1 {
+		t.Errorf("%d have entered by one link", len(entered))
+	}
+}

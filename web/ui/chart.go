@@ -1,0 +1,200 @@
+package ui
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"time"
+
+	"headgate/engine/tsdb"
+)
+
+// chart is one picture of values over time, with what it shows as text and table.
+type chart struct {
+	ID    string
+	Pool  string
+	Title string
+	Unit  string // s, ratio, or what is counted
+	From  time.Time
+	To    time.Time
+	Step  time.Duration
+	Lines []chartLine
+	Limit *chartLimit
+	Bands []band
+
+	Zero time.Time // set: times are shown as time from then, not as times of day
+}
+
+// chartLine is one line. The first one of a chart is solid and filled, the second
+// dashed: they differ without colour too.
+type chartLine struct {
+	Name   string
+	Points []tsdb.Point // oldest first
+}
+
+// chartLimit is a threshold.
+type chartLimit struct {
+	V    float64
+	Name string // with the value
+
+	Natural bool // it cannot be passed, and being there is no trouble
+}
+
+// band is a time in which a pool was in some mode, or in which something else was
+// so. It begins with a change, and is shaded unless the pool enforced.
+type band struct {
+	From, To time.Time
+	Mode     string
+	What     string // instead of a mode
+	Begins   bool   // the change is within the chart
+}
+
+// label is what stands where a band begins.
+func (b band) label() string {
+	if b.What != "" {
+		return b.What
+	}
+	m := modeWord(b.Mode)
+	return m.Sign + " " + m.Word
+}
+
+// says is what a band is in the description of its chart.
+func (b band) says(c chart) string {
+	if b.What != "" {
+		return fmt.Sprintf(" %s from %s to %s.", initial(b.What), c.at(b.From, "15:04:05"), c.at(b.To, "15:04:05"))
+	}
+	return fmt.Sprintf(" To %s at %s.", modeWord(b.Mode).Word, c.at(b.From, "15:04:05"))
+}
+
+// at writes a time as the chart shows times.
+func (c chart) at(t time.Time, layout string) string {
+	if c.Zero.IsZero() {
+		return t.UTC().Format(layout)
+	}
+	return elapsed(t.Sub(c.Zero))
+}
+
+// elapsed writes a time from some beginning, or before it.
+func elapsed(d time.Duration) string {
+	if d < 0 {
+		return "−" + elapsed(-d)
+	}
+	d = d.Round(time.Second)
+	switch {
+	case d == 0:
+		return "0"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d/time.Second))
+	case d%time.Minute == 0:
+		return fmt.Sprintf("%d min", int(d/time.Minute))
+	default:
+		return fmt.Sprintf("%d min %d s", int(d/time.Minute), int(d%time.Minute/time.Second))
+	}
+}
+
+// Picture draws the chart.
+func (c chart) Picture() template.HTML { return drawing{c: c}.svg() }
+
+// Latest is the newest value of the first line.
+func (c chart) Latest() string {
+	if len(c.Lines) == 0 || len(c.Lines[0].Points) == 0 {
+		return none
+	}
+	all := c.Lines[0].Points
+	newest := all[len(all)-1]
+	if c.Zero.IsZero() && c.To.Sub(newest.At) > 4*c.Step {
+		return none
+	}
+	return number(newest.V, c.Unit)
+}
+
+// Empty says that there is nothing to draw.
+func (c chart) Empty() bool {
+	for _, l := range c.Lines {
+		if len(l.Points) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Describe says in words what the picture shows.
+func (c chart) Describe() string {
+	text := fmt.Sprintf("From %s to %s UTC.", c.at(c.From, "15:04"), c.at(c.To, "15:04"))
+	if !c.Zero.IsZero() {
+		text = fmt.Sprintf("From %s to %s.", c.at(c.From, ""), c.at(c.To, ""))
+	}
+	for _, l := range c.Lines {
+		if len(l.Points) == 0 {
+			continue
+		}
+		top := l.Points[0]
+		for _, p := range l.Points {
+			if p.V > top.V {
+				top = p
+			}
+		}
+		text += fmt.Sprintf(" %s: at most %s, at %s; in the end %s.", l.Name, number(top.V, c.Unit),
+			c.at(top.At, "15:04:05"), number(l.Points[len(l.Points)-1].V, c.Unit))
+	}
+	if c.Limit != nil {
+		text += " Line: " + c.Limit.Name + "."
+	}
+	for _, b := range c.Bands {
+		if b.Begins {
+			text += b.says(c)
+		}
+	}
+	return text
+}
+
+// tableRows is how many rows the table of a chart has, at most one more.
+const tableRows = 12
+
+// row is one time of a chart's table, with the value of every line.
+type row struct {
+	At     time.Time
+	Shown  template.HTML // the same as the chart shows times
+	Values []string
+}
+
+// Rows are the highest values of equal parts of the time, newest first.
+func (c chart) Rows() []row {
+	part := c.To.Sub(c.From) / tableRows
+	if part <= 0 {
+		return nil
+	}
+	var all []row
+	for to := c.To; to.After(c.From); to = to.Add(-part) {
+		r := row{At: to, Shown: clock(to)}
+		if !c.Zero.IsZero() {
+			r.Shown = template.HTML(c.at(to, "")) // made of digits and units
+		}
+		known := false
+		for _, l := range c.Lines {
+			v, ok := highest(l.Points, to.Add(-part), to)
+			known = known || ok
+			if !ok {
+				v = math.NaN()
+			}
+			r.Values = append(r.Values, number(v, c.Unit))
+		}
+		if known {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// highest returns the highest value after from, up to to.
+func highest(all []tsdb.Point, from, to time.Time) (top float64, ok bool) {
+	for _, p := range all {
+		if p.At.After(from) && !p.At.After(to) && (!ok || p.V > top) {
+			top, ok = p.V, true
+		}
+	}
+	return top, ok
+}
+
+// Part is the length of time that a row of the table stands for.
+func (c chart) Part() string { return span(c.To.Sub(c.From) / tableRows) }

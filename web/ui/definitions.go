@@ -1,0 +1,112 @@
+package ui
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"time"
+
+	"headgate/web/api"
+)
+
+// definitionsView is the page of the drills that there are.
+type definitionsView struct {
+	None   bool // this headgate runs no drills
+	Frozen *api.DrillFreeze
+	Done   string
+	Rows   []definitionRow
+}
+
+// definitionRow is one drill, as it stands.
+type definitionRow struct {
+	api.DrillRow
+	Look      verdictWords
+	PassedAgo string
+	Next      []dueRow
+}
+
+// rank puts first what runs now, then what runs by itself.
+func (d definitionRow) rank() int {
+	switch {
+	case d.Running != nil:
+		return 0
+	case d.Schedule != "":
+		return 1
+	default:
+		return 2
+	}
+}
+
+// dueRow is a due time in the zone of its schedule.
+type dueRow struct{ At, There, Note string }
+
+func (p *Pages) definitions(w http.ResponseWriter, r *http.Request, v viewer) {
+	list, err := p.api(v).Drills(r.Context())
+	pg := page{Title: "Drills: definitions", Here: drillsPath, Refresh: 10}
+	if isType(err, api.TypeNoDrills) {
+		pg.Body, pg.Refresh = definitionsView{None: true}, 0
+		p.show(w, r, v, http.StatusOK, pg, "definitions")
+		return
+	}
+	if err != nil {
+		p.refuse(w, r, v, err)
+		return
+	}
+	view := definitionsView{Done: map[string]string{"freeze": "Drills are frozen.", "unfreeze": "Drills may run again."}[r.URL.Query().Get("done")]}
+	if list.Freeze.Frozen {
+		view.Frozen = &list.Freeze
+	}
+	now := time.Now()
+	for _, d := range list.Items {
+		view.Rows = append(view.Rows, definitionRowOf(d, now))
+	}
+	slices.SortStableFunc(view.Rows, func(a, b definitionRow) int { return cmp.Compare(a.rank(), b.rank()) })
+	pg.Body = view
+	p.show(w, r, v, http.StatusOK, pg, "definitions")
+}
+
+func definitionRowOf(d api.DrillRow, now time.Time) definitionRow {
+	row := definitionRow{DrillRow: d, Look: verdictWord("")}
+	row.Note = cutTo(row.Note, shownNote)
+	if d.Last != nil {
+		row.Look = verdictWord(d.Last.Verdict)
+	}
+	if d.LastPassedAt != nil {
+		row.PassedAgo = ago(now.Sub(parsed(*d.LastPassedAt)))
+	}
+	for _, n := range d.NextRuns {
+		row.Next = append(row.Next, dueRow{n.At, thereOf(n.Local), n.Note})
+	}
+	return row
+}
+
+// thereOf writes a time with its offset as people read it in that zone.
+func thereOf(local string) string {
+	t, err := time.Parse(time.RFC3339, local)
+	if err != nil {
+		return local
+	}
+	return t.Format("Mon 2 Jan 2006 15:04 -07:00")
+}
+
+// ago says how long ago something was, as people count it.
+func ago(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return plural(int(d/time.Minute), "minute") + " ago"
+	case d < day:
+		return plural(int(d/time.Hour), "hour") + " ago"
+	default:
+		return plural(int(d/day), "day") + " ago"
+	}
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return grouped(int64(n)) + " " + what + "s"
+}

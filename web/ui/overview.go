@@ -1,0 +1,182 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"headgate/web/api"
+)
+
+const (
+	refreshSeconds = 5
+	factsTimeout   = 2 * time.Second
+	chartedPools   = 3 // with more pools the overview shows no charts; each pool's page does
+)
+
+// overviewView is what the overview shows.
+type overviewView struct {
+	Version   string
+	Now       time.Time
+	Done      string // what was done just now; empty: nothing
+	Pools     []poolView
+	Incidents []api.Incident
+	Drills    *drillsView // nil: there are none
+	All       allView
+	Window    windowView
+}
+
+// allView says what can be ordered of all pools together.
+type allView struct{ Several, CanRollBack, CanRestore bool }
+
+// poolView is how one pool stands.
+type poolView struct {
+	api.PoolStatus
+	Look     modeWords
+	Verdict  verdict
+	Bars     []bar
+	Reasons  []reason
+	Arrivals int // in the last minute
+	Charts   []chart
+	Charted  bool // false: charts are on the pool's own page
+	Watched  bool
+	Since    time.Duration // in the mode
+	Alone    bool          // the page is about this pool only
+}
+
+// Unrecorded says whether a restart would forget the mode.
+func (p poolView) Unrecorded() bool { return p.ModeRecorded != nil && !*p.ModeRecorded }
+
+func (p *Pages) overview(w http.ResponseWriter, r *http.Request, v viewer) {
+	status, err := p.api(v).Status(r.Context())
+	if err != nil {
+		p.refuse(w, r, v, err)
+		return
+	}
+	view := overviewView{Version: status.Version, Now: time.Now(), Incidents: status.IncidentsOpen, Window: windowOf(r)}
+	view.Done = doneText(r.URL.Query().Get("done"), status.Pools)
+	for i := range status.Pools {
+		view.Pools = append(view.Pools, p.poolView(r.Context(), v, status.Pools[i], view.Now, view.Window, len(status.Pools) <= chartedPools))
+		mode := status.Pools[i].Mode
+		view.All.CanRollBack = view.All.CanRollBack || mode != "passthrough"
+		view.All.CanRestore = view.All.CanRestore || mode != "enforce"
+	}
+	view.All.Several = len(view.Pools) > 1
+	view.Drills = p.drills(r.Context(), v, view.Now)
+	p.show(w, r, v, http.StatusOK, page{Title: "Overview", Here: "/", Refresh: refreshSeconds, Body: view}, "overview")
+}
+
+func (p *Pages) pool(w http.ResponseWriter, r *http.Request, v viewer) {
+	status, err := p.api(v).Status(r.Context())
+	if err != nil {
+		p.refuse(w, r, v, err)
+		return
+	}
+	name := r.PathValue("pool")
+	for i := range status.Pools {
+		if status.Pools[i].Name != name {
+			continue
+		}
+		view := overviewView{Version: status.Version, Now: time.Now(), Window: windowOf(r)}
+		view.Pools = []poolView{p.poolView(r.Context(), v, status.Pools[i], view.Now, view.Window, true)}
+		view.Pools[0].Alone = true
+		for _, i := range status.IncidentsOpen {
+			if i.Pool == name {
+				view.Incidents = append(view.Incidents, i)
+			}
+		}
+		p.show(w, r, v, http.StatusOK, page{Title: "Pool " + name, Here: "/", Refresh: refreshSeconds, Body: view}, "pool")
+		return
+	}
+	p.fail(w, r, v, trouble{http.StatusNotFound, "There is no such pool", "It may have been removed from the settings.", "Choose one on the overview."})
+}
+
+func (p *Pages) poolView(ctx context.Context, v viewer, s api.PoolStatus, now time.Time, window windowView, charted bool) poolView {
+	limited, cancel := context.WithTimeout(ctx, factsTimeout)
+	defer cancel()
+	facts, _ := p.facts.Facts(limited, now, s.Name)
+	view := poolView{
+		PoolStatus: s, Look: modeWord(s.Mode), Verdict: verdictOf(s), Bars: barsOf(s, facts),
+		Arrivals: s.Admitted1m + s.Refused1m, Charted: charted, Watched: p.charts != nil, Since: max(now.Sub(s.ModeSince), 0),
+	}
+	if s.ModeSince.IsZero() {
+		view.Since = 0
+	}
+	if p.charts == nil {
+		return view
+	}
+	view.Reasons = p.charts.reasons(ctx, now, s.Name, window)
+	if charted {
+		view.Charts = p.charts.of(ctx, now, s, facts, window, func() []api.Change { return p.changesOf(ctx, v, s.Name, now.Add(-window.Length)) })
+	}
+	return view
+}
+
+// changesOf returns the changes of mode since then, oldest first.
+func (p *Pages) changesOf(ctx context.Context, v viewer, pool string, since time.Time) []api.Change {
+	const most = 50
+	list, err := p.api(v).Audit(ctx, api.ChangeQuery{Pool: pool, Kind: api.KindMode, Since: since, Limit: most})
+	if err != nil {
+		return nil // charts are there without them
+	}
+	var all []api.Change
+	for i := len(list.Items) - 1; i >= 0; i-- {
+		if c := list.Items[i].Change; c != nil && c.From != c.To {
+			all = append(all, *c)
+		}
+	}
+	return all
+}
+
+// verdict says whether the gate holds.
+type verdict struct{ Class, Word, Why string }
+
+func verdictOf(s api.PoolStatus) verdict {
+	arrivals := s.Admitted1m + s.Refused1m
+	late := s.P95TurnaroundS != nil && *s.P95TurnaroundS > s.SLOS
+	switch {
+	case s.Draining:
+		return verdict{"bad", "Going down", "No new work is taken; what runs is finished."}
+	case s.Paused != nil:
+		return verdict{"bad", "Paused", "No worker is handed out: what comes waits, or is refused as ever."}
+	case s.Mode == "passthrough":
+		return verdict{"bad", "Not protecting", "Everything is let in; nothing keeps the queue short."}
+	case s.Mode == "observe":
+		return verdict{"warn", "Only watching", "What should be refused is counted, and let in."}
+	case late:
+		return verdict{"bad", "Not holding", fmt.Sprintf("Of the tasks that ended in the last minute, one in twenty took %s or more; the promise is %s.",
+			secs(s.P95TurnaroundS), secs(s.SLOS))}
+	case arrivals == 0 && s.InFlight == 0:
+		return verdict{"idle", "Idle", "Nothing has arrived in the last minute."}
+	case s.Refused1m > 0:
+		return verdict{"ok", "Holding, by refusing", fmt.Sprintf("%d of %d requests of the last minute were told to come back, so that the others are served in time.",
+			s.Refused1m, arrivals)}
+	default:
+		return verdict{"ok", "Holding", "Nothing was refused in the last minute, and what was served was in time."}
+	}
+}
+
+// doneText says what an order has just done, by how pools stand now.
+func doneText(done string, pools []api.PoolStatus) string {
+	if done == "" {
+		return ""
+	}
+	for _, p := range pools {
+		if done == "mode:"+p.Name {
+			return fmt.Sprintf("Pool %s is now in %s.", p.Name, modeWord(p.Mode).Word)
+		}
+	}
+	for _, p := range pools {
+		switch done {
+		case "pause:" + p.Name:
+			return fmt.Sprintf("Pool %s is paused.", p.Name)
+		case "resume:" + p.Name:
+			return fmt.Sprintf("Pool %s hands out workers again.", p.Name)
+		}
+	}
+	if done == "mode:" || done == "pause:" || done == "resume:" {
+		return "The order was carried out; how every pool stands is below."
+	}
+	return ""
+}
