@@ -9,11 +9,15 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
 // binary is where the program is, once it has been built.
 var binary = sync.OnceValues(build)
+
+// requested is set once a test has asked for the program.
+var requested atomic.Bool
 
 // atOnce is how many tests run at one time unless -parallel says otherwise: most
 // of them wait for other processes, so there may be more than there are cores.
@@ -29,6 +33,9 @@ func Run(m *testing.M) int {
 		_ = flag.Set("test.parallel", atOnce) // a test binary has this flag
 	}
 	code := m.Run()
+	if !requested.Load() {
+		return code
+	}
 	path, err := binary()
 	if err != nil {
 		return code // the tests have said so
@@ -43,6 +50,7 @@ func Run(m *testing.M) int {
 // Binary returns the path of the program, which is built on the first call.
 func Binary(t testing.TB) string {
 	t.Helper()
+	requested.Store(true)
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)

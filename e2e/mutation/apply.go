@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -49,21 +50,22 @@ type mutator struct {
 	fset     *token.FileSet
 	packages map[Package]*sources
 	ordinal  int
+	index    map[string][]string // packages of the module by the names of their functions; for errors
 }
 
 // apply makes the edits of all faults and returns the changed and added files by
 // path. The error lists every edit that does not fit.
 func apply(root string, faults []Fault) (map[string]string, *mutator, error) {
 	m := &mutator{root: root, fset: token.NewFileSet(), packages: make(map[Package]*sources)}
-	var problems []error
+	var problems problems
 	for _, f := range faults {
 		for _, e := range f.Edits {
 			if err := m.edit(f.Name, e); err != nil {
-				problems = append(problems, fmt.Errorf("fault %q: %s: %w", f.Name, e.place.function, err))
+				problems.add(f.Name, fmt.Sprintf("%s: %v", e.place.function, err))
 			}
 		}
 	}
-	if err := errors.Join(problems...); err != nil {
+	if err := problems.err(); err != nil {
 		return nil, nil, err
 	}
 	texts := make(map[string]string)
@@ -83,6 +85,30 @@ func apply(root string, faults []Fault) (map[string]string, *mutator, error) {
 		return nil, nil, err
 	}
 	return texts, m, nil
+}
+
+// problems collects errors, each once with all the faults that it concerns.
+type problems struct {
+	texts  []string
+	faults map[string][]string // by text
+}
+
+func (p *problems) add(fault, text string) {
+	if p.faults == nil {
+		p.faults = make(map[string][]string)
+	}
+	if p.faults[text] == nil {
+		p.texts = append(p.texts, text)
+	}
+	p.faults[text] = append(p.faults[text], strconv.Quote(fault))
+}
+
+func (p *problems) err() error {
+	var all []error
+	for _, text := range p.texts {
+		all = append(all, fmt.Errorf("%s (fault %s)", text, strings.Join(p.faults[text], ", ")))
+	}
+	return errors.Join(all...)
 }
 
 // addedFile is added to each package that has an edit.
@@ -106,7 +132,7 @@ func (m *mutator) load(pkg Package) (*sources, error) {
 	p := &sources{dir: filepath.Join(m.root, filepath.FromSlash(string(pkg)))}
 	info, err := build.ImportDir(p.dir, 0)
 	if err != nil {
-		return nil, fmt.Errorf("package not found: %w", err)
+		return nil, errors.New("package not found")
 	}
 	p.name = info.Name
 	for _, name := range info.GoFiles {
@@ -126,7 +152,7 @@ func (m *mutator) edit(fault string, e Edit) error {
 	at := e.place
 	p, err := m.load(at.function.pkg)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w%s", err, m.elsewhere(at.function))
 	}
 	if err := e.parse(); err != nil {
 		return err

@@ -20,7 +20,7 @@
 // the environment variable [Variable] holds the fault's name. Without it the
 // program behaves as its source says.
 //
-//	gate := mutation.Package("proxy/admit").Function("Gate.Offer")
+//	gate := mutation.Package("proxy/admission").Function("Gate.Offer")
 //	path := mutation.Build(t, mutation.Fault{
 //		Name:  "refusals off",
 //		Edits: []mutation.Edit{gate.After(mutation.Call("admitLocked")).Code(`if mutated() { verdict = Verdict{} }`)},

@@ -17,7 +17,7 @@ type Edit struct {
 }
 
 // Package is the folder of a package below the root of the main module, with
-// slashes: "proxy/admit".
+// slashes: "proxy/admission".
 type Package string
 
 // Function names a function of the package, or a method with its receiver's type:

@@ -40,24 +40,27 @@ func walk(root string, visit func(path string) error) error {
 
 // elsewhere names the packages that have a function of this name.
 func (m *mutator) elsewhere(f Function) string {
-	var places []string
-	err := walk(m.root, func(path string) error {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		for name := range functions(file) {
-			if name == f.name {
-				dir, _ := filepath.Rel(m.root, filepath.Dir(path))
-				places = append(places, filepath.ToSlash(dir))
+	if m.index == nil {
+		m.index = make(map[string][]string)
+		err := walk(m.root, func(path string) error {
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
 			}
+			dir, _ := filepath.Rel(m.root, filepath.Dir(path))
+			for name := range functions(file) {
+				m.index[name] = append(m.index[name], filepath.ToSlash(dir))
+			}
+			return nil
+		})
+		if err != nil {
+			return "; " + err.Error()
 		}
-		return nil
-	})
-	if err != nil || len(places) == 0 {
+	}
+	if len(m.index[f.name]) == 0 {
 		return ""
 	}
-	return "; there is one in " + strings.Join(places, ", ")
+	return "; there is one in " + strings.Join(m.index[f.name], ", ")
 }
 
 // addImports imports the packages that changed files use and do not import yet: by

@@ -126,7 +126,7 @@ func TestEditsThatFindNoPlace(t *testing.T) {
 		edit Edit
 		want []string
 	}{
-		"no package":           {Package("r").Function("F").Start().Code(""), []string{"r F", "package not found"}},
+		"no package":           {Package("r").Function("Box.Add").Start().Code(""), []string{"r Box.Add", "package not found; there is one in p"}},
 		"no function":          {box.Function("Box.Ad").Start().Code(""), []string{"p Box.Ad: function not found", "Box.Add; Box.full"}},
 		"another type":         {box.Function("Crate.Add").Start().Code(""), []string{"similar ones: Box.Add"}},
 		"another package":      {box.Function("Add").Start().Code(""), []string{"there is one in q"}},
@@ -148,11 +148,20 @@ func TestEditsThatFindNoPlace(t *testing.T) {
 			t.Errorf("%s: no error", name)
 			continue
 		}
-		for _, want := range append(tt.want, `fault "broken"`) {
+		for _, want := range append(tt.want, `(fault "broken")`) {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: error %v, want %q", name, err, want)
 			}
 		}
+	}
+}
+
+// One reason is given once, with all the faults that it concerns.
+func TestReasonsAreGivenOnce(t *testing.T) {
+	edits := []Edit{box.Function("Box.Gone").Start().Code("")}
+	_, _, err := apply(module(t), []Fault{{"one", edits}, {"two", edits}})
+	if err == nil || strings.Count(err.Error(), "Box.Gone") != 1 || !strings.Contains(err.Error(), `(fault "one", "two")`) {
+		t.Errorf("error %v", err)
 	}
 }
 
