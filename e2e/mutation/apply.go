@@ -157,6 +157,9 @@ func (m *mutator) edit(fault string, e Edit) error {
 	if err := e.parse(); err != nil {
 		return err
 	}
+	if fault == "" && asksForItself.MatchString(e.code) {
+		return fmt.Errorf("code %q: calls mutated() for a fault without a name", e.code)
+	}
 	label := "/*line fault " + strings.NewReplacer(":", "-", "/", "-", "*", "-").Replace(fault) + ":1:1*/"
 	code := asksForItself.ReplaceAllLiteralString(e.code, fmt.Sprintf("mutated(%q)", fault))
 	if at.kind == declaration {
@@ -283,7 +286,8 @@ func (m *mutator) locate(s *source, body *ast.BlockStmt, at Place) (span, error)
 			p := m.fset.PositionFor(one.from, false)
 			lines = append(lines, fmt.Sprintf("%s:%d", filepath.Base(s.path), p.Line))
 		}
-		return span{}, fmt.Errorf("%s found %d times, at %s: narrow it, or use Nth", at.target, len(spans), strings.Join(lines, ", "))
+		all := strings.Join(lines, ", ")
+		return span{}, fmt.Errorf("%s found %d times, at %s: narrow it, or use Nth", at.target, len(spans), all)
 	}
 	slices.Sort(candidates)
 	candidates = slices.Compact(candidates)

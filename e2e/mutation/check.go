@@ -101,14 +101,14 @@ func located(err error) error {
 // exports returns the files with the compiled exports of packages and all that they
 // import, by import path.
 func exports(root string, patterns []string) (map[string]string, error) {
-	args := append([]string{"list", "-deps", "-export", "-f", "{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}"}, patterns...)
-	cmd := exec.Command("go", args...)
+	const format = "{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}"
+	cmd := exec.Command("go", append([]string{"list", "-deps", "-export", "-f", format}, patterns...)...)
 	cmd.Dir = root
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("list packages: %w\n%s", err, said.String())
+		return nil, fmt.Errorf("list packages: %w\n%s", err, stderr.String())
 	}
 	all := make(map[string]string)
 	for line := range strings.Lines(string(out)) {

@@ -136,8 +136,8 @@ func imports(file *ast.File) map[string]string {
 }
 
 // scope returns what the files of a package declare and import.
-func (m *mutator) scope(texts map[string]string, dir string) (names map[string]bool, imported map[string]string, err error) {
-	names, imported = make(map[string]bool), make(map[string]string)
+func (m *mutator) scope(texts map[string]string, dir string) (map[string]bool, map[string]string, error) {
+	names, imported := make(map[string]bool), make(map[string]string)
 	add := func(file *ast.File) {
 		for _, d := range file.Decls {
 			switch d := d.(type) {
@@ -168,7 +168,8 @@ func (m *mutator) scope(texts map[string]string, dir string) (names map[string]b
 			maps.Copy(imported, imports(s.syntax))
 		}
 	}
-	added, err := parser.ParseFile(token.NewFileSet(), addedFile, texts[filepath.Join(dir, addedFile)], parser.SkipObjectResolution)
+	declared := texts[filepath.Join(dir, addedFile)]
+	added, err := parser.ParseFile(token.NewFileSet(), addedFile, declared, parser.SkipObjectResolution)
 	if err != nil {
 		return nil, nil, fmt.Errorf("declarations: %w", err)
 	}
@@ -188,7 +189,8 @@ func missing(file *ast.File, local map[string]bool) (names []string) {
 		if !ok {
 			return true
 		}
-		if id, ok := s.X.(*ast.Ident); ok && unresolved[id] && !local[id.Name] && has[id.Name] == "" && !slices.Contains(names, id.Name) {
+		id, ok := s.X.(*ast.Ident)
+		if ok && unresolved[id] && !local[id.Name] && has[id.Name] == "" && !slices.Contains(names, id.Name) {
 			names = append(names, id.Name)
 		}
 		return true

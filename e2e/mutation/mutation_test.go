@@ -165,6 +165,14 @@ func TestReasonsAreGivenOnce(t *testing.T) {
 	}
 }
 
+// A fault without a name would be active in every program.
+func TestNamelessFault(t *testing.T) {
+	_, _, err := apply(module(t), []Fault{{Edits: []Edit{full.Start().Code("if mutated() {}")}}})
+	if err == nil || !strings.Contains(err.Error(), "without a name") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	root := module(t)
 	sound := Fault{Name: "sound", Edits: []Edit{
@@ -175,7 +183,9 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, code := range map[string]string{
-		"undefined: lid": "if mutated() { return lid }", "b.lid undefined": "if mutated() && b.lid { return true }", "cannot use": "if mutated() { return 1 }",
+		"undefined: lid":  "if mutated() { return lid }",
+		"b.lid undefined": "if mutated() && b.lid { return true }",
+		"cannot use":      "if mutated() { return 1 }",
 	} {
 		err := check(root, []Fault{sound, {Name: "renamed", Edits: []Edit{full.Start().Code(code)}}})
 		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "fault renamed") {
@@ -187,7 +197,10 @@ func TestCheck(t *testing.T) {
 // After an insertion the compiler counts as in the original.
 func TestLinesStay(t *testing.T) {
 	root := module(t)
-	err := check(root, []Fault{{Name: "x", Edits: []Edit{add.Inside(Expr("by < 0")).Code("strings := 1\n_ = strings\n\n"), add.Start().Code("strings := 1\n")}}})
+	err := check(root, []Fault{{Name: "x", Edits: []Edit{
+		add.Inside(Expr("by < 0")).Code("strings := 1\n_ = strings\n\n"),
+		add.Start().Code("strings := 1\n"), // hides the package that line 20 uses
+	}}})
 	if err == nil || !strings.Contains(err.Error(), filepath.Join("p", "a.go")+":20:") {
 		t.Errorf("error %v, want one in line 20", err)
 	}

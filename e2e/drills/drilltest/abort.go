@@ -27,7 +27,8 @@ func AssertAborts(t *testing.T, program string) {
 	if r := abortDuringFault(t, program, ""); r.Verdict != "aborted" || !strings.Contains(r.Reason, "enough") {
 		t.Errorf("the run ended %s: %s", r.Verdict, r.Reason)
 	}
-	if r := abortDuringFault(t, program, "faults do not end"); r.Verdict != "failed" || !strings.Contains(r.Reason, "did not clear") || !strings.Contains(r.Reason, "enough") {
+	r := abortDuringFault(t, program, "faults do not end")
+	if r.Verdict != "failed" || !strings.Contains(r.Reason, "did not clear") || !strings.Contains(r.Reason, "enough") {
 		t.Errorf("with faults that do not end the run ended %s: %s", r.Verdict, r.Reason)
 	}
 }

@@ -89,7 +89,10 @@ func (c Crash) Run(t *testing.T) {
 	if err := os.Mkdir(temp, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	serve := harness.Command{Program: c.Program, Args: []string{"serve", "--config", file}, Dir: dir, Env: []string{"TMPDIR=" + temp, active(holdFault(c.Phase))}}
+	serve := harness.Command{
+		Program: c.Program, Args: []string{"serve", "--config", file}, Dir: dir,
+		Env: []string{"TMPDIR=" + temp, active(holdFault(c.Phase))},
+	}
 	gate := harness.AwaitGate(t, harness.Start(t, serve))
 	due := nextRuns(t, gate)
 	var started struct{ Run string }
@@ -154,9 +157,10 @@ func (c Crash) rerun(t *testing.T, gate *harness.Gate) {
 func checkProduction(t *testing.T, gate *harness.Gate, stub *harness.Stub) {
 	t.Helper()
 	const tasks = 20
+	const task = `{"model":"stub-model","messages":[{"role":"user","content":"hello"}]}`
 	before := len(stub.Seen())
 	for range tasks {
-		res, err := http.Post(gate.URL+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"stub-model","messages":[{"role":"user","content":"hello"}]}`))
+		res, err := http.Post(gate.URL+"/v1/chat/completions", "application/json", strings.NewReader(task))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,7 +61,9 @@ const maxAttempts = 4
 
 // runUntilConclusive runs a drill until its verdict is another one than that the machine
 // was too busy, or until accept takes the run.
-func runUntilConclusive(t *testing.T, gate *harness.Gate, program, drill string, speed float64, accept func(Run) bool) (r Run) {
+func runUntilConclusive(
+	t *testing.T, gate *harness.Gate, program, drill string, speed float64, accept func(Run) bool,
+) (r Run) {
 	t.Helper()
 	for attempt := 1; attempt <= maxAttempts; attempt++ {
 		if attempt == maxAttempts {

@@ -17,7 +17,8 @@ type Fault struct {
 
 // Faults returns all faults.
 func Faults() []Fault {
-	return slices.Concat(gateFaults(), refusalFaults(), proxyFaults(), messageFaults(), modeFaults(), injectionFaults(), experimentFaults())
+	return slices.Concat(gateFaults(), refusalFaults(), proxyFaults(), messageFaults(), modeFaults(),
+		injectionFaults(), experimentFaults())
 }
 
 // mutations returns the edits of all faults, and those that hold a run in a phase.

@@ -24,8 +24,9 @@ func gateFaults() []Fault {
 			`if mutated() && e != Served { t.state = ended; return true, settled{} }`))},
 		{"permits of hung calls leak", "hung-upstream", "permits do not come back", edits(permitReturn.Code(
 			`if mutated() && now.Sub(t.granted) > 1800*time.Millisecond { t.state = ended; return true, settled{} }`))},
-		{"one worker too many", "burst", "more calls at once than workers", edits(permitFree.Replace(mutation.Expr("_ < _")).Code(
-			`($ || mutated() && g.inFlight == g.settings.Workers)`))},
+		{"one worker too many", "burst", "more calls at once than workers",
+			edits(permitFree.Replace(mutation.Expr("_ < _")).Code(
+				`($ || mutated() && g.inFlight == g.settings.Workers)`))},
 		{"workers idle", "burst", "not given out|do not come back", edits(permitFree.Start().Code(
 			`if mutated() && g.inFlight >= g.settings.Workers*3/4 { return false }`))},
 		{"last in first out", "burst", "order in which they came", edits(queueFront.Start().Code(
@@ -42,15 +43,17 @@ func gateFaults() []Fault {
 		)},
 		{"a queue of 20 a worker", "burst", "does not refuse", edits(thresholdPolicy.Start().Code(
 			`if mutated() { p.DepthMultiple, p.MaxQueueAge = 20, time.Hour }`))},
-		{"no limit on age", "overload", "does not refuse when it should|does not look at the age", edits(thresholdPolicy.Start().Code(
-			`if mutated() { p.MaxQueueAge = time.Hour }`))},
+		{"no limit on age", "overload", "does not refuse when it should|does not look at the age",
+			edits(thresholdPolicy.Start().Code(
+				`if mutated() { p.MaxQueueAge = time.Hour }`))},
 		{"no limit on depth", "overload", "does not refuse when it should", edits(thresholdPolicy.Start().Code(
 			`if mutated() { p.DepthMultiple = 1000 }`))},
 		{"a fifth of the age", "burst", "refuses before it is due", edits(thresholdPolicy.Start().Code(
 			`if mutated() { p.MaxQueueAge /= 5 }`))},
 		{"a shorter queue", "burst", "refuses before it is due", edits(thresholdPolicy.Start().Code(
 			`if excess := v.Depth - v.Workers; mutated() && excess > 0 { return Verdict{ReasonQueueDepth, v.Drain(excess)} }`))},
-		{"a slow decision", "burst", "after the endpoint was done|refusals came|not given out", edits(admissionResult.Code(
-			`if mutated() { time.Sleep(80 * time.Millisecond) }`))},
+		{"a slow decision", "burst", "after the endpoint was done|refusals came|not given out",
+			edits(admissionResult.Code(
+				`if mutated() { time.Sleep(80 * time.Millisecond) }`))},
 	}
 }

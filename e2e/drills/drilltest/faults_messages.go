@@ -5,20 +5,26 @@ import "headgate/e2e/mutation"
 // messageFaults are in alerts and their delivery.
 func messageFaults() []Fault {
 	return []Fault{
-		{"nobody posts", "alert-path", "no message was accepted by Slack: nobody tried", edits(attempt.ReplaceStatement(mutation.Call("Send")).Code(
-			`if mutated() { r.attempt = Attempt{Outcome: Arrived, Ref: Ref{Channel: "C1", TS: "1.1"}} } else { $ }`))},
-		{"Slack says no place", "alert-path", "a warning never came|no message was accepted by Slack, of [0-9]+ tries", edits(acceptMessage.After(mutation.Call("add")).Code(
-			`if mutated() { return reply{"ok": true, "channel": c.ID} }`))},
-		{"Slack refuses all", "alert-path", "no message was accepted by Slack, of [0-9]+ tries", edits(acceptMessage.Start().Code(
-			`if mutated() { return refusal("fatal_error") }`))},
-		{"no warnings", "alert-path", "the warning was accepted .*time_to_warn", edits(reachedLevel.Replace(mutation.Expr("_ >= _.Warn.For")).Code(
-			`$ && !mutated()`))},
+		{"nobody posts", "alert-path", "no message was accepted by Slack: nobody tried",
+			edits(attempt.ReplaceStatement(mutation.Call("Send")).Code(
+				`if mutated() { r.attempt = Attempt{Outcome: Arrived, Ref: Ref{Channel: "C1", TS: "1.1"}} } else { $ }`))},
+		{"Slack says no place", "alert-path", "a warning never came|no message was accepted by Slack, of [0-9]+ tries",
+			edits(acceptMessage.After(mutation.Call("add")).Code(
+				`if mutated() { return reply{"ok": true, "channel": c.ID} }`))},
+		{"Slack refuses all", "alert-path", "no message was accepted by Slack, of [0-9]+ tries",
+			edits(acceptMessage.Start().Code(
+				`if mutated() { return refusal("fatal_error") }`))},
+		{"no warnings", "alert-path", "the warning was accepted .*time_to_warn",
+			edits(reachedLevel.Replace(mutation.Expr("_ >= _.Warn.For")).Code(
+				`$ && !mutated()`))},
 		{"no alerts", "alert-path", "no message was accepted by Slack: nobody tried", edits(reachedLevel.Start().Code(
 			`if mutated() { return LevelNone }`))},
-		{"no pages", "alert-path", "a page never came", edits(reachedLevel.Replace(mutation.Expr("_ >= _.Page.For")).Code(
-			`$ && !mutated()`))},
-		{"warnings are pages", "alert-path", "breaches its limit", edits(reachedLevel.Before(mutation.Expr("LevelWarn")).Code(
-			`if mutated() { return LevelPage }`))},
+		{"no pages", "alert-path", "a page never came",
+			edits(reachedLevel.Replace(mutation.Expr("_ >= _.Page.For")).Code(
+				`$ && !mutated()`))},
+		{"warnings are pages", "alert-path", "breaches its limit",
+			edits(reachedLevel.Before(mutation.Expr("LevelWarn")).Code(
+				`if mutated() { return LevelPage }`))},
 		{"never resolved", "alert-path", "said to be over", edits(planEvent.Start().Code(
 			`if e.Kind == engine.EventResolved && mutated() { return nil }`))},
 		{"over too early", "alert-path", "a page never came", edits(updateOpen.After(mutation.Assign("inc")).Code(
@@ -38,14 +44,16 @@ func messageFaults() []Fault {
 			`if mutated() { inc.Value = 0 }`))},
 		{"told late", "alert-path", "too late", edits(attempt.After(mutation.Assign("sender")).Code(
 			`if mutated() && s.d.Kind == Post { time.Sleep(8 * time.Second) }`))},
-		{"told twice", "alert-path", "said twice", edits(postMessage.Before(mutation.Call("PostMessageWithResponseContext")).Code(
-			`if mutated() {
+		{"told twice", "alert-path", "said twice",
+			edits(postMessage.Before(mutation.Call("PostMessageWithResponseContext")).Code(
+				`if mutated() {
 				_, _, _, _ = b.api.PostMessageWithResponseContext(ctx, to, opts...)
 				time.Sleep(1100 * time.Millisecond)
 			}`))},
 		{"messages stay as they were", "alert-path", "still says", edits(editMessage.Start().Code(
 			`if mutated() { return alerts.Attempt{Outcome: alerts.Arrived, Ref: root} }`))},
-		{"given up at once", "slack-outage", "nobody was told|that all is over never came", edits(settleAttempt.Start().Code(
-			`if a.Outcome != Arrived && mutated() { a.Outcome = Never }`))},
+		{"given up at once", "slack-outage", "nobody was told|that all is over never came",
+			edits(settleAttempt.Start().Code(
+				`if a.Outcome != Arrived && mutated() { a.Outcome = Never }`))},
 	}
 }

@@ -5,20 +5,23 @@ import "headgate/e2e/mutation"
 // modeFaults are in rollback and restore.
 func modeFaults() []Fault {
 	return []Fault{
-		{"a rollback that only says so", "rollback", "did not stop refusals|says that it is in mode enforce", edits(setMode.Start().Code(
-			`if m == PassThrough && mutated() { return Enforce }`))},
+		{"a rollback that only says so", "rollback", "did not stop refusals|says that it is in mode enforce",
+			edits(setMode.Start().Code(
+				`if m == PassThrough && mutated() { return Enforce }`))},
 		{"a restore that only says so", "rollback", "nothing was refused after the restore", edits(setMode.Start().Code(
 			`if m == Enforce && g.leaving.Load() && mutated() { return PassThrough }`))},
-		{"another pool is rolled back", "rollback", "did not stop refusals|says that it is in mode enforce", edits(applyMode.Before(mutation.Call("SetMode")).Code(
-			`if mutated() {
+		{"another pool is rolled back", "rollback", "did not stop refusals|says that it is in mode enforce",
+			edits(applyMode.Before(mutation.Call("SetMode")).Code(
+				`if mutated() {
 				gate, err := admission.New(admission.Config{Workers: 1, Policy: admission.None{}, QueueLimit: 1, AssumedService: time.Second})
 				if err != nil { panic(err) }
 				p = &pool{gate, p.standing}
 			}`))},
 		{"observed and not passed through", "rollback", "mode observe", edits(setMode.Start().Code(
 			`if m == PassThrough && mutated() { m = Observe }`))},
-		{"a rollback drops those who wait", "rollback", "turned away by the rollback|refused with status 503", edits(setMode.Start().Code(
-			`if m == PassThrough && mutated() {
+		{"a rollback drops those who wait", "rollback", "turned away by the rollback|refused with status 503",
+			edits(setMode.Start().Code(
+				`if m == PassThrough && mutated() {
 				g.Drain(now)
 				g.mu.Lock()
 				g.draining = false

@@ -19,8 +19,9 @@ func refusalFaults() []Fault {
 			`if mutated() && f.status == http.StatusTooManyRequests { f.status = http.StatusInternalServerError }`))},
 		{"late refusals", "burst", "refusals came", edits(errorHeaders.Code(
 			`if mutated() && f.status == http.StatusTooManyRequests { time.Sleep(time.Second) }`))},
-		{"refused tasks go upstream", "burst", "refused tasks reached the endpoint", edits(handleTask.Inside(mutation.Call("admit")).Code(
-			`if f.status == http.StatusTooManyRequests && mutated() {
+		{"refused tasks go upstream", "burst", "refused tasks reached the endpoint",
+			edits(handleTask.Inside(mutation.Call("admit")).Code(
+				`if f.status == http.StatusTooManyRequests && mutated() {
 				req := t.upstreamRequest(context.Background(), body)
 				go func() {
 					if res, err := t.pool.transport.RoundTrip(req); err == nil { _ = res.Body.Close() }
@@ -62,18 +63,21 @@ func swapped(res *http.Response) {
 }`),
 			afterHeaders.Code(`if mutated() { swapped(res) }`),
 		)},
-		{"a byte is changed", "burst", "another answer|not the endpoint's", edits(copyChunk.After(mutation.Call("look")).Code(
-			`if mutated() && time.Now().UnixNano()%10 == 0 { p[len(p)/2] ^= 1 }`))},
-		{"cut streams end well", "truncated-streams", "as if it were whole", edits(copyBody.Before(mutation.Call("cut")).Code(
-			`if mutated() { return nil }`))},
+		{"a byte is changed", "burst", "another answer|not the endpoint's",
+			edits(copyChunk.After(mutation.Call("look")).Code(
+				`if mutated() && time.Now().UnixNano()%10 == 0 { p[len(p)/2] ^= 1 }`))},
+		{"cut streams end well", "truncated-streams", "as if it were whole",
+			edits(copyBody.Before(mutation.Call("cut")).Code(
+				`if mutated() { return nil }`))},
 		{"cut streams are completed", "truncated-streams", "as if it were whole", edits(
 			proxy.Declare(`func (t *task) complete() *failure {
 	return t.send([]byte("\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"), true)
 }`),
 			streamError.Before(mutation.Call("scrub")).Code(`if mutated() { return t.complete() }`),
 		)},
-		{"errors told as answers", "upstream-errors", "as if it were whole", edits(passHeaders.Before(mutation.Call("WriteHeader")).Code(
-			`if mutated() && res.StatusCode >= 500 { res.StatusCode = http.StatusOK }`))},
+		{"errors told as answers", "upstream-errors", "as if it were whole",
+			edits(passHeaders.Before(mutation.Call("WriteHeader")).Code(
+				`if mutated() && res.StatusCode >= 500 { res.StatusCode = http.StatusOK }`))},
 		{"errors told as refusals", "upstream-errors", "refused", edits(afterHeaders.Code(
 			`if mutated() && res.StatusCode >= 500 { return t.refuse(admission.ReasonQueueDepth) }`))},
 		{"some fail", "burst", "no fault had befallen", edits(beforeUpstream.Code(
@@ -99,13 +103,15 @@ func (t *task) fromCache() *failure {
 				}
 			}`),
 		)},
-		{"answers held back", "burst", "after the endpoint was done", edits(passHeaders.After(mutation.Call("close")).Code(
-			`if mutated() { defer time.Sleep(time.Second) }`))},
+		{"answers held back", "burst", "after the endpoint was done",
+			edits(passHeaders.After(mutation.Call("close")).Code(
+				`if mutated() { defer time.Sleep(time.Second) }`))},
 		{"streams held back", "overload", "do not flow as they come", edits(afterHeaders.Code(
 			`if mutated() {
 				if b, err := io.ReadAll(res.Body); err == nil { res.Body = io.NopCloser(bytes.NewReader(b)) }
 			}`))},
-		{"permits kept too long", "burst", "permits do not come back", edits(releasePermit.Before(mutation.Call("Over")).Code(
-			`if mutated() { time.Sleep(500 * time.Millisecond) }`))},
+		{"permits kept too long", "burst", "permits do not come back",
+			edits(releasePermit.Before(mutation.Call("Over")).Code(
+				`if mutated() { time.Sleep(500 * time.Millisecond) }`))},
 	}
 }

@@ -17,8 +17,9 @@ func injectionFaults() []Fault {
 			sandboxClear.Replace(mutation.Expr("!_.Stands()")).Code(`($ || mutated())`),
 		)},
 		{"faults do not end", "upstream-errors", "did not clear", nil},
-		{"held calls are not let go", "hung-upstream", "did not clear|brakes", edits(holdCall.Inside(mutation.Expr("<-_.gone")).Code(
-			`if mutated() { time.Sleep(5 * time.Second) }`))},
+		{"held calls are not let go", "hung-upstream", "did not clear|brakes",
+			edits(holdCall.Inside(mutation.Expr("<-_.gone")).Code(
+				`if mutated() { time.Sleep(5 * time.Second) }`))},
 		{"a share of nothing", "upstream-errors", "befell none", edits(newLease.Code(
 			`if f.Kind != Hang && mutated() { f.Share = 0 }`))},
 		{"twice the share", "upstream-errors", "should befall about", edits(newLease.Code(
@@ -29,18 +30,22 @@ func injectionFaults() []Fault {
 			`if d != forever && mutated() { d = 0 }`))},
 		{"hung calls go on", "hung-upstream", "did not hold the canary", edits(callDelay.Code(
 			`if d == forever && mutated() { d = 0 }`))},
-		{"streams are not cut", "truncated-streams", "the answers did not break", edits(truncatedRead.Replace(mutation.Expr("!_.strike(_)")).Code(
-			`($ || mutated())`))},
+		{"streams are not cut", "truncated-streams", "the answers did not break",
+			edits(truncatedRead.Replace(mutation.Expr("!_.strike(_)")).Code(
+				`($ || mutated())`))},
 		{"faults lapse", "slow-upstream", "befell [0-9]+ of [0-9]+ calls", edits(renewLease.Start().Code(
 			`if mutated() { return nil }`))},
-		{"Slack stays reachable", "slack-outage", "no fault befell a message", edits(sandboxSlack.After(mutation.Assign("d.way")).Code(
-			`if mutated() { d.way = d.receiver.attempts(d.receiver.acceptances(d.transport)) }`))},
+		{"Slack stays reachable", "slack-outage", "no fault befell a message",
+			edits(sandboxSlack.After(mutation.Assign("d.way")).Code(
+				`if mutated() { d.way = d.receiver.attempts(d.receiver.acceptances(d.transport)) }`))},
 		{"the record is not locked", "database-locked", "the record was not locked", edits(lockDatabase.Start().Code(
 			`if mutated() { return func(context.Context) error { return nil }, nil }`))},
-		{"no slots are lost", "worker-loss", "lost no slots", edits(sandboxStep.ReplaceStatement(mutation.Expr("_.change(-_)")).Code(
-			`if !mutated() { $ }`))},
-		{"slots do not come back", "worker-loss", "did not get its slots back", edits(sandboxStep.ReplaceStatement(mutation.Expr("_.change(_.Count)")).Code(
-			`if !mutated() { $ }`))},
+		{"no slots are lost", "worker-loss", "lost no slots",
+			edits(sandboxStep.ReplaceStatement(mutation.Expr("_.change(-_)")).Code(
+				`if !mutated() { $ }`))},
+		{"slots do not come back", "worker-loss", "did not get its slots back",
+			edits(sandboxStep.ReplaceStatement(mutation.Expr("_.change(_.Count)")).Code(
+				`if !mutated() { $ }`))},
 	}
 }
 
@@ -52,15 +57,18 @@ func experimentFaults() []Fault {
 			`if mutated() { return split(0) }`))},
 		{"an endpoint that always takes the least", "burst", "did not take its time", edits(serviceTime.Start().Code(
 			`if mutated() { return split(float64(u.Low)) }`))},
-		{"an endpoint with few slots", "burst", "endpoint was overloaded", edits(sandboxEndpoint.After(mutation.Assign("slots")).Code(
-			`if mutated() { w.slots.limit = (w.workers + 1) / 2 }`))},
+		{"an endpoint with few slots", "burst", "endpoint was overloaded",
+			edits(sandboxEndpoint.After(mutation.Assign("slots")).Code(
+				`if mutated() { w.slots.limit = (w.workers + 1) / 2 }`))},
 		{"half the load", "burst", "the load|did not come", edits(sandboxLoad.Before(mutation.Call("Source")).Code(
 			`if mutated() || mutated("half the load without a burst") { p.BaseRate /= 2 }`))},
 		{"half the load without a burst", "upstream-errors", "the load|did not come", nil},
-		{"every second task is not sent", "burst", "the generator sent|generator did not keep", edits(sendOne.Start().Code(
-			`if index%2 == 1 && mutated() { return }`))},
-		{"a late generator", "burst", "generator did not keep its rate", edits(sendAll.Before(mutation.Call("pause")).Code(
-			`if mutated() { a.At += time.Duration(float64(time.Second) * l.send.clock.speed) }`))},
+		{"every second task is not sent", "burst", "the generator sent|generator did not keep",
+			edits(sendOne.Start().Code(
+				`if index%2 == 1 && mutated() { return }`))},
+		{"a late generator", "burst", "generator did not keep its rate",
+			edits(sendAll.Before(mutation.Call("pause")).Code(
+				`if mutated() { a.At += time.Duration(float64(time.Second) * l.send.clock.speed) }`))},
 		{"no burst", "burst", "burst", edits(sandboxLoad.After(mutation.Assign("c")).Code(
 			`if mutated() { c.Arrivals.Bursts = nil }`))},
 		{"tasks go to production", "overload", "tasks came to production", edits(

@@ -18,8 +18,8 @@ const hangup = syscall.SIGHUP
 
 const chat = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`
 
-// rig is a gate with the built-in rules.
-type rig struct {
+// testGate is a running gate with the built-in rules.
+type testGate struct {
 	*testing.T
 	*harness.Gate
 	client *http.Client
@@ -27,17 +27,17 @@ type rig struct {
 }
 
 // start starts a gate.
-func start(t *testing.T, s harness.Settings) *rig {
+func start(t *testing.T, s harness.Settings) *testGate {
 	t.Helper()
-	return &rig{t, harness.StartGate(t, s), &http.Client{}, context.Background()}
+	return &testGate{t, harness.StartGate(t, s), &http.Client{}, context.Background()}
 }
 
 // ask sends a small request.
-func (r *rig) ask(header ...string) (status int, reason string) { return r.send(chat, header...) }
+func (r *testGate) ask(header ...string) (status int, reason string) { return r.send(chat, header...) }
 
 // send sends a request and returns the status of its answer and why it was
 // refused; 0 if there was none. It may be called from any goroutine.
-func (r *rig) send(body string, header ...string) (status int, reason string) {
+func (r *testGate) send(body string, header ...string) (status int, reason string) {
 	req, err := http.NewRequestWithContext(r.ctx, http.MethodPost, r.URL+"/v1/chat/completions", strings.NewReader(body))
 	if err != nil {
 		return 0, err.Error()
@@ -56,7 +56,7 @@ func (r *rig) send(body string, header ...string) (status int, reason string) {
 }
 
 // mode returns the mode that the pool is in.
-func (r *rig) mode() string {
+func (r *testGate) mode() string {
 	r.Helper()
 	for mode, n := range r.Scrape(r.T).By("headgate_mode", "mode") {
 		if n == 1 {
@@ -68,7 +68,7 @@ func (r *rig) mode() string {
 
 // watch goes on asking from some goroutines, and waits until the mode is
 // pass-through; it returns how long that took. Then all who ask leave.
-func (r *rig) watch(limit time.Duration, askers int, ask func()) (took time.Duration, flipped bool) {
+func (r *testGate) watch(limit time.Duration, askers int, ask func()) (took time.Duration, flipped bool) {
 	r.Helper()
 	var leave context.CancelFunc
 	r.ctx, leave = context.WithCancel(context.Background())
