@@ -8,8 +8,8 @@ type Backoff struct {
 	Base, Max time.Duration
 }
 
-// wait returns the pause after so many failed attempts; r is from [0, 1).
-func (b Backoff) wait(attempts int, r float64) time.Duration {
+// delay returns the pause after so many failed attempts; r is from [0, 1).
+func (b Backoff) delay(attempts int, r float64) time.Duration {
 	ceiling := b.Base
 	for i := 1; i < attempts && ceiling < b.Max; i++ {
 		ceiling *= 2

@@ -14,14 +14,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Beat is what became of one heartbeat.
-type Beat string
+// HeartbeatResult is what became of one heartbeat.
+type HeartbeatResult string
 
 // The ends of heartbeats.
 const (
-	BeatSent     Beat = "sent"
-	BeatFailed   Beat = "failed"
-	BeatWithheld Beat = "withheld" // the process is not well, and does not say that it is
+	HeartbeatSent     HeartbeatResult = "sent"
+	HeartbeatFailed   HeartbeatResult = "failed"
+	HeartbeatWithheld HeartbeatResult = "withheld" // the process is not well, and does not say that it is
 )
 
 // HeartbeatOptions are what a Heartbeat needs. A zero duration is replaced by its
@@ -33,29 +33,29 @@ type HeartbeatOptions struct {
 	Timeout  time.Duration // of one call; 10 s
 	// Well returns an error while the process cannot do its duty: then nothing is
 	// sent, which is the alarm. Nil: it always can.
-	Well       func() error
+	Healthy    func() error
 	Transport  http.RoundTripper // nil: one of its own
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
 }
 
 // Heartbeat calls a URL again and again, so that somebody else can tell people
-// when it stops: a dead man's switch. It is apart from the Deliverer, and neither
+// when it stops: a dead man's switch. It is apart from the Dispatcher, and neither
 // stops the other.
 type Heartbeat struct {
-	o     HeartbeatOptions
-	http  *http.Client
-	beats *prometheus.CounterVec
+	o       HeartbeatOptions
+	http    *http.Client
+	results *prometheus.CounterVec
 
-	mu    sync.Mutex
-	end   context.CancelFunc
-	ended chan struct{}
+	mu     sync.Mutex
+	cancel context.CancelFunc
+	done   chan struct{}
 }
 
 // NewHeartbeat returns one that is not running, and registers its counter.
 func NewHeartbeat(o HeartbeatOptions) (*Heartbeat, error) {
 	o = o.withDefaults()
-	if err := o.check(); err != nil {
+	if err := o.validate(); err != nil {
 		return nil, err
 	}
 	h := &Heartbeat{
@@ -64,14 +64,14 @@ func NewHeartbeat(o HeartbeatOptions) (*Heartbeat, error) {
 			Timeout: o.Timeout, Transport: o.Transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		beats: prometheus.NewCounterVec(prometheus.CounterOpts{
+		results: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "headgate_heartbeats_total", Help: "What the heartbeats that are sent out came to.",
 		}, []string{"result"}),
 	}
-	for _, b := range []Beat{BeatSent, BeatFailed, BeatWithheld} {
-		h.beats.WithLabelValues(string(b))
+	for _, b := range []HeartbeatResult{HeartbeatSent, HeartbeatFailed, HeartbeatWithheld} {
+		h.results.WithLabelValues(string(b))
 	}
-	return h, o.Registerer.Register(h.beats)
+	return h, o.Registerer.Register(h.results)
 }
 
 func (o HeartbeatOptions) withDefaults() HeartbeatOptions {
@@ -84,8 +84,8 @@ func (o HeartbeatOptions) withDefaults() HeartbeatOptions {
 	if o.Timeout == 0 {
 		o.Timeout = 10 * time.Second
 	}
-	if o.Well == nil {
-		o.Well = func() error { return nil }
+	if o.Healthy == nil {
+		o.Healthy = func() error { return nil }
 	}
 	if o.Transport == nil {
 		o.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
@@ -93,7 +93,7 @@ func (o HeartbeatOptions) withDefaults() HeartbeatOptions {
 	return o
 }
 
-func (o HeartbeatOptions) check() error {
+func (o HeartbeatOptions) validate() error {
 	u, err := url.Parse(o.URL)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return errors.New("the heartbeat must be an http or https URL") // which is not shown
@@ -116,19 +116,19 @@ func (o HeartbeatOptions) check() error {
 func (h *Heartbeat) Start() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ended != nil {
+	if h.done != nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	h.end, h.ended = cancel, make(chan struct{})
-	go h.run(ctx, h.ended)
+	h.cancel, h.done = cancel, make(chan struct{})
+	go h.run(ctx, h.done)
 }
 
 // Stop ends it, and breaks off a call that is under way. It may be called more
 // than once.
 func (h *Heartbeat) Stop() {
 	h.mu.Lock()
-	end, ended := h.end, h.ended
+	end, ended := h.cancel, h.done
 	h.mu.Unlock()
 	if ended == nil {
 		return
@@ -142,7 +142,7 @@ func (h *Heartbeat) run(ctx context.Context, ended chan<- struct{}) {
 	t := time.NewTicker(h.o.Interval)
 	defer t.Stop()
 	for {
-		h.beat(ctx)
+		h.sendIfHealthy(ctx)
 		select {
 		case <-t.C:
 		case <-ctx.Done():
@@ -151,24 +151,24 @@ func (h *Heartbeat) run(ctx context.Context, ended chan<- struct{}) {
 	}
 }
 
-func (h *Heartbeat) beat(ctx context.Context) {
-	if err := h.o.Well(); err != nil {
-		h.beats.WithLabelValues(string(BeatWithheld)).Inc()
+func (h *Heartbeat) sendIfHealthy(ctx context.Context) {
+	if err := h.o.Healthy(); err != nil {
+		h.results.WithLabelValues(string(HeartbeatWithheld)).Inc()
 		h.o.Log.Error("the heartbeat is withheld", "reason", err)
 		return
 	}
-	err := h.call(ctx)
+	err := h.send(ctx)
 	switch {
 	case err == nil:
-		h.beats.WithLabelValues(string(BeatSent)).Inc()
+		h.results.WithLabelValues(string(HeartbeatSent)).Inc()
 	case ctx.Err() == nil: // stopping is no failure
-		h.beats.WithLabelValues(string(BeatFailed)).Inc()
+		h.results.WithLabelValues(string(HeartbeatFailed)).Inc()
 		h.o.Log.Warn("the heartbeat failed", "err", err)
 	}
 }
 
-// call returns errors without the URL.
-func (h *Heartbeat) call(ctx context.Context) error {
+// send returns errors without the URL.
+func (h *Heartbeat) send(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, h.o.Method, h.o.URL, nil)
 	if err != nil {
 		return errors.New("the request cannot be made")

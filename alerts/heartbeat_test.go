@@ -18,14 +18,14 @@ import (
 	"headgate/alerts"
 )
 
-// wire answers requests without a network.
-type wire struct {
+// fakeTransport answers requests without a network.
+type fakeTransport struct {
 	mu     sync.Mutex
 	seen   []string
 	answer func(n int, r *http.Request) (int, error)
 }
 
-func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *fakeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	w.seen = append(w.seen, r.Method+" "+r.URL.String())
 	n := len(w.seen)
@@ -37,13 +37,13 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader("ok")), Request: r, Header: http.Header{}}, nil
 }
 
-func (w *wire) calls() []string {
+func (w *fakeTransport) calls() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.seen)
 }
 
-func beats(t *testing.T, reg *prometheus.Registry) map[string]float64 {
+func heartbeatCounts(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	fams, err := reg.Gather()
 	if err != nil {
@@ -62,7 +62,7 @@ func TestHeartbeat(t *testing.T) {
 		var log strings.Builder
 		reg := prometheus.NewRegistry()
 		var ill atomic.Bool
-		w := &wire{answer: func(n int, r *http.Request) (int, error) {
+		w := &fakeTransport{answer: func(n int, r *http.Request) (int, error) {
 			switch n {
 			case 2:
 				return 0, errors.New("connection refused")
@@ -79,7 +79,7 @@ func TestHeartbeat(t *testing.T) {
 		h, err := alerts.NewHeartbeat(alerts.HeartbeatOptions{
 			URL: secret, Method: "POST", Interval: 30 * time.Second, Transport: w, Registerer: reg,
 			Log: slog.New(slog.NewTextHandler(&log, nil)),
-			Well: func() error {
+			Healthy: func() error {
 				if ill.Load() {
 					return errors.New("the evaluation is late")
 				}
@@ -89,22 +89,22 @@ func TestHeartbeat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b := beats(t, reg); len(b) != 3 || b["sent"]+b["failed"]+b["withheld"] != 0 {
+		if b := heartbeatCounts(t, reg); len(b) != 3 || b["sent"]+b["failed"]+b["withheld"] != 0 {
 			t.Errorf("at first %v", b)
 		}
 		h.Start()
 		h.Start()
-		pass(time.Second)
+		advance(time.Second)
 		if seen := w.calls(); len(seen) != 1 || seen[0] != "POST "+secret {
 			t.Errorf("calls %v, want one at once", seen)
 		}
-		pass(150 * time.Second)
-		if b := beats(t, reg); b["sent"] != 2 || b["failed"] != 4 {
+		advance(150 * time.Second)
+		if b := heartbeatCounts(t, reg); b["sent"] != 2 || b["failed"] != 4 {
 			t.Errorf("%v, want 2 sent and 4 failed", b)
 		}
 		ill.Store(true)
-		pass(60 * time.Second)
-		if b := beats(t, reg); b["withheld"] != 2 || len(w.calls()) != 6 {
+		advance(60 * time.Second)
+		if b := heartbeatCounts(t, reg); b["withheld"] != 2 || len(w.calls()) != 6 {
 			t.Errorf("%v after %d calls, want 2 withheld", b, len(w.calls()))
 		}
 		h.Stop()
@@ -121,7 +121,7 @@ func TestHeartbeat(t *testing.T) {
 func TestStoppingAHeartbeatIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewRegistry()
-		w := &wire{answer: func(_ int, r *http.Request) (int, error) {
+		w := &fakeTransport{answer: func(_ int, r *http.Request) (int, error) {
 			<-r.Context().Done()
 			return 0, r.Context().Err()
 		}}
@@ -133,9 +133,9 @@ func TestStoppingAHeartbeatIsNoFailure(t *testing.T) {
 		}
 		h.Stop() // before Start
 		h.Start()
-		pass(time.Second)
+		advance(time.Second)
 		h.Stop()
-		if b := beats(t, reg); b["failed"] != 0 {
+		if b := heartbeatCounts(t, reg); b["failed"] != 0 {
 			t.Errorf("%v", b)
 		}
 	})

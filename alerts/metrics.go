@@ -22,9 +22,9 @@ const (
 
 // Metrics counts deliveries. All label values exist from the start.
 type Metrics struct {
-	deliveries *prometheus.CounterVec
-	outbox     *prometheus.CounterVec
-	oldest     atomic.Int64 // when the oldest pending one was created, unix ms; 0: none is pending
+	deliveries    *prometheus.CounterVec
+	outboxErrors  *prometheus.CounterVec
+	oldestPending atomic.Int64 // when the oldest pending one was created, unix ms; 0: none is pending
 }
 
 // NewMetrics registers the metrics of deliveries.
@@ -33,7 +33,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "headgate_deliveries_total", Help: "What attempts to deliver messages came to.",
 		}, []string{"channel", "result"}),
-		outbox: prometheus.NewCounterVec(prometheus.CounterOpts{
+		outboxErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "headgate_outbox_errors_total", Help: "Failed reads and writes of the record of deliveries.",
 		}, []string{"op"}),
 	}
@@ -43,13 +43,13 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		}
 	}
 	for _, op := range []string{"pending", "save", "root"} {
-		m.outbox.WithLabelValues(op)
+		m.outboxErrors.WithLabelValues(op)
 	}
 	oldest := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "headgate_delivery_oldest_pending_seconds",
 		Help: "Age of the oldest message that has not arrived; 0 if all have.",
-	}, func() float64 { return m.oldestAge(time.Now()).Seconds() })
-	for _, c := range []prometheus.Collector{m.deliveries, m.outbox, oldest} {
+	}, func() float64 { return m.oldestPendingAge(time.Now()).Seconds() })
+	for _, c := range []prometheus.Collector{m.deliveries, m.outboxErrors, oldest} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
@@ -64,16 +64,16 @@ func (m *Metrics) count(to Destination, r Result) {
 	}
 }
 
-func (m *Metrics) setOldest(t time.Time) {
+func (m *Metrics) setOldestPending(t time.Time) {
 	if t.IsZero() {
-		m.oldest.Store(0)
+		m.oldestPending.Store(0)
 		return
 	}
-	m.oldest.Store(max(1, t.UnixMilli()))
+	m.oldestPending.Store(max(1, t.UnixMilli()))
 }
 
-func (m *Metrics) oldestAge(now time.Time) time.Duration {
-	ms := m.oldest.Load()
+func (m *Metrics) oldestPendingAge(now time.Time) time.Duration {
+	ms := m.oldestPending.Load()
 	if ms == 0 {
 		return 0
 	}

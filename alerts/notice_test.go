@@ -13,14 +13,14 @@ func TestNotice(t *testing.T) {
 	for routes, to := range map[alerts.Routes]alerts.Destination{
 		{Page: "C1", Warn: "C2", Fallback: "C3"}: alerts.ToPage, {Fallback: "webhook"}: alerts.ToFallback,
 	} {
-		d := routes.Notice("id-1", "change-1-h2", "default", "it is still so", at)
-		if d.Destination != to || !d.Notice() || d.Note.Ping || d.Kind != alerts.Post || d.State != alerts.Queued || d.Note.Event.Words != "it is still so" {
+		d := routes.NewNotice("id-1", "change-1-h2", "default", "it is still so", at)
+		if d.Destination != to || !d.IsNotice() || d.Notification.Ping || d.Kind != alerts.Post || d.State != alerts.Queued || d.Notification.Event.Text != "it is still so" {
 			t.Errorf("%+v: %+v", routes, d)
 		}
-		if again := routes.Notice("id-2", "change-1-h2", "default", "it is still so", at.Add(time.Second)); again.Key() != d.Key() {
+		if again := routes.NewNotice("id-2", "change-1-h2", "default", "it is still so", at.Add(time.Second)); again.Key() != d.Key() {
 			t.Errorf("one name, two keys: %v and %v", d.Key(), again.Key())
 		}
-		if (alerts.Delivery{}).Notice() {
+		if (alerts.Delivery{}).IsNotice() {
 			t.Error("everything is a notice")
 		}
 	}

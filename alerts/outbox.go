@@ -27,8 +27,8 @@ func (s State) Pending() bool {
 	return s == Queued || s == Sending || s == Retry || s == Uncertain
 }
 
-// Root is where an incident's message stands at a destination.
-type Root struct {
+// Thread is where an incident's message stands at a destination.
+type Thread struct {
 	Incident    string
 	Destination Destination
 	Ref         Ref // zero: nowhere any more
@@ -46,12 +46,12 @@ type Changes struct {
 	Update []Delivery
 	// Roots are set, or removed where the Ref is zero. They are kept for as long as
 	// the incident is: edits need them after every delivery has been sent.
-	Roots []Root
+	Threads []Thread
 }
 
 // Empty says whether there is nothing to write.
 func (c Changes) Empty() bool {
-	return len(c.Add) == 0 && len(c.Update) == 0 && len(c.Roots) == 0
+	return len(c.Add) == 0 && len(c.Update) == 0 && len(c.Threads) == 0
 }
 
 // Outbox is the memory of a deliverer. What Save has returned without an error
@@ -64,14 +64,14 @@ type Outbox interface {
 	Pending(ctx context.Context, limit int) ([]Delivery, error)
 	// Save writes all of the changes or none.
 	Save(ctx context.Context, c Changes) error
-	// Root returns where an incident's message stands at a destination, or the
+	// Thread returns where an incident's message stands at a destination, or the
 	// zero Ref.
-	Root(ctx context.Context, incident string, to Destination) (Ref, error)
+	Thread(ctx context.Context, incident string, to Destination) (Ref, error)
 }
 
-// Known is what the record says while a batch is being written. A journal
+// TxView is what the record says while a batch is being written. A journal
 // answers from within its transaction.
-type Known struct {
+type TxView struct {
 	// Posted returns the destinations for which the incident has a delivery that
 	// was not dropped, in any order. Nil: nothing is known.
 	Posted func(incident string) []Destination
@@ -82,9 +82,9 @@ type Known struct {
 // of Changes.Add) what it returns, as it is: some of it is dropped from the
 // start, and only recorded. It does not block and keeps nothing of what it is
 // given.
-type PlanFunc func(b engine.Batch, k Known) []Delivery
+type PlanFunc func(b engine.Batch, k TxView) []Delivery
 
-// ErrCannotTell is what a Sender's Find returns, wrapped or not, when asking
+// ErrLookupUnavailable is what a Notifier's Find returns, wrapped or not, when asking
 // again later will not help either: a webhook has no history, or the token may
 // not read it.
-var ErrCannotTell = errors.New("it cannot be found out whether the message arrived")
+var ErrLookupUnavailable = errors.New("it cannot be found out whether the message arrived")

@@ -26,7 +26,7 @@ type Planner struct {
 
 // Plan returns the deliveries of a batch's events, in the order in which they are
 // to be sent. It is pure: times are those of the events.
-func (p Planner) Plan(b engine.Batch, k Known) []Delivery {
+func (p Planner) Plan(b engine.Batch, k TxView) []Delivery {
 	incidents := make(map[string]engine.Incident, len(b.Incidents))
 	for _, i := range b.Incidents {
 		incidents[i.ID] = i
@@ -41,7 +41,7 @@ func (p Planner) Plan(b engine.Batch, k Known) []Delivery {
 		if _, asked := posted[inc.ID]; !asked && k.Posted != nil {
 			posted[inc.ID] = slices.Clone(k.Posted(inc.ID))
 		}
-		for _, d := range p.event(inc, e, posted[inc.ID]) {
+		for _, d := range p.planEvent(inc, e, posted[inc.ID]) {
 			if d.State != Dropped && !slices.Contains(posted[inc.ID], d.Destination) {
 				posted[inc.ID] = append(posted[inc.ID], d.Destination)
 			}
@@ -51,55 +51,55 @@ func (p Planner) Plan(b engine.Batch, k Known) []Delivery {
 	return all
 }
 
-// event plans one event: an edit wherever the incident has a message, a post
+// planEvent plans one event: an edit wherever the incident has a message, a post
 // where it belongs and has none, and a reply if the event is one of the thread's.
-func (p Planner) event(inc engine.Incident, e engine.Event, posted []Destination) []Delivery {
-	n := p.note(inc, e)
-	home := p.Routes.Of(bell(inc, e), n.Drill)
-	if !slices.Contains(posted, home) && len(posted) > 0 && !raises(e.Kind) {
+func (p Planner) planEvent(inc engine.Incident, e engine.Event, posted []Destination) []Delivery {
+	n := p.notification(inc, e)
+	home := p.Routes.Destination(routingLevel(inc, e), n.Drill)
+	if !slices.Contains(posted, home) && len(posted) > 0 && !opensNew(e.Kind) {
 		home = posted[0] // going down does not open a second message elsewhere
 	}
 	if e.Kind == engine.EventUnmuted && !inc.Open() && len(posted) == 0 {
 		return nil // it came and went under the silence
 	}
-	if e.Kind.Remark() && len(posted) == 0 {
+	if e.Kind.IsAnnotation() && len(posted) == 0 {
 		return nil // there is no message that it could be added to
 	}
 	var ds []Delivery
 	for _, to := range posted {
 		if to != home {
-			ds = append(ds, p.delivery(n, Edit, to, false))
+			ds = append(ds, p.newDelivery(n, Edit, to, false))
 		}
 	}
 	if !slices.Contains(posted, home) {
-		return append(ds, p.delivery(n, Post, home, n.Ping))
+		return append(ds, p.newDelivery(n, Post, home, n.Ping))
 	}
-	ds = append(ds, p.delivery(n, Edit, home, false))
-	if told(n) {
-		ds = append(ds, p.delivery(n, Reply, home, n.Ping))
+	ds = append(ds, p.newDelivery(n, Edit, home, false))
+	if repliesInThread(n) {
+		ds = append(ds, p.newDelivery(n, Reply, home, n.Ping))
 	}
 	return ds
 }
 
-func (p Planner) note(inc engine.Incident, e engine.Event) Note {
-	n := Note{Incident: finite(inc), Event: e, Silenced: e.Muted}
-	n.Event.Value = finiteOr0(e.Value)
+func (p Planner) notification(inc engine.Incident, e engine.Event) Notification {
+	n := Notification{Incident: finiteIncident(inc), Event: e, Silenced: e.Muted}
+	n.Event.Value = finiteOrZero(e.Value)
 	if p.Mode != nil && inc.Key.Pool != "" {
 		n.Mode, n.ModeSince = p.Mode(inc.Key.Pool)
 	}
 	if p.Load != nil && inc.Key.Pool != "" {
-		n.Running, n.Queued, n.Counted = p.Load(inc.Key.Pool)
+		n.Running, n.Queued, n.LoadKnown = p.Load(inc.Key.Pool)
 	}
 	n.Drill = p.Drill != nil && p.Drill(inc.Key)
 	n.Ping = !n.Drill && !e.Muted && pings(inc, e)
 	return n
 }
 
-func (p Planner) delivery(n Note, kind Kind, to Destination, ping bool) Delivery {
+func (p Planner) newDelivery(n Notification, kind Kind, to Destination, ping bool) Delivery {
 	n.Ping = ping
 	d := Delivery{
 		Incident: n.Incident.ID, Seq: n.Event.Seq, Kind: kind, Destination: to,
-		Note: n, Created: n.Event.At, State: Queued,
+		Notification: n, Created: n.Event.At, State: Queued,
 	}
 	if n.Silenced {
 		d.State, d.Reason = Dropped, "silenced"
@@ -129,18 +129,18 @@ func pings(inc engine.Incident, e engine.Event) bool {
 	}
 }
 
-// bell is the level whose channel an event is told in: the end of a page is told
+// routingLevel is the level whose channel an event is told in: the end of a page is told
 // where the page was.
-func bell(inc engine.Incident, e engine.Event) engine.Level {
+func routingLevel(inc engine.Incident, e engine.Event) engine.Level {
 	if e.Kind == engine.EventResolved || (e.Kind == engine.EventUnmuted && !inc.Open()) {
 		return inc.Peak
 	}
 	return e.Level
 }
 
-// raises says whether an event may bring an incident to a channel where it has no
+// opensNew says whether an event may bring an incident to a channel where it has no
 // message yet.
-func raises(k engine.EventKind) bool {
+func opensNew(k engine.EventKind) bool {
 	switch k {
 	case engine.EventOpened, engine.EventEscalated, engine.EventReopened, engine.EventUnmuted,
 		engine.EventAckExpired, engine.EventReminder:
@@ -150,9 +150,9 @@ func raises(k engine.EventKind) bool {
 	}
 }
 
-// told says whether an event is told in the thread. The others only change the
+// repliesInThread says whether an event is told in the thread. The others only change the
 // message; a flapping incident is summed up there, not told step by step.
-func told(n Note) bool {
+func repliesInThread(n Notification) bool {
 	switch n.Event.Kind {
 	case engine.EventRecovering, engine.EventRefired:
 		return false
@@ -163,13 +163,13 @@ func told(n Note) bool {
 	}
 }
 
-// finite replaces what a record in JSON could not hold.
-func finite(i engine.Incident) engine.Incident {
-	i.Value, i.Threshold = finiteOr0(i.Value), finiteOr0(i.Threshold)
+// finiteIncident replaces what a record in JSON could not hold.
+func finiteIncident(i engine.Incident) engine.Incident {
+	i.Value, i.Threshold = finiteOrZero(i.Value), finiteOrZero(i.Threshold)
 	return i
 }
 
-func finiteOr0(v float64) float64 {
+func finiteOrZero(v float64) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
 	}

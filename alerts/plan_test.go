@@ -38,15 +38,15 @@ func TestRoutes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.routes.Of(tt.level, tt.drill); got != tt.want {
+			if got := tt.routes.Destination(tt.level, tt.drill); got != tt.want {
 				t.Errorf("%s, want %s", got, tt.want)
 			}
 		})
 	}
-	if got := (alerts.Routes{Warn: "x", Page: "x", Fallback: "x"}).Used(); !slices.Equal(got, []alerts.Destination{alerts.ToPage}) {
+	if got := (alerts.Routes{Warn: "x", Page: "x", Fallback: "x"}).Destinations(); !slices.Equal(got, []alerts.Destination{alerts.ToPage}) {
 		t.Errorf("one channel in use as %v", got)
 	}
-	if got := two.Used(); len(got) != 4 {
+	if got := two.Destinations(); len(got) != 4 {
 		t.Errorf("four channels in use as %v", got)
 	}
 }
@@ -67,13 +67,13 @@ func event(kind engine.EventKind, level engine.Level) engine.Event {
 	return engine.Event{ID: "e", Incident: "i1", Seq: 3, Kind: kind, At: noon, Level: level, Value: 31}
 }
 
-// brief writes deliveries as kind@destination, with ! if they ping and ~ if they
+// formatDeliveries writes deliveries as kind@destination, with ! if they ping and ~ if they
 // are dropped.
-func brief(ds []alerts.Delivery) string {
+func formatDeliveries(ds []alerts.Delivery) string {
 	var out []string
 	for _, d := range ds {
 		s := fmt.Sprintf("%s@%s", d.Kind, d.Destination)
-		if d.Note.Ping {
+		if d.Notification.Ping {
 			s += "!"
 		}
 		if d.State == alerts.Dropped {
@@ -88,7 +88,7 @@ func TestPlanOfEachEvent(t *testing.T) {
 	const warn, page = engine.LevelWarn, engine.LevelPage
 	resolved := func(peak engine.Level) engine.Incident {
 		i := incident(warn, peak)
-		i.Ended, i.Why = noon, engine.Recovered
+		i.Ended, i.Resolution = noon, engine.Recovered
 		return i
 	}
 	digested := func(e engine.Event) engine.Event { e.Digested = true; return e }
@@ -104,54 +104,54 @@ func TestPlanOfEachEvent(t *testing.T) {
 	}{
 		{"opened at warn", two, nil, incident(warn), event(engine.EventOpened, warn), "post@warn"},
 		{"opened at page", two, nil, incident(page), event(engine.EventOpened, page), "post@page!"},
-		{"escalated in one channel", one, d(p), incident(page), event(engine.EventEscalated, page), "edit@page reply@page!"},
-		{"escalated into another channel", two, d(w), incident(page), event(engine.EventEscalated, page), "edit@warn post@page!"},
-		{"escalated once more", two, d(w, p), incident(page), event(engine.EventEscalated, page), "edit@warn edit@page reply@page!"},
-		{"de-escalated", two, d(w, p), incident(warn, page), event(engine.EventDeescalated, warn), "edit@page edit@warn reply@warn"},
-		{"de-escalated, opened at page", two, d(p), incident(warn, page), event(engine.EventDeescalated, warn), "edit@page reply@page"},
-		{"recovering", two, d(w), incident(warn), event(engine.EventRecovering, warn), "edit@warn"},
-		{"refired", two, d(w), incident(warn), event(engine.EventRefired, warn), "edit@warn"},
-		{"reopened at warn", two, d(w), incident(warn), event(engine.EventReopened, warn), "edit@warn reply@warn"},
-		{"reopened at page", two, d(p), incident(page), event(engine.EventReopened, page), "edit@page reply@page!"},
-		{"resolved warn", two, d(w), resolved(warn), event(engine.EventResolved, warn), "edit@warn reply@warn"},
-		{"resolved page", two, d(w, p), resolved(page), event(engine.EventResolved, page), "edit@warn edit@page reply@page!"},
-		{"resolved at warn after a page", two, d(w, p), resolved(page), event(engine.EventResolved, warn), "edit@warn edit@page reply@page!"},
-		{"acknowledged", two, d(p), incident(page), event(engine.EventAcked, page), "edit@page reply@page"},
-		{"acknowledgement expired", two, d(p), incident(page), event(engine.EventAckExpired, page), "edit@page reply@page!"},
-		{"reminder of a page", two, d(p), incident(page), event(engine.EventReminder, page), "edit@page reply@page!"},
-		{"reminder of a warning", two, d(w), incident(warn), event(engine.EventReminder, warn), "edit@warn reply@warn"},
-		{"began to flap", one, d(p), incident(page), event(engine.EventFlapping, page), "edit@page reply@page!"},
-		{"steady again", one, d(p), incident(page), event(engine.EventSteady, page), "edit@page reply@page"},
-		{"reopened while flapping", one, d(p), incident(page), digested(event(engine.EventReopened, page)), "edit@page"},
-		{"resolved while flapping", one, d(p), resolved(page), digested(event(engine.EventResolved, page)), "edit@page"},
-		{"escalated while flapping", one, d(p), incident(page), digested(event(engine.EventEscalated, page)), "edit@page"},
+		{"escalated in one channel", one, destinations(p), incident(page), event(engine.EventEscalated, page), "edit@page reply@page!"},
+		{"escalated into another channel", two, destinations(w), incident(page), event(engine.EventEscalated, page), "edit@warn post@page!"},
+		{"escalated once more", two, destinations(w, p), incident(page), event(engine.EventEscalated, page), "edit@warn edit@page reply@page!"},
+		{"de-escalated", two, destinations(w, p), incident(warn, page), event(engine.EventDeescalated, warn), "edit@page edit@warn reply@warn"},
+		{"de-escalated, opened at page", two, destinations(p), incident(warn, page), event(engine.EventDeescalated, warn), "edit@page reply@page"},
+		{"recovering", two, destinations(w), incident(warn), event(engine.EventRecovering, warn), "edit@warn"},
+		{"refired", two, destinations(w), incident(warn), event(engine.EventRefired, warn), "edit@warn"},
+		{"reopened at warn", two, destinations(w), incident(warn), event(engine.EventReopened, warn), "edit@warn reply@warn"},
+		{"reopened at page", two, destinations(p), incident(page), event(engine.EventReopened, page), "edit@page reply@page!"},
+		{"resolved warn", two, destinations(w), resolved(warn), event(engine.EventResolved, warn), "edit@warn reply@warn"},
+		{"resolved page", two, destinations(w, p), resolved(page), event(engine.EventResolved, page), "edit@warn edit@page reply@page!"},
+		{"resolved at warn after a page", two, destinations(w, p), resolved(page), event(engine.EventResolved, warn), "edit@warn edit@page reply@page!"},
+		{"acknowledged", two, destinations(p), incident(page), event(engine.EventAcked, page), "edit@page reply@page"},
+		{"acknowledgement expired", two, destinations(p), incident(page), event(engine.EventAckExpired, page), "edit@page reply@page!"},
+		{"reminder of a page", two, destinations(p), incident(page), event(engine.EventReminder, page), "edit@page reply@page!"},
+		{"reminder of a warning", two, destinations(w), incident(warn), event(engine.EventReminder, warn), "edit@warn reply@warn"},
+		{"began to flap", one, destinations(p), incident(page), event(engine.EventFlapping, page), "edit@page reply@page!"},
+		{"steady again", one, destinations(p), incident(page), event(engine.EventSteady, page), "edit@page reply@page"},
+		{"reopened while flapping", one, destinations(p), incident(page), digested(event(engine.EventReopened, page)), "edit@page"},
+		{"resolved while flapping", one, destinations(p), resolved(page), digested(event(engine.EventResolved, page)), "edit@page"},
+		{"escalated while flapping", one, destinations(p), incident(page), digested(event(engine.EventEscalated, page)), "edit@page"},
 		{"opened under a silence", two, nil, incident(page), muted(event(engine.EventOpened, page)), "post@page~"},
-		{"escalated under a silence", one, d(p), incident(page), muted(event(engine.EventEscalated, page)), "edit@page~ reply@page~"},
+		{"escalated under a silence", one, destinations(p), incident(page), muted(event(engine.EventEscalated, page)), "edit@page~ reply@page~"},
 		{"a silence ends over a page never told", two, nil, incident(page), event(engine.EventUnmuted, page), "post@page!"},
-		{"a silence ends over a page", two, d(p), incident(page), event(engine.EventUnmuted, page), "edit@page reply@page!"},
-		{"a silence ends over a warning", two, d(w), incident(warn), event(engine.EventUnmuted, warn), "edit@warn"},
-		{"a silence ends after the end of a page", two, d(p), resolved(page), event(engine.EventUnmuted, warn), "edit@page reply@page"},
+		{"a silence ends over a page", two, destinations(p), incident(page), event(engine.EventUnmuted, page), "edit@page reply@page!"},
+		{"a silence ends over a warning", two, destinations(w), incident(warn), event(engine.EventUnmuted, warn), "edit@warn"},
+		{"a silence ends after the end of a page", two, destinations(p), resolved(page), event(engine.EventUnmuted, warn), "edit@page reply@page"},
 		{"it came and went under a silence", two, nil, resolved(page), event(engine.EventUnmuted, page), ""},
-		{"diverted before", two, d(p, alerts.ToFallback), incident(page), event(engine.EventAcked, page), "edit@fallback edit@page reply@page"},
+		{"diverted before", two, destinations(p, alerts.ToFallback), incident(page), event(engine.EventAcked, page), "edit@fallback edit@page reply@page"},
 		{"resolved without anything known", two, nil, resolved(page), event(engine.EventResolved, page), "post@page!"},
-		{"the mode changes", two, d(w, p), incident(page), event(engine.EventMode, page), "edit@warn edit@page reply@page"},
-		{"the mode changes after the end", two, d(p), resolved(page), event(engine.EventMode, warn), "edit@page reply@page"},
+		{"the mode changes", two, destinations(w, p), incident(page), event(engine.EventMode, page), "edit@warn edit@page reply@page"},
+		{"the mode changes after the end", two, destinations(p), resolved(page), event(engine.EventMode, warn), "edit@page reply@page"},
 		{"the mode changes before anything is told", two, nil, incident(page), event(engine.EventMode, page), ""},
-		{"silenced", two, d(p), incident(page), event(engine.EventSilenced, page), "edit@page reply@page"},
-		{"a remark", two, d(w), incident(warn), event(engine.EventNoted, warn), "edit@warn reply@warn"},
-		{"a kind that is not known yet", two, d(w), incident(warn), event("else", warn), "edit@warn reply@warn"},
+		{"silenced", two, destinations(p), incident(page), event(engine.EventSilenced, page), "edit@page reply@page"},
+		{"a remark", two, destinations(w), incident(warn), event(engine.EventNote, warn), "edit@warn reply@warn"},
+		{"a kind that is not known yet", two, destinations(w), incident(warn), event("else", warn), "edit@warn reply@warn"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := alerts.Planner{Routes: tt.routes}
 			b := engine.Batch{Incidents: []engine.Incident{tt.inc}, Events: []engine.Event{tt.event}}
-			known := alerts.Known{Posted: func(string) []alerts.Destination { return tt.posted }}
+			known := alerts.TxView{Posted: func(string) []alerts.Destination { return tt.posted }}
 			got := p.Plan(b, known)
-			if brief(got) != tt.want {
-				t.Errorf("%s, want %s", brief(got), tt.want)
+			if formatDeliveries(got) != tt.want {
+				t.Errorf("%s, want %s", formatDeliveries(got), tt.want)
 			}
 			for _, x := range got {
-				if x.Incident != "i1" || x.Seq != 3 || !x.Created.Equal(noon) || x.Note.Silenced != tt.event.Muted {
+				if x.Incident != "i1" || x.Seq != 3 || !x.Created.Equal(noon) || x.Notification.Silenced != tt.event.Muted {
 					t.Errorf("%+v", x)
 				}
 			}
@@ -159,19 +159,19 @@ func TestPlanOfEachEvent(t *testing.T) {
 	}
 }
 
-func d(ds ...alerts.Destination) []alerts.Destination { return ds }
+func destinations(ds ...alerts.Destination) []alerts.Destination { return ds }
 
 func TestPlanOfABatchKnowsWhatItHasPlanned(t *testing.T) {
 	p := alerts.Planner{Routes: one}
 	open, flap := event(engine.EventOpened, engine.LevelPage), event(engine.EventFlapping, engine.LevelPage)
 	open.Seq, flap.Seq = 1, 2
 	b := engine.Batch{Incidents: []engine.Incident{incident(engine.LevelPage)}, Events: []engine.Event{open, flap}}
-	if got, want := brief(p.Plan(b, alerts.Known{})), "post@page! edit@page reply@page!"; got != want {
+	if got, want := formatDeliveries(p.Plan(b, alerts.TxView{})), "post@page! edit@page reply@page!"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	b.Incidents = nil
-	if got := p.Plan(b, alerts.Known{}); len(got) != 0 {
-		t.Errorf("events without their incident: %s", brief(got))
+	if got := p.Plan(b, alerts.TxView{}); len(got) != 0 {
+		t.Errorf("events without their incident: %s", formatDeliveries(got))
 	}
 }
 
@@ -181,9 +181,9 @@ func TestPlanOfADrill(t *testing.T) {
 		Incidents: []engine.Incident{incident(engine.LevelPage)},
 		Events:    []engine.Event{event(engine.EventOpened, engine.LevelPage)},
 	}
-	got := p.Plan(b, alerts.Known{})
-	if brief(got) != "post@drills" || !got[0].Note.Drill {
-		t.Errorf("%s, drill %v: a rehearsal is marked and disturbs nobody", brief(got), got[0].Note.Drill)
+	got := p.Plan(b, alerts.TxView{})
+	if formatDeliveries(got) != "post@drills" || !got[0].Notification.Drill {
+		t.Errorf("%s, drill %v: a rehearsal is marked and disturbs nobody", formatDeliveries(got), got[0].Notification.Drill)
 	}
 }
 
@@ -196,24 +196,24 @@ func TestPlanSaysTheModeAndNames(t *testing.T) {
 	}
 	inc := incident(engine.LevelPage)
 	b := engine.Batch{Incidents: []engine.Incident{inc}, Events: []engine.Event{event(engine.EventEscalated, engine.LevelPage)}}
-	got := p.Plan(b, alerts.Known{Posted: func(string) []alerts.Destination { return d(alerts.ToPage) }})
-	if got[0].Note.Mode != "mode of default" || !got[0].Note.ModeSince.Equal(noon) {
-		t.Errorf("mode %q since %s", got[0].Note.Mode, got[0].Note.ModeSince)
+	got := p.Plan(b, alerts.TxView{Posted: func(string) []alerts.Destination { return destinations(alerts.ToPage) }})
+	if got[0].Notification.Mode != "mode of default" || !got[0].Notification.ModeSince.Equal(noon) {
+		t.Errorf("mode %q since %s", got[0].Notification.Mode, got[0].Notification.ModeSince)
 	}
 	if got[0].ID != "id1" || got[1].ID != "id2" {
 		t.Errorf("IDs %s and %s", got[0].ID, got[1].ID)
 	}
 	b.Incidents[0].Key.Pool = ""
-	if got := p.Plan(b, alerts.Known{}); got[0].Note.Mode != "" {
-		t.Errorf("an incident of the process has the mode %q", got[0].Note.Mode)
+	if got := p.Plan(b, alerts.TxView{}); got[0].Notification.Mode != "" {
+		t.Errorf("an incident of the process has the mode %q", got[0].Notification.Mode)
 	}
 }
 
 func TestPlanHoldsOnlyNumbersThatARecordCan(t *testing.T) {
 	inc, e := incident(engine.LevelPage), event(engine.EventOpened, engine.LevelPage)
 	inc.Value, inc.Threshold, e.Value = math.NaN(), math.Inf(1), math.Inf(-1)
-	got := alerts.Planner{Routes: one}.Plan(engine.Batch{Incidents: []engine.Incident{inc}, Events: []engine.Event{e}}, alerts.Known{})
-	n := got[0].Note
+	got := alerts.Planner{Routes: one}.Plan(engine.Batch{Incidents: []engine.Incident{inc}, Events: []engine.Event{e}}, alerts.TxView{})
+	n := got[0].Notification
 	if n.Incident.Value != 0 || n.Incident.Threshold != 0 || n.Event.Value != 0 {
 		t.Errorf("%+v", n)
 	}
@@ -224,7 +224,7 @@ func FuzzPlanNeverRepeatsAKey(f *testing.F) {
 	kinds := []engine.EventKind{
 		engine.EventOpened, engine.EventEscalated, engine.EventDeescalated, engine.EventRecovering, engine.EventRefired,
 		engine.EventReopened, engine.EventResolved, engine.EventFlapping, engine.EventSteady, engine.EventAcked,
-		engine.EventAckExpired, engine.EventReminder, engine.EventUnmuted, engine.EventMode, engine.EventSilenced, engine.EventNoted,
+		engine.EventAckExpired, engine.EventReminder, engine.EventUnmuted, engine.EventMode, engine.EventSilenced, engine.EventNote,
 	}
 	f.Fuzz(func(t *testing.T, script []byte, apart bool) {
 		p := alerts.Planner{Routes: one}
@@ -239,12 +239,12 @@ func FuzzPlanNeverRepeatsAKey(f *testing.F) {
 			b.Events = append(b.Events, e)
 		}
 		b.Incidents = []engine.Incident{incident(engine.LevelPage)}
-		for _, x := range p.Plan(b, alerts.Known{}) {
+		for _, x := range p.Plan(b, alerts.TxView{}) {
 			if seen[x.Key()] {
 				t.Fatalf("%+v is planned twice", x.Key())
 			}
 			seen[x.Key()] = true
-			if x.Note.Ping && x.Note.Silenced {
+			if x.Notification.Ping && x.Notification.Silenced {
 				t.Fatalf("%+v is silenced and pings", x.Key())
 			}
 		}

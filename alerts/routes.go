@@ -10,11 +10,11 @@ import (
 // there is none. Names are only compared.
 type Routes struct{ Warn, Page, Drills, Fallback string }
 
-// Of returns where an incident of that level goes. Destinations that share a
+// Destination returns where an incident of that level goes. Destinations that share a
 // channel are taken as one, the first of page, warn, drills and fallback, so that
 // an incident has one message in each channel; one without a channel is stood in
 // for by page, then warn.
-func (r Routes) Of(level engine.Level, drill bool) Destination {
+func (r Routes) Destination(level engine.Level, drill bool) Destination {
 	switch {
 	case drill && r.Drills != "":
 		return r.canonical(r.Drills)
@@ -39,9 +39,9 @@ func (r Routes) fallback(from Destination) (Destination, bool) {
 	return to, to != from
 }
 
-// Used returns the destinations that deliveries may be planned for, fallback
+// Destinations returns the destinations that deliveries may be planned for, fallback
 // included, each channel once.
-func (r Routes) Used() []Destination {
+func (r Routes) Destinations() []Destination {
 	var used []Destination
 	for _, name := range []string{r.Page, r.Warn, r.Drills, r.Fallback} {
 		if name == "" {

@@ -21,38 +21,38 @@ const (
 	maxReason = 1000 // bytes of a reason
 )
 
-// Acked is what became of an acknowledgement.
-type Acked struct {
+// AckResult is what became of an acknowledgement.
+type AckResult struct {
 	Incident Incident
 	By       string // who has it, the giver of the command or somebody before
 	Until    time.Time
-	Won      bool // it was this command
+	Applied  bool // it was this command
 }
 
 // Ack takes an open incident on for some time, 0 for the usual one: it stops
 // reminders until then, not escalation. Who comes second changes nothing and is
 // told who was first.
-func (m *Machine) Ack(now time.Time, id, by string, length time.Duration) (Acked, Batch, error) {
+func (m *Machine) Ack(now time.Time, id, by string, length time.Duration) (AckResult, Batch, error) {
 	if length == 0 {
 		length = m.c.AckFor
 	}
 	if err := checkText("the name", by, 1, maxName); err != nil {
-		return Acked{}, Batch{}, err
+		return AckResult{}, Batch{}, err
 	}
 	if length < 0 || length > m.c.AckMax {
-		return Acked{}, Batch{}, fmt.Errorf("%w: an acknowledgement lasts up to %s, not %s", ErrRefused, m.c.AckMax, length)
+		return AckResult{}, Batch{}, fmt.Errorf("%w: an acknowledgement lasts up to %s, not %s", ErrRefused, m.c.AckMax, length)
 	}
 	t := m.begin(now)
 	inc := t.incident(id)
 	if inc == nil || !inc.Open() {
-		return Acked{}, Batch{}, fmt.Errorf("%q: %w", id, ErrNoIncident)
+		return AckResult{}, Batch{}, fmt.Errorf("%q: %w", id, ErrNoIncident)
 	}
 	won := inc.AckedBy == "" || !t.now.Before(inc.AckUntil)
 	if won {
-		inc.AckedBy, inc.AckUntil = by, moment(t.now.Add(length))
+		inc.AckedBy, inc.AckUntil = by, truncateMS(t.now.Add(length))
 		t.emit(inc, Event{Kind: EventAcked, By: by})
 	}
-	return Acked{Incident: *inc, By: inc.AckedBy, Until: inc.AckUntil, Won: won}, t.end(), nil
+	return AckResult{Incident: *inc, By: inc.AckedBy, Until: inc.AckUntil, Applied: won}, t.commit(), nil
 }
 
 func checkText(what, s string, least, most int) error {

@@ -13,33 +13,33 @@ type backlog struct {
 	states    []State
 	incidents []Incident
 	silences  []Silence
-	events    []waitingEvent
+	events    []pendingEvent
 }
 
-type waitingEvent struct {
+type pendingEvent struct {
 	Event
-	handed bool // people were told of it already, or need not be
+	reported bool // people were told of it already, or need not be
 }
 
 // add puts a batch behind what waits, and returns how many events did not fit.
 func (l *backlog) add(b Batch) int {
 	more := backlog{states: b.States, incidents: b.Incidents, silences: b.Silences}
 	for _, e := range b.Events {
-		more.events = append(more.events, waitingEvent{Event: e})
+		more.events = append(more.events, pendingEvent{Event: e})
 	}
-	return l.append(more)
+	return l.merge(more)
 }
 
-func (l *backlog) append(more backlog) int {
-	l.states = latest(l.states, more.states, func(s State) Key { return s.Key })
-	l.incidents = latest(l.incidents, more.incidents, func(i Incident) string { return i.ID })
-	l.silences = latest(l.silences, more.silences, func(s Silence) string { return s.ID })
+func (l *backlog) merge(more backlog) int {
+	l.states = mergeLatest(l.states, more.states, func(s State) Key { return s.Key })
+	l.incidents = mergeLatest(l.incidents, more.incidents, func(i Incident) string { return i.ID })
+	l.silences = mergeLatest(l.silences, more.silences, func(s Silence) string { return s.ID })
 	l.events = append(l.events, more.events...)
 	return l.trim()
 }
 
-// latest returns all, with those of more in the place of those that they follow.
-func latest[T any, K comparable](all, more []T, key func(T) K) []T {
+// mergeLatest returns all, with those of more in the place of those that they follow.
+func mergeLatest[T any, K comparable](all, more []T, key func(T) K) []T {
 	all = slices.Clone(all)
 	at := make(map[K]int, len(all)+len(more))
 	for n, v := range all {
@@ -66,8 +66,8 @@ func (l *backlog) trim() int {
 	}
 	over += maxUnsaved / 10
 	before := len(l.events)
-	l.events = slices.DeleteFunc(slices.Clone(l.events), func(e waitingEvent) bool {
-		if over == 0 || e.Kind.turns() {
+	l.events = slices.DeleteFunc(slices.Clone(l.events), func(e pendingEvent) bool {
+		if over == 0 || e.Kind.changesIncident() {
 			return false
 		}
 		over--
@@ -92,11 +92,11 @@ func (l *backlog) trimIncidents() {
 	for _, i := range l.incidents {
 		kept[i.ID] = true
 	}
-	l.events = slices.DeleteFunc(l.events, func(e waitingEvent) bool { return !kept[e.Incident] })
+	l.events = slices.DeleteFunc(l.events, func(e pendingEvent) bool { return !kept[e.Incident] })
 }
 
-// turns says whether an incident is not the same after such an event.
-func (k EventKind) turns() bool {
+// changesIncident says whether an incident is not the same after such an event.
+func (k EventKind) changesIncident() bool {
 	switch k {
 	case EventOpened, EventEscalated, EventReopened, EventResolved:
 		return true
@@ -113,11 +113,11 @@ func (l *backlog) batch() Batch {
 	return b
 }
 
-// handOver returns the pages that wait and were not handed over before: events
+// takeUnreportedPages returns the pages that wait and were not handed over before: events
 // that are to be sent, of incidents that are or were a page. That signals are
 // missing counts as one: a full disk takes the samples too, and with them the
 // signals of every rule that could page.
-func (l *backlog) handOver() Batch {
+func (l *backlog) takeUnreportedPages() Batch {
 	var b Batch
 	pages := make(map[string]Incident)
 	for _, i := range l.incidents {
@@ -129,11 +129,11 @@ func (l *backlog) handOver() Batch {
 	for n := range l.events {
 		e := &l.events[n]
 		inc, isPage := pages[e.Incident]
-		if isPage && !e.handed && !e.Muted {
+		if isPage && !e.reported && !e.Muted {
 			b.Events = append(b.Events, e.Event)
 			told[inc.ID] = true
 		}
-		e.handed = true
+		e.reported = true
 	}
 	for _, i := range l.incidents {
 		if told[i.ID] {

@@ -74,10 +74,10 @@ func TestBacklogBoundsIncidents(t *testing.T) {
 	for n := 1; n < 2*maxUnsaved; n++ {
 		b := incidentBatch(n, EventOpened, false)
 		more.incidents = append(more.incidents, b.Incidents...)
-		more.events = append(more.events, waitingEvent{Event: b.Events[0]})
+		more.events = append(more.events, pendingEvent{Event: b.Events[0]})
 	}
 	var l backlog
-	dropped := l.append(more)
+	dropped := l.merge(more)
 	if len(l.incidents) != maxUnsaved || !l.incidents[0].Open() || len(l.events)+dropped != 2*maxUnsaved {
 		t.Errorf("%d incidents, %d events, %d dropped", len(l.incidents), len(l.events), dropped)
 	}
@@ -93,7 +93,7 @@ func TestBacklogBoundsIncidents(t *testing.T) {
 }
 
 // Only pages are handed over, only what is to be sent, and only once.
-func TestBacklogHandsOver(t *testing.T) {
+func TestBacklogReportsUnsavedPages(t *testing.T) {
 	var l backlog
 	warning := incidentBatch(1, EventOpened, true)
 	warning.Incidents[0].Peak = LevelWarn
@@ -102,11 +102,11 @@ func TestBacklogHandsOver(t *testing.T) {
 	for _, b := range []Batch{warning, muted, incidentBatch(3, EventOpened, true)} {
 		l.add(b)
 	}
-	b := l.handOver()
+	b := l.takeUnreportedPages()
 	if len(b.Events) != 1 || b.Events[0].Incident != "3" || len(b.Incidents) != 1 || b.Incidents[0].ID != "3" || len(b.States) != 0 {
 		t.Errorf("handed over %+v", b)
 	}
-	if again := l.handOver(); !again.Empty() {
+	if again := l.takeUnreportedPages(); !again.Empty() {
 		t.Errorf("handed over again %+v", again)
 	}
 	if got := l.batch(); len(got.Events) != 3 {
@@ -116,14 +116,14 @@ func TestBacklogHandsOver(t *testing.T) {
 
 // A warning that signals are missing is handed over as a page is: nothing else can
 // fire then.
-func TestBacklogHandsOverThatItIsBlind(t *testing.T) {
+func TestBacklogReportsMissingSignals(t *testing.T) {
 	var l backlog
 	for n, rule := range []string{"queue_age", SignalMissing} {
 		b := incidentBatch(n, EventOpened, true)
 		b.Incidents[0].Peak, b.Incidents[0].Key.Rule = LevelWarn, rule
 		l.add(b)
 	}
-	if b := l.handOver(); len(b.Events) != 1 || len(b.Incidents) != 1 || b.Incidents[0].Key.Rule != SignalMissing {
+	if b := l.takeUnreportedPages(); len(b.Events) != 1 || len(b.Incidents) != 1 || b.Incidents[0].Key.Rule != SignalMissing {
 		t.Errorf("handed over %+v", b)
 	}
 }

@@ -41,14 +41,14 @@ func (r Rule) check() error {
 	if r.Warn.Set && r.Page.Set && r.Warn.At > r.Page.At {
 		return fmt.Errorf("warn at %v is above page at %v", r.Warn.At, r.Page.At)
 	}
-	if r.Clear.Below > r.first().At {
-		return fmt.Errorf("clear below %v is above the first threshold, %v", r.Clear.Below, r.first().At)
+	if r.Clear.Below > r.lowestThreshold().At {
+		return fmt.Errorf("clear below %v is above the first threshold, %v", r.Clear.Below, r.lowestThreshold().At)
 	}
 	return nil
 }
 
-// first returns the lower threshold.
-func (r Rule) first() Threshold {
+// lowestThreshold returns the lower threshold.
+func (r Rule) lowestThreshold() Threshold {
 	if r.Warn.Set {
 		return r.Warn
 	}

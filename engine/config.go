@@ -80,14 +80,14 @@ func (c Config) Validate() error {
 	if c.AckMax < c.AckFor {
 		errs = append(errs, fmt.Errorf("AckMax is %s: it must be at least AckFor, which is %s", c.AckMax, c.AckFor))
 	}
-	if c.Flap.Count < 2 || c.Flap.Count > maxFlips {
-		errs = append(errs, fmt.Errorf("Flap.Count is %d: it must be from 2 to %d", c.Flap.Count, maxFlips))
+	if c.Flap.Count < 2 || c.Flap.Count > maxFlapTimes {
+		errs = append(errs, fmt.Errorf("Flap.Count is %d: it must be from 2 to %d", c.Flap.Count, maxFlapTimes))
 	}
 	return errors.Join(errs...)
 }
 
-// of returns the interval of a level's reminders.
-func (r Remind) of(l Level) time.Duration {
+// interval returns the interval of a level's reminders.
+func (r Remind) interval(l Level) time.Duration {
 	switch l {
 	case LevelPage:
 		return r.Page

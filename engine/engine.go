@@ -38,13 +38,13 @@ type Options struct {
 
 	// Stepped hears of every batch at once, recorded or not: it is for actions that
 	// must not wait for a disk.
-	Stepped func(Batch)
+	OnStep func(Batch)
 	// Recorded hears of what has been saved, which may be several batches in one.
-	Recorded func(Batch)
+	OnSaved func(Batch)
 	// Unrecorded hears, once, of incidents that are pages or say that signals are
 	// missing, and of their events, that could not be saved so far; they will still
 	// be saved, and be in a batch of Recorded.
-	Unrecorded func(Batch)
+	OnUnsaved func(Batch)
 	// Clock returns the time of records and of queries. It should be the wall clock
 	// of a start plus monotonic time, the one that samples are stamped with. Nil:
 	// that, from New on.
@@ -55,22 +55,22 @@ type Options struct {
 // comes of it in the journal, and passes commands on. All its methods may be
 // called from any goroutine.
 type Engine struct {
-	o        Options
-	wall     func() time.Time
-	commands chan func(*loop)
-	recorder *recorder
-	machine  *Machine // of the loop, once it runs
-	now      atomic.Pointer[Snapshot]
-	running  atomic.Bool
-	quit     chan struct{} // closed when Stop begins
-	loopDone chan struct{}
-	saveDone chan struct{}
+	o         Options
+	wallClock func() time.Time
+	commands  chan func(*loop)
+	recorder  *recorder
+	machine   *Machine // of the loop, once it runs
+	snapshot  atomic.Pointer[Snapshot]
+	running   atomic.Bool
+	quit      chan struct{} // closed when Stop begins
+	loopDone  chan struct{}
+	saveDone  chan struct{}
 
-	mu      sync.Mutex
-	started bool
-	stopped bool
-	cancel  context.CancelFunc // of the loop
-	endSave context.CancelFunc // of the recorder
+	mu         sync.Mutex
+	started    bool
+	stopped    bool
+	cancelLoop context.CancelFunc // of the loop
+	cancelSave context.CancelFunc // of the recorder
 }
 
 // New returns an Engine that does nothing yet.
@@ -86,12 +86,12 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	if o.Clock == nil {
-		o.Clock = steadyClock()
+		o.Clock = monotonicClock()
 	}
 	o.Rules = slices.Clone(o.Rules)
 	o.Log = o.Log.With("component", "engine")
 	e := &Engine{
-		o: o, machine: m, wall: func() time.Time { return time.Now().Round(0) },
+		o: o, machine: m, wallClock: func() time.Time { return time.Now().Round(0) },
 		commands: make(chan func(*loop)), recorder: newRecorder(o),
 		quit: make(chan struct{}), loopDone: make(chan struct{}), saveDone: make(chan struct{}),
 	}
@@ -99,9 +99,9 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// steadyClock returns a clock that goes on from the wall clock of now by
+// monotonicClock returns a clock that goes on from the wall clock of now by
 // monotonic time.
-func steadyClock() func() time.Time {
+func monotonicClock() func() time.Time {
 	start := time.Now()
 	return func() time.Time { return start.Round(0).Add(time.Since(start)) }
 }
@@ -119,24 +119,24 @@ func (e *Engine) Start(ctx context.Context) error {
 	defer cancel()
 	saved, err := e.o.Journal.Load(load)
 	if err != nil {
-		e.o.Metrics.journalFailed(opLoad)
+		e.o.Metrics.countJournalError(opLoad)
 		return fmt.Errorf("read the incidents from the journal: %w", err)
 	}
 	for _, wrong := range e.machine.Load(e.o.Clock(), saved) {
 		e.o.Log.Warn("the record of incidents contradicts itself", "found", wrong)
 	}
-	e.begin()
+	e.startGoroutines()
 	return nil
 }
 
-// begin starts the goroutines, of which there are two: the loop, which owns the
+// startGoroutines starts the goroutines, of which there are two: the loop, which owns the
 // machine, and the recorder, so that a slow disk does not stop the loop.
-func (e *Engine) begin() {
+func (e *Engine) startGoroutines() {
 	e.started = true
 	e.publish(e.o.Rules)
 	ctx, cancel := context.WithCancel(context.Background())
 	save, endSave := context.WithCancel(context.Background())
-	e.cancel, e.endSave = cancel, endSave
+	e.cancelLoop, e.cancelSave = cancel, endSave
 	e.running.Store(true)
 	go func() {
 		defer close(e.loopDone)
@@ -161,9 +161,9 @@ func (e *Engine) Stop(ctx context.Context) error {
 	}
 	e.stopped = true
 	close(e.quit)
-	e.cancel()
+	e.cancelLoop()
 	errLoop := wait(ctx, e.loopDone, "evaluations")
-	e.endSave()
+	e.cancelSave()
 	if err := wait(ctx, e.saveDone, "the record of incidents"); err != nil {
 		return errors.Join(errLoop, err)
 	}

@@ -22,14 +22,14 @@ func same(t *testing.T, what string, got []string, want ...string) {
 // From a breach to the journal, and to everybody who wants to hear of it.
 func TestEngineOpensAndResolves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil).start()
+		r := newFixture(t, nil).start()
 		defer r.stop()
-		r.board.put(ruleKey, page)
-		pass(11 * time.Second)
+		r.signals.set(ruleKey, page)
+		advance(11 * time.Second)
 		all := []string{"1 opened warn", "2 escalated page"}
 		same(t, "stepped", r.stepped.events(), all...)
 		same(t, "recorded", r.recorded.events(), all...)
-		same(t, "journal", r.shelf.events(), all...)
+		same(t, "journal", r.journal.events(), all...)
 		same(t, "unrecorded", r.unrecorded.events())
 		if got := r.Incidents(); len(got) != 1 || got[0].Level != LevelPage {
 			t.Errorf("incidents %+v", got)
@@ -37,9 +37,9 @@ func TestEngineOpensAndResolves(t *testing.T) {
 		if got := r.States(); len(got) != 2 || got[0].State.Phase != Firing || got[0].Value != page || got[1].Rule.Name != SignalMissing {
 			t.Errorf("states %+v", got)
 		}
-		r.board.put(ruleKey, low)
-		pass(7 * time.Second)
-		same(t, "journal", r.shelf.events(), append(all, "3 recovering page", "4 resolved page")...)
+		r.signals.set(ruleKey, low)
+		advance(7 * time.Second)
+		same(t, "journal", r.journal.events(), append(all, "3 recovering page", "4 resolved page")...)
 	})
 }
 
@@ -47,29 +47,29 @@ func TestEngineOpensAndResolves(t *testing.T) {
 // long enough already is said at once, and as a page.
 func TestEngineStartsWithAnEvaluation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, func(o *Options) { o.Rules[0].Warn.For, o.Rules[0].Page.For = 0, 0 })
-		r.board.put(ruleKey, page)
+		r := newFixture(t, func(o *Options) { o.Rules[0].Warn.For, o.Rules[0].Page.For = 0, 0 })
+		r.signals.set(ruleKey, page)
 		r.start()
 		defer r.stop()
-		same(t, "journal", r.shelf.events(), "1 opened page")
+		same(t, "journal", r.journal.events(), "1 opened page")
 	})
 }
 
 // A restart says nothing anew, and goes on where the record ends.
 func TestEngineRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil).start()
-		r.board.put(ruleKey, page)
-		pass(20 * time.Second)
+		r := newFixture(t, nil).start()
+		r.signals.set(ruleKey, page)
+		advance(20 * time.Second)
 		for range 5 {
 			r.stop()
 			time.Sleep(time.Minute)
 			r.Engine = r.build(nil)
 			r.start()
-			pass(20 * time.Second)
+			advance(20 * time.Second)
 		}
 		r.stop()
-		same(t, "journal", r.shelf.events(), "1 opened warn", "2 escalated page")
+		same(t, "journal", r.journal.events(), "1 opened warn", "2 escalated page")
 	})
 }
 
@@ -77,33 +77,33 @@ func TestEngineRestart(t *testing.T) {
 // is recorded later, in order.
 func TestEngineJournalFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil)
-		r.shelf.fail(func(context.Context) (bool, error) { return false, errDisk })
+		r := newFixture(t, nil)
+		r.journal.fail(func(context.Context) (bool, error) { return false, errDisk })
 		r.start()
 		defer r.stop()
-		r.board.put(ruleKey, warn)
-		pass(8 * time.Second)
+		r.signals.set(ruleKey, warn)
+		advance(8 * time.Second)
 		same(t, "unrecorded: a warning waits", r.unrecorded.events())
-		r.board.put(ruleKey, page)
-		pass(10 * time.Second)
+		r.signals.set(ruleKey, page)
+		advance(10 * time.Second)
 		same(t, "unrecorded", r.unrecorded.events())
-		pass(2 * time.Second)
+		advance(2 * time.Second)
 		same(t, "unrecorded", r.unrecorded.events(), "2 escalated page")
-		pass(10 * time.Minute)
-		r.board.put(ruleKey, low)
-		pass(10 * time.Second)
+		advance(10 * time.Minute)
+		r.signals.set(ruleKey, low)
+		advance(10 * time.Second)
 		same(t, "unrecorded", r.unrecorded.events(), "2 escalated page", "3 recovering page", "4 resolved page")
-		same(t, "journal", r.shelf.events())
+		same(t, "journal", r.journal.events())
 		if r.metric("headgate_journal_errors_total", "save_incidents") < 100 {
 			t.Errorf("%v errors counted in ten minutes", r.metric("headgate_journal_errors_total", "save_incidents"))
 		}
 		if got := r.metric("headgate_incident_events_unrecorded"); got != 4 {
 			t.Errorf("%v events wait, want 4", got)
 		}
-		r.shelf.fail(nil)
-		pass(lastRetry)
+		r.journal.fail(nil)
+		advance(lastRetry)
 		all := []string{"1 opened warn", "2 escalated page", "3 recovering page", "4 resolved page"}
-		same(t, "journal", r.shelf.events(), all...)
+		same(t, "journal", r.journal.events(), all...)
 		same(t, "recorded", r.recorded.events(), all...)
 		same(t, "unrecorded", r.unrecorded.events(), all[1:]...)
 		if got := r.metric("headgate_incident_events_unrecorded"); got != 0 {
@@ -118,13 +118,13 @@ func TestEngineJournalFails(t *testing.T) {
 // A journal that hangs stops neither the evaluations nor the pages.
 func TestEngineJournalHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, func(o *Options) { o.Rules[0].Page.For = 5 * time.Second })
-		r.shelf.fail(func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, ctx.Err() })
+		r := newFixture(t, func(o *Options) { o.Rules[0].Page.For = 5 * time.Second })
+		r.journal.fail(func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, ctx.Err() })
 		r.start()
-		r.board.put(ruleKey, page)
-		pass(6*time.Second + 2*r.o.Config.SaveTimeout)
+		r.signals.set(ruleKey, page)
+		advance(6*time.Second + 2*r.o.Config.SaveTimeout)
 		same(t, "unrecorded", r.unrecorded.events(), "1 opened page")
-		if n := len(r.board.evaluations()); n != 11 {
+		if n := len(r.signals.evaluations()); n != 11 {
 			t.Errorf("%d evaluations in ten seconds", n)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -139,32 +139,32 @@ func TestEngineJournalHangs(t *testing.T) {
 // nothing.
 func TestEngineJournalUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil)
+		r := newFixture(t, nil)
 		n := 0
-		r.shelf.fail(func(context.Context) (bool, error) {
+		r.journal.fail(func(context.Context) (bool, error) {
 			if n++; n%2 == 1 {
 				return true, errDisk
 			}
 			return true, nil
 		})
 		r.start()
-		r.board.put(ruleKey, page)
-		pass(60 * time.Second)
+		r.signals.set(ruleKey, page)
+		advance(60 * time.Second)
 		r.stop()
-		same(t, "journal", r.shelf.events(), "1 opened warn", "2 escalated page")
+		same(t, "journal", r.journal.events(), "1 opened warn", "2 escalated page")
 	})
 }
 
 // What happened last is recorded when the engine stops.
 func TestEngineStopRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil).start()
-		r.board.put(ruleKey, page)
-		r.shelf.fail(func(context.Context) (bool, error) { return false, errDisk })
-		pass(11 * time.Second)
-		r.shelf.fail(nil)
+		r := newFixture(t, nil).start()
+		r.signals.set(ruleKey, page)
+		r.journal.fail(func(context.Context) (bool, error) { return false, errDisk })
+		advance(11 * time.Second)
+		r.journal.fail(nil)
 		r.stop()
-		same(t, "journal", r.shelf.events(), "1 opened warn", "2 escalated page")
+		same(t, "journal", r.journal.events(), "1 opened warn", "2 escalated page")
 		r.stop() // again
 		if err := r.Start(t.Context()); err == nil {
 			t.Error("a stopped engine started")
@@ -180,33 +180,33 @@ func TestEngineStopRecords(t *testing.T) {
 // A wall clock that jumps by an hour is said once and changes nothing.
 func TestEngineWallClockJumps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil)
+		r := newFixture(t, nil)
 		r.start()
-		r.board.put(ruleKey, page)
-		pass(12 * time.Second)
+		r.signals.set(ruleKey, page)
+		advance(12 * time.Second)
 		r.stop()
 		for _, jump := range []time.Duration{time.Hour, -time.Hour, 4 * time.Second} {
 			r.log = &lockedBuffer{}
 			r.Engine = r.build(nil)
 			start := time.Now()
-			r.wall = func() time.Time {
+			r.wallClock = func() time.Time {
 				if time.Since(start) >= 30*time.Second {
 					return time.Now().Round(0).Add(jump)
 				}
 				return time.Now().Round(0)
 			}
 			r.start()
-			pass(60 * time.Second)
+			advance(60 * time.Second)
 			r.stop()
 			want := 1
-			if jump < wallJump && jump > -wallJump {
+			if jump < wallJumpThreshold && jump > -wallJumpThreshold {
 				want = 0
 			}
 			if n := strings.Count(r.log.String(), "wall clock has jumped"); n != want {
 				t.Errorf("a jump of %s: said %d times, want %d", jump, n, want)
 			}
 		}
-		same(t, "journal", r.shelf.events(), "1 opened warn", "2 escalated page")
+		same(t, "journal", r.journal.events(), "1 opened warn", "2 escalated page")
 	})
 }
 
@@ -215,19 +215,19 @@ func TestEngineWallClockJumps(t *testing.T) {
 // A slow rule that gets no answer is missing, and asked again at once.
 func TestEngineCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil)
+		r := newFixture(t, nil)
 		ctx := t.Context()
 		if _, err := r.Ack(ctx, "x", "ann", 0); !errors.Is(err, ErrNotRunning) {
 			t.Errorf("before the start: %v", err)
 		}
 		r.start()
-		r.board.put(ruleKey, page)
-		pass(12 * time.Second)
+		r.signals.set(ruleKey, page)
+		advance(12 * time.Second)
 		id := r.Incidents()[0].ID
-		if a, err := r.Ack(ctx, id, "ann", time.Hour); err != nil || !a.Won {
+		if a, err := r.Ack(ctx, id, "ann", time.Hour); err != nil || !a.Applied {
 			t.Errorf("ack %+v, %v", a, err)
 		}
-		if a, err := r.Ack(ctx, id, "bob", time.Hour); err != nil || a.Won || a.By != "ann" {
+		if a, err := r.Ack(ctx, id, "bob", time.Hour); err != nil || a.Applied || a.By != "ann" {
 			t.Errorf("second ack %+v, %v", a, err)
 		}
 		if _, err := r.Ack(ctx, "x", "ann", 0); !errors.Is(err, ErrNoIncident) {
@@ -253,9 +253,9 @@ func TestEngineCommands(t *testing.T) {
 		if err := r.Reload(ctx, nil); err != nil {
 			t.Error(err)
 		}
-		pass(time.Second)
+		advance(time.Second)
 		r.stop()
-		same(t, "journal", r.shelf.events(), "1 opened warn", "2 escalated page", "3 acknowledged page", "4 silence_ended page", "5 resolved page")
+		same(t, "journal", r.journal.events(), "1 opened warn", "2 escalated page", "3 acknowledged page", "4 silence_ended page", "5 resolved page")
 		if _, err := r.Ack(ctx, id, "ann", 0); !errors.Is(err, ErrNotRunning) {
 			t.Errorf("after the end: %v", err)
 		}
@@ -264,18 +264,18 @@ func TestEngineCommands(t *testing.T) {
 
 func TestEngineStartFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil)
-		r.shelf.load = errDisk
+		r := newFixture(t, nil)
+		r.journal.load = errDisk
 		if err := r.Start(t.Context()); !errors.Is(err, errDisk) || r.metric("headgate_journal_errors_total", "load_incidents") != 1 {
 			t.Errorf("start: %v", err)
 		}
-		r.shelf.load = nil
+		r.journal.load = nil
 		r.start()
 		if err := r.Start(t.Context()); err == nil {
 			t.Error("it started twice")
 		}
 		r.stop()
-		r = newRig(t, nil)
+		r = newFixture(t, nil)
 		r.stop() // before it was started
 	})
 }
@@ -283,9 +283,9 @@ func TestEngineStartFails(t *testing.T) {
 // Stop does not wait for an evaluation for longer than it is told to.
 func TestEngineStopIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil)
+		r := newFixture(t, nil)
 		back := make(chan struct{})
-		r.board.before(func(context.Context) { <-back })
+		r.signals.onQuery(func(context.Context) { <-back })
 		r.start()
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
@@ -310,7 +310,7 @@ func TestNewRefuses(t *testing.T) {
 		"bad times":  func(o *Options) { o.Config.Interval = 0 },
 	}
 	for name, edit := range tests {
-		o := newRig(t, nil).o
+		o := newFixture(t, nil).o
 		edit(&o)
 		if _, err := New(o); err == nil {
 			t.Errorf("%s: it was made", name)

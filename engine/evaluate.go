@@ -9,20 +9,20 @@ import (
 // evaluate asks for the values of the rules that are due. It is bounded in time,
 // whatever Signals does, and commands are carried out meanwhile.
 func (l *loop) evaluate(ctx context.Context, begin time.Time) map[Key]Value {
-	asked, _ := split(l.rules)
+	asked, _ := splitRules(l.rules)
 	due := l.slow.due(begin, asked)
-	if !l.free() {
+	if !l.previousReturned() {
 		l.e.o.Metrics.failed.Inc()
-		return l.slow.fill(begin, asked, due, nil)
+		return l.slow.merge(begin, asked, due, nil)
 	}
 	limited, cancel := context.WithTimeout(ctx, l.c.EvalTimeout)
 	defer cancel()
 	result := make(chan map[Key]Value, 1)
-	go func() { result <- l.ask(limited, l.e.o.Clock(), due) }()
+	go func() { result <- l.query(limited, l.e.o.Clock(), due) }()
 	for {
 		select {
 		case values := <-result:
-			return l.slow.fill(begin, asked, due, values)
+			return l.slow.merge(begin, asked, due, values)
 		case cmd := <-l.e.commands:
 			cmd(l)
 		case <-limited.Done():
@@ -31,14 +31,14 @@ func (l *loop) evaluate(ctx context.Context, begin time.Time) map[Key]Value {
 				l.e.o.Metrics.failed.Inc()
 				l.e.o.Log.Warn("an evaluation has not returned in time; its signals are taken as missing", "limit", l.c.EvalTimeout)
 			}
-			return l.slow.fill(begin, asked, due, nil)
+			return l.slow.merge(begin, asked, due, nil)
 		}
 	}
 }
 
-// free says whether the evaluation before has returned: there is one at a time,
+// previousReturned says whether the evaluation before has returned: there is one at a time,
 // however long it hangs.
-func (l *loop) free() bool {
+func (l *loop) previousReturned() bool {
 	if l.hung == nil {
 		return true
 	}
@@ -51,7 +51,7 @@ func (l *loop) free() bool {
 	}
 }
 
-func (l *loop) ask(ctx context.Context, now time.Time, rules []Rule) (values map[Key]Value) {
+func (l *loop) query(ctx context.Context, now time.Time, rules []Rule) (values map[Key]Value) {
 	defer func() {
 		if v := recover(); v != nil {
 			l.e.o.Metrics.failed.Inc()
@@ -64,8 +64,8 @@ func (l *loop) ask(ctx context.Context, now time.Time, rules []Rule) (values map
 
 // slowValues holds the values of slow rules between their evaluations.
 type slowValues struct {
-	every time.Duration
-	held  map[Key]slowValue
+	every  time.Duration
+	cached map[Key]slowValue
 }
 
 type slowValue struct {
@@ -75,7 +75,7 @@ type slowValue struct {
 }
 
 func newSlowValues(every time.Duration) *slowValues {
-	return &slowValues{every: every, held: make(map[Key]slowValue)}
+	return &slowValues{every: every, cached: make(map[Key]slowValue)}
 }
 
 // due returns the rules to ask for now: those that are not slow, and those whose
@@ -83,7 +83,7 @@ func newSlowValues(every time.Duration) *slowValues {
 func (s *slowValues) due(now time.Time, rules []Rule) []Rule {
 	due := make([]Rule, 0, len(rules))
 	for _, r := range rules {
-		h, ok := s.held[r.Key()]
+		h, ok := s.cached[r.Key()]
 		if !r.Slow || !ok || h.signal != r.Signal+"\n"+r.Events || !now.Before(h.next) {
 			due = append(due, r)
 		}
@@ -91,9 +91,9 @@ func (s *slowValues) due(now time.Time, rules []Rule) []Rule {
 	return due
 }
 
-// fill returns the values of all rules: what was asked for just now, and what is
+// merge returns the values of all rules: what was asked for just now, and what is
 // held. A slow rule that got no answer is asked again at once.
-func (s *slowValues) fill(now time.Time, rules, due []Rule, got map[Key]Value) map[Key]Value {
+func (s *slowValues) merge(now time.Time, rules, due []Rule, got map[Key]Value) map[Key]Value {
 	asked := make(map[Key]bool, len(due))
 	for _, r := range due {
 		asked[r.Key()] = true
@@ -111,7 +111,7 @@ func (s *slowValues) fill(now time.Time, rules, due []Rule, got map[Key]Value) m
 			continue
 		}
 		n++
-		h, known := s.held[key]
+		h, known := s.cached[key]
 		switch {
 		case asked[key] && ok:
 			held[key] = slowValue{value: v, signal: r.Signal + "\n" + r.Events, next: s.next(now, h, known, n, rules)}
@@ -119,7 +119,7 @@ func (s *slowValues) fill(now time.Time, rules, due []Rule, got map[Key]Value) m
 			held[key], all[key] = h, h.value
 		}
 	}
-	s.held = held
+	s.cached = held
 	return all
 }
 

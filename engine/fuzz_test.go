@@ -76,15 +76,15 @@ func (r *bytesReader) incident() Incident {
 	return Incident{
 		ID: r.name(), Key: r.key(), Level: Level(r.byte()), Peak: Level(r.byte()), Opened: r.time(), Changed: r.time(), Ended: r.time(),
 		Value: r.float(), Threshold: r.float(), Seq: int(int64(r.word())), Flapping: r.byte()&1 != 0, AckedBy: r.name(), AckUntil: r.time(),
-		Told: r.byte()&1 != 0, Due: r.byte()&1 != 0,
+		Notified: r.byte()&1 != 0, PendingUnmute: r.byte()&1 != 0,
 	}
 }
 
 func (r *bytesReader) state() State {
 	return State{
 		Key: r.key(), Phase: Phase(r.byte() % 6), Level: Level(r.byte()), Incident: r.name(),
-		WarnFor: r.length(), PageFor: r.length(), ClearFor: r.length(), CalmFor: r.length(), IdleFor: r.length(), LostFor: r.length(),
-		Resolved: r.time(), Flips: []time.Time{r.time(), r.time()}, Reminded: r.time(), Digested: r.time(),
+		WarnFor: r.length(), PageFor: r.length(), ClearFor: r.length(), BelowPageFor: r.length(), IdleFor: r.length(), MissingFor: r.length(),
+		LastResolved: r.time(), FlapTimes: []time.Time{r.time(), r.time()}, LastNotified: r.time(), LastDigest: r.time(),
 	}
 }
 
@@ -99,7 +99,7 @@ func FuzzMachine(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		check, d, now := newLives(), newDisk(), epoch
+		check, d, now := newLifecycleChecker(), newJournalStore(), epoch
 		var rules []Rule
 		save := func(b Batch) {
 			d.save(t, b)
@@ -125,7 +125,7 @@ func FuzzMachine(f *testing.F) {
 				}
 			case 4:
 				for _, s := range m.Silences() {
-					_, b, _ := m.Lift(now, s.ID, r.name())
+					_, b, _ := m.Unsilence(now, s.ID, r.name())
 					save(b)
 				}
 			case 5:
@@ -137,7 +137,7 @@ func FuzzMachine(f *testing.F) {
 				values := map[Key]Value{}
 				v := r.float()
 				for n, rule := range rules {
-					values[rule.Key()] = Value{V: v + float64(n), Knowing: Knowing(r.byte() / 64)}
+					values[rule.Key()] = Value{V: v + float64(n), Quality: Quality(r.byte() / 64)}
 				}
 				elapsed := r.length()
 				now = now.Add(max(0, min(elapsed, time.Hour)))
@@ -154,7 +154,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add(make([]byte, 300))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := &bytesReader{b: b[:min(len(b), 2000)]}
-		var saved Saved
+		var saved SavedState
 		for len(r.b) > 0 {
 			switch r.byte() % 3 {
 			case 0:
@@ -162,7 +162,7 @@ func FuzzLoad(f *testing.F) {
 			case 1:
 				saved.States = append(saved.States, r.state())
 			case 2:
-				saved.Silences = append(saved.Silences, Silence{ID: r.name(), Rule: r.name(), Pool: r.name(), From: r.time(), Until: r.time(), Lifted: r.byte() > 250})
+				saved.Silences = append(saved.Silences, Silence{ID: r.name(), Rule: r.name(), Pool: r.name(), From: r.time(), Until: r.time(), EndHandled: r.byte() > 250})
 			}
 		}
 		m, err := NewMachine(fastConfig())

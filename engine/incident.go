@@ -29,31 +29,31 @@ const (
 // Incident is one trouble, from first firing to resolved: it spans warn and
 // page, and short recoveries. Alerts about it are edits of one message.
 type Incident struct {
-	ID      string // UUIDv7
-	Key     Key
-	Level   Level // now
-	Peak    Level // the highest so far
-	Opened  time.Time
-	Changed time.Time  // of Level, or reopened
-	Ended   time.Time  // zero while open
-	Why     Resolution // once ended
+	ID         string // UUIDv7
+	Key        Key
+	Level      Level // now
+	Peak       Level // the highest so far
+	Opened     time.Time
+	Changed    time.Time  // of Level, or reopened
+	Ended      time.Time  // zero while open
+	Resolution Resolution // once ended
 
 	Value     float64 // the latest known one
 	Threshold float64 // of Level, at the latest change
 	Unit      string
 	Summary   string // these four as the rule had them at the latest change
-	Feel      string
+	Impact    string
 	Runbook   string
 	Action    string
 
-	Seq      int // of the latest event, from 1
-	Reopened int // times that it came back within the reopen window
-	Flapping bool
-	AckedBy  string
-	AckUntil time.Time // zero: not acknowledged
+	Seq         int // of the latest event, from 1
+	ReopenCount int // times that it came back within the reopen window
+	Flapping    bool
+	AckedBy     string
+	AckUntil    time.Time // zero: not acknowledged
 
-	Told bool // some event of it was not muted
-	Due  bool // some event was muted: the truth is due when the silence ends
+	Notified      bool // some event of it was not muted
+	PendingUnmute bool // some event was muted: the truth is due when the silence ends
 }
 
 // Open says whether the trouble is not over.
@@ -89,7 +89,7 @@ type Event struct {
 	Level    Level
 	Value    float64
 	By       string // who acknowledged, or lifted the silence
-	Words    string // what the kind alone does not say; empty: nothing
+	Text     string // what the kind alone does not say; empty: nothing
 
 	Muted    bool // a silence covered it: it is recorded, not sent
 	Digested bool // part of a flapping: no ping of its own

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// wallJump is how far the wall clock may move by itself before it is worth a line
+// wallJumpThreshold is how far the wall clock may move by itself before it is worth a line
 // in the log.
-const wallJump = 5 * time.Second
+const wallJumpThreshold = 5 * time.Second
 
 // loop is the goroutine that owns the machine, and what it alone knows.
 type loop struct {
@@ -21,7 +21,7 @@ type loop struct {
 }
 
 func newLoop(e *Engine) *loop {
-	return &loop{e: e, c: e.o.Config, rules: e.o.Rules, slow: newSlowValues(e.o.Config.SlowEvery), drift: e.wall().Sub(e.o.Clock())}
+	return &loop{e: e, c: e.o.Config, rules: e.o.Rules, slow: newSlowValues(e.o.Config.SlowEvery), drift: e.wallClock().Sub(e.o.Clock())}
 }
 
 // run ticks until ctx is done. A tick that is missed is missed: there is no
@@ -51,13 +51,13 @@ func (l *loop) run(ctx context.Context) {
 // tick evaluates once, and steps.
 func (l *loop) tick(ctx context.Context, due time.Time) {
 	begin := time.Now()
-	l.watchWall()
+	l.checkWallClock()
 	values := l.evaluate(ctx, begin)
 	if ctx.Err() != nil {
 		return // what has not been evaluated is not missing
 	}
 	took := time.Since(begin)
-	l.e.o.Metrics.evaluated(took, begin.Sub(due) > l.c.Interval/2 || took > l.c.Interval)
+	l.e.o.Metrics.observeEvaluation(took, begin.Sub(due) > l.c.Interval/2 || took > l.c.Interval)
 	var elapsed time.Duration
 	if !l.last.IsZero() {
 		elapsed = begin.Sub(l.last)
@@ -74,8 +74,8 @@ func (l *loop) commit(b Batch) {
 	}
 	l.log(b)
 	l.e.recorder.add(b)
-	if l.e.o.Stepped != nil {
-		l.e.o.Stepped(b)
+	if l.e.o.OnStep != nil {
+		l.e.o.OnStep(b)
 	}
 }
 
@@ -91,11 +91,11 @@ func (l *loop) log(b Batch) {
 	}
 }
 
-// watchWall says when the wall clock has jumped. Nothing else comes of it: times
+// checkWallClock says when the wall clock has jumped. Nothing else comes of it: times
 // of records go on from the start's wall clock by monotonic time.
-func (l *loop) watchWall() {
-	drift := l.e.wall().Sub(l.e.o.Clock())
-	if jump := drift - l.drift; jump.Abs() > wallJump {
+func (l *loop) checkWallClock() {
+	drift := l.e.wallClock().Sub(l.e.o.Clock())
+	if jump := drift - l.drift; jump.Abs() > wallJumpThreshold {
 		l.e.o.Log.Warn("the wall clock has jumped; times go on as before until the next start", "by", jump, "off_by", drift)
 		l.drift = drift
 	}

@@ -14,11 +14,11 @@ import (
 // Everything that changes something returns it as a Batch: the machine has
 // changed already, and recording it is the caller's business.
 type Machine struct {
-	c         Config
-	slots     map[Key]*slot
-	incidents map[string]*Incident
-	silences  []Silence // not lifted, in the order in which they were made
-	strays    []string  // open incidents that the record had no place for
+	c          Config
+	states     map[Key]*ruleState
+	incidents  map[string]*Incident
+	silences   []Silence // not lifted, in the order in which they were made
+	duplicates []string  // open incidents that the record had no place for
 }
 
 // NewMachine returns a Machine that remembers nothing.
@@ -29,7 +29,7 @@ func NewMachine(c Config) (*Machine, error) {
 	if c.NewID == nil {
 		c.NewID = newID
 	}
-	return &Machine{c: c, slots: make(map[Key]*slot), incidents: make(map[string]*Incident)}, nil
+	return &Machine{c: c, states: make(map[Key]*ruleState), incidents: make(map[string]*Incident)}, nil
 }
 
 // Step takes one evaluation into account: the values that the rules' signals have
@@ -39,60 +39,60 @@ func NewMachine(c Config) (*Machine, error) {
 func (m *Machine) Step(now time.Time, elapsed time.Duration, rules []Rule, values map[Key]Value) Batch {
 	t := m.begin(now)
 	t.elapsed = min(max(elapsed, 0), 2*m.c.Interval)
-	t.closeStrays()
-	live := t.evaluate(rules, values)
-	t.drop(live)
+	t.closeDuplicates()
+	live := t.evaluateRules(rules, values)
+	t.closeRemovedRules(live)
 	t.endSilences()
-	t.tend()
-	return t.end()
+	t.maintain()
+	return t.commit()
 }
 
-// evaluate advances the states of all rules and returns their keys.
-func (t *turn) evaluate(rules []Rule, values map[Key]Value) map[Key]bool {
+// evaluateRules advances the states of all rules and returns their keys.
+func (t *txn) evaluateRules(rules []Rule, values map[Key]Value) map[Key]bool {
 	live := make(map[Key]bool, len(rules))
-	asked, watching := split(rules)
+	asked, watching := splitRules(rules)
 	for _, r := range asked {
 		live[r.Key()] = true
 		v, ok := values[r.Key()]
 		if !ok {
-			v = Value{Knowing: Missing}
+			v = Value{Quality: Missing}
 		}
-		t.advance(r, v)
+		t.evaluateRule(r, v)
 	}
 	for _, r := range watching {
 		live[r.Key()] = true
-		t.advance(t.missing(r, asked))
+		t.evaluateRule(t.missingSignals(r, asked))
 	}
 	return live
 }
 
-// drop ends what belongs to rules and pools that are gone.
-func (t *turn) drop(live map[Key]bool) {
-	for _, key := range sortedKeys(t.m.slots) {
+// closeRemovedRules ends what belongs to rules and pools that are gone.
+func (t *txn) closeRemovedRules(live map[Key]bool) {
+	for _, key := range sortedKeys(t.m.states) {
 		if live[key] {
 			continue
 		}
-		s := t.slot(key)
+		s := t.state(key)
 		if s.open() {
 			t.resolve(s, RuleDeleted)
 		}
 		s.reset()
-		s.zone, s.last = zoneNone, Value{Knowing: Missing}
+		s.band, s.last = bandNone, Value{Quality: Missing}
 	}
 }
 
-// closeStrays ends open incidents that contradict another one of their key: a
+// closeDuplicates ends open incidents that contradict another one of their key: a
 // key has one at most.
-func (t *turn) closeStrays() {
-	for _, id := range t.m.strays {
+func (t *txn) closeDuplicates() {
+	for _, id := range t.m.duplicates {
 		inc := t.incident(id)
-		inc.Ended, inc.Why = t.now, RuleDeleted
+		inc.Ended, inc.Resolution = t.now, RuleDeleted
 		t.emit(inc, Event{Kind: EventResolved})
 	}
-	t.m.strays = nil
+	t.m.duplicates = nil
 }
 
-func sortedKeys(slots map[Key]*slot) []Key {
+func sortedKeys(slots map[Key]*ruleState) []Key {
 	return slices.SortedFunc(maps.Keys(slots), func(a, b Key) int {
 		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Rule, b.Rule))
 	})
@@ -113,10 +113,10 @@ func (m *Machine) Incidents() []Incident {
 
 // States returns the states that say anything, sorted by pool and rule.
 func (m *Machine) States() []State {
-	all := make([]State, 0, len(m.slots))
-	for _, key := range sortedKeys(m.slots) {
-		s := m.slots[key].State
-		s.Flips = slices.Clone(s.Flips)
+	all := make([]State, 0, len(m.states))
+	for _, key := range sortedKeys(m.states) {
+		s := m.states[key].State
+		s.FlapTimes = slices.Clone(s.FlapTimes)
 		if !s.Blank() {
 			all = append(all, s)
 		}
@@ -136,11 +136,11 @@ type RuleStatus struct {
 
 // Statuses returns how the rules stand, and those that watch their signals.
 func (m *Machine) Statuses(rules []Rule) []RuleStatus {
-	asked, watching := split(rules)
+	asked, watching := splitRules(rules)
 	all := make([]RuleStatus, 0, len(asked)+len(watching))
 	for _, r := range append(asked, watching...) {
-		status := RuleStatus{Rule: r, State: State{Key: r.Key()}, Value: Value{Knowing: Missing}}
-		if s, ok := m.slots[r.Key()]; ok {
+		status := RuleStatus{Rule: r, State: State{Key: r.Key()}, Value: Value{Quality: Missing}}
+		if s, ok := m.states[r.Key()]; ok {
 			status.State, status.Value = s.State, s.last
 		}
 		all = append(all, status)

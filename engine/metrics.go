@@ -17,21 +17,21 @@ const (
 // Metrics are what an Engine says about itself. They are read from its latest
 // snapshot, and are safe for use by several goroutines.
 type Metrics struct {
-	seconds prometheus.Histogram
-	late    prometheus.Counter
-	skipped prometheus.Counter
-	failed  prometheus.Counter
-	dropped prometheus.Counter
-	journal *prometheus.CounterVec
-	unsaved atomic.Int64
-	now     atomic.Pointer[Snapshot]
+	duration      prometheus.Histogram
+	late          prometheus.Counter
+	skipped       prometheus.Counter
+	failed        prometheus.Counter
+	dropped       prometheus.Counter
+	journalErrors *prometheus.CounterVec
+	unsaved       atomic.Int64
+	snapshot      atomic.Pointer[Snapshot]
 }
 
 // NewMetrics registers an engine's metrics. A headgate_journal_errors_total that
 // is registered already is shared.
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "headgate_evaluation_seconds", Help: "Time that an evaluation of the rules took.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2, 5},
 		}),
@@ -39,23 +39,23 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		skipped: counter("headgate_evaluations_skipped_total", "Evaluations left out because one before took too long."),
 		failed:  counter("headgate_evaluations_failed_total", "Evaluations that hung or panicked, so that their signals were taken as missing."),
 		dropped: counter("headgate_incident_events_dropped_total", "Events of incidents that were neither recorded nor kept, because too many waited for the journal."),
-		journal: prometheus.NewCounterVec(prometheus.CounterOpts{
+		journalErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "headgate_journal_errors_total", Help: "Attempts to read or write the record that failed.",
 		}, []string{"op"}),
 	}
 	unsaved := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "headgate_incident_events_unrecorded", Help: "Events of incidents that wait for the journal.",
 	}, func() float64 { return float64(m.unsaved.Load()) })
-	for _, c := range []prometheus.Collector{m.seconds, m.late, m.skipped, m.failed, m.dropped, unsaved, states{m}} {
+	for _, c := range []prometheus.Collector{m.duration, m.late, m.skipped, m.failed, m.dropped, unsaved, stateCollector{m}} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
 	}
-	if err := m.shareJournal(reg); err != nil {
+	if err := m.registerJournalErrors(reg); err != nil {
 		return nil, err
 	}
-	m.journal.WithLabelValues(opLoad)
-	m.journal.WithLabelValues(opSave)
+	m.journalErrors.WithLabelValues(opLoad)
+	m.journalErrors.WithLabelValues(opSave)
 	return m, nil
 }
 
@@ -63,53 +63,53 @@ func counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }
 
-// shareJournal registers the counter of journal errors, or takes the one that
+// registerJournalErrors registers the counter of journal errors, or takes the one that
 // another room has registered.
-func (m *Metrics) shareJournal(reg prometheus.Registerer) error {
-	err := reg.Register(m.journal)
+func (m *Metrics) registerJournalErrors(reg prometheus.Registerer) error {
+	err := reg.Register(m.journalErrors)
 	var there prometheus.AlreadyRegisteredError
 	if errors.As(err, &there) {
 		if vec, ok := there.ExistingCollector.(*prometheus.CounterVec); ok {
-			m.journal = vec
+			m.journalErrors = vec
 			return nil
 		}
 	}
 	return err
 }
 
-func (m *Metrics) journalFailed(op string) { m.journal.WithLabelValues(op).Inc() }
+func (m *Metrics) countJournalError(op string) { m.journalErrors.WithLabelValues(op).Inc() }
 
-func (m *Metrics) evaluated(took time.Duration, late bool) {
-	m.seconds.Observe(took.Seconds())
+func (m *Metrics) observeEvaluation(took time.Duration, late bool) {
+	m.duration.Observe(took.Seconds())
 	if late {
 		m.late.Inc()
 	}
 }
 
 var (
-	ruleState     = prometheus.NewDesc("headgate_rule_state", "1 for the state that a rule is in, 0 for the others.", []string{"rule", "pool", "state"}, nil)
-	incidentsOpen = prometheus.NewDesc("headgate_incidents_open", "Incidents that are not over.", []string{"severity"}, nil)
+	ruleStateDesc     = prometheus.NewDesc("headgate_rule_state", "1 for the state that a rule is in, 0 for the others.", []string{"rule", "pool", "state"}, nil)
+	incidentsOpenDesc = prometheus.NewDesc("headgate_incidents_open", "Incidents that are not over.", []string{"severity"}, nil)
 )
 
-// states collects what the latest snapshot says.
-type states struct{ m *Metrics }
+// stateCollector collects what the latest snapshot says.
+type stateCollector struct{ m *Metrics }
 
 // Describe implements prometheus.Collector.
-func (states) Describe(ch chan<- *prometheus.Desc) {
-	ch <- ruleState
-	ch <- incidentsOpen
+func (stateCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- ruleStateDesc
+	ch <- incidentsOpenDesc
 }
 
 // Collect implements prometheus.Collector.
-func (s states) Collect(ch chan<- prometheus.Metric) {
-	now := s.m.now.Load()
+func (s stateCollector) Collect(ch chan<- prometheus.Metric) {
+	now := s.m.snapshot.Load()
 	if now == nil {
 		now = &Snapshot{}
 	}
 	for _, r := range now.Rules {
-		is := r.State.name()
-		for _, name := range stateNames() {
-			ch <- prometheus.MustNewConstMetric(ruleState, prometheus.GaugeValue, truth(name == is), r.Rule.Name, r.Rule.Pool, name)
+		is := r.State.label()
+		for _, name := range stateLabels() {
+			ch <- prometheus.MustNewConstMetric(ruleStateDesc, prometheus.GaugeValue, boolToFloat(name == is), r.Rule.Name, r.Rule.Pool, name)
 		}
 	}
 	open := map[Level]float64{}
@@ -119,21 +119,21 @@ func (s states) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	for _, l := range []Level{LevelWarn, LevelPage} {
-		ch <- prometheus.MustNewConstMetric(incidentsOpen, prometheus.GaugeValue, open[l], l.String())
+		ch <- prometheus.MustNewConstMetric(incidentsOpenDesc, prometheus.GaugeValue, open[l], l.String())
 	}
 }
 
-func truth(b bool) float64 {
+func boolToFloat(b bool) float64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-func stateNames() []string { return []string{"ok", "pending", "warn", "page", "recovering"} }
+func stateLabels() []string { return []string{"ok", "pending", "warn", "page", "recovering"} }
 
-// name returns the state as metrics call it.
-func (s State) name() string {
+// label returns the state as metrics call it.
+func (s State) label() string {
 	switch s.Phase {
 	case Pending:
 		return "pending"

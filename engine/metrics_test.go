@@ -10,7 +10,7 @@ import (
 
 // Before anything has happened, everything that can be known is there at zero.
 func TestMetricsAtZero(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	for _, name := range []string{
 		"headgate_evaluation_seconds", "headgate_evaluations_late_total", "headgate_evaluations_skipped_total",
 		"headgate_evaluations_failed_total", "headgate_incident_events_dropped_total", "headgate_incident_events_unrecorded",
@@ -24,8 +24,8 @@ func TestMetricsAtZero(t *testing.T) {
 			t.Errorf("%s: %v incidents", level, got)
 		}
 	}
-	for _, state := range stateNames() {
-		want := truth(state == "ok")
+	for _, state := range stateLabels() {
+		want := boolToFloat(state == "ok")
 		if got := r.metric("headgate_rule_state", "p", "age", state); got != want {
 			t.Errorf("state %s is %v, want %v", state, got, want)
 		}
@@ -33,9 +33,9 @@ func TestMetricsAtZero(t *testing.T) {
 }
 
 // A rule is in one state at a time, and the incidents are those that are open.
-func TestMetricsFollow(t *testing.T) {
+func TestMetricsFollowState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil).start()
+		r := newFixture(t, nil).start()
 		defer r.stop()
 		for _, step := range []struct {
 			v          Value
@@ -50,10 +50,10 @@ func TestMetricsFollow(t *testing.T) {
 			{low, 2 * time.Second, "recovering", 0, 1},
 			{low, 5 * time.Second, "ok", 0, 0},
 		} {
-			r.board.put(ruleKey, step.v)
-			pass(step.d)
+			r.signals.set(ruleKey, step.v)
+			advance(step.d)
 			sum := 0.0
-			for _, name := range stateNames() {
+			for _, name := range stateLabels() {
 				sum += r.metric("headgate_rule_state", "p", "age", name)
 			}
 			if r.metric("headgate_rule_state", "p", "age", step.state) != 1 || sum != 1 {
@@ -81,7 +81,7 @@ func TestMetricsShareJournalErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.journal != there {
+	if m.journalErrors != there {
 		t.Error("it counts on its own")
 	}
 	if _, err := NewMetrics(reg); err == nil {

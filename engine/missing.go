@@ -12,8 +12,8 @@ import (
 // Signal. A pool that has no such rule gets the one of MissingRule.
 const SignalMissing = "signal_missing"
 
-// maxNamed bounds the signals that a summary names.
-const maxNamed = 3
+// maxNamedSignals bounds the signals that a summary names.
+const maxNamedSignals = 3
 
 // MissingRule returns the rule that a pool's missing signals open an incident by
 // when its settings have none.
@@ -23,14 +23,14 @@ func MissingRule(pool string) Rule {
 		Warn:    Threshold{At: 1, Set: true},
 		Clear:   Clear{Below: 1, For: time.Minute},
 		Summary: "signals cannot be read, and the rules on them are blind",
-		Feel:    "nothing by itself: but trouble may go unnoticed",
+		Impact:  "nothing by itself: but trouble may go unnoticed",
 		Runbook: SignalMissing,
 	}
 }
 
-// split returns the rules whose signals are asked for, and those that watch the
+// splitRules returns the rules whose signals are asked for, and those that watch the
 // signals of each pool. Of rules with one key the first counts.
-func split(rules []Rule) (asked, watching []Rule) {
+func splitRules(rules []Rule) (asked, watching []Rule) {
 	seen := make(map[Key]bool, len(rules))
 	for _, r := range rules {
 		switch {
@@ -51,20 +51,20 @@ func split(rules []Rule) (asked, watching []Rule) {
 	return asked, watching
 }
 
-// missing returns the value of a rule that watches signals, and the rule with a
+// missingSignals returns the value of a rule that watches signals, and the rule with a
 // summary that names those that are missing.
-func (t *turn) missing(r Rule, asked []Rule) (Rule, Value) {
+func (t *txn) missingSignals(r Rule, asked []Rule) (Rule, Value) {
 	var lost []string
 	for _, other := range asked {
-		s := t.m.slots[other.Key()]
-		if other.Pool == r.Pool && s.zone == zoneMissing && s.LostFor >= t.m.c.MissingGrace {
+		s := t.m.states[other.Key()]
+		if other.Pool == r.Pool && s.band == bandMissing && s.MissingFor >= t.m.c.MissingGrace {
 			lost = append(lost, other.Name)
 		}
 	}
 	if len(lost) > 0 {
-		r.Summary += ": " + strings.Join(lost[:min(maxNamed, len(lost))], ", ")
+		r.Summary += ": " + strings.Join(lost[:min(maxNamedSignals, len(lost))], ", ")
 	}
-	if more := len(lost) - maxNamed; more > 0 {
+	if more := len(lost) - maxNamedSignals; more > 0 {
 		r.Summary += fmt.Sprintf(" and %d more", more)
 	}
 	return r, Value{V: float64(len(lost))}

@@ -10,28 +10,28 @@ import (
 // A signal that is missing holds its incident, and after the grace opens one of
 // its own: just before it, and just after.
 func TestSignalMissing(t *testing.T) {
-	s := newScript(t, nil).run(6, warn).run(120, gone)
-	s.want("5 opened warn")
-	s.run(1, gone)
-	s.want("5 opened warn", "126 opened signal_missing warn")
+	s := newScript(t, nil).run(6, warn).run(120, noSignal)
+	s.wantEvents("5 opened warn")
+	s.run(1, noSignal)
+	s.wantEvents("5 opened warn", "126 opened signal_missing warn")
 	s.run(1, warn)
 	s.run(60, warn)
-	s.want("5 opened warn", "126 opened signal_missing warn", "127 recovering signal_missing warn",
+	s.wantEvents("5 opened warn", "126 opened signal_missing warn", "127 recovering signal_missing warn",
 		"187 resolved signal_missing warn recovered")
 }
 
 // A value now and then is enough not to be missing.
-func TestSignalMissingNowAndThen(t *testing.T) {
+func TestSignalMissingIntermittently(t *testing.T) {
 	s := newScript(t, nil)
 	for range 50 {
-		s.run(100, gone).run(1, low)
+		s.run(100, noSignal).run(1, low)
 	}
-	s.want()
+	s.wantEvents()
 }
 
 // Without traffic a signal is not missing.
 func TestIdleIsNotMissing(t *testing.T) {
-	newScript(t, nil).run(119, gone).run(1000, idle).run(100, gone).want()
+	newScript(t, nil).run(119, noSignal).run(1000, idle).run(100, noSignal).wantEvents()
 }
 
 // All signals of a pool that go missing make one incident, which names them.
@@ -73,26 +73,26 @@ func TestSignalMissingOfSettings(t *testing.T) {
 	for range 140 {
 		s.step(map[Key]Value{own.Key(): {V: 0}})
 	}
-	s.want("130 opened signal_missing page")
+	s.wantEvents("130 opened signal_missing page")
 	if inc := s.incident(); inc.Summary != "blind: age" {
 		t.Errorf("summary %q", inc.Summary)
 	}
 }
 
 // With the pool, the rule that watches its signals is gone.
-func TestSignalMissingOfAGonePool(t *testing.T) {
-	s := newScript(t, nil).run(130, gone)
+func TestSignalMissingOfRemovedPool(t *testing.T) {
+	s := newScript(t, nil).run(130, noSignal)
 	s.rules = nil
-	s.run(1, gone)
-	s.want("120 opened signal_missing warn", "130 resolved signal_missing warn rule_deleted")
+	s.run(1, noSignal)
+	s.wantEvents("120 opened signal_missing warn", "130 resolved signal_missing warn rule_deleted")
 }
 
-func TestMissingRuleIsSound(t *testing.T) {
+func TestMissingRuleIsValid(t *testing.T) {
 	r := MissingRule("p")
 	if err := CheckRules([]Rule{r}); err != nil {
 		t.Error(err)
 	}
-	if slices.Contains([]string{r.Summary, r.Feel, r.Runbook}, "") || r.Page.Set {
+	if slices.Contains([]string{r.Summary, r.Impact, r.Runbook}, "") || r.Page.Set {
 		t.Errorf("rule %+v: it says all that people need, and is no page", r)
 	}
 }

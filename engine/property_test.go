@@ -12,22 +12,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// world is a machine, an oracle and a disk that live through the same.
-type world struct {
-	t       *testing.T
-	rnd     *rand.Rand
-	m       *Machine
-	o       *oracle
-	disk    *disk
-	now     time.Time
-	rules   []Rule
-	deleted []Rule
-	mood    map[Key]int
-	trace   []string
-	check   *lives
-	steps   int
-	often   bool // look at the record after every step
-	count   map[string]int
+// simulation is a machine, an oracle and a disk that live through the same.
+type simulation struct {
+	t         *testing.T
+	rnd       *rand.Rand
+	m         *Machine
+	oracle    *oracle
+	store     *journalStore
+	now       time.Time
+	rules     []Rule
+	deleted   []Rule
+	regime    map[Key]int
+	trace     []string
+	lifecycle *lifecycleChecker
+	steps     int
+	often     bool // look at the record after every step
+	count     map[string]int
 }
 
 // fastConfig makes everything happen within seconds.
@@ -40,7 +40,7 @@ func fastConfig() Config {
 	return c
 }
 
-func newWorld(t *testing.T, seed uint64) *world {
+func newSimulation(t *testing.T, seed uint64) *simulation {
 	m, err := NewMachine(fastConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -51,23 +51,23 @@ func newWorld(t *testing.T, seed uint64) *world {
 	warns.Name, warns.Pool, warns.Page, warns.Warn.For, warns.Clear.For = "warns", "q", Threshold{}, 0, time.Second
 	fast := both
 	fast.Pool, fast.Page.For, fast.Clear.For = "q", 2*time.Second, 0
-	return &world{
-		t: t, rnd: rand.New(rand.NewPCG(seed, 7)), m: m, o: newOracle(m.c), disk: newDisk(), now: epoch,
-		rules: []Rule{both, pages, warns, fast}, mood: map[Key]int{}, check: newLives(), count: map[string]int{},
+	return &simulation{
+		t: t, rnd: rand.New(rand.NewPCG(seed, 7)), m: m, oracle: newOracle(m.c), store: newJournalStore(), now: epoch,
+		rules: []Rule{both, pages, warns, fast}, regime: map[Key]int{}, lifecycle: newLifecycleChecker(), count: map[string]int{},
 	}
 }
 
 // value returns a key's next value; moods last for some steps, so that clocks run
 // out now and then.
-func (w *world) value(key Key) Value {
+func (w *simulation) value(key Key) Value {
 	if w.rnd.IntN(4) == 0 {
-		w.mood[key] = w.rnd.IntN(12)
+		w.regime[key] = w.rnd.IntN(12)
 	}
-	switch w.mood[key] {
+	switch w.regime[key] {
 	case 0:
-		return Value{Knowing: Missing}
+		return Value{Quality: Missing}
 	case 1:
-		return Value{Knowing: Idle}
+		return Value{Quality: Idle}
 	case 2, 3:
 		return hold
 	case 4, 5, 6:
@@ -79,8 +79,8 @@ func (w *world) value(key Key) Value {
 	}
 }
 
-// live makes one step, after whatever else may happen before it.
-func (w *world) live(restarts bool) {
+// step makes one step, after whatever else may happen before it.
+func (w *simulation) step(restarts bool) {
 	elapsed := time.Second
 	switch w.rnd.IntN(25) {
 	case 0:
@@ -109,19 +109,19 @@ func (w *world) live(restarts bool) {
 	w.now = w.now.Add(elapsed)
 	w.trace = append(w.trace[max(0, len(w.trace)-40):], fmt.Sprintf("step %s %v", elapsed, values))
 	b := w.m.Step(w.now, elapsed, w.rules, values)
-	w.compare(b, w.o.step(w.now, elapsed, w.rules, values))
+	w.compare(b, w.oracle.step(w.now, elapsed, w.rules, values))
 	if w.steps++; w.steps%10 == 0 || w.often {
 		w.reload()
 	}
 }
 
 // compare holds what the machine said against what it should have said.
-func (w *world) compare(b Batch, want map[Key][]string) {
+func (w *simulation) compare(b Batch, want map[Key][]string) {
 	w.t.Helper()
-	w.disk.save(w.t, b)
+	w.store.save(w.t, b)
 	got := map[Key][]string{}
 	for _, e := range b.Events {
-		inc := w.disk.incidents[e.Incident]
+		inc := w.store.incidents[e.Incident]
 		line := fmt.Sprintf("%s %s", e.Kind, e.Level)
 		if e.Digested {
 			line += " digested"
@@ -131,7 +131,7 @@ func (w *world) compare(b Batch, want map[Key][]string) {
 		}
 		w.count[string(e.Kind)]++
 		got[inc.Key] = append(got[inc.Key], line)
-		if err := w.check.add(inc, e); err != nil {
+		if err := w.lifecycle.add(inc, e); err != nil {
 			w.fail("%v", err)
 		}
 	}
@@ -141,7 +141,7 @@ func (w *world) compare(b Batch, want map[Key][]string) {
 	}
 }
 
-func (w *world) fail(format string, args ...any) {
+func (w *simulation) fail(format string, args ...any) {
 	w.t.Helper()
 	for _, line := range w.trace[max(0, len(w.trace)-40):] {
 		w.t.Log(line)
@@ -151,13 +151,13 @@ func (w *world) fail(format string, args ...any) {
 
 // reload makes sure that the record holds what the machine knows: nothing that a
 // restart would need is only in memory.
-func (w *world) reload() {
+func (w *simulation) reload() {
 	w.t.Helper()
 	m, err := NewMachine(w.m.c)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if wrong := m.Load(w.now, w.disk.load()); len(wrong) > 0 {
+	if wrong := m.Load(w.now, w.store.load()); len(wrong) > 0 {
 		w.fail("the record contradicts itself: %q", wrong)
 	}
 	if mine, loaded := w.m.Incidents(), m.Incidents(); !slices.Equal(mine, loaded) {
@@ -177,7 +177,7 @@ func (w *world) reload() {
 
 // restart loses the machine and some time. The oracle knows nothing of it: what
 // it is asked is only how long nothing was evaluated.
-func (w *world) restart(really bool) time.Duration {
+func (w *simulation) restart(really bool) time.Duration {
 	w.trace = append(w.trace, "restart")
 	w.now = w.now.Add(time.Duration(w.rnd.IntN(20)) * time.Second)
 	if !really {
@@ -187,12 +187,12 @@ func (w *world) restart(really bool) time.Duration {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	m.Load(w.now, w.disk.load())
+	m.Load(w.now, w.store.load())
 	w.m = m
 	return 0
 }
 
-func (w *world) ack() {
+func (w *simulation) ack() {
 	var open []Incident
 	for _, inc := range w.m.Incidents() {
 		if inc.Open() {
@@ -209,22 +209,22 @@ func (w *world) ack() {
 		w.fail("ack: %v", err)
 	}
 	want := map[Key][]string{}
-	w.o.now = w.now
-	p := w.o.past(inc.Key)
+	w.oracle.now = w.now
+	p := w.oracle.history(inc.Key)
 	t := p.open()
-	if won := !t.acked; won != a.Won {
-		w.fail("won %v, want %v", a.Won, won)
+	if won := !t.acked; won != a.Applied {
+		w.fail("won %v, want %v", a.Applied, won)
 	}
-	p.said = nil
-	if a.Won {
+	p.emitted = nil
+	if a.Applied {
 		t.acked, t.ackUntil = true, w.now.Add(12*time.Second)
-		w.o.say(p, t, EventAcked, false)
-		want[inc.Key] = p.said
+		w.oracle.emit(p, t, EventAcked, false)
+		want[inc.Key] = p.emitted
 	}
 	w.compare(b, want)
 }
 
-func (w *world) silence() {
+func (w *simulation) silence() {
 	r := w.rules[w.rnd.IntN(len(w.rules))]
 	pool := []string{r.Pool, ""}[w.rnd.IntN(2)]
 	w.trace = append(w.trace, fmt.Sprintf("silence %s %q", r.Name, pool))
@@ -234,42 +234,42 @@ func (w *world) silence() {
 	if err != nil {
 		w.fail("silence: %v", err)
 	}
-	if done.Won {
-		w.o.silences = append(w.o.silences, done.Silence)
+	if done.Applied {
+		w.oracle.silences = append(w.oracle.silences, done.Silence)
 	}
 	w.compare(b, map[Key][]string{})
 }
 
-func (w *world) lift() {
+func (w *simulation) lift() {
 	all := w.m.Silences()
 	if len(all) == 0 {
 		return
 	}
 	s := all[w.rnd.IntN(len(all))]
 	w.trace = append(w.trace, "lift "+s.Rule)
-	_, b, err := w.m.Lift(w.now, s.ID, "bob")
+	_, b, err := w.m.Unsilence(w.now, s.ID, "bob")
 	if err != nil {
 		w.fail("lift: %v", err)
 	}
-	w.o.now = w.now
-	w.o.silences = slices.DeleteFunc(w.o.silences, func(o Silence) bool { return o.ID == s.ID })
+	w.oracle.now = w.now
+	w.oracle.silences = slices.DeleteFunc(w.oracle.silences, func(o Silence) bool { return o.ID == s.ID })
 	want := map[Key][]string{}
-	for _, p := range w.o.keys {
-		p.said, p.opened = nil, false
+	for _, p := range w.oracle.keys {
+		p.emitted, p.opened = nil, false
 	}
 	if !w.now.Before(s.From) {
-		w.o.unmute([]Silence{s})
+		w.oracle.unmute([]Silence{s})
 	}
-	for key, p := range w.o.keys {
-		if len(p.said) > 0 {
-			want[key] = p.said
+	for key, p := range w.oracle.keys {
+		if len(p.emitted) > 0 {
+			want[key] = p.emitted
 		}
 	}
 	w.compare(b, want)
 }
 
 // edit moves the thresholds of a rule, so that values mean something else.
-func (w *world) edit() {
+func (w *simulation) edit() {
 	r := &w.rules[w.rnd.IntN(len(w.rules))]
 	shift := float64(w.rnd.IntN(3) - 1)
 	r.Warn.At, r.Page.At, r.Clear.Below = 15+shift, 25+shift, 12+shift
@@ -277,7 +277,7 @@ func (w *world) edit() {
 }
 
 // delete takes a rule away, or brings one back.
-func (w *world) delete() {
+func (w *simulation) delete() {
 	if len(w.deleted) > 0 {
 		w.trace = append(w.trace, "bring back "+w.deleted[0].Name)
 		w.rules, w.deleted = append(w.rules, w.deleted...), nil
@@ -295,10 +295,10 @@ func TestAgainstOracle(t *testing.T) {
 	t.Parallel()
 	count := map[string]int{}
 	for seed := range uint64(worlds) {
-		w := newWorld(t, seed)
+		w := newSimulation(t, seed)
 		w.often = seed%4 == 0
 		for range 2500 {
-			w.live(true)
+			w.step(true)
 		}
 		for kind, n := range w.count {
 			count[kind] += n
@@ -316,15 +316,15 @@ func TestAgainstOracle(t *testing.T) {
 
 // A machine that is restarted says exactly what one says that only did not
 // evaluate for as long.
-func TestRestartsChangeNothing(t *testing.T) {
+func TestRestartsAreTransparent(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(worlds / 4) {
-		restarted, steady := newWorld(t, seed), newWorld(t, seed)
+		restarted, steady := newSimulation(t, seed), newSimulation(t, seed)
 		for range 1500 {
-			restarted.live(true)
-			steady.live(false)
+			restarted.step(true)
+			steady.step(false)
 		}
-		if diff := cmp.Diff(eventLines(steady.disk.events), eventLines(restarted.disk.events)); diff != "" {
+		if diff := cmp.Diff(eventLines(steady.store.events), eventLines(restarted.store.events)); diff != "" {
 			t.Fatalf("seed %d (-without restarts +with):\n%s", seed, diff)
 		}
 	}

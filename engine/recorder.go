@@ -16,29 +16,29 @@ const (
 // recorder saves batches in order, in a goroutine of its own, and keeps what
 // could not be saved.
 type recorder struct {
-	journal Journal
-	timeout time.Duration
-	log     *slog.Logger
-	metrics *Metrics
-	saved   func(Batch)
-	unsaved func(Batch)
-	wake    chan struct{} // holds one: there is something to save
+	journal   Journal
+	timeout   time.Duration
+	log       *slog.Logger
+	metrics   *Metrics
+	onSaved   func(Batch)
+	onUnsaved func(Batch)
+	wake      chan struct{} // holds one: there is something to save
 
 	mu      sync.Mutex
-	waiting backlog
+	pending backlog
 }
 
 func newRecorder(o Options) *recorder {
 	ignore := func(Batch) {}
 	r := &recorder{
 		journal: o.Journal, timeout: o.Config.SaveTimeout, log: o.Log, metrics: o.Metrics,
-		saved: o.Recorded, unsaved: o.Unrecorded, wake: make(chan struct{}, 1),
+		onSaved: o.OnSaved, onUnsaved: o.OnUnsaved, wake: make(chan struct{}, 1),
 	}
-	if r.saved == nil {
-		r.saved = ignore
+	if r.onSaved == nil {
+		r.onSaved = ignore
 	}
-	if r.unsaved == nil {
-		r.unsaved = ignore
+	if r.onUnsaved == nil {
+		r.onUnsaved = ignore
 	}
 	return r
 }
@@ -46,7 +46,7 @@ func newRecorder(o Options) *recorder {
 // add puts a batch behind those that wait.
 func (r *recorder) add(b Batch) {
 	r.mu.Lock()
-	r.countLocked(r.waiting.add(b))
+	r.countLocked(r.pending.add(b))
 	r.mu.Unlock()
 	select {
 	case r.wake <- struct{}{}:
@@ -55,7 +55,7 @@ func (r *recorder) add(b Batch) {
 }
 
 func (r *recorder) countLocked(dropped int) {
-	r.metrics.unsaved.Store(int64(len(r.waiting.events)))
+	r.metrics.unsaved.Store(int64(len(r.pending.events)))
 	if dropped > 0 {
 		r.metrics.dropped.Add(float64(dropped))
 		r.log.Error("events of incidents are lost: too many wait for the journal", "lost", dropped)
@@ -73,7 +73,7 @@ func (r *recorder) run(ctx context.Context) {
 			return
 		case <-r.wake:
 			if failing { // people hear of pages now, the journal's turn comes later
-				r.handOver()
+				r.reportUnsavedPages()
 				continue
 			}
 		case <-retry.C:
@@ -81,7 +81,7 @@ func (r *recorder) run(ctx context.Context) {
 		err := r.save(context.WithoutCancel(ctx))
 		if failing != (err != nil) {
 			failing = err != nil
-			r.say(err)
+			r.logTransition(err)
 		}
 		if !failing {
 			delay = firstRetry
@@ -92,7 +92,7 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-func (r *recorder) say(err error) {
+func (r *recorder) logTransition(err error) {
 	if err != nil {
 		r.log.Error("incidents cannot be recorded; they are kept in memory and tried again", "error", err)
 		return
@@ -103,8 +103,8 @@ func (r *recorder) say(err error) {
 // save tries once to save all that waits.
 func (r *recorder) save(ctx context.Context) error {
 	r.mu.Lock()
-	mine := r.waiting
-	r.waiting = backlog{}
+	mine := r.pending
+	r.pending = backlog{}
 	r.mu.Unlock()
 	b := mine.batch()
 	if b.Empty() {
@@ -113,34 +113,34 @@ func (r *recorder) save(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	if err := r.journal.Save(ctx, b); err != nil {
-		r.metrics.journalFailed(opSave)
-		r.giveBack(mine)
-		r.handOver()
+		r.metrics.countJournalError(opSave)
+		r.requeue(mine)
+		r.reportUnsavedPages()
 		return err
 	}
 	r.mu.Lock()
 	r.countLocked(0)
 	r.mu.Unlock()
-	r.saved(b)
+	r.onSaved(b)
 	return nil
 }
 
-// giveBack puts what could not be saved before what has come since.
-func (r *recorder) giveBack(mine backlog) {
+// requeue puts what could not be saved before what has come since.
+func (r *recorder) requeue(mine backlog) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	dropped := mine.append(r.waiting)
-	r.waiting = mine
+	dropped := mine.merge(r.pending)
+	r.pending = mine
 	r.countLocked(dropped)
 }
 
-// handOver tells of pages that wait, each once.
-func (r *recorder) handOver() {
+// takeUnreportedPages tells of pages that wait, each once.
+func (r *recorder) reportUnsavedPages() {
 	r.mu.Lock()
-	b := r.waiting.handOver()
+	b := r.pending.takeUnreportedPages()
 	r.mu.Unlock()
 	if !b.Empty() {
-		r.unsaved(b)
+		r.onUnsaved(b)
 	}
 }
 

@@ -10,14 +10,14 @@ import (
 // Reminders of a page are an hour apart, whatever else happens.
 func TestReminders(t *testing.T) {
 	s := newScript(t, nil).run(11+2*3600, page)
-	s.want("5 opened warn", "10 escalated page", "3610 reminder page", "7210 reminder page")
+	s.wantEvents("5 opened warn", "10 escalated page", "3610 reminder page", "7210 reminder page")
 }
 
 // There are none of a warning, unless settings say so.
 func TestRemindersOfWarnings(t *testing.T) {
-	newScript(t, nil).run(9000, warn).want("5 opened warn")
+	newScript(t, nil).run(9000, warn).wantEvents("5 opened warn")
 	s := newScript(t, func(c *Config) { c.Remind.Warn = time.Minute }).run(130, warn)
-	s.want("5 opened warn", "65 reminder warn", "125 reminder warn")
+	s.wantEvents("5 opened warn", "65 reminder warn", "125 reminder warn")
 }
 
 // Also across restarts: ten of them, and a long downtime.
@@ -26,39 +26,39 @@ func TestRemindersAcrossRestarts(t *testing.T) {
 	for range 10 {
 		s.restart(time.Second).run(300, page)
 	}
-	s.want("5 opened warn", "10 escalated page")
+	s.wantEvents("5 opened warn", "10 escalated page")
 	s.restart(10*time.Hour).run(3600, page)
-	if n := kinds(s.said, EventReminder); n != 1 {
-		t.Errorf("%d reminders in the first hour after a downtime, want 1: %q", n, s.said)
+	if n := countKind(s.emitted, EventReminder); n != 1 {
+		t.Errorf("%d reminders in the first hour after a downtime, want 1: %q", n, s.emitted)
 	}
 }
 
 // Whatever people are told pushes the next reminder away.
-func TestRemindersAfterOtherNews(t *testing.T) {
+func TestRemindersAfterOtherEvents(t *testing.T) {
 	s := newScript(t, nil).run(3500, page).run(6, low).run(11, page)
-	if n := kinds(s.said, EventReminder); n != 0 {
-		t.Errorf("a reminder right after a reopening: %q", s.said)
+	if n := countKind(s.emitted, EventReminder); n != 0 {
+		t.Errorf("a reminder right after a reopening: %q", s.emitted)
 	}
 	s.run(3599, page)
-	if n := kinds(s.said, EventReminder); n != 0 {
-		t.Errorf("a reminder less than an hour after the escalation: %q", s.said)
+	if n := countKind(s.emitted, EventReminder); n != 0 {
+		t.Errorf("a reminder less than an hour after the escalation: %q", s.emitted)
 	}
 	s.run(1, page)
-	if n := kinds(s.said, EventReminder); n != 1 {
-		t.Errorf("%d reminders an hour after it, want 1: %q", n, s.said)
+	if n := countKind(s.emitted, EventReminder); n != 1 {
+		t.Errorf("%d reminders an hour after it, want 1: %q", n, s.emitted)
 	}
 }
 
 // An acknowledgement stops reminders until it expires, which is an event.
 func TestAck(t *testing.T) {
 	s := newScript(t, nil).run(11, page)
-	if a := s.ack("ann", 0); !a.Won || a.By != "ann" || !a.Until.Equal(s.now.Add(2*time.Hour)) {
+	if a := s.ack("ann", 0); !a.Applied || a.By != "ann" || !a.Until.Equal(s.now.Add(2*time.Hour)) {
 		t.Errorf("ack %+v", a)
 	}
 	s.run(7200, page)
-	s.want("5 opened warn", "10 escalated page", "11 acknowledged page")
+	s.wantEvents("5 opened warn", "10 escalated page", "11 acknowledged page")
 	s.run(1, page)
-	s.want("5 opened warn", "10 escalated page", "11 acknowledged page", "7211 ack_expired page")
+	s.wantEvents("5 opened warn", "10 escalated page", "11 acknowledged page", "7211 ack_expired page")
 	if last := s.all[3]; last.By != "ann" {
 		t.Errorf("the expiry names %q", last.By)
 	}
@@ -66,7 +66,7 @@ func TestAck(t *testing.T) {
 		t.Errorf("incident %+v", inc)
 	}
 	s.run(3600, page)
-	if got := s.said[len(s.said)-1]; got != "10811 reminder page" {
+	if got := s.emitted[len(s.emitted)-1]; got != "10811 reminder page" {
 		t.Errorf("said %q", got)
 	}
 }
@@ -76,11 +76,11 @@ func TestAckTwice(t *testing.T) {
 	s := newScript(t, nil).run(11, page)
 	first := s.ack("ann", time.Hour)
 	for _, by := range []string{"bob", "ann"} {
-		if a := s.ack(by, 3*time.Hour); a.Won || a.By != "ann" || !a.Until.Equal(first.Until) {
+		if a := s.ack(by, 3*time.Hour); a.Applied || a.By != "ann" || !a.Until.Equal(first.Until) {
 			t.Errorf("second ack %+v", a)
 		}
 	}
-	s.want("5 opened warn", "10 escalated page", "11 acknowledged page")
+	s.wantEvents("5 opened warn", "10 escalated page", "11 acknowledged page")
 }
 
 // An acknowledged warning that becomes a page is a page that nobody has seen.
@@ -88,11 +88,11 @@ func TestEscalationPiercesAck(t *testing.T) {
 	s := newScript(t, nil).run(6, warn)
 	s.ack("ann", 0)
 	s.run(11, page)
-	s.want("5 opened warn", "6 acknowledged warn", "16 escalated page")
+	s.wantEvents("5 opened warn", "6 acknowledged warn", "16 escalated page")
 	if inc := s.incident(); inc.AckedBy != "" {
 		t.Errorf("still acknowledged by %q", inc.AckedBy)
 	}
-	if a := s.ack("bob", 0); !a.Won {
+	if a := s.ack("bob", 0); !a.Applied {
 		t.Errorf("ack %+v", a)
 	}
 }
@@ -106,7 +106,7 @@ func TestAckStays(t *testing.T) {
 		t.Errorf("incident %+v", inc)
 	}
 	s.run(6, low).run(6, warn)
-	if inc := s.incident(); inc.AckedBy != "" || inc.Reopened != 1 {
+	if inc := s.incident(); inc.AckedBy != "" || inc.ReopenCount != 1 {
 		t.Errorf("a new turn is acknowledged already: %+v", inc)
 	}
 }

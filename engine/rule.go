@@ -41,7 +41,7 @@ type Rule struct {
 	Events    string  // PromQL that counts them; empty with MinEvents 0
 
 	Summary string // what is wrong, in plain words
-	Feel    string // what users of the pool feel
+	Impact  string // what users of the pool feel
 	Runbook string // name of the page that says what to do
 	Action  string // what the engine itself may do on a page: "" or "rollback"
 	Slow    bool   // evaluated every 30 s, on one-minute series
@@ -64,18 +64,18 @@ type Clear struct {
 	For   time.Duration
 }
 
-// Knowing is whether a value is one.
-type Knowing uint8
+// Quality is whether a value is one.
+type Quality uint8
 
 // The ways of knowing a value.
 const (
-	Known   Knowing = iota
+	Valid   Quality = iota
 	Idle            // too few events, or 0/0: opens nothing
 	Missing         // absent, stale, not a number, or an error: neither fires nor clears
 )
 
 // Value is what a signal came to.
 type Value struct {
-	Knowing Knowing
-	V       float64 // only if Known
+	Quality Quality
+	V       float64 // only if Valid
 }

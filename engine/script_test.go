@@ -19,7 +19,7 @@ var (
 // ageRule clears below 12, warns at 15 for 5 s, pages at 25 for 10 s.
 func ageRule() Rule {
 	return Rule{
-		Name: "age", Pool: "p", Unit: "s", Summary: "old", Feel: "waits", Runbook: "age", Action: "rollback",
+		Name: "age", Pool: "p", Unit: "s", Summary: "old", Impact: "waits", Runbook: "age", Action: "rollback",
 		Warn: Threshold{At: 15, For: 5 * time.Second, Set: true}, Page: Threshold{At: 25, For: 10 * time.Second, Set: true},
 		Clear: Clear{Below: 12, For: 5 * time.Second},
 	}
@@ -27,24 +27,24 @@ func ageRule() Rule {
 
 // Values by what they mean to ageRule.
 var (
-	low  = Value{V: 3}
-	hold = Value{V: 13}
-	warn = Value{V: 15}
-	page = Value{V: 25}
-	idle = Value{Knowing: Idle}
-	gone = Value{Knowing: Missing}
+	low      = Value{V: 3}
+	hold     = Value{V: 13}
+	warn     = Value{V: 15}
+	page     = Value{V: 25}
+	idle     = Value{Quality: Idle}
+	noSignal = Value{Quality: Missing}
 )
 
 // script drives a machine second by second and writes down what it says.
 type script struct {
-	t     *testing.T
-	m     *Machine
-	now   time.Time
-	rules []Rule
-	said  []string
-	all   []Event
-	disk  *disk
-	next  time.Duration // elapsed of the next step
+	t       *testing.T
+	m       *Machine
+	now     time.Time
+	rules   []Rule
+	emitted []string
+	all     []Event
+	store   *journalStore
+	next    time.Duration // elapsed of the next step
 }
 
 func testConfig() Config {
@@ -67,7 +67,7 @@ func newScript(t *testing.T, edit func(*Config), rules ...Rule) *script {
 	if len(rules) == 0 {
 		rules = []Rule{ageRule()}
 	}
-	return &script{t: t, m: m, now: epoch, rules: rules, disk: newDisk()}
+	return &script{t: t, m: m, now: epoch, rules: rules, store: newJournalStore()}
 }
 
 // run makes n steps of one interval with one value for ageRule.
@@ -79,23 +79,23 @@ func (s *script) run(n int, v Value) *script {
 }
 
 func (s *script) step(values map[Key]Value) {
-	s.note(s.m.Step(s.now, s.next, s.rules, values))
+	s.record(s.m.Step(s.now, s.next, s.rules, values))
 	s.next = s.m.c.Interval
 	s.now = s.now.Add(s.m.c.Interval)
 }
 
-func (s *script) note(b Batch) {
-	s.disk.save(s.t, b)
+func (s *script) record(b Batch) {
+	s.store.save(s.t, b)
 	for _, e := range b.Events {
 		s.all = append(s.all, e)
-		inc := s.disk.incidents[e.Incident]
+		inc := s.store.incidents[e.Incident]
 		line := fmt.Sprintf("%d %s", int(e.At.Sub(epoch).Seconds()), e.Kind)
 		if inc.Key.Rule != ruleKey.Rule {
 			line += " " + inc.Key.Rule
 		}
 		line += " " + levelName(e.Level)
 		if e.Kind == EventResolved {
-			line += " " + string(inc.Why)
+			line += " " + string(inc.Resolution)
 		}
 		if e.Muted {
 			line += " muted"
@@ -106,7 +106,7 @@ func (s *script) note(b Batch) {
 		if e.Count > 0 {
 			line += fmt.Sprintf(" x%d", e.Count)
 		}
-		s.said = append(s.said, line)
+		s.emitted = append(s.emitted, line)
 	}
 }
 
@@ -117,16 +117,16 @@ func (s *script) restart(downtime time.Duration) *script {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if wrong := m.Load(s.now.Add(downtime), s.disk.load()); len(wrong) > 0 {
+	if wrong := m.Load(s.now.Add(downtime), s.store.load()); len(wrong) > 0 {
 		s.t.Fatalf("the record contradicts itself: %q", wrong)
 	}
 	s.m, s.now, s.next = m, s.now.Add(downtime), 0
 	return s
 }
 
-func (s *script) want(lines ...string) {
+func (s *script) wantEvents(lines ...string) {
 	s.t.Helper()
-	if diff := cmp.Diff(lines, s.said); diff != "" {
+	if diff := cmp.Diff(lines, s.emitted); diff != "" {
 		s.t.Fatalf("events (-want +got):\n%s", diff)
 	}
 }
@@ -140,13 +140,13 @@ func (s *script) incident() Incident {
 	return all[len(all)-1]
 }
 
-func (s *script) ack(by string, length time.Duration) Acked {
+func (s *script) ack(by string, length time.Duration) AckResult {
 	s.t.Helper()
 	a, b, err := s.m.Ack(s.now, s.incident().ID, by, length)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.note(b)
+	s.record(b)
 	return a
 }
 
@@ -156,25 +156,25 @@ func (s *script) silence(pool string, length time.Duration) Silence {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.note(b)
+	s.record(b)
 	return done.Silence
 }
 
 func levelName(l Level) string { return []string{"none", "warn", "page"}[l] }
 
-// disk keeps batches as a journal does: by key, and events for good.
-type disk struct {
+// journalStore keeps batches as a journal does: by key, and events for good.
+type journalStore struct {
 	states    map[Key]State
 	incidents map[string]Incident
 	silences  map[string]Silence
 	events    []Event
 }
 
-func newDisk() *disk {
-	return &disk{states: map[Key]State{}, incidents: map[string]Incident{}, silences: map[string]Silence{}}
+func newJournalStore() *journalStore {
+	return &journalStore{states: map[Key]State{}, incidents: map[string]Incident{}, silences: map[string]Silence{}}
 }
 
-func (d *disk) save(t *testing.T, b Batch) {
+func (d *journalStore) save(t *testing.T, b Batch) {
 	t.Helper()
 	for _, s := range b.States {
 		d.states[s.Key] = s
@@ -199,29 +199,29 @@ func (d *disk) save(t *testing.T, b Batch) {
 	d.events = append(d.events, b.Events...)
 }
 
-// load returns what Saved promises, in no useful order.
-func (d *disk) load() Saved {
-	var saved Saved
+// load returns what SavedState promises, in no useful order.
+func (d *journalStore) load() SavedState {
+	var saved SavedState
 	named := map[string]bool{}
 	for _, s := range d.states {
-		s.Flips = slices.Clone(s.Flips)
+		s.FlapTimes = slices.Clone(s.FlapTimes)
 		saved.States = append(saved.States, s)
 		named[s.Incident] = true
 	}
 	for _, i := range d.incidents {
-		if i.Open() || i.Due || named[i.ID] {
+		if i.Open() || i.PendingUnmute || named[i.ID] {
 			saved.Incidents = append(saved.Incidents, i)
 		}
 	}
 	for _, s := range d.silences {
-		if !s.Lifted {
+		if !s.EndHandled {
 			saved.Silences = append(saved.Silences, s)
 		}
 	}
 	return saved
 }
 
-func kinds(said []string, kind EventKind) int {
+func countKind(said []string, kind EventKind) int {
 	n := 0
 	for _, line := range said {
 		if strings.Fields(line)[1] == string(kind) {

@@ -8,9 +8,9 @@ import (
 
 const (
 	maxSilences = 1000
-	// sameWish is how much later a second silence may end and still be the wish of
+	// duplicateWithin is how much later a second silence may end and still be the wish of
 	// the first: two people who press the same button, or one who presses twice.
-	sameWish = time.Minute
+	duplicateWithin = time.Minute
 )
 
 // Covers says whether the silence is about a key.
@@ -18,41 +18,41 @@ func (s Silence) Covers(key Key) bool {
 	return s.Rule == key.Rule && (s.Pool == "" || s.Pool == key.Pool)
 }
 
-// runs says whether the silence mutes at that time.
-func (s Silence) runs(at time.Time) bool {
-	return !s.Lifted && !at.Before(s.From) && at.Before(s.Until)
+// activeAt says whether the silence mutes at that time.
+func (s Silence) activeAt(at time.Time) bool {
+	return !s.EndHandled && !at.Before(s.From) && at.Before(s.Until)
 }
 
-// Silenced is what became of the wish for a silence.
-type Silenced struct {
+// SilenceResult is what became of the wish for a silence.
+type SilenceResult struct {
 	Silence Silence // the one that is there now
-	Won     bool    // it was made by this command
+	Applied bool    // it was made by this command
 }
 
 // Silence mutes what is sent about a rule until s.Until, from s.From or now if
 // that is zero or past. A running silence that says the same already wins.
-func (m *Machine) Silence(now time.Time, s Silence) (Silenced, Batch, error) {
+func (m *Machine) Silence(now time.Time, s Silence) (SilenceResult, Batch, error) {
 	t := m.begin(now)
-	s.From, s.Until = moment(s.From), moment(s.Until)
+	s.From, s.Until = truncateMS(s.From), truncateMS(s.Until)
 	if s.From.Before(t.now) {
 		s.From = t.now
 	}
 	if err := m.checkSilence(s); err != nil {
-		return Silenced{}, Batch{}, err
+		return SilenceResult{}, Batch{}, err
 	}
 	for _, other := range m.silences {
-		if other.runs(t.now) && other.Rule == s.Rule && other.Pool == s.Pool && s.From.Equal(t.now) &&
-			s.Until.Sub(other.Until) <= sameWish {
-			return Silenced{Silence: other}, Batch{}, nil
+		if other.activeAt(t.now) && other.Rule == s.Rule && other.Pool == s.Pool && s.From.Equal(t.now) &&
+			s.Until.Sub(other.Until) <= duplicateWithin {
+			return SilenceResult{Silence: other}, Batch{}, nil
 		}
 	}
 	if len(m.silences) >= maxSilences {
-		return Silenced{}, Batch{}, ErrTooMany
+		return SilenceResult{}, Batch{}, ErrTooMany
 	}
-	s.ID, s.Lifted = m.c.NewID(), false
+	s.ID, s.EndHandled = m.c.NewID(), false
 	m.silences = append(m.silences, s)
 	t.silences = append(t.silences, s)
-	return Silenced{Silence: s, Won: true}, t.end(), nil
+	return SilenceResult{Silence: s, Applied: true}, t.commit(), nil
 }
 
 func (m *Machine) checkSilence(s Silence) error {
@@ -74,8 +74,8 @@ func (m *Machine) checkSilence(s Silence) error {
 	return nil
 }
 
-// Lift ends a silence early.
-func (m *Machine) Lift(now time.Time, id, by string) (Silence, Batch, error) {
+// Unsilence ends a silence early.
+func (m *Machine) Unsilence(now time.Time, id, by string) (Silence, Batch, error) {
 	if err := checkText("the name", by, 1, maxName); err != nil {
 		return Silence{}, Batch{}, err
 	}
@@ -85,25 +85,25 @@ func (m *Machine) Lift(now time.Time, id, by string) (Silence, Batch, error) {
 	}
 	t := m.begin(now)
 	s := m.silences[n]
-	ran := s.runs(t.now) || !t.now.Before(s.Until)
-	s.Until, s.Lifted = earlier(s.Until, t.now), true
+	ran := s.activeAt(t.now) || !t.now.Before(s.Until)
+	s.Until, s.EndHandled = minTime(s.Until, t.now), true
 	m.silences = slices.Delete(slices.Clone(m.silences), n, n+1)
 	t.silences = append(t.silences, s)
 	if ran {
 		t.unmute([]Silence{s}, by)
 	}
-	return s, t.end(), nil
+	return s, t.commit(), nil
 }
 
 // endSilences deals with the silences whose time is over.
-func (t *turn) endSilences() {
+func (t *txn) endSilences() {
 	var ended, left []Silence
 	for _, s := range t.m.silences {
 		if t.now.Before(s.Until) {
 			left = append(left, s)
 			continue
 		}
-		s.Lifted = true
+		s.EndHandled = true
 		ended = append(ended, s)
 	}
 	if len(ended) == 0 {
@@ -116,26 +116,28 @@ func (t *turn) endSilences() {
 
 // unmute tells the truth about what the ended silences have muted, once for each
 // incident that is open or has ended meanwhile, unless it is muted still.
-func (t *turn) unmute(ended []Silence, by string) {
-	for _, id := range t.m.byAge() {
+func (t *txn) unmute(ended []Silence, by string) {
+	for _, id := range t.m.incidentIDsByAge() {
 		inc := t.m.incidents[id]
 		covered := slices.ContainsFunc(ended, func(s Silence) bool { return s.Covers(inc.Key) })
-		if !covered || t.muted(inc.Key) || !inc.Due && (!inc.Open() || t.opened(id)) {
+		if !covered || t.muted(inc.Key) || !inc.PendingUnmute && (!inc.Open() || t.openedInTxn(id)) {
 			continue
 		}
 		inc = t.incident(id)
-		inc.Due = false
+		inc.PendingUnmute = false
 		t.emit(inc, Event{Kind: EventUnmuted, By: by})
-		if s, ok := t.m.slots[inc.Key]; ok && s.Incident == id {
-			t.slot(inc.Key).Reminded = t.now // also if it is over: it may be reopened without a ping
+		if s, ok := t.m.states[inc.Key]; ok && s.Incident == id {
+			t.state(inc.Key).LastNotified = t.now // also if it is over: it may be reopened without a ping
 		}
 	}
 }
 
-// opened says whether an incident was opened in this turn.
-func (t *turn) opened(id string) bool { return t.incidents[id].ID == "" && slices.Contains(t.ids, id) }
+// openedInTxn says whether an incident was opened in this turn.
+func (t *txn) openedInTxn(id string) bool {
+	return t.incidentsBefore[id].ID == "" && slices.Contains(t.touchedIncidents, id)
+}
 
-func earlier(a, b time.Time) time.Time {
+func minTime(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}

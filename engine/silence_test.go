@@ -12,12 +12,12 @@ func TestSilence(t *testing.T) {
 	s := newScript(t, nil)
 	s.silence("p", time.Minute)
 	s.run(61, page)
-	s.want("5 opened warn muted", "10 escalated page muted", "60 silence_ended page")
-	if inc := s.incident(); inc.Due || !inc.Told {
+	s.wantEvents("5 opened warn muted", "10 escalated page muted", "60 silence_ended page")
+	if inc := s.incident(); inc.PendingUnmute || !inc.Notified {
 		t.Errorf("incident %+v: nothing is due any more", inc)
 	}
-	if left := s.m.Silences(); len(left) != 0 || !s.disk.silences["id-000001"].Lifted {
-		t.Errorf("silences %+v, saved %+v", left, s.disk.silences)
+	if left := s.m.Silences(); len(left) != 0 || !s.store.silences["id-000001"].EndHandled {
+		t.Errorf("silences %+v, saved %+v", left, s.store.silences)
 	}
 }
 
@@ -26,7 +26,7 @@ func TestSilenceEndedMeanwhile(t *testing.T) {
 	s := newScript(t, nil).run(6, warn)
 	s.silence("", time.Hour)
 	s.run(1000, low).restart(time.Minute).run(3000, low)
-	s.want("5 opened warn", "6 recovering warn muted", "11 resolved warn recovered muted", "3606 silence_ended warn")
+	s.wantEvents("5 opened warn", "6 recovering warn muted", "11 resolved warn recovered muted", "3606 silence_ended warn")
 	if got := s.m.Incidents(); len(got) != 0 {
 		t.Errorf("incidents %+v remain", got)
 	}
@@ -37,21 +37,21 @@ func TestSilenceStillOpen(t *testing.T) {
 	s := newScript(t, nil).run(11, page)
 	s.silence("p", 3*time.Hour)
 	s.run(3*3600+1, page)
-	s.want("5 opened warn", "10 escalated page", "10811 silence_ended page")
+	s.wantEvents("5 opened warn", "10 escalated page", "10811 silence_ended page")
 	s.run(3600, page)
-	if got := s.said[len(s.said)-1]; got != "14411 reminder page" {
+	if got := s.emitted[len(s.emitted)-1]; got != "14411 reminder page" {
 		t.Errorf("said %q, want a reminder an hour after the silence", got)
 	}
 }
 
 // Without trouble there is nothing to tell, nor about what was over before.
-func TestSilenceOfNothing(t *testing.T) {
+func TestSilenceWithoutEvents(t *testing.T) {
 	s := newScript(t, nil)
 	s.silence("p", time.Minute)
-	s.run(100, low).want()
+	s.run(100, low).wantEvents()
 	s = newScript(t, nil).run(6, warn).run(6, low)
 	s.silence("p", time.Minute)
-	s.run(100, low).want("5 opened warn", "6 recovering warn", "11 resolved warn recovered")
+	s.run(100, low).wantEvents("5 opened warn", "6 recovering warn", "11 resolved warn recovered")
 }
 
 // Of many that come and go in one silence, the latest is the truth.
@@ -94,7 +94,7 @@ func TestSilenceScope(t *testing.T) {
 		}
 		s.run(6, warn)
 		if s.all[0].Muted != test.muted {
-			t.Errorf("%s: %q", name, s.said)
+			t.Errorf("%s: %q", name, s.emitted)
 		}
 	}
 }
@@ -105,10 +105,10 @@ func TestSilenceOverlap(t *testing.T) {
 	s.silence("p", 10*time.Second)
 	s.silence("", 5*time.Minute)
 	s.run(301, warn)
-	s.want("5 opened warn muted", "305 silence_ended warn")
+	s.wantEvents("5 opened warn muted", "305 silence_ended warn")
 	s = newScript(t, nil)
 	s.silence("p", 5*time.Second)
-	s.run(6, warn).want("5 opened warn")
+	s.run(6, warn).wantEvents("5 opened warn")
 }
 
 // A silence that ended while nothing ran is dealt with at the first step.
@@ -116,45 +116,45 @@ func TestSilenceEndsInDowntime(t *testing.T) {
 	s := newScript(t, nil)
 	s.silence("p", time.Minute)
 	s.run(11, page).restart(time.Hour).run(2, page)
-	s.want("5 opened warn muted", "10 escalated page muted", "3611 silence_ended page")
+	s.wantEvents("5 opened warn muted", "10 escalated page muted", "3611 silence_ended page")
 }
 
 // Lifting it early tells at once, and by whom.
-func TestLift(t *testing.T) {
+func TestUnsilence(t *testing.T) {
 	s := newScript(t, nil)
 	id := s.silence("p", time.Hour).ID
 	s.run(11, page)
-	lifted, b, err := s.m.Lift(s.now, id, "bob")
+	lifted, b, err := s.m.Unsilence(s.now, id, "bob")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.note(b)
-	s.run(5, page).want("5 opened warn muted", "10 escalated page muted", "11 silence_ended page")
-	if !lifted.Lifted || !lifted.Until.Equal(epoch.Add(11*time.Second)) || s.all[2].By != "bob" {
+	s.record(b)
+	s.run(5, page).wantEvents("5 opened warn muted", "10 escalated page muted", "11 silence_ended page")
+	if !lifted.EndHandled || !lifted.Until.Equal(epoch.Add(11*time.Second)) || s.all[2].By != "bob" {
 		t.Errorf("lifted %+v, event %+v", lifted, s.all[2])
 	}
-	if _, _, err := s.m.Lift(s.now, id, "ann"); !errors.Is(err, ErrNoSilence) {
+	if _, _, err := s.m.Unsilence(s.now, id, "ann"); !errors.Is(err, ErrNoSilence) {
 		t.Errorf("the second time: %v", err)
 	}
-	if _, _, err := s.m.Lift(s.now, id, ""); !errors.Is(err, ErrRefused) {
+	if _, _, err := s.m.Unsilence(s.now, id, ""); !errors.Is(err, ErrRefused) {
 		t.Errorf("by nobody: %v", err)
 	}
 }
 
 // One that has not begun ends without a word.
-func TestLiftBeforeItBegins(t *testing.T) {
+func TestUnsilenceBeforeStart(t *testing.T) {
 	s := newScript(t, nil).run(6, warn)
 	done, b, err := s.m.Silence(s.now, Silence{Rule: "age", By: "ann", From: s.now.Add(time.Hour), Until: s.now.Add(2 * time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.note(b)
-	_, b, err = s.m.Lift(s.now, done.Silence.ID, "ann")
+	s.record(b)
+	_, b, err = s.m.Unsilence(s.now, done.Silence.ID, "ann")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.note(b)
-	s.want("5 opened warn")
+	s.record(b)
+	s.wantEvents("5 opened warn")
 }
 
 // Who presses second is shown the silence that is there; who wants it for longer

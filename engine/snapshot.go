@@ -14,22 +14,22 @@ func (e *Engine) publish(rules []Rule) {
 	s := &Snapshot{
 		Rules: e.machine.Statuses(rules), Incidents: e.machine.Incidents(), Silences: e.machine.Silences(),
 	}
-	e.now.Store(s)
-	e.o.Metrics.now.Store(s)
+	e.snapshot.Store(s)
+	e.o.Metrics.snapshot.Store(s)
 }
 
 // Incidents returns the open incidents, and those that may be reopened, oldest
 // first.
-func (e *Engine) Incidents() []Incident { return slices.Clone(e.now.Load().Incidents) }
+func (e *Engine) Incidents() []Incident { return slices.Clone(e.snapshot.Load().Incidents) }
 
 // States returns how every rule stands, those included that watch signals.
 func (e *Engine) States() []RuleStatus {
-	all := slices.Clone(e.now.Load().Rules)
+	all := slices.Clone(e.snapshot.Load().Rules)
 	for n := range all {
-		all[n].State.Flips = slices.Clone(all[n].State.Flips)
+		all[n].State.FlapTimes = slices.Clone(all[n].State.FlapTimes)
 	}
 	return all
 }
 
 // Silences returns the silences that are not over.
-func (e *Engine) Silences() []Silence { return slices.Clone(e.now.Load().Silences) }
+func (e *Engine) Silences() []Silence { return slices.Clone(e.snapshot.Load().Silences) }

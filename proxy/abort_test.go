@@ -23,15 +23,15 @@ func TestAnswersToHTTP10(t *testing.T) {
 		"a stream without end":     {post, stream, chunkedHead + chunks(events(delta)) + lastChunk, admission.Truncated, true},
 		"a stream that hangs up":   {post, stream, chunkedHead + chunks(events(delta)), admission.Truncated, true},
 		"framing that is none":     {post, stream, chunkedHead + chunks(events(delta)) + "zz\r\n", admission.Truncated, true},
-		"whole JSON":               {post, chat, unframed + whole, admission.Completed, false},
-		"half a JSON":              {post, chat, unframed + whole[:30], admission.Truncated, true},
-		"a list of models":         {get, "", chunkedHead + chunks(whole) + lastChunk, 0, false},
-		"a list that is cut short": {get, "", chunkedHead + chunks(whole), 0, true},
+		"whole JSON":               {post, chat, unframed + fullJSON, admission.Completed, false},
+		"half a JSON":              {post, chat, unframed + fullJSON[:30], admission.Truncated, true},
+		"a list of models":         {get, "", chunkedHead + chunks(fullJSON) + lastChunk, 0, false},
+		"a list that is cut short": {get, "", chunkedHead + chunks(fullJSON), 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, upstreamSays(c.wire, nil))
-			conn := r.raw()
+			r := newTestProxy(t, withRawUpstream(c.wire, nil))
+			conn := r.dialRaw()
 			head := c.ask + " HTTP/1.0\r\nHost: gate.test\r\nContent-Type: application/json\r\n" + lengthOf(c.body) + "\r\n\r\n"
 			if _, err := io.WriteString(conn, head+c.body); err != nil {
 				t.Fatal(err)
@@ -44,7 +44,7 @@ func TestAnswersToHTTP10(t *testing.T) {
 				t.Errorf("answer %q", got)
 			}
 			if c.ask == post {
-				r.want(c.outcome, http.StatusOK)
+				r.wantOutcome(c.outcome, http.StatusOK)
 			}
 		})
 	}

@@ -17,8 +17,8 @@ import (
 	"headgate/proxy/admission"
 )
 
-// pack compresses a body.
-func pack(encoding, body string) string {
+// encodeBody compresses a body.
+func encodeBody(encoding, body string) string {
 	var b bytes.Buffer
 	var w io.WriteCloser
 	switch encoding {
@@ -43,7 +43,7 @@ func pack(encoding, body string) string {
 // A compressed request is looked into, and forwarded as it was sent.
 func TestCompressedRequests(t *testing.T) {
 	got := make(chan string, 1)
-	r := newRig(t, func(p *plan) {
+	r := newTestProxy(t, func(p *fixture) {
 		p.pool.Models = []string{"m"}
 		p.upstream = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
@@ -51,12 +51,12 @@ func TestCompressedRequests(t *testing.T) {
 		})
 	})
 	for _, encoding := range []string{"gzip", "x-gzip", "GZIP", "deflate", "br", "zstd", "identity", "Identity"} {
-		body := pack(encoding, chat)
-		r.completed(r.post(chatPath, body, "Content-Encoding", encoding))
+		body := encodeBody(encoding, chat)
+		r.wantCompleted(r.post(chatPath, body, "Content-Encoding", encoding))
 		if seen := <-got; seen != encoding+" "+body {
 			t.Errorf("%s: upstream saw %.60q", encoding, seen)
 		}
-		r.fails(r.post(chatPath, pack(encoding, `{"model":"x"}`), "Content-Encoding", encoding), http.StatusNotFound, "model_not_found")
+		r.wantFailure(r.post(chatPath, encodeBody(encoding, `{"model":"x"}`), "Content-Encoding", encoding), http.StatusNotFound, "model_not_found")
 	}
 }
 
@@ -72,30 +72,30 @@ func TestCompressedRequestsThatCannotBeRead(t *testing.T) {
 		"not zstd":                {"zstd", chat, 400, "invalid_body"},
 		"not brotli":              {"br", "\xff\xff\xff" + chat, 400, "invalid_body"},
 		"not zlib":                {"deflate", chat, 400, "invalid_body"},
-		"half a gzip":             {"gzip", pack("gzip", chat)[:30], 400, "invalid_body"},
-		"half a zstd":             {"zstd", pack("zstd", chat)[:30], 400, "invalid_body"},
+		"half a gzip":             {"gzip", encodeBody("gzip", chat)[:30], 400, "invalid_body"},
+		"half a zstd":             {"zstd", encodeBody("zstd", chat)[:30], 400, "invalid_body"},
 		"nothing":                 {"gzip", "", 400, "invalid_body"},
 		"unknown":                 {"snappy", chat, 415, "unsupported_content_encoding"},
-		"two encodings":           {"gzip, gzip", pack("gzip", pack("gzip", chat)), 415, "unsupported_content_encoding"},
-		"JSON that is none":       {"gzip", pack("gzip", "{"), 400, "invalid_json"},
-		"gzip bomb":               {"gzip", pack("gzip", bomb), 413, "request_too_large"},
-		"zlib bomb":               {"deflate", pack("deflate", bomb), 413, "request_too_large"},
-		"brotli bomb":             {"br", pack("br", bomb), 413, "request_too_large"},
-		"zstd bomb":               {"zstd", pack("zstd", bomb), 413, "request_too_large"},
+		"two encodings":           {"gzip, gzip", encodeBody("gzip", encodeBody("gzip", chat)), 415, "unsupported_content_encoding"},
+		"JSON that is none":       {"gzip", encodeBody("gzip", "{"), 400, "invalid_json"},
+		"gzip bomb":               {"gzip", encodeBody("gzip", bomb), 413, "request_too_large"},
+		"zlib bomb":               {"deflate", encodeBody("deflate", bomb), 413, "request_too_large"},
+		"brotli bomb":             {"br", encodeBody("br", bomb), 413, "request_too_large"},
+		"zstd bomb":               {"zstd", encodeBody("zstd", bomb), 413, "request_too_large"},
 		"a zstd window of 1 GiB":  {"zstd", "\x28\xb5\x2f\xfd\x00\xa0\x01\x00\x00", 400, "invalid_body"},
-		"one byte over the limit": {"gzip", pack("gzip", strings.Repeat(" ", limit+1-len(chat))+chat), 413, "request_too_large"},
-		"exactly the limit":       {"gzip", pack("gzip", strings.Repeat(" ", limit-len(chat))+chat), 200, ""},
+		"one byte over the limit": {"gzip", encodeBody("gzip", strings.Repeat(" ", limit+1-len(chat))+chat), 413, "request_too_large"},
+		"exactly the limit":       {"gzip", encodeBody("gzip", strings.Repeat(" ", limit-len(chat))+chat), 200, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, func(p *plan) { p.pool.BodyLimit = limit })
+			r := newTestProxy(t, func(p *fixture) { p.pool.BodyLimit = limit })
 			a := r.post(chatPath, c.body, "Content-Encoding", c.encoding)
 			if c.status == 200 {
-				r.completed(a)
+				r.wantCompleted(a)
 				return
 			}
-			r.fails(a, c.status, c.code)
-			r.want(admission.Invalid, c.status)
+			r.wantFailure(a, c.status, c.code)
+			r.wantOutcome(admission.Invalid, c.status)
 			if n := r.stub.Stats().Calls; n != 0 {
 				t.Errorf("%d calls went upstream", n)
 			}
@@ -117,18 +117,18 @@ func TestBodyLimit(t *testing.T) {
 	} {
 		for framing, header := range map[string]string{"announced": "", "chunked": "chunked"} {
 			t.Run(name+", "+framing, func(t *testing.T) {
-				r := newRig(t, func(p *plan) { p.pool.BodyLimit = limit })
+				r := newTestProxy(t, func(p *fixture) { p.pool.BodyLimit = limit })
 				req := r.request(context.Background(), chatPath, fill(c.size))
 				if header != "" {
 					req.ContentLength = -1
 				}
 				a := r.do(req)
 				if c.status == 200 {
-					r.completed(a)
+					r.wantCompleted(a)
 					return
 				}
-				r.fails(a, c.status, "request_too_large")
-				r.want(admission.Invalid, c.status)
+				r.wantFailure(a, c.status, "request_too_large")
+				r.wantOutcome(admission.Invalid, c.status)
 			})
 		}
 	}
@@ -136,8 +136,8 @@ func TestBodyLimit(t *testing.T) {
 
 // The client that asks first is told before it sends.
 func TestTooLargeIsToldBeforeTheBodyIsSent(t *testing.T) {
-	r := newRig(t, func(p *plan) { p.pool.BodyLimit = 1000 })
-	got := r.exchange(head(chatPath, "Content-Length: 1001", "Expect: 100-continue"))
+	r := newTestProxy(t, func(p *fixture) { p.pool.BodyLimit = 1000 })
+	got := r.exchange(requestHead(chatPath, "Content-Length: 1001", "Expect: 100-continue"))
 	if !strings.HasPrefix(got, "HTTP/1.1 413 ") || strings.Contains(got, "100 Continue") {
 		t.Errorf("%q", got)
 	}
@@ -147,24 +147,24 @@ func TestTooLargeIsToldBeforeTheBodyIsSent(t *testing.T) {
 func TestMemoryForBodies(t *testing.T) {
 	const limit = 256 << 10
 	body := chat + strings.Repeat(" ", 90<<10)
-	r := newRig(t, func(p *plan) {
-		oneWorker(p)
+	r := newTestProxy(t, func(p *fixture) {
+		withOneWorker(p)
 		p.gate.Policy = admission.None{}
 		p.pool.BodyLimit, p.pool.BufferLimit = limit, limit
 	})
 	leave := r.occupy(1)
-	waiting := r.queue(1, body)
+	waiting := r.queueCalls(1, body)
 	var group sync.WaitGroup
 	for range 5 {
-		group.Go(func() { r.refused(r.post(chatPath, strings.Repeat(body, 2)), admission.ReasonMemory) })
+		group.Go(func() { r.wantRefused(r.post(chatPath, strings.Repeat(body, 2)), admission.ReasonMemory) })
 	}
 	group.Wait()
-	r.refused(r.post(chatPath, pack("gzip", strings.Repeat(" ", limit-len(chat))+chat), "Content-Encoding", "gzip"), admission.ReasonMemory)
+	r.wantRefused(r.post(chatPath, encodeBody("gzip", strings.Repeat(" ", limit-len(chat))+chat), "Content-Encoding", "gzip"), admission.ReasonMemory)
 	leave()
-	r.completed(waiting[0].wait())
-	r.settle()
-	r.completed(r.post(chatPath, chat+strings.Repeat(" ", limit/2)))
-	if n := r.seen.outcomes(); n[admission.Refused] != 6 || n[admission.Completed] != 2 {
+	r.wantCompleted(waiting[0].wait())
+	r.wantIdle()
+	r.wantCompleted(r.post(chatPath, chat+strings.Repeat(" ", limit/2)))
+	if n := r.recorder.outcomes(); n[admission.Refused] != 6 || n[admission.Completed] != 2 {
 		t.Errorf("outcomes %v", n)
 	}
 	if n := r.sum("headgate_refusals_total", "reason", "memory"); n != 6 {
@@ -177,28 +177,28 @@ func TestMemoryForBodies(t *testing.T) {
 
 // What is only announced costs nothing much.
 func TestAnnouncedBytesAreNotSetAside(t *testing.T) {
-	r := newRig(t, func(p *plan) { p.pool.BufferLimit = 4 << 20 })
+	r := newTestProxy(t, func(p *fixture) { p.pool.BufferLimit = 4 << 20 })
 	for range 20 {
-		conn := r.raw()
-		r.write(conn, head(chatPath, "Content-Length: 4000000")+"{")
+		conn := r.dialRaw()
+		r.write(conn, requestHead(chatPath, "Content-Length: 4000000")+"{")
 		defer conn.Close()
 	}
-	r.eventually("all have begun", func() bool { return r.held().buffered >= 20*4096 })
-	if n := r.held().buffered; n > 20*largeBuffer {
+	r.eventually("all have begun", func() bool { return r.heldResources().buffered >= 20*4096 })
+	if n := r.heldResources().buffered; n > 20*maxPrealloc {
 		t.Errorf("%d bytes are set aside", n)
 	}
-	r.completed(r.chat())
+	r.wantCompleted(r.chat())
 }
 
 func TestBudget(t *testing.T) {
 	var shared, own budget
 	shared.limit.Store(100)
 	own.limit.Store(50)
-	h := holding{shared: &shared}
+	h := reservation{shared: &shared}
 	if !h.grow(40) || !h.assign(&own) || h.grow(70) || h.n != 40 {
 		t.Errorf("holds %d", h.n)
 	}
-	other := holding{shared: &shared}
+	other := reservation{shared: &shared}
 	if !other.grow(60) || other.assign(&own) {
 		t.Error("more than the pool's own budget was given")
 	}

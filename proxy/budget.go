@@ -8,8 +8,8 @@ type budget struct {
 	used  atomic.Int64
 }
 
-// take reserves n bytes, or none if they do not fit.
-func (b *budget) take(n int64) bool {
+// reserve reserves n bytes, or none if they do not fit.
+func (b *budget) reserve(n int64) bool {
 	if b.used.Add(n) > b.limit.Load() {
 		b.used.Add(-n)
 		return false
@@ -17,37 +17,37 @@ func (b *budget) take(n int64) bool {
 	return true
 }
 
-func (b *budget) give(n int64) { b.used.Add(-n) }
+func (b *budget) release(n int64) { b.used.Add(-n) }
 
-// holding is what one task has taken: from the budget of all pools while its
+// reservation is what one task has taken: from the budget of all pools while its
 // pool is unknown, and from its pool's own afterwards. It is not for concurrent
 // use.
-type holding struct {
-	shared *budget
-	own    *budget // nil until the pool is known
-	n      int64
+type reservation struct {
+	shared     *budget
+	poolBudget *budget // nil until the pool is known
+	n          int64
 }
 
-func (h *holding) grow(n int64) bool {
-	if !h.shared.take(n) {
+func (h *reservation) grow(n int64) bool {
+	if !h.shared.reserve(n) {
 		return false
 	}
 	h.n += n
 	return true
 }
 
-func (h *holding) assign(own *budget) bool {
-	if !own.take(h.n) {
+func (h *reservation) assign(own *budget) bool {
+	if !own.reserve(h.n) {
 		return false
 	}
-	h.own = own
+	h.poolBudget = own
 	return true
 }
 
-func (h *holding) release() {
-	h.shared.give(h.n)
-	if h.own != nil {
-		h.own.give(h.n)
+func (h *reservation) release() {
+	h.shared.release(h.n)
+	if h.poolBudget != nil {
+		h.poolBudget.release(h.n)
 	}
-	h.n, h.own = 0, nil
+	h.n, h.poolBudget = 0, nil
 }

@@ -16,8 +16,8 @@ import (
 	"headgate/proxy/admission"
 )
 
-// beside sends the same request through the proxy and past it.
-func (r *rig) beside(path, body string, header ...string) (through, past answer) {
+// proxiedAndDirect sends the same request through the proxy and past it.
+func (r *testProxy) proxiedAndDirect(path, body string, header ...string) (through, past answer) {
 	r.Helper()
 	through = r.post(path, body, header...)
 	req := r.request(context.Background(), path, body, header...)
@@ -25,11 +25,11 @@ func (r *rig) beside(path, body string, header ...string) (through, past answer)
 	return through, r.do(req)
 }
 
-// added are the headers that a proxied answer has beyond the upstream's.
-var added = []string{"Headgate-Task-Id", "Headgate-Queue-Wait-Ms", "X-Accel-Buffering"}
+// addedHeaders are the headers that a proxied answer has beyond the upstream's.
+var addedHeaders = []string{"Headgate-Task-Id", "Headgate-Queue-Wait-Ms", "X-Accel-Buffering"}
 
-// alike checks that two answers are the same but for what the proxy adds.
-func (r *rig) alike(through, past answer) {
+// wantSameAnswer checks that two answers are the same but for what the proxy adds.
+func (r *testProxy) wantSameAnswer(through, past answer) {
 	r.Helper()
 	if through.status != past.status || (through.err == nil) != (past.err == nil) {
 		r.Errorf("status %d (%v), past the proxy %d (%v)", through.status, through.err, past.status, past.err)
@@ -38,7 +38,7 @@ func (r *rig) alike(through, past answer) {
 		r.Errorf("bodies differ: %.200q, past the proxy %.200q", through.body, past.body)
 	}
 	h := maps.Clone(through.header)
-	for _, name := range added {
+	for _, name := range addedHeaders {
 		h.Del(name)
 	}
 	for _, name := range []string{"Date", "Openai-Processing-Ms"} { // differ from call to call
@@ -57,7 +57,7 @@ func (r *rig) alike(through, past answer) {
 }
 
 func TestBytesOfEveryEndpoint(t *testing.T) {
-	r := newRig(t, nil)
+	r := newTestProxy(t, nil)
 	const tools = `,"tools":[{"type":"function","function":{"name":"f","parameters":{}}}],"tool_choice":"required"`
 	bodies := map[string][]string{
 		chatPath: {chat, stream, `{"model":"m","n":3,"stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"x"}]}`,
@@ -75,23 +75,23 @@ func TestBytesOfEveryEndpoint(t *testing.T) {
 				headers = append(headers, []string{"Stub-Encoding", "gzip"}, []string{"Stub-Encoding", "br"}, []string{"Stub-Encoding", "zstd"})
 			}
 			for _, header := range headers {
-				r.alike(r.beside(path, body, header...))
+				r.wantSameAnswer(r.proxiedAndDirect(path, body, header...))
 				n++
 			}
 		}
 	}
-	r.settle()
-	if got := r.seen.outcomes()[admission.Completed]; got != n {
-		t.Errorf("%d of %d completed: %v", got, n, r.seen.outcomes())
+	r.wantIdle()
+	if got := r.recorder.outcomes()[admission.Completed]; got != n {
+		t.Errorf("%d of %d completed: %v", got, n, r.recorder.outcomes())
 	}
 }
 
 func TestBytesOfOddStreams(t *testing.T) {
-	r := newRig(t, nil)
-	for i, odd := range modelstub.OddStreams() {
+	r := newTestProxy(t, nil)
+	for i, odd := range modelstub.EdgeCaseStreams() {
 		t.Run(odd.Name, func(t *testing.T) {
-			through, past := r.beside(chatPath, stream, "Stub-Stream", odd.Name)
-			r.alike(through, past)
+			through, past := r.proxiedAndDirect(chatPath, stream, "Stub-Stream", odd.Name)
+			r.wantSameAnswer(through, past)
 			if !bytes.Equal(through.body, odd.Bytes()) {
 				t.Errorf("%.100q, want %.100q", through.body, odd.Bytes())
 			}
@@ -103,25 +103,25 @@ func TestBytesOfOddStreams(t *testing.T) {
 }
 
 func TestBytesOfFaults(t *testing.T) {
-	r := newRig(t, nil)
+	r := newTestProxy(t, nil)
 	for _, fault := range []string{"status=400", "status=429;retry_after=3", "status=500", "status=503", "error_event=2"} {
 		for _, body := range []string{chat, stream} {
-			r.alike(r.beside(chatPath, body, "Stub-Fault", fault))
+			r.wantSameAnswer(r.proxiedAndDirect(chatPath, body, "Stub-Fault", fault))
 		}
 	}
 }
 
 func TestBytesOfLists(t *testing.T) {
-	r := newRig(t, nil)
+	r := newTestProxy(t, nil)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		through := r.do(must(http.NewRequest(method, r.data.url()+modelsPath, nil)))
+		through := r.do(must(http.NewRequest(method, r.server.url()+modelsPath, nil)))
 		past := r.do(must(http.NewRequest(method, r.upstream.url()+modelsPath, nil)))
-		r.alike(through, past)
+		r.wantSameAnswer(through, past)
 	}
 }
 
 // Headers and framings that the stub does not know.
-func TestAnswersThatAreOdd(t *testing.T) {
+func TestUnusualAnswers(t *testing.T) {
 	const line = "HTTP/1.1 200 Fine\r\n"
 	for name, wire := range map[string]string{
 		"no content type":         line + "Content-Length: 6\r\n\r\n<html>",
@@ -140,8 +140,8 @@ func TestAnswersThatAreOdd(t *testing.T) {
 		"null bytes":              line + "Content-Type: application/octet-stream\r\nContent-Length: 4\r\n\r\n\x00\x01\xff\x00",
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, upstreamSays(wire, nil))
-			through, past := r.beside(chatPath, chat)
+			r := newTestProxy(t, withRawUpstream(wire, nil))
+			through, past := r.proxiedAndDirect(chatPath, chat)
 			if past.header.Get("Date") == "" {
 				through.header.Del("Date") // a proxy with a clock adds one
 			}
@@ -154,7 +154,7 @@ func TestAnswersThatAreOdd(t *testing.T) {
 				}
 			}
 			past.header.Del("Connection")
-			r.alike(through, past)
+			r.wantSameAnswer(through, past)
 		})
 	}
 }
@@ -162,7 +162,7 @@ func TestAnswersThatAreOdd(t *testing.T) {
 // A request body reaches the upstream as it was sent, whatever is in it.
 func TestBytesOfRequests(t *testing.T) {
 	got := make(chan []byte, 1)
-	r := newRig(t, func(p *plan) {
+	r := newTestProxy(t, func(p *fixture) {
 		p.pool.Endpoints = []string{"/v1/audio/transcriptions", "/v1/rerank"}
 		p.upstream = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var b bytes.Buffer
@@ -186,7 +186,7 @@ func TestBytesOfRequests(t *testing.T) {
 		{"/v1/audio/transcriptions", "", "application/octet-stream"},
 		{"/v1/rerank", `{"model":"m"}`, "application/json"},
 	} {
-		r.completed(r.post(c.path, c.body, "Content-Type", c.kind))
+		r.wantCompleted(r.post(c.path, c.body, "Content-Type", c.kind))
 		if want := fmt.Sprintln(c.path, len(c.body)) + c.body; string(<-got) != want {
 			t.Errorf("%s: %d bytes of %s changed on the way", c.path, len(c.body), c.kind)
 		}
@@ -195,14 +195,14 @@ func TestBytesOfRequests(t *testing.T) {
 
 func TestHeadersOnTheirWayUp(t *testing.T) {
 	seen := make(chan http.Header, 1)
-	r := newRig(t, func(p *plan) {
+	r := newTestProxy(t, func(p *fixture) {
 		p.upstream = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			h := r.Header.Clone()
 			h.Set("Host", r.Host)
 			seen <- h
 		})
 	})
-	conn := r.exchange(head(chatPath, lengthOf(chat), "Connection: close, X-Named , x-other,,", "Connection: X-Third",
+	conn := r.exchange(requestHead(chatPath, lengthOf(chat), "Connection: close, X-Named , x-other,,", "Connection: X-Third",
 		"X-Named: 1", "X-Other: 2", "X-Third: 3", "Keep-Alive: timeout=5", "Proxy-Connection: x", "Proxy-Authorization: Basic x",
 		"Proxy-Authenticate: x", "TE: gzip, trailers", "Trailer: X-T", "Upgrade: h2c", "HTTP2-Settings: x",
 		"headgate-deadline: 50s", "HEADGATE-PRIORITY: batch", "Headgate-Made-Up: x",
@@ -226,10 +226,10 @@ func TestHeadersOnTheirWayUp(t *testing.T) {
 }
 
 func TestHeadersOnTheirWayDown(t *testing.T) {
-	r := newRig(t, upstreamSays("HTTP/1.1 200 OK\r\nConnection: keep-alive , x-named\r\nX-Named: 1\r\nKeep-Alive: x\r\nProxy-Authenticate: x\r\n"+
+	r := newTestProxy(t, withRawUpstream("HTTP/1.1 200 OK\r\nConnection: keep-alive , x-named\r\nX-Named: 1\r\nKeep-Alive: x\r\nProxy-Authenticate: x\r\n"+
 		"Proxy-Connection: x\r\nUpgrade: x\r\nTE: x\r\nX-Kept: 1\r\nX-Kept: 2\r\nHeadgate-Task-Id: forged\r\nContent-Length: 0\r\n\r\n", nil))
 	a := r.chat("X-Request-Id", "mine")
-	r.completed(a)
+	r.wantCompleted(a)
 	names := slices.Sorted(maps.Keys(a.header))
 	want := []string{"Content-Length", "Date", "Headgate-Queue-Wait-Ms", "Headgate-Task-Id", "X-Kept", "X-Request-Id"}
 	if diff := cmp.Diff(want, names); diff != "" {

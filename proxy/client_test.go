@@ -18,7 +18,7 @@ import (
 
 type netListener = net.Listener
 
-func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
+func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // The requests that most tests send.
 const (
@@ -39,9 +39,9 @@ type answer struct {
 func (a answer) reason() string { return a.header.Get("Headgate-Reason") }
 
 // request makes a POST; headers come in pairs.
-func (r *rig) request(ctx context.Context, path, body string, header ...string) *http.Request {
+func (r *testProxy) request(ctx context.Context, path, body string, header ...string) *http.Request {
 	r.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.data.url()+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.server.url()+path, strings.NewReader(body))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func (r *rig) request(ctx context.Context, path, body string, header ...string) 
 	return req
 }
 
-func (r *rig) do(req *http.Request) answer {
+func (r *testProxy) do(req *http.Request) answer {
 	res, err := r.client.Do(req)
 	if err != nil {
 		return answer{err: err}
@@ -66,13 +66,13 @@ func read(res *http.Response) answer {
 	return answer{res.StatusCode, res.Header, res.Trailer, body, err}
 }
 
-func (r *rig) post(path, body string, header ...string) answer {
+func (r *testProxy) post(path, body string, header ...string) answer {
 	r.Helper()
 	return r.do(r.request(context.Background(), path, body, header...))
 }
 
 // chat sends the usual question.
-func (r *rig) chat(header ...string) answer {
+func (r *testProxy) chat(header ...string) answer {
 	r.Helper()
 	return r.post(chatPath, chat, header...)
 }
@@ -83,7 +83,7 @@ type call struct {
 	answer chan answer // has room for the one answer
 }
 
-func (r *rig) start(path, body string, header ...string) call {
+func (r *testProxy) start(path, body string, header ...string) call {
 	r.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	c := call{cancel, make(chan answer, 1)}
@@ -99,14 +99,14 @@ func (c call) wait() answer {
 }
 
 // occupy fills permits with calls that go on until their clients leave.
-func (r *rig) occupy(n int) (leave func()) {
+func (r *testProxy) occupy(n int) (leave func()) {
 	r.Helper()
 	var calls []call
-	before := r.held().inFlight
+	before := r.heldResources().inFlight
 	for range n {
 		calls = append(calls, r.start(chatPath, stream, "Stub-Fault", "hang"))
 	}
-	r.eventually("permits are taken", func() bool { return r.held().inFlight == before+n })
+	r.eventually("permits are taken", func() bool { return r.heldResources().inFlight == before+n })
 	return sync.OnceFunc(func() {
 		for _, c := range calls {
 			c.leave()
@@ -115,28 +115,28 @@ func (r *rig) occupy(n int) (leave func()) {
 	})
 }
 
-// queue lets n calls wait, one after the other.
-func (r *rig) queue(n int, body string, header ...string) []call {
+// queueCalls lets n calls wait, one after the other.
+func (r *testProxy) queueCalls(n int, body string, header ...string) []call {
 	r.Helper()
 	var calls []call
-	before := r.held().depth
+	before := r.heldResources().depth
 	for i := range n {
 		calls = append(calls, r.start(chatPath, body, header...))
-		r.eventually("the call waits", func() bool { return r.held().depth == before+i+1 })
+		r.eventually("the call waits", func() bool { return r.heldResources().depth == before+i+1 })
 	}
 	return calls
 }
 
-// shape is OpenAI's error object.
-type shape struct {
+// errorBody is OpenAI's error object.
+type errorBody struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
 	Param   *string `json:"param"`
 	Code    string  `json:"code"`
 }
 
-// fails checks that an answer is an error in OpenAI's shape, with all its keys.
-func (r *rig) fails(a answer, status int, code string) shape {
+// wantFailure checks that an answer is an error in OpenAI's shape, with all its keys.
+func (r *testProxy) wantFailure(a answer, status int, code string) errorBody {
 	r.Helper()
 	if a.err != nil || a.status != status {
 		r.Fatalf("status %d (%v) %s, want %d", a.status, a.err, a.body, status)
@@ -147,13 +147,13 @@ func (r *rig) fails(a answer, status int, code string) shape {
 	if id := a.header.Get("Headgate-Task-Id"); len(id) != 36 {
 		r.Errorf("Headgate-Task-Id %q", id)
 	}
-	return r.shape(a.body, code)
+	return r.wantErrorBody(a.body, code)
 }
 
-func (r *rig) shape(body []byte, code string) shape {
+func (r *testProxy) wantErrorBody(body []byte, code string) errorBody {
 	r.Helper()
 	var keys struct{ Error map[string]json.RawMessage }
-	var e struct{ Error shape }
+	var e struct{ Error errorBody }
 	if err := errors.Join(json.Unmarshal(body, &keys), json.Unmarshal(body, &e)); err != nil {
 		r.Fatalf("%q: %v", body, err)
 	}
@@ -168,14 +168,14 @@ func (r *rig) shape(body []byte, code string) shape {
 	return e.Error
 }
 
-// refused checks a refusal of the gate, headers and all.
-func (r *rig) refused(a answer, reason admission.Reason) {
+// wantRefused checks a refusal of the gate, headers and all.
+func (r *testProxy) wantRefused(a answer, reason admission.Reason) {
 	r.Helper()
 	status := http.StatusTooManyRequests
 	if reason == admission.ReasonDraining {
 		status = http.StatusServiceUnavailable
 	}
-	r.fails(a, status, reason.String())
+	r.wantFailure(a, status, reason.String())
 	if a.reason() != reason.String() {
 		r.Errorf("Headgate-Reason %q, want %s", a.reason(), reason)
 	}
@@ -188,18 +188,18 @@ func (r *rig) refused(a answer, reason admission.Reason) {
 	}
 }
 
-// completed checks that an answer came whole.
-func (r *rig) completed(a answer) {
+// wantCompleted checks that an answer came whole.
+func (r *testProxy) wantCompleted(a answer) {
 	r.Helper()
 	if a.err != nil || a.status != http.StatusOK {
 		r.Errorf("status %d (%v) %s, want a whole 200", a.status, a.err, a.body)
 	}
 }
 
-// raw opens a connection to the data plane.
-func (r *rig) raw() net.Conn {
+// dialRaw opens a connection to the data plane.
+func (r *testProxy) dialRaw() net.Conn {
 	r.Helper()
-	c, err := r.network.dial(context.Background(), "tcp", r.data.host)
+	c, err := r.network.dial(context.Background(), "tcp", r.server.host)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -209,11 +209,11 @@ func (r *rig) raw() net.Conn {
 
 // exchange sends bytes on a connection of their own and returns all that comes
 // back until the other side hangs up.
-func (r *rig) exchange(request string) string {
+func (r *testProxy) exchange(request string) string {
 	r.Helper()
-	c := r.raw()
+	c := r.dialRaw()
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(waitTimeout))
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)

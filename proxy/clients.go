@@ -31,7 +31,7 @@ func authenticate(clients []Client, r *http.Request) (Client, *failure) {
 }
 
 func unauthorized(message string) *failure {
-	return invalid(http.StatusUnauthorized, "invalid_api_key", "%s", message)
+	return invalidRequest(http.StatusUnauthorized, "invalid_api_key", "%s", message)
 }
 
 func bearer(header string) (string, bool) {

@@ -44,7 +44,7 @@ type Pool struct {
 
 	Transport http.RoundTripper // nil: one made from the timeouts above
 	// Around is put around the one that is made, once for each that is. Nil: nothing.
-	Around func(http.RoundTripper) http.RoundTripper
+	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
 // Client is somebody who may send tasks.

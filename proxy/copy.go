@@ -13,41 +13,41 @@ import (
 
 const (
 	copyBuffer = 8 << 10
-	// afterEnd is how long an upstream may keep a stream open after its terminal
+	// trailingIdle is how long an upstream may keep a stream open after its terminal
 	// event. Old SDKs wait for the end of the connection, and so does the permit.
 	// Both its silence and all that it still says are bounded.
-	afterEnd       = 2 * time.Second
-	afterEndAtMost = 10 * time.Second
+	trailingIdle = 2 * time.Second
+	trailingMax  = 10 * time.Second
 )
 
-var buffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
+var copyBuffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
 
-var errCutShort = errors.New("the answer ended without its proper end")
+var errTruncated = errors.New("the answer ended without its proper end")
 
 // copyBody passes the body on, byte for byte, as it comes. Each piece is looked
 // at before it goes out, so that the last one can be withheld from an answer
 // that turns out to be cut short: a client must not take it for a whole one.
-func (t *task) copyBody(ctx context.Context, res *http.Response, dog *watchdog, end watched) *failure {
-	buf := buffers.Get().(*[copyBuffer]byte)
-	defer buffers.Put(buf)
+func (t *task) copyBody(ctx context.Context, res *http.Response, dog *watchdog, end answerDetector) *failure {
+	buf := copyBuffers.Get().(*[copyBuffer]byte)
+	defer copyBuffers.Put(buf)
 	c := copier{left: res.ContentLength, flush: res.ContentLength < 0 || isEventStream(res.Header.Get("Content-Type"))}
 	for {
-		dog.wait()
+		dog.start()
 		n, err := res.Body.Read(buf[:])
-		dog.rest()
-		if f := t.pass(buf[:n], end, &c); f != nil {
+		dog.stop()
+		if f := t.copyPiece(buf[:n], end, &c); f != nil {
 			return f
 		}
 		switch {
 		case err == io.EOF:
 			if !end.complete() {
-				return broken(admission.Truncated, errCutShort)
+				return abortedAnswer(admission.Truncated, errTruncated)
 			}
 			return nil
 		case err != nil:
-			return t.cut(ctx, err, end)
-		case end.over():
-			dog.hurry()
+			return t.readFailure(ctx, err, end)
+		case end.terminated():
+			dog.limitTrailing()
 		}
 	}
 }
@@ -58,55 +58,55 @@ type copier struct {
 	flush bool
 }
 
-func (t *task) pass(p []byte, end watched, c *copier) *failure {
+func (t *task) copyPiece(p []byte, end answerDetector, c *copier) *failure {
 	if len(p) == 0 {
 		return nil
 	}
 	if t.obs.FirstByte == 0 {
 		t.obs.FirstByte = time.Since(t.obs.Arrived)
 	}
-	end.look(p)
+	end.observe(p)
 	if c.left -= int64(len(p)); c.left == 0 && !end.complete() {
-		return broken(admission.Truncated, errCutShort)
+		return abortedAnswer(admission.Truncated, errTruncated)
 	}
 	return t.send(p, c.flush)
 }
 
-// allowWrite gives the client its time to take what comes next. The deadline
+// extendWriteDeadline gives the client its time to take what comes next. The deadline
 // stays with the connection, so one left behind would break a later answer.
-func (t *task) allowWrite() {
+func (t *task) extendWriteDeadline() {
 	limit := t.p.timeouts.ClientWrite
-	if now := time.Now(); stale(t.by.write, now, limit) {
-		t.by.write = now.Add(limit)
-		_ = t.rc.SetWriteDeadline(t.by.write) // what cannot have one has no client that could be slow
+	if now := time.Now(); needsExtension(t.deadlines.write, now, limit) {
+		t.deadlines.write = now.Add(limit)
+		_ = t.rc.SetWriteDeadline(t.deadlines.write) // what cannot have one has no client that could be slow
 	}
 }
 
 // send writes to the client.
 func (t *task) send(p []byte, flush bool) *failure {
-	t.allowWrite()
+	t.extendWriteDeadline()
 	if _, err := t.w.Write(p); err != nil {
-		return gone(err)
+		return clientGone(err)
 	}
 	if flush {
 		if err := t.rc.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return gone(err)
+			return clientGone(err)
 		}
 	}
 	return nil
 }
 
-// cut says who broke an answer off that had begun.
-func (t *task) cut(ctx context.Context, err error, end watched) *failure {
-	silent := errors.Is(context.Cause(ctx), errSilent)
+// readFailure says who broke an answer off that had begun.
+func (t *task) readFailure(ctx context.Context, err error, end answerDetector) *failure {
+	silent := errors.Is(context.Cause(ctx), errUpstreamIdle)
 	switch {
-	case silent && end.atEnd():
+	case silent && end.closeAndTerminated():
 		return nil
 	case silent:
-		return broken(admission.UpstreamTimeout, errSilent)
+		return abortedAnswer(admission.UpstreamTimeout, errUpstreamIdle)
 	case t.r.Context().Err() != nil:
-		return gone(t.r.Context().Err())
+		return clientGone(t.r.Context().Err())
 	default:
-		return broken(admission.Truncated, scrub(err))
+		return abortedAnswer(admission.Truncated, scrub(err))
 	}
 }

@@ -4,8 +4,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// family returns the samples of one metric, nil if there is none.
-func (r *rig) family(name string) []*dto.Metric {
+// metricFamily returns the samples of one metric, nil if there is none.
+func (r *testProxy) metricFamily(name string) []*dto.Metric {
 	r.Helper()
 	families, err := r.registry.Gather()
 	if err != nil {
@@ -21,18 +21,18 @@ func (r *rig) family(name string) []*dto.Metric {
 
 // sum adds a counter or gauge up over all samples that carry the given labels,
 // which come in pairs.
-func (r *rig) sum(name string, labels ...string) float64 {
+func (r *testProxy) sum(name string, labels ...string) float64 {
 	r.Helper()
 	total := 0.0
-	for _, m := range r.family(name) {
-		if carries(m, labels) {
+	for _, m := range r.metricFamily(name) {
+		if hasLabels(m, labels) {
 			total += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 		}
 	}
 	return total
 }
 
-func carries(m *dto.Metric, labels []string) bool {
+func hasLabels(m *dto.Metric, labels []string) bool {
 	for i := 0; i < len(labels); i += 2 {
 		found := false
 		for _, l := range m.GetLabel() {
@@ -45,8 +45,8 @@ func carries(m *dto.Metric, labels []string) bool {
 	return true
 }
 
-// counted returns arrivals and outcomes, over all pools.
-func (r *rig) counted() (arrivals, outcomes int) {
+// countedTasks returns arrivals and outcomes, over all pools.
+func (r *testProxy) countedTasks() (arrivals, outcomes int) {
 	r.Helper()
 	return int(r.sum("headgate_arrivals_total")), int(r.sum("headgate_tasks_total"))
 }

@@ -21,7 +21,7 @@ const (
 // client asks for, or else the SLO. Interactive tasks never get more than the
 // SLO, since nobody promises more.
 func deadline(h http.Header, class admission.Class, slo time.Duration) (time.Duration, *failure) {
-	asked, f := askedDeadline(h)
+	asked, f := requestedDeadline(h)
 	if f != nil {
 		return 0, f
 	}
@@ -31,13 +31,13 @@ func deadline(h http.Header, class admission.Class, slo time.Duration) (time.Dur
 	return asked, nil
 }
 
-// askedDeadline returns 0 when nothing is asked for. What our own header says
+// requestedDeadline returns 0 when nothing is asked for. What our own header says
 // must make sense; what an SDK happens to send is taken if it does.
-func askedDeadline(h http.Header) (time.Duration, *failure) {
+func requestedDeadline(h http.Header) (time.Duration, *failure) {
 	if s := h.Get(deadlineHeader); s != "" {
 		d, ok := parseDeadline(s)
 		if !ok {
-			return 0, invalid(http.StatusBadRequest, "invalid_deadline",
+			return 0, invalidRequest(http.StatusBadRequest, "invalid_deadline",
 				"%s must be seconds or a duration such as 1m30s, above 0.", deadlineHeader)
 		}
 		return d, nil
@@ -67,7 +67,7 @@ func parseSeconds(s string) (time.Duration, bool) {
 	return max(time.Duration(min(f, maxDeadline.Seconds())*float64(time.Second)), 1), true
 }
 
-func announcedRetry(h http.Header) bool {
+func isAnnouncedRetry(h http.Header) bool {
 	s := h.Get(sdkRetryHeader)
 	if s == "" {
 		return false

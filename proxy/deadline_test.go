@@ -60,9 +60,9 @@ func TestDeadlineForms(t *testing.T) {
 }
 
 func TestWrongDeadlineIsToldBeforeTheBodyIsRead(t *testing.T) {
-	r := newRig(t, nil)
-	r.fails(r.post(chatPath, "{", deadlineHeader, "soon"), http.StatusBadRequest, "invalid_deadline")
-	r.want(admission.Invalid, http.StatusBadRequest)
+	r := newTestProxy(t, nil)
+	r.wantFailure(r.post(chatPath, "{", deadlineHeader, "soon"), http.StatusBadRequest, "invalid_deadline")
+	r.wantOutcome(admission.Invalid, http.StatusBadRequest)
 }
 
 func TestDeadlinePassesInTheQueue(t *testing.T) {
@@ -79,10 +79,10 @@ func TestDeadlinePassesInTheQueue(t *testing.T) {
 	for name, c := range cases {
 		for kind, body := range map[string]string{"JSON": chat, "stream": stream} {
 			t.Run(name+", "+kind, func(t *testing.T) {
-				bubble(t, func(p *plan) { oneWorker(p); p.pool.IdleTimeout = time.Hour }, func(r *rig) {
+				withSynctest(t, func(p *fixture) { withOneWorker(p); p.pool.IdleTimeout = time.Hour }, func(r *testProxy) {
 					leave := r.occupy(1)
 					began := time.Now()
-					r.refused(r.queue(1, body, c.header...)[0].wait(), admission.ReasonDeadlinePassed)
+					r.wantRefused(r.queueCalls(1, body, c.header...)[0].wait(), admission.ReasonDeadlinePassed)
 					if d := time.Since(began).Truncate(10 * time.Millisecond); d != c.after {
 						t.Errorf("turned away after %s, want %s", d, c.after)
 					}
@@ -100,21 +100,21 @@ func TestDeadlinePassesInTheQueue(t *testing.T) {
 // the same.
 func TestDeadlinePassesBeforeTheUpstream(t *testing.T) {
 	late := func() { time.Sleep(time.Second) }
-	for name, hook := range map[string]func(*hooked){
-		"before the queue":           func(*hooked) {},
-		"between grant and dispatch": func(h *hooked) { h.onAdmit = late },
+	for name, hook := range map[string]func(*hookedPolicy){
+		"before the queue":           func(*hookedPolicy) {},
+		"between grant and dispatch": func(h *hookedPolicy) { h.onAdmit = late },
 	} {
 		t.Run(name, func(t *testing.T) {
-			policy := hooked{Policy: admission.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2}}
+			policy := hookedPolicy{Policy: admission.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2}}
 			hook(&policy)
-			r := newRig(t, func(p *plan) { p.gate.Policy = policy })
+			r := newTestProxy(t, func(p *fixture) { p.gate.Policy = policy })
 			limit := "1ns"
 			if policy.onAdmit != nil {
 				limit = "500ms"
 			}
 			a := r.chat(deadlineHeader, limit)
-			r.refused(a, admission.ReasonDeadlinePassed)
-			r.want(admission.DeadlinePassed, http.StatusTooManyRequests)
+			r.wantRefused(a, admission.ReasonDeadlinePassed)
+			r.wantOutcome(admission.DeadlinePassed, http.StatusTooManyRequests)
 			if n := r.stub.Stats().Calls; n != 0 {
 				t.Errorf("%d calls went upstream", n)
 			}
@@ -122,14 +122,14 @@ func TestDeadlinePassesBeforeTheUpstream(t *testing.T) {
 	}
 }
 
-func TestPassThroughKnowsNoDeadline(t *testing.T) {
-	bubble(t, func(p *plan) { oneWorker(p); p.gate.Mode = admission.PassThrough }, func(r *rig) {
+func TestPassThroughIgnoresDeadlines(t *testing.T) {
+	withSynctest(t, func(p *fixture) { withOneWorker(p); p.gate.Mode = admission.PassThrough }, func(r *testProxy) {
 		first := r.start(chatPath, chat, "Stub-Service", "100s")
-		r.eventually("the first runs", func() bool { return r.held().inFlight == 1 })
-		late := r.queue(5, chat, deadlineHeader, "1")
-		r.completed(first.wait())
+		r.eventually("the first runs", func() bool { return r.heldResources().inFlight == 1 })
+		late := r.queueCalls(5, chat, deadlineHeader, "1")
+		r.wantCompleted(first.wait())
 		for _, c := range late {
-			r.completed(c.wait())
+			r.wantCompleted(c.wait())
 		}
 		if n := r.sum("headgate_would_refuse_total"); n != 0 {
 			t.Errorf("%v would have been refused: nobody asks the policy in pass-through", n)
@@ -138,15 +138,15 @@ func TestPassThroughKnowsNoDeadline(t *testing.T) {
 }
 
 func TestObserveCountsAndServes(t *testing.T) {
-	bubble(t, func(p *plan) { oneWorker(p); p.gate.Mode = admission.Observe }, func(r *rig) {
+	withSynctest(t, func(p *fixture) { withOneWorker(p); p.gate.Mode = admission.Observe }, func(r *testProxy) {
 		first := r.start(chatPath, chat, "Stub-Service", "26s")
-		r.eventually("the first runs", func() bool { return r.held().inFlight == 1 })
-		late := r.queue(1, chat, deadlineHeader, "1")
-		late = append(late, r.queue(2, chat)...)
-		late = append(late, r.queue(2, chat)...) // deeper than twice the workers
-		r.completed(first.wait())
+		r.eventually("the first runs", func() bool { return r.heldResources().inFlight == 1 })
+		late := r.queueCalls(1, chat, deadlineHeader, "1")
+		late = append(late, r.queueCalls(2, chat)...)
+		late = append(late, r.queueCalls(2, chat)...) // deeper than twice the workers
+		r.wantCompleted(first.wait())
 		for _, c := range late {
-			r.completed(c.wait())
+			r.wantCompleted(c.wait())
 		}
 		depth := r.sum("headgate_would_refuse_total", "reason", "queue_depth")
 		passed := r.sum("headgate_would_refuse_total", "reason", "deadline_passed")
@@ -158,13 +158,13 @@ func TestObserveCountsAndServes(t *testing.T) {
 
 // A mode that is changed while tasks wait counts from then on.
 func TestRollbackWhileTasksWait(t *testing.T) {
-	bubble(t, oneWorker, func(r *rig) {
+	withSynctest(t, withOneWorker, func(r *testProxy) {
 		first := r.start(chatPath, chat, "Stub-Service", "100s")
-		r.eventually("the first runs", func() bool { return r.held().inFlight == 1 })
-		late := r.queue(1, chat, deadlineHeader, "50")[0]
+		r.eventually("the first runs", func() bool { return r.heldResources().inFlight == 1 })
+		late := r.queueCalls(1, chat, deadlineHeader, "50")[0]
 		r.gate.SetMode(time.Now(), admission.PassThrough)
-		r.completed(first.wait())
-		r.completed(late.wait())
+		r.wantCompleted(first.wait())
+		r.wantCompleted(late.wait())
 	})
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// early are requests that are answered before their body is looked at.
-var early = map[string]struct {
+// earlyAnswers are requests that are answered before their body is looked at.
+var earlyAnswers = map[string]struct {
 	method, path string
 	header       string
 	status       int
@@ -30,17 +30,17 @@ var early = map[string]struct {
 // answer, not a reset.
 func TestEarlyAnswerToALargeBody(t *testing.T) {
 	const size = 16 << 20
-	for name, c := range early {
+	for name, c := range earlyAnswers {
 		for framing, wire := range map[string]string{
 			"announced": "Content-Length: 16777216\r\n\r\n" + strings.Repeat(" ", size),
 			"chunked":   "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat(chunks(strings.Repeat(" ", 64<<10)), size/(64<<10)) + lastChunk,
 		} {
 			t.Run(name+", "+framing, func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t, withClient("k"))
-				conn := r.raw()
+				r := newTestProxy(t, withClient("k"))
+				conn := r.dialRaw()
 				r.write(conn, c.method+" "+c.path+" HTTP/1.1\r\nHost: gate.test\r\n"+c.header+"\r\n"+wire)
-				a := r.respond(bufio.NewReader(conn))
+				a := r.readResponse(bufio.NewReader(conn))
 				if a.status != c.status || a.err != nil {
 					t.Errorf("status %d (%v), want %d", a.status, a.err, c.status)
 				}
@@ -54,7 +54,7 @@ func TestEarlyAnswerToALargeBody(t *testing.T) {
 
 // Nor may a client that never ends its body hold the connection for ever.
 func TestEarlyAnswerToABodyThatStopsArriving(t *testing.T) {
-	for name, c := range early {
+	for name, c := range earlyAnswers {
 		for framing, wire := range map[string]string{
 			"announced": "Content-Length: 100000\r\n\r\n ",
 			"large":     "Content-Length: 10000000\r\n\r\n ",
@@ -65,12 +65,12 @@ func TestEarlyAnswerToABodyThatStopsArriving(t *testing.T) {
 				continue // is not too large so far
 			}
 			t.Run(name+", "+framing, func(t *testing.T) {
-				bubble(t, withClient("k"), func(r *rig) {
+				withSynctest(t, withClient("k"), func(r *testProxy) {
 					began := time.Now()
-					conn := r.raw()
+					conn := r.dialRaw()
 					r.write(conn, c.method+" "+c.path+" HTTP/1.1\r\nHost: gate.test\r\n"+c.header+"\r\n"+wire)
 					br := bufio.NewReader(conn)
-					if a := r.respond(br); a.status != c.status || a.err != nil {
+					if a := r.readResponse(br); a.status != c.status || a.err != nil {
 						t.Errorf("status %d (%v), want %d", a.status, a.err, c.status)
 					}
 					if _, err := br.ReadByte(); err != io.EOF {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	knownEncodings = "gzip, deflate, br, zstd"
-	maxWindow      = 8 << 20 // bytes a zstd frame may ask for
+	supportedEncodings = "gzip, deflate, br, zstd"
+	maxZstdWindow      = 8 << 20 // bytes a zstd frame may ask for
 )
 
 var errUnknownEncoding = errors.New("unknown content encoding")
@@ -32,7 +32,7 @@ func newDecoder(encoding string, r io.Reader) (io.ReadCloser, error) {
 	case "br":
 		return io.NopCloser(brotli.NewReader(r)), nil
 	case "zstd":
-		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
+		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, err
 		}

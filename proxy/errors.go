@@ -30,16 +30,16 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.cause }
 
-// invalid is a request that cannot be forwarded: the client's fault.
-func invalid(status int, code, format string, args ...any) *failure {
+// invalidRequest is a request that cannot be forwarded: the client's fault.
+func invalidRequest(status int, code, format string, args ...any) *failure {
 	return &failure{
 		status: status, kind: "invalid_request_error", code: code,
 		message: fmt.Sprintf(format, args...), outcome: admission.Invalid,
 	}
 }
 
-// gone is the end of a task whose client does not listen any more.
-func gone(cause error) *failure {
+// clientGone is the end of a task whose client does not listen any more.
+func clientGone(cause error) *failure {
 	return &failure{outcome: admission.ClientGone, message: "client gone", cause: cause}
 }
 
@@ -52,8 +52,8 @@ func internalError() *failure {
 	return &failure{status: http.StatusInternalServerError, kind: "server_error", code: "internal_error", message: "Something went wrong here."}
 }
 
-// broken is an answer that cannot be mended because some of it has gone out.
-func broken(outcome admission.Outcome, cause error) *failure {
+// abortedAnswer is an answer that cannot be mended because some of it has gone out.
+func abortedAnswer(outcome admission.Outcome, cause error) *failure {
 	return &failure{outcome: outcome, message: "answer broken off", cause: cause}
 }
 
@@ -67,7 +67,7 @@ var refusalMessages = map[admission.Reason]string{
 	admission.ReasonDraining:           "This server is going down.",
 }
 
-func refused(r admission.Refusal) *failure {
+func refusalFailure(r admission.Refusal) *failure {
 	status, kind := http.StatusTooManyRequests, "rate_limit_error"
 	if r.Reason == admission.ReasonDraining {
 		status, kind = http.StatusServiceUnavailable, "server_error"

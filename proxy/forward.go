@@ -15,63 +15,63 @@ import (
 	"headgate/proxy/admission"
 )
 
-var errSilent = errors.New("upstream went silent")
+var errUpstreamIdle = errors.New("upstream went silent")
 
 // watchdog cancels a request whose upstream says nothing for too long.
 type watchdog struct {
-	timer *time.Timer
-	idle  time.Duration
-	last  time.Time // from which on no more is listened to; zero before the answer's end
+	timer         *time.Timer
+	idle          time.Duration
+	trailingUntil time.Time // from which on no more is listened to; zero before the answer's end
 }
 
-func (t *task) watch() (context.Context, *watchdog, context.CancelFunc) {
+func (t *task) startWatchdog() (context.Context, *watchdog, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(t.r.Context())
 	idle := t.pool.IdleTimeout
-	d := &watchdog{idle: idle, timer: time.AfterFunc(idle, func() { cancel(errSilent) })}
+	d := &watchdog{idle: idle, timer: time.AfterFunc(idle, func() { cancel(errUpstreamIdle) })}
 	return ctx, d, func() {
 		d.timer.Stop()
 		cancel(nil)
 	}
 }
 
-// wait starts to count the upstream's silence.
-func (d *watchdog) wait() {
+// start starts to count the upstream's silence.
+func (d *watchdog) start() {
 	idle := d.idle
-	if !d.last.IsZero() {
-		idle = min(idle, time.Until(d.last))
+	if !d.trailingUntil.IsZero() {
+		idle = min(idle, time.Until(d.trailingUntil))
 	}
 	d.timer.Reset(idle)
 }
 
-// rest stops counting: it is the client's turn.
-func (d *watchdog) rest() { d.timer.Stop() }
+// stop stops counting: it is the client's turn.
+func (d *watchdog) stop() { d.timer.Stop() }
 
-// hurry bounds what may still come after an answer's end: an upstream must not
+// limitTrailing bounds what may still come after an answer's end: an upstream must not
 // keep a permit by talking on.
-func (d *watchdog) hurry() {
-	if d.last.IsZero() {
-		d.last = time.Now().Add(afterEndAtMost)
-		d.idle = min(d.idle, afterEnd)
+func (d *watchdog) limitTrailing() {
+	if d.trailingUntil.IsZero() {
+		d.trailingUntil = time.Now().Add(trailingMax)
+		d.idle = min(d.idle, trailingIdle)
 	}
 }
 
 // forward sends the task upstream and its answer back.
 func (t *task) forward(body []byte) *failure {
-	ctx, dog, stop := t.watch()
+	ctx, dog, stop := t.startWatchdog()
 	defer stop()
 	res, err := t.pool.transport.RoundTrip(t.upstreamRequest(ctx, body))
 	if err != nil {
-		return t.noAnswer(ctx, err)
+		return t.roundTripFailure(ctx, err)
 	}
 	defer res.Body.Close()
-	dog.rest()
-	if err := answers(res); err != nil {
-		return t.noAnswer(ctx, err)
+	dog.stop()
+	if err := checkAnswerStatus(res); err != nil {
+		return t.roundTripFailure(ctx, err)
 	}
-	if t.waitedOut {
-		return t.joinStream(ctx, res, dog)
+	if t.keepAliveSent {
+		return t.resumeStream(ctx, res, dog)
 	}
-	return t.passOn(ctx, res, dog)
+	return t.relayAnswer(ctx, res, dog)
 }
 
 // upstreamRequest returns what goes upstream. It can be sent again, as the
@@ -83,15 +83,15 @@ func (t *task) upstreamRequest(ctx context.Context, body []byte) *http.Request {
 		first = http.NoBody
 	}
 	req := (&http.Request{
-		Method: http.MethodPost, URL: target(t.pool.Upstream, t.r.URL),
+		Method: http.MethodPost, URL: joinUpstreamURL(t.pool.Upstream, t.r.URL),
 		Header: t.pool.upstreamHeader(t.table, t.r.Header),
 		Body:   first, GetBody: getBody, ContentLength: int64(len(body)),
 	}).WithContext(ctx)
 	req.Header[requestIDHeader] = []string{t.obs.RequestID}
-	if t.parent != "" {
-		req.Header[traceparentHeader] = []string{t.parent}
+	if t.traceparent != "" {
+		req.Header[traceparentHeader] = []string{t.traceparent}
 	}
-	if t.waitedOut {
+	if t.keepAliveSent {
 		req.Header.Del("Accept-Encoding") // the headers that would name an encoding have gone out
 	}
 	return req
@@ -99,7 +99,7 @@ func (t *task) upstreamRequest(ctx context.Context, body []byte) *http.Request {
 
 // upstreamHeader returns the headers for the upstream. The client's own
 // Authorization goes on only where no keys of ours are in play.
-func (p *pool) upstreamHeader(tab *table, in http.Header) http.Header {
+func (p *pool) upstreamHeader(tab *routingTable, in http.Header) http.Header {
 	h := requestHeader(in)
 	if len(tab.clients) > 0 {
 		delete(h, "Authorization")
@@ -110,10 +110,10 @@ func (p *pool) upstreamHeader(tab *table, in http.Header) http.Header {
 	return h
 }
 
-func upstreamURL(base, in *url.URL) string { return target(base, in).String() }
+func upstreamURL(base, in *url.URL) string { return joinUpstreamURL(base, in).String() }
 
-// target puts a request's path below /v1 and its query on the base.
-func target(base, in *url.URL) *url.URL {
+// joinUpstreamURL puts a request's path below /v1 and its query on the base.
+func joinUpstreamURL(base, in *url.URL) *url.URL {
 	u := *base
 	u.Path = strings.TrimSuffix(base.Path, "/") + strings.TrimPrefix(in.Path, "/v1")
 	u.RawPath = ""
@@ -121,30 +121,30 @@ func target(base, in *url.URL) *url.URL {
 	return &u
 }
 
-// answers returns an error if a response has a status that no answer can have.
-func answers(res *http.Response) error {
+// checkAnswerStatus returns an error if a response has a status that no answer can have.
+func checkAnswerStatus(res *http.Response) error {
 	if res.StatusCode < 200 || res.StatusCode > 999 {
 		return fmt.Errorf("status %d is not an answer", res.StatusCode)
 	}
 	return nil
 }
 
-// noAnswer says why there is no answer to pass on.
-func (t *task) noAnswer(ctx context.Context, err error) *failure {
+// roundTripFailure says why there is no answer to pass on.
+func (t *task) roundTripFailure(ctx context.Context, err error) *failure {
 	switch {
-	case errors.Is(context.Cause(ctx), errSilent):
+	case errors.Is(context.Cause(ctx), errUpstreamIdle):
 		return upstreamFailure(http.StatusGatewayTimeout, admission.UpstreamTimeout, "upstream_timeout",
-			"The model endpoint did not answer in time.", errSilent)
+			"The model endpoint did not answer in time.", errUpstreamIdle)
 	case t.r.Context().Err() != nil:
-		return gone(t.r.Context().Err())
+		return clientGone(t.r.Context().Err())
 	default:
 		return upstreamFailure(http.StatusBadGateway, admission.UpstreamError, "upstream_unreachable",
 			"The model endpoint could not be reached, or broke off before it answered.", scrub(err))
 	}
 }
 
-// passOn passes the upstream's answer on as it comes.
-func (t *task) passOn(ctx context.Context, res *http.Response, dog *watchdog) *failure {
+// relayAnswer passes the upstream's answer on as it comes.
+func (t *task) relayAnswer(ctx context.Context, res *http.Response, dog *watchdog) *failure {
 	h := t.w.Header()
 	copyResponseHeader(h, res.Header)
 	announced := len(res.Trailer)
@@ -155,7 +155,7 @@ func (t *task) passOn(ctx context.Context, res *http.Response, dog *watchdog) *f
 	if streams {
 		h.Set("X-Accel-Buffering", "no")
 	}
-	t.committed = true
+	t.headersSent = true
 	t.obs.Status = res.StatusCode
 	t.w.WriteHeader(res.StatusCode)
 	if streams { // the first event may be long in coming; clients give up on headers sooner
@@ -163,18 +163,18 @@ func (t *task) passOn(ctx context.Context, res *http.Response, dog *watchdog) *f
 			return f
 		}
 	}
-	end := t.endingOf(res, streams)
+	end := t.newDetector(res, streams)
 	defer end.close()
 	if f := t.copyBody(ctx, res, dog, end); f != nil {
 		return f
 	}
 	copyTrailers(h, res.Trailer, announced)
-	t.conclude(res.StatusCode, end.failed())
+	t.setOutcome(res.StatusCode, end.upstreamFailed())
 	return nil
 }
 
-// conclude names the outcome of an answer that was passed on whole.
-func (t *task) conclude(status int, failed bool) {
+// setOutcome names the outcome of an answer that was passed on whole.
+func (t *task) setOutcome(status int, failed bool) {
 	switch {
 	case status == http.StatusTooManyRequests:
 		t.obs.Outcome = admission.UpstreamRefused
@@ -183,7 +183,7 @@ func (t *task) conclude(status int, failed bool) {
 	default:
 		t.obs.Outcome = admission.Completed
 		if status < 400 {
-			t.ending = admission.Served
+			t.sample = admission.Served
 		}
 	}
 }

@@ -24,7 +24,7 @@ func FuzzInspect(f *testing.F) {
 			if fail.status < 400 || fail.status > 499 || fail.outcome != admission.Invalid {
 				t.Errorf("%+v", fail)
 			}
-			if got != (wanted{}) {
+			if got != (requestInfo{}) {
 				t.Errorf("%+v beside a failure", got)
 			}
 			return
@@ -86,7 +86,7 @@ func FuzzRequestHeader(f *testing.F) {
 			case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "Trailer", "Expect", "Content-Length":
 				t.Errorf("%s goes upstream", k)
 			}
-			if strings.HasPrefix(k, ourPrefix) {
+			if strings.HasPrefix(k, headgatePrefix) {
 				t.Errorf("%s goes upstream", k)
 			}
 		}
@@ -114,14 +114,14 @@ func FuzzIDs(f *testing.F) {
 // Whatever a client sends: no panic, an answer or none, and one observation a task.
 func FuzzRequest(f *testing.F) {
 	for _, wire := range []string{
-		head(chatPath, lengthOf(chat)) + chat, head(chatPath, lengthOf(stream)) + stream, head(chatPath, "Transfer-Encoding: chunked") + chunks(chat) + lastChunk,
-		head(chatPath, lengthOf(chat), "Headgate-Deadline: 1ns") + chat, head("/v1/responses", lengthOf(chat)) + chat,
-		head(chatPath, lengthOf(chat), "Content-Encoding: zstd") + chat, head("/v1/extra", "Content-Length: 1") + "x", "GET /v1/models HTTP/1.0\r\n\r\n",
-		head(chatPath, lengthOf(pack("gzip", chat)), "Content-Encoding: gzip") + pack("gzip", chat), "PRI * HTTP/2.0\r\n\r\n", "POST http://x/v1/../v1 HTTP/1.1\r\nHost: x\r\n\r\n",
+		requestHead(chatPath, lengthOf(chat)) + chat, requestHead(chatPath, lengthOf(stream)) + stream, requestHead(chatPath, "Transfer-Encoding: chunked") + chunks(chat) + lastChunk,
+		requestHead(chatPath, lengthOf(chat), "Headgate-Deadline: 1ns") + chat, requestHead("/v1/responses", lengthOf(chat)) + chat,
+		requestHead(chatPath, lengthOf(chat), "Content-Encoding: zstd") + chat, requestHead("/v1/extra", "Content-Length: 1") + "x", "GET /v1/models HTTP/1.0\r\n\r\n",
+		requestHead(chatPath, lengthOf(encodeBody("gzip", chat)), "Content-Encoding: gzip") + encodeBody("gzip", chat), "PRI * HTTP/2.0\r\n\r\n", "POST http://x/v1/../v1 HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {
 		f.Add([]byte(wire))
 	}
-	r := newRig(f, func(p *plan) {
+	r := newTestProxy(f, func(p *fixture) {
 		p.pool.Endpoints = []string{"/v1/extra"}
 		p.pool.IdleTimeout = time.Second
 	})
@@ -137,17 +137,17 @@ func FuzzRequest(f *testing.F) {
 		}
 		r.TB = t
 		defer func() { r.TB = f }()
-		before := r.seen.count()
-		rec, aborted := r.handle(req)
-		_, task := r.proxy.table.Load().endpoint(req)
+		before := r.recorder.count()
+		rec, aborted := r.serveRecorded(req)
+		_, task := r.proxy.routes.Load().endpoint(req)
 		task = task && req.Method == http.MethodPost
-		if n := r.seen.count() - before; task && n != 1 || !task && n != 0 {
+		if n := r.recorder.count() - before; task && n != 1 || !task && n != 0 {
 			t.Errorf("%d observations of %q, a task %t", n, wire, task)
 		}
 		if !aborted && (rec.Code < 200 || rec.Code > 999) {
 			t.Errorf("status %d", rec.Code)
 		}
-		if h := r.held(); h != (holdings{}) {
+		if h := r.heldResources(); h != (resources{}) {
 			t.Errorf("held %+v after %q", h, wire)
 		}
 	})

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// hopByHop tells whether a header belongs to one connection (RFC 9110, 7.6.1).
-func hopByHop(name string) bool {
+// isHopByHop tells whether a header belongs to one connection (RFC 9110, 7.6.1).
+func isHopByHop(name string) bool {
 	switch name {
 	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate",
 		"Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
@@ -16,14 +16,14 @@ func hopByHop(name string) bool {
 	return false
 }
 
-// notUpstream tells whether a request header ends here: Expect has been
+// notForwarded tells whether a request header ends here: Expect has been
 // answered, and the body's length is set anew.
-func notUpstream(name string) bool { return name == "Expect" || name == "Content-Length" }
+func notForwarded(name string) bool { return name == "Expect" || name == "Content-Length" }
 
-const ourPrefix = "Headgate-"
+const headgatePrefix = "Headgate-"
 
-// named returns the headers that Connection names, nil if none.
-func named(h http.Header) map[string]bool {
+// connectionOptions returns the headers that Connection names, nil if none.
+func connectionOptions(h http.Header) map[string]bool {
 	var names map[string]bool
 	for _, line := range h["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {
@@ -40,10 +40,10 @@ func named(h http.Header) map[string]bool {
 
 // requestHeader returns the headers that go upstream.
 func requestHeader(in http.Header) http.Header {
-	connection := named(in)
+	connection := connectionOptions(in)
 	out := make(http.Header, len(in)+2)
 	for k, vs := range in {
-		if !hopByHop(k) && !notUpstream(k) && !connection[k] && !strings.HasPrefix(k, ourPrefix) {
+		if !isHopByHop(k) && !notForwarded(k) && !connection[k] && !strings.HasPrefix(k, headgatePrefix) {
 			out[k] = vs
 		}
 	}
@@ -70,9 +70,9 @@ func acceptsTrailers(in http.Header) bool {
 // copyResponseHeader adds the upstream's headers to the answer. They share the
 // values, which nobody changes.
 func copyResponseHeader(out, in http.Header) {
-	connection := named(in)
+	connection := connectionOptions(in)
 	for k, vs := range in {
-		if !hopByHop(k) && !connection[k] {
+		if !isHopByHop(k) && !connection[k] {
 			out[k] = vs
 		}
 	}

@@ -13,8 +13,8 @@ import (
 // maxNesting is how deep JSON may nest; encoding/json stops at the same depth.
 const maxNesting = 10000
 
-// wanted is what the proxy has to know of a request body.
-type wanted struct {
+// requestInfo is what the proxy has to know of a request body.
+type requestInfo struct {
 	model  string
 	stream bool
 }
@@ -22,31 +22,31 @@ type wanted struct {
 // inspect looks into a JSON request body. A repeated key is refused: which of
 // the two counts differs from parser to parser, and the gate must not route by
 // one what the upstream serves by the other.
-func inspect(body []byte) (wanted, *failure) {
+func inspect(body []byte) (requestInfo, *failure) {
 	var seen members
-	text := jsonText{text: body, member: seen.note}
-	switch err := text.check(); {
+	text := jsonScanner{text: body, member: seen.visit}
+	switch err := text.scan(); {
 	case errors.Is(err, errTooDeep):
-		return wanted{}, invalid(http.StatusBadRequest, "invalid_json", "The request body nests deeper than %d levels.", maxNesting)
+		return requestInfo{}, invalidRequest(http.StatusBadRequest, "invalid_json", "The request body nests deeper than %d levels.", maxNesting)
 	case err != nil:
-		return wanted{}, invalid(http.StatusBadRequest, "invalid_json", "The request body is not valid JSON.")
+		return requestInfo{}, invalidRequest(http.StatusBadRequest, "invalid_json", "The request body is not valid JSON.")
 	case bytes.TrimLeft(body, " \t\r\n")[0] != '{':
-		return wanted{}, invalid(http.StatusBadRequest, "invalid_json", "The request body must be a JSON object.")
+		return requestInfo{}, invalidRequest(http.StatusBadRequest, "invalid_json", "The request body must be a JSON object.")
 	case seen.repeated != "":
-		return wanted{}, invalid(http.StatusBadRequest, "invalid_json", "The request body has the key %q twice.", seen.repeated)
+		return requestInfo{}, invalidRequest(http.StatusBadRequest, "invalid_json", "The request body has the key %q twice.", seen.repeated)
 	}
 	model := gjson.ParseBytes(seen.model) // copies no more than the name
 	if model.Type != gjson.String || model.Str == "" {
-		return wanted{}, invalid(http.StatusBadRequest, "model_required", "You must provide a model parameter: a non-empty string.")
+		return requestInfo{}, invalidRequest(http.StatusBadRequest, "model_required", "You must provide a model parameter: a non-empty string.")
 	}
-	return wanted{model: model.Str, stream: string(seen.stream) == "true"}, nil
+	return requestInfo{model: model.Str, stream: string(seen.stream) == "true"}, nil
 }
 
 // validJSON tells whether a text is JSON that a parser may be handed: one that
 // recurses must not get what nests without end, its stack would kill the process.
 func validJSON(body []byte) bool {
-	text := jsonText{text: body, member: func(int, []byte, []byte) {}}
-	return text.check() == nil
+	text := jsonScanner{text: body, member: func(int, []byte, []byte) {}}
+	return text.scan() == nil
 }
 
 // members are those of a request body that the proxy has to know, as written.
@@ -55,11 +55,11 @@ type members struct {
 	repeated      string // the first key that came twice
 }
 
-func (m *members) note(level int, key, value []byte) {
+func (m *members) visit(level int, key, value []byte) {
 	if level > 1 {
 		return
 	}
-	switch name := unquoted(key); string(name) {
+	switch name := unquote(key); string(name) {
 	case "model":
 		m.set(&m.model, name, value)
 	case "stream":
@@ -74,8 +74,8 @@ func (m *members) set(member *[]byte, name, value []byte) {
 	*member = value
 }
 
-// unquoted returns what a JSON string says.
-func unquoted(quoted []byte) []byte {
+// unquote returns what a JSON string says.
+func unquote(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]
 	}

@@ -12,7 +12,7 @@ func (n *nesting) push(object bool) bool {
 	if n.depth == maxNesting {
 		return false
 	}
-	word, bit := n.word(n.depth), uint64(1)<<(n.depth%64)
+	word, bit := n.wordOf(n.depth), uint64(1)<<(n.depth%64)
 	*word &^= bit
 	if object {
 		*word |= bit
@@ -25,11 +25,11 @@ func (n *nesting) pop() { n.depth-- }
 
 // object tells whether the innermost level is an object.
 func (n *nesting) object() bool {
-	return *n.word(n.depth - 1)&(1<<((n.depth-1)%64)) != 0
+	return *n.wordOf(n.depth - 1)&(1<<((n.depth-1)%64)) != 0
 }
 
-// word returns the bits that hold a level.
-func (n *nesting) word(level int) *uint64 {
+// wordOf returns the bits that hold a level.
+func (n *nesting) wordOf(level int) *uint64 {
 	if level < 64 {
 		return &n.first
 	}

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-func (j *jsonText) word(w string) error {
+func (j *jsonScanner) scanLiteral(w string) error {
 	if len(j.text)-j.pos < len(w) || string(j.text[j.pos:j.pos+len(w)]) != w {
 		return errNotJSON
 	}
@@ -13,11 +13,11 @@ func (j *jsonText) word(w string) error {
 	return nil
 }
 
-// string reads from one quote to the other.
-func (j *jsonText) string() error {
+// scanString reads from one quote to the other.
+func (j *jsonScanner) scanString() error {
 	j.pos++
 	for {
-		j.pos += plainBytes(j.text[j.pos:])
+		j.pos += plainPrefix(j.text[j.pos:])
 		if j.pos >= len(j.text) {
 			return errNotJSON
 		}
@@ -28,7 +28,7 @@ func (j *jsonText) string() error {
 		case c < ' ':
 			return errNotJSON
 		case c == '\\':
-			if err := j.escape(); err != nil {
+			if err := j.scanEscape(); err != nil {
 				return err
 			}
 		default:
@@ -37,7 +37,7 @@ func (j *jsonText) string() error {
 	}
 }
 
-func (j *jsonText) escape() error {
+func (j *jsonScanner) scanEscape() error {
 	const unicode = len(`\u0000`)
 	rest := j.text[j.pos:]
 	if len(rest) < 2 {
@@ -66,26 +66,26 @@ func isHex(c byte) bool { return isDigit(c) || 'a' <= c && c <= 'f' || 'A' <= c 
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// number reads a number; what is at hand may be anything.
-func (j *jsonText) number() error {
-	j.skip('-', '-')
-	if !j.skip('0', '0') && !j.digits() {
+// scanNumber reads a number; what is at hand may be anything.
+func (j *jsonScanner) scanNumber() error {
+	j.skipOneOf('-', '-')
+	if !j.skipOneOf('0', '0') && !j.skipDigits() {
 		return errNotJSON
 	}
-	if j.skip('.', '.') && !j.digits() {
+	if j.skipOneOf('.', '.') && !j.skipDigits() {
 		return errNotJSON
 	}
-	if j.skip('e', 'E') {
-		j.skip('+', '-')
-		if !j.digits() {
+	if j.skipOneOf('e', 'E') {
+		j.skipOneOf('+', '-')
+		if !j.skipDigits() {
 			return errNotJSON
 		}
 	}
 	return nil
 }
 
-// skip moves past one byte if it is one of the two.
-func (j *jsonText) skip(a, b byte) bool {
+// skipOneOf moves past one byte if it is one of the two.
+func (j *jsonScanner) skipOneOf(a, b byte) bool {
 	if j.pos < len(j.text) && (j.text[j.pos] == a || j.text[j.pos] == b) {
 		j.pos++
 		return true
@@ -93,8 +93,8 @@ func (j *jsonText) skip(a, b byte) bool {
 	return false
 }
 
-// digits moves past digits and tells whether there were any.
-func (j *jsonText) digits() bool {
+// skipDigits moves past digits and tells whether there were any.
+func (j *jsonScanner) skipDigits() bool {
 	start := j.pos
 	for j.pos < len(j.text) && isDigit(j.text[j.pos]) {
 		j.pos++
@@ -102,11 +102,11 @@ func (j *jsonText) digits() bool {
 	return j.pos > start
 }
 
-// plainBytes returns how many bytes at the beginning of p are surely neither a
+// plainPrefix returns how many bytes at the beginning of p are surely neither a
 // quote, nor a backslash, nor a control character. It looks at eight at a time
 // (the tricks are in H. S. Warren, Hacker's Delight, 2012, section 6-1), since
 // prompts are long strings, and it may stop up to seven bytes early at the end.
-func plainBytes(p []byte) int {
+func plainPrefix(p []byte) int {
 	const (
 		ones  = 0x0101010101010101
 		highs = 0x8080808080808080

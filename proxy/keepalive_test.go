@@ -10,24 +10,24 @@ import (
 )
 
 // Comments of one line, as every known client takes them for nothing.
-const waitingLine = ": waiting\n"
+const keepAliveComment = ": waiting\n"
 
-func keptAlive(p *plan) {
-	oneWorker(p)
+func withKeepAlive(p *fixture) {
+	withOneWorker(p)
 	p.pool.StreamKeepAlive = 10 * time.Second
 	p.pool.IdleTimeout = 5 * time.Minute
 }
 
 func TestWaitingStreamIsKeptAlive(t *testing.T) {
-	want := direct(t, stream)
-	bubble(t, keptAlive, func(r *rig) {
+	want := directAnswer(t, stream)
+	withSynctest(t, withKeepAlive, func(r *testProxy) {
 		leave := r.occupy(1)
-		waiting := r.queue(1, stream)[0]
+		waiting := r.queueCalls(1, stream)[0]
 		time.Sleep(35 * time.Second)
 		leave()
 		a := waiting.wait()
-		r.completed(a)
-		if string(a.body) != strings.Repeat(waitingLine, 3)+want {
+		r.wantCompleted(a)
+		if string(a.body) != strings.Repeat(keepAliveComment, 3)+want {
 			t.Errorf("%q", a.body)
 		}
 		for name, value := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"} {
@@ -42,17 +42,17 @@ func TestWaitingStreamIsKeptAlive(t *testing.T) {
 }
 
 // Only streams that wait get comments, and only after the time for one.
-func TestNoCommentBeforeItsTime(t *testing.T) {
+func TestKeepAliveInterval(t *testing.T) {
 	for name, body := range map[string]string{"a stream": stream, "JSON": chat, "stream null": strings.Replace(stream, "true", "null", 1)} {
 		t.Run(name, func(t *testing.T) {
 			wait := 9 * time.Second
 			if body != stream {
 				wait = 50 * time.Second
 			}
-			want := direct(t, body)
-			bubble(t, keptAlive, func(r *rig) {
+			want := directAnswer(t, body)
+			withSynctest(t, withKeepAlive, func(r *testProxy) {
 				leave := r.occupy(1)
-				waiting := r.queue(1, body)[0]
+				waiting := r.queueCalls(1, body)[0]
 				time.Sleep(wait)
 				leave()
 				if a := waiting.wait(); string(a.body) != want || a.err != nil {
@@ -64,21 +64,21 @@ func TestNoCommentBeforeItsTime(t *testing.T) {
 }
 
 // A refusal that comes before the first comment still is one.
-func TestRefusalBeforeTheFirstComment(t *testing.T) {
-	bubble(t, keptAlive, func(r *rig) {
+func TestRefusalBeforeKeepAlive(t *testing.T) {
+	withSynctest(t, withKeepAlive, func(r *testProxy) {
 		leave := r.occupy(1)
-		r.refused(r.queue(1, stream, deadlineHeader, "5")[0].wait(), admission.ReasonDeadlinePassed)
-		queued := r.queue(3, stream)
-		r.refused(r.post(chatPath, stream), admission.ReasonQueueDepth)
+		r.wantRefused(r.queueCalls(1, stream, deadlineHeader, "5")[0].wait(), admission.ReasonDeadlinePassed)
+		queued := r.queueCalls(3, stream)
+		r.wantRefused(r.post(chatPath, stream), admission.ReasonQueueDepth)
 		leave()
 		for _, c := range queued {
-			r.completed(c.wait())
+			r.wantCompleted(c.wait())
 		}
 	})
 }
 
 // After a comment the status has gone out: what goes wrong is told in the stream.
-func TestTroubleAfterAComment(t *testing.T) {
+func TestErrorAfterKeepAlive(t *testing.T) {
 	const json = `{"model":"m","messages":[{"role":"user","content":"hello"}],"stream":true}`
 	cases := map[string]struct {
 		header  []string
@@ -96,31 +96,31 @@ func TestTroubleAfterAComment(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, keptAlive, func(r *rig) {
+			withSynctest(t, withKeepAlive, func(r *testProxy) {
 				leave := r.occupy(1)
-				waiting := r.queue(1, json, c.header...)[0]
+				waiting := r.queueCalls(1, json, c.header...)[0]
 				time.Sleep(20*time.Second + time.Millisecond)
 				if c.code != "deadline_passed" {
 					leave()
 				}
 				a := waiting.wait()
-				r.completed(a)
-				rest, ok := strings.CutPrefix(string(a.body), strings.Repeat(waitingLine, 2))
+				r.wantCompleted(a)
+				rest, ok := strings.CutPrefix(string(a.body), strings.Repeat(keepAliveComment, 2))
 				rest, ok2 := strings.CutPrefix(rest, "data: ")
 				rest, ok3 := strings.CutSuffix(rest, "\n\n")
 				if !ok || !ok2 || !ok3 || strings.Contains(rest, "\n") {
 					t.Fatalf("%q", a.body)
 				}
 				if c.code != "" {
-					if e := r.shape([]byte(rest), c.code); !strings.Contains(e.Message, c.message) {
+					if e := r.wantErrorBody([]byte(rest), c.code); !strings.Contains(e.Message, c.message) {
 						t.Errorf("%+v", e)
 					}
 				} else if !strings.HasPrefix(rest, `{"error":{`) {
 					t.Errorf("%q", rest)
 				}
 				leave()
-				r.settle()
-				if n := r.seen.outcomes(); n[c.outcome] != 1 {
+				r.wantIdle()
+				if n := r.recorder.outcomes(); n[c.outcome] != 1 {
 					t.Errorf("outcomes %v, want one %s", n, c.outcome)
 				}
 			})
@@ -129,7 +129,7 @@ func TestTroubleAfterAComment(t *testing.T) {
 }
 
 // What is no stream cannot be told in one but as an error.
-func TestAnswerOfAnotherKindAfterAComment(t *testing.T) {
+func TestNonStreamAnswerAfterKeepAlive(t *testing.T) {
 	for name, c := range map[string]struct{ status, body, want string }{
 		"JSON":            {"200 OK", "{}", `"code":"upstream_error"`},
 		"an error object": {"418 Odd", "{\"error\": {\n\"message\": \"short and stout\"}, \"x\":1}", `{"error":{"message":"short and stout"},"x":1}`},
@@ -140,8 +140,8 @@ func TestAnswerOfAnotherKindAfterAComment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			wire := "HTTP/1.1 " + c.status + "\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" + c.body
 			first := make(chan struct{})
-			edit := func(p *plan) {
-				keptAlive(p)
+			edit := func(p *fixture) {
+				withKeepAlive(p)
 				hits := 0
 				p.upstream = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if hits++; hits == 1 {
@@ -151,19 +151,19 @@ func TestAnswerOfAnotherKindAfterAComment(t *testing.T) {
 					if r.Header.Get("Accept-Encoding") != "" {
 						t.Error("an encoding was asked for that nobody could name")
 					}
-					script{wire, nil}.ServeHTTP(w, r)
+					rawUpstream{wire, nil}.ServeHTTP(w, r)
 				})
 			}
-			bubble(t, edit, func(r *rig) {
+			withSynctest(t, edit, func(r *testProxy) {
 				first = make(chan struct{})
 				running := r.start(chatPath, chat)
-				r.eventually("one runs", func() bool { return r.held().inFlight == 1 })
-				waiting := r.queue(1, stream, "Accept-Encoding", "gzip")[0]
+				r.eventually("one runs", func() bool { return r.heldResources().inFlight == 1 })
+				waiting := r.queueCalls(1, stream, "Accept-Encoding", "gzip")[0]
 				time.Sleep(15 * time.Second)
 				close(first)
 				running.wait()
 				a := waiting.wait()
-				r.completed(a)
+				r.wantCompleted(a)
 				if !strings.Contains(string(a.body), c.want) || strings.Count(string(a.body), "data:") != 1 {
 					t.Errorf("%q, want %q", a.body, c.want)
 				}
@@ -173,12 +173,12 @@ func TestAnswerOfAnotherKindAfterAComment(t *testing.T) {
 }
 
 // A stream that breaks after a comment is broken off, as any other is.
-func TestStreamThatIsCutAfterAComment(t *testing.T) {
+func TestTruncatedStreamAfterKeepAlive(t *testing.T) {
 	for _, fault := range []string{"truncate=2", "reset_after=2", "malformed=2", "hang_after=2"} {
 		t.Run(fault, func(t *testing.T) {
-			bubble(t, keptAlive, func(r *rig) {
+			withSynctest(t, withKeepAlive, func(r *testProxy) {
 				leave := r.occupy(1)
-				waiting := r.queue(1, stream, "Stub-Fault", fault)[0]
+				waiting := r.queueCalls(1, stream, "Stub-Fault", fault)[0]
 				time.Sleep(15 * time.Second)
 				leave()
 				if a := waiting.wait(); a.err == nil || strings.Contains(string(a.body), "error") {
@@ -189,14 +189,14 @@ func TestStreamThatIsCutAfterAComment(t *testing.T) {
 	}
 }
 
-func TestClientThatLeavesAfterAComment(t *testing.T) {
-	bubble(t, keptAlive, func(r *rig) {
+func TestClientGoneAfterKeepAlive(t *testing.T) {
+	withSynctest(t, withKeepAlive, func(r *testProxy) {
 		leave := r.occupy(1)
-		waiting := r.queue(1, stream)[0]
+		waiting := r.queueCalls(1, stream)[0]
 		time.Sleep(15 * time.Second)
 		waiting.leave()
 		<-waiting.answer
-		r.eventually("nobody waits", func() bool { return r.held().depth == 0 })
+		r.eventually("nobody waits", func() bool { return r.heldResources().depth == 0 })
 		leave()
 		if n := r.stub.Stats().Calls; n != 1 {
 			t.Errorf("%d calls went upstream", n)

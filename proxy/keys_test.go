@@ -12,8 +12,8 @@ import (
 )
 
 // withClient lets nobody in but the owner of a key.
-func withClient(key string) func(*plan) {
-	return func(p *plan) {
+func withClient(key string) func(*fixture) {
+	return func(p *fixture) {
 		p.config.Clients = []Client{
 			{Name: "other", KeySHA256: sha256.Sum256([]byte("another key"))},
 			{Name: "team", KeySHA256: sha256.Sum256([]byte(key))},
@@ -21,15 +21,15 @@ func withClient(key string) func(*plan) {
 	}
 }
 
-// tapped records the headers of what reaches the stub.
-func tapped(p *plan) <-chan http.Header {
+// captureHeaders records the headers of what reaches the stub.
+func captureHeaders(p *fixture) <-chan http.Header {
 	seen := make(chan http.Header, 100)
 	p.stub = modelstub.Config{Tap: func(r *http.Request, _ []byte) { seen <- r.Header.Clone() }}
 	return seen
 }
 
-func TestKeysThatAreNotLetIn(t *testing.T) {
-	r := newRig(t, withClient("right"))
+func TestRejectedKeys(t *testing.T) {
+	r := newTestProxy(t, withClient("right"))
 	for name, header := range map[string][]string{
 		"none":            nil,
 		"unknown":         {"Authorization", "Bearer wrong"},
@@ -46,7 +46,7 @@ func TestKeysThatAreNotLetIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := r.chat(header...)
 			r.Helper()
-			if e := r.shape(a.body, "invalid_api_key"); a.status != http.StatusUnauthorized || e.Type != "invalid_request_error" {
+			if e := r.wantErrorBody(a.body, "invalid_api_key"); a.status != http.StatusUnauthorized || e.Type != "invalid_request_error" {
 				t.Errorf("status %d, error %+v", a.status, e)
 			}
 		})
@@ -54,15 +54,15 @@ func TestKeysThatAreNotLetIn(t *testing.T) {
 	if n := r.stub.Stats().Calls; n != 0 {
 		t.Errorf("%d calls went upstream", n)
 	}
-	if n := r.seen.outcomes(); n[admission.Invalid] != 11 {
+	if n := r.recorder.outcomes(); n[admission.Invalid] != 11 {
 		t.Errorf("outcomes %v", n)
 	}
 }
 
-func TestModelsWantAKeyToo(t *testing.T) {
-	r := newRig(t, withClient("right"))
+func TestModelsRequireKey(t *testing.T) {
+	r := newTestProxy(t, withClient("right"))
 	for key, status := range map[string]int{"wrong": http.StatusUnauthorized, "right": http.StatusOK} {
-		req := must(http.NewRequest(http.MethodGet, r.data.url()+modelsPath, nil))
+		req := must(http.NewRequest(http.MethodGet, r.server.url()+modelsPath, nil))
 		req.Header.Set("Authorization", "Bearer "+key)
 		if a := r.do(req); a.status != status {
 			t.Errorf("key %s: status %d, want %d", key, a.status, status)
@@ -89,8 +89,8 @@ func TestKeyThatGoesUpstream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var seen <-chan http.Header
-			r := newRig(t, func(p *plan) {
-				seen = tapped(p)
+			r := newTestProxy(t, func(p *fixture) {
+				seen = captureHeaders(p)
 				p.pool.UpstreamKey = c.key
 				if c.clients {
 					withClient("ours")(p)
@@ -100,7 +100,7 @@ func TestKeyThatGoesUpstream(t *testing.T) {
 			if c.sent != "" {
 				header = []string{"Authorization", c.sent}
 			}
-			r.completed(r.chat(header...))
+			r.wantCompleted(r.chat(header...))
 			if got := strings.Join((<-seen)["Authorization"], "|"); got != c.want {
 				t.Errorf("upstream saw %q, want %q", got, c.want)
 			}
@@ -112,13 +112,13 @@ func TestKeyThatGoesUpstream(t *testing.T) {
 }
 
 // A client that may only do batch work cannot make its way to the front.
-func TestBatchClientAsksForMore(t *testing.T) {
-	r := newRig(t, func(p *plan) {
+func TestBatchClientCannotUpgradeClass(t *testing.T) {
+	r := newTestProxy(t, func(p *fixture) {
 		withClient("k")(p)
 		p.config.Clients[1].Class = admission.Batch
 	})
 	for i, asked := range []string{"interactive", "batch"} {
-		r.completed(r.chat("Authorization", "Bearer k", priorityHeader, asked))
+		r.wantCompleted(r.chat("Authorization", "Bearer k", priorityHeader, asked))
 		if o := r.task(i + 1); o.Class != admission.Batch {
 			t.Errorf("asked for %s, class %s", asked, o.Class)
 		}

@@ -39,11 +39,11 @@ func (o *Observation) attrs() []slog.Attr {
 	return attrs
 }
 
-// panicked turns a panic of our own into an outcome and a log line.
-func (t *task) panicked(value any) {
+// recordPanic turns a panic of our own into an outcome and a log line.
+func (t *task) recordPanic(value any) {
 	t.obs.Outcome = admission.UpstreamError
 	t.obs.Panicked = true
-	if !t.committed {
+	if !t.headersSent {
 		t.obs.Status = http.StatusInternalServerError
 	}
 	t.obs.Err = fmt.Errorf("panic: %v", value)

@@ -15,10 +15,10 @@ import (
 // Metrics is the Observer that counts. All label values come from the settings
 // and from this project's enums, and all counters exist from the start.
 type Metrics struct {
-	reg    prometheus.Registerer
-	gate   prometheus.Histogram
-	panics *prometheus.CounterVec // by where
-	faster float64                // than the scenario that is played; 1: it is no scenario
+	reg       prometheus.Registerer
+	gate      prometheus.Histogram
+	panics    *prometheus.CounterVec // by where
+	timeScale float64                // than the scenario that is played; 1: it is no scenario
 
 	mu    sync.RWMutex
 	pools map[string]*poolMetrics
@@ -28,7 +28,7 @@ type Metrics struct {
 // never found theirs.
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
-		reg: reg, pools: make(map[string]*poolMetrics), faster: 1,
+		reg: reg, pools: make(map[string]*poolMetrics), timeScale: 1,
 		gate: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "headgate_gate_seconds", Help: "Time spent in the gate's own decisions, a task.",
 			Buckets: prometheus.ExponentialBuckets(250e-9, 4, 14),
@@ -48,10 +48,10 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// Compress divides the bounds of histograms of durations, so that quantiles of a
+// SetTimeScale divides the bounds of histograms of durations, so that quantiles of a
 // scenario that is played faster are as fine as in its own time. Call it before
 // AddPool; a speed below 1 changes nothing.
-func (m *Metrics) Compress(speed float64) { m.faster = max(speed, 1) }
+func (m *Metrics) SetTimeScale(speed float64) { m.timeScale = max(speed, 1) }
 
 // Where panics are caught.
 const (
@@ -77,8 +77,8 @@ func (m *Metrics) AddPool(name string, slo time.Duration, gate *admission.Gate) 
 	old := m.pools[name]
 	if old == nil {
 		p := newPoolMetrics(name)
-		p.gate, p.histograms = newGateMetrics(name), newHistograms(name, slo, m.faster)
-		collectors := slices.Concat(p.counters(), p.gate.all(), []prometheus.Collector{newGauges(p, gate)})
+		p.gate, p.histograms = newGateMetrics(name), newHistograms(name, slo, m.timeScale)
+		collectors := slices.Concat(p.counters(), p.gate.all(), []prometheus.Collector{newGateCollector(p, gate)})
 		if err := register(m.reg, collectors...); err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (m *Metrics) AddPool(name string, slo time.Duration, gate *admission.Gate) 
 		m.reg.Unregister(c)
 	}
 	p := *old
-	p.histograms = newHistograms(name, slo, m.faster)
+	p.histograms = newHistograms(name, slo, m.timeScale)
 	m.pools[name] = &p
 	return register(m.reg, p.histograms.all()...)
 }
@@ -121,14 +121,14 @@ func (m *Metrics) SLO() map[string]SLOCounts {
 	all := make(map[string]SLOCounts, len(m.pools))
 	for name, p := range m.pools {
 		if p.histograms != nil {
-			all[name] = SLOCounts{Tasks: count(p.sloTasks), Bad: count(p.sloBad)}
+			all[name] = SLOCounts{Tasks: counterValue(p.sloTasks), Bad: counterValue(p.sloBad)}
 		}
 	}
 	return all
 }
 
-// count reads a counter that is only ever incremented by one.
-func count(c prometheus.Counter) int64 {
+// counterValue reads a counter that is only ever incremented by one.
+func counterValue(c prometheus.Counter) int64 {
 	var m dto.Metric
 	if c.Write(&m) != nil { // plain counters always write
 		return 0
@@ -136,26 +136,26 @@ func count(c prometheus.Counter) int64 {
 	return int64(m.GetCounter().GetValue())
 }
 
-// Arrived counts a task that has come.
-func (m *Metrics) Arrived(pool string) {
+// OnArrival counts a task that has come.
+func (m *Metrics) OnArrival(pool string) {
 	if p := m.pool(pool); p != nil {
 		p.arrivals.Inc()
 		p.window.arrived(time.Now())
 	}
 }
 
-// Decided counts what says how a gate fares.
-func (m *Metrics) Decided(w GateWork) {
+// OnGateEvent counts what says how a gate fares.
+func (m *Metrics) OnGateEvent(w GateEvent) {
 	if w.Panics > 0 {
 		m.panics.WithLabelValues(inGate).Add(float64(w.Panics))
 	}
 	if p := m.pool(w.Pool); p != nil && p.gate != nil {
-		p.gate.decided(w)
+		p.gate.observe(w)
 	}
 }
 
-// Ended counts a task that has ended.
-func (m *Metrics) Ended(o Observation) {
+// OnEnd counts a task that has ended.
+func (m *Metrics) OnEnd(o Observation) {
 	if o.Panicked {
 		m.panics.WithLabelValues(inProxy).Inc()
 	}
@@ -185,7 +185,7 @@ type poolMetrics struct {
 }
 
 func newPoolMetrics(name string) *poolMetrics {
-	f := factory{labels: prometheus.Labels{"pool": name}}
+	f := metricFactory{labels: prometheus.Labels{"pool": name}}
 	p := &poolMetrics{
 		labels: f.labels, lastCompletion: new(atomic.Int64), window: new(window),
 		arrivals:         f.counter("headgate_arrivals_total", "Tasks that came."),
@@ -220,8 +220,8 @@ func (p *poolMetrics) ended(o *Observation) {
 	if o.Reason != admission.ReasonNone {
 		p.refusals.WithLabelValues(o.Reason.String()).Inc()
 	}
-	if o.Would != admission.ReasonNone {
-		p.wouldRefuse.WithLabelValues(o.Would.String()).Inc()
+	if o.ObservedReason != admission.ReasonNone {
+		p.wouldRefuse.WithLabelValues(o.ObservedReason.String()).Inc()
 	}
 	if o.Retry {
 		p.announcedRetries.Inc()
@@ -236,7 +236,7 @@ func (p *poolMetrics) ended(o *Observation) {
 		return
 	}
 	p.histograms.observe(o)
-	if counts, bad := account(o, p.histograms.slo); counts {
+	if counts, bad := classifyForSLO(o, p.histograms.slo); counts {
 		p.sloTasks.Inc()
 		if bad {
 			p.sloBad.Inc()
@@ -252,7 +252,7 @@ type histograms struct {
 }
 
 func newHistograms(name string, slo time.Duration, faster float64) *histograms {
-	f := factory{prometheus.Labels{"pool": name}, buckets(slo, faster)}
+	f := metricFactory{prometheus.Labels{"pool": name}, buckets(slo, faster)}
 	return &histograms{
 		slo:        slo,
 		queueWait:  f.histogram("headgate_queue_wait_seconds", "Time that granted tasks waited for their permit."),
@@ -277,21 +277,21 @@ func (h *histograms) observe(o *Observation) {
 	}
 }
 
-// factory makes the metrics of one pool.
-type factory struct {
+// metricFactory makes the metrics of one pool.
+type metricFactory struct {
 	labels  prometheus.Labels
 	buckets []float64
 }
 
-func (f factory) counter(name, help string) prometheus.Counter {
+func (f metricFactory) counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: f.labels})
 }
 
-func (f factory) counters(name, help, label string) *prometheus.CounterVec {
+func (f metricFactory) counters(name, help, label string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: f.labels}, []string{label})
 }
 
-func (f factory) histogram(name, help string) prometheus.Histogram {
+func (f metricFactory) histogram(name, help string) prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, ConstLabels: f.labels, Buckets: f.buckets})
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 func TestMetricsAreWellFormed(t *testing.T) {
-	r := newRig(t, func(p *plan) {
-		p.more = func(r *rig) []Pool { return []Pool{r.another("second", stubOf(), "b")} }
+	r := newTestProxy(t, func(p *fixture) {
+		p.more = func(r *testProxy) []Pool { return []Pool{r.newPool("second", newStub(), "b")} }
 	})
 	families, err := r.registry.Gather()
 	if err != nil {
@@ -30,46 +30,46 @@ func TestMetricsAreWellFormed(t *testing.T) {
 // Rates of counters that do not exist are nothing, not zero: all are there from
 // the start.
 func TestCountersExistFromTheStart(t *testing.T) {
-	r := newRig(t, nil)
+	r := newTestProxy(t, nil)
 	for _, pool := range []string{"main", Unrouted} {
 		for _, o := range admission.Outcomes() {
-			r.exists("headgate_tasks_total", "pool", pool, "outcome", o.String())
+			r.wantZeroMetric("headgate_tasks_total", "pool", pool, "outcome", o.String())
 		}
 		for _, reason := range admission.Reasons() {
-			r.exists("headgate_refusals_total", "pool", pool, "reason", reason.String())
+			r.wantZeroMetric("headgate_refusals_total", "pool", pool, "reason", reason.String())
 		}
-		r.exists("headgate_arrivals_total", "pool", pool)
+		r.wantZeroMetric("headgate_arrivals_total", "pool", pool)
 	}
 	for _, reason := range admission.Reasons() {
-		r.exists("headgate_would_refuse_total", "pool", "main", "reason", reason.String())
+		r.wantZeroMetric("headgate_would_refuse_total", "pool", "main", "reason", reason.String())
 	}
 	for _, name := range []string{
 		"headgate_upstream_refusals_total", "headgate_announced_retries_total", "headgate_slo_tasks_total", "headgate_slo_bad_tasks_total",
 		"headgate_queue_depth", "headgate_queue_oldest_age_seconds", "headgate_in_flight", "headgate_paused", "headgate_gate_behind_seconds", "headgate_last_completion_timestamp_seconds",
 		"headgate_queue_wait_seconds", "headgate_service_seconds", "headgate_turnaround_seconds", "headgate_first_byte_seconds",
 	} {
-		r.exists(name, "pool", "main")
+		r.wantZeroMetric(name, "pool", "main")
 	}
 	for _, where := range []string{"proxy", "gate"} {
-		r.exists("headgate_panics_total", "where", where)
+		r.wantZeroMetric("headgate_panics_total", "where", where)
 	}
 	for _, reason := range []string{"queue_age", "queue_depth"} {
-		r.exists("headgate_false_refusals_total", "pool", "main", "reason", reason)
+		r.wantZeroMetric("headgate_false_refusals_total", "pool", "main", "reason", reason)
 	}
-	r.exists("headgate_gate_panics_total", "pool", "main")
-	r.exists("headgate_gate_free_seconds", "pool", "main")
-	r.exists("headgate_gate_seconds")
+	r.wantZeroMetric("headgate_gate_panics_total", "pool", "main")
+	r.wantZeroMetric("headgate_gate_free_seconds", "pool", "main")
+	r.wantZeroMetric("headgate_gate_seconds")
 	if n := r.sum("headgate_workers", "pool", "main"); n != 4 {
 		t.Errorf("%v workers", n)
 	}
 }
 
-// exists checks that a metric is there and says zero.
-func (r *rig) exists(name string, labels ...string) {
+// wantZeroMetric checks that a metric is there and says zero.
+func (r *testProxy) wantZeroMetric(name string, labels ...string) {
 	r.Helper()
 	found := false
-	for _, m := range r.family(name) {
-		found = found || carries(m, labels)
+	for _, m := range r.metricFamily(name) {
+		found = found || hasLabels(m, labels)
 	}
 	if n := r.sum(name, labels...); !found || n != 0 {
 		r.Errorf("%s%v: there %t, value %v", name, labels, found, n)
@@ -78,10 +78,10 @@ func (r *rig) exists(name string, labels ...string) {
 
 func TestHistogramsHaveABucketAtTheSLO(t *testing.T) {
 	for _, slo := range []time.Duration{time.Minute, 37 * time.Second, 1500 * time.Millisecond, 20 * time.Minute} {
-		r := newRig(t, func(p *plan) { p.pool.SLO = slo })
+		r := newTestProxy(t, func(p *fixture) { p.pool.SLO = slo })
 		found := false
 		last := 0.0
-		for _, b := range r.family("headgate_turnaround_seconds")[0].GetHistogram().GetBucket() {
+		for _, b := range r.metricFamily("headgate_turnaround_seconds")[0].GetHistogram().GetBucket() {
 			found = found || b.GetUpperBound() == slo.Seconds()
 			if b.GetUpperBound() <= last {
 				t.Errorf("SLO %s: bucket %v after %v", slo, b.GetUpperBound(), last)
@@ -95,9 +95,9 @@ func TestHistogramsHaveABucketAtTheSLO(t *testing.T) {
 }
 
 func TestGaugesFollowTheGate(t *testing.T) {
-	bubble(t, oneWorker, func(r *rig) {
+	withSynctest(t, withOneWorker, func(r *testProxy) {
 		leave := r.occupy(1)
-		queued := r.queue(2, chat)
+		queued := r.queueCalls(2, chat)
 		time.Sleep(7 * time.Second)
 		for name, want := range map[string]float64{"headgate_in_flight": 1, "headgate_queue_depth": 2, "headgate_workers": 1} {
 			if got := r.sum(name); got != want {
@@ -116,12 +116,12 @@ func TestGaugesFollowTheGate(t *testing.T) {
 		r.gate.SetMode(time.Now(), admission.Enforce)
 		leave()
 		for _, c := range queued {
-			r.completed(c.wait())
+			r.wantCompleted(c.wait())
 		}
-		r.settle()
-		r.exists("headgate_in_flight", "pool", "main")
-		r.exists("headgate_queue_depth", "pool", "main")
-		r.exists("headgate_queue_oldest_age_seconds", "pool", "main")
+		r.wantIdle()
+		r.wantZeroMetric("headgate_in_flight", "pool", "main")
+		r.wantZeroMetric("headgate_queue_depth", "pool", "main")
+		r.wantZeroMetric("headgate_queue_oldest_age_seconds", "pool", "main")
 		if at := r.sum("headgate_last_completion_timestamp_seconds"); at < float64(time.Now().Unix()-60) || at > float64(time.Now().Unix()+1) {
 			t.Errorf("last completion %v, now %d", at, time.Now().Unix())
 		}
@@ -129,9 +129,9 @@ func TestGaugesFollowTheGate(t *testing.T) {
 }
 
 func TestAnnouncedRetriesAreCounted(t *testing.T) {
-	r := newRig(t, nil)
+	r := newTestProxy(t, nil)
 	for _, n := range []string{"0", "1", "2", "-1", "x", ""} {
-		r.completed(r.chat("X-Stainless-Retry-Count", n))
+		r.wantCompleted(r.chat("X-Stainless-Retry-Count", n))
 	}
 	if n := r.sum("headgate_announced_retries_total"); n != 2 {
 		t.Errorf("%v retries counted, want 2", n)
@@ -146,7 +146,7 @@ func TestAccountingOfTheSLO(t *testing.T) {
 			if late {
 				obs.Turnaround++
 			}
-			counts, bad := account(&obs, slo)
+			counts, bad := classifyForSLO(&obs, slo)
 			var wantCounts, wantBad bool
 			switch o {
 			case admission.Refused, admission.Cancelled, admission.Drained, admission.Invalid:
@@ -164,8 +164,8 @@ func TestAccountingOfTheSLO(t *testing.T) {
 			if counts != wantCounts || bad != wantBad {
 				t.Errorf("%s, late %t: counts %t, bad %t", o, late, counts, bad)
 			}
-			obs.Rehearsed = true
-			if counts, bad := account(&obs, slo); counts || bad {
+			obs.DrillTraffic = true
+			if counts, bad := classifyForSLO(&obs, slo); counts || bad {
 				t.Errorf("%s, rehearsed: counts %t, bad %t", o, counts, bad)
 			}
 		}
@@ -175,10 +175,10 @@ func TestAccountingOfTheSLO(t *testing.T) {
 // Tasks that nobody knows the pool of, and pools that nobody has added.
 func TestMetricsOfUnknownPools(t *testing.T) {
 	m := must(NewMetrics(prometheus.NewRegistry()))
-	m.Arrived("nowhere")
-	m.Ended(Observation{Pool: "nowhere"})
-	m.Arrived(Unrouted)
-	m.Ended(Observation{Pool: Unrouted, Outcome: admission.Invalid, Reason: admission.ReasonMemory, Granted: true, FirstByte: 1})
+	m.OnArrival("nowhere")
+	m.OnEnd(Observation{Pool: "nowhere"})
+	m.OnArrival(Unrouted)
+	m.OnEnd(Observation{Pool: Unrouted, Outcome: admission.Invalid, Reason: admission.ReasonMemory, Granted: true, FirstByte: 1})
 	if _, err := NewMetrics(m.reg); err == nil {
 		t.Error("the same registry was taken twice")
 	}
@@ -187,9 +187,9 @@ func TestMetricsOfUnknownPools(t *testing.T) {
 	}
 }
 
-// TestTheLastMinuteTellsRefusedFromInvalid: a client that sends what is not right
+// TestRecentSeparatesRejectedAndInvalid: a client that sends what is not right
 // must not make the gate look busy.
-func TestTheLastMinuteTellsRefusedFromInvalid(t *testing.T) {
+func TestRecentSeparatesRejectedAndInvalid(t *testing.T) {
 	w, now := new(window), time.Now()
 	for _, o := range []Observation{
 		{Outcome: admission.Refused, Reason: admission.ReasonQueueAge}, {Outcome: admission.Drained, Reason: admission.ReasonDraining},
@@ -199,7 +199,7 @@ func TestTheLastMinuteTellsRefusedFromInvalid(t *testing.T) {
 		w.arrived(now)
 		w.ended(now, &o)
 	}
-	if r := w.recent(now); r.Arrivals != 7 || r.TurnedAway != 2 || r.Invalid != 3 || r.Ended != 1 {
+	if r := w.recent(now); r.Arrivals != 7 || r.Rejected != 2 || r.Invalid != 3 || r.Ended != 1 {
 		t.Errorf("%+v, want 7 that came, 2 turned away, 3 invalid, 1 ended", r)
 	}
 }
@@ -218,13 +218,13 @@ func TestSecretsStayOutOfEverything(t *testing.T) {
 		{deadlineHeader, secret}, {priorityHeader, secret}, {sdkTimeoutHeader, secret}, {"Content-Encoding", secret}, {"Traceparent", secret},
 		{"X-Stainless-Retry-Count", secret}, {deadlineHeader, "1e-9"},
 	}
-	for name, edit := range map[string]func(*plan){
-		"a stub":  func(p *plan) { p.pool.Models = []string{"m"} },
-		"nobody":  func(p *plan) { p.upstream = script{"", nil} },
-		"nothing": func(p *plan) { p.upstream = script{"HTTP/1.1 200 OK\r\n" + ours + "\r\n\r\n", nil} },
+	for name, edit := range map[string]func(*fixture){
+		"a stub":  func(p *fixture) { p.pool.Models = []string{"m"} },
+		"nobody":  func(p *fixture) { p.upstream = rawUpstream{"", nil} },
+		"nothing": func(p *fixture) { p.upstream = rawUpstream{"HTTP/1.1 200 OK\r\n" + ours + "\r\n\r\n", nil} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(p *plan) { edit(p); p.pool.UpstreamKey = ours }, func(r *rig) {
+			withSynctest(t, func(p *fixture) { edit(p); p.pool.UpstreamKey = ours }, func(r *testProxy) {
 				told := new(strings.Builder)
 				for _, place := range places {
 					for _, h := range append(headers, nil) {
@@ -245,7 +245,7 @@ func TestSecretsStayOutOfEverything(t *testing.T) {
 					}
 				}
 				r.models("Authorization", secret)
-				r.settle()
+				r.wantIdle()
 				metrics := new(strings.Builder)
 				families, err := r.registry.Gather()
 				if err != nil {
@@ -269,9 +269,9 @@ func TestSecretsStayOutOfEverything(t *testing.T) {
 // A pause is seen in the metrics for as long as it lasts, and the task that
 // waited for its end is served.
 func TestPauseIsSeenAndEnds(t *testing.T) {
-	bubble(t, oneWorker, func(r *rig) {
+	withSynctest(t, withOneWorker, func(r *testProxy) {
 		r.gate.Pause(time.Now(), time.Now().Add(5*time.Second))
-		waits := r.queue(1, chat)[0]
+		waits := r.queueCalls(1, chat)[0]
 		if n := r.sum("headgate_paused", "pool", "main"); n != 1 {
 			t.Errorf("paused %v, want 1", n)
 		}
@@ -279,16 +279,16 @@ func TestPauseIsSeenAndEnds(t *testing.T) {
 		if n := r.sum("headgate_paused", "pool", "main"); n != 0 {
 			t.Errorf("paused %v, want 0", n)
 		}
-		r.completed(waits.wait())
+		r.wantCompleted(waits.wait())
 	})
 }
 
 // A scenario that is played faster has bounds as fine as in its own time, and the
 // one at the SLO, which is given as it is played.
-func TestCompressedHistograms(t *testing.T) {
+func TestTimeScaleOfBuckets(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := must(NewMetrics(reg))
-	m.Compress(10)
+	m.SetTimeScale(10)
 	if err := m.AddPool("p", 6*time.Second, must(admission.New(admission.Config{
 		Workers: 1, Policy: admission.None{}, QueueLimit: 10, AssumedService: time.Second,
 	}))); err != nil {

@@ -23,10 +23,10 @@ const (
 
 // serveModels answers GET /v1/models without a permit: it is how clients find
 // out whether anybody is there. It is not a task.
-func (p *Proxy) serveModels(tab *table, w http.ResponseWriter, r *http.Request) {
+func (p *Proxy) serveModels(tab *routingTable, w http.ResponseWriter, r *http.Request) {
 	drainBody(http.NewResponseController(w), r)
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		wrongMethod(w, "GET, HEAD").write(w)
+		methodNotAllowed(w, "GET, HEAD").write(w)
 		return
 	}
 	if _, f := authenticate(tab.clients, r); f != nil {
@@ -35,16 +35,16 @@ func (p *Proxy) serveModels(tab *table, w http.ResponseWriter, r *http.Request) 
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), modelsTimeout)
 	defer cancel()
-	if only := tab.only(); only != nil {
-		p.passModels(ctx, tab, only, w, r)
+	if only := tab.singlePool(); only != nil {
+		p.relayModels(ctx, tab, only, w, r)
 		return
 	}
 	p.mergeModels(ctx, tab, w, r)
 }
 
-// passModels passes one upstream's list on as it is.
-func (p *Proxy) passModels(ctx context.Context, tab *table, pool *pool, w http.ResponseWriter, r *http.Request) {
-	res, err := pool.models(ctx, tab, r)
+// relayModels passes one upstream's list on as it is.
+func (p *Proxy) relayModels(ctx context.Context, tab *routingTable, pool *pool, w http.ResponseWriter, r *http.Request) {
+	res, err := pool.fetchModels(ctx, tab, r)
 	if err != nil {
 		p.modelsFailed(w, err)
 		return
@@ -53,11 +53,11 @@ func (p *Proxy) passModels(ctx context.Context, tab *table, pool *pool, w http.R
 	copyResponseHeader(w.Header(), res.Header)
 	w.WriteHeader(res.StatusCode)
 	if _, err := io.Copy(w, res.Body); err != nil {
-		breakOff(w, r)
+		abortConn(w, r)
 	}
 }
 
-func (p *pool) models(ctx context.Context, tab *table, r *http.Request) (*http.Response, error) {
+func (p *pool) fetchModels(ctx context.Context, tab *routingTable, r *http.Request) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, r.Method, upstreamURL(p.Upstream, r.URL), nil)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (p *pool) models(ctx context.Context, tab *table, r *http.Request) (*http.R
 	if err != nil {
 		return nil, err
 	}
-	if err := answers(res); err != nil {
+	if err := checkAnswerStatus(res); err != nil {
 		_ = res.Body.Close()
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (p *Proxy) modelsFailed(w http.ResponseWriter, err error) {
 
 // mergeModels answers with the lists of all pools, each model once. A pool that
 // does not answer is left out, as long as one does.
-func (p *Proxy) mergeModels(ctx context.Context, tab *table, w http.ResponseWriter, r *http.Request) {
+func (p *Proxy) mergeModels(ctx context.Context, tab *routingTable, w http.ResponseWriter, r *http.Request) {
 	lists := make([][]gjson.Result, len(tab.pools))
 	errs := make([]error, len(tab.pools))
 	var group errgroup.Group
@@ -120,18 +120,18 @@ func (p *Proxy) mergeModels(ctx context.Context, tab *table, w http.ResponseWrit
 	writeModels(w, data)
 }
 
-func (t *table) serves(p *pool, model string) bool {
+func (t *routingTable) serves(p *pool, model string) bool {
 	for path := range endpoints {
 		return t.forModel(model, path) == p
 	}
 	return false
 }
 
-func (p *pool) modelList(ctx context.Context, tab *table, r *http.Request) ([]gjson.Result, error) {
+func (p *pool) modelList(ctx context.Context, tab *routingTable, r *http.Request) ([]gjson.Result, error) {
 	get := r.Clone(ctx)
 	get.Method = http.MethodGet
 	get.Header.Del("Accept-Encoding")
-	res, err := p.models(ctx, tab, get)
+	res, err := p.fetchModels(ctx, tab, get)
 	if err != nil {
 		return nil, err
 	}

@@ -13,10 +13,10 @@ import (
 	"headgate/proxy/admission"
 )
 
-// another returns a pool beside the rig's own, with an upstream of its own.
-func (r *rig) another(name string, upstream http.Handler, models ...string) Pool {
+// newPool returns a pool beside the rig's own, with an upstream of its own.
+func (r *testProxy) newPool(name string, upstream http.Handler, models ...string) Pool {
 	r.Helper()
-	s := serve(r, r.network, &http.Server{Handler: upstream, ErrorLog: quiet()})
+	s := serve(r, r.network, &http.Server{Handler: upstream, ErrorLog: discardLog()})
 	r.Cleanup(s.close)
 	gate := must(admission.New(admission.Config{
 		Workers: 1, Policy: admission.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2},
@@ -28,29 +28,29 @@ func (r *rig) another(name string, upstream http.Handler, models ...string) Pool
 	}
 }
 
-func stubOf(models ...string) http.Handler {
+func newStub(models ...string) http.Handler {
 	return must(modelstub.New(modelstub.Config{Models: models}))
 }
 
-// list is an upstream that answers with one list of models, or what looks like it.
-func list(status int, body string) http.Handler {
+// modelsHandler is an upstream that answers with one list of models, or what looks like it.
+func modelsHandler(status int, body string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(body))
 	})
 }
 
-func (r *rig) models(header ...string) answer {
+func (r *testProxy) models(header ...string) answer {
 	r.Helper()
-	req := must(http.NewRequest(http.MethodGet, r.data.url()+modelsPath, nil))
+	req := must(http.NewRequest(http.MethodGet, r.server.url()+modelsPath, nil))
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
 	return r.do(req)
 }
 
-// names returns the IDs of a list of models.
-func (r *rig) names(a answer) string {
+// modelIDs returns the IDs of a list of models.
+func (r *testProxy) modelIDs(a answer) string {
 	r.Helper()
 	var l struct {
 		Object string
@@ -71,25 +71,25 @@ func TestModelsOfSeveralPools(t *testing.T) {
 		second http.Handler
 		want   string
 	}{
-		"merged, each once, only what is routed there": {stubOf("b", "a", "c", "z-1"), "a b z-1"},
-		"an element that is not understood is kept":    {list(200, `{"data":[{"id":"b","x":{"y":1.50}}]}`), "a b"},
-		"an element without a name":                    {list(200, `{"data":[{"id":7},{},null,"b",{"id":""}]}`), "a"},
-		"no list":                                      {list(200, `{}`), "a"},
-		"not JSON":                                     {list(200, `<html>`), "a"},
-		"nested without end":                           {list(200, strings.Repeat("[", 100_000)), "a"},
-		"too long":                                     {list(200, `{"data":[],"x":"`+strings.Repeat("x", modelsLimit)+`"}`), "a"},
-		"an error":                                     {list(500, `{"data":[{"id":"b"}]}`), "a"},
-		"an answer that is none":                       {script{"HTTP/1.1 042 Odd\r\n\r\n", nil}, "a"},
-		"cut off":                                      {script{"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"data\":[", nil}, "a"},
+		"merged, each once, only what is routed there": {newStub("b", "a", "c", "z-1"), "a b z-1"},
+		"an element that is not understood is kept":    {modelsHandler(200, `{"data":[{"id":"b","x":{"y":1.50}}]}`), "a b"},
+		"an element without a name":                    {modelsHandler(200, `{"data":[{"id":7},{},null,"b",{"id":""}]}`), "a"},
+		"no list":                                      {modelsHandler(200, `{}`), "a"},
+		"not JSON":                                     {modelsHandler(200, `<html>`), "a"},
+		"nested without end":                           {modelsHandler(200, strings.Repeat("[", 100_000)), "a"},
+		"too long":                                     {modelsHandler(200, `{"data":[],"x":"`+strings.Repeat("x", modelsLimit)+`"}`), "a"},
+		"an error":                                     {modelsHandler(500, `{"data":[{"id":"b"}]}`), "a"},
+		"an answer that is none":                       {rawUpstream{"HTTP/1.1 042 Odd\r\n\r\n", nil}, "a"},
+		"cut off":                                      {rawUpstream{"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"data\":[", nil}, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, func(p *plan) {
+			r := newTestProxy(t, func(p *fixture) {
 				p.pool.Models = []string{"a"}
 				p.stub.Models = []string{"a", "b"} // b is another pool's
-				p.more = func(r *rig) []Pool { return []Pool{r.another("second", c.second, "b", "z-*")} }
+				p.more = func(r *testProxy) []Pool { return []Pool{r.newPool("second", c.second, "b", "z-*")} }
 			})
 			a := r.models("Accept-Encoding", "gzip")
-			if got := r.names(a); a.status != 200 || got != c.want {
+			if got := r.modelIDs(a); a.status != 200 || got != c.want {
 				t.Errorf("status %d, models %q, want %q", a.status, got, c.want)
 			}
 			if strings.Contains(name, "kept") && !strings.Contains(string(a.body), `{"id":"b","x":{"y":1.50}}`) {
@@ -102,48 +102,48 @@ func TestModelsOfSeveralPools(t *testing.T) {
 func TestModelsWhenNobodyAnswers(t *testing.T) {
 	for _, pools := range []int{1, 2} {
 		t.Run(fmt.Sprint(pools), func(t *testing.T) {
-			r := newRig(t, func(p *plan) {
+			r := newTestProxy(t, func(p *fixture) {
 				p.pool.Models = []string{"a"}
-				p.upstream = script{"", nil}
-				p.more = func(r *rig) []Pool {
-					return []Pool{r.another("second", script{"", nil}, "b")}[:pools-1]
+				p.upstream = rawUpstream{"", nil}
+				p.more = func(r *testProxy) []Pool {
+					return []Pool{r.newPool("second", rawUpstream{"", nil}, "b")}[:pools-1]
 				}
 			})
 			a := r.models()
 			if a.status != http.StatusBadGateway {
 				t.Errorf("status %d", a.status)
 			}
-			r.shape(a.body, "upstream_unreachable")
-			if len(r.seen.all()) != 0 {
+			r.wantErrorBody(a.body, "upstream_unreachable")
+			if len(r.recorder.all()) != 0 {
 				t.Error("a list of models is no task")
 			}
 		})
 	}
 }
 
-func TestModelsOfAnUpstreamThatIsSilent(t *testing.T) {
-	bubble(t, nil, func(r *rig) {
+func TestModelsUpstreamTimeout(t *testing.T) {
+	withSynctest(t, nil, func(r *testProxy) {
 		began := time.Now()
 		a := r.models("Stub-Fault", "hang")
 		if a.status != http.StatusGatewayTimeout || time.Since(began) > modelsTimeout+time.Second {
 			t.Errorf("status %d after %s", a.status, time.Since(began))
 		}
-		r.shape(a.body, "upstream_timeout")
+		r.wantErrorBody(a.body, "upstream_timeout")
 	})
 }
 
 func TestModelsThatAreCutOff(t *testing.T) {
-	r := newRig(t, upstreamSays("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"data\":[", nil))
+	r := newTestProxy(t, withRawUpstream("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"data\":[", nil))
 	if a := r.models(); a.err == nil {
 		t.Errorf("a whole answer: %d %s", a.status, a.body)
 	}
 }
 
 func TestRouting(t *testing.T) {
-	r := newRig(t, func(p *plan) {
+	r := newTestProxy(t, func(p *fixture) {
 		p.pool.Models = []string{"a", "big-*", "*[x]*"}
-		p.more = func(r *rig) []Pool {
-			second := r.another("second", stubOf(), "b", "big-b", "b*")
+		p.more = func(r *testProxy) []Pool {
+			second := r.newPool("second", newStub(), "b", "big-b", "b*")
 			second.Endpoints = []string{"/v1/rerank"}
 			return []Pool{second}
 		}
@@ -153,44 +153,44 @@ func TestRouting(t *testing.T) {
 		"A": "", "ab": "", "": "", "x": "", "*": "", "1x2": "",
 	} {
 		body := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"x"}]}`, model)
-		before := len(r.seen.all())
+		before := len(r.recorder.all())
 		a := r.post(chatPath, body)
 		o := r.task(before + 1)
 		switch {
 		case pool != "":
-			r.completed(a)
+			r.wantCompleted(a)
 		case model == "":
-			r.fails(a, http.StatusBadRequest, "model_required")
+			r.wantFailure(a, http.StatusBadRequest, "model_required")
 		default:
-			r.fails(a, http.StatusNotFound, "model_not_found")
+			r.wantFailure(a, http.StatusNotFound, "model_not_found")
 		}
 		if want := strings.Replace("-"+pool, "-", "", 1); o.Pool != want && !(want == "" && o.Pool == Unrouted) {
 			t.Errorf("model %q went to %s, want %s", model, o.Pool, want)
 		}
 	}
 	// A pool that does not forward a path is not asked, whatever the model.
-	r.fails(r.post("/v1/rerank", `{"model":"a"}`), http.StatusNotFound, "model_not_found")
+	r.wantFailure(r.post("/v1/rerank", `{"model":"a"}`), http.StatusNotFound, "model_not_found")
 	if a := r.post("/v1/rerank", `{"model":"b"}`); a.status != http.StatusNotFound || a.header.Get("X-Request-Id") == "" || strings.Contains(string(a.body), "model_not_found") {
 		t.Errorf("the upstream was not asked: %d %s", a.status, a.body)
 	}
 	// What is not JSON goes to the first pool that forwards its path.
 	r.post("/v1/rerank", "x", "Content-Type", "text/plain")
-	if o := r.seen.all()[len(r.seen.all())-1]; o.Pool != "second" {
+	if o := r.recorder.all()[len(r.recorder.all())-1]; o.Pool != "second" {
 		t.Errorf("pool %s", o.Pool)
 	}
 }
 
 // Each pool has its own budget, and a body its own pool's limit.
 func TestLimitsOfSeveralPools(t *testing.T) {
-	r := newRig(t, func(p *plan) {
+	r := newTestProxy(t, func(p *fixture) {
 		p.pool.Models = []string{"a"}
-		p.more = func(r *rig) []Pool { return []Pool{r.another("second", stubOf(), "b")} }
+		p.more = func(r *testProxy) []Pool { return []Pool{r.newPool("second", newStub(), "b")} }
 	})
 	long := strings.Repeat(" ", 2<<20)
-	r.completed(r.post(chatPath, `{"model":"a","messages":[{"role":"user","content":"x"}]}`+long))
-	r.fails(r.post(chatPath, `{"model":"b","messages":[{"role":"user","content":"x"}]}`+long), http.StatusRequestEntityTooLarge, "request_too_large")
-	r.fails(r.post(chatPath, `{"model":"a"}`+strings.Repeat(" ", 4<<20)), http.StatusRequestEntityTooLarge, "request_too_large")
-	for _, o := range r.seen.all() {
+	r.wantCompleted(r.post(chatPath, `{"model":"a","messages":[{"role":"user","content":"x"}]}`+long))
+	r.wantFailure(r.post(chatPath, `{"model":"b","messages":[{"role":"user","content":"x"}]}`+long), http.StatusRequestEntityTooLarge, "request_too_large")
+	r.wantFailure(r.post(chatPath, `{"model":"a"}`+strings.Repeat(" ", 4<<20)), http.StatusRequestEntityTooLarge, "request_too_large")
+	for _, o := range r.recorder.all() {
 		if o.Pool == Unrouted && o.Status != http.StatusRequestEntityTooLarge {
 			t.Errorf("%+v", o)
 		}
@@ -199,9 +199,9 @@ func TestLimitsOfSeveralPools(t *testing.T) {
 
 func TestConfigThatIsRefused(t *testing.T) {
 	good := func() Config {
-		r := &rig{TB: t, network: new(loopback)}
-		p := r.another("p", stubOf(), "a")
-		return Config{Pools: []Pool{p}, Observer: newRecorder(t), Log: quietLog()}
+		r := &testProxy{TB: t, network: new(loopback)}
+		p := r.newPool("p", newStub(), "a")
+		return Config{Pools: []Pool{p}, Observer: newRecorder(t), Log: discardSlog()}
 	}
 	if _, err := New(good()); err != nil {
 		t.Fatal(err)

@@ -97,17 +97,17 @@ func (l *pipeListener) Addr() net.Addr  { return l }
 func (l *pipeListener) Network() string { return "pipe" }
 func (l *pipeListener) String() string  { return l.name }
 
-// site is one HTTP server on a rig's network.
-type site struct {
+// testServer is one HTTP server on a rig's network.
+type testServer struct {
 	host    string // with port
 	server  *http.Server
 	running sync.WaitGroup // the listener and the handlers, those that took their connection included
 }
 
-func serve(t testing.TB, n network, server *http.Server) *site {
+func serve(t testing.TB, n network, server *http.Server) *testServer {
 	t.Helper()
 	l := n.listen(t)
-	s := &site{host: l.Addr().String(), server: server}
+	s := &testServer{host: l.Addr().String(), server: server}
 	handler := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.running.Add(1)
@@ -118,9 +118,9 @@ func serve(t testing.TB, n network, server *http.Server) *site {
 	return s
 }
 
-func (s *site) url() string { return "http://" + s.host }
+func (s *testServer) url() string { return "http://" + s.host }
 
-func (s *site) close() {
+func (s *testServer) close() {
 	_ = s.server.Close()
 	s.running.Wait()
 }

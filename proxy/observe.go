@@ -11,21 +11,21 @@ import (
 type Observer interface {
 	// Decided is called when the gate has done something for a task that says how
 	// the gate itself fares; before Ended, which may be a long time later.
-	Decided(GateWork)
+	OnGateEvent(GateEvent)
 	// Arrived is called once a task's pool is known, or with Unrouted when the
 	// task ends before that.
-	Arrived(pool string)
+	OnArrival(pool string)
 	// Ended is called exactly once a task, after Arrived.
-	Ended(Observation)
+	OnEnd(Observation)
 }
 
-// GateWork says how a gate fared with a task.
-type GateWork struct {
-	Pool   string
-	Free   bool             // the task found a permit free
-	Took   time.Duration    // of a call on the gate, when Free: waiting for the gate's lock counts
-	Panics int              // that were caught
-	False  admission.Reason // for which it refused though it should not have
+// GateEvent says how a gate fared with a task.
+type GateEvent struct {
+	Pool         string
+	FastPath     bool             // the task found a permit free
+	Took         time.Duration    // of a call on the gate, when Free: waiting for the gate's lock counts
+	Panics       int              // that were caught
+	FalseRefusal admission.Reason // for which it refused though it should not have
 }
 
 // Observation is what there is to know of one task that has ended.
@@ -39,13 +39,13 @@ type Observation struct {
 	Endpoint  string
 	Status    int // sent to the client; 0 if none was
 
-	Outcome   admission.Outcome
-	Reason    admission.Reason // why it was turned away
-	Would     admission.Reason // in mode observe, why it would have been
-	Retry     bool             // the client announced it as a retry
-	Panicked  bool             // a panic of our own ended it
-	Rehearsed bool             // it was only a rehearsal, and counts for no SLO
-	Err       error            // what went wrong, for the log; never holds a secret
+	Outcome        admission.Outcome
+	Reason         admission.Reason // why it was turned away
+	ObservedReason admission.Reason // in mode observe, why it would have been
+	Retry          bool             // the client announced it as a retry
+	Panicked       bool             // a panic of our own ended it
+	DrillTraffic   bool             // it was only a rehearsal, and counts for no SLO
+	Err            error            // what went wrong, for the log; never holds a secret
 
 	Arrived    time.Time
 	Granted    bool          // it held a permit

@@ -12,7 +12,7 @@ import (
 	"headgate/proxy/admission"
 )
 
-func oneWorker(p *plan) { p.gate.Workers = 1 }
+func withOneWorker(p *fixture) { p.gate.Workers = 1 }
 
 // With one worker, whatever happens to one task must leave the permit to the
 // next one.
@@ -46,19 +46,19 @@ func TestPermitComesBackAfterEveryEnd(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, oneWorker, func(r *rig) {
+			withSynctest(t, withOneWorker, func(r *testProxy) {
 				a := r.post(chatPath, c.body, c.header...)
 				if o := r.task(1); o.Outcome != c.outcome || a.err == nil && o.Status != a.status {
 					t.Errorf("outcome %s, status %d told and %d seen, want %s", o.Outcome, o.Status, a.status, c.outcome)
 				}
-				r.completed(r.chat())
+				r.wantCompleted(r.chat())
 			})
 		})
 	}
 }
 
 func TestPermitComesBackWhenTheClientLeavesMidStream(t *testing.T) {
-	r := newRig(t, oneWorker)
+	r := newTestProxy(t, withOneWorker)
 	for i := range 5 {
 		ctx, cancel := context.WithCancel(context.Background())
 		res, err := r.client.Do(r.request(ctx, chatPath, stream, "Stub-Fault", "hang_after=2"))
@@ -70,10 +70,10 @@ func TestPermitComesBackWhenTheClientLeavesMidStream(t *testing.T) {
 		}
 		cancel()
 		_ = res.Body.Close()
-		r.completed(r.post(chatPath, stream))
+		r.wantCompleted(r.post(chatPath, stream))
 		r.eventually("the upstream was told", func() bool { return r.stub.Stats().ClientGone == int64(i+1) })
 	}
-	if n := r.seen.outcomes()[admission.ClientGone]; n != 5 {
+	if n := r.recorder.outcomes()[admission.ClientGone]; n != 5 {
 		t.Errorf("%d clients counted as gone, want 5", n)
 	}
 }
@@ -87,7 +87,7 @@ func TestUpstreamIsCancelledWhenTheClientDies(t *testing.T) {
 		"half-way in JSON":       {chat, "hang_after=1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, oneWorker)
+			r := newTestProxy(t, withOneWorker)
 			call := r.start(chatPath, c.body, "Stub-Fault", c.fault)
 			r.eventually("the call is upstream", func() bool { return r.stub.Stats().InFlight == 1 })
 			call.leave()
@@ -96,13 +96,13 @@ func TestUpstreamIsCancelledWhenTheClientDies(t *testing.T) {
 			if o := r.task(1); o.Outcome != admission.ClientGone {
 				t.Errorf("outcome %s (%v)", o.Outcome, o.Err)
 			}
-			r.completed(r.chat())
+			r.wantCompleted(r.chat())
 		})
 	}
 }
 
-func TestTenTimeoutsAtALimitOfTenLeaveTenPermits(t *testing.T) {
-	bubble(t, func(p *plan) { p.gate.Workers = 10 }, func(r *rig) {
+func TestTimeoutsReturnAllPermits(t *testing.T) {
+	withSynctest(t, func(p *fixture) { p.gate.Workers = 10 }, func(r *testProxy) {
 		for _, fault := range []string{"status=504", "hang"} {
 			var calls []call
 			for range 10 {
@@ -113,24 +113,24 @@ func TestTenTimeoutsAtALimitOfTenLeaveTenPermits(t *testing.T) {
 					t.Errorf("status %d (%v)", a.status, a.err)
 				}
 			}
-			r.eventually("all permits are back", func() bool { return r.held().inFlight == 0 })
+			r.eventually("all permits are back", func() bool { return r.heldResources().inFlight == 0 })
 		}
-		r.completed(r.chat())
-		if n := r.seen.outcomes(); n[admission.UpstreamError] != 10 || n[admission.UpstreamTimeout] != 10 {
+		r.wantCompleted(r.chat())
+		if n := r.recorder.outcomes(); n[admission.UpstreamError] != 10 || n[admission.UpstreamTimeout] != 10 {
 			t.Errorf("outcomes %v", n)
 		}
 	})
 }
 
-// brokenWriter panics as net/http's middle layers do when a client has gone.
-type brokenWriter struct {
+// panickingWriter panics as net/http's middle layers do when a client has gone.
+type panickingWriter struct {
 	http.ResponseWriter
 	value any
 }
 
-func (b brokenWriter) Write([]byte) (int, error) { panic(b.value) }
+func (b panickingWriter) Write([]byte) (int, error) { panic(b.value) }
 
-func (b brokenWriter) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+func (b panickingWriter) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
 func TestPanicAfterTheHeadersReleasesOnce(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -142,9 +142,9 @@ func TestPanicAfterTheHeadersReleasesOnce(t *testing.T) {
 		"a fault of our own":    {"oops", admission.UpstreamError, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, oneWorker)
-			broken := serve(t, r.network, &http.Server{ErrorLog: quiet(), Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-				r.proxy.ServeHTTP(brokenWriter{w, c.value}, req)
+			r := newTestProxy(t, withOneWorker)
+			broken := serve(t, r.network, &http.Server{ErrorLog: discardLog(), Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				r.proxy.ServeHTTP(panickingWriter{w, c.value}, req)
 			})})
 			defer broken.close()
 			req := r.request(context.Background(), chatPath, stream)
@@ -159,7 +159,7 @@ func TestPanicAfterTheHeadersReleasesOnce(t *testing.T) {
 			if n := r.sum("headgate_panics_total"); (n == 1) != c.panicked {
 				t.Errorf("%v panics counted", n)
 			}
-			r.completed(r.chat())
+			r.wantCompleted(r.chat())
 		})
 	}
 }
@@ -172,13 +172,13 @@ func (panickingTransport) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 func TestPanicBeforeTheHeadersIsA500(t *testing.T) {
-	r := newRig(t, func(p *plan) { oneWorker(p); p.pool.Transport = panickingTransport{} })
+	r := newTestProxy(t, func(p *fixture) { withOneWorker(p); p.pool.Transport = panickingTransport{} })
 	for i := range 2 {
 		a := r.chat()
 		if a.status != http.StatusInternalServerError {
 			t.Fatalf("call %d: status %d (%v)", i, a.status, a.err)
 		}
-		r.shape(a.body, "internal_error")
+		r.wantErrorBody(a.body, "internal_error")
 	}
 	if n := r.sum("headgate_panics_total"); n != 2 {
 		t.Errorf("%v panics counted", n)
@@ -186,10 +186,10 @@ func TestPanicBeforeTheHeadersIsA500(t *testing.T) {
 }
 
 func TestHundredArrivalsAtOnceNeverExceedTheWorkers(t *testing.T) {
-	r := newRig(t, func(p *plan) { p.gate.Workers = 8; p.gate.Policy = admission.None{} })
+	r := newTestProxy(t, func(p *fixture) { p.gate.Workers = 8; p.gate.Policy = admission.None{} })
 	var group sync.WaitGroup
 	for range 100 {
-		group.Go(func() { r.completed(r.chat("Stub-Service", "2ms")) })
+		group.Go(func() { r.wantCompleted(r.chat("Stub-Service", "2ms")) })
 	}
 	group.Wait()
 	if s := r.stub.Stats(); s.PeakInFlight > 8 || s.Completed != 100 {
@@ -198,18 +198,18 @@ func TestHundredArrivalsAtOnceNeverExceedTheWorkers(t *testing.T) {
 }
 
 func TestRefusalsAreFullAnswers(t *testing.T) {
-	r := newRig(t, oneWorker)
+	r := newTestProxy(t, withOneWorker)
 	leave := r.occupy(1)
-	queued := r.queue(3, chat)
+	queued := r.queueCalls(3, chat)
 	for range 5 {
-		r.refused(r.chat(), admission.ReasonQueueDepth)
-		r.refused(r.post(chatPath, stream), admission.ReasonQueueDepth)
+		r.wantRefused(r.chat(), admission.ReasonQueueDepth)
+		r.wantRefused(r.post(chatPath, stream), admission.ReasonQueueDepth)
 	}
 	leave()
 	for _, c := range queued {
-		r.completed(c.wait())
+		r.wantCompleted(c.wait())
 	}
-	if n := r.seen.outcomes(); n[admission.Refused] != 10 || n[admission.Completed] != 3 {
+	if n := r.recorder.outcomes(); n[admission.Refused] != 10 || n[admission.Completed] != 3 {
 		t.Errorf("outcomes %v", n)
 	}
 	if n := r.sum("headgate_refusals_total", "pool", "main", "reason", "queue_depth"); n != 10 {
@@ -220,11 +220,11 @@ func TestRefusalsAreFullAnswers(t *testing.T) {
 // Whatever the projected wait, Retry-After is a whole number from 1 to 60.
 func TestRetryAfterAtEveryProjection(t *testing.T) {
 	for _, service := range []time.Duration{time.Nanosecond, 200 * time.Millisecond, 493 * time.Millisecond, 15 * time.Second, 24 * time.Hour} {
-		r := newRig(t, func(p *plan) { oneWorker(p); p.gate.AssumedService = service })
+		r := newTestProxy(t, func(p *fixture) { withOneWorker(p); p.gate.AssumedService = service })
 		leave := r.occupy(1)
-		queued := r.queue(3, chat)
+		queued := r.queueCalls(3, chat)
 		for range 20 {
-			r.refused(r.chat(), admission.ReasonQueueDepth)
+			r.wantRefused(r.chat(), admission.ReasonQueueDepth)
 		}
 		leave()
 		for _, c := range queued {
@@ -234,21 +234,21 @@ func TestRetryAfterAtEveryProjection(t *testing.T) {
 }
 
 func TestAgeOfTheQueueRefuses(t *testing.T) {
-	bubble(t, oneWorker, func(r *rig) {
+	withSynctest(t, withOneWorker, func(r *testProxy) {
 		leave := r.occupy(1)
-		queued := r.queue(1, chat)
+		queued := r.queueCalls(1, chat)
 		time.Sleep(25*time.Second + time.Millisecond)
-		r.refused(r.chat(), admission.ReasonQueueAge)
+		r.wantRefused(r.chat(), admission.ReasonQueueAge)
 		leave()
-		r.completed(queued[0].wait())
+		r.wantCompleted(queued[0].wait())
 	})
 }
 
-func TestWaitIsToldToTheClient(t *testing.T) {
-	bubble(t, oneWorker, func(r *rig) {
+func TestQueueWaitHeader(t *testing.T) {
+	withSynctest(t, withOneWorker, func(r *testProxy) {
 		first := r.start(chatPath, chat, "Stub-Service", "7s")
-		r.eventually("the first runs", func() bool { return r.held().inFlight == 1 })
-		second := r.queue(1, chat)[0].wait()
+		r.eventually("the first runs", func() bool { return r.heldResources().inFlight == 1 })
+		second := r.queueCalls(1, chat)[0].wait()
 		first.wait()
 		ms, err := strconv.Atoi(second.header.Get("Headgate-Queue-Wait-Ms"))
 		if err != nil || ms < 6900 || ms > 7000 {
@@ -258,7 +258,7 @@ func TestWaitIsToldToTheClient(t *testing.T) {
 }
 
 func TestIdleConnectionsAreKept(t *testing.T) {
-	r := newRig(t, nil)
+	r := newTestProxy(t, nil)
 	for range 20 {
 		res, err := r.client.Do(r.request(context.Background(), chatPath, stream))
 		if err != nil {

@@ -12,25 +12,25 @@ type Proxy struct {
 	observer Observer
 	log      *slog.Logger
 	timeouts Timeouts
-	table    atomic.Pointer[table]
+	routes   atomic.Pointer[routingTable]
 }
 
 // New returns a Proxy, or says what is wrong with its configuration.
 func New(c Config) (*Proxy, error) {
-	t, err := makeTable(c, nil)
+	t, err := validatedTable(c, nil)
 	if err != nil {
 		return nil, err
 	}
 	p := &Proxy{observer: c.Observer, log: c.Log, timeouts: c.Timeouts.withDefaults()}
-	p.table.Store(t)
+	p.routes.Store(t)
 	return p, nil
 }
 
-func makeTable(c Config, old *table) (*table, error) {
+func validatedTable(c Config, old *routingTable) (*routingTable, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return newTable(c, old)
+	return newRoutingTable(c, old)
 }
 
 // Reload changes pools and clients for the tasks that come from now on. Tasks
@@ -39,12 +39,12 @@ func makeTable(c Config, old *table) (*table, error) {
 // overlap.
 func (p *Proxy) Reload(c Config) error {
 	c.Observer, c.Log = p.observer, p.log
-	old := p.table.Load()
-	t, err := makeTable(c, old)
+	old := p.routes.Load()
+	t, err := validatedTable(c, old)
 	if err != nil {
 		return err
 	}
-	p.table.Store(t)
+	p.routes.Store(t)
 	for _, was := range old.pools {
 		if now := t.pool(was.Name); now == nil || now.transport != was.transport {
 			was.closeIdle()
@@ -55,7 +55,7 @@ func (p *Proxy) Reload(c Config) error {
 
 // Close lets go of idle upstream connections. Tasks that run go on.
 func (p *Proxy) Close() {
-	for _, pool := range p.table.Load().pools {
+	for _, pool := range p.routes.Load().pools {
 		pool.closeIdle()
 	}
 }
@@ -69,9 +69,9 @@ func (p *pool) closeIdle() {
 // ServeHTTP answers one request. It panics with http.ErrAbortHandler to break
 // an answer off, as net/http wants it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	tab := p.table.Load()
+	tab := p.routes.Load()
 	rc := http.NewResponseController(w)
-	by := p.bound(rc, r)
+	by := p.setDeadlines(rc, r)
 	if r.URL.Path == modelsPath && r.URL.EscapedPath() == modelsPath {
 		p.serveModels(tab, w, r)
 		return
@@ -84,21 +84,21 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodPost {
 		drainBody(rc, r)
-		wrongMethod(w, http.MethodPost).write(w)
+		methodNotAllowed(w, http.MethodPost).write(w)
 		return
 	}
 	t := newTask(p, tab, proto, w, r)
-	t.rc, t.by = rc, by
+	t.rc, t.deadlines = rc, by
 	defer t.finish()
-	t.answer(t.run())
+	t.respond(t.run())
 }
 
-// bound gives the connection deadlines for this request: those that an earlier
+// setDeadlines gives the connection deadlines for this request: those that an earlier
 // one has left may have passed, and net/http itself waits for ever for a body
 // that nobody has read.
-func (p *Proxy) bound(rc *http.ResponseController, r *http.Request) deadlines {
+func (p *Proxy) setDeadlines(rc *http.ResponseController, r *http.Request) connDeadlines {
 	now := time.Now()
-	by := deadlines{write: now.Add(p.timeouts.ClientWrite)}
+	by := connDeadlines{write: now.Add(p.timeouts.ClientWrite)}
 	_ = rc.SetWriteDeadline(by.write)
 	if r.Body != http.NoBody {
 		by.read = now.Add(p.timeouts.BodyRead)
@@ -107,14 +107,14 @@ func (p *Proxy) bound(rc *http.ResponseController, r *http.Request) deadlines {
 	return by
 }
 
-// deadlines are those that a connection has.
-type deadlines struct{ read, write time.Time }
+// connDeadlines are those that a connection has.
+type connDeadlines struct{ read, write time.Time }
 
 // A deadline is only moved when it has come this much nearer, or a tenth of the
 // whole: moving one costs about as much as a small read.
 const deadlineSlack = 5 * time.Second
 
-// stale tells whether a deadline must be moved to give the whole limit again.
-func stale(by, now time.Time, limit time.Duration) bool {
+// needsExtension tells whether a deadline must be moved to give the whole limit again.
+func needsExtension(by, now time.Time, limit time.Duration) bool {
 	return by.Sub(now) < limit-min(deadlineSlack, limit/10)
 }

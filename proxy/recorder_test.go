@@ -22,15 +22,15 @@ func newRecorder(t testing.TB) *recorder {
 	return &recorder{t: t, arrived: make(map[string]int), ids: make(map[string]bool)}
 }
 
-func (r *recorder) Decided(GateWork) {}
+func (r *recorder) OnGateEvent(GateEvent) {}
 
-func (r *recorder) Arrived(pool string) {
+func (r *recorder) OnArrival(pool string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.arrived[pool]++
 }
 
-func (r *recorder) Ended(o Observation) {
+func (r *recorder) OnEnd(o Observation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ids[o.TaskID] {
@@ -88,9 +88,9 @@ func (r *recorder) outcomes() map[admission.Outcome]int {
 	return counts
 }
 
-// both tells two observers.
-type both struct{ first, second Observer }
+// teeObserver tells two observers.
+type teeObserver struct{ first, second Observer }
 
-func (b both) Decided(w GateWork)  { b.first.Decided(w); b.second.Decided(w) }
-func (b both) Arrived(pool string) { b.first.Arrived(pool); b.second.Arrived(pool) }
-func (b both) Ended(o Observation) { b.first.Ended(o); b.second.Ended(o) }
+func (b teeObserver) OnGateEvent(w GateEvent) { b.first.OnGateEvent(w); b.second.OnGateEvent(w) }
+func (b teeObserver) OnArrival(pool string)   { b.first.OnArrival(pool); b.second.OnArrival(pool) }
+func (b teeObserver) OnEnd(o Observation)     { b.first.OnEnd(o); b.second.OnEnd(o) }

@@ -54,7 +54,7 @@ func TestBodiesThatCannotBeRouted(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, func(p *plan) { oneWorker(p); p.pool.Models = []string{"m"}; p.pool.BodyLimit = 8 << 20 })
+			r := newTestProxy(t, func(p *fixture) { withOneWorker(p); p.pool.Models = []string{"m"}; p.pool.BodyLimit = 8 << 20 })
 			a := r.post(chatPath, c.body)
 			if c.status == 0 {
 				r.task(1)
@@ -63,15 +63,15 @@ func TestBodiesThatCannotBeRouted(t *testing.T) {
 				}
 				return
 			}
-			e := r.fails(a, c.status, c.code)
+			e := r.wantFailure(a, c.status, c.code)
 			if e.Type != "invalid_request_error" || len(e.Message) > 1000 {
 				t.Errorf("error %+v", e)
 			}
-			r.want(admission.Invalid, c.status)
+			r.wantOutcome(admission.Invalid, c.status)
 			if n := r.stub.Stats().Calls; n != 0 {
 				t.Errorf("%d calls went upstream", n)
 			}
-			r.completed(r.chat())
+			r.wantCompleted(r.chat())
 		})
 	}
 }
@@ -79,7 +79,7 @@ func TestBodiesThatCannotBeRouted(t *testing.T) {
 // Text that is not UTF-8 is either refused or forwarded as it is.
 func TestTextThatIsNotUTF8(t *testing.T) {
 	for _, body := range []string{"{\"model\":\"m\",\"x\":\"\xff\xfe\"}", "{\"model\":\"\xff\"}", "{\"\xff\":1,\"model\":\"m\"}"} {
-		r := newRig(t, nil)
+		r := newTestProxy(t, nil)
 		a := r.post(chatPath, body)
 		if o := r.task(1); a.err != nil || o.Outcome != admission.Invalid && o.Outcome != admission.Completed {
 			t.Errorf("%q: status %d (%v), outcome %s", body, a.status, a.err, o.Outcome)
@@ -88,7 +88,7 @@ func TestTextThatIsNotUTF8(t *testing.T) {
 }
 
 func TestContentTypes(t *testing.T) {
-	r := newRig(t, nil)
+	r := newTestProxy(t, nil)
 	for kind, ok := range map[string]bool{
 		"application/json": true, "application/json; charset=utf-8": true, "APPLICATION/JSON": true, "application/vnd.x+json": true,
 		"": false, "text/plain": false, "text/json": false, "application/x-www-form-urlencoded": false, "application/jsonx": false,
@@ -96,16 +96,16 @@ func TestContentTypes(t *testing.T) {
 	} {
 		a := r.post(chatPath, chat, "Content-Type", kind)
 		if ok {
-			r.completed(a)
+			r.wantCompleted(a)
 		} else {
-			r.fails(a, http.StatusUnsupportedMediaType, "unsupported_content_type")
+			r.wantFailure(a, http.StatusUnsupportedMediaType, "unsupported_content_type")
 		}
 	}
 }
 
 // What is not one of the listed URLs is not there, however it is written.
 func TestTargets(t *testing.T) {
-	r := newRig(t, nil)
+	r := newTestProxy(t, nil)
 	for target, status := range map[string]int{
 		chatPath: 200, chatPath + "?x=1": 200, "http://elsewhere.test" + chatPath: 200,
 		"/": 404, "/v1": 404, "/v1/": 404, "/v1/chat": 404, "/v1/chat/completions/": 404, "//v1/chat/completions": 404,
@@ -129,7 +129,7 @@ func TestTargets(t *testing.T) {
 }
 
 func TestMethods(t *testing.T) {
-	r := newRig(t, nil)
+	r := newTestProxy(t, nil)
 	for _, method := range []string{"GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "post", "BREW"} {
 		got := r.exchange(method + " " + chatPath + " HTTP/1.1\r\nHost: gate.test\r\nConnection: close\r\n\r\n")
 		if !strings.HasPrefix(got, "HTTP/1.1 405 ") || !strings.Contains(got, "\r\nAllow: POST\r\n") {
@@ -139,10 +139,10 @@ func TestMethods(t *testing.T) {
 			t.Errorf("%s: %q", method, got)
 		}
 	}
-	if a := r.do(must(http.NewRequest(http.MethodDelete, r.data.url()+modelsPath, nil))); a.status != 405 || a.header.Get("Allow") != "GET, HEAD" {
+	if a := r.do(must(http.NewRequest(http.MethodDelete, r.server.url()+modelsPath, nil))); a.status != 405 || a.header.Get("Allow") != "GET, HEAD" {
 		t.Errorf("models: status %d, Allow %q", a.status, a.header.Get("Allow"))
 	}
-	if len(r.seen.all()) != 0 {
+	if len(r.recorder.all()) != 0 {
 		t.Error("what is not a task was counted as one")
 	}
 }
@@ -151,28 +151,28 @@ func TestMethods(t *testing.T) {
 // of them may leave bytes behind that are taken for a second request.
 func TestSmuggling(t *testing.T) {
 	const inner = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx"
-	r := newRig(t, func(p *plan) { p.pool.Models = []string{"m"} })
+	r := newTestProxy(t, func(p *fixture) { p.pool.Models = []string{"m"} })
 	for name, wire := range map[string]string{
-		"both lengths":         head(chatPath, "Content-Length: 5", "Transfer-Encoding: chunked", "Connection: close") + chunks(chat) + lastChunk,
-		"two lengths":          head(chatPath, "Content-Length: 5", "Content-Length: 6") + inner,
-		"a list of lengths":    head(chatPath, "Content-Length: 5, 6") + inner,
-		"a signed length":      head(chatPath, "Content-Length: +5") + inner,
-		"a negative length":    head(chatPath, "Content-Length: -5") + inner,
-		"a hex length":         head(chatPath, "Content-Length: 0x5") + inner,
-		"chunked twice":        head(chatPath, "Transfer-Encoding: chunked", "Transfer-Encoding: chunked") + chunks(chat) + lastChunk,
-		"chunked, identity":    head(chatPath, "Transfer-Encoding: chunked, identity") + chunks(chat) + lastChunk,
-		"another coding":       head(chatPath, "Transfer-Encoding: xchunked") + chunks(chat) + lastChunk,
-		"space in the name":    head(chatPath, "Transfer-Encoding : chunked", "Content-Length: 5") + inner,
-		"a folded header":      head(chatPath, "X: a\r\n Transfer-Encoding: chunked", "Connection: close", lengthOf(inner)) + inner,
-		"a chunk of minus one": head(chatPath, "Transfer-Encoding: chunked") + "-1\r\n" + inner,
-		"an endless chunk":     head(chatPath, "Transfer-Encoding: chunked") + strings.Repeat("f", 20) + "\r\n" + inner,
+		"both lengths":         requestHead(chatPath, "Content-Length: 5", "Transfer-Encoding: chunked", "Connection: close") + chunks(chat) + lastChunk,
+		"two lengths":          requestHead(chatPath, "Content-Length: 5", "Content-Length: 6") + inner,
+		"a list of lengths":    requestHead(chatPath, "Content-Length: 5, 6") + inner,
+		"a signed length":      requestHead(chatPath, "Content-Length: +5") + inner,
+		"a negative length":    requestHead(chatPath, "Content-Length: -5") + inner,
+		"a hex length":         requestHead(chatPath, "Content-Length: 0x5") + inner,
+		"chunked twice":        requestHead(chatPath, "Transfer-Encoding: chunked", "Transfer-Encoding: chunked") + chunks(chat) + lastChunk,
+		"chunked, identity":    requestHead(chatPath, "Transfer-Encoding: chunked, identity") + chunks(chat) + lastChunk,
+		"another coding":       requestHead(chatPath, "Transfer-Encoding: xchunked") + chunks(chat) + lastChunk,
+		"space in the name":    requestHead(chatPath, "Transfer-Encoding : chunked", "Content-Length: 5") + inner,
+		"a folded header":      requestHead(chatPath, "X: a\r\n Transfer-Encoding: chunked", "Connection: close", lengthOf(inner)) + inner,
+		"a chunk of minus one": requestHead(chatPath, "Transfer-Encoding: chunked") + "-1\r\n" + inner,
+		"an endless chunk":     requestHead(chatPath, "Transfer-Encoding: chunked") + strings.Repeat("f", 20) + "\r\n" + inner,
 		"no host":              "POST " + chatPath + " HTTP/1.1\r\nContent-Length: 1\r\n\r\nx",
 		"two hosts":            "POST " + chatPath + " HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: 1\r\n\r\nx",
-		"a bare LF":            strings.ReplaceAll(head(chatPath, lengthOf(chat), "Connection: close"), "\r\n", "\n") + chat,
+		"a bare LF":            strings.ReplaceAll(requestHead(chatPath, lengthOf(chat), "Connection: close"), "\r\n", "\n") + chat,
 		"HTTP/0.9":             "POST " + chatPath + "\r\n\r\n",
 		"HTTP/3.0":             "POST " + chatPath + " HTTP/3.0\r\nHost: x\r\n\r\n",
 		"an upgrade to HTTP/2": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-		"a huge header":        head(chatPath, "X: "+strings.Repeat("x", 1<<20)),
+		"a huge header":        requestHead(chatPath, "X: "+strings.Repeat("x", 1<<20)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := r.exchange(wire)
@@ -182,13 +182,13 @@ func TestSmuggling(t *testing.T) {
 			if !strings.Contains(got, " 200 OK") && !strings.Contains(got, "HTTP/1.1 4") && !strings.Contains(got, "HTTP/1.1 5") && got != "" {
 				t.Errorf("%.300q", got)
 			}
-			r.eventually("its task has ended", r.seen.balanced)
+			r.eventually("its task has ended", r.recorder.balanced)
 		})
 	}
 }
 
-func TestOldAndHastyClients(t *testing.T) {
-	r := newRig(t, nil)
+func TestHTTP10AndPipelinedClients(t *testing.T) {
+	r := newTestProxy(t, nil)
 	for name, c := range map[string]string{
 		"HTTP/1.0":                 "POST " + chatPath + " HTTP/1.0\r\nContent-Type: application/json\r\n" + lengthOf(stream) + "\r\n\r\n" + stream,
 		"HTTP/1.0 with keep-alive": "POST " + chatPath + " HTTP/1.0\r\nConnection: keep-alive\r\nContent-Type: application/json\r\n" + lengthOf(stream) + "\r\n\r\n" + stream,
@@ -197,11 +197,11 @@ func TestOldAndHastyClients(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	conn := r.raw()
-	one := head(chatPath, lengthOf(chat)) + chat
+	conn := r.dialRaw()
+	one := requestHead(chatPath, lengthOf(chat)) + chat
 	go func() { _, _ = conn.Write([]byte(strings.Repeat(one, 5))) }()
 	br := bufio.NewReader(conn)
 	for range 5 {
-		r.completed(r.respond(br))
+		r.wantCompleted(r.readResponse(br))
 	}
 }

@@ -24,27 +24,27 @@ var endpoints = map[string]protocol{
 // pool is a Pool at work.
 type pool struct {
 	Pool
-	buffered  *budget
-	transport http.RoundTripper
-	patterns  []*regexp.Regexp // of Models with a `*`
-	extra     map[string]bool  // Endpoints
+	bodyBudget *budget
+	transport  http.RoundTripper
+	patterns   []*regexp.Regexp // of Models with a `*`
+	extra      map[string]bool  // Endpoints
 }
 
-// table is everything that requests are routed by. It never changes; a reload
+// routingTable is everything that requests are routed by. It never changes; a reload
 // makes a new one.
-type table struct {
-	pools   []*pool
-	byModel map[string]*pool // names without a `*`
-	extra   map[string]bool  // Endpoints of all pools
-	clients []Client
-	buffer  *budget // of all pools together
-	body    int64   // the largest body limit of any pool
+type routingTable struct {
+	pools      []*pool
+	byModel    map[string]*pool // names without a `*`
+	extra      map[string]bool  // Endpoints of all pools
+	clients    []Client
+	bodyBudget *budget // of all pools together
+	maxBody    int64   // the largest body limit of any pool
 }
 
-// newTable makes a table that takes over what old tasks still hold of the one
+// newRoutingTable makes a table that takes over what old tasks still hold of the one
 // before, if there is one.
-func newTable(c Config, old *table) (*table, error) {
-	t := &table{clients: c.Clients, byModel: make(map[string]*pool), extra: make(map[string]bool)}
+func newRoutingTable(c Config, old *routingTable) (*routingTable, error) {
+	t := &routingTable{clients: c.Clients, byModel: make(map[string]*pool), extra: make(map[string]bool)}
 	var buffer int64
 	for i := range c.Pools {
 		p := newPool(c.Pools[i], old.pool(c.Pools[i].Name))
@@ -61,20 +61,20 @@ func newTable(c Config, old *table) (*table, error) {
 			t.extra[path] = true
 		}
 		buffer += p.BufferLimit
-		t.body = max(t.body, p.BodyLimit)
+		t.maxBody = max(t.maxBody, p.BodyLimit)
 		t.pools = append(t.pools, p)
 	}
 	if old != nil {
-		t.buffer = old.buffer
+		t.bodyBudget = old.bodyBudget
 	} else {
-		t.buffer = new(budget)
+		t.bodyBudget = new(budget)
 	}
-	t.buffer.limit.Store(buffer)
+	t.bodyBudget.limit.Store(buffer)
 	return t, nil
 }
 
 // pool returns the pool of that name, nil if there is none.
-func (t *table) pool(name string) *pool {
+func (t *routingTable) pool(name string) *pool {
 	if t == nil {
 		return nil
 	}
@@ -86,11 +86,11 @@ func (t *table) pool(name string) *pool {
 	return nil
 }
 
-// sameWay tells whether upstream connections of another pool would be made as this
+// sameTransport tells whether upstream connections of another pool would be made as this
 // one's are.
-func (p *pool) sameWay(c Pool) bool {
+func (p *pool) sameTransport(c Pool) bool {
 	return p.Transport == nil && p.ConnectTimeout == c.ConnectTimeout && *p.Upstream == *c.Upstream &&
-		(p.Around == nil) == (c.Around == nil)
+		(p.WrapTransport == nil) == (c.WrapTransport == nil)
 }
 
 // newPool makes a pool at work. The budget goes on from the old one, and so do
@@ -98,18 +98,18 @@ func (p *pool) sameWay(c Pool) bool {
 func newPool(c Pool, old *pool) *pool {
 	p := &pool{Pool: c, transport: c.Transport, extra: make(map[string]bool)}
 	if old != nil {
-		p.buffered = old.buffered
-		if p.transport == nil && old.sameWay(c) {
+		p.bodyBudget = old.bodyBudget
+		if p.transport == nil && old.sameTransport(c) {
 			p.transport = old.transport
 		}
 	} else {
-		p.buffered = new(budget)
+		p.bodyBudget = new(budget)
 	}
-	p.buffered.limit.Store(c.BufferLimit)
+	p.bodyBudget.limit.Store(c.BufferLimit)
 	if p.transport == nil {
 		p.transport = newTransport(c)
-		if c.Around != nil {
-			p.transport = c.Around(p.transport)
+		if c.WrapTransport != nil {
+			p.transport = c.WrapTransport(p.transport)
 		}
 	}
 	for _, path := range c.Endpoints {
@@ -126,7 +126,7 @@ func newPool(c Pool, old *pool) *pool {
 
 // forModel returns the pool for a model: an exact name first, then the first
 // pool with a fitting pattern. Only pools that forward path count.
-func (t *table) forModel(model, path string) *pool {
+func (t *routingTable) forModel(model, path string) *pool {
 	if p := t.byModel[model]; p != nil && p.forwards(path) {
 		return p
 	}
@@ -141,7 +141,7 @@ func (t *table) forModel(model, path string) *pool {
 }
 
 // forPath returns the first pool that forwards a path of its own.
-func (t *table) forPath(path string) *pool {
+func (t *routingTable) forPath(path string) *pool {
 	for _, p := range t.pools {
 		if p.extra[path] {
 			return p
@@ -155,8 +155,8 @@ func (p *pool) forwards(path string) bool {
 	return listed || p.extra[path]
 }
 
-// only returns the one pool there is, nil if there are several.
-func (t *table) only() *pool {
+// singlePool returns the one pool there is, nil if there are several.
+func (t *routingTable) singlePool() *pool {
 	if len(t.pools) == 1 {
 		return t.pools[0]
 	}
@@ -166,7 +166,7 @@ func (t *table) only() *pool {
 // endpoint returns the protocol of a path, false if nothing is forwarded there.
 // Paths are compared as the client wrote them: what has dot segments or encoded
 // slashes is not there.
-func (t *table) endpoint(r *http.Request) (protocol, bool) {
+func (t *routingTable) endpoint(r *http.Request) (protocol, bool) {
 	path := r.URL.Path
 	if r.URL.EscapedPath() != path {
 		return protocolOther, false
@@ -177,25 +177,25 @@ func (t *table) endpoint(r *http.Request) (protocol, bool) {
 	return protocolOther, t.extra[path]
 }
 
-// modelMissing is the answer to a model that no pool has.
-func modelMissing(model string) *failure {
+// modelNotFound is the answer to a model that no pool has.
+func modelNotFound(model string) *failure {
 	const most = 200
 	if len(model) > most {
 		model = strings.ToValidUTF8(model[:most], "") + "..."
 	}
-	return invalid(http.StatusNotFound, "model_not_found", "The model %q does not exist here.", model)
+	return invalidRequest(http.StatusNotFound, "model_not_found", "The model %q does not exist here.", model)
 }
 
 // notFound says what would be right. Further paths of a pool are its own business.
 func notFound(r *http.Request) *failure {
 	listed := strings.Join(slices.Sorted(maps.Keys(endpoints)), ", ")
-	return invalid(http.StatusNotFound, "unknown_url", "There is nothing at this URL: %s is not forwarded. What is: "+
+	return invalidRequest(http.StatusNotFound, "unknown_url", "There is nothing at this URL: %s is not forwarded. What is: "+
 		"POST %s, and GET %s. The base URL of a client ends in /v1.", r.Method, listed, modelsPath)
 }
 
-func wrongMethod(w http.ResponseWriter, allow string) *failure {
+func methodNotAllowed(w http.ResponseWriter, allow string) *failure {
 	w.Header().Set("Allow", allow)
-	return invalid(http.StatusMethodNotAllowed, "method_not_allowed", "This URL takes %s only.", allow)
+	return invalidRequest(http.StatusMethodNotAllowed, "method_not_allowed", "This URL takes %s only.", allow)
 }
 
 // classFor returns the class of a task: what it asks for, but no better than
@@ -209,6 +209,6 @@ func classFor(asked string, c Client) (admission.Class, *failure) {
 	case admission.Batch.String():
 		return admission.Batch, nil
 	default:
-		return 0, invalid(http.StatusBadRequest, "invalid_priority", "Headgate-Priority must be interactive or batch.")
+		return 0, invalidRequest(http.StatusBadRequest, "invalid_priority", "Headgate-Priority must be interactive or batch.")
 	}
 }

@@ -7,21 +7,21 @@ import (
 	"headgate/proxy/admission"
 )
 
-type rehearsalKey struct{}
+type drillTrafficKey struct{}
 
-// Rehearsed returns a context for a request that only a rehearsal sends: its task
+// WithDrillTraffic returns a context for a request that only a rehearsal sends: its task
 // is counted like any other, but not for the SLO, which is about work.
-func Rehearsed(ctx context.Context) context.Context {
-	return context.WithValue(ctx, rehearsalKey{}, true)
+func WithDrillTraffic(ctx context.Context) context.Context {
+	return context.WithValue(ctx, drillTrafficKey{}, true)
 }
 
-func isRehearsed(ctx context.Context) bool { return ctx.Value(rehearsalKey{}) != nil }
+func isDrillTraffic(ctx context.Context) bool { return ctx.Value(drillTrafficKey{}) != nil }
 
-// account tells whether a task counts for its pool's SLO, and whether it was a
+// classifyForSLO tells whether a task counts for its pool's SLO, and whether it was a
 // bad one. What the gate or the client called off does not count; a client that
 // left after the SLO had passed counts as a task that came too late.
-func account(o *Observation, slo time.Duration) (counts, bad bool) {
-	if o.Rehearsed {
+func classifyForSLO(o *Observation, slo time.Duration) (counts, bad bool) {
+	if o.DrillTraffic {
 		return false, false
 	}
 	late := o.Turnaround > slo

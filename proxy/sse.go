@@ -16,38 +16,38 @@ const (
 	protocolJSON                      // one JSON body
 )
 
-// maxLine is how much of one line of a stream is looked at. Longer ones pass
+// maxLineBytes is how much of one line of a stream is looked at. Longer ones pass
 // just the same.
-const maxLine = 1 << 20
+const maxLineBytes = 1 << 20
 
 // sseEnd finds the terminal event of an SSE stream (WHATWG HTML, 9.2). Lines
 // may end in CR, LF or both and may be split anywhere between writes.
 type sseEnd struct {
-	protocol protocol
-	partial  []byte // of a line that has not ended yet
-	tooLong  bool
-	done     bool
-	fail     bool
-	open     uint64 // choices seen, by index
-	finished uint64 // choices with a finish_reason, by index
-	dull     dullChunk
+	protocol    protocol
+	partial     []byte // of a line that has not ended yet
+	lineTooLong bool
+	done        bool
+	failureSeen bool
+	open        uint64 // choices seen, by index
+	finished    uint64 // choices with a finish_reason, by index
+	content     contentChunk
 }
 
 func (s *sseEnd) complete() bool {
 	return s.done || s.finished != 0 && s.open&^s.finished == 0
 }
 
-func (s *sseEnd) failed() bool { return s.fail }
+func (s *sseEnd) upstreamFailed() bool { return s.failureSeen }
 
 func (s *sseEnd) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
 		end := lineEnd(p)
 		if end < 0 {
-			s.keep(p)
+			s.bufferPartial(p)
 			break
 		}
-		s.line(p[:end])
+		s.endLine(p[:end])
 		p = p[end+1:]
 	}
 	return n, nil
@@ -65,33 +65,33 @@ func lineEnd(p []byte) int {
 	return lf
 }
 
-func (s *sseEnd) keep(p []byte) {
-	if len(s.partial)+len(p) > maxLine {
-		s.tooLong = true
-		p = p[:max(maxLine-len(s.partial), 0)]
+func (s *sseEnd) bufferPartial(p []byte) {
+	if len(s.partial)+len(p) > maxLineBytes {
+		s.lineTooLong = true
+		p = p[:max(maxLineBytes-len(s.partial), 0)]
 	}
 	s.partial = append(s.partial, p...)
 }
 
-func (s *sseEnd) line(rest []byte) {
+func (s *sseEnd) endLine(rest []byte) {
 	line := rest
 	if len(s.partial) > 0 {
-		s.keep(rest)
+		s.bufferPartial(rest)
 		line = s.partial
 	}
-	s.look(line)
-	s.partial, s.tooLong = s.partial[:0], false
-	if cap(s.partial) > firstBuffer {
+	s.inspectLine(line)
+	s.partial, s.lineTooLong = s.partial[:0], false
+	if cap(s.partial) > initialBuffer {
 		s.partial = nil
 	}
 }
 
-func (s *sseEnd) look(line []byte) {
-	if event, ok := field(line, "event"); ok && s.protocol == protocolResponses {
-		s.typed(string(event))
+func (s *sseEnd) inspectLine(line []byte) {
+	if event, ok := sseField(line, "event"); ok && s.protocol == protocolResponses {
+		s.typedEvent(string(event))
 		return
 	}
-	data, ok := field(line, "data")
+	data, ok := sseField(line, "data")
 	data = bytes.TrimLeft(data, " \t") // JSON may begin with space
 	if !ok || len(data) == 0 {
 		return
@@ -100,14 +100,14 @@ func (s *sseEnd) look(line []byte) {
 	case bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")):
 		s.done = true
 	case s.protocol == protocolResponses:
-		s.typed(gjson.GetBytes(data, "type").Str)
+		s.typedEvent(gjson.GetBytes(data, "type").Str)
 	case s.protocol == protocolChoices:
-		s.choices(data)
+		s.choicesChunk(data)
 	}
 }
 
-// field returns the value of a line that sets that field.
-func field(line []byte, name string) ([]byte, bool) {
+// sseField returns the value of a line that sets that field.
+func sseField(line []byte, name string) ([]byte, bool) {
 	value, ok := bytes.CutPrefix(line, []byte(name))
 	if !ok {
 		return nil, false
@@ -118,29 +118,29 @@ func field(line []byte, name string) ([]byte, bool) {
 	return bytes.TrimPrefix(value, []byte(" ")), true
 }
 
-// typed handles the events of the responses endpoint.
-func (s *sseEnd) typed(event string) {
+// typedEvent handles the events of the responses endpoint.
+func (s *sseEnd) typedEvent(event string) {
 	switch event {
 	case "response.completed", "response.incomplete":
 		s.done = true
 	case "response.failed", "error":
-		s.done, s.fail = true, true
+		s.done, s.failureSeen = true, true
 	}
 }
 
-// choices handles one chunk of a (chat) completion.
-func (s *sseEnd) choices(data []byte) {
-	if !s.tooLong && data[0] == '{' && !s.dull.is(data, s.open) {
-		s.chunk(data)
+// choicesChunk handles one chunk of a (chat) completion.
+func (s *sseEnd) choicesChunk(data []byte) {
+	if !s.lineTooLong && data[0] == '{' && !s.content.matches(data, s.open) {
+		s.inspectChunk(data)
 	}
 }
 
-// chunk looks at one chunk closely.
-func (s *sseEnd) chunk(data []byte) {
+// inspectChunk looks at one chunk closely.
+func (s *sseEnd) inspectChunk(data []byte) {
 	// An upstream that gives up mid-stream says so in the stream; its client
 	// sees an error in any case.
 	if e := gjson.GetBytes(data, "error"); e.Exists() && e.Type != gjson.Null {
-		s.done, s.fail = true, true
+		s.done, s.failureSeen = true, true
 		return
 	}
 	gjson.GetBytes(data, "choices").ForEach(func(_, choice gjson.Result) bool {

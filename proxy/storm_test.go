@@ -15,7 +15,7 @@ import (
 // Everything at once: five hundred clients, every fault, every way to leave.
 // What must hold then is in the rig: all observed, nothing held, counts add up.
 func TestStorm(t *testing.T) {
-	r := newRig(t, func(p *plan) {
+	r := newTestProxy(t, func(p *fixture) {
 		p.gate.Workers = 8
 		p.pool.IdleTimeout = 200 * time.Millisecond
 		p.pool.BufferLimit, p.pool.BodyLimit = 1<<20, 64<<10
@@ -48,8 +48,8 @@ func TestStorm(t *testing.T) {
 		})
 	}
 	group.Wait()
-	r.settle()
-	outcomes := r.seen.outcomes()
+	r.wantIdle()
+	outcomes := r.recorder.outcomes()
 	// Who leaves in time depends on the machine: one that is too busy sees all of
 	// them gone before they have sent anything.
 	for _, o := range []admission.Outcome{admission.Completed, admission.Refused, admission.Invalid} {
@@ -60,15 +60,15 @@ func TestStorm(t *testing.T) {
 	if n := r.sum("headgate_panics_total"); n != 0 {
 		t.Errorf("%v panics\n%s", n, r.logs)
 	}
-	r.completed(r.chat())
+	r.wantCompleted(r.chat())
 }
 
 // Under open-loop load above capacity the upstream never sees more than the
 // workers at once, and every refusal tells when to come back.
 func TestOverload(t *testing.T) {
-	r := newRig(t, nil)
+	r := newTestProxy(t, nil)
 	source := must(loadgen.Poisson(400, time.Second, 1))
-	report, err := loadgen.Run(context.Background(), loadgen.Config{URL: r.data.url(), Header: http.Header{"Stub-Service": {"20ms"}}}, source)
+	report, err := loadgen.Run(context.Background(), loadgen.Config{URL: r.server.url(), Header: http.Header{"Stub-Service": {"20ms"}}}, source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,8 +79,8 @@ func TestOverload(t *testing.T) {
 	if report.Refusals == 0 || report.NoReason+report.NoRetryAfter != 0 {
 		t.Errorf("%d refusals, %d without a reason, %d without Retry-After", report.Refusals, report.NoReason, report.NoRetryAfter)
 	}
-	r.settle()
-	if n := r.seen.outcomes(); n[admission.Completed] != report.ByOutcome[loadgen.OK] || n[admission.Refused] != report.ByOutcome[loadgen.Refused] {
+	r.wantIdle()
+	if n := r.recorder.outcomes(); n[admission.Completed] != report.ByOutcome[loadgen.OK] || n[admission.Refused] != report.ByOutcome[loadgen.Refused] {
 		t.Errorf("outcomes %v, the clients say %v", n, report.ByOutcome)
 	}
 }

@@ -10,60 +10,60 @@ import (
 	"headgate/proxy/admission"
 )
 
-// ErrDraining is the cause with which the server cancels requests that are
+// ErrDrainTimeout is the cause with which the server cancels requests that are
 // still running when its time to drain is over.
-var ErrDraining = errors.New("drain time is over")
+var ErrDrainTimeout = errors.New("drain time is over")
 
 // task is one request on its way. It belongs to the goroutine that serves it.
 type task struct {
 	p     *Proxy
-	table *table
+	table *routingTable
 	pool  *pool // nil until the body has been read
 	proto protocol
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 	r     *http.Request
 
-	obs    Observation
-	spread uint64
-	parent string // traceparent made here, empty if the client has one
-	held   holding
-	want   wanted
-	client Client
+	obs         Observation
+	jitterSeed  uint64
+	traceparent string // traceparent made here, empty if the client has one
+	reserved    reservation
+	info        requestInfo
+	client      Client
 
-	ticket    *admission.Ticket
-	offered   time.Time
-	granted   time.Time
-	by        deadlines // of the connection to the client
-	ending    admission.Ending
-	arrived   bool // the observer knows
-	committed bool // a status has gone out: an error can only be told in the stream, or by breaking it off
-	waitedOut bool // that status was sent to keep a waiting stream alive
+	ticket          *admission.Ticket
+	offered         time.Time
+	granted         time.Time
+	deadlines       connDeadlines // of the connection to the client
+	sample          admission.Sample
+	arrivalReported bool // the observer knows
+	headersSent     bool // a status has gone out: an error can only be told in the stream, or by breaking it off
+	keepAliveSent   bool // that status was sent to keep a waiting stream alive
 }
 
-func newTask(p *Proxy, tab *table, proto protocol, w http.ResponseWriter, r *http.Request) *task {
+func newTask(p *Proxy, tab *routingTable, proto protocol, w http.ResponseWriter, r *http.Request) *task {
 	t := &task{
 		p: p, table: tab, proto: proto, w: w, r: r,
-		held: holding{shared: tab.buffer}, ending: admission.Dropped,
+		reserved: reservation{shared: tab.bodyBudget}, sample: admission.Dropped,
 	}
 	t.obs = Observation{
-		Pool: Unrouted, Endpoint: r.URL.Path, Arrived: time.Now(), Rehearsed: isRehearsed(r.Context()),
-		Outcome: admission.ClientGone, Retry: announcedRetry(r.Header),
+		Pool: Unrouted, Endpoint: r.URL.Path, Arrived: time.Now(), DrillTraffic: isDrillTraffic(r.Context()),
+		Outcome: admission.ClientGone, Retry: isAnnouncedRetry(r.Header),
 	}
-	t.obs.TaskID, t.spread = newTaskID()
+	t.obs.TaskID, t.jitterSeed = newTaskID()
 	t.obs.RequestID = requestID(r.Header, t.obs.TaskID)
 	if t.obs.TraceID = traceID(r.Header.Get(traceparentHeader)); t.obs.TraceID == "" {
-		t.parent, t.obs.TraceID = newTraceparent()
+		t.traceparent, t.obs.TraceID = newTraceparent()
 	}
 	return t
 }
 
 // run takes the task from its headers to the end of its answer.
 func (t *task) run() *failure {
-	if only := t.table.only(); only != nil {
-		t.enter(only)
+	if only := t.table.singlePool(); only != nil {
+		t.setPool(only)
 	}
-	body, f := t.read()
+	body, f := t.readRequest()
 	if f != nil {
 		return f
 	}
@@ -73,21 +73,21 @@ func (t *task) run() *failure {
 	return t.forward(body)
 }
 
-// read checks who asks and for what, and reads the body.
-func (t *task) read() ([]byte, *failure) {
+// readRequest checks who asks and for what, and reads the body.
+func (t *task) readRequest() ([]byte, *failure) {
 	asJSON := isJSON(t.r.Header.Get("Content-Type"))
-	if f := t.check(asJSON); f != nil {
-		return nil, t.turnBodyAway(f)
+	if f := t.checkHeaders(asJSON); f != nil {
+		return nil, t.rejectBody(f)
 	}
-	body, f := t.readBody(t.table.body)
+	body, f := t.readBody(t.table.maxBody)
 	if f != nil {
 		return nil, f
 	}
 	return body, t.route(body, asJSON)
 }
 
-// check looks at the headers.
-func (t *task) check(asJSON bool) *failure {
+// checkHeaders looks at the headers.
+func (t *task) checkHeaders(asJSON bool) *failure {
 	var f *failure
 	if t.client, f = authenticate(t.table.clients, t.r); f != nil {
 		return f
@@ -96,11 +96,11 @@ func (t *task) check(asJSON bool) *failure {
 	if t.obs.Class, f = classFor(t.r.Header.Get(priorityHeader), t.client); f != nil {
 		return f
 	}
-	if _, f = askedDeadline(t.r.Header); f != nil {
+	if _, f = requestedDeadline(t.r.Header); f != nil {
 		return f
 	}
 	if _, listed := endpoints[t.r.URL.Path]; listed && !asJSON {
-		return invalid(http.StatusUnsupportedMediaType, "unsupported_content_type", "Content-Type must be application/json.")
+		return invalidRequest(http.StatusUnsupportedMediaType, "unsupported_content_type", "Content-Type must be application/json.")
 	}
 	return nil
 }
@@ -109,38 +109,38 @@ func (t *task) check(asJSON bool) *failure {
 func (t *task) route(body []byte, asJSON bool) *failure {
 	p := t.table.forPath(t.r.URL.Path)
 	if asJSON {
-		plain, f := t.plain(body, t.table.body)
+		plain, f := t.decodedBody(body, t.table.maxBody)
 		if f != nil {
 			return f
 		}
-		if t.want, f = inspect(plain); f != nil {
+		if t.info, f = inspect(plain); f != nil {
 			return f
 		}
-		if p = t.table.forModel(t.want.model, t.r.URL.Path); p == nil {
-			return modelMissing(t.want.model)
+		if p = t.table.forModel(t.info.model, t.r.URL.Path); p == nil {
+			return modelNotFound(t.info.model)
 		}
 	}
-	t.enter(p)
+	t.setPool(p)
 	if int64(len(body)) > p.BodyLimit {
 		return tooLarge(p.BodyLimit)
 	}
-	if !t.held.assign(p.buffered) {
+	if !t.reserved.assign(p.bodyBudget) {
 		return t.refuse(admission.ReasonMemory)
 	}
 	return nil
 }
 
-// enter gives the task its pool.
-func (t *task) enter(p *pool) {
+// setPool gives the task its pool.
+func (t *task) setPool(p *pool) {
 	t.pool = p
 	t.obs.Pool = p.Name
-	t.arrive()
+	t.reportArrival()
 }
 
-func (t *task) arrive() {
-	if !t.arrived {
-		t.arrived = true
-		t.p.observer.Arrived(t.obs.Pool)
+func (t *task) reportArrival() {
+	if !t.arrivalReported {
+		t.arrivalReported = true
+		t.p.observer.OnArrival(t.obs.Pool)
 	}
 }
 
@@ -150,28 +150,28 @@ func (t *task) refuse(r admission.Reason) *failure {
 	if p == nil {
 		p = t.table.pools[0]
 	}
-	return refused(p.Gate.Refuse(time.Now(), r, t.spread))
+	return refusalFailure(p.Gate.Refuse(time.Now(), r, t.jitterSeed))
 }
 
-// answer ends the task: with the failure if there is one and it can still be
+// respond ends the task: with the failure if there is one and it can still be
 // told, by breaking off otherwise.
-func (t *task) answer(f *failure) {
-	t.allowWrite() // the last bytes go out after the handler, if not below
+func (t *task) respond(f *failure) {
+	t.extendWriteDeadline() // the last bytes go out after the handler, if not below
 	if f == nil {
 		return
 	}
 	t.obs.Outcome, t.obs.Err = f.outcome, f.cause
 	t.obs.Reason = f.refusal.Reason
-	if f.outcome == admission.ClientGone && errors.Is(context.Cause(t.r.Context()), ErrDraining) {
+	if f.outcome == admission.ClientGone && errors.Is(context.Cause(t.r.Context()), ErrDrainTimeout) {
 		t.obs.Outcome = admission.Drained
 	}
 	switch {
 	case f.status == 0:
 		panic(http.ErrAbortHandler)
-	case t.waitedOut:
+	case t.keepAliveSent:
 		t.obs.Status = http.StatusOK
 		writeStreamError(t.w, t.rc, f.body())
-	case t.committed:
+	case t.headersSent:
 		panic(http.ErrAbortHandler)
 	default:
 		t.setIDs()
@@ -185,30 +185,30 @@ func (t *task) finish() {
 	caught := recover()
 	end := time.Now()
 	if t.ticket != nil {
-		t.giveBack(end)
+		t.releasePermit(end)
 		t.obs.Gate += time.Since(end)
 	}
-	t.held.release()
+	t.reserved.release()
 	if caught != nil && caught != http.ErrAbortHandler {
-		t.panicked(caught)
+		t.recordPanic(caught)
 	}
 	t.report(end)
 	switch {
 	case caught == nil:
-	case t.obs.Panicked && !t.committed:
+	case t.obs.Panicked && !t.headersSent:
 		internalError().write(t.w)
 	default:
-		breakOff(t.w, t.r)
+		abortConn(t.w, t.r)
 	}
 }
 
-// giveBack ends what the task has with the gate. It is over, whether the permit
+// releasePermit ends what the task has with the gate. It is over, whether the permit
 // comes back or not. A panic there has been reported; the answer stands.
-func (t *task) giveBack(end time.Time) {
+func (t *task) releasePermit(end time.Time) {
 	defer func() { _ = recover() }()
-	defer t.gateFaults()
-	defer t.pool.Gate.Over(end, t.ticket)
-	t.pool.Gate.Release(end, t.ticket, t.ending)
+	defer t.reportGatePanics()
+	defer t.pool.Gate.Finish(end, t.ticket)
+	t.pool.Gate.Release(end, t.ticket, t.sample)
 }
 
 func (t *task) report(end time.Time) {
@@ -217,8 +217,8 @@ func (t *task) report(end time.Time) {
 		t.obs.Granted = true
 		t.obs.Service = end.Sub(t.granted)
 	}
-	t.arrive()
-	t.p.observer.Ended(t.obs)
+	t.reportArrival()
+	t.p.observer.OnEnd(t.obs)
 	t.logEnd()
 }
 

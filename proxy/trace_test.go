@@ -10,9 +10,9 @@ import (
 
 // A task that never goes upstream can be found in the log all the same.
 func TestTaskThatEndsEarlyHasATrace(t *testing.T) {
-	r := newRig(t, nil)
-	r.fails(r.post(chatPath, "{", "X-Request-Id", "mine"), http.StatusBadRequest, "invalid_json")
-	seen := r.want(admission.Invalid, http.StatusBadRequest)
+	r := newTestProxy(t, nil)
+	r.wantFailure(r.post(chatPath, "{", "X-Request-Id", "mine"), http.StatusBadRequest, "invalid_json")
+	seen := r.wantOutcome(admission.Invalid, http.StatusBadRequest)
 	if seen.RequestID != "mine" || len(seen.TraceID) != 32 || strings.Trim(seen.TraceID, "0") == "" {
 		t.Errorf("request %q, trace %q", seen.RequestID, seen.TraceID)
 	}

@@ -9,8 +9,8 @@ import (
 const (
 	// Of an upstream connection, in each direction: enough for the usual request
 	// in one write. An open stream holds both, and a copyBuffer.
-	transportBuffer = 8 << 10
-	maxIdle         = 1024
+	connBuffer   = 8 << 10
+	maxIdleConns = 1024
 )
 
 // newTransport returns a pool's own way to its upstream: no shared limits, no
@@ -24,10 +24,10 @@ func newTransport(p Pool) *http.Transport {
 		TLSHandshakeTimeout:   p.ConnectTimeout,
 		ForceAttemptHTTP2:     true,
 		DisableCompression:    true,
-		MaxIdleConnsPerHost:   maxIdle,
+		MaxIdleConnsPerHost:   maxIdleConns,
 		IdleConnTimeout:       90 * time.Second,
 		ExpectContinueTimeout: time.Second,
-		WriteBufferSize:       transportBuffer,
-		ReadBufferSize:        transportBuffer,
+		WriteBufferSize:       connBuffer,
+		ReadBufferSize:        connBuffer,
 	}
 }

@@ -39,13 +39,13 @@ func TestEndsOfStreams(t *testing.T) {
 		"one choice of two unfinished":   {chatPath, events(delta, delta1, stop), lastChunk, nil, admission.Truncated, true},
 		"second choice unfinished":       {chatPath, events(delta1, delta, stop1), lastChunk, nil, admission.Truncated, true},
 		"space before what it says":      {chatPath, strings.ReplaceAll(events(delta, stop), "data: ", "data: \t "), lastChunk, nil, admission.Completed, false},
-		"space before an error":          {chatPath, strings.ReplaceAll(events(delta, sorry), "data: ", "data:  "), lastChunk, nil, admission.UpstreamError, false},
-		"error event, clean end":         {chatPath, events(delta, sorry), lastChunk, nil, admission.UpstreamError, false},
-		"error event and done":           {chatPath, events(delta, sorry, done), lastChunk, nil, admission.UpstreamError, false},
+		"space before an error":          {chatPath, strings.ReplaceAll(events(delta, errorChunk), "data: ", "data:  "), lastChunk, nil, admission.UpstreamError, false},
+		"error event, clean end":         {chatPath, events(delta, errorChunk), lastChunk, nil, admission.UpstreamError, false},
+		"error event and done":           {chatPath, events(delta, errorChunk, done), lastChunk, nil, admission.UpstreamError, false},
 		"null error is none":             {chatPath, events(`{"error":null,"choices":[{"index":0,"finish_reason":"stop"}]}`), lastChunk, nil, admission.Completed, false},
 		"hung up without the last chunk": {chatPath, events(delta), "", nil, admission.Truncated, true},
 		"done, but no last chunk":        {chatPath, events(delta, stop, done), "", nil, admission.Truncated, true},
-		"reset":                          {chatPath, events(delta), "", reset, admission.Truncated, true},
+		"reset":                          {chatPath, events(delta), "", resetOnEnd, admission.Truncated, true},
 		"framing that is none":           {chatPath, events(delta), "zz\r\nnot a chunk\r\n", nil, admission.Truncated, true},
 		"a chunk shorter than it says":   {chatPath, events(delta), "ff\r\ndata: [DONE]\n\n", nil, admission.Truncated, true},
 		"completions":                    {"/v1/completions", events(delta, stop, done), lastChunk, nil, admission.Completed, false},
@@ -56,7 +56,7 @@ func TestEndsOfStreams(t *testing.T) {
 		"response failed":                {"/v1/responses", events(`{"type":"response.failed"}`), lastChunk, nil, admission.UpstreamError, false},
 		"response error":                 {"/v1/responses", events(`{"type":"error","message":"x"}`), lastChunk, nil, admission.UpstreamError, false},
 		"response with deltas only":      {"/v1/responses", events(`{"type":"response.output_text.delta","delta":"response.completed"}`), lastChunk, nil, admission.Truncated, true},
-		"response reset":                 {"/v1/responses", events(`{"type":"response.created"}`), "", reset, admission.Truncated, true},
+		"response reset":                 {"/v1/responses", events(`{"type":"response.created"}`), "", resetOnEnd, admission.Truncated, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestEndsOfStreams(t *testing.T) {
 			if c.events == "" {
 				body = ""
 			}
-			r := newRig(t, upstreamSays(chunkedHead+body+c.tail, c.end))
+			r := newTestProxy(t, withRawUpstream(chunkedHead+body+c.tail, c.end))
 			a := r.post(c.path, stream)
 			if (a.err != nil) != c.broken {
 				t.Errorf("broken %t (%v), want %t", a.err != nil, a.err, c.broken)
@@ -77,13 +77,13 @@ func TestEndsOfStreams(t *testing.T) {
 			if !strings.HasPrefix(c.events+"data: [DONE]\n\n", string(a.body)) {
 				t.Errorf("body %q is no part of %q", a.body, c.events)
 			}
-			r.want(c.outcome, http.StatusOK)
+			r.wantOutcome(c.outcome, http.StatusOK)
 		})
 	}
 }
 
 func TestEndsOfJSON(t *testing.T) {
-	half := whole[:30]
+	half := fullJSON[:30]
 	length := func(n int) string { return jsonHead + "Content-Length: " + strconv.Itoa(n) + "\r\n\r\n" }
 	const unframed, chunked = jsonHead + "Connection: close\r\n\r\n", jsonHead + "Transfer-Encoding: chunked\r\n\r\n"
 	cases := map[string]struct {
@@ -91,14 +91,14 @@ func TestEndsOfJSON(t *testing.T) {
 		outcome admission.Outcome
 		broken  bool
 	}{
-		"whole":                          {length(len(whole)) + whole, admission.Completed, false},
-		"whole, chunked":                 {chunked + chunks(whole) + lastChunk, admission.Completed, false},
-		"whole, to the end":              {unframed + whole, admission.Completed, false},
-		"white space around it":          {length(len(whole)+3) + "\n" + whole + "\r\n", admission.Completed, false},
+		"whole":                          {length(len(fullJSON)) + fullJSON, admission.Completed, false},
+		"whole, chunked":                 {chunked + chunks(fullJSON) + lastChunk, admission.Completed, false},
+		"whole, to the end":              {unframed + fullJSON, admission.Completed, false},
+		"white space around it":          {length(len(fullJSON)+3) + "\n" + fullJSON + "\r\n", admission.Completed, false},
 		"a list":                         {length(len("[[],{}]")) + "[[],{}]", admission.Completed, false},
 		"a word":                         {length(len("null")) + "null", admission.Completed, false},
 		"nothing, and said so":           {length(0), admission.Completed, false},
-		"half of what was announced":     {length(len(whole)) + half, admission.Truncated, true},
+		"half of what was announced":     {length(len(fullJSON)) + half, admission.Truncated, true},
 		"half, announced as the whole":   {length(len(half)) + half, admission.Truncated, true},
 		"half, chunked":                  {chunked + chunks(half) + lastChunk, admission.Truncated, true},
 		"half, to the end":               {unframed + half, admission.Truncated, true},
@@ -110,7 +110,7 @@ func TestEndsOfJSON(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, upstreamSays(c.wire, nil))
+			r := newTestProxy(t, withRawUpstream(c.wire, nil))
 			a := r.chat()
 			if (a.err != nil) != c.broken {
 				t.Errorf("broken %t (%v), want %t: %q", a.err != nil, a.err, c.broken, a.body)
@@ -141,7 +141,7 @@ func TestCompressedAnswersThatAreCutOff(t *testing.T) {
 			"stream, dripping": {stream, "drip=1ms", admission.Completed},
 		} {
 			t.Run(encoding+", "+name, func(t *testing.T) {
-				bubble(t, nil, func(r *rig) {
+				withSynctest(t, nil, func(r *testProxy) {
 					a := r.post(chatPath, c.body, "Stub-Encoding", encoding, "Stub-Fault", c.fault)
 					if o := r.task(1); o.Outcome != c.outcome {
 						t.Errorf("outcome %s (%v), want %s", o.Outcome, o.Err, c.outcome)
@@ -159,13 +159,13 @@ func TestCompressedAnswersThatAreCutOff(t *testing.T) {
 // An encoding that nobody here knows ends where it ends.
 func TestUnknownEncodingIsPassedOn(t *testing.T) {
 	wire := strings.Replace(jsonHead, "\r\n", "\r\nContent-Encoding: secret\r\n", 1) + "Content-Length: 3\r\n\r\nabc"
-	r := newRig(t, upstreamSays(wire, nil))
+	r := newTestProxy(t, withRawUpstream(wire, nil))
 	a := r.chat()
-	r.completed(a)
+	r.wantCompleted(a)
 	if string(a.body) != "abc" || a.header.Get("Content-Encoding") != "secret" {
 		t.Errorf("%q %v", a.body, a.header)
 	}
-	r.want(admission.Completed, http.StatusOK)
+	r.wantOutcome(admission.Completed, http.StatusOK)
 }
 
 // After its terminal event a stream is over, though the upstream stays.
@@ -178,21 +178,21 @@ func TestUpstreamStaysAfterTheEnd(t *testing.T) {
 		"chat":            {chatPath, chatEnd, admission.Completed},
 		"completions":     {"/v1/completions", chatEnd, admission.Completed},
 		"responses":       {"/v1/responses", responseEnd, admission.Completed},
-		"after an error":  {chatPath, events(delta, sorry), admission.UpstreamError},
+		"after an error":  {chatPath, events(delta, errorChunk), admission.UpstreamError},
 		"comments follow": {chatPath, chatEnd + ": bye\n\n", admission.Completed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, upstreamSays(chunkedHead+chunks(c.events), hold), func(r *rig) {
+			withSynctest(t, withRawUpstream(chunkedHead+chunks(c.events), holdOpen), func(r *testProxy) {
 				began := time.Now()
 				a := r.post(c.path, stream)
-				r.completed(a)
+				r.wantCompleted(a)
 				if string(a.body) != c.events {
 					t.Errorf("body %q, want %q", a.body, c.events)
 				}
-				if d := time.Since(began); d > 2*afterEnd {
+				if d := time.Since(began); d > 2*trailingIdle {
 					t.Errorf("ended after %s", d)
 				}
-				r.want(c.outcome, http.StatusOK)
+				r.wantOutcome(c.outcome, http.StatusOK)
 			})
 		})
 	}
@@ -201,22 +201,22 @@ func TestUpstreamStaysAfterTheEnd(t *testing.T) {
 func TestUpstreamStaysAfterACompressedEnd(t *testing.T) {
 	for _, encoding := range []string{"gzip", "br", "zstd"} {
 		t.Run(encoding, func(t *testing.T) {
-			packed := direct(t, stream, "Stub-Encoding", encoding)
+			packed := directAnswer(t, stream, "Stub-Encoding", encoding)
 			head := strings.Replace(chunkedHead, "\r\n", "\r\nContent-Encoding: "+encoding+"\r\n", 1)
-			bubble(t, upstreamSays(head+chunks(packed), hold), func(r *rig) {
+			withSynctest(t, withRawUpstream(head+chunks(packed), holdOpen), func(r *testProxy) {
 				a := r.post(chatPath, stream)
-				r.completed(a)
+				r.wantCompleted(a)
 				if string(a.body) != packed {
 					t.Errorf("%d bytes, want %d", len(a.body), len(packed))
 				}
-				r.want(admission.Completed, http.StatusOK)
+				r.wantOutcome(admission.Completed, http.StatusOK)
 			})
 		})
 	}
 }
 
 // An upstream that goes on talking after the end does not keep its permit.
-func TestUpstreamTalksOnAfterTheEnd(t *testing.T) {
+func TestUpstreamKeepsSendingAfterEnd(t *testing.T) {
 	chatter := func(_ context.Context, c net.Conn) {
 		for {
 			if _, err := fmt.Fprint(c, chunks(": ping\n\n")); err != nil {
@@ -225,26 +225,26 @@ func TestUpstreamTalksOnAfterTheEnd(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 	}
-	bubble(t, upstreamSays(chunkedHead+chunks(events(delta, stop, done)), chatter), func(r *rig) {
+	withSynctest(t, withRawUpstream(chunkedHead+chunks(events(delta, stop, done)), chatter), func(r *testProxy) {
 		began := time.Now()
 		a := r.post(chatPath, stream)
-		r.completed(a)
-		if d := time.Since(began); d > afterEndAtMost+time.Second {
+		r.wantCompleted(a)
+		if d := time.Since(began); d > trailingMax+time.Second {
 			t.Errorf("ended after %s", d)
 		}
-		r.want(admission.Completed, http.StatusOK)
+		r.wantOutcome(admission.Completed, http.StatusOK)
 	})
 }
 
-// direct returns what the stub answers without anything in between.
-func direct(t *testing.T, body string, header ...string) string {
+// directAnswer returns what the stub answers without anything in between.
+func directAnswer(t *testing.T, body string, header ...string) string {
 	t.Helper()
 	stub := must(modelstub.New(modelstub.Config{}))
 	req := must(http.NewRequest(http.MethodPost, chatPath, strings.NewReader(body)))
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	w := newCollector()
+	w := newBufferWriter()
 	stub.ServeHTTP(w, req)
 	return w.body.String()
 }

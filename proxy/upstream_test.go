@@ -15,7 +15,7 @@ import (
 func TestUpstreamRefusalIsPassedOn(t *testing.T) {
 	for name, retry := range map[string]string{"with Retry-After": "17", "with a date": "Fri, 31 Dec 2100 23:59:59 GMT", "with nonsense": "soon", "without": ""} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, nil)
+			r := newTestProxy(t, nil)
 			fault := "status=429"
 			if retry != "" {
 				fault += ";retry_after=" + retry
@@ -24,7 +24,7 @@ func TestUpstreamRefusalIsPassedOn(t *testing.T) {
 			if a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") != retry || a.reason() != "" {
 				t.Errorf("status %d, Retry-After %q, reason %q", a.status, a.header.Get("Retry-After"), a.reason())
 			}
-			r.want(admission.UpstreamRefused, http.StatusTooManyRequests)
+			r.wantOutcome(admission.UpstreamRefused, http.StatusTooManyRequests)
 			if ours, theirs := r.sum("headgate_refusals_total"), r.sum("headgate_upstream_refusals_total"); ours != 0 || theirs != 1 {
 				t.Errorf("%v refusals of ours, %v of the upstream", ours, theirs)
 			}
@@ -39,7 +39,7 @@ func TestUpstreamStatusIsPassedOn(t *testing.T) {
 			wire = "HTTP/1.1 " + strconv.Itoa(status) + " Odd\r\n\r\n"
 		}
 		t.Run(strconv.Itoa(status), func(t *testing.T) {
-			r := newRig(t, upstreamSays(wire, nil))
+			r := newTestProxy(t, withRawUpstream(wire, nil))
 			r.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 			a := r.chat()
 			if a.status != status || a.err != nil {
@@ -49,7 +49,7 @@ func TestUpstreamStatusIsPassedOn(t *testing.T) {
 			if status >= 500 {
 				want = admission.UpstreamError
 			}
-			r.want(want, status)
+			r.wantOutcome(want, status)
 		})
 	}
 }
@@ -70,11 +70,11 @@ func TestInformationalStatus(t *testing.T) {
 		"negative":        {"HTTP/1.1 -12 Odd\r\nContent-Length: 2\r\n\r\n{}", 502},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, upstreamSays(c.wire, nil))
+			r := newTestProxy(t, withRawUpstream(c.wire, nil))
 			if a := r.chat(); a.status != c.status {
 				t.Errorf("status %d (%v), want %d", a.status, a.err, c.status)
 			}
-			res, err := r.client.Get(r.data.url() + modelsPath)
+			res, err := r.client.Get(r.server.url() + modelsPath)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestInformationalStatus(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreNone(t *testing.T) {
+func TestInvalidUpstreamStatus(t *testing.T) {
 	for name, wire := range map[string]string{
 		"nothing":              "",
 		"not HTTP":             "SSH-2.0-OpenSSH_9.6\r\n",
@@ -99,19 +99,19 @@ func TestAnswersThatAreNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, upstreamSays(wire, nil))
-			e := r.fails(r.chat(), http.StatusBadGateway, "upstream_unreachable")
+			r := newTestProxy(t, withRawUpstream(wire, nil))
+			e := r.wantFailure(r.chat(), http.StatusBadGateway, "upstream_unreachable")
 			if e.Type != "server_error" {
 				t.Errorf("type %s", e.Type)
 			}
-			r.want(admission.UpstreamError, http.StatusBadGateway)
+			r.wantOutcome(admission.UpstreamError, http.StatusBadGateway)
 		})
 	}
 }
 
 func TestUpstreamThatCannotBeReached(t *testing.T) {
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
-	secure.Config.ErrorLog = quiet()
+	secure.Config.ErrorLog = discardLog()
 	secure.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	secure.StartTLS()
 	defer secure.Close()
@@ -126,14 +126,14 @@ func TestUpstreamThatCannotBeReached(t *testing.T) {
 		"a name that is none":      "http://no-such-host.invalid",
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, func(p *plan) {
-				oneWorker(p)
+			r := newTestProxy(t, func(p *fixture) {
+				withOneWorker(p)
 				p.pool.Upstream = must(url.Parse(base + "/v1"))
 			})
 			for range 2 {
-				r.fails(r.chat(), http.StatusBadGateway, "upstream_unreachable")
+				r.wantFailure(r.chat(), http.StatusBadGateway, "upstream_unreachable")
 			}
-			if n := r.seen.outcomes(); n[admission.UpstreamError] != 2 {
+			if n := r.recorder.outcomes(); n[admission.UpstreamError] != 2 {
 				t.Errorf("outcomes %v", n)
 			}
 			if !strings.Contains(r.logs.String(), "level=WARN") {
@@ -146,15 +146,15 @@ func TestUpstreamThatCannotBeReached(t *testing.T) {
 // However the client frames its body, the upstream gets it with one length.
 func TestRequestsToTheUpstreamAreFramedOnce(t *testing.T) {
 	for name, wire := range map[string]string{
-		"announced": head(chatPath, lengthOf(chat)) + chat,
-		"chunked":   head(chatPath, "Transfer-Encoding: chunked") + chunks(chat[:10], chat[10:]) + lastChunk,
-		"both":      head(chatPath, lengthOf(chat), "Transfer-Encoding: chunked") + chunks(chat) + lastChunk,
-		"expected":  head(chatPath, lengthOf(chat), "Expect: 100-continue") + chat,
-		"trailers":  head(chatPath, "Transfer-Encoding: chunked", "Trailer: X-Sum") + chunks(chat) + "0\r\nX-Sum: 1\r\n\r\n",
+		"announced": requestHead(chatPath, lengthOf(chat)) + chat,
+		"chunked":   requestHead(chatPath, "Transfer-Encoding: chunked") + chunks(chat[:10], chat[10:]) + lastChunk,
+		"both":      requestHead(chatPath, lengthOf(chat), "Transfer-Encoding: chunked") + chunks(chat) + lastChunk,
+		"expected":  requestHead(chatPath, lengthOf(chat), "Expect: 100-continue") + chat,
+		"trailers":  requestHead(chatPath, "Transfer-Encoding: chunked", "Trailer: X-Sum") + chunks(chat) + "0\r\nX-Sum: 1\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := make(chan *http.Request, 1)
-			r := newRig(t, func(p *plan) {
+			r := newTestProxy(t, func(p *fixture) {
 				p.upstream = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					seen <- r.Clone(r.Context())
 					w.Header().Set("Connection", "close")

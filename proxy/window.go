@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	windowSeconds = 60
-	perOctave     = 8  // buckets for each doubling: a quantile is right to 9 %
-	octaves       = 21 // from 1 ms to above half an hour
+	windowSeconds    = 60
+	bucketsPerOctave = 8  // buckets for each doubling: a quantile is right to 9 %
+	octaves          = 21 // from 1 ms to above half an hour
 )
 
 // Recent is what the last minute was like.
 type Recent struct {
-	Arrivals   int
-	TurnedAway int           // refused or drained: the gate's doing
-	Invalid    int           // answered with what is wrong with the request: the client's
-	P95        time.Duration // of the turnaround of tasks that went upstream, 0 if none ended
-	Ended      int           // tasks that P95 rests on
+	Arrivals int
+	Rejected int           // refused or drained: the gate's doing
+	Invalid  int           // answered with what is wrong with the request: the client's
+	P95      time.Duration // of the turnaround of tasks that went upstream, 0 if none ended
+	Ended    int           // tasks that P95 rests on
 }
 
 // window counts the last minute in slots of one second.
@@ -32,9 +32,9 @@ type window struct {
 type slot struct {
 	second     int64
 	arrivals   uint32
-	turnedAway uint32
+	rejected   uint32
 	invalid    uint32
-	turnaround [octaves * perOctave]uint32
+	turnaround [octaves * bucketsPerOctave]uint32
 }
 
 // at returns the slot of an instant, emptied if it held an older second.
@@ -59,9 +59,9 @@ func (w *window) ended(now time.Time, o *Observation) {
 	s := w.atLocked(now)
 	switch {
 	case o.Granted:
-		s.turnaround[bucketOf(o.Turnaround)]++
+		s.turnaround[bucketIndex(o.Turnaround)]++
 	case o.Reason != admission.ReasonNone:
-		s.turnedAway++
+		s.rejected++
 	case o.Outcome == admission.Invalid:
 		s.invalid++
 	}
@@ -71,14 +71,14 @@ func (w *window) recent(now time.Time) Recent {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var r Recent
-	var sum [octaves * perOctave]uint32
+	var sum [octaves * bucketsPerOctave]uint32
 	for i := range w.slots {
 		s := &w.slots[i]
 		if age := now.Unix() - s.second; age < 0 || age >= windowSeconds {
 			continue
 		}
 		r.Arrivals += int(s.arrivals)
-		r.TurnedAway += int(s.turnedAway)
+		r.Rejected += int(s.rejected)
 		r.Invalid += int(s.invalid)
 		for b, n := range s.turnaround {
 			sum[b] += n
@@ -89,17 +89,17 @@ func (w *window) recent(now time.Time) Recent {
 	return r
 }
 
-// bucketOf returns the bucket of a duration: b holds those up to bound(b).
-func bucketOf(d time.Duration) int {
+// bucketIndex returns the bucket of a duration: b holds those up to bound(b).
+func bucketIndex(d time.Duration) int {
 	ms := float64(d) / float64(time.Millisecond)
 	if ms <= 1 {
 		return 0
 	}
-	return min(int(math.Ceil(math.Log2(ms)*perOctave)), octaves*perOctave-1)
+	return min(int(math.Ceil(math.Log2(ms)*bucketsPerOctave)), octaves*bucketsPerOctave-1)
 }
 
-func bound(b int) time.Duration {
-	return time.Duration(math.Exp2(float64(b)/perOctave) * float64(time.Millisecond))
+func bucketBound(b int) time.Duration {
+	return time.Duration(math.Exp2(float64(b)/bucketsPerOctave) * float64(time.Millisecond))
 }
 
 // quantile returns the upper bound of the bucket that the q-th of n values is in.
@@ -110,8 +110,8 @@ func quantile(counts []uint32, n int, q float64) time.Duration {
 	rank := int(math.Ceil(q * float64(n)))
 	for b, c := range counts {
 		if rank -= int(c); rank <= 0 {
-			return bound(b)
+			return bucketBound(b)
 		}
 	}
-	return bound(len(counts) - 1)
+	return bucketBound(len(counts) - 1)
 }

@@ -14,24 +14,24 @@ import (
 // ErrDown is what a Memory returns while it is down.
 var ErrDown = errors.New("the outbox is down")
 
-type place struct {
-	incident string
-	to       alerts.Destination
+type threadKey struct {
+	incident    string
+	destination alerts.Destination
 }
 
 // Memory is an outbox that forgets when the process ends. It is safe for
 // concurrent use. A deliverer that is stopped and another that is started on the
 // same Memory see what a restarted process would see.
 type Memory struct {
-	mu    sync.Mutex
-	all   map[alerts.Key]alerts.Delivery
-	roots map[place]alerts.Ref
-	hook  func(op string) error
+	mu         sync.Mutex
+	deliveries map[alerts.Key]alerts.Delivery
+	threads    map[threadKey]alerts.Ref
+	hook       func(op string) error
 }
 
 // NewMemory returns an empty outbox.
 func NewMemory() *Memory {
-	return &Memory{all: make(map[alerts.Key]alerts.Delivery), roots: make(map[place]alerts.Ref)}
+	return &Memory{deliveries: make(map[alerts.Key]alerts.Delivery), threads: make(map[threadKey]alerts.Ref)}
 }
 
 // SetHook makes f be called at the start and at the end of every method, as
@@ -53,7 +53,7 @@ func (m *Memory) SetDown(down bool) {
 	m.SetHook(func(string) error { return ErrDown })
 }
 
-func (m *Memory) called(ctx context.Context, op string) error {
+func (m *Memory) callHook(ctx context.Context, op string) error {
 	m.mu.Lock()
 	hook := m.hook
 	m.mu.Unlock()
@@ -67,7 +67,7 @@ func (m *Memory) called(ctx context.Context, op string) error {
 
 // Pending implements alerts.Outbox.
 func (m *Memory) Pending(ctx context.Context, limit int) ([]alerts.Delivery, error) {
-	if err := m.called(ctx, "pending"); err != nil {
+	if err := m.callHook(ctx, "pending"); err != nil {
 		return nil, err
 	}
 	var ds []alerts.Delivery
@@ -76,15 +76,15 @@ func (m *Memory) Pending(ctx context.Context, limit int) ([]alerts.Delivery, err
 			ds = append(ds, d)
 		}
 	}
-	return ds, m.called(ctx, "pending done")
+	return ds, m.callHook(ctx, "pending done")
 }
 
 // All returns every delivery, whatever its state, in the order of Pending.
 func (m *Memory) All() []alerts.Delivery {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ds := make([]alerts.Delivery, 0, len(m.all))
-	for _, d := range m.all {
+	ds := make([]alerts.Delivery, 0, len(m.deliveries))
+	for _, d := range m.deliveries {
 		ds = append(ds, d)
 	}
 	slices.SortFunc(ds, func(a, b alerts.Delivery) int {
@@ -99,43 +99,43 @@ func (m *Memory) Put(ds ...alerts.Delivery) { m.write(alerts.Changes{Add: ds}) }
 
 // Save implements alerts.Outbox.
 func (m *Memory) Save(ctx context.Context, c alerts.Changes) error {
-	if err := m.called(ctx, "save"); err != nil {
+	if err := m.callHook(ctx, "save"); err != nil {
 		return err
 	}
 	m.write(c)
-	return m.called(ctx, "save done")
+	return m.callHook(ctx, "save done")
 }
 
 func (m *Memory) write(c alerts.Changes) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, d := range c.Add {
-		if _, there := m.all[d.Key()]; !there {
-			m.all[d.Key()] = d
+		if _, there := m.deliveries[d.Key()]; !there {
+			m.deliveries[d.Key()] = d
 		}
 	}
 	for _, d := range c.Update {
-		if old, there := m.all[d.Key()]; there {
+		if old, there := m.deliveries[d.Key()]; there {
 			d.ID, d.Created = old.ID, old.Created
 		}
-		m.all[d.Key()] = d
+		m.deliveries[d.Key()] = d
 	}
-	for _, r := range c.Roots {
+	for _, r := range c.Threads {
 		if r.Ref == (alerts.Ref{}) {
-			delete(m.roots, place{r.Incident, r.Destination})
+			delete(m.threads, threadKey{r.Incident, r.Destination})
 			continue
 		}
-		m.roots[place{r.Incident, r.Destination}] = r.Ref
+		m.threads[threadKey{r.Incident, r.Destination}] = r.Ref
 	}
 }
 
-// Root implements alerts.Outbox.
-func (m *Memory) Root(ctx context.Context, incident string, to alerts.Destination) (alerts.Ref, error) {
-	if err := m.called(ctx, "root"); err != nil {
+// Thread implements alerts.Outbox.
+func (m *Memory) Thread(ctx context.Context, incident string, to alerts.Destination) (alerts.Ref, error) {
+	if err := m.callHook(ctx, "root"); err != nil {
 		return alerts.Ref{}, err
 	}
 	m.mu.Lock()
-	ref := m.roots[place{incident, to}]
+	ref := m.threads[threadKey{incident, to}]
 	m.mu.Unlock()
-	return ref, m.called(ctx, "root done")
+	return ref, m.callHook(ctx, "root done")
 }

@@ -29,7 +29,7 @@ func TestMemoryFailsWhereTheHookSays(t *testing.T) {
 				}
 				return nil
 			})
-			if err := m.Save(t.Context(), alerts.Changes{Add: []alerts.Delivery{Full("i", 1)}}); !errors.Is(err, broken) {
+			if err := m.Save(t.Context(), alerts.Changes{Add: []alerts.Delivery{FullDelivery("i", 1)}}); !errors.Is(err, broken) {
 				t.Errorf("Save: %v, want the hook's error", err)
 			}
 			if written := len(m.All()) == 1; written != tt.written {
@@ -45,12 +45,12 @@ func TestMemoryIsDownUntilItIsNot(t *testing.T) {
 	if _, err := m.Pending(t.Context(), 1); !errors.Is(err, ErrDown) {
 		t.Errorf("Pending: %v, want ErrDown", err)
 	}
-	if _, err := m.Root(t.Context(), "i", alerts.ToPage); !errors.Is(err, ErrDown) {
+	if _, err := m.Thread(t.Context(), "i", alerts.ToPage); !errors.Is(err, ErrDown) {
 		t.Errorf("Root: %v, want ErrDown", err)
 	}
 	m.SetDown(false)
-	save(t, m, alerts.Changes{Add: []alerts.Delivery{Full("i", 1)}})
-	if n := len(pending(t, m, 10)); n != 1 {
+	mustSave(t, m, alerts.Changes{Add: []alerts.Delivery{FullDelivery("i", 1)}})
+	if n := len(mustPending(t, m, 10)); n != 1 {
 		t.Errorf("%d deliveries, want 1", n)
 	}
 }

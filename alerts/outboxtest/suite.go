@@ -22,15 +22,15 @@ func Run(t *testing.T, open func(t *testing.T) (box alerts.Outbox, reopen func(t
 		name string
 		run  func(*testing.T, alerts.Outbox)
 	}{
-		{"what was added comes back whole", testWhole},
+		{"what was added comes back whole", testRoundTrip},
 		{"pending states come back, others do not", testStates},
 		{"pending is ordered and limited", testOrder},
 		{"adding leaves alone what is there", testAdd},
 		{"updating replaces all but ID and Created", testUpdate},
 		{"updating puts in what is not there", testUpsert},
 		{"keys differ in each part", testKeys},
-		{"roots are set, replaced, cleared and kept apart", testRoots},
-		{"references stay text", testText},
+		{"roots are set, replaced, cleared and kept apart", testThreads},
+		{"references stay text", testRefsStayText},
 		{"an ended context changes nothing", testContext},
 		{"empty changes are no error", testEmpty},
 	}
@@ -45,43 +45,43 @@ func Run(t *testing.T, open func(t *testing.T) (box alerts.Outbox, reopen func(t
 		if reopen == nil {
 			return
 		}
-		save(t, box, alerts.Changes{Add: []alerts.Delivery{Full("i", 1)}, Roots: root("i", alerts.ToPage, "C1", "1.10")})
+		mustSave(t, box, alerts.Changes{Add: []alerts.Delivery{FullDelivery("i", 1)}, Threads: oneThread("i", alerts.ToPage, "C1", "1.10")})
 		box = reopen(t)
-		equal(t, pending(t, box, 10), []alerts.Delivery{Full("i", 1)})
-		rootIs(t, box, "i", alerts.ToPage, alerts.Ref{Channel: "C1", TS: "1.10"})
+		wantEqual(t, mustPending(t, box, 10), []alerts.Delivery{FullDelivery("i", 1)})
+		wantThread(t, box, "i", alerts.ToPage, alerts.Ref{Channel: "C1", TS: "1.10"})
 	})
 }
 
-// Full returns a queued delivery in which every field that a queued one can have
+// FullDelivery returns a queued delivery in which every field that a queued one can have
 // is set.
-func Full(incident string, seq int) alerts.Delivery {
+func FullDelivery(incident string, seq int) alerts.Delivery {
 	at := start.Add(time.Duration(seq) * time.Second)
 	return alerts.Delivery{
 		ID: "01890000-0000-7000-8000-00000000000" + string(rune('0'+seq%10)), Incident: incident, Seq: seq,
 		Kind: alerts.Post, Destination: alerts.ToPage, Created: at, State: alerts.Queued,
-		Note: alerts.Note{
+		Notification: alerts.Notification{
 			Incident: engine.Incident{
 				ID: incident, Key: engine.Key{Rule: "r", Pool: "p"}, Level: engine.LevelPage, Peak: engine.LevelPage,
-				Opened: start, Changed: at, Ended: at, Why: engine.Recovered,
-				Value: 31.5, Threshold: 25, Unit: "s", Summary: "sum<&>", Feel: "feel", Runbook: "page", Action: "rollback",
-				Seq: seq, Reopened: 2, Flapping: true, AckedBy: "ann", AckUntil: at.Add(time.Hour),
+				Opened: start, Changed: at, Ended: at, Resolution: engine.Recovered,
+				Value: 31.5, Threshold: 25, Unit: "s", Summary: "sum<&>", Impact: "feel", Runbook: "page", Action: "rollback",
+				Seq: seq, ReopenCount: 2, Flapping: true, AckedBy: "ann", AckUntil: at.Add(time.Hour),
 			},
 			Event: engine.Event{
 				ID: "e", Incident: incident, Seq: seq, Kind: engine.EventOpened, At: at,
 				Level: engine.LevelPage, Value: 31.5, By: "ann",
 			},
 			Mode: "enforce", ModeSince: start, Ping: true, Combined: true, Unrecorded: true, Drill: true,
-			Silenced: true, Late: true, Repeat: true, From: alerts.ToWarn, Diverted: "why", Running: 4, Queued: 11, Counted: true,
+			Silenced: true, Late: true, PossibleDuplicate: true, FallbackFrom: alerts.ToWarn, FallbackReason: "why", Running: 4, Queued: 11, LoadKnown: true,
 		},
 	}
 }
 
-func testWhole(t *testing.T, box alerts.Outbox) {
+func testRoundTrip(t *testing.T, box alerts.Outbox) {
 	bare := alerts.Delivery{
 		ID: "x", Incident: "i", Seq: 1, Kind: alerts.Edit, Destination: alerts.ToWarn, Created: start, State: alerts.Queued,
 	}
-	save(t, box, alerts.Changes{Add: []alerts.Delivery{bare, Full("i", 1)}})
-	equal(t, byKind(pending(t, box, 10)), byKind([]alerts.Delivery{bare, Full("i", 1)}))
+	mustSave(t, box, alerts.Changes{Add: []alerts.Delivery{bare, FullDelivery("i", 1)}})
+	wantEqual(t, byKind(mustPending(t, box, 10)), byKind([]alerts.Delivery{bare, FullDelivery("i", 1)}))
 }
 
 func testStates(t *testing.T, box alerts.Outbox) {
@@ -89,109 +89,109 @@ func testStates(t *testing.T, box alerts.Outbox) {
 		alerts.Queued, alerts.Sending, alerts.Retry, alerts.Uncertain, alerts.Sent, alerts.Dead, alerts.Dropped,
 	}
 	for i, s := range states {
-		d := Full("i", i)
+		d := FullDelivery("i", i)
 		d.State = s
-		save(t, box, alerts.Changes{Add: []alerts.Delivery{d}})
+		mustSave(t, box, alerts.Changes{Add: []alerts.Delivery{d}})
 	}
 	var got []alerts.State
-	for _, d := range pending(t, box, 10) {
+	for _, d := range mustPending(t, box, 10) {
 		got = append(got, d.State)
 	}
-	equal(t, got, states[:4])
+	wantEqual(t, got, states[:4])
 }
 
 func testOrder(t *testing.T, box alerts.Outbox) {
-	a, b, c, d := Full("b", 1), Full("a", 1), Full("a", 2), Full("z", 0)
+	a, b, c, d := FullDelivery("b", 1), FullDelivery("a", 1), FullDelivery("a", 2), FullDelivery("z", 0)
 	c.Created = a.Created
-	save(t, box, alerts.Changes{Add: []alerts.Delivery{c, a}})
-	save(t, box, alerts.Changes{Add: []alerts.Delivery{d, b}})
-	equal(t, pending(t, box, 10), []alerts.Delivery{d, b, c, a})
-	equal(t, pending(t, box, 2), []alerts.Delivery{d, b})
+	mustSave(t, box, alerts.Changes{Add: []alerts.Delivery{c, a}})
+	mustSave(t, box, alerts.Changes{Add: []alerts.Delivery{d, b}})
+	wantEqual(t, mustPending(t, box, 10), []alerts.Delivery{d, b, c, a})
+	wantEqual(t, mustPending(t, box, 2), []alerts.Delivery{d, b})
 }
 
 func testAdd(t *testing.T, box alerts.Outbox) {
-	sent, again := Full("i", 1), Full("i", 1)
+	sent, again := FullDelivery("i", 1), FullDelivery("i", 1)
 	sent.State, again.ID = alerts.Sent, "another"
-	save(t, box, alerts.Changes{Update: []alerts.Delivery{sent}})
-	save(t, box, alerts.Changes{Add: []alerts.Delivery{again, Full("i", 2)}})
-	equal(t, pending(t, box, 10), []alerts.Delivery{Full("i", 2)})
+	mustSave(t, box, alerts.Changes{Update: []alerts.Delivery{sent}})
+	mustSave(t, box, alerts.Changes{Add: []alerts.Delivery{again, FullDelivery("i", 2)}})
+	wantEqual(t, mustPending(t, box, 10), []alerts.Delivery{FullDelivery("i", 2)})
 }
 
 func testUpdate(t *testing.T, box alerts.Outbox) {
-	save(t, box, alerts.Changes{Add: []alerts.Delivery{Full("i", 1), Full("i", 2)}})
-	d := Full("i", 1)
-	d.State, d.Attempts, d.Tried, d.NotBefore = alerts.Retry, 3, start.Add(time.Minute), start.Add(time.Hour)
-	d.Reason, d.Plain, d.Doubts = "rate limited", true, 1
-	d.Note = alerts.Note{Mode: "passthrough"}
+	mustSave(t, box, alerts.Changes{Add: []alerts.Delivery{FullDelivery("i", 1), FullDelivery("i", 2)}})
+	d := FullDelivery("i", 1)
+	d.State, d.Attempts, d.LastAttempt, d.NotBefore = alerts.Retry, 3, start.Add(time.Minute), start.Add(time.Hour)
+	d.Reason, d.PlainText, d.AmbiguousAttempts = "rate limited", true, 1
+	d.Notification = alerts.Notification{Mode: "passthrough"}
 	d.Ref = alerts.Ref{Channel: "C", TS: "1.000100"}
 	want := d
 	d.ID, d.Created = "another", start.Add(-time.Hour)
-	save(t, box, alerts.Changes{Update: []alerts.Delivery{d}})
-	equal(t, pending(t, box, 10), []alerts.Delivery{want, Full("i", 2)})
+	mustSave(t, box, alerts.Changes{Update: []alerts.Delivery{d}})
+	wantEqual(t, mustPending(t, box, 10), []alerts.Delivery{want, FullDelivery("i", 2)})
 }
 
 func testUpsert(t *testing.T, box alerts.Outbox) {
-	d := Full("of an incident that was never recorded", 1)
-	save(t, box, alerts.Changes{Update: []alerts.Delivery{d}, Roots: root(d.Incident, alerts.ToPage, "C", "1.1")})
-	equal(t, pending(t, box, 10), []alerts.Delivery{d})
+	d := FullDelivery("of an incident that was never recorded", 1)
+	mustSave(t, box, alerts.Changes{Update: []alerts.Delivery{d}, Threads: oneThread(d.Incident, alerts.ToPage, "C", "1.1")})
+	wantEqual(t, mustPending(t, box, 10), []alerts.Delivery{d})
 }
 
 func testKeys(t *testing.T, box alerts.Outbox) {
-	base := Full("i", 1)
-	seq, kind, dest, inc := Full("i", 2), base, base, Full("j", 1)
+	base := FullDelivery("i", 1)
+	seq, kind, dest, inc := FullDelivery("i", 2), base, base, FullDelivery("j", 1)
 	kind.Kind, dest.Destination = alerts.Reply, alerts.ToFallback
-	save(t, box, alerts.Changes{Add: []alerts.Delivery{base, seq, kind, dest, inc, base}})
-	if n := len(pending(t, box, 10)); n != 5 {
+	mustSave(t, box, alerts.Changes{Add: []alerts.Delivery{base, seq, kind, dest, inc, base}})
+	if n := len(mustPending(t, box, 10)); n != 5 {
 		t.Errorf("%d deliveries, want 5", n)
 	}
 }
 
-func testRoots(t *testing.T, box alerts.Outbox) {
-	rootIs(t, box, "i", alerts.ToPage, alerts.Ref{})
-	save(t, box, alerts.Changes{Roots: root("i", alerts.ToPage, "C1", "1.1")})
-	save(t, box, alerts.Changes{Roots: root("i", alerts.ToWarn, "C2", "2.2")})
-	save(t, box, alerts.Changes{Roots: root("i", alerts.ToPage, "C1", "3.3")})
-	rootIs(t, box, "i", alerts.ToPage, alerts.Ref{Channel: "C1", TS: "3.3"})
-	rootIs(t, box, "j", alerts.ToPage, alerts.Ref{})
-	save(t, box, alerts.Changes{Roots: root("i", alerts.ToPage, "", "")})
-	save(t, box, alerts.Changes{Roots: root("i", alerts.ToPage, "", "")})
-	rootIs(t, box, "i", alerts.ToPage, alerts.Ref{})
-	rootIs(t, box, "i", alerts.ToWarn, alerts.Ref{Channel: "C2", TS: "2.2"})
+func testThreads(t *testing.T, box alerts.Outbox) {
+	wantThread(t, box, "i", alerts.ToPage, alerts.Ref{})
+	mustSave(t, box, alerts.Changes{Threads: oneThread("i", alerts.ToPage, "C1", "1.1")})
+	mustSave(t, box, alerts.Changes{Threads: oneThread("i", alerts.ToWarn, "C2", "2.2")})
+	mustSave(t, box, alerts.Changes{Threads: oneThread("i", alerts.ToPage, "C1", "3.3")})
+	wantThread(t, box, "i", alerts.ToPage, alerts.Ref{Channel: "C1", TS: "3.3"})
+	wantThread(t, box, "j", alerts.ToPage, alerts.Ref{})
+	mustSave(t, box, alerts.Changes{Threads: oneThread("i", alerts.ToPage, "", "")})
+	mustSave(t, box, alerts.Changes{Threads: oneThread("i", alerts.ToPage, "", "")})
+	wantThread(t, box, "i", alerts.ToPage, alerts.Ref{})
+	wantThread(t, box, "i", alerts.ToWarn, alerts.Ref{Channel: "C2", TS: "2.2"})
 }
 
-func testText(t *testing.T, box alerts.Outbox) {
+func testRefsStayText(t *testing.T, box alerts.Outbox) {
 	for _, ts := range []string{"1767225600.000100", "1767225600.123450", "007.10", ""} {
-		save(t, box, alerts.Changes{Roots: root("i", alerts.ToPage, "0123", ts)})
-		rootIs(t, box, "i", alerts.ToPage, alerts.Ref{Channel: "0123", TS: ts})
+		mustSave(t, box, alerts.Changes{Threads: oneThread("i", alerts.ToPage, "0123", ts)})
+		wantThread(t, box, "i", alerts.ToPage, alerts.Ref{Channel: "0123", TS: ts})
 	}
 }
 
 func testContext(t *testing.T, box alerts.Outbox) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := box.Save(ctx, alerts.Changes{Add: []alerts.Delivery{Full("i", 1)}}); err == nil {
+	if err := box.Save(ctx, alerts.Changes{Add: []alerts.Delivery{FullDelivery("i", 1)}}); err == nil {
 		t.Error("saved although the context had ended")
 	}
 	if _, err := box.Pending(ctx, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("Pending: %v, want the context's error", err)
 	}
-	if _, err := box.Root(ctx, "i", alerts.ToPage); !errors.Is(err, context.Canceled) {
+	if _, err := box.Thread(ctx, "i", alerts.ToPage); !errors.Is(err, context.Canceled) {
 		t.Errorf("Root: %v, want the context's error", err)
 	}
-	if ds := pending(t, box, 1); len(ds) != 0 {
+	if ds := mustPending(t, box, 1); len(ds) != 0 {
 		t.Errorf("%d deliveries, want none", len(ds))
 	}
 }
 
 func testEmpty(t *testing.T, box alerts.Outbox) {
-	save(t, box, alerts.Changes{})
-	if ds := pending(t, box, 10); len(ds) != 0 {
+	mustSave(t, box, alerts.Changes{})
+	if ds := mustPending(t, box, 10); len(ds) != 0 {
 		t.Errorf("%d deliveries, want none", len(ds))
 	}
 }
 
-func root(incident string, to alerts.Destination, channel, ts string) []alerts.Root {
-	return []alerts.Root{{Incident: incident, Destination: to, Ref: alerts.Ref{Channel: channel, TS: ts}}}
+func oneThread(incident string, to alerts.Destination, channel, ts string) []alerts.Thread {
+	return []alerts.Thread{{Incident: incident, Destination: to, Ref: alerts.Ref{Channel: channel, TS: ts}}}
 }
 
 func byKind(ds []alerts.Delivery) map[alerts.Kind]alerts.Delivery {
@@ -202,14 +202,14 @@ func byKind(ds []alerts.Delivery) map[alerts.Kind]alerts.Delivery {
 	return m
 }
 
-func save(t *testing.T, box alerts.Outbox, c alerts.Changes) {
+func mustSave(t *testing.T, box alerts.Outbox, c alerts.Changes) {
 	t.Helper()
 	if err := box.Save(t.Context(), c); err != nil {
 		t.Fatalf("Save: %v", err)
 	}
 }
 
-func pending(t *testing.T, box alerts.Outbox, limit int) []alerts.Delivery {
+func mustPending(t *testing.T, box alerts.Outbox, limit int) []alerts.Delivery {
 	t.Helper()
 	ds, err := box.Pending(t.Context(), limit)
 	if err != nil {
@@ -218,9 +218,9 @@ func pending(t *testing.T, box alerts.Outbox, limit int) []alerts.Delivery {
 	return ds
 }
 
-func rootIs(t *testing.T, box alerts.Outbox, incident string, to alerts.Destination, want alerts.Ref) {
+func wantThread(t *testing.T, box alerts.Outbox, incident string, to alerts.Destination, want alerts.Ref) {
 	t.Helper()
-	got, err := box.Root(t.Context(), incident, to)
+	got, err := box.Thread(t.Context(), incident, to)
 	if err != nil {
 		t.Fatalf("Root: %v", err)
 	}
@@ -229,7 +229,7 @@ func rootIs(t *testing.T, box alerts.Outbox, incident string, to alerts.Destinat
 	}
 }
 
-func equal[T any](t *testing.T, got, want T) {
+func wantEqual[T any](t *testing.T, got, want T) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("differs (-want +got):\n%s", diff)

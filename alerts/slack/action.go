@@ -28,57 +28,57 @@ func Actions() []Action {
 	return []Action{Rollback, Restore, Drill, Ack, Silence, Runbook, Status, Help}
 }
 
-// Guarded says whether a user has to be allowed to do it.
-func (a Action) Guarded() bool {
+// NeedsPermission says whether a user has to be allowed to do it.
+func (a Action) NeedsPermission() bool {
 	return slices.Contains([]Action{Rollback, Restore, Drill, Ack, Silence}, a)
 }
 
-// Wish is what somebody in Slack asks for.
-type Wish struct {
+// Command is what somebody in Slack asks for.
+type Command struct {
 	Action   Action
 	Incident string // ID; always there if a button was pressed
 	Pool     string // empty: all; for an incident its pool
 	Rule     string // for Silence
 	Drill    string // for Drill
-	For      time.Duration
+	Duration time.Duration
 	Reason   string
 	Actor    string // as Actor returns it
 	At       time.Time
-	// Seen is what the message said whose button was pressed. Nil: it was typed, and
+	// ObservedState is what the message said whose button was pressed. Nil: it was typed, and
 	// counts whatever has happened before.
-	Seen *Seen
+	Observed *ObservedState
 }
 
-// Seen is how things stood in a message.
-type Seen struct {
-	Seq   int       // of the incident
-	Mode  string    // of the pool; empty: not known
-	Since time.Time // when that mode began, to the millisecond
+// ObservedState is how things stood in a message.
+type ObservedState struct {
+	Seq       int       // of the incident
+	Mode      string    // of the pool; empty: not known
+	ModeSince time.Time // when that mode began, to the millisecond
 }
 
-// typed is the command that does the same at a machine.
-func (w Wish) typed() string {
+// shellCommand is the command that does the same at a machine.
+func (w Command) shellCommand() string {
 	switch w.Action {
 	case Rollback, Restore:
 		if w.Pool == "" {
 			return "headgate " + string(w.Action)
 		}
-		return bare(string(w.Action)+" --pool", w.Pool)
+		return shellCommand(string(w.Action)+" --pool", w.Pool)
 	case Ack:
-		return bare("incident ack", w.Incident)
+		return shellCommand("incident ack", w.Incident)
 	case Silence:
-		return bare("incident silence", w.Rule) + " --for " + short(w.For) + " --reason …"
+		return shellCommand("incident silence", w.Rule) + " --for " + shortDuration(w.Duration) + " --reason …"
 	case Drill:
-		return bare("drill run", w.Drill)
+		return shellCommand("drill run", w.Drill)
 	case Runbook:
-		return bare("incident show", w.Incident)
+		return shellCommand("incident show", w.Incident)
 	default:
 		return "headgate status"
 	}
 }
 
-// short writes a length of time as commands take it: 1h, not 1h0m0s.
-func short(d time.Duration) string {
+// shortDuration writes a length of time as commands take it: 1h, not 1h0m0s.
+func shortDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
@@ -89,18 +89,18 @@ func short(d time.Duration) string {
 	return s
 }
 
-// Allow says who may do what: the IDs of users for each action. Who is not in a
+// AllowList says who may do what: the IDs of users for each action. Who is not in a
 // list may not, and nobody may what has no list.
-type Allow map[Action][]string
+type AllowList map[Action][]string
 
-// Check refuses what is no list of IDs.
-func (a Allow) Check() error {
+// Validate refuses what is no list of IDs.
+func (a AllowList) Validate() error {
 	for action, users := range a {
-		if !action.Guarded() {
+		if !action.NeedsPermission() {
 			return fmt.Errorf("%s needs nobody's permission", action)
 		}
 		for _, id := range users {
-			if !userID.MatchString(id) {
+			if !userIDPattern.MatchString(id) {
 				return fmt.Errorf("%s: %.40q is no ID of a user, such as U0123456789", action, id)
 			}
 		}
@@ -108,11 +108,11 @@ func (a Allow) Check() error {
 	return nil
 }
 
-// refuse says why a user may not, or nothing.
-func (a Allow) refuse(user string, w Wish) string {
+// denialReason says why a user may not, or nothing.
+func (a AllowList) denialReason(user string, w Command) string {
 	users := a[w.Action]
 	switch {
-	case !w.Action.Guarded() || slices.Contains(users, user):
+	case !w.Action.NeedsPermission() || slices.Contains(users, user):
 		return ""
 	case len(users) == 0:
 		return fmt.Sprintf("nobody may do that from Slack: slack.allow.%s in the settings names no user", w.Action)

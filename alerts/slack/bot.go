@@ -19,11 +19,11 @@ import (
 
 // Options of a Bot.
 type Options struct {
-	Token    string // xoxb-…; it is shown nowhere
-	Channels map[alerts.Destination]string
-	Page     Mention // for pages
-	Links    string  // external URL of headgate; empty: messages give commands instead
-	Buttons  bool    // put buttons into messages: presses come back to a Desk
+	Token       string // xoxb-…; it is shown nowhere
+	Channels    map[alerts.Destination]string
+	PageMention Mention // for pages
+	ExternalURL string  // external URL of headgate; empty: messages give commands instead
+	Buttons     bool    // put buttons into messages: presses come back to a Executor
 
 	APIURL    string            // ends in a slash; empty: Slack's
 	Timeout   time.Duration     // of one call; 0: 10 s
@@ -36,14 +36,14 @@ type Bot struct {
 	http     *http.Client
 	token    string
 	channels map[alerts.Destination]string
-	words    renderer
-	home     *url.URL // of the API
+	renderer renderer
+	apiURL   *url.URL // of the API
 
 	mu     sync.Mutex
 	teamID string // once it is known
 }
 
-var channelID = regexp.MustCompile(`^[CGD][A-Z0-9]{1,20}$`)
+var channelIDPattern = regexp.MustCompile(`^[CGD][A-Z0-9]{1,20}$`)
 
 // New returns a Bot. Channels are given by their ID: names change, and look-ups
 // take none.
@@ -55,15 +55,15 @@ func New(o Options) (*Bot, error) {
 		return nil, errors.New("no channel is given")
 	}
 	for to, id := range o.Channels {
-		if !channelID.MatchString(id) {
+		if !channelIDPattern.MatchString(id) {
 			return nil, fmt.Errorf("the channel of %s, %.40q, must be an ID such as C024BE91L: it stands at the end of the channel's details", to, id)
 		}
 	}
-	words, err := newRenderer(o.Links, o.Page)
+	words, err := newRenderer(o.ExternalURL, o.PageMention)
 	if err != nil {
 		return nil, err
 	}
-	words.pressable = o.Buttons
+	words.withButtons = o.Buttons
 	if o.APIURL == "" {
 		o.APIURL = slack.APIURL
 	}
@@ -83,19 +83,19 @@ func New(o Options) (*Bot, error) {
 	hc := newClient(o.Timeout, o.Transport)
 	return &Bot{
 		api:  slack.New(o.Token, slack.OptionAPIURL(o.APIURL), slack.OptionHTTPClient(hc)),
-		http: hc, token: o.Token, channels: o.Channels, words: words, home: home,
+		http: hc, token: o.Token, channels: o.Channels, renderer: words, apiURL: home,
 	}, nil
 }
 
 func newRenderer(links string, page Mention) (renderer, error) {
 	if links == "" {
-		return renderer{page: page}, nil
+		return renderer{pageMention: page}, nil
 	}
 	u, err := url.Parse(links)
 	if err != nil || checkURL("", links) != nil || u.User != nil || strings.ContainsAny(links, "<>| ") {
 		return renderer{}, errors.New("the external URL must be an http or https URL without a user")
 	}
-	return renderer{base: strings.TrimSuffix(links, "/"), page: page}, nil
+	return renderer{baseURL: strings.TrimSuffix(links, "/"), pageMention: page}, nil
 }
 
 // Close lets go of idle connections.
@@ -104,9 +104,9 @@ func (b *Bot) Close() { b.http.CloseIdleConnections() }
 // Format prints what the Bot is, and nothing of what it holds.
 func (b *Bot) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, "slack.Bot") }
 
-// Send implements alerts.Sender.
-func (b *Bot) Send(ctx context.Context, d alerts.Delivery, root alerts.Ref, plain bool) alerts.Attempt {
-	m := b.words.render(d, root, plain)
+// Send implements alerts.Notifier.
+func (b *Bot) Send(ctx context.Context, d alerts.Delivery, root alerts.Ref, plain bool) alerts.SendResult {
+	m := b.renderer.render(d, root, plain)
 	opts := []slack.MsgOption{
 		slack.MsgOptionText(m.text, false), // escaped where it was put together
 		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
@@ -114,63 +114,63 @@ func (b *Bot) Send(ctx context.Context, d alerts.Delivery, root alerts.Ref, plai
 	if m.blocks != nil {
 		opts = append(opts, slack.MsgOptionBlocks(m.blocks...))
 	}
-	if !d.Opens(root) && d.Kind != alerts.Reply {
+	if !d.StartsThread(root) && d.Kind != alerts.Reply {
 		return b.edit(ctx, root, opts)
 	}
 	return b.post(ctx, d, root, append(opts, slack.MsgOptionMetadata(metadata(d))))
 }
 
-func (b *Bot) edit(ctx context.Context, root alerts.Ref, opts []slack.MsgOption) alerts.Attempt {
-	ctx, left := traced(ctx)
+func (b *Bot) edit(ctx context.Context, root alerts.Ref, opts []slack.MsgOption) alerts.SendResult {
+	ctx, left := withSentTrace(ctx)
 	channel, ts, _, err := b.api.UpdateMessageContext(ctx, root.Channel, root.TS, opts...)
 	if err != nil || ts == "" {
-		return failure(err, left.Load(), b.token)
+		return classifyError(err, left.Load(), b.token)
 	}
-	return alerts.Attempt{Outcome: alerts.Arrived, Ref: alerts.Ref{Channel: channel, TS: ts}}
+	return alerts.SendResult{Outcome: alerts.Delivered, Ref: alerts.Ref{Channel: channel, TS: ts}}
 }
 
-func (b *Bot) post(ctx context.Context, d alerts.Delivery, root alerts.Ref, opts []slack.MsgOption) alerts.Attempt {
+func (b *Bot) post(ctx context.Context, d alerts.Delivery, root alerts.Ref, opts []slack.MsgOption) alerts.SendResult {
 	to := root.Channel
-	if d.Opens(root) {
+	if d.StartsThread(root) {
 		if to = b.channels[d.Destination]; to == "" {
-			return alerts.Attempt{Outcome: alerts.Never, Reason: fmt.Sprintf("no channel is set for %s", d.Destination)}
+			return alerts.SendResult{Outcome: alerts.PermanentFailure, Reason: fmt.Sprintf("no channel is set for %s", d.Destination)}
 		}
 	} else {
 		opts = append(opts, slack.MsgOptionTS(root.TS))
-		if loud(d) {
+		if broadcasts(d) {
 			opts = append(opts, slack.MsgOptionBroadcast())
 		}
 	}
-	ctx, left := traced(ctx)
+	ctx, left := withSentTrace(ctx)
 	channel, ts, m, err := b.api.PostMessageWithResponseContext(ctx, to, opts...)
 	if err != nil || ts == "" || channel == "" {
-		return failure(err, left.Load(), b.token)
+		return classifyError(err, left.Load(), b.token)
 	}
-	if !d.Opens(root) && m.ThreadTimestamp == "" {
-		return b.stray(ctx, channel, ts)
+	if !d.StartsThread(root) && m.ThreadTimestamp == "" {
+		return b.deleteStrayReply(ctx, channel, ts)
 	}
-	return alerts.Attempt{Outcome: alerts.Arrived, Ref: alerts.Ref{Channel: channel, TS: ts}}
+	return alerts.SendResult{Outcome: alerts.Delivered, Ref: alerts.Ref{Channel: channel, TS: ts}}
 }
 
-// stray takes back a reply that went to the channel because its root is gone: a
+// deleteStrayReply takes back a reply that went to the channel because its root is gone: a
 // new root will say it.
-func (b *Bot) stray(ctx context.Context, channel, ts string) alerts.Attempt {
+func (b *Bot) deleteStrayReply(ctx context.Context, channel, ts string) alerts.SendResult {
 	reason := "the message was deleted"
 	if _, _, err := b.api.DeleteMessageContext(ctx, channel, ts); err != nil {
 		reason += "; its reply stands in the channel"
 	}
-	return alerts.Attempt{Outcome: alerts.RootGone, Reason: reason}
+	return alerts.SendResult{Outcome: alerts.ThreadGone, Reason: reason}
 }
 
-// loud says whether a reply is shown in the channel too: people who were not
+// broadcasts says whether a reply is shown in the channel too: people who were not
 // called before are called now.
-func loud(d alerts.Delivery) bool {
-	switch d.Note.Event.Kind {
+func broadcasts(d alerts.Delivery) bool {
+	switch d.Notification.Event.Kind {
 	case engine.EventEscalated, engine.EventReopened, engine.EventUnmuted:
-		return d.Note.Ping
+		return d.Notification.Ping
 	default:
 		return false
 	}
 }
 
-var _ alerts.Sender = (*Bot)(nil)
+var _ alerts.Notifier = (*Bot)(nil)

@@ -21,18 +21,18 @@ const (
 	hook  = "hook-secret"
 )
 
-// world is a Slack with a bot and a webhook in front of it.
-type world struct {
+// fixture is a Slack with a bot and a webhook in front of it.
+type fixture struct {
 	slack *fakeslack.Server
 	srv   *httptest.Server
 	bot   *Bot
 	hook  *Webhook
 }
 
-func newWorld(t *testing.T, o fakeslack.Options) *world {
+func newFixture(t *testing.T, o fakeslack.Options) *fixture {
 	t.Helper()
 	o.Token = token
-	w := &world{slack: fakeslack.New(o)}
+	w := &fixture{slack: fakeslack.New(o)}
 	w.slack.SetChannel(fakeslack.Channel{ID: "C1", Name: "ops", Member: true})
 	w.slack.SetChannel(fakeslack.Channel{ID: "C9", Name: "spare", Member: true, Secret: hook})
 	w.srv = httptest.NewServer(w.slack)
@@ -42,14 +42,14 @@ func newWorld(t *testing.T, o fakeslack.Options) *world {
 		t.Fatal(err)
 	}
 	w.bot, err = New(Options{
-		Token: token, APIURL: w.srv.URL + "/api/", Page: here, Timeout: 2 * time.Second,
+		Token: token, APIURL: w.srv.URL + "/api/", PageMention: here, Timeout: 2 * time.Second,
 		Channels: map[alerts.Destination]string{alerts.ToPage: "C1"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.bot.Close)
-	w.hook, err = NewWebhook(WebhookOptions{URL: w.srv.URL + "/services/C9/" + hook, Page: here, Timeout: 2 * time.Second})
+	w.hook, err = NewWebhook(WebhookOptions{URL: w.srv.URL + "/services/C9/" + hook, PageMention: here, Timeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +57,8 @@ func newWorld(t *testing.T, o fakeslack.Options) *world {
 	return w
 }
 
-// clean fails if a text shows a secret.
-func clean(t *testing.T, what, s string) {
+// wantNoSecret fails if a text shows a secret.
+func wantNoSecret(t *testing.T, what, s string) {
 	t.Helper()
 	for _, secret := range []string{token, hook} {
 		if strings.Contains(s, secret) {
@@ -67,33 +67,33 @@ func clean(t *testing.T, what, s string) {
 	}
 }
 
-func arrive(t *testing.T, a alerts.Attempt) alerts.Ref {
+func wantDelivered(t *testing.T, a alerts.SendResult) alerts.Ref {
 	t.Helper()
-	if a.Outcome != alerts.Arrived || a.Ref.TS == "" {
+	if a.Outcome != alerts.Delivered || a.Ref.TS == "" {
 		t.Fatalf("%+v, want that it arrived", a)
 	}
 	return a.Ref
 }
 
-func tried(change ...func(*alerts.Delivery)) alerts.Delivery {
-	d := sample(change...)
-	d.Tried = time.Now()
+func attempted(change ...func(*alerts.Delivery)) alerts.Delivery {
+	d := sampleDelivery(change...)
+	d.LastAttempt = time.Now()
 	return d
 }
 
 func TestOneMessageThroughItsLife(t *testing.T) {
-	w := newWorld(t, fakeslack.Options{})
-	root := arrive(t, w.bot.Send(t.Context(), tried(), alerts.Ref{}, false))
+	w := newFixture(t, fakeslack.Options{})
+	root := wantDelivered(t, w.bot.Send(t.Context(), attempted(), alerts.Ref{}, false))
 	if root.Channel != "C1" {
 		t.Errorf("it stands in %s", root.Channel)
 	}
-	edit := tried(after(engine.EventEscalated, alerts.Edit, time.Minute))
-	if got := arrive(t, w.bot.Send(t.Context(), edit, root, false)); got != root {
+	edit := attempted(atEvent(engine.EventEscalated, alerts.Edit, time.Minute))
+	if got := wantDelivered(t, w.bot.Send(t.Context(), edit, root, false)); got != root {
 		t.Errorf("the edit stands at %v, want %v", got, root)
 	}
-	arrive(t, w.bot.Send(t.Context(), tried(after(engine.EventEscalated, alerts.Reply, time.Minute)), root, false))
-	arrive(t, w.bot.Send(t.Context(), tried(after(engine.EventResolved, alerts.Edit, 5*time.Minute), resolved), root, false))
-	arrive(t, w.bot.Send(t.Context(), tried(after(engine.EventResolved, alerts.Reply, 5*time.Minute), resolved), root, false))
+	wantDelivered(t, w.bot.Send(t.Context(), attempted(atEvent(engine.EventEscalated, alerts.Reply, time.Minute)), root, false))
+	wantDelivered(t, w.bot.Send(t.Context(), attempted(atEvent(engine.EventResolved, alerts.Edit, 5*time.Minute), resolved), root, false))
+	wantDelivered(t, w.bot.Send(t.Context(), attempted(atEvent(engine.EventResolved, alerts.Reply, 5*time.Minute), resolved), root, false))
 
 	roots, replies := w.slack.Roots("C1"), w.slack.Replies("C1", root.TS)
 	if len(roots) != 1 || len(replies) != 2 {
@@ -111,47 +111,47 @@ func TestOneMessageThroughItsLife(t *testing.T) {
 }
 
 func TestWhatEachAnswerMeans(t *testing.T) {
-	refuse := func(code string) fakeslack.Fault { return fakeslack.Fault{Kind: fakeslack.Refuse, Error: code} }
+	refuse := func(code string) fakeslack.Fault { return fakeslack.Fault{Kind: fakeslack.ErrorResponse, Error: code} }
 	type row struct {
 		fault fakeslack.Fault
 		want  alerts.Outcome
 		after time.Duration
 	}
 	rows := map[string]row{
-		"429 with Retry-After":     {fakeslack.Fault{Kind: fakeslack.TooMany, RetryAfter: "7"}, alerts.Again, 7 * time.Second},
-		"429 with Retry-After 0":   {fakeslack.Fault{Kind: fakeslack.TooMany, RetryAfter: "0"}, alerts.Again, time.Second},
-		"429 without":              {fakeslack.Fault{Kind: fakeslack.TooMany}, alerts.Again, limitedFor},
-		"429 with half a second":   {fakeslack.Fault{Kind: fakeslack.TooMany, RetryAfter: "0.5"}, alerts.Again, limitedFor},
-		"ratelimited in a 200":     {fakeslack.Fault{Kind: fakeslack.TooManyInBody}, alerts.Again, limitedFor},
-		"500":                      {fakeslack.Fault{Kind: fakeslack.ServerError}, alerts.Unknown, 0},
-		"500 after":                {fakeslack.Fault{Kind: fakeslack.ErrorAfter}, alerts.Unknown, 0},
-		"403 of a proxy":           {fakeslack.Fault{Kind: fakeslack.Forbidden}, alerts.Again, 0},
-		"{}":                       {fakeslack.Fault{Kind: fakeslack.EmptyAnswer}, alerts.Unknown, 0},
-		"{} after":                 {fakeslack.Fault{Kind: fakeslack.EmptyAfter}, alerts.Unknown, 0},
-		"ok:false without a code":  {fakeslack.Fault{Kind: fakeslack.NotOK}, alerts.Unknown, 0},
-		"not JSON":                 {fakeslack.Fault{Kind: fakeslack.Garbage}, alerts.Unknown, 0},
-		"dropped before":           {fakeslack.Fault{Kind: fakeslack.DropBefore}, alerts.Unknown, 0},
-		"dropped after":            {fakeslack.Fault{Kind: fakeslack.DropAfter}, alerts.Unknown, 0},
-		"endless":                  {fakeslack.Fault{Kind: fakeslack.Endless}, alerts.Unknown, 0},
-		"blocks, and why":          {fakeslack.Fault{Kind: fakeslack.HiddenRefusal}, alerts.Malformed, 0},
-		"a code of tomorrow":       {refuse("something_new"), alerts.Again, 0},
-		"a code as long as a book": {refuse(strings.Repeat("x", 100_000)), alerts.Again, 0},
-		"a code with the token":    {refuse("bad token " + token), alerts.Again, 0},
+		"429 with Retry-After":     {fakeslack.Fault{Kind: fakeslack.TooManyRequests, RetryAfter: "7"}, alerts.RetryLater, 7 * time.Second},
+		"429 with Retry-After 0":   {fakeslack.Fault{Kind: fakeslack.TooManyRequests, RetryAfter: "0"}, alerts.RetryLater, time.Second},
+		"429 without":              {fakeslack.Fault{Kind: fakeslack.TooManyRequests}, alerts.RetryLater, defaultRetryAfter},
+		"429 with half a second":   {fakeslack.Fault{Kind: fakeslack.TooManyRequests, RetryAfter: "0.5"}, alerts.RetryLater, defaultRetryAfter},
+		"ratelimited in a 200":     {fakeslack.Fault{Kind: fakeslack.RateLimitedBody}, alerts.RetryLater, defaultRetryAfter},
+		"500":                      {fakeslack.Fault{Kind: fakeslack.ServerError}, alerts.Ambiguous, 0},
+		"500 after":                {fakeslack.Fault{Kind: fakeslack.ErrorAfter}, alerts.Ambiguous, 0},
+		"403 of a proxy":           {fakeslack.Fault{Kind: fakeslack.Forbidden}, alerts.RetryLater, 0},
+		"{}":                       {fakeslack.Fault{Kind: fakeslack.EmptyResponse}, alerts.Ambiguous, 0},
+		"{} after":                 {fakeslack.Fault{Kind: fakeslack.EmptyAfter}, alerts.Ambiguous, 0},
+		"ok:false without a code":  {fakeslack.Fault{Kind: fakeslack.NotOK}, alerts.Ambiguous, 0},
+		"not JSON":                 {fakeslack.Fault{Kind: fakeslack.NotJSON}, alerts.Ambiguous, 0},
+		"dropped before":           {fakeslack.Fault{Kind: fakeslack.DropBefore}, alerts.Ambiguous, 0},
+		"dropped after":            {fakeslack.Fault{Kind: fakeslack.DropAfter}, alerts.Ambiguous, 0},
+		"endless":                  {fakeslack.Fault{Kind: fakeslack.EndlessBody}, alerts.Ambiguous, 0},
+		"blocks, and why":          {fakeslack.Fault{Kind: fakeslack.InvalidBlocks}, alerts.Malformed, 0},
+		"a code of tomorrow":       {refuse("something_new"), alerts.RetryLater, 0},
+		"a code as long as a book": {refuse(strings.Repeat("x", 100_000)), alerts.RetryLater, 0},
+		"a code with the token":    {refuse("bad token " + token), alerts.RetryLater, 0},
 	}
 	for _, code := range strings.Fields("is_archived channel_not_found not_in_channel invalid_auth token_revoked account_inactive restricted_action missing_scope") {
-		rows[code] = row{refuse(code), alerts.Never, 0}
+		rows[code] = row{refuse(code), alerts.PermanentFailure, 0}
 	}
 	for _, code := range strings.Fields("invalid_blocks msg_too_long msg_blocks_too_long") {
 		rows[code] = row{refuse(code), alerts.Malformed, 0}
 	}
 	for _, code := range strings.Fields("message_not_found cant_update_message edit_window_closed") {
-		rows[code] = row{refuse(code), alerts.RootGone, 0}
+		rows[code] = row{refuse(code), alerts.ThreadGone, 0}
 	}
 	for _, code := range strings.Fields("fatal_error internal_error") {
-		rows[code] = row{refuse(code), alerts.Unknown, 0}
+		rows[code] = row{refuse(code), alerts.Ambiguous, 0}
 	}
-	w := newWorld(t, fakeslack.Options{})
-	root := arrive(t, w.bot.Send(t.Context(), tried(), alerts.Ref{}, false))
+	w := newFixture(t, fakeslack.Options{})
+	root := wantDelivered(t, w.bot.Send(t.Context(), attempted(), alerts.Ref{}, false))
 	for name, r := range rows {
 		for _, kind := range []alerts.Kind{alerts.Post, alerts.Edit, alerts.Reply} {
 			t.Run(name+"/"+string(kind), func(t *testing.T) {
@@ -160,45 +160,45 @@ func TestWhatEachAnswerMeans(t *testing.T) {
 				if kind == alerts.Post {
 					at = alerts.Ref{}
 				}
-				a := w.bot.Send(t.Context(), tried(func(d *alerts.Delivery) { d.Kind = kind }), at, false)
-				if a.Outcome != r.want || a.After != r.after || a.Reason == "" || len(a.Reason) > 1000 {
-					t.Errorf("outcome %d after %s, want %d after %s; reason %.200q", a.Outcome, a.After, r.want, r.after, a.Reason)
+				a := w.bot.Send(t.Context(), attempted(func(d *alerts.Delivery) { d.Kind = kind }), at, false)
+				if a.Outcome != r.want || a.RetryAfter != r.after || a.Reason == "" || len(a.Reason) > 1000 {
+					t.Errorf("outcome %d after %s, want %d after %s; reason %.200q", a.Outcome, a.RetryAfter, r.want, r.after, a.Reason)
 				}
-				clean(t, "the reason", a.Reason)
+				wantNoSecret(t, "the reason", a.Reason)
 			})
 		}
 	}
 }
 
 func TestABlockRejectionSaysWhy(t *testing.T) {
-	w := newWorld(t, fakeslack.Options{})
-	w.slack.Inject(fakeslack.Fault{Kind: fakeslack.HiddenRefusal})
-	a := w.bot.Send(t.Context(), tried(), alerts.Ref{}, false)
+	w := newFixture(t, fakeslack.Options{})
+	w.slack.Inject(fakeslack.Fault{Kind: fakeslack.InvalidBlocks})
+	a := w.bot.Send(t.Context(), attempted(), alerts.Ref{}, false)
 	if !strings.Contains(a.Reason, "must be shorter than 3001") {
 		t.Errorf("reason %q", a.Reason)
 	}
 }
 
 func TestASlowSlackIsNotWaitedFor(t *testing.T) {
-	w := newWorld(t, fakeslack.Options{})
+	w := newFixture(t, fakeslack.Options{})
 	w.slack.Inject(fakeslack.Fault{Kind: fakeslack.SlowAfter, Delay: time.Hour})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	a := w.bot.Send(ctx, tried(), alerts.Ref{}, false)
-	if a.Outcome != alerts.Unknown {
+	a := w.bot.Send(ctx, attempted(), alerts.Ref{}, false)
+	if a.Outcome != alerts.Ambiguous {
 		t.Errorf("%+v, want unknown: it was accepted", a)
 	}
-	clean(t, "the reason", a.Reason)
-	if ref, ok, err := w.find(t, tried(), alerts.Ref{}); !ok || err != nil || ref.TS == "" {
+	wantNoSecret(t, "the reason", a.Reason)
+	if ref, ok, err := w.find(t, attempted(), alerts.Ref{}); !ok || err != nil || ref.TS == "" {
 		t.Errorf("not found though it stands there: %v %v", ref, err)
 	}
 }
 
 // find looks with all faults gone.
-func (w *world) find(t *testing.T, d alerts.Delivery, root alerts.Ref) (alerts.Ref, bool, error) {
+func (w *fixture) find(t *testing.T, d alerts.Delivery, root alerts.Ref) (alerts.Ref, bool, error) {
 	t.Helper()
-	w.slack.Heal()
-	return w.bot.Find(t.Context(), d, root)
+	w.slack.ClearFaults()
+	return w.bot.Lookup(t.Context(), d, root)
 }
 
 func TestWhatNeverLeftIsTriedAgain(t *testing.T) {
@@ -214,29 +214,29 @@ func TestWhatNeverLeftIsTriedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer bot.Close()
-		a := bot.Send(t.Context(), tried(), alerts.Ref{}, false)
-		if a.Outcome != alerts.Again || a.After != 0 {
+		a := bot.Send(t.Context(), attempted(), alerts.Ref{}, false)
+		if a.Outcome != alerts.RetryLater || a.RetryAfter != 0 {
 			t.Errorf("%s: %+v, want again", host, a)
 		}
-		clean(t, "the reason", a.Reason)
+		wantNoSecret(t, "the reason", a.Reason)
 		wh, err := NewWebhook(WebhookOptions{URL: "http://" + host + "/services/C9/" + hook})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer wh.Close()
-		a = wh.Send(t.Context(), tried(), alerts.Ref{}, false)
-		if a.Outcome != alerts.Again {
+		a = wh.Send(t.Context(), attempted(), alerts.Ref{}, false)
+		if a.Outcome != alerts.RetryLater {
 			t.Errorf("webhook at %s: %+v, want again", host, a)
 		}
-		clean(t, "the webhook's reason", a.Reason)
+		wantNoSecret(t, "the webhook's reason", a.Reason)
 	}
 }
 
 func TestFindsWhatArrived(t *testing.T) {
-	w := newWorld(t, fakeslack.Options{})
-	w.slack.Inject(fakeslack.Fault{Method: "chat.postMessage", Kind: fakeslack.DropAfter, Times: 1})
-	d := tried()
-	if a := w.bot.Send(t.Context(), d, alerts.Ref{}, false); a.Outcome != alerts.Unknown {
+	w := newFixture(t, fakeslack.Options{})
+	w.slack.Inject(fakeslack.Fault{Method: "chat.postMessage", Kind: fakeslack.DropAfter, MaxHits: 1})
+	d := attempted()
+	if a := w.bot.Send(t.Context(), d, alerts.Ref{}, false); a.Outcome != alerts.Ambiguous {
 		t.Fatalf("%+v", a)
 	}
 	root, ok, err := w.find(t, d, alerts.Ref{})
@@ -248,20 +248,20 @@ func TestFindsWhatArrived(t *testing.T) {
 		func(d *alerts.Delivery) { d.Kind = alerts.Edit },
 		func(d *alerts.Delivery) { d.Incident = "another" },
 	} {
-		if ref, ok, err := w.find(t, tried(change), alerts.Ref{}); ok || err != nil {
+		if ref, ok, err := w.find(t, attempted(change), alerts.Ref{}); ok || err != nil {
 			t.Errorf("another delivery is found at %v: %v", ref, err)
 		}
 	}
 	later := d
-	later.Tried = d.Tried.Add(time.Hour)
+	later.LastAttempt = d.LastAttempt.Add(time.Hour)
 	if ref, ok, err := w.find(t, later, alerts.Ref{}); ok || err != nil {
 		t.Errorf("what stands there since long before is found at %v: %v", ref, err)
 	}
-	reply := tried(after(engine.EventAcked, alerts.Reply, time.Minute))
+	reply := attempted(atEvent(engine.EventAcked, alerts.Reply, time.Minute))
 	if _, ok, err := w.find(t, reply, root); ok || err != nil {
 		t.Errorf("a reply that was not sent: %v %v", ok, err)
 	}
-	sent := arrive(t, w.bot.Send(t.Context(), reply, root, false))
+	sent := wantDelivered(t, w.bot.Send(t.Context(), reply, root, false))
 	if ref, ok, err := w.find(t, reply, root); !ok || err != nil || ref != sent {
 		t.Errorf("a reply that was: %v %v %v", ref, ok, err)
 	}
@@ -272,9 +272,9 @@ func TestFindsWhatArrived(t *testing.T) {
 }
 
 func TestFindsOnLaterPages(t *testing.T) {
-	w := newWorld(t, fakeslack.Options{})
-	d := tried()
-	want := arrive(t, w.bot.Send(t.Context(), d, alerts.Ref{}, false))
+	w := newFixture(t, fakeslack.Options{})
+	d := attempted()
+	want := wantDelivered(t, w.bot.Send(t.Context(), d, alerts.Ref{}, false))
 	for range pageSize + 5 {
 		if _, _, err := w.bot.api.PostMessage("C1", textOption("chat")); err != nil {
 			t.Fatal(err)
@@ -290,61 +290,61 @@ func TestALookThatSaysNothingIsNoAnswer(t *testing.T) {
 		fault  fakeslack.Fault
 		cannot bool
 	}{
-		{fakeslack.Fault{Kind: fakeslack.EmptyAnswer}, false},
+		{fakeslack.Fault{Kind: fakeslack.EmptyResponse}, false},
 		{fakeslack.Fault{Kind: fakeslack.NotOK}, false},
 		{fakeslack.Fault{Kind: fakeslack.ServerError}, false},
-		{fakeslack.Fault{Kind: fakeslack.TooMany}, false},
+		{fakeslack.Fault{Kind: fakeslack.TooManyRequests}, false},
 		{fakeslack.Fault{Kind: fakeslack.DropBefore}, false},
-		{fakeslack.Fault{Kind: fakeslack.Endless}, false},
-		{fakeslack.Fault{Kind: fakeslack.Refuse, Error: "missing_scope"}, true},
-		{fakeslack.Fault{Kind: fakeslack.Refuse, Error: "not_in_channel"}, true},
+		{fakeslack.Fault{Kind: fakeslack.EndlessBody}, false},
+		{fakeslack.Fault{Kind: fakeslack.ErrorResponse, Error: "missing_scope"}, true},
+		{fakeslack.Fault{Kind: fakeslack.ErrorResponse, Error: "not_in_channel"}, true},
 	}
-	w := newWorld(t, fakeslack.Options{})
-	root := arrive(t, w.bot.Send(t.Context(), tried(), alerts.Ref{}, false))
+	w := newFixture(t, fakeslack.Options{})
+	root := wantDelivered(t, w.bot.Send(t.Context(), attempted(), alerts.Ref{}, false))
 	for _, tt := range tests {
 		for _, at := range []alerts.Ref{{}, root} {
 			t.Run(fmt.Sprint(tt.fault.Kind, tt.fault.Error, at.TS == ""), func(t *testing.T) {
 				defer w.slack.Inject(tt.fault)()
-				_, ok, err := w.bot.Find(t.Context(), tried(func(d *alerts.Delivery) { d.Kind = alerts.Reply }), at)
-				if ok || err == nil || errors.Is(err, alerts.ErrCannotTell) != tt.cannot {
+				_, ok, err := w.bot.Lookup(t.Context(), attempted(func(d *alerts.Delivery) { d.Kind = alerts.Reply }), at)
+				if ok || err == nil || errors.Is(err, alerts.ErrLookupUnavailable) != tt.cannot {
 					t.Fatalf("%v %v, want an error that says that it cannot be told: %v", ok, err, tt.cannot)
 				}
-				clean(t, "the error", err.Error())
+				wantNoSecret(t, "the error", err.Error())
 			})
 		}
 	}
 }
 
 func TestAReplyToWhatIsGoneIsTakenBack(t *testing.T) {
-	w := newWorld(t, fakeslack.Options{})
-	root := arrive(t, w.bot.Send(t.Context(), tried(), alerts.Ref{}, false))
+	w := newFixture(t, fakeslack.Options{})
+	root := wantDelivered(t, w.bot.Send(t.Context(), attempted(), alerts.Ref{}, false))
 	w.slack.Delete("C1", root.TS)
-	a := w.bot.Send(t.Context(), tried(after(engine.EventAcked, alerts.Reply, time.Minute)), root, false)
-	if a.Outcome != alerts.RootGone {
+	a := w.bot.Send(t.Context(), attempted(atEvent(engine.EventAcked, alerts.Reply, time.Minute)), root, false)
+	if a.Outcome != alerts.ThreadGone {
 		t.Errorf("%+v, want that the message is gone", a)
 	}
 	if ms := w.slack.Messages("C1"); len(ms) != 0 {
 		t.Errorf("%d messages are left behind", len(ms))
 	}
-	if a := w.bot.Send(t.Context(), tried(after(engine.EventAcked, alerts.Edit, time.Minute)), root, false); a.Outcome != alerts.RootGone {
+	if a := w.bot.Send(t.Context(), attempted(atEvent(engine.EventAcked, alerts.Edit, time.Minute)), root, false); a.Outcome != alerts.ThreadGone {
 		t.Errorf("an edit of it: %+v", a)
 	}
 }
 
 func TestEveryMessageIsWithinSlacksLimits(t *testing.T) {
-	for _, s := range scenes() {
+	for _, s := range renderCases() {
 		t.Run(s.name, func(t *testing.T) {
-			w := newWorld(t, fakeslack.Options{})
+			w := newFixture(t, fakeslack.Options{})
 			root := alerts.Ref{}
 			if s.root != root {
-				root = arrive(t, w.bot.Send(t.Context(), tried(), root, false))
+				root = wantDelivered(t, w.bot.Send(t.Context(), attempted(), root, false))
 			}
 			d := s.d
-			d.Tried = time.Now()
-			if a := w.bot.Send(t.Context(), d, root, s.plain); a.Outcome != alerts.Arrived {
+			d.LastAttempt = time.Now()
+			if a := w.bot.Send(t.Context(), d, root, s.plain); a.Outcome != alerts.Delivered {
 				t.Errorf("%+v", a)
 			}
-			if a := w.hook.Send(t.Context(), d, alerts.Ref{}, s.plain); a.Outcome != alerts.Arrived {
+			if a := w.hook.Send(t.Context(), d, alerts.Ref{}, s.plain); a.Outcome != alerts.Delivered {
 				t.Errorf("webhook: %+v", a)
 			}
 		})
@@ -352,9 +352,9 @@ func TestEveryMessageIsWithinSlacksLimits(t *testing.T) {
 }
 
 func TestPlainHasNoBlocks(t *testing.T) {
-	w := newWorld(t, fakeslack.Options{})
-	root := arrive(t, w.bot.Send(t.Context(), tried(), alerts.Ref{}, false))
-	arrive(t, w.bot.Send(t.Context(), tried(after(engine.EventAcked, alerts.Edit, time.Minute)), root, true))
+	w := newFixture(t, fakeslack.Options{})
+	root := wantDelivered(t, w.bot.Send(t.Context(), attempted(), alerts.Ref{}, false))
+	wantDelivered(t, w.bot.Send(t.Context(), attempted(atEvent(engine.EventAcked, alerts.Edit, time.Minute)), root, true))
 	if m := w.slack.Roots("C1")[0]; m.Blocks != nil || m.Text == "" {
 		t.Errorf("%+v", m)
 	}
@@ -371,7 +371,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer bot.Close()
-	if a := bot.Send(t.Context(), tried(), alerts.Ref{}, false); a.Outcome != alerts.Again || asked {
+	if a := bot.Send(t.Context(), attempted(), alerts.Ref{}, false); a.Outcome != alerts.RetryLater || asked {
 		t.Errorf("%+v, followed: %v", a, asked)
 	}
 }
@@ -390,8 +390,8 @@ func TestSettingsAreChecked(t *testing.T) {
 		{"a channel by name", func(o *Options) { o.Channels = map[alerts.Destination]string{alerts.ToPage: "#ops"} }, "ID"},
 		{"an address without a slash", func(o *Options) { o.APIURL = "http://x/api" }, "slash"},
 		{"an address that is none", func(o *Options) { o.APIURL = "x" }, "http"},
-		{"links with a password", func(o *Options) { o.Links = "https://a:b@x" }, "external URL"},
-		{"links that break markup", func(o *Options) { o.Links = "https://x/|y" }, "external URL"},
+		{"links with a password", func(o *Options) { o.ExternalURL = "https://a:b@x" }, "external URL"},
+		{"links that break markup", func(o *Options) { o.ExternalURL = "https://x/|y" }, "external URL"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -401,7 +401,7 @@ func TestSettingsAreChecked(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("%v, want an error about %s", err, tt.want)
 			}
-			clean(t, "the error", err.Error())
+			wantNoSecret(t, "the error", err.Error())
 		})
 	}
 	if _, err := NewWebhook(WebhookOptions{URL: hook}); err == nil || strings.Contains(err.Error(), hook) {
@@ -410,10 +410,10 @@ func TestSettingsAreChecked(t *testing.T) {
 }
 
 func TestNothingPrintsItsSecrets(t *testing.T) {
-	w := newWorld(t, fakeslack.Options{})
+	w := newFixture(t, fakeslack.Options{})
 	for _, v := range []any{w.bot, w.hook} {
 		for _, f := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
-			clean(t, f, fmt.Sprintf(f, v))
+			wantNoSecret(t, f, fmt.Sprintf(f, v))
 		}
 	}
 }

@@ -14,83 +14,83 @@ import (
 )
 
 const (
-	actionPrefix = "headgate_"
-	silenceFor   = time.Hour // of the button
-	maxValue     = 2000
-	maxConfirm   = 300
-	valueVersion = 1
-	passThrough  = "passthrough"
+	actionPrefix   = "headgate_"
+	buttonSilence  = time.Hour // of the button
+	maxButtonValue = 2000
+	maxConfirmText = 300
+	buttonVersion  = 1
+	passThrough    = "passthrough"
 )
 
-// value is what a button carries: what it is about, and how things stood.
-type value struct {
-	Version  int    `json:"v"`
-	Incident string `json:"incident"`
-	Seq      int    `json:"seq"`
-	Pool     string `json:"pool"`
-	Rule     string `json:"rule"`
-	Mode     string `json:"mode"`
-	Since    int64  `json:"since"` // milliseconds; 0: not known
+// buttonValue is what a button carries: what it is about, and how things stood.
+type buttonValue struct {
+	Version   int    `json:"v"`
+	Incident  string `json:"incident"`
+	Seq       int    `json:"seq"`
+	Pool      string `json:"pool"`
+	Rule      string `json:"rule"`
+	Mode      string `json:"mode"`
+	ModeSince int64  `json:"since"` // milliseconds; 0: not known
 }
 
-func valueOf(n alerts.Note) value {
-	v := value{
-		Version: valueVersion, Incident: n.Incident.ID, Seq: n.Event.Seq, Pool: n.Incident.Key.Pool,
+func newButtonValue(n alerts.Notification) buttonValue {
+	v := buttonValue{
+		Version: buttonVersion, Incident: n.Incident.ID, Seq: n.Event.Seq, Pool: n.Incident.Key.Pool,
 		Rule: n.Incident.Key.Rule, Mode: n.Mode,
 	}
 	if !n.ModeSince.IsZero() {
-		v.Since = n.ModeSince.UnixMilli()
+		v.ModeSince = n.ModeSince.UnixMilli()
 	}
 	return v
 }
 
 // encode returns nothing if it would not fit: such a button is left out.
-func (v value) encode() string {
+func (v buttonValue) encode() string {
 	text, err := json.Marshal(v)
-	if err != nil || len(text) > maxValue {
+	if err != nil || len(text) > maxButtonValue {
 		return ""
 	}
 	return string(text)
 }
 
-var errValue = errors.New("the button is not one of this version's")
+var errButtonValue = errors.New("the button is not one of this version's")
 
-// parseValue reads what encode has written.
-func parseValue(s string) (value, error) {
-	var v value
-	if len(s) > maxValue {
-		return v, errValue
+// parseButtonValue reads what encode has written.
+func parseButtonValue(s string) (buttonValue, error) {
+	var v buttonValue
+	if len(s) > maxButtonValue {
+		return v, errButtonValue
 	}
 	dec := json.NewDecoder(strings.NewReader(s))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&v); err != nil || dec.More() {
-		return value{}, errValue
+		return buttonValue{}, errButtonValue
 	}
-	if v.Version != valueVersion || v.Incident == "" || v.Seq < 0 || v.Since < 0 {
-		return value{}, errValue
+	if v.Version != buttonVersion || v.Incident == "" || v.Seq < 0 || v.ModeSince < 0 {
+		return buttonValue{}, errButtonValue
 	}
 	return v, nil
 }
 
-// wish is what a press asks for.
-func (v value) wish(a Action) Wish {
-	w := Wish{
+// command is what a press asks for.
+func (v buttonValue) command(a Action) Command {
+	w := Command{
 		Action: a, Incident: v.Incident, Pool: v.Pool, Rule: v.Rule,
-		Seen: &Seen{Seq: v.Seq, Mode: v.Mode},
+		Observed: &ObservedState{Seq: v.Seq, Mode: v.Mode},
 	}
-	if v.Since > 0 {
-		w.Seen.Since = time.UnixMilli(v.Since).UTC()
+	if v.ModeSince > 0 {
+		w.Observed.ModeSince = time.UnixMilli(v.ModeSince).UTC()
 	}
 	if a == Silence {
-		w.For = silenceFor
+		w.Duration = buttonSilence
 	}
 	return w
 }
 
 // buttons are the last row of an incident's message; nil: there are none.
-func (r renderer) buttons(n alerts.Note) *slack.ActionBlock {
-	text := valueOf(n).encode()
-	if !r.pressable || text == "" {
+func (r renderer) buttons(n alerts.Notification) *slack.ActionBlock {
+	text := newButtonValue(n).encode()
+	if !r.withButtons || text == "" {
 		return nil
 	}
 	var all []slack.BlockElement
@@ -104,7 +104,7 @@ func (r renderer) buttons(n alerts.Note) *slack.ActionBlock {
 			add(Ack, "Acknowledge", slack.StylePrimary, nil)
 		}
 		add(Silence, "Silence 1 h", slack.StyleDefault, nil)
-		all = append(all, r.runbook(n, text))
+		all = append(all, r.runbookButton(n, text))
 	}
 	switch {
 	case n.Incident.Key.Pool == "" || n.Drill:
@@ -119,36 +119,36 @@ func (r renderer) buttons(n alerts.Note) *slack.ActionBlock {
 	return slack.NewActionBlock("", all...)
 }
 
-// runbook is a link, or asks for the command that shows what to do.
-func (r renderer) runbook(n alerts.Note, text string) *slack.ButtonBlockElement {
+// runbookButton is a link, or asks for the command that shows what to do.
+func (r renderer) runbookButton(n alerts.Notification, text string) *slack.ButtonBlockElement {
 	b := slack.NewButtonBlockElement(actionPrefix+string(Runbook), text, plainObject("Runbook"))
-	if r.base != "" && n.Incident.Runbook != "" {
-		b.URL = r.base + "/runbooks/" + url.PathEscape(cutMarkup(n.Incident.Runbook, 100))
+	if r.baseURL != "" && n.Incident.Runbook != "" {
+		b.URL = r.baseURL + "/runbooks/" + url.PathEscape(truncateMarkup(n.Incident.Runbook, 100))
 	}
 	return b
 }
 
-func confirmRollback(n alerts.Note) *slack.ConfirmationBlockObject {
-	return confirmation("Roll back?", fmt.Sprintf("The gate of pool %s is taken out: nothing is refused any more, so waits grow if there is too much work. "+
-		"Nothing that runs or waits is lost.%s", plainText(n.Incident.Key.Pool, 63), counts(n)), "Roll back", slack.StyleDanger)
+func confirmRollback(n alerts.Notification) *slack.ConfirmationBlockObject {
+	return confirmDialog("Roll back?", fmt.Sprintf("The gate of pool %s is taken out: nothing is refused any more, so waits grow if there is too much work. "+
+		"Nothing that runs or waits is lost.%s", plainText(n.Incident.Key.Pool, 63), loadText(n)), "Roll back", slack.StyleDanger)
 }
 
-func confirmRestore(n alerts.Note) *slack.ConfirmationBlockObject {
-	return confirmation("Restore?", fmt.Sprintf("The gate of pool %s is put back as it was before: work that comes too late is refused again. "+
-		"Nothing that runs or waits is lost.%s", plainText(n.Incident.Key.Pool, 63), counts(n)), "Restore", slack.StylePrimary)
+func confirmRestore(n alerts.Notification) *slack.ConfirmationBlockObject {
+	return confirmDialog("Restore?", fmt.Sprintf("The gate of pool %s is put back as it was before: work that comes too late is refused again. "+
+		"Nothing that runs or waits is lost.%s", plainText(n.Incident.Key.Pool, 63), loadText(n)), "Restore", slack.StylePrimary)
 }
 
-// counts say what was running and queued as of the message.
-func counts(n alerts.Note) string {
-	if !n.Counted {
+// loadText say what was running and queued as of the message.
+func loadText(n alerts.Notification) string {
+	if !n.LoadKnown {
 		return ""
 	}
 	return fmt.Sprintf(" At %s UTC %d ran and %d waited.", n.Event.At.UTC().Format("15:04:05"), n.Running, n.Queued)
 }
 
-func confirmation(title, text, yes string, style slack.Style) *slack.ConfirmationBlockObject {
+func confirmDialog(title, text, yes string, style slack.Style) *slack.ConfirmationBlockObject {
 	return slack.NewConfirmationBlockObject(
-		plainObject(title), plainObject(plainText(text, maxConfirm)), plainObject(yes), plainObject("Cancel"),
+		plainObject(title), plainObject(plainText(text, maxConfirmText)), plainObject(yes), plainObject("Cancel"),
 	).WithStyle(style)
 }
 

@@ -13,36 +13,36 @@ import (
 // callback is a press or a command as Slack tells of it: of Slack for sure, but
 // not judged yet.
 type callback struct {
-	once     string // no two callbacks share it; empty: Slack gave none
-	team     string
-	userTeam string // empty: not said
-	app      string // empty: not said
-	channel  string
-	user     string
-	answer   string // response_url
-	retry    string // number and reason, if Slack says that it is one
+	dedupKey    string // no two callbacks share it; empty: Slack gave none
+	team        string
+	userTeam    string // empty: not said
+	app         string // empty: not said
+	channel     string
+	user        string
+	responseURL string // response_url
+	retry       string // number and reason, if Slack says that it is one
 
-	button string // action_id; empty: a command
-	value  string // of the button
-	text   string // of the command
+	actionID    string // action_id; empty: a command
+	buttonValue string // of the button
+	commandText string // of the command
 }
 
 const (
-	maxText  = 2000 // bytes of a command
-	maxShort = 300  // bytes of everything else that is short
-	maxURL   = 1000
+	maxCommandText = 2000 // bytes of a command
+	maxShortValue  = 300  // bytes of everything else that is short
+	maxURL         = 1000
 )
 
 var (
-	teamID = regexp.MustCompile(`^[TE][A-Z0-9]{2,20}$`)
-	appID  = regexp.MustCompile(`^A[A-Z0-9]{2,20}$`)
+	teamIDPattern = regexp.MustCompile(`^[TE][A-Z0-9]{2,20}$`)
+	appIDPattern  = regexp.MustCompile(`^A[A-Z0-9]{2,20}$`)
 
-	errPayload = errors.New("it is no press of a button")
-	errCommand = errors.New("it is no command")
+	errNotBlockActions = errors.New("it is no press of a button")
+	errNotSlashCommand = errors.New("it is no command")
 )
 
-// press is block_actions, as far as it matters.
-type press struct {
+// blockActions is block_actions, as far as it matters.
+type blockActions struct {
 	Type string `json:"type"`
 	Team struct {
 		ID string `json:"id"`
@@ -51,10 +51,10 @@ type press struct {
 		ID     string `json:"id"`
 		TeamID string `json:"team_id"`
 	} `json:"user"`
-	App       string `json:"api_app_id"`
-	Trigger   string `json:"trigger_id"`
-	Answer    string `json:"response_url"`
-	Container struct {
+	AppID       string `json:"api_app_id"`
+	TriggerID   string `json:"trigger_id"`
+	ResponseURL string `json:"response_url"`
+	Container   struct {
 		Channel string `json:"channel_id"`
 	} `json:"container"`
 	Actions []struct {
@@ -63,84 +63,84 @@ type press struct {
 	} `json:"actions"`
 }
 
-// parsePress reads the payload of a press.
-func parsePress(raw []byte) (callback, error) {
-	var p press
+// parseBlockActions reads the payload of a press.
+func parseBlockActions(raw []byte) (callback, error) {
+	var p blockActions
 	if err := json.Unmarshal(raw, &p); err != nil || p.Type != "block_actions" || len(p.Actions) != 1 {
-		return callback{}, errPayload
+		return callback{}, errNotBlockActions
 	}
 	c := callback{
-		once: p.Trigger, team: p.Team.ID, userTeam: p.User.TeamID, app: p.App, channel: p.Container.Channel,
-		user: p.User.ID, answer: p.Answer, button: p.Actions[0].ID, value: p.Actions[0].Value,
+		dedupKey: p.TriggerID, team: p.Team.ID, userTeam: p.User.TeamID, app: p.AppID, channel: p.Container.Channel,
+		user: p.User.ID, responseURL: p.ResponseURL, actionID: p.Actions[0].ID, buttonValue: p.Actions[0].Value,
 	}
-	if c.button == "" {
-		return callback{}, errPayload
+	if c.actionID == "" {
+		return callback{}, errNotBlockActions
 	}
-	return c, c.check()
+	return c, c.validate()
 }
 
-// parseCommand reads the payload of a command as the socket has it.
-func parseCommand(raw []byte) (callback, error) {
+// parseSlashJSON reads the payload of a command as the socket has it.
+func parseSlashJSON(raw []byte) (callback, error) {
 	var p map[string]any
 	if err := json.Unmarshal(raw, &p); err != nil {
-		return callback{}, errCommand
+		return callback{}, errNotSlashCommand
 	}
-	return commandOf(func(key string) string {
+	return slashCallback(func(key string) string {
 		s, _ := p[key].(string)
 		return s
 	})
 }
 
-// parseForm reads the body of a command as request URLs get it.
-func parseForm(form url.Values) (callback, error) { return commandOf(form.Get) }
+// parseSlashForm reads the body of a command as request URLs get it.
+func parseSlashForm(form url.Values) (callback, error) { return slashCallback(form.Get) }
 
-func commandOf(get func(string) string) (callback, error) {
+func slashCallback(get func(string) string) (callback, error) {
 	if get("command") == "" {
-		return callback{}, errCommand
+		return callback{}, errNotSlashCommand
 	}
 	c := callback{
-		once: get("trigger_id"), team: get("team_id"), app: get("api_app_id"), channel: get("channel_id"),
-		user: get("user_id"), answer: get("response_url"), text: get("text"),
+		dedupKey: get("trigger_id"), team: get("team_id"), app: get("api_app_id"), channel: get("channel_id"),
+		user: get("user_id"), responseURL: get("response_url"), commandText: get("text"),
 	}
-	return c, c.check()
+	return c, c.validate()
 }
 
-// check refuses what Slack would not send.
-func (c callback) check() error {
+// validate refuses what Slack would not send.
+func (c callback) validate() error {
 	switch {
-	case !userID.MatchString(c.user):
+	case !userIDPattern.MatchString(c.user):
 		return errors.New("it does not say who it is from")
-	case !teamID.MatchString(c.team) || c.userTeam != "" && !teamID.MatchString(c.userTeam):
+	case !teamIDPattern.MatchString(c.team) || c.userTeam != "" && !teamIDPattern.MatchString(c.userTeam):
 		return errors.New("it does not say which workspace it is from")
-	case c.channel != "" && !channelID.MatchString(c.channel), c.app != "" && !appID.MatchString(c.app):
+	case c.channel != "" && !channelIDPattern.MatchString(c.channel), c.app != "" && !appIDPattern.MatchString(c.app):
 		return errors.New("its channel or app is none")
-	case len(c.once) > maxShort || len(c.button) > maxShort || len(c.value) > maxValue || len(c.text) > maxText || len(c.answer) > maxURL:
+	case len(c.dedupKey) > maxShortValue || len(c.actionID) > maxShortValue || len(c.buttonValue) > maxButtonValue || len(c.commandText) > maxCommandText || len(c.responseURL) > maxURL:
 		return errors.New("it is too long")
-	case !utf8.ValidString(c.text + c.value + c.once):
+	case !utf8.ValidString(c.commandText + c.buttonValue + c.dedupKey):
 		return errors.New("it is not UTF-8")
 	}
 	return nil
 }
 
-// wish is what a callback asks for.
-func (c callback) wish() (Wish, error) {
-	if c.button == "" {
-		return parseLine(c.text)
+// command is what a callback asks for.
+func (c callback) command() (Command, error) {
+	if c.actionID == "" {
+		return parseCommandText(c.commandText)
 	}
-	name, ours := strings.CutPrefix(c.button, actionPrefix)
+	name, ours := strings.CutPrefix(c.actionID, actionPrefix)
 	a := Action(name)
-	if !ours || !a.pressable() {
-		return Wish{Action: Help}, fmt.Errorf("%w: %.40q", errValue, c.button)
+	if !ours || !a.hasButton() {
+		return Command{Action: Help}, fmt.Errorf("%w: %.40q", errButtonValue, c.actionID)
 	}
-	v, err := parseValue(c.value)
+	v, err := parseButtonValue(c.buttonValue)
 	if err != nil {
-		return Wish{Action: a}, err
+		return Command{Action: a}, err
 	}
-	return v.wish(a), nil
+	return v.command(a), nil
 }
 
-// pressable says whether there is a button for it.
-func (a Action) pressable() bool {
+// hasButton says whether there is a button for it.
+func (a Action) hasButton() bool {
 	switch a {
 	case Rollback, Restore, Ack, Silence, Runbook:
 		return true

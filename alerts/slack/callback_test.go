@@ -13,37 +13,37 @@ import (
 func TestLines(t *testing.T) {
 	tests := []struct {
 		text string
-		want Wish
+		want Command
 		err  string
 	}{
-		{"", Wish{Action: Help}, ""},
-		{"  help me  ", Wish{Action: Help}, ""},
-		{"STATUS", Wish{Action: Status}, ""},
-		{"status now", Wish{Action: Status}, `"now" is too much`},
-		{"rollback", Wish{Action: Rollback}, ""},
-		{"rollback all", Wish{Action: Rollback}, ""},
-		{"rollback ALL it is 3 am", Wish{Action: Rollback, Reason: "it is 3 am"}, ""},
-		{"rollback main  a   reason", Wish{Action: Rollback, Pool: "main", Reason: "a reason"}, ""},
-		{"restore main", Wish{Action: Restore, Pool: "main"}, ""},
-		{"ack", Wish{Action: Ack}, "which incident?"},
-		{"ack 1", Wish{Action: Ack, Incident: "1"}, ""},
-		{"ack 1 2", Wish{Action: Ack, Incident: "1"}, `"2" is too much`},
-		{"silence", Wish{Action: Silence}, "which rule?"},
-		{"silence queue_age", Wish{Action: Silence, Rule: "queue_age"}, "for how long?"},
-		{"silence queue_age 1h", Wish{Action: Silence, Rule: "queue_age", For: time.Hour}, ""},
-		{"silence queue_age 90m load test", Wish{Action: Silence, Rule: "queue_age", For: 90 * time.Minute, Reason: "load test"}, ""},
-		{"silence queue_age 0s", Wish{Action: Silence, Rule: "queue_age"}, "no length of time"},
-		{"silence queue_age -1h", Wish{Action: Silence, Rule: "queue_age"}, "no length of time"},
-		{"silence queue_age long", Wish{Action: Silence, Rule: "queue_age"}, "no length of time"},
-		{"drill", Wish{Action: Drill}, "/headgate drill run NAME"},
-		{"drill abort burst", Wish{Action: Drill}, "/headgate drill run NAME"},
-		{"drill run burst", Wish{Action: Drill, Drill: "burst"}, ""},
-		{"drill run burst now", Wish{Action: Drill, Drill: "burst"}, `"now" is too much`},
-		{"rm -rf", Wish{Action: Help}, `"rm" is not known`},
+		{"", Command{Action: Help}, ""},
+		{"  help me  ", Command{Action: Help}, ""},
+		{"STATUS", Command{Action: Status}, ""},
+		{"status now", Command{Action: Status}, `"now" is too much`},
+		{"rollback", Command{Action: Rollback}, ""},
+		{"rollback all", Command{Action: Rollback}, ""},
+		{"rollback ALL it is 3 am", Command{Action: Rollback, Reason: "it is 3 am"}, ""},
+		{"rollback main  a   reason", Command{Action: Rollback, Pool: "main", Reason: "a reason"}, ""},
+		{"restore main", Command{Action: Restore, Pool: "main"}, ""},
+		{"ack", Command{Action: Ack}, "which incident?"},
+		{"ack 1", Command{Action: Ack, Incident: "1"}, ""},
+		{"ack 1 2", Command{Action: Ack, Incident: "1"}, `"2" is too much`},
+		{"silence", Command{Action: Silence}, "which rule?"},
+		{"silence queue_age", Command{Action: Silence, Rule: "queue_age"}, "for how long?"},
+		{"silence queue_age 1h", Command{Action: Silence, Rule: "queue_age", Duration: time.Hour}, ""},
+		{"silence queue_age 90m load test", Command{Action: Silence, Rule: "queue_age", Duration: 90 * time.Minute, Reason: "load test"}, ""},
+		{"silence queue_age 0s", Command{Action: Silence, Rule: "queue_age"}, "no length of time"},
+		{"silence queue_age -1h", Command{Action: Silence, Rule: "queue_age"}, "no length of time"},
+		{"silence queue_age long", Command{Action: Silence, Rule: "queue_age"}, "no length of time"},
+		{"drill", Command{Action: Drill}, "/headgate drill run NAME"},
+		{"drill abort burst", Command{Action: Drill}, "/headgate drill run NAME"},
+		{"drill run burst", Command{Action: Drill, Drill: "burst"}, ""},
+		{"drill run burst now", Command{Action: Drill, Drill: "burst"}, `"now" is too much`},
+		{"rm -rf", Command{Action: Help}, `"rm" is not known`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.text, func(t *testing.T) {
-			got, err := parseLine(tt.text)
+			got, err := parseCommandText(tt.text)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -56,7 +56,7 @@ func TestLines(t *testing.T) {
 
 // What is to be typed at the machine does the same as the button.
 func TestTyped(t *testing.T) {
-	for want, w := range map[string]Wish{
+	for want, w := range map[string]Command{
 		"headgate rollback":                                  {Action: Rollback},
 		"headgate rollback --pool main":                      {Action: Rollback, Pool: "main"},
 		"headgate restore --pool 'a b'":                      {Action: Restore, Pool: "a b"},
@@ -65,29 +65,29 @@ func TestTyped(t *testing.T) {
 		"headgate incident show 1":                           {Action: Runbook, Incident: "1"},
 		"headgate status":                                    {Action: Status},
 		"headgate incident ack '$(reboot)'":                  {Action: Ack, Incident: "$(reboot)"},
-		"headgate incident silence r --for 1h --reason …":    {Action: Silence, Rule: "r", For: time.Hour},
-		"headgate incident silence r --for 1h30m --reason …": {Action: Silence, Rule: "r", For: 90 * time.Minute},
-		"headgate incident silence r --for 45s --reason …":   {Action: Silence, Rule: "r", For: 45 * time.Second},
+		"headgate incident silence r --for 1h --reason …":    {Action: Silence, Rule: "r", Duration: time.Hour},
+		"headgate incident silence r --for 1h30m --reason …": {Action: Silence, Rule: "r", Duration: 90 * time.Minute},
+		"headgate incident silence r --for 45s --reason …":   {Action: Silence, Rule: "r", Duration: 45 * time.Second},
 	} {
-		if got := w.typed(); got != want {
+		if got := w.shellCommand(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
 
 func TestAllow(t *testing.T) {
-	for name, a := range map[string]Allow{
+	for name, a := range map[string]AllowList{
 		"a name": {Rollback: {"alice"}}, "a channel": {Ack: {"C012345"}}, "a mention": {Ack: {"<@U012345>"}}, "what needs none": {Status: {"U012345"}},
 	} {
-		if a.Check() == nil {
+		if a.Validate() == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
-	if err := everybody().Check(); err != nil {
+	if err := testAllowList().Validate(); err != nil {
 		t.Error(err)
 	}
 	for _, a := range Actions() {
-		if why := (Allow{}).refuse("U0ADA", Wish{Action: a}); (why == "") == a.Guarded() {
+		if why := (AllowList{}).denialReason("U0ADA", Command{Action: a}); (why == "") == a.NeedsPermission() {
 			t.Errorf("%s with no list: %q", a, why)
 		}
 	}
@@ -95,24 +95,24 @@ func TestAllow(t *testing.T) {
 
 func TestOnce(t *testing.T) {
 	now := noon
-	o := newOnce()
-	for n := range maxOnce {
-		if o.take(now, fmt.Sprint(n)) != firstTime {
+	o := newDeduper()
+	for n := range maxDedupKeys {
+		if o.add(now, fmt.Sprint(n)) != dedupNew {
 			t.Fatal(n)
 		}
 	}
-	if o.take(now, "0") != again || o.take(now.Add(onceFor-1), "0") != again {
+	if o.add(now, "0") != dedupDuplicate || o.add(now.Add(dedupWindow-1), "0") != dedupDuplicate {
 		t.Error("it is forgotten too early")
 	}
-	if o.take(now, "one more") != full {
+	if o.add(now, "one more") != dedupFull {
 		t.Error("there is no end")
 	}
 	o.forget("0")
-	if o.take(now, "0") != firstTime {
+	if o.add(now, "0") != dedupNew {
 		t.Error("it is not forgotten")
 	}
-	if o.take(now.Add(onceFor), "one more") != firstTime || len(o.until) != 1 {
-		t.Errorf("it is remembered for ever: %d", len(o.until))
+	if o.add(now.Add(dedupWindow), "one more") != dedupNew || len(o.expires) != 1 {
+		t.Errorf("it is remembered for ever: %d", len(o.expires))
 	}
 }
 
@@ -121,12 +121,12 @@ const pressed = `{"type":"block_actions","team":{"id":"T0FAKE"},"user":{"id":"U0
 "actions":[{"action_id":"headgate_rollback","value":"{\"v\":1,\"incident\":\"i\",\"seq\":2,\"pool\":\"p\",\"rule\":\"r\",\"mode\":\"enforce\",\"since\":1000}"}]}`
 
 func TestAPressIsRead(t *testing.T) {
-	c, err := parsePress([]byte(pressed))
+	c, err := parseBlockActions([]byte(pressed))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := c.wish()
-	want := Wish{Action: Rollback, Incident: "i", Pool: "p", Rule: "r", Seen: &Seen{Seq: 2, Mode: "enforce", Since: time.Unix(1, 0).UTC()}}
+	w, err := c.command()
+	want := Command{Action: Rollback, Incident: "i", Pool: "p", Rule: "r", Observed: &ObservedState{Seq: 2, Mode: "enforce", ModeSince: time.Unix(1, 0).UTC()}}
 	if diff := cmp.Diff(want, w); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
@@ -140,10 +140,10 @@ func TestAPressIsRead(t *testing.T) {
 		"a channel's name": {"C1", "#ops"},
 		"no action":        {`"headgate_rollback"`, `""`},
 		"two actions":      {`"actions":[`, `"actions":[{"action_id":"x"},`},
-		"too long":         {"1.2", strings.Repeat("1", maxShort+1)},
+		"too long":         {"1.2", strings.Repeat("1", maxShortValue+1)},
 	} {
 		raw := strings.Replace(pressed, change[0], change[1], 1)
-		if c, err := parsePress([]byte(raw)); err == nil || raw == pressed {
+		if c, err := parseBlockActions([]byte(raw)); err == nil || raw == pressed {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
@@ -151,15 +151,15 @@ func TestAPressIsRead(t *testing.T) {
 
 func TestValuesOfOtherVersionsAreNotTaken(t *testing.T) {
 	good := `{"v":1,"incident":"i","seq":2,"pool":"p","rule":"r","mode":"enforce","since":1000}`
-	if _, err := parseValue(good); err != nil {
+	if _, err := parseButtonValue(good); err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{
 		"", "null", "1", "[]", "{", good + good, strings.Replace(good, `"v":1`, `"v":2`, 1), strings.Replace(good, `"seq":2`, `"seq":-2`, 1),
 		strings.Replace(good, "1000", "-1", 1), strings.Replace(good, `"i"`, `""`, 1), strings.Replace(good, "}", `,"more":1}`, 1),
-		strings.Replace(good, `"p"`, `"`+strings.Repeat("p", maxValue)+`"`, 1),
+		strings.Replace(good, `"p"`, `"`+strings.Repeat("p", maxButtonValue)+`"`, 1),
 	} {
-		if v, err := parseValue(bad); err == nil {
+		if v, err := parseButtonValue(bad); err == nil {
 			t.Errorf("%.100s: %+v", bad, v)
 		}
 	}
@@ -177,28 +177,28 @@ func FuzzCallbacks(f *testing.F) {
 		form, formErr := url.ParseQuery(raw)
 		switch {
 		case press:
-			c, err = parsePress([]byte(raw))
+			c, err = parseBlockActions([]byte(raw))
 		case formErr == nil && form.Has("command"):
-			c, err = parseForm(form)
+			c, err = parseSlashForm(form)
 		default:
-			c, err = parseCommand([]byte(raw))
+			c, err = parseSlashJSON([]byte(raw))
 		}
 		if err != nil {
 			return
 		}
-		if !userID.MatchString(c.user) || !teamID.MatchString(c.team) || len(c.text) > maxText || len(c.value) > maxValue || len(c.once) > maxShort {
+		if !userIDPattern.MatchString(c.user) || !teamIDPattern.MatchString(c.team) || len(c.commandText) > maxCommandText || len(c.buttonValue) > maxButtonValue || len(c.dedupKey) > maxShortValue {
 			t.Fatalf("taken: %+v", c)
 		}
-		w, err := c.wish()
-		if w.Action == "" || w.For < 0 || err == nil && c.button != "" && w.Seen == nil {
+		w, err := c.command()
+		if w.Action == "" || w.Duration < 0 || err == nil && c.actionID != "" && w.Observed == nil {
 			t.Errorf("wish %+v", w)
 		}
-		for _, s := range []string{w.typed(), Allow{}.refuse(c.user, w), spoken(w.typed() + "\n" + c.text)} {
-			if strings.Contains(spoken(s), "<!") {
-				t.Errorf("markup from outside: %q", spoken(s))
+		for _, s := range []string{w.shellCommand(), AllowList{}.denialReason(c.user, w), formatResponse(w.shellCommand() + "\n" + c.commandText)} {
+			if strings.Contains(formatResponse(s), "<!") {
+				t.Errorf("markup from outside: %q", formatResponse(s))
 			}
 		}
-		if err != nil && complaint(c, err) == "" {
+		if err != nil && refusalText(c, err) == "" {
 			t.Error("no complaint")
 		}
 	})

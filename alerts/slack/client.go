@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// maxAnswer bounds what is read of one answer, in bytes: a page of history.
-const maxAnswer = 8 << 20
+// maxResponseBytes bounds what is read of one answer, in bytes: a page of history.
+const maxResponseBytes = 8 << 20
 
 // newClient returns an HTTP client with a time limit, whose answers are bounded,
 // and that follows no redirect: a token goes where it was meant to go.
@@ -33,49 +33,49 @@ func newClient(timeout time.Duration, base http.RoundTripper) *http.Client {
 	}
 	return &http.Client{
 		Timeout:       timeout,
-		Transport:     bounded{base},
+		Transport:     limitedTransport{base},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// bounded cuts answers off.
-type bounded struct{ base http.RoundTripper }
+// limitedTransport cuts answers off.
+type limitedTransport struct{ base http.RoundTripper }
 
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := b.base.RoundTrip(r)
 	if err == nil {
-		resp.Body = &capped{ReadCloser: resp.Body, left: maxAnswer}
+		resp.Body = &limitedBody{ReadCloser: resp.Body, left: maxResponseBytes}
 	}
 	return resp, err
 }
 
-var errTooLong = errors.New("the answer is too long")
+var errResponseTooLong = errors.New("the answer is too long")
 
-type capped struct {
+type limitedBody struct {
 	io.ReadCloser
 	left int
 }
 
-func (c *capped) Read(p []byte) (int, error) {
+func (c *limitedBody) Read(p []byte) (int, error) {
 	if c.left <= 0 {
-		return 0, errTooLong
+		return 0, errResponseTooLong
 	}
 	n, err := c.ReadCloser.Read(p[:min(len(p), c.left)])
 	c.left -= n
 	return n, err
 }
 
-// traced tells whether a request may have left: without a connection it has not.
-func traced(ctx context.Context) (context.Context, *atomic.Bool) {
+// withSentTrace tells whether a request may have left: without a connection it has not.
+func withSentTrace(ctx context.Context) (context.Context, *atomic.Bool) {
 	left := new(atomic.Bool)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { left.Store(true) },
 	}), left
 }
 
-// innermost writes an error without the URL that net/http puts around it, and
+// redactedError writes an error without the URL that net/http puts around it, and
 // without the secret.
-func innermost(err error, secret string) string {
+func redactedError(err error, secret string) string {
 	var u *url.Error
 	for errors.As(err, &u) {
 		err = u.Err
@@ -84,10 +84,10 @@ func innermost(err error, secret string) string {
 	if secret != "" {
 		s = strings.ReplaceAll(s, secret, "[redacted]")
 	}
-	return shorten(s)
+	return truncateReason(s)
 }
 
-func shorten(s string) string { return plainText(s, 300) }
+func truncateReason(s string) string { return plainText(s, 300) }
 
 // checkURL refuses what is no address of a server.
 func checkURL(what, raw string) error {

@@ -15,12 +15,12 @@
 //     whose outcome is not known can be looked up: Slack has no idempotency keys.
 //
 //   - A press is a button, a command is a line after /headgate. Both are callbacks,
-//     which come by one of two transports: Requests (HTTP, signed) or a Socket.
+//     which come by one of two transports: RequestHandler (HTTP, signed) or a Socket.
 //
-//   - A Reception judges a callback: of this workspace, app and channel? of a user
-//     who may? It makes it a Wish, which a Desk carries out, once.
+//   - A InteractionHandler judges a callback: of this workspace, app and channel? of a user
+//     who may? It makes it a Command, which a Executor carries out, once.
 //
-//   - Seen is what the message said whose button was pressed. The Desk compares it
+//   - ObservedState is what the message said whose button was pressed. The Executor compares it
 //     with how things stand (compare and swap), so that of two who press at once
 //     one wins, and a press that is replayed later does nothing.
 //

@@ -53,7 +53,7 @@ func TestManifestsOnThePage(t *testing.T) {
 		}
 	}
 	for _, a := range Actions() {
-		if a.Guarded() && !strings.Contains(string(page), "`slack.allow."+string(a)+"`") {
+		if a.NeedsPermission() && !strings.Contains(string(page), "`slack.allow."+string(a)+"`") {
 			t.Errorf("the page does not say who may %s", a)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // Mention calls people, in Slack's markup. The zero Mention calls nobody.
 type Mention struct{ markup string }
 
-var mentions = regexp.MustCompile(`^<(!here|!channel|!everyone|!subteam\^S[A-Z0-9]{2,20}|@[UW][A-Z0-9]{2,20})>$`)
+var mentionPattern = regexp.MustCompile(`^<(!here|!channel|!everyone|!subteam\^S[A-Z0-9]{2,20}|@[UW][A-Z0-9]{2,20})>$`)
 
 // ParseMention reads the setting of a mention: one or more of <!here>,
 // <!channel>, <!subteam^S…>, <@U…>, apart by spaces. Empty is nobody. A plain
@@ -20,15 +20,15 @@ func ParseMention(s string) (Mention, error) {
 		return Mention{}, fmt.Errorf("%d mentions, at most 10", len(words))
 	}
 	for _, w := range words {
-		if mentions.MatchString(w) {
+		if mentionPattern.MatchString(w) {
 			continue
 		}
-		return Mention{}, fmt.Errorf("%.40q is no mention%s", w, hint(w))
+		return Mention{}, fmt.Errorf("%.40q is no mention%s", w, mentionHint(w))
 	}
 	return Mention{markup: strings.Join(words, " ")}, nil
 }
 
-func hint(w string) string {
+func mentionHint(w string) string {
 	switch strings.TrimPrefix(w, "@") {
 	case "here", "channel", "everyone":
 		return fmt.Sprintf(": Slack takes plain text for nothing, write <!%s>", strings.TrimPrefix(w, "@"))

@@ -23,18 +23,18 @@ var update = flag.Bool("update", false, "write the golden files")
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// sample is a page about the queue's age, opened at noon.
-func sample(change ...func(*alerts.Delivery)) alerts.Delivery {
+// sampleDelivery is a page about the queue's age, opened at noon.
+func sampleDelivery(change ...func(*alerts.Delivery)) alerts.Delivery {
 	inc := engine.Incident{
 		ID: "0195a0b0-0000-7000-8000-000000000001", Key: engine.Key{Rule: "queue_age", Pool: "default"},
 		Level: engine.LevelPage, Peak: engine.LevelPage, Opened: noon, Changed: noon,
 		Value: 31.24, Threshold: 25, Unit: "s", Summary: "The oldest queued task waits too long",
-		Feel: "Answers begin late; new work is refused with 429.", Runbook: "queue-age", Seq: 1,
+		Impact: "Answers begin late; new work is refused with 429.", Runbook: "queue-age", Seq: 1,
 	}
 	d := alerts.Delivery{
 		ID: "0195a0b0-0000-7000-8000-0000000000d1", Incident: inc.ID, Seq: 1, Kind: alerts.Post, Destination: alerts.ToPage,
 		Created: noon, Attempts: 1, State: alerts.Sending,
-		Note: alerts.Note{
+		Notification: alerts.Notification{
 			Incident: inc, Mode: "enforce", ModeSince: noon.Add(-48 * time.Hour), Ping: true,
 			Event: engine.Event{Incident: inc.ID, Seq: 1, Kind: engine.EventOpened, At: noon, Level: engine.LevelPage, Value: 31.24},
 		},
@@ -45,36 +45,36 @@ func sample(change ...func(*alerts.Delivery)) alerts.Delivery {
 	return d
 }
 
-// after makes it a later event.
-func after(kind engine.EventKind, as alerts.Kind, by time.Duration) func(*alerts.Delivery) {
+// atEvent makes it a later event.
+func atEvent(kind engine.EventKind, as alerts.Kind, by time.Duration) func(*alerts.Delivery) {
 	return func(d *alerts.Delivery) {
-		d.Kind, d.Seq, d.Note.Incident.Seq, d.Note.Event.Seq = as, 2, 2, 2
-		d.Note.Event.Kind, d.Note.Event.At, d.Created = kind, noon.Add(by), noon.Add(by)
+		d.Kind, d.Seq, d.Notification.Incident.Seq, d.Notification.Event.Seq = as, 2, 2, 2
+		d.Notification.Event.Kind, d.Notification.Event.At, d.Created = kind, noon.Add(by), noon.Add(by)
 	}
 }
 
 func resolved(d *alerts.Delivery) {
-	d.Note.Incident.Ended, d.Note.Incident.Why = noon.Add(5*time.Minute), engine.Recovered
-	d.Note.Incident.Value, d.Note.Event.Value = 3, 3
+	d.Notification.Incident.Ended, d.Notification.Incident.Resolution = noon.Add(5*time.Minute), engine.Recovered
+	d.Notification.Incident.Value, d.Notification.Event.Value = 3, 3
 }
 
 func warned(d *alerts.Delivery) {
-	d.Note.Incident.Level, d.Note.Incident.Peak, d.Note.Event.Level = engine.LevelWarn, engine.LevelWarn, engine.LevelWarn
-	d.Note.Incident.Threshold, d.Note.Incident.Value, d.Note.Ping = 15, 16.5, false
+	d.Notification.Incident.Level, d.Notification.Incident.Peak, d.Notification.Event.Level = engine.LevelWarn, engine.LevelWarn, engine.LevelWarn
+	d.Notification.Incident.Threshold, d.Notification.Incident.Value, d.Notification.Ping = 15, 16.5, false
 }
 
 func acked(d *alerts.Delivery) {
-	d.Note.Incident.AckedBy, d.Note.Event.By, d.Note.Incident.AckUntil = "ann", "ann", noon.Add(time.Hour)
-	d.Note.Ping = false
+	d.Notification.Incident.AckedBy, d.Notification.Event.By, d.Notification.Incident.AckUntil = "ann", "ann", noon.Add(time.Hour)
+	d.Notification.Ping = false
 }
 
-func note(f func(*alerts.Note)) func(*alerts.Delivery) {
-	return func(d *alerts.Delivery) { f(&d.Note) }
+func editNotification(f func(*alerts.Notification)) func(*alerts.Delivery) {
+	return func(d *alerts.Delivery) { f(&d.Notification) }
 }
 
-var standing = alerts.Ref{Channel: "C1", TS: "1.1"}
+var threadRoot = alerts.Ref{Channel: "C1", TS: "1.1"}
 
-type scene struct {
+type renderCase struct {
 	name  string
 	d     alerts.Delivery
 	root  alerts.Ref
@@ -84,78 +84,80 @@ type scene struct {
 	pressable bool
 }
 
-func scenes() []scene {
-	awkward := note(func(n *alerts.Note) {
-		n.Incident.Key.Pool, n.Incident.Summary, n.Incident.Feel = `a<b>&"c"`, `Pool a<b>&"c" is slow <!here>`, "x\x00\u202ey `z`"
+func renderCases() []renderCase {
+	awkward := editNotification(func(n *alerts.Notification) {
+		n.Incident.Key.Pool, n.Incident.Summary, n.Incident.Impact = `a<b>&"c"`, `Pool a<b>&"c" is slow <!here>`, "x\x00\u202ey `z`"
 		n.Incident.Runbook, n.Event.By = "a|b>c", "<@U1>"
 	})
-	long := note(func(n *alerts.Note) {
-		n.Incident.Summary, n.Incident.Feel = strings.Repeat("s", 3001), strings.Repeat("&", 3001)
+	long := editNotification(func(n *alerts.Notification) {
+		n.Incident.Summary, n.Incident.Impact = strings.Repeat("s", 3001), strings.Repeat("&", 3001)
 		n.Incident.Key.Pool = strings.Repeat("p", 3001)
 	})
 	links := "https://gate.example"
-	return []scene{
-		{name: "opened-page", d: sample()},
-		{name: "opened-page-links", d: sample(), links: links},
-		{name: "opened-warn", d: sample(warned)},
-		{name: "opened-plain", d: sample(), plain: true},
-		{name: "escalated-edit", d: sample(after(engine.EventEscalated, alerts.Edit, time.Minute)), root: standing},
-		{name: "escalated-reply", d: sample(after(engine.EventEscalated, alerts.Reply, time.Minute)), root: standing},
-		{name: "acked-edit", d: sample(after(engine.EventAcked, alerts.Edit, time.Minute), acked), root: standing},
-		{name: "acked-reply", d: sample(after(engine.EventAcked, alerts.Reply, time.Minute), acked), root: standing},
-		{name: "resolved-edit", d: sample(after(engine.EventResolved, alerts.Edit, 5*time.Minute), resolved), root: standing},
-		{name: "resolved-reply", d: sample(after(engine.EventResolved, alerts.Reply, 5*time.Minute), resolved), root: standing},
-		{name: "reminder-reply", d: sample(after(engine.EventReminder, alerts.Reply, time.Hour)), root: standing},
-		{name: "flapping-reply", d: sample(after(engine.EventFlapping, alerts.Reply, time.Hour), note(func(n *alerts.Note) {
+	return []renderCase{
+		{name: "opened-page", d: sampleDelivery()},
+		{name: "opened-page-links", d: sampleDelivery(), links: links},
+		{name: "opened-warn", d: sampleDelivery(warned)},
+		{name: "opened-plain", d: sampleDelivery(), plain: true},
+		{name: "escalated-edit", d: sampleDelivery(atEvent(engine.EventEscalated, alerts.Edit, time.Minute)), root: threadRoot},
+		{name: "escalated-reply", d: sampleDelivery(atEvent(engine.EventEscalated, alerts.Reply, time.Minute)), root: threadRoot},
+		{name: "acked-edit", d: sampleDelivery(atEvent(engine.EventAcked, alerts.Edit, time.Minute), acked), root: threadRoot},
+		{name: "acked-reply", d: sampleDelivery(atEvent(engine.EventAcked, alerts.Reply, time.Minute), acked), root: threadRoot},
+		{name: "resolved-edit", d: sampleDelivery(atEvent(engine.EventResolved, alerts.Edit, 5*time.Minute), resolved), root: threadRoot},
+		{name: "resolved-reply", d: sampleDelivery(atEvent(engine.EventResolved, alerts.Reply, 5*time.Minute), resolved), root: threadRoot},
+		{name: "reminder-reply", d: sampleDelivery(atEvent(engine.EventReminder, alerts.Reply, time.Hour)), root: threadRoot},
+		{name: "flapping-reply", d: sampleDelivery(atEvent(engine.EventFlapping, alerts.Reply, time.Hour), editNotification(func(n *alerts.Notification) {
 			n.Incident.Flapping, n.Event.Count = true, 6
-		})), root: standing},
-		{name: "combined", d: sample(resolved, note(func(n *alerts.Note) { n.Combined, n.Late = true, true }))},
-		{name: "unrecorded", d: sample(note(func(n *alerts.Note) { n.Unrecorded = true }))},
-		{name: "drill", d: sample(note(func(n *alerts.Note) { n.Drill, n.Ping = true, false }))},
-		{name: "diverted-repeat", d: sample(note(func(n *alerts.Note) {
-			n.Diverted, n.From, n.Repeat = "is_archived", alerts.ToPage, true
+		})), root: threadRoot},
+		{name: "combined", d: sampleDelivery(resolved, editNotification(func(n *alerts.Notification) { n.Combined, n.Late = true, true }))},
+		{name: "unrecorded", d: sampleDelivery(editNotification(func(n *alerts.Notification) { n.Unrecorded = true }))},
+		{name: "drill", d: sampleDelivery(editNotification(func(n *alerts.Notification) { n.Drill, n.Ping = true, false }))},
+		{name: "diverted-repeat", d: sampleDelivery(editNotification(func(n *alerts.Notification) {
+			n.FallbackReason, n.FallbackFrom, n.PossibleDuplicate = "is_archived", alerts.ToPage, true
 		}))},
-		{name: "rolled-back", d: sample(note(func(n *alerts.Note) { n.Mode = "passthrough" }))},
-		{name: "process-wide", d: sample(note(func(n *alerts.Note) {
+		{name: "rolled-back", d: sampleDelivery(editNotification(func(n *alerts.Notification) { n.Mode = "passthrough" }))},
+		{name: "process-wide", d: sampleDelivery(editNotification(func(n *alerts.Notification) {
 			n.Incident.Key.Pool, n.Mode, n.Incident.Unit, n.Incident.Value, n.Incident.Threshold = "", "", "ratio", 0.123, 0.05
 		}))},
-		{name: "awkward", d: sample(awkward), links: links},
-		{name: "awkward-reply", d: sample(after(engine.EventAcked, alerts.Reply, time.Minute), acked, awkward), root: standing},
-		{name: "long", d: sample(long), links: links},
-		{name: "long-without-links", d: sample(long)},
-		{name: "buttons", d: sample(counted), pressable: true},
-		{name: "buttons-links", d: sample(counted), links: links, pressable: true},
-		{name: "buttons-acked", d: sample(after(engine.EventAcked, alerts.Edit, time.Minute), acked, counted), root: standing, pressable: true},
-		{name: "buttons-rolled-back", d: sample(after(engine.EventMode, alerts.Edit, time.Minute), rolledBack, counted), root: standing, pressable: true},
-		{name: "buttons-over-rolled-back", d: sample(after(engine.EventMode, alerts.Edit, time.Minute), resolved, rolledBack), root: standing, pressable: true},
-		{name: "buttons-over", d: sample(after(engine.EventResolved, alerts.Edit, 5*time.Minute), resolved), root: standing, pressable: true},
-		{name: "buttons-drill", d: sample(note(func(n *alerts.Note) { n.Drill, n.Ping = true, false })), pressable: true},
-		{name: "buttons-plain", d: sample(counted), plain: true, pressable: true},
-		{name: "buttons-awkward", d: sample(awkward, counted), links: links, pressable: true},
-		{name: "buttons-long", d: sample(long, counted), links: links, pressable: true},
-		{name: "silenced-edit", d: sample(after(engine.EventSilenced, alerts.Edit, time.Minute), silenced), root: standing},
-		{name: "silenced-reply", d: sample(after(engine.EventSilenced, alerts.Reply, time.Minute), silenced), root: standing},
-		{name: "rolled-back-reply", d: sample(after(engine.EventMode, alerts.Reply, time.Minute), rolledBack), root: standing},
-		{name: "noted-reply", d: sample(after(engine.EventNoted, alerts.Reply, time.Minute), note(func(n *alerts.Note) {
-			n.Event.By, n.Event.Words = "headgate", "No further rollback today: 3 of 3 <used>"
-		})), root: standing},
-		{name: "notice", d: alerts.Routes{Page: "C1"}.Notice("0195a0b0-0000-7000-8000-00000000000d", "change-1-h2", "default",
+		{name: "awkward", d: sampleDelivery(awkward), links: links},
+		{name: "awkward-reply", d: sampleDelivery(atEvent(engine.EventAcked, alerts.Reply, time.Minute), acked, awkward), root: threadRoot},
+		{name: "long", d: sampleDelivery(long), links: links},
+		{name: "long-without-links", d: sampleDelivery(long)},
+		{name: "buttons", d: sampleDelivery(withLoad), pressable: true},
+		{name: "buttons-links", d: sampleDelivery(withLoad), links: links, pressable: true},
+		{name: "buttons-acked", d: sampleDelivery(atEvent(engine.EventAcked, alerts.Edit, time.Minute), acked, withLoad), root: threadRoot, pressable: true},
+		{name: "buttons-rolled-back", d: sampleDelivery(atEvent(engine.EventMode, alerts.Edit, time.Minute), rolledBack, withLoad), root: threadRoot, pressable: true},
+		{name: "buttons-over-rolled-back", d: sampleDelivery(atEvent(engine.EventMode, alerts.Edit, time.Minute), resolved, rolledBack), root: threadRoot, pressable: true},
+		{name: "buttons-over", d: sampleDelivery(atEvent(engine.EventResolved, alerts.Edit, 5*time.Minute), resolved), root: threadRoot, pressable: true},
+		{name: "buttons-drill", d: sampleDelivery(editNotification(func(n *alerts.Notification) { n.Drill, n.Ping = true, false })), pressable: true},
+		{name: "buttons-plain", d: sampleDelivery(withLoad), plain: true, pressable: true},
+		{name: "buttons-awkward", d: sampleDelivery(awkward, withLoad), links: links, pressable: true},
+		{name: "buttons-long", d: sampleDelivery(long, withLoad), links: links, pressable: true},
+		{name: "silenced-edit", d: sampleDelivery(atEvent(engine.EventSilenced, alerts.Edit, time.Minute), silenced), root: threadRoot},
+		{name: "silenced-reply", d: sampleDelivery(atEvent(engine.EventSilenced, alerts.Reply, time.Minute), silenced), root: threadRoot},
+		{name: "rolled-back-reply", d: sampleDelivery(atEvent(engine.EventMode, alerts.Reply, time.Minute), rolledBack), root: threadRoot},
+		{name: "noted-reply", d: sampleDelivery(atEvent(engine.EventNote, alerts.Reply, time.Minute), editNotification(func(n *alerts.Notification) {
+			n.Event.By, n.Event.Text = "headgate", "No further rollback today: 3 of 3 <used>"
+		})), root: threadRoot},
+		{name: "notice", d: alerts.Routes{Page: "C1"}.NewNotice("0195a0b0-0000-7000-8000-00000000000d", "change-1-h2", "default",
 			"Pool default has been in pass-through for 2 h. To put the gate back: headgate restore --pool default", noon), pressable: true},
 	}
 }
 
-func counted(d *alerts.Delivery) { d.Note.Running, d.Note.Queued, d.Note.Counted = 4, 11, true }
+func withLoad(d *alerts.Delivery) {
+	d.Notification.Running, d.Notification.Queued, d.Notification.LoadKnown = 4, 11, true
+}
 
 func silenced(d *alerts.Delivery) {
-	d.Note.Event.By, d.Note.Event.Words, d.Note.Ping = Actor("U0ADA"), "for 1h, until 13:00:00 UTC", false
+	d.Notification.Event.By, d.Notification.Event.Text, d.Notification.Ping = Actor("U0ADA"), "for 1h, until 13:00:00 UTC", false
 }
 
 func rolledBack(d *alerts.Delivery) {
-	d.Note.Mode, d.Note.ModeSince, d.Note.Ping = "passthrough", noon.Add(time.Minute), false
-	d.Note.Event.By, d.Note.Event.Words = Actor("U0ADA"), "too much is refused"
+	d.Notification.Mode, d.Notification.ModeSince, d.Notification.Ping = "passthrough", noon.Add(time.Minute), false
+	d.Notification.Event.By, d.Notification.Event.Text = Actor("U0ADA"), "too much is refused"
 }
 
-func (s scene) renderer(t *testing.T) renderer {
+func (s renderCase) renderer(t *testing.T) renderer {
 	t.Helper()
 	here, err := ParseMention("<!here>")
 	if err != nil {
@@ -165,12 +167,12 @@ func (s scene) renderer(t *testing.T) renderer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.pressable = s.pressable
+	r.withButtons = s.pressable
 	return r
 }
 
 func TestMessages(t *testing.T) {
-	for _, s := range scenes() {
+	for _, s := range renderCases() {
 		t.Run(s.name, func(t *testing.T) {
 			m := s.renderer(t).render(s.d, s.root, s.plain)
 			check(t, m)
@@ -266,14 +268,14 @@ func check(t *testing.T, m message) {
 }
 
 func TestEveryEventHasWords(t *testing.T) {
-	r := scene{}.renderer(t)
+	r := renderCase{}.renderer(t)
 	for _, k := range []engine.EventKind{
 		engine.EventOpened, engine.EventEscalated, engine.EventDeescalated, engine.EventRecovering, engine.EventRefired,
 		engine.EventReopened, engine.EventResolved, engine.EventFlapping, engine.EventSteady, engine.EventAcked,
 		engine.EventAckExpired, engine.EventReminder, engine.EventUnmuted, engine.EventMode, engine.EventSilenced,
 		"a new <kind>",
 	} {
-		m := r.render(sample(after(k, alerts.Reply, time.Minute)), standing, false)
+		m := r.render(sampleDelivery(atEvent(k, alerts.Reply, time.Minute)), threadRoot, false)
 		check(t, m)
 		if strings.Contains(m.text, string(k)) && k != engine.EventReminder {
 			t.Errorf("%s: %q shows the word of the program", k, m.text)
@@ -282,7 +284,7 @@ func TestEveryEventHasWords(t *testing.T) {
 }
 
 func TestOnlyWhatPingsCalls(t *testing.T) {
-	r := scene{}.renderer(t)
+	r := renderCase{}.renderer(t)
 	tests := []struct {
 		name string
 		kind alerts.Kind
@@ -292,13 +294,13 @@ func TestOnlyWhatPingsCalls(t *testing.T) {
 	}{
 		{"a post that pings", alerts.Post, alerts.Ref{}, true, true},
 		{"a post that does not", alerts.Post, alerts.Ref{}, false, false},
-		{"an edit", alerts.Edit, standing, true, false},
-		{"a reply that pings", alerts.Reply, standing, true, true},
-		{"a reply that does not", alerts.Reply, standing, false, false},
+		{"an edit", alerts.Edit, threadRoot, true, false},
+		{"a reply that pings", alerts.Reply, threadRoot, true, true},
+		{"a reply that does not", alerts.Reply, threadRoot, false, false},
 	}
 	for _, tt := range tests {
 		for _, plain := range []bool{false, true} {
-			d := sample(func(d *alerts.Delivery) { d.Kind, d.Note.Ping = tt.kind, tt.ping })
+			d := sampleDelivery(func(d *alerts.Delivery) { d.Kind, d.Notification.Ping = tt.kind, tt.ping })
 			m := r.render(d, tt.root, plain)
 			if got := strings.HasPrefix(m.text, "<!here> "); got != tt.want {
 				t.Errorf("%s, plain %v: text %q", tt.name, plain, m.text)
@@ -312,11 +314,11 @@ func TestOnlyWhatPingsCalls(t *testing.T) {
 }
 
 func TestBlockIDsAreNewWithEachVersion(t *testing.T) {
-	r := scene{}.renderer(t)
+	r := renderCase{}.renderer(t)
 	seen := make(map[string]bool)
 	for seq := 1; seq <= 3; seq++ {
 		for attempt := 1; attempt <= 3; attempt++ {
-			m := r.render(sample(func(d *alerts.Delivery) { d.Seq, d.Attempts = seq, attempt }), alerts.Ref{}, false)
+			m := r.render(sampleDelivery(func(d *alerts.Delivery) { d.Seq, d.Attempts = seq, attempt }), alerts.Ref{}, false)
 			for _, b := range m.blocks {
 				if seen[b.ID()] {
 					t.Errorf("%s is used again", b.ID())
@@ -356,7 +358,7 @@ func TestAmounts(t *testing.T) {
 		{1, "a<b", "1 a&lt;b"}, {1e300, "", "1e+300"}, {-2.5, "s", "-2.5 s"},
 	}
 	for _, tt := range tests {
-		if got := amount(tt.v, tt.unit); got != tt.want {
+		if got := formatValue(tt.v, tt.unit); got != tt.want {
 			t.Errorf("%v %q: %q, want %q", tt.v, tt.unit, got, tt.want)
 		}
 	}
@@ -367,7 +369,7 @@ func TestSpans(t *testing.T) {
 		-time.Second: "0 s", 90 * time.Second: "90 s", 5 * time.Minute: "5 min", 3*time.Hour + 20*time.Minute: "3 h 20 min", 72 * time.Hour: "3 days",
 	}
 	for d, want := range tests {
-		if got := span(d); got != want {
+		if got := formatDuration(d); got != want {
 			t.Errorf("%v: %q, want %q", d, got, want)
 		}
 	}
@@ -376,7 +378,7 @@ func TestSpans(t *testing.T) {
 func TestTimesCarryUTC(t *testing.T) {
 	zone := time.FixedZone("x", 7200)
 	want := "<!date^1772366400^{date_short_pretty} {time_secs}|2026-03-01 12:00:00 UTC> (12:00:00 UTC)"
-	if got := when(noon.In(zone)); got != want {
+	if got := localTime(noon.In(zone)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -386,14 +388,14 @@ func FuzzRender(f *testing.F) {
 	f.Add(strings.Repeat("&", 3001), strings.Repeat("<", 3001), "x", strings.Repeat("é", 3001), "", -1e300, uint8(255))
 	f.Add("\xff\x00\u202e", "`*_~", "\n\n", "<!here>", "ratio", 0.0, uint8(3))
 	f.Fuzz(func(t *testing.T, summary, feel, runbook, name, unit string, v float64, bits uint8) {
-		d := sample()
-		n := &d.Note
-		n.Incident.Summary, n.Incident.Feel, n.Incident.Runbook = summary, feel, runbook
+		d := sampleDelivery()
+		n := &d.Notification
+		n.Incident.Summary, n.Incident.Impact, n.Incident.Runbook = summary, feel, runbook
 		n.Incident.Key.Pool, n.Incident.Key.Rule, n.Incident.ID, n.Incident.AckedBy = name, name, name, name
 		n.Incident.Unit, n.Incident.Value, n.Event.Value, n.Event.By, n.Mode = unit, v, v, name, name
-		n.Diverted, n.From, n.Incident.Why = feel, alerts.Destination(name), engine.Resolution(name)
+		n.FallbackReason, n.FallbackFrom, n.Incident.Resolution = feel, alerts.Destination(name), engine.Resolution(name)
 		n.Event.Kind = engine.EventKind(name)
-		n.Drill, n.Unrecorded, n.Repeat, n.Late = bits&1 > 0, bits&2 > 0, bits&4 > 0, bits&8 > 0
+		n.Drill, n.Unrecorded, n.PossibleDuplicate, n.Late = bits&1 > 0, bits&2 > 0, bits&4 > 0, bits&8 > 0
 		if bits&16 > 0 {
 			n.Incident.Ended = noon
 		}
@@ -403,11 +405,11 @@ func FuzzRender(f *testing.F) {
 		if bits&64 > 0 {
 			d.Kind = alerts.Reply
 		}
-		s := scene{links: "https://gate.example"}
+		s := renderCase{links: "https://gate.example"}
 		if bits&128 > 0 {
 			s.links = ""
 		}
-		for _, root := range []alerts.Ref{{}, standing} {
+		for _, root := range []alerts.Ref{{}, threadRoot} {
 			for _, plain := range []bool{false, true} {
 				check(t, s.renderer(t).render(d, root, plain))
 			}
@@ -423,11 +425,11 @@ func FuzzClip(f *testing.F) {
 		if n < 1 {
 			n = 1
 		}
-		out, cut := clip(s, n)
+		out, cut := escapeTruncate(s, n)
 		if c := utf8.RuneCountInString(out); c > n {
 			t.Errorf("%d characters, at most %d", c, n)
 		}
-		if cut != strings.HasSuffix(out, cutMark) && !strings.Contains(s, cutMark) {
+		if cut != strings.HasSuffix(out, ellipsis) && !strings.Contains(s, ellipsis) {
 			t.Errorf("cut %v, but %q", cut, out)
 		}
 		if strings.ContainsAny(entities.ReplaceAllString(out, ""), "<>&") {
@@ -461,7 +463,7 @@ func TestNothingIsCutInTwo(t *testing.T) {
 		{"ab<https://x|y>cd", 9, "ab…"}, {"ab<!here>cdef", 10, "ab<!here>…"},
 	}
 	for _, tt := range tests {
-		if got := cutMarkup(tt.in, tt.n); got != tt.want {
+		if got := truncateMarkup(tt.in, tt.n); got != tt.want {
 			t.Errorf("%q at %d: %q, want %q", tt.in, tt.n, got, tt.want)
 		}
 	}
@@ -472,7 +474,7 @@ func TestCommandsAreSafeToCopy(t *testing.T) {
 		"default": "`headgate ack default`", "a b": "`headgate ack 'a b'`", "x;rm": "`headgate ack 'x;rm'`", "": "`headgate ack ''`",
 	}
 	for arg, want := range tests {
-		if got := command("ack", arg); got != want {
+		if got := inlineCommand("ack", arg); got != want {
 			t.Errorf("%q: %s, want %s", arg, got, want)
 		}
 	}
@@ -494,7 +496,7 @@ func checkButtons(t *testing.T, b *slack.ActionBlock, limit func(what, s string,
 		button := e.(*slack.ButtonBlockElement)
 		limit("a button", button.Text.Text, 75)
 		limit("a value", button.Value, 2000)
-		if _, err := parseValue(button.Value); err != nil {
+		if _, err := parseButtonValue(button.Value); err != nil {
 			t.Errorf("%q cannot be read again", button.Value)
 		}
 		if actions[button.ActionID] {
@@ -519,9 +521,9 @@ func TestStoryBelowTheLimit(t *testing.T) {
 	} {
 		inc := engine.Incident{Value: value, Threshold: 20, Unit: "s"}
 		if value < 20 {
-			inc.Reopened = 1
+			inc.ReopenCount = 1
 		}
-		if got := story(inc); got != want {
+		if got := statusSentence(inc); got != want {
 			t.Errorf("story of %v: %q, want %q", value, got, want)
 		}
 	}

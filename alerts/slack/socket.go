@@ -21,12 +21,12 @@ import (
 type SocketOptions struct {
 	AppToken   string // xapp-…; it is shown nowhere
 	APIURL     string // ends in a slash; empty: Slack's
-	Reception  *Reception
+	Handler    *InteractionHandler
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
 
-	LongestPause time.Duration // between two attempts to connect; 0: 30 s
-	PingWithin   time.Duration // a connection is dead after so long without a ping; 0: 30 s
+	MaxBackoff  time.Duration // between two attempts to connect; 0: 30 s
+	PingTimeout time.Duration // a connection is dead after so long without a ping; 0: 30 s
 }
 
 // Socket takes presses and commands over a connection that it opens itself, and
@@ -43,18 +43,18 @@ const maxEnvelope = 1 << 20
 
 // NewSocket returns a Socket that connects in Run.
 func NewSocket(o SocketOptions) (*Socket, error) {
-	if o.Reception == nil || o.Registerer == nil || o.Log == nil {
+	if o.Handler == nil || o.Registerer == nil || o.Log == nil {
 		return nil, errors.New("a socket needs a reception, a log and metrics")
 	}
-	api, hc, err := socketAPI(o.AppToken, o.APIURL)
+	api, hc, err := newSocketAPI(o.AppToken, o.APIURL)
 	if err != nil {
 		return nil, err
 	}
-	if o.LongestPause <= 0 {
-		o.LongestPause = 30 * time.Second
+	if o.MaxBackoff <= 0 {
+		o.MaxBackoff = 30 * time.Second
 	}
-	if o.PingWithin <= 0 {
-		o.PingWithin = 30 * time.Second
+	if o.PingTimeout <= 0 {
+		o.PingTimeout = 30 * time.Second
 	}
 	s := &Socket{o: o, api: api, http: hc}
 	return s, o.Registerer.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -67,7 +67,7 @@ func NewSocket(o SocketOptions) (*Socket, error) {
 	}))
 }
 
-func socketAPI(token, apiURL string) (*slack.Client, *http.Client, error) {
+func newSocketAPI(token, apiURL string) (*slack.Client, *http.Client, error) {
 	if !strings.HasPrefix(token, "xapp-") || strings.ContainsAny(token, " \r\n\t") {
 		return nil, nil, errors.New("the app token must begin with xapp- (bot tokens, xoxb-, are for messages)")
 	}
@@ -91,7 +91,7 @@ func (s *Socket) Run(ctx context.Context) {
 	pause := time.Second
 	for ctx.Err() == nil {
 		begin := time.Now()
-		s.live(ctx)
+		s.runConnection(ctx)
 		if time.Since(begin) > time.Minute {
 			pause = time.Second
 		}
@@ -101,35 +101,35 @@ func (s *Socket) Run(ctx context.Context) {
 		case <-wait.C:
 		}
 		wait.Stop()
-		pause = min(2*pause, s.o.LongestPause)
+		pause = min(2*pause, s.o.MaxBackoff)
 	}
 }
 
-// live is one client's life: it ends when it gives up, or would wait for long.
-func (s *Socket) live(ctx context.Context) {
+// runConnection is one client's life: it ends when it gives up, or would wait for long.
+func (s *Socket) runConnection(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	client := socketmode.New(s.api, socketmode.OptionReadLimit(maxEnvelope), socketmode.OptionPingInterval(s.o.PingWithin),
+	client := socketmode.New(s.api, socketmode.OptionReadLimit(maxEnvelope), socketmode.OptionPingInterval(s.o.PingTimeout),
 		socketmode.OptionLog(log.New(io.Discard, "", 0)))
 	ended := make(chan error, 1)
 	go func() { ended <- client.RunContext(ctx) }()
 	for {
 		select {
 		case e := <-client.Events:
-			s.event(ctx, cancel, client, e)
+			s.handleEvent(ctx, cancel, client, e)
 		case err := <-ended:
 			if s.connected.Swap(false) {
 				s.o.Log.Info("slack: the connection for buttons is closed")
 			}
 			if ctx.Err() == nil {
-				s.o.Log.Warn("slack: no connection for buttons; trying again", "error", innermost(err, s.o.AppToken))
+				s.o.Log.Warn("slack: no connection for buttons; trying again", "error", redactedError(err, s.o.AppToken))
 			}
 			return
 		}
 	}
 }
 
-func (s *Socket) event(ctx context.Context, cancel func(), client *socketmode.Client, e socketmode.Event) {
+func (s *Socket) handleEvent(ctx context.Context, cancel func(), client *socketmode.Client, e socketmode.Event) {
 	switch e.Type {
 	case socketmode.EventTypeConnecting:
 		if s.connected.Swap(false) {
@@ -140,41 +140,41 @@ func (s *Socket) event(ctx context.Context, cancel func(), client *socketmode.Cl
 		s.o.Log.Info("slack: connected for buttons and commands")
 	case socketmode.EventTypeConnectionError:
 		if err, ok := e.Data.(*slack.ConnectionErrorEvent); ok {
-			s.o.Log.Warn("slack: no connection for buttons", "error", innermost(err.ErrorObj, s.o.AppToken), "attempt", err.Attempt)
-			if err.Backoff > s.o.LongestPause {
+			s.o.Log.Warn("slack: no connection for buttons", "error", redactedError(err.ErrorObj, s.o.AppToken), "attempt", err.Attempt)
+			if err.Backoff > s.o.MaxBackoff {
 				cancel()
 			}
 		}
 	case socketmode.EventTypeInteractive, socketmode.EventTypeSlashCommand:
-		s.envelope(ctx, client, e)
+		s.handleEnvelope(ctx, client, e)
 	case socketmode.EventTypeErrorBadMessage:
-		s.o.Reception.turnAway("senseless", "a message on the socket makes no sense", nil)
+		s.o.Handler.reject("senseless", "a message on the socket makes no sense", nil)
 	}
 }
 
-// envelope takes a callback and answers for it at once. Without an answer Slack
+// handleEnvelope takes a callback and answers for it at once. Without an answer Slack
 // tells the presser that it did not work.
-func (s *Socket) envelope(ctx context.Context, client *socketmode.Client, e socketmode.Event) {
+func (s *Socket) handleEnvelope(ctx context.Context, client *socketmode.Client, e socketmode.Event) {
 	if e.Request == nil {
 		return
 	}
-	parse := parsePress
+	parse := parseBlockActions
 	if e.Type == socketmode.EventTypeSlashCommand {
-		parse = parseCommand
+		parse = parseSlashJSON
 	}
 	c, err := parse(e.Request.Payload)
 	if err != nil {
-		s.o.Reception.turnAway("senseless", "a callback on the socket makes no sense: "+err.Error(), nil)
+		s.o.Handler.reject("senseless", "a callback on the socket makes no sense: "+err.Error(), nil)
 		s.ack(ctx, client, e) // sent again it would make no more
 		return
 	}
-	if c.once == "" {
-		c.once = "envelope " + e.Request.EnvelopeID
+	if c.dedupKey == "" {
+		c.dedupKey = "envelope " + e.Request.EnvelopeID
 	}
 	if e.Request.RetryAttempt > 0 {
 		c.retry = plainText(e.Request.RetryReason, 100)
 	}
-	if err := s.o.Reception.take(c); err != nil {
+	if err := s.o.Handler.enqueue(c); err != nil {
 		s.o.Log.Warn("slack: what came over the socket is not taken", "error", err)
 		return
 	}
@@ -185,6 +185,6 @@ func (s *Socket) ack(ctx context.Context, client *socketmode.Client, e socketmod
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	if err := client.AckCtx(ctx, e.Request.EnvelopeID, nil); err != nil && ctx.Err() == nil {
-		s.o.Log.Warn("slack: a callback could not be answered", "error", innermost(err, s.o.AppToken))
+		s.o.Log.Warn("slack: a callback could not be answered", "error", redactedError(err, s.o.AppToken))
 	}
 }

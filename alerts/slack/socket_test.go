@@ -17,21 +17,21 @@ func TestTheSocketComesBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLobby(t, fakeslack.Options{})
+			l := newInteractionFixture(t, fakeslack.Options{})
 			s := l.overSocket()
 			l.press(Rollback, "U0ADA")
-			l.told("U0ADA", 1)
+			l.wantWhisper("U0ADA", 1)
 			if l.metric("headgate_slack_socket_connected") != 1 {
 				t.Error("the metric says that there is no connection")
 			}
 			opened := l.slack.Count("apps.connections.open")
 			cut(l.slack)
-			l.within("a new socket", func() bool { return l.slack.Count("apps.connections.open") > opened && s.Connected() })
+			l.waitFor("a new socket", func() bool { return l.slack.Count("apps.connections.open") > opened && s.Connected() })
 			if err := l.slack.AwaitSockets(t.Context(), 1); err != nil {
 				t.Fatal(err)
 			}
 			l.press(Rollback, "U0ADA")
-			l.told("U0ADA", 2)
+			l.wantWhisper("U0ADA", 2)
 		})
 	}
 }
@@ -39,57 +39,57 @@ func TestTheSocketComesBack(t *testing.T) {
 // While Slack cannot be reached that is seen, and it is tried again until it can.
 func TestTheSocketWaitsForSlack(t *testing.T) {
 	t.Parallel()
-	l := newLobby(t, fakeslack.Options{})
+	l := newInteractionFixture(t, fakeslack.Options{})
 	s := l.overSocket()
 	heal := l.slack.Inject(fakeslack.Fault{Method: "apps.connections.open", Kind: fakeslack.ServerError})
 	l.slack.DropSockets()
-	l.within("it is seen", func() bool { return !s.Connected() && l.metric("headgate_slack_socket_connected") == 0 })
+	l.waitFor("it is seen", func() bool { return !s.Connected() && l.metric("headgate_slack_socket_connected") == 0 })
 	heal()
-	l.within("it is back", s.Connected)
+	l.waitFor("it is back", s.Connected)
 	l.press(Ack, "U0ADA")
-	l.told("U0ADA", 1)
+	l.wantWhisper("U0ADA", 1)
 }
 
 // A token that is refused is tried again: it may be mended at Slack's end.
 func TestTheSocketWaitsForItsToken(t *testing.T) {
 	t.Parallel()
-	l := newLobby(t, fakeslack.Options{})
+	l := newInteractionFixture(t, fakeslack.Options{})
 	s := l.overSocket()
-	heal := l.slack.Inject(fakeslack.Fault{Method: "apps.connections.open", Kind: fakeslack.Refuse, Error: "invalid_auth"})
+	heal := l.slack.Inject(fakeslack.Fault{Method: "apps.connections.open", Kind: fakeslack.ErrorResponse, Error: "invalid_auth"})
 	refused := l.slack.Count("apps.connections.open") + 2
 	l.slack.DropSockets()
-	l.within("it is tried", func() bool { return l.slack.Count("apps.connections.open") >= refused })
+	l.waitFor("it is tried", func() bool { return l.slack.Count("apps.connections.open") >= refused })
 	heal()
-	l.within("it is back", s.Connected)
+	l.waitFor("it is back", s.Connected)
 }
 
 // The socket breaks between a press and its answer: Slack tells the presser that
 // it did not work, and pressing again does no harm.
 func TestTheSocketBreaksInAPress(t *testing.T) {
 	t.Parallel()
-	l := newLobby(t, fakeslack.Options{})
+	l := newInteractionFixture(t, fakeslack.Options{})
 	l.overSocket()
-	heal := l.slack.Inject(fakeslack.Fault{Method: string(fakeslack.Pressed), Kind: fakeslack.DropBefore})
+	heal := l.slack.Inject(fakeslack.Fault{Method: string(fakeslack.ButtonPress), Kind: fakeslack.DropBefore})
 	if _, err := l.slack.Press(t.Context(), "C1", l.root.TS, actionPrefix+string(Rollback), "U0ADA"); err == nil {
 		t.Fatal("the press arrived")
 	}
 	heal()
-	l.within("pressed again, as people do", func() bool {
+	l.waitFor("pressed again, as people do", func() bool {
 		_, err := l.slack.Press(t.Context(), "C1", l.root.TS, actionPrefix+string(Rollback), "U0ADA")
 		return err == nil
 	})
-	l.within("it is done", func() bool { return len(l.clerk.asked()) == 1 })
+	l.waitFor("it is done", func() bool { return len(l.executor.executed()) == 1 })
 }
 
 func TestSocketOptions(t *testing.T) {
-	l := newLobby(t, fakeslack.Options{})
-	good := SocketOptions{AppToken: appToken, APIURL: l.srv.URL + "/api/", Reception: l.reception, Log: l.logs, LongestPause: time.Second}
+	l := newInteractionFixture(t, fakeslack.Options{})
+	good := SocketOptions{AppToken: appToken, APIURL: l.srv.URL + "/api/", Handler: l.handler, Log: l.logs, MaxBackoff: time.Second}
 	for name, edit := range map[string]func(*SocketOptions){
 		"a bot token":      func(o *SocketOptions) { o.AppToken = token },
 		"no token":         func(o *SocketOptions) { o.AppToken = "" },
 		"a token in two":   func(o *SocketOptions) { o.AppToken = "xapp-1 2" },
 		"an address alone": func(o *SocketOptions) { o.APIURL = l.srv.URL },
-		"no reception":     func(o *SocketOptions) { o.Reception = nil },
+		"no reception":     func(o *SocketOptions) { o.Handler = nil },
 	} {
 		o := good
 		o.Registerer = prometheus.NewRegistry()
@@ -97,13 +97,13 @@ func TestSocketOptions(t *testing.T) {
 		if _, err := NewSocket(o); err == nil {
 			t.Errorf("%s: taken", name)
 		} else {
-			clean(t, name, err.Error())
+			wantNoSecret(t, name, err.Error())
 		}
 	}
 	for token, want := range map[string]string{
 		"xapp-1-A0FAKE-1-x": "A0FAKE", "xapp-test": "", "xapp-1-B0FAKE-1-x": "", "xoxb-1-A0FAKE-1": "", "": "",
 	} {
-		if got := appOf(token); got != want {
+		if got := appIDOfToken(token); got != want {
 			t.Errorf("%s: %q", token, got)
 		}
 	}

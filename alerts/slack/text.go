@@ -10,21 +10,21 @@ import (
 	"unicode/utf8"
 )
 
-// cutMark ends what was cut.
-const cutMark = "…"
+// ellipsis ends what was cut.
+const ellipsis = "…"
 
-// clip escapes a value from outside, once, and cuts it so that what comes out has
+// escapeTruncate escapes a value from outside, once, and cuts it so that what comes out has
 // at most n characters. Slack's markup knows three characters that have to be
 // escaped, and no others.
-func clip(s string, n int) (out string, cut bool) {
+func escapeTruncate(s string, n int) (out string, cut bool) {
 	var b strings.Builder
-	room := n - utf8.RuneCountInString(cutMark)
+	room := n - utf8.RuneCountInString(ellipsis)
 	used, last := 0, 0 // last: length at which the mark would still fit
 	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
-		piece := entity(r)
+		piece := escapeRune(r)
 		used += utf8.RuneCountInString(piece)
 		if used > n {
-			return b.String()[:last] + cutMark, true
+			return b.String()[:last] + ellipsis, true
 		}
 		b.WriteString(piece)
 		if used <= room {
@@ -34,7 +34,7 @@ func clip(s string, n int) (out string, cut bool) {
 	return b.String(), false
 }
 
-func entity(r rune) string {
+func escapeRune(r rune) string {
 	switch {
 	case r == '&':
 		return "&amp;"
@@ -51,21 +51,21 @@ func entity(r rune) string {
 	}
 }
 
-// esc is clip for names and other short values.
-func esc(s string) string {
-	out, _ := clip(s, 200)
+// escape is clip for names and other short values.
+func escape(s string) string {
+	out, _ := escapeTruncate(s, 200)
 	return out
 }
 
-// code returns text as code, as far as its backticks allow.
-func code(s string) string {
-	return "`" + strings.ReplaceAll(esc(s), "`", "'") + "`"
+// inlineCode returns text as code, as far as its backticks allow.
+func inlineCode(s string) string {
+	return "`" + strings.ReplaceAll(escape(s), "`", "'") + "`"
 }
 
 // plain cuts text for where Slack knows no markup and shows all as it is.
 func plainText(s string, n int) string {
 	clean := strings.Map(func(r rune) rune {
-		if p := entity(r); utf8.RuneCountInString(p) == 0 {
+		if p := escapeRune(r); utf8.RuneCountInString(p) == 0 {
 			return -1
 		} else if p == " " {
 			return ' '
@@ -75,31 +75,31 @@ func plainText(s string, n int) string {
 	if utf8.RuneCountInString(clean) <= n {
 		return clean
 	}
-	return string([]rune(clean)[:n-1]) + cutMark
+	return string([]rune(clean)[:n-1]) + ellipsis
 }
 
-// amount writes a value with its unit, as people say it.
-func amount(v float64, unit string) string {
+// formatValue writes a value with its unit, as people say it.
+func formatValue(v float64, unit string) string {
 	switch unit {
 	case "":
-		return number(v)
+		return formatNumber(v)
 	case "ratio":
-		return number(v*100) + " %"
+		return formatNumber(v*100) + " %"
 	case "s", "seconds":
 		if math.Abs(v) >= 600 {
-			return number(v/60) + " min"
+			return formatNumber(v/60) + " min"
 		}
-		return number(v) + " s"
+		return formatNumber(v) + " s"
 	case "x", "×":
-		return number(v) + "×"
+		return formatNumber(v) + "×"
 	default:
-		short, _ := clip(unit, 30)
-		return number(v) + " " + short
+		short, _ := escapeTruncate(unit, 30)
+		return formatNumber(v) + " " + short
 	}
 }
 
-// number writes three digits, or all before the point.
-func number(v float64) string {
+// formatNumber writes three digits, or all before the point.
+func formatNumber(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return "?"
@@ -108,20 +108,20 @@ func number(v float64) string {
 	case a >= 100 || v == math.Trunc(v):
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	case a >= 10:
-		return trim(strconv.FormatFloat(v, 'f', 1, 64))
+		return trimZeros(strconv.FormatFloat(v, 'f', 1, 64))
 	case a >= 0.01:
-		return trim(strconv.FormatFloat(v, 'f', 2, 64))
+		return trimZeros(strconv.FormatFloat(v, 'f', 2, 64))
 	default:
 		return strconv.FormatFloat(v, 'g', 2, 64)
 	}
 }
 
-func trim(s string) string {
+func trimZeros(s string) string {
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
 
-// when writes a time as the reader's own clock has it, with UTC beside it.
-func when(t time.Time) string {
+// localTime writes a time as the reader's own clock has it, with UTC beside it.
+func localTime(t time.Time) string {
 	if t.IsZero() {
 		return "?"
 	}
@@ -130,16 +130,16 @@ func when(t time.Time) string {
 		t.Unix(), t.Format("2006-01-02 15:04:05 UTC"), t.Format("15:04:05"))
 }
 
-// clock is when for a line that is read alone.
-func clock(t time.Time) string {
+// utcTime is when for a line that is read alone.
+func utcTime(t time.Time) string {
 	if t.IsZero() {
 		return "?"
 	}
 	return t.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
-// span writes a length of time.
-func span(d time.Duration) string {
+// formatDuration writes a length of time.
+func formatDuration(d time.Duration) string {
 	switch {
 	case d < 0:
 		return "0 s"

@@ -13,7 +13,7 @@ func results(t *testing.T, cs []Check) string {
 	t.Helper()
 	var out []string
 	for _, c := range cs {
-		clean(t, c.Name, fmt.Sprintf("%+v", c))
+		wantNoSecret(t, c.Name, fmt.Sprintf("%+v", c))
 		name := c.Name
 		if !c.OK {
 			name = "!" + name
@@ -37,8 +37,8 @@ func TestVerify(t *testing.T) {
 		want  string
 	}{
 		{name: "all is well", want: "token, " + scopes + ", " + channel},
-		{name: "a revoked token", fault: &fakeslack.Fault{Kind: fakeslack.Refuse, Error: "token_revoked"}, want: "!token"},
-		{name: "an answer that is none", fault: &fakeslack.Fault{Kind: fakeslack.EmptyAnswer}, want: "!token"},
+		{name: "a revoked token", fault: &fakeslack.Fault{Kind: fakeslack.ErrorResponse, Error: "token_revoked"}, want: "!token"},
+		{name: "an answer that is none", fault: &fakeslack.Fault{Kind: fakeslack.EmptyResponse}, want: "!token"},
 		{name: "no answer", fault: &fakeslack.Fault{Kind: fakeslack.DropBefore}, want: "!token"},
 		{
 			name: "few scopes", o: fakeslack.Options{Scopes: []string{"chat:write"}},
@@ -53,13 +53,13 @@ func TestVerify(t *testing.T) {
 			want: "token, " + scopes + ", !page: channel, !page: post",
 		},
 		{
-			name: "edits are refused", fault: &fakeslack.Fault{Method: "chat.update", Kind: fakeslack.Refuse, Error: "cant_update_message"},
+			name: "edits are refused", fault: &fakeslack.Fault{Method: "chat.update", Kind: fakeslack.ErrorResponse, Error: "cant_update_message"},
 			want: "token, " + scopes + ", page: channel, page: post, !page: edit, page: look up, page: delete",
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t, tt.o)
+			w := newFixture(t, tt.o)
 			if tt.set.ID != "" {
 				w.slack.SetChannel(tt.set)
 			}
@@ -88,14 +88,14 @@ func TestVerifyButtons(t *testing.T) {
 		"no commands":       {o: fakeslack.Options{Scopes: []string{"chat:write", "channels:read"}}, token: appToken, scopes: "!scope commands", want: "buttons: socket"},
 		"another app token": {o: fakeslack.Options{AppToken: "xapp-other"}, token: appToken, scopes: "scope commands", want: "!buttons: socket"},
 		"a bot token":       {token: token, scopes: "scope commands", want: "!buttons: socket"},
-		"no answer":         {token: appToken, fault: &fakeslack.Fault{Method: "apps.connections.open", Kind: fakeslack.EmptyAnswer}, scopes: "scope commands", want: "!buttons: socket"},
+		"no answer":         {token: appToken, fault: &fakeslack.Fault{Method: "apps.connections.open", Kind: fakeslack.EmptyResponse}, scopes: "scope commands", want: "!buttons: socket"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, tt.o)
+			w := newFixture(t, tt.o)
 			if tt.fault != nil {
 				w.slack.Inject(*tt.fault)
 			}
-			w.bot.words.pressable = true
+			w.bot.renderer.withButtons = true
 			if got := results(t, w.bot.Verify(t.Context())); !strings.Contains(got, ", "+tt.scopes+", ") {
 				t.Errorf("%s, want %s", got, tt.scopes)
 			}

@@ -16,16 +16,16 @@ import (
 	"headgate/internal/config"
 )
 
-// alertsTime bounds the test of everything that is sent to.
-const alertsTime = time.Minute
+// alertsTimeout bounds the test of everything that is sent to.
+const alertsTimeout = time.Minute
 
-func newAlerts(h host) *cobra.Command {
-	cmd := parentOf("alerts", "Try whether messages would arrive", "Try whether messages about incidents would arrive.")
+func newAlerts(h environment) *cobra.Command {
+	cmd := newGroup("alerts", "Try whether messages would arrive", "Try whether messages about incidents would arrive.")
 	cmd.AddCommand(newAlertsTest(h))
 	return cmd
 }
 
-func newAlertsTest(h host) *cobra.Command {
+func newAlertsTest(h environment) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "test",
@@ -45,16 +45,16 @@ do about it. The service need not run.`,
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), alertsTime)
+		ctx, cancel := context.WithTimeout(cmd.Context(), alertsTimeout)
 		defer cancel()
-		checks, err := h.verify(ctx, cfg)
-		if errors.Is(err, app.ErrNobody) {
+		checks, err := h.testAlerts(ctx, cfg)
+		if errors.Is(err, app.ErrNoBotToken) {
 			return usageError{err}
 		}
 		if err != nil {
 			return err
 		}
-		return reportChecks(cmd.OutOrStdout(), checks, asJSON, paintFor(h, cmd.OutOrStdout()))
+		return reportChecks(cmd.OutOrStdout(), checks, asJSON, colorizerFor(h, cmd.OutOrStdout()))
 	}
 	return cmd
 }
@@ -77,14 +77,14 @@ type alertCheck struct {
 	Hint   string `json:"hint"`   // what to do about it, empty if there is nothing
 }
 
-func reportChecks(w io.Writer, checks []alertCheck, asJSON bool, p paint) error {
+func reportChecks(w io.Writer, checks []alertCheck, asJSON bool, p colorizer) error {
 	failed := 0
 	for _, c := range checks {
 		if !c.OK {
 			failed++
 		}
 	}
-	write := func() error { return checkLines(w, checks, p) }
+	write := func() error { return printChecks(w, checks, p) }
 	if asJSON {
 		write = func() error {
 			return printJSON(w, map[string]any{"passed": failed == 0, "checks": append([]alertCheck{}, checks...)})
@@ -99,7 +99,7 @@ func reportChecks(w io.Writer, checks []alertCheck, asJSON bool, p paint) error 
 	return nil
 }
 
-func checkLines(w io.Writer, checks []alertCheck, p paint) error {
+func printChecks(w io.Writer, checks []alertCheck, p colorizer) error {
 	var b bytes.Buffer
 	rows := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, c := range checks {
@@ -107,9 +107,9 @@ func checkLines(w io.Writer, checks []alertCheck, p paint) error {
 		if !c.OK {
 			verdict = "FAILED"
 		}
-		fmt.Fprintf(rows, "%s\t%s\t%s\n", verdict, inert(c.Name), inert(c.Detail))
+		fmt.Fprintf(rows, "%s\t%s\t%s\n", verdict, sanitize(c.Name), sanitize(c.Detail))
 		if c.Hint != "" && !c.OK {
-			fmt.Fprintf(rows, "\t\t→ %s\n", inert(c.Hint))
+			fmt.Fprintf(rows, "\t\t→ %s\n", sanitize(c.Hint))
 		}
 	}
 	if err := rows.Flush(); err != nil {
@@ -117,7 +117,7 @@ func checkLines(w io.Writer, checks []alertCheck, p paint) error {
 	}
 	for line := range strings.Lines(b.String()) {
 		if line = strings.TrimRight(line, " \n"); strings.HasPrefix(line, "FAILED") {
-			line = p.loud(red, line)
+			line = p.highlight(red, line)
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err

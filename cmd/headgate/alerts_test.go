@@ -36,7 +36,7 @@ type checksReply struct {
 }
 
 func TestAlertsTest(t *testing.T) {
-	g := newGround(t)
+	g := newTestEnv(t)
 	fake := fakeslack.New(fakeslack.Options{Token: botToken})
 	fake.SetChannel(fakeslack.Channel{ID: "C0000000001", Name: "incidents", Member: true})
 	fake.SetChannel(fakeslack.Channel{ID: "C0000000002", Name: "warnings", Member: true})
@@ -69,7 +69,7 @@ func TestAlertsTest(t *testing.T) {
 }
 
 func TestAlertsTestRefuses(t *testing.T) {
-	g := newGround(t)
+	g := newTestEnv(t)
 	g.runBare("alerts", "test").want(t, exitUsage, "", "slack.bot_token is not set")
 	g.runBare("alerts", "test", "x").want(t, exitUsage, "", "--help")
 	g.runBare("alerts", "test", "--config", filepath.Join(t.TempDir(), "none.yaml")).want(t, exitUsage, "", "none.yaml")
@@ -82,8 +82,8 @@ func TestAlertsTestRefuses(t *testing.T) {
 // TestAlertsTestReports: each failure has its hint below it, and nothing that
 // others wrote moves the cursor.
 func TestAlertsTestReports(t *testing.T) {
-	g := newGround(t)
-	g.host.verify = func(ctx context.Context, _ *config.Config) ([]alertCheck, error) {
+	g := newTestEnv(t)
+	g.environment.testAlerts = func(ctx context.Context, _ *config.Config) ([]alertCheck, error) {
 		if _, bounded := ctx.Deadline(); !bounded {
 			t.Error("the test has no bound in time")
 		}

@@ -19,7 +19,7 @@ import (
 // maxAudit is the most that is shown at one time, in changes and entries.
 const maxAudit = 10_000
 
-func newAudit(h host) *cobra.Command {
+func newAudit(h environment) *cobra.Command {
 	a := auditCmd{host: h}
 	cmd := &cobra.Command{
 		Use:   "audit",
@@ -47,8 +47,8 @@ read from its database.`,
 }
 
 type auditCmd struct {
-	host        host
-	where       placeFlags
+	host        environment
+	where       endpointFlags
 	since, pool string
 	kind        string
 	json        bool
@@ -62,11 +62,11 @@ func (a *auditCmd) run(cmd *cobra.Command, _ []string) error {
 	if a.kind != "" && !slices.Contains(api.AuditKinds(), a.kind) {
 		return usageError{fmt.Errorf("--kind must be one of %s", strings.Join(api.AuditKinds(), ", "))}
 	}
-	p, err := a.where.find(a.host, cmd.ErrOrStderr())
+	p, err := a.where.resolve(a.host, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	q := api.ChangeQuery{Since: since, Pool: a.pool, Kind: a.kind, Limit: api.MaxPage}
+	q := api.AuditQuery{Since: since, Pool: a.pool, Kind: a.kind, Limit: api.MaxPage}
 	all, err := a.read(cmd.Context(), p, q, cmd.ErrOrStderr())
 	if err != nil {
 		return err
@@ -80,23 +80,23 @@ func (a *auditCmd) run(cmd *cobra.Command, _ []string) error {
 	return auditTable(cmd.OutOrStdout(), all.Items)
 }
 
-// pager reads one page.
-type pager func(context.Context, api.ChangeQuery) (api.AuditPage, error)
+// auditReader reads one page.
+type auditReader func(context.Context, api.AuditQuery) (api.AuditPage, error)
 
 // read asks the service, and reads the database if there is no answer.
-func (a *auditCmd) read(ctx context.Context, p place, q api.ChangeQuery, stderr io.Writer) (api.AuditPage, error) {
+func (a *auditCmd) read(ctx context.Context, p endpoint, q api.AuditQuery, stderr io.Writer) (api.AuditPage, error) {
 	all, err := a.fromService(ctx, p, q)
-	var silence *api.Silence
+	var silence *api.UnreachableError
 	if err == nil || !errors.As(err, &silence) {
 		return all, err
 	}
-	if !p.here {
+	if !p.local {
 		return all, unreachableError{err}
 	}
 	fmt.Fprintf(stderr, "headgate: %v\nheadgate: reading from the database in %s instead\n", err, p.dataDir)
-	all, fileErr := everyPage(ctx, q, func(ctx context.Context, q api.ChangeQuery) (api.AuditPage, error) {
-		page, err := a.host.audit(ctx, p.dataDir, q)
-		return api.PageOf(page), err
+	all, fileErr := readAuditPages(ctx, q, func(ctx context.Context, q api.AuditQuery) (api.AuditPage, error) {
+		page, err := a.host.readAudit(ctx, p.dataDir, q)
+		return api.AuditPageOf(page), err
 	})
 	if fileErr != nil {
 		return all, unreachableError{fmt.Errorf("the database cannot be read either: %w", fileErr)}
@@ -104,23 +104,23 @@ func (a *auditCmd) read(ctx context.Context, p place, q api.ChangeQuery, stderr 
 	return all, nil
 }
 
-func (a *auditCmd) fromService(ctx context.Context, p place, q api.ChangeQuery) (api.AuditPage, error) {
-	if p.closed != nil {
-		return api.AuditPage{}, &api.Silence{Err: p.closed}
+func (a *auditCmd) fromService(ctx context.Context, p endpoint, q api.AuditQuery) (api.AuditPage, error) {
+	if p.unusable != nil {
+		return api.AuditPage{}, &api.UnreachableError{Err: p.unusable}
 	}
 	client, err := p.client("")
 	if err != nil {
 		return api.AuditPage{}, err
 	}
 	defer client.Close()
-	if err := client.Alive(ctx); err != nil {
+	if err := client.Ping(ctx); err != nil {
 		return api.AuditPage{}, err
 	}
-	return everyPage(ctx, q, client.Audit)
+	return readAuditPages(ctx, q, client.Audit)
 }
 
-// everyPage reads pages up to maxAudit items. Next is set if there are more.
-func everyPage(ctx context.Context, q api.ChangeQuery, read pager) (api.AuditPage, error) {
+// readAuditPages reads pages up to maxAudit items. Next is set if there are more.
+func readAuditPages(ctx context.Context, q api.AuditQuery, read auditReader) (api.AuditPage, error) {
 	all := api.AuditPage{Items: []api.AuditItem{}}
 	for {
 		page, err := read(ctx, q)
@@ -145,21 +145,21 @@ func auditTable(w io.Writer, items []api.AuditItem) error {
 	for _, i := range items {
 		at := i.Time().UTC().Format(time.RFC3339)
 		if c := i.Change; c != nil {
-			fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", at, api.KindMode, inert(c.Pool), moved(c),
-				inert(c.Actor), inert(c.Via), c.Running, c.Queued, c.Dropped, cmp.Or(inert(c.Reason), "-"))
+			fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", at, api.KindMode, sanitize(c.Pool), transitionText(c),
+				sanitize(c.Actor), sanitize(c.Via), c.Running, c.Queued, c.Dropped, cmp.Or(sanitize(c.Reason), "-"))
 			continue
 		}
 		e := i.Entry
-		fmt.Fprintf(rows, "%s\t%s\t%s\t%s %s\t%s\t%s\t-\t-\t-\t%s\n", at, inert(e.Kind), cmp.Or(inert(e.Pool), "-"), inert(e.Action), inert(e.Ending),
-			inert(e.Actor), inert(e.Via), cmp.Or(inert(e.Reason), "-"))
+		fmt.Fprintf(rows, "%s\t%s\t%s\t%s %s\t%s\t%s\t-\t-\t-\t%s\n", at, sanitize(e.Kind), cmp.Or(sanitize(e.Pool), "-"), sanitize(e.Action), sanitize(e.Result),
+			sanitize(e.Actor), sanitize(e.Via), cmp.Or(sanitize(e.Reason), "-"))
 	}
 	return rows.Flush()
 }
 
-// moved says how a mode changed; the first one of a pool comes from nowhere.
-func moved(c *api.Change) string {
+// transitionText says how a mode changed; the first one of a pool comes from nowhere.
+func transitionText(c *api.Change) string {
 	if c.From == c.To {
-		return "begins in " + shout(c.To)
+		return "begins in " + modeText(c.To)
 	}
-	return inert(c.From) + " → " + shout(c.To)
+	return sanitize(c.From) + " → " + modeText(c.To)
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func TestAuditBothWays(t *testing.T) {
-	g := newGround(t)
+	g := newTestEnv(t)
 	s := g.serve()
 	s.fill("a", 3, time.Hour)
 	g.run("rollback", "--pool", "a", "--reason", "why")
@@ -32,7 +32,7 @@ func TestAuditBothWays(t *testing.T) {
 			t.Errorf("line %d reads %q, want %q", i+1, got, fields)
 		}
 	}
-	g.env["HEADGATE_ADMIN"] = dead(t)
+	g.vars["HEADGATE_ADMIN"] = closedAddress(t)
 	read := g.run("audit", "--pool", "a")
 	read.want(t, 0, asked.out, "no answer from the admin plane", "reading from the database in "+g.dataDir)
 	if err := s.Stop(t.Context()); err != nil {
@@ -42,7 +42,7 @@ func TestAuditBothWays(t *testing.T) {
 }
 
 func TestAuditJSON(t *testing.T) {
-	g := newGround(t)
+	g := newTestEnv(t)
 	g.serve()
 	var page api.AuditPage
 	dec := json.NewDecoder(strings.NewReader(g.run("audit", "--json").out))
@@ -58,29 +58,29 @@ func TestAuditJSON(t *testing.T) {
 }
 
 func TestAuditRefuses(t *testing.T) {
-	g := newGround(t)
-	g.env["HEADGATE_ADMIN"] = dead(t)
+	g := newTestEnv(t)
+	g.vars["HEADGATE_ADMIN"] = closedAddress(t)
 	g.run("audit", "--since", "yesterday").want(t, exitUsage, "", "--since must be a span such as 7d")
 	g.run("audit", "--kind", "gossip").want(t, exitUsage, "", "--kind must be one of mode, press, decision")
-	g.run("audit").want(t, exitSilent, "", "the database cannot be read either")
+	g.run("audit").want(t, exitUnreachable, "", "the database cannot be read either")
 }
 
 // TestAuditIsBounded: a record without end is shown up to a bound, and said so.
 func TestAuditIsBounded(t *testing.T) {
-	g := newGround(t)
-	g.env["HEADGATE_ADMIN"] = dead(t)
+	g := newTestEnv(t)
+	g.vars["HEADGATE_ADMIN"] = closedAddress(t)
 	pages := 0
-	g.host.audit = func(_ context.Context, _ string, q api.ChangeQuery) (api.ChangePage, error) {
+	g.environment.readAudit = func(_ context.Context, _ string, q api.AuditQuery) (api.AuditRecords, error) {
 		if q.Limit != api.MaxPage || pages > 0 && q.After != fmt.Sprint(pages) {
 			t.Fatalf("asked %+v after %d pages", q, pages)
 		}
 		pages++
-		evil := control.Change{Pool: "a", To: admission.PassThrough, Reason: "\x1b[2J", Actor: "x\ny"}
-		items := make([]control.Change, api.MaxPage)
+		evil := control.ModeChange{Pool: "a", To: admission.PassThrough, Reason: "\x1b[2J", Actor: "x\ny"}
+		items := make([]control.ModeChange, api.MaxPage)
 		for i := range items {
 			items[i] = evil
 		}
-		return api.ChangePage{Items: items, Next: fmt.Sprint(pages)}, nil
+		return api.AuditRecords{Changes: items, Next: fmt.Sprint(pages)}, nil
 	}
 	r := g.run("audit")
 	if n := strings.Count(r.out, "\n"); r.code != 0 || n != maxAudit+1 || pages != maxAudit/api.MaxPage {
@@ -94,7 +94,7 @@ func TestAuditIsBounded(t *testing.T) {
 // TestBackup makes a copy while the service runs, and puts it back as
 // docs/rollback.md says.
 func TestBackup(t *testing.T) {
-	g := newGround(t)
+	g := newTestEnv(t)
 	s := g.serve()
 	g.run("rollback", "--pool", "b")
 	file := filepath.Join(t.TempDir(), "copy.db")
@@ -120,13 +120,13 @@ func TestBackup(t *testing.T) {
 	if s = g.serve(); s.mode("b") != admission.PassThrough {
 		t.Errorf("b is in %s, in the backup it was in passthrough", s.mode("b"))
 	}
-	if _, err := app.ReadAudit(t.Context(), g.dataDir, api.ChangeQuery{Limit: 10}); err != nil {
+	if _, err := app.ReadAudit(t.Context(), g.dataDir, api.AuditQuery{Limit: 10}); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestCompletion(t *testing.T) {
-	g := newGround(t)
+	g := newTestEnv(t)
 	g.serve()
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if r := g.runBare("completion", shell); r.code != 0 || !strings.Contains(r.out, "headgate") || r.err != "" {
@@ -146,7 +146,7 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("completions of %s: %q, want %q first", line, r.out, want)
 		}
 	}
-	g.env["HEADGATE_ADMIN"] = wedged(t)
+	g.vars["HEADGATE_ADMIN"] = hangingServer(t)
 	if r := g.runBare("__complete", "rollback", "--data-dir", g.dataDir, "--pool", ""); !strings.HasPrefix(r.out, ":") {
 		t.Errorf("completions without a service %q", r.out)
 	}

@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// backupTime bounds a backup, in which the whole database is read and checked.
-const backupTime = 10 * time.Minute
+// backupTimeout bounds a backup, in which the whole database is read and checked.
+const backupTimeout = 10 * time.Minute
 
-func newBackup(h host) *cobra.Command {
-	var where placeFlags
+func newBackup(h environment) *cobra.Command {
+	var where endpointFlags
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Copy the database into a file",
@@ -23,15 +23,15 @@ there already is not touched. docs/rollback.md says how to put a copy back.`,
   headgate backup --data-dir /var/lib/headgate /backup/headgate.db`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 	}
-	where.addData(cmd)
+	where.addDataDir(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		dir := where.data(h, cmd.ErrOrStderr())
-		ctx, cancel := context.WithTimeout(cmd.Context(), backupTime)
+		dir := where.resolveDataDir(h, cmd.ErrOrStderr())
+		ctx, cancel := context.WithTimeout(cmd.Context(), backupTimeout)
 		defer cancel()
 		if err := h.backup(ctx, dir, args[0]); err != nil {
 			return fmt.Errorf("no backup of %s: %w", dir, err)
 		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "wrote %s\n", inert(args[0]))
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "wrote %s\n", sanitize(args[0]))
 		return err
 	}
 	return cmd

@@ -12,9 +12,9 @@ import (
 	"headgate/web/api"
 )
 
-// completionTime bounds the question for pool names: somebody waits at the
+// completionTimeout bounds the question for pool names: somebody waits at the
 // prompt.
-const completionTime = 500 * time.Millisecond
+const completionTimeout = 500 * time.Millisecond
 
 func newCompletion() *cobra.Command {
 	return &cobra.Command{
@@ -42,11 +42,11 @@ func newCompletion() *cobra.Command {
 	}
 }
 
-// proposeNoFiles keeps a shell from proposing files, which it does for every
+// disableFileCompletion keeps a shell from proposing files, which it does for every
 // argument, to commands that take none.
-func proposeNoFiles(cmd *cobra.Command) {
+func disableFileCompletion(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
-		proposeNoFiles(c)
+		disableFileCompletion(c)
 	}
 	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && !strings.Contains(cmd.Use, "FILE") {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
@@ -55,33 +55,33 @@ func proposeNoFiles(cmd *cobra.Command) {
 
 // completePools completes --pool with the pools of the service, if it answers
 // at once.
-func completePools(cmd *cobra.Command, h host, where *placeFlags) {
+func completePools(cmd *cobra.Command, h environment, where *endpointFlags) {
 	// It fails only for a flag that is not there.
 	_ = cmd.RegisterFlagCompletionFunc("pool", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return poolNames(cmd.Context(), h, where), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
-func poolNames(ctx context.Context, h host, where *placeFlags) (names []string) {
-	where.brief(ctx, h, func(ctx context.Context, c *api.Client) error {
+func poolNames(ctx context.Context, h environment, where *endpointFlags) (names []string) {
+	where.askForCompletion(ctx, h, func(ctx context.Context, c *api.Client) error {
 		s, err := c.Status(ctx)
 		for i := range s.Pools {
-			names = append(names, inert(s.Pools[i].Name))
+			names = append(names, sanitize(s.Pools[i].Name))
 		}
 		return err
 	})
 	return names
 }
 
-// brief asks the service something for a completion: quickly or not at all, since
+// askForCompletion asks the service something for a completion: quickly or not at all, since
 // somebody waits with a finger on the key.
-func (f *placeFlags) brief(ctx context.Context, h host, ask func(context.Context, *api.Client) error) {
+func (f *endpointFlags) askForCompletion(ctx context.Context, h environment, ask func(context.Context, *api.Client) error) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	p, err := f.find(h, io.Discard)
+	p, err := f.resolve(h, io.Discard)
 	if err != nil {
 		return
 	}

@@ -86,7 +86,7 @@ func runDemo(cmd *cobra.Command, o demo.Options, flags demoFlags) (err error) {
 		return usageError{fmt.Errorf("--%w\nsee `%s --help`", err, cmd.CommandPath())}
 	}
 	screen := demoScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), flags)
-	screen.Program = called(os.Args[0])
+	screen.Program = programName(os.Args[0])
 	if flags.svg != "" {
 		file, err := os.Create(flags.svg)
 		if err != nil {
@@ -103,8 +103,8 @@ func runDemo(cmd *cobra.Command, o demo.Options, flags demoFlags) (err error) {
 	return demo.Show(cmd.Context(), o, screen)
 }
 
-// called is a program's name as the shell found it, if that is a plain path.
-func called(name string) string {
+// programName is a program's name as the shell found it, if that is a plain path.
+func programName(name string) string {
 	if strings.ContainsFunc(name, func(r rune) bool {
 		return !strings.ContainsRune("./-_", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	}) {

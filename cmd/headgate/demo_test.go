@@ -44,7 +44,7 @@ func TestCalled(t *testing.T) {
 		"headgate": "headgate", "./bin/headgate": "./bin/headgate", "/usr/local/bin/headgate-1.2": "/usr/local/bin/headgate-1.2",
 		"/home/a b/headgate": "", "./$(x)": "", "": "",
 	} {
-		if got := called(name); got != want {
+		if got := programName(name); got != want {
 			t.Errorf("called(%q) = %q, want %q", name, got, want)
 		}
 	}
@@ -58,7 +58,7 @@ func TestDemoStoppedAtOnce(t *testing.T) {
 	picture := filepath.Join(t.TempDir(), "demo.svg")
 	var out, messages bytes.Buffer
 	code := execute(ctx, []string{"demo", "--json", "--speed", "100", "--keep", "--svg", picture}, &out, &messages)
-	if code != exitDone {
+	if code != exitOK {
 		t.Fatalf("exit %d: %s", code, messages.String())
 	}
 	var summary map[string]any
@@ -84,7 +84,7 @@ func TestDemoWithSlack(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
 		var out, messages bytes.Buffer
-		if code := execute(ctx, append([]string{"demo", "--json", "--slack"}, args...), &out, &messages); code != exitDone {
+		if code := execute(ctx, append([]string{"demo", "--json", "--slack"}, args...), &out, &messages); code != exitOK {
 			t.Fatalf("exit %d: %s", code, messages.String())
 		}
 		var summary struct {

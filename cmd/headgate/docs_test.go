@@ -45,7 +45,7 @@ func block(name string, c *cobra.Command) string {
 	return fmt.Sprintf("<!-- flags: %s -->\n```text\n%s\n\n%s\n```\n<!-- end -->", name, use, text)
 }
 
-var blocks = regexp.MustCompile("(?s)<!-- flags: ([a-z ]+) -->\n.*?<!-- end -->")
+var flagBlocks = regexp.MustCompile("(?s)<!-- flags: ([a-z ]+) -->\n.*?<!-- end -->")
 
 // TestCommandsPage: the page has a section for every command, with its flags as
 // they are, and none for others. Run with -update to write the flags anew.
@@ -54,10 +54,10 @@ func TestCommandsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands := leaves(newRoot(thisHost()))
+	commands := leaves(newRoot(systemEnvironment()))
 	shown := map[string]bool{}
-	is := blocks.ReplaceAllStringFunc(string(text), func(old string) string {
-		name := blocks.FindStringSubmatch(old)[1]
+	is := flagBlocks.ReplaceAllStringFunc(string(text), func(old string) string {
+		name := flagBlocks.FindStringSubmatch(old)[1]
 		c, ok := commands[name]
 		if !ok {
 			t.Errorf("docs/commands.md has flags of %q, which is no command", name)
@@ -87,7 +87,7 @@ func TestCommandsPage(t *testing.T) {
 // example that begins with its name and whose flags exist.
 func TestCommandsHelp(t *testing.T) {
 	flags := regexp.MustCompile(`\s--([a-z-]+)`)
-	for name, c := range leaves(newRoot(thisHost())) {
+	for name, c := range leaves(newRoot(systemEnvironment())) {
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") || !strings.Contains(c.Example, "headgate "+name) {
 			t.Errorf("%s: short %q, example %q", name, c.Short, c.Example)
 		}
@@ -112,7 +112,7 @@ func TestMetricsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := newGround(t)
+	g := newTestEnv(t)
 	families, err := g.serve().Metrics().Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -14,34 +14,34 @@ import (
 	"headgate/web/api"
 )
 
-func newDrill(h host) *cobra.Command {
-	cmd := parentOf("drill", "Rehearse trouble, and read what came of it",
+func newDrill(h environment) *cobra.Command {
+	cmd := newGroup("drill", "Rehearse trouble, and read what came of it",
 		"Run drills: a scenario under injected faults, hypotheses about what headgate will\ndo, and a verdict with its evidence. Drills run in the service, by schedule or when\nordered here; a twin shares nothing with production.")
 	cmd.AddCommand(newDrillList(h), newDrillRun(h), newDrillShow(h), newDrillAbort(h), newDrillFreeze(h), newDrillUnfreeze(h), newDrillHistory(h), newDrillSpec(), newDrillCheck())
 	return cmd
 }
 
 // drillCmd is what the commands about drills have in common.
-type drillCmd struct{ incidentCmd }
+type drillCmd struct{ serviceCmd }
 
-// ask calls f with a client of a service that is alive: only a service has drills.
-func (c *drillCmd) ask(cmd *cobra.Command, f func(context.Context, *api.Client) error) error {
-	err := c.nobody(cmd.Context())
+// withClient calls f with a client of a service that is alive: only a service has drills.
+func (c *drillCmd) withClient(cmd *cobra.Command, f func(context.Context, *api.Client) error) error {
+	err := c.checkReachable(cmd.Context())
 	if err == nil {
-		err = c.incidentCmd.ask(cmd, f)
+		err = c.serviceCmd.withClient(cmd, f)
 	}
 	var unreachable unreachableError
 	if errors.As(err, &unreachable) {
-		return fmt.Errorf("%w\ndrills run in the service, which is started with: headgate serve%s", err, configShown(c.where.config))
+		return fmt.Errorf("%w\ndrills run in the service, which is started with: headgate serve%s", err, configArg(c.where.config))
 	}
 	return err
 }
 
-// nobody returns an error if nothing answers there. Whether there is a token is
+// checkReachable returns an error if nothing answers there. Whether there is a token is
 // asked after that: where no service has ever run there is none, and to look for
 // it would be of no use.
-func (c *drillCmd) nobody(ctx context.Context) error {
-	p, err := c.where.find(c.host, io.Discard)
+func (c *drillCmd) checkReachable(ctx context.Context) error {
+	p, err := c.where.resolve(c.host, io.Discard)
 	if err != nil {
 		return nil // the next one to look says so
 	}
@@ -50,20 +50,20 @@ func (c *drillCmd) nobody(ctx context.Context) error {
 		return nil
 	}
 	defer client.Close()
-	return reached(client.Alive(ctx))
+	return asUnreachable(client.Ping(ctx))
 }
 
-func configShown(file string) string {
+func configArg(file string) string {
 	if file == "" {
 		return ""
 	}
-	return " --config " + shellWord(file)
+	return " --config " + shellQuote(file)
 }
 
-// runID completes the beginning of the ID of a run.
-func runID(ctx context.Context, c runReader, given string) (string, error) {
-	return complete("run", given, func() (ids []string, err error) {
-		all, _, err := runsOf(ctx, c, drill.Query{})
+// resolveRunID completes the beginning of the ID of a run.
+func resolveRunID(ctx context.Context, c runReader, given string) (string, error) {
+	return resolveID("run", given, func() (ids []string, err error) {
+		all, _, err := allRuns(ctx, c, drill.Query{})
 		for i := range all {
 			ids = append(ids, all[i].ID)
 		}
@@ -71,10 +71,10 @@ func runID(ctx context.Context, c runReader, given string) (string, error) {
 	})
 }
 
-// runsOf reads all pages that a query leads to.
-func runsOf(ctx context.Context, c runReader, q drill.Query) ([]api.DrillRun, string, error) {
+// allRuns reads all pages that a query leads to.
+func allRuns(ctx context.Context, c runReader, q drill.Query) ([]api.DrillRun, string, error) {
 	q.Limit = api.MaxPage
-	return pages(func(after string) ([]api.DrillRun, string, error) {
+	return readPages(func(after string) ([]api.DrillRun, string, error) {
 		q.After = after
 		list, err := c.Runs(ctx, q)
 		return list.Items, list.Next, err
@@ -93,11 +93,11 @@ func (r *reasonFlag) text() (string, error) {
 	if n := utf8.RuneCountInString(r.reason); n > api.MaxReason {
 		return "", usageError{fmt.Errorf("--reason: at most %d characters, has %d", api.MaxReason, n)}
 	}
-	return inert(strings.Join(strings.Fields(r.reason), " ")), nil
+	return sanitize(strings.Join(strings.Fields(r.reason), " ")), nil
 }
 
 // completeDrills completes the argument of a command with the IDs of drills.
-func completeDrills(cmd *cobra.Command, h host, where *placeFlags) {
+func completeDrills(cmd *cobra.Command, h environment, where *endpointFlags) {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -106,8 +106,8 @@ func completeDrills(cmd *cobra.Command, h host, where *placeFlags) {
 	}
 }
 
-func drillIDs(ctx context.Context, h host, where *placeFlags) (ids []string) {
-	where.brief(ctx, h, func(ctx context.Context, c *api.Client) error {
+func drillIDs(ctx context.Context, h environment, where *endpointFlags) (ids []string) {
+	where.askForCompletion(ctx, h, func(ctx context.Context, c *api.Client) error {
 		list, err := c.Drills(ctx)
 		for i := range list.Items {
 			ids = append(ids, list.Items[i].ID)
@@ -120,18 +120,18 @@ func drillIDs(ctx context.Context, h host, where *placeFlags) (ids []string) {
 // verdictOf says how a run stands.
 func verdictOf(r *api.DrillRun) string {
 	if r.Verdict == nil {
-		return inert(r.Status)
+		return sanitize(r.Status)
 	}
-	return inert(*r.Verdict)
+	return sanitize(*r.Verdict)
 }
 
-// colouredVerdict makes what did not pass stand out.
-func colouredVerdict(p paint, verdict, line string) string {
+// highlightVerdict makes what did not pass stand out.
+func highlightVerdict(p colorizer, verdict, line string) string {
 	switch drill.Verdict(verdict) {
 	case drill.Failed, drill.Interrupted:
-		return p.loud(red, line)
+		return p.highlight(red, line)
 	case drill.Aborted, drill.Inconclusive, drill.Missed:
-		return p.loud(yellow, line)
+		return p.highlight(yellow, line)
 	default:
 		return line
 	}
@@ -142,16 +142,16 @@ func hypothesisText(h *api.DrillHypothesis) string {
 	if h == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%s %s of %s", inert(h.Name), drillAmount(h.Value, h.Unit), drillAmount(&h.Limit, h.Unit))
+	return fmt.Sprintf("%s %s of %s", sanitize(h.Name), formatMeasure(h.Value, h.Unit), formatMeasure(&h.Limit, h.Unit))
 }
 
-// drillAmount is amount for what drills measure.
-func drillAmount(v *float64, unit string) string {
+// formatMeasure is amount for what drills measure.
+func formatMeasure(v *float64, unit string) string {
 	if v == nil {
 		return "?"
 	}
 	if unit == drill.UnitSeconds && *v < 0 {
-		return "-" + seconds(-*v)
+		return "-" + formatSeconds(-*v)
 	}
-	return amount(v, unit)
+	return formatValue(v, unit)
 }

@@ -16,8 +16,8 @@ import (
 	"headgate/web/api"
 )
 
-func newDrillHistory(h host) *cobra.Command {
-	l := drillHistory{drillCmd: drillCmd{incidentCmd{host: h}}}
+func newDrillHistory(h environment) *cobra.Command {
+	l := drillHistory{drillCmd: drillCmd{serviceCmd{host: h}}}
 	cmd := &cobra.Command{
 		Use:   "history",
 		Short: "List runs of drills, newest first",
@@ -59,13 +59,13 @@ func (l *drillHistory) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--%w", err)}
 	}
-	return l.read(cmd, func(ctx context.Context, c runReader) error {
-		all, rest, err := runsOf(ctx, c, q)
+	return l.withRuns(cmd, func(ctx context.Context, c runReader) error {
+		all, rest, err := allRuns(ctx, c, q)
 		if err != nil {
 			return err
 		}
 		if rest != "" {
-			fmt.Fprintf(cmd.ErrOrStderr(), "headgate: warning: there are more than %d runs; shorten --since\n", maxIncidents)
+			fmt.Fprintf(cmd.ErrOrStderr(), "headgate: warning: there are more than %d runs; shorten --since\n", maxItems)
 		}
 		switch {
 		case l.json:
@@ -73,7 +73,7 @@ func (l *drillHistory) run(cmd *cobra.Command, _ []string) error {
 		case l.csv:
 			return api.WriteRunsCSV(cmd.OutOrStdout(), all)
 		}
-		return runTable(cmd.OutOrStdout(), all, paintFor(l.host, cmd.OutOrStdout()))
+		return runTable(cmd.OutOrStdout(), all, colorizerFor(l.host, cmd.OutOrStdout()))
 	})
 }
 
@@ -87,7 +87,7 @@ func (l *drillHistory) query() (drill.Query, error) {
 	return api.RunQuery(v, l.host.now())
 }
 
-func runTable(w io.Writer, all []api.DrillRun, p paint) error {
+func runTable(w io.Writer, all []api.DrillRun, p colorizer) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(w, "no runs")
 		return err
@@ -103,9 +103,9 @@ func runTable(w io.Writer, all []api.DrillRun, p paint) error {
 		}
 		took := "-"
 		if r.DurationS != nil {
-			took = seconds(*r.DurationS)
+			took = formatSeconds(*r.DurationS)
 		}
-		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", inert(r.ID), inert(r.Drill), verdictOf(r), momentOr(at, "-"), orDash(r.Trigger), took,
+		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", sanitize(r.ID), sanitize(r.Drill), verdictOf(r), formatTimeOr(at, "-"), orDash(r.Trigger), took,
 			hypothesisText(r.Tightest), orDash(r.Reason))
 	}
 	if err := rows.Flush(); err != nil {
@@ -113,7 +113,7 @@ func runTable(w io.Writer, all []api.DrillRun, p paint) error {
 	}
 	for i, line := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
 		if i > 0 {
-			line = colouredVerdict(p, verdictOf(&all[i-1]), line)
+			line = highlightVerdict(p, verdictOf(&all[i-1]), line)
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err

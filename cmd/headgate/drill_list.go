@@ -14,8 +14,8 @@ import (
 	"headgate/web/api"
 )
 
-func newDrillList(h host) *cobra.Command {
-	c := drillCmd{incidentCmd{host: h}}
+func newDrillList(h environment) *cobra.Command {
+	c := drillCmd{serviceCmd{host: h}}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List drills, their next five runs and last verdicts",
@@ -28,7 +28,7 @@ schedule and in UTC, with a note where clocks go forward or back.`,
 	}
 	c.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return c.ask(cmd, func(ctx context.Context, client *api.Client) error {
+		return c.withClient(cmd, func(ctx context.Context, client *api.Client) error {
 			list, err := client.Drills(ctx)
 			if err != nil {
 				return err
@@ -36,18 +36,18 @@ schedule and in UTC, with a note where clocks go forward or back.`,
 			if c.json {
 				return printJSON(cmd.OutOrStdout(), list)
 			}
-			_, err = cmd.OutOrStdout().Write(drillTable(&list, h.now(), paintFor(h, cmd.OutOrStdout())))
+			_, err = cmd.OutOrStdout().Write(drillTable(&list, h.now(), colorizerFor(h, cmd.OutOrStdout())))
 			return err
 		})
 	}
 	return cmd
 }
 
-func drillTable(list *api.DrillList, now time.Time, p paint) []byte {
+func drillTable(list *api.DrillList, now time.Time, p colorizer) []byte {
 	var b bytes.Buffer
 	if f := list.Freeze; f.Frozen {
-		fmt.Fprintf(&b, "%s\n\n", p.loud(yellow, fmt.Sprintf("FROZEN by %s: %s; no drill runs until headgate drill unfreeze",
-			cmp.Or(inert(f.By), "somebody"), cmp.Or(inert(f.Reason), "no reason given"))))
+		fmt.Fprintf(&b, "%s\n\n", p.highlight(yellow, fmt.Sprintf("FROZEN by %s: %s; no drill runs until headgate drill unfreeze",
+			cmp.Or(sanitize(f.By), "somebody"), cmp.Or(sanitize(f.Reason), "no reason given"))))
 	}
 	if len(list.Items) == 0 {
 		fmt.Fprintln(&b, "no drills")
@@ -57,7 +57,7 @@ func drillTable(list *api.DrillList, now time.Time, p paint) []byte {
 	fmt.Fprintln(rows, "DRILL\tNAME\tTARGET\tPOOL\tSCHEDULE\tNEXT\tLAST\tLAST PASSED")
 	for i := range list.Items {
 		d := &list.Items[i]
-		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", inert(d.ID), orDash(d.Name), inert(d.Target), orDash(d.Pool), scheduleOf(d), nextOf(d), lastOf(d), passedAgo(d, now))
+		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", sanitize(d.ID), orDash(d.Name), sanitize(d.Target), orDash(d.Pool), scheduleOf(d), nextOf(d), lastOf(d), passedAgo(d, now))
 	}
 	_ = rows.Flush() // into memory
 	for i := range list.Items {
@@ -66,32 +66,32 @@ func drillTable(list *api.DrillList, now time.Time, p paint) []byte {
 	return b.Bytes()
 }
 
-func scheduleOf(d *api.DrillRow) string {
+func scheduleOf(d *api.DrillSummary) string {
 	if d.Schedule == "" {
 		return "by hand"
 	}
-	return inert(d.Schedule) + " " + cmp.Or(inert(d.Zone), "UTC")
+	return sanitize(d.Schedule) + " " + cmp.Or(sanitize(d.Zone), "UTC")
 }
 
-func nextOf(d *api.DrillRow) string {
+func nextOf(d *api.DrillSummary) string {
 	if len(d.NextRuns) == 0 {
 		return "-"
 	}
-	return moment(d.NextRuns[0].At)
+	return formatTime(d.NextRuns[0].At)
 }
 
-func lastOf(d *api.DrillRow) string {
+func lastOf(d *api.DrillSummary) string {
 	switch {
 	case d.Running != nil:
 		return "running"
 	case d.Last == nil:
 		return "-"
 	}
-	return inert(d.Last.Verdict)
+	return sanitize(d.Last.Verdict)
 }
 
 // passedAgo says how many days ago a drill passed.
-func passedAgo(d *api.DrillRow, now time.Time) string {
+func passedAgo(d *api.DrillSummary, now time.Time) string {
 	late := ""
 	if d.Overdue {
 		late = ", overdue"
@@ -101,7 +101,7 @@ func passedAgo(d *api.DrillRow, now time.Time) string {
 	}
 	at, err := time.Parse(time.RFC3339, *d.LastPassedAt)
 	if err != nil {
-		return inert(*d.LastPassedAt)
+		return sanitize(*d.LastPassedAt)
 	}
 	switch days := int(now.Sub(at) / (24 * time.Hour)); days {
 	case 0:
@@ -114,26 +114,26 @@ func passedAgo(d *api.DrillRow, now time.Time) string {
 }
 
 // drillNotes tells what the table does not.
-func drillNotes(w io.Writer, d *api.DrillRow) {
+func drillNotes(w io.Writer, d *api.DrillSummary) {
 	var lines []string
 	for _, problem := range d.Problems {
-		lines = append(lines, "cannot run: "+inert(problem))
+		lines = append(lines, "cannot run: "+sanitize(problem))
 	}
 	if d.Running != nil {
-		lines = append(lines, "running: headgate drill show "+inert(*d.Running))
+		lines = append(lines, "running: headgate drill show "+sanitize(*d.Running))
 	}
 	for _, n := range d.NextRuns {
-		line := fmt.Sprintf("due %s (%s)", inert(n.Local), moment(n.At))
+		line := fmt.Sprintf("due %s (%s)", sanitize(n.Local), formatTime(n.At))
 		if n.Note != "" {
-			line += ", " + inert(n.Note)
+			line += ", " + sanitize(n.Note)
 		}
 		lines = append(lines, line)
 	}
 	for i, line := range lines {
 		if i == 0 {
-			fmt.Fprintf(w, "\n%s: %s\n", inert(d.ID), line)
+			fmt.Fprintf(w, "\n%s: %s\n", sanitize(d.ID), line)
 		} else {
-			fmt.Fprintf(w, "%*s%s\n", len(inert(d.ID))+2, "", line)
+			fmt.Fprintf(w, "%*s%s\n", len(sanitize(d.ID))+2, "", line)
 		}
 	}
 }

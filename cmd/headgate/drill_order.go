@@ -10,14 +10,14 @@ import (
 	"headgate/web/api"
 )
 
-// drillOrder is a command that stops a run, or all of them.
-type drillOrder struct {
+// drillAction is a command that stops a run, or all of them.
+type drillAction struct {
 	drillCmd
 	reasonFlag
 }
 
-func newDrillOrder(h host, cmd *cobra.Command, give func(o *drillOrder, ctx context.Context, c *api.Client, args []string, reason string) (any, string, error)) *cobra.Command {
-	o := drillOrder{drillCmd: drillCmd{incidentCmd{host: h}}}
+func newDrillAction(h environment, cmd *cobra.Command, give func(o *drillAction, ctx context.Context, c *api.Client, args []string, reason string) (any, string, error)) *cobra.Command {
+	o := drillAction{drillCmd: drillCmd{serviceCmd{host: h}}}
 	o.reasonFlag.add(cmd)
 	o.drillCmd.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -28,11 +28,11 @@ func newDrillOrder(h host, cmd *cobra.Command, give func(o *drillOrder, ctx cont
 		if cmd.Name() == "freeze" && reason == "" {
 			return usageError{fmt.Errorf("--reason must say why: others will wonder why no drill runs\nsee `%s --help`", cmd.CommandPath())}
 		}
-		return o.ask(cmd, func(ctx context.Context, c *api.Client) error {
+		return o.withClient(cmd, func(ctx context.Context, c *api.Client) error {
 			reply, said, err := give(&o, ctx, c, args, reason)
 			switch {
 			case err != nil:
-				return doubtful(err)
+				return hintMaybeApplied(err)
 			case o.json:
 				return printJSON(cmd.OutOrStdout(), reply)
 			}
@@ -43,8 +43,8 @@ func newDrillOrder(h host, cmd *cobra.Command, give func(o *drillOrder, ctx cont
 	return cmd
 }
 
-func newDrillAbort(h host) *cobra.Command {
-	return newDrillOrder(h, &cobra.Command{
+func newDrillAbort(h environment) *cobra.Command {
+	return newDrillAction(h, &cobra.Command{
 		Use:   "abort ID",
 		Short: "Stop a run: faults cleared, steps undone",
 		Long: `Stop a run that goes on. Its faults are cleared within a second, what it did is
@@ -53,8 +53,8 @@ if no other begins like it.`,
 		Example: `  headgate drill abort 01a22990
   headgate drill abort 01a22990 --reason "the network is slow today"`,
 		Args: usageArgs(cobra.ExactArgs(1)),
-	}, func(o *drillOrder, ctx context.Context, c *api.Client, args []string, reason string) (any, string, error) {
-		id, err := runID(ctx, c, args[0])
+	}, func(o *drillAction, ctx context.Context, c *api.Client, args []string, reason string) (any, string, error) {
+		id, err := resolveRunID(ctx, c, args[0])
 		if err != nil {
 			return nil, "", err
 		}
@@ -62,26 +62,26 @@ if no other begins like it.`,
 		if err != nil {
 			return nil, "", err
 		}
-		return run, fmt.Sprintf("%s: %s, faults cleared\nread it: headgate drill show %s%s", inert(run.Name), verdictOf(&run), inert(run.ID), o.where.shown()), nil
+		return run, fmt.Sprintf("%s: %s, faults cleared\nread it: headgate drill show %s%s", sanitize(run.Name), verdictOf(&run), sanitize(run.ID), o.where.shellArgs()), nil
 	})
 }
 
-func newDrillFreeze(h host) *cobra.Command {
-	return newDrillOrder(h, &cobra.Command{
+func newDrillFreeze(h environment) *cobra.Command {
+	return newDrillAction(h, &cobra.Command{
 		Use:   "freeze",
 		Short: "Stop what runs, and let no drill run",
 		Long: `Stop the run that goes on, and let no drill run until headgate drill unfreeze,
 neither by schedule nor by hand. It outlasts restarts.`,
 		Example: `  headgate drill freeze --reason "release week"`,
 		Args:    usageArgs(cobra.NoArgs),
-	}, func(o *drillOrder, ctx context.Context, c *api.Client, _ []string, reason string) (any, string, error) {
+	}, func(o *drillAction, ctx context.Context, c *api.Client, _ []string, reason string) (any, string, error) {
 		f, err := c.Freeze(ctx, reason)
-		return f, fmt.Sprintf("drills are frozen by %s: %s\nback: headgate drill unfreeze%s", cmp.Or(inert(f.By), "somebody"), inert(f.Reason), o.where.shown()), err
+		return f, fmt.Sprintf("drills are frozen by %s: %s\nback: headgate drill unfreeze%s", cmp.Or(sanitize(f.By), "somebody"), sanitize(f.Reason), o.where.shellArgs()), err
 	})
 }
 
-func newDrillUnfreeze(h host) *cobra.Command {
-	return newDrillOrder(h, &cobra.Command{
+func newDrillUnfreeze(h environment) *cobra.Command {
+	return newDrillAction(h, &cobra.Command{
 		Use:   "unfreeze",
 		Short: "Let drills run again",
 		Long: `Let drills run again after headgate drill freeze. What was due meanwhile is not
@@ -89,7 +89,7 @@ made up for, unless its catch-up allows it.`,
 		Example: `  headgate drill unfreeze
   headgate drill unfreeze --reason "the release is out"`,
 		Args: usageArgs(cobra.NoArgs),
-	}, func(_ *drillOrder, ctx context.Context, c *api.Client, _ []string, reason string) (any, string, error) {
+	}, func(_ *drillAction, ctx context.Context, c *api.Client, _ []string, reason string) (any, string, error) {
 		f, err := c.Unfreeze(ctx, reason)
 		return f, "drills may run", err
 	})

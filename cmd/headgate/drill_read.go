@@ -18,38 +18,38 @@ type runReader interface {
 	Run(ctx context.Context, id, series string) (api.DrillReport, error)
 }
 
-// read asks the service, and reads the database if there is no answer: what a drill
+// withRuns asks the service, and reads the database if there is no answer: what a drill
 // has done is wanted most when the service is down.
-func (c *drillCmd) read(cmd *cobra.Command, f func(context.Context, runReader) error) error {
-	p, err := c.where.find(c.host, cmd.ErrOrStderr())
+func (c *drillCmd) withRuns(cmd *cobra.Command, f func(context.Context, runReader) error) error {
+	p, err := c.where.resolve(c.host, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
 	err = c.fromService(cmd.Context(), p, f)
-	var silence *api.Silence
+	var silence *api.UnreachableError
 	if !errors.As(err, &silence) {
 		return err
 	}
-	if !p.here {
+	if !p.local {
 		return unreachableError{err}
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "headgate: %v\nheadgate: reading from the database in %s instead\n", err, p.dataDir)
-	if err := f(cmd.Context(), app.RunRecord{Dir: p.dataDir}); err != nil {
+	if err := f(cmd.Context(), app.RecordedRuns{Dir: p.dataDir}); err != nil {
 		return unreachableError{fmt.Errorf("the database cannot tell either: %w", err)}
 	}
 	return nil
 }
 
-func (c *drillCmd) fromService(ctx context.Context, p place, f func(context.Context, runReader) error) error {
-	if p.closed != nil {
-		return &api.Silence{Err: p.closed}
+func (c *drillCmd) fromService(ctx context.Context, p endpoint, f func(context.Context, runReader) error) error {
+	if p.unusable != nil {
+		return &api.UnreachableError{Err: p.unusable}
 	}
 	client, err := p.client(c.host.actor())
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	if err := client.Alive(ctx); err != nil {
+	if err := client.Ping(ctx); err != nil {
 		return err
 	}
 	return f(ctx, client)

@@ -12,8 +12,8 @@ import (
 	"headgate/web/api"
 )
 
-func newDrillRun(h host) *cobra.Command {
-	r := drillRun{drillCmd: drillCmd{incidentCmd{host: h}}}
+func newDrillRun(h environment) *cobra.Command {
+	r := drillRun{drillCmd: drillCmd{serviceCmd{host: h}}}
 	cmd := &cobra.Command{
 		Use:   "run NAME",
 		Short: "Run a drill now",
@@ -54,29 +54,29 @@ func (r *drillRun) run(cmd *cobra.Command, args []string) error {
 	if cmd.Flags().Changed("speed") && !(r.speed >= 1 && r.speed <= api.MaxSpeed) {
 		return usageError{fmt.Errorf("--speed must be from 1 to %d", api.MaxSpeed)}
 	}
-	return r.ask(cmd, func(ctx context.Context, c *api.Client) error {
+	return r.withClient(cmd, func(ctx context.Context, c *api.Client) error {
 		reply, err := c.RunDrill(ctx, args[0], api.DrillRunRequest{Speed: r.speed, DryRun: r.dryRun, Reason: reason})
 		switch {
 		case err != nil:
-			return begun(err)
+			return hintMaybeStarted(err)
 		case reply.Run == nil:
 			return r.showPlan(cmd, &reply)
 		case r.wait:
-			w := waiting{drillRun: r, client: c, id: *reply.Run, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
+			w := runWaiter{drillRun: r, client: c, id: *reply.Run, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
 			return w.wait(ctx)
 		case r.json:
 			return printJSON(cmd.OutOrStdout(), reply)
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s begun, at most %s: run %s\nread it: headgate drill show %s%s\nstop it: headgate drill abort %s%s\n",
-			inert(reply.Plan.Name), seconds(reply.Plan.TakesS), inert(*reply.Run), inert(*reply.Run), r.where.shown(), inert(*reply.Run), r.where.shown())
+			sanitize(reply.Plan.Name), formatSeconds(reply.Plan.WallTimeS), sanitize(*reply.Run), sanitize(*reply.Run), r.where.shellArgs(), sanitize(*reply.Run), r.where.shellArgs())
 		return err
 	})
 }
 
-// begun says what to do when it is not known whether a run has begun. Another
+// hintMaybeStarted says what to do when it is not known whether a run has begun. Another
 // order for it would be another run.
-func begun(err error) error {
-	if doubtful(err) != err {
+func hintMaybeStarted(err error) error {
+	if hintMaybeApplied(err) != err {
 		return fmt.Errorf("%w\nit may have begun all the same: headgate drill history --since 5m shows it", err)
 	}
 	return err
@@ -88,38 +88,38 @@ func (r *drillRun) showPlan(cmd *cobra.Command, reply *api.DrillRunReply) error 
 	}
 	p := &reply.Plan
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s (%s) would run on %s", inert(p.Name), inert(p.Drill), inert(p.Target))
+	fmt.Fprintf(&b, "%s (%s) would run on %s", sanitize(p.Name), sanitize(p.Drill), sanitize(p.Target))
 	if p.Pool != "" {
-		fmt.Fprintf(&b, ", pool %s", inert(p.Pool))
+		fmt.Fprintf(&b, ", pool %s", sanitize(p.Pool))
 	}
-	fmt.Fprintf(&b, ", at most %s of scenario in %s at speed %g", seconds(p.ScenarioS), seconds(p.TakesS), p.Speed)
-	if p.MessagesTo != "" {
-		fmt.Fprintf(&b, ", messages to %s", inert(p.MessagesTo))
+	fmt.Fprintf(&b, ", at most %s of scenario in %s at speed %g", formatSeconds(p.ScenarioS), formatSeconds(p.WallTimeS), p.Speed)
+	if p.NotificationTarget != "" {
+		fmt.Fprintf(&b, ", messages to %s", sanitize(p.NotificationTarget))
 	}
 	fmt.Fprintln(&b)
 	for _, s := range p.Steps {
-		fmt.Fprintf(&b, "  does      %s\n", inert(s))
+		fmt.Fprintf(&b, "  does      %s\n", sanitize(s))
 	}
 	for _, h := range p.Hypotheses {
-		fmt.Fprintf(&b, "  must show %s\n", inert(h))
+		fmt.Fprintf(&b, "  must show %s\n", sanitize(h))
 	}
 	if p.Blocked != nil {
-		fmt.Fprintf(&b, "it would not begin now: %s\n", inert(*p.Blocked))
+		fmt.Fprintf(&b, "it would not begin now: %s\n", sanitize(*p.Blocked))
 	}
 	fmt.Fprintln(&b, "nothing was begun")
 	_, err := cmd.OutOrStdout().Write(b.Bytes())
 	return err
 }
 
-// notPassed is the error of a run that was waited for, nil if it passed.
-func notPassed(r *api.DrillRun) error {
+// verdictError is the error of a run that was waited for, nil if it passed.
+func verdictError(r *api.DrillRun) error {
 	if r.Verdict != nil && *r.Verdict == string(drill.Passed) {
 		return nil
 	}
-	return unmetError{fmt.Errorf("the drill %s ended %s: %s", inert(r.Name), verdictOf(r), inert(r.Reason))}
+	return unexpectedResultError{fmt.Errorf("the drill %s ended %s: %s", sanitize(r.Name), verdictOf(r), sanitize(r.Reason))}
 }
 
 const (
-	lookEvery    = 250 * time.Millisecond
-	lookPatience = 15 * time.Second // with a service that does not answer
+	pollInterval        = 250 * time.Millisecond
+	unreachablePatience = 15 * time.Second // with a service that does not answer
 )

@@ -14,8 +14,8 @@ import (
 	"headgate/web/api"
 )
 
-func newDrillShow(h host) *cobra.Command {
-	c := drillCmd{incidentCmd{host: h}}
+func newDrillShow(h environment) *cobra.Command {
+	c := drillCmd{serviceCmd{host: h}}
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a run: verdict, hypotheses, what it did",
@@ -29,14 +29,14 @@ answer, it is read from its database.`,
 	}
 	c.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.read(cmd, func(ctx context.Context, client runReader) error {
-			id, err := runID(ctx, client, args[0])
+		return c.withRuns(cmd, func(ctx context.Context, client runReader) error {
+			id, err := resolveRunID(ctx, client, args[0])
 			if err != nil {
 				return err
 			}
 			series := api.LastPoint
 			if c.json {
-				series = api.WholeSeries
+				series = api.FullSeries
 			}
 			report, err := client.Run(ctx, id, series)
 			if err != nil {
@@ -45,7 +45,7 @@ answer, it is read from its database.`,
 			if c.json {
 				return printJSON(cmd.OutOrStdout(), report)
 			}
-			text := runText{DrillReport: &report, paint: paintFor(h, cmd.OutOrStdout())}
+			text := runText{DrillReport: &report, paint: colorizerFor(h, cmd.OutOrStdout())}
 			_, err = cmd.OutOrStdout().Write(text.text())
 			return err
 		})
@@ -56,16 +56,16 @@ answer, it is read from its database.`,
 // runText shows a run to people.
 type runText struct {
 	*api.DrillReport
-	paint paint
+	paint colorizer
 }
 
 func (t *runText) text() []byte {
 	var b bytes.Buffer
-	head := fmt.Sprintf("%s  %s", inert(t.Name), strings.ToUpper(verdictOf(&t.DrillRun)))
+	head := fmt.Sprintf("%s  %s", sanitize(t.Name), strings.ToUpper(verdictOf(&t.DrillRun)))
 	if t.Reason != "" {
-		head += "  " + inert(t.Reason)
+		head += "  " + sanitize(t.Reason)
 	}
-	fmt.Fprintln(&b, colouredVerdict(t.paint, verdictOf(&t.DrillRun), head))
+	fmt.Fprintln(&b, highlightVerdict(t.paint, verdictOf(&t.DrillRun), head))
 	if t.Live {
 		fmt.Fprintln(&b, progress(t.DrillReport))
 	}
@@ -74,7 +74,7 @@ func (t *runText) text() []byte {
 	t.hypotheses(&b)
 	t.phases(&b)
 	t.messages(&b)
-	t.undone(&b)
+	t.rollbacks(&b)
 	return b.Bytes()
 }
 
@@ -86,36 +86,36 @@ func (t *runText) facts(w io.Writer) {
 			fmt.Fprintf(rows, "%s\t%s\n", name, value)
 		}
 	}
-	row("drill", fmt.Sprintf("%s, spec %s, on %s", inert(t.Drill), inert(t.SpecVersion), inert(t.Target)))
-	by := inert(t.Trigger)
+	row("drill", fmt.Sprintf("%s, spec %s, on %s", sanitize(t.Drill), sanitize(t.SpecVersion), sanitize(t.Target)))
+	by := sanitize(t.Trigger)
 	if t.Actor != t.Trigger {
-		by += ", " + inert(t.Actor)
+		by += ", " + sanitize(t.Actor)
 	}
-	row("begun", fmt.Sprintf("%s (%s)", momentOr(t.StartedAt, "never"), by))
+	row("begun", fmt.Sprintf("%s (%s)", formatTimeOr(t.StartedAt, "never"), by))
 	if t.ScheduledAt != nil {
-		row("due", moment(*t.ScheduledAt))
+		row("due", formatTime(*t.ScheduledAt))
 	}
 	if t.DurationS != nil {
-		row("took", fmt.Sprintf("%s at speed %g", seconds(*t.DurationS), t.Speed))
+		row("took", fmt.Sprintf("%s at speed %g", formatSeconds(*t.DurationS), t.Speed))
 	}
 	if t.Missed > 0 {
 		row("missed", fmt.Sprintf("%d due times", t.Missed))
 	}
 	if t.ClearTookS != nil && t.Injected > 0 {
-		row("faults", fmt.Sprintf("befell %d calls, cleared in %s", t.Injected, seconds(*t.ClearTookS)))
+		row("faults", fmt.Sprintf("befell %d calls, cleared in %s", t.Injected, formatSeconds(*t.ClearTookS)))
 	}
 	if t.RecoveredS != nil {
-		row("recovered", "within "+seconds(*t.RecoveredS))
+		row("recovered", "within "+formatSeconds(*t.RecoveredS))
 	}
-	row("headgate", inert(t.Version))
-	row("id", inert(t.ID))
+	row("headgate", sanitize(t.Version))
+	row("id", sanitize(t.ID))
 }
 
-func momentOr(at *string, none string) string {
+func formatTimeOr(at *string, none string) string {
 	if at == nil {
 		return none
 	}
-	return moment(*at)
+	return formatTime(*at)
 }
 
 func (t *runText) hypotheses(w io.Writer) {
@@ -135,8 +135,8 @@ func (t *runText) hypotheses(w io.Writer) {
 		case !h.Passed:
 			held, note = "BROKEN", strings.TrimPrefix(h.Why+"; "+h.Evidence, "; ")
 		}
-		fmt.Fprintf(rows, "%s\t%s\t%s\t%s %s\t%s\t%s\n", held, inert(h.Name), drillAmount(h.Value, h.Unit), inert(h.Compare), drillAmount(&h.Limit, h.Unit),
-			percent(h.Margin), orDash(note))
+		fmt.Fprintf(rows, "%s\t%s\t%s\t%s %s\t%s\t%s\n", held, sanitize(h.Name), formatMeasure(h.Value, h.Unit), sanitize(h.Compare), formatMeasure(&h.Limit, h.Unit),
+			formatPercent(h.Margin), orDash(note))
 	}
 }
 
@@ -152,9 +152,9 @@ func (t *runText) phases(w io.Writer) {
 		p := &t.Phases[i]
 		took := "goes on"
 		if p.EndedAt != nil {
-			took = between(p.BeganAt, *p.EndedAt)
+			took = elapsed(p.BeganAt, *p.EndedAt)
 		}
-		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\n", inert(p.Name), moment(p.BeganAt), took, orDash(p.Note))
+		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\n", sanitize(p.Name), formatTime(p.BeganAt), took, orDash(p.Note))
 	}
 }
 
@@ -164,7 +164,7 @@ func (t *runText) messages(w io.Writer) {
 		if i == 0 {
 			fmt.Fprintln(w, "\nMESSAGES")
 		}
-		fmt.Fprintf(w, "%s  %s %s  %s\n", momentOr(m.AcceptedAt, "not accepted"), inert(m.Level), inert(m.Kind), inert(firstLine(m.Text)))
+		fmt.Fprintf(w, "%s  %s %s  %s\n", formatTimeOr(m.AcceptedAt, "not accepted"), sanitize(m.Level), sanitize(m.Kind), sanitize(firstLine(m.Text)))
 	}
 }
 
@@ -174,9 +174,9 @@ func firstLine(s string) string {
 	return line
 }
 
-func (t *runText) undone(w io.Writer) {
-	for i := range t.Undone {
-		u := &t.Undone[i]
+func (t *runText) rollbacks(w io.Writer) {
+	for i := range t.Rollbacks {
+		u := &t.Rollbacks[i]
 		if i == 0 {
 			fmt.Fprintln(w, "\nUNDONE")
 		}
@@ -184,9 +184,9 @@ func (t *runText) undone(w io.Writer) {
 		if !u.OK {
 			word = "FAILED"
 		}
-		fmt.Fprintf(w, "%s  %s  %s in %s", moment(u.At), inert(u.What), word, seconds(u.TookS))
+		fmt.Fprintf(w, "%s  %s  %s in %s", formatTime(u.At), sanitize(u.What), word, formatSeconds(u.TookS))
 		if u.Note != "" {
-			fmt.Fprintf(w, ": %s", inert(u.Note))
+			fmt.Fprintf(w, ": %s", sanitize(u.Note))
 		}
 		fmt.Fprintln(w)
 	}

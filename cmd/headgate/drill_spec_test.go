@@ -9,7 +9,7 @@ import (
 // TestDrillSpecAndCheck: what is printed can be checked, edited and refused, with
 // the place of the mistake.
 func TestDrillSpecAndCheck(t *testing.T) {
-	g := newGround(t)
+	g := newTestEnv(t)
 	spec := g.runBare("drill", "spec", "burst")
 	if spec.code != 0 || !strings.HasPrefix(spec.out, "id: burst\n") {
 		t.Fatalf("exit %d\n%s%s", spec.code, spec.out, spec.err)
@@ -20,7 +20,7 @@ func TestDrillSpecAndCheck(t *testing.T) {
 		"service.yaml": strings.Replace(spec.out, "uniform:5s-30s",
 			"uniform:30s-5s", 1),
 	})
-	check := func(file string) ran { return g.runBare("drill", "check", filepath.Join(dir, file)) }
+	check := func(file string) cliResult { return g.runBare("drill", "check", filepath.Join(dir, file)) }
 	good := check("good.yaml")
 	for _, want := range []string{"from 120s to 240s: 2 times as many", "it must show: late_share <= 5%", "it stops when: error_share >= 50%"} {
 		if good.code != 0 || !strings.Contains(good.out, want) {

@@ -16,21 +16,21 @@ import (
 	"headgate/web/api/apitest"
 )
 
-// pastRun is a run that has ended, n hours ago.
-func pastRun(n int, v drill.Verdict) drill.Run {
+// endedRun is a run that has ended, n hours ago.
+func endedRun(n int, v drill.Verdict) drill.Run {
 	at := time.Now().UTC().Truncate(time.Millisecond).Add(-time.Duration(n) * time.Hour)
 	r := drill.Run{
 		ID: fmt.Sprintf("01a2299%x-0000-7a3e-8d51-000000000000", n%16), Drill: "burst", Name: "Burst", Version: "1.2.3", Trigger: drill.BySchedule,
 		Actor: "schedule", Speed: 20, Scheduled: at, Started: at, Ended: at.Add(23500 * time.Millisecond), Status: drill.Ended, Verdict: v,
 		Reason: "because", Spec: drill.Spec{ID: "burst", Target: drill.Twin}, Injected: 7, ClearTook: 5 * time.Millisecond, Recovered: 41 * time.Second,
 		Hypotheses: []drill.Hypothesis{
-			{Expectation: drill.Expectation{Measure: drill.P95, Compare: drill.AtMost, Limit: 60, Unit: "s"}, Known: true, Value: 41, Margin: 0.3125, Passed: true, Evidence: "80 tasks"},
-			{Expectation: drill.Expectation{Measure: drill.Pages, Compare: drill.Equal, Limit: 1, Unit: "messages"}, Known: true, Value: 0, Margin: -1, Evidence: "Slack"},
-			{Expectation: drill.Expectation{Measure: drill.TimeToPage, Compare: drill.AtMost, Limit: 30, Unit: "s"}, Why: "no page came"},
+			{Expectation: drill.Expectation{Measure: drill.P95, Compare: drill.AtMost, Limit: 60, Unit: "s"}, Measured: true, Value: 41, Margin: 0.3125, Passed: true, Evidence: "80 tasks"},
+			{Expectation: drill.Expectation{Measure: drill.Pages, Compare: drill.Equal, Limit: 1, Unit: "messages"}, Measured: true, Value: 0, Margin: -1, Evidence: "Slack"},
+			{Expectation: drill.Expectation{Measure: drill.TimeToPage, Compare: drill.AtMost, Limit: 30, Unit: "s"}, Reason: "no page came"},
 		},
-		Phases:   []drill.Phase{{Name: drill.PhaseInject, Began: at, Ended: at.Add(time.Second), Note: "fence 1"}},
-		Messages: []drill.Message{{Kind: "post", Level: "warn", Text: "DRILL\x1b[2J\nsecond", Accepted: at}},
-		Undo:     []drill.Undone{{What: "rollback", At: at, Took: time.Second, OK: true}, {What: "lock_record", At: at, Note: "held on"}},
+		Phases:      []drill.Phase{{Name: drill.PhaseInject, Started: at, Ended: at.Add(time.Second), Note: "fence 1"}},
+		Messages:    []drill.Message{{Kind: "post", Level: "warn", Text: "DRILL\x1b[2J\nsecond", Accepted: at}},
+		UndoResults: []drill.UndoResult{{What: "rollback", At: at, Took: time.Second, OK: true}, {What: "lock_record", At: at, Note: "held on"}},
 	}
 	return r
 }
@@ -43,8 +43,8 @@ func lines(text string) (out []string) {
 	return out
 }
 
-// says checks that a text has all parts.
-func says(t *testing.T, text string, parts ...string) {
+// wantContains checks that a text has all parts.
+func wantContains(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	squeezed := strings.Join(lines(text), "\n")
 	for _, p := range parts {
@@ -58,13 +58,13 @@ func says(t *testing.T, text string, parts ...string) {
 }
 
 func TestDrillList(t *testing.T) {
-	g := newGround(t)
-	s := g.watch()
-	s.Desk.Add(pastRun(75, drill.Passed), pastRun(1, drill.Failed))
+	g := newTestEnv(t)
+	s := g.serveIncidents()
+	s.Drills.AddRuns(endedRun(75, drill.Passed), endedRun(1, drill.Failed))
 	r := g.runBare("drill", "list")
-	says(t, r.out, "DRILL NAME TARGET POOL SCHEDULE NEXT LAST LAST PASSED", "burst Burst twin a 30 9 * * 1 Europe/Berlin 2026-03-29T07:30:00Z failed 3 days ago",
+	wantContains(t, r.out, "DRILL NAME TARGET POOL SCHEDULE NEXT LAST LAST PASSED", "burst Burst twin a 30 9 * * 1 Europe/Berlin 2026-03-29T07:30:00Z failed 3 days ago",
 		"live Live latency live a by hand - - never", "burst: due 2026-03-29T09:30:00+02:00 (2026-03-29T07:30:00Z), clocks go forward that night",
-		"cannot run: allow_live is not set", apitest.Hostile)
+		"cannot run: allow_live is not set", apitest.HostileName)
 	if r.code != 0 || r.err != "" {
 		t.Errorf("exit %d, %s", r.code, r.err)
 	}
@@ -73,31 +73,31 @@ func TestDrillList(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	g.runBare("drill", "freeze", "--reason", "release\nweek").want(t, 0, "drills are frozen by ana@host: release week\nback: headgate drill unfreeze\n")
-	says(t, g.runBare("drill", "list").out, "FROZEN by ana@host: release week; no drill runs until headgate drill unfreeze")
+	wantContains(t, g.runBare("drill", "list").out, "FROZEN by ana@host: release week; no drill runs until headgate drill unfreeze")
 	g.runBare("drill", "run", "burst").want(t, exitFailed, "", "Drills are frozen")
 	g.runBare("drill", "freeze").want(t, exitUsage, "", "--reason must say why")
-	if f := g.runBare("drill", "unfreeze", "--json").object(t); f["frozen"] != false || f["by"] != "ana@host" {
+	if f := g.runBare("drill", "unfreeze", "--json").decodeJSON(t); f["frozen"] != false || f["by"] != "ana@host" {
 		t.Errorf("%v", f)
 	}
 	g.runBare("drill", "unfreeze").want(t, 0, "drills may run\n")
 }
 
 func TestDrillRun(t *testing.T) {
-	g := newGround(t)
-	s := g.watch()
+	g := newTestEnv(t)
+	s := g.serveIncidents()
 	r := g.runBare("drill", "run", "burst", "--dry-run", "--speed", "20")
-	says(t, r.out, "Burst (burst) would run on twin, pool a, at most 5m00s of scenario in 15s at speed 20, messages to #drills",
+	wantContains(t, r.out, "Burst (burst) would run on twin, pool a, at most 5m00s of scenario in 15s at speed 20, messages to #drills",
 		"does load of 0.8 tasks/s", "must show p95_turnaround <= 60 s", "nothing was begun")
-	says(t, g.runBare("drill", "run", "live", "--dry-run").out, "it would not begin now: allow_live is not set")
-	if s.Desk.Running() != "" {
+	wantContains(t, g.runBare("drill", "run", "live", "--dry-run").out, "it would not begin now: allow_live is not set")
+	if s.Drills.RunningID() != "" {
 		t.Fatal("a dry run began")
 	}
 	r = g.runBare("drill", "run", "burst", "--reason", "to  see")
-	id := s.Desk.Running()
+	id := s.Drills.RunningID()
 	if want := "Burst begun, at most 5m00s: run " + id + "\nread it: headgate drill show " + id + "\nstop it: headgate drill abort " + id + "\n"; r.out != want || r.code != 0 {
 		t.Errorf("exit %d, %q, want %q", r.code, r.out, want)
 	}
-	if o := s.Desk.Given()[0]; o.Actor != "ana@host" || o.Reason != "to see" || o.Speed != 0 {
+	if o := s.Drills.StartRequests()[0]; o.Actor != "ana@host" || o.Reason != "to see" || o.Speed != 0 {
 		t.Errorf("%+v", o)
 	}
 	g.runBare("drill", "run", "odd").want(t, exitFailed, "", "Drill Burst is running", id)
@@ -117,12 +117,12 @@ func TestDrillRun(t *testing.T) {
 	}
 }
 
-// during runs a command and, while it waits for a run, what changes that.
-func (g *ground) during(s *apitest.Service, args []string, change func()) ran {
+// runWhile runs a command and, while it waits for a run, what changes that.
+func (g *testEnv) runWhile(s *apitest.Server, args []string, change func()) cliResult {
 	g.Helper()
-	done := make(chan ran)
+	done := make(chan cliResult)
 	go func() { done <- g.runBare(args...) }()
-	for s.Desk.Running() == "" {
+	for s.Drills.RunningID() == "" {
 		select {
 		case r := <-done:
 			g.Fatalf("it did not wait: %+v", r)
@@ -136,17 +136,17 @@ func (g *ground) during(s *apitest.Service, args []string, change func()) ran {
 // TestDrillWait: whoever waits sees how the run goes, and the exit code says
 // whether it passed.
 func TestDrillWait(t *testing.T) {
-	for v, code := range map[drill.Verdict]int{drill.Passed: exitDone, drill.Failed: exitUnmet, drill.Aborted: exitUnmet, drill.Inconclusive: exitUnmet, drill.Skipped: exitUnmet, drill.Interrupted: exitUnmet} {
+	for v, code := range map[drill.Verdict]int{drill.Passed: exitOK, drill.Failed: exitUnexpected, drill.Aborted: exitUnexpected, drill.Inconclusive: exitUnexpected, drill.Skipped: exitUnexpected, drill.Interrupted: exitUnexpected} {
 		t.Run(string(v), func(t *testing.T) {
 			t.Parallel()
-			g := newGround(t)
-			s := g.watch()
-			r := g.during(s, []string{"drill", "run", "burst", "--wait", "--speed", "20"}, func() {
-				s.Desk.Step(func(r *drill.Run) {
+			g := newTestEnv(t)
+			s := g.serveIncidents()
+			r := g.runWhile(s, []string{"drill", "run", "burst", "--wait", "--speed", "20"}, func() {
+				s.Drills.UpdateRunning(func(r *drill.Run) {
 					r.Series = []drill.Point{{At: 142, Turnaround: 41, QueueAge: 3.25, Depth: 4, InFlight: 16}}
 				})
-				s.Desk.Step(func(r *drill.Run) {
-					p := pastRun(0, v)
+				s.Drills.UpdateRunning(func(r *drill.Run) {
+					p := endedRun(0, v)
 					p.ID, p.Series = r.ID, r.Series
 					*r = p
 				})
@@ -154,72 +154,74 @@ func TestDrillWait(t *testing.T) {
 			if r.code != code {
 				t.Errorf("exit %d, want %d: %s", r.code, code, r.err)
 			}
-			says(t, r.out, "Burst "+strings.ToUpper(string(v))+" because", "held p95_turnaround 41s <= 60s 31% 80 tasks", "BROKEN pages 0 messages == 1 messages -100% Slack",
+			wantContains(t, r.out, "Burst "+strings.ToUpper(string(v))+" because", "held p95_turnaround 41s <= 60s 31% 80 tasks", "BROKEN pages 0 messages == 1 messages -100% Slack",
 				"unknown time_to_page ? <= 30s - no page came", "faults befell 7 calls, cleared in 0s", "recovered within 41s", "inject ", "DRILL�[2J",
 				"rollback done in 1s", "lock_record FAILED in 0s: held on")
 			if code != 0 && !strings.Contains(r.err, "headgate: the drill Burst ended "+string(v)+": because") {
 				t.Errorf("stderr %q", r.err)
 			}
-			says(t, r.err, "headgate: Burst inject")
+			wantContains(t, r.err, "headgate: Burst inject")
 		})
 	}
 }
 
 func TestDrillWaitJSON(t *testing.T) {
-	g := newGround(t)
-	s := g.watch()
-	r := g.during(s, []string{"drill", "run", "burst", "--wait", "--json"}, func() {
-		s.Desk.Step(func(r *drill.Run) {
+	g := newTestEnv(t)
+	s := g.serveIncidents()
+	r := g.runWhile(s, []string{"drill", "run", "burst", "--wait", "--json"}, func() {
+		s.Drills.UpdateRunning(func(r *drill.Run) {
 			r.Series = []drill.Point{{At: 1}, {At: 2}}
 			r.Status, r.Verdict, r.Ended = drill.Ended, drill.Failed, time.Now()
 		})
 	})
 	var report api.DrillReport
-	if err := json.Unmarshal([]byte(r.out), &report); err != nil || len(report.Series) != 2 || *report.Verdict != "failed" || r.code != exitUnmet {
+	if err := json.Unmarshal([]byte(r.out), &report); err != nil || len(report.Series) != 2 || *report.Verdict != "failed" || r.code != exitUnexpected {
 		t.Errorf("exit %d, %+v, %v", r.code, report, err)
 	}
 }
 
 // TestDrillDetach: Ctrl-C ends the waiting, not the run.
 func TestDrillDetach(t *testing.T) {
-	g := newGround(t)
-	s := g.watch()
+	g := newTestEnv(t)
+	s := g.serveIncidents()
 	ctx, cancel := context.WithCancel(t.Context())
 	var out bytes.Buffer
-	messages := &herald{spoke: make(chan struct{})}
+	messages := &firstWriteBuffer{wrote: make(chan struct{})}
 	done := make(chan int)
-	go func() { done <- executeOn(ctx, g.host, []string{"drill", "run", "burst", "--wait"}, &out, messages) }()
-	<-messages.spoke // of how the run goes, so that it is known that it has begun
+	go func() {
+		done <- executeIn(ctx, g.environment, []string{"drill", "run", "burst", "--wait"}, &out, messages)
+	}()
+	<-messages.wrote // of how the run goes, so that it is known that it has begun
 	cancel()
 	code := <-done
-	id := s.Desk.Running()
+	id := s.Drills.RunningID()
 	if code != exitFailed || id == "" || !strings.Contains(messages.String(), "the run goes on") {
 		t.Errorf("exit %d, run %q, %s", code, id, messages)
 	}
 }
 
-// herald keeps what is written to it by one goroutine, and tells of the first.
-type herald struct {
+// firstWriteBuffer keeps what is written to it by one goroutine, and tells of the first.
+type firstWriteBuffer struct {
 	bytes.Buffer
-	spoke chan struct{}
+	wrote chan struct{}
 }
 
-func (h *herald) Write(p []byte) (int, error) {
+func (h *firstWriteBuffer) Write(p []byte) (int, error) {
 	if h.Len() == 0 {
-		close(h.spoke)
+		close(h.wrote)
 	}
 	return h.Buffer.Write(p)
 }
 
 func TestDrillShow(t *testing.T) {
-	g := newGround(t)
-	s := g.watch()
-	one, two := pastRun(1, drill.Passed), pastRun(2, drill.Failed)
-	two.Name, two.Reason = apitest.Hostile, "\x1b[31mred"
-	s.Desk.Add(two, one)
+	g := newTestEnv(t)
+	s := g.serveIncidents()
+	one, two := endedRun(1, drill.Passed), endedRun(2, drill.Failed)
+	two.Name, two.Reason = apitest.HostileName, "\x1b[31mred"
+	s.Drills.AddRuns(two, one)
 	r := g.runBare("drill", "show", one.ID[:8])
-	says(t, r.out, "Burst PASSED because", "drill burst, spec ", "begun "+one.Started.Format(time.RFC3339)+" (schedule)", "took 24s at speed 20", "id "+one.ID)
-	says(t, g.runBare("drill", "show", two.ID).out, apitest.Hostile+" FAILED �[31mred")
+	wantContains(t, r.out, "Burst PASSED because", "drill burst, spec ", "begun "+one.Started.Format(time.RFC3339)+" (schedule)", "took 24s at speed 20", "id "+one.ID)
+	wantContains(t, g.runBare("drill", "show", two.ID).out, apitest.HostileName+" FAILED �[31mred")
 	g.runBare("drill", "show", "01a2299").want(t, exitUsage, "", "2 runs have IDs that begin with 01a2299")
 	g.runBare("drill", "show", strings.Repeat("0", 36)).want(t, exitFailed, "", "There is no such run")
 	var report api.DrillReport
@@ -227,18 +229,18 @@ func TestDrillShow(t *testing.T) {
 		t.Errorf("%+v, %v", report, err)
 	}
 	g.runBare("drill", "run", "burst")
-	id := s.Desk.Running()
-	s.Desk.Step(func(r *drill.Run) { r.Series = []drill.Point{{At: 7, Turnaround: -1, Depth: 2}} })
-	says(t, g.runBare("drill", "show", id).out, "Burst RUNNING", "Burst inject scenario 7 s p95 - oldest 0s queued 2 in flight 0", "goes on")
+	id := s.Drills.RunningID()
+	s.Drills.UpdateRunning(func(r *drill.Run) { r.Series = []drill.Point{{At: 7, Turnaround: -1, Depth: 2}} })
+	wantContains(t, g.runBare("drill", "show", id).out, "Burst RUNNING", "Burst inject scenario 7 s p95 - oldest 0s queued 2 in flight 0", "goes on")
 }
 
 func TestDrillHistory(t *testing.T) {
-	g := newGround(t)
-	s := g.watch()
+	g := newTestEnv(t)
+	s := g.serveIncidents()
 	g.runBare("drill", "history").want(t, 0, "no runs\n")
-	missed := pastRun(3, drill.Missed)
+	missed := endedRun(3, drill.Missed)
 	missed.Ended, missed.Hypotheses, missed.Reason, missed.Count = time.Time{}, nil, "nothing ran", 4
-	s.Desk.Add(pastRun(2000, drill.Passed), missed, pastRun(2, drill.Passed), pastRun(1, drill.Failed))
+	s.Drills.AddRuns(endedRun(2000, drill.Passed), missed, endedRun(2, drill.Passed), endedRun(1, drill.Failed))
 	r := g.runBare("drill", "history")
 	got := lines(r.out)
 	if r.code != 0 || len(got) != 4 || got[0] != "ID DRILL VERDICT BEGUN BY TOOK TIGHTEST REASON" || !strings.HasSuffix(got[1], "schedule 24s pages 0 messages of 1 messages because") ||
@@ -263,35 +265,35 @@ func TestDrillHistory(t *testing.T) {
 	g.runBare("drill", "history", "--since", "soon").want(t, exitUsage, "", "--since must be a span")
 }
 
-// TestDrillNobody: where no service runs there are no drills, and one is told how
+// TestDrillUnreachable: where no service runs there are no drills, and one is told how
 // to start it, also where there has never been one.
-func TestDrillNobody(t *testing.T) {
-	g := newGround(t)
-	for _, url := range []string{dead(t), wedged(t)} {
-		g.env["HEADGATE_ADMIN"] = url
+func TestDrillUnreachable(t *testing.T) {
+	g := newTestEnv(t)
+	for _, url := range []string{closedAddress(t), hangingServer(t)} {
+		g.vars["HEADGATE_ADMIN"] = url
 		for _, args := range [][]string{{"list"}, {"run", "burst", "--wait"}, {"freeze", "--reason", "x"}} {
 			r := g.run(append([]string{"drill"}, args...)...)
-			r.want(t, exitSilent, "", "no answer from the admin plane", "headgate: drills run in the service, which is started with: headgate serve")
+			r.want(t, exitUnreachable, "", "no answer from the admin plane", "headgate: drills run in the service, which is started with: headgate serve")
 		}
 	}
 	for _, args := range [][]string{{"history"}, {"show", "01a22990"}} {
-		g.run(append([]string{"drill"}, args...)...).want(t, exitSilent, "", "reading from the database in", "the database cannot tell either")
+		g.run(append([]string{"drill"}, args...)...).want(t, exitUnreachable, "", "reading from the database in", "the database cannot tell either")
 	}
-	g.env["HEADGATE_ADMIN"] = impostor(t, func(w http.ResponseWriter, _ *http.Request) {
+	g.vars["HEADGATE_ADMIN"] = foreignServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		api.WriteProblem(w, api.Problem{Type: api.TypeNoDrills, Status: http.StatusNotFound, Detail: "This headgate runs no drills."})
 	})
-	g.env["HEADGATE_TOKEN"] = watchToken
+	g.vars["HEADGATE_TOKEN"] = watchToken
 	g.runBare("drill", "list").want(t, exitFailed, "", "This headgate runs no drills.")
 }
 
-// TestDrillGone: a service that ends while one waits is waited for, but not for
+// TestDrillServiceLost: a service that ends while one waits is waited for, but not for
 // ever.
-func TestDrillGone(t *testing.T) {
-	g := newGround(t)
+func TestDrillServiceLost(t *testing.T) {
+	g := newTestEnv(t)
 	now := time.Now()
-	g.host.now = func() time.Time { now = now.Add(lookPatience); return now }
-	g.env["HEADGATE_TOKEN"] = watchToken
-	g.env["HEADGATE_ADMIN"] = impostor(t, func(w http.ResponseWriter, r *http.Request) {
+	g.environment.now = func() time.Time { now = now.Add(unreachablePatience); return now }
+	g.vars["HEADGATE_TOKEN"] = watchToken
+	g.vars["HEADGATE_ADMIN"] = foreignServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{"dry_run":false,"run":"01a22990","plan":{}}`)
@@ -299,5 +301,5 @@ func TestDrillGone(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusBadGateway)
 	})
-	g.runBare("drill", "run", "burst", "--wait").want(t, exitSilent, "", "no answer from the admin plane")
+	g.runBare("drill", "run", "burst", "--wait").want(t, exitUnreachable, "", "no answer from the admin plane")
 }

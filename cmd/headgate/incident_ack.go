@@ -10,8 +10,8 @@ import (
 	"headgate/web/api"
 )
 
-func newIncidentAck(h host) *cobra.Command {
-	a := incidentAck{incidentCmd: incidentCmd{host: h}}
+func newIncidentAck(h environment) *cobra.Command {
+	a := incidentAck{serviceCmd: serviceCmd{host: h}}
 	cmd := &cobra.Command{
 		Use:   "ack ID",
 		Short: "Take an incident on: no more reminders for a while",
@@ -29,36 +29,36 @@ ends. Whoever comes second changes nothing, and is told who was first.`,
 }
 
 type incidentAck struct {
-	incidentCmd
+	serviceCmd
 	length string
 }
 
 func (a *incidentAck) run(cmd *cobra.Command, args []string) error {
 	if cmd.Flags().Changed("for") {
-		if _, err := api.ParseSpan(a.length); err != nil {
+		if _, err := api.ParseDuration(a.length); err != nil {
 			return usageError{fmt.Errorf("--for %w", err)}
 		}
 	}
-	return a.ask(cmd, func(ctx context.Context, c *api.Client) error {
-		id, err := incidentID(ctx, c, args[0], true)
+	return a.withClient(cmd, func(ctx context.Context, c *api.Client) error {
+		id, err := resolveIncidentID(ctx, c, args[0], true)
 		if err != nil {
 			return err
 		}
 		reply, err := c.Ack(ctx, id, api.AckRequest{For: a.length})
 		var p *api.Problem
 		if errors.As(err, &p) && p.Acked != nil {
-			return a.second(ctx, cmd, c, id, p)
+			return a.alreadyAcked(ctx, cmd, c, id, p)
 		}
 		if err != nil {
-			return doubtful(err)
+			return hintMaybeApplied(err)
 		}
-		return a.tell(cmd, reply, "taken")
+		return a.report(cmd, reply, "taken")
 	})
 }
 
-// second deals with an incident that somebody has. Who gives an order twice has
+// alreadyAcked deals with an incident that somebody has. Who gives an order twice has
 // what they wanted.
-func (a *incidentAck) second(ctx context.Context, cmd *cobra.Command, c *api.Client, id string, p *api.Problem) error {
+func (a *incidentAck) alreadyAcked(ctx context.Context, cmd *cobra.Command, c *api.Client, id string, p *api.Problem) error {
 	if p.Acked.By != a.host.actor() {
 		return p
 	}
@@ -66,14 +66,14 @@ func (a *incidentAck) second(ctx context.Context, cmd *cobra.Command, c *api.Cli
 	if err != nil {
 		return err
 	}
-	return a.tell(cmd, api.AckReply{By: p.Acked.By, Until: p.Acked.Until, Incident: report.Incident}, "taken before")
+	return a.report(cmd, api.AckReply{By: p.Acked.By, Until: p.Acked.Until, Incident: report.Incident}, "taken before")
 }
 
-func (a *incidentAck) tell(cmd *cobra.Command, reply api.AckReply, done string) error {
+func (a *incidentAck) report(cmd *cobra.Command, reply api.AckReply, done string) error {
 	if a.json {
 		return printJSON(cmd.OutOrStdout(), reply)
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %s by %s until %s; no reminders until then, a rise to page is told all the same\n",
-		ruleIn(reply.Incident.Rule, reply.Incident.Pool), done, inert(reply.By), moment(reply.Until))
+		ruleInPool(reply.Incident.Rule, reply.Incident.Pool), done, sanitize(reply.By), formatTime(reply.Until))
 	return err
 }

@@ -15,8 +15,8 @@ import (
 	"headgate/web/api"
 )
 
-func newIncidentList(h host) *cobra.Command {
-	l := incidentList{incidentCmd: incidentCmd{host: h}}
+func newIncidentList(h environment) *cobra.Command {
+	l := incidentList{serviceCmd: serviceCmd{host: h}}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List incidents, newest first",
@@ -39,7 +39,7 @@ lately.`,
 }
 
 type incidentList struct {
-	incidentCmd
+	serviceCmd
 	open              bool
 	since, pool, rule string
 }
@@ -52,18 +52,18 @@ func (l *incidentList) run(cmd *cobra.Command, _ []string) error {
 	if l.open && !cmd.Flags().Changed("since") {
 		since = time.Time{}
 	}
-	return l.ask(cmd, func(ctx context.Context, c *api.Client) error {
+	return l.withClient(cmd, func(ctx context.Context, c *api.Client) error {
 		all, rest, err := l.read(ctx, c, since)
 		if err != nil {
 			return err
 		}
 		if rest != "" {
-			fmt.Fprintf(cmd.ErrOrStderr(), "headgate: warning: there are more than %d incidents; shorten --since\n", maxIncidents)
+			fmt.Fprintf(cmd.ErrOrStderr(), "headgate: warning: there are more than %d incidents; shorten --since\n", maxItems)
 		}
 		if l.json {
 			return printJSON(cmd.OutOrStdout(), api.IncidentList{Items: all, Next: rest})
 		}
-		return incidentTable(cmd.OutOrStdout(), all, paintFor(l.host, cmd.OutOrStdout()))
+		return incidentTable(cmd.OutOrStdout(), all, colorizerFor(l.host, cmd.OutOrStdout()))
 	})
 }
 
@@ -71,12 +71,12 @@ func (l *incidentList) run(cmd *cobra.Command, _ []string) error {
 // are: what is wrong must not be left out because it has been so for long.
 func (l *incidentList) read(ctx context.Context, c *api.Client, since time.Time) ([]api.Incident, string, error) {
 	q := api.IncidentQuery{Open: l.open, Since: since, Pool: l.pool, Rule: l.rule}
-	all, rest, err := incidentsOf(ctx, c, q)
+	all, rest, err := allIncidents(ctx, c, q)
 	if err != nil || l.open {
 		return append([]api.Incident{}, all...), rest, err
 	}
 	q.Open, q.Since = true, time.Time{}
-	open, _, err := incidentsOf(ctx, c, q)
+	open, _, err := allIncidents(ctx, c, q)
 	if err != nil {
 		return nil, "", err
 	}
@@ -89,7 +89,7 @@ func (l *incidentList) read(ctx context.Context, c *api.Client, since time.Time)
 	return append([]api.Incident{}, all...), rest, nil
 }
 
-func incidentTable(w io.Writer, all []api.Incident, p paint) error {
+func incidentTable(w io.Writer, all []api.Incident, p colorizer) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(w, "no incidents")
 		return err
@@ -99,8 +99,8 @@ func incidentTable(w io.Writer, all []api.Incident, p paint) error {
 	fmt.Fprintln(rows, "ID\tLEVEL\tRULE\tPOOL\tVALUE\tOPENED\tSTATE")
 	for i := range all {
 		n := &all[i]
-		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", inert(n.ID), levelOf(n), inert(n.Rule), orDash(n.Pool),
-			amount(n.Value, n.Unit), moment(n.OpenedAt), standing(n))
+		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", sanitize(n.ID), levelOf(n), sanitize(n.Rule), orDash(n.Pool),
+			formatValue(n.Value, n.Unit), formatTime(n.OpenedAt), incidentState(n))
 	}
 	if err := rows.Flush(); err != nil {
 		return err
@@ -108,7 +108,7 @@ func incidentTable(w io.Writer, all []api.Incident, p paint) error {
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	for i, line := range lines {
 		if i > 0 {
-			line = colouredIncident(p, &all[i-1], line)
+			line = highlightIncident(p, &all[i-1], line)
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
@@ -117,14 +117,14 @@ func incidentTable(w io.Writer, all []api.Incident, p paint) error {
 	return nil
 }
 
-// colouredIncident makes what is open stand out.
-func colouredIncident(p paint, i *api.Incident, line string) string {
+// highlightIncident makes what is open stand out.
+func highlightIncident(p colorizer, i *api.Incident, line string) string {
 	switch {
 	case i.EndedAt != nil:
 		return line
 	case i.Level == "page":
-		return p.loud(red, line)
+		return p.highlight(red, line)
 	default:
-		return p.loud(yellow, line)
+		return p.highlight(yellow, line)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"headgate/web/api"
 )
 
-func newIncidentShow(h host) *cobra.Command {
-	c := incidentCmd{host: h}
+func newIncidentShow(h environment) *cobra.Command {
+	c := serviceCmd{host: h}
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show an incident: what, since when, what was sent",
@@ -30,8 +30,8 @@ of an ID is enough if no other begins like it.`,
 	}
 	c.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.ask(cmd, func(ctx context.Context, client *api.Client) error {
-			id, err := incidentID(ctx, client, args[0], false)
+		return c.withClient(cmd, func(ctx context.Context, client *api.Client) error {
+			id, err := resolveIncidentID(ctx, client, args[0], false)
 			if err != nil {
 				return err
 			}
@@ -42,7 +42,7 @@ of an ID is enough if no other begins like it.`,
 			if c.json {
 				return printJSON(cmd.OutOrStdout(), report)
 			}
-			s := story{IncidentReport: &report, now: c.host.now(), paint: paintFor(c.host, cmd.OutOrStdout()), where: c.where.shown()}
+			s := incidentText{IncidentReport: &report, now: c.host.now(), paint: colorizerFor(c.host, cmd.OutOrStdout()), where: c.where.shellArgs()}
 			_, err = cmd.OutOrStdout().Write(s.text())
 			return err
 		})
@@ -50,43 +50,43 @@ of an ID is enough if no other begins like it.`,
 	return cmd
 }
 
-// story shows an incident to people.
-type story struct {
+// incidentText shows an incident to people.
+type incidentText struct {
 	*api.IncidentReport
 	now   time.Time
-	paint paint
+	paint colorizer
 	where string // flags for the commands that are shown
 }
 
-func (s *story) text() []byte {
+func (s *incidentText) text() []byte {
 	var b bytes.Buffer
-	head := fmt.Sprintf("%s  %s  %s", levelOf(&s.Incident), ruleIn(s.Rule, s.Pool), standing(&s.Incident))
-	fmt.Fprintln(&b, colouredIncident(s.paint, &s.Incident, head))
+	head := fmt.Sprintf("%s  %s  %s", levelOf(&s.Incident), ruleInPool(s.Rule, s.Pool), incidentState(&s.Incident))
+	fmt.Fprintln(&b, highlightIncident(s.paint, &s.Incident, head))
 	fmt.Fprintln(&b)
 	s.facts(&b)
 	if !s.Recorded {
 		fmt.Fprintln(&b, "\ntimeline and messages are not known: the record cannot be read, or is not written yet")
 	}
-	if s.Cut {
+	if s.Truncated {
 		fmt.Fprintf(&b, "\nonly the newest %d are shown\n", api.MaxTimeline)
 	}
 	s.timeline(&b)
 	s.messages(&b)
 	if s.EndedAt == nil && s.AckedBy == nil {
-		fmt.Fprintf(&b, "\ntake it on: headgate incident ack %s%s\n", inert(s.ID), s.where)
+		fmt.Fprintf(&b, "\ntake it on: headgate incident ack %s%s\n", sanitize(s.ID), s.where)
 	}
-	s.page(&b)
+	s.runbook(&b)
 	return b.Bytes()
 }
 
-// page says what to do, as long as there is something to do.
-func (s *story) page(w io.Writer) {
+// runbook says what to do, as long as there is something to do.
+func (s *incidentText) runbook(w io.Writer) {
 	if page, ok := runbooks.Page(s.Runbook); ok && s.EndedAt == nil {
 		fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(page))
 	}
 }
 
-func (s *story) facts(w io.Writer) {
+func (s *incidentText) facts(w io.Writer) {
 	rows := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	defer rows.Flush()
 	row := func(name, value string) {
@@ -94,25 +94,25 @@ func (s *story) facts(w io.Writer) {
 			fmt.Fprintf(rows, "%s\t%s\n", name, value)
 		}
 	}
-	row("what", inert(s.Summary))
-	row("users feel", inert(s.Feel))
-	row("value", fmt.Sprintf("%s, %s at %s", amount(s.Value, s.Unit), inert(s.Level), amount(s.Threshold, s.Unit)))
-	since := moment(s.OpenedAt)
+	row("what", sanitize(s.Summary))
+	row("users feel", sanitize(s.Impact))
+	row("value", fmt.Sprintf("%s, %s at %s", formatValue(s.Value, s.Unit), sanitize(s.Level), formatValue(s.Threshold, s.Unit)))
+	since := formatTime(s.OpenedAt)
 	if s.EndedAt == nil {
-		since += fmt.Sprintf(" (%s ago)", between(s.OpenedAt, s.now.UTC().Format(time.RFC3339)))
+		since += fmt.Sprintf(" (%s ago)", elapsed(s.OpenedAt, s.now.UTC().Format(time.RFC3339)))
 	}
 	row("since", since)
 	if s.EndedAt != nil {
-		row("until", moment(*s.EndedAt))
+		row("until", formatTime(*s.EndedAt))
 	}
 	if s.Reopened > 0 {
 		row("came back", fmt.Sprintf("%d times", s.Reopened))
 	}
-	row("runbook", inert(s.Runbook))
-	row("id", inert(s.ID))
+	row("runbook", sanitize(s.Runbook))
+	row("id", sanitize(s.ID))
 }
 
-func (s *story) timeline(w io.Writer) {
+func (s *incidentText) timeline(w io.Writer) {
 	if len(s.Events) == 0 {
 		return
 	}
@@ -122,16 +122,16 @@ func (s *story) timeline(w io.Writer) {
 	fmt.Fprintln(rows, "#\tAT\tEVENT\tLEVEL\tVALUE\tBY\tNOTE")
 	for i := range s.Events {
 		e := &s.Events[i]
-		fmt.Fprintf(rows, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Seq, moment(e.At), inert(e.Kind), inert(e.Level), amount(e.Value, s.Unit),
-			orDash(e.By), orDash(noteOn(e)))
+		fmt.Fprintf(rows, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Seq, formatTime(e.At), sanitize(e.Kind), sanitize(e.Level), formatValue(e.Value, s.Unit),
+			orDash(e.By), orDash(eventNote(e)))
 	}
 }
 
-func noteOn(e *api.Event) string {
+func eventNote(e *api.Event) string {
 	switch {
-	case e.Muted:
+	case e.Silenced:
 		return "silenced: not sent"
-	case e.Digested:
+	case e.Suppressed:
 		return "part of the flapping"
 	case e.Count > 0:
 		return fmt.Sprintf("%d turns for the worse", e.Count)
@@ -140,7 +140,7 @@ func noteOn(e *api.Event) string {
 	}
 }
 
-func (s *story) messages(w io.Writer) {
+func (s *incidentText) messages(w io.Writer) {
 	if !s.Recorded {
 		return
 	}
@@ -154,8 +154,8 @@ func (s *story) messages(w io.Writer) {
 	fmt.Fprintln(rows, "#\tMESSAGE\tTO\tSTATE\tATTEMPTS\tLAST TRIED\tNEXT\tREASON")
 	for i := range s.Deliveries {
 		d := &s.Deliveries[i]
-		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", strconv.Itoa(d.Seq), inert(d.Kind), orDash(d.Destination), stateOf(d), d.Attempts,
-			momentOrDash(d.TriedAt), momentOrDash(d.NextAt), orDash(d.Reason))
+		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", strconv.Itoa(d.Seq), sanitize(d.Kind), orDash(d.Destination), stateOf(d), d.Attempts,
+			formatTimeOrDash(d.TriedAt), formatTimeOrDash(d.NextAt), orDash(d.Reason))
 	}
 }
 
@@ -164,12 +164,12 @@ func stateOf(d *api.Delivery) string {
 	if d.State == "dead" {
 		return "DEAD"
 	}
-	return inert(d.State)
+	return sanitize(d.State)
 }
 
-func momentOrDash(s *string) string {
+func formatTimeOrDash(s *string) string {
 	if s == nil {
 		return "-"
 	}
-	return moment(*s)
+	return formatTime(*s)
 }

@@ -15,11 +15,11 @@ import (
 
 const watchToken = "a-token-of-a-test-0123456789"
 
-// watch starts an admin API that watches, and points commands to it.
-func (g *ground) watch() *apitest.Service {
+// serveIncidents starts an admin API that watches, and points commands to it.
+func (g *testEnv) serveIncidents() *apitest.Server {
 	g.Helper()
-	s := apitest.Serve(g.T, watchToken)
-	g.env["HEADGATE_ADMIN"], g.env["HEADGATE_TOKEN"] = s.URL, watchToken
+	s := apitest.NewServer(g.T, watchToken)
+	g.vars["HEADGATE_ADMIN"], g.vars["HEADGATE_TOKEN"] = s.URL, watchToken
 	return s
 }
 
@@ -27,14 +27,14 @@ func (g *ground) watch() *apitest.Service {
 func fields(line string) string { return strings.Join(strings.Fields(line), " ") }
 
 func TestIncidentList(t *testing.T) {
-	g := newGround(t)
-	s := g.watch()
+	g := newTestEnv(t)
+	s := g.serveIncidents()
 	g.runBare("incident", "list").want(t, 0, "no incidents\n")
 	g.runBare("incident", "list", "--open", "--json").want(t, 0, "{\n  \"items\": [],\n  \"next\": \"\"\n}\n")
-	over := s.Trouble(t, "queue_age", "b", 30)
-	s.Trouble(t, "queue_age", "b", 3)
-	open := s.Trouble(t, "queue_age", "a", 27.4)
-	whole := s.Trouble(t, "journal", "", 17)
+	over := s.SetValue(t, "queue_age", "b", 30)
+	s.SetValue(t, "queue_age", "b", 3)
+	open := s.SetValue(t, "queue_age", "a", 27.4)
+	whole := s.SetValue(t, "journal", "", 17)
 	r := g.runBare("incident", "list")
 	lines := strings.Split(r.out, "\n")
 	if r.code != 0 || len(lines) != 5 || fields(lines[0]) != "ID LEVEL RULE POOL VALUE OPENED STATE" {
@@ -62,15 +62,15 @@ func TestIncidentList(t *testing.T) {
 }
 
 func TestIncidentShow(t *testing.T) {
-	g := newGround(t)
-	s := g.watch()
-	id := s.Trouble(t, "queue_age", "a", 27.4)
+	g := newTestEnv(t)
+	s := g.serveIncidents()
+	id := s.SetValue(t, "queue_age", "a", 27.4)
 	at := time.Date(2026, 1, 31, 11, 29, 0, 0, time.UTC)
-	s.Shelf.Deliver(id,
+	s.Incidents.SetDeliveries(id,
 		api.DeliveryRecord{ID: "1", Seq: 1, Kind: "post", Destination: "page", State: "dead", Attempts: 3, Created: at, Tried: at, Reason: "the channel is archived"},
 		api.DeliveryRecord{ID: "2", Seq: 1, Kind: "post", Destination: "fallback", State: "retry", Attempts: 1, Created: at, Tried: at, NotBefore: at.Add(time.Minute)})
 	g.run("incident", "ack", id[:8])
-	for s.Shelf.Recorded(id).AckedBy == "" { // it is recorded a moment later
+	for s.Incidents.Stored(id).AckedBy == "" { // it is recorded a moment later
 		select {
 		case <-t.Context().Done():
 			t.Fatal("the acknowledgement was not recorded")
@@ -100,17 +100,17 @@ func TestIncidentShow(t *testing.T) {
 	g.runBare("incident", "show", "../mode").want(t, exitUsage, "", "cannot be an ID")
 	g.runBare("incident", "show", strings.Repeat("0", 36)).want(t, exitFailed, "", "There is no such incident")
 	g.runBare("incident", "show").want(t, exitUsage, "", "--help")
-	other := s.Trouble(t, "queue_age", "b", 30)
+	other := s.SetValue(t, "queue_age", "b", 30)
 	g.runBare("incident", "show", "0").want(t, exitUsage, "", "2 incidents have IDs that begin with 0", id, other, "give more of it")
 }
 
 // TestIncidentShowUnrecorded: what is wrong is shown though the record is broken,
 // and what is not known is said.
 func TestIncidentShowUnrecorded(t *testing.T) {
-	g := newGround(t)
-	s := g.watch()
-	id := s.Trouble(t, "queue_age", "a", 27.4)
-	s.Shelf.Break(errors.New("the disk is full"))
+	g := newTestEnv(t)
+	s := g.serveIncidents()
+	id := s.SetValue(t, "queue_age", "a", 27.4)
+	s.Incidents.SetError(errors.New("the disk is full"))
 	r := g.run("incident", "show", id)
 	if r.code != 0 || !strings.Contains(r.out, "timeline and messages are not known") || strings.Contains(r.out, "no messages") ||
 		!strings.Contains(r.out, "take it on: headgate incident ack "+id+" --data-dir "+g.dataDir+"\n") {
@@ -125,9 +125,9 @@ func TestIncidentShowUnrecorded(t *testing.T) {
 }
 
 func TestIncidentAck(t *testing.T) {
-	g := newGround(t)
-	s := g.watch()
-	id := s.Trouble(t, "queue_age", "a", 30)
+	g := newTestEnv(t)
+	s := g.serveIncidents()
+	id := s.SetValue(t, "queue_age", "a", 30)
 	r := g.runBare("incident", "ack", id[:13], "--for", "30m")
 	if r.code != 0 || !strings.HasPrefix(r.out, "queue_age in a: taken by ana@host until ") || r.err != "" {
 		t.Errorf("exit %d, %s%s", r.code, r.out, r.err)
@@ -140,19 +140,19 @@ func TestIncidentAck(t *testing.T) {
 	if err := json.Unmarshal([]byte(g.runBare("incident", "ack", id, "--json").out), &reply); err != nil || reply.By != "ana@host" || reply.Incident.ID != id {
 		t.Errorf("%+v, %v", reply, err)
 	}
-	g.host.actor = func() string { return "ben@host" }
+	g.environment.actor = func() string { return "ben@host" }
 	g.runBare("incident", "ack", id).want(t, exitFailed, "", "ana@host has it until", "Nothing was changed")
 	g.runBare("incident", "ack", id, "--for", "soon").want(t, exitUsage, "", "--for must be a span")
 	g.runBare("incident", "ack", id, "--for", "").want(t, exitUsage, "", "--for must be a span")
 	g.runBare("incident", "ack", id, "--for", "3d").want(t, exitFailed, "", "up to 24h0m0s")
-	s.Trouble(t, "queue_age", "a", 1)
+	s.SetValue(t, "queue_age", "a", 1)
 	g.runBare("incident", "ack", id[:13]).want(t, exitFailed, "", "no open incident has an ID that begins with")
 	g.runBare("incident", "ack", id).want(t, exitFailed, "", "it may be over")
 }
 
 func TestIncidentSilence(t *testing.T) {
-	g := newGround(t)
-	s := g.watch()
+	g := newTestEnv(t)
+	s := g.serveIncidents()
 	g.runBare("incident", "silence", "--list").want(t, 0, "no silences\n")
 	r := g.run("incident", "silence", "queue_age", "--pool", "a", "--for", "1h", "--reason", "  load\ntest ")
 	lines := strings.Split(r.out, "\n")
@@ -162,7 +162,7 @@ func TestIncidentSilence(t *testing.T) {
 	if r := g.run("incident", "silence", "queue_age", "--pool", "a", "--for", "1h", "--reason", "me too"); r.code != 0 || !strings.Contains(r.out, "silenced before until") {
 		t.Errorf("exit %d, %s%s", r.code, r.out, r.err)
 	}
-	s.Trouble(t, "queue_age", "a", 30)
+	s.SetValue(t, "queue_age", "a", 30)
 	if r := g.run("incident", "list"); !strings.Contains(r.out, "open, silenced") {
 		t.Errorf("stdout\n%s", r.out)
 	}
@@ -177,22 +177,22 @@ func TestIncidentSilence(t *testing.T) {
 	g.runBare(strings.Fields(undo)...).want(t, 0, "queue_age in a: no longer silenced; what is true now is sent\n")
 	g.runBare(strings.Fields(undo)...).want(t, exitFailed, "", "There is no such silence")
 	r = g.run("incident", "silence", "journal", "--for", "2d", "--reason", "why", "--json")
-	id := r.object(t)["silence"].(map[string]any)["id"].(string)
-	if got := g.run("incident", "silence", "--list", "--json").object(t); len(got["items"].([]any)) != 1 {
+	id := r.decodeJSON(t)["silence"].(map[string]any)["id"].(string)
+	if got := g.run("incident", "silence", "--list", "--json").decodeJSON(t); len(got["items"].([]any)) != 1 {
 		t.Errorf("list %v", got)
 	}
 	if r := g.run("incident", "silence", "--list"); !strings.Contains(fields(r.out), id+" journal all ") {
 		t.Errorf("stdout\n%s", r.out)
 	}
-	if got := g.run("incident", "silence", "--lift", id[:20], "--json").object(t); got["id"] != id {
+	if got := g.run("incident", "silence", "--lift", id[:20], "--json").decodeJSON(t); got["id"] != id {
 		t.Errorf("lifted %v", got)
 	}
 	g.run("incident", "silence", "--lift", "ffff").want(t, exitFailed, "", "no silence has an ID that begins with ffff")
 }
 
 func TestIncidentSilenceRefuses(t *testing.T) {
-	g := newGround(t)
-	g.watch()
+	g := newTestEnv(t)
+	g.serveIncidents()
 	for args, want := range map[string]struct {
 		code    int
 		message string
@@ -214,21 +214,21 @@ func TestIncidentSilenceRefuses(t *testing.T) {
 	}
 }
 
-// TestIncidentSilent: without an answer these commands say so, at once where
+// TestIncidentUnreachable: without an answer these commands say so, at once where
 // nobody listens, and exit with 3.
-func TestIncidentSilent(t *testing.T) {
-	g := newGround(t)
-	g.env["HEADGATE_TOKEN"] = watchToken
-	broken := impostor(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+func TestIncidentUnreachable(t *testing.T) {
+	g := newTestEnv(t)
+	g.vars["HEADGATE_TOKEN"] = watchToken
+	broken := foreignServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 	id := strings.Repeat("0", 36)
 	for _, args := range []string{
 		"list", "show " + id, "ack " + id, "silence x --for 1h --reason x", "silence --list", "silence --lift " + id,
 	} {
-		g.env["HEADGATE_ADMIN"] = dead(t)
-		g.runBare(append([]string{"incident"}, strings.Fields(args)...)...).want(t, exitSilent, "", "no answer from the admin plane")
-		g.env["HEADGATE_ADMIN"] = broken
+		g.vars["HEADGATE_ADMIN"] = closedAddress(t)
+		g.runBare(append([]string{"incident"}, strings.Fields(args)...)...).want(t, exitUnreachable, "", "no answer from the admin plane")
+		g.vars["HEADGATE_ADMIN"] = broken
 		r := g.runBare(append([]string{"incident"}, strings.Fields(args)...)...)
-		r.want(t, exitSilent, "", "no answer from the admin plane")
+		r.want(t, exitUnreachable, "", "no answer from the admin plane")
 		order := strings.HasPrefix(args, "ack") || strings.Contains(args, "--lift") || strings.Contains(args, "--for")
 		if told := strings.Contains(r.err, "it may have been done all the same"); told != order {
 			t.Errorf("%s: stderr %q", args, r.err)
@@ -238,10 +238,10 @@ func TestIncidentSilent(t *testing.T) {
 
 // TestIncidentNotWatching: a service without rules says so.
 func TestIncidentNotWatching(t *testing.T) {
-	g := newGround(t)
-	g.env["HEADGATE_TOKEN"] = watchToken
-	g.env["HEADGATE_ADMIN"] = impostor(t, func(w http.ResponseWriter, _ *http.Request) {
-		api.WriteProblem(w, api.Problem{Type: api.TypeNotWatching, Status: http.StatusNotFound, Detail: "This headgate is not watching."})
+	g := newTestEnv(t)
+	g.vars["HEADGATE_TOKEN"] = watchToken
+	g.vars["HEADGATE_ADMIN"] = foreignServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		api.WriteProblem(w, api.Problem{Type: api.TypeMonitoringDisabled, Status: http.StatusNotFound, Detail: "This headgate is not watching."})
 	})
 	g.runBare("incident", "list").want(t, exitFailed, "", "This headgate is not watching.")
 }
@@ -249,17 +249,17 @@ func TestIncidentNotWatching(t *testing.T) {
 // TestIncidentsAreInert: whatever a service sends, it stays in its place on the
 // terminal, and the end of pages is reached.
 func TestIncidentsAreInert(t *testing.T) {
-	g := newGround(t)
-	g.env["HEADGATE_TOKEN"] = watchToken
+	g := newTestEnv(t)
+	g.vars["HEADGATE_TOKEN"] = watchToken
 	const evil = "\x1b[2J\n\u202e"
 	text := evil
-	i := api.Incident{ID: "0" + evil, Rule: evil, Pool: evil, Level: evil, Peak: evil, OpenedAt: evil, EndedAt: &text, Ending: &text,
-		Unit: evil, Summary: evil, Feel: evil, Runbook: evil, AckedBy: &text, AckUntil: &text, Value: new(float64)}
+	i := api.Incident{ID: "0" + evil, Rule: evil, Pool: evil, Level: evil, Peak: evil, OpenedAt: evil, EndedAt: &text, EndReason: &text,
+		Unit: evil, Summary: evil, Impact: evil, Runbook: evil, AckedBy: &text, AckUntil: &text, Value: new(float64)}
 	asked := 0
-	g.env["HEADGATE_ADMIN"] = impostor(t, func(w http.ResponseWriter, r *http.Request) {
+	g.vars["HEADGATE_ADMIN"] = foreignServer(t, func(w http.ResponseWriter, r *http.Request) {
 		asked++
 		w.Header().Set("Content-Type", "application/json")
-		var reply any = api.IncidentReport{Incident: i, Recorded: true, Cut: true,
+		var reply any = api.IncidentReport{Incident: i, Recorded: true, Truncated: true,
 			Events:     []api.Event{{At: evil, Kind: evil, Level: evil, By: evil}},
 			Deliveries: []api.Delivery{{Kind: evil, Destination: evil, State: evil, Reason: evil, TriedAt: &text, NextAt: &text}}}
 		switch {
@@ -269,14 +269,14 @@ func TestIncidentsAreInert(t *testing.T) {
 				reply = api.IncidentList{Items: []api.Incident{i}}
 			}
 		case strings.HasSuffix(r.URL.Path, "/silences"):
-			reply = api.MuteList{Items: []api.Mute{{ID: evil, Rule: evil, Pool: evil, Until: evil, By: evil, Reason: evil}}}
+			reply = api.SilenceList{Items: []api.Silence{{ID: evil, Rule: evil, Pool: evil, Until: evil, By: evil, Reason: evil}}}
 		}
 		if err := json.NewEncoder(w).Encode(reply); err != nil {
 			t.Error(err)
 		}
 	})
 	r := g.runBare("incident", "list")
-	if !strings.Contains(r.err, "more than 10000 incidents") || asked != maxIncidents/api.MaxPage+1 {
+	if !strings.Contains(r.err, "more than 10000 incidents") || asked != maxItems/api.MaxPage+1 {
 		t.Errorf("%d pages, stderr %s", asked, r.err)
 	}
 	for _, args := range []string{"list --open", "show " + strings.Repeat("0", 36), "silence --list", "show 0"} {
@@ -297,7 +297,7 @@ func TestAmount(t *testing.T) {
 		{nil, "s", "-"}, {v(27.44), "s", "27s"}, {v(1.5), "s", "1.5s"}, {v(0.256), "ratio", "25.6%"}, {v(1.0 / 3), "ratio", "33.3%"}, {v(1), "ratio", "100%"}, {v(14.4), "", "14.4"},
 		{v(120), "tasks", "120 tasks"}, {v(1e9), "tasks", "1e+09 tasks"}, {v(-3), "", "-3"}, {v(14.4), "burn", "14.4×"},
 	} {
-		if got := amount(tt.v, tt.unit); got != tt.want {
+		if got := formatValue(tt.v, tt.unit); got != tt.want {
 			t.Errorf("amount of %q in %q, want %q", got, tt.unit, tt.want)
 		}
 	}
@@ -313,10 +313,10 @@ func TestIncidentColours(t *testing.T) {
 		{api.Incident{Level: "warn"}, "\x1b[1;33mx\x1b[0m"},
 		{api.Incident{Level: "page", EndedAt: &ended}, "x"},
 	} {
-		if got := colouredIncident(paint(true), &tt.i, "x"); got != tt.want {
+		if got := highlightIncident(colorizer(true), &tt.i, "x"); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.i, got, tt.want)
 		}
-		if got := colouredIncident(paint(false), &tt.i, "x"); got != "x" {
+		if got := highlightIncident(colorizer(false), &tt.i, "x"); got != "x" {
 			t.Errorf("without colour: %q", got)
 		}
 	}

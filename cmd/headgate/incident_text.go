@@ -14,22 +14,22 @@ import (
 func levelOf(i *api.Incident) string {
 	switch {
 	case i.EndedAt != nil:
-		return inert(i.Peak)
+		return sanitize(i.Peak)
 	case i.Level == "page":
 		return "PAGE"
 	default:
-		return inert(i.Level)
+		return sanitize(i.Level)
 	}
 }
 
-// standing says in a few words how an incident stands.
-func standing(i *api.Incident) string {
+// incidentState says in a few words how an incident stands.
+func incidentState(i *api.Incident) string {
 	if i.EndedAt != nil {
-		return fmt.Sprintf("%s after %s", ending(i), between(i.OpenedAt, *i.EndedAt))
+		return fmt.Sprintf("%s after %s", endReason(i), elapsed(i.OpenedAt, *i.EndedAt))
 	}
 	words := []string{"open"}
 	if i.AckedBy != nil && i.AckUntil != nil {
-		words = append(words, fmt.Sprintf("taken by %s until %s", inert(*i.AckedBy), moment(*i.AckUntil)))
+		words = append(words, fmt.Sprintf("taken by %s until %s", sanitize(*i.AckedBy), formatTime(*i.AckUntil)))
 	}
 	if i.Silenced {
 		words = append(words, "silenced")
@@ -40,26 +40,26 @@ func standing(i *api.Incident) string {
 	return strings.Join(words, ", ")
 }
 
-func ending(i *api.Incident) string {
+func endReason(i *api.Incident) string {
 	switch {
-	case i.Ending == nil || *i.Ending == "":
+	case i.EndReason == nil || *i.EndReason == "":
 		return "over"
-	case *i.Ending == "no_traffic":
+	case *i.EndReason == "no_traffic":
 		return "over (no traffic)"
-	case *i.Ending == "rule_deleted":
+	case *i.EndReason == "rule_deleted":
 		return "over (rule deleted)"
 	default:
-		return inert(*i.Ending)
+		return sanitize(*i.EndReason)
 	}
 }
 
-// amount shows a value with its unit, in a form that people read at a glance.
-func amount(v *float64, unit string) string {
+// formatValue shows a value with its unit, in a form that people read at a glance.
+func formatValue(v *float64, unit string) string {
 	switch {
 	case v == nil:
 		return "-"
 	case unit == "s":
-		return seconds(*v)
+		return formatSeconds(*v)
 	case unit == "ratio":
 		return strconv.FormatFloat(math.Round(1000**v)/10, 'f', -1, 64) + "%"
 	}
@@ -70,38 +70,38 @@ func amount(v *float64, unit string) string {
 	case "burn": // how many times faster than allowed
 		return n + "×"
 	}
-	return n + " " + inert(unit)
+	return n + " " + sanitize(unit)
 }
 
-// moment shows a time of the API to the second.
-func moment(s string) string {
+// formatTime shows a time of the API to the second.
+func formatTime(s string) string {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return inert(s)
+		return sanitize(s)
 	}
 	return t.UTC().Format(time.RFC3339)
 }
 
-func between(from, to string) string {
+func elapsed(from, to string) string {
 	a, errA := time.Parse(time.RFC3339, from)
 	b, errB := time.Parse(time.RFC3339, to)
 	if errA != nil || errB != nil {
 		return "?"
 	}
-	return seconds(b.Sub(a).Seconds())
+	return formatSeconds(b.Sub(a).Seconds())
 }
 
 func orDash(s string) string {
 	if s == "" {
 		return "-"
 	}
-	return inert(s)
+	return sanitize(s)
 }
 
-// ruleIn names a rule and where it counts.
-func ruleIn(rule, pool string) string {
+// ruleInPool names a rule and where it counts.
+func ruleInPool(rule, pool string) string {
 	if pool == "" {
-		return inert(rule)
+		return sanitize(rule)
 	}
-	return inert(rule) + " in " + inert(pool)
+	return sanitize(rule) + " in " + sanitize(pool)
 }

@@ -11,22 +11,22 @@ import (
 	"headgate/web/api"
 )
 
-// sample is an open page in the middle of its life.
-func sample() api.IncidentReport {
+// sampleReport is an open page in the middle of its life.
+func sampleReport() api.IncidentReport {
 	value, limit := 95.24, 25.0
 	tried, next := "2026-01-31T11:26:30.120Z", "2026-01-31T11:32:00.000Z"
 	return api.IncidentReport{
 		Incident: api.Incident{
 			ID: "01a22990-4f00-7a3e-8d51-6c2b9a4e11aa", Rule: "queue_age", Pool: "big", Level: "page", Peak: "page",
 			OpenedAt: "2026-01-31T11:26:30.000Z", ChangedAt: "2026-01-31T11:28:05.000Z", Value: &value, Threshold: &limit, Unit: "s",
-			Summary: "the oldest waiting task has waited for long", Feel: "answers begin late", Runbook: "queue_age", Reopened: 2, Flapping: true,
+			Summary: "the oldest waiting task has waited for long", Impact: "answers begin late", Runbook: "queue_age", Reopened: 2, Flapping: true,
 		},
 		Recorded: true,
 		Events: []api.Event{
 			{Seq: 1, At: "2026-01-31T11:26:30.000Z", Kind: "opened", Level: "warn", Value: &limit},
-			{Seq: 2, At: "2026-01-31T11:28:05.000Z", Kind: "escalated", Level: "page", Value: &value, Digested: true},
+			{Seq: 2, At: "2026-01-31T11:28:05.000Z", Kind: "escalated", Level: "page", Value: &value, Suppressed: true},
 			{Seq: 3, At: "2026-01-31T11:29:00.000Z", Kind: "flapping", Level: "page", Count: 5},
-			{Seq: 4, At: "2026-01-31T11:30:00.000Z", Kind: "reminder", Level: "page", Value: &value, Muted: true},
+			{Seq: 4, At: "2026-01-31T11:30:00.000Z", Kind: "reminder", Level: "page", Value: &value, Silenced: true},
 		},
 		Deliveries: []api.Delivery{
 			{Seq: 1, Kind: "post", Destination: "warn", State: "sent", Attempts: 1, TriedAt: &tried},
@@ -35,12 +35,12 @@ func sample() api.IncidentReport {
 	}
 }
 
-func shownStory(r api.IncidentReport) string {
-	s := story{IncidentReport: &r, now: time.Date(2026, 1, 31, 11, 31, 30, 0, time.UTC), where: " --config hg.yaml"}
+func incidentTextOf(r api.IncidentReport) string {
+	s := incidentText{IncidentReport: &r, now: time.Date(2026, 1, 31, 11, 31, 30, 0, time.UTC), where: " --config hg.yaml"}
 	return string(s.text())
 }
 
-func TestStory(t *testing.T) {
+func TestIncidentText(t *testing.T) {
 	const want = `PAGE  queue_age in big  open, flapping
 
 what        the oldest waiting task has waited for long
@@ -64,12 +64,12 @@ id          01a22990-4f00-7a3e-8d51-6c2b9a4e11aa
 take it on: headgate incident ack 01a22990-4f00-7a3e-8d51-6c2b9a4e11aa --config hg.yaml
 `
 	page, ok := runbooks.Page("queue_age")
-	if got := shownStory(sample()); !ok || got != want+"\n"+strings.TrimSpace(page)+"\n" {
+	if got := incidentTextOf(sampleReport()); !ok || got != want+"\n"+strings.TrimSpace(page)+"\n" {
 		t.Errorf("shown\n%s\nwant\n%s\nand the page", got, want)
 	}
 }
 
-func TestStoryOfOne(t *testing.T) {
+func TestIncidentTextSingle(t *testing.T) {
 	by, until := "ana@ops1", "2026-01-31T13:31:00.000Z"
 	ended, why := "2026-01-31T11:36:10.000Z", "recovered"
 	tests := []struct {
@@ -78,7 +78,7 @@ func TestStoryOfOne(t *testing.T) {
 		has  []string
 		not  []string
 	}{
-		{"that is over", func(r *api.IncidentReport) { r.EndedAt, r.Ending = &ended, &why },
+		{"that is over", func(r *api.IncidentReport) { r.EndedAt, r.EndReason = &ended, &why },
 			[]string{"page  queue_age in big  recovered after 9m40s\n", "\nuntil       2026-01-31T11:36:10Z\n"}, []string{"PAGE", "take it on", "ago)"}},
 		{"that somebody has", func(r *api.IncidentReport) { r.AckedBy, r.AckUntil = &by, &until },
 			[]string{"open, taken by ana@ops1 until 2026-01-31T13:31:00Z, flapping"}, []string{"take it on"}},
@@ -86,15 +86,15 @@ func TestStoryOfOne(t *testing.T) {
 		{"without messages", func(r *api.IncidentReport) { r.Deliveries = nil }, []string{"\nno messages\n"}, []string{"MESSAGE"}},
 		{"without a record", func(r *api.IncidentReport) { r.Recorded, r.Events, r.Deliveries = false, nil, nil },
 			[]string{"timeline and messages are not known"}, []string{"no messages", "EVENT"}},
-		{"that is long", func(r *api.IncidentReport) { r.Cut = true }, []string{"only the newest 1000 are shown"}, nil},
+		{"that is long", func(r *api.IncidentReport) { r.Truncated = true }, []string{"only the newest 1000 are shown"}, nil},
 		{"without a value", func(r *api.IncidentReport) { r.Value, r.Threshold = nil, nil }, []string{"value       -, page at -\n"}, nil},
-		{"with little to say", func(r *api.IncidentReport) { r.Feel, r.Runbook, r.Reopened = "", "", 0 }, []string{"what "}, []string{"users feel", "runbook", "came back"}},
+		{"with little to say", func(r *api.IncidentReport) { r.Impact, r.Runbook, r.Reopened = "", "", 0 }, []string{"what "}, []string{"users feel", "runbook", "came back"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := sample()
+			r := sampleReport()
 			tt.edit(&r)
-			text := shownStory(r)
+			text := incidentTextOf(r)
 			for _, part := range tt.has {
 				if !strings.Contains(text, part) {
 					t.Errorf("%q is not in\n%s", part, text)
@@ -115,12 +115,12 @@ func TestEndings(t *testing.T) {
 		"recovered": "recovered after 9m40s", "no_traffic": "over (no traffic) after 9m40s", "rule_deleted": "over (rule deleted) after 9m40s",
 		"": "over after 9m40s", "other\x1b": "other\uFFFD after 9m40s",
 	} {
-		i := api.Incident{OpenedAt: "2026-01-31T11:26:30.000Z", EndedAt: &ended, Ending: &why}
-		if got := standing(&i); got != want {
+		i := api.Incident{OpenedAt: "2026-01-31T11:26:30.000Z", EndedAt: &ended, EndReason: &why}
+		if got := incidentState(&i); got != want {
 			t.Errorf("%q: %q, want %q", why, got, want)
 		}
 	}
-	if got := standing(&api.Incident{OpenedAt: "never", EndedAt: &ended}); got != "over after ?" {
+	if got := incidentState(&api.Incident{OpenedAt: "never", EndedAt: &ended}); got != "over after ?" {
 		t.Errorf("opened never: %q", got)
 	}
 }
@@ -129,19 +129,19 @@ func TestEndings(t *testing.T) {
 func TestComplete(t *testing.T) {
 	all := []string{"01a2-1", "01a2-12", "01b3"}
 	for given, want := range map[string]string{"01b": "01b3", "01B3": "01b3", "01a2-1": "01a2-1", "01a2-12": "01a2-12"} {
-		if got, err := complete("thing", given, func() ([]string, error) { return all, nil }); err != nil || got != want {
+		if got, err := resolveID("thing", given, func() ([]string, error) { return all, nil }); err != nil || got != want {
 			t.Errorf("%s: %s, %v", given, got, err)
 		}
 	}
 	for given, want := range map[string]string{
 		"": "cannot be an ID", "01a": "2 things have IDs that begin with 01a: 01a2-1, 01a2-12; give more", "02": "no thing has an ID that begins with 02",
 	} {
-		if _, err := complete("thing", given, func() ([]string, error) { return all, nil }); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := resolveID("thing", given, func() ([]string, error) { return all, nil }); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", given, err, want)
 		}
 	}
-	whole := strings.Repeat("a", wholeID)
-	got, err := complete("thing", whole, func() ([]string, error) {
+	whole := strings.Repeat("a", fullIDLength)
+	got, err := resolveID("thing", whole, func() ([]string, error) {
 		t.Error("a whole ID was looked up")
 		return nil, nil
 	})
@@ -166,7 +166,7 @@ func TestPages(t *testing.T) {
 	} {
 		page := 0
 		var asked []string
-		all, rest, err := pages(func(after string) ([]int, string, error) {
+		all, rest, err := readPages(func(after string) ([]int, string, error) {
 			asked = append(asked, after)
 			page++
 			return make([]int, tt.size), tt.next(page - 1), nil

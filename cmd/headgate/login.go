@@ -11,8 +11,8 @@ import (
 	"headgate/web/api"
 )
 
-func newLogin(h host) *cobra.Command {
-	l := loginCmd{incidentCmd: incidentCmd{host: h}}
+func newLogin(h environment) *cobra.Command {
+	l := loginCmd{serviceCmd: serviceCmd{host: h}}
 	cmd := &cobra.Command{
 		Use:   "login",
 		Short: "Make a link that signs you in to the pages, once",
@@ -31,7 +31,7 @@ does not use it up, the button on it does.`,
 
 // loginCmd asks for a link.
 type loginCmd struct {
-	incidentCmd
+	serviceCmd
 	url string
 }
 
@@ -47,12 +47,12 @@ func (l *loginCmd) run(cmd *cobra.Command, _ []string) error {
 			return usageError{fmt.Errorf("--url: %w", err)}
 		}
 	}
-	p, err := l.where.find(l.host, cmd.ErrOrStderr())
+	p, err := l.where.resolve(l.host, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	return l.ask(cmd, func(ctx context.Context, c *api.Client) error {
-		reply, err := c.Link(ctx)
+	return l.withClient(cmd, func(ctx context.Context, c *api.Client) error {
+		reply, err := c.CreateLoginLink(ctx)
 		if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (l *loginCmd) run(cmd *cobra.Command, _ []string) error {
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", link.URL)
 		if err == nil {
-			fmt.Fprintf(cmd.ErrOrStderr(), "works once, until %s\n", moment(link.Until))
+			fmt.Fprintf(cmd.ErrOrStderr(), "works once, until %s\n", formatTime(link.Until))
 		}
 		return err
 	})

@@ -12,7 +12,7 @@ import (
 
 // TestLoginMakesALink: it signs in once, as who runs the command.
 func TestLoginMakesALink(t *testing.T) {
-	g := newGround(t)
+	g := newTestEnv(t)
 	s := g.serve()
 	r := g.run("login", "--json")
 	var link loginLink
@@ -48,7 +48,7 @@ func TestLoginMakesALink(t *testing.T) {
 }
 
 func TestLoginSaysWhere(t *testing.T) {
-	g := newGround(t)
+	g := newTestEnv(t)
 	g.serve()
 	r := g.run("login", "--url", "https://gate.example.com/")
 	if r.code != 0 || !strings.HasPrefix(r.out, "https://gate.example.com/login?code=") || strings.Count(r.out, "\n") != 1 || !strings.Contains(r.err, "works once, until ") {

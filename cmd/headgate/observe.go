@@ -6,8 +6,8 @@ import (
 	"headgate/proxy/admission"
 )
 
-func newObserve(h host) *cobra.Command {
-	o := orderCmd{host: h, mode: admission.Observe.String()}
+func newObserve(h environment) *cobra.Command {
+	o := modeCmd{host: h, mode: admission.Observe.String()}
 	cmd := &cobra.Command{
 		Use:   "observe",
 		Short: "Only count what would be refused",

@@ -14,7 +14,7 @@ import (
 	"headgate/web/api"
 )
 
-func newPause(h host) *cobra.Command {
+func newPause(h environment) *cobra.Command {
 	p := pauseCmd{host: h, action: control.ActPause}
 	cmd := &cobra.Command{
 		Use:   "pause",
@@ -32,7 +32,7 @@ It holds across restarts.`,
 	return cmd
 }
 
-func newResume(h host) *cobra.Command {
+func newResume(h environment) *cobra.Command {
 	p := pauseCmd{host: h, action: control.ActResume}
 	cmd := &cobra.Command{
 		Use:   "resume",
@@ -49,8 +49,8 @@ who waited.`,
 
 // pauseCmd is pause and resume.
 type pauseCmd struct {
-	host   host
-	where  placeFlags
+	host   environment
+	where  endpointFlags
 	action string
 
 	pool, reason, length string
@@ -71,12 +71,12 @@ func (p *pauseCmd) run(cmd *cobra.Command, _ []string) error {
 	if err := p.check(); err != nil {
 		return usageError{err}
 	}
-	where, err := p.where.find(p.host, cmd.ErrOrStderr())
+	where, err := p.where.resolve(p.host, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	if where.closed != nil {
-		return unreachableError{&api.Silence{Err: where.closed}}
+	if where.unusable != nil {
+		return unreachableError{&api.UnreachableError{Err: where.unusable}}
 	}
 	client, err := where.client(p.host.actor())
 	if err != nil {
@@ -90,7 +90,7 @@ func (p *pauseCmd) run(cmd *cobra.Command, _ []string) error {
 	if p.json {
 		return printJSON(cmd.OutOrStdout(), reply)
 	}
-	return p.tell(cmd.OutOrStdout(), cmd.ErrOrStderr(), reply)
+	return p.report(cmd.OutOrStdout(), cmd.ErrOrStderr(), reply)
 }
 
 func (p *pauseCmd) check() error {
@@ -100,7 +100,7 @@ func (p *pauseCmd) check() error {
 		}
 	}
 	if p.length != "" {
-		if d, err := api.ParseSpan(p.length); err != nil {
+		if d, err := api.ParseDuration(p.length); err != nil {
 			return fmt.Errorf("--for %w", err)
 		} else if d > control.MaxPause {
 			return errors.New("--for must be at most 24h")
@@ -109,16 +109,16 @@ func (p *pauseCmd) check() error {
 	if n := utf8.RuneCountInString(p.reason); n > api.MaxReason {
 		return fmt.Errorf("--reason: at most %d characters, has %d", api.MaxReason, n)
 	}
-	p.reason = inert(strings.Join(strings.Fields(p.reason), " "))
+	p.reason = sanitize(strings.Join(strings.Fields(p.reason), " "))
 	return nil
 }
 
 func (p *pauseCmd) ask(ctx context.Context, c *api.Client) (api.ActionReply, error) {
-	if err := c.Alive(ctx); err != nil {
+	if err := c.Ping(ctx); err != nil {
 		return api.ActionReply{}, unreachableError{err}
 	}
-	reply, err := c.Act(ctx, p.action, api.ActionRequest{Pool: p.pool, For: p.length, Reason: p.reason, DryRun: p.dryRun})
-	var silence *api.Silence
+	reply, err := c.DoAction(ctx, p.action, api.ActionRequest{Pool: p.pool, For: p.length, Reason: p.reason, DryRun: p.dryRun})
+	var silence *api.UnreachableError
 	switch {
 	case errors.As(err, &silence):
 		return reply, unreachableError{err}
@@ -128,25 +128,25 @@ func (p *pauseCmd) ask(ctx context.Context, c *api.Client) (api.ActionReply, err
 	return reply, nil
 }
 
-// tell says what was done, what was found, and how to undo it.
-func (p *pauseCmd) tell(out, stderr io.Writer, r api.ActionReply) error {
+// report says what was done, what was found, and how to undo it.
+func (p *pauseCmd) report(out, stderr io.Writer, r api.ActionReply) error {
 	if !r.DryRun && !r.Recorded {
 		fmt.Fprintln(stderr, "headgate: warning: it is not recorded yet: a restart would forget it")
 	}
 	var b strings.Builder
-	fmt.Fprintln(&b, inert(r.Words))
+	fmt.Fprintln(&b, sanitize(r.Message))
 	if r.DryRun {
 		fmt.Fprintln(&b, "nothing was changed")
 	} else {
-		for _, undo := range r.Undo {
-			fmt.Fprintf(&b, "undo: %s%s\n", inert(undo), p.where.shown())
+		for _, undo := range r.UndoCommands {
+			fmt.Fprintf(&b, "undo: %s%s\n", sanitize(undo), p.where.shellArgs())
 		}
 	}
 	if _, err := io.WriteString(out, b.String()); err != nil {
 		return err
 	}
 	if !r.DryRun && !r.Verified {
-		return fmt.Errorf("it was done, but reading back found: %s", inert(r.Found))
+		return fmt.Errorf("it was done, but reading back found: %s", sanitize(r.Observed))
 	}
 	return nil
 }

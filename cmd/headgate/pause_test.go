@@ -10,9 +10,9 @@ import (
 )
 
 func TestPauseAndResume(t *testing.T) {
-	g := newGround(t)
+	g := newTestEnv(t)
 	s := g.serve()
-	left := func(pool string) time.Duration { return time.Until(s.gate(pool).Snapshot(time.Now()).Paused) }
+	left := func(pool string) time.Duration { return time.Until(s.gate(pool).Snapshot(time.Now()).PausedUntil) }
 	if r := g.run("pause", "--pool", "a", "--dry-run"); !strings.Contains(r.out, "would hand out no permit") || left("a") > 0 {
 		t.Errorf("a dry run: %s, paused for %s", r.out, left("a"))
 	}
@@ -28,7 +28,7 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	var status api.Status
 	if err := json.Unmarshal([]byte(g.run("status", "--json").out), &status); err != nil || status.Pools[0].Paused == nil || status.Pools[0].Paused.By != "ana@host" ||
-		status.Pools[1].Paused != nil || status.Pools[0].Guard.State != "armed" {
+		status.Pools[1].Paused != nil || status.Pools[0].AutoRollback.State != "armed" {
 		t.Errorf("status %+v, %v", status, err)
 	}
 	for !strings.Contains(g.run("audit", "--kind", "action").out, "pause done") { // it is recorded beside those who act
@@ -44,12 +44,12 @@ func TestPauseAndResume(t *testing.T) {
 }
 
 func TestPauseRefuses(t *testing.T) {
-	g := newGround(t)
+	g := newTestEnv(t)
 	g.serve()
 	g.run("pause", "--for", "25h").want(t, exitUsage, "", "--for must be at most 24h")
 	g.run("pause", "--for", "soon").want(t, exitUsage, "", "--for must be a span")
 	g.run("pause", "--pool", "A B").want(t, exitUsage, "", "--pool")
 	g.run("pause", "--pool", "c").want(t, exitFailed, "", "no pool", "There are: a, b")
-	g.env["HEADGATE_ADMIN"] = dead(t)
-	g.run("pause").want(t, exitSilent, "", "no answer")
+	g.vars["HEADGATE_ADMIN"] = closedAddress(t)
+	g.run("pause").want(t, exitUnreachable, "", "no answer")
 }

@@ -6,8 +6,8 @@ import (
 	"headgate/web/api"
 )
 
-func newRestore(h host) *cobra.Command {
-	o := orderCmd{host: h, mode: api.ModeRestore}
+func newRestore(h environment) *cobra.Command {
+	o := modeCmd{host: h, mode: api.ModeRestore}
 	cmd := &cobra.Command{
 		Use:   "restore",
 		Short: "Undo a rollback: back to the mode before it",

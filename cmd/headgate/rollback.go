@@ -6,8 +6,8 @@ import (
 	"headgate/proxy/admission"
 )
 
-func newRollback(h host) *cobra.Command {
-	o := orderCmd{host: h, mode: admission.PassThrough.String()}
+func newRollback(h environment) *cobra.Command {
+	o := modeCmd{host: h, mode: admission.PassThrough.String()}
 	cmd := &cobra.Command{
 		Use:   "rollback",
 		Short: "Stop refusing: switch to pass-through, in one move",

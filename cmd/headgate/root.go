@@ -14,11 +14,11 @@ import (
 
 // Exit codes, as docs/commands.md has them.
 const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
-	exitSilent = 3
-	exitUnmet  = 4
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitUnreachable = 3
+	exitUnexpected  = 4
 )
 
 // usageError is a call that cannot be meant: wrong flags, arguments or settings.
@@ -31,46 +31,46 @@ type unreachableError struct{ error }
 
 func (e unreachableError) Unwrap() error { return e.error }
 
-// unmetError says that something was tried and did not come to what was expected.
-type unmetError struct{ error }
+// unexpectedResultError says that something was tried and did not come to what was expected.
+type unexpectedResultError struct{ error }
 
-func (e unmetError) Unwrap() error { return e.error }
+func (e unexpectedResultError) Unwrap() error { return e.error }
 
 // execute runs one command line and returns its exit code. Data goes to stdout,
 // messages go to stderr.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return executeOn(ctx, thisHost(), args, stdout, stderr)
+	return executeIn(ctx, systemEnvironment(), args, stdout, stderr)
 }
 
-// executeOn runs one command line as if on another machine.
-func executeOn(ctx context.Context, h host, args []string, stdout, stderr io.Writer) int {
+// executeIn runs one command line as if on another machine.
+func executeIn(ctx context.Context, h environment, args []string, stdout, stderr io.Writer) int {
 	root := newRoot(h)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		return exitDone
+		return exitOK
 	}
 	fmt.Fprintln(stderr, "headgate: "+strings.ReplaceAll(err.Error(), "\n", "\nheadgate: "))
 	var usage usageError
-	var problem config.Problem
-	var problems config.Problems
+	var problem config.Diagnostic
+	var problems config.Diagnostics
 	if errors.As(err, &usage) || errors.As(err, &problem) || errors.As(err, &problems) {
 		return exitUsage
 	}
 	var unreachable unreachableError
 	if errors.As(err, &unreachable) {
-		return exitSilent
+		return exitUnreachable
 	}
-	var unmet unmetError
+	var unmet unexpectedResultError
 	if errors.As(err, &unmet) {
-		return exitUnmet
+		return exitUnexpected
 	}
 	return exitFailed
 }
 
-func newRoot(h host) *cobra.Command {
+func newRoot(h environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "headgate",
 		Short: "Refuse work for a model endpoint before its queue becomes the outage",
@@ -91,7 +91,7 @@ answers the rest at once with 429 and an honest Retry-After.`,
 	root.CompletionOptions.DisableDefaultCmd = true // ours says when an argument is wrong
 	root.AddCommand(newDemo(), newServe(), newCheck(), newStub(), newVersion(), newCompletion(),
 		newStatus(h), newRollback(h), newRestore(h), newObserve(h), newPause(h), newResume(h), newAudit(h), newBackup(h), newIncident(h), newDrill(h), newLogin(h), newAlerts(h), newRules())
-	proposeNoFiles(root)
+	disableFileCompletion(root)
 	return root
 }
 
@@ -99,15 +99,15 @@ answers the rest at once with 429 and an honest Retry-After.`,
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usageError{fmt.Errorf("%w%s\nsee `%s --help`", err, meant(cmd, args), cmd.CommandPath())}
+			return usageError{fmt.Errorf("%w%s\nsee `%s --help`", err, usageHint(cmd, args), cmd.CommandPath())}
 		}
 		return nil
 	}
 }
 
-// meant says what would be right: the arguments of cmd, or the commands below it
+// usageHint says what would be right: the arguments of cmd, or the commands below it
 // that look like the one that is not there.
-func meant(cmd *cobra.Command, args []string) string {
+func usageHint(cmd *cobra.Command, args []string) string {
 	if !cmd.HasAvailableSubCommands() {
 		return "\nusage: " + cmd.UseLine()
 	}

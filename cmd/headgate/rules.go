@@ -12,7 +12,7 @@ import (
 )
 
 func newRules() *cobra.Command {
-	cmd := parentOf("rules", "Check, test and export the rules that are watched",
+	cmd := newGroup("rules", "Check, test and export the rules that are watched",
 		"Check a file of rules, run tests of rules, and write the rules that are watched. The\nservice need not run.")
 	cmd.AddCommand(newRulesCheck(), newRulesTest(), newRulesExport())
 	return cmd
@@ -113,7 +113,7 @@ type ruleClear struct {
 }
 
 func ruleLines(cfg *config.Config, file string) ([]ruleLine, error) {
-	all, err := app.Rules(cfg, file)
+	all, err := app.LoadRules(cfg, file)
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +138,8 @@ func ruleTable(w io.Writer, lines []ruleLine) error {
 	rows := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(rows, "RULE\tPOOL\tWARN AT\tPAGE AT\tCLEAR BELOW\tRUNBOOK\tACTION")
 	for _, l := range lines {
-		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s for %s\t%s\t%s\n", inert(l.Name), orDash(l.Pool), limitText(l.Warn, l.Unit), limitText(l.Page, l.Unit),
-			amount(&l.Clear.Below, l.Unit), seconds(l.Clear.ForS), orDash(l.Runbook), orDash(l.Action))
+		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s for %s\t%s\t%s\n", sanitize(l.Name), orDash(l.Pool), limitText(l.Warn, l.Unit), limitText(l.Page, l.Unit),
+			formatValue(&l.Clear.Below, l.Unit), formatSeconds(l.Clear.ForS), orDash(l.Runbook), orDash(l.Action))
 	}
 	return rows.Flush()
 }
@@ -148,5 +148,5 @@ func limitText(l *ruleLimit, unit string) string {
 	if l == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%s for %s", amount(&l.At, unit), seconds(l.ForS))
+	return fmt.Sprintf("%s for %s", formatValue(&l.At, unit), formatSeconds(l.ForS))
 }

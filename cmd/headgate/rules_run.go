@@ -32,7 +32,7 @@ met, 2 that a file is not right. docs/rules.md says how tests are written.`,
 			return err
 		}
 		tested, err := testRules(cmd.Context(), cfg, args)
-		write := func() error { return testedLines(cmd.OutOrStdout(), tested.Files) }
+		write := func() error { return printTestReport(cmd.OutOrStdout(), tested.Files) }
 		if asJSON {
 			write = func() error { return printJSON(cmd.OutOrStdout(), tested) }
 		}
@@ -41,13 +41,13 @@ met, 2 that a file is not right. docs/rules.md says how tests are written.`,
 	return cmd
 }
 
-// rulesTested is what files of tests came to.
-type rulesTested struct {
-	Passed bool         `json:"passed"`
-	Files  []fileTested `json:"files"`
+// rulesTestReport is what files of tests came to.
+type rulesTestReport struct {
+	Passed bool             `json:"passed"`
+	Files  []fileTestReport `json:"files"`
 }
 
-type fileTested struct {
+type fileTestReport struct {
 	File   string   `json:"file"`
 	Tests  int      `json:"tests"`
 	Failed []string `json:"failed"` // expectations that were not met, with their positions
@@ -55,8 +55,8 @@ type fileTested struct {
 }
 
 // testRules runs all files, also after one that is not right.
-func testRules(ctx context.Context, cfg *config.Config, files []string) (rulesTested, error) {
-	all := rulesTested{Files: []fileTested{}}
+func testRules(ctx context.Context, cfg *config.Config, files []string) (rulesTestReport, error) {
+	all := rulesTestReport{Files: []fileTestReport{}}
 	var wrong []error
 	unmet := 0
 	for _, file := range files {
@@ -64,7 +64,7 @@ func testRules(ctx context.Context, cfg *config.Config, files []string) (rulesTe
 		if ctx.Err() != nil {
 			return all, ctx.Err()
 		}
-		one := fileTested{File: file, Tests: done.Tests, Failed: append([]string{}, done.Failed...)}
+		one := fileTestReport{File: file, Tests: done.Tests, Failed: append([]string{}, done.Failed...)}
 		if err != nil {
 			one.Error = err.Error()
 			wrong = append(wrong, err)
@@ -77,13 +77,13 @@ func testRules(ctx context.Context, cfg *config.Config, files []string) (rulesTe
 	case len(wrong) > 0:
 		return all, usageError{errors.Join(wrong...)}
 	case unmet > 0:
-		return all, unmetError{fmt.Errorf("expectations that were not met: %d", unmet)}
+		return all, unexpectedResultError{fmt.Errorf("expectations that were not met: %d", unmet)}
 	default:
 		return all, nil
 	}
 }
 
-func testedLines(w io.Writer, files []fileTested) error {
+func printTestReport(w io.Writer, files []fileTestReport) error {
 	for _, f := range files {
 		verdict := "ok"
 		switch {
@@ -96,11 +96,11 @@ func testedLines(w io.Writer, files []fileTested) error {
 		if f.Tests == 1 {
 			tests = "1 test"
 		}
-		if _, err := fmt.Fprintf(w, "%-7s  %s  %s\n", verdict, inert(f.File), tests); err != nil {
+		if _, err := fmt.Fprintf(w, "%-7s  %s  %s\n", verdict, sanitize(f.File), tests); err != nil {
 			return err
 		}
 		for _, line := range f.Failed {
-			if _, err := fmt.Fprintf(w, "         %s\n", inert(line)); err != nil {
+			if _, err := fmt.Fprintf(w, "         %s\n", sanitize(line)); err != nil {
 				return err
 			}
 		}

@@ -44,7 +44,7 @@ func files(t *testing.T, texts map[string]string) (dir string) {
 }
 
 func TestRulesCheck(t *testing.T) {
-	g := newGround(t)
+	g := newTestEnv(t)
 	dir := files(t, map[string]string{
 		"rules.yaml": goodRules,
 		"bad.yaml":   strings.Replace(strings.Replace(goodRules, "at: 10", "at: ten", 1), "unit:", "unti:", 1),
@@ -81,7 +81,7 @@ func TestRulesCheck(t *testing.T) {
 }
 
 func TestRulesTest(t *testing.T) {
-	g := newGround(t)
+	g := newTestEnv(t)
 	dir := files(t, map[string]string{
 		"rules.yaml":     goodRules,
 		"good.test.yaml": goodTests,
@@ -91,7 +91,7 @@ func TestRulesTest(t *testing.T) {
 	good, bad, none := filepath.Join(dir, "good.test.yaml"), filepath.Join(dir, "bad.test.yaml"), filepath.Join(dir, "none.test.yaml")
 	g.runBare("rules", "test", good).want(t, 0, "ok       "+good+"  1 test\n")
 	r := g.runBare("rules", "test", good, bad)
-	if r.code != exitUnmet || !strings.Contains(r.out, "ok       "+good) || !strings.Contains(r.out, "FAILED   "+bad+"  1 test\n         "+bad+":8:") ||
+	if r.code != exitUnexpected || !strings.Contains(r.out, "ok       "+good) || !strings.Contains(r.out, "FAILED   "+bad+"  1 test\n         "+bad+":8:") ||
 		!strings.Contains(r.err, "not met: 1") {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
@@ -99,11 +99,11 @@ func TestRulesTest(t *testing.T) {
 	if r.code != exitUsage || !strings.Contains(r.out, "NOT RUN  "+none) || !strings.Contains(r.out, "FAILED   "+bad) || !strings.Contains(r.err, none+":") {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
-	var reply rulesTested
+	var reply rulesTestReport
 	r = g.runBare("rules", "test", bad, "--json")
 	dec := json.NewDecoder(strings.NewReader(r.out))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&reply); err != nil || r.code != exitUnmet || reply.Passed || len(reply.Files) != 1 || len(reply.Files[0].Failed) != 1 {
+	if err := dec.Decode(&reply); err != nil || r.code != exitUnexpected || reply.Passed || len(reply.Files) != 1 || len(reply.Files[0].Failed) != 1 {
 		t.Errorf("exit %d, %+v, %v", r.code, reply, err)
 	}
 	g.runBare("rules", "test").want(t, exitUsage, "", "--help")
@@ -117,7 +117,7 @@ func sorted(text string) string {
 }
 
 func TestRulesExport(t *testing.T) {
-	g := newGround(t)
+	g := newTestEnv(t)
 	r := g.runBare("rules", "export")
 	dir := files(t, map[string]string{"rules.yaml": r.out})
 	again, before := g.runBare("rules", "check", filepath.Join(dir, "rules.yaml")), g.runBare("rules", "check")

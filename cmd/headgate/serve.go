@@ -79,7 +79,7 @@ func (s *server) run(ctx context.Context) error {
 	}
 	s.log.Info("serving", "version", version(), "listen", s.app.DataAddr(), "admin", s.app.AdminAddr())
 	s.logPools(cfg)
-	s.invite(cfg)
+	s.printLoginLink(cfg)
 	err = s.wait(ctx, reload)
 	// The signal has done its work: the drain has a bound of its own.
 	if stopErr := s.app.Stop(context.WithoutCancel(ctx)); err == nil {
@@ -89,9 +89,9 @@ func (s *server) run(ctx context.Context) error {
 	return err
 }
 
-// invite shows a link to the pages to whoever sits in front of a terminal. In a log
+// printLoginLink shows a link to the pages to whoever sits in front of a terminal. In a log
 // it would be a way in for whoever reads logs.
-func (s *server) invite(cfg *config.Config) {
+func (s *server) printLoginLink(cfg *config.Config) {
 	if isTerminal(s.stderr) {
 		base := cmp.Or(strings.TrimSuffix(cfg.Admin.ExternalURL, "/"), adminURL(s.app.AdminAddr()))
 		fmt.Fprintf(s.stderr, "\n  pages: %s%s\n  (works once, within ten minutes; headgate login makes another)\n\n", base, s.app.LoginPath(whoami()))

@@ -42,14 +42,14 @@ func newLogger(c config.Log, w io.Writer) (*slog.Logger, *slog.LevelVar) {
 	setLevel(level, c)
 	options := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" {
-		options.ReplaceAttr = inSeconds
+		options.ReplaceAttr = durationsAsSeconds
 		return slog.New(slog.NewJSONHandler(w, options)), level
 	}
 	return slog.New(slog.NewTextHandler(w, options)), level
 }
 
-// inSeconds writes durations as JSON has them everywhere here: seconds, as numbers.
-func inSeconds(_ []string, a slog.Attr) slog.Attr {
+// durationsAsSeconds writes durations as JSON has them everywhere here: seconds, as numbers.
+func durationsAsSeconds(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
 	}

@@ -12,11 +12,11 @@ import (
 	"headgate/web/api"
 )
 
-// watchEvery is how often status --watch looks.
-const watchEvery = time.Second
+// watchInterval is how often status --watch looks.
+const watchInterval = time.Second
 
-func newStatus(h host) *cobra.Command {
-	var where placeFlags
+func newStatus(h environment) *cobra.Command {
+	var where endpointFlags
 	var asJSON, watch bool
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -33,7 +33,7 @@ not enforce stands out, with who changed it, when and why.`,
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "look again every second")
 	where.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		p, err := where.find(h, cmd.ErrOrStderr())
+		p, err := where.resolve(h, cmd.ErrOrStderr())
 		if err != nil {
 			return err
 		}
@@ -42,8 +42,8 @@ not enforce stands out, with who changed it, when and why.`,
 			return err
 		}
 		defer client.Close()
-		v := view{ask: quickly(client), now: h.now, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(),
-			screen: isTerminal(cmd.OutOrStdout()), paint: paintFor(h, cmd.OutOrStdout()), json: asJSON, where: where.shown()}
+		v := statusView{fetch: pingThenStatus(client), now: h.now, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(),
+			screen: isTerminal(cmd.OutOrStdout()), paint: colorizerFor(h, cmd.OutOrStdout()), json: asJSON, where: where.shellArgs()}
 		if watch {
 			v.watch(cmd.Context())
 			return nil
@@ -53,32 +53,32 @@ not enforce stands out, with who changed it, when and why.`,
 	return cmd
 }
 
-// quickly asks for the status, and gives up early on what does not answer.
-func quickly(c *api.Client) func(context.Context) (api.Status, error) {
+// pingThenStatus asks for the status, and gives up early on what does not answer.
+func pingThenStatus(c *api.Client) func(context.Context) (api.Status, error) {
 	return func(ctx context.Context) (api.Status, error) {
-		if err := c.Alive(ctx); err != nil {
+		if err := c.Ping(ctx); err != nil {
 			return api.Status{}, err
 		}
 		return c.Status(ctx)
 	}
 }
 
-// view shows the status of a service.
-type view struct {
-	ask    func(context.Context) (api.Status, error)
+// statusView shows the status of a service.
+type statusView struct {
+	fetch  func(context.Context) (api.Status, error)
 	now    func() time.Time
 	out    io.Writer
 	err    io.Writer
 	screen bool // out can be drawn on
-	paint  paint
+	paint  colorizer
 	json   bool
 	where  string // flags for the commands that are shown
 }
 
-func (v *view) once(ctx context.Context) error {
-	s, err := v.ask(ctx)
+func (v *statusView) once(ctx context.Context) error {
+	s, err := v.fetch(ctx)
 	if err != nil {
-		return reached(err)
+		return asUnreachable(err)
 	}
 	if v.json {
 		return printJSON(v.out, s)
@@ -86,14 +86,14 @@ func (v *view) once(ctx context.Context) error {
 	return v.table(v.out, &s)
 }
 
-// reached tells silence from answers.
-func reached(err error) error {
-	var silence *api.Silence
+// asUnreachable tells silence from answers.
+func asUnreachable(err error) error {
+	var silence *api.UnreachableError
 	if errors.As(err, &silence) {
-		return unreachableError{fmt.Errorf("%w\n"+elsewhere, err)}
+		return unreachableError{fmt.Errorf("%w\n"+unreachableHint, err)}
 	}
 	return err
 }
 
-// elsewhere is what to try when nothing answers.
-const elsewhere = "is it running? if its admin listener is not there, say where: --config FILE, --admin URL or " + adminVariable
+// unreachableHint is what to try when nothing answers.
+const unreachableHint = "is it running? if its admin listener is not there, say where: --config FILE, --admin URL or " + adminEnv

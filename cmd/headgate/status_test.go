@@ -19,8 +19,8 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func pointer[T any](v T) *T { return &v }
 
-// trouble is a status with everything in it that a person should see.
-var trouble = api.Status{Version: "v1", Pools: []api.PoolStatus{
+// degradedStatus is a status with everything in it that a person should see.
+var degradedStatus = api.Status{Version: "v1", Pools: []api.PoolStatus{
 	{Name: "default", Mode: "enforce", ModeSince: noon.Add(-time.Hour), ModeBy: "settings", Workers: 4, InFlight: 4, QueueDepth: 3,
 		QueueOldestAgeS: 12.34, P95TurnaroundS: pointer(41.2), SLOS: 60, EnvelopeUse: pointer(0.876), Refused1m: 12, Admitted1m: 31},
 	{Name: "big", Mode: "passthrough", ModeSince: noon.Add(-31 * time.Minute), ModeBy: "ana@host", ModeReason: "p95 climbs", ModeBefore: pointer("observe"),
@@ -32,7 +32,7 @@ var trouble = api.Status{Version: "v1", Pools: []api.PoolStatus{
 	{ID: "0198-b", Rule: "journal_failing", Level: "warn", Summary: "the record cannot be written or read"},
 }}
 
-const troubleTable = `POOL     MODE         IN FLIGHT  QUEUED  OLDEST  P95    SLO    USE  REFUSED/MIN  ADMITTED/MIN
+const degradedTable = `POOL     MODE         IN FLIGHT  QUEUED  OLDEST  P95    SLO    USE  REFUSED/MIN  ADMITTED/MIN
 default  enforce      4/4        3       12s     41s    60s    88%  12           31
 big      PASSTHROUGH  8/8        120     95s     2m20s  60s    -    0            9
 new      OBSERVE      0/1        0       0s      -      1h00m  -    0            0
@@ -54,12 +54,12 @@ WARN journal_failing (headgate itself): the record cannot be written or read
 
 func TestStatusTable(t *testing.T) {
 	var out bytes.Buffer
-	v := view{out: &out, now: func() time.Time { return noon }, where: " --admin X",
-		ask: func(context.Context) (api.Status, error) { return trouble, nil }}
+	v := statusView{out: &out, now: func() time.Time { return noon }, where: " --admin X",
+		fetch: func(context.Context) (api.Status, error) { return degradedStatus, nil }}
 	if err := v.once(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(troubleTable, out.String()); diff != "" {
+	if diff := cmp.Diff(degradedTable, out.String()); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
 	}
 	out.Reset()
@@ -81,7 +81,7 @@ func TestStatusTable(t *testing.T) {
 func TestStatusIsInert(t *testing.T) {
 	evil := "x\x1b[2J\n\u202e\x07"
 	var out bytes.Buffer
-	v := view{out: &out, now: func() time.Time { return noon }, screen: true, ask: func(context.Context) (api.Status, error) {
+	v := statusView{out: &out, now: func() time.Time { return noon }, screen: true, fetch: func(context.Context) (api.Status, error) {
 		return api.Status{Pools: []api.PoolStatus{{Name: evil, Mode: evil, ModeBy: evil, ModeReason: evil, ModeBefore: &evil}}}, nil
 	}}
 	if err := v.once(t.Context()); err != nil {
@@ -93,7 +93,7 @@ func TestStatusIsInert(t *testing.T) {
 }
 
 func TestStatusOfAService(t *testing.T) {
-	g := newGround(t)
+	g := newTestEnv(t)
 	g.serve()
 	g.run("rollback", "--pool", "b", "--reason", "why")
 	r := g.run("status")
@@ -115,8 +115,8 @@ func TestStatusOfAService(t *testing.T) {
 	if r := g.runBare("zzzzzz"); strings.Contains(r.err, "did you mean") {
 		t.Errorf("stderr %q: nothing looks like it", r.err)
 	}
-	g.env["HEADGATE_ADMIN"] = dead(t)
-	g.run("status").want(t, exitSilent, "", "no answer from the admin plane", "is it running?", "--config FILE, --admin URL or HEADGATE_ADMIN")
+	g.vars["HEADGATE_ADMIN"] = closedAddress(t)
+	g.run("status").want(t, exitUnreachable, "", "no answer from the admin plane", "is it running?", "--config FILE, --admin URL or HEADGATE_ADMIN")
 }
 
 // TestWatch looks every second, goes on when there is no answer, and ends
@@ -136,11 +136,11 @@ func TestWatch(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out, messages safeBuffer
 				looks := 0
-				v := view{out: &out, err: &messages, now: time.Now, screen: tt.screen, json: tt.json, ask: func(context.Context) (api.Status, error) {
+				v := statusView{out: &out, err: &messages, now: time.Now, screen: tt.screen, json: tt.json, fetch: func(context.Context) (api.Status, error) {
 					if looks++; looks == 3 {
 						return api.Status{}, errors.New("gone")
 					}
-					return trouble, nil
+					return degradedStatus, nil
 				}}
 				ctx, stop := context.WithTimeout(t.Context(), 4500*time.Millisecond)
 				defer stop()
@@ -165,13 +165,13 @@ func TestWatch(t *testing.T) {
 
 // TestWatchOfAService: Ctrl-C is the end that is meant.
 func TestWatchOfAService(t *testing.T) {
-	g := newGround(t)
+	g := newTestEnv(t)
 	g.serve()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	out := &stopping{stop: stop}
+	out := &stoppingWriter{stop: stop}
 	var messages bytes.Buffer
-	if code := executeOn(ctx, g.host, []string{"status", "--watch", "--data-dir", g.dataDir}, out, &messages); code != 0 || messages.Len() > 0 {
+	if code := executeIn(ctx, g.environment, []string{"status", "--watch", "--data-dir", g.dataDir}, out, &messages); code != 0 || messages.Len() > 0 {
 		t.Errorf("exit %d, stderr %q", code, messages.String())
 	}
 	if out.writes == 0 {
@@ -179,13 +179,13 @@ func TestWatchOfAService(t *testing.T) {
 	}
 }
 
-// stopping ends a command as soon as it has written something.
-type stopping struct {
+// stoppingWriter ends a command as soon as it has written something.
+type stoppingWriter struct {
 	stop   func()
 	writes int
 }
 
-func (s *stopping) Write(p []byte) (int, error) {
+func (s *stoppingWriter) Write(p []byte) (int, error) {
 	s.writes++
 	s.stop()
 	return len(p), nil

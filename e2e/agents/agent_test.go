@@ -37,7 +37,7 @@ func agents() []agent {
 
 func codex(t *testing.T, modules, home, base string) []string {
 	t.Helper()
-	put(t, filepath.Join(home, ".codex", "config.toml"), fmt.Sprintf(`model = "stub-model"
+	writeFile(t, filepath.Join(home, ".codex", "config.toml"), fmt.Sprintf(`model = "stub-model"
 model_provider = "gate"
 check_for_update_on_startup = false
 
@@ -54,7 +54,7 @@ wire_api = "responses"
 
 func opencode(t *testing.T, modules, home, base string) []string {
 	t.Helper()
-	put(t, filepath.Join(home, ".config", "opencode", "opencode.json"), fmt.Sprintf(`{
+	writeFile(t, filepath.Join(home, ".config", "opencode", "opencode.json"), fmt.Sprintf(`{
   "autoupdate": false,
   "share": "disabled",
   "model": "gate/stub-model",
@@ -71,7 +71,7 @@ func opencode(t *testing.T, modules, home, base string) []string {
 	return []string{filepath.Join(modules, opencodeBinary), "run", "--model", "gate/stub-model", prompt}
 }
 
-func put(t *testing.T, path, text string) {
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
@@ -81,9 +81,9 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
-// do lets the agent do its task in a home of its own and returns what it said.
+// run lets the agent do its task in a home of its own and returns what it said.
 // Whatever it has started is killed: not all of them obey SIGTERM.
-func (a agent) do(t *testing.T, modules, base string) (said string, err error) {
+func (a agent) run(t *testing.T, modules, base string) (said string, err error) {
 	t.Helper()
 	home := t.TempDir()
 	args := a.command(t, modules, home, base)

@@ -34,27 +34,27 @@ var service = modelstub.Uniform{Low: 5 * time.Second, High: 30 * time.Second}
 
 const meanService = 17500 * time.Millisecond
 
-// world is a gate with a witness before it and a stub behind it.
-type world struct {
-	stub    *harness.Stub
-	gate    *harness.Gate
-	witness *harness.Witness
+// fixture is a gate with a witness before it and a stub behind it.
+type fixture struct {
+	stub  *harness.Stub
+	gate  *harness.Gate
+	proxy *harness.RecordingProxy
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{stub: harness.StartStub(t, modelstub.Config{Service: service, Speed: speed, Slots: workers, Seed: 1})}
+	w := &fixture{stub: harness.StartStub(t, modelstub.Config{Service: service, Speed: speed, Slots: workers, Seed: 1})}
 	w.gate = harness.StartGate(t, harness.Settings{
 		Upstream: w.stub.V1(), Workers: workers,
 		Pool: fmt.Sprintf("slo: {turnaround: %v}\nadmission: {max_queue_age: %v}", slo/speed, age/speed),
 	})
-	w.witness = harness.StartWitness(t, w.gate.URL)
+	w.proxy = harness.StartRecordingProxy(t, w.gate.URL)
 	return w
 }
 
-// crowd sends what others would, until the test ends, and returns once some of
+// overloadGate sends what others would, until the test ends, and returns once some of
 // it is refused.
-func (w *world) crowd(t *testing.T) {
+func (w *fixture) overloadGate(t *testing.T) {
 	t.Helper()
 	rate := overload * workers / meanService.Seconds()
 	source, err := loadgen.Poisson(rate, 24*time.Hour, 1)
@@ -74,7 +74,7 @@ func (w *world) crowd(t *testing.T) {
 				report.Arrivals, report.Refusals, report.ByOutcome[loadgen.OK], report.Late, w.stub.Stats().PeakServing)
 		}
 	})
-	harness.Until(t, "the others are refused", func() bool { return w.gate.Scrape(t).Sum("headgate_refusals_total") > 5 })
+	harness.Eventually(t, "the others are refused", func() bool { return w.gate.Scrape(t).Sum("headgate_refusals_total") > 5 })
 }
 
 func TestAgents(t *testing.T) {
@@ -86,16 +86,16 @@ func TestAgents(t *testing.T) {
 				name = fmt.Sprintf("%s at %d x load", a.name, overload)
 			}
 			t.Run(name, func(t *testing.T) {
-				w := newWorld(t)
+				w := newFixture(t)
 				if crowded {
-					w.crowd(t)
+					w.overloadGate(t)
 				}
 				for run := 1; ; run++ {
-					before := len(w.witness.Exchanges())
+					before := len(w.proxy.Exchanges())
 					start := time.Now()
-					said, err := a.do(t, modules, w.witness.URL+"/v1")
+					said, err := a.run(t, modules, w.proxy.URL+"/v1")
 					took := time.Since(start).Round(100 * time.Millisecond)
-					cost := tally(t, w.witness.Exchanges()[before:])
+					cost := countCost(t, w.proxy.Exchanges()[before:])
 					t.Logf("%s, run %d: %v, %v; error: %v", name, run, cost, took, err)
 					if err == nil && cost.served > 0 {
 						return
@@ -123,8 +123,8 @@ func (c cost) String() string {
 	return text
 }
 
-// tally counts the requests for the model, and checks every refusal.
-func tally(t *testing.T, exchanges []harness.Exchange) cost {
+// countCost counts the requests for the model, and checks every refusal.
+func countCost(t *testing.T, exchanges []harness.Exchange) cost {
 	t.Helper()
 	var c cost
 	for _, e := range exchanges {
@@ -137,9 +137,9 @@ func tally(t *testing.T, exchanges []harness.Exchange) cost {
 			c.served++
 		case http.StatusTooManyRequests:
 			c.refused++
-			c.told = append(c.told, e.Answer.Get("Retry-After"))
-			if e.Answer.Get("Headgate-Reason") == "" || e.Answer.Get("Retry-After") == "" {
-				t.Errorf("a refusal without reason or Retry-After: %v", e.Answer)
+			c.told = append(c.told, e.ResponseHeader.Get("Retry-After"))
+			if e.ResponseHeader.Get("Headgate-Reason") == "" || e.ResponseHeader.Get("Retry-After") == "" {
+				t.Errorf("a refusal without reason or Retry-After: %v", e.ResponseHeader)
 			}
 		default:
 			c.others++

@@ -3,7 +3,7 @@ package bench
 import (
 	"testing"
 
-	"headgate/e2e/watch/desk"
+	"headgate/e2e/alerttest"
 )
 
 // BenchmarkAlert measures how soon people are told: from the moment at which a value
@@ -11,9 +11,9 @@ import (
 // at an interval of 1 s. The aim is a p99 under 3 s.
 func BenchmarkAlert(b *testing.B) {
 	for b.Loop() {
-		took := desk.Latency{Incidents: 100}.Run(b)
-		b.ReportMetric(desk.Quantile(took, 0.5).Seconds(), "p50-s")
-		b.ReportMetric(desk.Quantile(took, 0.99).Seconds(), "p99-s")
-		b.ReportMetric(desk.Quantile(took, 1).Seconds(), "most-s")
+		took := alerttest.Latency{Incidents: 100}.Run(b)
+		b.ReportMetric(alerttest.Quantile(took, 0.5).Seconds(), "p50-s")
+		b.ReportMetric(alerttest.Quantile(took, 0.99).Seconds(), "p99-s")
+		b.ReportMetric(alerttest.Quantile(took, 1).Seconds(), "most-s")
 	}
 }

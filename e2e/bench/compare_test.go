@@ -29,8 +29,8 @@ func compare(b *testing.B, ours, theirs func(), run func(func()) time.Duration) 
 	b.ReportMetric(testing.AllocsPerRun(100, theirs), "theirs-allocs")
 }
 
-// alone returns how long one batch of calls takes one goroutine.
-func alone(call func()) time.Duration {
+// sequential returns how long one batch of calls takes one goroutine.
+func sequential(call func()) time.Duration {
 	start := time.Now()
 	for range batch {
 		call()
@@ -38,9 +38,9 @@ func alone(call func()) time.Duration {
 	return time.Since(start)
 }
 
-// together returns how long one batch of calls each takes as many goroutines
+// parallel returns how long one batch of calls each takes as many goroutines
 // as there are processors.
-func together(call func()) time.Duration {
+func parallel(call func()) time.Duration {
 	var group sync.WaitGroup
 	start := time.Now()
 	for range runtime.GOMAXPROCS(0) {

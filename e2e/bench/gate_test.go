@@ -28,10 +28,10 @@ func BenchmarkGate(b *testing.B) {
 }
 
 func comparePairs(b *testing.B, ours, theirs pair) {
-	b.Run("admitted/alone", func(b *testing.B) { compare(b, ours.admitted, theirs.admitted, alone) })
-	b.Run("admitted/parallel", func(b *testing.B) { compare(b, ours.admitted, theirs.admitted, together) })
-	b.Run("refused/alone", func(b *testing.B) { compare(b, ours.refused, theirs.refused, alone) })
-	b.Run("refused/parallel", func(b *testing.B) { compare(b, ours.refused, theirs.refused, together) })
+	b.Run("admitted/alone", func(b *testing.B) { compare(b, ours.admitted, theirs.admitted, sequential) })
+	b.Run("admitted/parallel", func(b *testing.B) { compare(b, ours.admitted, theirs.admitted, parallel) })
+	b.Run("refused/alone", func(b *testing.B) { compare(b, ours.refused, theirs.refused, sequential) })
+	b.Run("refused/parallel", func(b *testing.B) { compare(b, ours.refused, theirs.refused, parallel) })
 }
 
 // TestPairs shows that each side of the comparison does what its name says:

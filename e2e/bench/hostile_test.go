@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"headgate/e2e/harness"
-	"headgate/e2e/rollback/rig"
+	"headgate/e2e/rollbacktest"
 	"headgate/internal/loadgen"
 )
 
 // TestHostileBenchmarkRuns shows in a moment that the benchmark works. What it
 // measures means nothing.
 func TestHostileBenchmarkRuns(t *testing.T) {
-	got := hostile(t, 100, 200, short)
+	got := measureAttack(t, 100, 200, short)
 	if len(got.quiet.p99) != 1 || !(got.attacked.p99.median() > 0) || got.open != 100 || got.refused == 0 {
 		t.Errorf("measured %+v", got)
 	}
@@ -23,41 +23,41 @@ func TestHostileBenchmarkRuns(t *testing.T) {
 // within twice the quiet one.
 func BenchmarkHostile(b *testing.B) {
 	for b.Loop() {
-		got := hostile(b, rig.FilesLeft(10_000), 0, full)
-		ratio := got.attacked.p99.against(got.quiet.p99, over)
-		printTable(fmt.Sprintf("Data plane at %.0f arrivals/s while the admin plane is attacked (%d connections, %d orders refused): median (least .. greatest) of %d rounds",
+		got := measureAttack(b, rollbacktest.FreeFiles(10_000), 0, full)
+		ratio := got.attacked.p99.against(got.quiet.p99, quotient)
+		logTable(fmt.Sprintf("Data plane at %.0f arrivals/s while the admin plane is attacked (%d connections, %d orders refused): median (least .. greatest) of %d rounds",
 			got.rate, got.open, got.refused, full.rounds), [][]string{
 			{"", "p50 ms", "p99 ms"},
 			{"quiet", got.quiet.p50.spread("%.2f"), got.quiet.p99.spread("%.2f")},
 			{"attacked", got.attacked.p50.spread("%.2f"), got.attacked.p99.spread("%.2f")},
-			{"attacked ÷ quiet", got.attacked.p50.against(got.quiet.p50, over).spread("%.2f"), ratio.spread("%.2f")},
+			{"attacked ÷ quiet", got.attacked.p50.against(got.quiet.p50, quotient).spread("%.2f"), ratio.spread("%.2f")},
 		})
 		b.ReportMetric(ratio.median(), "p99:attacked/quiet")
 	}
 	b.ReportMetric(0, "ns/op")
 }
 
-// siege is what was measured.
-type siege struct {
+// attackResult is what was measured.
+type attackResult struct {
 	rate            float64 // arrivals a second
 	open            int     // connections of the attack
 	refused         int64
-	quiet, attacked delays
+	quiet, attacked latencySeries
 }
 
-// hostile sends arrivals at a rate, a tenth of what the gate can do if it is 0, so
+// measureAttack sends arrivals at a rate, a tenth of what the gate can do if it is 0, so
 // that there is room for an attacker on the same machine.
-func hostile(t testing.TB, connections int, rate float64, e effort) siege {
+func measureAttack(t testing.TB, connections int, rate float64, e effort) attackResult {
 	stub := startRole(t, roleStub)
-	gate := startHeadgate(t, stub.line, plenty)
+	gate := startHeadgate(t, stub.line, manyWorkers)
 	if rate == 0 {
-		l := load(gate.addr, shapes[0].outstanding, answerJSON, e.load)
+		l := generateLoad(gate.addr, shapes[0].outstanding, answerJSON, e.load)
 		if l.err != nil {
 			t.Fatal(l.err)
 		}
 		rate = l.rate / 10
 	}
-	got := siege{rate: rate}
+	got := attackResult{rate: rate}
 	for round := range e.rounds + 1 {
 		for i := range 2 {
 			d := &got.quiet
@@ -66,7 +66,7 @@ func hostile(t testing.TB, connections int, rate float64, e effort) siege {
 				q = arrivals(t, gate.side, rate, uint64(round), e)
 			} else {
 				d = &got.attacked
-				q = got.attack(t, gate, connections, uint64(round), e)
+				q = got.measureUnderAttack(t, gate, connections, uint64(round), e)
 			}
 			if round > 0 { // the first one warms up
 				d.p50, d.p99 = append(d.p50, q.P50*1000), append(d.p99, q.P99*1000)
@@ -76,17 +76,17 @@ func hostile(t testing.TB, connections int, rate float64, e effort) siege {
 	return got
 }
 
-// attack sends arrivals during an attack. It begins once all connections of the
+// measureUnderAttack sends arrivals during an attack. It begins once all connections of the
 // attack are there, and ends when the last of them is gone, so that neither their
 // coming nor their going counts for anything.
-func (got *siege) attack(t testing.TB, gate served, connections int, seed uint64, e effort) loadgen.Quantiles {
+func (got *attackResult) measureUnderAttack(t testing.TB, gate headgateSide, connections int, seed uint64, e effort) loadgen.Quantiles {
 	files := func() int { return int(gate.gate.Scrape(t).Sum("process_open_fds")) }
 	before := files()
 	a := startAttack(gate.gate.Admin, connections)
-	harness.Until(t, "the attack is there", func() bool { return files() >= before+a.open })
+	harness.Eventually(t, "the attack is there", func() bool { return files() >= before+a.open })
 	q := arrivals(t, gate.side, got.rate, seed, e)
 	open, refused := a.stop()
-	harness.Until(t, "the attack is over", func() bool { return files() <= before+plenty/16 })
+	harness.Eventually(t, "the attack is over", func() bool { return files() <= before+manyWorkers/16 })
 	got.open, got.refused = max(got.open, open), got.refused+refused
 	return q
 }

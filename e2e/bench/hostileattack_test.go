@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"headgate/e2e/rollback/rig"
+	"headgate/e2e/rollbacktest"
 )
 
 // What an attack sends, a second. The attacker shares the machine with what it
@@ -24,7 +24,7 @@ const bombBytes = 1 << 20
 // attack is somebody at the admin listener: connections that begin a request and
 // leave it at that, guessed tokens, large bodies.
 type attack struct {
-	hoard   *rig.Hoard
+	hoard   *rollbacktest.IdleConns
 	open    int
 	end     context.CancelFunc
 	group   sync.WaitGroup
@@ -35,10 +35,10 @@ type attack struct {
 func startAttack(admin string, connections int) *attack {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &attack{
-		hoard: rig.NewHoard(strings.TrimPrefix(admin, "http://")), end: cancel,
+		hoard: rollbacktest.NewIdleConns(strings.TrimPrefix(admin, "http://")), end: cancel,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}},
 	}
-	a.open = a.hoard.Grow(connections, []byte("PUT /api/v1/mode HTTP/1.1\r\n")...)
+	a.open = a.hoard.Open(connections, []byte("PUT /api/v1/mode HTTP/1.1\r\n")...)
 	a.group.Go(func() { a.every(ctx, time.Second/guesses, admin, `{"mode":"passthrough"}`) })
 	a.group.Go(func() { a.every(ctx, time.Second/bombs, admin, strings.Repeat("x", bombBytes)) })
 	return a

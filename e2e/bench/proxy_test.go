@@ -89,7 +89,7 @@ func throughput(t testing.TB, sides []side, s shape, e effort) measured {
 		for i := range sides {
 			side := sides[(i+round)%len(sides)]
 			before := cpuTime(side.pid)
-			l := load(side.addr, s.outstanding, s.answer, e.load)
+			l := generateLoad(side.addr, s.outstanding, s.answer, e.load)
 			spent := cpuTime(side.pid) - before
 			if side.name == headgate && l.err != nil {
 				t.Fatalf("%s through %s: %v", s, side.name, l.err)
@@ -118,7 +118,7 @@ func (m measured) report(b *testing.B, sides []side, s shape) {
 	rows := [][]string{{"", "requests/s", "headgate's ÷ this", "CPU µs/request", "failed"}}
 	for _, side := range sides {
 		theirs := m.rate[side.name]
-		ratio := ours.against(theirs, over)
+		ratio := ours.against(theirs, quotient)
 		rows = append(rows, []string{
 			side.name, theirs.spread("%.0f"), ratio.spread("%.2f"), m.cpu[side.name].spread("%.0f"), fmt.Sprint(m.failed[side.name]),
 		})
@@ -126,5 +126,5 @@ func (m measured) report(b *testing.B, sides []side, s shape) {
 			b.ReportMetric(ratio.median(), fmt.Sprintf("%s:ours/%s", s, strings.ToLower(side.name)))
 		}
 	}
-	printTable(fmt.Sprintf("Throughput, answer %s, %d outstanding: median (least .. greatest) of %d rounds", s.answer, s.outstanding, len(ours)), rows)
+	logTable(fmt.Sprintf("Throughput, answer %s, %d outstanding: median (least .. greatest) of %d rounds", s.answer, s.outstanding, len(ours)), rows)
 }

@@ -40,8 +40,8 @@ func dial(addr string) (*conn, error) {
 	return &conn{c, bufio.NewReader(c)}, nil
 }
 
-// ask sends a request and reads its whole answer.
-func (c *conn) ask(request []byte) error {
+// roundTrip sends a request and reads its whole answer.
+func (c *conn) roundTrip(request []byte) error {
 	if _, err := c.Write(request); err != nil {
 		return err
 	}
@@ -59,16 +59,16 @@ func (c *conn) ask(request []byte) error {
 	return nil
 }
 
-// loaded is what became of a load.
-type loaded struct {
+// loadResult is what became of a load.
+type loadResult struct {
 	done   float64 // answers
 	rate   float64 // answers a second
 	failed float64
 	err    error // of one that failed
 }
 
-// load keeps a number of requests outstanding for a while.
-func load(addr string, outstanding int, answer string, d time.Duration) loaded {
+// generateLoad keeps a number of requests outstanding for a while.
+func generateLoad(addr string, outstanding int, answer string, d time.Duration) loadResult {
 	text := request(answer)
 	var done, failed atomic.Int64
 	errs := make([]error, outstanding)
@@ -78,7 +78,7 @@ func load(addr string, outstanding int, answer string, d time.Duration) loaded {
 	for i := range outstanding {
 		group.Go(func() {
 			for time.Now().Before(end) {
-				if err := askUntil(addr, text, end, &done); err != nil {
+				if err := loopUntil(addr, text, end, &done); err != nil {
 					errs[i] = err
 					failed.Add(1)
 				}
@@ -87,18 +87,18 @@ func load(addr string, outstanding int, answer string, d time.Duration) loaded {
 	}
 	group.Wait()
 	n := float64(done.Load())
-	return loaded{n, n / time.Since(start).Seconds(), float64(failed.Load()), cmp.Or(errs...)}
+	return loadResult{n, n / time.Since(start).Seconds(), float64(failed.Load()), cmp.Or(errs...)}
 }
 
-// askUntil asks on one connection, until the end or the first failure.
-func askUntil(addr string, text []byte, end time.Time, done *atomic.Int64) error {
+// loopUntil asks on one connection, until the end or the first failure.
+func loopUntil(addr string, text []byte, end time.Time, done *atomic.Int64) error {
 	c, err := dial(addr)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	for time.Now().Before(end) {
-		if err := c.ask(text); err != nil {
+		if err := c.roundTrip(text); err != nil {
 			return err
 		}
 		done.Add(1)

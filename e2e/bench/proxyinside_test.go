@@ -52,7 +52,7 @@ func inside(b *testing.B, answer string) {
 // startInside starts a proxy in this process and returns its address.
 func startInside(t testing.TB) string {
 	t.Helper()
-	gate, err := admission.New(admission.Config{Workers: plenty, Policy: admission.None{}, QueueLimit: 1, AssumedService: time.Second})
+	gate, err := admission.New(admission.Config{Workers: manyWorkers, Policy: admission.None{}, QueueLimit: 1, AssumedService: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,13 +9,13 @@ import (
 	"headgate/internal/loadgen"
 )
 
-// delays are quantiles of turnaround in ms, one value a round.
-type delays struct{ p50, p99 series }
+// latencySeries are quantiles of turnaround in ms, one value a round.
+type latencySeries struct{ p50, p99 series }
 
 // latency sends arrivals at random times to each side in turn, whatever becomes
 // of those before.
-func latency(t testing.TB, sides []side, rate float64, e effort) map[string]delays {
-	out := map[string]delays{}
+func latency(t testing.TB, sides []side, rate float64, e effort) map[string]latencySeries {
+	out := map[string]latencySeries{}
 	for round := range e.rounds + 1 {
 		for i := range sides {
 			side := sides[(i+round)%len(sides)]
@@ -55,11 +55,11 @@ func arrivals(t testing.TB, s side, rate float64, seed uint64, e effort) loadgen
 	return r.Turnaround
 }
 
-func report(b *testing.B, rate float64, sides []side, got map[string]delays) {
+func report(b *testing.B, rate float64, sides []side, got map[string]latencySeries) {
 	rows := [][]string{{"", "p50 ms", "p99 ms", "added p50 ms", "added p99 ms"}}
 	for _, s := range sides {
-		p50 := got[s.name].p50.against(got[direct].p50, above)
-		p99 := got[s.name].p99.against(got[direct].p99, above)
+		p50 := got[s.name].p50.against(got[direct].p50, difference)
+		p99 := got[s.name].p99.against(got[direct].p99, difference)
 		rows = append(rows, []string{
 			s.name, got[s.name].p50.spread("%.2f"), got[s.name].p99.spread("%.2f"), p50.spread("%.2f"), p99.spread("%.2f"),
 		})
@@ -68,5 +68,5 @@ func report(b *testing.B, rate float64, sides []side, got map[string]delays) {
 			b.ReportMetric(p99.median(), strings.ToLower(s.name)+":added-p99-ms")
 		}
 	}
-	printTable(fmt.Sprintf("Latency at %.0f arrivals/s, half of what the slowest can do: median (least .. greatest) of %d rounds", rate, len(got[direct].p50)), rows)
+	logTable(fmt.Sprintf("Latency at %.0f arrivals/s, half of what the slowest can do: median (least .. greatest) of %d rounds", rate, len(got[direct].p50)), rows)
 }

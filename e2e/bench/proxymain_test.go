@@ -18,10 +18,10 @@ const roleVar = "HEADGATE_BENCH_ROLE"
 // in a line, and ends when its standard input does, so that none outlives the
 // benchmark.
 const (
-	roleStub    = "stub"
-	roleReverse = "reverse" // argument: URL of the stub
-	roleKeeper  = "keeper"  // arguments: a command that is killed at the end
-	roleLoad    = "load"    // arguments: an address to load and what to ask for; prints the number of answers, and ends
+	roleStub       = "stub"
+	roleReverse    = "reverse" // argument: URL of the stub
+	roleSupervisor = "keeper"  // arguments: a command that is killed at the end
+	roleLoad       = "load"    // arguments: an address to load and what to ask for; prints the number of answers, and ends
 )
 
 func TestMain(m *testing.M) {
@@ -29,13 +29,13 @@ func TestMain(m *testing.M) {
 	if role == "" {
 		os.Exit(harness.Run(m))
 	}
-	if err := play(role, os.Args[1:]); err != nil {
+	if err := runRole(role, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, role+":", err)
 		os.Exit(1)
 	}
 }
 
-func play(role string, args []string) error {
+func runRole(role string, args []string) error {
 	failed := make(chan error, 2)
 	go func() {
 		_, err := io.Copy(io.Discard, os.Stdin)
@@ -46,10 +46,10 @@ func play(role string, args []string) error {
 		go func() { failed <- serveStub() }()
 	case roleReverse:
 		go func() { failed <- serveReverse(args[0]) }()
-	case roleKeeper:
-		return keep(args, failed)
+	case roleSupervisor:
+		return superviseCommand(args, failed)
 	case roleLoad:
-		l := load(args[0], shapes[1].outstanding, args[1], 2*full.load)
+		l := generateLoad(args[0], shapes[1].outstanding, args[1], 2*full.load)
 		fmt.Println(l.done)
 		return l.err
 	default:
@@ -58,8 +58,8 @@ func play(role string, args []string) error {
 	return <-failed
 }
 
-// keep runs a command that does not watch its standard input.
-func keep(args []string, over <-chan error) error {
+// superviseCommand runs a command that does not watch its standard input.
+func superviseCommand(args []string, over <-chan error) error {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {

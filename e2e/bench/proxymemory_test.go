@@ -10,13 +10,13 @@ import (
 	"headgate/e2e/harness"
 )
 
-// held is what a number of requests keep in memory, in bytes.
-type held struct {
+// memoryUse is what a number of requests keep in memory, in bytes.
+type memoryUse struct {
 	n           int
 	heap, stack float64 // live heap after collections, and stacks, of Go's own account
 }
 
-func (h held) each() float64 { return (h.heap + h.stack) / float64(h.n) }
+func (h memoryUse) each() float64 { return (h.heap + h.stack) / float64(h.n) }
 
 // BenchmarkMemory measures what a waiting request and an open stream keep in
 // headgate's memory.
@@ -31,51 +31,51 @@ func BenchmarkMemory(b *testing.B) {
 			})
 			b.ReportMetric(m.each()/1000, what+":KB-each")
 		}
-		printTable("Memory of a request of 4 KB", rows)
+		logTable("Memory of a request of 4 KB", rows)
 	}
 	b.ReportMetric(0, "ns/op")
 }
 
-func memory(t testing.TB, e effort) map[string]held {
-	return map[string]held{
-		"waiting": hold(t, e.waiting, answerHold, 1, func(m harness.Metrics) float64 { return m.Sum("headgate_queue_depth") }),
-		"streams": hold(t, e.streaming, answerOpen, plenty, func(m harness.Metrics) float64 { return m.Sum("headgate_in_flight") }),
+func memory(t testing.TB, e effort) map[string]memoryUse {
+	return map[string]memoryUse{
+		"waiting": measureMemory(t, e.waiting, answerHold, 1, func(m harness.Metrics) float64 { return m.Sum("headgate_queue_depth") }),
+		"streams": measureMemory(t, e.streaming, answerOpen, manyWorkers, func(m harness.Metrics) float64 { return m.Sum("headgate_in_flight") }),
 	}
 }
 
-// hold makes n requests stay, and returns what they hold by Go's own account.
+// measureMemory makes n requests stay, and returns what they hold by Go's own account.
 // Collections come often (GOGC=5), and every value is read after some of them.
-func hold(t testing.TB, n int, answer string, workers int, count func(harness.Metrics) float64) held {
+func measureMemory(t testing.TB, n int, answer string, workers int, count func(harness.Metrics) float64) memoryUse {
 	t.Helper()
 	stub := startRole(t, roleStub)
 	s := startHeadgate(t, stub.line, workers, "GOGC=5")
-	if l := load(s.addr, 4, answerJSON, short.load); l.err != nil {
+	if l := generateLoad(s.addr, 4, answerJSON, short.load); l.err != nil {
 		t.Fatal(l.err)
 	}
-	before := collected(t, s.gate)
+	before := scrapeAfterGC(t, s.gate)
 	sent := n
 	if answer == answerHold {
 		sent += workers // are in flight, not waiting
 	}
-	conns := requests(t, s.addr, answer, sent)
-	harness.Until(t, "all of them are there", func() bool { return count(s.gate.Scrape(t)) == float64(n) })
-	after := collected(t, s.gate)
+	conns := openRequests(t, s.addr, answer, sent)
+	harness.Eventually(t, "all of them are there", func() bool { return count(s.gate.Scrape(t)) == float64(n) })
+	after := scrapeAfterGC(t, s.gate)
 	for _, c := range conns {
 		_ = c.Close()
 	}
-	harness.Until(t, "all of them are gone", func() bool { return count(s.gate.Scrape(t)) == 0 })
+	harness.Eventually(t, "all of them are gone", func() bool { return count(s.gate.Scrape(t)) == 0 })
 	const heap, stack = "go_memstats_heap_inuse_bytes", "go_memstats_stack_inuse_bytes"
-	return held{n: n, heap: after.Sum(heap) - before.Sum(heap), stack: after.Sum(stack) - before.Sum(stack)}
+	return memoryUse{n: n, heap: after.Sum(heap) - before.Sum(heap), stack: after.Sum(stack) - before.Sum(stack)}
 }
 
-// collected scrapes until the collector has run a few times: scraping makes
+// scrapeAfterGC scrapes until the collector has run a few times: scraping makes
 // enough garbage for that.
-func collected(t testing.TB, g *harness.Gate) harness.Metrics {
+func scrapeAfterGC(t testing.TB, g *harness.Gate) harness.Metrics {
 	t.Helper()
 	const cycles = "go_gc_duration_seconds"
 	m := g.Scrape(t)
 	first := gcs(m, cycles)
-	harness.Until(t, "garbage is collected", func() bool {
+	harness.Eventually(t, "garbage is collected", func() bool {
 		m = g.Scrape(t)
 		return gcs(m, cycles) >= first+4
 	})
@@ -86,9 +86,9 @@ func gcs(m harness.Metrics, name string) uint64 {
 	return m[name].GetMetric()[0].GetSummary().GetSampleCount()
 }
 
-// requests sends n requests, each on a connection of its own, and waits for the
+// openRequests sends n requests, each on a connection of its own, and waits for the
 // beginning of an answer where one comes.
-func requests(t testing.TB, addr, answer string, n int) []*conn {
+func openRequests(t testing.TB, addr, answer string, n int) []*conn {
 	t.Helper()
 	text := request(answer)
 	conns := make([]*conn, n)
@@ -100,7 +100,7 @@ func requests(t testing.TB, addr, answer string, n int) []*conn {
 				return
 			}
 			if _, errs[i] = conns[i].Write(text); errs[i] == nil && answer == answerOpen {
-				errs[i] = begun(conns[i].in)
+				errs[i] = readHead(conns[i].in)
 			}
 		})
 	}
@@ -113,7 +113,7 @@ func requests(t testing.TB, addr, answer string, n int) []*conn {
 	return conns
 }
 
-func begun(in *bufio.Reader) error {
+func readHead(in *bufio.Reader) error {
 	res, err := http.ReadResponse(in, nil)
 	if err != nil {
 		return err

@@ -44,11 +44,11 @@ func (s series) against(other series, f func(a, b float64) float64) series {
 	return out
 }
 
-func over(a, b float64) float64  { return a / b }
-func above(a, b float64) float64 { return a - b }
+func quotient(a, b float64) float64   { return a / b }
+func difference(a, b float64) float64 { return a - b }
 
-// printTable writes rows in columns to where benchmarks report.
-func printTable(title string, rows [][]string) {
+// logTable writes rows in columns to where benchmarks report.
+func logTable(title string, rows [][]string) {
 	fmt.Println("\n" + title)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	for _, row := range rows {

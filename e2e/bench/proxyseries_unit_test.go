@@ -22,10 +22,10 @@ func TestSeries(t *testing.T) {
 	if got, want := s.spread("%.1f"), "3.0 (1.0 .. 4.0)"; got != want {
 		t.Errorf("spread %q, want %q", got, want)
 	}
-	if got, want := s.against(series{2, 2, 2, 9}, over), (series{2, 0.5, 1.5}); !slices.Equal(got, want) {
+	if got, want := s.against(series{2, 2, 2, 9}, quotient), (series{2, 0.5, 1.5}); !slices.Equal(got, want) {
 		t.Errorf("ratios %v, want %v", got, want)
 	}
-	if got, want := s.against(series{2, 2}, above), (series{2, -1}); !slices.Equal(got, want) {
+	if got, want := s.against(series{2, 2}, difference), (series{2, -1}); !slices.Equal(got, want) {
 		t.Errorf("differences %v, want %v", got, want)
 	}
 }

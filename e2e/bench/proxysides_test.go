@@ -28,8 +28,8 @@ const (
 	haproxy  = "HAProxy"
 )
 
-// plenty is more than can ever be in flight here, so that nothing queues.
-const plenty = 4096
+// manyWorkers is more than can ever be in flight here, so that nothing queues.
+const manyWorkers = 4096
 
 // startSides starts the stub and everything that is measured in front of it.
 // HAProxy takes part when it is installed.
@@ -37,7 +37,7 @@ func startSides(t testing.TB) []side {
 	stub := startRole(t, roleStub)
 	sides := []side{
 		{name: direct, addr: stub.line},
-		startHeadgate(t, stub.line, plenty).side,
+		startHeadgate(t, stub.line, manyWorkers).side,
 	}
 	rp := startRole(t, roleReverse, "http://"+stub.line)
 	sides = append(sides, side{name: reverse, addr: rp.line, pid: rp.pid})
@@ -84,15 +84,15 @@ func startRole(t testing.TB, name string, args ...string) role {
 	return role{strings.TrimSpace(line), cmd.Process.Pid}
 }
 
-// served is a headgate with its admin plane.
-type served struct {
+// headgateSide is a headgate with its admin plane.
+type headgateSide struct {
 	side
 	gate *harness.Gate
 }
 
 // startHeadgate starts the real program with its defaults, but for the log
 // level: at debug it would write a line a task.
-func startHeadgate(t testing.TB, stub string, workers int, env ...string) served {
+func startHeadgate(t testing.TB, stub string, workers int, env ...string) headgateSide {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "headgate.yaml")
 	settings := fmt.Sprintf(`listen: 127.0.0.1:0
@@ -109,7 +109,7 @@ pools:
 		t.Fatal(err)
 	}
 	g := harness.AwaitGate(t, harness.Start(t, harness.Command{Args: []string{"serve", "--config", file}, Env: env}))
-	return served{side{headgate, strings.TrimPrefix(g.URL, "http://"), g.PID()}, g}
+	return headgateSide{side{headgate, strings.TrimPrefix(g.URL, "http://"), g.PID()}, g}
 }
 
 // startHAProxy starts HAProxy with a bounded number of connections to the stub
@@ -131,16 +131,16 @@ listen bench
   http-reuse always
   option abortonclose
   server stub %s maxconn %d maxqueue 10000
-`, addr, stub, plenty)
+`, addr, stub, manyWorkers)
 	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	keeper := startRole(t, roleKeeper, path, "-db", "-f", file)
+	keeper := startRole(t, roleSupervisor, path, "-db", "-f", file)
 	pid, err := strconv.Atoi(keeper.line)
 	if err != nil {
 		t.Fatal(err)
 	}
-	harness.Until(t, "HAProxy listens", func() bool {
+	harness.Eventually(t, "HAProxy listens", func() bool {
 		c, err := net.Dial("tcp", addr)
 		if err == nil {
 			_ = c.Close()

@@ -74,16 +74,16 @@ func serveConn(c net.Conn) {
 
 // answers are the pieces that the stub writes, by the name that asks for them.
 var answers = map[string][]string{
-	"":           {whole},
-	answerJSON:   {whole},
-	answerStream: streamed(),
+	"":           {completeResponse},
+	answerJSON:   {completeResponse},
+	answerStream: streamResponse(),
 	answerHold:   nil,
-	answerOpen:   streamed()[:2],
+	answerOpen:   streamResponse()[:2],
 }
 
-var whole = fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(completion), completion)
+var completeResponse = fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(completion), completion)
 
-func streamed() []string {
+func streamResponse() []string {
 	pieces := []string{"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"}
 	event := func(data string) {
 		text := "data: " + data + "\n\n"

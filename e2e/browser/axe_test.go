@@ -36,36 +36,36 @@ func (v violation) String() string {
 	return v.ID + ": " + v.Help + "\n\t" + strings.Join(v.Nodes, "\n\t")
 }
 
-// usable looks for what keeps people from using the page as it looks now. Naming
+// axeViolations looks for what keeps people from using the page as it looks now. Naming
 // rules asks for those alone.
-func (b *tab) usable(rules ...string) []violation {
+func (b *tab) axeViolations(rules ...string) []violation {
 	b.Helper()
 	text, err := axe()
 	if err != nil {
 		b.Fatal(err)
 	}
-	if !get[bool](b, "typeof axe === 'object'") {
-		if err := b.ask(text+"\ntrue", nil); err != nil {
+	if !mustEval[bool](b, "typeof axe === 'object'") {
+		if err := b.eval(text+"\ntrue", nil); err != nil {
 			b.Fatal(err)
 		}
 	}
-	return get[[]violation](b, `(async (rules) => {
+	return mustEval[[]violation](b, `(async (rules) => {
 		const found = await axe.run(document, { resultTypes: ["violations"], preload: false, ...(rules?.length ? { runOnly: rules } : {}) });
 		return found.violations.map((v) => ({ id: v.id, help: v.help, nodes: v.nodes.slice(0, 5).map((n) => n.html.slice(0, 200) + " " + n.failureSummary.replace(/\s+/g, " ")) }));
 	})(%s)`, rules)
 }
 
-// usableNow is faultless where there is a script: axe-core is one. The same page is
+// checkAccessible is faultless where there is a script: axe-core is one. The same page is
 // looked at in light and dark.
-func (b *tab) usableNow(name string) {
+func (b *tab) checkAccessible(name string) {
 	b.Helper()
-	if b.plain {
+	if b.noScript {
 		return
 	}
-	b.faultless(name + ", light")
-	b.look("dark", "")
-	b.faultless(name+", dark", "color-contrast")
-	b.look("light", "")
+	b.wantNoViolations(name + ", light")
+	b.emulateMedia("dark", "")
+	b.wantNoViolations(name+", dark", "color-contrast")
+	b.emulateMedia("light", "")
 }
 
 // TestAxeFinds: what would be wrong with a page does not pass unseen.
@@ -78,13 +78,13 @@ func TestAxeFinds(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	b := openTab(t, s.URL)
-	b.visit("/")
-	b.look("light", "")
-	if found := b.usable(); len(found) != 1 || found[0].ID != "label" {
+	b.navigate("/")
+	b.emulateMedia("light", "")
+	if found := b.axeViolations(); len(found) != 1 || found[0].ID != "label" {
 		t.Errorf("light: %v", found)
 	}
-	b.look("dark", "")
-	if found := b.usable("color-contrast"); len(found) != 1 || found[0].ID != "color-contrast" {
+	b.emulateMedia("dark", "")
+	if found := b.axeViolations("color-contrast"); len(found) != 1 || found[0].ID != "color-contrast" {
 		t.Errorf("dark: %v", found)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"headgate/e2e/harness"
 )
 
-// drillTop is a drill that is over soon, and one that is not.
-const drillTop = `drills:
+// drillSettings is a drill that is over soon, and one that is not.
+const drillSettings = `drills:
   - id: short
     name: Short one
     speed: 10
@@ -34,52 +34,52 @@ func TestDrillIsRunAndAborted(t *testing.T) {
 	for name, scripted := range map[string]bool{"with a script": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := plan{top: drillTop}.build(t)
+			h := options{settings: drillSettings}.start(t)
 			b := h.tab(t)
 			if !scripted {
-				b.withoutScript()
+				b.disableScript()
 			}
 			h.signIn(b, "Chidi")
-			b.press("Drills")
-			b.sees("No drill has run yet")
-			b.press("the drills there are")
-			b.at("/drills/definitions")
-			b.press("Run now: Short one")
-			b.sees("What it would do", "production is not touched", "tasks_lost == 0")
+			b.click("Drills")
+			b.waitText("No drill has run yet")
+			b.click("the drills there are")
+			b.waitPath("/drills/definitions")
+			b.click("Run now: Short one")
+			b.waitText("What it would do", "production is not touched", "tasks_lost == 0")
 			b.fill("reason", "to see it")
-			b.press("Run Short one")
-			b.until("the run is shown", `location.pathname.startsWith("/drills/runs/")`)
-			id := strings.TrimPrefix(get[string](b, "location.pathname"), "/drills/runs/")
+			b.click("Run Short one")
+			b.waitFor("the run is shown", `location.pathname.startsWith("/drills/runs/")`)
+			id := strings.TrimPrefix(mustEval[string](b, "location.pathname"), "/drills/runs/")
 			h.awaitVerdict(t, id)
 			verdict := h.verdict(t, id)
 			if verdict != "passed" && verdict != "inconclusive" { // the machine may be too busy to tell
 				t.Errorf("the verdict is %s", verdict)
 			}
-			b.comes(verdict, "Hypotheses", "tasks lost", "Run it again", "by hand Chidi")
+			b.reloadUntilText(verdict, "Hypotheses", "tasks lost", "Run it again", "by hand Chidi")
 
-			b.visit("/drills/definitions")
-			b.press("Run now: Long one")
-			b.press("Run Long one")
-			b.until("the run goes on", `location.pathname.startsWith("/drills/runs/") && document.body.innerText.includes("Abort")`)
-			b.usableNow("a run that goes on")
-			b.press("Abort")
-			b.usableNow("the question before a run is aborted")
-			b.sees("Its faults are cleared at once")
+			b.navigate("/drills/definitions")
+			b.click("Run now: Long one")
+			b.click("Run Long one")
+			b.waitFor("the run goes on", `location.pathname.startsWith("/drills/runs/") && document.body.innerText.includes("Abort")`)
+			b.checkAccessible("a run that goes on")
+			b.click("Abort")
+			b.checkAccessible("the question before a run is aborted")
+			b.waitText("Its faults are cleared at once")
 			b.fill("reason", "the release comes first")
-			b.press("Abort Long one")
-			b.until("the run is shown", `location.pathname.startsWith("/drills/runs/") && !location.pathname.endsWith("/abort")`)
-			long := strings.TrimPrefix(get[string](b, "location.pathname"), "/drills/runs/")
+			b.click("Abort Long one")
+			b.waitFor("the run is shown", `location.pathname.startsWith("/drills/runs/") && !location.pathname.endsWith("/abort")`)
+			long := strings.TrimPrefix(mustEval[string](b, "location.pathname"), "/drills/runs/")
 			h.awaitVerdict(t, long)
-			b.comes("Aborted", "the release comes first")
+			b.reloadUntilText("Aborted", "the release comes first")
 
-			b.press("Drills")
-			b.sees("Short one", "Long one")
+			b.click("Drills")
+			b.waitText("Short one", "Long one")
 			b.choose("verdict", "aborted")
 			if !scripted {
-				b.press("Filter")
+				b.click("Filter")
 			}
-			b.until("only one run is left", `location.search.includes("verdict=aborted") && document.querySelectorAll("table.runs tbody tr").length === 1`)
-			b.sees("the release comes first")
+			b.waitFor("only one run is left", `location.search.includes("verdict=aborted") && document.querySelectorAll("table.runs tbody tr").length === 1`)
+			b.waitText("the release comes first")
 		})
 	}
 }
@@ -87,28 +87,28 @@ func TestDrillIsRunAndAborted(t *testing.T) {
 // TestDrillsAreFrozen: nothing begins then, and whoever wants to is told why.
 func TestDrillsAreFrozen(t *testing.T) {
 	t.Parallel()
-	h := plan{top: drillTop}.build(t)
-	both(t, h, func(b *tab) {
+	h := options{settings: drillSettings}.start(t)
+	withAndWithoutScript(t, h, func(b *tab) {
 		h.signIn(b, "Dee")
-		b.visit("/drills/definitions")
-		b.press("Freeze all drills")
+		b.navigate("/drills/definitions")
+		b.click("Freeze all drills")
 		b.fill("reason", "the sale")
-		b.press("Freeze drills")
-		b.at("/drills/definitions")
-		b.sees("Frozen by Dee", "the sale")
-		b.usableNow("drills that are frozen")
-		b.press("Run now: Short one")
-		b.sees("It would not begin now", "frozen")
-		b.visit("/drills/definitions")
-		b.press("Let drills run again")
-		b.at("/drills/freeze")
-		b.press("Let drills run again")
-		b.until("they may run", `location.pathname === "/drills/definitions" && !document.body.innerText.includes("Frozen by")`)
+		b.click("Freeze drills")
+		b.waitPath("/drills/definitions")
+		b.waitText("Frozen by Dee", "the sale")
+		b.checkAccessible("drills that are frozen")
+		b.click("Run now: Short one")
+		b.waitText("It would not begin now", "frozen")
+		b.navigate("/drills/definitions")
+		b.click("Let drills run again")
+		b.waitPath("/drills/freeze")
+		b.click("Let drills run again")
+		b.waitFor("they may run", `location.pathname === "/drills/definitions" && !document.body.innerText.includes("Frozen by")`)
 	})
 }
 
 // verdict is what came of a run, empty while it goes on.
-func (h *house) verdict(t *testing.T, id string) string {
+func (h *instance) verdict(t *testing.T, id string) string {
 	t.Helper()
 	var run struct{ Verdict string }
 	if err := h.Call(http.MethodGet, "runs/"+url.PathEscape(id), "", &run); err != nil {
@@ -117,7 +117,7 @@ func (h *house) verdict(t *testing.T, id string) string {
 	return run.Verdict
 }
 
-func (h *house) awaitVerdict(t *testing.T, id string) {
+func (h *instance) awaitVerdict(t *testing.T, id string) {
 	t.Helper()
-	harness.Until(t, "the run has ended", func() bool { return h.verdict(t, id) != "" })
+	harness.Eventually(t, "the run has ended", func() bool { return h.verdict(t, id) != "" })
 }

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"headgate/e2e/harness"
-	"headgate/e2e/year"
+	"headgate/e2e/seed"
 	"headgate/internal/sqlite"
 	"headgate/runbooks/drill"
 )
 
-// evils are texts that would do something if a page took them for more than text.
-func evils() []string {
+// hostileTexts are texts that would do something if a page took them for more than text.
+func hostileTexts() []string {
 	return []string{
 		`<script>alert(1)</script>`, `"><img src=/evil.png onerror=alert(2)>`, `' autofocus onfocus='alert(3)' x='`,
 		`</title></script><svg onload=alert(4)>`, `javascript:alert(5)`, `</textarea><iframe srcdoc="<script>alert(6)</script>">`,
@@ -27,53 +27,53 @@ func evils() []string {
 // page, and in what a page leads to.
 func TestTextFromOutsideDoesNothing(t *testing.T) {
 	t.Parallel()
-	evil := strings.Join(evils(), " ")
-	h := plan{seed: hostileYear, top: hostileTop(evil), rules: true}.build(t)
+	evil := strings.Join(hostileTexts(), " ")
+	h := options{seed: seedHostile, settings: hostileSettings(evil), rules: true}.start(t)
 	h.awaitIncident(t)
 	b := h.tab(t)
-	h.signIn(b, evils()[0]+evils()[1])
-	b.visit("/mode?pool=main&to=observe")
+	h.signIn(b, hostileTexts()[0]+hostileTexts()[1])
+	b.navigate("/mode?pool=main&to=observe")
 	b.fill("reason", evil)
-	b.press("Only observe pool main")
-	b.at("/")
-	if err := h.Call(http.MethodPost, "silences", fmt.Sprintf(`{"rule":%q,"for":"1h","reason":%q}`, rule, evil), new(any)); err != nil {
+	b.click("Only observe pool main")
+	b.waitPath("/")
+	if err := h.Call(http.MethodPost, "silences", fmt.Sprintf(`{"rule":%q,"for":"1h","reason":%q}`, firingRule, evil), new(any)); err != nil {
 		t.Error(err)
 	}
-	harness.Until(t, "it is recorded", func() bool { return len(h.Audit(t)) > 1 })
-	b.visit("/drills")
-	run := get[string](b, `document.querySelector("table.runs a[href^='/drills/runs/']").getAttribute("href")`)
-	b.visit("/incidents?rule=evil")
-	incident := get[string](b, `document.querySelector("table a[href^='/incidents/']").getAttribute("href")`)
+	harness.Eventually(t, "it is recorded", func() bool { return len(h.Audit(t)) > 1 })
+	b.navigate("/drills")
+	run := mustEval[string](b, `document.querySelector("table.runs a[href^='/drills/runs/']").getAttribute("href")`)
+	b.navigate("/incidents?rule=evil")
+	incident := mustEval[string](b, `document.querySelector("table a[href^='/incidents/']").getAttribute("href")`)
 	for _, path := range []string{
 		"/", "/pools/main", "/mode?pool=main&to=passthrough", "/incidents", "/audit", "/drills", "/drills/definitions", "/drills/start?drill=evil", run, incident,
 	} {
-		b.visit(path)
-		if !strings.HasPrefix(path, "/mode") && path != "/pools/main" && !b.says("<script>alert(1)</script>") {
+		b.navigate(path)
+		if !strings.HasPrefix(path, "/mode") && path != "/pools/main" && !b.hasText("<script>alert(1)</script>") {
 			t.Errorf("%s does not show it as it is", path)
 		}
-		if made := get[[]string](b, becameMore); len(made) > 0 {
+		if made := mustEval[[]string](b, injectedElements); len(made) > 0 {
 			t.Errorf("%s: text has become %v", path, made)
 		}
 	}
-	b.visit("/drills")
-	b.filesAreFiles()
-	b.watch.refusing()
+	b.navigate("/drills")
+	b.checkDownloads()
+	b.monitor.allowClientErrors()
 	for _, path := range []string{
 		"/login?next=", "/login?code=", "/?done=", "/?last=", "/incidents?rule=", "/audit?kind=", "/drills?drill=", "/drills?since=",
 		"/runbooks/", "/pools/", "/drills/runs/", "/mode?pool=main&to=", "/pause?do=pause&pool=",
 	} {
-		b.visit(path + url.PathEscape(evil))
-		if made := get[[]string](b, becameMore); len(made) > 0 {
+		b.navigate(path + url.PathEscape(evil))
+		if made := mustEval[[]string](b, injectedElements); len(made) > 0 {
 			t.Errorf("%s: text has become %v", path, made)
 		}
 	}
 }
 
-// filesAreFiles looks at what the page offers as JSON and CSV: no browser may take
+// checkDownloads looks at what the page offers as JSON and CSV: no browser may take
 // them for a page.
-func (b *tab) filesAreFiles() {
+func (b *tab) checkDownloads() {
 	b.Helper()
-	files := get[[]struct{ Kind, Sniff, Text string }](b, `Promise.all([...document.querySelectorAll("#runs .cardhead a, #runs a[href*=csv], #runs a[href*=json]")].map(async (a) => {
+	files := mustEval[[]struct{ Kind, Sniff, Text string }](b, `Promise.all([...document.querySelectorAll("#runs .cardhead a, #runs a[href*=csv], #runs a[href*=json]")].map(async (a) => {
 		const reply = await fetch(a.href);
 		return { kind: reply.headers.get("Content-Type"), sniff: reply.headers.get("X-Content-Type-Options"), text: await reply.text() };
 	}))`)
@@ -90,13 +90,13 @@ func (b *tab) filesAreFiles() {
 	}
 }
 
-// becameMore are elements and attributes that no page of ours has.
-const becameMore = `[...document.querySelectorAll("*")].filter((e) => ["IMG", "IFRAME", "OBJECT", "EMBED", "TEXTAREA"].includes(e.tagName)
+// injectedElements are elements and attributes that no page of ours has.
+const injectedElements = `[...document.querySelectorAll("*")].filter((e) => ["IMG", "IFRAME", "OBJECT", "EMBED", "TEXTAREA"].includes(e.tagName)
 	|| e.tagName === "SCRIPT" && !e.src || [...e.attributes].some((a) => a.name.startsWith("on") || a.name === "srcdoc" || a.value.trim().toLowerCase().startsWith("javascript:") && ["href", "src", "action", "formaction"].includes(a.name)))
 	.map((e) => e.outerHTML.slice(0, 200))`
 
-// hostileTop defines a drill of that kind.
-func hostileTop(evil string) string {
+// hostileSettings defines a drill of that kind.
+func hostileSettings(evil string) string {
 	return fmt.Sprintf(`drills:
   - id: evil
     name: %q
@@ -107,41 +107,41 @@ func hostileTop(evil string) string {
     expect: [late_share <= 50%%]
     abort_if: [error_share >= 90%%]
     recovery: 5m
-`, evils()[0]+evils()[1], evil, evils()[0]+evils()[2])
+`, hostileTexts()[0]+hostileTexts()[1], evil, hostileTexts()[0]+hostileTexts()[2])
 }
 
-// hostileYear writes such texts wherever the record takes any.
-func hostileYear(t *testing.T, dir string) {
+// seedHostile writes such texts wherever the record takes any.
+func seedHostile(t *testing.T, dir string) {
 	t.Helper()
-	evil := strings.Join(evils(), " ")
+	evil := strings.Join(hostileTexts(), " ")
 	withStore(t, dir, func(s *sqlite.Store) error {
-		if _, err := year.Fill(t.Context(), disguised{s.Drills(), evil}, time.Now(), 30, 1); err != nil {
+		if _, err := seed.Fill(t.Context(), hostileStore{s.Drills(), evil}, time.Now(), 30, 1); err != nil {
 			return err
 		}
-		return trouble(t, s, 3, evil, evils()[0], "evil")
+		return insertIncidents(t, s, 3, evil, hostileTexts()[0], "evil")
 	})
 }
 
-// disguised puts a text into all fields of runs.
-type disguised struct {
+// hostileStore puts a text into all fields of runs.
+type hostileStore struct {
 	drill.Store
 	text string
 }
 
-func (d disguised) Claim(ctx context.Context, now time.Time, r drill.Run, lease time.Duration) (int64, error) {
-	return d.Store.Claim(ctx, now, d.disguise(r), lease)
+func (d hostileStore) Claim(ctx context.Context, now time.Time, r drill.Run, lease time.Duration) (int64, error) {
+	return d.Store.Claim(ctx, now, d.replaceTexts(r), lease)
 }
 
-func (d disguised) Save(ctx context.Context, now time.Time, r drill.Run) error {
-	return d.Store.Save(ctx, now, d.disguise(r))
+func (d hostileStore) Save(ctx context.Context, now time.Time, r drill.Run) error {
+	return d.Store.Save(ctx, now, d.replaceTexts(r))
 }
 
-func (d disguised) Note(ctx context.Context, r drill.Run) error {
-	return d.Store.Note(ctx, d.disguise(r))
+func (d hostileStore) RecordNotRun(ctx context.Context, r drill.Run) error {
+	return d.Store.RecordNotRun(ctx, d.replaceTexts(r))
 }
 
-func (d disguised) disguise(r drill.Run) drill.Run {
-	name := evils()[0] + evils()[1]
+func (d hostileStore) replaceTexts(r drill.Run) drill.Run {
+	name := hostileTexts()[0] + hostileTexts()[1]
 	r.Name, r.Spec.Name, r.Actor, r.Reason, r.Version = name, name, name, d.text, name
 	r.Spec.Note, r.Spec.Owner = d.text, d.text
 	for i := range r.Phases {
@@ -149,11 +149,11 @@ func (d disguised) disguise(r drill.Run) drill.Run {
 	}
 	for i := range r.Hypotheses {
 		h := &r.Hypotheses[i]
-		h.Evidence, h.Why = d.text, d.text
+		h.Evidence, h.Reason = d.text, d.text
 	}
-	for i := range r.Undo {
-		r.Undo[i].What, r.Undo[i].Note = d.text, d.text
+	for i := range r.UndoResults {
+		r.UndoResults[i].What, r.UndoResults[i].Note = d.text, d.text
 	}
-	r.Messages = append(r.Messages, drill.Message{Incident: name, Kind: "post", Level: "page", Channel: name, Text: d.text, Made: r.Started, Accepted: r.Started})
+	r.Messages = append(r.Messages, drill.Message{Incident: name, Kind: "post", Level: "page", Channel: name, Text: d.text, FirstAttempt: r.Started, Accepted: r.Started})
 	return r
 }

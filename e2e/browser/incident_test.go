@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"testing"
 
+	"headgate/e2e/alerttest"
 	"headgate/e2e/harness"
-	"headgate/e2e/watch/desk"
 )
 
 // TestIncidentIsTakenOn: whoever is on call finds what is wrong on the first page,
@@ -15,36 +15,36 @@ func TestIncidentIsTakenOn(t *testing.T) {
 	for name, scripted := range map[string]bool{"with a script": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := plan{rules: true}.build(t)
+			h := options{rules: true}.start(t)
 			id := h.awaitIncident(t)
 			b := h.tab(t)
 			if !scripted {
-				b.withoutScript()
+				b.disableScript()
 			}
-			b.phone()
+			b.phoneViewport()
 			h.signIn(b, "Ben")
-			b.press("workers there in main")
-			b.at("/incidents/" + id)
-			b.sees("Page", desk.Summary, desk.Feel, "Taken by nobody", "Open the runbook")
+			b.click("workers there in main")
+			b.waitPath("/incidents/" + id)
+			b.waitText("Page", alerttest.Summary, alerttest.Impact, "Taken by nobody", "Open the runbook")
 			b.choose("for", "8h")
-			b.press("Acknowledge")
-			b.at("/incidents/" + id)
-			b.comes("Taken by Ben", "Acknowledged page", "by Ben")
+			b.click("Acknowledge")
+			b.waitPath("/incidents/" + id)
+			b.reloadUntilText("Taken by Ben", "Acknowledged page", "by Ben")
 			if i := h.incident(t, id); i.AckedBy == nil || *i.AckedBy != "Ben" || !i.Open() {
 				t.Errorf("the API says %+v", i)
 			}
 			b.fill("reason", "we know")
-			b.press("Silence")
-			b.comes("Silenced yes")
-			b.usableNow("an incident that is taken on and silenced")
-			b.press("Incidents")
-			b.at("/incidents")
-			b.comes("workers there in main", "we know")
-			b.press("Lift the silence of workers there")
-			b.sees("Nothing is silenced.")
-			b.press("Runbooks")
-			b.at("/runbooks")
-			harness.Until(t, "all of it is recorded", func() bool {
+			b.click("Silence")
+			b.reloadUntilText("Silenced yes")
+			b.checkAccessible("an incident that is taken on and silenced")
+			b.click("Incidents")
+			b.waitPath("/incidents")
+			b.reloadUntilText("workers there in main", "we know")
+			b.click("Lift the silence of workers there")
+			b.waitText("Nothing is silenced.")
+			b.click("Runbooks")
+			b.waitPath("/runbooks")
+			harness.Eventually(t, "all of it is recorded", func() bool {
 				var page struct {
 					Items []struct{ Action, Actor string }
 				}
@@ -61,7 +61,7 @@ func TestIncidentIsTakenOn(t *testing.T) {
 	}
 }
 
-func (h *house) incident(t *testing.T, id string) (i desk.Incident) {
+func (h *instance) incident(t *testing.T, id string) (i alerttest.Incident) {
 	t.Helper()
 	if err := h.Call(http.MethodGet, "incidents/"+id, "", &i); err != nil {
 		t.Fatal(err)

@@ -9,13 +9,13 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// tabbed presses Tab until what has the focus says just this, and returns whether it
+// tabTo presses Tab until what has the focus says just this, and returns whether it
 // ever did.
-func (b *tab) tabbed(says string) {
+func (b *tab) tabTo(says string) {
 	b.Helper()
 	for range 200 {
-		b.do(chromedp.KeyEvent(kb.Tab))
-		if get[string](b, focusedText) == says {
+		b.run(chromedp.KeyEvent(kb.Tab))
+		if mustEval[string](b, focusedText) == says {
 			return
 		}
 	}
@@ -28,34 +28,34 @@ const focusedText = `(document.activeElement.labels?.[0] ?? document.activeEleme
 // TestKeyboardIsEnough: somebody who has no mouse signs in, rolls back and restores.
 func TestKeyboardIsEnough(t *testing.T) {
 	t.Parallel()
-	h := plan{}.build(t)
-	both(t, h, func(b *tab) {
-		b.visit("/")
-		b.at("/login")
-		b.until("the token is asked for", `document.activeElement.name === "token"`)
-		b.do(chromedp.KeyEvent(h.token(b.T)), chromedp.KeyEvent(kb.Enter))
-		b.at("/")
-		b.do(chromedp.KeyEvent(kb.Tab))
-		if first := get[string](b, focusedText); first != "Skip to the content" {
+	h := options{}.start(t)
+	withAndWithoutScript(t, h, func(b *tab) {
+		b.navigate("/")
+		b.waitPath("/login")
+		b.waitFor("the token is asked for", `document.activeElement.name === "token"`)
+		b.run(chromedp.KeyEvent(h.token(b.T)), chromedp.KeyEvent(kb.Enter))
+		b.waitPath("/")
+		b.run(chromedp.KeyEvent(kb.Tab))
+		if first := mustEval[string](b, focusedText); first != "Skip to the content" {
 			b.Errorf("Tab begins at %q", first)
 		}
-		b.do(chromedp.KeyEvent(kb.Enter))
-		b.until("the way to the content is short", `location.hash === "#main"`)
-		b.tabbed("Roll back main")
-		b.do(chromedp.KeyEvent(kb.Enter))
-		b.at("/mode")
-		b.until("the reason is asked for", `document.activeElement.name === "reason"`)
-		b.do(chromedp.KeyEvent("by keyboard"), chromedp.KeyEvent(kb.Tab))
-		b.do(chromedp.KeyEvent(" "))
-		b.at("/")
-		b.sees("Pass-through")
-		b.tabbed("Restore main")
-		b.do(chromedp.KeyEvent(kb.Enter))
-		b.at("/mode")
-		b.until("the reason is asked for", `document.activeElement.name === "reason"`)
-		b.do(chromedp.KeyEvent(kb.Enter))
-		b.at("/")
-		b.sees("Enforce")
+		b.run(chromedp.KeyEvent(kb.Enter))
+		b.waitFor("the way to the content is short", `location.hash === "#main"`)
+		b.tabTo("Roll back main")
+		b.run(chromedp.KeyEvent(kb.Enter))
+		b.waitPath("/mode")
+		b.waitFor("the reason is asked for", `document.activeElement.name === "reason"`)
+		b.run(chromedp.KeyEvent("by keyboard"), chromedp.KeyEvent(kb.Tab))
+		b.run(chromedp.KeyEvent(" "))
+		b.waitPath("/")
+		b.waitText("Pass-through")
+		b.tabTo("Restore main")
+		b.run(chromedp.KeyEvent(kb.Enter))
+		b.waitPath("/mode")
+		b.waitFor("the reason is asked for", `document.activeElement.name === "reason"`)
+		b.run(chromedp.KeyEvent(kb.Enter))
+		b.waitPath("/")
+		b.waitText("Enforce")
 	})
 }
 
@@ -63,25 +63,25 @@ func TestKeyboardIsEnough(t *testing.T) {
 // day to day, and Enter shows the runs of one.
 func TestYearIsWalked(t *testing.T) {
 	t.Parallel()
-	h := plan{seed: aYear}.build(t)
+	h := options{seed: seedHistory}.start(t)
 	b := h.tab(t)
 	h.signIn(b, "Ana Lyst")
-	b.visit("/drills")
-	b.reaches("/drills")
-	if stops := get[int](b, `[...document.querySelectorAll(".cal a")].filter((a) => a.tabIndex >= 0).length`); stops != 1 {
+	b.navigate("/drills")
+	b.checkTabOrder("/drills")
+	if stops := mustEval[int](b, `[...document.querySelectorAll(".cal a")].filter((a) => a.tabIndex >= 0).length`); stops != 1 {
 		t.Errorf("the calendar has %d stops", stops)
 	}
-	b.do(chromedp.Focus(chromedp.CSS(".cal a[tabindex='0']")))
-	newest := get[string](b, "document.activeElement.search")
-	b.do(chromedp.KeyEvent(kb.ArrowLeft))
-	before := get[string](b, "document.activeElement.search")
+	b.run(chromedp.Focus(chromedp.CSS(".cal a[tabindex='0']")))
+	newest := mustEval[string](b, "document.activeElement.search")
+	b.run(chromedp.KeyEvent(kb.ArrowLeft))
+	before := mustEval[string](b, "document.activeElement.search")
 	if before >= newest || !strings.HasPrefix(before, "?day=") {
 		t.Errorf("left of %s is %s", newest, before)
 	}
-	b.do(chromedp.KeyEvent(kb.Enter))
-	b.until("the runs of that day are shown", `location.search === %s && document.querySelectorAll("table.runs tbody tr").length > 0`, before)
+	b.run(chromedp.KeyEvent(kb.Enter))
+	b.waitFor("the runs of that day are shown", `location.search === %s && document.querySelectorAll("table.runs tbody tr").length > 0`, before)
 	day := strings.TrimPrefix(before, "?day=")
-	if other := get[[]string](b, `[...document.querySelectorAll("table.runs tbody tr")].map((r) => r.querySelector("time").dateTime.slice(0, 10))`); slices.ContainsFunc(other, func(d string) bool { return d != day }) {
+	if other := mustEval[[]string](b, `[...document.querySelectorAll("table.runs tbody tr")].map((r) => r.querySelector("time").dateTime.slice(0, 10))`); slices.ContainsFunc(other, func(d string) bool { return d != day }) {
 		t.Errorf("on %s there are runs of %v", day, other)
 	}
 }
@@ -90,34 +90,34 @@ func TestYearIsWalked(t *testing.T) {
 // seen where the focus is.
 func TestEveryControlIsReached(t *testing.T) {
 	t.Parallel()
-	h := plan{rules: true, top: drillTop}.build(t)
+	h := options{rules: true, settings: drillSettings}.start(t)
 	incident := h.awaitIncident(t)
 	b := h.tab(t)
-	b.visit("/login")
-	b.reaches("/login")
+	b.navigate("/login")
+	b.checkTabOrder("/login")
 	h.signIn(b, "Ana Lyst")
 	for _, path := range []string{
 		"/", "/mode?pool=main&to=passthrough", "/pause?pool=main&do=pause", "/incidents", "/incidents/" + incident, "/audit",
 		"/drills", "/drills/definitions", "/drills/freeze?do=freeze", "/runbooks", "/runbooks/queue_age",
 	} {
-		b.visit(path)
-		b.reaches(path)
+		b.navigate(path)
+		b.checkTabOrder(path)
 	}
 }
 
-// reaches goes through the page with Tab. The parts that refresh themselves keep the
+// checkTabOrder goes through the page with Tab. The parts that refresh themselves keep the
 // focus, or it would begin anew. A page that has got more controls meanwhile, such as
 // a chart with its table, is gone through again.
-func (b *tab) reaches(path string) {
+func (b *tab) checkTabOrder(path string) {
 	b.Helper()
-	b.until("the page is whole", `document.readyState === "complete"`)
+	b.waitFor("the page is whole", `document.readyState === "complete"`)
 	for range 5 {
-		want := get[[]string](b, numberControls)
-		got, unseen := b.goThrough(3*len(want) + 20) // dates have several parts
+		want := mustEval[[]string](b, numberControls)
+		got, unseen := b.tabThrough(3*len(want) + 20) // dates have several parts
 		switch {
 		case slices.Equal(got, want) && len(unseen) == 0:
 			return
-		case slices.Equal(get[[]string](b, numberControls), want):
+		case slices.Equal(mustEval[[]string](b, numberControls), want):
 			b.Errorf("%s: Tab comes to\n\t%s\nwant\n\t%s\nand the focus cannot be seen at %v", path, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"), unseen)
 			return
 		}
@@ -125,20 +125,20 @@ func (b *tab) reaches(path string) {
 	b.Errorf("%s: the controls change all the time", path)
 }
 
-// goThrough returns what Tab comes to, from the beginning, in so many steps at most,
+// tabThrough returns what Tab comes to, from the beginning, in so many steps at most,
 // and where the focus could not be seen.
-func (b *tab) goThrough(steps int) (got, unseen []string) {
+func (b *tab) tabThrough(steps int) (got, unseen []string) {
 	b.Helper()
-	if err := b.ask(`document.activeElement.blur(); getSelection().removeAllRanges(); scrollTo(0, 0)`, nil); err != nil {
+	if err := b.eval(`document.activeElement.blur(); getSelection().removeAllRanges(); scrollTo(0, 0)`, nil); err != nil {
 		b.Fatal(err)
 	}
 	// There and back: what is shown of the focus depends on whether keys are used.
-	b.do(chromedp.Focus(chromedp.CSS(".skip")), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(chromedp.ModifierShift)))
+	b.run(chromedp.Focus(chromedp.CSS(".skip")), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(chromedp.ModifierShift)))
 	for range steps {
-		at := get[struct {
+		at := mustEval[struct {
 			Name string
 			Seen bool
-		}](b, focusNow)
+		}](b, focusedElement)
 		if at.Name == "" {
 			break
 		}
@@ -148,21 +148,21 @@ func (b *tab) goThrough(steps int) (got, unseen []string) {
 		if !at.Seen {
 			unseen = append(unseen, at.Name)
 		}
-		b.do(chromedp.KeyEvent(kb.Tab))
+		b.run(chromedp.KeyEvent(kb.Tab))
 	}
 	return got, unseen
 }
 
-// described is what an element is called in a test.
-const described = `const described = (e) => e.tagName.toLowerCase() + " " + (e.getAttribute("aria-label") ?? e.name ?? "") + " " + (e.href ? e.getAttribute("href") + " " : "") + e.textContent.replace(/\s+/g, " ").trim().slice(0, 40);`
+// describeScript is what an element is called in a test.
+const describeScript = `const described = (e) => e.tagName.toLowerCase() + " " + (e.getAttribute("aria-label") ?? e.name ?? "") + " " + (e.href ? e.getAttribute("href") + " " : "") + e.textContent.replace(/\s+/g, " ").trim().slice(0, 40);`
 
 // numberControls are all controls that can be used, in order.
-const numberControls = `(() => { ` + described + `
+const numberControls = `(() => { ` + describeScript + `
 	return [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, summary, [tabindex='0']")]
 		.filter((e) => !e.disabled && e.tabIndex >= 0 && e.checkVisibility({ visibilityProperty: true })).map(described).filter((d, i, all) => all.indexOf(d) === i); })()`
 
-// focusNow is the element with the focus, and whether that can be seen.
-const focusNow = `(() => { ` + described + `
+// focusedElement is the element with the focus, and whether that can be seen.
+const focusedElement = `(() => { ` + describeScript + `
 	const e = document.activeElement;
 	if (e === document.body || !e) return { Name: "", Seen: true };
 	const s = getComputedStyle(e), r = e.getBoundingClientRect();

@@ -8,11 +8,11 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"headgate/e2e/rollback/rig"
+	"headgate/e2e/rollbacktest"
 )
 
-// tour is the pages that everybody can find.
-func tour() map[string]string {
+// pagePaths is the pages that everybody can find.
+func pagePaths() map[string]string {
 	return map[string]string{
 		"overview": "/", "pool": "/pools/main", "rollback": "/mode?pool=main&to=passthrough", "pause": "/pause?pool=main&do=pause",
 		"incidents": "/incidents", "history": "/drills", "definitions": "/drills/definitions", "start": "/drills/start?drill=burst",
@@ -26,39 +26,39 @@ func TestEveryPageIsUsable(t *testing.T) {
 	t.Parallel()
 	t.Run("empty", func(t *testing.T) {
 		t.Parallel()
-		h := plan{}.build(t)
+		h := options{}.start(t)
 		b := h.tab(t)
-		b.watch.refusing()
-		b.visit("/login")
-		b.holds("empty-login")
+		b.monitor.allowClientErrors()
+		b.navigate("/login")
+		b.checkLayout("empty-login")
 		h.signIn(b, "Ana Lyst")
-		for name, path := range tour() {
-			b.visit(path)
-			b.holds("empty-" + name)
+		for name, path := range pagePaths() {
+			b.navigate(path)
+			b.checkLayout("empty-" + name)
 		}
 	})
 	t.Run("full", func(t *testing.T) {
 		t.Parallel()
-		h := plan{seed: aYear, top: yearTop, rules: true}.build(t)
-		h.work(t)
+		h := options{seed: seedHistory, settings: seedSettings, rules: true}.start(t)
+		h.makeTraffic(t)
 		b := h.tab(t)
-		b.watch.refusing()
+		b.monitor.allowClientErrors()
 		h.signIn(b, "Ana Lyst")
-		pages := tour()
-		b.visit("/drills")
-		pages["run"] = get[string](b, `document.querySelector("table.runs a[href^='/drills/runs/']").getAttribute("href")`)
-		b.visit("/drills?verdict=failed")
-		pages["run-failed"] = get[string](b, `document.querySelector("table.runs a[href^='/drills/runs/']").getAttribute("href")`)
+		pages := pagePaths()
+		b.navigate("/drills")
+		pages["run"] = mustEval[string](b, `document.querySelector("table.runs a[href^='/drills/runs/']").getAttribute("href")`)
+		b.navigate("/drills?verdict=failed")
+		pages["run-failed"] = mustEval[string](b, `document.querySelector("table.runs a[href^='/drills/runs/']").getAttribute("href")`)
 		open := h.awaitIncident(t)
 		pages["incident"] = "/incidents/" + open
 		for name, path := range pages {
-			b.visit(path)
-			b.holds("full-" + name)
+			b.navigate(path)
+			b.checkLayout("full-" + name)
 		}
 	})
 }
 
-const yearTop = `drills:
+const seedSettings = `drills:
   - id: weekly-burst
     name: Weekly burst
     note: the burst of every week
@@ -71,58 +71,58 @@ const yearTop = `drills:
     recovery: 5m
 `
 
-// holds looks at the page as it is: whether everybody can use it, and whether it
+// checkLayout looks at the page as it is: whether everybody can use it, and whether it
 // fits on a phone. It keeps pictures.
-func (b *tab) holds(name string) {
+func (b *tab) checkLayout(name string) {
 	b.Helper()
-	b.until("the page is whole", `document.readyState === "complete"`)
-	b.look("light", "")
-	b.faultless(name + ", light")
-	b.shot(name)
-	b.look("dark", "")
-	b.faultless(name+", dark", "color-contrast")
-	b.shot(name + "-dark")
-	if pictured() {
-		b.look("light", "print")
-		b.shot(name + "-print")
+	b.waitFor("the page is whole", `document.readyState === "complete"`)
+	b.emulateMedia("light", "")
+	b.wantNoViolations(name + ", light")
+	b.screenshot(name)
+	b.emulateMedia("dark", "")
+	b.wantNoViolations(name+", dark", "color-contrast")
+	b.screenshot(name + "-dark")
+	if keepScreenshots() {
+		b.emulateMedia("light", "print")
+		b.screenshot(name + "-print")
 	}
-	b.look("light", "")
-	b.phone()
-	b.do(chromedp.Reload()) // or what was laid out for a wide page might count
-	if wide := get[[]string](b, tooWide); len(wide) > 0 {
+	b.emulateMedia("light", "")
+	b.phoneViewport()
+	b.run(chromedp.Reload()) // or what was laid out for a wide page might count
+	if wide := mustEval[[]string](b, overflowingElements); len(wide) > 0 {
 		b.Errorf("%s is wider than a phone: %s", name, strings.Join(wide, "\n\t"))
 	}
-	b.shot(name + "-phone")
-	b.faultless(name+", phone", "target-size", "scrollable-region-focusable")
-	b.wide()
+	b.screenshot(name + "-phone")
+	b.wantNoViolations(name+", phone", "target-size", "scrollable-region-focusable")
+	b.desktopViewport()
 }
 
-// tooWide are the elements that stick out of the window, if the page has to be
+// overflowingElements are the elements that stick out of the window, if the page has to be
 // scrolled sideways.
-const tooWide = `(() => {
+const overflowingElements = `(() => {
 	const most = document.documentElement.clientWidth;
 	if (document.documentElement.scrollWidth <= most) return [];
 	return [...document.body.querySelectorAll("*")].filter((e) => e.getBoundingClientRect().right > most + 1 && !e.closest(".scroll")).slice(0, 5).map((e) => e.outerHTML.slice(0, 160));
 })()`
 
-// faultless fails with what axe-core finds.
-func (b *tab) faultless(name string, rules ...string) {
+// wantNoViolations fails with what axe-core finds.
+func (b *tab) wantNoViolations(name string, rules ...string) {
 	b.Helper()
-	for _, v := range b.usable(rules...) {
+	for _, v := range b.axeViolations(rules...) {
 		b.Errorf("%s: %s", name, v)
 	}
 }
 
-// work is some traffic, a change of mode and back, and a silence.
-func (h *house) work(t *testing.T) {
+// makeTraffic is some traffic, a change of mode and back, and a silence.
+func (h *instance) makeTraffic(t *testing.T) {
 	t.Helper()
-	c := rig.NewCrowd(h.URL)
-	c.Join(30)
-	if _, err := c.Ended(time.Minute); err != nil {
+	c := rollbacktest.NewClients(h.URL)
+	c.Start(30)
+	if _, err := c.Wait(time.Minute); err != nil {
 		t.Error(err)
 	}
 	for _, mode := range []string{"passthrough", "enforce"} {
-		if _, err := h.Order(mode); err != nil {
+		if _, err := h.SetMode(mode); err != nil {
 			t.Error(err)
 		}
 	}

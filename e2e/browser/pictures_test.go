@@ -22,54 +22,54 @@ import (
 	"headgate/e2e/harness"
 )
 
-// most is how large a picture for the README may be, in bytes.
-const most = 150 << 10
+// maxPictureBytes is how large a picture for the README may be, in bytes.
+const maxPictureBytes = 150 << 10
 
 // TestPicturesForReadme takes the pictures that README shows, of the real program: a
 // burst of the demo in real time, which takes four minutes, and a year of drills.
 func TestPicturesForReadme(t *testing.T) {
-	h := plan{seed: aYear, top: yearTop}.build(t)
+	h := options{seed: seedHistory, settings: seedSettings}.start(t)
 	b := h.tab(t)
-	b.size(1200, 820, false)
+	b.setViewport(1200, 820, false)
 	h.signIn(b, "Ana Lyst")
-	b.visit("/drills")
-	b.picture("history")
+	b.navigate("/drills")
+	b.readmePicture("history")
 
 	p := harness.Start(t, harness.Command{Args: []string{"demo", "--slack", "--plain", "--speed", "1", "--keep"}})
 	var pages []string
-	harness.Until(t, "the demo says where its pages are", func() bool {
+	harness.Eventually(t, "the demo says where its pages are", func() bool {
 		pages = pagesAt.FindStringSubmatch(p.Stdout() + p.Stderr())
 		return pages != nil
 	})
 	b = openTab(t, pages[1])
-	b.size(1200, 1010, false)
-	b.visit(pages[2])
-	b.press("Sign in")
-	b.at("/")
-	b.press("Show 15 minutes")
+	b.setViewport(1200, 1010, false)
+	b.navigate(pages[2])
+	b.click("Sign in")
+	b.waitPath("/")
+	b.click("Show 15 minutes")
 	for end := time.Now().Add(12 * time.Minute); !strings.Contains(p.Stdout()+p.Stderr(), "t_s=210"); time.Sleep(time.Second) {
 		if time.Now().After(end) {
 			t.Fatal("the demo does not come to its 210th second")
 		}
 	}
-	b.visit("/?last=15m")
-	b.picture("overview")
+	b.navigate("/?last=15m")
+	b.readmePicture("overview")
 }
 
-// picture keeps what can be seen of the page for the README.
-func (b *tab) picture(name string) {
+// readmePicture keeps what can be seen of the page for the README.
+func (b *tab) readmePicture(name string) {
 	b.Helper()
-	b.until("the page is whole", `document.readyState === "complete"`)
+	b.waitFor("the page is whole", `document.readyState === "complete"`)
 	got, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	small, err := shrink(got.Data)
+	small, err := compressPNG(got.Data)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if len(small) > most {
-		b.Errorf("the picture %s has %d bytes, at most %d are wanted", name, len(small), most)
+	if len(small) > maxPictureBytes {
+		b.Errorf("the picture %s has %d bytes, at most %d are wanted", name, len(small), maxPictureBytes)
 	}
 	dir := filepath.Join(harness.Module(b), "..", "docs", "img")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -80,8 +80,8 @@ func (b *tab) picture(name string) {
 	}
 }
 
-// shrink writes a picture with the 256 colours that it has most of.
-func shrink(data []byte) ([]byte, error) {
+// compressPNG writes a picture with the 256 colours that it has most of.
+func compressPNG(data []byte) ([]byte, error) {
 	full, err := png.Decode(bytes.NewReader(data))
 	if err != nil {
 		return nil, err

@@ -17,10 +17,10 @@ import (
 // the browser of somebody who has signed in.
 func TestOtherSitesGiveNoOrders(t *testing.T) {
 	t.Parallel()
-	h := plan{}.build(t)
+	h := options{}.start(t)
 	b := h.tab(t)
 	h.signIn(b, "Ana Lyst")
-	form := get[string](b, `document.querySelector("form[action='/logout'] [name=form]").value`)
+	form := mustEval[string](b, `document.querySelector("form[action='/logout'] [name=form]").value`)
 	orders := map[string]string{
 		"Win a prize": "/mode", "Win a drill": "/drills/start", "Win a freeze": "/drills/freeze", "Win an end": "/drills/runs/none/abort", "Win a pause": "/pause",
 	}
@@ -41,10 +41,10 @@ func TestOtherSitesGiveNoOrders(t *testing.T) {
 	}
 	for _, site := range []string{evil.URL, "http://localhost:" + port} { // another port, another host
 		for name, path := range orders {
-			b.visit(site)
-			b.press(name)
-			b.at(path)
-			b.sees("A page of another site has sent this", "Nothing was changed")
+			b.navigate(site)
+			b.click(name)
+			b.waitPath(path)
+			b.waitText("A page of another site has sent this", "Nothing was changed")
 		}
 	}
 	if mode := h.Status(t)["main"].Mode; mode != "enforce" {
@@ -59,7 +59,7 @@ func TestOtherSitesGiveNoOrders(t *testing.T) {
 		t.Errorf("%d drills have run, frozen %v", len(runs.Items), drills.Freeze.Frozen)
 	}
 	h.awaitRefusal(t, "write", "a request from another site")
-	for _, what := range b.watch.take() {
+	for _, what := range b.monitor.drain() {
 		if !strings.Contains(what, evil.URL) && !strings.Contains(what, "http://localhost:"+port) && !strings.Contains(what, "status of 403") {
 			t.Error(what)
 		}
@@ -69,18 +69,18 @@ func TestOtherSitesGiveNoOrders(t *testing.T) {
 // TestOldFormsAreRefused: a page that was loaded before somebody signed in anew.
 func TestOldFormsAreRefused(t *testing.T) {
 	t.Parallel()
-	h := plan{}.build(t)
+	h := options{}.start(t)
 	b := h.tab(t)
-	b.watch.refusing()
+	b.monitor.allowClientErrors()
 	h.signIn(b, "Ana Lyst")
-	b.visit("/mode?pool=main&to=passthrough")
-	other := b.another()
-	other.visit("/")
-	other.press("Sign out")
-	other.at("/login")
+	b.navigate("/mode?pool=main&to=passthrough")
+	other := b.sameSession()
+	other.navigate("/")
+	other.click("Sign out")
+	other.waitPath("/login")
 	h.signIn(other, "Ben")
-	b.press("Roll back pool main")
-	b.sees("This form is out of date", "Nothing was changed")
+	b.click("Roll back pool main")
+	b.waitText("This form is out of date", "Nothing was changed")
 	if mode := h.Status(t)["main"].Mode; mode != "enforce" {
 		t.Errorf("the mode is %s", mode)
 	}
@@ -90,32 +90,32 @@ func TestOldFormsAreRefused(t *testing.T) {
 // TestLinksSignInOnce: and looking at one does not use it up.
 func TestLinksSignInOnce(t *testing.T) {
 	t.Parallel()
-	h := plan{}.build(t)
+	h := options{}.start(t)
 	for name, scripted := range map[string]bool{"with a script": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			done := h.Command(t, "login")
-			link := strings.TrimSpace(done.Out)
-			if done.Code != 0 || !strings.HasPrefix(link, h.Admin) {
-				t.Fatalf("exit code %d, %q, %s", done.Code, link, done.Err)
+			link := strings.TrimSpace(done.Stdout)
+			if done.ExitCode != 0 || !strings.HasPrefix(link, h.Admin) {
+				t.Fatalf("exit code %d, %q, %s", done.ExitCode, link, done.Stderr)
 			}
 			b := h.tab(t)
 			if !scripted {
-				b.withoutScript()
+				b.disableScript()
 			}
-			b.visit(link)
-			b.sees("This link signs you in, once.")
-			b.visit(link)
-			b.press("Sign in")
-			b.at("/")
-			b.sees("Sign out")
+			b.navigate(link)
+			b.waitText("This link signs you in, once.")
+			b.navigate(link)
+			b.click("Sign in")
+			b.waitPath("/")
+			b.waitText("Sign out")
 
 			thief := h.tab(t)
-			thief.watch.refusing()
-			thief.visit(link)
-			thief.press("Sign in")
-			thief.sees("This link has been used")
-			thief.visit("/audit")
-			thief.at("/login")
+			thief.monitor.allowClientErrors()
+			thief.navigate(link)
+			thief.click("Sign in")
+			thief.waitText("This link has been used")
+			thief.navigate("/audit")
+			thief.waitPath("/login")
 			h.awaitRefusal(t, "login", "a login link that is used up, over or none")
 		})
 	}
@@ -125,24 +125,24 @@ func TestLinksSignInOnce(t *testing.T) {
 // leads here.
 func TestForeignHostsAreRefused(t *testing.T) {
 	t.Parallel()
-	h := plan{}.build(t)
+	h := options{}.start(t)
 	b := h.tab(t)
 	at, err := url.Parse(h.Admin)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.visit("http://" + foreignHost + ":" + at.Port() + "/login")
-	if get[int](b, `document.querySelectorAll("form, input, a").length`) != 0 {
+	b.navigate("http://" + foreignHost + ":" + at.Port() + "/login")
+	if mustEval[int](b, `document.querySelectorAll("form, input, a").length`) != 0 {
 		t.Error("it lets people sign in under a foreign name")
 	}
 	h.awaitRefusal(t, "request", "a request for the host")
-	b.watch.take() // all of it was asked of another origin
+	b.monitor.drain() // all of it was asked of another origin
 }
 
 // awaitRefusal waits until the audit has a refusal, by its action and what it says.
-func (h *house) awaitRefusal(t *testing.T, action, reason string) {
+func (h *instance) awaitRefusal(t *testing.T, action, reason string) {
 	t.Helper()
-	harness.Until(t, "the audit has: "+reason, func() bool {
+	harness.Eventually(t, "the audit has: "+reason, func() bool {
 		var page struct {
 			Items []struct{ Action, Ending, Actor, Reason string }
 		}

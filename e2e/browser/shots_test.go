@@ -10,13 +10,13 @@ import (
 	"headgate/e2e/harness"
 )
 
-// pictured says whether pictures of the pages are asked for: make shots does.
-func pictured() bool { return os.Getenv("HEADGATE_SHOTS") != "" }
+// keepScreenshots says whether pictures of the pages are asked for: make shots does.
+func keepScreenshots() bool { return os.Getenv("HEADGATE_SHOTS") != "" }
 
-// shot keeps a picture of the whole page, if they are asked for.
-func (b *tab) shot(name string) {
+// screenshot keeps a picture of the whole page, if they are asked for.
+func (b *tab) screenshot(name string) {
 	b.Helper()
-	if !pictured() {
+	if !keepScreenshots() {
 		return
 	}
 	yes := true
@@ -24,11 +24,11 @@ func (b *tab) shot(name string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.keep(name, got.Data)
+	b.saveImage(name, got.Data)
 }
 
-// keep writes a picture into the folder for them.
-func (b *tab) keep(name string, picture []byte) {
+// saveImage writes a picture into the folder for them.
+func (b *tab) saveImage(name string, picture []byte) {
 	b.Helper()
 	dir := filepath.Join(harness.Module(b), "browser", "shots")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

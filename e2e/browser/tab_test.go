@@ -14,17 +14,17 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long a page may take to show what must come. It is no statement
+// timeout is how long a page may take to show what must come. It is no statement
 // about speed.
-const patience = 60 * time.Second
+const timeout = 60 * time.Second
 
 // tab is one page, and what it did that it must not.
 type tab struct {
 	*testing.T
-	ctx    context.Context
-	origin string // of the gate, without a slash at the end
-	plain  bool   // without JavaScript
-	watch  *watcher
+	ctx      context.Context
+	origin   string // of the gate, without a slash at the end
+	noScript bool   // without JavaScript
+	monitor  *pageMonitor
 }
 
 // openTab opens an empty page whose cookies are its own. When the test is over,
@@ -38,17 +38,17 @@ func openTab(t *testing.T, origin string) *tab {
 	return newTab(t, p.ctx, origin, chromedp.WithNewBrowserContext())
 }
 
-// another opens an empty page with the same cookies.
-func (b *tab) another() *tab { b.Helper(); return newTab(b.T, b.ctx, b.origin) }
+// sameSession opens an empty page with the same cookies.
+func (b *tab) sameSession() *tab { b.Helper(); return newTab(b.T, b.ctx, b.origin) }
 
 func newTab(t *testing.T, parent context.Context, origin string, options ...chromedp.ContextOption) *tab {
 	t.Helper()
-	w := &watcher{origin: origin}
-	ctx, cancel := chromedp.NewContext(parent, append(options, chromedp.WithListener(w.hear))...)
-	b := &tab{T: t, ctx: ctx, origin: origin, watch: w}
+	w := &pageMonitor{origin: origin}
+	ctx, cancel := chromedp.NewContext(parent, append(options, chromedp.WithListener(w.onEvent))...)
+	b := &tab{T: t, ctx: ctx, origin: origin, monitor: w}
 	t.Cleanup(func() {
 		if t.Failed() {
-			b.tell()
+			b.logState()
 		}
 		cancel()
 		w.report(t)
@@ -56,22 +56,22 @@ func newTab(t *testing.T, parent context.Context, origin string, options ...chro
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatal(err)
 	}
-	b.wide()
+	b.desktopViewport()
 	return b
 }
 
-// do carries something out, or fails.
-func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+// run carries something out, or fails.
+func (b *tab) run(steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, timeout)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		b.Fatal(err)
 	}
 }
 
-// size sets how much of the page can be seen.
-func (b *tab) size(width, height int64, phone bool) {
+// setViewport sets how much of the page can be seen.
+func (b *tab) setViewport(width, height int64, phone bool) {
 	b.Helper()
 	p := emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: phone}
 	if _, err := chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride, p); err != nil {
@@ -79,11 +79,11 @@ func (b *tab) size(width, height int64, phone bool) {
 	}
 }
 
-func (b *tab) wide()  { b.size(1280, 900, false) }
-func (b *tab) phone() { b.size(390, 844, true) }
+func (b *tab) desktopViewport() { b.setViewport(1280, 900, false) }
+func (b *tab) phoneViewport()   { b.setViewport(390, 844, true) }
 
-// look sets the colour scheme, light or dark, and the medium, screen or print.
-func (b *tab) look(scheme, medium string) {
+// emulateMedia sets the colour scheme, light or dark, and the medium, screen or print.
+func (b *tab) emulateMedia(scheme, medium string) {
 	b.Helper()
 	p := emulation.SetEmulatedMediaParams{Media: medium, Features: []*emulation.MediaFeature{
 		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}}
@@ -92,28 +92,28 @@ func (b *tab) look(scheme, medium string) {
 	}
 }
 
-// withoutScript takes JavaScript away from what is loaded from now on.
-func (b *tab) withoutScript() {
+// disableScript takes JavaScript away from what is loaded from now on.
+func (b *tab) disableScript() {
 	b.Helper()
-	b.plain = true
+	b.noScript = true
 	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 		b.Fatal(err)
 	}
 }
 
-// visit loads a page of the gate. A path that begins with http is taken as it is.
-func (b *tab) visit(path string) {
+// navigate loads a page of the gate. A path that begins with http is taken as it is.
+func (b *tab) navigate(path string) {
 	b.Helper()
 	if !strings.HasPrefix(path, "http") {
 		path = b.origin + path
 	}
-	b.do(chromedp.Navigate(path))
+	b.run(chromedp.Navigate(path))
 }
 
-// ask evaluates an expression in the page, and decodes what came of it. The error
+// eval evaluates an expression in the page, and decodes what came of it. The error
 // may be that the page is being left.
-func (b *tab) ask(expression string, out any) error {
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+func (b *tab) eval(expression string, out any) error {
+	ctx, cancel := context.WithTimeout(b.ctx, timeout)
 	defer cancel()
 	yes := true
 	got, err := chromedp.Call(ctx, runtime.Evaluate, runtime.EvaluateParams{
@@ -129,32 +129,32 @@ func (b *tab) ask(expression string, out any) error {
 	return json.Unmarshal([]byte(got.Result.Value), out)
 }
 
-// get evaluates an expression that must work.
-func get[T any](b *tab, expression string, args ...any) (value T) {
+// mustEval evaluates an expression that must work.
+func mustEval[T any](b *tab, expression string, args ...any) (value T) {
 	b.Helper()
-	if err := b.ask(script(expression, args...), &value); err != nil {
+	if err := b.eval(formatScript(expression, args...), &value); err != nil {
 		b.Fatal(err)
 	}
 	return value
 }
 
-// until waits for an expression to be true of the page.
-func (b *tab) until(what, expression string, args ...any) {
+// waitFor waits for an expression to be true of the page.
+func (b *tab) waitFor(what, expression string, args ...any) {
 	b.Helper()
-	text, last := script(expression, args...), error(nil)
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	text, last := formatScript(expression, args...), error(nil)
+	for end := time.Now().Add(timeout); ; time.Sleep(20 * time.Millisecond) {
 		var holds bool
-		if last = b.ask(text, &holds); last == nil && holds {
+		if last = b.eval(text, &holds); last == nil && holds {
 			return
 		}
 		if time.Now().After(end) || b.ctx.Err() != nil {
-			b.Fatalf("waited %v, and this did not happen: %s (%v)", patience, what, last)
+			b.Fatalf("waited %v, and this did not happen: %s (%v)", timeout, what, last)
 		}
 	}
 }
 
-// script puts values into an expression, as JSON.
-func script(expression string, args ...any) string {
+// formatScript puts values into an expression, as JSON.
+func formatScript(expression string, args ...any) string {
 	for n, a := range args {
 		text, err := json.Marshal(a)
 		if err != nil {
@@ -165,53 +165,53 @@ func script(expression string, args ...any) string {
 	return fmt.Sprintf(expression, args...)
 }
 
-// says tells whether a text can be read on the page.
-func (b *tab) says(text string) bool {
+// hasText tells whether a text can be read on the page.
+func (b *tab) hasText(text string) bool {
 	var yes bool
-	err := b.ask(script(`document.body.innerText.replace(/\s+/g, " ").toLowerCase().includes(%s.toLowerCase())`, text), &yes)
+	err := b.eval(formatScript(`document.body.innerText.replace(/\s+/g, " ").toLowerCase().includes(%s.toLowerCase())`, text), &yes)
 	return err == nil && yes // an error is a page that is not there yet
 }
 
-// sees waits until texts can be read on the page.
-func (b *tab) sees(texts ...string) {
+// waitText waits until texts can be read on the page.
+func (b *tab) waitText(texts ...string) {
 	b.Helper()
 	for _, t := range texts {
-		b.until("the page says "+t, `document.readyState === "complete" && document.body.innerText.replace(/\s+/g, " ").toLowerCase().includes(%s.toLowerCase())`, t)
+		b.waitFor("the page says "+t, `document.readyState === "complete" && document.body.innerText.replace(/\s+/g, " ").toLowerCase().includes(%s.toLowerCase())`, t)
 	}
 }
 
-// comes waits until texts can be read on the page: it refreshes itself, or is loaded
+// reloadUntilText waits until texts can be read on the page: it refreshes itself, or is loaded
 // again where it cannot.
-func (b *tab) comes(texts ...string) {
+func (b *tab) reloadUntilText(texts ...string) {
 	b.Helper()
 	for _, t := range texts {
-		for end := time.Now().Add(patience); b.plain && !b.says(t) && time.Now().Before(end); {
-			b.visit(b.address())
+		for end := time.Now().Add(timeout); b.noScript && !b.hasText(t) && time.Now().Before(end); {
+			b.navigate(b.pathAndQuery())
 		}
-		b.sees(t)
+		b.waitText(t)
 	}
 }
 
-// at waits until the page of a path is there, whole. What follows the path in the
+// waitPath waits until the page of a path is there, whole. What follows the path in the
 // address does not matter.
-func (b *tab) at(path string) {
+func (b *tab) waitPath(path string) {
 	b.Helper()
-	b.until("the page is "+path, `document.readyState === "complete" && location.pathname === %s`, path)
+	b.waitFor("the page is "+path, `document.readyState === "complete" && location.pathname === %s`, path)
 }
 
-// address is the path and the query of the page.
-func (b *tab) address() string {
+// pathAndQuery is the path and the query of the page.
+func (b *tab) pathAndQuery() string {
 	b.Helper()
-	return get[string](b, "location.pathname + location.search")
+	return mustEval[string](b, "location.pathname + location.search")
 }
 
-// tell shows where a test has failed.
-func (b *tab) tell() {
+// logState shows where a test has failed.
+func (b *tab) logState() {
 	var where string
-	if err := b.ask(`location.href + "\n" + document.body.innerText.slice(0, 1500)`, &where); err == nil {
+	if err := b.eval(`location.href + "\n" + document.body.innerText.slice(0, 1500)`, &where); err == nil {
 		b.Logf("the page: %s", where)
 	}
 	if got, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{}); err == nil {
-		b.keep("failed-"+strings.ReplaceAll(b.Name(), "/", "-"), got.Data)
+		b.saveImage("failed-"+strings.ReplaceAll(b.Name(), "/", "-"), got.Data)
 	}
 }

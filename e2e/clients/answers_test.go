@@ -20,18 +20,18 @@ func TestSameAnswers(t *testing.T) {
 		"chat", "chat_stream", "tool", "tool_stream", "completion", "completion_stream",
 		"response", "response_stream", "embedding", "models",
 	}
-	each(t, func(t *testing.T, c client) {
+	eachClient(t, func(t *testing.T, c client) {
 		var calls []call
 		for _, thing := range things {
-			if !c.cannot[thing] {
-				calls = append(calls, call{Do: thing}.to(stub.URL), call{Do: thing}.to(gate.URL))
+			if !c.unsupported[thing] {
+				calls = append(calls, call{Do: thing}.withBase(stub.URL), call{Do: thing}.withBase(gate.URL))
 			}
 		}
 		outcomes := c.run(t, calls...)
 		for i := 0; i < len(calls); i += 2 {
 			t.Run(calls[i].Do, func(t *testing.T) {
 				direct, gated := outcomes[i], outcomes[i+1]
-				checkWhole(t, calls[i].Do, direct)
+				wantNonEmpty(t, calls[i].Do, direct)
 				if diff := cmp.Diff(direct, gated, cmpopts.IgnoreFields(outcome{}, "Task")); diff != "" {
 					t.Errorf("direct (-), through the gate (+):\n%s", diff)
 				}
@@ -43,8 +43,8 @@ func TestSameAnswers(t *testing.T) {
 	})
 }
 
-// checkWhole makes sure that there is something to compare.
-func checkWhole(t *testing.T, do string, o outcome) {
+// wantNonEmpty makes sure that there is something to compare.
+func wantNonEmpty(t *testing.T, do string, o outcome) {
 	t.Helper()
 	ok := o.Error == nil
 	switch do {
@@ -67,9 +67,9 @@ func TestStreamsInPieces(t *testing.T) {
 	t.Parallel()
 	stub := harness.StartStub(t, modelstub.Config{})
 	gate := harness.StartGate(t, harness.Settings{Upstream: stub.V1()})
-	each(t, func(t *testing.T, c client) {
+	eachClient(t, func(t *testing.T, c client) {
 		const chunks = 50
-		o := c.one(t, call{Do: "chat_stream", Headers: map[string]string{"Stub-Chunks": "50"}}.to(gate.URL))
+		o := c.do(t, call{Do: "chat_stream", Headers: map[string]string{"Stub-Chunks": "50"}}.withBase(gate.URL))
 		if o.Error != nil || o.Pieces < chunks {
 			t.Errorf("%d pieces, error %+v; want at least %d", o.Pieces, o.Error, chunks)
 		}

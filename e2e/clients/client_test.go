@@ -71,7 +71,7 @@ type client struct {
 	name string
 	run  func(t *testing.T, calls ...call) []outcome
 	// cannot are the things that it has no call for.
-	cannot map[string]bool
+	unsupported map[string]bool
 	// class is the class of its error for a status.
 	class func(status int) string
 }
@@ -93,13 +93,13 @@ func clients() []client {
 		}},
 		{
 			name: "ai-sdk", run: node("ai.mjs", false), class: func(int) string { return "AI_APICallError" },
-			cannot: map[string]bool{"response": true, "response_stream": true, "models": true},
+			unsupported: map[string]bool{"response": true, "response_stream": true, "models": true},
 		},
 	}
 }
 
-// each runs a test for every client.
-func each(t *testing.T, test func(t *testing.T, c client)) {
+// eachClient runs a test for every client.
+func eachClient(t *testing.T, test func(t *testing.T, c client)) {
 	t.Helper()
 	for _, c := range clients() {
 		t.Run(c.name, func(t *testing.T) {
@@ -109,8 +109,8 @@ func each(t *testing.T, test func(t *testing.T, c client)) {
 	}
 }
 
-// inTurn is each for tests whose clients share something that does not last.
-func inTurn(t *testing.T, test func(t *testing.T, c client)) {
+// eachSequential is each for tests whose clients share something that does not last.
+func eachSequential(t *testing.T, test func(t *testing.T, c client)) {
 	t.Helper()
 	for _, c := range clients() {
 		t.Run(c.name, func(t *testing.T) { test(t, c) })
@@ -146,14 +146,14 @@ func node(script string, hurry bool) func(t *testing.T, calls ...call) []outcome
 	}
 }
 
-// one makes a single call.
-func (c client) one(t *testing.T, do call) outcome {
+// do makes a single call.
+func (c client) do(t *testing.T, do call) outcome {
 	t.Helper()
 	return c.run(t, do)[0]
 }
 
-// to fills in what most calls share.
-func (do call) to(base string) call {
+// withBase fills in what most calls share.
+func (do call) withBase(base string) call {
 	do.Base = base + "/v1"
 	if do.Key == "" {
 		do.Key = "made-up-key"

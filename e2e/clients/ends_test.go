@@ -14,15 +14,15 @@ import (
 // next call.
 func TestCancelMidStream(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c client) {
+	eachClient(t, func(t *testing.T, c client) {
 		stub := harness.StartStub(t, modelstub.Config{})
 		gate := harness.StartGate(t, harness.Settings{Upstream: stub.V1(), Workers: 1})
 		hanging := map[string]string{"Stub-Fault": "hang_after=8", "Stub-Chunks": "20"}
 		outcomes := c.run(t,
-			call{Do: "chat_stream", Headers: hanging, CancelAfter: 3}.to(gate.URL),
-			call{Do: "chat"}.to(gate.URL), // in the same process, so no dying process has cut the first one off
-			call{Do: "chat_stream", Headers: hanging, CancelAfter: 3}.to(gate.URL),
-			call{Do: "chat_stream"}.to(gate.URL),
+			call{Do: "chat_stream", Headers: hanging, CancelAfter: 3}.withBase(gate.URL),
+			call{Do: "chat"}.withBase(gate.URL), // in the same process, so no dying process has cut the first one off
+			call{Do: "chat_stream", Headers: hanging, CancelAfter: 3}.withBase(gate.URL),
+			call{Do: "chat_stream"}.withBase(gate.URL),
 		)
 		for i, o := range outcomes {
 			if i%2 == 0 && (o.Pieces < 3 || o.Finish == "stop") {
@@ -32,7 +32,7 @@ func TestCancelMidStream(t *testing.T) {
 				t.Errorf("call %d, after a cancelled one, got %+v, error %+v", i, o, o.Error)
 			}
 		}
-		harness.Until(t, "the stub and the gate know that two clients have gone", func() bool {
+		harness.Eventually(t, "the stub and the gate know that two clients have gone", func() bool {
 			m := gate.Scrape(t)
 			return stub.Stats().ClientGone == 2 && stub.Stats().InFlight == 0 && m.Sum("headgate_in_flight") == 0 &&
 				m.Sum("headgate_tasks_total", "outcome", "client_gone") == 2 && m.Sum("headgate_tasks_total", "outcome", "completed") == 2
@@ -51,12 +51,12 @@ func TestTruncationIsAnError(t *testing.T) {
 		"chat_stream": append([]string{"error_event=3"}, streams...), "completion_stream": streams, "response_stream": streams,
 		"tool_stream": streams, "chat": wholes, "tool": wholes, "completion": wholes, "response": wholes, "embedding": wholes,
 	}
-	each(t, func(t *testing.T, c client) {
+	eachClient(t, func(t *testing.T, c client) {
 		var calls []call
 		for do, list := range faults {
 			for _, fault := range list {
-				if !c.cannot[do] {
-					calls = append(calls, call{Do: do, Headers: map[string]string{"Stub-Fault": fault}}.to(gate.URL))
+				if !c.unsupported[do] {
+					calls = append(calls, call{Do: do, Headers: map[string]string{"Stub-Fault": fault}}.withBase(gate.URL))
 				}
 			}
 		}
@@ -79,7 +79,7 @@ func TestTruncationGoesUnseenWithoutTheGate(t *testing.T) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			o := c.one(t, call{Do: "chat_stream", Headers: map[string]string{"Stub-Fault": "truncate=3"}}.to(stub.URL))
+			o := c.do(t, call{Do: "chat_stream", Headers: map[string]string{"Stub-Fault": "truncate=3"}}.withBase(stub.URL))
 			if o.Error != nil {
 				t.Errorf("the client has learned to tell: %+v", *o.Error)
 			}
@@ -91,14 +91,14 @@ func TestTruncationGoesUnseenWithoutTheGate(t *testing.T) {
 // is being served is served.
 func TestDraining(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c client) {
-		upstream := harness.StartHeld(t)
+	eachClient(t, func(t *testing.T, c client) {
+		upstream := harness.StartHeldUpstream(t)
 		gate := harness.StartGate(t, harness.Settings{Upstream: upstream.URL + "/v1", Workers: 1})
 		running, queued := make(chan outcome, 1), make(chan outcome, 1)
-		go func() { running <- c.one(t, call{Do: "chat_stream"}.to(gate.URL)) }()
-		harness.Until(t, "one runs", func() bool { return upstream.Calls() == 1 })
-		go func() { queued <- c.one(t, call{Do: "chat"}.to(gate.URL)) }()
-		harness.Until(t, "one waits", func() bool { return gate.Scrape(t).Sum("headgate_queue_depth") == 1 })
+		go func() { running <- c.do(t, call{Do: "chat_stream"}.withBase(gate.URL)) }()
+		harness.Eventually(t, "one runs", func() bool { return upstream.Calls() == 1 })
+		go func() { queued <- c.do(t, call{Do: "chat"}.withBase(gate.URL)) }()
+		harness.Eventually(t, "one waits", func() bool { return gate.Scrape(t).Sum("headgate_queue_depth") == 1 })
 
 		gate.Signal(t, syscall.SIGTERM)
 		o := <-queued
@@ -106,7 +106,7 @@ func TestDraining(t *testing.T) {
 		if o.Error.RetryAfter == "" || c.name == "ai-sdk" && !o.Error.Retryable {
 			t.Errorf("the refusal does not say when to come back: %+v", *o.Error)
 		}
-		upstream.Finish()
+		upstream.Release()
 		if o := <-running; o.Error != nil || o.Text != "hello" || o.Finish != "stop" {
 			t.Errorf("the running task got %+v, error %+v", o, o.Error)
 		}

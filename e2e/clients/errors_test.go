@@ -36,19 +36,19 @@ func TestOurErrors(t *testing.T) {
 		Pool:     "models: [stub-model]\nlimits: {body: 64KiB}\ntimeouts: {upstream_idle: 300ms}",
 	})
 	nobody := harness.StartGate(t, harness.Settings{Upstream: "http://" + unusedAddress(t) + "/v1"})
-	each(t, func(t *testing.T, c client) {
+	eachClient(t, func(t *testing.T, c client) {
 		cases := []struct {
 			call   call
 			status int
 			code   string
 		}{
-			{call{Model: "no-such-model"}.to(gate.URL), 404, "model_not_found"},
-			{call{Headers: map[string]string{"Headgate-Priority": "urgent"}}.to(gate.URL), 400, "invalid_priority"},
-			{call{Headers: map[string]string{"Headgate-Deadline": "-1"}}.to(gate.URL), 400, "invalid_deadline"},
-			{call{Prompt: strings.Repeat("word ", 20_000)}.to(gate.URL), 413, "request_too_large"},
-			{call{Headers: map[string]string{"Stub-Fault": "hang"}}.to(gate.URL), 504, "upstream_timeout"},
-			{call{Headers: map[string]string{"Stub-Fault": "reset"}}.to(gate.URL), 502, "upstream_unreachable"},
-			{call{}.to(nobody.URL), 502, "upstream_unreachable"},
+			{call{Model: "no-such-model"}.withBase(gate.URL), 404, "model_not_found"},
+			{call{Headers: map[string]string{"Headgate-Priority": "urgent"}}.withBase(gate.URL), 400, "invalid_priority"},
+			{call{Headers: map[string]string{"Headgate-Deadline": "-1"}}.withBase(gate.URL), 400, "invalid_deadline"},
+			{call{Prompt: strings.Repeat("word ", 20_000)}.withBase(gate.URL), 413, "request_too_large"},
+			{call{Headers: map[string]string{"Stub-Fault": "hang"}}.withBase(gate.URL), 504, "upstream_timeout"},
+			{call{Headers: map[string]string{"Stub-Fault": "reset"}}.withBase(gate.URL), 502, "upstream_unreachable"},
+			{call{}.withBase(nobody.URL), 502, "upstream_unreachable"},
 		}
 		for _, do := range []string{"chat", "chat_stream"} {
 			var calls []call
@@ -67,13 +67,13 @@ func TestOurErrors(t *testing.T) {
 func TestRefusalIsRateLimitError(t *testing.T) {
 	t.Parallel()
 	stub := harness.StartStub(t, modelstub.Config{})
-	gate := harness.StartGate(t, full(stub.V1()))
-	fill(t, gate, fullTasks, 1)
-	inTurn(t, func(t *testing.T, c client) {
+	gate := harness.StartGate(t, fullSettings(stub.V1()))
+	fillGate(t, gate, fullTasks, 1)
+	eachSequential(t, func(t *testing.T, c client) {
 		things := []string{"chat", "chat_stream", "embedding"}
 		var calls []call
 		for _, do := range things {
-			calls = append(calls, call{Do: do, Headers: map[string]string{marker: "mine"}}.to(gate.URL))
+			calls = append(calls, call{Do: do, Headers: map[string]string{marker: "mine"}}.withBase(gate.URL))
 		}
 		for _, o := range c.run(t, calls...) {
 			wantError(t, c, o, http.StatusTooManyRequests, "queue_depth")
@@ -85,7 +85,7 @@ func TestRefusalIsRateLimitError(t *testing.T) {
 			}
 		}
 	})
-	if got := marked(stub); got != 0 {
+	if got := countMarked(stub); got != 0 {
 		t.Errorf("%d refused calls reached the stub", got)
 	}
 }
@@ -95,7 +95,7 @@ func TestUpstreamErrorsPass(t *testing.T) {
 	t.Parallel()
 	stub := harness.StartStub(t, modelstub.Config{})
 	gate := harness.StartGate(t, harness.Settings{Upstream: stub.V1()})
-	each(t, func(t *testing.T, c client) {
+	eachClient(t, func(t *testing.T, c client) {
 		var calls []call
 		statuses := []int{400, 401, 403, 404, 409, 422, 429, 500, 503}
 		for _, status := range statuses {
@@ -103,8 +103,8 @@ func TestUpstreamErrorsPass(t *testing.T) {
 			if status == http.StatusTooManyRequests {
 				fault += ";retry_after=17"
 			}
-			calls = append(calls, call{Do: "chat", Headers: map[string]string{"Stub-Fault": fault}}.to(stub.URL))
-			calls = append(calls, call{Do: "chat", Headers: map[string]string{"Stub-Fault": fault}}.to(gate.URL))
+			calls = append(calls, call{Do: "chat", Headers: map[string]string{"Stub-Fault": fault}}.withBase(stub.URL))
+			calls = append(calls, call{Do: "chat", Headers: map[string]string{"Stub-Fault": fault}}.withBase(gate.URL))
 		}
 		outcomes := c.run(t, calls...)
 		for i, status := range statuses {
@@ -133,15 +133,15 @@ func TestClientKeys(t *testing.T) {
 		Upstream: stub.V1(), Pool: "upstream_key: " + upstreamKey,
 		Top: "clients:\n  - {name: one, key_sha256: " + hex.EncodeToString(sum[:]) + "}",
 	})
-	each(t, func(t *testing.T, c client) {
-		wrong := c.one(t, call{Do: "chat", Key: "made-up-wrong-key"}.to(gate.URL))
+	eachClient(t, func(t *testing.T, c client) {
+		wrong := c.do(t, call{Do: "chat", Key: "made-up-wrong-key"}.withBase(gate.URL))
 		wantError(t, c, wrong, http.StatusUnauthorized, "invalid_api_key")
-		if right := c.one(t, call{Do: "chat", Key: key}.to(gate.URL)); right.Error != nil || right.Text == "" {
+		if right := c.do(t, call{Do: "chat", Key: key}.withBase(gate.URL)); right.Error != nil || right.Text == "" {
 			t.Errorf("with the right key: %+v, error %+v", right, right.Error)
 		}
 	})
 	t.Cleanup(func() {
-		for _, seen := range stub.Seen() {
+		for _, seen := range stub.Requests() {
 			if got := seen.Header.Get("Authorization"); got != "Bearer "+upstreamKey {
 				t.Errorf("the upstream was sent %q, want its own key", got)
 			}
@@ -155,13 +155,13 @@ func TestClientKeys(t *testing.T) {
 // Without client keys, the client's own goes on.
 func TestOwnKeyPasses(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, c client) {
+	eachClient(t, func(t *testing.T, c client) {
 		stub := harness.StartStub(t, modelstub.Config{})
 		gate := harness.StartGate(t, harness.Settings{Upstream: stub.V1()})
-		if o := c.one(t, call{Do: "chat", Key: "made-up-own-key"}.to(gate.URL)); o.Error != nil {
+		if o := c.do(t, call{Do: "chat", Key: "made-up-own-key"}.withBase(gate.URL)); o.Error != nil {
 			t.Fatalf("error %+v", *o.Error)
 		}
-		if seen := stub.Seen(); len(seen) != 1 || seen[0].Header.Get("Authorization") != "Bearer made-up-own-key" {
+		if seen := stub.Requests(); len(seen) != 1 || seen[0].Header.Get("Authorization") != "Bearer made-up-own-key" {
 			t.Errorf("the stub saw %d calls: %+v", len(seen), seen)
 		}
 		if strings.Contains(gate.Stderr()+gate.MetricsText(t), "made-up-own-key") {

@@ -10,9 +10,9 @@ import (
 	"headgate/e2e/harness"
 )
 
-// fill puts tasks into a gate that stay there until release is called: workers
+// fillGate puts tasks into a gate that stay there until release is called: workers
 // of them run, the rest is queued.
-func fill(t *testing.T, gate *harness.Gate, tasks, workers int) (release func()) {
+func fillGate(t *testing.T, gate *harness.Gate, tasks, workers int) (release func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var held sync.WaitGroup
@@ -32,7 +32,7 @@ func fill(t *testing.T, gate *harness.Gate, tasks, workers int) (release func())
 	for range tasks {
 		held.Go(hold)
 	}
-	harness.Until(t, "the gate is filled", func() bool {
+	harness.Eventually(t, "the gate is filled", func() bool {
 		m := gate.Scrape(t)
 		return m.Sum("headgate_in_flight") == float64(workers) && m.Sum("headgate_queue_depth") == float64(tasks-workers)
 	})
@@ -44,8 +44,8 @@ func fill(t *testing.T, gate *harness.Gate, tasks, workers int) (release func())
 	return release
 }
 
-// full is a gate with one worker and the depth at which it refuses.
-func full(upstream string) harness.Settings {
+// fullSettings is a gate with one worker and the depth at which it refuses.
+func fullSettings(upstream string) harness.Settings {
 	return harness.Settings{Upstream: upstream, Workers: 1, Pool: "models: [stub-model]\nadmission: {depth_multiple: 1}"}
 }
 

@@ -10,39 +10,39 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// early is by how much a timer may fire too soon where it counts whole
+// timerTolerance is by how much a timer may fire too soon where it counts whole
 // milliseconds.
-const early = 5 * time.Millisecond
+const timerTolerance = 5 * time.Millisecond
 
 // A refused client comes back by itself, not before it was told, and succeeds;
 // the refused attempt costs the upstream nothing.
 func TestRetryAfterOurRefusal(t *testing.T) {
 	t.Parallel()
 	for _, do := range []string{"chat", "chat_stream"} {
-		each(t, func(t *testing.T, c client) {
+		eachClient(t, func(t *testing.T, c client) {
 			stub := harness.StartStub(t, modelstub.Config{})
-			gate := harness.StartGate(t, full(stub.V1()))
-			witness := harness.StartWitness(t, gate.URL)
+			gate := harness.StartGate(t, fullSettings(stub.V1()))
+			witness := harness.StartRecordingProxy(t, gate.URL)
 			warmUp(t, gate)
-			release := fill(t, gate, fullTasks, 1)
+			release := fillGate(t, gate, fullTasks, 1)
 
 			done := make(chan outcome, 1)
 			go func() {
-				done <- c.one(t, call{Do: do, Retries: 3, Headers: map[string]string{marker: "mine"}}.to(witness.URL))
+				done <- c.do(t, call{Do: do, Retries: 3, Headers: map[string]string{marker: "mine"}}.withBase(witness.URL))
 			}()
-			harness.Until(t, "the client is refused", func() bool { return len(witness.Exchanges()) > 0 })
-			if got := marked(stub); got != 0 {
+			harness.Eventually(t, "the client is refused", func() bool { return len(witness.Exchanges()) > 0 })
+			if got := countMarked(stub); got != 0 {
 				t.Errorf("the refused attempt cost the upstream %d calls", got)
 			}
 			release()
 			if o := <-done; o.Error != nil || o.Text == "" {
 				t.Fatalf("the client got %+v, error %+v", o, o.Error)
 			}
-			checkReturn(t, c, witness.Exchanges())
-			if got := marked(stub); got != 1 {
+			wantRetryObeyed(t, c, witness.Exchanges())
+			if got := countMarked(stub); got != 1 {
 				t.Errorf("the task cost the upstream %d calls, want 1", got)
 			}
-			checkCounted(t, c, gate)
+			wantCounted(t, c, gate)
 		})
 	}
 }
@@ -50,9 +50,9 @@ func TestRetryAfterOurRefusal(t *testing.T) {
 // marker tells the calls of one client from those of others.
 const marker = "X-Marker"
 
-func marked(stub *harness.Stub) int {
+func countMarked(stub *harness.Stub) int {
 	n := 0
-	for _, seen := range stub.Seen() {
+	for _, seen := range stub.Requests() {
 		if seen.Header.Get(marker) != "" {
 			n++
 		}
@@ -65,13 +65,13 @@ func marked(stub *harness.Stub) int {
 func warmUp(t *testing.T, gate *harness.Gate) {
 	t.Helper()
 	for range 20 {
-		if o := runGo(t, call{Do: "chat"}.to(gate.URL))[0]; o.Error != nil {
+		if o := runGo(t, call{Do: "chat"}.withBase(gate.URL))[0]; o.Error != nil {
 			t.Fatalf("warm up: %+v", *o.Error)
 		}
 	}
 }
 
-func checkReturn(t *testing.T, c client, exchanges []harness.Exchange) {
+func wantRetryObeyed(t *testing.T, c client, exchanges []harness.Exchange) {
 	t.Helper()
 	if len(exchanges) != 2 {
 		t.Fatalf("the client asked %d times, want twice", len(exchanges))
@@ -80,40 +80,40 @@ func checkReturn(t *testing.T, c client, exchanges []harness.Exchange) {
 	if refused.Status != http.StatusTooManyRequests || served.Status != http.StatusOK {
 		t.Fatalf("statuses %d and %d, want 429 and 200", refused.Status, served.Status)
 	}
-	told := retryAfter(t, refused)
-	if waited := served.Asked.Sub(refused.Told); waited < told-early {
+	told := mustRetryAfter(t, refused)
+	if waited := served.RequestedAt.Sub(refused.RespondedAt); waited < told-timerTolerance {
 		t.Errorf("the client was told to wait %v and came back after %v", told, waited)
 	}
-	if c.name != "ai-sdk" && served.Request.Get("X-Stainless-Retry-Count") != "1" {
-		t.Errorf("the retry says %q of itself, want retry count 1", served.Request.Get("X-Stainless-Retry-Count"))
+	if c.name != "ai-sdk" && served.RequestHeader.Get("X-Stainless-Retry-Count") != "1" {
+		t.Errorf("the retry says %q of itself, want retry count 1", served.RequestHeader.Get("X-Stainless-Retry-Count"))
 	}
 }
 
-func checkCounted(t *testing.T, c client, gate *harness.Gate) {
+func wantCounted(t *testing.T, c client, gate *harness.Gate) {
 	t.Helper()
 	announced := 1.0
 	if c.name == "ai-sdk" {
 		announced = 0 // it does not say that it comes again
 	}
-	harness.Until(t, "the gate has counted the refusal, the retry and that nothing is left", func() bool {
+	harness.Eventually(t, "the gate has counted the refusal, the retry and that nothing is left", func() bool {
 		m := gate.Scrape(t)
 		return m.Sum("headgate_refusals_total") == 1 && m.Sum("headgate_announced_retries_total") == announced &&
 			m.Sum("headgate_in_flight") == 0 && m.Sum("headgate_queue_depth") == 0
 	})
 }
 
-// retryAfter checks both headers of a refusal and returns the wait.
-func retryAfter(t *testing.T, e harness.Exchange) time.Duration {
+// mustRetryAfter checks both headers of a refusal and returns the wait.
+func mustRetryAfter(t *testing.T, e harness.Exchange) time.Duration {
 	t.Helper()
-	seconds, err := strconv.Atoi(e.Answer.Get("Retry-After"))
+	seconds, err := strconv.Atoi(e.ResponseHeader.Get("Retry-After"))
 	if err != nil || seconds < 1 || seconds > 60 {
-		t.Fatalf("Retry-After %q, want a whole number from 1 to 60", e.Answer.Get("Retry-After"))
+		t.Fatalf("Retry-After %q, want a whole number from 1 to 60", e.ResponseHeader.Get("Retry-After"))
 	}
-	ms, err := strconv.Atoi(e.Answer.Get("Retry-After-Ms"))
+	ms, err := strconv.Atoi(e.ResponseHeader.Get("Retry-After-Ms"))
 	if err != nil || ms < 1 || ms > 1000*seconds {
-		t.Fatalf("Retry-After-Ms %q beside Retry-After %d", e.Answer.Get("Retry-After-Ms"), seconds)
+		t.Fatalf("Retry-After-Ms %q beside Retry-After %d", e.ResponseHeader.Get("Retry-After-Ms"), seconds)
 	}
-	if e.Answer.Get("Headgate-Reason") == "" {
+	if e.ResponseHeader.Get("Headgate-Reason") == "" {
 		t.Error("a refusal without Headgate-Reason")
 	}
 	return time.Duration(ms) * time.Millisecond
@@ -125,7 +125,7 @@ func TestLongWaitsAreObeyed(t *testing.T) {
 	t.Parallel()
 	const calls, retries = 40, 4 // after more, the AI SDK's own waits would be the longer ones
 	settings := func(upstream string) harness.Settings {
-		s := full(upstream)
+		s := fullSettings(upstream)
 		s.Pool += "\nslo: {turnaround: 240s}" // a quarter is assumed for a service, so the projection is long
 		return s
 	}
@@ -134,11 +134,11 @@ func TestLongWaitsAreObeyed(t *testing.T) {
 			t.Parallel()
 			stub := harness.StartStub(t, modelstub.Config{})
 			gate := harness.StartGate(t, settings(stub.V1()))
-			witness := harness.StartWitness(t, gate.URL)
-			fill(t, gate, fullTasks, 1)
+			witness := harness.StartRecordingProxy(t, gate.URL)
+			fillGate(t, gate, fullTasks, 1)
 			many := make([]call, calls)
 			for i := range many {
-				many[i] = call{Do: "chat", Retries: retries}.to(witness.URL)
+				many[i] = call{Do: "chat", Retries: retries}.withBase(witness.URL)
 			}
 			outcomes := c.run(t, many...)
 			exchanges := witness.Exchanges()
@@ -151,9 +151,9 @@ func TestLongWaitsAreObeyed(t *testing.T) {
 					t.Fatalf("call %d: error %+v, waits %v; want %d waits and then an error", i, o.Error, o.Waits, retries)
 				}
 				for j, wait := range o.Waits {
-					told := retryAfter(t, exchanges[i*(retries+1)+j])
+					told := mustRetryAfter(t, exchanges[i*(retries+1)+j])
 					longest = max(longest, told)
-					checkWait(t, c, told, time.Duration(wait*float64(time.Millisecond)))
+					wantWait(t, c, told, time.Duration(wait*float64(time.Millisecond)))
 				}
 			}
 			if longest < 55*time.Second {
@@ -163,9 +163,9 @@ func TestLongWaitsAreObeyed(t *testing.T) {
 	}
 }
 
-// checkWait knows one exception: the AI SDK takes its own wait when it is told a
+// wantWait knows one exception: the AI SDK takes its own wait when it is told a
 // full minute, since it obeys only what is under one.
-func checkWait(t *testing.T, c client, told, waits time.Duration) {
+func wantWait(t *testing.T, c client, told, waits time.Duration) {
 	t.Helper()
 	if c.name == "ai-sdk" && told == time.Minute {
 		return

@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// binary is where the program is, once it has been built.
-var binary = sync.OnceValues(build)
+// builtBinary is where the program is, once it has been built.
+var builtBinary = sync.OnceValues(buildBinary)
 
 // requested is set once a test has asked for the program.
 var requested atomic.Bool
 
-// atOnce is how many tests run at one time unless -parallel says otherwise: most
+// defaultParallel is how many tests run at one time unless -parallel says otherwise: most
 // of them wait for other processes, so there may be more than there are cores.
-const atOnce = "6"
+const defaultParallel = "6"
 
 // Run is what TestMain of a package that uses [Binary] calls, in place of
 // m.Run: it removes the program again. It returns the exit code.
@@ -30,13 +30,13 @@ func Run(m *testing.M) int {
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
 	if !chosen {
-		_ = flag.Set("test.parallel", atOnce) // a test binary has this flag
+		_ = flag.Set("test.parallel", defaultParallel) // a test binary has this flag
 	}
 	code := m.Run()
 	if !requested.Load() {
 		return code
 	}
-	path, err := binary()
+	path, err := builtBinary()
 	if err != nil {
 		return code // the tests have said so
 	}
@@ -51,7 +51,7 @@ func Run(m *testing.M) int {
 func Binary(t testing.TB) string {
 	t.Helper()
 	requested.Store(true)
-	path, err := binary()
+	path, err := builtBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func Module(t testing.TB) string {
 	return dir
 }
 
-func build() (string, error) {
+func buildBinary() (string, error) {
 	module, err := ModuleDir()
 	if err != nil {
 		return "", err

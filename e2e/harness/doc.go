@@ -14,5 +14,5 @@
 // Functions that take a *testing.T fail that test rather than return an error,
 // and must be called from its goroutine unless they say otherwise. Times are
 // wall clock. Nothing waits for a fixed time: everything waits for a condition,
-// for at most [Patience].
+// for at most [Timeout].
 package harness

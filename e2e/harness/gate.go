@@ -55,7 +55,7 @@ func AwaitGate(t testing.TB, p *Process) *Gate {
 // AwaitReady waits until the gate says that it is ready.
 func (g *Gate) AwaitReady(t testing.TB) {
 	t.Helper()
-	Until(t, "the gate is ready", func() bool {
+	Eventually(t, "the gate is ready", func() bool {
 		if g.hasEnded() {
 			t.Fatalf("%s ended with %s before it was ready", g.name, g.cmd.ProcessState)
 		}

@@ -30,22 +30,22 @@ func post(t *testing.T, url string) (*http.Response, string) {
 	return res, string(body)
 }
 
-func TestGateBetweenWitnessAndStub(t *testing.T) {
+func TestGateBetweenProxyAndStub(t *testing.T) {
 	t.Parallel()
 	stub := StartStub(t, modelstub.Config{})
 	gate := StartGate(t, Settings{Upstream: stub.V1(), Workers: 2, Pool: "models: [stub-model]\nslo: {turnaround: 50s}"})
-	witness := StartWitness(t, gate.URL)
+	witness := StartRecordingProxy(t, gate.URL)
 	res, body := post(t, witness.URL)
 	if res.StatusCode != http.StatusOK || !strings.Contains(body, `"chat.completion"`) {
 		t.Errorf("status %d, body %s", res.StatusCode, body)
 	}
-	if seen := stub.Seen(); len(seen) != 1 || string(seen[0].Body) != chat || seen[0].Path != "/v1/chat/completions" {
+	if seen := stub.Requests(); len(seen) != 1 || string(seen[0].Body) != chat || seen[0].Path != "/v1/chat/completions" {
 		t.Errorf("the stub saw %+v", seen)
 	}
-	if e := witness.Exchanges(); len(e) != 1 || e[0].Status != http.StatusOK || e[0].Answer.Get("Headgate-Task-Id") == "" || e[0].Told.Before(e[0].Asked) {
+	if e := witness.Exchanges(); len(e) != 1 || e[0].Status != http.StatusOK || e[0].ResponseHeader.Get("Headgate-Task-Id") == "" || e[0].RespondedAt.Before(e[0].RequestedAt) {
 		t.Errorf("the witness noted %+v", e)
 	}
-	Until(t, "the task is counted", func() bool {
+	Eventually(t, "the task is counted", func() bool {
 		return gate.Scrape(t).Sum("headgate_tasks_total", "pool", "default", "outcome", "completed") == 1
 	})
 	if got := gate.Scrape(t).Sum("headgate_workers"); got != 2 {
@@ -57,7 +57,7 @@ func TestGateBetweenWitnessAndStub(t *testing.T) {
 	}
 }
 
-func TestKilledProcessIsTold(t *testing.T) {
+func TestKilledProcessIsReported(t *testing.T) {
 	t.Parallel()
 	stub := StartStub(t, modelstub.Config{})
 	gate := StartGate(t, Settings{Upstream: stub.V1()})

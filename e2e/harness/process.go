@@ -13,12 +13,12 @@ import (
 
 // Process is the program at work.
 type Process struct {
-	name   string
-	cmd    *exec.Cmd
-	stdout record
-	stderr record
-	faulty bool
-	ended  chan struct{} // closed once the process has been waited for
+	name       string
+	cmd        *exec.Cmd
+	stdout     logBuffer
+	stderr     logBuffer
+	allowPanic bool
+	ended      chan struct{} // closed once the process has been waited for
 }
 
 // Command says how to start a process.
@@ -38,7 +38,7 @@ type Command struct {
 func Start(t testing.TB, c Command) *Process {
 	t.Helper()
 	p := newProcess(t, c)
-	if err := startTied(p.cmd); err != nil {
+	if err := startWithParent(p.cmd); err != nil {
 		t.Fatalf("start %s: %v", p.name, err)
 	}
 	go func() {
@@ -49,7 +49,7 @@ func Start(t testing.TB, c Command) *Process {
 		if !p.hasEnded() {
 			p.Stop(t)
 		}
-		p.inspect(t)
+		p.checkLog(t)
 	})
 	return p
 }
@@ -69,7 +69,7 @@ func newProcess(t testing.TB, c Command) *Process {
 	}
 	p := &Process{
 		name: "headgate " + strings.Join(c.Args, " "), cmd: exec.Command(c.Program, c.Args...),
-		ended: make(chan struct{}), faulty: faulty,
+		ended: make(chan struct{}), allowPanic: faulty,
 	}
 	p.cmd.Dir = c.Dir
 	if c.Dir == "" {
@@ -77,7 +77,7 @@ func newProcess(t testing.TB, c Command) *Process {
 	}
 	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.cmd.Dir}, c.Env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
-	p.cmd.WaitDelay = Patience
+	p.cmd.WaitDelay = Timeout
 	return p
 }
 
@@ -104,8 +104,8 @@ func (p *Process) Wait(t testing.TB) int {
 	t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(Patience):
-		t.Errorf("%s did not end within %v: killed", p.name, Patience)
+	case <-time.After(Timeout):
+		t.Errorf("%s did not end within %v: killed", p.name, Timeout)
 		_ = p.cmd.Process.Kill() // it may have ended meanwhile
 		<-p.ended
 	}
@@ -144,8 +144,8 @@ func (p *Process) Stderr() string { return p.stderr.String() }
 func (p *Process) Field(t testing.TB, message, field string) string {
 	t.Helper()
 	var value any
-	Until(t, fmt.Sprintf("%s logs %q with %q", p.name, message, field), func() bool {
-		entry, ok := p.stderr.entry(message)
+	Eventually(t, fmt.Sprintf("%s logs %q with %q", p.name, message, field), func() bool {
+		entry, ok := p.stderr.findEntry(message)
 		value = entry[field]
 		if !ok && p.hasEnded() {
 			t.Fatalf("%s ended with %s before it logged %q", p.name, p.cmd.ProcessState, message)
@@ -155,13 +155,13 @@ func (p *Process) Field(t testing.TB, message, field string) string {
 	return fmt.Sprint(value)
 }
 
-// inspect looks for what must never be in a log, and shows the log of a process
+// checkLog looks for what must never be in a log, and shows the log of a process
 // whose test has failed.
-func (p *Process) inspect(t testing.TB) {
+func (p *Process) checkLog(t testing.TB) {
 	t.Helper()
 	said := p.Stderr()
 	for _, never := range []string{"panic", "DATA RACE", "fatal error"} {
-		if strings.Contains(said, never) && !(p.faulty && never == "panic") {
+		if strings.Contains(said, never) && !(p.allowPanic && never == "panic") {
 			t.Errorf("%s said %q", p.name, never)
 		}
 	}

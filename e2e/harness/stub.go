@@ -10,20 +10,20 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// maxSeen bounds the requests that a stub remembers.
-const maxSeen = 10_000
+// maxRequests bounds the requests that a stub remembers.
+const maxRequests = 10_000
 
 // Stub is the stand-in endpoint behind a real listener.
 type Stub struct {
 	*modelstub.Stub
 	URL string // without /v1
 
-	mu   sync.Mutex
-	seen []Seen
+	mu       sync.Mutex
+	requests []StubRequest
 }
 
-// Seen is a request as it reached the stub.
-type Seen struct {
+// StubRequest is a request as it reached the stub.
+type StubRequest struct {
 	Path   string
 	Header http.Header
 	Body   []byte
@@ -34,7 +34,7 @@ type Seen struct {
 func StartStub(t testing.TB, c modelstub.Config) *Stub {
 	t.Helper()
 	s := &Stub{}
-	c.Tap = s.note
+	c.Tap = s.record
 	var err error
 	if s.Stub, err = modelstub.New(c); err != nil {
 		t.Fatal(err)
@@ -52,17 +52,17 @@ func StartStub(t testing.TB, c modelstub.Config) *Stub {
 // V1 is the base URL for settings and clients.
 func (s *Stub) V1() string { return s.URL + "/v1" }
 
-func (s *Stub) note(r *http.Request, body []byte) {
+func (s *Stub) record(r *http.Request, body []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.seen) < maxSeen {
-		s.seen = append(s.seen, Seen{r.URL.Path, r.Header.Clone(), slices.Clone(body), r.ContentLength})
+	if len(s.requests) < maxRequests {
+		s.requests = append(s.requests, StubRequest{r.URL.Path, r.Header.Clone(), slices.Clone(body), r.ContentLength})
 	}
 }
 
-// Seen returns the model calls that have reached the stub, in order of arrival.
-func (s *Stub) Seen() []Seen {
+// StubRequest returns the model calls that have reached the stub, in order of arrival.
+func (s *Stub) Requests() []StubRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.seen)
+	return slices.Clone(s.requests)
 }

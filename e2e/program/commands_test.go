@@ -48,10 +48,10 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
-func TestCheckPrintsWhatItComesTo(t *testing.T) {
+func TestCheckPrintsEffectiveSettings(t *testing.T) {
 	t.Parallel()
 	const secret = "made-up-upstream-key"
-	file := write(t, `pools:
+	file := writeSettings(t, `pools:
   - name: main
     upstream: http://127.0.0.1:9/v1
     upstream_key: ${KEY_OF_UPSTREAM}
@@ -72,11 +72,11 @@ func TestCheckPrintsWhatItComesTo(t *testing.T) {
 	if strings.Contains(p.Stdout()+p.Stderr(), secret) {
 		t.Error("the secret is printed")
 	}
-	again := write(t, p.Stdout())
+	again := writeSettings(t, p.Stdout())
 	if p2, code := harness.RunToEnd(t, harness.Command{Args: []string{"check", "--config", again}}); code != 0 || p2.Stdout() != p.Stdout() {
 		t.Errorf("what check printed does not come to the same: exit code %d, stderr %q, stdout:\n%s", code, p2.Stderr(), p2.Stdout())
 	}
-	if left := names(t, filepath.Dir(file)); len(left) != 1 {
+	if left := listFiles(t, filepath.Dir(file)); len(left) != 1 {
 		t.Errorf("check left %v", left)
 	}
 }
@@ -89,7 +89,7 @@ func TestCheckTakesTheExample(t *testing.T) {
 	if code != 0 || !strings.Contains(p.Stdout(), "workers: 4") {
 		t.Errorf("exit code %d, stderr %q, stdout %q", code, p.Stderr(), p.Stdout())
 	}
-	if left := names(t, dir); len(left) != 0 {
+	if left := listFiles(t, dir); len(left) != 0 {
 		t.Errorf("check left %v", left)
 	}
 }
@@ -120,7 +120,7 @@ func TestBadSettings(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			file := write(t, c.text)
+			file := writeSettings(t, c.text)
 			said := map[string]string{}
 			for _, command := range []string{"check", "serve"} {
 				p, code := harness.RunToEnd(t, harness.Command{Args: []string{command, "--config", file}})
@@ -135,7 +135,7 @@ func TestBadSettings(t *testing.T) {
 			if said["check"] != said["serve"] {
 				t.Errorf("check says %q, serve %q", said["check"], said["serve"])
 			}
-			if left := names(t, filepath.Dir(file)); len(left) != 1 {
+			if left := listFiles(t, filepath.Dir(file)); len(left) != 1 {
 				t.Errorf("left behind: %v", left)
 			}
 		})
@@ -152,7 +152,7 @@ func TestNoRelayIsNotRefused(t *testing.T) {
 		"listen: 127.0.0.1:9000\n" + pool + "    upstream_key: made-up\n",
 		fmt.Sprintf("listen: 0.0.0.0:9000\nclients: [{name: one, key_sha256: %s}]\n%s    upstream_key: made-up\n", strings.Repeat("a1", 32), pool),
 	} {
-		if p, code := harness.RunToEnd(t, harness.Command{Args: []string{"check", "--config", write(t, text)}}); code != 0 {
+		if p, code := harness.RunToEnd(t, harness.Command{Args: []string{"check", "--config", writeSettings(t, text)}}); code != 0 {
 			t.Errorf("exit code %d, stderr %q for:\n%s", code, p.Stderr(), text)
 		}
 	}
@@ -170,7 +170,7 @@ func TestAddressTaken(t *testing.T) {
 		"listen: ":       fmt.Sprintf("listen: %s\nadmin: {listen: 127.0.0.1:0}\n", l.Addr()),
 		"admin.listen: ": fmt.Sprintf("listen: 127.0.0.1:0\nadmin: {listen: %q}\n", l.Addr()),
 	} {
-		p, code := harness.RunToEnd(t, harness.Command{Args: []string{"serve", "--config", write(t, text+pool)}})
+		p, code := harness.RunToEnd(t, harness.Command{Args: []string{"serve", "--config", writeSettings(t, text+pool)}})
 		if code != 1 || !strings.Contains(p.Stderr(), field) || !strings.Contains(p.Stderr(), l.Addr().String()) {
 			t.Errorf("exit code %d, stderr %q; want 1, %q and the address", code, p.Stderr(), field)
 		}
@@ -185,7 +185,7 @@ func TestStub(t *testing.T) {
 		"stub", "--listen", "127.0.0.1:0", "--slots", "2", "--service", "fixed:10s", "--speed", "1000", "--model", "one,two",
 	}})
 	var url string
-	harness.Until(t, "the stub says where it listens", func() bool {
+	harness.Eventually(t, "the stub says where it listens", func() bool {
 		if m := listening.FindStringSubmatch(p.Stderr()); m != nil {
 			url = "http://" + m[1]
 		}
@@ -206,7 +206,7 @@ func TestStub(t *testing.T) {
 	if code := p.Wait(t); code != 0 || !strings.Contains(p.Stderr(), "calls=2 completed=2") {
 		t.Errorf("exit code %d, stderr %q", code, p.Stderr())
 	}
-	if left := names(t, p.Dir()); len(left) != 0 {
+	if left := listFiles(t, p.Dir()); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }

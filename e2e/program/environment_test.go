@@ -21,7 +21,7 @@ const (
 func serveBare(t *testing.T, env ...string) *harness.Gate {
 	t.Helper()
 	for _, address := range []string{builtInData, builtInAdmin} {
-		harness.Until(t, "nobody else listens on "+address+", where headgate listens by default", func() bool {
+		harness.Eventually(t, "nobody else listens on "+address+", where headgate listens by default", func() bool {
 			l, err := net.Listen("tcp", address)
 			if err != nil {
 				return false
@@ -41,12 +41,12 @@ func TestServeFromEnvironment(t *testing.T) {
 		"base": stub.V1(), "full": stub.V1() + "/chat/completions", "slash": stub.V1() + "/", "host": stub.URL,
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := len(stub.Seen())
+			before := len(stub.Requests())
 			gate := serveBare(t, "MC_ENDPOINT="+endpoint, "MC_API_KEY=made-up-key", "MC_MODEL=stub-model")
 			if r := send(t.Context(), gate.URL, nil); r.status != http.StatusOK {
 				t.Errorf("chat: %+v", r)
 			}
-			seen := stub.Seen()[before:]
+			seen := stub.Requests()[before:]
 			if len(seen) != 1 || seen[0].Path != "/v1/chat/completions" || seen[0].Header.Get("Authorization") != "Bearer made-up-key" {
 				t.Errorf("the stub saw %+v", seen)
 			}
@@ -54,7 +54,7 @@ func TestServeFromEnvironment(t *testing.T) {
 			if strings.Contains(gate.Stderr(), "made-up-key") {
 				t.Errorf("the key is in the log: %s", gate.Stderr())
 			}
-			if left := names(t, gate.Dir()); len(left) != 0 {
+			if left := listFiles(t, gate.Dir()); len(left) != 0 {
 				t.Errorf("left behind: %v", left)
 			}
 		})
@@ -65,7 +65,7 @@ func TestServeOnlyTheModelOfTheEnvironment(t *testing.T) {
 	stub := harness.StartStub(t, modelstub.Config{})
 	gate := serveBare(t, "MC_ENDPOINT="+stub.V1(), "MC_MODEL=another-model")
 	r := send(t.Context(), gate.URL, nil)
-	if _, code := errorOf(t, r); r.status != http.StatusNotFound || code != "model_not_found" {
+	if _, code := decodeError(t, r); r.status != http.StatusNotFound || code != "model_not_found" {
 		t.Errorf("a model that is not served: %+v", r)
 	}
 	if got := stub.Stats().Calls; got != 0 {
@@ -76,7 +76,7 @@ func TestServeOnlyTheModelOfTheEnvironment(t *testing.T) {
 func TestServeWithoutAnything(t *testing.T) {
 	gate := serveBare(t)
 	r := send(t.Context(), gate.URL, nil)
-	if _, code := errorOf(t, r); r.status != http.StatusBadGateway || code != "upstream_unreachable" {
+	if _, code := decodeError(t, r); r.status != http.StatusBadGateway || code != "upstream_unreachable" {
 		t.Errorf("with nobody behind the gate: %+v", r)
 	}
 }

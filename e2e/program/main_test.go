@@ -47,17 +47,17 @@ func send(ctx context.Context, url string, header map[string]string) reply {
 	return reply{res.StatusCode, res.Header, string(body), err}
 }
 
-// later is a request under way.
-type later struct {
+// pendingReply is a request under way.
+type pendingReply struct {
 	answer chan reply
-	leave  func()
+	cancel func()
 }
 
-// sendLater posts a chat request and does not wait for the answer.
-func sendLater(t *testing.T, url string, header map[string]string) later {
+// sendAsync posts a chat request and does not wait for the answer.
+func sendAsync(t *testing.T, url string, header map[string]string) pendingReply {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	l := later{make(chan reply, 1), cancel}
+	l := pendingReply{make(chan reply, 1), cancel}
 	var done sync.WaitGroup
 	done.Go(func() { l.answer <- send(ctx, url, header) })
 	t.Cleanup(func() {
@@ -67,8 +67,8 @@ func sendLater(t *testing.T, url string, header map[string]string) later {
 	return l
 }
 
-// write makes a settings file in a folder of its own.
-func write(t *testing.T, text string) (path string) {
+// writeSettings makes a settings file in a folder of its own.
+func writeSettings(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "headgate.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -77,9 +77,9 @@ func write(t *testing.T, text string) (path string) {
 	return path
 }
 
-// names lists a folder, and all below it, but for the data folder that a
+// listFiles lists a folder, and all below it, but for the data folder that a
 // running headgate may keep.
-func names(t *testing.T, dir string) []string {
+func listFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	var all []string
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
@@ -94,8 +94,8 @@ func names(t *testing.T, dir string) []string {
 	return all
 }
 
-// errorOf reads an error in OpenAI's shape, with all four keys.
-func errorOf(t *testing.T, r reply) (kind, code string) {
+// decodeError reads an error in OpenAI's shape, with all four keys.
+func decodeError(t *testing.T, r reply) (kind, code string) {
 	t.Helper()
 	var body struct {
 		Error map[string]any `json:"error"`

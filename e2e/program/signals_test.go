@@ -12,33 +12,33 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// loaded is a gate with one task that runs until the upstream finishes, and two
+// loadedGate is a gate with one task that runs until the upstream finishes, and two
 // that wait.
-type loaded struct {
-	upstream *harness.Held
+type loadedGate struct {
+	upstream *harness.HeldUpstream
 	gate     *harness.Gate
-	running  later
-	queued   []later
+	running  pendingReply
+	queued   []pendingReply
 }
 
-func load(t *testing.T, top string) loaded {
+func startLoaded(t *testing.T, top string) loadedGate {
 	t.Helper()
-	l := loaded{upstream: harness.StartHeld(t)}
+	l := loadedGate{upstream: harness.StartHeldUpstream(t)}
 	l.gate = harness.StartGate(t, harness.Settings{Upstream: l.upstream.URL + "/v1", Workers: 1, Top: top})
-	l.running = sendLater(t, l.gate.URL, nil)
-	harness.Until(t, "one runs", func() bool { return l.upstream.Calls() == 1 })
+	l.running = sendAsync(t, l.gate.URL, nil)
+	harness.Eventually(t, "one runs", func() bool { return l.upstream.Calls() == 1 })
 	for range 2 {
-		l.queued = append(l.queued, sendLater(t, l.gate.URL, nil))
+		l.queued = append(l.queued, sendAsync(t, l.gate.URL, nil))
 	}
-	harness.Until(t, "two wait", func() bool { return l.gate.Scrape(t).Sum("headgate_queue_depth") == 2 })
+	harness.Eventually(t, "two wait", func() bool { return l.gate.Scrape(t).Sum("headgate_queue_depth") == 2 })
 	return l
 }
 
-func (l loaded) checkDrained(t *testing.T) {
+func (l loadedGate) checkDrained(t *testing.T) {
 	t.Helper()
 	for _, q := range l.queued {
 		r := <-q.answer
-		kind, code := errorOf(t, r)
+		kind, code := decodeError(t, r)
 		n, err := strconv.Atoi(r.header.Get("Retry-After"))
 		if r.status != http.StatusServiceUnavailable || code != "draining" || kind == "" || r.header.Get("Headgate-Reason") != "draining" ||
 			err != nil || n < 1 || n > 60 {
@@ -52,7 +52,7 @@ func TestTermDrains(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
-			l := load(t, "drain: 30s")
+			l := startLoaded(t, "drain: 30s")
 			l.gate.Signal(t, signal)
 			l.checkDrained(t)
 			if got := l.gate.Probe("/readyz"); got != http.StatusServiceUnavailable {
@@ -67,7 +67,7 @@ func TestTermDrains(t *testing.T) {
 			if r := send(t.Context(), l.gate.URL, nil); r.err == nil {
 				t.Errorf("a draining gate took a new connection: %+v", r)
 			}
-			l.upstream.Finish()
+			l.upstream.Release()
 			if r := <-l.running.answer; r.err != nil || r.status != http.StatusOK || !strings.HasSuffix(r.body, "data: [DONE]\n\n") {
 				t.Errorf("the running task got %+v", r)
 			}
@@ -84,7 +84,7 @@ func TestTermDrains(t *testing.T) {
 // What still runs when the time to drain is over is cut off, at both ends.
 func TestDrainTimeEnds(t *testing.T) {
 	t.Parallel()
-	l := load(t, "drain: 300ms")
+	l := startLoaded(t, "drain: 300ms")
 	l.gate.Signal(t, syscall.SIGTERM)
 	l.checkDrained(t)
 	if r := <-l.running.answer; r.err == nil && r.status == http.StatusOK {
@@ -93,7 +93,7 @@ func TestDrainTimeEnds(t *testing.T) {
 	if code := l.gate.Wait(t); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
-	harness.Until(t, "the upstream knows", func() bool { return l.upstream.Gone() == 1 })
+	harness.Eventually(t, "the upstream knows", func() bool { return l.upstream.Disconnected() == 1 })
 }
 
 // A second signal does not wait for anything.
@@ -102,14 +102,14 @@ func TestSecondSignalEnds(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
-			l := load(t, "drain: 10m")
+			l := startLoaded(t, "drain: 10m")
 			l.gate.Signal(t, signal)
 			l.checkDrained(t)
 			l.gate.Signal(t, signal)
 			if code := l.gate.Wait(t); code != -1 || !l.gate.EndedBy(signal) {
 				t.Errorf("exit code %d, want an end by %v", code, signal)
 			}
-			harness.Until(t, "the upstream knows", func() bool { return l.upstream.Gone() == 1 })
+			harness.Eventually(t, "the upstream knows", func() bool { return l.upstream.Disconnected() == 1 })
 		})
 	}
 }
@@ -118,7 +118,7 @@ func TestSecondSignalEnds(t *testing.T) {
 // once to the next one.
 func TestKillLeavesNothing(t *testing.T) {
 	t.Parallel()
-	l := load(t, "")
+	l := startLoaded(t, "")
 	if got := children(t, l.gate.PID()); got != "" {
 		t.Errorf("the gate has started processes: %s", got)
 	}
@@ -129,12 +129,12 @@ func TestKillLeavesNothing(t *testing.T) {
 			t.Errorf("a client of a killed gate got %+v", r)
 		}
 	}
-	harness.Until(t, "the upstream is free again", func() bool { return l.upstream.Gone() == 1 })
-	l.upstream.Finish()
-	if left := names(t, l.gate.Dir()); len(left) != 1 {
+	harness.Eventually(t, "the upstream is free again", func() bool { return l.upstream.Disconnected() == 1 })
+	l.upstream.Release()
+	if left := listFiles(t, l.gate.Dir()); len(left) != 1 {
 		t.Errorf("left beside the settings: %v", left)
 	}
-	next := harness.Start(t, harness.Command{Args: []string{"serve", "--config", write(t,
+	next := harness.Start(t, harness.Command{Args: []string{"serve", "--config", writeSettings(t,
 		"listen: "+strings.TrimPrefix(l.gate.URL, "http://")+"\nadmin: {listen: \""+strings.TrimPrefix(l.gate.Admin, "http://")+"\"}\n"+
 			"log: {format: json}\npools: [{name: main, upstream: \""+l.upstream.URL+"/v1\"}]\n")}})
 	gate := harness.AwaitGate(t, next)
@@ -164,21 +164,21 @@ func TestVanishedClientsCostNothing(t *testing.T) {
 	const crowd = 50
 	stub := harness.StartStub(t, modelstub.Config{})
 	gate := harness.StartGate(t, harness.Settings{Upstream: stub.V1(), Workers: 1, Pool: "mode: passthrough"})
-	running := sendLater(t, gate.URL, map[string]string{"Stub-Fault": "hang"})
-	harness.Until(t, "one runs", func() bool { return stub.Stats().InFlight == 1 })
-	var waiting []later
+	running := sendAsync(t, gate.URL, map[string]string{"Stub-Fault": "hang"})
+	harness.Eventually(t, "one runs", func() bool { return stub.Stats().InFlight == 1 })
+	var waiting []pendingReply
 	for range crowd {
-		waiting = append(waiting, sendLater(t, gate.URL, nil))
+		waiting = append(waiting, sendAsync(t, gate.URL, nil))
 	}
-	harness.Until(t, "the others wait", func() bool { return gate.Scrape(t).Sum("headgate_queue_depth") == crowd })
+	harness.Eventually(t, "the others wait", func() bool { return gate.Scrape(t).Sum("headgate_queue_depth") == crowd })
 	for _, w := range waiting {
-		w.leave()
+		w.cancel()
 	}
-	harness.Until(t, "the queue is empty", func() bool {
+	harness.Eventually(t, "the queue is empty", func() bool {
 		m := gate.Scrape(t)
 		return m.Sum("headgate_queue_depth") == 0 && m.Sum("headgate_tasks_total", "outcome", "client_gone") == crowd
 	})
-	running.leave()
+	running.cancel()
 	if r := send(t.Context(), gate.URL, nil); r.status != http.StatusOK {
 		t.Errorf("the next task got %+v", r)
 	}

@@ -50,9 +50,9 @@ func busyGate(t *testing.T) *harness.Gate {
 	}
 	send(t.Context(), gate.URL, map[string]string{"Headgate-Priority": "urgent"})
 	for range 3 {
-		sendLater(t, gate.URL, map[string]string{"Stub-Fault": "hang"})
+		sendAsync(t, gate.URL, map[string]string{"Stub-Fault": "hang"})
 	}
-	harness.Until(t, "the gate is full", func() bool {
+	harness.Eventually(t, "the gate is full", func() bool {
 		m := gate.Scrape(t)
 		return m.Sum("headgate_in_flight") == 1 && m.Sum("headgate_queue_depth") == 2
 	})

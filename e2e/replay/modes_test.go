@@ -15,7 +15,7 @@ func TestEnforce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := replay(t, "", loadgen.Config{Stream: stream})
-			r.agree(t)
+			r.checkAgreement(t)
 			if r.report.Refusals == 0 || r.report.ByOutcome[loadgen.OK] == 0 {
 				t.Fatalf("%d refusals and %d answers: the replay shows nothing", r.report.Refusals, r.report.ByOutcome[loadgen.OK])
 			}
@@ -31,7 +31,7 @@ func TestEnforce(t *testing.T) {
 func TestEnforceWithRetries(t *testing.T) {
 	t.Parallel()
 	r := replay(t, "", loadgen.Config{Stream: true, Retry: loadgen.Retry{MaxAttempts: 2}})
-	r.agree(t)
+	r.checkAgreement(t)
 	if r.report.Requests <= tasks {
 		t.Errorf("%d requests for %d tasks: nobody came again", r.report.Requests, tasks)
 	}
@@ -44,7 +44,7 @@ func TestObserveAndPassThrough(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			r := replay(t, "mode: "+mode, loadgen.Config{})
-			r.agree(t)
+			r.checkAgreement(t)
 			if r.report.ByOutcome[loadgen.OK] != tasks {
 				t.Errorf("%d of %d tasks were served: %v", r.report.ByOutcome[loadgen.OK], tasks, r.report.ByOutcome)
 			}

@@ -59,7 +59,7 @@ func replay(t *testing.T, pool string, c loadgen.Config) run {
 	if r.report, err = loadgen.Run(t.Context(), c, arrivals.Take(tasks).Source()); err != nil {
 		t.Fatal(err)
 	}
-	harness.Until(t, "the gate and the stub are empty", func() bool {
+	harness.Eventually(t, "the gate and the stub are empty", func() bool {
 		r.metrics, r.stub = gate.Scrape(t), stub.Stats()
 		return r.metrics.Sum("headgate_in_flight") == 0 && r.metrics.Sum("headgate_queue_depth") == 0 &&
 			r.metrics.Sum("headgate_tasks_total") == r.metrics.Sum("headgate_arrivals_total") && r.stub.InFlight == 0
@@ -72,8 +72,8 @@ func replay(t *testing.T, pool string, c loadgen.Config) run {
 	return r
 }
 
-// addUp checks what holds for every replay.
-func (r run) addUp(t *testing.T) {
+// checkTotals checks what holds for every replay.
+func (r run) checkTotals(t *testing.T) {
 	t.Helper()
 	arrived := r.metrics.Sum("headgate_arrivals_total", "pool", "default")
 	ended := 0
@@ -98,10 +98,10 @@ func (r run) addUp(t *testing.T) {
 	}
 }
 
-// agree checks that the three accounts say the same where no client leaves.
-func (r run) agree(t *testing.T) {
+// checkAgreement checks that the three accounts say the same where no client leaves.
+func (r run) checkAgreement(t *testing.T) {
 	t.Helper()
-	r.addUp(t)
+	r.checkTotals(t)
 	got := r.metrics.By("headgate_tasks_total", "outcome")
 	want := map[string]int{"completed": int(r.stub.Completed), "refused": r.report.Refusals}
 	got["refused"] += got["deadline_passed"] // a refusal after a wait, where this machine is slow

@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"headgate/e2e/harness"
-	"headgate/e2e/rollback/rig"
+	"headgate/e2e/rollbacktest"
 )
 
-// acting is a rule that asks for a rollback as soon as a task has run for five
+// rollbackRules is a rule that asks for a rollback as soon as a task has run for five
 // seconds: the shortest way to a page that acts.
-const acting = `rules:
+const rollbackRules = `rules:
   - name: acting
     signal: headgate_in_flight{pool="$pool"}
     unit: tasks
@@ -26,45 +26,45 @@ const acting = `rules:
     i_understand: true
 `
 
-// decision is an entry of the audit.
-type decision struct {
+// auditEntry is an entry of the audit.
+type auditEntry struct {
 	Kind   string            `json:"kind"`
-	Ending string            `json:"ending"`
+	Result string            `json:"ending"`
 	Pool   string            `json:"pool"`
 	Reason string            `json:"reason"`
 	Inputs map[string]string `json:"inputs"`
 }
 
-func decisions(t *testing.T, r *rig.Rig, ending string) (all []decision) {
+func auditDecisions(t *testing.T, r *rollbacktest.Instance, ending string) (all []auditEntry) {
 	t.Helper()
 	var page struct {
-		Items []decision `json:"items"`
+		Items []auditEntry `json:"items"`
 	}
 	if err := r.Call(http.MethodGet, "audit?kind=decision&limit=1000", "", &page); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range page.Items {
-		if d.Ending == ending {
+		if d.Result == ending {
 			all = append(all, d)
 		}
 	}
 	return all
 }
 
-// ruled puts a rule that acts into a new folder.
-func ruled(t *testing.T, upstream string) (dir string) {
+// newDirWithRules puts a rule that acts into a new folder.
+func newDirWithRules(t *testing.T, upstream string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	file := filepath.Join(dir, "rules.yaml")
-	if err := os.WriteFile(file, []byte(acting), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(rollbackRules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	rig.Write(t, dir, "drain: 1s\nrules: {file: "+file+"}\n", rig.Pool("main", upstream, 1))
+	rollbacktest.WriteSettings(t, dir, "drain: 1s\nrules: {file: "+file+"}\n", rollbacktest.PoolSettings("main", upstream, 1))
 	return dir
 }
 
-// automatic counts the rollbacks that headgate has made by itself.
-func automatic(t *testing.T, r *rig.Rig) (n int) {
+// countAutoRollbacks counts the rollbacks that headgate has made by itself.
+func countAutoRollbacks(t *testing.T, r *rollbacktest.Instance) (n int) {
 	t.Helper()
 	for _, c := range r.Audit(t) {
 		if c.Via == "engine" && c.To == "passthrough" {
@@ -80,41 +80,41 @@ func automatic(t *testing.T, r *rig.Rig) (n int) {
 // not overruled, and that is said.
 func TestKilledWhileRollingBackByItself(t *testing.T) {
 	t.Parallel()
-	upstream := harness.StartHeld(t)
-	dir := ruled(t, upstream.URL)
-	r := rig.Start(t, dir)
-	rig.NewCrowd(r.URL).Join(1)
-	harness.Until(t, "it rolls back", func() bool { return r.Status(t)["main"].Mode == "passthrough" })
+	upstream := harness.StartHeldUpstream(t)
+	dir := newDirWithRules(t, upstream.URL)
+	r := rollbacktest.Start(t, dir)
+	rollbacktest.NewClients(r.URL).Start(1)
+	harness.Eventually(t, "it rolls back", func() bool { return r.Status(t)["main"].Mode == "passthrough" })
 	r.Kill(t)
-	r = rig.Start(t, dir)
+	r = rollbacktest.Start(t, dir)
 	done := r.Status(t)["main"].Mode == "passthrough"
-	if n := automatic(t, r); (n == 1) != done {
+	if n := countAutoRollbacks(t, r); (n == 1) != done {
 		t.Fatalf("in passthrough: %v, but %d rollbacks are recorded", done, n)
 	}
-	if !done && len(decisions(t, r, "done")) > 0 {
+	if !done && len(auditDecisions(t, r, "done")) > 0 {
 		t.Fatal("the audit tells of a rollback that is not")
 	}
-	rolledBackOnce(t, r)
-	says(t, r.Command(t, "restore", "--pool", "main", "--reason", "I know better"), 0)
-	harness.Until(t, "it is withheld because of that", func() bool {
+	wantOneAutoRollback(t, r)
+	wantOutput(t, r.Command(t, "restore", "--pool", "main", "--reason", "I know better"), 0)
+	harness.Eventually(t, "it is withheld because of that", func() bool {
 		// It may have been withheld before: who starts has no values at first.
-		return slices.ContainsFunc(decisions(t, r, "withheld"), func(d decision) bool {
+		return slices.ContainsFunc(auditDecisions(t, r, "withheld"), func(d auditEntry) bool {
 			return d.Inputs["latched_by"] != "" && d.Inputs["rule"] == "acting" && d.Pool == "main"
 		})
 	})
-	upstream.Finish()
-	if m := r.Status(t)["main"].Mode; m != "enforce" || automatic(t, r) != 1 {
+	upstream.Release()
+	if m := r.Status(t)["main"].Mode; m != "enforce" || countAutoRollbacks(t, r) != 1 {
 		t.Errorf("a person was overruled: the pool is in %s", m)
 	}
 }
 
-// rolledBackOnce lets a task run, so that the rule goes on to page, and waits until
+// wantOneAutoRollback lets a task run, so that the rule goes on to page, and waits until
 // the pool is rolled back and that is in the audit, once.
-func rolledBackOnce(t *testing.T, r *rig.Rig) {
+func wantOneAutoRollback(t *testing.T, r *rollbacktest.Instance) {
 	t.Helper()
-	rig.NewCrowd(r.URL).Join(1)
-	harness.Until(t, "it is rolled back and in the audit", func() bool {
-		return r.Status(t)["main"].Mode == "passthrough" && len(decisions(t, r, "done")) == 1 && automatic(t, r) == 1
+	rollbacktest.NewClients(r.URL).Start(1)
+	harness.Eventually(t, "it is rolled back and in the audit", func() bool {
+		return r.Status(t)["main"].Mode == "passthrough" && len(auditDecisions(t, r, "done")) == 1 && countAutoRollbacks(t, r) == 1
 	})
 }
 
@@ -122,20 +122,20 @@ func rolledBackOnce(t *testing.T, r *rig.Rig) {
 // nothing of it, and does it anew.
 func TestKilledBeforeItsRollbackIsRecorded(t *testing.T) {
 	t.Parallel()
-	upstream := harness.StartHeld(t)
-	r := rig.Start(t, ruled(t, upstream.URL))
-	free := rig.Hold(t, r.Dir)
-	rig.NewCrowd(r.URL).Join(1)
-	harness.Until(t, "it rolls back", func() bool { return r.Status(t)["main"].Mode == "passthrough" })
-	if p := r.Status(t)["main"]; *p.ModeRecorded || len(decisions(t, r, "done")) > 0 {
+	upstream := harness.StartHeldUpstream(t)
+	r := rollbacktest.Start(t, newDirWithRules(t, upstream.URL))
+	free := rollbacktest.LockDatabase(t, r.Dir)
+	rollbacktest.NewClients(r.URL).Start(1)
+	harness.Eventually(t, "it rolls back", func() bool { return r.Status(t)["main"].Mode == "passthrough" })
+	if p := r.Status(t)["main"]; *p.ModeRecorded || len(auditDecisions(t, r, "done")) > 0 {
 		t.Errorf("recorded while the database is held: %+v", p)
 	}
 	r.Kill(t)
 	free()
-	r = rig.Start(t, r.Dir)
-	if m := r.Status(t)["main"].Mode; m != "enforce" || automatic(t, r) != 0 || len(decisions(t, r, "done")) > 0 {
-		t.Fatalf("after the kill it is in %s, with %d rollbacks", m, automatic(t, r))
+	r = rollbacktest.Start(t, r.Dir)
+	if m := r.Status(t)["main"].Mode; m != "enforce" || countAutoRollbacks(t, r) != 0 || len(auditDecisions(t, r, "done")) > 0 {
+		t.Fatalf("after the kill it is in %s, with %d rollbacks", m, countAutoRollbacks(t, r))
 	}
-	rolledBackOnce(t, r)
-	upstream.Finish()
+	wantOneAutoRollback(t, r)
+	upstream.Release()
 }

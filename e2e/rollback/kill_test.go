@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/e2e/rollback/rig"
+	"headgate/e2e/rollbacktest"
 )
 
 // kill -9 at random points of a rollback or restore; `make proof` does it 200 times
@@ -15,7 +15,7 @@ func TestKillDuringOrders(t *testing.T) {
 	for name, silent := range map[string]bool{"by the API": false, "through the database": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			t.Log(rig.Crash{Rounds: 5, Seed: seed, Silent: silent}.Run(t))
+			t.Log(rollbacktest.KillTest{Rounds: 5, Seed: seed, ViaDatabase: silent}.Run(t))
 		})
 	}
 }

@@ -8,24 +8,24 @@ import (
 	"testing"
 
 	"headgate/e2e/harness"
-	"headgate/e2e/rollback/rig"
+	"headgate/e2e/rollbacktest"
 )
 
-// stopped is a folder in which a gate has run, been rolled back, and been stopped.
-func stopped(t *testing.T) (dir string) {
+// newStoppedDir is a folder in which a gate has run, been rolled back, and been stopped.
+func newStoppedDir(t *testing.T) (dir string) {
 	t.Helper()
-	upstream := harness.StartHeld(t)
-	upstream.Finish()
-	r := rig.New(t, rig.Pool("main", upstream.URL, 1))
-	says(t, r.Command(t, "rollback", "--reason", "kept"), 0)
+	upstream := harness.StartHeldUpstream(t)
+	upstream.Release()
+	r := rollbacktest.New(t, rollbacktest.PoolSettings("main", upstream.URL, 1))
+	wantOutput(t, r.Command(t, "rollback", "--reason", "kept"), 0)
 	r.Stop(t)
 	return r.Dir
 }
 
-// startFails sees to it that a gate does not start in a folder, and says why.
-func startFails(t *testing.T, dir string, parts ...string) {
+// wantStartFails sees to it that a gate does not start in a folder, and says why.
+func wantStartFails(t *testing.T, dir string, parts ...string) {
 	t.Helper()
-	p, code := harness.RunToEnd(t, rig.Serve(dir))
+	p, code := harness.RunToEnd(t, rollbacktest.ServeCommand(dir))
 	if code != 1 || p.Stdout() != "" {
 		t.Errorf("exit code %d, want 1; stdout %q", code, p.Stdout())
 	}
@@ -39,21 +39,21 @@ func startFails(t *testing.T, dir string, parts ...string) {
 // One gate a data directory; who comes second is told who holds it.
 func TestSecondServe(t *testing.T) {
 	t.Parallel()
-	r, upstream, crowd := refusing(t)
-	startFails(t, r.Dir, "in use", fmt.Sprintf("process %d on ", r.PID()), "listening on 127.0.0.1:0", "since 20")
+	r, upstream, crowd := newFullGate(t)
+	wantStartFails(t, r.Dir, "in use", fmt.Sprintf("process %d on ", r.PID()), "listening on 127.0.0.1:0", "since 20")
 	if p := r.Status(t)["main"]; p.InFlight != 1 || p.QueueDepth != 3 {
 		t.Errorf("the first one is not as it was: %+v", p)
 	}
-	whole(t, upstream, crowd, 4)
+	wantAllComplete(t, upstream, crowd, 4)
 	r.Kill(t)
-	rig.Start(t, r.Dir) // whoever is killed holds nothing
+	rollbacktest.Start(t, r.Dir) // whoever is killed holds nothing
 }
 
-// damage writes rubbish over a part of a database, from the beginning or from the
+// damageDatabase writes rubbish over a part of a database, from the beginning or from the
 // middle on.
-func damage(t *testing.T, dir string, middle bool) (path string) {
+func damageDatabase(t *testing.T, dir string, middle bool) (path string) {
 	t.Helper()
-	path = filepath.Join(rig.Data(dir), "headgate.db")
+	path = filepath.Join(rollbacktest.DataDir(dir), "headgate.db")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -84,26 +84,26 @@ func TestDamagedDatabase(t *testing.T) {
 
 func checkDamaged(t *testing.T, middle bool) {
 	t.Helper()
-	dir := stopped(t)
-	path := damage(t, dir, middle)
+	dir := newStoppedDir(t)
+	path := damageDatabase(t, dir, middle)
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	startFails(t, dir, "damaged", "backup", "--ephemeral", rig.Data(dir))
-	says(t, rig.RunAt(t, dir, rig.Nobody(t), "rollback"), 3, "damaged")
-	says(t, rig.RunAt(t, dir, rig.Nobody(t), "audit"), 3, "damaged")
+	wantStartFails(t, dir, "damaged", "backup", "--ephemeral", rollbacktest.DataDir(dir))
+	wantOutput(t, rollbacktest.RunAt(t, dir, rollbacktest.UnusedURL(t), "rollback"), 3, "damaged")
+	wantOutput(t, rollbacktest.RunAt(t, dir, rollbacktest.UnusedURL(t), "audit"), 3, "damaged")
 	copied := filepath.Join(t.TempDir(), "copy.db")
-	says(t, runBackup(t, dir, copied), 1, "damaged")
+	wantOutput(t, runBackup(t, dir, copied), 1, "damaged")
 	if _, err := os.Stat(copied); !os.IsNotExist(err) {
 		t.Errorf("there is a copy of a damaged database: %v", err)
 	}
-	r := rig.Start(t, dir, "--ephemeral")
+	r := rollbacktest.Start(t, dir, "--ephemeral")
 	if said := r.Stderr(); !strings.Contains(said, `"level":"WARN"`) || !strings.Contains(said, "in memory only") {
 		t.Errorf("it does not say loudly that nothing is kept: %s", said)
 	}
-	crowd := rig.NewCrowd(r.URL)
-	if a := crowd.Send(); a.Status != 200 || !a.Whole {
+	crowd := rollbacktest.NewClients(r.URL)
+	if a := crowd.Send(); a.Status != 200 || !a.Complete {
 		t.Errorf("a task without a record: %+v", a)
 	}
 	r.Stop(t)
@@ -112,22 +112,22 @@ func checkDamaged(t *testing.T, middle bool) {
 	}
 }
 
-func runBackup(t *testing.T, dir, file string) rig.Done {
+func runBackup(t *testing.T, dir, file string) rollbacktest.CommandResult {
 	t.Helper()
-	return rig.RunAt(t, dir, "", "backup", file)
+	return rollbacktest.RunAt(t, dir, "", "backup", file)
 }
 
 // Without a record orders work as well, with the token from the settings, and a
 // restart forgets them.
 func TestEphemeral(t *testing.T) {
 	t.Parallel()
-	upstream := harness.StartHeld(t)
+	upstream := harness.StartHeldUpstream(t)
 	dir := t.TempDir()
 	const token = "made-up-admin-token"
-	rig.Write(t, dir, "", rig.Pool("main", upstream.URL, 1))
-	rig.Replace(t, dir, "{listen: 127.0.0.1:0}", "{listen: 127.0.0.1:0, token: "+token+"}")
+	rollbacktest.WriteSettings(t, dir, "", rollbacktest.PoolSettings("main", upstream.URL, 1))
+	rollbacktest.EditSettings(t, dir, "{listen: 127.0.0.1:0}", "{listen: 127.0.0.1:0, token: "+token+"}")
 	for range 2 {
-		r := rig.Start(t, dir, "--ephemeral")
+		r := rollbacktest.Start(t, dir, "--ephemeral")
 		run := func(args ...string) (int, string) {
 			p, code := harness.RunToEnd(t, harness.Command{Args: append(args, "--admin", r.Admin), Dir: dir, Env: []string{"HEADGATE_TOKEN=" + token}})
 			return code, p.Stdout() + p.Stderr()
@@ -149,34 +149,34 @@ func TestEphemeral(t *testing.T) {
 // A database that a newer program wrote is refused, and left as it is.
 func TestNewerDatabase(t *testing.T) {
 	t.Parallel()
-	dir := stopped(t)
-	db := rig.Database(t, dir)
-	rig.Exec(t, db, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (9001, 1)")
-	startFails(t, dir, "newer headgate", "9001", "backup")
-	says(t, rig.RunAt(t, dir, rig.Nobody(t), "rollback"), 3, "newer headgate")
-	rig.Exec(t, db, "DELETE FROM goose_db_version WHERE version_id = 9001")
-	if p := rig.Start(t, dir).Status(t)["main"]; p.Mode != "passthrough" {
+	dir := newStoppedDir(t)
+	db := rollbacktest.OpenDatabase(t, dir)
+	rollbacktest.ExecSQL(t, db, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (9001, 1)")
+	wantStartFails(t, dir, "newer headgate", "9001", "backup")
+	wantOutput(t, rollbacktest.RunAt(t, dir, rollbacktest.UnusedURL(t), "rollback"), 3, "newer headgate")
+	rollbacktest.ExecSQL(t, db, "DELETE FROM goose_db_version WHERE version_id = 9001")
+	if p := rollbacktest.Start(t, dir).Status(t)["main"]; p.Mode != "passthrough" {
 		t.Errorf("afterwards the mode is %s", p.Mode)
 	}
 }
 
 // What on-call reads about copies works as it is written.
-func TestBackupAndBack(t *testing.T) {
+func TestBackupRestores(t *testing.T) {
 	t.Parallel()
-	r, upstream, crowd := refusing(t)
-	says(t, r.Command(t, "rollback", "--reason", "before the copy"), 0)
+	r, upstream, crowd := newFullGate(t)
+	wantOutput(t, r.Command(t, "rollback", "--reason", "before the copy"), 0)
 	copied := filepath.Join(t.TempDir(), "headgate-2026-01-31.db")
-	says(t, runBackup(t, r.Dir, copied), 0, "wrote "+copied)
+	wantOutput(t, runBackup(t, r.Dir, copied), 0, "wrote "+copied)
 	if info, err := os.Stat(copied); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the copy: %v, %v", info, err)
 	}
-	says(t, runBackup(t, r.Dir, copied), 1, "exists, and is not overwritten")
-	says(t, r.Command(t, "restore", "--reason", "after the copy"), 0)
-	whole(t, upstream, crowd, 4)
+	wantOutput(t, runBackup(t, r.Dir, copied), 1, "exists, and is not overwritten")
+	wantOutput(t, r.Command(t, "restore", "--reason", "after the copy"), 0)
+	wantAllComplete(t, upstream, crowd, 4)
 	r.Stop(t)
 	away := t.TempDir()
 	for _, name := range []string{"headgate.db", "headgate.db-wal", "headgate.db-shm"} {
-		err := os.Rename(filepath.Join(rig.Data(r.Dir), name), filepath.Join(away, name))
+		err := os.Rename(filepath.Join(rollbacktest.DataDir(r.Dir), name), filepath.Join(away, name))
 		if err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
@@ -185,31 +185,31 @@ func TestBackupAndBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(rig.Data(r.Dir), "headgate.db"), text, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(rollbacktest.DataDir(r.Dir), "headgate.db"), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	again := rig.Start(t, r.Dir)
+	again := rollbacktest.Start(t, r.Dir)
 	if p := again.Status(t)["main"]; p.Mode != "passthrough" || p.ModeReason != "before the copy" {
 		t.Errorf("with the copy put back: %+v", p)
 	}
 	if a := again.Audit(t); len(a) != 2 {
 		t.Errorf("the audit of the copy: %+v", a)
 	}
-	says(t, again.Command(t, "restore"), 0, "passthrough → enforce")
+	wantOutput(t, again.Command(t, "restore"), 0, "passthrough → enforce")
 }
 
 // A database that is damaged under the gate's feet does not stop a rollback.
 func TestDamagedWhileServing(t *testing.T) {
 	t.Parallel()
-	r, upstream, crowd := refusing(t)
-	press := crowd.Press(2, 0)
-	harness.Until(t, "the press is refused", func() bool { return press.Refused() >= 3 })
+	r, upstream, crowd := newFullGate(t)
+	press := crowd.StartRetrying(2, 0)
+	harness.Eventually(t, "the press is refused", func() bool { return press.MinRefusals() >= 3 })
 	for _, name := range []string{"headgate.db", "headgate.db-wal"} {
-		if err := os.Truncate(filepath.Join(rig.Data(r.Dir), name), 0); err != nil {
+		if err := os.Truncate(filepath.Join(rollbacktest.DataDir(r.Dir), name), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	says(t, r.Command(t, "rollback"), 0, "enforce → passthrough; 1 running and 3 queued kept")
-	await(t, r, "main", 1, 5)
-	whole(t, upstream, crowd, 6)
+	wantOutput(t, r.Command(t, "rollback"), 0, "enforce → passthrough; 1 running and 3 queued kept")
+	awaitPool(t, r, "main", 1, 5)
+	wantAllComplete(t, upstream, crowd, 6)
 }

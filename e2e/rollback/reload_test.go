@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"headgate/e2e/harness"
-	"headgate/e2e/rollback/rig"
+	"headgate/e2e/rollbacktest"
 )
 
-// await waits until a pool has so many tasks at work and waiting.
-func await(t *testing.T, r *rig.Rig, pool string, running, queued int) {
+// awaitPool waits until a pool has so many tasks at work and waiting.
+func awaitPool(t *testing.T, r *rollbacktest.Instance, pool string, running, queued int) {
 	t.Helper()
-	harness.Until(t, fmt.Sprintf("%s has %d running, %d queued", pool, running, queued), func() bool {
+	harness.Eventually(t, fmt.Sprintf("%s has %d running, %d queued", pool, running, queued), func() bool {
 		p := r.Status(t)[pool]
 		return p.InFlight == running && p.QueueDepth == queued
 	})
@@ -25,48 +25,48 @@ func await(t *testing.T, r *rig.Rig, pool string, running, queued int) {
 // refused; fewer workers and a narrower one throw nobody out.
 func TestReloadWorkersAndThresholds(t *testing.T) {
 	t.Parallel()
-	r, upstream, crowd := refusing(t)
-	press := crowd.Press(2, time.Millisecond)
-	harness.Until(t, "the press is refused", func() bool { return press.Refused() >= 3 })
-	rig.Write(t, r.Dir, "", rig.Pool("main", upstream.URL, 2))
+	r, upstream, crowd := newFullGate(t)
+	press := crowd.StartRetrying(2, time.Millisecond)
+	harness.Eventually(t, "the press is refused", func() bool { return press.MinRefusals() >= 3 })
+	rollbacktest.WriteSettings(t, r.Dir, "", rollbacktest.PoolSettings("main", upstream.URL, 2))
 	r.Reload(t)
-	await(t, r, "main", 2, 4) // one more runs, and the press came in until it was too deep again
-	more := crowd.Press(1, time.Millisecond)
-	harness.Until(t, "another is let in", func() bool { return r.Status(t)["main"].QueueDepth == 5 })
-	last := crowd.Press(1, time.Millisecond)
-	harness.Until(t, "the next is refused", func() bool { return last.Refused() >= 3 && more.Refused() >= 0 })
-	rig.Write(t, r.Dir, "", strings.Replace(rig.Pool("main", upstream.URL, 1), "max_queue_age: 2h", "max_queue_age: 2h, depth_multiple: 9", 1))
+	awaitPool(t, r, "main", 2, 4) // one more runs, and the press came in until it was too deep again
+	more := crowd.StartRetrying(1, time.Millisecond)
+	harness.Eventually(t, "another is let in", func() bool { return r.Status(t)["main"].QueueDepth == 5 })
+	last := crowd.StartRetrying(1, time.Millisecond)
+	harness.Eventually(t, "the next is refused", func() bool { return last.MinRefusals() >= 3 && more.MinRefusals() >= 0 })
+	rollbacktest.WriteSettings(t, r.Dir, "", strings.Replace(rollbacktest.PoolSettings("main", upstream.URL, 1), "max_queue_age: 2h", "max_queue_age: 2h, depth_multiple: 9", 1))
 	r.Reload(t)
-	await(t, r, "main", 2, 6) // the threshold lets it in; with one worker less nothing ends
+	awaitPool(t, r, "main", 2, 6) // the threshold lets it in; with one worker less nothing ends
 	if w := r.Status(t)["main"].Workers; w != 1 {
 		t.Errorf("%d workers, want 1", w)
 	}
-	whole(t, upstream, crowd, 8)
+	wantAllComplete(t, upstream, crowd, 8)
 }
 
 // Who runs at the old upstream ends there; all others go to the new one.
 func TestReloadUpstream(t *testing.T) {
 	t.Parallel()
-	r, before, crowd := refusing(t)
-	after := harness.StartHeld(t)
-	rig.Write(t, r.Dir, "", rig.Pool("main", after.URL, 4))
+	r, before, crowd := newFullGate(t)
+	after := harness.StartHeldUpstream(t)
+	rollbacktest.WriteSettings(t, r.Dir, "", rollbacktest.PoolSettings("main", after.URL, 4))
 	r.Reload(t)
-	harness.Until(t, "those who wait, or some of them, and those who come go on", func() bool { return r.Status(t)["main"].InFlight == 4 })
-	crowd.Join(1)
-	await(t, r, "main", 4, 1)
-	before.Finish()
-	after.Finish()
-	answers, err := crowd.Ended(harness.Patience)
+	harness.Eventually(t, "those who wait, or some of them, and those who come go on", func() bool { return r.Status(t)["main"].InFlight == 4 })
+	crowd.Start(1)
+	awaitPool(t, r, "main", 4, 1)
+	before.Release()
+	after.Release()
+	answers, err := crowd.Wait(harness.Timeout)
 	if err != nil || len(answers) != 5 {
 		t.Errorf("%d tasks ended, want 5: %v", len(answers), err)
 	}
 	for _, a := range answers {
-		if a.Status != 200 || !a.Whole {
+		if a.Status != 200 || !a.Complete {
 			t.Errorf("a task was lost: %+v", a)
 		}
 	}
-	if before.Gone() != 0 || before.Calls() == 0 || after.Calls() == 0 || before.Calls()+after.Calls() != 5 {
-		t.Errorf("the old upstream had %d calls and lost %d, the new one had %d", before.Calls(), before.Gone(), after.Calls())
+	if before.Disconnected() != 0 || before.Calls() == 0 || after.Calls() == 0 || before.Calls()+after.Calls() != 5 {
+		t.Errorf("the old upstream had %d calls and lost %d, the new one had %d", before.Calls(), before.Disconnected(), after.Calls())
 	}
 }
 
@@ -74,27 +74,27 @@ func TestReloadUpstream(t *testing.T) {
 func TestReloadClients(t *testing.T) {
 	t.Parallel()
 	const key = "made-up-client-key"
-	r, upstream, crowd := refusing(t)
+	r, upstream, crowd := newFullGate(t)
 	sum := sha256.Sum256([]byte(key))
-	rig.Write(t, r.Dir, "clients: [{name: one, key_sha256: "+hex.EncodeToString(sum[:])+"}]\n",
-		rig.Pool("main", upstream.URL, 8))
+	rollbacktest.WriteSettings(t, r.Dir, "clients: [{name: one, key_sha256: "+hex.EncodeToString(sum[:])+"}]\n",
+		rollbacktest.PoolSettings("main", upstream.URL, 8))
 	r.Reload(t)
 	if a := crowd.Send(); a.Status != 401 {
 		t.Errorf("without a key: %+v", a)
 	}
-	known := rig.NewCrowd(r.URL)
+	known := rollbacktest.NewClients(r.URL)
 	known.Key = key
-	known.Join(1)
-	await(t, r, "main", 5, 0)
-	whole(t, upstream, crowd, 4)
-	whole(t, upstream, known, 1)
+	known.Start(1)
+	awaitPool(t, r, "main", 5, 0)
+	wantAllComplete(t, upstream, crowd, 4)
+	wantAllComplete(t, upstream, known, 1)
 }
 
 // What is not right changes nothing, and the log says where it is.
 func TestReloadRefused(t *testing.T) {
 	t.Parallel()
-	r, upstream, crowd := refusing(t)
-	pool := rig.Pool("main", upstream.URL, 8)
+	r, upstream, crowd := newFullGate(t)
+	pool := rollbacktest.PoolSettings("main", upstream.URL, 8)
 	for _, c := range []struct{ name, from, to, at, says string }{
 		{"unknown key", "workers: 8", "worker: 8", ":7:", "workers"},
 		{"no YAML", "  - name", "  - [name", ":", "YAML"},
@@ -105,55 +105,55 @@ func TestReloadRefused(t *testing.T) {
 		{"log.format", "format: json", "format: text", ":3:", "restart"},
 		{"data_dir", "pools:", "data_dir: elsewhere\npools:", ":4:", "restart"},
 	} {
-		rig.Write(t, r.Dir, "", pool)
-		rig.Replace(t, r.Dir, c.from, c.to)
-		reason := r.Refuse(t)
-		if !strings.Contains(reason, rig.Settings(r.Dir)+c.at) || !strings.Contains(reason, c.says) {
+		rollbacktest.WriteSettings(t, r.Dir, "", pool)
+		rollbacktest.EditSettings(t, r.Dir, c.from, c.to)
+		reason := r.ReloadRejected(t)
+		if !strings.Contains(reason, rollbacktest.SettingsFile(r.Dir)+c.at) || !strings.Contains(reason, c.says) {
 			t.Errorf("%s: no file%s and %q in %q", c.name, c.at, c.says, reason)
 		}
 	}
 	if p := r.Status(t)["main"]; p.Workers != 1 || p.InFlight != 1 || p.QueueDepth != 3 {
 		t.Errorf("something has changed: %+v", p)
 	}
-	whole(t, upstream, crowd, 4)
+	wantAllComplete(t, upstream, crowd, 4)
 }
 
 // A pool that disappears takes nobody in and finishes what it has; when it comes
 // back, its mode counts.
 func TestReloadWithoutPool(t *testing.T) {
 	t.Parallel()
-	upstream := harness.StartHeld(t)
-	stays := rig.Pool("main", upstream.URL, 1, "models: [m]")
-	goes := rig.Pool("other", upstream.URL, 1, "models: [o]")
-	r := rig.New(t, stays+goes)
-	says(t, r.Command(t, "rollback", "--pool", "other", "--reason", "it stays"), 0, "other: enforce → passthrough")
-	others := rig.NewCrowd(r.URL)
+	upstream := harness.StartHeldUpstream(t)
+	stays := rollbacktest.PoolSettings("main", upstream.URL, 1, "models: [m]")
+	goes := rollbacktest.PoolSettings("other", upstream.URL, 1, "models: [o]")
+	r := rollbacktest.New(t, stays+goes)
+	wantOutput(t, r.Command(t, "rollback", "--pool", "other", "--reason", "it stays"), 0, "other: enforce → passthrough")
+	others := rollbacktest.NewClients(r.URL)
 	others.Model = "o"
-	others.Join(6)
-	await(t, r, "other", 1, 5)
-	rig.Write(t, r.Dir, "", stays)
+	others.Start(6)
+	awaitPool(t, r, "other", 1, 5)
+	rollbacktest.WriteSettings(t, r.Dir, "", stays)
 	r.Reload(t)
 	if a := others.Send(); a.Status != 404 {
 		t.Errorf("a task for the pool that is gone: %+v", a)
 	}
-	says(t, r.Command(t, "rollback", "--pool", "other"), 1, `no pool "other"`)
+	wantOutput(t, r.Command(t, "rollback", "--pool", "other"), 1, `no pool "other"`)
 	if _, known := r.Status(t)["other"]; known {
 		t.Error("the pool that is gone is still shown")
 	}
-	whole(t, upstream, others, 6)
-	rig.Write(t, r.Dir, "", goes+stays)
+	wantAllComplete(t, upstream, others, 6)
+	rollbacktest.WriteSettings(t, r.Dir, "", goes+stays)
 	r.Reload(t)
 	if p := r.Status(t)["other"]; p.Mode != "passthrough" || p.ModeReason != "it stays" || p.InFlight+p.QueueDepth != 0 {
 		t.Errorf("come back, it stands so: %+v", p)
 	}
-	if a := others.Send(); a.Status != 200 || !a.Whole {
+	if a := others.Send(); a.Status != 200 || !a.Complete {
 		t.Errorf("a task for the pool that came back: %+v", a)
 	}
-	rig.Write(t, r.Dir, "", stays)
+	rollbacktest.WriteSettings(t, r.Dir, "", stays)
 	r.Reload(t)
 	r.Stop(t)
-	rig.Write(t, r.Dir, "", stays+goes)
-	if p := rig.Start(t, r.Dir).Status(t)["other"]; p.Mode != "passthrough" || p.ModeReason != "it stays" {
+	rollbacktest.WriteSettings(t, r.Dir, "", stays+goes)
+	if p := rollbacktest.Start(t, r.Dir).Status(t)["other"]; p.Mode != "passthrough" || p.ModeReason != "it stays" {
 		t.Errorf("after a restart it stands so: %+v", p)
 	}
 }

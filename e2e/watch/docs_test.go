@@ -9,8 +9,8 @@ import (
 	"headgate/e2e/harness"
 )
 
-// block returns the YAML after a mark in docs/alerting.md.
-func block(t *testing.T, mark string) string {
+// docBlock returns the YAML after a mark in docs/alerting.md.
+func docBlock(t *testing.T, mark string) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(filepath.Dir(harness.Module(t)), "docs", "alerting.md"))
 	if err != nil {
@@ -35,7 +35,7 @@ func TestPageOnAlertingIsRight(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for file, mark := range map[string]string{"rules.yaml": "rules", "rules.test.yaml": "rules test", "headgate.yaml": "settings"} {
-		write(t, filepath.Join(dir, file), block(t, mark))
+		writeFile(t, filepath.Join(dir, file), docBlock(t, mark))
 	}
 	for _, args := range [][]string{
 		{"rules", "check", "rules.yaml"}, {"rules", "test", "rules.test.yaml"}, {"check", "--config", "headgate.yaml"},

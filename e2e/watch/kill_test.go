@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/e2e/watch/desk"
+	"headgate/e2e/alerttest"
 )
 
 // kill -9 at random moments while incidents open and end; `make proof` does it 200
@@ -13,5 +13,5 @@ func TestKillWhileIncidentsOpenAndEnd(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	t.Log(desk.Crash{Rounds: 10, Seed: seed}.Run(t))
+	t.Log(alerttest.KillTest{Rounds: 10, Seed: seed}.Run(t))
 }

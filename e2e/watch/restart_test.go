@@ -7,54 +7,54 @@ import (
 	"syscall"
 	"testing"
 
-	"headgate/e2e/watch/desk"
+	"headgate/e2e/alerttest"
 )
 
-// enough evaluations for anything that would be sent to have been sent.
-const enough = 8
+// extraEvaluations evaluations for anything that would be sent to have been sent.
+const extraEvaluations = 8
 
-// again starts a desk's gate again after it was ended by a signal.
-func again(t *testing.T, d *desk.Desk, how os.Signal) *desk.Desk {
+// restart starts a desk's gate again after it was ended by a signal.
+func restart(t *testing.T, d *alerttest.Instance, how os.Signal) *alerttest.Instance {
 	t.Helper()
 	if how == os.Kill {
 		d.Kill(t)
 	} else {
 		d.Stop(t)
 	}
-	return desk.Start(t, d.Dir, d.Slack)
+	return alerttest.Start(t, d.Dir, d.Slack)
 }
 
 // A restart while something fires sends nothing, however the process ended; nor does
 // a threshold that is edited meanwhile, and the incident stays the same.
 func TestRestartAndEditWhileFiring(t *testing.T) {
 	t.Parallel()
-	slack := desk.StartSlack(t, 1)
-	d := desk.Setup{Rules: []desk.Rule{desk.Knob("knob", 0, 3)}, Workers: 4}.Open(t, slack)
+	slack := alerttest.StartSlack(t, 1)
+	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("knob", 0, 3)}, Workers: 4}.Start(t, slack)
 	fired := d.AwaitFiring(t, "knob", "page")
 	d.AwaitSettled(t, fired.ID)
 	for _, how := range []os.Signal{syscall.SIGTERM, os.Kill} {
-		d = again(t, d, how)
-		d.Evaluated(t, enough)
+		d = restart(t, d, how)
+		d.AwaitEvaluations(t, extraEvaluations)
 		d.AwaitSettled(t, fired.ID)
-		root, thread := slack.OnlyPost(t, desk.Page, fired.ID)
-		if len(root.Versions)+len(thread) != 0 || len(slack.Posts(t, desk.Page)) != 1 {
+		root, thread := slack.OnlyPost(t, alerttest.PageChannel, fired.ID)
+		if len(root.Versions)+len(thread) != 0 || len(slack.Posts(t, alerttest.PageChannel)) != 1 {
 			t.Errorf("a restart by %v sent something: %+v, %+v", how, root, thread)
 		}
 	}
-	desk.WriteRules(t, d.Dir, desk.Knob("knob", 0, 2))
+	alerttest.WriteRules(t, d.Dir, alerttest.WorkersRule("knob", 0, 2))
 	d.Reload(t)
-	d.Evaluated(t, enough)
+	d.AwaitEvaluations(t, extraEvaluations)
 	edited := d.AwaitFiring(t, "knob", "page")
 	if edited.ID != fired.ID || len(d.Incidents(t)) != 1 || len(edited.Events) != 1 {
 		t.Errorf("a new threshold made %+v of %+v", edited, fired)
 	}
-	d.Turn(t, 4, 1)
-	if over := d.AwaitOver(t, "knob"); over.ID != fired.ID || *over.Ending != "recovered" {
+	d.SetWorkers(t, 4, 1)
+	if over := d.AwaitEnded(t, "knob"); over.ID != fired.ID || *over.Ending != "recovered" {
 		t.Errorf("it ended as %+v", over)
 	}
 	d.AwaitSettled(t, fired.ID)
-	root, thread := slack.OnlyPost(t, desk.Page, fired.ID)
-	wantWords(t, root, "RESOLVED", unix(fired))
+	root, thread := slack.OnlyPost(t, alerttest.PageChannel, fired.ID)
+	wantText(t, root, "RESOLVED", slackDate(fired))
 	if len(thread) != 1 {
 		t.Errorf("the thread is %+v", thread)
 	}
@@ -63,24 +63,24 @@ func TestRestartAndEditWhileFiring(t *testing.T) {
 // A rule that is deleted while it fires ends its incident, and says why.
 func TestDeletedRuleEndsItsIncident(t *testing.T) {
 	t.Parallel()
-	slack := desk.StartSlack(t, 1)
-	stays := desk.Knob("stays", 50, 0)
-	d := desk.Setup{Rules: []desk.Rule{stays, desk.Knob("goes", 0, 3), desk.Knob("goes_at_start", 0, 3)}, Workers: 4}.Open(t, slack)
+	slack := alerttest.StartSlack(t, 1)
+	stays := alerttest.WorkersRule("stays", 50, 0)
+	d := alerttest.Options{Rules: []alerttest.Rule{stays, alerttest.WorkersRule("goes", 0, 3), alerttest.WorkersRule("goes_at_start", 0, 3)}, Workers: 4}.Start(t, slack)
 	first, second := d.AwaitFiring(t, "goes", "page"), d.AwaitFiring(t, "goes_at_start", "page")
 	d.AwaitSettled(t, first.ID)
 	d.AwaitSettled(t, second.ID)
-	desk.WriteRules(t, d.Dir, stays, desk.Knob("goes_at_start", 0, 3))
+	alerttest.WriteRules(t, d.Dir, stays, alerttest.WorkersRule("goes_at_start", 0, 3))
 	d.Reload(t)
-	d.AwaitOver(t, "goes")
-	desk.WriteRules(t, d.Dir, stays)
-	d = again(t, d, os.Kill)
-	d.AwaitOver(t, "goes_at_start")
+	d.AwaitEnded(t, "goes")
+	alerttest.WriteRules(t, d.Dir, stays)
+	d = restart(t, d, os.Kill)
+	d.AwaitEnded(t, "goes_at_start")
 	for _, id := range []string{first.ID, second.ID} {
 		if over := d.AwaitSettled(t, id); over.Ending == nil || *over.Ending != "rule_deleted" {
 			t.Errorf("the incident ended as %+v", over)
 		}
-		root, _ := slack.OnlyPost(t, desk.Page, id)
-		wantWords(t, root, "RESOLVED", "its rule or pool is gone from the settings")
+		root, _ := slack.OnlyPost(t, alerttest.PageChannel, id)
+		wantText(t, root, "RESOLVED", "its rule or pool is gone from the settings")
 	}
 }
 
@@ -88,29 +88,29 @@ func TestDeletedRuleEndsItsIncident(t *testing.T) {
 // does not stop a warning from becoming a page.
 func TestAcknowledgedFromTheCommandLine(t *testing.T) {
 	t.Parallel()
-	slack := desk.StartSlack(t, 1)
-	d := desk.Setup{Rules: []desk.Rule{desk.Knob("knob", 2, 4)}, Workers: 2}.Open(t, slack)
+	slack := alerttest.StartSlack(t, 1)
+	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("knob", 2, 4)}, Workers: 2}.Start(t, slack)
 	fired := d.AwaitFiring(t, "knob", "warn")
 	d.AwaitSettled(t, fired.ID)
-	if done := d.Command(t, "incident", "ack", fired.ID, "--for", "1h"); done.Code != 0 {
+	if done := d.Command(t, "incident", "ack", fired.ID, "--for", "1h"); done.ExitCode != 0 {
 		t.Fatalf("incident ack: %+v", done)
 	}
-	acked := d.AwaitIncident(t, "knob", "acknowledged", func(i desk.Incident) bool { return i.Has("acknowledged") })
+	acked := d.AwaitIncident(t, "knob", "acknowledged", func(i alerttest.Incident) bool { return i.Has("acknowledged") })
 	d.AwaitSettled(t, fired.ID)
-	root, thread := slack.OnlyPost(t, desk.Page, fired.ID)
-	wantWords(t, root, "Acknowledged by")
+	root, thread := slack.OnlyPost(t, alerttest.PageChannel, fired.ID)
+	wantText(t, root, "Acknowledged by")
 	if len(thread) != 1 || !strings.Contains(thread[0].Text, "Acknowledged by") || len(thread[0].Pings) != 0 {
 		t.Errorf("the thread is %+v", thread)
 	}
-	d = again(t, d, syscall.SIGTERM)
+	d = restart(t, d, syscall.SIGTERM)
 	if now := d.Incident(t, fired.ID); now.AckedBy == nil || *now.AckedBy != *acked.AckedBy {
 		t.Errorf("a restart forgot who had taken it on: %+v", now)
 	}
-	d.Turn(t, 2, 4)
+	d.SetWorkers(t, 2, 4)
 	d.AwaitFiring(t, "knob", "page")
 	d.AwaitSettled(t, fired.ID)
-	_, thread = slack.OnlyPost(t, desk.Page, fired.ID)
-	if len(thread) != 2 || !slices.Equal(thread[1].Pings, []string{desk.Mention}) {
+	_, thread = slack.OnlyPost(t, alerttest.PageChannel, fired.ID)
+	if len(thread) != 2 || !slices.Equal(thread[1].Pings, []string{alerttest.Mention}) {
 		t.Errorf("the rise to page is not told: %+v", thread)
 	}
 }
@@ -119,40 +119,40 @@ func TestAcknowledgedFromTheCommandLine(t *testing.T) {
 // is lifted, the truth of that moment is sent.
 func TestSilencedFromTheCommandLine(t *testing.T) {
 	t.Parallel()
-	slack := desk.StartSlack(t, 1)
-	d := desk.Setup{Rules: []desk.Rule{desk.Knob("knob", 0, 3), desk.Knob("other", 0, 3)}}.Open(t, slack)
-	if done := d.Command(t, "incident", "silence", "knob", "--for", "1h", "--reason", "a test"); done.Code != 0 {
+	slack := alerttest.StartSlack(t, 1)
+	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("knob", 0, 3), alerttest.WorkersRule("other", 0, 3)}}.Start(t, slack)
+	if done := d.Command(t, "incident", "silence", "knob", "--for", "1h", "--reason", "a test"); done.ExitCode != 0 {
 		t.Fatalf("incident silence: %+v", done)
 	}
-	d.Turn(t, 1, 3)
+	d.SetWorkers(t, 1, 3)
 	fired, other := d.AwaitFiring(t, "knob", "page"), d.AwaitFiring(t, "other", "page")
 	d.AwaitSettled(t, other.ID)
-	if roots, replies := slack.About(t, desk.Page, fired.ID); len(roots)+len(replies) != 0 || !fired.Silenced {
+	if roots, replies := slack.PostsAbout(t, alerttest.PageChannel, fired.ID); len(roots)+len(replies) != 0 || !fired.Silenced {
 		t.Errorf("a silenced rule was told of: %+v, %+v", roots, replies)
 	}
-	d = again(t, d, os.Kill)
-	d.Evaluated(t, enough)
-	if roots, _ := slack.About(t, desk.Page, fired.ID); len(roots) != 0 {
+	d = restart(t, d, os.Kill)
+	d.AwaitEvaluations(t, extraEvaluations)
+	if roots, _ := slack.PostsAbout(t, alerttest.PageChannel, fired.ID); len(roots) != 0 {
 		t.Errorf("a restart told of a silenced rule: %+v", roots)
 	}
-	lift(t, d)
-	d.AwaitIncident(t, "knob", "not silenced", func(i desk.Incident) bool { return i.Has("silence_ended") })
+	liftSilence(t, d)
+	d.AwaitIncident(t, "knob", "not silenced", func(i alerttest.Incident) bool { return i.Has("silence_ended") })
 	d.AwaitSettled(t, fired.ID)
-	root, _ := slack.OnlyPost(t, desk.Page, fired.ID)
-	wantWords(t, root, "PAGE", unix(fired))
+	root, _ := slack.OnlyPost(t, alerttest.PageChannel, fired.ID)
+	wantText(t, root, "PAGE", slackDate(fired))
 	if len(root.Pings) != 1 {
 		t.Errorf("a page that goes on after a silence calls nobody: %+v", root)
 	}
 }
 
-// lift ends the one silence that there is.
-func lift(t *testing.T, d *desk.Desk) {
+// liftSilence ends the one silence that there is.
+func liftSilence(t *testing.T, d *alerttest.Instance) {
 	t.Helper()
 	var list struct{ Items []struct{ ID string } }
 	if err := d.Call("GET", "silences", "", &list); err != nil || len(list.Items) != 1 {
 		t.Fatalf("silences: %+v, %v", list, err)
 	}
-	if done := d.Command(t, "incident", "silence", "--lift", list.Items[0].ID); done.Code != 0 {
+	if done := d.Command(t, "incident", "silence", "--lift", list.Items[0].ID); done.ExitCode != 0 {
 		t.Fatalf("incident silence --lift: %+v", done)
 	}
 }

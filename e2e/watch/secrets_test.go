@@ -16,9 +16,9 @@ import (
 	"strings"
 	"testing"
 
+	"headgate/e2e/alerttest"
 	"headgate/e2e/harness"
-	"headgate/e2e/rollback/rig"
-	"headgate/e2e/watch/desk"
+	"headgate/e2e/rollbacktest"
 	"headgate/internal/fakeslack"
 )
 
@@ -34,8 +34,8 @@ var secrets = map[string]string{
 	"signing":       "SECRETsigningHHHH",
 }
 
-// refuser is what turns everything away, and says what it was asked for.
-func refuser(t *testing.T, status int) (base string) {
+// startRefusingServer is what turns everything away, and says what it was asked for.
+func startRefusingServer(t *testing.T, status int) (base string) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // what came of it does not matter
@@ -50,12 +50,12 @@ func refuser(t *testing.T, status int) (base string) {
 // any log, file of the data directory, metric, answer or message.
 func TestSecretsAreNowhere(t *testing.T) {
 	t.Parallel()
-	slack := desk.StartSlack(t, 1)
-	slack.SetChannel(fakeslack.Channel{ID: desk.Page, Name: "page", Member: true, Archived: true}) // so that the webhook is tried
-	d, found := leaky(t, slack), &haul{}
-	spend(t, d, found)
+	slack := alerttest.StartSlack(t, 1)
+	slack.SetChannel(fakeslack.Channel{ID: alerttest.PageChannel, Name: "page", Member: true, Archived: true}) // so that the webhook is tried
+	d, found := startWithSecrets(t, slack), &capturedOutput{}
+	sendTasks(t, d, found)
 	firing := d.AwaitFiring(t, "knob", "page")
-	d.AwaitIncident(t, "knob", "refused by both", func(i desk.Incident) bool {
+	d.AwaitIncident(t, "knob", "refused by both", func(i alerttest.Incident) bool {
 		tried := 0
 		for _, x := range i.Deliveries {
 			if x.State == "dead" || x.Attempts > 1 {
@@ -64,58 +64,58 @@ func TestSecretsAreNowhere(t *testing.T) {
 		}
 		return tried > 1
 	})
-	slack.GoAway()
-	desk.Until(t, "heartbeats fail", func() bool { return d.Count(t, "headgate_heartbeats_total", "result", "failed") > 0 })
-	d.Turn(t, 4, 1)
-	d.AwaitOver(t, "knob")
-	ask(t, d, firing.ID, found)
-	commands(t, d, found)
+	slack.GoOffline()
+	alerttest.Eventually(t, "heartbeats fail", func() bool { return d.Metric(t, "headgate_heartbeats_total", "result", "failed") > 0 })
+	d.SetWorkers(t, 4, 1)
+	d.AwaitEnded(t, "knob")
+	readAdminPlane(t, d, firing.ID, found)
+	runCommands(t, d, found)
 	d.Reload(t)
-	d = again(t, d, os.Kill)
-	d.Evaluated(t, 3)
-	ask(t, d, firing.ID, found)
+	d = restart(t, d, os.Kill)
+	d.AwaitEvaluations(t, 3)
+	readAdminPlane(t, d, firing.ID, found)
 	d.Stop(t)
 	found.add("log after the restart", d.Stderr()+d.Stdout())
-	found.files(t, rig.Data(d.Dir))
-	found.check(t)
+	found.addFiles(t, rollbacktest.DataDir(d.Dir))
+	found.wantNoSecrets(t)
 }
 
-// leaky starts a gate that has all the secrets, and whose every way out is shut.
-func leaky(t *testing.T, slack *desk.Slack) *desk.Desk {
+// startWithSecrets starts a gate that has all the secrets, and whose every way out is shut.
+func startWithSecrets(t *testing.T, slack *alerttest.Slack) *alerttest.Instance {
 	t.Helper()
 	sum := sha256.Sum256([]byte(secrets["client key"]))
 	dir := t.TempDir()
-	desk.Setup{
-		Rules: []desk.Rule{desk.Knob("knob", 0, 3)}, Workers: 4, Upstream: refuser(t, http.StatusInternalServerError),
+	alerttest.Options{
+		Rules: []alerttest.Rule{alerttest.WorkersRule("knob", 0, 3)}, Workers: 4, Upstream: startRefusingServer(t, http.StatusInternalServerError),
 		Pool: []string{"upstream_key: " + secrets["upstream key"]},
 		Top: fmt.Sprintf("heartbeat: {url: %q, interval: 10s}\nclients: [{name: one, key_sha256: %s}]\n",
-			refuser(t, http.StatusNotFound)+"/"+secrets["heartbeat URL"], hex.EncodeToString(sum[:])),
-		Hook:  refuser(t, http.StatusForbidden) + "/services/T0/B0/" + secrets["webhook"],
-		Slack: fmt.Sprintf(", app_token: xapp-%s, signing_secret: %s, listen: \"127.0.0.1:0\"", secrets["app token"], secrets["signing"]),
-	}.Write(t, dir, slack)
-	rig.Replace(t, dir, "admin: {listen: 127.0.0.1:0}", fmt.Sprintf("admin: {listen: 127.0.0.1:0, token: %s}", secrets["admin token"]))
-	rig.Replace(t, dir, desk.Token, "xoxb-"+secrets["bot token"])
-	rig.Replace(t, dir, "level: info", "level: debug")
+			startRefusingServer(t, http.StatusNotFound)+"/"+secrets["heartbeat URL"], hex.EncodeToString(sum[:])),
+		Webhook: startRefusingServer(t, http.StatusForbidden) + "/services/T0/B0/" + secrets["webhook"],
+		Slack:   fmt.Sprintf(", app_token: xapp-%s, signing_secret: %s, listen: \"127.0.0.1:0\"", secrets["app token"], secrets["signing"]),
+	}.WriteSettings(t, dir, slack)
+	rollbacktest.EditSettings(t, dir, "admin: {listen: 127.0.0.1:0}", fmt.Sprintf("admin: {listen: 127.0.0.1:0, token: %s}", secrets["admin token"]))
+	rollbacktest.EditSettings(t, dir, alerttest.Token, "xoxb-"+secrets["bot token"])
+	rollbacktest.EditSettings(t, dir, "level: info", "level: debug")
 	writeToken(t, dir)
-	return desk.Start(t, dir, slack)
+	return alerttest.Start(t, dir, slack)
 }
 
 // writeToken puts the admin token where the rig looks for it.
 func writeToken(t *testing.T, dir string) {
 	t.Helper()
-	if err := os.MkdirAll(rig.Data(dir), 0o700); err != nil {
+	if err := os.MkdirAll(rollbacktest.DataDir(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, tokenFile(dir), secrets["admin token"]+"\n")
+	writeFile(t, tokenFile(dir), secrets["admin token"]+"\n")
 }
 
-func tokenFile(dir string) string { return filepath.Join(rig.Data(dir), "headgate.token") }
+func tokenFile(dir string) string { return filepath.Join(rollbacktest.DataDir(dir), "headgate.token") }
 
-// spend sends tasks with the right key and with a wrong one.
-func spend(t *testing.T, d *desk.Desk, found *haul) {
+// sendTasks sends tasks with the right key and with a wrong one.
+func sendTasks(t *testing.T, d *alerttest.Instance, found *capturedOutput) {
 	t.Helper()
 	for _, key := range []string{secrets["client key"], secrets["client key"] + "x"} {
-		crowd := rig.NewCrowd(d.URL)
+		crowd := rollbacktest.NewClients(d.URL)
 		crowd.Key = key
 		for range 3 {
 			a := crowd.Send()
@@ -124,8 +124,8 @@ func spend(t *testing.T, d *desk.Desk, found *haul) {
 	}
 }
 
-// ask reads everything that the admin plane shows, and is refused there too.
-func ask(t *testing.T, d *desk.Desk, incident string, found *haul) {
+// readAdminPlane reads everything that the admin plane shows, and is refused there too.
+func readAdminPlane(t *testing.T, d *alerttest.Instance, incident string, found *capturedOutput) {
 	t.Helper()
 	for _, path := range []string{
 		"/metrics", "/readyz", "/healthz", "/", "/api/v1/status", "/api/v1/audit", "/api/v1/incidents", "/api/v1/silences",
@@ -152,26 +152,26 @@ func ask(t *testing.T, d *desk.Desk, incident string, found *haul) {
 	found.add("log", d.Stderr()+d.Stdout())
 }
 
-// commands runs those that read the settings.
-func commands(t *testing.T, d *desk.Desk, found *haul) {
+// runCommands runs those that read the settings.
+func runCommands(t *testing.T, d *alerttest.Instance, found *capturedOutput) {
 	t.Helper()
 	for _, args := range [][]string{
 		{"check"}, {"alerts", "test"}, {"rules", "check"}, {"rules", "export"}, {"status"}, {"incident", "list", "--json"},
 	} {
-		p, _ := harness.RunToEnd(t, harness.Command{Args: append(args, "--config", rig.Settings(d.Dir)), Dir: d.Dir})
+		p, _ := harness.RunToEnd(t, harness.Command{Args: append(args, "--config", rollbacktest.SettingsFile(d.Dir)), Dir: d.Dir})
 		found.add(strings.Join(args, " "), p.Stdout()+p.Stderr())
 	}
 }
 
-// haul is what was said and written.
-type haul struct{ where, what []string }
+// capturedOutput is what was said and written.
+type capturedOutput struct{ sources, texts []string }
 
-func (h *haul) add(where, what string) {
-	h.where, h.what = append(h.where, where), append(h.what, what)
+func (h *capturedOutput) add(where, what string) {
+	h.sources, h.texts = append(h.sources, where), append(h.texts, what)
 }
 
-// files adds all files of a folder, but the one that is there for the token.
-func (h *haul) files(t *testing.T, dir string) {
+// addFiles adds all files of a folder, but the one that is there for the token.
+func (h *capturedOutput) addFiles(t *testing.T, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || e.Name() == "headgate.token" {
@@ -186,24 +186,24 @@ func (h *haul) files(t *testing.T, dir string) {
 	}
 }
 
-func (h *haul) check(t *testing.T) {
+func (h *capturedOutput) wantNoSecrets(t *testing.T) {
 	t.Helper()
-	if len(h.what) < 40 {
-		t.Fatalf("only %d places were looked at: %v", len(h.what), h.where)
+	if len(h.texts) < 40 {
+		t.Fatalf("only %d places were looked at: %v", len(h.texts), h.sources)
 	}
 	for name, secret := range secrets {
-		for form, text := range forms(secret) {
-			for n, what := range h.what {
+		for form, text := range secretEncodings(secret) {
+			for n, what := range h.texts {
 				if i := bytes.Index([]byte(what), []byte(text)); i >= 0 {
-					t.Errorf("the %s is, %s, in %s: …%q", name, form, h.where[n], what[max(0, i-100):i])
+					t.Errorf("the %s is, %s, in %s: …%q", name, form, h.sources[n], what[max(0, i-100):i])
 				}
 			}
 		}
 	}
 }
 
-// forms are ways to write a secret. Within base64 it stands at one of three places.
-func forms(secret string) map[string]string {
+// secretEncodings are ways to write a secret. Within base64 it stands at one of three places.
+func secretEncodings(secret string) map[string]string {
 	all := map[string]string{"plain": secret, "as hex": hex.EncodeToString([]byte(secret)), "escaped": url.QueryEscape(secret)}
 	for shift := range 3 {
 		text := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + secret))
@@ -220,7 +220,7 @@ func TestSecretsWouldBeFound(t *testing.T) {
 		hex.EncodeToString([]byte("a" + secret)),
 	} {
 		found := false
-		for _, form := range forms(secret) {
+		for _, form := range secretEncodings(secret) {
 			found = found || strings.Contains(text, form)
 		}
 		if !found {
@@ -229,7 +229,7 @@ func TestSecretsWouldBeFound(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, path, text string) {
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"headgate/e2e/alerttest"
 	"headgate/e2e/harness"
-	"headgate/e2e/rollback/rig"
-	"headgate/e2e/watch/desk"
+	"headgate/e2e/rollbacktest"
 )
 
-// promtool gives a text to promtool.
-func promtool(t *testing.T, input string, args ...string) {
+// runPromtool gives a text to promtool.
+func runPromtool(t *testing.T, input string, args ...string) {
 	t.Helper()
 	path, err := exec.LookPath("promtool")
 	if err != nil {
@@ -29,11 +29,11 @@ func promtool(t *testing.T, input string, args ...string) {
 // open, and the rules that are exported for it.
 func TestPrometheusTakesMetricsAndRules(t *testing.T) {
 	t.Parallel()
-	slack := desk.StartSlack(t, 1)
-	d := desk.Setup{Rules: []desk.Rule{desk.Knob("knob", 2, 3)}, Workers: 4}.Open(t, slack)
+	slack := alerttest.StartSlack(t, 1)
+	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("knob", 2, 3)}, Workers: 4}.Start(t, slack)
 	fired := d.AwaitFiring(t, "knob", "page")
 	d.AwaitSettled(t, fired.ID)
-	promtool(t, d.MetricsText(t), "check", "metrics")
+	runPromtool(t, d.MetricsText(t), "check", "metrics")
 	m := d.Scrape(t)
 	for _, c := range []struct {
 		name   string
@@ -51,8 +51,8 @@ func TestPrometheusTakesMetricsAndRules(t *testing.T) {
 			t.Errorf("%s%v is %v, want %v", c.name, c.labels, got, c.want)
 		}
 	}
-	checkRules(t, export(t, d.Dir, "--config", rig.Settings(d.Dir)))
-	builtIn := export(t, t.TempDir())
+	checkRules(t, exportRules(t, d.Dir, "--config", rollbacktest.SettingsFile(d.Dir)))
+	builtIn := exportRules(t, t.TempDir())
 	for _, alert := range []string{"HeadgateQueueAge", "HeadgateSloBurn1h", "HeadgateStalled", "HeadgateSignalMissing"} {
 		if !strings.Contains(builtIn, "alert: "+alert+"\n") {
 			t.Errorf("the built-in rules are exported without %s", alert)
@@ -65,11 +65,11 @@ func TestPrometheusTakesMetricsAndRules(t *testing.T) {
 func checkRules(t *testing.T, rules string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rules.yaml")
-	write(t, file, rules)
-	promtool(t, "", "check", "rules", file)
+	writeFile(t, file, rules)
+	runPromtool(t, "", "check", "rules", file)
 }
 
-func export(t *testing.T, dir string, flags ...string) string {
+func exportRules(t *testing.T, dir string, flags ...string) string {
 	t.Helper()
 	args := append([]string{"rules", "export", "--format", "prometheus"}, flags...)
 	p, code := harness.RunToEnd(t, harness.Command{Args: args, Dir: dir})
@@ -88,7 +88,7 @@ func TestExportedRulesAreTaken(t *testing.T) {
 		t.Fatalf("rules export ended with %d: %s", code, p.Stderr())
 	}
 	file := dir + "/rules.yaml"
-	write(t, file, p.Stdout())
+	writeFile(t, file, p.Stdout())
 	if p, code := harness.RunToEnd(t, harness.Command{Args: []string{"rules", "check", file}, Dir: dir}); code != 0 || !strings.Contains(p.Stdout(), "queue_age") {
 		t.Errorf("rules check ended with %d: %s%s", code, p.Stdout(), p.Stderr())
 	}

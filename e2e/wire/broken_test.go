@@ -15,9 +15,9 @@ import (
 // passed on, nothing is added, and it does not end as if it were whole.
 func TestBrokenStaysBroken(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, modelstub.Config{}, harness.Settings{Workers: 1})
+	p := newDirectAndGated(t, modelstub.Config{}, harness.Settings{Workers: 1})
 	cases := 0
-	for name, a := range asks() {
+	for name, a := range testRequests() {
 		faults := []string{"truncate=half", "truncate=half;length=wrong", "reset_after=1", "malformed=1"}
 		if strings.Contains(a.body, streamed) {
 			faults = []string{"truncate=2", "truncate=0", "reset_after=2", "malformed=2"}
@@ -41,7 +41,7 @@ func TestBrokenStaysBroken(t *testing.T) {
 			})
 		}
 	}
-	harness.Until(t, "every task is counted as truncated and the permit is back", func() bool {
+	harness.Eventually(t, "every task is counted as truncated and the permit is back", func() bool {
 		m := p.gate.Scrape(t)
 		return m.Sum("headgate_tasks_total", "outcome", "truncated") == float64(cases) && m.Sum("headgate_in_flight") == 0
 	})
@@ -50,8 +50,8 @@ func TestBrokenStaysBroken(t *testing.T) {
 // A reset before any byte is no answer: the client gets one of ours.
 func TestResetBeforeHeadersIs502(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, modelstub.Config{}, harness.Settings{Workers: 1})
-	for name, a := range asks() {
+	p := newDirectAndGated(t, modelstub.Config{}, harness.Settings{Workers: 1})
+	for name, a := range testRequests() {
 		if name == "refused by upstream" {
 			continue
 		}
@@ -64,7 +64,7 @@ func TestResetBeforeHeadersIs502(t *testing.T) {
 			t.Errorf("%s: looks like a refusal: %v", name, got.Header)
 		}
 	}
-	if got := p.stub.Stats().Faulted; got != int64(len(asks())-1) {
+	if got := p.stub.Stats().Faulted; got != int64(len(testRequests())-1) {
 		t.Errorf("the stub was called %d times, want once for each request", got)
 	}
 }
@@ -73,11 +73,11 @@ func TestResetBeforeHeadersIs502(t *testing.T) {
 // rest back.
 func TestPiecesPassAtOnce(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, modelstub.Config{}, harness.Settings{Workers: 1})
+	p := newDirectAndGated(t, modelstub.Config{}, harness.Settings{Workers: 1})
 	for _, encoding := range []string{"", "gzip", "br", "zstd"} {
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
-		r := ask{path: "/v1/chat/completions", body: body(hello, streamed), header: map[string]string{
+		r := testRequest{path: "/v1/chat/completions", body: body(hello, streamed), header: map[string]string{
 			"Stub-Fault": "hang_after=3", "Stub-Encoding": encoding,
 		}}.request(t, p.gate.URL)
 		res, err := p.client.Do(r.WithContext(ctx))
@@ -102,11 +102,11 @@ func TestPiecesPassAtOnce(t *testing.T) {
 			t.Errorf("%q: the stub has %d calls in flight, want the one that hangs", encoding, got)
 		}
 		leave()
-		harness.Until(t, "the stub sees the client leave, and the permit is back", func() bool {
+		harness.Eventually(t, "the stub sees the client leave, and the permit is back", func() bool {
 			return p.stub.Stats().InFlight == 0 && p.gate.Scrape(t).Sum("headgate_in_flight") == 0
 		})
 	}
-	harness.Until(t, "all four count as client_gone", func() bool {
+	harness.Eventually(t, "all four count as client_gone", func() bool {
 		return p.gate.Scrape(t).Sum("headgate_tasks_total", "outcome", "client_gone") == 4
 	})
 }

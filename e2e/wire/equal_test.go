@@ -10,9 +10,9 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// asks are requests to every endpoint, streamed and not.
-func asks() map[string]ask {
-	return map[string]ask{
+// testRequests are requests to every endpoint, streamed and not.
+func testRequests() map[string]testRequest {
+	return map[string]testRequest{
 		"chat":                {path: "/v1/chat/completions", body: body(hello)},
 		"chat choices":        {path: "/v1/chat/completions", body: body(hello, `"n":3`)},
 		"chat stream":         {path: "/v1/chat/completions", body: body(hello, streamed)},
@@ -36,8 +36,8 @@ func asks() map[string]ask {
 
 func TestEveryEndpointEqual(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, modelstub.Config{}, harness.Settings{})
-	for name, a := range asks() {
+	p := newDirectAndGated(t, modelstub.Config{}, harness.Settings{})
+	for name, a := range testRequests() {
 		for _, encoding := range []string{"", "gzip", "br", "zstd"} {
 			for _, trailer := range []string{"", "yes"} {
 				t.Run(name+" "+encoding+" trailer="+trailer, func(t *testing.T) {
@@ -50,48 +50,48 @@ func TestEveryEndpointEqual(t *testing.T) {
 					if trailer != "" && direct.Status == http.StatusOK && direct.Trailer.Get(modelstub.TrailerChecksum) == "" {
 						t.Fatal("the stub sent no trailer")
 					}
-					compare(t, direct, gated)
+					wantEqualResponse(t, direct, gated)
 				})
 			}
 		}
 	}
-	harness.Until(t, "every task is counted as completed", func() bool {
+	harness.Eventually(t, "every task is counted as completed", func() bool {
 		m := p.gate.Scrape(t)
-		return m.Sum("headgate_arrivals_total") == float64(len(asks())*8) &&
-			m.Sum("headgate_tasks_total", "outcome", "completed") == float64(len(asks())*8)
+		return m.Sum("headgate_arrivals_total") == float64(len(testRequests())*8) &&
+			m.Sum("headgate_tasks_total", "outcome", "completed") == float64(len(testRequests())*8)
 	})
 }
 
 func TestOddStreamsEqual(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, modelstub.Config{}, harness.Settings{})
-	odd := modelstub.OddStreams()
+	p := newDirectAndGated(t, modelstub.Config{}, harness.Settings{})
+	odd := modelstub.EdgeCaseStreams()
 	for _, o := range odd {
 		t.Run(o.Name, func(t *testing.T) {
-			direct, gated := p.both(t, ask{
+			direct, gated := p.both(t, testRequest{
 				path: "/v1/chat/completions", body: body(hello, streamed), header: map[string]string{"Stub-Stream": o.Name},
 			})
 			if direct.Body != string(o.Bytes()) {
 				t.Fatalf("the stub itself sent %q, want %q", direct.Body, o.Bytes())
 			}
-			compare(t, direct, gated)
+			wantEqualResponse(t, direct, gated)
 			if got := gated.Header.Get("X-Accel-Buffering"); got != "no" {
 				t.Errorf("X-Accel-Buffering = %q, want no", got)
 			}
 		})
 	}
-	harness.Until(t, "every odd stream is counted as completed", func() bool {
+	harness.Eventually(t, "every odd stream is counted as completed", func() bool {
 		return p.gate.Scrape(t).Sum("headgate_tasks_total", "outcome", "completed") == float64(len(odd))
 	})
 }
 
 func TestStrangeButWholeEqual(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, modelstub.Config{}, harness.Settings{})
-	stream := ask{path: "/v1/chat/completions", body: body(hello, streamed)}
-	plain := ask{path: "/v1/chat/completions", body: body(hello)}
+	p := newDirectAndGated(t, modelstub.Config{}, harness.Settings{})
+	stream := testRequest{path: "/v1/chat/completions", body: body(hello, streamed)}
+	plain := testRequest{path: "/v1/chat/completions", body: body(hello)}
 	for _, c := range []struct {
-		ask   ask
+		ask   testRequest
 		fault string
 	}{
 		{stream, "error_event=3"}, {plain, "error_event=3"}, {stream, "silence=200ms;after=2"}, {plain, "drip=100us"},
@@ -103,7 +103,7 @@ func TestStrangeButWholeEqual(t *testing.T) {
 		t.Run(c.fault+" "+strconv.Itoa(len(c.ask.body)), func(t *testing.T) {
 			c.ask.header = map[string]string{"Stub-Fault": c.fault}
 			direct, gated := p.both(t, c.ask)
-			compare(t, direct, gated)
+			wantEqualResponse(t, direct, gated)
 			if gated.Header.Get("Headgate-Reason") != "" {
 				t.Error("an answer of the upstream looks like a refusal of ours")
 			}
@@ -120,11 +120,11 @@ func TestStrangeButWholeEqual(t *testing.T) {
 
 func TestModelsEqual(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, modelstub.Config{Models: []string{"one", "two"}}, harness.Settings{Workers: 1})
+	p := newDirectAndGated(t, modelstub.Config{Models: []string{"one", "two"}}, harness.Settings{Workers: 1})
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		direct, gated := p.both(t, ask{method: method, path: "/v1/models"})
+		direct, gated := p.both(t, testRequest{method: method, path: "/v1/models"})
 		gated.Header.Set("Headgate-Task-Id", "not a task") // so it has none
-		compare(t, direct, gated)
+		wantEqualResponse(t, direct, gated)
 		if method == http.MethodGet && gated.Status != http.StatusOK {
 			t.Errorf("status %d, want 200", gated.Status)
 		}
@@ -135,26 +135,26 @@ func TestModelsEqual(t *testing.T) {
 // or not.
 func TestRequestArrivesAsSent(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, modelstub.Config{}, harness.Settings{})
+	p := newDirectAndGated(t, modelstub.Config{}, harness.Settings{})
 	header := map[string]string{
 		"Authorization": "Bearer made-up-key", "X-Custom": "ä b", "Openai-Organization": "org", "User-Agent": "agent/1",
 		"X-Stainless-Retry-Count": "0", "Accept": "text/event-stream", "Cookie": "a=b",
 	}
 	packed := maps.Clone(header)
 	packed["Content-Encoding"] = "gzip"
-	for name, a := range asks() {
-		for encoding, a := range map[string]ask{
+	for name, a := range testRequests() {
+		for encoding, a := range map[string]testRequest{
 			"plain": {path: a.path, body: a.body, header: header},
-			"gzip":  {path: a.path, body: zipped(t, a.body), header: packed},
+			"gzip":  {path: a.path, body: gzipped(t, a.body), header: packed},
 		} {
 			t.Run(name+" "+encoding, func(t *testing.T) {
-				before := len(p.stub.Seen())
+				before := len(p.stub.Requests())
 				p.both(t, a)
-				seen := p.stub.Seen()[before:]
+				seen := p.stub.Requests()[before:]
 				if len(seen) != 2 {
 					t.Fatalf("the stub saw %d requests, want 2", len(seen))
 				}
-				compareSeen(t, seen[0], seen[1], a.body)
+				wantEqualRequest(t, seen[0], seen[1], a.body)
 			})
 		}
 	}

@@ -16,16 +16,16 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(harness.Run(m)) }
 
-// ask is one request.
-type ask struct {
+// testRequest is one request.
+type testRequest struct {
 	method string // default POST
 	path   string
 	body   string
 	header map[string]string
 }
 
-// answer is all that a client can see of an answer.
-type answer struct {
+// testResponse is all that a client can see of an answer.
+type testResponse struct {
 	Status   int
 	Header   http.Header
 	Body     string
@@ -35,16 +35,16 @@ type answer struct {
 	Broken   bool     // it did not end properly, or never began
 }
 
-// pair is a stub, and a gate before it.
-type pair struct {
+// directAndGated is a stub, and a gate before it.
+type directAndGated struct {
 	stub   *harness.Stub
 	gate   *harness.Gate
 	client *http.Client
 }
 
-func newPair(t *testing.T, c modelstub.Config, s harness.Settings) *pair {
+func newDirectAndGated(t *testing.T, c modelstub.Config, s harness.Settings) *directAndGated {
 	t.Helper()
-	p := &pair{stub: harness.StartStub(t, c)}
+	p := &directAndGated{stub: harness.StartStub(t, c)}
 	s.Upstream = p.stub.V1()
 	p.gate = harness.StartGate(t, s)
 	transport := &http.Transport{DisableCompression: true}
@@ -53,7 +53,7 @@ func newPair(t *testing.T, c modelstub.Config, s harness.Settings) *pair {
 	return p
 }
 
-func (a ask) request(t *testing.T, base string) *http.Request {
+func (a testRequest) request(t *testing.T, base string) *http.Request {
 	t.Helper()
 	method := a.method
 	if method == "" {
@@ -73,38 +73,38 @@ func (a ask) request(t *testing.T, base string) *http.Request {
 }
 
 // fetch reads an answer to its end, whatever that is.
-func (p *pair) fetch(t *testing.T, base string, a ask) answer {
+func (p *directAndGated) fetch(t *testing.T, base string, a testRequest) testResponse {
 	t.Helper()
 	res, err := p.client.Do(a.request(t, base))
 	if err != nil {
-		return answer{Broken: true}
+		return testResponse{Broken: true}
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	return answer{
+	return testResponse{
 		Status: res.StatusCode, Header: res.Header, Body: string(body), Trailer: res.Trailer,
 		Length: res.ContentLength, Encoding: res.TransferEncoding, Broken: err != nil,
 	}
 }
 
 // both asks the stub itself and through the gate.
-func (p *pair) both(t *testing.T, a ask) (direct, gated answer) {
+func (p *directAndGated) both(t *testing.T, a testRequest) (direct, gated testResponse) {
 	t.Helper()
 	return p.fetch(t, p.stub.URL, a), p.fetch(t, p.gate.URL, a)
 }
 
-// ours are the headers that the gate adds. Date differs by itself.
-var ours = []string{"Date", "Headgate-Task-Id", "Headgate-Queue-Wait-Ms", "X-Accel-Buffering"}
+// addedHeaders are the headers that the gate adds. Date differs by itself.
+var addedHeaders = []string{"Date", "Headgate-Task-Id", "Headgate-Queue-Wait-Ms", "X-Accel-Buffering"}
 
-// compare fails on any difference that is not one of ours.
-func compare(t *testing.T, direct, gated answer) {
+// wantEqualResponse fails on any difference that is not one of ours.
+func wantEqualResponse(t *testing.T, direct, gated testResponse) {
 	t.Helper()
 	if gated.Header.Get("Headgate-Task-Id") == "" {
 		t.Error("no Headgate-Task-Id in the answer")
 	}
 	without := func(h http.Header) http.Header {
 		h = h.Clone()
-		for _, name := range ours {
+		for _, name := range addedHeaders {
 			h.Del(name)
 		}
 		return h

@@ -14,8 +14,8 @@ import (
 
 var traceparent = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$`)
 
-// compareSeen compares what reached the stub. The gate adds IDs, no more.
-func compareSeen(t *testing.T, direct, gated harness.Seen, sent string) {
+// wantEqualRequest compares what reached the stub. The gate adds IDs, no more.
+func wantEqualRequest(t *testing.T, direct, gated harness.StubRequest, sent string) {
 	t.Helper()
 	if string(gated.Body) != sent || string(direct.Body) != sent {
 		t.Errorf("bodies of %d (direct) and %d bytes arrived, want the %d bytes that were sent", len(direct.Body), len(gated.Body), len(sent))
@@ -43,7 +43,7 @@ func compareSeen(t *testing.T, direct, gated harness.Seen, sent string) {
 	}
 }
 
-func zipped(t *testing.T, s string) string {
+func gzipped(t *testing.T, s string) string {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

@@ -7,7 +7,7 @@ import (
 
 // signals of load: what overload or a slow endpoint brings about. They are those
 // of the built-in rules that take no action, and their kin.
-var ofLoad = map[string]string{
+var loadSignals = map[string]string{
 	"age":           `headgate_queue_oldest_age_seconds{pool="$pool"}`,
 	"depth":         `headgate_queue_depth{pool="$pool"}`,
 	"waits":         `histogram_quantile(0.95, rate(headgate_queue_wait_seconds_bucket{pool="$pool"}[5m]))`,
@@ -22,8 +22,8 @@ var ofLoad = map[string]string{
 	"hidden":        `headgate_gate_panics_total{pool="$pool"} + on (pool) headgate_queue_depth{pool="$pool"}`,
 }
 
-// acting is a file with one rule that takes an action.
-func acting(signal string, more ...string) string {
+// ruleWithAction is a file with one rule that takes an action.
+func ruleWithAction(signal string, more ...string) string {
 	return "rules:\n  - name: mine\n    signal: >\n      " + signal + `
     action: rollback
     page: {at: 1, for: 10m}
@@ -33,28 +33,28 @@ func acting(signal string, more ...string) string {
 ` + strings.Join(more, "")
 }
 
-func TestRollbackOnLoadMustBeUnderstood(t *testing.T) {
-	for name, signal := range ofLoad {
-		if _, err := Parse("f", []byte(acting(signal)), settings()); err == nil || !strings.Contains(err.Error(), "i_understand: true") {
+func TestRollbackOnLoadNeedsConfirmation(t *testing.T) {
+	for name, signal := range loadSignals {
+		if _, err := Parse("f", []byte(ruleWithAction(signal)), settings()); err == nil || !strings.Contains(err.Error(), "i_understand: true") {
 			t.Errorf("%s: error %v, want to be told of i_understand", name, err)
 		}
-		if got, err := Parse("f", []byte(acting(signal, "    i_understand: true\n")), settings()); err != nil || got[0].Action != "rollback" {
+		if got, err := Parse("f", []byte(ruleWithAction(signal, "    i_understand: true\n")), settings()); err != nil || got[0].Action != "rollback" {
 			t.Errorf("%s, understood: %v", name, err)
 		}
 	}
 }
 
 // What only a faulty gate does needs no such word, and no built-in rule has it.
-func TestRollbackOnFaultsNeedsNoWord(t *testing.T) {
+func TestRollbackOnFaultsNeedsNoConfirmation(t *testing.T) {
 	for _, r := range builtIn(t, settings()) {
 		e, err := parse(r.Signal)
 		if r.Action == "" || err != nil {
 			continue
 		}
-		if m := e.ofLoad(); m != "" {
+		if m := e.loadMetric(); m != "" {
 			t.Errorf("%s acts on %s", r.Name, m)
 		}
-		if _, err := Parse("f", []byte(acting(strings.ReplaceAll(r.Signal, `"default"`, `"$pool"`))), settings()); err != nil {
+		if _, err := Parse("f", []byte(ruleWithAction(strings.ReplaceAll(r.Signal, `"default"`, `"$pool"`))), settings()); err != nil {
 			t.Errorf("%s: %v", r.Name, err)
 		}
 	}

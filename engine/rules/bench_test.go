@@ -77,7 +77,7 @@ func poolMetrics(pool string) []metric {
 	add(func(s float64) float64 { return 4 }, "in_flight")
 	add(func(s float64) float64 { return 4 }, "workers")
 	add(func(s float64) float64 { return .7 + float64(int(s)%20)/100 }, "envelope_use_ratio")
-	add(func(s float64) float64 { return float64(start.Unix()) + s }, "last_completion_timestamp_seconds")
+	add(func(s float64) float64 { return float64(testEpoch.Unix()) + s }, "last_completion_timestamp_seconds")
 	for _, m := range []string{"enforce", "observe", "passthrough"} {
 		add(func(float64) float64 { return 0 }, "mode", "mode", m)
 	}
@@ -116,7 +116,7 @@ func fillWeek(b testing.TB, db *tsdb.DB, pools []Pool, week, coarse time.Duratio
 		for i, m := range all {
 			batch[i] = tsdb.Sample{Labels: m.labels, V: m.at(at.Seconds())}
 		}
-		*now = start.Add(at)
+		*now = testEpoch.Add(at)
 		if err := db.Append(context.Background(), *now, batch); err != nil {
 			b.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func fillWeek(b testing.TB, db *tsdb.DB, pools []Pool, week, coarse time.Duratio
 func BenchmarkEvaluation(b *testing.B) {
 	span, coarse := duration(b, "HEADGATE_BENCH_SPAN", 7*24*time.Hour), duration(b, "HEADGATE_BENCH_STEP", 15*time.Second)
 	s := benchSettings()
-	now := start
+	now := testEpoch
 	db, err := tsdb.Open(tsdb.Options{Clock: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler), Retention: s.Retention})
 	if err != nil {
 		b.Fatal(err)
@@ -155,8 +155,8 @@ func BenchmarkEvaluation(b *testing.B) {
 			fast = append(fast, r)
 		}
 	}
-	if got := db.Values(b.Context(), now, append(fast, slow...)); missing(got) > 0 {
-		b.Fatalf("%d signals are missing", missing(got))
+	if got := db.Values(b.Context(), now, append(fast, slow...)); absentMetrics(got) > 0 {
+		b.Fatalf("%d signals are missing", absentMetrics(got))
 	}
 	runtime.GC()
 	var fastTook, slowTook time.Duration
@@ -185,10 +185,10 @@ func BenchmarkEvaluation(b *testing.B) {
 	b.ReportMetric(resident("RssAnon"), "anonymous-MB")
 }
 
-func missing(values map[engine.Key]engine.Value) int {
+func absentMetrics(values map[engine.Key]engine.Value) int {
 	n := 0
 	for _, v := range values {
-		if v.Knowing == engine.Missing {
+		if v.Quality == engine.Missing {
 			n++
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"headgate/engine"
 )
 
-// enough is the number of events from which a share or a quantile means something.
-const enough = 20
+// minEvents is the number of events from which a share or a quantile means something.
+const minEvents = 20
 
 // BuiltIn returns the rules that are there without a file: those of each pool,
 // with thresholds from its settings, and those of the process. It fails if a pool's
@@ -24,15 +24,15 @@ func BuiltIn(s Settings) ([]engine.Rule, error) {
 		}
 		one := s
 		one.Pools = []Pool{p}
-		for _, r := range ofOnePool(p, s.Interval) {
-			rules, err := finish(r, one)
+		for _, r := range poolRules(p, s.Interval) {
+			rules, err := completeRule(r, one)
 			errs, all = append(errs, err), append(all, rules...)
 		}
 	}
 	alone := s
 	alone.Pools = nil
-	for _, r := range append(ofProcess(), drillOverdue(), engine.MissingRule("")) {
-		rules, err := finish(r, alone)
+	for _, r := range append(processRules(), drillOverdueRule(), engine.MissingRule("")) {
+		rules, err := completeRule(r, alone)
 		errs, all = append(errs, err), append(all, rules...)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -41,8 +41,8 @@ func BuiltIn(s Settings) ([]engine.Rule, error) {
 	return all, nil
 }
 
-// finish gives a built-in rule what follows from the settings.
-func finish(r engine.Rule, s Settings) ([]engine.Rule, error) {
+// completeRule gives a built-in rule what follows from the settings.
+func completeRule(r engine.Rule, s Settings) ([]engine.Rule, error) {
 	r.Pool = ""
 	if r.Runbook == "" {
 		r.Runbook = r.Name
@@ -52,13 +52,13 @@ func finish(r engine.Rule, s Settings) ([]engine.Rule, error) {
 	if err != nil && r.Name != engine.SignalMissing {
 		return nil, fmt.Errorf("built-in rule %s: signal: %w", r.Name, err)
 	}
-	least := s.least(e.window >= longWindow)
+	least := s.minFor(e.window >= longWindow)
 	for _, d := range []*time.Duration{&r.Warn.For, &r.Page.For, &r.Clear.For} {
 		if *d > 0 {
 			*d = max(*d, least)
 		}
 	}
-	d := draft{Rule: r}
+	d := ruleTemplate{Rule: r}
 	for _, p := range s.Pools {
 		d.pools = append(d.pools, p.Name)
 	}
@@ -70,12 +70,12 @@ func finish(r engine.Rule, s Settings) ([]engine.Rule, error) {
 	return d.expand(s), errors.Join(errs...)
 }
 
-// ofOnePool returns the rules of a pool, $pool not filled in.
-func ofOnePool(p Pool, interval time.Duration) []engine.Rule {
+// poolRules returns the rules of a pool, $pool not filled in.
+func poolRules(p Pool, interval time.Duration) []engine.Rule {
 	all := queueRules(p)
-	all = append(all, servedRules(p)...)
-	all = append(all, stalled(p), envelopeUse())
-	all = append(all, burns()...)
+	all = append(all, outcomeRules(p)...)
+	all = append(all, stalledRule(p), envelopeUseRule())
+	all = append(all, burnRules()...)
 	all = append(all, gateRules(interval)...)
 	return append(all, engine.MissingRule(p.Name))
 }

@@ -6,8 +6,8 @@ import (
 	"headgate/engine"
 )
 
-// ofProcess returns the rules by which headgate watches itself.
-func ofProcess() []engine.Rule {
+// processRules returns the rules by which headgate watches itself.
+func processRules() []engine.Rule {
 	return []engine.Rule{
 		{
 			Name: "delivery_stuck", Unit: "s",
@@ -16,7 +16,7 @@ func ofProcess() []engine.Rule {
 			Page:    threshold(300, time.Minute),
 			Clear:   engine.Clear{Below: 30, For: time.Minute},
 			Summary: "messages to people do not arrive",
-			Feel:    "nothing by itself: but you may not hear of trouble",
+			Impact:  "nothing by itself: but you may not hear of trouble",
 		},
 		{
 			Name: "delivery_dead", Unit: "messages",
@@ -24,7 +24,7 @@ func ofProcess() []engine.Rule {
 			Warn:    threshold(1, 10*time.Second),
 			Clear:   engine.Clear{Below: 1, For: time.Minute},
 			Summary: "a message to people was given up",
-			Feel:    "nothing by itself: but you have not heard of something",
+			Impact:  "nothing by itself: but you have not heard of something",
 		},
 		{
 			Name: "evaluation_late", Unit: "ratio",
@@ -34,7 +34,7 @@ func ofProcess() []engine.Rule {
 			Page:    threshold(0.5, 5*time.Minute),
 			Clear:   engine.Clear{Below: 0.05, For: 2 * time.Minute},
 			Summary: "rules are evaluated late",
-			Feel:    "nothing by itself: but trouble is noticed late, and the machine is probably overloaded",
+			Impact:  "nothing by itself: but trouble is noticed late, and the machine is probably overloaded",
 		},
 		{
 			Name: "journal_failing", Unit: "errors",
@@ -44,7 +44,7 @@ func ofProcess() []engine.Rule {
 			Page:    threshold(15, time.Minute),
 			Clear:   engine.Clear{Below: 1, For: 2 * time.Minute},
 			Summary: "the record cannot be written or read",
-			Feel:    "nothing by itself: but what happens now may be forgotten at the next restart",
+			Impact:  "nothing by itself: but what happens now may be forgotten at the next restart",
 		},
 	}
 }

@@ -7,18 +7,18 @@ import (
 	"headgate/engine"
 )
 
-// burns watch the error budget over four pairs of windows.
-func burns() []engine.Rule {
+// burnRules watch the error budget over four pairs of windows.
+func burnRules() []engine.Rule {
 	return []engine.Rule{
-		burn("1h", "5m", engine.LevelPage, 14.4),
-		burn("6h", "30m", engine.LevelPage, 6),
-		burn("1d", "2h", engine.LevelWarn, 3),
-		burn("3d", "6h", engine.LevelWarn, 1),
+		burnRule("1h", "5m", engine.LevelPage, 14.4),
+		burnRule("6h", "30m", engine.LevelPage, 6),
+		burnRule("1d", "2h", engine.LevelWarn, 3),
+		burnRule("3d", "6h", engine.LevelWarn, 1),
 	}
 }
 
-// burn watches one pair. Between its two windows the smaller burn counts.
-func burn(long, short string, level engine.Level, factor float64) engine.Rule {
+// burnRule watches one pair. Between its two windows the smaller burn counts.
+func burnRule(long, short string, level engine.Level, factor float64) engine.Rule {
 	bad := func(window string) string {
 		return fmt.Sprintf(`(sum_over_time(headgate:slo_bad_tasks:1m{pool="$pool"}[%s]) / sum_over_time(headgate:slo_tasks:1m{pool="$pool"}[%[1]s]))`, window)
 	}
@@ -26,10 +26,10 @@ func burn(long, short string, level engine.Level, factor float64) engine.Rule {
 		Name: "slo_burn_" + long, Unit: UnitBurn, Runbook: "slo_burn",
 		Signal:    fmt.Sprintf(`round((%s < %s or %[2]s) / $budget, 0.01)`, bad(long), bad(short)),
 		Events:    fmt.Sprintf(`sum_over_time(headgate:slo_tasks:1m{pool="$pool"}[%s])`, short),
-		MinEvents: enough,
+		MinEvents: minEvents,
 		Clear:     engine.Clear{Below: factor / 2, For: 5 * time.Minute},
 		Summary:   fmt.Sprintf("the error budget of the SLO is used up %v times as fast as allowed, over %s and still over %s", factor, long, short),
-		Feel:      "too many answers are late or fail",
+		Impact:    "too many answers are late or fail",
 	}
 	if factor == 1 {
 		r.Summary = fmt.Sprintf("the error budget of the SLO is used up faster than allowed, over %s and still over %s", long, short)

@@ -23,7 +23,7 @@ var (
 	processNames = []string{"delivery_stuck", "delivery_dead", "evaluation_late", "journal_failing", "drill_overdue", "signal_missing"}
 )
 
-func TestBuiltInRulesAreAllThere(t *testing.T) {
+func TestBuiltInRulesComplete(t *testing.T) {
 	s := settings()
 	other := defaultPool()
 	other.Name = "other"
@@ -35,8 +35,8 @@ func TestBuiltInRulesAreAllThere(t *testing.T) {
 	there := map[engine.Key]bool{}
 	for _, r := range all {
 		there[r.Key()] = true
-		if r.Summary == "" || r.Feel == "" || r.Runbook == "" {
-			t.Errorf("%v: summary %q, feel %q, runbook %q, action %q", r.Key(), r.Summary, r.Feel, r.Runbook, r.Action)
+		if r.Summary == "" || r.Impact == "" || r.Runbook == "" {
+			t.Errorf("%v: summary %q, feel %q, runbook %q, action %q", r.Key(), r.Summary, r.Impact, r.Runbook, r.Action)
 		}
 		want := ""
 		if slices.Contains(actingNames, r.Name) {
@@ -102,7 +102,7 @@ func TestForsFollowTheInterval(t *testing.T) {
 }
 
 // B14, and settings without sense.
-func TestBuiltInRulesThatCannotBe(t *testing.T) {
+func TestBuiltInRulesImpossibleSettings(t *testing.T) {
 	tests := []struct {
 		name string
 		edit func(*Settings)
@@ -141,7 +141,7 @@ func TestBuiltInRulesForAnySLO(t *testing.T) {
 			if r.Signal == "" {
 				continue
 			}
-			if _, err := db.Number(context.Background(), r.Signal, time.Now()); err != nil && !strings.Contains(err.Error(), "there is no sample") {
+			if _, err := db.QueryInstant(context.Background(), r.Signal, time.Now()); err != nil && !strings.Contains(err.Error(), "there is no sample") {
 				t.Errorf("SLO %s, rule %s: %v in\n%s", slo, r.Name, err, r.Signal)
 			}
 		}

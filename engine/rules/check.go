@@ -19,34 +19,34 @@ import (
 const UnitBurn = "burn"
 
 const (
-	maxText = 300 // characters of a summary or a feel
-	maxFor  = 30 * 24 * time.Hour
+	maxText        = 300 // characters of a summary or a feel
+	maxForDuration = 30 * 24 * time.Hour
 )
 
-var ruleName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
+var ruleNamePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 
-// fault is what is wrong with one field of a rule.
-type fault struct{ field, message string }
+// fieldError is what is wrong with one field of a rule.
+type fieldError struct{ field, message string }
 
-// faults collects them.
-type faults []fault
+// fieldErrors collects them.
+type fieldErrors []fieldError
 
-func (f *faults) add(field, format string, a ...any) {
-	*f = append(*f, fault{field, fmt.Sprintf(format, a...)})
+func (f *fieldErrors) add(field, format string, a ...any) {
+	*f = append(*f, fieldError{field, fmt.Sprintf(format, a...)})
 }
 
-// draft is a rule before it is one for each pool.
-type draft struct {
+// ruleTemplate is a rule before it is one for each pool.
+type ruleTemplate struct {
 	engine.Rule
-	understood bool     // i_understand
-	pools      []string // nil: all
+	confirmed bool     // i_understand
+	pools     []string // nil: all
 }
 
 // check says what is wrong with a draft. It returns the draft with what follows
 // from its expressions.
-func (d draft) check(s Settings) (draft, faults) {
-	var f faults
-	d.checkWords(s, &f)
+func (d ruleTemplate) check(s Settings) (ruleTemplate, fieldErrors) {
+	var f fieldErrors
+	d.checkTexts(s, &f)
 	signal, signalOK := d.checkSignal(s, &f)
 	d.Slow = signalOK && signal.window >= longWindow
 	d.checkEvents(s, &f)
@@ -55,18 +55,20 @@ func (d draft) check(s Settings) (draft, faults) {
 	if signalOK && d.Unit == UnitBurn {
 		d.checkBurn(s, signal, &f)
 	}
-	slices.SortStableFunc(f, func(a, b fault) int { return cmp.Or(cmp.Compare(a.field, b.field), cmp.Compare(a.message, b.message)) })
+	slices.SortStableFunc(f, func(a, b fieldError) int {
+		return cmp.Or(cmp.Compare(a.field, b.field), cmp.Compare(a.message, b.message))
+	})
 	return d, f
 }
 
-func (d draft) checkWords(s Settings, f *faults) {
-	if !ruleName.MatchString(d.Name) {
+func (d ruleTemplate) checkTexts(s Settings, f *fieldErrors) {
+	if !ruleNamePattern.MatchString(d.Name) {
 		f.add("name", "must be 1 to 63 of a-z, 0-9 and _, beginning with a letter")
 	}
 	if d.Summary == "" {
 		f.add("summary", "must say in plain words what is wrong")
 	}
-	for field, text := range map[string]string{"summary": d.Summary, "feel": d.Feel} {
+	for field, text := range map[string]string{"summary": d.Summary, "feel": d.Impact} {
 		if n := len([]rune(text)); n > maxText {
 			f.add(field, "must have at most %d characters, has %d", maxText, n)
 		}
@@ -82,13 +84,13 @@ func (d draft) checkWords(s Settings, f *faults) {
 			f.add(fmt.Sprintf("pools[%d]", i), "there is no pool %q; known here: %s", name, s.poolNames())
 		}
 	}
-	if d.pools != nil && !ofPool(d.Signal, d.Events) && d.Name != engine.SignalMissing {
+	if d.pools != nil && !usesPoolVariables(d.Signal, d.Events) && d.Name != engine.SignalMissing {
 		f.add("pools", "is for rules with $pool in their signal, and this one has none")
 	}
 }
 
 // checkSignal returns what the signal is made of, and whether that is right.
-func (d draft) checkSignal(s Settings, f *faults) (expr, bool) {
+func (d ruleTemplate) checkSignal(s Settings, f *fieldErrors) (expr, bool) {
 	if d.Name == engine.SignalMissing {
 		if d.Signal != "" {
 			f.add("signal", "must be left out: %s counts the signals that are missing", engine.SignalMissing)
@@ -102,7 +104,7 @@ func (d draft) checkSignal(s Settings, f *faults) (expr, bool) {
 	return checkExpr("signal", d.Signal, s, f)
 }
 
-func checkExpr(field, text string, s Settings, f *faults) (expr, bool) {
+func checkExpr(field, text string, s Settings, f *fieldErrors) (expr, bool) {
 	e, err := parse(text)
 	if err != nil {
 		f.add(field, "%s", err)
@@ -112,14 +114,14 @@ func checkExpr(field, text string, s Settings, f *faults) (expr, bool) {
 		f.add(field, "looks back %s, and samples are kept for %s", model.Duration(e.window), model.Duration(s.Retention))
 		return e, false
 	}
-	if n, bad := e.narrow(s.Interval); bad {
+	if n, bad := e.tooNarrow(s.Interval); bad {
 		f.add(field, "the range [%s] of %s must hold two samples: at least %s", model.Duration(n.width), n.metric, model.Duration(2*s.Interval))
 		return e, false
 	}
 	return e, true
 }
 
-func (d draft) checkEvents(s Settings, f *faults) {
+func (d ruleTemplate) checkEvents(s Settings, f *fieldErrors) {
 	switch {
 	case d.Events == "" && d.MinEvents != 0:
 		f.add("min_events", "needs events: PromQL that counts them")
@@ -134,7 +136,7 @@ func (d draft) checkEvents(s Settings, f *faults) {
 	}
 }
 
-func (d draft) checkThresholds(s Settings, f *faults) {
+func (d ruleTemplate) checkThresholds(s Settings, f *fieldErrors) {
 	if !d.Warn.Set && !d.Page.Set {
 		f.add("", "has neither warn nor page: give at least one, such as warn: {at: 15, for: 30s}")
 		return
@@ -155,17 +157,17 @@ func (d draft) checkThresholds(s Settings, f *faults) {
 	if d.Clear.Below > first {
 		f.add("clear.below", "must be at most the first threshold, which is %v; is %v", first, d.Clear.Below)
 	}
-	d.checkTimes(s, f)
+	d.checkDurations(s, f)
 }
 
-func (d draft) checkTimes(s Settings, f *faults) {
-	least := s.least(d.Slow)
+func (d ruleTemplate) checkDurations(s Settings, f *fieldErrors) {
+	least := s.minFor(d.Slow)
 	check := func(field string, v time.Duration, set bool) {
 		switch {
 		case !set || d.Name == engine.SignalMissing && v == 0:
 		case v < least:
-			f.add(field, "must be at least %s, %d evaluations; is %s", model.Duration(least), evaluations, model.Duration(v))
-		case v > maxFor:
+			f.add(field, "must be at least %s, %d evaluations; is %s", model.Duration(least), minEvaluations, model.Duration(v))
+		case v > maxForDuration:
 			f.add(field, "must be at most 30d")
 		}
 	}
@@ -174,24 +176,24 @@ func (d draft) checkTimes(s Settings, f *faults) {
 	check("clear.for", d.Clear.For, true)
 }
 
-func (d draft) checkAction(signal expr, f *faults) {
+func (d ruleTemplate) checkAction(signal expr, f *fieldErrors) {
 	switch {
-	case d.Action == "" && d.understood:
+	case d.Action == "" && d.confirmed:
 		f.add("i_understand", "does nothing without an action: remove it")
 	case d.Action == "":
-	case d.Action != rollback:
+	case d.Action != actionRollback:
 		f.add("action", "must be rollback, or left out; is %q", d.Action)
 	case !d.Page.Set:
 		f.add("action", "is taken on a page, and this rule has none")
-	case signal.ofLoad() != "" && !d.understood:
-		f.add("action", "%s is a signal of load: taking the gate out when there is too much of it makes the queue longer; if that is what you want, add i_understand: true", signal.ofLoad())
+	case signal.loadMetric() != "" && !d.confirmed:
+		f.add("action", "%s is a signal of load: taking the gate out when there is too much of it makes the queue longer; if that is what you want, add i_understand: true", signal.loadMetric())
 	}
 }
 
 // checkBurn refuses factors that no pool's tasks could burn at, and windows that
 // are too long for the budget.
-func (d draft) checkBurn(s Settings, signal expr, f *faults) {
-	for _, p := range d.of(s) {
+func (d ruleTemplate) checkBurn(s Settings, signal expr, f *fieldErrors) {
+	for _, p := range d.targetPools(s) {
 		if p.check() != nil {
 			continue // said elsewhere
 		}
@@ -201,20 +203,20 @@ func (d draft) checkBurn(s Settings, signal expr, f *faults) {
 			}
 			if share := t.At * p.budget(); share >= 1 {
 				f.add(field, "can never be reached in pool %s: %v × (1 − %v) = %s of all tasks would have to be bad; it must be below %s",
-					p.Name, t.At, p.Objective, short(share), short(1/p.budget()))
+					p.Name, t.At, p.Objective, formatShort(share), formatShort(1/p.budget()))
 			}
 			if used := t.At * signal.window.Seconds() / p.Window.Seconds(); used >= 1 {
 				f.add(field, "comes too late in pool %s: %v × %s ÷ %s = %s of the budget would be gone; the window of the SLO must be longer than %s",
-					p.Name, t.At, model.Duration(signal.window), model.Duration(p.Window), short(used), model.Duration(time.Duration(t.At*float64(signal.window))))
+					p.Name, t.At, model.Duration(signal.window), model.Duration(p.Window), formatShort(used), model.Duration(time.Duration(t.At*float64(signal.window))))
 			}
 		}
 	}
 }
 
-func short(v float64) string { return fmt.Sprintf("%.3g", v) }
+func formatShort(v float64) string { return fmt.Sprintf("%.3g", v) }
 
-// of returns the pools that a draft is for.
-func (d draft) of(s Settings) []Pool {
+// targetPools returns the pools that a draft is for.
+func (d ruleTemplate) targetPools(s Settings) []Pool {
 	if d.pools == nil {
 		return s.Pools
 	}
@@ -228,14 +230,14 @@ func (d draft) of(s Settings) []Pool {
 }
 
 // expand returns the rules that a draft stands for.
-func (d draft) expand(s Settings) []engine.Rule {
-	if !ofPool(d.Signal, d.Events) && d.Name != engine.SignalMissing {
+func (d ruleTemplate) expand(s Settings) []engine.Rule {
+	if !usesPoolVariables(d.Signal, d.Events) && d.Name != engine.SignalMissing {
 		return []engine.Rule{d.Rule}
 	}
 	var all []engine.Rule
-	for _, p := range d.of(s) {
+	for _, p := range d.targetPools(s) {
 		r := d.Rule
-		r.Pool, r.Signal, r.Events = p.Name, p.fill(r.Signal), p.fill(r.Events)
+		r.Pool, r.Signal, r.Events = p.Name, p.substitute(r.Signal), p.substitute(r.Events)
 		all = append(all, r)
 	}
 	if d.Name == engine.SignalMissing && d.pools == nil {

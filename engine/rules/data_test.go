@@ -18,8 +18,8 @@ func TestDataFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(done.Failed) > 0 {
-				t.Error(done.Failed)
+			if len(done.Failures) > 0 {
+				t.Error(done.Failures)
 			}
 			if done.Tests < 4 {
 				t.Errorf("%d tests, want at least four: both sides of a threshold and of a for", done.Tests)

@@ -13,16 +13,16 @@ import (
 	"headgate/internal/strictyaml"
 )
 
-// Problem is one refusal of a file.
-type Problem = strictyaml.Problem
+// Diagnostic is one refusal of a file.
+type Diagnostic = strictyaml.Diagnostic
 
-// Problems are all refusals of one file, in its order.
-type Problems = strictyaml.Problems
+// Diagnostics are all refusals of one file, in its order.
+type Diagnostics = strictyaml.Diagnostics
 
-// ledger reads the settings of a file, and collects its problems.
-type ledger struct{ *strictyaml.Ledger }
+// decoder reads the settings of a file, and collects its problems.
+type decoder struct{ *strictyaml.Decoder }
 
-func newLedger(file string) ledger { return ledger{strictyaml.NewLedger(file)} }
+func newDecoder(file string) decoder { return decoder{strictyaml.NewDecoder(file)} }
 
 // readFile reads a file of bounded size.
 func readFile(path string) ([]byte, error) {
@@ -34,8 +34,8 @@ func readFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, strictyaml.MaxFile+1))
 }
 
-// texts reads a list of texts.
-func (l ledger) texts(to *[]string, most int) strictyaml.Reader {
+// textList reads a list of texts.
+func (l decoder) textList(to *[]string, most int) strictyaml.Reader {
 	return func(n *yaml.Node, path string) {
 		*to = []string{}
 		l.List(most, func(n *yaml.Node, path string) {
@@ -47,11 +47,11 @@ func (l ledger) texts(to *[]string, most int) strictyaml.Reader {
 }
 
 // number reads a finite number.
-func (l ledger) number(to *float64) strictyaml.Reader {
+func (l decoder) number(to *float64) strictyaml.Reader {
 	return func(n *yaml.Node, path string) {
 		v, err := strconv.ParseFloat(n.Value, 64)
 		if n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-			l.RefuseAt(strictyaml.PlaceOf(n), path, "must be a finite number such as 0.95, is "+strictyaml.Shown(n))
+			l.ReportAt(strictyaml.PositionOf(n), path, "must be a finite number such as 0.95, is "+strictyaml.Display(n))
 			return
 		}
 		*to = v
@@ -59,11 +59,11 @@ func (l ledger) number(to *float64) strictyaml.Reader {
 }
 
 // duration reads a duration as PromQL writes them.
-func (l ledger) duration(to *time.Duration) strictyaml.Reader {
+func (l decoder) duration(to *time.Duration) strictyaml.Reader {
 	return func(n *yaml.Node, path string) {
 		d, err := model.ParseDuration(n.Value)
 		if n.Kind != yaml.ScalarNode || err != nil {
-			l.RefuseAt(strictyaml.PlaceOf(n), path, "must be a duration such as 30s, 5m or 1h30m, is "+strictyaml.Shown(n))
+			l.ReportAt(strictyaml.PositionOf(n), path, "must be a duration such as 30s, 5m or 1h30m, is "+strictyaml.Display(n))
 			return
 		}
 		*to = time.Duration(d)

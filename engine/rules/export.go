@@ -40,7 +40,7 @@ type promRule struct {
 // say is left out: holding between the thresholds, and page in place of warn.
 func Export(w io.Writer, all []engine.Rule) error {
 	file := promFile{}
-	if records := recording(all); len(records) > 0 {
+	if records := recordingRules(all); len(records) > 0 {
 		file.Groups = append(file.Groups, promGroup{Name: "headgate-recorded", Interval: "1m", Rules: records})
 	}
 	for _, pool := range poolsOf(all) {
@@ -78,8 +78,8 @@ func poolsOf(all []engine.Rule) []string {
 	return pools
 }
 
-// recording returns the recorded series that rules read.
-func recording(all []engine.Rule) []promRule {
+// recordingRules returns the recorded series that rules read.
+func recordingRules(all []engine.Rule) []promRule {
 	var names []string
 	for _, r := range all {
 		for _, text := range []string{r.Signal, r.Events} {
@@ -93,7 +93,7 @@ func recording(all []engine.Rule) []promRule {
 	slices.Sort(names)
 	var records []promRule
 	for _, name := range slices.Compact(names) {
-		if counter, ok := tsdb.Counter(name); ok {
+		if counter, ok := tsdb.CounterName(name); ok {
 			records = append(records, promRule{Record: name, Expr: "increase(" + counter + "[1m])"})
 		}
 	}
@@ -118,9 +118,9 @@ func alerts(r engine.Rule) []promRule {
 }
 
 func alert(r engine.Rule, severity string, t engine.Threshold) promRule {
-	expr := fmt.Sprintf("(%s) >= %s", r.Signal, number(t.At))
+	expr := fmt.Sprintf("(%s) >= %s", r.Signal, formatNumber(t.At))
 	if r.Events != "" {
-		expr += fmt.Sprintf(" and on () ((%s) >= %s)", r.Events, number(r.MinEvents))
+		expr += fmt.Sprintf(" and on () ((%s) >= %s)", r.Events, formatNumber(r.MinEvents))
 	}
 	return promRule{
 		Alert: alertName(r.Name), Expr: expr, For: model.Duration(t.For).String(), KeepFiring: model.Duration(r.Clear.For).String(),
@@ -148,15 +148,15 @@ func labelsOf(r engine.Rule, severity string) map[string]string {
 }
 
 func annotations(r engine.Rule) map[string]string {
-	a := map[string]string{"summary": literal(r.Summary), "runbook": r.Runbook}
-	if r.Feel != "" {
-		a["description"] = literal(r.Feel)
+	a := map[string]string{"summary": escapeTemplate(r.Summary), "runbook": r.Runbook}
+	if r.Impact != "" {
+		a["description"] = escapeTemplate(r.Impact)
 	}
 	return a
 }
 
-// literal keeps a text from being taken for a template.
-func literal(text string) string { return strings.ReplaceAll(text, "{{", `{{ "{{" }}`) }
+// escapeTemplate keeps a text from being taken for a template.
+func escapeTemplate(text string) string { return strings.ReplaceAll(text, "{{", `{{ "{{" }}`) }
 
 // alertName makes HeadgateQueueAge of queue_age.
 func alertName(name string) string {

@@ -28,7 +28,7 @@ func exported(t *testing.T) ([]byte, promFile) {
 
 // What is exported has an alert for every threshold, records what the alerts read,
 // and is valid PromQL throughout.
-func TestExportIsWhole(t *testing.T) {
+func TestExportComplete(t *testing.T) {
 	_, file := exported(t)
 	recorded, count := map[string]bool{}, 0
 	for _, g := range file.Groups {
@@ -92,7 +92,7 @@ func TestAlertNames(t *testing.T) {
 			t.Errorf("%s became %s, want %s", name, got, want)
 		}
 	}
-	if got := literal("a {{ $x }}"); got != `a {{ "{{" }} $x }}` {
+	if got := escapeTemplate("a {{ $x }}"); got != `a {{ "{{" }} $x }}` {
 		t.Errorf("a text with braces became %s", got)
 	}
 }

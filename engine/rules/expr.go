@@ -40,25 +40,25 @@ func parse(text string) (expr, error) {
 		return expr{}, fmt.Errorf("there is no variable %s; known here: $pool, $workers, $slo, $budget, $max_queue_age", name)
 	}
 	// Any pool does: its values have the same types.
-	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(Pool{Name: "x", Workers: 1, SLO: time.Minute, Objective: .5, MaxQueueAge: time.Minute}.fill(text))
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(Pool{Name: "x", Workers: 1, SLO: time.Minute, Objective: .5, MaxQueueAge: time.Minute}.substitute(text))
 	if err != nil {
 		return expr{}, fmt.Errorf("is not valid PromQL: %w", err)
 	}
 	if t := parsed.Type(); t != parser.ValueTypeVector && t != parser.ValueTypeScalar {
 		return expr{}, fmt.Errorf("must be a number or an instant vector, is a %s", parser.DocumentedType(t))
 	}
-	w := &walker{}
+	w := &selectorCollector{}
 	parser.Inspect(parsed, w.visit)
 	return w.expr, w.err
 }
 
-// walker collects selectors.
-type walker struct {
+// selectorCollector collects selectors.
+type selectorCollector struct {
 	expr
 	err error
 }
 
-func (w *walker) visit(node parser.Node, path []parser.Node) error {
+func (w *selectorCollector) visit(node parser.Node, path []parser.Node) error {
 	if w.err != nil {
 		return nil
 	}
@@ -66,16 +66,16 @@ func (w *walker) visit(node parser.Node, path []parser.Node) error {
 		w.err = w.add(v, path)
 	}
 	if s, ok := node.(*parser.SubqueryExpr); ok && (s.Timestamp != nil || s.StartOrEnd != 0 || s.OriginalOffset < 0) {
-		w.err = errFixed
+		w.err = errNotRelative
 	}
 	return nil
 }
 
-var errFixed = fmt.Errorf("must look back from now: @ and negative offsets are not for rules")
+var errNotRelative = fmt.Errorf("must look back from now: @ and negative offsets are not for rules")
 
-func (w *walker) add(v *parser.VectorSelector, path []parser.Node) error {
+func (w *selectorCollector) add(v *parser.VectorSelector, path []parser.Node) error {
 	if v.Timestamp != nil || v.StartOrEnd != 0 || v.OriginalOffset < 0 {
-		return errFixed
+		return errNotRelative
 	}
 	s := selector{metric: metricOf(v), span: v.OriginalOffset}
 	for _, p := range path {
@@ -110,15 +110,15 @@ func (s selector) check(v *parser.VectorSelector) error {
 	case !strings.HasPrefix(s.metric, "headgate_") && !recorded:
 		return fmt.Errorf("there are no samples of %s: only headgate_* and what is recorded of it is kept%s", s.metric, didYouMean(s.metric))
 	case s.span >= longWindow && !recorded:
-		return fmt.Errorf("looks back %s over %s: from 1h on it must read a recorded series%s", model.Duration(s.span), s.metric, instead(s))
+		return fmt.Errorf("looks back %s over %s: from 1h on it must read a recorded series%s", model.Duration(s.span), s.metric, suggestRecorded(s))
 	case recorded && s.width < 2*time.Minute:
 		return fmt.Errorf("%s has one point a minute: it needs a range of at least 2m, such as sum_over_time(%s[5m])", s.metric, s.metric)
 	}
 	return nil
 }
 
-func instead(s selector) string {
-	name, ok := tsdb.Recorded(s.metric)
+func suggestRecorded(s selector) string {
+	name, ok := tsdb.RecordedName(s.metric)
 	if !ok {
 		return ", and there is none of it"
 	}
@@ -130,7 +130,7 @@ func instead(s selector) string {
 }
 
 func didYouMean(metric string) string {
-	if _, ok := tsdb.Recorded("headgate_" + metric); ok {
+	if _, ok := tsdb.RecordedName("headgate_" + metric); ok {
 		return "; did you mean headgate_" + metric + "?"
 	}
 	return ""
@@ -141,7 +141,7 @@ func (e expr) metrics() []string {
 	var all []string
 	for _, s := range e.selectors {
 		name := s.metric
-		if counter, ok := tsdb.Counter(name); ok {
+		if counter, ok := tsdb.CounterName(name); ok {
 			name = counter
 		}
 		if !slices.Contains(all, name) {
@@ -151,8 +151,8 @@ func (e expr) metrics() []string {
 	return all
 }
 
-// narrow returns the first range that is too narrow for two samples.
-func (e expr) narrow(interval time.Duration) (selector, bool) {
+// tooNarrow returns the first range that is too narrow for two samples.
+func (e expr) tooNarrow(interval time.Duration) (selector, bool) {
 	for _, s := range e.selectors {
 		if s.width > 0 && s.width < 2*interval {
 			return s, true
@@ -161,18 +161,18 @@ func (e expr) narrow(interval time.Duration) (selector, bool) {
 	return selector{}, false
 }
 
-// load are the metrics that get worse when more work comes, or when the endpoint
+// loadPrefixes are the metrics that get worse when more work comes, or when the endpoint
 // is slow. Taking the gate out because of them makes the queue longer, not shorter.
-var load = []string{
+var loadPrefixes = []string{
 	"headgate_queue_", "headgate_in_flight", "headgate_arrivals_", "headgate_refusals_", "headgate_would_refuse_",
 	"headgate_tasks_", "headgate_turnaround_", "headgate_service_", "headgate_first_byte_", "headgate_envelope_", "headgate_slo_",
 	"headgate_upstream_refusals_", "headgate_announced_retries_", "headgate_last_completion_",
 }
 
-// ofLoad returns a metric of load that an expression reads.
-func (e expr) ofLoad() string {
+// loadMetric returns a metric of load that an expression reads.
+func (e expr) loadMetric() string {
 	for _, m := range e.metrics() {
-		if slices.ContainsFunc(load, func(prefix string) bool { return strings.HasPrefix(m, prefix) }) {
+		if slices.ContainsFunc(loadPrefixes, func(prefix string) bool { return strings.HasPrefix(m, prefix) }) {
 			return m
 		}
 	}

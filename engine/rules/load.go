@@ -17,7 +17,7 @@ const (
 )
 
 // Load reads a file of rules, which take the place of those that are built in. A
-// file that was read but is not right gives Problems: all of them, and no rules.
+// file that was read but is not right gives Diagnostics: all of them, and no rules.
 func Load(path string, s Settings) ([]engine.Rule, error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -28,17 +28,17 @@ func Load(path string, s Settings) ([]engine.Rule, error) {
 
 // Parse reads data as the content of the file called name. Otherwise it is Load.
 func Parse(name string, data []byte, s Settings) ([]engine.Rule, error) {
-	l := newLedger(name)
+	l := newDecoder(name)
 	root := l.Document(data, "rules")
 	if root == nil {
 		return nil, l.Err()
 	}
-	var drafts []draft
-	l.Mapping(root, "", strictyaml.Set("rules", l.List(maxRules, func(n *yaml.Node, path string) { drafts = append(drafts, l.rule(n, path)) })))
-	if l.Clean() && len(drafts) == 0 {
-		l.RefuseAt(strictyaml.PlaceOf(root), "rules", "must have at least one rule; to watch nothing, silence it")
+	var drafts []ruleTemplate
+	l.Mapping(root, "", strictyaml.Key("rules", l.List(maxRules, func(n *yaml.Node, path string) { drafts = append(drafts, l.rule(n, path)) })))
+	if l.OK() && len(drafts) == 0 {
+		l.ReportAt(strictyaml.PositionOf(root), "rules", "must have at least one rule; to watch nothing, silence it")
 	}
-	all := l.finish(drafts, s)
+	all := l.expandTemplates(drafts, s)
 	if err := l.Err(); err != nil {
 		return nil, err
 	}
@@ -46,46 +46,46 @@ func Parse(name string, data []byte, s Settings) ([]engine.Rule, error) {
 }
 
 // rule reads one rule.
-func (l ledger) rule(n *yaml.Node, path string) draft {
-	var d draft
+func (l decoder) rule(n *yaml.Node, path string) ruleTemplate {
+	var d ruleTemplate
 	l.Mapping(n, path,
-		strictyaml.Set("name", l.Text(&d.Name)), strictyaml.Set("signal", l.Text(&d.Signal)), strictyaml.Set("unit", l.Text(&d.Unit)),
-		strictyaml.Set("warn", l.threshold(&d.Warn)), strictyaml.Set("page", l.threshold(&d.Page)), strictyaml.Set("clear", l.clear(&d.Clear)),
-		strictyaml.Set("min_events", l.number(&d.MinEvents)), strictyaml.Set("events", l.Text(&d.Events)),
-		strictyaml.Set("summary", l.Text(&d.Summary)), strictyaml.Set("feel", l.Text(&d.Feel)), strictyaml.Set("runbook", l.Text(&d.Runbook)),
-		strictyaml.Set("action", l.Text(&d.Action)), strictyaml.Set("i_understand", l.Truth(&d.understood)), strictyaml.Set("pools", l.texts(&d.pools, maxPools)),
+		strictyaml.Key("name", l.Text(&d.Name)), strictyaml.Key("signal", l.Text(&d.Signal)), strictyaml.Key("unit", l.Text(&d.Unit)),
+		strictyaml.Key("warn", l.threshold(&d.Warn)), strictyaml.Key("page", l.threshold(&d.Page)), strictyaml.Key("clear", l.clear(&d.Clear)),
+		strictyaml.Key("min_events", l.number(&d.MinEvents)), strictyaml.Key("events", l.Text(&d.Events)),
+		strictyaml.Key("summary", l.Text(&d.Summary)), strictyaml.Key("feel", l.Text(&d.Impact)), strictyaml.Key("runbook", l.Text(&d.Runbook)),
+		strictyaml.Key("action", l.Text(&d.Action)), strictyaml.Key("i_understand", l.Bool(&d.confirmed)), strictyaml.Key("pools", l.textList(&d.pools, maxPools)),
 	)
 	return d
 }
 
-func (l ledger) threshold(to *engine.Threshold) func(*yaml.Node, string) {
+func (l decoder) threshold(to *engine.Threshold) func(*yaml.Node, string) {
 	return func(n *yaml.Node, path string) {
 		to.Set = true
-		l.Mapping(n, path, strictyaml.Set("at", l.number(&to.At)), strictyaml.Set("for", l.duration(&to.For)))
-		l.needs(path, "at", "the value from which it counts")
-		l.needs(path, "for", "how long that has to last")
+		l.Mapping(n, path, strictyaml.Key("at", l.number(&to.At)), strictyaml.Key("for", l.duration(&to.For)))
+		l.require(path, "at", "the value from which it counts")
+		l.require(path, "for", "how long that has to last")
 	}
 }
 
-func (l ledger) clear(to *engine.Clear) func(*yaml.Node, string) {
+func (l decoder) clear(to *engine.Clear) func(*yaml.Node, string) {
 	return func(n *yaml.Node, path string) {
-		l.Mapping(n, path, strictyaml.Set("below", l.number(&to.Below)), strictyaml.Set("for", l.duration(&to.For)))
-		l.needs(path, "below", "the value under which the trouble is over")
-		l.needs(path, "for", "how long that has to last")
+		l.Mapping(n, path, strictyaml.Key("below", l.number(&to.Below)), strictyaml.Key("for", l.duration(&to.For)))
+		l.require(path, "below", "the value under which the trouble is over")
+		l.require(path, "for", "how long that has to last")
 	}
 }
 
-// needs refuses a mapping that lacks a setting.
-func (l ledger) needs(path, name, what string) {
-	if _, ok := l.At(strictyaml.Join(path, name)); !ok {
-		l.Refuse(path, "must have "+name+": "+what)
+// require refuses a mapping that lacks a setting.
+func (l decoder) require(path, name, what string) {
+	if _, ok := l.PositionAt(strictyaml.Join(path, name)); !ok {
+		l.Report(path, "must have "+name+": "+what)
 	}
 }
 
-// finish checks the drafts and returns the rules that they stand for. A rule with
+// expandTemplates checks the drafts and returns the rules that they stand for. A rule with
 // a problem in its form is not looked at for sense.
-func (l ledger) finish(drafts []draft, s Settings) []engine.Rule {
-	formed := l.Clean()
+func (l decoder) expandTemplates(drafts []ruleTemplate, s Settings) []engine.Rule {
+	formed := l.OK()
 	lines := map[string]string{}
 	var all []engine.Rule
 	for i, d := range drafts {
@@ -93,29 +93,29 @@ func (l ledger) finish(drafts []draft, s Settings) []engine.Rule {
 		if !formed {
 			continue
 		}
-		l.needs(path, "clear", "when the trouble is over, such as clear: {below: 10, for: 30s}")
+		l.require(path, "clear", "when the trouble is over, such as clear: {below: 10, for: 30s}")
 		d, faults := d.check(s)
 		for _, f := range faults {
-			if f.field == "clear.for" && d.Clear.For == 0 && l.missing(path, "clear") {
+			if f.field == "clear.for" && d.Clear.For == 0 && l.isUnset(path, "clear") {
 				continue // said above
 			}
-			l.Refuse(strictyaml.Join(path, f.field), f.message)
+			l.Report(strictyaml.Join(path, f.field), f.message)
 		}
 		if first, again := lines[d.Name]; again && d.Name != "" {
-			l.Refuse(strictyaml.Join(path, "name"), fmt.Sprintf("%q is taken by %s", d.Name, first))
+			l.Report(strictyaml.Join(path, "name"), fmt.Sprintf("%q is taken by %s", d.Name, first))
 		}
-		at, _ := l.At(path)
+		at, _ := l.PositionAt(path)
 		lines[d.Name] = path + " in line " + strconv.Itoa(at.Line)
 		all = append(all, d.expand(s)...)
 		if len(all) > maxExpanded {
-			l.Refuse("rules", fmt.Sprintf("stand for more than %d rules, one for each pool: use fewer", maxExpanded))
+			l.Report("rules", fmt.Sprintf("stand for more than %d rules, one for each pool: use fewer", maxExpanded))
 			return nil
 		}
 	}
 	return all
 }
 
-func (l ledger) missing(path, name string) bool {
-	_, ok := l.At(strictyaml.Join(path, name))
+func (l decoder) isUnset(path, name string) bool {
+	_, ok := l.PositionAt(strictyaml.Join(path, name))
 	return !ok
 }

@@ -15,7 +15,7 @@ import (
 	"headgate/internal/strictyaml"
 )
 
-const good = `rules:
+const validRules = `rules:
   - name: deep
     signal: headgate_queue_depth{pool="$pool"} / $workers
     unit: ratio
@@ -40,7 +40,7 @@ const good = `rules:
 
 func TestLoadReadsEveryKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(path, []byte(good), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(validRules), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	got, err := Load(path, settings())
@@ -53,7 +53,7 @@ func TestLoadReadsEveryKey(t *testing.T) {
 			Warn: engine.Threshold{At: 1, For: 30 * time.Second, Set: true}, Page: engine.Threshold{At: 2, For: time.Minute, Set: true},
 			Clear:  engine.Clear{Below: 0.5, For: 30 * time.Second},
 			Events: `round(increase(headgate_arrivals_total{pool="default"}[5m]))`, MinEvents: 20,
-			Summary: "many wait", Feel: "slow answers", Runbook: "queue_age", Action: "rollback",
+			Summary: "many wait", Impact: "slow answers", Runbook: "queue_age", Action: "rollback",
 		},
 		{
 			Name: "panics", Signal: `increase(headgate_panics_total[10m])`, Page: engine.Threshold{At: 1, For: 10 * time.Second, Set: true},
@@ -74,7 +74,7 @@ func TestRuleForEachPool(t *testing.T) {
 	big := defaultPool()
 	big.Name, big.Workers = "big", 32
 	s.Pools = append(s.Pools, big)
-	text := strings.Replace(good, "    pools: [default]\n", "", 1)
+	text := strings.Replace(validRules, "    pools: [default]\n", "", 1)
 	got, err := Parse("rules.yaml", []byte(text), s)
 	if err != nil || len(got) != 3 {
 		t.Fatalf("%d rules, error %v; want 3", len(got), err)
@@ -144,7 +144,7 @@ func TestLoadRefuses(t *testing.T) {
 			if err == nil || got != nil {
 				t.Fatalf("loaded %d rules, want a refusal", len(got))
 			}
-			var problems Problems
+			var problems Diagnostics
 			if !errors.As(err, &problems) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got:\n%v\nwant:\n%s", err, tt.want)
 			}
@@ -156,16 +156,16 @@ func TestLoadRefuses(t *testing.T) {
 // rule's.
 func edit(t *testing.T, old, new string) string {
 	t.Helper()
-	i := strings.LastIndex(good, old)
+	i := strings.LastIndex(validRules, old)
 	if i < 0 {
 		t.Fatalf("the file has no %q", old)
 	}
-	return good[:i] + new + good[i+len(old):]
+	return validRules[:i] + new + validRules[i+len(old):]
 }
 
 // B14: a factor that no share of bad tasks can reach, and an SLO window that is too
 // short, are refused with the arithmetic.
-func TestBurnThatCannotBe(t *testing.T) {
+func TestImpossibleBurn(t *testing.T) {
 	text := `rules:
   - name: burn
     signal: sum_over_time(headgate:slo_bad_tasks:1m{pool="$pool"}[1h]) / sum_over_time(headgate:slo_tasks:1m{pool="$pool"}[1h]) / $budget
@@ -202,9 +202,9 @@ func TestBurnThatCannotBe(t *testing.T) {
 
 // All problems come at once, in the order of the file.
 func TestAllProblemsAtOnce(t *testing.T) {
-	text := strings.NewReplacer("at: 1, for: 30s", "at: 5, for: 1s", "runbook: queue_age", "runbook: none", "[10m]", "[9d]").Replace(good)
+	text := strings.NewReplacer("at: 1, for: 30s", "at: 5, for: 1s", "runbook: queue_age", "runbook: none", "[10m]", "[9d]").Replace(validRules)
 	_, err := Parse("f", []byte(text), settings())
-	var problems Problems
+	var problems Diagnostics
 	if !errors.As(err, &problems) || len(problems) != 5 {
 		t.Fatalf("got %v, want five problems", err)
 	}
@@ -222,13 +222,13 @@ func TestProblemsAreBounded(t *testing.T) {
 		b.WriteString("  - {a: 1, b: 2}\n")
 	}
 	_, err := Parse("f", []byte(b.String()), settings())
-	var problems Problems
-	if !errors.As(err, &problems) || len(problems) != strictyaml.MaxProblems+1 || !strings.Contains(err.Error(), "more problems") {
+	var problems Diagnostics
+	if !errors.As(err, &problems) || len(problems) != strictyaml.MaxDiagnostics+1 || !strings.Contains(err.Error(), "more problems") {
 		t.Errorf("got %d problems", len(problems))
 	}
 }
 
-func TestFilesThatAreNone(t *testing.T) {
+func TestUnreadableFiles(t *testing.T) {
 	for name, data := range map[string][]byte{
 		"empty": nil, "no rules": []byte("rules: []"), "text": []byte("rules"), "not UTF-8": {0xff, 0xfe}, "too long": make([]byte, strictyaml.MaxFile+1),
 		"a comment": []byte("# nothing\n"), "nothing in it": []byte("{}"),
@@ -244,7 +244,7 @@ func TestFilesThatAreNone(t *testing.T) {
 
 // Whatever a file holds, it is refused or it gives rules that the engine takes.
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(good))
+	f.Add([]byte(validRules))
 	f.Add([]byte("rules:\n  - {name: signal_missing, warn: {at: 1, for: 5s}, clear: {below: 1, for: 1m}, summary: s, runbook: queue_age}\n"))
 	f.Add([]byte("rules: [{name: a, signal: '(((((1', pools: []}]"))
 	s := settings()

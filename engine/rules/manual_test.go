@@ -12,7 +12,7 @@ import (
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
 // The examples of the manual are right, and the tests in it pass.
-func TestManualIsRight(t *testing.T) {
+func TestManualExamplesParse(t *testing.T) {
 	manual, err := os.ReadFile("../../docs/rules.md")
 	if err != nil {
 		t.Fatal(err)
@@ -27,8 +27,8 @@ func TestManualIsRight(t *testing.T) {
 		t.Errorf("the example of rules: %v", err)
 	}
 	done, err := TestData(t.Context(), "example", blocks[1][1], s)
-	if err != nil || len(done.Failed) > 0 {
-		t.Errorf("the example of tests: %v, %v", err, done.Failed)
+	if err != nil || len(done.Failures) > 0 {
+		t.Errorf("the example of tests: %v, %v", err, done.Failures)
 	}
 	for _, r := range builtIn(t, settings()) {
 		if r.Name != engine.SignalMissing && !strings.Contains(string(manual), "| `"+r.Name+"` |") {

@@ -29,15 +29,15 @@ type Settings struct {
 	Runbooks  []string      // pages that there are
 }
 
-// evaluations that a breach has to last for, at least.
-const evaluations = 5
+// minEvaluations that a breach has to last for, at least.
+const minEvaluations = 5
 
-// least returns the shortest for that a rule may have.
-func (s Settings) least(slow bool) time.Duration {
+// minFor returns the shortest for that a rule may have.
+func (s Settings) minFor(slow bool) time.Duration {
 	if slow {
-		return evaluations * max(s.SlowEvery, s.Interval)
+		return minEvaluations * max(s.SlowEvery, s.Interval)
 	}
-	return evaluations * s.Interval
+	return minEvaluations * s.Interval
 }
 
 func (s Settings) pool(name string) (Pool, bool) {
@@ -56,23 +56,23 @@ func (s Settings) poolNames() string {
 	return strings.Join(names, ", ")
 }
 
-var variable = regexp.MustCompile(`\$[A-Za-z_][A-Za-z0-9_]*|\$`)
+var variablePattern = regexp.MustCompile(`\$[A-Za-z_][A-Za-z0-9_]*|\$`)
 
 // variables are what an expression may take from its pool.
 func (p Pool) variables() map[string]string {
 	return map[string]string{
 		"$pool":          p.Name,
 		"$workers":       strconv.Itoa(p.Workers),
-		"$slo":           number(p.SLO.Seconds()),
-		"$budget":        number(p.budget()),
-		"$max_queue_age": number(p.MaxQueueAge.Seconds()),
+		"$slo":           formatNumber(p.SLO.Seconds()),
+		"$budget":        formatNumber(p.budget()),
+		"$max_queue_age": formatNumber(p.MaxQueueAge.Seconds()),
 	}
 }
 
-// fill puts the pool's own values in the place of variables.
-func (p Pool) fill(expr string) string {
+// substitute puts the pool's own values in the place of variables.
+func (p Pool) substitute(expr string) string {
 	known := p.variables()
-	return variable.ReplaceAllStringFunc(expr, func(name string) string {
+	return variablePattern.ReplaceAllStringFunc(expr, func(name string) string {
 		if v, ok := known[name]; ok {
 			return v
 		}
@@ -92,7 +92,7 @@ func (p Pool) budget() float64 {
 // unknownVariable returns a variable that there is not.
 func unknownVariable(expr string) string {
 	known := Pool{}.variables()
-	for _, name := range variable.FindAllString(expr, -1) {
+	for _, name := range variablePattern.FindAllString(expr, -1) {
 		if _, ok := known[name]; !ok {
 			return name
 		}
@@ -100,12 +100,12 @@ func unknownVariable(expr string) string {
 	return ""
 }
 
-// ofPool says whether an expression differs between pools.
-func ofPool(exprs ...string) bool {
-	return slices.ContainsFunc(exprs, func(e string) bool { return variable.MatchString(e) })
+// usesPoolVariables says whether an expression differs between pools.
+func usesPoolVariables(exprs ...string) bool {
+	return slices.ContainsFunc(exprs, func(e string) bool { return variablePattern.MatchString(e) })
 }
 
-func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+func formatNumber(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // check says what is impossible about a pool.
 func (p Pool) check() error {

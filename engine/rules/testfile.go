@@ -35,30 +35,30 @@ type testFile struct {
 
 // testCase is one test: series go in, and states and events are expected.
 type testCase struct {
-	name   string
-	path   string
-	rules  []string // that are evaluated; nil: all
-	length time.Duration
-	series []input
-	expect []expectation
-	events []string // nil: not looked at
+	name     string
+	path     string
+	rules    []string // that are evaluated; nil: all
+	duration time.Duration
+	series   []inputSeries
+	expect   []expectation
+	events   []string // nil: not looked at
 }
 
-// input is a series in promtool's notation, one value for each interval.
-type input struct {
+// inputSeries is a series in promtool's notation, one value for each interval.
+type inputSeries struct {
 	labels labels.Labels
 	values []parser.SequenceValue
 }
 
 // expectation is what is expected of one rule at one time.
 type expectation struct {
-	path    string
-	at      time.Duration
-	rule    string
-	pool    *string // nil: the pool of the file if the rule is of one
-	state   string  // empty: any
-	value   *engine.Value
-	closely float64
+	path      string
+	at        time.Duration
+	rule      string
+	pool      *string // nil: the pool of the file if the rule is of one
+	state     string  // empty: any
+	value     *engine.Value
+	tolerance float64
 }
 
 // defaultPool is the pool of a file that says nothing about it.
@@ -70,24 +70,24 @@ func defaultPool() Pool {
 }
 
 // readTests reads a file of tests.
-func (l ledger) readTests(root *yaml.Node) testFile {
+func (l decoder) readTests(root *yaml.Node) testFile {
 	f := testFile{pool: defaultPool(), interval: time.Second}
 	l.Mapping(root, "",
-		strictyaml.Set("pool", func(n *yaml.Node, path string) { l.testPool(&f.pool, n, path) }),
-		strictyaml.Set("rules", l.Text(&f.rules)), strictyaml.Set("interval", l.duration(&f.interval)),
-		strictyaml.Set("tests", l.List(maxTests, func(n *yaml.Node, path string) { f.cases = append(f.cases, l.testCase(n, path)) })),
+		strictyaml.Key("pool", func(n *yaml.Node, path string) { l.testPool(&f.pool, n, path) }),
+		strictyaml.Key("rules", l.Text(&f.rules)), strictyaml.Key("interval", l.duration(&f.interval)),
+		strictyaml.Key("tests", l.List(maxTests, func(n *yaml.Node, path string) { f.cases = append(f.cases, l.testCase(n, path)) })),
 	)
 	if f.rules != "" && !filepath.IsAbs(f.rules) {
 		f.rules = filepath.Join(filepath.Dir(l.File()), f.rules)
 	}
 	if f.interval < time.Second {
-		l.Refuse("interval", "must be at least 1s")
+		l.Report("interval", "must be at least 1s")
 	}
 	if err := f.pool.check(); err != nil {
-		l.Refuse("pool", err.Error())
+		l.Report("pool", err.Error())
 	}
 	if len(f.cases) == 0 {
-		l.Refuse("tests", "must have at least one test")
+		l.Report("tests", "must have at least one test")
 	}
 	for i := range f.cases {
 		l.checkCase(&f.cases[i], f.interval)
@@ -95,122 +95,122 @@ func (l ledger) readTests(root *yaml.Node) testFile {
 	return f
 }
 
-func (l ledger) testPool(p *Pool, n *yaml.Node, path string) {
+func (l decoder) testPool(p *Pool, n *yaml.Node, path string) {
 	workers, depth := float64(p.Workers), float64(p.DepthMultiple)
 	l.Mapping(n, path,
-		strictyaml.Set("name", l.Text(&p.Name)), strictyaml.Set("workers", l.number(&workers)), strictyaml.Set("slo", l.duration(&p.SLO)),
-		strictyaml.Set("objective", l.number(&p.Objective)), strictyaml.Set("window", l.duration(&p.Window)),
-		strictyaml.Set("max_queue_age", l.duration(&p.MaxQueueAge)), strictyaml.Set("depth_multiple", l.number(&depth)),
+		strictyaml.Key("name", l.Text(&p.Name)), strictyaml.Key("workers", l.number(&workers)), strictyaml.Key("slo", l.duration(&p.SLO)),
+		strictyaml.Key("objective", l.number(&p.Objective)), strictyaml.Key("window", l.duration(&p.Window)),
+		strictyaml.Key("max_queue_age", l.duration(&p.MaxQueueAge)), strictyaml.Key("depth_multiple", l.number(&depth)),
 	)
 	if workers < 1 || depth < 1 || workers > 1e6 || depth > 1e6 {
-		l.Refuse(path, "workers and depth_multiple must be from 1 to 1000000")
+		l.Report(path, "workers and depth_multiple must be from 1 to 1000000")
 		return
 	}
 	p.Workers, p.DepthMultiple = int(workers), int(depth)
 }
 
-func (l ledger) testCase(n *yaml.Node, path string) testCase {
+func (l decoder) testCase(n *yaml.Node, path string) testCase {
 	c := testCase{path: path}
 	values := 0
 	l.Mapping(n, path,
-		strictyaml.Set("name", l.Text(&c.name)), strictyaml.Set("rules", l.texts(&c.rules, maxRules)), strictyaml.Set("for", l.duration(&c.length)),
-		strictyaml.Set("series", l.List(maxSeries, func(n *yaml.Node, path string) {
-			in := l.input(n, path)
+		strictyaml.Key("name", l.Text(&c.name)), strictyaml.Key("rules", l.textList(&c.rules, maxRules)), strictyaml.Key("for", l.duration(&c.duration)),
+		strictyaml.Key("series", l.List(maxSeries, func(n *yaml.Node, path string) {
+			in := l.inputSeries(n, path)
 			if values += len(in.values); values > maxValues {
-				l.Refuse(path, fmt.Sprintf("the series have more than %d values", maxValues))
+				l.Report(path, fmt.Sprintf("the series have more than %d values", maxValues))
 				return
 			}
 			c.series = append(c.series, in)
 		})),
-		strictyaml.Set("expect", l.List(maxExpects, func(n *yaml.Node, path string) { c.expect = append(c.expect, l.expectation(n, path)) })),
-		strictyaml.Set("events", l.texts(&c.events, maxExpects)),
+		strictyaml.Key("expect", l.List(maxExpects, func(n *yaml.Node, path string) { c.expect = append(c.expect, l.expectation(n, path)) })),
+		strictyaml.Key("events", l.textList(&c.events, maxExpects)),
 	)
 	return c
 }
 
-// repeats finds the counts of a series in promtool's notation: they are checked
+// repeatPattern finds the counts of a series in promtool's notation: they are checked
 // before it is expanded.
-var repeats = regexp.MustCompile(`x(\d+)`)
+var repeatPattern = regexp.MustCompile(`x(\d+)`)
 
-func (l ledger) input(n *yaml.Node, path string) input {
+func (l decoder) inputSeries(n *yaml.Node, path string) inputSeries {
 	var series, values string
-	l.Mapping(n, path, strictyaml.Set("series", l.Text(&series)), strictyaml.Set("values", l.Text(&values)))
+	l.Mapping(n, path, strictyaml.Key("series", l.Text(&series)), strictyaml.Key("values", l.Text(&values)))
 	total := 0
-	for _, m := range repeats.FindAllStringSubmatch(values, -1) {
+	for _, m := range repeatPattern.FindAllStringSubmatch(values, -1) {
 		n, err := strconv.Atoi(m[1])
 		if total += n; err != nil || n > maxTicks || total > maxTicks {
-			l.Refuse(strictyaml.Join(path, "values"), fmt.Sprintf("must have at most %d values", maxTicks))
-			return input{}
+			l.Report(strictyaml.Join(path, "values"), fmt.Sprintf("must have at most %d values", maxTicks))
+			return inputSeries{}
 		}
 	}
 	if len(values) > maxExpr {
-		l.Refuse(strictyaml.Join(path, "values"), fmt.Sprintf("must have at most %d bytes", maxExpr))
-		return input{}
+		l.Report(strictyaml.Join(path, "values"), fmt.Sprintf("must have at most %d bytes", maxExpr))
+		return inputSeries{}
 	}
 	lbls, seq, err := parser.NewParser(parser.Options{}).ParseSeriesDesc(series + " " + values)
 	if err != nil {
-		l.Refuse(path, "is not a series and its values in promtool's notation: "+err.Error())
-		return input{}
+		l.Report(path, "is not a series and its values in promtool's notation: "+err.Error())
+		return inputSeries{}
 	}
 	for _, v := range seq {
 		if v.Histogram != nil {
-			l.Refuse(strictyaml.Join(path, "values"), "histograms are given by their _bucket, _sum and _count series")
-			return input{}
+			l.Report(strictyaml.Join(path, "values"), "histograms are given by their _bucket, _sum and _count series")
+			return inputSeries{}
 		}
 	}
-	return input{lbls, seq}
+	return inputSeries{lbls, seq}
 }
 
-func (l ledger) expectation(n *yaml.Node, path string) expectation {
+func (l decoder) expectation(n *yaml.Node, path string) expectation {
 	e := expectation{path: path}
 	l.Mapping(n, path,
-		strictyaml.Set("at", l.duration(&e.at)), strictyaml.Set("rule", l.Text(&e.rule)), strictyaml.Set("state", l.Text(&e.state)),
-		strictyaml.Set("pool", func(n *yaml.Node, path string) { e.pool = new(string); l.Text(e.pool)(n, path) }),
-		strictyaml.Set("value", func(n *yaml.Node, path string) { e.value = l.value(n, path) }),
-		strictyaml.Set("closely", l.number(&e.closely)),
+		strictyaml.Key("at", l.duration(&e.at)), strictyaml.Key("rule", l.Text(&e.rule)), strictyaml.Key("state", l.Text(&e.state)),
+		strictyaml.Key("pool", func(n *yaml.Node, path string) { e.pool = new(string); l.Text(e.pool)(n, path) }),
+		strictyaml.Key("value", func(n *yaml.Node, path string) { e.value = l.value(n, path) }),
+		strictyaml.Key("closely", l.number(&e.tolerance)),
 	)
 	switch e.state {
 	case "", "ok", "pending", "warn", "page", "recovering":
 	default:
-		l.Refuse(strictyaml.Join(path, "state"), "must be ok, pending, warn, page or recovering, is "+strictyaml.Quote(e.state))
+		l.Report(strictyaml.Join(path, "state"), "must be ok, pending, warn, page or recovering, is "+strictyaml.Quote(e.state))
 	}
 	if e.value == nil && e.state == "" {
-		l.Refuse(path, "must have a value or a state")
+		l.Report(path, "must have a value or a state")
 	}
 	return e
 }
 
 // value reads a number, idle or missing.
-func (l ledger) value(n *yaml.Node, path string) *engine.Value {
+func (l decoder) value(n *yaml.Node, path string) *engine.Value {
 	switch n.Value {
 	case "idle":
-		return &engine.Value{Knowing: engine.Idle}
+		return &engine.Value{Quality: engine.Idle}
 	case "missing":
-		return &engine.Value{Knowing: engine.Missing}
+		return &engine.Value{Quality: engine.Missing}
 	}
 	v, err := strconv.ParseFloat(n.Value, 64)
 	if n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		l.Refuse(path, "must be a number, idle or missing, is "+strictyaml.Shown(n))
+		l.Report(path, "must be a number, idle or missing, is "+strictyaml.Display(n))
 		return &engine.Value{}
 	}
 	return &engine.Value{V: v}
 }
 
 // checkCase gives a test its length, and refuses what cannot be evaluated.
-func (l ledger) checkCase(c *testCase, interval time.Duration) {
+func (l decoder) checkCase(c *testCase, interval time.Duration) {
 	if c.name == "" {
-		l.Refuse(strictyaml.Join(c.path, "name"), "must say what is tested")
+		l.Report(strictyaml.Join(c.path, "name"), "must say what is tested")
 	}
 	if len(c.expect) == 0 && c.events == nil {
-		l.Refuse(c.path, "must have expect or events")
+		l.Report(c.path, "must have expect or events")
 	}
 	for _, e := range c.expect {
-		c.length = max(c.length, e.at)
+		c.duration = max(c.duration, e.at)
 		if interval > 0 && e.at%interval != 0 {
-			l.Refuse(strictyaml.Join(e.path, "at"), fmt.Sprintf("must be a multiple of the interval, %s", model.Duration(interval)))
+			l.Report(strictyaml.Join(e.path, "at"), fmt.Sprintf("must be a multiple of the interval, %s", model.Duration(interval)))
 		}
 	}
-	if interval > 0 && c.length/interval > maxTicks {
-		l.Refuse(strictyaml.Join(c.path, "for"), fmt.Sprintf("is longer than %d intervals", maxTicks))
+	if interval > 0 && c.duration/interval > maxTicks {
+		l.Report(strictyaml.Join(c.path, "for"), fmt.Sprintf("is longer than %d intervals", maxTicks))
 	}
 }

@@ -17,13 +17,13 @@ import (
 	"headgate/internal/strictyaml"
 )
 
-// start is when every test begins: the result must not depend on the day.
-var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// testEpoch is when every test begins: the result must not depend on the day.
+var testEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Tested is what a file of tests came to.
-type Tested struct {
-	Tests  int
-	Failed Problems // expectations that were not met
+// TestResult is what a file of tests came to.
+type TestResult struct {
+	Tests    int
+	Failures Diagnostics // expectations that were not met
 }
 
 // Test runs a file of tests. Series go in, one value for each interval; values,
@@ -31,66 +31,66 @@ type Tested struct {
 // in a process that has just begun; a value left out (_) ends its series until the
 // next. An error says that the file is not right; of s only Retention and Runbooks
 // count.
-func Test(ctx context.Context, path string, s Settings) (Tested, error) {
+func Test(ctx context.Context, path string, s Settings) (TestResult, error) {
 	data, err := readFile(path)
 	if err != nil {
-		return Tested{}, fmt.Errorf("read the tests: %w", err)
+		return TestResult{}, fmt.Errorf("read the tests: %w", err)
 	}
 	return TestData(ctx, path, data, s)
 }
 
 // TestData runs data as the content of the file called name. Otherwise it is Test.
-func TestData(ctx context.Context, name string, data []byte, s Settings) (Tested, error) {
-	l := newLedger(name)
+func TestData(ctx context.Context, name string, data []byte, s Settings) (TestResult, error) {
+	l := newDecoder(name)
 	root := l.Document(data, "tests of rules")
 	if root == nil {
-		return Tested{}, l.Err()
+		return TestResult{}, l.Err()
 	}
 	f := l.readTests(root)
 	if err := l.Err(); err != nil {
-		return Tested{}, err
+		return TestResult{}, err
 	}
 	s.Pools, s.Interval, s.SlowEvery = []Pool{f.pool}, f.interval, max(f.interval, engine.DefaultConfig().SlowEvery)
-	all, err := f.load(s)
+	all, err := f.loadRules(s)
 	if err != nil {
-		return Tested{}, err
+		return TestResult{}, err
 	}
-	done := Tested{}
+	done := TestResult{}
 	for _, c := range f.cases {
-		if err := l.run(ctx, f, c, all, s); err != nil {
+		if err := l.runTest(ctx, f, c, all, s); err != nil {
 			return done, err
 		}
 		done.Tests++
 	}
-	done.Failed = l.Problems()
+	done.Failures = l.Diagnostics()
 	return done, nil
 }
 
-func (f testFile) load(s Settings) ([]engine.Rule, error) {
+func (f testFile) loadRules(s Settings) ([]engine.Rule, error) {
 	if f.rules == "" {
 		return BuiltIn(s)
 	}
 	return Load(f.rules, s)
 }
 
-// bench runs one test.
-type bench struct {
-	ledger
-	c       testCase
-	s       Settings
-	pool    string
-	rules   []engine.Rule
-	db      *tsdb.DB
-	machine *engine.Machine
-	held    map[engine.Key]engine.Value // of slow rules, between their evaluations
-	keys    map[string]engine.Key       // by incident
-	events  []string
+// testRun runs one test.
+type testRun struct {
+	decoder
+	c          testCase
+	s          Settings
+	pool       string
+	rules      []engine.Rule
+	db         *tsdb.DB
+	machine    *engine.Machine
+	slowValues map[engine.Key]engine.Value // of slow rules, between their evaluations
+	keys       map[string]engine.Key       // by incident
+	events     []string
 }
 
-func (l ledger) run(ctx context.Context, f testFile, c testCase, all []engine.Rule, s Settings) (err error) {
-	b := &bench{ledger: l, c: c, s: s, pool: f.pool.Name, held: map[engine.Key]engine.Value{}, keys: map[string]engine.Key{}}
-	if b.rules, err = c.chosen(all); err != nil {
-		l.Refuse(strictyaml.Join(c.path, "rules"), err.Error())
+func (l decoder) runTest(ctx context.Context, f testFile, c testCase, all []engine.Rule, s Settings) (err error) {
+	b := &testRun{decoder: l, c: c, s: s, pool: f.pool.Name, slowValues: map[engine.Key]engine.Value{}, keys: map[string]engine.Key{}}
+	if b.rules, err = c.selectRules(all); err != nil {
+		l.Report(strictyaml.Join(c.path, "rules"), err.Error())
 		return nil
 	}
 	config := engine.DefaultConfig()
@@ -98,7 +98,7 @@ func (l ledger) run(ctx context.Context, f testFile, c testCase, all []engine.Ru
 	if b.machine, err = engine.NewMachine(config); err != nil {
 		return err
 	}
-	now := start
+	now := testEpoch
 	b.db, err = tsdb.Open(tsdb.Options{
 		Interval: s.Interval, Retention: s.Retention, Clock: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
 	})
@@ -106,8 +106,8 @@ func (l ledger) run(ctx context.Context, f testFile, c testCase, all []engine.Ru
 		return err
 	}
 	defer b.db.Close()
-	for tick := 0; time.Duration(tick)*s.Interval <= c.length; tick++ {
-		now = start.Add(time.Duration(tick) * s.Interval)
+	for tick := 0; time.Duration(tick)*s.Interval <= c.duration; tick++ {
+		now = testEpoch.Add(time.Duration(tick) * s.Interval)
 		if err := b.tick(ctx, now, tick); err != nil {
 			return err
 		}
@@ -116,8 +116,8 @@ func (l ledger) run(ctx context.Context, f testFile, c testCase, all []engine.Ru
 	return nil
 }
 
-// chosen returns the rules that a test is about.
-func (c testCase) chosen(all []engine.Rule) ([]engine.Rule, error) {
+// selectRules returns the rules that a test is about.
+func (c testCase) selectRules(all []engine.Rule) ([]engine.Rule, error) {
 	if c.rules == nil {
 		return all, nil
 	}
@@ -137,7 +137,7 @@ func (c testCase) chosen(all []engine.Rule) ([]engine.Rule, error) {
 }
 
 // tick writes the samples of one moment, evaluates, and looks at what is expected.
-func (b *bench) tick(ctx context.Context, now time.Time, tick int) error {
+func (b *testRun) tick(ctx context.Context, now time.Time, tick int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -149,9 +149,9 @@ func (b *bench) tick(ctx context.Context, now time.Time, tick int) error {
 		elapsed = 0
 	}
 	values := b.evaluate(ctx, now)
-	b.note(now, b.machine.Step(now, elapsed, b.rules, values))
+	b.recordEvents(now, b.machine.Step(now, elapsed, b.rules, values))
 	for _, e := range b.c.expect {
-		if e.at == now.Sub(start) {
+		if e.at == now.Sub(testEpoch) {
 			b.compare(e, values)
 		}
 	}
@@ -173,8 +173,8 @@ func (c testCase) samples(tick int) []tsdb.Sample {
 }
 
 // evaluate asks for the values that are due, as the engine does.
-func (b *bench) evaluate(ctx context.Context, now time.Time) map[engine.Key]engine.Value {
-	slowDue := now.Sub(start)%b.s.SlowEvery < b.s.Interval
+func (b *testRun) evaluate(ctx context.Context, now time.Time) map[engine.Key]engine.Value {
+	slowDue := now.Sub(testEpoch)%b.s.SlowEvery < b.s.Interval
 	var due []engine.Rule
 	for _, r := range b.rules {
 		if r.Name != engine.SignalMissing && (!r.Slow || slowDue) {
@@ -184,22 +184,22 @@ func (b *bench) evaluate(ctx context.Context, now time.Time) map[engine.Key]engi
 	values := b.db.Values(ctx, now, due)
 	for _, r := range b.rules {
 		if v, ok := values[r.Key()]; ok && r.Slow {
-			b.held[r.Key()] = v
-		} else if held, ok := b.held[r.Key()]; ok {
+			b.slowValues[r.Key()] = v
+		} else if held, ok := b.slowValues[r.Key()]; ok {
 			values[r.Key()] = held
 		}
 	}
 	return values
 }
 
-// note writes down what happened, one line for each event.
-func (b *bench) note(now time.Time, batch engine.Batch) {
+// recordEvents writes down what happened, one line for each event.
+func (b *testRun) recordEvents(now time.Time, batch engine.Batch) {
 	why := map[string]engine.Resolution{}
 	for _, i := range batch.Incidents {
-		b.keys[i.ID], why[i.ID] = i.Key, i.Why
+		b.keys[i.ID], why[i.ID] = i.Key, i.Resolution
 	}
 	for _, e := range batch.Events {
-		line := fmt.Sprintf("%s %s %s %s", model.Duration(now.Sub(start)), b.keys[e.Incident].Rule, e.Kind, e.Level)
+		line := fmt.Sprintf("%s %s %s %s", model.Duration(now.Sub(testEpoch)), b.keys[e.Incident].Rule, e.Kind, e.Level)
 		if e.Kind == engine.EventResolved {
 			line += " " + string(why[e.Incident])
 		}
@@ -207,34 +207,34 @@ func (b *bench) note(now time.Time, batch engine.Batch) {
 	}
 }
 
-func (b *bench) compareEvents() {
+func (b *testRun) compareEvents() {
 	if b.c.events == nil || slices.Equal(b.c.events, b.events) {
 		return
 	}
-	b.Refuse(strictyaml.Join(b.c.path, "events"), fmt.Sprintf("%s: what happened was [%s], want [%s]", b.c.name, strings.Join(b.events, ", "), strings.Join(b.c.events, ", ")))
+	b.Report(strictyaml.Join(b.c.path, "events"), fmt.Sprintf("%s: what happened was [%s], want [%s]", b.c.name, strings.Join(b.events, ", "), strings.Join(b.c.events, ", ")))
 }
 
 // compare looks at one expectation.
-func (b *bench) compare(e expectation, values map[engine.Key]engine.Value) {
+func (b *testRun) compare(e expectation, values map[engine.Key]engine.Value) {
 	status, ok := b.status(e)
 	if !ok {
-		b.Refuse(strictyaml.Join(e.path, "rule"), fmt.Sprintf("%s: there is no rule %q in that pool", b.c.name, e.rule))
+		b.Report(strictyaml.Join(e.path, "rule"), fmt.Sprintf("%s: there is no rule %q in that pool", b.c.name, e.rule))
 		return
 	}
 	got := status.Value
 	if v, ok := values[status.Rule.Key()]; ok {
 		got = v
 	}
-	if e.value != nil && !same(*e.value, got, e.closely) {
-		b.Refuse(e.path, fmt.Sprintf("%s: at %s the value of %s is %s, want %s", b.c.name, model.Duration(e.at), e.rule, said(got), said(*e.value)))
+	if e.value != nil && !equalValues(*e.value, got, e.tolerance) {
+		b.Report(e.path, fmt.Sprintf("%s: at %s the value of %s is %s, want %s", b.c.name, model.Duration(e.at), e.rule, formatValue(got), formatValue(*e.value)))
 	}
-	if state := stateOf(status.State); e.state != "" && state != e.state {
-		b.Refuse(e.path, fmt.Sprintf("%s: at %s %s is %s, want %s; its value is %s", b.c.name, model.Duration(e.at), e.rule, state, e.state, said(got)))
+	if state := stateLabel(status.State); e.state != "" && state != e.state {
+		b.Report(e.path, fmt.Sprintf("%s: at %s %s is %s, want %s; its value is %s", b.c.name, model.Duration(e.at), e.rule, state, e.state, formatValue(got)))
 	}
 }
 
 // status finds the rule that an expectation is about.
-func (b *bench) status(e expectation) (engine.RuleStatus, bool) {
+func (b *testRun) status(e expectation) (engine.RuleStatus, bool) {
 	all := b.machine.Statuses(b.rules)
 	for _, pool := range []string{b.pool, ""} {
 		if e.pool != nil {
@@ -249,25 +249,25 @@ func (b *bench) status(e expectation) (engine.RuleStatus, bool) {
 	return engine.RuleStatus{}, false
 }
 
-func same(want, got engine.Value, closely float64) bool {
-	if want.Knowing != got.Knowing {
+func equalValues(want, got engine.Value, closely float64) bool {
+	if want.Quality != got.Quality {
 		return false
 	}
-	return want.Knowing != engine.Known || math.Abs(want.V-got.V) <= math.Max(closely, 1e-9)
+	return want.Quality != engine.Valid || math.Abs(want.V-got.V) <= math.Max(closely, 1e-9)
 }
 
-func said(v engine.Value) string {
-	switch v.Knowing {
+func formatValue(v engine.Value) string {
+	switch v.Quality {
 	case engine.Idle:
 		return "idle"
 	case engine.Missing:
 		return "missing"
 	default:
-		return number(v.V)
+		return formatNumber(v.V)
 	}
 }
 
-func stateOf(s engine.State) string {
+func stateLabel(s engine.State) string {
 	switch s.Phase {
 	case engine.Pending:
 		return "pending"

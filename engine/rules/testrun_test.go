@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-const passing = `tests:
+const passingTests = `tests:
   - name: old
     rules: [queue_age]
     series:
@@ -18,7 +18,7 @@ const passing = `tests:
     events: [31s queue_age opened warn]
 `
 
-func TestRunnerTellsWhatFailed(t *testing.T) {
+func TestRunnerReportsFailures(t *testing.T) {
 	tests := []struct{ name, old, new, want string }{
 		{"nothing", "", "", ""},
 		{"value", "value: 15", "value: 14", "f:7:9: tests[0].expect[0]: old: at 31s the value of queue_age is 15, want 14"},
@@ -32,12 +32,12 @@ func TestRunnerTellsWhatFailed(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			done, err := TestData(t.Context(), "f", []byte(strings.Replace(passing, tt.old, tt.new, 1)), settings())
+			done, err := TestData(t.Context(), "f", []byte(strings.Replace(passingTests, tt.old, tt.new, 1)), settings())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tt.want == "" && len(done.Failed) > 0 || tt.want != "" && !strings.Contains(done.Failed.Error(), tt.want) {
-				t.Errorf("got  %v\nwant %s", done.Failed, tt.want)
+			if tt.want == "" && len(done.Failures) > 0 || tt.want != "" && !strings.Contains(done.Failures.Error(), tt.want) {
+				t.Errorf("got  %v\nwant %s", done.Failures, tt.want)
 			}
 		})
 	}
@@ -62,7 +62,7 @@ func TestRunnerRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := TestData(t.Context(), "f", []byte(strings.Replace(passing, tt.old, tt.new, 1)), settings())
+			_, err := TestData(t.Context(), "f", []byte(strings.Replace(passingTests, tt.old, tt.new, 1)), settings())
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got  %v\nwant %s", err, tt.want)
 			}
@@ -80,7 +80,7 @@ func TestRunnerTakesAFileOfRules(t *testing.T) {
 		}
 		return path
 	}
-	write("rules.yaml", good)
+	write("rules.yaml", validRules)
 	path := write("a.test.yaml", `rules: rules.yaml
 tests:
   - name: a panic pages
@@ -90,7 +90,7 @@ tests:
       - {at: 45s, rule: panics, state: page}
 `)
 	done, err := Test(t.Context(), path, settings())
-	if err != nil || done.Tests != 1 || len(done.Failed) > 0 {
+	if err != nil || done.Tests != 1 || len(done.Failures) > 0 {
 		t.Errorf("got %+v, %v", done, err)
 	}
 }
@@ -98,17 +98,17 @@ tests:
 func TestRunnerObeysItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := TestData(ctx, "f", []byte(passing), settings()); err == nil {
+	if _, err := TestData(ctx, "f", []byte(passingTests), settings()); err == nil {
 		t.Error("ran after the end of its context")
 	}
 }
 
 // No file of tests, however bad, does harm.
 func FuzzTestFile(f *testing.F) {
-	f.Add([]byte(passing))
+	f.Add([]byte(passingTests))
 	f.Add([]byte("tests: [{name: a, series: [{series: x, values: '1+1x5 _x3 stale'}], events: []}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		l := newLedger("f")
+		l := newDecoder("f")
 		root := l.Document(data, "tests of rules")
 		if root == nil {
 			return
@@ -118,8 +118,8 @@ func FuzzTestFile(f *testing.F) {
 			return
 		}
 		for _, c := range file.cases {
-			if c.length/file.interval > maxTicks {
-				t.Errorf("a test of %s", c.length)
+			if c.duration/file.interval > maxTicks {
+				t.Errorf("a test of %s", c.duration)
 			}
 		}
 	})

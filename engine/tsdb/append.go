@@ -15,15 +15,15 @@ import (
 
 // series is what is remembered of one between two samples.
 type series struct {
-	labels labels.Labels
-	ref    storage.SeriesRef
-	round  uint64 // that it was last seen in
-	ended  bool   // its end has been written
+	labels       labels.Labels
+	ref          storage.SeriesRef
+	generation   uint64 // that it was last seen in
+	staleWritten bool   // its end has been written
 
-	recorded labels.Labels // of the recorded series; empty: there is none
-	recRef   storage.SeriesRef
-	base     float64 // the counter at the latest recorded point
-	latest   float64
+	recorded     labels.Labels // of the recorded series; empty: there is none
+	recordedRef  storage.SeriesRef
+	recordedBase float64 // the counter at the latest recorded point
+	latest       float64
 }
 
 // Append writes samples of one moment in one commit, and with them the end of
@@ -37,7 +37,7 @@ func (db *DB) Append(ctx context.Context, now time.Time, all []Sample) (err erro
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v", v)
 		}
-		db.appended(now, len(all), err)
+		db.observeAppend(now, len(all), err)
 	}()
 	store := db.store()
 	if store == nil {
@@ -50,7 +50,7 @@ func (db *DB) Append(ctx context.Context, now time.Time, all []Sample) (err erro
 	if err := b.app.Commit(); err != nil {
 		return err
 	}
-	b.done()
+	b.applyCommit()
 	return nil
 }
 
@@ -61,48 +61,48 @@ func (db *DB) notOpen() error {
 	return errClosed
 }
 
-func (db *DB) appended(now time.Time, n int, err error) {
+func (db *DB) observeAppend(now time.Time, n int, err error) {
 	if err != nil {
 		db.metrics.appendErrors.Inc()
-		db.ill(now, err)
+		db.markFailed(now, err)
 		return
 	}
 	db.metrics.appended.Add(float64(n))
-	db.well(now)
+	db.markHealthy(now)
 }
 
 // batch is one commit while it is being made.
 type batch struct {
-	db     *DB
-	app    storage.Appender
-	at     int64 // unix ms
-	minute int64
-	seen   []*series
+	db       *DB
+	app      storage.Appender
+	at       int64 // unix ms
+	minute   int64
+	recorded []*series
 }
 
 func (b *batch) write(all []Sample) error {
-	b.db.round++
-	record := b.minute > b.db.minute
+	b.db.generation++
+	record := b.minute > b.db.lastRecordedMinute
 	for _, s := range all {
-		entry := b.entry(s)
-		if entry.round == b.db.round {
+		entry := b.lookup(s)
+		if entry.generation == b.db.generation {
 			continue // twice in one moment: the first counts
 		}
-		entry.round, entry.ended, entry.latest = b.db.round, false, s.V
-		if err := b.put(&entry.ref, entry.labels, s.V); err != nil {
+		entry.generation, entry.staleWritten, entry.latest = b.db.generation, false, s.V
+		if err := b.appendSample(&entry.ref, entry.labels, s.V); err != nil {
 			return err
 		}
 		if record {
-			if err := b.record(entry); err != nil {
+			if err := b.appendRecorded(entry); err != nil {
 				return err
 			}
 		}
 	}
-	return b.end()
+	return b.appendStaleMarkers()
 }
 
-// entry returns what is remembered of a series.
-func (b *batch) entry(s Sample) *series {
+// lookup returns what is remembered of a series.
+func (b *batch) lookup(s Sample) *series {
 	hash := s.Labels.Hash()
 	entry := b.db.cache[hash]
 	if entry == nil || !labels.Equal(entry.labels, s.Labels) {
@@ -112,9 +112,9 @@ func (b *batch) entry(s Sample) *series {
 	return entry
 }
 
-// put writes one sample. A reference to a series that TSDB has dropped since is
+// appendSample writes one sample. A reference to a series that TSDB has dropped since is
 // found out by TSDB, which looks the labels up then.
-func (b *batch) put(ref *storage.SeriesRef, l labels.Labels, v float64) error {
+func (b *batch) appendSample(ref *storage.SeriesRef, l labels.Labels, v float64) error {
 	got, err := b.app.Append(*ref, l, b.at, v)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", l.Get(model.MetricNameLabel), err)
@@ -123,60 +123,60 @@ func (b *batch) put(ref *storage.SeriesRef, l labels.Labels, v float64) error {
 	return nil
 }
 
-// record writes by how much a counter grew since its latest recorded point.
-func (b *batch) record(s *series) error {
+// appendRecorded writes by how much a counter grew since its latest recorded point.
+func (b *batch) appendRecorded(s *series) error {
 	if s.recorded.IsEmpty() {
 		return nil
 	}
-	grown := s.latest - s.base
+	grown := s.latest - s.recordedBase
 	if grown < 0 { // it began anew
 		grown = s.latest
 	}
-	b.seen = append(b.seen, s)
-	return b.put(&s.recRef, s.recorded, grown)
+	b.recorded = append(b.recorded, s)
+	return b.appendSample(&s.recordedRef, s.recorded, grown)
 }
 
-// end marks series that were there before as ended, so that they have no value
+// appendStaleMarkers marks series that were there before as ended, so that they have no value
 // from now on.
-func (b *batch) end() error {
+func (b *batch) appendStaleMarkers() error {
 	for _, s := range b.db.cache {
-		if s.round == b.db.round || s.ended {
+		if s.generation == b.db.generation || s.staleWritten {
 			continue
 		}
-		if err := b.put(&s.ref, s.labels, math.Float64frombits(value.StaleNaN)); err != nil {
+		if err := b.appendSample(&s.ref, s.labels, math.Float64frombits(value.StaleNaN)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// flush records what counters grew by since the latest full minute, so that
+// flushRecorded records what counters grew by since the latest full minute, so that
 // nothing is missing from the recorded series after an orderly stop.
-func (db *DB) flush(now time.Time) error {
+func (db *DB) flushRecorded(now time.Time) error {
 	store := db.store()
 	if store == nil {
 		return nil
 	}
 	b := &batch{db: db, app: store.Appender(context.Background()), at: now.UnixMilli(), minute: now.Unix() / 60}
 	for _, s := range db.cache {
-		if s.latest == s.base {
+		if s.latest == s.recordedBase {
 			continue
 		}
-		if err := b.record(s); err != nil {
+		if err := b.appendRecorded(s); err != nil {
 			return errors.Join(err, b.app.Rollback())
 		}
 	}
 	return b.app.Commit()
 }
 
-// done takes into account that the commit stands.
-func (b *batch) done() {
-	for _, s := range b.seen {
-		s.base = s.latest
+// applyCommit takes into account that the commit stands.
+func (b *batch) applyCommit() {
+	for _, s := range b.recorded {
+		s.recordedBase = s.latest
 	}
-	b.db.minute = max(b.db.minute, b.minute)
+	b.db.lastRecordedMinute = max(b.db.lastRecordedMinute, b.minute)
 	for hash, s := range b.db.cache {
-		if s.round != b.db.round {
+		if s.generation != b.db.generation {
 			delete(b.db.cache, hash)
 		}
 	}

@@ -20,7 +20,7 @@ func (db *DB) checkBlocks(now time.Time) error {
 	if err != nil {
 		return nil // there is none yet, or opening it will say why not
 	}
-	lock, err := tsdbutil.NewDirLocker(db.o.Dir, "tsdb", quiet(db.o.Log), nil)
+	lock, err := tsdbutil.NewDirLocker(db.o.Dir, "tsdb", filteredLogger(db.o.Log), nil)
 	if err != nil {
 		return nil // as above
 	}
@@ -36,24 +36,24 @@ func (db *DB) checkBlocks(now time.Time) error {
 		if _, notBlock := ulid.ParseStrict(e.Name()); notBlock != nil || !e.IsDir() {
 			continue
 		}
-		if err := db.readable(e.Name()); err != nil {
+		if err := db.checkBlock(e.Name()); err != nil {
 			bad, errs = append(bad, e.Name()), append(errs, err)
 		}
 	}
 	if len(bad) > 0 {
-		_ = db.aside(now, errors.Join(errs...), bad...) // if that fails, opening will
+		_ = db.quarantine(now, errors.Join(errs...), bad...) // if that fails, opening will
 	}
 	return lock.Release()
 }
 
-// readable says whether a block can be opened.
-func (db *DB) readable(name string) (err error) {
+// checkBlock says whether a block can be opened.
+func (db *DB) checkBlock(name string) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("block %s: panic: %v", name, v)
 		}
 	}()
-	b, err := tsdb.OpenBlock(quiet(db.o.Log), filepath.Join(db.o.Dir, name), nil, nil)
+	b, err := tsdb.OpenBlock(filteredLogger(db.o.Log), filepath.Join(db.o.Dir, name), nil, nil)
 	if err != nil {
 		return fmt.Errorf("block %s: %w", name, err)
 	}

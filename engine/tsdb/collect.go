@@ -56,13 +56,13 @@ func (db *DB) gather(now time.Time) (all []Sample, err error) {
 	}
 	all = make([]Sample, 0, len(vector))
 	for _, s := range vector {
-		all = append(all, Sample{Labels: sorted(s.Metric), V: float64(s.Value)})
+		all = append(all, Sample{Labels: sortedLabels(s.Metric), V: float64(s.Value)})
 	}
 	return all, err
 }
 
-// sorted returns the labels of a metric as the storage takes them.
-func sorted(m model.Metric) labels.Labels {
+// sortedLabels returns the labels of a metric as the storage takes them.
+func sortedLabels(m model.Metric) labels.Labels {
 	b := labels.NewScratchBuilder(len(m))
 	for name, value := range m {
 		b.Add(string(name), string(value))

@@ -20,16 +20,16 @@ func TestCollectKeepsOurFamilies(t *testing.T) {
 	reg.MustRegister(ours, others, hist)
 	ours.Set(3)
 	hist.Observe(1.5)
-	r := newRig(t, func(o *Options) { o.Gatherer = reg })
+	r := newFixture(t, func(o *Options) { o.Gatherer = reg })
 	r.Collect(t.Context(), r.now)
 	r.now = r.now.Add(time.Second)
-	if got := r.signal(`headgate_depth{pool="p"}`); got != known(3) {
+	if got := r.signal(`headgate_depth{pool="p"}`); got != validValue(3) {
 		t.Errorf("our gauge: %+v, want 3", got)
 	}
-	if got := r.signal(`headgate_x_seconds_bucket{le="2"} - on() headgate_x_seconds_bucket{le="1"}`); got != known(1) {
+	if got := r.signal(`headgate_x_seconds_bucket{le="2"} - on() headgate_x_seconds_bucket{le="1"}`); got != validValue(1) {
 		t.Errorf("the second bucket: %+v, want 1", got)
 	}
-	if got := r.signal(`count({__name__=~".+"})`); got != known(6) {
+	if got := r.signal(`count({__name__=~".+"})`); got != validValue(6) {
 		t.Errorf("series: %+v, want 6: a gauge, three buckets, sum and count", got)
 	}
 }
@@ -44,7 +44,7 @@ func TestCollectSurvivesBadCollectors(t *testing.T) {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "headgate_good"})
 	reg.MustRegister(g)
 	panics := true
-	r := newRig(t, func(o *Options) {
+	r := newFixture(t, func(o *Options) {
 		o.Gatherer = gatherer(func() ([]*dto.MetricFamily, error) {
 			if panics {
 				panic("a bug")
@@ -58,7 +58,7 @@ func TestCollectSurvivesBadCollectors(t *testing.T) {
 	r.now = r.now.Add(time.Second)
 	r.Collect(t.Context(), r.now)
 	r.now = r.now.Add(time.Second)
-	if got := r.signal("headgate_good"); got != known(0) {
+	if got := r.signal("headgate_good"); got != validValue(0) {
 		t.Errorf("got %+v, want 0", got)
 	}
 }
@@ -68,7 +68,7 @@ func TestRunCollectsInEveryInterval(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "headgate_x"}, func() float64 { return 1 }))
 	synctest.Test(t, func(t *testing.T) {
-		db, err := Open(Options{Dir: t.TempDir(), Gatherer: reg, Registerer: reg, Log: newRigLog()})
+		db, err := Open(Options{Dir: t.TempDir(), Gatherer: reg, Registerer: reg, Log: newFixtureLog()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,11 +77,11 @@ func TestRunCollectsInEveryInterval(t *testing.T) {
 		go func() { defer close(done); db.Run(ctx) }()
 		time.Sleep(5500 * time.Millisecond)
 		synctest.Wait()
-		n, err := db.Number(t.Context(), "count_over_time(headgate_x[1m])", db.o.Clock())
+		n, err := db.QueryInstant(t.Context(), "count_over_time(headgate_x[1m])", db.o.Clock())
 		if err != nil || n != 6 {
 			t.Errorf("%v samples, error %v; want 6", n, err)
 		}
-		if n, err = db.Number(t.Context(), "headgate_samples_series", db.o.Clock()); err != nil || n < 2 {
+		if n, err = db.QueryInstant(t.Context(), "headgate_samples_series", db.o.Clock()); err != nil || n < 2 {
 			t.Errorf("%v series, error %v; want at least 2", n, err)
 		}
 		cancel()
@@ -93,9 +93,9 @@ func TestRunCollectsInEveryInterval(t *testing.T) {
 }
 
 func TestTwoSamplesOfOneMomentAreOne(t *testing.T) {
-	r := newRig(t, nil)
-	r.second(at(1, "headgate_x"), at(2, "headgate_x"))
-	if got := r.signal("headgate_x"); got != known(1) {
+	r := newFixture(t, nil)
+	r.appendSecond(sample(1, "headgate_x"), sample(2, "headgate_x"))
+	if got := r.signal("headgate_x"); got != validValue(1) {
 		t.Errorf("got %+v, want the first", got)
 	}
 }

@@ -23,23 +23,23 @@ type DB struct {
 	parser  parser.Parser
 	metrics *metrics
 
-	appendMu sync.Mutex // held while samples are written
-	cache    map[uint64]*series
-	round    uint64
-	minute   int64 // of the latest recorded point, since 1970
+	appendMu           sync.Mutex // held while samples are written
+	cache              map[uint64]*series
+	generation         uint64
+	lastRecordedMinute int64 // of the latest recorded point, since 1970
 
-	mu     sync.RWMutex
-	tsdb   *tsdb.DB // nil while it cannot be opened
-	closed bool
-	health Health
-	retry  time.Time // when to try to open it again
+	mu      sync.RWMutex
+	tsdb    *tsdb.DB // nil while it cannot be opened
+	closed  bool
+	health  Health
+	retryAt time.Time // when to try to open it again
 }
 
 // Open opens the samples in a folder, and repairs what it can. It fails on options
 // that cannot be, and when another process has the folder. A disk that does not do
 // its work is no failure: signals are missing then, and it is tried again.
 func Open(o Options) (*DB, error) {
-	o, err := o.fill()
+	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func Open(o Options) (*DB, error) {
 		db.temp = true
 	}
 	db.engine = promql.NewEngine(promql.EngineOpts{
-		MaxSamples: querySamples, Timeout: queryTime, LookbackDelta: o.lookback(),
+		MaxSamples: querySamples, Timeout: queryTimeout, LookbackDelta: o.lookback(),
 		EnableAtModifier: true, EnableNegativeOffset: true, Parser: db.parser,
 	})
 	if db.metrics, err = newMetrics(o.Registerer, db); err != nil {
@@ -82,7 +82,7 @@ func (db *DB) Run(ctx context.Context) {
 func (db *DB) Close() error {
 	db.appendMu.Lock()
 	defer db.appendMu.Unlock()
-	errFlush := db.flush(db.o.Clock())
+	errFlush := db.flushRecorded(db.o.Clock())
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.closed {
@@ -92,7 +92,7 @@ func (db *DB) Close() error {
 	db.health = Health{Since: db.o.Clock(), Err: errClosed}
 	err := errFlush
 	if db.tsdb != nil {
-		err = errors.Join(err, recovered(db.tsdb.Close)) // as a full disk makes it
+		err = errors.Join(err, recoverPanic(db.tsdb.Close)) // as a full disk makes it
 		db.tsdb = nil
 	}
 	return errors.Join(err, db.engine.Close(), db.removeTemp())

@@ -18,7 +18,7 @@ type Health struct {
 	Since time.Time
 	// Aside is the folder that what could not be read was moved to at the start;
 	// empty if nothing was.
-	Aside string
+	Quarantined string
 }
 
 // Health returns how it stands with the samples.
@@ -28,8 +28,8 @@ func (db *DB) Health() Health {
 	return db.health
 }
 
-// ill notes and says what is wrong, once until it is something else.
-func (db *DB) ill(now time.Time, err error) {
+// markFailed notes and says what is wrong, once until it is something else.
+func (db *DB) markFailed(now time.Time, err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.closed {
@@ -45,8 +45,8 @@ func (db *DB) ill(now time.Time, err error) {
 	}
 }
 
-// well notes and says that it is over.
-func (db *DB) well(now time.Time) {
+// markHealthy notes and says that it is over.
+func (db *DB) markHealthy(now time.Time) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.closed || db.health.Err == nil {

@@ -20,13 +20,13 @@ func TestWriteUntilKilled(t *testing.T) {
 		dir, n = t.TempDir(), 10
 	}
 	now := epoch
-	db, err := Open(Options{Dir: dir, Log: newRigLog(), Clock: func() time.Time { return now }})
+	db, err := Open(Options{Dir: dir, Log: newFixtureLog(), Clock: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
 	for i := range n {
-		if err := db.Append(t.Context(), now, []Sample{at(float64(i), "headgate_x")}); err != nil {
+		if err := db.Append(t.Context(), now, []Sample{sample(float64(i), "headgate_x")}); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Println("committed", i)
@@ -36,7 +36,7 @@ func TestWriteUntilKilled(t *testing.T) {
 
 // What was committed before a kill -9 is there at the next start.
 func TestKillKeepsWhatWasCommitted(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestKillKeepsWhatWasCommitted(t *testing.T) {
 		last := killed(t, r.o.Dir, stop)
 		r.now = epoch.Add(time.Duration(last+1) * time.Second)
 		r.open()
-		if got := r.signal("headgate_x"); got.V < float64(last) || got.Knowing != 0 {
+		if got := r.signal("headgate_x"); got.V < float64(last) || got.Quality != 0 {
 			t.Errorf("killed after sample %d: the newest is %+v", last, got)
 		}
 		if got := r.signal("count_over_time(headgate_x[1h])"); got.V < float64(last+1) {

@@ -25,8 +25,8 @@ func newMetrics(reg prometheus.Registerer, db *DB) (*metrics, error) {
 	}
 	for _, c := range []prometheus.Collector{
 		m.appended, m.appendErrors, m.gatherErrors, m.queryErrors,
-		gauge("headgate_samples_series", "Series with samples of the last hour.", db.series),
-		gauge("headgate_samples_bytes", "Size of the samples on disk, without the log of the last hour.", db.bytes),
+		gauge("headgate_samples_series", "Series with samples of the last hour.", db.seriesCount),
+		gauge("headgate_samples_bytes", "Size of the samples on disk, without the log of the last hour.", db.blockBytes),
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
@@ -35,14 +35,14 @@ func newMetrics(reg prometheus.Registerer, db *DB) (*metrics, error) {
 	return m, nil
 }
 
-func (db *DB) series() float64 {
+func (db *DB) seriesCount() float64 {
 	if store := db.store(); store != nil {
 		return float64(store.Head().NumSeries())
 	}
 	return 0
 }
 
-func (db *DB) bytes() float64 {
+func (db *DB) blockBytes() float64 {
 	store := db.store()
 	if store == nil {
 		return 0

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// block is the span of one block. A short one keeps what is in memory small,
+	// blockDuration is the span of one block. A short one keeps what is in memory small,
 	// and what a start has to replay.
-	block       = 30 * time.Minute
-	reopenAfter = 30 * time.Second
-	mayWait     = time.Minute // for a clock that has gone back between two lives
+	blockDuration  = 30 * time.Minute
+	reopenInterval = 30 * time.Second
+	maxClockSkew   = time.Minute // for a clock that has gone back between two lives
 )
 
 // open opens the TSDB. What is corrupt is moved aside.
 func (db *DB) open(now time.Time) error {
-	store, err := db.openAny(now)
+	store, err := db.openOrRepair(now)
 	if err != nil {
-		db.ill(now, err)
+		db.markFailed(now, err)
 		db.mu.Lock()
-		db.retry = now.Add(reopenAfter)
+		db.retryAt = now.Add(reopenInterval)
 		db.mu.Unlock()
 		return err
 	}
@@ -45,32 +45,32 @@ func (db *DB) open(now time.Time) error {
 // reopen tries to open what could not be opened before, now and then.
 func (db *DB) reopen(now time.Time) {
 	db.mu.RLock()
-	due := db.tsdb == nil && !db.closed && !now.Before(db.retry)
+	due := db.tsdb == nil && !db.closed && !now.Before(db.retryAt)
 	db.mu.RUnlock()
 	if due {
 		_ = db.open(now) // noted in Health
 	}
 }
 
-// openAny opens what can be read, or begins anew.
-func (db *DB) openAny(now time.Time) (*tsdb.DB, error) {
+// openOrRepair opens what can be read, or begins anew.
+func (db *DB) openOrRepair(now time.Time) (*tsdb.DB, error) {
 	if err := db.checkBlocks(now); err != nil {
 		return nil, err
 	}
 	store, err := db.openOnce()
 	switch {
 	case err == nil:
-		return db.fromPast(now, store)
+		return db.rejectFutureSamples(now, store)
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		return nil, fmt.Errorf("%w: %s", errLocked, db.o.Dir)
 	default:
-		return db.anew(now, err)
+		return db.recreate(now, err)
 	}
 }
 
-// anew moves the whole folder aside and begins an empty one.
-func (db *DB) anew(now time.Time, why error) (*tsdb.DB, error) {
-	if err := db.aside(now, why, "."); err != nil {
+// recreate moves the whole folder aside and begins an empty one.
+func (db *DB) recreate(now time.Time, why error) (*tsdb.DB, error) {
+	if err := db.quarantine(now, why, "."); err != nil {
 		return nil, fmt.Errorf("open the samples: %w", why)
 	}
 	store, err := db.openOnce()
@@ -80,21 +80,21 @@ func (db *DB) anew(now time.Time, why error) (*tsdb.DB, error) {
 	return store, nil
 }
 
-// fromPast refuses samples of the future: no new ones could be written beside them.
-func (db *DB) fromPast(now time.Time, store *tsdb.DB) (*tsdb.DB, error) {
+// rejectFutureSamples refuses samples of the future: no new ones could be written beside them.
+func (db *DB) rejectFutureSamples(now time.Time, store *tsdb.DB) (*tsdb.DB, error) {
 	newest := time.UnixMilli(store.Head().MaxTime())
 	for _, b := range store.Blocks() {
 		if t := time.UnixMilli(b.MaxTime()); store.Head().NumSeries() == 0 && t.After(newest) {
 			newest = t
 		}
 	}
-	if store.Head().NumSeries() == 0 && len(store.Blocks()) == 0 || newest.Sub(now) <= mayWait {
+	if store.Head().NumSeries() == 0 && len(store.Blocks()) == 0 || newest.Sub(now) <= maxClockSkew {
 		return store, nil
 	}
 	if err := store.Close(); err != nil {
 		db.o.Log.Warn("closing the samples", "error", err)
 	}
-	return db.anew(now, fmt.Errorf("the newest sample is of %s, and it is %s now: the clock has gone back", newest.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
+	return db.recreate(now, fmt.Errorf("the newest sample is of %s, and it is %s now: the clock has gone back", newest.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
 }
 
 func (db *DB) openOnce() (store *tsdb.DB, err error) {
@@ -106,18 +106,18 @@ func (db *DB) openOnce() (store *tsdb.DB, err error) {
 	o := tsdb.DefaultOptions()
 	o.RetentionDuration = db.o.Retention.Milliseconds()
 	o.MaxBytes = db.o.MaxBytes
-	o.MinBlockDuration = block.Milliseconds()
-	o.MaxBlockDuration = max(db.o.Retention/10, block).Milliseconds()
-	o.BlockReloadInterval = never
+	o.MinBlockDuration = blockDuration.Milliseconds()
+	o.MaxBlockDuration = max(db.o.Retention/10, blockDuration).Milliseconds()
+	o.BlockReloadInterval = disabledInterval
 	o.WALCompression = compression.Snappy
 	o.WALSegmentSize = 16 << 20
 	o.StripeSize = 512 // of 16384: hundreds of series, not millions
-	return tsdb.Open(db.o.Dir, quiet(db.o.Log), nil, o, nil)
+	return tsdb.Open(db.o.Dir, filteredLogger(db.o.Log), nil, o, nil)
 }
 
-// aside moves folders out of the way, "." being all of them. Of what was moved
+// quarantine moves folders out of the way, "." being all of them. Of what was moved
 // aside before, nothing is kept: it must not fill the disk.
-func (db *DB) aside(now time.Time, why error, names ...string) error {
+func (db *DB) quarantine(now time.Time, why error, names ...string) error {
 	to := fmt.Sprintf("%s.bad-%s", filepath.Clean(db.o.Dir), now.UTC().Format("20060102T150405"))
 	old, _ := filepath.Glob(filepath.Clean(db.o.Dir) + ".bad-*")
 	for _, o := range old {
@@ -132,7 +132,7 @@ func (db *DB) aside(now time.Time, why error, names ...string) error {
 		}
 	}
 	db.mu.Lock()
-	db.health.Aside = to
+	db.health.Quarantined = to
 	db.mu.Unlock()
 	db.o.Log.Error("samples that cannot be used were moved aside; signals over them are missing", "to", to, "what", strings.Join(names, ", "), "error", why)
 	return nil
@@ -151,5 +151,5 @@ func (db *DB) move(name, to string) error {
 	return os.Rename(db.o.Dir, to)
 }
 
-// quiet passes on what TSDB warns of; what it is proud of goes to debug.
-func quiet(log *slog.Logger) *slog.Logger { return slog.New(warnings{log.Handler()}) }
+// filteredLogger passes on what TSDB warns of; what it is proud of goes to debug.
+func filteredLogger(log *slog.Logger) *slog.Logger { return slog.New(levelFilter{log.Handler()}) }

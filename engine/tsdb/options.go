@@ -17,10 +17,10 @@ const (
 	// DefaultMaxBytes bounds the blocks on disk.
 	DefaultMaxBytes = 2 << 30
 
-	staleAfter = 10              // intervals without a sample, after which a series has no value
-	lookbackAt = 5 * time.Minute // at most
+	staleIntervals = 10              // intervals without a sample, after which a series has no value
+	maxLookback    = 5 * time.Minute // at most
 
-	queryTime    = time.Second // for one expression
+	queryTimeout = time.Second // for one expression
 	querySamples = 2_000_000   // that one expression may hold at once
 	rangePoints  = 11_000      // that one series of a range may have
 	rangeSeries  = 200         // that a range may have
@@ -51,8 +51,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// fill puts defaults in place, and names what cannot be.
-func (o Options) fill() (Options, error) {
+// withDefaults puts defaults in place, and names what cannot be.
+func (o Options) withDefaults() (Options, error) {
 	if o.Log == nil {
 		return o, errors.New("samples need a Log")
 	}
@@ -78,5 +78,5 @@ func (o Options) fill() (Options, error) {
 
 // lookback is the age at which the latest sample of a series is stale.
 func (o Options) lookback() time.Duration {
-	return min(staleAfter*o.Interval, max(lookbackAt, 2*o.Interval))
+	return min(staleIntervals*o.Interval, max(maxLookback, 2*o.Interval))
 }

@@ -25,9 +25,9 @@ var recordable = map[string]bool{
 	"headgate_turnaround_seconds_bucket": true, "headgate_turnaround_seconds_sum": true, "headgate_turnaround_seconds_count": true,
 }
 
-// Recorded returns the name of the recorded series of a counter, and whether it
+// RecordedName returns the name of the recorded series of a counter, and whether it
 // has one: headgate_slo_tasks_total has headgate:slo_tasks:1m.
-func Recorded(counter string) (string, bool) {
+func RecordedName(counter string) (string, bool) {
 	if !recordable[counter] {
 		return "", false
 	}
@@ -35,11 +35,11 @@ func Recorded(counter string) (string, bool) {
 	return recordedPrefix + base + recordedSuffix, true
 }
 
-// Counter returns the counter that a recorded series is of, and whether there is
+// CounterName returns the counter that a recorded series is of, and whether there is
 // one of that name.
-func Counter(recorded string) (string, bool) {
+func CounterName(recorded string) (string, bool) {
 	for name := range recordable {
-		if r, _ := Recorded(name); r == recorded {
+		if r, _ := RecordedName(name); r == recorded {
 			return name, true
 		}
 	}
@@ -48,12 +48,12 @@ func Counter(recorded string) (string, bool) {
 
 // IsRecorded says whether a name is one of recorded series.
 func IsRecorded(name string) bool {
-	_, ok := Counter(name)
+	_, ok := CounterName(name)
 	return ok
 }
 
 func recordedLabels(l labels.Labels) labels.Labels {
-	name, ok := Recorded(l.Get(model.MetricNameLabel))
+	name, ok := RecordedName(l.Get(model.MetricNameLabel))
 	if !ok {
 		return labels.EmptyLabels()
 	}

@@ -13,7 +13,7 @@ import (
 // A disk that takes no more chunks ends neither the process nor the keeping of
 // samples, not even when all is closed.
 func TestChunksThatCannotBeWritten(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	chunks := filepath.Join(r.o.Dir, "chunks_head")
 	if err := os.RemoveAll(chunks); err != nil {
 		t.Fatal(err)

@@ -11,14 +11,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-func newRigLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
+func newFixtureLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func TestOpenRefusesWhatCannotBe(t *testing.T) {
+func TestOpenRefusesInvalidOptions(t *testing.T) {
 	for name, o := range map[string]Options{
 		"no log":             {},
-		"negative interval":  {Log: newRigLog(), Interval: -1},
-		"negative retention": {Log: newRigLog(), Retention: -1},
-		"negative bytes":     {Log: newRigLog(), MaxBytes: -1},
+		"negative interval":  {Log: newFixtureLog(), Interval: -1},
+		"negative retention": {Log: newFixtureLog(), Retention: -1},
+		"negative bytes":     {Log: newFixtureLog(), MaxBytes: -1},
 	} {
 		if _, err := Open(o); err == nil {
 			t.Errorf("%s: opened", name)
@@ -29,7 +29,7 @@ func TestOpenRefusesWhatCannotBe(t *testing.T) {
 // Without a folder there is a temporary one, which goes with Close.
 func TestTemporaryFolderGoes(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	db, err := Open(Options{Log: newRigLog()})
+	db, err := Open(Options{Log: newFixtureLog()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,25 +46,25 @@ func TestTemporaryFolderGoes(t *testing.T) {
 
 // A folder that another DB has is not repaired: it is not broken.
 func TestOpenRefusesAFolderInUse(t *testing.T) {
-	r := newRig(t, nil)
-	r.second(at(1, "headgate_x"))
+	r := newFixture(t, nil)
+	r.appendSecond(sample(1, "headgate_x"))
 	if db, err := Open(r.o); err == nil {
 		db.Close()
 		t.Fatal("opened twice")
 	}
-	if got := r.signal("headgate_x"); got != known(1) {
+	if got := r.signal("headgate_x"); got != validValue(1) {
 		t.Errorf("after the attempt the sample is %+v, want 1", got)
 	}
 }
 
 // What was committed is there after a restart, and a gap stays a gap.
 func TestSamplesSurviveRestart(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	for range 20 {
-		r.second(at(7, "headgate_x"))
+		r.appendSecond(sample(7, "headgate_x"))
 	}
 	r.restart(5 * time.Second)
-	if got := r.signal("count_over_time(headgate_x[1m])"); got != known(20) {
+	if got := r.signal("count_over_time(headgate_x[1m])"); got != validValue(20) {
 		t.Errorf("samples: %+v, want 20", got)
 	}
 	r.restart(time.Hour)
@@ -74,24 +74,24 @@ func TestSamplesSurviveRestart(t *testing.T) {
 }
 
 // The end of a log that was cut off or scribbled over costs that end, not a start.
-func TestScribbledLogIsRepaired(t *testing.T) {
-	r := newRig(t, nil)
+func TestCorruptWALIsRepaired(t *testing.T) {
+	r := newFixture(t, nil)
 	for range 100 {
-		r.second(at(1, "headgate_x"))
+		r.appendSecond(sample(1, "headgate_x"))
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	scribble(t, filepath.Join(r.o.Dir, "wal"))
+	corrupt(t, filepath.Join(r.o.Dir, "wal"))
 	r.open()
-	r.second(at(2, "headgate_x"))
-	if got := r.signal("headgate_x"); got != known(2) || r.Health().Err != nil {
+	r.appendSecond(sample(2, "headgate_x"))
+	if got := r.signal("headgate_x"); got != validValue(2) || r.Health().Err != nil {
 		t.Errorf("after the repair: %+v, %+v; want 2", got, r.Health())
 	}
 }
 
-// scribble overwrites the middle of the largest file below a folder.
-func scribble(t *testing.T, dir string) {
+// corrupt overwrites the middle of the largest file below a folder.
+func corrupt(t *testing.T, dir string) {
 	t.Helper()
 	var largest string
 	size := int64(0)
@@ -115,10 +115,10 @@ func scribble(t *testing.T, dir string) {
 }
 
 // A block that cannot be read is moved aside, and the others are kept.
-func TestBadBlockIsMovedAside(t *testing.T) {
-	r := newRig(t, nil)
+func TestUnreadableBlockIsQuarantined(t *testing.T) {
+	r := newFixture(t, nil)
 	for range 10 * 60 { // two and a half hours, at 15 s
-		r.second(at(1, "headgate_x"))
+		r.appendSecond(sample(1, "headgate_x"))
 		r.now = r.now.Add(14 * time.Second)
 	}
 	if err := r.tsdb.Compact(t.Context()); err != nil {
@@ -137,20 +137,20 @@ func TestBadBlockIsMovedAside(t *testing.T) {
 	}
 	r.open()
 	h := r.Health()
-	if h.Err != nil || h.Aside == "" || !strings.Contains(r.log.String(), "moved aside") {
+	if h.Err != nil || h.Quarantined == "" || !strings.Contains(r.log.String(), "moved aside") {
 		t.Fatalf("health %+v, log:\n%s", h, r.log)
 	}
-	if _, err := os.Stat(filepath.Join(h.Aside, filepath.Base(bad))); err != nil {
+	if _, err := os.Stat(filepath.Join(h.Quarantined, filepath.Base(bad))); err != nil {
 		t.Errorf("the bad block: %v", err)
 	}
-	r.second(at(1, "headgate_x"))
+	r.appendSecond(sample(1, "headgate_x"))
 	if got := r.signal("count_over_time(headgate_x[3h])"); got.V < 200 {
 		t.Errorf("samples: %+v, want those of the other blocks", got)
 	}
 }
 
 // A folder that cannot be used at all is moved aside as a whole.
-func TestHopelessFolderIsMovedAside(t *testing.T) {
+func TestUnreadableFolderIsQuarantined(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "samples")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -162,12 +162,12 @@ func TestHopelessFolderIsMovedAside(t *testing.T) {
 	if err := os.Mkdir(old, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, func(o *Options) { o.Dir = dir })
-	r.second(at(1, "headgate_x"))
-	if got := r.signal("headgate_x"); got != known(1) {
+	r := newFixture(t, func(o *Options) { o.Dir = dir })
+	r.appendSecond(sample(1, "headgate_x"))
+	if got := r.signal("headgate_x"); got != validValue(1) {
 		t.Errorf("got %+v, want 1", got)
 	}
-	if got, err := os.ReadFile(filepath.Join(r.Health().Aside, "wal")); err != nil || string(got) != "not a folder" {
+	if got, err := os.ReadFile(filepath.Join(r.Health().Quarantined, "wal")); err != nil || string(got) != "not a folder" {
 		t.Errorf("what was moved aside: %q, %v", got, err)
 	}
 	if _, err := os.Stat(old); err == nil {
@@ -177,14 +177,14 @@ func TestHopelessFolderIsMovedAside(t *testing.T) {
 
 // When there is nowhere to write, the process goes on with missing signals, and it
 // is tried again.
-func TestNowhereToWriteIsMissing(t *testing.T) {
+func TestUnwritableFolderGivesMissing(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "data")
 	if err := os.WriteFile(parent, nil, 0o600); err != nil { // a file where a folder should be
 		t.Fatal(err)
 	}
 	reg := prometheus.NewRegistry()
-	r := newRig(t, func(o *Options) { o.Dir, o.Registerer = filepath.Join(parent, "samples"), reg })
-	if err := r.Append(t.Context(), r.now, []Sample{at(1, "headgate_x")}); err == nil {
+	r := newFixture(t, func(o *Options) { o.Dir, o.Registerer = filepath.Join(parent, "samples"), reg })
+	if err := r.Append(t.Context(), r.now, []Sample{sample(1, "headgate_x")}); err == nil {
 		t.Fatal("written to nowhere")
 	}
 	if h := r.Health(); h.Err == nil || !h.Since.Equal(epoch) {
@@ -193,15 +193,15 @@ func TestNowhereToWriteIsMissing(t *testing.T) {
 	if got := r.signal("headgate_x"); got != missing {
 		t.Errorf("got %+v, want missing", got)
 	}
-	if _, err := r.Between(t.Context(), "headgate_x", epoch, epoch, time.Second); err == nil {
+	if _, err := r.QueryRange(t.Context(), "headgate_x", epoch, epoch, time.Second); err == nil {
 		t.Error("a range of nowhere")
 	}
 	if err := os.Remove(parent); err != nil {
 		t.Fatal(err)
 	}
-	r.now = r.now.Add(reopenAfter)
-	r.second(at(1, "headgate_x"))
-	if got := r.signal("headgate_x"); got != known(1) || r.Health().Err != nil {
+	r.now = r.now.Add(reopenInterval)
+	r.appendSecond(sample(1, "headgate_x"))
+	if got := r.signal("headgate_x"); got != validValue(1) || r.Health().Err != nil {
 		t.Errorf("once there is a folder: %+v, %+v; want 1", got, r.Health())
 	}
 	if !strings.Contains(r.log.String(), "kept again") {
@@ -212,33 +212,33 @@ func TestNowhereToWriteIsMissing(t *testing.T) {
 // A clock that has gone back by little is waited for; by much, and the samples of
 // the future are moved aside.
 func TestClockThatWentBack(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	for range 30 {
-		r.second(at(1, "headgate_x"))
+		r.appendSecond(sample(1, "headgate_x"))
 	}
 	r.restart(-20 * time.Second)
-	if err := r.Append(t.Context(), r.now, []Sample{at(1, "headgate_x")}); err == nil {
+	if err := r.Append(t.Context(), r.now, []Sample{sample(1, "headgate_x")}); err == nil {
 		t.Fatal("written into the past")
 	}
-	if h := r.Health(); h.Aside != "" || h.Err == nil {
+	if h := r.Health(); h.Quarantined != "" || h.Err == nil {
 		t.Errorf("20 s back: %+v, want an error and nothing moved", h)
 	}
 	r.now = r.now.Add(25 * time.Second)
-	r.second(at(1, "headgate_x"))
+	r.appendSecond(sample(1, "headgate_x"))
 	if err := r.Health().Err; err != nil {
 		t.Errorf("once time has caught up: %v", err)
 	}
 	r.restart(-time.Hour)
-	r.second(at(3, "headgate_x"))
-	if got := r.signal("headgate_x"); got != known(3) || r.Health().Aside == "" {
+	r.appendSecond(sample(3, "headgate_x"))
+	if got := r.signal("headgate_x"); got != validValue(3) || r.Health().Quarantined == "" {
 		t.Errorf("an hour back: %+v, %+v; want 3, and something moved aside", got, r.Health())
 	}
 }
 
 // After Close nothing is written and nothing answered, and nothing breaks.
 func TestClosed(t *testing.T) {
-	r := newRig(t, nil)
-	r.second(at(1, "headgate_x"))
+	r := newFixture(t, nil)
+	r.appendSecond(sample(1, "headgate_x"))
 	for range 2 {
 		if err := r.Close(); err != nil {
 			t.Fatal(err)

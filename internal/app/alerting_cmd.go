@@ -10,28 +10,28 @@ import (
 	"headgate/internal/config"
 )
 
-// Rules returns the rules of a file, made for the pools of the settings; without a
+// LoadRules returns the rules of a file, made for the pools of the settings; without a
 // file those that a service with these settings evaluates. What is wrong with a
 // file is said with its positions, all of it.
-func Rules(cfg *config.Config, file string) ([]engine.Rule, error) {
+func LoadRules(cfg *config.Config, file string) ([]engine.Rule, error) {
 	if file == "" {
 		return rulesFor(cfg)
 	}
 	return rules.Load(file, ruleSettings(cfg))
 }
 
-// RulesTested is what a file of tests of rules came to.
-type RulesTested struct {
+// RuleTestResult is what a file of tests of rules came to.
+type RuleTestResult struct {
 	Tests  int
 	Failed []string // expectations that were not met, with their positions
 }
 
 // TestRules runs a file of tests of rules. An error says that the file, or the file
 // of rules that it names, is not right.
-func TestRules(ctx context.Context, cfg *config.Config, file string) (RulesTested, error) {
+func TestRules(ctx context.Context, cfg *config.Config, file string) (RuleTestResult, error) {
 	done, err := rules.Test(ctx, file, ruleSettings(cfg))
-	t := RulesTested{Tests: done.Tests, Failed: []string{}}
-	for _, p := range done.Failed {
+	t := RuleTestResult{Tests: done.Tests, Failed: []string{}}
+	for _, p := range done.Failures {
 		t.Failed = append(t.Failed, p.Error())
 	}
 	return t, err
@@ -51,7 +51,7 @@ func ExportRules(w io.Writer, cfg *config.Config, format string) error {
 	}
 	switch format {
 	case FormatYAML:
-		return writeRules(w, all)
+		return writeRulesYAML(w, all)
 	case FormatPrometheus:
 		return rules.Export(w, all)
 	default:

@@ -15,7 +15,7 @@ import (
 	"headgate/internal/config"
 )
 
-func settingsOf(t *testing.T, text string) *config.Config {
+func parseTestConfig(t *testing.T, text string) *config.Config {
 	t.Helper()
 	cfg, err := config.Parse("test.yaml", []byte(text), nil)
 	if err != nil {
@@ -24,14 +24,14 @@ func settingsOf(t *testing.T, text string) *config.Config {
 	return cfg
 }
 
-const onePool = `pools: [{name: a, upstream: "http://127.0.0.1:9/v1"}]`
+const onePoolYAML = `pools: [{name: a, upstream: "http://127.0.0.1:9/v1"}]`
 
-// twoPools differ in what thresholds are derived from.
-const twoPools = `pools:
+// twoPoolsYAML differ in what thresholds are derived from.
+const twoPoolsYAML = `pools:
   - {name: a, upstream: "http://127.0.0.1:9/v1"}
   - {name: big-one, upstream: "http://127.0.0.1:9/v1", models: [b], workers: 16, slo: {turnaround: 2m, objective: 0.97}, admission: {max_queue_age: 50s}}`
 
-func exported(t *testing.T, cfg *config.Config, format string) string {
+func exportRules(t *testing.T, cfg *config.Config, format string) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := ExportRules(&b, cfg, format); err != nil {
@@ -42,19 +42,19 @@ func exported(t *testing.T, cfg *config.Config, format string) string {
 
 // TestExportedRules: what is exported, and read again, are the same rules.
 func TestExportedRules(t *testing.T) {
-	for _, text := range []string{onePool, twoPools} {
-		cfg := settingsOf(t, text)
-		want, err := Rules(cfg, "")
+	for _, text := range []string{onePoolYAML, twoPoolsYAML} {
+		cfg := parseTestConfig(t, text)
+		want, err := LoadRules(cfg, "")
 		if err != nil || len(want) < 10 {
 			t.Fatalf("%d rules, %v", len(want), err)
 		}
 		path := filepath.Join(t.TempDir(), "rules.yaml")
-		if err := os.WriteFile(path, []byte(exported(t, cfg, FormatYAML)), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(exportRules(t, cfg, FormatYAML)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := Rules(cfg, path)
+		got, err := LoadRules(cfg, path)
 		if err != nil {
-			t.Fatalf("%v\n%s", err, exported(t, cfg, FormatYAML))
+			t.Fatalf("%v\n%s", err, exportRules(t, cfg, FormatYAML))
 		}
 		for _, all := range [][]engine.Rule{want, got} {
 			for n := range all { // names of rules that differ between pools have them at their end
@@ -73,19 +73,19 @@ func TestExportedRules(t *testing.T) {
 // TestExportOfLongNames: a pool with the longest name gives no rule one that is too
 // long to be read again.
 func TestExportOfLongNames(t *testing.T) {
-	cfg := settingsOf(t, strings.ReplaceAll(twoPools, "big-one", strings.Repeat("x", 63)))
+	cfg := parseTestConfig(t, strings.ReplaceAll(twoPoolsYAML, "big-one", strings.Repeat("x", 63)))
 	path := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(path, []byte(exported(t, cfg, FormatYAML)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(exportRules(t, cfg, FormatYAML)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Rules(cfg, path); err != nil {
+	if _, err := LoadRules(cfg, path); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestExportFormats(t *testing.T) {
-	cfg := settingsOf(t, onePool)
-	if text := exported(t, cfg, FormatPrometheus); !strings.Contains(text, "groups:") || !strings.Contains(text, "alert: HeadgateQueueAge") {
+	cfg := parseTestConfig(t, onePoolYAML)
+	if text := exportRules(t, cfg, FormatPrometheus); !strings.Contains(text, "groups:") || !strings.Contains(text, "alert: HeadgateQueueAge") {
 		t.Errorf("for Prometheus:\n%s", text)
 	}
 	err := ExportRules(&bytes.Buffer{}, cfg, "toml")
@@ -95,7 +95,7 @@ func TestExportFormats(t *testing.T) {
 }
 
 func TestRulesOfAFile(t *testing.T) {
-	cfg := settingsOf(t, twoPools)
+	cfg := parseTestConfig(t, twoPoolsYAML)
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -113,15 +113,15 @@ func TestRulesOfAFile(t *testing.T) {
     runbook: queue_depth
 `
 	good := write("rules.yaml", fmt.Sprintf(rule, "10"))
-	all, err := Rules(cfg, good)
+	all, err := LoadRules(cfg, good)
 	if err != nil || len(all) != 2 || all[0].Warn.At != 10 {
 		t.Errorf("%+v, %v", all, err)
 	}
 	bad := write("bad.yaml", fmt.Sprintf(rule, "ten"))
-	if _, err := Rules(cfg, bad); err == nil || !strings.Contains(err.Error(), bad+":4:16: rules[0].warn.at") {
+	if _, err := LoadRules(cfg, bad); err == nil || !strings.Contains(err.Error(), bad+":4:16: rules[0].warn.at") {
 		t.Errorf("bad: %v", err)
 	}
-	if _, err := Rules(cfg, filepath.Join(dir, "none.yaml")); err == nil {
+	if _, err := LoadRules(cfg, filepath.Join(dir, "none.yaml")); err == nil {
 		t.Error("a file that is not there")
 	}
 	tests := write("waiting.test.yaml", `rules: rules.yaml
@@ -152,10 +152,10 @@ func TestMerged(t *testing.T) {
 	shown := func(all ...engine.Rule) string {
 		var docs []ruleDoc
 		for _, r := range all {
-			docs = append(docs, docOf(r))
+			docs = append(docs, toRuleDoc(r))
 		}
 		var lines []string
-		for _, d := range merged(docs) {
+		for _, d := range mergeRules(docs) {
 			lines = append(lines, fmt.Sprintf("%s %v %v %s", d.Name, d.Pools, d.Warn.At, d.Signal))
 		}
 		return strings.Join(lines, "; ")
@@ -170,7 +170,7 @@ func TestMerged(t *testing.T) {
 		}
 	}
 	alone := engine.Rule{Name: "journal", Signal: `x{pool="a"}`, Page: engine.Threshold{At: 1, Set: true}}
-	if d := docOf(alone); d.Signal != alone.Signal || d.Warn != nil || d.Page.At != 1 {
+	if d := toRuleDoc(alone); d.Signal != alone.Signal || d.Warn != nil || d.Page.At != 1 {
 		t.Errorf("a rule of the process: %+v", d)
 	}
 }

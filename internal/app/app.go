@@ -34,44 +34,44 @@ type App struct {
 	proxy    *proxy.Proxy
 	draining atomic.Bool
 
-	ephemeral    bool
-	unwatched    bool
-	pace         pace
-	double       *double // of another App in a drill; nil: it is itself
-	came         doorCount
-	live         liveWays
-	drills       *rehearsals // nil: there are none
-	drillMetrics *drillMetrics
-	drillSpecs   []drill.Spec // guarded by mu
-	modeMetrics  *control.Metrics
-	watchMetrics watchMetrics
-	telling      telling
-	interact     *interaction // nil without a way in from Slack
-	store        *sqlite.Store
-	modes        *control.Controller
-	auditor      *control.Auditor
-	pauses       *control.Pauses
-	actions      *control.Registry
-	guard        *control.Keeper // nil when unwatched
-	watch        *watch          // nil while not started, or unwatched
-	stopRecord   func() error
-	cut          context.CancelCauseFunc // ends the tasks that still run
+	ephemeral         bool
+	withoutMonitoring bool
+	timeScale         timeScale
+	sandbox           *sandboxOverrides // of another App in a drill; nil: it is itself
+	ingress           ingressCounter
+	liveFaults        liveTransports
+	drills            *drillService // nil: there are none
+	drillMetrics      *drillMetrics
+	drillSpecs        []drill.Spec // guarded by mu
+	modeMetrics       *control.Metrics
+	monitorMetrics    monitorMetrics
+	notifiers         notifiers
+	interactions      *slackInteractions // nil without a way in from Slack
+	store             *sqlite.Store
+	modes             *control.Controller
+	auditor           *control.AuditLog
+	pauses            *control.Pauses
+	actions           *control.Registry
+	autoRollback      *control.AutoRollback // nil when unwatched
+	monitor           *monitor              // nil while not started, or unwatched
+	closeStore        func() error
+	cancelTasks       context.CancelCauseFunc // ends the tasks that still run
 
-	door        *api.Door
-	data, admin *http.Server
-	listeners   [2]net.Listener
-	serving     errgroup.Group
-	failed      chan error
-	started     bool
-	stop        sync.Once
-	stopErr     error
+	auth                    *api.Auth
+	dataServer, adminServer *http.Server
+	listeners               [2]net.Listener
+	serving                 errgroup.Group
+	serveErrors             chan error
+	started                 bool
+	stopOnce                sync.Once
+	stopErr                 error
 
-	hosts atomic.Pointer[[]string] // by which this headgate may be called
-	mu    sync.Mutex
-	cfg   *config.Config
-	pools []Pool
-	rules []engine.Rule
-	gates map[string]*admission.Gate // of all pools ever, so that those who are gone drain
+	allowedHosts atomic.Pointer[[]string] // by which this headgate may be called
+	mu           sync.Mutex
+	cfg          *config.Config
+	pools        []Pool
+	rules        []engine.Rule
+	gates        map[string]*admission.Gate // of all pools ever, so that those who are gone drain
 }
 
 // Option changes what an App is made of.
@@ -81,32 +81,32 @@ type Option func(*App)
 // forgotten when the App stops.
 func Ephemeral() Option { return func(a *App) { a.ephemeral = true } }
 
-// Unwatched takes no samples, evaluates no rules and tells nobody: for what is
+// WithoutMonitoring takes no samples, evaluates no rules and tells nobody: for what is
 // short-lived and watched by somebody else.
-func Unwatched() Option { return func(a *App) { a.unwatched = true } }
+func WithoutMonitoring() Option { return func(a *App) { a.withoutMonitoring = true } }
 
 // New builds an App and checks what only its parts can check. It opens nothing.
 // Errors carry the position of the setting.
 func New(cfg *config.Config, version string, log *slog.Logger, options ...Option) (*App, error) {
 	a := &App{
 		version: version, cfg: cfg, log: log, registry: prometheus.NewRegistry(),
-		failed: make(chan error, 2), gates: make(map[string]*admission.Gate),
+		serveErrors: make(chan error, 2), gates: make(map[string]*admission.Gate),
 	}
 	for _, o := range options {
 		o(a)
 	}
-	if err := a.pace.check(); err != nil {
+	if err := a.timeScale.validate(); err != nil {
 		return nil, err
 	}
 	var err error
 	if a.metrics, err = newMetrics(a.registry, version); err != nil {
 		return nil, err
 	}
-	a.metrics.Compress(float64(a.pace))
+	a.metrics.SetTimeScale(float64(a.timeScale))
 	if a.modeMetrics, err = control.NewMetrics(a.registry); err != nil {
 		return nil, err
 	}
-	if a.watchMetrics, err = newWatchMetrics(a.registry); err != nil {
+	if a.monitorMetrics, err = newMonitorMetrics(a.registry); err != nil {
 		return nil, err
 	}
 	if a.drillMetrics, err = newDrillMetrics(a.registry); err != nil {
@@ -115,36 +115,36 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	if a.drillSpecs, err = drillSpecs(cfg); err != nil {
 		return nil, err
 	}
-	if a.telling, err = newTelling(cfg, a.double.toSlack()); err != nil {
+	if a.notifiers, err = newNotifiers(cfg, a.sandbox.slackTransport()); err != nil {
 		return nil, err
 	}
-	if a.interact, err = a.newInteraction(cfg); err != nil {
+	if a.interactions, err = a.newInteractions(cfg); err != nil {
 		return nil, err
 	}
 	if t := cfg.Admin.Token; !t.Empty() && api.CheckToken(t.Reveal()) != nil {
 		return nil, cfg.At("admin.token", api.CheckToken(t.Reveal()))
 	}
-	p, err := planFor(cfg, nil)
+	p, err := planConfig(cfg, nil)
 	if err != nil {
 		return nil, err
 	}
 	p.data.Observer, p.data.Log = a.metrics, log.With("component", "proxy")
-	a.route(cfg, p.data.Pools)
+	a.setTransports(cfg, p.data.Pools)
 	if a.proxy, err = proxy.New(p.data); err != nil {
 		return nil, err
 	}
 	if err := a.addPools(p); err != nil {
 		return nil, err
 	}
-	if a.rules, err = a.pace.rules(a.double.evaluated(p.rules), cfg.Rules.Interval); err != nil {
+	if a.rules, err = a.timeScale.scaleRules(a.sandbox.effectiveRules(p.rules), cfg.Rules.Interval); err != nil {
 		return nil, err
 	}
-	a.hosts.Store(knownHosts(cfg))
+	a.allowedHosts.Store(hostNames(cfg))
 	return a, nil
 }
 
 // addPools makes a plan's pools known, and gives new ones their metrics.
-func (a *App) addPools(p plan) error {
+func (a *App) addPools(p configPlan) error {
 	a.pools = nil
 	for _, pool := range p.data.Pools {
 		if err := a.metrics.AddPool(pool.Name, pool.SLO, pool.Gate); err != nil {
@@ -152,7 +152,7 @@ func (a *App) addPools(p plan) error {
 		}
 		known := Pool{Name: pool.Name, SLO: pool.SLO, Gate: pool.Gate}
 		if a.gates[pool.Name] == nil {
-			if err := a.addEnvelope(known); err != nil {
+			if err := a.registerEnvelopeGauge(known); err != nil {
 				return fmt.Errorf("metrics of pool %q: %w", pool.Name, err)
 			}
 		}
@@ -165,35 +165,35 @@ func (a *App) addPools(p plan) error {
 // Start opens the record and both listeners, watches and serves. When it fails,
 // nothing is left open.
 func (a *App) Start() error {
-	if err := a.openRecord(); err != nil {
+	if err := a.openStore(); err != nil {
 		return err
 	}
-	a.keepRecord()
-	if err := a.open(); err != nil {
+	a.startStoreWriters()
+	if err := a.startServices(); err != nil {
 		a.closeListeners()
-		return errors.Join(err, a.stopDrills(context.Background()), a.stopWatch(context.Background()), a.stopRecord())
+		return errors.Join(err, a.stopDrills(context.Background()), a.stopMonitor(context.Background()), a.closeStore())
 	}
 	a.started = true
-	for i, server := range []*http.Server{a.data, a.admin} {
+	for i, server := range []*http.Server{a.dataServer, a.adminServer} {
 		a.serving.Go(func() error {
 			err := server.Serve(a.listeners[i])
 			if errors.Is(err, http.ErrServerClosed) {
 				return nil
 			}
-			a.failed <- err
+			a.serveErrors <- err
 			return err
 		})
 	}
 	return nil
 }
 
-func (a *App) open() error {
-	if !a.unwatched {
-		if err := a.startWatch(a.rules); err != nil {
+func (a *App) startServices() error {
+	if !a.withoutMonitoring {
+		if err := a.startMonitor(a.rules); err != nil {
 			return err
 		}
 	}
-	if a.rehearses() {
+	if a.drillsEnabled() {
 		if err := a.startDrills(); err != nil {
 			return err
 		}
@@ -201,12 +201,12 @@ func (a *App) open() error {
 	if err := a.listen(); err != nil {
 		return err
 	}
-	return a.startInteraction(a.watch)
+	return a.startInteractions(a.monitor)
 }
 
 // listen makes the servers and opens their listeners.
 func (a *App) listen() error {
-	if err := a.servers(); err != nil {
+	if err := a.buildServers(); err != nil {
 		return err
 	}
 	for i, address := range []string{a.cfg.Listen, a.cfg.Admin.Listen} {
@@ -228,7 +228,7 @@ func (a *App) closeListeners() {
 }
 
 // Failed delivers an error when a listener stops by itself.
-func (a *App) Failed() <-chan error { return a.failed }
+func (a *App) Failed() <-chan error { return a.serveErrors }
 
 // DataAddr returns the address of the data plane; call it after Start.
 func (a *App) DataAddr() string { return a.listeners[0].Addr().String() }

@@ -14,13 +14,13 @@ import (
 )
 
 func TestServesAndStops(t *testing.T) {
-	r := newRig(t, nil)
-	close(r.model.release)
-	if a := <-r.ask(); a.status != http.StatusOK || a.body != "{}" {
+	r := newFixture(t, nil)
+	close(r.upstream.release)
+	if a := <-r.sendChat(); a.status != http.StatusOK || a.body != "{}" {
 		t.Errorf("status %d (%v) %s", a.status, a.err, a.body)
 	}
 	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/metrics": `headgate_tasks_total{outcome="completed",pool="default"} 1`} {
-		if a := r.admin(path); a.status != http.StatusOK || !strings.Contains(a.body, want) {
+		if a := r.getAdmin(path); a.status != http.StatusOK || !strings.Contains(a.body, want) {
 			t.Errorf("%s: status %d (%v) %.300s", path, a.status, a.err, a.body)
 		}
 	}
@@ -46,7 +46,7 @@ func TestServesAndStops(t *testing.T) {
 // Those who wait are sent away with a reason, those who run finish, and the
 // admin plane says what is going on until the end.
 func TestStopInOrder(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	running, waiting := r.fill(2)
 	stopped := make(chan error, 1)
 	go func() { stopped <- r.app.Stop(context.Background()) }()
@@ -59,10 +59,10 @@ func TestStopInOrder(t *testing.T) {
 			t.Errorf("body %s", a.body)
 		}
 	}
-	if a := r.admin("/readyz"); a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "draining") {
+	if a := r.getAdmin("/readyz"); a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "draining") {
 		t.Errorf("readyz: status %d (%v) %s", a.status, a.err, a.body)
 	}
-	if a := r.admin("/healthz"); a.status != http.StatusOK {
+	if a := r.getAdmin("/healthz"); a.status != http.StatusOK {
 		t.Errorf("healthz: status %d (%v)", a.status, a.err)
 	}
 	r.eventually("nobody new is taken", func() bool {
@@ -77,7 +77,7 @@ func TestStopInOrder(t *testing.T) {
 		t.Fatalf("stopped (%v) while a task runs", err)
 	default:
 	}
-	close(r.model.release)
+	close(r.upstream.release)
 	if a := <-running; a.status != http.StatusOK || a.err != nil {
 		t.Errorf("the one that ran: status %d (%v)", a.status, a.err)
 	}
@@ -99,7 +99,7 @@ func TestStopCutsOff(t *testing.T) {
 		"when its caller hurries": {gone, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, func(cfg *config.Config) { cfg.Drain = c.drain })
+			r := newFixture(t, func(cfg *config.Config) { cfg.Drain = c.drain })
 			running, _ := r.fill(0)
 			err := r.app.Stop(c.ctx)
 			if (err != nil) != (c.ctx == gone) {
@@ -139,7 +139,7 @@ func TestFailedStartLeavesNothingOpen(t *testing.T) {
 		"admin plane": {free.Addr().String(), taken.Addr().String(), "admin.listen: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := settings(t, "http://127.0.0.1:1")
+			cfg := testConfig(t, "http://127.0.0.1:1")
 			cfg.Listen, cfg.Admin.Listen = c.data, c.admin
 			a, err := New(cfg, "test", slog.New(slog.DiscardHandler))
 			if err != nil {
@@ -166,28 +166,28 @@ func TestFailedStartLeavesNothingOpen(t *testing.T) {
 
 // However busy the data plane is, probes and scrapers get their answers.
 func TestProbesWhileSaturated(t *testing.T) {
-	r := newRig(t, func(cfg *config.Config) { cfg.Pools[0].Admission.Policy = "none" })
+	r := newFixture(t, func(cfg *config.Config) { cfg.Pools[0].Admission.Policy = "none" })
 	const clients = 200
-	var all []<-chan answer
+	var all []<-chan response
 	for range clients {
-		all = append(all, r.ask())
+		all = append(all, r.sendChat())
 	}
 	r.eventually("all wait", func() bool { return r.depth() == clients-1 })
 	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
-		if a := r.admin(path); a.status != http.StatusOK {
+		if a := r.getAdmin(path); a.status != http.StatusOK {
 			t.Errorf("%s: status %d (%v)", path, a.status, a.err)
 		}
 	}
 	var group sync.WaitGroup
 	for range 20 {
 		group.Go(func() {
-			if a := r.admin("/readyz"); a.status != http.StatusOK {
+			if a := r.getAdmin("/readyz"); a.status != http.StatusOK {
 				t.Errorf("status %d (%v)", a.status, a.err)
 			}
 		})
 	}
 	group.Wait()
-	close(r.model.release)
+	close(r.upstream.release)
 	for _, c := range all {
 		if a := <-c; a.status != http.StatusOK {
 			t.Errorf("status %d (%v)", a.status, a.err)
@@ -197,15 +197,15 @@ func TestProbesWhileSaturated(t *testing.T) {
 
 // A refusing gate is at work, not broken.
 func TestReadyWhileRefusing(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	_, waiting := r.fill(3)
-	if a := <-r.ask(); a.status != http.StatusTooManyRequests {
+	if a := <-r.sendChat(); a.status != http.StatusTooManyRequests {
 		t.Fatalf("status %d (%v), want a refusal", a.status, a.err)
 	}
-	if a := r.admin("/readyz"); a.status != http.StatusOK {
+	if a := r.getAdmin("/readyz"); a.status != http.StatusOK {
 		t.Errorf("status %d", a.status)
 	}
-	close(r.model.release)
+	close(r.upstream.release)
 	for _, c := range waiting {
 		<-c
 	}

@@ -19,37 +19,37 @@ type Pool struct {
 	Gate *admission.Gate
 }
 
-// plan is what settings come to, before anything of it is applied.
-type plan struct {
+// configPlan is what settings come to, before anything of it is applied.
+type configPlan struct {
 	cfg   *config.Config
 	data  proxy.Config
 	gates []admission.Config // one a pool, in the order of the settings
 	rules []engine.Rule
 }
 
-// planFor does all of the work that can fail. Errors carry the position of the
+// planConfig does all of the work that can fail. Errors carry the position of the
 // setting. Gates that exist already are taken over, as they are.
-func planFor(cfg *config.Config, gates map[string]*admission.Gate) (plan, error) {
-	p := plan{cfg: cfg}
+func planConfig(cfg *config.Config, gates map[string]*admission.Gate) (configPlan, error) {
+	p := configPlan{cfg: cfg}
 	var err error
-	if p.data.Clients, err = clients(cfg); err != nil {
-		return plan{}, err
+	if p.data.Clients, err = proxyClients(cfg); err != nil {
+		return configPlan{}, err
 	}
 	for i := range cfg.Pools {
-		c, err := gateConfig(cfg, i)
+		c, err := admissionConfig(cfg, i)
 		if err != nil {
-			return plan{}, err
+			return configPlan{}, err
 		}
 		gate := gates[cfg.Pools[i].Name]
 		if gate == nil {
-			c.Watcher = invariant.New() // for as long as the gate lives
+			c.Monitor = invariant.New() // for as long as the gate lives
 			if gate, err = admission.New(c); err != nil {
-				return plan{}, gateError(cfg, i, err)
+				return configPlan{}, admissionError(cfg, i, err)
 			}
 		}
-		pool, err := pool(cfg, i, gate)
+		pool, err := proxyPool(cfg, i, gate)
 		if err != nil {
-			return plan{}, err
+			return configPlan{}, err
 		}
 		p.gates = append(p.gates, c)
 		p.data.Pools = append(p.data.Pools, pool)
@@ -58,17 +58,17 @@ func planFor(cfg *config.Config, gates map[string]*admission.Gate) (plan, error)
 	return p, err
 }
 
-// gateError puts what the gate refuses at the setting that it came from.
-func gateError(cfg *config.Config, i int, err error) error {
+// admissionError puts what the gate refuses at the setting that it came from.
+func admissionError(cfg *config.Config, i int, err error) error {
 	var field *admission.FieldError
 	if !errors.As(err, &field) {
 		return cfg.At(fmt.Sprintf("pools[%d].admission", i), err)
 	}
-	return cfg.At(fmt.Sprintf("pools[%d].%s", i, gateFields[field.Field]), errors.New(field.Problem))
+	return cfg.At(fmt.Sprintf("pools[%d].%s", i, configPaths[field.Field]), errors.New(field.Message))
 }
 
-// gateFields maps the gate's names of settings to their places in the file.
-var gateFields = map[string]string{
+// configPaths maps the gate's names of settings to their places in the file.
+var configPaths = map[string]string{
 	"workers":           "workers",
 	"mode":              "mode",
 	"policy":            "admission.policy",

@@ -8,7 +8,7 @@ import (
 	"headgate/internal/config"
 )
 
-const file = `pools:
+const buildConfigYAML = `pools:
   - name: one
     upstream: http://127.0.0.1:1/v1
     models: [a]
@@ -28,9 +28,9 @@ clients:
     key_sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
 `
 
-func parsed(t *testing.T) *config.Config {
+func parseBuildConfig(t *testing.T) *config.Config {
 	t.Helper()
-	cfg, err := config.Parse("headgate.yaml", []byte(file), nil)
+	cfg, err := config.Parse("headgate.yaml", []byte(buildConfigYAML), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func parsed(t *testing.T) *config.Config {
 }
 
 // What a part refuses is told with the place of the setting it came from.
-func TestRefusedSettingsAreTold(t *testing.T) {
+func TestInvalidSettingsReportPosition(t *testing.T) {
 	for want, spoil := range map[string]func(*config.Config){
 		"admin.token":                                           func(c *config.Config) { c.Admin.Token = config.NewSecret("short") },
 		"headgate.yaml:5:5: pools[0].workers":                   func(c *config.Config) { c.Pools[0].Workers = 0 },
@@ -53,7 +53,7 @@ func TestRefusedSettingsAreTold(t *testing.T) {
 		"SLO and timeouts must be above 0":                      func(c *config.Config) { c.Pools[1].Timeouts.UpstreamIdle = 0 },
 		"body limit must be above 0":                            func(c *config.Config) { c.Pools[1].Limits.Body = 0 },
 	} {
-		cfg := parsed(t)
+		cfg := parseBuildConfig(t)
 		spoil(cfg)
 		if _, err := New(cfg, "test", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
@@ -63,7 +63,7 @@ func TestRefusedSettingsAreTold(t *testing.T) {
 
 // What is left out of the settings has bounds all the same.
 func TestDefaultsAreFinite(t *testing.T) {
-	p, err := planFor(config.Default(), nil)
+	p, err := planConfig(config.Default(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,10 +78,10 @@ func TestDefaultsAreFinite(t *testing.T) {
 }
 
 func TestBatchClients(t *testing.T) {
-	cfg := parsed(t)
+	cfg := parseBuildConfig(t)
 	cfg.Clients = append(cfg.Clients, cfg.Clients[0])
 	cfg.Clients[1].Priority = "batch"
-	got, err := clients(cfg)
+	got, err := proxyClients(cfg)
 	if err != nil || len(got) != 2 || got[0].Class.String() != "interactive" || got[1].Class.String() != "batch" {
 		t.Errorf("%+v (%v)", got, err)
 	}

@@ -15,9 +15,9 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// rehearsals are the part of an App that rehearses: what is due, what runs, what came of
+// drillService are the part of an App that rehearses: what is due, what runs, what came of
 // it.
-type rehearsals struct {
+type drillService struct {
 	app       *App
 	log       *slog.Logger
 	store     *sqlite.Drills
@@ -29,9 +29,9 @@ type rehearsals struct {
 
 // drillMetrics count what came of drills.
 type drillMetrics struct {
-	runs *prometheus.CounterVec
-	pass *prometheus.GaugeVec
-	due  *prometheus.GaugeVec // when the schedule first came
+	runs     *prometheus.CounterVec
+	lastPass *prometheus.GaugeVec
+	firstDue *prometheus.GaugeVec // when the schedule first came
 	// period is there for drills with a schedule.
 	period *prometheus.GaugeVec
 }
@@ -41,22 +41,22 @@ func newDrillMetrics(reg prometheus.Registerer) (*drillMetrics, error) {
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "headgate_drill_runs_total", Help: "Runs of drills that have ended, by their verdict.",
 		}, []string{"drill", "verdict"}),
-		pass: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		lastPass: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "headgate_drill_last_pass_timestamp_seconds", Help: "When the latest run of the drill that passed has ended; not there before.",
 		}, []string{"drill"}),
-		due: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		firstDue: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "headgate_drill_first_due_timestamp_seconds", Help: "When the schedule of the drill was first seen to come, whatever came of it; not there before.",
 		}, []string{"drill"}),
 		period: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "headgate_drill_period_seconds", Help: "The time between two due times of the drill; not there without a schedule.",
 		}, []string{"drill"}),
 	}
-	return m, errors.Join(reg.Register(m.runs), reg.Register(m.pass), reg.Register(m.due), reg.Register(m.period))
+	return m, errors.Join(reg.Register(m.runs), reg.Register(m.lastPass), reg.Register(m.firstDue), reg.Register(m.period))
 }
 
-// know makes the counters of drills be there from the start.
-func (m *drillMetrics) know(specs []drill.Spec) {
-	m.schedules(specs, time.Now())
+// initSeries makes the counters of drills be there from the start.
+func (m *drillMetrics) initSeries(specs []drill.Spec) {
+	m.setPeriods(specs, time.Now())
 	for _, s := range specs {
 		for _, v := range drill.Verdicts() {
 			m.runs.WithLabelValues(s.ID, string(v))
@@ -64,45 +64,45 @@ func (m *drillMetrics) know(specs []drill.Spec) {
 	}
 }
 
-func (m *drillMetrics) ended(r drill.Run) {
+func (m *drillMetrics) observe(r drill.Run) {
 	m.runs.WithLabelValues(r.Drill, string(r.Verdict)).Inc()
 	if r.Verdict == drill.Passed {
-		m.pass.WithLabelValues(r.Drill).Set(float64(r.Ended.UnixMilli()) / 1000)
+		m.lastPass.WithLabelValues(r.Drill).Set(float64(r.Ended.UnixMilli()) / 1000)
 	}
 }
 
 // startDrills closes what a process before has left, and begins to look for drills
 // that are due.
 func (a *App) startDrills() (err error) {
-	d := &rehearsals{app: a, log: a.log.With("component", "drills"), store: a.store.Drills(), stopped: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(context.Background(), openTime)
+	d := &drillService{app: a, log: a.log.With("component", "drills"), store: a.store.Drills(), stopped: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(context.Background(), storeOpenTimeout)
 	defer cancel()
-	left, err := d.store.Interrupt(ctx, time.Now())
+	left, err := d.store.CloseInterrupted(ctx, time.Now())
 	if err != nil {
 		return fmt.Errorf("drills: %w", err)
 	}
 	for _, r := range left {
 		d.log.Warn("a drill was interrupted: the process ended under it", "drill", r.Name, "run", r.ID)
-		a.drillMetrics.ended(r)
-		d.tell(r)
+		a.drillMetrics.observe(r)
+		d.notifyVerdict(r)
 	}
-	opener := &twins{settings: a.settings, version: a.version}
+	opener := &sandboxFactory{settings: a.currentConfig, version: a.version}
 	if !a.ephemeral {
-		if err := sweepTwins(a.cfg.DataDir); err != nil {
+		if err := removeStaleSandboxes(a.cfg.DataDir); err != nil {
 			return fmt.Errorf("drills: remove what a twin has left: %w", err)
 		}
-		opener.dir = filepath.Join(a.cfg.DataDir, twinsDir)
+		opener.dir = filepath.Join(a.cfg.DataDir, sandboxesDir)
 	}
 	d.runner, err = drill.New(drill.Options{
-		Store: d.store, Opener: stages{opener, a}, Production: &production{app: a}, Version: a.version, Log: d.log, Ended: d.ended,
+		Store: d.store, Environments: environmentFactory{opener, a}, Production: &production{app: a}, Version: a.version, Log: d.log, OnEnded: d.runEnded,
 	})
 	if err != nil {
 		return fmt.Errorf("drills: %w", err)
 	}
-	a.drillMetrics.know(a.specs())
-	d.remember(ctx)
+	a.drillMetrics.initSeries(a.currentDrillSpecs())
+	d.restoreLastPasses(ctx)
 	d.scheduler = drill.NewScheduler(drill.SchedulerOptions{
-		Specs: a.specs, Dues: d.store, Noter: d, Launcher: d, NewID: newID, Version: a.version, Log: d.log,
+		Specs: a.currentDrillSpecs, DueTimes: d.store, Recorder: d, Launcher: d, NewID: newID, Version: a.version, Log: d.log,
 	})
 	run, stop := context.WithCancel(context.Background())
 	d.stop = stop
@@ -114,8 +114,8 @@ func (a *App) startDrills() (err error) {
 	return nil
 }
 
-// drillTime is how long a stop waits for a drill to be taken down.
-const drillTime = 8 * time.Second
+// drillStopTimeout is how long a stop waits for a drill to be taken down.
+const drillStopTimeout = 8 * time.Second
 
 // stopDrills begins none any more, and aborts the one that runs. It comes before all
 // else: a fault must not outlive the wish to go down.
@@ -123,7 +123,7 @@ func (a *App) stopDrills(ctx context.Context) error {
 	if a.drills == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drillTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drillStopTimeout)
 	defer cancel()
 	a.drills.stop()
 	err := a.drills.runner.Close(ctx)
@@ -131,47 +131,49 @@ func (a *App) stopDrills(ctx context.Context) error {
 	return err
 }
 
-// settings are those of now.
-func (a *App) settings() *config.Config {
+// currentConfig are those of now.
+func (a *App) currentConfig() *config.Config {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.cfg
 }
 
-// specs are the drills of now.
-func (a *App) specs() []drill.Spec {
+// currentDrillSpecs are the drills of now.
+func (a *App) currentDrillSpecs() []drill.Spec {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.drillSpecs
 }
 
 // Launch implements drill.Launcher.
-func (d *rehearsals) Launch(ctx context.Context, s drill.Spec, t drill.Trigger, scheduled time.Time) error {
+func (d *drillService) Launch(ctx context.Context, s drill.Spec, t drill.Trigger, scheduled time.Time) error {
 	_, err := d.runner.Start(ctx, drill.Request{Spec: s, Trigger: t, Actor: "schedule", Scheduled: scheduled})
 	return err
 }
 
-// Note implements drill.Noter. What was not run counts as what was.
-func (d *rehearsals) Note(ctx context.Context, r drill.Run) error {
-	err := d.store.Note(ctx, r)
+// RecordNotRun implements drill.NotRunRecorder. What was not run counts as what was.
+func (d *drillService) RecordNotRun(ctx context.Context, r drill.Run) error {
+	err := d.store.RecordNotRun(ctx, r)
 	if err == nil {
-		d.app.drillMetrics.ended(r)
-		d.firstDue(ctx)
+		d.app.drillMetrics.observe(r)
+		d.updateFirstDue(ctx)
 		if r.Reason != drill.ErrFrozen.Error() { // whoever froze them knows
-			d.tell(r)
+			d.notifyVerdict(r)
 		}
 	}
 	return err
 }
 
-// ended hears of every run that has ended. Who waits for its turn has it now.
-func (d *rehearsals) ended(r drill.Run) {
-	d.app.drillMetrics.ended(r)
-	d.firstDue(context.Background())
-	d.scheduler.Kick()
-	d.tell(r)
+// runEnded hears of every run that has ended. Who waits for its turn has it now.
+func (d *drillService) runEnded(r drill.Run) {
+	d.app.drillMetrics.observe(r)
+	d.updateFirstDue(context.Background())
+	d.scheduler.Wake()
+	d.notifyVerdict(r)
 }
 
-// rehearses says whether an App has drills: one that is itself part of a drill, or
+// drillsEnabled says whether an App has drills: one that is itself part of a drill, or
 // of a demo, has none.
-func (a *App) rehearses() bool { return a.double == nil && !a.unwatched && a.pace.unpaced() }
+func (a *App) drillsEnabled() bool {
+	return a.sandbox == nil && !a.withoutMonitoring && a.timeScale.isRealTime()
+}

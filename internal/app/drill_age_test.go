@@ -9,15 +9,15 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// TestPassesAge: how often a drill is due and when it passed last are there to be
+// TestDrillPassBecomesOverdue: how often a drill is due and when it passed last are there to be
 // watched, across restarts.
-func TestPassesAge(t *testing.T) {
-	parsed, err := config.Parse("f.yaml", []byte(indented(weekly)), nil)
+func TestDrillPassBecomesOverdue(t *testing.T) {
+	parsed, err := config.Parse("f.yaml", []byte(indentLines(weeklyDrillYAML)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, func(c *config.Config) { c.Drills = parsed.Drills })
-	metrics := r.admin("/metrics").body
+	r := newFixture(t, func(c *config.Config) { c.Drills = parsed.Drills })
+	metrics := r.getAdmin("/metrics").body
 	if !strings.Contains(metrics, `headgate_drill_period_seconds{drill="weekly"} 604800`) {
 		t.Error("the period is not there")
 	}
@@ -30,16 +30,16 @@ func TestPassesAge(t *testing.T) {
 		ID: newID(), Drill: "weekly", Name: "Weekly", Trigger: drill.BySchedule, Speed: 1, Status: drill.Ended, Verdict: drill.Missed,
 		Scheduled: due, Ended: due, Count: 1,
 	}
-	if err := r.app.drills.Note(t.Context(), missed); err != nil {
+	if err := r.app.drills.RecordNotRun(t.Context(), missed); err != nil {
 		t.Fatal(err)
 	}
-	metrics = r.admin("/metrics").body
+	metrics = r.getAdmin("/metrics").body
 	for _, want := range []string{`headgate_drill_first_due_timestamp_seconds{drill="weekly"} 1.`, `headgate_drill_runs_total{drill="weekly",verdict="missed"} 1`} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("without %s", want)
 		}
 	}
-	if !overdue(t, r, "weekly") {
+	if !isOverdue(t, r, "weekly") {
 		t.Error("a drill that has come for a month and never passed is not overdue")
 	}
 	began := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
@@ -51,22 +51,22 @@ func TestPassesAge(t *testing.T) {
 	if err := store.Save(t.Context(), began.Add(time.Minute), run); err != nil {
 		t.Fatal(err)
 	}
-	r.app.drills.remember(t.Context()) // as at the next start
-	if overdue(t, r, "weekly") {
+	r.app.drills.restoreLastPasses(t.Context()) // as at the next start
+	if isOverdue(t, r, "weekly") {
 		t.Error("a drill that has passed is overdue")
 	}
-	if metrics = r.admin("/metrics").body; !strings.Contains(metrics, `headgate_drill_last_pass_timestamp_seconds{drill="weekly"} 1.`) {
+	if metrics = r.getAdmin("/metrics").body; !strings.Contains(metrics, `headgate_drill_last_pass_timestamp_seconds{drill="weekly"} 1.`) {
 		t.Error("the last pass is not there")
 	}
-	r.app.drillMetrics.know(nil)
-	if metrics = r.admin("/metrics").body; strings.Contains(metrics, "headgate_drill_period_seconds{") {
+	r.app.drillMetrics.initSeries(nil)
+	if metrics = r.getAdmin("/metrics").body; strings.Contains(metrics, "headgate_drill_period_seconds{") {
 		t.Error("a drill that has gone still has a period")
 	}
 }
 
-func overdue(t *testing.T, r *rig, id string) bool {
+func isOverdue(t *testing.T, r *fixture, id string) bool {
 	t.Helper()
-	states, err := drillBoard{r.app.drills}.Drills(t.Context(), time.Now())
+	states, err := drillLister{r.app.drills}.Drills(t.Context(), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

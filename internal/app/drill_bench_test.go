@@ -15,22 +15,22 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// BenchmarkTwinBesideProduction measures what a twin at full load costs production:
+// BenchmarkSandboxBesideProduction measures what a twin at full load costs production:
 // the p99 of its turnaround alone and beside the twin, in turns and in one process.
 // The aim is a ratio of at most 1.1, and counters that do not move.
-func BenchmarkTwinBesideProduction(b *testing.B) {
+func BenchmarkSandboxBesideProduction(b *testing.B) {
 	for b.Loop() {
-		alone, beside := twinBeside(b)
+		alone, beside := measureSandboxImpact(b)
 		b.ReportMetric(alone*1000, "p99-alone-ms")
 		b.ReportMetric(beside*1000, "p99-beside-ms")
 		b.ReportMetric(beside/alone, "p99-ratio")
 	}
 }
 
-// rounds are of each kind, in turns, so that a machine that changes changes both.
-const rounds = 3
+// benchRounds are of each kind, in turns, so that a machine that changes changes both.
+const benchRounds = 3
 
-func twinBeside(b *testing.B) (alone, beside float64) {
+func measureSandboxImpact(b *testing.B) (alone, beside float64) {
 	b.Helper()
 	stub, err := modelstub.New(modelstub.Config{Service: modelstub.Uniform{Low: 200 * time.Millisecond, High: 600 * time.Millisecond}, Seed: 1})
 	if err != nil {
@@ -54,49 +54,49 @@ func twinBeside(b *testing.B) (alone, beside float64) {
 		}
 	}()
 	var apart, together []float64
-	for range rounds {
-		apart = append(apart, production99(b, a))
-		stop := fullTwin(b, a)
-		together = append(together, production99(b, a))
+	for range benchRounds {
+		apart = append(apart, productionP99(b, a))
+		stop := openSaturatedSandbox(b, a)
+		together = append(together, productionP99(b, a))
 		stop()
 	}
 	slices.Sort(apart)
 	slices.Sort(together)
-	return apart[rounds/2], together[rounds/2]
+	return apart[benchRounds/2], together[benchRounds/2]
 }
 
-// production99 loads production for a while, and returns the p99 of its turnaround
+// productionP99 loads production for a while, and returns the p99 of its turnaround
 // in seconds.
-func production99(b *testing.B, a *App) float64 {
+func productionP99(b *testing.B, a *App) float64 {
 	b.Helper()
 	const rate, lasts = 60, 8 * time.Second
 	source, err := loadgen.Constant(rate, lasts)
 	if err != nil {
 		b.Fatal(err)
 	}
-	before := a.arrivals()
+	before := a.proxyArrivals()
 	report, err := loadgen.Run(b.Context(), loadgen.Config{URL: "http://" + a.DataAddr() + "/v1"}, source)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if moved := a.arrivals() - before; moved != float64(report.Arrivals) || report.ByOutcome[loadgen.OK] != report.Arrivals {
+	if moved := a.proxyArrivals() - before; moved != float64(report.Arrivals) || report.ByOutcome[loadgen.OK] != report.Arrivals {
 		b.Errorf("%v arrivals were counted of %d, %v", moved, report.Arrivals, report.ByOutcome)
 	}
 	return report.Turnaround.P99
 }
 
-// arrivals are those that production has counted.
-func (a *App) arrivals() float64 { return (&production{app: a}).arrivals() }
+// proxyArrivals are those that production has counted.
+func (a *App) proxyArrivals() float64 { return (&production{app: a}).proxyArrivals() }
 
-// fullTwin opens a twin that has more to do than it can, and waits until it refuses.
-func fullTwin(b *testing.B, a *App) (stop func()) {
+// openSaturatedSandbox opens a twin that has more to do than it can, and waits until it refuses.
+func openSaturatedSandbox(b *testing.B, a *App) (stop func()) {
 	b.Helper()
 	run := drill.Run{ID: "bench", Name: "bench", Speed: 10, Spec: drill.Spec{
 		ID: "bench", Name: "bench", Target: drill.Twin, Recovery: time.Minute, Scenario: drill.Scenario{
 			Duration: time.Hour, Workers: 16, Service: "uniform:5s-30s", Seed: 1, Arrivals: drill.Arrivals{Rate: 1.6},
 		},
 	}}
-	opener := &twins{settings: a.settings, dir: filepath.Join(a.cfg.DataDir, twinsDir), version: "bench"}
+	opener := &sandboxFactory{settings: a.currentConfig, dir: filepath.Join(a.cfg.DataDir, sandboxesDir), version: "bench"}
 	s, err := opener.Open(b.Context(), run)
 	if err != nil {
 		b.Fatal(err)
@@ -105,10 +105,10 @@ func fullTwin(b *testing.B, a *App) (stop func()) {
 		b.Fatal(err)
 	}
 	full := func(e drill.Evidence) bool {
-		return slices.ContainsFunc(e.Tasks, func(t drill.Task) bool { return t.End == drill.Refused })
+		return slices.ContainsFunc(e.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused })
 	}
 	for e := (drill.Evidence{}); !full(e); time.Sleep(50 * time.Millisecond) {
-		if e, err = s.Look(b.Context()); err != nil || e.At > 5*time.Minute {
+		if e, err = s.Observe(b.Context()); err != nil || e.At > 5*time.Minute {
 			b.Fatalf("the twin is not full at %v, %v", e.At, err)
 		}
 	}

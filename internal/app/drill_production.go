@@ -15,22 +15,22 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// doorCount counts what comes to the data plane, beside the proxy's own counts, so
+// ingressCounter counts what comes to the data plane, beside the proxy's own counts, so
 // that they can be held against each other.
-type doorCount struct {
-	came   atomic.Int64
-	here   atomic.Int64 // now
-	marked atomic.Int64 // of a drill: a twin's task that came to the wrong door
+type ingressCounter struct {
+	arrived     atomic.Int64
+	inFlight    atomic.Int64 // now
+	drillTagged atomic.Int64 // of a drill: a twin's task that came to the wrong door
 }
 
-// count counts what h serves.
-func (t *doorCount) count(h http.Handler) http.Handler {
+// wrap counts what h serves.
+func (t *ingressCounter) wrap(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		t.came.Add(1)
-		t.here.Add(1)
-		defer t.here.Add(-1)
+		t.arrived.Add(1)
+		t.inFlight.Add(1)
+		defer t.inFlight.Add(-1)
 		if r.Header[taskHeader] != nil {
-			t.marked.Add(1)
+			t.drillTagged.Add(1)
 		}
 		h.ServeHTTP(w, r)
 	})
@@ -40,72 +40,72 @@ func (t *doorCount) count(h http.Handler) http.Handler {
 type production struct {
 	app *App
 
-	mu    sync.Mutex
-	run   string // whose beginning the counts are of
-	began counts
+	mu       sync.Mutex
+	run      string // whose beginning the counts are of
+	baseline trafficSnapshot
 }
 
-// counts are how production stood at a moment.
-type counts struct {
-	at       time.Time
-	arrivals float64 // as the proxy counts them
-	came     int64   // as they came
-	here     int64
-	marked   int64
+// trafficSnapshot are how production stood at a moment.
+type trafficSnapshot struct {
+	at            time.Time
+	proxyArrivals float64 // as the proxy counts them
+	arrived       int64   // as they came
+	inFlight      int64
+	drillTagged   int64
 }
 
 // Ready implements drill.Production.
 func (p *production) Ready(ctx context.Context, r drill.Run) error {
 	a := p.app
 	if a.draining.Load() {
-		return &drill.StopError{Why: "headgate is going down"}
+		return &drill.StopError{Reason: "headgate is going down"}
 	}
 	a.mu.Lock()
 	cfg := a.cfg
 	a.mu.Unlock()
-	pool, err := drillPool(cfg, r.Spec.Pool)
+	pool, err := findPool(cfg, r.Spec.Pool)
 	if err != nil {
-		return &drill.StopError{Why: err.Error()}
+		return &drill.StopError{Reason: err.Error()}
 	}
 	if r.Spec.Target == drill.Live && !cfg.AllowLive {
-		return &drill.StopError{Why: "live drills are not allowed: set allow_live: true in the settings"}
+		return &drill.StopError{Reason: "live drills are not allowed: set allow_live: true in the settings"}
 	}
-	if err := p.openPage(ctx, nil); err != nil {
+	if err := p.checkOpenPages(ctx, nil); err != nil {
 		return err
 	}
-	if s, ok := a.modes.Standing(pool.Name); ok && s.Mode == admission.PassThrough {
-		return &drill.StopError{Why: fmt.Sprintf("pool %s is in pass-through since %s, by %s", pool.Name, s.Since.UTC().Format(time.RFC3339), s.By), Mode: true}
+	if s, ok := a.modes.State(pool.Name); ok && s.Mode == admission.PassThrough {
+		return &drill.StopError{Reason: fmt.Sprintf("pool %s is in pass-through since %s, by %s", pool.Name, s.Since.UTC().Format(time.RFC3339), s.Actor), Mode: true}
 	}
-	if err := p.budget(ctx, pool); err != nil {
+	if err := p.checkBudget(ctx, pool); err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.run, p.began = r.ID, p.now()
+	p.run, p.baseline = r.ID, p.snapshot()
 	return nil
 }
 
-// leastJudged is how many tasks a window needs for its budget to mean something.
-const leastJudged = 100
+// minBudgetTasks is how many tasks a window needs for its budget to mean something.
+const minBudgetTasks = 100
 
-// budget refuses drills while the promise to users is broken.
-func (p *production) budget(ctx context.Context, pool config.Pool) error {
+// checkBudget refuses drills while the promise to users is broken.
+func (p *production) checkBudget(ctx context.Context, pool config.Pool) error {
 	good, bad, err := p.app.store.SLO(ctx, pool.Name, time.Now().Add(-pool.SLO.Window))
 	if err != nil {
 		return fmt.Errorf("the error budget of pool %s cannot be read: %w", pool.Name, err)
 	}
 	all := good + bad
-	if all < leastJudged || float64(bad) <= (1-pool.SLO.Objective)*float64(all) {
+	if all < minBudgetTasks || float64(bad) <= (1-pool.SLO.Objective)*float64(all) {
 		return nil
 	}
 	return &drill.StopError{
-		Why:    fmt.Sprintf("no error budget is left in pool %s: %d of %d tasks were bad, of at most %.3g in 100", pool.Name, bad, all, 100*(1-pool.SLO.Objective)),
+		Reason: fmt.Sprintf("no error budget is left in pool %s: %d of %d tasks were bad, of at most %.3g in 100", pool.Name, bad, all, 100*(1-pool.SLO.Objective)),
 		Budget: true,
 	}
 }
 
-// openPage finds a page that is open, but for those that caused says the drill did.
-func (p *production) openPage(ctx context.Context, caused func(engine.Incident) bool) error {
+// checkOpenPages finds a page that is open, but for those that caused says the drill did.
+func (p *production) checkOpenPages(ctx context.Context, caused func(engine.Incident) bool) error {
 	open, _, err := p.app.store.Incidents(ctx, sqlite.IncidentFilter{Open: true, Limit: sqlite.MaxLimit})
 	if err != nil {
 		return fmt.Errorf("open incidents cannot be read: %w", err)
@@ -118,7 +118,7 @@ func (p *production) openPage(ctx context.Context, caused func(engine.Incident) 
 		if i.Key.Pool != "" {
 			where = "pool " + i.Key.Pool
 		}
-		return &drill.StopError{Why: fmt.Sprintf("a page is open: %s of %s (incident %s)", i.Key.Rule, where, i.ID), Page: true}
+		return &drill.StopError{Reason: fmt.Sprintf("a page is open: %s of %s (incident %s)", i.Key.Rule, where, i.ID), Page: true}
 	}
 	return nil
 }
@@ -128,53 +128,53 @@ func (p *production) openPage(ctx context.Context, caused func(engine.Incident) 
 func (p *production) Check(ctx context.Context, r drill.Run) error {
 	a := p.app
 	if r.Spec.Target != drill.Live {
-		return p.openPage(ctx, nil)
+		return p.checkOpenPages(ctx, nil)
 	}
 	a.mu.Lock()
 	cfg := a.cfg
 	a.mu.Unlock()
-	pool, err := drillPool(cfg, r.Spec.Pool)
+	pool, err := findPool(cfg, r.Spec.Pool)
 	if err != nil {
-		return &drill.StopError{Why: err.Error()}
+		return &drill.StopError{Reason: err.Error()}
 	}
-	if s, ok := a.modes.Standing(pool.Name); ok && s.Since.After(r.Started) {
-		return &drill.StopError{Why: fmt.Sprintf("the mode of pool %s was changed to %s by %s", pool.Name, s.Mode, s.By), Mode: true}
+	if s, ok := a.modes.State(pool.Name); ok && s.Since.After(r.Started) {
+		return &drill.StopError{Reason: fmt.Sprintf("the mode of pool %s was changed to %s by %s", pool.Name, s.Mode, s.Actor), Mode: true}
 	}
-	return p.openPage(ctx, func(i engine.Incident) bool { return i.Key.Pool == pool.Name && i.Opened.After(r.Started) })
+	return p.checkOpenPages(ctx, func(i engine.Incident) bool { return i.Key.Pool == pool.Name && i.Opened.After(r.Started) })
 }
 
 // Drift implements drill.Production. What the proxy counts must have come to its
 // door, none of it from a drill, and no message of production may say DRILL.
 func (p *production) Drift(_ context.Context, r drill.Run) (drill.Reading, error) {
 	p.mu.Lock()
-	began, run := p.began, p.run
+	began, run := p.baseline, p.run
 	p.mu.Unlock()
 	if run != r.ID {
-		return drill.Reading{Why: "nobody has looked at production before the drill"}, nil
+		return drill.Reading{Reason: "nobody has looked at production before the drill"}, nil
 	}
 	if r.Spec.Target == drill.Live {
-		return p.app.live.strayed(r), nil
+		return p.app.liveFaults.scopeViolations(r), nil
 	}
-	now := p.now()
-	arrivals := now.arrivals - began.arrivals
-	came := float64(now.came - began.came + began.here)
-	marked := float64(now.marked - began.marked)
+	now := p.snapshot()
+	arrivals := now.proxyArrivals - began.proxyArrivals
+	came := float64(now.arrived - began.arrived + began.inFlight)
+	marked := float64(now.drillTagged - began.drillTagged)
 	return drill.Reading{
-		Known: true, Value: marked + max(0, arrivals-came), Samples: int(arrivals), Seen: "production's door",
-		Why: fmt.Sprintf("%.0f of the drill's tasks came to production; production counted %.0f arrivals, and %.0f requests came", marked, arrivals, came),
+		Measured: true, Value: marked + max(0, arrivals-came), Samples: int(arrivals), Source: "production's door",
+		Reason: fmt.Sprintf("%.0f of the drill's tasks came to production; production counted %.0f arrivals, and %.0f requests came", marked, arrivals, came),
 	}, nil
 }
 
-// now counts. What comes at the same moment counts as having come.
-func (p *production) now() counts {
-	c := counts{at: time.Now(), arrivals: p.arrivals()}
-	t := &p.app.came
-	c.here, c.came, c.marked = t.here.Load(), t.came.Load(), t.marked.Load()
+// snapshot counts. What comes at the same moment counts as having come.
+func (p *production) snapshot() trafficSnapshot {
+	c := trafficSnapshot{at: time.Now(), proxyArrivals: p.proxyArrivals()}
+	t := &p.app.ingress
+	c.inFlight, c.arrived, c.drillTagged = t.inFlight.Load(), t.arrived.Load(), t.drillTagged.Load()
 	return c
 }
 
-// arrivals adds up what the proxy has counted.
-func (p *production) arrivals() (sum float64) {
+// proxyArrivals adds up what the proxy has counted.
+func (p *production) proxyArrivals() (sum float64) {
 	families, err := p.app.registry.Gather()
 	if err != nil { // what could be gathered is there all the same
 		p.app.log.Debug("not all metrics could be gathered", "error", err)

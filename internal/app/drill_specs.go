@@ -23,7 +23,7 @@ func drillSpecs(cfg *config.Config) ([]drill.Spec, error) {
 	var own []drill.Spec
 	var errs []error
 	for _, d := range cfg.Drills {
-		spec, err := definition(d, set)
+		spec, err := loadDefinition(d, set)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -55,8 +55,8 @@ func drillSettings(cfg *config.Config) drill.Settings {
 	return set
 }
 
-// definition reads one drill, in place or from the file that it names.
-func definition(d config.Drill, set drill.Settings) (drill.Spec, error) {
+// loadDefinition reads one drill, in place or from the file that it names.
+func loadDefinition(d config.Drill, set drill.Settings) (drill.Spec, error) {
 	n := d.Node()
 	if len(n.Content) == 2 && n.Content[0].Value == "file" && n.Content[1].Kind == yaml.ScalarNode {
 		path := n.Content[1].Value
@@ -64,7 +64,7 @@ func definition(d config.Drill, set drill.Settings) (drill.Spec, error) {
 			path = filepath.Join(filepath.Dir(d.File()), path)
 		}
 		spec, err := drill.Load(path, set)
-		var problems drill.Problems
+		var problems drill.SpecErrors
 		if err != nil && !errors.As(err, &problems) {
 			err = fmt.Errorf("%s:%d:%d: %s.file: %w", d.File(), n.Line, n.Column, d.Path(), err)
 		}

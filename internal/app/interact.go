@@ -11,48 +11,48 @@ import (
 	"headgate/runbooks/control"
 )
 
-// interaction is the way in from Slack: one reception, and one or two ways to it.
-type interaction struct {
-	reception *slack.Reception
+// slackInteractions is the way in from Slack: one reception, and one or two ways to it.
+type slackInteractions struct {
+	handler   *slack.InteractionHandler
 	socket    *slack.Socket  // nil without an app token
 	listener  *slackListener // for requests; nil without an address
-	fresh     sync.Mutex     // held while a message of old is put right
+	refreshMu sync.Mutex     // held while a message of old is put right
 }
 
-// pressTime is how long a stop waits for presses that were taken, and for requests
+// slackStopTimeout is how long a stop waits for presses that were taken, and for requests
 // that come in: what comes after it, the record among it, needs its time too.
-const pressTime = time.Second
+const slackStopTimeout = time.Second
 
-// interactive says whether presses can come back: only then messages have buttons.
-func interactive(c config.Slack) bool {
+// buttonsEnabled says whether presses can come back: only then messages have buttons.
+func buttonsEnabled(c config.Slack) bool {
 	return !c.BotToken.Empty() && (!c.AppToken.Empty() || c.Listen != "" && !c.SigningSecret.Empty())
 }
 
-// newInteraction makes the way in; nil if the settings have none. It opens nothing.
-func (a *App) newInteraction(cfg *config.Config) (*interaction, error) {
+// newInteractions makes the way in; nil if the settings have none. It opens nothing.
+func (a *App) newInteractions(cfg *config.Config) (*slackInteractions, error) {
 	s := cfg.Slack
-	if a.unwatched || a.double != nil || a.telling.bot == nil || !interactive(s) {
+	if a.withoutMonitoring || a.sandbox != nil || a.notifiers.bot == nil || !buttonsEnabled(s) {
 		return nil, nil
 	}
 	log := a.log.With("component", "slack")
-	var i interaction
+	var i slackInteractions
 	var err error
-	i.reception, err = slack.NewReception(slack.ReceptionOptions{
-		Bot: a.telling.bot, Desk: slackDesk{a, cfg.Admin.ExternalURL != ""}, Allow: allow(s.Allow), AppToken: s.AppToken.Reveal(), Registerer: a.registry, Log: log,
+	i.handler, err = slack.NewInteractionHandler(slack.InteractionOptions{
+		Bot: a.notifiers.bot, Executor: slackExecutor{a, cfg.Admin.ExternalURL != ""}, Allow: allowLists(s.Allow), AppToken: s.AppToken.Reveal(), Registerer: a.registry, Log: log,
 	})
 	if err != nil {
 		return nil, cfg.At("slack.allow", err)
 	}
 	if !s.AppToken.Empty() {
 		i.socket, err = slack.NewSocket(slack.SocketOptions{
-			AppToken: s.AppToken.Reveal(), APIURL: s.APIURL, Reception: i.reception, Registerer: a.registry, Log: log,
+			AppToken: s.AppToken.Reveal(), APIURL: s.APIURL, Handler: i.handler, Registerer: a.registry, Log: log,
 		})
 		if err != nil {
 			return nil, cfg.At("slack.app_token", err)
 		}
 	}
 	if s.Listen != "" {
-		requests, err := slack.NewRequests(s.SigningSecret.Reveal(), i.reception, log)
+		requests, err := slack.NewRequestHandler(s.SigningSecret.Reveal(), i.handler, log)
 		if err != nil {
 			return nil, cfg.At("slack.signing_secret", err)
 		}
@@ -63,15 +63,15 @@ func (a *App) newInteraction(cfg *config.Config) (*interaction, error) {
 	return &i, nil
 }
 
-func allow(c config.Allow) slack.Allow {
-	return slack.Allow{
+func allowLists(c config.Allow) slack.AllowList {
+	return slack.AllowList{
 		slack.Rollback: c.Rollback, slack.Restore: c.Restore, slack.Drill: c.Drill, slack.Ack: c.Ack, slack.Silence: c.Silence,
 	}
 }
 
-// buttons says what will come of presses, for who tries the settings.
-func buttons(ctx context.Context, s config.Slack) []slack.Check {
-	if !interactive(s) {
+// checkInteractivity says what will come of presses, for who tries the settings.
+func checkInteractivity(ctx context.Context, s config.Slack) []slack.Check {
+	if !buttonsEnabled(s) {
 		return nil
 	}
 	var checks []slack.Check
@@ -99,18 +99,18 @@ func buttons(ctx context.Context, s config.Slack) []slack.Check {
 	return checks
 }
 
-// startInteraction lets people in Slack in, once all is there that they can change.
+// startInteractions lets people in Slack in, once all is there that they can change.
 // It ends before that does.
-func (a *App) startInteraction(w *watch) error {
-	if a.interact == nil {
+func (a *App) startInteractions(w *monitor) error {
+	if a.interactions == nil {
 		return nil
 	}
-	i := a.interact
-	i.reception.Start()
+	i := a.interactions
+	i.handler.Start()
 	w.onStop(func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, pressTime)
+		ctx, cancel := context.WithTimeout(ctx, slackStopTimeout)
 		defer cancel()
-		return i.reception.Stop(ctx)
+		return i.handler.Stop(ctx)
 	})
 	if i.listener != nil {
 		// Host names are not checked there: whoever stands in front has a name of its
@@ -121,34 +121,34 @@ func (a *App) startInteraction(w *watch) error {
 		i.listener.start(w)
 	}
 	if i.socket != nil {
-		w.run(i.socket.Run)
+		w.runUntilStop(i.socket.Run)
 	}
 	return nil
 }
 
-// reallow takes over who may do what.
-func (i *interaction) reallow(c config.Allow) error {
+// setAllow takes over who may do what.
+func (i *slackInteractions) setAllow(c config.Allow) error {
 	if i == nil {
 		return nil
 	}
-	return i.reception.SetAllow(allow(c))
+	return i.handler.SetAllow(allowLists(c))
 }
 
 // SlackAddr returns the address at which Slack's requests are taken, empty if there
 // is none; call it after Start.
 func (a *App) SlackAddr() string {
-	if a.interact == nil || a.interact.listener == nil {
+	if a.interactions == nil || a.interactions.listener == nil {
 		return ""
 	}
-	a.interact.listener.mu.Lock()
-	defer a.interact.listener.mu.Unlock()
-	return a.interact.listener.address
+	a.interactions.listener.mu.Lock()
+	defer a.interactions.listener.mu.Unlock()
+	return a.interactions.listener.address
 }
 
-// Note implements slack.Desk.
-func (d slackDesk) Note(_ context.Context, e slack.Entry) {
-	entry := control.Entry{
-		At: time.Now(), Kind: control.KindPress, Action: string(e.Action), Ending: control.Ending(e.Ending), Pool: e.Pool,
+// AppendAudit implements slack.Executor.
+func (d slackExecutor) AppendAudit(_ context.Context, e slack.AuditEntry) {
+	entry := control.AuditEntry{
+		At: time.Now(), Kind: control.KindInteraction, Action: string(e.Action), Result: control.Result(e.Result), Pool: e.Pool,
 		Subject: e.Incident, Actor: e.Actor, Via: control.ViaSlack, Reason: e.Reason, Inputs: e.Inputs,
 	}
 	if e.Forged {
@@ -160,5 +160,5 @@ func (d slackDesk) Note(_ context.Context, e slack.Entry) {
 	if entry.Actor == "" {
 		entry.Actor = "unknown"
 	}
-	d.a.auditor.Note(entry)
+	d.app.auditor.Append(entry)
 }

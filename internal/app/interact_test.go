@@ -19,64 +19,66 @@ import (
 	"headgate/runbooks/control"
 )
 
-const ops = "C0123456789"
+const opsChannel = "C0123456789"
 
-// pressing is an App whose incident stands in Slack, with buttons.
-type pressing struct {
-	*rig
+// slackFixture is an App whose incident stands in Slack, with buttons.
+type slackFixture struct {
+	*fixture
 	slack  *fakeslack.Server
-	answer <-chan answer // of the task that keeps a worker busy
+	answer <-chan response // of the task that keeps a worker busy
 
-	presses int // made again
+	repeatedPresses int // made again
 }
 
-// socketSettings allow ada and eve all, and ben nothing.
-func socketSettings(c *config.Config) {
+// useSocketMode allow ada and eve all, and ben nothing.
+func useSocketMode(c *config.Config) {
 	all := []string{"U0ADA", "U0EVE"}
 	c.Slack.AppToken = config.NewSecret("xapp-1-A0FAKE-1-secret")
 	c.Slack.Allow = config.Allow{Rollback: all, Restore: all, Drill: all, Ack: all, Silence: all}
 }
 
-func newPressing(t *testing.T, edit func(*config.Config)) *pressing { return newPaced(t, 20, edit) }
+func newSlackFixture(t *testing.T, edit func(*config.Config)) *slackFixture {
+	return newScaledSlackFixture(t, 20, edit)
+}
 
-func newPaced(t *testing.T, pace float64, edit func(*config.Config)) *pressing {
+func newScaledSlackFixture(t *testing.T, pace float64, edit func(*config.Config)) *slackFixture {
 	t.Helper()
 	t.Parallel() // the most of it is waiting for Slack's limits on how often one may post
-	slack, url := newSlack(t)
+	slack, url := newFakeSlack(t)
 	t.Cleanup(slack.Close)
 	file := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(file, []byte(busy), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(queueAgeRules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &pressing{slack: slack}
-	p.rig = newRig(t, func(c *config.Config) {
-		withSlack(url)(c)
+	p := &slackFixture{slack: slack}
+	p.fixture = newFixture(t, func(c *config.Config) {
+		useFakeSlack(url)(c)
 		c.Rules.File = file
 		edit(c)
-	}, Paced(pace))
+	}, TimeScale(pace))
 	if addr := p.app.SlackAddr(); addr != "" {
 		slack.SetCallbacks(fakeslack.Callbacks{
 			Interactivity: "http://" + addr + "/slack/interactivity", Commands: "http://" + addr + "/slack/commands", Secret: "signing",
 		})
 	} else {
-		p.eventually("a socket", p.app.interact.socket.Connected)
+		p.eventually("a socket", p.app.interactions.socket.Connected)
 	}
-	p.answer = p.ask()
-	p.eventually("the message is there", func() bool { return len(slack.Roots(ops)) == 1 })
+	p.answer = p.sendChat()
+	p.eventually("the message is there", func() bool { return len(slack.Roots(opsChannel)) == 1 })
 	return p
 }
 
-func (p *pressing) root() fakeslack.Message { return p.slack.Roots(ops)[0] }
+func (p *slackFixture) incidentMessage() fakeslack.Message { return p.slack.Roots(opsChannel)[0] }
 
-// has says whether the message has a button now.
-func (p *pressing) has(action string) bool {
-	_, err := p.slack.Interaction(ops, p.root().TS, "headgate_"+action, "U0ADA")
+// hasButton says whether the message has a button now.
+func (p *slackFixture) hasButton(action string) bool {
+	_, err := p.slack.PressInteraction(opsChannel, p.incidentMessage().TS, "headgate_"+action, "U0ADA")
 	return err == nil
 }
 
-func (p *pressing) interaction(action, user string) fakeslack.Interaction {
+func (p *slackFixture) interaction(action, user string) fakeslack.Interaction {
 	p.Helper()
-	i, err := p.slack.Interaction(ops, p.root().TS, "headgate_"+action, user)
+	i, err := p.slack.PressInteraction(opsChannel, p.incidentMessage().TS, "headgate_"+action, user)
 	if err != nil {
 		p.Fatalf("%s: %v", action, err)
 	}
@@ -84,40 +86,40 @@ func (p *pressing) interaction(action, user string) fakeslack.Interaction {
 }
 
 // deliver has a press come in, and returns what the presser is told of it.
-func (p *pressing) deliver(i fakeslack.Interaction) string {
+func (p *slackFixture) deliver(i fakeslack.Interaction) string {
 	p.Helper()
-	return p.told(i.User.ID, func() error { _, err := p.slack.Deliver(p.Context(), i); return err })
+	return p.ephemeralReply(i.User.ID, func() error { _, err := p.slack.Deliver(p.Context(), i); return err })
 }
 
-func (p *pressing) command(user, line string) string {
+func (p *slackFixture) command(user, line string) string {
 	p.Helper()
-	return p.told(user, func() error { _, err := p.slack.Command(p.Context(), ops, user, line); return err })
+	return p.ephemeralReply(user, func() error { _, err := p.slack.Command(p.Context(), opsChannel, user, line); return err })
 }
 
-func (p *pressing) told(user string, do func() error) string {
+func (p *slackFixture) ephemeralReply(user string, do func() error) string {
 	p.Helper()
-	before := len(p.slack.Whispers(ops, user))
+	before := len(p.slack.Ephemerals(opsChannel, user))
 	if err := do(); err != nil {
 		p.Fatal(err)
 	}
-	p.eventually(user+" is told", func() bool { return len(p.slack.Whispers(ops, user)) > before })
-	return p.slack.Whispers(ops, user)[before].Text
+	p.eventually(user+" is told", func() bool { return len(p.slack.Ephemerals(opsChannel, user)) > before })
+	return p.slack.Ephemerals(opsChannel, user)[before].Text
 }
 
-func (p *pressing) mode() admission.Mode {
-	s, _ := p.app.modes.Standing("default")
+func (p *slackFixture) mode() admission.Mode {
+	s, _ := p.app.modes.State("default")
 	return s.Mode
 }
 
-// inThread waits for a line in the incident's thread.
-func (p *pressing) inThread(text string) {
+// waitThreadReply waits for a line in the incident's thread.
+func (p *slackFixture) waitThreadReply(text string) {
 	p.Helper()
 	p.eventually("the thread says "+text, func() bool {
-		return slices.ContainsFunc(p.slack.Replies(ops, p.root().TS), func(m fakeslack.Message) bool { return strings.Contains(m.Text, text) })
+		return slices.ContainsFunc(p.slack.Replies(opsChannel, p.incidentMessage().TS), func(m fakeslack.Message) bool { return strings.Contains(m.Text, text) })
 	})
 }
 
-func wants(t *testing.T, what, got string, want ...string) {
+func assertContains(t *testing.T, what, got string, want ...string) {
 	t.Helper()
 	for _, w := range want {
 		if !strings.Contains(got, w) {
@@ -130,72 +132,72 @@ func wants(t *testing.T, what, got string, want ...string) {
 // changes the mode, the message changes with it, and the thread says who did it.
 func TestRollBackAndRestoreBySlack(t *testing.T) {
 	for name, edit := range map[string]func(*config.Config){
-		"socket": socketSettings,
+		"socket": useSocketMode,
 		"requests": func(c *config.Config) {
-			socketSettings(c)
+			useSocketMode(c)
 			c.Slack.AppToken, c.Slack.SigningSecret, c.Slack.Listen = config.Secret{}, config.NewSecret("signing"), "127.0.0.1:0"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPressing(t, edit)
+			p := newSlackFixture(t, edit)
 			rollback := p.interaction("rollback", "U0ADA")
-			wants(t, "pressed", p.deliver(rollback), "Pool default: from enforce to passthrough. 1 run and 0 wait")
+			assertContains(t, "pressed", p.deliver(rollback), "Pool default: from enforce to passthrough. 1 run and 0 wait")
 			if p.mode() != admission.PassThrough {
 				t.Fatalf("mode %s", p.mode())
 			}
-			p.eventually("Restore is there instead", func() bool { return p.has("restore") && !p.has("rollback") })
-			p.inThread("Mode passthrough, set by <@U0ADA>")
+			p.eventually("Restore is there instead", func() bool { return p.hasButton("restore") && !p.hasButton("rollback") })
+			p.waitThreadReply("Mode passthrough, set by <@U0ADA>")
 
-			wants(t, "pressed on a message of before", p.deliver(p.again(rollback)), "Nothing was done", "pool default is in passthrough since", "set by <@U0ADA>")
-			wants(t, "restored", p.deliver(p.interaction("restore", "U0EVE")), "from passthrough to enforce")
-			p.eventually("Roll back is there again", func() bool { return p.has("rollback") && !p.has("restore") })
-			p.inThread("Mode enforce, set by <@U0EVE>")
+			assertContains(t, "pressed on a message of before", p.deliver(p.repeatInteraction(rollback)), "Nothing was done", "pool default is in passthrough since", "set by <@U0ADA>")
+			assertContains(t, "restored", p.deliver(p.interaction("restore", "U0EVE")), "from passthrough to enforce")
+			p.eventually("Roll back is there again", func() bool { return p.hasButton("rollback") && !p.hasButton("restore") })
+			p.waitThreadReply("Mode enforce, set by <@U0EVE>")
 
 			// The pool is in the mode of the first message again, but not since then.
-			wants(t, "a replay after the restore", p.deliver(p.again(rollback)), "Nothing was done", "pool default is in enforce since", "set by <@U0EVE>")
+			assertContains(t, "a replay after the restore", p.deliver(p.repeatInteraction(rollback)), "Nothing was done", "pool default is in enforce since", "set by <@U0EVE>")
 			if p.mode() != admission.Enforce {
 				t.Errorf("mode %s", p.mode())
 			}
-			close(p.model.release)
+			close(p.upstream.release)
 			<-p.answer
 		})
 	}
 }
 
-// again is the same press, as if it were made once more.
-func (p *pressing) again(i fakeslack.Interaction) fakeslack.Interaction {
-	p.presses++
-	i.Trigger = fmt.Sprintf("again.%d", p.presses)
+// repeatInteraction is the same press, as if it were made once more.
+func (p *slackFixture) repeatInteraction(i fakeslack.Interaction) fakeslack.Interaction {
+	p.repeatedPresses++
+	i.TriggerID = fmt.Sprintf("again.%d", p.repeatedPresses)
 	return i
 }
 
-// TestRestoreLongAfterTheEnd: the trouble is often over long before the gate is put
+// TestRestoreAfterIncidentClosed: the trouble is often over long before the gate is put
 // back. The message of then is where one looks for the button, and follows.
-func TestRestoreLongAfterTheEnd(t *testing.T) {
-	p := newPaced(t, 400, socketSettings)
+func TestRestoreAfterIncidentClosed(t *testing.T) {
+	p := newScaledSlackFixture(t, 400, useSocketMode)
 	p.deliver(p.interaction("rollback", "U0ADA"))
-	p.inThread("Mode passthrough, set by <@U0ADA>")
-	close(p.model.release)
+	p.waitThreadReply("Mode passthrough, set by <@U0ADA>")
+	close(p.upstream.release)
 	<-p.answer
-	p.eventually("it is over, and the engine has let go of it", func() bool { return len(p.app.watch.engine.Incidents()) == 0 })
+	p.eventually("it is over, and the engine has let go of it", func() bool { return len(p.app.monitor.engine.Incidents()) == 0 })
 	p.eventually("the message says so", func() bool {
-		return strings.HasPrefix(p.root().Text, "RESOLVED") && p.has("restore") && !p.has("rollback")
+		return strings.HasPrefix(p.incidentMessage().Text, "RESOLVED") && p.hasButton("restore") && !p.hasButton("rollback")
 	})
 	restore, late := p.interaction("restore", "U0ADA"), p.interaction("restore", "U0EVE")
-	wants(t, "restored", p.deliver(restore), "from passthrough to enforce")
-	p.inThread("Mode enforce, set by <@U0ADA>")
-	p.eventually("no button is left", func() bool { return !p.has("restore") && !p.has("rollback") })
-	replies := len(p.slack.Replies(ops, p.root().TS))
-	wants(t, "who was later", p.deliver(late), "pool default is in enforce since", "set by <@U0ADA>")
+	assertContains(t, "restored", p.deliver(restore), "from passthrough to enforce")
+	p.waitThreadReply("Mode enforce, set by <@U0ADA>")
+	p.eventually("no button is left", func() bool { return !p.hasButton("restore") && !p.hasButton("rollback") })
+	replies := len(p.slack.Replies(opsChannel, p.incidentMessage().TS))
+	assertContains(t, "who was later", p.deliver(late), "pool default is in enforce since", "set by <@U0ADA>")
 	p.command("U0BEN", "/headgate status") // so that something that came of it would have come
-	if n := len(p.slack.Replies(ops, p.root().TS)); n != replies {
+	if n := len(p.slack.Replies(opsChannel, p.incidentMessage().TS)); n != replies {
 		t.Errorf("%d replies more", n-replies)
 	}
 }
 
-// TestTwoPressAtOnce makes one change, and tells the second who made it.
-func TestTwoPressAtOnce(t *testing.T) {
-	p := newPressing(t, socketSettings)
+// TestConcurrentButtonPresses makes one change, and tells the second who made it.
+func TestConcurrentButtonPresses(t *testing.T) {
+	p := newSlackFixture(t, useSocketMode)
 	presses := []fakeslack.Interaction{p.interaction("rollback", "U0ADA"), p.interaction("rollback", "U0EVE")}
 	said := make([]string, len(presses))
 	var both sync.WaitGroup
@@ -204,8 +206,8 @@ func TestTwoPressAtOnce(t *testing.T) {
 			if _, err := p.slack.Deliver(p.Context(), i); err != nil {
 				t.Error(err)
 			}
-			p.eventually("told", func() bool { return len(p.slack.Whispers(ops, i.User.ID)) == 1 })
-			said[n] = p.slack.Whispers(ops, i.User.ID)[0].Text
+			p.eventually("told", func() bool { return len(p.slack.Ephemerals(opsChannel, i.User.ID)) == 1 })
+			said[n] = p.slack.Ephemerals(opsChannel, i.User.ID)[0].Text
 		})
 	}
 	both.Wait()
@@ -213,47 +215,47 @@ func TestTwoPressAtOnce(t *testing.T) {
 	if strings.HasPrefix(said[1], "Pool default: from enforce") {
 		won = 1
 	}
-	wants(t, "the first", said[won], "Pool default: from enforce to passthrough")
-	wants(t, "the second", said[1-won], "Nothing was done", "in passthrough since", "set by <@"+presses[won].User.ID+">")
-	changes, _, err := p.app.store.Changes(t.Context(), sqlite.ChangeFilter{Pool: "default"})
+	assertContains(t, "the first", said[won], "Pool default: from enforce to passthrough")
+	assertContains(t, "the second", said[1-won], "Nothing was done", "in passthrough since", "set by <@"+presses[won].User.ID+">")
+	changes, _, err := p.app.store.ModeChanges(t.Context(), sqlite.ModeChangeFilter{Pool: "default"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := slices.IndexFunc(changes, func(c control.Change) bool { return c.Via == control.ViaSlack }); n < 0 || len(changes) != 2 {
+	if n := slices.IndexFunc(changes, func(c control.ModeChange) bool { return c.Via == control.ViaSlack }); n < 0 || len(changes) != 2 {
 		t.Errorf("changes %+v", changes)
 	}
-	close(p.model.release)
+	close(p.upstream.release)
 	<-p.answer
 }
 
 func TestAckAndSilenceBySlack(t *testing.T) {
-	p := newPressing(t, socketSettings)
+	p := newSlackFixture(t, useSocketMode)
 	ack, eves, bens := p.interaction("ack", "U0ADA"), p.interaction("ack", "U0EVE"), p.interaction("ack", "U0BEN")
-	wants(t, "acknowledged", p.deliver(ack), "You have it, until")
-	p.eventually("the button is gone", func() bool { return !p.has("ack") })
-	p.inThread("Acknowledged by <@U0ADA>")
-	wants(t, "once more", p.deliver(p.again(ack)), "Nothing was done: you have it already, since ")
-	wants(t, "by another", p.deliver(eves), "Nothing was done: <@U0ADA> has it already, since ")
-	wants(t, "by somebody who may not", p.deliver(bens), "slack.allow.ack in the settings does not name you (U0BEN)", "headgate incident ack ")
+	assertContains(t, "acknowledged", p.deliver(ack), "You have it, until")
+	p.eventually("the button is gone", func() bool { return !p.hasButton("ack") })
+	p.waitThreadReply("Acknowledged by <@U0ADA>")
+	assertContains(t, "once more", p.deliver(p.repeatInteraction(ack)), "Nothing was done: you have it already, since ")
+	assertContains(t, "by another", p.deliver(eves), "Nothing was done: <@U0ADA> has it already, since ")
+	assertContains(t, "by somebody who may not", p.deliver(bens), "slack.allow.ack in the settings does not name you (U0BEN)", "headgate incident ack ")
 
 	silence := p.interaction("silence", "U0ADA")
-	wants(t, "silenced", p.deliver(silence), "busy is silenced until")
-	p.inThread("Silenced by <@U0ADA>: until")
-	_, err := p.app.actions.Do(t.Context(), time.Now(), control.Call{Name: control.ActSilence, Rule: "busy", For: 2 * time.Hour, Actor: "ben", Via: control.ViaAPI})
+	assertContains(t, "silenced", p.deliver(silence), "busy is silenced until")
+	p.waitThreadReply("Silenced by <@U0ADA>: until")
+	_, err := p.app.actions.Do(t.Context(), time.Now(), control.ActionRequest{Name: control.ActSilence, Rule: "busy", For: 2 * time.Hour, Actor: "ben", Via: control.ViaAPI})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.inThread("Silenced by ben: until") // the other ways are told as well
-	wants(t, "silenced once more", p.deliver(p.again(silence)), "<@U0ADA> has silenced busy already")
-	if all := p.app.watch.engine.Silences(); len(all) != 2 || all[0].Pool != "default" || all[0].By != "slack:U0ADA" {
+	p.waitThreadReply("Silenced by ben: until") // the other ways are told as well
+	assertContains(t, "silenced once more", p.deliver(p.repeatInteraction(silence)), "<@U0ADA> has silenced busy already")
+	if all := p.app.monitor.engine.Silences(); len(all) != 2 || all[0].Pool != "default" || all[0].By != "slack:U0ADA" {
 		t.Errorf("silences %+v", all)
 	}
-	wants(t, "the runbook", p.deliver(p.interaction("runbook", "U0BEN")), "Runbook queue_age: headgate incident show "+p.incident())
-	close(p.model.release)
+	assertContains(t, "the runbook", p.deliver(p.interaction("runbook", "U0BEN")), "Runbook queue_age: headgate incident show "+p.incidentID())
+	close(p.upstream.release)
 	<-p.answer
 }
 
-const worsening = `rules:
+const escalatingRules = `rules:
   - name: busy
     signal: headgate_in_flight{pool="$pool"}
     unit: tasks
@@ -265,103 +267,105 @@ const worsening = `rules:
     runbook: queue_age
 `
 
-// TestAckOfWhatNobodyHasSeen: who acknowledged a warning has not seen the page that it
+// TestAckRefusedAfterEscalation: who acknowledged a warning has not seen the page that it
 // became before the press arrived, and would silence its reminders.
-func TestAckOfWhatNobodyHasSeen(t *testing.T) {
-	rules := withRules(t, worsening)
-	p := newPressing(t, func(c *config.Config) {
-		socketSettings(c)
+func TestAckRefusedAfterEscalation(t *testing.T) {
+	rules := withRulesFile(t, escalatingRules)
+	p := newSlackFixture(t, func(c *config.Config) {
+		useSocketMode(c)
 		rules(c)
 		c.Pools[0].Workers = 2
 	})
 	ack := p.interaction("ack", "U0ADA")
-	second := p.ask()
-	p.inThread("page")
-	wants(t, "acknowledged too late", p.deliver(ack), "Nothing was done: it has got worse since that message, and is a page now")
-	p.eventually("the message has a button of now", func() bool { return p.has("ack") && p.interaction("ack", "U0ADA").Action.Value != ack.Action.Value })
-	wants(t, "acknowledged", p.deliver(p.interaction("ack", "U0ADA")), "You have it, until")
-	close(p.model.release)
+	second := p.sendChat()
+	p.waitThreadReply("page")
+	assertContains(t, "acknowledged too late", p.deliver(ack), "Nothing was done: it has got worse since that message, and is a page now")
+	p.eventually("the message has a button of now", func() bool {
+		return p.hasButton("ack") && p.interaction("ack", "U0ADA").Action.Value != ack.Action.Value
+	})
+	assertContains(t, "acknowledged", p.deliver(p.interaction("ack", "U0ADA")), "You have it, until")
+	close(p.upstream.release)
 	<-p.answer
 	<-second
 }
 
-func (p *pressing) incident() string { return p.app.watch.engine.Incidents()[0].ID }
+func (p *slackFixture) incidentID() string { return p.app.monitor.engine.Incidents()[0].ID }
 
-// TestPressesThatAreTooLateOrForeign change nothing.
-func TestPressesThatAreTooLateOrForeign(t *testing.T) {
-	p := newPressing(t, socketSettings)
-	id := p.incident()
+// TestStaleOrUnknownButtonRefused change nothing.
+func TestStaleOrUnknownButtonRefused(t *testing.T) {
+	p := newSlackFixture(t, useSocketMode)
+	id := p.incidentID()
 	presses := map[string]fakeslack.Interaction{}
 	for _, action := range []string{"ack", "silence", "rollback"} {
 		presses[action] = p.interaction(action, "U0ADA")
 	}
 	for action, i := range presses {
-		foreign := p.again(i)
+		foreign := p.repeatInteraction(i)
 		foreign.Action.Value = strings.Replace(foreign.Action.Value, id, "0195a0b0-0000-7000-8000-000000000001", 1)
-		wants(t, action+" of another headgate's", p.deliver(foreign), "Nothing was done: no such incident is known")
-		later := p.again(foreign)
+		assertContains(t, action+" of another headgate's", p.deliver(foreign), "Nothing was done: no such incident is known")
+		later := p.repeatInteraction(foreign)
 		later.Action.Value = strings.Replace(i.Action.Value, `"seq":1`, `"seq":99`, 1)
-		wants(t, action+" of a record that was lost", p.deliver(later), "knows the incident otherwise")
+		assertContains(t, action+" of a record that was lost", p.deliver(later), "knows the incident otherwise")
 	}
-	close(p.model.release)
+	close(p.upstream.release)
 	<-p.answer
-	p.eventually("it is over", func() bool { return !p.app.watch.engine.Incidents()[0].Open() })
+	p.eventually("it is over", func() bool { return !p.app.monitor.engine.Incidents()[0].Open() })
 	for action, i := range presses {
-		wants(t, action+" of one that is over", p.deliver(i), "Nothing was done: the incident is over")
+		assertContains(t, action+" of one that is over", p.deliver(i), "Nothing was done: the incident is over")
 	}
-	p.eventually("no button is left", func() bool { return !p.has("ack") && !p.has("rollback") && !p.has("runbook") })
+	p.eventually("no button is left", func() bool { return !p.hasButton("ack") && !p.hasButton("rollback") && !p.hasButton("runbook") })
 	if p.mode() != admission.Enforce {
 		t.Errorf("mode %s", p.mode())
 	}
 }
 
 func TestCommandsBySlack(t *testing.T) {
-	p := newPressing(t, socketSettings)
-	wants(t, "status", p.command("U0BEN", "/headgate status"), "Pool default: enforce since", "1 of 1 in flight, 0 wait", "Open, warn: busy (default), "+p.incident())
-	wants(t, "a pool that is not", p.command("U0ADA", "/headgate rollback defualt it refuses too much"), `there is no pool "defualt"; there are: default`)
-	wants(t, "rolled back", p.command("U0ADA", "/headgate rollback default it refuses <too> much"), "from enforce to passthrough")
-	p.inThread("Mode passthrough, set by <@U0ADA>: it refuses &lt;too&gt; much")
-	wants(t, "rolled back again", p.command("U0ADA", "/headgate rollback"), "Pool default is in passthrough already")
-	wants(t, "restored", p.command("U0ADA", "/headgate restore all"), "from passthrough to enforce")
-	wants(t, "acknowledged", p.command("U0ADA", "/headgate ack "+p.incident()), "You have it")
-	wants(t, "no incident", p.command("U0ADA", "/headgate ack nothing"), "no such incident")
-	wants(t, "a rule that is not", p.command("U0ADA", "/headgate silence bsuy 1h"), "no such rule; there are busy")
-	wants(t, "for too long", p.command("U0ADA", "/headgate silence busy 100000h"), "a silence lasts up to")
-	wants(t, "silenced", p.command("U0ADA", "/headgate silence busy 30m load test"), "busy is silenced until")
-	p.inThread("load test")
-	wants(t, "a drill", p.command("U0ADA", "/headgate drill run burst"), "Nothing was done")
-	wants(t, "help", p.command("U0BEN", "/headgate what"), `"what" is not known`, "/headgate status")
-	close(p.model.release)
+	p := newSlackFixture(t, useSocketMode)
+	assertContains(t, "status", p.command("U0BEN", "/headgate status"), "Pool default: enforce since", "1 of 1 in flight, 0 wait", "Open, warn: busy (default), "+p.incidentID())
+	assertContains(t, "a pool that is not", p.command("U0ADA", "/headgate rollback defualt it refuses too much"), `there is no pool "defualt"; there are: default`)
+	assertContains(t, "rolled back", p.command("U0ADA", "/headgate rollback default it refuses <too> much"), "from enforce to passthrough")
+	p.waitThreadReply("Mode passthrough, set by <@U0ADA>: it refuses &lt;too&gt; much")
+	assertContains(t, "rolled back again", p.command("U0ADA", "/headgate rollback"), "Pool default is in passthrough already")
+	assertContains(t, "restored", p.command("U0ADA", "/headgate restore all"), "from passthrough to enforce")
+	assertContains(t, "acknowledged", p.command("U0ADA", "/headgate ack "+p.incidentID()), "You have it")
+	assertContains(t, "no incident", p.command("U0ADA", "/headgate ack nothing"), "no such incident")
+	assertContains(t, "a rule that is not", p.command("U0ADA", "/headgate silence bsuy 1h"), "no such rule; there are busy")
+	assertContains(t, "for too long", p.command("U0ADA", "/headgate silence busy 100000h"), "a silence lasts up to")
+	assertContains(t, "silenced", p.command("U0ADA", "/headgate silence busy 30m load test"), "busy is silenced until")
+	p.waitThreadReply("load test")
+	assertContains(t, "a drill", p.command("U0ADA", "/headgate drill run burst"), "Nothing was done")
+	assertContains(t, "help", p.command("U0BEN", "/headgate what"), `"what" is not known`, "/headgate status")
+	close(p.upstream.release)
 	<-p.answer
 }
 
-// entries are those of presses, newest first.
-func (p *pressing) entries() []control.Entry {
+// auditEntries are those of presses, newest first.
+func (p *slackFixture) auditEntries() []control.AuditEntry {
 	p.Helper()
 	a, err := p.app.store.Audit(p.Context(), sqlite.AuditFilter{})
 	if err != nil {
 		p.Fatal(err)
 	}
-	return slices.DeleteFunc(a.Entries, func(e control.Entry) bool { return e.Kind != control.KindPress })
+	return slices.DeleteFunc(a.Entries, func(e control.AuditEntry) bool { return e.Kind != control.KindInteraction })
 }
 
 // TestEveryPressIsAudited looks into the record.
 func TestEveryPressIsAudited(t *testing.T) {
-	p := newPressing(t, socketSettings)
+	p := newSlackFixture(t, useSocketMode)
 	p.command("U0ADA", "/headgate rollback default")
 	p.command("U0BEN", "/headgate restore default")
 	p.eventually("both are recorded", func() bool {
-		items := p.entries()
-		return len(items) == 2 && items[1].Action == "rollback" && items[1].Ending == control.Done && items[1].Actor == "slack:U0ADA" &&
-			items[0].Action == "restore" && items[0].Ending == control.Refused && items[0].Actor == "slack:U0BEN" && items[0].Via == control.ViaSlack
+		items := p.auditEntries()
+		return len(items) == 2 && items[1].Action == "rollback" && items[1].Result == control.Done && items[1].Actor == "slack:U0ADA" &&
+			items[0].Action == "restore" && items[0].Result == control.Refused && items[0].Actor == "slack:U0BEN" && items[0].Via == control.ViaSlack
 	})
-	close(p.model.release)
+	close(p.upstream.release)
 	<-p.answer
 }
 
 // What people type is kept as far as it fits, and holds up nothing.
-func TestHostileLinesAreAudited(t *testing.T) {
-	p := newPressing(t, socketSettings)
+func TestMalformedCommandsAudited(t *testing.T) {
+	p := newSlackFixture(t, useSocketMode)
 	lines := []string{
 		"rollback " + strings.Repeat("p", 1900), "restore default " + strings.Repeat("ü", 900), "ack " + strings.Repeat("\x01", 100),
 		"silence a\x00b 1h \u202e", "drill run <script>", "ack ' OR 1=1 --", "silence " + strings.Repeat("🔥", 400) + " 1h",
@@ -370,62 +374,62 @@ func TestHostileLinesAreAudited(t *testing.T) {
 		p.command("U0ADA", "/headgate "+line)
 	}
 	p.command("U0ADA", "/headgate rollback default")
-	p.eventually("all are recorded", func() bool { return len(p.entries()) == len(lines)+1 })
-	if e := p.entries()[0]; e.Action != "rollback" || e.Ending != control.Done || e.Pool != "default" {
+	p.eventually("all are recorded", func() bool { return len(p.auditEntries()) == len(lines)+1 })
+	if e := p.auditEntries()[0]; e.Action != "rollback" || e.Result != control.Done || e.Pool != "default" {
 		t.Errorf("the latest entry is %+v", e)
 	}
-	close(p.model.release)
+	close(p.upstream.release)
 	<-p.answer
 }
 
-// TestWithoutAWayInThereAreNoButtons: a button that does nothing would be a lie.
-func TestWithoutAWayInThereAreNoButtons(t *testing.T) {
-	slack, url := newSlack(t)
+// TestNoButtonsWithoutInteractivity: a button that does nothing would be a lie.
+func TestNoButtonsWithoutInteractivity(t *testing.T) {
+	slack, url := newFakeSlack(t)
 	file := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(file, []byte(busy), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(queueAgeRules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, func(c *config.Config) {
-		withSlack(url)(c)
+	r := newFixture(t, func(c *config.Config) {
+		useFakeSlack(url)(c)
 		c.Rules.File = file
-	}, Paced(20))
-	answer := r.ask()
-	r.eventually("the message is there", func() bool { return len(slack.Roots(ops)) == 1 })
+	}, TimeScale(20))
+	answer := r.sendChat()
+	r.eventually("the message is there", func() bool { return len(slack.Roots(opsChannel)) == 1 })
 	for _, action := range []string{"ack", "silence", "runbook", "rollback"} {
-		if _, err := slack.Interaction(ops, slack.Roots(ops)[0].TS, "headgate_"+action, "U0ADA"); !errors.Is(err, fakeslack.ErrNoButton) {
+		if _, err := slack.PressInteraction(opsChannel, slack.Roots(opsChannel)[0].TS, "headgate_"+action, "U0ADA"); !errors.Is(err, fakeslack.ErrNoButton) {
 			t.Errorf("%s: %v", action, err)
 		}
 	}
-	close(r.model.release)
+	close(r.upstream.release)
 	<-answer
 }
 
 // Who is on call changes more often than one would restart.
-func TestReloadTakesOverWhoMayDoWhat(t *testing.T) {
-	p := newPressing(t, socketSettings)
+func TestReloadUpdatesSlackAllow(t *testing.T) {
+	p := newSlackFixture(t, useSocketMode)
 	press := p.interaction("rollback", "U0BEN")
-	wants(t, "before", p.deliver(press), "slack.allow.rollback in the settings does not name you")
-	if err := p.app.Reload(p.rig.again(func(c *config.Config) { c.Slack.Allow.Rollback = []string{"U0BEN"} })); err != nil {
+	assertContains(t, "before", p.deliver(press), "slack.allow.rollback in the settings does not name you")
+	if err := p.app.Reload(p.fixture.editedConfig(func(c *config.Config) { c.Slack.Allow.Rollback = []string{"U0BEN"} })); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, "of those before", p.deliver(p.interaction("rollback", "U0ADA")), "does not name you (U0ADA)")
-	wants(t, "after", p.deliver(p.again(press)), "from enforce to passthrough")
-	err := p.app.Reload(p.rig.again(func(c *config.Config) { c.Slack.AppToken = config.NewSecret("xapp-other") }))
+	assertContains(t, "of those before", p.deliver(p.interaction("rollback", "U0ADA")), "does not name you (U0ADA)")
+	assertContains(t, "after", p.deliver(p.repeatInteraction(press)), "from enforce to passthrough")
+	err := p.app.Reload(p.fixture.editedConfig(func(c *config.Config) { c.Slack.AppToken = config.NewSecret("xapp-other") }))
 	if err == nil || !strings.Contains(err.Error(), "restart instead") {
 		t.Errorf("another app: %v", err)
 	}
-	close(p.model.release)
+	close(p.upstream.release)
 	<-p.answer
 }
 
-// TestAlertsTestSaysWhatButtonsWillDo: the command says whether presses come back,
+// TestAlertsTestChecksInteractivity: the command says whether presses come back,
 // and who may do what.
-func TestAlertsTestSaysWhatButtonsWillDo(t *testing.T) {
-	slack, url := newSlack(t)
+func TestAlertsTestChecksInteractivity(t *testing.T) {
+	slack, url := newFakeSlack(t)
 	t.Cleanup(slack.Close)
 	cfg := config.Default()
-	withSlack(url)(cfg)
-	socketSettings(cfg)
+	useFakeSlack(url)(cfg)
+	useSocketMode(cfg)
 	cfg.Slack.Allow.Restore = nil
 	cfg.Slack.SigningSecret, cfg.Slack.Listen = config.NewSecret("signing"), "127.0.0.1:0"
 	checks, err := TestAlerts(t.Context(), cfg)
@@ -438,10 +442,10 @@ func TestAlertsTestSaysWhatButtonsWillDo(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	wants(t, "the socket", said["buttons: socket"], "lets the app connect")
-	wants(t, "requests", said["buttons: requests"], "are taken at 127.0.0.1:0")
-	wants(t, "rollback", said["may roll back"], "2 of slack.allow")
-	wants(t, "restore", said["may restore"], "nobody")
+	assertContains(t, "the socket", said["buttons: socket"], "lets the app connect")
+	assertContains(t, "requests", said["buttons: requests"], "are taken at 127.0.0.1:0")
+	assertContains(t, "rollback", said["may roll back"], "2 of slack.allow")
+	assertContains(t, "restore", said["may restore"], "nobody")
 }
 
 // The settings on the page for Slack are taken, and give buttons.
@@ -462,7 +466,7 @@ func TestSettingsOnThePageForSlack(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", way, err)
 		}
-		if i := a.interact; i == nil || (i.socket != nil) != (way == "socket") || (i.listener != nil) != (way == "requests") {
+		if i := a.interactions; i == nil || (i.socket != nil) != (way == "socket") || (i.listener != nil) != (way == "requests") {
 			t.Errorf("%s: %+v", way, i)
 		}
 	}

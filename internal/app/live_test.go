@@ -21,16 +21,16 @@ func liveRun() drill.Run {
 	}}
 }
 
-// newLiveRig is an App that lets drills touch it, before a model that answers at once.
-func newLiveRig(t *testing.T) *rig {
-	r := newRig(t, func(c *config.Config) { c.AllowLive, c.Pools[0].Workers = true, 4 })
-	close(r.model.release)
+// newLiveFixture is an App that lets drills touch it, before a model that answers at once.
+func newLiveFixture(t *testing.T) *fixture {
+	r := newFixture(t, func(c *config.Config) { c.AllowLive, c.Pools[0].Workers = true, 4 })
+	close(r.upstream.release)
 	return r
 }
 
-func openLive(t *testing.T, r *rig, run drill.Run) *live {
+func openLive(t *testing.T, r *fixture, run drill.Run) *liveEnvironment {
 	t.Helper()
-	s, err := stages{app: r.app}.Open(t.Context(), run)
+	s, err := environmentFactory{app: r.app}.Open(t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,13 +42,13 @@ func openLive(t *testing.T, r *rig, run drill.Run) *live {
 	if _, err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return s.(*live)
+	return s.(*liveEnvironment)
 }
 
-func (r *rig) tasks(n int, mark string) (failed int) {
+func (r *fixture) sendTasks(n int, mark string) (failed int) {
 	r.Helper()
 	for range n {
-		req := r.request(http.MethodPost, "http://"+r.app.DataAddr()+chatPath, chat)
+		req := r.request(http.MethodPost, "http://"+r.app.DataAddr()+chatPath, chatBody)
 		if mark != "" {
 			req.Header.Set(drillHeader, mark)
 		}
@@ -59,56 +59,56 @@ func (r *rig) tasks(n int, mark string) (failed int) {
 	return failed
 }
 
-func fail(share float64) drill.Injection {
+func statusFault(share float64) drill.Injection {
 	return drill.Injection{Fault: fault.Fault{Kind: fault.Status, Code: 503, Share: share}}
 }
 
 // A live drill touches its share of tasks and no more, sees both ends of them, and
 // leaves nothing behind.
 func TestLiveTouchesItsShare(t *testing.T) {
-	r := newLiveRig(t)
+	r := newLiveFixture(t)
 	l := openLive(t, r, liveRun())
-	if _, err := l.Inject(t.Context(), drill.ToUpstream, fail(0.3), time.Second); err == nil || !strings.Contains(err.Error(), "more than the drill may touch, 0.2") {
+	if _, err := l.Inject(t.Context(), drill.TargetUpstream, statusFault(0.3), time.Second); err == nil || !strings.Contains(err.Error(), "more than the drill may touch, 0.2") {
 		t.Errorf("a larger share: %v", err)
 	}
-	if _, err := l.Inject(t.Context(), drill.ToUpstream, fail(0.2), fault.MaxTTL); err != nil {
+	if _, err := l.Inject(t.Context(), drill.TargetUpstream, statusFault(0.2), fault.MaxTTL); err != nil {
 		t.Fatal(err)
 	}
-	failed := r.tasks(50, "")
+	failed := r.sendTasks(50, "")
 	if failed < 8 || failed > 12 {
 		t.Errorf("%d of 50 tasks were touched, want about 10", failed)
 	}
-	e, err := l.Look(t.Context())
+	e, err := l.Observe(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkLive(t, e, 50, failed)
-	if drift := r.app.live.strayed(l.run); !drift.Known || drift.Value != 0 || drift.Samples != 50 {
+	assertLiveEvidence(t, e, 50, failed)
+	if drift := r.app.liveFaults.scopeViolations(l.run); !drift.Measured || drift.Value != 0 || drift.Samples != 50 {
 		t.Errorf("strayed: %+v", drift)
 	}
 	less := l.run
-	if less.Spec.Share = 0.02; r.app.live.strayed(less).Value == 0 {
+	if less.Spec.Share = 0.02; r.app.liveFaults.scopeViolations(less).Value == 0 {
 		t.Error("nobody sees that more was touched than the share")
 	}
 	if c, err := l.Clear(t.Context()); err != nil || !c.Confirmed || c.Held != 0 {
 		t.Errorf("cleared %+v, %v", c, err)
 	}
-	if again := r.tasks(20, ""); again != 0 {
+	if again := r.sendTasks(20, ""); again != 0 {
 		t.Errorf("%d tasks were touched after the clear", again)
 	}
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.tasks(5, "")
-	if e, err := l.Look(t.Context()); err != nil || len(e.Tasks) != 70 {
+	r.sendTasks(5, "")
+	if e, err := l.Observe(t.Context()); err != nil || len(e.Tasks) != 70 {
 		t.Errorf("%d tasks are seen after the end, %v", len(e.Tasks), err)
 	}
 }
 
-func checkLive(t *testing.T, e drill.Evidence, tasks, failed int) {
+func assertLiveEvidence(t *testing.T, e drill.Evidence, tasks, failed int) {
 	t.Helper()
-	if len(e.Tasks) != tasks || len(e.Calls) != tasks || e.Planned != tasks || e.Workers != 4 || e.Befallen[drill.ToUpstream] != failed {
-		t.Errorf("%d tasks, %d calls, %d planned, %d workers, %v befallen", len(e.Tasks), len(e.Calls), e.Planned, e.Workers, e.Befallen)
+	if len(e.Tasks) != tasks || len(e.Calls) != tasks || e.Planned != tasks || e.Workers != 4 || e.FaultHits[drill.TargetUpstream] != failed {
+		t.Errorf("%d tasks, %d calls, %d planned, %d workers, %v befallen", len(e.Tasks), len(e.Calls), e.Planned, e.Workers, e.FaultHits)
 	}
 	struck := 0
 	for i, c := range e.Calls {
@@ -116,10 +116,10 @@ func checkLive(t *testing.T, e drill.Evidence, tasks, failed int) {
 		switch {
 		case c.Fault != "":
 			struck++
-			if task.End != drill.Error || task.Status != 503 || c.Reached || c.Status != 503 {
+			if task.Outcome != drill.Errored || task.Status != 503 || c.Reached || c.Status != 503 {
 				t.Errorf("task %+v was touched by call %+v", task, c)
 			}
-		case task.End != drill.Served || !c.Reached || !c.Whole || task.Sum != c.Sum || task.Bytes != c.Bytes || c.Bytes == 0:
+		case task.Outcome != drill.Served || !c.Reached || !c.Complete || task.Checksum != c.Checksum || task.Bytes != c.Bytes || c.Bytes == 0:
 			t.Errorf("%d: task %+v, call %+v", i, task, c)
 		}
 	}
@@ -131,9 +131,9 @@ func checkLive(t *testing.T, e drill.Evidence, tasks, failed int) {
 // With marks, only tasks that bear one are touched, and the endpoint never sees it.
 func TestLiveTouchesMarkedTasksOnly(t *testing.T) {
 	var leaked atomic.Bool
-	r := newLiveRig(t)
-	next := r.model.server.Config.Handler
-	r.model.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	r := newLiveFixture(t)
+	next := r.upstream.server.Config.Handler
+	r.upstream.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Header.Get(drillHeader) != "" || req.Header.Get(callHeader) != "" {
 			leaked.Store(true)
 		}
@@ -142,19 +142,19 @@ func TestLiveTouchesMarkedTasksOnly(t *testing.T) {
 	run := liveRun()
 	run.Spec.Share, run.Spec.Marked = 0, true
 	l := openLive(t, r, run)
-	l.app.live.key = markKey("a token")
-	if _, err := l.Inject(t.Context(), drill.ToUpstream, fail(1), fault.MaxTTL); err != nil {
+	l.app.liveFaults.key = markKey("a token")
+	if _, err := l.Inject(t.Context(), drill.TargetUpstream, statusFault(1), fault.MaxTTL); err != nil {
 		t.Fatal(err)
 	}
 	for name, mark := range map[string]string{
 		"none": "", "words": "yes", "another token": DrillMark("another", time.Now()), "an old one": DrillMark("a token", time.Now().Add(-6*time.Minute)),
 		"one from the future": DrillMark("a token", time.Now().Add(6*time.Minute)), "no signature": DrillMark("a token", time.Now())[:11], "dots": "....",
 	} {
-		if failed := r.tasks(2, mark); failed != 0 {
+		if failed := r.sendTasks(2, mark); failed != 0 {
 			t.Errorf("%s: %d tasks were touched", name, failed)
 		}
 	}
-	if failed := r.tasks(3, DrillMark("a token", time.Now())); failed != 3 {
+	if failed := r.sendTasks(3, DrillMark("a token", time.Now())); failed != 3 {
 		t.Errorf("%d of 3 marked tasks were touched", failed)
 	}
 	for pool, c := range r.app.metrics.SLO() {
@@ -162,15 +162,15 @@ func TestLiveTouchesMarkedTasksOnly(t *testing.T) {
 			t.Errorf("%d rehearsed tasks count against the SLO of %s", c.Bad, pool)
 		}
 	}
-	e, err := l.Look(t.Context())
+	e, err := l.Observe(t.Context())
 	if err != nil || len(e.Tasks) != 3 || len(e.Calls) != 3 || e.Workers != 0 {
 		t.Errorf("%d tasks, %d calls, %d workers, %v", len(e.Tasks), len(e.Calls), e.Workers, err)
 	}
-	if drift := r.app.live.strayed(run); drift.Value != 0 || !drift.Known {
+	if drift := r.app.liveFaults.scopeViolations(run); drift.Value != 0 || !drift.Measured {
 		t.Errorf("strayed: %+v", drift)
 	}
-	l.book.tasks[len(l.book.tasks)-1].marked = false // as if a fault had befallen somebody else
-	if drift := r.app.live.strayed(run); drift.Value != 1 {
+	l.trace.tasks[len(l.trace.tasks)-1].marked = false // as if a fault had befallen somebody else
+	if drift := r.app.liveFaults.scopeViolations(run); drift.Value != 1 {
 		t.Errorf("nobody sees that an unmarked task was touched: %+v", drift)
 	}
 	if leaked.Load() {
@@ -180,48 +180,48 @@ func TestLiveTouchesMarkedTasksOnly(t *testing.T) {
 
 // However many tasks there are, a run touches so many at most.
 func TestLiveBlastRadius(t *testing.T) {
-	r := newLiveRig(t)
+	r := newLiveFixture(t)
 	run := liveRun()
 	run.Spec.Share, run.Spec.Marked = 0, true
 	l := openLive(t, r, run)
-	l.app.live.key = markKey("a token")
-	l.touched.Store(drill.MaxLiveTasks - 2)
+	l.app.liveFaults.key = markKey("a token")
+	l.touchedCalls.Store(drill.MaxLiveTasks - 2)
 	for range 2 { // a lease that was renewed anew does not begin to count again
-		if _, err := l.Inject(t.Context(), drill.ToUpstream, fail(0.5), fault.MaxTTL); err != nil {
+		if _, err := l.Inject(t.Context(), drill.TargetUpstream, statusFault(0.5), fault.MaxTTL); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if failed := r.tasks(10, DrillMark("a token", time.Now())); failed != 2 {
+	if failed := r.sendTasks(10, DrillMark("a token", time.Now())); failed != 2 {
 		t.Errorf("%d tasks were touched, 2 were left", failed)
 	}
 }
 
-func TestLiveHasToBeAllowed(t *testing.T) {
-	r := newRig(t, nil)
-	if _, err := (stages{app: r.app}).Open(t.Context(), liveRun()); err == nil || !strings.Contains(err.Error(), "set allow_live: true") {
+func TestLiveRequiresAllowLive(t *testing.T) {
+	r := newFixture(t, nil)
+	if _, err := (environmentFactory{app: r.app}).Open(t.Context(), liveRun()); err == nil || !strings.Contains(err.Error(), "set allow_live: true") {
 		t.Errorf("%v", err)
 	}
-	if len(r.app.live.ways) != 0 {
+	if len(r.app.liveFaults.injectors) != 0 {
 		t.Error("there is a way to touch production that nobody allowed")
 	}
-	l := openLive(t, newLiveRig(t), liveRun())
-	if _, err := l.Do(t.Context(), drill.Step{Kind: drill.StepRollback}); err == nil {
+	l := openLive(t, newLiveFixture(t), liveRun())
+	if _, err := l.RunStep(t.Context(), drill.Step{Kind: drill.StepRollback}); err == nil {
 		t.Error("a live drill takes steps")
 	}
-	if _, err := l.Inject(t.Context(), drill.ToSlack, fail(0.1), time.Second); err == nil {
+	if _, err := l.Inject(t.Context(), drill.TargetSlack, statusFault(0.1), time.Second); err == nil {
 		t.Error("a live drill keeps messages from people")
 	}
 }
 
 // What is allowed by a reload counts from then on, and what is forbidden too.
 func TestLiveIsAllowedByReload(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	allowed := *r.app.cfg
 	allowed.AllowLive = true
 	if err := r.app.Reload(&allowed); err != nil {
 		t.Fatal(err)
 	}
-	l, err := r.app.openLive(liveRun())
+	l, err := r.app.openLiveEnvironment(liveRun())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestLiveIsAllowedByReload(t *testing.T) {
 	if err := r.app.Reload(&forbidden); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.app.openLive(liveRun()); err == nil {
+	if _, err := r.app.openLiveEnvironment(liveRun()); err == nil {
 		t.Error("a live drill runs that is not allowed any more")
 	}
 }
@@ -247,36 +247,36 @@ func TestDrillMark(t *testing.T) {
 }
 
 // What is the client's own doing, or the endpoint's wish, is nobody's fault.
-func TestLiveLeavesOutWhatIsNobodysFault(t *testing.T) {
-	b := &liveBook{clock: &playClock{speed: 1}, pool: "p", only: true}
-	answer := func(status int, header string, struck bool) drill.End {
+func TestLiveExcludesClientErrors(t *testing.T) {
+	b := &taskTrace{clock: &scenarioClock{speed: 1}, pool: "p", singlePool: true}
+	answer := func(status int, header string, struck bool) drill.TaskOutcome {
 		r := httptest.NewRequest(http.MethodPost, chatPath, nil)
 		b.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if struck {
-				b.strike(taskOf(r.Context()).ID)
+				b.markFaulted(taskFromContext(r.Context()).ID)
 			}
 			if header != "" {
 				w.Header().Set(header, "queue_age")
 			}
 			w.WriteHeader(status)
 		}), httptest.NewRecorder(), r, false)
-		return b.tasks[len(b.tasks)-1].End
+		return b.tasks[len(b.tasks)-1].Outcome
 	}
 	for _, tt := range []struct {
 		status int
 		header string
 		struck bool
-		want   drill.End
+		want   drill.TaskOutcome
 	}{
 		{200, "", false, drill.Served}, {400, "", false, drill.Unsent}, {429, "", false, drill.Unsent}, {429, "Headgate-Reason", false, drill.Refused},
-		{503, "Headgate-Reason", false, drill.Refused}, {404, "", true, drill.Error}, {502, "", false, drill.Error},
+		{503, "Headgate-Reason", false, drill.Refused}, {404, "", true, drill.Errored}, {502, "", false, drill.Errored},
 	} {
 		if got := answer(tt.status, tt.header, tt.struck); got != tt.want {
 			t.Errorf("%+v: %q", tt, got)
 		}
 	}
 	var e drill.Evidence
-	if b.see(&e); len(e.Tasks) != 7 || e.Planned != 5 {
+	if b.addTo(&e); len(e.Tasks) != 7 || e.Planned != 5 {
 		t.Errorf("%d tasks, %d planned", len(e.Tasks), e.Planned)
 	}
 }

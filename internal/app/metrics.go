@@ -40,8 +40,8 @@ func (a *App) envelopeUse(now time.Time, p Pool) (float64, bool) {
 // envelopeMetric looks at a real minute.
 const envelopeMetric = "headgate_envelope_use_ratio"
 
-// addEnvelope registers the use of a pool's envelope; 0 while it is not known.
-func (a *App) addEnvelope(p Pool) error {
+// registerEnvelopeGauge registers the use of a pool's envelope; 0 while it is not known.
+func (a *App) registerEnvelopeGauge(p Pool) error {
 	return a.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: envelopeMetric, Help: "Arrival rate of the last minute times mean service time, over workers.",
 		ConstLabels: prometheus.Labels{"pool": p.Name},

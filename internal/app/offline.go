@@ -9,41 +9,41 @@ import (
 	"headgate/web/api"
 )
 
-// LeftRequest is an order that was left in the record.
-type LeftRequest struct {
+// QueuedRequest is an order that was left in the record.
+type QueuedRequest struct {
 	Number  int64  // its number in the record
 	Running bool   // a process serves from there, and will carry it out within a second
-	Holder  string // that process, for people
+	Owner   string // that process, for people
 }
 
-// LeaveRequest leaves an order in the record of a data directory, for the
+// QueueModeRequest leaves an order in the record of a data directory, for the
 // process that serves from there, now or next. It is for when that process does
 // not answer.
-func LeaveRequest(ctx context.Context, dir string, o control.Order) (LeftRequest, error) {
-	number, err := sqlite.LeaveRequest(ctx, dir, o)
+func QueueModeRequest(ctx context.Context, dir string, o control.ModeRequest) (QueuedRequest, error) {
+	number, err := sqlite.QueueRequest(ctx, dir, o)
 	if err != nil {
-		return LeftRequest{}, err
+		return QueuedRequest{}, err
 	}
-	left := LeftRequest{Number: number}
+	left := QueuedRequest{Number: number}
 	// Who serves is told as well as can be; the request stands in any case.
 	if holder, running, err := sqlite.Running(dir); err == nil && running {
-		left.Running, left.Holder = true, holder.String()
+		left.Running, left.Owner = true, holder.String()
 	}
 	return left, nil
 }
 
 // ReadAudit reads what is recorded in a data directory, newest first, whether a
 // process serves from there or not.
-func ReadAudit(ctx context.Context, dir string, q api.ChangeQuery) (api.ChangePage, error) {
-	return page(sqlite.ReadAudit(ctx, dir, filter(q)))
+func ReadAudit(ctx context.Context, dir string, q api.AuditQuery) (api.AuditRecords, error) {
+	return auditPage(sqlite.ReadAudit(ctx, dir, auditFilter(q)))
 }
 
-// RunRecord reads the runs of drills in a data directory, whether a process serves
+// RecordedRuns reads the runs of drills in a data directory, whether a process serves
 // from there or not.
-type RunRecord struct{ Dir string }
+type RecordedRuns struct{ Dir string }
 
 // Runs returns a page of runs, newest first.
-func (r RunRecord) Runs(ctx context.Context, q drill.Query) (api.DrillRunList, error) {
+func (r RecordedRuns) Runs(ctx context.Context, q drill.Query) (api.DrillRunList, error) {
 	runs, next, err := sqlite.ReadRuns(ctx, r.Dir, q)
 	list := api.DrillRunList{Items: make([]api.DrillRun, 0, len(runs)), Next: next}
 	for _, run := range runs {
@@ -53,12 +53,12 @@ func (r RunRecord) Runs(ctx context.Context, q drill.Query) (api.DrillRunList, e
 }
 
 // Run returns one run as it was recorded last. Series is as for api.Client.Run.
-func (r RunRecord) Run(ctx context.Context, id, series string) (api.DrillReport, error) {
+func (r RecordedRuns) Run(ctx context.Context, id, series string) (api.DrillReport, error) {
 	run, err := sqlite.ReadRun(ctx, r.Dir, id)
 	if err != nil {
 		return api.DrillReport{}, err
 	}
-	if series != api.WholeSeries {
+	if series != api.FullSeries {
 		run.Series = run.Series[max(0, len(run.Series)-1):]
 	}
 	return api.DrillReportOf(run, false), nil

@@ -28,11 +28,11 @@ func TestTenMinutesOfOverload(t *testing.T) {
 	defer stub.Close()
 	upstream := httptest.NewServer(stub)
 	defer upstream.Close()
-	r := newRig(t, func(c *config.Config) {
+	r := newFixture(t, func(c *config.Config) {
 		pool := &c.Pools[0]
 		pool.Upstream, pool.Workers = upstream.URL+"/v1", workers
 		pool.SLO.Turnaround, pool.Admission.MaxQueueAge = time.Minute/speed, 25*time.Second/speed
-	}, Paced(speed))
+	}, TimeScale(speed))
 	source, err := loadgen.Poisson(7*workers/mean, 10*time.Minute, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -45,26 +45,26 @@ func TestTenMinutesOfOverload(t *testing.T) {
 		t.Errorf("%d of %d refused: that was no overload", report.Refusals, report.Arrivals)
 	}
 	for _, name := range []string{"headgate_false_refusals_total", "headgate_gate_panics_total"} {
-		if n := r.total(name); n != 0 {
+		if n := r.metricTotal(name); n != 0 {
 			t.Errorf("%s is %v", name, n)
 		}
 	}
-	if n := r.total("headgate_gate_free_seconds"); n == 0 {
+	if n := r.metricTotal("headgate_gate_free_seconds"); n == 0 {
 		t.Error("nobody found a worker free: nothing was measured")
 	}
-	if guard, flips := r.app.guard.Guard("default"); r.mode() != admission.Enforce || flips != 0 {
+	if guard, flips := r.app.autoRollback.Status("default"); r.mode() != admission.Enforce || flips != 0 {
 		t.Errorf("mode %s, guard %+v", r.mode(), guard)
 	}
-	for _, i := range r.app.watch.engine.Incidents() {
+	for _, i := range r.app.monitor.engine.Incidents() {
 		if i.Action != "" {
 			t.Errorf("incident of %s, which has an action", i.Key.Rule)
 		}
 	}
 }
 
-// total is the sum of all samples of a metric; of a histogram it counts the
+// metricTotal is the sum of all samples of a metric; of a histogram it counts the
 // observations. A metric that is not there is not a number.
-func (r *rig) total(name string) float64 {
+func (r *fixture) metricTotal(name string) float64 {
 	r.Helper()
 	families, err := r.app.Metrics().Gather()
 	if err != nil {

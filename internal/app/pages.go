@@ -10,38 +10,38 @@ import (
 	"headgate/web/ui"
 )
 
-// budgetAge is how long the counts of an error budget are shown as they are: they
+// sloCountsTTL is how long the counts of an error budget are shown as they are: they
 // are recorded once a minute.
-const budgetAge = 15 * time.Second
+const sloCountsTTL = 15 * time.Second
 
-// newPages makes the pages for people.
-func (a *App) newPages(admin *api.Admin) (*ui.Pages, error) {
+// newUI makes the pages for people.
+func (a *App) newUI(admin *api.Admin) (*ui.Pages, error) {
 	c := ui.Config{
-		Admin: admin, Facts: &facts{app: a, budgets: make(map[string]budget)}, Log: a.log.With("component", "pages"),
+		Admin: admin, Facts: &poolFacts{app: a, counts: make(map[string]sloCounts)}, Log: a.log.With("component", "pages"),
 	}
-	if a.watch != nil {
-		c.Series = a.watch.samples
+	if a.monitor != nil {
+		c.Samples = a.monitor.samples
 	}
 	return ui.New(c)
 }
 
-// facts tells the pages of limits and objectives.
-type facts struct {
+// poolFacts tells the pages of limits and objectives.
+type poolFacts struct {
 	app *App
 
-	mu      sync.Mutex
-	budgets map[string]budget
+	mu     sync.Mutex
+	counts map[string]sloCounts
 }
 
-// budget is how many tasks of a window were well and bad, at a time.
-type budget struct {
+// sloCounts is how many tasks of a window were well and bad, at a time.
+type sloCounts struct {
 	good, bad int64
-	read      bool
+	known     bool
 	at        time.Time
 }
 
 // Facts implements ui.Facts.
-func (f *facts) Facts(ctx context.Context, now time.Time, pool string) (ui.PoolFacts, bool) {
+func (f *poolFacts) Facts(ctx context.Context, now time.Time, pool string) (ui.PoolFacts, bool) {
 	f.app.mu.Lock()
 	cfg := f.app.cfg
 	f.app.mu.Unlock()
@@ -54,35 +54,35 @@ func (f *facts) Facts(ctx context.Context, now time.Time, pool string) (ui.PoolF
 		if c.Admission.Policy == "threshold" {
 			known.MaxAge, known.MaxDepth = c.Admission.MaxQueueAge, c.Admission.DepthMultiple*c.Workers
 		}
-		b := f.budget(ctx, now, pool, c.SLO.Window)
-		known.Good, known.Bad, known.Counted = b.good, b.bad, b.read
+		b := f.cachedCounts(ctx, now, pool, c.SLO.Window)
+		known.Good, known.Bad, known.Counted = b.good, b.bad, b.known
 		return known, true
 	}
 	return ui.PoolFacts{}, false
 }
 
-// budget returns the counts of a pool. Names of pools come from the settings, so
+// cachedCounts returns the counts of a pool. Names of pools come from the settings, so
 // there are few.
-func (f *facts) budget(ctx context.Context, now time.Time, pool string, window time.Duration) budget {
+func (f *poolFacts) cachedCounts(ctx context.Context, now time.Time, pool string, window time.Duration) sloCounts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if b, ok := f.budgets[pool]; ok && b.read && now.Sub(b.at) < budgetAge {
+	if b, ok := f.counts[pool]; ok && b.known && now.Sub(b.at) < sloCountsTTL {
 		return b
 	}
-	b := readBudget(ctx, f.app.store, pool, now.Add(-window))
+	b := readSLOCounts(ctx, f.app.store, pool, now.Add(-window))
 	b.at = now
-	f.budgets[pool] = b
+	f.counts[pool] = b
 	return b
 }
 
-func readBudget(ctx context.Context, store *sqlite.Store, pool string, since time.Time) budget {
+func readSLOCounts(ctx context.Context, store *sqlite.Store, pool string, since time.Time) sloCounts {
 	good, bad, err := store.SLO(ctx, pool, since)
-	return budget{good: good, bad: bad, read: err == nil}
+	return sloCounts{good: good, bad: bad, known: err == nil}
 }
 
 // LoginPath returns the path of a link, below the URL of the admin listener, that
 // lets somebody in to the pages: once, within a few minutes. Call it after Start.
 func (a *App) LoginPath(actor string) string {
-	code, _ := a.door.Link(actor)
-	return api.LinkPath(code)
+	code, _ := a.auth.CreateLink(actor)
+	return api.LoginLinkPath(code)
 }

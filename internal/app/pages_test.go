@@ -16,18 +16,18 @@ import (
 
 // TestPagesShowTheSettings: limits, objective and what is left of the budget.
 func TestPagesShowTheSettings(t *testing.T) {
-	r := newRig(t, func(c *config.Config) {
+	r := newFixture(t, func(c *config.Config) {
 		c.Admin.AnonymousRead = true
 		c.Pools[0].Admission.MaxQueueAge = 17 * time.Second
 		c.Pools[0].SLO.Objective = 0.94
 	})
-	a := r.admin("/")
+	a := r.getAdmin("/")
 	for _, want := range []string{"Enforce", "refuses above 17 s", "objective 94 %", "Turnaround p95"} {
 		if !strings.Contains(a.body, want) {
 			t.Errorf("%q is not on the overview (status %d)", want, a.status)
 		}
 	}
-	f := &facts{app: r.app, budgets: map[string]budget{}}
+	f := &poolFacts{app: r.app, counts: map[string]sloCounts{}}
 	pool, now := r.app.Pools()[0].Name, time.Now()
 	if err := r.app.store.SaveSLO(t.Context(), []sqlite.SLOCount{{Pool: pool, Hour: now, Good: 95, Bad: 5}}); err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestPagesShowTheSettings(t *testing.T) {
 
 // TestLoginPathSignsIn: through the real listener, and the audit knows.
 func TestLoginPathSignsIn(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	link, err := url.Parse(r.app.LoginPath("ana@ops1"))
 	if err != nil || link.Path != "/login" {
 		t.Fatalf("%v, %v", link, err)
@@ -60,12 +60,12 @@ func TestLoginPathSignsIn(t *testing.T) {
 	}
 	r.eventually("the login is in the audit", func() bool {
 		page, err := r.app.store.Audit(t.Context(), sqlite.AuditFilter{Limit: 10})
-		return err == nil && slices.ContainsFunc(page.Entries, func(e control.Entry) bool { return e.Action == "login" && e.Actor == "ana@ops1" })
+		return err == nil && slices.ContainsFunc(page.Entries, func(e control.AuditEntry) bool { return e.Action == "login" && e.Actor == "ana@ops1" })
 	})
 }
 
 func TestPagesAreNotForForeignHosts(t *testing.T) {
-	r := newRig(t, func(c *config.Config) { c.Admin.AnonymousRead = true })
+	r := newFixture(t, func(c *config.Config) { c.Admin.AnonymousRead = true })
 	for _, path := range []string{"/", "/login", "/static/style.css", "/mode"} {
 		req := r.request(http.MethodGet, "http://"+r.app.AdminAddr()+path, "")
 		req.Host = "evil.test"
@@ -75,8 +75,8 @@ func TestPagesAreNotForForeignHosts(t *testing.T) {
 	}
 	r.eventually("it is in the audit", func() bool {
 		page, err := r.app.store.Audit(t.Context(), sqlite.AuditFilter{Limit: 10})
-		return err == nil && slices.ContainsFunc(page.Entries, func(e control.Entry) bool {
-			return e.Ending == control.Refused && e.Reason == `a request for the host "evil.test"`
+		return err == nil && slices.ContainsFunc(page.Entries, func(e control.AuditEntry) bool {
+			return e.Result == control.Refused && e.Reason == `a request for the host "evil.test"`
 		})
 	})
 }

@@ -11,12 +11,12 @@ import (
 	"headgate/proxy/admission"
 )
 
-// assumedShare is the part of the SLO that a task is assumed to take until one
+// assumedServiceDivisor is the part of the SLO that a task is assumed to take until one
 // has been measured: with more, the threshold policy would not hold the SLO.
-const assumedShare = 4
+const assumedServiceDivisor = 4
 
-// pool makes the data plane's pool out of its settings.
-func pool(cfg *config.Config, i int, gate *admission.Gate) (proxy.Pool, error) {
+// proxyPool makes the data plane's pool out of its settings.
+func proxyPool(cfg *config.Config, i int, gate *admission.Gate) (proxy.Pool, error) {
 	c := &cfg.Pools[i]
 	upstream, err := url.Parse(c.Upstream)
 	if err != nil { // the settings have been checked; and its text may hold a secret
@@ -30,37 +30,37 @@ func pool(cfg *config.Config, i int, gate *admission.Gate) (proxy.Pool, error) {
 	}, nil
 }
 
-// gateConfig makes the gate's settings out of a pool's.
-func gateConfig(cfg *config.Config, i int) (admission.Config, error) {
+// admissionConfig makes the gate's settings out of a pool's.
+func admissionConfig(cfg *config.Config, i int) (admission.Config, error) {
 	c := &cfg.Pools[i]
 	mode, err := admission.ParseMode(c.Mode)
 	if err != nil {
-		return admission.Config{}, gateError(cfg, i, &admission.FieldError{Field: "mode", Problem: err.Error()})
+		return admission.Config{}, admissionError(cfg, i, &admission.FieldError{Field: "mode", Message: err.Error()})
 	}
-	p, err := policy(c.Admission)
+	p, err := admissionPolicy(c.Admission)
 	if err != nil {
-		return admission.Config{}, gateError(cfg, i, err)
+		return admission.Config{}, admissionError(cfg, i, err)
 	}
 	return admission.Config{
 		Workers: c.Workers, Policy: p, Mode: mode,
-		QueueLimit: c.Limits.PassthroughQueue, AssumedService: c.SLO.Turnaround / assumedShare,
+		QueueLimit: c.Limits.PassthroughQueue, AssumedService: c.SLO.Turnaround / assumedServiceDivisor,
 	}, nil
 }
 
-// policy returns the admission policy of that name.
-func policy(c config.Admission) (admission.Policy, error) {
+// admissionPolicy returns the admission policy of that name.
+func admissionPolicy(c config.Admission) (admission.Policy, error) {
 	switch c.Policy {
 	case "threshold":
 		return admission.NewThreshold(c.MaxQueueAge, c.DepthMultiple)
 	case "none":
 		return admission.None{}, nil
 	default:
-		return nil, &admission.FieldError{Field: "policy", Problem: fmt.Sprintf("unknown policy %q: must be threshold or none", c.Policy)}
+		return nil, &admission.FieldError{Field: "policy", Message: fmt.Sprintf("unknown policy %q: must be threshold or none", c.Policy)}
 	}
 }
 
-// clients returns those whose keys are let in.
-func clients(cfg *config.Config) ([]proxy.Client, error) {
+// proxyClients returns those whose keys are let in.
+func proxyClients(cfg *config.Config) ([]proxy.Client, error) {
 	var all []proxy.Client
 	for i, c := range cfg.Clients {
 		client := proxy.Client{Name: c.Name}

@@ -13,15 +13,15 @@ import (
 	"headgate/web/api"
 )
 
-// openTime bounds the opening of the record, its check and its migration.
-const openTime = 2 * time.Minute
+// storeOpenTimeout bounds the opening of the record, its check and its migration.
+const storeOpenTimeout = 2 * time.Minute
 
-// openRecord opens the record and puts the pools under the modes that it knows.
-func (a *App) openRecord() error {
-	ctx, cancel := context.WithTimeout(context.Background(), openTime)
+// openStore opens the record and puts the pools under the modes that it knows.
+func (a *App) openStore() error {
+	ctx, cancel := context.WithTimeout(context.Background(), storeOpenTimeout)
 	defer cancel()
 	o := sqlite.Options{
-		Dir: a.cfg.DataDir, Writer: writer(), Log: a.log.With("component", "record"), Listen: a.cfg.Admin.Listen,
+		Dir: a.cfg.DataDir, Writer: writerID(), Log: a.log.With("component", "record"), Listen: a.cfg.Admin.Listen,
 	}
 	open := sqlite.Open
 	if a.ephemeral {
@@ -33,29 +33,29 @@ func (a *App) openRecord() error {
 		return fmt.Errorf("record in %s: %w", a.cfg.DataDir, err)
 	}
 	a.store = store
-	a.auditor = control.NewAuditor(control.AuditorConfig{
-		Audit: store, Writer: o.Writer, Log: a.log.With("component", "audit"), Metrics: a.modeMetrics,
+	a.auditor = control.NewAuditLog(control.AuditLogConfig{
+		Store: store, Writer: o.Writer, Log: a.log.With("component", "audit"), Metrics: a.modeMetrics,
 	})
-	if err := a.openModes(ctx, o.Writer); err != nil {
+	if err := a.loadControlState(ctx, o.Writer); err != nil {
 		return errors.Join(err, store.Close())
 	}
-	if err := a.modes.CarryOut(ctx); err != nil {
+	if err := a.modes.ProcessRequests(ctx); err != nil {
 		a.log.Warn("requests that were left in the record are not seen", "error", err)
 	}
 	return nil
 }
 
-// openModes puts the pools under the modes that the record knows, and has the guard
+// loadControlState puts the pools under the modes that the record knows, and has the guard
 // hear of every change from then on.
-func (a *App) openModes(ctx context.Context, writer string) error {
+func (a *App) loadControlState(ctx context.Context, writer string) error {
 	c := control.Config{Journal: a.store, Writer: writer, Log: a.log.With("component", "modes"), Metrics: a.modeMetrics}
-	if !a.unwatched {
-		if err := a.newGuard(); err != nil {
+	if !a.withoutMonitoring {
+		if err := a.newAutoRollback(); err != nil {
 			return err
 		}
-		c.Applied, c.Recorded = a.guard.Applied, a.guard.Recorded
+		c.OnApplied, c.OnRecorded = a.autoRollback.OnApplied, a.autoRollback.OnRecorded
 	}
-	a.modes = control.New(c)
+	a.modes = control.NewController(c)
 	if err := a.modes.Load(ctx); err != nil {
 		return err
 	}
@@ -67,28 +67,28 @@ func (a *App) openModes(ctx context.Context, writer string) error {
 		return err
 	}
 	a.actions = control.NewRegistry(a.modes, a.pauses, nil, a.auditor)
-	if a.guard == nil {
+	if a.autoRollback == nil {
 		return nil
 	}
-	return a.guard.Load(ctx, a.modes)
+	return a.autoRollback.Load(ctx, a.modes)
 }
 
-// keepRecord records until stopRecord is called.
-func (a *App) keepRecord() {
+// startStoreWriters records until closeStore is called.
+func (a *App) startStoreWriters() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for _, run := range []func(context.Context){a.modes.Run, a.pauses.Run, a.auditor.Run} {
 		running.Go(func() { run(ctx) })
 	}
-	a.stopRecord = func() error {
+	a.closeStore = func() error {
 		cancel()
 		running.Wait()
 		return a.store.Close()
 	}
 }
 
-// writer names this process in the record.
-func writer() string {
+// writerID names this process in the record.
+func writerID() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -96,21 +96,21 @@ func writer() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// audit shows the record to the admin API.
-type audit struct{ store *sqlite.Store }
+// auditReader shows the record to the admin API.
+type auditReader struct{ store *sqlite.Store }
 
-// Changes implements api.Audit.
-func (a audit) Changes(ctx context.Context, q api.ChangeQuery) (api.ChangePage, error) {
-	return page(a.store.Audit(ctx, filter(q)))
+// Changes implements api.AuditReader.
+func (a auditReader) Changes(ctx context.Context, q api.AuditQuery) (api.AuditRecords, error) {
+	return auditPage(a.store.Audit(ctx, auditFilter(q)))
 }
 
-func filter(q api.ChangeQuery) sqlite.AuditFilter {
+func auditFilter(q api.AuditQuery) sqlite.AuditFilter {
 	return sqlite.AuditFilter{Since: q.Since, Pool: q.Pool, Kind: q.Kind, After: q.After, Limit: q.Limit}
 }
 
-func page(a sqlite.Audit, err error) (api.ChangePage, error) {
-	if errors.Is(err, sqlite.ErrKey) {
-		err = api.ErrUnknownKey
+func auditPage(a sqlite.AuditPage, err error) (api.AuditRecords, error) {
+	if errors.Is(err, sqlite.ErrPageKey) {
+		err = api.ErrUnknownCursor
 	}
-	return api.ChangePage{Items: a.Changes, Entries: a.Entries, Next: a.Next}, err
+	return api.AuditRecords{Changes: a.Changes, Entries: a.Entries, Next: a.Next}, err
 }

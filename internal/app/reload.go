@@ -18,33 +18,33 @@ import (
 func (a *App) Reload(cfg *config.Config) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.fixed(cfg); err != nil {
+	if err := a.checkImmutable(cfg); err != nil {
 		return err
 	}
-	p, err := planFor(cfg, a.gates)
+	p, err := planConfig(cfg, a.gates)
 	if err != nil {
 		return err
 	}
-	if p.rules, err = a.pace.rules(p.rules, cfg.Rules.Interval); err != nil {
+	if p.rules, err = a.timeScale.scaleRules(p.rules, cfg.Rules.Interval); err != nil {
 		return err
 	}
 	specs, err := drillSpecs(cfg)
 	if err != nil {
 		return err
 	}
-	a.route(cfg, p.data.Pools)
+	a.setTransports(cfg, p.data.Pools)
 	before := a.pools
 	if err := a.addPools(p); err != nil {
 		a.pools = before
 		return err
 	}
 	now := time.Now()
-	for _, added := range missing(a.pools, before) {
+	for _, added := range poolsNotIn(a.pools, before) {
 		a.modes.Add(now, added.Name, added.Gate)
-		a.pauses.Added(now, added.Name)
+		a.pauses.PoolAdded(now, added.Name)
 	}
 	if err := a.proxy.Reload(p.data); err != nil {
-		for _, added := range missing(a.pools, before) {
+		for _, added := range poolsNotIn(a.pools, before) {
 			a.modes.Remove(added.Name)
 		}
 		a.pools = before
@@ -52,35 +52,35 @@ func (a *App) Reload(cfg *config.Config) error {
 	}
 	for i, pool := range p.data.Pools {
 		if err := pool.Gate.Reconfigure(now, p.gates[i]); err != nil {
-			return fmt.Errorf("pool %q: %w", pool.Name, err) // not after planFor
+			return fmt.Errorf("pool %q: %w", pool.Name, err) // not after planConfig
 		}
 	}
-	for _, gone := range missing(before, a.pools) {
+	for _, gone := range poolsNotIn(before, a.pools) {
 		a.modes.Remove(gone.Name)
 	}
-	if err := a.interact.reallow(cfg.Slack.Allow); err != nil {
+	if err := a.interactions.setAllow(cfg.Slack.Allow); err != nil {
 		return cfg.At("slack.allow", err) // not after the settings were checked
 	}
 	a.cfg, a.rules, a.drillSpecs = cfg, p.rules, specs
 	if a.drills != nil {
-		a.drillMetrics.know(specs)
-		a.drills.scheduler.Kick()
+		a.drillMetrics.initSeries(specs)
+		a.drills.scheduler.Wake()
 	}
-	a.hosts.Store(knownHosts(cfg))
-	if a.watch == nil {
+	a.allowedHosts.Store(hostNames(cfg))
+	if a.monitor == nil {
 		return nil
 	}
-	a.guard.Configure(guardConfig(cfg.Rollback))
-	ctx, cancel := context.WithTimeout(context.Background(), reloadTime)
+	a.autoRollback.Configure(autoRollbackConfig(cfg.Rollback))
+	ctx, cancel := context.WithTimeout(context.Background(), rulesReloadTimeout)
 	defer cancel()
-	if err := a.watch.engine.Reload(ctx, p.rules); err != nil {
+	if err := a.monitor.engine.Reload(ctx, p.rules); err != nil {
 		return fmt.Errorf("pools are changed, rules are not: %w", err)
 	}
 	return nil
 }
 
-// missing returns the pools of some that are not among others.
-func missing(some, others []Pool) []Pool {
+// poolsNotIn returns the pools of some that are not among others.
+func poolsNotIn(some, others []Pool) []Pool {
 	var all []Pool
 	for _, p := range some {
 		if !slices.ContainsFunc(others, func(o Pool) bool { return o.Name == p.Name }) {
@@ -90,17 +90,17 @@ func missing(some, others []Pool) []Pool {
 	return all
 }
 
-// reloadTime bounds the wait for the engine to take new rules.
-const reloadTime = 5 * time.Second
+// rulesReloadTimeout bounds the wait for the engine to take new rules.
+const rulesReloadTimeout = 5 * time.Second
 
-// withoutAllow leaves out what can change while serving.
-func withoutAllow(s config.Slack) config.Slack {
+// withoutAllowLists leaves out what can change while serving.
+func withoutAllowLists(s config.Slack) config.Slack {
 	s.Allow = config.Allow{}
 	return s
 }
 
-// fixed refuses changes that need a restart.
-func (a *App) fixed(cfg *config.Config) error {
+// checkImmutable refuses changes that need a restart.
+func (a *App) checkImmutable(cfg *config.Config) error {
 	restart := errors.New("cannot change while serving: restart instead")
 	switch {
 	case cfg.Listen != a.cfg.Listen:
@@ -113,7 +113,7 @@ func (a *App) fixed(cfg *config.Config) error {
 		return cfg.At("admin.anonymous_read", restart)
 	case cfg.DataDir != a.cfg.DataDir:
 		return cfg.At("data_dir", restart)
-	case !reflect.DeepEqual(withoutAllow(cfg.Slack), withoutAllow(a.cfg.Slack)):
+	case !reflect.DeepEqual(withoutAllowLists(cfg.Slack), withoutAllowLists(a.cfg.Slack)):
 		return cfg.At("slack", restart)
 	case !reflect.DeepEqual(cfg.Heartbeat, a.cfg.Heartbeat):
 		return cfg.At("heartbeat", restart)

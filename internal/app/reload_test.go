@@ -10,8 +10,8 @@ import (
 	"headgate/runbooks/control"
 )
 
-// again returns a copy of the settings that an App runs with, changed.
-func (r *rig) again(edit func(*config.Config)) *config.Config {
+// editedConfig returns a copy of the settings that an App runs with, changed.
+func (r *fixture) editedConfig(edit func(*config.Config)) *config.Config {
 	r.app.mu.Lock()
 	defer r.app.mu.Unlock()
 	cfg := *r.app.cfg
@@ -20,14 +20,14 @@ func (r *rig) again(edit func(*config.Config)) *config.Config {
 	return &cfg
 }
 
-func TestReloadLetsWaitersIn(t *testing.T) {
-	r := newRig(t, nil)
+func TestReloadAddsWorkers(t *testing.T) {
+	r := newFixture(t, nil)
 	running, waiting := r.fill(2)
-	if err := r.app.Reload(r.again(func(c *config.Config) { c.Pools[0].Workers = 3 })); err != nil {
+	if err := r.app.Reload(r.editedConfig(func(c *config.Config) { c.Pools[0].Workers = 3 })); err != nil {
 		t.Fatal(err)
 	}
 	r.eventually("nobody waits", func() bool { return r.depth() == 0 })
-	close(r.model.release)
+	close(r.upstream.release)
 	for _, c := range append(waiting, running) {
 		if a := <-c; a.status != http.StatusOK {
 			t.Errorf("status %d (%v)", a.status, a.err)
@@ -37,15 +37,15 @@ func TestReloadLetsWaitersIn(t *testing.T) {
 
 // A pool that is gone takes nobody new and finishes what it has.
 func TestReloadRemovesAPool(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	running, _ := r.fill(0)
-	if err := r.app.Reload(r.again(func(c *config.Config) { c.Pools[0].Name, c.Pools[0].Models = "other", []string{"n"} })); err != nil {
+	if err := r.app.Reload(r.editedConfig(func(c *config.Config) { c.Pools[0].Name, c.Pools[0].Models = "other", []string{"n"} })); err != nil {
 		t.Fatal(err)
 	}
-	if a := <-r.ask(); a.status != http.StatusNotFound || !strings.Contains(a.body, "model_not_found") {
+	if a := <-r.sendChat(); a.status != http.StatusNotFound || !strings.Contains(a.body, "model_not_found") {
 		t.Errorf("status %d (%v) %s", a.status, a.err, a.body)
 	}
-	close(r.model.release)
+	close(r.upstream.release)
 	if a := <-running; a.status != http.StatusOK {
 		t.Errorf("status %d (%v)", a.status, a.err)
 	}
@@ -56,8 +56,8 @@ func TestReloadRemovesAPool(t *testing.T) {
 }
 
 func TestReloadThatFailsChangesNothing(t *testing.T) {
-	r := newRig(t, nil)
-	close(r.model.release)
+	r := newFixture(t, nil)
+	close(r.upstream.release)
 	for want, edit := range map[string]func(*config.Config){
 		"workers":      func(c *config.Config) { c.Pools[0].Workers = 0 },
 		"listen":       func(c *config.Config) { c.Listen = "127.0.0.1:1" },
@@ -71,20 +71,20 @@ func TestReloadThatFailsChangesNothing(t *testing.T) {
 			c.Pools[1].Name = "second"
 		},
 	} {
-		if err := r.app.Reload(r.again(edit)); err == nil || !strings.Contains(err.Error(), want) {
+		if err := r.app.Reload(r.editedConfig(edit)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one about %s", err, want)
 		}
 		if pools := r.app.Pools(); len(pools) != 1 || pools[0].Name != "default" {
 			t.Errorf("pools %+v", pools)
 		}
-		if a := <-r.ask(); a.status != http.StatusOK {
+		if a := <-r.sendChat(); a.status != http.StatusOK {
 			t.Errorf("%s: status %d (%v)", want, a.status, a.err)
 		}
 	}
 }
 
 func TestReloadChangesHosts(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	status := func() int {
 		req := r.request(http.MethodGet, "http://"+r.app.AdminAddr()+"/healthz", "")
 		req.Host = "gate.example"
@@ -93,7 +93,7 @@ func TestReloadChangesHosts(t *testing.T) {
 	if s := status(); s != http.StatusMisdirectedRequest {
 		t.Errorf("status %d before", s)
 	}
-	if err := r.app.Reload(r.again(func(c *config.Config) { c.Hosts = []string{"gate.example"} })); err != nil {
+	if err := r.app.Reload(r.editedConfig(func(c *config.Config) { c.Hosts = []string{"gate.example"} })); err != nil {
 		t.Fatal(err)
 	}
 	if s := status(); s != http.StatusOK {
@@ -104,15 +104,15 @@ func TestReloadChangesHosts(t *testing.T) {
 // TestReloadKeepsAPause: a pool that comes with a reload is paused if it was when the
 // process before went down.
 func TestReloadKeepsAPause(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	now := time.Now()
-	if err := r.app.store.SavePause(t.Context(), control.Pause{Pool: "late", Since: now, Until: now.Add(time.Hour), By: "ana", Via: control.ViaAPI}); err != nil {
+	if err := r.app.store.SavePause(t.Context(), control.Pause{Pool: "late", Since: now, Until: now.Add(time.Hour), Actor: "ana", Via: control.ViaAPI}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.app.pauses.Load(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.app.Reload(r.again(func(c *config.Config) { c.Pools[0].Name = "late" })); err != nil {
+	if err := r.app.Reload(r.editedConfig(func(c *config.Config) { c.Pools[0].Name = "late" })); err != nil {
 		t.Fatal(err)
 	}
 	if p := r.app.pauseStatus(time.Now(), "late"); p == nil || p.By != "ana" {

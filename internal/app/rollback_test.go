@@ -16,8 +16,8 @@ import (
 	"headgate/runbooks/control"
 )
 
-// faulty pages at once when a task runs, and asks for a rollback.
-const faulty = `rules:
+// failureRateRules pages at once when a task runs, and asks for a rollback.
+const failureRateRules = `rules:
   - name: faulty
     signal: headgate_in_flight{pool="$pool"}
     unit: tasks
@@ -30,8 +30,8 @@ const faulty = `rules:
     i_understand: true
 `
 
-// withRules puts rules into the settings.
-func withRules(t *testing.T, text string) func(*config.Config) {
+// withRulesFile puts rules into the settings.
+func withRulesFile(t *testing.T, text string) func(*config.Config) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -40,61 +40,63 @@ func withRules(t *testing.T, text string) func(*config.Config) {
 	return func(c *config.Config) { c.Rules.File = file }
 }
 
-func (r *rig) mode() admission.Mode { return r.app.Pools()[0].Gate.Snapshot(time.Now()).Mode }
+func (r *fixture) mode() admission.Mode { return r.app.Pools()[0].Gate.Snapshot(time.Now()).Mode }
 
-// entries are those of the audit whose reason holds some words.
-func (r *rig) entries(ending control.Ending, words string) (n int) {
+// auditCount are those of the audit whose reason holds some words.
+func (r *fixture) auditCount(ending control.Result, words string) (n int) {
 	r.Helper()
 	a, err := r.app.store.Audit(r.Context(), sqlite.AuditFilter{Limit: 1000})
 	if err != nil {
 		r.Fatal(err)
 	}
 	for _, e := range a.Entries {
-		if e.Ending == ending && strings.Contains(e.Reason, words) {
+		if e.Result == ending && strings.Contains(e.Reason, words) {
 			n++
 		}
 	}
 	return n
 }
 
-// TestRollbackByItself goes all the way: a rule pages, the gate goes out, and the
+// TestAutoRollback goes all the way: a rule pages, the gate goes out, and the
 // thread of its message says so, and how to undo it.
-func TestRollbackByItself(t *testing.T) {
-	slack, url := newSlack(t)
-	rules := withRules(t, faulty)
-	r := newRig(t, func(c *config.Config) { withSlack(url)(c); rules(c) }, Paced(10))
+func TestAutoRollback(t *testing.T) {
+	slack, url := newFakeSlack(t)
+	rules := withRulesFile(t, failureRateRules)
+	r := newFixture(t, func(c *config.Config) { useFakeSlack(url)(c); rules(c) }, TimeScale(10))
 	began := time.Now()
-	answer := r.ask()
+	answer := r.sendChat()
 	r.eventually("the gate is out", func() bool { return r.mode() == admission.PassThrough })
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	r.eventually("the thread says so", func() bool { return said(slack, "set by engine") && said(slack, "restore --pool default") })
-	r.eventually("the audit says so", func() bool { return r.entries(control.Done, "faulty") == 1 })
-	close(r.model.release)
+	r.eventually("the thread says so", func() bool {
+		return slackContains(slack, "set by engine") && slackContains(slack, "restore --pool default")
+	})
+	r.eventually("the audit says so", func() bool { return r.auditCount(control.Done, "faulty") == 1 })
+	close(r.upstream.release)
 	<-answer
-	_, err := r.app.modes.Do(t.Context(), time.Now(), control.Order{Action: control.Restore, Actor: "ana", Via: control.ViaAPI})
-	if g, flips := r.app.guard.Guard("default"); err != nil || g.State != control.Cooldown || flips != 1 || g.LatchedBy != "ana" {
+	_, err := r.app.modes.Do(t.Context(), time.Now(), control.ModeRequest{Action: control.Restore, Actor: "ana", Via: control.ViaAPI})
+	if g, flips := r.app.autoRollback.Status("default"); err != nil || g.Phase != control.Cooldown || flips != 1 || g.HoldActor != "ana" {
 		t.Errorf("after a restore %+v, %v", g, err)
 	}
 }
 
-// TestNoRollbackByItself: with rollback.auto off the gate stays, and the audit
+// TestAutoRollbackDisabled: with rollback.auto off the gate stays, and the audit
 // says why.
-func TestNoRollbackByItself(t *testing.T) {
-	rules := withRules(t, faulty)
-	r := newRig(t, func(c *config.Config) { rules(c); c.Rollback.Auto = false }, Paced(10))
-	answer := r.ask()
-	r.eventually("it is withheld", func() bool { return r.entries(control.Withheld, "rollback.auto") == 1 })
+func TestAutoRollbackDisabled(t *testing.T) {
+	rules := withRulesFile(t, failureRateRules)
+	r := newFixture(t, func(c *config.Config) { rules(c); c.Rollback.Auto = false }, TimeScale(10))
+	answer := r.sendChat()
+	r.eventually("it is withheld", func() bool { return r.auditCount(control.Withheld, "rollback.auto") == 1 })
 	if r.mode() != admission.Enforce {
 		t.Errorf("the gate is in %s", r.mode())
 	}
-	close(r.model.release)
+	close(r.upstream.release)
 	<-answer
 }
 
-// said reports whether a thread of the channel holds some words.
-func said(s *fakeslack.Server, words string) bool {
+// slackContains reports whether a thread of the channel holds some words.
+func slackContains(s *fakeslack.Server, words string) bool {
 	for _, root := range s.Roots("C0123456789") {
 		for _, m := range s.Replies("C0123456789", root.TS) {
 			if strings.Contains(m.Text, words) {
@@ -105,56 +107,56 @@ func said(s *fakeslack.Server, words string) bool {
 	return false
 }
 
-// TestMaximumIsTold: when no rollback is left for the day, on-call is told in the
+// TestAutoRollbackMaximumReported: when no rollback is left for the day, on-call is told in the
 // incident's thread why nothing happens, and what to type.
-func TestMaximumIsTold(t *testing.T) {
-	slack, url := newSlack(t)
-	rules := withRules(t, faulty)
-	r := newRig(t, func(c *config.Config) { withSlack(url)(c); rules(c); c.Rollback.MaxPerDay = 0 }, Paced(10))
-	answer := r.ask()
+func TestAutoRollbackMaximumReported(t *testing.T) {
+	slack, url := newFakeSlack(t)
+	rules := withRulesFile(t, failureRateRules)
+	r := newFixture(t, func(c *config.Config) { useFakeSlack(url)(c); rules(c); c.Rollback.MaxPerDay = 0 }, TimeScale(10))
+	answer := r.sendChat()
 	r.eventually("the thread says so", func() bool {
-		return said(slack, "0 of 0 automatic rollbacks") && said(slack, "headgate rollback --pool default")
+		return slackContains(slack, "0 of 0 automatic rollbacks") && slackContains(slack, "headgate rollback --pool default")
 	})
-	if r.mode() != admission.Enforce || r.entries(control.Withheld, "max_per_day") != 1 {
+	if r.mode() != admission.Enforce || r.auditCount(control.Withheld, "max_per_day") != 1 {
 		t.Errorf("the gate is in %s", r.mode())
 	}
-	close(r.model.release)
+	close(r.upstream.release)
 	<-answer
 }
 
-// TestDecisionsAreTold: whoever changes a mode, and why, is told in the thread of
+// TestAutoRollbackDecisionsReported: whoever changes a mode, and why, is told in the thread of
 // an incident of that pool.
-func TestDecisionsAreTold(t *testing.T) {
-	slack, url := newSlack(t)
-	rules := withRules(t, faulty)
-	r := newRig(t, func(c *config.Config) { withSlack(url)(c); rules(c); c.Rollback.Auto = false }, Paced(10))
-	answer := r.ask()
+func TestAutoRollbackDecisionsReported(t *testing.T) {
+	slack, url := newFakeSlack(t)
+	rules := withRulesFile(t, failureRateRules)
+	r := newFixture(t, func(c *config.Config) { useFakeSlack(url)(c); rules(c); c.Rollback.Auto = false }, TimeScale(10))
+	answer := r.sendChat()
 	r.eventually("the message is there", func() bool { return len(slack.Roots("C0123456789")) == 1 })
-	o := control.Order{Action: control.Rollback, Actor: "ana", Via: control.ViaAPI, Reason: "I see it too"}
+	o := control.ModeRequest{Action: control.Rollback, Actor: "ana", Via: control.ViaAPI, Reason: "I see it too"}
 	if _, err := r.app.modes.Do(t.Context(), time.Now(), o); err != nil {
 		t.Fatal(err)
 	}
-	r.eventually("the thread says so", func() bool { return said(slack, "set by ana: I see it too") })
-	close(r.model.release)
+	r.eventually("the thread says so", func() bool { return slackContains(slack, "set by ana: I see it too") })
+	close(r.upstream.release)
 	<-answer
 }
 
 // TestReminderOnce: a reminder of one hour is in the outbox once, whoever brings
 // it how often, and says what is to be known.
 func TestReminderOnce(t *testing.T) {
-	slack, url := newSlack(t)
-	r := newRig(t, withSlack(url))
+	slack, url := newFakeSlack(t)
+	r := newFixture(t, useFakeSlack(url))
 	reminder := control.Reminder{
-		Pool: "default", Change: "c-1", Hour: 2, At: time.Now(), Since: time.Now().Add(-2 * time.Hour), By: "ana", Reason: "p95 climbs",
-		Workers: 4, InFlight: 3, Queued: 17, Oldest: 40 * time.Second, Before: admission.Observe,
+		Pool: "default", ChangeID: "c-1", Hour: 2, At: time.Now(), Since: time.Now().Add(-2 * time.Hour), Actor: "ana", Reason: "p95 climbs",
+		Workers: 4, InFlight: 3, Queued: 17, Oldest: 40 * time.Second, RestoreMode: admission.Observe,
 	}
 	for range 3 {
-		if err := r.app.remind(context.Background(), reminder); err != nil {
+		if err := r.app.enqueueReminder(context.Background(), reminder); err != nil {
 			t.Fatal(err)
 		}
 	}
 	reminder.Hour = 3
-	if err := r.app.remind(context.Background(), reminder); err != nil {
+	if err := r.app.enqueueReminder(context.Background(), reminder); err != nil {
 		t.Fatal(err)
 	}
 	r.eventually("both are there", func() bool { return len(slack.Roots("C0123456789")) == 2 })
@@ -166,9 +168,9 @@ func TestReminderOnce(t *testing.T) {
 	}
 }
 
-// TestGuardIsKept: what the guard knows outlives a restart.
-func TestGuardIsKept(t *testing.T) {
-	cfg := settings(t, "http://127.0.0.1:1")
+// TestAutoRollbackStatePersists: what the guard knows outlives a restart.
+func TestAutoRollbackStatePersists(t *testing.T) {
+	cfg := testConfig(t, "http://127.0.0.1:1")
 	run := func(f func(a *App)) {
 		a, err := New(cfg, "test", slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -182,17 +184,17 @@ func TestGuardIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var before control.Guard
+	var before control.RollbackState
 	run(func(a *App) {
-		if _, err := a.modes.Do(t.Context(), time.Now(), control.Order{Action: control.Rollback, Actor: "ana", Via: control.ViaAPI}); err != nil {
+		if _, err := a.modes.Do(t.Context(), time.Now(), control.ModeRequest{Action: control.Rollback, Actor: "ana", Via: control.ViaAPI}); err != nil {
 			t.Fatal(err)
 		}
-		before, _ = a.guard.Guard("default")
+		before, _ = a.autoRollback.Status("default")
 	})
 	run(func(a *App) {
-		after, _ := a.guard.Guard("default")
-		if after.LatchedBy != "ana" || after.LatchedUntil.Sub(before.LatchedUntil).Abs() > time.Second {
-			t.Errorf("latched until %s, was %s", after.LatchedUntil, before.LatchedUntil)
+		after, _ := a.autoRollback.Status("default")
+		if after.HoldActor != "ana" || after.HoldUntil.Sub(before.HoldUntil).Abs() > time.Second {
+			t.Errorf("latched until %s, was %s", after.HoldUntil, before.HoldUntil)
 		}
 	})
 }

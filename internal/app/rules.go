@@ -10,7 +10,7 @@ import (
 // rulesFor returns the rules that the settings ask for.
 func rulesFor(cfg *config.Config) ([]engine.Rule, error) {
 	if cfg.Rules.File != "" {
-		all, err := Rules(cfg, cfg.Rules.File)
+		all, err := LoadRules(cfg, cfg.Rules.File)
 		return all, cfg.At("rules.file", err)
 	}
 	all, err := rules.BuiltIn(ruleSettings(cfg))

@@ -46,23 +46,23 @@ type clearLimit struct {
 	For   string  `yaml:"for"`
 }
 
-// writeRules writes rules as a file that stands for the same ones. A rule that says
+// writeRulesYAML writes rules as a file that stands for the same ones. A rule that says
 // the same of several pools is there once; one that does not gets a name for each
 // of them.
-func writeRules(w io.Writer, all []engine.Rule) error {
+func writeRulesYAML(w io.Writer, all []engine.Rule) error {
 	var names []string
 	byName := map[string][]ruleDoc{}
 	for _, r := range all {
 		if byName[r.Name] == nil {
 			names = append(names, r.Name)
 		}
-		byName[r.Name] = append(byName[r.Name], docOf(r))
+		byName[r.Name] = append(byName[r.Name], toRuleDoc(r))
 	}
 	var file struct {
 		Rules []ruleDoc `yaml:"rules"`
 	}
 	for _, name := range names {
-		file.Rules = append(file.Rules, merged(byName[name])...)
+		file.Rules = append(file.Rules, mergeRules(byName[name])...)
 	}
 	var b bytes.Buffer
 	b.WriteString("# Rules of headgate, as they are without a file. Written by headgate rules export.\n")
@@ -75,35 +75,35 @@ func writeRules(w io.Writer, all []engine.Rule) error {
 	return err
 }
 
-func docOf(r engine.Rule) ruleDoc {
+func toRuleDoc(r engine.Rule) ruleDoc {
 	limit := func(t engine.Threshold) *ruleLimit {
 		if !t.Set {
 			return nil
 		}
-		return &ruleLimit{At: t.At, For: span(t.For)}
+		return &ruleLimit{At: t.At, For: formatDuration(t.For)}
 	}
 	return ruleDoc{
-		Name: r.Name, Signal: anyPool(r.Signal, r.Pool), Unit: r.Unit, Warn: limit(r.Warn), Page: limit(r.Page),
-		Clear: clearLimit{Below: r.Clear.Below, For: span(r.Clear.For)}, Events: anyPool(r.Events, r.Pool), MinEvents: r.MinEvents,
-		Summary: r.Summary, Feel: r.Feel, Runbook: r.Runbook, Action: r.Action, pool: r.Pool,
+		Name: r.Name, Signal: withPoolVariable(r.Signal, r.Pool), Unit: r.Unit, Warn: limit(r.Warn), Page: limit(r.Page),
+		Clear: clearLimit{Below: r.Clear.Below, For: formatDuration(r.Clear.For)}, Events: withPoolVariable(r.Events, r.Pool), MinEvents: r.MinEvents,
+		Summary: r.Summary, Feel: r.Impact, Runbook: r.Runbook, Action: r.Action, pool: r.Pool,
 	}
 }
 
-// anyPool takes the name of a pool out of an expression.
-func anyPool(expr, pool string) string {
+// withPoolVariable takes the name of a pool out of an expression.
+func withPoolVariable(expr, pool string) string {
 	if pool == "" {
 		return expr
 	}
 	return strings.ReplaceAll(expr, fmt.Sprintf("pool=%q", pool), `pool="$pool"`)
 }
 
-func span(d time.Duration) string { return prom.Duration(d).String() }
+func formatDuration(d time.Duration) string { return prom.Duration(d).String() }
 
-// merged returns the rules of one name, with those that are the same made one.
-func merged(docs []ruleDoc) []ruleDoc {
+// mergeRules returns the rules of one name, with those that are the same made one.
+func mergeRules(docs []ruleDoc) []ruleDoc {
 	var kinds [][]ruleDoc
 	for _, d := range docs {
-		n := slices.IndexFunc(kinds, func(k []ruleDoc) bool { return same(k[0], d) })
+		n := slices.IndexFunc(kinds, func(k []ruleDoc) bool { return sameExceptPool(k[0], d) })
 		if n < 0 {
 			kinds = append(kinds, []ruleDoc{d})
 			continue
@@ -129,7 +129,7 @@ func merged(docs []ruleDoc) []ruleDoc {
 	return out
 }
 
-func same(a, b ruleDoc) bool {
+func sameExceptPool(a, b ruleDoc) bool {
 	a.pool = b.pool
 	return reflect.DeepEqual(a, b)
 }

@@ -37,50 +37,50 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// servers makes both servers.
-func (a *App) servers() error {
+// buildServers makes both servers.
+func (a *App) buildServers() error {
 	token, err := a.adminToken()
 	if err != nil {
 		return err
 	}
-	a.live.key = markKey(token.Reveal())
+	a.liveFaults.key = markKey(token.Reveal())
 	c := api.AdminConfig{
-		Token: token.Reveal(), Orders: control.Modes{Registry: a.actions}, Statuses: a, Audit: audit{a.store}, Notes: a.auditor, Actions: a.actions, Log: a.log.With("component", "web"),
+		Token: token.Reveal(), Modes: control.Modes{Registry: a.actions}, Status: a, Audit: auditReader{a.store}, AuditLog: a.auditor, Actions: a.actions, Log: a.log.With("component", "web"),
 		AnonymousRead: a.cfg.Admin.AnonymousRead,
 	}
-	c.Drills = a.drillPorts()
-	if a.watch != nil {
-		words, err := slack.NewWording(a.cfg.Admin.ExternalURL)
+	c.Drills = a.drillAPI()
+	if a.monitor != nil {
+		words, err := slack.NewPlainTextRenderer(a.cfg.Admin.ExternalURL)
 		if err != nil {
 			return a.cfg.At("admin.external_url", err)
 		}
-		c.Incidents = incidents{a.store, words}
-		c.Watch = control.Watched{Engine: a.watch.engine, Registry: a.actions, Via: api.Via}
-		c.Samples = a.watch.samples
+		c.Incidents = incidentReader{a.store, words}
+		c.Engine = control.Watched{Engine: a.monitor.engine, Registry: a.actions, Via: api.ViaFromContext}
+		c.Samples = a.monitor.samples
 	}
 	admin, err := api.NewAdmin(c)
 	if err != nil {
 		return a.cfg.At("admin.token", err)
 	}
-	a.door = admin.Door()
-	people, err := a.newPages(admin)
+	a.auth = admin.Auth()
+	people, err := a.newUI(admin)
 	if err != nil {
 		return err
 	}
 	ctx, cut := context.WithCancelCause(context.Background())
-	a.cut = cut
+	a.cancelTasks = cut
 	ops := api.Ops{Metrics: a.registry, Ready: a.ready, Pages: people}
-	a.data = newServer(a.hostGuard(a.came.count(a.live.door(a.proxy)), foreignData), a.log.With("component", "data"))
-	a.data.BaseContext = func(net.Listener) context.Context { return ctx }
-	a.admin = newServer(a.hostGuard(api.Handler(ops, admin), a.foreignAdmin), a.log.With("component", "admin"))
+	a.dataServer = newServer(a.requireAllowedHost(a.ingress.wrap(a.liveFaults.wrapIngress(a.proxy)), rejectDataHost), a.log.With("component", "data"))
+	a.dataServer.BaseContext = func(net.Listener) context.Context { return ctx }
+	a.adminServer = newServer(a.requireAllowedHost(api.Handler(ops, admin), a.rejectAdminHost), a.log.With("component", "admin"))
 	return nil
 }
 
-// hostGuard lets only requests through whose Host is one of ours, so that a web
+// requireAllowedHost lets only requests through whose Host is one of ours, so that a web
 // page cannot reach a listener by a name of its own (DNS rebinding).
-func (a *App) hostGuard(next http.Handler, deny http.HandlerFunc) http.Handler {
+func (a *App) requireAllowedHost(next http.Handler, deny http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !nameless(r) && !hostAllowed(r.Host, *a.hosts.Load()) {
+		if !isHTTP10WithoutHost(r) && !isAllowedHost(r.Host, *a.allowedHosts.Load()) {
 			// net/http reads on for what a stranger has announced, but not for ever.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readHeaderTimeout))
 			deny(w, r)
@@ -90,13 +90,13 @@ func (a *App) hostGuard(next http.Handler, deny http.HandlerFunc) http.Handler {
 	})
 }
 
-// nameless tells whether a request names no host because it is HTTP/1.0, as the
+// isHTTP10WithoutHost tells whether a request names no host because it is HTTP/1.0, as the
 // checks of some load balancers are. No browser sends such, so no page is behind
 // it.
-func nameless(r *http.Request) bool { return r.Host == "" && !r.ProtoAtLeast(1, 1) }
+func isHTTP10WithoutHost(r *http.Request) bool { return r.Host == "" && !r.ProtoAtLeast(1, 1) }
 
-// knownHosts are the names by which this headgate may be called, in lower case.
-func knownHosts(cfg *config.Config) *[]string {
+// hostNames are the names by which this headgate may be called, in lower case.
+func hostNames(cfg *config.Config) *[]string {
 	known := []string{"localhost"}
 	if name, err := os.Hostname(); err == nil {
 		known = append(known, strings.ToLower(name))
@@ -112,9 +112,9 @@ func knownHosts(cfg *config.Config) *[]string {
 	return &known
 }
 
-// hostAllowed accepts known names and IP addresses: a page that was loaded from
+// isAllowedHost accepts known names and IP addresses: a page that was loaded from
 // an address cannot be another's.
-func hostAllowed(hostport string, known []string) bool {
+func isAllowedHost(hostport string, known []string) bool {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
 		host = h
@@ -126,21 +126,21 @@ func hostAllowed(hostport string, known []string) bool {
 	return slices.Contains(known, host)
 }
 
-const foreignHost = "This host name is not known here. Add it to hosts in the settings if it should be."
+const unknownHostDetail = "This host name is not known here. Add it to hosts in the settings if it should be."
 
-// foreignAdmin refuses, and lets the audit know: a page somewhere may be trying its
+// rejectAdminHost refuses, and lets the audit know: a page somewhere may be trying its
 // luck with the browser of somebody who has signed in.
-func (a *App) foreignAdmin(w http.ResponseWriter, r *http.Request) {
-	a.door.Foreign(r)
-	api.WriteProblem(w, api.Problem{Status: http.StatusMisdirectedRequest, Detail: foreignHost})
+func (a *App) rejectAdminHost(w http.ResponseWriter, r *http.Request) {
+	a.auth.RejectHost(r)
+	api.WriteProblem(w, api.Problem{Status: http.StatusMisdirectedRequest, Detail: unknownHostDetail})
 }
 
-// foreignData says the same in OpenAI's shape.
-func foreignData(w http.ResponseWriter, _ *http.Request) {
+// rejectDataHost says the same in OpenAI's shape.
+func rejectDataHost(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusMisdirectedRequest)
 	// The client may have gone.
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{
-		"message": foreignHost, "type": "invalid_request_error", "param": nil, "code": "unknown_host",
+		"message": unknownHostDetail, "type": "invalid_request_error", "param": nil, "code": "unknown_host",
 	}})
 }

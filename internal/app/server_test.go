@@ -17,7 +17,7 @@ import (
 )
 
 func TestHostsThatAreAllowed(t *testing.T) {
-	known := *knownHosts(&config.Config{
+	known := *hostNames(&config.Config{
 		Listen: "gate.internal:8484", Admin: config.Admin{Listen: ":8485"}, Hosts: []string{"Models.Example.com"},
 	})
 	for host, want := range map[string]bool{
@@ -28,14 +28,14 @@ func TestHostsThatAreAllowed(t *testing.T) {
 		"evillocalhost": false, "models.example.com.evil.test": false, "[evil.test]": false, ":8484": false, "127.0.0.1@evil.test": false,
 		"0x7f000001": false, "127.1": false,
 	} {
-		if got := hostAllowed(host, known); got != want {
+		if got := isAllowedHost(host, known); got != want {
 			t.Errorf("%q: %t, want %t", host, got, want)
 		}
 	}
 }
 
-func TestForeignHostsAreRefused(t *testing.T) {
-	r := newRig(t, nil)
+func TestUnknownHostRejected(t *testing.T) {
+	r := newFixture(t, nil)
 	for name, c := range map[string]struct{ url, want, kind string }{
 		"data":        {"http://" + r.app.DataAddr() + chatPath, `"code":"unknown_host"`, "application/json"},
 		"data models": {"http://" + r.app.DataAddr() + "/v1/models", `"code":"unknown_host"`, "application/json"},
@@ -43,7 +43,7 @@ func TestForeignHostsAreRefused(t *testing.T) {
 		"health":      {"http://" + r.app.AdminAddr() + "/healthz", `"status":421`, "application/problem+json"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			req := r.request(http.MethodPost, c.url, chat)
+			req := r.request(http.MethodPost, c.url, chatBody)
 			req.Host = "evil.test"
 			a := r.do(req)
 			if a.status != http.StatusMisdirectedRequest || !strings.Contains(a.body, c.want) || a.header.Get("Content-Type") != c.kind {
@@ -51,14 +51,14 @@ func TestForeignHostsAreRefused(t *testing.T) {
 			}
 		})
 	}
-	if len(r.model.arrived) != 0 {
+	if len(r.upstream.arrived) != 0 {
 		t.Error("the model was asked")
 	}
 }
 
 // HAProxy, for one, checks with HTTP/1.0 and without Host unless told otherwise.
-func TestHostsThatAreMissing(t *testing.T) {
-	r := newRig(t, nil)
+func TestRequestsWithoutHost(t *testing.T) {
+	r := newFixture(t, nil)
 	for request, want := range map[string]string{
 		"GET /readyz HTTP/1.0\r\n\r\n":                               "HTTP/1.0 200 ",
 		"GET /readyz HTTP/1.0\r\nHost: evil.test\r\n\r\n":            "HTTP/1.0 421 ",
@@ -80,14 +80,14 @@ func TestHostsThatAreMissing(t *testing.T) {
 	}
 }
 
-// pipes is a listener in memory, for a clock of its own.
-type pipes struct {
+// memoryListener is a listener in memory, for a clock of its own.
+type memoryListener struct {
 	conns chan net.Conn
 	done  chan struct{}
 	once  sync.Once
 }
 
-func (p *pipes) Accept() (net.Conn, error) {
+func (p *memoryListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
 		return c, nil
@@ -96,12 +96,12 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Close() error {
+func (p *memoryListener) Close() error {
 	p.once.Do(func() { close(p.done) })
 	return nil
 }
 
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
+func (p *memoryListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
 
 // A client that is slow with its header, or sends nothing more, loses its
 // connection; one whose header is huge is told so.
@@ -119,7 +119,7 @@ func TestSlowAndGreedyClientsOfAServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+				l := &memoryListener{conns: make(chan net.Conn), done: make(chan struct{})}
 				handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "x") })
 				s := newServer(handler, slog.New(slog.DiscardHandler))
 				served := make(chan error, 1)

@@ -15,7 +15,7 @@ import (
 var formKey = regexp.MustCompile(`name="form" value="([^"]+)"`)
 
 // signIn gives the rig's client a session of the pages.
-func (r *rig) signIn(name string) {
+func (r *fixture) signIn(name string) {
 	r.Helper()
 	link, err := url.Parse(r.app.LoginPath(name))
 	if err != nil {
@@ -24,15 +24,15 @@ func (r *rig) signIn(name string) {
 	if r.client.Jar, err = cookiejar.New(nil); err != nil {
 		r.Fatal(err)
 	}
-	if a := r.post("/login", url.Values{"code": {link.Query().Get("code")}}); a.status != http.StatusOK {
+	if a := r.postForm("/login", url.Values{"code": {link.Query().Get("code")}}); a.status != http.StatusOK {
 		r.Fatalf("sign in: status %d, %v", a.status, a.err)
 	}
 }
 
-// post sends a form of the pages, and follows to where it leads.
-func (r *rig) post(path string, form url.Values) answer {
+// postForm sends a form of the pages, and follows to where it leads.
+func (r *fixture) postForm(path string, form url.Values) response {
 	r.Helper()
-	if page := r.admin("/incidents"); r.client.Jar != nil && formKey.MatchString(page.body) {
+	if page := r.getAdmin("/incidents"); r.client.Jar != nil && formKey.MatchString(page.body) {
 		form.Set("form", formKey.FindStringSubmatch(page.body)[1])
 	}
 	req := r.request(http.MethodPost, "http://"+r.app.AdminAddr()+path, form.Encode())
@@ -43,13 +43,13 @@ func (r *rig) post(path string, form url.Values) answer {
 // TestSilencesAreAudited: who muted a rule and who lifted that is in the audit, with
 // the way it was asked for.
 func TestSilencesAreAudited(t *testing.T) {
-	r := newRig(t, func(c *config.Config) { c.Admin.Token = config.NewSecret("a-token-for-this-test") })
+	r := newFixture(t, func(c *config.Config) { c.Admin.Token = config.NewSecret("a-token-for-this-test") })
 	r.signIn("ana")
-	if a := r.post("/silences", url.Values{"rule": {"queue_age"}, "for": {"1h"}, "reason": {"load test"}}); a.status != http.StatusOK {
+	if a := r.postForm("/silences", url.Values{"rule": {"queue_age"}, "for": {"1h"}, "reason": {"load test"}}); a.status != http.StatusOK {
 		t.Fatalf("silence: status %d: %s", a.status, a.body)
 	}
-	id := r.app.watch.engine.Silences()[0].ID
-	lift := func() answer {
+	id := r.app.monitor.engine.Silences()[0].ID
+	lift := func() response {
 		req := r.request(http.MethodDelete, "http://"+r.app.AdminAddr()+"/api/v1/silences/"+id, "")
 		req.Header.Set("Authorization", "Bearer a-token-for-this-test")
 		req.Header.Set("Headgate-Actor", "ben")
@@ -60,10 +60,10 @@ func TestSilencesAreAudited(t *testing.T) {
 			t.Errorf("lift: status %d, want %d: %s", a.status, want, a.body)
 		}
 	}
-	if a := r.post("/silences", url.Values{"rule": {"queue_age"}, "for": {"2h"}, "reason": {"again"}}); a.status != http.StatusOK {
+	if a := r.postForm("/silences", url.Values{"rule": {"queue_age"}, "for": {"2h"}, "reason": {"again"}}); a.status != http.StatusOK {
 		t.Fatalf("silence: status %d: %s", a.status, a.body)
 	}
-	if a := r.post("/silences/"+r.app.watch.engine.Silences()[0].ID+"/lift", url.Values{}); a.status != http.StatusOK {
+	if a := r.postForm("/silences/"+r.app.monitor.engine.Silences()[0].ID+"/lift", url.Values{}); a.status != http.StatusOK {
 		t.Fatalf("lift: status %d: %s", a.status, a.body)
 	}
 	want := []string{
@@ -77,7 +77,7 @@ func TestSilencesAreAudited(t *testing.T) {
 		}
 		got = nil
 		for _, e := range a.Entries {
-			got = append(got, e.Action+" "+string(e.Ending)+" "+e.Actor+" "+string(e.Via)+" "+e.Inputs["rule"])
+			got = append(got, e.Action+" "+string(e.Result)+" "+e.Actor+" "+string(e.Via)+" "+e.Inputs["rule"])
 		}
 		return len(got) >= len(want)
 	})

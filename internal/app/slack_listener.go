@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	firstListen = time.Second // before a listener that has ended is opened again
-	lastListen  = 30 * time.Second
+	minReopenDelay = time.Second // before a listener that has ended is opened again
+	maxReopenDelay = 30 * time.Second
 )
 
 // slackListener takes Slack's requests. One that ends by itself is opened again: the
@@ -36,14 +36,14 @@ func newSlackListener(h http.Handler, reg prometheus.Registerer, log *slog.Logge
 	return l, reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "headgate_slack_listening", Help: "1 while Slack's requests are taken at slack.listen.",
 	}, func() float64 {
-		if l.open() != nil {
+		if l.current() != nil {
 			return 1
 		}
 		return 0
 	}))
 }
 
-func (l *slackListener) open() net.Listener {
+func (l *slackListener) current() net.Listener {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.listener
@@ -63,9 +63,9 @@ func (l *slackListener) listen(address string) error {
 
 // serve serves what listen has opened, and opens it again when it ends, until stop.
 func (l *slackListener) serve(ctx context.Context) {
-	pause := firstListen
+	pause := minReopenDelay
 	for {
-		err := l.server.Serve(l.open())
+		err := l.server.Serve(l.current())
 		l.mu.Lock()
 		l.listener = nil
 		l.mu.Unlock()
@@ -81,16 +81,16 @@ func (l *slackListener) serve(ctx context.Context) {
 			}
 			if err = l.listen(l.address); err == nil {
 				l.log.Info("the listener for Slack is open again")
-				pause = firstListen
+				pause = minReopenDelay
 				break
 			}
-			pause = min(2*pause, lastListen)
+			pause = min(2*pause, maxReopenDelay)
 		}
 	}
 }
 
 // start serves until the watch stops.
-func (l *slackListener) start(w *watch) {
+func (l *slackListener) start(w *monitor) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -98,7 +98,7 @@ func (l *slackListener) start(w *watch) {
 		l.serve(ctx)
 	}()
 	w.onStop(func(ctx context.Context) error {
-		ctx, cut := context.WithTimeout(ctx, pressTime)
+		ctx, cut := context.WithTimeout(ctx, slackStopTimeout)
 		defer cut()
 		err := l.server.Shutdown(ctx)
 		if err != nil {

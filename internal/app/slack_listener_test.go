@@ -9,12 +9,12 @@ import (
 	"headgate/internal/config"
 )
 
-// TestSlackListenerComesBack: a listener that ends by itself is opened again, at the
+// TestSlackListenerReopens: a listener that ends by itself is opened again, at the
 // same address, and metrics tell meanwhile.
-func TestSlackListenerComesBack(t *testing.T) {
-	_, url := newSlack(t)
-	r := newRig(t, func(c *config.Config) {
-		withSlack(url)(c)
+func TestSlackListenerReopens(t *testing.T) {
+	_, url := newFakeSlack(t)
+	r := newFixture(t, func(c *config.Config) {
+		useFakeSlack(url)(c)
 		c.Slack.SigningSecret, c.Slack.Listen = config.NewSecret("signing"), "127.0.0.1:0"
 	})
 	address := r.app.SlackAddr()
@@ -22,9 +22,11 @@ func TestSlackListenerComesBack(t *testing.T) {
 		a := r.do(r.request(http.MethodPost, "http://"+address+"/slack/commands", ""))
 		return a.status == http.StatusUnauthorized
 	}
-	listening := func(n string) bool { return strings.Contains(r.admin("/metrics").body, "headgate_slack_listening "+n) }
+	listening := func(n string) bool {
+		return strings.Contains(r.getAdmin("/metrics").body, "headgate_slack_listening "+n)
+	}
 	r.eventually("it listens", func() bool { return answers() && listening("1") })
-	listener := r.app.interact.listener.open()
+	listener := r.app.interactions.listener.current()
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"headgate/web/api"
 )
 
-// Status implements api.Statuses.
+// Status implements api.StatusSource.
 func (a *App) Status(now time.Time) api.Status {
 	s := api.Status{Version: a.version}
 	for _, p := range a.Pools() {
@@ -23,8 +23,8 @@ func (a *App) poolStatus(now time.Time, p Pool) api.PoolStatus {
 	s := api.PoolStatus{
 		Name: p.Name, Mode: gate.Mode.String(), Policy: gate.Policy,
 		Workers: gate.Workers, InFlight: gate.InFlight, QueueDepth: gate.Depth,
-		QueueOldestAgeS: api.Seconds(gate.Oldest), Overdue: overdue, DrainS: api.Seconds(drain), Draining: gate.Draining,
-		SLOS: api.Seconds(p.SLO), Refused1m: recent.TurnedAway, Admitted1m: max(recent.Arrivals-recent.TurnedAway-recent.Invalid, 0),
+		QueueOldestAgeS: api.Seconds(gate.OldestAge), Overdue: overdue, DrainS: api.Seconds(drain), Draining: gate.Draining,
+		SLOS: api.Seconds(p.SLO), Refused1m: recent.Rejected, Admitted1m: max(recent.Arrivals-recent.Rejected-recent.Invalid, 0),
 	}
 	if recent.Ended > 0 {
 		p95 := api.Seconds(recent.P95)
@@ -33,21 +33,21 @@ func (a *App) poolStatus(now time.Time, p Pool) api.PoolStatus {
 	if use, known := a.envelopeUse(now, p); known {
 		s.EnvelopeUse = &use
 	}
-	s.Guard, s.Paused = a.guardStatus(now, p.Name), a.pauseStatus(now, p.Name)
-	if standing, ok := a.modes.Standing(p.Name); ok {
+	s.AutoRollback, s.Paused = a.autoRollbackStatus(now, p.Name), a.pauseStatus(now, p.Name)
+	if standing, ok := a.modes.State(p.Name); ok {
 		recorded := a.modes.Recorded(p.Name)
-		s.ModeSince, s.ModeBy, s.ModeReason, s.ModeRecorded = standing.Since, standing.By, standing.Reason, &recorded
+		s.ModeSince, s.ModeBy, s.ModeReason, s.ModeRecorded = standing.Since, standing.Actor, standing.Reason, &recorded
 		if standing.Mode == admission.PassThrough {
-			before := standing.Before.String()
+			before := standing.RestoreMode.String()
 			s.ModeBefore = &before
 		}
 	}
 	return s
 }
 
-// load returns how many tasks of a pool run and wait, false if there is no such
+// poolLoad returns how many tasks of a pool run and wait, false if there is no such
 // pool.
-func (a *App) load(pool string) (running, queued int, known bool) {
+func (a *App) poolLoad(pool string) (running, queued int, known bool) {
 	for _, p := range a.Pools() {
 		if p.Name == pool {
 			s := p.Gate.Snapshot(time.Now())

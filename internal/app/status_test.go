@@ -11,9 +11,9 @@ import (
 // TestStatusLeavesOutWhatIsInvalid: a client that sends what is not right makes
 // the gate neither refuse nor full.
 func TestStatusLeavesOutWhatIsInvalid(t *testing.T) {
-	r := newRig(t, nil)
-	close(r.model.release)
-	if a := <-r.ask(); a.status != http.StatusOK {
+	r := newFixture(t, nil)
+	close(r.upstream.release)
+	if a := <-r.sendChat(); a.status != http.StatusOK {
 		t.Fatalf("status %d (%v)", a.status, a.err)
 	}
 	pool := func() api.PoolStatus { return r.app.Status(time.Now()).Pools[0] }

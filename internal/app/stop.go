@@ -8,13 +8,13 @@ import (
 	"headgate/proxy"
 )
 
-// cutTime is how long a stop waits, after the drain time, for tasks that it has
+// cancelGrace is how long a stop waits, after the drain time, for tasks that it has
 // cut off to notice.
-const cutTime = 2 * time.Second
+const cancelGrace = 2 * time.Second
 
-// tellTime is how long a stop waits for messages that are on their way. What does
+// notifyTimeout is how long a stop waits for messages that are on their way. What does
 // not get out stays in the record for the next start.
-const tellTime = 3 * time.Second
+const notifyTimeout = 3 * time.Second
 
 var errDraining = errors.New("draining: going down")
 
@@ -24,7 +24,7 @@ var errDraining = errors.New("draining: going down")
 // It may be called more than once; all calls return the first one's error. An App
 // that was not started has nothing to stop.
 func (a *App) Stop(ctx context.Context) error {
-	a.stop.Do(func() {
+	a.stopOnce.Do(func() {
 		if a.started {
 			a.stopErr = a.shutdown(ctx)
 		}
@@ -41,23 +41,23 @@ func (a *App) shutdown(ctx context.Context) error {
 	a.drainGates(time.Now())
 	drain, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
-	if down := a.data.Shutdown(drain); errors.Is(down, context.DeadlineExceeded) {
+	if down := a.dataServer.Shutdown(drain); errors.Is(down, context.DeadlineExceeded) {
 		a.log.Warn("drain time is over, cutting off what still runs", "drain", drainTime)
 	} else {
 		err = errors.Join(err, down)
 	}
-	a.cut(proxy.ErrDraining)
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutTime)
+	a.cancelTasks(proxy.ErrDrainTimeout)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelGrace)
 	defer cancel()
-	if a.data.Shutdown(grace) != nil {
-		err = errors.Join(err, a.data.Close())
+	if a.dataServer.Shutdown(grace) != nil {
+		err = errors.Join(err, a.dataServer.Close())
 	}
 	a.proxy.Close()
-	if a.admin.Shutdown(grace) != nil {
-		err = errors.Join(err, a.admin.Close())
+	if a.adminServer.Shutdown(grace) != nil {
+		err = errors.Join(err, a.adminServer.Close())
 	}
 	err = errors.Join(err, a.serving.Wait())
-	tell, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTime)
+	tell, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTimeout)
 	defer cancel()
-	return errors.Join(err, a.stopWatch(tell), a.stopRecord())
+	return errors.Join(err, a.stopMonitor(tell), a.closeStore())
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestTokenIsMadeOnce(t *testing.T) {
+func TestTokenCreatedOnce(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Token(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("error %v, want that there is none yet", err)
@@ -30,8 +30,8 @@ func TestTokenIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestStrangeTokenFileIsRefused, and what it holds is not shown.
-func TestStrangeTokenFileIsRefused(t *testing.T) {
+// TestInvalidTokenFileRefused, and what it holds is not shown.
+func TestInvalidTokenFileRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": "", "short": "LEAK", "two lines": "LEAKLEAKLEAK\nLEAKLEAK", "huge": strings.Repeat("LEAK", 100_000),
 	} {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// playClock turns the wall clock into the time of a scenario.
-type playClock struct {
+// scenarioClock turns the wall clock into the time of a scenario.
+type scenarioClock struct {
 	speed float64
 	zero  atomic.Pointer[time.Time] // nil before the load begins
 }
 
 // at is the scenario time of an instant; 0 before the load begins.
-func (c *playClock) at(t time.Time) time.Duration {
+func (c *scenarioClock) at(t time.Time) time.Duration {
 	zero := c.zero.Load()
 	if zero == nil || t.IsZero() {
 		return 0
@@ -21,4 +21,6 @@ func (c *playClock) at(t time.Time) time.Duration {
 }
 
 // wall is how long a stretch of the scenario takes.
-func (c *playClock) wall(d time.Duration) time.Duration { return time.Duration(float64(d) / c.speed) }
+func (c *scenarioClock) wall(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / c.speed)
+}

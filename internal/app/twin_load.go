@@ -13,31 +13,31 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// afterRecovery is how much longer than the recovery may take load is sent, in
+// recoveryTail is how much longer than the recovery may take load is sent, in
 // scenario time: what is over has to be seen to be over.
-const afterRecovery = 2 * time.Minute
+const recoveryTail = 2 * time.Minute
 
-// sendLag is how much later than intended tasks may be sent, on the wall clock, at
+// maxSendLag is how much later than intended tasks may be sent, on the wall clock, at
 // the 99th percentile. It is more than the generator's own limit: a twin shares its
 // machine with production, and turnaround counts from the intended arrival.
-const sendLag = 200 * time.Millisecond
+const maxSendLag = 200 * time.Millisecond
 
-// load is the tasks of a run, and what becomes of them.
-type load struct {
-	clock    *playClock
+// generatedLoad is the tasks of a run, and what becomes of them.
+type generatedLoad struct {
+	clock    *scenarioClock
 	arrivals loadgen.Arrivals
-	before   time.Duration // of scenario time, from the first arrival to zero
+	baseline time.Duration // of scenario time, from the first arrival to zero
 	stream   bool
 	slo      time.Duration
 
-	lulls  lulls
+	stalls stallDetector
 	cancel context.CancelFunc
 	done   chan struct{} // closed when nothing is outstanding
 
-	mu      sync.Mutex
-	entries []taskEntry // by index
-	err     error       // why the load ended early
-	over    bool
+	mu       sync.Mutex
+	entries  []taskEntry // by index
+	err      error       // why the load ended early
+	finished bool
 }
 
 // taskEntry is what is known of an arrival.
@@ -47,12 +47,12 @@ type taskEntry struct {
 	ended  bool
 	bytes  int64
 	sum    uint64
-	summed bool
+	hasSum bool
 	clean  bool // the body came to its end
 }
 
-// newLoad works out when tasks come: baseline, scenario and recovery in one.
-func newLoad(s drill.Spec, slo time.Duration, clock *playClock) (*load, error) {
+// newGeneratedLoad works out when tasks come: baseline, scenario and recovery in one.
+func newGeneratedLoad(s drill.Spec, slo time.Duration, clock *scenarioClock) (*generatedLoad, error) {
 	c := s.Scenario
 	p := loadgen.Profile{
 		Duration: c.Baseline + c.Duration, BaseRate: c.Arrivals.Rate, LargeShare: c.Arrivals.LargeShare,
@@ -63,7 +63,7 @@ func newLoad(s drill.Spec, slo time.Duration, clock *playClock) (*load, error) {
 	}
 	if c.Arrivals.Rest > 0 {
 		from := p.Duration
-		p.Duration += s.Recovery + afterRecovery
+		p.Duration += s.Recovery + recoveryTail
 		p.Bursts = append(p.Bursts, loadgen.Burst{From: from, To: p.Duration, Multiple: c.Arrivals.Rest / c.Arrivals.Rate})
 	}
 	source, err := p.Source()
@@ -74,21 +74,21 @@ func newLoad(s drill.Spec, slo time.Duration, clock *playClock) (*load, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &load{
-		clock: clock, arrivals: arrivals, before: c.Baseline, stream: c.Arrivals.Stream, slo: slo,
+	return &generatedLoad{
+		clock: clock, arrivals: arrivals, baseline: c.Baseline, stream: c.Arrivals.Stream, slo: slo,
 		entries: make([]taskEntry, len(arrivals)),
 	}, nil
 }
 
 // start sends the load to a data plane, in the background, and returns when the
 // first task may go. From then on the clock runs.
-func (l *load) start(address string) time.Time {
+func (l *generatedLoad) start(address string) time.Time {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel, l.done = cancel, make(chan struct{})
 	transport := &http.Transport{MaxIdleConnsPerHost: max(len(l.arrivals), 1), DisableCompression: true}
 	begun := make(chan struct{})
 	var watching sync.WaitGroup
-	watching.Go(func() { l.lulls.watch(ctx, l.clock) })
+	watching.Go(func() { l.stalls.watch(ctx, l.clock) })
 	go func() {
 		defer close(l.done)
 		defer watching.Wait()
@@ -96,18 +96,18 @@ func (l *load) start(address string) time.Time {
 		defer transport.CloseIdleConnections()
 		_, err := loadgen.Run(ctx, loadgen.Config{
 			URL: "http://" + address + "/v1", Stream: l.stream, Speed: l.clock.speed, SLO: l.slo,
-			MaxOutstanding: max(len(l.arrivals), 1), HeaderFor: l.sending, Observe: l.ended,
+			MaxOutstanding: max(len(l.arrivals), 1), HeaderFor: l.headerFor, Observe: l.recordResult,
 			// Each asks for something else, or the answer of another would do as well.
 			User:   func(i int) string { return "drill-" + strconv.Itoa(i) },
-			Client: &http.Client{Transport: &sums{next: transport, load: l}},
-		}, &beginning{Source: l.arrivals.Source(), begun: func() {
-			zero := time.Now().Add(l.clock.wall(l.before))
+			Client: &http.Client{Transport: &checksumTransport{next: transport, load: l}},
+		}, &startNotifier{Source: l.arrivals.Source(), onStart: func() {
+			zero := time.Now().Add(l.clock.wall(l.baseline))
 			l.clock.zero.Store(&zero)
 			close(begun)
 		}})
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.over, l.err = true, err
+		l.finished, l.err = true, err
 	}()
 	select {
 	case <-begun:
@@ -119,19 +119,19 @@ func (l *load) start(address string) time.Time {
 	return time.Now()
 }
 
-// beginning tells when a source is read first: the generator's clock starts there.
-type beginning struct {
+// startNotifier tells when a source is read first: the generator's clock starts there.
+type startNotifier struct {
 	loadgen.Source
-	once  sync.Once
-	begun func()
+	once    sync.Once
+	onStart func()
 }
 
-func (b *beginning) Next() (loadgen.Arrival, bool) {
-	b.once.Do(b.begun)
+func (b *startNotifier) Next() (loadgen.Arrival, bool) {
+	b.once.Do(b.onStart)
 	return b.Source.Next()
 }
 
-func (l *load) sending(i int) http.Header {
+func (l *generatedLoad) headerFor(i int) http.Header {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,40 +139,40 @@ func (l *load) sending(i int) http.Header {
 	return http.Header{taskHeader: {strconv.Itoa(i)}}
 }
 
-func (l *load) ended(r loadgen.Result) {
+func (l *generatedLoad) recordResult(r loadgen.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := &l.entries[r.Index]
 	e.result, e.ended = r, true
 }
 
-// sums takes the sum of what each task is answered.
-type sums struct {
+// checksumTransport takes the sum of what each task is answered.
+type checksumTransport struct {
 	next http.RoundTripper
-	load *load
+	load *generatedLoad
 }
 
-func (s *sums) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *checksumTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := s.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
-	i := numbered(r.Header, taskHeader)
-	res.Body = count(res.Body, func(n int64, sum uint64, whole bool) { s.load.answered(i, n, sum, whole) })
+	i := headerIndex(r.Header, taskHeader)
+	res.Body = countBody(res.Body, func(n int64, sum uint64, whole bool) { s.load.recordBody(i, n, sum, whole) })
 	return res, nil
 }
 
-func (l *load) answered(i int, n int64, sum uint64, whole bool) {
+func (l *generatedLoad) recordBody(i int, n int64, sum uint64, whole bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i >= 0 && i < len(l.entries) {
 		e := &l.entries[i]
-		e.bytes, e.sum, e.summed, e.clean = n, sum, true, whole
+		e.bytes, e.sum, e.hasSum, e.clean = n, sum, true, whole
 	}
 }
 
 // stop sends nothing more, cuts what is outstanding and waits for that.
-func (l *load) stop(ctx context.Context) error {
+func (l *generatedLoad) stop(ctx context.Context) error {
 	if l.cancel == nil {
 		return nil
 	}
@@ -185,14 +185,14 @@ func (l *load) stop(ctx context.Context) error {
 	}
 }
 
-// see fills in what is known of tasks, at a scenario time.
-func (l *load) see(e *drill.Evidence) {
+// addTo fills in what is known of tasks, at a scenario time.
+func (l *generatedLoad) addTo(e *drill.Evidence) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var lags []time.Duration
 	unsent := 0
 	for i, a := range l.arrivals {
-		due := a.At - l.before
+		due := a.At - l.baseline
 		if due > e.At {
 			break
 		}
@@ -203,40 +203,40 @@ func (l *load) see(e *drill.Evidence) {
 		}
 		t := l.task(i, due, entry)
 		e.Tasks = append(e.Tasks, t)
-		if t.End == drill.Unsent {
+		if t.Outcome == drill.Unsent {
 			unsent++
 			continue
 		}
 		lags = append(lags, t.Sent-t.Due)
 	}
-	e.Over = l.over || len(l.arrivals) == 0 || e.At > l.arrivals[len(l.arrivals)-1].At-l.before
-	e.Lulls = l.lulls.seen()
+	e.LoadEnded = l.finished || len(l.arrivals) == 0 || e.At > l.arrivals[len(l.arrivals)-1].At-l.baseline
+	e.Stalls = l.stalls.snapshot()
 	e.KeptRate, e.RateNote = l.keptRate(lags, unsent)
 	if l.err != nil {
-		e.Stale = "the load ended early: " + l.err.Error()
+		e.StaleReason = "the load ended early: " + l.err.Error()
 	}
 }
 
-func (l *load) task(i int, due time.Duration, e taskEntry) drill.Task {
+func (l *generatedLoad) task(i int, due time.Duration, e taskEntry) drill.Task {
 	t := drill.Task{ID: i, Due: due, Sent: l.clock.at(e.sent)}
 	if !e.ended {
 		return t
 	}
 	r := e.result
-	t.Ended, t.End, t.Status, t.Reason, t.RetryAfter, t.Bytes = r.End-l.before, endOf(r), r.Status, r.Reason, r.RetryAfter.Raw, r.Bytes
-	if e.summed && e.bytes == r.Bytes {
-		t.Sum = e.sum
+	t.Ended, t.Outcome, t.Status, t.Reason, t.RetryAfter, t.Bytes = r.End-l.baseline, taskEnd(r), r.Status, r.Reason, r.RetryAfter.Raw, r.Bytes
+	if e.hasSum && e.bytes == r.Bytes {
+		t.Checksum = e.sum
 	}
-	t.Why = r.Why
+	t.ConnError = r.ErrorDetail
 	if r.FirstByte > 0 {
-		t.First = r.FirstByte - l.before
+		t.FirstByte = r.FirstByte - l.baseline
 	}
-	t.Clean = e.clean && (r.Outcome == loadgen.OK || r.Outcome == loadgen.Truncated)
+	t.CleanEOF = e.clean && (r.Outcome == loadgen.OK || r.Outcome == loadgen.Truncated)
 	return t
 }
 
-// endOf says in a drill's words how a task ended.
-func endOf(r loadgen.Result) drill.End {
+// taskEnd says in a drill's words how a task ended.
+func taskEnd(r loadgen.Result) drill.TaskOutcome {
 	switch r.Outcome {
 	case loadgen.OK:
 		return drill.Served
@@ -251,14 +251,14 @@ func endOf(r loadgen.Result) drill.End {
 		case r.Status >= 200 && r.Status < 300:
 			return drill.Broken
 		}
-		return drill.Error
+		return drill.Errored
 	default:
 		return drill.Unsent
 	}
 }
 
 // keptRate says whether the generator did what it should.
-func (l *load) keptRate(lags []time.Duration, unsent int) (kept bool, note string) {
+func (l *generatedLoad) keptRate(lags []time.Duration, unsent int) (kept bool, note string) {
 	switch {
 	case unsent > 0:
 		return false, strconv.Itoa(unsent) + " tasks were not sent"
@@ -267,7 +267,7 @@ func (l *load) keptRate(lags []time.Duration, unsent int) (kept bool, note strin
 	}
 	slices.Sort(lags)
 	p99 := lags[int(math.Ceil(0.99*float64(len(lags))))-1]
-	if wall := l.clock.wall(p99); wall > sendLag {
+	if wall := l.clock.wall(p99); wall > maxSendLag {
 		return false, "1 in 100 tasks was sent " + wall.Round(time.Millisecond).String() + " late or more: the machine is too busy for this speed"
 	}
 	return true, ""

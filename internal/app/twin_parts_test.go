@@ -23,11 +23,11 @@ import (
 
 func TestSlotsServeInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &slots{limit: 2}
+		s := &endpointSlots{limit: 2}
 		var order []int
 		took := func(n int, ctx context.Context) {
 			go func() {
-				if s.take(ctx) {
+				if s.acquire(ctx) {
 					order = append(order, n)
 				}
 			}()
@@ -41,21 +41,21 @@ func TestSlotsServeInTurn(t *testing.T) {
 		took(5, t.Context())
 		leave()
 		synctest.Wait()
-		s.give()
+		s.release()
 		synctest.Wait()
-		s.change(-1) // there are two at work, and one slot
-		s.give()
+		s.resize(-1) // there are two at work, and one slot
+		s.release()
 		synctest.Wait()
 		if len(order) != 3 || order[2] != 4 {
 			t.Errorf("served %v, want 1, 2 and 4: one has left, and one has to wait", order)
 		}
-		s.change(1)
+		s.resize(1)
 		synctest.Wait()
 		if len(order) != 4 || order[3] != 5 || s.used != 2 {
 			t.Errorf("served %v, %d at work", order, s.used)
 		}
-		s.give()
-		s.give()
+		s.release()
+		s.release()
 		if s.used != 0 || len(s.queue) != 0 {
 			t.Errorf("%d at work, %d wait, at the end", s.used, len(s.queue))
 		}
@@ -63,14 +63,14 @@ func TestSlotsServeInTurn(t *testing.T) {
 }
 
 // A slot that comes to somebody who has just left goes to the next one.
-func TestSlotOfOneWhoHasLeft(t *testing.T) {
-	s := &slots{limit: 1}
-	s.take(t.Context())
+func TestSlotReleasedOnCancel(t *testing.T) {
+	s := &endpointSlots{limit: 1}
+	s.acquire(t.Context())
 	turn := make(chan struct{})
 	next := make(chan struct{})
 	s.queue = []chan struct{}{turn, next}
-	s.give() // turn has it, and is about to leave
-	s.leave(turn)
+	s.release() // turn has it, and is about to leave
+	s.abandon(turn)
 	select {
 	case <-next:
 	default:
@@ -81,24 +81,24 @@ func TestSlotOfOneWhoHasLeft(t *testing.T) {
 	}
 }
 
-// answering is a Slack that gives one answer.
-type answering string
+// cannedResponse is a Slack that gives one answer.
+type cannedResponse string
 
-func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a cannedResponse) RoundTrip(r *http.Request) (*http.Response, error) {
 	if a == "" {
 		return nil, errors.New("no connection")
 	}
 	return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
 }
 
-// say makes a call of Slack's API through a receiver.
-func say(t *testing.T, c *receiver, slack answering, method string, form url.Values) {
+// callSlackAPI makes a call of Slack's API through a receiver.
+func callSlackAPI(t *testing.T, c *slackRecorder, slack cannedResponse, method string, form url.Values) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://slack/api/"+method, strings.NewReader(form.Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := c.attempts(c.acceptances(slack)).RoundTrip(r)
+	res, err := c.wrapAttempts(c.wrapAccepted(slack)).RoundTrip(r)
 	if err != nil {
 		return
 	}
@@ -108,37 +108,37 @@ func say(t *testing.T, c *receiver, slack answering, method string, form url.Val
 	_ = res.Body.Close()
 }
 
-func meta(incident, seq, kind string) string {
+func deliveryMetadata(incident, seq, kind string) string {
 	return `{"event_type":"headgate_delivery","event_payload":{"incident":"` + incident + `","seq":"` + seq + `","kind":"` + kind + `"}}`
 }
 
 // What Slack accepts counts, and nothing else: not what is tried, nor what is
 // answered without a ts.
-func TestReceiverBelievesSlack(t *testing.T) {
-	c := newReceiver()
-	post := url.Values{"channel": {"C1"}, "text": {"DRILL · WARNING · tasks wait (pool default): 31 tasks, limit 19 tasks"}, "metadata": {meta("i1", "1", "post")},
+func TestSlackRecorderCountsAccepted(t *testing.T) {
+	c := newSlackRecorder()
+	post := url.Values{"channel": {"C1"}, "text": {"DRILL · WARNING · tasks wait (pool default): 31 tasks, limit 19 tasks"}, "metadata": {deliveryMetadata("i1", "1", "post")},
 		"blocks": {`[{"type":"header","text":{"type":"plain_text","text":"DRILL"}},{"type":"section","fields":[{"text":"Value"}]},{"elements":[{"text":"rule"}]}]`}}
-	for _, answer := range []answering{"", "{}", `{"ok":false,"error":"ratelimited"}`, `{"ok":true}`, "<html>"} {
-		say(t, c, answer, "chat.postMessage", post)
+	for _, answer := range []cannedResponse{"", "{}", `{"ok":false,"error":"ratelimited"}`, `{"ok":true}`, "<html>"} {
+		callSlackAPI(t, c, answer, "chat.postMessage", post)
 	}
 	var e drill.Evidence
-	if c.see(&e); len(e.Messages) != 0 || e.Tried != 5 {
-		t.Fatalf("%d tries, accepted %+v", e.Tried, e.Messages)
+	if c.addTo(&e); len(e.Messages) != 0 || e.SlackCalls != 5 {
+		t.Fatalf("%d tries, accepted %+v", e.SlackCalls, e.Messages)
 	}
 	first := time.Now()
-	say(t, c, `{"ok":true,"channel":"C1","ts":"1.2"}`, "chat.postMessage", post)
+	callSlackAPI(t, c, `{"ok":true,"channel":"C1","ts":"1.2"}`, "chat.postMessage", post)
 	edit := url.Values{"channel": {"C1"}, "ts": {"1.2"}, "text": {"<!here> DRILL · PAGE · tasks wait"}}
-	say(t, c, `{"ok":true,"channel":"C1","ts":"1.2"}`, "chat.update", edit)
+	callSlackAPI(t, c, `{"ok":true,"channel":"C1","ts":"1.2"}`, "chat.update", edit)
 	reply := func(seq, text string) {
-		say(t, c, answering(`{"ok":true,"channel":"C1","ts":"1.`+seq+`"}`), "chat.postMessage",
-			url.Values{"channel": {"C1"}, "thread_ts": {"1.2"}, "text": {text}, "metadata": {meta("i1", seq, "reply")}})
+		callSlackAPI(t, c, cannedResponse(`{"ok":true,"channel":"C1","ts":"1.`+seq+`"}`), "chat.postMessage",
+			url.Values{"channel": {"C1"}, "thread_ts": {"1.2"}, "text": {text}, "metadata": {deliveryMetadata("i1", seq, "reply")}})
 	}
 	reply("3", "DRILL · Now a page: 40 tasks, limit 32 tasks")
 	reply("4", "DRILL · Acknowledged by me")
 	reply("5", "DRILL · Resolved after 2m: the value went back below the limit")
-	say(t, c, `{"ok":true}`, "conversations.history", url.Values{"channel": {"C1"}})
+	callSlackAPI(t, c, `{"ok":true}`, "conversations.history", url.Values{"channel": {"C1"}})
 	e = drill.Evidence{}
-	c.see(&e)
+	c.addTo(&e)
 	var got []string
 	for _, m := range e.Messages {
 		got = append(got, m.Incident+" "+m.Kind+" "+m.Level)
@@ -146,28 +146,28 @@ func TestReceiverBelievesSlack(t *testing.T) {
 	if want := "i1 post warn, i1 edit page, i1 reply page, i1 reply page, i1 reply resolved"; strings.Join(got, ", ") != want {
 		t.Errorf("%v, want %s", got, want)
 	}
-	if m := e.Messages[0]; !m.Made.Before(first) || m.Accepted.Before(first) || !strings.Contains(m.Text, "\nValue\nrule") {
+	if m := e.Messages[0]; !m.FirstAttempt.Before(first) || m.Accepted.Before(first) || !strings.Contains(m.Text, "\nValue\nrule") {
 		t.Errorf("%+v: it was tried before it was accepted, and has all texts", m)
 	}
 }
 
 // Who gets what a drill says: the channel for drills if there is one.
-func TestWhereADrillSpeaks(t *testing.T) {
+func TestSlackTarget(t *testing.T) {
 	var s config.Slack
-	if where, real := drillChannel(s); real || where != standIn {
+	if where, real := messageTarget(s); real || where != fakeSlackName {
 		t.Errorf("%s, %t without Slack", where, real)
 	}
 	s.BotToken, s.Channels.Page = config.NewSecret("xoxb-1"), "C1"
-	if where, real := drillChannel(s); real {
+	if where, real := messageTarget(s); real {
 		t.Errorf("%s, though there is no channel for drills", where)
 	}
 	s.Channels.Drills = "C9"
-	d, err := newTwinSlack(s, 1)
+	d, err := newSlackTarget(s, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.close(t.Context())
-	if where, real := drillChannel(s); !real || where != "channel C9" || d.slack != nil || d.settings.Channels.Page != "C9" {
+	if where, real := messageTarget(s); !real || where != "channel C9" || d.slack != nil || d.settings.Channels.Page != "C9" {
 		t.Errorf("%s, %t, %+v", where, real, d.settings.Channels)
 	}
 	if d.settings.Mention.Page != "" {
@@ -176,34 +176,34 @@ func TestWhereADrillSpeaks(t *testing.T) {
 }
 
 // Seconds are said as the scenario has them; other values as they are.
-func TestDoubleSpeaksOfTheScenario(t *testing.T) {
-	d := &double{speed: 20}
-	plan := d.planned(func(engine.Batch, alerts.Known) []alerts.Delivery {
-		note := func(unit string) alerts.Note {
-			return alerts.Note{Incident: engine.Incident{Unit: unit, Value: 1.5, Threshold: 1.25}, Event: engine.Event{Value: 1.3}}
+func TestSandboxDeliveriesUseScenarioTime(t *testing.T) {
+	d := &sandboxOverrides{speed: 20}
+	plan := d.wrapPlan(func(engine.Batch, alerts.TxView) []alerts.Delivery {
+		note := func(unit string) alerts.Notification {
+			return alerts.Notification{Incident: engine.Incident{Unit: unit, Value: 1.5, Threshold: 1.25}, Event: engine.Event{Value: 1.3}}
 		}
-		return []alerts.Delivery{{Note: note("s")}, {Note: note("tasks")}}
+		return []alerts.Delivery{{Notification: note("s")}, {Notification: note("tasks")}}
 	})
-	got := plan(engine.Batch{}, alerts.Known{})
-	if n := got[0].Note; !n.Drill || n.Incident.Value != 30 || n.Incident.Threshold != 25 || n.Event.Value != 26 {
+	got := plan(engine.Batch{}, alerts.TxView{})
+	if n := got[0].Notification; !n.Drill || n.Incident.Value != 30 || n.Incident.Threshold != 25 || n.Event.Value != 26 {
 		t.Errorf("%+v", n)
 	}
-	if n := got[1].Note; !n.Drill || n.Incident.Value != 1.5 || n.Incident.Threshold != 1.25 {
+	if n := got[1].Notification; !n.Drill || n.Incident.Value != 1.5 || n.Incident.Threshold != 1.25 {
 		t.Errorf("%+v", n)
 	}
-	var none *double
-	if none.toSlack() != nil || none.planned(nil) != nil {
+	var none *sandboxOverrides
+	if none.slackTransport() != nil || none.wrapPlan(nil) != nil {
 		t.Error("an App that is itself has ways of its own")
 	}
 }
 
-func TestTwinSettings(t *testing.T) {
+func TestSandboxConfig(t *testing.T) {
 	cfg := config.Default()
 	cfg.Pools[0].UpstreamKey, cfg.Slack.BotToken = config.NewSecret("sk-1"), config.NewSecret("xoxb-1")
 	cfg.Pools[0].Mode, cfg.Heartbeat.URL = "observe", config.NewSecret("http://example.org/ping")
-	run := overloaded()
+	run := overloadedRun()
 	run.Speed = 20
-	c := twinSettings(cfg, cfg.Pools[0], run, "http://127.0.0.1:1/v1", t.TempDir())
+	c := sandboxConfig(cfg, cfg.Pools[0], run, "http://127.0.0.1:1/v1", t.TempDir())
 	p := c.Pools[0]
 	if p.Workers != 4 || p.Mode != "enforce" || p.SLO.Turnaround != 3*time.Second || p.Admission.MaxQueueAge != 1250*time.Millisecond {
 		t.Errorf("%+v", p)
@@ -214,7 +214,7 @@ func TestTwinSettings(t *testing.T) {
 	if err := c.Validate(); err != nil {
 		t.Error(err)
 	}
-	if _, err := drillPool(cfg, "other"); err == nil {
+	if _, err := findPool(cfg, "other"); err == nil {
 		t.Error("a pool that is not was found")
 	}
 }
@@ -235,28 +235,28 @@ func TestServiceBounds(t *testing.T) {
 }
 
 func TestEndsOfTasks(t *testing.T) {
-	for want, r := range map[drill.End]loadgen.Result{
+	for want, r := range map[drill.TaskOutcome]loadgen.Result{
 		drill.Served: {Outcome: loadgen.OK}, drill.Refused: {Outcome: loadgen.Refused}, drill.Broken: {Outcome: loadgen.Truncated},
-		drill.TimedOut: {Outcome: loadgen.Failed, Cause: loadgen.Timeout}, drill.Error: {Outcome: loadgen.Failed, Status: 502},
+		drill.TimedOut: {Outcome: loadgen.Failed, Cause: loadgen.Timeout}, drill.Errored: {Outcome: loadgen.Failed, Status: 502},
 		drill.Unsent: {Outcome: loadgen.Dropped},
 	} {
-		if got := endOf(r); got != want {
+		if got := taskEnd(r); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	if got := endOf(loadgen.Result{Outcome: loadgen.Failed, Cause: loadgen.ErrorEvent, Status: 200}); got != drill.Broken {
+	if got := taskEnd(loadgen.Result{Outcome: loadgen.Failed, Cause: loadgen.ErrorEvent, Status: 200}); got != drill.Broken {
 		t.Errorf("an error in the stream is %s", got)
 	}
 }
 
 // A generator that is late says so, as of the wall clock.
 func TestKeptRate(t *testing.T) {
-	l := &load{clock: &playClock{speed: 10}}
+	l := &generatedLoad{clock: &scenarioClock{speed: 10}}
 	for _, tt := range []struct {
 		lag    time.Duration
 		unsent int
 		kept   bool
-	}{{9 * sendLag, 0, true}, {11 * sendLag, 0, false}, {0, 1, false}} {
+	}{{9 * maxSendLag, 0, true}, {11 * maxSendLag, 0, false}, {0, 1, false}} {
 		lags := make([]time.Duration, 100)
 		lags[3], lags[4] = tt.lag, tt.lag
 		if kept, note := l.keptRate(lags, tt.unsent); kept != tt.kept || kept != (note == "") {
@@ -267,7 +267,7 @@ func TestKeptRate(t *testing.T) {
 
 // What a twin has left that was killed goes at the next start; what is no twin's
 // stays.
-func TestTwinsAreSwept(t *testing.T) {
+func TestStaleSandboxesRemoved(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"drills/twin-1/headgate.db", "drills/twin-2/samples/wal", "headgate.token"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
@@ -277,7 +277,7 @@ func TestTwinsAreSwept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := sweepTwins(dir); err != nil {
+	if err := removeStaleSandboxes(dir); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || left[0].Name() != "headgate.token" {

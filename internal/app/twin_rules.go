@@ -7,10 +7,10 @@ import (
 	"headgate/internal/config"
 )
 
-// twinRules are production's rules of a pool, and those of the process, for a twin
+// sandboxRules are production's rules of a pool, and those of the process, for a twin
 // whose times pass faster. What is derived from the pool's settings comes scaled
 // with them; a threshold in seconds that is a number of its own is divided here.
-func twinRules(cfg *config.Config, pool config.Pool, scaled config.Pool, speed float64) ([]engine.Rule, error) {
+func sandboxRules(cfg *config.Config, pool config.Pool, scaled config.Pool, speed float64) ([]engine.Rule, error) {
 	own := pool
 	own.Workers = scaled.Workers
 	plain, err := rulesFor(withPool(cfg, own))

@@ -19,8 +19,8 @@ import (
 
 const loopback = "127.0.0.1:0"
 
-// drillPool finds the pool that a drill is about.
-func drillPool(cfg *config.Config, name string) (config.Pool, error) {
+// findPool finds the pool that a drill is about.
+func findPool(cfg *config.Config, name string) (config.Pool, error) {
 	i := slices.IndexFunc(cfg.Pools, func(p config.Pool) bool { return name == "" || p.Name == name })
 	if i < 0 {
 		return config.Pool{}, fmt.Errorf("there is no pool %.63q", name)
@@ -28,10 +28,10 @@ func drillPool(cfg *config.Config, name string) (config.Pool, error) {
 	return cfg.Pools[i], nil
 }
 
-// twinSettings are the pool's, except for what would reach out of the twin, and for
+// sandboxConfig are the pool's, except for what would reach out of the twin, and for
 // times, which pass as much faster as the scenario does. The upstream's silence is
 // no part of a scenario that says nothing of it, so its limit is scaled too.
-func twinSettings(cfg *config.Config, p config.Pool, r drill.Run, upstream, dir string) *config.Config {
+func sandboxConfig(cfg *config.Config, p config.Pool, r drill.Run, upstream, dir string) *config.Config {
 	c := config.Default()
 	c.Listen, c.Admin.Listen, c.DataDir, c.Drain = loopback, loopback, dir, 0
 	c.Rules.Interval = cfg.Rules.Interval // the rules themselves are handed over
@@ -61,36 +61,36 @@ func serviceBounds(s modelstub.Service) (least, most time.Duration) {
 	}
 }
 
-// double makes an App one that stands in for another in a drill.
-type double struct {
+// sandboxOverrides makes an App one that stands in for another in a drill.
+type sandboxOverrides struct {
 	upstream http.RoundTripper
 	slack    http.RoundTripper
 	rules    []engine.Rule // instead of those of the settings
 	speed    float64
 }
 
-// asDouble sends calls and messages by ways of the drill's own, marks messages, and
+// withSandboxOverrides sends calls and messages by ways of the drill's own, marks messages, and
 // says seconds as the scenario has them.
-func asDouble(d double) Option { return func(a *App) { a.double = &d } }
+func withSandboxOverrides(d sandboxOverrides) Option { return func(a *App) { a.sandbox = &d } }
 
-// evaluated are the rules of a double, or those that the settings ask for.
-func (d *double) evaluated(rules []engine.Rule) []engine.Rule {
+// effectiveRules are the rules of a double, or those that the settings ask for.
+func (d *sandboxOverrides) effectiveRules(rules []engine.Rule) []engine.Rule {
 	if d == nil {
 		return rules
 	}
 	return d.rules
 }
 
-// toSlack is how calls of Slack go; nil: the usual way.
-func (d *double) toSlack() http.RoundTripper {
+// slackTransport is how calls of Slack go; nil: the usual way.
+func (d *sandboxOverrides) slackTransport() http.RoundTripper {
 	if d == nil {
 		return nil
 	}
 	return d.slack
 }
 
-// route sends the calls of pools the drill's way.
-func (d *double) route(pools []proxy.Pool) {
+// setTransports sends the calls of pools the drill's way.
+func (d *sandboxOverrides) setTransports(pools []proxy.Pool) {
 	if d == nil {
 		return
 	}
@@ -99,31 +99,33 @@ func (d *double) route(pools []proxy.Pool) {
 	}
 }
 
-// note makes a delivery one of a drill. Values in seconds were measured on the wall
+// markDeliveries makes a delivery one of a drill. Values in seconds were measured on the wall
 // clock.
-func (d *double) note(all []alerts.Delivery) []alerts.Delivery {
+func (d *sandboxOverrides) markDeliveries(all []alerts.Delivery) []alerts.Delivery {
 	for i := range all {
-		n := &all[i].Note
+		n := &all[i].Notification
 		n.Drill = true
 		if n.Incident.Unit == "s" {
-			n.Incident.Value = d.seconds(n.Incident.Value)
-			n.Incident.Threshold = d.seconds(n.Incident.Threshold)
-			n.Event.Value = d.seconds(n.Event.Value)
+			n.Incident.Value = d.scenarioSeconds(n.Incident.Value)
+			n.Incident.Threshold = d.scenarioSeconds(n.Incident.Threshold)
+			n.Event.Value = d.scenarioSeconds(n.Event.Value)
 		}
 	}
 	return all
 }
 
-// seconds has three digits behind the point at most: what a wall clock cannot tell
+// scenarioSeconds has three digits behind the point at most: what a wall clock cannot tell
 // is not said.
-func (d *double) seconds(v float64) float64 { return math.Round(v*d.speed*1000) / 1000 }
+func (d *sandboxOverrides) scenarioSeconds(v float64) float64 {
+	return math.Round(v*d.speed*1000) / 1000
+}
 
-// planned makes a plan one of a drill, if there is a drill.
-func (d *double) planned(next alerts.PlanFunc) alerts.PlanFunc {
+// wrapPlan makes a plan one of a drill, if there is a drill.
+func (d *sandboxOverrides) wrapPlan(next alerts.PlanFunc) alerts.PlanFunc {
 	if d == nil {
 		return next
 	}
-	return func(b engine.Batch, k alerts.Known) []alerts.Delivery { return d.note(next(b, k)) }
+	return func(b engine.Batch, k alerts.TxView) []alerts.Delivery { return d.markDeliveries(next(b, k)) }
 }
 
 // channelName is how a drill's channel is named for people.

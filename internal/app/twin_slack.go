@@ -15,64 +15,64 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// maxOverheard bounds what is read of a message, and of the answer to it.
-const maxOverheard = 1 << 20
+// maxSlackBody bounds what is read of a message, and of the answer to it.
+const maxSlackBody = 1 << 20
 
-// receiver overhears what is said to Slack, and what Slack accepts. It looks at the
+// slackRecorder overhears what is said to Slack, and what Slack accepts. It looks at the
 // wire alone, so that it sees what a person would. It is safe for concurrent use.
-type receiver struct {
-	mu        sync.Mutex
-	tried     int
-	accepted  map[string]bool // posts and replies, by their key
-	repeated  int
-	made      map[string]time.Time // when each post or reply was tried first
-	messages  []drill.Message
-	incidents map[string]string // by channel and ts of the message that stands for it
-	levels    map[string]string // of incidents, as they were told last
+type slackRecorder struct {
+	mu                sync.Mutex
+	attemptCount      int
+	accepted          map[string]bool // posts and replies, by their key
+	duplicates        int
+	firstAttempt      map[string]time.Time // when each post or reply was tried first
+	messages          []drill.Message
+	incidentByMessage map[string]string // by channel and ts of the message that stands for it
+	levelByIncident   map[string]string // of incidents, as they were told last
 }
 
-func newReceiver() *receiver {
-	return &receiver{made: make(map[string]time.Time), accepted: make(map[string]bool), incidents: make(map[string]string), levels: make(map[string]string)}
+func newSlackRecorder() *slackRecorder {
+	return &slackRecorder{firstAttempt: make(map[string]time.Time), accepted: make(map[string]bool), incidentByMessage: make(map[string]string), levelByIncident: make(map[string]string)}
 }
 
-// spoken is a call that says something.
-type spoken struct {
-	edit    bool
-	channel string
-	thread  string
-	ts      string // of the message that is edited
-	text    string
-	name    payload // of the delivery; an edit has none
+// sentMessage is a call that says something.
+type sentMessage struct {
+	edit     bool
+	channel  string
+	thread   string
+	ts       string // of the message that is edited
+	text     string
+	delivery deliveryID // of the delivery; an edit has none
 }
 
-// payload is what headgate writes beside a message.
-type payload struct {
+// deliveryID is what headgate writes beside a message.
+type deliveryID struct {
 	Incident string `json:"incident"`
 	Seq      string `json:"seq"`
 	Kind     string `json:"kind"`
 }
 
-func (s spoken) key() string {
-	if s.name.Incident == "" {
+func (s sentMessage) key() string {
+	if s.delivery.Incident == "" {
 		return ""
 	}
-	return s.name.Incident + " " + s.name.Seq + " " + s.name.Kind
+	return s.delivery.Incident + " " + s.delivery.Seq + " " + s.delivery.Kind
 }
 
-// trip is a round tripper made of a function.
-type trip func(*http.Request) (*http.Response, error)
+// roundTripperFunc is a round tripper made of a function.
+type roundTripperFunc func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
-func (t trip) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+func (t roundTripperFunc) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-// attempts is headgate's end of the way: what is tried is counted there.
-func (c *receiver) attempts(next http.RoundTripper) http.RoundTripper {
-	return trip(func(r *http.Request) (*http.Response, error) {
-		if s, ok := hear(r); ok {
+// wrapAttempts is headgate's end of the way: what is tried is counted there.
+func (c *slackRecorder) wrapAttempts(next http.RoundTripper) http.RoundTripper {
+	return roundTripperFunc(func(r *http.Request) (*http.Response, error) {
+		if s, ok := parseSentMessage(r); ok {
 			c.mu.Lock()
-			c.tried++
-			if _, known := c.made[s.key()]; !known && s.key() != "" {
-				c.made[s.key()] = time.Now()
+			c.attemptCount++
+			if _, known := c.firstAttempt[s.key()]; !known && s.key() != "" {
+				c.firstAttempt[s.key()] = time.Now()
 			}
 			c.mu.Unlock()
 		}
@@ -80,53 +80,53 @@ func (c *receiver) attempts(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// acceptances is Slack's end: what it answers is believed there.
-func (c *receiver) acceptances(next http.RoundTripper) http.RoundTripper {
-	return trip(func(r *http.Request) (*http.Response, error) {
-		s, ok := hear(r)
+// wrapAccepted is Slack's end: what it answers is believed there.
+func (c *slackRecorder) wrapAccepted(next http.RoundTripper) http.RoundTripper {
+	return roundTripperFunc(func(r *http.Request) (*http.Response, error) {
+		s, ok := parseSentMessage(r)
 		res, err := next.RoundTrip(r)
 		if err != nil || !ok {
 			return res, err
 		}
-		text, err := io.ReadAll(io.LimitReader(res.Body, maxOverheard))
+		text, err := io.ReadAll(io.LimitReader(res.Body, maxSlackBody))
 		_ = res.Body.Close() // it has been read
 		if err != nil {
 			return nil, err
 		}
 		res.Body = io.NopCloser(bytes.NewReader(text))
-		c.answered(s, text, time.Now())
+		c.recordAccepted(s, text, time.Now())
 		return res, nil
 	})
 }
 
-// hear reads a call that posts or edits.
-func hear(r *http.Request) (spoken, bool) {
+// parseSentMessage reads a call that posts or edits.
+func parseSentMessage(r *http.Request) (sentMessage, bool) {
 	edit := strings.HasSuffix(r.URL.Path, "/chat.update")
 	if !edit && !strings.HasSuffix(r.URL.Path, "/chat.postMessage") || r.GetBody == nil {
-		return spoken{}, false
+		return sentMessage{}, false
 	}
 	body, err := r.GetBody()
 	if err != nil {
-		return spoken{}, false
+		return sentMessage{}, false
 	}
 	defer body.Close()
-	text, err := io.ReadAll(io.LimitReader(body, maxOverheard))
+	text, err := io.ReadAll(io.LimitReader(body, maxSlackBody))
 	if err != nil {
-		return spoken{}, false
+		return sentMessage{}, false
 	}
 	form, err := url.ParseQuery(string(text))
 	if err != nil {
-		return spoken{}, false
+		return sentMessage{}, false
 	}
-	s := spoken{
+	s := sentMessage{
 		edit: edit, channel: form.Get("channel"), thread: form.Get("thread_ts"), ts: form.Get("ts"),
 		text: strings.Join(append([]string{form.Get("text")}, blockTexts(form.Get("blocks"))...), "\n"),
 	}
 	var meta struct {
-		Payload payload `json:"event_payload"`
+		Payload deliveryID `json:"event_payload"`
 	}
 	if json.Unmarshal([]byte(form.Get("metadata")), &meta) == nil {
-		s.name = meta.Payload
+		s.delivery = meta.Payload
 	}
 	return s, true
 }
@@ -158,8 +158,8 @@ func blockTexts(blocks string) []string {
 	return all
 }
 
-// answered notes what Slack has accepted: it says so, and where the message stands.
-func (c *receiver) answered(s spoken, text []byte, now time.Time) {
+// recordAccepted notes what Slack has accepted: it says so, and where the message stands.
+func (c *slackRecorder) recordAccepted(s sentMessage, text []byte, now time.Time) {
 	var a struct {
 		OK      bool   `json:"ok"`
 		Channel string `json:"channel"`
@@ -170,47 +170,47 @@ func (c *receiver) answered(s spoken, text []byte, now time.Time) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := drill.Message{Incident: s.name.Incident, Kind: "post", Channel: s.channel, Text: s.text, Accepted: now}
+	m := drill.Message{Incident: s.delivery.Incident, Kind: "post", Channel: s.channel, Text: s.text, Accepted: now}
 	switch {
 	case s.edit:
-		m.Kind, m.Incident = "edit", c.incidents[a.Channel+" "+a.TS]
+		m.Kind, m.Incident = "edit", c.incidentByMessage[a.Channel+" "+a.TS]
 	case s.thread != "":
 		m.Kind = "reply"
 	default:
-		c.incidents[a.Channel+" "+a.TS] = m.Incident
+		c.incidentByMessage[a.Channel+" "+a.TS] = m.Incident
 	}
-	c.acceptLocked(s)
-	m.Made = c.made[s.key()]
+	c.countDuplicateLocked(s)
+	m.FirstAttempt = c.firstAttempt[s.key()]
 	if m.Level = levelOf(s.text); m.Level == "" {
-		m.Level = c.levels[m.Incident]
+		m.Level = c.levelByIncident[m.Incident]
 	}
-	c.levels[m.Incident] = m.Level
+	c.levelByIncident[m.Incident] = m.Level
 	c.messages = append(c.messages, m)
 }
 
-// acceptLocked finds what is accepted a second time. One that says that it may be a
+// countDuplicateLocked finds what is accepted a second time. One that says that it may be a
 // repeat is one that nobody could know of.
-func (c *receiver) acceptLocked(s spoken) {
+func (c *slackRecorder) countDuplicateLocked(s sentMessage) {
 	key := s.key()
 	if key == "" || s.edit {
 		return
 	}
-	c.repeated += one(c.accepted[key] && !strings.Contains(s.text, "This may be a repeat"))
+	c.duplicates += btoi(c.accepted[key] && !strings.Contains(s.text, "This may be a repeat"))
 	c.accepted[key] = true
 }
 
-func one(yes bool) int {
+func btoi(yes bool) int {
 	if yes {
 		return 1
 	}
 	return 0
 }
 
-// leveled finds what a message, or a line of its thread, says of how bad it is.
-var leveled = regexp.MustCompile(`^(?:<[^>]*> )*(?:DRILL · )?(PAGE|WARNING|RESOLVED|Now a page|Resolved after|Down from page)`)
+// levelPattern finds what a message, or a line of its thread, says of how bad it is.
+var levelPattern = regexp.MustCompile(`^(?:<[^>]*> )*(?:DRILL · )?(PAGE|WARNING|RESOLVED|Now a page|Resolved after|Down from page)`)
 
 func levelOf(text string) string {
-	m := leveled.FindStringSubmatch(text)
+	m := levelPattern.FindStringSubmatch(text)
 	if m == nil {
 		return ""
 	}
@@ -224,9 +224,9 @@ func levelOf(text string) string {
 	}
 }
 
-// see fills in what has been overheard.
-func (c *receiver) see(e *drill.Evidence) {
+// addTo fills in what has been overheard.
+func (c *slackRecorder) addTo(e *drill.Evidence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e.Tried, e.Repeated, e.Messages = c.tried, c.repeated, slices.Clone(c.messages)
+	e.SlackCalls, e.DuplicateMessages, e.Messages = c.attemptCount, c.duplicates, slices.Clone(c.messages)
 }

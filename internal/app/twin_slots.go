@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// slots bound how many calls an endpoint works on at once. Those beyond wait, first
+// endpointSlots bound how many calls an endpoint works on at once. Those beyond wait, first
 // come first served. It is safe for concurrent use.
-type slots struct {
+type endpointSlots struct {
 	mu    sync.Mutex
 	limit int
 	used  int
 	queue []chan struct{}
 }
 
-// take waits for a slot. False: ctx ended first.
-func (s *slots) take(ctx context.Context) bool {
+// acquire waits for a slot. False: ctx ended first.
+func (s *endpointSlots) acquire(ctx context.Context) bool {
 	s.mu.Lock()
 	if s.used < s.limit && len(s.queue) == 0 {
 		s.used++
@@ -30,13 +30,13 @@ func (s *slots) take(ctx context.Context) bool {
 	case <-turn:
 		return true
 	case <-ctx.Done():
-		s.leave(turn)
+		s.abandon(turn)
 		return false
 	}
 }
 
-// leave gives up a place in the queue, or the slot that it has come to.
-func (s *slots) leave(turn chan struct{}) {
+// abandon gives up a place in the queue, or the slot that it has come to.
+func (s *endpointSlots) abandon(turn chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := slices.Index(s.queue, turn); i >= 0 {
@@ -44,25 +44,25 @@ func (s *slots) leave(turn chan struct{}) {
 		return
 	}
 	s.used--
-	s.serveLocked()
+	s.grantLocked()
 }
 
-func (s *slots) give() {
+func (s *endpointSlots) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used--
-	s.serveLocked()
+	s.grantLocked()
 }
 
-// change makes the limit higher or lower. Those who have a slot keep it.
-func (s *slots) change(by int) {
+// resize makes the limit higher or lower. Those who have a slot keep it.
+func (s *endpointSlots) resize(by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.limit += by
-	s.serveLocked()
+	s.grantLocked()
 }
 
-func (s *slots) serveLocked() {
+func (s *endpointSlots) grantLocked() {
 	for s.used < s.limit && len(s.queue) > 0 {
 		close(s.queue[0])
 		s.queue = s.queue[1:]

@@ -12,8 +12,8 @@ import (
 	"headgate/web/api"
 )
 
-// Do implements drill.Place.
-func (w *twin) Do(ctx context.Context, s drill.Step) (undo func(context.Context) error, err error) {
+// RunStep implements drill.Injector.
+func (w *sandbox) RunStep(ctx context.Context, s drill.Step) (undo func(context.Context) error, err error) {
 	switch s.Kind {
 	case drill.StepRollback:
 		if err := w.setMode(ctx, "passthrough"); err != nil {
@@ -24,15 +24,15 @@ func (w *twin) Do(ctx context.Context, s drill.Step) (undo func(context.Context)
 		// Taking back what took something back is the business of that.
 		return func(context.Context) error { return nil }, w.setMode(ctx, api.ModeRestore)
 	case drill.StepLockRecord:
-		unlock, err := lockRecord(ctx, w.record())
+		unlock, err := lockRecord(ctx, w.databasePath())
 		if err == nil {
-			w.seen.probe(ctx, w.record(), w.clock)
+			w.observations.probe(ctx, w.databasePath(), w.clock)
 		}
 		return unlock, err
 	case drill.StepLoseSlots:
-		w.slots.change(-s.Count)
+		w.slots.resize(-s.Count)
 		return func(context.Context) error {
-			w.slots.change(s.Count)
+			w.slots.resize(s.Count)
 			return nil
 		}, nil
 	}
@@ -40,7 +40,7 @@ func (w *twin) Do(ctx context.Context, s drill.Step) (undo func(context.Context)
 }
 
 // setMode goes the way that people's orders go, and looks what came of it.
-func (w *twin) setMode(ctx context.Context, mode string) error {
+func (w *sandbox) setMode(ctx context.Context, mode string) error {
 	if _, err := w.admin.SetMode(ctx, w.pool.Name, api.ModeRequest{Mode: mode, Reason: "drill " + w.run.Name}); err != nil {
 		return err
 	}
@@ -54,14 +54,14 @@ func (w *twin) setMode(ctx context.Context, mode string) error {
 	}
 	for _, p := range status.Pools {
 		if p.Mode != want {
-			w.seen.unheeded(fmt.Sprintf("after the order %s the gate of pool %s says that it is in mode %s", mode, p.Name, p.Mode))
+			w.observations.recordIgnoredOrder(fmt.Sprintf("after the order %s the gate of pool %s says that it is in mode %s", mode, p.Name, p.Mode))
 		}
 	}
 	return nil
 }
 
-// record is the twin's database.
-func (w *twin) record() string { return filepath.Join(w.dir, "headgate.db") }
+// databasePath is the twin's database.
+func (w *sandbox) databasePath() string { return filepath.Join(w.dir, "headgate.db") }
 
 // lockRecord keeps others from writing to a database, as a backup tool or somebody's
 // shell does.

@@ -14,8 +14,8 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// overloaded is a short run that the gate has to refuse in.
-func overloaded() drill.Run {
+// overloadedRun is a short run that the gate has to refuse in.
+func overloadedRun() drill.Run {
 	return drill.Run{ID: "r1", Name: "test", Speed: 50, Spec: drill.Spec{
 		ID: "test", Name: "test", Target: drill.Twin, Recovery: 2 * time.Minute,
 		Scenario: drill.Scenario{
@@ -25,23 +25,23 @@ func overloaded() drill.Run {
 	}}
 }
 
-// openTwin opens a stage beside an App that serves.
-func openTwin(t *testing.T, r *rig, run drill.Run) *twin {
+// openSandbox opens a stage beside an App that serves.
+func openSandbox(t *testing.T, r *fixture, run drill.Run) *sandbox {
 	t.Helper()
-	opener := &twins{
-		settings: func() *config.Config { return r.app.cfg }, dir: filepath.Join(r.app.cfg.DataDir, twinsDir), version: "test",
+	opener := &sandboxFactory{
+		settings: func() *config.Config { return r.app.cfg }, dir: filepath.Join(r.app.cfg.DataDir, sandboxesDir), version: "test",
 	}
 	s, err := opener.Open(t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closeTwin(t, s.(*twin)) })
-	return s.(*twin)
+	t.Cleanup(func() { closeSandbox(t, s.(*sandbox)) })
+	return s.(*sandbox)
 }
 
-func closeTwin(t *testing.T, w *twin) {
+func closeSandbox(t *testing.T, w *sandbox) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
 	if err := w.Close(ctx); err != nil {
 		t.Errorf("take the twin down: %v", err)
@@ -51,9 +51,9 @@ func closeTwin(t *testing.T, w *twin) {
 	}
 }
 
-func look(t *testing.T, w *twin) drill.Evidence {
+func observe(t *testing.T, w *sandbox) drill.Evidence {
 	t.Helper()
-	e, err := w.Look(t.Context())
+	e, err := w.Observe(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,14 +61,14 @@ func look(t *testing.T, w *twin) drill.Evidence {
 }
 
 // A twin is loaded, refuses, tells, and touches nothing of production.
-func TestTwinIsSeenFromOutside(t *testing.T) {
-	r := newRig(t, nil)
-	before := r.admin("/metrics").body
-	w := openTwin(t, r, overloaded())
+func TestSandboxEvidence(t *testing.T) {
+	r := newFixture(t, nil)
+	before := r.getAdmin("/metrics").body
+	w := openSandbox(t, r, overloadedRun())
 	if took, err := w.Canary(t.Context()); err != nil || took > time.Second {
 		t.Fatalf("canary: %v, %v", took, err)
 	}
-	if e := look(t, w); e.At != 0 || len(e.Tasks)+len(e.Calls) > 0 || e.Workers != 4 || e.SLO != time.Minute {
+	if e := observe(t, w); e.At != 0 || len(e.Tasks)+len(e.Calls) > 0 || e.Workers != 4 || e.SLO != time.Minute {
 		t.Errorf("before the load: %+v", e)
 	}
 	zero, err := w.Start(t.Context())
@@ -78,27 +78,27 @@ func TestTwinIsSeenFromOutside(t *testing.T) {
 	var e drill.Evidence
 	warned := func(m drill.Message) bool { return m.Level == "warn" || m.Level == "page" }
 	r.eventually("the scenario is over, and a warning was accepted", func() bool {
-		e = look(t, w)
+		e = observe(t, w)
 		return e.At > 210*time.Second && slices.ContainsFunc(e.Messages, warned)
 	})
-	ends := map[drill.End]int{}
+	ends := map[drill.TaskOutcome]int{}
 	for _, task := range e.Tasks {
-		ends[task.End]++
+		ends[task.Outcome]++
 	}
-	if ends[drill.Refused] < 20 || ends[drill.Served] < 60 || ends[drill.Error]+ends[drill.Broken]+ends[drill.TimedOut]+ends[drill.Unsent] > 0 {
+	if ends[drill.Refused] < 20 || ends[drill.Served] < 60 || ends[drill.Errored]+ends[drill.Broken]+ends[drill.TimedOut]+ends[drill.Unsent] > 0 {
 		t.Errorf("ends %v", ends)
 	}
-	if e.Stale != "" || e.MaxQueueAge != 25*time.Second || e.MaxWaiting != 8 || e.ServiceMin != 5*time.Second || e.ServiceMax != 10*time.Second {
+	if e.StaleReason != "" || e.MaxQueueAge != 25*time.Second || e.MaxWaiting != 8 || e.ServiceMin != 5*time.Second || e.ServiceMax != 10*time.Second {
 		t.Errorf("%+v", e)
 	}
-	checkCalls(t, e)
-	checkMessages(t, e)
-	if after := r.admin("/metrics").body; counters(before) != counters(after) {
-		t.Errorf("production moved:\n%s\nwas\n%s", counters(after), counters(before))
+	assertCalls(t, e)
+	assertMessages(t, e)
+	if after := r.getAdmin("/metrics").body; counterLines(before) != counterLines(after) {
+		t.Errorf("production moved:\n%s\nwas\n%s", counterLines(after), counterLines(before))
 	}
 }
 
-func checkCalls(t *testing.T, e drill.Evidence) {
+func assertCalls(t *testing.T, e drill.Evidence) {
 	t.Helper()
 	byTask := map[int]drill.Call{}
 	for _, c := range e.Calls {
@@ -108,12 +108,12 @@ func checkCalls(t *testing.T, e drill.Evidence) {
 	for _, task := range e.Tasks {
 		c, called := byTask[task.ID]
 		switch {
-		case task.End == drill.Refused && called:
+		case task.Outcome == drill.Refused && called:
 			t.Errorf("task %d was refused and reached the endpoint", task.ID)
-		case task.End != drill.Served:
-		case !called || !c.Reached || !c.Whole || c.Working || c.Status != 200 || c.Left-c.Arrived < 4*time.Second || c.Arrived < task.Sent:
+		case task.Outcome != drill.Served:
+		case !called || !c.Reached || !c.Complete || c.Working || c.Status != 200 || c.Finished-c.Arrived < 4*time.Second || c.Arrived < task.Sent:
 			t.Errorf("task %+v was served by call %+v", task, c)
-		case task.Sum != 0 && task.Sum == c.Sum && task.Bytes == c.Bytes:
+		case task.Checksum != 0 && task.Checksum == c.Checksum && task.Bytes == c.Bytes:
 			matched++
 		}
 	}
@@ -122,22 +122,22 @@ func checkCalls(t *testing.T, e drill.Evidence) {
 	}
 }
 
-func checkMessages(t *testing.T, e drill.Evidence) {
+func assertMessages(t *testing.T, e drill.Evidence) {
 	t.Helper()
 	levels := map[string]int{}
 	for _, m := range e.Messages {
 		levels[m.Level]++
-		if m.Incident == "" || !strings.Contains(m.Text, "DRILL") || m.Accepted.IsZero() || m.Channel != standInChannel {
+		if m.Incident == "" || !strings.Contains(m.Text, "DRILL") || m.Accepted.IsZero() || m.Channel != fakeSlackChannel {
 			t.Errorf("message %+v", m)
 		}
 	}
-	if len(e.Incidents) == 0 || e.Tried < len(e.Messages) {
-		t.Errorf("levels %v, %d incidents, %d tries", levels, len(e.Incidents), e.Tried)
+	if len(e.Incidents) == 0 || e.SlackCalls < len(e.Messages) {
+		t.Errorf("levels %v, %d incidents, %d tries", levels, len(e.Incidents), e.SlackCalls)
 	}
 }
 
-// counters are those lines of a scrape that tasks, incidents and messages move.
-func counters(scrape string) string {
+// counterLines are those lines of a scrape that tasks, incidents and messages move.
+func counterLines(scrape string) string {
 	var lines []string
 	for line := range strings.Lines(scrape) {
 		for _, name := range []string{"headgate_arrivals_total", "headgate_tasks_total", "headgate_refusals_total", "headgate_turnaround_seconds", "headgate_incidents_open", "headgate_deliveries_total", "headgate_mode"} {
@@ -149,31 +149,31 @@ func counters(scrape string) string {
 	return strings.Join(lines, "")
 }
 
-func TestTwinFaultsAndSteps(t *testing.T) {
-	r := newRig(t, nil)
-	run := overloaded()
+func TestSandboxFaultsAndSteps(t *testing.T) {
+	r := newFixture(t, nil)
+	run := overloadedRun()
 	run.Spec.Scenario.Arrivals.Bursts = nil
-	w := openTwin(t, r, run)
+	w := openSandbox(t, r, run)
 	if _, err := w.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l, err := w.Inject(t.Context(), drill.ToUpstream, drill.Injection{Fault: fault.Fault{Kind: fault.Hang, Share: 1}}, time.Minute)
+	l, err := w.Inject(t.Context(), drill.TargetUpstream, drill.Injection{Fault: fault.Fault{Kind: fault.Hang, Share: 1}}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.eventually("calls hang", func() bool { return w.befallen()[drill.ToUpstream] > 2 })
+	r.eventually("calls hang", func() bool { return w.faultHits()[drill.TargetUpstream] > 2 })
 	if err := l.Renew(t.Context(), time.Minute); err != nil {
 		t.Error(err)
 	}
 	c, err := w.Clear(t.Context())
-	if err != nil || !c.Confirmed || c.Held != 0 || c.LetGo == 0 || c.Took > time.Second {
+	if err != nil || !c.Confirmed || c.Held != 0 || c.Released == 0 || c.Took > time.Second {
 		t.Errorf("cleared %+v, %v", c, err)
 	}
-	if err := l.Renew(t.Context(), time.Minute); err != drill.ErrLapsed {
+	if err := l.Renew(t.Context(), time.Minute); err != drill.ErrLeaseExpired {
 		t.Errorf("renewed after the clear: %v", err)
 	}
 	hung := 0
-	for _, c := range look(t, w).Calls {
+	for _, c := range observe(t, w).Calls {
 		if c.Fault == fault.Hang {
 			hung++
 		}
@@ -182,7 +182,7 @@ func TestTwinFaultsAndSteps(t *testing.T) {
 		t.Errorf("%d calls are said to have hung", hung)
 	}
 	for _, s := range []drill.Step{{Kind: drill.StepRollback}, {Kind: drill.StepLockRecord}, {Kind: drill.StepLoseSlots, Count: 3}} {
-		undo, err := w.Do(t.Context(), s)
+		undo, err := w.RunStep(t.Context(), s)
 		if err != nil {
 			t.Fatalf("%s: %v", s.Kind, err)
 		}

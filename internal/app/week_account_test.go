@@ -13,20 +13,20 @@ import (
 	"headgate/proxy"
 )
 
-// account is what came of a stretch of time, as somebody on call counts it. A ping is
+// replayReport is what came of a stretch of time, as somebody on call counts it. A ping is
 // a message that disturbs people.
-type account struct {
-	incidents map[string]int // by rule and worst level: "queue_age page"
-	open      int            // that are not over
-	posts     int            // messages of their own
-	replies   int            // in threads
-	pings     int
-	tasks     int64 // that count for the SLO
-	bad       int64
+type replayReport struct {
+	incidents     map[string]int // by rule and worst level: "queue_age page"
+	open          int            // that are not over
+	messages      int            // messages of their own
+	replies       int            // in threads
+	notifications int
+	tasks         int64 // that count for the SLO
+	bad           int64
 }
 
 // String tells an account in one line.
-func (a account) String() string {
+func (a replayReport) String() string {
 	var parts []string
 	total := 0
 	for _, k := range slices.Sorted(maps.Keys(a.incidents)) {
@@ -34,26 +34,28 @@ func (a account) String() string {
 		total += a.incidents[k]
 	}
 	return fmt.Sprintf("%d incidents (%s), %d still open; %d messages, %d replies, %d pings; %d tasks, %d bad",
-		total, strings.Join(parts, ", "), a.open, a.posts, a.replies, a.pings, a.tasks, a.bad)
+		total, strings.Join(parts, ", "), a.open, a.messages, a.replies, a.notifications, a.tasks, a.bad)
 }
 
-// book is the engine's journal: it plans what would be sent, and counts.
-type book struct {
+// countingJournal is the engine's journal: it plans what would be sent, and counts.
+type countingJournal struct {
 	mu        sync.Mutex
 	incidents map[string]engine.Incident
 	posted    map[string]bool
-	sent      account
+	report    replayReport
 }
 
 // Load implements engine.Journal.
-func (b *book) Load(context.Context) (engine.Saved, error) { return engine.Saved{}, nil }
+func (b *countingJournal) Load(context.Context) (engine.SavedState, error) {
+	return engine.SavedState{}, nil
+}
 
 // Save implements engine.Journal.
-func (b *book) Save(_ context.Context, batch engine.Batch) error {
+func (b *countingJournal) Save(_ context.Context, batch engine.Batch) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	planner := alerts.Planner{Routes: alerts.Routes{Page: "page"}}
-	known := alerts.Known{Posted: func(id string) []alerts.Destination {
+	known := alerts.TxView{Posted: func(id string) []alerts.Destination {
 		if b.posted[id] {
 			return []alerts.Destination{alerts.ToPage}
 		}
@@ -63,12 +65,12 @@ func (b *book) Save(_ context.Context, batch engine.Batch) error {
 		b.posted[d.Incident] = true
 		switch d.Kind {
 		case alerts.Post:
-			b.sent.posts++
+			b.report.messages++
 		case alerts.Reply:
-			b.sent.replies++
+			b.report.replies++
 		}
-		if d.Note.Ping {
-			b.sent.pings++
+		if d.Notification.Ping {
+			b.report.notifications++
 		}
 	}
 	if b.incidents == nil {
@@ -80,10 +82,10 @@ func (b *book) Save(_ context.Context, batch engine.Batch) error {
 	return nil
 }
 
-func (b *book) close(counts proxy.SLOCounts) account {
+func (b *countingJournal) finish(counts proxy.SLOCounts) replayReport {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	a := b.sent
+	a := b.report
 	a.tasks, a.bad, a.incidents = counts.Tasks, counts.Bad, make(map[string]int)
 	for _, i := range b.incidents {
 		a.incidents[i.Key.Rule+" "+i.Peak.String()]++

@@ -13,7 +13,7 @@ import (
 // get. docs/alerting.md has the figures.
 func TestWeekOfCode(t *testing.T) {
 	const week = 7 * 24 * time.Hour
-	arrivals := again(t, week)
+	arrivals := repeatTrace(t, week)
 	for _, c := range []struct {
 		name         string
 		workers      int
@@ -22,9 +22,9 @@ func TestWeekOfCode(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				a := stretch{length: week, workers: c.workers, arrivals: arrivals, interval: 5 * time.Second}.run(t)
+				a := replay{length: week, workers: c.workers, arrivals: arrivals, interval: 5 * time.Second}.run(t)
 				t.Log(a)
-				if a.posts > c.posts || a.pings > c.pings || a.tasks == 0 {
+				if a.messages > c.posts || a.notifications > c.pings || a.tasks == 0 {
 					t.Errorf("a week came to %v, want at most %d messages and %d pings", a, c.posts, c.pings)
 				}
 			})

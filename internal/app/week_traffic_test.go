@@ -9,18 +9,18 @@ import (
 	"headgate/proxy/admission"
 )
 
-// traffic takes arrivals through a gate, in one goroutine.
-type traffic struct {
+// replayTraffic takes arrivals through a gate, in one goroutine.
+type replayTraffic struct {
 	gate    *admission.Gate
 	metrics *proxy.Metrics
 	slo     time.Duration
-	running running
-	granted []*job // by the gate, and not begun yet
+	running taskHeap
+	granted []*replayTask // by the gate, and not begun yet
 }
 
-// job is an arrival that was let in.
-type job struct {
-	t       *traffic
+// replayTask is an arrival that was let in.
+type replayTask struct {
+	t       *replayTraffic
 	service time.Duration
 	arrived time.Time
 	started time.Time
@@ -28,17 +28,17 @@ type job struct {
 	ticket  *admission.Ticket
 }
 
-// Settled implements admission.Waiter.
-func (j *job) Settled(r admission.Refusal) {
+// Done implements admission.Waiter.
+func (j *replayTask) Done(r admission.Refusal) {
 	if r.Reason != admission.ReasonNone {
-		j.t.turnedAway(j.arrived, r.Reason)
+		j.t.rejected(j.arrived, r.Reason)
 		return
 	}
 	j.t.granted = append(j.t.granted, j)
 }
 
 // run sleeps from event to event until the span is over.
-func (t *traffic) run(s stretch) {
+func (t *replayTraffic) run(s replay) {
 	start := time.Now()
 	end := start.Add(s.length)
 	for _, a := range s.arrivals {
@@ -57,26 +57,26 @@ func (t *traffic) run(s stretch) {
 func sleepUntil(at time.Time) { time.Sleep(time.Until(at)) }
 
 // finishUntil ends the jobs whose time has come, and begins those that take over.
-func (t *traffic) finishUntil(at time.Time) {
+func (t *replayTraffic) finishUntil(at time.Time) {
 	for len(t.running) > 0 && !t.running[0].ends.After(at) {
-		j := heap.Pop(&t.running).(*job)
+		j := heap.Pop(&t.running).(*replayTask)
 		sleepUntil(j.ends)
 		t.gate.Release(j.ends, j.ticket, admission.Served)
-		t.metrics.Ended(proxy.Observation{
-			Pool: weekPool, Outcome: admission.Completed, Arrived: j.arrived, Granted: true, Queued: j.started.Sub(j.arrived),
+		t.metrics.OnEnd(proxy.Observation{
+			Pool: replayPool, Outcome: admission.Completed, Arrived: j.arrived, Granted: true, Queued: j.started.Sub(j.arrived),
 			Service: j.service, Turnaround: j.ends.Sub(j.arrived), FirstByte: j.started.Sub(j.arrived) + j.service/2,
 		})
 		t.beginGranted(j.ends)
 	}
 }
 
-func (t *traffic) offer(a loadgen.Arrival) {
+func (t *replayTraffic) offer(a loadgen.Arrival) {
 	now := time.Now()
-	t.metrics.Arrived(weekPool)
-	j := &job{t: t, arrived: now, service: serviceOf(a)}
+	t.metrics.OnArrival(replayPool)
+	j := &replayTask{t: t, arrived: now, service: serviceOf(a)}
 	d := t.gate.Offer(now, admission.Task{Deadline: now.Add(t.slo), Waiter: j})
 	if d.Reason != admission.ReasonNone {
-		t.turnedAway(now, d.Reason)
+		t.rejected(now, d.Reason)
 		return
 	}
 	j.ticket = d.Ticket
@@ -100,12 +100,12 @@ func serviceOf(a loadgen.Arrival) time.Duration {
 
 // beginGranted begins what holds a permit, unless its deadline has passed: then the
 // permit goes on to the next one.
-func (t *traffic) beginGranted(now time.Time) {
+func (t *replayTraffic) beginGranted(now time.Time) {
 	for len(t.granted) > 0 {
 		j := t.granted[0]
 		t.granted = t.granted[1:]
 		if d := t.gate.Start(now, j.ticket); d.Reason != admission.ReasonNone {
-			t.turnedAway(j.arrived, d.Reason)
+			t.rejected(j.arrived, d.Reason)
 			continue
 		}
 		j.started, j.ends = now, now.Add(j.service)
@@ -113,20 +113,20 @@ func (t *traffic) beginGranted(now time.Time) {
 	}
 }
 
-func (t *traffic) turnedAway(arrived time.Time, r admission.Reason) {
-	t.metrics.Ended(proxy.Observation{
-		Pool: weekPool, Outcome: r.Outcome(), Reason: r, Arrived: arrived, Turnaround: time.Since(arrived),
+func (t *replayTraffic) rejected(arrived time.Time, r admission.Reason) {
+	t.metrics.OnEnd(proxy.Observation{
+		Pool: replayPool, Outcome: r.Outcome(), Reason: r, Arrived: arrived, Turnaround: time.Since(arrived),
 	})
 }
 
-// running is a heap of jobs by when they end.
-type running []*job
+// taskHeap is a heap of jobs by when they end.
+type taskHeap []*replayTask
 
-func (r running) Len() int           { return len(r) }
-func (r running) Less(i, j int) bool { return r[i].ends.Before(r[j].ends) }
-func (r running) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
-func (r *running) Push(x any)        { *r = append(*r, x.(*job)) }
-func (r *running) Pop() any {
+func (r taskHeap) Len() int           { return len(r) }
+func (r taskHeap) Less(i, j int) bool { return r[i].ends.Before(r[j].ends) }
+func (r taskHeap) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
+func (r *taskHeap) Push(x any)        { *r = append(*r, x.(*replayTask)) }
+func (r *taskHeap) Pop() any {
 	old := *r
 	last := old[len(old)-1]
 	*r = old[:len(old)-1]

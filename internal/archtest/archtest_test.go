@@ -12,8 +12,8 @@ import (
 // root is the module's root, seen from this folder.
 const root = "../.."
 
-// TestHouse is what this package is for: the module is as drawn.
-func TestHouse(t *testing.T) {
+// TestArchitecture is what this package is for: the module is as drawn.
+func TestArchitecture(t *testing.T) {
 	breaches, err := Check(os.DirFS(root))
 	if err != nil {
 		t.Fatal(err)
@@ -23,8 +23,8 @@ func TestHouse(t *testing.T) {
 	}
 }
 
-// TestHouseIsRead guards against a walk that finds nothing and so passes.
-func TestHouseIsRead(t *testing.T) {
+// TestArchitectureIsRead guards against a walk that finds nothing and so passes.
+func TestArchitectureIsRead(t *testing.T) {
 	tr, err := readTree(os.DirFS(root))
 	if err != nil {
 		t.Fatal(err)
@@ -33,8 +33,8 @@ func TestHouseIsRead(t *testing.T) {
 		t.Errorf("module %q, want headgate", tr.module)
 	}
 	found := map[string]int{}
-	for _, r := range tr.rooms {
-		found[r.name] = len(r.own())
+	for _, r := range tr.packages {
+		found[r.name] = len(r.nonTestFiles())
 	}
 	for _, name := range []string{"internal/archtest", "proxy/admission"} {
 		if found[name] < 2 {
@@ -114,13 +114,13 @@ func TestCheckErrors(t *testing.T) {
 	}
 }
 
-func TestBreachString(t *testing.T) {
+func TestViolationString(t *testing.T) {
 	tests := []struct {
-		breach Breach
+		breach Violation
 		want   string
 	}{
-		{Breach{File: "a/b.go", Line: 7, Message: "wrong"}, "a/b.go:7: wrong"},
-		{Breach{File: "a", Message: "wrong"}, "a: wrong"},
+		{Violation{File: "a/b.go", Line: 7, Message: "wrong"}, "a/b.go:7: wrong"},
+		{Violation{File: "a", Message: "wrong"}, "a: wrong"},
 	}
 	for _, tt := range tests {
 		if got := tt.breach.String(); got != tt.want {

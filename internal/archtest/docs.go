@@ -9,17 +9,17 @@ import (
 )
 
 // checkPackageDocs asks for a doc.go with a package comment in every room.
-func checkPackageDocs(h *house) []Breach {
-	var out []Breach
-	for _, r := range h.tree.rooms {
-		if problem := docProblem(r); problem != "" {
-			out = append(out, Breach{File: r.name, Message: problem})
+func checkPackageDocs(h *architecture) []Violation {
+	var out []Violation
+	for _, r := range h.tree.packages {
+		if problem := docViolation(r); problem != "" {
+			out = append(out, Violation{File: r.name, Message: problem})
 		}
 	}
 	return out
 }
 
-func docProblem(r room) string {
+func docViolation(r goPackage) string {
 	for _, f := range r.files {
 		if path.Base(f.path) != "doc.go" {
 			continue
@@ -37,12 +37,12 @@ func docProblem(r room) string {
 }
 
 // checkExports asks for a doc comment on every export outside tests.
-func checkExports(h *house) []Breach {
-	var out []Breach
-	for _, r := range h.tree.rooms {
-		for _, f := range r.own() {
+func checkExports(h *architecture) []Violation {
+	var out []Violation
+	for _, r := range h.tree.packages {
+		for _, f := range r.nonTestFiles() {
 			for _, id := range undocumented(f.ast) {
-				out = append(out, Breach{File: f.path, Line: h.tree.line(id.Pos()),
+				out = append(out, Violation{File: f.path, Line: h.tree.line(id.Pos()),
 					Message: fmt.Sprintf("%s is exported and has no doc comment", id.Name)})
 			}
 		}
@@ -56,7 +56,7 @@ func undocumented(file *ast.File) []*ast.Ident {
 	for _, decl := range file.Decls {
 		switch d := decl.(type) {
 		case *ast.FuncDecl:
-			if d.Name.IsExported() && receiverExported(d) && empty(d.Doc) {
+			if d.Name.IsExported() && receiverExported(d) && hasNoText(d.Doc) {
 				out = append(out, d.Name)
 			}
 		case *ast.GenDecl:
@@ -73,12 +73,12 @@ func undocumentedSpecs(d *ast.GenDecl) []*ast.Ident {
 	for _, spec := range d.Specs {
 		switch s := spec.(type) {
 		case *ast.TypeSpec:
-			alone := d.Lparen == token.NoPos && !empty(d.Doc)
-			if s.Name.IsExported() && !alone && empty(s.Doc) {
+			alone := d.Lparen == token.NoPos && !hasNoText(d.Doc)
+			if s.Name.IsExported() && !alone && hasNoText(s.Doc) {
 				out = append(out, s.Name)
 			}
 		case *ast.ValueSpec:
-			if !empty(d.Doc) || !empty(s.Doc) || !empty(s.Comment) {
+			if !hasNoText(d.Doc) || !hasNoText(s.Doc) || !hasNoText(s.Comment) {
 				continue
 			}
 			for _, name := range s.Names {
@@ -91,8 +91,8 @@ func undocumentedSpecs(d *ast.GenDecl) []*ast.Ident {
 	return out
 }
 
-// empty says whether a comment has no text; directives are not text.
-func empty(c *ast.CommentGroup) bool { return strings.TrimSpace(c.Text()) == "" }
+// hasNoText says whether a comment has no text; directives are not text.
+func hasNoText(c *ast.CommentGroup) bool { return strings.TrimSpace(c.Text()) == "" }
 
 // receiverExported says whether a method can be seen from outside; a function can.
 func receiverExported(d *ast.FuncDecl) bool {

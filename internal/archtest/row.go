@@ -25,22 +25,22 @@ func parseRow(cell []string, line int) (row, string) {
 	if len(cell) != len(header) {
 		return r, fmt.Sprintf("a row of the table has %d cells, this one has %d", len(header), len(cell))
 	}
-	rooms, problem := quoted(cell[0])
+	rooms, problem := parseNames(cell[0])
 	if problem != "" || len(rooms) != 1 || strings.HasSuffix(rooms[0], "/...") {
 		return r, fmt.Sprintf("the first cell must name one room in backticks, is %q", cell[0])
 	}
-	r.room = rooms[0]
+	r.pkg = rooms[0]
 	switch cell[1] {
 	case "now", "later":
-		r.later = cell[1] == "later"
+		r.planned = cell[1] == "later"
 	default:
-		return r, fmt.Sprintf("the state of %s must be now or later, is %q", r.room, cell[1])
+		return r, fmt.Sprintf("the state of %s must be now or later, is %q", r.pkg, cell[1])
 	}
-	if r.all, r.may, problem = parseMay(cell[2]); problem != "" {
-		return r, fmt.Sprintf("what %s may import: %s", r.room, problem)
+	if r.mayImportAll, r.mayImport, problem = parseMay(cell[2]); problem != "" {
+		return r, fmt.Sprintf("what %s may import: %s", r.pkg, problem)
 	}
 	if r.never, problem = parseNever(cell[3]); problem != "" {
-		return r, fmt.Sprintf("what %s must never import: %s", r.room, problem)
+		return r, fmt.Sprintf("what %s must never import: %s", r.pkg, problem)
 	}
 	return r, ""
 }
@@ -52,7 +52,7 @@ func parseMay(cell string) (all bool, may []string, problem string) {
 	case "everything":
 		return true, nil, ""
 	}
-	may, problem = quoted(cell)
+	may, problem = parseNames(cell)
 	if problem != "" {
 		problem += "; or write nothing, or everything"
 	}
@@ -63,20 +63,20 @@ func parseNever(cell string) ([]string, string) {
 	if cell == "" || cell == "—" {
 		return nil, ""
 	}
-	never, problem := quoted(cell)
+	never, problem := parseNames(cell)
 	if problem != "" {
 		problem += "; or leave a dash"
 	}
 	return never, problem
 }
 
-// quoted reads a list of names in backticks, separated by commas.
-func quoted(cell string) ([]string, string) {
+// parseNames reads a list of names in backticks, separated by commas.
+func parseNames(cell string) ([]string, string) {
 	var names []string
 	for item := range strings.SplitSeq(cell, ",") {
 		item = strings.TrimSpace(item)
 		name := strings.Trim(item, "`")
-		if item != "`"+name+"`" || (name != testRoom && !namePattern.MatchString(name)) {
+		if item != "`"+name+"`" || (name != testRow && !namePattern.MatchString(name)) {
 			return nil, fmt.Sprintf("%q is not a name in backticks", item)
 		}
 		if slices.Contains(names, name) {
@@ -87,23 +87,23 @@ func quoted(cell string) ([]string, string) {
 	return names, ""
 }
 
-// covers says whether a name of the table, which may end in /..., means room.
-func covers(name, room string) bool {
+// matchesPattern says whether a name of the table, which may end in /..., means room.
+func matchesPattern(name, room string) bool {
 	base, below := strings.CutSuffix(name, "/...")
 	return room == base || (below && strings.HasPrefix(room, base+"/"))
 }
 
-// nonsense finds names that point at nothing, and rows that contradict themselves.
-func (t *table) nonsense() []Breach {
-	var out []Breach
+// validate finds names that point at nothing, and rows that contradict themselves.
+func (t *table) validate() []Violation {
+	var out []Violation
 	say := func(r row, format string, args ...any) {
-		out = append(out, Breach{File: t.file, Line: r.line, Message: fmt.Sprintf(format, args...)})
+		out = append(out, Violation{File: t.file, Line: r.line, Message: fmt.Sprintf(format, args...)})
 	}
 	for _, room := range t.order {
 		r := t.rows[room]
-		for _, name := range r.may {
+		for _, name := range r.mayImport {
 			switch {
-			case !t.hasRoom(name):
+			case !t.hasPackage(name):
 				say(r, "row %s may import %s, which is no room of the table", room, name)
 			case slices.Contains(r.never, name):
 				say(r, "row %s both may and must never import %s", room, name)
@@ -112,7 +112,7 @@ func (t *table) nonsense() []Breach {
 			}
 		}
 		for _, name := range r.never {
-			if !t.hasRoom(name) && !foreign(name) {
+			if !t.hasPackage(name) && !isExternal(name) {
 				say(r, "row %s must never import %s, which is neither a room of the table nor a package that can be imported", room, name)
 			}
 		}
@@ -120,13 +120,13 @@ func (t *table) nonsense() []Breach {
 	return out
 }
 
-// hasRoom says whether a name means at least one room that can be imported.
-func (t *table) hasRoom(name string) bool {
-	return slices.ContainsFunc(t.order, func(room string) bool { return room != testRoom && covers(name, room) })
+// hasPackage says whether a name means at least one room that can be imported.
+func (t *table) hasPackage(name string) bool {
+	return slices.ContainsFunc(t.order, func(room string) bool { return room != testRow && matchesPattern(name, room) })
 }
 
-// foreign says whether a name is an import path that is not ours.
-func foreign(name string) bool {
+// isExternal says whether a name is an import path that is not ours.
+func isExternal(name string) bool {
 	first, _, _ := strings.Cut(name, "/")
 	return name == clockName || strings.Contains(first, ".") || strings.Contains(stdRoots, " "+first+" ")
 }

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// testRoom is the row that says what the test files of every room may import
+// testRow is the row that says what the test files of every room may import
 // beyond their room's own row.
-const testRoom = "*_test.go"
+const testRow = "*_test.go"
 
 // header is the first line of the table, cell by cell. The table is found by it.
 var header = []string{"Room", "State", "May import (ours)", "Never"}
 
 // row is one line of the table.
 type row struct {
-	room  string
-	line  int
-	later bool     // drawn, not built yet
-	all   bool     // may import every room
-	may   []string // rooms, or room/... for a room and all below it
-	never []string // rooms, foreign packages, or clockName
+	pkg          string
+	line         int
+	planned      bool     // drawn, not built yet
+	mayImportAll bool     // may import every room
+	mayImport    []string // rooms, or room/... for a room and all below it
+	never        []string // rooms, foreign packages, or clockName
 }
 
 // table is the drawing: the rows by room, and the names in the order of the file.
@@ -36,34 +36,34 @@ func (t *table) at(r row) string { return fmt.Sprintf("%s:%d", t.file, r.line) }
 // parseTable finds the table in a Markdown text. Rows that make no sense come
 // back as breaches, so that all of them are told at once; the error says that
 // there is no table to read, or more than one.
-func parseTable(file, text string) (*table, []Breach, error) {
+func parseTable(file, text string) (*table, []Violation, error) {
 	lines := strings.Split(text, "\n")
 	start, err := findHeader(lines)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", file, err)
 	}
 	t := &table{file: file, rows: map[string]row{}}
-	var breaches []Breach
+	var breaches []Violation
 	for i := start + 2; i < len(lines) && isRow(lines[i]); i++ {
 		r, problem := parseRow(cells(lines[i]), i+1)
 		if problem == "" {
 			problem = t.add(r)
 		}
 		if problem != "" {
-			breaches = append(breaches, Breach{File: file, Line: i + 1, Message: problem})
+			breaches = append(breaches, Violation{File: file, Line: i + 1, Message: problem})
 		}
 	}
 	if len(t.order) == 0 && len(breaches) == 0 {
 		return nil, nil, fmt.Errorf("%s:%d: the table of rooms has no rows", file, start+1)
 	}
-	return t, append(breaches, t.nonsense()...), nil
+	return t, append(breaches, t.validate()...), nil
 }
 
 // findHeader returns the index of the table's first line.
 func findHeader(lines []string) (int, error) {
 	found := -1
 	for i, line := range lines {
-		if !isRow(line) || !equal(cells(line), header) {
+		if !isRow(line) || !equalCells(cells(line), header) {
 			continue
 		}
 		if found >= 0 {
@@ -82,11 +82,11 @@ func findHeader(lines []string) (int, error) {
 
 // add keeps a row, unless its room has one already.
 func (t *table) add(r row) string {
-	if old, ok := t.rows[r.room]; ok {
-		return fmt.Sprintf("room %s has a row already, in line %d", r.room, old.line)
+	if old, ok := t.rows[r.pkg]; ok {
+		return fmt.Sprintf("room %s has a row already, in line %d", r.pkg, old.line)
 	}
-	t.rows[r.room] = r
-	t.order = append(t.order, r.room)
+	t.rows[r.pkg] = r
+	t.order = append(t.order, r.pkg)
 	return ""
 }
 
@@ -102,6 +102,6 @@ func cells(line string) []string {
 	return parts
 }
 
-func equal(a, b []string) bool {
+func equalCells(a, b []string) bool {
 	return strings.Join(a, "|") == strings.Join(b, "|")
 }

@@ -22,22 +22,22 @@ func TestParseTable(t *testing.T) {
 		t.Fatalf("error %v, breaches %v", err, breaches)
 	}
 	want := map[string]row{
-		"a":      {room: "a", line: 5, never: []string{"net/http", "time.Now"}},
-		"a/b":    {room: "a/b", line: 6, later: true, may: []string{"a"}},
-		"c":      {room: "c", line: 7, all: true},
-		"d":      {room: "d", line: 8, may: []string{"a/..."}, never: []string{"c", "example.com/x/y"}},
-		testRoom: {room: testRoom, line: 9, may: []string{"c"}},
+		"a":     {pkg: "a", line: 5, never: []string{"net/http", "time.Now"}},
+		"a/b":   {pkg: "a/b", line: 6, planned: true, mayImport: []string{"a"}},
+		"c":     {pkg: "c", line: 7, mayImportAll: true},
+		"d":     {pkg: "d", line: 8, mayImport: []string{"a/..."}, never: []string{"c", "example.com/x/y"}},
+		testRow: {pkg: testRow, line: 9, mayImport: []string{"c"}},
 	}
 	if diff := cmp.Diff(want, tab.rows, cmp.AllowUnexported(row{})); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"a", "a/b", "c", "d", testRoom}, tab.order); diff != "" {
+	if diff := cmp.Diff([]string{"a", "a/b", "c", "d", testRow}, tab.order); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }
 
-// TestParseTableNonsense gives one bad row each, under a good one for room a.
-func TestParseTableNonsense(t *testing.T) {
+// TestParseTableInvalid gives one bad row each, under a good one for room a.
+func TestParseTableInvalid(t *testing.T) {
 	tests := []struct{ name, row, want string }{
 		{"too few cells", "| `b` | now | nothing |", "has 4 cells, this one has 3"},
 		{"too many cells", "| `b` | now | nothing | — | x |", "has 4 cells, this one has 5"},
@@ -96,7 +96,7 @@ func TestParseTableErrors(t *testing.T) {
 	}
 }
 
-func TestCovers(t *testing.T) {
+func TestMatchesPattern(t *testing.T) {
 	tests := []struct {
 		name, room string
 		want       bool
@@ -109,18 +109,18 @@ func TestCovers(t *testing.T) {
 		{"a/b", "a", false},
 	}
 	for _, tt := range tests {
-		if got := covers(tt.name, tt.room); got != tt.want {
+		if got := matchesPattern(tt.name, tt.room); got != tt.want {
 			t.Errorf("covers(%q, %q) = %v", tt.name, tt.room, got)
 		}
 	}
 }
 
-func TestForeign(t *testing.T) {
+func TestIsExternal(t *testing.T) {
 	for name, want := range map[string]bool{
 		"net/http": true, "database/sql": true, "time.Now": true, "github.com/slack-go/slack": true,
 		"prox": false, "internal/sqlite": false, "rune": false,
 	} {
-		if got := foreign(name); got != want {
+		if got := isExternal(name); got != want {
 			t.Errorf("foreign(%q) = %v", name, got)
 		}
 	}
@@ -147,7 +147,7 @@ func FuzzParseTable(f *testing.F) {
 			t.Fatalf("%d rooms in order, %d rows", len(tab.order), len(tab.rows))
 		}
 		for name, r := range tab.rows {
-			if name != r.room || (name != testRoom && !namePattern.MatchString(name)) || r.line < 1 || r.line > lines {
+			if name != r.pkg || (name != testRow && !namePattern.MatchString(name)) || r.line < 1 || r.line > lines {
 				t.Fatalf("row %q: %+v", name, r)
 			}
 		}

@@ -20,18 +20,18 @@ type source struct {
 	ast  *ast.File
 }
 
-// room is one folder with Go files in it.
-type room struct {
+// goPackage is one folder with Go files in it.
+type goPackage struct {
 	name  string // the folder below the module's root, "." for the root itself
 	files []source
 }
 
 // tree is the module's source.
 type tree struct {
-	module string // the module's import path
-	fset   *token.FileSet
-	rooms  []room   // in the order in which the walk meets them
-	nested []string // folders that are modules of their own
+	module        string // the module's import path
+	fset          *token.FileSet
+	packages      []goPackage // in the order in which the walk meets them
+	nestedModules []string    // folders that are modules of their own
 }
 
 // line gives a position's line number.
@@ -56,7 +56,7 @@ func readTree(fsys fs.FS) (*tree, error) {
 			return err
 		}
 		if d.IsDir() {
-			return t.enter(fsys, p)
+			return t.enterDir(fsys, p)
 		}
 		if !strings.HasSuffix(p, ".go") {
 			return nil
@@ -69,8 +69,8 @@ func readTree(fsys fs.FS) (*tree, error) {
 	return t, nil
 }
 
-// enter decides whether a folder belongs to the module.
-func (t *tree) enter(fsys fs.FS, dir string) error {
+// enterDir decides whether a folder belongs to the module.
+func (t *tree) enterDir(fsys fs.FS, dir string) error {
 	if dir == "." {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (t *tree) enter(fsys fs.FS, dir string) error {
 		return fs.SkipDir
 	}
 	if _, err := fs.Stat(fsys, path.Join(dir, "go.mod")); err == nil {
-		t.nested = append(t.nested, dir)
+		t.nestedModules = append(t.nestedModules, dir)
 		return fs.SkipDir
 	}
 	return nil
@@ -96,23 +96,23 @@ func (t *tree) parse(fsys fs.FS, p string) error {
 	if err != nil {
 		return err
 	}
-	r := t.roomOf(path.Dir(p))
+	r := t.packageOf(path.Dir(p))
 	r.files = append(r.files, source{path: p, test: strings.HasSuffix(p, "_test.go"), ast: file})
 	return nil
 }
 
-func (t *tree) roomOf(name string) *room {
-	for i := range t.rooms {
-		if t.rooms[i].name == name {
-			return &t.rooms[i]
+func (t *tree) packageOf(name string) *goPackage {
+	for i := range t.packages {
+		if t.packages[i].name == name {
+			return &t.packages[i]
 		}
 	}
-	t.rooms = append(t.rooms, room{name: name})
-	return &t.rooms[len(t.rooms)-1]
+	t.packages = append(t.packages, goPackage{name: name})
+	return &t.packages[len(t.packages)-1]
 }
 
-// own returns the files that are not tests.
-func (r room) own() []source {
+// nonTestFiles returns the files that are not tests.
+func (r goPackage) nonTestFiles() []source {
 	var out []source
 	for _, f := range r.files {
 		if !f.test {

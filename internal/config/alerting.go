@@ -94,9 +94,9 @@ type Rollback struct {
 	MaxPerDay int `yaml:"max_per_day" min:"0" max:"100"`
 	// Cooldown is how long it may not be, after a gate was put back. Default 30m.
 	Cooldown time.Duration `yaml:"cooldown" rule:"natural"`
-	// HumanLatch is how long somebody's decision on the pool's mode stands, in
+	// ManualHold is how long somebody's decision on the pool's mode stands, in
 	// either direction, before it may be rolled back so again. Default 4h.
-	HumanLatch time.Duration `yaml:"human_latch" rule:"natural"`
+	ManualHold time.Duration `yaml:"human_latch" rule:"natural"`
 }
 
 // Retention says how long things are kept.

@@ -52,7 +52,7 @@ type Config struct {
 	// Log says what is logged, and how.
 	Log Log `yaml:"log"`
 
-	src *source // where each setting was written; nil when built in
+	src *sourceMap // where each setting was written; nil when built in
 }
 
 // Admin is the listener for people, scrapers and probes.

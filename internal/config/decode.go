@@ -20,8 +20,8 @@ const maxItems = 10000
 
 // decoder reads YAML nodes over the defaults that its target already holds.
 type decoder struct {
-	*ledger
-	filler *filler
+	*checker
+	expander *expander
 }
 
 // value reads n into v, which lives at path.
@@ -48,16 +48,16 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 
 // plain refuses what YAML offers beyond plain values.
 func (d *decoder) plain(n *yaml.Node, path string) bool {
-	at := place{n.Line, n.Column}
+	at := position{n.Line, n.Column}
 	switch {
 	case n.Kind == yaml.AliasNode:
-		d.refuseAt(at, path, noAlias)
+		d.reportAt(at, path, noAlias)
 	case n.Anchor != "":
-		d.refuseAt(at, path, noAnchor)
+		d.reportAt(at, path, noAnchor)
 	case n.Style&yaml.TaggedStyle != 0:
-		d.refuseAt(at, path, noTag)
+		d.reportAt(at, path, noTag)
 	case n.ShortTag() == "!!null":
-		d.refuseAt(at, path, `has no value: give one, or remove the key; an empty list is written []`)
+		d.reportAt(at, path, `has no value: give one, or remove the key; an empty list is written []`)
 	default:
 		return true
 	}
@@ -66,7 +66,7 @@ func (d *decoder) plain(n *yaml.Node, path string) bool {
 
 func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.MappingNode {
-		d.refuse(path, "must be a mapping of settings, is "+kindOf(n))
+		d.report(path, "must be a mapping of settings, is "+kindOf(n))
 		return
 	}
 	known := fieldsOf(v.Type())
@@ -78,41 +78,41 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 			d.unknown(key, known, path)
 			continue
 		}
-		at, p := place{key.Line, key.Column}, join(path, f.name)
+		at, p := position{key.Line, key.Column}, join(path, f.name)
 		if first, again := lines[f.name]; again {
-			d.refuseAt(at, p, "is repeated: it is already set in line "+strconv.Itoa(first))
+			d.reportAt(at, p, "is repeated: it is already set in line "+strconv.Itoa(first))
 			continue
 		}
 		lines[f.name] = key.Line
-		d.src.places[p] = at
+		d.source.positions[p] = at
 		d.value(n.Content[i+1], v.Field(f.index), p)
 	}
 }
 
 // unknown refuses a key that is not a setting, and tells what may be meant.
 func (d *decoder) unknown(key *yaml.Node, known fields, path string) {
-	at := place{key.Line, key.Column}
+	at := position{key.Line, key.Column}
 	switch {
 	case d.full():
 		d.dropped++ // spare the search for a suggestion that is not printed
 	case key.ShortTag() == "!!merge":
-		d.record(at, path, noMerge)
-	case key.Kind != yaml.ScalarNode || !presentable(key.Value):
-		d.record(at, path, "this key is not a setting; known here: "+known.names())
-	case later[generic(join(path, key.Value))]:
-		d.refuseAt(at, join(path, key.Value), notYet+"; remove it")
+		d.add(at, path, noMerge)
+	case key.Kind != yaml.ScalarNode || !looksLikeKey(key.Value):
+		d.add(at, path, "this key is not a setting; known here: "+known.names())
+	case unimplemented[withoutIndexes(join(path, key.Value))]:
+		d.reportAt(at, join(path, key.Value), unimplementedMessage+"; remove it")
 	default:
-		d.record(at, path, fmt.Sprintf("unknown key %q; %s", key.Value, suggest(key.Value, known)))
+		d.add(at, path, fmt.Sprintf("unknown key %q; %s", key.Value, suggest(key.Value, known)))
 	}
 }
 
 func (d *decoder) list(n *yaml.Node, v reflect.Value, path string) {
 	switch {
 	case n.Kind != yaml.SequenceNode:
-		d.refuse(path, "must be a list, written [a, b] or with one - per line, is "+kindOf(n))
+		d.report(path, "must be a list, written [a, b] or with one - per line, is "+kindOf(n))
 		return
 	case len(n.Content) > maxItems:
-		d.refuse(path, fmt.Sprintf("must have at most %d entries, has %d", maxItems, len(n.Content)))
+		d.report(path, fmt.Sprintf("must have at most %d entries, has %d", maxItems, len(n.Content)))
 		return
 	}
 	v.SetZero()
@@ -121,7 +121,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, path string) {
 	}
 	for i, item := range n.Content {
 		p := fmt.Sprintf("%s[%d]", path, i)
-		d.src.places[p] = place{item.Line, item.Column}
+		d.source.positions[p] = position{item.Line, item.Column}
 		if e, ok := v.Index(i).Addr().Interface().(interface{ preset() }); ok {
 			e.preset()
 		}

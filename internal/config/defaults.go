@@ -18,7 +18,7 @@ func Default() *Config {
 		Pools:    []Pool{DefaultPool()},
 		Slack:    Slack{APIURL: "https://slack.com/api/"},
 		Rules:    Rules{Interval: time.Second},
-		Rollback: Rollback{Auto: true, MaxPerDay: 3, Cooldown: 30 * time.Minute, HumanLatch: 4 * time.Hour},
+		Rollback: Rollback{Auto: true, MaxPerDay: 3, Cooldown: 30 * time.Minute, ManualHold: 4 * time.Hour},
 		// The longest window of the built-in rules is three days.
 		Retention: Retention{Samples: 7 * day, History: 400 * day},
 		Heartbeat: Heartbeat{Interval: time.Minute},

@@ -36,8 +36,8 @@ func (d *Drill) preset() { *d = Drill{node: &yaml.Node{Kind: yaml.MappingNode}} 
 // drill takes a definition over as it is.
 func (d *decoder) drill(n *yaml.Node, to *Drill, path string) {
 	if n.Kind != yaml.MappingNode {
-		d.refuse(path, "must be a mapping of settings, is "+kindOf(n))
+		d.report(path, "must be a mapping of settings, is "+kindOf(n))
 		return
 	}
-	*to = Drill{node: n, file: d.src.name(), path: path}
+	*to = Drill{node: n, file: d.source.fileName(), path: path}
 }

@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// drillOf is a definition that reads like text.
-func drillOf(t *testing.T, text string) Drill {
+// parseDrill is a definition that reads like text.
+func parseDrill(t *testing.T, text string) Drill {
 	t.Helper()
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
@@ -18,7 +18,7 @@ func drillOf(t *testing.T, text string) Drill {
 	return Drill{node: doc.Content[0]}
 }
 
-func TestDrillsAreKeptAsTheyStand(t *testing.T) {
+func TestDrillsAreKeptVerbatim(t *testing.T) {
 	const text = "listen: 127.0.0.1:1\ndrills:\n  - file: a.yaml\n  - id: weekly\n    owner: costs 5$\n    expect: [late_share <= 5%]\nallow_live: true\n"
 	c, err := Parse("dir/f.yaml", []byte(text), nil)
 	if err != nil {
@@ -31,7 +31,7 @@ func TestDrillsAreKeptAsTheyStand(t *testing.T) {
 	if d.File() != "dir/f.yaml" || d.Path() != "drills[1]" || d.Node().Line != 4 {
 		t.Errorf("%s %s in line %d", d.File(), d.Path(), d.Node().Line)
 	}
-	if !d.Equal(drillOf(t, "id: weekly\nowner: costs 5$\nexpect: [late_share <= 5%]")) || d.Equal(c.Drills[0]) {
+	if !d.Equal(parseDrill(t, "id: weekly\nowner: costs 5$\nexpect: [late_share <= 5%]")) || d.Equal(c.Drills[0]) {
 		t.Error("equality is wrong")
 	}
 	var out bytes.Buffer
@@ -49,7 +49,7 @@ func TestDrillsAreKeptAsTheyStand(t *testing.T) {
 	}
 }
 
-func TestDrillsThatAreNone(t *testing.T) {
+func TestInvalidDrills(t *testing.T) {
 	for text, want := range map[string]string{
 		"drills: burst":     "f.yaml:1:1: drills: must be a list",
 		"drills: [burst]":   "f.yaml:1:10: drills[0]: must be a mapping of settings, is text",

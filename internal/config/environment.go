@@ -15,14 +15,14 @@ const chatPath = "/chat/completions"
 // the admin API). Empty ones count as unset.
 func FromEnvironment(env func(string) (string, bool)) (*Config, error) {
 	c := Default()
-	c.src = newSource("")
+	c.src = newSourceMap("")
 	pool := &c.Pools[0]
 	take := func(name, path string, use func(string)) {
 		if env == nil {
 			return
 		}
 		if value, _ := env(name); value != "" {
-			c.src.filled[path] = name
+			c.src.references[path] = name
 			use(value)
 		}
 	}
@@ -30,7 +30,7 @@ func FromEnvironment(env func(string) (string, bool)) (*Config, error) {
 	take("MC_API_KEY", "pools[0].upstream_key", func(v string) { pool.UpstreamKey = NewSecret(v) })
 	take("MC_MODEL", "pools[0].models[0]", func(v string) { pool.Models = []string{v} })
 	take("HEADGATE_TOKEN", "admin.token", func(v string) { c.Admin.Token = NewSecret(v) })
-	return newLedger(c.src).finish(c)
+	return newChecker(c.src).finish(c)
 }
 
 // baseURL turns a full endpoint or a bare host into the base URL.

@@ -20,14 +20,14 @@ func TestFromEnvironment(t *testing.T) {
 		"https://h/openai/deployments/x":      "https://h/openai/deployments/x",
 		"https://h/api/v3/chat/completions//": "https://h/api/v3",
 	} {
-		c, err := FromEnvironment(env("MC_ENDPOINT", endpoint, "MC_API_KEY", leak, "MC_MODEL", "gpt-4"))
+		c, err := FromEnvironment(env("MC_ENDPOINT", endpoint, "MC_API_KEY", secretMarker, "MC_MODEL", "gpt-4"))
 		if err != nil {
 			t.Errorf("%s: %v", endpoint, err)
 			continue
 		}
 		expected := Default()
 		expected.Pools[0].Upstream = want
-		expected.Pools[0].UpstreamKey = NewSecret(leak)
+		expected.Pools[0].UpstreamKey = NewSecret(secretMarker)
 		expected.Pools[0].Models = []string{"gpt-4"}
 		if diff := cmp.Diff(expected, c, settings); diff != "" {
 			t.Errorf("%s:\n%s", endpoint, diff)
@@ -51,14 +51,14 @@ func TestAnEmptyEnvironmentGivesTheDefaults(t *testing.T) {
 
 func TestABadEnvironmentIsNamedButNotShown(t *testing.T) {
 	for _, test := range []struct{ name, value, want string }{
-		{"MC_ENDPOINT", leak, "pools[0].upstream: must be an absolute http or https URL such as http://127.0.0.1:8080/v1, unlike what comes from MC_ENDPOINT"},
-		{"MC_ENDPOINT", "http://u:" + leak + "@h/v1", "pools[0].upstream: must be a URL without user and password: a key belongs in upstream_key, unlike what comes from MC_ENDPOINT"},
-		{"MC_ENDPOINT", "http://h?k=" + leak, "pools[0].upstream: must be a URL without query and fragment, unlike what comes from MC_ENDPOINT"},
-		{"MC_API_KEY", leak + "\n", "pools[0].upstream_key: must be visible ASCII characters without spaces or line ends, unlike what comes from MC_API_KEY"},
-		{"MC_MODEL", leak + " x", "pools[0].models[0]: must be a model's name or a pattern with *, without spaces, of 1 to 256 bytes, unlike what comes from MC_MODEL"},
+		{"MC_ENDPOINT", secretMarker, "pools[0].upstream: must be an absolute http or https URL such as http://127.0.0.1:8080/v1, unlike what comes from MC_ENDPOINT"},
+		{"MC_ENDPOINT", "http://u:" + secretMarker + "@h/v1", "pools[0].upstream: must be a URL without user and password: a key belongs in upstream_key, unlike what comes from MC_ENDPOINT"},
+		{"MC_ENDPOINT", "http://h?k=" + secretMarker, "pools[0].upstream: must be a URL without query and fragment, unlike what comes from MC_ENDPOINT"},
+		{"MC_API_KEY", secretMarker + "\n", "pools[0].upstream_key: must be visible ASCII characters without spaces or line ends, unlike what comes from MC_API_KEY"},
+		{"MC_MODEL", secretMarker + " x", "pools[0].models[0]: must be a model's name or a pattern with *, without spaces, of 1 to 256 bytes, unlike what comes from MC_MODEL"},
 	} {
 		c, err := FromEnvironment(env(test.name, test.value))
-		if err == nil || c != nil || err.Error() != test.want || strings.Contains(err.Error(), leak) {
+		if err == nil || c != nil || err.Error() != test.want || strings.Contains(err.Error(), secretMarker) {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
 	}
@@ -81,7 +81,7 @@ func TestWarnings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := Default()
 			c.Pools[0].Upstream, c.Pools[0].UpstreamKey = test.upstream, NewSecret(test.key)
-			got := Problems(c.Warnings()).Error()
+			got := Diagnostics(c.Warnings()).Error()
 			if test.want == "" && got != "" || !strings.HasPrefix(got, test.want) {
 				t.Errorf("got %q", got)
 			}
@@ -100,11 +100,11 @@ func TestWarningsHaveAPosition(t *testing.T) {
 }
 
 func TestEnvironmentGivesTheToken(t *testing.T) {
-	c, err := FromEnvironment(env("HEADGATE_TOKEN", leak))
+	c, err := FromEnvironment(env("HEADGATE_TOKEN", secretMarker))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.Admin.Token.Reveal(); got != leak {
+	if got := c.Admin.Token.Reveal(); got != secretMarker {
 		t.Fatalf("token %q, want the one from the environment", got)
 	}
 }

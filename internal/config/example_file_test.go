@@ -39,8 +39,8 @@ var (
 	overridden  = regexp.MustCompile(`(?m)^ *(hosts: \[\]|drills: \[\]|token: ""|upstream_key: ""|bot_token: ""|webhook: ""|app_token: ""|signing_secret: ""|listen: ""|rollback: \[\]|page: ""|url: ""|endpoints: \[\]|clients: \[\])\n`)
 )
 
-// switchedOn is the example with all that is commented out in force.
-func switchedOn(t *testing.T) string {
+// uncommented is the example with all that is commented out in force.
+func uncommented(t *testing.T) string {
 	return switchedOff.ReplaceAllString(overridden.ReplaceAllString(example(t), ""), "$1$2")
 }
 
@@ -48,7 +48,7 @@ func TestTheExampleLoadsWithEverythingSwitchedOn(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/admin-token.txt", "token\n")
 	digest := strings.Repeat("a1", 32)
-	c, err := Parse(dir+"/f.yaml", []byte(switchedOn(t)), env("MC_API_KEY", "k", "TEAM_SEARCH_KEY_SHA256", digest,
+	c, err := Parse(dir+"/f.yaml", []byte(uncommented(t)), env("MC_API_KEY", "k", "TEAM_SEARCH_KEY_SHA256", digest,
 		"SLACK_BOT_TOKEN", "bot", "SLACK_WEBHOOK", "https://hooks.example.com/x",
 		"SLACK_APP_TOKEN", "xapp-1-a", "SLACK_SIGNING_SECRET", "sign", "HEARTBEAT_URL", "https://beat.example.com/y"))
 	if err != nil {
@@ -63,7 +63,7 @@ func TestTheExampleLoadsWithEverythingSwitchedOn(t *testing.T) {
 	want.Slack.Allow.Rollback = []string{"U0123456789", "U0123456788"}
 	want.Slack.Channels.Page, want.Slack.Mention.Page = "C0123456789", "<!here>"
 	want.Heartbeat.URL = NewSecret("https://beat.example.com/y")
-	want.Drills = []Drill{drillOf(t, "file: drills/weekly.yaml")}
+	want.Drills = []Drill{parseDrill(t, "file: drills/weekly.yaml")}
 	if diff := cmp.Diff(want, c, settings); diff != "" {
 		t.Error(diff)
 	}
@@ -71,12 +71,12 @@ func TestTheExampleLoadsWithEverythingSwitchedOn(t *testing.T) {
 
 func TestTheExampleHasEverySettingWithAComment(t *testing.T) {
 	var doc yaml.Node
-	if err := yaml.Unmarshal([]byte(switchedOn(t)), &doc); err != nil {
+	if err := yaml.Unmarshal([]byte(uncommented(t)), &doc); err != nil {
 		t.Fatal(err)
 	}
 	commented := map[string]bool{}
 	comments(doc.Content[0], "", commented)
-	for _, p := range paths(reflect.TypeFor[Config](), "") {
+	for _, p := range settingPaths(reflect.TypeFor[Config](), "") {
 		if has, there := commented[p]; !there || !has {
 			t.Errorf("%s: in the example: %t, with a comment: %t", p, there, has)
 		}

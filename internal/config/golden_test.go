@@ -12,15 +12,15 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files from what the code does now")
 
-// leak stands for everything that must never come back in a message.
-const leak = "LEAKLEAK"
+// secretMarker stands for everything that must never come back in a message.
+const secretMarker = "LEAKLEAK"
 
 // badEnv is the environment in which the files of testdata/bad are read.
 func badEnv(name string) (string, bool) {
 	value, ok := map[string]string{
-		"LEAK":    leak,
-		"NEWLINE": leak + "\n",
-		"BINARY":  leak + "\xff",
+		"LEAK":    secretMarker,
+		"NEWLINE": secretMarker + "\n",
+		"BINARY":  secretMarker + "\xff",
 		"SHORT":   "3s",
 	}[name]
 	return value, ok
@@ -61,7 +61,7 @@ func TestBadFilesAreRefusedWithTheirMessages(t *testing.T) {
 			if c != nil {
 				t.Error("gave settings beside an error")
 			}
-			if strings.Contains(err.Error(), leak) {
+			if strings.Contains(err.Error(), secretMarker) {
 				t.Errorf("the message repeats what may be secret:\n%v", err)
 			}
 			golden(t, strings.TrimSuffix(file, ".yaml")+".want", err.Error()+"\n")

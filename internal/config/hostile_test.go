@@ -67,9 +67,9 @@ func FuzzParse(f *testing.F) {
 		if strings.Contains(string(data), "${file:") {
 			return // what files hold is not up to the input
 		}
-		c, err := Parse("f.yaml", data, env("MC_API_KEY", leak, "LEAK", leak))
+		c, err := Parse("f.yaml", data, env("MC_API_KEY", secretMarker, "LEAK", secretMarker))
 		if err != nil {
-			refusedWell(t, c, err)
+			wantRefused(t, c, err)
 			return
 		}
 		again, err := Parse("f.yaml", []byte(written(t, c)), nil)
@@ -82,9 +82,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func refusedWell(t *testing.T, c *Config, err error) {
+func wantRefused(t *testing.T, c *Config, err error) {
 	t.Helper()
-	problems, ok := err.(Problems)
+	problems, ok := err.(Diagnostics)
 	if !ok || len(problems) == 0 || c != nil {
 		t.Fatalf("got %v beside %#v", c, err)
 	}

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// later lists settings that are designed but do nothing yet. They are refused by
+// unimplemented lists settings that are designed but do nothing yet. They are refused by
 // name, since an option without effect would be a lie. Remove an entry when its
 // setting arrives. "path=value" stands for one value of a setting.
-var later = map[string]bool{
+var unimplemented = map[string]bool{
 	"clients[].share":                   true,
 	"pools[].admission.policy=deadline": true,
 }
 
-const notYet = "is not in this version yet"
+const unimplementedMessage = "is not in this version yet"
 
 // field is a setting as its type declares it.
 type field struct {
@@ -53,8 +53,8 @@ func (fs fields) names() string {
 	return strings.Join(names, ", ")
 }
 
-// paths lists every setting below a type, with [] for the elements of lists.
-func paths(t reflect.Type, path string) []string {
+// settingPaths lists every setting below a type, with [] for the elements of lists.
+func settingPaths(t reflect.Type, path string) []string {
 	var all []string
 	for _, f := range fieldsOf(t) {
 		p, ft := join(path, f.name), t.Field(f.index).Type
@@ -63,29 +63,29 @@ func paths(t reflect.Type, path string) []string {
 			p, ft = p+"[]", ft.Elem()
 		}
 		if ft.Kind() == reflect.Struct {
-			all = append(all, paths(ft, p)...)
+			all = append(all, settingPaths(ft, p)...)
 		}
 	}
 	return all
 }
 
-var indexes = regexp.MustCompile(`\[\d+\]`)
+var indexPattern = regexp.MustCompile(`\[\d+\]`)
 
-// generic leaves the indexes out: pools[3].mode becomes pools[].mode.
-func generic(path string) string { return indexes.ReplaceAllString(path, "[]") }
+// withoutIndexes leaves the indexes out: pools[3].mode becomes pools[].mode.
+func withoutIndexes(path string) string { return indexPattern.ReplaceAllString(path, "[]") }
 
-var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,39}$`)
+var keyPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,39}$`)
 
-// presentable reports whether an unknown key may be repeated in a message. What
+// looksLikeKey reports whether an unknown key may be repeated in a message. What
 // does not look like a key may be a value that lacks its space after the colon.
-func presentable(key string) bool { return word.MatchString(key) }
+func looksLikeKey(key string) bool { return keyPattern.MatchString(key) }
 
 // suggest says what an unknown key may have meant.
 func suggest(key string, known fields) string {
 	if name := nearest(key, known); name != "" {
 		return "did you mean " + name + "?"
 	}
-	for _, p := range paths(reflect.TypeFor[Config](), "") {
+	for _, p := range settingPaths(reflect.TypeFor[Config](), "") {
 		if at := parent(p); p == join(at, key) {
 			if at == "" {
 				at = "the top level"
@@ -100,7 +100,7 @@ func suggest(key string, known fields) string {
 func nearest(key string, known fields) string {
 	best, least := "", 0
 	for _, f := range known {
-		d := distance(fold(key), fold(f.name))
+		d := editDistance(normalizeKey(key), normalizeKey(f.name))
 		if d <= max(1, len(f.name)/3) && (best == "" || d < least) {
 			best, least = f.name, d
 		}
@@ -108,14 +108,14 @@ func nearest(key string, known fields) string {
 	return best
 }
 
-// fold makes maxQueueAge, max-queue-age and max_queue_age the same.
-func fold(key string) string {
+// normalizeKey makes maxQueueAge, max-queue-age and max_queue_age the same.
+func normalizeKey(key string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(key))
 }
 
-// distance counts the letters to insert, delete or replace between a and b
+// editDistance counts the letters to insert, delete or replace between a and b
 // (Levenshtein 1966).
-func distance(a, b string) int {
+func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -25,7 +25,7 @@ func TestDistance(t *testing.T) {
 		a, b string
 		want int
 	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}} {
-		if got := distance(test.a, test.b); got != test.want {
+		if got := editDistance(test.a, test.b); got != test.want {
 			t.Errorf("%q to %q: %d, want %d", test.a, test.b, got, test.want)
 		}
 	}
@@ -33,11 +33,11 @@ func TestDistance(t *testing.T) {
 
 func TestEveryLaterSettingIsRefusedAsSuch(t *testing.T) {
 	known := map[string]bool{}
-	for _, p := range paths(reflect.TypeFor[Config](), "") {
+	for _, p := range settingPaths(reflect.TypeFor[Config](), "") {
 		known[p] = true
 	}
 	const head = "pools:\n  - name: a\n    upstream: http://127.0.0.1:8080/v1\n"
-	for path := range later {
+	for path := range unimplemented {
 		setting, value, isValue := strings.Cut(path, "=")
 		if known[setting] != isValue {
 			t.Errorf("%s: a later setting that exists, or a later value of none", path)
@@ -50,7 +50,7 @@ func TestEveryLaterSettingIsRefusedAsSuch(t *testing.T) {
 			text = head + strings.TrimPrefix(text, "pools: \n  - \n")
 		}
 		_, err := Parse("f.yaml", []byte(text), nil)
-		if err == nil || !strings.Contains(err.Error(), notYet) {
+		if err == nil || !strings.Contains(err.Error(), unimplementedMessage) {
 			t.Errorf("%s: %v in\n%s", path, err, text)
 		}
 	}

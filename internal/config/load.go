@@ -11,7 +11,7 @@ import (
 
 // Load reads the file at path over the defaults. env looks environment variables
 // up, as [os.LookupEnv] does; nil means that there are none. A file that was read
-// but is not right gives [Problems]; nothing is returned beside an error.
+// but is not right gives [Diagnostics]; nothing is returned beside an error.
 func Load(path string, env func(string) (string, bool)) (*Config, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -29,22 +29,22 @@ func Load(path string, env func(string) (string, bool)) (*Config, error) {
 // and as the start of relative ${file:PATH} references. Otherwise it is [Load].
 func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, error) {
 	c := Default()
-	c.src = newSource(name)
-	l := newLedger(c.src)
-	root := document(l, data)
-	if len(l.problems) > 0 {
+	c.src = newSourceMap(name)
+	l := newChecker(c.src)
+	root := parseDocument(l, data)
+	if len(l.diagnostics) > 0 {
 		return nil, l.err()
 	}
 	if root != nil {
-		c.src.places[""] = place{root.Line, root.Column}
-		d := &decoder{l, &filler{dir: filepath.Dir(name), env: env}}
+		c.src.positions[""] = position{root.Line, root.Column}
+		d := &decoder{l, &expander{dir: filepath.Dir(name), env: env}}
 		d.value(root, reflect.ValueOf(c).Elem(), "")
 	}
 	return l.finish(c)
 }
 
 // finish brings c into its final form and checks it.
-func (l *ledger) finish(c *Config) (*Config, error) {
+func (l *checker) finish(c *Config) (*Config, error) {
 	for i := range c.Pools {
 		c.Pools[i].Upstream = strings.TrimRight(c.Pools[i].Upstream, "/")
 	}

@@ -28,22 +28,22 @@ func isText(v reflect.Value) bool {
 // scalar fills references in and sets target to what the text then says.
 func (d *decoder) scalar(n *yaml.Node, target any, path string) {
 	if n.Kind != yaml.ScalarNode {
-		d.refuse(path, fmt.Sprintf("must be a single value, is %s", kindOf(n)))
+		d.report(path, fmt.Sprintf("must be a single value, is %s", kindOf(n)))
 		return
 	}
-	text, refs, err := d.filler.fill(n.Value)
+	text, refs, err := d.expander.expand(n.Value)
 	if err != nil {
-		d.refuse(path, err.Error())
+		d.report(path, err.Error())
 		return
 	}
 	if refs != "" {
-		d.src.filled[path] = refs
+		d.source.references[path] = refs
 	} else if needsQuotes(n, target) {
-		d.refuse(path, "must be text, is "+kindOf(n)+": put it in quotes")
+		d.report(path, "must be text, is "+kindOf(n)+": put it in quotes")
 		return
 	}
-	if err := set(target, text); err != nil {
-		d.refuse(path, d.got(path, err.Error(), quote(text)))
+	if err := setScalar(target, text); err != nil {
+		d.report(path, d.withActual(path, err.Error(), quote(text)))
 	}
 }
 
@@ -57,7 +57,7 @@ func needsQuotes(n *yaml.Node, target any) bool {
 	return false
 }
 
-func set(target any, text string) (err error) {
+func setScalar(target any, text string) (err error) {
 	switch t := target.(type) {
 	case *string:
 		*t = text
@@ -121,18 +121,18 @@ func kindOf(n *yaml.Node) string {
 	return "text"
 }
 
-// got adds to a rule what was found instead, unless it was filled in: that may be
+// withActual adds to a rule what was found instead, unless it was filled in: that may be
 // secret, so only its origin is named.
-func (l *ledger) got(path, rule, shown string) string {
-	if origin := l.src.origin(path); origin != "" {
+func (l *checker) withActual(path, rule, shown string) string {
+	if origin := l.source.reference(path); origin != "" {
 		return rule + ", unlike what comes from " + origin
 	}
-	return rule + ", is " + shown + l.byDefault(path)
+	return rule + ", is " + shown + l.defaultSuffix(path)
 }
 
-// byDefault tells that nobody wrote the setting at path, if so.
-func (l *ledger) byDefault(path string) string {
-	if l.src.knows(path) {
+// defaultSuffix tells that nobody wrote the setting at path, if so.
+func (l *checker) defaultSuffix(path string) string {
+	if l.source.isSet(path) {
 		return ""
 	}
 	return " by default"

@@ -68,9 +68,9 @@ func (s schemaWriter) setting(t reflect.Type, f field, v reflect.Value) object {
 	case Secret:
 		return object{"type": "string"}
 	case time.Duration:
-		return withDefault(object{"type": "string", "pattern": durationPattern}, textOf(v))
+		return withDefault(object{"type": "string", "pattern": durationPattern}, formatScalar(v))
 	case Bytes:
-		return withDefault(object{"type": "string", "pattern": bytesPattern}, textOf(v))
+		return withDefault(object{"type": "string", "pattern": bytesPattern}, formatScalar(v))
 	case bool:
 		return withDefault(object{"type": "boolean"}, v.Interface())
 	case float64:

@@ -13,32 +13,32 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// holder keeps a secret where fmt cannot call its methods.
-type holder struct{ key Secret }
+// secretHolder keeps a secret where fmt cannot call its methods.
+type secretHolder struct{ key Secret }
 
 func TestSecretIsNeverPrinted(t *testing.T) {
-	s := NewSecret(leak)
+	s := NewSecret(secretMarker)
 	verbs := []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%c", "%U", "%e", "%10v", "%-3.1s", "%p", "%T"}
 	values := map[string]any{
 		"secret": s, "pointer": &s, "in a slice": []Secret{s}, "in a map": map[string]Secret{"k": s},
-		"exported field": Admin{Token: s}, "unexported field": holder{s}, "behind a pointer": &holder{s},
+		"exported field": Admin{Token: s}, "unexported field": secretHolder{s}, "behind a pointer": &secretHolder{s},
 		"config": Config{Admin: Admin{Token: s}}, "error": fmt.Errorf("with %v", s), "joined": errors.Join(fmt.Errorf("%+v", s)),
 	}
 	for name, v := range values {
 		for _, verb := range verbs {
-			if got := fmt.Sprintf(verb, v); hides(got) != nil {
+			if got := fmt.Sprintf(verb, v); wantHidden(got) != nil {
 				t.Errorf("%s with %s prints %s", name, verb, got)
 			}
 		}
-		if got := fmt.Sprint(v) + fmt.Sprintln(v); hides(got) != nil {
+		if got := fmt.Sprint(v) + fmt.Sprintln(v); wantHidden(got) != nil {
 			t.Errorf("%s prints %s", name, got)
 		}
 	}
 }
 
-// hides refuses text that holds the leak, plain or in hexadecimal.
-func hides(text string) error {
-	for _, form := range []string{leak, fmt.Sprintf("%x", leak), fmt.Sprintf("%X", leak), "[76 69"} {
+// wantHidden refuses text that holds the leak, plain or in hexadecimal.
+func wantHidden(text string) error {
+	for _, form := range []string{secretMarker, fmt.Sprintf("%x", secretMarker), fmt.Sprintf("%X", secretMarker), "[76 69"} {
 		if strings.Contains(text, form) {
 			return errors.New("it shows")
 		}
@@ -51,7 +51,7 @@ func TestSecretPrintsAsRedactedOrNothing(t *testing.T) {
 		"%v": "[redacted]", "%+v": "[redacted]", "%s": "[redacted]", "%x": "[redacted]",
 		"%q": `"[redacted]"`, "%#v": `"[redacted]"`,
 	} {
-		if got := fmt.Sprintf(format, NewSecret(leak)); got != want {
+		if got := fmt.Sprintf(format, NewSecret(secretMarker)); got != want {
 			t.Errorf("%s gives %s, want %s", format, got, want)
 		}
 		empty := strings.ReplaceAll(want, "[redacted]", "")
@@ -63,7 +63,7 @@ func TestSecretPrintsAsRedactedOrNothing(t *testing.T) {
 
 func TestSecretIsNeverMarshalled(t *testing.T) {
 	type outer struct{ Key, None Secret }
-	v := outer{Key: NewSecret(leak)}
+	v := outer{Key: NewSecret(secretMarker)}
 	for name, test := range map[string]struct {
 		marshal func(any) ([]byte, error)
 		want    string
@@ -81,18 +81,18 @@ func TestSecretIsNeverMarshalled(t *testing.T) {
 
 func TestSecretIsNeverLogged(t *testing.T) {
 	var out bytes.Buffer
-	s := NewSecret(leak)
+	s := NewSecret(secretMarker)
 	for _, h := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
-		slog.New(h).Info("m", "key", s, "pointer", &s, "held", holder{s}, "admin", Admin{Token: s})
+		slog.New(h).Info("m", "key", s, "pointer", &s, "held", secretHolder{s}, "admin", Admin{Token: s})
 	}
-	if hides(out.String()) != nil || strings.Count(out.String(), redacted) < 4 {
+	if wantHidden(out.String()) != nil || strings.Count(out.String(), redacted) < 4 {
 		t.Error(out.String())
 	}
 }
 
 func TestSecretRevealsAndCompares(t *testing.T) {
-	a, b := NewSecret(leak), NewSecret(leak)
-	if a.Reveal() != leak || a.Empty() || !a.Equal(b) {
+	a, b := NewSecret(secretMarker), NewSecret(secretMarker)
+	if a.Reveal() != secretMarker || a.Empty() || !a.Equal(b) {
 		t.Error("a secret does not hold its text")
 	}
 	if a.Equal(NewSecret("other")) || a.Equal(Secret{}) {

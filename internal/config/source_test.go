@@ -52,13 +52,13 @@ func TestAtWithoutAFileKnowsThePath(t *testing.T) {
 	}
 }
 
-func TestProblemsCanBeTakenApart(t *testing.T) {
+func TestDiagnosticsUnwrap(t *testing.T) {
 	_, err := Parse("f.yaml", []byte("drain: 5\nhosts: [a, 'b:1']\n"), nil)
-	problems, ok := errors.AsType[Problems](err)
+	problems, ok := errors.AsType[Diagnostics](err)
 	if !ok || len(problems) != 2 {
 		t.Fatalf("got %#v", err)
 	}
-	p, ok := errors.AsType[Problem](fmt.Errorf("starting: %w", err))
+	p, ok := errors.AsType[Diagnostic](fmt.Errorf("starting: %w", err))
 	if !ok || p.File != "f.yaml" || p.Line != 1 || p.Col != 1 || p.Path != "drain" || !strings.HasPrefix(p.Message, "must have a unit") {
 		t.Errorf("got %#v", p)
 	}
@@ -67,19 +67,19 @@ func TestProblemsCanBeTakenApart(t *testing.T) {
 	}
 }
 
-func TestProblemsAreBoundedAndCounted(t *testing.T) {
+func TestDiagnosticsAreBoundedAndCounted(t *testing.T) {
 	var text strings.Builder
 	for i := range 1000 {
 		fmt.Fprintf(&text, "k%d: 1\n", i)
 	}
 	_, err := Parse("f.yaml", []byte(text.String()), nil)
 	lines := strings.Split(err.Error(), "\n")
-	if len(lines) != maxProblems+1 || lines[maxProblems] != "f.yaml: and 800 more problems" {
+	if len(lines) != maxDiagnostics+1 || lines[maxDiagnostics] != "f.yaml: and 800 more problems" {
 		t.Errorf("%d lines, the last is %s", len(lines), lines[len(lines)-1])
 	}
 }
 
-func TestValidateChecksWhatCodePutTogether(t *testing.T) {
+func TestValidateChecksConfigBuiltInCode(t *testing.T) {
 	c := Default()
 	c.Pools[0].Workers, c.Pools[0].Name, c.Drain = 0, "", -1
 	want := "drain: must not be negative, is -1ns\npools[0].name: is missing: give a name such as default\npools[0].workers: must be at least 1, is 0"

@@ -30,7 +30,7 @@ func TestLinesOfSyntaxErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse("f.yaml", []byte(c.text), nil)
-			var problems Problems
+			var problems Diagnostics
 			if !errors.As(err, &problems) || len(problems) != 1 {
 				t.Fatalf("error %v, want one problem", err)
 			}

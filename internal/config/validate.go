@@ -7,59 +7,59 @@ import (
 	"unicode"
 )
 
-// Validate checks every setting and returns [Problems], or nil. Settings that
+// Validate checks every setting and returns [Diagnostics], or nil. Settings that
 // were loaded have passed it; it is for those that code has put together.
 func (c *Config) Validate() error {
-	l := newLedger(c.src)
+	l := newChecker(c.src)
 	l.validate(c)
 	return l.err()
 }
 
-func (l *ledger) validate(c *Config) {
-	l.tags(reflect.ValueOf(c).Elem(), "")
-	l.listeners(c)
-	l.secret("admin.token", c.Admin.Token)
-	l.hosts(c.Hosts)
+func (l *checker) validate(c *Config) {
+	l.checkTags(reflect.ValueOf(c).Elem(), "")
+	l.checkListeners(c)
+	l.checkSecret("admin.token", c.Admin.Token)
+	l.checkHosts(c.Hosts)
 	if c.DataDir == "" || !printable(c.DataDir) {
 		l.invalid("data_dir", "must be the path of a directory", quote(c.DataDir))
 	}
-	l.pools(c.Pools)
-	l.clients(c.Clients)
-	l.relay(c)
-	l.alerting(c)
+	l.checkPools(c.Pools)
+	l.checkClients(c.Clients)
+	l.checkOpenRelay(c)
+	l.checkAlerting(c)
 }
 
 // invalid records a value that breaks a rule. Like all checks it says nothing
 // about a setting that has a problem already.
-func (l *ledger) invalid(path, rule, shown string) {
-	if l.clean(path) {
-		l.refuse(path, l.got(path, rule, shown))
+func (l *checker) invalid(path, rule, shown string) {
+	if l.ok(path) {
+		l.report(path, l.withActual(path, rule, shown))
 	}
 }
 
-// hidden is invalid for values that may hold something secret by mistake.
-func (l *ledger) hidden(path, rule string) {
-	if !l.clean(path) {
+// invalidRedacted is invalid for values that may hold something secret by mistake.
+func (l *checker) invalidRedacted(path, rule string) {
+	if !l.ok(path) {
 		return
 	}
-	if origin := l.src.origin(path); origin != "" {
-		rule = l.got(path, rule, "")
+	if origin := l.source.reference(path); origin != "" {
+		rule = l.withActual(path, rule, "")
 	}
-	l.refuse(path, rule)
+	l.report(path, rule)
 }
 
-// secret checks text that is to be sent in a header.
-func (l *ledger) secret(path string, s Secret) {
+// checkSecret checks text that is to be sent in a header.
+func (l *checker) checkSecret(path string, s Secret) {
 	for _, r := range s.Reveal() {
 		if r <= ' ' || r > '~' {
-			l.hidden(path, "must be visible ASCII characters without spaces or line ends")
+			l.invalidRedacted(path, "must be visible ASCII characters without spaces or line ends")
 			return
 		}
 	}
 }
 
-// name checks a name that becomes a label or a log field.
-func (l *ledger) name(path, name string) {
+// checkName checks a name that becomes a label or a log field.
+func (l *checker) checkName(path, name string) {
 	const most = 63
 	strange := strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != ""
 	if name != "" && (strange || len(name) > most) {
@@ -71,11 +71,11 @@ func printable(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// firsts finds what must be unique but is not.
-type firsts map[string]string
+// firstPaths finds what must be unique but is not.
+type firstPaths map[string]string
 
-// again returns the path that had the same text before, or remembers this one.
-func (f firsts) again(text, path string) (before string, repeated bool) {
+// lookupOrAdd returns the path that had the same text before, or remembers this one.
+func (f firstPaths) lookupOrAdd(text, path string) (before string, repeated bool) {
 	before, repeated = f[text]
 	if !repeated {
 		f[text] = path
@@ -83,9 +83,9 @@ func (f firsts) again(text, path string) (before string, repeated bool) {
 	return before, repeated
 }
 
-// unique refuses text that another path has already.
-func (l *ledger) unique(seen firsts, path, text, what string) {
-	if before, repeated := seen.again(text, path); repeated && text != "" && l.clean(path) {
-		l.refuse(path, fmt.Sprintf("must be %s of its own, and %s has the same%s", what, before, l.byDefault(path)))
+// checkUnique refuses text that another path has already.
+func (l *checker) checkUnique(seen firstPaths, path, text, what string) {
+	if before, repeated := seen.lookupOrAdd(text, path); repeated && text != "" && l.ok(path) {
+		l.report(path, fmt.Sprintf("must be %s of its own, and %s has the same%s", what, before, l.defaultSuffix(path)))
 	}
 }

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-const mostAllowed = 1000 // users in one list
+const maxAllowedUsers = 1000 // users in one list
 
 var slackUser = regexp.MustCompile(`^[UW][A-Z0-9]{2,20}$`)
 
-// interactivity checks what buttons and commands in Slack need.
-func (l *ledger) interactivity(c *Config) {
+// checkInteractivity checks what buttons and commands in Slack need.
+func (l *checker) checkInteractivity(c *Config) {
 	s := c.Slack
-	l.secret("slack.app_token", s.AppToken)
-	l.secret("slack.signing_secret", s.SigningSecret)
+	l.checkSecret("slack.app_token", s.AppToken)
+	l.checkSecret("slack.signing_secret", s.SigningSecret)
 	if t := s.AppToken.Reveal(); t != "" && t != redacted && !strings.HasPrefix(t, "xapp-") {
-		l.hidden("slack.app_token", "must begin with xapp- (bot tokens, xoxb-, belong in slack.bot_token)")
+		l.invalidRedacted("slack.app_token", "must begin with xapp- (bot tokens, xoxb-, belong in slack.bot_token)")
 	}
-	if !s.AppToken.Empty() && s.BotToken.Empty() && l.clean("slack.app_token") {
-		l.refuse("slack.app_token", "needs slack.bot_token: buttons are on the bot's messages")
+	if !s.AppToken.Empty() && s.BotToken.Empty() && l.ok("slack.app_token") {
+		l.report("slack.app_token", "needs slack.bot_token: buttons are on the bot's messages")
 	}
-	l.callbacks(c)
+	l.checkCallbackListener(c)
 	for _, list := range []struct {
 		name string
 		ids  []string
@@ -29,39 +29,39 @@ func (l *ledger) interactivity(c *Config) {
 		{"rollback", s.Allow.Rollback}, {"restore", s.Allow.Restore}, {"drill", s.Allow.Drill},
 		{"ack", s.Allow.Ack}, {"silence", s.Allow.Silence},
 	} {
-		l.users("slack.allow."+list.name, list.ids)
+		l.checkUsers("slack.allow."+list.name, list.ids)
 	}
 }
 
-// callbacks checks the listener for what Slack sends.
-func (l *ledger) callbacks(c *Config) {
+// checkCallbackListener checks the listener for what Slack sends.
+func (l *checker) checkCallbackListener(c *Config) {
 	s := c.Slack
 	switch {
 	case s.Listen == "" && s.SigningSecret.Empty():
 		return
 	case s.Listen == "":
-		l.refuse("slack.listen", "must be set with slack.signing_secret, such as 127.0.0.1:8486")
+		l.report("slack.listen", "must be set with slack.signing_secret, such as 127.0.0.1:8486")
 		return
 	case s.SigningSecret.Empty():
-		l.refuse("slack.signing_secret", "must be set with slack.listen: it stands on the app's page Basic Information")
-	case s.BotToken.Empty() && l.clean("slack.listen"):
-		l.refuse("slack.listen", "needs slack.bot_token: buttons are on the bot's messages")
+		l.report("slack.signing_secret", "must be set with slack.listen: it stands on the app's page Basic Information")
+	case s.BotToken.Empty() && l.ok("slack.listen"):
+		l.report("slack.listen", "needs slack.bot_token: buttons are on the bot's messages")
 	}
-	l.listen("slack.listen", s.Listen)
-	if !l.clean("slack.listen", "listen", "admin.listen") {
+	l.checkListen("slack.listen", s.Listen)
+	if !l.ok("slack.listen", "listen", "admin.listen") {
 		return
 	}
 	for _, other := range []struct{ path, address string }{{"listen", c.Listen}, {"admin.listen", c.Admin.Listen}} {
-		if collide(s.Listen, other.address) {
+		if addressesConflict(s.Listen, other.address) {
 			l.invalid("slack.listen", "must differ from "+other.path+", which takes the same port ("+quote(other.address)+")", quote(s.Listen))
 		}
 	}
 }
 
-// users checks a list of Slack users.
-func (l *ledger) users(path string, ids []string) {
-	if len(ids) > mostAllowed {
-		l.refuse(path, fmt.Sprintf("must have at most %d users, not %d", mostAllowed, len(ids)))
+// checkUsers checks a list of Slack users.
+func (l *checker) checkUsers(path string, ids []string) {
+	if len(ids) > maxAllowedUsers {
+		l.report(path, fmt.Sprintf("must have at most %d users, not %d", maxAllowedUsers, len(ids)))
 		return
 	}
 	for i, id := range ids {

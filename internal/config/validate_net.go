@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	hostLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
-	listenRule  = "must be host:port such as 127.0.0.1:8484, or :8484 for every interface"
+	hostChars  = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
+	listenRule = "must be host:port such as 127.0.0.1:8484, or :8484 for every interface"
 )
 
-// listeners checks both addresses, and that they do not collide.
-func (l *ledger) listeners(c *Config) {
-	l.listen("listen", c.Listen)
-	l.listen("admin.listen", c.Admin.Listen)
-	if !l.clean("listen", "admin.listen") {
+// checkListeners checks both addresses, and that they do not collide.
+func (l *checker) checkListeners(c *Config) {
+	l.checkListen("listen", c.Listen)
+	l.checkListen("admin.listen", c.Admin.Listen)
+	if !l.ok("listen", "admin.listen") {
 		return
 	}
-	if collide(c.Listen, c.Admin.Listen) {
+	if addressesConflict(c.Listen, c.Admin.Listen) {
 		l.invalid("admin.listen", "must differ from listen, which takes the same port ("+quote(c.Listen)+")", quote(c.Admin.Listen))
 	}
 }
 
-func (l *ledger) listen(path, address string) {
+func (l *checker) checkListen(path, address string) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || !validPort(port) || host != "" && !validHost(host) {
 		l.invalid(path, listenRule, quote(address))
@@ -41,43 +41,43 @@ func validPort(port string) bool {
 // validHost accepts an IP address or what can be a host's name.
 func validHost(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
-		return strings.Trim(ip.Zone(), hostLetters) == ""
+		return strings.Trim(ip.Zone(), hostChars) == ""
 	}
 	const most = 253
-	return host != "" && len(host) <= most && strings.Trim(host, hostLetters) == "" &&
+	return host != "" && len(host) <= most && strings.Trim(host, hostChars) == "" &&
 		!strings.HasPrefix(host, ".") && !strings.HasSuffix(host, ".") && !strings.Contains(host, "..")
 }
 
-// collide reports whether two valid addresses cannot both be listened on. Port 0
+// addressesConflict reports whether two valid addresses cannot both be listened on. Port 0
 // takes a free one.
-func collide(a, b string) bool {
+func addressesConflict(a, b string) bool {
 	hostA, portA, _ := net.SplitHostPort(a)
 	hostB, portB, _ := net.SplitHostPort(b)
 	if portA != portB || portA == "0" {
 		return false
 	}
-	return everyInterface(hostA) || everyInterface(hostB) || strings.EqualFold(hostA, hostB) ||
-		loopback(hostA) && loopback(hostB) && (named(hostA) || named(hostB))
+	return isWildcard(hostA) || isWildcard(hostB) || strings.EqualFold(hostA, hostB) ||
+		isLoopback(hostA) && isLoopback(hostB) && (isHostname(hostA) || isHostname(hostB))
 }
 
-func everyInterface(host string) bool {
+func isWildcard(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "" || err == nil && ip.IsUnspecified()
 }
 
-func named(host string) bool {
+func isHostname(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err != nil
 }
 
-// loopback reports whether only this host can reach host. Names other than
+// isLoopback reports whether only this host can reach host. Names other than
 // localhost are not looked up, and count as reachable.
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }
 
-func (l *ledger) hosts(hosts []string) {
+func (l *checker) checkHosts(hosts []string) {
 	for i, h := range hosts {
 		if !validHost(h) {
 			l.invalid(fmt.Sprintf("hosts[%d]", i), "must be a host name or address without port or wildcard, such as gate.example.com", quote(h))
@@ -85,22 +85,22 @@ func (l *ledger) hosts(hosts []string) {
 	}
 }
 
-// upstream checks a base URL. It may hold a password by mistake, so it is never
+// checkUpstream checks a base URL. It may hold a password by mistake, so it is never
 // shown.
-func (l *ledger) upstream(path, base string) {
+func (l *checker) checkUpstream(path, base string) {
 	u, err := url.Parse(base)
 	switch {
 	case base == "":
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Opaque != "":
-		l.hidden(path, "must be an absolute http or https URL such as http://127.0.0.1:8080/v1")
+		l.invalidRedacted(path, "must be an absolute http or https URL such as http://127.0.0.1:8080/v1")
 	case u.User != nil:
-		l.hidden(path, "must be a URL without user and password: a key belongs in upstream_key")
+		l.invalidRedacted(path, "must be a URL without user and password: a key belongs in upstream_key")
 	case !validHost(u.Hostname()) || !validURLPort(u):
-		l.hidden(path, "must be a URL with a host, and a port from 1 to 65535 if any")
+		l.invalidRedacted(path, "must be a URL with a host, and a port from 1 to 65535 if any")
 	case strings.ContainsAny(base, "?#"):
-		l.hidden(path, "must be a URL without query and fragment")
+		l.invalidRedacted(path, "must be a URL without query and fragment")
 	case strings.HasSuffix(strings.TrimRight(base, "/"), chatPath):
-		l.hidden(path, "must be the base URL, without "+chatPath)
+		l.invalidRedacted(path, "must be the base URL, without "+chatPath)
 	}
 }
 
@@ -109,13 +109,13 @@ func validURLPort(u *url.URL) bool {
 	return port == "" && !strings.HasSuffix(u.Host, ":") || port != "0" && validPort(port)
 }
 
-// relay refuses to lend the upstream's key to everybody who can reach us.
-func (l *ledger) relay(c *Config) {
-	if len(c.Clients) > 0 || !l.clean("listen", "clients") {
+// checkOpenRelay refuses to lend the upstream's key to everybody who can reach us.
+func (l *checker) checkOpenRelay(c *Config) {
+	if len(c.Clients) > 0 || !l.ok("listen", "clients") {
 		return
 	}
 	host, _, _ := net.SplitHostPort(c.Listen) // clean, so it parses
-	if loopback(host) {
+	if isLoopback(host) {
 		return
 	}
 	for i, p := range c.Pools {

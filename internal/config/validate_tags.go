@@ -7,39 +7,39 @@ import (
 	"strings"
 )
 
-// tags checks the limits that the types declare beside their fields.
-func (l *ledger) tags(v reflect.Value, path string) {
+// checkTags checks the limits that the types declare beside their fields.
+func (l *checker) checkTags(v reflect.Value, path string) {
 	for _, f := range fieldsOf(v.Type()) {
 		p, fv := join(path, f.name), v.Field(f.index)
-		l.required(f, fv, p)
-		l.bounds(f, fv, p)
-		l.sign(f, fv, p)
-		l.oneOf(f, fv, p)
+		l.checkRequired(f, fv, p)
+		l.checkBounds(f, fv, p)
+		l.checkSign(f, fv, p)
+		l.checkOneOf(f, fv, p)
 		switch fv.Kind() {
 		case reflect.Struct:
-			l.tags(fv, p)
+			l.checkTags(fv, p)
 		case reflect.Slice:
-			l.elements(fv, p)
+			l.checkElements(fv, p)
 		}
 	}
 }
 
-func (l *ledger) elements(v reflect.Value, path string) {
+func (l *checker) checkElements(v reflect.Value, path string) {
 	for i := range v.Len() {
 		if item := v.Index(i); item.Kind() == reflect.Struct {
-			l.tags(item, fmt.Sprintf("%s[%d]", path, i))
+			l.checkTags(item, fmt.Sprintf("%s[%d]", path, i))
 		}
 	}
 }
 
-func (l *ledger) required(f field, v reflect.Value, path string) {
-	if give := f.tag.Get("required"); give != "" && v.IsZero() && l.clean(path) {
-		l.refuse(path, "is missing: give "+give)
+func (l *checker) checkRequired(f field, v reflect.Value, path string) {
+	if give := f.tag.Get("required"); give != "" && v.IsZero() && l.ok(path) {
+		l.report(path, "is missing: give "+give)
 	}
 }
 
-// bounds applies min and max, which come in pairs.
-func (l *ledger) bounds(f field, v reflect.Value, path string) {
+// checkBounds applies min and max, which come in pairs.
+func (l *checker) checkBounds(f field, v reflect.Value, path string) {
 	least, most, ok := limits(f)
 	if !ok {
 		return
@@ -58,16 +58,16 @@ func limits(f field) (least, most int64, ok bool) {
 	return least, most, errLeast == nil && errMost == nil
 }
 
-func (l *ledger) sign(f field, v reflect.Value, path string) {
+func (l *checker) checkSign(f field, v reflect.Value, path string) {
 	switch rule := f.tag.Get("rule"); {
 	case rule == "positive" && v.Int() <= 0:
-		l.invalid(path, "must be more than zero", textOf(v))
+		l.invalid(path, "must be more than zero", formatScalar(v))
 	case rule == "natural" && v.Int() < 0:
-		l.invalid(path, "must not be negative", textOf(v))
+		l.invalid(path, "must not be negative", formatScalar(v))
 	}
 }
 
-func (l *ledger) oneOf(f field, v reflect.Value, path string) {
+func (l *checker) checkOneOf(f field, v reflect.Value, path string) {
 	allowed := choices(f)
 	if allowed == nil {
 		return
@@ -78,8 +78,8 @@ func (l *ledger) oneOf(f field, v reflect.Value, path string) {
 		}
 	}
 	rule := "must be " + strings.Join(allowed[:len(allowed)-1], ", ") + " or " + allowed[len(allowed)-1]
-	if later[generic(path)+"="+v.String()] && l.clean(path) {
-		l.refuse(path, v.String()+" "+notYet+": "+rule)
+	if unimplemented[withoutIndexes(path)+"="+v.String()] && l.ok(path) {
+		l.report(path, v.String()+" "+unimplementedMessage+": "+rule)
 		return
 	}
 	l.invalid(path, rule, quote(v.String()))

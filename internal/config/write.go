@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-const header = `# The effective settings of headgate, with every default spelled out.
+const fileHeader = `# The effective settings of headgate, with every default spelled out.
 # Secrets read ` + redacted + `: put the real ones, or references such as
 # ${NAME}, in their place before you use this as a file.
 
@@ -24,10 +24,10 @@ const header = `# The effective settings of headgate, with every default spelled
 // is written as the text it gave.
 func (c *Config) Write(w io.Writer) error {
 	var out bytes.Buffer
-	out.WriteString(header)
+	out.WriteString(fileHeader)
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
-	err := errors.Join(encoder.Encode(node(reflect.ValueOf(c).Elem())), encoder.Close())
+	err := errors.Join(encoder.Encode(encodeNode(reflect.ValueOf(c).Elem())), encoder.Close())
 	if err == nil {
 		_, err = w.Write(out.Bytes())
 	}
@@ -37,42 +37,42 @@ func (c *Config) Write(w io.Writer) error {
 	return nil
 }
 
-// node turns a setting into YAML.
-func node(v reflect.Value) *yaml.Node {
+// encodeNode turns a setting into YAML.
+func encodeNode(v reflect.Value) *yaml.Node {
 	if d, ok := v.Interface().(Drill); ok {
 		return d.node
 	}
 	_, secret := v.Interface().(Secret)
 	switch {
 	case v.Kind() == reflect.Slice:
-		return listNode(v)
+		return encodeList(v)
 	case v.Kind() == reflect.Struct && !secret:
 		n := &yaml.Node{Kind: yaml.MappingNode}
 		for _, f := range fieldsOf(v.Type()) {
 			key := &yaml.Node{Kind: yaml.ScalarNode, Value: f.name}
-			n.Content = append(n.Content, key, node(v.Field(f.index)))
+			n.Content = append(n.Content, key, encodeNode(v.Field(f.index)))
 		}
 		return n
 	case v.Kind() == reflect.String || secret:
 		// The tag makes the encoder quote what would read back as something else.
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: textOf(v)}
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: formatScalar(v)}
 	}
-	return &yaml.Node{Kind: yaml.ScalarNode, Value: textOf(v)}
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: formatScalar(v)}
 }
 
-func listNode(v reflect.Value) *yaml.Node {
+func encodeList(v reflect.Value) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.SequenceNode}
 	if v.Len() == 0 || v.Type().Elem().Kind() == reflect.String {
 		n.Style = yaml.FlowStyle
 	}
 	for i := range v.Len() {
-		n.Content = append(n.Content, node(v.Index(i)))
+		n.Content = append(n.Content, encodeNode(v.Index(i)))
 	}
 	return n
 }
 
-// textOf writes a single value as a file would have it.
-func textOf(v reflect.Value) string {
+// formatScalar writes a single value as a file would have it.
+func formatScalar(v reflect.Value) string {
 	switch value := v.Interface().(type) {
 	case Secret:
 		return value.String()

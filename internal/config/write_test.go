@@ -43,7 +43,7 @@ func TestWriteSpellsTheDefaultsOut(t *testing.T) {
 
 func TestWriteNamesEverySetting(t *testing.T) {
 	text := written(t, fullConfig())
-	for _, p := range paths(reflect.TypeFor[Config](), "") {
+	for _, p := range settingPaths(reflect.TypeFor[Config](), "") {
 		if key := p[strings.LastIndex(p, ".")+1:]; !strings.Contains(text, key+":") {
 			t.Errorf("%s is not written", p)
 		}
@@ -77,18 +77,18 @@ func TestWriteRedacts(t *testing.T) {
 	secrets := []*Secret{&c.Admin.Token, &c.Pools[0].UpstreamKey, &c.Slack.BotToken, &c.Slack.Webhook, &c.Slack.AppToken,
 		&c.Slack.SigningSecret, &c.Heartbeat.URL}
 	for _, secret := range secrets {
-		*secret = NewSecret(leak)
+		*secret = NewSecret(secretMarker)
 	}
 	text := written(t, c)
-	if strings.Contains(text, leak) || strings.Count(text, `'`+redacted+`'`)+strings.Count(text, `"`+redacted+`"`) != len(secrets) {
+	if strings.Contains(text, secretMarker) || strings.Count(text, `'`+redacted+`'`)+strings.Count(text, `"`+redacted+`"`) != len(secrets) {
 		t.Error(text)
 	}
 }
 
-// smallDisk takes so many bytes and no more.
-type smallDisk struct{ left int }
+// limitedWriter takes so many bytes and no more.
+type limitedWriter struct{ left int }
 
-func (f *smallDisk) Write(p []byte) (int, error) {
+func (f *limitedWriter) Write(p []byte) (int, error) {
 	if f.left -= len(p); f.left < 0 {
 		return 0, errFull
 	}
@@ -98,7 +98,7 @@ func (f *smallDisk) Write(p []byte) (int, error) {
 var errFull = errors.New("no room")
 
 func TestWriteReportsAFullDisk(t *testing.T) {
-	if err := Default().Write(&smallDisk{100}); !errors.Is(err, errFull) {
+	if err := Default().Write(&limitedWriter{100}); !errors.Is(err, errFull) {
 		t.Error(err)
 	}
 }

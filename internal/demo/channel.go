@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	channelID = "C0DEMO"
-	pageGroup = "<!here>" // who is pinged
+	channelID   = "C0DEMO"
+	pageMention = "<!here>" // who is pinged
 )
 
-// channel is a stand-in for Slack with one channel, so that an incident has one
+// slackChannel is a stand-in for Slack with one channel, so that an incident has one
 // message whatever its level. It is a page as well.
-type channel struct {
+type slackChannel struct {
 	slack    *fakeslack.Server
 	token    string // of the bot
 	appToken string // of the socket over which presses come
-	*site
+	*httpServer
 }
 
-func newChannel(p Plan, failed chan<- error) (*channel, error) {
-	c := &channel{token: "xoxb-demo-" + rand.Text(), appToken: "xapp-1-" + fakeslack.AppID + "-demo-" + rand.Text()}
+func newChannel(p Plan, failed chan<- error) (*slackChannel, error) {
+	c := &slackChannel{token: "xoxb-demo-" + rand.Text(), appToken: "xapp-1-" + fakeslack.AppID + "-demo-" + rand.Text()}
 	c.slack = fakeslack.New(fakeslack.Options{
-		Token: c.token, AppToken: c.appToken, Users: people(), Limited: true, Seed: p.Seed,
+		Token: c.token, AppToken: c.appToken, Users: users(), RateLimited: true, Seed: p.Seed,
 	})
 	name := "headgate-demo"
 	if p.Speed != 1 {
@@ -34,11 +34,11 @@ func newChannel(p Plan, failed chan<- error) (*channel, error) {
 	}
 	c.slack.SetChannel(fakeslack.Channel{ID: channelID, Name: name, Member: true})
 	var err error
-	c.site, err = newSite("stand-in for Slack", c.slack, failed)
+	c.httpServer, err = newHTTPServer("stand-in for Slack", c.slack, failed)
 	return c, err
 }
 
-func (c *channel) page() string { return "http://" + c.address + "/" }
+func (c *slackChannel) pageURL() string { return "http://" + c.address + "/" }
 
 // Those who look at the channel. The last one may look only.
 const (
@@ -47,13 +47,13 @@ const (
 	guestUser = "U0EVE"
 )
 
-func people() []fakeslack.User {
+func users() []fakeslack.User {
 	return []fakeslack.User{{ID: firstUser, Name: "ada"}, {ID: otherUser, Name: "ben"}, {ID: guestUser, Name: "eve"}}
 }
 
-// who names an actor as the channel does.
-func who(actor string) string {
-	for _, u := range people() {
+// actorName names an actor as the channel does.
+func actorName(actor string) string {
+	for _, u := range users() {
 		if actor == "slack:"+u.ID {
 			return u.Name + " in Slack"
 		}
@@ -62,31 +62,31 @@ func who(actor string) string {
 }
 
 // settings say where messages go, and who may press what.
-func (c *channel) settings() config.Slack {
+func (c *slackChannel) settings() config.Slack {
 	may := func() []string { return []string{firstUser, otherUser} }
 	return config.Slack{
-		BotToken: config.NewSecret(c.token), AppToken: config.NewSecret(c.appToken), APIURL: c.page() + "api/",
-		Channels: config.Channels{Page: channelID}, Mention: config.Mention{Page: pageGroup},
+		BotToken: config.NewSecret(c.token), AppToken: config.NewSecret(c.appToken), APIURL: c.pageURL() + "api/",
+		Channels: config.Channels{Page: channelID}, Mention: config.Mention{Page: pageMention},
 		Allow: config.Allow{Rollback: may(), Restore: may(), Drill: may(), Ack: may(), Silence: may()},
 	}
 }
 
 // close breaks off what is being served, sockets too.
-func (c *channel) close() error {
+func (c *slackChannel) close() error {
 	c.slack.Close()
-	return c.site.close()
+	return c.httpServer.close()
 }
 
-// Traffic is what stands in the channel.
-type Traffic struct {
+// MessageCounts is what stands in the channel.
+type MessageCounts struct {
 	Messages int `json:"messages"` // one for each incident
 	Replies  int `json:"replies"`  // in their threads
 	Edits    int `json:"edits"`    // of messages
 	Pings    int `json:"pings"`    // messages and replies that called people
 }
 
-// traffic counts, and returns the latest message on one line.
-func (c *channel) traffic() (t Traffic, last string) {
+// messageCounts counts, and returns the latest message on one line.
+func (c *slackChannel) messageCounts() (t MessageCounts, last string) {
 	for _, m := range c.slack.Messages(channelID) {
 		t.Edits += len(m.Versions)
 		if len(m.Pings) > 0 {
@@ -99,13 +99,13 @@ func (c *channel) traffic() (t Traffic, last string) {
 		}
 		last = m.Text
 	}
-	return t, oneLine(last)
+	return t, stripMarkup(last)
 }
 
-// oneLine takes Slack's markup out of a message's text.
-func oneLine(text string) string {
-	pairs := []string{pageGroup, "@here", "&lt;", "<", "&gt;", ">", "&amp;", "&"}
-	for _, u := range people() {
+// stripMarkup takes Slack's markup out of a message's text.
+func stripMarkup(text string) string {
+	pairs := []string{pageMention, "@here", "&lt;", "<", "&gt;", ">", "&amp;", "&"}
+	for _, u := range users() {
 		pairs = append(pairs, "<@"+u.ID+">", "@"+u.Name)
 	}
 	text = strings.NewReplacer(pairs...).Replace(text)

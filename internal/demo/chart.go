@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// blocks are the eighths of a character cell.
-var blocks = []rune(" ▁▂▃▄▅▆▇█")
+// barRunes are the eighths of a character cell.
+var barRunes = []rune(" ▁▂▃▄▅▆▇█")
 
 // bars draws values as columns over so many rows, top row first. Anything above
 // 0 is seen.
@@ -20,22 +20,22 @@ func bars(values []int, top, rows int) []string {
 			if v > 0 && top > 0 {
 				eighths = max(v*rows*8/top, 1)
 			}
-			b.WriteRune(blocks[min(max(eighths-(rows-1-row)*8, 0), 8)])
+			b.WriteRune(barRunes[min(max(eighths-(rows-1-row)*8, 0), 8)])
 		}
 		out[row] = b.String()
 	}
 	return out
 }
 
-// progress is a bar of a width that is full to a share.
-func progress(share float64, width int) string {
+// progressBar is a bar of a width that is full to a share.
+func progressBar(share float64, width int) string {
 	full := min(max(int(share*float64(width)+0.5), 0), width)
 	return strings.Repeat("█", full) + strings.Repeat("░", width-full)
 }
 
-// charts draws both queues on one scale, above a line that says when the burst
+// queueCharts draws both queues on one scale, above a line that says when the burst
 // was.
-func charts(s State, p Plan, width, rows int) []line {
+func queueCharts(s State, p Plan, width, rows int) []line {
 	const label = 11 // "without 123"
 	width = max(width-label-1, 1)
 	span := max(p.Duration, s.At)
@@ -44,16 +44,16 @@ func charts(s State, p Plan, width, rows int) []line {
 		steps []Step
 		style style
 	}{{"with", s.Gated.Depth, good}, {"without", s.Ungated.Depth, warn}}
-	top := max(worst(s.Gated.Depth), worst(s.Ungated.Depth))
+	top := max(maxDepth(s.Gated.Depth), maxDepth(s.Ungated.Depth))
 	var out []line
 	for _, side := range sides {
 		// What has not been yet stays empty.
 		past := max(int(float64(width)*s.At.Seconds()/span.Seconds()), 1)
-		drawn := bars(columns(side.steps, past, s.At), top, rows)
+		drawn := bars(bucketMax(side.steps, past, s.At), top, rows)
 		for row, text := range drawn {
 			head := ""
 			if row == rows-1 {
-				head = fmt.Sprintf("%-7s %3d", side.name, worst(side.steps))
+				head = fmt.Sprintf("%-7s %3d", side.name, maxDepth(side.steps))
 			}
 			out = append(out, line{{fmt.Sprintf("%-*s ", label, head), normal}, {text, side.style}})
 		}

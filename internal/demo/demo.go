@@ -11,8 +11,8 @@ import (
 	"headgate/internal/loadgen"
 )
 
-// stopTime bounds how long a demo takes to go down, on the wall clock.
-const stopTime = 2 * time.Second
+// stopTimeout bounds how long a demo takes to go down, on the wall clock.
+const stopTimeout = 2 * time.Second
 
 // errDrainLimit ends a load whose backlog takes too long to drain.
 var errDrainLimit = errors.New("the backlog took too long")
@@ -20,14 +20,14 @@ var errDrainLimit = errors.New("the backlog took too long")
 // Demo is two running sides. Close it.
 type Demo struct {
 	plan           Plan
-	script         script
-	gated, ungated *system
-	watching       *watching // nil without Slack
-	alarms         *Alarms   // latest, of the goroutine that looks on
+	workload       workload
+	gated, ungated *instance
+	monitor        *alertMonitor // nil without Slack
+	alertState     *AlertState   // latest, of the goroutine that looks on
 	settling       bool
 	dir            string
 	failed         chan error // of an endpoint that stopped by itself
-	close          sync.Once
+	closeOnce      sync.Once
 	closeErr       error
 }
 
@@ -37,37 +37,37 @@ func New(o Options) (*Demo, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s, err := newScript(o)
+	s, err := newWorkload(o)
 	if err != nil {
 		return nil, err
 	}
-	d := &Demo{plan: newPlan(o, s), script: s, failed: make(chan error, 3)}
+	d := &Demo{plan: newPlan(o, s), workload: s, failed: make(chan error, 3)}
 	if d.dir, err = os.MkdirTemp("", "headgate-demo-"); err != nil {
 		return nil, err
 	}
-	if err := d.begin(o); err != nil {
+	if err := d.start(o); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
-// begin starts what the demo is made of. What has been started is taken down by
+// start starts what the demo is made of. What has been started is taken down by
 // Close.
-func (d *Demo) begin(o Options) (err error) {
-	var slack *channel
+func (d *Demo) start(o Options) (err error) {
+	var slack *slackChannel
 	if o.Slack {
 		if slack, err = newChannel(d.plan, d.failed); err != nil {
 			return err
 		}
-		d.watching = &watching{channel: slack}
+		d.monitor = &alertMonitor{channel: slack}
 	}
-	if d.gated, err = newSystem("enforce", o, d.plan, d.script, slack, d.dir, d.failed); err != nil {
+	if d.gated, err = newInstance("enforce", o, d.plan, d.workload, slack, d.dir, d.failed); err != nil {
 		return err
 	}
-	if d.watching != nil {
-		d.watching.desk = newDesk(d.gated.gate.AdminAddr(), d.gated.token)
+	if d.monitor != nil {
+		d.monitor.admin = newAdminClient(d.gated.app.AdminAddr(), d.gated.token)
 	}
-	d.ungated, err = newSystem("passthrough", o, d.plan, d.script, nil, d.dir, d.failed)
+	d.ungated, err = newInstance("passthrough", o, d.plan, d.workload, nil, d.dir, d.failed)
 	return err
 }
 
@@ -77,8 +77,8 @@ func (d *Demo) Plan() Plan { return d.plan }
 // Close stops both sides, within a few seconds, and removes their data. It may be
 // called more than once, not while Play runs.
 func (d *Demo) Close() error {
-	d.close.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	d.closeOnce.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 		defer cancel()
 		var errs [2]error
 		var wg sync.WaitGroup
@@ -88,12 +88,12 @@ func (d *Demo) Close() error {
 			}
 		}
 		wg.Wait()
-		d.closeErr = errors.Join(errs[0], errs[1], d.watching.close(), os.RemoveAll(d.dir))
+		d.closeErr = errors.Join(errs[0], errs[1], d.monitor.close(), os.RemoveAll(d.dir))
 	})
 	return d.closeErr
 }
 
-func (d *Demo) sides() [2]*system { return [2]*system{d.gated, d.ungated} }
+func (d *Demo) sides() [2]*instance { return [2]*instance{d.gated, d.ungated} }
 
 // Play sends the load to both sides and waits until everything has been
 // answered, ctx ends, or the backlog takes too long; the summary says which. With
@@ -107,8 +107,8 @@ func (d *Demo) Play(ctx context.Context, every time.Duration, watch func(State) 
 	defer time.AfterFunc(d.plan.Wall(d.plan.Duration+d.plan.DrainLimit), func() { cut(errDrainLimit) }).Stop()
 
 	evening, end := context.WithCancel(ctx)
-	p := d.start(load, evening)
-	defer p.tail.Wait()
+	p := d.startLoad(load, evening)
+	defer p.tailDone.Wait()
 	defer end()
 	err := d.watch(p.done, every, watch)
 	if err != nil {
@@ -120,48 +120,48 @@ func (d *Demo) Play(ctx context.Context, every time.Duration, watch func(State) 
 		err = p.failure()
 	}
 	sum := d.summary(now, p, context.Cause(load))
-	if err == nil && d.watching != nil {
-		err = d.follow(ctx, sum, every, watch)
+	if err == nil && d.monitor != nil {
+		err = d.summarizeAlerts(ctx, sum, every, watch)
 		now = d.gated.tracker.now()
 	}
 	if err == nil {
 		final := d.state(now)
-		final.Ending = sum.Ending
+		final.Outcome = sum.Outcome
 		err = watch(final)
 	}
 	return sum, err
 }
 
-// follow waits for the incidents to end, and sums them up.
-func (d *Demo) follow(ctx context.Context, sum *Summary, every time.Duration, watch func(State) error) (err error) {
-	if err := d.settle(ctx, every, watch); err != nil {
+// summarizeAlerts waits for the incidents to end, and sums them up.
+func (d *Demo) summarizeAlerts(ctx context.Context, sum *Summary, every time.Duration, watch func(State) error) (err error) {
+	if err := d.waitResolved(ctx, every, watch); err != nil {
 		return err
 	}
-	sum.Slack, err = d.alerting()
+	sum.Slack, err = d.alertSummary()
 	sum.Notes = sum.notes()
 	return err
 }
 
-// playing is the load on its way.
-type playing struct {
-	done    chan struct{}
-	tail    sync.WaitGroup     // calls on the gated side after the load
-	reports [2]*loadgen.Report // once done, as sides has them
-	errs    [2]error
+// playback is the load on its way.
+type playback struct {
+	done     chan struct{}
+	tailDone sync.WaitGroup     // calls on the gated side after the load
+	reports  [2]*loadgen.Report // once done, as sides has them
+	errs     [2]error
 }
 
-// start sends the load until ctx ends. When a side that is watched has had its
+// startLoad sends the load until ctx ends. When a side that is watched has had its
 // load, a quiet evening follows until that ends.
-func (d *Demo) start(ctx, evening context.Context) *playing {
-	p := &playing{done: make(chan struct{})}
+func (d *Demo) startLoad(ctx, evening context.Context) *playback {
+	p := &playback{done: make(chan struct{})}
 	start := time.Now()
 	var wg sync.WaitGroup
 	for i, y := range d.sides() {
 		y.tracker.start = start
 		wg.Go(func() {
-			p.reports[i], p.errs[i] = y.play(ctx, d.plan, d.script)
-			if y.slack != nil {
-				p.tail.Go(func() { y.tail(evening, d.plan) })
+			p.reports[i], p.errs[i] = y.play(ctx, d.plan, d.workload)
+			if y.channel != nil {
+				p.tailDone.Go(func() { y.tail(evening, d.plan) })
 			}
 		})
 	}
@@ -170,12 +170,12 @@ func (d *Demo) start(ctx, evening context.Context) *playing {
 }
 
 // cancelled says whether the load was ended before it was over.
-func (p *playing) cancelled() bool {
+func (p *playback) cancelled() bool {
 	return p.reports[0] != nil && p.reports[0].Cancelled || p.reports[1] != nil && p.reports[1].Cancelled
 }
 
 // failure is what went wrong by itself: a load that was cut is none.
-func (p *playing) failure() error {
+func (p *playback) failure() error {
 	if p.cancelled() {
 		return nil
 	}
@@ -195,9 +195,9 @@ func (d *Demo) watch(done <-chan struct{}, every time.Duration, watch func(State
 			return nil
 		case err := <-d.failed:
 			return err
-		case err := <-d.gated.gate.Failed():
+		case err := <-d.gated.app.Failed():
 			return fmt.Errorf("with the gate: %w", err)
-		case err := <-d.ungated.gate.Failed():
+		case err := <-d.ungated.app.Failed():
 			return fmt.Errorf("without the gate: %w", err)
 		case <-ticker.C:
 		}
@@ -217,12 +217,12 @@ func (d *Demo) state(now time.Duration) State {
 	if d.settling && s.Phase == Draining {
 		s.Phase = Settling
 	}
-	if d.watching != nil {
-		d.alarms = d.watching.alarms(d.alarms)
-		s.Alarms = d.alarms
+	if d.monitor != nil {
+		d.alertState = d.monitor.poll(d.alertState)
+		s.Alerts = d.alertState
 	}
 	queued := max(s.Gated.Queued, s.Ungated.Queued)
-	s.Left = time.Duration(queued+1) * d.plan.MeanService / time.Duration(d.plan.Workers)
+	s.DrainEstimate = time.Duration(queued+1) * d.plan.MeanService / time.Duration(d.plan.Workers)
 	return s
 }
 

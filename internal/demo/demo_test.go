@@ -20,9 +20,9 @@ import (
 
 func ignore(State) error { return nil }
 
-// emptyAfter makes temporary files go to a directory of the test, and checks
+// wantEmptyTempDir makes temporary files go to a directory of the test, and checks
 // that nothing is left in it.
-func emptyAfter(t *testing.T) {
+func wantEmptyTempDir(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	t.Cleanup(func() {
@@ -36,18 +36,18 @@ func emptyAfter(t *testing.T) {
 // The whole demo over real HTTP: what must hold whatever the machine does, and
 // what the gate is there for, with seconds of the wall clock to spare.
 func TestDemo(t *testing.T) {
-	emptyAfter(t)
+	wantEmptyTempDir(t)
 	o := DefaultOptions()
 	o.Speed, o.Service = 40, modelstub.Uniform{Low: 5 * time.Second, High: 15 * time.Second}
 	o.Profile.Duration, o.Profile.BaseRate = 120*time.Second, 1.4
 	o.Profile.Bursts = []loadgen.Burst{{From: 20 * time.Second, To: 80 * time.Second, Multiple: 3}}
-	s, steady := steadily(t, o)
-	if s.Gated.Peak != s.Workers || s.Ungated.Peak != s.Workers {
-		t.Errorf("the endpoints saw up to %d and %d calls at once, want %d", s.Gated.Peak, s.Ungated.Peak, s.Workers)
+	s, steady := playUntilOnPace(t, o)
+	if s.Gated.PeakInFlight != s.Workers || s.Ungated.PeakInFlight != s.Workers {
+		t.Errorf("the endpoints saw up to %d and %d calls at once, want %d", s.Gated.PeakInFlight, s.Ungated.PeakInFlight, s.Workers)
 	}
-	if s.Gated.Refused == 0 || s.Ungated.WorstQueue <= s.Gated.WorstQueue {
+	if s.Gated.Refused == 0 || s.Ungated.MaxQueue <= s.Gated.MaxQueue {
 		t.Errorf("%d refused with the gate, longest queue %d and %d: want some, and a longer one without",
-			s.Gated.Refused, s.Gated.WorstQueue, s.Ungated.WorstQueue)
+			s.Gated.Refused, s.Gated.MaxQueue, s.Ungated.MaxQueue)
 	}
 	if s.Gated.RetryMin < 1 || s.Gated.RetryMax > 60 {
 		t.Errorf("Retry-After from %v to %v s, want 1 to 60", s.Gated.RetryMin, s.Gated.RetryMax)
@@ -64,18 +64,18 @@ func TestDemo(t *testing.T) {
 }
 
 func TestRoomForEverything(t *testing.T) {
-	emptyAfter(t)
+	wantEmptyTempDir(t)
 	o := shortOptions()
 	o.Workers = 100
-	if s, steady := steadily(t, o); steady && !strings.Contains(strings.Join(s.Notes, " "), "nothing to refuse") {
+	if s, steady := playUntilOnPace(t, o); steady && !strings.Contains(strings.Join(s.Notes, " "), "nothing to refuse") {
 		t.Errorf("notes %q of %+v", s.Notes, s)
 	}
 }
 
-// steadily plays a demo, and plays it again at half the speed when it says itself
+// playUntilOnPace plays a demo, and plays it again at half the speed when it says itself
 // that the machine did not keep the pace: tests share machines. What holds at
 // any pace is checked each time; whether the rest can be relied on is returned.
-func steadily(t *testing.T, o Options) (s Summary, steady bool) {
+func playUntilOnPace(t *testing.T, o Options) (s Summary, steady bool) {
 	t.Helper()
 	for range 3 {
 		var out, progress, picture bytes.Buffer
@@ -104,13 +104,13 @@ func steadily(t *testing.T, o Options) (s Summary, steady bool) {
 
 func checkDemo(t *testing.T, s Summary) {
 	t.Helper()
-	add(t, "gated", s.Gated)
-	add(t, "ungated", s.Ungated)
-	if s.Ending != Complete || s.Gated.Arrivals != s.Planned || s.Ungated.Arrivals != s.Planned {
-		t.Errorf("%s with %d and %d arrivals, want all %d", s.Ending, s.Gated.Arrivals, s.Ungated.Arrivals, s.Planned)
+	wantConsistent(t, "gated", s.Gated)
+	wantConsistent(t, "ungated", s.Ungated)
+	if s.Outcome != Complete || s.Gated.Arrivals != s.Planned || s.Ungated.Arrivals != s.Planned {
+		t.Errorf("%s with %d and %d arrivals, want all %d", s.Outcome, s.Gated.Arrivals, s.Ungated.Arrivals, s.Planned)
 	}
-	if s.Gated.Peak > s.Workers || s.Ungated.Peak > s.Workers {
-		t.Errorf("the endpoints saw up to %d and %d calls at once, want at most %d", s.Gated.Peak, s.Ungated.Peak, s.Workers)
+	if s.Gated.PeakInFlight > s.Workers || s.Ungated.PeakInFlight > s.Workers {
+		t.Errorf("the endpoints saw up to %d and %d calls at once, want at most %d", s.Gated.PeakInFlight, s.Ungated.PeakInFlight, s.Workers)
 	}
 	if s.Gated.Failed+s.Ungated.Failed+s.Ungated.Refused > 0 {
 		t.Errorf("%+v\n%+v\nwant no failures, and refusals with the gate only", s.Gated, s.Ungated)
@@ -152,7 +152,7 @@ func checkProgress(t *testing.T, text string) {
 // However early it is stopped, a demo sums up what has been and leaves nothing.
 func TestStopped(t *testing.T) {
 	for _, after := range []int{1, 2, 5} {
-		emptyAfter(t)
+		wantEmptyTempDir(t)
 		o := DefaultOptions()
 		o.Speed = 100
 		ctx, cancel := context.WithCancel(t.Context())
@@ -172,16 +172,16 @@ func TestStopped(t *testing.T) {
 		if err := errors.Join(err, d.Close(), d.Close()); err != nil {
 			t.Fatal(err)
 		}
-		add(t, "gated", s.Gated)
-		add(t, "ungated", s.Ungated)
-		if s.Ending != Interrupted || last.Ending != Interrupted || s.Ungated.Arrivals >= s.Planned {
-			t.Errorf("after %d looks: %s with %d arrivals; last seen %s", after, s.Ending, s.Ungated.Arrivals, last.Ending)
+		wantConsistent(t, "gated", s.Gated)
+		wantConsistent(t, "ungated", s.Ungated)
+		if s.Outcome != Interrupted || last.Outcome != Interrupted || s.Ungated.Arrivals >= s.Planned {
+			t.Errorf("after %d looks: %s with %d arrivals; last seen %s", after, s.Outcome, s.Ungated.Arrivals, last.Outcome)
 		}
 	}
 }
 
 func TestBacklogIsNotWaitedForForEver(t *testing.T) {
-	emptyAfter(t)
+	wantEmptyTempDir(t)
 	o := shortOptions()
 	o.Workers, o.Service = 1, modelstub.Fixed(time.Minute)
 	o.Profile.Duration = 10 * time.Second
@@ -194,14 +194,14 @@ func TestBacklogIsNotWaitedForForEver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Ending != DrainLimit || s.Ungated.Unfinished == 0 {
-		t.Errorf("%s with %d unfinished, want the drain limit and some", s.Ending, s.Ungated.Unfinished)
+	if s.Outcome != DrainLimit || s.Ungated.Unfinished == 0 {
+		t.Errorf("%s with %d unfinished, want the drain limit and some", s.Outcome, s.Ungated.Unfinished)
 	}
-	add(t, "ungated", s.Ungated)
+	wantConsistent(t, "ungated", s.Ungated)
 }
 
 func TestFailureEndsTheDemo(t *testing.T) {
-	emptyAfter(t)
+	wantEmptyTempDir(t)
 	broken := errors.New("broken")
 	for name, fail := range map[string]func(*Demo) func(State) error{
 		"the endpoint": func(d *Demo) func(State) error { d.failed <- broken; return ignore },
@@ -212,8 +212,8 @@ func TestFailureEndsTheDemo(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, err := d.Play(t.Context(), time.Hour, fail(d))
-		if !errors.Is(err, broken) || s.Ending != Interrupted {
-			t.Errorf("%s fails: %v and %s, want its error and an end", name, err, s.Ending)
+		if !errors.Is(err, broken) || s.Outcome != Interrupted {
+			t.Errorf("%s fails: %v and %s, want its error and an end", name, err, s.Outcome)
 		}
 		if err := d.Close(); err != nil {
 			t.Errorf("%s fails: close: %v", name, err)
@@ -221,13 +221,13 @@ func TestFailureEndsTheDemo(t *testing.T) {
 	}
 }
 
-// closing takes so many writes and then is gone, as a pipe's reader may be.
-type closing struct {
+// failingWriter takes so many writes and then is gone, as a pipe's reader may be.
+type failingWriter struct {
 	left int
 	err  error
 }
 
-func (c *closing) Write(p []byte) (int, error) {
+func (c *failingWriter) Write(p []byte) (int, error) {
 	if c.left--; c.left < 0 {
 		return 0, c.err
 	}
@@ -237,8 +237,8 @@ func (c *closing) Write(p []byte) (int, error) {
 func TestClosedOutput(t *testing.T) {
 	gone := errors.New("gone")
 	for writes := range 5 {
-		emptyAfter(t)
-		out := &closing{left: writes, err: gone}
+		wantEmptyTempDir(t)
+		out := &failingWriter{left: writes, err: gone}
 		err := Show(t.Context(), shortOptions(), Screen{Out: out, Live: out})
 		if !errors.Is(err, gone) {
 			t.Errorf("output closed after %d writes: %v", writes, err)
@@ -267,7 +267,7 @@ func (b *buffer) String() string {
 var metricsURL = regexp.MustCompile(`curl -s (http://\S+/metrics)`)
 
 func TestKeep(t *testing.T) {
-	emptyAfter(t)
+	wantEmptyTempDir(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var live buffer
@@ -323,33 +323,33 @@ func get(t *testing.T, url string) string {
 // Both sides do the same work: as long as nothing is refused, they cannot be
 // told apart.
 func TestBothSidesGetTheSame(t *testing.T) {
-	a, err := newScript(DefaultOptions())
+	a, err := newWorkload(DefaultOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := DefaultOptions()
-	b, err := newScript(o)
+	b, err := newWorkload(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Seed = 2
-	other, err := newScript(o)
+	other, err := newWorkload(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	same, differ := true, false
-	for i := range min(len(a.services), len(other.services)) {
-		same = same && a.services[i] == b.services[i] && a.arrivals[i] == b.arrivals[i]
-		differ = differ || a.services[i] != other.services[i] && a.arrivals[i].At != other.arrivals[i].At
+	for i := range min(len(a.serviceTimes), len(other.serviceTimes)) {
+		same = same && a.serviceTimes[i] == b.serviceTimes[i] && a.arrivals[i] == b.arrivals[i]
+		differ = differ || a.serviceTimes[i] != other.serviceTimes[i] && a.arrivals[i].At != other.arrivals[i].At
 	}
-	if !same || !differ || len(a.services) != len(a.arrivals) {
+	if !same || !differ || len(a.serviceTimes) != len(a.arrivals) {
 		t.Errorf("equal seeds equal: %v; other seeds differ: %v", same, differ)
 	}
 }
 
 // On a terminal, the last frame stays and the summary stands below it.
 func TestShowOnATerminal(t *testing.T) {
-	emptyAfter(t)
+	wantEmptyTempDir(t)
 	s := &screen{width: 90}
 	size := func() (int, int) { return 90, 30 }
 	if err := Show(t.Context(), shortOptions(), Screen{Out: s, Live: s, Size: size, Colour: true}); err != nil {

@@ -10,17 +10,17 @@ const maxWidth = 100
 func frame(s State, p Plan, width, height int) []line {
 	width = min(width, maxWidth)
 	lines := append([]line{phaseLine(s, p, width), nil}, table(s, p, width)...)
-	lines = append(lines, s.Alarms.lines()...)
+	lines = append(lines, s.Alerts.frameLines()...)
 	lines = append(lines, nil)
 	foot := plain("waiting over time; ━ is the burst")
 	// What is left of the height goes to the two charts.
 	if rows := min((height-len(lines)-3)/2, 4); rows > 0 {
-		lines = append(lines, charts(s, p, width, rows)...)
+		lines = append(lines, queueCharts(s, p, width, rows)...)
 		lines = append(lines, line{{foot[0].text, faint}})
 	}
 	out := make([]line, 0, len(lines))
 	for _, l := range lines[:max(min(len(lines), height-1), 0)] {
-		out = append(out, l.fit(width))
+		out = append(out, l.truncate(width))
 	}
 	return out
 }
@@ -37,7 +37,7 @@ func phaseLine(s State, p Plan, width int) line {
 	if bar < 8 {
 		return line{{what + "  ", look}, {total, normal}}
 	}
-	return line{{head + "  ", look}, {progress(s.At.Seconds()/p.Duration.Seconds(), bar), faint}, {"  " + total, normal}}
+	return line{{head + "  ", look}, {progressBar(s.At.Seconds()/p.Duration.Seconds(), bar), faint}, {"  " + total, normal}}
 }
 
 // phaseWidth is the width of the longest phaseText in use.
@@ -45,9 +45,9 @@ const phaseWidth = 36
 
 func phaseText(s State, p Plan) (string, style) {
 	switch {
-	case s.Ending == Complete:
+	case s.Outcome == Complete:
 		return "done", strong
-	case s.Ending != "":
+	case s.Outcome != "":
 		return "stopped", strong
 	case s.Phase == Baseline:
 		return fmt.Sprintf("baseline: load %.2f of capacity", p.Load(1)), normal
@@ -58,37 +58,37 @@ func phaseText(s State, p Plan) (string, style) {
 	case s.Phase == After:
 		return fmt.Sprintf("after the burst: load %.2f", p.Load(1)), normal
 	}
-	return fmt.Sprintf("draining: about %.0f s to go", s.Left.Seconds()), normal
+	return fmt.Sprintf("draining: about %.0f s to go", s.DrainEstimate.Seconds()), normal
 }
 
-// lines say how the gate stands, which incidents are open, and what was said last.
-func (a *Alarms) lines() []line {
+// frameLines say how the gate stands, which incidents are open, and what was said last.
+func (a *AlertState) frameLines() []line {
 	if a == nil {
 		return nil
 	}
-	open := span{"none", normal}
+	open := segment{"none", normal}
 	if a.Warns > 0 {
-		open = span{fmt.Sprintf("%d warn", a.Warns), warn}
+		open = segment{fmt.Sprintf("%d warn", a.Warns), warn}
 	}
 	if a.Pages > 0 {
-		open = span{fmt.Sprintf("%d page, %d warn", a.Pages, a.Warns), bad}
+		open = segment{fmt.Sprintf("%d page, %d warn", a.Pages, a.Warns), bad}
 	}
-	last := a.Last
+	last := a.LastMessage
 	if last == "" {
 		last = "nothing has been said yet"
 	}
 	return []line{
 		nil,
-		a.gate(),
+		a.modeLine(),
 		{{"incidents open: ", normal}, open, {fmt.Sprintf("  (%d so far)", a.Opened), faint}},
 		{{"Slack: ", normal}, {last, normal}},
 	}
 }
 
-// gate says whether the gate is in, and who took it out.
-func (a *Alarms) gate() line {
+// modeLine says whether the gate is in, and who took it out.
+func (a *AlertState) modeLine() line {
 	if a.Mode == "enforce" {
 		return line{{"gate: ", normal}, {a.Mode, good}}
 	}
-	return line{{"gate: ", normal}, {a.Mode, bad}, {"  by " + who(a.By), faint}}
+	return line{{"gate: ", normal}, {a.Mode, bad}, {"  by " + actorName(a.By), faint}}
 }

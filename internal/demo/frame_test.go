@@ -15,7 +15,7 @@ func draw(s State, p Plan, width, height int, colour bool) string {
 }
 
 func TestFrames(t *testing.T) {
-	w := newWorld(t, DefaultOptions())
+	w := newSimulation(t, DefaultOptions())
 	for _, c := range []struct {
 		name          string
 		at            time.Duration
@@ -34,10 +34,10 @@ func TestFrames(t *testing.T) {
 }
 
 func TestFrameAtTheEnd(t *testing.T) {
-	w := newWorld(t, DefaultOptions())
-	for ending, want := range map[Ending]string{Complete: "done", Interrupted: "stopped", DrainLimit: "stopped"} {
+	w := newSimulation(t, DefaultOptions())
+	for ending, want := range map[Outcome]string{Complete: "done", Interrupted: "stopped", DrainLimit: "stopped"} {
 		s := w.at(sec(400))
-		s.Ending = ending
+		s.Outcome = ending
 		if got := draw(s, w.plan, 80, 24, false); !strings.HasPrefix(got, want) {
 			t.Errorf("%s begins with %q, want %q", ending, got[:20], want)
 		}
@@ -47,7 +47,7 @@ func TestFrameAtTheEnd(t *testing.T) {
 // Whatever the terminal's size, the frame leaves room for the cursor and breaks
 // no line.
 func TestFramesFit(t *testing.T) {
-	w := newWorld(t, DefaultOptions())
+	w := newSimulation(t, DefaultOptions())
 	for _, at := range []time.Duration{0, sec(1), sec(130), sec(250), sec(500)} {
 		s := w.at(at)
 		for _, width := range []int{0, 1, 2, 7, 11, 12, 13, 20, 40, 50, 51, 65, 66, 67, 80, 100, 101, 300} {
@@ -67,7 +67,7 @@ func TestFramesFit(t *testing.T) {
 }
 
 func TestNoColourMeansNone(t *testing.T) {
-	w := newWorld(t, DefaultOptions())
+	w := newSimulation(t, DefaultOptions())
 	if got := draw(w.at(sec(250)), w.plan, 96, 40, false); strings.Contains(got, "\x1b") {
 		t.Errorf("escape sequences without colour:\n%q", got)
 	}
@@ -80,7 +80,7 @@ func TestOverIsMarked(t *testing.T) {
 		n    int
 		want string
 	}{{sec(60), 5, "ok  60.0 s"}, {sec(60.1), 5, "OVER  60.1 s"}, {0, 0, "-"}} {
-		if got := against(Reading{P95: c.p95, Ended: c.n}, p.SLO).text; got != c.want {
+		if got := p95Cell(Reading{P95: c.p95, Ended: c.n}, p.SLO).text; got != c.want {
 			t.Errorf("p95 of %v: %q, want %q", c.p95, got, c.want)
 		}
 	}
@@ -97,7 +97,7 @@ func TestBarsShowTheSmallest(t *testing.T) {
 }
 
 func TestPhases(t *testing.T) {
-	w := newWorld(t, DefaultOptions())
+	w := newSimulation(t, DefaultOptions())
 	for at, want := range map[float64]Phase{0: Baseline, 119.9: Baseline, 120: Burst, 239.9: Burst, 240: After, 299.9: After, 300: Draining} {
 		if got := w.plan.Phase(sec(at)); got != want {
 			t.Errorf("at %v s: %s, want %s", at, got, want)

@@ -15,7 +15,7 @@ func intro(w io.Writer, d *Demo, width int) error {
 	gated, ungated := d.Addresses()
 	var b strings.Builder
 	b.WriteString(wrap(fmt.Sprintf("headgate demo: the same %d arrivals go to two copies of headgate, one with the gate and one without, each in front of a stand-in endpoint with %s.",
-		p.Arrivals, count(p.Workers, "worker", "workers")), width, "", ""))
+		p.Arrivals, countText(p.Workers, "worker", "workers")), width, "", ""))
 	fmt.Fprintf(&b, "\n  with the gate  %s  %s\n  without        %s  %s\n\n", gated.Data, gated.Metrics, ungated.Data, ungated.Metrics)
 	if gated.Slack != "" {
 		fmt.Fprintf(&b, "  Slack          %s  open it in a browser\n  pages          %s  signs you in, once\n\n", gated.Slack, d.loginLink())
@@ -24,7 +24,7 @@ func intro(w io.Writer, d *Demo, width int) error {
 		{"load", p.loadText()},
 		{"service", p.Service + "; the same arrival takes equally long on both sides"},
 		{"promise", fmt.Sprintf("p95 turnaround within %s; the gate refuses when the oldest queued task is older than %s, or when all workers are busy and more than %d tasks wait",
-			short(p.SLO), short(p.MaxQueueAge), p.Depth)},
+			formatSeconds(p.SLO), formatSeconds(p.MaxQueueAge), p.Depth)},
 		{"speed", p.speedText()},
 	}
 	if p.Slack {
@@ -45,7 +45,7 @@ func (p Plan) speedText() string {
 	}
 	return fmt.Sprintf("%gx: arrivals, service times, SLO (%s -> %s) and queue age (%s -> %s) are divided by it and shown as they would be at speed 1; "+
 		"not to scale are Retry-After (real seconds), /metrics and this machine's own work",
-		p.Speed, short(p.SLO), short(p.Wall(p.SLO)), short(p.MaxQueueAge), short(p.Wall(p.MaxQueueAge)))
+		p.Speed, formatSeconds(p.SLO), formatSeconds(p.Wall(p.SLO)), formatSeconds(p.MaxQueueAge), formatSeconds(p.Wall(p.MaxQueueAge)))
 }
 
 // slackText says what is told, and what of it is not to scale.
@@ -63,15 +63,15 @@ const pressText = "on the Slack page, under a message: Acknowledge, Silence 1 h,
 	"You are ada or ben there, who may, or eve, who may not. What becomes of the gate is shown below; a slower --speed leaves more time"
 
 func (p Plan) loadText() string {
-	text := fmt.Sprintf("%g tasks/s for %s, %.2f of what the workers can do", p.BaseRate, short(p.Duration), p.Load(1))
+	text := fmt.Sprintf("%g tasks/s for %s, %.2f of what the workers can do", p.BaseRate, formatSeconds(p.Duration), p.Load(1))
 	if p.Burst == nil {
 		return text
 	}
-	return text + fmt.Sprintf("; %g times that from %s to %s, %.2f", p.Burst.Multiple, short(p.Burst.From), short(p.Burst.To), p.Load(p.Burst.Multiple))
+	return text + fmt.Sprintf("; %g times that from %s to %s, %.2f", p.Burst.Multiple, formatSeconds(p.Burst.From), formatSeconds(p.Burst.To), p.Load(p.Burst.Multiple))
 }
 
-// short is a duration in seconds, as flags have it, with at most three decimals.
-func short(d time.Duration) string {
+// formatSeconds is a duration in seconds, as flags have it, with at most three decimals.
+func formatSeconds(d time.Duration) string {
 	return fmt.Sprintf("%gs", math.Round(d.Seconds()*1000)/1000)
 }
 

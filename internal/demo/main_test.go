@@ -39,34 +39,34 @@ func golden(t *testing.T, name, got string) {
 // sec is a scenario time in seconds.
 func sec(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// answered is a task that waited and was then served.
-func answered(intended, started, ended float64) task {
+// answeredTask is a task that waited and was then served.
+func answeredTask(intended, started, ended float64) task {
 	return task{intended: sec(intended), sent: sec(intended), started: sec(started), ended: sec(ended), outcome: loadgen.OK}
 }
 
-// turnedAway is a task that was refused at its arrival.
-func turnedAway(at float64, reason string) task {
-	return task{intended: sec(at), sent: sec(at), started: unseen, ended: sec(at), outcome: loadgen.Refused, reason: reason, retry: 2 * time.Second}
+// refusedTask is a task that was refused at its arrival.
+func refusedTask(at float64, reason string) task {
+	return task{intended: sec(at), sent: sec(at), started: unset, ended: sec(at), outcome: loadgen.Refused, reason: reason, retryAfter: 2 * time.Second}
 }
 
-// waiting is a task that was sent and has come to nothing yet.
-func waiting(intended float64) task {
-	return task{intended: sec(intended), sent: sec(intended), started: unseen, ended: unseen}
+// waitingTask is a task that was sent and has come to nothing yet.
+func waitingTask(intended float64) task {
+	return task{intended: sec(intended), sent: sec(intended), started: unset, ended: unset}
 }
 
 // simulate is what the two sides would see of a script if nothing but the
 // service took any time: first come first served, with the article's rule or
 // without.
-func simulate(s script, p Plan, gate bool) []task {
+func simulate(s workload, p Plan, gate bool) []task {
 	free := make([]time.Duration, p.Workers) // when each worker is free
 	var tasks []task
 	for i, a := range s.arrivals {
-		t := task{intended: a.At, sent: a.At, started: unseen, ended: a.At, outcome: loadgen.Refused, retry: time.Second}
-		t.reason = rule(tasks, free, a.At, p)
+		t := task{intended: a.At, sent: a.At, started: unset, ended: a.At, outcome: loadgen.Refused, retryAfter: time.Second}
+		t.reason = policyReason(tasks, free, a.At, p)
 		if !gate || t.reason == "" {
 			w := earliest(free)
 			start := max(a.At, free[w])
-			free[w] = start + s.services[i]
+			free[w] = start + s.serviceTimes[i]
 			t = task{intended: a.At, sent: a.At, started: start, ended: free[w], outcome: loadgen.OK}
 		}
 		tasks = append(tasks, t)
@@ -74,8 +74,8 @@ func simulate(s script, p Plan, gate bool) []task {
 	return tasks
 }
 
-// rule is the article's sentence.
-func rule(tasks []task, free []time.Duration, now time.Duration, p Plan) string {
+// policyReason is the article's sentence.
+func policyReason(tasks []task, free []time.Duration, now time.Duration, p Plan) string {
 	queued, oldest := 0, time.Duration(0)
 	for _, t := range tasks {
 		if t.started > now {
@@ -107,43 +107,43 @@ func until(tasks []task, now time.Duration) []task {
 	var out []task
 	for _, t := range tasks {
 		if t.sent > now {
-			t.sent = unseen
+			t.sent = unset
 		}
 		if t.started > now {
-			t.started = unseen
+			t.started = unset
 		}
 		if t.ended > now {
-			t.ended = unseen
+			t.ended = unset
 		}
 		out = append(out, t)
 	}
 	return out
 }
 
-// world is the article's scenario, simulated.
-type world struct {
+// simulation is the article's scenario, simulated.
+type simulation struct {
 	plan  Plan
 	sides [2][]task
 }
 
-func newWorld(t *testing.T, o Options) world {
+func newSimulation(t *testing.T, o Options) simulation {
 	t.Helper()
-	s, err := newScript(o)
+	s, err := newWorkload(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := newPlan(o, s)
-	return world{plan: p, sides: [2][]task{simulate(s, p, true), simulate(s, p, false)}}
+	return simulation{plan: p, sides: [2][]task{simulate(s, p, true), simulate(s, p, false)}}
 }
 
 // at is the state that would be shown at a time.
-func (w world) at(now time.Duration) State {
-	s := State{At: now, Phase: w.plan.Phase(now), Left: 90 * time.Second}
+func (w simulation) at(now time.Duration) State {
+	s := State{At: now, Phase: w.plan.Phase(now), DrainEstimate: 90 * time.Second}
 	for i, r := range []*Reading{&s.Gated, &s.Ungated} {
 		tasks := until(w.sides[i], now)
-		*r = read(tasks, w.plan.SLO, now)
+		*r = newReading(tasks, w.plan.SLO, now)
 		for _, t := range tasks {
-			if t.started != unseen && t.ended == unseen {
+			if t.started != unset && t.ended == unset {
 				r.InFlight++
 			}
 		}
@@ -152,18 +152,18 @@ func (w world) at(now time.Duration) State {
 }
 
 // summary is what would be summed up at a time.
-func (w world) summary(now time.Duration, ending Ending) *Summary {
+func (w simulation) summary(now time.Duration, ending Outcome) *Summary {
 	p := w.plan
 	s := &Summary{
-		Ending: ending, Elapsed: now.Seconds(), Speed: p.Speed, Workers: p.Workers, Service: p.Service, Seed: p.Seed,
+		Outcome: ending, Elapsed: now.Seconds(), Speed: p.Speed, Workers: p.Workers, Service: p.Service, Seed: p.Seed,
 		SLO: p.SLO.Seconds(), MaxQueueAge: p.MaxQueueAge.Seconds(), Planned: p.Arrivals, Duration: p.Duration.Seconds(),
 		BaseLoad: p.Load(1), BurstLoad: p.Load(2), MeanService: p.MeanService.Seconds(), plan: p,
 	}
 	for i, side := range []*Side{&s.Gated, &s.Ungated} {
 		s.tasks[i] = until(w.sides[i], now)
-		s.depths[i] = depth(s.tasks[i], p.SLO, now)
-		*side = sumUp(s.tasks[i], s.depths[i], p, now)
-		side.Peak, side.KeptRate = p.Workers, true
+		s.depths[i] = queueDepth(s.tasks[i], p.SLO, now)
+		*side = summarize(s.tasks[i], s.depths[i], p, now)
+		side.PeakInFlight, side.KeptRate = p.Workers, true
 	}
 	s.Notes = s.notes()
 	return s

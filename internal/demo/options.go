@@ -104,7 +104,7 @@ func (p Plan) Load(multiple float64) float64 {
 // Wall converts scenario time to time on the wall clock.
 func (p Plan) Wall(d time.Duration) time.Duration { return time.Duration(float64(d) / p.Speed) }
 
-func newPlan(o Options, s script) Plan {
+func newPlan(o Options, s workload) Plan {
 	pool := config.DefaultPool()
 	p := Plan{
 		Speed: o.Speed, Workers: o.Workers, Service: o.Service.String(), Seed: o.Seed,
@@ -158,9 +158,9 @@ func (p Plan) Phase(at time.Duration) Phase {
 	return After
 }
 
-// loadEnds is when the queue has its chance to empty: the end of the burst, or
+// recoveryStart is when the queue has its chance to empty: the end of the burst, or
 // of the load when there is none.
-func (p Plan) loadEnds() time.Duration {
+func (p Plan) recoveryStart() time.Duration {
 	if p.Burst != nil {
 		return min(p.Burst.To, p.Duration)
 	}

@@ -14,7 +14,7 @@ import (
 
 func planOf(t *testing.T, o Options) Plan {
 	t.Helper()
-	s, err := newScript(o)
+	s, err := newWorkload(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,19 +69,19 @@ func TestDrawsHaveTheStatedMean(t *testing.T) {
 	for seed := range uint64(20) {
 		o := DefaultOptions()
 		o.Seed = seed
-		s, err := newScript(o)
+		s, err := newWorkload(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var sum time.Duration
-		for _, d := range s.services {
+		for _, d := range s.serviceTimes {
 			if d < 5*time.Second || d > 30*time.Second {
 				t.Fatalf("seed %d: service of %v", seed, d)
 			}
 			sum += d
 		}
 		// The standard error of the mean is 7.2 s / √350 = 0.39 s.
-		if mean := (sum / time.Duration(len(s.services))).Seconds(); math.Abs(mean-17.5) > 2 {
+		if mean := (sum / time.Duration(len(s.serviceTimes))).Seconds(); math.Abs(mean-17.5) > 2 {
 			t.Errorf("seed %d: mean service %.2f s, want about 17.5", seed, mean)
 		}
 	}
@@ -90,14 +90,14 @@ func TestDrawsHaveTheStatedMean(t *testing.T) {
 var port = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
 func TestIntroductions(t *testing.T) {
-	emptyAfter(t)
+	wantEmptyTempDir(t)
 	realTime, even := DefaultOptions(), DefaultOptions()
 	realTime.Speed = 1
 	even.Workers, even.Service = 1, modelstub.Fixed(1200*time.Millisecond)
 	even.Profile.Bursts = nil
 	for name, o := range map[string]Options{"default": DefaultOptions(), "realtime": realTime, "even": even} {
 		var b bytes.Buffer
-		if err := intro(&b, started(t, o), 80); err != nil {
+		if err := intro(&b, newDemo(t, o), 80); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, "intro-"+name+".txt", port.ReplaceAllString(b.String(), "127.0.0.1:PORT"))
@@ -108,7 +108,7 @@ func TestShort(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", 60 * time.Second: "60s", 1250 * time.Millisecond: "1.25s", 416666667: "0.417s", 2 * time.Hour: "7200s",
 	} {
-		if got := short(d); got != want {
+		if got := formatSeconds(d); got != want {
 			t.Errorf("short(%v) = %q, want %q", d, got, want)
 		}
 	}
@@ -120,7 +120,7 @@ func TestStyles(t *testing.T) {
 		0: "", 2: "\x1b[32mab\x1b[0m", 3: "\x1b[32mabc\x1b[0m", 4: "\x1b[32mabc\x1b[0m·",
 		7: "\x1b[32mabc\x1b[0m·██\x1b[1;31mx\x1b[0m", 99: "\x1b[32mabc\x1b[0m·██\x1b[1;31mxyz\x1b[0m",
 	} {
-		cut := l.fit(width)
+		cut := l.truncate(width)
 		if got := cut.render(true); got != want {
 			t.Errorf("fit to %d: %q, want %q", width, got, want)
 		}
@@ -134,14 +134,14 @@ func TestStyles(t *testing.T) {
 }
 
 func TestWritersErrorsArePassedOn(t *testing.T) {
-	emptyAfter(t)
+	wantEmptyTempDir(t)
 	closed := errors.New("closed")
-	w := deaf{closed}
-	s := newWorld(t, DefaultOptions()).summary(sec(400), Complete)
-	d := started(t, DefaultOptions())
+	w := errWriter{closed}
+	s := newSimulation(t, DefaultOptions()).summary(sec(400), Complete)
+	d := newDemo(t, DefaultOptions())
 	for name, err := range map[string]error{
 		"JSON": s.WriteJSON(w), "text": s.Write(w, 80, true), "picture": s.WriteSVG(w), "outro": outro(w, s, "", 80),
-		"intro": intro(w, d, 80), "keeping": Screen{Live: w}.keeping(d),
+		"intro": intro(w, d, 80), "keeping": Screen{Live: w}.printKeepHelp(d),
 	} {
 		if !errors.Is(err, closed) {
 			t.Errorf("%s: %v, want the writer's error", name, err)

@@ -11,29 +11,29 @@ import (
 type plot struct {
 	top    float64
 	span   float64 // seconds on the x axis
-	most   float64 // on the y axis
+	maxY   float64 // on the y axis
 	title  string
 	curves [2][]point // with, without
 }
 
 type point struct{ x, y float64 } // seconds, value
 
-func (p *plot) fit(least float64) {
-	p.most = max(least, 1)
+func (p *plot) scaleY(least float64) {
+	p.maxY = max(least, 1)
 	for _, c := range p.curves {
 		for _, pt := range c {
-			p.most = max(p.most, pt.y)
+			p.maxY = max(p.maxY, pt.y)
 		}
 	}
-	p.most *= 1.05
+	p.maxY *= 1.05
 }
 
 func (p plot) x(seconds float64) float64 { return svgLeft + (svgRight-svgLeft)*seconds/p.span }
-func (p plot) y(value float64) float64   { return p.top + svgHeight*(1-value/p.most) }
+func (p plot) y(value float64) float64   { return p.top + svgHeight*(1-value/p.maxY) }
 
 func (p plot) draw(b *bytes.Buffer) {
 	fmt.Fprintf(b, `<text class="faint" x="%.0f" y="%.1f">%s</text>`+"\n", svgLeft, p.top-8, p.title)
-	for _, value := range ticks(p.most, 4) {
+	for _, value := range ticks(p.maxY, 4) {
 		fmt.Fprintf(b, `<line class="rule" x1="%.0f" x2="%.0f" y1="%.1f" y2="%.1[3]f"/>`, svgLeft, svgRight, p.y(value))
 		fmt.Fprintf(b, `<text class="faint" x="%.0f" y="%.1f" text-anchor="end">%.0f</text>`+"\n", svgLeft-8, p.y(value)+4, value)
 	}
@@ -67,7 +67,7 @@ func ticks(most float64, n int) []float64 {
 
 func depthCurve(steps []Step, span float64) []point {
 	var out []point
-	for i, depth := range columns(steps, svgPoints, scenario(span)) {
+	for i, depth := range bucketMax(steps, svgPoints, scenarioSeconds(span)) {
 		out = append(out, point{span * (float64(i) + 0.5) / svgPoints, float64(depth)})
 	}
 	return out
@@ -78,11 +78,11 @@ func p95Curve(tasks []task, slo time.Duration, span float64) []point {
 	var out []point
 	for i := range svgPoints + 1 {
 		at := span * float64(i) / svgPoints
-		if ended := recent(tasks, slo, scenario(at)); len(ended) > 0 {
+		if ended := recentTurnarounds(tasks, slo, scenarioSeconds(at)); len(ended) > 0 {
 			out = append(out, point{at, quantile(ended, 0.95).Seconds()})
 		}
 	}
 	return out
 }
 
-func scenario(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+func scenarioSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -12,16 +12,16 @@ type Step struct {
 	Depth int           // from At on
 }
 
-// waited returns when a task began and ceased to wait for the endpoint; false
+// waitInterval returns when a task began and ceased to wait for the endpoint; false
 // for one that never did. Those that were refused at once are no part of any
 // queue.
-func (t task) waited(slo, now time.Duration) (from, to time.Duration, ok bool) {
-	switch f := t.fate(slo); {
-	case f == unborn || f == refused:
+func (t task) waitInterval(slo, now time.Duration) (from, to time.Duration, ok bool) {
+	switch f := t.status(slo); {
+	case f == notSent || f == refused:
 		return 0, 0, false
-	case t.started != unseen:
+	case t.started != unset:
 		to = t.started
-	case t.ended != unseen:
+	case t.ended != unset:
 		to = t.ended
 	default:
 		to = now
@@ -29,11 +29,11 @@ func (t task) waited(slo, now time.Duration) (from, to time.Duration, ok bool) {
 	return t.sent, to, to > t.sent
 }
 
-// depth returns the number of waiting tasks over time, up to now.
-func depth(tasks []task, slo, now time.Duration) []Step {
+// queueDepth returns the number of waiting tasks over time, up to now.
+func queueDepth(tasks []task, slo, now time.Duration) []Step {
 	var changes []Step
 	for _, t := range tasks {
-		if from, to, ok := t.waited(slo, now); ok {
+		if from, to, ok := t.waitInterval(slo, now); ok {
 			changes = append(changes, Step{from, 1}, Step{to, -1})
 		}
 	}
@@ -58,8 +58,8 @@ func depth(tasks []task, slo, now time.Duration) []Step {
 	return steps
 }
 
-// worst returns the highest depth.
-func worst(steps []Step) int {
+// maxDepth returns the highest depth.
+func maxDepth(steps []Step) int {
 	most := 0
 	for _, s := range steps {
 		most = max(most, s.Depth)
@@ -67,9 +67,9 @@ func worst(steps []Step) int {
 	return most
 }
 
-// emptyFrom returns the first time at or after from at which nobody waits; false
+// firstEmpty returns the first time at or after from at which nobody waits; false
 // when there is none before end.
-func emptyFrom(steps []Step, from, end time.Duration) (time.Duration, bool) {
+func firstEmpty(steps []Step, from, end time.Duration) (time.Duration, bool) {
 	if from > end {
 		return 0, false
 	}
@@ -82,9 +82,9 @@ func emptyFrom(steps []Step, from, end time.Duration) (time.Duration, bool) {
 	return 0, false
 }
 
-// columns returns the highest depth in each of n equal parts of the time from 0
+// bucketMax returns the highest depth in each of n equal parts of the time from 0
 // to span.
-func columns(steps []Step, n int, span time.Duration) []int {
+func bucketMax(steps []Step, n int, span time.Duration) []int {
 	out := make([]int, n)
 	if n == 0 || span <= 0 {
 		return out

@@ -14,9 +14,9 @@ type State struct {
 	At             time.Duration // scenario time
 	Phase          Phase
 	Gated, Ungated Reading
-	Left           time.Duration // how long the backlogs will take, about
-	Ending         Ending        // empty while the demo goes on
-	Alarms         *Alarms       // nil without Slack
+	DrainEstimate  time.Duration // how long the backlogs will take, about
+	Outcome        Outcome       // empty while the demo goes on
+	Alerts         *AlertState   // nil without Slack
 }
 
 // Reading is the state of one side. Times are scenario time.
@@ -29,13 +29,13 @@ type Reading struct {
 	P95      time.Duration  // turnaround of admitted tasks that ended in the last 60 s
 	Ended    int            // how many those were; P95 says nothing when 0
 	InTime   int            // answered within the SLO
-	Over     int            // over the SLO, ended or not
+	OverSLO  int            // over the SLO, ended or not
 	Refused  map[string]int // by reason; those that gave up waiting included
 	Depth    []Step         // tasks that waited, over time
 }
 
-// Turned is the number of refusals, whatever the reason.
-func (r Reading) Turned() int {
+// TotalRefused is the number of refusals, whatever the reason.
+func (r Reading) TotalRefused() int {
 	n := 0
 	for _, k := range r.Refused {
 		n += k
@@ -43,12 +43,12 @@ func (r Reading) Turned() int {
 	return n
 }
 
-// read takes a reading at now.
-func read(tasks []task, slo, now time.Duration) Reading {
-	r := Reading{Refused: map[string]int{}, Depth: depth(tasks, slo, now)}
+// newReading takes a reading at now.
+func newReading(tasks []task, slo, now time.Duration) Reading {
+	r := Reading{Refused: map[string]int{}, Depth: queueDepth(tasks, slo, now)}
 	for _, t := range tasks {
-		f := t.fate(slo)
-		if f == unborn {
+		f := t.status(slo)
+		if f == notSent {
 			continue
 		}
 		r.Arrivals++
@@ -57,26 +57,26 @@ func read(tasks []task, slo, now time.Duration) Reading {
 			continue
 		}
 		r.Admitted++
-		if t.over(slo, now) {
-			r.Over++
+		if t.overSLO(slo, now) {
+			r.OverSLO++
 		}
-		if f == open && t.started == unseen {
+		if f == pending && t.started == unset {
 			r.Queued++
 			r.Oldest = max(r.Oldest, now-t.intended)
 		}
 	}
-	ended := recent(tasks, slo, now)
+	ended := recentTurnarounds(tasks, slo, now)
 	r.Ended, r.P95 = len(ended), quantile(ended, 0.95)
 	return r
 }
 
-// recent are the turnarounds of the admitted tasks that ended in the window up
+// recentTurnarounds are the turnarounds of the admitted tasks that ended in the window up
 // to now.
-func recent(tasks []task, slo, now time.Duration) []time.Duration {
+func recentTurnarounds(tasks []task, slo, now time.Duration) []time.Duration {
 	var out []time.Duration
 	for _, t := range tasks {
-		switch t.fate(slo) {
-		case inTime, late, failed, gaveUp:
+		switch t.status(slo) {
+		case inTime, late, failed, deadlinePassed:
 			if t.ended <= now && t.ended > now-window {
 				out = append(out, t.ended-t.intended)
 			}
@@ -85,29 +85,29 @@ func recent(tasks []task, slo, now time.Duration) []time.Duration {
 	return out
 }
 
-func (r *Reading) count(t task, f fate) {
+func (r *Reading) count(t task, f taskStatus) {
 	switch f {
 	case inTime:
 		r.InTime++
-	case refused, gaveUp:
-		r.Refused[t.reasonOrNone()]++
+	case refused, deadlinePassed:
+		r.Refused[t.refusalReason()]++
 	}
 }
 
-func (t task) reasonOrNone() string {
+func (t task) refusalReason() string {
 	if t.reason == "" {
 		return "none"
 	}
 	return t.reason
 }
 
-// over says whether a task that was let in is over the SLO. One that gave up
+// overSLO says whether a task that was let in is over the SLO. One that gave up
 // has been away for all of it.
-func (t task) over(slo, now time.Duration) bool {
-	if t.ended != unseen {
+func (t task) overSLO(slo, now time.Duration) bool {
+	if t.ended != unset {
 		now = t.ended
 	}
-	return t.fate(slo) == gaveUp || now-t.intended > slo
+	return t.status(slo) == deadlinePassed || now-t.intended > slo
 }
 
 // quantile is the smallest value that at least the share q does not exceed, 0

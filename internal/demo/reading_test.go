@@ -8,38 +8,38 @@ import (
 )
 
 func TestReadingCountsEveryTaskOnce(t *testing.T) {
-	expired := turnedAway(20, gaveUpReason)
+	expired := refusedTask(20, deadlineReason)
 	expired.ended = sec(80)
 	tasks := []task{
-		answered(0, 0, 10),   // in time, too long ago for the p95
-		answered(10, 20, 45), // in time, 35 s
-		answered(11, 30, 90), // late, 79 s
-		turnedAway(50, "queue_age"),
-		turnedAway(51, "queue_age"),
-		turnedAway(52, ""),
-		expired,     // 60 s
-		waiting(30), // over the SLO already
-		waiting(95),
-		{intended: sec(60), sent: sec(60), started: sec(70), ended: unseen},
-		{intended: sec(200), sent: unseen, started: unseen, ended: unseen},
+		answeredTask(0, 0, 10),   // in time, too long ago for the p95
+		answeredTask(10, 20, 45), // in time, 35 s
+		answeredTask(11, 30, 90), // late, 79 s
+		refusedTask(50, "queue_age"),
+		refusedTask(51, "queue_age"),
+		refusedTask(52, ""),
+		expired,         // 60 s
+		waitingTask(30), // over the SLO already
+		waitingTask(95),
+		{intended: sec(60), sent: sec(60), started: sec(70), ended: unset},
+		{intended: sec(200), sent: unset, started: unset, ended: unset},
 	}
-	got := read(tasks, slo, sec(100))
+	got := newReading(tasks, slo, sec(100))
 	got.Depth = nil
 	want := Reading{
 		Arrivals: 10, Admitted: 7, Queued: 2, Oldest: sec(70),
-		P95: sec(79), Ended: 3, InTime: 2, Over: 3,
+		P95: sec(79), Ended: 3, InTime: 2, OverSLO: 3,
 		Refused: map[string]int{"queue_age": 2, "none": 1, "deadline_passed": 1},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("reading (-want +got):\n%s", diff)
 	}
-	if got.Turned() != 4 {
-		t.Errorf("turned %d, want 4", got.Turned())
+	if got.TotalRefused() != 4 {
+		t.Errorf("turned %d, want 4", got.TotalRefused())
 	}
 }
 
 func TestReadingOfNothing(t *testing.T) {
-	got := read(nil, slo, 0)
+	got := newReading(nil, slo, 0)
 	want := Reading{Refused: map[string]int{}, Depth: []Step{{}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("reading (-want +got):\n%s", diff)

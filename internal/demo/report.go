@@ -32,34 +32,34 @@ func (s *Summary) Write(w io.Writer, width int, colour bool) error {
 func (s *Summary) table(width int) []line {
 	l := layoutFor(width)
 	g, u := s.Gated, s.Ungated
-	out := []line{l.head(), l.row("arrivals", "arrivals", number(g.Arrivals), number(u.Arrivals))}
-	out = append(out, l.row("refused at once", "refused", number(g.Refused), number(u.Refused)))
-	for _, reason := range reasons(g.ByReason, u.ByReason) {
-		out = append(out, l.row("  "+reason, " "+reason, number(g.ByReason[reason]), number(u.ByReason[reason])))
+	out := []line{l.head(), l.row("arrivals", "arrivals", numberCell(g.Arrivals), numberCell(u.Arrivals))}
+	out = append(out, l.row("refused at once", "refused", numberCell(g.Refused), numberCell(u.Refused)))
+	for _, reason := range refusalReasons(g.ByReason, u.ByReason) {
+		out = append(out, l.row("  "+reason, " "+reason, numberCell(g.ByReason[reason]), numberCell(u.ByReason[reason])))
 	}
 	out = append(out,
-		l.row("admitted", "admitted", number(g.Admitted), number(u.Admitted)),
-		l.row("answered in time", "in time", number(g.InTime), number(u.InTime)),
-		l.row("answered late", "late", alarm(g.Late), alarm(u.Late)))
-	out = append(out, l.unless0("gave up in the queue", "gave up", g.DeadlinePassed, u.DeadlinePassed)...)
-	out = append(out, l.unless0("failed", "failed", g.Failed, u.Failed)...)
-	out = append(out, l.unless0("still open at the end", "open", g.Unfinished, u.Unfinished)...)
+		l.row("admitted", "admitted", numberCell(g.Admitted), numberCell(u.Admitted)),
+		l.row("answered in time", "in time", numberCell(g.InTime), numberCell(u.InTime)),
+		l.row("answered late", "late", alertCell(g.Late), alertCell(u.Late)))
+	out = append(out, l.rowUnlessZero("gave up in the queue", "gave up", g.DeadlinePassed, u.DeadlinePassed)...)
+	out = append(out, l.rowUnlessZero("failed", "failed", g.Failed, u.Failed)...)
+	out = append(out, l.rowUnlessZero("still open at the end", "open", g.Unfinished, u.Unfinished)...)
 	return append(out,
 		l.row("turnaround p50", "p50", s.turnaround(g, g.Turnaround.P50), s.turnaround(u, u.Turnaround.P50)),
 		l.row("turnaround p95", "p95", s.turnaround(g, g.Turnaround.P95), s.turnaround(u, u.Turnaround.P95)),
 		l.row("turnaround max", "max", s.turnaround(g, g.Turnaround.Max), s.turnaround(u, u.Turnaround.Max)),
-		l.row("longest queue", "queue", number(g.WorstQueue), number(u.WorstQueue)),
-		l.row("queue empty, after the burst", "empty after", since(g.EmptyAfter), since(u.EmptyAfter)),
-		l.row("in time per minute", "useful/min", rate(g.PerMinute), rate(u.PerMinute)),
-		l.row("peak in flight at the endpoint", "peak", number(g.Peak), number(u.Peak)))
+		l.row("longest queue", "queue", numberCell(g.MaxQueue), numberCell(u.MaxQueue)),
+		l.row("queue empty, after the burst", "empty after", sinceCell(g.EmptyAfter), sinceCell(u.EmptyAfter)),
+		l.row("in time per minute", "useful/min", rateCell(g.PerMinute), rateCell(u.PerMinute)),
+		l.row("peak in flight at the endpoint", "peak", numberCell(g.PeakInFlight), numberCell(u.PeakInFlight)))
 }
 
-// unless0 is a row that is left out when it would say nothing.
-func (l layout) unless0(label, short string, g, u int) []line {
+// rowUnlessZero is a row that is left out when it would say nothing.
+func (l layout) rowUnlessZero(label, short string, g, u int) []line {
 	if g == 0 && u == 0 {
 		return nil
 	}
-	return []line{l.row(label, short, alarm(g), alarm(u))}
+	return []line{l.row(label, short, alertCell(g), alertCell(u))}
 }
 
 func (s *Summary) turnaround(side Side, seconds float64) cell {
@@ -72,14 +72,14 @@ func (s *Summary) turnaround(side Side, seconds float64) cell {
 	return cell{fmt.Sprintf("%.1f s", seconds), good}
 }
 
-func since(seconds *float64) cell {
+func sinceCell(seconds *float64) cell {
 	if seconds == nil {
 		return cell{text: "not seen"}
 	}
 	return cell{text: fmt.Sprintf("%.0f s", *seconds)}
 }
 
-func rate(perMinute float64) cell { return cell{text: fmt.Sprintf("%.1f", perMinute)} }
+func rateCell(perMinute float64) cell { return cell{text: fmt.Sprintf("%.1f", perMinute)} }
 
 // wrap breaks text into lines of at most width, where it has spaces. The first
 // line begins with first, the others with next.

@@ -17,7 +17,7 @@ func TestReports(t *testing.T) {
 		name   string
 		o      Options
 		at     time.Duration
-		ending Ending
+		ending Outcome
 		width  int
 	}{
 		{"complete", DefaultOptions(), sec(500), Complete, 100},
@@ -25,7 +25,7 @@ func TestReports(t *testing.T) {
 		{"stopped", DefaultOptions(), sec(200), Interrupted, 80},
 		{"four", four, sec(2000), Complete, 80},
 	} {
-		s := newWorld(t, c.o).summary(c.at, c.ending)
+		s := newSimulation(t, c.o).summary(c.at, c.ending)
 		var b bytes.Buffer
 		if err := errors.Join(s.Write(&b, c.width, false), outro(&b, s, "", c.width)); err != nil {
 			t.Fatal(err)
@@ -36,7 +36,7 @@ func TestReports(t *testing.T) {
 
 func TestCommandsBeginAsThisOneDid(t *testing.T) {
 	var b bytes.Buffer
-	if err := outro(&b, newWorld(t, DefaultOptions()).summary(sec(500), Complete), "./bin/headgate", 80); err != nil {
+	if err := outro(&b, newSimulation(t, DefaultOptions()).summary(sec(500), Complete), "./bin/headgate", 80); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"\n./bin/headgate demo --workers 4\n", "\nMC_ENDPOINT=http://127.0.0.1:8080/v1 ./bin/headgate serve\n"} {
@@ -67,7 +67,7 @@ func TestWrap(t *testing.T) {
 }
 
 func TestPictureIsXMLAtAnyTime(t *testing.T) {
-	w := newWorld(t, DefaultOptions())
+	w := newSimulation(t, DefaultOptions())
 	for _, at := range []time.Duration{0, sec(20), sec(130), sec(500)} {
 		var b bytes.Buffer
 		if err := w.summary(at, Complete).WriteSVG(&b); err != nil {

@@ -34,8 +34,8 @@ type Screen struct {
 
 // view shows states as they come.
 type view interface {
-	show(State) error
-	done() error
+	render(State) error
+	close() error
 }
 
 // Show plays a demo from beginning to end and takes it down again. The end of
@@ -50,15 +50,15 @@ func Show(ctx context.Context, o Options, s Screen) (err error) {
 		return fmt.Errorf("write: %w", err)
 	}
 	v, every := s.view(d.Plan())
-	sum, err := d.Play(ctx, every, v.show)
-	err = errors.Join(err, v.done())
+	sum, err := d.Play(ctx, every, v.render)
+	err = errors.Join(err, v.close())
 	if err == nil {
 		err = s.report(sum)
 	}
 	if err != nil || !s.Keep || ctx.Err() != nil {
 		return err
 	}
-	if err := s.keeping(d); err != nil {
+	if err := s.printKeepHelp(d); err != nil {
 		return err
 	}
 	return d.Hold(ctx)
@@ -66,9 +66,9 @@ func Show(ctx context.Context, o Options, s Screen) (err error) {
 
 func (s Screen) view(p Plan) (view, time.Duration) {
 	if s.Size == nil {
-		return &lines{out: s.Live}, p.Wall(lineEvery)
+		return &lineView{out: s.Live}, p.Wall(lineEvery)
 	}
-	return &live{out: s.Live, colour: s.Colour, size: s.Size, plan: p}, liveEvery
+	return &liveView{out: s.Live, colour: s.Colour, size: s.Size, plan: p}, liveEvery
 }
 
 func (s Screen) width() int {
@@ -93,8 +93,8 @@ func (s Screen) report(sum *Summary) error {
 	return errors.Join(err, sum.Write(s.Out, s.width(), s.Colour), outro(s.Out, sum, s.Program, s.width()))
 }
 
-// keeping says what one can do while both sides go on.
-func (s Screen) keeping(d *Demo) error {
+// printKeepHelp says what one can do while both sides go on.
+func (s Screen) printKeepHelp(d *Demo) error {
 	gated, ungated := d.Addresses()
 	_, err := fmt.Fprintf(s.Live, `
 Both are still running; Ctrl-C ends and removes them. Times in /metrics are real seconds.
@@ -102,23 +102,23 @@ Both are still running; Ctrl-C ends and removes them. Times in /metrics are real
   curl -s %s | grep ^headgate_
   curl -s %s/chat/completions -H 'content-type: application/json' \
     -d '{"model":"demo","messages":[{"role":"user","content":"hello"}]}'
-%s`, gated.Metrics, ungated.Metrics, gated.Data, d.orders())
+%s`, gated.Metrics, ungated.Metrics, gated.Data, d.alertCommands())
 	return err
 }
 
-// orders say how to follow incidents, if there can be any: as pages, by a link that
+// alertCommands say how to follow incidents, if there can be any: as pages, by a link that
 // signs in once, and by commands.
-func (d *Demo) orders() string {
-	if d.watching == nil {
+func (d *Demo) alertCommands() string {
+	if d.monitor == nil {
 		return ""
 	}
 	return fmt.Sprintf("The channel is at %s\nThe pages are at %s (it works once)\n  headgate incident list --admin http://%s --data-dir %s\n",
-		d.watching.channel.page(), d.loginLink(), d.gated.gate.AdminAddr(), filepath.Join(d.dir, d.gated.mode))
+		d.monitor.channel.pageURL(), d.loginLink(), d.gated.app.AdminAddr(), filepath.Join(d.dir, d.gated.mode))
 }
 
 // loginLink signs somebody in to the pages of the side with the gate, once within a
 // few minutes.
 func (d *Demo) loginLink() string {
-	gate := d.gated.gate
+	gate := d.gated.app
 	return "http://" + gate.AdminAddr() + gate.LoginPath("demo")
 }

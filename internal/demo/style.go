@@ -13,14 +13,14 @@ const (
 	bad    style = "1;31"
 )
 
-// span is text in one style.
-type span struct {
+// segment is text in one style.
+type segment struct {
 	text  string
 	style style
 }
 
 // line is what stands in one row. All of its characters are one column wide.
-type line []span
+type line []segment
 
 func plain(text string) line { return line{{text, normal}} }
 
@@ -32,8 +32,8 @@ func (l line) width() int {
 	return n
 }
 
-// fit cuts the line to a width.
-func (l line) fit(width int) line {
+// truncate cuts the line to a width.
+func (l line) truncate(width int) line {
 	var out line
 	for _, s := range l {
 		text := []rune(s.text)
@@ -42,7 +42,7 @@ func (l line) fit(width int) line {
 		}
 		width -= len(text)
 		if len(text) > 0 {
-			out = append(out, span{string(text), s.style})
+			out = append(out, segment{string(text), s.style})
 		}
 	}
 	return out

@@ -6,20 +6,20 @@ import (
 	"headgate/internal/loadgen"
 )
 
-// Ending says how a demo came to its end.
-type Ending string
+// Outcome says how a demo came to its end.
+type Outcome string
 
 // The endings.
 const (
-	Complete    Ending = "complete"    // everything was answered
-	Interrupted Ending = "interrupted" // somebody or something ended it
-	DrainLimit  Ending = "drain_limit" // the backlog took too long
+	Complete    Outcome = "complete"    // everything was answered
+	Interrupted Outcome = "interrupted" // somebody or something ended it
+	DrainLimit  Outcome = "drain_limit" // the backlog took too long
 )
 
 // Summary sums up a demo. Times are seconds of scenario time unless a name says
 // wall. As JSON its keys are stable and its numbers finite.
 type Summary struct {
-	Ending      Ending  `json:"ending"`
+	Outcome     Outcome `json:"ending"`
 	Elapsed     float64 `json:"elapsed_s"`
 	Speed       float64 `json:"speed"` // scenario seconds in one of the wall clock
 	Workers     int     `json:"workers"`
@@ -35,8 +35,8 @@ type Summary struct {
 	Gated       Side    `json:"gated"`
 	Ungated     Side    `json:"ungated"`
 	// Slack is what was told about the gated side; absent if nobody was to be told.
-	Slack *Alerting `json:"slack,omitempty"`
-	Notes []string  `json:"notes"` // what one has seen, in sentences
+	Slack *AlertSummary `json:"slack,omitempty"`
+	Notes []string      `json:"notes"` // what one has seen, in sentences
 
 	plan   Plan
 	depths [2][]Step
@@ -60,13 +60,13 @@ type Side struct {
 	// Turnaround of admitted tasks that have ended, from when they should have
 	// been sent to the last byte of the answer.
 	Turnaround Quantiles `json:"turnaround"`
-	WorstQueue int       `json:"worst_queue"` // most tasks that waited at one time
+	MaxQueue   int       `json:"worst_queue"` // most tasks that waited at one time
 	// EmptyAfter is how long after the burst (or the load, when there was none)
 	// nobody waited any more; null when that was not seen.
 	EmptyAfter *float64 `json:"queue_empty_after_burst_s"`
 	// PerMinute is InTime by the minutes up to the last answer.
-	PerMinute float64 `json:"in_time_per_minute"`
-	Peak      int     `json:"endpoint_peak_in_flight"` // as the endpoint saw it
+	PerMinute    float64 `json:"in_time_per_minute"`
+	PeakInFlight int     `json:"endpoint_peak_in_flight"` // as the endpoint saw it
 	// RetryMin and RetryMax bound the Retry-After of refusals; 0 without any.
 	RetryMin float64 `json:"retry_after_min_wall_s"`
 	RetryMax float64 `json:"retry_after_max_wall_s"`
@@ -82,13 +82,13 @@ type Quantiles struct {
 	Max   float64 `json:"max_s"`
 }
 
-// bad is the number of admitted tasks that broke the promise or surely will.
-func (s Side) bad() int { return s.Late + s.DeadlinePassed + s.Failed + s.UnfinishedOver }
+// missedSLO is the number of admitted tasks that broke the promise or surely will.
+func (s Side) missedSLO() int { return s.Late + s.DeadlinePassed + s.Failed + s.UnfinishedOver }
 
-func (d *Demo) summary(now time.Duration, load *playing, cause error) *Summary {
+func (d *Demo) summary(now time.Duration, load *playback, cause error) *Summary {
 	p := d.plan
 	s := &Summary{
-		Ending: Complete, Elapsed: now.Seconds(), Speed: p.Speed, Workers: p.Workers, Service: p.Service, Seed: p.Seed,
+		Outcome: Complete, Elapsed: now.Seconds(), Speed: p.Speed, Workers: p.Workers, Service: p.Service, Seed: p.Seed,
 		SLO: p.SLO.Seconds(), MaxQueueAge: p.MaxQueueAge.Seconds(), Planned: p.Arrivals, Duration: p.Duration.Seconds(),
 		BaseLoad: p.Load(1), MeanService: p.MeanService.Seconds(), plan: p,
 	}
@@ -97,38 +97,38 @@ func (d *Demo) summary(now time.Duration, load *playing, cause error) *Summary {
 	}
 	switch {
 	case load.cancelled() && cause == errDrainLimit:
-		s.Ending = DrainLimit
+		s.Outcome = DrainLimit
 	case load.cancelled():
-		s.Ending = Interrupted
+		s.Outcome = Interrupted
 	}
 	sides := [2]*Side{&s.Gated, &s.Ungated}
 	for i, y := range d.sides() {
-		s.tasks[i] = y.tracker.seen()
-		s.depths[i] = depth(s.tasks[i], p.SLO, now)
-		*sides[i] = sumUp(s.tasks[i], s.depths[i], p, now)
-		sides[i].Peak = y.stub.Stats().PeakInFlight
-		sides[i].rate(load.reports[i])
+		s.tasks[i] = y.tracker.snapshot()
+		s.depths[i] = queueDepth(s.tasks[i], p.SLO, now)
+		*sides[i] = summarize(s.tasks[i], s.depths[i], p, now)
+		sides[i].PeakInFlight = y.stub.Stats().PeakInFlight
+		sides[i].setRate(load.reports[i])
 	}
 	s.Notes = s.notes()
 	return s
 }
 
-func (s *Side) rate(r *loadgen.Report) {
+func (s *Side) setRate(r *loadgen.Report) {
 	if r != nil {
 		s.KeptRate, s.RateNote = r.KeptRate, r.RateNote
 	}
 }
 
-// sumUp counts the tasks of one side, as they are at now.
-func sumUp(tasks []task, steps []Step, p Plan, now time.Duration) Side {
-	s := Side{ByReason: map[string]int{}, WorstQueue: worst(steps)}
+// summarize counts the tasks of one side, as they are at now.
+func summarize(tasks []task, steps []Step, p Plan, now time.Duration) Side {
+	s := Side{ByReason: map[string]int{}, MaxQueue: maxDepth(steps)}
 	var turnarounds []time.Duration
 	var last time.Duration
 	for _, t := range tasks {
-		f := t.fate(p.SLO)
+		f := t.status(p.SLO)
 		s.count(t, f, p.SLO, now)
 		switch f {
-		case inTime, late, failed, gaveUp:
+		case inTime, late, failed, deadlinePassed:
 			turnarounds = append(turnarounds, t.ended-t.intended)
 			last = max(last, t.ended)
 		}
@@ -143,24 +143,24 @@ func sumUp(tasks []task, steps []Step, p Plan, now time.Duration) Side {
 	if last > 0 {
 		s.PerMinute = float64(s.InTime) / last.Minutes()
 	}
-	if at, ok := emptyFrom(steps, p.loadEnds(), now); ok {
-		after := (at - p.loadEnds()).Seconds()
+	if at, ok := firstEmpty(steps, p.recoveryStart(), now); ok {
+		after := (at - p.recoveryStart()).Seconds()
 		s.EmptyAfter = &after
 	}
 	return s
 }
 
-func (s *Side) count(t task, f fate, slo, now time.Duration) {
-	if f == unborn {
+func (s *Side) count(t task, f taskStatus, slo, now time.Duration) {
+	if f == notSent {
 		return
 	}
 	s.Arrivals++
 	switch f {
 	case refused:
 		s.Refused++
-		s.ByReason[t.reasonOrNone()]++
-		s.retry(t.retry.Seconds())
-	case gaveUp:
+		s.ByReason[t.refusalReason()]++
+		s.addRetryAfter(t.retryAfter.Seconds())
+	case deadlinePassed:
 		s.DeadlinePassed++
 	case inTime:
 		s.InTime++
@@ -170,13 +170,13 @@ func (s *Side) count(t task, f fate, slo, now time.Duration) {
 		s.Failed++
 	default:
 		s.Unfinished++
-		if t.over(slo, now) {
+		if t.overSLO(slo, now) {
 			s.UnfinishedOver++
 		}
 	}
 }
 
-func (s *Side) retry(seconds float64) {
+func (s *Side) addRetryAfter(seconds float64) {
 	if seconds <= 0 {
 		return
 	}

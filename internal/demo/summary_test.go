@@ -14,8 +14,8 @@ import (
 	"headgate/internal/loadgen"
 )
 
-// add checks that every arrival has exactly one fate, and the reasons add up.
-func add(t *testing.T, name string, s Side) {
+// wantConsistent checks that every arrival has exactly one fate, and the reasons add up.
+func wantConsistent(t *testing.T, name string, s Side) {
 	t.Helper()
 	if sum := s.Refused + s.DeadlinePassed + s.InTime + s.Late + s.Failed + s.Unfinished; sum != s.Arrivals {
 		t.Errorf("%s: fates add up to %d, arrivals are %d: %+v", name, sum, s.Arrivals, s)
@@ -30,41 +30,41 @@ func add(t *testing.T, name string, s Side) {
 }
 
 func TestSumUp(t *testing.T) {
-	expired := turnedAway(10, gaveUpReason)
+	expired := refusedTask(10, deadlineReason)
 	expired.ended = sec(70)
-	broken := answered(12, 13, 14)
+	broken := answeredTask(12, 13, 14)
 	broken.outcome = loadgen.Truncated
-	stopped, fresh := waiting(20), waiting(110)
+	stopped, fresh := waitingTask(20), waitingTask(110)
 	stopped.ended, stopped.outcome = sec(120), loadgen.Cancelled
 	fresh.ended, fresh.outcome = sec(120), loadgen.Cancelled
-	patient := turnedAway(31, "queue_depth")
-	patient.retry = 9 * time.Second
+	patient := refusedTask(31, "queue_depth")
+	patient.retryAfter = 9 * time.Second
 	tasks := []task{
-		answered(0, 0, 10), answered(1, 10, 41), answered(2, 30, 90), turnedAway(30, "queue_age"), patient,
-		expired, broken, stopped, fresh, {sent: unseen, started: unseen, ended: unseen},
+		answeredTask(0, 0, 10), answeredTask(1, 10, 41), answeredTask(2, 30, 90), refusedTask(30, "queue_age"), patient,
+		expired, broken, stopped, fresh, {sent: unset, started: unset, ended: unset},
 	}
 	p := Plan{SLO: slo, Duration: sec(100), Workers: 1}
-	got := sumUp(tasks, depth(tasks, slo, sec(120)), p, sec(120))
+	got := summarize(tasks, queueDepth(tasks, slo, sec(120)), p, sec(120))
 	want := Side{
 		Arrivals: 9, Admitted: 7, Refused: 2, ByReason: map[string]int{"queue_age": 1, "queue_depth": 1},
 		DeadlinePassed: 1, InTime: 2, Late: 1, Failed: 1, Unfinished: 2, UnfinishedOver: 1,
 		Turnaround: Quantiles{Count: 5, P50: 40, P95: 88, Max: 88},
-		WorstQueue: 3, PerMinute: 2 / 1.5, RetryMin: 2, RetryMax: 9,
+		MaxQueue:   3, PerMinute: 2 / 1.5, RetryMin: 2, RetryMax: 9,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("side (-want +got):\n%s", diff)
 	}
-	add(t, "side", got)
+	wantConsistent(t, "side", got)
 }
 
 func TestQueueEmptyIsCountedFromTheBurstsEnd(t *testing.T) {
 	p := Plan{SLO: slo, Duration: sec(100), Workers: 1, Burst: &loadgen.Burst{From: sec(10), To: sec(50), Multiple: 2}}
-	tasks := []task{answered(40, 65, 70), answered(90, 95, 99)}
-	got := sumUp(tasks, depth(tasks, slo, sec(100)), p, sec(100)).EmptyAfter
+	tasks := []task{answeredTask(40, 65, 70), answeredTask(90, 95, 99)}
+	got := summarize(tasks, queueDepth(tasks, slo, sec(100)), p, sec(100)).EmptyAfter
 	if got == nil || *got != 15 {
 		t.Errorf("empty after %v, want 15 s", got)
 	}
-	if got := sumUp(tasks, depth(tasks, slo, sec(45)), p, sec(45)).EmptyAfter; got != nil {
+	if got := summarize(tasks, queueDepth(tasks, slo, sec(45)), p, sec(45)).EmptyAfter; got != nil {
 		t.Errorf("a demo that ended in the burst says that the queue was empty %v s later", *got)
 	}
 }
@@ -72,15 +72,15 @@ func TestQueueEmptyIsCountedFromTheBurstsEnd(t *testing.T) {
 // The article's scenario, simulated: the gate holds the promise with 16 workers,
 // and without it the promise breaks.
 func TestArticleSimulated(t *testing.T) {
-	w := newWorld(t, DefaultOptions())
+	w := newSimulation(t, DefaultOptions())
 	s := w.summary(sec(500), Complete)
-	add(t, "gated", s.Gated)
-	add(t, "ungated", s.Ungated)
+	wantConsistent(t, "gated", s.Gated)
+	wantConsistent(t, "ungated", s.Ungated)
 	if s.Gated.Turnaround.P95 > s.SLO || s.Ungated.Turnaround.P95 <= s.SLO {
 		t.Errorf("p95 %.1f s with and %.1f s without, want the SLO of %.0f s between", s.Gated.Turnaround.P95, s.Ungated.Turnaround.P95, s.SLO)
 	}
-	if s.Gated.WorstQueue > w.plan.Depth+1 || s.Ungated.WorstQueue < 2*s.Gated.WorstQueue {
-		t.Errorf("queues of %d and %d, want at most %d and far more", s.Gated.WorstQueue, s.Ungated.WorstQueue, w.plan.Depth+1)
+	if s.Gated.MaxQueue > w.plan.Depth+1 || s.Ungated.MaxQueue < 2*s.Gated.MaxQueue {
+		t.Errorf("queues of %d and %d, want at most %d and far more", s.Gated.MaxQueue, s.Ungated.MaxQueue, w.plan.Depth+1)
 	}
 	if s.BaseLoad != 0.875 || s.BurstLoad != 1.75 {
 		t.Errorf("load %v and %v, want 0.875 and 1.75", s.BaseLoad, s.BurstLoad)
@@ -88,7 +88,7 @@ func TestArticleSimulated(t *testing.T) {
 }
 
 func TestJSONKeys(t *testing.T) {
-	w := newWorld(t, DefaultOptions())
+	w := newSimulation(t, DefaultOptions())
 	var keys []string
 	for _, s := range []*Summary{w.summary(sec(500), Complete), w.summary(0, Interrupted)} {
 		var b bytes.Buffer

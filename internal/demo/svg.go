@@ -39,8 +39,8 @@ func (s *Summary) WriteSVG(w io.Writer) error {
 		waiting.curves[i] = depthCurve(s.depths[i], span)
 		turnaround.curves[i] = p95Curve(s.tasks[i], s.plan.SLO, span)
 	}
-	waiting.fit(0)
-	turnaround.fit(s.SLO)
+	waiting.scaleY(0)
+	turnaround.scaleY(s.SLO)
 
 	height := turnaround.top + svgHeight + 44
 	var b bytes.Buffer
@@ -61,7 +61,7 @@ func (s *Summary) WriteSVG(w io.Writer) error {
 
 func (s *Summary) svgTitle() string {
 	return fmt.Sprintf("headgate demo: %d arrivals, %s, load %.2f and in the burst %.2f of capacity",
-		s.Gated.Arrivals, count(s.Workers, "worker", "workers"), s.BaseLoad, s.BurstLoad)
+		s.Gated.Arrivals, countText(s.Workers, "worker", "workers"), s.BaseLoad, s.BurstLoad)
 }
 
 func (s *Summary) svgBurst(b *bytes.Buffer, p plot) {

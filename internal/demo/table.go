@@ -26,10 +26,10 @@ type cell struct {
 	style style
 }
 
-func number(n int) cell { return cell{text: fmt.Sprint(n)} }
+func numberCell(n int) cell { return cell{text: fmt.Sprint(n)} }
 
-// seconds is a time, or a dash when there is none.
-func seconds(d time.Duration, known bool) cell {
+// secondsCell is a time, or a dash when there is none.
+func secondsCell(d time.Duration, known bool) cell {
 	if !known {
 		return cell{text: "-"}
 	}
@@ -56,12 +56,12 @@ func (l layout) head() line {
 	return line{{r[0].text + r[1].text + r[2].text, strong}}
 }
 
-// alarm colours a number that should be 0.
-func alarm(n int) cell {
+// alertCell colours a number that should be 0.
+func alertCell(n int) cell {
 	if n > 0 {
 		return cell{fmt.Sprint(n), bad}
 	}
-	return number(n)
+	return numberCell(n)
 }
 
 // table is the live numbers of both sides.
@@ -71,25 +71,25 @@ func table(s State, p Plan, width int) []line {
 	slo := fmt.Sprintf("%.0f s", p.SLO.Seconds())
 	out := []line{
 		l.head(),
-		l.row("arrivals", "arrivals", number(g.Arrivals), number(u.Arrivals)),
-		l.row("admitted", "admitted", number(g.Admitted), number(u.Admitted)),
-		l.row(fmt.Sprintf("in flight (of %d)", p.Workers), "in flight", number(g.InFlight), number(u.InFlight)),
-		l.row("queued", "queued", number(g.Queued), number(u.Queued)),
-		l.row("oldest in the queue", "oldest", seconds(g.Oldest, true), seconds(u.Oldest, true)),
-		l.row("p95 turnaround, last 60 s", "p95, 60 s", against(g, p.SLO), against(u, p.SLO)),
-		l.row("over the SLO of "+slo, "over "+slo, alarm(g.Over), alarm(u.Over)),
-		l.row("answered in time", "in time", number(g.InTime), number(u.InTime)),
-		l.row("refused", "refused", number(g.Turned()), number(u.Turned())),
+		l.row("arrivals", "arrivals", numberCell(g.Arrivals), numberCell(u.Arrivals)),
+		l.row("admitted", "admitted", numberCell(g.Admitted), numberCell(u.Admitted)),
+		l.row(fmt.Sprintf("in flight (of %d)", p.Workers), "in flight", numberCell(g.InFlight), numberCell(u.InFlight)),
+		l.row("queued", "queued", numberCell(g.Queued), numberCell(u.Queued)),
+		l.row("oldest in the queue", "oldest", secondsCell(g.Oldest, true), secondsCell(u.Oldest, true)),
+		l.row("p95 turnaround, last 60 s", "p95, 60 s", p95Cell(g, p.SLO), p95Cell(u, p.SLO)),
+		l.row("over the SLO of "+slo, "over "+slo, alertCell(g.OverSLO), alertCell(u.OverSLO)),
+		l.row("answered in time", "in time", numberCell(g.InTime), numberCell(u.InTime)),
+		l.row("refused", "refused", numberCell(g.TotalRefused()), numberCell(u.TotalRefused())),
 	}
-	for _, reason := range reasons(g.Refused, u.Refused, "queue_age", "queue_depth") {
-		out = append(out, l.row("  "+reason, " "+reason, number(g.Refused[reason]), number(u.Refused[reason])))
+	for _, reason := range refusalReasons(g.Refused, u.Refused, "queue_age", "queue_depth") {
+		out = append(out, l.row("  "+reason, " "+reason, numberCell(g.Refused[reason]), numberCell(u.Refused[reason])))
 	}
 	return out
 }
 
-// against is the p95 with a mark that says how it stands to the SLO.
-func against(r Reading, slo time.Duration) cell {
-	c := seconds(r.P95, r.Ended > 0)
+// p95Cell is the p95 with a mark that says how it stands to the SLO.
+func p95Cell(r Reading, slo time.Duration) cell {
+	c := secondsCell(r.P95, r.Ended > 0)
 	switch {
 	case r.Ended == 0:
 	case r.P95 > slo:
@@ -100,8 +100,8 @@ func against(r Reading, slo time.Duration) cell {
 	return c
 }
 
-// reasons are the given ones and all that occurred, in order.
-func reasons(a, b map[string]int, always ...string) []string {
+// refusalReasons are the given ones and all that occurred, in order.
+func refusalReasons(a, b map[string]int, always ...string) []string {
 	all := map[string]int{}
 	maps.Copy(all, a)
 	maps.Copy(all, b)

@@ -7,48 +7,48 @@ import (
 	"headgate/internal/loadgen"
 )
 
-// unseen stands for a time that has not come.
-const unseen time.Duration = -1
+// unset stands for a time that has not come.
+const unset time.Duration = -1
 
-// gaveUpReason is the reason of tasks that were let in and then waited too long.
-const gaveUpReason = "deadline_passed"
+// deadlineReason is the reason of tasks that were let in and then waited too long.
+const deadlineReason = "deadline_passed"
 
 // task is what was seen of one arrival on one side. Times are scenario time.
 type task struct {
-	intended time.Duration
-	sent     time.Duration // by the generator
-	started  time.Duration // seen by the endpoint
-	ended    time.Duration // seen by the generator
-	outcome  loadgen.Outcome
-	reason   string        // of a refusal
-	retry    time.Duration // of a refusal, on the wall clock; 0 without
+	intended   time.Duration
+	sent       time.Duration // by the generator
+	started    time.Duration // seen by the endpoint
+	ended      time.Duration // seen by the generator
+	outcome    loadgen.Outcome
+	reason     string        // of a refusal
+	retryAfter time.Duration // of a refusal, on the wall clock; 0 without
 }
 
-// fate is what has become of a task.
-type fate int
+// taskStatus is what has become of a task.
+type taskStatus int
 
 const (
-	unborn  fate = iota // not sent
-	open                // sent, not ended
-	refused             // turned away at once
-	gaveUp              // let in, and turned away when its deadline had passed
-	inTime              // answered within the SLO
-	late                // answered after it
-	failed              // let in, and not answered as it should be
-	cut                 // open when the demo was stopped
+	notSent        taskStatus = iota // not sent
+	pending                          // sent, not ended
+	refused                          // turned away at once
+	deadlinePassed                   // let in, and turned away when its deadline had passed
+	inTime                           // answered within the SLO
+	late                             // answered after it
+	failed                           // let in, and not answered as it should be
+	cancelled                        // open when the demo was stopped
 )
 
-func (t task) fate(slo time.Duration) fate {
+func (t task) status(slo time.Duration) taskStatus {
 	switch {
-	case t.sent == unseen:
-		return unborn
-	case t.ended == unseen:
-		return open
+	case t.sent == unset:
+		return notSent
+	case t.ended == unset:
+		return pending
 	}
 	switch t.outcome {
 	case loadgen.Refused:
-		if t.reason == gaveUpReason {
-			return gaveUp
+		if t.reason == deadlineReason {
+			return deadlinePassed
 		}
 		return refused
 	case loadgen.OK:
@@ -57,7 +57,7 @@ func (t task) fate(slo time.Duration) fate {
 		}
 		return inTime
 	case loadgen.Cancelled, loadgen.Dropped:
-		return cut
+		return cancelled
 	}
 	return failed
 }
@@ -75,7 +75,7 @@ type tracker struct {
 func newTracker(speed float64, arrivals loadgen.Arrivals) *tracker {
 	t := &tracker{speed: speed, tasks: make([]task, len(arrivals))}
 	for i, a := range arrivals {
-		t.tasks[i] = task{intended: a.At, sent: unseen, started: unseen, ended: unseen}
+		t.tasks[i] = task{intended: a.At, sent: unset, started: unset, ended: unset}
 	}
 	return t
 }
@@ -86,29 +86,29 @@ func (t *tracker) now() time.Duration {
 }
 
 func (t *tracker) sent(index int) {
-	t.note(index, func(task *task, now time.Duration) { task.sent = now })
+	t.update(index, func(task *task, now time.Duration) { task.sent = now })
 }
 
 func (t *tracker) started(index int) {
-	t.note(index, func(task *task, now time.Duration) { task.started = now })
+	t.update(index, func(task *task, now time.Duration) { task.started = now })
 }
 
 func (t *tracker) ended(r loadgen.Result) {
-	t.note(r.Index, func(task *task, _ time.Duration) {
+	t.update(r.Index, func(task *task, _ time.Duration) {
 		// A task that was never put on the wire is sent and ended at once.
-		if task.sent == unseen {
+		if task.sent == unset {
 			task.sent = r.End
 		}
 		task.ended, task.outcome, task.reason = r.End, r.Outcome, r.Reason
 		if r.RetryAfter.OK {
-			task.retry = r.RetryAfter.Delay
+			task.retryAfter = r.RetryAfter.Delay
 		}
 	})
 }
 
-// note ignores an index that is not one of ours: the endpoint takes calls from
+// update ignores an index that is not one of ours: the endpoint takes calls from
 // everybody.
-func (t *tracker) note(index int, change func(*task, time.Duration)) {
+func (t *tracker) update(index int, change func(*task, time.Duration)) {
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,8 +117,8 @@ func (t *tracker) note(index int, change func(*task, time.Duration)) {
 	}
 }
 
-// seen returns a copy of what has been seen.
-func (t *tracker) seen() []task {
+// snapshot returns a copy of what has been seen.
+func (t *tracker) snapshot() []task {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return append([]task(nil), t.tasks...)

@@ -10,32 +10,32 @@ import (
 
 func TestFate(t *testing.T) {
 	const slo = 60 * time.Second
-	expired := turnedAway(0, gaveUpReason)
+	expired := refusedTask(0, deadlineReason)
 	expired.ended = sec(60)
-	stopped := waiting(5)
+	stopped := waitingTask(5)
 	stopped.ended, stopped.outcome = sec(9), loadgen.Cancelled
-	broken := answered(0, 1, 2)
+	broken := answeredTask(0, 1, 2)
 	broken.outcome = loadgen.Failed
-	torn := answered(0, 1, 2)
+	torn := answeredTask(0, 1, 2)
 	torn.outcome = loadgen.Truncated
 	for _, c := range []struct {
 		name string
 		task task
-		want fate
+		want taskStatus
 	}{
-		{"not sent", task{sent: unseen, started: unseen, ended: unseen}, unborn},
-		{"waits", waiting(3), open},
-		{"runs", task{sent: 0, started: 1, ended: unseen}, open},
-		{"refused", turnedAway(3, "queue_age"), refused},
-		{"refused without a reason", turnedAway(3, ""), refused},
-		{"deadline passed", expired, gaveUp},
-		{"exactly at the SLO", answered(10, 40, 70), inTime},
-		{"just over it", answered(10, 40, 70.001), late},
+		{"not sent", task{sent: unset, started: unset, ended: unset}, notSent},
+		{"waits", waitingTask(3), pending},
+		{"runs", task{sent: 0, started: 1, ended: unset}, pending},
+		{"refused", refusedTask(3, "queue_age"), refused},
+		{"refused without a reason", refusedTask(3, ""), refused},
+		{"deadline passed", expired, deadlinePassed},
+		{"exactly at the SLO", answeredTask(10, 40, 70), inTime},
+		{"just over it", answeredTask(10, 40, 70.001), late},
 		{"error", broken, failed},
 		{"truncated", torn, failed},
-		{"cut off", stopped, cut},
+		{"cut off", stopped, cancelled},
 	} {
-		if got := c.task.fate(slo); got != c.want {
+		if got := c.task.status(slo); got != c.want {
 			t.Errorf("%s: fate %d, want %d", c.name, got, c.want)
 		}
 	}
@@ -48,15 +48,15 @@ func TestTrackerNotesWhatItSees(t *testing.T) {
 	tr.started(0)
 	tr.ended(loadgen.Result{Index: 1, End: sec(3), Outcome: loadgen.Refused, Reason: "queue_age",
 		RetryAfter: loadgen.RetryAfter{OK: true, Delay: 4 * time.Second}})
-	seen := tr.seen()
-	if a := seen[0]; a.intended != sec(1) || a.sent < sec(10) || a.started < a.sent || a.ended != unseen {
+	seen := tr.snapshot()
+	if a := seen[0]; a.intended != sec(1) || a.sent < sec(10) || a.started < a.sent || a.ended != unset {
 		t.Errorf("task 0: %+v, want sent and then started, after 10 s", a)
 	}
-	if b := seen[1]; b.sent != sec(3) || b.ended != sec(3) || b.reason != "queue_age" || b.retry != 4*time.Second {
+	if b := seen[1]; b.sent != sec(3) || b.ended != sec(3) || b.reason != "queue_age" || b.retryAfter != 4*time.Second {
 		t.Errorf("task 1: %+v, want sent and ended at 3 s, with reason and retry", b)
 	}
 	seen[0].ended = 5
-	if tr.seen()[0].ended != unseen {
+	if tr.snapshot()[0].ended != unset {
 		t.Error("seen returns the tracker's own slice")
 	}
 }
@@ -68,7 +68,7 @@ func TestTrackerIgnoresStrangers(t *testing.T) {
 		tr.started(i)
 		tr.ended(loadgen.Result{Index: i, Outcome: loadgen.OK})
 	}
-	if got := tr.seen()[0]; got.fate(time.Second) != unborn {
+	if got := tr.snapshot()[0]; got.status(time.Second) != notSent {
 		t.Errorf("a stranger's call changed a task: %+v", got)
 	}
 }
@@ -82,13 +82,13 @@ func TestTrackerIsSafeForManyGoroutines(t *testing.T) {
 		wg.Go(func() {
 			tr.sent(i)
 			tr.started(i)
-			tr.seen()
+			tr.snapshot()
 			tr.ended(loadgen.Result{Index: i, End: tr.now(), Outcome: loadgen.OK})
 		})
 	}
 	wg.Wait()
-	for i, task := range tr.seen() {
-		if task.fate(time.Hour) != inTime {
+	for i, task := range tr.snapshot() {
+		if task.status(time.Hour) != inTime {
 			t.Fatalf("task %d: %+v, want answered in time", i, task)
 		}
 	}

@@ -20,7 +20,7 @@ var sequence = regexp.MustCompile(`^\x1b\[([?0-9;]*)([A-Za-z])`)
 func (s *screen) Write(p []byte) (int, error) {
 	for text := string(p); text != ""; {
 		if m := sequence.FindStringSubmatch(text); m != nil {
-			s.control(m[2])
+			s.applyControl(m[2])
 			text = text[len(m[0]):]
 			continue
 		}
@@ -31,7 +31,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (s *screen) control(c string) {
+func (s *screen) applyControl(c string) {
 	s.grow()
 	switch c {
 	case "A":
@@ -39,7 +39,7 @@ func (s *screen) control(c string) {
 	case "K":
 		s.rows[s.y] = string([]rune(s.rows[s.y])[:min(s.x, len([]rune(s.rows[s.y])))])
 	case "J":
-		s.control("K")
+		s.applyControl("K")
 		s.rows = s.rows[:s.y+1]
 	}
 }
@@ -79,18 +79,18 @@ func (s *screen) text() string {
 // After many frames, of growing and shrinking height, the terminal shows the
 // last one and what stood above, and nothing else.
 func TestLiveRedrawsInPlace(t *testing.T) {
-	w := newWorld(t, DefaultOptions())
+	w := newSimulation(t, DefaultOptions())
 	s := &screen{width: 80}
 	_, _ = s.Write([]byte("above\r\n"))
 	height := 0
-	v := &live{out: s, size: func() (int, int) { return 80, height }, plan: w.plan}
+	v := &liveView{out: s, size: func() (int, int) { return 80, height }, plan: w.plan}
 	for i, h := range []int{24, 40, 10, 30} {
 		height = h
-		if err := v.show(w.at(sec(float64(60 * i)))); err != nil {
+		if err := v.render(w.at(sec(float64(60 * i)))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := v.done(); err != nil {
+	if err := v.close(); err != nil {
 		t.Fatal(err)
 	}
 	if want := "above\n" + draw(w.at(sec(180)), w.plan, 80, 30, false); s.text() != want {
@@ -103,9 +103,9 @@ func TestLiveRedrawsInPlace(t *testing.T) {
 func TestLiveCountsBrokenLines(t *testing.T) {
 	var out bytes.Buffer
 	width := 40
-	v := &live{out: &out, size: func() (int, int) { return width, 24 }, widths: []int{80, 0, 41, 40}, hidden: true}
-	v.plan = newWorld(t, DefaultOptions()).plan
-	if err := v.show(State{}); err != nil {
+	v := &liveView{out: &out, size: func() (int, int) { return width, 24 }, widths: []int{80, 0, 41, 40}, hidden: true}
+	v.plan = newSimulation(t, DefaultOptions()).plan
+	if err := v.render(State{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Count(out.String(), "\x1b[A"); got != 2+1+2+1 {
@@ -115,47 +115,47 @@ func TestLiveCountsBrokenLines(t *testing.T) {
 
 func TestLiveGivesTheCursorBack(t *testing.T) {
 	var out bytes.Buffer
-	v := &live{out: &out, size: func() (int, int) { return 80, 24 }, plan: newWorld(t, DefaultOptions()).plan}
-	if err := v.done(); err != nil || out.Len() > 0 {
+	v := &liveView{out: &out, size: func() (int, int) { return 80, 24 }, plan: newSimulation(t, DefaultOptions()).plan}
+	if err := v.close(); err != nil || out.Len() > 0 {
 		t.Errorf("done before a frame: %q, %v", out.String(), err)
 	}
-	_ = v.show(State{})
-	_ = v.show(State{})
-	_ = v.done()
+	_ = v.render(State{})
+	_ = v.render(State{})
+	_ = v.close()
 	if got := out.String(); strings.Count(got, hideCursor) != 1 || !strings.HasSuffix(got, showCursor) {
 		t.Errorf("cursor not hidden once and shown at the end: %q", got)
 	}
 }
 
 func TestPlainLines(t *testing.T) {
-	w := newWorld(t, DefaultOptions())
+	w := newSimulation(t, DefaultOptions())
 	var out bytes.Buffer
-	v := &lines{out: &out}
+	v := &lineView{out: &out}
 	for _, at := range []float64{0, 15, 180, 240, 315} {
-		if err := v.show(w.at(sec(at))); err != nil {
+		if err := v.render(w.at(sec(at))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	last := w.at(sec(420))
-	last.Ending = Complete
-	if err := v.show(last); err != nil {
+	last.Outcome = Complete
+	if err := v.render(last); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "lines.txt", out.String())
 }
 
-type deaf struct{ err error }
+type errWriter struct{ err error }
 
-func (d deaf) Write([]byte) (int, error) { return 0, d.err }
+func (d errWriter) Write([]byte) (int, error) { return 0, d.err }
 
 func TestViewsPassErrorsOn(t *testing.T) {
 	closed := errors.New("closed")
-	w := newWorld(t, DefaultOptions())
+	w := newSimulation(t, DefaultOptions())
 	for name, v := range map[string]view{
-		"live":  &live{out: deaf{closed}, size: func() (int, int) { return 80, 24 }, plan: w.plan},
-		"lines": &lines{out: deaf{closed}},
+		"live":  &liveView{out: errWriter{closed}, size: func() (int, int) { return 80, 24 }, plan: w.plan},
+		"lines": &lineView{out: errWriter{closed}},
 	} {
-		if err := v.show(w.at(sec(60))); !errors.Is(err, closed) {
+		if err := v.render(w.at(sec(60))); !errors.Is(err, closed) {
 			t.Errorf("%s: %v, want the writer's error", name, err)
 		}
 	}

@@ -12,27 +12,27 @@ import (
 	"strings"
 )
 
-// reply is the body of an answer.
-type reply map[string]any
+// object is the body of an answer.
+type object map[string]any
 
-func refusal(code string) reply { return reply{"ok": false, "error": code} }
+func errorObject(code string) object { return object{"ok": false, "error": code} }
 
-func invalidBlocks(messages ...string) reply {
-	return reply{
+func invalidBlocks(messages ...string) object {
+	return object{
 		"ok": false, "error": "invalid_blocks",
-		"response_metadata": reply{"messages": messages},
+		"response_metadata": object{"messages": messages},
 	}
 }
 
-func answer(w http.ResponseWriter, body reply) {
+func writeJSON(w http.ResponseWriter, body object) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	_ = json.NewEncoder(w).Encode(body) // the caller has gone: nobody to tell
 }
 
 // method is one of the API's. It is called with the lock held.
 type method struct {
-	scope string
-	do    func(*Server, url.Values) reply
+	scope  string
+	handle func(*Server, url.Values) object
 }
 
 func methods() map[string]method {
@@ -40,9 +40,9 @@ func methods() map[string]method {
 		"auth.test":                    {"", (*Server).authTest},
 		"chat.postMessage":             {"chat:write", (*Server).post},
 		"chat.update":                  {"chat:write", (*Server).update},
-		"chat.delete":                  {"chat:write", (*Server).deleteOwn},
+		"chat.delete":                  {"chat:write", (*Server).deleteMessage},
 		"chat.postEphemeral":           {"chat:write", (*Server).postEphemeral},
-		"apps.connections.open":        {connections, (*Server).openConnection},
+		"apps.connections.open":        {scopeConnections, (*Server).openConnection},
 		"conversations.info":           {"channels:read", (*Server).info},
 		"conversations.history":        {"channels:history", (*Server).history},
 		"conversations.replies":        {"channels:history", (*Server).replies},
@@ -55,7 +55,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("method")
 	values, err := arguments(r)
 	if err != nil {
-		answer(w, refusal("invalid_arguments"))
+		writeJSON(w, errorObject("invalid_arguments"))
 		return
 	}
 	if name == "files.getUploadURLExternal" {
@@ -65,23 +65,23 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 		values.Set("host", r.Host)
 	}
 	w.Header().Set("X-Oauth-Scopes", strings.Join(s.o.Scopes, ","))
-	s.serve(w, r, name, values.Get("channel"), func() reply { return s.call(name, r, values) })
+	s.serveCall(w, r, name, values.Get("channel"), func() object { return s.call(name, r, values) })
 }
 
-// serve does a call between the faults that hit it, and remembers it.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, name, channelID string, do func() reply) {
+// serveCall does a call between the faults that hit it, and remembers it.
+func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, name, channelID string, do func() object) {
 	s.mu.Lock()
-	f := s.strikeLocked(name, channelID)
+	f := s.matchFaultLocked(name, channelID)
 	s.mu.Unlock()
 	call := Call{Method: name, Channel: channelID}
 	if f != nil {
 		call.Error = string(f.Kind)
-		if keptFromDoing(f.Kind) {
-			s.remember(call)
-			f.before(w, r)
+		if preventsCall(f.Kind) {
+			s.recordCall(call)
+			f.respondInstead(w, r)
 			return
 		}
-		f.before(w, r)
+		f.respondInstead(w, r)
 	}
 	s.mu.Lock()
 	body := do()
@@ -89,26 +89,26 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, name, channelID s
 	if code, _ := body["error"].(string); code != "" {
 		call.Error = code
 	}
-	s.remember(call)
-	if f != nil && f.after(w, r) {
+	s.recordCall(call)
+	if f != nil && f.respondAfter(w, r) {
 		return
 	}
-	s.write(w, name, body)
+	s.writeResult(w, name, body)
 }
 
-// keptFromDoing says whether a call that such a fault hits is not done.
-func keptFromDoing(k FaultKind) bool {
+// preventsCall says whether a call that such a fault hits is not done.
+func preventsCall(k FaultKind) bool {
 	return !slices.Contains([]FaultKind{Slow, DropAfter, SlowAfter, EmptyAfter, ErrorAfter}, k)
 }
 
-func (s *Server) write(w http.ResponseWriter, name string, body reply) {
+func (s *Server) writeResult(w http.ResponseWriter, name string, body object) {
 	code, _ := body["error"].(string)
 	switch {
 	case code == "ratelimited":
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(http.StatusTooManyRequests)
 	case name != "webhook" && name != "response_url":
-		answer(w, body)
+		writeJSON(w, body)
 	case code == "":
 		fmt.Fprint(w, "ok")
 	case code == "invalid_payload", code == "no_text", code == "invalid_blocks":
@@ -120,7 +120,7 @@ func (s *Server) write(w http.ResponseWriter, name string, body reply) {
 	}
 }
 
-func (s *Server) remember(c Call) {
+func (s *Server) recordCall(c Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.calls) == maxCalls {
@@ -130,7 +130,7 @@ func (s *Server) remember(c Call) {
 }
 
 // call checks the token and its scopes.
-func (s *Server) call(name string, r *http.Request, values url.Values) reply {
+func (s *Server) call(name string, r *http.Request, values url.Values) object {
 	m, ok := methods()[name]
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if token == "" {
@@ -138,37 +138,37 @@ func (s *Server) call(name string, r *http.Request, values url.Values) reply {
 	}
 	switch {
 	case !ok:
-		return refusal("unknown_method")
+		return errorObject("unknown_method")
 	case token == "":
-		return refusal("not_authed")
-	case m.scope == connections:
+		return errorObject("not_authed")
+	case m.scope == scopeConnections:
 		if refused := s.checkAppToken(token); refused != nil {
 			return refused
 		}
 	case strings.HasPrefix(token, "xapp-"):
-		return refusal("not_allowed_token_type")
+		return errorObject("not_allowed_token_type")
 	case s.o.Token != "" && token != s.o.Token:
-		return refusal("invalid_auth")
+		return errorObject("invalid_auth")
 	case m.scope != "" && !slices.Contains(s.o.Scopes, m.scope):
-		return reply{
+		return object{
 			"ok": false, "error": "missing_scope",
 			"needed": m.scope, "provided": strings.Join(s.o.Scopes, ","),
 		}
 	}
 	s.base = "http://" + r.Host // of nobody but the app
-	return m.do(s, values)
+	return m.handle(s, values)
 }
 
-// connections is the scope of Socket Mode. It belongs to an app's token, and to no
+// scopeConnections is the scope of Socket Mode. It belongs to an app's token, and to no
 // bot's.
-const connections = "connections:write"
+const scopeConnections = "connections:write"
 
-func (s *Server) checkAppToken(token string) reply {
+func (s *Server) checkAppToken(token string) object {
 	switch {
 	case !strings.HasPrefix(token, "xapp-"):
-		return refusal("not_allowed_token_type")
+		return errorObject("not_allowed_token_type")
 	case s.o.AppToken != "" && token != s.o.AppToken:
-		return refusal("invalid_auth")
+		return errorObject("invalid_auth")
 	}
 	return nil
 }
@@ -199,8 +199,8 @@ func arguments(r *http.Request) (url.Values, error) {
 	return values, nil
 }
 
-func (s *Server) authTest(url.Values) reply {
-	return reply{
+func (s *Server) authTest(url.Values) object {
+	return object{
 		"ok": true, "url": "https://fake.slack.example/", "team": "Fake", "user": "headgate",
 		"team_id": teamID, "user_id": botUser, "bot_id": "B0FAKE",
 	}

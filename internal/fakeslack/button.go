@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// confirm is what a button asks before it counts.
-type confirm struct {
+// confirmation is what a button asks before it counts.
+type confirmation struct {
 	Title   text   `json:"title"`
 	Text    text   `json:"text"`
 	Confirm text   `json:"confirm"`
@@ -31,10 +31,10 @@ func (e element) check() (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("%s must have at most %d characters, it has %d", what, n, c))
 		}
 	}
-	if e.words() == "" {
+	if e.plainText() == "" {
 		wrong = append(wrong, "a button needs text")
 	}
-	atMost("a button's text", e.words(), maxButtonText)
+	atMost("a button's text", e.plainText(), maxButtonText)
 	atMost("a button's value", e.Value, maxButtonValue)
 	atMost("action_id", e.Action, maxActionID)
 	atMost("a button's url", e.URL, maxButtonURL)
@@ -79,8 +79,8 @@ func (b block) buttons() (out []element) {
 	return out
 }
 
-// place says which button of a message is meant.
-type place struct {
+// buttonRef says which button of a message is meant.
+type buttonRef struct {
 	version string // of the message, as version returns it; empty or unknown: the present one
 	block   string // empty: the first that has it
 	action  string
@@ -93,9 +93,9 @@ func version(blocks json.RawMessage) string {
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
-// as returns a message as it was in one of its versions: who has that before them
+// atVersion returns a message as it was in one of its versions: who has that before them
 // presses its buttons, and the app has to see that things have moved on.
-func (m *Message) as(v string) *Message {
+func (m *Message) atVersion(v string) *Message {
 	for _, old := range m.Versions {
 		if version(old.Blocks) == v && v != version(m.Blocks) {
 			was := *m
@@ -106,30 +106,30 @@ func (m *Message) as(v string) *Message {
 	return m
 }
 
-// button is a button where it stands.
-type button struct {
+// placedButton is a button where it stands.
+type placedButton struct {
 	element
 	block string // its block_id
 }
 
 // button finds one by its action_id, in the given block or, if that is empty, in
 // the first that has it.
-func (m *Message) button(blockID, actionID string) (button, bool) {
-	for i, b := range m.parsed() {
+func (m *Message) button(blockID, actionID string) (placedButton, bool) {
+	for i, b := range m.decodedBlocks() {
 		id := b.id(i)
 		if blockID != "" && blockID != id {
 			continue
 		}
 		for _, e := range b.buttons() {
 			if e.Action == actionID {
-				return button{e, id}, true
+				return placedButton{e, id}, true
 			}
 		}
 	}
-	return button{}, false
+	return placedButton{}, false
 }
 
-func (m *Message) parsed() (all []block) {
+func (m *Message) decodedBlocks() (all []block) {
 	if m.Blocks != nil {
 		_ = json.Unmarshal(m.Blocks, &all) // was checked when it came
 	}

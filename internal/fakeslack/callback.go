@@ -13,26 +13,26 @@ import (
 	"strings"
 )
 
-// overHTTP posts an interaction to a request URL, once unless a fault has it
+// deliverHTTP posts an interaction to a request URL, once unless a fault has it
 // otherwise. It returns the last answer.
-func (s *Server) overHTTP(ctx context.Context, to target, i Interaction, f Fault, r *Receipt) (said []byte, err error) {
+func (s *Server) deliverHTTP(ctx context.Context, to callbackTarget, i Interaction, f Fault, r *Receipt) (said []byte, err error) {
 	body := i.form().Encode()
-	at := s.stamp(f)
+	at := s.requestTime(f)
 	said, err = s.postOnce(ctx, to, body, at, 0, f, r)
-	if f.Kind == Twice {
+	if f.Kind == Duplicated {
 		return s.postOnce(ctx, to, body, at, 0, f, r)
 	}
 	if f.Kind != Retried {
 		return said, err
 	}
 	for n := 1; err != nil && n <= maxRetries && ctx.Err() == nil; n++ {
-		said, err = s.postOnce(ctx, to, body, s.stamp(f), n, f, r)
+		said, err = s.postOnce(ctx, to, body, s.requestTime(f), n, f, r)
 	}
 	return said, err
 }
 
-// stamp is when a request says that it was made.
-func (s *Server) stamp(f Fault) int64 {
+// requestTime is when a request says that it was made.
+func (s *Server) requestTime(f Fault) int64 {
 	at := s.o.Now()
 	if f.Kind == Backdated {
 		at = at.Add(-f.Delay)
@@ -41,8 +41,8 @@ func (s *Server) stamp(f Fault) int64 {
 }
 
 // postOnce posts once. Retries are numbered from 1.
-func (s *Server) postOnce(ctx context.Context, to target, body string, at int64, retry int, f Fault, r *Receipt) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.o.Patience)
+func (s *Server) postOnce(ctx context.Context, to callbackTarget, body string, at int64, retry int, f Fault, r *Receipt) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.ResponseTimeout)
 	defer cancel()
 	signature := sign(to.secret, at, body)
 	switch f.Kind {
@@ -66,27 +66,27 @@ func (s *Server) postOnce(ctx context.Context, to target, body string, at int64,
 		req.Header.Set("X-Slack-Retry-Reason", "http_timeout")
 	}
 	r.Sent++
-	return s.ask(req, r)
+	return s.doRequest(req, r)
 }
 
-func (s *Server) ask(req *http.Request, r *Receipt) ([]byte, error) {
+func (s *Server) doRequest(req *http.Request, r *Receipt) ([]byte, error) {
 	resp, err := s.client.Do(req)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			return nil, ErrNoAnswer
+			return nil, ErrNoResponse
 		}
 		return nil, err
 	}
 	defer resp.Body.Close()
-	said, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	said, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
 	if err != nil {
 		return nil, fmt.Errorf("read the app's answer: %w", err)
 	}
 	r.Status = resp.StatusCode
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%w but %d", ErrBadReply, resp.StatusCode)
+		return nil, fmt.Errorf("%w but %d", ErrBadResponse, resp.StatusCode)
 	}
-	r.Answers++
+	r.Responses++
 	return said, nil
 }
 
@@ -101,7 +101,7 @@ func sign(secret string, at int64, body string) string {
 // that nothing is left of it.
 func newClient() *http.Client {
 	return &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true, MaxConnsPerHost: maxFlying},
+		Transport:     &http.Transport{DisableKeepAlives: true, MaxConnsPerHost: maxInFlight},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -8,31 +8,31 @@ import (
 	"unicode/utf8"
 )
 
-// into finds the channel that a call writes to.
-func (s *Server) into(v url.Values) (*channel, reply) {
+// writableChannel finds the channel that a call writes to.
+func (s *Server) writableChannel(v url.Values) (*channel, object) {
 	c := s.channelLocked(v.Get("channel"))
 	switch {
 	case c == nil:
-		return nil, refusal("channel_not_found")
+		return nil, errorObject("channel_not_found")
 	case c.Archived:
-		return nil, refusal("is_archived")
+		return nil, errorObject("is_archived")
 	case !c.Member:
-		return nil, refusal("not_in_channel")
+		return nil, errorObject("not_in_channel")
 	}
 	return c, nil
 }
 
-func (s *Server) post(v url.Values) reply {
-	c, refused := s.into(v)
+func (s *Server) post(v url.Values) object {
+	c, refused := s.writableChannel(v)
 	if refused != nil {
 		return refused
 	}
-	if refused := content(v); refused != nil {
+	if refused := validateContent(v); refused != nil {
 		return refused
 	}
-	if now := s.o.Now(); s.o.Limited {
+	if now := s.o.Now(); s.o.RateLimited {
 		if now.Sub(c.lastPost) < time.Second {
-			return refusal("ratelimited")
+			return errorObject("ratelimited")
 		}
 		c.lastPost = now
 	}
@@ -41,49 +41,49 @@ func (s *Server) post(v url.Values) reply {
 		m.Thread = "" // the root is gone: it goes to the channel
 	}
 	c.add(m)
-	return reply{"ok": true, "channel": c.ID, "ts": m.TS, "message": m.json(true)}
+	return object{"ok": true, "channel": c.ID, "ts": m.TS, "message": m.object(true)}
 }
 
 func (s *Server) messageLocked(v url.Values) *Message {
 	return &Message{
 		TS: s.tsLocked(), Thread: v.Get("thread_ts"), Broadcast: v.Get("reply_broadcast") == "true",
-		Text: v.Get("text"), Blocks: raw(v.Get("blocks")), Metadata: raw(v.Get("metadata")),
+		Text: v.Get("text"), Blocks: rawJSON(v.Get("blocks")), Metadata: rawJSON(v.Get("metadata")),
 	}
 }
 
-func (s *Server) update(v url.Values) reply {
-	c, refused := s.into(v)
+func (s *Server) update(v url.Values) object {
+	c, refused := s.writableChannel(v)
 	if refused != nil {
 		return refused
 	}
 	m := c.find(v.Get("ts"))
 	if m == nil {
-		return refusal("message_not_found")
+		return errorObject("message_not_found")
 	}
-	if refused := content(v); refused != nil {
+	if refused := validateContent(v); refused != nil {
 		return refused
 	}
-	m.edit(v.Get("text"), raw(v.Get("blocks")))
-	if md := raw(v.Get("metadata")); md != nil {
+	m.edit(v.Get("text"), rawJSON(v.Get("blocks")))
+	if md := rawJSON(v.Get("metadata")); md != nil {
 		m.Metadata = md
 	}
-	return reply{"ok": true, "channel": c.ID, "ts": m.TS, "text": m.Text, "message": m.json(true)}
+	return object{"ok": true, "channel": c.ID, "ts": m.TS, "text": m.Text, "message": m.object(true)}
 }
 
-func (s *Server) deleteOwn(v url.Values) reply {
-	c, refused := s.into(v)
+func (s *Server) deleteMessage(v url.Values) object {
+	c, refused := s.writableChannel(v)
 	if refused != nil {
 		return refused
 	}
 	if !c.remove(v.Get("ts")) {
-		return refusal("message_not_found")
+		return errorObject("message_not_found")
 	}
-	return reply{"ok": true, "channel": c.ID, "ts": v.Get("ts")}
+	return object{"ok": true, "channel": c.ID, "ts": v.Get("ts")}
 }
 
-// json returns a message as answers have it.
-func (m *Message) json(metadata bool) reply {
-	r := reply{"type": "message", "ts": m.TS, "text": m.Text, "bot_id": "B0FAKE", "user": "U0FAKE"}
+// object returns a message as answers have it.
+func (m *Message) object(metadata bool) object {
+	r := object{"type": "message", "ts": m.TS, "text": m.Text, "bot_id": "B0FAKE", "user": "U0FAKE"}
 	if m.Thread != "" {
 		r["thread_ts"] = m.Thread
 	}
@@ -97,12 +97,12 @@ func (m *Message) json(metadata bool) reply {
 		r["metadata"] = m.Metadata
 	}
 	if len(m.Versions) > 0 {
-		r["edited"] = reply{"user": "U0FAKE", "ts": m.TS}
+		r["edited"] = object{"user": "U0FAKE", "ts": m.TS}
 	}
 	return r
 }
 
-func raw(text string) json.RawMessage {
+func rawJSON(text string) json.RawMessage {
 	if text == "" || text == "null" || text == "[]" || !json.Valid([]byte(text)) {
 		return nil
 	}
@@ -116,26 +116,26 @@ const (
 	maxAll    = 11_000 // characters of all blocks together
 )
 
-// content refuses what Slack refuses.
-func content(v url.Values) reply {
+// validateContent refuses what Slack refuses.
+func validateContent(v url.Values) object {
 	text, blocks := v.Get("text"), v.Get("blocks")
 	if blocks != "" && !json.Valid([]byte(blocks)) {
 		return invalidBlocks("not JSON")
 	}
-	if text == "" && raw(blocks) == nil {
-		return refusal("no_text")
+	if text == "" && rawJSON(blocks) == nil {
+		return errorObject("no_text")
 	}
 	if utf8.RuneCountInString(text) > maxText {
-		return refusal("msg_too_long")
+		return errorObject("msg_too_long")
 	}
-	if raw(blocks) == nil {
+	if rawJSON(blocks) == nil {
 		return nil
 	}
 	var all []block
 	if err := json.Unmarshal([]byte(blocks), &all); err != nil {
 		return invalidBlocks(err.Error())
 	}
-	if wrong := check(all); len(wrong) > 0 {
+	if wrong := checkBlocks(all); len(wrong) > 0 {
 		return invalidBlocks(wrong...)
 	}
 	total := 0
@@ -143,7 +143,7 @@ func content(v url.Values) reply {
 		total += b.size()
 	}
 	if total > maxAll {
-		return refusal("msg_blocks_too_long")
+		return errorObject("msg_blocks_too_long")
 	}
 	return nil
 }
@@ -171,13 +171,13 @@ type element struct {
 	URL  string          `json:"url"`
 
 	// Of a button.
-	Action  string   `json:"action_id"`
-	Value   string   `json:"value"`
-	Style   string   `json:"style"`
-	Confirm *confirm `json:"confirm"`
+	Action  string        `json:"action_id"`
+	Value   string        `json:"value"`
+	Style   string        `json:"style"`
+	Confirm *confirmation `json:"confirm"`
 }
 
-func (e element) words() string {
+func (e element) plainText() string {
 	var plain string
 	if json.Unmarshal(e.Text, &plain) == nil {
 		return plain
@@ -196,12 +196,12 @@ func (b block) size() int {
 		n += utf8.RuneCountInString(f.Text)
 	}
 	for _, e := range b.Elements {
-		n += utf8.RuneCountInString(e.words())
+		n += utf8.RuneCountInString(e.plainText())
 	}
 	return n
 }
 
-func check(all []block) (wrong []string) {
+func checkBlocks(all []block) (wrong []string) {
 	if len(all) > maxBlocks {
 		wrong = append(wrong, "no more than 50 items allowed [json-pointer:/blocks]")
 	}

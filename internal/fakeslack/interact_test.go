@@ -20,44 +20,44 @@ import (
 
 const secret = "shh"
 
-// hit is a request that an app got.
-type hit struct {
+// received is a request that an app got.
+type received struct {
 	header http.Header
 	body   string
 	valid  bool // by the verifier of the library that headgate uses
 }
 
-// callbacks is an app that takes requests.
-type callbacks struct {
-	mu     sync.Mutex
-	hits   []hit
-	answer func(n int, w http.ResponseWriter, r *http.Request) // of the n-th, from 1; nil: an empty 200
+// callbackServer is an app that takes requests.
+type callbackServer struct {
+	mu       sync.Mutex
+	requests []received
+	answer   func(n int, w http.ResponseWriter, r *http.Request) // of the n-th, from 1; nil: an empty 200
 }
 
-func (a *callbacks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *callbackServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, _ := io.ReadAll(r.Body)
-	h := hit{header: r.Header, body: string(raw)}
+	h := received{header: r.Header, body: string(raw)}
 	if v, err := slack.NewSecretsVerifier(r.Header, secret); err == nil {
 		_, _ = v.Write(raw)
 		h.valid = v.Ensure() == nil
 	}
 	a.mu.Lock()
-	a.hits = append(a.hits, h)
-	n := len(a.hits)
+	a.requests = append(a.requests, h)
+	n := len(a.requests)
 	a.mu.Unlock()
 	if a.answer != nil {
 		a.answer(n, w, r)
 	}
 }
 
-func (a *callbacks) got() []hit {
+func (a *callbackServer) received() []received {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.hits
+	return a.requests
 }
 
-// receive has interactions sent to an app over HTTP.
-func receive(t *testing.T, s *fakeslack.Server, a *callbacks) {
+// receiveInteractions has interactions sent to an app over HTTP.
+func receiveInteractions(t *testing.T, s *fakeslack.Server, a *callbackServer) {
 	t.Helper()
 	srv := httptest.NewServer(a)
 	t.Cleanup(srv.Close)
@@ -76,26 +76,26 @@ func withButtons(t *testing.T, c *slack.Client, more ...slack.MsgOption) string 
 	roll.Confirm = slack.NewConfirmationBlockObject(label("Roll back main?"), label("Nobody is <refused> then."), label("Roll it back"), label("Keep it"))
 	runbook := slack.NewButtonBlockElement("runbook", "", label("Runbook"))
 	runbook.URL = "https://e.example/runbook"
-	return say(t, c, append(more, text("trouble"), slack.MsgOptionBlocks(
+	return postMessage(t, c, append(more, text("trouble"), slack.MsgOptionBlocks(
 		slack.NewSectionBlock(label("trouble"), nil, nil),
 		slack.NewActionBlock("buttons", slack.NewButtonBlockElement("ack", "one", label("Acknowledge")), roll, runbook),
 	))...)
 }
 
 func TestAPressIsSignedAndComplete(t *testing.T) {
-	s, c, _ := begin(t, fakeslack.Options{})
-	var app callbacks
-	receive(t, s, &app)
-	root := say(t, c, text("root"))
+	s, c, _ := newFixture(t, fakeslack.Options{})
+	var app callbackServer
+	receiveInteractions(t, s, &app)
+	root := postMessage(t, c, text("root"))
 	ts := withButtons(t, c, slack.MsgOptionTS(root))
 	r, err := s.Press(t.Context(), "C1", ts, "rollback", "U0ADA")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Via != "http" || r.Sent != 1 || r.Answers != 1 || r.Status != http.StatusOK || r.Action != "rollback" || r.User != "U0ADA" {
+	if r.Via != "http" || r.Sent != 1 || r.Responses != 1 || r.Status != http.StatusOK || r.Action != "rollback" || r.User != "U0ADA" {
 		t.Errorf("receipt %+v", r)
 	}
-	hits := app.got()
+	hits := app.received()
 	if len(hits) != 1 || !hits[0].valid {
 		t.Fatalf("%d requests, want one that is signed", len(hits))
 	}
@@ -108,7 +108,7 @@ func TestAPressIsSignedAndComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	if cb.Type != slack.InteractionTypeBlockActions || cb.User.ID != "U0ADA" || cb.User.Name != "ada" || cb.User.TeamID != "T0FAKE" ||
-		cb.APIAppID != "A0FAKE" || cb.Team.ID != "T0FAKE" || cb.Channel.ID != "C1" || cb.TriggerID != r.Trigger || cb.TriggerID == "" {
+		cb.APIAppID != "A0FAKE" || cb.Team.ID != "T0FAKE" || cb.Channel.ID != "C1" || cb.TriggerID != r.TriggerID || cb.TriggerID == "" {
 		t.Errorf("callback %+v", cb)
 	}
 	if cb.Container.MessageTs != ts || cb.Container.ChannelID != "C1" || cb.Container.ThreadTs != root || cb.Message.Timestamp != ts || cb.Message.Text != "trouble" {
@@ -121,15 +121,15 @@ func TestAPressIsSignedAndComplete(t *testing.T) {
 }
 
 func TestACommandComesAsAForm(t *testing.T) {
-	s, _, _ := begin(t, fakeslack.Options{})
-	app := callbacks{answer: func(n int, w http.ResponseWriter, _ *http.Request) {
+	s, _, _ := newFixture(t, fakeslack.Options{})
+	app := callbackServer{answer: func(n int, w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"response_type":"ephemeral","text":"all is well"}`)
 	}}
-	receive(t, s, &app)
+	receiveInteractions(t, s, &app)
 	if _, err := s.Command(t.Context(), "C1", "U0BEN", " /headgate rollback main  because "); err != nil {
 		t.Fatal(err)
 	}
-	h := app.got()[0]
+	h := app.received()[0]
 	req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(h.body))
 	req.Header = h.header
 	cmd, err := slack.SlashCommandParse(req)
@@ -140,16 +140,16 @@ func TestACommandComesAsAForm(t *testing.T) {
 		cmd.ChannelID != "C1" || cmd.ChannelName != "ops" || cmd.TeamID != "T0FAKE" || cmd.APIAppID != "A0FAKE" || cmd.TriggerID == "" {
 		t.Errorf("command %+v", cmd)
 	}
-	if w := s.Whispers("C1", "U0BEN"); len(w) != 1 || w[0].Text != "all is well" {
+	if w := s.Ephemerals("C1", "U0BEN"); len(w) != 1 || w[0].Text != "all is well" {
 		t.Errorf("ben was shown %+v", w)
 	}
-	if w := s.Whispers("C1", "U0ADA"); len(w) != 0 || len(s.Messages("C1")) != 0 {
+	if w := s.Ephemerals("C1", "U0ADA"); len(w) != 0 || len(s.Messages("C1")) != 0 {
 		t.Errorf("others were shown it too: %+v", w)
 	}
 }
 
 func TestWhatCannotBePressed(t *testing.T) {
-	s, c, _ := begin(t, fakeslack.Options{})
+	s, c, _ := newFixture(t, fakeslack.Options{})
 	ts := withButtons(t, c)
 	for _, tt := range []struct {
 		channel, ts, action, user string
@@ -170,7 +170,7 @@ func TestWhatCannotBePressed(t *testing.T) {
 			t.Errorf("%.20q was taken for a command: %v", line, err)
 		}
 	}
-	if w := s.Whispers("C1", "U0ADA"); len(w) != 1 || w[0].Author != "Slackbot" || !strings.Contains(w[0].Text, "Acknowledge") {
+	if w := s.Ephemerals("C1", "U0ADA"); len(w) != 1 || w[0].Author != "Slackbot" || !strings.Contains(w[0].Text, "Acknowledge") {
 		t.Errorf("who pressed without an app was shown %+v", w)
 	}
 	if r := s.Receipts(); len(r) != 1 || r[0].Error != fakeslack.ErrNoSocket.Error() {
@@ -188,85 +188,87 @@ func TestFaultsOfInteractions(t *testing.T) {
 		name   string
 		fault  fakeslack.Fault
 		answer func(int, http.ResponseWriter, *http.Request)
-		want   func(hits []hit, r fakeslack.Receipt, err error) bool
+		want   func(hits []received, r fakeslack.Receipt, err error) bool
 	}{
-		{"none", fakeslack.Fault{Method: "chat.update"}, refuseOnce, func(h []hit, r fakeslack.Receipt, err error) bool {
-			return len(h) == 1 && errors.Is(err, fakeslack.ErrBadReply) && r.Status == 500 && r.Answers == 0
+		{"none", fakeslack.Fault{Method: "chat.update"}, refuseOnce, func(h []received, r fakeslack.Receipt, err error) bool {
+			return len(h) == 1 && errors.Is(err, fakeslack.ErrBadResponse) && r.Status == 500 && r.Responses == 0
 		}},
-		{"twice", fakeslack.Fault{Kind: fakeslack.Twice}, nil, func(h []hit, r fakeslack.Receipt, err error) bool {
-			return len(h) == 2 && h[0].body == h[1].body && h[0].valid && err == nil && r.Sent == 2 && r.Answers == 2 &&
+		{"twice", fakeslack.Fault{Kind: fakeslack.Duplicated}, nil, func(h []received, r fakeslack.Receipt, err error) bool {
+			return len(h) == 2 && h[0].body == h[1].body && h[0].valid && err == nil && r.Sent == 2 && r.Responses == 2 &&
 				h[0].header.Get("X-Slack-Signature") == h[1].header.Get("X-Slack-Signature")
 		}},
-		{"retried", fakeslack.Fault{Kind: fakeslack.Retried}, refuseOnce, func(h []hit, r fakeslack.Receipt, err error) bool {
-			return len(h) == 2 && h[0].body == h[1].body && h[1].valid && err == nil && r.Answers == 1 &&
+		{"retried", fakeslack.Fault{Kind: fakeslack.Retried}, refuseOnce, func(h []received, r fakeslack.Receipt, err error) bool {
+			return len(h) == 2 && h[0].body == h[1].body && h[1].valid && err == nil && r.Responses == 1 &&
 				h[0].header.Get("X-Slack-Retry-Num") == "" && h[1].header.Get("X-Slack-Retry-Num") == "1"
 		}},
 		{"retried in vain", fakeslack.Fault{Kind: fakeslack.Retried}, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) },
-			func(h []hit, _ fakeslack.Receipt, err error) bool { return len(h) == 4 && err != nil }},
+			func(h []received, _ fakeslack.Receipt, err error) bool { return len(h) == 4 && err != nil }},
 		{"forged", fakeslack.Fault{Kind: fakeslack.Forged}, nil, invalid},
 		{"tampered", fakeslack.Fault{Kind: fakeslack.Tampered}, nil, invalid},
 		{"too old", fakeslack.Fault{Kind: fakeslack.Backdated, Delay: 6 * time.Minute}, nil, invalid},
 		{"of the future", fakeslack.Fault{Kind: fakeslack.Backdated, Delay: -6 * time.Minute}, nil, invalid},
 		{"a little old", fakeslack.Fault{Kind: fakeslack.Backdated, Delay: time.Minute}, nil,
-			func(h []hit, _ fakeslack.Receipt, err error) bool { return len(h) == 1 && h[0].valid && err == nil }},
-		{"unsigned", fakeslack.Fault{Kind: fakeslack.Unsigned}, nil, func(h []hit, r fakeslack.Receipt, err error) bool {
+			func(h []received, _ fakeslack.Receipt, err error) bool {
+				return len(h) == 1 && h[0].valid && err == nil
+			}},
+		{"unsigned", fakeslack.Fault{Kind: fakeslack.Unsigned}, nil, func(h []received, r fakeslack.Receipt, err error) bool {
 			return invalid(h, r, err) && h[0].header.Get("X-Slack-Signature") == ""
 		}},
 		{"late", fakeslack.Fault{Kind: fakeslack.Slow, Delay: 50 * time.Millisecond}, nil,
-			func(h []hit, r fakeslack.Receipt, err error) bool {
-				return len(h) == 1 && err == nil && r.Took >= 50*time.Millisecond
+			func(h []received, r fakeslack.Receipt, err error) bool {
+				return len(h) == 1 && err == nil && r.Duration >= 50*time.Millisecond
 			}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s, c, _ := begin(t, fakeslack.Options{})
-			app := callbacks{answer: tt.answer}
-			receive(t, s, &app)
+			s, c, _ := newFixture(t, fakeslack.Options{})
+			app := callbackServer{answer: tt.answer}
+			receiveInteractions(t, s, &app)
 			ts := withButtons(t, c)
 			if tt.fault.Method == "" {
 				tt.fault.Method = "block_actions"
 			}
 			s.Inject(tt.fault)
 			r, err := s.Press(t.Context(), "C1", ts, "ack", "U0ADA")
-			if !tt.want(app.got(), r, err) {
-				t.Errorf("%d requests, receipt %+v, %v", len(app.got()), r, err)
+			if !tt.want(app.received(), r, err) {
+				t.Errorf("%d requests, receipt %+v, %v", len(app.received()), r, err)
 			}
 		})
 	}
 }
 
-func invalid(h []hit, _ fakeslack.Receipt, _ error) bool { return len(h) == 1 && !h[0].valid }
+func invalid(h []received, _ fakeslack.Receipt, _ error) bool { return len(h) == 1 && !h[0].valid }
 
 func TestFaultsOfEverythingSpareInteractions(t *testing.T) {
-	s, c, _ := begin(t, fakeslack.Options{})
-	var app callbacks
-	receive(t, s, &app)
+	s, c, _ := newFixture(t, fakeslack.Options{})
+	var app callbackServer
+	receiveInteractions(t, s, &app)
 	ts := withButtons(t, c)
-	s.Inject(fakeslack.Fault{Kind: fakeslack.Twice})
+	s.Inject(fakeslack.Fault{Kind: fakeslack.Duplicated})
 	if r, err := s.Press(t.Context(), "C1", ts, "ack", "U0ADA"); err != nil || r.Sent != 1 {
 		t.Errorf("a fault that names no method hit a press: %+v, %v", r, err)
 	}
 }
 
 func TestAnAppThatDoesNotAnswerInTime(t *testing.T) {
-	s, c, _ := begin(t, fakeslack.Options{Patience: 20 * time.Millisecond})
-	app := callbacks{answer: func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}
-	receive(t, s, &app)
+	s, c, _ := newFixture(t, fakeslack.Options{ResponseTimeout: 20 * time.Millisecond})
+	app := callbackServer{answer: func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}
+	receiveInteractions(t, s, &app)
 	ts := withButtons(t, c)
-	if _, err := s.Press(t.Context(), "C1", ts, "ack", "U0ADA"); !errors.Is(err, fakeslack.ErrNoAnswer) {
+	if _, err := s.Press(t.Context(), "C1", ts, "ack", "U0ADA"); !errors.Is(err, fakeslack.ErrNoResponse) {
 		t.Errorf("got %v", err)
 	}
-	if w := s.Whispers("C1", "U0ADA"); len(w) != 1 || !strings.Contains(w[0].Text, "did not answer") {
+	if w := s.Ephemerals("C1", "U0ADA"); len(w) != 1 || !strings.Contains(w[0].Text, "did not answer") {
 		t.Errorf("the user was shown %+v", w)
 	}
 }
 
 func TestAnInteractionMayBeChangedAndDeliveredLater(t *testing.T) {
-	s, c, _ := begin(t, fakeslack.Options{})
-	var app callbacks
-	receive(t, s, &app)
+	s, c, _ := newFixture(t, fakeslack.Options{})
+	var app callbackServer
+	receiveInteractions(t, s, &app)
 	ts := withButtons(t, c)
-	i, err := s.Interaction("C1", ts, "ack", "U0ADA")
+	i, err := s.PressInteraction("C1", ts, "ack", "U0ADA")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +281,7 @@ func TestAnInteractionMayBeChangedAndDeliveredLater(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h := app.got()
+	h := app.received()
 	if len(h) != 2 || h[0].body != h[1].body || !h[1].valid {
 		t.Fatalf("%d requests, not the same callback twice", len(h))
 	}
@@ -292,9 +294,9 @@ func TestAnInteractionMayBeChangedAndDeliveredLater(t *testing.T) {
 }
 
 func TestAwaitReceipts(t *testing.T) {
-	s, c, _ := begin(t, fakeslack.Options{})
-	var app callbacks
-	receive(t, s, &app)
+	s, c, _ := newFixture(t, fakeslack.Options{})
+	var app callbackServer
+	receiveInteractions(t, s, &app)
 	ts := withButtons(t, c)
 	var wg sync.WaitGroup
 	for range 5 {

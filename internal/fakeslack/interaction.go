@@ -15,8 +15,8 @@ type Kind string
 
 // The kinds of interactions.
 const (
-	Pressed Kind = "block_actions"
-	Typed   Kind = "slash_commands"
+	ButtonPress  Kind = "block_actions"
+	SlashCommand Kind = "slash_commands"
 )
 
 // Interaction is something that a person did, as the app will be told of it.
@@ -28,22 +28,22 @@ type Interaction struct {
 	User        User
 	Channel     string // ID
 	ChannelName string
-	Trigger     string    // trigger_id: no two interactions share one
+	TriggerID   string    // trigger_id: no two interactions share one
 	ResponseURL string    // takes five answers within half an hour; has no host before the app's first call
 	At          time.Time // when it was done
 
 	// Of a press.
 	TS, Thread string          // of the message, and of its root if it is a reply
 	Message    json.RawMessage // as it stood
-	Action     Action
+	Action     ButtonAction
 
 	// Of a command.
 	Command string // with its slash
 	Text    string // what follows it
 }
 
-// Action is a button that was pressed.
-type Action struct {
+// ButtonAction is a button that was pressed.
+type ButtonAction struct {
 	ID    string // action_id
 	Block string // block_id
 	Value string
@@ -60,41 +60,41 @@ var (
 	ErrNoCommand = errors.New("fake slack: not a command: it must begin with a slash and have at most 4000 characters")
 )
 
-// Interaction returns what an app is told when a user presses a button of a
+// PressInteraction returns what an app is told when a user presses a button of a
 // message as it stands now. Delivered after an edit, it is a press on a message
 // that has changed meanwhile.
-func (s *Server) Interaction(channelID, ts, actionID, userID string) (Interaction, error) {
-	i, _, err := s.press(channelID, ts, place{action: actionID}, userID)
+func (s *Server) PressInteraction(channelID, ts, actionID, userID string) (Interaction, error) {
+	i, _, err := s.newPress(channelID, ts, buttonRef{action: actionID}, userID)
 	return i, err
 }
 
-// press also returns what the button asks first, if it does.
-func (s *Server) press(channelID, ts string, p place, userID string) (Interaction, *confirm, error) {
-	i, err := s.begin(Pressed, channelID, userID)
+// newPress also returns what the button asks first, if it does.
+func (s *Server) newPress(channelID, ts string, p buttonRef, userID string) (Interaction, *confirmation, error) {
+	i, err := s.newInteraction(ButtonPress, channelID, userID)
 	if err != nil {
 		return i, nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.channelLocked(channelID).seen(ts, userID)
+	m := s.channelLocked(channelID).findVisible(ts, userID)
 	if m == nil {
 		return i, nil, ErrNoMessage
 	}
-	m = m.as(p.version)
+	m = m.atVersion(p.version)
 	b, ok := m.button(p.block, p.action)
 	if !ok {
 		return i, nil, ErrNoButton
 	}
 	i.TS, i.Thread = m.TS, m.Thread
-	i.Action = Action{ID: b.Action, Block: b.block, Value: b.Value, Text: b.words(), Style: b.Style}
-	i.Message, err = json.Marshal(m.json(true))
-	s.hookLocked(&i, "actions")
+	i.Action = ButtonAction{ID: b.Action, Block: b.block, Value: b.Value, Text: b.plainText(), Style: b.Style}
+	i.Message, err = json.Marshal(m.object(true))
+	s.addResponseURLLocked(&i, "actions")
 	return i, b.Confirm, err
 }
 
-// Typed returns what an app is told when a user types a command.
-func (s *Server) Typed(channelID, userID, line string) (Interaction, error) {
-	i, err := s.begin(Typed, channelID, userID)
+// SlashCommand returns what an app is told when a user types a command.
+func (s *Server) CommandInteraction(channelID, userID, line string) (Interaction, error) {
+	i, err := s.newInteraction(SlashCommand, channelID, userID)
 	if err != nil {
 		return i, err
 	}
@@ -106,11 +106,11 @@ func (s *Server) Typed(channelID, userID, line string) (Interaction, error) {
 	i.Text = strings.TrimSpace(i.Text)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hookLocked(&i, "commands")
+	s.addResponseURLLocked(&i, "commands")
 	return i, nil
 }
 
-func (s *Server) begin(kind Kind, channelID, userID string) (Interaction, error) {
+func (s *Server) newInteraction(kind Kind, channelID, userID string) (Interaction, error) {
 	u, ok := s.user(userID)
 	if !ok {
 		return Interaction{}, ErrNoUser
@@ -123,36 +123,36 @@ func (s *Server) begin(kind Kind, channelID, userID string) (Interaction, error)
 	}
 	return Interaction{
 		Kind: kind, App: AppID, Team: u.team(), User: u, Channel: c.ID, ChannelName: c.Name,
-		At: s.o.Now(), Trigger: fmt.Sprintf("%d.%s", s.o.Now().UnixMilli(), rand.Text()),
+		At: s.o.Now(), TriggerID: fmt.Sprintf("%d.%s", s.o.Now().UnixMilli(), rand.Text()),
 	}, nil
 }
 
 // payload is an interaction as JSON, the form of the socket.
-func (i Interaction) payload() reply {
-	if i.Kind == Typed {
-		out := reply{}
+func (i Interaction) payload() object {
+	if i.Kind == SlashCommand {
+		out := object{}
 		for k := range i.form() {
 			out[k] = i.form().Get(k)
 		}
 		return out
 	}
-	container := reply{"type": "message", "message_ts": i.TS, "channel_id": i.Channel, "is_ephemeral": false}
+	container := object{"type": "message", "message_ts": i.TS, "channel_id": i.Channel, "is_ephemeral": false}
 	if i.Thread != "" {
 		container["thread_ts"] = i.Thread
 	}
-	return reply{
-		"type": string(i.Kind), "api_app_id": i.App, "token": verifying, "trigger_id": i.Trigger, "response_url": i.ResponseURL,
-		"user":      reply{"id": i.User.ID, "username": i.User.Name, "name": i.User.Name, "team_id": i.User.team()},
-		"container": container, "team": reply{"id": i.Team, "domain": "fake"}, "enterprise": nil, "is_enterprise_install": false,
-		"channel": reply{"id": i.Channel, "name": i.ChannelName}, "message": i.Message, "state": reply{"values": reply{}},
-		"actions": []reply{i.action()},
+	return object{
+		"type": string(i.Kind), "api_app_id": i.App, "token": verificationToken, "trigger_id": i.TriggerID, "response_url": i.ResponseURL,
+		"user":      object{"id": i.User.ID, "username": i.User.Name, "name": i.User.Name, "team_id": i.User.team()},
+		"container": container, "team": object{"id": i.Team, "domain": "fake"}, "enterprise": nil, "is_enterprise_install": false,
+		"channel": object{"id": i.Channel, "name": i.ChannelName}, "message": i.Message, "state": object{"values": object{}},
+		"actions": []object{i.actionObject()},
 	}
 }
 
-func (i Interaction) action() reply {
-	a := reply{
+func (i Interaction) actionObject() object {
+	a := object{
 		"type": "button", "action_id": i.Action.ID, "block_id": i.Action.Block,
-		"text":      reply{"type": "plain_text", "text": i.Action.Text, "emoji": true},
+		"text":      object{"type": "plain_text", "text": i.Action.Text, "emoji": true},
 		"action_ts": fmt.Sprintf("%d.%06d", i.At.Unix(), i.At.Nanosecond()/1000),
 	}
 	if i.Action.Value != "" {
@@ -166,13 +166,13 @@ func (i Interaction) action() reply {
 
 // form is an interaction as request URLs get it.
 func (i Interaction) form() url.Values {
-	if i.Kind == Pressed {
+	if i.Kind == ButtonPress {
 		raw, _ := json.Marshal(i.payload()) // text and numbers
 		return url.Values{"payload": {string(raw)}}
 	}
 	return url.Values{
-		"token": {verifying}, "team_id": {i.Team}, "team_domain": {"fake"}, "channel_id": {i.Channel}, "channel_name": {i.ChannelName},
+		"token": {verificationToken}, "team_id": {i.Team}, "team_domain": {"fake"}, "channel_id": {i.Channel}, "channel_name": {i.ChannelName},
 		"user_id": {i.User.ID}, "user_name": {i.User.Name}, "command": {i.Command}, "text": {i.Text}, "api_app_id": {i.App},
-		"is_enterprise_install": {"false"}, "response_url": {i.ResponseURL}, "trigger_id": {i.Trigger},
+		"is_enterprise_install": {"false"}, "response_url": {i.ResponseURL}, "trigger_id": {i.TriggerID},
 	}
 }

@@ -17,7 +17,7 @@ type Message struct {
 	Blocks    json.RawMessage // nil: none
 	Metadata  json.RawMessage // nil: none
 	Webhook   bool
-	To        string    // ID of the user who alone sees it; empty: everybody does
+	OnlyFor   string    // ID of the user who alone sees it; empty: everybody does
 	Author    string    // empty: the app
 	File      string    // name of the file that came with it
 	Versions  []Version // earlier ones, oldest first

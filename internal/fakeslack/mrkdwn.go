@@ -15,66 +15,66 @@ func mrkdwn(s string, names map[string]string) template.HTML {
 		open := strings.IndexByte(s, '<')
 		end := strings.IndexByte(s, '>')
 		if open < 0 || end < open {
-			b.WriteString(styled(s))
+			b.WriteString(renderStyled(s))
 			break
 		}
-		b.WriteString(styled(s[:open]))
-		b.WriteString(special(s[open+1:end], names))
+		b.WriteString(renderStyled(s[:open]))
+		b.WriteString(renderEntity(s[open+1:end], names))
 		s = s[end+1:]
 	}
 	return template.HTML(b.String())
 }
 
-// special is what stands between < and >.
-func special(s string, names map[string]string) string {
+// renderEntity is what stands between < and >.
+func renderEntity(s string, names map[string]string) string {
 	target, label, labelled := strings.Cut(s, "|")
 	switch {
 	case strings.HasPrefix(target, "!date^"):
-		return `<time title="` + escape(label) + `">` + escape(label) + `</time>`
+		return `<time title="` + escapeHTML(label) + `">` + escapeHTML(label) + `</time>`
 	case strings.HasPrefix(target, "!subteam^"):
 		if !labelled {
 			label = strings.TrimPrefix(target, "!subteam^")
 		}
-		return `<mark>@` + escape(strings.TrimPrefix(label, "@")) + `</mark>`
+		return `<mark>@` + escapeHTML(strings.TrimPrefix(label, "@")) + `</mark>`
 	case strings.HasPrefix(target, "!"):
-		return `<mark>@` + escape(target[1:]) + `</mark>`
+		return `<mark>@` + escapeHTML(target[1:]) + `</mark>`
 	case strings.HasPrefix(target, "@"):
 		if name, ok := names[target[1:]]; ok {
 			target = "@" + name
 		}
-		return `<mark>` + escape(target) + `</mark>`
+		return `<mark>` + escapeHTML(target) + `</mark>`
 	case strings.HasPrefix(target, "http://"), strings.HasPrefix(target, "https://"):
 		if !labelled {
 			label = target
 		}
-		return `<a rel="noreferrer noopener" href="` + escape(target) + `">` + escape(label) + `</a>`
+		return `<a rel="noreferrer noopener" href="` + escapeHTML(target) + `">` + escapeHTML(label) + `</a>`
 	default:
-		return escape("<" + s + ">")
+		return escapeHTML("<" + s + ">")
 	}
 }
 
 // Slack knows three entities and nothing else.
-func escape(s string) string {
+func escapeHTML(s string) string {
 	s = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(s)
 	return template.HTMLEscapeString(s)
 }
 
 var styles = regexp.MustCompile("`([^`\n]+)`|\\*([^*\n]+)\\*|\\b_([^_\n]+)_\\b")
 
-func styled(s string) string {
+func renderStyled(s string) string {
 	var b strings.Builder
 	last := 0
 	for _, m := range styles.FindAllStringSubmatchIndex(s, -1) {
-		b.WriteString(lines(s[last:m[0]]))
+		b.WriteString(breakLines(s[last:m[0]]))
 		for i, tag := range []string{"code", "strong", "em"} {
 			if at := 2 + 2*i; m[at] >= 0 {
-				b.WriteString("<" + tag + ">" + escape(s[m[at]:m[at+1]]) + "</" + tag + ">")
+				b.WriteString("<" + tag + ">" + escapeHTML(s[m[at]:m[at+1]]) + "</" + tag + ">")
 			}
 		}
 		last = m[1]
 	}
-	b.WriteString(lines(s[last:]))
+	b.WriteString(breakLines(s[last:]))
 	return b.String()
 }
 
-func lines(s string) string { return strings.ReplaceAll(escape(s), "\n", "<br>") }
+func breakLines(s string) string { return strings.ReplaceAll(escapeHTML(s), "\n", "<br>") }

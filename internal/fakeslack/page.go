@@ -18,25 +18,25 @@ import (
 var pageFiles embed.FS
 
 const (
-	shown   = 50 // of a channel's messages
-	refresh = 2  // seconds
+	maxShown       = 50 // of a channel's messages
+	refreshSeconds = 2  // seconds
 )
 
-// pages are for people. What changes something is refused when another site's
+// registerPages are for people. What changes something is refused when another site's
 // page asks for it.
-func (s *Server) pages() {
+func (s *Server) registerPages() {
 	guard := http.NewCrossOriginProtection()
 	for pattern, do := range map[string]http.HandlerFunc{
 		"GET /{$}": s.servePage, "GET /channel": s.serveChannel, "GET /style.css": serveStyle,
 		"POST /press": s.servePress, "POST /command": s.serveCommand,
 	} {
-		s.mux.Handle(pattern, guard.Handler(byAddress(do)))
+		s.mux.Handle(pattern, guard.Handler(requireIPHost(do)))
 	}
 }
 
-// byAddress takes only requests for an IP address or localhost. A name could be
+// requireIPHost takes only requests for an IP address or localhost. A name could be
 // another site's that has come to mean this machine.
-func byAddress(next http.Handler) http.Handler {
+func requireIPHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if h, _, err := net.SplitHostPort(host); err == nil {
@@ -104,28 +104,28 @@ type channelPage struct {
 	view
 	Roots   []pageMessage
 	Refresh int  // seconds; 0: it stands still
-	Still   bool // asked to
+	Paused  bool // asked to
 }
 
 func (s *Server) serveChannel(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	p := channelPage{view: s.view(q.Get("channel"), q.Get("as")), Refresh: refresh, Still: q.Get("still") != ""}
-	if p.Still {
+	p := channelPage{view: s.view(q.Get("channel"), q.Get("as")), Refresh: refreshSeconds, Paused: q.Get("still") != ""}
+	if p.Paused {
 		p.Refresh = 0
 	}
-	all := append(s.Messages(p.Current.ID), s.Whispers(p.Current.ID, p.As.ID)...)
-	p.Roots = newReader(p.view).roots(all)
+	all := append(s.Messages(p.Current.ID), s.Ephemerals(p.Current.ID, p.As.ID)...)
+	p.Roots = newMessageRenderer(p.view).roots(all)
 	render(w, http.StatusOK, "channel.html", p)
 }
 
-// reader is who looks at messages.
-type reader struct {
+// messageRenderer is who looks at messages.
+type messageRenderer struct {
 	as    string            // ID
 	names map[string]string // of users, by ID
 }
 
-func newReader(v view) reader {
-	r := reader{as: v.As.ID, names: make(map[string]string)}
+func newMessageRenderer(v view) messageRenderer {
+	r := messageRenderer{as: v.As.ID, names: make(map[string]string)}
 	for _, u := range v.Users {
 		r.names[u.ID] = u.Name
 	}
@@ -133,52 +133,52 @@ func newReader(v view) reader {
 }
 
 type pageMessage struct {
-	Author  string
-	Channel string // ID
-	As      string // ID of who looks
-	TS      string
-	Version string // which of its versions is shown
-	Time    string
-	Exact   string
-	Edited  int
-	Blocks  []pageBlock
-	Replies []pageMessage
-	File    string
-	Also    bool // shown in the channel too
-	Private bool
+	Author        string
+	Channel       string // ID
+	As            string // ID of who looks
+	TS            string
+	Version       string // which of its versions is shown
+	Time          string
+	Exact         string
+	Edited        int
+	Blocks        []pageBlock
+	Replies       []pageMessage
+	File          string
+	AlsoInChannel bool // shown in the channel too
+	Private       bool
 }
 
-// Face is a letter for the author.
-func (m pageMessage) Face() string { return strings.ToLower(m.Author[:1]) }
+// Initial is a letter for the author.
+func (m pageMessage) Initial() string { return strings.ToLower(m.Author[:1]) }
 
 // roots returns the newest messages first, with their threads. A reply whose root
 // is gone stands by itself.
-func (r reader) roots(all []Message) []pageMessage {
+func (r messageRenderer) roots(all []Message) []pageMessage {
 	slices.SortStableFunc(all, func(a, b Message) int { return cmpTS(a.TS, b.TS) })
 	byTS := make(map[string]int)
 	var out []pageMessage
 	for _, m := range all {
 		if i, ok := byTS[m.Thread]; ok && m.Thread != "" {
-			out[i].Replies = append(out[i].Replies, r.show(m))
+			out[i].Replies = append(out[i].Replies, r.message(m))
 			continue
 		}
 		byTS[m.TS] = len(out)
-		out = append(out, r.show(m))
+		out = append(out, r.message(m))
 	}
 	slices.Reverse(out)
-	return out[:min(len(out), shown)]
+	return out[:min(len(out), maxShown)]
 }
 
-func (r reader) show(m Message) pageMessage {
+func (r messageRenderer) message(m Message) pageMessage {
 	at := tsTime(m.TS)
 	p := pageMessage{
 		Author: m.Author, Channel: m.Channel, As: r.as, TS: m.TS, Version: version(m.Blocks), Time: at.Format("15:04:05"), Exact: at.Format(time.RFC3339) + " · ts " + m.TS,
-		Edited: len(m.Versions), File: m.File, Also: m.Broadcast, Private: m.To != "",
+		Edited: len(m.Versions), File: m.File, AlsoInChannel: m.Broadcast, Private: m.OnlyFor != "",
 	}
 	if p.Author == "" {
 		p.Author = "headgate"
 	}
-	for i, b := range m.parsed() {
+	for i, b := range m.decodedBlocks() {
 		p.Blocks = append(p.Blocks, r.block(b, b.id(i)))
 	}
 	if len(p.Blocks) == 0 && m.Text != "" {
@@ -200,42 +200,42 @@ type pageButton struct {
 	Link                string // opens it; empty: the app is told
 }
 
-func (r reader) block(b block, id string) pageBlock {
+func (r messageRenderer) block(b block, id string) pageBlock {
 	p := pageBlock{Type: b.Type, ID: id}
 	if b.Text != nil {
-		p.Text = r.words(*b.Text)
+		p.Text = r.text(*b.Text)
 	}
 	for _, f := range b.Fields {
-		p.Fields = append(p.Fields, r.words(f))
+		p.Fields = append(p.Fields, r.text(f))
 	}
 	for _, e := range b.Elements {
 		if e.Type != "button" {
-			p.Fields = append(p.Fields, mrkdwn(e.words(), r.names))
+			p.Fields = append(p.Fields, mrkdwn(e.plainText(), r.names))
 		}
 	}
 	for _, e := range b.buttons() {
-		p.Buttons = append(p.Buttons, pageButton{Text: e.words(), Action: e.Action, Style: e.class(), Link: webLink(e.URL)})
+		p.Buttons = append(p.Buttons, pageButton{Text: e.plainText(), Action: e.Action, Style: e.styleClass(), Link: httpURL(e.URL)})
 	}
 	return p
 }
 
-// class is the style, if it is a known one.
-func (e element) class() string {
+// styleClass is the style, if it is a known one.
+func (e element) styleClass() string {
 	if e.Style == "primary" || e.Style == "danger" {
 		return e.Style
 	}
 	return "plain"
 }
 
-// webLink is a URL if it leads to the web.
-func webLink(s string) string {
+// httpURL is a URL if it leads to the web.
+func httpURL(s string) string {
 	if strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") {
 		return s
 	}
 	return ""
 }
 
-func (r reader) words(t text) template.HTML {
+func (r messageRenderer) text(t text) template.HTML {
 	if t.Type == "plain_text" {
 		return template.HTML(template.HTMLEscapeString(t.Text))
 	}

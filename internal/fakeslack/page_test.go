@@ -61,9 +61,9 @@ func fields(t *testing.T, page, button string) url.Values {
 }
 
 func TestPressingOnThePage(t *testing.T) {
-	s, c, srv := begin(t, fakeslack.Options{})
-	var app callbacks
-	receive(t, s, &app)
+	s, c, srv := newFixture(t, fakeslack.Options{})
+	var app callbackServer
+	receiveInteractions(t, s, &app)
 	withButtons(t, c)
 	_, page := browse(t, srv, "/channel?channel=C1&as=U0BEN", nil, "same-origin")
 	for _, want := range []string{`href="https://e.example/runbook"`, `class="danger"`, `name="as" value="U0BEN"`} {
@@ -73,8 +73,8 @@ func TestPressingOnThePage(t *testing.T) {
 	}
 
 	resp, after := browse(t, srv, "/press", fields(t, page, "Acknowledge"), "same-origin")
-	if resp.Request.URL.Path != "/channel" || !strings.Contains(after, "Acknowledge") || len(app.got()) != 1 {
-		t.Fatalf("after the press one is at %s, and the app was asked %d times", resp.Request.URL, len(app.got()))
+	if resp.Request.URL.Path != "/channel" || !strings.Contains(after, "Acknowledge") || len(app.received()) != 1 {
+		t.Fatalf("after the press one is at %s, and the app was asked %d times", resp.Request.URL, len(app.received()))
 	}
 
 	_, ask := browse(t, srv, "/press", fields(t, page, "Roll back"), "same-origin")
@@ -83,7 +83,7 @@ func TestPressingOnThePage(t *testing.T) {
 			t.Errorf("the confirmation lacks %q", want)
 		}
 	}
-	if len(app.got()) != 1 || strings.Contains(ask, `http-equiv="refresh"`) {
+	if len(app.received()) != 1 || strings.Contains(ask, `http-equiv="refresh"`) {
 		t.Error("a button that asks first did not wait for the answer")
 	}
 	browse(t, srv, "/press", fields(t, ask, "Roll it back"), "same-origin")
@@ -93,9 +93,9 @@ func TestPressingOnThePage(t *testing.T) {
 }
 
 func TestCommandsOnThePage(t *testing.T) {
-	s, _, srv := begin(t, fakeslack.Options{})
-	app := callbacks{answer: func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "all <b>is</b> well") }}
-	receive(t, s, &app)
+	s, _, srv := newFixture(t, fakeslack.Options{})
+	app := callbackServer{answer: func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "all <b>is</b> well") }}
+	receiveInteractions(t, s, &app)
 	v := url.Values{"channel": {"C1"}, "as": {"U0EVE"}, "line": {"/headgate status"}}
 	resp, _ := browse(t, srv, "/command", v, "same-origin")
 	if resp.Request.URL.Path != "/" || resp.Request.URL.Query().Get("as") != "U0EVE" || resp.Request.URL.Query().Get("channel") != "C1" {
@@ -113,7 +113,7 @@ func TestCommandsOnThePage(t *testing.T) {
 }
 
 func TestThePageSaysWhatFailed(t *testing.T) {
-	s, c, srv := begin(t, fakeslack.Options{})
+	s, c, srv := newFixture(t, fakeslack.Options{})
 	ts := withButtons(t, c)
 	_, page := browse(t, srv, "/channel?channel=C1", nil, "same-origin")
 	ack := fields(t, page, "Acknowledge")
@@ -127,9 +127,9 @@ func TestThePageSaysWhatFailed(t *testing.T) {
 }
 
 func TestOtherSitesCannotPress(t *testing.T) {
-	s, c, srv := begin(t, fakeslack.Options{})
-	var app callbacks
-	receive(t, s, &app)
+	s, c, srv := newFixture(t, fakeslack.Options{})
+	var app callbackServer
+	receiveInteractions(t, s, &app)
 	withButtons(t, c)
 	_, page := browse(t, srv, "/channel?channel=C1", nil, "same-origin")
 	ack := fields(t, page, "Acknowledge")
@@ -142,13 +142,13 @@ func TestOtherSitesCannotPress(t *testing.T) {
 			t.Errorf("%s by a link: %s", path, resp.Status)
 		}
 	}
-	if len(app.got()) != 0 {
+	if len(app.received()) != 0 {
 		t.Error("the app was told")
 	}
 }
 
 func TestPagesAreSafeAndStandTogether(t *testing.T) {
-	s, _, srv := begin(t, fakeslack.Options{Users: []fakeslack.User{{ID: "U1", Name: "<b>ada</b>"}}})
+	s, _, srv := newFixture(t, fakeslack.Options{Users: []fakeslack.User{{ID: "U1", Name: "<b>ada</b>"}}})
 	s.SetChannel(fakeslack.Channel{ID: `C"><b>`, Name: `<i>`, Member: true})
 	for _, path := range []string{"/", "/channel", "/channel?still=1", `/?channel=%22%3E%3Cb%3E&as=%3Cb%3E`} {
 		resp, body := browse(t, srv, path, nil, "none")
@@ -178,9 +178,9 @@ func TestPagesAreSafeAndStandTogether(t *testing.T) {
 }
 
 func TestWhoSeesAnOldVersionPressesItsButton(t *testing.T) {
-	s, c, srv := begin(t, fakeslack.Options{})
-	var app callbacks
-	receive(t, s, &app)
+	s, c, srv := newFixture(t, fakeslack.Options{})
+	var app callbackServer
+	receiveInteractions(t, s, &app)
 	ts := withButtons(t, c)
 	_, page := browse(t, srv, "/channel?channel=C1", nil, "same-origin")
 	_, ask := browse(t, srv, "/press", fields(t, page, "Roll back"), "same-origin")
@@ -188,7 +188,7 @@ func TestWhoSeesAnOldVersionPressesItsButton(t *testing.T) {
 		t.Fatal(err)
 	}
 	browse(t, srv, "/press", fields(t, ask, "Roll it back"), "same-origin")
-	h := app.got()
+	h := app.received()
 	if len(h) != 1 {
 		t.Fatalf("the app was told %d times", len(h))
 	}

@@ -5,36 +5,36 @@ import (
 	"net/http"
 )
 
-// question is a confirmation, or a notice that something cannot be.
-type question struct {
+// dialog is a confirmation, or a notice that something cannot be.
+type dialog struct {
 	view
 	TS, Version        string
 	Block, Action      string
-	Heading, Words     string
+	Heading, Text      string
 	Confirm, Deny      string
-	Danger, OnlyNotice bool
+	Danger, NoticeOnly bool
 }
 
 // servePress presses a button. When that has a confirmation, it is asked for
 // first.
 func (s *Server) servePress(w http.ResponseWriter, r *http.Request) {
 	v := s.view(r.PostFormValue("channel"), r.PostFormValue("as"))
-	b := place{version: r.PostFormValue("version"), block: r.PostFormValue("block"), action: r.PostFormValue("action")}
-	i, c, err := s.press(r.PostFormValue("channel"), r.PostFormValue("ts"), b, r.PostFormValue("as"))
+	b := buttonRef{version: r.PostFormValue("version"), block: r.PostFormValue("block"), action: r.PostFormValue("action")}
+	i, c, err := s.newPress(r.PostFormValue("channel"), r.PostFormValue("ts"), b, r.PostFormValue("as"))
 	if err != nil {
-		notice(w, v, err)
+		renderNotice(w, v, err)
 		return
 	}
 	if c != nil && r.PostFormValue("confirmed") != "yes" {
-		q := question{view: v, TS: i.TS, Version: b.version, Block: b.block, Action: b.action,
-			Heading: or(c.Title.Text, "Are you sure?"), Words: c.Text.Text,
+		q := dialog{view: v, TS: i.TS, Version: b.version, Block: b.block, Action: b.action,
+			Heading: orDefault(c.Title.Text, "Are you sure?"), Text: c.Text.Text,
 			Danger: c.Style == "danger" || i.Action.Style == "danger"}
-		q.Confirm, q.Deny = or(c.Confirm.Text, "Yes"), or(c.Deny.Text, "Cancel")
+		q.Confirm, q.Deny = orDefault(c.Confirm.Text, "Yes"), orDefault(c.Deny.Text, "Cancel")
 		render(w, http.StatusOK, "ask.html", q)
 		return
 	}
 	if _, err := s.Deliver(r.Context(), i); errors.Is(err, ErrBusy) {
-		notice(w, v, err)
+		renderNotice(w, v, err)
 		return
 	}
 	http.Redirect(w, r, "/channel?"+string(v.Query()), http.StatusSeeOther) // what failed stands in the channel
@@ -46,19 +46,19 @@ func (s *Server) serveCommand(w http.ResponseWriter, r *http.Request) {
 	_, err := s.Command(r.Context(), r.PostFormValue("channel"), r.PostFormValue("as"), r.PostFormValue("line"))
 	for _, known := range []error{ErrNoCommand, ErrNoUser, ErrNoChannel, ErrBusy} {
 		if errors.Is(err, known) {
-			notice(w, v, err)
+			renderNotice(w, v, err)
 			return
 		}
 	}
 	http.Redirect(w, r, "/?"+string(v.Query()), http.StatusSeeOther)
 }
 
-// notice says what cannot be. Of what went wrong with the app the channel tells.
-func notice(w http.ResponseWriter, v view, err error) {
-	render(w, http.StatusConflict, "ask.html", question{view: v, Heading: "That did not work", Words: err.Error(), OnlyNotice: true})
+// renderNotice says what cannot be. Of what went wrong with the app the channel tells.
+func renderNotice(w http.ResponseWriter, v view, err error) {
+	render(w, http.StatusConflict, "ask.html", dialog{view: v, Heading: "That did not work", Text: err.Error(), NoticeOnly: true})
 }
 
-func or(s, otherwise string) string {
+func orDefault(s, otherwise string) string {
 	if s == "" {
 		return otherwise
 	}

@@ -14,19 +14,19 @@ import (
 	"headgate/internal/fakeslack"
 )
 
-// settable is a clock that tests move.
-type settable struct {
+// fakeClock is a clock that tests move.
+type fakeClock struct {
 	mu sync.Mutex
 	at time.Time
 }
 
-func (c *settable) now() time.Time {
+func (c *fakeClock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.at
 }
 
-func (c *settable) add(d time.Duration) {
+func (c *fakeClock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = c.at.Add(d)
@@ -66,10 +66,10 @@ func callAs(t *testing.T, srv *httptest.Server, host string) {
 }
 
 func TestResponseURLs(t *testing.T) {
-	s, c, srv := begin(t, fakeslack.Options{})
+	s, c, srv := newFixture(t, fakeslack.Options{})
 	ts := withButtons(t, c)
 	callAs(t, srv, "evil.example")
-	i, err := s.Interaction("C1", ts, "ack", "U0ADA")
+	i, err := s.PressInteraction("C1", ts, "ack", "U0ADA")
 	if err != nil || !strings.HasPrefix(i.ResponseURL, srv.URL+"/actions/T0FAKE/") {
 		t.Fatal(i.ResponseURL, err)
 	}
@@ -89,7 +89,7 @@ func TestResponseURLs(t *testing.T) {
 			t.Errorf("replaced by %+v", m)
 		}
 	}
-	if w := s.Whispers("C1", "U0ADA"); len(w) != 1 || w[0].Text != "only ada" || w[0].To != "U0ADA" {
+	if w := s.Ephemerals("C1", "U0ADA"); len(w) != 1 || w[0].Text != "only ada" || w[0].OnlyFor != "U0ADA" {
 		t.Errorf("ada was shown %+v", w)
 	}
 	if m := s.Messages("C1"); len(m) != 1 || m[0].Text != "everybody" {
@@ -101,32 +101,32 @@ func TestResponseURLs(t *testing.T) {
 }
 
 func TestResponseURLsExpire(t *testing.T) {
-	clock := &settable{at: time.Unix(1_767_225_600, 0)}
-	s, c, srv := begin(t, fakeslack.Options{Now: clock.now})
+	clock := &fakeClock{at: time.Unix(1_767_225_600, 0)}
+	s, c, srv := newFixture(t, fakeslack.Options{Now: clock.now})
 	if _, err := c.AuthTestContext(t.Context()); err != nil { // from here on it knows its address
 		t.Fatal(err)
 	}
-	i, err := s.Typed("C1", "U0BEN", "/headgate status")
+	i, err := s.CommandInteraction("C1", "U0BEN", "/headgate status")
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock.add(30 * time.Minute)
+	clock.advance(30 * time.Minute)
 	if got := respond(t, srv, i.ResponseURL, `{"text":"just in time"}`); got != "" {
 		t.Errorf("after half an hour: %s", got)
 	}
-	clock.add(time.Second)
+	clock.advance(time.Second)
 	if got := respond(t, srv, i.ResponseURL, `{"text":"late"}`); !strings.Contains(got, "expired_url") {
 		t.Errorf("later: %q", got)
 	}
 }
 
 func TestFaultsOfResponseURLs(t *testing.T) {
-	s, _, srv := begin(t, fakeslack.Options{})
-	i, err := s.Typed("C1", "U0BEN", "/headgate status")
+	s, _, srv := newFixture(t, fakeslack.Options{})
+	i, err := s.CommandInteraction("C1", "U0BEN", "/headgate status")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Inject(fakeslack.Fault{Method: "response_url", Kind: fakeslack.ServerError, Times: 1})
+	s.Inject(fakeslack.Fault{Method: "response_url", Kind: fakeslack.ServerError, MaxHits: 1})
 	for _, want := range []bool{false, true} {
 		if got := respond(t, srv, srv.URL+i.ResponseURL, `{"text":"x"}`); (got == "") != want {
 			t.Errorf("answered %q", got)
@@ -138,12 +138,12 @@ func TestFaultsOfResponseURLs(t *testing.T) {
 }
 
 func TestEphemeralMessages(t *testing.T) {
-	s, c, _ := begin(t, fakeslack.Options{})
+	s, c, _ := newFixture(t, fakeslack.Options{})
 	ts, err := c.PostEphemeralContext(t.Context(), "C1", "U0EVE", text("you may not"))
 	if err != nil || ts == "" {
 		t.Fatal(ts, err)
 	}
-	if w := s.Whispers("C1", "U0EVE"); len(w) != 1 || w[0].TS != ts {
+	if w := s.Ephemerals("C1", "U0EVE"); len(w) != 1 || w[0].TS != ts {
 		t.Errorf("eve was shown %+v", w)
 	}
 	h, err := c.GetConversationHistoryContext(t.Context(), &slack.GetConversationHistoryParameters{ChannelID: "C1"})
@@ -160,7 +160,7 @@ func TestEphemeralMessages(t *testing.T) {
 }
 
 func TestButtonsThatSlackRefuses(t *testing.T) {
-	_, c, _ := begin(t, fakeslack.Options{})
+	_, c, _ := newFixture(t, fakeslack.Options{})
 	long := func(n int) string { return strings.Repeat("x", n) }
 	for _, tt := range []struct{ name, elements, want string }{
 		{"fine", `[{"type":"button","action_id":"a","text":{"type":"plain_text","text":"A"},"value":"` + long(2000) + `"}]`, ""},

@@ -11,16 +11,16 @@ import (
 
 // Options of a Server. The zero value is a Slack that takes any token.
 type Options struct {
-	Token   string           // the bot token; empty: any
-	Scopes  []string         // of the token; nil: all that are needed
-	Limited bool             // one post per second and channel, as Slack has it
-	Seed    uint64           // of faults that hit by chance
-	Now     func() time.Time // nil: the clock
+	Token       string           // the bot token; empty: any
+	Scopes      []string         // of the token; nil: all that are needed
+	RateLimited bool             // one post per second and channel, as Slack has it
+	Seed        uint64           // of faults that hit by chance
+	Now         func() time.Time // nil: the clock
 
-	AppToken string        // of Socket Mode; empty: any that begins with xapp-
-	Users    []User        // nil: SomeUsers
-	Patience time.Duration // how long an interaction's answer is waited for; 0: 3 s, as Slack does
-	Pings    time.Duration // between two pings over a socket; 0: 5 s
+	AppToken        string        // of Socket Mode; empty: any that begins with xapp-
+	Users           []User        // nil: DefaultUsers
+	ResponseTimeout time.Duration // how long an interaction's answer is waited for; 0: 3 s, as Slack does
+	PingInterval    time.Duration // between two pings over a socket; 0: 5 s
 }
 
 // allScopes are what the known methods ask for.
@@ -43,26 +43,26 @@ type Server struct {
 	files    map[string]*upload
 	lastFile int
 
-	base      string // URL, as the app's latest call had it
-	callbacks Callbacks
-	receipts  []Receipt
-	flying    int // interactions that wait for an answer
-	hooks     []*hook
-	tickets   []ticket
-	sockets   []*socket
-	closed    bool
-	changed   chan struct{} // closed when something that is awaited may have changed
-	live      sync.WaitGroup
+	base         string // URL, as the app's latest call had it
+	callbacks    Callbacks
+	receipts     []Receipt
+	inFlight     int // interactions that wait for an answer
+	responseURLs []*responseURL
+	tickets      []ticket
+	sockets      []*socket
+	closed       bool
+	changed      chan struct{} // closed when something that is awaited may have changed
+	socketsDone  sync.WaitGroup
 }
 
 // Bounds of what a Server keeps and reads.
 const (
-	maxMessages = 10_000 // of a channel; the oldest go first
-	maxVersions = 100    // of a message
-	maxCalls    = 20_000
-	maxFiles    = 100
-	maxBody     = 4 << 20
-	maxWhispers = 1_000 // of a channel; the oldest go first
+	maxMessages  = 10_000 // of a channel; the oldest go first
+	maxVersions  = 100    // of a message
+	maxCalls     = 20_000
+	maxFiles     = 100
+	maxBody      = 4 << 20
+	maxEphemeral = 1_000 // of a channel; the oldest go first
 )
 
 // New returns a Server without channels.
@@ -74,13 +74,13 @@ func New(o Options) *Server {
 		o.Scopes = allScopes
 	}
 	if o.Users == nil {
-		o.Users = SomeUsers()
+		o.Users = DefaultUsers()
 	}
-	if o.Patience <= 0 {
-		o.Patience = patience
+	if o.ResponseTimeout <= 0 {
+		o.ResponseTimeout = defaultResponseTimeout
 	}
-	if o.Pings <= 0 {
-		o.Pings = pingEvery
+	if o.PingInterval <= 0 {
+		o.PingInterval = defaultPingInterval
 	}
 	s := &Server{
 		o: o, mux: http.NewServeMux(), files: make(map[string]*upload), client: newClient(), changed: make(chan struct{}),
@@ -92,7 +92,7 @@ func New(o Options) *Server {
 	s.mux.HandleFunc("POST /actions/{team}/{id}", s.serveResponse)
 	s.mux.HandleFunc("POST /commands/{team}/{id}", s.serveResponse)
 	s.mux.HandleFunc("GET /link/{$}", s.serveSocket)
-	s.pages()
+	s.registerPages()
 	return s
 }
 
@@ -113,9 +113,9 @@ type Channel struct {
 
 type channel struct {
 	Channel
-	messages []*Message // in the order of their ts
-	whispers []*Message
-	lastPost time.Time
+	messages  []*Message // in the order of their ts
+	ephemeral []*Message
+	lastPost  time.Time
 }
 
 // SetChannel adds a channel, or changes what is known of it.

@@ -21,9 +21,9 @@ import (
 
 const token = "xoxb-right"
 
-// begin returns a Slack with channels, and a client of the library that headgate
+// newFixture returns a Slack with channels, and a client of the library that headgate
 // uses.
-func begin(t *testing.T, o fakeslack.Options) (*fakeslack.Server, *slack.Client, *httptest.Server) {
+func newFixture(t *testing.T, o fakeslack.Options) (*fakeslack.Server, *slack.Client, *httptest.Server) {
 	t.Helper()
 	if o.Token == "" {
 		o.Token = token
@@ -39,7 +39,7 @@ func begin(t *testing.T, o fakeslack.Options) (*fakeslack.Server, *slack.Client,
 	return s, slack.New(token, slack.OptionAPIURL(srv.URL+"/api/"), slack.OptionHTTPClient(hc)), srv
 }
 
-func say(t *testing.T, c *slack.Client, opts ...slack.MsgOption) string {
+func postMessage(t *testing.T, c *slack.Client, opts ...slack.MsgOption) string {
 	t.Helper()
 	_, ts, err := c.PostMessageContext(t.Context(), "C1", opts...)
 	if err != nil || ts == "" {
@@ -51,12 +51,12 @@ func say(t *testing.T, c *slack.Client, opts ...slack.MsgOption) string {
 func text(s string) slack.MsgOption { return slack.MsgOptionText(s, false) }
 
 func TestPostsEditsAndThreads(t *testing.T) {
-	s, c, _ := begin(t, fakeslack.Options{})
-	root := say(t, c, text("one <!here>"), slack.MsgOptionMetadata(slack.SlackMetadata{
+	s, c, _ := newFixture(t, fakeslack.Options{})
+	root := postMessage(t, c, text("one <!here>"), slack.MsgOptionMetadata(slack.SlackMetadata{
 		EventType: "e", EventPayload: map[string]any{"n": 1},
 	}))
-	reply := say(t, c, text("two"), slack.MsgOptionTS(root))
-	wide := say(t, c, text("three"), slack.MsgOptionTS(root), slack.MsgOptionBroadcast())
+	reply := postMessage(t, c, text("two"), slack.MsgOptionTS(root))
+	wide := postMessage(t, c, text("three"), slack.MsgOptionTS(root), slack.MsgOptionBroadcast())
 	if _, _, _, err := c.UpdateMessageContext(t.Context(), "C1", root, text("one, edited <@U123>")); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestPostsEditsAndThreads(t *testing.T) {
 
 func TestTSAreDistinctText(t *testing.T) {
 	now := time.Unix(1_767_225_600, 0)
-	_, c, _ := begin(t, fakeslack.Options{Now: func() time.Time { return now }})
+	_, c, _ := newFixture(t, fakeslack.Options{Now: func() time.Time { return now }})
 	var mu sync.Mutex
 	seen := make(map[string]bool)
 	var wg sync.WaitGroup
@@ -96,14 +96,14 @@ func TestTSAreDistinctText(t *testing.T) {
 }
 
 func TestHistoryPagesAndHidesMetadataUnlessAsked(t *testing.T) {
-	_, c, _ := begin(t, fakeslack.Options{})
+	_, c, _ := newFixture(t, fakeslack.Options{})
 	var all []string
 	for i := range 5 {
-		all = append(all, say(t, c, text(fmt.Sprint(i)), slack.MsgOptionMetadata(slack.SlackMetadata{
+		all = append(all, postMessage(t, c, text(fmt.Sprint(i)), slack.MsgOptionMetadata(slack.SlackMetadata{
 			EventType: "e", EventPayload: map[string]any{"n": i},
 		})))
 	}
-	say(t, c, text("in a thread"), slack.MsgOptionTS(all[0]))
+	postMessage(t, c, text("in a thread"), slack.MsgOptionTS(all[0]))
 	var got []string
 	p := &slack.GetConversationHistoryParameters{ChannelID: "C1", Limit: 2, Oldest: all[0], IncludeAllMetadata: true}
 	for {
@@ -134,10 +134,10 @@ func TestHistoryPagesAndHidesMetadataUnlessAsked(t *testing.T) {
 }
 
 func TestRepliesBeginWithTheRoot(t *testing.T) {
-	_, c, _ := begin(t, fakeslack.Options{})
-	root := say(t, c, text("root"))
-	say(t, c, text("a"), slack.MsgOptionTS(root))
-	say(t, c, text("b"), slack.MsgOptionTS(root))
+	_, c, _ := newFixture(t, fakeslack.Options{})
+	root := postMessage(t, c, text("root"))
+	postMessage(t, c, text("a"), slack.MsgOptionTS(root))
+	postMessage(t, c, text("b"), slack.MsgOptionTS(root))
 	ms, _, _, err := c.GetConversationRepliesContext(t.Context(), &slack.GetConversationRepliesParameters{ChannelID: "C1", Timestamp: root})
 	if err != nil || len(ms) != 3 || ms[0].Text != "root" || ms[2].Text != "b" {
 		t.Errorf("%+v, %v", ms, err)
@@ -149,8 +149,8 @@ func TestRepliesBeginWithTheRoot(t *testing.T) {
 }
 
 func TestADeletedRoot(t *testing.T) {
-	s, c, _ := begin(t, fakeslack.Options{})
-	root := say(t, c, text("root"))
+	s, c, _ := newFixture(t, fakeslack.Options{})
+	root := postMessage(t, c, text("root"))
 	if !s.Delete("C1", root) || s.Delete("C1", root) {
 		t.Error("deleting says whether the message was there")
 	}
@@ -198,7 +198,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s, c, _ := begin(t, fakeslack.Options{})
+			s, c, _ := newFixture(t, fakeslack.Options{})
 			_, _, err := c.PostMessageContext(t.Context(), tt.channel, tt.opts...)
 			if err == nil || err.Error() != tt.want {
 				t.Fatalf("error %v, want %s", err, tt.want)
@@ -215,7 +215,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestTokensAndScopes(t *testing.T) {
-	_, _, srv := begin(t, fakeslack.Options{Scopes: []string{"chat:write"}})
+	_, _, srv := newFixture(t, fakeslack.Options{Scopes: []string{"chat:write"}})
 	c := slack.New("xoxb-wrong", slack.OptionAPIURL(srv.URL+"/api/"))
 	if _, err := c.AuthTestContext(t.Context()); err == nil || err.Error() != "invalid_auth" {
 		t.Errorf("wrong token: %v", err)
@@ -233,7 +233,7 @@ func TestTokensAndScopes(t *testing.T) {
 }
 
 func TestInfo(t *testing.T) {
-	_, c, _ := begin(t, fakeslack.Options{})
+	_, c, _ := newFixture(t, fakeslack.Options{})
 	ch, err := c.GetConversationInfoContext(t.Context(), &slack.GetConversationInfoInput{ChannelID: "C2"})
 	if err != nil || ch.Name != "old" || !ch.IsArchived || !ch.IsMember {
 		t.Errorf("%+v, %v", ch, err)
@@ -243,13 +243,13 @@ func TestInfo(t *testing.T) {
 func TestOnePostASecondAndChannel(t *testing.T) {
 	var mu sync.Mutex
 	now := time.Unix(1_767_225_600, 0)
-	s, c, _ := begin(t, fakeslack.Options{Limited: true, Now: func() time.Time {
+	s, c, _ := newFixture(t, fakeslack.Options{RateLimited: true, Now: func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
 		return now
 	}})
 	s.SetChannel(fakeslack.Channel{ID: "C4", Name: "other", Member: true})
-	say(t, c, text("one"))
+	postMessage(t, c, text("one"))
 	_, _, err := c.PostMessageContext(t.Context(), "C1", text("two"))
 	var limited *slack.RateLimitedError
 	if !errors.As(err, &limited) || limited.RetryAfter != time.Second {
@@ -261,11 +261,11 @@ func TestOnePostASecondAndChannel(t *testing.T) {
 	mu.Lock()
 	now = now.Add(time.Second)
 	mu.Unlock()
-	say(t, c, text("two"))
+	postMessage(t, c, text("two"))
 }
 
 func TestFilesComeInThreeSteps(t *testing.T) {
-	s, c, _ := begin(t, fakeslack.Options{})
+	s, c, _ := newFixture(t, fakeslack.Options{})
 	_, err := c.UploadFileContext(t.Context(), slack.UploadFileParameters{
 		Filename: "run.svg", FileSize: 5, Content: "<svg>", Channel: "C1", InitialComment: "see",
 	})
@@ -294,7 +294,7 @@ func TestWebhooks(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprint(tt.path, tt.want), func(t *testing.T) {
-			s, _, srv := begin(t, fakeslack.Options{})
+			s, _, srv := newFixture(t, fakeslack.Options{})
 			err := slack.PostWebhookContext(t.Context(), srv.URL+tt.path, &tt.msg)
 			var status slack.StatusCodeError
 			switch {
@@ -311,7 +311,7 @@ func TestWebhooks(t *testing.T) {
 }
 
 func TestJSONIsTakenAsForms(t *testing.T) {
-	s, _, srv := begin(t, fakeslack.Options{})
+	s, _, srv := newFixture(t, fakeslack.Options{})
 	body := `{"channel":"#ops","text":"hi","blocks":[{"type":"divider"}],"reply_broadcast":true}`
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/api/chat.postMessage", strings.NewReader(body))
 	if err != nil {
@@ -334,7 +334,7 @@ func TestJSONIsTakenAsForms(t *testing.T) {
 }
 
 func TestEndsWhenAskedOddly(t *testing.T) {
-	_, _, srv := begin(t, fakeslack.Options{})
+	_, _, srv := newFixture(t, fakeslack.Options{})
 	for _, form := range []url.Values{
 		{}, {"token": {token}, "channel": {"C1"}, "cursor": {"-4"}}, {"token": {token}, "channel": {"C1"}, "cursor": {"x"}},
 		{"token": {token}, "channel": {"C1"}, "blocks": {"{"}}, {"token": {token}, "files": {"[]"}},
@@ -358,7 +358,7 @@ func TestEndsWhenAskedOddly(t *testing.T) {
 }
 
 func TestConcurrentUse(t *testing.T) {
-	s, c, _ := begin(t, fakeslack.Options{})
+	s, c, _ := newFixture(t, fakeslack.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var wg sync.WaitGroup

@@ -15,50 +15,50 @@ import (
 
 // Bounds of sockets.
 const (
-	maxSockets  = 10 // as Slack has it
-	maxTickets  = 100
-	ticketLife  = 30 * time.Second
-	maxFrame    = 64 << 10
-	pingEvery   = 5 * time.Second
-	pongWithin  = 30 * time.Second
-	writeWithin = 5 * time.Second
-	leaveWithin = 10 * time.Second // after a disconnect message
+	maxSockets          = 10 // as Slack has it
+	maxTickets          = 100
+	ticketLifetime      = 30 * time.Second
+	maxFrame            = 64 << 10
+	defaultPingInterval = 5 * time.Second
+	pongTimeout         = 30 * time.Second
+	writeTimeout        = 5 * time.Second
+	drainTimeout        = 10 * time.Second // after a disconnect message
 )
 
 // socket is a connection in Socket Mode.
 type socket struct {
-	conn  *websocket.Conn
-	mute  bool // nothing goes out any more after hello, as when the network has lost it
-	write sync.Mutex
+	conn    *websocket.Conn
+	silent  bool // nothing goes out any more after hello, as when the network has lost it
+	writeMu sync.Mutex
 
 	// Guarded by the server's lock.
-	pending map[string]chan json.RawMessage // envelopes that have no answer yet, or only one of two
-	leaving bool                            // has been told to go
+	pending  map[string]chan json.RawMessage // envelopes that have no answer yet, or only one of two
+	draining bool                            // has been told to go
 }
 
 // ticket opens one socket.
 type ticket struct {
-	id    string
-	until time.Time
+	id      string
+	expires time.Time
 }
 
 // openConnection hands out the address of a socket.
-func (s *Server) openConnection(v url.Values) reply {
+func (s *Server) openConnection(v url.Values) object {
 	now := s.o.Now()
-	s.tickets = slices.DeleteFunc(s.tickets, func(t ticket) bool { return now.After(t.until) })
+	s.tickets = slices.DeleteFunc(s.tickets, func(t ticket) bool { return now.After(t.expires) })
 	if len(s.tickets) == maxTickets {
-		return refusal("ratelimited")
+		return errorObject("ratelimited")
 	}
-	t := ticket{rand.Text(), now.Add(ticketLife)}
+	t := ticket{rand.Text(), now.Add(ticketLifetime)}
 	s.tickets = append(s.tickets, t)
-	return reply{"ok": true, "url": "ws://" + v.Get("host") + "/link/?app_id=" + AppID + "&ticket=" + t.id}
+	return object{"ok": true, "url": "ws://" + v.Get("host") + "/link/?app_id=" + AppID + "&ticket=" + t.id}
 }
 
-// redeem takes a ticket. It is good for one socket.
-func (s *Server) redeem(id string) bool {
+// redeemTicket takes a ticket. It is good for one socket.
+func (s *Server) redeemTicket(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.tickets, func(t ticket) bool { return t.id == id && !s.o.Now().After(t.until) })
+	i := slices.IndexFunc(s.tickets, func(t ticket) bool { return t.id == id && !s.o.Now().After(t.expires) })
 	if i < 0 {
 		return false
 	}
@@ -69,52 +69,52 @@ func (s *Server) redeem(id string) bool {
 // serveSocket is a socket's whole life. Faults on "link" keep it from beginning.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	f := s.strikeLocked("link", "")
+	f := s.matchFaultLocked("link", "")
 	s.mu.Unlock()
-	if f != nil && f.before(w, r) {
+	if f != nil && f.respondInstead(w, r) {
 		return
 	}
-	if !s.redeem(r.URL.Query().Get("ticket")) {
+	if !s.redeemTicket(r.URL.Query().Get("ticket")) {
 		http.Error(w, "the ticket is unknown, used or too old", http.StatusForbidden)
 		return
 	}
 	// Whoever holds a ticket may connect: clients send the API's own origin.
-	up := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }, HandshakeTimeout: writeWithin}
+	up := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }, HandshakeTimeout: writeTimeout}
 	conn, err := up.Upgrade(w, r, nil)
 	if err != nil {
 		return // it has answered
 	}
 	defer conn.Close()
-	k := &socket{conn: conn, mute: f != nil && f.Kind == Mute, pending: make(map[string]chan json.RawMessage)}
-	n, ok := s.join(k)
+	k := &socket{conn: conn, silent: f != nil && f.Kind == SilentSocket, pending: make(map[string]chan json.RawMessage)}
+	n, ok := s.addSocket(k)
 	if !ok {
-		_ = k.put(disconnect("too_many_websockets"))
+		_ = k.writeJSON(disconnect("too_many_websockets"))
 		return
 	}
-	defer s.part(k)
-	if k.put(hello(n)) != nil {
+	defer s.removeSocket(k)
+	if k.writeJSON(hello(n)) != nil {
 		return
 	}
-	s.read(k)
+	s.readSocket(k)
 }
 
-// join counts a socket in. It refuses the eleventh, and all once the server is
+// addSocket counts a socket in. It refuses the eleventh, and all once the server is
 // closed.
-func (s *Server) join(k *socket) (n int, ok bool) {
+func (s *Server) addSocket(k *socket) (n int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || len(s.sockets) == maxSockets {
 		return 0, false
 	}
-	s.live.Add(1)
+	s.socketsDone.Add(1)
 	s.sockets = append(s.sockets, k)
-	s.changedLocked()
+	s.notifyLocked()
 	return len(s.sockets), true
 }
 
-// part counts a socket out. Whoever waits for its answers hears that none will
+// removeSocket counts a socket out. Whoever waits for its answers hears that none will
 // come.
-func (s *Server) part(k *socket) {
+func (s *Server) removeSocket(k *socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sockets = slices.DeleteFunc(s.sockets, func(o *socket) bool { return o == k })
@@ -122,40 +122,40 @@ func (s *Server) part(k *socket) {
 		close(c)
 	}
 	k.pending = nil
-	s.changedLocked()
-	s.live.Done()
+	s.notifyLocked()
+	s.socketsDone.Done()
 }
 
-// read takes answers until the socket is lost. Pings go out beside it.
-func (s *Server) read(k *socket) {
+// readSocket takes answers until the socket is lost. Pings go out beside it.
+func (s *Server) readSocket(k *socket) {
 	done := make(chan struct{})
 	var pings sync.WaitGroup
-	if !k.mute {
-		pings.Go(func() { k.ping(s.o.Pings, done) })
+	if !k.silent {
+		pings.Go(func() { k.pingLoop(s.o.PingInterval, done) })
 	}
 	defer pings.Wait()
 	defer close(done)
 	k.conn.SetReadLimit(maxFrame)
-	_ = k.conn.SetReadDeadline(time.Now().Add(pongWithin))
+	_ = k.conn.SetReadDeadline(time.Now().Add(pongTimeout))
 	k.conn.SetPongHandler(func(string) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if k.leaving {
+		if k.draining {
 			return nil
 		}
-		return k.conn.SetReadDeadline(time.Now().Add(pongWithin))
+		return k.conn.SetReadDeadline(time.Now().Add(pongTimeout))
 	})
 	for {
 		_, raw, err := k.conn.ReadMessage()
 		if err != nil {
 			return
 		}
-		s.answered(k, raw)
+		s.handleAck(k, raw)
 	}
 }
 
-// answered matches an answer to its envelope. What matches none is ignored.
-func (s *Server) answered(k *socket, raw []byte) {
+// handleAck matches an answer to its envelope. What matches none is ignored.
+func (s *Server) handleAck(k *socket, raw []byte) {
 	var a struct {
 		Envelope string          `json:"envelope_id"`
 		Payload  json.RawMessage `json:"payload"`
@@ -171,7 +171,7 @@ func (s *Server) answered(k *socket, raw []byte) {
 	}
 }
 
-func (k *socket) ping(every time.Duration, done <-chan struct{}) {
+func (k *socket) pingLoop(every time.Duration, done <-chan struct{}) {
 	t := time.NewTicker(every)
 	defer t.Stop()
 	for {
@@ -179,49 +179,49 @@ func (k *socket) ping(every time.Duration, done <-chan struct{}) {
 		case <-done:
 			return
 		case <-t.C:
-			_ = k.conn.WriteControl(websocket.PingMessage, []byte("ping"), time.Now().Add(writeWithin))
+			_ = k.conn.WriteControl(websocket.PingMessage, []byte("ping"), time.Now().Add(writeTimeout))
 		}
 	}
 }
 
 // send writes a message, or loses it.
 func (k *socket) send(v any) error {
-	if k.mute {
+	if k.silent {
 		return nil
 	}
-	return k.put(v)
+	return k.writeJSON(v)
 }
 
-func (k *socket) put(v any) error {
-	k.write.Lock()
-	defer k.write.Unlock()
-	_ = k.conn.SetWriteDeadline(time.Now().Add(writeWithin))
+func (k *socket) writeJSON(v any) error {
+	k.writeMu.Lock()
+	defer k.writeMu.Unlock()
+	_ = k.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 	return k.conn.WriteJSON(v)
 }
 
-func hello(n int) reply {
-	return reply{
-		"type": "hello", "num_connections": n, "connection_info": reply{"app_id": AppID},
-		"debug_info": reply{"host": "applink-fake", "build_number": 1, "approximate_connection_time": 18060},
+func hello(n int) object {
+	return object{
+		"type": "hello", "num_connections": n, "connection_info": object{"app_id": AppID},
+		"debug_info": object{"host": "applink-fake", "build_number": 1, "approximate_connection_time": 18060},
 	}
 }
 
-func disconnect(reason string) reply {
-	return reply{"type": "disconnect", "reason": reason, "debug_info": reply{"host": "applink-fake"}}
+func disconnect(reason string) object {
+	return object{"type": "disconnect", "reason": reason, "debug_info": object{"host": "applink-fake"}}
 }
 
-// overSocket sends an interaction over the youngest socket that is to stay.
-func (s *Server) overSocket(ctx context.Context, i Interaction, f Fault, r *Receipt) (said []byte, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Patience, ErrNoAnswer)
+// deliverSocket sends an interaction over the youngest socket that is to stay.
+func (s *Server) deliverSocket(ctx context.Context, i Interaction, f Fault, r *Receipt) (said []byte, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.o.ResponseTimeout, ErrNoResponse)
 	defer cancel()
 	e := i.envelope()
-	k, answers := s.expect(e["envelope_id"].(string))
+	k, answers := s.reserveEnvelope(e["envelope_id"].(string))
 	if k == nil {
 		return nil, ErrNoSocket
 	}
-	defer s.forget(k, e["envelope_id"].(string))
+	defer s.releaseEnvelope(k, e["envelope_id"].(string))
 	times := 1
-	if f.Kind == Twice {
+	if f.Kind == Duplicated {
 		times = 2
 	}
 	if f.Kind == DropBefore {
@@ -238,15 +238,15 @@ func (s *Server) overSocket(ctx context.Context, i Interaction, f Fault, r *Rece
 		_ = k.conn.Close()
 	}
 	for range times {
-		if said, err = receive(ctx, answers); err != nil {
+		if said, err = receiveInteractions(ctx, answers); err != nil {
 			return nil, err
 		}
-		r.Answers++
+		r.Responses++
 	}
 	return said, nil
 }
 
-func receive(ctx context.Context, answers <-chan json.RawMessage) ([]byte, error) {
+func receiveInteractions(ctx context.Context, answers <-chan json.RawMessage) ([]byte, error) {
 	select {
 	case said, ok := <-answers:
 		if !ok {
@@ -258,22 +258,22 @@ func receive(ctx context.Context, answers <-chan json.RawMessage) ([]byte, error
 	}
 }
 
-func (i Interaction) envelope() reply {
+func (i Interaction) envelope() object {
 	kind := "interactive"
-	if i.Kind == Typed {
+	if i.Kind == SlashCommand {
 		kind = "slash_commands"
 	}
-	return reply{
-		"envelope_id": rand.Text(), "type": kind, "accepts_response_payload": i.Kind == Typed, "payload": i.payload(),
+	return object{
+		"envelope_id": rand.Text(), "type": kind, "accepts_response_payload": i.Kind == SlashCommand, "payload": i.payload(),
 	}
 }
 
-// expect chooses a socket and makes room for an envelope's answers.
-func (s *Server) expect(envelope string) (*socket, <-chan json.RawMessage) {
+// reserveEnvelope chooses a socket and makes room for an envelope's answers.
+func (s *Server) reserveEnvelope(envelope string) (*socket, <-chan json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range slices.Backward(s.sockets) {
-		if !k.leaving {
+		if !k.draining {
 			answers := make(chan json.RawMessage, 2)
 			k.pending[envelope] = answers
 			return k, answers
@@ -282,7 +282,7 @@ func (s *Server) expect(envelope string) (*socket, <-chan json.RawMessage) {
 	return nil, nil
 }
 
-func (s *Server) forget(k *socket, envelope string) {
+func (s *Server) releaseEnvelope(k *socket, envelope string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(k.pending, envelope)
@@ -301,7 +301,7 @@ func (s *Server) AwaitSockets(ctx context.Context, n int) error {
 	return s.await(ctx, func() bool {
 		staying := 0
 		for _, k := range s.sockets {
-			if !k.leaving {
+			if !k.draining {
 				staying++
 			}
 		}
@@ -313,26 +313,26 @@ func (s *Server) AwaitSockets(ctx context.Context, n int) error {
 // refresh_requested, or link_disabled when Socket Mode is switched off. Sockets
 // that have not gone after ten seconds are closed.
 func (s *Server) Disconnect(reason string) {
-	for _, k := range s.all(true) {
+	for _, k := range s.openSockets(true) {
 		_ = k.send(disconnect(reason)) // lost meanwhile: it has gone already
-		_ = k.conn.SetReadDeadline(time.Now().Add(leaveWithin))
+		_ = k.conn.SetReadDeadline(time.Now().Add(drainTimeout))
 	}
 }
 
 // DropSockets breaks all sockets off without a word.
 func (s *Server) DropSockets() {
-	for _, k := range s.all(true) {
+	for _, k := range s.openSockets(true) {
 		_ = k.conn.NetConn().Close()
 	}
 }
 
-func (s *Server) all(leaving bool) []*socket {
+func (s *Server) openSockets(leaving bool) []*socket {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.sockets {
-		k.leaving = k.leaving || leaving
+		k.draining = k.draining || leaving
 	}
-	s.changedLocked()
+	s.notifyLocked()
 	return slices.Clone(s.sockets)
 }
 
@@ -343,6 +343,6 @@ func (s *Server) Close() {
 	s.closed = true
 	s.mu.Unlock()
 	s.DropSockets()
-	s.live.Wait()
+	s.socketsDone.Wait()
 	s.client.CloseIdleConnections()
 }

@@ -26,39 +26,39 @@ const (
 	pings      = 100 * time.Millisecond
 )
 
-// follower is an app in Socket Mode, of the library that headgate uses.
-type follower struct {
+// socketApp is an app in Socket Mode, of the library that headgate uses.
+type socketApp struct {
 	mu     sync.Mutex
 	events []socketmode.Event
 }
 
-// follow connects. The app answers everything at once, commands with words,
+// connectApp connects. The app answers everything at once, commands with words,
 // unless mute.
-func follow(t *testing.T, s *fakeslack.Server, srv *httptest.Server, mute bool) *follower {
+func connectApp(t *testing.T, s *fakeslack.Server, srv *httptest.Server, mute bool) *socketApp {
 	t.Helper()
 	api := slack.New(token, slack.OptionAPIURL(srv.URL+"/api/"), slack.OptionAppLevelToken(appToken))
 	app := socketmode.New(api, socketmode.OptionLog(log.New(io.Discard, "", 0)), socketmode.OptionPingInterval(pingWithin))
 	ctx, stop := context.WithCancel(context.Background())
-	f := &follower{}
+	f := &socketApp{}
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = app.RunContext(ctx) })
 	wg.Go(func() { f.listen(ctx, app, mute) })
 	t.Cleanup(func() { stop(); s.Close(); wg.Wait() })
-	if err := s.AwaitSockets(within(t), 1); err != nil {
+	if err := s.AwaitSockets(filterByTS(t), 1); err != nil {
 		t.Fatal(err)
 	}
 	// A socket counts before the app has been greeted, and may be lost before that.
-	await(t, "a greeting", func() bool { return len(f.of(socketmode.EventTypeHello)) > 0 })
+	await(t, "a greeting", func() bool { return len(f.eventsOf(socketmode.EventTypeHello)) > 0 })
 	return f
 }
 
-func within(t *testing.T) context.Context {
+func filterByTS(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-func (f *follower) listen(ctx context.Context, app *socketmode.Client, mute bool) {
+func (f *socketApp) listen(ctx context.Context, app *socketmode.Client, mute bool) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -79,7 +79,7 @@ func (f *follower) listen(ctx context.Context, app *socketmode.Client, mute bool
 	}
 }
 
-func (f *follower) of(kind socketmode.EventType) (out []socketmode.Event) {
+func (f *socketApp) eventsOf(kind socketmode.EventType) (out []socketmode.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range f.events {
@@ -91,17 +91,17 @@ func (f *follower) of(kind socketmode.EventType) (out []socketmode.Event) {
 }
 
 func TestOverTheSocket(t *testing.T) {
-	s, c, srv := begin(t, fakeslack.Options{AppToken: appToken, Pings: pings})
-	app := follow(t, s, srv, false)
+	s, c, srv := newFixture(t, fakeslack.Options{AppToken: appToken, PingInterval: pings})
+	app := connectApp(t, s, srv, false)
 	ts := withButtons(t, c)
 	r, err := s.Press(t.Context(), "C1", ts, "ack", "U0ADA")
-	if err != nil || r.Via != "socket" || r.Sent != 1 || r.Answers != 1 {
+	if err != nil || r.Via != "socket" || r.Sent != 1 || r.Responses != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if _, err := s.Command(t.Context(), "C1", "U0BEN", "/headgate status"); err != nil {
 		t.Fatal(err)
 	}
-	presses, commands := app.of(socketmode.EventTypeInteractive), app.of(socketmode.EventTypeSlashCommand)
+	presses, commands := app.eventsOf(socketmode.EventTypeInteractive), app.eventsOf(socketmode.EventTypeSlashCommand)
 	if len(presses) != 1 || len(commands) != 1 {
 		t.Fatalf("%d presses and %d commands", len(presses), len(commands))
 	}
@@ -113,20 +113,20 @@ func TestOverTheSocket(t *testing.T) {
 	if cmd.Command != "/headgate" || cmd.Text != "status" || cmd.UserID != "U0BEN" || !commands[0].Request.AcceptsResponsePayload {
 		t.Errorf("command %+v", cmd)
 	}
-	if w := s.Whispers("C1", "U0BEN"); len(w) != 1 || w[0].Text != "all is well" {
+	if w := s.Ephemerals("C1", "U0BEN"); len(w) != 1 || w[0].Text != "all is well" {
 		t.Errorf("ben was shown %+v", w)
 	}
 }
 
 func TestAnEnvelopeTwice(t *testing.T) {
-	s, c, srv := begin(t, fakeslack.Options{Pings: pings})
-	app := follow(t, s, srv, false)
-	s.Inject(fakeslack.Fault{Method: "block_actions", Kind: fakeslack.Twice})
+	s, c, srv := newFixture(t, fakeslack.Options{PingInterval: pings})
+	app := connectApp(t, s, srv, false)
+	s.Inject(fakeslack.Fault{Method: "block_actions", Kind: fakeslack.Duplicated})
 	r, err := s.Press(t.Context(), "C1", withButtons(t, c), "ack", "U0ADA")
-	if err != nil || r.Sent != 2 || r.Answers != 2 {
+	if err != nil || r.Sent != 2 || r.Responses != 2 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	e := app.of(socketmode.EventTypeInteractive)
+	e := app.eventsOf(socketmode.EventTypeInteractive)
 	if len(e) != 2 || e[0].Request.EnvelopeID != e[1].Request.EnvelopeID {
 		t.Errorf("%d envelopes, or not the same", len(e))
 	}
@@ -141,18 +141,18 @@ func TestSocketsThatAreLostComeBack(t *testing.T) {
 		{"dropped", func(s *fakeslack.Server, _ string) error { s.DropSockets(); return nil }, nil},
 		{"told to refresh", func(s *fakeslack.Server, _ string) error { s.Disconnect("refresh_requested"); return nil }, nil},
 		{"warned", func(s *fakeslack.Server, _ string) error { s.Disconnect("warning"); return nil }, nil},
-		{"dropped before a press", pressInto(fakeslack.DropBefore), fakeslack.ErrDropped},
-		{"dropped after a press", pressInto(fakeslack.DropAfter), fakeslack.ErrDropped},
+		{"dropped before a press", pressDuring(fakeslack.DropBefore), fakeslack.ErrDropped},
+		{"dropped after a press", pressDuring(fakeslack.DropAfter), fakeslack.ErrDropped},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, c, srv := begin(t, fakeslack.Options{Pings: pings})
-			app := follow(t, s, srv, false)
+			s, c, srv := newFixture(t, fakeslack.Options{PingInterval: pings})
+			app := connectApp(t, s, srv, false)
 			ts := withButtons(t, c)
 			if err := tt.lose(s, ts); !errors.Is(err, tt.want) {
 				t.Fatalf("got %v, want %v", err, tt.want)
 			}
-			await(t, "a second connection", func() bool { return len(app.of(socketmode.EventTypeHello)) >= 2 })
-			if err := s.AwaitSockets(within(t), 1); err != nil {
+			await(t, "a second connection", func() bool { return len(app.eventsOf(socketmode.EventTypeHello)) >= 2 })
+			if err := s.AwaitSockets(filterByTS(t), 1); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := s.Press(t.Context(), "C1", ts, "ack", "U0ADA"); err != nil {
@@ -162,9 +162,9 @@ func TestSocketsThatAreLostComeBack(t *testing.T) {
 	}
 }
 
-func pressInto(kind fakeslack.FaultKind) func(*fakeslack.Server, string) error {
+func pressDuring(kind fakeslack.FaultKind) func(*fakeslack.Server, string) error {
 	return func(s *fakeslack.Server, ts string) error {
-		s.Inject(fakeslack.Fault{Method: "block_actions", Kind: kind, Times: 1})
+		s.Inject(fakeslack.Fault{Method: "block_actions", Kind: kind, MaxHits: 1})
 		_, err := s.Press(context.Background(), "C1", ts, "ack", "U0ADA")
 		return err
 	}
@@ -180,25 +180,25 @@ func await(t *testing.T, what string, holds func() bool) {
 }
 
 func TestConnectsThatAreRefused(t *testing.T) {
-	s, _, srv := begin(t, fakeslack.Options{Pings: pings})
-	s.Inject(fakeslack.Fault{Method: "apps.connections.open", Kind: fakeslack.ServerError, Times: 1})
-	s.Inject(fakeslack.Fault{Method: "link", Kind: fakeslack.ServerError, Times: 1})
-	app := follow(t, s, srv, false)
-	if n := len(app.of(socketmode.EventTypeConnectionError)); n != 2 {
+	s, _, srv := newFixture(t, fakeslack.Options{PingInterval: pings})
+	s.Inject(fakeslack.Fault{Method: "apps.connections.open", Kind: fakeslack.ServerError, MaxHits: 1})
+	s.Inject(fakeslack.Fault{Method: "link", Kind: fakeslack.ServerError, MaxHits: 1})
+	app := connectApp(t, s, srv, false)
+	if n := len(app.eventsOf(socketmode.EventTypeConnectionError)); n != 2 {
 		t.Errorf("%d failed connects, want 2", n)
 	}
 }
 
 func TestASocketThatDoesNotAnswer(t *testing.T) {
-	s, c, srv := begin(t, fakeslack.Options{Patience: 30 * time.Millisecond, Pings: pings})
-	follow(t, s, srv, true)
-	if _, err := s.Press(t.Context(), "C1", withButtons(t, c), "ack", "U0ADA"); !errors.Is(err, fakeslack.ErrNoAnswer) {
+	s, c, srv := newFixture(t, fakeslack.Options{ResponseTimeout: 30 * time.Millisecond, PingInterval: pings})
+	connectApp(t, s, srv, true)
+	if _, err := s.Press(t.Context(), "C1", withButtons(t, c), "ack", "U0ADA"); !errors.Is(err, fakeslack.ErrNoResponse) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestTokensAndTickets(t *testing.T) {
-	s, c, srv := begin(t, fakeslack.Options{AppToken: appToken, Pings: pings})
+	s, c, srv := newFixture(t, fakeslack.Options{AppToken: appToken, PingInterval: pings})
 	t.Cleanup(s.Close)
 	open := func(tok string) error {
 		_, _, err := slack.New(token, slack.OptionAPIURL(srv.URL+"/api/"), slack.OptionAppLevelToken(tok)).StartSocketModeContext(t.Context())
@@ -228,7 +228,7 @@ func TestTokensAndTickets(t *testing.T) {
 }
 
 func TestTheEleventhSocketIsTurnedAway(t *testing.T) {
-	s, _, srv := begin(t, fakeslack.Options{Pings: pings})
+	s, _, srv := newFixture(t, fakeslack.Options{PingInterval: pings})
 	t.Cleanup(s.Close)
 	api := slack.New(token, slack.OptionAPIURL(srv.URL+"/api/"), slack.OptionAppLevelToken(appToken))
 	for n := 1; n <= 11; n++ {
@@ -255,7 +255,7 @@ func TestTheEleventhSocketIsTurnedAway(t *testing.T) {
 }
 
 func TestOddAnswersOfAnAppDoNoHarm(t *testing.T) {
-	s, c, srv := begin(t, fakeslack.Options{Patience: 50 * time.Millisecond})
+	s, c, srv := newFixture(t, fakeslack.Options{ResponseTimeout: 50 * time.Millisecond})
 	t.Cleanup(s.Close)
 	api := slack.New(token, slack.OptionAPIURL(srv.URL+"/api/"), slack.OptionAppLevelToken(appToken))
 	_, address, err := api.StartSocketModeContext(t.Context())
@@ -268,7 +268,7 @@ func TestOddAnswersOfAnAppDoNoHarm(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Press(t.Context(), "C1", withButtons(t, c), "ack", "U0ADA"); !errors.Is(err, fakeslack.ErrNoAnswer) {
+	if _, err := s.Press(t.Context(), "C1", withButtons(t, c), "ack", "U0ADA"); !errors.Is(err, fakeslack.ErrNoResponse) {
 		t.Errorf("got %v", err)
 	}
 	if s.Sockets() != 1 {
@@ -290,15 +290,15 @@ func dial(t *testing.T, address string) *websocket.Conn {
 // A socket that the network has lost looks open for a while; the pings that do not
 // come give it away.
 func TestAMuteSocketIsGivenUp(t *testing.T) {
-	s, c, srv := begin(t, fakeslack.Options{Patience: 30 * time.Millisecond, Pings: pings})
-	s.Inject(fakeslack.Fault{Method: "link", Kind: fakeslack.Mute, Times: 1})
-	app := follow(t, s, srv, false)
+	s, c, srv := newFixture(t, fakeslack.Options{ResponseTimeout: 30 * time.Millisecond, PingInterval: pings})
+	s.Inject(fakeslack.Fault{Method: "link", Kind: fakeslack.SilentSocket, MaxHits: 1})
+	app := connectApp(t, s, srv, false)
 	ts := withButtons(t, c)
-	if r, err := s.Press(t.Context(), "C1", ts, "ack", "U0ADA"); !errors.Is(err, fakeslack.ErrNoAnswer) || len(app.of(socketmode.EventTypeInteractive)) != 0 {
+	if r, err := s.Press(t.Context(), "C1", ts, "ack", "U0ADA"); !errors.Is(err, fakeslack.ErrNoResponse) || len(app.eventsOf(socketmode.EventTypeInteractive)) != 0 {
 		t.Fatalf("something was heard: %+v, %v", r, err)
 	}
-	await(t, "a second connection", func() bool { return len(app.of(socketmode.EventTypeHello)) >= 2 })
-	if err := s.AwaitSockets(within(t), 1); err != nil {
+	await(t, "a second connection", func() bool { return len(app.eventsOf(socketmode.EventTypeHello)) >= 2 })
+	if err := s.AwaitSockets(filterByTS(t), 1); err != nil {
 		t.Fatal(err)
 	}
 }

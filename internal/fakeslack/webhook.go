@@ -10,22 +10,22 @@ import (
 func (s *Server) serveWebhook(w http.ResponseWriter, r *http.Request) {
 	id, secret := r.PathValue("channel"), r.PathValue("secret")
 	values, err := arguments(r)
-	s.serve(w, r, "webhook", id, func() reply {
+	s.serveCall(w, r, "webhook", id, func() object {
 		c := s.channelLocked(id)
 		switch {
 		case err != nil:
-			return refusal("invalid_payload")
+			return errorObject("invalid_payload")
 		case c == nil || c.Secret == "" || subtle.ConstantTimeCompare([]byte(c.Secret), []byte(secret)) != 1:
-			return refusal("no_service")
+			return errorObject("no_service")
 		case c.Archived:
-			return refusal("channel_is_archived")
+			return errorObject("channel_is_archived")
 		}
-		if refused := content(values); refused != nil {
+		if refused := validateContent(values); refused != nil {
 			return refused
 		}
 		m := s.messageLocked(values)
 		m.Thread, m.Webhook = "", true
 		c.add(m)
-		return reply{"ok": true}
+		return object{"ok": true}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func at(seconds ...float64) Arrivals {
+func arrivalsAt(seconds ...float64) Arrivals {
 	var out Arrivals
 	for _, s := range seconds {
 		out = append(out, Arrival{At: time.Duration(s * float64(time.Second)), PromptTokens: 10, OutputTokens: 5})
@@ -43,7 +43,7 @@ func wantError(t *testing.T, err error, words ...string) {
 }
 
 func TestCollectGivesBackWhatTheSourceYields(t *testing.T) {
-	want := at(0, 1, 1, 2.5)
+	want := arrivalsAt(0, 1, 1, 2.5)
 	got := collect(t, want.Source(), nil)
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
@@ -59,8 +59,8 @@ func TestCollectRefusesBadSources(t *testing.T) {
 		in   Arrivals
 		says string
 	}{
-		"backwards":       {at(2, 1), "never decrease"},
-		"negative":        {at(-1), "never decrease"},
+		"backwards":       {arrivalsAt(2, 1), "never decrease"},
+		"negative":        {arrivalsAt(-1), "never decrease"},
 		"too late":        {Arrivals{{At: MaxSpan + 1}}, "at most"},
 		"negative prompt": {Arrivals{{PromptTokens: -1}}, "prompt tokens"},
 		"huge prompt":     {Arrivals{{PromptTokens: MaxTokens + 1}}, "prompt tokens"},
@@ -74,12 +74,12 @@ func TestCollectRefusesBadSources(t *testing.T) {
 	}
 }
 
-type endless struct{}
+type endlessSource struct{}
 
-func (endless) Next() (Arrival, bool) { return Arrival{}, true }
+func (endlessSource) Next() (Arrival, bool) { return Arrival{}, true }
 
 func TestCollectStopsAtAnEndlessSource(t *testing.T) {
-	_, err := collectUpTo(endless{}, 10)
+	_, err := collectUpTo(endlessSource{}, 10)
 	wantError(t, err, "more than 10 arrivals")
 	if got, err := collectUpTo(make(Arrivals, 10).Source(), 10); err != nil || len(got) != 10 {
 		t.Errorf("got %d arrivals and %v, want the ten that are allowed", len(got), err)
@@ -87,35 +87,35 @@ func TestCollectStopsAtAnEndlessSource(t *testing.T) {
 }
 
 func TestScaleCompressesTimeAndLeavesTheOriginal(t *testing.T) {
-	in := at(0, 1, 4)
+	in := arrivalsAt(0, 1, 4)
 	got, err := in.Scale(2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(at(0, 0.5, 2), got); d != "" {
+	if d := cmp.Diff(arrivalsAt(0, 0.5, 2), got); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff(at(0, 1, 4), in); d != "" {
+	if d := cmp.Diff(arrivalsAt(0, 1, 4), in); d != "" {
 		t.Errorf("the receiver changed: %s", d)
 	}
 }
 
 func TestScaleRefusesNonsense(t *testing.T) {
 	for _, load := range []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1)} {
-		_, err := at(1).Scale(load)
+		_, err := arrivalsAt(1).Scale(load)
 		wantError(t, err, "above 0")
 	}
-	_, err := at(1).Scale(1e-12)
+	_, err := arrivalsAt(1).Scale(1e-12)
 	wantError(t, err, "larger factor")
 }
 
 func TestTakeAndWindow(t *testing.T) {
-	in := at(0, 1, 2, 3, 4)
+	in := arrivalsAt(0, 1, 2, 3, 4)
 	for name, c := range map[string]struct{ got, want Arrivals }{
-		"take some":        {in.Take(2), at(0, 1)},
+		"take some":        {in.Take(2), arrivalsAt(0, 1)},
 		"take more":        {in.Take(9), in},
 		"take fewer than0": {in.Take(-1), Arrivals{}},
-		"window":           {in.Window(1*time.Second, 3*time.Second), at(0, 1)},
+		"window":           {in.Window(1*time.Second, 3*time.Second), arrivalsAt(0, 1)},
 		"empty window":     {in.Window(9*time.Second, 10*time.Second), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestStatsOfAKnownSequence(t *testing.T) {
 }
 
 func TestStatsWithoutASpan(t *testing.T) {
-	for name, in := range map[string]Arrivals{"none": nil, "one": at(5), "all at once": at(5, 5, 5)} {
+	for name, in := range map[string]Arrivals{"none": nil, "one": arrivalsAt(5), "all at once": arrivalsAt(5, 5, 5)} {
 		got := in.Stats()
 		if got.Count != len(in) || got.MeanRate != 0 || got.GapVariation != 0 || got.Span != 0 {
 			t.Errorf("%s: got %+v, want the count and zeros", name, got)

@@ -12,26 +12,26 @@ type clock struct {
 }
 
 // now is the scenario time.
-func (c clock) now() time.Duration { return c.scenario(time.Since(c.start)) }
+func (c clock) now() time.Duration { return c.toScenario(time.Since(c.start)) }
 
 // until is how long to wait on the wall clock for a scenario time.
-func (c clock) until(at time.Duration) time.Duration { return c.wall(at) - time.Since(c.start) }
+func (c clock) until(at time.Duration) time.Duration { return c.toWall(at) - time.Since(c.start) }
 
-func (c clock) scenario(wall time.Duration) time.Duration {
+func (c clock) toScenario(wall time.Duration) time.Duration {
 	return time.Duration(float64(wall) * c.speed)
 }
 
-// wall rounds up, so that nothing is sent before its time.
-func (c clock) wall(scenario time.Duration) time.Duration {
+// toWall rounds up, so that nothing is sent before its time.
+func (c clock) toWall(scenario time.Duration) time.Duration {
 	w := time.Duration(float64(scenario) / c.speed)
-	if c.scenario(w) < scenario {
+	if c.toScenario(w) < scenario {
 		w++
 	}
 	return w
 }
 
-// pause waits on the wall clock; false when the context ended first.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleep waits on the wall clock; false when the context ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
 	if ctx.Err() != nil {
 		return false
 	}

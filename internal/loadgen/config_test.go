@@ -151,12 +151,12 @@ func TestClockNeverSendsEarly(t *testing.T) {
 	for _, speed := range []float64{1, 3, 7, 20, 0.3, 1e4} {
 		c := clock{speed: speed}
 		for _, at := range []time.Duration{0, 1, 2, 3, 999, 123_456_789, 300 * time.Second, MaxSpan} {
-			if w := c.wall(at); c.scenario(w) < at {
-				t.Errorf("speed %v: %v is sent at %v", speed, at, c.scenario(w))
+			if w := c.toWall(at); c.toScenario(w) < at {
+				t.Errorf("speed %v: %v is sent at %v", speed, at, c.toScenario(w))
 			}
 		}
 	}
-	if got := (clock{speed: 1}).wall(time.Second); got != time.Second {
+	if got := (clock{speed: 1}).toWall(time.Second); got != time.Second {
 		t.Errorf("at speed 1 the wall clock is %v for 1 s", got)
 	}
 }

@@ -16,18 +16,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// memory is a listener without sockets, which do not work in a synctest bubble.
-type memory struct {
+// memListener is a listener without sockets, which do not work in a synctest bubble.
+type memListener struct {
 	conns chan net.Conn
 	done  chan struct{}
 	once  sync.Once
 }
 
-func newMemory() *memory {
-	return &memory{conns: make(chan net.Conn), done: make(chan struct{})}
+func newMemListener() *memListener {
+	return &memListener{conns: make(chan net.Conn), done: make(chan struct{})}
 }
 
-func (m *memory) Accept() (net.Conn, error) {
+func (m *memListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-m.conns:
 		return c, nil
@@ -36,14 +36,14 @@ func (m *memory) Accept() (net.Conn, error) {
 	}
 }
 
-func (m *memory) Close() error {
+func (m *memListener) Close() error {
 	m.once.Do(func() { close(m.done) })
 	return nil
 }
 
-func (m *memory) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
+func (m *memListener) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
 
-func (m *memory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (m *memListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
 	case m.conns <- theirs:
@@ -55,8 +55,8 @@ func (m *memory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// world is a server and the client that reaches it, inside a bubble.
-type world struct {
+// fixture is a server and the client that reaches it, inside a bubble.
+type fixture struct {
 	*testing.T
 	cfg   Config
 	start time.Time
@@ -65,19 +65,19 @@ type world struct {
 	results []Result
 }
 
-// inWorld runs f in a bubble beside a server with the handler.
-func inWorld(t *testing.T, h http.HandlerFunc, f func(w *world)) {
+// withFixture runs f in a bubble beside a server with the handler.
+func withFixture(t *testing.T, h http.HandlerFunc, f func(w *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := newMemory()
-		srv := &http.Server{Handler: readFirst(h)}
+		l := newMemListener()
+		srv := &http.Server{Handler: withBodyRead(h)}
 		served := make(chan error, 1)
 		go func() { served <- srv.Serve(l) }()
 		client := &http.Client{
 			Transport:     &http.Transport{DialContext: l.dial, DisableCompression: true},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
-		w := &world{T: t, start: time.Now()}
+		w := &fixture{T: t, start: time.Now()}
 		w.cfg = Config{URL: "http://memory", Client: client, Observe: w.observe}
 		f(w)
 		client.CloseIdleConnections()
@@ -88,9 +88,9 @@ func inWorld(t *testing.T, h http.HandlerFunc, f func(w *world)) {
 	})
 }
 
-// readFirst takes the request body in before the handler: the server notices that
+// withBodyRead takes the request body in before the handler: the server notices that
 // a client has left only after that.
-func readFirst(h http.HandlerFunc) http.HandlerFunc {
+func withBodyRead(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -101,14 +101,14 @@ func readFirst(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-func (w *world) observe(r Result) {
+func (w *fixture) observe(r Result) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.results = append(w.results, r)
 }
 
 // run plays arrivals and fails on an error.
-func (w *world) run(s Arrivals) *Report {
+func (w *fixture) run(s Arrivals) *Report {
 	w.Helper()
 	rep, err := Run(w.Context(), w.cfg, s.Source())
 	if err != nil {
@@ -117,10 +117,10 @@ func (w *world) run(s Arrivals) *Report {
 	return rep
 }
 
-// only runs one arrival and returns its result.
-func (w *world) only() Result {
+// runOne runs one arrival and returns its result.
+func (w *fixture) runOne() Result {
 	w.Helper()
-	w.run(at(0))
+	w.run(arrivalsAt(0))
 	if len(w.results) != 1 {
 		w.Fatalf("observed %d results, want 1", len(w.results))
 	}
@@ -137,8 +137,8 @@ func writeJSON(w http.ResponseWriter, body string) {
 	_, _ = w.Write([]byte(body))
 }
 
-// after answers when d has passed, unless the client leaves first.
-func after(d time.Duration) http.HandlerFunc {
+// answerAfter answers when d has passed, unless the client leaves first.
+func answerAfter(d time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-time.After(d):

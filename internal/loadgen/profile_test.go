@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// between counts the arrivals in [from, to) seconds.
-func between(s Arrivals, from, to time.Duration) int {
+// wantBetween counts the arrivals in [from, to) seconds.
+func wantBetween(s Arrivals, from, to time.Duration) int {
 	return len(s.Window(from*time.Second, to*time.Second))
 }
 
@@ -93,8 +93,8 @@ func TestArticleProfile(t *testing.T) {
 		p.Seed = seed
 		src, err := p.Source()
 		s := collect(t, src, err)
-		quiet += between(s, 0, 120) + between(s, 240, 300)
-		burst += between(s, 120, 240)
+		quiet += wantBetween(s, 0, 120) + wantBetween(s, 240, 300)
+		burst += wantBetween(s, 120, 240)
 		all += len(s)
 		for _, a := range s {
 			if a.At >= p.Duration {
@@ -129,7 +129,7 @@ func TestBurstEdgesAreExact(t *testing.T) {
 	}}
 	src, err := p.Source()
 	s := collect(t, src, err)
-	got := []int{between(s, 0, 10), between(s, 10, 20), between(s, 20, 25), between(s, 25, 30), between(s, 30, 40), len(s)}
+	got := []int{wantBetween(s, 0, 10), wantBetween(s, 10, 20), wantBetween(s, 20, 25), wantBetween(s, 25, 30), wantBetween(s, 30, 40), len(s)}
 	if d := cmp.Diff([]int{10, 30, 0, 5, 5, 50}, got); d != "" {
 		t.Errorf("arrivals by window: %s", d)
 	}

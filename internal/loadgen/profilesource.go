@@ -16,21 +16,21 @@ const (
 // segment is a stretch of constant rate. before is the expected number of
 // arrivals up to its beginning.
 type segment struct {
-	from, to time.Duration
-	rate     float64
-	before   float64
+	from, to   time.Duration
+	rate       float64
+	cumulative float64
 }
 
 // profileSource maps a unit-rate process through the inverse of the expected
 // number of arrivals: exact at the edges of a burst, where drawing a gap with
 // the rate of its beginning would carry the old rate into the burst.
 type profileSource struct {
-	profile  Profile
-	segments []segment
-	gaps     *rand.Rand
-	sizes    *rand.Rand
-	count    int
-	due      float64 // expected arrivals at which the next one comes
+	profile   Profile
+	segments  []segment
+	gaps      *rand.Rand
+	sizes     *rand.Rand
+	count     int
+	nextCount float64 // expected arrivals at which the next one comes
 }
 
 // Source returns the arrivals of the profile. Equal profiles give equal
@@ -57,7 +57,7 @@ func (p Profile) Source() (Source, error) {
 
 // Next returns the next arrival. Part of Source.
 func (s *profileSource) Next() (Arrival, bool) {
-	at, ok := s.timeOf(s.due)
+	at, ok := s.timeOf(s.nextCount)
 	if !ok {
 		return Arrival{}, false
 	}
@@ -75,17 +75,17 @@ func (s *profileSource) Next() (Arrival, bool) {
 // added up, so that rounding does not gather.
 func (s *profileSource) advance() {
 	if s.profile.Poisson {
-		s.due += s.gaps.ExpFloat64()
+		s.nextCount += s.gaps.ExpFloat64()
 		return
 	}
-	s.due = float64(s.count)
+	s.nextCount = float64(s.count)
 }
 
 // timeOf is when the expected number of arrivals reaches due.
 func (s *profileSource) timeOf(due float64) (time.Duration, bool) {
 	for len(s.segments) > 0 {
 		seg := s.segments[0]
-		at := seg.from + seconds((due-seg.before)/seg.rate)
+		at := seg.from + seconds((due-seg.cumulative)/seg.rate)
 		if seg.rate > 0 && at < seg.to {
 			return max(at, seg.from), true
 		}
@@ -104,7 +104,7 @@ func (p Profile) segments() []segment {
 		if from >= to {
 			return
 		}
-		out = append(out, segment{from: from, to: to, rate: rate, before: before})
+		out = append(out, segment{from: from, to: to, rate: rate, cumulative: before})
 		before += rate * (to - from).Seconds()
 	}
 	var at time.Duration

@@ -14,17 +14,17 @@ import (
 // its connection can be used again.
 const maxDrain = 64 << 10
 
-// read takes the response in and decides the outcome.
-func (s *sender) read(run context.Context, resp *http.Response, r *Result) {
+// readResponse takes the response in and decides the outcome.
+func (s *sender) readResponse(run context.Context, resp *http.Response, r *Result) {
 	r.Status = resp.StatusCode
 	r.Reason = parseReason(resp.Header)
 	r.TaskID = clip(resp.Header.Get("Headgate-Task-Id"))
-	r.QueueWait = s.clock.scenario(parseQueueWait(resp.Header))
+	r.QueueWait = s.clock.toScenario(parseQueueWait(resp.Header))
 	switch {
 	case r.Status >= 200 && r.Status < 300:
-		s.readAnswer(run, resp, r)
+		s.readBody(run, resp, r)
 	case r.Status == http.StatusTooManyRequests, r.Status == http.StatusServiceUnavailable && r.Reason != "":
-		r.refuse(resp.Header)
+		r.setRefused(resp.Header)
 		s.drain(resp, r)
 	default:
 		r.Outcome, r.Cause = Failed, BadStatus
@@ -38,30 +38,30 @@ func (s *sender) drain(resp *http.Response, r *Result) {
 	_ = s.copy(io.Discard, io.LimitReader(resp.Body, maxDrain), r)
 }
 
-func (s *sender) readAnswer(run context.Context, resp *http.Response, r *Result) {
-	var end ending = &documentEnd{}
+func (s *sender) readBody(run context.Context, resp *http.Response, r *Result) {
+	var end completionDetector = &jsonCompletion{}
 	if s.cfg.Stream {
-		end = &streamEnd{}
+		end = &sseCompletion{}
 	}
 	err := s.copy(end, resp.Body, r)
 	v := end.Close()
 	switch {
-	case !s.asked(resp.Header):
+	case !s.matchesRequest(resp.Header):
 		r.Outcome, r.Cause = Failed, Protocol
-	case v == failed:
+	case v == reportedError:
 		r.Outcome, r.Cause = Failed, ErrorEvent
 	case err != nil:
-		r.broken(run, err, "")
-	case v == unfinished:
+		r.setTransportError(run, err, "")
+	case v == incomplete:
 		r.Outcome = Truncated
 	default:
 		r.Outcome = OK
 	}
 }
 
-// asked says whether the response has the form that was asked for. Compressed
+// matchesRequest says whether the response has the form that was asked for. Compressed
 // ones were not, and could not be judged.
-func (s *sender) asked(h http.Header) bool {
+func (s *sender) matchesRequest(h http.Header) bool {
 	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
 	stream := strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
 	return stream == s.cfg.Stream && h.Get("Content-Encoding") == ""
@@ -89,7 +89,7 @@ func (s *sender) copy(w io.Writer, body io.Reader, r *Result) error {
 	}
 }
 
-func (r *Result) refuse(h http.Header) {
+func (r *Result) setRefused(h http.Header) {
 	r.Outcome = Refused
 	r.RetryAfter = parseRetryAfter(h)
 	r.Refusals++
@@ -97,15 +97,15 @@ func (r *Result) refuse(h http.Header) {
 		r.NoReason++
 	}
 	if !r.RetryAfter.OK {
-		r.NoRetry++
+		r.NoRetryAfter++
 	}
 }
 
-// broken notes the end of an attempt by a transport error: the run's own end,
+// setTransportError notes the end of an attempt by a transport error: the run's own end,
 // the timeout, or otherwise the given cause; without one, a cut response.
-func (r *Result) broken(run context.Context, err error, otherwise Cause) {
+func (r *Result) setTransportError(run context.Context, err error, otherwise Cause) {
 	var slow net.Error
-	r.Why = why(err)
+	r.ErrorDetail = errorDetail(err)
 	switch {
 	case run.Err() != nil:
 		r.Outcome = Cancelled
@@ -120,16 +120,16 @@ func (r *Result) broken(run context.Context, err error, otherwise Cause) {
 	}
 }
 
-const maxWhy = 160
+const maxErrorDetail = 160
 
-// why is an error without the address that it is about, which may hold a password.
-func why(err error) string {
+// errorDetail is an error without the address that it is about, which may hold a password.
+func errorDetail(err error) string {
 	var about *url.Error
 	if errors.As(err, &about) {
 		err = about.Err
 	}
 	text := err.Error()
-	return text[:min(len(text), maxWhy)]
+	return text[:min(len(text), maxErrorDetail)]
 }
 
 // sendCause tells a failed connection from a failed exchange.

@@ -55,8 +55,8 @@ type Quantiles struct {
 	Max   float64 `json:"max_s"`
 }
 
-// judgeRate decides whether the generator did what it was asked to.
-func (r *Report) judgeRate() {
+// setRateKept decides whether the generator did what it was asked to.
+func (r *Report) setRateKept() {
 	var why []string
 	if n := r.ByOutcome[Dropped]; n > 0 {
 		why = append(why, fmt.Sprintf("%d of %d arrivals were dropped by the generator: raise MaxOutstanding", n, r.Arrivals))

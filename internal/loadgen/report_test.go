@@ -12,39 +12,39 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func tallied(t *testing.T, results ...Result) *Report {
+func reportOf(t *testing.T, results ...Result) *Report {
 	t.Helper()
 	cfg, err := Config{URL: "http://x", SLO: 10 * time.Second}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
-	tl := newTally(cfg)
+	tl := newAggregator(cfg)
 	for _, r := range results {
 		tl.add(r)
 	}
 	return tl.report(false)
 }
 
-// took is a sent result at a time, in seconds, with its turnaround.
-func took(o Outcome, intended, turnaround float64) Result {
+// resultAfter is a sent result at a time, in seconds, with its turnaround.
+func resultAfter(o Outcome, intended, turnaround float64) Result {
 	at := seconds(intended)
 	return Result{Outcome: o, Intended: at, Sent: at, End: at + seconds(turnaround), Attempts: 1, Status: 200}
 }
 
 func TestReportCounts(t *testing.T) {
-	refused := took(Refused, 3, 0)
+	refused := resultAfter(Refused, 3, 0)
 	refused.Status, refused.Reason, refused.Refusals = 429, "queue_age", 1
-	nameless := took(Refused, 4, 0)
-	nameless.Status, nameless.Refusals, nameless.NoReason, nameless.NoRetry = 429, 1, 1, 1
-	broke := took(Failed, 5, 2)
+	nameless := resultAfter(Refused, 4, 0)
+	nameless.Status, nameless.Refusals, nameless.NoReason, nameless.NoRetryAfter = 429, 1, 1, 1
+	broke := resultAfter(Failed, 5, 2)
 	broke.Status, broke.Cause = 500, BadStatus
-	timedOut := took(Failed, 6, 30)
+	timedOut := resultAfter(Failed, 6, 30)
 	timedOut.Status, timedOut.Cause = 0, Timeout
-	cut := took(Truncated, 7, 3)
-	again := took(OK, 2, 4)
+	cut := resultAfter(Truncated, 7, 3)
+	again := resultAfter(OK, 2, 4)
 	again.Attempts, again.Refusals, again.Bytes = 3, 2, 99
-	rep := tallied(t, took(OK, 0, 1), took(OK, 1, 10), again, refused, nameless, broke, timedOut, cut,
-		Result{Outcome: Dropped, Intended: 8 * time.Second}, took(Cancelled, 10, 100))
+	rep := reportOf(t, resultAfter(OK, 0, 1), resultAfter(OK, 1, 10), again, refused, nameless, broke, timedOut, cut,
+		Result{Outcome: Dropped, Intended: 8 * time.Second}, resultAfter(Cancelled, 10, 100))
 	want := &Report{
 		Arrivals: 10, Admitted: 6,
 		ByOutcome: map[Outcome]int{OK: 3, Refused: 2, Failed: 2, Truncated: 1, Dropped: 1, Cancelled: 1},
@@ -87,34 +87,34 @@ func TestRateIsJudgedAtTheNinetyNinth(t *testing.T) {
 	}{{0, true}, {2, true}, {3, false}} {
 		var results []Result
 		for i := range 200 {
-			r := took(OK, float64(i), 1)
+			r := resultAfter(OK, float64(i), 1)
 			if i < c.lagging {
 				r.Sent += 51 * time.Millisecond
 			}
 			results = append(results, r)
 		}
-		rep := tallied(t, results...)
+		rep := reportOf(t, results...)
 		if rep.KeptRate != c.kept || (rep.RateNote == "") != c.kept {
 			t.Errorf("%d of 200 over the bound: kept %v with note %q, want %v", c.lagging, rep.KeptRate, rep.RateNote, c.kept)
 		}
 	}
 }
 
-func TestBothTroublesAreTold(t *testing.T) {
-	slow := took(OK, 0, 1)
+func TestRateNoteNamesBothCauses(t *testing.T) {
+	slow := resultAfter(OK, 0, 1)
 	slow.Sent += time.Second
-	rep := tallied(t, slow, Result{Outcome: Dropped})
+	rep := reportOf(t, slow, Result{Outcome: Dropped})
 	wantError(t, errors.New(rep.RateNote), "dropped by the generator", "; send lag")
 }
 
 func TestReasonsFromOutsideAreBounded(t *testing.T) {
 	var results []Result
 	for i := range 1000 {
-		r := took(Refused, 0, 0)
+		r := resultAfter(Refused, 0, 0)
 		r.Reason = fmt.Sprint("reason", i)
 		results = append(results, r)
 	}
-	rep := tallied(t, results...)
+	rep := reportOf(t, results...)
 	if len(rep.ByReason) > maxReasons+1 || rep.ByReason["other"] != 1000-maxReasons {
 		t.Errorf("%d reasons, %d of them other", len(rep.ByReason), rep.ByReason["other"])
 	}
@@ -128,10 +128,10 @@ func TestReportAsJSON(t *testing.T) {
 		"slo_s", "span_s", "speed", "turnaround", "wall_rate_per_s",
 	}
 	for name, results := range map[string][]Result{
-		"nothing": nil, "one": {took(OK, 0, 1)}, "at once": {took(OK, 1, 1), took(OK, 1, 1)}, "a drop": {{Outcome: Dropped}},
+		"nothing": nil, "one": {resultAfter(OK, 0, 1)}, "at once": {resultAfter(OK, 1, 1), resultAfter(OK, 1, 1)}, "a drop": {{Outcome: Dropped}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, err := json.Marshal(tallied(t, results...)) // fails on NaN and Inf
+			text, err := json.Marshal(reportOf(t, results...)) // fails on NaN and Inf
 			if err != nil {
 				t.Fatal(err)
 			}

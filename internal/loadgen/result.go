@@ -40,20 +40,20 @@ type Result struct {
 	FirstByte time.Duration // first byte of the last response's body; 0 without one
 	End       time.Duration // last byte, or when the outcome was known
 
-	Outcome Outcome
-	Cause   Cause  // when Failed
-	Why     string // why there is no whole response, for people; without the address
-	Status  int    // of the last response; 0 without one
-	Bytes   int64  // of the last response's body
+	Outcome     Outcome
+	Cause       Cause  // when Failed
+	ErrorDetail string // why there is no whole response, for people; without the address
+	Status      int    // of the last response; 0 without one
+	Bytes       int64  // of the last response's body
 
-	Attempts   int // requests sent
-	Refusals   int // refused responses among them
-	NoReason   int // refused responses without Headgate-Reason
-	NoRetry    int // refused responses without a valid Retry-After
-	Reason     string
-	RetryAfter RetryAfter
-	TaskID     string        // Headgate-Task-Id
-	QueueWait  time.Duration // Headgate-Queue-Wait-Ms in scenario time; 0 without one
+	Attempts     int // requests sent
+	Refusals     int // refused responses among them
+	NoReason     int // refused responses without Headgate-Reason
+	NoRetryAfter int // refused responses without a valid Retry-After
+	Reason       string
+	RetryAfter   RetryAfter
+	TaskID       string        // Headgate-Task-Id
+	QueueWait    time.Duration // Headgate-Queue-Wait-Ms in scenario time; 0 without one
 }
 
 // RetryAfter is the header of a refusal. It is wall clock, whatever the speed:

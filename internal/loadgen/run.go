@@ -26,14 +26,14 @@ func Run(ctx context.Context, cfg Config, src Source) (*Report, error) {
 	}
 	defer send.close()
 	send.clock = clock{start: time.Now(), speed: cfg.Speed}
-	l := &loop{
-		send:    send,
+	l := &generator{
+		sender:  send,
 		slots:   make(chan struct{}, cfg.MaxOutstanding),
 		results: make(chan Result, 1024),
 	}
-	tallied := make(chan *tally, 1)
-	go func() { tallied <- gather(cfg, l.results) }()
-	err = l.play(ctx, src)
+	tallied := make(chan *aggregator, 1)
+	go func() { tallied <- aggregate(cfg, l.results) }()
+	err = l.run(ctx, src)
 	l.finish()
 	cancelled := ctx.Err() != nil
 	if cancelled {
@@ -44,18 +44,18 @@ func Run(ctx context.Context, cfg Config, src Source) (*Report, error) {
 	return t.report(cancelled), err
 }
 
-// loop sends arrivals at their times. It belongs to one goroutine, which never
+// generator sends arrivals at their times. It belongs to one goroutine, which never
 // waits for anything but the clock and its source.
-type loop struct {
-	send    *sender
-	slots   chan struct{} // one taken by each outstanding arrival
-	results chan Result
-	wg      sync.WaitGroup
-	peak    int
-	drops   []Result // not yet taken by the collector
+type generator struct {
+	sender       *sender
+	slots        chan struct{} // one taken by each outstanding arrival
+	results      chan Result
+	wg           sync.WaitGroup
+	peak         int
+	pendingDrops []Result // not yet taken by the collector
 }
 
-func (l *loop) play(ctx context.Context, src Source) error {
+func (l *generator) run(ctx context.Context, src Source) error {
 	var last time.Duration
 	for index := 0; ; index++ {
 		a, ok := src.Next()
@@ -69,38 +69,38 @@ func (l *loop) play(ctx context.Context, src Source) error {
 			return fmt.Errorf("load generator: arrival %d: %w", index, err)
 		}
 		last = a.At
-		if !pause(ctx, l.send.clock.until(a.At)) {
+		if !sleep(ctx, l.sender.clock.until(a.At)) {
 			return nil // Run sees that the context has ended
 		}
-		l.arrive(ctx, index, a)
+		l.dispatch(ctx, index, a)
 	}
 }
 
-// arrive sends one arrival, or drops it when too many are outstanding.
-func (l *loop) arrive(ctx context.Context, index int, a Arrival) {
+// dispatch sends one arrival, or drops it when too many are outstanding.
+func (l *generator) dispatch(ctx context.Context, index int, a Arrival) {
 	defer l.flush()
 	select {
 	case l.slots <- struct{}{}:
 	default:
-		l.drops = append(l.drops, Result{
-			Index: index, Large: a.Large, Intended: a.At, End: l.send.clock.now(), Outcome: Dropped,
+		l.pendingDrops = append(l.pendingDrops, Result{
+			Index: index, Large: a.Large, Intended: a.At, End: l.sender.clock.now(), Outcome: Dropped,
 		})
 		return
 	}
 	l.peak = max(l.peak, len(l.slots))
 	l.wg.Go(func() {
 		defer func() { <-l.slots }()
-		l.results <- l.send.play(ctx, index, a)
+		l.results <- l.sender.send(ctx, index, a)
 	})
 }
 
 // flush hands over drops without ever waiting for the collector, which may be
 // held up by a slow observer.
-func (l *loop) flush() {
-	for len(l.drops) > 0 {
+func (l *generator) flush() {
+	for len(l.pendingDrops) > 0 {
 		select {
-		case l.results <- l.drops[0]:
-			l.drops = l.drops[1:]
+		case l.results <- l.pendingDrops[0]:
+			l.pendingDrops = l.pendingDrops[1:]
 		default:
 			return
 		}
@@ -108,9 +108,9 @@ func (l *loop) flush() {
 }
 
 // finish waits for what is outstanding and lets the collector end.
-func (l *loop) finish() {
+func (l *generator) finish() {
 	l.wg.Wait()
-	for _, r := range l.drops {
+	for _, r := range l.pendingDrops {
 		l.results <- r
 	}
 	close(l.results)

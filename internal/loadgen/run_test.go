@@ -13,19 +13,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// seen notes when requests came in.
-type seen struct {
+// timeRecorder notes when requests came in.
+type timeRecorder struct {
 	mu    sync.Mutex
 	times []time.Duration
 }
 
-func (s *seen) add(d time.Duration) {
+func (s *timeRecorder) add(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.times = append(s.times, d)
 }
 
-func (s *seen) sorted() []time.Duration {
+func (s *timeRecorder) sorted() []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(slices.Values(s.times))
@@ -34,13 +34,13 @@ func (s *seen) sorted() []time.Duration {
 // The heart of the matter: a server that never answers must not hold up a single
 // arrival.
 func TestArrivalsDoNotWaitForAServerThatHangs(t *testing.T) {
-	var in seen
+	var in timeRecorder
 	var start time.Time
 	hang := func(w http.ResponseWriter, r *http.Request) {
 		in.add(time.Since(start))
 		<-r.Context().Done()
 	}
-	inWorld(t, hang, func(t *world) {
+	withFixture(t, hang, func(t *fixture) {
 		start = time.Now()
 		t.cfg.Timeout = time.Hour
 		src, err := Poisson(5, 60*time.Second, 1)
@@ -66,18 +66,18 @@ func TestArrivalsDoNotWaitForAServerThatHangs(t *testing.T) {
 }
 
 func TestSpeedCompressesTheWallClockOnly(t *testing.T) {
-	var in seen
+	var in timeRecorder
 	var start time.Time
 	h := func(w http.ResponseWriter, r *http.Request) {
 		in.add(time.Since(start))
 		w.Header().Set("Headgate-Queue-Wait-Ms", "50")
-		after(500*time.Millisecond)(w, r)
+		answerAfter(500*time.Millisecond)(w, r)
 	}
-	inWorld(t, h, func(t *world) {
+	withFixture(t, h, func(t *fixture) {
 		start = time.Now()
 		t.cfg.Speed = 20
 		t.cfg.SLO = 5 * time.Second
-		rep := t.run(at(0, 10, 20))
+		rep := t.run(arrivalsAt(0, 10, 20))
 		want := []time.Duration{0, 500 * time.Millisecond, time.Second}
 		if d := cmp.Diff(want, in.sorted()); d != "" {
 			t.Errorf("wall times at the server: %s", d)
@@ -94,15 +94,15 @@ func TestSpeedCompressesTheWallClockOnly(t *testing.T) {
 	})
 }
 
-// stuck delays one arrival, as a stalled generator would.
-type stuck struct {
+// delayedSource delays one arrival, as a stalled generator would.
+type delayedSource struct {
 	Source
 	at    int
 	delay time.Duration
 	n     int
 }
 
-func (s *stuck) Next() (Arrival, bool) {
+func (s *delayedSource) Next() (Arrival, bool) {
 	if s.n == s.at {
 		time.Sleep(s.delay)
 	}
@@ -111,9 +111,9 @@ func (s *stuck) Next() (Arrival, bool) {
 }
 
 func TestLatenessCountsFromTheIntendedArrival(t *testing.T) {
-	inWorld(t, after(8*time.Second), func(t *world) {
+	withFixture(t, answerAfter(8*time.Second), func(t *fixture) {
 		t.cfg.SLO = 10 * time.Second
-		src := &stuck{Source: at(0, 1, 2, 3).Source(), at: 2, delay: 5 * time.Second}
+		src := &delayedSource{Source: arrivalsAt(0, 1, 2, 3).Source(), at: 2, delay: 5 * time.Second}
 		rep, err := Run(t.Context(), t.cfg, src)
 		if err != nil {
 			t.Fatal(err)
@@ -146,9 +146,9 @@ func TestSendLagWithinItsBoundKeepsTheRate(t *testing.T) {
 		bound time.Duration
 		kept  bool
 	}{{4 * time.Second, true}, {4*time.Second - 1, false}} {
-		inWorld(t, after(0), func(t *world) {
+		withFixture(t, answerAfter(0), func(t *fixture) {
 			t.cfg.MaxSendLag = c.bound
-			rep, err := Run(t.Context(), t.cfg, &stuck{Source: at(1).Source(), delay: 5 * time.Second})
+			rep, err := Run(t.Context(), t.cfg, &delayedSource{Source: arrivalsAt(1).Source(), delay: 5 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,9 +160,9 @@ func TestSendLagWithinItsBoundKeepsTheRate(t *testing.T) {
 }
 
 func TestBeyondMaxOutstandingArrivalsAreDroppedNotDelayed(t *testing.T) {
-	inWorld(t, after(10*time.Second), func(t *world) {
+	withFixture(t, answerAfter(10*time.Second), func(t *fixture) {
 		t.cfg.MaxOutstanding = 2
-		rep := t.run(at(0, 1, 2, 3, 10.5))
+		rep := t.run(arrivalsAt(0, 1, 2, 3, 10.5))
 		if d := cmp.Diff(map[Outcome]int{OK: 3, Dropped: 2, Refused: 0, Failed: 0, Truncated: 0, Cancelled: 0}, rep.ByOutcome); d != "" {
 			t.Error(d)
 		}
@@ -182,17 +182,17 @@ func TestBeyondMaxOutstandingArrivalsAreDroppedNotDelayed(t *testing.T) {
 }
 
 func TestASlowObserverDelaysNoArrival(t *testing.T) {
-	var in seen
+	var in timeRecorder
 	var start time.Time
 	h := func(w http.ResponseWriter, r *http.Request) {
 		in.add(time.Since(start))
 		writeJSON(w, answer)
 	}
-	inWorld(t, h, func(t *world) {
+	withFixture(t, h, func(t *fixture) {
 		start = time.Now()
 		inner := t.cfg.Observe
 		t.cfg.Observe = func(r Result) { time.Sleep(time.Minute); inner(r) }
-		arrivals := at(0, 1, 2, 3)
+		arrivals := arrivalsAt(0, 1, 2, 3)
 		rep := t.run(arrivals)
 		if d := cmp.Diff([]time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second}, in.sorted()); d != "" {
 			t.Error(d)
@@ -204,7 +204,7 @@ func TestASlowObserverDelaysNoArrival(t *testing.T) {
 }
 
 func TestASlowObserverGetsEveryDropInTheEnd(t *testing.T) {
-	inWorld(t, after(time.Second), func(t *world) {
+	withFixture(t, answerAfter(time.Second), func(t *fixture) {
 		inner := t.cfg.Observe
 		t.cfg.MaxOutstanding = 1
 		t.cfg.Observe = func(r Result) {
@@ -223,13 +223,13 @@ func TestASlowObserverGetsEveryDropInTheEnd(t *testing.T) {
 
 func TestCancelReturnsThePartThatWasPlayed(t *testing.T) {
 	stop := errors.New("enough")
-	inWorld(t, after(3*time.Second), func(t *world) {
+	withFixture(t, answerAfter(3*time.Second), func(t *fixture) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		go func() {
 			time.Sleep(4500 * time.Millisecond)
 			cancel(stop)
 		}()
-		rep, err := Run(ctx, t.cfg, at(0, 1, 2, 3, 4, 5, 6).Source())
+		rep, err := Run(ctx, t.cfg, arrivalsAt(0, 1, 2, 3, 4, 5, 6).Source())
 		if !errors.Is(err, stop) {
 			t.Errorf("got error %v, want it to wrap the cause", err)
 		}
@@ -248,11 +248,11 @@ func TestCancelReturnsThePartThatWasPlayed(t *testing.T) {
 	})
 }
 
-func TestCancelAfterTheLastArrivalIsToldToo(t *testing.T) {
-	inWorld(t, after(time.Hour), func(t *world) {
+func TestCancelAfterLastArrivalIsReported(t *testing.T) {
+	withFixture(t, answerAfter(time.Hour), func(t *fixture) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		rep, err := Run(ctx, t.cfg, at(0).Source())
+		rep, err := Run(ctx, t.cfg, arrivalsAt(0).Source())
 		if !errors.Is(err, context.DeadlineExceeded) || !rep.Cancelled || rep.ByOutcome[Cancelled] != 1 {
 			t.Errorf("got %v and %+v, want the deadline and one cancelled", err, rep)
 		}
@@ -260,8 +260,8 @@ func TestCancelAfterTheLastArrivalIsToldToo(t *testing.T) {
 }
 
 func TestABadSourceEndsTheRunWithAReport(t *testing.T) {
-	inWorld(t, after(time.Second), func(t *world) {
-		rep, err := Run(t.Context(), t.cfg, at(0, 2, 1).Source())
+	withFixture(t, answerAfter(time.Second), func(t *fixture) {
+		rep, err := Run(t.Context(), t.cfg, arrivalsAt(0, 2, 1).Source())
 		wantError(t.T, err, "arrival 2", "never decrease")
 		if rep == nil || rep.ByOutcome[OK] != 2 || rep.Cancelled {
 			t.Errorf("got %+v, want the two good arrivals", rep)
@@ -270,7 +270,7 @@ func TestABadSourceEndsTheRunWithAReport(t *testing.T) {
 }
 
 func TestAnEmptySourceGivesAnEmptyReport(t *testing.T) {
-	inWorld(t, after(0), func(t *world) {
+	withFixture(t, answerAfter(0), func(t *fixture) {
 		rep := t.run(nil)
 		if rep.Arrivals != 0 || !rep.KeptRate || rep.Turnaround != (Quantiles{}) {
 			t.Errorf("got %+v, want nothing", rep)
@@ -279,7 +279,7 @@ func TestAnEmptySourceGivesAnEmptyReport(t *testing.T) {
 }
 
 func TestABadConfigSendsNothing(t *testing.T) {
-	rep, err := Run(t.Context(), Config{}, at(0).Source())
+	rep, err := Run(t.Context(), Config{}, arrivalsAt(0).Source())
 	wantError(t, err, "load generator", "URL")
 	if rep != nil {
 		t.Error("got a report beside the error")
@@ -287,8 +287,8 @@ func TestABadConfigSendsNothing(t *testing.T) {
 }
 
 func TestResultsAreObservedAsTheyEnd(t *testing.T) {
-	inWorld(t, after(time.Second), func(t *world) {
-		go func() { _, _ = Run(t.Context(), t.cfg, at(0, 10).Source()) }()
+	withFixture(t, answerAfter(time.Second), func(t *fixture) {
+		go func() { _, _ = Run(t.Context(), t.cfg, arrivalsAt(0, 10).Source()) }()
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		t.mu.Lock()

@@ -15,7 +15,7 @@ type sender struct {
 	cfg     Config
 	target  string
 	client  *http.Client
-	prompts *prompts
+	bodies  *bodyBuilder
 	clock   clock
 	buffers sync.Pool // of *[]byte, for reading bodies
 }
@@ -25,11 +25,11 @@ func newSender(cfg Config) (*sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := newPrompts(cfg.Endpoint, cfg.Model, cfg.Stream)
+	p, err := newBodyBuilder(cfg.Endpoint, cfg.Model, cfg.Stream)
 	if err != nil {
 		return nil, err
 	}
-	s := &sender{cfg: cfg, target: target, client: cfg.Client, prompts: p}
+	s := &sender{cfg: cfg, target: target, client: cfg.Client, bodies: p}
 	s.buffers.New = func() any { b := make([]byte, 16<<10); return &b }
 	if s.client == nil {
 		s.client = newClient(cfg.MaxOutstanding)
@@ -44,13 +44,13 @@ func (s *sender) close() {
 	}
 }
 
-// play sends an arrival, again when it is refused and may be, and returns how it
+// send sends an arrival, again when it is refused and may be, and returns how it
 // ended.
-func (s *sender) play(ctx context.Context, index int, a Arrival) Result {
+func (s *sender) send(ctx context.Context, index int, a Arrival) Result {
 	r := Result{Index: index, Large: a.Large, Intended: a.At, Sent: s.clock.now()}
 	for {
 		s.attempt(ctx, a, &r)
-		if r.Outcome != Refused || r.Attempts >= s.cfg.Retry.MaxAttempts || !pause(ctx, s.retryDelay(r)) {
+		if r.Outcome != Refused || r.Attempts >= s.cfg.Retry.MaxAttempts || !sleep(ctx, s.retryDelay(r)) {
 			break
 		}
 	}
@@ -70,7 +70,7 @@ func (s *sender) attempt(run context.Context, a Arrival, r *Result) {
 	r.Attempts++
 	r.FirstByte, r.Status, r.Bytes = 0, 0, 0
 	r.Reason, r.RetryAfter = "", RetryAfter{}
-	ctx, cancel := context.WithTimeout(run, max(s.clock.wall(s.cfg.Timeout), 1))
+	ctx, cancel := context.WithTimeout(run, max(s.clock.toWall(s.cfg.Timeout), 1))
 	defer cancel()
 	req, err := s.request(ctx, r, a)
 	if err != nil {
@@ -79,11 +79,11 @@ func (s *sender) attempt(run context.Context, a Arrival, r *Result) {
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {
-		r.broken(run, err, sendCause(err))
+		r.setTransportError(run, err, sendCause(err))
 		return
 	}
 	defer resp.Body.Close()
-	s.read(run, resp, r)
+	s.readResponse(run, resp, r)
 }
 
 func (s *sender) request(ctx context.Context, r *Result, a Arrival) (*http.Request, error) {
@@ -91,14 +91,14 @@ func (s *sender) request(ctx context.Context, r *Result, a Arrival) (*http.Reque
 	if s.cfg.User != nil {
 		user = s.cfg.User(r.Index)
 	}
-	body, length := s.prompts.body(a, user)
+	body, length := s.bodies.body(a, user)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.target, body)
 	if err != nil {
 		return nil, err
 	}
 	req.ContentLength = length
 	req.GetBody = func() (io.ReadCloser, error) {
-		again, _ := s.prompts.body(a, user)
+		again, _ := s.bodies.body(a, user)
 		return io.NopCloser(again), nil
 	}
 	req.Header.Set("Content-Type", "application/json")

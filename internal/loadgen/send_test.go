@@ -44,7 +44,7 @@ func TestOutcomes(t *testing.T) {
 		cause   Cause
 		status  int
 	}{
-		"whole answer":          {after(0), false, OK, "", 200},
+		"whole answer":          {answerAfter(0), false, OK, "", 200},
 		"half an answer":        {func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, answer[:20]) }, false, Truncated, "", 200},
 		"empty answer":          {func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, "") }, false, Truncated, "", 200},
 		"answer cut off":        {func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, answer[:20]); abort(w) }, false, Truncated, "", 200},
@@ -55,7 +55,7 @@ func TestOutcomes(t *testing.T) {
 		"cut after [DONE]":      {func(w http.ResponseWriter, r *http.Request) { sse(stream)(w, r); abort(w) }, true, Truncated, "", 200},
 		"empty stream":          {sse(""), true, Truncated, "", 200},
 		"error in the stream":   {sse("data: {\"error\":{\"message\":\"x\"}}\n\ndata: [DONE]\n\n"), true, Failed, ErrorEvent, 200},
-		"document for a stream": {after(0), true, Failed, Protocol, 200},
+		"document for a stream": {answerAfter(0), true, Failed, Protocol, 200},
 		"stream for a document": {sse(stream), false, Failed, Protocol, 200},
 		"compressed":            {gzipped, false, Failed, Protocol, 200},
 		"refused":               {status(429, "Retry-After", "3", "Headgate-Reason", "queue_age"), false, Refused, "", 429},
@@ -66,13 +66,13 @@ func TestOutcomes(t *testing.T) {
 		"not found":             {status(404), false, Failed, BadStatus, 404},
 		"redirect":              {status(307, "Location", "/elsewhere"), false, Failed, BadStatus, 307},
 		"no headers":            {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false, Failed, Transport, 0},
-		"never":                 {after(24 * time.Hour), false, Failed, Timeout, 0},
+		"never":                 {answerAfter(24 * time.Hour), false, Failed, Timeout, 0},
 		"never ends":            {endlessBody, false, Failed, Timeout, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, c.h, func(t *world) {
+			withFixture(t, c.h, func(t *fixture) {
 				t.cfg.Stream = c.stream
-				r := t.only()
+				r := t.runOne()
 				if r.Outcome != c.outcome || r.Cause != c.cause || r.Status != c.status {
 					t.Errorf("got %s %q %d, want %s %q %d", r.Outcome, r.Cause, r.Status, c.outcome, c.cause, c.status)
 				}
@@ -100,9 +100,9 @@ func endlessBody(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-func TestConnectFailureIsToldApart(t *testing.T) {
+func TestConnectFailureHasItsOwnCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newMemory()
+		l := newMemListener()
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestConnectFailureIsToldApart(t *testing.T) {
 			URL:     "http://memory",
 			Client:  &http.Client{Transport: &http.Transport{DialContext: l.dial}},
 			Observe: func(r Result) { got = r },
-		}, at(0).Source())
+		}, arrivalsAt(0).Source())
 		if err != nil || got.Outcome != Failed || got.Cause != Connect {
 			t.Errorf("got %v, %s, %q, want error, connect", err, got.Outcome, got.Cause)
 		}
@@ -130,9 +130,9 @@ func TestTimesOfAStreamedAnswer(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 	}
-	inWorld(t, h, func(t *world) {
+	withFixture(t, h, func(t *fixture) {
 		t.cfg.Stream = true
-		t.run(at(10))
+		t.run(arrivalsAt(10))
 		want := Result{
 			Intended: 10 * time.Second, Sent: 10 * time.Second, FirstByte: 12 * time.Second, End: 15 * time.Second,
 			Outcome: OK, Status: 200, Bytes: int64(len(stream)), Attempts: 1,
@@ -144,8 +144,8 @@ func TestTimesOfAStreamedAnswer(t *testing.T) {
 	})
 }
 
-// refuser refuses the first n requests, then answers, and remembers all.
-type refuser struct {
+// refusingServer refuses the first n requests, then answers, and remembers all.
+type refusingServer struct {
 	n      int
 	header http.Header
 	start  time.Time
@@ -155,7 +155,7 @@ type refuser struct {
 	retries []string
 }
 
-func (f *refuser) serve(w http.ResponseWriter, r *http.Request) {
+func (f *refusingServer) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.times = append(f.times, time.Since(f.start))
@@ -197,11 +197,11 @@ func TestRetry(t *testing.T) {
 		"too long is not usable": {1, wait("Retry-After", "61"), Retry{MaxAttempts: 2}, OK, []float64{0, 1}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &refuser{n: c.refusals, header: c.header}
-			inWorld(t, f.serve, func(t *world) {
+			f := &refusingServer{n: c.refusals, header: c.header}
+			withFixture(t, f.serve, func(t *fixture) {
 				f.start = t.start
 				t.cfg.Retry = c.retry
-				rep := t.run(at(0))
+				rep := t.run(arrivalsAt(0))
 				r := t.results[0]
 				var times []float64
 				for _, d := range f.times {
@@ -211,7 +211,7 @@ func TestRetry(t *testing.T) {
 					t.Errorf("times: %s", d)
 				}
 				refusals := min(c.refusals, len(c.times))
-				if r.Outcome != c.outcome || r.Attempts != len(c.times) || r.Refusals != refusals || r.NoRetry != c.noRetry {
+				if r.Outcome != c.outcome || r.Attempts != len(c.times) || r.Refusals != refusals || r.NoRetryAfter != c.noRetry {
 					t.Errorf("got %+v, want %s after %d attempts, %d without Retry-After", r, c.outcome, len(c.times), c.noRetry)
 				}
 				if rep.Requests != len(c.times) || rep.Refusals != refusals || rep.NoRetryAfter != c.noRetry || rep.NoReason != 0 {
@@ -228,12 +228,12 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-func TestRetriesAnnounceThemselves(t *testing.T) {
-	f := &refuser{n: 2}
-	inWorld(t, f.serve, func(t *world) {
+func TestRetriesSendRetryCountHeader(t *testing.T) {
+	f := &refusingServer{n: 2}
+	withFixture(t, f.serve, func(t *fixture) {
 		f.start = t.start
 		t.cfg.Retry.MaxAttempts = 3
-		t.run(at(0))
+		t.run(arrivalsAt(0))
 		if d := cmp.Diff([]string{"", "1", "2"}, f.retries); d != "" {
 			t.Error(d)
 		}
@@ -241,11 +241,11 @@ func TestRetriesAnnounceThemselves(t *testing.T) {
 }
 
 func TestAWaitingRetryHoldsUpNoArrivalAndEndsWithTheRun(t *testing.T) {
-	f := &refuser{n: 1000, header: http.Header{"Retry-After": {"60"}}}
-	inWorld(t, f.serve, func(t *world) {
+	f := &refusingServer{n: 1000, header: http.Header{"Retry-After": {"60"}}}
+	withFixture(t, f.serve, func(t *fixture) {
 		f.start = t.start
 		t.cfg.Retry.MaxAttempts = 2
-		rep := t.run(at(0, 1, 2))
+		rep := t.run(arrivalsAt(0, 1, 2))
 		if f.times[2] != 2*time.Second || rep.PeakOutstanding != 3 || rep.Requests != 6 {
 			t.Errorf("times %v, peak %d, requests %d, want the third at 2 s, 3, 6", f.times, rep.PeakOutstanding, rep.Requests)
 		}
@@ -276,11 +276,11 @@ func TestRequestOnTheWire(t *testing.T) {
 				}
 				writeJSON(w, answer)
 			}
-			inWorld(t, h, func(t *world) {
+			withFixture(t, h, func(t *fixture) {
 				t.cfg.Model, t.cfg.Endpoint, t.cfg.Stream = `m"1`, c.endpoint, c.stream
 				t.cfg.Header = http.Header{"Authorization": {"Bearer x"}, "X-Kind": {"all"}}
 				t.cfg.HeaderFor = func(i int) http.Header { return http.Header{"X-Kind": {fmt.Sprint("one ", i)}} }
-				if r := t.only(); r.Outcome != OK {
+				if r := t.runOne(); r.Outcome != OK {
 					t.Fatalf("got %+v", r)
 				}
 			})
@@ -306,9 +306,9 @@ func TestRequestOnTheWire(t *testing.T) {
 }
 
 func TestImpossibleHeaderIsAnError(t *testing.T) {
-	inWorld(t, after(0), func(t *world) {
+	withFixture(t, answerAfter(0), func(t *fixture) {
 		t.cfg.Header = http.Header{"Bad\nName": {"x"}}
-		if r := t.only(); r.Outcome != Failed || r.Cause != Transport || r.Status != 0 {
+		if r := t.runOne(); r.Outcome != Failed || r.Cause != Transport || r.Status != 0 {
 			t.Errorf("got %+v, want a transport error and no response", r)
 		}
 	})

@@ -48,7 +48,7 @@ func TestOwnClientKeepsItsConnections(t *testing.T) {
 	wave := make(Arrivals, together)
 	second := make(chan struct{})
 	var ended atomic.Int64
-	src := &gated{first: wave, open: second}
+	src := &gatedSource{first: wave, open: second}
 	rep, err := Run(t.Context(), Config{URL: srv.URL, MaxSendLag: time.Hour, Observe: func(Result) {
 		if ended.Add(1) == together {
 			close(second)
@@ -66,14 +66,14 @@ func TestOwnClientKeepsItsConnections(t *testing.T) {
 	}
 }
 
-// gated yields a sequence, waits, and yields it again.
-type gated struct {
+// gatedSource yields a sequence, waits, and yields it again.
+type gatedSource struct {
 	first Arrivals
 	open  chan struct{}
 	n     int
 }
 
-func (g *gated) Next() (Arrival, bool) {
+func (g *gatedSource) Next() (Arrival, bool) {
 	i := g.n
 	g.n++
 	if i == len(g.first) {
@@ -111,12 +111,12 @@ func TestATraceOverRealSockets(t *testing.T) {
 func TestOwnClientFollowsNoRedirectAndConnectsNowhere(t *testing.T) {
 	srv := httptest.NewServer(http.RedirectHandler("/other", http.StatusPermanentRedirect))
 	address := srv.URL
-	rep, err := Run(t.Context(), Config{URL: address}, at(0).Source())
+	rep, err := Run(t.Context(), Config{URL: address}, arrivalsAt(0).Source())
 	if err != nil || rep.ByStatus["308"] != 1 || rep.ByCause[BadStatus] != 1 {
 		t.Errorf("got %v and %+v, want the redirect itself", err, rep)
 	}
 	srv.Close()
-	rep, err = Run(t.Context(), Config{URL: address}, at(0).Source())
+	rep, err = Run(t.Context(), Config{URL: address}, arrivalsAt(0).Source())
 	if err != nil || rep.ByCause[Connect] != 1 {
 		t.Errorf("got %v and %+v, want no connection", err, rep)
 	}

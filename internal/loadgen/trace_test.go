@@ -107,7 +107,7 @@ func TestTracePassesOnReadErrors(t *testing.T) {
 	wantError(t, err, "line 3")
 }
 
-func TestRecordedTracesAreWhole(t *testing.T) {
+func TestRecordedTracesComplete(t *testing.T) {
 	for name, c := range map[string]struct {
 		read           func() (Arrivals, error)
 		rows           int
@@ -128,9 +128,9 @@ func TestRecordedTracesAreWhole(t *testing.T) {
 			if st.Count != c.rows || st.Span != c.span || s[0].At != 0 {
 				t.Errorf("%d rows over %v from %v, want %d over %v from 0", st.Count, st.Span, s[0].At, c.rows, c.span)
 			}
-			near(t, "mean rate", st.MeanRate, c.mean, 0.005)
-			near(t, "peak ÷ mean", st.PeakRate/st.MeanRate, c.peak, 0.05)
-			near(t, "gap variation", st.GapVariation, c.cv, 0.005)
+			approxEqual(t, "mean rate", st.MeanRate, c.mean, 0.005)
+			approxEqual(t, "peak ÷ mean", st.PeakRate/st.MeanRate, c.peak, 0.05)
+			approxEqual(t, "gap variation", st.GapVariation, c.cv, 0.005)
 			if st.Prompt != c.prompt || st.Output != c.output {
 				t.Errorf("prompt %v, output %v, want %v and %v", st.Prompt, st.Output, c.prompt, c.output)
 			}
@@ -141,7 +141,7 @@ func TestRecordedTracesAreWhole(t *testing.T) {
 	}
 }
 
-func near(t *testing.T, what string, got, want, tolerance float64) {
+func approxEqual(t *testing.T, what string, got, want, tolerance float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= tolerance) {
 		t.Errorf("%s: got %v, want %v ± %v", what, got, want, tolerance)
@@ -167,7 +167,7 @@ func TestLongestSilenceOfTheCodeTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near(t, "longest gap in seconds", s.Stats().LongestGap.Seconds(), 217, 0.5)
+	approxEqual(t, "longest gap in seconds", s.Stats().LongestGap.Seconds(), 217, 0.5)
 }
 
 func TestTraceNoticeTravelsWithTheTraces(t *testing.T) {

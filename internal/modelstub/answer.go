@@ -29,8 +29,8 @@ const (
 // that a JSON library would write.
 var unknownField = json.RawMessage(`{"exact":1.50,"power":1e2,"text":"\u0073tub","none":null}`)
 
-// knownPath keeps what strangers ask for out of the statistics.
-func knownPath(path string) string {
+// pathLabel keeps what strangers ask for out of the statistics.
+func pathLabel(path string) string {
 	switch path {
 	case pathModels, pathChat, pathCompletions, pathResponses, pathEmbeddings:
 		return path
@@ -46,7 +46,7 @@ func isModelPath(path string) bool { return path != pathModels && path != pathOt
 // job is a request that has been read, on its way to an answer.
 type job struct {
 	*request
-	id     ident
+	id     digest
 	model  string
 	chunks int // asked for; 0 is not
 	prompt prompt
@@ -71,8 +71,8 @@ func (c *call) answer() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if c.options.odd != nil {
-		return c.options.odd.reply(j), nil
+	if c.options.stream != nil {
+		return c.options.stream.reply(j), nil
 	}
 	return j.answer(c.path)
 }
@@ -111,7 +111,7 @@ func (c *call) readJob(raw []byte) (*job, error) {
 	if config.StrictModels && !slices.Contains(config.Models, req.Model) {
 		return nil, modelNotFound(req.Model)
 	}
-	j := &job{request: req, id: identity(config.Seed, c.path, body), model: req.Model, chunks: c.options.chunks}
+	j := &job{request: req, id: newDigest(config.Seed, c.path, body), model: req.Model, chunks: c.options.chunks}
 	if j.model == "" {
 		j.model = config.Models[0]
 	}
@@ -139,17 +139,17 @@ func modelNotFound(model string) *apiError {
 	}
 }
 
-func missing(param string) *apiError {
+func missingParam(param string) *apiError {
 	e := badRequest(param, fmt.Sprintf("Missing required parameter: '%s'.", param))
 	e.code = "missing_required_parameter"
 	return e
 }
 
-// texts makes the choices of an answer.
-func (j *job) texts(choices int) (texts []text, finish string) {
+// newTexts makes the choices of an answer.
+func (j *job) newTexts(choices int) (texts []text, finish string) {
 	tokens, finish := outputLength(j.id.rand(-1), j.request, choices)
 	tokens = max(tokens, j.chunks)
-	chunks := min(tokens, chunksByDefault)
+	chunks := min(tokens, defaultChunks)
 	if j.chunks > 0 {
 		chunks = j.chunks
 	}
@@ -159,12 +159,12 @@ func (j *job) texts(choices int) (texts []text, finish string) {
 	return texts, finish
 }
 
-func (j *job) base() reply {
+func (j *job) newReply() reply {
 	return reply{id: requestID(j.id), contentType: typeJSON, promptTokens: j.prompt.tokens()}
 }
 
-// frame writes one server-sent event; an empty name is left out.
-func frame(name string, data []byte) []byte {
+// sseFrame writes one server-sent event; an empty name is left out.
+func sseFrame(name string, data []byte) []byte {
 	var b []byte
 	if name != "" {
 		b = append(append(append(b, "event: "...), name...), '\n')
@@ -173,4 +173,4 @@ func frame(name string, data []byte) []byte {
 	return append(b, "\n\n"...)
 }
 
-var doneFrame = []byte("data: [DONE]\n\n")
+var doneEvent = []byte("data: [DONE]\n\n")

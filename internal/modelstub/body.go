@@ -26,7 +26,7 @@ func (c *call) readBody() ([]byte, error) {
 	body, err := readAtMost(c.r.Body, limit)
 	var api *apiError
 	if err != nil && !errors.As(err, &api) {
-		return nil, fmt.Errorf("read request body: %w", errors.Join(errGone, err))
+		return nil, fmt.Errorf("read request body: %w", errors.Join(errClientGone, err))
 	}
 	return body, err
 }

@@ -11,31 +11,31 @@ import (
 
 // How a call can fail to be answered.
 var (
-	errGone    = errors.New("the client has gone")
-	errClosed  = errors.New("the stub is closed")
-	errFaulted = errors.New("broken by a fault")
+	errClientGone    = errors.New("the client has gone")
+	errClosed        = errors.New("the stub is closed")
+	errFaultInjected = errors.New("broken by a fault")
 )
 
 // call is one request on its way. Only its own goroutine touches it.
 type call struct {
-	stub    *Stub
-	w       http.ResponseWriter
-	r       *http.Request
-	ctx     context.Context // ends with the client's connection and with the stub
-	stop    func()
-	path    string // one of the endpoints, or "other"
-	model   bool   // asks a model, so it counts as in flight
-	epoch   int
-	rand    *rand.Rand
-	global  Fault
-	fault   Fault
-	options options
+	stub        *Stub
+	w           http.ResponseWriter
+	r           *http.Request
+	ctx         context.Context // ends with the client's connection and with the stub
+	stop        func()
+	path        string // one of the endpoints, or "other"
+	isModelCall bool   // asks a model, so it counts as in flight
+	generation  int
+	rand        *rand.Rand
+	stubFault   Fault
+	fault       Fault
+	options     options
 
-	leaveOnce sync.Once
-	holdsSlot bool
-	ended     ending
-	answering bool // the headers have been written
-	breakOff  bool // the connection must not end cleanly
+	finishOnce  sync.Once
+	holdsSlot   bool
+	outcome     outcome
+	headersSent bool // the headers have been written
+	abortConn   bool // the connection must not end cleanly
 }
 
 func (s *Stub) begin(w http.ResponseWriter, r *http.Request) *call {
@@ -43,41 +43,41 @@ func (s *Stub) begin(w http.ResponseWriter, r *http.Request) *call {
 	ctx, cancel := context.WithCancel(r.Context())
 	unhook := context.AfterFunc(s.base, cancel)
 	c := &call{
-		stub: s, w: w, r: r, ctx: ctx, global: global,
+		stub: s, w: w, r: r, ctx: ctx, stubFault: global,
 		stop: func() { unhook(); cancel() },
-		path: knownPath(r.URL.Path),
-		rand: rand.New(rand.NewPCG(s.config.Seed, mix(number))),
+		path: pathLabel(r.URL.Path),
+		rand: rand.New(rand.NewPCG(s.config.Seed, splitMix64(number))),
 	}
-	c.model = r.Method == http.MethodPost && isModelPath(c.path)
-	c.epoch = s.tally.begin(c.path, c.model)
+	c.isModelCall = r.Method == http.MethodPost && isModelPath(c.path)
+	c.generation = s.counters.begin(c.path, c.isModelCall)
 	return c
 }
 
 // end closes the books of a call whatever happened to it, a panic included.
 func (c *call) end() {
-	if c.ended == unended {
-		c.ended = aborted
+	if c.outcome == pending {
+		c.outcome = aborted
 	}
-	c.leave(c.ended)
+	c.finish(c.outcome)
 	c.stop()
 	c.stub.logCall(c)
 }
 
-// leave gives the slot back and counts the call, once. It comes before the
+// finish gives the slot back and counts the call, once. It comes before the
 // last bytes are written: see [Stats].
-func (c *call) leave(e ending) {
-	c.leaveOnce.Do(func() {
+func (c *call) finish(e outcome) {
+	c.finishOnce.Do(func() {
 		if c.holdsSlot {
 			c.stub.slots.release()
 		}
-		c.stub.tally.end(c.path, c.model, c.epoch, e)
+		c.stub.counters.end(c.path, c.isModelCall, c.generation, e)
 	})
 }
 
-// takeSlot waits for a slot, and leaves the queue when the client does.
-func (c *call) takeSlot() error {
+// acquireSlot waits for a slot, and leaves the queue when the client does.
+func (c *call) acquireSlot() error {
 	if err := c.stub.slots.acquire(c.ctx); err != nil {
-		return c.whyEnded()
+		return c.endCause()
 	}
 	c.holdsSlot = true
 	return nil
@@ -91,7 +91,7 @@ func (c *call) sleep(d time.Duration) error {
 func (c *call) sleepUntil(t time.Time) error {
 	wait := time.Until(t)
 	if wait <= 0 {
-		return c.whyEnded()
+		return c.endCause()
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -99,17 +99,17 @@ func (c *call) sleepUntil(t time.Time) error {
 	case <-timer.C:
 		return nil
 	case <-c.ctx.Done():
-		return c.whyEnded()
+		return c.endCause()
 	}
 }
 
-// whyEnded is nil while the call can go on.
-func (c *call) whyEnded() error {
+// endCause is nil while the call can go on.
+func (c *call) endCause() error {
 	switch {
 	case c.ctx.Err() == nil:
 		return nil
 	case c.r.Context().Err() != nil:
-		return errGone
+		return errClientGone
 	default:
 		return errClosed
 	}
@@ -127,25 +127,25 @@ func (c *call) timing(promptTokens, outputTokens int) Timing {
 	return c.stub.currentService().Sample(c.rand, promptTokens, outputTokens)
 }
 
-// chooseFault settles which fault strikes this call. The share is drawn for
+// selectFault settles which fault strikes this call. The share is drawn for
 // every call, so that a fault does not shift the service times of others.
-func (c *call) chooseFault() Fault {
+func (c *call) selectFault() Fault {
 	drawn := c.rand.Float64()
 	switch {
 	case c.options.fault != nil:
 		return *c.options.fault
-	case c.global.Share == 0 || drawn < c.global.Share:
-		return c.global
+	case c.stubFault.Share == 0 || drawn < c.stubFault.Share:
+		return c.stubFault
 	}
 	return Fault{}
 }
 
-// endingOf says how a call ended that answered with this error.
-func endingOf(err error) ending {
+// outcomeOf says how a call ended that answered with this error.
+func outcomeOf(err error) outcome {
 	switch {
 	case err == nil:
 		return completed
-	case errors.Is(err, errFaulted):
+	case errors.Is(err, errFaultInjected):
 		return faulted
 	case errors.Is(err, errClosed):
 		return aborted
@@ -154,9 +154,9 @@ func endingOf(err error) ending {
 	}
 }
 
-// mix spreads consecutive numbers over all 64 bits (the finaliser of
+// splitMix64 spreads consecutive numbers over all 64 bits (the finaliser of
 // SplitMix64, Steele, Lea and Flood, 2014).
-func mix(x uint64) uint64 {
+func splitMix64(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

@@ -55,12 +55,12 @@ type chatPlan struct {
 
 func (j *job) chat() (reply, error) {
 	if len(j.Messages) == 0 {
-		return reply{}, missing("messages")
+		return reply{}, missingParam("messages")
 	}
 	j.prompt = readMessages(j.Messages)
 	j.prompt.addTools(j.Tools)
 	p := j.planChat()
-	r := j.base()
+	r := j.newReply()
 	r.outputTokens = p.texts[0].tokens()
 	if p.tool != nil {
 		r.outputTokens = p.tool.tokens()
@@ -70,20 +70,20 @@ func (j *job) chat() (reply, error) {
 		r.contentType, r.events, r.gaps = typeEvents, p.stream(), p.steps()*len(p.texts)
 		return r, nil
 	}
-	r.body = encode(p.whole())
+	r.body = encode(p.completion())
 	return r, nil
 }
 
 func (j *job) planChat() *chatPlan {
-	p := &chatPlan{job: j, tool: toolCallFor(j.request, j.prompt.asked)}
-	p.texts, p.finish = j.texts(j.choices())
+	p := &chatPlan{job: j, tool: toolCallFor(j.request, j.prompt.userText)}
+	p.texts, p.finish = j.newTexts(j.choices())
 	if p.tool != nil {
 		p.finish = "tool_calls"
 	}
 	return p
 }
 
-func (p *chatPlan) whole() chatCompletion {
+func (p *chatPlan) completion() chatCompletion {
 	c := chatCompletion{
 		ID: p.id.name("chatcmpl-"), Object: "chat.completion", Created: p.id.created(), Model: p.model,
 		Choices: []chatChoice{}, Usage: newUsage(p.prompt.tokens(), p.outputTokens),
@@ -94,7 +94,7 @@ func (p *chatPlan) whole() chatCompletion {
 		if p.tool != nil {
 			m.ToolCalls = []chatToolCall{p.toolCall(i, p.tool.Arguments)}
 		} else {
-			m.Content = new(t.whole())
+			m.Content = new(t.full())
 		}
 		c.Choices = append(c.Choices, chatChoice{Index: i, Message: m, FinishReason: p.finish})
 	}
@@ -159,7 +159,7 @@ func (p *chatPlan) stream() iter.Seq[event] {
 				return
 			}
 		}
-		yield(event{data: doneFrame, last: true})
+		yield(event{data: doneEvent, last: true})
 	}
 }
 
@@ -172,7 +172,7 @@ func (p *chatPlan) choiceEvents() iter.Seq[event] {
 					finish = &p.finish
 				}
 				choice := chunkChoice{Index: i, Delta: p.delta(i, step), FinishReason: finish}
-				if !yield(p.event([]chunkChoice{choice}, p.noUsage(), step >= 0 && finish == nil)) {
+				if !yield(p.event([]chunkChoice{choice}, p.nullUsage(), step >= 0 && finish == nil)) {
 					return
 				}
 			}
@@ -203,7 +203,7 @@ func (p *chatPlan) toolDelta(choice, step int) delta {
 	return delta{ToolCalls: []chatToolCall{more}}
 }
 
-func (p *chatPlan) noUsage() json.RawMessage {
+func (p *chatPlan) nullUsage() json.RawMessage {
 	if p.StreamOptions.IncludeUsage {
 		return json.RawMessage("null")
 	}
@@ -211,7 +211,7 @@ func (p *chatPlan) noUsage() json.RawMessage {
 }
 
 func (p *chatPlan) event(choices []chunkChoice, used json.RawMessage, paced bool) event {
-	return event{paced: paced, data: frame("", encode(chatChunk{
+	return event{paced: paced, data: sseFrame("", encode(chatChunk{
 		ID: p.id.name("chatcmpl-"), Object: "chat.completion.chunk", Created: p.id.created(), Model: p.model,
 		ServiceTier: "default", SystemFingerprint: fingerprint,
 		Choices: choices, Usage: used, Unknown: unknownField,

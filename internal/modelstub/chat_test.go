@@ -8,35 +8,35 @@ import (
 	"testing"
 )
 
-const hello = `{"model":"m","messages":[{"role":"user","content":"hello there, stub"}]}`
+const helloRequest = `{"model":"m","messages":[{"role":"user","content":"hello there, stub"}]}`
 
 func chatBody(extra string) string {
 	return `{"model":"m","messages":[{"role":"user","content":"hello there, stub"}],` + extra + `}`
 }
 
 func TestChatWhole(t *testing.T) {
-	s := serve(t, Config{Seed: 1})
+	s := newTestServer(t, Config{Seed: 1})
 	r := s.ok(pathChat, chatBody(`"max_tokens":5,"n":2`))
 	v := decode(t, r.body)
 	for key, want := range map[string]any{"object": "chat.completion", "model": "m", "service_tier": "default"} {
-		if got := at(t, v, key); got != want {
+		if got := jsonAt(t, v, key); got != want {
 			t.Errorf("%s: got %v, want %v", key, got, want)
 		}
 	}
-	if n := len(at(t, v, "choices").([]any)); n != 2 {
+	if n := len(jsonAt(t, v, "choices").([]any)); n != 2 {
 		t.Fatalf("got %d choices, want 2", n)
 	}
 	for i := range 2 {
-		if got := at(t, v, "choices", i, "finish_reason"); got != "length" {
+		if got := jsonAt(t, v, "choices", i, "finish_reason"); got != "length" {
 			t.Errorf("choice %d ends with %v, want length", i, got)
 		}
-		if got := at(t, v, "choices", i, "message", "content").(string); got == "" {
+		if got := jsonAt(t, v, "choices", i, "message", "content").(string); got == "" {
 			t.Errorf("choice %d is empty", i)
 		}
 	}
 	// "hello there, stub" is 17 bytes, so 4 tokens.
 	for key, want := range map[string]float64{"prompt_tokens": 4, "completion_tokens": 10, "total_tokens": 14} {
-		if got := at(t, v, "usage", key); got != want {
+		if got := jsonAt(t, v, "usage", key); got != want {
 			t.Errorf("usage %s: got %v, want %v", key, got, want)
 		}
 	}
@@ -46,8 +46,8 @@ func TestChatWhole(t *testing.T) {
 }
 
 func TestChatHeaders(t *testing.T) {
-	s := serve(t, Config{})
-	r := s.ok(pathChat, hello)
+	s := newTestServer(t, Config{})
+	r := s.ok(pathChat, helloRequest)
 	if r.length != int64(len(r.body)) {
 		t.Errorf("Content-Length %d, body has %d bytes", r.length, len(r.body))
 	}
@@ -65,7 +65,7 @@ func TestChatHeaders(t *testing.T) {
 }
 
 func TestChatStreamAddsUpToTheWhole(t *testing.T) {
-	s := serve(t, Config{Seed: 1})
+	s := newTestServer(t, Config{Seed: 1})
 	for _, n := range []int{1, 3} {
 		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) {
 			body := chatBody(fmt.Sprintf(`"n":%d,"stream":true,"stream_options":{"include_usage":true}`, n))
@@ -92,11 +92,11 @@ func checkUsageChunks(t *testing.T, list []sse) {
 	for i, e := range list[:len(list)-1] {
 		v := decode(t, e.data)
 		isUsage := i == len(list)-2
-		if isUsage != (at(t, v, "usage") != nil) {
-			t.Errorf("event %d: usage is %v", i, at(t, v, "usage"))
+		if isUsage != (jsonAt(t, v, "usage") != nil) {
+			t.Errorf("event %d: usage is %v", i, jsonAt(t, v, "usage"))
 		}
-		if isUsage != (len(at(t, v, "choices").([]any)) == 0) {
-			t.Errorf("event %d: choices are %v", i, at(t, v, "choices"))
+		if isUsage != (len(jsonAt(t, v, "choices").([]any)) == 0) {
+			t.Errorf("event %d: choices are %v", i, jsonAt(t, v, "choices"))
 		}
 	}
 }
@@ -129,7 +129,7 @@ func checkChoices(t *testing.T, list []sse, n int) {
 }
 
 func TestChatWithoutUsageHasNoUsageField(t *testing.T) {
-	s := serve(t, Config{})
+	s := newTestServer(t, Config{})
 	r := s.ok(pathChat, chatBody(`"stream":true`))
 	if strings.Contains(r.body, `"usage"`) {
 		t.Error("a stream that did not ask for usage carries it")
@@ -156,21 +156,21 @@ func TestChatToolCalls(t *testing.T) {
 		{"after the result", `{"messages":[{"role":"user","content":"call weather"},{"role":"tool","content":"sun"}],` + weather + `}`, false},
 		{"no tools", `{"messages":[{"role":"user","content":"call weather"}]}`, false},
 	}
-	s := serve(t, Config{})
+	s := newTestServer(t, Config{})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			choice := at(t, decode(t, s.ok(pathChat, tt.body).body), "choices", 0)
+			choice := jsonAt(t, decode(t, s.ok(pathChat, tt.body).body), "choices", 0)
 			if !tt.want {
-				if at(t, choice, "finish_reason") != "stop" || at(t, choice, "message", "content") == nil {
+				if jsonAt(t, choice, "finish_reason") != "stop" || jsonAt(t, choice, "message", "content") == nil {
 					t.Errorf("want plain text, got %v", choice)
 				}
 				return
 			}
-			if at(t, choice, "finish_reason") != "tool_calls" || at(t, choice, "message", "content") != nil {
+			if jsonAt(t, choice, "finish_reason") != "tool_calls" || jsonAt(t, choice, "message", "content") != nil {
 				t.Errorf("want a tool call without text, got %v", choice)
 			}
-			call := at(t, choice, "message", "tool_calls", 0)
-			if at(t, call, "function", "name") != "weather" || at(t, call, "function", "arguments") != arguments {
+			call := jsonAt(t, choice, "message", "tool_calls", 0)
+			if jsonAt(t, call, "function", "name") != "weather" || jsonAt(t, call, "function", "arguments") != arguments {
 				t.Errorf("got call %v, want weather with %s", call, arguments)
 			}
 			streamed := s.ok(pathChat, strings.Replace(tt.body, `{"model"`, `{"stream":true,"model"`, 1))
@@ -203,7 +203,7 @@ func checkStreamedCall(t *testing.T, list []sse, arguments string) {
 }
 
 func TestOutputLength(t *testing.T) {
-	s := serve(t, Config{Seed: 5})
+	s := newTestServer(t, Config{Seed: 5})
 	tests := []struct {
 		extra      string
 		low, high  float64
@@ -220,27 +220,27 @@ func TestOutputLength(t *testing.T) {
 	}
 	for _, tt := range tests {
 		v := decode(t, s.ok(pathChat, chatBody(tt.extra)).body)
-		got := at(t, v, "usage", "completion_tokens").(float64)
+		got := jsonAt(t, v, "usage", "completion_tokens").(float64)
 		if got < tt.low || got > tt.high {
 			t.Errorf("%s: %v output tokens, want %v to %v", tt.extra, got, tt.low, tt.high)
 		}
-		if finish := at(t, v, "choices", 0, "finish_reason"); finish != tt.wantFinish {
+		if finish := jsonAt(t, v, "choices", 0, "finish_reason"); finish != tt.wantFinish {
 			t.Errorf("%s: finish %v, want %s", tt.extra, finish, tt.wantFinish)
 		}
 	}
 }
 
 func TestModels(t *testing.T) {
-	s := serve(t, Config{Models: []string{"a", "b/c"}, StrictModels: true})
+	s := newTestServer(t, Config{Models: []string{"a", "b/c"}, StrictModels: true})
 	list := decode(t, s.do(http.MethodGet, pathModels, "", nil).body)
-	if at(t, list, "object") != "list" || at(t, list, "data", 0, "id") != "a" || at(t, list, "data", 1, "id") != "b/c" {
+	if jsonAt(t, list, "object") != "list" || jsonAt(t, list, "data", 0, "id") != "a" || jsonAt(t, list, "data", 1, "id") != "b/c" {
 		t.Errorf("got %v", list)
 	}
-	if one := decode(t, s.do(http.MethodGet, pathModels+"/b/c", "", nil).body); at(t, one, "object") != "model" {
+	if one := decode(t, s.do(http.MethodGet, pathModels+"/b/c", "", nil).body); jsonAt(t, one, "object") != "model" {
 		t.Errorf("got %v", one)
 	}
-	for _, r := range []result{s.do(http.MethodGet, pathModels+"/x", "", nil), s.post(pathChat, hello)} {
-		if r.status != http.StatusNotFound || at(t, decode(t, r.body), "error", "code") != "model_not_found" {
+	for _, r := range []result{s.do(http.MethodGet, pathModels+"/x", "", nil), s.post(pathChat, helloRequest)} {
+		if r.status != http.StatusNotFound || jsonAt(t, decode(t, r.body), "error", "code") != "model_not_found" {
 			t.Errorf("unknown model: status %d, body %s", r.status, r.body)
 		}
 	}

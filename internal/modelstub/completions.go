@@ -42,14 +42,14 @@ func (j *job) completions() (reply, error) {
 	}
 	j.prompt.bytes = size
 	p := &completionPlan{job: j}
-	p.texts, p.finish = j.texts(choices)
-	r := j.base()
+	p.texts, p.finish = j.newTexts(choices)
+	r := j.newReply()
 	r.outputTokens = p.texts[0].tokens()
 	if j.Stream {
 		r.contentType, r.events, r.gaps = typeEvents, p.stream(), choices*p.texts[0].chunks
 		return r, nil
 	}
-	r.body = encode(p.whole())
+	r.body = encode(p.completion())
 	return r, nil
 }
 
@@ -57,19 +57,19 @@ func (p *completionPlan) usage() json.RawMessage {
 	return encode(newUsage(p.prompt.tokens(), p.texts[0].tokens()*len(p.texts)))
 }
 
-func (p *completionPlan) object(choices []completionChoice, used json.RawMessage) completion {
+func (p *completionPlan) envelope(choices []completionChoice, used json.RawMessage) completion {
 	return completion{
 		ID: p.id.name("cmpl-"), Object: "text_completion", Created: p.id.created(), Model: p.model,
 		Choices: choices, Usage: used, SystemFingerprint: fingerprint, Unknown: unknownField,
 	}
 }
 
-func (p *completionPlan) whole() completion {
+func (p *completionPlan) completion() completion {
 	choices := make([]completionChoice, len(p.texts))
 	for i, t := range p.texts {
-		choices[i] = completionChoice{Text: t.whole(), Index: i, FinishReason: &p.finish}
+		choices[i] = completionChoice{Text: t.full(), Index: i, FinishReason: &p.finish}
 	}
-	return p.object(choices, p.usage())
+	return p.envelope(choices, p.usage())
 }
 
 // stream sends the choices' chunks in turn; the last chunk of each says why it
@@ -83,11 +83,11 @@ func (p *completionPlan) stream() iter.Seq[event] {
 			}
 		}
 		if p.StreamOptions.IncludeUsage {
-			if !yield(event{data: frame("", encode(p.object([]completionChoice{}, p.usage())))}) {
+			if !yield(event{data: sseFrame("", encode(p.envelope([]completionChoice{}, p.usage())))}) {
 				return
 			}
 		}
-		yield(event{data: doneFrame, last: true})
+		yield(event{data: doneEvent, last: true})
 	}
 }
 
@@ -100,5 +100,5 @@ func (p *completionPlan) chunk(choice, step, steps int) event {
 	if p.StreamOptions.IncludeUsage {
 		used = json.RawMessage("null")
 	}
-	return event{paced: true, data: frame("", encode(p.object([]completionChoice{c}, used)))}
+	return event{paced: true, data: sseFrame("", encode(p.envelope([]completionChoice{c}, used)))}
 }

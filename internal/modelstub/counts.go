@@ -8,8 +8,8 @@ import (
 // pathCounts is where a stub says what it has seen. Asking is no call.
 const pathCounts = "/counts"
 
-// asksCounts says whether a request is about the stub itself.
-func asksCounts(r *http.Request) bool {
+// isCountsRequest says whether a request is about the stub itself.
+func isCountsRequest(r *http.Request) bool {
 	return r.URL.Path == pathCounts && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func (s *server) counts() (c Stats) {
+func (s *testServer) counts() (c Stats) {
 	s.t.Helper()
 	r := s.do(http.MethodGet, pathCounts, "", nil)
 	if r.err != nil || r.status != http.StatusOK || r.header.Get("Content-Type") != "application/json" {
@@ -23,15 +23,15 @@ func (s *server) counts() (c Stats) {
 }
 
 func TestCountsCanBeAskedFor(t *testing.T) {
-	s := serve(t, Config{Slots: 1})
-	s.ok(pathChat, hello)
+	s := newTestServer(t, Config{Slots: 1})
+	s.ok(pathChat, helloRequest)
 	s.post(pathChat, `{`)
-	s.post(pathChat, hello, HeaderFault, "status=500")
+	s.post(pathChat, helloRequest, HeaderFault, "status=500")
 	ctx, leave := contextWithCancel(t)
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		if resp, err := s.client.Do(s.request(ctx, http.MethodPost, pathChat, hello, headers(HeaderFault, "hang"))); err == nil {
+		if resp, err := s.client.Do(s.request(ctx, http.MethodPost, pathChat, helloRequest, headers(HeaderFault, "hang"))); err == nil {
 			resp.Body.Close()
 		}
 	}()
@@ -48,8 +48,8 @@ func TestCountsCanBeAskedFor(t *testing.T) {
 	}
 }
 
-func TestAskingForCountsIsNoCall(t *testing.T) {
-	s := serve(t, Config{})
+func TestCountsRequestIsNotCounted(t *testing.T) {
+	s := newTestServer(t, Config{})
 	if err := s.SetFault(Fault{Kind: KindHang, Share: 1}); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ type reply struct {
 	gaps         int // how many events are paced
 	promptTokens int
 	outputTokens int
-	slotless     bool // asks no model: takes no slot and no time
+	noSlot       bool // asks no model: takes no slot and no time
 }
 
 // event is one write of a streamed answer.
@@ -28,17 +28,17 @@ type event struct {
 }
 
 // serve answers the call and says how it ended.
-func (c *call) serve() ending {
+func (c *call) serve() outcome {
 	var err error
 	if c.options, err = parseOptions(c.r.Header); err != nil {
 		return c.reject(badRequest("", err.Error()))
 	}
-	c.fault = c.chooseFault()
+	c.fault = c.selectFault()
 	rep, err := c.answer()
 	if err != nil {
 		return c.reject(err)
 	}
-	return endingOf(c.deliver(rep))
+	return outcomeOf(c.deliver(rep))
 }
 
 // deliver times an answer and writes it, as far as the fault lets it.
@@ -50,8 +50,8 @@ func (c *call) deliver(rep reply) error {
 		return c.failWithStatus()
 	}
 	var timing Timing
-	if !rep.slotless {
-		if err := c.takeSlot(); err != nil {
+	if !rep.noSlot {
+		if err := c.acquireSlot(); err != nil {
 			return err
 		}
 		timing = c.timing(rep.promptTokens, rep.outputTokens)
@@ -59,9 +59,9 @@ func (c *call) deliver(rep reply) error {
 	begin := time.Now()
 	switch c.fault.Kind {
 	case KindHang:
-		return c.hold()
+		return c.hang()
 	case KindReset:
-		return c.reset()
+		return c.resetConn()
 	}
 	timing.FirstByte += c.fault.Latency
 	timing.Total += c.fault.Latency
@@ -84,13 +84,13 @@ func (c *call) deliverBody(rep reply, begin time.Time, timing Timing) error {
 		body = packed
 	}
 	c.writeHeaders(rep, timing.Total, len(body))
-	out := c.newOutlet()
-	if c.fault.midway() {
+	out := c.newAnswerWriter()
+	if c.fault.midAnswer() {
 		half := len(body) / 2
 		if err := out.write(body[:half]); err != nil {
 			return err
 		}
-		if err := c.strike(out); err != nil {
+		if err := c.applyFault(out); err != nil {
 			return err
 		}
 		body = body[half:]
@@ -103,17 +103,17 @@ func (c *call) deliverStream(rep reply, begin time.Time, timing Timing) error {
 		return err
 	}
 	c.writeHeaders(rep, timing.FirstByte, -1)
-	out := c.newOutlet()
+	out := c.newAnswerWriter()
 	if err := out.compressStream(c.options.encoding); err != nil {
 		return err
 	}
 	gap := (timing.Total - timing.FirstByte) / time.Duration(max(rep.gaps, 1))
 	due := begin.Add(c.scaled(timing.FirstByte))
-	sent, strikes := 0, c.fault.midway()
+	sent, strikes := 0, c.fault.midAnswer()
 	for e := range rep.events {
 		if strikes && (sent >= c.fault.After || e.last) {
 			strikes = false
-			if err := c.strike(out); err != nil {
+			if err := c.applyFault(out); err != nil {
 				return err
 			}
 			due = due.Add(c.scaled(c.fault.Delay)) // after a silence the pace stays
@@ -129,7 +129,7 @@ func (c *call) deliverStream(rep reply, begin time.Time, timing Timing) error {
 	return nil
 }
 
-func (c *call) sendEvent(out *outlet, e event, due time.Time) error {
+func (c *call) sendEvent(out *answerWriter, e event, due time.Time) error {
 	if err := c.sleepUntil(due); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (c *call) writeHeaders(rep reply, processing time.Duration, length int) {
 	if length >= 0 && !c.options.trailer && !c.endsChunked() {
 		h.Set("Content-Length", strconv.Itoa(length))
 	}
-	c.answering = true
+	c.headersSent = true
 	c.w.WriteHeader(http.StatusOK)
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// everyCall has each endpoint, streamed and not.
-func everyCall() [][2]string {
+// allRequests has each endpoint, streamed and not.
+func allRequests() [][2]string {
 	calls := [][2]string{
 		{pathEmbeddings, `{"input":["a","b"],"dimensions":8}`},
 		{pathEmbeddings, `{"input":"a","dimensions":8,"encoding_format":"base64"}`},
@@ -25,23 +25,23 @@ func everyCall() [][2]string {
 	return calls
 }
 
-// stable is the part of an answer that must repeat.
-func stable(r result) string {
+// withoutVolatile is the part of an answer that must repeat.
+func withoutVolatile(r result) string {
 	h := r.header.Clone()
 	h.Del("Date")
 	return fmt.Sprint(h, r.body)
 }
 
 func TestAnswersFollowFromSeedAndRequest(t *testing.T) {
-	one, same, other := serve(t, Config{Seed: 1}), serve(t, Config{Seed: 1, Slots: 2}), serve(t, Config{Seed: 2})
-	for _, call := range everyCall() {
+	one, same, other := newTestServer(t, Config{Seed: 1}), newTestServer(t, Config{Seed: 1, Slots: 2}), newTestServer(t, Config{Seed: 2})
+	for _, call := range allRequests() {
 		path, body := call[0], call[1]
 		first := one.ok(path, body)
-		if again := one.ok(path, body); stable(again) != stable(first) {
+		if again := one.ok(path, body); withoutVolatile(again) != withoutVolatile(first) {
 			t.Errorf("%s %s: the second answer differs", path, body)
 		}
-		same.post(pathChat, hello) // what else a stub answers does not matter
-		if again := same.ok(path, body); stable(again) != stable(first) {
+		same.post(pathChat, helloRequest) // what else a stub answers does not matter
+		if again := same.ok(path, body); withoutVolatile(again) != withoutVolatile(first) {
 			t.Errorf("%s %s: another stub of the same seed answers differently", path, body)
 		}
 		if path == pathEmbeddings {
@@ -58,7 +58,7 @@ func TestAnswersFollowFromSeedAndRequest(t *testing.T) {
 
 func TestServiceTimesFollowFromSeedAndOrder(t *testing.T) {
 	series := func(seed uint64) (times []time.Duration) {
-		inBubble(t, Config{Seed: seed, Service: Uniform{Low: 5 * time.Second, High: 30 * time.Second}}, func(t *testing.T, s *server) {
+		withSynctest(t, Config{Seed: seed, Service: Uniform{Low: 5 * time.Second, High: 30 * time.Second}}, func(t *testing.T, s *testServer) {
 			for range 300 {
 				times = append(times, elapsed(func() { s.ok(pathEmbeddings, `{"input":"a","dimensions":1}`) }))
 			}
@@ -76,11 +76,11 @@ func TestServiceTimesFollowFromSeedAndOrder(t *testing.T) {
 	for _, d := range first {
 		sum += d
 	}
-	within(t, "mean service time of equal calls", sum/300, 17500*time.Millisecond, 0.06)
+	wantWithin(t, "mean service time of equal calls", sum/300, 17500*time.Millisecond, 0.06)
 }
 
 func TestChunksHeader(t *testing.T) {
-	s := serve(t, Config{})
+	s := newTestServer(t, Config{})
 	count := func(path, body, chunks, marker string) int {
 		return strings.Count(s.ok(path, body, HeaderChunks, chunks).body, marker)
 	}
@@ -96,26 +96,26 @@ func TestChunksHeader(t *testing.T) {
 			t.Errorf("chat: %d chunks, want %d", got, n)
 		}
 	}
-	if got := count(pathChat, chatBody(`"stream":true,"max_tokens":2000`), "", `"delta":{"content":`); got != chunksByDefault {
-		t.Errorf("a long answer came in %d chunks, want %d", got, chunksByDefault)
+	if got := count(pathChat, chatBody(`"stream":true,"max_tokens":2000`), "", `"delta":{"content":`); got != defaultChunks {
+		t.Errorf("a long answer came in %d chunks, want %d", got, defaultChunks)
 	}
 }
 
 func TestLargeBodies(t *testing.T) {
-	s := serve(t, Config{})
+	s := newTestServer(t, Config{})
 	for _, size := range []int{32_769, 1_100_000} {
 		body := `{"messages":[{"role":"user","content":"` + strings.Repeat("x", size) + `"}]}`
 		v := decode(t, s.ok(pathChat, body).body)
-		if got := at(t, v, "usage", "prompt_tokens"); got != float64(size/4) {
+		if got := jsonAt(t, v, "usage", "prompt_tokens"); got != float64(size/4) {
 			t.Errorf("%d bytes of prompt are %v tokens, want %d", size, got, size/4)
 		}
 	}
 	image := `{"messages":[{"role":"user","content":[{"type":"text","text":"what is this?"},{"type":"image_url","image_url":{"url":"data:` +
 		strings.Repeat("A", 400_000) + `"}}]}]}`
-	if got := at(t, decode(t, s.ok(pathChat, image).body), "usage", "prompt_tokens").(float64); got < 100_000 {
+	if got := jsonAt(t, decode(t, s.ok(pathChat, image).body), "usage", "prompt_tokens").(float64); got < 100_000 {
 		t.Errorf("an image counts with its bytes, got %v tokens", got)
 	}
-	if r := s.do(http.MethodPost, pathChat, hello, nil); r.err != nil {
+	if r := s.do(http.MethodPost, pathChat, helloRequest, nil); r.err != nil {
 		t.Error(r.err)
 	}
 }

@@ -36,7 +36,7 @@ func (j *job) embeddings() (reply, error) {
 		return reply{}, err
 	}
 	if len(inputs) == 0 {
-		return reply{}, missing("input")
+		return reply{}, missingParam("input")
 	}
 	if err := j.checkEmbeddings(len(inputs)); err != nil {
 		return reply{}, err
@@ -47,7 +47,7 @@ func (j *job) embeddings() (reply, error) {
 	for i, input := range inputs {
 		list.Data[i] = embedding{Object: "embedding", Index: i, Embedding: j.embed(input)}
 	}
-	r := j.base()
+	r := j.newReply()
 	r.body = encode(list)
 	return r, nil
 }
@@ -72,7 +72,7 @@ func (j *job) checkEmbeddings(inputs int) error {
 // embed returns a vector of length one that follows from the input alone, so
 // that equal inputs have equal embeddings in every call.
 func (j *job) embed(input json.RawMessage) any {
-	r := identity(0, j.model, input).rand(0)
+	r := newDigest(0, j.model, input).rand(0)
 	v := make([]float32, j.dimensions())
 	var sum float64
 	for i := range v {

@@ -10,8 +10,8 @@ import (
 )
 
 func TestCompressedAnswersDecodeToThePlainOnes(t *testing.T) {
-	s := serve(t, Config{})
-	for _, body := range []string{hello, chatBody(`"stream":true`)} {
+	s := newTestServer(t, Config{})
+	for _, body := range []string{helloRequest, chatBody(`"stream":true`)} {
 		plain := s.ok(pathChat, body)
 		for _, encoding := range []string{"gzip", "br", "zstd"} {
 			packed := s.ok(pathChat, body, HeaderEncoding, encoding)
@@ -33,10 +33,10 @@ func TestCompressedAnswersDecodeToThePlainOnes(t *testing.T) {
 }
 
 func TestCompressedRequests(t *testing.T) {
-	s := serve(t, Config{MaxBody: 10_000})
-	plain := s.ok(pathChat, hello)
+	s := newTestServer(t, Config{MaxBody: 10_000})
+	plain := s.ok(pathChat, helloRequest)
 	for _, encoding := range []string{"gzip", "br", "zstd"} {
-		packed, err := compress(encoding, []byte(hello))
+		packed, err := compress(encoding, []byte(helloRequest))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,8 +54,8 @@ func TestCompressedRequests(t *testing.T) {
 }
 
 func TestTrailer(t *testing.T) {
-	s := serve(t, Config{})
-	for _, body := range []string{hello, chatBody(`"stream":true`)} {
+	s := newTestServer(t, Config{})
+	for _, body := range []string{helloRequest, chatBody(`"stream":true`)} {
 		r := s.ok(pathChat, body, HeaderTrailer, "1")
 		want := strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(r.body))), 16)
 		if got := r.trailer.Get(TrailerChecksum); got != want {
@@ -64,15 +64,15 @@ func TestTrailer(t *testing.T) {
 	}
 }
 
-func TestOddStreams(t *testing.T) {
-	s := serve(t, Config{})
+func TestEdgeCaseStreams(t *testing.T) {
+	s := newTestServer(t, Config{})
 	seen := map[string]bool{}
-	for _, o := range OddStreams() {
+	for _, o := range EdgeCaseStreams() {
 		if seen[o.Name] {
 			t.Errorf("two streams are named %q", o.Name)
 		}
 		seen[o.Name] = true
-		r := s.ok(pathChat, hello, HeaderStream, o.Name)
+		r := s.ok(pathChat, helloRequest, HeaderStream, o.Name)
 		if r.body != string(o.Bytes()) {
 			t.Errorf("%s: the body differs from Bytes()", o.Name)
 		}
@@ -88,7 +88,7 @@ func TestOddStreams(t *testing.T) {
 
 // checkOddStreamEnds reads a stream by the rules of the HTML standard and
 // expects valid data and a proper end.
-func checkOddStreamEnds(t *testing.T, o OddStream) {
+func checkOddStreamEnds(t *testing.T, o EdgeCaseStream) {
 	t.Helper()
 	text := strings.TrimPrefix(string(o.Bytes()), "\ufeff")
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)

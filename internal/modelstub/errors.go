@@ -68,12 +68,12 @@ func orNull(s string) *string {
 
 // reject answers with an error of the stub's own, or not at all when the
 // client has left.
-func (c *call) reject(err error) ending {
+func (c *call) reject(err error) outcome {
 	var api *apiError
 	if !errors.As(err, &api) {
-		return endingOf(err)
+		return outcomeOf(err)
 	}
-	c.leave(rejected)
+	c.finish(rejected)
 	if api.allow != "" {
 		c.w.Header().Set("Allow", api.allow)
 	}
@@ -83,7 +83,7 @@ func (c *call) reject(err error) ending {
 
 func (c *call) writeError(e *apiError) {
 	h := c.w.Header()
-	setCommonHeaders(h, requestID(identity(c.stub.config.Seed, c.path, []byte(e.message))))
+	setCommonHeaders(h, requestID(newDigest(c.stub.config.Seed, c.path, []byte(e.message))))
 	h.Set("Content-Type", "application/json")
 	c.w.WriteHeader(e.status)
 	_, _ = c.w.Write(e.body()) // the call is over; a client that left does not change that

@@ -7,7 +7,7 @@ import (
 )
 
 func TestRejections(t *testing.T) {
-	s := serve(t, Config{MaxBody: 1000})
+	s := newTestServer(t, Config{MaxBody: 1000})
 	tests := []struct {
 		name, method, path, body string
 		header                   http.Header
@@ -20,7 +20,7 @@ func TestRejections(t *testing.T) {
 		{"wrong method on models", "POST", pathModels, `{}`, nil, 405, nil, "use GET"},
 		{"no body", "POST", pathChat, ``, nil, 400, nil, "could not parse"},
 		{"broken JSON", "POST", pathChat, `{"messages":[`, nil, 400, nil, "could not parse"},
-		{"two objects", "POST", pathChat, hello + `{}`, nil, 400, nil, "more after the object"},
+		{"two objects", "POST", pathChat, helloRequest + `{}`, nil, 400, nil, "more after the object"},
 		{"no object", "POST", pathChat, `null`, nil, 400, nil, "want an object"},
 		{"an array", "POST", pathChat, `[]`, nil, 400, nil, "could not parse"},
 		{"wrong type", "POST", pathChat, `{"stream":"yes"}`, nil, 400, "stream", "want bool, got string"},
@@ -32,14 +32,14 @@ func TestRejections(t *testing.T) {
 		{"n of zero", "POST", pathChat, chatBody(`"n":0`), nil, 400, "n", "want 1 to 128, got 0"},
 		{"no tokens", "POST", pathChat, chatBody(`"max_tokens":0`), nil, 400, "max_tokens", "want 1 to"},
 		{"too large", "POST", pathChat, strings.Repeat(" ", 1001), nil, 413, nil, "limit of 1000 bytes"},
-		{"unknown encoding", "POST", pathChat, hello, headers("Content-Encoding", "lzma"), 415, nil, "send gzip"},
-		{"not gzip", "POST", pathChat, hello, headers("Content-Encoding", "gzip"), 400, nil, "not valid gzip"},
-		{"not zstd", "POST", pathChat, hello, headers("Content-Encoding", "zstd"), 400, nil, "not valid zstd"},
-		{"odd fault", "POST", pathChat, hello, headers(HeaderFault, "explode"), 400, nil, "Stub-Fault: fault"},
-		{"odd service", "POST", pathChat, hello, headers(HeaderService, "soon"), 400, nil, "Stub-Service: duration"},
-		{"odd chunks", "POST", pathChat, hello, headers(HeaderChunks, "0"), 400, nil, "Stub-Chunks: \"0\", want 1 to 10000"},
-		{"odd stream", "POST", pathChat, hello, headers(HeaderStream, "x"), 400, nil, "want one of comments, crlf"},
-		{"odd answer encoding", "POST", pathChat, hello, headers(HeaderEncoding, "lzma"), 400, nil, "want gzip, br or zstd"},
+		{"unknown encoding", "POST", pathChat, helloRequest, headers("Content-Encoding", "lzma"), 415, nil, "send gzip"},
+		{"not gzip", "POST", pathChat, helloRequest, headers("Content-Encoding", "gzip"), 400, nil, "not valid gzip"},
+		{"not zstd", "POST", pathChat, helloRequest, headers("Content-Encoding", "zstd"), 400, nil, "not valid zstd"},
+		{"odd fault", "POST", pathChat, helloRequest, headers(HeaderFault, "explode"), 400, nil, "Stub-Fault: fault"},
+		{"odd service", "POST", pathChat, helloRequest, headers(HeaderService, "soon"), 400, nil, "Stub-Service: duration"},
+		{"odd chunks", "POST", pathChat, helloRequest, headers(HeaderChunks, "0"), 400, nil, "Stub-Chunks: \"0\", want 1 to 10000"},
+		{"odd stream", "POST", pathChat, helloRequest, headers(HeaderStream, "x"), 400, nil, "want one of comments, crlf"},
+		{"odd answer encoding", "POST", pathChat, helloRequest, headers(HeaderEncoding, "lzma"), 400, nil, "want gzip, br or zstd"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -47,12 +47,12 @@ func TestRejections(t *testing.T) {
 			if r.status != tt.status {
 				t.Fatalf("status %d, want %d; body %s", r.status, tt.status, r.body)
 			}
-			e := at(t, decode(t, r.body), "error")
-			if at(t, e, "type") != "invalid_request_error" || at(t, e, "param") != tt.param {
+			e := jsonAt(t, decode(t, r.body), "error")
+			if jsonAt(t, e, "type") != "invalid_request_error" || jsonAt(t, e, "param") != tt.param {
 				t.Errorf("got %v", e)
 			}
-			at(t, e, "code") // present, if null
-			if message := at(t, e, "message").(string); !strings.Contains(message, tt.says) {
+			jsonAt(t, e, "code") // present, if null
+			if message := jsonAt(t, e, "message").(string); !strings.Contains(message, tt.says) {
 				t.Errorf("message %q does not say %q", message, tt.says)
 			}
 			if tt.status == 405 && r.header.Get("Allow") == "" {
@@ -67,13 +67,13 @@ func TestRejections(t *testing.T) {
 }
 
 func TestEmbeddingSizeIsBounded(t *testing.T) {
-	s := serve(t, Config{})
+	s := newTestServer(t, Config{})
 	r := s.post(pathEmbeddings, `{"dimensions":8192,"input":[`+strings.Repeat(`"",`, 600)+`""]}`)
-	if r.status != 400 || at(t, decode(t, r.body), "error", "param") != "input" {
+	if r.status != 400 || jsonAt(t, decode(t, r.body), "error", "param") != "input" {
 		t.Errorf("status %d, body %.200s", r.status, r.body)
 	}
 	r = s.post(pathCompletions, `{"n":128,"prompt":[`+strings.Repeat(`"",`, 100)+`""]}`)
-	if r.status != 400 || at(t, decode(t, r.body), "error", "param") != "n" {
+	if r.status != 400 || jsonAt(t, decode(t, r.body), "error", "param") != "n" {
 		t.Errorf("status %d, body %.200s", r.status, r.body)
 	}
 }

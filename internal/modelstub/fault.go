@@ -99,13 +99,13 @@ func (f Fault) validateKind() error {
 		}
 	case KindNone, KindHang, KindHangAfter, KindReset, KindResetAfter, KindTruncate, KindMalformed, KindErrorEvent:
 	default:
-		return fmt.Errorf("unknown fault %q: want %s", clip(string(f.Kind)), faultForms)
+		return fmt.Errorf("unknown fault %q: want %s", clip(string(f.Kind)), faultSyntax)
 	}
 	return nil
 }
 
-// midway reports whether the fault strikes once the answer has begun.
-func (f Fault) midway() bool {
+// midAnswer reports whether the fault strikes once the answer has begun.
+func (f Fault) midAnswer() bool {
 	switch f.Kind {
 	case KindHangAfter, KindResetAfter, KindTruncate, KindMalformed, KindErrorEvent, KindSilence:
 		return true

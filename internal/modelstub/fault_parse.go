@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// faultForms is what an error tells someone who mistyped a fault.
-const faultForms = "status=500, status=429;retry_after=7, hang, hang_after=3, reset, reset_after=3, truncate=3, " +
+// faultSyntax is what an error tells someone who mistyped a fault.
+const faultSyntax = "status=500, status=429;retry_after=7, hang, hang_after=3, reset, reset_after=3, truncate=3, " +
 	"truncate=half;length=wrong, drip=10ms, malformed=3, error_event=3, silence=20s;after=3 or latency=2s"
 
 // ParseFault reads a fault: one kind and its parts, joined by semicolons, in
@@ -95,7 +95,7 @@ func (f *Fault) setKind(kind Kind, value string) error {
 		f.Delay = d
 		return err
 	}
-	return fmt.Errorf("unknown part %q: want %s", clip(string(kind)), faultForms)
+	return fmt.Errorf("unknown part %q: want %s", clip(string(kind)), faultSyntax)
 }
 
 func (f *Fault) setAfter(value string) error {

@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-var streamed = chatBody(`"stream":true,"stream_options":{"include_usage":true}`)
+var streamBody = chatBody(`"stream":true,"stream_options":{"include_usage":true}`)
 
 func TestFaultStatus(t *testing.T) {
-	s := serve(t, Config{Slots: 1})
+	s := newTestServer(t, Config{Slots: 1})
 	tests := []struct {
 		fault, retryAfter, kind string
 		status                  int
@@ -24,12 +24,12 @@ func TestFaultStatus(t *testing.T) {
 		{"status=503;retry_after=soon;latency=1ms", "soon", "server_error", 503},
 	}
 	for _, tt := range tests {
-		for _, body := range []string{hello, streamed} {
+		for _, body := range []string{helloRequest, streamBody} {
 			r := s.post(pathChat, body, HeaderFault, tt.fault)
 			if r.err != nil || r.status != tt.status || r.header.Get("Retry-After") != tt.retryAfter {
 				t.Errorf("%s: error %v, status %d, Retry-After %q", tt.fault, r.err, r.status, r.header.Get("Retry-After"))
 			}
-			if got := at(t, decode(t, r.body), "error", "type"); got != tt.kind {
+			if got := jsonAt(t, decode(t, r.body), "error", "type"); got != tt.kind {
 				t.Errorf("%s: type %v, want %s", tt.fault, got, tt.kind)
 			}
 		}
@@ -40,8 +40,8 @@ func TestFaultStatus(t *testing.T) {
 }
 
 func TestFaultResetBeforeHeaders(t *testing.T) {
-	s := serve(t, Config{})
-	for _, body := range []string{hello, streamed} {
+	s := newTestServer(t, Config{})
+	for _, body := range []string{helloRequest, streamBody} {
 		if r := s.post(pathChat, body, HeaderFault, "reset"); !errors.Is(r.err, syscall.ECONNRESET) {
 			t.Errorf("status %d, error %v: want a connection reset", r.status, r.err)
 		}
@@ -56,8 +56,8 @@ func TestFaultResetBeforeHeaders(t *testing.T) {
 
 // TestFaultsMidStream runs every fault that strikes a stream which has begun.
 func TestFaultsMidStream(t *testing.T) {
-	s := serve(t, Config{Seed: 3})
-	whole := events(t, s.ok(pathChat, streamed).body)
+	s := newTestServer(t, Config{Seed: 3})
+	whole := events(t, s.ok(pathChat, streamBody).body)
 	tests := []struct {
 		fault string
 		after int // events that arrive
@@ -72,7 +72,7 @@ func TestFaultsMidStream(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.fault, func(t *testing.T) {
-			r := s.post(pathChat, streamed, HeaderFault, tt.fault)
+			r := s.post(pathChat, streamBody, HeaderFault, tt.fault)
 			if r.status != 200 || !tt.bad(r.err) {
 				t.Errorf("status %d, error %v", r.status, r.err)
 			}
@@ -84,7 +84,7 @@ func TestFaultsMidStream(t *testing.T) {
 			}
 			if strings.HasPrefix(tt.fault, "error_event") {
 				list := events(t, r.body)
-				at(t, decode(t, list[len(list)-1].data), "error", "message")
+				jsonAt(t, decode(t, list[len(list)-1].data), "error", "message")
 			}
 		})
 	}
@@ -94,8 +94,8 @@ func TestFaultsMidStream(t *testing.T) {
 }
 
 func TestFaultsMidBody(t *testing.T) {
-	s := serve(t, Config{Seed: 3})
-	whole := s.ok(pathChat, hello)
+	s := newTestServer(t, Config{Seed: 3})
+	whole := s.ok(pathChat, helloRequest)
 	half := whole.body[:len(whole.body)/2]
 	tests := []struct {
 		fault  string
@@ -111,7 +111,7 @@ func TestFaultsMidBody(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.fault, func(t *testing.T) {
-			r := s.post(pathChat, hello, HeaderFault, tt.fault)
+			r := s.post(pathChat, helloRequest, HeaderFault, tt.fault)
 			if r.status != 200 || r.body != tt.body || r.length != tt.length || !tt.bad(r.err) {
 				t.Errorf("status %d, length %d, error %v, %d bytes of %d", r.status, r.length, r.err, len(r.body), len(whole.body))
 			}
@@ -120,7 +120,7 @@ func TestFaultsMidBody(t *testing.T) {
 			}
 		})
 	}
-	if r := s.post(pathChat, hello, HeaderFault, "error_event=3"); r.status != 500 {
+	if r := s.post(pathChat, helloRequest, HeaderFault, "error_event=3"); r.status != 500 {
 		t.Errorf("error_event on a whole answer: status %d, want 500", r.status)
 	}
 	if got := s.Stats(); got.Faulted != 5 || got.Completed != 2 {
@@ -129,8 +129,8 @@ func TestFaultsMidBody(t *testing.T) {
 }
 
 func TestFaultTruncateCompressed(t *testing.T) {
-	s := serve(t, Config{})
-	r := s.post(pathChat, streamed, HeaderFault, "truncate=3", HeaderEncoding, "gzip")
+	s := newTestServer(t, Config{})
+	r := s.post(pathChat, streamBody, HeaderFault, "truncate=3", HeaderEncoding, "gzip")
 	if r.err != nil {
 		t.Fatal(r.err)
 	}
@@ -140,11 +140,11 @@ func TestFaultTruncateCompressed(t *testing.T) {
 }
 
 func TestHangingCallEndsWithItsClient(t *testing.T) {
-	s := serve(t, Config{Slots: 1})
+	s := newTestServer(t, Config{Slots: 1})
 	for i, fault := range []string{"hang", "hang_after=2"} {
 		ctx, leave := contextWithCancel(t)
 		failed := make(chan error, 1)
-		req := s.request(ctx, http.MethodPost, pathChat, streamed, headers(HeaderFault, fault))
+		req := s.request(ctx, http.MethodPost, pathChat, streamBody, headers(HeaderFault, fault))
 		go func() {
 			resp, err := s.client.Do(req)
 			if err == nil {
@@ -163,14 +163,14 @@ func TestHangingCallEndsWithItsClient(t *testing.T) {
 			return got.ClientGone == int64(i+1) && got.InFlight == 0 && got.Serving == 0
 		})
 	}
-	s.ok(pathChat, hello) // the slot came back
+	s.ok(pathChat, helloRequest) // the slot came back
 }
 
 func TestCloseBreaksHangingCalls(t *testing.T) {
-	s := serve(t, Config{Slots: 1})
+	s := newTestServer(t, Config{Slots: 1})
 	failed := make(chan result, 3)
 	for _, fault := range []string{"hang", "hang", "hang_after=1"} {
-		go func() { failed <- s.post(pathChat, streamed, HeaderFault, fault) }()
+		go func() { failed <- s.post(pathChat, streamBody, HeaderFault, fault) }()
 	}
 	eventually(t, "all have arrived", func() bool { return s.Stats().InFlight == 3 })
 	s.Close()
@@ -183,7 +183,7 @@ func TestCloseBreaksHangingCalls(t *testing.T) {
 }
 
 func TestGlobalFault(t *testing.T) {
-	s := serve(t, Config{Seed: 9})
+	s := newTestServer(t, Config{Seed: 9})
 	if err := s.SetFault(Fault{Kind: KindStatus, Status: 503, Share: 0.25}); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestGlobalFault(t *testing.T) {
 	if got := s.Stats(); got.Faulted != int64(failed) || got.Completed != int64(400-failed) {
 		t.Errorf("%d failures, stats %+v", failed, got)
 	}
-	if r := s.post(pathChat, hello, HeaderFault, "status=418"); r.status != 418 {
+	if r := s.post(pathChat, helloRequest, HeaderFault, "status=418"); r.status != 418 {
 		t.Errorf("status %d: a call's own fault goes before the global one", r.status)
 	}
 	if err := s.SetFault(Fault{Kind: "explode"}); err == nil {
@@ -208,9 +208,9 @@ func TestGlobalFault(t *testing.T) {
 	if err := s.SetFault(Fault{Kind: KindStatus, Status: 500}); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.post(pathChat, hello); r.status != 500 {
+	if r := s.post(pathChat, helloRequest); r.status != 500 {
 		t.Errorf("status %d: a share of 0 strikes every call", r.status)
 	}
 	s.ClearFault()
-	s.ok(pathChat, hello)
+	s.ok(pathChat, helloRequest)
 }

@@ -30,7 +30,7 @@ func TestGoldenAnswers(t *testing.T) {
 		{"embeddings.json", pathEmbeddings, `{"model":"m","input":["a","b"],"dimensions":3}`},
 		{"embeddings-base64.json", pathEmbeddings, `{"model":"m","input":"a","dimensions":3,"encoding_format":"base64"}`},
 	}
-	s := serve(t, Config{Seed: 1})
+	s := newTestServer(t, Config{Seed: 1})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := s.ok(tt.path, tt.body).body

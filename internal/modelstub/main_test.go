@@ -17,15 +17,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server is a stub on a loopback port with a client of its own.
-type server struct {
+// testServer is a stub on a loopback port with a client of its own.
+type testServer struct {
 	*Stub
 	t      *testing.T
 	url    string
 	client *http.Client
 }
 
-func serve(t *testing.T, config Config) *server {
+func newTestServer(t *testing.T, config Config) *testServer {
 	t.Helper()
 	stub, err := New(config)
 	if err != nil {
@@ -38,7 +38,7 @@ func serve(t *testing.T, config Config) *server {
 		transport.CloseIdleConnections()
 		srv.Close()
 	})
-	return &server{Stub: stub, t: t, url: srv.URL, client: &http.Client{Transport: transport}}
+	return &testServer{Stub: stub, t: t, url: srv.URL, client: &http.Client{Transport: transport}}
 }
 
 // headers pairs names and values.
@@ -50,7 +50,7 @@ func headers(pairs ...string) http.Header {
 	return h
 }
 
-func (s *server) request(ctx context.Context, method, path, body string, h http.Header) *http.Request {
+func (s *testServer) request(ctx context.Context, method, path, body string, h http.Header) *http.Request {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
 	if err != nil {
@@ -73,7 +73,7 @@ type result struct {
 	err     error // of the call or of reading the body
 }
 
-func (s *server) do(method, path, body string, h http.Header) result {
+func (s *testServer) do(method, path, body string, h http.Header) result {
 	s.t.Helper()
 	resp, err := s.client.Do(s.request(s.t.Context(), method, path, body, h))
 	if err != nil {
@@ -84,13 +84,13 @@ func (s *server) do(method, path, body string, h http.Header) result {
 	return result{resp.StatusCode, resp.Header, resp.Trailer, string(b), resp.ContentLength, err}
 }
 
-func (s *server) post(path, body string, pairs ...string) result {
+func (s *testServer) post(path, body string, pairs ...string) result {
 	s.t.Helper()
 	return s.do(http.MethodPost, path, body, headers(pairs...))
 }
 
 // ok posts and expects a whole answer.
-func (s *server) ok(path, body string, pairs ...string) result {
+func (s *testServer) ok(path, body string, pairs ...string) result {
 	s.t.Helper()
 	r := s.post(path, body, pairs...)
 	if r.err != nil || r.status != http.StatusOK {
@@ -120,8 +120,8 @@ func decode(t *testing.T, body string) map[string]any {
 	return v
 }
 
-// at walks into decoded JSON by names and indexes.
-func at(t *testing.T, v any, path ...any) any {
+// jsonAt walks into decoded JSON by names and indexes.
+func jsonAt(t *testing.T, v any, path ...any) any {
 	t.Helper()
 	for _, step := range path {
 		switch key := step.(type) {
@@ -206,9 +206,9 @@ func (l *pipeListener) dial(context.Context, string, string) (net.Conn, error) {
 	}
 }
 
-// serveInMemory is serve for use inside a synctest bubble. Stop it before the
+// newInMemoryServer is serve for use inside a synctest bubble. Stop it before the
 // bubble ends.
-func serveInMemory(t *testing.T, config Config) (s *server, stop func()) {
+func newInMemoryServer(t *testing.T, config Config) (s *testServer, stop func()) {
 	t.Helper()
 	stub, err := New(config)
 	if err != nil {
@@ -223,11 +223,11 @@ func serveInMemory(t *testing.T, config Config) (s *server, stop func()) {
 		transport.CloseIdleConnections()
 		_ = srv.Close()
 	}
-	return &server{Stub: stub, t: t, url: "http://stub", client: &http.Client{Transport: transport}}, stop
+	return &testServer{Stub: stub, t: t, url: "http://stub", client: &http.Client{Transport: transport}}, stop
 }
 
 // arrivals reads a stream event by event with the time at which each came.
-func arrivals(t *testing.T, s *server, path, body string, pairs ...string) (times []time.Duration, err error) {
+func arrivals(t *testing.T, s *testServer, path, body string, pairs ...string) (times []time.Duration, err error) {
 	t.Helper()
 	begin := time.Now()
 	resp, err := s.client.Do(s.request(t.Context(), http.MethodPost, path, body, headers(pairs...)))

@@ -13,9 +13,9 @@ import (
 // counted once, and the next call finds its slot.
 func TestEveryFaultOnEveryEndpoint(t *testing.T) {
 	type expected struct {
-		fails bool   // the client sees a failed call or a broken body
-		whole bool   // the body is the same as without the fault
-		count ending // how the stub counts it
+		fails bool    // the client sees a failed call or a broken body
+		whole bool    // the body is the same as without the fault
+		count outcome // how the stub counts it
 	}
 	faults := map[string]expected{
 		"status=503":         {count: faulted},
@@ -30,8 +30,8 @@ func TestEveryFaultOnEveryEndpoint(t *testing.T) {
 		"reset;latency=1ns":  {fails: true, count: faulted},
 		"truncate=0;share=1": {count: faulted},
 	}
-	s := serve(t, Config{Slots: 1, Seed: 4})
-	for _, call := range everyCall() {
+	s := newTestServer(t, Config{Slots: 1, Seed: 4})
+	for _, call := range allRequests() {
 		path, body := call[0], call[1]
 		plain := s.ok(path, body)
 		for fault, want := range faults {
@@ -55,7 +55,7 @@ func TestEveryFaultOnEveryEndpoint(t *testing.T) {
 // TestNoTerminalEventAfterAFault looks for what a client takes for success in
 // streams that a fault has cut at every possible place.
 func TestNoTerminalEventAfterAFault(t *testing.T) {
-	s := serve(t, Config{})
+	s := newTestServer(t, Config{})
 	terminal := map[string]string{
 		pathChat:        "[DONE]",
 		pathCompletions: "[DONE]",
@@ -84,7 +84,7 @@ func TestNoTerminalEventAfterAFault(t *testing.T) {
 // TestSettingsChangeUnderTraffic is for the race detector, and expects that no
 // change loses a call or a slot.
 func TestSettingsChangeUnderTraffic(t *testing.T) {
-	s := serve(t, Config{Slots: 2})
+	s := newTestServer(t, Config{Slots: 2})
 	stop := make(chan struct{})
 	var changes sync.WaitGroup
 	changes.Go(func() {
@@ -111,7 +111,7 @@ func TestSettingsChangeUnderTraffic(t *testing.T) {
 	for range 6 {
 		calls.Go(func() {
 			for range 15 {
-				if r := s.post(pathChat, streamed); r.err != nil || (r.status != 200 && r.status != 503) {
+				if r := s.post(pathChat, streamBody); r.err != nil || (r.status != 200 && r.status != 503) {
 					t.Errorf("status %d, error %v", r.status, r.err)
 				}
 			}
@@ -127,8 +127,8 @@ func TestSettingsChangeUnderTraffic(t *testing.T) {
 }
 
 func TestStatsAsJSON(t *testing.T) {
-	s := serve(t, Config{})
-	s.ok(pathChat, hello)
+	s := newTestServer(t, Config{})
+	s.ok(pathChat, helloRequest)
 	b, err := json.Marshal(s.Stats())
 	if err != nil {
 		t.Fatal(err)

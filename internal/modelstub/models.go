@@ -22,8 +22,8 @@ type modelInfo struct {
 func (c *call) models() (reply, error) {
 	config := c.stub.config
 	r := reply{
-		id:          requestID(identity(config.Seed, c.r.URL.Path, nil)),
-		contentType: typeJSON, slotless: true,
+		id:          requestID(newDigest(config.Seed, c.r.URL.Path, nil)),
+		contentType: typeJSON, noSlot: true,
 	}
 	if c.r.URL.Path == pathModels {
 		list := modelList{Object: "list", Data: []modelInfo{}}
@@ -42,5 +42,5 @@ func (c *call) models() (reply, error) {
 }
 
 func infoOf(name string) modelInfo {
-	return modelInfo{ID: name, Object: "model", Created: epoch, OwnedBy: "modelstub"}
+	return modelInfo{ID: name, Object: "model", Created: createdBase, OwnedBy: "modelstub"}
 }

@@ -18,7 +18,7 @@ const (
 	// HeaderChunks is the number of text chunks in a streamed answer, 1 to
 	// 10000. The answer grows to at least as many tokens.
 	HeaderChunks = "Stub-Chunks"
-	// HeaderStream answers with the odd stream of that name; see [OddStreams].
+	// HeaderStream answers with the odd stream of that name; see [EdgeCaseStreams].
 	HeaderStream = "Stub-Stream"
 	// HeaderEncoding compresses the answer: gzip, br or zstd.
 	HeaderEncoding = "Stub-Encoding"
@@ -36,7 +36,7 @@ type options struct {
 	fault    *Fault
 	service  *time.Duration
 	chunks   int
-	odd      *OddStream
+	stream   *EdgeCaseStream
 	encoding string
 	trailer  bool
 }
@@ -87,9 +87,9 @@ func (o *options) readChunks(s string) error {
 
 func (o *options) readStream(s string) error {
 	var names []string
-	for _, odd := range OddStreams() {
+	for _, odd := range EdgeCaseStreams() {
 		if odd.Name == s {
-			o.odd = &odd
+			o.stream = &odd
 			return nil
 		}
 		names = append(names, odd.Name)

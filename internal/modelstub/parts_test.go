@@ -97,7 +97,7 @@ func TestContentText(t *testing.T) {
 	}
 }
 
-func TestReadMessagesKnowsWhoSpokeLast(t *testing.T) {
+func TestReadMessagesUserText(t *testing.T) {
 	say := func(role, text string) message {
 		return message{Role: role, Content: json.RawMessage(`"` + text + `"`)}
 	}
@@ -107,7 +107,7 @@ func TestReadMessagesKnowsWhoSpokeLast(t *testing.T) {
 		want     prompt
 	}{
 		{"nobody", nil, prompt{}},
-		{"the user", []message{say("system", "abc"), say("user", "de")}, prompt{bytes: 5, asked: "de"}},
+		{"the user", []message{say("system", "abc"), say("user", "de")}, prompt{bytes: 5, userText: "de"}},
 		{"the assistant", []message{say("user", "de"), say("assistant", "f")}, prompt{bytes: 3}},
 		{"a function", []message{say("user", "de"), {Type: "function_call_output", Output: json.RawMessage(`"xyz"`)}}, prompt{bytes: 5}},
 	}
@@ -134,14 +134,14 @@ func TestTextChunksAddUpToTheWhole(t *testing.T) {
 				}
 				b.WriteString(chunk)
 			}
-			if b.String() != x.whole() {
+			if b.String() != x.full() {
 				t.Errorf("%d tokens in %d chunks do not add up to the whole", tokens, x.chunks)
 			}
 		}
 	}
 }
 
-func TestVocabularyTriesCarelessEncoders(t *testing.T) {
+func TestVocabularyNeedsEscaping(t *testing.T) {
 	all := strings.Join(vocabulary[:], " ")
 	for _, hard := range []string{`"`, `\`, "<", "&", "\n", "ß", "水", "🌊", "\u0301", "data:"} {
 		if !strings.Contains(all, hard) {
@@ -150,20 +150,20 @@ func TestVocabularyTriesCarelessEncoders(t *testing.T) {
 	}
 }
 
-func TestIdentityKeepsItsPartsApart(t *testing.T) {
-	seen := map[ident]string{}
+func TestDigestSeparatesParts(t *testing.T) {
+	seen := map[digest]string{}
 	for _, tt := range []struct {
 		seed       uint64
 		path, body string
 	}{
 		{1, "/a", "b"}, {2, "/a", "b"}, {1, "/b", "b"}, {1, "/a", "c"}, {1, "/ab", ""}, {1, "/", "ab"},
 	} {
-		id := identity(tt.seed, tt.path, []byte(tt.body))
+		id := newDigest(tt.seed, tt.path, []byte(tt.body))
 		if before, taken := seen[id]; taken {
 			t.Errorf("%+v has the identity of %s", tt, before)
 		}
 		seen[id] = tt.path + tt.body
-		if created := id.created(); created < epoch || created >= epoch+1<<25 {
+		if created := id.created(); created < createdBase || created >= createdBase+1<<25 {
 			t.Errorf("created %d lies outside the bounds", created)
 		}
 		if name := id.name("x-"); len(name) != 2+24 {
@@ -172,8 +172,8 @@ func TestIdentityKeepsItsPartsApart(t *testing.T) {
 	}
 }
 
-func TestIdentityRandPartsDiffer(t *testing.T) {
-	id := identity(1, "/a", []byte("b"))
+func TestDigestRandPartsDiffer(t *testing.T) {
+	id := newDigest(1, "/a", []byte("b"))
 	var firsts []uint64
 	for part := -1; part < 200; part++ {
 		firsts = append(firsts, id.rand(part).Uint64())
@@ -194,10 +194,10 @@ func TestEncodeLeavesMarkupAlone(t *testing.T) {
 }
 
 func TestFrame(t *testing.T) {
-	if got := string(frame("", []byte("{}"))); got != "data: {}\n\n" {
+	if got := string(sseFrame("", []byte("{}"))); got != "data: {}\n\n" {
 		t.Errorf("got %q", got)
 	}
-	if got := string(frame("x.y", []byte("{}"))); got != "event: x.y\ndata: {}\n\n" {
+	if got := string(sseFrame("x.y", []byte("{}"))); got != "event: x.y\ndata: {}\n\n" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -211,14 +211,14 @@ func TestClip(t *testing.T) {
 	}
 }
 
-func TestStatsWordsForEndings(t *testing.T) {
+func TestOutcomeNames(t *testing.T) {
 	want := []string{"unended", "completed", "rejected", "faulted", "client_gone", "aborted"}
 	var counts Counts
 	for i, word := range want {
-		if got := ending(i).String(); got != word {
+		if got := outcome(i).String(); got != word {
 			t.Errorf("ending %d is called %q, want %q", i, got, word)
 		}
-		counts.add(ending(i))
+		counts.add(outcome(i))
 	}
 	if want := (Counts{Completed: 1, Rejected: 1, Faulted: 1, ClientGone: 1, Aborted: 1}); counts != want {
 		t.Errorf("one of each gives %+v", counts)

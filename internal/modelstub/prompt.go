@@ -11,8 +11,8 @@ const bytesPerToken = 4
 // prompt is what a request says to the model: how much, and the text of the
 // user when the user spoke last.
 type prompt struct {
-	bytes int
-	asked string
+	bytes    int
+	userText string
 }
 
 func (p prompt) tokens() int { return max(p.bytes/bytesPerToken, 1) }
@@ -26,9 +26,9 @@ func readMessages(messages []message) prompt {
 	for _, m := range messages {
 		text := contentText(m.Content)
 		p.bytes += len(text) + len(contentText(m.Output))
-		p.asked = ""
+		p.userText = ""
 		if m.Role == "user" {
-			p.asked = text
+			p.userText = text
 		}
 	}
 	return p

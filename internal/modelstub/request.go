@@ -109,8 +109,8 @@ func (r *request) choices() int {
 	return *r.N
 }
 
-// bound is the most output tokens that the client wants; 0 is no bound.
-func (r *request) bound() int {
+// maxOutput is the most output tokens that the client wants; 0 is no bound.
+func (r *request) maxOutput() int {
 	for _, limit := range []*int{r.MaxOutputTokens, r.MaxCompletionTokens, r.MaxTokens} {
 		if limit != nil {
 			return *limit

@@ -11,7 +11,7 @@ import (
 // FuzzRequest sends any body and control headers to any endpoint: whatever
 // comes, the answer is whole and in the right shape, and the books are closed.
 func FuzzRequest(f *testing.F) {
-	for _, call := range everyCall() {
+	for _, call := range allRequests() {
 		f.Add(call[0], call[1], "", "", "")
 	}
 	f.Add(pathChat, chatBody(`"n":128,"stream":true,"stream_options":null`), "identity", "3", "")
@@ -84,8 +84,8 @@ func FuzzOptions(f *testing.F) {
 		if o.fault != nil && o.fault.Validate() != nil {
 			t.Fatalf("fault %q read as %+v", fault, *o.fault)
 		}
-		if (stream != "") != (o.odd != nil) {
-			t.Fatalf("stream %q read as %v", stream, o.odd)
+		if (stream != "") != (o.stream != nil) {
+			t.Fatalf("stream %q read as %v", stream, o.stream)
 		}
 	})
 }

@@ -84,7 +84,7 @@ type responsePlan struct {
 
 func (j *job) responses() (reply, error) {
 	if isNull(j.Input) {
-		return reply{}, missing("input")
+		return reply{}, missingParam("input")
 	}
 	var err error
 	if j.prompt, err = readResponseInput(j.Input); err != nil {
@@ -92,13 +92,13 @@ func (j *job) responses() (reply, error) {
 	}
 	j.prompt.bytes += len(contentText(j.Instructions))
 	j.prompt.addTools(j.Tools)
-	p := &responsePlan{job: j, tool: toolCallFor(j.request, j.prompt.asked)}
-	texts, finish := j.texts(1)
+	p := &responsePlan{job: j, tool: toolCallFor(j.request, j.prompt.userText)}
+	texts, finish := j.newTexts(1)
 	p.text, p.finish = texts[0], finish
-	r := j.base()
+	r := j.newReply()
 	r.outputTokens = p.outputTokens()
 	if j.Stream {
-		r.contentType, r.events, r.gaps = typeEvents, p.stream(), len(p.pieces())
+		r.contentType, r.events, r.gaps = typeEvents, p.stream(), len(p.deltas())
 		return r, nil
 	}
 	r.body = encode(p.object(p.endStatus()))
@@ -108,7 +108,7 @@ func (j *job) responses() (reply, error) {
 func readResponseInput(raw json.RawMessage) (prompt, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
-		return prompt{bytes: len(text), asked: text}, nil
+		return prompt{bytes: len(text), userText: text}, nil
 	}
 	var items []message
 	if json.Unmarshal(raw, &items) != nil {
@@ -133,7 +133,7 @@ func (p *responsePlan) endStatus() string {
 
 // object is the response at a status; only an ended one has output and usage.
 func (p *responsePlan) object(status string) response {
-	r := p.skeleton()
+	r := p.newResponse()
 	r.Status = status
 	if status == "in_progress" {
 		return r
@@ -141,38 +141,38 @@ func (p *responsePlan) object(status string) response {
 	if status == "incomplete" {
 		r.IncompleteDetails = &incompleteDetails{Reason: "max_output_tokens"}
 	}
-	r.Output = []outputItem{p.item(status, p.full())}
+	r.Output = []outputItem{p.item(status, p.fullText())}
 	in, out := p.prompt.tokens(), p.outputTokens()
 	r.Usage = &responseUsage{InputTokens: in, OutputTokens: out, TotalTokens: in + out}
 	return r
 }
 
-func (p *responsePlan) skeleton() response {
+func (p *responsePlan) newResponse() response {
 	return response{
 		ID: p.id.name("resp_"), Object: "response", CreatedAt: p.id.created(), Model: p.model,
-		Instructions: or(p.Instructions, "null"), MaxOutputTokens: p.MaxOutputTokens, Output: []outputItem{},
+		Instructions: orDefault(p.Instructions, "null"), MaxOutputTokens: p.MaxOutputTokens, Output: []outputItem{},
 		ParallelToolCalls: p.ParallelToolCalls == nil || *p.ParallelToolCalls,
-		Reasoning:         or(p.Reasoning, `{"effort":null,"summary":null}`),
+		Reasoning:         orDefault(p.Reasoning, `{"effort":null,"summary":null}`),
 		ServiceTier:       "default", Store: p.Store == nil || *p.Store,
-		Temperature: or(p.Temperature, "1.0"), Text: or(p.Text, `{"format":{"type":"text"}}`),
-		ToolChoice: or(p.ToolChoice, `"auto"`), Tools: append([]json.RawMessage{}, p.Tools...),
-		TopP: or(p.TopP, "1.0"), Truncation: "disabled", Metadata: or(p.Metadata, "{}"), Unknown: unknownField,
+		Temperature: orDefault(p.Temperature, "1.0"), Text: orDefault(p.Text, `{"format":{"type":"text"}}`),
+		ToolChoice: orDefault(p.ToolChoice, `"auto"`), Tools: append([]json.RawMessage{}, p.Tools...),
+		TopP: orDefault(p.TopP, "1.0"), Truncation: "disabled", Metadata: orDefault(p.Metadata, "{}"), Unknown: unknownField,
 	}
 }
 
-func or(raw json.RawMessage, otherwise string) json.RawMessage {
+func orDefault(raw json.RawMessage, otherwise string) json.RawMessage {
 	if isNull(raw) {
 		return json.RawMessage(otherwise)
 	}
 	return raw
 }
 
-// full is everything that the item says: text, or arguments.
-func (p *responsePlan) full() string {
+// fullText is everything that the item says: text, or arguments.
+func (p *responsePlan) fullText() string {
 	if p.tool != nil {
 		return p.tool.Arguments
 	}
-	return p.text.whole()
+	return p.text.full()
 }
 
 func (p *responsePlan) itemID() string {

@@ -21,8 +21,8 @@ type responseEvent struct {
 	Obfuscation    string       `json:"obfuscation,omitempty"`
 }
 
-// pieces are what the deltas carry.
-func (p *responsePlan) pieces() []string {
+// deltas are what the deltas carry.
+func (p *responsePlan) deltas() []string {
 	if p.tool != nil {
 		return p.tool.fragments()
 	}
@@ -37,10 +37,10 @@ func (p *responsePlan) pieces() []string {
 func (p *responsePlan) stream() iter.Seq[event] {
 	return func(yield func(event) bool) {
 		number := 0
-		for e := range p.script() {
+		for e := range p.events() {
 			e.SequenceNumber = number
 			number++
-			out := event{data: frame(e.Type, encode(e)), paced: e.Delta != nil, last: e.Response != nil && e.Response.Status != "in_progress"}
+			out := event{data: sseFrame(e.Type, encode(e)), paced: e.Delta != nil, last: e.Response != nil && e.Response.Status != "in_progress"}
 			if !yield(out) {
 				return
 			}
@@ -48,15 +48,15 @@ func (p *responsePlan) stream() iter.Seq[event] {
 	}
 }
 
-// script is the events in their order, without numbers.
-func (p *responsePlan) script() iter.Seq[responseEvent] {
+// events is the events in their order, without numbers.
+func (p *responsePlan) events() iter.Seq[responseEvent] {
 	return func(yield func(responseEvent) bool) {
 		for _, e := range p.opening() {
 			if !yield(e) {
 				return
 			}
 		}
-		for _, piece := range p.pieces() {
+		for _, piece := range p.deltas() {
 			if !yield(p.delta(piece)) {
 				return
 			}
@@ -78,36 +78,36 @@ func (p *responsePlan) opening() []responseEvent {
 		{Type: "response.output_item.added", OutputIndex: new(0), Item: &item},
 	}
 	if p.tool == nil {
-		events = append(events, p.at("response.content_part.added", responseEvent{Part: new(p.part(""))}))
+		events = append(events, p.positioned("response.content_part.added", responseEvent{Part: new(p.part(""))}))
 	}
 	return events
 }
 
 func (p *responsePlan) delta(piece string) responseEvent {
 	if p.tool != nil {
-		return p.at("response.function_call_arguments.delta", responseEvent{Delta: &piece, Obfuscation: "stub"})
+		return p.positioned("response.function_call_arguments.delta", responseEvent{Delta: &piece, Obfuscation: "stub"})
 	}
-	return p.at("response.output_text.delta", responseEvent{Delta: &piece, Logprobs: new([]struct{}{}), Obfuscation: "stub"})
+	return p.positioned("response.output_text.delta", responseEvent{Delta: &piece, Logprobs: new([]struct{}{}), Obfuscation: "stub"})
 }
 
 func (p *responsePlan) closing() []responseEvent {
-	full, status := p.full(), p.endStatus()
+	full, status := p.fullText(), p.endStatus()
 	item, ended := p.item(status, full), p.object(status)
 	var events []responseEvent
 	if p.tool != nil {
-		events = append(events, p.at("response.function_call_arguments.done", responseEvent{Name: p.tool.Name, Arguments: &full}))
+		events = append(events, p.positioned("response.function_call_arguments.done", responseEvent{Name: p.tool.Name, Arguments: &full}))
 	} else {
 		events = append(events,
-			p.at("response.output_text.done", responseEvent{Text: &full, Logprobs: new([]struct{}{})}),
-			p.at("response.content_part.done", responseEvent{Part: new(p.part(full))}))
+			p.positioned("response.output_text.done", responseEvent{Text: &full, Logprobs: new([]struct{}{})}),
+			p.positioned("response.content_part.done", responseEvent{Part: new(p.part(full))}))
 	}
 	return append(events,
 		responseEvent{Type: "response.output_item.done", OutputIndex: new(0), Item: &item},
 		responseEvent{Type: "response." + status, Response: &ended})
 }
 
-// at places an event in the one item, and in its one part when it has parts.
-func (p *responsePlan) at(kind string, e responseEvent) responseEvent {
+// positioned places an event in the one item, and in its one part when it has parts.
+func (p *responsePlan) positioned(kind string, e responseEvent) responseEvent {
 	e.Type, e.ItemID, e.OutputIndex = kind, p.itemID(), new(0)
 	if p.tool == nil {
 		e.ContentIndex = new(0)

@@ -41,10 +41,10 @@ type Service interface {
 type Fixed time.Duration
 
 // Sample returns the fixed time.
-func (f Fixed) Sample(*rand.Rand, int, int) Timing { return split(float64(f)) }
+func (f Fixed) Sample(*rand.Rand, int, int) Timing { return splitTiming(float64(f)) }
 
 // Mean returns the fixed time.
-func (f Fixed) Mean(int, int) time.Duration { return bounded(float64(f)) }
+func (f Fixed) Mean(int, int) time.Duration { return clampDuration(float64(f)) }
 
 // String returns "fixed:DURATION".
 func (f Fixed) String() string { return "fixed:" + time.Duration(f).String() }
@@ -56,12 +56,12 @@ type Uniform struct {
 
 // Sample draws between Low and High.
 func (u Uniform) Sample(r *rand.Rand, _, _ int) Timing {
-	return split(float64(u.Low) + r.Float64()*float64(u.High-u.Low))
+	return splitTiming(float64(u.Low) + r.Float64()*float64(u.High-u.Low))
 }
 
 // Mean is the middle of the range.
 func (u Uniform) Mean(int, int) time.Duration {
-	return bounded(float64(u.Low)/2 + float64(u.High)/2)
+	return clampDuration(float64(u.Low)/2 + float64(u.High)/2)
 }
 
 // String returns "uniform:LOW-HIGH".
@@ -78,12 +78,12 @@ type Lognormal struct {
 
 // Sample draws from the distribution, bounded by [MaxService].
 func (l Lognormal) Sample(r *rand.Rand, _, _ int) Timing {
-	return split(float64(l.Median) * math.Exp(l.Sigma*r.NormFloat64()))
+	return splitTiming(float64(l.Median) * math.Exp(l.Sigma*r.NormFloat64()))
 }
 
 // Mean is Median × exp(Sigma²/2).
 func (l Lognormal) Mean(int, int) time.Duration {
-	return bounded(float64(l.Median) * math.Exp(l.Sigma*l.Sigma/2))
+	return clampDuration(float64(l.Median) * math.Exp(l.Sigma*l.Sigma/2))
 }
 
 // String returns "lognormal:MEDIAN,SIGMA".
@@ -107,7 +107,7 @@ func (b Bimodal) Sample(r *rand.Rand, p, o int) Timing {
 // Mean weighs the two means by Share.
 func (b Bimodal) Mean(p, o int) time.Duration {
 	first, second := float64(b.First.Mean(p, o)), float64(b.Second.Mean(p, o))
-	return bounded(b.Share*first + (1-b.Share)*second)
+	return clampDuration(b.Share*first + (1-b.Share)*second)
 }
 
 // String returns "bimodal:SHARE,LOW-HIGH,LOW-HIGH".
@@ -132,13 +132,13 @@ func (t Tokens) Sample(r *rand.Rand, promptTokens, outputTokens int) Timing {
 	}
 	first := float64(tokensOverhead) + prefill*float64(time.Second)
 	total := first + decode*float64(time.Second)
-	return Timing{FirstByte: bounded(first), Total: max(bounded(first), bounded(total))}
+	return Timing{FirstByte: clampDuration(first), Total: max(clampDuration(first), clampDuration(total))}
 }
 
 // Mean is the time without jitter, which is symmetric.
 func (t Tokens) Mean(promptTokens, outputTokens int) time.Duration {
 	prefill, decode := t.seconds(promptTokens, outputTokens)
-	return bounded(float64(tokensOverhead) + (prefill+decode)*float64(time.Second))
+	return clampDuration(float64(tokensOverhead) + (prefill+decode)*float64(time.Second))
 }
 
 func (t Tokens) seconds(promptTokens, outputTokens int) (prefill, decode float64) {
@@ -153,14 +153,14 @@ func (t Tokens) String() string {
 	return fmt.Sprintf("tokens:%v,%v,%v", t.Prefill, t.Decode, t.Jitter)
 }
 
-// split divides a total, in nanoseconds, by firstByteShare.
-func split(total float64) Timing {
-	t := bounded(total)
-	return Timing{FirstByte: bounded(float64(t) * firstByteShare), Total: t}
+// splitTiming divides a total, in nanoseconds, by firstByteShare.
+func splitTiming(total float64) Timing {
+	t := clampDuration(total)
+	return Timing{FirstByte: clampDuration(float64(t) * firstByteShare), Total: t}
 }
 
-// bounded turns nanoseconds into a duration from 0 to MaxService; NaN is 0.
-func bounded(ns float64) time.Duration {
+// clampDuration turns nanoseconds into a duration from 0 to MaxService; NaN is 0.
+func clampDuration(ns float64) time.Duration {
 	switch {
 	case ns >= float64(MaxService):
 		return MaxService

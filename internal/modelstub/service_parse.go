@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// serviceForms is what an error tells someone who mistyped a service.
-const serviceForms = "uniform:5s-30s, lognormal:10s,0.6, fixed:10s, bimodal:0.7,3s-8s,20s-40s or tokens:4000,66"
+// serviceSyntax is what an error tells someone who mistyped a service.
+const serviceSyntax = "uniform:5s-30s, lognormal:10s,0.6, fixed:10s, bimodal:0.7,3s-8s,20s-40s or tokens:4000,66"
 
 // ParseService reads a service-time model:
 //
@@ -25,7 +25,7 @@ const serviceForms = "uniform:5s-30s, lognormal:10s,0.6, fixed:10s, bimodal:0.7,
 func ParseService(s string) (Service, error) {
 	name, args, found := strings.Cut(strings.TrimSpace(s), ":")
 	if !found {
-		return nil, fmt.Errorf("service %q: want one of %s", clip(s), serviceForms)
+		return nil, fmt.Errorf("service %q: want one of %s", clip(s), serviceSyntax)
 	}
 	svc, err := parseNamed(name, strings.Split(args, ","))
 	if err != nil {
@@ -47,7 +47,7 @@ func parseNamed(name string, args []string) (Service, error) {
 	case "tokens":
 		return parseTokens(args)
 	}
-	return nil, fmt.Errorf("unknown distribution %q: want one of %s", clip(name), serviceForms)
+	return nil, fmt.Errorf("unknown distribution %q: want one of %s", clip(name), serviceSyntax)
 }
 
 func parseFixed(args []string) (Service, error) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func draws(t *testing.T, s Service, n int) []time.Duration {
+func samples(t *testing.T, s Service, n int) []time.Duration {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
 	out := make([]time.Duration, n)
@@ -24,7 +24,7 @@ func draws(t *testing.T, s Service, n int) []time.Duration {
 	return out
 }
 
-func within(t *testing.T, what string, got, want time.Duration, tolerance float64) {
+func wantWithin(t *testing.T, what string, got, want time.Duration, tolerance float64) {
 	t.Helper()
 	if math.Abs(float64(got-want)) > tolerance*float64(want) {
 		t.Errorf("%s: got %v, want %v within %.1f %%", what, got, want, 100*tolerance)
@@ -50,15 +50,15 @@ func TestDistributions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := draws(t, s, 50_000)
+			d := samples(t, s, 50_000)
 			var sum float64
 			for _, v := range d {
 				sum += float64(v)
 			}
-			within(t, "mean of draws", time.Duration(sum/float64(len(d))), tt.mean, 0.02)
-			within(t, "Mean", s.Mean(1000, 100), tt.mean, 0.001)
-			within(t, "p10", d[len(d)/10], tt.p10, 0.02)
-			within(t, "median", d[len(d)/2], tt.median, 0.02)
+			wantWithin(t, "mean of draws", time.Duration(sum/float64(len(d))), tt.mean, 0.02)
+			wantWithin(t, "Mean", s.Mean(1000, 100), tt.mean, 0.001)
+			wantWithin(t, "p10", d[len(d)/10], tt.p10, 0.02)
+			wantWithin(t, "median", d[len(d)/2], tt.median, 0.02)
 			if d[0] < tt.low || d[len(d)-1] > tt.high {
 				t.Errorf("draws lie in %v..%v, want %v..%v", d[0], d[len(d)-1], tt.low, tt.high)
 			}

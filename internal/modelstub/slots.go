@@ -32,14 +32,14 @@ func (s *slots) acquire(ctx context.Context) error {
 	case <-granted:
 		return nil
 	case <-ctx.Done():
-		s.abandon(place, granted)
+		s.cancelWait(place, granted)
 		return ctx.Err()
 	}
 }
 
-// abandon gives up a place. A grant that came first is handed back, so that
+// cancelWait gives up a place. A grant that came first is handed back, so that
 // whether the caller owes a release is decided here and nowhere else.
-func (s *slots) abandon(place *list.Element, granted chan struct{}) {
+func (s *slots) cancelWait(place *list.Element, granted chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {

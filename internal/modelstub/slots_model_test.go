@@ -8,22 +8,22 @@ import (
 	"testing/synctest"
 )
 
-// oracle is a queue of names in front of a number of places, written without
+// slotOracle is a queue of names in front of a number of places, written without
 // the code under test in mind.
-type oracle struct {
+type slotOracle struct {
 	limit   int
 	serving []int
 	waiting []int
 }
 
-func (o *oracle) admit() {
+func (o *slotOracle) admit() {
 	for len(o.waiting) > 0 && (o.limit == 0 || len(o.serving) < o.limit) {
 		o.serving = append(o.serving, o.waiting[0])
 		o.waiting = o.waiting[1:]
 	}
 }
 
-func (o *oracle) remove(list *[]int, i int) (name int) {
+func (o *slotOracle) remove(list *[]int, i int) (name int) {
 	name = (*list)[i]
 	*list = slices.Delete(*list, i, i+1)
 	return name
@@ -34,7 +34,7 @@ func (o *oracle) remove(list *[]int, i int) (name int) {
 func TestSlotsAgainstOracle(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
-			w := &slotWorld{t: t, slots: &slots{limit: 2}, oracle: oracle{limit: 2}, cancels: map[int]context.CancelFunc{}, served: map[int]bool{}}
+			w := &slotModel{t: t, slots: &slots{limit: 2}, oracle: slotOracle{limit: 2}, cancels: map[int]context.CancelFunc{}, served: map[int]bool{}}
 			r := rand.New(rand.NewPCG(seed, 0))
 			for range 300 {
 				w.step(r)
@@ -48,16 +48,16 @@ func TestSlotsAgainstOracle(t *testing.T) {
 	}
 }
 
-type slotWorld struct {
+type slotModel struct {
 	t       *testing.T
 	slots   *slots
-	oracle  oracle
+	oracle  slotOracle
 	next    int
 	cancels map[int]context.CancelFunc
 	served  map[int]bool // guarded by synctest.Wait between the steps
 }
 
-func (w *slotWorld) step(r *rand.Rand) {
+func (w *slotModel) step(r *rand.Rand) {
 	switch kind := r.IntN(10); {
 	case kind < 5:
 		w.arrive()
@@ -73,7 +73,7 @@ func (w *slotWorld) step(r *rand.Rand) {
 	w.oracle.admit()
 }
 
-func (w *slotWorld) arrive() {
+func (w *slotModel) arrive() {
 	name := w.next
 	w.next++
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -95,13 +95,13 @@ func (w *slotWorld) arrive() {
 }
 
 // markServed takes a lock because one resize may let in several calls.
-func (w *slotWorld) markServed(name int) {
+func (w *slotModel) markServed(name int) {
 	w.slots.mu.Lock()
 	defer w.slots.mu.Unlock()
 	w.served[name] = true
 }
 
-func (w *slotWorld) compare() {
+func (w *slotModel) compare() {
 	w.t.Helper()
 	held, peak, waiting := w.slots.counts()
 	if held != len(w.oracle.serving) || waiting != len(w.oracle.waiting) || peak < held {

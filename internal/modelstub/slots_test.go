@@ -67,7 +67,7 @@ func TestSlotsGrantThenCancelHandsTheSlotOn(t *testing.T) {
 	next := make(chan struct{})
 	s.queued.PushBack(next)
 	s.resize(1) // grants the first
-	s.abandon(place, granted)
+	s.cancelWait(place, granted)
 	select {
 	case <-next:
 	default:

@@ -35,11 +35,11 @@ type Stats struct {
 	ByPath map[string]Counts `json:"by_path"`
 }
 
-// ending is how a call ended.
-type ending int
+// outcome is how a call ended.
+type outcome int
 
 const (
-	unended ending = iota
+	pending outcome = iota
 	completed
 	rejected
 	faulted
@@ -47,11 +47,11 @@ const (
 	aborted
 )
 
-func (e ending) String() string {
+func (e outcome) String() string {
 	return [...]string{"unended", "completed", "rejected", "faulted", "client_gone", "aborted"}[e]
 }
 
-func (c *Counts) add(e ending) {
+func (c *Counts) add(e outcome) {
 	switch e {
 	case completed:
 		c.Completed++
@@ -66,16 +66,16 @@ func (c *Counts) add(e ending) {
 	}
 }
 
-// tally counts calls. Gauges survive a reset, since the calls behind them do.
-type tally struct {
-	mu       sync.Mutex
-	epoch    int // which reset a call came after; older calls are not counted when they end
-	inFlight int
-	peak     int
-	byPath   map[string]Counts
+// callCounters counts calls. Gauges survive a reset, since the calls behind them do.
+type callCounters struct {
+	mu         sync.Mutex
+	generation int // which reset a call came after; older calls are not counted when they end
+	inFlight   int
+	peak       int
+	byPath     map[string]Counts
 }
 
-func (t *tally) begin(path string, model bool) (epoch int) {
+func (t *callCounters) begin(path string, model bool) (epoch int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.byPath == nil {
@@ -88,16 +88,16 @@ func (t *tally) begin(path string, model bool) (epoch int) {
 		t.inFlight++
 		t.peak = max(t.peak, t.inFlight)
 	}
-	return t.epoch
+	return t.generation
 }
 
-func (t *tally) end(path string, model bool, epoch int, e ending) {
+func (t *callCounters) end(path string, model bool, epoch int, e outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if model {
 		t.inFlight--
 	}
-	if epoch != t.epoch {
+	if epoch != t.generation {
 		return
 	}
 	c := t.byPath[path]
@@ -105,15 +105,15 @@ func (t *tally) end(path string, model bool, epoch int, e ending) {
 	t.byPath[path] = c
 }
 
-func (t *tally) reset() {
+func (t *callCounters) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.epoch++
+	t.generation++
 	t.peak = t.inFlight
 	t.byPath = nil
 }
 
-func (t *tally) stats() Stats {
+func (t *callCounters) stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := Stats{InFlight: t.inFlight, PeakInFlight: t.peak, ByPath: map[string]Counts{}}

@@ -26,12 +26,12 @@ func contextWithCancel(t *testing.T) (context.Context, context.CancelFunc) {
 // more, though each worker sends its next call the moment it has its answer.
 func TestPeakInFlightOfALimitedClient(t *testing.T) {
 	const limit, each = 8, 30
-	s := serve(t, Config{Slots: 4})
+	s := newTestServer(t, Config{Slots: 4})
 	var wg sync.WaitGroup
 	for w := range limit {
 		wg.Go(func() {
 			for i := range each {
-				body := []string{hello, streamed}[i%2]
+				body := []string{helloRequest, streamBody}[i%2]
 				if r := s.post(pathChat, body, HeaderFault, []string{"latency=1ms", "truncate=2", "status=500"}[(w+i)%3]); r.err != nil {
 					t.Errorf("call failed: %v", r.err)
 				}
@@ -49,10 +49,10 @@ func TestPeakInFlightOfALimitedClient(t *testing.T) {
 }
 
 func TestPeakInFlightCountsCallsThatWaitForASlot(t *testing.T) {
-	s := serve(t, Config{Slots: 2})
+	s := newTestServer(t, Config{Slots: 2})
 	var wg sync.WaitGroup
 	for range 7 {
-		wg.Go(func() { s.post(pathChat, hello, HeaderFault, "hang") })
+		wg.Go(func() { s.post(pathChat, helloRequest, HeaderFault, "hang") })
 	}
 	eventually(t, "seven are in flight", func() bool { return s.Stats().InFlight == 7 })
 	eventually(t, "two are served", func() bool { return s.Stats().Serving == 2 && s.Stats().Waiting == 5 })
@@ -70,11 +70,11 @@ func TestPeakInFlightCountsCallsThatWaitForASlot(t *testing.T) {
 }
 
 func TestClientThatWaitsForASlotLeavesTheQueue(t *testing.T) {
-	s := serve(t, Config{Slots: 1})
+	s := newTestServer(t, Config{Slots: 1})
 	var holder sync.WaitGroup
 	ctx, release := contextWithCancel(t)
 	send := func(ctx context.Context, h http.Header) {
-		if resp, err := s.client.Do(s.request(ctx, http.MethodPost, pathChat, hello, h)); err == nil {
+		if resp, err := s.client.Do(s.request(ctx, http.MethodPost, pathChat, helloRequest, h)); err == nil {
 			_ = resp.Body.Close()
 		}
 	}
@@ -96,9 +96,9 @@ func TestClientThatWaitsForASlotLeavesTheQueue(t *testing.T) {
 }
 
 func TestClientGoneMidStream(t *testing.T) {
-	s := serve(t, Config{Slots: 1})
+	s := newTestServer(t, Config{Slots: 1})
 	ctx, leave := contextWithCancel(t)
-	req := s.request(ctx, http.MethodPost, pathChat, streamed, headers(HeaderFault, "silence=10m;after=2"))
+	req := s.request(ctx, http.MethodPost, pathChat, streamBody, headers(HeaderFault, "silence=10m;after=2"))
 	resp, err := s.client.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -112,8 +112,8 @@ func TestClientGoneMidStream(t *testing.T) {
 }
 
 func TestStatsByPathAndReset(t *testing.T) {
-	s := serve(t, Config{})
-	s.ok(pathChat, hello)
+	s := newTestServer(t, Config{})
+	s.ok(pathChat, helloRequest)
 	s.ok(pathCompletions, `{"prompt":"a"}`)
 	s.do(http.MethodGet, "/nothing", "", nil)
 	s.do(http.MethodGet, "/nothing/else", "", nil)
@@ -123,7 +123,7 @@ func TestStatsByPathAndReset(t *testing.T) {
 	}
 	got.ByPath[pathChat] = Counts{} // the caller's own copy
 	done := make(chan result, 1)
-	go func() { done <- s.post(pathChat, hello, HeaderFault, "hang") }()
+	go func() { done <- s.post(pathChat, helloRequest, HeaderFault, "hang") }()
 	eventually(t, "the call hangs", func() bool { return s.Stats().Serving == 1 })
 	s.Reset()
 	if got := s.Stats(); got.Calls != 0 || got.InFlight != 1 || got.PeakInFlight != 1 || got.PeakServing != 1 {
@@ -148,7 +148,7 @@ func TestPanicGivesTheSlotBack(t *testing.T) {
 				t.Error("the writer's panic was swallowed")
 			}
 		}()
-		stub.ServeHTTP(panicWriter{httptest.NewRecorder()}, httptest.NewRequest(http.MethodPost, pathChat, strings.NewReader(hello)))
+		stub.ServeHTTP(panicWriter{httptest.NewRecorder()}, httptest.NewRequest(http.MethodPost, pathChat, strings.NewReader(helloRequest)))
 	}()
 	got := stub.Stats()
 	if got.InFlight != 0 || got.Serving != 0 || got.Aborted != 1 || got.PeakServing != 1 {
@@ -161,14 +161,14 @@ type panicWriter struct{ http.ResponseWriter }
 func (panicWriter) WriteHeader(int) { panic("writer broken") }
 
 func TestStatsUnderManyClientsThatLeave(t *testing.T) {
-	s := serve(t, Config{Slots: 3, Service: Uniform{High: 4 * time.Millisecond}})
+	s := newTestServer(t, Config{Slots: 3, Service: Uniform{High: 4 * time.Millisecond}})
 	var wg sync.WaitGroup
 	for w := range 40 {
 		r := rand.New(rand.NewPCG(1, uint64(w)))
 		wg.Go(func() {
 			for range 10 {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(10))*time.Millisecond)
-				resp, err := s.client.Do(s.request(ctx, http.MethodPost, pathChat, streamed, nil))
+				resp, err := s.client.Do(s.request(ctx, http.MethodPost, pathChat, streamBody, nil))
 				if err == nil {
 					_, _ = io.Copy(io.Discard, resp.Body)
 					_ = resp.Body.Close()
@@ -190,10 +190,10 @@ func TestStatsUnderManyClientsThatLeave(t *testing.T) {
 
 func TestTapSeesTheBodyAsSent(t *testing.T) {
 	var seen atomic.Pointer[string]
-	s := serve(t, Config{Tap: func(r *http.Request, body []byte) {
+	s := newTestServer(t, Config{Tap: func(r *http.Request, body []byte) {
 		seen.Store(new(fmt.Sprintf("%s %s %s", r.URL.Path, r.Header.Get("Authorization"), body)))
 	}})
-	packed, err := compress("gzip", []byte(hello))
+	packed, err := compress("gzip", []byte(helloRequest))
 	if err != nil {
 		t.Fatal(err)
 	}

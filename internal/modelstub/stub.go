@@ -11,11 +11,11 @@ import (
 // Stub is a stand-in model server. All methods are safe for concurrent use,
 // also while calls are running.
 type Stub struct {
-	config Config
-	base   context.Context // ends when the stub is closed
-	close  context.CancelFunc
-	slots  slots
-	tally  tally
+	config   Config
+	base     context.Context // ends when the stub is closed
+	cancel   context.CancelFunc
+	slots    slots
+	counters callCounters
 
 	mu      sync.Mutex
 	service Service
@@ -30,7 +30,7 @@ func New(c Config) (*Stub, error) {
 	}
 	c = c.withDefaults()
 	base, cancel := context.WithCancel(context.Background())
-	s := &Stub{config: c, base: base, close: cancel, service: c.Service}
+	s := &Stub{config: c, base: base, cancel: cancel, service: c.Service}
 	s.slots.limit = c.Slots
 	return s, nil
 }
@@ -39,14 +39,14 @@ func New(c Config) (*Stub, error) {
 // connection must break, which net/http servers expect. GET /counts answers with
 // [Stats] as JSON, and is not a call.
 func (s *Stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if asksCounts(r) {
+	if isCountsRequest(r) {
 		s.serveCounts(w)
 		return
 	}
 	c := s.begin(w, r)
 	defer c.end()
-	c.ended = c.serve()
-	if c.breakOff || c.ended == aborted || (c.ended == clientGone && c.answering) {
+	c.outcome = c.serve()
+	if c.abortConn || c.outcome == aborted || (c.outcome == clientGone && c.headersSent) {
 		panic(http.ErrAbortHandler) // a clean end would make half an answer look whole
 	}
 }
@@ -54,11 +54,11 @@ func (s *Stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Close ends every running call by breaking its connection, also those that a
 // fault holds, and makes later ones end at once. It does not wait for them. It
 // is idempotent.
-func (s *Stub) Close() { s.close() }
+func (s *Stub) Close() { s.cancel() }
 
 // Stats returns what the stub has seen.
 func (s *Stub) Stats() Stats {
-	stats := s.tally.stats()
+	stats := s.counters.stats()
 	stats.Serving, stats.PeakServing, stats.Waiting = s.slots.counts()
 	return stats
 }
@@ -66,7 +66,7 @@ func (s *Stub) Stats() Stats {
 // Reset sets all counts back to zero and the peaks to what is running now.
 // Calls that are running are not counted when they end.
 func (s *Stub) Reset() {
-	s.tally.reset()
+	s.counters.reset()
 	s.slots.resetPeak()
 }
 
@@ -129,5 +129,5 @@ func (s *Stub) nextCall() (uint64, Fault) {
 func (s *Stub) logCall(c *call) {
 	s.config.Log.LogAttrs(c.r.Context(), slog.LevelDebug, "stub call",
 		slog.String("component", "modelstub"), slog.String("path", c.path),
-		slog.String("ending", c.ended.String()), slog.String("fault", c.fault.String()))
+		slog.String("ending", c.outcome.String()), slog.String("fault", c.fault.String()))
 }

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// A bound of at most fillUpTo tokens is used up to its last token, so that
+// A bound of at most exactUpTo tokens is used up to its last token, so that
 // whoever replays recorded lengths gets them; above, it is taken as room, and
 // the answer has its natural length, from naturalMin to naturalMax.
 const (
-	fillUpTo   = 2048
+	exactUpTo  = 2048
 	naturalMin = 16
 	naturalMax = 96
 )
 
-// chunksByDefault is how many text chunks a streamed answer has at most when
+// defaultChunks is how many text chunks a streamed answer has at most when
 // the call does not say; a longer answer puts several tokens into each.
-const chunksByDefault = 128
+const defaultChunks = 128
 
 // vocabulary is what answers are made of. It has what breaks careless
 // re-encoding: quotes, a backslash, markup, a line end, and UTF-8 sequences of
@@ -54,14 +54,14 @@ func (t text) chunk(i int) string {
 	return b.String()
 }
 
-func (t text) whole() string { return text{words: t.words, chunks: 1}.chunk(0) }
+func (t text) full() string { return text{words: t.words, chunks: 1}.chunk(0) }
 
 // outputLength settles how many tokens an answer has and why it ends.
 func outputLength(r *rand.Rand, req *request, choices int) (tokens int, finish string) {
 	tokens = naturalMin + r.IntN(naturalMax-naturalMin+1)
 	tokens = max(tokens, min(req.MinTokens, maxTokens))
 	finish = "stop"
-	if bound := req.bound(); bound > 0 && (bound <= max(tokens, fillUpTo) || req.IgnoreEOS) {
+	if bound := req.maxOutput(); bound > 0 && (bound <= max(tokens, exactUpTo) || req.IgnoreEOS) {
 		tokens, finish = bound, "length"
 	}
 	most := min(maxTokens, maxTotalTokens/choices)

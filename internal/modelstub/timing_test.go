@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// inBubble runs a stub and its client on a virtual clock.
-func inBubble(t *testing.T, config Config, f func(t *testing.T, s *server)) {
+// withSynctest runs a stub and its client on a virtual clock.
+func withSynctest(t *testing.T, config Config, f func(t *testing.T, s *testServer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s, stop := serveInMemory(t, config)
+		s, stop := newInMemoryServer(t, config)
 		defer stop()
 		f(t, s)
 	})
@@ -25,11 +25,11 @@ func elapsed(f func()) time.Duration {
 }
 
 func TestServiceTimeIsKept(t *testing.T) {
-	inBubble(t, Config{Service: Fixed(20 * time.Second), Speed: 4}, func(t *testing.T, s *server) {
-		if got := elapsed(func() { s.ok(pathChat, hello) }); got != 5*time.Second {
+	withSynctest(t, Config{Service: Fixed(20 * time.Second), Speed: 4}, func(t *testing.T, s *testServer) {
+		if got := elapsed(func() { s.ok(pathChat, helloRequest) }); got != 5*time.Second {
 			t.Errorf("20 s at four times the speed took %v, want 5s", got)
 		}
-		if got := elapsed(func() { s.ok(pathChat, hello, HeaderService, "2s") }); got != 500*time.Millisecond {
+		if got := elapsed(func() { s.ok(pathChat, helloRequest, HeaderService, "2s") }); got != 500*time.Millisecond {
 			t.Errorf("a call with a service time of its own took %v, want 500ms", got)
 		}
 		if got := elapsed(func() { s.do(http.MethodGet, pathModels, "", nil) }); got != 0 {
@@ -40,14 +40,14 @@ func TestServiceTimeIsKept(t *testing.T) {
 			t.Errorf("after SetService a call took %v, want 2s", got)
 		}
 		s.SetService(nil)
-		if got := elapsed(func() { s.ok(pathChat, hello) }); got != 0 {
+		if got := elapsed(func() { s.ok(pathChat, helloRequest) }); got != 0 {
 			t.Errorf("without a service a call took %v", got)
 		}
 	})
 }
 
 func TestStreamIsSpreadOverTheServiceTime(t *testing.T) {
-	inBubble(t, Config{Service: Fixed(10 * time.Second)}, func(t *testing.T, s *server) {
+	withSynctest(t, Config{Service: Fixed(10 * time.Second)}, func(t *testing.T, s *testServer) {
 		times, err := arrivals(t, s, pathChat, chatBody(`"stream":true`), HeaderChunks, "9")
 		if err != nil {
 			t.Fatal(err)
@@ -67,7 +67,7 @@ func TestStreamIsSpreadOverTheServiceTime(t *testing.T) {
 }
 
 func TestTokensServiceReadsTheRequest(t *testing.T) {
-	inBubble(t, Config{Service: Tokens{Prefill: 100, Decode: 10}}, func(t *testing.T, s *server) {
+	withSynctest(t, Config{Service: Tokens{Prefill: 100, Decode: 10}}, func(t *testing.T, s *testServer) {
 		// 400 bytes are 100 tokens: 30 ms + 1 s; then 20 tokens at 10/s.
 		body := `{"max_tokens":20,"messages":[{"role":"user","content":"` + strings.Repeat("word", 100) + `"}]}`
 		if got := elapsed(func() { s.ok(pathChat, body) }); got != 3030*time.Millisecond {
@@ -77,12 +77,12 @@ func TestTokensServiceReadsTheRequest(t *testing.T) {
 }
 
 func TestSlotsQueueInsideTheStub(t *testing.T) {
-	inBubble(t, Config{Slots: 1, Service: Fixed(time.Second)}, func(t *testing.T, s *server) {
+	withSynctest(t, Config{Slots: 1, Service: Fixed(time.Second)}, func(t *testing.T, s *testServer) {
 		done := make(chan time.Duration, 3)
 		begin := time.Now()
 		for range 3 {
 			go func() {
-				s.post(pathChat, hello)
+				s.post(pathChat, helloRequest)
 				done <- time.Since(begin)
 			}()
 		}
@@ -95,11 +95,11 @@ func TestSlotsQueueInsideTheStub(t *testing.T) {
 }
 
 func TestTimedFaults(t *testing.T) {
-	inBubble(t, Config{Speed: 2}, func(t *testing.T, s *server) {
-		if got := elapsed(func() { s.ok(pathChat, hello, HeaderFault, "latency=4s") }); got != 2*time.Second {
+	withSynctest(t, Config{Speed: 2}, func(t *testing.T, s *testServer) {
+		if got := elapsed(func() { s.ok(pathChat, helloRequest, HeaderFault, "latency=4s") }); got != 2*time.Second {
 			t.Errorf("latency=4s at twice the speed took %v, want 2s", got)
 		}
-		if got := elapsed(func() { s.post(pathChat, hello, HeaderFault, "latency=4s;status=500") }); got != 2*time.Second {
+		if got := elapsed(func() { s.post(pathChat, helloRequest, HeaderFault, "latency=4s;status=500") }); got != 2*time.Second {
 			t.Errorf("a late status took %v, want 2s", got)
 		}
 		var r result
@@ -119,8 +119,8 @@ func TestTimedFaults(t *testing.T) {
 	})
 }
 
-func TestPaceGoesOnAfterASilence(t *testing.T) {
-	inBubble(t, Config{Service: Fixed(10 * time.Second)}, func(t *testing.T, s *server) {
+func TestPacingContinuesAfterSilence(t *testing.T) {
+	withSynctest(t, Config{Service: Fixed(10 * time.Second)}, func(t *testing.T, s *testServer) {
 		times, err := arrivals(t, s, pathChat, chatBody(`"stream":true`), HeaderChunks, "9", HeaderFault, "silence=60s;after=5")
 		if err != nil || len(times) != 12 {
 			t.Fatalf("%d events, error %v", len(times), err)
@@ -132,9 +132,9 @@ func TestPaceGoesOnAfterASilence(t *testing.T) {
 }
 
 func TestDripOfAStreamCanBeCompressed(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, s *server) {
-		plain := s.ok(pathChat, streamed)
-		packed := s.ok(pathChat, streamed, HeaderFault, "drip=1ms", HeaderEncoding, "zstd")
+	withSynctest(t, Config{}, func(t *testing.T, s *testServer) {
+		plain := s.ok(pathChat, streamBody)
+		packed := s.ok(pathChat, streamBody, HeaderFault, "drip=1ms", HeaderEncoding, "zstd")
 		got, err := decodeBody("zstd", []byte(packed.body), DefaultMaxBody)
 		if err != nil || string(got) != plain.body {
 			t.Errorf("error %v; %d bytes, want %d", err, len(got), len(plain.body))
@@ -143,10 +143,10 @@ func TestDripOfAStreamCanBeCompressed(t *testing.T) {
 }
 
 func TestHangIsBounded(t *testing.T) {
-	inBubble(t, Config{Speed: 10, Slots: 1}, func(t *testing.T, s *server) {
+	withSynctest(t, Config{Speed: 10, Slots: 1}, func(t *testing.T, s *testServer) {
 		for i, fault := range []string{"hang", "hang_after=1", "reset", "reset_after=1", "malformed"} {
 			var r result
-			took := elapsed(func() { r = s.post(pathChat, streamed, HeaderFault, fault) })
+			took := elapsed(func() { r = s.post(pathChat, streamBody, HeaderFault, fault) })
 			want := time.Duration(0)
 			if strings.HasPrefix(fault, "hang") {
 				want = MaxFaultDelay / 10

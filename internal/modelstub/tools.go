@@ -45,7 +45,7 @@ func toolCallFor(req *request, asked string) *toolCall {
 		return nil
 	}
 	for _, f := range functions {
-		if f.Name == name || (name == "" && (mode == "required" || asksFor(asked, f.Name))) {
+		if f.Name == name || (name == "" && (mode == "required" || requestsTool(asked, f.Name))) {
 			return &toolCall{Name: f.Name, Arguments: argumentsFor(f.Parameters)}
 		}
 	}
@@ -85,7 +85,7 @@ func readToolChoice(raw json.RawMessage) (mode, name string) {
 	return "", choice.Function.Name
 }
 
-func asksFor(asked, name string) bool {
+func requestsTool(asked, name string) bool {
 	asked = strings.ToLower(asked)
 	for _, verb := range []string{"call ", "use "} {
 		for _, object := range []string{strings.ToLower(name), "a tool", "the tool"} {

@@ -16,7 +16,7 @@ import (
 
 // exchange sends one call over a connection of its own and returns every byte
 // that comes back.
-func exchange(t *testing.T, s *server, body string, pairs ...string) (string, error) {
+func exchange(t *testing.T, s *testServer, body string, pairs ...string) (string, error) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
@@ -33,21 +33,21 @@ func exchange(t *testing.T, s *server, body string, pairs ...string) (string, er
 }
 
 func TestFramingOnTheWire(t *testing.T) {
-	s := serve(t, Config{})
+	s := newTestServer(t, Config{})
 	const end = "\r\n0\r\n\r\n"
 	tests := []struct {
 		name, body, fault string
 		chunked, ends     bool // framing, and whether the last chunk comes
 		reset             bool
 	}{
-		{"whole", hello, "", false, false, false},
-		{"streamed", streamed, "", true, true, false},
-		{"truncated body", hello, "truncate=half", true, true, false},
-		{"truncated body of wrong length", hello, "truncate=half;length=wrong", false, false, false},
-		{"truncated stream", streamed, "truncate=2", true, true, false},
-		{"broken framing", streamed, "malformed=2", true, false, false},
-		{"reset", streamed, "reset_after=2", true, false, true},
-		{"error event", streamed, "error_event=2", true, true, false},
+		{"whole", helloRequest, "", false, false, false},
+		{"streamed", streamBody, "", true, true, false},
+		{"truncated body", helloRequest, "truncate=half", true, true, false},
+		{"truncated body of wrong length", helloRequest, "truncate=half;length=wrong", false, false, false},
+		{"truncated stream", streamBody, "truncate=2", true, true, false},
+		{"broken framing", streamBody, "malformed=2", true, false, false},
+		{"reset", streamBody, "reset_after=2", true, false, true},
+		{"error event", streamBody, "error_event=2", true, true, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestFramingOnTheWire(t *testing.T) {
 }
 
 func TestEveryChunkIsFlushed(t *testing.T) {
-	s := serve(t, Config{})
+	s := newTestServer(t, Config{})
 	raw, err := exchange(t, s, chatBody(`"stream":true`), HeaderChunks, "10")
 	if err != nil {
 		t.Fatal(err)
@@ -102,10 +102,10 @@ func TestEveryChunkIsFlushed(t *testing.T) {
 
 func TestConnectionSurvivesCleanEndings(t *testing.T) {
 	var addrs sync.Map
-	s := serve(t, Config{Tap: func(r *http.Request, _ []byte) { addrs.Store(r.RemoteAddr, true) }})
+	s := newTestServer(t, Config{Tap: func(r *http.Request, _ []byte) { addrs.Store(r.RemoteAddr, true) }})
 	s.client.Transport.(*http.Transport).MaxConnsPerHost = 1
 	for _, fault := range []string{"status=500", "truncate=half", "error_event=1", "latency=1ns"} {
-		for _, body := range []string{hello, streamed} {
+		for _, body := range []string{helloRequest, streamBody} {
 			if r := s.post(pathChat, body, HeaderFault, fault); r.err != nil {
 				t.Errorf("%s: %v", fault, r.err)
 			}
@@ -127,13 +127,13 @@ func TestOverTLSAndHTTP2(t *testing.T) {
 		srv := httptest.NewUnstartedServer(stub)
 		srv.EnableHTTP2 = http2
 		srv.StartTLS()
-		s := &server{Stub: stub, t: t, url: srv.URL, client: srv.Client()}
-		r := s.ok(pathChat, streamed)
+		s := &testServer{Stub: stub, t: t, url: srv.URL, client: srv.Client()}
+		r := s.ok(pathChat, streamBody)
 		if !strings.HasSuffix(r.body, "data: [DONE]\n\n") {
 			t.Errorf("HTTP/2 %v: the stream ends with %q", http2, r.body[max(0, len(r.body)-40):])
 		}
 		for _, fault := range []string{"reset", "reset_after=2", "malformed=2"} {
-			if r := s.post(pathChat, streamed, HeaderFault, fault); r.err == nil {
+			if r := s.post(pathChat, streamBody, HeaderFault, fault); r.err == nil {
 				t.Errorf("HTTP/2 %v, %s: the call ended cleanly with status %d", http2, fault, r.status)
 			} else if !http2 && fault == "reset" && !errors.Is(r.err, syscall.ECONNRESET) {
 				t.Errorf("reset under TLS: %v", r.err)
@@ -148,13 +148,13 @@ func TestOverTLSAndHTTP2(t *testing.T) {
 }
 
 func TestHundredArrivalsInOneInstant(t *testing.T) {
-	s := serve(t, Config{Slots: 8})
+	s := newTestServer(t, Config{Slots: 8})
 	start := make(chan struct{})
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() {
 			<-start
-			if r := s.post(pathChat, hello); r.err != nil || r.status != http.StatusOK {
+			if r := s.post(pathChat, helloRequest); r.err != nil || r.status != http.StatusOK {
 				t.Errorf("status %d, error %v", r.status, r.err)
 			}
 		})
@@ -167,8 +167,8 @@ func TestHundredArrivalsInOneInstant(t *testing.T) {
 	}
 }
 
-func BenchmarkWholeChat(b *testing.B)    { benchmark(b, hello) }
-func BenchmarkStreamedChat(b *testing.B) { benchmark(b, streamed) }
+func BenchmarkWholeChat(b *testing.B)    { benchmark(b, helloRequest) }
+func BenchmarkStreamedChat(b *testing.B) { benchmark(b, streamBody) }
 
 // benchmark measures what the stub itself costs, to be kept small beside what
 // is measured through it.

@@ -15,18 +15,18 @@ import (
 	"headgate/runbooks/control"
 )
 
-// noted is an entry as the program makes one.
-func noted(kind control.Kind, pool string) control.Entry {
-	return control.Entry{
+// newAuditEntry is an entry as the program makes one.
+func newAuditEntry(kind control.AuditKind, pool string) control.AuditEntry {
+	return control.AuditEntry{
 		ID: uuid.Must(uuid.NewV7()).String(), Writer: "tester", At: time.Now().UTC().Truncate(time.Millisecond), Kind: kind, Action: "rollback",
-		Ending: control.Withheld, Pool: pool, Subject: "i-1", Actor: "engine", Via: control.ViaEngine, Reason: "a human decided",
+		Result: control.Withheld, Pool: pool, Subject: "i-1", Actor: "engine", Via: control.ViaEngine, Reason: "a human decided",
 		Inputs: map[string]string{"value": "3", "threshold": "1"},
 	}
 }
 
-func note(t testing.TB, s *Store, e control.Entry) {
+func mustAppendEntry(t testing.TB, s *Store, e control.AuditEntry) {
 	t.Helper()
-	if err := s.Note(t.Context(), e); err != nil {
+	if err := s.AppendAudit(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -34,17 +34,17 @@ func note(t testing.TB, s *Store, e control.Entry) {
 // TestNote: an entry is kept as it is, once, also when it is noted again.
 func TestNote(t *testing.T) {
 	dir := t.TempDir()
-	s := openIn(t, dir)
-	e := noted(control.KindDecision, "p")
-	note(t, s, e)
+	s := openTestStore(t, dir)
+	e := newAuditEntry(control.KindDecision, "p")
+	mustAppendEntry(t, s, e)
 	again := e
 	again.Reason = "another"
-	note(t, s, again)
+	mustAppendEntry(t, s, again)
 	got, err := s.Audit(t.Context(), AuditFilter{})
-	if diff := cmp.Diff(Audit{Entries: []control.Entry{e}}, got); diff != "" || err != nil {
+	if diff := cmp.Diff(AuditPage{Entries: []control.AuditEntry{e}}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	closed(t, s)
+	closeStore(t, s)
 	read, err := ReadAudit(t.Context(), dir, AuditFilter{Kind: "decision"})
 	if diff := cmp.Diff(got, read); diff != "" || err != nil {
 		t.Errorf("read by a command: %v (-want +got):\n%s", err, diff)
@@ -53,14 +53,14 @@ func TestNote(t *testing.T) {
 
 // TestNoteBounds: what is too long is cut, and what makes no sense is refused.
 func TestNoteBounds(t *testing.T) {
-	s := openIn(t, t.TempDir())
-	long := noted(control.KindPress, strings.Repeat("p", 3000))
+	s := openTestStore(t, t.TempDir())
+	long := newAuditEntry(control.KindInteraction, strings.Repeat("p", 3000))
 	long.Reason, long.Actor = strings.Repeat("r\x1b", 3000), strings.Repeat("é", 3000)
 	long.Inputs = map[string]string{}
 	for i := range 1000 {
 		long.Inputs[fmt.Sprintf("%03d%s", i, strings.Repeat("n", 500))] = strings.Repeat("v", 3000)
 	}
-	note(t, s, long)
+	mustAppendEntry(t, s, long)
 	got, err := s.Audit(t.Context(), AuditFilter{})
 	if err != nil || len(got.Entries) != 1 {
 		t.Fatal(got, err)
@@ -69,15 +69,15 @@ func TestNoteBounds(t *testing.T) {
 	if len(e.Pool) != maxName || len(e.Reason) != maxReason || len(e.Actor) > maxName || len(e.Inputs) != maxInputs || strings.Contains(e.Reason, "\x1b") {
 		t.Errorf("kept %d, %d, %d bytes and %d inputs", len(e.Pool), len(e.Reason), len(e.Actor), len(e.Inputs))
 	}
-	for what, spoil := range map[string]func(*control.Entry){
-		"its ID":         func(e *control.Entry) { e.ID = "a b" },
-		"no such kind":   func(e *control.Entry) { e.Kind = "gossip" },
-		"no such ending": func(e *control.Entry) { e.Ending = "" },
-		"no such way":    func(e *control.Entry) { e.Via = "pigeon" },
+	for what, spoil := range map[string]func(*control.AuditEntry){
+		"its ID":         func(e *control.AuditEntry) { e.ID = "a b" },
+		"no such kind":   func(e *control.AuditEntry) { e.Kind = "gossip" },
+		"no such ending": func(e *control.AuditEntry) { e.Result = "" },
+		"no such way":    func(e *control.AuditEntry) { e.Via = "pigeon" },
 	} {
-		bad := noted(control.KindPress, "p")
+		bad := newAuditEntry(control.KindInteraction, "p")
 		spoil(&bad)
-		if err := s.Note(t.Context(), bad); err == nil || !strings.Contains(err.Error(), what) {
+		if err := s.AppendAudit(t.Context(), bad); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -86,19 +86,19 @@ func TestNoteBounds(t *testing.T) {
 // TestAuditPages: changes and entries are one list, newest first, each once,
 // whatever the size of a page.
 func TestAuditPages(t *testing.T) {
-	s := openIn(t, t.TempDir())
+	s := openTestStore(t, t.TempDir())
 	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	for i := range 40 {
 		id, when, pool := fmt.Sprintf("id-%03d", i), at.Add(time.Duration(i/7)*time.Second), []string{"a", "b"}[i%2]
 		if i%3 == 0 {
-			c := some(pool, admission.Observe)
+			c := newModeChange(pool, admission.Observe)
 			c.ID, c.At = id, when
-			record(t, s, 0, c)
+			mustRecord(t, s, 0, c)
 			continue
 		}
-		e := noted(control.Kinds()[i%2], pool)
+		e := newAuditEntry(control.AuditKinds()[i%2], pool)
 		e.ID, e.At = id, when
-		note(t, s, e)
+		mustAppendEntry(t, s, e)
 	}
 	for _, tt := range []struct {
 		filter AuditFilter
@@ -108,16 +108,16 @@ func TestAuditPages(t *testing.T) {
 		{AuditFilter{Limit: 3, Pool: "a"}, 20}, {AuditFilter{Limit: 3, Kind: KindMode}, 14}, {AuditFilter{Limit: 3, Kind: "press"}, 13},
 		{AuditFilter{Limit: 3, Kind: "drill"}, 0}, {AuditFilter{Limit: 2, Since: at.Add(5 * time.Second)}, 5},
 	} {
-		if seen := auditThrough(t, s, tt.filter); seen != tt.want {
+		if seen := pageAudit(t, s, tt.filter); seen != tt.want {
 			t.Errorf("%+v: %d, want %d", tt.filter, seen, tt.want)
 		}
 	}
-	if _, err := s.Audit(t.Context(), AuditFilter{After: "nonsense"}); !errors.Is(err, ErrKey) {
+	if _, err := s.Audit(t.Context(), AuditFilter{After: "nonsense"}); !errors.Is(err, ErrPageKey) {
 		t.Errorf("%v, want ErrKey", err)
 	}
 }
 
-func auditThrough(t *testing.T, s *Store, f AuditFilter) (seen int) {
+func pageAudit(t *testing.T, s *Store, f AuditFilter) (seen int) {
 	t.Helper()
 	had := map[string]bool{}
 	for last := "~"; ; {
@@ -151,9 +151,9 @@ func auditThrough(t *testing.T, s *Store, f AuditFilter) (seen int) {
 
 // TestEntriesAppendOnly: as with changes, entries can be added and nothing else.
 func TestEntriesAppendOnly(t *testing.T) {
-	s := openIn(t, t.TempDir())
-	e := noted(control.KindAccess, "p")
-	note(t, s, e)
+	s := openTestStore(t, t.TempDir())
+	e := newAuditEntry(control.KindAccess, "p")
+	mustAppendEntry(t, s, e)
 	for _, statement := range []string{
 		"UPDATE audit_entries SET actor = 'mallory'", "DELETE FROM audit_entries",
 		"INSERT OR REPLACE INTO audit_entries SELECT id, at_ms, kind, action, ending, pool, subject, 'mallory', via, reason, inputs, writer FROM audit_entries",
@@ -162,7 +162,7 @@ func TestEntriesAppendOnly(t *testing.T) {
 			t.Errorf("passed: %s", statement)
 		}
 	}
-	if got, err := s.Audit(t.Context(), AuditFilter{}); err != nil || cmp.Diff([]control.Entry{e}, got.Entries) != "" {
+	if got, err := s.Audit(t.Context(), AuditFilter{}); err != nil || cmp.Diff([]control.AuditEntry{e}, got.Entries) != "" {
 		t.Errorf("the audit became %+v, %v", got, err)
 	}
 }
@@ -173,7 +173,7 @@ func FuzzEntryRow(f *testing.F) {
 	f.Add("", "Press", `{"a":1}`, "\x00", int64(-5))
 	f.Add("a", "b", `{"a":"b"} {`, "\xff", int64(1)<<62)
 	f.Fuzz(func(t *testing.T, id, word, inputs, text string, at int64) {
-		e, err := entryRow([]any{id, at, word, text, word, text, text, text, word, text, inputs, text})
+		e, err := decodeAuditEntry([]any{id, at, word, text, word, text, text, text, word, text, inputs, text})
 		if err != nil && !errors.Is(err, ErrCorrupt) {
 			t.Fatal(err)
 		}

@@ -17,23 +17,23 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	if s.path == "" {
 		return ErrEphemeral
 	}
-	ctx, cancel := s.bound(ctx, copyLimit)
+	ctx, cancel := s.withLimit(ctx, copyLimit)
 	defer cancel()
 	// One slot of the readers: Close must wait for the copy to stop.
-	_, err := within(ctx, s.reads, func() (struct{}, error) { return struct{}{}, backup(ctx, s.path, path) })
-	return s.failed("back up the record to "+path, err)
+	_, err := runBounded(ctx, s.readSlots, func() (struct{}, error) { return struct{}{}, backup(ctx, s.path, path) })
+	return s.wrapCallErr("back up the record to "+path, err)
 }
 
 // BackupFrom is Backup for a command: it copies the record in a data directory,
-// whether or not a service runs there. ErrNone: there is no record.
+// whether or not a service runs there. ErrNoRecord: there is no record.
 func BackupFrom(ctx context.Context, dir, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()
-	from, err := existing(dir)
+	from, err := databasePath(dir)
 	if err != nil {
 		return err
 	}
-	return explain("back up the record to "+path, backup(ctx, from, path))
+	return wrapErr("back up the record to "+path, backup(ctx, from, path))
 }
 
 // backup copies a database into a file beside the new one, which gets its name
@@ -44,7 +44,7 @@ func backup(ctx context.Context, from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := free(to); err != nil {
+	if err := mustNotExist(to); err != nil {
 		return err
 	}
 	dir := filepath.Dir(to)
@@ -57,26 +57,26 @@ func backup(ctx context.Context, from, to string) (err error) {
 	if err := f.Close(); err != nil {
 		return classifyOS(err)
 	}
-	if err := copyTo(ctx, from, partial); err != nil {
-		if err = explain("copy", err); errors.Is(err, ErrDisk) && noRoom(dir) {
+	if err := vacuumInto(ctx, from, partial); err != nil {
+		if err = wrapErr("copy", err); errors.Is(err, ErrDisk) && diskFull(dir) {
 			return fmt.Errorf("%w (%w)", ErrFull, err)
 		}
 		return err
 	}
-	if err := settle(partial); err != nil {
+	if err := syncFile(partial); err != nil {
 		return classifyOS(err)
 	}
-	if err := place(partial, to); err != nil {
+	if err := linkNoReplace(partial, to); err != nil {
 		return classifyOS(err)
 	}
 	return syncDir(dir)
 }
 
-// copyTo copies a database into an empty file and checks the copy. To SQLite the
+// vacuumInto copies a database into an empty file and checks the copy. To SQLite the
 // copying counts as writing, but mode=ro keeps it from the database itself. The
 // path is absolute, so that it is never taken for a URI.
-func copyTo(ctx context.Context, from, to string) error {
-	db, err := open(ctx, fileName(from, readOnly), writing, 1)
+func vacuumInto(ctx context.Context, from, to string) error {
+	db, err := openDB(ctx, fileDSN(from, accessReadOnlyFile), accessWrite, 1)
 	if err != nil {
 		return err
 	}
@@ -87,15 +87,15 @@ func copyTo(ctx context.Context, from, to string) error {
 	if err := errors.Join(err, db.Close()); err != nil {
 		return err
 	}
-	db, err = open(ctx, fileName(to, readOnly), readOnly, 1)
+	db, err = openDB(ctx, fileDSN(to, accessReadOnlyFile), accessReadOnlyFile, 1)
 	if err != nil {
 		return err
 	}
 	return errors.Join(checkFile(ctx, db, to), db.Close())
 }
 
-// settle makes a file's content survive loss of power.
-func settle(path string) error {
+// syncFile makes a file's content survive loss of power.
+func syncFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -103,20 +103,20 @@ func settle(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// place gives a file its name, unless that is taken.
-func place(partial, to string) error {
+// linkNoReplace gives a file its name, unless that is taken.
+func linkNoReplace(partial, to string) error {
 	err := os.Link(partial, to)
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if err := free(to); err != nil { // a file system without links
+	if err := mustNotExist(to); err != nil { // a file system without links
 		return err
 	}
 	return os.Rename(partial, to)
 }
 
-// free refuses a name that is taken.
-func free(name string) error {
+// mustNotExist refuses a name that is taken.
+func mustNotExist(name string) error {
 	_, err := os.Lstat(name)
 	switch {
 	case err == nil:

@@ -12,30 +12,30 @@ import (
 	"headgate/runbooks/control"
 )
 
-// copies are the two ways to a backup.
-var copies = map[string]func(context.Context, *Store, string, string) error{
+// backupFuncs are the two ways to a backup.
+var backupFuncs = map[string]func(context.Context, *Store, string, string) error{
 	"service": func(ctx context.Context, s *Store, _, to string) error { return s.Backup(ctx, to) },
 	"command": func(ctx context.Context, _ *Store, dir, to string) error { return BackupFrom(ctx, dir, to) },
 }
 
-// opened opens a backup as a record of its own.
-func opened(t *testing.T, backup string) *Store {
+// openBackup opens a backup as a record of its own.
+func openBackup(t *testing.T, backup string) *Store {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Rename(backup, filepath.Join(dir, databaseName)); err != nil {
 		t.Fatal(err)
 	}
-	return openIn(t, dir)
+	return openTestStore(t, dir)
 }
 
 // TestBackupWhileWriting: a copy is one moment of the record, while the service
 // goes on: all changes up to one, and the standing that the last of them led to.
 func TestBackupWhileWriting(t *testing.T) {
-	for way, take := range copies {
+	for way, take := range backupFuncs {
 		t.Run(way, func(t *testing.T) {
 			dir := t.TempDir()
-			s := openIn(t, dir)
-			record(t, s, 1, childChange("p", 1))
+			s := openTestStore(t, dir)
+			mustRecord(t, s, 1, childChange("p", 1))
 			stop, started := make(chan struct{}), make(chan struct{})
 			var wg sync.WaitGroup
 			wg.Go(func() {
@@ -45,7 +45,7 @@ func TestBackupWhileWriting(t *testing.T) {
 						return
 					default:
 					}
-					if err := s.Record(t.Context(), []control.Change{childChange("p", i)}, int64(i)); err != nil {
+					if err := s.RecordChanges(t.Context(), []control.ModeChange{childChange("p", i)}, int64(i)); err != nil {
 						t.Error(err)
 						return
 					}
@@ -60,10 +60,10 @@ func TestBackupWhileWriting(t *testing.T) {
 				if err := take(t.Context(), s, dir, to); err != nil {
 					t.Fatal(err)
 				}
-				if got := mode(t, to); got != 0o600 {
+				if got := filePermissions(t, to); got != 0o600 {
 					t.Errorf("the copy is %v", got)
 				}
-				checkCopy(t, opened(t, to))
+				checkCopy(t, openBackup(t, to))
 			}
 			close(stop)
 			wg.Wait()
@@ -73,8 +73,8 @@ func TestBackupWhileWriting(t *testing.T) {
 
 func checkCopy(t *testing.T, s *Store) {
 	t.Helper()
-	changes := all(t, s)
-	standings, err := s.Standings(t.Context())
+	changes := allModeChanges(t, s)
+	standings, err := s.ModeStates(t.Context())
 	if err != nil || len(standings) != 1 || len(changes) < 5 {
 		t.Fatalf("%v, %v, %d changes", standings, err, len(changes))
 	}
@@ -86,7 +86,7 @@ func checkCopy(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	if n, err := dealtWith(t.Context(), conn); err != nil || int(n) != len(changes) {
+	if n, err := lastHandledRequest(t.Context(), conn); err != nil || int(n) != len(changes) {
 		t.Errorf("requests up to %d are dealt with, %v, of %d changes", n, err, len(changes))
 	}
 }
@@ -94,15 +94,15 @@ func checkCopy(t *testing.T, s *Store) {
 // TestBackupRefuses: nothing is overwritten, nothing half is left.
 func TestBackupRefuses(t *testing.T) {
 	dir := t.TempDir()
-	s := openIn(t, dir)
-	record(t, s, 0, some("p", admission.Observe))
+	s := openTestStore(t, dir)
+	mustRecord(t, s, 0, newModeChange("p", admission.Observe))
 	base := t.TempDir()
 	taken, link, folder := filepath.Join(base, "taken"), filepath.Join(base, "link"), filepath.Join(base, "folder")
 	err := errors.Join(os.WriteFile(taken, []byte("precious"), 0o600), os.Symlink(filepath.Join(base, "nowhere"), link), os.Mkdir(folder, 0o700))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for way, take := range copies {
+	for way, take := range backupFuncs {
 		for to, want := range map[string]string{
 			taken:                                 "exists",
 			link:                                  "exists",
@@ -117,7 +117,7 @@ func TestBackupRefuses(t *testing.T) {
 				t.Errorf("%s to %q: passed", way, to)
 				continue
 			}
-			has(t, err.Error(), want)
+			wantContains(t, err.Error(), want)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -136,11 +136,11 @@ func TestBackupRefuses(t *testing.T) {
 // TestBackupOfNothing: there is no record, or none any more.
 func TestBackupOfNothing(t *testing.T) {
 	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "copy.db")
-	if err := BackupFrom(t.Context(), dir, to); !errors.Is(err, ErrNone) {
+	if err := BackupFrom(t.Context(), dir, to); !errors.Is(err, ErrNoRecord) {
 		t.Errorf("%v, want ErrNone", err)
 	}
-	s := openIn(t, dir)
-	closed(t, s)
+	s := openTestStore(t, dir)
+	closeStore(t, s)
 	if err := s.Backup(t.Context(), to); !errors.Is(err, ErrClosed) {
 		t.Errorf("%v, want ErrClosed", err)
 	}

@@ -24,19 +24,19 @@ func TestWithin(t *testing.T) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := within(ctx, slots, func() (int, error) { <-hang; return 1, nil })
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second+grace {
+		_, err := runBounded(ctx, slots, func() (int, error) { <-hang; return 1, nil })
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second+interruptGrace {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		next, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		ran := false
-		if _, err := within(next, slots, func() (int, error) { ran = true; return 1, nil }); !errors.Is(err, context.DeadlineExceeded) || ran {
+		if _, err := runBounded(next, slots, func() (int, error) { ran = true; return 1, nil }); !errors.Is(err, context.DeadlineExceeded) || ran {
 			t.Errorf("%v, ran %v, while the place is taken", err, ran)
 		}
 		close(hang)
 		synctest.Wait()
-		if v, err := within(t.Context(), slots, func() (int, error) { return 7, io.EOF }); v != 7 || err != io.EOF {
+		if v, err := runBounded(t.Context(), slots, func() (int, error) { return 7, io.EOF }); v != 7 || err != io.EOF {
 			t.Errorf("%d, %v", v, err)
 		}
 	})
@@ -47,9 +47,9 @@ func TestWithinGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		v, err := within(ctx, make(chan struct{}, 1), func() (string, error) {
+		v, err := runBounded(ctx, make(chan struct{}, 1), func() (string, error) {
 			<-ctx.Done()
-			time.Sleep(grace / 2)
+			time.Sleep(interruptGrace / 2)
 			return "done after all", nil
 		})
 		if v != "done after all" || err != nil {
@@ -62,8 +62,8 @@ func TestWithinGrace(t *testing.T) {
 // record is not closed under it.
 func TestCloseBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStore(options(""), embedded())
-		s.writes <- struct{}{} // somebody writes, and the disk does not answer
+		s := newStore(testOptions(""), embeddedMigrations())
+		s.writeSlot <- struct{}{} // somebody writes, and the disk does not answer
 		began := time.Now()
 		err := s.Close()
 		if err == nil || time.Since(began) != closeLimit {
@@ -77,12 +77,12 @@ func TestCloseBounded(t *testing.T) {
 
 // TestCloseUnderLoad: calls that are under way end, and say why.
 func TestCloseUnderLoad(t *testing.T) {
-	s := openIn(t, t.TempDir())
+	s := openTestStore(t, t.TempDir())
 	problems, started := make(chan error, 8), make(chan struct{}, 8)
 	for range 8 {
 		go func() {
 			for first := true; ; first = false {
-				err := s.Record(context.Background(), []control.Change{some("p", admission.Observe)}, 0)
+				err := s.RecordChanges(context.Background(), []control.ModeChange{newModeChange("p", admission.Observe)}, 0)
 				if first {
 					started <- struct{}{}
 				}
@@ -96,7 +96,7 @@ func TestCloseUnderLoad(t *testing.T) {
 	for range 8 {
 		<-started
 	}
-	closed(t, s)
+	closeStore(t, s)
 	for range 8 {
 		if err := <-problems; !errors.Is(err, ErrClosed) {
 			t.Errorf("%v, want ErrClosed", err)
@@ -106,8 +106,8 @@ func TestCloseUnderLoad(t *testing.T) {
 
 // TestErrors: each trouble has its word, and the driver's own words stay out.
 func TestErrors(t *testing.T) {
-	s := kinds["ephemeral"](t)
-	conn, err := borrow(t.Context(), s.writer)
+	s := storeKinds["ephemeral"](t)
+	conn, err := limitedConn(t.Context(), s.writer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,33 +123,33 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: %v", statement, err)
 			continue
 		}
-		got := explain("look", err)
-		if want != nil && !errors.Is(got, want) || want == nil && known(got) {
+		got := wrapErr("look", err)
+		if want != nil && !errors.Is(got, want) || want == nil && isSentinel(got) {
 			t.Errorf("%s: %v, want %v", statement, got, want)
 		}
-		has(t, got.Error(), "look: ")
+		wantContains(t, got.Error(), "look: ")
 		if strings.Contains(got.Error(), "'secret'") || len(got.Error()) > 400 {
 			t.Errorf("%s: the message repeats the statement: %v", statement, got)
 		}
 	}
-	if explain("look", nil) != nil || busy(nil) || busy(io.EOF) {
+	if wrapErr("look", nil) != nil || isBusy(nil) || isBusy(io.EOF) {
 		t.Error("nothing is wrong, and yet")
 	}
-	if err := explain("look", io.EOF); !errors.Is(err, io.EOF) || known(err) {
+	if err := wrapErr("look", io.EOF); !errors.Is(err, io.EOF) || isSentinel(err) {
 		t.Errorf("%v", err)
 	}
-	if err := explain("look", explain("again", context.DeadlineExceeded)); !errors.Is(err, ErrBusy) || strings.Count(err.Error(), ErrBusy.Error()) != 1 {
+	if err := wrapErr("look", wrapErr("again", context.DeadlineExceeded)); !errors.Is(err, ErrBusy) || strings.Count(err.Error(), ErrBusy.Error()) != 1 {
 		t.Errorf("%v", err)
 	}
 }
 
 // TestTransact: a transaction that failed leaves the connection fit for the next.
 func TestTransact(t *testing.T) {
-	for kind, make := range kinds {
+	for kind, make := range storeKinds {
 		t.Run(kind, func(t *testing.T) {
 			s := make(t)
 			for range 3 {
-				err := s.write(t.Context(), "try", func(ctx context.Context, tx *sql.Tx) error {
+				err := s.writeTx(t.Context(), "try", func(ctx context.Context, tx *sql.Tx) error {
 					if _, err := tx.ExecContext(ctx, "INSERT INTO progress VALUES ('half', 1, 'w')"); err != nil {
 						return err
 					}
@@ -159,7 +159,7 @@ func TestTransact(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			record(t, s, 3)
+			mustRecord(t, s, 3)
 			var rows int
 			if err := s.reader.QueryRowContext(t.Context(), "SELECT count(*) FROM progress").Scan(&rows); err != nil || rows != 1 {
 				t.Errorf("%d rows, %v, want one", rows, err)

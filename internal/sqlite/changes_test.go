@@ -17,41 +17,41 @@ import (
 // TestPaging: pages hold every change once, newest first, also where several have
 // the same time, and also when new ones come in between.
 func TestPaging(t *testing.T) {
-	s := openIn(t, t.TempDir())
+	s := openTestStore(t, t.TempDir())
 	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
-	var changes []control.Change
+	var changes []control.ModeChange
 	for i := range 57 {
-		c := some([]string{"a", "b", "c"}[i%3], admission.Observe)
+		c := newModeChange([]string{"a", "b", "c"}[i%3], admission.Observe)
 		c.ID, c.At = fmt.Sprintf("id-%03d", i), at.Add(time.Duration(i/10)*time.Second) // ten at a time
 		changes = append(changes, c)
 	}
-	record(t, s, 0, changes...)
+	mustRecord(t, s, 0, changes...)
 	for _, tt := range []struct {
-		filter ChangeFilter
+		filter ModeChangeFilter
 		want   int
 	}{
-		{ChangeFilter{Limit: 1}, 57}, {ChangeFilter{Limit: 7}, 57}, {ChangeFilter{Limit: 57}, 57}, {ChangeFilter{}, 57},
-		{ChangeFilter{Limit: -3}, 57}, {ChangeFilter{Limit: 1 << 40}, 57},
-		{ChangeFilter{Limit: 5, Pool: "b"}, 19}, {ChangeFilter{Limit: 5, Pool: "no such"}, 0}, {ChangeFilter{Pool: "' OR 1=1 --"}, 0},
-		{ChangeFilter{Limit: 4, Since: at.Add(4 * time.Second)}, 17}, {ChangeFilter{Limit: 4, Since: at.Add(4*time.Second + 1)}, 7},
-		{ChangeFilter{Limit: 4, Since: at.Add(time.Hour)}, 0}, {ChangeFilter{Limit: 3, Since: at.Add(5 * time.Second), Pool: "a"}, 2},
-		{ChangeFilter{Since: time.Date(-400, 1, 1, 0, 0, 0, 0, time.UTC)}, 57},
+		{ModeChangeFilter{Limit: 1}, 57}, {ModeChangeFilter{Limit: 7}, 57}, {ModeChangeFilter{Limit: 57}, 57}, {ModeChangeFilter{}, 57},
+		{ModeChangeFilter{Limit: -3}, 57}, {ModeChangeFilter{Limit: 1 << 40}, 57},
+		{ModeChangeFilter{Limit: 5, Pool: "b"}, 19}, {ModeChangeFilter{Limit: 5, Pool: "no such"}, 0}, {ModeChangeFilter{Pool: "' OR 1=1 --"}, 0},
+		{ModeChangeFilter{Limit: 4, Since: at.Add(4 * time.Second)}, 17}, {ModeChangeFilter{Limit: 4, Since: at.Add(4*time.Second + 1)}, 7},
+		{ModeChangeFilter{Limit: 4, Since: at.Add(time.Hour)}, 0}, {ModeChangeFilter{Limit: 3, Since: at.Add(5 * time.Second), Pool: "a"}, 2},
+		{ModeChangeFilter{Since: time.Date(-400, 1, 1, 0, 0, 0, 0, time.UTC)}, 57},
 	} {
-		if seen := pageThrough(t, s, tt.filter, nil); seen != tt.want {
+		if seen := pageModeChanges(t, s, tt.filter, nil); seen != tt.want {
 			t.Errorf("%+v: %d changes, want %d", tt.filter, seen, tt.want)
 		}
 	}
-	newer := func() { record(t, s, 0, some("d", admission.Observe)) }
-	if seen := pageThrough(t, s, ChangeFilter{Limit: 5}, newer); seen != 57 {
+	newer := func() { mustRecord(t, s, 0, newModeChange("d", admission.Observe)) }
+	if seen := pageModeChanges(t, s, ModeChangeFilter{Limit: 5}, newer); seen != 57 {
 		t.Errorf("with new ones in between: %d changes, want the 57 that were there", seen)
 	}
 }
 
-// pageThrough goes through all pages, calls between after each, and counts the changes.
-func pageThrough(t *testing.T, s *Store, f ChangeFilter, between func()) (seen int) {
+// pageModeChanges goes through all pages, calls between after each, and counts the changes.
+func pageModeChanges(t *testing.T, s *Store, f ModeChangeFilter, between func()) (seen int) {
 	t.Helper()
 	for last := ""; ; {
-		page, next, err := s.Changes(t.Context(), f)
+		page, next, err := s.ModeChanges(t.Context(), f)
 		if err != nil {
 			t.Fatalf("%+v: %v", f, err)
 		}
@@ -76,25 +76,25 @@ func pageThrough(t *testing.T, s *Store, f ChangeFilter, between func()) (seen i
 // TestKeys: only keys that a page gave out are taken.
 func TestKeys(t *testing.T) {
 	dir := t.TempDir()
-	s := openIn(t, dir)
+	s := openTestStore(t, dir)
 	for _, key := range []string{
 		"x", ".", "1.", ".a", "1", "-1.a", "+1.a", "01.a", "1.a.b", "1.a b", "1.é", "99999999999999999999.a", "1." + strings.Repeat("a", 65), "1.a\x00",
 	} {
-		if _, _, err := s.Changes(t.Context(), ChangeFilter{After: key}); !errors.Is(err, ErrKey) {
+		if _, _, err := s.ModeChanges(t.Context(), ModeChangeFilter{After: key}); !errors.Is(err, ErrPageKey) {
 			t.Errorf("%q: %v, want ErrKey", key, err)
 		}
-		if _, _, err := ReadChanges(t.Context(), dir, ChangeFilter{After: key}); !errors.Is(err, ErrKey) {
+		if _, _, err := ReadModeChanges(t.Context(), dir, ModeChangeFilter{After: key}); !errors.Is(err, ErrPageKey) {
 			t.Errorf("%q, as a command: %v, want ErrKey", key, err)
 		}
 	}
-	if page, next, err := s.Changes(t.Context(), ChangeFilter{After: "0.a"}); err != nil || len(page) != 0 || next != "" {
+	if page, next, err := s.ModeChanges(t.Context(), ModeChangeFilter{After: "0.a"}); err != nil || len(page) != 0 || next != "" {
 		t.Errorf("before the first: %v, %q, %v", page, next, err)
 	}
 }
 
-// rows is how many changes there are in TestPlan: a hundred thousand, but fewer
+// planRows is how many changes there are in TestPlan: a hundred thousand, but fewer
 // under the race detector, which makes SQLite ten times slower.
-func rows() int {
+func planRows() int {
 	if raceEnabled {
 		return 10_000
 	}
@@ -105,43 +105,43 @@ func rows() int {
 // statements are answered by the index alone, in its order: nothing is sorted,
 // nothing is scanned.
 func TestPlan(t *testing.T) {
-	s := openIn(t, t.TempDir())
+	s := openTestStore(t, t.TempDir())
 	if _, err := s.writer.ExecContext(t.Context(), `INSERT INTO mode_changes
 		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-		SELECT printf('id-%06d', i), i * 1000, 'pool' || (i % 3), 'mode', 'enforce', 'observe', 'enforce', 'a', 'api', 'r', 0, 0, 0, 0, 'w' FROM n`, rows()); err != nil {
+		SELECT printf('id-%06d', i), i * 1000, 'pool' || (i % 3), 'mode', 'enforce', 'observe', 'enforce', 'a', 'api', 'r', 0, 0, 0, 0, 'w' FROM n`, planRows()); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		filter ChangeFilter
+		filter ModeChangeFilter
 		want   string
 	}{
-		{ChangeFilter{}, "mode_changes_by_time (at_ms>?)"},
-		{ChangeFilter{After: "5.x"}, "mode_changes_by_time (at_ms>? AND (at_ms,id)<(?,?))"},
-		{ChangeFilter{Pool: "p"}, "mode_changes_by_pool (pool=? AND at_ms>?)"},
-		{ChangeFilter{Pool: "p", After: "5.x"}, "mode_changes_by_pool (pool=? AND at_ms>? AND (at_ms,id)<(?,?))"},
+		{ModeChangeFilter{}, "mode_changes_by_time (at_ms>?)"},
+		{ModeChangeFilter{After: "5.x"}, "mode_changes_by_time (at_ms>? AND (at_ms,id)<(?,?))"},
+		{ModeChangeFilter{Pool: "p"}, "mode_changes_by_pool (pool=? AND at_ms>?)"},
+		{ModeChangeFilter{Pool: "p", After: "5.x"}, "mode_changes_by_pool (pool=? AND at_ms>? AND (at_ms,id)<(?,?))"},
 	} {
 		text, args, err := tt.filter.statement()
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := "SEARCH mode_changes USING INDEX " + tt.want
-		if steps := plan(t, s.reader, text, args...); !slices.Equal(steps, []string{want}) {
+		if steps := explainPlan(t, s.reader, text, args...); !slices.Equal(steps, []string{want}) {
 			t.Errorf("%+v: %q, want %q alone", tt.filter, steps, want)
 		}
 	}
 	want := "SEARCH mode_requests USING INTEGER PRIMARY KEY (rowid>?)"
-	if steps := plan(t, s.reader, readRequests, 0, 100); !slices.Equal(steps, []string{want}) {
+	if steps := explainPlan(t, s.reader, selectRequests, 0, 100); !slices.Equal(steps, []string{want}) {
 		t.Errorf("%q, want %q alone", steps, want)
 	}
-	f := ChangeFilter{Limit: 10, After: "5000000.id-005000"}
-	page, next, err := s.Changes(t.Context(), f)
+	f := ModeChangeFilter{Limit: 10, After: "5000000.id-005000"}
+	page, next, err := s.ModeChanges(t.Context(), f)
 	if err != nil || len(page) != 10 || page[0].ID != "id-004999" || next != "4990000.id-004990" {
 		t.Errorf("%d changes, next %q, %v", len(page), next, err)
 	}
 }
 
-// plan returns how SQLite would answer a statement.
-func plan(t *testing.T, db *sql.DB, text string, args ...any) (steps []string) {
+// explainPlan returns how SQLite would answer a statement.
+func explainPlan(t *testing.T, db *sql.DB, text string, args ...any) (steps []string) {
 	t.Helper()
 	rows, err := db.QueryContext(context.Background(), "EXPLAIN QUERY PLAN "+text, args...)
 	if err != nil {
@@ -168,9 +168,9 @@ func FuzzKey(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, key string) {
-		at, id, err := readKey(key)
+		at, id, err := parsePageKey(key)
 		if err != nil {
-			if !errors.Is(err, ErrKey) {
+			if !errors.Is(err, ErrPageKey) {
 				t.Fatal(err)
 			}
 			return

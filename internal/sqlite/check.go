@@ -21,11 +21,11 @@ func checkFile(ctx context.Context, db *sql.DB, path string) error {
 // missing of the last page for zeroes, and a file of less than a page for a new
 // database. Only the write-ahead log may hold what the file lacks.
 func checkSize(ctx context.Context, db *sql.DB, path string) error {
-	log, err := size(path + "-wal")
+	log, err := fileSize(path + "-wal")
 	if err != nil || log > 0 {
 		return err
 	}
-	file, err := size(path)
+	file, err := fileSize(path)
 	if err != nil {
 		return err
 	}
@@ -39,8 +39,8 @@ func checkSize(ctx context.Context, db *sql.DB, path string) error {
 	return nil
 }
 
-// size returns a file's size, 0 if there is none.
-func size(path string) (int64, error) {
+// fileSize returns a file's size, 0 if there is none.
+func fileSize(path string) (int64, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil

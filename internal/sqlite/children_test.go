@@ -16,24 +16,24 @@ import (
 	"headgate/runbooks/control"
 )
 
-// children are the things that the test binary can do as a process of its own.
-var children = map[string]func(args []string) error{
+// childModes are the things that the test binary can do as a process of its own.
+var childModes = map[string]func(args []string) error{
 	"open":      childOpen,
 	"record":    childRecord,
 	"exclusive": childExclusive,
 	"request":   childRequest,
-	"hold":      childHold,
+	"hold":      childLockDatabase,
 	"incidents": childIncidents,
 	"drills":    childDrills,
 	"claims":    childClaims,
-	"flip":      childFlip,
+	"flip":      childRollback,
 }
 
-// childTime is when a child that was forgotten gives up.
-const childTime = 2 * time.Minute
+// childTimeout is when a child that was forgotten gives up.
+const childTimeout = 2 * time.Minute
 
-// awaitGo says that the child is ready and waits for a line, or for the end.
-func awaitGo() {
+// awaitStartSignal says that the child is ready and waits for a line, or for the end.
+func awaitStartSignal() {
 	fmt.Println("ready")
 	bufio.NewScanner(os.Stdin).Scan()
 }
@@ -41,11 +41,11 @@ func awaitGo() {
 // childOpen opens the record as soon as the directory is free, records a change
 // of its own pool and closes it again.
 func childOpen(args []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), childTime)
+	ctx, cancel := context.WithTimeout(context.Background(), childTimeout)
 	defer cancel()
-	awaitGo()
+	awaitStartSignal()
 	for {
-		s, err := Open(ctx, options(args[0]))
+		s, err := Open(ctx, testOptions(args[0]))
 		if errors.Is(err, ErrLocked) {
 			continue
 		}
@@ -53,22 +53,22 @@ func childOpen(args []string) error {
 			return err
 		}
 		c := childChange(args[1], 1)
-		return errors.Join(s.Record(ctx, []control.Change{c}, 0), s.Close())
+		return errors.Join(s.RecordChanges(ctx, []control.ModeChange{c}, 0), s.Close())
 	}
 }
 
 // childRecord records changes until it is killed, and says the ID of each that
 // was acknowledged.
 func childRecord(args []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), childTime)
+	ctx, cancel := context.WithTimeout(context.Background(), childTimeout)
 	defer cancel()
-	s, err := Open(ctx, options(args[0]))
+	s, err := Open(ctx, testOptions(args[0]))
 	if err != nil {
 		return err
 	}
 	for i := 1; ; i++ {
 		c := childChange("p", i)
-		if err := s.Record(ctx, []control.Change{c}, int64(i)); err != nil {
+		if err := s.RecordChanges(ctx, []control.ModeChange{c}, int64(i)); err != nil {
 			return err
 		}
 		fmt.Println(c.ID)
@@ -76,18 +76,18 @@ func childRecord(args []string) error {
 }
 
 // childChange says in its reason which one it is.
-func childChange(pool string, i int) control.Change {
-	return control.Change{
-		ID: uuid.Must(uuid.NewV7()).String(), Writer: strconv.Itoa(os.Getpid()), At: time.Now(), Pool: pool, Action: control.ToMode,
+func childChange(pool string, i int) control.ModeChange {
+	return control.ModeChange{
+		ID: uuid.Must(uuid.NewV7()).String(), Writer: strconv.Itoa(os.Getpid()), At: time.Now(), Pool: pool, Action: control.SetMode,
 		To: admission.Modes()[i%3], Via: control.ViaAPI, Reason: strconv.Itoa(i),
 	}
 }
 
 // childExclusive holds the database file so that nobody else can write.
 func childExclusive(args []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), childTime)
+	ctx, cancel := context.WithTimeout(context.Background(), childTimeout)
 	defer cancel()
-	db, err := open(ctx, fileName(filepath.Join(args[0], databaseName), writing), writing, 1)
+	db, err := openDB(ctx, fileDSN(filepath.Join(args[0], databaseName), accessWrite), accessWrite, 1)
 	if err != nil {
 		return err
 	}
@@ -98,18 +98,18 @@ func childExclusive(args []string) error {
 	if _, err := conn.ExecContext(ctx, "BEGIN EXCLUSIVE"); err != nil {
 		return err
 	}
-	awaitGo()
+	awaitStartSignal()
 	_, err = conn.ExecContext(ctx, "ROLLBACK")
 	return errors.Join(err, conn.Close(), db.Close())
 }
 
 // childRequest leaves so many requests, and says their numbers.
 func childRequest(args []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), childTime)
+	ctx, cancel := context.WithTimeout(context.Background(), childTimeout)
 	defer cancel()
-	awaitGo()
+	awaitStartSignal()
 	for range 20 {
-		n, err := LeaveRequest(ctx, args[0], control.Order{Action: control.Rollback, Actor: "child"})
+		n, err := QueueRequest(ctx, args[0], control.ModeRequest{Action: control.Rollback, Actor: "child"})
 		if err != nil {
 			return err
 		}
@@ -118,14 +118,14 @@ func childRequest(args []string) error {
 	return nil
 }
 
-// childHold holds the data directory.
-func childHold(args []string) error {
-	o := options(args[0])
+// childLockDatabase holds the data directory.
+func childLockDatabase(args []string) error {
+	o := testOptions(args[0])
 	o.Listen = "127.0.0.1:8485"
 	s, err := Open(context.Background(), o)
 	if err != nil {
 		return err
 	}
-	awaitGo()
+	awaitStartSignal()
 	return s.Close()
 }

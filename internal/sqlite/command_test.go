@@ -17,72 +17,72 @@ import (
 // TestLeave: a request that a command leaves comes to the service as it was, is
 // dealt with once, and also waits for the next start.
 func TestLeave(t *testing.T) {
-	dir, _ := made(t)
+	dir, _ := newRecordDir(t)
 	enforce := admission.Enforce
-	order := control.Order{
-		Action: control.ToMode, Mode: admission.Observe, Pool: "a", Expected: &enforce, DropOverdue: true, Actor: "anna", Reason: "two\nlines",
+	order := control.ModeRequest{
+		Action: control.SetMode, Mode: admission.Observe, Pool: "a", Expected: &enforce, DropOverdue: true, Actor: "anna", Reason: "two\nlines",
 	}
-	n, err := LeaveRequest(t.Context(), dir, order) // nothing runs
+	n, err := QueueRequest(t.Context(), dir, order) // nothing runs
 	if err != nil || n != 1 {
 		t.Fatalf("number %d, %v", n, err)
 	}
-	s := openIn(t, dir)
-	got, err := s.Requests(t.Context(), 0)
+	s := openTestStore(t, dir)
+	got, err := s.QueuedRequests(t.Context(), 0)
 	if err != nil || len(got) != 1 {
 		t.Fatalf("%v, %v", got, err)
 	}
 	want := order
 	want.Via, want.Reason = control.ViaRequest, "two lines"
-	if diff := cmp.Diff(want, got[0].Order); diff != "" {
+	if diff := cmp.Diff(want, got[0].Mode); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	record(t, s, n)
-	if n, err = LeaveRequest(t.Context(), dir, control.Order{Action: control.Restore}); err != nil || n != 2 { // beside the service
+	mustRecord(t, s, n)
+	if n, err = QueueRequest(t.Context(), dir, control.ModeRequest{Action: control.Restore}); err != nil || n != 2 { // beside the service
 		t.Fatalf("number %d, %v", n, err)
 	}
-	if got, err := s.Requests(t.Context(), 0); err != nil || len(got) != 1 || got[0].Number != 2 {
+	if got, err := s.QueuedRequests(t.Context(), 0); err != nil || len(got) != 1 || got[0].Number != 2 {
 		t.Errorf("%v, %v, want number 2 alone", got, err)
 	}
 	var writer string
 	if err := s.reader.QueryRowContext(t.Context(), "SELECT writer FROM mode_requests").Scan(&writer); err != nil {
 		t.Fatal(err)
 	}
-	has(t, writer, "command ")
+	wantContains(t, writer, "command ")
 }
 
 // TestLeaveRefuses: orders that a service would pass over are not left at all.
 func TestLeaveRefuses(t *testing.T) {
-	dir, path := made(t)
-	for name, o := range map[string]control.Order{
+	dir, path := newRecordDir(t)
+	for name, o := range map[string]control.ModeRequest{
 		"no action":       {},
-		"first":           {Action: control.First},
+		"first":           {Action: control.InitialMode},
 		"unknown action":  {Action: "explode"},
-		"unknown mode":    {Action: control.ToMode, Mode: 9},
+		"unknown mode":    {Action: control.SetMode, Mode: 9},
 		"long pool":       {Action: control.Rollback, Pool: strings.Repeat("p", maxName+1)},
 		"strange pool":    {Action: control.Rollback, Pool: "a\nb"},
 		"long actor":      {Action: control.Rollback, Actor: strings.Repeat("p", maxName+1)},
 		"unknown expects": {Action: control.Rollback, Expected: new(admission.Mode(7))},
 	} {
-		if n, err := LeaveRequest(t.Context(), dir, o); err == nil || n != 0 {
+		if n, err := QueueRequest(t.Context(), dir, o); err == nil || n != 0 {
 			t.Errorf("%s: number %d, %v", name, n, err)
 		}
 	}
-	if _, err := LeaveRequest(t.Context(), t.TempDir(), control.Order{Action: control.Rollback}); !errors.Is(err, ErrNone) {
+	if _, err := QueueRequest(t.Context(), t.TempDir(), control.ModeRequest{Action: control.Rollback}); !errors.Is(err, ErrNoRecord) {
 		t.Errorf("no record: %v, want ErrNone", err)
 	}
-	if _, err := LeaveRequest(t.Context(), filepath.Join(dir, "no", "such"), control.Order{Action: control.Rollback}); !errors.Is(err, ErrNone) {
+	if _, err := QueueRequest(t.Context(), filepath.Join(dir, "no", "such"), control.ModeRequest{Action: control.Rollback}); !errors.Is(err, ErrNoRecord) {
 		t.Errorf("no directory: %v, want ErrNone", err)
 	}
-	if _, err := LeaveRequest(t.Context(), path, control.Order{Action: control.Rollback}); err == nil {
+	if _, err := QueueRequest(t.Context(), path, control.ModeRequest{Action: control.Rollback}); err == nil {
 		t.Error("left in a file that is no directory")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := LeaveRequest(ctx, dir, control.Order{Action: control.Rollback}); !errors.Is(err, ErrBusy) {
+	if _, err := QueueRequest(ctx, dir, control.ModeRequest{Action: control.Rollback}); !errors.Is(err, ErrBusy) {
 		t.Errorf("an ended context: %v, want ErrBusy", err)
 	}
-	s := openIn(t, dir)
-	if got, err := s.Requests(t.Context(), 0); err != nil || len(got) != 0 {
+	s := openTestStore(t, dir)
+	if got, err := s.QueuedRequests(t.Context(), 0); err != nil || len(got) != 0 {
 		t.Errorf("left all the same: %v, %v", got, err)
 	}
 }
@@ -90,17 +90,17 @@ func TestLeaveRefuses(t *testing.T) {
 // TestReadChanges: a command reads as the service does, and makes no record where
 // there is none.
 func TestReadChanges(t *testing.T) {
-	dir, _ := made(t)
-	page, next, err := ReadChanges(t.Context(), dir, ChangeFilter{Limit: 1})
+	dir, _ := newRecordDir(t)
+	page, next, err := ReadModeChanges(t.Context(), dir, ModeChangeFilter{Limit: 1})
 	if err != nil || len(page) != 1 || page[0].Pool != "b" || next == "" {
 		t.Fatalf("%v, %q, %v", page, next, err)
 	}
-	page, next, err = ReadChanges(t.Context(), dir, ChangeFilter{Limit: 1, After: next})
+	page, next, err = ReadModeChanges(t.Context(), dir, ModeChangeFilter{Limit: 1, After: next})
 	if err != nil || len(page) != 1 || page[0].Pool != "a" || next != "" {
 		t.Errorf("%v, %q, %v", page, next, err)
 	}
 	empty := t.TempDir()
-	if _, _, err := ReadChanges(t.Context(), empty, ChangeFilter{}); !errors.Is(err, ErrNone) {
+	if _, _, err := ReadModeChanges(t.Context(), empty, ModeChangeFilter{}); !errors.Is(err, ErrNoRecord) {
 		t.Errorf("%v, want ErrNone", err)
 	}
 	if files, err := os.ReadDir(empty); err != nil || len(files) != 0 {
@@ -111,7 +111,7 @@ func TestReadChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range files { // what SQLite made to read is for the owner alone, too
-		if got := mode(t, filepath.Join(dir, f.Name())); got != 0o600 {
+		if got := filePermissions(t, filepath.Join(dir, f.Name())); got != 0o600 {
 			t.Errorf("%s: %v", f.Name(), got)
 		}
 	}

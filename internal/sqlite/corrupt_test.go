@@ -13,20 +13,20 @@ import (
 	"headgate/runbooks/control"
 )
 
-// big returns a data directory whose record has some dozens of pages, and the
+// newLargeRecord returns a data directory whose record has some dozens of pages, and the
 // database's content.
-func big(t testing.TB) (dir string, content []byte) {
+func newLargeRecord(t testing.TB) (dir string, content []byte) {
 	t.Helper()
 	dir = t.TempDir()
-	s, err := Open(t.Context(), options(dir))
+	s, err := Open(t.Context(), testOptions(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 40 {
-		record(t, s, 0, bulky("p"))
+		mustRecord(t, s, 0, newLargeChange("p"))
 	}
-	saveBatch(t, s, trouble("i-1"), planPost)
-	closed(t, s)
+	saveBatch(t, s, newIncidentBatch("i-1"), planPost)
+	closeStore(t, s)
 	content, err = os.ReadFile(filepath.Join(dir, databaseName))
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func big(t testing.TB) (dir string, content []byte) {
 
 // TestCorrupt: a damaged file is refused with what to do, and is left as it is.
 func TestCorrupt(t *testing.T) {
-	_, good := big(t)
+	_, good := newLargeRecord(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	noise := func(b []byte) []byte {
 		for i := range b {
@@ -62,11 +62,11 @@ func TestCorrupt(t *testing.T) {
 			if err := os.WriteFile(path, content, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s, err := Open(t.Context(), options(dir))
+			s, err := Open(t.Context(), testOptions(dir))
 			if !errors.Is(err, ErrCorrupt) {
 				t.Fatalf("%v, %v, want ErrCorrupt", s, err)
 			}
-			has(t, err.Error(), path, "backup", "--ephemeral")
+			wantContains(t, err.Error(), path, "backup", "--ephemeral")
 			if len(err.Error()) > 600 {
 				t.Errorf("the message has %d bytes", len(err.Error()))
 			}
@@ -88,7 +88,7 @@ func TestCorrupt(t *testing.T) {
 
 // TestPutBack: a backup in the place of a damaged record is all that is needed.
 func TestPutBack(t *testing.T) {
-	dir, good := big(t)
+	dir, good := newLargeRecord(t)
 	path, copied := filepath.Join(dir, databaseName), filepath.Join(t.TempDir(), "backup.db")
 	if err := BackupFrom(t.Context(), dir, copied); err != nil {
 		t.Fatal(err)
@@ -96,23 +96,23 @@ func TestPutBack(t *testing.T) {
 	if err := os.WriteFile(path, good[:5000], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), options(dir)); !errors.Is(err, ErrCorrupt) {
+	if _, err := Open(t.Context(), testOptions(dir)); !errors.Is(err, ErrCorrupt) {
 		t.Fatalf("%v, want ErrCorrupt", err)
 	}
 	if err := os.Rename(copied, path); err != nil {
 		t.Fatal(err)
 	}
-	s := openIn(t, dir)
-	if got := all(t, s); len(got) != 40 {
+	s := openTestStore(t, dir)
+	if got := allModeChanges(t, s); len(got) != 40 {
 		t.Errorf("%d changes, want 40", len(got))
 	}
-	record(t, s, 0, some("p", admission.Observe))
+	mustRecord(t, s, 0, newModeChange("p", admission.Observe))
 }
 
 // FuzzFile: whatever stands in the file, nothing panics and everything ends; what
 // opens is a record that can be read, or says why not.
 func FuzzFile(f *testing.F) {
-	_, good := big(f)
+	_, good := newLargeRecord(f)
 	f.Add(0, []byte{}, len(good))
 	f.Add(28, []byte{0xff, 0xff, 0xff, 0xff}, len(good))
 	f.Add(100, []byte{2, 0, 1, 0}, len(good))
@@ -131,25 +131,25 @@ func FuzzFile(f *testing.F) {
 			t.Fatal(err)
 		}
 		ctx := withDeadline(t, 20*time.Second)
-		_, _, audit := ReadChanges(ctx, dir, ChangeFilter{})
-		_, left := LeaveRequest(ctx, dir, control.Order{Action: control.Rollback})
-		s, err := Open(ctx, options(dir))
+		_, _, audit := ReadModeChanges(ctx, dir, ModeChangeFilter{})
+		_, left := QueueRequest(ctx, dir, control.ModeRequest{Action: control.Rollback})
+		s, err := Open(ctx, testOptions(dir))
 		if err != nil {
-			if !known(err) {
+			if !isSentinel(err) {
 				t.Errorf("an error that does not say what to do: %v", err)
 			}
 			return
 		}
-		defer closed(t, s)
-		_, standings := s.Standings(ctx)
-		_, requests := s.Requests(ctx, 0)
+		defer closeStore(t, s)
+		_, standings := s.ModeStates(ctx)
+		_, requests := s.QueuedRequests(ctx, 0)
 		_, loaded := s.EngineJournal(nil).Load(ctx)
 		_, _, listed := s.Incidents(ctx, IncidentFilter{})
-		_, told := s.Story(ctx, "i-1")
+		_, told := s.IncidentHistory(ctx, "i-1")
 		_, pending := s.Outbox().Pending(ctx, 10)
-		saved := s.SaveBatch(ctx, trouble("i-2"), planPost)
-		for _, err := range []error{audit, left, standings, requests, loaded, listed, told, pending, saved, s.Record(ctx, []control.Change{some("p", admission.Observe)}, 1)} {
-			if err != nil && !known(err) {
+		saved := s.SaveBatch(ctx, newIncidentBatch("i-2"), planPost)
+		for _, err := range []error{audit, left, standings, requests, loaded, listed, told, pending, saved, s.RecordChanges(ctx, []control.ModeChange{newModeChange("p", admission.Observe)}, 1)} {
+			if err != nil && !isSentinel(err) {
 				t.Errorf("an error that does not say what to do: %v", err)
 			}
 			if errors.Is(err, ErrBusy) {

@@ -1,6 +1,6 @@
 // Package sqlite keeps the record in an SQLite file, and implements the ports
 // that need memory: control.Journal (Store), engine.Journal (EngineJournal),
-// alerts.Outbox (Outbox), drill.Store and drill.Dues (Drills).
+// alerts.Outbox (Outbox), drill.Store and drill.DueTimeStore (Drills).
 //
 // # Words
 //
@@ -10,8 +10,8 @@
 //     long as it is open; the holder's name is written into it. It outlives its
 //     holder, only flock(2) on it counts.
 //   - A Store is the record as the running service has it. Commands that cannot
-//     reach the service go to the file itself, without the lock: LeaveRequest,
-//     ReadChanges, BackupFrom.
+//     reach the service go to the file itself, without the lock: QueueRequest,
+//     ReadModeChanges, BackupFrom.
 //   - The outbox is what is to be sent about incidents, and what became of it.
 //   - The lock of drills is a row: whoever has it runs a drill. Its fence is a
 //     number that grows with each claim, so that one who has lost it writes no more.

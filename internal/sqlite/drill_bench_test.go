@@ -6,14 +6,14 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// crowd fills a record with 100,000 runs of ten drills.
-func crowd(tb testing.TB, s *Store) {
+// insertManyRuns fills a record with 100,000 runs of ten drills.
+func insertManyRuns(tb testing.TB, s *Store) {
 	tb.Helper()
-	spec, err := specText(fullSpec("burst"))
+	spec, err := encodeSpec(fullSpec("burst"))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	body := parts(underWay(byHand("r", "burst"), 0))
+	body := encodeParts(withProgress(newManualRun("r", "burst"), 0))
 	const n = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
 	for _, statement := range []struct {
 		text string
@@ -35,8 +35,8 @@ func crowd(tb testing.TB, s *Store) {
 
 // BenchmarkRuns reads a page of the history, and a year, out of 100,000 runs.
 func BenchmarkRuns(b *testing.B) {
-	s := openIn(b, b.TempDir())
-	crowd(b, s)
+	s := openTestStore(b, b.TempDir())
+	insertManyRuns(b, s)
 	for name, q := range map[string]drill.Query{
 		"first page":    {Limit: 50},
 		"failed":        {Limit: 50, Verdicts: []drill.Verdict{drill.Failed, drill.Aborted}},

@@ -20,14 +20,14 @@ const (
 // too many, and how each drill stands. It reads sums, not runs.
 func (d *Drills) History(ctx context.Context, q drill.HistoryQuery) (drill.History, error) {
 	return read(ctx, d.store, "read the history of drills", func(ctx context.Context, conn *sql.Conn) (h drill.History, err error) {
-		drills, err := namesakes(ctx, conn, q.Drill)
+		drills, err := drillIDsByName(ctx, conn, q.Drill)
 		if err != nil {
 			return h, err
 		}
-		if h.Days, err = daysOf(ctx, conn, drills, q); err != nil {
+		if h.Days, err = loadDays(ctx, conn, drills, q); err != nil {
 			return drill.History{}, err
 		}
-		h.Latest, err = latestOf(ctx, conn, drills)
+		h.Latest, err = loadLatest(ctx, conn, drills)
 		if err != nil {
 			return drill.History{}, err
 		}
@@ -35,8 +35,8 @@ func (d *Drills) History(ctx context.Context, q drill.HistoryQuery) (drill.Histo
 	})
 }
 
-// among completes a condition that a drill is one of some; none means all.
-func among(drills []string) (text string, args []any) {
+// inClause completes a condition that a drill is one of some; none means all.
+func inClause(drills []string) (text string, args []any) {
 	if len(drills) == 0 {
 		return "", nil
 	}
@@ -46,21 +46,21 @@ func among(drills []string) (text string, args []any) {
 	return " AND drill IN (" + strings.Repeat("?, ", len(drills)-1) + "?)", args
 }
 
-// span is the first and the last day of a query, within their bounds.
-func span(q drill.HistoryQuery) (first, last int64) {
+// dayRange is the first and the last day of a query, within their bounds.
+func dayRange(q drill.HistoryQuery) (first, last int64) {
 	const length = int64(24 * time.Hour / time.Millisecond)
-	first, last = day(q.Since), maxTime
+	first, last = startOfDayMS(q.Since), maxTime
 	if !q.Until.IsZero() {
-		last = day(q.Until)
+		last = startOfDayMS(q.Until)
 		first = max(first, last-drill.MaxDays*length)
 	}
 	return first, last
 }
 
-func daysOf(ctx context.Context, q queryer, drills []string, f drill.HistoryQuery) ([]drill.Day, error) {
-	first, last := span(f)
-	text, args := among(drills)
-	rows, err := query(ctx, q, 7, readDay, `SELECT day_ms, drill, verdict, runs, judged, margin, tightest FROM drill_days
+func loadDays(ctx context.Context, q queryer, drills []string, f drill.HistoryQuery) ([]drill.Day, error) {
+	first, last := dayRange(f)
+	text, args := inClause(drills)
+	rows, err := query(ctx, q, 7, decodeDay, `SELECT day_ms, drill, verdict, runs, judged, margin, tightest FROM drill_days
 WHERE day_ms >= ? AND day_ms <= ?`+text+" ORDER BY day_ms DESC, drill DESC, verdict DESC LIMIT ?",
 		append(append([]any{first, last}, args...), maxDayRows)...)
 	if err != nil {
@@ -70,7 +70,7 @@ WHERE day_ms >= ? AND day_ms <= ?`+text+" ORDER BY day_ms DESC, drill DESC, verd
 	var days []drill.Day
 	for _, r := range rows {
 		if n := len(days); n > 0 && days[n-1].Day.Equal(r.Day) && days[n-1].Drill == r.Drill {
-			days[n-1] = sum(days[n-1], r)
+			days[n-1] = mergeDays(days[n-1], r)
 			continue
 		}
 		days = append(days, r)
@@ -78,36 +78,36 @@ WHERE day_ms >= ? AND day_ms <= ?`+text+" ORDER BY day_ms DESC, drill DESC, verd
 	return days, nil
 }
 
-// readDay reads what the runs with one verdict came to.
-func readDay(v []any) (drill.Day, error) {
-	f := fields{table: "drill_days"}
+// decodeDay reads what the runs with one verdict came to.
+func decodeDay(v []any) (drill.Day, error) {
+	f := rowDecoder{table: "drill_days"}
 	d := drill.Day{
-		Day: f.time("day_ms", v[0]), Drill: f.named("drill", v[1]),
-		Verdicts: map[drill.Verdict]int{drill.Verdict(f.word("verdict", v[2])): f.count("runs", v[3])},
-		Judged:   f.count("judged", v[4]), Margin: f.finite("margin", v[5]), Tightest: f.finite("tightest", v[6]),
+		Day: f.time("day_ms", v[0]), Drill: f.keyName("drill", v[1]),
+		Verdicts:   map[drill.Verdict]int{drill.Verdict(f.word("verdict", v[2])): f.count("runs", v[3])},
+		WithMargin: f.count("judged", v[4]), MarginSum: f.finite("margin", v[5]), Tightest: f.finite("tightest", v[6]),
 	}
-	return d, f.bad
+	return d, f.err
 }
 
-// sum adds up what is of one day and one drill.
-func sum(a, b drill.Day) drill.Day {
+// mergeDays adds up what is of one day and one drill.
+func mergeDays(a, b drill.Day) drill.Day {
 	switch {
-	case a.Judged == 0:
+	case a.WithMargin == 0:
 		a.Tightest = b.Tightest
-	case b.Judged > 0:
+	case b.WithMargin > 0:
 		a.Tightest = min(a.Tightest, b.Tightest)
 	}
-	a.Judged, a.Margin = a.Judged+b.Judged, a.Margin+b.Margin
+	a.WithMargin, a.MarginSum = a.WithMargin+b.WithMargin, a.MarginSum+b.MarginSum
 	for v, n := range b.Verdicts {
 		a.Verdicts[v] += n
 	}
 	return a
 }
 
-func latestOf(ctx context.Context, q queryer, drills []string) ([]drill.Latest, error) {
-	text, args := among(drills)
-	all, err := query(ctx, q, len(latestTable.columns), readLatest,
-		latestTable.selects()+"WHERE drill >= ''"+text+" ORDER BY drill LIMIT ?", append(args, maxDrills+1)...)
+func loadLatest(ctx context.Context, q queryer, drills []string) ([]drill.Latest, error) {
+	text, args := inClause(drills)
+	all, err := query(ctx, q, len(latestTable.columns), decodeLatest,
+		latestTable.selectSQL()+"WHERE drill >= ''"+text+" ORDER BY drill LIMIT ?", append(args, maxDrills+1)...)
 	if len(all) > maxDrills {
 		return nil, fmt.Errorf("%w: drill_latest has more than %d drills", ErrCorrupt, maxDrills)
 	}
@@ -117,11 +117,11 @@ func latestOf(ctx context.Context, q queryer, drills []string) ([]drill.Latest, 
 // Latest returns how each drill stands that was ever seen, by ID.
 func (d *Drills) Latest(ctx context.Context) ([]drill.Latest, error) {
 	return read(ctx, d.store, "read how drills stand", func(ctx context.Context, conn *sql.Conn) ([]drill.Latest, error) {
-		return latestOf(ctx, conn, nil)
+		return loadLatest(ctx, conn, nil)
 	})
 }
 
-const firstDues = `
+const selectFirstDue = `
 SELECT drill, COALESCE((SELECT at_ms FROM drill_runs WHERE drill_runs.drill = drill_latest.drill AND cause <> ? ORDER BY at_ms, id LIMIT 1), 0)
 FROM drill_latest ORDER BY drill LIMIT ?`
 
@@ -134,9 +134,9 @@ func (d *Drills) FirstDue(ctx context.Context) (map[string]time.Time, error) {
 	}
 	all, err := read(ctx, d.store, "read when drills were first due", func(ctx context.Context, conn *sql.Conn) ([]first, error) {
 		return query(ctx, conn, 2, func(v []any) (first, error) {
-			f := fields{table: "drill_runs"}
-			return first{f.named("drill", v[0]), f.when("at_ms", v[1])}, f.bad
-		}, firstDues, string(drill.ByHand), maxDrills)
+			f := rowDecoder{table: "drill_runs"}
+			return first{f.keyName("drill", v[0]), f.optionalTime("at_ms", v[1])}, f.err
+		}, selectFirstDue, string(drill.ByHand), maxDrills)
 	})
 	dues := make(map[string]time.Time, len(all))
 	for _, f := range all {

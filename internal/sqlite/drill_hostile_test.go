@@ -12,19 +12,19 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// drillOfOne is a record with one row of everything about drills, and no checks.
-func drillOfOne(t testing.TB) *Store {
+// newUncheckedDrillStore is a record with one row of everything about drills, and no checks.
+func newUncheckedDrillStore(t testing.TB) *Store {
 	t.Helper()
-	s, err := Ephemeral(t.Context(), options(""))
+	s, err := Ephemeral(t.Context(), testOptions(""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closed(t, s) })
-	ran(t, s, "old", "burst", noon, drill.Passed)
-	r := claim(t, s, noon.Add(time.Hour), claimed("r-1", "burst"))
-	saveRun(t, s, noon.Add(time.Hour), underWay(r, 10))
+	t.Cleanup(func() { closeStore(t, s) })
+	recordEndedRun(t, s, "old", "burst", noon, drill.Passed)
+	r := mustClaim(t, s, noon.Add(time.Hour), newScheduledRun("r-1", "burst"))
+	mustSaveRun(t, s, noon.Add(time.Hour), withProgress(r, 10))
 	d := s.Drills()
-	if err := errors.Join(d.SetFreeze(t.Context(), drill.Freeze{By: "anna"}), d.SetDue(t.Context(), drill.Due{Drill: "burst", Next: noon})); err != nil {
+	if err := errors.Join(d.SetFreeze(t.Context(), drill.Freeze{Actor: "anna"}), d.SetDueTime(t.Context(), drill.DueTime{Drill: "burst", Next: noon})); err != nil {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{"PRAGMA ignore_check_constraints = 1", "DELETE FROM drill_parts WHERE run = 'old'"} {
@@ -48,37 +48,37 @@ func TestHostileDrills(t *testing.T) {
 			return err
 		},
 		"drill_lock": func(s *Store) error {
-			_, err := s.Drills().Claim(ctx, noon, byHand("r-9", "burst"), lease)
-			if saved := s.Drills().Save(ctx, noon, byHand("r-1", "burst")); !errors.Is(saved, ErrCorrupt) {
+			_, err := s.Drills().Claim(ctx, noon, newManualRun("r-9", "burst"), lease)
+			if saved := s.Drills().Save(ctx, noon, newManualRun("r-1", "burst")); !errors.Is(saved, ErrCorrupt) {
 				t.Errorf("saving says %v", saved)
 			}
 			return err
 		},
 		"drill_freeze": func(s *Store) error {
-			_, err := s.Drills().Claim(ctx, noon, byHand("r-9", "burst"), lease)
+			_, err := s.Drills().Claim(ctx, noon, newManualRun("r-9", "burst"), lease)
 			if _, read := s.Drills().Frozen(ctx); !errors.Is(read, ErrCorrupt) {
 				t.Errorf("reading says %v", read)
 			}
 			return err
 		},
-		"drill_dues":   func(s *Store) error { _, err := s.Drills().Dues(ctx); return err },
+		"drill_dues":   func(s *Store) error { _, err := s.Drills().DueTimes(ctx); return err },
 		"drill_latest": func(s *Store) error { _, err := s.Drills().History(ctx, drill.HistoryQuery{}); return err },
 		"drill_days":   func(s *Store) error { _, err := s.Drills().History(ctx, drill.HistoryQuery{}); return err },
 		"drill_parts":  func(s *Store) error { _, err := s.Drills().Run(ctx, "r-1"); return err },
 		"drill_series": func(s *Store) error { _, err := s.Drills().Run(ctx, "r-1"); return err },
 	}
-	s := drillOfOne(t)
+	s := newUncheckedDrillStore(t)
 	run := func(statement string) {
 		t.Helper()
 		if _, err := s.writer.ExecContext(ctx, statement); err != nil {
 			t.Fatalf("%.80s: %v", statement, err)
 		}
 	}
-	before := run1(t, s)
+	before := loadRun1(t, s)
 	for name := range readers {
 		run("CREATE TEMP TABLE kept_" + name + " AS SELECT * FROM " + name)
 	}
-	for _, h := range hostileDrills() {
+	for _, h := range badDrillColumns() {
 		for _, value := range h.values {
 			where := ""
 			if part, ok := strings.CutPrefix(h.column, "body of "); ok {
@@ -92,23 +92,23 @@ func TestHostileDrills(t *testing.T) {
 			if err := readers[h.table](s); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("%s.%s = %s: %v, want ErrCorrupt", h.table, h.column, value, err)
 			} else {
-				has(t, err.Error(), h.table+"."+column)
+				wantContains(t, err.Error(), h.table+"."+column)
 			}
 			run("DELETE FROM " + h.table)
 			run("INSERT INTO " + h.table + " SELECT * FROM kept_" + h.table)
 		}
 	}
-	if diff := cmp.Diff(before, run1(t, s)); diff != "" { // what was spoilt was the value alone
+	if diff := cmp.Diff(before, loadRun1(t, s)); diff != "" { // what was spoilt was the value alone
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-func run1(t testing.TB, s *Store) drill.Run {
+func loadRun1(t testing.TB, s *Store) drill.Run {
 	t.Helper()
-	return run(t, s, "r-1")
+	return mustLoadRun(t, s, "r-1")
 }
 
-func hostileDrills() []hostile {
+func badDrillColumns() []badColumn {
 	badLength, badBody := []string{"-1", "'x'", "9e30"}, []string{"''", "'null '||'1'", "'{}'", "'[1]'", "x'5b5d'", "body || 'x'", "printf('%.*c', 50000, '[')"}
 	badItem := func(what ...string) (out []string) {
 		for n := 0; n < len(what); n += 2 {
@@ -116,7 +116,7 @@ func hostileDrills() []hostile {
 		}
 		return append(out, badBody...)
 	}
-	return []hostile{
+	return []badColumn{
 		{"drill_runs", "drill", badText}, {"drill_runs", "name", badText}, {"drill_runs", "version", badText}, {"drill_runs", "cause", badWord},
 		{"drill_runs", "actor", badText}, {"drill_runs", "speed", badReal}, {"drill_runs", "scheduled_ms", badTime}, {"drill_runs", "started_ms", badTime},
 		{"drill_runs", "ended_ms", badTime}, {"drill_runs", "status", []string{"''", "'RUNNING'", "2", "'over'"}}, {"drill_runs", "verdict", append([]string{"'passed'"}, badWord...)},
@@ -143,27 +143,27 @@ func hostileDrills() []hostile {
 // TestManyTexts: what does not fit into a run is cut or left out, and the run can
 // be read nevertheless.
 func TestManyTexts(t *testing.T) {
-	s := kinds["ephemeral"](t)
+	s := storeKinds["ephemeral"](t)
 	long := strings.Repeat("\"é\x1b\n", 5_000)
-	r := byHand("r-1", "burst")
+	r := newManualRun("r-1", "burst")
 	r.Name, r.Actor, r.Version = long, long, long
-	r = claim(t, s, noon, r)
+	r = mustClaim(t, s, noon, r)
 	r.Reason = long
 	for range 2 * maxItems {
 		r.Phases = append(r.Phases, drill.Phase{Name: drill.PhaseName(long), Note: long})
-		r.Hypotheses = append(r.Hypotheses, drill.Hypothesis{Value: math.NaN(), Margin: math.Inf(-1), Evidence: long, Why: long})
-		r.Undo = append(r.Undo, drill.Undone{What: long, Note: long, Took: -1})
+		r.Hypotheses = append(r.Hypotheses, drill.Hypothesis{Value: math.NaN(), Margin: math.Inf(-1), Evidence: long, Reason: long})
+		r.UndoResults = append(r.UndoResults, drill.UndoResult{What: long, Note: long, Took: -1})
 		r.Messages = append(r.Messages, drill.Message{Text: long, Channel: long, Kind: "post"})
 	}
 	r.Phases = nil // names are words of the program's own
 	r.Series = make([]drill.Point, drill.MaxPoints+10)
 	r.Series[5] = drill.Point{At: math.NaN(), Turnaround: math.Inf(1), QueueAge: -7, Depth: -1, Served: math.MaxInt}
-	saveRun(t, s, noon, over(r, drill.Failed))
-	got := run(t, s, "r-1")
-	if len(got.Hypotheses) == 0 || len(got.Undo) == 0 || len(got.Messages) == 0 || len(got.Series) != drill.MaxPoints || len(got.Reason) > maxReason {
-		t.Errorf("%d hypotheses, %d undone, %d messages, %d points", len(got.Hypotheses), len(got.Undo), len(got.Messages), len(got.Series))
+	mustSaveRun(t, s, noon, withVerdict(r, drill.Failed))
+	got := mustLoadRun(t, s, "r-1")
+	if len(got.Hypotheses) == 0 || len(got.UndoResults) == 0 || len(got.Messages) == 0 || len(got.Series) != drill.MaxPoints || len(got.Reason) > maxReason {
+		t.Errorf("%d hypotheses, %d undone, %d messages, %d points", len(got.Hypotheses), len(got.UndoResults), len(got.Messages), len(got.Series))
 	}
-	fit(t, got.Name, got.Actor, got.Version, got.Reason, got.Hypotheses[0].Why, got.Undo[0].Note, strings.ReplaceAll(got.Messages[0].Text, "\n", ""))
+	wantClean(t, got.Name, got.Actor, got.Version, got.Reason, got.Hypotheses[0].Reason, got.UndoResults[0].Note, strings.ReplaceAll(got.Messages[0].Text, "\n", ""))
 	if p := got.Series[5]; p.At != 0 || p.QueueAge != 0 || p.Depth != 0 || p.Served != math.MaxInt32 {
 		t.Errorf("%+v", p)
 	}
@@ -171,7 +171,7 @@ func TestManyTexts(t *testing.T) {
 
 // TestHugeChunk: the largest points that there can be fit into their row.
 func TestHugeChunk(t *testing.T) {
-	points := make([]drill.Point, perChunk)
+	points := make([]drill.Point, pointsPerChunk)
 	for n := range points {
 		points[n] = drill.Point{At: 1e30 * float64(1-n%2*2), Turnaround: 1e30, QueueAge: 1e30, Depth: math.MaxInt, InFlight: math.MaxInt, Arrived: math.MaxInt,
 			Served: math.MaxInt, Refused: math.MaxInt, Errors: math.MaxInt}
@@ -180,7 +180,7 @@ func TestHugeChunk(t *testing.T) {
 	if len(body) > maxBody {
 		t.Errorf("%d bytes", len(body))
 	}
-	if got, ok := unpackPoints(body, perChunk); !ok || len(got) != perChunk {
+	if got, ok := unpackPoints(body, pointsPerChunk); !ok || len(got) != pointsPerChunk {
 		t.Errorf("%d points, %v", len(got), ok)
 	}
 }
@@ -192,7 +192,7 @@ func FuzzSeries(f *testing.F) {
 	f.Add("AAAAAAAAAAAA", 1)
 	f.Add("/////////////////////", 3)
 	f.Fuzz(func(t *testing.T, body string, n int) {
-		points, ok := unpackPoints(body, min(max(n, 0), perChunk))
+		points, ok := unpackPoints(body, min(max(n, 0), pointsPerChunk))
 		if !ok {
 			return
 		}
@@ -205,8 +205,8 @@ func FuzzSeries(f *testing.F) {
 
 // FuzzPart: whatever a part says, it is refused, or comes back as it was read.
 func FuzzPart(f *testing.F) {
-	whole := parts(underWay(byHand("r-1", "burst"), 0))
-	spec, err := specText(fullSpec("burst"))
+	whole := encodeParts(withProgress(newManualRun("r-1", "burst"), 0))
+	spec, err := encodeSpec(fullSpec("burst"))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -218,21 +218,21 @@ func FuzzPart(f *testing.F) {
 	f.Add(partMessages, `[{"text":"a\u001b[2J\nb\u202e"}]`)
 	f.Fuzz(func(t *testing.T, part, body string) {
 		var r, again drill.Run
-		if err := (partRow{"r-1", part, body}).into(&r); err != nil {
+		if err := (partRow{"r-1", part, body}).applyTo(&r); err != nil {
 			if !errors.Is(err, ErrCorrupt) {
 				t.Fatal(err)
 			}
 			return
 		}
-		second := parts(r)
-		if second[partSpec], err = specText(r.Spec); err != nil {
+		second := encodeParts(r)
+		if second[partSpec], err = encodeSpec(r.Spec); err != nil {
 			return
 		}
 		for part, body := range second {
 			if len(body) > maxBody {
 				return
 			}
-			if err := (partRow{"r-1", part, body}).into(&again); err != nil {
+			if err := (partRow{"r-1", part, body}).applyTo(&again); err != nil {
 				t.Fatalf("%s: %v", part, err)
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// maxNamesakes bounds the drills that have had one name.
-const maxNamesakes = 20
+// maxDrillsPerName bounds the drills that have had one name.
+const maxDrillsPerName = 20
 
 // Run implements drill.Store.
 func (d *Drills) Run(ctx context.Context, id string) (drill.Run, error) {
@@ -20,7 +20,7 @@ func (d *Drills) Run(ctx context.Context, id string) (drill.Run, error) {
 		return drill.Run{}, drill.ErrNoRun
 	}
 	return read(ctx, d.store, "read a run of a drill", func(ctx context.Context, conn *sql.Conn) (drill.Run, error) {
-		row, err := wholeRun(ctx, conn, id)
+		row, err := loadRun(ctx, conn, id)
 		if err != nil {
 			return drill.Run{}, err
 		}
@@ -28,9 +28,9 @@ func (d *Drills) Run(ctx context.Context, id string) (drill.Run, error) {
 	})
 }
 
-// runOf reads a run without its parts.
-func runOf(ctx context.Context, q queryer, id string) (runRow, error) {
-	rows, err := query(ctx, q, len(runTable.columns), readRun, runTable.selects()+"WHERE id = ?", id)
+// loadRunRow reads a run without its parts.
+func loadRunRow(ctx context.Context, q queryer, id string) (runRow, error) {
+	rows, err := query(ctx, q, len(runTable.columns), decodeRun, runTable.selectSQL()+"WHERE id = ?", id)
 	if err != nil {
 		return runRow{}, err
 	}
@@ -40,33 +40,33 @@ func runOf(ctx context.Context, q queryer, id string) (runRow, error) {
 	return rows[0], nil
 }
 
-// wholeRun reads a run with all of it.
-func wholeRun(ctx context.Context, q queryer, id string) (runRow, error) {
-	row, err := runOf(ctx, q, id)
+// loadRun reads a run with all of it.
+func loadRun(ctx context.Context, q queryer, id string) (runRow, error) {
+	row, err := loadRunRow(ctx, q, id)
 	if err != nil {
 		return runRow{}, err
 	}
-	all, err := query(ctx, q, 3, readPart, partTable.selects()+"WHERE run = ?", id)
+	all, err := query(ctx, q, 3, decodePart, partTable.selectSQL()+"WHERE run = ?", id)
 	if err != nil {
 		return runRow{}, err
 	}
 	for _, p := range all {
-		if err := p.into(&row.Run); err != nil {
+		if err := p.applyTo(&row.Run); err != nil {
 			return runRow{}, err
 		}
 	}
-	row.Series, err = seriesOf(ctx, q, id)
+	row.Series, err = loadSeries(ctx, q, id)
 	return row, err
 }
 
-// Runs implements drill.Store. ErrKey: After is not a key that came with a page.
+// Runs implements drill.Store. ErrPageKey: After is not a key that came with a page.
 func (d *Drills) Runs(ctx context.Context, q drill.Query) (runs []drill.Run, next string, err error) {
 	runs, err = read(ctx, d.store, "read the runs of drills", func(ctx context.Context, conn *sql.Conn) ([]drill.Run, error) {
-		var places []runPlace
-		if places, next, err = placesOf(ctx, conn, q); err != nil {
+		var places []runKey
+		if places, next, err = selectRunKeys(ctx, conn, q); err != nil {
 			return nil, err
 		}
-		return runsAt(ctx, conn, places)
+		return loadRuns(ctx, conn, places)
 	})
 	if err != nil {
 		return nil, "", err
@@ -74,52 +74,52 @@ func (d *Drills) Runs(ctx context.Context, q drill.Query) (runs []drill.Run, nex
 	return runs, next, nil
 }
 
-// runPlace is where a run stands in the history.
-type runPlace struct {
+// runKey is where a run stands in the history.
+type runKey struct {
 	at time.Time
 	id string
 }
 
-func readPlace(v []any) (runPlace, error) {
-	f := fields{table: runTable.name}
-	p := runPlace{f.time("at_ms", v[0]), f.id("id", v[1])}
-	return p, f.bad
+func decodeRunKey(v []any) (runKey, error) {
+	f := rowDecoder{table: runTable.name}
+	p := runKey{f.time("at_ms", v[0]), f.id("id", v[1])}
+	return p, f.err
 }
 
-// placesOf finds the runs of a page. Each statement is answered by one index
+// selectRunKeys finds the runs of a page. Each statement is answered by one index
 // alone, in its order, and reads no more than a page; what they find is merged.
-func placesOf(ctx context.Context, q queryer, f drill.Query) (found []runPlace, next string, err error) {
-	drills, err := namesakes(ctx, q, f.Drill)
+func selectRunKeys(ctx context.Context, q queryer, f drill.Query) (found []runKey, next string, err error) {
+	drills, err := drillIDsByName(ctx, q, f.Drill)
 	if err != nil {
 		return nil, "", err
 	}
 	p := page{since: f.Since, after: f.After, limit: f.Limit}
-	for _, where := range wheres(drills, f) {
+	for _, where := range conditions(drills, f) {
 		text, args, err := p.runStatement(where, f.Until)
 		if err != nil {
 			return nil, "", err
 		}
-		some, err := query(ctx, q, 2, readPlace, text, args...)
+		some, err := query(ctx, q, 2, decodeRunKey, text, args...)
 		if err != nil {
 			return nil, "", err
 		}
 		found = append(found, some...)
 	}
-	slices.SortFunc(found, func(a, b runPlace) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(b.id, a.id)) })
-	found, next = cut(p, found, func(r runPlace) string { return pageKey(r.at, r.id) })
+	slices.SortFunc(found, func(a, b runKey) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(b.id, a.id)) })
+	found, next = truncatePage(p, found, func(r runKey) string { return pageKey(r.at, r.id) })
 	return found, next, nil
 }
 
-// namesakes returns the IDs that a filter means, none for all drills.
-func namesakes(ctx context.Context, q queryer, given string) ([]string, error) {
+// drillIDsByName returns the IDs that a filter means, none for all drills.
+func drillIDsByName(ctx context.Context, q queryer, given string) ([]string, error) {
 	if given == "" {
 		return nil, nil
 	}
 	ids, err := query(ctx, q, 1, func(v []any) (string, error) {
-		f := fields{table: nameTable.name}
-		id := f.named("drill", v[0])
-		return id, f.bad
-	}, "SELECT drill FROM drill_names WHERE name = ? ORDER BY drill LIMIT ?", given, maxNamesakes)
+		f := rowDecoder{table: nameTable.name}
+		id := f.keyName("drill", v[0])
+		return id, f.err
+	}, "SELECT drill FROM drill_names WHERE name = ? ORDER BY drill LIMIT ?", given, maxDrillsPerName)
 	if err != nil {
 		return nil, err
 	}
@@ -129,27 +129,27 @@ func namesakes(ctx context.Context, q queryer, given string) ([]string, error) {
 	return ids, nil
 }
 
-// where is a condition that one index answers.
-type where struct {
+// condition is a condition that one index answers.
+type condition struct {
 	text string
 	args []any
 }
 
-// wheres returns conditions that exclude each other, and together mean a query.
-func wheres(drills []string, f drill.Query) []where {
-	out := []where{{}}
+// conditions returns conditions that exclude each other, and together mean a query.
+func conditions(drills []string, f drill.Query) []condition {
+	out := []condition{{}}
 	if len(drills) > 0 {
-		out = with(out, "drill", drills)
+		out = expandConditions(out, "drill", drills)
 	}
 	if len(f.Verdicts) == 0 && len(f.Triggers) == 0 && !f.Running {
 		return out
 	}
-	return with(with(out, "verdict", verdictsOf(f)), "cause", knownOf(f.Triggers, triggers()))
+	return expandConditions(expandConditions(out, "verdict", allowedVerdicts(f)), "cause", filterKnown(f.Triggers, triggers()))
 }
 
-// verdictsOf returns the verdicts that a query allows; the empty one is that of
+// allowedVerdicts returns the verdicts that a query allows; the empty one is that of
 // runs that have not ended.
-func verdictsOf(f drill.Query) []drill.Verdict {
+func allowedVerdicts(f drill.Query) []drill.Verdict {
 	switch {
 	case f.Running && len(f.Verdicts) > 0:
 		return nil
@@ -158,11 +158,11 @@ func verdictsOf(f drill.Query) []drill.Verdict {
 	case len(f.Verdicts) == 0:
 		return append(drill.Verdicts(), "")
 	}
-	return knownOf(f.Verdicts, drill.Verdicts())
+	return filterKnown(f.Verdicts, drill.Verdicts())
 }
 
-// knownOf returns those of all words that were asked for, all if none was.
-func knownOf[T comparable](asked, all []T) (out []T) {
+// filterKnown returns those of all words that were asked for, all if none was.
+func filterKnown[T comparable](asked, all []T) (out []T) {
 	for _, w := range all {
 		if len(asked) == 0 || slices.Contains(asked, w) {
 			out = append(out, w)
@@ -171,11 +171,11 @@ func knownOf[T comparable](asked, all []T) (out []T) {
 	return out
 }
 
-// with returns each condition with each value of a column.
-func with[T ~string](all []where, column string, values []T) (out []where) {
+// expandConditions returns each condition with each value of a column.
+func expandConditions[T ~string](all []condition, column string, values []T) (out []condition) {
 	for _, w := range all {
 		for _, v := range values {
-			out = append(out, where{w.text + column + " = ? AND ", append(slices.Clone(w.args), string(v))})
+			out = append(out, condition{w.text + column + " = ? AND ", append(slices.Clone(w.args), string(v))})
 		}
 	}
 	return out
@@ -183,14 +183,14 @@ func with[T ~string](all []where, column string, values []T) (out []where) {
 
 // runStatement reads where runs stand. At most one upper bound is left in it: of
 // two, SQLite might take the wrong one to look things up by.
-func (p page) runStatement(w where, until time.Time) (string, []any, error) {
+func (p page) runStatement(w condition, until time.Time) (string, []any, error) {
 	text, args := "SELECT at_ms, id FROM drill_runs WHERE "+w.text+"at_ms >= ?", append(slices.Clone(w.args), max(p.sinceMS(), 0))
 	if !until.IsZero() {
 		before := page{since: until}.sinceMS()
 		at := int64(maxTime)
 		if p.after != "" {
 			var err error
-			if at, _, err = readKey(p.after); err != nil {
+			if at, _, err = parsePageKey(p.after); err != nil {
 				return "", nil, err
 			}
 		}
@@ -202,8 +202,8 @@ func (p page) runStatement(w where, until time.Time) (string, []any, error) {
 	return p.statement(text, "at_ms", args...)
 }
 
-// runsAt reads the runs that stand in some places, in their order.
-func runsAt(ctx context.Context, q queryer, places []runPlace) ([]drill.Run, error) {
+// loadRuns reads the runs that stand in some places, in their order.
+func loadRuns(ctx context.Context, q queryer, places []runKey) ([]drill.Run, error) {
 	if len(places) == 0 {
 		return nil, nil
 	}
@@ -212,7 +212,7 @@ func runsAt(ctx context.Context, q queryer, places []runPlace) ([]drill.Run, err
 		ids[n] = p.id
 	}
 	among := "IN (" + strings.Repeat("?, ", len(ids)-1) + "?)"
-	rows, err := query(ctx, q, len(runTable.columns), readRun, runTable.selects()+"WHERE id "+among, ids...)
+	rows, err := query(ctx, q, len(runTable.columns), decodeRun, runTable.selectSQL()+"WHERE id "+among, ids...)
 	if err != nil {
 		return nil, err
 	}
@@ -221,12 +221,12 @@ func runsAt(ctx context.Context, q queryer, places []runPlace) ([]drill.Run, err
 		byID[rows[n].ID] = &rows[n].Run
 	}
 	if _, err := query(ctx, q, 3, func(v []any) (struct{}, error) {
-		p, err := readPart(v)
+		p, err := decodePart(v)
 		if r := byID[p.run]; err == nil && r != nil {
-			err = p.into(r)
+			err = p.applyTo(r)
 		}
 		return struct{}{}, err
-	}, partTable.selects()+"WHERE run "+among+" AND part IN ('spec', 'phases', 'hypotheses')", ids...); err != nil {
+	}, partTable.selectSQL()+"WHERE run "+among+" AND part IN ('spec', 'phases', 'hypotheses')", ids...); err != nil {
 		return nil, err
 	}
 	runs := make([]drill.Run, 0, len(places))
@@ -238,16 +238,16 @@ func runsAt(ctx context.Context, q queryer, places []runPlace) ([]drill.Run, err
 	return runs, nil
 }
 
-// Picked returns runs by their IDs, at most MaxLimit, without their series,
+// RunsByID returns runs by their IDs, at most MaxLimit, without their series,
 // messages and undone steps. What is not there any more is left out.
-func (d *Drills) Picked(ctx context.Context, ids []string) ([]drill.Run, error) {
-	places := make([]runPlace, 0, len(ids))
+func (d *Drills) RunsByID(ctx context.Context, ids []string) ([]drill.Run, error) {
+	places := make([]runKey, 0, len(ids))
 	for _, id := range ids[:min(len(ids), MaxLimit)] {
 		if validID(id) {
-			places = append(places, runPlace{id: id})
+			places = append(places, runKey{id: id})
 		}
 	}
 	return read(ctx, d.store, "read the runs of drills", func(ctx context.Context, conn *sql.Conn) ([]drill.Run, error) {
-		return runsAt(ctx, conn, places)
+		return loadRuns(ctx, conn, places)
 	})
 }

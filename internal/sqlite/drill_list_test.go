@@ -14,31 +14,31 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// someRuns records runs of three drills, one of them renamed, with every verdict
+// recordRuns records runs of three drills, one of them renamed, with every verdict
 // and trigger, several at the same moment, and one that goes on. Oldest first.
-func someRuns(t testing.TB, s *Store) (all []drill.Run) {
+func recordRuns(t testing.TB, s *Store) (all []drill.Run) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
 	drills := []string{"burst", "overload", "alert-path"}
 	for n := range 60 {
 		of := drills[r.IntN(3)]
-		run := byHand(number(n), of)
+		run := newManualRun(runID(n), of)
 		run.Trigger = triggers()[r.IntN(3)]
 		run.Started = noon.Add(time.Duration(n/3*2) * time.Hour)
 		if of == "burst" && n < 30 {
 			run.Name = "Old name"
 		}
-		run = claim(t, s, run.Started, run)
+		run = mustClaim(t, s, run.Started, run)
 		if n < 59 {
-			run = saveRun(t, s, run.Started, over(run, drill.Verdicts()[r.IntN(7)]))
+			run = mustSaveRun(t, s, run.Started, withVerdict(run, drill.Verdicts()[r.IntN(7)]))
 		}
 		all = append(all, run)
 	}
 	return all
 }
 
-// meant says whether a query means a run, in the plainest way.
-func meant(q drill.Query, r drill.Run) bool {
+// matchesQuery says whether a query means a run, in the plainest way.
+func matchesQuery(q drill.Query, r drill.Run) bool {
 	names := map[string][]string{"Old name": {"burst"}, "Weekly burst": {"burst"}, "Weekly overload": {"overload"}}
 	return (q.Drill == "" || q.Drill == r.Drill || slices.Contains(names[q.Drill], r.Drill)) &&
 		(len(q.Verdicts) == 0 || slices.Contains(q.Verdicts, r.Verdict)) &&
@@ -63,12 +63,12 @@ func queries() (out []drill.Query) {
 // TestRunsFiltered: each query finds what it means and nothing else, newest first,
 // whatever the size of the pages.
 func TestRunsFiltered(t *testing.T) {
-	s := kinds["ephemeral"](t)
-	all := someRuns(t, s)
+	s := storeKinds["ephemeral"](t)
+	all := recordRuns(t, s)
 	for n, q := range queries() {
 		var want []string
 		for _, r := range slices.Backward(all) {
-			if meant(q, r) {
+			if matchesQuery(q, r) {
 				want = append(want, r.ID)
 			}
 		}
@@ -76,17 +76,17 @@ func TestRunsFiltered(t *testing.T) {
 		if n%40 == 0 {
 			q.Limit = 1
 		}
-		if diff := cmp.Diff(want, listed(t, s, q)); diff != "" {
+		if diff := cmp.Diff(want, listRunIDs(t, s, q)); diff != "" {
 			t.Errorf("%+v (-want +got):\n%s", q, diff)
 		}
 	}
-	picked, err := s.Drills().Picked(t.Context(), []string{all[7].ID, "gone", "", all[3].ID})
+	picked, err := s.Drills().RunsByID(t.Context(), []string{all[7].ID, "gone", "", all[3].ID})
 	if err != nil || len(picked) != 2 || picked[0].ID != all[7].ID || picked[1].ID != all[3].ID {
 		t.Errorf("picked %v, %v", picked, err)
 	}
 	for _, key := range []string{"x", "1.", "-1.a", "1.a.b", "01.a"} {
 		for _, q := range []drill.Query{{After: key}, {After: key, Until: noon}} {
-			if _, _, err := s.Drills().Runs(t.Context(), q); !errors.Is(err, ErrKey) {
+			if _, _, err := s.Drills().Runs(t.Context(), q); !errors.Is(err, ErrPageKey) {
 				t.Errorf("after %q: %v, want ErrKey", key, err)
 			}
 		}
@@ -96,7 +96,7 @@ func TestRunsFiltered(t *testing.T) {
 // TestRunsPlan: every statement that looks for runs is answered by one index, in
 // its order: it visits no more rows than it returns, however many there are.
 func TestRunsPlan(t *testing.T) {
-	s := kinds["ephemeral"](t)
+	s := storeKinds["ephemeral"](t)
 	conn, err := s.reader.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestRunsPlan(t *testing.T) {
 			if q.Drill != "" {
 				drills = []string{q.Drill}
 			}
-			for _, w := range wheres(drills, q) {
+			for _, w := range conditions(drills, q) {
 				text, args, err := p.runStatement(w, q.Until)
 				if err != nil {
 					t.Fatal(err)
@@ -119,16 +119,16 @@ func TestRunsPlan(t *testing.T) {
 					continue
 				}
 				seen[text] = true
-				answered(t, steps(t, s, text, args...), text, w.text)
+				wantIndexOnly(t, explainStorePlan(t, s, text, args...), text, w.text)
 			}
 		}
 	}
-	answered(t, steps(t, s, readOpen, 1), readOpen, "")
+	wantIndexOnly(t, explainStorePlan(t, s, selectUnfinished, 1), selectUnfinished, "")
 }
 
-// answered checks a plan: one search or scan of an index in its order, no sorting.
+// wantIndexOnly checks a plan: one search or scan of an index in its order, no sorting.
 // With conditions of equality, all of them lead into the index.
-func answered(t *testing.T, steps []string, text, equal string) {
+func wantIndexOnly(t *testing.T, steps []string, text, equal string) {
 	t.Helper()
 	if len(steps) != 1 || !strings.Contains(steps[0], "USING COVERING INDEX") && !strings.Contains(steps[0], "USING INDEX drill_runs_open") {
 		t.Errorf("%s\nis answered by %q", text, steps)
@@ -144,7 +144,7 @@ func answered(t *testing.T, steps []string, text, equal string) {
 	}
 }
 
-func steps(t testing.TB, s *Store, text string, args ...any) []string {
+func explainStorePlan(t testing.TB, s *Store, text string, args ...any) []string {
 	t.Helper()
 	all, err := query(t.Context(), s.reader, 4, func(v []any) (string, error) { return fmt.Sprint(v[3]), nil }, "EXPLAIN QUERY PLAN "+text, args...)
 	if err != nil {
@@ -156,24 +156,24 @@ func steps(t testing.TB, s *Store, text string, args ...any) []string {
 // TestHistory: the sums are those of the runs, by day and drill, and each drill's
 // latest run and pass are known.
 func TestHistory(t *testing.T) {
-	s := kinds["ephemeral"](t)
+	s := storeKinds["ephemeral"](t)
 	var all []drill.Run
 	r := rand.New(rand.NewPCG(3, 4))
 	for n := range 60 {
-		run := byHand(number(n), []string{"burst", "overload"}[r.IntN(2)])
+		run := newManualRun(runID(n), []string{"burst", "overload"}[r.IntN(2)])
 		run.Started = noon.Add(time.Duration(n) * 7 * time.Hour)
-		run = claim(t, s, run.Started, run)
+		run = mustClaim(t, s, run.Started, run)
 		for range r.IntN(3) {
-			run.Hypotheses = append(run.Hypotheses, drill.Hypothesis{Known: r.IntN(4) > 0, Margin: float64(r.IntN(200)-100) / 64})
+			run.Hypotheses = append(run.Hypotheses, drill.Hypothesis{Measured: r.IntN(4) > 0, Margin: float64(r.IntN(200)-100) / 64})
 		}
-		all = append(all, saveRun(t, s, run.Started, over(run, drill.Verdicts()[r.IntN(3)])))
+		all = append(all, mustSaveRun(t, s, run.Started, withVerdict(run, drill.Verdicts()[r.IntN(3)])))
 	}
 	for _, q := range []drill.HistoryQuery{{}, {Drill: "burst"}, {Drill: "Weekly overload"}, {Drill: "nobody"}, {Since: noon.AddDate(0, 0, 3), Until: noon.AddDate(0, 0, 9)}} {
 		got, err := s.Drills().History(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(counted(all, q), got); diff != "" {
+		if diff := cmp.Diff(countHistory(all, q), got); diff != "" {
 			t.Errorf("%+v (-want +got):\n%s", q, diff)
 		}
 	}
@@ -181,14 +181,14 @@ func TestHistory(t *testing.T) {
 	if latest, again := s.Drills().Latest(t.Context()); err != nil || again != nil || !cmp.Equal(latest, h.Latest) {
 		t.Errorf("latest %v, %v, %v", latest, err, again)
 	}
-	got := steps(t, s, "SELECT * FROM drill_days WHERE day_ms >= ? AND day_ms <= ? ORDER BY day_ms DESC, drill DESC, verdict DESC LIMIT 5", 1, 2)
+	got := explainStorePlan(t, s, "SELECT * FROM drill_days WHERE day_ms >= ? AND day_ms <= ? ORDER BY day_ms DESC, drill DESC, verdict DESC LIMIT 5", 1, 2)
 	if len(got) != 1 || !strings.Contains(got[0], "day_ms>? AND day_ms<?") {
 		t.Errorf("a year is read by %q", got)
 	}
 }
 
-// counted is History by counting runs.
-func counted(all []drill.Run, q drill.HistoryQuery) (h drill.History) {
+// countHistory is History by counting runs.
+func countHistory(all []drill.Run, q drill.HistoryQuery) (h drill.History) {
 	latest := map[string]*drill.Latest{}
 	for _, r := range all {
 		if q.Drill != "" && q.Drill != r.Drill && q.Drill != r.Name {
@@ -201,7 +201,7 @@ func counted(all []drill.Run, q drill.HistoryQuery) (h drill.History) {
 		}
 		l.Name, l.Run, l.Verdict, l.At = r.Name, r.ID, r.Verdict, r.Started
 		if r.Verdict == drill.Passed {
-			l.Passed, l.PassAt = r.ID, r.Started
+			l.PassedRun, l.PassedAt = r.ID, r.Started
 		}
 		day := r.Started.Truncate(24 * time.Hour)
 		if !q.Since.IsZero() && (day.Before(q.Since.Truncate(24*time.Hour)) || day.After(q.Until)) {
@@ -214,10 +214,10 @@ func counted(all []drill.Run, q drill.HistoryQuery) (h drill.History) {
 		d := &h.Days[n]
 		d.Verdicts[r.Verdict]++
 		if t, ok := r.Tightest(); ok {
-			if d.Judged == 0 || t.Margin < d.Tightest {
+			if d.WithMargin == 0 || t.Margin < d.Tightest {
 				d.Tightest = t.Margin
 			}
-			d.Judged, d.Margin = d.Judged+1, d.Margin+t.Margin
+			d.WithMargin, d.MarginSum = d.WithMargin+1, d.MarginSum+t.Margin
 		}
 	}
 	slices.SortStableFunc(h.Days, func(a, b drill.Day) int {
@@ -237,15 +237,15 @@ func counted(all []drill.Run, q drill.HistoryQuery) (h drill.History) {
 // TestPruneRuns: runs that ended before the time go with all that belongs to them;
 // those that go on stay, and so does the last pass of each drill.
 func TestPruneRuns(t *testing.T) {
-	s := kinds["ephemeral"](t)
+	s := storeKinds["ephemeral"](t)
 	day := func(n int) time.Time { return noon.AddDate(0, 0, n) }
-	ran(t, s, "first-pass", "burst", day(0), drill.Passed)
-	ran(t, s, "last-pass", "burst", day(1), drill.Passed)
-	ran(t, s, "failed", "burst", day(1), drill.Failed)
-	ran(t, s, "never-passed", "overload", day(2), drill.Aborted)
-	ran(t, s, "young", "burst", day(5), drill.Failed)
-	goesOn := claim(t, s, day(2).Add(time.Hour), byHand("goes-on", "burst"))
-	goesOn = saveRun(t, s, day(2).Add(time.Hour), underWay(goesOn, 700))
+	recordEndedRun(t, s, "first-pass", "burst", day(0), drill.Passed)
+	recordEndedRun(t, s, "last-pass", "burst", day(1), drill.Passed)
+	recordEndedRun(t, s, "failed", "burst", day(1), drill.Failed)
+	recordEndedRun(t, s, "never-passed", "overload", day(2), drill.Aborted)
+	recordEndedRun(t, s, "young", "burst", day(5), drill.Failed)
+	goesOn := mustClaim(t, s, day(2).Add(time.Hour), newManualRun("goes-on", "burst"))
+	goesOn = mustSaveRun(t, s, day(2).Add(time.Hour), withProgress(goesOn, 700))
 	rows := func() (n int) {
 		if err := s.reader.QueryRowContext(t.Context(), "SELECT (SELECT count(*) FROM drill_parts) + (SELECT count(*) FROM drill_series)").Scan(&n); err != nil {
 			t.Fatal(err)
@@ -257,25 +257,25 @@ func TestPruneRuns(t *testing.T) {
 		if _, err := s.Prune(t.Context(), day(5)); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{"young", "goes-on", "last-pass"}, listed(t, s, drill.Query{})); diff != "" {
+		if diff := cmp.Diff([]string{"young", "goes-on", "last-pass"}, listRunIDs(t, s, drill.Query{})); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	}
 	if gone := before - rows(); gone != 3*5 { // no series, five parts
 		t.Errorf("%d rows of parts and series are gone", gone)
 	}
-	if diff := cmp.Diff(goesOn, run(t, s, "goes-on")); diff != "" {
+	if diff := cmp.Diff(goesOn, mustLoadRun(t, s, "goes-on")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	h, err := s.Drills().History(t.Context(), drill.HistoryQuery{})
-	if err != nil || len(h.Days) != 1 || len(h.Latest) != 2 || !h.Latest[0].PassAt.Equal(day(1)) {
+	if err != nil || len(h.Days) != 1 || len(h.Latest) != 2 || !h.Latest[0].PassedAt.Equal(day(1)) {
 		t.Errorf("%+v, %v", h, err)
 	}
-	saveRun(t, s, day(6), over(goesOn, drill.Passed))
+	mustSaveRun(t, s, day(6), withVerdict(goesOn, drill.Passed))
 	if _, err := s.Prune(t.Context(), day(9)); err != nil {
 		t.Fatal(err)
 	}
-	if got := listed(t, s, drill.Query{}); !cmp.Equal(got, []string{"goes-on"}) {
+	if got := listRunIDs(t, s, drill.Query{}); !cmp.Equal(got, []string{"goes-on"}) {
 		t.Errorf("%v: there is a later pass now", got)
 	}
 }

@@ -16,7 +16,7 @@ const (
 	partSpec       = "spec"
 	partPhases     = "phases"
 	partHypotheses = "hypotheses"
-	partUndo       = "undo"
+	partRollbacks  = "undo"
 	partMessages   = "messages"
 )
 
@@ -30,19 +30,21 @@ const (
 
 var partTable = table{name: "drill_parts", key: []string{"run", "part"}, columns: []string{"run", "part", "body"}}
 
-// putPart leaves what has not changed alone: a run is saved every second or so.
-func putPart() string { return partTable.put() + " WHERE excluded.body <> drill_parts.body" }
+// upsertPartSQL leaves what has not changed alone: a run is saved every second or so.
+func upsertPartSQL() string {
+	return partTable.upsertSQL() + " WHERE excluded.body <> drill_parts.body"
+}
 
-// phaseItem and the others are how things are written down. Times are milliseconds,
+// phaseJSON and the others are how things are written down. Times are milliseconds,
 // lengths nanoseconds.
-type phaseItem struct {
+type phaseJSON struct {
 	Name  string `json:"name"`
 	Began int64  `json:"began_ms"`
 	Ended int64  `json:"ended_ms"`
 	Note  string `json:"note"`
 }
 
-type hypothesisItem struct {
+type hypothesisJSON struct {
 	Measure  string  `json:"measure"`
 	Compare  string  `json:"compare"`
 	Limit    float64 `json:"limit"`
@@ -55,7 +57,7 @@ type hypothesisItem struct {
 	Why      string  `json:"why"`
 }
 
-type undoneItem struct {
+type rollbackJSON struct {
 	What string `json:"what"`
 	At   int64  `json:"at_ms"`
 	Took int64  `json:"took_ns"`
@@ -63,7 +65,7 @@ type undoneItem struct {
 	Note string `json:"note"`
 }
 
-type messageItem struct {
+type messageJSON struct {
 	Incident string `json:"incident"`
 	Kind     string `json:"kind"`
 	Level    string `json:"level"`
@@ -73,12 +75,12 @@ type messageItem struct {
 	Accepted int64  `json:"accepted_ms"`
 }
 
-// items writes a list, as much of it as fits.
-func items[T, I any](all []T, item func(T) I) string {
+// encodeItems writes a list, as much of it as fits.
+func encodeItems[T, I any](all []T, item func(T) I) string {
 	var out strings.Builder
 	out.WriteByte('[')
 	for n, v := range all[:min(len(all), maxItems)] {
-		text, err := jsonText(item(v))
+		text, err := encodeJSON(item(v))
 		if err != nil || out.Len()+len(text)+2 > maxBody { // what is written here has no way to fail
 			break
 		}
@@ -91,7 +93,7 @@ func items[T, I any](all []T, item func(T) I) string {
 	return out.String()
 }
 
-func jsonText(v any) (string, error) {
+func encodeJSON(v any) (string, error) {
 	var out strings.Builder
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
@@ -99,29 +101,29 @@ func jsonText(v any) (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), err
 }
 
-// parts writes the parts of a run.
-func parts(r drill.Run) map[string]string {
+// encodeParts writes the parts of a run.
+func encodeParts(r drill.Run) map[string]string {
 	return map[string]string{
-		partPhases: items(r.Phases, func(p drill.Phase) phaseItem {
-			return phaseItem{word(string(p.Name)), ms(p.Began), ms(p.Ended), clean(p.Note, maxNote)}
+		partPhases: encodeItems(r.Phases, func(p drill.Phase) phaseJSON {
+			return phaseJSON{cleanWord(string(p.Name)), ms(p.Started), ms(p.Ended), clean(p.Note, maxNote)}
 		}),
-		partHypotheses: items(r.Hypotheses, func(h drill.Hypothesis) hypothesisItem {
-			return hypothesisItem{
-				word(string(h.Measure)), clean(string(h.Compare), maxWord), finite(h.Limit), clean(h.Unit, maxWord),
-				h.Known, finite(h.Value), finite(h.Margin), h.Passed, clean(h.Evidence, maxNote), clean(h.Why, maxNote),
+		partHypotheses: encodeItems(r.Hypotheses, func(h drill.Hypothesis) hypothesisJSON {
+			return hypothesisJSON{
+				cleanWord(string(h.Measure)), clean(string(h.Compare), maxWord), finiteOrZero(h.Limit), clean(h.Unit, maxWord),
+				h.Measured, finiteOrZero(h.Value), finiteOrZero(h.Margin), h.Passed, clean(h.Evidence, maxNote), clean(h.Reason, maxNote),
 			}
 		}),
-		partUndo: items(r.Undo, func(u drill.Undone) undoneItem {
-			return undoneItem{clean(u.What, maxNote), ms(u.At), int64(max(u.Took, 0)), u.OK, clean(u.Note, maxNote)}
+		partRollbacks: encodeItems(r.UndoResults, func(u drill.UndoResult) rollbackJSON {
+			return rollbackJSON{clean(u.What, maxNote), ms(u.At), int64(max(u.Took, 0)), u.OK, clean(u.Note, maxNote)}
 		}),
-		partMessages: items(r.Messages, func(m drill.Message) messageItem {
-			return messageItem{short(m.Incident), word(m.Kind), word(m.Level), short(m.Channel), cleanLines(m.Text, maxReason), ms(m.Made), ms(m.Accepted)}
+		partMessages: encodeItems(r.Messages, func(m drill.Message) messageJSON {
+			return messageJSON{cleanName(m.Incident), cleanWord(m.Kind), cleanWord(m.Level), cleanName(m.Channel), cleanLines(m.Text, maxReason), ms(m.FirstAttempt), ms(m.Accepted)}
 		}),
 	}
 }
 
-// word writes a word that the program has made.
-func word(s string) string { return clean(s, maxWord) }
+// cleanWord writes a word that the program has made.
+func cleanWord(s string) string { return clean(s, maxWord) }
 
 // cleanLines is clean for a text of several lines.
 func cleanLines(s string, most int) string {
@@ -138,9 +140,9 @@ func cleanLines(s string, most int) string {
 	return strings.Join(lines, "\n")
 }
 
-// specText writes a spec, as it is frozen with a run.
-func specText(s drill.Spec) (string, error) {
-	text, err := jsonText(s)
+// encodeSpec writes a spec, as it is frozen with a run.
+func encodeSpec(s drill.Spec) (string, error) {
+	text, err := encodeJSON(s)
 	if err != nil {
 		return "", err
 	}
@@ -151,9 +153,9 @@ func specText(s drill.Spec) (string, error) {
 }
 
 // saveParts writes the parts of a run. The spec was written with its claim.
-func (l *ledger) saveParts(ctx context.Context, r drill.Run) error {
-	for part, body := range parts(r) {
-		if _, err := l.write(ctx, putPart(), []any{r.ID, part, body}); err != nil {
+func (l *txWriter) saveParts(ctx context.Context, r drill.Run) error {
+	for part, body := range encodeParts(r) {
+		if _, err := l.writeRow(ctx, upsertPartSQL(), []any{r.ID, part, body}); err != nil {
 			return err
 		}
 	}
@@ -163,54 +165,54 @@ func (l *ledger) saveParts(ctx context.Context, r drill.Run) error {
 // partRow is a part of some run.
 type partRow struct{ run, part, body string }
 
-func readPart(v []any) (partRow, error) {
-	f := fields{table: partTable.name}
+func decodePart(v []any) (partRow, error) {
+	f := rowDecoder{table: partTable.name}
 	p := partRow{f.id("run", v[0]), f.word("part", v[1]), f.raw("body", v[2])}
-	return p, f.bad
+	return p, f.err
 }
 
-// into puts a part where it belongs. Parts that later versions add are left out.
-func (p partRow) into(r *drill.Run) error {
-	f := fields{table: partTable.name}
+// applyTo puts a part where it belongs. Parts that later versions add are left out.
+func (p partRow) applyTo(r *drill.Run) error {
+	f := rowDecoder{table: partTable.name}
 	switch p.part {
 	case partSpec:
 		r.Spec = f.spec(p.body)
 	case partPhases:
-		r.Phases = each(&f, p.body, func(i phaseItem) drill.Phase {
-			return drill.Phase{Name: drill.PhaseName(f.word("body", i.Name)), Began: f.when("body", i.Began), Ended: f.when("body", i.Ended),
+		r.Phases = decodeItems(&f, p.body, func(i phaseJSON) drill.Phase {
+			return drill.Phase{Name: drill.PhaseName(f.word("body", i.Name)), Started: f.optionalTime("body", i.Began), Ended: f.optionalTime("body", i.Ended),
 				Note: f.text("body", i.Note, maxNote)}
 		})
 	case partHypotheses:
-		r.Hypotheses = each(&f, p.body, f.hypothesis)
-	case partUndo:
-		r.Undo = each(&f, p.body, func(i undoneItem) drill.Undone {
-			return drill.Undone{What: f.text("body", i.What, maxNote), At: f.when("body", i.At), Took: f.length("body", i.Took), OK: i.OK,
+		r.Hypotheses = decodeItems(&f, p.body, f.hypothesis)
+	case partRollbacks:
+		r.UndoResults = decodeItems(&f, p.body, func(i rollbackJSON) drill.UndoResult {
+			return drill.UndoResult{What: f.text("body", i.What, maxNote), At: f.optionalTime("body", i.At), Took: f.duration("body", i.Took), OK: i.OK,
 				Note: f.text("body", i.Note, maxNote)}
 		})
 	case partMessages:
-		r.Messages = each(&f, p.body, func(i messageItem) drill.Message {
+		r.Messages = decodeItems(&f, p.body, func(i messageJSON) drill.Message {
 			return drill.Message{Incident: f.text("body", i.Incident, maxName), Kind: f.text("body", i.Kind, maxWord), Level: f.text("body", i.Level, maxWord),
-				Channel: f.text("body", i.Channel, maxName), Text: f.lines("body", i.Text, maxReason), Made: f.when("body", i.Made), Accepted: f.when("body", i.Accepted)}
+				Channel: f.text("body", i.Channel, maxName), Text: f.lines("body", i.Text, maxReason), FirstAttempt: f.optionalTime("body", i.Made), Accepted: f.optionalTime("body", i.Accepted)}
 		})
 	}
-	return f.bad
+	return f.err
 }
 
-func (f *fields) hypothesis(i hypothesisItem) drill.Hypothesis {
+func (f *rowDecoder) hypothesis(i hypothesisJSON) drill.Hypothesis {
 	return drill.Hypothesis{
 		Expectation: drill.Expectation{
 			Measure: drill.Measure(f.text("body", i.Measure, maxWord)), Compare: drill.Compare(f.text("body", i.Compare, maxWord)),
 			Limit: i.Limit, Unit: f.text("body", i.Unit, maxWord),
 		},
-		Known: i.Known, Value: i.Value, Margin: i.Margin, Passed: i.Passed,
-		Evidence: f.text("body", i.Evidence, maxNote), Why: f.text("body", i.Why, maxNote),
+		Measured: i.Known, Value: i.Value, Margin: i.Margin, Passed: i.Passed,
+		Evidence: f.text("body", i.Evidence, maxNote), Reason: f.text("body", i.Why, maxNote),
 	}
 }
 
-// each reads a list that items has written; nil if it is empty.
-func each[I, T any](f *fields, body string, from func(I) T) []T {
+// decodeItems reads a list that items has written; nil if it is empty.
+func decodeItems[I, T any](f *rowDecoder, body string, from func(I) T) []T {
 	var all []I
-	if err := strictJSON(body, &all); err != nil || len(all) > maxItems {
+	if err := decodeStrict(body, &all); err != nil || len(all) > maxItems {
 		f.fail("body")
 		return nil
 	}
@@ -221,8 +223,8 @@ func each[I, T any](f *fields, body string, from func(I) T) []T {
 	return out
 }
 
-// strictJSON reads one value and nothing else.
-func strictJSON(text string, v any) error {
+// decodeStrict reads one value and nothing else.
+func decodeStrict(text string, v any) error {
 	dec := json.NewDecoder(strings.NewReader(text))
 	if err := dec.Decode(v); err != nil {
 		return err
@@ -234,7 +236,7 @@ func strictJSON(text string, v any) error {
 }
 
 // lines is text for several lines.
-func (f *fields) lines(column string, v any, most int) string {
+func (f *rowDecoder) lines(column string, v any, most int) string {
 	s, _ := v.(string)
 	all := strings.Split(s, "\n")
 	for n := range all {
@@ -244,9 +246,9 @@ func (f *fields) lines(column string, v any, most int) string {
 }
 
 // spec reads a frozen spec. Whether it could run is not asked: it has.
-func (f *fields) spec(body string) drill.Spec {
+func (f *rowDecoder) spec(body string) drill.Spec {
 	var s drill.Spec
-	if err := strictJSON(body, &s); err != nil {
+	if err := decodeStrict(body, &s); err != nil {
 		f.fail("body")
 		return drill.Spec{}
 	}
@@ -255,20 +257,20 @@ func (f *fields) spec(body string) drill.Spec {
 	}
 	for _, es := range [][]drill.Expectation{s.Expect, s.AbortIf} {
 		for n := range es {
-			es[n].Measure, es[n].Compare, es[n].Unit = shown(f, es[n].Measure), shown(f, es[n].Compare), shown(f, es[n].Unit)
+			es[n].Measure, es[n].Compare, es[n].Unit = cleanSpecWord(f, es[n].Measure), cleanSpecWord(f, es[n].Compare), cleanSpecWord(f, es[n].Unit)
 		}
 	}
 	for _, is := range [][]drill.Injection{s.Scenario.Faults, s.Scenario.Slack} {
 		for n := range is {
-			is[n].Kind = shown(f, is[n].Kind)
+			is[n].Kind = cleanSpecWord(f, is[n].Kind)
 		}
 	}
 	for n := range s.Scenario.Steps {
-		s.Scenario.Steps[n].Kind = shown(f, s.Scenario.Steps[n].Kind)
+		s.Scenario.Steps[n].Kind = cleanSpecWord(f, s.Scenario.Steps[n].Kind)
 	}
-	s.Target = shown(f, s.Target)
+	s.Target = cleanSpecWord(f, s.Target)
 	return s
 }
 
-// shown reads a word of a spec, which must be fit to be shown.
-func shown[T ~string](f *fields, v T) T { return T(f.text("body", string(v), maxName)) }
+// cleanSpecWord reads a word of a spec, which must be fit to be shown.
+func cleanSpecWord[T ~string](f *rowDecoder, v T) T { return T(f.text("body", string(v), maxName)) }

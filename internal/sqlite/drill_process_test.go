@@ -21,28 +21,28 @@ const occurrences = 25
 // childDrills runs drills until it is killed, and says what was acknowledged of
 // which.
 func childDrills(args []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), childTime)
+	ctx, cancel := context.WithTimeout(context.Background(), childTimeout)
 	defer cancel()
-	s, err := Open(ctx, options(args[0]))
+	s, err := Open(ctx, testOptions(args[0]))
 	if err != nil {
 		return err
 	}
 	d := s.Drills()
-	if _, err := d.Interrupt(ctx, time.Now()); err != nil {
+	if _, err := d.CloseInterrupted(ctx, time.Now()); err != nil {
 		return err
 	}
 	for n := 0; ; n++ {
-		r := byHand(newID(), "burst")
+		r := newManualRun(newID(), "burst")
 		if r.Fence, err = d.Claim(ctx, time.Now(), r, lease); err != nil {
 			return err
 		}
 		fmt.Println("claimed", r.ID)
 		for points := range 3 {
-			if err := d.Save(ctx, time.Now(), underWay(r, 300*points)); err != nil {
+			if err := d.Save(ctx, time.Now(), withProgress(r, 300*points)); err != nil {
 				return err
 			}
 		}
-		if err := d.Save(ctx, time.Now(), over(underWay(r, 700), drill.Passed)); err != nil {
+		if err := d.Save(ctx, time.Now(), withVerdict(withProgress(r, 700), drill.Passed)); err != nil {
 			return err
 		}
 		fmt.Println("ended", r.ID)
@@ -71,7 +71,7 @@ func TestKillDrills(t *testing.T) {
 		if err := c.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		for _, line := range c.rest() {
+		for _, line := range c.remainingLines() {
 			word, id, _ := strings.Cut(line, " ")
 			said[id] = word
 		}
@@ -82,56 +82,56 @@ func TestKillDrills(t *testing.T) {
 
 func checkDrills(t *testing.T, dir string, said map[string]string) {
 	t.Helper()
-	s, err := Open(t.Context(), options(dir))
+	s, err := Open(t.Context(), testOptions(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closed(t, s)
+	defer closeStore(t, s)
 	var holder string
 	if err := s.reader.QueryRowContext(t.Context(), "SELECT run FROM drill_lock").Scan(&holder); err != nil {
 		t.Fatal(err)
 	}
-	open := listed(t, s, drill.Query{Running: true})
+	open := listRunIDs(t, s, drill.Query{Running: true})
 	if holder == "" && len(open) > 0 || holder != "" && !slices.Equal(open, []string{holder}) {
 		t.Fatalf("%q holds the lock, and %v have not ended", holder, open)
 	}
 	for id, word := range said {
-		r := run(t, s, id)
+		r := mustLoadRun(t, s, id)
 		if word == "ended" && (r.Verdict != drill.Passed || len(r.Series) != 700) {
 			t.Fatalf("the end of %s was acknowledged, and it is %s %s", id, r.Status, r.Verdict)
 		}
 	}
-	interrupted, err := s.Drills().Interrupt(t.Context(), time.Now())
+	interrupted, err := s.Drills().CloseInterrupted(t.Context(), time.Now())
 	if err != nil || len(interrupted) != len(open) {
 		t.Fatalf("%d runs were interrupted, %v, of %d", len(interrupted), err, len(open))
 	}
-	if left := listed(t, s, drill.Query{Running: true}); len(left) > 0 {
+	if left := listRunIDs(t, s, drill.Query{Running: true}); len(left) > 0 {
 		t.Fatalf("%v have not ended", left)
 	}
-	r := claim(t, s, time.Now(), byHand(newID(), "overload"))
-	saveRun(t, s, time.Now(), over(r, drill.Passed))
+	r := mustClaim(t, s, time.Now(), newManualRun(newID(), "overload"))
+	mustSaveRun(t, s, time.Now(), withVerdict(r, drill.Passed))
 }
 
-// shared opens a record beside others, without the lock on its directory, as
+// openShared opens a record beside others, without the lock on its directory, as
 // processes would that share a database.
-func shared(ctx context.Context, dir string) (*Store, error) {
-	s := newStore(options(dir), embedded())
+func openShared(ctx context.Context, dir string) (*Store, error) {
+	s := newStore(testOptions(dir), embeddedMigrations())
 	s.path = filepath.Join(dir, databaseName)
 	return s, s.openFile(ctx)
 }
 
 // childClaims claims and ends each occurrence that it can get, and says which.
 func childClaims(args []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), childTime)
+	ctx, cancel := context.WithTimeout(context.Background(), childTimeout)
 	defer cancel()
-	s, err := shared(ctx, args[0])
+	s, err := openShared(ctx, args[0])
 	if err != nil {
 		return err
 	}
 	fmt.Println("ready")
 	bufio.NewScanner(os.Stdin).Scan()
 	for n := 0; n < occurrences; {
-		r := claimed(newID(), "burst")
+		r := newScheduledRun(newID(), "burst")
 		r.Scheduled = noon.Add(time.Duration(n) * time.Minute)
 		r.Fence, err = s.Drills().Claim(ctx, time.Now(), r, time.Minute)
 		switch {
@@ -142,7 +142,7 @@ func childClaims(args []string) error {
 			return err
 		default:
 			fmt.Println(n, r.Fence)
-			if err := s.Drills().Save(ctx, time.Now(), over(r, drill.Passed)); err != nil {
+			if err := s.Drills().Save(ctx, time.Now(), withVerdict(r, drill.Passed)); err != nil {
 				return err
 			}
 		}
@@ -154,13 +154,13 @@ func childClaims(args []string) error {
 // nor two at once, and none is left out.
 func TestClaimsOfMany(t *testing.T) {
 	dir := t.TempDir()
-	closed(t, openIn(t, dir))
+	closeStore(t, openTestStore(t, dir))
 	var cs []*child
 	for range 3 {
 		cs = append(cs, start(t, "claims", dir))
 	}
 	for _, c := range cs {
-		c.expect("ready")
+		c.wantLine("ready")
 	}
 	for _, c := range cs {
 		if _, err := c.in.Write([]byte("go\n")); err != nil {
@@ -169,7 +169,7 @@ func TestClaimsOfMany(t *testing.T) {
 	}
 	got, fences := map[int]int{}, map[int64]int{}
 	for _, c := range cs {
-		for _, line := range c.rest() {
+		for _, line := range c.remainingLines() {
 			var n int
 			var fence int64
 			if _, err := fmt.Sscan(line, &n, &fence); err != nil {
@@ -190,8 +190,8 @@ func TestClaimsOfMany(t *testing.T) {
 	if len(got) != occurrences || len(fences) != occurrences {
 		t.Errorf("%d occurrences under %d fences", len(got), len(fences))
 	}
-	s := openIn(t, dir)
-	if all := listed(t, s, drill.Query{Verdicts: []drill.Verdict{drill.Passed}}); len(all) != occurrences {
+	s := openTestStore(t, dir)
+	if all := listRunIDs(t, s, drill.Query{Verdicts: []drill.Verdict{drill.Passed}}); len(all) != occurrences {
 		t.Errorf("%d runs are recorded", len(all))
 	}
 }
@@ -200,20 +200,20 @@ func TestClaimsOfMany(t *testing.T) {
 // alone until its lease has run out.
 func TestInterruptBeside(t *testing.T) {
 	dir := t.TempDir()
-	s := openIn(t, dir)
-	claim(t, s, noon, byHand("r-1", "burst"))
-	other, err := shared(t.Context(), dir)
+	s := openTestStore(t, dir)
+	mustClaim(t, s, noon, newManualRun("r-1", "burst"))
+	other, err := openShared(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closed(t, other) })
-	if got, err := other.Drills().Interrupt(t.Context(), noon.Add(lease-1)); err != nil || len(got) != 0 {
+	t.Cleanup(func() { closeStore(t, other) })
+	if got, err := other.Drills().CloseInterrupted(t.Context(), noon.Add(lease-1)); err != nil || len(got) != 0 {
 		t.Errorf("within its lease: %v, %v", got, err)
 	}
-	if got, err := other.Drills().Interrupt(t.Context(), noon.Add(lease)); err != nil || len(got) != 1 || got[0].ID != "r-1" {
+	if got, err := other.Drills().CloseInterrupted(t.Context(), noon.Add(lease)); err != nil || len(got) != 1 || got[0].ID != "r-1" {
 		t.Errorf("after it: %v, %v", got, err)
 	}
-	if err := s.Drills().Save(t.Context(), noon, over(byHand("r-1", "burst"), drill.Passed)); !errors.Is(err, drill.ErrFenced) {
+	if err := s.Drills().Save(t.Context(), noon, withVerdict(newManualRun("r-1", "burst"), drill.Passed)); !errors.Is(err, drill.ErrLockLost) {
 		t.Errorf("it came back: %v", err)
 	}
 }

@@ -35,39 +35,39 @@ func injection(kind string, share float64, delay time.Duration, code int) drill.
 	if err := json.Unmarshal([]byte(text), &i.Fault); err != nil {
 		panic(err)
 	}
-	i.Delay, i.Jitter, i.Code, i.After = delay, delay/1000, code, 7
+	i.Delay, i.Jitter, i.Code, i.AfterBytes = delay, delay/1000, code, 7
 	return i
 }
 
-// claimed is a run as it is when it is claimed.
-func claimed(id, of string) drill.Run {
+// newScheduledRun is a run as it is when it is claimed.
+func newScheduledRun(id, of string) drill.Run {
 	return drill.Run{
 		ID: id, Drill: of, Name: "Weekly " + of, Spec: fullSpec(of), Version: "1.2.3", Trigger: drill.BySchedule, Actor: "schedule",
 		Speed: 2.5, Scheduled: noon, Started: noon.Add(time.Second), Status: drill.Claimed,
-		Phases: []drill.Phase{{Name: drill.PhaseClaim, Began: noon.Add(time.Second)}},
+		Phases: []drill.Phase{{Name: drill.PhaseClaim, Started: noon.Add(time.Second)}},
 	}
 }
 
-// byHand is a run of no occurrence.
-func byHand(id, of string) drill.Run {
-	r := claimed(id, of)
+// newManualRun is a run of no occurrence.
+func newManualRun(id, of string) drill.Run {
+	r := newScheduledRun(id, of)
 	r.Trigger, r.Scheduled, r.Actor = drill.ByHand, time.Time{}, "anna@host"
 	return r
 }
 
-// underWay is a run in which everything is set that can be before its end.
-func underWay(r drill.Run, points int) drill.Run {
+// withProgress is a run in which everything is set that can be before its end.
+func withProgress(r drill.Run, points int) drill.Run {
 	r.Status, r.Injected, r.ClearTook, r.Recovered = drill.Running, 12, 3*time.Millisecond+1, 20*time.Second
 	r.Phases = []drill.Phase{
-		{Name: drill.PhaseClaim, Began: noon, Ended: noon.Add(time.Second), Note: "fence 1"}, {Name: drill.PhaseInject, Began: noon.Add(time.Second)},
+		{Name: drill.PhaseClaim, Started: noon, Ended: noon.Add(time.Second), Note: "fence 1"}, {Name: drill.PhaseInject, Started: noon.Add(time.Second)},
 	}
 	r.Hypotheses = []drill.Hypothesis{
-		{Expectation: r.Spec.Expect[0], Known: true, Value: 41.25, Margin: 0.3125, Passed: true, Evidence: "generator: 80 tasks"},
-		{Expectation: drill.Expectation{Measure: drill.TimeToPage, Compare: drill.AtMost, Limit: 30, Unit: "s"}, Why: "no page <came> & went"},
-		{Expectation: drill.Expectation{Measure: drill.Pages, Compare: drill.Equal, Limit: 1, Unit: "messages"}, Known: true, Value: 1, Margin: 0.125, Passed: true},
+		{Expectation: r.Spec.Expect[0], Measured: true, Value: 41.25, Margin: 0.3125, Passed: true, Evidence: "generator: 80 tasks"},
+		{Expectation: drill.Expectation{Measure: drill.TimeToPage, Compare: drill.AtMost, Limit: 30, Unit: "s"}, Reason: "no page <came> & went"},
+		{Expectation: drill.Expectation{Measure: drill.Pages, Compare: drill.Equal, Limit: 1, Unit: "messages"}, Measured: true, Value: 1, Margin: 0.125, Passed: true},
 	}
-	r.Undo = []drill.Undone{{What: "rollback", At: noon.Add(time.Minute), Took: time.Second, OK: true, Note: "restored"}}
-	r.Messages = []drill.Message{{Incident: "i-1", Kind: "post", Level: "page", Channel: "C1", Text: "DRILL \"old\"\nsecond line", Made: noon.Add(time.Second), Accepted: noon.Add(time.Minute)}}
+	r.UndoResults = []drill.UndoResult{{What: "rollback", At: noon.Add(time.Minute), Took: time.Second, OK: true, Note: "restored"}}
+	r.Messages = []drill.Message{{Incident: "i-1", Kind: "post", Level: "page", Channel: "C1", Text: "DRILL \"old\"\nsecond line", FirstAttempt: noon.Add(time.Second), Accepted: noon.Add(time.Minute)}}
 	r.Series = series(points)
 	return r
 }
@@ -83,12 +83,12 @@ func series(n int) (points []drill.Point) {
 	return points
 }
 
-func over(r drill.Run, v drill.Verdict) drill.Run {
+func withVerdict(r drill.Run, v drill.Verdict) drill.Run {
 	r.Status, r.Verdict, r.Reason, r.Ended = drill.Ended, v, "because; 'really'", r.Started.Add(5*time.Minute)
 	return r
 }
 
-func claim(t testing.TB, s *Store, now time.Time, r drill.Run) drill.Run {
+func mustClaim(t testing.TB, s *Store, now time.Time, r drill.Run) drill.Run {
 	t.Helper()
 	fence, err := s.Drills().Claim(t.Context(), now, r, lease)
 	if err != nil {
@@ -98,7 +98,7 @@ func claim(t testing.TB, s *Store, now time.Time, r drill.Run) drill.Run {
 	return r
 }
 
-func saveRun(t testing.TB, s *Store, now time.Time, r drill.Run) drill.Run {
+func mustSaveRun(t testing.TB, s *Store, now time.Time, r drill.Run) drill.Run {
 	t.Helper()
 	if err := s.Drills().Save(t.Context(), now, r); err != nil {
 		t.Fatal(err)
@@ -106,15 +106,15 @@ func saveRun(t testing.TB, s *Store, now time.Time, r drill.Run) drill.Run {
 	return r
 }
 
-// ran claims a run by hand and ends it.
-func ran(t testing.TB, s *Store, id, of string, at time.Time, v drill.Verdict) drill.Run {
+// recordEndedRun claims a run by hand and ends it.
+func recordEndedRun(t testing.TB, s *Store, id, of string, at time.Time, v drill.Verdict) drill.Run {
 	t.Helper()
-	r := byHand(id, of)
+	r := newManualRun(id, of)
 	r.Started = at
-	return saveRun(t, s, at, over(claim(t, s, at, r), v))
+	return mustSaveRun(t, s, at, withVerdict(mustClaim(t, s, at, r), v))
 }
 
-func run(t testing.TB, s *Store, id string) drill.Run {
+func mustLoadRun(t testing.TB, s *Store, id string) drill.Run {
 	t.Helper()
 	r, err := s.Drills().Run(t.Context(), id)
 	if err != nil {
@@ -123,8 +123,8 @@ func run(t testing.TB, s *Store, id string) drill.Run {
 	return r
 }
 
-// listed returns the IDs of all pages.
-func listed(t testing.TB, s *Store, q drill.Query) (ids []string) {
+// listRunIDs returns the IDs of all pages.
+func listRunIDs(t testing.TB, s *Store, q drill.Query) (ids []string) {
 	t.Helper()
 	for range 1000 {
 		runs, next, err := s.Drills().Runs(t.Context(), q)
@@ -143,4 +143,4 @@ func listed(t testing.TB, s *Store, q drill.Query) (ids []string) {
 	return nil
 }
 
-func number(n int) string { return fmt.Sprintf("r-%04d", n) }
+func runID(n int) string { return fmt.Sprintf("r-%04d", n) }

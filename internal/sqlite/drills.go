@@ -10,10 +10,10 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// interruptedWhy is the reason of a run that was found without its process.
-const interruptedWhy = "the process ended under it"
+// interruptedReason is the reason of a run that was found without its process.
+const interruptedReason = "the process ended under it"
 
-// Drills implements drill.Store and drill.Dues, and sums up the history. It is
+// Drills implements drill.Store and drill.DueTimeStore, and sums up the history. It is
 // safe for concurrent use.
 type Drills struct{ store *Store }
 
@@ -25,15 +25,15 @@ func (s *Store) Drills() *Drills { return &Drills{store: s} }
 func (d *Drills) Claim(ctx context.Context, now time.Time, r drill.Run, lease time.Duration) (fence int64, err error) {
 	const doing = "claim a run of a drill"
 	r.Status, r.Verdict = drill.Claimed, ""
-	spec, err := specText(r.Spec)
-	if err := errors.Join(err, writableRun(r)); err != nil {
+	spec, err := encodeSpec(r.Spec)
+	if err := errors.Join(err, validateRun(r)); err != nil {
 		return 0, fmt.Errorf("%s: %w", doing, err)
 	}
 	if lease <= 0 {
 		return 0, fmt.Errorf("%s: its lease must be above 0", doing)
 	}
-	err = d.store.write(ctx, doing, func(ctx context.Context, tx *sql.Tx) (err error) {
-		fence, err = d.ledger(tx).claim(ctx, now, r, spec, lease)
+	err = d.store.writeTx(ctx, doing, func(ctx context.Context, tx *sql.Tx) (err error) {
+		fence, err = d.newTxWriter(tx).claim(ctx, now, r, spec, lease)
 		return err
 	})
 	if err != nil {
@@ -44,33 +44,33 @@ func (d *Drills) Claim(ctx context.Context, now time.Time, r drill.Run, lease ti
 
 // Save implements drill.Store.
 func (d *Drills) Save(ctx context.Context, now time.Time, r drill.Run) error {
-	if err := writableRun(r); err != nil {
+	if err := validateRun(r); err != nil {
 		return fmt.Errorf("record a run of a drill: %w", err)
 	}
-	return d.store.write(ctx, "record a run of a drill", func(ctx context.Context, tx *sql.Tx) error {
-		return d.ledger(tx).save(ctx, now, r)
+	return d.store.writeTx(ctx, "record a run of a drill", func(ctx context.Context, tx *sql.Tx) error {
+		return d.newTxWriter(tx).saveFenced(ctx, now, r)
 	})
 }
 
-// Note implements drill.Store. ErrClaimed: there is a run of that occurrence.
-func (d *Drills) Note(ctx context.Context, r drill.Run) error {
-	spec, err := specText(r.Spec)
-	if err := errors.Join(err, writableRun(r)); err != nil {
+// RecordNotRun implements drill.Store. ErrClaimed: there is a run of that occurrence.
+func (d *Drills) RecordNotRun(ctx context.Context, r drill.Run) error {
+	spec, err := encodeSpec(r.Spec)
+	if err := errors.Join(err, validateRun(r)); err != nil {
 		return fmt.Errorf("record a drill that did not run: %w", err)
 	}
 	if r.Status != drill.Ended {
 		return errors.New("record a drill that did not run: its status must be ended")
 	}
-	return d.store.write(ctx, "record a drill that did not run", func(ctx context.Context, tx *sql.Tx) error {
-		return d.ledger(tx).note(ctx, r, spec)
+	return d.store.writeTx(ctx, "record a drill that did not run", func(ctx context.Context, tx *sql.Tx) error {
+		return d.newTxWriter(tx).recordEnded(ctx, r, spec)
 	})
 }
 
-// Interrupt implements drill.Store. This process holds the data directory, so that
+// CloseInterrupted implements drill.Store. This process holds the data directory, so that
 // all others are gone. Without a directory only those are whose lease has run out.
-func (d *Drills) Interrupt(ctx context.Context, now time.Time) (closed []drill.Run, err error) {
-	err = d.store.write(ctx, "close the runs that were interrupted", func(ctx context.Context, tx *sql.Tx) (err error) {
-		closed, err = d.ledger(tx).interrupt(ctx, now, d.store.lock != nil)
+func (d *Drills) CloseInterrupted(ctx context.Context, now time.Time) (closed []drill.Run, err error) {
+	err = d.store.writeTx(ctx, "close the runs that were interrupted", func(ctx context.Context, tx *sql.Tx) (err error) {
+		closed, err = d.newTxWriter(tx).interrupt(ctx, now, d.store.lockFile != nil)
 		return err
 	})
 	if err != nil {
@@ -79,28 +79,28 @@ func (d *Drills) Interrupt(ctx context.Context, now time.Time) (closed []drill.R
 	return closed, nil
 }
 
-// drillLedger is a ledger for drills.
-type drillLedger struct {
-	*ledger
-	opening string
+// drillTxWriter is a ledger for drills.
+type drillTxWriter struct {
+	*txWriter
+	session string
 }
 
-func (d *Drills) ledger(tx *sql.Tx) drillLedger {
-	return drillLedger{d.store.ledger(tx), d.store.run}
+func (d *Drills) newTxWriter(tx *sql.Tx) drillTxWriter {
+	return drillTxWriter{d.store.newTxWriter(tx), d.store.session}
 }
 
-func (l drillLedger) claim(ctx context.Context, now time.Time, r drill.Run, spec string, lease time.Duration) (int64, error) {
-	lock, err := l.lock(ctx)
+func (l drillTxWriter) claim(ctx context.Context, now time.Time, r drill.Run, spec string, lease time.Duration) (int64, error) {
+	lock, err := l.loadLock(ctx)
 	if err != nil {
 		return 0, err
 	}
 	if lock.run == r.ID && lock.run != "" {
 		return lock.fence, nil // an attempt of unknown outcome is repeated
 	}
-	if err := l.unclaimed(ctx, r); err != nil {
+	if err := l.checkUnclaimed(ctx, r); err != nil {
 		return 0, err
 	}
-	freeze, err := frozen(ctx, l.tx)
+	freeze, err := loadFreeze(ctx, l.tx)
 	if err != nil {
 		return 0, err
 	}
@@ -116,17 +116,17 @@ func (l drillLedger) claim(ctx context.Context, now time.Time, r drill.Run, spec
 		}
 	}
 	r.Fence = lock.fence + 1
-	if err := l.add(ctx, runRow{Run: r, at: now, opening: l.opening}, spec); err != nil {
+	if err := l.insertRun(ctx, runRow{Run: r, at: now, session: l.session}, spec); err != nil {
 		return 0, err
 	}
 	lock = drillLock{run: r.ID, drill: r.Name, since: now, until: now.Add(lease), lease: lease, fence: r.Fence}
-	_, err = l.write(ctx, lockTable.put(), lock.values())
+	_, err = l.writeRow(ctx, lockTable.upsertSQL(), lock.values())
 	return r.Fence, err
 }
 
-// unclaimed returns drill.ErrClaimed if there is a run with that ID, or of that
+// checkUnclaimed returns drill.ErrClaimed if there is a run with that ID, or of that
 // occurrence.
-func (l drillLedger) unclaimed(ctx context.Context, r drill.Run) error {
+func (l drillTxWriter) checkUnclaimed(ctx context.Context, r drill.Run) error {
 	ids, err := query(ctx, l.tx, 1, func(v []any) (any, error) { return v[0], nil },
 		"SELECT id FROM drill_runs WHERE id = ? UNION ALL SELECT id FROM drill_runs WHERE drill = ? AND scheduled_ms = ? AND scheduled_ms > 0 LIMIT 1",
 		r.ID, r.Drill, ms(r.Scheduled))
@@ -136,40 +136,40 @@ func (l drillLedger) unclaimed(ctx context.Context, r drill.Run) error {
 	return err
 }
 
-// add writes a new run.
-func (l drillLedger) add(ctx context.Context, r runRow, spec string) error {
-	if _, err := l.write(ctx, runTable.insert(), r.values()); err != nil {
+// insertRun writes a new run.
+func (l drillTxWriter) insertRun(ctx context.Context, r runRow, spec string) error {
+	if _, err := l.writeRow(ctx, runTable.insertSQL(), r.values()); err != nil {
 		return err
 	}
-	if _, err := l.write(ctx, partTable.put(), []any{r.ID, partSpec, spec}); err != nil {
+	if _, err := l.writeRow(ctx, partTable.upsertSQL(), []any{r.ID, partSpec, spec}); err != nil {
 		return err
 	}
-	if _, err := l.write(ctx, nameTable.add(), []any{short(r.Name), r.Drill}); err != nil {
+	if _, err := l.writeRow(ctx, nameTable.insertIgnoreSQL(), []any{cleanName(r.Name), r.Drill}); err != nil {
 		return err
 	}
 	return l.saveParts(ctx, r.Run)
 }
 
-func (l drillLedger) save(ctx context.Context, now time.Time, r drill.Run) error {
-	row, err := runOf(ctx, l.tx, r.ID)
+func (l drillTxWriter) saveFenced(ctx context.Context, now time.Time, r drill.Run) error {
+	row, err := loadRunRow(ctx, l.tx, r.ID)
 	if err != nil {
 		return err
 	}
-	lock, err := l.lock(ctx)
+	lock, err := l.loadLock(ctx)
 	switch {
 	case err != nil:
 		return err
 	case row.Status == drill.Ended && row.Fence == r.Fence && r.Status == drill.Ended && row.Verdict == r.Verdict:
 		return nil // an attempt of unknown outcome is repeated
 	case row.Status == drill.Ended, lock.run != r.ID, lock.fence != r.Fence:
-		return drill.ErrFenced
+		return drill.ErrLockLost
 	}
-	return l.carryOn(ctx, now, runRow{Run: r, at: row.at, opening: row.opening}, lock)
+	return l.saveRun(ctx, now, runRow{Run: r, at: row.at, session: row.session}, lock)
 }
 
-// carryOn writes a run and renews its lock, or gives it back when the run has ended.
-func (l drillLedger) carryOn(ctx context.Context, now time.Time, r runRow, lock drillLock) error {
-	if _, err := l.write(ctx, putRun(), r.values()); err != nil {
+// mustSaveRun writes a run and renews its lock, or gives it back when the run has ended.
+func (l drillTxWriter) saveRun(ctx context.Context, now time.Time, r runRow, lock drillLock) error {
+	if _, err := l.writeRow(ctx, upsertRunSQL(), r.values()); err != nil {
 		return err
 	}
 	if err := l.saveParts(ctx, r.Run); err != nil {
@@ -178,16 +178,16 @@ func (l drillLedger) carryOn(ctx context.Context, now time.Time, r runRow, lock 
 	lock.until = now.Add(lock.lease)
 	if r.Status == drill.Ended {
 		lock = drillLock{fence: lock.fence}
-		if err := l.account(ctx, r); err != nil {
+		if err := l.updateSummaries(ctx, r); err != nil {
 			return err
 		}
 	}
-	_, err := l.write(ctx, lockTable.put(), lock.values())
+	_, err := l.writeRow(ctx, lockTable.upsertSQL(), lock.values())
 	return err
 }
 
-func (l drillLedger) note(ctx context.Context, r drill.Run, spec string) error {
-	row, err := runOf(ctx, l.tx, r.ID)
+func (l drillTxWriter) recordEnded(ctx context.Context, r drill.Run, spec string) error {
+	row, err := loadRunRow(ctx, l.tx, r.ID)
 	switch {
 	case err == nil && row.Status == drill.Ended && row.Verdict == r.Verdict && row.Drill == r.Drill:
 		return nil // an attempt of unknown outcome is repeated
@@ -196,17 +196,17 @@ func (l drillLedger) note(ctx context.Context, r drill.Run, spec string) error {
 	case !errors.Is(err, drill.ErrNoRun):
 		return err
 	}
-	if err := l.unclaimed(ctx, r); err != nil {
+	if err := l.checkUnclaimed(ctx, r); err != nil {
 		return err
 	}
-	new := runRow{Run: r, at: firstOf(r.Started, r.Scheduled, r.Ended), opening: l.opening}
-	if err := l.add(ctx, new, spec); err != nil {
+	new := runRow{Run: r, at: firstNonZero(r.Started, r.Scheduled, r.Ended), session: l.session}
+	if err := l.insertRun(ctx, new, spec); err != nil {
 		return err
 	}
-	return l.account(ctx, new)
+	return l.updateSummaries(ctx, new)
 }
 
-func firstOf(times ...time.Time) time.Time {
+func firstNonZero(times ...time.Time) time.Time {
 	for _, t := range times {
 		if !t.IsZero() {
 			return t
@@ -215,35 +215,35 @@ func firstOf(times ...time.Time) time.Time {
 	return time.Time{}
 }
 
-const readOpen = `SELECT id, opening FROM drill_runs WHERE status <> 'ended' ORDER BY at_ms, id LIMIT ?`
+const selectUnfinished = `SELECT id, opening FROM drill_runs WHERE status <> 'ended' ORDER BY at_ms, id LIMIT ?`
 
-func (l drillLedger) interrupt(ctx context.Context, now time.Time, alone bool) (closed []drill.Run, err error) {
-	lock, err := l.lock(ctx)
+func (l drillTxWriter) interrupt(ctx context.Context, now time.Time, alone bool) (closed []drill.Run, err error) {
+	lock, err := l.loadLock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	open, err := query(ctx, l.tx, 2, func(v []any) ([2]string, error) {
-		f := fields{table: runTable.name}
+		f := rowDecoder{table: runTable.name}
 		of := [2]string{f.id("id", v[0]), f.text("opening", v[1], maxName)}
-		return of, f.bad
-	}, readOpen, maxItems)
+		return of, f.err
+	}, selectUnfinished, maxItems)
 	if err != nil {
 		return nil, err
 	}
 	for _, of := range open {
 		id, opening := of[0], of[1]
 		lives := lock.run == id && now.Before(lock.until)
-		if opening == l.opening || lives && !alone {
+		if opening == l.session || lives && !alone {
 			continue
 		}
-		r, err := l.closeRun(ctx, now, id, interruptedWhy)
+		r, err := l.closeRun(ctx, now, id, interruptedReason)
 		if err != nil {
 			return nil, err
 		}
 		closed = append(closed, r)
 		if lock.run == id {
 			lock = drillLock{fence: lock.fence}
-			if _, err := l.write(ctx, lockTable.put(), lock.values()); err != nil {
+			if _, err := l.writeRow(ctx, lockTable.upsertSQL(), lock.values()); err != nil {
 				return nil, err
 			}
 		}
@@ -252,8 +252,8 @@ func (l drillLedger) interrupt(ctx context.Context, now time.Time, alone bool) (
 }
 
 // closeRun ends a run as interrupted, and returns it with all of it.
-func (l drillLedger) closeRun(ctx context.Context, now time.Time, id, why string) (drill.Run, error) {
-	row, err := wholeRun(ctx, l.tx, id)
+func (l drillTxWriter) closeRun(ctx context.Context, now time.Time, id, why string) (drill.Run, error) {
+	row, err := loadRun(ctx, l.tx, id)
 	if err != nil || row.Status == drill.Ended {
 		return row.Run, err
 	}
@@ -263,18 +263,18 @@ func (l drillLedger) closeRun(ctx context.Context, now time.Time, id, why string
 			p.Ended = row.Ended
 		}
 	}
-	if _, err := l.write(ctx, putRun(), row.values()); err != nil {
+	if _, err := l.writeRow(ctx, upsertRunSQL(), row.values()); err != nil {
 		return row.Run, err
 	}
 	if err := l.saveParts(ctx, row.Run); err != nil {
 		return row.Run, err
 	}
-	return row.Run, l.account(ctx, row)
+	return row.Run, l.updateSummaries(ctx, row)
 }
 
-// lock reads the lock; its zero value, when there is none yet, is free.
-func (l drillLedger) lock(ctx context.Context) (drillLock, error) {
-	locks, err := query(ctx, l.tx, len(lockTable.columns), readLock, lockTable.selects()+"WHERE name = ?", theOne)
+// loadLock reads the lock; its zero value, when there is none yet, is free.
+func (l drillTxWriter) loadLock(ctx context.Context) (drillLock, error) {
+	locks, err := query(ctx, l.tx, len(lockTable.columns), decodeLock, lockTable.selectSQL()+"WHERE name = ?", singletonKey)
 	if err != nil || len(locks) == 0 {
 		return drillLock{}, err
 	}

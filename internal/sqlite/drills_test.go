@@ -14,32 +14,32 @@ import (
 // start.
 func TestRunKept(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(t.Context(), options(dir))
+	s, err := Open(t.Context(), testOptions(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := claim(t, s, noon, claimed("r-1", "burst"))
+	r := mustClaim(t, s, noon, newScheduledRun("r-1", "burst"))
 	is := func(want drill.Run) {
 		t.Helper()
-		if diff := cmp.Diff(want, run(t, s, "r-1")); diff != "" {
+		if diff := cmp.Diff(want, mustLoadRun(t, s, "r-1")); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	}
 	is(r)
-	for _, points := range []int{1, perChunk - 1, perChunk, 2*perChunk + 7, drill.MaxPoints} {
-		r = saveRun(t, s, noon.Add(time.Second), underWay(r, points))
+	for _, points := range []int{1, pointsPerChunk - 1, pointsPerChunk, 2*pointsPerChunk + 7, drill.MaxPoints} {
+		r = mustSaveRun(t, s, noon.Add(time.Second), withProgress(r, points))
 		is(r)
 	}
-	r = saveRun(t, s, noon.Add(time.Minute), over(r, drill.Failed))
+	r = mustSaveRun(t, s, noon.Add(time.Minute), withVerdict(r, drill.Failed))
 	is(r)
-	closed(t, s)
-	s = openIn(t, dir)
+	closeStore(t, s)
+	s = openTestStore(t, dir)
 	is(r)
 	runs, next, err := s.Drills().Runs(t.Context(), drill.Query{})
 	if err != nil || next != "" || len(runs) != 1 {
 		t.Fatalf("%d runs, %q, %v", len(runs), next, err)
 	}
-	r.Series, r.Messages, r.Undo = nil, nil, nil
+	r.Series, r.Messages, r.UndoResults = nil, nil, nil
 	if diff := cmp.Diff(r, runs[0]); diff != "" {
 		t.Errorf("in the list (-want +got):\n%s", diff)
 	}
@@ -51,38 +51,38 @@ func TestRunKept(t *testing.T) {
 // TestClaimOnce: one run of an occurrence and one at a time, also when claims and
 // ends are repeated because nobody knew whether they had worked.
 func TestClaimOnce(t *testing.T) {
-	s := kinds["ephemeral"](t)
+	s := storeKinds["ephemeral"](t)
 	d := s.Drills()
-	r := claim(t, s, noon, claimed("r-1", "burst"))
-	if again := claim(t, s, noon, claimed("r-1", "burst")); again.Fence != r.Fence {
+	r := mustClaim(t, s, noon, newScheduledRun("r-1", "burst"))
+	if again := mustClaim(t, s, noon, newScheduledRun("r-1", "burst")); again.Fence != r.Fence {
 		t.Errorf("the same claim again: fence %d, want %d", again.Fence, r.Fence)
 	}
-	_, err := d.Claim(t.Context(), noon.Add(time.Second), claimed("r-2", "burst"), lease)
+	_, err := d.Claim(t.Context(), noon.Add(time.Second), newScheduledRun("r-2", "burst"), lease)
 	if !errors.Is(err, drill.ErrClaimed) {
 		t.Errorf("the same occurrence: %v", err)
 	}
-	_, err = d.Claim(t.Context(), noon.Add(time.Second), byHand("r-3", "overload"), lease)
+	_, err = d.Claim(t.Context(), noon.Add(time.Second), newManualRun("r-3", "overload"), lease)
 	var busy *drill.BusyError
 	if !errors.As(err, &busy) || busy.Run != "r-1" || busy.Drill != "Weekly burst" || !busy.Since.Equal(noon) {
 		t.Errorf("beside it: %v", err)
 	}
-	r = over(r, drill.Passed)
+	r = withVerdict(r, drill.Passed)
 	for range 2 {
-		saveRun(t, s, noon.Add(2*time.Second), r)
+		mustSaveRun(t, s, noon.Add(2*time.Second), r)
 	}
 	other := r
 	other.Verdict = drill.Failed
-	if err := d.Save(t.Context(), noon, other); !errors.Is(err, drill.ErrFenced) {
+	if err := d.Save(t.Context(), noon, other); !errors.Is(err, drill.ErrLockLost) {
 		t.Errorf("an ended run was changed: %v", err)
 	}
-	if _, err := d.Claim(t.Context(), noon.Add(time.Hour), claimed("r-4", "burst"), lease); !errors.Is(err, drill.ErrClaimed) {
+	if _, err := d.Claim(t.Context(), noon.Add(time.Hour), newScheduledRun("r-4", "burst"), lease); !errors.Is(err, drill.ErrClaimed) {
 		t.Errorf("an occurrence that is over: %v", err)
 	}
-	next := claim(t, s, noon.Add(time.Hour), byHand("r-5", "burst"))
+	next := mustClaim(t, s, noon.Add(time.Hour), newManualRun("r-5", "burst"))
 	if next.Fence <= r.Fence {
 		t.Errorf("fence %d after %d", next.Fence, r.Fence)
 	}
-	if got := listed(t, s, drill.Query{}); !cmp.Equal(got, []string{"r-5", "r-1"}) {
+	if got := listRunIDs(t, s, drill.Query{}); !cmp.Equal(got, []string{"r-5", "r-1"}) {
 		t.Errorf("runs %v: a refused claim must leave nothing", got)
 	}
 }
@@ -90,30 +90,30 @@ func TestClaimOnce(t *testing.T) {
 // TestLease: a run that is not heard of loses its lock to the next, is closed, and
 // can do no more. One that is heard of keeps it.
 func TestLease(t *testing.T) {
-	s := kinds["ephemeral"](t)
+	s := storeKinds["ephemeral"](t)
 	d := s.Drills()
-	r := claim(t, s, noon, claimed("r-1", "burst"))
-	r = saveRun(t, s, noon.Add(lease-1), underWay(r, 3)) // renews
-	if _, err := d.Claim(t.Context(), noon.Add(2*lease-time.Second), byHand("r-2", "overload"), lease); !errors.Is(err, drill.ErrBusy) {
+	r := mustClaim(t, s, noon, newScheduledRun("r-1", "burst"))
+	r = mustSaveRun(t, s, noon.Add(lease-1), withProgress(r, 3)) // renews
+	if _, err := d.Claim(t.Context(), noon.Add(2*lease-time.Second), newManualRun("r-2", "overload"), lease); !errors.Is(err, drill.ErrBusy) {
 		t.Fatalf("within the lease: %v", err)
 	}
-	next := claim(t, s, noon.Add(2*lease), byHand("r-2", "overload"))
-	stale := run(t, s, "r-1")
+	next := mustClaim(t, s, noon.Add(2*lease), newManualRun("r-2", "overload"))
+	stale := mustLoadRun(t, s, "r-1")
 	if stale.Status != drill.Ended || stale.Verdict != drill.Interrupted || stale.Reason == "" || stale.Phases[1].Ended.IsZero() || len(stale.Series) != 3 {
 		t.Errorf("the run whose lease ran out: %+v", stale)
 	}
-	for _, late := range []drill.Run{r, over(r, drill.Passed)} {
-		if err := d.Save(t.Context(), noon.Add(2*lease), late); !errors.Is(err, drill.ErrFenced) {
+	for _, late := range []drill.Run{r, withVerdict(r, drill.Passed)} {
+		if err := d.Save(t.Context(), noon.Add(2*lease), late); !errors.Is(err, drill.ErrLockLost) {
 			t.Errorf("it came back as %s: %v", late.Status, err)
 		}
 	}
 	forged := next
 	forged.Fence--
-	if err := d.Save(t.Context(), noon.Add(2*lease), forged); !errors.Is(err, drill.ErrFenced) {
+	if err := d.Save(t.Context(), noon.Add(2*lease), forged); !errors.Is(err, drill.ErrLockLost) {
 		t.Errorf("under another fence: %v", err)
 	}
-	saveRun(t, s, noon.Add(4*lease), over(next, drill.Passed)) // late, and nobody else wanted it
-	if err := d.Save(t.Context(), noon, byHand("r-9", "burst")); !errors.Is(err, drill.ErrNoRun) {
+	mustSaveRun(t, s, noon.Add(4*lease), withVerdict(next, drill.Passed)) // late, and nobody else wanted it
+	if err := d.Save(t.Context(), noon, newManualRun("r-9", "burst")); !errors.Is(err, drill.ErrNoRun) {
 		t.Errorf("a run that was never claimed: %v", err)
 	}
 }
@@ -122,127 +122,127 @@ func TestLease(t *testing.T) {
 // start.
 func TestFreeze(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(t.Context(), options(dir))
+	s, err := Open(t.Context(), testOptions(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if z, err := s.Drills().Frozen(t.Context()); err != nil || z != (drill.Freeze{}) {
 		t.Errorf("at first: %+v, %v", z, err)
 	}
-	want := drill.Freeze{On: true, By: "anna", Reason: "release week", Since: noon}
+	want := drill.Freeze{On: true, Actor: "anna", Reason: "release week", Since: noon}
 	if err := s.Drills().SetFreeze(t.Context(), want); err != nil {
 		t.Fatal(err)
 	}
-	closed(t, s)
-	s = openIn(t, dir)
+	closeStore(t, s)
+	s = openTestStore(t, dir)
 	if z, err := s.Drills().Frozen(t.Context()); err != nil || z != want {
 		t.Errorf("%+v, %v, want %+v", z, err, want)
 	}
-	if _, err := s.Drills().Claim(t.Context(), noon, claimed("r-1", "burst"), lease); !errors.Is(err, drill.ErrFrozen) {
+	if _, err := s.Drills().Claim(t.Context(), noon, newScheduledRun("r-1", "burst"), lease); !errors.Is(err, drill.ErrFrozen) {
 		t.Errorf("claim: %v", err)
 	}
-	if err := s.Drills().SetFreeze(t.Context(), drill.Freeze{By: "bert", Since: noon.Add(1e9)}); err != nil {
+	if err := s.Drills().SetFreeze(t.Context(), drill.Freeze{Actor: "bert", Since: noon.Add(1e9)}); err != nil {
 		t.Fatal(err)
 	}
-	claim(t, s, noon, claimed("r-1", "burst"))
+	mustClaim(t, s, noon, newScheduledRun("r-1", "burst"))
 }
 
 // TestNoted: what never began is kept like a run, once for an occurrence.
 func TestNoted(t *testing.T) {
-	s := kinds["ephemeral"](t)
+	s := storeKinds["ephemeral"](t)
 	d := s.Drills()
-	missed := over(claimed("r-1", "burst"), drill.Missed)
+	missed := withVerdict(newScheduledRun("r-1", "burst"), drill.Missed)
 	missed.Started, missed.Ended, missed.Count, missed.Phases = time.Time{}, time.Time{}, 3, nil
 	for range 2 {
-		if err := d.Note(t.Context(), missed); err != nil {
+		if err := d.RecordNotRun(t.Context(), missed); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(missed, run(t, s, "r-1")); diff != "" {
+	if diff := cmp.Diff(missed, mustLoadRun(t, s, "r-1")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	other := missed
 	other.ID = "r-2"
-	if err := d.Note(t.Context(), other); !errors.Is(err, drill.ErrClaimed) {
+	if err := d.RecordNotRun(t.Context(), other); !errors.Is(err, drill.ErrClaimed) {
 		t.Errorf("the same occurrence: %v", err)
 	}
-	if _, err := d.Claim(t.Context(), noon, claimed("r-3", "burst"), lease); !errors.Is(err, drill.ErrClaimed) {
+	if _, err := d.Claim(t.Context(), noon, newScheduledRun("r-3", "burst"), lease); !errors.Is(err, drill.ErrClaimed) {
 		t.Errorf("a claim of it: %v", err)
 	}
 	other.ID, other.Status, other.Verdict = "r-1", drill.Running, ""
-	if err := d.Note(t.Context(), other); err == nil {
+	if err := d.RecordNotRun(t.Context(), other); err == nil {
 		t.Error("a run that goes on was noted")
 	}
-	claim(t, s, noon, claimed("r-4", "overload")) // a note takes no lock
+	mustClaim(t, s, noon, newScheduledRun("r-4", "overload")) // a note takes no lock
 }
 
 // TestInterrupt: at a start, what the process before has left is closed, once, and
 // the lock is free. What this one runs is left alone.
 func TestInterrupt(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(t.Context(), options(dir))
+	s, err := Open(t.Context(), testOptions(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := saveRun(t, s, noon, underWay(claim(t, s, noon, claimed("r-1", "burst")), 700))
-	if closed, err := s.Drills().Interrupt(t.Context(), noon); err != nil || len(closed) != 0 {
+	left := mustSaveRun(t, s, noon, withProgress(mustClaim(t, s, noon, newScheduledRun("r-1", "burst")), 700))
+	if closed, err := s.Drills().CloseInterrupted(t.Context(), noon); err != nil || len(closed) != 0 {
 		t.Errorf("the own run: %v, %v", closed, err)
 	}
-	closed(t, s)
-	s = openIn(t, dir)
+	closeStore(t, s)
+	s = openTestStore(t, dir)
 	now := noon.Add(time.Second) // well within the lease: the process is gone all the same
-	got, err := s.Drills().Interrupt(t.Context(), now)
-	left.Status, left.Verdict, left.Reason, left.Ended, left.Phases[1].Ended = drill.Ended, drill.Interrupted, interruptedWhy, now, now
+	got, err := s.Drills().CloseInterrupted(t.Context(), now)
+	left.Status, left.Verdict, left.Reason, left.Ended, left.Phases[1].Ended = drill.Ended, drill.Interrupted, interruptedReason, now, now
 	if diff := cmp.Diff([]drill.Run{left}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if diff := cmp.Diff(left, run(t, s, "r-1")); diff != "" {
+	if diff := cmp.Diff(left, mustLoadRun(t, s, "r-1")); diff != "" {
 		t.Errorf("in the record (-want +got):\n%s", diff)
 	}
-	if got, err := s.Drills().Interrupt(t.Context(), now); err != nil || len(got) != 0 {
+	if got, err := s.Drills().CloseInterrupted(t.Context(), now); err != nil || len(got) != 0 {
 		t.Errorf("again: %v, %v", got, err)
 	}
-	if err := s.Drills().Save(t.Context(), now, over(left, drill.Passed)); !errors.Is(err, drill.ErrFenced) {
+	if err := s.Drills().Save(t.Context(), now, withVerdict(left, drill.Passed)); !errors.Is(err, drill.ErrLockLost) {
 		t.Errorf("it came back: %v", err)
 	}
-	next := claim(t, s, now, byHand("r-2", "burst"))
+	next := mustClaim(t, s, now, newManualRun("r-2", "burst"))
 	if next.Fence <= left.Fence {
 		t.Errorf("fence %d after %d", next.Fence, left.Fence)
 	}
-	if got, err := s.Drills().Interrupt(t.Context(), now.Add(time.Hour)); err != nil || len(got) != 0 {
+	if got, err := s.Drills().CloseInterrupted(t.Context(), now.Add(time.Hour)); err != nil || len(got) != 0 {
 		t.Errorf("the own run: %v, %v", got, err)
 	}
 }
 
 // TestDues: due times come back, and go.
 func TestDues(t *testing.T) {
-	s := kinds["ephemeral"](t)
+	s := storeKinds["ephemeral"](t)
 	d := s.Drills()
-	a := drill.Due{Drill: "a", Schedule: "0 9 * * 1", Zone: "Europe/London", Next: noon}
-	b := drill.Due{Drill: "b", Next: noon.Add(time.Hour)}
-	for _, due := range []drill.Due{{Drill: "a", Schedule: "@daily", Next: noon}, a, b} {
-		if err := d.SetDue(t.Context(), due); err != nil {
+	a := drill.DueTime{Drill: "a", Schedule: "0 9 * * 1", Zone: "Europe/London", Next: noon}
+	b := drill.DueTime{Drill: "b", Next: noon.Add(time.Hour)}
+	for _, due := range []drill.DueTime{{Drill: "a", Schedule: "@daily", Next: noon}, a, b} {
+		if err := d.SetDueTime(t.Context(), due); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := d.Dues(t.Context())
-	if diff := cmp.Diff(map[string]drill.Due{"a": a, "b": b}, got); diff != "" || err != nil {
+	got, err := d.DueTimes(t.Context())
+	if diff := cmp.Diff(map[string]drill.DueTime{"a": a, "b": b}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if err := d.DropDue(t.Context(), "a"); err != nil {
+	if err := d.DeleteDueTime(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := d.Dues(t.Context()); err != nil || len(got) != 1 || got["b"] != b {
+	if got, err := d.DueTimes(t.Context()); err != nil || len(got) != 1 || got["b"] != b {
 		t.Errorf("%v, %v", got, err)
 	}
-	if err := d.SetDue(t.Context(), drill.Due{Drill: "a\nb", Next: noon}); err == nil {
+	if err := d.SetDueTime(t.Context(), drill.DueTime{Drill: "a\nb", Next: noon}); err == nil {
 		t.Error("an ID of two lines was taken")
 	}
 }
 
 // TestUnwritableRuns: what could not be read back is refused before it is written.
 func TestUnwritableRuns(t *testing.T) {
-	s := kinds["ephemeral"](t)
+	s := storeKinds["ephemeral"](t)
 	for name, spoil := range map[string]func(r *drill.Run){
 		"no ID":           func(r *drill.Run) { r.ID = "" },
 		"an odd ID":       func(r *drill.Run) { r.ID = "a.b" },
@@ -252,16 +252,16 @@ func TestUnwritableRuns(t *testing.T) {
 		"a foreign word":  func(r *drill.Run) { r.Trigger = "cosmic" },
 		"a spec too long": func(r *drill.Run) { r.Spec.Expect = make([]drill.Expectation, 2000) },
 	} {
-		r := byHand("r-1", "burst")
+		r := newManualRun("r-1", "burst")
 		spoil(&r)
 		if _, err := s.Drills().Claim(t.Context(), noon, r, lease); err == nil {
 			t.Errorf("%s: claimed", name)
 		}
 	}
-	if _, err := s.Drills().Claim(t.Context(), noon, byHand("r-1", "burst"), 0); err == nil {
+	if _, err := s.Drills().Claim(t.Context(), noon, newManualRun("r-1", "burst"), 0); err == nil {
 		t.Error("claimed without a lease")
 	}
-	r := claim(t, s, noon, byHand("r-1", "burst"))
+	r := mustClaim(t, s, noon, newManualRun("r-1", "burst"))
 	for name, spoil := range map[string]func(r *drill.Run){
 		"no status":      func(r *drill.Run) { r.Status = "" },
 		"ended, no word": func(r *drill.Run) { r.Status = drill.Ended },
@@ -275,7 +275,7 @@ func TestUnwritableRuns(t *testing.T) {
 			t.Errorf("%s: saved", name)
 		}
 	}
-	if got := run(t, s, "r-1"); got.Status != drill.Claimed {
+	if got := mustLoadRun(t, s, "r-1"); got.Status != drill.Claimed {
 		t.Errorf("%+v", got)
 	}
 }

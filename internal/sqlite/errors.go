@@ -27,31 +27,31 @@ var (
 	ErrNewer = errors.New("the record was written by a newer headgate; use that one or a later one, or put a backup from before back in its place")
 	// ErrOlder: the record has to be brought up to date, which only serving does.
 	ErrOlder = errors.New("the record was written by an older headgate; start the service once to bring it up to date")
-	// ErrNone: there is no record yet.
-	ErrNone = errors.New("there is no record; either the service has never run with this data directory, or it runs with --ephemeral")
+	// ErrNoRecord: there is no record yet.
+	ErrNoRecord = errors.New("there is no record; either the service has never run with this data directory, or it runs with --ephemeral")
 	// ErrClosed: the Store has been closed.
 	ErrClosed = errors.New("the record is closed")
-	// ErrKey: a key for the next page that no page gave out.
-	ErrKey = errors.New("not a key of this list; use the one that came with the page before")
+	// ErrPageKey: a key for the next page that no page gave out.
+	ErrPageKey = errors.New("not a key of this list; use the one that came with the page before")
 	// ErrNoIncident: there is none with that ID, or no longer.
 	ErrNoIncident = errors.New("no such incident in the record; incidents that ended long ago are not kept")
 	// ErrEphemeral: the record is in memory only.
 	ErrEphemeral = errors.New("the record is in memory only, there is no file to copy")
 )
 
-// explain says what was being done and what is wrong. The driver's own words are
+// wrapErr says what was being done and what is wrong. The driver's own words are
 // kept out of it, since they may repeat what a hostile file holds.
-func explain(doing string, err error) error {
+func wrapErr(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", doing, classify(err))
 }
 
-// known says whether an error is one of the above already.
-func known(err error) bool {
+// isSentinel says whether an error is one of the above already.
+func isSentinel(err error) bool {
 	for _, e := range []error{
-		ErrBusy, ErrFull, ErrDisk, ErrCorrupt, ErrLocked, ErrNewer, ErrOlder, ErrNone, ErrClosed, ErrKey, ErrNoIncident, ErrEphemeral,
+		ErrBusy, ErrFull, ErrDisk, ErrCorrupt, ErrLocked, ErrNewer, ErrOlder, ErrNoRecord, ErrClosed, ErrPageKey, ErrNoIncident, ErrEphemeral,
 	} {
 		if errors.Is(err, e) {
 			return true
@@ -64,7 +64,7 @@ func known(err error) bool {
 func classify(err error) error {
 	var e *driver.Error
 	switch {
-	case known(err):
+	case isSentinel(err):
 		return err
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return fmt.Errorf("%w (%w)", ErrBusy, err)
@@ -73,19 +73,19 @@ func classify(err error) error {
 	}
 	switch e.Code() & 0xff {
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED, codes.SQLITE_INTERRUPT:
-		return coded(ErrBusy, e)
+		return withCode(ErrBusy, e)
 	case codes.SQLITE_FULL:
-		return coded(ErrFull, e)
+		return withCode(ErrFull, e)
 	case codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB, codes.SQLITE_TOOBIG, codes.SQLITE_FORMAT:
-		return coded(ErrCorrupt, e)
+		return withCode(ErrCorrupt, e)
 	case codes.SQLITE_IOERR, codes.SQLITE_CANTOPEN, codes.SQLITE_READONLY, codes.SQLITE_PERM, codes.SQLITE_PROTOCOL:
-		return coded(ErrDisk, e)
+		return withCode(ErrDisk, e)
 	}
 	return fmt.Errorf("SQLite says %d, %.120q", e.Code(), e.Error())
 }
 
-// coded adds SQLite's code and name for it.
-func coded(sentinel error, e *driver.Error) error {
+// withCode adds SQLite's code and name for it.
+func withCode(sentinel error, e *driver.Error) error {
 	name := driver.ErrorCodeString[e.Code()]
 	if name == "" {
 		name = driver.ErrorCodeString[e.Code()&0xff]
@@ -96,8 +96,8 @@ func coded(sentinel error, e *driver.Error) error {
 	return fmt.Errorf("%w (SQLite %d, %s)", sentinel, e.Code(), name)
 }
 
-// busy says whether trying again may help.
-func busy(err error) bool {
+// isBusy says whether trying again may help.
+func isBusy(err error) bool {
 	var e *driver.Error
 	return errors.As(err, &e) && (e.Code()&0xff == codes.SQLITE_BUSY || e.Code()&0xff == codes.SQLITE_LOCKED)
 }

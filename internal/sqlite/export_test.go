@@ -7,16 +7,16 @@ import (
 	"headgate/runbooks/control"
 )
 
-// ReadChanges reads the changes of modes alone in a data directory, as ReadAudit
+// ReadModeChanges reads the changes of modes alone in a data directory, as ReadAudit
 // reads all of the audit.
-func ReadChanges(ctx context.Context, dir string, f ChangeFilter) (changes []control.Change, next string, err error) {
+func ReadModeChanges(ctx context.Context, dir string, f ModeChangeFilter) (changes []control.ModeChange, next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	changes, err = visit(ctx, dir, readOnly, func(db *sql.DB) ([]control.Change, error) {
-		return insist(ctx, db, func(ctx context.Context, conn *sql.Conn) ([]control.Change, error) {
-			return changesFrom(ctx, conn, f)
+	changes, err = withDatabase(ctx, dir, accessReadOnlyFile, func(db *sql.DB) ([]control.ModeChange, error) {
+		return retryBusy(ctx, db, func(ctx context.Context, conn *sql.Conn) ([]control.ModeChange, error) {
+			return selectModeChangePage(ctx, conn, f)
 		})
 	})
-	changes, next = f.cut(changes)
-	return changes, next, explain("read the audit", err)
+	changes, next = f.truncate(changes)
+	return changes, next, wrapErr("read the audit", err)
 }

@@ -25,21 +25,21 @@ const maxNumber = 1<<53 - 1
 // maxTime is the end of the year 9999, the last that RFC 3339 can write.
 const maxTime = 253402300799999
 
-// fields reads the values of one row. The first that makes no sense is kept in
+// rowDecoder reads the values of one row. The first that makes no sense is kept in
 // bad, which names its column but not its value.
-type fields struct {
+type rowDecoder struct {
 	table string
-	bad   error
+	err   error
 }
 
-func (f *fields) fail(column string) {
-	if f.bad == nil {
-		f.bad = fmt.Errorf("%w: a value of %s.%s makes no sense", ErrCorrupt, f.table, column)
+func (f *rowDecoder) fail(column string) {
+	if f.err == nil {
+		f.err = fmt.Errorf("%w: a value of %s.%s makes no sense", ErrCorrupt, f.table, column)
 	}
 }
 
 // raw reads a text as it is.
-func (f *fields) raw(column string, v any) string {
+func (f *rowDecoder) raw(column string, v any) string {
 	s, ok := v.(string)
 	if !ok || len(s) > maxSchema {
 		f.fail(column)
@@ -50,7 +50,7 @@ func (f *fields) raw(column string, v any) string {
 
 // text reads a text for people. Characters that could play tricks on a
 // terminal become spaces.
-func (f *fields) text(column string, v any, most int) string {
+func (f *rowDecoder) text(column string, v any, most int) string {
 	s, ok := v.(string)
 	if !ok || len(s) > most || !utf8.ValidString(s) {
 		f.fail(column)
@@ -60,7 +60,7 @@ func (f *fields) text(column string, v any, most int) string {
 }
 
 // id reads an ID.
-func (f *fields) id(column string, v any) string {
+func (f *rowDecoder) id(column string, v any) string {
 	s, ok := v.(string)
 	if !ok || !validID(s) {
 		f.fail(column)
@@ -70,7 +70,7 @@ func (f *fields) id(column string, v any) string {
 }
 
 // number reads a whole number from 0 to most.
-func (f *fields) number(column string, v any, most int64) int64 {
+func (f *rowDecoder) number(column string, v any, most int64) int64 {
 	n, ok := v.(int64)
 	if !ok || n < 0 || n > most {
 		f.fail(column)
@@ -80,12 +80,12 @@ func (f *fields) number(column string, v any, most int64) int64 {
 }
 
 // time reads milliseconds.
-func (f *fields) time(column string, v any) time.Time {
+func (f *rowDecoder) time(column string, v any) time.Time {
 	return time.UnixMilli(f.number(column, v, maxTime)).UTC()
 }
 
 // mode reads the name of a mode.
-func (f *fields) mode(column string, v any) admission.Mode {
+func (f *rowDecoder) mode(column string, v any) admission.Mode {
 	m, err := admission.ParseMode(f.text(column, v, maxName))
 	if err != nil {
 		f.fail(column)

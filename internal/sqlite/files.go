@@ -48,15 +48,15 @@ func prepareFile(path string) error {
 		return fmt.Errorf("make the record: %w", err)
 	}
 	for _, name := range []string{path, path + "-wal", path + "-shm", path + "-journal"} {
-		if err := tighten(name); err != nil {
+		if err := restrictPermissions(name); err != nil {
 			return fmt.Errorf("look at the record: %w", err)
 		}
 	}
 	return nil
 }
 
-// tighten takes the permissions of all others on a file away.
-func tighten(name string) error {
+// restrictPermissions takes the permissions of all others on a file away.
+func restrictPermissions(name string) error {
 	info, err := os.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -71,8 +71,8 @@ func tighten(name string) error {
 	return os.Chmod(name, 0o600)
 }
 
-// existing returns the path of the database in dir, or ErrNone.
-func existing(dir string) (string, error) {
+// databasePath returns the path of the database in dir, or ErrNoRecord.
+func databasePath(dir string) (string, error) {
 	path, err := filepath.Abs(filepath.Join(dir, databaseName))
 	if err != nil {
 		return "", fmt.Errorf("find the record: %w", err)
@@ -80,7 +80,7 @@ func existing(dir string) (string, error) {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("%s: %w", path, ErrNone)
+		return "", fmt.Errorf("%s: %w", path, ErrNoRecord)
 	case err != nil:
 		return "", fmt.Errorf("look at the record: %w", err)
 	case !info.Mode().IsRegular():

@@ -11,7 +11,7 @@ import (
 )
 
 // flock locks a file without waiting, alone or beside others who look. It
-// returns errHeld when somebody holds it. Closing the file unlocks it.
+// returns errLockHeld when somebody holds it. Closing the file unlocks it.
 func flock(f *os.File, alone bool) error {
 	how := unix.LOCK_SH
 	if alone {
@@ -23,15 +23,15 @@ func flock(f *os.File, alone bool) error {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case errors.Is(err, unix.EWOULDBLOCK):
-			return errHeld
+			return errLockHeld
 		}
 		return err
 	}
 }
 
-// openLock opens a lock file, which must be a file: a pipe or a link that somebody
+// openLockFile opens a lock file, which must be a file: a pipe or a link that somebody
 // put in its place is refused and does not hold anybody up.
-func openLock(path string, flags int) (*os.File, error) {
+func openLockFile(path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, err
@@ -51,9 +51,9 @@ func classifyOS(err error) error {
 	return err
 }
 
-// noRoom says whether the file system of a directory is full. SQLite calls some
+// diskFull says whether the file system of a directory is full. SQLite calls some
 // of what then fails an I/O error.
-func noRoom(dir string) bool {
+func diskFull(dir string) bool {
 	var s unix.Statfs_t
 	return unix.Statfs(dir, &s) == nil && s.Bavail < 16
 }

@@ -12,13 +12,13 @@ import (
 	"headgate/runbooks/control"
 )
 
-// fill records changes until one is refused, and returns those that were not.
-func fill(t *testing.T, s *Store) (kept []control.Change, err error) {
+// recordUntilFull records changes until one is refused, and returns those that were not.
+func recordUntilFull(t *testing.T, s *Store) (kept []control.ModeChange, err error) {
 	t.Helper()
 	for range 100_000 {
-		c := bulky("p")
+		c := newLargeChange("p")
 		c.To = admission.Modes()[len(kept)%3]
-		if err := s.Record(t.Context(), []control.Change{c}, 0); err != nil {
+		if err := s.RecordChanges(t.Context(), []control.ModeChange{c}, 0); err != nil {
 			return kept, err
 		}
 		kept = append(kept, c)
@@ -29,17 +29,17 @@ func fill(t *testing.T, s *Store) (kept []control.Change, err error) {
 
 // checkFull holds a full record against its promise: what was acknowledged is
 // there, what was refused is not there in part, reading goes on.
-func checkFull(t *testing.T, s *Store, kept []control.Change) {
+func checkFull(t *testing.T, s *Store, kept []control.ModeChange) {
 	t.Helper()
-	batch := []control.Change{bulky("x"), bulky("y")}
-	if err := s.Record(t.Context(), batch, 7); err != nil && !errors.Is(err, ErrFull) {
+	batch := []control.ModeChange{newLargeChange("x"), newLargeChange("y")}
+	if err := s.RecordChanges(t.Context(), batch, 7); err != nil && !errors.Is(err, ErrFull) {
 		t.Errorf("a second attempt: %v, want ErrFull again", err)
 	}
-	got := all(t, s)
+	got := allModeChanges(t, s)
 	if len(got) != len(kept) && len(got) != len(kept)+len(batch) { // all of the batch or nothing of it
 		t.Errorf("%d changes, want %d", len(got), len(kept))
 	}
-	standings, err := s.Standings(t.Context())
+	standings, err := s.ModeStates(t.Context())
 	if err != nil || len(standings) == 0 || standings[0].Mode != kept[len(kept)-1].To {
 		t.Errorf("%v, %v, want the mode of the last change that was kept", standings, err)
 	}
@@ -47,10 +47,10 @@ func checkFull(t *testing.T, s *Store, kept []control.Change) {
 
 // TestFull: SQLite finds no room for a page.
 func TestFull(t *testing.T) {
-	for kind, make := range kinds {
+	for kind, make := range storeKinds {
 		t.Run(kind, func(t *testing.T) {
 			s := make(t)
-			record(t, s, 0, some("p", admission.Observe))
+			mustRecord(t, s, 0, newModeChange("p", admission.Observe))
 			var pages int
 			if err := s.writer.QueryRowContext(t.Context(), "PRAGMA page_count").Scan(&pages); err != nil {
 				t.Fatal(err)
@@ -61,27 +61,27 @@ func TestFull(t *testing.T) {
 				}
 			}
 			room(pages + 8)
-			kept, err := fill(t, s)
+			kept, err := recordUntilFull(t, s)
 			if !errors.Is(err, ErrFull) {
 				t.Fatalf("%v, want ErrFull", err)
 			}
-			has(t, err.Error(), "free some disk space", "SQLITE_FULL")
+			wantContains(t, err.Error(), "free some disk space", "SQLITE_FULL")
 			// A batch: its first change fits nowhere, so nothing of it may stay.
-			if err := s.Record(t.Context(), []control.Change{some("x", admission.Observe), bulky("y")}, 7); !errors.Is(err, ErrFull) {
+			if err := s.RecordChanges(t.Context(), []control.ModeChange{newModeChange("x", admission.Observe), newLargeChange("y")}, 7); !errors.Is(err, ErrFull) {
 				t.Errorf("%v, want ErrFull", err)
 			}
-			if got := all(t, s); len(got) != len(kept)+1 {
+			if got := allModeChanges(t, s); len(got) != len(kept)+1 {
 				t.Errorf("%d changes, want %d", len(got), len(kept)+1)
 			}
 			room(pages + 1000)
-			record(t, s, 7, some("x", admission.Observe))
+			mustRecord(t, s, 7, newModeChange("x", admission.Observe))
 		})
 	}
 }
 
-// bulky is a change that needs much of a page.
-func bulky(pool string) control.Change {
-	c := some(pool, admission.Observe)
+// newLargeChange is a change that needs much of a page.
+func newLargeChange(pool string) control.ModeChange {
+	c := newModeChange(pool, admission.Observe)
 	c.Reason = string(make([]byte, maxReason))
 	return c
 }
@@ -92,17 +92,17 @@ func TestFullDisk(t *testing.T) {
 	if !ok {
 		return
 	}
-	s, err := Open(t.Context(), options(dir))
+	s, err := Open(t.Context(), testOptions(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closed(t, s)
-	kept, err := fill(t, s)
+	defer closeStore(t, s)
+	kept, err := recordUntilFull(t, s)
 	if !errors.Is(err, ErrFull) {
 		t.Fatalf("%v, want ErrFull", err)
 	}
 	checkFull(t, s, kept)
-	if _, err := LeaveRequest(t.Context(), dir, control.Order{Action: control.Rollback, Reason: string(make([]byte, maxReason))}); err != nil && !errors.Is(err, ErrFull) {
+	if _, err := QueueRequest(t.Context(), dir, control.ModeRequest{Action: control.Rollback, Reason: string(make([]byte, maxReason))}); err != nil && !errors.Is(err, ErrFull) {
 		t.Errorf("leave a request: %v, want ErrFull", err)
 	}
 	copied := filepath.Join(dir, "copy.db")
@@ -119,7 +119,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, ballast)); err != nil {
 		t.Fatal(err)
 	}
-	record(t, s, 0, bulky("p"))
+	mustRecord(t, s, 0, newLargeChange("p"))
 }
 
 // TestNoRoomToStart: opening on a full disk says so, and makes nothing half.
@@ -128,26 +128,26 @@ func TestNoRoomToStart(t *testing.T) {
 	if !ok {
 		return
 	}
-	stuff(t, filepath.Join(dir, "stuffing"))
-	if s, err := Open(t.Context(), options(dir)); !errors.Is(err, ErrFull) {
+	fillDisk(t, filepath.Join(dir, "stuffing"))
+	if s, err := Open(t.Context(), testOptions(dir)); !errors.Is(err, ErrFull) {
 		t.Fatalf("%v, %v, want ErrFull", s, err)
 	}
 	if err := os.Remove(filepath.Join(dir, "stuffing")); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(t.Context(), options(dir))
+	s, err := Open(t.Context(), testOptions(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	record(t, s, 0, some("p", admission.Observe))
-	closed(t, s)
+	mustRecord(t, s, 0, newModeChange("p", admission.Observe))
+	closeStore(t, s)
 }
 
 // ballast is a file that takes room away which a test gives back.
 const ballast = "ballast"
 
-// stuff takes all room that is left.
-func stuff(t *testing.T, path string) {
+// fillDisk takes all room that is left.
+func fillDisk(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)
 	if err != nil {
@@ -168,9 +168,9 @@ func stuff(t *testing.T, path string) {
 // TestCheckpoint: the write-ahead log does not stay as large as it once was.
 func TestCheckpoint(t *testing.T) {
 	dir := t.TempDir()
-	s := openIn(t, dir)
+	s := openTestStore(t, dir)
 	for range 50 {
-		record(t, s, 0, bulky("p"))
+		mustRecord(t, s, 0, newLargeChange("p"))
 	}
 	log := filepath.Join(dir, databaseName+"-wal")
 	if info, err := os.Stat(log); err != nil || info.Size() == 0 {
@@ -187,7 +187,7 @@ func TestCheckpoint(t *testing.T) {
 	if err := s.checkpoint(ctx); !errors.Is(err, ErrBusy) {
 		t.Errorf("%v, want ErrBusy", err)
 	}
-	if got := all(t, s); len(got) != 50 {
+	if got := allModeChanges(t, s); len(got) != 50 {
 		t.Errorf("%d changes, want 50", len(got))
 	}
 }
@@ -195,8 +195,8 @@ func TestCheckpoint(t *testing.T) {
 // TestCheckpointBesideReader: one who reads keeps the log from being emptied, which
 // is no error.
 func TestCheckpointBesideReader(t *testing.T) {
-	s := openIn(t, t.TempDir())
-	record(t, s, 0, some("p", admission.Observe))
+	s := openTestStore(t, t.TempDir())
+	mustRecord(t, s, 0, newModeChange("p", admission.Observe))
 	conn, err := s.reader.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func TestCheckpointBesideReader(t *testing.T) {
 	if err != nil || !rows.Next() {
 		t.Fatal(err)
 	}
-	record(t, s, 0, some("q", admission.Observe))
+	mustRecord(t, s, 0, newModeChange("q", admission.Observe))
 	if err := s.checkpoint(t.Context()); err != nil {
 		t.Errorf("%v, want it to be tried again later", err)
 	}

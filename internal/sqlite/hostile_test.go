@@ -30,15 +30,15 @@ var hostileModes = []string{
 // TestHostileModes: a value that makes no sense is never guessed at.
 func TestHostileModes(t *testing.T) {
 	for _, row := range hostileModes {
-		dir, path := made(t)
-		execute(t, path, "INSERT INTO modes VALUES "+row)
-		s := openIn(t, dir)
-		got, err := s.Standings(t.Context())
+		dir, path := newRecordDir(t)
+		execSQL(t, path, "INSERT INTO modes VALUES "+row)
+		s := openTestStore(t, dir)
+		got, err := s.ModeStates(t.Context())
 		if !errors.Is(err, ErrCorrupt) || got != nil {
 			t.Errorf("%.90s: %v, %v, want ErrCorrupt", row, got, err)
 			continue
 		}
-		has(t, err.Error(), "modes.")
+		wantContains(t, err.Error(), "modes.")
 		if strings.Contains(err.Error(), "yesterday") || len(err.Error()) > 400 {
 			t.Errorf("the message repeats what is there: %s", err)
 		}
@@ -59,7 +59,7 @@ func TestHostileChanges(t *testing.T) {
 	}
 	for column, values := range bad {
 		for _, value := range values {
-			dir, path := made(t)
+			dir, path := newRecordDir(t)
 			var names, row []string
 			for name, v := range good {
 				if name == column {
@@ -67,28 +67,28 @@ func TestHostileChanges(t *testing.T) {
 				}
 				names, row = append(names, name), append(row, v)
 			}
-			execute(t, path, "INSERT INTO mode_changes ("+strings.Join(names, ", ")+") VALUES ("+strings.Join(row, ", ")+")")
-			_, _, err := ReadChanges(t.Context(), dir, ChangeFilter{})
+			execSQL(t, path, "INSERT INTO mode_changes ("+strings.Join(names, ", ")+") VALUES ("+strings.Join(row, ", ")+")")
+			_, _, err := ReadModeChanges(t.Context(), dir, ModeChangeFilter{})
 			if !errors.Is(err, ErrCorrupt) {
 				t.Errorf("%s = %s: %v, want ErrCorrupt", column, value, err)
 				continue
 			}
-			has(t, err.Error(), "mode_changes."+column)
+			wantContains(t, err.Error(), "mode_changes."+column)
 		}
 	}
 }
 
 // TestHostileSize: values and rows beyond what is ever written are not loaded.
 func TestHostileSize(t *testing.T) {
-	dir, path := made(t)
-	execute(t, path,
+	dir, path := newRecordDir(t)
+	execSQL(t, path,
 		"INSERT INTO mode_requests VALUES (1, 1, '', 'rollback', '', '', 0, 'a', CAST(zeroblob(5000000) AS TEXT), 'w')",
 		"INSERT INTO modes VALUES ('huge', 'enforce', 'enforce', 1, 'a', CAST(zeroblob(5000000) AS TEXT), 'c', 'w')")
-	s := openIn(t, dir)
-	if _, err := s.Standings(t.Context()); !errors.Is(err, ErrCorrupt) {
+	s := openTestStore(t, dir)
+	if _, err := s.ModeStates(t.Context()); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("standings: %v, want ErrCorrupt", err)
 	}
-	if _, err := s.Requests(t.Context(), 0); !errors.Is(err, ErrCorrupt) {
+	if _, err := s.QueuedRequests(t.Context(), 0); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("requests: %v, want ErrCorrupt", err)
 	}
 }
@@ -96,13 +96,13 @@ func TestHostileSize(t *testing.T) {
 // TestHostileProgress: a mark that makes no sense hides no requests.
 func TestHostileProgress(t *testing.T) {
 	for _, value := range []string{"'all'", "-1", "9223372036854775807", "x'00'", "0.5"} {
-		dir, path := made(t)
-		execute(t, path, "INSERT INTO progress VALUES ('mode_requests', "+value+", 'w')")
-		s := openIn(t, dir)
-		if got, err := s.Requests(t.Context(), 0); !errors.Is(err, ErrCorrupt) {
+		dir, path := newRecordDir(t)
+		execSQL(t, path, "INSERT INTO progress VALUES ('mode_requests', "+value+", 'w')")
+		s := openTestStore(t, dir)
+		if got, err := s.QueuedRequests(t.Context(), 0); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v, %v, want ErrCorrupt", value, got, err)
 		}
-		if _, err := LeaveRequest(t.Context(), dir, control.Order{Action: control.Rollback}); !errors.Is(err, ErrCorrupt) {
+		if _, err := QueueRequest(t.Context(), dir, control.ModeRequest{Action: control.Rollback}); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: leave: %v, want ErrCorrupt", value, err)
 		}
 	}
@@ -110,32 +110,32 @@ func TestHostileProgress(t *testing.T) {
 
 // TestHostileNumbers: numbers that leave no room for more are refused.
 func TestHostileNumbers(t *testing.T) {
-	dir, path := made(t)
-	execute(t, path, "INSERT INTO mode_requests VALUES (9007199254740992, 1, '', 'rollback', '', '', 0, 'a', 'r', 'w')")
-	s := openIn(t, dir)
-	if got, err := s.Requests(t.Context(), 0); !errors.Is(err, ErrCorrupt) {
+	dir, path := newRecordDir(t)
+	execSQL(t, path, "INSERT INTO mode_requests VALUES (9007199254740992, 1, '', 'rollback', '', '', 0, 'a', 'r', 'w')")
+	s := openTestStore(t, dir)
+	if got, err := s.QueuedRequests(t.Context(), 0); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("%v, %v, want ErrCorrupt", got, err)
 	}
-	if _, err := LeaveRequest(t.Context(), dir, control.Order{Action: control.Rollback}); !errors.Is(err, ErrCorrupt) {
+	if _, err := QueueRequest(t.Context(), dir, control.ModeRequest{Action: control.Rollback}); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("leave: %v, want ErrCorrupt", err)
 	}
-	if got, err := s.Requests(t.Context(), math.MaxInt64); err != nil || len(got) != 0 {
+	if got, err := s.QueuedRequests(t.Context(), math.MaxInt64); err != nil || len(got) != 0 {
 		t.Errorf("after the highest: %v, %v", got, err)
 	}
-	execute(t, path, "DELETE FROM mode_requests", "INSERT INTO mode_requests VALUES (-3, 1, '', 'rollback', '', '', 0, 'a', 'r', 'w')")
-	if got, err := s.Requests(t.Context(), -100); err != nil || len(got) != 0 {
+	execSQL(t, path, "DELETE FROM mode_requests", "INSERT INTO mode_requests VALUES (-3, 1, '', 'rollback', '', '', 0, 'a', 'r', 'w')")
+	if got, err := s.QueuedRequests(t.Context(), -100); err != nil || len(got) != 0 {
 		t.Errorf("a number below one: %v, %v", got, err)
 	}
 }
 
 // TestManyPools: more pools than can ever have been are not loaded.
 func TestManyPools(t *testing.T) {
-	s := openIn(t, t.TempDir())
+	s := openTestStore(t, t.TempDir())
 	if _, err := s.writer.ExecContext(t.Context(), `INSERT INTO modes WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10001)
 		SELECT 'p' || i, 'enforce', 'enforce', 1, 'a', 'r', 'c', 'w' FROM n`); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Standings(t.Context()); !errors.Is(err, ErrCorrupt) || got != nil {
+	if got, err := s.ModeStates(t.Context()); !errors.Is(err, ErrCorrupt) || got != nil {
 		t.Errorf("%d standings, %v, want ErrCorrupt", len(got), err)
 	}
 }
@@ -143,11 +143,11 @@ func TestManyPools(t *testing.T) {
 // FuzzRows: whatever stands in a row, reading it is an error or gives values that
 // are valid and fit to be shown.
 func FuzzRows(f *testing.F) {
-	s, err := Ephemeral(f.Context(), options(""))
+	s, err := Ephemeral(f.Context(), testOptions(""))
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Cleanup(func() { closed(f, s) })
+	f.Cleanup(func() { closeStore(f, s) })
 	f.Add("default", "passthrough", "anna", "queue age pages", int64(1772359200000), 1.5, []byte("x"), uint16(0))
 	f.Add("", "rollback", "\x1b[2J", "\u202e", int64(-1), math.NaN(), []byte{0xff}, uint16(0x1234))
 	f.Add(strings.Repeat("p", 300), "mode", "a\nb", strings.Repeat("é", 2000), int64(math.MaxInt64), math.Inf(1), []byte{}, uint16(0xffff))
@@ -173,21 +173,21 @@ func FuzzRows(f *testing.F) {
 		}
 		insert("INSERT INTO modes VALUES (?, ?, ?, ?, ?, ?, 'c', 'w')", 6)
 		insert("INSERT INTO mode_requests (at_ms, pool, action, mode, expected, drop_overdue, actor, reason, writer) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'w')", 8)
-		standings, err := s.Standings(t.Context())
+		standings, err := s.ModeStates(t.Context())
 		if err != nil && !errors.Is(err, ErrCorrupt) {
 			t.Fatal(err)
 		}
 		for _, st := range standings {
-			fit(t, st.Pool, st.By, st.Reason, st.Mode.String(), st.Before.String())
+			wantClean(t, st.Pool, st.Actor, st.Reason, st.Mode.String(), st.RestoreMode.String())
 		}
-		requests, err := s.Requests(t.Context(), 0)
+		requests, err := s.QueuedRequests(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range requests {
-			fit(t, r.Order.Pool, r.Order.Actor, r.Order.Reason, r.Order.Mode.String())
-			if r.Order.Action != "" && !requestable(r.Order.Action) {
-				t.Fatalf("action %q", r.Order.Action)
+			wantClean(t, r.Mode.Pool, r.Mode.Actor, r.Mode.Reason, r.Mode.Mode.String())
+			if r.Mode.Action != "" && !isRequestAction(r.Mode.Action) {
+				t.Fatalf("action %q", r.Mode.Action)
 			}
 		}
 	})
@@ -205,27 +205,27 @@ func FuzzChange(f *testing.F) {
 				row[i] = others[(i+int(mix))%len(others)]
 			}
 		}
-		c, err := change(row)
+		c, err := decodeModeChange(row)
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) {
 				t.Fatal(err)
 			}
 			return
 		}
-		fit(t, c.Pool, c.Actor, c.Reason, c.Writer, c.From.String())
-		if err := writable(c); err != nil {
+		wantClean(t, c.Pool, c.Actor, c.Reason, c.Writer, c.From.String())
+		if err := validateModeChange(c); err != nil {
 			t.Fatalf("read what cannot be written: %v", err)
 		}
-		if _, key := (ChangeFilter{Limit: 1}).cut([]control.Change{c, c}); key != "" {
-			if _, _, err := readKey(key); err != nil {
+		if _, key := (ModeChangeFilter{Limit: 1}).truncate([]control.ModeChange{c, c}); key != "" {
+			if _, _, err := parsePageKey(key); err != nil {
 				t.Fatalf("the key %q of a change is none", key)
 			}
 		}
 	})
 }
 
-// fit fails unless texts are valid, bounded and on one line.
-func fit(t *testing.T, texts ...string) {
+// wantClean fails unless texts are valid, bounded and on one line.
+func wantClean(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, s := range texts {
 		if s != clean(s, maxReason) || strings.HasPrefix(s, "Mode(") {

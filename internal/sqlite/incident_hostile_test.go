@@ -14,8 +14,8 @@ import (
 	"headgate/engine"
 )
 
-// hostile is what a column of a table can hold that headgate never writes.
-type hostile struct {
+// badColumn is what a column of a table can hold that headgate never writes.
+type badColumn struct {
 	table, column string
 	values        []string
 }
@@ -30,8 +30,8 @@ var (
 	badWord  = []string{"'Open'", "'a b'", "7", "printf('%033d', 1)"}
 )
 
-func hostiles() []hostile {
-	return []hostile{
+func badIncidentColumns() []badColumn {
+	return []badColumn{
 		{"incidents", "id", badID}, {"incidents", "rule", badText}, {"incidents", "pool", badText}, {"incidents", "level", []string{"''", "'PAGE'", "2"}},
 		{"incidents", "peak", badWord}, {"incidents", "opened_ms", badTime}, {"incidents", "changed_ms", badTime}, {"incidents", "why", badWord},
 		{"incidents", "value", badReal}, {"incidents", "threshold", badReal}, {"incidents", "unit", badText}, {"incidents", "summary", badText},
@@ -46,29 +46,29 @@ func hostiles() []hostile {
 	}
 }
 
-// shelfOfOne is a record with one row of everything, and no checks.
-func shelfOfOne(t testing.TB) *Store {
+// newUncheckedStore is a record with one row of everything, and no checks.
+func newUncheckedStore(t testing.TB) *Store {
 	t.Helper()
-	s, err := Ephemeral(t.Context(), options(""))
+	s, err := Ephemeral(t.Context(), testOptions(""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closed(t, s) })
-	b := trouble("i-1")
+	t.Cleanup(func() { closeStore(t, s) })
+	b := newIncidentBatch("i-1")
 	b.Silences = []engine.Silence{fullSilence("queue_age")}
 	saveBatch(t, s, b, planPost)
-	saveOutbox(t, s, alerts.Changes{Roots: []alerts.Root{{Incident: "i-1", Destination: alerts.ToPage, Ref: alerts.Ref{Channel: "C", TS: "1"}}}})
+	saveOutbox(t, s, alerts.Changes{Threads: []alerts.Thread{{Incident: "i-1", Destination: alerts.ToPage, Ref: alerts.Ref{Channel: "C", TS: "1"}}}})
 	if _, err := s.writer.ExecContext(t.Context(), "PRAGMA ignore_check_constraints = 1"); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// spoilt calls check with a record in which one value is as it should not be, for
+// forEachBadValue calls check with a record in which one value is as it should not be, for
 // each value of each column.
-func spoilt(t *testing.T, columns []hostile, check func(s *Store, h hostile, value string)) {
+func forEachBadValue(t *testing.T, columns []badColumn, check func(s *Store, h badColumn, value string)) {
 	t.Helper()
-	s := shelfOfOne(t)
+	s := newUncheckedStore(t)
 	run := func(statement string) {
 		t.Helper()
 		if _, err := s.writer.ExecContext(t.Context(), statement); err != nil {
@@ -88,24 +88,24 @@ func spoilt(t *testing.T, columns []hostile, check func(s *Store, h hostile, val
 			run("INSERT INTO " + h.table + " SELECT * FROM kept_" + h.table)
 		}
 	}
-	checkStory(t, story(t, s, "i-1")) // what was spoilt was the value alone
+	checkHistory(t, mustLoadIncident(t, s, "i-1")) // what was spoilt was the value alone
 }
 
 // TestHostileIncidents: a value that makes no sense is never guessed at.
 func TestHostileIncidents(t *testing.T) {
-	spoilt(t, hostiles(), func(s *Store, h hostile, value string) {
+	forEachBadValue(t, badIncidentColumns(), func(s *Store, h badColumn, value string) {
 		got, err := s.EngineJournal(nil).Load(t.Context())
 		if !errors.Is(err, ErrCorrupt) || got.Incidents != nil || got.States != nil {
 			t.Errorf("%s.%s = %s: %v, want ErrCorrupt", h.table, h.column, value, err)
 			return
 		}
-		has(t, err.Error(), h.table+"."+h.column)
+		wantContains(t, err.Error(), h.table+"."+h.column)
 	})
 }
 
 // TestHostileStory: the same for what is read with one incident.
 func TestHostileStory(t *testing.T) {
-	spoilt(t, []hostile{
+	forEachBadValue(t, []badColumn{
 		{"incident_events", "id", badID}, {"incident_events", "seq", badCount}, {"incident_events", "kind", badWord}, {"incident_events", "at_ms", badTime},
 		{"incident_events", "level", badWord}, {"incident_events", "value", badReal}, {"incident_events", "actor", badText},
 		{"incident_events", "muted", badFlag}, {"incident_events", "digested", badFlag}, {"incident_events", "flips", badCount},
@@ -116,13 +116,13 @@ func TestHostileStory(t *testing.T) {
 		{"deliveries", "note", []string{"''", "'null'", "'[]'", "'{}'", "x'7b7d'", "note || 'x'", "replace(note, 'warn', 'WARN')", "replace(note, '-0.25', '\"\"')",
 			"replace(note, '\"ping\":0', '\"ping\":2')", "replace(note, '\"note\":', '\"notes\":')", "replace(note, '\"late\":0,', '')", "replace(note, '\"why\":\"\"', '\"why\":null')",
 			"replace(note, '\"seq\":1', '\"seq\":1e400')", "printf('%060000d', 1)", "printf('%.*c', 50000, '[')", "replace(note, '\"note\":{', '\"more\":1,\"note\":{')"}},
-	}, func(s *Store, h hostile, value string) {
-		got, err := s.Story(t.Context(), "i-1")
+	}, func(s *Store, h badColumn, value string) {
+		got, err := s.IncidentHistory(t.Context(), "i-1")
 		if !errors.Is(err, ErrCorrupt) || got.Incident.ID != "" {
 			t.Errorf("%s.%s = %s: %+v, %v, want ErrCorrupt", h.table, h.column, value, got, err)
 			return
 		}
-		has(t, err.Error(), h.table+"."+h.column)
+		wantContains(t, err.Error(), h.table+"."+h.column)
 		ds, err := s.Outbox().Pending(t.Context(), 10)
 		if h.table == "deliveries" && (err != nil || len(ds) != 0) {
 			t.Errorf("%s.%s = %s: %+v, %v, want it to be passed over", h.table, h.column, value, ds, err)
@@ -134,11 +134,11 @@ func TestHostileStory(t *testing.T) {
 func TestHostileRoot(t *testing.T) {
 	for _, column := range []string{"channel", "ts"} {
 		for _, value := range badText {
-			s := shelfOfOne(t)
+			s := newUncheckedStore(t)
 			if _, err := s.writer.ExecContext(t.Context(), "UPDATE delivery_roots SET "+column+" = "+value); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := s.Outbox().Root(t.Context(), "i-1", alerts.ToPage); !errors.Is(err, ErrCorrupt) || got != (alerts.Ref{}) {
+			if got, err := s.Outbox().Thread(t.Context(), "i-1", alerts.ToPage); !errors.Is(err, ErrCorrupt) || got != (alerts.Ref{}) {
 				t.Errorf("%s = %s: %v, %v, want ErrCorrupt", column, value, got, err)
 			}
 		}
@@ -147,15 +147,15 @@ func TestHostileRoot(t *testing.T) {
 
 // TestHugeIncident: rows beyond what is ever written are not loaded.
 func TestHugeIncident(t *testing.T) {
-	dir, path := made(t)
-	s, err := Open(t.Context(), options(dir))
+	dir, path := newRecordDir(t)
+	s, err := Open(t.Context(), testOptions(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	saveBatch(t, s, trouble("i-1"), planPost)
-	closed(t, s)
-	execute(t, path, "UPDATE incidents SET summary = CAST(zeroblob(5000000) AS TEXT)")
-	s = openIn(t, dir)
+	saveBatch(t, s, newIncidentBatch("i-1"), planPost)
+	closeStore(t, s)
+	execSQL(t, path, "UPDATE incidents SET summary = CAST(zeroblob(5000000) AS TEXT)")
+	s = openTestStore(t, dir)
 	if _, err := s.EngineJournal(nil).Load(t.Context()); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("load: %v, want ErrCorrupt", err)
 	}
@@ -166,8 +166,8 @@ func TestHugeIncident(t *testing.T) {
 
 // TestChecks: the tables themselves refuse flags and numbers that cannot be.
 func TestChecks(t *testing.T) {
-	s := kinds["ephemeral"](t)
-	saveBatch(t, s, trouble("i-1"), planPost)
+	s := storeKinds["ephemeral"](t)
+	saveBatch(t, s, newIncidentBatch("i-1"), planPost)
 	for _, change := range []string{
 		"incidents SET due = 2", "incidents SET opened_ms = -1", "incidents SET seq = -1", "incident_events SET muted = 3",
 		"rule_states SET warn_ns = -1", "deliveries SET plain = -1", "deliveries SET attempts = -1",
@@ -180,11 +180,11 @@ func TestChecks(t *testing.T) {
 
 // FuzzNote: a note is refused, or it comes back as it was read.
 func FuzzNote(f *testing.F) {
-	full, err := encodeNote(alerts.Note{Incident: fullIncident("i-1"), Event: fullEvent("i-1", 1), Mode: "observe", ModeSince: noon, Ping: true, Diverted: "why"})
+	full, err := encodeNote(alerts.Notification{Incident: fullIncident("i-1"), Event: fullEvent("i-1", 1), Mode: "observe", ModeSince: noon, Ping: true, FallbackReason: "why"})
 	if err != nil {
 		f.Fatal(err)
 	}
-	empty, err := encodeNote(alerts.Note{})
+	empty, err := encodeNote(alerts.Notification{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -192,22 +192,22 @@ func FuzzNote(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got := fields{table: "deliveries"}
+		got := rowDecoder{table: "deliveries"}
 		n := got.note("note", s)
-		if got.bad != nil {
-			if !errors.Is(got.bad, ErrCorrupt) {
-				t.Fatal(got.bad)
+		if got.err != nil {
+			if !errors.Is(got.err, ErrCorrupt) {
+				t.Fatal(got.err)
 			}
 			return
 		}
-		fit(t, n.Incident.Summary, n.Incident.Feel, n.Incident.ID, n.Event.By, n.Mode, n.Diverted)
+		wantClean(t, n.Incident.Summary, n.Incident.Impact, n.Incident.ID, n.Event.By, n.Mode, n.FallbackReason)
 		text, err := encodeNote(n)
 		if err != nil || len(text) > maxLength/2 {
 			t.Fatalf("%d bytes, %v", len(text), err)
 		}
-		again := fields{table: "deliveries"}
-		if diff := cmp.Diff(n, again.note("note", text)); diff != "" || again.bad != nil {
-			t.Fatalf("%v (-first +second):\n%s", again.bad, diff)
+		again := rowDecoder{table: "deliveries"}
+		if diff := cmp.Diff(n, again.note("note", text)); diff != "" || again.err != nil {
+			t.Fatalf("%v (-first +second):\n%s", again.err, diff)
 		}
 	})
 }
@@ -215,38 +215,38 @@ func FuzzNote(f *testing.F) {
 // FuzzDelivery: whatever a deliverer or a sender makes of a delivery's texts and
 // numbers, it is refused, or comes back fit to be shown.
 func FuzzDelivery(f *testing.F) {
-	s, err := Ephemeral(f.Context(), options(""))
+	s, err := Ephemeral(f.Context(), testOptions(""))
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Cleanup(func() { closed(f, s) })
+	f.Cleanup(func() { closeStore(f, s) })
 	f.Add("i-1", 1, "post", "page", "queued", "rate limited", "C1", "1.000100", 31.5, int64(1772366400000))
 	f.Add("an incident", math.MaxInt64, "edit", "fallback", "retry", "\x1b[2J\u202e", "\xff", "", math.NaN(), int64(math.MinInt64))
 	f.Add("i\n", -1, "", "", "", "", "", "", math.Inf(1), int64(math.MaxInt64))
 	f.Fuzz(func(t *testing.T, id string, seq int, kind, to, state, reason, channel, ts string, value float64, at int64) {
 		d := alerts.Delivery{
 			ID: newID(), Incident: id, Seq: seq, Kind: alerts.Kind(kind), Destination: alerts.Destination(to), State: alerts.State(state),
-			Reason: reason, Ref: alerts.Ref{Channel: channel, TS: ts}, Attempts: seq, Created: noon, Tried: noon.Add(1).AddDate(int(at%100_000), 0, 0),
-			Note: alerts.Note{Incident: engine.Incident{ID: id, Value: value, Summary: reason}, Event: engine.Event{Value: value, By: channel}},
+			Reason: reason, Ref: alerts.Ref{Channel: channel, TS: ts}, Attempts: seq, Created: noon, LastAttempt: noon.Add(1).AddDate(int(at%100_000), 0, 0),
+			Notification: alerts.Notification{Incident: engine.Incident{ID: id, Value: value, Summary: reason}, Event: engine.Event{Value: value, By: channel}},
 		}
 		if _, err := s.writer.ExecContext(context.Background(), "DELETE FROM deliveries"); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Outbox().Save(t.Context(), alerts.Changes{Add: []alerts.Delivery{d}}); err != nil {
-			if writableDelivery(d) == nil {
+			if validateDelivery(d) == nil {
 				t.Fatal(err)
 			}
 			return
 		}
 		ds, err := s.Outbox().Pending(t.Context(), 10)
-		if err != nil || len(ds) != int(bit(d.State.Pending())) {
+		if err != nil || len(ds) != int(btoi(d.State.Pending())) {
 			t.Fatalf("%+v, %v", ds, err)
 		}
 		for _, got := range ds {
 			if got.Key() != d.Key() {
 				t.Fatalf("%v became %v", d.Key(), got.Key())
 			}
-			fit(t, got.Reason, got.Ref.Channel, got.Ref.TS, got.Note.Incident.Summary)
+			wantClean(t, got.Reason, got.Ref.Channel, got.Ref.TS, got.Notification.Incident.Summary)
 		}
 	})
 }
@@ -269,15 +269,15 @@ func FuzzIncidentRows(f *testing.F) {
 			return row
 		}
 		n := number
-		reread(t, incidentTable, spoil([]any{id, word, word, level, level, n, n, n, word, float, float, word, word, word, word, word, n, n, n & 1, word, n, n & 1, n & 1}), incidentRow, incidentValues)
-		reread(t, eventTable, spoil([]any{id, id, n, word, n, level, float, word, n & 1, n & 1, n, word}), eventRow, eventValues)
-		reread(t, stateTable, spoil([]any{word, word, "firing", level, id, n, n, n, n, n, n, n, n, n, flips}), stateRow, stateValues)
-		reread(t, silenceTable, spoil([]any{id, word, word, n, n, word, word, n & 1}), silenceRow, silenceValues)
+		wantRoundTrip(t, incidentTable, spoil([]any{id, word, word, level, level, n, n, n, word, float, float, word, word, word, word, word, n, n, n & 1, word, n, n & 1, n & 1}), decodeIncident, incidentValues)
+		wantRoundTrip(t, eventTable, spoil([]any{id, id, n, word, n, level, float, word, n & 1, n & 1, n, word}), decodeEvent, eventValues)
+		wantRoundTrip(t, stateTable, spoil([]any{word, word, "firing", level, id, n, n, n, n, n, n, n, n, n, flips}), decodeState, stateValues)
+		wantRoundTrip(t, silenceTable, spoil([]any{id, word, word, n, n, word, word, n & 1}), decodeSilence, silenceValues)
 	})
 }
 
-// reread reads a row, and if that makes sense, writes it and reads it again.
-func reread[T any](t *testing.T, of table, row []any, read func([]any) (T, error), write func(T) []any) {
+// wantRoundTrip reads a row, and if that makes sense, writes it and reads it again.
+func wantRoundTrip[T any](t *testing.T, of table, row []any, read func([]any) (T, error), write func(T) []any) {
 	t.Helper()
 	v, err := read(row)
 	if err != nil {

@@ -21,12 +21,12 @@ func TestMachine(t *testing.T) {
 		seeds = 1
 	}
 	for seed := range seeds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { runMachine(t, kinds["ephemeral"](t), rand.New(rand.NewPCG(seed, 1))) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { runMachine(t, storeKinds["ephemeral"](t), rand.New(rand.NewPCG(seed, 1))) })
 	}
 }
 
-// script drives a machine with values that come and go.
-type script struct {
+// machineTest drives a machine with values that come and go.
+type machineTest struct {
 	t      *testing.T
 	s      *Store
 	random *rand.Rand
@@ -41,7 +41,7 @@ func runMachine(t *testing.T, s *Store, random *rand.Rand) {
 	c := engine.DefaultConfig()
 	c.ReopenWindow, c.IdleClose, c.Flap.Window = 20*time.Second, time.Minute, time.Minute
 	c.Remind.Page, c.AckFor, c.AckMax, c.SilenceMax = 10*time.Second, 8*time.Second, time.Minute, time.Minute
-	x := &script{t: t, s: s, random: random, config: c, now: noon, level: map[engine.Key]float64{}}
+	x := &machineTest{t: t, s: s, random: random, config: c, now: noon, level: map[engine.Key]float64{}}
 	for _, key := range []engine.Key{{Rule: "a", Pool: "p"}, {Rule: "a", Pool: "q"}, {Rule: "b"}} {
 		x.rules = append(x.rules, engine.Rule{
 			Name: key.Rule, Pool: key.Pool, Signal: "up", Warn: engine.Threshold{At: 1, For: time.Second, Set: true},
@@ -55,7 +55,7 @@ func runMachine(t *testing.T, s *Store, random *rand.Rand) {
 	x.check()
 }
 
-func (x *script) machine() *engine.Machine {
+func (x *machineTest) machine() *engine.Machine {
 	m, err := engine.NewMachine(x.config)
 	if err != nil {
 		x.t.Fatal(err)
@@ -63,7 +63,7 @@ func (x *script) machine() *engine.Machine {
 	return m
 }
 
-func (x *script) step() {
+func (x *machineTest) step() {
 	x.now = x.now.Add(time.Second)
 	values := map[engine.Key]engine.Value{}
 	for _, r := range x.rules {
@@ -73,7 +73,7 @@ func (x *script) step() {
 		if knowing := x.random.IntN(12); knowing > 0 {
 			values[r.Key()] = engine.Value{V: x.level[r.Key()]}
 		} else if x.random.IntN(2) == 0 {
-			values[r.Key()] = engine.Value{Knowing: engine.Idle}
+			values[r.Key()] = engine.Value{Quality: engine.Idle}
 		}
 	}
 	x.save(x.m.Step(x.now, time.Second, x.rules, values))
@@ -93,7 +93,7 @@ func (x *script) step() {
 	}
 }
 
-func (x *script) save(b engine.Batch) {
+func (x *machineTest) save(b engine.Batch) {
 	x.t.Helper()
 	saveBatch(x.t, x.s, b, planPost)
 	if x.random.IntN(3) == 0 { // as if its outcome had not been known
@@ -103,9 +103,9 @@ func (x *script) save(b engine.Batch) {
 
 // restart compares what was recorded with what the machine knows, and goes on
 // from the record.
-func (x *script) restart() {
+func (x *machineTest) restart() {
 	x.t.Helper()
-	saved := load(x.t, x.s)
+	saved := mustLoad(x.t, x.s)
 	again := x.machine()
 	if wrong := again.Load(x.now, saved); len(wrong) > 0 {
 		x.t.Fatalf("the record contradicts itself: %q", wrong)
@@ -122,27 +122,27 @@ func (x *script) restart() {
 	x.m = again
 }
 
-func (x *script) check() {
+func (x *machineTest) check() {
 	x.t.Helper()
 	found, _, err := x.s.Incidents(x.t.Context(), IncidentFilter{Limit: MaxLimit})
 	if err != nil || len(found) < 3 {
 		x.t.Fatalf("%d incidents, %v: not much of a script", len(found), err)
 	}
 	for _, inc := range found {
-		checkStory(x.t, story(x.t, x.s, inc.ID))
+		checkHistory(x.t, mustLoadIncident(x.t, x.s, inc.ID))
 	}
 }
 
-// checkStory fails unless an incident has all its events, each with one delivery,
+// checkHistory fails unless an incident has all its events, each with one delivery,
 // the first of which opens it.
-func checkStory(t *testing.T, st Story) {
+func checkHistory(t *testing.T, st IncidentHistory) {
 	t.Helper()
 	if len(st.Events) != st.Incident.Seq || len(st.Deliveries) != len(st.Events) {
 		t.Fatalf("incident %s of sequence %d has %d events and %d deliveries", st.Incident.ID, st.Incident.Seq, len(st.Events), len(st.Deliveries))
 	}
 	for n, e := range st.Events {
 		d := st.Deliveries[n]
-		if e.Seq != n+1 || d.Seq != n+1 || d.Note.Event.ID != e.ID || (d.Kind == alerts.Post) != (n == 0) {
+		if e.Seq != n+1 || d.Seq != n+1 || d.Notification.Event.ID != e.ID || (d.Kind == alerts.Post) != (n == 0) {
 			t.Fatalf("event %d of incident %s is %+v, and its delivery %+v", n+1, st.Incident.ID, e, d)
 		}
 	}

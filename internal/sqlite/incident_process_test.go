@@ -17,9 +17,9 @@ import (
 // childIncidents opens and continues incidents until it is killed, and says which
 // step of which was acknowledged. A deliverer works beside it.
 func childIncidents(args []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), childTime)
+	ctx, cancel := context.WithTimeout(context.Background(), childTimeout)
 	defer cancel()
-	s, err := Open(ctx, options(args[0]))
+	s, err := Open(ctx, testOptions(args[0]))
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func deliverAll(ctx context.Context, o *Outbox) {
 		for _, d := range ds {
 			d.State, d.Ref = alerts.Sent, alerts.Ref{Channel: "C1", TS: d.Incident}
 			c.Update = append(c.Update, d)
-			c.Roots = append(c.Roots, alerts.Root{Incident: d.Incident, Destination: d.Destination, Ref: d.Ref})
+			c.Threads = append(c.Threads, alerts.Thread{Incident: d.Incident, Destination: d.Destination, Ref: d.Ref})
 		}
 		_ = o.Save(ctx, c)
 	}
@@ -54,9 +54,9 @@ func deliverAll(ctx context.Context, o *Outbox) {
 
 // childBatch is a step of an incident, which ends with the third.
 func childBatch(id string, seq int) engine.Batch {
-	b := trouble(id)
+	b := newIncidentBatch(id)
 	b.Incidents[0].Seq, b.Events[0] = seq, fullEvent(id, seq)
-	b.States[0].Resolved = noon.Add(time.Duration(seq) * time.Second)
+	b.States[0].LastResolved = noon.Add(time.Duration(seq) * time.Second)
 	if seq == 3 {
 		b.Incidents[0] = ended(b.Incidents[0], noon)
 	}
@@ -79,7 +79,7 @@ func TestKillIncidents(t *testing.T) {
 		if err := c.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		for _, line := range c.rest() {
+		for _, line := range c.remainingLines() {
 			acknowledge(t, acknowledged, line)
 		}
 		_ = c.cmd.Wait()
@@ -99,14 +99,14 @@ func acknowledge(t *testing.T, acknowledged map[string]int, line string) {
 
 func checkIncidents(t *testing.T, dir string, acknowledged map[string]int) {
 	t.Helper()
-	s, err := Open(t.Context(), options(dir))
+	s, err := Open(t.Context(), testOptions(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closed(t, s)
+	defer closeStore(t, s)
 	for id, seq := range acknowledged {
-		st := story(t, s, id)
-		checkStory(t, st)
+		st := mustLoadIncident(t, s, id)
+		checkHistory(t, st)
 		if st.Incident.Seq < seq || st.Incident.Open() != (st.Incident.Seq < 3) {
 			t.Fatalf("step %d of %s was acknowledged, and it is at %d, open %v", seq, id, st.Incident.Seq, st.Incident.Open())
 		}
@@ -114,9 +114,9 @@ func checkIncidents(t *testing.T, dir string, acknowledged map[string]int) {
 			checkSent(t, s, d)
 		}
 	}
-	saved := load(t, s)
+	saved := mustLoad(t, s)
 	last := saved.Incidents[len(saved.Incidents)-1] // the state names it
-	if st := saved.States; len(st) != 1 || !st[0].Resolved.Equal(noon.Add(time.Duration(last.Seq)*time.Second)) {
+	if st := saved.States; len(st) != 1 || !st[0].LastResolved.Equal(noon.Add(time.Duration(last.Seq)*time.Second)) {
 		t.Fatalf("the state is %+v, its incident at %d", st, last.Seq)
 	}
 }
@@ -124,7 +124,7 @@ func checkIncidents(t *testing.T, dir string, acknowledged map[string]int) {
 // checkSent: a delivery was sent together with its root, or not at all.
 func checkSent(t *testing.T, s *Store, d alerts.Delivery) {
 	t.Helper()
-	ref, err := s.Outbox().Root(t.Context(), d.Incident, d.Destination)
+	ref, err := s.Outbox().Thread(t.Context(), d.Incident, d.Destination)
 	if err != nil || d.State == alerts.Sent && ref != d.Ref || d.State != alerts.Sent && d.State != alerts.Queued {
 		t.Fatalf("delivery %+v, its message at %v, %v", d, ref, err)
 	}
@@ -134,14 +134,14 @@ func checkSent(t *testing.T, s *Store, d alerts.Delivery) {
 // time and can be repeated, and what is there can be read.
 func TestHeldFileIncidents(t *testing.T) {
 	dir := t.TempDir()
-	s := openIn(t, dir)
-	saveBatch(t, s, trouble("i-1"), planPost)
+	s := openTestStore(t, dir)
+	saveBatch(t, s, newIncidentBatch("i-1"), planPost)
 	c := start(t, "exclusive", dir)
-	c.expect("ready")
-	if err := s.SaveBatch(withDeadline(t, 300*time.Millisecond), trouble("i-2"), planPost); !errors.Is(err, ErrBusy) {
+	c.wantLine("ready")
+	if err := s.SaveBatch(withDeadline(t, 300*time.Millisecond), newIncidentBatch("i-2"), planPost); !errors.Is(err, ErrBusy) {
 		t.Errorf("%v, want ErrBusy", err)
 	}
-	sent := posts("i-1", 1, alerts.ToPage, alerts.Sent)
+	sent := newPost("i-1", 1, alerts.ToPage, alerts.Sent)
 	if err := s.Outbox().Save(withDeadline(t, 300*time.Millisecond), alerts.Changes{Update: []alerts.Delivery{sent}}); !errors.Is(err, ErrBusy) {
 		t.Errorf("outbox: %v, want ErrBusy", err)
 	}
@@ -149,7 +149,7 @@ func TestHeldFileIncidents(t *testing.T) {
 		t.Errorf("%d deliveries, %v, want one", len(ds), err)
 	}
 	c.kill()
-	saveBatch(t, s, trouble("i-2"), planPost)
+	saveBatch(t, s, newIncidentBatch("i-2"), planPost)
 	if ds, err := s.Outbox().Pending(t.Context(), 10); err != nil || len(ds) != 2 {
 		t.Errorf("%d deliveries, %v, want two", len(ds), err)
 	}
@@ -158,7 +158,7 @@ func TestHeldFileIncidents(t *testing.T) {
 // TestFullIncidents: without room nothing of a batch is there, and with room again
 // the same batch is recorded.
 func TestFullIncidents(t *testing.T) {
-	for kind, make := range kinds {
+	for kind, make := range storeKinds {
 		t.Run(kind, func(t *testing.T) {
 			s := make(t)
 			pages := 0
@@ -182,12 +182,12 @@ func TestFullIncidents(t *testing.T) {
 			if !errors.Is(err, ErrFull) || kept == 0 {
 				t.Fatalf("%v after %d, want ErrFull", err, kept)
 			}
-			if n := rowsIn(t, s); n != 3*kept+1 { // incident, event and delivery of each, one state
+			if n := countRows(t, s); n != 3*kept+1 { // incident, event and delivery of each, one state
 				t.Errorf("%d rows of %d batches", n, kept)
 			}
 			room(pages + 1000)
 			saveBatch(t, s, refused, planPost)
-			checkStory(t, story(t, s, refused.Incidents[0].ID))
+			checkHistory(t, mustLoadIncident(t, s, refused.Incidents[0].ID))
 		})
 	}
 }
@@ -198,12 +198,12 @@ func TestFullDiskIncidents(t *testing.T) {
 	if !ok {
 		return
 	}
-	s, err := Open(t.Context(), options(dir))
+	s, err := Open(t.Context(), testOptions(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closed(t, s)
-	stuff(t, filepath.Join(dir, "stuffing"))
+	defer closeStore(t, s)
+	fillDisk(t, filepath.Join(dir, "stuffing"))
 	kept := 0
 	for err == nil && kept < 10_000 {
 		if err = s.SaveBatch(t.Context(), childBatch(fmt.Sprintf("i-%d", kept), 1), planPost); err == nil {
@@ -213,7 +213,7 @@ func TestFullDiskIncidents(t *testing.T) {
 	if !errors.Is(err, ErrFull) {
 		t.Fatalf("%v after %d, want ErrFull", err, kept)
 	}
-	if ds, err := s.Outbox().Pending(t.Context(), maxPending); err != nil || len(ds) != kept || len(load(t, s).Incidents) != kept {
+	if ds, err := s.Outbox().Pending(t.Context(), maxPending); err != nil || len(ds) != kept || len(mustLoad(t, s).Incidents) != kept {
 		t.Errorf("%d deliveries of %d incidents, %v", len(ds), kept, err)
 	}
 }

@@ -22,13 +22,13 @@ func fullIncident(id string) engine.Incident {
 	return engine.Incident{
 		ID: id, Key: engine.Key{Rule: "queue_age", Pool: "default"}, Level: engine.LevelPage, Peak: engine.LevelPage,
 		Opened: noon, Changed: noon.Add(time.Minute), Value: 31.5, Threshold: 25, Unit: "s",
-		Summary: `the queue is "old" <&>`, Feel: "they wait", Runbook: "queue_age", Action: "rollback",
-		Seq: 1, Reopened: 2, Flapping: true, AckedBy: "anna", AckUntil: noon.Add(time.Hour), Told: true, Due: true,
+		Summary: `the queue is "old" <&>`, Impact: "they wait", Runbook: "queue_age", Action: "rollback",
+		Seq: 1, ReopenCount: 2, Flapping: true, AckedBy: "anna", AckUntil: noon.Add(time.Hour), Notified: true, PendingUnmute: true,
 	}
 }
 
 func ended(i engine.Incident, at time.Time) engine.Incident {
-	i.Ended, i.Why, i.Due = at, engine.Recovered, false
+	i.Ended, i.Resolution, i.PendingUnmute = at, engine.Recovered, false
 	return i
 }
 
@@ -44,8 +44,8 @@ func fullEvent(incident string, seq int) engine.Event {
 func fullState(rule, incident string) engine.State {
 	return engine.State{
 		Key: engine.Key{Rule: rule, Pool: "default"}, Phase: engine.Recovering, Level: engine.LevelPage, Incident: incident,
-		WarnFor: 1, PageFor: time.Second + 1, ClearFor: math.MaxInt64, CalmFor: 4, IdleFor: 5, LostFor: 6,
-		Resolved: noon, Flips: []time.Time{noon, noon.Add(time.Millisecond)}, Reminded: noon.Add(time.Second), Digested: noon.Add(time.Minute),
+		WarnFor: 1, PageFor: time.Second + 1, ClearFor: math.MaxInt64, BelowPageFor: 4, IdleFor: 5, MissingFor: 6,
+		LastResolved: noon, FlapTimes: []time.Time{noon, noon.Add(time.Millisecond)}, LastNotified: noon.Add(time.Second), LastDigest: noon.Add(time.Minute),
 	}
 }
 
@@ -55,8 +55,8 @@ func fullSilence(rule string) engine.Silence {
 	}
 }
 
-// trouble is a batch of a new incident, with one event.
-func trouble(id string) engine.Batch {
+// newIncidentBatch is a batch of a new incident, with one event.
+func newIncidentBatch(id string) engine.Batch {
 	return engine.Batch{
 		States: []engine.State{fullState("queue_age", id)}, Incidents: []engine.Incident{fullIncident(id)},
 		Events: []engine.Event{fullEvent(id, 1)},
@@ -65,7 +65,7 @@ func trouble(id string) engine.Batch {
 
 // planPost plans a post for the first event that an incident has anything to be
 // sent about, and edits from then on.
-func planPost(b engine.Batch, k alerts.Known) (ds []alerts.Delivery) {
+func planPost(b engine.Batch, k alerts.TxView) (ds []alerts.Delivery) {
 	posted := map[string]bool{}
 	for _, e := range b.Events {
 		kind := alerts.Edit
@@ -74,7 +74,7 @@ func planPost(b engine.Batch, k alerts.Known) (ds []alerts.Delivery) {
 		}
 		ds = append(ds, alerts.Delivery{
 			ID: newID(), Incident: e.Incident, Seq: e.Seq, Kind: kind, Destination: alerts.ToPage, Created: e.At, State: alerts.Queued,
-			Note: alerts.Note{Event: e, Mode: "enforce"},
+			Notification: alerts.Notification{Event: e, Mode: "enforce"},
 		})
 	}
 	return ds
@@ -94,7 +94,7 @@ func saveOutbox(t testing.TB, s *Store, c alerts.Changes) {
 	}
 }
 
-func load(t testing.TB, s *Store) engine.Saved {
+func mustLoad(t testing.TB, s *Store) engine.SavedState {
 	t.Helper()
 	saved, err := s.EngineJournal(nil).Load(t.Context())
 	if err != nil {
@@ -103,25 +103,25 @@ func load(t testing.TB, s *Store) engine.Saved {
 	return saved
 }
 
-func story(t testing.TB, s *Store, id string) Story {
+func mustLoadIncident(t testing.TB, s *Store, id string) IncidentHistory {
 	t.Helper()
-	st, err := s.Story(t.Context(), id)
+	st, err := s.IncidentHistory(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return st
 }
 
-// keys names the deliveries of a story.
-func keys(st Story) (out []string) {
+// historyKeys names the deliveries of a story.
+func historyKeys(st IncidentHistory) (out []string) {
 	for _, d := range st.Deliveries {
 		out = append(out, fmt.Sprintf("%d %s %s %s", d.Seq, d.Kind, d.Destination, d.State))
 	}
 	return out
 }
 
-// rowsIn counts the rows of all tables that are about incidents.
-func rowsIn(t testing.TB, s *Store) (n int) {
+// countRows counts the rows of all tables that are about incidents.
+func countRows(t testing.TB, s *Store) (n int) {
 	t.Helper()
 	if err := s.reader.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM incidents) + (SELECT count(*) FROM incident_events)
 		+ (SELECT count(*) FROM rule_states) + (SELECT count(*) FROM silences) + (SELECT count(*) FROM deliveries)

@@ -11,8 +11,8 @@ import (
 	"headgate/engine"
 )
 
-// maxFlips bounds the flips that are read of a state.
-const maxFlips = 1000
+// maxTimes bounds the flips that are read of a state.
+const maxTimes = 1000
 
 var incidentTable = table{name: "incidents", key: []string{"id"}, columns: []string{
 	"id", "rule", "pool", "level", "peak", "opened_ms", "changed_ms", "ended_ms", "why", "value", "threshold", "unit",
@@ -21,34 +21,34 @@ var incidentTable = table{name: "incidents", key: []string{"id"}, columns: []str
 
 func incidentValues(i engine.Incident) []any {
 	return []any{
-		short(i.ID), short(i.Key.Rule), short(i.Key.Pool), i.Level.String(), i.Peak.String(), ms(i.Opened), ms(i.Changed), ms(i.Ended),
-		string(i.Why), finite(i.Value), finite(i.Threshold), short(i.Unit),
-		clean(i.Summary, maxReason), clean(i.Feel, maxReason), short(i.Runbook), short(i.Action),
-		tally(i.Seq), tally(i.Reopened), bit(i.Flapping), short(i.AckedBy), ms(i.AckUntil), bit(i.Told), bit(i.Due),
+		cleanName(i.ID), cleanName(i.Key.Rule), cleanName(i.Key.Pool), i.Level.String(), i.Peak.String(), ms(i.Opened), ms(i.Changed), ms(i.Ended),
+		string(i.Resolution), finiteOrZero(i.Value), finiteOrZero(i.Threshold), cleanName(i.Unit),
+		clean(i.Summary, maxReason), clean(i.Impact, maxReason), cleanName(i.Runbook), cleanName(i.Action),
+		countValue(i.Seq), countValue(i.ReopenCount), btoi(i.Flapping), cleanName(i.AckedBy), ms(i.AckUntil), btoi(i.Notified), btoi(i.PendingUnmute),
 	}
 }
 
-// incidentOf reads what incidentValues has written, from a row or from a note. The
+// incidentFrom reads what incidentValues has written, from a row or from a note. The
 // ID in a note may be any text: nothing is found by it.
-func incidentOf(f *fields, v []any) engine.Incident {
+func incidentFrom(f *rowDecoder, v []any) engine.Incident {
 	return engine.Incident{
 		ID: f.text("id", v[0], maxName), Key: engine.Key{Rule: f.text("rule", v[1], maxName), Pool: f.text("pool", v[2], maxName)},
 		Level: f.level("level", v[3]), Peak: f.level("peak", v[4]),
-		Opened: f.when("opened_ms", v[5]), Changed: f.when("changed_ms", v[6]), Ended: f.when("ended_ms", v[7]),
-		Why: engine.Resolution(f.word("why", v[8])), Value: f.finite("value", v[9]), Threshold: f.finite("threshold", v[10]),
-		Unit: f.text("unit", v[11], maxName), Summary: f.text("summary", v[12], maxReason), Feel: f.text("feel", v[13], maxReason),
+		Opened: f.optionalTime("opened_ms", v[5]), Changed: f.optionalTime("changed_ms", v[6]), Ended: f.optionalTime("ended_ms", v[7]),
+		Resolution: engine.Resolution(f.word("why", v[8])), Value: f.finite("value", v[9]), Threshold: f.finite("threshold", v[10]),
+		Unit: f.text("unit", v[11], maxName), Summary: f.text("summary", v[12], maxReason), Impact: f.text("feel", v[13], maxReason),
 		Runbook: f.text("runbook", v[14], maxName), Action: f.text("action", v[15], maxName),
-		Seq: f.count("seq", v[16]), Reopened: f.count("reopened", v[17]), Flapping: f.flag("flapping", v[18]),
-		AckedBy: f.text("acked_by", v[19], maxName), AckUntil: f.when("ack_until_ms", v[20]),
-		Told: f.flag("told", v[21]), Due: f.flag("due", v[22]),
+		Seq: f.count("seq", v[16]), ReopenCount: f.count("reopened", v[17]), Flapping: f.flag("flapping", v[18]),
+		AckedBy: f.text("acked_by", v[19], maxName), AckUntil: f.optionalTime("ack_until_ms", v[20]),
+		Notified: f.flag("told", v[21]), PendingUnmute: f.flag("due", v[22]),
 	}
 }
 
-func incidentRow(v []any) (engine.Incident, error) {
-	f := fields{table: incidentTable.name}
+func decodeIncident(v []any) (engine.Incident, error) {
+	f := rowDecoder{table: incidentTable.name}
 	f.id("id", v[0])
-	i := incidentOf(&f, v)
-	return i, f.bad
+	i := incidentFrom(&f, v)
+	return i, f.err
 }
 
 var eventTable = table{name: "incident_events", key: []string{"incident", "seq"}, columns: []string{
@@ -57,27 +57,27 @@ var eventTable = table{name: "incident_events", key: []string{"incident", "seq"}
 
 func eventValues(e engine.Event) []any {
 	return []any{
-		short(e.ID), short(e.Incident), tally(e.Seq), string(e.Kind), ms(e.At), e.Level.String(), finite(e.Value), short(e.By),
-		bit(e.Muted), bit(e.Digested), tally(e.Count), clean(e.Words, maxReason),
+		cleanName(e.ID), cleanName(e.Incident), countValue(e.Seq), string(e.Kind), ms(e.At), e.Level.String(), finiteOrZero(e.Value), cleanName(e.By),
+		btoi(e.Muted), btoi(e.Digested), countValue(e.Count), clean(e.Text, maxReason),
 	}
 }
 
-// eventOf is for events what incidentOf is for incidents.
-func eventOf(f *fields, v []any) engine.Event {
+// eventFrom is for events what incidentFrom is for incidents.
+func eventFrom(f *rowDecoder, v []any) engine.Event {
 	return engine.Event{
 		ID: f.text("id", v[0], maxName), Incident: f.text("incident", v[1], maxName), Seq: f.count("seq", v[2]),
-		Kind: engine.EventKind(f.word("kind", v[3])), At: f.when("at_ms", v[4]), Level: f.level("level", v[5]),
+		Kind: engine.EventKind(f.word("kind", v[3])), At: f.optionalTime("at_ms", v[4]), Level: f.level("level", v[5]),
 		Value: f.finite("value", v[6]), By: f.text("actor", v[7], maxName),
 		Muted: f.flag("muted", v[8]), Digested: f.flag("digested", v[9]), Count: f.count("flips", v[10]),
-		Words: f.text("words", v[11], maxReason),
+		Text: f.text("words", v[11], maxReason),
 	}
 }
 
-func eventRow(v []any) (engine.Event, error) {
-	f := fields{table: eventTable.name}
+func decodeEvent(v []any) (engine.Event, error) {
+	f := rowDecoder{table: eventTable.name}
 	f.id("id", v[0])
-	e := eventOf(&f, v)
-	return e, f.bad
+	e := eventFrom(&f, v)
+	return e, f.err
 }
 
 var stateTable = table{name: "rule_states", key: []string{"rule", "pool"}, columns: []string{
@@ -88,34 +88,34 @@ var stateTable = table{name: "rule_states", key: []string{"rule", "pool"}, colum
 // phases are the words for engine.Phase, in its order.
 func phases() []string { return []string{"ok", "pending", "firing", "recovering"} }
 
-func phaseOf(f *fields, column string, v any) engine.Phase {
-	return engine.Phase(max(0, slices.Index(phases(), f.one(column, v, phases()))))
+func decodePhase(f *rowDecoder, column string, v any) engine.Phase {
+	return engine.Phase(max(0, slices.Index(phases(), f.oneOf(column, v, phases()))))
 }
 
 func stateValues(s engine.State) []any {
 	length := func(d time.Duration) int64 { return int64(max(d, 0)) }
 	return []any{
-		short(s.Key.Rule), short(s.Key.Pool), phases()[s.Phase], s.Level.String(), s.Incident,
-		length(s.WarnFor), length(s.PageFor), length(s.ClearFor), length(s.CalmFor), length(s.IdleFor), length(s.LostFor),
-		ms(s.Resolved), ms(s.Reminded), ms(s.Digested), flipsText(s.Flips),
+		cleanName(s.Key.Rule), cleanName(s.Key.Pool), phases()[s.Phase], s.Level.String(), s.Incident,
+		length(s.WarnFor), length(s.PageFor), length(s.ClearFor), length(s.BelowPageFor), length(s.IdleFor), length(s.MissingFor),
+		ms(s.LastResolved), ms(s.LastNotified), ms(s.LastDigest), encodeTimes(s.FlapTimes),
 	}
 }
 
-func stateRow(v []any) (engine.State, error) {
-	f := fields{table: stateTable.name}
+func decodeState(v []any) (engine.State, error) {
+	f := rowDecoder{table: stateTable.name}
 	s := engine.State{
 		Key:   engine.Key{Rule: f.text("rule", v[0], maxName), Pool: f.text("pool", v[1], maxName)},
-		Phase: phaseOf(&f, "phase", v[2]), Level: f.level("level", v[3]), Incident: f.idOrNone("incident", v[4]),
-		WarnFor: f.length("warn_ns", v[5]), PageFor: f.length("page_ns", v[6]), ClearFor: f.length("clear_ns", v[7]),
-		CalmFor: f.length("calm_ns", v[8]), IdleFor: f.length("idle_ns", v[9]), LostFor: f.length("lost_ns", v[10]),
-		Resolved: f.when("resolved_ms", v[11]), Reminded: f.when("reminded_ms", v[12]), Digested: f.when("digested_ms", v[13]),
-		Flips: f.flips("flips", v[14]),
+		Phase: decodePhase(&f, "phase", v[2]), Level: f.level("level", v[3]), Incident: f.optionalID("incident", v[4]),
+		WarnFor: f.duration("warn_ns", v[5]), PageFor: f.duration("page_ns", v[6]), ClearFor: f.duration("clear_ns", v[7]),
+		BelowPageFor: f.duration("calm_ns", v[8]), IdleFor: f.duration("idle_ns", v[9]), MissingFor: f.duration("lost_ns", v[10]),
+		LastResolved: f.optionalTime("resolved_ms", v[11]), LastNotified: f.optionalTime("reminded_ms", v[12]), LastDigest: f.optionalTime("digested_ms", v[13]),
+		FlapTimes: f.times("flips", v[14]),
 	}
-	return s, f.bad
+	return s, f.err
 }
 
-func flipsText(flips []time.Time) string {
-	flips = flips[max(0, len(flips)-maxFlips):]
+func encodeTimes(flips []time.Time) string {
+	flips = flips[max(0, len(flips)-maxTimes):]
 	texts := make([]string, len(flips))
 	for n, at := range flips {
 		texts[n] = strconv.FormatInt(ms(at), 10)
@@ -123,14 +123,14 @@ func flipsText(flips []time.Time) string {
 	return strings.Join(texts, ",")
 }
 
-// flips reads times with commas between them.
-func (f *fields) flips(column string, v any) []time.Time {
+// times reads times with commas between them.
+func (f *rowDecoder) times(column string, v any) []time.Time {
 	s := f.raw(column, v)
 	if s == "" {
 		return nil
 	}
 	texts := strings.Split(s, ",")
-	if len(texts) > maxFlips {
+	if len(texts) > maxTimes {
 		f.fail(column)
 		return nil
 	}
@@ -152,23 +152,23 @@ var silenceTable = table{name: "silences", key: []string{"id"}, columns: []strin
 
 func silenceValues(s engine.Silence) []any {
 	return []any{
-		s.ID, short(s.Rule), short(s.Pool), ms(s.From), ms(s.Until), short(s.By), clean(s.Reason, maxReason), bit(s.Lifted),
+		s.ID, cleanName(s.Rule), cleanName(s.Pool), ms(s.From), ms(s.Until), cleanName(s.By), clean(s.Reason, maxReason), btoi(s.EndHandled),
 	}
 }
 
-func silenceRow(v []any) (engine.Silence, error) {
-	f := fields{table: silenceTable.name}
+func decodeSilence(v []any) (engine.Silence, error) {
+	f := rowDecoder{table: silenceTable.name}
 	s := engine.Silence{
 		ID: f.id("id", v[0]), Rule: f.text("rule", v[1], maxName), Pool: f.text("pool", v[2], maxName),
-		From: f.when("from_ms", v[3]), Until: f.when("until_ms", v[4]),
-		By: f.text("actor", v[5], maxName), Reason: f.text("reason", v[6], maxReason), Lifted: f.flag("lifted", v[7]),
+		From: f.optionalTime("from_ms", v[3]), Until: f.optionalTime("until_ms", v[4]),
+		By: f.text("actor", v[5], maxName), Reason: f.text("reason", v[6], maxReason), EndHandled: f.flag("lifted", v[7]),
 	}
-	return s, f.bad
+	return s, f.err
 }
 
-// writableBatch refuses what could not be read back. Only a mistake in the program
+// validateBatch refuses what could not be read back. Only a mistake in the program
 // makes such a batch.
-func writableBatch(b engine.Batch) error {
+func validateBatch(b engine.Batch) error {
 	var errs []error
 	check := func(what, id string) {
 		if !validID(id) {
@@ -182,7 +182,7 @@ func writableBatch(b engine.Batch) error {
 	}
 	for _, i := range b.Incidents {
 		check("an incident", i.ID)
-		word("why an incident has ended", string(i.Why))
+		word("why an incident has ended", string(i.Resolution))
 	}
 	for _, e := range b.Events {
 		check("an event", e.ID)

@@ -24,16 +24,16 @@ type IncidentFilter struct {
 }
 
 // Incidents returns incidents, those opened last first, and the key of the next
-// page, empty on the last. ErrKey: After is not such a key.
+// page, empty on the last. ErrPageKey: After is not such a key.
 func (s *Store) Incidents(ctx context.Context, f IncidentFilter) (found []engine.Incident, next string, err error) {
 	found, err = read(ctx, s, "read the incidents", func(ctx context.Context, conn *sql.Conn) ([]engine.Incident, error) {
 		text, args, err := f.statement()
 		if err != nil {
 			return nil, err
 		}
-		return query(ctx, conn, len(incidentTable.columns), incidentRow, text, args...)
+		return query(ctx, conn, len(incidentTable.columns), decodeIncident, text, args...)
 	})
-	found, next = cut(f.page(), found, func(i engine.Incident) string { return pageKey(i.Opened, i.ID) })
+	found, next = truncatePage(f.page(), found, func(i engine.Incident) string { return pageKey(i.Opened, i.ID) })
 	return found, next, err
 }
 
@@ -42,7 +42,7 @@ func (f IncidentFilter) page() page { return page{since: f.Since, after: f.After
 // statement is answered in the order of one of two indexes. Pool and rule are
 // looked for along it: there are not so many incidents.
 func (f IncidentFilter) statement() (text string, args []any, err error) {
-	text, args = incidentTable.selects()+"WHERE opened_ms >= ?", []any{f.page().sinceMS()}
+	text, args = incidentTable.selectSQL()+"WHERE opened_ms >= ?", []any{f.page().sinceMS()}
 	if f.Open {
 		text += " AND ended_ms = 0"
 	}
@@ -55,50 +55,50 @@ func (f IncidentFilter) statement() (text string, args []any, err error) {
 	return f.page().statement(text, "opened_ms", args...)
 }
 
-// Story is all that is recorded of an incident: events and deliveries in the order
+// IncidentHistory is all that is recorded of an incident: events and deliveries in the order
 // of their sequence, the latest thousand of each.
-type Story struct {
+type IncidentHistory struct {
 	Incident   engine.Incident
 	Events     []engine.Event
 	Deliveries []alerts.Delivery
 }
 
-// Story returns one incident with all that belongs to it. ErrNoIncident: there is
+// IncidentHistory returns one incident with all that belongs to it. ErrNoIncident: there is
 // none with that ID.
-func (s *Store) Story(ctx context.Context, id string) (Story, error) {
+func (s *Store) IncidentHistory(ctx context.Context, id string) (IncidentHistory, error) {
 	if !validID(id) {
-		return Story{}, ErrNoIncident
+		return IncidentHistory{}, ErrNoIncident
 	}
-	return read(ctx, s, "read an incident", func(ctx context.Context, conn *sql.Conn) (Story, error) {
-		found, err := query(ctx, conn, len(incidentTable.columns), incidentRow, incidentTable.selects()+"WHERE id = ?", id)
+	return read(ctx, s, "read an incident", func(ctx context.Context, conn *sql.Conn) (IncidentHistory, error) {
+		found, err := query(ctx, conn, len(incidentTable.columns), decodeIncident, incidentTable.selectSQL()+"WHERE id = ?", id)
 		if err != nil {
-			return Story{}, err
+			return IncidentHistory{}, err
 		}
 		if len(found) == 0 {
-			return Story{}, ErrNoIncident
+			return IncidentHistory{}, ErrNoIncident
 		}
-		st := Story{Incident: found[0]}
-		if st.Events, err = latest(ctx, conn, eventTable, eventRow, readEvents(), id); err != nil {
-			return Story{}, err
+		st := IncidentHistory{Incident: found[0]}
+		if st.Events, err = selectTail(ctx, conn, eventTable, decodeEvent, selectEventsSQL(), id); err != nil {
+			return IncidentHistory{}, err
 		}
-		st.Deliveries, err = latest(ctx, conn, deliveryTable, deliveryRow, readDeliveries(), id)
+		st.Deliveries, err = selectTail(ctx, conn, deliveryTable, decodeDelivery, selectDeliveriesSQL(), id)
 		if err != nil {
-			return Story{}, err
+			return IncidentHistory{}, err
 		}
 		return st, nil
 	})
 }
 
-func readEvents() string {
-	return eventTable.selects() + "WHERE incident = ? ORDER BY seq DESC LIMIT ?"
+func selectEventsSQL() string {
+	return eventTable.selectSQL() + "WHERE incident = ? ORDER BY seq DESC LIMIT ?"
 }
 
-func readDeliveries() string {
-	return deliveryTable.selects() + "WHERE incident = ? ORDER BY seq DESC, kind DESC, destination DESC LIMIT ?"
+func selectDeliveriesSQL() string {
+	return deliveryTable.selectSQL() + "WHERE incident = ? ORDER BY seq DESC, kind DESC, destination DESC LIMIT ?"
 }
 
-// latest reads the last rows of an incident, and returns them first to last.
-func latest[T any](ctx context.Context, q queryer, t table, from func([]any) (T, error), text, id string) ([]T, error) {
+// selectTail reads the last rows of an incident, and returns them first to last.
+func selectTail[T any](ctx context.Context, q queryer, t table, from func([]any) (T, error), text, id string) ([]T, error) {
 	out, err := query(ctx, q, len(t.columns), from, text, id, maxHistory)
 	slices.Reverse(out)
 	return out, err
@@ -106,30 +106,30 @@ func latest[T any](ctx context.Context, q queryer, t table, from func([]any) (T,
 
 // SilenceFilter chooses silences. The zero value means the newest ones.
 type SilenceFilter struct {
-	Standing bool   // only those whose end has not been dealt with
-	After    string // go on after this key, which came with the page before
-	Limit    int    // at most so many: 0 means DefaultLimit, more than MaxLimit means MaxLimit
+	Active bool   // only those whose end has not been dealt with
+	After  string // go on after this key, which came with the page before
+	Limit  int    // at most so many: 0 means DefaultLimit, more than MaxLimit means MaxLimit
 }
 
 // Silences returns silences, those that begin last first, and the key of the next
-// page, empty on the last. ErrKey: After is not such a key.
+// page, empty on the last. ErrPageKey: After is not such a key.
 func (s *Store) Silences(ctx context.Context, f SilenceFilter) (found []engine.Silence, next string, err error) {
 	found, err = read(ctx, s, "read the silences", func(ctx context.Context, conn *sql.Conn) ([]engine.Silence, error) {
 		text, args, err := f.statement()
 		if err != nil {
 			return nil, err
 		}
-		return query(ctx, conn, len(silenceTable.columns), silenceRow, text, args...)
+		return query(ctx, conn, len(silenceTable.columns), decodeSilence, text, args...)
 	})
-	found, next = cut(f.page(), found, func(s engine.Silence) string { return pageKey(s.From, s.ID) })
+	found, next = truncatePage(f.page(), found, func(s engine.Silence) string { return pageKey(s.From, s.ID) })
 	return found, next, err
 }
 
 func (f SilenceFilter) page() page { return page{after: f.After, limit: f.Limit} }
 
 func (f SilenceFilter) statement() (string, []any, error) {
-	text := silenceTable.selects() + "WHERE from_ms >= 0"
-	if f.Standing {
+	text := silenceTable.selectSQL() + "WHERE from_ms >= 0"
+	if f.Active {
 		text += " AND lifted = 0"
 	}
 	return f.page().statement(text, "from_ms")

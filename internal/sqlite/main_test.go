@@ -25,7 +25,7 @@ const childVar = "HEADGATE_SQLITE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if what := os.Getenv(childVar); what != "" {
-		if err := children[what](os.Args[1:]); err != nil {
+		if err := childModes[what](os.Args[1:]); err != nil {
 			fmt.Println("error:", err)
 			os.Exit(1)
 		}
@@ -75,16 +75,16 @@ func (c *child) kill() {
 	}
 }
 
-// expect reads the child's next line.
-func (c *child) expect(want string) {
+// wantLine reads the child's next line.
+func (c *child) wantLine(want string) {
 	c.t.Helper()
 	if !c.lines.Scan() || c.lines.Text() != want {
 		c.t.Fatalf("the child said %q (%v), want %q", c.lines.Text(), c.lines.Err(), want)
 	}
 }
 
-// rest returns the lines that the child still says, until it ends.
-func (c *child) rest() []string {
+// remainingLines returns the lines that the child still says, until it ends.
+func (c *child) remainingLines() []string {
 	var out []string
 	for c.lines.Scan() {
 		out = append(out, c.lines.Text())
@@ -92,50 +92,50 @@ func (c *child) rest() []string {
 	return out
 }
 
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+func discardLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func options(dir string) Options { return Options{Dir: dir, Log: quiet(), Writer: "tester"} }
+func testOptions(dir string) Options { return Options{Dir: dir, Log: discardLog(), Writer: "tester"} }
 
-// openIn opens a Store that is closed when the test ends.
-func openIn(t testing.TB, dir string) *Store {
+// openTestStore opens a Store that is closed when the test ends.
+func openTestStore(t testing.TB, dir string) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), options(dir))
+	s, err := Open(t.Context(), testOptions(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closed(t, s) })
+	t.Cleanup(func() { closeStore(t, s) })
 	return s
 }
 
-func closed(t testing.TB, s *Store) {
+func closeStore(t testing.TB, s *Store) {
 	t.Helper()
 	if err := s.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
 }
 
-// some returns a change of a pool.
-func some(pool string, to admission.Mode) control.Change {
-	return control.Change{
+// newModeChange returns a change of a pool.
+func newModeChange(pool string, to admission.Mode) control.ModeChange {
+	return control.ModeChange{
 		ID: uuid.Must(uuid.NewV7()).String(), Writer: "tester", At: time.Now().UTC().Truncate(time.Millisecond), Pool: pool,
-		Action: control.ToMode, From: admission.Enforce, To: to, Before: admission.Enforce, Actor: "anna", Via: control.ViaAPI,
+		Action: control.SetMode, From: admission.Enforce, To: to, RestoreMode: admission.Enforce, Actor: "anna", Via: control.ViaAPI,
 		Reason: "to see", Running: 3, Queued: 7, Dropped: 1,
 	}
 }
 
-func record(t testing.TB, s *Store, seen int64, changes ...control.Change) {
+func mustRecord(t testing.TB, s *Store, seen int64, changes ...control.ModeChange) {
 	t.Helper()
-	if err := s.Record(t.Context(), changes, seen); err != nil {
+	if err := s.RecordChanges(t.Context(), changes, seen); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// all returns the whole audit, newest first.
-func all(t testing.TB, s *Store) []control.Change {
+// allModeChanges returns the whole audit, newest first.
+func allModeChanges(t testing.TB, s *Store) []control.ModeChange {
 	t.Helper()
-	var out []control.Change
-	for f := (ChangeFilter{Limit: MaxLimit}); ; {
-		page, next, err := s.Changes(t.Context(), f)
+	var out []control.ModeChange
+	for f := (ModeChangeFilter{Limit: MaxLimit}); ; {
+		page, next, err := s.ModeChanges(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,10 +155,10 @@ func withDeadline(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// execute runs statements on a database file that no Store has open, past all checks.
-func execute(t testing.TB, path string, statements ...string) {
+// execSQL runs statements on a database file that no Store has open, past all checks.
+func execSQL(t testing.TB, path string, statements ...string) {
 	t.Helper()
-	db, err := open(t.Context(), fileName(path, writing), writing, 1)
+	db, err := openDB(t.Context(), fileDSN(path, accessWrite), accessWrite, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,21 +172,21 @@ func execute(t testing.TB, path string, statements ...string) {
 	}
 }
 
-// made returns a data directory with a record of a few changes, and its database.
-func made(t testing.TB) (dir, path string) {
+// newRecordDir returns a data directory with a record of a few changes, and its database.
+func newRecordDir(t testing.TB) (dir, path string) {
 	t.Helper()
 	dir = t.TempDir()
-	s, err := Open(t.Context(), options(dir))
+	s, err := Open(t.Context(), testOptions(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	record(t, s, 0, some("a", admission.Observe), some("b", admission.PassThrough))
-	closed(t, s)
+	mustRecord(t, s, 0, newModeChange("a", admission.Observe), newModeChange("b", admission.PassThrough))
+	closeStore(t, s)
 	return dir, filepath.Join(dir, databaseName)
 }
 
-// has fails unless a text holds all parts.
-func has(t testing.TB, text string, parts ...string) {
+// wantContains fails unless a text holds all parts.
+func wantContains(t testing.TB, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
 		if !strings.Contains(text, p) {

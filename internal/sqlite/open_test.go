@@ -14,8 +14,8 @@ import (
 	"headgate/runbooks/control"
 )
 
-// mode returns a file's permissions.
-func mode(t *testing.T, path string) fs.FileMode {
+// filePermissions returns a file's permissions.
+func filePermissions(t *testing.T, path string) fs.FileMode {
 	t.Helper()
 	info, err := os.Stat(path)
 	if err != nil {
@@ -30,7 +30,7 @@ func TestPermissions(t *testing.T) {
 	for name, prepare := range map[string]func(dir string) error{
 		"nothing there": func(string) error { return nil },
 		"open files": func(dir string) error {
-			s, err := Open(t.Context(), options(dir))
+			s, err := Open(t.Context(), testOptions(dir))
 			if err != nil {
 				return err
 			}
@@ -48,9 +48,9 @@ func TestPermissions(t *testing.T) {
 			if err := errors.Join(os.MkdirAll(filepath.Dir(dir), 0o755), prepare(dir)); err != nil {
 				t.Fatal(err)
 			}
-			s := openIn(t, dir)
-			record(t, s, 0, some("p", admission.Observe))
-			if got := mode(t, dir); got != 0o700 {
+			s := openTestStore(t, dir)
+			mustRecord(t, s, 0, newModeChange("p", admission.Observe))
+			if got := filePermissions(t, dir); got != 0o700 {
 				t.Errorf("directory: %v", got)
 			}
 			files, err := os.ReadDir(dir)
@@ -58,7 +58,7 @@ func TestPermissions(t *testing.T) {
 				t.Fatalf("%v, %v, want database, -wal, -shm and lock", files, err)
 			}
 			for _, f := range files {
-				if got := mode(t, filepath.Join(dir, f.Name())); got != 0o600 {
+				if got := filePermissions(t, filepath.Join(dir, f.Name())); got != 0o600 {
 					t.Errorf("%s: %v", f.Name(), got)
 				}
 			}
@@ -73,15 +73,15 @@ func TestOpenDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	o := options(dir)
+	o := testOptions(dir)
 	o.Log = slog.New(slog.NewTextHandler(&said, nil))
 	s, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	closed(t, s)
-	has(t, said.String(), "others may write to the data directory", dir)
-	if got := mode(t, dir); got != 0o777 {
+	closeStore(t, s)
+	wantContains(t, said.String(), "others may write to the data directory", dir)
+	if got := filePermissions(t, dir); got != 0o777 {
 		t.Errorf("the directory became %v", got)
 	}
 }
@@ -89,12 +89,12 @@ func TestOpenDirectory(t *testing.T) {
 // TestStrangePath: characters that mean something in a URI are only characters.
 func TestStrangePath(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a?mode=memory&b%20c#d é'\"")
-	s := openIn(t, dir)
-	record(t, s, 0, some("p", admission.Observe))
+	s := openTestStore(t, dir)
+	mustRecord(t, s, 0, newModeChange("p", admission.Observe))
 	if _, err := os.Stat(filepath.Join(dir, databaseName)); err != nil {
 		t.Error(err)
 	}
-	if c, _, err := ReadChanges(t.Context(), dir, ChangeFilter{}); err != nil || len(c) != 1 {
+	if c, _, err := ReadModeChanges(t.Context(), dir, ModeChangeFilter{}); err != nil || len(c) != 1 {
 		t.Errorf("%v, %v", c, err)
 	}
 	if err := s.Backup(t.Context(), filepath.Join(dir, "file:copy?vfs=memdb")); err != nil {
@@ -107,7 +107,7 @@ func TestStrangePath(t *testing.T) {
 
 // TestSettings: the settings that the promises rest on are really on.
 func TestSettings(t *testing.T) {
-	s := openIn(t, t.TempDir())
+	s := openTestStore(t, t.TempDir())
 	for name, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "journal_size_limit": journalLimit} {
 		var got string
 		if err := s.writer.QueryRowContext(t.Context(), "PRAGMA "+name).Scan(&got); err != nil || got != want {
@@ -123,7 +123,7 @@ func TestSettings(t *testing.T) {
 	if _, err := s.writer.ExecContext(t.Context(), "UPDATE sqlite_schema SET sql = ''"); err == nil {
 		t.Error("the structure can be written past SQLite")
 	}
-	if err := checkPragmas(t.Context(), s.reader, writing); err == nil {
+	if err := checkPragmas(t.Context(), s.reader, accessWrite); err == nil {
 		t.Error("a reader passes for a writer: settings are not read back")
 	}
 }
@@ -131,17 +131,17 @@ func TestSettings(t *testing.T) {
 // TestReopen: what was recorded is there at the next start.
 func TestReopen(t *testing.T) {
 	dir := t.TempDir()
-	first, err := Open(t.Context(), options(dir))
+	first, err := Open(t.Context(), testOptions(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	record(t, first, 4, some("p", admission.PassThrough))
-	closed(t, first)
-	s := openIn(t, dir)
-	if got, err := s.Standings(t.Context()); err != nil || len(got) != 1 || got[0].Mode != admission.PassThrough {
+	mustRecord(t, first, 4, newModeChange("p", admission.PassThrough))
+	closeStore(t, first)
+	s := openTestStore(t, dir)
+	if got, err := s.ModeStates(t.Context()); err != nil || len(got) != 1 || got[0].Mode != admission.PassThrough {
 		t.Errorf("%v, %v", got, err)
 	}
-	if n, err := LeaveRequest(t.Context(), dir, control.Order{Action: control.Restore}); err != nil || n != 5 {
+	if n, err := QueueRequest(t.Context(), dir, control.ModeRequest{Action: control.Restore}); err != nil || n != 5 {
 		t.Errorf("number %d, %v, want 5", n, err)
 	}
 	for _, name := range []string{databaseName + "-wal"} {
@@ -154,9 +154,9 @@ func TestReopen(t *testing.T) {
 // TestLeavesNothing: an ephemeral record touches no disk, and two are apart.
 func TestLeavesNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
-	one, two := kinds["ephemeral"](t), kinds["ephemeral"](t)
-	record(t, one, 0, some("p", admission.Observe))
-	if got, err := two.Standings(t.Context()); err != nil || len(got) != 0 {
+	one, two := storeKinds["ephemeral"](t), storeKinds["ephemeral"](t)
+	mustRecord(t, one, 0, newModeChange("p", admission.Observe))
+	if got, err := two.ModeStates(t.Context()); err != nil || len(got) != 0 {
 		t.Errorf("the other record has %v, %v", got, err)
 	}
 	if err := one.Backup(t.Context(), "copy.db"); !errors.Is(err, ErrEphemeral) {
@@ -170,17 +170,17 @@ func TestLeavesNothing(t *testing.T) {
 // TestInterruptedMemory: a record in memory outlives connections that were
 // interrupted, which database/sql throws away.
 func TestInterruptedMemory(t *testing.T) {
-	s := kinds["ephemeral"](t)
-	record(t, s, 0, some("p", admission.Observe))
+	s := storeKinds["ephemeral"](t)
+	mustRecord(t, s, 0, newModeChange("p", admission.Observe))
 	for range 10 {
 		ctx := withDeadline(t, 1)
-		_ = s.Record(ctx, []control.Change{some("q", admission.Observe)}, 0)
-		_, _ = s.Standings(ctx)
+		_ = s.RecordChanges(ctx, []control.ModeChange{newModeChange("q", admission.Observe)}, 0)
+		_, _ = s.ModeStates(ctx)
 	}
 	if _, err := s.reader.ExecContext(withDeadline(t, 1e6), "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT count(*) FROM n"); err == nil {
 		t.Fatal("an endless statement ended")
 	}
-	if got, err := s.Standings(t.Context()); err != nil || len(got) == 0 {
+	if got, err := s.ModeStates(t.Context()); err != nil || len(got) == 0 {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -212,12 +212,12 @@ func TestCannot(t *testing.T) {
 			if err := tt.prepare(dir); err != nil {
 				t.Fatal(err)
 			}
-			s, err := Open(t.Context(), options(dir))
+			s, err := Open(t.Context(), testOptions(dir))
 			if err == nil {
-				closed(t, s)
+				closeStore(t, s)
 				t.Fatal("opened")
 			}
-			has(t, err.Error(), tt.want)
+			wantContains(t, err.Error(), tt.want)
 		})
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "x" {

@@ -12,16 +12,16 @@ func TestOutbox(t *testing.T) {
 	t.Run("file", func(t *testing.T) {
 		outboxtest.Run(t, func(t *testing.T) (alerts.Outbox, func(*testing.T) alerts.Outbox) {
 			dir := t.TempDir()
-			s := openIn(t, dir)
+			s := openTestStore(t, dir)
 			return s.Outbox(), func(t *testing.T) alerts.Outbox {
-				closed(t, s)
-				return openIn(t, dir).Outbox()
+				closeStore(t, s)
+				return openTestStore(t, dir).Outbox()
 			}
 		})
 	})
 	t.Run("ephemeral", func(t *testing.T) {
 		outboxtest.Run(t, func(t *testing.T) (alerts.Outbox, func(*testing.T) alerts.Outbox) {
-			return kinds["ephemeral"](t).Outbox(), nil
+			return storeKinds["ephemeral"](t).Outbox(), nil
 		})
 	})
 }

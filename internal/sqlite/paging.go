@@ -44,7 +44,7 @@ func (p page) sinceMS() int64 {
 // one more than the page holds, to know whether there are more.
 func (p page) statement(text, column string, args ...any) (string, []any, error) {
 	if p.after != "" {
-		at, id, err := readKey(p.after)
+		at, id, err := parsePageKey(p.after)
 		if err != nil {
 			return "", nil, err
 		}
@@ -53,8 +53,8 @@ func (p page) statement(text, column string, args ...any) (string, []any, error)
 	return text + " ORDER BY " + column + " DESC, id DESC LIMIT ?", append(args, p.size()+1), nil
 }
 
-// cut takes the one too many away and makes the key of the next page.
-func cut[T any](p page, items []T, key func(T) string) ([]T, string) {
+// truncatePage takes the one too many away and makes the key of the next page.
+func truncatePage[T any](p page, items []T, key func(T) string) ([]T, string) {
 	if len(items) <= p.size() {
 		return items, ""
 	}
@@ -67,12 +67,12 @@ func pageKey(at time.Time, id string) string {
 	return strconv.FormatInt(at.UnixMilli(), 10) + "." + id
 }
 
-// readKey reads a key that pageKey made.
-func readKey(key string) (at int64, id string, err error) {
+// parsePageKey reads a key that pageKey made.
+func parsePageKey(key string) (at int64, id string, err error) {
 	ms, id, ok := strings.Cut(key, ".")
 	at, err = strconv.ParseInt(ms, 10, 64)
 	if !ok || err != nil || at < 0 || strconv.FormatInt(at, 10) != ms || !validID(id) {
-		return 0, "", ErrKey
+		return 0, "", ErrPageKey
 	}
 	return at, id, nil
 }

@@ -14,19 +14,19 @@ import (
 // takes it away.
 func TestPauses(t *testing.T) {
 	dir := t.TempDir()
-	s := openIn(t, dir)
+	s := openTestStore(t, dir)
 	at := time.Now().UTC().Truncate(time.Millisecond)
-	a := control.Pause{Pool: "a", Since: at, Until: at.Add(time.Hour), By: "anna", Via: control.ViaAPI, Reason: "new model"}
+	a := control.Pause{Pool: "a", Since: at, Until: at.Add(time.Hour), Actor: "anna", Via: control.ViaAPI, Reason: "new model"}
 	longer, b := a, a
 	longer.Until, b.Pool = at.Add(2*time.Hour), "b"
-	end := control.Pause{Pool: "b", Since: at, By: "bert", Via: control.ViaSlack}
+	end := control.Pause{Pool: "b", Since: at, Actor: "bert", Via: control.ViaSlack}
 	for _, p := range []control.Pause{a, b, longer, end, end} {
 		if err := s.SavePause(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
 	}
-	closed(t, s)
-	s = openIn(t, dir)
+	closeStore(t, s)
+	s = openTestStore(t, dir)
 	got, err := s.Pauses(t.Context())
 	if diff := cmp.Diff([]control.Pause{longer}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)

@@ -23,17 +23,17 @@ const (
 	maxLength = 64 << 10
 )
 
-// access is what connections are for.
-type access int
+// accessMode is what connections are for.
+type accessMode int
 
 const (
-	reading  access = iota // by the service
-	writing                // by the service, or by a command that leaves a request
-	readOnly               // by a command that has no business with writing
+	accessRead         accessMode = iota // by the service
+	accessWrite                          // by the service, or by a command that leaves a request
+	accessReadOnlyFile                   // by a command that has no business with writing
 )
 
 // pragmas returns what is set on each connection.
-func pragmas(a access) map[string]string {
+func pragmas(a accessMode) map[string]string {
 	p := map[string]string{
 		"busy_timeout":   busyTimeout,
 		"foreign_keys":   "1",
@@ -42,32 +42,32 @@ func pragmas(a access) map[string]string {
 		"mmap_size":      "0", // a damaged file must not become a SIGBUS
 		"query_only":     "1",
 	}
-	if a == writing {
+	if a == accessWrite {
 		p["query_only"] = "0"
 		p["journal_size_limit"] = journalLimit
 	}
 	return p
 }
 
-// fileName returns the name by which SQLite opens a file.
-func fileName(path string, a access) url.URL {
+// fileDSN returns the name by which SQLite opens a file.
+func fileDSN(path string, a accessMode) url.URL {
 	mode := "rw" // never rwc: a record is made in one place only
-	if a == readOnly {
+	if a == accessReadOnlyFile {
 		mode = "ro"
 	}
 	return url.URL{Scheme: "file", Path: path, RawQuery: "mode=" + mode}
 }
 
-// memoryName returns the name of a database in memory that the connections of
+// memoryDSN returns the name of a database in memory that the connections of
 // this process share for as long as one of them is open.
-func memoryName(name string) url.URL {
+func memoryDSN(name string) url.URL {
 	return url.URL{Scheme: "file", Path: "/" + name, RawQuery: "vfs=memdb"}
 }
 
-// open prepares connections and sees to it that the first is as it should be. A
+// openDB prepares connections and sees to it that the first is as it should be. A
 // name in _pragma that SQLite does not know is ignored by it without a word, so
 // everything is read back.
-func open(ctx context.Context, name url.URL, a access, connections int) (*sql.DB, error) {
+func openDB(ctx context.Context, name url.URL, a accessMode, connections int) (*sql.DB, error) {
 	q := name.Query()
 	q.Set("_txlock", "immediate")
 	q.Set("_defensive", "true")
@@ -92,7 +92,7 @@ func open(ctx context.Context, name url.URL, a access, connections int) (*sql.DB
 }
 
 // checkPragmas compares the settings of a connection with what was asked for.
-func checkPragmas(ctx context.Context, db *sql.DB, a access) error {
+func checkPragmas(ctx context.Context, db *sql.DB, a accessMode) error {
 	want := pragmas(a)
 	names := make([]string, 0, len(want))
 	for name := range want {
@@ -115,8 +115,8 @@ func checkPragmas(ctx context.Context, db *sql.DB, a access) error {
 	return nil
 }
 
-// useLog sets the write-ahead log. It is kept in the file, so once is enough.
-func useLog(ctx context.Context, db *sql.DB) error {
+// enableWAL sets the write-ahead log. It is kept in the file, so once is enough.
+func enableWAL(ctx context.Context, db *sql.DB) error {
 	var got string
 	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&got); err != nil {
 		return err
@@ -127,8 +127,8 @@ func useLog(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// borrow takes a connection on which no value can be longer than maxLength.
-func borrow(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
+// limitedConn takes a connection on which no value can be longer than maxLength.
+func limitedConn(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func TestOpenAtOnce(t *testing.T) {
 				cs = append(cs, start(t, "open", dir, "pool"+strconv.Itoa(i)))
 			}
 			for _, c := range cs {
-				c.expect("ready")
+				c.wantLine("ready")
 			}
 			for _, c := range cs {
 				if _, err := c.in.Write([]byte("go\n")); err != nil {
@@ -32,18 +32,18 @@ func TestOpenAtOnce(t *testing.T) {
 				}
 			}
 			for _, c := range cs {
-				if said := c.rest(); len(said) > 0 {
+				if said := c.remainingLines(); len(said) > 0 {
 					t.Errorf("a child said %q", said)
 				}
 				if err := c.cmd.Wait(); err != nil {
 					t.Error(err)
 				}
 			}
-			s := openIn(t, dir)
-			if got, err := s.Standings(t.Context()); err != nil || len(got) != n {
+			s := openTestStore(t, dir)
+			if got, err := s.ModeStates(t.Context()); err != nil || len(got) != n {
 				t.Errorf("%d standings, %v, want %d", len(got), err, n)
 			}
-			if v, err := version(t.Context(), s.writer); err != nil || v != current(t) {
+			if v, err := schemaVersion(t.Context(), s.writer); err != nil || v != currentVersion(t) {
 				t.Errorf("version %d, %v", v, err)
 			}
 		})
@@ -58,13 +58,13 @@ func TestHolder(t *testing.T) {
 		t.Errorf("running %v, %v in an empty directory", running, err)
 	}
 	c := start(t, "hold", dir)
-	c.expect("ready")
+	c.wantLine("ready")
 	for range 2 { // the first attempt must not disturb the holder
-		s, err := Open(t.Context(), options(dir))
+		s, err := Open(t.Context(), testOptions(dir))
 		if !errors.Is(err, ErrLocked) {
 			t.Fatalf("%v, %v, want ErrLocked", s, err)
 		}
-		has(t, err.Error(), dir, "process "+strconv.Itoa(c.cmd.Process.Pid), "127.0.0.1:8485")
+		wantContains(t, err.Error(), dir, "process "+strconv.Itoa(c.cmd.Process.Pid), "127.0.0.1:8485")
 	}
 	h, running, err := Running(dir)
 	host, _ := os.Hostname()
@@ -78,7 +78,7 @@ func TestHolder(t *testing.T) {
 	if _, running, err := Running(dir); running || err != nil {
 		t.Errorf("running %v, %v after kill -9", running, err)
 	}
-	openIn(t, dir)
+	openTestStore(t, dir)
 	if h, running, err := Running(dir); !running || err != nil || h.PID != os.Getpid() {
 		t.Errorf("holder %+v, %v, %v, want this process", h, running, err)
 	}
@@ -100,7 +100,7 @@ func TestKill(t *testing.T) {
 		if err := c.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		acknowledged = append(acknowledged, c.rest()...)
+		acknowledged = append(acknowledged, c.remainingLines()...)
 		_ = c.cmd.Wait()
 		checkRecord(t, dir, acknowledged)
 	}
@@ -109,12 +109,12 @@ func TestKill(t *testing.T) {
 // checkRecord opens a record after a kill, which checks its pages.
 func checkRecord(t *testing.T, dir string, acknowledged []string) {
 	t.Helper()
-	s, err := Open(t.Context(), options(dir))
+	s, err := Open(t.Context(), testOptions(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closed(t, s)
-	changes := all(t, s)
+	defer closeStore(t, s)
+	changes := allModeChanges(t, s)
 	there := map[string]bool{}
 	for _, c := range changes {
 		there[c.ID] = true
@@ -124,7 +124,7 @@ func checkRecord(t *testing.T, dir string, acknowledged []string) {
 			t.Fatalf("change %d of %d, %s, was acknowledged and is gone", i+1, len(acknowledged), id)
 		}
 	}
-	standings, err := s.Standings(t.Context())
+	standings, err := s.ModeStates(t.Context())
 	if err != nil || len(standings) != 1 {
 		t.Fatalf("standings %v, %v", standings, err)
 	}
@@ -138,62 +138,62 @@ func checkRecord(t *testing.T, dir string, acknowledged []string) {
 // and says why; readers go on; later it works.
 func TestHeldFile(t *testing.T) {
 	dir := t.TempDir()
-	s := openIn(t, dir)
-	record(t, s, 0, some("p", admission.Observe))
+	s := openTestStore(t, dir)
+	mustRecord(t, s, 0, newModeChange("p", admission.Observe))
 	c := start(t, "exclusive", dir)
-	c.expect("ready")
-	late := some("p", admission.PassThrough)
+	c.wantLine("ready")
+	late := newModeChange("p", admission.PassThrough)
 	began := time.Now()
-	err := s.Record(withDeadline(t, 400*time.Millisecond), []control.Change{late}, 3)
+	err := s.RecordChanges(withDeadline(t, 400*time.Millisecond), []control.ModeChange{late}, 3)
 	if !errors.Is(err, ErrBusy) {
 		t.Fatalf("%v, want ErrBusy", err)
 	}
 	if took := time.Since(began); took >= callLimit {
 		t.Errorf("gave up after %v: its own deadline did not count", took)
 	}
-	if _, err := LeaveRequest(withDeadline(t, 400*time.Millisecond), dir, control.Order{Action: control.Rollback}); !errors.Is(err, ErrBusy) {
+	if _, err := QueueRequest(withDeadline(t, 400*time.Millisecond), dir, control.ModeRequest{Action: control.Rollback}); !errors.Is(err, ErrBusy) {
 		t.Errorf("leave a request: %v, want ErrBusy", err)
 	}
-	if got := all(t, s); len(got) != 1 {
+	if got := allModeChanges(t, s); len(got) != 1 {
 		t.Errorf("readers see %d changes, want 1", len(got))
 	}
-	if _, _, err := ReadChanges(t.Context(), dir, ChangeFilter{}); err != nil {
+	if _, _, err := ReadModeChanges(t.Context(), dir, ModeChangeFilter{}); err != nil {
 		t.Errorf("a command reads: %v", err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- s.Record(t.Context(), []control.Change{late}, 3) }() // waits, rather than fail
+	go func() { done <- s.RecordChanges(t.Context(), []control.ModeChange{late}, 3) }() // waits, rather than fail
 	if _, err := c.in.Write([]byte("go\n")); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {
 		t.Fatalf("after the other has let go: %v", err)
 	}
-	if got := all(t, s); len(got) != 2 {
+	if got := allModeChanges(t, s); len(got) != 2 {
 		t.Errorf("%d changes, want 2", len(got))
 	}
 }
 
-// TestHeldByTheDead: kill -9 of the process that holds the file frees it.
-func TestHeldByTheDead(t *testing.T) {
+// TestLockReleasedOnKill: kill -9 of the process that holds the file frees it.
+func TestLockReleasedOnKill(t *testing.T) {
 	dir := t.TempDir()
-	s := openIn(t, dir)
+	s := openTestStore(t, dir)
 	c := start(t, "exclusive", dir)
-	c.expect("ready")
+	c.wantLine("ready")
 	c.kill()
-	record(t, s, 0, some("p", admission.Observe))
+	mustRecord(t, s, 0, newModeChange("p", admission.Observe))
 }
 
 // TestRequestsOfMany: commands at once, beside a service that consumes. Each
 // request is seen once, in order, and none is lost.
 func TestRequestsOfMany(t *testing.T) {
 	dir := t.TempDir()
-	s := openIn(t, dir)
+	s := openTestStore(t, dir)
 	var cs []*child
 	for range 3 {
 		cs = append(cs, start(t, "request", dir))
 	}
 	for _, c := range cs {
-		c.expect("ready")
+		c.wantLine("ready")
 		if _, err := c.in.Write([]byte("go\n")); err != nil {
 			t.Fatal(err)
 		}
@@ -205,18 +205,18 @@ func TestRequestsOfMany(t *testing.T) {
 		if len(seen) > 0 {
 			after = seen[len(seen)-1]
 		}
-		requests, err := s.Requests(ctx, after)
+		requests, err := s.QueuedRequests(ctx, after)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range requests {
 			seen = append(seen, r.Number)
-			record(t, s, r.Number)
+			mustRecord(t, s, r.Number)
 		}
 	}
 	var left []int64
 	for _, c := range cs {
-		for _, line := range c.rest() {
+		for _, line := range c.remainingLines() {
 			n, err := strconv.ParseInt(line, 10, 64)
 			if err != nil {
 				t.Fatalf("a child said %q", line)
@@ -230,9 +230,9 @@ func TestRequestsOfMany(t *testing.T) {
 	}
 }
 
-// TestAuditOfTheDead: a command reads and copies what a killed service left in
+// TestAuditReadableAfterKill: a command reads and copies what a killed service left in
 // its write-ahead log, without the lock.
-func TestAuditOfTheDead(t *testing.T) {
+func TestAuditReadableAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	c := start(t, "record", dir)
 	if !c.lines.Scan() {
@@ -240,7 +240,7 @@ func TestAuditOfTheDead(t *testing.T) {
 	}
 	first := c.lines.Text()
 	c.kill()
-	changes, _, err := ReadChanges(t.Context(), dir, ChangeFilter{Limit: MaxLimit})
+	changes, _, err := ReadModeChanges(t.Context(), dir, ModeChangeFilter{Limit: MaxLimit})
 	if err != nil || len(changes) == 0 || changes[len(changes)-1].ID != first {
 		t.Errorf("%d changes, %v", len(changes), err)
 	}
@@ -248,12 +248,12 @@ func TestAuditOfTheDead(t *testing.T) {
 	if err := BackupFrom(t.Context(), dir, to); err != nil {
 		t.Fatal(err)
 	}
-	n, err := LeaveRequest(t.Context(), dir, control.Order{Action: control.Rollback})
+	n, err := QueueRequest(t.Context(), dir, control.ModeRequest{Action: control.Rollback})
 	if err != nil || n < 1 {
 		t.Errorf("leave a request: %d, %v", n, err)
 	}
-	s := openIn(t, dir)
-	if got, err := s.Requests(t.Context(), 0); err != nil || len(got) != 1 || got[0].Number != n {
+	s := openTestStore(t, dir)
+	if got, err := s.QueuedRequests(t.Context(), 0); err != nil || len(got) != 1 || got[0].Number != n {
 		t.Errorf("at the next start: %v, %v, want number %d", got, err, n)
 	}
 }

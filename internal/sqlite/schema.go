@@ -19,17 +19,17 @@ const versionTable = goose.DefaultTablename
 // maxObjects bounds what is read of a file's structure.
 const maxObjects = 1000
 
-// object is a table, index, trigger or view as SQLite remembers it.
-type object struct{ kind, name, table, text string }
+// schemaObject is a table, index, trigger or view as SQLite remembers it.
+type schemaObject struct{ kind, name, table, text string }
 
-// provider returns goose with the given migrations.
-func provider(db *sql.DB, files fs.FS) (*goose.Provider, error) {
+// gooseProvider returns goose with the given migrations.
+func gooseProvider(db *sql.DB, files fs.FS) (*goose.Provider, error) {
 	return goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true))
 }
 
-// target returns the version that the program knows.
-func target(files fs.FS) (int64, error) {
-	p, err := provider(new(sql.DB), files)
+// latestVersion returns the version that the program knows.
+func latestVersion(files fs.FS) (int64, error) {
+	p, err := gooseProvider(new(sql.DB), files)
 	if err != nil {
 		return 0, err
 	}
@@ -41,7 +41,7 @@ func target(files fs.FS) (int64, error) {
 // no lock of its own for SQLite, and two processes at once would corrupt it. Each
 // step is one transaction, so that one which breaks off is done again.
 func migrate(ctx context.Context, db *sql.DB, files fs.FS) error {
-	p, err := provider(db, files)
+	p, err := gooseProvider(db, files)
 	if err != nil {
 		return err
 	}
@@ -49,15 +49,15 @@ func migrate(ctx context.Context, db *sql.DB, files fs.FS) error {
 	return err
 }
 
-// version returns how far the migrations of a database have come, 0 for an empty
+// schemaVersion returns how far the migrations of a database have come, 0 for an empty
 // one. A database of something else is refused.
-func version(ctx context.Context, db *sql.DB) (int64, error) {
-	conn, err := borrow(ctx, db)
+func schemaVersion(ctx context.Context, db *sql.DB) (int64, error) {
+	conn, err := limitedConn(ctx, db)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = conn.Close() }()
-	there, err := objects(ctx, conn)
+	there, err := schemaObjects(ctx, conn)
 	if err != nil {
 		return 0, err
 	}
@@ -69,7 +69,7 @@ func version(ctx context.Context, db *sql.DB) (int64, error) {
 	}
 	var v any
 	if err := conn.QueryRowContext(ctx, "SELECT max(version_id) FROM "+versionTable).Scan(&v); err != nil {
-		return 0, unmigrated(err)
+		return 0, migrationErr(err)
 	}
 	if n, ok := v.(int64); ok && n >= 0 {
 		return n, nil
@@ -77,8 +77,8 @@ func version(ctx context.Context, db *sql.DB) (int64, error) {
 	return 0, fmt.Errorf("%w: its version makes no sense", ErrCorrupt)
 }
 
-// compare returns ErrNewer or ErrOlder unless a database has the program's version.
-func compare(have, want int64) error {
+// compareVersions returns ErrNewer or ErrOlder unless a database has the program's version.
+func compareVersions(have, want int64) error {
 	switch {
 	case have > want:
 		return fmt.Errorf("%w (the record has version %d, this headgate knows %d)", ErrNewer, have, want)
@@ -92,16 +92,16 @@ func compare(have, want int64) error {
 // tables and indexes do no harm, but a view or trigger could change what the
 // program writes.
 func checkSchema(ctx context.Context, db *sql.DB, files fs.FS) error {
-	want, err := built(ctx, files)
+	want, err := expectedSchema(ctx, files)
 	if err != nil {
 		return fmt.Errorf("build the structure to compare with: %w", err)
 	}
-	conn, err := borrow(ctx, db)
+	conn, err := limitedConn(ctx, db)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	got, err := objects(ctx, conn)
+	got, err := schemaObjects(ctx, conn)
 	if err != nil {
 		return err
 	}
@@ -118,8 +118,8 @@ func checkSchema(ctx context.Context, db *sql.DB, files fs.FS) error {
 	return nil
 }
 
-// built returns the structure that the migrations build, in memory.
-func built(ctx context.Context, files fs.FS) (_ map[string]object, err error) {
+// expectedSchema returns the structure that the migrations build, in memory.
+func expectedSchema(ctx context.Context, files fs.FS) (_ map[string]schemaObject, err error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return nil, err
@@ -134,27 +134,27 @@ func built(ctx context.Context, files fs.FS) (_ map[string]object, err error) {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	return objects(ctx, conn)
+	return schemaObjects(ctx, conn)
 }
 
-// objects lists a database's structure by name.
-func objects(ctx context.Context, conn *sql.Conn) (_ map[string]object, err error) {
+// schemaObjects lists a database's structure by name.
+func schemaObjects(ctx context.Context, conn *sql.Conn) (_ map[string]schemaObject, err error) {
 	rows, err := conn.QueryContext(ctx,
 		"SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' LIMIT ?", maxObjects+1)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	out := map[string]object{}
+	out := map[string]schemaObject{}
 	for rows.Next() {
 		var kind, name, table, text any
 		if err := rows.Scan(&kind, &name, &table, &text); err != nil {
 			return nil, err
 		}
-		f := fields{table: "sqlite_schema"}
-		o := object{f.raw("type", kind), f.raw("name", name), f.raw("tbl_name", table), plainText(f.raw("sql", text))}
-		if f.bad != nil {
-			return nil, f.bad
+		f := rowDecoder{table: "sqlite_schema"}
+		o := schemaObject{f.raw("type", kind), f.raw("name", name), f.raw("tbl_name", table), normalizeSQL(f.raw("sql", text))}
+		if f.err != nil {
+			return nil, f.err
 		}
 		out[o.name] = o
 	}
@@ -164,11 +164,11 @@ func objects(ctx context.Context, conn *sql.Conn) (_ map[string]object, err erro
 	return out, rows.Err()
 }
 
-// plainText makes statements alike that differ in spaces and quotes only, as they
+// normalizeSQL makes statements alike that differ in spaces and quotes only, as they
 // may when SQLite has rewritten them for an ALTER TABLE.
-func plainText(s string) string {
+func normalizeSQL(s string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(s, `"`, " ")), " ")
 }
 
-// embedded are the program's own migrations.
-func embedded() fs.FS { return migrations.FS }
+// embeddedMigrations are the program's own migrations.
+func embeddedMigrations() fs.FS { return migrations.FS }

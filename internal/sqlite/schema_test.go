@@ -18,16 +18,16 @@ import (
 	"headgate/runbooks/control"
 )
 
-// later are the program's migrations and one more, as a later version has them.
-func later(t *testing.T, next string) fs.FS {
+// withNextMigration are the program's migrations and one more, as a later version has them.
+func withNextMigration(t *testing.T, next string) fs.FS {
 	t.Helper()
 	files := fstest.MapFS{}
-	names, err := fs.Glob(embedded(), "*.sql")
+	names, err := fs.Glob(embeddedMigrations(), "*.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		text, err := fs.ReadFile(embedded(), name)
+		text, err := fs.ReadFile(embeddedMigrations(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,10 +37,10 @@ func later(t *testing.T, next string) fs.FS {
 	return files
 }
 
-// current is the version that the program knows.
-func current(t testing.TB) int64 {
+// currentVersion is the version that the program knows.
+func currentVersion(t testing.TB) int64 {
 	t.Helper()
-	v, err := target(embedded())
+	v, err := latestVersion(embeddedMigrations())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +49,8 @@ func current(t testing.TB) int64 {
 
 const addColumn = "ALTER TABLE modes ADD COLUMN note TEXT NOT NULL DEFAULT '';\nCREATE TABLE more (a TEXT);\n"
 
-// fromDump makes a database from a text in testdata, as sqlite3's .dump writes it.
-func fromDump(t *testing.T, name string) (dir string) {
+// restoreDump makes a database from a text in testdata, as sqlite3's .dump writes it.
+func restoreDump(t *testing.T, name string) (dir string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
@@ -61,68 +61,68 @@ func fromDump(t *testing.T, name string) (dir string) {
 	if err := prepareFile(path); err != nil {
 		t.Fatal(err)
 	}
-	execute(t, path, string(text))
+	execSQL(t, path, string(text))
 	return dir
 }
 
 // TestSchema1: a record of version 1 opens with every version from there on.
 func TestSchema1(t *testing.T) {
-	for name, files := range map[string]fs.FS{"this version": embedded(), "a later one": later(t, addColumn)} {
+	for name, files := range map[string]fs.FS{"this version": embeddedMigrations(), "a later one": withNextMigration(t, addColumn)} {
 		t.Run(name, func(t *testing.T) {
-			s, err := openWith(t.Context(), options(fromDump(t, "schema1.sql")), files)
+			s, err := openWith(t.Context(), testOptions(restoreDump(t, "schema1.sql")), files)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer closed(t, s)
-			changes := all(t, s)
-			if len(changes) != 3 || changes[0].Reason != "queue age pages" || changes[0].Running != 4 || changes[2].Action != control.First {
+			defer closeStore(t, s)
+			changes := allModeChanges(t, s)
+			if len(changes) != 3 || changes[0].Reason != "queue age pages" || changes[0].Running != 4 || changes[2].Action != control.InitialMode {
 				t.Errorf("changes %+v", changes)
 			}
-			standings, err := s.Standings(t.Context())
-			if err != nil || len(standings) != 2 || standings[0].Mode != admission.PassThrough || standings[0].Before != admission.Observe {
+			standings, err := s.ModeStates(t.Context())
+			if err != nil || len(standings) != 2 || standings[0].Mode != admission.PassThrough || standings[0].RestoreMode != admission.Observe {
 				t.Errorf("standings %+v, %v", standings, err)
 			}
-			requests, err := s.Requests(t.Context(), 0)
-			if err != nil || len(requests) != 1 || requests[0].Number != 2 || requests[0].Order.Action != control.Restore {
+			requests, err := s.QueuedRequests(t.Context(), 0)
+			if err != nil || len(requests) != 1 || requests[0].Number != 2 || requests[0].Mode.Action != control.Restore {
 				t.Errorf("requests %+v, %v", requests, err)
 			}
-			record(t, s, 2, some("default", admission.Enforce))
-			saveBatch(t, s, trouble("i-1"), planPost)
-			checkStory(t, story(t, s, "i-1"))
+			mustRecord(t, s, 2, newModeChange("default", admission.Enforce))
+			saveBatch(t, s, newIncidentBatch("i-1"), planPost)
+			checkHistory(t, mustLoadIncident(t, s, "i-1"))
 		})
 	}
 }
 
 // TestSchema2: the same for version 2, which has incidents.
 func TestSchema2(t *testing.T) {
-	for name, files := range map[string]fs.FS{"this version": embedded(), "a later one": later(t, addColumn)} {
+	for name, files := range map[string]fs.FS{"this version": embeddedMigrations(), "a later one": withNextMigration(t, addColumn)} {
 		t.Run(name, func(t *testing.T) {
-			s, err := openWith(t.Context(), options(fromDump(t, "schema2.sql")), files)
+			s, err := openWith(t.Context(), testOptions(restoreDump(t, "schema2.sql")), files)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer closed(t, s)
+			defer closeStore(t, s)
 			const open, over = "019ca1b0-0000-7000-8000-00000000000a", "019ca1b0-0000-7000-8000-000000000009"
-			saved := load(t, s)
+			saved := mustLoad(t, s)
 			if len(saved.Incidents) != 1 || saved.Incidents[0].ID != open || saved.Incidents[0].Value != 31.5 || saved.Incidents[0].AckedBy != "anna" {
 				t.Errorf("incidents %+v", saved.Incidents)
 			}
 			if diff := cmp.Diff([]engine.State{fullState("queue_age", open)}, saved.States); diff != "" || len(saved.Silences) != 1 {
 				t.Errorf("%d silences, states (-want +got):\n%s", len(saved.Silences), diff)
 			}
-			st := story(t, s, over)
-			if ref, err := s.Outbox().Root(t.Context(), over, alerts.ToPage); err != nil || ref != st.Deliveries[0].Ref || ref.TS != "1772366400.000100" {
+			st := mustLoadIncident(t, s, over)
+			if ref, err := s.Outbox().Thread(t.Context(), over, alerts.ToPage); err != nil || ref != st.Deliveries[0].Ref || ref.TS != "1772366400.000100" {
 				t.Errorf("the message stands at %v, %v, and was sent to %v", ref, err, st.Deliveries[0].Ref)
 			}
 			ds, err := s.Outbox().Pending(t.Context(), 10)
-			if err != nil || len(ds) != 3 || !ds[2].Note.Ping || ds[2].Note.Incident.Feel != "answers are late" {
+			if err != nil || len(ds) != 3 || !ds[2].Notification.Ping || ds[2].Notification.Incident.Impact != "answers are late" {
 				t.Errorf("%+v, %v", ds, err)
 			}
-			sloIs(t, s, "default", noon, 90, 3)
-			if changes := all(t, s); len(changes) != 3 {
+			wantSLO(t, s, "default", noon, 90, 3)
+			if changes := allModeChanges(t, s); len(changes) != 3 {
 				t.Errorf("%d changes of version 1 are left", len(changes))
 			}
-			saveBatch(t, s, trouble("i-1"), planPost)
+			saveBatch(t, s, newIncidentBatch("i-1"), planPost)
 		})
 	}
 }
@@ -130,25 +130,25 @@ func TestSchema2(t *testing.T) {
 // TestSchema3: the same for version 3, which has entries of the audit, guards and
 // pauses.
 func TestSchema3(t *testing.T) {
-	for name, files := range map[string]fs.FS{"this version": embedded(), "a later one": later(t, addColumn)} {
+	for name, files := range map[string]fs.FS{"this version": embeddedMigrations(), "a later one": withNextMigration(t, addColumn)} {
 		t.Run(name, func(t *testing.T) {
-			s, err := openWith(t.Context(), options(fromDump(t, "schema3.sql")), files)
+			s, err := openWith(t.Context(), testOptions(restoreDump(t, "schema3.sql")), files)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer closed(t, s)
+			defer closeStore(t, s)
 			a, err := s.Audit(t.Context(), AuditFilter{})
 			if err != nil || len(a.Changes) != 3 || len(a.Entries) != 1 {
 				t.Fatalf("audit %+v, %v", a, err)
 			}
-			if e := a.Entries[0]; e.Ending != control.Withheld || e.Inputs["mode"] != "passthrough" || e.Subject != "019ca1b0-0000-7000-8000-00000000000a" {
+			if e := a.Entries[0]; e.Result != control.Withheld || e.Inputs["mode"] != "passthrough" || e.Subject != "019ca1b0-0000-7000-8000-00000000000a" {
 				t.Errorf("entry %+v", e)
 			}
-			guards, err := s.Guards(t.Context())
-			if err != nil || len(guards) != 1 || guards[0].State != control.Cooldown || len(guards[0].Flips) != 2 || guards[0].LatchedBy != "anna" {
+			guards, err := s.RollbackStates(t.Context())
+			if err != nil || len(guards) != 1 || guards[0].Phase != control.Cooldown || len(guards[0].Rollbacks) != 2 || guards[0].HoldActor != "anna" {
 				t.Errorf("guards %+v, %v", guards, err)
 			}
-			note(t, s, noted(control.KindPress, "default"))
+			mustAppendEntry(t, s, newAuditEntry(control.KindInteraction, "default"))
 		})
 	}
 }
@@ -156,26 +156,26 @@ func TestSchema3(t *testing.T) {
 // TestNewer: a record from a later version is refused, and left as it is.
 func TestNewer(t *testing.T) {
 	dir := t.TempDir()
-	s, err := openWith(t.Context(), options(dir), later(t, addColumn))
+	s, err := openWith(t.Context(), testOptions(dir), withNextMigration(t, addColumn))
 	if err != nil {
 		t.Fatal(err)
 	}
-	record(t, s, 0, some("p", admission.Observe))
-	closed(t, s)
+	mustRecord(t, s, 0, newModeChange("p", admission.Observe))
+	closeStore(t, s)
 	path := filepath.Join(dir, databaseName)
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, opened := Open(t.Context(), options(dir))
-	_, left := LeaveRequest(t.Context(), dir, control.Order{Action: control.Rollback})
-	_, _, audit := ReadChanges(t.Context(), dir, ChangeFilter{})
+	_, opened := Open(t.Context(), testOptions(dir))
+	_, left := QueueRequest(t.Context(), dir, control.ModeRequest{Action: control.Rollback})
+	_, _, audit := ReadModeChanges(t.Context(), dir, ModeChangeFilter{})
 	for name, err := range map[string]error{"open": opened, "leave": left, "read": audit} {
 		if !errors.Is(err, ErrNewer) {
 			t.Errorf("%s: %v, want ErrNewer", name, err)
 			continue
 		}
-		has(t, err.Error(), fmt.Sprintf("version %d", current(t)+1), fmt.Sprintf("knows %d", current(t)), "backup")
+		wantContains(t, err.Error(), fmt.Sprintf("version %d", currentVersion(t)+1), fmt.Sprintf("knows %d", currentVersion(t)), "backup")
 	}
 	after, err := os.ReadFile(path)
 	if err != nil || string(after) != string(before) {
@@ -193,14 +193,14 @@ func TestOlder(t *testing.T) {
 	if err := prepareFile(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LeaveRequest(t.Context(), dir, control.Order{Action: control.Rollback}); !errors.Is(err, ErrOlder) {
+	if _, err := QueueRequest(t.Context(), dir, control.ModeRequest{Action: control.Rollback}); !errors.Is(err, ErrOlder) {
 		t.Errorf("leave: %v, want ErrOlder", err)
 	}
-	if _, _, err := ReadChanges(t.Context(), dir, ChangeFilter{}); !errors.Is(err, ErrOlder) {
+	if _, _, err := ReadModeChanges(t.Context(), dir, ModeChangeFilter{}); !errors.Is(err, ErrOlder) {
 		t.Errorf("read: %v, want ErrOlder", err)
 	}
-	closed(t, openIn(t, dir))
-	if _, err := LeaveRequest(t.Context(), dir, control.Order{Action: control.Rollback}); err != nil {
+	closeStore(t, openTestStore(t, dir))
+	if _, err := QueueRequest(t.Context(), dir, control.ModeRequest{Action: control.Rollback}); err != nil {
 		t.Errorf("after a start: %v", err)
 	}
 }
@@ -208,25 +208,25 @@ func TestOlder(t *testing.T) {
 // TestBrokenMigration: a step that fails leaves the version before it, whole, and
 // the next attempt does it again.
 func TestBrokenMigration(t *testing.T) {
-	dir, _ := made(t)
-	_, err := openWith(t.Context(), options(dir), later(t, addColumn+"INSERT INTO more VALUES (no_such_column);\n"))
+	dir, _ := newRecordDir(t)
+	_, err := openWith(t.Context(), testOptions(dir), withNextMigration(t, addColumn+"INSERT INTO more VALUES (no_such_column);\n"))
 	if err == nil {
 		t.Fatal("a broken migration passed")
 	}
-	has(t, err.Error(), fmt.Sprintf("from version %d to %d", current(t), current(t)+1))
-	s := openIn(t, dir) // the old program goes on
-	if c := all(t, s); len(c) != 2 {
+	wantContains(t, err.Error(), fmt.Sprintf("from version %d to %d", currentVersion(t), currentVersion(t)+1))
+	s := openTestStore(t, dir) // the old program goes on
+	if c := allModeChanges(t, s); len(c) != 2 {
 		t.Errorf("%d changes, want 2", len(c))
 	}
-	closed(t, s)
-	s, err = openWith(t.Context(), options(dir), later(t, addColumn))
+	closeStore(t, s)
+	s, err = openWith(t.Context(), testOptions(dir), withNextMigration(t, addColumn))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := all(t, s); len(c) != 2 {
+	if c := allModeChanges(t, s); len(c) != 2 {
 		t.Errorf("%d changes, want 2", len(c))
 	}
-	closed(t, s)
+	closeStore(t, s)
 }
 
 // TestPartial: files that a start which was broken off can leave are completed,
@@ -257,11 +257,11 @@ func TestPartial(t *testing.T) {
 			if err := prepareFile(path); err != nil {
 				t.Fatal(err)
 			}
-			execute(t, path, tt.statements...)
-			s, err := Open(t.Context(), options(dir))
+			execSQL(t, path, tt.statements...)
+			s, err := Open(t.Context(), testOptions(dir))
 			if err == nil {
-				defer closed(t, s)
-				record(t, s, 0, some("p", admission.Observe))
+				defer closeStore(t, s)
+				mustRecord(t, s, 0, newModeChange("p", admission.Observe))
 			}
 			if !errors.Is(err, tt.want) {
 				t.Errorf("%v, want %v", err, tt.want)
@@ -287,14 +287,14 @@ func TestForeignStructure(t *testing.T) {
 		"DROP TABLE progress; CREATE VIEW progress AS SELECT 'mode_requests' AS name, 9000 AS value, 'w' AS writer":  ErrCorrupt,
 		"DROP INDEX mode_changes_by_pool; CREATE INDEX mode_changes_by_pool ON mode_changes (reason, actor, writer)": ErrCorrupt,
 	} {
-		dir, path := made(t)
-		execute(t, path, statement)
-		if s, err := Open(t.Context(), options(dir)); !errors.Is(err, want) {
+		dir, path := newRecordDir(t)
+		execSQL(t, path, statement)
+		if s, err := Open(t.Context(), testOptions(dir)); !errors.Is(err, want) {
 			t.Errorf("open after %s: %v, want %v", statement, err, want)
 		} else if err == nil {
-			closed(t, s)
+			closeStore(t, s)
 		}
-		if _, err := LeaveRequest(t.Context(), dir, control.Order{Action: control.Rollback}); !errors.Is(err, want) {
+		if _, err := QueueRequest(t.Context(), dir, control.ModeRequest{Action: control.Rollback}); !errors.Is(err, want) {
 			t.Errorf("leave after %s: %v, want %v", statement, err, want)
 		}
 	}
@@ -302,9 +302,9 @@ func TestForeignStructure(t *testing.T) {
 
 // TestAppendOnly: the audit can be added to, and nothing else.
 func TestAppendOnly(t *testing.T) {
-	s := openIn(t, t.TempDir())
-	c := some("p", admission.Observe)
-	record(t, s, 0, c)
+	s := openTestStore(t, t.TempDir())
+	c := newModeChange("p", admission.Observe)
+	mustRecord(t, s, 0, c)
 	values := "SELECT id, at_ms, pool, action, from_mode, to_mode, before, 'mallory', via, reason, running, queued, dropped, request, writer FROM mode_changes"
 	for _, statement := range []string{
 		"UPDATE mode_changes SET actor = 'mallory'",
@@ -320,7 +320,7 @@ func TestAppendOnly(t *testing.T) {
 			t.Errorf("passed: %s", statement)
 		}
 	}
-	if got := all(t, s); len(got) != 1 || got[0] != c {
+	if got := allModeChanges(t, s); len(got) != 1 || got[0] != c {
 		t.Errorf("the audit became %+v", got)
 	}
 }

@@ -20,26 +20,26 @@ type SLOCount struct {
 	Bad  int64
 }
 
-// putCount keeps the higher numbers, whichever comes last.
-func putCount() string {
-	return sloTable.put() + " WHERE excluded.good >= slo_hours.good AND excluded.bad >= slo_hours.bad"
+// upsertSLOSQL keeps the higher numbers, whichever comes last.
+func upsertSLOSQL() string {
+	return sloTable.upsertSQL() + " WHERE excluded.good >= slo_hours.good AND excluded.bad >= slo_hours.bad"
 }
 
-const readSLO = `SELECT coalesce(sum(good), 0), coalesce(sum(bad), 0) FROM slo_hours WHERE pool = ? AND hour_ms >= ?`
+const selectSLO = `SELECT coalesce(sum(good), 0), coalesce(sum(bad), 0) FROM slo_hours WHERE pool = ? AND hour_ms >= ?`
 
 // SaveSLO records counts. Those that are lower than what was recorded before are
 // passed over, so that attempts may be repeated, in any order. What other
 // openings of the record have counted in the same hour adds to it.
 func (s *Store) SaveSLO(ctx context.Context, counts []SLOCount) error {
 	for _, c := range counts {
-		if err := c.check(); err != nil {
+		if err := c.validate(); err != nil {
 			return fmt.Errorf("record counts of an objective: %w", err)
 		}
 	}
-	return s.write(ctx, "record counts of an objective", func(ctx context.Context, tx *sql.Tx) error {
-		l := s.ledger(tx)
+	return s.writeTx(ctx, "record counts of an objective", func(ctx context.Context, tx *sql.Tx) error {
+		l := s.newTxWriter(tx)
 		for _, c := range counts {
-			if _, err := l.write(ctx, putCount(), []any{c.Pool, hour(c.Hour), s.run, c.Good, c.Bad}); err != nil {
+			if _, err := l.writeRow(ctx, upsertSLOSQL(), []any{c.Pool, startOfHourMS(c.Hour), s.session, c.Good, c.Bad}); err != nil {
 				return err
 			}
 		}
@@ -50,7 +50,7 @@ func (s *Store) SaveSLO(ctx context.Context, counts []SLOCount) error {
 // maxCount bounds one count, so that sums of many fit.
 const maxCount = 1 << 40
 
-func (c SLOCount) check() error {
+func (c SLOCount) validate() error {
 	switch {
 	case !isName(c.Pool):
 		return fmt.Errorf("the pool must be a name of at most %d bytes", maxName)
@@ -60,8 +60,8 @@ func (c SLOCount) check() error {
 	return nil
 }
 
-// hour returns the beginning of the hour that a time is in.
-func hour(t time.Time) int64 {
+// startOfHourMS returns the beginning of the hour that a time is in.
+func startOfHourMS(t time.Time) int64 {
 	const length = int64(time.Hour / time.Millisecond)
 	at := min(max(t.UnixMilli(), 0), maxTime)
 	return at - at%length
@@ -72,10 +72,10 @@ func hour(t time.Time) int64 {
 func (s *Store) SLO(ctx context.Context, pool string, since time.Time) (good, bad int64, err error) {
 	sums, err := read(ctx, s, "read counts of an objective", func(ctx context.Context, conn *sql.Conn) ([][2]int64, error) {
 		return query(ctx, conn, 2, func(v []any) ([2]int64, error) {
-			f := fields{table: sloTable.name}
+			f := rowDecoder{table: sloTable.name}
 			sum := [2]int64{f.number("good", v[0], maxNumber), f.number("bad", v[1], maxNumber)}
-			return sum, f.bad
-		}, readSLO, pool, hour(since))
+			return sum, f.err
+		}, selectSLO, pool, startOfHourMS(since))
 	})
 	if err != nil || len(sums) == 0 {
 		return 0, 0, err

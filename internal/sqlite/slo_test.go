@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-func saveSLO(t *testing.T, s *Store, counts ...SLOCount) {
+func mustSaveSLO(t *testing.T, s *Store, counts ...SLOCount) {
 	t.Helper()
 	if err := s.SaveSLO(t.Context(), counts); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func sloIs(t *testing.T, s *Store, pool string, since time.Time, good, bad int64) {
+func wantSLO(t *testing.T, s *Store, pool string, since time.Time, good, bad int64) {
 	t.Helper()
 	g, b, err := s.SLO(t.Context(), pool, since)
 	if err != nil || g != good || b != bad {
@@ -27,18 +27,18 @@ func sloIs(t *testing.T, s *Store, pool string, since time.Time, good, bad int64
 // them again, or late, changes nothing, and what another opening counts adds up.
 func TestSLO(t *testing.T) {
 	dir := t.TempDir()
-	s := openIn(t, dir)
-	sloIs(t, s, "p", noon, 0, 0)
+	s := openTestStore(t, dir)
+	wantSLO(t, s, "p", noon, 0, 0)
 	for range 3 {
-		saveSLO(t, s, SLOCount{"p", noon, 10, 1}, SLOCount{"p", noon.Add(time.Hour), 5, 0}, SLOCount{"q", noon, 7, 7})
+		mustSaveSLO(t, s, SLOCount{"p", noon, 10, 1}, SLOCount{"p", noon.Add(time.Hour), 5, 0}, SLOCount{"q", noon, 7, 7})
 	}
-	sloIs(t, s, "p", noon, 15, 1)
-	saveSLO(t, s, SLOCount{"p", noon.Add(30 * time.Minute), 12, 2}) // the same hour
-	saveSLO(t, s, SLOCount{"p", noon, 10, 1})                       // comes late
-	sloIs(t, s, "p", noon, 17, 2)
-	closed(t, s)
-	s = openIn(t, dir) // counts from 0 again
-	saveSLO(t, s, SLOCount{"p", noon, 3, 1})
+	wantSLO(t, s, "p", noon, 15, 1)
+	mustSaveSLO(t, s, SLOCount{"p", noon.Add(30 * time.Minute), 12, 2}) // the same hour
+	mustSaveSLO(t, s, SLOCount{"p", noon, 10, 1})                       // comes late
+	wantSLO(t, s, "p", noon, 17, 2)
+	closeStore(t, s)
+	s = openTestStore(t, dir) // counts from 0 again
+	mustSaveSLO(t, s, SLOCount{"p", noon, 3, 1})
 	for _, tt := range []struct {
 		pool      string
 		since     time.Time
@@ -47,13 +47,13 @@ func TestSLO(t *testing.T) {
 		{"p", time.Time{}, 20, 3}, {"p", noon.Add(-time.Hour), 20, 3}, {"p", noon, 20, 3}, {"p", noon.Add(59 * time.Minute), 20, 3},
 		{"p", noon.Add(time.Hour), 5, 0}, {"p", noon.Add(2 * time.Hour), 0, 0}, {"q", noon, 7, 7}, {"r", noon, 0, 0},
 	} {
-		sloIs(t, s, tt.pool, tt.since, tt.good, tt.bad)
+		wantSLO(t, s, tt.pool, tt.since, tt.good, tt.bad)
 	}
 }
 
 // TestSLOUnwritable: counts that make no sense are refused, all of their batch.
 func TestSLOUnwritable(t *testing.T) {
-	s := kinds["ephemeral"](t)
+	s := storeKinds["ephemeral"](t)
 	for _, c := range []SLOCount{
 		{"", noon, 1, 1}, {"a\nb", noon, 1, 1}, {strings.Repeat("p", maxName+1), noon, 1, 1},
 		{"p", noon, -1, 1}, {"p", noon, 1, -1}, {"p", noon, maxCount + 1, 1}, {"p", noon, 1, maxCount + 1},
@@ -67,7 +67,7 @@ func TestSLOUnwritable(t *testing.T) {
 	if err := s.SaveSLO(ctx, []SLOCount{{"p", noon, 1, 1}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	sloIs(t, s, "p", time.Time{}, 0, 0)
+	wantSLO(t, s, "p", time.Time{}, 0, 0)
 }
 
 // TestSLOHostile: sums that make no sense are an error.
@@ -76,7 +76,7 @@ func TestSLOHostile(t *testing.T) {
 		"('p', 1772366400000, 'r', 'many', 1, 'w')", "('p', 1772366400000, 'r', 1.5, 1, 'w')", "('p', 1772366400000, 'r', 9007199254740992, 1, 'w')",
 		"('p', 1772366400000, 'r', 1, 1e300, 'w')",
 	} {
-		s := kinds["ephemeral"](t)
+		s := storeKinds["ephemeral"](t)
 		if _, err := s.writer.ExecContext(t.Context(), "INSERT INTO slo_hours VALUES "+row); err != nil {
 			t.Fatal(row, err)
 		}

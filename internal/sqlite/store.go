@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	openLimit  = time.Minute      // for opening, the check of all pages included
-	callLimit  = 10 * time.Second // for one call
-	copyLimit  = 10 * time.Minute // for a backup
-	closeLimit = 5 * time.Second
-	readers    = 4
+	openLimit   = time.Minute      // for opening, the check of all pages included
+	callLimit   = 10 * time.Second // for one call
+	copyLimit   = 10 * time.Minute // for a backup
+	closeLimit  = 5 * time.Second
+	readerConns = 4
 )
 
 // Options is what a Store is opened with.
@@ -32,23 +32,23 @@ type Options struct {
 // Store is the record, open for the service. Its methods are safe for concurrent
 // use, and return within the time that their context has.
 type Store struct {
-	path    string // of the database, empty when ephemeral
-	log     *slog.Logger
-	own     string // the writer's name
-	run     string // names this opening
-	files   fs.FS  // the migrations
-	lock    *os.File
-	writer  *sql.DB
-	reader  *sql.DB
-	keeper  *sql.Conn // keeps a database in memory alive
-	life    context.Context
-	end     context.CancelFunc
-	writes  chan struct{} // held by the one who writes
-	reads   chan struct{} // held by those who read
-	tending sync.WaitGroup
+	path       string // of the database, empty when ephemeral
+	log        *slog.Logger
+	writerName string // the writer's name
+	session    string // names this opening
+	files      fs.FS  // the migrations
+	lockFile   *os.File
+	writer     *sql.DB
+	reader     *sql.DB
+	pinConn    *sql.Conn // keeps a database in memory alive
+	ctx        context.Context
+	cancel     context.CancelFunc
+	writeSlot  chan struct{} // held by the one who writes
+	readSlots  chan struct{} // held by those who read
+	background sync.WaitGroup
 
-	closing sync.Once
-	closed  error // what closing came to; set once
+	closeOnce sync.Once
+	closeErr  error // what closing came to; set once
 }
 
 // Open opens the record in a directory, makes it or brings it up to date if need
@@ -57,7 +57,7 @@ type Store struct {
 func Open(ctx context.Context, o Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
-	return openWith(ctx, o, embedded())
+	return openWith(ctx, o, embeddedMigrations())
 }
 
 // openWith opens the record with other migrations than the program's own.
@@ -70,17 +70,17 @@ func openWith(ctx context.Context, o Options, files fs.FS) (_ *Store, err error)
 		return nil, classifyOS(err)
 	}
 	host, _ := os.Hostname()
-	lock, err := takeLock(ctx, dir, Holder{PID: os.Getpid(), Host: host, Started: time.Now().UTC().Truncate(time.Second), Listen: o.Listen})
+	lock, err := acquireLock(ctx, dir, LockOwner{PID: os.Getpid(), Host: host, Started: time.Now().UTC().Truncate(time.Second), Listen: o.Listen})
 	if err != nil {
 		return nil, err
 	}
 	s := newStore(o, files)
-	s.lock, s.path = lock, filepath.Join(dir, databaseName)
+	s.lockFile, s.path = lock, filepath.Join(dir, databaseName)
 	if err := s.openFile(ctx); err != nil {
-		return nil, errors.Join(s.explain("open "+s.path, err), s.release())
+		return nil, errors.Join(s.wrapErr("open "+s.path, err), s.release())
 	}
-	s.tending.Add(1)
-	go s.tend()
+	s.background.Add(1)
+	go s.maintain()
 	return s, nil
 }
 
@@ -89,19 +89,19 @@ func openWith(ctx context.Context, o Options, files fs.FS) (_ *Store, err error)
 func Ephemeral(ctx context.Context, o Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
-	s := newStore(o, embedded())
+	s := newStore(o, embeddedMigrations())
 	if err := s.openMemory(ctx); err != nil {
-		return nil, errors.Join(s.explain("open a record in memory", err), s.release())
+		return nil, errors.Join(s.wrapErr("open a record in memory", err), s.release())
 	}
 	return s, nil
 }
 
 func newStore(o Options, files fs.FS) *Store {
 	s := &Store{
-		log: o.Log, own: clean(o.Writer, maxName), run: randomName(), files: files,
-		writes: make(chan struct{}, 1), reads: make(chan struct{}, readers),
+		log: o.Log, writerName: clean(o.Writer, maxName), session: randomName(), files: files,
+		writeSlot: make(chan struct{}, 1), readSlots: make(chan struct{}, readerConns),
 	}
-	s.life, s.end = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
@@ -110,52 +110,52 @@ func (s *Store) openFile(ctx context.Context) (err error) {
 	if err := prepareFile(s.path); err != nil {
 		return classifyOS(err)
 	}
-	if s.writer, err = open(ctx, fileName(s.path, writing), writing, 1); err != nil {
+	if s.writer, err = openDB(ctx, fileDSN(s.path, accessWrite), accessWrite, 1); err != nil {
 		return err
 	}
 	if err := checkFile(ctx, s.writer, s.path); err != nil {
 		return err
 	}
-	if err := s.bringUp(ctx, func() error { return useLog(ctx, s.writer) }); err != nil {
+	if err := s.migrate(ctx, func() error { return enableWAL(ctx, s.writer) }); err != nil {
 		return err
 	}
-	s.reader, err = open(ctx, fileName(s.path, reading), reading, readers)
+	s.reader, err = openDB(ctx, fileDSN(s.path, accessRead), accessRead, readerConns)
 	return err
 }
 
 // openMemory makes a database in memory.
 func (s *Store) openMemory(ctx context.Context) (err error) {
-	name := memoryName("headgate-" + randomName())
-	if s.writer, err = open(ctx, name, writing, 1); err != nil {
+	name := memoryDSN("headgate-" + randomName())
+	if s.writer, err = openDB(ctx, name, accessWrite, 1); err != nil {
 		return err
 	}
-	if s.reader, err = open(ctx, name, reading, readers+1); err != nil {
+	if s.reader, err = openDB(ctx, name, accessRead, readerConns+1); err != nil {
 		return err
 	}
-	if s.keeper, err = s.reader.Conn(ctx); err != nil {
+	if s.pinConn, err = s.reader.Conn(ctx); err != nil {
 		return err
 	}
-	return s.bringUp(ctx, func() error { return nil })
+	return s.migrate(ctx, func() error { return nil })
 }
 
-// bringUp migrates the database, after prepare, unless it is too new.
-func (s *Store) bringUp(ctx context.Context, prepare func() error) error {
-	have, err := version(ctx, s.writer)
+// migrate migrates the database, after prepare, unless it is too new.
+func (s *Store) migrate(ctx context.Context, prepare func() error) error {
+	have, err := schemaVersion(ctx, s.writer)
 	if err != nil {
 		return err
 	}
-	want, err := target(s.files)
+	want, err := latestVersion(s.files)
 	if err != nil {
 		return err
 	}
 	if have > want {
-		return compare(have, want)
+		return compareVersions(have, want)
 	}
 	if err := prepare(); err != nil {
 		return err
 	}
 	if err := migrate(ctx, s.writer, s.files); err != nil {
-		return fmt.Errorf("bring it from version %d to %d: %w", have, want, unmigrated(err))
+		return fmt.Errorf("bring it from version %d to %d: %w", have, want, migrationErr(err))
 	}
 	return checkSchema(ctx, s.writer, s.files)
 }
@@ -163,25 +163,25 @@ func (s *Store) bringUp(ctx context.Context, prepare func() error) error {
 // Close lets go of the record and of the directory. It waits for calls that are
 // under way, for a few seconds. Later calls of it return the same.
 func (s *Store) Close() error {
-	s.closing.Do(func() {
-		s.end()
-		s.tending.Wait()
+	s.closeOnce.Do(func() {
+		s.cancel()
+		s.background.Wait()
 		if err := s.drain(closeLimit); err != nil {
 			// The connections are in use: closing them would wait for their users.
 			// The lock stays with the process, since they may still write.
-			s.closed = err
+			s.closeErr = err
 			return
 		}
-		s.closed = s.release()
+		s.closeErr = s.release()
 	})
-	return s.closed
+	return s.closeErr
 }
 
 // drain waits until nobody uses the connections, and keeps everybody out.
 func (s *Store) drain(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	for _, slots := range []chan struct{}{s.writes, s.reads} {
+	for _, slots := range []chan struct{}{s.writeSlot, s.readSlots} {
 		for range cap(slots) {
 			select {
 			case slots <- struct{}{}:
@@ -195,17 +195,17 @@ func (s *Store) drain(limit time.Duration) error {
 
 // release closes what is open, the lock last.
 func (s *Store) release() (err error) {
-	s.end()
-	if s.keeper != nil {
-		err = s.keeper.Close()
+	s.cancel()
+	if s.pinConn != nil {
+		err = s.pinConn.Close()
 	}
 	for _, db := range []*sql.DB{s.reader, s.writer} {
 		if db != nil {
 			err = errors.Join(err, db.Close())
 		}
 	}
-	if s.lock != nil {
-		err = errors.Join(err, s.lock.Close())
+	if s.lockFile != nil {
+		err = errors.Join(err, s.lockFile.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("close the record: %w", err)
@@ -213,10 +213,10 @@ func (s *Store) release() (err error) {
 	return nil
 }
 
-// explain is the package's explain, for one who can look at the disk.
-func (s *Store) explain(doing string, err error) error {
-	err = explain(doing, err)
-	if errors.Is(err, ErrDisk) && s.path != "" && noRoom(filepath.Dir(s.path)) {
+// wrapErr is the package's explain, for one who can look at the disk.
+func (s *Store) wrapErr(doing string, err error) error {
+	err = wrapErr(doing, err)
+	if errors.Is(err, ErrDisk) && s.path != "" && diskFull(filepath.Dir(s.path)) {
 		return fmt.Errorf("%w (%w)", ErrFull, err)
 	}
 	return err

@@ -20,31 +20,31 @@ func ms(t time.Time) int64 {
 	return min(max(t.UnixMilli(), 1), maxTime)
 }
 
-// bit writes a flag.
-func bit(b bool) int64 {
+// btoi writes a flag.
+func btoi(b bool) int64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// tally writes a number of things.
-func tally(n int) int64 { return int64(count(n)) }
+// countValue writes a number of things.
+func countValue(n int) int64 { return int64(clampCount(n)) }
 
-// finite writes a number that need not be whole. SQL and JSON know no others than
+// finiteOrZero writes a number that need not be whole. SQL and JSON know no others than
 // finite ones.
-func finite(v float64) float64 {
+func finiteOrZero(v float64) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
 	}
 	return v
 }
 
-// short writes a name.
-func short(s string) string { return clean(s, maxName) }
+// cleanName writes a name.
+func cleanName(s string) string { return clean(s, maxName) }
 
-// when reads a time that may be missing.
-func (f *fields) when(column string, v any) time.Time {
+// optionalTime reads a time that may be missing.
+func (f *rowDecoder) optionalTime(column string, v any) time.Time {
 	if n := f.number(column, v, maxTime); n > 0 {
 		return time.UnixMilli(n).UTC()
 	}
@@ -52,23 +52,23 @@ func (f *fields) when(column string, v any) time.Time {
 }
 
 // flag reads 0 or 1.
-func (f *fields) flag(column string, v any) bool { return f.number(column, v, 1) == 1 }
+func (f *rowDecoder) flag(column string, v any) bool { return f.number(column, v, 1) == 1 }
 
 // count reads a number of things.
-func (f *fields) count(column string, v any) int { return int(f.number(column, v, math.MaxInt32)) }
+func (f *rowDecoder) count(column string, v any) int { return int(f.number(column, v, math.MaxInt32)) }
 
-// length reads a length of time, in nanoseconds.
-func (f *fields) length(column string, v any) time.Duration {
+// duration reads a length of time, in nanoseconds.
+func (f *rowDecoder) duration(column string, v any) time.Duration {
 	return time.Duration(f.number(column, v, math.MaxInt64))
 }
 
 // finite reads a finite number. One without a fraction may come as a whole one.
-func (f *fields) finite(column string, v any) float64 {
+func (f *rowDecoder) finite(column string, v any) float64 {
 	switch n := v.(type) {
 	case int64:
 		return float64(n)
 	case float64:
-		if n == finite(n) {
+		if n == finiteOrZero(n) {
 			return n
 		}
 	}
@@ -76,16 +76,16 @@ func (f *fields) finite(column string, v any) float64 {
 	return 0
 }
 
-// idOrNone reads an ID, or the empty text.
-func (f *fields) idOrNone(column string, v any) string {
+// optionalID reads an ID, or the empty text.
+func (f *rowDecoder) optionalID(column string, v any) string {
 	if v == "" {
 		return ""
 	}
 	return f.id(column, v)
 }
 
-// named reads a name that is part of a key: it must not have to be altered.
-func (f *fields) named(column string, v any) string {
+// keyName reads a name that is part of a key: it must not have to be altered.
+func (f *rowDecoder) keyName(column string, v any) string {
 	s, ok := v.(string)
 	if !ok || !isName(s) {
 		f.fail(column)
@@ -96,7 +96,7 @@ func (f *fields) named(column string, v any) string {
 
 // word reads a word that the program has made, or the empty text. Which words
 // there are is not asked: later versions may know more.
-func (f *fields) word(column string, v any) string {
+func (f *rowDecoder) word(column string, v any) string {
 	s, ok := v.(string)
 	if !ok || !isWord(s) {
 		f.fail(column)
@@ -110,10 +110,10 @@ func isWord(s string) bool {
 }
 
 // isName says whether a text can be a name that is part of a key.
-func isName(s string) bool { return s != "" && short(s) == s }
+func isName(s string) bool { return s != "" && cleanName(s) == s }
 
-// one reads a word that must be one of those given.
-func (f *fields) one(column string, v any, words []string) string {
+// oneOf reads a word that must be one of those given.
+func (f *rowDecoder) oneOf(column string, v any, words []string) string {
 	s, _ := v.(string)
 	if !slices.Contains(words, s) {
 		f.fail(column)
@@ -123,7 +123,7 @@ func (f *fields) one(column string, v any, words []string) string {
 }
 
 // level reads a level.
-func (f *fields) level(column string, v any) engine.Level {
+func (f *rowDecoder) level(column string, v any) engine.Level {
 	for _, l := range []engine.Level{engine.LevelNone, engine.LevelWarn, engine.LevelPage} {
 		if v == l.String() {
 			return l

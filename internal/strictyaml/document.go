@@ -21,45 +21,45 @@ var yamlLine = regexp.MustCompile(`line (\d+): `)
 
 // Document parses the one YAML document of a file of 1 MiB at most, which must hold
 // what is named; nil after a problem.
-func (l *Ledger) Document(data []byte, what string) *yaml.Node {
+func (l *Decoder) Document(data []byte, what string) *yaml.Node {
 	switch {
 	case len(data) > MaxFile:
-		l.RefuseAt(Place{}, "", "must be at most 1 MiB")
+		l.ReportAt(Position{}, "", "must be at most 1 MiB")
 		return nil
 	case !utf8.Valid(data):
-		l.RefuseAt(Place{}, "", "must be UTF-8 text")
+		l.ReportAt(Position{}, "", "must be UTF-8 text")
 		return nil
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
 	if err := dec.Decode(&doc); err != nil {
-		l.syntax(err, what)
+		l.reportSyntax(err, what)
 		return nil
 	}
 	switch err := dec.Decode(&more); {
 	case err == nil:
-		l.RefuseAt(Place{more.Line, more.Column}, "", "must hold one YAML document, and a second one begins here")
+		l.ReportAt(Position{more.Line, more.Column}, "", "must hold one YAML document, and a second one begins here")
 		return nil
 	case !errors.Is(err, io.EOF):
-		l.syntax(err, what)
+		l.reportSyntax(err, what)
 		return nil
 	}
 	return doc.Content[0]
 }
 
-func (l *Ledger) syntax(err error, what string) {
+func (l *Decoder) reportSyntax(err error, what string) {
 	if errors.Is(err, io.EOF) {
-		l.RefuseAt(Place{}, "", "is empty: it must hold "+what)
+		l.ReportAt(Position{}, "", "is empty: it must hold "+what)
 		return
 	}
-	var at Place
+	var at Position
 	text := err.Error()
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
 		line, _ := strconv.Atoi(m[1]) // the pattern allows digits only
-		at = Place{line, 1}
+		at = Position{line, 1}
 		text = strings.Replace(text, m[0], "", 1)
 	}
-	l.RefuseAt(at, "", "is not valid YAML: "+strings.TrimPrefix(text, "yaml: "))
+	l.ReportAt(at, "", "is not valid YAML: "+strings.TrimPrefix(text, "yaml: "))
 }
 
 // Reader reads a node.
@@ -71,16 +71,16 @@ type Field struct {
 	Read Reader
 }
 
-// Set returns a field.
-func Set(name string, read Reader) Field { return Field{Name: name, Read: read} }
+// Key returns a field.
+func Key(name string, read Reader) Field { return Field{Name: name, Read: read} }
 
 // Mapping reads the settings of a mapping, each at most once, and no others.
-func (l *Ledger) Mapping(n *yaml.Node, path string, fields ...Field) {
-	if !l.Plain(n, path) {
+func (l *Decoder) Mapping(n *yaml.Node, path string, fields ...Field) {
+	if !l.CheckPlain(n, path) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		l.RefuseAt(PlaceOf(n), path, "must be a mapping of settings, is "+Kind(n))
+		l.ReportAt(PositionOf(n), path, "must be a mapping of settings, is "+KindName(n))
 		return
 	}
 	lines := map[string]int{}
@@ -90,20 +90,20 @@ func (l *Ledger) Mapping(n *yaml.Node, path string, fields ...Field) {
 		p := Join(path, key.Value)
 		switch {
 		case at < 0 || key.Kind != yaml.ScalarNode:
-			l.RefuseAt(PlaceOf(key), path, unknownKey(key, fields))
+			l.ReportAt(PositionOf(key), path, unknownKeyMessage(key, fields))
 		case lines[key.Value] > 0:
-			l.RefuseAt(PlaceOf(key), p, "is repeated: it is already set in line "+strconv.Itoa(lines[key.Value]))
+			l.ReportAt(PositionOf(key), p, "is repeated: it is already set in line "+strconv.Itoa(lines[key.Value]))
 		default:
 			lines[key.Value] = key.Line
-			l.places[p] = PlaceOf(key)
-			if l.Plain(n.Content[i+1], p) {
+			l.positions[p] = PositionOf(key)
+			if l.CheckPlain(n.Content[i+1], p) {
 				fields[at].Read(n.Content[i+1], p)
 			}
 		}
 	}
 }
 
-func unknownKey(key *yaml.Node, fields []Field) string {
+func unknownKeyMessage(key *yaml.Node, fields []Field) string {
 	names := make([]string, len(fields))
 	for i, f := range fields {
 		names[i] = f.Name
@@ -115,17 +115,17 @@ func unknownKey(key *yaml.Node, fields []Field) string {
 	return fmt.Sprintf("unknown key %s; known here: %s", Quote(key.Value), known)
 }
 
-// Plain refuses what YAML offers beyond plain values.
-func (l *Ledger) Plain(n *yaml.Node, path string) bool {
+// CheckPlain refuses what YAML offers beyond plain values.
+func (l *Decoder) CheckPlain(n *yaml.Node, path string) bool {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		l.RefuseAt(PlaceOf(n), path, "YAML aliases are not supported: write the value out, and quote text that begins with *")
+		l.ReportAt(PositionOf(n), path, "YAML aliases are not supported: write the value out, and quote text that begins with *")
 	case n.Anchor != "":
-		l.RefuseAt(PlaceOf(n), path, "YAML anchors are not supported: remove it, and quote text that begins with &")
+		l.ReportAt(PositionOf(n), path, "YAML anchors are not supported: remove it, and quote text that begins with &")
 	case n.Style&yaml.TaggedStyle != 0:
-		l.RefuseAt(PlaceOf(n), path, "YAML tags are not supported: remove it, and quote text that begins with !")
+		l.ReportAt(PositionOf(n), path, "YAML tags are not supported: remove it, and quote text that begins with !")
 	case n.ShortTag() == "!!null":
-		l.RefuseAt(PlaceOf(n), path, "has no value: give one, or remove the key")
+		l.ReportAt(PositionOf(n), path, "has no value: give one, or remove the key")
 	default:
 		return true
 	}
@@ -133,20 +133,20 @@ func (l *Ledger) Plain(n *yaml.Node, path string) bool {
 }
 
 // List reads the items of a list of bounded length.
-func (l *Ledger) List(most int, item Reader) Reader {
+func (l *Decoder) List(most int, item Reader) Reader {
 	return func(n *yaml.Node, path string) {
 		switch {
 		case n.Kind != yaml.SequenceNode:
-			l.RefuseAt(PlaceOf(n), path, "must be a list, written [a, b] or with one - per line, is "+Kind(n))
+			l.ReportAt(PositionOf(n), path, "must be a list, written [a, b] or with one - per line, is "+KindName(n))
 			return
 		case len(n.Content) > most:
-			l.RefuseAt(PlaceOf(n), path, fmt.Sprintf("must have at most %d entries, has %d", most, len(n.Content)))
+			l.ReportAt(PositionOf(n), path, fmt.Sprintf("must have at most %d entries, has %d", most, len(n.Content)))
 			return
 		}
 		for i, c := range n.Content {
 			p := fmt.Sprintf("%s[%d]", path, i)
-			l.Put(p, PlaceOf(c))
-			if l.Plain(c, p) {
+			l.SetPosition(p, PositionOf(c))
+			if l.CheckPlain(c, p) {
 				item(c, p)
 			}
 		}
@@ -154,32 +154,32 @@ func (l *Ledger) List(most int, item Reader) Reader {
 }
 
 // Text reads text, which may look like a number or a date only in quotes.
-func (l *Ledger) Text(to *string) Reader {
+func (l *Decoder) Text(to *string) Reader {
 	return func(n *yaml.Node, path string) {
 		switch {
 		case n.Kind != yaml.ScalarNode:
-			l.RefuseAt(PlaceOf(n), path, "must be text, is "+Kind(n))
+			l.ReportAt(PositionOf(n), path, "must be text, is "+KindName(n))
 		case n.ShortTag() != "!!str":
-			l.RefuseAt(PlaceOf(n), path, "must be text, is "+Kind(n)+": put it in quotes")
+			l.ReportAt(PositionOf(n), path, "must be text, is "+KindName(n)+": put it in quotes")
 		default:
 			*to = strings.TrimSpace(n.Value)
 		}
 	}
 }
 
-// Truth reads true or false.
-func (l *Ledger) Truth(to *bool) Reader {
+// Bool reads true or false.
+func (l *Decoder) Bool(to *bool) Reader {
 	return func(n *yaml.Node, path string) {
 		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" {
-			l.RefuseAt(PlaceOf(n), path, "must be true or false, is "+Shown(n))
+			l.ReportAt(PositionOf(n), path, "must be true or false, is "+Display(n))
 			return
 		}
 		*to = strings.EqualFold(n.Value, "true")
 	}
 }
 
-// PlaceOf returns where a node stands.
-func PlaceOf(n *yaml.Node) Place { return Place{n.Line, n.Column} }
+// PositionOf returns where a node stands.
+func PositionOf(n *yaml.Node) Position { return Position{n.Line, n.Column} }
 
 // Join returns the path of a setting below a path.
 func Join(path, name string) string {
@@ -189,10 +189,10 @@ func Join(path, name string) string {
 	return path + "." + name
 }
 
-// Shown returns what a node says, for people: quoted, or named.
-func Shown(n *yaml.Node) string {
+// Display returns what a node says, for people: quoted, or named.
+func Display(n *yaml.Node) string {
 	if n.Kind != yaml.ScalarNode {
-		return Kind(n)
+		return KindName(n)
 	}
 	return Quote(n.Value)
 }
@@ -206,8 +206,8 @@ func Quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// Kind names what a node is, in words for people.
-func Kind(n *yaml.Node) string {
+// KindName names what a node is, in words for people.
+func KindName(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
 		return "a mapping"

@@ -19,7 +19,7 @@ type pet struct {
 
 func read(data string) (pet, error) {
 	var p pet
-	l := strictyaml.NewLedger("pet.yaml")
+	l := strictyaml.NewDecoder("pet.yaml")
 	root := l.Document([]byte(data), "a pet")
 	if root == nil {
 		return p, l.Err()
@@ -29,22 +29,22 @@ func read(data string) (pet, error) {
 		l.Text(&name)(n, path)
 		p.Names = append(p.Names, name)
 	}
-	l.Mapping(root, "", strictyaml.Set("name", l.Text(&p.Name)), strictyaml.Set("tame", l.Truth(&p.Tame)),
-		strictyaml.Set("names", l.List(3, one)))
-	if _, written := l.At("name"); !written && l.Clean() {
-		l.Refuse("name", "must be given")
+	l.Mapping(root, "", strictyaml.Key("name", l.Text(&p.Name)), strictyaml.Key("tame", l.Bool(&p.Tame)),
+		strictyaml.Key("names", l.List(3, one)))
+	if _, written := l.PositionAt("name"); !written && l.OK() {
+		l.Report("name", "must be given")
 	}
 	return p, l.Err()
 }
 
-func TestReads(t *testing.T) {
+func TestDecode(t *testing.T) {
 	p, err := read("name: ' Rex '\ntame: true\nnames: [a, 'b']\n")
 	if err != nil || p.Name != "Rex" || !p.Tame || len(p.Names) != 2 || p.Names[1] != "b" {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
 
-func TestRefuses(t *testing.T) {
+func TestDecodeErrors(t *testing.T) {
 	for data, want := range map[string]string{
 		"":                        "pet.yaml: is empty: it must hold a pet",
 		"name: [":                 "pet.yaml:1:1: is not valid YAML",
@@ -67,7 +67,7 @@ func TestRefuses(t *testing.T) {
 		strings.Repeat("#", strictyaml.MaxFile+1): "must be at most 1 MiB",
 	} {
 		_, err := read(data)
-		var problems strictyaml.Problems
+		var problems strictyaml.Diagnostics
 		if !errors.As(err, &problems) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.30q: %v, want %s", data, err, want)
 		}
@@ -75,24 +75,24 @@ func TestRefuses(t *testing.T) {
 }
 
 // All problems of a file are told, in its order, to a bound.
-func TestTellsAll(t *testing.T) {
+func TestReportsAll(t *testing.T) {
 	_, err := read("tame: 1\nnames: [1, x, 2]\nname: 3\n")
 	lines := strings.Split(err.Error(), "\n")
 	if len(lines) != 4 || !strings.HasPrefix(lines[0], "pet.yaml:1:") || !strings.HasPrefix(lines[3], "pet.yaml:3:") {
 		t.Errorf("%v", err)
 	}
-	_, err = read(strings.Repeat("x: 1\n", strictyaml.MaxProblems+5))
+	_, err = read(strings.Repeat("x: 1\n", strictyaml.MaxDiagnostics+5))
 	if lines = strings.Split(err.Error(), "\n"); lines[len(lines)-1] != "pet.yaml: and 5 more problems" {
 		t.Errorf("%s", lines[len(lines)-1])
 	}
 }
 
 // A problem of a setting that is not there is put at the one above it.
-func TestPlaces(t *testing.T) {
-	l := strictyaml.NewLedger("f")
-	l.Put("a[0]", strictyaml.Place{Line: 4, Col: 2})
-	l.Refusef("a[0].b.c", "must be %d", 1)
-	if got := l.Err().Error(); got != "f:4:2: a[0].b.c: must be 1" || l.File() != "f" || l.Count() != 1 || len(l.Problems()) != 1 {
+func TestPositions(t *testing.T) {
+	l := strictyaml.NewDecoder("f")
+	l.SetPosition("a[0]", strictyaml.Position{Line: 4, Col: 2})
+	l.Reportf("a[0].b.c", "must be %d", 1)
+	if got := l.Err().Error(); got != "f:4:2: a[0].b.c: must be 1" || l.File() != "f" || l.Len() != 1 || len(l.Diagnostics()) != 1 {
 		t.Errorf("%s", got)
 	}
 }

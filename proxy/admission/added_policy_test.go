@@ -11,7 +11,7 @@ import (
 
 // courtesyRule says Courtesy in the oracle's words.
 func courtesyRule() rule {
-	r := articleRule(25*time.Second, 2)
+	r := thresholdRule(25*time.Second, 2)
 	article := r.admit
 	r.policy = Courtesy{admission.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2}}
 	r.admit = func(o *oracle, j *job) admission.Reason {
@@ -32,8 +32,8 @@ func TestAddedPolicyAgainstOracle(t *testing.T) {
 	}
 }
 
-// TestGuideShowsTheExample keeps the guide's code the one that is tested here.
-func TestGuideShowsTheExample(t *testing.T) {
+// TestGuideMatchesExample keeps the guide's code the one that is tested here.
+func TestGuideMatchesExample(t *testing.T) {
 	guide := read(t, "../../docs/adding-a-policy.md")
 	for file, from := range map[string]string{
 		"example_policy_test.go": "// Courtesy is",

@@ -12,7 +12,7 @@ import (
 // The race detector allocates on its own account, so this is not built with it.
 func TestAllocations(t *testing.T) {
 	idle, full := newGate(t, admission.Config{}), newGate(t, admission.Config{})
-	crowd(full, 0, 4)
+	offerN(full, 0, 4)
 	queueing := newGate(t, admission.Config{Policy: admission.None{}})
 	holder := queueing.Offer(at(0), admission.Task{}).Ticket
 	tests := []struct {
@@ -36,7 +36,7 @@ func TestAllocations(t *testing.T) {
 			holder = next
 		}},
 		{"queued, left", 1, func() {
-			queueing.Leave(at(0), queueing.Offer(at(0), admission.Task{}).Ticket)
+			queueing.Cancel(at(0), queueing.Offer(at(0), admission.Task{}).Ticket)
 		}},
 		{"snapshot", 0, func() { full.Snapshot(at(0)) }},
 	}

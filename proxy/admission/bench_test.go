@@ -7,10 +7,10 @@ import (
 	"headgate/proxy/admission"
 )
 
-// lull is a waiter that does nothing.
-type lull struct{}
+// nopWaiter is a waiter that does nothing.
+type nopWaiter struct{}
 
-func (lull) Settled(admission.Refusal) {}
+func (nopWaiter) Done(admission.Refusal) {}
 
 // BenchmarkGateOfferRelease is a task that finds a free permit.
 func BenchmarkGateOfferRelease(b *testing.B) {
@@ -28,7 +28,7 @@ func BenchmarkGateRefused(b *testing.B) {
 	for name, age := range map[string]time.Duration{"depth": 0, "age": time.Minute} {
 		b.Run(name, func(b *testing.B) {
 			g := newGate(b, admission.Config{Workers: 16})
-			crowd(g, 0, 16+33)
+			offerN(g, 0, 16+33)
 			b.ReportAllocs()
 			for b.Loop() {
 				if g.Offer(at(age), admission.Task{}).Reason == admission.ReasonNone {
@@ -60,11 +60,11 @@ func BenchmarkGateQueued(b *testing.B) {
 			g := newGate(b, admission.Config{Policy: admission.None{}, QueueLimit: 1 << 20})
 			line := make([]*admission.Ticket, depth+1)
 			for i := range line {
-				line[i] = g.Offer(epoch, admission.Task{Waiter: lull{}}).Ticket
+				line[i] = g.Offer(epoch, admission.Task{Waiter: nopWaiter{}}).Ticket
 			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i = (i + 1) % len(line) {
-				last := g.Offer(epoch, admission.Task{Waiter: lull{}}).Ticket
+				last := g.Offer(epoch, admission.Task{Waiter: nopWaiter{}}).Ticket
 				g.Release(epoch, line[i], admission.Served)
 				line[i] = last
 			}
@@ -75,7 +75,7 @@ func BenchmarkGateQueued(b *testing.B) {
 // BenchmarkGateSnapshot is what reading the gauges costs.
 func BenchmarkGateSnapshot(b *testing.B) {
 	g := newGate(b, admission.Config{Workers: 16})
-	crowd(g, 0, 16+33)
+	offerN(g, 0, 16+33)
 	b.ReportAllocs()
 	for b.Loop() {
 		if g.Snapshot(epoch).Depth != 33 {

@@ -10,24 +10,24 @@ import (
 	"headgate/proxy/admission"
 )
 
-// mailbox is a waiter for goroutines.
-type mailbox chan admission.Refusal
+// waiterChan is a waiter for goroutines.
+type waiterChan chan admission.Refusal
 
-func (m mailbox) Settled(r admission.Refusal) { m <- r }
+func (m waiterChan) Done(r admission.Refusal) { m <- r }
 
-// ticker is a clock for goroutines: each look at it takes a nanosecond.
-type ticker struct{ ns atomic.Int64 }
+// atomicClock is a clock for goroutines: each look at it takes a nanosecond.
+type atomicClock struct{ ns atomic.Int64 }
 
-func (c *ticker) now() time.Time { return at(time.Duration(c.ns.Add(1))) }
+func (c *atomicClock) now() time.Time { return at(time.Duration(c.ns.Add(1))) }
 
-// peak counts who is inside and keeps the most there ever were, without
+// peakGauge counts who is inside and keeps the most there ever were, without
 // believing the gate.
-type peak struct{ now, most atomic.Int64 }
+type peakGauge struct{ now, max atomic.Int64 }
 
-// visit goes in, lets others run, and comes out.
-func (p *peak) visit() {
+// run goes in, lets others run, and comes out.
+func (p *peakGauge) run() {
 	n := p.now.Add(1)
-	for most := p.most.Load(); n > most && !p.most.CompareAndSwap(most, n); most = p.most.Load() {
+	for most := p.max.Load(); n > most && !p.max.CompareAndSwap(most, n); most = p.max.Load() {
 	}
 	runtime.Gosched()
 	p.now.Add(-1)
@@ -37,14 +37,14 @@ func (p *peak) visit() {
 func TestThousandGoroutines(t *testing.T) {
 	const goroutines, workers, rounds = 1000, 8, 5
 	g := newGate(t, admission.Config{Workers: workers, Policy: admission.None{}})
-	var clock ticker
-	var inside peak
+	var clock atomicClock
+	var inside peakGauge
 	var served atomic.Int64
 	var group sync.WaitGroup
 	for range goroutines {
 		group.Go(func() {
 			for range rounds {
-				m := make(mailbox, 1)
+				m := make(waiterChan, 1)
 				d := g.Offer(clock.now(), admission.Task{Waiter: m})
 				if d.Waiting {
 					<-m
@@ -53,14 +53,14 @@ func TestThousandGoroutines(t *testing.T) {
 					t.Error("policy none turned somebody away")
 					return
 				}
-				inside.visit()
+				inside.run()
 				served.Add(1)
 				g.Release(clock.now(), d.Ticket, admission.Served)
 			}
 		})
 	}
 	group.Wait()
-	if most := inside.most.Load(); most > workers || most < 1 {
+	if most := inside.max.Load(); most > workers || most < 1 {
 		t.Errorf("%d were inside at once, want 1 to %d", most, workers)
 	}
 	if got := served.Load(); got != goroutines*rounds {
@@ -78,18 +78,18 @@ func TestGrantAgainstLeave(t *testing.T) {
 		rounds = 150
 	}
 	g := newGate(t, admission.Config{Workers: workers, Policy: admission.Threshold{MaxQueueAge: time.Hour, DepthMultiple: 1000}})
-	var clock ticker
-	var inside peak
+	var clock atomicClock
+	var inside peakGauge
 	var ends [4]atomic.Int64 // refused, left, expired, ran
 	var group sync.WaitGroup
 	for id := range goroutines {
 		group.Go(func() {
 			for round := range rounds {
-				ends[oneTask(t, g, &clock, &inside, id+round)].Add(1)
+				ends[runTask(t, g, &clock, &inside, id+round)].Add(1)
 			}
 		})
 	}
-	stop := resizing(g, &clock, workers)
+	stop := resizeLoop(g, &clock, workers)
 	group.Wait()
 	stop()
 	var sum int64
@@ -99,7 +99,7 @@ func TestGrantAgainstLeave(t *testing.T) {
 	if want := int64(goroutines * rounds); sum != want {
 		t.Errorf("%d tasks ended, want %d", sum, want)
 	}
-	if most := inside.most.Load(); most > workers {
+	if most := inside.max.Load(); most > workers {
 		t.Errorf("%d were inside at once, want at most %d", most, workers)
 	}
 	if ends[3].Load() == 0 {
@@ -109,10 +109,10 @@ func TestGrantAgainstLeave(t *testing.T) {
 	wantEmpty(t, g)
 }
 
-// oneTask lives one task's life, and returns how it ended: 0 refused, 1 left,
+// runTask lives one task's life, and returns how it ended: 0 refused, 1 left,
 // 2 expired, 3 ran.
-func oneTask(t *testing.T, g *admission.Gate, clock *ticker, inside *peak, kind int) int {
-	m := make(mailbox, 1)
+func runTask(t *testing.T, g *admission.Gate, clock *atomicClock, inside *peakGauge, kind int) int {
+	m := make(waiterChan, 1)
 	task := admission.Task{Waiter: m, Class: admission.Class(kind % 2)}
 	if kind%3 == 0 {
 		task.Deadline = clock.now().Add(100)
@@ -122,7 +122,7 @@ func oneTask(t *testing.T, g *admission.Gate, clock *ticker, inside *peak, kind 
 		return 0
 	}
 	if d.Waiting {
-		switch end := wait(t, g, clock, m, d.Ticket, kind); end {
+		switch end := awaitPermit(t, g, clock, m, d.Ticket, kind); end {
 		case 0, 1, 2:
 			return end
 		}
@@ -133,7 +133,7 @@ func oneTask(t *testing.T, g *admission.Gate, clock *ticker, inside *peak, kind 
 		}
 		return 2
 	}
-	inside.visit()
+	inside.run()
 	var first atomic.Int64
 	var both sync.WaitGroup
 	for range 2 {
@@ -150,12 +150,12 @@ func oneTask(t *testing.T, g *admission.Gate, clock *ticker, inside *peak, kind 
 	return 3
 }
 
-// wait waits for a permit, not always to the end. Who is not taken out by
+// awaitPermit waits for a permit, not always to the end. Who is not taken out by
 // Leave or Expire must be told, once.
-func wait(t *testing.T, g *admission.Gate, clock *ticker, m mailbox, ticket *admission.Ticket, kind int) int {
+func awaitPermit(t *testing.T, g *admission.Gate, clock *atomicClock, m waiterChan, ticket *admission.Ticket, kind int) int {
 	switch kind % 4 {
 	case 0:
-		if g.Leave(clock.now(), ticket) {
+		if g.Cancel(clock.now(), ticket) {
 			return 1
 		}
 	case 1:
@@ -175,9 +175,9 @@ func wait(t *testing.T, g *admission.Gate, clock *ticker, m mailbox, ticket *adm
 	return 3
 }
 
-// resizing changes the number of workers all the time, up to a number, until
+// resizeLoop changes the number of workers all the time, up to a number, until
 // the returned function is called; that leaves the number as it was.
-func resizing(g *admission.Gate, clock *ticker, workers int) (stop func()) {
+func resizeLoop(g *admission.Gate, clock *atomicClock, workers int) (stop func()) {
 	done := make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -196,7 +196,7 @@ func resizing(g *admission.Gate, clock *ticker, workers int) (stop func()) {
 // wantEmpty checks that nothing is left in the gate.
 func wantEmpty(t *testing.T, g *admission.Gate) {
 	t.Helper()
-	if s := g.Snapshot(at(0)); s.InFlight != 0 || s.Depth != 0 || s.Oldest != 0 {
-		t.Errorf("in flight %d, depth %d, oldest %s; want 0", s.InFlight, s.Depth, s.Oldest)
+	if s := g.Snapshot(at(0)); s.InFlight != 0 || s.Depth != 0 || s.OldestAge != 0 {
+		t.Errorf("in flight %d, depth %d, oldest %s; want 0", s.InFlight, s.Depth, s.OldestAge)
 	}
 }

@@ -14,7 +14,7 @@ func (g *Gate) Reconfigure(now time.Time, c Config) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	g.control(now, func() {
+	g.update(now, func() {
 		c.Mode = g.settings.Mode
 		g.settings = c
 		if !g.estimate.Measured {
@@ -30,14 +30,14 @@ func (g *Gate) Reconfigure(now time.Time, c Config) error {
 // DropOverdue takes that back.
 func (g *Gate) SetMode(now time.Time, m Mode) Mode {
 	if m == PassThrough {
-		g.leaving.Store(true) // whoever has the lock before us does not ask the policy any more
+		g.bypassing.Store(true) // whoever has the lock before us does not ask the policy any more
 	}
 	var before Mode
-	g.control(now, func() {
+	g.update(now, func() {
 		if before = g.settings.Mode; before != m {
-			g.settings.Mode, g.honoured = m, g.seq
+			g.settings.Mode, g.grandfatheredBelow = m, g.seq
 		}
-		g.leaving.Store(m == PassThrough)
+		g.bypassing.Store(m == PassThrough)
 	})
 	return before
 }
@@ -46,19 +46,19 @@ func (g *Gate) SetMode(now time.Time, m Mode) Mode {
 // with ReasonDraining. Those who run are left to finish.
 func (g *Gate) Drain(now time.Time) {
 	done := g.drain(now)
-	done.tell()
+	done.notify()
 }
 
-func (g *Gate) drain(now time.Time) settled {
+func (g *Gate) drain(now time.Time) wakeList {
 	now = g.lock(now)
 	defer g.mu.Unlock()
 	g.draining = true
-	var done settled
+	var done wakeList
 	for t := g.queue.front(); t != nil; t = g.queue.front() {
 		v := g.viewLocked(now)
-		g.sawLocked(now, t, StepLeft)
-		g.leaveLocked(t)
-		done.add(t, refuse(Verdict{ReasonDraining, v.Drain(v.Depth)}, t.task.Spread).Refusal)
+		g.notifyStepLocked(now, t, StepDequeued)
+		g.dequeueLocked(t)
+		done.add(t, refuse(Verdict{ReasonDraining, v.DrainTime(v.Depth)}, t.task.JitterSeed).Refusal)
 	}
 	return done
 }
@@ -73,7 +73,7 @@ func (g *Gate) Overdue(now time.Time) (n int, drain time.Duration) {
 	for range g.overdueLocked(v) {
 		n++
 	}
-	return n, v.Drain(v.Depth)
+	return n, v.DrainTime(v.Depth)
 }
 
 // DropOverdue turns away those who wait and can no longer end in time, and
@@ -81,24 +81,24 @@ func (g *Gate) Overdue(now time.Time) (n int, drain time.Duration) {
 // deadlines did not count.
 func (g *Gate) DropOverdue(now time.Time) int {
 	n, done := g.dropOverdue(now)
-	done.tell()
+	done.notify()
 	return n
 }
 
-func (g *Gate) dropOverdue(now time.Time) (int, settled) {
+func (g *Gate) dropOverdue(now time.Time) (int, wakeList) {
 	now = g.lock(now)
 	defer g.mu.Unlock()
 	v := g.viewLocked(now)
-	var done settled
+	var done wakeList
 	overdue := slices.Collect(g.overdueLocked(v))
 	for _, t := range overdue {
 		reason := ReasonDeadlineUnmeetable
-		if t.task.late(v.Now) {
+		if t.task.pastDeadline(v.Now) {
 			reason = ReasonDeadlinePassed
 		}
-		g.sawLocked(v.Now, t, StepLeft)
-		g.leaveLocked(t)
-		done.add(t, refuse(Verdict{reason, v.Drain(g.queue.depth)}, t.task.Spread).Refusal)
+		g.notifyStepLocked(v.Now, t, StepDequeued)
+		g.dequeueLocked(t)
+		done.add(t, refuse(Verdict{reason, v.DrainTime(g.queue.depth)}, t.task.JitterSeed).Refusal)
 	}
 	return len(overdue), done
 }
@@ -109,7 +109,7 @@ func (g *Gate) overdueLocked(v View) iter.Seq[*Ticket] {
 	return func(yield func(*Ticket) bool) {
 		stay := 0
 		for t := range g.queue.all() {
-			end := v.Now.Add(v.Drain(stay + 1)).Add(v.Service.Mean)
+			end := v.Now.Add(v.DrainTime(stay + 1)).Add(v.Service.Mean)
 			if t.task.Deadline.IsZero() || !end.After(t.task.Deadline) {
 				stay++
 			} else if !yield(t) {
@@ -119,23 +119,23 @@ func (g *Gate) overdueLocked(v View) iter.Seq[*Ticket] {
 	}
 }
 
-// control changes a setting and grants what the change has made possible.
-func (g *Gate) control(now time.Time, change func()) {
-	done := func() settled {
+// update changes a setting and grants what the change has made possible.
+func (g *Gate) update(now time.Time, change func()) {
+	done := func() wakeList {
 		now := g.lock(now)
 		defer g.mu.Unlock()
 		change()
-		return g.changedLocked(now)
+		return g.applyChangeLocked(now)
 	}()
-	done.tell()
+	done.notify()
 }
 
-func (g *Gate) changedLocked(now time.Time) settled {
-	if g.pauseOverLocked(now) {
-		g.paused = time.Time{}
+func (g *Gate) applyChangeLocked(now time.Time) wakeList {
+	if g.pauseExpiredLocked(now) {
+		g.pausedUntil = time.Time{}
 	}
-	g.termsLocked()
+	g.notifyLimitsLocked()
 	done := g.grantWaitingLocked(now)
-	g.glance.keep(g.snapshotLocked(now))
+	g.cached.store(g.snapshotLocked(now))
 	return done
 }

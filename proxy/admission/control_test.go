@@ -9,17 +9,17 @@ import (
 
 func TestResizeUpGrants(t *testing.T) {
 	g := newGate(t, admission.Config{Workers: 1, Policy: admission.None{}})
-	all := crowd(g, 0, 6)
+	all := offerN(g, 0, 6)
 	if err := g.Resize(at(time.Second), 4); err != nil {
 		t.Fatal(err)
 	}
 	for _, v := range all[1:4] {
-		v.wantFate(t, admission.ReasonNone)
+		v.wantReason(t, admission.ReasonNone)
 		if got := v.Ticket.Queued(); got != time.Second {
 			t.Fatalf("queued for %s, want 1s", got)
 		}
 	}
-	all[4].wantWaits(t)
+	all[4].wantWaiting(t)
 	wantGauges(t, g, time.Second, 4, 2, time.Second)
 }
 
@@ -27,7 +27,7 @@ func TestResizeUpGrants(t *testing.T) {
 // new number until enough permits have come back.
 func TestResizeDown(t *testing.T) {
 	g := newGate(t, admission.Config{Workers: 4, Policy: admission.None{}})
-	all := crowd(g, 0, 5)
+	all := offerN(g, 0, 5)
 	if err := g.Resize(at(0), 2); err != nil {
 		t.Fatal(err)
 	}
@@ -35,11 +35,11 @@ func TestResizeDown(t *testing.T) {
 	for _, left := range []int{3, 2} {
 		g.Release(at(0), all[left].Ticket, admission.Served)
 		wantGauges(t, g, 0, left, 1, 0)
-		all[4].wantWaits(t)
+		all[4].wantWaiting(t)
 	}
-	offer(g, 0, admission.Task{}).wantWaits(t)
+	offer(g, 0, admission.Task{}).wantWaiting(t)
 	g.Release(at(0), all[1].Ticket, admission.Served)
-	all[4].wantFate(t, admission.ReasonNone)
+	all[4].wantReason(t, admission.ReasonNone)
 	wantGauges(t, g, 0, 2, 1, 0)
 }
 
@@ -58,12 +58,12 @@ func TestResizeRefusesNonsense(t *testing.T) {
 func overload(t *testing.T, m admission.Mode) *admission.Gate {
 	t.Helper()
 	g := newGate(t, admission.Config{Mode: m, QueueLimit: 5})
-	crowd(g, 0, 4)
+	offerN(g, 0, 4)
 	wantGauges(t, g, 30*time.Second, 1, 3, 30*time.Second)
 	return g
 }
 
-func TestModesAtTheDoor(t *testing.T) {
+func TestModesAtOffer(t *testing.T) {
 	tests := []struct {
 		mode           admission.Mode
 		refused, would admission.Reason
@@ -75,7 +75,7 @@ func TestModesAtTheDoor(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.mode.String(), func(t *testing.T) {
 			v := offer(overload(t, tt.mode), 30*time.Second, admission.Task{})
-			if v.Reason != tt.refused || v.Would != tt.would || v.Waiting != (tt.refused == admission.ReasonNone) {
+			if v.Reason != tt.refused || v.ObservedReason != tt.would || v.Waiting != (tt.refused == admission.ReasonNone) {
 				t.Fatalf("decided %+v, want refused %q, would %q", v.Decision, tt.refused, tt.would)
 			}
 		})
@@ -87,20 +87,20 @@ func TestModesAtTheDoor(t *testing.T) {
 func TestMemoryIsFiniteInEveryMode(t *testing.T) {
 	for _, m := range []admission.Mode{admission.Observe, admission.PassThrough} {
 		g := overload(t, m)
-		crowd(g, 30*time.Second, 2)
+		offerN(g, 30*time.Second, 2)
 		v := offer(g, 30*time.Second, admission.Task{})
-		v.wantFate(t, admission.ReasonMemory)
-		if bad := malformed(v.Refusal); bad != "" {
+		v.wantReason(t, admission.ReasonMemory)
+		if bad := refusalDefect(v.Refusal); bad != "" {
 			t.Fatalf("%s: %s", m, bad)
 		}
-		if want := m == admission.Observe; (v.Would == admission.ReasonQueueAge) != want {
-			t.Fatalf("%s: would have said %q", m, v.Would)
+		if want := m == admission.Observe; (v.ObservedReason == admission.ReasonQueueAge) != want {
+			t.Fatalf("%s: would have said %q", m, v.ObservedReason)
 		}
 		wantGauges(t, g, 30*time.Second, 1, 5, 30*time.Second)
 	}
 	g := newGate(t, admission.Config{QueueLimit: 1})
-	crowd(g, 0, 2)
-	offer(g, 0, admission.Task{}).wantFate(t, admission.ReasonMemory)
+	offerN(g, 0, 2)
+	offer(g, 0, admission.Task{}).wantReason(t, admission.ReasonMemory)
 }
 
 // TestModesAtTheDeadline: only enforce acts when a deadline passes; observe says
@@ -119,22 +119,22 @@ func TestModesAtTheDeadline(t *testing.T) {
 				t.Fatalf("expired: %+v", r)
 			}
 			g.Release(at(late), running.Ticket, admission.Served)
-			waits.wantFate(t, admission.ReasonNone)
-			if d := g.Start(at(late), waits.Ticket); d.Reason != admission.ReasonNone || d.Would != would {
+			waits.wantReason(t, admission.ReasonNone)
+			if d := g.Start(at(late), waits.Ticket); d.Reason != admission.ReasonNone || d.ObservedReason != would {
 				t.Fatalf("started with %+v, want would %q", d, would)
 			}
 			v := offer(g, late, task)
-			v.wantWaits(t)
-			if v.Would != would {
-				t.Fatalf("came in with would %q, want %q", v.Would, would)
+			v.wantWaiting(t)
+			if v.ObservedReason != would {
+				t.Fatalf("came in with would %q, want %q", v.ObservedReason, would)
 			}
 		})
 	}
 }
 
-// TestSwitchingTouchesNothing: a change of mode or policy tells nobody
+// TestSetModeKeepsTasks: a change of mode or policy tells nobody
 // anything; it counts from the next decision on.
-func TestSwitchingTouchesNothing(t *testing.T) {
+func TestSetModeKeepsTasks(t *testing.T) {
 	g := newGate(t, admission.Config{})
 	task := admission.Task{Deadline: at(time.Second)}
 	running, waits := offer(g, 0, task), offer(g, 0, task)
@@ -145,34 +145,34 @@ func TestSwitchingTouchesNothing(t *testing.T) {
 		}
 		before = m
 		g.SetPolicy(at(time.Minute), admission.None{})
-		g.SetPolicy(at(time.Minute), article)
+		g.SetPolicy(at(time.Minute), defaultThreshold)
 		wantGauges(t, g, time.Minute, 1, 1, time.Minute)
-		waits.wantWaits(t)
+		waits.wantWaiting(t)
 		if s := g.Snapshot(at(time.Minute)); s.Mode != m || s.Policy != "threshold" {
 			t.Fatalf("mode %s, policy %s; want %s, threshold", s.Mode, s.Policy, m)
 		}
 	}
 	g.SetMode(at(time.Minute), admission.PassThrough)
 	g.Release(at(time.Minute), running.Ticket, admission.Served)
-	waits.wantFate(t, admission.ReasonNone)
+	waits.wantReason(t, admission.ReasonNone)
 }
 
 func TestDrain(t *testing.T) {
 	for _, m := range admission.Modes() {
 		t.Run(m.String(), func(t *testing.T) {
 			g := newGate(t, admission.Config{Mode: m})
-			all := crowd(g, 0, 4)
+			all := offerN(g, 0, 4)
 			g.Drain(at(time.Second))
 			g.Drain(at(time.Second))
 			for _, v := range all[1:] {
-				v.wantFate(t, admission.ReasonDraining)
-				if bad := malformed(v.told[0]); bad != "" {
+				v.wantReason(t, admission.ReasonDraining)
+				if bad := refusalDefect(v.received[0]); bad != "" {
 					t.Fatal(bad)
 				}
 			}
 			v := offer(g, time.Second, admission.Task{})
-			v.wantFate(t, admission.ReasonDraining)
-			if bad := malformed(v.Refusal); bad != "" {
+			v.wantReason(t, admission.ReasonDraining)
+			if bad := refusalDefect(v.Refusal); bad != "" {
 				t.Fatal(bad)
 			}
 			if d := g.Start(at(time.Second), all[0].Ticket); d.Reason != admission.ReasonNone {
@@ -181,7 +181,7 @@ func TestDrain(t *testing.T) {
 			if !g.Release(at(time.Second), all[0].Ticket, admission.Served) {
 				t.Fatal("a running task lost its permit")
 			}
-			offer(g, time.Second, admission.Task{}).wantFate(t, admission.ReasonDraining)
+			offer(g, time.Second, admission.Task{}).wantReason(t, admission.ReasonDraining)
 			wantGauges(t, g, time.Second, 0, 0, 0)
 			if !g.Snapshot(at(time.Second)).Draining {
 				t.Fatal("does not say that it drains")
@@ -195,7 +195,7 @@ func TestRefuseChangesNothing(t *testing.T) {
 	before := g.Snapshot(at(30 * time.Second))
 	for _, reason := range admission.Reasons() {
 		r := g.Refuse(at(30*time.Second), reason, 7)
-		if bad := malformed(r); r.Reason != reason || bad != "" {
+		if bad := refusalDefect(r); r.Reason != reason || bad != "" {
 			t.Fatalf("refused with %+v, want %s: %s", r, reason, bad)
 		}
 	}

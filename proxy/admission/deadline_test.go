@@ -15,13 +15,13 @@ func TestDeadlinePassedIsOneReason(t *testing.T) {
 	for name, late := range map[string]time.Duration{"at the deadline": deadline, "long after": time.Hour} {
 		t.Run("before it came, "+name, func(t *testing.T) {
 			g := newGate(t, admission.Config{})
-			offer(g, late, task).wantFate(t, admission.ReasonDeadlinePassed)
+			offer(g, late, task).wantReason(t, admission.ReasonDeadlinePassed)
 			wantGauges(t, g, late, 0, 0, 0)
 		})
 		t.Run("before it came, all busy, "+name, func(t *testing.T) {
 			g := newGate(t, admission.Config{})
-			crowd(g, 0, 4)
-			offer(g, late, task).wantFate(t, admission.ReasonDeadlinePassed)
+			offerN(g, 0, 4)
+			offer(g, late, task).wantReason(t, admission.ReasonDeadlinePassed)
 			wantGauges(t, g, late, 1, 3, late)
 		})
 		t.Run("while it waited, "+name, func(t *testing.T) {
@@ -29,33 +29,33 @@ func TestDeadlinePassedIsOneReason(t *testing.T) {
 			offer(g, 0, admission.Task{})
 			v := offer(g, 0, task)
 			r := g.Expire(at(late), v.Ticket)
-			if bad := malformed(r); r.Reason != admission.ReasonDeadlinePassed || bad != "" {
+			if bad := refusalDefect(r); r.Reason != admission.ReasonDeadlinePassed || bad != "" {
 				t.Fatalf("expired with %+v: %s", r, bad)
 			}
 			if again := g.Expire(at(late), v.Ticket); again != (admission.Refusal{}) {
 				t.Fatalf("expired twice: %+v", again)
 			}
 			wantGauges(t, g, late, 1, 0, 0)
-			if len(v.told) != 0 {
-				t.Fatalf("also told %v", v.told)
+			if len(v.received) != 0 {
+				t.Fatalf("also told %v", v.received)
 			}
 		})
 		t.Run("when a permit came, "+name, func(t *testing.T) {
 			g := newGate(t, admission.Config{})
 			running, v, next := offer(g, 0, admission.Task{}), offer(g, 0, task), offer(g, 0, admission.Task{})
 			g.Release(at(late), running.Ticket, admission.Served)
-			v.wantFate(t, admission.ReasonDeadlinePassed)
-			next.wantFate(t, admission.ReasonNone)
+			v.wantReason(t, admission.ReasonDeadlinePassed)
+			next.wantReason(t, admission.ReasonNone)
 			wantGauges(t, g, late, 1, 0, 0)
 		})
 		t.Run("between grant and start, "+name, func(t *testing.T) {
 			g := newGate(t, admission.Config{})
 			v, next := offer(g, 0, task), offer(g, 0, admission.Task{})
 			d := g.Start(at(late), v.Ticket)
-			if bad := malformed(d.Refusal); d.Reason != admission.ReasonDeadlinePassed || d.Ticket != nil || bad != "" {
+			if bad := refusalDefect(d.Refusal); d.Reason != admission.ReasonDeadlinePassed || d.Ticket != nil || bad != "" {
 				t.Fatalf("started with %+v: %s", d, bad)
 			}
-			next.wantFate(t, admission.ReasonNone)
+			next.wantReason(t, admission.ReasonNone)
 			if g.Release(at(late), v.Ticket, admission.Served) {
 				t.Fatal("the permit came back a second time")
 			}
@@ -76,7 +76,7 @@ func TestDeadlineAhead(t *testing.T) {
 		t.Fatalf("was not let start before its deadline: %+v", d)
 	}
 	g.Release(at(soon), running.Ticket, admission.Served)
-	v.wantFate(t, admission.ReasonNone)
+	v.wantReason(t, admission.ReasonNone)
 }
 
 // TestStartRefusesOnlyWhoRuns: in any state but running, Start says nothing and
@@ -88,35 +88,35 @@ func TestStartRefusesOnlyWhoRuns(t *testing.T) {
 	if d := g.Start(at(time.Hour), waits.Ticket); d.Reason != admission.ReasonNone {
 		t.Fatalf("a waiting task was refused: %+v", d)
 	}
-	waits.wantWaits(t)
+	waits.wantWaiting(t)
 	g.Release(at(0), ended.Ticket, admission.Dropped)
 	if d := g.Start(at(time.Hour), ended.Ticket); d.Reason != admission.ReasonNone {
 		t.Fatalf("a task that has ended was refused: %+v", d)
 	}
 }
 
-// TestManyLateTasksMakeRoomAtOnce: one release clears all hopeless tasks away
+// TestGrantSkipsExpiredTasks: one release clears all hopeless tasks away
 // in front of the first one that can still make it.
-func TestManyLateTasksMakeRoomAtOnce(t *testing.T) {
+func TestGrantSkipsExpiredTasks(t *testing.T) {
 	g := newGate(t, admission.Config{Workers: 4})
-	running := crowd(g, 0, 4)
-	var late []*guest
+	running := offerN(g, 0, 4)
+	var late []*submission
 	for range 5 {
 		late = append(late, offer(g, 0, admission.Task{Deadline: at(time.Second)}))
 	}
 	fine := offer(g, 0, admission.Task{})
 	g.Release(at(2*time.Second), running[2].Ticket, admission.Served)
 	for _, v := range late {
-		v.wantFate(t, admission.ReasonDeadlinePassed)
-		if bad := malformed(v.told[0]); bad != "" {
+		v.wantReason(t, admission.ReasonDeadlinePassed)
+		if bad := refusalDefect(v.received[0]); bad != "" {
 			t.Fatal(bad)
 		}
 	}
-	fine.wantFate(t, admission.ReasonNone)
+	fine.wantReason(t, admission.ReasonNone)
 	wantGauges(t, g, 2*time.Second, 4, 0, 0)
 }
 
-func TestPolicyNoneKnowsNoDeadline(t *testing.T) {
+func TestPolicyNoneIgnoresDeadlines(t *testing.T) {
 	g := newGate(t, admission.Config{Policy: admission.None{}})
 	task := admission.Task{Deadline: at(time.Second)}
 	running, v := offer(g, time.Minute, task), offer(g, time.Minute, task)
@@ -127,5 +127,5 @@ func TestPolicyNoneKnowsNoDeadline(t *testing.T) {
 		t.Fatalf("expired: %+v", r)
 	}
 	g.Release(at(time.Minute), running.Ticket, admission.Served)
-	v.wantFate(t, admission.ReasonNone)
+	v.wantReason(t, admission.ReasonNone)
 }

@@ -6,9 +6,9 @@ import (
 	"headgate/proxy/admission"
 )
 
-// act draws one thing to do, does it to the gate and to the oracle, and returns
+// randomOp draws one thing to do, does it to the gate and to the oracle, and returns
 // what both of them say, and what waiters ought to have heard.
-func (d *driver) act(at time.Time) (got, want answer, told []heard) {
+func (d *driver) randomOp(at time.Time) (got, want answer, told []wakeup) {
 	switch n := d.src.draw(100); {
 	case n < 45:
 		return d.offer(at)
@@ -36,25 +36,25 @@ func (d *driver) act(at time.Time) (got, want answer, told []heard) {
 	}
 }
 
-func (d *driver) offer(at time.Time) (got, want answer, told []heard) {
+func (d *driver) offer(at time.Time) (got, want answer, told []wakeup) {
 	d.op = "offer"
 	j := &job{seq: d.offered, class: admission.Class(d.src.draw(2)), deadline: d.deadline()}
 	d.offered++
-	task := admission.Task{Class: j.class, Deadline: j.deadline, Spread: uint64(j.seq), Waiter: d.listen(j)}
+	task := admission.Task{Class: j.class, Deadline: j.deadline, JitterSeed: uint64(j.seq), Waiter: d.waiterFor(j)}
 	dec := d.gate.Offer(at, task)
-	j.ticket, d.dispute = dec.Ticket, dec.Disputed
+	j.ticket, d.violation = dec.Ticket, dec.Violation
 	if dec.Ticket != nil {
-		d.in++
+		d.issued++
 	}
 	if dec.Ticket != nil && !dec.Waiting {
 		d.grant(j)
 	}
-	d.check(dec.Refusal)
+	d.checkRefusal(dec.Refusal)
 	want = d.oracle.offer(at, j)
 	if want.would != admission.ReasonNone {
-		d.seen["would "+want.would.String()]++
+		d.coverage["would "+want.would.String()]++
 	}
-	return decided(dec), want, nil
+	return answerOf(dec), want, nil
 }
 
 // deadline draws one: none, long past, this very instant, or soon.
@@ -71,7 +71,7 @@ func (d *driver) deadline() time.Time {
 	}
 }
 
-func (d *driver) start(at time.Time) (got, want answer, told []heard) {
+func (d *driver) start(at time.Time) (got, want answer, told []wakeup) {
 	d.op = "start"
 	j := d.pick(d.oracle.running, d.oracle.waiting)
 	if j == nil {
@@ -79,45 +79,45 @@ func (d *driver) start(at time.Time) (got, want answer, told []heard) {
 	}
 	want, told = d.oracle.start(at, j)
 	dec := d.gate.Start(at, j.ticket)
-	d.check(dec.Refusal)
+	d.checkRefusal(dec.Refusal)
 	if dec.Reason != admission.ReasonNone {
-		d.bury(j)
+		d.finishJob(j)
 	}
-	return decided(dec), want, told
+	return answerOf(dec), want, told
 }
 
-func (d *driver) release(at time.Time) (got, want answer, told []heard) {
+func (d *driver) release(at time.Time) (got, want answer, told []wakeup) {
 	d.op = "release"
 	j := d.pick(d.oracle.running, d.oracle.waiting)
 	if j == nil {
 		return got, want, nil
 	}
 	if q := j.ticket.Queued(); !j.granted.IsZero() && q != j.granted.Sub(j.arrived) {
-		d.badWait = "queued for " + q.String() + ", want " + j.granted.Sub(j.arrived).String()
+		d.badRefusal = "queued for " + q.String() + ", want " + j.granted.Sub(j.arrived).String()
 	}
 	want, told = d.oracle.release(at, j)
-	got.ok = d.gate.Release(at, j.ticket, admission.Ending(d.src.draw(2)))
+	got.ok = d.gate.Release(at, j.ticket, admission.Sample(d.src.draw(2)))
 	if got.ok {
-		d.bury(j)
+		d.finishJob(j)
 	}
 	return got, want, told
 }
 
-func (d *driver) leave(at time.Time) (got, want answer, told []heard) {
+func (d *driver) leave(at time.Time) (got, want answer, told []wakeup) {
 	d.op = "leave"
 	j := d.pick(d.oracle.waiting, d.oracle.running)
 	if j == nil {
 		return got, want, nil
 	}
 	want = d.oracle.leave(at, j)
-	got.ok = d.gate.Leave(at, j.ticket)
+	got.ok = d.gate.Cancel(at, j.ticket)
 	if got.ok {
-		d.bury(j)
+		d.finishJob(j)
 	}
 	return got, want, nil
 }
 
-func (d *driver) expire(at time.Time) (got, want answer, told []heard) {
+func (d *driver) expire(at time.Time) (got, want answer, told []wakeup) {
 	d.op = "expire"
 	j := d.pick(d.oracle.waiting, d.oracle.running)
 	if j == nil {
@@ -125,14 +125,14 @@ func (d *driver) expire(at time.Time) (got, want answer, told []heard) {
 	}
 	want = d.oracle.expire(at, j)
 	r := d.gate.Expire(at, j.ticket)
-	d.check(r)
+	d.checkRefusal(r)
 	if r.Reason != admission.ReasonNone {
-		d.bury(j)
+		d.finishJob(j)
 	}
 	return answer{reason: r.Reason}, want, nil
 }
 
-func (d *driver) resize(at time.Time) (got, want answer, told []heard) {
+func (d *driver) resize(at time.Time) (got, want answer, told []wakeup) {
 	d.op = "resize"
 	workers := d.src.draw(8) - 1
 	want, told = d.oracle.resize(at, workers)
@@ -140,7 +140,7 @@ func (d *driver) resize(at time.Time) (got, want answer, told []heard) {
 	return got, want, told
 }
 
-func (d *driver) setMode(at time.Time) (got, want answer, told []heard) {
+func (d *driver) setMode(at time.Time) (got, want answer, told []wakeup) {
 	d.op = "set mode"
 	mode := admission.Modes()[d.src.draw(3)]
 	want, told = d.oracle.setMode(at, mode)
@@ -149,7 +149,7 @@ func (d *driver) setMode(at time.Time) (got, want answer, told []heard) {
 }
 
 // pause pauses the pool, sometimes until a time gone by, or resumes it.
-func (d *driver) pause(at time.Time) (got, want answer, told []heard) {
+func (d *driver) pause(at time.Time) (got, want answer, told []wakeup) {
 	if d.src.draw(4) == 0 {
 		d.op = "resume"
 		told = d.oracle.pause(at, time.Time{})
@@ -163,32 +163,32 @@ func (d *driver) pause(at time.Time) (got, want answer, told []heard) {
 	return got, want, told
 }
 
-func (d *driver) setPolicy(at time.Time) (got, want answer, told []heard) {
+func (d *driver) setPolicy(at time.Time) (got, want answer, told []wakeup) {
 	d.op = "set policy"
-	d.oracle.see(at)
+	d.oracle.advanceTo(at)
 	d.oracle.rule = d.rules[d.src.draw(len(d.rules))]
 	d.gate.SetPolicy(at, d.oracle.rule.policy)
 	return got, want, nil
 }
 
-// check takes down what is malformed about a refusal.
-func (d *driver) check(r admission.Refusal) {
-	if bad := malformed(r); bad != "" {
-		d.badWait = bad
+// checkRefusal takes down what is malformed about a refusal.
+func (d *driver) checkRefusal(r admission.Refusal) {
+	if bad := refusalDefect(r); bad != "" {
+		d.badRefusal = bad
 	}
 }
 
-// bury counts a ticket that has ended, and keeps a few of them for misuse.
-func (d *driver) bury(j *job) {
-	d.out++
-	d.gate.Over(d.at, j.ticket)
+// finishJob counts a ticket that has ended, and keeps a few of them for misuse.
+func (d *driver) finishJob(j *job) {
+	d.finished++
+	d.gate.Finish(d.at, j.ticket)
 	d.ended = append(d.ended, j)
 	if len(d.ended) > 8 {
 		d.ended = d.ended[1:]
 	}
 }
 
-// decided puts a decision into the words of the oracle.
-func decided(d admission.Decision) answer {
-	return answer{reason: d.Reason, would: d.Would, waiting: d.Waiting, ticket: d.Ticket != nil}
+// answerOf puts a decision into the words of the oracle.
+func answerOf(d admission.Decision) answer {
+	return answer{reason: d.Reason, would: d.ObservedReason, waiting: d.Waiting, ticket: d.Ticket != nil}
 }

@@ -20,7 +20,7 @@ func (p Courtesy) Admit(v admission.View, t admission.Task) admission.Verdict {
 		return verdict
 	}
 	if excess := v.Depth - v.Workers + 1; t.Class == admission.Batch && excess > 0 {
-		return admission.Verdict{Reason: admission.ReasonQueueDepth, Wait: v.Drain(excess)}
+		return admission.Verdict{Reason: admission.ReasonQueueDepth, Wait: v.DrainTime(excess)}
 	}
 	return admission.Verdict{}
 }

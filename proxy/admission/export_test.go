@@ -25,5 +25,5 @@ func (g *Gate) config() Config {
 	return g.settings
 }
 
-// Leaving says whether the policy is left out already.
-func (g *Gate) Leaving() bool { return g.leaving.Load() }
+// Bypassing says whether the policy is left out already.
+func (g *Gate) Bypassing() bool { return g.bypassing.Load() }

@@ -19,39 +19,39 @@ type Config struct {
 	// task has been served. A quarter of the SLO is a good guess: with a longer
 	// mean the threshold policy does not hold the SLO anyhow.
 	AssumedService time.Duration
-	Watcher        Watcher // watches the gate for as long as it lives; nil: nobody does
+	Monitor        Monitor // watches the gate for as long as it lives; nil: nobody does
 }
 
 // FieldError says which setting was refused, and what would be right.
 type FieldError struct {
 	Field   string // its name in the settings
-	Problem string
+	Message string
 }
 
 // Error returns the field and what is wrong with it.
-func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
+func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
 
 // Gate is the permits, the queue and the policy of one pool. All methods may be
 // called from any goroutine. They never block, but for the lock; what takes the
 // gate out works even if a policy holds the lock for too long.
 type Gate struct {
-	watcher  Watcher
-	panicked atomic.Bool // panics is set; for those who do not hold the lock
-	leaving  atomic.Bool // mode passthrough is about to come, or is there
-	glance   glance
+	monitor   Monitor
+	panicked  atomic.Bool // panics is set; for those who do not hold the lock
+	bypassing atomic.Bool // mode passthrough is about to come, or is there
+	cached    cachedSnapshot
 
-	mu       sync.Mutex
-	settings Config // its Mode is the current one
-	draining bool
-	paused   time.Time // until when no permit is handed out; zero: the pool is not paused
-	inFlight int
-	queue    queue
-	service  service
-	estimate Service // what service comes to
-	seq      uint64  // of the next ticket
-	honoured uint64  // tickets below this number came in before the mode last changed
-	latest   time.Time
-	panics   Panic // of the policy, not asked for yet
+	mu                 sync.Mutex
+	settings           Config // its Mode is the current one
+	draining           bool
+	pausedUntil        time.Time // until when no permit is handed out; zero: the pool is not paused
+	inFlight           int
+	queue              queue
+	service            service
+	estimate           Service // what service comes to
+	seq                uint64  // of the next ticket
+	grandfatheredBelow uint64  // tickets below this number came in before the mode last changed
+	latest             time.Time
+	pendingPanics      PanicReport // of the policy, not asked for yet
 }
 
 // New returns an empty gate, or a *FieldError.
@@ -59,12 +59,12 @@ func New(c Config) (*Gate, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	g := &Gate{settings: c, watcher: c.Watcher, estimate: Service{Mean: c.AssumedService}}
-	g.leaving.Store(c.Mode == PassThrough)
+	g := &Gate{settings: c, monitor: c.Monitor, estimate: Service{Mean: c.AssumedService}}
+	g.bypassing.Store(c.Mode == PassThrough)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.termsLocked()
-	g.glance.keep(g.snapshotLocked(time.Time{}))
+	g.notifyLimitsLocked()
+	g.cached.store(g.snapshotLocked(time.Time{}))
 	return g, nil
 }
 
@@ -95,27 +95,27 @@ func (g *Gate) Offer(now time.Time, task Task) Decision {
 	defer g.mu.Unlock()
 	v := g.viewLocked(now)
 	if g.draining {
-		return refuse(Verdict{ReasonDraining, v.Drain(v.Depth)}, task.Spread)
+		return refuse(Verdict{ReasonDraining, v.DrainTime(v.Depth)}, task.JitterSeed)
 	}
 	verdict := g.admitLocked(v, task)
 	if g.settings.Mode == Enforce && verdict.Reason != ReasonNone {
-		d := refuse(verdict, task.Spread)
-		d.Disputed = g.disputedLocked(now, task.Class, verdict.Reason)
+		d := refuse(verdict, task.JitterSeed)
+		d.Violation = g.checkRefusalLocked(now, task.Class, verdict.Reason)
 		return d
 	}
-	if !g.freeLocked() && g.queue.depth >= g.settings.QueueLimit {
-		d := refuse(Verdict{ReasonMemory, v.Drain(v.Depth - g.settings.QueueLimit + 1)}, task.Spread)
-		d.Would = verdict.Reason
+	if !g.hasPermitLocked() && g.queue.depth >= g.settings.QueueLimit {
+		d := refuse(Verdict{ReasonMemory, v.DrainTime(v.Depth - g.settings.QueueLimit + 1)}, task.JitterSeed)
+		d.ObservedReason = verdict.Reason
 		return d
 	}
 	t := &Ticket{task: task, seq: g.seq, offered: now}
 	g.seq++
-	d := Decision{Ticket: t, Would: verdict.Reason}
-	if g.freeLocked() {
+	d := Decision{Ticket: t, ObservedReason: verdict.Reason}
+	if g.hasPermitLocked() {
 		g.grantLocked(t, now)
 	} else {
 		g.queue.push(t)
-		g.sawLocked(now, t, StepQueued)
+		g.notifyStepLocked(now, t, StepQueued)
 		d.Waiting = true
 	}
 	return d
@@ -126,42 +126,42 @@ func (g *Gate) Offer(now time.Time, task Task) Decision {
 // task must not go upstream. In any state but running it refuses nothing.
 func (g *Gate) Start(now time.Time, t *Ticket) Decision {
 	d, done := g.start(now, t)
-	done.tell()
+	done.notify()
 	return d
 }
 
-func (g *Gate) start(now time.Time, t *Ticket) (Decision, settled) {
+func (g *Gate) start(now time.Time, t *Ticket) (Decision, wakeList) {
 	now = g.lock(now)
 	defer g.mu.Unlock()
 	if t.state != running {
-		return Decision{Ticket: t}, settled{}
+		return Decision{Ticket: t}, wakeList{}
 	}
 	v := g.viewLocked(now)
 	reason := g.dispatchReasonLocked(v, t)
 	if g.settings.Mode != Enforce || reason == ReasonNone {
-		return Decision{Ticket: t, Would: reason}, settled{}
+		return Decision{Ticket: t, ObservedReason: reason}, wakeList{}
 	}
-	g.sawLocked(now, t, StepReturned)
-	g.returnLocked(t)
-	return refuse(Verdict{reason, v.Drain(v.Depth)}, t.task.Spread), g.grantWaitingLocked(now)
+	g.notifyStepLocked(now, t, StepReleased)
+	g.releasePermitLocked(t)
+	return refuse(Verdict{reason, v.DrainTime(v.Depth)}, t.task.JitterSeed), g.grantWaitingLocked(now)
 }
 
 // Release gives the permit back. It reports whether t held one: a second
 // release does nothing.
-func (g *Gate) Release(now time.Time, t *Ticket, e Ending) bool {
+func (g *Gate) Release(now time.Time, t *Ticket, e Sample) bool {
 	held, done := g.release(now, t, e)
-	done.tell()
+	done.notify()
 	return held
 }
 
-func (g *Gate) release(now time.Time, t *Ticket, e Ending) (bool, settled) {
+func (g *Gate) release(now time.Time, t *Ticket, e Sample) (bool, wakeList) {
 	now = g.lock(now)
 	defer g.mu.Unlock()
-	g.sawLocked(now, t, StepReturned)
+	g.notifyStepLocked(now, t, StepReleased)
 	if t.state != running {
-		return false, settled{}
+		return false, wakeList{}
 	}
-	g.returnLocked(t)
+	g.releasePermitLocked(t)
 	if e == Served {
 		g.service.observe(now.Sub(t.granted))
 		g.estimate = g.service.estimate()
@@ -169,15 +169,15 @@ func (g *Gate) release(now time.Time, t *Ticket, e Ending) (bool, settled) {
 	return true, g.grantWaitingLocked(now)
 }
 
-// Leave takes a waiting task out of the queue because its owner has gone. It
+// Cancel takes a waiting task out of the queue because its owner has gone. It
 // reports whether the task was still waiting; if not, it holds a permit that
 // must be released, or it has been settled already. This is where a grant and a
 // departure that happen at the same time are told apart.
-func (g *Gate) Leave(now time.Time, t *Ticket) bool {
+func (g *Gate) Cancel(now time.Time, t *Ticket) bool {
 	now = g.lock(now)
 	defer g.mu.Unlock()
-	g.sawLocked(now, t, StepLeft)
-	return g.leaveLocked(t)
+	g.notifyStepLocked(now, t, StepDequeued)
+	return g.dequeueLocked(t)
 }
 
 // Expire takes a waiting task out of the queue if the policy will not dispatch
@@ -191,11 +191,11 @@ func (g *Gate) Expire(now time.Time, t *Ticket) Refusal {
 	}
 	v := g.viewLocked(now)
 	reason := g.dispatchReasonLocked(v, t)
-	if reason == ReasonNone || !g.leaveLocked(t) {
+	if reason == ReasonNone || !g.dequeueLocked(t) {
 		return Refusal{}
 	}
-	g.sawLocked(now, t, StepLeft)
-	return refuse(Verdict{reason, v.Drain(v.Depth - 1)}, t.task.Spread).Refusal
+	g.notifyStepLocked(now, t, StepDequeued)
+	return refuse(Verdict{reason, v.DrainTime(v.Depth - 1)}, t.task.JitterSeed).Refusal
 }
 
 // Refuse returns the refusal of a task that is turned away outside the gate
@@ -204,14 +204,14 @@ func (g *Gate) Refuse(now time.Time, r Reason, spread uint64) Refusal {
 	now = g.lock(now)
 	defer g.mu.Unlock()
 	v := g.viewLocked(now)
-	return refuse(Verdict{r, v.Drain(v.Depth)}, spread).Refusal
+	return refuse(Verdict{r, v.DrainTime(v.Depth)}, spread).Refusal
 }
 
 func refuse(v Verdict, spread uint64) Decision {
 	return Decision{Refusal: Refusal{Reason: v.Reason, RetryAfter: retryAfter(v.Wait, spread)}}
 }
 
-func (g *Gate) leaveLocked(t *Ticket) bool {
+func (g *Gate) dequeueLocked(t *Ticket) bool {
 	if t.state != waiting {
 		return false
 	}
@@ -224,19 +224,19 @@ func (g *Gate) grantLocked(t *Ticket, now time.Time) {
 	t.state = running
 	t.granted = now
 	g.inFlight++
-	g.sawLocked(now, t, StepGranted)
+	g.notifyStepLocked(now, t, StepGranted)
 }
 
-func (g *Gate) returnLocked(t *Ticket) {
+func (g *Gate) releasePermitLocked(t *Ticket) {
 	t.state = ended
 	g.inFlight--
 }
 
 // grantWaitingLocked hands free permits to those who wait, first come first
 // served, and takes out those whom the policy will not dispatch any more.
-func (g *Gate) grantWaitingLocked(now time.Time) settled {
-	var done settled
-	for g.freeLocked() {
+func (g *Gate) grantWaitingLocked(now time.Time) wakeList {
+	var done wakeList
+	for g.hasPermitLocked() {
 		t := g.queue.front()
 		if t == nil {
 			break
@@ -246,8 +246,8 @@ func (g *Gate) grantWaitingLocked(now time.Time) settled {
 		g.queue.remove(t)
 		if g.settings.Mode == Enforce && reason != ReasonNone {
 			t.state = ended
-			g.sawLocked(now, t, StepLeft)
-			done.add(t, refuse(Verdict{reason, v.Drain(v.Depth - 1)}, t.task.Spread).Refusal)
+			g.notifyStepLocked(now, t, StepDequeued)
+			done.add(t, refuse(Verdict{reason, v.DrainTime(v.Depth - 1)}, t.task.JitterSeed).Refusal)
 			continue
 		}
 		g.grantLocked(t, now)
@@ -270,9 +270,9 @@ func (g *Gate) viewLocked(now time.Time) View {
 		Now: now, Workers: g.settings.Workers, InFlight: g.inFlight, Depth: g.queue.depth,
 		Service: g.estimate, queue: &g.queue,
 	}
-	if !g.paused.IsZero() {
+	if !g.pausedUntil.IsZero() {
 		v.InFlight = max(v.InFlight, v.Workers)
-		v.Paused = max(g.paused.Sub(now), 0)
+		v.PauseLeft = max(g.pausedUntil.Sub(now), 0)
 	}
 	return v
 }

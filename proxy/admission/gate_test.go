@@ -8,7 +8,7 @@ import (
 )
 
 func TestNewRefusesNonsense(t *testing.T) {
-	good := admission.Config{Workers: 4, Policy: article, QueueLimit: 10, AssumedService: time.Second}
+	good := admission.Config{Workers: 4, Policy: defaultThreshold, QueueLimit: 10, AssumedService: time.Second}
 	if _, err := admission.New(good); err != nil {
 		t.Fatalf("a good config is refused: %v", err)
 	}
@@ -40,7 +40,7 @@ func TestNewRefusesNonsense(t *testing.T) {
 func TestBurstInOneInstant(t *testing.T) {
 	g := newGate(t, admission.Config{Workers: 8})
 	running, waiting, refused := 0, 0, 0
-	for _, v := range crowd(g, 0, 100) {
+	for _, v := range offerN(g, 0, 100) {
 		switch {
 		case v.Reason != admission.ReasonNone:
 			refused++
@@ -59,17 +59,17 @@ func TestBurstInOneInstant(t *testing.T) {
 func TestGrantsInOrderOfArrival(t *testing.T) {
 	g := newGate(t, admission.Config{})
 	now := offer(g, 0, admission.Task{})
-	var queue []*guest
+	var queue []*submission
 	for i := range 3 {
 		queue = append(queue, offer(g, time.Duration(i+1)*time.Second, admission.Task{Class: admission.Class(i % 2)}))
 	}
 	for i, next := range queue {
-		next.wantWaits(t)
+		next.wantWaiting(t)
 		d := time.Duration(i+10) * time.Second
 		if !g.Release(at(d), now.Ticket, admission.Served) {
 			t.Fatalf("task %d held no permit", i)
 		}
-		next.wantFate(t, admission.ReasonNone)
+		next.wantReason(t, admission.ReasonNone)
 		if got, want := next.Ticket.Queued(), d-time.Duration(i+1)*time.Second; got != want {
 			t.Fatalf("queued for %s, want %s", got, want)
 		}
@@ -83,11 +83,11 @@ func TestGrantsInOrderOfArrival(t *testing.T) {
 // come back to exactly 0.
 func TestEverythingCancelled(t *testing.T) {
 	g := newGate(t, admission.Config{Workers: 2})
-	all := crowd(g, 0, 7)
+	all := offerN(g, 0, 7)
 	wantGauges(t, g, time.Second, 2, 5, time.Second)
 	for range 2 {
 		for i := len(all) - 1; i >= 0; i-- {
-			if !g.Leave(at(time.Second), all[i].Ticket) {
+			if !g.Cancel(at(time.Second), all[i].Ticket) {
 				g.Release(at(time.Second), all[i].Ticket, admission.Dropped)
 			}
 		}
@@ -97,8 +97,8 @@ func TestEverythingCancelled(t *testing.T) {
 		}
 	}
 	for i, v := range all {
-		if len(v.told) != 0 {
-			t.Errorf("task %d was told %v though it had left", i, v.told)
+		if len(v.received) != 0 {
+			t.Errorf("task %d was told %v though it had left", i, v.received)
 		}
 	}
 }
@@ -113,27 +113,27 @@ func TestReleaseCountsOnce(t *testing.T) {
 	if !g.Release(at(1), v.Ticket, admission.Served) || g.Release(at(2), v.Ticket, admission.Dropped) {
 		t.Fatal("want exactly the first release to count")
 	}
-	next.wantFate(t, admission.ReasonNone)
-	last.wantWaits(t)
-	if g.Leave(at(2), next.Ticket) {
+	next.wantReason(t, admission.ReasonNone)
+	last.wantWaiting(t)
+	if g.Cancel(at(2), next.Ticket) {
 		t.Fatal("a running task left the queue")
 	}
 	wantGauges(t, g, 2, 1, 1, 2)
 }
 
-// TestLeaveFreesThePlaceAtOnce: one worker busy, a queued client leaves.
-func TestLeaveFreesThePlaceAtOnce(t *testing.T) {
+// TestCancelFreesQueuePosition: one worker busy, a queued client leaves.
+func TestCancelFreesQueuePosition(t *testing.T) {
 	g := newGate(t, admission.Config{})
 	running := offer(g, 0, admission.Task{})
 	gone, stays := offer(g, 0, admission.Task{}), offer(g, 3*time.Second, admission.Task{})
-	if !g.Leave(at(4*time.Second), gone.Ticket) || g.Leave(at(4*time.Second), gone.Ticket) {
+	if !g.Cancel(at(4*time.Second), gone.Ticket) || g.Cancel(at(4*time.Second), gone.Ticket) {
 		t.Fatal("want exactly the first departure to count")
 	}
 	wantGauges(t, g, 4*time.Second, 1, 1, time.Second)
 	g.Release(at(4*time.Second), running.Ticket, admission.Served)
-	stays.wantFate(t, admission.ReasonNone)
-	if len(gone.told) != 0 {
-		t.Fatalf("who had left was told %v", gone.told)
+	stays.wantReason(t, admission.ReasonNone)
+	if len(gone.received) != 0 {
+		t.Fatalf("who had left was told %v", gone.received)
 	}
 	if g.Release(at(5*time.Second), gone.Ticket, admission.Served) {
 		t.Fatal("who had left gave back a permit")
@@ -190,9 +190,9 @@ func TestServiceIsTimeUnderPermit(t *testing.T) {
 	}
 }
 
-// TestClockRunsBackwards: a time before the latest one seen counts as the
+// TestClockNeverRunsBackwards: a time before the latest one seen counts as the
 // latest one, so no age, wait or service time is negative.
-func TestClockRunsBackwards(t *testing.T) {
+func TestClockNeverRunsBackwards(t *testing.T) {
 	g := newGate(t, admission.Config{})
 	a := offer(g, time.Minute, admission.Task{})
 	b := offer(g, 30*time.Second, admission.Task{})
@@ -200,7 +200,7 @@ func TestClockRunsBackwards(t *testing.T) {
 	wantGauges(t, g, 70*time.Second, 1, 1, 10*time.Second)
 	wantGauges(t, g, 61*time.Second, 1, 1, 10*time.Second)
 	g.Release(at(0), a.Ticket, admission.Served)
-	b.wantFate(t, admission.ReasonNone)
+	b.wantReason(t, admission.ReasonNone)
 	if got := b.Ticket.Queued(); got != 10*time.Second {
 		t.Fatalf("queued for %s, want 10s", got)
 	}

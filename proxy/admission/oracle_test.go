@@ -15,18 +15,18 @@ import (
 
 // job is a task as the oracle and the driver know it.
 type job struct {
-	seq      int
-	class    admission.Class
-	deadline time.Time
-	arrived  time.Time
-	granted  time.Time
-	honoured bool // came in under another mode
-	ticket   *admission.Ticket
+	seq           int
+	class         admission.Class
+	deadline      time.Time
+	arrived       time.Time
+	granted       time.Time
+	grandfathered bool // came in under another mode
+	ticket        *admission.Ticket
 }
 
-// late says whether the job is of no use any more at the given time. The
+// pastDeadline says whether the job is of no use any more at the given time. The
 // deadline itself is too late: whoever sets a timer on it finds it so.
-func (j *job) late(now time.Time) bool {
+func (j *job) pastDeadline(now time.Time) bool {
 	return !j.deadline.IsZero() && !now.Before(j.deadline)
 }
 
@@ -44,10 +44,10 @@ func noneRule() rule {
 	return rule{policy: admission.None{}, admit: yes, dispatch: yes}
 }
 
-// articleRule is the article's sentence with its two numbers left open.
-func articleRule(age time.Duration, multiple int) rule {
+// thresholdRule is the article's sentence with its two numbers left open.
+func thresholdRule(age time.Duration, multiple int) rule {
 	late := func(o *oracle, j *job) admission.Reason {
-		if j.late(o.now) {
+		if j.pastDeadline(o.now) {
 			return admission.ReasonDeadlinePassed
 		}
 		return admission.ReasonNone
@@ -71,21 +71,21 @@ func articleRule(age time.Duration, multiple int) rule {
 
 // oracle is the state of a gate: who waits and who runs, oldest first.
 type oracle struct {
-	rule     rule
-	mode     admission.Mode
-	workers  int
-	limit    int
-	draining bool
-	leaving  bool      // for pass-through: the policy is not asked any more
-	paused   time.Time // until when nobody gets a permit, zero if the pool is not paused
-	woken    []heard   // what waiters heard because a pause had come to its end
-	now      time.Time
-	waiting  []*job
-	running  []*job
+	rule         rule
+	mode         admission.Mode
+	workers      int
+	limit        int
+	draining     bool
+	bypassing    bool      // for pass-through: the policy is not asked any more
+	pausedUntil  time.Time // until when nobody gets a permit, zero if the pool is not paused
+	pauseWakeups []wakeup  // what waiters heard because a pause had come to its end
+	now          time.Time
+	waiting      []*job
+	running      []*job
 }
 
-// heard is what one waiter was told.
-type heard struct {
+// wakeup is what one waiter was told.
+type wakeup struct {
 	seq    int
 	reason admission.Reason
 }
@@ -99,28 +99,28 @@ type answer struct {
 	mode          admission.Mode
 }
 
-// see moves the oracle's clock, which never runs backwards. A pause that is over
+// advanceTo moves the oracle's clock, which never runs backwards. A pause that is over
 // ends before anything else is decided.
-func (o *oracle) see(at time.Time) {
+func (o *oracle) advanceTo(at time.Time) {
 	if at.After(o.now) {
 		o.now = at
 	}
-	if !o.paused.IsZero() && !o.now.Before(o.paused) {
-		o.paused = time.Time{}
-		o.woken = o.fill()
+	if !o.pausedUntil.IsZero() && !o.now.Before(o.pausedUntil) {
+		o.pausedUntil = time.Time{}
+		o.pauseWakeups = o.grantFree()
 	}
 }
 
 // full says whether everybody who comes has to wait.
-func (o *oracle) full() bool { return !o.paused.IsZero() || len(o.running) >= o.workers }
+func (o *oracle) full() bool { return !o.pausedUntil.IsZero() || len(o.running) >= o.workers }
 
 // pause hands out no permit before until, or again from now on if that is not ahead.
-func (o *oracle) pause(at, until time.Time) []heard {
-	o.see(at)
-	if o.paused = until; !until.After(o.now) {
-		o.paused = time.Time{}
+func (o *oracle) pause(at, until time.Time) []wakeup {
+	o.advanceTo(at)
+	if o.pausedUntil = until; !until.After(o.now) {
+		o.pausedUntil = time.Time{}
 	}
-	return o.fill()
+	return o.grantFree()
 }
 
 // oldest returns the age of the oldest waiting job of a kind, 0 if none waits.
@@ -136,7 +136,7 @@ func (o *oracle) oldest(kind func(*job) bool) time.Duration {
 
 // offer says what becomes of j.
 func (o *oracle) offer(at time.Time, j *job) answer {
-	o.see(at)
+	o.advanceTo(at)
 	j.arrived = o.now
 	if o.draining {
 		return answer{reason: admission.ReasonDraining}
@@ -163,8 +163,8 @@ func (o *oracle) offer(at time.Time, j *job) answer {
 }
 
 // start says whether a running job may still go upstream.
-func (o *oracle) start(at time.Time, j *job) (answer, []heard) {
-	o.see(at)
+func (o *oracle) start(at time.Time, j *job) (answer, []wakeup) {
+	o.advanceTo(at)
 	if !slices.Contains(o.running, j) {
 		return answer{ticket: true}, nil
 	}
@@ -176,22 +176,22 @@ func (o *oracle) start(at time.Time, j *job) (answer, []heard) {
 		return answer{ticket: true, would: said}, nil
 	}
 	o.running = without(o.running, j)
-	return answer{reason: said}, o.fill()
+	return answer{reason: said}, o.grantFree()
 }
 
 // release gives the permit of j back, if it has one.
-func (o *oracle) release(at time.Time, j *job) (answer, []heard) {
-	o.see(at)
+func (o *oracle) release(at time.Time, j *job) (answer, []wakeup) {
+	o.advanceTo(at)
 	if !slices.Contains(o.running, j) {
 		return answer{}, nil
 	}
 	o.running = without(o.running, j)
-	return answer{ok: true}, o.fill()
+	return answer{ok: true}, o.grantFree()
 }
 
 // leave takes j out of the queue, if it waits.
 func (o *oracle) leave(at time.Time, j *job) answer {
-	o.see(at)
+	o.advanceTo(at)
 	if !slices.Contains(o.waiting, j) {
 		return answer{}
 	}
@@ -201,7 +201,7 @@ func (o *oracle) leave(at time.Time, j *job) answer {
 
 // expire takes j out of the queue if the policy will not dispatch it any more.
 func (o *oracle) expire(at time.Time, j *job) answer {
-	o.see(at)
+	o.advanceTo(at)
 	if o.mode != admission.Enforce || !slices.Contains(o.waiting, j) {
 		return answer{}
 	}
@@ -213,41 +213,41 @@ func (o *oracle) expire(at time.Time, j *job) answer {
 }
 
 // resize changes the number of permits; fewer than one is refused.
-func (o *oracle) resize(at time.Time, workers int) (answer, []heard) {
+func (o *oracle) resize(at time.Time, workers int) (answer, []wakeup) {
 	if workers < 1 {
 		return answer{}, nil
 	}
-	o.see(at)
+	o.advanceTo(at)
 	o.workers = workers
-	return answer{ok: true}, o.fill()
+	return answer{ok: true}, o.grantFree()
 }
 
 // drain turns everybody away who waits.
-func (o *oracle) drain(at time.Time) []heard {
-	o.see(at)
+func (o *oracle) drain(at time.Time) []wakeup {
+	o.advanceTo(at)
 	o.draining = true
-	var out []heard
+	var out []wakeup
 	for _, w := range o.waiting {
-		out = append(out, heard{w.seq, admission.ReasonDraining})
+		out = append(out, wakeup{w.seq, admission.ReasonDraining})
 	}
 	o.waiting = nil
 	return out
 }
 
-// fill hands free permits to those who wait, oldest first, and turns away
+// grantFree hands free permits to those who wait, oldest first, and turns away
 // whom the policy will not dispatch any more.
-func (o *oracle) fill() []heard {
-	var out []heard
+func (o *oracle) grantFree() []wakeup {
+	var out []wakeup
 	for len(o.waiting) > 0 && !o.full() {
 		head := o.waiting[0]
 		o.waiting = o.waiting[1:]
 		said := o.dispatch(head)
 		if o.mode == admission.Enforce && said != admission.ReasonNone {
-			out = append(out, heard{head.seq, said})
+			out = append(out, wakeup{head.seq, said})
 			continue
 		}
 		o.run(head)
-		out = append(out, heard{head.seq, admission.ReasonNone})
+		out = append(out, wakeup{head.seq, admission.ReasonNone})
 	}
 	return out
 }
@@ -255,25 +255,25 @@ func (o *oracle) fill() []heard {
 // dispatch says what the policy has against serving j now: nothing, if j came in
 // under another mode.
 func (o *oracle) dispatch(j *job) admission.Reason {
-	if j.honoured || o.leaving {
+	if j.grandfathered || o.bypassing {
 		return admission.ReasonNone
 	}
 	return o.rule.dispatch(o, j)
 }
 
 // setMode changes the mode. Whoever is in is served.
-func (o *oracle) setMode(at time.Time, m admission.Mode) (answer, []heard) {
-	o.leaving = o.leaving || m == admission.PassThrough
-	o.see(at)
-	o.leaving = m == admission.PassThrough
+func (o *oracle) setMode(at time.Time, m admission.Mode) (answer, []wakeup) {
+	o.bypassing = o.bypassing || m == admission.PassThrough
+	o.advanceTo(at)
+	o.bypassing = m == admission.PassThrough
 	a := answer{mode: o.mode}
 	if o.mode != m {
 		o.mode = m
 		for _, j := range slices.Concat(o.waiting, o.running) {
-			j.honoured = true
+			j.grandfathered = true
 		}
 	}
-	return a, o.fill()
+	return a, o.grantFree()
 }
 
 // run gives j a permit.

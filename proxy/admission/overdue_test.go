@@ -10,10 +10,10 @@ import (
 // backlog returns a gate that went to pass-through with one task running and
 // four waiting, of which, at 30 s and 10 s a task, the second and the last are
 // lost: one is late already, one would end too late.
-func backlog(t *testing.T) (*admission.Gate, []*guest) {
+func backlog(t *testing.T) (*admission.Gate, []*submission) {
 	t.Helper()
 	g := newGate(t, admission.Config{Mode: admission.PassThrough})
-	var all []*guest
+	var all []*submission
 	for _, deadline := range []time.Duration{0, 50 * time.Second, 20 * time.Second, 60 * time.Second, 69 * time.Second} {
 		task := admission.Task{Deadline: at(deadline)}
 		if deadline == 0 {
@@ -24,7 +24,7 @@ func backlog(t *testing.T) (*admission.Gate, []*guest) {
 	return g, all
 }
 
-func TestWaitingTasksOutliveAReturnToEnforce(t *testing.T) {
+func TestWaitingTasksAreGrandfathered(t *testing.T) {
 	g, all := backlog(t)
 	g.SetMode(at(30*time.Second), admission.Enforce)
 	for i, v := range all[1:] {
@@ -35,17 +35,17 @@ func TestWaitingTasksOutliveAReturnToEnforce(t *testing.T) {
 	for i := range all {
 		g.Release(at(100*time.Second), all[i].Ticket, admission.Served)
 		if i+1 < len(all) {
-			all[i+1].wantFate(t, admission.ReasonNone)
+			all[i+1].wantReason(t, admission.ReasonNone)
 			if d := g.Start(at(100*time.Second), all[i+1].Ticket); d.Reason != admission.ReasonNone {
 				t.Fatalf("granted task %d was refused at its start: %q", i+1, d.Reason)
 			}
 		}
 	}
 	late := offer(g, 100*time.Second, admission.Task{Deadline: at(99 * time.Second)})
-	late.wantFate(t, admission.ReasonDeadlinePassed)
+	late.wantReason(t, admission.ReasonDeadlinePassed)
 }
 
-func TestSettingTheSameModePromisesNothing(t *testing.T) {
+func TestSetSameModeGrandfathersNothing(t *testing.T) {
 	g := newGate(t, admission.Config{})
 	offer(g, 0, admission.Task{})
 	v := offer(g, 0, admission.Task{Deadline: at(time.Second)})
@@ -66,12 +66,12 @@ func TestDropOverdue(t *testing.T) {
 	if n := g.DropOverdue(at(now)); n != 2 {
 		t.Fatalf("dropped %d, want 2", n)
 	}
-	all[1].wantWaits(t)
-	all[2].wantFate(t, admission.ReasonDeadlinePassed)
-	all[3].wantWaits(t)
-	all[4].wantFate(t, admission.ReasonDeadlineUnmeetable)
+	all[1].wantWaiting(t)
+	all[2].wantReason(t, admission.ReasonDeadlinePassed)
+	all[3].wantWaiting(t)
+	all[4].wantReason(t, admission.ReasonDeadlineUnmeetable)
 	for _, i := range []int{2, 4} {
-		if retry := all[i].told[0].RetryAfter; retry < time.Second || retry > time.Minute {
+		if retry := all[i].received[0].RetryAfter; retry < time.Second || retry > time.Minute {
 			t.Fatalf("task %d may come back in %s", i, retry)
 		}
 	}

@@ -2,43 +2,43 @@ package admission
 
 import "runtime/debug"
 
-// Panic is what a policy did instead of deciding. The gate fails open: the task
+// PanicReport is what a policy did instead of deciding. The gate fails open: the task
 // in question comes in and is dispatched as in mode passthrough.
-type Panic struct {
-	Times int    // since the last call of Panics
+type PanicReport struct {
+	Count int    // since the last call of Panics
 	Value any    // of the first of them
 	Stack []byte // of the first of them
 }
 
-// Panics returns the panics of the policy that were caught since the last call.
+// TakePanics returns the panics of the policy that were caught since the last call.
 // When there was none, it costs no lock.
-func (g *Gate) Panics() Panic {
+func (g *Gate) TakePanics() PanicReport {
 	if !g.panicked.Load() {
-		return Panic{}
+		return PanicReport{}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p := g.panics
-	g.panics = Panic{}
+	p := g.pendingPanics
+	g.pendingPanics = PanicReport{}
 	g.panicked.Store(false)
 	return p
 }
 
-func (g *Gate) caughtLocked(value any) {
-	if g.panics.Times++; g.panics.Times == 1 {
-		g.panics.Value, g.panics.Stack = value, debug.Stack()
+func (g *Gate) recordPanicLocked(value any) {
+	if g.pendingPanics.Count++; g.pendingPanics.Count == 1 {
+		g.pendingPanics.Value, g.pendingPanics.Stack = value, debug.Stack()
 		g.panicked.Store(true)
 	}
 }
 
 // admitLocked asks the policy about a task that wants to come in.
 func (g *Gate) admitLocked(v View, t Task) (verdict Verdict) {
-	if g.leaving.Load() {
+	if g.bypassing.Load() {
 		return Verdict{}
 	}
 	defer func() {
 		if value := recover(); value != nil {
-			g.caughtLocked(value)
+			g.recordPanicLocked(value)
 			verdict = Verdict{}
 		}
 	}()
@@ -47,12 +47,12 @@ func (g *Gate) admitLocked(v View, t Task) (verdict Verdict) {
 
 // dispatchReasonLocked asks the policy about a task that came in earlier.
 func (g *Gate) dispatchReasonLocked(v View, t *Ticket) (reason Reason) {
-	if g.leaving.Load() || t.seq < g.honoured {
+	if g.bypassing.Load() || t.seq < g.grandfatheredBelow {
 		return ReasonNone
 	}
 	defer func() {
 		if value := recover(); value != nil {
-			g.caughtLocked(value)
+			g.recordPanicLocked(value)
 			reason = ReasonNone
 		}
 	}()

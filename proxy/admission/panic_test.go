@@ -8,54 +8,54 @@ import (
 	"headgate/proxy/admission"
 )
 
-// nervous is a policy that panics where it is told to.
-type nervous struct {
+// panickingPolicy is a policy that panics where it is told to.
+type panickingPolicy struct {
 	admission.Threshold
 	admit, dispatch *bool
 }
 
-func (p nervous) Admit(v admission.View, t admission.Task) admission.Verdict {
+func (p panickingPolicy) Admit(v admission.View, t admission.Task) admission.Verdict {
 	if *p.admit {
 		panic("no idea about " + t.Class.String())
 	}
-	return article.Admit(v, t)
+	return defaultThreshold.Admit(v, t)
 }
 
-func (p nervous) Dispatch(v admission.View, t admission.Task) admission.Reason {
+func (p panickingPolicy) Dispatch(v admission.View, t admission.Task) admission.Reason {
 	if *p.dispatch {
 		panic("lost my nerve")
 	}
-	return article.Dispatch(v, t)
+	return defaultThreshold.Dispatch(v, t)
 }
 
-// TestPanicAtTheDoorLetsIn: whoever the policy cannot decide about comes in as
+// TestPanicInAdmitAdmits: whoever the policy cannot decide about comes in as
 // in mode passthrough, within the bound on memory.
-func TestPanicAtTheDoorLetsIn(t *testing.T) {
+func TestPanicInAdmitAdmits(t *testing.T) {
 	for _, m := range []admission.Mode{admission.Enforce, admission.Observe} {
 		yes, no := true, false
-		g := newGate(t, admission.Config{Policy: nervous{article, &yes, &no}, Mode: m, QueueLimit: 4})
-		all := crowd(g, 0, 5)
-		all[0].wantFate(t, admission.ReasonNone)
+		g := newGate(t, admission.Config{Policy: panickingPolicy{defaultThreshold, &yes, &no}, Mode: m, QueueLimit: 4})
+		all := offerN(g, 0, 5)
+		all[0].wantReason(t, admission.ReasonNone)
 		for _, v := range all[1:] {
-			v.wantWaits(t)
+			v.wantWaiting(t)
 		}
-		offer(g, 0, admission.Task{}).wantFate(t, admission.ReasonMemory)
+		offer(g, 0, admission.Task{}).wantReason(t, admission.ReasonMemory)
 		wantGauges(t, g, 0, 1, 4, 0)
-		p := g.Panics()
-		if p.Times != 6 || p.Value != "no idea about interactive" || !strings.Contains(string(p.Stack), "nervous.Admit") {
-			t.Fatalf("caught %d, first %v\n%s", p.Times, p.Value, p.Stack)
+		p := g.TakePanics()
+		if p.Count != 6 || p.Value != "no idea about interactive" || !strings.Contains(string(p.Stack), "panickingPolicy.Admit") {
+			t.Fatalf("caught %d, first %v\n%s", p.Count, p.Value, p.Stack)
 		}
-		if p := g.Panics(); p.Times != 0 || p.Value != nil || p.Stack != nil {
+		if p := g.TakePanics(); p.Count != 0 || p.Value != nil || p.Stack != nil {
 			t.Fatalf("told twice: %+v", p)
 		}
 	}
 }
 
-// TestPanicAtTheDispatchLetsRun: the task goes upstream as in mode passthrough,
+// TestPanicInDispatchDispatches: the task goes upstream as in mode passthrough,
 // and the permit comes back once.
-func TestPanicAtTheDispatchLetsRun(t *testing.T) {
+func TestPanicInDispatchDispatches(t *testing.T) {
 	yes, no := true, false
-	g := newGate(t, admission.Config{Policy: nervous{article, &no, &yes}})
+	g := newGate(t, admission.Config{Policy: panickingPolicy{defaultThreshold, &no, &yes}})
 	task := admission.Task{Deadline: at(time.Second)}
 	running, waits := offer(g, 0, task), offer(g, 0, task)
 	if d := g.Start(at(time.Minute), running.Ticket); d.Ticket != running.Ticket || d.Reason != admission.ReasonNone {
@@ -67,30 +67,30 @@ func TestPanicAtTheDispatchLetsRun(t *testing.T) {
 	if !g.Release(at(time.Minute), running.Ticket, admission.Served) || g.Release(at(time.Minute), running.Ticket, admission.Served) {
 		t.Fatal("the permit did not come back just once")
 	}
-	waits.wantFate(t, admission.ReasonNone)
+	waits.wantReason(t, admission.ReasonNone)
 	wantGauges(t, g, time.Minute, 1, 0, 0)
-	if p := g.Panics(); p.Times != 3 || p.Value != "lost my nerve" {
-		t.Fatalf("caught %d, first %v", p.Times, p.Value)
+	if p := g.TakePanics(); p.Count != 3 || p.Value != "lost my nerve" {
+		t.Fatalf("caught %d, first %v", p.Count, p.Value)
 	}
 }
 
-// TestPassThroughAsksNobody: the way out of a policy that panics.
-func TestPassThroughAsksNobody(t *testing.T) {
+// TestPassThroughSkipsPolicy: the way out of a policy that panics.
+func TestPassThroughSkipsPolicy(t *testing.T) {
 	yes := true
-	g := newGate(t, admission.Config{Policy: nervous{article, &yes, &yes}, Mode: admission.PassThrough})
+	g := newGate(t, admission.Config{Policy: panickingPolicy{defaultThreshold, &yes, &yes}, Mode: admission.PassThrough})
 	running := offer(g, 0, admission.Task{})
 	g.Start(at(0), running.Ticket)
 	g.Release(at(0), running.Ticket, admission.Served)
-	if p := g.Panics(); p.Times != 0 {
+	if p := g.TakePanics(); p.Count != 0 {
 		t.Fatalf("caught %+v", p)
 	}
 }
 
 // TestLockIsFreeAfterAPanic of something that is not the policy.
 func TestLockIsFreeAfterAPanic(t *testing.T) {
-	d := &faint{}
-	g := newGate(t, admission.Config{Watcher: d})
-	d.faints = true
+	d := &panickingMonitor{}
+	g := newGate(t, admission.Config{Monitor: d})
+	d.panics = true
 	func() {
 		defer func() {
 			if recover() == nil {
@@ -99,18 +99,18 @@ func TestLockIsFreeAfterAPanic(t *testing.T) {
 		}()
 		offer(g, 0, admission.Task{})
 	}()
-	d.faints = false
+	d.panics = false
 	g.Snapshot(at(0)) // would wait for ever
 }
 
-// faint is a watcher that panics.
-type faint struct {
-	diary
-	faints bool
+// panickingMonitor is a watcher that panics.
+type panickingMonitor struct {
+	recordingMonitor
+	panics bool
 }
 
-func (f *faint) Saw(time.Time, *admission.Ticket, admission.Step) {
-	if f.faints {
+func (f *panickingMonitor) OnStep(time.Time, *admission.Ticket, admission.Step) {
+	if f.panics {
 		panic("fainted")
 	}
 }

@@ -9,12 +9,12 @@ import "time"
 // earlier with Resume. Pausing again replaces the end; an end that is not after
 // now is a Resume.
 func (g *Gate) Pause(now, until time.Time) {
-	g.control(now, func() { g.paused = until })
+	g.update(now, func() { g.pausedUntil = until })
 }
 
 // Resume ends a pause, if there is one, and grants to those who waited for it.
 func (g *Gate) Resume(now time.Time) {
-	g.control(now, func() { g.paused = time.Time{} })
+	g.update(now, func() { g.pausedUntil = time.Time{} })
 }
 
 // lock takes the lock and returns the time that counts: now, or the latest time
@@ -24,7 +24,7 @@ func (g *Gate) lock(now time.Time) time.Time {
 	for {
 		g.mu.Lock()
 		now = g.advanceLocked(now)
-		if !g.pauseOverLocked(now) {
+		if !g.pauseExpiredLocked(now) {
 			return now
 		}
 		g.endPauseAndUnlock(now)
@@ -32,18 +32,18 @@ func (g *Gate) lock(now time.Time) time.Time {
 }
 
 func (g *Gate) endPauseAndUnlock(now time.Time) {
-	done := func() settled {
+	done := func() wakeList {
 		defer g.mu.Unlock()
-		return g.changedLocked(now)
+		return g.applyChangeLocked(now)
 	}()
-	done.tell()
+	done.notify()
 }
 
-func (g *Gate) pauseOverLocked(now time.Time) bool {
-	return !g.paused.IsZero() && !now.Before(g.paused)
+func (g *Gate) pauseExpiredLocked(now time.Time) bool {
+	return !g.pausedUntil.IsZero() && !now.Before(g.pausedUntil)
 }
 
-// freeLocked says whether there is a permit to hand out.
-func (g *Gate) freeLocked() bool {
-	return g.paused.IsZero() && g.inFlight < g.settings.Workers
+// hasPermitLocked says whether there is a permit to hand out.
+func (g *Gate) hasPermitLocked() bool {
+	return g.pausedUntil.IsZero() && g.inFlight < g.settings.Workers
 }

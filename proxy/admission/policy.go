@@ -27,29 +27,29 @@ type Verdict struct {
 // View is what a policy sees of the gate. At Admit the task in question is not
 // counted yet; at Dispatch it is still counted where it is, in Depth or InFlight.
 type View struct {
-	Now      time.Time
-	Workers  int // N
-	InFlight int // permits out; above N only after N was lowered, at least N while the pool is paused
-	Depth    int // tasks waiting
-	Service  Service
-	Paused   time.Duration // for how long no permit will be handed out; 0: the pool is not paused
+	Now       time.Time
+	Workers   int // N
+	InFlight  int // permits out; above N only after N was lowered, at least N while the pool is paused
+	Depth     int // tasks waiting
+	Service   Service
+	PauseLeft time.Duration // for how long no permit will be handed out; 0: the pool is not paused
 
 	queue *queue
 }
 
-// Oldest returns the age of the oldest waiting task of a class, 0 if none waits.
-func (v View) Oldest(c Class) time.Duration { return v.queue.oldest(c, v.Now) }
+// OldestAge returns the age of the oldest waiting task of a class, 0 if none waits.
+func (v View) OldestAge(c Class) time.Duration { return v.queue.oldestAge(c, v.Now) }
 
-// Drain returns how long it takes, at the observed rate of service, until k of
+// DrainTime returns how long it takes, at the observed rate of service, until k of
 // the waiting tasks have been granted a permit.
-func (v View) Drain(k int) time.Duration {
+func (v View) DrainTime(k int) time.Duration {
 	k += max(v.InFlight-v.Workers, 0)
-	return seconds(v.Paused.Seconds() + float64(max(k, 0))*v.Service.Mean.Seconds()/float64(v.Workers))
+	return seconds(v.PauseLeft.Seconds() + float64(max(k, 0))*v.Service.Mean.Seconds()/float64(v.Workers))
 }
 
-// waiting yields the waiting tasks of a class, first to be served first: its
+// waitingOf yields the waiting tasks of a class, first to be served first: its
 // place in the whole queue, counted from 1, and its age.
-func (v View) waiting(c Class) iter.Seq2[int, time.Duration] {
+func (v View) waitingOf(c Class) iter.Seq2[int, time.Duration] {
 	return func(yield func(int, time.Duration) bool) {
 		place, last := 0, v.queue.lists[c].back
 		for t := range v.queue.all() {

@@ -9,7 +9,7 @@ import (
 // costs the same wherever a ticket stands, served in the order of arrival
 // across classes.
 type queue struct {
-	lists [classes]list
+	lists [numClasses]list
 	depth int
 }
 
@@ -48,15 +48,15 @@ func (q *queue) front() *Ticket {
 	return earliest(q.heads())
 }
 
-func (q *queue) heads() [classes]*Ticket {
-	var h [classes]*Ticket
+func (q *queue) heads() [numClasses]*Ticket {
+	var h [numClasses]*Ticket
 	for c := range q.lists {
 		h[c] = q.lists[c].front
 	}
 	return h
 }
 
-func earliest(heads [classes]*Ticket) *Ticket {
+func earliest(heads [numClasses]*Ticket) *Ticket {
 	var first *Ticket
 	for _, t := range heads {
 		if t != nil && (first == nil || t.seq < first.seq) {
@@ -79,19 +79,19 @@ func (q *queue) all() iter.Seq[*Ticket] {
 	}
 }
 
-// oldest returns the age of the oldest waiting ticket of a class, 0 if none waits.
-func (q *queue) oldest(c Class, now time.Time) time.Duration {
+// oldestAge returns the age of the oldest waiting ticket of a class, 0 if none waits.
+func (q *queue) oldestAge(c Class, now time.Time) time.Duration {
 	if t := q.lists[c].front; t != nil {
 		return now.Sub(t.offered)
 	}
 	return 0
 }
 
-// settled chains the tickets whose wait ended under the lock, so that their
+// wakeList chains the tickets whose wait ended under the lock, so that their
 // waiters can be called after it, in order and without an allocation.
-type settled struct{ first, last *Ticket }
+type wakeList struct{ first, last *Ticket }
 
-func (s *settled) add(t *Ticket, r Refusal) {
+func (s *wakeList) add(t *Ticket, r Refusal) {
 	t.refusal = r
 	if s.first == nil {
 		s.first = t
@@ -101,12 +101,12 @@ func (s *settled) add(t *Ticket, r Refusal) {
 	s.last = t
 }
 
-func (s *settled) tell() {
+func (s *wakeList) notify() {
 	for t := s.first; t != nil; {
 		next := t.next
 		t.next = nil
 		if t.task.Waiter != nil {
-			t.task.Waiter.Settled(t.refusal)
+			t.task.Waiter.Done(t.refusal)
 		}
 		t = next
 	}

@@ -9,22 +9,22 @@ import (
 
 func TestReconfigure(t *testing.T) {
 	g := newGate(t, admission.Config{Mode: admission.PassThrough, QueueLimit: 2})
-	all := crowd(g, 0, 3)
-	offer(g, 0, admission.Task{}).wantFate(t, admission.ReasonMemory)
+	all := offerN(g, 0, 3)
+	offer(g, 0, admission.Task{}).wantReason(t, admission.ReasonMemory)
 	c := admission.Config{Workers: 2, Policy: admission.None{}, Mode: admission.Observe, QueueLimit: 3, AssumedService: time.Second}
 	if err := g.Reconfigure(at(0), c); err != nil {
 		t.Fatal(err)
 	}
-	all[1].wantFate(t, admission.ReasonNone)
-	all[2].wantWaits(t)
+	all[1].wantReason(t, admission.ReasonNone)
+	all[2].wantWaiting(t)
 	s := g.Snapshot(at(0))
 	if s.Mode != admission.PassThrough || s.Policy != "none" || s.Workers != 2 || s.Service.Mean != time.Second {
 		t.Fatalf("after the change: %+v", s)
 	}
 	for range 2 {
-		offer(g, 0, admission.Task{}).wantWaits(t)
+		offer(g, 0, admission.Task{}).wantWaiting(t)
 	}
-	offer(g, 0, admission.Task{}).wantFate(t, admission.ReasonMemory)
+	offer(g, 0, admission.Task{}).wantReason(t, admission.ReasonMemory)
 }
 
 func TestReconfigureChangesAllOrNothing(t *testing.T) {

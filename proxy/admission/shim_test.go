@@ -6,13 +6,13 @@ import (
 	"headgate/proxy/admission"
 )
 
-// enforcer enforces in a mode that should not.
-type enforcer struct {
+// wrongModeEnforcer enforces in a mode that should not.
+type wrongModeEnforcer struct {
 	subject
 	mode admission.Mode
 }
 
-func (s enforcer) Offer(now time.Time, t admission.Task) admission.Decision {
+func (s wrongModeEnforcer) Offer(now time.Time, t admission.Task) admission.Decision {
 	if s.Snapshot(now).Mode != s.mode {
 		return s.subject.Offer(now, t)
 	}
@@ -21,69 +21,69 @@ func (s enforcer) Offer(now time.Time, t admission.Task) admission.Decision {
 	return s.subject.Offer(now, t)
 }
 
-// leaky forgets every tenth release.
-type leaky struct {
+// leakyRelease forgets every tenth release.
+type leakyRelease struct {
 	subject
 	n int
 }
 
-func (s *leaky) Release(now time.Time, t *admission.Ticket, e admission.Ending) bool {
+func (s *leakyRelease) Release(now time.Time, t *admission.Ticket, e admission.Sample) bool {
 	if s.n++; s.n%10 == 0 {
 		return true
 	}
 	return s.subject.Release(now, t, e)
 }
 
-// agreeable takes every release for the first.
-type agreeable struct{ subject }
+// doubleRelease takes every release for the first.
+type doubleRelease struct{ subject }
 
-func (s agreeable) Release(now time.Time, t *admission.Ticket, e admission.Ending) bool {
+func (s doubleRelease) Release(now time.Time, t *admission.Ticket, e admission.Sample) bool {
 	s.subject.Release(now, t, e)
 	return true
 }
 
-// generous adds a permit of its own.
-type generous struct{ subject }
+// extraPermit adds a permit of its own.
+type extraPermit struct{ subject }
 
-func (s generous) Resize(now time.Time, workers int) error {
+func (s extraPermit) Resize(now time.Time, workers int) error {
 	return s.subject.Resize(now, workers+1)
 }
 
-// relay tells waiters a number of times that is not one.
-type relay struct {
+// repeatDone tells waiters a number of times that is not one.
+type repeatDone struct {
 	subject
 	times int
 }
 
-type relayed struct {
+type repeatDoneWaiter struct {
 	admission.Waiter
 	times int
 }
 
-func (s relay) Offer(now time.Time, t admission.Task) admission.Decision {
-	t.Waiter = relayed{t.Waiter, s.times}
+func (s repeatDone) Offer(now time.Time, t admission.Task) admission.Decision {
+	t.Waiter = repeatDoneWaiter{t.Waiter, s.times}
 	return s.subject.Offer(now, t)
 }
 
-func (r relayed) Settled(refusal admission.Refusal) {
+func (r repeatDoneWaiter) Done(refusal admission.Refusal) {
 	for range r.times {
-		r.Waiter.Settled(refusal)
+		r.Waiter.Done(refusal)
 	}
 }
 
 // lifo tells the newest waiter what the oldest one should hear.
 type lifo struct {
 	subject
-	waiting *[]*swapped
+	waiting *[]*lifoWaiter
 }
 
-type swapped struct {
+type lifoWaiter struct {
 	admission.Waiter
-	all *[]*swapped
+	all *[]*lifoWaiter
 }
 
 func (s lifo) Offer(now time.Time, t admission.Task) admission.Decision {
-	w := &swapped{t.Waiter, s.waiting}
+	w := &lifoWaiter{t.Waiter, s.waiting}
 	t.Waiter = w
 	d := s.subject.Offer(now, t)
 	if d.Waiting {
@@ -92,24 +92,26 @@ func (s lifo) Offer(now time.Time, t admission.Task) admission.Decision {
 	return d
 }
 
-func (w *swapped) Settled(r admission.Refusal) {
+func (w *lifoWaiter) Done(r admission.Refusal) {
 	last := len(*w.all) - 1
 	newest := (*w.all)[last]
 	*w.all = (*w.all)[:last]
-	newest.Waiter.Settled(r)
+	newest.Waiter.Done(r)
 }
 
-// deaf does not let go of who leaves.
-type deaf struct{ subject }
+// ignoreCancel does not let go of who leaves.
+type ignoreCancel struct{ subject }
 
-func (deaf) Leave(_ time.Time, t *admission.Ticket) bool { return t.Queued() == 0 }
+func (ignoreCancel) Cancel(_ time.Time, t *admission.Ticket) bool { return t.Queued() == 0 }
 
-// patient never lets a deadline end a wait.
-type patient struct{ subject }
+// ignoreExpiry never lets a deadline end a wait.
+type ignoreExpiry struct{ subject }
 
-func (patient) Expire(time.Time, *admission.Ticket) admission.Refusal { return admission.Refusal{} }
+func (ignoreExpiry) Expire(time.Time, *admission.Ticket) admission.Refusal {
+	return admission.Refusal{}
+}
 
-// ajar does not close when it drains.
-type ajar struct{ subject }
+// ignoreDrain does not close when it drains.
+type ignoreDrain struct{ subject }
 
-func (ajar) Drain(time.Time) {}
+func (ignoreDrain) Drain(time.Time) {}

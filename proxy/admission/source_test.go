@@ -10,18 +10,18 @@ type source interface {
 	empty() bool
 }
 
-// dice is an endless source of seeded random choices.
-type dice struct{ *rand.Rand }
+// randSource is an endless source of seeded random choices.
+type randSource struct{ *rand.Rand }
 
-func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 2))} }
+func newRandSource(seed uint64) randSource { return randSource{rand.New(rand.NewPCG(seed, 2))} }
 
-func (d dice) draw(n int) int { return d.IntN(n) }
-func (dice) empty() bool      { return false }
+func (d randSource) draw(n int) int { return d.IntN(n) }
+func (randSource) empty() bool      { return false }
 
-// script is a source of choices that a fuzzer can write: one byte a choice.
-type script struct{ bytes []byte }
+// byteSource is a source of choices that a fuzzer can write: one byte a choice.
+type byteSource struct{ bytes []byte }
 
-func (s *script) draw(n int) int {
+func (s *byteSource) draw(n int) int {
 	if s.empty() {
 		return 0
 	}
@@ -30,4 +30,4 @@ func (s *script) draw(n int) int {
 	return int(b) % n
 }
 
-func (s *script) empty() bool { return len(s.bytes) == 0 }
+func (s *byteSource) empty() bool { return len(s.bytes) == 0 }

@@ -4,13 +4,13 @@ import "time"
 
 // Task is what the gate has to know of one unit of work.
 type Task struct {
-	Class    Class
-	Deadline time.Time // from which on it is of no use; the zero time means never too late
-	Spread   uint64    // tells callers apart, so that refused ones do not come back together
-	Waiter   Waiter    // hears how the wait ended; needed only if the task may have to wait
+	Class      Class
+	Deadline   time.Time // from which on it is of no use; the zero time means never too late
+	JitterSeed uint64    // tells callers apart, so that refused ones do not come back together
+	Waiter     Waiter    // hears how the wait ended; needed only if the task may have to wait
 }
 
-func (t Task) late(now time.Time) bool {
+func (t Task) pastDeadline(now time.Time) bool {
 	return !t.Deadline.IsZero() && !now.Before(t.Deadline)
 }
 
@@ -19,7 +19,7 @@ type Waiter interface {
 	// Settled is called exactly once for a task that was queued, unless Leave
 	// or Expire took it out first. The zero Refusal means that it now holds a
 	// permit. It is called outside the gate's lock and must not block.
-	Settled(Refusal)
+	Done(Refusal)
 }
 
 // Refusal says why a task was turned away, and when its caller may come back.
@@ -33,20 +33,20 @@ type Refusal struct {
 // refused (Refusal has a reason), it runs (Waiting is false), or it waits.
 type Decision struct {
 	Refusal
-	Ticket  *Ticket // nil when refused
-	Waiting bool    // true: wait for Waiter.Settled
-	Would   Reason  // what mode enforce would have said, in mode observe
-	// Disputed is what the gate's Watcher has against the refusal, in words for
+	Ticket         *Ticket // nil when refused
+	Waiting        bool    // true: wait for Waiter.Done
+	ObservedReason Reason  // what mode enforce would have said, in mode observe
+	// Disputed is what the gate's Monitor has against the refusal, in words for
 	// the log; empty if nothing.
-	Disputed string
+	Violation string
 }
 
-// Ending says what a returned permit teaches.
-type Ending uint8
+// Sample says what a returned permit teaches.
+type Sample uint8
 
 // The two endings of a permit.
 const (
-	Served  Ending = iota // the upstream did the work: its time feeds the estimate of service
+	Served  Sample = iota // the upstream did the work: its time feeds the estimate of service
 	Dropped               // it did not, or not all of it: nothing is learnt
 )
 
@@ -68,14 +68,14 @@ type Ticket struct {
 	state      state
 	refusal    Refusal
 	prev, next *Ticket
-	mark       Mark
+	slot       Slot
 }
 
 // Class returns the class of the task.
 func (t *Ticket) Class() Class { return t.task.Class }
 
-// Mark returns the watcher's place on the ticket.
-func (t *Ticket) Mark() *Mark { return &t.mark }
+// Slot returns the watcher's place on the ticket.
+func (t *Ticket) Slot() *Slot { return &t.slot }
 
 // Queued returns how long the task waited for its permit; 0 if it has none yet.
 func (t *Ticket) Queued() time.Duration {

@@ -21,10 +21,10 @@ type Threshold struct {
 // NewThreshold returns the policy, or says which of its numbers makes no sense.
 func NewThreshold(maxQueueAge time.Duration, depthMultiple int) (Threshold, error) {
 	if maxQueueAge <= 0 {
-		return Threshold{}, &FieldError{Field: "max_queue_age", Problem: fmt.Sprintf("must be above 0, is %s", maxQueueAge)}
+		return Threshold{}, &FieldError{Field: "max_queue_age", Message: fmt.Sprintf("must be above 0, is %s", maxQueueAge)}
 	}
 	if depthMultiple < 1 {
-		return Threshold{}, &FieldError{Field: "depth_multiple", Problem: fmt.Sprintf("must be at least 1, is %d", depthMultiple)}
+		return Threshold{}, &FieldError{Field: "depth_multiple", Message: fmt.Sprintf("must be at least 1, is %d", depthMultiple)}
 	}
 	return Threshold{MaxQueueAge: maxQueueAge, DepthMultiple: depthMultiple}, nil
 }
@@ -34,36 +34,36 @@ func (Threshold) Name() string { return "threshold" }
 
 // Admit applies the rule, age first.
 func (p Threshold) Admit(v View, t Task) Verdict {
-	if t.late(v.Now) {
-		return Verdict{ReasonDeadlinePassed, v.Drain(v.Depth)}
+	if t.pastDeadline(v.Now) {
+		return Verdict{ReasonDeadlinePassed, v.DrainTime(v.Depth)}
 	}
-	if v.Oldest(t.Class) > p.MaxQueueAge {
-		return Verdict{ReasonQueueAge, p.untilYoung(v, t.Class)}
+	if v.OldestAge(t.Class) > p.MaxQueueAge {
+		return Verdict{ReasonQueueAge, p.untilBelowMaxAge(v, t.Class)}
 	}
 	if excess := v.Depth - p.DepthMultiple*v.Workers; excess > 0 && v.InFlight >= v.Workers {
-		return Verdict{ReasonQueueDepth, v.Drain(excess)}
+		return Verdict{ReasonQueueDepth, v.DrainTime(excess)}
 	}
 	return Verdict{}
 }
 
 // Dispatch turns away what is too late already.
 func (p Threshold) Dispatch(v View, t Task) Reason {
-	if t.late(v.Now) {
+	if t.pastDeadline(v.Now) {
 		return ReasonDeadlinePassed
 	}
 	return ReasonNone
 }
 
-// untilYoung projects when the oldest waiting task of the class will be no
+// untilBelowMaxAge projects when the oldest waiting task of the class will be no
 // older than MaxQueueAge: tasks leave one by one at the observed rate while the
 // others go on ageing. It looks no further than Retry-After can tell.
-func (p Threshold) untilYoung(v View, c Class) time.Duration {
+func (p Threshold) untilBelowMaxAge(v View, c Class) time.Duration {
 	var wait time.Duration // until those of the class that are too old have left
-	for place, age := range v.waiting(c) {
-		if wait >= farRetry || age+wait <= p.MaxQueueAge {
+	for place, age := range v.waitingOf(c) {
+		if wait >= maxProjection || age+wait <= p.MaxQueueAge {
 			break
 		}
-		wait = v.Drain(place)
+		wait = v.DrainTime(place)
 	}
 	return wait
 }

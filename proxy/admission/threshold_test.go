@@ -27,7 +27,7 @@ func TestThresholdAge(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGate(t, admission.Config{})
 			offer(g, 0, admission.Task{})
-			offer(g, 0, admission.Task{Class: tt.oldest}).wantWaits(t)
+			offer(g, 0, admission.Task{Class: tt.oldest}).wantWaiting(t)
 			if got := offer(g, tt.age, admission.Task{Class: tt.comer}).Reason; got != tt.want {
 				t.Fatalf("refused for %q, want %q", got, tt.want)
 			}
@@ -40,24 +40,24 @@ func TestThresholdAge(t *testing.T) {
 func TestThresholdAgeIsOfTheQueued(t *testing.T) {
 	g := newGate(t, admission.Config{})
 	offer(g, 0, admission.Task{})
-	offer(g, time.Hour, admission.Task{}).wantWaits(t)
-	offer(g, time.Hour+25*time.Second, admission.Task{}).wantWaits(t)
+	offer(g, time.Hour, admission.Task{}).wantWaiting(t)
+	offer(g, time.Hour+25*time.Second, admission.Task{}).wantWaiting(t)
 }
 
 func TestThresholdDepth(t *testing.T) {
 	for _, workers := range []int{1, 4, 8} {
 		g := newGate(t, admission.Config{Workers: workers})
-		for i, v := range crowd(g, 0, workers) {
+		for i, v := range offerN(g, 0, workers) {
 			if v.Waiting || v.Reason != admission.ReasonNone {
 				t.Fatalf("%d workers: task %d waits %v, refused %q; want it to run", workers, i, v.Waiting, v.Reason)
 			}
 		}
 		// More than 2 N: with 2 N queued, one more still comes in.
-		for _, v := range crowd(g, 0, 2*workers+1) {
-			v.wantWaits(t)
+		for _, v := range offerN(g, 0, 2*workers+1) {
+			v.wantWaiting(t)
 		}
 		v := offer(g, 0, admission.Task{})
-		v.wantFate(t, admission.ReasonQueueDepth)
+		v.wantReason(t, admission.ReasonQueueDepth)
 		if v.Ticket != nil {
 			t.Fatal("a refused task has a ticket")
 		}
@@ -71,30 +71,30 @@ func TestThresholdDepthCountsAllClasses(t *testing.T) {
 	g := newGate(t, admission.Config{})
 	offer(g, 0, admission.Task{})
 	for range 3 {
-		offer(g, 0, admission.Task{Class: admission.Batch}).wantWaits(t)
+		offer(g, 0, admission.Task{Class: admission.Batch}).wantWaiting(t)
 	}
-	offer(g, 0, admission.Task{}).wantFate(t, admission.ReasonQueueDepth)
+	offer(g, 0, admission.Task{}).wantReason(t, admission.ReasonQueueDepth)
 }
 
 // TestThresholdAgeIsNamedFirst settles which reason a task gets that both
 // halves of the rule refuse.
 func TestThresholdAgeIsNamedFirst(t *testing.T) {
 	g := newGate(t, admission.Config{})
-	crowd(g, 0, 4)
-	offer(g, 25*time.Second, admission.Task{}).wantFate(t, admission.ReasonQueueDepth)
-	offer(g, 25*time.Second+1, admission.Task{}).wantFate(t, admission.ReasonQueueAge)
+	offerN(g, 0, 4)
+	offer(g, 25*time.Second, admission.Task{}).wantReason(t, admission.ReasonQueueDepth)
+	offer(g, 25*time.Second+1, admission.Task{}).wantReason(t, admission.ReasonQueueAge)
 }
 
 // TestThresholdDepthFollowsWorkers shows that the multiple is of the present
 // number of workers, also while more than that are running.
 func TestThresholdDepthFollowsWorkers(t *testing.T) {
 	g := newGate(t, admission.Config{Workers: 4})
-	crowd(g, 0, 4+5)
-	offer(g, 0, admission.Task{}).wantWaits(t)
+	offerN(g, 0, 4+5)
+	offer(g, 0, admission.Task{}).wantWaiting(t)
 	if err := g.Resize(at(0), 2); err != nil {
 		t.Fatal(err)
 	}
-	offer(g, 0, admission.Task{}).wantFate(t, admission.ReasonQueueDepth)
+	offer(g, 0, admission.Task{}).wantReason(t, admission.ReasonQueueDepth)
 }
 
 func TestNewThreshold(t *testing.T) {
@@ -132,10 +132,10 @@ func TestNewThreshold(t *testing.T) {
 func wantField(t *testing.T, err error, field string) {
 	t.Helper()
 	var f *admission.FieldError
-	if !errors.As(err, &f) || f.Field != field || len(f.Problem) < len("must ") || f.Problem[:5] != "must " {
+	if !errors.As(err, &f) || f.Field != field || len(f.Message) < len("must ") || f.Message[:5] != "must " {
 		t.Fatalf("error is %v, want one about %s that says what it must be", err, field)
 	}
-	if got, want := err.Error(), f.Field+": "+f.Problem; got != want {
+	if got, want := err.Error(), f.Field+": "+f.Message; got != want {
 		t.Fatalf("error reads %q, want %q", got, want)
 	}
 }

@@ -7,20 +7,20 @@ import (
 	"headgate/proxy/admission"
 )
 
-// nosy is a waiter that calls back into the gate while it is being told.
-type nosy struct {
+// reentrantWaiter is a waiter that calls back into the gate while it is being told.
+type reentrantWaiter struct {
 	g     *admission.Gate
 	d     admission.Decision
 	calls int
 }
 
-func (n *nosy) Settled(r admission.Refusal) {
+func (n *reentrantWaiter) Done(r admission.Refusal) {
 	n.calls++
 	n.g.Snapshot(at(0))
 	n.g.Refuse(at(0), admission.ReasonMemory, 0)
 	n.g.SetMode(at(0), admission.Enforce)
-	n.g.SetPolicy(at(0), article)
-	if n.g.Leave(at(0), n.d.Ticket) || n.g.Expire(at(0), n.d.Ticket) != (admission.Refusal{}) {
+	n.g.SetPolicy(at(0), defaultThreshold)
+	if n.g.Cancel(at(0), n.d.Ticket) || n.g.Expire(at(0), n.d.Ticket) != (admission.Refusal{}) {
 		panic("still waits, though it was told that it does not")
 	}
 	if r.Reason == admission.ReasonNone {
@@ -43,9 +43,9 @@ func TestWaiterMayCallTheGate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newGate(t, admission.Config{})
 			running := offer(g, 0, admission.Task{Deadline: at(time.Hour)})
-			var waiters []*nosy
+			var waiters []*reentrantWaiter
 			for range 3 {
-				n := &nosy{g: g}
+				n := &reentrantWaiter{g: g}
 				n.d = g.Offer(at(0), admission.Task{Waiter: n})
 				waiters = append(waiters, n)
 			}
@@ -81,7 +81,7 @@ func TestQueuedBeforeTheGrant(t *testing.T) {
 	if running.Ticket.Queued() != 0 || v.Ticket.Queued() != 0 {
 		t.Fatalf("queued for %s and %s, want 0", running.Ticket.Queued(), v.Ticket.Queued())
 	}
-	g.Leave(at(time.Second), v.Ticket)
+	g.Cancel(at(time.Second), v.Ticket)
 	if got := v.Ticket.Queued(); got != 0 {
 		t.Fatalf("queued for %s though it never got a permit", got)
 	}

@@ -6,55 +6,55 @@ import (
 	"time"
 )
 
-// body is an answer on its way that something will happen to.
-type body struct {
+// alteredBody is an answer on its way that something will happen to.
+type alteredBody struct {
 	io.ReadCloser
-	ctx   context.Context // of the call
-	lease *Lease
-	left  int64 // bytes that still come through whole; -1: the first few
-	spent bool  // it has happened, or never will
+	ctx    context.Context // of the call
+	lease  *Lease
+	intact int64 // bytes that still come through whole; -1: the first few
+	done   bool  // it has happened, or never will
 }
 
-// whole reads what comes through as it is, while there is such.
-func (b *body) whole(p []byte) (n int, err error) {
-	if b.left < 0 {
-		return b.first(p)
+// readIntact reads what comes through as it is, while there is such.
+func (b *alteredBody) readIntact(p []byte) (n int, err error) {
+	if b.intact < 0 {
+		return b.readFirst(p)
 	}
-	n, err = b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
+	n, err = b.ReadCloser.Read(p[:min(int64(len(p)), b.intact)])
+	b.intact -= int64(n)
 	return n, err
 }
 
-// first reads a little: nobody knows how much will come.
-func (b *body) first(p []byte) (n int, err error) {
-	n, err = b.ReadCloser.Read(p[:min(len(p), firstPiece)])
+// readFirst reads a little: nobody knows how much will come.
+func (b *alteredBody) readFirst(p []byte) (n int, err error) {
+	n, err = b.ReadCloser.Read(p[:min(len(p), firstPieceBytes)])
 	if n > 0 {
-		b.left = 0
+		b.intact = 0
 	}
 	return n, err
 }
 
-// firstPiece is how much of an answer of unknown length comes through: less than
+// firstPieceBytes is how much of an answer of unknown length comes through: less than
 // the first event of a stream has.
-const firstPiece = 16
+const firstPieceBytes = 16
 
-// cut breaks an answer off, as a connection that breaks does.
-type cut struct {
-	body
+// truncatedBody breaks an answer off, as a connection that breaks does.
+type truncatedBody struct {
+	alteredBody
 	broken bool
 }
 
-func (c *cut) Read(p []byte) (int, error) {
+func (c *truncatedBody) Read(p []byte) (int, error) {
 	switch {
 	case c.broken:
 		return 0, io.ErrUnexpectedEOF
-	case c.spent || len(p) == 0:
+	case c.done || len(p) == 0:
 		return c.ReadCloser.Read(p)
-	case c.left != 0:
-		return c.whole(p)
+	case c.intact != 0:
+		return c.readIntact(p)
 	}
-	c.spent = true
-	if !c.lease.strike(c.ctx) {
+	c.done = true
+	if !c.lease.hit(c.ctx) {
 		return c.ReadCloser.Read(p)
 	}
 	c.broken = true
@@ -62,60 +62,60 @@ func (c *cut) Read(p []byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// garbled makes a piece of an answer garbage of the same length.
-type garbled struct{ body }
+// malformedBody makes a piece of an answer garbage of the same length.
+type malformedBody struct{ alteredBody }
 
 // garbage has what no text has, and leaves quotes and braces open: neither JSON nor
 // an event survives it.
 const garbage = "\x00\xff\x00\xff\"{\x00\xff\x00\xff\x00\xff\x00\xff\x00\xff"
 
-func (g *garbled) Read(p []byte) (int, error) {
+func (g *malformedBody) Read(p []byte) (int, error) {
 	switch {
-	case g.spent || len(p) == 0:
+	case g.done || len(p) == 0:
 		return g.ReadCloser.Read(p)
-	case g.left != 0:
-		return g.whole(p)
+	case g.intact != 0:
+		return g.readIntact(p)
 	}
 	n, err := g.ReadCloser.Read(p[:min(len(p), len(garbage))])
 	if n == 0 {
 		return n, err
 	}
-	g.spent = true
-	if g.lease.strike(g.ctx) {
+	g.done = true
+	if g.lease.hit(g.ctx) {
 		copy(p[:n], garbage)
 	}
 	return n, err
 }
 
-// drip lets an answer through in small pieces.
-type drip struct {
-	body
+// drippedBody lets an answer through in small pieces.
+type drippedBody struct {
+	alteredBody
 	n        uint64
 	dripping bool
 }
 
-// piece is how many bytes come at a time.
-const piece = 16
+// dripBytes is how many bytes come at a time.
+const dripBytes = 16
 
-func (d *drip) Read(p []byte) (int, error) {
+func (d *drippedBody) Read(p []byte) (int, error) {
 	switch {
-	case d.spent || len(p) == 0:
+	case d.done || len(p) == 0:
 		return d.ReadCloser.Read(p)
-	case d.left != 0:
-		return d.whole(p)
+	case d.intact != 0:
+		return d.readIntact(p)
 	}
-	if !d.dripping && !d.lease.strike(d.ctx) || d.dripping && !d.lease.Stands() {
-		d.spent = true
+	if !d.dripping && !d.lease.hit(d.ctx) || d.dripping && !d.lease.Active() {
+		d.done = true
 		return d.ReadCloser.Read(p)
 	}
 	d.dripping = true
-	if err := d.lease.hold(d.ctx, d.pause()); err != nil {
+	if err := d.lease.stall(d.ctx, d.pause()); err != nil {
 		return 0, err
 	}
-	return d.ReadCloser.Read(p[:min(len(p), piece)])
+	return d.ReadCloser.Read(p[:min(len(p), dripBytes)])
 }
 
-func (d *drip) pause() time.Duration {
+func (d *drippedBody) pause() time.Duration {
 	d.n++
 	return d.lease.delay(d.n)
 }

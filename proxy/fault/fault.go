@@ -9,8 +9,8 @@ import (
 
 // Bounds of a fault.
 const (
-	MaxDelay = 10 * time.Minute
-	MaxAfter = 1 << 30 // bytes
+	MaxDelay      = 10 * time.Minute
+	MaxAfterBytes = 1 << 30 // bytes
 )
 
 // Kind is a way to go wrong.
@@ -43,11 +43,11 @@ type Fault struct {
 	// After is how many bytes of the answer pass before Truncate, Drip and Malformed.
 	// It is at most half of an answer whose length is announced. 0: half of such an
 	// answer, or the first few bytes of one that is not.
-	After int `json:"after,omitempty"`
+	AfterBytes int `json:"after,omitempty"`
 }
 
-// Check says what cannot be meant, and what would be right.
-func (f Fault) Check() error {
+// Validate says what cannot be meant, and what would be right.
+func (f Fault) Validate() error {
 	switch {
 	case !slices.Contains(Kinds(), f.Kind):
 		return fmt.Errorf("kind: unknown fault %.40q, want one of %v", string(f.Kind), Kinds())
@@ -57,14 +57,14 @@ func (f Fault) Check() error {
 		return fmt.Errorf("delay: %v, want 0s to %v", f.Delay, MaxDelay)
 	case f.Jitter < 0 || f.Jitter > f.Delay:
 		return fmt.Errorf("jitter: %v, want 0s to the delay, %v", f.Jitter, f.Delay)
-	case f.After < 0 || f.After > MaxAfter:
-		return fmt.Errorf("after: %d, want 0 to %d bytes", f.After, MaxAfter)
+	case f.AfterBytes < 0 || f.AfterBytes > MaxAfterBytes:
+		return fmt.Errorf("after: %d, want 0 to %d bytes", f.AfterBytes, MaxAfterBytes)
 	}
-	return f.checkNeeds()
+	return f.validateKind()
 }
 
-// checkNeeds looks at what a kind cannot do without, and at what is not its own.
-func (f Fault) checkNeeds() error {
+// validateKind looks at what a kind cannot do without, and at what is not its own.
+func (f Fault) validateKind() error {
 	slow := f.Kind == Latency || f.Kind == Drip
 	cuts := f.Kind == Truncate || f.Kind == Drip || f.Kind == Malformed
 	switch {
@@ -76,7 +76,7 @@ func (f Fault) checkNeeds() error {
 		return fmt.Errorf("code: %d, want 400 to 599", f.Code)
 	case f.Kind != Status && f.Code != 0:
 		return fmt.Errorf("code: %s has none", f.Kind)
-	case !cuts && f.After != 0:
+	case !cuts && f.AfterBytes != 0:
 		return fmt.Errorf("after: %s has none", f.Kind)
 	}
 	return nil

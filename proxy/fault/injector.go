@@ -20,8 +20,8 @@ const maxLeases = 64
 
 // Errors of an injection.
 var (
-	ErrShares  = errors.New("the shares of the standing faults would be more than 1 together")
-	ErrExpired = errors.New("the lease is over: the fault has been cleared")
+	ErrShareExceeded = errors.New("the shares of the standing faults would be more than 1 together")
+	ErrLeaseExpired  = errors.New("the lease is over: the fault has been cleared")
 )
 
 // Injector is a round tripper that lets faults befall some of the calls that go
@@ -29,11 +29,11 @@ var (
 // for concurrent use.
 type Injector struct {
 	next     http.RoundTripper
-	standing atomic.Pointer[[]*Lease] // what can befall a call; nil: nothing
+	active   atomic.Pointer[[]*Lease] // what can befall a call; nil: nothing
 	draws    atomic.Uint64
 	phase    float64
-	seen     atomic.Int64
-	struck   map[Kind]*atomic.Int64
+	eligible atomic.Int64
+	hits     map[Kind]*atomic.Int64
 
 	mu     sync.Mutex
 	leases []*Lease // that stand, or still hold somebody
@@ -43,9 +43,9 @@ type Injector struct {
 // befallen; how many are is up to the faults.
 func New(next http.RoundTripper, seed uint64) *Injector {
 	_, phase := math.Modf(float64(seed%1000) * math.Sqrt2)
-	i := &Injector{next: next, phase: phase, struck: make(map[Kind]*atomic.Int64)}
+	i := &Injector{next: next, phase: phase, hits: make(map[Kind]*atomic.Int64)}
 	for _, k := range Kinds() {
-		i.struck[k] = new(atomic.Int64)
+		i.hits[k] = new(atomic.Int64)
 	}
 	return i
 }
@@ -54,27 +54,27 @@ func New(next http.RoundTripper, seed uint64) *Injector {
 type Scope struct {
 	// Select says whether a call may be befallen at all; the share is of those that
 	// may. It must be fast, and safe for concurrent use. Nil: every call.
-	Select func(*http.Request) bool
-	Most   int // calls that it befalls at most; 0: no bound
+	Match   func(*http.Request) bool
+	MaxHits int // calls that it befalls at most; 0: no bound
 }
 
 // Inject makes a fault stand for ttl, or until the lease is renewed or cleared.
 // With a share of 0 the lease is one like any other, and no call knows of it.
 func (i *Injector) Inject(f Fault, s Scope, ttl time.Duration) (*Lease, error) {
-	if err := f.Check(); err != nil {
+	if err := f.Validate(); err != nil {
 		return nil, fmt.Errorf("inject %s: %w", f.Kind, err)
 	}
-	if s.Most < 0 {
-		return nil, fmt.Errorf("inject %s: most: %d, want 0 or more", f.Kind, s.Most)
+	if s.MaxHits < 0 {
+		return nil, fmt.Errorf("inject %s: most: %d, want 0 or more", f.Kind, s.MaxHits)
 	}
 	if err := checkTTL(ttl); err != nil {
 		return nil, fmt.Errorf("inject %s: %w", f.Kind, err)
 	}
-	l := &Lease{owner: i, fault: f, scope: s, ends: time.Now().Add(ttl), gone: make(chan struct{})}
+	l := &Lease{injector: i, fault: f, scope: s, expiresAt: time.Now().Add(ttl), done: make(chan struct{})}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.sweepLocked()
-	if err := i.roomLocked(f.Share); err != nil {
+	if err := i.checkCapacityLocked(f.Share); err != nil {
 		return nil, fmt.Errorf("inject %s: %w", f.Kind, err)
 	}
 	i.leases = append(i.leases, l)
@@ -89,18 +89,18 @@ func checkTTL(ttl time.Duration) error {
 	return nil
 }
 
-func (i *Injector) roomLocked(share float64) error {
+func (i *Injector) checkCapacityLocked(share float64) error {
 	if len(i.leases) >= maxLeases {
 		return fmt.Errorf("%d faults stand already", maxLeases)
 	}
 	now := time.Now()
 	for _, l := range i.leases {
-		if l.stands(now) {
+		if l.active(now) {
 			share += l.fault.Share
 		}
 	}
 	if share > 1+1e-9 { // thirds do not add up exactly
-		return ErrShares
+		return ErrShareExceeded
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (i *Injector) roomLocked(share float64) error {
 func (i *Injector) sweepLocked() {
 	now := time.Now()
 	i.leases = slices.DeleteFunc(i.leases, func(l *Lease) bool {
-		held, stands := l.look(now)
+		held, stands := l.status(now)
 		return !stands && held == 0
 	})
 }
@@ -120,15 +120,15 @@ func (i *Injector) publishLocked() {
 	now := time.Now()
 	var all []*Lease
 	for _, l := range i.leases {
-		if l.fault.Share > 0 && l.stands(now) {
+		if l.fault.Share > 0 && l.active(now) {
 			all = append(all, l)
 		}
 	}
 	if all == nil {
-		i.standing.Store(nil)
+		i.active.Store(nil)
 		return
 	}
-	i.standing.Store(&all)
+	i.active.Store(&all)
 }
 
 // Clear takes all faults away. Calls that one holds are let go at once: they go
@@ -146,33 +146,33 @@ func (i *Injector) clear(ctx context.Context, all []*Lease) (Report, error) {
 	began := time.Now()
 	letGo := 0
 	for _, l := range all {
-		letGo += l.finish()
+		letGo += l.end()
 	}
 	i.mu.Lock()
 	i.publishLocked()
 	i.mu.Unlock()
 	var err error
 	for _, l := range all {
-		err = errors.Join(err, l.drained(ctx))
+		err = errors.Join(err, l.waitIdle(ctx))
 	}
 	r := i.Report()
-	r.Took, r.LetGo = time.Since(began), letGo
+	r.ClearTime, r.Released = time.Since(began), letGo
 	return r, err
 }
 
 // Report is what an Injector has done so far.
 type Report struct {
-	Seen     int           // calls that a standing fault could have befallen
-	Struck   map[Kind]int  // calls that one befell; kinds that befell none are left out
-	Standing int           // faults that stand
-	Held     int           // calls that are being held at this moment
-	LetGo    int           // calls that a clear found held
-	Took     time.Duration // to clear; this and LetGo are 0 from Injector.Report
+	Eligible  int           // calls that a standing fault could have befallen
+	Hits      map[Kind]int  // calls that one befell; kinds that befell none are left out
+	Active    int           // faults that stand
+	Stalled   int           // calls that are being held at this moment
+	Released  int           // calls that a clear found held
+	ClearTime time.Duration // to clear; this and Released are 0 from Injector.Report
 }
 
-// Total is how many calls a fault befell.
-func (r Report) Total() (n int) {
-	for _, one := range r.Struck {
+// TotalHits is how many calls a fault befell.
+func (r Report) TotalHits() (n int) {
+	for _, one := range r.Hits {
 		n += one
 	}
 	return n
@@ -181,20 +181,20 @@ func (r Report) Total() (n int) {
 // Report counts. A fault that spoils an answer befalls the call when it does so,
 // not before.
 func (i *Injector) Report() Report {
-	r := Report{Seen: int(i.seen.Load()), Struck: make(map[Kind]int)}
-	for k, n := range i.struck {
+	r := Report{Eligible: int(i.eligible.Load()), Hits: make(map[Kind]int)}
+	for k, n := range i.hits {
 		if n := n.Load(); n > 0 {
-			r.Struck[k] = int(n)
+			r.Hits[k] = int(n)
 		}
 	}
 	now := time.Now()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, l := range i.leases {
-		held, stands := l.look(now)
-		r.Held += held
+		held, stands := l.status(now)
+		r.Stalled += held
 		if stands {
-			r.Standing++
+			r.Active++
 		}
 	}
 	return r
@@ -205,17 +205,17 @@ func (i *Injector) Report() Report {
 // "Über die Gleichverteilung von Zahlen mod. Eins", 1916).
 func (i *Injector) draw() (n uint64, u float64) {
 	n = i.draws.Add(1)
-	return n, spread(n, math.Phi, i.phase)
+	return n, weyl(n, math.Phi, i.phase)
 }
 
-func spread(n uint64, ratio, phase float64) float64 {
+func weyl(n uint64, ratio, phase float64) float64 {
 	_, u := math.Modf(float64(n%(1<<32))*ratio + phase)
 	return u
 }
 
-// choose says which fault befalls a call, if any does, and its number.
-func (i *Injector) choose(r *http.Request) (*Lease, uint64) {
-	standing := i.standing.Load()
+// pick says which fault befalls a call, if any does, and its number.
+func (i *Injector) pick(r *http.Request) (*Lease, uint64) {
+	standing := i.active.Load()
 	if standing == nil {
 		return nil, 0
 	}
@@ -223,12 +223,12 @@ func (i *Injector) choose(r *http.Request) (*Lease, uint64) {
 	var u, taken float64
 	now := time.Now()
 	for _, l := range *standing {
-		if !l.stands(now) || l.scope.Select != nil && !l.scope.Select(r) {
+		if !l.active(now) || l.scope.Match != nil && !l.scope.Match(r) {
 			continue
 		}
 		if n == 0 { // one draw a call, and none for those that nothing selects
 			n, u = i.draw()
-			i.seen.Add(1)
+			i.eligible.Add(1)
 		}
 		if u < taken+l.fault.Share {
 			return l, n
@@ -240,11 +240,11 @@ func (i *Injector) choose(r *http.Request) (*Lease, uint64) {
 
 // RoundTrip implements http.RoundTripper.
 func (i *Injector) RoundTrip(r *http.Request) (*http.Response, error) {
-	l, n := i.choose(r)
+	l, n := i.pick(r)
 	if l == nil {
 		return i.next.RoundTrip(r)
 	}
-	return l.befall(r, n)
+	return l.apply(r, n)
 }
 
 // CloseIdleConnections lets go of the next one's.

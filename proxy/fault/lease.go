@@ -11,20 +11,20 @@ import (
 // Lease is a fault that stands until its time is over. It is kept where it works:
 // nobody has to call anything for it to end. It is safe for concurrent use.
 type Lease struct {
-	owner *Injector
-	fault Fault
-	scope Scope
-	gone  chan struct{} // closed when it has been cleared
+	injector *Injector
+	fault    Fault
+	scope    Scope
+	done     chan struct{} // closed when it has been cleared
 
-	mu     sync.Mutex
-	ends   time.Time // with its monotonic reading
-	over   bool
-	struck int
-	held   int
-	empty  chan struct{} // closed when nobody is held any more; nil: nobody waits for that
+	mu        sync.Mutex
+	expiresAt time.Time // with its monotonic reading
+	ended     bool
+	hits      int
+	stalled   int
+	idle      chan struct{} // closed when nobody is held any more; nil: nobody waits for that
 }
 
-// Renew lets the fault stand for ttl from now on. ErrExpired: it has ended, and
+// Renew lets the fault stand for ttl from now on. ErrLeaseExpired: it has ended, and
 // stays so; the one who injects was away for too long.
 func (l *Lease) Renew(ttl time.Duration) error {
 	if err := checkTTL(ttl); err != nil {
@@ -33,102 +33,102 @@ func (l *Lease) Renew(ttl time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if !l.standsLocked(now) {
-		return fmt.Errorf("renew %s: %w", l.fault.Kind, ErrExpired)
+	if !l.activeLocked(now) {
+		return fmt.Errorf("renew %s: %w", l.fault.Kind, ErrLeaseExpired)
 	}
-	l.ends = now.Add(ttl)
+	l.expiresAt = now.Add(ttl)
 	return nil
 }
 
 // Clear takes this fault away, as Injector.Clear does with all.
-func (l *Lease) Clear(ctx context.Context) (Report, error) { return l.owner.clear(ctx, []*Lease{l}) }
+func (l *Lease) Clear(ctx context.Context) (Report, error) { return l.injector.clear(ctx, []*Lease{l}) }
 
-// Struck is how many calls the fault has befallen.
-func (l *Lease) Struck() int {
+// Hits is how many calls the fault has befallen.
+func (l *Lease) Hits() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.struck
+	return l.hits
 }
 
-// Stands says whether calls can still be befallen.
-func (l *Lease) Stands() bool { return l.stands(time.Now()) }
+// Active says whether calls can still be befallen.
+func (l *Lease) Active() bool { return l.active(time.Now()) }
 
-func (l *Lease) stands(now time.Time) bool {
+func (l *Lease) active(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.standsLocked(now)
+	return l.activeLocked(now)
 }
 
-// standsLocked ends a lease whose time is over, for good.
-func (l *Lease) standsLocked(now time.Time) bool {
-	if !l.over && !now.Before(l.ends) {
-		l.over = true
-		close(l.gone)
+// activeLocked ends a lease whose time is over, for good.
+func (l *Lease) activeLocked(now time.Time) bool {
+	if !l.ended && !now.Before(l.expiresAt) {
+		l.ended = true
+		close(l.done)
 	}
-	return !l.over
+	return !l.ended
 }
 
-func (l *Lease) look(now time.Time) (held int, stands bool) {
+func (l *Lease) status(now time.Time) (held int, stands bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.held, l.standsLocked(now)
+	return l.stalled, l.activeLocked(now)
 }
 
-// finish ends it, and says how many calls it held until now.
-func (l *Lease) finish() (held int) {
+// end ends it, and says how many calls it held until now.
+func (l *Lease) end() (held int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.over {
-		l.over = true
-		close(l.gone)
+	if !l.ended {
+		l.ended = true
+		close(l.done)
 	}
-	return l.held
+	return l.stalled
 }
 
-// strike says whether the fault still befalls a call that it has been chosen for,
+// hit says whether the fault still befalls a call that it has been chosen for,
 // and tells who watches that. After a clear it never does.
-func (l *Lease) strike(ctx context.Context) bool {
-	if !l.strikes() {
+func (l *Lease) hit(ctx context.Context) bool {
+	if !l.claimHit() {
 		return false
 	}
-	if tell, ok := ctx.Value(watchKey{}).(func(Kind)); ok {
+	if tell, ok := ctx.Value(hitFuncKey{}).(func(Kind)); ok {
 		tell(l.fault.Kind)
 	}
 	return true
 }
 
-func (l *Lease) strikes() bool {
+func (l *Lease) claimHit() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.standsLocked(time.Now()) || l.scope.Most > 0 && l.struck >= l.scope.Most {
+	if !l.activeLocked(time.Now()) || l.scope.MaxHits > 0 && l.hits >= l.scope.MaxHits {
 		return false
 	}
-	l.struck++
-	l.owner.struck[l.fault.Kind].Add(1)
+	l.hits++
+	l.injector.hits[l.fault.Kind].Add(1)
 	return true
 }
 
-type watchKey struct{}
+type hitFuncKey struct{}
 
-// Watch returns a context for one call: tell is called when a fault befalls it, at
+// WithHitFunc returns a context for one call: tell is called when a fault befalls it, at
 // most once, from whichever goroutine makes the call or reads its answer.
-func Watch(ctx context.Context, tell func(Kind)) context.Context {
-	return context.WithValue(ctx, watchKey{}, tell)
+func WithHitFunc(ctx context.Context, tell func(Kind)) context.Context {
+	return context.WithValue(ctx, hitFuncKey{}, tell)
 }
 
-// forever is longer than any lease.
-const forever = time.Duration(math.MaxInt64)
+// untilCleared is longer than any lease.
+const untilCleared = time.Duration(math.MaxInt64)
 
-// hold waits for d, for the end of the lease, or for that of the caller, which
+// stall waits for d, for the end of the lease, or for that of the caller, which
 // alone is an error.
-func (l *Lease) hold(ctx context.Context, d time.Duration) error {
+func (l *Lease) stall(ctx context.Context, d time.Duration) error {
 	began := time.Now()
-	if !l.enter() {
+	if !l.addStalled() {
 		return nil
 	}
-	defer l.leave()
+	defer l.removeStalled()
 	for {
-		wait := min(d-time.Since(began), l.left())
+		wait := min(d-time.Since(began), l.remaining())
 		if wait <= 0 {
 			return nil
 		}
@@ -137,7 +137,7 @@ func (l *Lease) hold(ctx context.Context, d time.Duration) error {
 		case <-ctx.Done():
 			timer.Stop()
 			return context.Cause(ctx)
-		case <-l.gone:
+		case <-l.done:
 			timer.Stop()
 			return nil
 		case <-timer.C: // the lease may have been renewed
@@ -145,44 +145,44 @@ func (l *Lease) hold(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// left is how long the lease still lasts.
-func (l *Lease) left() time.Duration {
+// remaining is how long the lease still lasts.
+func (l *Lease) remaining() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if !l.standsLocked(now) {
+	if !l.activeLocked(now) {
 		return 0
 	}
-	return l.ends.Sub(now)
+	return l.expiresAt.Sub(now)
 }
 
-func (l *Lease) enter() bool {
+func (l *Lease) addStalled() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.standsLocked(time.Now()) {
+	if !l.activeLocked(time.Now()) {
 		return false
 	}
-	l.held++
+	l.stalled++
 	return true
 }
 
-func (l *Lease) leave() {
+func (l *Lease) removeStalled() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.held--; l.held == 0 && l.empty != nil {
-		close(l.empty)
-		l.empty = nil
+	if l.stalled--; l.stalled == 0 && l.idle != nil {
+		close(l.idle)
+		l.idle = nil
 	}
 }
 
-// drained waits until nobody is held. Nobody can come: the lease is over.
-func (l *Lease) drained(ctx context.Context) error {
+// waitIdle waits until nobody is held. Nobody can come: the lease is over.
+func (l *Lease) waitIdle(ctx context.Context) error {
 	l.mu.Lock()
-	held := l.held
-	if held > 0 && l.empty == nil {
-		l.empty = make(chan struct{})
+	held := l.stalled
+	if held > 0 && l.idle == nil {
+		l.idle = make(chan struct{})
 	}
-	empty := l.empty
+	empty := l.idle
 	l.mu.Unlock()
 	if held == 0 {
 		return nil

@@ -17,30 +17,30 @@ import (
 func TestLeaseEndsByItself(t *testing.T) {
 	for _, f := range []Fault{{Kind: Hang, Share: 1}, {Kind: Latency, Share: 1, Delay: time.Minute}, {Kind: Drip, Share: 1, Delay: time.Minute}} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t)
+			r := newTestInjector(t)
 			l := r.inject(f, 5*time.Second)
-			if a := r.call(t.Context()); !a.fine() || a.took != 5*time.Second {
+			if a := r.call(t.Context()); !a.intact() || a.took != 5*time.Second {
 				t.Errorf("%s: held call: %+v", f.Kind, a)
 			}
-			if a := r.call(t.Context()); !a.fine() || a.took != 0 {
+			if a := r.call(t.Context()); !a.intact() || a.took != 0 {
 				t.Errorf("%s: next call: %+v", f.Kind, a)
 			}
-			if err := l.Renew(time.Second); !errors.Is(err, ErrExpired) {
+			if err := l.Renew(time.Second); !errors.Is(err, ErrLeaseExpired) {
 				t.Errorf("%s: renewed after its end: %v", f.Kind, err)
 			}
-			if a := r.call(t.Context()); !a.fine() || a.took != 0 {
+			if a := r.call(t.Context()); !a.intact() || a.took != 0 {
 				t.Errorf("%s: after the late renewal: %+v", f.Kind, a)
 			}
-			if got := r.Report(); got.Standing != 0 || got.Held != 0 || l.Stands() {
+			if got := r.Report(); got.Active != 0 || got.Stalled != 0 || l.Active() {
 				t.Errorf("%s: %+v", f.Kind, got)
 			}
 		})
 	}
 }
 
-func TestRenewedLeaseHoldsOn(t *testing.T) {
+func TestRenewExtendsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newTestInjector(t)
 		l := r.inject(Fault{Kind: Hang, Share: 1}, 5*time.Second)
 		held := r.start(t.Context())
 		for range 10 {
@@ -49,21 +49,21 @@ func TestRenewedLeaseHoldsOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			if got := r.Report(); got.Held != 1 || got.Standing != 1 {
+			if got := r.Report(); got.Stalled != 1 || got.Active != 1 {
 				t.Fatalf("%+v, want one call held", got)
 			}
 		}
-		if a := <-held; !a.fine() || a.took != 45*time.Second {
+		if a := <-held; !a.intact() || a.took != 45*time.Second {
 			t.Errorf("%+v, want it let go 5s after the last renewal", a)
 		}
 	})
 }
 
 // What is held is let go at once, and the next call has normal latency.
-func TestClearLetsGo(t *testing.T) {
+func TestClearReleasesStalledCalls(t *testing.T) {
 	for _, f := range []Fault{{Kind: Hang, Share: 1}, {Kind: Latency, Share: 1, Delay: time.Minute}, {Kind: Drip, Share: 1, Delay: time.Minute}} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t)
+			r := newTestInjector(t)
 			r.inject(f, MaxTTL)
 			var held []<-chan answer
 			for range 20 {
@@ -71,19 +71,19 @@ func TestClearLetsGo(t *testing.T) {
 			}
 			time.Sleep(3 * time.Second)
 			synctest.Wait()
-			if got := r.Report().Held; got != 20 {
+			if got := r.Report().Stalled; got != 20 {
 				t.Fatalf("%s: %d held, want 20", f.Kind, got)
 			}
 			got := r.clear()
-			if got.Took != 0 || got.Held != 0 || got.LetGo != 20 || got.Standing != 0 || got.Struck[f.Kind] != 20 {
+			if got.ClearTime != 0 || got.Stalled != 0 || got.Released != 20 || got.Active != 0 || got.Hits[f.Kind] != 20 {
 				t.Errorf("%s: %+v", f.Kind, got)
 			}
 			for _, c := range held {
-				if a := <-c; !a.fine() || a.took != 3*time.Second {
+				if a := <-c; !a.intact() || a.took != 3*time.Second {
 					t.Errorf("%s: %+v", f.Kind, a)
 				}
 			}
-			if a := r.call(t.Context()); !a.fine() || a.took != 0 {
+			if a := r.call(t.Context()); !a.intact() || a.took != 0 {
 				t.Errorf("%s: the next call: %+v", f.Kind, a)
 			}
 		})
@@ -93,7 +93,7 @@ func TestClearLetsGo(t *testing.T) {
 // A call that was chosen before the clear, and would be befallen after it, is not.
 func TestClearedFaultDoesNothingLater(t *testing.T) {
 	for _, kind := range []Kind{Truncate, Malformed, Drip} {
-		r := newRig(t)
+		r := newTestInjector(t)
 		f := Fault{Kind: kind, Share: 1}
 		if kind == Drip {
 			f.Delay = time.Minute
@@ -108,14 +108,14 @@ func TestClearedFaultDoesNothingLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.clear()
-		var text [len(whole)]byte
+		var text [len(fullAnswer)]byte
 		n := 0
 		for n < len(text) && err == nil {
 			var m int
 			m, err = res.Body.Read(text[n:])
 			n += m
 		}
-		if string(text[:n]) != whole || err != nil {
+		if string(text[:n]) != fullAnswer || err != nil {
 			t.Errorf("%s: %q, %v", kind, text[:n], err)
 		}
 		_ = res.Body.Close()
@@ -124,7 +124,7 @@ func TestClearedFaultDoesNothingLater(t *testing.T) {
 
 func TestClearOfOneLeavesTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newTestInjector(t)
 		hang := r.inject(Fault{Kind: Hang, Share: 0.5}, MaxTTL)
 		r.inject(Fault{Kind: Status, Code: 500, Share: 0.5}, MaxTTL)
 		if _, err := hang.Clear(t.Context()); err != nil {
@@ -134,7 +134,7 @@ func TestClearOfOneLeavesTheOther(t *testing.T) {
 		for range 100 {
 			if a := r.call(t.Context()); a.status == 500 {
 				failed++
-			} else if !a.fine() || a.took != 0 {
+			} else if !a.intact() || a.took != 0 {
 				t.Fatalf("%+v", a)
 			}
 		}
@@ -146,25 +146,25 @@ func TestClearOfOneLeavesTheOther(t *testing.T) {
 
 // A clear that cannot be confirmed says so, and does not wait for ever.
 func TestClearIsBounded(t *testing.T) {
-	r := newRig(t)
+	r := newTestInjector(t)
 	l := r.inject(Fault{Kind: Hang, Share: 1}, MaxTTL)
-	if !l.enter() { // a call that does not notice
+	if !l.addStalled() { // a call that does not notice
 		t.Fatal("the lease does not stand")
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errLeft)
+	cancel(errCallerGone)
 	got, err := r.Clear(ctx)
-	if !errors.Is(err, errLeft) || got.Held != 1 || got.Standing != 0 {
+	if !errors.Is(err, errCallerGone) || got.Stalled != 1 || got.Active != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	l.leave()
-	if got := r.clear(); got.Held != 0 {
+	l.removeStalled()
+	if got := r.clear(); got.Stalled != 0 {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestShareOfNothingIsNothing(t *testing.T) {
-	r := newRig(t)
+func TestZeroShareHasNoEffect(t *testing.T) {
+	r := newTestInjector(t)
 	for _, k := range Kinds() {
 		f := Fault{Kind: k}
 		switch k {
@@ -175,15 +175,15 @@ func TestShareOfNothingIsNothing(t *testing.T) {
 		}
 		r.inject(f, MaxTTL)
 	}
-	if r.standing.Load() != nil {
+	if r.active.Load() != nil {
 		t.Error("calls know of faults that befall nobody")
 	}
 	for range 100 {
-		if a := r.call(t.Context()); !a.fine() {
+		if a := r.call(t.Context()); !a.intact() {
 			t.Fatalf("%+v", a)
 		}
 	}
-	if got := r.Report(); got.Total() != 0 || got.Seen != 0 || got.Standing != len(Kinds()) {
+	if got := r.Report(); got.TotalHits() != 0 || got.Eligible != 0 || got.Active != len(Kinds()) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -192,19 +192,19 @@ func TestShareOfNothingIsNothing(t *testing.T) {
 func TestShareIsEven(t *testing.T) {
 	for seed := range uint64(20) {
 		for _, n := range []int{50, 500} {
-			r := &rig{TB: t, to: &endpoint{text: whole}}
-			r.Injector = New(r.to, seed)
+			r := &testInjector{TB: t, endpoint: &fakeEndpoint{text: fullAnswer}}
+			r.Injector = New(r.endpoint, seed)
 			tenth := r.inject(Fault{Kind: Status, Code: 500, Share: 0.1}, MaxTTL)
 			third := r.inject(Fault{Kind: Reset, Share: 1.0 / 3}, MaxTTL)
 			rest := r.inject(Fault{Kind: Refuse, Share: 1 - 0.1 - 1.0/3}, MaxTTL)
 			for range n {
-				if a := r.call(t.Context()); a.fine() {
+				if a := r.call(t.Context()); a.intact() {
 					t.Fatal("a call was spared, though the shares are 1 together")
 				}
 			}
 			for l, share := range map[*Lease]float64{tenth: 0.1, third: 1.0 / 3, rest: 1 - 0.1 - 1.0/3} {
-				if off := float64(l.Struck()) - share*float64(n); off < -3 || off > 3 {
-					t.Errorf("seed %d: %d of %d for a share of %.2f", seed, l.Struck(), n, share)
+				if off := float64(l.Hits()) - share*float64(n); off < -3 || off > 3 {
+					t.Errorf("seed %d: %d of %d for a share of %.2f", seed, l.Hits(), n, share)
 				}
 			}
 		}
@@ -212,18 +212,18 @@ func TestShareIsEven(t *testing.T) {
 }
 
 func TestScope(t *testing.T) {
-	r := newRig(t)
-	marked := Scope{Select: func(r *http.Request) bool { return r.Header.Get("Marked") != "" }, Most: 3}
+	r := newTestInjector(t)
+	marked := Scope{Match: func(r *http.Request) bool { return r.Header.Get("Marked") != "" }, MaxHits: 3}
 	l, err := r.Inject(Fault{Kind: Reset, Share: 1}, marked, MaxTTL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 10 {
-		if a := r.call(t.Context()); !a.fine() {
+		if a := r.call(t.Context()); !a.intact() {
 			t.Fatalf("an unmarked call: %+v", a)
 		}
 	}
-	if got := r.Report(); got.Seen != 0 {
+	if got := r.Report(); got.Eligible != 0 {
 		t.Errorf("%+v: nobody was marked", got)
 	}
 	failed := 0
@@ -240,27 +240,27 @@ func TestScope(t *testing.T) {
 		}
 		_ = res.Body.Close()
 	}
-	if failed != 3 || l.Struck() != 3 {
-		t.Errorf("%d failed, %d struck, want the 3 allowed", failed, l.Struck())
+	if failed != 3 || l.Hits() != 3 {
+		t.Errorf("%d failed, %d struck, want the 3 allowed", failed, l.Hits())
 	}
 }
 
 func TestInjectRefuses(t *testing.T) {
-	r := newRig(t)
+	r := newTestInjector(t)
 	fine := Fault{Kind: Reset, Share: 0.7}
 	for _, ttl := range []time.Duration{0, -1, MaxTTL + 1} {
 		if _, err := r.Inject(fine, Scope{}, ttl); err == nil {
 			t.Errorf("ttl %v was taken", ttl)
 		}
 	}
-	if _, err := r.Inject(fine, Scope{Most: -1}, MaxTTL); err == nil {
+	if _, err := r.Inject(fine, Scope{MaxHits: -1}, MaxTTL); err == nil {
 		t.Error("fewer than no calls were taken")
 	}
 	l := r.inject(fine, MaxTTL)
-	if _, err := r.Inject(fine, Scope{}, MaxTTL); !errors.Is(err, ErrShares) {
+	if _, err := r.Inject(fine, Scope{}, MaxTTL); !errors.Is(err, ErrShareExceeded) {
 		t.Errorf("shares of 1.4: %v", err)
 	}
-	if err := l.Renew(MaxTTL + 1); err == nil || errors.Is(err, ErrExpired) {
+	if err := l.Renew(MaxTTL + 1); err == nil || errors.Is(err, ErrLeaseExpired) {
 		t.Errorf("renewed for too long: %v", err)
 	}
 	r.clear()
@@ -275,7 +275,7 @@ func TestInjectRefuses(t *testing.T) {
 // Faults come and go under traffic. Nothing hangs, every answer is whole or fails,
 // and once all is cleared all is well.
 func TestStorm(t *testing.T) {
-	r := newRig(t)
+	r := newTestInjector(t)
 	faults := []Fault{
 		{Kind: Latency, Delay: time.Millisecond, Jitter: time.Millisecond}, {Kind: Hang}, {Kind: Status, Code: 500}, {Kind: Reset},
 		{Kind: Refuse}, {Kind: Truncate}, {Kind: Malformed}, {Kind: Drip, Delay: time.Millisecond},
@@ -288,7 +288,7 @@ func TestStorm(t *testing.T) {
 			for !stop.Load() {
 				a := r.call(context.Background())
 				calls.Add(1)
-				if a.err == nil && a.status == 200 && len(a.text) != len(whole) {
+				if a.err == nil && a.status == 200 && len(a.text) != len(fullAnswer) {
 					wrong.Add(1)
 				}
 			}
@@ -305,7 +305,7 @@ func TestStorm(t *testing.T) {
 					continue // the others' shares
 				}
 				// A hang that holds everybody would keep the count from rising.
-				for before := calls.Load(); l.Stands() && (l.Struck() == 0 || f.Kind != Hang && calls.Load() < before+20); {
+				for before := calls.Load(); l.Active() && (l.Hits() == 0 || f.Kind != Hang && calls.Load() < before+20); {
 					_ = l.Renew(time.Second)
 					runtime.Gosched()
 				}
@@ -324,14 +324,14 @@ func TestStorm(t *testing.T) {
 	stop.Store(true)
 	got := r.clear()
 	traffic.Wait()
-	if got.Held != 0 || got.Standing != 0 || wrong.Load() > 0 {
+	if got.Stalled != 0 || got.Active != 0 || wrong.Load() > 0 {
 		t.Errorf("%+v; %d answers cut without an error", got, wrong.Load())
 	}
-	if a := r.call(t.Context()); !a.fine() || r.to.open.Load() != 0 {
-		t.Errorf("afterwards: %+v, %d answers left open", a, r.to.open.Load())
+	if a := r.call(t.Context()); !a.intact() || r.endpoint.open.Load() != 0 {
+		t.Errorf("afterwards: %+v, %d answers left open", a, r.endpoint.open.Load())
 	}
 	// Any one kind may have been cleared by the others each time before its turn.
-	if len(got.Struck) < len(faults)/2 {
-		t.Errorf("hardly anything befell anybody: %v", got.Struck)
+	if len(got.Hits) < len(faults)/2 {
+		t.Errorf("hardly anything befell anybody: %v", got.Hits)
 	}
 }

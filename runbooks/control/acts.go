@@ -9,7 +9,7 @@ import (
 	"headgate/proxy/admission"
 )
 
-// The names of the actions that are no Action of their own. ActLift is the undo of
+// The names of the actions that are no ModeAction of their own. ActLift is the undo of
 // ActSilence, and is in the audit only.
 const (
 	ActObserve = "observe"
@@ -22,21 +22,21 @@ const (
 )
 
 // acts are all actions.
-func acts() []Act {
+func acts() []ActionDef {
 	return append(modeActs(),
-		Act{
+		ActionDef{
 			Name: ActPause, Does: "Hands out no permit until it is resumed or its time has passed; who runs goes on, who comes waits or is refused by the rules.",
 			Undo: "resume", Verify: "until when the gate says that it is paused", Takes: []string{"pool", "for"}, plan: planPause, do: doPause,
 		},
-		Act{
+		ActionDef{
 			Name: ActResume, Does: "Ends a pause, and grants to those who waited for it.",
 			Undo: "pause", Verify: "that the gate is not paused", Takes: []string{"pool"}, plan: planPause, do: doPause,
 		},
-		Act{
+		ActionDef{
 			Name: ActAck, Does: "Takes an open incident on: no reminders until then. It stops no escalation.",
 			Undo: "it ends by itself", Verify: "who has the incident", Takes: []string{"incident", "for"}, plan: planAck, do: doAck,
 		},
-		Act{
+		ActionDef{
 			Name: ActSilence, Does: "Mutes what is sent about a rule, not the rule.",
 			Undo: "DELETE /api/v1/silences/{id}, or it ends by itself", Verify: "that the silence is there", Takes: []string{"rule", "pool", "for"},
 			plan: planSilence, do: doSilence,
@@ -44,9 +44,9 @@ func acts() []Act {
 }
 
 // modeActs are those that change modes.
-func modeActs() []Act {
+func modeActs() []ActionDef {
 	verify := "the mode of each gate"
-	return []Act{
+	return []ActionDef{
 		{
 			Name: string(Rollback), Does: "Takes the gate out (passthrough): nothing is refused, and nothing that runs or waits is touched.",
 			Undo: "restore", Verify: verify, Takes: []string{"pool", "expected"}, plan: planMode, do: doMode,
@@ -67,16 +67,16 @@ func modeActs() []Act {
 }
 
 // order is what a call asks of the modes.
-func (c Call) order() Order {
-	o := Order{
-		Action: Action(c.Name), Pool: c.Pool, Expected: c.Expected, Since: c.Since, DropOverdue: c.DropOverdue,
+func (c ActionRequest) order() ModeRequest {
+	o := ModeRequest{
+		Action: ModeAction(c.Name), Pool: c.Pool, Expected: c.Expected, Since: c.Since, DropOverdue: c.DropOverdue,
 		Actor: c.Actor, Via: c.Via, Reason: c.Reason,
 	}
 	switch c.Name {
 	case ActObserve:
-		o.Action, o.Mode = ToMode, admission.Observe
+		o.Action, o.Mode = SetMode, admission.Observe
 	case ActEnforce:
-		o.Action, o.Mode = ToMode, admission.Enforce
+		o.Action, o.Mode = SetMode, admission.Enforce
 	case string(Rollback):
 		o.Mode = admission.PassThrough
 	}
@@ -84,36 +84,36 @@ func (c Call) order() Order {
 }
 
 // callOf is order the other way.
-func callOf(o Order) Call {
-	c := Call{
+func callOf(o ModeRequest) ActionRequest {
+	c := ActionRequest{
 		Name: string(o.Action), Pool: o.Pool, Expected: o.Expected, Since: o.Since, DropOverdue: o.DropOverdue,
 		Actor: o.Actor, Via: o.Via, Reason: o.Reason,
 	}
 	switch {
-	case o.Action == ToMode && o.Mode == admission.PassThrough:
+	case o.Action == SetMode && o.Mode == admission.PassThrough:
 		c.Name = string(Rollback)
-	case o.Action == ToMode && o.Mode == admission.Observe:
+	case o.Action == SetMode && o.Mode == admission.Observe:
 		c.Name = ActObserve
-	case o.Action == ToMode:
+	case o.Action == SetMode:
 		c.Name = ActEnforce
 	}
 	return c
 }
 
-func planMode(r *Registry, now time.Time, c Call) (Outcome, error) {
-	changes, err := r.modes.plan(now, c.order())
+func planMode(r *Registry, now time.Time, c ActionRequest) (ActionResult, error) {
+	changes, err := r.modes.dryRun(now, c.order())
 	if err != nil {
-		return Outcome{}, err
+		return ActionResult{}, err
 	}
-	return Outcome{Words: changed(changes, "would go"), Changes: changes, Undo: undone(changes)}, nil
+	return ActionResult{Words: changed(changes, "would go"), Changes: changes, Undo: undone(changes)}, nil
 }
 
-func doMode(r *Registry, ctx context.Context, now time.Time, c Call) (Outcome, error) {
+func doMode(r *Registry, ctx context.Context, now time.Time, c ActionRequest) (ActionResult, error) {
 	result, err := r.modes.Do(ctx, now, c.order())
 	if err != nil {
-		return Outcome{}, err
+		return ActionResult{}, err
 	}
-	o := Outcome{Words: changed(result.Changes, "went"), Changes: result.Changes, Recorded: result.Recorded, Undo: undone(result.Changes)}
+	o := ActionResult{Words: changed(result.Changes, "went"), Changes: result.Changes, Recorded: result.Recorded, Undo: undone(result.Changes)}
 	o.Verified = true
 	var found []string
 	for _, change := range result.Changes {
@@ -129,7 +129,7 @@ func doMode(r *Registry, ctx context.Context, now time.Time, c Call) (Outcome, e
 }
 
 // changed says what changes come to.
-func changed(changes []Change, verb string) string {
+func changed(changes []ModeChange, verb string) string {
 	var all []string
 	for _, c := range changes {
 		s := fmt.Sprintf("Pool %s %s from %s to %s, with %d running and %d waiting.", c.Pool, verb, c.From, c.To, c.Running, c.Queued)
@@ -145,7 +145,7 @@ func changed(changes []Change, verb string) string {
 }
 
 // undone lists the commands that take changes back.
-func undone(changes []Change) []string {
+func undone(changes []ModeChange) []string {
 	var all []string
 	for _, c := range changes {
 		switch {

@@ -11,23 +11,23 @@ import (
 )
 
 // paused returns the pools that a call means, with their pauses as they would be.
-func (r *Registry) paused(now time.Time, c Call) ([]Pause, error) {
+func (r *Registry) paused(now time.Time, c ActionRequest) ([]Pause, error) {
 	length := c.For
 	if length == 0 {
 		length = DefaultPause
 	}
 	if length > MaxPause {
-		return nil, fmt.Errorf("%w: a pause lasts up to %s, not %s", ErrCall, MaxPause, length)
+		return nil, fmt.Errorf("%w: a pause lasts up to %s, not %s", ErrInvalidAction, MaxPause, length)
 	}
 	var all []Pause
-	for _, v := range r.modes.views(now) {
+	for _, v := range r.modes.poolViews(now) {
 		if c.Pool != "" && c.Pool != v.Pool {
 			continue
 		}
-		p := Pause{Pool: v.Pool, Since: now.UTC().Truncate(time.Millisecond), By: c.Actor, Via: c.Via, Reason: c.Reason}
+		p := Pause{Pool: v.Pool, Since: now.UTC().Truncate(time.Millisecond), Actor: c.Actor, Via: c.Via, Reason: c.Reason}
 		if c.Name == ActPause {
 			p.Until = p.Since.Add(length)
-		} else if v.gate.Paused.IsZero() {
+		} else if v.gate.PausedUntil.IsZero() {
 			if c.Pool != "" {
 				return nil, fmt.Errorf("pool %q: %w", c.Pool, ErrNotPaused)
 			}
@@ -44,39 +44,39 @@ func (r *Registry) paused(now time.Time, c Call) ([]Pause, error) {
 	return all, nil
 }
 
-func planPause(r *Registry, now time.Time, c Call) (Outcome, error) {
+func planPause(r *Registry, now time.Time, c ActionRequest) (ActionResult, error) {
 	all, err := r.paused(now, c)
 	if err != nil {
-		return Outcome{}, err
+		return ActionResult{}, err
 	}
-	o := Outcome{Words: pauseWords(all, "would hand"), Until: all[0].Until}
+	o := ActionResult{Words: pauseWords(all, "would hand"), Until: all[0].Until}
 	o.Undo = pauseUndo(all)
 	return o, nil
 }
 
-func doPause(r *Registry, ctx context.Context, now time.Time, c Call) (Outcome, error) {
+func doPause(r *Registry, ctx context.Context, now time.Time, c ActionRequest) (ActionResult, error) {
 	all, err := r.paused(now, c)
 	if err != nil {
-		return Outcome{}, err
+		return ActionResult{}, err
 	}
-	o := Outcome{Words: pauseWords(all, "hands"), Until: all[0].Until, Undo: pauseUndo(all), Recorded: true, Verified: true}
+	o := ActionResult{Words: pauseWords(all, "hands"), Until: all[0].Until, Undo: pauseUndo(all), Recorded: true, Verified: true}
 	var found []string
 	for _, p := range all {
 		recorded, err := r.pauses.set(ctx, now, p)
 		if err != nil {
-			return Outcome{}, err // the pool has gone meanwhile
+			return ActionResult{}, err // the pool has gone meanwhile
 		}
 		o.Recorded = o.Recorded && recorded
 		gate := r.modes.gate(p.Pool)
 		if gate == nil {
 			continue
 		}
-		until := gate.Snapshot(time.Now()).Paused
+		until := gate.Snapshot(time.Now()).PausedUntil
 		o.Verified = o.Verified && until.IsZero() == p.Until.IsZero()
 		if until.IsZero() {
 			found = append(found, fmt.Sprintf("pool %s is not paused", p.Pool))
 		} else {
-			found = append(found, fmt.Sprintf("pool %s is paused until %s", p.Pool, stamp(until)))
+			found = append(found, fmt.Sprintf("pool %s is paused until %s", p.Pool, formatTime(until)))
 		}
 	}
 	o.Found = strings.Join(found, "; ")
@@ -88,7 +88,7 @@ func pauseWords(all []Pause, verb string) string {
 	for _, p := range all {
 		s := fmt.Sprintf("Pool %s %s out permits again.", p.Pool, verb)
 		if !p.Until.IsZero() {
-			s = fmt.Sprintf("Pool %s %s out no permit until %s.", p.Pool, verb, stamp(p.Until))
+			s = fmt.Sprintf("Pool %s %s out no permit until %s.", p.Pool, verb, formatTime(p.Until))
 		}
 		words = append(words, s)
 	}
@@ -110,7 +110,7 @@ func pauseUndo(all []Pause) []string {
 // open returns an open incident.
 func (r *Registry) open(id string) (engine.Incident, error) {
 	if r.orders == nil {
-		return engine.Incident{}, ErrNotWatching
+		return engine.Incident{}, ErrNoRuleEngine
 	}
 	for _, inc := range r.orders.Incidents() {
 		if inc.ID == id && inc.Open() {
@@ -120,29 +120,29 @@ func (r *Registry) open(id string) (engine.Incident, error) {
 	return engine.Incident{}, fmt.Errorf("%.64q: %w", id, engine.ErrNoIncident)
 }
 
-func planAck(r *Registry, _ time.Time, c Call) (Outcome, error) {
+func planAck(r *Registry, _ time.Time, c ActionRequest) (ActionResult, error) {
 	inc, err := r.open(c.Incident)
 	if err != nil {
-		return Outcome{}, err
+		return ActionResult{}, err
 	}
-	return Outcome{Words: fmt.Sprintf("%s would have incident %s (%s).", c.Actor, inc.ID, inc.Key.Rule)}, nil
+	return ActionResult{Words: fmt.Sprintf("%s would have incident %s (%s).", c.Actor, inc.ID, inc.Key.Rule)}, nil
 }
 
-func doAck(r *Registry, ctx context.Context, _ time.Time, c Call) (Outcome, error) {
+func doAck(r *Registry, ctx context.Context, _ time.Time, c ActionRequest) (ActionResult, error) {
 	if r.orders == nil {
-		return Outcome{}, ErrNotWatching
+		return ActionResult{}, ErrNoRuleEngine
 	}
 	acked, err := r.orders.Ack(ctx, c.Incident, c.Actor, c.For)
 	if err != nil {
-		return Outcome{}, err
+		return ActionResult{}, err
 	}
 	inc, err := r.open(c.Incident)
-	o := Outcome{
-		Words: fmt.Sprintf("%s has incident %s until %s.", acked.By, c.Incident, stamp(acked.Until)), Recorded: true, Until: acked.Until, Acked: &acked,
+	o := ActionResult{
+		Words: fmt.Sprintf("%s has incident %s until %s.", acked.By, c.Incident, formatTime(acked.Until)), Recorded: true, Until: acked.Until, Acked: &acked,
 		Verified: err == nil && inc.AckedBy == acked.By, Found: "the incident is over",
 	}
 	if err == nil {
-		o.Found = fmt.Sprintf("%s has it until %s", inc.AckedBy, stamp(inc.AckUntil))
+		o.Found = fmt.Sprintf("%s has it until %s", inc.AckedBy, formatTime(inc.AckUntil))
 	}
 	return o, nil
 }
@@ -150,7 +150,7 @@ func doAck(r *Registry, ctx context.Context, _ time.Time, c Call) (Outcome, erro
 // defaultSilence is how long a silence lasts that does not say.
 const defaultSilence = time.Hour
 
-func (c Call) silence(now time.Time) engine.Silence {
+func (c ActionRequest) silence(now time.Time) engine.Silence {
 	length := c.For
 	if length == 0 {
 		length = defaultSilence
@@ -158,26 +158,26 @@ func (c Call) silence(now time.Time) engine.Silence {
 	return engine.Silence{Rule: c.Rule, Pool: c.Pool, From: now, Until: now.Add(length), By: c.Actor, Reason: c.Reason}
 }
 
-func planSilence(r *Registry, now time.Time, c Call) (Outcome, error) {
+func planSilence(r *Registry, now time.Time, c ActionRequest) (ActionResult, error) {
 	if r.orders == nil {
-		return Outcome{}, ErrNotWatching
+		return ActionResult{}, ErrNoRuleEngine
 	}
 	s := c.silence(now)
-	return Outcome{Words: fmt.Sprintf("Nothing would be sent about %s until %s.", s.Rule, stamp(s.Until)), Until: s.Until}, nil
+	return ActionResult{Words: fmt.Sprintf("Nothing would be sent about %s until %s.", s.Rule, formatTime(s.Until)), Until: s.Until}, nil
 }
 
-func doSilence(r *Registry, ctx context.Context, now time.Time, c Call) (Outcome, error) {
+func doSilence(r *Registry, ctx context.Context, now time.Time, c ActionRequest) (ActionResult, error) {
 	if r.orders == nil {
-		return Outcome{}, ErrNotWatching
+		return ActionResult{}, ErrNoRuleEngine
 	}
 	done, err := r.orders.Silence(ctx, c.silence(now))
 	if err != nil {
-		return Outcome{}, err
+		return ActionResult{}, err
 	}
 	s := done.Silence
 	there := slices.ContainsFunc(r.orders.Silences(), func(o engine.Silence) bool { return o.ID == s.ID })
-	o := Outcome{
-		Words: fmt.Sprintf("Nothing is sent about %s until %s.", s.Rule, stamp(s.Until)), Recorded: true, Until: s.Until, Silenced: &done,
+	o := ActionResult{
+		Words: fmt.Sprintf("Nothing is sent about %s until %s.", s.Rule, formatTime(s.Until)), Recorded: true, Until: s.Until, Silenced: &done,
 		Verified: there, Found: "the silence is there",
 	}
 	if !there {

@@ -7,14 +7,14 @@ import (
 	"headgate/engine"
 )
 
-// Modes is the registry for those who have an Order: what they ask goes the same
+// Modes is the registry for those who have an ModeRequest: what they ask goes the same
 // way.
 type Modes struct{ Registry *Registry }
 
 // Do carries an order out, as Registry.Do does.
-func (m Modes) Do(ctx context.Context, now time.Time, o Order) (Result, error) {
+func (m Modes) Do(ctx context.Context, now time.Time, o ModeRequest) (ModeResult, error) {
 	out, err := m.Registry.Do(ctx, now, callOf(o))
-	return Result{Changes: out.Changes, Recorded: out.Recorded}, err
+	return ModeResult{Changes: out.Changes, Recorded: out.Recorded}, err
 }
 
 // Watched is the registry for those who speak to the engine: acknowledgements and
@@ -26,24 +26,24 @@ type Watched struct {
 }
 
 // Ack takes an incident on, as Registry.Do does.
-func (w Watched) Ack(ctx context.Context, id, by string, length time.Duration) (engine.Acked, error) {
-	out, err := w.Registry.Do(ctx, time.Now(), Call{Name: ActAck, Incident: id, For: length, Actor: by, Via: w.Via(ctx)})
+func (w Watched) Ack(ctx context.Context, id, by string, length time.Duration) (engine.AckResult, error) {
+	out, err := w.Registry.Do(ctx, time.Now(), ActionRequest{Name: ActAck, Incident: id, For: length, Actor: by, Via: w.Via(ctx)})
 	if err != nil {
-		return engine.Acked{}, err
+		return engine.AckResult{}, err
 	}
 	return *out.Acked, nil
 }
 
 // Silence silences a rule, as Registry.Do does.
-func (w Watched) Silence(ctx context.Context, s engine.Silence) (engine.Silenced, error) {
+func (w Watched) Silence(ctx context.Context, s engine.Silence) (engine.SilenceResult, error) {
 	if s.From.IsZero() {
 		s.From = time.Now()
 	}
-	out, err := w.Registry.Do(ctx, s.From, Call{
+	out, err := w.Registry.Do(ctx, s.From, ActionRequest{
 		Name: ActSilence, Rule: s.Rule, Pool: s.Pool, For: s.Until.Sub(s.From), Reason: s.Reason, Actor: s.By, Via: w.Via(ctx),
 	})
 	if err != nil {
-		return engine.Silenced{}, err
+		return engine.SilenceResult{}, err
 	}
 	return *out.Silenced, nil
 }

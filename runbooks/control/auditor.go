@@ -8,37 +8,37 @@ import (
 	"time"
 )
 
-// maxNotes bounds the entries that wait to be recorded.
-const maxNotes = 10_000
+// maxPendingEntries bounds the entries that wait to be recorded.
+const maxPendingEntries = 10_000
 
-// AuditorConfig is what an Auditor is made of. All of it must be there.
-type AuditorConfig struct {
-	Audit   Audit
+// AuditLogConfig is what an AuditLog is made of. All of it must be there.
+type AuditLogConfig struct {
+	Store   AuditStore
 	Writer  string // names this process in the record
 	Log     *slog.Logger
 	Metrics *Metrics
 }
 
-// Auditor records entries beside those who act: nobody waits for a disk, and
+// AuditLog records entries beside those who act: nobody waits for a disk, and
 // what cannot be recorded is kept in order and tried again. What has not been
 // recorded when the process ends is lost. Its methods may be called from any
 // goroutine.
-type Auditor struct {
-	c    AuditorConfig
+type AuditLog struct {
+	c    AuditLogConfig
 	wake chan struct{} // holds one: there is something to record
 
 	mu      sync.Mutex
-	pending []Entry
+	pending []AuditEntry
 	dropped int // that did not fit
 }
 
-// NewAuditor returns an Auditor that records once Run is called.
-func NewAuditor(c AuditorConfig) *Auditor { return &Auditor{c: c, wake: make(chan struct{}, 1)} }
+// NewAuditLog returns an AuditLog that records once Run is called.
+func NewAuditLog(c AuditLogConfig) *AuditLog { return &AuditLog{c: c, wake: make(chan struct{}, 1)} }
 
-// Note takes an entry, and does not wait. An ID, the writer and a time that are
+// Append takes an entry, and does not wait. An ID, the writer and a time that are
 // missing are filled in. When too many wait already, it is dropped, counted and
 // logged: whoever notes what others attempt must bound how often.
-func (a *Auditor) Note(e Entry) {
+func (a *AuditLog) Append(e AuditEntry) {
 	if e.ID == "" {
 		e.ID = newID()
 	}
@@ -49,13 +49,13 @@ func (a *Auditor) Note(e Entry) {
 		e.At = time.Now()
 	}
 	e.At = e.At.UTC().Truncate(time.Millisecond)
-	if !sound(e) {
-		a.c.Log.Error("an entry of the audit makes no sense", "kind", e.Kind, "ending", e.Ending, "via", e.Via)
+	if !validEntry(e) {
+		a.c.Log.Error("an entry of the audit makes no sense", "kind", e.Kind, "ending", e.Result, "via", e.Via)
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.pending) >= maxNotes {
+	if len(a.pending) >= maxPendingEntries {
 		a.dropped++
 		return
 	}
@@ -66,17 +66,17 @@ func (a *Auditor) Note(e Entry) {
 	}
 }
 
-// sound says whether an entry can be kept: one that cannot would hold up all that
+// validEntry says whether an entry can be kept: one that cannot would hold up all that
 // come after it.
-func sound(e Entry) bool {
-	return slices.Contains(Kinds(), e.Kind) && slices.Contains(Endings(), e.Ending) && slices.Contains(Vias(), e.Via)
+func validEntry(e AuditEntry) bool {
+	return slices.Contains(AuditKinds(), e.Kind) && slices.Contains(Results(), e.Result) && slices.Contains(Vias(), e.Via)
 }
 
 // Run records until ctx has ended, and makes a last attempt then.
-func (a *Auditor) Run(ctx context.Context) {
+func (a *AuditLog) Run(ctx context.Context) {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
-	delay := firstRetry
+	delay := minRetryDelay
 	for {
 		select {
 		case <-ctx.Done():
@@ -88,27 +88,27 @@ func (a *Auditor) Run(ctx context.Context) {
 		case <-retry.C:
 		}
 		if a.flush(ctx) {
-			delay = firstRetry
+			delay = minRetryDelay
 			continue
 		}
 		retry.Reset(delay)
-		delay = min(2*delay, lastRetry)
+		delay = min(2*delay, maxRetryDelay)
 	}
 }
 
 // flush records what is pending, in order. It reports whether nothing is left.
-func (a *Auditor) flush(ctx context.Context) bool {
+func (a *AuditLog) flush(ctx context.Context) bool {
 	for {
 		e, ok := a.next()
 		if !ok {
 			return true
 		}
 		attempt, cancel := context.WithTimeout(ctx, recordTimeout)
-		err := a.c.Audit.Note(attempt, e)
+		err := a.c.Store.AppendAudit(attempt, e)
 		cancel()
 		if err != nil {
-			a.c.Metrics.failed("record_entry")
-			a.c.Log.Error("an entry of the audit is not recorded; trying again", "action", e.Action, "ending", e.Ending, "error", err)
+			a.c.Metrics.countError("record_entry")
+			a.c.Log.Error("an entry of the audit is not recorded; trying again", "action", e.Action, "ending", e.Result, "error", err)
 			return false
 		}
 		a.mu.Lock()
@@ -118,7 +118,7 @@ func (a *Auditor) flush(ctx context.Context) bool {
 }
 
 // next returns the oldest entry that is pending.
-func (a *Auditor) next() (Entry, bool) {
+func (a *AuditLog) next() (AuditEntry, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.dropped > 0 {
@@ -126,7 +126,7 @@ func (a *Auditor) next() (Entry, bool) {
 		a.dropped = 0
 	}
 	if len(a.pending) == 0 {
-		return Entry{}, false
+		return AuditEntry{}, false
 	}
 	return a.pending[0], true
 }

@@ -14,14 +14,14 @@ import (
 	"headgate/runbooks/control"
 )
 
-// ledger keeps entries in memory, and can be broken.
-type ledger struct {
+// fakeAuditStore keeps entries in memory, and can be broken.
+type fakeAuditStore struct {
 	mu      sync.Mutex
 	broken  error
-	entries []control.Entry
+	entries []control.AuditEntry
 }
 
-func (l *ledger) Note(_ context.Context, e control.Entry) error {
+func (l *fakeAuditStore) AppendAudit(_ context.Context, e control.AuditEntry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.broken != nil {
@@ -31,13 +31,13 @@ func (l *ledger) Note(_ context.Context, e control.Entry) error {
 	return nil
 }
 
-func (l *ledger) breaks(err error) {
+func (l *fakeAuditStore) setError(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.broken = err
 }
 
-func (l *ledger) actions() string {
+func (l *fakeAuditStore) actions() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all []string
@@ -47,40 +47,40 @@ func (l *ledger) actions() string {
 	return strings.Join(all, " ")
 }
 
-// auditing runs an Auditor, inside a synctest bubble.
-func auditing(t *testing.T, l *ledger) (a *control.Auditor, stop func()) {
+// startAuditLog runs an AuditLog, inside a synctest bubble.
+func startAuditLog(t *testing.T, l *fakeAuditStore) (a *control.AuditLog, stop func()) {
 	t.Helper()
 	metrics, err := control.NewMetrics(prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
-	a = control.NewAuditor(control.AuditorConfig{Audit: l, Writer: "w1", Log: slog.New(slog.DiscardHandler), Metrics: metrics})
+	a = control.NewAuditLog(control.AuditLogConfig{Store: l, Writer: "w1", Log: slog.New(slog.DiscardHandler), Metrics: metrics})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { a.Run(ctx) })
 	return a, func() { cancel(); running.Wait() }
 }
 
-func press(action string) control.Entry {
-	return control.Entry{Kind: control.KindPress, Action: action, Ending: control.Done, Actor: "slack:U1", Via: control.ViaSlack}
+func interactionEntry(action string) control.AuditEntry {
+	return control.AuditEntry{Kind: control.KindInteraction, Action: action, Result: control.Done, Actor: "slack:U1", Via: control.ViaSlack}
 }
 
-// TestAuditorKeepsWhatFails: nobody waits for the disk, and once it is back the
+// TestAuditLogRetriesInOrder: nobody waits for the disk, and once it is back the
 // entries are there, in order, each with what its giver left out.
-func TestAuditorKeepsWhatFails(t *testing.T) {
+func TestAuditLogRetriesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{broken: errDiskFull}
-		a, stop := auditing(t, l)
+		l := &fakeAuditStore{broken: errDiskFull}
+		a, stop := startAuditLog(t, l)
 		defer stop()
 		before := time.Now()
 		for _, action := range []string{"ack", "silence", "rollback"} {
-			a.Note(press(action))
+			a.Append(interactionEntry(action))
 		}
 		if time.Since(before) != 0 {
 			t.Error("the giver waited")
 		}
 		time.Sleep(time.Minute)
-		l.breaks(nil)
+		l.setError(nil)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if got := l.actions(); got != "ack silence rollback" {
@@ -92,16 +92,16 @@ func TestAuditorKeepsWhatFails(t *testing.T) {
 	})
 }
 
-// TestAuditorPassesOverNonsense: one that no record takes does not hold up others.
-func TestAuditorPassesOverNonsense(t *testing.T) {
+// TestAuditLogRejectsInvalidEntries: one that no record takes does not hold up others.
+func TestAuditLogRejectsInvalidEntries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{}
-		a, stop := auditing(t, l)
+		l := &fakeAuditStore{}
+		a, stop := startAuditLog(t, l)
 		defer stop()
-		bad := press("x")
+		bad := interactionEntry("x")
 		bad.Kind = "gossip"
-		a.Note(bad)
-		a.Note(press("ack"))
+		a.Append(bad)
+		a.Append(interactionEntry("ack"))
 		synctest.Wait()
 		if got := l.actions(); got != "ack" {
 			t.Errorf("recorded %q", got)
@@ -109,17 +109,17 @@ func TestAuditorPassesOverNonsense(t *testing.T) {
 	})
 }
 
-// TestAuditorIsBounded: with a disk that never comes back memory has an end, and
+// TestAuditLogIsBounded: with a disk that never comes back memory has an end, and
 // what came first is kept.
-func TestAuditorIsBounded(t *testing.T) {
+func TestAuditLogIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &ledger{broken: errDiskFull}
-		a, stop := auditing(t, l)
-		a.Note(press("first"))
+		l := &fakeAuditStore{broken: errDiskFull}
+		a, stop := startAuditLog(t, l)
+		a.Append(interactionEntry("first"))
 		for range 20_000 {
-			a.Note(press("more"))
+			a.Append(interactionEntry("more"))
 		}
-		l.breaks(nil)
+		l.setError(nil)
 		stop() // makes the last attempt
 		got := strings.Fields(l.actions())
 		if len(got) != 10_000 || got[0] != "first" {

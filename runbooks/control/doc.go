@@ -48,7 +48,7 @@
 // follows from what they are about, remarks are looked up, reminders are named by
 // change and hour.
 //
-// A Keeper's clock is the wall clock of its start plus monotonic time, so that a
+// A AutoRollback's clock is the wall clock of its start plus monotonic time, so that a
 // step of the clock moves neither latch nor cooldown. Over a restart they are kept
 // as times of day, and are never longer than the settings say.
 package control

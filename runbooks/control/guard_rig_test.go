@@ -22,42 +22,42 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// disk is what outlives a process: modes, guards, entries, what was told. A
+// killableStore is what outlives a process: modes, guards, entries, what was told. A
 // process can be killed at any of its uses.
-type disk struct {
-	book
-	use      sync.Mutex
-	guards   map[string]control.Guard
-	entries  map[string]control.Entry
-	remarks  []engine.Event // with Incident, Kind, By, Words, At
-	reminded map[string]control.Reminder
-	warned   []control.Change // that people heard of past the record
+type killableStore struct {
+	fakeJournal
+	storeMu            sync.Mutex
+	guards             map[string]control.RollbackState
+	entries            map[string]control.AuditEntry
+	annotations        []engine.Event // with Incident, AuditKind, By, Words, At
+	reminded           map[string]control.Reminder
+	unrecordedWarnings []control.ModeChange // that people heard of past the record
 
-	life  int  // uses until the kill; -1: never
-	after bool // the use at which it dies still has its effect
-	dead  bool
-	full  bool // nothing can be written, and nobody is dead
-	log   []string
+	usesLeft int  // uses until the kill; -1: never
+	after    bool // the use at which it dies still has its effect
+	dead     bool
+	full     bool // nothing can be written, and nobody is dead
+	log      []string
 }
 
-func newDisk() *disk {
-	return &disk{
-		book: *newBook(), guards: map[string]control.Guard{}, entries: map[string]control.Entry{},
-		reminded: map[string]control.Reminder{}, life: -1,
+func newKillableStore() *killableStore {
+	return &killableStore{
+		fakeJournal: *newFakeJournal(), guards: map[string]control.RollbackState{}, entries: map[string]control.AuditEntry{},
+		reminded: map[string]control.Reminder{}, usesLeft: -1,
 	}
 }
 
 // write has an effect, unless the process is dead by then.
-func (d *disk) write(what string, effect func()) error {
-	d.use.Lock()
-	defer d.use.Unlock()
+func (d *killableStore) write(what string, effect func()) error {
+	d.storeMu.Lock()
+	defer d.storeMu.Unlock()
 	if d.dead {
 		return errDead
 	}
 	if d.full {
 		return errDiskFull
 	}
-	if d.life == 0 {
+	if d.usesLeft == 0 {
 		d.dead = true
 		d.log = append(d.log, "killed at "+what)
 		if d.after {
@@ -65,111 +65,111 @@ func (d *disk) write(what string, effect func()) error {
 		}
 		return errDead
 	}
-	d.life = max(d.life-1, -1)
+	d.usesLeft = max(d.usesLeft-1, -1)
 	d.log = append(d.log, what)
 	effect()
 	return nil
 }
 
-func (d *disk) Record(ctx context.Context, changes []control.Change, seen int64) error {
+func (d *killableStore) RecordChanges(ctx context.Context, changes []control.ModeChange, seen int64) error {
 	var err error
-	return errors.Join(d.write("change", func() { err = d.book.Record(ctx, changes, seen) }), err)
+	return errors.Join(d.write("change", func() { err = d.fakeJournal.RecordChanges(ctx, changes, seen) }), err)
 }
 
-func (d *disk) SaveGuard(_ context.Context, g control.Guard) error {
-	g.Flips = slices.Clone(g.Flips)
-	return d.write("guard "+string(g.State), func() { d.guards[g.Pool] = g })
+func (d *killableStore) SaveRollbackState(_ context.Context, g control.RollbackState) error {
+	g.Rollbacks = slices.Clone(g.Rollbacks)
+	return d.write("guard "+string(g.Phase), func() { d.guards[g.Pool] = g })
 }
 
-func (d *disk) Guards(context.Context) ([]control.Guard, error) {
-	d.use.Lock()
-	defer d.use.Unlock()
-	var all []control.Guard
+func (d *killableStore) RollbackStates(context.Context) ([]control.RollbackState, error) {
+	d.storeMu.Lock()
+	defer d.storeMu.Unlock()
+	var all []control.RollbackState
 	for _, g := range d.guards {
 		all = append(all, g)
 	}
 	return all, nil
 }
 
-func (d *disk) Told(_ context.Context, incident, kind, actor string, since time.Time) (bool, error) {
-	d.use.Lock()
-	defer d.use.Unlock()
-	return slices.ContainsFunc(d.remarks, func(e engine.Event) bool {
+func (d *killableStore) HasAnnotation(_ context.Context, incident, kind, actor string, since time.Time) (bool, error) {
+	d.storeMu.Lock()
+	defer d.storeMu.Unlock()
+	return slices.ContainsFunc(d.annotations, func(e engine.Event) bool {
 		return e.Incident == incident && string(e.Kind) == kind && e.By == actor && !e.At.Before(since)
 	}), nil
 }
 
-func (d *disk) Note(e control.Entry) {
-	_ = d.write("entry "+string(e.Ending), func() {
+func (d *killableStore) Append(e control.AuditEntry) {
+	_ = d.write("entry "+string(e.Result), func() {
 		if _, there := d.entries[e.ID]; !there {
 			d.entries[e.ID] = e
 		}
 	})
 }
 
-func (d *disk) remind(_ context.Context, r control.Reminder) error {
-	return d.write("reminder", func() { d.reminded[r.Change+" "+time.Duration(r.Hour).String()] = r })
+func (d *killableStore) saveReminder(_ context.Context, r control.Reminder) error {
+	return d.write("reminder", func() { d.reminded[r.ChangeID+" "+time.Duration(r.Hour).String()] = r })
 }
 
-func (d *disk) warn(c control.Change) {
-	d.use.Lock()
-	defer d.use.Unlock()
-	d.warned = append(d.warned, c)
+func (d *killableStore) recordWarning(c control.ModeChange) {
+	d.storeMu.Lock()
+	defer d.storeMu.Unlock()
+	d.unrecordedWarnings = append(d.unrecordedWarnings, c)
 }
 
-func (d *disk) warnings() []control.Change {
-	d.use.Lock()
-	defer d.use.Unlock()
-	return slices.Clone(d.warned)
+func (d *killableStore) warnings() []control.ModeChange {
+	d.storeMu.Lock()
+	defer d.storeMu.Unlock()
+	return slices.Clone(d.unrecordedWarnings)
 }
 
-func (d *disk) reminders() map[string]control.Reminder {
-	d.use.Lock()
-	defer d.use.Unlock()
+func (d *killableStore) reminders() map[string]control.Reminder {
+	d.storeMu.Lock()
+	defer d.storeMu.Unlock()
 	return maps.Clone(d.reminded)
 }
 
-func (d *disk) notes() map[string]control.Entry {
-	d.use.Lock()
-	defer d.use.Unlock()
+func (d *killableStore) auditEntries() map[string]control.AuditEntry {
+	d.storeMu.Lock()
+	defer d.storeMu.Unlock()
 	return maps.Clone(d.entries)
 }
 
-func (d *disk) guard(pool string) control.Guard {
-	d.use.Lock()
-	defer d.use.Unlock()
+func (d *killableStore) rollbackState(pool string) control.RollbackState {
+	d.storeMu.Lock()
+	defer d.storeMu.Unlock()
 	return d.guards[pool]
 }
 
-func (d *disk) fill(full bool) {
-	d.use.Lock()
-	defer d.use.Unlock()
+func (d *killableStore) setFull(full bool) {
+	d.storeMu.Lock()
+	defer d.storeMu.Unlock()
 	d.full = full
 }
 
-// dies lets the process live for so many uses.
-func (d *disk) dies(uses int, after bool) {
-	d.use.Lock()
-	defer d.use.Unlock()
-	d.life, d.after = uses, after
+// killAfter lets the process live for so many uses.
+func (d *killableStore) killAfter(uses int, after bool) {
+	d.storeMu.Lock()
+	defer d.storeMu.Unlock()
+	d.usesLeft, d.after = uses, after
 }
 
-// endings counts entries of an ending whose reason holds some words.
-func (d *disk) endings(ending control.Ending, words string) (n int) {
-	d.use.Lock()
-	defer d.use.Unlock()
+// countResults counts entries of an ending whose reason holds some words.
+func (d *killableStore) countResults(ending control.Result, words string) (n int) {
+	d.storeMu.Lock()
+	defer d.storeMu.Unlock()
 	for _, e := range d.entries {
-		if e.Ending == ending && strings.Contains(e.Reason, words) {
+		if e.Result == ending && strings.Contains(e.Reason, words) {
 			n++
 		}
 	}
 	return n
 }
 
-func (d *disk) told(kind engine.EventKind) (all []engine.Event) {
-	d.use.Lock()
-	defer d.use.Unlock()
-	for _, e := range d.remarks {
+func (d *killableStore) announcements(kind engine.EventKind) (all []engine.Event) {
+	d.storeMu.Lock()
+	defer d.storeMu.Unlock()
+	for _, e := range d.annotations {
 		if e.Kind == kind {
 			all = append(all, e)
 		}
@@ -177,10 +177,10 @@ func (d *disk) told(kind engine.EventKind) (all []engine.Event) {
 	return all
 }
 
-// scene is what the engine sees: one incident of a rule that asks for a rollback.
-type scene struct {
+// fakeEngine is what the engine sees: one incident of a rule that asks for a rollback.
+type fakeEngine struct {
 	mu     sync.Mutex
-	disk   *disk
+	disk   *killableStore
 	id     string // of the incident; empty: all is well
 	value  engine.Value
 	level  engine.Level
@@ -189,7 +189,7 @@ type scene struct {
 	pool   string
 }
 
-func (s *scene) Incidents() []engine.Incident {
+func (s *fakeEngine) Incidents() []engine.Incident {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.id == "" {
@@ -198,7 +198,7 @@ func (s *scene) Incidents() []engine.Incident {
 	return []engine.Incident{{ID: s.id, Key: engine.Key{Rule: s.rule, Pool: s.pool}, Level: s.level, Opened: s.opened, Action: "rollback"}}
 }
 
-func (s *scene) States() []engine.RuleStatus {
+func (s *fakeEngine) States() []engine.RuleStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return []engine.RuleStatus{{
@@ -207,7 +207,7 @@ func (s *scene) States() []engine.RuleStatus {
 	}}
 }
 
-func (s *scene) Remark(_ context.Context, r engine.Remark) ([]engine.Incident, error) {
+func (s *fakeEngine) Annotate(_ context.Context, r engine.Annotation) ([]engine.Incident, error) {
 	s.mu.Lock()
 	id := s.id
 	s.mu.Unlock()
@@ -215,48 +215,48 @@ func (s *scene) Remark(_ context.Context, r engine.Remark) ([]engine.Incident, e
 		return nil, nil
 	}
 	return nil, s.disk.write("remark", func() {
-		s.disk.remarks = append(s.disk.remarks, engine.Event{Incident: id, Kind: r.Kind, By: r.By, Words: r.Words, At: time.Now()})
+		s.disk.annotations = append(s.disk.annotations, engine.Event{Incident: id, Kind: r.Kind, By: r.By, Text: r.Text, At: time.Now()})
 	})
 }
 
-// pages sets the scene: an incident at level page with that value.
-func (s *scene) pages(id string, value float64) {
+// openPage sets the scene: an incident at level page with that value.
+func (s *fakeEngine) openPage(id string, value float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.id, s.level, s.value, s.opened = id, engine.LevelPage, engine.Value{V: value}, time.Now()
 }
 
 // set changes the scene.
-func (s *scene) set(f func(*scene)) {
+func (s *fakeEngine) set(f func(*fakeEngine)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(s)
 }
 
-func (s *scene) calms() {
+func (s *fakeEngine) closeIncident() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.id, s.value = "", engine.Value{}
 }
 
-// house is a process: a Controller and a Keeper over one disk and one gate.
-type house struct {
+// rollbackFixture is a process: a Controller and a AutoRollback over one disk and one gate.
+type rollbackFixture struct {
 	*control.Controller
-	keeper *control.Keeper
-	gate   *admission.Gate
-	disk   *disk
-	scene  *scene
-	stop   func()
-	hook   atomic.Pointer[func(control.Change)]
+	rollback *control.AutoRollback
+	gate     *admission.Gate
+	store    *killableStore
+	engine   *fakeEngine
+	stop     func()
+	hook     atomic.Pointer[func(control.ModeChange)]
 }
 
-// hooked has a function called with every change, once it is applied.
-func (h *house) hooked(f func(control.Change)) { h.hook.Store(&f) }
+// setHook has a function called with every change, once it is applied.
+func (h *rollbackFixture) setHook(f func(control.ModeChange)) { h.hook.Store(&f) }
 
-var usual = control.GuardConfig{Auto: true, MaxPerDay: 3, Cooldown: 30 * time.Minute, HumanLatch: 4 * time.Hour}
+var testSettings = control.AutoRollbackSettings{Auto: true, MaxPerDay: 3, Cooldown: 30 * time.Minute, ManualHold: 4 * time.Hour}
 
-// open starts a process, inside a synctest bubble.
-func open(t *testing.T, d *disk, s *scene, c control.GuardConfig, mode admission.Mode) *house {
+// startRollbackFixture starts a process, inside a synctest bubble.
+func startRollbackFixture(t *testing.T, d *killableStore, s *fakeEngine, c control.AutoRollbackSettings, mode admission.Mode) *rollbackFixture {
 	t.Helper()
 	metrics, err := control.NewMetrics(prometheus.NewRegistry())
 	if err != nil {
@@ -264,60 +264,60 @@ func open(t *testing.T, d *disk, s *scene, c control.GuardConfig, mode admission
 	}
 	s.disk, s.rule, s.pool = d, "false_refusal", "a"
 	log := slog.New(slog.DiscardHandler)
-	h := &house{gate: newGate(t), disk: d, scene: s}
+	h := &rollbackFixture{gate: newGate(t), store: d, engine: s}
 	h.gate.SetMode(time.Now(), mode)
-	h.keeper, err = control.NewKeeper(control.KeeperConfig{
-		Rules: c, Journal: d, Audit: d, Log: log, Metrics: metrics, Remind: d.remind, Unrecorded: d.warn,
+	h.rollback, err = control.NewAutoRollback(control.AutoRollbackConfig{
+		Settings: c, Journal: d, Audit: d, Log: log, Metrics: metrics, Remind: d.saveReminder, OnUnrecorded: d.recordWarning,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Controller = control.New(control.Config{
-		Journal: d, Writer: "w1", Log: log, Metrics: metrics, Applied: h.applied, Recorded: h.keeper.Recorded,
+	h.Controller = control.NewController(control.Config{
+		Journal: d, Writer: "w1", Log: log, Metrics: metrics, OnApplied: h.applied, OnRecorded: h.rollback.OnRecorded,
 	})
 	if err := h.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	h.Add(time.Now(), "a", h.gate)
-	if err := h.keeper.Load(t.Context(), h.Controller); err != nil {
+	if err := h.rollback.Load(t.Context(), h.Controller); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { h.Run(ctx) })
-	running.Go(func() { h.keeper.Run(ctx, s) })
+	running.Go(func() { h.rollback.Run(ctx, s) })
 	h.stop = func() { cancel(); running.Wait() }
 	synctest.Wait()
 	return h
 }
 
-func (h *house) applied(c control.Change) {
-	h.keeper.Applied(c)
+func (h *rollbackFixture) applied(c control.ModeChange) {
+	h.rollback.OnApplied(c)
 	if f := h.hook.Load(); f != nil {
 		(*f)(c)
 	}
 }
 
-func (h *house) mode() admission.Mode { return h.gate.Snapshot(time.Now()).Mode }
+func (h *rollbackFixture) mode() admission.Mode { return h.gate.Snapshot(time.Now()).Mode }
 
-// wait lets time pass and everything settle.
-func wait(d time.Duration) {
+// advance lets time pass and everything settle.
+func advance(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// orders gives an order as a person does.
-func (h *house) orders(t *testing.T, a control.Action) {
+// requestMode gives an order as a person does.
+func (h *rollbackFixture) requestMode(t *testing.T, a control.ModeAction) {
 	t.Helper()
-	if _, err := h.Do(t.Context(), time.Now(), control.Order{Action: a, Pool: "a", Actor: "ana", Via: control.ViaAPI, Reason: "I know better"}); err != nil {
+	if _, err := h.Do(t.Context(), time.Now(), control.ModeRequest{Action: a, Pool: "a", Actor: "ana", Via: control.ViaAPI, Reason: "I know better"}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// wantGuard checks how the guard stands.
-func (h *house) wantGuard(t *testing.T, state control.GuardState, flips int) {
+// wantPhase checks how the guard stands.
+func (h *rollbackFixture) wantPhase(t *testing.T, state control.RollbackPhase, flips int) {
 	t.Helper()
-	if g, n := h.keeper.Guard("a"); g.State != state || n != flips {
-		t.Errorf("the guard is %s with %d flips, want %s with %d", g.State, n, state, flips)
+	if g, n := h.rollback.Status("a"); g.Phase != state || n != flips {
+		t.Errorf("the guard is %s with %d flips, want %s with %d", g.Phase, n, state, flips)
 	}
 }

@@ -10,38 +10,38 @@ import (
 	"headgate/proxy/admission"
 )
 
-const maxWords = 900 // bytes of a remark; the engine takes 1000
+const maxAnnotation = 900 // bytes of a remark; the engine takes 1000
 
-// tell has recorded changes told to those who follow the pool's incidents, and why
+// announce has recorded changes told to those who follow the pool's incidents, and why
 // no more rollbacks are made to those who follow the one that asks for it.
-func (k *Keeper) tell(ctx context.Context) {
-	for len(k.unsaid) > 0 && k.remark(ctx, k.unsaid[0]) {
-		k.unsaid = k.unsaid[1:]
+func (k *AutoRollback) announce(ctx context.Context) {
+	for len(k.pendingAnnotations) > 0 && k.annotate(ctx, k.pendingAnnotations[0]) {
+		k.pendingAnnotations = k.pendingAnnotations[1:]
 	}
 	for {
 		k.mu.Lock()
-		if len(k.untold) == 0 {
+		if len(k.unannounced) == 0 {
 			k.mu.Unlock()
 			return
 		}
-		u := k.untold[0]
+		u := k.unannounced[0]
 		k.mu.Unlock()
-		if !k.tellOne(ctx, u) {
+		if !k.announceChange(ctx, u) {
 			return // tried again at the next step
 		}
 		k.mu.Lock()
-		k.untold = k.untold[1:]
+		k.unannounced = k.unannounced[1:]
 		k.mu.Unlock()
 	}
 }
 
-// tellOne reports whether there is nothing left to tell about a change.
-func (k *Keeper) tellOne(ctx context.Context, u untold) bool {
+// announceChange reports whether there is nothing left to tell about a change.
+func (k *AutoRollback) announceChange(ctx context.Context, u unannouncedChange) bool {
 	if u.Via == ViaEngine {
-		k.noteDone(u)
+		k.auditRollback(u)
 	}
-	if u.asked {
-		told, err := k.told(ctx, u.guard.Incident, engine.EventMode, u.guard.Since.Add(-time.Second))
+	if u.checkFirst {
+		told, err := k.alreadyAnnounced(ctx, u.state.Incident, engine.EventMode, u.state.Since.Add(-time.Second))
 		if err != nil {
 			k.c.Log.Warn("not known whether a rollback was told; trying again", "pool", u.Pool, "error", err)
 			return false
@@ -54,19 +54,19 @@ func (k *Keeper) tellOne(ctx context.Context, u untold) bool {
 	if by == "" {
 		by = unknownActor
 	}
-	return k.remark(ctx, engine.Remark{Kind: engine.EventMode, Pool: u.Pool, By: cut(by, 200), Words: words(u.Change)})
+	return k.annotate(ctx, engine.Annotation{Kind: engine.EventMode, Pool: u.Pool, By: truncateUTF8(by, 200), Text: announcementText(u.ModeChange)})
 }
 
-// words say why a mode was changed, and how to undo what the engine did.
-func words(c Change) string {
-	s := cut(c.Reason, maxWords-100)
+// announcementText say why a mode was changed, and how to undo what the engine did.
+func announcementText(c ModeChange) string {
+	s := truncateUTF8(c.Reason, maxAnnotation-100)
 	if c.Via == ViaEngine && c.To == admission.PassThrough {
 		s = fmt.Sprintf("automatically, %s. To undo: headgate restore --pool %s", s, c.Pool)
 	}
-	return cut(s, maxWords)
+	return truncateUTF8(s, maxAnnotation)
 }
 
-func cut(s string, most int) string {
+func truncateUTF8(s string, most int) string {
 	for len(s) > most {
 		s = s[:len(s)-1]
 		for len(s) > 0 && s[len(s)-1]&0xC0 == 0x80 {
@@ -79,58 +79,58 @@ func cut(s string, most int) string {
 	return s
 }
 
-// noteDone notes a flip that is recorded. One of another process is noted with
+// auditRollback notes a flip that is recorded. One of another process is noted with
 // what the record knows; it may be there already.
-func (k *Keeper) noteDone(u untold) {
+func (k *AutoRollback) auditRollback(u unannouncedChange) {
 	k.mu.Lock()
-	f, ok := k.flips[u.ID]
-	delete(k.flips, u.ID)
+	f, ok := k.unrecorded[u.ID]
+	delete(k.unrecorded, u.ID)
 	k.mu.Unlock()
-	if !ok && !u.asked {
+	if !ok && !u.checkFirst {
 		return
 	}
-	var e Entry
+	var e AuditEntry
 	if ok {
 		e = f.entry
 	} else {
-		e = Entry{
-			ID: derived(u.ID, "flip"), At: u.At, Kind: KindDecision, Action: string(Rollback), Ending: Done, Pool: u.Pool, Subject: u.guard.Incident,
-			Actor: engineActor, Via: ViaEngine, Reason: u.Reason, Inputs: map[string]string{"rule": u.guard.Rule, "known": "after a restart"},
+		e = AuditEntry{
+			ID: derivedID(u.ID, "flip"), At: u.At, Kind: KindDecision, Action: string(Rollback), Result: Done, Pool: u.Pool, Subject: u.state.Incident,
+			Actor: engineActor, Via: ViaEngine, Reason: u.Reason, Inputs: map[string]string{"rule": u.state.Rule, "known": "after a restart"},
 		}
 	}
-	k.c.Audit.Note(e)
+	k.c.Audit.Append(e)
 }
 
-// sayUnrecorded tells people of flips that cannot be recorded: what they see of the
+// warnUnrecorded tells people of flips that cannot be recorded: what they see of the
 // pool is not what a restart would leave.
-func (k *Keeper) sayUnrecorded(now time.Time, views []view) {
-	if k.c.Unrecorded == nil {
+func (k *AutoRollback) warnUnrecorded(now time.Time, views []poolView) {
+	if k.c.OnUnrecorded == nil {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, v := range views {
-		f := k.flips[v.Change]
-		if f == nil || f.said || v.recorded || now.Sub(f.at) < unrecorded {
+		f := k.unrecorded[v.ChangeID]
+		if f == nil || f.warned || v.recorded || now.Sub(f.at) < unrecordedGrace {
 			continue
 		}
-		f.said = true
-		k.c.Unrecorded(f.Change)
+		f.warned = true
+		k.c.OnUnrecorded(f.ModeChange)
 	}
 }
 
-// told says whether a remark of ours is recorded.
-func (k *Keeper) told(ctx context.Context, incident string, kind engine.EventKind, since time.Time) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, tellTime)
+// alreadyAnnounced says whether a remark of ours is recorded.
+func (k *AutoRollback) alreadyAnnounced(ctx context.Context, incident string, kind engine.EventKind, since time.Time) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
-	return k.c.Journal.Told(ctx, incident, string(kind), engineActor, since)
+	return k.c.Journal.HasAnnotation(ctx, incident, string(kind), engineActor, since)
 }
 
-// remark reports whether there is no use in trying again.
-func (k *Keeper) remark(ctx context.Context, r engine.Remark) bool {
-	ctx, cancel := context.WithTimeout(ctx, tellTime)
+// annotate reports whether there is no use in trying again.
+func (k *AutoRollback) annotate(ctx context.Context, r engine.Annotation) bool {
+	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
-	_, err := k.watch.Remark(ctx, r)
+	_, err := k.rules.Annotate(ctx, r)
 	if err != nil && !errors.Is(err, engine.ErrRefused) {
 		k.c.Log.Warn("a remark was not told; trying again", "kind", r.Kind, "pool", r.Pool, "error", err)
 		return false

@@ -21,19 +21,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errDiskFull = errors.New("disk full")
 
-// book is a journal in memory that can be broken.
-type book struct {
+// fakeJournal is a journal in memory that can be broken.
+type fakeJournal struct {
 	mu        sync.Mutex
 	broken    error
 	stuck     bool // Record waits for its context
-	changes   []control.Change
-	standings map[string]control.Standing
-	requests  []control.Request
+	changes   []control.ModeChange
+	standings map[string]control.ModeState
+	requests  []control.QueuedRequest
 	seen      int64
 	attempts  int
 }
 
-func (b *book) Record(ctx context.Context, changes []control.Change, seen int64) error {
+func (b *fakeJournal) RecordChanges(ctx context.Context, changes []control.ModeChange, seen int64) error {
 	b.mu.Lock()
 	stuck := b.stuck
 	b.attempts++
@@ -48,33 +48,33 @@ func (b *book) Record(ctx context.Context, changes []control.Change, seen int64)
 		return b.broken
 	}
 	for _, c := range changes {
-		if slices.ContainsFunc(b.changes, func(d control.Change) bool { return d.ID == c.ID }) {
+		if slices.ContainsFunc(b.changes, func(d control.ModeChange) bool { return d.ID == c.ID }) {
 			continue
 		}
 		b.changes = append(b.changes, c)
-		b.standings[c.Pool] = control.Standing{Pool: c.Pool, Mode: c.To, Before: c.Before, Since: c.At, By: c.Actor, Reason: c.Reason, Via: c.Via, Change: c.ID}
+		b.standings[c.Pool] = control.ModeState{Pool: c.Pool, Mode: c.To, RestoreMode: c.RestoreMode, Since: c.At, Actor: c.Actor, Reason: c.Reason, Via: c.Via, ChangeID: c.ID}
 	}
 	b.seen = max(b.seen, seen)
 	return nil
 }
 
-func (b *book) Standings(context.Context) ([]control.Standing, error) {
+func (b *fakeJournal) ModeStates(context.Context) ([]control.ModeState, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var all []control.Standing
+	var all []control.ModeState
 	for _, s := range b.standings {
 		all = append(all, s)
 	}
 	return all, b.broken
 }
 
-func (b *book) Requests(_ context.Context, after int64) ([]control.Request, error) {
+func (b *fakeJournal) QueuedRequests(_ context.Context, after int64) ([]control.QueuedRequest, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.broken != nil {
 		return nil, b.broken
 	}
-	var fresh []control.Request
+	var fresh []control.QueuedRequest
 	for _, r := range b.requests {
 		if r.Number > max(after, b.seen) {
 			fresh = append(fresh, r)
@@ -83,25 +83,25 @@ func (b *book) Requests(_ context.Context, after int64) ([]control.Request, erro
 	return fresh, nil
 }
 
-func (b *book) set(broken error, stuck bool) {
+func (b *fakeJournal) setFailure(broken error, stuck bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.broken, b.stuck = broken, stuck
 }
 
-func (b *book) tries() int {
+func (b *fakeJournal) attemptCount() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.attempts
 }
 
-func (b *book) leave(number int64, o control.Order) {
+func (b *fakeJournal) queue(number int64, o control.ModeRequest) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.requests = append(b.requests, control.Request{Number: number, At: time.Now(), Order: o})
+	b.requests = append(b.requests, control.QueuedRequest{Number: number, At: time.Now(), Mode: o})
 }
 
-func (b *book) actions() []string {
+func (b *fakeJournal) actions() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all []string
@@ -111,27 +111,29 @@ func (b *book) actions() []string {
 	return all
 }
 
-func newBook() *book { return &book{standings: make(map[string]control.Standing)} }
-
-// site is a controller at work, with its pools' gates.
-type site struct {
-	*control.Controller
-	book  *book
-	gates map[string]*admission.Gate
-	reg   *prometheus.Registry
-	stop  func()
+func newFakeJournal() *fakeJournal {
+	return &fakeJournal{standings: make(map[string]control.ModeState)}
 }
 
-// start runs a controller on a journal, inside a synctest bubble.
-func start(t *testing.T, b *book, pools ...string) *site {
+// controllerFixture is a controller at work, with its pools' gates.
+type controllerFixture struct {
+	*control.Controller
+	journal *fakeJournal
+	gates   map[string]*admission.Gate
+	reg     *prometheus.Registry
+	stop    func()
+}
+
+// newControllerFixture runs a controller on a journal, inside a synctest bubble.
+func newControllerFixture(t *testing.T, b *fakeJournal, pools ...string) *controllerFixture {
 	t.Helper()
 	reg := prometheus.NewRegistry()
 	metrics, err := control.NewMetrics(reg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{book: b, gates: make(map[string]*admission.Gate), reg: reg}
-	s.Controller = control.New(control.Config{Journal: b, Writer: "w1", Log: slog.New(slog.DiscardHandler), Metrics: metrics})
+	s := &controllerFixture{journal: b, gates: make(map[string]*admission.Gate), reg: reg}
+	s.Controller = control.NewController(control.Config{Journal: b, Writer: "w1", Log: slog.New(slog.DiscardHandler), Metrics: metrics})
 	if err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +141,7 @@ func start(t *testing.T, b *book, pools ...string) *site {
 		s.gates[name] = newGate(t)
 		s.Add(time.Now(), name, s.gates[name])
 	}
-	if err := s.CarryOut(t.Context()); err != nil {
+	if err := s.ProcessRequests(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -168,8 +170,8 @@ func newGate(t *testing.T) *admission.Gate {
 	return g
 }
 
-// order gives an order that must be taken.
-func (s *site) order(t *testing.T, o control.Order) control.Result {
+// mustDo gives an order that must be taken.
+func (s *controllerFixture) mustDo(t *testing.T, o control.ModeRequest) control.ModeResult {
 	t.Helper()
 	r, err := s.Do(t.Context(), time.Now(), o)
 	if err != nil {
@@ -178,15 +180,15 @@ func (s *site) order(t *testing.T, o control.Order) control.Result {
 	return r
 }
 
-func (s *site) wantMode(t *testing.T, pool string, want admission.Mode) {
+func (s *controllerFixture) wantMode(t *testing.T, pool string, want admission.Mode) {
 	t.Helper()
-	standing, ok := s.Standing(pool)
+	standing, ok := s.State(pool)
 	if gate := s.gates[pool].Snapshot(time.Now()).Mode; !ok || gate != want || standing.Mode != want {
 		t.Fatalf("pool %s: gate in %s, standing %+v; want %s", pool, gate, standing, want)
 	}
 }
 
-func (b *book) wantActions(t *testing.T, want ...string) {
+func (b *fakeJournal) wantActions(t *testing.T, want ...string) {
 	t.Helper()
 	if got := b.actions(); !slices.Equal(got, want) {
 		t.Fatalf("recorded %q, want %q", got, want)
@@ -194,7 +196,7 @@ func (b *book) wantActions(t *testing.T, want ...string) {
 }
 
 // count adds up a counter over its labels.
-func (s *site) count(t *testing.T, name string) (sum float64) {
+func (s *controllerFixture) count(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	families, err := s.reg.Gather()
 	if err != nil {

@@ -42,8 +42,8 @@ func (m *Metrics) addPool(name string) {
 	}
 }
 
-func (m *Metrics) changed(c Change) {
+func (m *Metrics) countChange(c ModeChange) {
 	m.changes.WithLabelValues(c.Pool, c.To.String(), string(c.Via)).Inc()
 }
 
-func (m *Metrics) failed(op string) { m.errors.WithLabelValues(op).Inc() }
+func (m *Metrics) countError(op string) { m.errors.WithLabelValues(op).Inc() }

@@ -25,14 +25,14 @@ type Pause struct {
 	Pool   string
 	Since  time.Time
 	Until  time.Time // zero: it is over
-	By     string
+	Actor  string
 	Via    Via
 	Reason string
 }
 
-// PauseJournal is the memory of pauses. Its methods may be called from any
+// PauseStore is the memory of pauses. Its methods may be called from any
 // goroutine and obey their context.
-type PauseJournal interface {
+type PauseStore interface {
 	// SavePause keeps a pool's pause, and forgets it if Until is zero.
 	SavePause(context.Context, Pause) error
 	// Pauses returns those that are kept, over or not.
@@ -42,24 +42,24 @@ type PauseJournal interface {
 // Pauses owns the pauses of all pools: applied at once, recorded after, as modes
 // are. Its methods may be called from any goroutine.
 type Pauses struct {
-	journal PauseJournal
+	journal PauseStore
 	modes   *Controller
 	log     *slog.Logger
 	metrics *Metrics
 
-	saving sync.Mutex // held by who writes: what is older must not overwrite
-	mu     sync.Mutex
-	pools  map[string]Pause
-	dirty  map[string]bool
+	saveMu     sync.Mutex // held by who writes: what is older must not overwrite
+	mu         sync.Mutex
+	pools      map[string]Pause
+	unrecorded map[string]bool
 }
 
 // NewPauses returns Pauses for the pools of a Controller.
-func NewPauses(journal PauseJournal, modes *Controller, log *slog.Logger, metrics *Metrics) *Pauses {
-	return &Pauses{journal: journal, modes: modes, log: log, metrics: metrics, pools: make(map[string]Pause), dirty: make(map[string]bool)}
+func NewPauses(journal PauseStore, modes *Controller, log *slog.Logger, metrics *Metrics) *Pauses {
+	return &Pauses{journal: journal, modes: modes, log: log, metrics: metrics, pools: make(map[string]Pause), unrecorded: make(map[string]bool)}
 }
 
 // Load applies the pauses that are not over, and keeps those of pools that are not
-// here for when they come. Call it once, after the Controller has its pools. A clock
+// here for when they come. ActionRequest it once, after the Controller has its pools. A clock
 // that was set back makes none longer than MaxPause.
 func (p *Pauses) Load(ctx context.Context, now time.Time) error {
 	all, err := p.journal.Pauses(ctx)
@@ -75,9 +75,9 @@ func (p *Pauses) Load(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// Added applies the pause of a pool that the Controller has got since Load, if there
+// PoolAdded applies the pause of a pool that the Controller has got since Load, if there
 // is one that is not over.
-func (p *Pauses) Added(now time.Time, pool string) {
+func (p *Pauses) PoolAdded(now time.Time, pool string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.applyLocked(now, p.pools[pool])
@@ -85,18 +85,18 @@ func (p *Pauses) Added(now time.Time, pool string) {
 
 func (p *Pauses) applyLocked(now time.Time, one Pause) {
 	left := min(one.Until.Sub(now), MaxPause)
-	if gate := p.modes.gate(one.Pool); gate != nil && left > 0 && gate.Snapshot(now).Paused.IsZero() {
+	if gate := p.modes.gate(one.Pool); gate != nil && left > 0 && gate.Snapshot(now).PausedUntil.IsZero() {
 		gate.Pause(now, now.Add(left))
 	}
 }
 
-// Of returns a pool's pause, and whether it is paused.
-func (p *Pauses) Of(now time.Time, pool string) (Pause, bool) {
+// Get returns a pool's pause, and whether it is paused.
+func (p *Pauses) Get(now time.Time, pool string) (Pause, bool) {
 	gate := p.modes.gate(pool)
 	if gate == nil {
 		return Pause{}, false
 	}
-	until := gate.Snapshot(now).Paused
+	until := gate.Snapshot(now).PausedUntil
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	one := p.pools[pool]
@@ -116,30 +116,30 @@ func (p *Pauses) set(ctx context.Context, now time.Time, one Pause) (recorded bo
 	} else {
 		gate.Pause(now, now.Add(one.Until.Sub(one.Since)))
 	}
-	p.pools[one.Pool], p.dirty[one.Pool] = one, true
+	p.pools[one.Pool], p.unrecorded[one.Pool] = one, true
 	p.mu.Unlock()
-	p.log.Info("pause", "pool", one.Pool, "until", one.Until, "by", one.By, "via", one.Via, "reason", one.Reason)
-	ctx, cancel := context.WithTimeout(ctx, recordWait)
+	p.log.Info("pause", "pool", one.Pool, "until", one.Until, "by", one.Actor, "via", one.Via, "reason", one.Reason)
+	ctx, cancel := context.WithTimeout(ctx, recordWaitTimeout)
 	defer cancel()
 	p.save(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.dirty[one.Pool], nil
+	return !p.unrecorded[one.Pool], nil
 }
 
 // save records what is not recorded.
 func (p *Pauses) save(ctx context.Context) {
-	p.saving.Lock()
-	defer p.saving.Unlock()
+	p.saveMu.Lock()
+	defer p.saveMu.Unlock()
 	for _, one := range p.unsaved() {
 		if err := p.journal.SavePause(ctx, one); err != nil {
-			p.metrics.failed("record_pause")
+			p.metrics.countError("record_pause")
 			p.log.Error("a pause is applied but not recorded; trying again", "pool", one.Pool, "error", err)
 			continue
 		}
 		p.mu.Lock()
 		if p.pools[one.Pool] == one {
-			delete(p.dirty, one.Pool)
+			delete(p.unrecorded, one.Pool)
 		}
 		p.mu.Unlock()
 	}
@@ -149,7 +149,7 @@ func (p *Pauses) unsaved() []Pause {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var all []Pause
-	for pool := range p.dirty {
+	for pool := range p.unrecorded {
 		all = append(all, p.pools[pool])
 	}
 	slices.SortFunc(all, func(a, b Pause) int { return a.Since.Compare(b.Since) })
@@ -158,7 +158,7 @@ func (p *Pauses) unsaved() []Pause {
 
 // Run records what could not be recorded at once, until ctx ends.
 func (p *Pauses) Run(ctx context.Context) {
-	retry := time.NewTicker(lastRetry)
+	retry := time.NewTicker(maxRetryDelay)
 	defer retry.Stop()
 	for {
 		select {

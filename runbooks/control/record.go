@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	pollInterval  = 500 * time.Millisecond // of the journal, for requests
-	recordTimeout = 5 * time.Second        // for one attempt to record
-	flushTimeout  = 2 * time.Second        // for the last one, when going down
-	firstRetry    = 100 * time.Millisecond
-	lastRetry     = 5 * time.Second
-	batch         = 100 // changes recorded in one attempt
+	pollInterval   = 500 * time.Millisecond // of the journal, for requests
+	recordTimeout  = 5 * time.Second        // for one attempt to record
+	flushTimeout   = 2 * time.Second        // for the last one, when going down
+	minRetryDelay  = 100 * time.Millisecond
+	maxRetryDelay  = 5 * time.Second
+	maxRecordBatch = 100 // changes recorded in one attempt
 )
 
 // Run records what was done and carries out the requests that commands left in
@@ -24,7 +24,7 @@ func (c *Controller) Run(ctx context.Context) {
 	defer poll.Stop()
 	retry := time.NewTimer(0)
 	defer retry.Stop()
-	delay := firstRetry
+	delay := minRetryDelay
 	for {
 		select {
 		case <-ctx.Done():
@@ -33,7 +33,7 @@ func (c *Controller) Run(ctx context.Context) {
 			cancel()
 			return
 		case <-poll.C:
-			if err := c.CarryOut(ctx); err != nil && ctx.Err() == nil {
+			if err := c.ProcessRequests(ctx); err != nil && ctx.Err() == nil {
 				c.log.Warn("requests of other processes are not seen", "error", err)
 			}
 			continue
@@ -41,68 +41,68 @@ func (c *Controller) Run(ctx context.Context) {
 		case <-retry.C:
 		}
 		if c.flush(ctx) {
-			delay = firstRetry
+			delay = minRetryDelay
 			continue
 		}
 		retry.Reset(delay)
-		delay = min(2*delay, lastRetry)
+		delay = min(2*delay, maxRetryDelay)
 	}
 }
 
 // flush records what is pending. It reports whether nothing is left.
 func (c *Controller) flush(ctx context.Context) bool {
 	for {
-		changes, seen := c.toRecord()
+		changes, seen := c.nextBatch()
 		if len(changes) == 0 && seen == 0 {
 			return true
 		}
 		attempt, cancel := context.WithTimeout(ctx, recordTimeout)
-		err := c.journal.Record(attempt, changes, seen)
+		err := c.journal.RecordChanges(attempt, changes, seen)
 		cancel()
 		if err != nil {
-			c.metrics.failed("record_mode")
+			c.metrics.countError("record_mode")
 			c.log.Error("a change of mode is applied but not recorded; trying again", "pending", len(changes), "error", err)
 			return false
 		}
-		c.done(len(changes), seen)
-		c.told.recorded(changes)
+		c.markRecorded(len(changes), seen)
+		c.hooks.recorded(changes)
 	}
 }
 
-// toRecord returns the changes that are pending, and the number of the highest
+// nextBatch returns the changes that are pending, and the number of the highest
 // request if that is not recorded yet, 0 if it is. The number is only handed out
 // with the last of the changes: those of its request must not come after it.
-func (c *Controller) toRecord() (changes []Change, seen int64) {
+func (c *Controller) nextBatch() (changes []ModeChange, seen int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.dropped > 0 {
 		c.log.Error("changes of mode were not recorded: too many were waiting", "count", c.dropped)
 		c.dropped = 0
 	}
-	changes = slices.Clone(c.pending[:min(len(c.pending), batch)])
-	if len(changes) == len(c.pending) && c.seen > c.noted {
-		seen = c.seen
+	changes = slices.Clone(c.pending[:min(len(c.pending), maxRecordBatch)])
+	if len(changes) == len(c.pending) && c.lastRequest > c.lastRequestRecorded {
+		seen = c.lastRequest
 	}
 	return changes, seen
 }
 
-// done takes recorded changes off the list and tells those who wait.
-func (c *Controller) done(n int, seen int64) {
+// markRecorded takes recorded changes off the list and tells those who wait.
+func (c *Controller) markRecorded(n int, seen int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pending = slices.Delete(c.pending, 0, n)
-	c.noted = max(c.noted, seen)
-	close(c.recorded)
-	c.recorded = make(chan struct{})
+	c.lastRequestRecorded = max(c.lastRequestRecorded, seen)
+	close(c.recordedCh)
+	c.recordedCh = make(chan struct{})
 }
 
 // waitRecorded waits until none of the changes is pending any more.
-func (c *Controller) waitRecorded(ctx context.Context, changes []Change) bool {
-	ctx, cancel := context.WithTimeout(ctx, recordWait)
+func (c *Controller) waitRecorded(ctx context.Context, changes []ModeChange) bool {
+	ctx, cancel := context.WithTimeout(ctx, recordWaitTimeout)
 	defer cancel()
 	for {
 		c.mu.Lock()
-		pending, next := c.pendsLocked(changes), c.recorded
+		pending, next := c.anyPendingLocked(changes), c.recordedCh
 		c.mu.Unlock()
 		if !pending {
 			return true
@@ -115,48 +115,48 @@ func (c *Controller) waitRecorded(ctx context.Context, changes []Change) bool {
 	}
 }
 
-func (c *Controller) pendsLocked(changes []Change) bool {
-	return slices.ContainsFunc(c.pending, func(p Change) bool {
-		return slices.ContainsFunc(changes, func(q Change) bool { return p.ID == q.ID })
+func (c *Controller) anyPendingLocked(changes []ModeChange) bool {
+	return slices.ContainsFunc(c.pending, func(p ModeChange) bool {
+		return slices.ContainsFunc(changes, func(q ModeChange) bool { return p.ID == q.ID })
 	})
 }
 
-// CarryOut looks for requests in the journal and carries out those that are
+// ProcessRequests looks for requests in the journal and carries out those that are
 // new. Run calls it by itself; call it once before tasks arrive, so that what
 // was asked for while nothing ran counts from the first task on.
-func (c *Controller) CarryOut(ctx context.Context) error {
+func (c *Controller) ProcessRequests(ctx context.Context) error {
 	attempt, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	requests, err := c.journal.Requests(attempt, c.highest())
+	requests, err := c.journal.QueuedRequests(attempt, c.lastRequestNumber())
 	if err != nil {
-		c.metrics.failed("read_requests")
+		c.metrics.countError("read_requests")
 		return fmt.Errorf("read requests from the journal: %w", err)
 	}
 	for _, r := range requests {
-		if err := c.carryOut(r); err != nil {
+		if err := c.processRequest(r); err != nil {
 			c.log.Warn("a request in the journal was not carried out", "number", r.Number, "error", err)
 		}
 	}
 	return nil
 }
 
-func (c *Controller) carryOut(r Request) error {
+func (c *Controller) processRequest(r QueuedRequest) error {
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.seen = max(c.seen, r.Number)
+		c.lastRequest = max(c.lastRequest, r.Number)
 		c.wakeLocked()
 	}()
-	if r.Order.Action == "" {
+	if r.Mode.Action == "" {
 		return errors.New("it makes no sense")
 	}
-	r.Order.Via = ViaRequest
-	_, err := c.apply(time.Now(), r.Order, r.Number)
+	r.Mode.Via = ViaRequest
+	_, err := c.apply(time.Now(), r.Mode, r.Number)
 	return err
 }
 
-func (c *Controller) highest() int64 {
+func (c *Controller) lastRequestNumber() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.seen
+	return c.lastRequest
 }

@@ -13,26 +13,26 @@ import (
 // stands, its giver learns that a restart would forget it, and it is recorded
 // once that is possible.
 func TestRollbackNeedsNoJournal(t *testing.T) {
-	for name, breakIt := range map[string]func(*book){
-		"failing": func(b *book) { b.set(errDiskFull, false) },
-		"stuck":   func(b *book) { b.set(nil, true) },
+	for name, breakIt := range map[string]func(*fakeJournal){
+		"failing": func(b *fakeJournal) { b.setFailure(errDiskFull, false) },
+		"stuck":   func(b *fakeJournal) { b.setFailure(nil, true) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := start(t, newBook(), "a")
+				s := newControllerFixture(t, newFakeJournal(), "a")
 				defer s.stop()
-				breakIt(s.book)
+				breakIt(s.journal)
 				began := time.Now()
-				r := s.order(t, rollback)
+				r := s.mustDo(t, rollback)
 				if r.Recorded || time.Since(began) > 3*time.Second {
 					t.Fatalf("recorded %v after %s, want an unrecorded answer within 3 s", r.Recorded, time.Since(began))
 				}
 				s.wantMode(t, "a", admission.PassThrough)
 				time.Sleep(30 * time.Second)
-				s.book.set(nil, false)
+				s.journal.setFailure(nil, false)
 				time.Sleep(15 * time.Second)
 				synctest.Wait()
-				s.book.wantActions(t, "a first enforce>enforce", "a rollback enforce>passthrough")
+				s.journal.wantActions(t, "a first enforce>enforce", "a rollback enforce>passthrough")
 				if n := s.count(t, "headgate_journal_errors_total"); n == 0 {
 					t.Fatal("no failure was counted")
 				}
@@ -43,31 +43,31 @@ func TestRollbackNeedsNoJournal(t *testing.T) {
 
 func TestUnrecordedChangesKeepTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, newBook(), "a")
+		s := newControllerFixture(t, newFakeJournal(), "a")
 		defer s.stop()
-		s.book.set(errDiskFull, false)
-		s.order(t, rollback)
-		s.order(t, control.Order{Action: control.Restore})
-		s.order(t, rollback)
-		s.book.set(nil, false)
+		s.journal.setFailure(errDiskFull, false)
+		s.mustDo(t, rollback)
+		s.mustDo(t, control.ModeRequest{Action: control.Restore})
+		s.mustDo(t, rollback)
+		s.journal.setFailure(nil, false)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		s.book.wantActions(t, "a first enforce>enforce", "a rollback enforce>passthrough",
+		s.journal.wantActions(t, "a first enforce>enforce", "a rollback enforce>passthrough",
 			"a restore passthrough>enforce", "a rollback enforce>passthrough")
 	})
 }
 
-// TestAFailedRecordIsTriedAgainWithPatience: not in a busy loop.
-func TestAFailedRecordIsTriedAgainWithPatience(t *testing.T) {
+// TestRecordRetryBacksOff: not in a busy loop.
+func TestRecordRetryBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, newBook(), "a")
+		s := newControllerFixture(t, newFakeJournal(), "a")
 		defer s.stop()
-		s.book.set(errDiskFull, false)
-		s.order(t, rollback)
-		before := s.book.tries()
+		s.journal.setFailure(errDiskFull, false)
+		s.mustDo(t, rollback)
+		before := s.journal.attemptCount()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if n := s.book.tries() - before; n < 5 || n > 30 {
+		if n := s.journal.attemptCount() - before; n < 5 || n > 30 {
 			t.Fatalf("%d attempts in a minute, want 5 to 30", n)
 		}
 	})
@@ -75,20 +75,20 @@ func TestAFailedRecordIsTriedAgainWithPatience(t *testing.T) {
 
 func TestStopRecordsWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, newBook(), "a")
-		s.book.set(errDiskFull, false)
-		s.order(t, rollback)
-		s.book.set(nil, false)
+		s := newControllerFixture(t, newFakeJournal(), "a")
+		s.journal.setFailure(errDiskFull, false)
+		s.mustDo(t, rollback)
+		s.journal.setFailure(nil, false)
 		s.stop()
-		s.book.wantActions(t, "a first enforce>enforce", "a rollback enforce>passthrough")
+		s.journal.wantActions(t, "a first enforce>enforce", "a rollback enforce>passthrough")
 	})
 }
 
 func TestStopIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, newBook(), "a")
-		s.book.set(nil, true)
-		s.order(t, rollback)
+		s := newControllerFixture(t, newFakeJournal(), "a")
+		s.journal.setFailure(nil, true)
+		s.mustDo(t, rollback)
 		began := time.Now()
 		s.stop()
 		if d := time.Since(began); d > 10*time.Second {
@@ -99,41 +99,41 @@ func TestStopIsBounded(t *testing.T) {
 
 func TestRequestsAreCarriedOutOnceByNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBook()
-		b.leave(1, rollback)
-		s := start(t, b, "a")
+		b := newFakeJournal()
+		b.queue(1, rollback)
+		s := newControllerFixture(t, b, "a")
 		s.wantMode(t, "a", admission.PassThrough) // left while nothing ran
-		b.leave(2, control.Order{Action: control.Restore, Actor: "bob@host"})
+		b.queue(2, control.ModeRequest{Action: control.Restore, Actor: "bob@host"})
 		time.Sleep(time.Second)
 		synctest.Wait()
 		s.wantMode(t, "a", admission.Enforce)
-		s.order(t, rollback)
+		s.mustDo(t, rollback)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		s.wantMode(t, "a", admission.PassThrough) // request 2 is not compared with the state
 		s.stop()
-		again := start(t, b, "a")
+		again := newControllerFixture(t, b, "a")
 		defer again.stop()
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		again.wantMode(t, "a", admission.PassThrough)
 		b.wantActions(t, "a first enforce>enforce", "a rollback enforce>passthrough",
 			"a restore passthrough>enforce", "a rollback enforce>passthrough")
-		if c := b.changes[2]; c.Request != 2 || c.Via != control.ViaRequest || c.Actor != "bob@host" {
+		if c := b.changes[2]; c.RequestNumber != 2 || c.Via != control.ViaRequest || c.Actor != "bob@host" {
 			t.Fatalf("change by a request: %+v", c)
 		}
 	})
 }
 
-// TestRequestsThatMakeNoSenseAreDealtWith: they must not come again, nor hold
+// TestInvalidQueuedRequestsAreSkipped: they must not come again, nor hold
 // up those behind them.
-func TestRequestsThatMakeNoSenseAreDealtWith(t *testing.T) {
+func TestInvalidQueuedRequestsAreSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBook()
-		s := start(t, b, "a")
-		b.leave(7, control.Order{})
-		b.leave(8, control.Order{Action: control.Rollback, Pool: "nobody"})
-		b.leave(9, rollback)
+		b := newFakeJournal()
+		s := newControllerFixture(t, b, "a")
+		b.queue(7, control.ModeRequest{})
+		b.queue(8, control.ModeRequest{Action: control.Rollback, Pool: "nobody"})
+		b.queue(9, rollback)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		s.wantMode(t, "a", admission.PassThrough)
@@ -144,14 +144,14 @@ func TestRequestsThatMakeNoSenseAreDealtWith(t *testing.T) {
 	})
 }
 
-func TestUnreadableRequestsStopNothing(t *testing.T) {
+func TestUnreadableRequestsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, newBook(), "a")
+		s := newControllerFixture(t, newFakeJournal(), "a")
 		defer s.stop()
-		s.book.set(errDiskFull, false)
+		s.journal.setFailure(errDiskFull, false)
 		time.Sleep(5 * time.Second)
-		s.book.set(nil, false)
-		s.book.leave(1, rollback)
+		s.journal.setFailure(nil, false)
+		s.journal.queue(1, rollback)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		s.wantMode(t, "a", admission.PassThrough)

@@ -12,15 +12,15 @@ import (
 	"headgate/proxy/admission"
 )
 
-// ErrCall says that a Call makes no sense; its text says what would.
-var ErrCall = errors.New("it cannot be done so")
+// ErrInvalidAction says that a ActionRequest makes no sense; its text says what would.
+var ErrInvalidAction = errors.New("it cannot be done so")
 
-// ErrNotWatching says that there are no rules and no incidents here.
-var ErrNotWatching = errors.New("nothing is watched here")
+// ErrNoRuleEngine says that there are no rules and no incidents here.
+var ErrNoRuleEngine = errors.New("nothing is watched here")
 
-// Call asks for an action. What an action does not need it must not carry, but for
+// ActionRequest asks for an action. What an action does not need it must not carry, but for
 // Reason.
-type Call struct {
+type ActionRequest struct {
 	Name        string        // of the action
 	Pool        string        // empty: all pools
 	Incident    string        // for ack
@@ -35,8 +35,8 @@ type Call struct {
 	Via         Via
 }
 
-// Outcome is what came of a Call.
-type Outcome struct {
+// ActionResult is what came of a ActionRequest.
+type ActionResult struct {
 	Words    string   // what was done, or would be, one sentence for each pool
 	Recorded bool     // false: a restart would forget it; or a dry run
 	Verified bool     // reading back found what was asked for; false in a dry run
@@ -44,27 +44,27 @@ type Outcome struct {
 	Undo     []string // commands that take it back
 	Until    time.Time
 
-	Changes  []Change         // of modes
-	Acked    *engine.Acked    // of ack
-	Silenced *engine.Silenced // of silence
+	Changes  []ModeChange          // of modes
+	Acked    *engine.AckResult     // of ack
+	Silenced *engine.SilenceResult // of silence
 }
 
-// Act is an action as the registry has it.
-type Act struct {
+// ActionDef is an action as the registry has it.
+type ActionDef struct {
 	Name   string
 	Does   string   // what it does, in one sentence
 	Undo   string   // how it is taken back
 	Verify string   // what reading back looks at
-	Takes  []string // the fields of a Call that it takes, by their names in the API
+	Takes  []string // the fields of a ActionRequest that it takes, by their names in the API
 
-	plan func(r *Registry, now time.Time, c Call) (Outcome, error)
-	do   func(r *Registry, ctx context.Context, now time.Time, c Call) (Outcome, error)
+	plan func(r *Registry, now time.Time, c ActionRequest) (ActionResult, error)
+	do   func(r *Registry, ctx context.Context, now time.Time, c ActionRequest) (ActionResult, error)
 }
 
 // Orders is what the engine takes from people. *engine.Engine does.
 type Orders interface {
-	Ack(ctx context.Context, id, by string, length time.Duration) (engine.Acked, error)
-	Silence(ctx context.Context, s engine.Silence) (engine.Silenced, error)
+	Ack(ctx context.Context, id, by string, length time.Duration) (engine.AckResult, error)
+	Silence(ctx context.Context, s engine.Silence) (engine.SilenceResult, error)
 	Unsilence(ctx context.Context, id, by string) (engine.Silence, error)
 	Incidents() []engine.Incident
 	Silences() []engine.Silence
@@ -75,32 +75,32 @@ type Orders interface {
 type Registry struct {
 	modes  *Controller
 	pauses *Pauses
-	audit  interface{ Note(Entry) }
+	audit  interface{ Append(AuditEntry) }
 	orders Orders // nil: nothing is watched
-	acts   []Act
+	acts   []ActionDef
 }
 
 // NewRegistry returns the actions over modes, pauses and, unless it is nil, the
-// engine. Audit gets what is done or refused, but for changes of mode, which have a
+// engine. AuditStore gets what is done or refused, but for changes of mode, which have a
 // record of their own, and for what comes from Slack, where every press is noted.
-func NewRegistry(modes *Controller, pauses *Pauses, orders Orders, audit interface{ Note(Entry) }) *Registry {
+func NewRegistry(modes *Controller, pauses *Pauses, orders Orders, audit interface{ Append(AuditEntry) }) *Registry {
 	return &Registry{modes: modes, pauses: pauses, orders: orders, audit: audit, acts: acts()}
 }
 
 // Acts returns the actions, in a fixed order.
-func (r *Registry) Acts() []Act { return slices.Clone(r.acts) }
+func (r *Registry) Acts() []ActionDef { return slices.Clone(r.acts) }
 
 // Do carries a call out and reads back, or says what it would do. Errors are
-// ErrCall, ErrNoPool, ErrUnexpected, ErrNotPaused, ErrNotWatching and those of the
+// ErrInvalidAction, ErrNoPool, ErrModeMismatch, ErrNotPaused, ErrNoRuleEngine and those of the
 // engine; with any of them nothing was changed.
-func (r *Registry) Do(ctx context.Context, now time.Time, c Call) (Outcome, error) {
-	i := slices.IndexFunc(r.acts, func(a Act) bool { return a.Name == c.Name })
+func (r *Registry) Do(ctx context.Context, now time.Time, c ActionRequest) (ActionResult, error) {
+	i := slices.IndexFunc(r.acts, func(a ActionDef) bool { return a.Name == c.Name })
 	if i < 0 {
-		return Outcome{}, fmt.Errorf("%w: there is no action %.40q; there are %s", ErrCall, c.Name, strings.Join(names(r.acts), ", "))
+		return ActionResult{}, fmt.Errorf("%w: there is no action %.40q; there are %s", ErrInvalidAction, c.Name, strings.Join(names(r.acts), ", "))
 	}
 	a := r.acts[i]
 	if err := a.check(c); err != nil {
-		return Outcome{}, err
+		return ActionResult{}, err
 	}
 	if c.DryRun {
 		return a.plan(r, now, c)
@@ -114,21 +114,21 @@ func (r *Registry) Do(ctx context.Context, now time.Time, c Call) (Outcome, erro
 // there is an error.
 func (r *Registry) Lift(ctx context.Context, now time.Time, id, by string, via Via) (engine.Silence, error) {
 	if r.orders == nil {
-		return engine.Silence{}, ErrNotWatching
+		return engine.Silence{}, ErrNoRuleEngine
 	}
 	s, err := r.orders.Unsilence(ctx, id, by)
-	e := Entry{
-		At: now, Kind: KindAction, Action: ActLift, Ending: Done, Pool: s.Pool, Actor: by, Via: via,
+	e := AuditEntry{
+		At: now, Kind: KindAction, Action: ActLift, Result: Done, Pool: s.Pool, Actor: by, Via: via,
 		Inputs: map[string]string{"silence": id, "rule": s.Rule},
 	}
 	if err != nil {
-		e.Ending, e.Inputs = Refused, map[string]string{"silence": id, "why": err.Error()}
+		e.Result, e.Inputs = Refused, map[string]string{"silence": id, "why": err.Error()}
 	}
-	r.audit.Note(e)
+	r.audit.Append(e)
 	return s, err
 }
 
-func names(acts []Act) []string {
+func names(acts []ActionDef) []string {
 	var all []string
 	for _, a := range acts {
 		all = append(all, a.Name)
@@ -138,29 +138,29 @@ func names(acts []Act) []string {
 
 // check refuses what the action does not take: whoever says it expects it to
 // count.
-func (a Act) check(c Call) error {
+func (a ActionDef) check(c ActionRequest) error {
 	given := map[string]bool{
 		"pool": c.Pool != "", "incident": c.Incident != "", "rule": c.Rule != "", "for": c.For != 0,
 		"expected": c.Expected != nil || c.Since != nil, "drop_overdue": c.DropOverdue,
 	}
 	for _, name := range []string{"pool", "incident", "rule", "for", "expected", "drop_overdue"} {
 		if given[name] && !slices.Contains(a.Takes, name) {
-			return fmt.Errorf("%w: %s takes no %s; it takes %s", ErrCall, a.Name, name, strings.Join(a.Takes, ", "))
+			return fmt.Errorf("%w: %s takes no %s; it takes %s", ErrInvalidAction, a.Name, name, strings.Join(a.Takes, ", "))
 		}
 	}
 	if c.For < 0 {
-		return fmt.Errorf("%w: for must be above 0", ErrCall)
+		return fmt.Errorf("%w: for must be above 0", ErrInvalidAction)
 	}
 	return nil
 }
 
 // note enters what was done or refused into the audit.
-func (r *Registry) note(now time.Time, c Call, o Outcome, err error) {
+func (r *Registry) note(now time.Time, c ActionRequest, o ActionResult, err error) {
 	if c.Via == ViaSlack || (err == nil && len(o.Changes) > 0) {
 		return
 	}
-	e := Entry{
-		At: now, Kind: KindAction, Action: c.Name, Ending: Done, Pool: c.Pool, Subject: c.Incident, Actor: c.Actor, Via: c.Via,
+	e := AuditEntry{
+		At: now, Kind: KindAction, Action: c.Name, Result: Done, Pool: c.Pool, Subject: c.Incident, Actor: c.Actor, Via: c.Via,
 		Reason: c.Reason, Inputs: map[string]string{"found": o.Found},
 	}
 	if c.Rule != "" {
@@ -170,11 +170,11 @@ func (r *Registry) note(now time.Time, c Call, o Outcome, err error) {
 		e.Inputs["for"] = c.For.Round(time.Second).String()
 	}
 	if err != nil {
-		e.Ending, e.Inputs["why"] = Refused, err.Error()
+		e.Result, e.Inputs["why"] = Refused, err.Error()
 		delete(e.Inputs, "found")
 	}
-	if o.Acked != nil && !o.Acked.Won {
-		e.Ending = Refused // somebody was faster
+	if o.Acked != nil && !o.Acked.Applied {
+		e.Result = Refused // somebody was faster
 	}
-	r.audit.Note(e)
+	r.audit.Append(e)
 }

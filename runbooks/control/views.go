@@ -7,21 +7,21 @@ import (
 	"headgate/proxy/admission"
 )
 
-// view is how a pool stands, and its gate with it.
-type view struct {
-	Standing
+// poolView is how a pool stands, and its gate with it.
+type poolView struct {
+	ModeState
 	gate     admission.Snapshot
 	recorded bool // the standing is
 }
 
-// views returns all pools, in the order in which they were added.
-func (c *Controller) views(now time.Time) []view {
+// poolViews returns all pools, in the order in which they were added.
+func (c *Controller) poolViews(now time.Time) []poolView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := make([]view, 0, len(c.pools))
+	all := make([]poolView, 0, len(c.pools))
 	for _, p := range c.pools {
-		pends := slices.ContainsFunc(c.pending, func(q Change) bool { return q.Pool == p.standing.Pool })
-		all = append(all, view{Standing: p.standing, gate: p.gate.Snapshot(now), recorded: !pends})
+		pends := slices.ContainsFunc(c.pending, func(q ModeChange) bool { return q.Pool == p.state.Pool })
+		all = append(all, poolView{ModeState: p.state, gate: p.gate.Snapshot(now), recorded: !pends})
 	}
 	return all
 }
@@ -31,7 +31,7 @@ func (c *Controller) gate(pool string) *admission.Gate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.pools {
-		if p.standing.Pool == pool {
+		if p.state.Pool == pool {
 			return p.gate
 		}
 	}
@@ -41,7 +41,7 @@ func (c *Controller) gate(pool string) *admission.Gate {
 // mode returns the mode that a pool's gate is in, Enforce if there is no such pool.
 // All that was applied until then Applied has heard of.
 func (c *Controller) mode(pool string) admission.Mode {
-	for _, v := range c.views(time.Now()) {
+	for _, v := range c.poolViews(time.Now()) {
 		if v.Pool == pool {
 			return v.gate.Mode
 		}
@@ -49,20 +49,20 @@ func (c *Controller) mode(pool string) admission.Mode {
 	return admission.Enforce
 }
 
-// plan says what an order would do, and does nothing.
-func (c *Controller) plan(now time.Time, o Order) ([]Change, error) {
+// dryRun says what an order would do, and does nothing.
+func (c *Controller) dryRun(now time.Time, o ModeRequest) ([]ModeChange, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	pools, err := c.chosenLocked(o)
+	pools, err := c.selectPoolsLocked(o)
 	if err != nil {
 		return nil, err
 	}
-	changes := make([]Change, 0, len(pools))
+	changes := make([]ModeChange, 0, len(pools))
 	for _, p := range pools {
-		s, to := p.gate.Snapshot(now), target(o, p.standing)
-		change := Change{
-			Pool: p.standing.Pool, Action: o.Action, From: p.standing.Mode, To: to, At: now.UTC().Truncate(time.Millisecond),
-			Running: s.InFlight, Queued: s.Depth, Before: beforeOf(p.standing, to), Actor: o.Actor, Via: o.Via, Reason: o.Reason,
+		s, to := p.gate.Snapshot(now), targetMode(o, p.state)
+		change := ModeChange{
+			Pool: p.state.Pool, Action: o.Action, From: p.state.Mode, To: to, At: now.UTC().Truncate(time.Millisecond),
+			Running: s.InFlight, Queued: s.Depth, RestoreMode: restoreModeAfter(p.state, to), Actor: o.Actor, Via: o.Via, Reason: o.Reason,
 		}
 		if o.DropOverdue {
 			change.Dropped, _ = p.gate.Overdue(now)

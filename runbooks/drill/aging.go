@@ -2,11 +2,11 @@ package drill
 
 import "time"
 
-// Expired says whether a pass is too old to rely on: more than one and a half
+// Overdue says whether a pass is too old to rely on: more than one and a half
 // periods of its schedule have gone by since. A drill that never passed is expired
 // when it has been known for as long. A period of 0, as without a schedule, never
 // expires anything.
-func Expired(now, lastPass, known time.Time, period time.Duration) bool {
+func Overdue(now, lastPass, known time.Time, period time.Duration) bool {
 	if period <= 0 {
 		return false
 	}

@@ -42,7 +42,7 @@ func BuiltIn() ([]Spec, error) {
 // BuiltInText returns the definition of a built-in drill as a file to start from;
 // false if there is none of that ID.
 func BuiltInText(id string) ([]byte, bool) {
-	if !idForm.MatchString(id) {
+	if !idPattern.MatchString(id) {
 		return nil, false
 	}
 	data, err := builtIn.ReadFile("builtin/" + id + ".yaml")

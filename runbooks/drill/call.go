@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// bounded calls something that may hang or panic, and waits for it until ctx ends or
+// callWithTimeout calls something that may hang or panic, and waits for it until ctx ends or
 // limit has passed. What comes later goes to late, if that is set, so that what was
 // done after all can be taken back.
-func bounded[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error), late func(T)) (T, error) {
+func callWithTimeout[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error), late func(T)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	type result struct {
 		value T
@@ -19,7 +19,7 @@ func bounded[T any](ctx context.Context, limit time.Duration, f func(context.Con
 	came, gone := make(chan result), make(chan struct{})
 	go func() {
 		defer cancel()
-		v, err := guarded(ctx, f)
+		v, err := recoverPanic(ctx, f)
 		select {
 		case came <- result{v, err}:
 		case <-gone:
@@ -47,8 +47,8 @@ func bounded[T any](ctx context.Context, limit time.Duration, f func(context.Con
 	}
 }
 
-// guarded turns a panic into an error.
-func guarded[T any](ctx context.Context, f func(context.Context) (T, error)) (v T, err error) {
+// recoverPanic turns a panic into an error.
+func recoverPanic[T any](ctx context.Context, f func(context.Context) (T, error)) (v T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("a panic: %v", p)
@@ -57,14 +57,14 @@ func guarded[T any](ctx context.Context, f func(context.Context) (T, error)) (v 
 	return f(ctx)
 }
 
-// boundedly is bounded for what returns only an error.
-func boundedly(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
-	_, err := bounded(ctx, limit, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) }, nil)
+// doWithTimeout is bounded for what returns only an error.
+func doWithTimeout(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
+	_, err := callWithTimeout(ctx, limit, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) }, nil)
 	return err
 }
 
-// pause waits until an instant; it returns early with the cause if ctx ends.
-func pause(ctx context.Context, until time.Time) error {
+// sleepUntil waits until an instant; it returns early with the cause if ctx ends.
+func sleepUntil(ctx context.Context, until time.Time) error {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {

@@ -8,11 +8,11 @@ import (
 	"headgate/proxy/fault"
 )
 
-// unproved says why the run cannot be judged: the load did not come, the endpoint
+// preconditionFailures says why the run cannot be judged: the load did not come, the endpoint
 // was not what it should be, a fault had no effect. Each is a sentence of its own.
-func (l *look) unproved() []string {
-	checks := []func(*look) string{
-		(*look).eyes, (*look).rate, (*look).samples, (*look).bursts, (*look).whole, (*look).service, (*look).unhurried, (*look).stepsWorked,
+func (l *evaluation) preconditionFailures() []string {
+	checks := []func(*evaluation) string{
+		(*evaluation).telemetryGap, (*evaluation).rateNotKept, (*evaluation).tooFewSamples, (*evaluation).burstMismatch, (*evaluation).loadMismatch, (*evaluation).serviceTimeMismatch, (*evaluation).endpointOverloaded, (*evaluation).failedSteps,
 	}
 	var all []string
 	for _, check := range checks {
@@ -21,19 +21,19 @@ func (l *look) unproved() []string {
 		}
 	}
 	for _, i := range l.spec.Faults {
-		if what := l.confirm(i); what != "" {
+		if what := l.unconfirmedFault(i); what != "" {
 			all = append(all, "injection not confirmed: "+what)
 		}
 	}
-	if len(l.spec.Slack) > 0 && l.Evidence.Befallen[ToSlack] == 0 {
+	if len(l.spec.Slack) > 0 && l.Evidence.FaultHits[TargetSlack] == 0 {
 		all = append(all, "injection not confirmed: no fault befell a message on its way to Slack")
 	}
 	return all
 }
 
-// unprovedBefore says why a baseline cannot be judged.
-func (l *look) unprovedBefore() string {
-	for _, check := range []func(*look) string{(*look).heldUp, (*look).eyes, (*look).rate, (*look).unhurried, (*look).service} {
+// baselinePreconditionFailure says why a baseline cannot be judged.
+func (l *evaluation) baselinePreconditionFailure() string {
+	for _, check := range []func(*evaluation) string{(*evaluation).stalled, (*evaluation).telemetryGap, (*evaluation).rateNotKept, (*evaluation).endpointOverloaded, (*evaluation).serviceTimeMismatch} {
 		if what := check(l); what != "" {
 			return what
 		}
@@ -41,18 +41,18 @@ func (l *look) unprovedBefore() string {
 	return ""
 }
 
-func (l *look) eyes() string {
-	if l.Evidence.Stale != "" {
-		return "not all was seen: " + l.Evidence.Stale
+func (l *evaluation) telemetryGap() string {
+	if l.Evidence.StaleReason != "" {
+		return "not all was seen: " + l.Evidence.StaleReason
 	}
 	return ""
 }
 
-// rate says whether the load was what it should be.
-func (l *look) rate() string {
+// rateNotKept says whether the load was what it should be.
+func (l *evaluation) rateNotKept() string {
 	unsent := 0
 	for _, t := range l.Evidence.Tasks {
-		unsent += one(t.End == Unsent)
+		unsent += btoi(t.Outcome == Unsent)
 	}
 	sent := len(l.Evidence.Tasks) - unsent
 	switch {
@@ -66,19 +66,19 @@ func (l *look) rate() string {
 	return ""
 }
 
-func (l *look) samples() string {
-	if n := len(l.judged()); n < enough {
-		return fmt.Sprintf("only %d tasks were sent, and %d are needed to judge by", n, enough)
+func (l *evaluation) tooFewSamples() string {
+	if n := len(l.scenarioTasks()); n < minSamples {
+		return fmt.Sprintf("only %d tasks were sent, and %d are needed to judge by", n, minSamples)
 	}
 	return ""
 }
 
-// bursts says whether the load rose when it should. Arrivals vary by chance; five
+// burstMismatch says whether the load rose when it should. Arrivals vary by chance; five
 // deviations are not chance.
-func (l *look) bursts() string {
+func (l *evaluation) burstMismatch() string {
 	for _, b := range l.spec.Arrivals.Bursts {
 		want := l.spec.Arrivals.Rate * b.Multiple * (b.To - b.From).Seconds()
-		got := float64(len(l.due(b.From, b.To)))
+		got := float64(len(l.tasksDue(b.From, b.To)))
 		if math.Abs(got-want) > 5*math.Sqrt(want)+2 {
 			return fmt.Sprintf("the burst from %s did not come as it should: %.0f tasks, of about %.0f", formatDuration(b.From), got, want)
 		}
@@ -86,26 +86,26 @@ func (l *look) bursts() string {
 	return ""
 }
 
-// whole says whether as much came in all as should.
-func (l *look) whole() string {
-	want := l.spec.tasks(0)
-	got := float64(len(l.due(-l.spec.Baseline, l.spec.Duration)))
+// loadMismatch says whether as much came in all as should.
+func (l *evaluation) loadMismatch() string {
+	want := l.spec.expectedTasks(0)
+	got := float64(len(l.tasksDue(-l.spec.Baseline, l.spec.Duration)))
 	if want > 0 && math.Abs(got-want) > 5*math.Sqrt(want)+2 {
 		return fmt.Sprintf("the load did not come as it should: %.0f tasks, of about %.0f", got, want)
 	}
 	return ""
 }
 
-// unhurried says whether the endpoint was free to take what the gate let through: one
+// endpointOverloaded says whether the endpoint was free to take what the gate let through: one
 // that makes calls wait measures itself.
-func (l *look) unhurried() string {
-	if _, lost := l.took(StepLoseSlots); lost {
+func (l *evaluation) endpointOverloaded() string {
+	if _, lost := l.stepResult(StepLoseSlots); lost {
 		return ""
 	}
 	n, waited := 0, 0
 	for _, c := range l.Evidence.Calls {
-		n += one(c.Reached)
-		waited += one(c.Reached && c.Waited > 2*l.slack)
+		n += btoi(c.Reached)
+		waited += btoi(c.Reached && c.SlotWait > 2*l.tolerance)
 	}
 	if waited > 2 && waited*20 > n {
 		return fmt.Sprintf("the endpoint was overloaded: %d of %d calls waited there", waited, n)
@@ -113,71 +113,71 @@ func (l *look) unhurried() string {
 	return ""
 }
 
-// service says whether the endpoint took its time: one that answers at once proves
+// serviceTimeMismatch says whether the endpoint took its time: one that answers at once proves
 // nothing of a queue.
-func (l *look) service() string {
+func (l *evaluation) serviceTimeMismatch() string {
 	if l.Evidence.ServiceMax == 0 {
 		return ""
 	}
 	n, off, sum := 0, 0, time.Duration(0)
 	for _, c := range l.Evidence.Calls {
-		if !c.Reached || c.Working || !c.Whole || c.Fault != "" {
+		if !c.Reached || c.Working || !c.Complete || c.Fault != "" {
 			continue
 		}
-		took := c.Left - c.Arrived - c.Waited
+		took := c.Finished - c.Arrived - c.SlotWait
 		n, sum = n+1, sum+took
-		off += one(took < l.Evidence.ServiceMin-l.slack || took > l.Evidence.ServiceMax+2*l.slack)
+		off += btoi(took < l.Evidence.ServiceMin-l.tolerance || took > l.Evidence.ServiceMax+2*l.tolerance)
 	}
-	if n == 0 || off*10 <= n && l.likely(sum/time.Duration(n), n) {
+	if n == 0 || off*10 <= n && l.plausibleMean(sum/time.Duration(n), n) {
 		return ""
 	}
 	return fmt.Sprintf("the endpoint did not take its time: calls took %.1f s on average, and should take %s to %s",
 		sum.Seconds()/float64(n), formatDuration(l.Evidence.ServiceMin), formatDuration(l.Evidence.ServiceMax))
 }
 
-// likely says whether n calls may take this long on average: five deviations are not
+// plausibleMean says whether n calls may take this long on average: five deviations are not
 // chance, and none is more than half of what lies between the bounds.
-func (l *look) likely(mean time.Duration, n int) bool {
+func (l *evaluation) plausibleMean(mean time.Duration, n int) bool {
 	if l.Evidence.ServiceMean == 0 {
 		return true
 	}
 	deviation := float64(l.Evidence.ServiceMax-l.Evidence.ServiceMin) / 2 / math.Sqrt(float64(n))
-	return math.Abs(float64(mean-l.Evidence.ServiceMean)) <= 5*deviation+float64(l.slack)
+	return math.Abs(float64(mean-l.Evidence.ServiceMean)) <= 5*deviation+float64(l.tolerance)
 }
 
-// stepsWorked says whether the steps did what they should, where that can be seen.
-func (l *look) stepsWorked() string {
-	for _, t := range l.Taken {
+// failedSteps says whether the steps did what they should, where that can be seen.
+func (l *evaluation) failedSteps() string {
+	for _, t := range l.Steps {
 		switch {
 		case t.Err != "":
 			return fmt.Sprintf("step %s at %s did not work: %s", t.Step.Kind, formatDuration(t.Step.At), t.Err)
-		case t.Step.Kind == StepLockRecord && l.writable(t) != "":
-			return l.writable(t)
-		case t.Step.Kind == StepLoseSlots && t.Back && l.waitedSince(t.Undone+l.slack) > 2:
-			return fmt.Sprintf("the endpoint did not get its slots back: %d calls waited there afterwards", l.waitedSince(t.Undone+l.slack))
-		case t.Step.Kind == StepLoseSlots && !l.waitedAtEndpoint(t):
+		case t.Step.Kind == StepLockRecord && l.recordNotLocked(t) != "":
+			return l.recordNotLocked(t)
+		case t.Step.Kind == StepLoseSlots && t.Reverted && l.slotWaitsAfter(t.RevertedAt+l.tolerance) > 2:
+			return fmt.Sprintf("the endpoint did not get its slots back: %d calls waited there afterwards", l.slotWaitsAfter(t.RevertedAt+l.tolerance))
+		case t.Step.Kind == StepLoseSlots && !l.sawSlotWait(t):
 			return "the endpoint lost no slots: no call waited there"
 		}
 	}
-	if len(l.Taken) < len(l.spec.Steps) && l.Over {
-		return fmt.Sprintf("%d of %d steps were taken", len(l.Taken), len(l.spec.Steps))
+	if len(l.Steps) < len(l.spec.Steps) && l.Complete {
+		return fmt.Sprintf("%d of %d steps were taken", len(l.Steps), len(l.spec.Steps))
 	}
 	return ""
 }
 
-// writable says why it cannot be said that the record was locked.
-func (l *look) writable(t Taken) string {
+// recordNotLocked says why it cannot be said that the record was locked.
+func (l *evaluation) recordNotLocked(t StepResult) string {
 	until := l.Evidence.At
-	if t.Back {
-		until = t.Undone - l.slack
+	if t.Reverted {
+		until = t.RevertedAt - l.tolerance
 	}
 	tried := 0
-	for _, p := range l.Evidence.Probes {
-		if p.At < t.Ordered || p.At > until {
+	for _, p := range l.Evidence.WriteProbes {
+		if p.At < t.Requested || p.At > until {
 			continue
 		}
 		tried++
-		if p.Free && p.At > t.Answered {
+		if p.Writable && p.At > t.Completed {
 			return fmt.Sprintf("the record was not locked: it could be written at %.0f s", p.At.Seconds())
 		}
 	}
@@ -187,31 +187,31 @@ func (l *look) writable(t Taken) string {
 	return ""
 }
 
-// waitedSince counts calls that came to the endpoint from a time on and had to wait
+// slotWaitsAfter counts calls that came to the endpoint from a time on and had to wait
 // there.
-func (l *look) waitedSince(at time.Duration) int {
+func (l *evaluation) slotWaitsAfter(at time.Duration) int {
 	n := 0
 	for _, c := range l.Evidence.Calls {
-		n += one(c.Reached && c.Arrived > at && c.Waited > l.slack)
+		n += btoi(c.Reached && c.Arrived > at && c.SlotWait > l.tolerance)
 	}
 	return n
 }
 
-func (l *look) waitedAtEndpoint(t Taken) bool {
+func (l *evaluation) sawSlotWait(t StepResult) bool {
 	for _, c := range l.Evidence.Calls {
-		if c.Reached && c.Waited > l.slack && c.Arrived >= t.Ordered {
+		if c.Reached && c.SlotWait > l.tolerance && c.Arrived >= t.Requested {
 			return true
 		}
 	}
 	return false
 }
 
-// confirm says why it cannot be said that a fault had its effect.
-func (l *look) confirm(i Injection) string {
+// unconfirmedFault says why it cannot be said that a fault had its effect.
+func (l *evaluation) unconfirmedFault(i Injection) string {
 	var hit []Call
 	all := 0
 	for _, c := range l.Evidence.Calls {
-		if c.Began < i.From+l.slack || c.Began >= i.From+i.For-l.slack {
+		if c.Started < i.From+l.tolerance || c.Started >= i.From+i.For-l.tolerance {
 			continue
 		}
 		all++
@@ -228,27 +228,27 @@ func (l *look) confirm(i Injection) string {
 	case !l.live() && math.Abs(float64(len(hit))-want) > 2+4*math.Sqrt(want*(1-i.Share)):
 		return fmt.Sprintf("fault %s befell %d of %d calls, and should befall about %.0f", i.Kind, len(hit), all, want)
 	}
-	return l.effect(i, hit)
+	return l.missingEffect(i, hit)
 }
 
-// effect looks at the far side of what was befallen.
-func (l *look) effect(i Injection, hit []Call) string {
+// missingEffect looks at the far side of what was befallen.
+func (l *evaluation) missingEffect(i Injection, hit []Call) string {
 	seen, without := 0, 0
 	for _, c := range hit {
-		works, can := l.worked(i, c)
-		seen += one(can)
-		without += one(can && !works)
+		works, can := l.faultWorked(i, c)
+		seen += btoi(can)
+		without += btoi(can && !works)
 	}
 	switch {
 	case seen == 0:
 		return fmt.Sprintf("no call that fault %s befell was seen to its end", i.Kind)
 	case without*5 > seen:
-		return fmt.Sprintf("%s: %d of %d calls that fault %s befell went as if nothing had been", effects(i.Kind), without, seen, i.Kind)
+		return fmt.Sprintf("%s: %d of %d calls that fault %s befell went as if nothing had been", missingEffectText(i.Kind), without, seen, i.Kind)
 	}
 	return ""
 }
 
-func effects(k fault.Kind) string {
+func missingEffectText(k fault.Kind) string {
 	switch k {
 	case fault.Latency, fault.Drip, fault.Hang:
 		return "the endpoint did not slow down"
@@ -258,31 +258,31 @@ func effects(k fault.Kind) string {
 	return "the endpoint did not fail"
 }
 
-// worked says whether a fault had its effect on a call, and whether that can be
+// faultWorked says whether a fault had its effect on a call, and whether that can be
 // said.
-func (l *look) worked(i Injection, c Call) (works, can bool) {
-	over := i.From + i.For - l.slack // from then on it may have been cut short
+func (l *evaluation) faultWorked(i Injection, c Call) (works, can bool) {
+	over := i.From + i.For - l.tolerance // from then on it may have been cut short
 	switch i.Kind {
 	case fault.Latency:
-		least := i.Delay - i.Jitter - l.slack/2
-		if !c.Reached || c.Began+i.Delay+i.Jitter > over {
+		least := i.Delay - i.Jitter - l.tolerance/2
+		if !c.Reached || c.Started+i.Delay+i.Jitter > over {
 			return false, false
 		}
-		return c.Arrived-c.Began >= min(least, i.Delay/2), true
+		return c.Arrived-c.Started >= min(least, i.Delay/2), true
 	case fault.Drip:
-		return c.Ended-c.Began > c.Left-c.Arrived+i.Delay/2, c.Reached && !c.Open && c.Ended < over
+		return c.Ended-c.Started > c.Finished-c.Arrived+i.Delay/2, c.Reached && !c.Open && c.Ended < over
 	case fault.Hang:
-		return c.Open || c.Ended-c.Began >= min(5*time.Second, over-c.Began), c.Began < over
+		return c.Open || c.Ended-c.Started >= min(5*time.Second, over-c.Started), c.Started < over
 	case fault.Status:
 		return c.Status == i.Code, !c.Open
 	case fault.Reset, fault.Refuse:
 		return c.Status == 0, !c.Open
 	}
-	t, ok := l.task(c.Task)
-	return t.End != Served, ok && t.End != Pending
+	t, ok := l.taskByID(c.Task)
+	return t.Outcome != Served, ok && t.Outcome != Pending
 }
 
-func (l *look) task(id int) (Task, bool) {
+func (l *evaluation) taskByID(id int) (Task, bool) {
 	for _, t := range l.Evidence.Tasks {
 		if t.ID == id {
 			return t, true

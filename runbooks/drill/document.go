@@ -20,61 +20,61 @@ const (
 	maxItems = 100
 )
 
-// Problem is one thing that is wrong with a definition.
-type Problem = strictyaml.Problem
+// SpecError is one thing that is wrong with a definition.
+type SpecError = strictyaml.Diagnostic
 
-// Problems are all that is wrong with definitions, in the order of their file.
-type Problems = strictyaml.Problems
+// SpecErrors are all that is wrong with definitions, in the order of their file.
+type SpecErrors = strictyaml.Diagnostics
 
-// ledger reads the settings of definitions, and collects what is wrong with them.
-type ledger struct{ *strictyaml.Ledger }
+// specReader reads the settings of definitions, and collects what is wrong with them.
+type specReader struct{ *strictyaml.Decoder }
 
-func newLedger(file string) ledger { return ledger{strictyaml.NewLedger(file)} }
+func newSpecReader(file string) specReader { return specReader{strictyaml.NewDecoder(file)} }
 
 // list reads the items of a list.
-func (l ledger) list(item strictyaml.Reader) strictyaml.Reader { return l.List(maxItems, item) }
+func (l specReader) list(item strictyaml.Reader) strictyaml.Reader { return l.List(maxItems, item) }
 
 // text reads text of bounded length that shows as what it is.
-func (l ledger) text(to *string, most int) strictyaml.Reader {
+func (l specReader) text(to *string, most int) strictyaml.Reader {
 	return func(n *yaml.Node, path string) {
-		before := l.Count()
+		before := l.Len()
 		var text string
 		l.Text(&text)(n, path)
 		switch {
-		case l.Count() > before:
+		case l.Len() > before:
 		case utf8.RuneCountInString(n.Value) > most:
-			l.RefuseAt(strictyaml.PlaceOf(n), path, fmt.Sprintf("must be at most %d characters", most))
-		case strings.ContainsFunc(n.Value, hidden):
-			l.RefuseAt(strictyaml.PlaceOf(n), path, "must not have control characters")
+			l.ReportAt(strictyaml.PositionOf(n), path, fmt.Sprintf("must be at most %d characters", most))
+		case strings.ContainsFunc(n.Value, isHiddenRune):
+			l.ReportAt(strictyaml.PositionOf(n), path, "must not have control characters")
 		default:
 			*to = text
 		}
 	}
 }
 
-// hidden says whether a rune could make text show as something else.
-func hidden(r rune) bool {
+// isHiddenRune says whether a rune could make text show as something else.
+func isHiddenRune(r rune) bool {
 	return r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
 }
 
 // number reads a finite number from least to most.
-func (l ledger) number(to *float64, least, most float64) strictyaml.Reader {
+func (l specReader) number(to *float64, least, most float64) strictyaml.Reader {
 	return func(n *yaml.Node, path string) {
 		v, err := strconv.ParseFloat(n.Value, 64)
 		if n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(v) || v < least || v > most {
-			l.RefuseAt(strictyaml.PlaceOf(n), path, fmt.Sprintf("must be a number from %v to %v, is %s", least, most, strictyaml.Shown(n)))
+			l.ReportAt(strictyaml.PositionOf(n), path, fmt.Sprintf("must be a number from %v to %v, is %s", least, most, strictyaml.Display(n)))
 			return
 		}
 		*to = v
 	}
 }
 
-// whole reads a whole number from least to most.
-func (l ledger) whole(to *int, least, most int) strictyaml.Reader {
+// integer reads a whole number from least to most.
+func (l specReader) integer(to *int, least, most int) strictyaml.Reader {
 	return func(n *yaml.Node, path string) {
 		v, err := strconv.Atoi(n.Value)
 		if n.Kind != yaml.ScalarNode || err != nil || v < least || v > most {
-			l.RefuseAt(strictyaml.PlaceOf(n), path, fmt.Sprintf("must be a whole number from %d to %d, is %s", least, most, strictyaml.Shown(n)))
+			l.ReportAt(strictyaml.PositionOf(n), path, fmt.Sprintf("must be a whole number from %d to %d, is %s", least, most, strictyaml.Display(n)))
 			return
 		}
 		*to = v
@@ -82,11 +82,11 @@ func (l ledger) whole(to *int, least, most int) strictyaml.Reader {
 }
 
 // share reads a part of 1, as a number or a percentage.
-func (l ledger) share(to *float64) strictyaml.Reader {
+func (l specReader) share(to *float64) strictyaml.Reader {
 	return func(n *yaml.Node, path string) {
 		v, err := parseShare(n.Value)
 		if n.Kind != yaml.ScalarNode || err != nil {
-			l.RefuseAt(strictyaml.PlaceOf(n), path, "must be 0 to 1 or 0% to 100%, is "+strictyaml.Shown(n))
+			l.ReportAt(strictyaml.PositionOf(n), path, "must be 0 to 1 or 0% to 100%, is "+strictyaml.Display(n))
 			return
 		}
 		*to = v
@@ -94,11 +94,11 @@ func (l ledger) share(to *float64) strictyaml.Reader {
 }
 
 // duration reads 90s, 5m or 7d.
-func (l ledger) duration(to *time.Duration) strictyaml.Reader {
+func (l specReader) duration(to *time.Duration) strictyaml.Reader {
 	return func(n *yaml.Node, path string) {
 		d, err := parseDuration(n.Value)
 		if n.Kind != yaml.ScalarNode || err != nil {
-			l.RefuseAt(strictyaml.PlaceOf(n), path, "must be a duration such as 90s, 5m or 7d, is "+strictyaml.Shown(n))
+			l.ReportAt(strictyaml.PositionOf(n), path, "must be a duration such as 90s, 5m or 7d, is "+strictyaml.Display(n))
 			return
 		}
 		*to = d

@@ -6,37 +6,37 @@ import (
 )
 
 type runDoc struct {
-	ID         string          `json:"id"`
-	Drill      string          `json:"drill"`
-	Name       string          `json:"name"`
-	Status     Status          `json:"status"`
-	Verdict    Verdict         `json:"verdict,omitempty"`
-	Reason     string          `json:"reason,omitempty"`
-	Count      int             `json:"count,omitempty"`
-	Trigger    Trigger         `json:"trigger"`
-	Actor      string          `json:"actor,omitempty"`
-	Version    string          `json:"version,omitempty"`
-	Speed      float64         `json:"speed"`
-	Scheduled  time.Time       `json:"scheduled_at,omitzero"`
-	Started    time.Time       `json:"started_at,omitzero"`
-	Ended      time.Time       `json:"ended_at,omitzero"`
-	Injected   int             `json:"injected_calls"`
-	ClearTook  span            `json:"clear_took_s"`
-	Recovered  span            `json:"recovered_s"`
-	Fence      int64           `json:"fence,omitempty"`
-	Phases     []phaseDoc      `json:"phases"`
-	Hypotheses []hypothesisDoc `json:"hypotheses"`
-	Undo       []undoDoc       `json:"undone"`
-	Messages   []messageDoc    `json:"messages"`
-	Spec       Spec            `json:"spec"`
-	Series     []pointDoc      `json:"series,omitempty"`
+	ID          string          `json:"id"`
+	Drill       string          `json:"drill"`
+	Name        string          `json:"name"`
+	Status      Status          `json:"status"`
+	Verdict     Verdict         `json:"verdict,omitempty"`
+	Reason      string          `json:"reason,omitempty"`
+	Count       int             `json:"count,omitempty"`
+	Trigger     Trigger         `json:"trigger"`
+	Actor       string          `json:"actor,omitempty"`
+	Version     string          `json:"version,omitempty"`
+	Speed       float64         `json:"speed"`
+	Scheduled   time.Time       `json:"scheduled_at,omitzero"`
+	Started     time.Time       `json:"started_at,omitzero"`
+	Ended       time.Time       `json:"ended_at,omitzero"`
+	Injected    int             `json:"injected_calls"`
+	ClearTook   docDuration     `json:"clear_took_s"`
+	Recovered   docDuration     `json:"recovered_s"`
+	Fence       int64           `json:"fence,omitempty"`
+	Phases      []phaseDoc      `json:"phases"`
+	Hypotheses  []hypothesisDoc `json:"hypotheses"`
+	UndoResults []undoResultDoc `json:"undone"`
+	Messages    []messageDoc    `json:"messages"`
+	Spec        Spec            `json:"spec"`
+	Series      []pointDoc      `json:"series,omitempty"`
 }
 
 type phaseDoc struct {
-	Name  PhaseName `json:"name"`
-	Began time.Time `json:"began_at"`
-	Ended time.Time `json:"ended_at,omitzero"`
-	Note  string    `json:"note,omitempty"`
+	Name    PhaseName `json:"name"`
+	Started time.Time `json:"began_at"`
+	Ended   time.Time `json:"ended_at,omitzero"`
+	Note    string    `json:"note,omitempty"`
 }
 
 type hypothesisDoc struct {
@@ -44,30 +44,30 @@ type hypothesisDoc struct {
 	Compare  Compare `json:"compare"`
 	Limit    float64 `json:"limit"`
 	Unit     string  `json:"unit"`
-	Known    bool    `json:"known"`
+	Measured bool    `json:"known"`
 	Value    float64 `json:"value"`
 	Margin   float64 `json:"margin"`
 	Passed   bool    `json:"passed"`
 	Evidence string  `json:"evidence,omitempty"`
-	Why      string  `json:"why,omitempty"`
+	Reason   string  `json:"why,omitempty"`
 }
 
-type undoDoc struct {
-	What string    `json:"what"`
-	At   time.Time `json:"at"`
-	Took span      `json:"took_s"`
-	OK   bool      `json:"ok"`
-	Note string    `json:"note,omitempty"`
+type undoResultDoc struct {
+	What string      `json:"what"`
+	At   time.Time   `json:"at"`
+	Took docDuration `json:"took_s"`
+	OK   bool        `json:"ok"`
+	Note string      `json:"note,omitempty"`
 }
 
 type messageDoc struct {
-	Incident string    `json:"incident,omitempty"`
-	Kind     string    `json:"kind"`
-	Level    string    `json:"level,omitempty"`
-	Channel  string    `json:"channel,omitempty"`
-	Text     string    `json:"text"`
-	Made     time.Time `json:"made_at,omitzero"`
-	Accepted time.Time `json:"accepted_at,omitzero"`
+	Incident     string    `json:"incident,omitempty"`
+	Kind         string    `json:"kind"`
+	Level        string    `json:"level,omitempty"`
+	Channel      string    `json:"channel,omitempty"`
+	Text         string    `json:"text"`
+	FirstAttempt time.Time `json:"made_at,omitzero"`
+	Accepted     time.Time `json:"accepted_at,omitzero"`
 }
 
 type pointDoc struct {
@@ -90,12 +90,14 @@ func (r Run) MarshalJSON() ([]byte, error) {
 		ID: r.ID, Drill: r.Drill, Name: r.Name, Status: r.Status, Verdict: r.Verdict, Reason: r.Reason,
 		Count: r.Count, Trigger: r.Trigger, Actor: r.Actor, Version: r.Version, Speed: finite(r.Speed),
 		Scheduled: r.Scheduled, Started: r.Started, Ended: r.Ended,
-		Injected: r.Injected, ClearTook: span(r.ClearTook), Recovered: span(r.Recovered), Fence: r.Fence,
-		Phases:     written(r.Phases, func(p Phase) phaseDoc { return phaseDoc(p) }),
-		Hypotheses: written(r.Hypotheses, hypothesisOf),
-		Undo:       written(r.Undo, func(u Undone) undoDoc { return undoDoc{u.What, u.At, span(u.Took), u.OK, u.Note} }),
-		Messages:   written(r.Messages, func(m Message) messageDoc { return messageDoc(m) }),
-		Spec:       r.Spec, Series: mapped(r.Series, pointOf),
+		Injected: r.Injected, ClearTook: docDuration(r.ClearTook), Recovered: docDuration(r.Recovered), Fence: r.Fence,
+		Phases:     mapOrEmpty(r.Phases, func(p Phase) phaseDoc { return phaseDoc(p) }),
+		Hypotheses: mapOrEmpty(r.Hypotheses, hypothesisOf),
+		UndoResults: mapOrEmpty(r.UndoResults, func(u UndoResult) undoResultDoc {
+			return undoResultDoc{u.What, u.At, docDuration(u.Took), u.OK, u.Note}
+		}),
+		Messages: mapOrEmpty(r.Messages, func(m Message) messageDoc { return messageDoc(m) }),
+		Spec:     r.Spec, Series: mapSlice(r.Series, pointOf),
 	})
 }
 
@@ -110,43 +112,43 @@ func (r *Run) UnmarshalJSON(data []byte) error {
 		Count: d.Count, Trigger: d.Trigger, Actor: d.Actor, Version: d.Version, Speed: d.Speed,
 		Scheduled: d.Scheduled, Started: d.Started, Ended: d.Ended,
 		Injected: d.Injected, ClearTook: time.Duration(d.ClearTook), Recovered: time.Duration(d.Recovered), Fence: d.Fence,
-		Phases:     read(d.Phases, func(p phaseDoc) Phase { return Phase(p) }),
-		Hypotheses: read(d.Hypotheses, hypothesisDoc.hypothesis),
-		Undo: read(d.Undo, func(u undoDoc) Undone {
-			return Undone{u.What, u.At, time.Duration(u.Took), u.OK, u.Note}
+		Phases:     mapOrNil(d.Phases, func(p phaseDoc) Phase { return Phase(p) }),
+		Hypotheses: mapOrNil(d.Hypotheses, hypothesisDoc.hypothesis),
+		UndoResults: mapOrNil(d.UndoResults, func(u undoResultDoc) UndoResult {
+			return UndoResult{u.What, u.At, time.Duration(u.Took), u.OK, u.Note}
 		}),
-		Messages: read(d.Messages, func(m messageDoc) Message { return Message(m) }),
-		Spec:     d.Spec, Series: read(d.Series, func(p pointDoc) Point { return Point(p) }),
+		Messages: mapOrNil(d.Messages, func(m messageDoc) Message { return Message(m) }),
+		Spec:     d.Spec, Series: mapOrNil(d.Series, func(p pointDoc) Point { return Point(p) }),
 	}
 	return nil
 }
 
-// written is mapped, with an empty list instead of none.
-func written[A, B any](all []A, to func(A) B) []B {
+// mapOrEmpty is mapped, with an empty list instead of none.
+func mapOrEmpty[A, B any](all []A, to func(A) B) []B {
 	if len(all) == 0 {
 		return []B{}
 	}
-	return mapped(all, to)
+	return mapSlice(all, to)
 }
 
-// read is mapped, with none instead of an empty list.
-func read[A, B any](all []A, to func(A) B) []B {
+// mapOrNil is mapped, with none instead of an empty list.
+func mapOrNil[A, B any](all []A, to func(A) B) []B {
 	if len(all) == 0 {
 		return nil
 	}
-	return mapped(all, to)
+	return mapSlice(all, to)
 }
 
 func hypothesisOf(h Hypothesis) hypothesisDoc {
 	return hypothesisDoc{
-		h.Measure, h.Compare, finite(h.Limit), h.Unit, h.Known, finite(h.Value), finite(h.Margin), h.Passed, h.Evidence, h.Why,
+		h.Measure, h.Compare, finite(h.Limit), h.Unit, h.Measured, finite(h.Value), finite(h.Margin), h.Passed, h.Evidence, h.Reason,
 	}
 }
 
 func (d hypothesisDoc) hypothesis() Hypothesis {
 	return Hypothesis{
 		Expectation: Expectation{d.Name, d.Compare, d.Limit, d.Unit},
-		Known:       d.Known, Value: d.Value, Margin: d.Margin, Passed: d.Passed, Evidence: d.Evidence, Why: d.Why,
+		Measured:    d.Measured, Value: d.Value, Margin: d.Margin, Passed: d.Passed, Evidence: d.Evidence, Reason: d.Reason,
 	}
 }
 

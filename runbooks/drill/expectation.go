@@ -19,11 +19,11 @@ func ParseExpectation(text string) (Expectation, error) {
 	if len(text) > maxText {
 		return e, fmt.Errorf("must be at most %d characters", maxText)
 	}
-	name, rest, compare, ok := cutCompare(text)
+	name, rest, compare, ok := splitComparison(text)
 	if !ok {
 		return e, errors.New("must be a measure, one of <=, >= and ==, and a value, such as p95_turnaround <= 60s")
 	}
-	k, known := kindOf(Measure(name))
+	k, known := lookupMeasure(Measure(name))
 	if !known {
 		return e, fmt.Errorf("unknown measure %s; known: %s", strictyaml.Quote(name), measureNames())
 	}
@@ -34,7 +34,7 @@ func ParseExpectation(text string) (Expectation, error) {
 	return Expectation{Measure: k.measure, Compare: compare, Limit: limit, Unit: k.unit}, nil
 }
 
-func cutCompare(text string) (name, rest string, c Compare, ok bool) {
+func splitComparison(text string) (name, rest string, c Compare, ok bool) {
 	for _, c := range []Compare{AtMost, AtLeast, Equal} {
 		if name, rest, ok := strings.Cut(text, string(c)); ok {
 			return strings.TrimSpace(name), strings.TrimSpace(rest), c, true
@@ -122,7 +122,7 @@ func formatDuration(d time.Duration) string {
 
 // String writes an expectation so that ParseExpectation reads it back.
 func (e Expectation) String() string {
-	limit := Amount(e.Limit, e.Unit)
+	limit := FormatAmount(e.Limit, e.Unit)
 	if back, err := parseLimit(limit, e.Unit); err != nil || back != e.Limit {
 		limit = strconv.FormatFloat(e.Limit, 'f', -1, 64)
 		if e.Unit == UnitSeconds {
@@ -132,19 +132,19 @@ func (e Expectation) String() string {
 	return fmt.Sprintf("%s %s %s", e.Measure, e.Compare, limit)
 }
 
-// Amount writes a value with its unit, as people read it.
-func Amount(v float64, unit string) string {
+// FormatAmount writes a value with its unit, as people read it.
+func FormatAmount(v float64, unit string) string {
 	switch unit {
 	case UnitRatio:
-		return trimmed(v*100) + "%"
+		return formatNumber(v*100) + "%"
 	case UnitSeconds:
-		return trimmed(v) + "s"
+		return formatNumber(v) + "s"
 	}
-	return trimmed(v)
+	return formatNumber(v)
 }
 
-// trimmed writes a number with at most three decimals.
-func trimmed(v float64) string {
+// formatNumber writes a number with at most three decimals.
+func formatNumber(v float64) string {
 	return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64)
 }
 

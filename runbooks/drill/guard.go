@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// guard watches over the run while it goes on: it renews what is injected, looks at
+// startMonitors watches over the run while it goes on: it renews what is injected, looks at
 // production and at what is seen, and records; each for itself, so that none holds up
 // another. The function that it returns ends
 // that, and returns when it has.
-func (a *active) guard() (stop func()) {
+func (a *activeRun) startMonitors() (stop func()) {
 	ctx, cancel := context.WithCancel(a.ctx)
 	var gone sync.WaitGroup
 	every := func(d time.Duration, poke <-chan struct{}, f func(context.Context)) {
@@ -28,30 +28,30 @@ func (a *active) guard() (stop func()) {
 				case <-tick.C:
 				case <-poke:
 				}
-				_, err := guarded(ctx, func(ctx context.Context) (struct{}, error) { f(ctx); return struct{}{}, nil })
+				_, err := recoverPanic(ctx, func(ctx context.Context) (struct{}, error) { f(ctx); return struct{}{}, nil })
 				if err != nil {
-					a.stop(&stopped{why: "watching over the drill failed: " + err.Error()})
+					a.stop(&stopCause{reason: "watching over the drill failed: " + err.Error()})
 				}
 			}
 		}()
 	}
-	every(renewal, nil, a.renew)
-	every(watching, nil, a.checkProduction)
-	every(looking, nil, a.checkSight)
-	every(saving, a.dirty, func(ctx context.Context) { a.save(ctx); a.checkRecord(ctx) })
+	every(renewInterval, nil, a.renewLeases)
+	every(productionInterval, nil, a.checkProduction)
+	every(observeInterval, nil, a.checkEvidence)
+	every(saveInterval, a.dirty, func(ctx context.Context) { a.save(ctx); a.checkFreeze(ctx) })
 	return func() { cancel(); gone.Wait() }
 }
 
-// renew puts off the end of what is injected, while the record can be written. It
+// renewLeases puts off the end of what is injected, while the record can be written. It
 // waits for nobody: a lease that hangs must not take the others with it.
-func (a *active) renew(ctx context.Context) {
-	if a.savedFor() > unsaved {
-		a.stop(&stopped{why: "the record could not be written for " + formatDuration(unsaved)})
+func (a *activeRun) renewLeases(ctx context.Context) {
+	if a.sinceSaved() > maxUnsaved {
+		a.stop(&stopCause{reason: "the record could not be written for " + formatDuration(maxUnsaved)})
 		return
 	}
 	a.mu.Lock()
-	leases := append([]*held(nil), a.leases...)
-	may := a.mayRenew
+	leases := append([]*injectedFault(nil), a.faults...)
+	may := a.renewAllowed
 	a.mu.Unlock()
 	if !may {
 		return
@@ -59,57 +59,57 @@ func (a *active) renew(ctx context.Context) {
 	var gone sync.WaitGroup
 	for _, h := range leases {
 		gone.Go(func() {
-			err := boundedly(ctx, LeaseTTL/2, func(ctx context.Context) error { return a.leaseOf(h).Renew(ctx, LeaseTTL) })
-			if errors.Is(err, ErrLapsed) && ctx.Err() == nil {
-				a.lapsed(ctx, h)
+			err := doWithTimeout(ctx, LeaseTTL/2, func(ctx context.Context) error { return a.leaseOf(h).Renew(ctx, LeaseTTL) })
+			if errors.Is(err, ErrLeaseExpired) && ctx.Err() == nil {
+				a.reinject(ctx, h)
 			}
 		})
 	}
 	gone.Wait()
 }
 
-func (a *active) leaseOf(h *held) Lease {
+func (a *activeRun) leaseOf(h *injectedFault) Lease {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return h.lease
 }
 
-// mostLapses is how often a lease may lapse because the machine was busy.
-const mostLapses = 3
+// maxExpirations is how often a lease may lapse because the machine was busy.
+const maxExpirations = 3
 
-// lapsed puts a fault in force again that ended although its runner lives.
-func (a *active) lapsed(ctx context.Context, h *held) {
-	h.lapses++
-	if h.lapses > mostLapses {
-		a.stop(&stopped{why: fmt.Sprintf("fault %s lapsed %d times: the machine is too busy to renew it", h.injection.Kind, h.lapses)})
+// reinject puts a fault in force again that ended although its runner lives.
+func (a *activeRun) reinject(ctx context.Context, h *injectedFault) {
+	h.expirations++
+	if h.expirations > maxExpirations {
+		a.stop(&stopCause{reason: fmt.Sprintf("fault %s lapsed %d times: the machine is too busy to renew it", h.injection.Kind, h.expirations)})
 		return
 	}
-	lease, err := bounded(ctx, LeaseTTL, func(ctx context.Context) (Lease, error) {
-		return a.stage.Inject(ctx, h.way, h.injection, LeaseTTL)
-	}, clearLate)
+	lease, err := callWithTimeout(ctx, LeaseTTL, func(ctx context.Context) (Lease, error) {
+		return a.env.Inject(ctx, h.target, h.injection, LeaseTTL)
+	}, clearLateFault)
 	if err != nil {
 		return // the next renewal says that it has lapsed
 	}
 	a.mu.Lock()
 	still := false
-	for _, o := range a.leases {
+	for _, o := range a.faults {
 		still = still || o == h
 	}
-	if still && a.mayRenew {
+	if still && a.renewAllowed {
 		h.lease = lease
 	}
-	still = still && a.mayRenew
+	still = still && a.renewAllowed
 	a.mu.Unlock()
 	if !still {
-		clearLate(lease)
+		clearLateFault(lease)
 	}
 }
 
 // checkProduction stops the run when production needs it.
-func (a *active) checkProduction(ctx context.Context) {
-	run := a.brief()
+func (a *activeRun) checkProduction(ctx context.Context) {
+	run := a.header()
 	look := func() error {
-		return boundedly(ctx, callLimit/2, func(ctx context.Context) error { return a.o.Production.Check(ctx, run) })
+		return doWithTimeout(ctx, callTimeout/2, func(ctx context.Context) error { return a.o.Production.Check(ctx, run) })
 	}
 	err := look()
 	var why *StopError
@@ -119,57 +119,57 @@ func (a *active) checkProduction(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case errors.As(err, &why):
-		a.stop(&stopped{why: why.Why})
+		a.stop(&stopCause{reason: why.Reason})
 	case err != nil:
-		a.stop(&stopped{why: "production cannot be watched: " + err.Error()})
+		a.stop(&stopCause{reason: "production cannot be watched: " + err.Error()})
 	}
 }
 
-// brief is the run without what grows.
-func (a *active) brief() Run {
+// header is the run without what grows.
+func (a *activeRun) header() Run {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r := a.run
-	r.Series, r.Messages, r.Undo, r.Phases, r.Hypotheses = nil, nil, nil, nil, nil
+	r := a.record
+	r.Series, r.Messages, r.UndoResults, r.Phases, r.Hypotheses = nil, nil, nil, nil, nil
 	return r
 }
 
-// checkSight stops the run when abort_if holds, or when nothing can be seen.
-func (a *active) checkSight(ctx context.Context) {
-	if !a.loaded() {
+// checkEvidence stops the run when abort_if holds, or when nothing can be seen.
+func (a *activeRun) checkEvidence(ctx context.Context) {
+	if !a.loadRunning() {
 		return
 	}
-	err := a.look(ctx)
+	err := a.observe(ctx)
 	if ctx.Err() != nil {
 		return
 	}
-	l := a.looked()
+	l := a.evaluation()
 	a.mu.Lock()
-	blind := time.Since(a.seen)
+	blind := time.Since(a.lastFresh)
 	a.mu.Unlock()
-	if blind > blindness {
-		why := l.Evidence.Stale
+	if blind > maxBlind {
+		why := l.Evidence.StaleReason
 		if err != nil {
 			why = err.Error()
 		}
-		a.stop(&stopped{why: "telemetry is missing: " + why})
+		a.stop(&stopCause{reason: "telemetry is missing: " + why})
 		return
 	}
 	if err != nil {
 		return
 	}
 	for _, e := range l.Run.Spec.AbortIf {
-		if r := l.measure(e.Measure); r.Known && !r.Never && e.Holds(r.Value) {
-			a.stop(&stopped{why: fmt.Sprintf("abort_if %s: it is %s", e, Amount(r.Value, e.Unit)), wrong: l.wrong()})
+		if r := l.measure(e.Measure); r.Measured && !r.NotObserved && e.Holds(r.Value) {
+			a.stop(&stopCause{reason: fmt.Sprintf("abort_if %s: it is %s", e, FormatAmount(r.Value, e.Unit)), violations: l.violationsSoFar()})
 			return
 		}
 	}
 }
 
-// checkRecord stops the run when drills have been frozen, by whomever.
-func (a *active) checkRecord(ctx context.Context) {
-	f, err := bounded(ctx, callLimit, a.o.Store.Frozen, nil)
+// checkFreeze stops the run when drills have been frozen, by whomever.
+func (a *activeRun) checkFreeze(ctx context.Context) {
+	f, err := callWithTimeout(ctx, callTimeout, a.o.Store.Frozen, nil)
 	if err == nil && f.On {
-		a.stop(frozen(f))
+		a.stop(frozenCause(f))
 	}
 }

@@ -20,23 +20,23 @@ type History struct {
 
 // Day is what the runs of a drill came to that began on one day of UTC.
 type Day struct {
-	Day      time.Time // its beginning
-	Drill    string    // ID
-	Verdicts map[Verdict]int
-	Judged   int     // runs with a margin
-	Margin   float64 // sum over them of the tightest margin of each
-	Tightest float64 // of all margins that day; meaningless unless Judged
+	Day        time.Time // its beginning
+	Drill      string    // ID
+	Verdicts   map[Verdict]int
+	WithMargin int     // runs with a margin
+	MarginSum  float64 // sum over them of the tightest margin of each
+	Tightest   float64 // of all margins that day; meaningless unless Judged
 }
 
 // Latest is how a drill stands.
 type Latest struct {
-	Drill   string // ID
-	Name    string // when it ran last
-	Run     string // ID of the latest run that has ended
-	Verdict Verdict
-	At      time.Time // when that began
-	Passed  string    // ID of the latest run that passed; empty: none
-	PassAt  time.Time // when that began; zero: none
+	Drill     string // ID
+	Name      string // when it ran last
+	Run       string // ID of the latest run that has ended
+	Verdict   Verdict
+	At        time.Time // when that began
+	PassedRun string    // ID of the latest run that passed; empty: none
+	PassedAt  time.Time // when that began; zero: none
 }
 
 // Tightest returns the hypothesis with the least margin of those that are known,
@@ -50,7 +50,7 @@ func (r Run) Tightest() (Hypothesis, bool) {
 		return least, false
 	}
 	for _, h := range r.Hypotheses {
-		if h.Known && (!found || h.tighter(least)) {
+		if h.Measured && (!found || h.tighter(least)) {
 			least, found = h, true
 		}
 	}
@@ -58,11 +58,11 @@ func (r Run) Tightest() (Hypothesis, bool) {
 }
 
 func (h Hypothesis) tighter(than Hypothesis) bool {
-	if h.exact() != than.exact() {
-		return than.exact()
+	if h.metExactly() != than.metExactly() {
+		return than.metExactly()
 	}
 	return h.Margin < than.Margin
 }
 
-// exact says that a hypothesis holds and could not do so by more or less.
-func (h Hypothesis) exact() bool { return h.Passed && (h.Compare == Equal || h.Limit == 0) }
+// metExactly says that a hypothesis holds and could not do so by more or less.
+func (h Hypothesis) metExactly() bool { return h.Passed && (h.Compare == Equal || h.Limit == 0) }

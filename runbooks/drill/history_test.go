@@ -8,11 +8,11 @@ func TestTightest(t *testing.T) {
 	expect := func(m Measure, c Compare, limit float64) Expectation {
 		return Expectation{Measure: m, Compare: c, Limit: limit}
 	}
-	p95 := Hypothesis{Expectation: expect(P95, AtMost, 60), Known: true, Value: 41, Margin: 0.3, Passed: true}
-	late := Hypothesis{Expectation: expect(LateShare, AtMost, 0.1), Known: true, Margin: 0.9, Passed: true}
-	exact := Hypothesis{Expectation: expect(TasksLost, Equal, 0), Known: true, Passed: true}
-	none := Hypothesis{Expectation: expect(FalseEnds, AtMost, 0), Known: true, Passed: true}
-	lost := Hypothesis{Expectation: expect(TasksLost, Equal, 0), Known: true, Value: 3, Margin: -3}
+	p95 := Hypothesis{Expectation: expect(P95, AtMost, 60), Measured: true, Value: 41, Margin: 0.3, Passed: true}
+	late := Hypothesis{Expectation: expect(LateShare, AtMost, 0.1), Measured: true, Margin: 0.9, Passed: true}
+	exact := Hypothesis{Expectation: expect(TasksLost, Equal, 0), Measured: true, Passed: true}
+	none := Hypothesis{Expectation: expect(FalseCompletions, AtMost, 0), Measured: true, Passed: true}
+	lost := Hypothesis{Expectation: expect(TasksLost, Equal, 0), Measured: true, Value: 3, Margin: -3}
 	unknown := Hypothesis{Expectation: expect(TimeToPage, AtMost, 30), Margin: -9}
 	for name, tt := range map[string]struct {
 		all  []Hypothesis
@@ -23,7 +23,7 @@ func TestTightest(t *testing.T) {
 		"the least":     {[]Hypothesis{late, p95, unknown}, P95},
 		"past exact":    {[]Hypothesis{exact, late, none}, LateShare},
 		"broken":        {[]Hypothesis{p95, lost, late}, TasksLost},
-		"nothing else":  {[]Hypothesis{unknown, none, exact}, FalseEnds},
+		"nothing else":  {[]Hypothesis{unknown, none, exact}, FalseCompletions},
 		"the first one": {[]Hypothesis{p95, p95, exact}, P95},
 	} {
 		got, ok := Run{Hypotheses: tt.all}.Tightest()

@@ -23,9 +23,9 @@ const (
 
 func faultKind(text string) fault.Kind { return fault.Kind(text) }
 
-// finish checks what the settings of a definition mean together.
-func (l ledger) finish(path string, s *Spec, set Settings) {
-	c := lint{ledger: l, path: path, spec: s, set: set}
+// validate checks what the settings of a definition mean together.
+func (l specReader) validate(path string, s *Spec, set Settings) {
+	c := linter{specReader: l, path: path, spec: s, settings: set}
 	c.identity()
 	c.target()
 	c.times()
@@ -33,129 +33,129 @@ func (l ledger) finish(path string, s *Spec, set Settings) {
 	c.faults("scenario.faults", s.Scenario.Faults)
 	c.faults("scenario.slack", s.Scenario.Slack)
 	c.steps()
-	c.judged()
+	c.checkExpectations()
 }
 
-// Check says what is wrong with a spec that was not read from a file, as Problems.
-func Check(s Spec, set Settings) error {
-	l := newLedger("")
-	l.finish("", &s, set)
+// Validate says what is wrong with a spec that was not read from a file, as SpecErrors.
+func Validate(s Spec, set Settings) error {
+	l := newSpecReader("")
+	l.validate("", &s, set)
 	return l.Err()
 }
 
-type lint struct {
-	ledger
-	path string
-	spec *Spec
-	set  Settings
+type linter struct {
+	specReader
+	path     string
+	spec     *Spec
+	settings Settings
 }
 
-func (c *lint) wrong(path, format string, args ...any) {
-	c.Refusef(strictyaml.Join(c.path, path), format, args...)
+func (c *linter) reject(path, format string, args ...any) {
+	c.Reportf(strictyaml.Join(c.path, path), format, args...)
 }
 
-var idForm = regexp.MustCompile(`^[a-z][a-z0-9]*([-_][a-z0-9]+)*$`)
+var idPattern = regexp.MustCompile(`^[a-z][a-z0-9]*([-_][a-z0-9]+)*$`)
 
-func (c *lint) identity() {
+func (c *linter) identity() {
 	s := c.spec
-	if !idForm.MatchString(s.ID) {
-		c.wrong("id", "must be a word that stays with the drill, of small letters, digits and dashes, such as weekly-burst; is %s", strictyaml.Quote(s.ID))
+	if !idPattern.MatchString(s.ID) {
+		c.reject("id", "must be a word that stays with the drill, of small letters, digits and dashes, such as weekly-burst; is %s", strictyaml.Quote(s.ID))
 	}
 	zone := s.Zone
 	if s.Zone != "" {
 		if _, err := ParseZone(s.Zone); err != nil {
-			c.wrong("zone", "must be a time zone such as Europe/Berlin or UTC, is %s", strictyaml.Quote(s.Zone))
+			c.reject("zone", "must be a time zone such as Europe/Berlin or UTC, is %s", strictyaml.Quote(s.Zone))
 			zone = ""
 		}
 		if s.Schedule == "" {
-			c.wrong("zone", "has no effect without a schedule")
+			c.reject("zone", "has no effect without a schedule")
 		}
 	}
 	if s.Schedule != "" {
 		if _, err := ParseSchedule(s.Schedule, zone); err != nil {
-			c.wrong("schedule", "%v", err)
+			c.reject("schedule", "%v", err)
 		}
 	}
 	if s.CatchUp > 0 && s.Schedule == "" {
-		c.wrong("catch_up", "has no effect without a schedule")
+		c.reject("catch_up", "has no effect without a schedule")
 	}
 }
 
-func (c *lint) target() {
+func (c *linter) target() {
 	s := c.spec
-	if len(c.set.Pools) > 0 && s.Pool != "" && !slices.Contains(c.set.Pools, s.Pool) {
-		c.wrong("pool", "must be one of %s, is %s", strings.Join(c.set.Pools, ", "), strictyaml.Quote(s.Pool))
+	if len(c.settings.Pools) > 0 && s.Pool != "" && !slices.Contains(c.settings.Pools, s.Pool) {
+		c.reject("pool", "must be one of %s, is %s", strings.Join(c.settings.Pools, ", "), strictyaml.Quote(s.Pool))
 	}
 	switch s.Target {
 	case Twin:
 		if s.Share != 0 || s.Marked {
-			c.wrong("share", "and marked are for target: live; a twin is loaded as a whole")
+			c.reject("share", "and marked are for target: live; a twin is loaded as a whole")
 		}
 	case Live:
 		c.live()
 	default:
-		c.wrong("target", "must be twin or live, is %s", strictyaml.Quote(string(s.Target)))
+		c.reject("target", "must be twin or live, is %s", strictyaml.Quote(string(s.Target)))
 	}
 }
 
 // live checks what may touch production.
-func (c *lint) live() {
+func (c *linter) live() {
 	s := c.spec
 	switch {
-	case !c.set.AllowLive:
-		c.wrong("target", "must be twin: live touches production, and needs allow_live: true in the settings")
+	case !c.settings.AllowLive:
+		c.reject("target", "must be twin: live touches production, and needs allow_live: true in the settings")
 	case s.Share == 0 && !s.Marked:
-		c.wrong("share", "must say how much of production may be touched, at most %v, or use marked: true", MaxLiveShare)
+		c.reject("share", "must say how much of production may be touched, at most %v, or use marked: true", MaxLiveShare)
 	}
 	if s.Share > MaxLiveShare {
-		c.wrong("share", "must be at most %v, is %v", MaxLiveShare, s.Share)
+		c.reject("share", "must be at most %v, is %v", MaxLiveShare, s.Share)
 	}
 	if s.Speed != 1 {
-		c.wrong("speed", "must be 1 for a live drill: production runs no faster")
+		c.reject("speed", "must be 1 for a live drill: production runs no faster")
 	}
 	if len(s.Scenario.Slack) > 0 || len(s.Scenario.Steps) > 0 {
-		c.wrong("scenario", "must have only faults for a live drill: steps and faults to Slack are for a twin")
+		c.reject("scenario", "must have only faults for a live drill: steps and faults to Slack are for a twin")
 	}
 	if s.Scenario.Workers != 0 || s.Scenario.Service != "" || s.Scenario.Arrivals.Rate != 0 || len(s.Scenario.Arrivals.Bursts) > 0 {
-		c.wrong("scenario", "must leave out workers, service and arrivals for a live drill: they are production's own")
+		c.reject("scenario", "must leave out workers, service and arrivals for a live drill: they are production's own")
 	}
 	if len(s.Scenario.Faults) == 0 {
-		c.wrong("scenario.faults", "must name at least one fault for a live drill")
+		c.reject("scenario.faults", "must name at least one fault for a live drill")
 	}
 	for i, e := range slices.Concat(s.Expect, s.AbortIf) {
-		if k, _ := kindOf(e.Measure); !k.live {
-			c.wrong("expect", "%s cannot be seen by a live drill (expectation %d)", e.Measure, i+1)
+		if k, _ := lookupMeasure(e.Measure); !k.live {
+			c.reject("expect", "%s cannot be seen by a live drill (expectation %d)", e.Measure, i+1)
 		}
 	}
 }
 
-func (c *lint) times() {
+func (c *linter) times() {
 	s := c.spec
 	d := s.Scenario.Duration
 	if d < minDuration {
-		c.wrong("scenario.duration", "must be at least %s, is %s", formatDuration(minDuration), formatDuration(d))
+		c.reject("scenario.duration", "must be at least %s, is %s", formatDuration(minDuration), formatDuration(d))
 	}
 	if s.Recovery < minDuration {
-		c.wrong("recovery", "must be at least %s: how long it may take until all is as before; is %s", formatDuration(minDuration), formatDuration(s.Recovery))
+		c.reject("recovery", "must be at least %s: how long it may take until all is as before; is %s", formatDuration(minDuration), formatDuration(s.Recovery))
 	}
 	if whole := d + s.Scenario.Baseline + s.Recovery; whole > MaxDuration {
-		c.wrong("scenario.duration", "must be at most %s together with baseline and recovery, is %s", formatDuration(MaxDuration), formatDuration(whole))
+		c.reject("scenario.duration", "must be at most %s together with baseline and recovery, is %s", formatDuration(MaxDuration), formatDuration(whole))
 	}
 }
 
-func (c *lint) load() {
+func (c *linter) load() {
 	s := c.spec.Scenario
 	if c.spec.Target == Live {
 		return
 	}
 	if s.Arrivals.Rate <= 0 {
-		c.wrong("scenario.arrivals.rate", "must be above 0: without load nothing can be seen")
+		c.reject("scenario.arrivals.rate", "must be above 0: without load nothing can be seen")
 	}
-	if !serviceForm.MatchString(s.Service) {
-		c.wrong("scenario.service", "must be the time that calls take, such as uniform:5s-30s, lognormal:10s,0.6 or fixed:10s; is %s", strictyaml.Quote(s.Service))
-	} else if c.set.Service != nil {
-		if err := c.set.Service(s.Service); err != nil {
-			c.wrong("scenario.service", "%v", err)
+	if !servicePattern.MatchString(s.Service) {
+		c.reject("scenario.service", "must be the time that calls take, such as uniform:5s-30s, lognormal:10s,0.6 or fixed:10s; is %s", strictyaml.Quote(s.Service))
+	} else if c.settings.Service != nil {
+		if err := c.settings.Service(s.Service); err != nil {
+			c.reject("scenario.service", "%v", err)
 		}
 	}
 	bursts := slices.Clone(s.Arrivals.Bursts)
@@ -163,25 +163,25 @@ func (c *lint) load() {
 		p := fmt.Sprintf("scenario.arrivals.bursts[%d]", i)
 		switch {
 		case b.To <= b.From:
-			c.wrong(p, "must end after it begins: to is %s, from %s", formatDuration(b.To), formatDuration(b.From))
+			c.reject(p, "must end after it begins: to is %s, from %s", formatDuration(b.To), formatDuration(b.From))
 		case b.To > s.Duration:
-			c.wrong(p+".to", "must be at most the duration, %s, is %s", formatDuration(s.Duration), formatDuration(b.To))
+			c.reject(p+".to", "must be at most the duration, %s, is %s", formatDuration(s.Duration), formatDuration(b.To))
 		}
 	}
 	slices.SortFunc(bursts, func(a, b Burst) int { return int(a.From - b.From) })
 	for i := 1; i < len(bursts); i++ {
 		if bursts[i].From < bursts[i-1].To {
-			c.wrong("scenario.arrivals.bursts", "must not overlap: one is from %s to %s, the next begins at %s",
+			c.reject("scenario.arrivals.bursts", "must not overlap: one is from %s to %s, the next begins at %s",
 				formatDuration(bursts[i-1].From), formatDuration(bursts[i-1].To), formatDuration(bursts[i].From))
 		}
 	}
-	if n := s.tasks(c.spec.Recovery); n > MaxTasks {
-		c.wrong("scenario.arrivals", "must come to at most %d tasks, comes to %.0f", MaxTasks, n)
+	if n := s.expectedTasks(c.spec.Recovery); n > MaxTasks {
+		c.reject("scenario.arrivals", "must come to at most %d tasks, comes to %.0f", MaxTasks, n)
 	}
 }
 
-// tasks is how many are expected.
-func (s Scenario) tasks(recovery time.Duration) float64 {
+// expectedTasks is how many are expected.
+func (s Scenario) expectedTasks(recovery time.Duration) float64 {
 	n := s.Arrivals.Rate*(s.Baseline+s.Duration).Seconds() + s.Arrivals.Rest*recovery.Seconds()
 	for _, b := range s.Arrivals.Bursts {
 		n += s.Arrivals.Rate * (b.Multiple - 1) * (b.To - b.From).Seconds()
@@ -189,4 +189,4 @@ func (s Scenario) tasks(recovery time.Duration) float64 {
 	return n
 }
 
-var serviceForm = regexp.MustCompile(`^(fixed|uniform|lognormal|bimodal|tokens):[0-9a-z.,µ-]+$`)
+var servicePattern = regexp.MustCompile(`^(fixed|uniform|lognormal|bimodal|tokens):[0-9a-z.,µ-]+$`)

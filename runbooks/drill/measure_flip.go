@@ -5,127 +5,127 @@ import (
 	"time"
 )
 
-// flip is from the order to roll back until nothing is refused any more, in real
+// rollbackTime is from the order to roll back until nothing is refused any more, in real
 // seconds. It rests on tasks that would have been refused: before the order some
 // were.
-func (l *look) flip() Reading {
-	t, ok := l.took(StepRollback)
+func (l *evaluation) rollbackTime() Reading {
+	t, ok := l.stepResult(StepRollback)
 	if !ok {
-		return Reading{Seen: seenGenerator, Why: "no rollback was ordered"}
+		return Reading{Source: sourceGenerator, Reason: "no rollback was ordered"}
 	}
 	if t.Err != "" {
-		return Reading{Known: true, Never: true, Seen: seenGenerator, Why: "the rollback failed: " + t.Err}
+		return Reading{Measured: true, NotObserved: true, Source: sourceGenerator, Reason: "the rollback failed: " + t.Err}
 	}
-	until := l.restored(t)
-	if l.refusedBetween(t.Ordered-l.spec.Duration, t.Ordered) == 0 {
-		return Reading{Seen: seenGenerator, Why: "nothing was refused before the rollback, so it can change nothing"}
+	until := l.rollbackEnd(t)
+	if l.refusedBetween(t.Requested-l.spec.Duration, t.Requested) == 0 {
+		return Reading{Source: sourceGenerator, Reason: "nothing was refused before the rollback, so it can change nothing"}
 	}
-	if n := l.dropped(t.Ordered, until); n > 0 {
-		return Reading{Known: true, Never: true, Samples: n, Seen: seenGenerator, Why: fmt.Sprintf("%d tasks that waited were turned away by the rollback", n)}
+	if n := l.droppedByRollback(t.Requested, until); n > 0 {
+		return Reading{Measured: true, NotObserved: true, Samples: n, Source: sourceGenerator, Reason: fmt.Sprintf("%d tasks that waited were turned away by the rollback", n)}
 	}
-	let, last := 0, t.Answered
-	for _, task := range l.sent(t.Ordered, until) {
+	let, last := 0, t.Completed
+	for _, task := range l.tasksSent(t.Requested, until) {
 		switch {
-		case task.End != Refused:
+		case task.Outcome != Refused:
 			let++
 		case task.Ended >= until: // it may have reached the gate when that was back
 		case task.Sent > last:
 			last = task.Sent
 		}
 	}
-	r := Reading{Known: true, Value: l.real(last - t.Ordered), Samples: let, Seen: seenGenerator}
-	tail := l.sent(last+1, until) // after the last refusal
+	r := Reading{Measured: true, Value: l.wallSeconds(last - t.Requested), Samples: let, Source: sourceGenerator}
+	tail := l.tasksSent(last+1, until) // after the last refusal
 	switch {
 	case let == 0 || len(tail) == 0:
-		r.Never, r.Why = true, "pass-through did not stop refusals"
+		r.NotObserved, r.Reason = true, "pass-through did not stop refusals"
 	case len(tail) < 3:
-		r.Known, r.Why = false, "too few tasks came after the rollback"
+		r.Measured, r.Reason = false, "too few tasks came after the rollback"
 	default:
-		r.Why = fmt.Sprintf("%d tasks were let in after it, and none refused", len(tail))
+		r.Reason = fmt.Sprintf("%d tasks were let in after it, and none refused", len(tail))
 	}
 	return r
 }
 
-// dropped counts tasks that waited when the order came, and were turned away for it.
-func (l *look) dropped(ordered, until time.Duration) int {
+// droppedByRollback counts tasks that waited when the order came, and were turned away for it.
+func (l *evaluation) droppedByRollback(ordered, until time.Duration) int {
 	n := 0
 	for _, t := range l.Evidence.Tasks {
-		n += one(t.Sent < ordered-l.slack && t.Ended > ordered && t.Ended < until && t.End == Refused)
+		n += btoi(t.Sent < ordered-l.tolerance && t.Ended > ordered && t.Ended < until && t.Outcome == Refused)
 	}
 	return n
 }
 
-// restore is from the order to restore until tasks are refused again, in real
+// restoreTime is from the order to restore until tasks are refused again, in real
 // seconds.
-func (l *look) restore() Reading {
-	from, to, err, ok := l.restoring()
+func (l *evaluation) restoreTime() Reading {
+	from, to, err, ok := l.restoreRequest()
 	if !ok {
-		return Reading{Seen: seenGenerator, Why: "no restore was ordered"}
+		return Reading{Source: sourceGenerator, Reason: "no restore was ordered"}
 	}
 	if err != "" {
-		return Reading{Known: true, Never: true, Seen: seenGenerator, Why: "the restore failed: " + err}
+		return Reading{Measured: true, NotObserved: true, Source: sourceGenerator, Reason: "the restore failed: " + err}
 	}
-	after := l.sent(from, max(l.spec.Duration, to+l.slack))
+	after := l.tasksSent(from, max(l.spec.Duration, to+l.tolerance))
 	last, refused := to, false
 	for _, task := range after {
-		if task.End == Refused {
+		if task.Outcome == Refused {
 			refused = true
 			break
 		}
 		last = max(last, task.Sent)
 	}
-	r := Reading{Known: true, Value: l.real(last - from), Samples: len(after), Seen: seenGenerator}
+	r := Reading{Measured: true, Value: l.wallSeconds(last - from), Samples: len(after), Source: sourceGenerator}
 	switch {
 	case refused:
-		r.Why = "until the first task was refused again"
+		r.Reason = "until the first task was refused again"
 	case len(after) == 0:
-		r.Known, r.Why = false, "no task came after the restore"
+		r.Measured, r.Reason = false, "no task came after the restore"
 	default:
-		r.Never, r.Why = true, fmt.Sprintf("nothing was refused after the restore, of %d tasks", len(after))
+		r.NotObserved, r.Reason = true, fmt.Sprintf("nothing was refused after the restore, of %d tasks", len(after))
 	}
 	return r
 }
 
-// restoring is when the gate was put back, by a step or by taking the rollback back
+// restoreRequest is when the gate was put back, by a step or by taking the rollback back
 // within the scenario.
-func (l *look) restoring() (ordered, answered time.Duration, err string, ok bool) {
-	if t, ok := l.took(StepRestore); ok {
-		return t.Ordered, t.Answered, t.Err, true
+func (l *evaluation) restoreRequest() (ordered, answered time.Duration, err string, ok bool) {
+	if t, ok := l.stepResult(StepRestore); ok {
+		return t.Requested, t.Completed, t.Err, true
 	}
-	t, ok := l.took(StepRollback)
-	if !ok || !t.Back {
+	t, ok := l.stepResult(StepRollback)
+	if !ok || !t.Reverted {
 		return 0, 0, "", false
 	}
-	return t.Step.At + t.Step.For, t.Undone, "", true
+	return t.Step.At + t.Step.For, t.RevertedAt, "", true
 }
 
-func (l *look) took(k StepKind) (Taken, bool) {
-	for _, t := range l.Taken {
+func (l *evaluation) stepResult(k StepKind) (StepResult, bool) {
+	for _, t := range l.Steps {
 		if t.Step.Kind == k {
 			return t, true
 		}
 	}
-	return Taken{}, false
+	return StepResult{}, false
 }
 
-// sent are the tasks that were sent within a span.
-func (l *look) sent(from, to time.Duration) []Task {
+// tasksSent are the tasks that were sent within a span.
+func (l *evaluation) tasksSent(from, to time.Duration) []Task {
 	var some []Task
 	for _, t := range l.Evidence.Tasks {
-		if t.Sent >= from && t.Sent < to && t.End != Unsent {
+		if t.Sent >= from && t.Sent < to && t.Outcome != Unsent {
 			some = append(some, t)
 		}
 	}
 	return some
 }
 
-func (l *look) refusedBetween(from, to time.Duration) int {
+func (l *evaluation) refusedBetween(from, to time.Duration) int {
 	n := 0
-	for _, t := range l.sent(from, to) {
-		n += one(t.End == Refused)
+	for _, t := range l.tasksSent(from, to) {
+		n += btoi(t.Outcome == Refused)
 	}
 	return n
 }
 
-// real turns a span of scenario time into real seconds.
-func (l *look) real(d time.Duration) float64 { return d.Seconds() / l.speed }
+// wallSeconds turns a span of scenario time into real seconds.
+func (l *evaluation) wallSeconds(d time.Duration) float64 { return d.Seconds() / l.speed }

@@ -12,15 +12,15 @@ import (
 
 const sec = time.Second
 
-// served is a task that was answered, by one call.
-func served(id int, due, took time.Duration) (drill.Task, drill.Call) {
-	return drill.Task{ID: id, Due: due, Sent: due, Ended: due + took, End: drill.Served, Status: 200},
-		drill.Call{Task: id, Began: due, Ended: due + took, Arrived: due, Left: due + took, Reached: true, Whole: true, Status: 200}
+// servedTask is a task that was answered, by one call.
+func servedTask(id int, due, took time.Duration) (drill.Task, drill.Call) {
+	return drill.Task{ID: id, Due: due, Sent: due, Ended: due + took, Outcome: drill.Served, Status: 200},
+		drill.Call{Task: id, Started: due, Ended: due + took, Arrived: due, Finished: due + took, Reached: true, Complete: true, Status: 200}
 }
 
-// facts are those of a scenario of 100 s, with a burst from 20 s to 60 s.
-func facts(change func(f *drill.Facts)) drill.Facts {
-	f := drill.Facts{Zero: zero, Over: true, Run: drill.Run{Speed: 10, Spec: drill.Spec{Scenario: drill.Scenario{
+// newFacts are those of a scenario of 100 s, with a burst from 20 s to 60 s.
+func newFacts(change func(f *drill.Facts)) drill.Facts {
+	f := drill.Facts{ScenarioStart: testStart, Complete: true, Run: drill.Run{Speed: 10, Spec: drill.Spec{Scenario: drill.Scenario{
 		Duration: 100 * sec, Baseline: 20 * sec,
 		Arrivals: drill.Arrivals{Rate: 1, Bursts: []drill.Burst{{From: 20 * sec, To: 60 * sec, Multiple: 2}}},
 	}}}}
@@ -29,11 +29,11 @@ func facts(change func(f *drill.Facts)) drill.Facts {
 	return f
 }
 
-// add appends n tasks, one each second from a time on.
-func add(f *drill.Facts, n int, from, took time.Duration, end drill.End) {
+// addTasks appends n tasks, one each second from a time on.
+func addTasks(f *drill.Facts, n int, from, took time.Duration, end drill.TaskOutcome) {
 	for i := range n {
-		t, c := served(len(f.Evidence.Tasks), from+time.Duration(i)*sec, took)
-		t.End = end
+		t, c := servedTask(len(f.Evidence.Tasks), from+time.Duration(i)*sec, took)
+		t.Outcome = end
 		f.Evidence.Tasks = append(f.Evidence.Tasks, t)
 		if end != drill.Refused {
 			f.Evidence.Calls = append(f.Evidence.Calls, c)
@@ -41,9 +41,9 @@ func add(f *drill.Facts, n int, from, took time.Duration, end drill.End) {
 	}
 }
 
-func told(f *drill.Facts, incident, kind, level, text string, at time.Duration) {
+func addMessage(f *drill.Facts, incident, kind, level, text string, at time.Duration) {
 	f.Evidence.Messages = append(f.Evidence.Messages, drill.Message{
-		Incident: incident, Kind: kind, Level: level, Text: text, Accepted: zero.Add(at / 10),
+		Incident: incident, Kind: kind, Level: level, Text: text, Accepted: testStart.Add(at / 10),
 	})
 }
 
@@ -56,136 +56,136 @@ func TestMeasures(t *testing.T) {
 		want    string // known value, or why not
 	}{
 		{"late", drill.LateShare, func(f *drill.Facts) {
-			add(f, 30, 0, 10*sec, drill.Served)
-			add(f, 10, 40*sec, 61*sec, drill.Served)
+			addTasks(f, 30, 0, 10*sec, drill.Served)
+			addTasks(f, 10, 40*sec, 61*sec, drill.Served)
 		}, "0.25 10 of 40 served later than 60s"},
-		{"too few", drill.LateShare, func(f *drill.Facts) { add(f, 19, 0, sec, drill.Served) }, "unknown: 19 tasks were served"},
-		{"not those of the baseline", drill.LateShare, func(f *drill.Facts) { add(f, 20, -20*sec, sec, drill.Served) }, "unknown: 0 tasks were served"},
+		{"too few", drill.LateShare, func(f *drill.Facts) { addTasks(f, 19, 0, sec, drill.Served) }, "unknown: 19 tasks were served"},
+		{"not those of the baseline", drill.LateShare, func(f *drill.Facts) { addTasks(f, 20, -20*sec, sec, drill.Served) }, "unknown: 0 tasks were served"},
 		{"p95", drill.P95, func(f *drill.Facts) {
-			add(f, 38, 0, 10*sec, drill.Served)
-			add(f, 2, 50*sec, 50*sec, drill.Served)
+			addTasks(f, 38, 0, 10*sec, drill.Served)
+			addTasks(f, 2, 50*sec, 50*sec, drill.Served)
 		}, "10 of 40 served"},
 		{"refused", drill.RefusedShare, func(f *drill.Facts) {
-			add(f, 15, 0, sec, drill.Served)
-			add(f, 5, 20*sec, 0, drill.Refused)
+			addTasks(f, 15, 0, sec, drill.Served)
+			addTasks(f, 5, 20*sec, 0, drill.Refused)
 		}, "0.25 5 of 20"},
 		{"errors", drill.ErrorShare, func(f *drill.Facts) {
-			add(f, 15, 0, sec, drill.Served)
-			add(f, 3, 20*sec, sec, drill.Error)
-			add(f, 2, 30*sec, sec, drill.Broken)
+			addTasks(f, 15, 0, sec, drill.Served)
+			addTasks(f, 3, 20*sec, sec, drill.Errored)
+			addTasks(f, 2, 30*sec, sec, drill.Broken)
 		}, "0.25 5 of 20"},
 		{"served", drill.ServedShare, func(f *drill.Facts) {
-			add(f, 15, 0, sec, drill.Served)
-			add(f, 5, 20*sec, sec, drill.TimedOut)
+			addTasks(f, 15, 0, sec, drill.Served)
+			addTasks(f, 5, 20*sec, sec, drill.TimedOut)
 		}, "0.75 15 of 20"},
-		{"nothing refused", drill.MissingRetryAfter, func(f *drill.Facts) { add(f, 3, 0, sec, drill.Served) }, "unknown: nothing was refused"},
+		{"nothing refused", drill.MissingRetryAfter, func(f *drill.Facts) { addTasks(f, 3, 0, sec, drill.Served) }, "unknown: nothing was refused"},
 		{"baseline", drill.RefusedInBaseline, func(f *drill.Facts) {
-			add(f, 3, -10*sec, sec, drill.Served)
-			add(f, 2, -5*sec, sec, drill.Refused)
-			add(f, 2, 5*sec, sec, drill.Refused)
+			addTasks(f, 3, -10*sec, sec, drill.Served)
+			addTasks(f, 2, -5*sec, sec, drill.Refused)
+			addTasks(f, 2, 5*sec, sec, drill.Refused)
 		}, "2 2 of 5 tasks"},
-		{"within the limit", drill.OverLimit, func(f *drill.Facts) { add(f, 9, 0, 2*sec, drill.Served) }, "0 in flight 2 of 2"},
-		{"over the limit", drill.OverLimit, func(f *drill.Facts) { add(f, 9, 0, 5*sec, drill.Served) }, "3 in flight 5 of 2"},
+		{"within the limit", drill.OverLimit, func(f *drill.Facts) { addTasks(f, 9, 0, 2*sec, drill.Served) }, "0 in flight 2 of 2"},
+		{"over the limit", drill.OverLimit, func(f *drill.Facts) { addTasks(f, 9, 0, 5*sec, drill.Served) }, "3 in flight 5 of 2"},
 		{"warning", drill.TimeToWarn, func(f *drill.Facts) {
-			told(f, "a", "post", "warn", good, 10*sec) // before the trouble
-			told(f, "b", "post", "warn", good, 50*sec)
-			told(f, "b", "reply", "page", good, 70*sec)
+			addMessage(f, "a", "post", "warn", good, 10*sec) // before the trouble
+			addMessage(f, "b", "post", "warn", good, 50*sec)
+			addMessage(f, "b", "reply", "page", good, 70*sec)
 		}, "30 when the warning was accepted"},
-		{"page at once is a warning too", drill.TimeToWarn, func(f *drill.Facts) { told(f, "b", "post", "page", good, 70*sec) }, "50 when the warning was accepted"},
-		{"an edit is no page", drill.TimeToPage, func(f *drill.Facts) { told(f, "b", "edit", "page", good, 70*sec) }, "never: a page never came, within 180 s"},
+		{"page at once is a warning too", drill.TimeToWarn, func(f *drill.Facts) { addMessage(f, "b", "post", "page", good, 70*sec) }, "50 when the warning was accepted"},
+		{"an edit is no page", drill.TimeToPage, func(f *drill.Facts) { addMessage(f, "b", "edit", "page", good, 70*sec) }, "never: a page never came, within 180 s"},
 		{"what Slack takes is real time", drill.TimeToPage, func(f *drill.Facts) {
-			told(f, "b", "post", "page", good, 100*sec)
-			f.Evidence.Messages[0].Made = zero.Add(7 * sec) // 70 s into the scenario; accepted 3 s later
+			addMessage(f, "b", "post", "page", good, 100*sec)
+			f.Evidence.Messages[0].FirstAttempt = testStart.Add(7 * sec) // 70 s into the scenario; accepted 3 s later
 		}, "53 when the page was accepted"},
-		{"Slack refuses", drill.TimeToWarn, func(f *drill.Facts) { f.Evidence.Tried = 4 }, "never: no message was accepted by Slack, of 4 tries"},
+		{"Slack refuses", drill.TimeToWarn, func(f *drill.Facts) { f.Evidence.SlackCalls = 4 }, "never: no message was accepted by Slack, of 4 tries"},
 		{"nobody tries", drill.TimeToWarn, func(*drill.Facts) {}, "never: no message was accepted by Slack: nobody tried"},
-		{"too early to say never", drill.TimeToWarn, func(f *drill.Facts) { f.Over = false }, "unknown: no message was accepted"},
+		{"too early to say never", drill.TimeToWarn, func(f *drill.Facts) { f.Complete = false }, "unknown: no message was accepted"},
 		{"resolved", drill.TimeToResolve, func(f *drill.Facts) {
-			told(f, "a", "post", "warn", good, 50*sec)
-			told(f, "a", "reply", "resolved", good, 90*sec)
-			told(f, "b", "post", "page", good, 50*sec)
-			told(f, "b", "edit", "resolved", good, 120*sec)
+			addMessage(f, "a", "post", "warn", good, 50*sec)
+			addMessage(f, "a", "reply", "resolved", good, 90*sec)
+			addMessage(f, "b", "post", "page", good, 50*sec)
+			addMessage(f, "b", "edit", "resolved", good, 120*sec)
 		}, "60 when the message that all is over was accepted"},
 		{"one is not resolved", drill.TimeToResolve, func(f *drill.Facts) {
-			told(f, "a", "post", "warn", good, 50*sec)
-			told(f, "a", "reply", "resolved", good, 90*sec)
-			told(f, "b", "post", "page", good, 50*sec)
+			addMessage(f, "a", "post", "warn", good, 50*sec)
+			addMessage(f, "a", "reply", "resolved", good, 90*sec)
+			addMessage(f, "b", "post", "page", good, 50*sec)
 		}, "never: a message that all is over never came"},
 		{"back after it was over", drill.TimeToResolve, func(f *drill.Facts) {
-			told(f, "a", "reply", "resolved", good, 90*sec)
-			told(f, "a", "reply", "warn", good, 95*sec)
+			addMessage(f, "a", "reply", "resolved", good, 90*sec)
+			addMessage(f, "a", "reply", "warn", good, 95*sec)
 		}, "never: a message that all is over never came"},
 		{"pages", drill.Pages, func(f *drill.Facts) {
-			told(f, "a", "post", "page", good, 50*sec)
-			told(f, "b", "reply", "page", good, 60*sec)
-			told(f, "b", "edit", "page", good, 61*sec)
+			addMessage(f, "a", "post", "page", good, 50*sec)
+			addMessage(f, "b", "reply", "page", good, 60*sec)
+			addMessage(f, "b", "edit", "page", good, 61*sec)
 		}, "2 pages accepted"},
-		{"good messages", drill.MessageSays, func(f *drill.Facts) { told(f, "a", "post", "warn", good, 50*sec) }, "0 every message"},
-		{"no limit", drill.MessageSays, func(f *drill.Facts) {
-			told(f, "a", "post", "warn", "DRILL · WARNING · it waits (pool default)", 50*sec)
+		{"good messages", drill.MessageFaults, func(f *drill.Facts) { addMessage(f, "a", "post", "warn", good, 50*sec) }, "0 every message"},
+		{"no limit", drill.MessageFaults, func(f *drill.Facts) {
+			addMessage(f, "a", "post", "warn", "DRILL · WARNING · it waits (pool default)", 50*sec)
 		}, "1 a message about a breach does not say the value and the limit"},
-		{"no pool", drill.MessageSays, func(f *drill.Facts) {
-			told(f, "a", "post", "warn", "DRILL · WARNING · it waits: 16 s, limit 15 s\nrule `queue_age`", 50*sec)
+		{"no pool", drill.MessageFaults, func(f *drill.Facts) {
+			addMessage(f, "a", "post", "warn", "DRILL · WARNING · it waits: 16 s, limit 15 s\nrule `queue_age`", 50*sec)
 		}, "1 a message does not name the pool"},
-		{"of headgate itself", drill.MessageSays, func(f *drill.Facts) {
-			told(f, "a", "post", "warn", "DRILL · WARNING · the record fails: 3 errors, limit 3 errors\nrule `journal_failing`", 50*sec)
-			told(f, "a", "reply", "resolved", "DRILL · Resolved after 3 s", 50*sec)
-			told(f, "a", "edit", "resolved", "DRILL · RESOLVED · the record fails\nrule `journal_failing`", 50*sec)
+		{"of headgate itself", drill.MessageFaults, func(f *drill.Facts) {
+			addMessage(f, "a", "post", "warn", "DRILL · WARNING · the record fails: 3 errors, limit 3 errors\nrule `journal_failing`", 50*sec)
+			addMessage(f, "a", "reply", "resolved", "DRILL · Resolved after 3 s", 50*sec)
+			addMessage(f, "a", "edit", "resolved", "DRILL · RESOLVED · the record fails\nrule `journal_failing`", 50*sec)
 		}, "0 every message"},
-		{"over in the thread alone", drill.MessageSays, func(f *drill.Facts) {
-			told(f, "a", "post", "warn", good, 50*sec)
-			told(f, "a", "reply", "resolved", strings.Replace(good, "WARNING", "Resolved after 3 s", 1), 50*sec)
+		{"over in the thread alone", drill.MessageFaults, func(f *drill.Facts) {
+			addMessage(f, "a", "post", "warn", good, 50*sec)
+			addMessage(f, "a", "reply", "resolved", strings.Replace(good, "WARNING", "Resolved after 3 s", 1), 50*sec)
 		}, "1 incident a is over, and its message still says warn"},
-		{"said twice", drill.MessageSays, func(f *drill.Facts) {
-			told(f, "a", "post", "warn", good, 50*sec)
-			f.Evidence.Repeated = 2
+		{"said twice", drill.MessageFaults, func(f *drill.Facts) {
+			addMessage(f, "a", "post", "warn", good, 50*sec)
+			f.Evidence.DuplicateMessages = 2
 		}, "2 2 messages were said twice"},
-		{"never a breach", drill.MessageSays, func(f *drill.Facts) {
+		{"never a breach", drill.MessageFaults, func(f *drill.Facts) {
 			for range 3 {
-				told(f, "a", "edit", "warn", strings.Replace(good, "16 s", "0 s", 1), 50*sec)
+				addMessage(f, "a", "edit", "warn", strings.Replace(good, "16 s", "0 s", 1), 50*sec)
 			}
 		}, "1 no message about incident a says a value that breaches its limit"},
 		{"untold", drill.MessagesLost, func(f *drill.Facts) {
-			told(f, "a", "post", "warn", good, 50*sec)
+			addMessage(f, "a", "post", "warn", good, 50*sec)
 			f.Evidence.Incidents = []string{"a", "b"}
 		}, "1 nobody was told of incident b"},
-		{"drained", drill.DrainedWithin, func(f *drill.Facts) { add(f, 5, 94*sec, 30*sec, drill.Served) }, "28 when the last task ended"},
-		{"not drained", drill.DrainedWithin, func(f *drill.Facts) { add(f, 1, 94*sec, 30*sec, drill.Pending) }, "never: task 0 has not ended"},
-		{"lost", drill.TasksLost, func(f *drill.Facts) { add(f, 1, 94*sec, 0, drill.Pending) }, "1 task 0 was never answered"},
-		{"of the recovery", drill.TasksLost, func(f *drill.Facts) { add(f, 1, 194*sec, 0, drill.Pending) }, "0 every task"},
-		{"error without fault", drill.TasksLost, func(f *drill.Facts) { add(f, 1, 0, sec, drill.Error) }, "1 task 0 ended with an error"},
+		{"drained", drill.DrainedWithin, func(f *drill.Facts) { addTasks(f, 5, 94*sec, 30*sec, drill.Served) }, "28 when the last task ended"},
+		{"not drained", drill.DrainedWithin, func(f *drill.Facts) { addTasks(f, 1, 94*sec, 30*sec, drill.Pending) }, "never: task 0 has not ended"},
+		{"lost", drill.TasksLost, func(f *drill.Facts) { addTasks(f, 1, 94*sec, 0, drill.Pending) }, "1 task 0 was never answered"},
+		{"of the recovery", drill.TasksLost, func(f *drill.Facts) { addTasks(f, 1, 194*sec, 0, drill.Pending) }, "0 every task"},
+		{"error without fault", drill.TasksLost, func(f *drill.Facts) { addTasks(f, 1, 0, sec, drill.Errored) }, "1 task 0 ended with an error"},
 		{"error by a fault", drill.TasksLost, func(f *drill.Facts) {
-			add(f, 1, 0, sec, drill.Error)
+			addTasks(f, 1, 0, sec, drill.Errored)
 			f.Evidence.Calls[0].Fault = fault.Status
 		}, "0 every task"},
-		{"cut by the endpoint", drill.FalseEnds, func(f *drill.Facts) {
-			add(f, 2, 0, sec, drill.Served)
-			f.Evidence.Calls[1].Whole = false
+		{"cut by the endpoint", drill.FalseCompletions, func(f *drill.Facts) {
+			addTasks(f, 2, 0, sec, drill.Served)
+			f.Evidence.Calls[1].Complete = false
 		}, "1 task 1 ended as if it were whole, and the endpoint did not answer to the end"},
-		{"other bytes", drill.FalseEnds, func(f *drill.Facts) {
-			add(f, 2, 0, sec, drill.Served)
-			f.Evidence.Calls[1].Sum, f.Evidence.Calls[1].Bytes, f.Evidence.Tasks[1].Sum, f.Evidence.Tasks[1].Bytes = 1, 9, 2, 5
+		{"other bytes", drill.FalseCompletions, func(f *drill.Facts) {
+			addTasks(f, 2, 0, sec, drill.Served)
+			f.Evidence.Calls[1].Checksum, f.Evidence.Calls[1].Bytes, f.Evidence.Tasks[1].Checksum, f.Evidence.Tasks[1].Bytes = 1, 9, 2, 5
 		}, "1 task 1 ended as if it were whole, and its answer is not the endpoint's: 5 bytes of 9"},
-		{"cut, and ended well", drill.FalseEnds, func(f *drill.Facts) {
-			add(f, 2, 0, sec, drill.Broken)
-			f.Evidence.Tasks[0].Clean = true
+		{"cut, and ended well", drill.FalseCompletions, func(f *drill.Facts) {
+			addTasks(f, 2, 0, sec, drill.Broken)
+			f.Evidence.Tasks[0].CleanEOF = true
 		}, "1 task 0 ended as if it were whole, and its answer was cut"},
-		{"cut, and broken off", drill.FalseEnds, func(f *drill.Facts) {
-			add(f, 2, 0, sec, drill.Broken)
-			add(f, 1, 0, sec, drill.Served)
+		{"cut, and broken off", drill.FalseCompletions, func(f *drill.Facts) {
+			addTasks(f, 2, 0, sec, drill.Broken)
+			addTasks(f, 1, 0, sec, drill.Served)
 		}, "0 every answer"},
-		{"no rollback", drill.FlipTime, func(*drill.Facts) {}, "unknown: no rollback was ordered"},
-		{"drift", drill.Drift, func(f *drill.Facts) { f.Drift = drill.Reading{Known: true, Value: 2, Why: "tasks"} }, "2 tasks"},
+		{"no rollback", drill.RollbackTime, func(*drill.Facts) {}, "unknown: no rollback was ordered"},
+		{"drift", drill.ProductionDrift, func(f *drill.Facts) { f.Drift = drill.Reading{Measured: true, Value: 2, Reason: "tasks"} }, "2 tasks"},
 		{"no such measure", "lateness", func(*drill.Facts) {}, "unknown: there is no such measure"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := drill.Measured(facts(c.change), c.measure)
-			got := fmt.Sprintf("%v %s", r.Value, r.Why)
+			r := drill.ReadMeasure(newFacts(c.change), c.measure)
+			got := fmt.Sprintf("%v %s", r.Value, r.Reason)
 			switch {
-			case !r.Known:
-				got = "unknown: " + r.Why
-			case r.Never:
-				got = "never: " + r.Why
+			case !r.Measured:
+				got = "unknown: " + r.Reason
+			case r.NotObserved:
+				got = "never: " + r.Reason
 			}
 			if !strings.HasPrefix(got, c.want) {
 				t.Errorf("got  %s\nwant %s", got, c.want)
@@ -227,7 +227,7 @@ func TestMargins(t *testing.T) {
 // it ends.
 func TestSeriesAddsUp(t *testing.T) {
 	spec, _ := drill.Find(builtIn(t), "burst")
-	f := factsOf(spec, sabotage{})
+	f := simulatedFacts(spec, defects{})
 	points := drill.Series(f)
 	var arrived, served, refused, errs, deepest, busiest int
 	for i, p := range points {
@@ -240,9 +240,9 @@ func TestSeriesAddsUp(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	ends := map[drill.End]int{}
+	ends := map[drill.TaskOutcome]int{}
 	for _, task := range f.Evidence.Tasks {
-		ends[task.End]++
+		ends[task.Outcome]++
 	}
 	if arrived != len(f.Evidence.Tasks) || refused != ends[drill.Refused] || errs != 0 || served+ends[drill.Pending] > ends[drill.Served]+ends[drill.Pending] || served < ends[drill.Served]-5 {
 		t.Errorf("arrived %d, served %d, refused %d, errors %d; the ends are %v", arrived, served, refused, errs, ends)

@@ -18,42 +18,42 @@ const (
 	levelResolved = "resolved"
 )
 
-// timeTo measures how long it took until people were told.
-func (l *look) timeTo(m Measure) Reading {
-	since, what := l.spec.onset(), "warning"
+// notificationDelay measures how long it took until people were told.
+func (l *evaluation) notificationDelay(m Measure) Reading {
+	since, what := l.spec.disturbanceStart(), "warning"
 	at, ok, n := time.Duration(0), false, 0
 	switch m {
 	case TimeToWarn:
-		at, ok, n = l.first(since, levelWarn, levelPage)
+		at, ok, n = l.firstMessage(since, levelWarn, levelPage)
 	case TimeToPage:
 		what = "page"
-		at, ok, n = l.first(since, levelPage)
+		at, ok, n = l.firstMessage(since, levelPage)
 	default:
-		since, what = l.spec.end(), "message that all is over"
-		at, ok, n = l.resolved()
+		since, what = l.spec.disturbanceEnd(), "message that all is over"
+		at, ok, n = l.lastResolved()
 	}
 	waited := max(0, l.Evidence.At-since).Seconds()
 	switch {
 	case ok:
-		return Reading{Known: true, Value: max(0, at-since).Seconds(), Samples: n, Seen: seenSlack, Why: "when the " + what + " was accepted"}
-	case len(l.Evidence.Messages) == 0 && l.Evidence.Tried > 0:
-		return Reading{Known: l.Over, Never: true, Value: waited, Seen: seenSlack,
-			Why: fmt.Sprintf("no message was accepted by Slack, of %d tries", l.Evidence.Tried)}
+		return Reading{Measured: true, Value: max(0, at-since).Seconds(), Samples: n, Source: sourceSlack, Reason: "when the " + what + " was accepted"}
+	case len(l.Evidence.Messages) == 0 && l.Evidence.SlackCalls > 0:
+		return Reading{Measured: l.Complete, NotObserved: true, Value: waited, Source: sourceSlack,
+			Reason: fmt.Sprintf("no message was accepted by Slack, of %d tries", l.Evidence.SlackCalls)}
 	case len(l.Evidence.Messages) == 0:
-		return Reading{Known: l.Over, Never: true, Value: waited, Seen: seenSlack, Why: "no message was accepted by Slack: nobody tried to send one"}
+		return Reading{Measured: l.Complete, NotObserved: true, Value: waited, Source: sourceSlack, Reason: "no message was accepted by Slack: nobody tried to send one"}
 	}
-	return Reading{Known: l.Over, Never: true, Value: waited, Samples: len(l.Evidence.Messages), Seen: seenSlack,
-		Why: fmt.Sprintf("a %s never came, within %.0f s", what, waited)}
+	return Reading{Measured: l.Complete, NotObserved: true, Value: waited, Samples: len(l.Evidence.Messages), Source: sourceSlack,
+		Reason: fmt.Sprintf("a %s never came, within %.0f s", what, waited)}
 }
 
-// first is when the first message of a level was accepted, of those made since.
-func (l *look) first(since time.Duration, levels ...string) (at time.Duration, ok bool, n int) {
+// firstMessage is when the first message of a level was accepted, of those made since.
+func (l *evaluation) firstMessage(since time.Duration, levels ...string) (at time.Duration, ok bool, n int) {
 	for _, m := range l.Evidence.Messages {
 		if m.Kind == kindEdit || !slices.Contains(levels, m.Level) {
 			continue
 		}
 		n++
-		if t := l.told(m); t >= since && (!ok || t < at) {
+		if t := l.acceptedAt(m); t >= since && (!ok || t < at) {
 			at, ok = t, true
 		}
 	}
@@ -66,12 +66,12 @@ const (
 	kindReply = "reply"
 )
 
-// resolved is when the last incident was said to be over, if all were.
-func (l *look) resolved() (at time.Duration, ok bool, n int) {
+// lastResolved is when the last incident was said to be over, if all were.
+func (l *evaluation) lastResolved() (at time.Duration, ok bool, n int) {
 	over := map[string]time.Duration{}
 	for _, m := range l.Evidence.Messages {
 		if m.Level == levelResolved {
-			over[m.Incident] = max(over[m.Incident], l.told(m))
+			over[m.Incident] = max(over[m.Incident], l.acceptedAt(m))
 			n++
 		}
 	}
@@ -80,7 +80,7 @@ func (l *look) resolved() (at time.Duration, ok bool, n int) {
 	}
 	for _, m := range l.Evidence.Messages {
 		t, done := over[m.Incident]
-		if !done || m.Level != levelResolved && l.told(m) > t {
+		if !done || m.Level != levelResolved && l.acceptedAt(m) > t {
 			return 0, false, n
 		}
 		at = max(at, t)
@@ -88,19 +88,19 @@ func (l *look) resolved() (at time.Duration, ok bool, n int) {
 	return at, true, n
 }
 
-func (l *look) messages(m Measure) Reading {
+func (l *evaluation) messageReading(m Measure) Reading {
 	switch m {
 	case Pages:
-		_, _, n := l.first(l.spec.onset(), levelPage)
-		return saw(n, len(l.Evidence.Messages), seenSlack, "pages accepted by Slack")
-	case MessageSays:
+		_, _, n := l.firstMessage(l.spec.disturbanceStart(), levelPage)
+		return countReading(n, len(l.Evidence.Messages), sourceSlack, "pages accepted by Slack")
+	case MessageFaults:
 		return l.messageFaults()
 	}
-	return l.untold()
+	return l.unnotifiedIncidents()
 }
 
-// untold counts incidents that no accepted message belongs to.
-func (l *look) untold() Reading {
+// unnotifiedIncidents counts incidents that no accepted message belongs to.
+func (l *evaluation) unnotifiedIncidents() Reading {
 	told := map[string]bool{}
 	for _, m := range l.Evidence.Messages {
 		told[m.Incident] = true
@@ -112,19 +112,19 @@ func (l *look) untold() Reading {
 			why = "nobody was told of incident " + id
 		}
 	}
-	return saw(n, len(l.Evidence.Incidents), seenSlack, "%s", why)
+	return countReading(n, len(l.Evidence.Incidents), sourceSlack, "%s", why)
 }
 
 // messageFaults counts what messages got wrong or left out.
-func (l *look) messageFaults() Reading {
+func (l *evaluation) messageFaults() Reading {
 	if len(l.Evidence.Messages) == 0 {
-		return Reading{Known: l.Over, Never: true, Seen: seenSlack, Why: "no message was accepted by Slack"}
+		return Reading{Measured: l.Complete, NotObserved: true, Source: sourceSlack, Reason: "no message was accepted by Slack"}
 	}
-	n, why := l.harmless()
-	if l.Evidence.Repeated > 0 {
-		n, why = n+l.Evidence.Repeated, fmt.Sprintf("%d messages were said twice", l.Evidence.Repeated)
+	n, why := l.incidentsWithoutBreach()
+	if l.Evidence.DuplicateMessages > 0 {
+		n, why = n+l.Evidence.DuplicateMessages, fmt.Sprintf("%d messages were said twice", l.Evidence.DuplicateMessages)
 	}
-	if left, what := l.leftAsTheyWere(); left > 0 {
+	if left, what := l.staleMessages(); left > 0 {
 		n, why = n+left, what
 	}
 	for _, m := range l.Evidence.Messages {
@@ -133,46 +133,46 @@ func (l *look) messageFaults() Reading {
 			why = what
 		}
 	}
-	return saw(n, len(l.Evidence.Messages), seenSlack, "%s", why)
+	return countReading(n, len(l.Evidence.Messages), sourceSlack, "%s", why)
 }
 
 var (
-	poolNamed  = regexp.MustCompile(`\(pool ([^)\s]+)\)`)
-	limitNamed = regexp.MustCompile(`(-?[0-9][0-9.]*) ?([^\s,]*), limit (-?[0-9][0-9.]*) ?([^\s,.]*)`)
-	ruleNamed  = regexp.MustCompile("rule `?([a-z][a-z0-9_]*)")
+	poolPattern  = regexp.MustCompile(`\(pool ([^)\s]+)\)`)
+	limitPattern = regexp.MustCompile(`(-?[0-9][0-9.]*) ?([^\s,]*), limit (-?[0-9][0-9.]*) ?([^\s,.]*)`)
+	rulePattern  = regexp.MustCompile("rule `?([a-z][a-z0-9_]*)")
 )
 
 // messageFault says what a message got wrong; empty: nothing.
-func (l *look) messageFault(m Message) string {
-	switch pool := poolNamed.FindStringSubmatch(m.Text); {
+func (l *evaluation) messageFault(m Message) string {
+	switch pool := poolPattern.FindStringSubmatch(m.Text); {
 	case !strings.Contains(m.Text, "DRILL"):
 		return "a message does not say DRILL"
 	case pool != nil && pool[1] != l.Evidence.Pool:
 		return fmt.Sprintf("a message names pool %s, not %s", strictyaml.Quote(pool[1]), l.Evidence.Pool)
-	case pool == nil && !l.ofProcess(m):
+	case pool == nil && !l.aboutHeadgate(m):
 		return fmt.Sprintf("a message does not name the pool, %s", l.Evidence.Pool)
 	}
-	if m.Kind == kindEdit || m.Level == levelResolved || !opens(m) {
+	if m.Kind == kindEdit || m.Level == levelResolved || !announcesBreach(m) {
 		return ""
 	}
-	if !limitNamed.MatchString(m.Text) {
+	if !limitPattern.MatchString(m.Text) {
 		return "a message about a breach does not say the value and the limit"
 	}
 	return ""
 }
 
-// harmless counts incidents of which no message ever says a value that breaches its
+// incidentsWithoutBreach counts incidents of which no message ever says a value that breaches its
 // limit. One message may: it tells how it stands when it is sent.
-func (l *look) harmless() (n int, why string) {
+func (l *evaluation) incidentsWithoutBreach() (n int, why string) {
 	const several = 3
 	all, breaches := map[string]int{}, map[string]int{}
 	for _, m := range l.Evidence.Messages {
-		a := limitNamed.FindStringSubmatch(m.Text)
+		a := limitPattern.FindStringSubmatch(m.Text)
 		if m.Level == levelResolved || a == nil || a[2] != a[4] {
 			continue
 		}
 		all[m.Incident]++
-		breaches[m.Incident] += one(number(a[1]) >= number(a[3]))
+		breaches[m.Incident] += btoi(parseNumber(a[1]) >= parseNumber(a[3]))
 	}
 	why = "every message said what it should"
 	for id, of := range all {
@@ -184,13 +184,13 @@ func (l *look) harmless() (n int, why string) {
 	return n, why
 }
 
-// editTime is how long the message of an incident may lag behind its thread, on the
+// maxEditLag is how long the message of an incident may lag behind its thread, on the
 // wall clock.
-const editTime = 10 * time.Second
+const maxEditLag = 10 * time.Second
 
-// leftAsTheyWere counts incidents whose thread has said that they are over while
+// staleMessages counts incidents whose thread has said that they are over while
 // their message still says otherwise.
-func (l *look) leftAsTheyWere() (n int, why string) {
+func (l *evaluation) staleMessages() (n int, why string) {
 	said, over := map[string]string{}, map[string]time.Time{}
 	for _, m := range l.Evidence.Messages {
 		switch {
@@ -202,9 +202,9 @@ func (l *look) leftAsTheyWere() (n int, why string) {
 			delete(over, m.Incident)
 		}
 	}
-	now := l.Zero.Add(time.Duration(float64(l.Evidence.At) / l.speed))
+	now := l.ScenarioStart.Add(time.Duration(float64(l.Evidence.At) / l.speed))
 	for id, at := range over {
-		if said[id] != levelResolved && now.Sub(at) > editTime {
+		if said[id] != levelResolved && now.Sub(at) > maxEditLag {
 			n++
 			why = fmt.Sprintf("incident %s is over, and its message still says %s", id, said[id])
 		}
@@ -212,19 +212,19 @@ func (l *look) leftAsTheyWere() (n int, why string) {
 	return n, why
 }
 
-// opens says whether a message tells of a breach, and so has to say which.
-func opens(m Message) bool {
+// announcesBreach says whether a message tells of a breach, and so has to say which.
+func announcesBreach(m Message) bool {
 	return m.Kind == "post" || strings.Contains(m.Text, "Now a page")
 }
 
-// ofProcess says whether a message, or the one in whose thread it stands, is about
+// aboutHeadgate says whether a message, or the one in whose thread it stands, is about
 // headgate itself and not about a pool.
-func (l *look) ofProcess(m Message) bool {
+func (l *evaluation) aboutHeadgate(m Message) bool {
 	for _, o := range l.Evidence.Messages {
 		if o.Incident != m.Incident && o.Text != m.Text {
 			continue
 		}
-		if rule := ruleNamed.FindStringSubmatch(o.Text); rule != nil {
+		if rule := rulePattern.FindStringSubmatch(o.Text); rule != nil {
 			switch rule[1] {
 			case "delivery_stuck", "delivery_dead", "evaluation_late", "journal_failing", "drill_overdue":
 				return true
@@ -235,7 +235,7 @@ func (l *look) ofProcess(m Message) bool {
 	return false
 }
 
-func number(text string) float64 {
+func parseNumber(text string) float64 {
 	v, err := strconv.ParseFloat(strings.TrimRight(text, "."), 64)
 	if err != nil {
 		return 0

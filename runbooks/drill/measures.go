@@ -10,18 +10,18 @@ const (
 	UnitCalls    = "calls"
 )
 
-// kind of a measure.
-type kind struct {
-	measure Measure
-	unit    string
-	live    bool // known of a live run as well
-	early   bool // known while the run goes on, so that abort_if may use it
+// measureInfo of a measure.
+type measureInfo struct {
+	measure   Measure
+	unit      string
+	live      bool // known of a live run as well
+	duringRun bool // known while the run goes on, so that abort_if may use it
 }
 
-// kinds returns what is known of every measure, in the order in which people read
+// measureTable returns what is known of every measure, in the order in which people read
 // them.
-func kinds() []kind {
-	return []kind{
+func measureTable() []measureInfo {
+	return []measureInfo{
 		{LateShare, UnitRatio, true, true},
 		{P95, UnitSeconds, true, true},
 		{MissingRetryAfter, UnitTasks, true, true},
@@ -32,23 +32,23 @@ func kinds() []kind {
 		{TimeToPage, UnitSeconds, false, false},
 		{TimeToResolve, UnitSeconds, false, false},
 		{Pages, UnitMessages, false, true},
-		{MessageSays, UnitFaults, false, true},
+		{MessageFaults, UnitFaults, false, true},
 		{DrainedWithin, UnitSeconds, false, false},
-		{FlipTime, UnitSeconds, false, false},
+		{RollbackTime, UnitSeconds, false, false},
 		{RestoreTime, UnitSeconds, false, false},
 		{TasksLost, UnitTasks, true, false},
-		{FalseEnds, UnitTasks, true, true},
+		{FalseCompletions, UnitTasks, true, true},
 		{ErrorShare, UnitRatio, true, true},
 		{ServedShare, UnitRatio, true, false},
-		{Drift, UnitTasks, true, false},
+		{ProductionDrift, UnitTasks, true, false},
 		{MessagesLost, UnitMessages, false, false},
 	}
 }
 
 // Measures returns every measure, in the order in which people read them.
 func Measures() []Measure {
-	all := make([]Measure, 0, len(kinds()))
-	for _, k := range kinds() {
+	all := make([]Measure, 0, len(measureTable()))
+	for _, k := range measureTable() {
 		all = append(all, k.measure)
 	}
 	return all
@@ -56,15 +56,15 @@ func Measures() []Measure {
 
 // Unit is the unit of a measure; empty for one that does not exist.
 func (m Measure) Unit() string {
-	k, _ := kindOf(m)
+	k, _ := lookupMeasure(m)
 	return k.unit
 }
 
-func kindOf(m Measure) (kind, bool) {
-	for _, k := range kinds() {
+func lookupMeasure(m Measure) (measureInfo, bool) {
+	for _, k := range measureTable() {
 		if k.measure == m {
 			return k, true
 		}
 	}
-	return kind{}, false
+	return measureInfo{}, false
 }

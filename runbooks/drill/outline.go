@@ -5,8 +5,10 @@ import (
 	"time"
 )
 
-// Lasts is how long a run takes at most, in scenario time.
-func (s Spec) Lasts() time.Duration { return s.Scenario.Baseline + s.Scenario.Duration + s.Recovery }
+// TotalDuration is how long a run takes at most, in scenario time.
+func (s Spec) TotalDuration() time.Duration {
+	return s.Scenario.Baseline + s.Scenario.Duration + s.Recovery
+}
 
 // Outline says what a run does and touches, in order, a line each. It changes
 // nothing.
@@ -15,7 +17,7 @@ func (s Spec) Outline() []string {
 	lines := []string{"check that production is well: no open page, no pass-through, no freeze, budget left"}
 	switch s.Target {
 	case Live:
-		lines = append(lines, "take the production upstream path of "+s.touches())
+		lines = append(lines, "take the production upstream path of "+s.liveScope())
 	default:
 		lines = append(lines, "build a twin with the pool's settings and rules, and its own endpoint; production is not touched")
 	}
@@ -31,7 +33,7 @@ func (s Spec) Outline() []string {
 		lines = append(lines, fmt.Sprintf("from %s to %s: %v times as many", formatDuration(b.From), formatDuration(b.To), b.Multiple))
 	}
 	for _, i := range sc.Faults {
-		lines = append(lines, i.outline(s.befallen()))
+		lines = append(lines, i.outline(s.affectedCalls()))
 	}
 	for _, i := range sc.Slack {
 		lines = append(lines, i.outline("calls to Slack"))
@@ -44,14 +46,14 @@ func (s Spec) Outline() []string {
 		fmt.Sprintf("for at most %s: wait until all is as before", formatDuration(s.Recovery)))
 }
 
-func (s Spec) touches() string {
+func (s Spec) liveScope() string {
 	if s.Marked {
 		return fmt.Sprintf("tasks with a signed drill header and of no others, %d at most", MaxLiveTasks)
 	}
-	return fmt.Sprintf("%s of the tasks at most, %d in all", Amount(s.Share, UnitRatio), MaxLiveTasks)
+	return fmt.Sprintf("%s of the tasks at most, %d in all", FormatAmount(s.Share, UnitRatio), MaxLiveTasks)
 }
 
-func (s Spec) befallen() string {
+func (s Spec) affectedCalls() string {
 	if s.Marked {
 		return "calls of tasks with the header"
 	}
@@ -60,7 +62,7 @@ func (s Spec) befallen() string {
 
 func (i Injection) outline(what string) string {
 	text := fmt.Sprintf("from %s to %s: %s befalls %s of %s",
-		formatDuration(i.From), formatDuration(i.From+i.For), i.Kind, Amount(i.Share, UnitRatio), what)
+		formatDuration(i.From), formatDuration(i.From+i.For), i.Kind, FormatAmount(i.Share, UnitRatio), what)
 	switch {
 	case i.Jitter > 0:
 		text += fmt.Sprintf(" (%s ± %s)", formatDuration(i.Delay), formatDuration(i.Jitter))

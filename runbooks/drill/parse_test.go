@@ -12,7 +12,7 @@ import (
 	"headgate/runbooks/drill"
 )
 
-const whole = `
+const fullSpec = `
 id: weekly
 name: Weekly drill
 note: all that there is
@@ -51,7 +51,7 @@ func parse(t *testing.T, text string) drill.Spec {
 }
 
 func TestParseReadsAllSettings(t *testing.T) {
-	got := parse(t, whole)
+	got := parse(t, fullSpec)
 	want := drill.Spec{
 		ID: "weekly", Name: "Weekly drill", Note: "all that there is", Owner: "@oncall",
 		Schedule: "30 4 * * 1", Zone: "Europe/Berlin", CatchUp: 6 * time.Hour, Speed: 5,
@@ -80,8 +80,8 @@ func TestParseReadsAllSettings(t *testing.T) {
 	}
 }
 
-func TestSpecsSurviveBothWritings(t *testing.T) {
-	for _, s := range append(builtIn(t), parse(t, whole)) {
+func TestSpecRoundTripsJSONAndYAML(t *testing.T) {
+	for _, s := range append(builtIn(t), parse(t, fullSpec)) {
 		data, err := json.Marshal(s)
 		if err != nil {
 			t.Fatal(err)
@@ -187,8 +187,8 @@ func TestParseRefuses(t *testing.T) {
 		{"two documents", "recovery: 300s", "recovery: 300s\n---\na: b", "must hold one YAML document"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			text := strings.Replace(whole, c.old, c.new, 1)
-			if text == whole {
+			text := strings.Replace(fullSpec, c.old, c.new, 1)
+			if text == fullSpec {
 				t.Fatal("nothing was replaced")
 			}
 			_, err := drill.Parse("weekly.yaml", []byte(text), drill.Settings{})
@@ -198,7 +198,7 @@ func TestParseRefuses(t *testing.T) {
 				}
 				return
 			}
-			var problems drill.Problems
+			var problems drill.SpecErrors
 			if !errors.As(err, &problems) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
@@ -241,7 +241,7 @@ recovery: 60s
 }
 
 func TestMerge(t *testing.T) {
-	own := parse(t, whole)
+	own := parse(t, fullSpec)
 	replaced := own
 	replaced.ID, replaced.Name = "burst", "My burst"
 	all, err := drill.Merge(builtIn(t), []drill.Spec{own, replaced})
@@ -266,7 +266,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-func TestExpired(t *testing.T) {
+func TestOverdue(t *testing.T) {
 	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	const week = 7 * 24 * time.Hour
 	for _, c := range []struct {
@@ -289,14 +289,14 @@ func TestExpired(t *testing.T) {
 			}
 			return now.Add(-d)
 		}
-		if got := drill.Expired(now, ago(c.pass), ago(c.known), c.period); got != c.want {
+		if got := drill.Overdue(now, ago(c.pass), ago(c.known), c.period); got != c.want {
 			t.Errorf("%s: got %v", c.name, got)
 		}
 	}
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add(whole)
+	f.Add(fullSpec)
 	for _, id := range []string{"burst", "rollback", "slack-outage"} {
 		text, _ := drill.BuiltInText(id)
 		f.Add(string(text))

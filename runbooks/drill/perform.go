@@ -7,54 +7,54 @@ import (
 	"time"
 )
 
-// ending is what a run comes to before its verdict can be worked out.
-type ending struct {
+// outcome is what a run comes to before its verdict can be worked out.
+type outcome struct {
 	verdict Verdict
-	why     string
+	reason  string
 }
 
-// Error is the reason.
-func (e *ending) Error() string { return e.why }
+// Errored is the reason.
+func (e *outcome) Error() string { return e.reason }
 
-func ends(v Verdict, format string, args ...any) error {
-	return &ending{v, fmt.Sprintf(format, args...)}
+func endWith(v Verdict, format string, args ...any) error {
+	return &outcome{v, fmt.Sprintf(format, args...)}
 }
 
-// live carries the run out, from after its claim to its end. Whatever happens, what
+// run carries the run out, from after its claim to its end. Whatever happens, what
 // was injected is cleared and the row is closed.
-func (a *active) live() {
+func (a *activeRun) run() {
 	defer a.stop(nil)
-	_, err := guarded(a.ctx, func(context.Context) (struct{}, error) { return struct{}{}, a.perform() })
-	left := a.takeDown()
-	verdict, why := a.conclude(err)
+	_, err := recoverPanic(a.ctx, func(context.Context) (struct{}, error) { return struct{}{}, a.runPhases() })
+	left := a.cleanUp()
+	verdict, why := a.verdict(err)
 	if left != "" && verdict != Failed { // whoever stopped it has to know that it goes on
 		verdict, why = Failed, left+"; "+why
 	}
 	if err != nil {
-		if strayed := a.strayed(); strayed != "" {
+		if strayed := a.productionDrift(); strayed != "" {
 			verdict, why = Failed, strayed+"; "+why
 		}
 	}
-	a.end(verdict, why)
+	a.finish(verdict, why)
 	run := a.snapshot()
 	a.o.Log.Info("drill ended", "run", a.id, "drill", run.Drill, "verdict", string(verdict), "reason", why)
-	if a.o.Ended != nil {
-		_, _ = guarded(context.Background(), func(context.Context) (struct{}, error) { a.o.Ended(run); return struct{}{}, nil })
+	if a.o.OnEnded != nil {
+		_, _ = recoverPanic(context.Background(), func(context.Context) (struct{}, error) { a.o.OnEnded(run); return struct{}{}, nil })
 	}
 }
 
-// conclude turns the way in which a run ended into a verdict.
-func (a *active) conclude(err error) (Verdict, string) {
-	var e *ending
-	var s *stopped
+// verdict turns the way in which a run ended into a verdict.
+func (a *activeRun) verdict(err error) (Verdict, string) {
+	var e *outcome
+	var s *stopCause
 	switch {
 	case errors.As(err, &e):
-		return e.verdict, e.why
+		return e.verdict, e.reason
 	case errors.As(err, &s):
-		if s.wrong != "" {
-			return Failed, s.wrong + "; stopped early: " + s.why
+		if s.violations != "" {
+			return Failed, s.violations + "; stopped early: " + s.reason
 		}
-		return Aborted, s.why
+		return Aborted, s.reason
 	case errors.Is(err, ErrClosed):
 		return Aborted, "headgate is shutting down"
 	case err != nil:
@@ -63,217 +63,217 @@ func (a *active) conclude(err error) (Verdict, string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	verdict, why, hypotheses := Judge(a.factsLocked())
-	a.run.Hypotheses = hypotheses
+	a.record.Hypotheses = hypotheses
 	return verdict, why
 }
 
-// perform goes through the phases. It returns nil when there is something to judge.
-func (a *active) perform() error {
-	guard := a.guard()
+// runPhases goes through the phases. It returns nil when there is something to judge.
+func (a *activeRun) runPhases() error {
+	guard := a.startMonitors()
 	defer guard()
 	if err := a.preflight(); err != nil {
 		return err
 	}
-	a.phase(PhaseBrakes, "")
-	if err := a.brakes(); err != nil {
+	a.enterPhase(PhaseBrakes, "")
+	if err := a.checkBrakes(); err != nil {
 		return err
 	}
-	if err := a.baseline(); err != nil {
+	if err := a.runBaseline(); err != nil {
 		return err
 	}
-	if err := a.scenario(); err != nil {
+	if err := a.runScenario(); err != nil {
 		return err
 	}
-	if err := a.clear(); err != nil {
+	if err := a.runClear(); err != nil {
 		return err
 	}
-	if err := a.recover(); err != nil {
+	if err := a.runRecovery(); err != nil {
 		return err
 	}
-	a.phase(PhaseVerdict, a.recoveredNote())
-	return a.lastLook()
+	a.enterPhase(PhaseVerdict, a.recoveryNote())
+	return a.finalObservation()
 }
 
-// strayed says what a run that was not judged has done to production; empty: nothing
+// productionDrift says what a run that was not judged has done to production; empty: nothing
 // that is known.
-func (a *active) strayed() string {
+func (a *activeRun) productionDrift() string {
 	a.mu.Lock()
-	begun, run := !a.facts.Zero.IsZero(), a.run
+	begun, run := !a.facts.ScenarioStart.IsZero(), a.record
 	a.mu.Unlock()
 	if !begun {
 		return ""
 	}
-	drift, err := bounded(context.Background(), callLimit, func(ctx context.Context) (Reading, error) { return a.o.Production.Drift(ctx, run) }, nil)
-	if err != nil || !drift.Known || drift.Value == 0 {
+	drift, err := callWithTimeout(context.Background(), callTimeout, func(ctx context.Context) (Reading, error) { return a.o.Production.Drift(ctx, run) }, nil)
+	if err != nil || !drift.Measured || drift.Value == 0 {
 		return ""
 	}
-	return drift.Why
+	return drift.Reason
 }
 
 // preflight says whether the run may begin, and builds its stage.
-func (a *active) preflight() error {
-	a.phase(PhasePreflight, "")
-	f, err := bounded(a.ctx, callLimit, a.o.Store.Frozen, nil)
+func (a *activeRun) preflight() error {
+	a.enterPhase(PhasePreflight, "")
+	f, err := callWithTimeout(a.ctx, callTimeout, a.o.Store.Frozen, nil)
 	switch {
 	case a.ctx.Err() != nil:
 		return context.Cause(a.ctx)
 	case err != nil:
-		return ends(Skipped, "it is not known whether drills are frozen: %v", err)
+		return endWith(Skipped, "it is not known whether drills are frozen: %v", err)
 	case f.On:
-		return ends(Skipped, "%s", frozen(f).why)
+		return endWith(Skipped, "%s", frozenCause(f).reason)
 	}
 	run := a.snapshot()
-	err = boundedly(a.ctx, callLimit, func(ctx context.Context) error { return a.o.Production.Ready(ctx, run) })
+	err = doWithTimeout(a.ctx, callTimeout, func(ctx context.Context) error { return a.o.Production.Ready(ctx, run) })
 	switch {
 	case a.ctx.Err() != nil:
 		return context.Cause(a.ctx)
 	case err != nil:
-		return ends(Skipped, "%v", err)
+		return endWith(Skipped, "%v", err)
 	}
-	a.stage, err = bounded(a.ctx, openLimit, func(ctx context.Context) (Stage, error) {
-		return a.o.Opener.Open(ctx, run)
-	}, closeLate)
+	a.env, err = callWithTimeout(a.ctx, openTimeout, func(ctx context.Context) (Environment, error) {
+		return a.o.Environments.Open(ctx, run)
+	}, closeLateEnvironment)
 	switch {
 	case a.ctx.Err() != nil:
 		return context.Cause(a.ctx)
 	case err != nil:
-		return ends(Inconclusive, "the %s could not be built: %v", run.Spec.Target, err)
+		return endWith(Inconclusive, "the %s could not be built: %v", run.Spec.Target, err)
 	}
 	return nil
 }
 
-// closeLate takes down a stage that came when nobody waited for it any more.
-func closeLate(s Stage) {
-	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
+// closeLateEnvironment takes down a stage that came when nobody waited for it any more.
+func closeLateEnvironment(s Environment) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_, _ = guarded(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, s.Close(ctx) })
+	_, _ = recoverPanic(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, s.Close(ctx) })
 }
 
-// brakes trips the way by which a run is stopped, before there is anything to stop.
-func (a *active) brakes() error {
-	took, err := bounded(a.ctx, callLimit, a.stage.Canary, nil)
+// checkBrakes trips the way by which a run is stopped, before there is anything to stop.
+func (a *activeRun) checkBrakes() error {
+	took, err := callWithTimeout(a.ctx, callTimeout, a.env.Canary, nil)
 	switch {
 	case a.ctx.Err() != nil:
 		return context.Cause(a.ctx)
 	case err != nil:
-		return ends(Failed, "the brakes do not work: %v", err)
+		return endWith(Failed, "the brakes do not work: %v", err)
 	case took > ClearLimit:
-		return ends(Failed, "the brakes are slow: clearing a canary took %.1f s, of at most %.0f", took.Seconds(), ClearLimit.Seconds())
+		return endWith(Failed, "the brakes are slow: clearing a canary took %.1f s, of at most %.0f", took.Seconds(), ClearLimit.Seconds())
 	}
-	a.change(func(r *Run) {
+	a.update(func(r *Run) {
 		r.Phases[len(r.Phases)-1].Note = fmt.Sprintf("a canary was let go after %d ms", took.Milliseconds())
 	})
 	return nil
 }
 
-// baseline starts the load and waits for the steady state.
-func (a *active) baseline() error {
+// runBaseline starts the load and waits for the steady state.
+func (a *activeRun) runBaseline() error {
 	run := a.snapshot()
 	if run.Spec.Scenario.Baseline > 0 {
-		a.phase(PhaseBaseline, "")
+		a.enterPhase(PhaseBaseline, "")
 	}
-	zero, err := bounded(a.ctx, openLimit, a.stage.Start, nil)
+	zero, err := callWithTimeout(a.ctx, openTimeout, a.env.Start, nil)
 	switch {
 	case a.ctx.Err() != nil:
 		return context.Cause(a.ctx)
 	case err != nil:
-		return ends(Inconclusive, "the load could not be started: %v", err)
+		return endWith(Inconclusive, "the load could not be started: %v", err)
 	}
 	a.mu.Lock()
-	a.facts.Zero = zero
-	a.seen = time.Now()
+	a.facts.ScenarioStart = zero
+	a.lastFresh = time.Now()
 	a.mu.Unlock()
 	if run.Spec.Scenario.Baseline == 0 {
 		return nil
 	}
-	if err := a.until(0); err != nil {
+	if err := a.waitUntil(0); err != nil {
 		return err
 	}
-	if err := a.mustLook(); err != nil {
+	if err := a.mustObserve(); err != nil {
 		return err
 	}
-	l := a.looked()
-	why, few := l.steadyBefore()
+	l := a.evaluation()
+	why, few := l.unsteadyBaseline()
 	if why == "" {
 		return nil
 	}
-	if wrong := l.wrong(); wrong != "" {
-		return ends(Failed, "before there was any trouble: %s", wrong)
+	if wrong := l.violationsSoFar(); wrong != "" {
+		return endWith(Failed, "before there was any trouble: %s", wrong)
 	}
-	if wrong := l.unprovedBefore(); wrong != "" {
-		return ends(Inconclusive, "before there was any trouble: %s", wrong)
+	if wrong := l.baselinePreconditionFailure(); wrong != "" {
+		return endWith(Inconclusive, "before there was any trouble: %s", wrong)
 	}
 	if few {
-		return ends(Inconclusive, "there is nothing to compare with: %s", why)
+		return endWith(Inconclusive, "there is nothing to compare with: %s", why)
 	}
-	return ends(Skipped, "the steady state does not hold: %s", why)
+	return endWith(Skipped, "the steady state does not hold: %s", why)
 }
 
-// clear makes sure that nothing is left of what was injected.
-func (a *active) clear() error {
-	a.phase(PhaseClear, "")
+// runClear makes sure that nothing is left of what was injected.
+func (a *activeRun) runClear() error {
+	a.enterPhase(PhaseClear, "")
 	cleared, err := a.clearAll(a.ctx)
-	a.takeBack(a.ctx)
+	a.undoSteps(a.ctx)
 	switch {
 	case a.ctx.Err() != nil:
 		return context.Cause(a.ctx)
 	case err != nil:
-		return ends(Failed, "the faults did not clear: %v", err)
+		return endWith(Failed, "the faults did not clear: %v", err)
 	case !cleared.Confirmed || cleared.Held > 0:
-		return ends(Failed, "the faults did not clear: %d calls are still held", cleared.Held)
+		return endWith(Failed, "the faults did not clear: %d calls are still held", cleared.Held)
 	}
 	return nil
 }
 
-// recover waits until all is as before, or the limit has passed.
-func (a *active) recover() error {
-	a.phase(PhaseRecover, "")
+// runRecovery waits until all is as before, or the limit has passed.
+func (a *activeRun) runRecovery() error {
+	a.enterPhase(PhaseRecover, "")
 	spec := a.snapshot().Spec
 	limit := spec.Scenario.Duration + spec.Recovery
 	for {
-		if err := a.mustLook(); err != nil {
+		if err := a.mustObserve(); err != nil {
 			return err
 		}
-		l := a.looked()
-		why := l.steadyAfter()
+		l := a.evaluation()
+		why := l.unsteadyAfter()
 		a.mu.Lock()
-		a.facts.Steady, a.facts.SteadyWhy = why == "", why
-		a.facts.SteadyIn = max(0, l.Evidence.At-spec.Scenario.end())
-		a.run.Recovered = a.facts.SteadyIn
+		a.facts.SteadyState, a.facts.UnsteadyReason = why == "", why
+		a.facts.RecoveryTime = max(0, l.Evidence.At-spec.Scenario.disturbanceEnd())
+		a.record.Recovered = a.facts.RecoveryTime
 		a.mu.Unlock()
-		if why == "" || l.Evidence.At >= limit || a.now() > limit+time.Minute {
+		if why == "" || l.Evidence.At >= limit || a.scenarioNow() > limit+time.Minute {
 			return nil
 		}
-		if err := pause(a.ctx, time.Now().Add(looking/2)); err != nil {
+		if err := sleepUntil(a.ctx, time.Now().Add(observeInterval/2)); err != nil {
 			return err
 		}
 	}
 }
 
-func (a *active) recoveredNote() string {
+func (a *activeRun) recoveryNote() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.facts.Steady {
-		return "not as before: " + a.facts.SteadyWhy
+	if !a.facts.SteadyState {
+		return "not as before: " + a.facts.UnsteadyReason
 	}
-	return "as before " + formatDuration(a.facts.SteadyIn.Round(time.Second)) + " after the trouble"
+	return "as before " + formatDuration(a.facts.RecoveryTime.Round(time.Second)) + " after the trouble"
 }
 
-// lastLook gathers what the verdict rests on.
-func (a *active) lastLook() error {
+// finalObservation gathers what the verdict rests on.
+func (a *activeRun) finalObservation() error {
 	a.mu.Lock()
-	a.facts.Over = true
+	a.facts.Complete = true
 	a.mu.Unlock()
-	if err := a.mustLook(); err != nil {
+	if err := a.mustObserve(); err != nil {
 		return err
 	}
 	run := a.snapshot()
-	drift, err := bounded(a.ctx, callLimit, func(ctx context.Context) (Reading, error) { return a.o.Production.Drift(ctx, run) }, nil)
+	drift, err := callWithTimeout(a.ctx, callTimeout, func(ctx context.Context) (Reading, error) { return a.o.Production.Drift(ctx, run) }, nil)
 	if err != nil {
 		if a.ctx.Err() != nil {
 			return context.Cause(a.ctx)
 		}
-		drift = Reading{Why: "production could not be looked at: " + err.Error()}
+		drift = Reading{Reason: "production could not be looked at: " + err.Error()}
 	}
 	a.mu.Lock()
 	a.facts.Drift = drift

@@ -25,45 +25,45 @@ func hang(ctx context.Context, _ int) error {
 
 func fail(context.Context, int) error { return errors.New("broken on purpose") }
 
-func blowUp(context.Context, int) error { panic("broken on purpose") }
+func panics(context.Context, int) error { panic("broken on purpose") }
 
-// hung is longer than anything hangs.
-const hung = 50 * time.Second
+// maxHang is longer than anything hangs.
+const maxHang = 50 * time.Second
 
-// rig is a runner between scripted ports.
-type rig struct {
-	stray  float64 // tasks of the drill in production
+// fixture is a runner between scripted ports.
+type fixture struct {
+	drift  float64 // tasks of the drill in production
 	t      *testing.T
 	spec   drill.Spec
 	runner *drill.Runner
 
-	mu     sync.Mutex
-	acts   map[string]behaviour
-	calls  map[string]int
-	stage  *stage
-	sab    sabotage
-	ready  error
-	check  error
-	stale  string
-	rows   map[string]drill.Run
-	saves  int
-	freeze drill.Freeze
-	fences int64
-	order  []string // of what was done and undone
-	ended  []drill.Run
+	mu         sync.Mutex
+	behaviours map[string]behaviour
+	calls      map[string]int
+	env        *fakeEnvironment
+	defects    defects
+	ready      error
+	check      error
+	stale      string
+	rows       map[string]drill.Run
+	saves      int
+	freeze     drill.Freeze
+	fences     int64
+	order      []string // of what was done and undone
+	ended      []drill.Run
 }
 
-func newRig(t *testing.T, id string) *rig {
+func newFixture(t *testing.T, id string) *fixture {
 	t.Helper()
 	spec, ok := drill.Find(builtIn(t), id)
 	if !ok {
 		t.Fatalf("no drill %s", id)
 	}
-	r := &rig{t: t, spec: spec, acts: map[string]behaviour{}, calls: map[string]int{}, rows: map[string]drill.Run{}}
+	r := &fixture{t: t, spec: spec, behaviours: map[string]behaviour{}, calls: map[string]int{}, rows: map[string]drill.Run{}}
 	var err error
 	r.runner, err = drill.New(drill.Options{
-		Store: r, Opener: r, Production: r, Version: "test", Log: slog.New(slog.DiscardHandler),
-		Ended: func(run drill.Run) { r.mu.Lock(); defer r.mu.Unlock(); r.ended = append(r.ended, run) },
+		Store: r, Environments: r, Production: r, Version: "test", Log: slog.New(slog.DiscardHandler),
+		OnEnded: func(run drill.Run) { r.mu.Lock(); defer r.mu.Unlock(); r.ended = append(r.ended, run) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -71,18 +71,18 @@ func newRig(t *testing.T, id string) *rig {
 	return r
 }
 
-// on sets how a port acts.
-func (r *rig) on(port string, b behaviour) *rig {
+// setBehaviour sets how a port acts.
+func (r *fixture) setBehaviour(port string, b behaviour) *fixture {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.acts[port] = b
+	r.behaviours[port] = b
 	return r
 }
 
-func (r *rig) act(ctx context.Context, port string) error {
+func (r *fixture) call(ctx context.Context, port string) error {
 	r.mu.Lock()
 	r.calls[port]++
-	n, b := r.calls[port], r.acts[port]
+	n, b := r.calls[port], r.behaviours[port]
 	r.mu.Unlock()
 	if b == nil {
 		return ctx.Err()
@@ -90,8 +90,8 @@ func (r *rig) act(ctx context.Context, port string) error {
 	return b(ctx, n)
 }
 
-// begin starts the drill at speed 20.
-func (r *rig) begin() string {
+// startDrill starts the drill at speed 20.
+func (r *fixture) startDrill() string {
 	r.t.Helper()
 	run, err := r.runner.Start(context.Background(), drill.Request{Spec: r.spec, Trigger: drill.ByHand, Actor: "test", Speed: 20})
 	if err != nil {
@@ -100,8 +100,8 @@ func (r *rig) begin() string {
 	return run.ID
 }
 
-// finished is the run once it has ended.
-func (r *rig) finished(id string) drill.Run {
+// waitEnded is the run once it has ended.
+func (r *fixture) waitEnded(id string) drill.Run {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
@@ -112,37 +112,37 @@ func (r *rig) finished(id string) drill.Run {
 	return run
 }
 
-func (r *rig) play() drill.Run { r.t.Helper(); return r.finished(r.begin()) }
+func (r *fixture) runDrill() drill.Run { r.t.Helper(); return r.waitEnded(r.startDrill()) }
 
 // row is the run as it was recorded.
-func (r *rig) row(id string) drill.Run {
+func (r *fixture) row(id string) drill.Run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.rows[id]
 }
 
-func (r *rig) did(format string, args ...any) {
+func (r *fixture) logStep(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.order = append(r.order, fmt.Sprintf(format, args...))
 }
 
-func (r *rig) done() []string {
+func (r *fixture) loggedSteps() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.order)
 }
 
-func (r *rig) called(port string) int {
+func (r *fixture) callCount(port string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.calls[port]
 }
 
 // inForce is how many faults work at this moment.
-func (r *rig) inForce() int {
+func (r *fixture) inForce() int {
 	r.mu.Lock()
-	s := r.stage
+	s := r.env
 	r.mu.Unlock()
 	if s == nil {
 		return 0
@@ -152,8 +152,8 @@ func (r *rig) inForce() int {
 
 // Store.
 
-func (r *rig) Claim(ctx context.Context, _ time.Time, run drill.Run, _ time.Duration) (int64, error) {
-	if err := r.act(ctx, "claim"); err != nil {
+func (r *fixture) Claim(ctx context.Context, _ time.Time, run drill.Run, _ time.Duration) (int64, error) {
+	if err := r.call(ctx, "claim"); err != nil {
 		return 0, err
 	}
 	r.mu.Lock()
@@ -171,8 +171,8 @@ func (r *rig) Claim(ctx context.Context, _ time.Time, run drill.Run, _ time.Dura
 	return r.fences, nil
 }
 
-func (r *rig) Save(ctx context.Context, _ time.Time, run drill.Run) error {
-	if err := r.act(ctx, "save"); err != nil {
+func (r *fixture) Save(ctx context.Context, _ time.Time, run drill.Run) error {
+	if err := r.call(ctx, "save"); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -185,11 +185,11 @@ func (r *rig) Save(ctx context.Context, _ time.Time, run drill.Run) error {
 	return nil
 }
 
-func (r *rig) Note(context.Context, drill.Run) error { return nil }
+func (r *fixture) RecordNotRun(context.Context, drill.Run) error { return nil }
 
-func (r *rig) Interrupt(context.Context, time.Time) ([]drill.Run, error) { return nil, nil }
+func (r *fixture) CloseInterrupted(context.Context, time.Time) ([]drill.Run, error) { return nil, nil }
 
-func (r *rig) Run(_ context.Context, id string) (drill.Run, error) {
+func (r *fixture) Run(_ context.Context, id string) (drill.Run, error) {
 	run := r.row(id)
 	if run.ID == "" {
 		return run, drill.ErrNoRun
@@ -197,10 +197,12 @@ func (r *rig) Run(_ context.Context, id string) (drill.Run, error) {
 	return run, nil
 }
 
-func (r *rig) Runs(context.Context, drill.Query) ([]drill.Run, string, error) { return nil, "", nil }
+func (r *fixture) Runs(context.Context, drill.Query) ([]drill.Run, string, error) {
+	return nil, "", nil
+}
 
-func (r *rig) Frozen(ctx context.Context) (drill.Freeze, error) {
-	if err := r.act(ctx, "frozen"); err != nil {
+func (r *fixture) Frozen(ctx context.Context) (drill.Freeze, error) {
+	if err := r.call(ctx, "frozen"); err != nil {
 		return drill.Freeze{}, err
 	}
 	r.mu.Lock()
@@ -208,7 +210,7 @@ func (r *rig) Frozen(ctx context.Context) (drill.Freeze, error) {
 	return r.freeze, nil
 }
 
-func (r *rig) SetFreeze(_ context.Context, f drill.Freeze) error {
+func (r *fixture) SetFreeze(_ context.Context, f drill.Freeze) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.freeze = f
@@ -217,8 +219,8 @@ func (r *rig) SetFreeze(_ context.Context, f drill.Freeze) error {
 
 // Production.
 
-func (r *rig) Ready(ctx context.Context, _ drill.Run) error {
-	if err := r.act(ctx, "ready"); err != nil {
+func (r *fixture) Ready(ctx context.Context, _ drill.Run) error {
+	if err := r.call(ctx, "ready"); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -226,8 +228,8 @@ func (r *rig) Ready(ctx context.Context, _ drill.Run) error {
 	return r.ready
 }
 
-func (r *rig) Check(ctx context.Context, _ drill.Run) error {
-	if err := r.act(ctx, "check"); err != nil {
+func (r *fixture) Check(ctx context.Context, _ drill.Run) error {
+	if err := r.call(ctx, "check"); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -235,121 +237,121 @@ func (r *rig) Check(ctx context.Context, _ drill.Run) error {
 	return r.check
 }
 
-func (r *rig) Drift(ctx context.Context, _ drill.Run) (drill.Reading, error) {
-	return drill.Reading{Known: true, Value: r.stray, Samples: 3, Seen: "production", Why: fmt.Sprintf("%.0f came to production", r.stray)}, r.act(ctx, "drift")
+func (r *fixture) Drift(ctx context.Context, _ drill.Run) (drill.Reading, error) {
+	return drill.Reading{Measured: true, Value: r.drift, Samples: 3, Source: "production", Reason: fmt.Sprintf("%.0f came to production", r.drift)}, r.call(ctx, "drift")
 }
 
-// Opener.
+// EnvironmentFactory.
 
-func (r *rig) Open(ctx context.Context, run drill.Run) (drill.Stage, error) {
-	if err := r.act(ctx, "open"); err != nil {
+func (r *fixture) Open(ctx context.Context, run drill.Run) (drill.Environment, error) {
+	if err := r.call(ctx, "open"); err != nil {
 		return nil, err
 	}
-	s := &stage{rig: r, run: run, whole: play(run.Spec, r.sab)}
+	s := &fakeEnvironment{fixture: r, run: run, evidence: simulate(run.Spec, r.defects)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stage = s
+	r.env = s
 	return s, nil
 }
 
-// stage reveals what the simulation comes to, as time passes.
-type stage struct {
-	*rig
-	run   drill.Run
-	whole drill.Evidence
+// fakeEnvironment reveals what the simulation comes to, as time passes.
+type fakeEnvironment struct {
+	*fixture
+	run      drill.Run
+	evidence drill.Evidence
 
-	lock   sync.Mutex
-	zero   time.Time
-	leases []*lease
-	closed bool
+	leaseMu       sync.Mutex
+	scenarioStart time.Time
+	leases        []*fakeLease
+	closed        bool
 }
 
-func (s *stage) Start(ctx context.Context) (time.Time, error) {
-	if err := s.act(ctx, "start"); err != nil {
+func (s *fakeEnvironment) Start(ctx context.Context) (time.Time, error) {
+	if err := s.call(ctx, "start"); err != nil {
 		return time.Time{}, err
 	}
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	s.zero = time.Now().Add(scale(s.run.Spec.Scenario.Baseline, s.run.Speed))
-	for i, m := range s.whole.Messages { // the simulation does not know when it is played
-		since := m.Accepted.Sub(zero)
-		s.whole.Messages[i].Accepted = s.zero.Add(scale(time.Duration(float64(since)*s.run.Spec.Speed), s.run.Speed))
+	s.leaseMu.Lock()
+	defer s.leaseMu.Unlock()
+	s.scenarioStart = time.Now().Add(scale(s.run.Spec.Scenario.Baseline, s.run.Speed))
+	for i, m := range s.evidence.Messages { // the simulation does not know when it is played
+		since := m.Accepted.Sub(testStart)
+		s.evidence.Messages[i].Accepted = s.scenarioStart.Add(scale(time.Duration(float64(since)*s.run.Spec.Speed), s.run.Speed))
 	}
-	return s.zero, nil
+	return s.scenarioStart, nil
 }
 
-func (s *stage) Look(ctx context.Context) (drill.Evidence, error) {
-	if err := s.act(ctx, "look"); err != nil {
+func (s *fakeEnvironment) Observe(ctx context.Context) (drill.Evidence, error) {
+	if err := s.call(ctx, "look"); err != nil {
 		return drill.Evidence{}, err
 	}
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	at := time.Duration(float64(time.Since(s.zero)) * s.run.Speed)
-	e := until(s.whole, at, time.Now())
+	s.leaseMu.Lock()
+	defer s.leaseMu.Unlock()
+	at := time.Duration(float64(time.Since(s.scenarioStart)) * s.run.Speed)
+	e := evidenceUntil(s.evidence, at, time.Now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.Stale = s.stale
+	e.StaleReason = s.stale
 	return e, nil
 }
 
-func (s *stage) Canary(ctx context.Context) (time.Duration, error) {
-	return 3 * time.Millisecond, s.act(ctx, "canary")
+func (s *fakeEnvironment) Canary(ctx context.Context) (time.Duration, error) {
+	return 3 * time.Millisecond, s.call(ctx, "canary")
 }
 
-func (s *stage) Inject(ctx context.Context, way drill.Way, i drill.Injection, ttl time.Duration) (drill.Lease, error) {
-	err := s.act(ctx, "inject")
+func (s *fakeEnvironment) Inject(ctx context.Context, way drill.FaultTarget, i drill.Injection, ttl time.Duration) (drill.Lease, error) {
+	err := s.call(ctx, "inject")
 	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}
-	l := &lease{stage: s, ends: time.Now().Add(ttl), what: fmt.Sprintf("%s %s", i.Kind, way)}
-	s.lock.Lock()
-	defer s.lock.Unlock()
+	l := &fakeLease{fakeEnvironment: s, ends: time.Now().Add(ttl), what: fmt.Sprintf("%s %s", i.Kind, way)}
+	s.leaseMu.Lock()
+	defer s.leaseMu.Unlock()
 	s.leases = append(s.leases, l)
-	s.did("inject %s", l.what)
+	s.logStep("inject %s", l.what)
 	return l, nil // even when nobody waits any more
 }
 
-func (s *stage) Clear(ctx context.Context) (drill.Cleared, error) {
-	if err := s.act(ctx, "clear"); err != nil {
-		return drill.Cleared{}, err
+func (s *fakeEnvironment) Clear(ctx context.Context) (drill.ClearResult, error) {
+	if err := s.call(ctx, "clear"); err != nil {
+		return drill.ClearResult{}, err
 	}
-	s.lock.Lock()
-	defer s.lock.Unlock()
+	s.leaseMu.Lock()
+	defer s.leaseMu.Unlock()
 	for _, l := range s.leases {
 		l.ends = time.Time{}
 	}
-	s.did("clear all")
-	return drill.Cleared{Took: time.Millisecond, Confirmed: true}, nil
+	s.logStep("clear all")
+	return drill.ClearResult{Took: time.Millisecond, Confirmed: true}, nil
 }
 
-func (s *stage) Do(ctx context.Context, st drill.Step) (func(context.Context) error, error) {
-	if err := s.act(ctx, "do "+string(st.Kind)); err != nil && ctx.Err() == nil {
+func (s *fakeEnvironment) RunStep(ctx context.Context, st drill.Step) (func(context.Context) error, error) {
+	if err := s.call(ctx, "do "+string(st.Kind)); err != nil && ctx.Err() == nil {
 		return nil, err
 	}
-	s.did("do %s", st.Kind)
+	s.logStep("do %s", st.Kind)
 	if st.Kind == drill.StepRestore {
 		return nil, nil
 	}
 	return func(ctx context.Context) error {
-		s.did("undo %s", st.Kind)
-		return s.act(ctx, "undo "+string(st.Kind))
+		s.logStep("undo %s", st.Kind)
+		return s.call(ctx, "undo "+string(st.Kind))
 	}, nil
 }
 
-func (s *stage) Close(ctx context.Context) error {
-	if err := s.act(ctx, "close"); err != nil {
+func (s *fakeEnvironment) Close(ctx context.Context) error {
+	if err := s.call(ctx, "close"); err != nil {
 		return err
 	}
-	s.lock.Lock()
-	defer s.lock.Unlock()
+	s.leaseMu.Lock()
+	defer s.leaseMu.Unlock()
 	s.closed = true
-	s.did("close")
+	s.logStep("close")
 	return nil
 }
 
-func (s *stage) inForce() int {
-	s.lock.Lock()
-	defer s.lock.Unlock()
+func (s *fakeEnvironment) inForce() int {
+	s.leaseMu.Lock()
+	defer s.leaseMu.Unlock()
 	n := 0
 	for _, l := range s.leases {
 		if time.Now().Before(l.ends) {
@@ -359,32 +361,32 @@ func (s *stage) inForce() int {
 	return n
 }
 
-type lease struct {
-	*stage
+type fakeLease struct {
+	*fakeEnvironment
 	ends time.Time
 	what string
 }
 
-func (l *lease) Renew(ctx context.Context, ttl time.Duration) error {
-	if err := l.act(ctx, "renew"); err != nil {
+func (l *fakeLease) Renew(ctx context.Context, ttl time.Duration) error {
+	if err := l.call(ctx, "renew"); err != nil {
 		return err
 	}
-	l.lock.Lock()
-	defer l.lock.Unlock()
+	l.leaseMu.Lock()
+	defer l.leaseMu.Unlock()
 	if !time.Now().Before(l.ends) {
-		return drill.ErrLapsed
+		return drill.ErrLeaseExpired
 	}
 	l.ends = time.Now().Add(ttl)
 	return nil
 }
 
-func (l *lease) Clear(ctx context.Context) (drill.Cleared, error) {
-	if err := l.act(ctx, "clear"); err != nil {
-		return drill.Cleared{}, err
+func (l *fakeLease) Clear(ctx context.Context) (drill.ClearResult, error) {
+	if err := l.call(ctx, "clear"); err != nil {
+		return drill.ClearResult{}, err
 	}
-	l.lock.Lock()
-	defer l.lock.Unlock()
+	l.leaseMu.Lock()
+	defer l.leaseMu.Unlock()
 	l.ends = time.Time{}
-	l.did("clear %s", l.what)
-	return drill.Cleared{Took: time.Millisecond, Confirmed: true}, nil
+	l.logStep("clear %s", l.what)
+	return drill.ClearResult{Took: time.Millisecond, Confirmed: true}, nil
 }

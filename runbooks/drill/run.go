@@ -52,10 +52,10 @@ const (
 
 // Phase is a part of a run that has begun.
 type Phase struct {
-	Name  PhaseName
-	Began time.Time
-	Ended time.Time // zero while it goes on
-	Note  string    // what came of it
+	Name    PhaseName
+	Started time.Time
+	Ended   time.Time // zero while it goes on
+	Note    string    // what came of it
 }
 
 // Trigger is why a run began.
@@ -71,16 +71,16 @@ const (
 // Hypothesis is what became of an Expectation.
 type Hypothesis struct {
 	Expectation
-	Known    bool // false: there was nothing to judge by, Why says why
+	Measured bool // false: there was nothing to judge by, Why says why
 	Value    float64
 	Margin   float64
 	Passed   bool
 	Evidence string // who saw it, and how much of it
-	Why      string
+	Reason   string
 }
 
-// Undone is a step or a fault that was taken back.
-type Undone struct {
+// UndoResult is a step or a fault that was taken back.
+type UndoResult struct {
 	What string
 	At   time.Time
 	Took time.Duration // of the wall clock
@@ -90,13 +90,13 @@ type Undone struct {
 
 // Message is what the drill made headgate tell people.
 type Message struct {
-	Incident string
-	Kind     string // post, edit, reply
-	Level    string // warn, page, resolved
-	Channel  string
-	Text     string    // all of it that people can read, the notification line first
-	Made     time.Time // when headgate first tried to send it; zero: as Accepted
-	Accepted time.Time // by Slack
+	Incident     string
+	Kind         string // post, edit, reply
+	Level        string // warn, page, resolved
+	Channel      string
+	Text         string    // all of it that people can read, the notification line first
+	FirstAttempt time.Time // when headgate first tried to send it; zero: as Accepted
+	Accepted     time.Time // by Slack
 }
 
 // Point is one scenario second.
@@ -133,30 +133,30 @@ type Run struct {
 	Reason    string // of the verdict, in one line
 	Count     int    // of Missed: how many occurrences
 
-	Phases     []Phase
-	Hypotheses []Hypothesis
-	Undo       []Undone
-	Messages   []Message
-	Series     []Point
-	Injected   int           // calls that a fault befell
-	ClearTook  time.Duration // of the wall clock; 0: nothing was injected
-	Recovered  time.Duration // scenario time
-	Fence      int64         // token of the lock under which it ran
+	Phases      []Phase
+	Hypotheses  []Hypothesis
+	UndoResults []UndoResult
+	Messages    []Message
+	Series      []Point
+	Injected    int           // calls that a fault befell
+	ClearTook   time.Duration // of the wall clock; 0: nothing was injected
+	Recovered   time.Duration // scenario time
+	Fence       int64         // token of the lock under which it ran
 }
 
 // Freeze is the standing order that no drill runs.
 type Freeze struct {
 	On     bool
-	By     string
+	Actor  string
 	Reason string
 	Since  time.Time
 }
 
 // Errors of a store.
 var (
-	ErrClaimed = errors.New("this occurrence has been claimed already")
-	ErrBusy    = errors.New("another drill is running")
-	ErrFrozen  = errors.New("drills are frozen")
-	ErrFenced  = errors.New("the lock has gone to somebody else")
-	ErrNoRun   = errors.New("no such run")
+	ErrClaimed  = errors.New("this occurrence has been claimed already")
+	ErrBusy     = errors.New("another drill is running")
+	ErrFrozen   = errors.New("drills are frozen")
+	ErrLockLost = errors.New("the lock has gone to somebody else")
+	ErrNoRun    = errors.New("no such run")
 )

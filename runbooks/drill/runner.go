@@ -15,21 +15,21 @@ import (
 // How a runner takes its time, on the wall clock.
 const (
 	// LeaseTTL is how long a fault lasts without being renewed.
-	LeaseTTL = time.Second
-	renewal  = LeaseTTL / 5
+	LeaseTTL      = time.Second
+	renewInterval = LeaseTTL / 5
 	// StoreLease is how long the lock lasts without Save.
-	StoreLease = 15 * time.Second
-	saving     = 3 * time.Second
-	unsaved    = 10 * time.Second // without a Save that worked, a run stops
+	StoreLease   = 15 * time.Second
+	saveInterval = 3 * time.Second
+	maxUnsaved   = 10 * time.Second // without a Save that worked, a run stops
 
-	watching  = 200 * time.Millisecond // of production
-	looking   = time.Second
-	blindness = 8 * time.Second // without fresh evidence, a run stops
+	productionInterval = 200 * time.Millisecond // of production
+	observeInterval    = time.Second
+	maxBlind           = 8 * time.Second // without fresh evidence, a run stops
 
-	openLimit   = 30 * time.Second
-	callLimit   = 5 * time.Second
-	closeLimit  = 10 * time.Second
-	endingTries = 5
+	openTimeout  = 30 * time.Second
+	callTimeout  = 5 * time.Second
+	closeTimeout = 10 * time.Second
+	saveAttempts = 5
 )
 
 // Errors of a runner.
@@ -40,14 +40,14 @@ var (
 
 // Options are what a runner needs.
 type Options struct {
-	Store      Store
-	Opener     Opener
-	Production Production
-	Version    string // of headgate
-	Log        *slog.Logger
+	Store        Store
+	Environments EnvironmentFactory
+	Production   Production
+	Version      string // of headgate
+	Log          *slog.Logger
 	// Ended is told of every run that has ended, once, from the run's own
 	// goroutine. May be nil.
-	Ended func(Run)
+	OnEnded func(Run)
 }
 
 // Request asks for a run.
@@ -65,17 +65,17 @@ type Request struct {
 type Runner struct {
 	o Options
 
-	mu      sync.Mutex
-	current *active
-	last    *active // that ended last
-	closed  bool
-	gone    sync.WaitGroup
+	mu        sync.Mutex
+	current   *activeRun
+	lastEnded *activeRun // that ended last
+	closed    bool
+	runs      sync.WaitGroup
 }
 
 // New returns a runner.
 func New(o Options) (*Runner, error) {
 	switch {
-	case o.Store == nil || o.Opener == nil || o.Production == nil:
+	case o.Store == nil || o.Environments == nil || o.Production == nil:
 		return nil, errors.New("a runner of drills needs a store, an opener and production")
 	case o.Log == nil:
 		return nil, errors.New("a runner of drills needs a log")
@@ -85,9 +85,9 @@ func New(o Options) (*Runner, error) {
 
 // Start claims a run and begins it; it returns once the claim is written. It fails
 // with ErrClaimed, ErrFrozen, ErrClosed, a *BusyError that says who runs, or
-// Problems.
+// SpecErrors.
 func (r *Runner) Start(ctx context.Context, q Request) (Run, error) {
-	run, err := r.plan(q)
+	run, err := r.newRun(q)
 	if err != nil {
 		return Run{}, err
 	}
@@ -96,29 +96,29 @@ func (r *Runner) Start(ctx context.Context, q Request) (Run, error) {
 		r.mu.Unlock()
 		return Run{}, ErrClosed
 	}
-	r.gone.Add(1)
+	r.runs.Add(1)
 	r.mu.Unlock()
 	a, err := r.claim(ctx, run)
 	if err != nil {
-		r.gone.Done()
+		r.runs.Done()
 		return Run{}, err
 	}
 	go func() {
-		defer r.gone.Done()
-		a.live()
+		defer r.runs.Done()
+		a.run()
 		r.mu.Lock()
-		r.last = a
+		r.lastEnded = a
 		if r.current == a { // the next may have begun already
 			r.current = nil
 		}
 		r.mu.Unlock()
-		close(a.over)
+		close(a.done)
 	}()
 	return a.snapshot(), nil
 }
 
-// plan is the run that a request asks for.
-func (r *Runner) plan(q Request) (Run, error) {
+// newRun is the run that a request asks for.
+func (r *Runner) newRun(q Request) (Run, error) {
 	speed := q.Speed
 	if speed == 0 {
 		speed = max(q.Spec.Speed, 1)
@@ -137,20 +137,20 @@ func (r *Runner) plan(q Request) (Run, error) {
 	return Run{
 		ID: id.String(), Drill: q.Spec.ID, Name: q.Spec.Name, Spec: q.Spec, Version: r.o.Version,
 		Trigger: q.Trigger, Actor: q.Actor, Speed: speed, Scheduled: q.Scheduled.UTC(), Started: now, Status: Claimed,
-		Phases: []Phase{{Name: PhaseClaim, Began: now, Note: q.Reason}},
+		Phases: []Phase{{Name: PhaseClaim, Started: now, Note: q.Reason}},
 	}, nil
 }
 
 // wallNow is the time of day as records have it.
 func wallNow() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-func (r *Runner) claim(ctx context.Context, run Run) (*active, error) {
+func (r *Runner) claim(ctx context.Context, run Run) (*activeRun, error) {
 	fence, err := r.o.Store.Claim(ctx, run.Started, run, StoreLease)
 	if err != nil {
 		return nil, fmt.Errorf("claim the run: %w", err)
 	}
 	run.Fence = fence
-	a := newActive(r.o, run)
+	a := newActiveRun(r.o, run)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.current = a
@@ -181,9 +181,9 @@ func (r *Runner) Abort(ctx context.Context, id, actor, reason string) (Run, erro
 	if a == nil || a.id != id {
 		return Run{}, ErrNotRunning
 	}
-	a.stop(&stopped{why: because("aborted by "+orSomebody(actor), reason)})
+	a.stop(&stopCause{reason: withReason("aborted by "+actorOrUnknown(actor), reason)})
 	select {
-	case <-a.down:
+	case <-a.cleanedUp:
 		return a.snapshot(), nil
 	case <-ctx.Done():
 		return a.snapshot(), ctx.Err()
@@ -196,12 +196,12 @@ func (r *Runner) Wait(ctx context.Context, id string) (Run, error) {
 	r.mu.Lock()
 	a := r.current
 	if a == nil || a.id != id {
-		a = r.last
+		a = r.lastEnded
 	}
 	r.mu.Unlock()
 	if a != nil && a.id == id {
 		select {
-		case <-a.over:
+		case <-a.done:
 			return a.snapshot(), nil
 		case <-ctx.Done():
 			return a.snapshot(), ctx.Err()
@@ -212,7 +212,7 @@ func (r *Runner) Wait(ctx context.Context, id string) (Run, error) {
 
 // Freeze forbids drills until Unfreeze, and stops the one that runs.
 func (r *Runner) Freeze(ctx context.Context, actor, reason string) error {
-	f := Freeze{On: true, By: actor, Reason: reason, Since: wallNow()}
+	f := Freeze{On: true, Actor: actor, Reason: reason, Since: wallNow()}
 	if err := r.o.Store.SetFreeze(ctx, f); err != nil {
 		return fmt.Errorf("freeze drills: %w", err)
 	}
@@ -220,14 +220,14 @@ func (r *Runner) Freeze(ctx context.Context, actor, reason string) error {
 	a := r.current
 	r.mu.Unlock()
 	if a != nil {
-		a.stop(frozen(f))
+		a.stop(frozenCause(f))
 	}
 	return nil
 }
 
 // Unfreeze allows drills again.
 func (r *Runner) Unfreeze(ctx context.Context, actor, reason string) error {
-	if err := r.o.Store.SetFreeze(ctx, Freeze{By: actor, Reason: reason, Since: wallNow()}); err != nil {
+	if err := r.o.Store.SetFreeze(ctx, Freeze{Actor: actor, Reason: reason, Since: wallNow()}); err != nil {
 		return fmt.Errorf("unfreeze drills: %w", err)
 	}
 	return nil
@@ -241,10 +241,10 @@ func (r *Runner) Close(ctx context.Context) error {
 	a := r.current
 	r.mu.Unlock()
 	if a != nil {
-		a.stop(&stopped{why: "headgate is shutting down"})
+		a.stop(&stopCause{reason: "headgate is shutting down"})
 	}
 	done := make(chan struct{})
-	go func() { r.gone.Wait(); close(done) }()
+	go func() { r.runs.Wait(); close(done) }()
 	select {
 	case <-done:
 		return nil
@@ -253,27 +253,27 @@ func (r *Runner) Close(ctx context.Context) error {
 	}
 }
 
-// stopped is why a run was stopped early.
-type stopped struct {
-	why   string
-	wrong string // what was seen to be broken by then; empty: nothing
+// stopCause is why a run was stopped early.
+type stopCause struct {
+	reason     string
+	violations string // what was seen to be broken by then; empty: nothing
 }
 
-// Error is the reason.
-func (s *stopped) Error() string { return s.why }
+// Errored is the reason.
+func (s *stopCause) Error() string { return s.reason }
 
-func frozen(f Freeze) *stopped {
-	return &stopped{why: because("drills were frozen by "+orSomebody(f.By), f.Reason)}
+func frozenCause(f Freeze) *stopCause {
+	return &stopCause{reason: withReason("drills were frozen by "+actorOrUnknown(f.Actor), f.Reason)}
 }
 
-func because(what, reason string) string {
+func withReason(what, reason string) string {
 	if reason == "" {
 		return what
 	}
 	return what + ": " + firstLine(reason)
 }
 
-func orSomebody(actor string) string {
+func actorOrUnknown(actor string) string {
 	if actor == "" {
 		return "somebody"
 	}

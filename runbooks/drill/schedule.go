@@ -12,8 +12,8 @@ import (
 
 const (
 	maxSchedule = 200 // bytes
-	leastEvery  = time.Minute
-	mostEvery   = 366 * 24 * time.Hour
+	minEvery    = time.Minute
+	maxEvery    = 366 * 24 * time.Hour
 )
 
 // Schedule says when a drill is due. The zero value is one that never is. It never
@@ -38,7 +38,7 @@ type Schedule struct {
 	cron  *cron.SpecSchedule // nil: every
 	every time.Duration      // 0: cron
 	// hourly: it names every hour. through: it goes on in a repeated hour.
-	hourly, through bool
+	hourly, runsInRepeatedHour bool
 }
 
 var fieldNames = [...]string{"minute", "hour", "day of the month", "month", "day of the week"}
@@ -70,9 +70,9 @@ func ParseSchedule(text, zone string) (Schedule, error) {
 		return Schedule{}, err
 	}
 	s.cron.Location = loc
-	s.hourly = s.cron.Hour&^star == 1<<24-1
-	s.through = s.hourly || strings.HasPrefix(s.text, "*")
-	if !s.fires() {
+	s.hourly = s.cron.Hour&^starBit == 1<<24-1
+	s.runsInRepeatedHour = s.hourly || strings.HasPrefix(s.text, "*")
+	if !s.everFires() {
 		return Schedule{}, errors.New("never comes: no month has such a day")
 	}
 	return s, nil
@@ -95,8 +95,8 @@ func parseEvery(text, zone string) (time.Duration, error) {
 	switch {
 	case err != nil:
 		return 0, errors.New("@every: want a duration after it, such as @every 12h")
-	case d < leastEvery || d > mostEvery:
-		return 0, fmt.Errorf("@every %v: want at least %v and at most %v", d, leastEvery, mostEvery)
+	case d < minEvery || d > maxEvery:
+		return 0, fmt.Errorf("@every %v: want at least %v and at most %v", d, minEvery, maxEvery)
 	case d%time.Second != 0:
 		return 0, fmt.Errorf("@every %v: want whole seconds", d)
 	case zone != "" && zone != "UTC":
@@ -105,21 +105,21 @@ func parseEvery(text, zone string) (time.Duration, error) {
 	return d, nil
 }
 
-var names = map[string]string{
+var scheduleNames = map[string]string{
 	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *",
 	"@weekly": "0 0 * * 0", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
 }
 
 func parseName(text string) (*cron.SpecSchedule, error) {
-	fields, ok := names[text]
+	fields, ok := scheduleNames[text]
 	if !ok {
 		return nil, fmt.Errorf("unknown name %.40q: want @hourly, @daily, @weekly, @monthly, @yearly or @every 12h", text)
 	}
 	return parseFields(fields)
 }
 
-// item is one part of a field: a value, a range or all, with a step.
-var item = regexp.MustCompile(`^(\*|[0-9]{1,2}|[A-Za-z]{3})(-([0-9]{1,2}|[A-Za-z]{3}))?(/([0-9]{1,2}))?$`)
+// itemPattern is one part of a field: a value, a range or all, with a step.
+var itemPattern = regexp.MustCompile(`^(\*|[0-9]{1,2}|[A-Za-z]{3})(-([0-9]{1,2}|[A-Za-z]{3}))?(/([0-9]{1,2}))?$`)
 
 func parseFields(text string) (*cron.SpecSchedule, error) {
 	fields := strings.Split(text, " ")
@@ -143,7 +143,7 @@ func parseFields(text string) (*cron.SpecSchedule, error) {
 // lintItem refuses what other crons know and the parser does not, and what it would
 // read as something else.
 func lintItem(part string, field int) string {
-	m := item.FindStringSubmatch(part)
+	m := itemPattern.FindStringSubmatch(part)
 	switch {
 	case part == "":
 		return "has nothing beside a comma"

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// calendar is a record and a runner in memory. The bubble's clock begins at
+// schedulerFixture is a record and a runner in memory. The bubble's clock begins at
 // midnight of 1 January 2000, a Saturday.
-type calendar struct {
+type schedulerFixture struct {
 	*testing.T
 	mu      sync.Mutex
 	specs   []Spec
-	dues    map[string]Due
-	notes   []string
+	dues    map[string]DueTime
+	notRun  []string
 	runs    []string
 	claimed map[string]bool
 	refuse  func(s Spec) error
@@ -30,11 +30,11 @@ type calendar struct {
 	logs    bytes.Buffer
 }
 
-func newCalendar(t *testing.T, specs ...Spec) *calendar {
-	return &calendar{T: t, specs: specs, dues: map[string]Due{}, claimed: map[string]bool{}}
+func newSchedulerFixture(t *testing.T, specs ...Spec) *schedulerFixture {
+	return &schedulerFixture{T: t, specs: specs, dues: map[string]DueTime{}, claimed: map[string]bool{}}
 }
 
-func (c *calendar) Dues(ctx context.Context) (map[string]Due, error) {
+func (c *schedulerFixture) DueTimes(ctx context.Context) (map[string]DueTime, error) {
 	c.mu.Lock()
 	hangs := c.hangs
 	c.mu.Unlock()
@@ -47,21 +47,21 @@ func (c *calendar) Dues(ctx context.Context) (map[string]Due, error) {
 	return maps.Clone(c.dues), c.broken
 }
 
-func (c *calendar) SetDue(_ context.Context, d Due) error {
+func (c *schedulerFixture) SetDueTime(_ context.Context, d DueTime) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dues[d.Drill] = d
 	return c.broken
 }
 
-func (c *calendar) DropDue(_ context.Context, id string) error {
+func (c *schedulerFixture) DeleteDueTime(_ context.Context, id string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.dues, id)
 	return c.broken
 }
 
-func (c *calendar) claim(id string, at time.Time) error {
+func (c *schedulerFixture) claim(id string, at time.Time) error {
 	key := id + at.String()
 	if c.claimed[key] {
 		return ErrClaimed
@@ -70,7 +70,7 @@ func (c *calendar) claim(id string, at time.Time) error {
 	return nil
 }
 
-func (c *calendar) Note(_ context.Context, r Run) error {
+func (c *schedulerFixture) RecordNotRun(_ context.Context, r Run) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.claim(r.Drill, r.Scheduled); err != nil {
@@ -79,11 +79,11 @@ func (c *calendar) Note(_ context.Context, r Run) error {
 	if r.ID == "" || r.Status != Ended || r.Ended.IsZero() || r.Version != "test" {
 		c.Errorf("noted %+v", r)
 	}
-	c.notes = append(c.notes, fmt.Sprintf("%s %s %d: %s", r.Drill, r.Verdict, r.Count, r.Reason))
+	c.notRun = append(c.notRun, fmt.Sprintf("%s %s %d: %s", r.Drill, r.Verdict, r.Count, r.Reason))
 	return nil
 }
 
-func (c *calendar) Launch(_ context.Context, s Spec, t Trigger, at time.Time) error {
+func (c *schedulerFixture) Launch(_ context.Context, s Spec, t Trigger, at time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.refuse != nil {
@@ -98,21 +98,21 @@ func (c *calendar) Launch(_ context.Context, s Spec, t Trigger, at time.Time) er
 	return nil
 }
 
-func (c *calendar) edit(f func()) {
+func (c *schedulerFixture) locked(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f()
 }
 
 // start runs a scheduler until stop is called, as one process would.
-func (c *calendar) start() (s *Scheduler, stop func()) {
+func (c *schedulerFixture) start() (s *Scheduler, stop func()) {
 	s = NewScheduler(SchedulerOptions{
 		Specs: func() []Spec {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			return c.specs
 		},
-		Dues: c, Noter: c, Launcher: c, Version: "test", Log: slog.New(slog.NewTextHandler(&c.logs, nil)),
+		DueTimes: c, Recorder: c, Launcher: c, Version: "test", Log: slog.New(slog.NewTextHandler(&c.logs, nil)),
 		NewID: func() string { return "id" },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -127,22 +127,22 @@ func (c *calendar) start() (s *Scheduler, stop func()) {
 	}
 }
 
-// during lets time pass under a scheduler.
-func (c *calendar) during(d time.Duration) {
+// advance lets time pass under a scheduler.
+func (c *schedulerFixture) advance(d time.Duration) {
 	_, stop := c.start()
 	time.Sleep(d)
 	synctest.Wait()
 	stop()
 }
 
-func (c *calendar) want(runs, notes string) {
+func (c *schedulerFixture) wantRuns(runs, notes string) {
 	c.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if got := strings.Join(c.runs, "; "); got != runs {
 		c.Errorf("ran %q, want %q", got, runs)
 	}
-	if got := strings.Join(c.notes, "; "); got != notes {
+	if got := strings.Join(c.notRun, "; "); got != notes {
 		c.Errorf("noted %q, want %q", got, notes)
 	}
 }
@@ -151,23 +151,23 @@ func (c *calendar) want(runs, notes string) {
 // interval of a week is too.
 func TestWeeklyUnderDailyRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCalendar(t, Spec{ID: "cron", Schedule: "0 12 * * 1"}, Spec{ID: "every", Schedule: "@every 168h"})
+		c := newSchedulerFixture(t, Spec{ID: "cron", Schedule: "0 12 * * 1"}, Spec{ID: "every", Schedule: "@every 168h"})
 		for range 16 {
-			c.during(24*time.Hour - time.Minute)
+			c.advance(24*time.Hour - time.Minute)
 			time.Sleep(time.Minute) // between two processes
 		}
-		c.want("cron schedule 03T12:00 at 03T12:00:00; every schedule 08T00:00 at 08T00:00:00; "+
+		c.wantRuns("cron schedule 03T12:00 at 03T12:00:00; every schedule 08T00:00 at 08T00:00:00; "+
 			"cron schedule 10T12:00 at 10T12:00:00; every schedule 15T00:00 at 15T00:00:00", "")
 	})
 }
 
 func TestTwoWeeksDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCalendar(t, Spec{ID: "a", Schedule: "*/5 * * * *", CatchUp: time.Hour}, Spec{ID: "b", Schedule: "0 3 * * *"})
-		c.during(time.Minute)
+		c := newSchedulerFixture(t, Spec{ID: "a", Schedule: "*/5 * * * *", CatchUp: time.Hour}, Spec{ID: "b", Schedule: "0 3 * * *"})
+		c.advance(time.Minute)
 		time.Sleep(14*24*time.Hour + time.Minute)
-		c.during(time.Minute)
-		c.want("a catch_up 15T00:00 at 15T00:02:00",
+		c.advance(time.Minute)
+		c.wantRuns("a catch_up 15T00:00 at 15T00:02:00",
 			"b missed 14: 14 times passed while nothing ran, from 2000-01-01 03:00 UTC to 2000-01-14 03:00 UTC; "+
 				"a missed 4031: 4031 times passed while nothing ran, from 2000-01-01 00:05 UTC to 2000-01-14 23:55 UTC")
 	})
@@ -177,7 +177,7 @@ func TestTwoWeeksDown(t *testing.T) {
 // the holder named after that.
 func TestTwoDueTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCalendar(t, Spec{ID: "a", Schedule: "0 3 * * *"}, Spec{ID: "b", Schedule: "0 3 * * *", CatchUp: time.Hour},
+		c := newSchedulerFixture(t, Spec{ID: "a", Schedule: "0 3 * * *"}, Spec{ID: "b", Schedule: "0 3 * * *", CatchUp: time.Hour},
 			Spec{ID: "c", Schedule: "0 3 * * *"})
 		var holder string
 		began := time.Now().Add(3 * time.Hour)
@@ -191,14 +191,14 @@ func TestTwoDueTogether(t *testing.T) {
 		s, stop := c.start()
 		defer stop()
 		time.Sleep(3*time.Hour + 10*time.Minute)
-		c.edit(func() { holder = "" })
-		s.Kick()
+		c.locked(func() { holder = "" })
+		s.Wake()
 		synctest.Wait()
-		c.want("a schedule 01T03:00 at 01T03:00:00; b catch_up 01T03:00 at 01T03:10:00",
+		c.wantRuns("a schedule 01T03:00 at 01T03:00:00; b catch_up 01T03:00 at 01T03:10:00",
 			"c skipped 1: drill a is running since 2000-01-01T03:00:00Z (run r1)")
 		time.Sleep(24 * time.Hour)
 		synctest.Wait()
-		c.edit(func() {
+		c.locked(func() {
 			if len(c.runs) != 2 || len(c.dues) != 3 {
 				t.Errorf("%v, %v", c.runs, c.dues)
 			}
@@ -208,36 +208,36 @@ func TestTwoDueTogether(t *testing.T) {
 
 func TestTwoProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCalendar(t, Spec{ID: "a", Schedule: "0 3 * * *"}, Spec{ID: "b", Schedule: "@every 10h"})
+		c := newSchedulerFixture(t, Spec{ID: "a", Schedule: "0 3 * * *"}, Spec{ID: "b", Schedule: "@every 10h"})
 		_, stop := c.start()
 		defer stop()
-		c.during(24 * time.Hour)
-		c.want("a schedule 01T03:00 at 01T03:00:00; b schedule 01T10:00 at 01T10:00:00; b schedule 01T20:00 at 01T20:00:00", "")
+		c.advance(24 * time.Hour)
+		c.wantRuns("a schedule 01T03:00 at 01T03:00:00; b schedule 01T10:00 at 01T10:00:00; b schedule 01T20:00 at 01T20:00:00", "")
 	})
 }
 
 func TestFrozen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCalendar(t, Spec{ID: "a", Schedule: "0 3 * * *", CatchUp: time.Hour})
+		c := newSchedulerFixture(t, Spec{ID: "a", Schedule: "0 3 * * *", CatchUp: time.Hour})
 		c.refuse = func(Spec) error { return ErrFrozen }
-		c.during(4 * time.Hour)
-		c.want("", "a skipped 0: drills are frozen")
+		c.advance(4 * time.Hour)
+		c.wantRuns("", "a skipped 0: drills are frozen")
 	})
 }
 
 // A record that cannot be written lets nothing begin, and nothing is lost by it.
-func TestRecordLost(t *testing.T) {
+func TestSchedulerStoreFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCalendar(t, Spec{ID: "a", Schedule: "0 3 * * *", CatchUp: time.Hour})
+		c := newSchedulerFixture(t, Spec{ID: "a", Schedule: "0 3 * * *", CatchUp: time.Hour})
 		_, stop := c.start()
 		time.Sleep(time.Hour)
-		c.edit(func() { c.broken = errors.New("disk full") })
-		time.Sleep(2*time.Hour + 10*time.Minute + lookEvery/2)
-		c.want("", "")
-		c.edit(func() { c.broken = nil })
-		time.Sleep(lookEvery)
+		c.locked(func() { c.broken = errors.New("disk full") })
+		time.Sleep(2*time.Hour + 10*time.Minute + maxSleep/2)
+		c.wantRuns("", "")
+		c.locked(func() { c.broken = nil })
+		time.Sleep(maxSleep)
 		synctest.Wait()
-		c.want("a catch_up 01T03:00 at 01T03:10:30", "")
+		c.wantRuns("a catch_up 01T03:00 at 01T03:10:30", "")
 		stop()
 		if !strings.Contains(c.logs.String(), "disk full") {
 			t.Error("nobody was told")
@@ -246,18 +246,18 @@ func TestRecordLost(t *testing.T) {
 }
 
 // A record that hangs is waited for within bounds, and is asked again.
-func TestRecordHangs(t *testing.T) {
+func TestSchedulerStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCalendar(t, Spec{ID: "a", Schedule: "0 3 * * *", CatchUp: time.Hour})
+		c := newSchedulerFixture(t, Spec{ID: "a", Schedule: "0 3 * * *", CatchUp: time.Hour})
 		_, stop := c.start()
 		defer stop()
 		time.Sleep(2 * time.Hour)
-		c.edit(func() { c.hangs = true })
+		c.locked(func() { c.hangs = true })
 		time.Sleep(time.Hour + 10*time.Minute)
-		c.edit(func() { c.hangs = false })
-		time.Sleep(3 * lookEvery)
+		c.locked(func() { c.hangs = false })
+		time.Sleep(3 * maxSleep)
 		synctest.Wait()
-		c.edit(func() {
+		c.locked(func() {
 			if len(c.runs) != 1 || !strings.HasPrefix(c.runs[0], "a catch_up 01T03:00 at 01T03:1") {
 				t.Errorf("ran %v, want one run soon after", c.runs)
 			}
@@ -267,9 +267,9 @@ func TestRecordHangs(t *testing.T) {
 
 // Drills that are edited while the loop sleeps count from then on; one that panics
 // takes nothing with it.
-func TestLoopLivesOn(t *testing.T) {
+func TestSchedulerSurvivesPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCalendar(t, Spec{ID: "a", Schedule: "0 3 * * *"})
+		c := newSchedulerFixture(t, Spec{ID: "a", Schedule: "0 3 * * *"})
 		var once sync.Once
 		c.refuse = func(Spec) error {
 			once.Do(func() { panic("a bug") })
@@ -277,18 +277,18 @@ func TestLoopLivesOn(t *testing.T) {
 		}
 		s, stop := c.start()
 		time.Sleep(time.Hour)
-		c.edit(func() {
+		c.locked(func() {
 			c.specs = append(c.specs, Spec{ID: "b", Schedule: "30 0 * * *"}, Spec{ID: "c", Schedule: "30 1 * * *"})
 		})
-		s.Kick()
-		s.Kick()
+		s.Wake()
+		s.Wake()
 		time.Sleep(3 * time.Hour)
 		synctest.Wait()
-		c.want("c schedule 01T01:30 at 01T01:30:30; a schedule 01T03:00 at 01T03:00:00", "")
-		c.edit(func() { c.specs = nil })
-		s.Kick()
+		c.wantRuns("c schedule 01T01:30 at 01T01:30:30; a schedule 01T03:00 at 01T03:00:00", "")
+		c.locked(func() { c.specs = nil })
+		s.Wake()
 		synctest.Wait()
-		c.edit(func() {
+		c.locked(func() {
 			if len(c.dues) != 0 {
 				t.Errorf("%v is still due", c.dues)
 			}

@@ -7,51 +7,51 @@ import (
 
 // Occurrence is one time at which a drill is due.
 type Occurrence struct {
-	At    time.Time // UTC
-	Named time.Time // the date and time that the schedule names, as if it were UTC
+	At      time.Time // UTC
+	Nominal time.Time // the date and time that the schedule names, as if it were UTC
 	// Shifted: the zone has no such time that day, since the clocks go forward over
 	// it. Repeated: it has it twice, and this is the first.
 	Shifted, Repeated bool
 }
 
-// Note says for people what the clocks do to it; empty for most.
-func (o Occurrence) Note(loc *time.Location) string {
+// ClockChangeNote says for people what the clocks do to it; empty for most.
+func (o Occurrence) ClockChangeNote(loc *time.Location) string {
 	switch {
 	case o.Shifted:
 		return fmt.Sprintf("the clocks go forward over %s, so it runs at %s",
-			o.Named.Format("15:04"), o.At.In(loc).Format("15:04"))
+			o.Nominal.Format("15:04"), o.At.In(loc).Format("15:04"))
 	case o.Repeated:
-		return fmt.Sprintf("the clocks go back over %s, so it runs the first time", o.Named.Format("15:04"))
+		return fmt.Sprintf("the clocks go back over %s, so it runs the first time", o.Nominal.Format("15:04"))
 	default:
 		return ""
 	}
 }
 
-// horizon is how far ahead an occurrence is looked for: 29 February can be eight
+// horizonYears is how far ahead an occurrence is looked for: 29 February can be eight
 // years away.
-const horizon = 9
+const horizonYears = 9
 
 // Next returns the first occurrence after an instant. False: there is none.
 func (s Schedule) Next(after time.Time) (Occurrence, bool) {
 	switch {
 	case s.every > 0:
 		at := after.UTC().Add(s.every)
-		return Occurrence{At: at, Named: at}, true
+		return Occurrence{At: at, Nominal: at}, true
 	case s.cron == nil:
 		return Occurrence{}, false
-	case s.through:
-		return s.nextThrough(after)
+	case s.runsInRepeatedHour:
+		return s.nextWithRepeats(after)
 	}
 	named := asUTC(after.In(s.loc)).Truncate(time.Minute)
-	last := named.AddDate(horizon, 0, 0)
+	last := named.AddDate(horizonYears, 0, 0)
 	for {
 		var ok bool
-		if named, ok = s.nextNamed(named.Add(time.Minute), last); !ok {
+		if named, ok = s.nextNominal(named.Add(time.Minute), last); !ok {
 			return Occurrence{}, false
 		}
 		// Times that the clocks go back over are named once, and may be past.
 		if o := s.occurrence(named); o.At.After(after) {
-			return s.natural(o, last), true
+			return s.preferUnshifted(o, last), true
 		}
 	}
 }
@@ -70,15 +70,15 @@ func (s Schedule) NextN(after time.Time, n int) []Occurrence {
 	return all
 }
 
-// natural prefers, of the times that come at one moment, the one that is not
+// preferUnshifted prefers, of the times that come at one moment, the one that is not
 // shifted: */15 runs at 03:00 whatever the clocks skip before.
-func (s Schedule) natural(o Occurrence, last time.Time) Occurrence {
+func (s Schedule) preferUnshifted(o Occurrence, last time.Time) Occurrence {
 	if !o.Shifted {
 		return o
 	}
 	local := asUTC(o.At.In(s.loc))
-	if named, ok := s.nextNamed(local, last); ok && named.Equal(local) {
-		return Occurrence{At: o.At, Named: named}
+	if named, ok := s.nextNominal(local, last); ok && named.Equal(local) {
+		return Occurrence{At: o.At, Nominal: named}
 	}
 	return o
 }
@@ -93,21 +93,21 @@ func (s Schedule) Period(after time.Time) time.Duration {
 	return two[1].At.Sub(two[0].At)
 }
 
-// fires says whether there is any date that it names.
-func (s Schedule) fires() bool {
+// everFires says whether there is any date that it names.
+func (s Schedule) everFires() bool {
 	from := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-	_, ok := s.nextNamed(from, from.AddDate(horizon, 0, 0))
+	_, ok := s.nextNominal(from, from.AddDate(horizonYears, 0, 0))
 	return ok
 }
 
-// nextNamed returns the first time from t on that the fields name, on a calendar
+// nextNominal returns the first time from t on that the fields name, on a calendar
 // without zones.
-func (s Schedule) nextNamed(t, last time.Time) (time.Time, bool) {
+func (s Schedule) nextNominal(t, last time.Time) (time.Time, bool) {
 	for !t.After(last) {
 		switch {
 		case !has(s.cron.Month, int(t.Month())):
 			t = time.Date(t.Year(), t.Month()+1, 1, 0, 0, 0, 0, time.UTC)
-		case !s.namesDay(t):
+		case !s.matchesDay(t):
 			t = time.Date(t.Year(), t.Month(), t.Day()+1, 0, 0, 0, 0, time.UTC)
 		case !has(s.cron.Hour, t.Hour()):
 			t = t.Truncate(time.Hour).Add(time.Hour)
@@ -120,12 +120,12 @@ func (s Schedule) nextNamed(t, last time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// star is how the parser marks a field that is not restricted.
-const star = 1 << 63
+// starBit is how the parser marks a field that is not restricted.
+const starBit = 1 << 63
 
-func (s Schedule) namesDay(t time.Time) bool {
+func (s Schedule) matchesDay(t time.Time) bool {
 	dom, dow := has(s.cron.Dom, t.Day()), has(s.cron.Dow, int(t.Weekday()))
-	if s.cron.Dom&star != 0 || s.cron.Dow&star != 0 {
+	if s.cron.Dom&starBit != 0 || s.cron.Dow&starBit != 0 {
 		return dom && dow
 	}
 	return dom || dow
@@ -138,14 +138,14 @@ func asUTC(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
 }
 
-// around is more than any zone is away from UTC.
-const around = 26 * time.Hour
+// maxZoneOffset is more than any zone is away from UTC.
+const maxZoneOffset = 26 * time.Hour
 
 // occurrence finds the first instant at which the clock on the wall shows the named
 // time, or a later one if it never shows that.
 func (s Schedule) occurrence(named time.Time) Occurrence {
-	o := Occurrence{Named: named}
-	for at := named.Add(-around); ; {
+	o := Occurrence{Nominal: named}
+	for at := named.Add(-maxZoneOffset); ; {
 		start, end := at.In(s.loc).ZoneBounds()
 		_, offset := at.In(s.loc).Zone()
 		shows := named.Add(-time.Duration(offset) * time.Second)
@@ -160,7 +160,7 @@ func (s Schedule) occurrence(named time.Time) Occurrence {
 		default:
 			o.At = shows.UTC()
 		}
-		if end.IsZero() || end.After(named.Add(around)) {
+		if end.IsZero() || end.After(named.Add(maxZoneOffset)) {
 			return o
 		}
 		at = end

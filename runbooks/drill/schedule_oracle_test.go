@@ -36,21 +36,21 @@ type minutes struct {
 }
 
 type minute struct {
-	face
+	wallFields
 	at    time.Time
 	local int  // what a clock on the wall shows, in minutes, as if it were UTC
 	again bool // it shows that once more later
 }
 
-func (m *minute) occurrence() Occurrence { return Occurrence{At: m.at, Named: named(m.local)} }
+func (m *minute) occurrence() Occurrence { return Occurrence{At: m.at, Nominal: named(m.local)} }
 
 func named(local int) time.Time { return time.Unix(int64(local)*60, 0).UTC() }
 
-// face is a minute of a clock and a calendar on the wall.
-type face struct{ minute, hour, day, month, weekday int }
+// wallFields is a minute of a clock and a calendar on the wall.
+type wallFields struct{ minute, hour, day, month, weekday int }
 
-func faceAt(t time.Time) face {
-	return face{t.Minute(), t.Hour(), t.Day(), int(t.Month()), int(t.Weekday())}
+func wallFieldsAt(t time.Time) wallFields {
+	return wallFields{t.Minute(), t.Hour(), t.Day(), int(t.Month()), int(t.Weekday())}
 }
 
 func (z zoneSpan) minutes(t *testing.T) minutes {
@@ -70,7 +70,7 @@ func (z zoneSpan) minutes(t *testing.T) minutes {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.all = append(m.all, minute{face: faceAt(clock), at: at, local: int(clock.Unix() / 60)})
+		m.all = append(m.all, minute{wallFields: wallFieldsAt(clock), at: at, local: int(clock.Unix() / 60)})
 	}
 	later := make(map[int]bool)
 	for i := range slices.Backward(m.all) {
@@ -92,7 +92,7 @@ type fields struct {
 // hourly tells whether every hour is ticked.
 func (f *fields) hourly() bool { return !slices.Contains(f.ticked[1][:24], false) }
 
-func (f *fields) match(t *face) bool {
+func (f *fields) match(t *wallFields) bool {
 	if !f.ticked[0][t.minute] || !f.ticked[1][t.hour] || !f.ticked[3][t.month] {
 		return false
 	}
@@ -121,14 +121,14 @@ func (f *fields) walk(m minutes, after, most int) []Occurrence {
 		switch {
 		case i <= after:
 		case over <= 0 && !through: // it has been
-		case f.match(&now.face):
+		case f.match(&now.wallFields):
 			o := now.occurrence()
 			o.Repeated = now.again && !through
 			due = append(due, o)
 		case over > 1 && !hourly:
 			for skipped := now.local - over + 1; skipped < now.local; skipped++ {
-				if shown := faceAt(named(skipped)); f.match(&shown) {
-					due = append(due, Occurrence{At: now.at, Named: named(skipped), Shifted: true})
+				if shown := wallFieldsAt(named(skipped)); f.match(&shown) {
+					due = append(due, Occurrence{At: now.at, Nominal: named(skipped), Shifted: true})
 					break
 				}
 			}
@@ -216,7 +216,7 @@ func (f *fields) name(r *rand.Rand, i, n int) string {
 
 // 10,000 schedules agree with stepping through the minutes, over every way in
 // which clocks are changed.
-func TestSchedulesAgreeWithAnOracle(t *testing.T) {
+func TestScheduleMatchesOracle(t *testing.T) {
 	const most = 10
 	var spans []minutes
 	for _, z := range oddSpans {
@@ -249,7 +249,7 @@ func TestSchedulesAgreeWithAnOracle(t *testing.T) {
 			if want[i].Repeated {
 				seen["repeated"]++
 			}
-			if i > 0 && !want[i].Named.After(want[i-1].Named) {
+			if i > 0 && !want[i].Nominal.After(want[i-1].Nominal) {
 				seen["again"]++
 			}
 		}

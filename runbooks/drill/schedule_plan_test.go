@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// brief writes actions on one line.
-func brief(all []Action) string {
+// planSummary writes actions on one line.
+func planSummary(all []PlannedAction) string {
 	var parts []string
 	for _, a := range all {
 		text := a.Spec.ID
@@ -18,10 +18,10 @@ func brief(all []Action) string {
 		if a.Run != "" {
 			text += fmt.Sprintf(" %s %s", a.Run, a.At.At.Format("01-02T15:04"))
 		}
-		if a.Drop {
+		if a.Delete {
 			text += " drop"
 		} else {
-			text += " next " + a.Due.Next.Format("01-02T15:04")
+			text += " next " + a.Next.Next.Format("01-02T15:04")
 		}
 		parts = append(parts, text)
 	}
@@ -30,25 +30,25 @@ func brief(all []Action) string {
 
 func TestPlan(t *testing.T) {
 	weekly := Spec{ID: "w", Name: "weekly", Schedule: "0 3 * * 1", CatchUp: 2 * time.Hour}
-	due := func(text string) Due {
-		return Due{Drill: "w", Schedule: "0 3 * * 1", Zone: "UTC", Next: instant(t, text)}
+	due := func(text string) DueTime {
+		return DueTime{Drill: "w", Schedule: "0 3 * * 1", Zone: "UTC", Next: instant(t, text)}
 	}
 	with := func(s Spec, edit func(*Spec)) Spec {
 		edit(&s)
 		return s
 	}
 	minutely := with(weekly, func(s *Spec) { s.Schedule, s.CatchUp = "@every 1m", 0 })
-	every := func(text string) Due {
-		return Due{Drill: "w", Schedule: "@every 1m", Zone: "UTC", Next: instant(t, text)}
+	every := func(text string) DueTime {
+		return DueTime{Drill: "w", Schedule: "@every 1m", Zone: "UTC", Next: instant(t, text)}
 	}
 	tests := []struct {
 		name string
 		now  string
 		spec Spec
-		due  Due
+		due  DueTime
 		want string
 	}{
-		{"new: counts from now on", "2026-11-30T03:00:00Z", weekly, Due{}, "w next 12-07T03:00"},
+		{"new: counts from now on", "2026-11-30T03:00:00Z", weekly, DueTime{}, "w next 12-07T03:00"},
 		{"edited: not retroactively", "2026-11-30T04:00:00Z", with(weekly, func(s *Spec) { s.Schedule = "30 3 * * 1" }), due("2026-11-30T03:00:00Z"), "w next 12-07T03:30"},
 		{"zone edited", "2026-11-30T01:30:00Z", with(weekly, func(s *Spec) { s.Zone = "Europe/Berlin" }), due("2026-11-30T03:00:00Z"), "w next 11-30T02:00"},
 		{"renamed: goes on", "2026-11-30T03:00:00Z", with(weekly, func(s *Spec) { s.Name = "other" }), due("2026-11-30T03:00:00Z"), "w schedule 11-30T03:00 next 12-07T03:00"},
@@ -65,16 +65,16 @@ func TestPlan(t *testing.T) {
 		{"every keeps its phase", "2026-11-30T00:00:10Z", minutely, every("2026-11-30T00:00:05Z"), "w schedule 11-30T00:00 next 11-30T00:01"},
 		{"the clock went back", "2026-11-30T02:00:00Z", weekly, due("2026-12-07T03:00:00Z"), "w next 11-30T03:00"},
 		{"the clock was years ahead", "2026-11-30T02:00:00Z", minutely, every("2031-01-01T00:00:00Z"), "w next 11-30T02:01"},
-		{"one that cannot be read", "2026-11-30T03:00:00Z", with(weekly, func(s *Spec) { s.Schedule = "TZ=0" }), Due{}, ""},
+		{"one that cannot be read", "2026-11-30T03:00:00Z", with(weekly, func(s *Spec) { s.Schedule = "TZ=0" }), DueTime{}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			dues := map[string]Due{}
-			if tt.due != (Due{}) {
+			dues := map[string]DueTime{}
+			if tt.due != (DueTime{}) {
 				dues["w"] = tt.due
 			}
 			all := Plan(instant(t, tt.now), []Spec{tt.spec}, dues)
-			if got := brief(all); got != tt.want {
+			if got := planSummary(all); got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
@@ -87,13 +87,13 @@ func TestPlanInTheOrderOfDueTimes(t *testing.T) {
 		{ID: "c", Schedule: "0 3 * * *", CatchUp: 2 * time.Hour}, {ID: "b", Schedule: "0 3 * * *", CatchUp: 2 * time.Hour},
 		{ID: "a", Schedule: "30 3 * * *", CatchUp: 2 * time.Hour}, {ID: "hand"},
 	}
-	dues := map[string]Due{"gone": {Drill: "gone", Next: now}}
+	dues := map[string]DueTime{"gone": {Drill: "gone", Next: now}}
 	for _, s := range specs[:3] {
-		dues[s.ID] = Due{Drill: s.ID, Schedule: s.Schedule, Zone: "UTC", Next: now.Add(-time.Hour)}
+		dues[s.ID] = DueTime{Drill: s.ID, Schedule: s.Schedule, Zone: "UTC", Next: now.Add(-time.Hour)}
 	}
-	dues["a"] = Due{Drill: "a", Schedule: "30 3 * * *", Zone: "UTC", Next: now.Add(-30 * time.Minute)}
+	dues["a"] = DueTime{Drill: "a", Schedule: "30 3 * * *", Zone: "UTC", Next: now.Add(-30 * time.Minute)}
 	want := "gone drop; b catch_up 11-30T03:00 next 12-01T03:00; c catch_up 11-30T03:00 next 12-01T03:00; a catch_up 11-30T03:30 next 12-01T03:30"
-	if got := brief(Plan(now, specs, dues)); got != want {
+	if got := planSummary(Plan(now, specs, dues)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -102,8 +102,8 @@ func TestPlanInTheOrderOfDueTimes(t *testing.T) {
 func TestPlanIsBounded(t *testing.T) {
 	now := instant(t, "2026-11-30T04:00:00Z")
 	s := Spec{ID: "a", Schedule: "* * * * *", CatchUp: time.Hour}
-	all := Plan(now, []Spec{s}, map[string]Due{"a": {Drill: "a", Schedule: s.Schedule, Zone: "UTC", Next: now.AddDate(-1, 0, 0)}})
-	if len(all) != 1 || !all[0].At.At.Equal(now) || !all[0].Missed.More || all[0].Missed.Count != maxCounted {
+	all := Plan(now, []Spec{s}, map[string]DueTime{"a": {Drill: "a", Schedule: s.Schedule, Zone: "UTC", Next: now.AddDate(-1, 0, 0)}})
+	if len(all) != 1 || !all[0].At.At.Equal(now) || !all[0].Missed.Truncated || all[0].Missed.Count != maxMissedCounted {
 		t.Fatalf("%+v", all)
 	}
 	if got := all[0].Missed.reason(); !strings.HasPrefix(got, "more than 100000 times passed while nothing ran, from 2025-11-30 04:00 UTC") {
@@ -115,8 +115,8 @@ func TestPlanIsBounded(t *testing.T) {
 func TestPlanOverChangingClocks(t *testing.T) {
 	s := Spec{ID: "a", Schedule: "30 2 * * *", Zone: "Europe/Berlin"}
 	now := instant(t, "2026-03-29T01:00:10Z") // 03:00:10 there, and 02:30 never was
-	all := Plan(now, []Spec{s}, map[string]Due{"a": {Drill: "a", Schedule: s.Schedule, Zone: s.Zone, Next: instant(t, "2026-03-29T01:00:00Z")}})
-	if len(all) != 1 || all[0].Run != BySchedule || !all[0].At.Shifted || !all[0].Due.Next.Equal(instant(t, "2026-03-30T00:30:00Z")) {
+	all := Plan(now, []Spec{s}, map[string]DueTime{"a": {Drill: "a", Schedule: s.Schedule, Zone: s.Zone, Next: instant(t, "2026-03-29T01:00:00Z")}})
+	if len(all) != 1 || all[0].Run != BySchedule || !all[0].At.Shifted || !all[0].Next.Next.Equal(instant(t, "2026-03-30T00:30:00Z")) {
 		t.Errorf("%+v", all)
 	}
 }
@@ -124,7 +124,7 @@ func TestPlanOverChangingClocks(t *testing.T) {
 func TestUpcoming(t *testing.T) {
 	now := instant(t, "2026-11-30T00:00:20Z")
 	s := Spec{ID: "a", Schedule: "@every 1h"}
-	kept := Due{Drill: "a", Schedule: "@every 1h", Zone: "UTC", Next: now.Add(10 * time.Minute)}
+	kept := DueTime{Drill: "a", Schedule: "@every 1h", Zone: "UTC", Next: now.Add(10 * time.Minute)}
 	got := Upcoming(s, kept, now, 5)
 	if len(got) != 5 || !got[0].At.Equal(kept.Next) || !got[4].At.Equal(kept.Next.Add(4*time.Hour)) {
 		t.Errorf("%v", got)

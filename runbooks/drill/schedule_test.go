@@ -65,7 +65,7 @@ func TestNext(t *testing.T) {
 			if !ok || !got.At.Equal(instant(t, tt.want)) || got.At.Location() != time.UTC {
 				t.Errorf("%v, %t, want %s", got.At, ok, tt.want)
 			}
-			if note := got.Note(s.Location()); note != tt.note {
+			if note := got.ClockChangeNote(s.Location()); note != tt.note {
 				t.Errorf("note %q, want %q", note, tt.note)
 			}
 		})
@@ -138,7 +138,7 @@ func TestParseScheduleRefuses(t *testing.T) {
 	}
 }
 
-func TestScheduleIsWrittenPlainly(t *testing.T) {
+func TestScheduleString(t *testing.T) {
 	if got := mustSchedule(t, "  0  3 * *\t1 ", "Europe/Berlin"); got.String() != "0 3 * * 1 Europe/Berlin" || got.Location().String() != "Europe/Berlin" {
 		t.Errorf("%q in %q", got, got.Location())
 	}

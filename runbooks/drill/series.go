@@ -11,41 +11,41 @@ const turnaroundWindow = 10 * time.Second
 // Series works out one point for each scenario second that has been seen, at most
 // MaxPoints. It is pure.
 func Series(f Facts) []Point {
-	l := prepare(f)
+	l := newEvaluation(f)
 	first := -l.spec.Baseline
 	n := min(MaxPoints, int((l.Evidence.At-first)/time.Second))
 	if n <= 0 {
 		return nil
 	}
 	points := make([]Point, n)
-	b := l.busyness()
+	b := l.gateOccupancy()
 	for i := range points {
 		at := first + time.Duration(i+1)*time.Second
 		now := b.at(at)
 		points[i] = Point{At: at.Seconds(), Turnaround: -1, Depth: now.Waiting, InFlight: now.InFlight}
 	}
-	l.countInto(points, first)
-	l.agesInto(points, first)
-	l.turnaroundsInto(points, first)
+	l.fillCounts(points, first)
+	l.fillQueueAges(points, first)
+	l.fillTurnarounds(points, first)
 	return points
 }
 
-// index is the point that something at a time belongs to; false: none.
-func index(at, first time.Duration, n int) (int, bool) {
+// pointIndex is the point that something at a time belongs to; false: none.
+func pointIndex(at, first time.Duration, n int) (int, bool) {
 	i := int((at - first) / time.Second)
 	return i, at >= first && i < n
 }
 
-func (l *look) countInto(points []Point, first time.Duration) {
+func (l *evaluation) fillCounts(points []Point, first time.Duration) {
 	for _, t := range l.Evidence.Tasks {
-		if i, ok := index(t.Sent, first, len(points)); ok && t.End != Unsent {
+		if i, ok := pointIndex(t.Sent, first, len(points)); ok && t.Outcome != Unsent {
 			points[i].Arrived++
 		}
-		i, ok := index(t.Ended, first, len(points))
-		if !ok || t.End == Pending || t.End == Unsent {
+		i, ok := pointIndex(t.Ended, first, len(points))
+		if !ok || t.Outcome == Pending || t.Outcome == Unsent {
 			continue
 		}
-		switch t.End {
+		switch t.Outcome {
 		case Served:
 			points[i].Served++
 		case Refused:
@@ -56,9 +56,9 @@ func (l *look) countInto(points []Point, first time.Duration) {
 	}
 }
 
-// agesInto says how long the one that waits longest has waited. Waits are sorted by
+// fillQueueAges says how long the one that waits longest has waited. Waits are sorted by
 // their beginning.
-func (l *look) agesInto(points []Point, first time.Duration) {
+func (l *evaluation) fillQueueAges(points []Point, first time.Duration) {
 	oldest := 0
 	for i := range points {
 		at := first + time.Duration(i+1)*time.Second
@@ -77,10 +77,10 @@ func (l *look) agesInto(points []Point, first time.Duration) {
 	}
 }
 
-func (l *look) turnaroundsInto(points []Point, first time.Duration) {
+func (l *evaluation) fillTurnarounds(points []Point, first time.Duration) {
 	var served []Task
 	for _, t := range l.Evidence.Tasks {
-		if t.End == Served {
+		if t.Outcome == Served {
 			served = append(served, t)
 		}
 	}

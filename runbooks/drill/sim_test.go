@@ -13,57 +13,57 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// sabotage breaks a part of the simulated system.
-type sabotage struct {
-	neverRefuse, alwaysRefuse bool
-	retryAfter                string // of refusals; "none" leaves it out
-	leak                      int    // permits that do not come back
-	extra                     int    // calls in flight above the workers
-	slackDead, neverWarn      bool
-	neverPage, neverResolve   bool
-	pool                      string // that messages name
-	plain                     bool   // messages do not say DRILL
-	lateTold                  time.Duration
-	flipSaid, restoreSaid     bool // only said
-	faultsIdle                bool // are counted, and have no effect
-	faultsStay                bool // are not cleared
-	quick                     bool // the endpoint answers at once
-	wholeLies                 bool // broken answers look whole
-	changed                   bool // answers are not the endpoint's
-	twice                     bool // the endpoint is called twice
-	callsRefused              bool // for refused tasks as well
-	lose                      bool // one task is never answered
-	hold                      bool // answers come late to their clients
-	lazy                      bool // the generator sends half
-	errors                    bool // tasks fail for no reason
-	lifo                      bool // the newest is served first
-	stuckAge                  bool // an old age refuses when nobody waits any more
-	dropQueue                 bool // a rollback turns away who waits
-	half                      bool // half the load comes, and the plan says so
-	crowded                   bool // calls wait at the endpoint
-	unlocked                  bool // the record can be written all the time
+// defects breaks a part of the simulated system.
+type defects struct {
+	neverRefuse, alwaysRefuse       bool
+	retryAfter                      string // of refusals; "none" leaves it out
+	leak                            int    // permits that do not come back
+	extraCalls                      int    // calls in flight above the workers
+	slackDown, neverWarn            bool
+	neverPage, neverResolve         bool
+	pool                            string // that messages name
+	noDrillMark                     bool   // messages do not say DRILL
+	messageDelay                    time.Duration
+	rollbackIgnored, restoreIgnored bool // only said
+	faultsHaveNoEffect              bool // are counted, and have no effect
+	faultsNotCleared                bool // are not cleared
+	instantEndpoint                 bool // the endpoint answers at once
+	falseCompletions                bool // broken answers look whole
+	alteredAnswers                  bool // answers are not the endpoint's
+	duplicateCalls                  bool // the endpoint is called twice
+	callsForRefused                 bool // for refused tasks as well
+	loseTask                        bool // one task is never answered
+	delayAnswers                    bool // answers come late to their clients
+	generatorBehind                 bool // the generator sends half
+	spuriousErrors                  bool // tasks fail for no reason
+	lifo                            bool // the newest is served first
+	stuckAge                        bool // an old age refuses when nobody waits any more
+	dropQueue                       bool // a rollback turns away who waits
+	halfLoad                        bool // half the load comes, and the plan says so
+	slotContention                  bool // calls wait at the endpoint
+	recordUnlocked                  bool // the record can be written all the time
 }
 
 // sim plays a spec through a gate with the default thresholds, second by second, and
 // tells what was seen from outside.
 type sim struct {
-	spec    drill.Spec
-	sab     sabotage
-	rng     *rand.Rand
-	workers int
-	tasks   []drill.Task
-	calls   []drill.Call
-	queue   []int // of tasks, first come first served
-	flying  []int // of calls
-	broken  int   // permits that were leaked
-	refused []time.Duration
-	aged    []time.Duration // when the oldest was older than a warning's limit
+	spec     drill.Spec
+	defects  defects
+	rng      *rand.Rand
+	workers  int
+	tasks    []drill.Task
+	calls    []drill.Call
+	queue    []int // of tasks, first come first served
+	inFlight []int // of calls
+	leaked   int   // permits that were leaked
+	refused  []time.Duration
+	overAge  []time.Duration // when the oldest was older than a warning's limit
 }
 
 const tick = 100 * time.Millisecond
 
-func play(spec drill.Spec, sab sabotage) drill.Evidence {
-	s := &sim{spec: spec, sab: sab, rng: rand.New(rand.NewPCG(spec.Scenario.Seed, 1)), workers: cmp.Or(spec.Scenario.Workers, 4)}
+func simulate(spec drill.Spec, sab defects) drill.Evidence {
+	s := &sim{spec: spec, defects: sab, rng: rand.New(rand.NewPCG(spec.Scenario.Seed, 1)), workers: cmp.Or(spec.Scenario.Workers, 4)}
 	sc := spec.Scenario
 	end := sc.Duration + spec.Recovery
 	for at := -sc.Baseline; at < end; at += tick {
@@ -71,24 +71,24 @@ func play(spec drill.Spec, sab sabotage) drill.Evidence {
 	}
 	e := drill.Evidence{
 		At: end, Pool: "default", Workers: s.workers, SLO: time.Minute, MaxQueueAge: 25 * time.Second, MaxWaiting: 2*s.workers + 1,
-		ServiceMin: 5 * time.Second, ServiceMax: 30 * time.Second, Over: true, KeptRate: true, Planned: len(s.tasks),
-		Tasks: s.tasks, Calls: s.calls, Befallen: map[drill.Way]int{},
+		ServiceMin: 5 * time.Second, ServiceMax: 30 * time.Second, LoadEnded: true, KeptRate: true, Planned: len(s.tasks),
+		Tasks: s.tasks, Calls: s.calls, FaultHits: map[drill.FaultTarget]int{},
 	}
 	if sc.Service == "uniform:5s-20s" {
 		e.ServiceMax = 20 * time.Second
 	}
 	for _, st := range sc.Steps {
 		for at := st.At; st.Kind == drill.StepLockRecord && at < st.At+st.For; at += time.Second {
-			e.Probes = append(e.Probes, drill.Probe{At: at, Free: sab.unlocked})
+			e.WriteProbes = append(e.WriteProbes, drill.WriteProbe{At: at, Writable: sab.recordUnlocked})
 		}
 	}
-	if sab.lazy {
+	if sab.generatorBehind {
 		e.Planned *= 2
 	}
 	for _, c := range s.calls {
-		e.Befallen[drill.ToUpstream] += len(c.Fault[:min(1, len(c.Fault))])
+		e.FaultHits[drill.TargetUpstream] += len(c.Fault[:min(1, len(c.Fault))])
 	}
-	s.tell(&e)
+	s.addMessages(&e)
 	return e
 }
 
@@ -107,15 +107,15 @@ func (s *sim) rate(at time.Duration) float64 {
 
 func (s *sim) step(at time.Duration) {
 	s.finish(at)
-	if s.sab.dropQueue && s.passing(at) && !s.passing(at-tick) {
+	if s.defects.dropQueue && s.inPassThrough(at) && !s.inPassThrough(at-tick) {
 		for _, id := range s.queue {
 			t := &s.tasks[id]
-			t.End, t.Ended, t.Status, t.RetryAfter, t.Reason = drill.Refused, at+tick, 429, "5", "queue_age"
+			t.Outcome, t.Ended, t.Status, t.RetryAfter, t.Reason = drill.Refused, at+tick, 429, "5", "queue_age"
 		}
 		s.queue = nil
 	}
 	rate := s.rate(at)
-	if s.sab.half {
+	if s.defects.halfLoad {
 		rate /= 2
 	}
 	for n := rate * tick.Seconds(); n > 0; n-- {
@@ -125,18 +125,18 @@ func (s *sim) step(at time.Duration) {
 	}
 	s.dispatch(at)
 	if len(s.queue) > 0 && at-s.tasks[s.queue[0]].Sent > 15*time.Second {
-		s.aged = append(s.aged, at)
+		s.overAge = append(s.overAge, at)
 	}
 }
 
-// passing says whether the gate is taken out.
-func (s *sim) passing(at time.Duration) bool {
+// inPassThrough says whether the gate is taken out.
+func (s *sim) inPassThrough(at time.Duration) bool {
 	out := false
 	for _, st := range s.spec.Scenario.Steps {
 		switch {
-		case st.Kind == drill.StepRollback && !s.sab.flipSaid && at >= st.At && (st.For == 0 || at < st.At+st.For):
+		case st.Kind == drill.StepRollback && !s.defects.rollbackIgnored && at >= st.At && (st.For == 0 || at < st.At+st.For):
 			out = true
-		case st.Kind == drill.StepRestore && !s.sab.restoreSaid && at >= st.At:
+		case st.Kind == drill.StepRestore && !s.defects.restoreIgnored && at >= st.At:
 			out = false
 		}
 	}
@@ -145,32 +145,32 @@ func (s *sim) passing(at time.Duration) bool {
 
 func (s *sim) arrive(at time.Duration) {
 	id := len(s.tasks)
-	t := drill.Task{ID: id, Due: at, Sent: at, Sum: 1}
+	t := drill.Task{ID: id, Due: at, Sent: at, Checksum: 1}
 	waiting := len(s.queue)
-	full := len(s.flying)+s.broken >= s.limit()
+	full := len(s.inFlight)+s.leaked >= s.limit()
 	reason, old := "queue_depth", waiting > 0 && at-s.tasks[s.queue[0]].Sent > 25*time.Second
 	if old {
 		reason = "queue_age"
 	}
 	refuse := full && waiting > 2*s.workers || old
-	refuse = refuse || s.sab.stuckAge && len(s.refused) > 0 && len(s.refused) < 100 && full
-	refuse = (refuse && !s.sab.neverRefuse && !s.passing(at)) || s.sab.alwaysRefuse
+	refuse = refuse || s.defects.stuckAge && len(s.refused) > 0 && len(s.refused) < 100 && full
+	refuse = (refuse && !s.defects.neverRefuse && !s.inPassThrough(at)) || s.defects.alwaysRefuse
 	switch {
 	case refuse:
-		t.End, t.Ended, t.Status, t.RetryAfter, t.Reason = drill.Refused, at+tick/10, 429, "5", reason
-		if s.sab.retryAfter != "" {
-			t.RetryAfter = s.sab.retryAfter
+		t.Outcome, t.Ended, t.Status, t.RetryAfter, t.Reason = drill.Refused, at+tick/10, 429, "5", reason
+		if s.defects.retryAfter != "" {
+			t.RetryAfter = s.defects.retryAfter
 		}
-		if s.sab.retryAfter == "none" {
+		if s.defects.retryAfter == "none" {
 			t.RetryAfter = ""
 		}
-		if s.sab.callsRefused {
-			s.calls = append(s.calls, drill.Call{Task: id, Began: at, Ended: at + tick, Reached: true, Arrived: at, Left: at + tick, Whole: true})
+		if s.defects.callsForRefused {
+			s.calls = append(s.calls, drill.Call{Task: id, Started: at, Ended: at + tick, Reached: true, Arrived: at, Finished: at + tick, Complete: true})
 		}
 		s.refused = append(s.refused, at)
-	case s.sab.errors && id%10 == 3:
-		t.End, t.Ended, t.Status = drill.Error, at+tick, 500
-	case s.sab.lose && id == 40:
+	case s.defects.spuriousErrors && id%10 == 3:
+		t.Outcome, t.Ended, t.Status = drill.Errored, at+tick, 500
+	case s.defects.loseTask && id == 40:
 		// goes nowhere
 	default:
 		s.queue = append(s.queue, id)
@@ -178,7 +178,7 @@ func (s *sim) arrive(at time.Duration) {
 	s.tasks = append(s.tasks, t)
 }
 
-func (s *sim) limit() int { return s.workers + s.sab.extra }
+func (s *sim) limit() int { return s.workers + s.defects.extraCalls }
 
 // slots is how many calls the endpoint works on at once.
 func (s *sim) slots(at time.Duration) int {
@@ -191,16 +191,16 @@ func (s *sim) slots(at time.Duration) int {
 }
 
 func (s *sim) dispatch(at time.Duration) {
-	for len(s.queue) > 0 && len(s.flying)+s.broken < s.limit() {
+	for len(s.queue) > 0 && len(s.inFlight)+s.leaked < s.limit() {
 		id := s.queue[0]
-		if last := len(s.queue) - 1; s.sab.lifo {
+		if last := len(s.queue) - 1; s.defects.lifo {
 			id = s.queue[last]
 			s.queue = s.queue[:last]
 		} else {
 			s.queue = s.queue[1:]
 		}
 		s.call(id, at)
-		if s.sab.twice && id == 40 {
+		if s.defects.duplicateCalls && id == 40 {
 			s.call(id, at)
 		}
 	}
@@ -212,27 +212,27 @@ func (s *sim) call(id int, at time.Duration) {
 		max = 20 * time.Second
 	}
 	took := min + time.Duration(s.rng.Float64()*float64(max-min))
-	if s.sab.quick {
+	if s.defects.instantEndpoint {
 		took = tick
 	}
-	c := drill.Call{Task: id, Began: at, Open: true, Status: 200, Bytes: 100, Sum: 1, Reached: true, Arrived: at, Whole: true}
-	c.Waited = s.waits(at)
-	if s.sab.crowded && id%5 == 0 {
-		c.Waited = 20 * time.Second
+	c := drill.Call{Task: id, Started: at, Open: true, Status: 200, Bytes: 100, Checksum: 1, Reached: true, Arrived: at, Complete: true}
+	c.SlotWait = s.slotWait(at)
+	if s.defects.slotContention && id%5 == 0 {
+		c.SlotWait = 20 * time.Second
 	}
-	c.Left = at + c.Waited + took
-	c.Ended = c.Left
-	s.strike(&c, at, took)
+	c.Finished = at + c.SlotWait + took
+	c.Ended = c.Finished
+	s.applyFault(&c, at, took)
 	s.tasks[id].Bytes = 100
-	s.flying = append(s.flying, len(s.calls))
+	s.inFlight = append(s.inFlight, len(s.calls))
 	s.calls = append(s.calls, c)
 }
 
-// waits is how long a call waits for a slot of the endpoint, about.
-func (s *sim) waits(at time.Duration) time.Duration {
+// slotWait is how long a call waits for a slot of the endpoint, about.
+func (s *sim) slotWait(at time.Duration) time.Duration {
 	var lefts []time.Duration
-	for _, i := range s.flying {
-		lefts = append(lefts, s.calls[i].Left)
+	for _, i := range s.inFlight {
+		lefts = append(lefts, s.calls[i].Finished)
 	}
 	slices.Sort(lefts)
 	if over := len(lefts) - s.slots(at); over >= 0 && over < len(lefts) {
@@ -241,23 +241,23 @@ func (s *sim) waits(at time.Duration) time.Duration {
 	return 0
 }
 
-func (s *sim) strike(c *drill.Call, at, took time.Duration) {
+func (s *sim) applyFault(c *drill.Call, at, took time.Duration) {
 	for _, i := range s.spec.Scenario.Faults {
 		over := i.From + i.For
-		if s.sab.faultsStay {
+		if s.defects.faultsNotCleared {
 			over += time.Hour
 		}
 		if at < i.From || at >= over || s.rng.Float64() >= i.Share {
 			continue
 		}
 		c.Fault = i.Kind
-		if s.sab.faultsIdle {
+		if s.defects.faultsHaveNoEffect {
 			return
 		}
 		switch i.Kind {
 		case fault.Latency:
 			c.Arrived += i.Delay
-			c.Left, c.Ended = c.Left+i.Delay, c.Ended+i.Delay
+			c.Finished, c.Ended = c.Finished+i.Delay, c.Ended+i.Delay
 		case fault.Status:
 			c.Reached, c.Status, c.Ended = false, i.Code, at+tick
 		case fault.Hang:
@@ -272,7 +272,7 @@ func (s *sim) strike(c *drill.Call, at, took time.Duration) {
 
 // finish ends what is over.
 func (s *sim) finish(at time.Duration) {
-	s.flying = slices.DeleteFunc(s.flying, func(i int) bool {
+	s.inFlight = slices.DeleteFunc(s.inFlight, func(i int) bool {
 		c := &s.calls[i]
 		if c.Ended > at {
 			return false
@@ -280,98 +280,98 @@ func (s *sim) finish(at time.Duration) {
 		c.Open = false
 		t := &s.tasks[c.Task]
 		t.Ended, t.Status = c.Ended+tick/10, c.Status
-		if s.sab.hold {
+		if s.defects.delayAnswers {
 			t.Ended += 20 * time.Second
 		}
 		switch {
-		case c.Fault == fault.Truncate && !s.sab.faultsIdle && !s.sab.wholeLies:
-			t.End = drill.Broken
-		case c.Status >= 400 && !s.sab.wholeLies:
-			t.End = drill.Error
+		case c.Fault == fault.Truncate && !s.defects.faultsHaveNoEffect && !s.defects.falseCompletions:
+			t.Outcome = drill.Broken
+		case c.Status >= 400 && !s.defects.falseCompletions:
+			t.Outcome = drill.Errored
 		default:
-			t.End = drill.Served
+			t.Outcome = drill.Served
 		}
-		if s.sab.changed {
-			t.Sum = 2
+		if s.defects.alteredAnswers {
+			t.Checksum = 2
 		}
-		if s.sab.leak > s.broken && c.Task%20 == 7 {
-			s.broken++
+		if s.defects.leak > s.leaked && c.Task%20 == 7 {
+			s.leaked++
 		}
 		return true
 	})
 }
 
-// tell makes up the messages of one incident: a warning when the queue has been old
+// addMessages makes up the messages of one incident: a warning when the queue has been old
 // for 30 s, a page when refusals have gone on for 200 s, the end two minutes after.
-func (s *sim) tell(e *drill.Evidence) {
-	if len(s.aged) < 300 {
+func (s *sim) addMessages(e *drill.Evidence) {
+	if len(s.overAge) < 300 {
 		return
 	}
-	warn := s.aged[299]
+	warn := s.overAge[299]
 	e.Incidents = []string{"i1"}
 	outage := time.Duration(0)
 	for _, i := range s.spec.Scenario.Slack {
 		if warn >= i.From && warn < i.From+i.For {
 			outage = i.From + i.For - warn
-			e.Befallen[drill.ToSlack] = 5
+			e.FaultHits[drill.TargetSlack] = 5
 		}
 	}
-	e.Tried = 20
-	if s.sab.slackDead {
+	e.SlackCalls = 20
+	if s.defects.slackDown {
 		return
 	}
-	pool := cmp.Or(s.sab.pool, "default")
+	pool := cmp.Or(s.defects.pool, "default")
 	mark := "DRILL · "
-	if s.sab.plain {
+	if s.defects.noDrillMark {
 		mark = ""
 	}
 	say := func(at time.Duration, kind, level, text string) {
 		e.Messages = append(e.Messages, drill.Message{
 			Incident: "i1", Kind: kind, Level: level, Channel: "C1", Text: mark + text,
-			Accepted: zero.Add(scale(at+s.sab.lateTold, s.spec.Speed)),
+			Accepted: testStart.Add(scale(at+s.defects.messageDelay, s.spec.Speed)),
 		})
 	}
-	if !s.sab.neverWarn {
+	if !s.defects.neverWarn {
 		say(warn+outage, "post", "warn", fmt.Sprintf("WARNING · the oldest waits (pool %s): 16 s, limit 15 s, since 10:00\nrule `queue_age`", pool))
 	}
 	if len(s.refused) == 0 {
 		return
 	}
 	last := s.refused[len(s.refused)-1]
-	if page := s.refused[0] + 200*time.Second; page < last && !s.sab.neverPage {
+	if page := s.refused[0] + 200*time.Second; page < last && !s.defects.neverPage {
 		say(page, "reply", "page", fmt.Sprintf("Now a page: 30 %%, limit 25 %% · refused (pool %s)", pool))
 	}
-	if !s.sab.neverResolve {
+	if !s.defects.neverResolve {
 		say(max(last+2*time.Minute, warn+outage), "reply", "resolved", fmt.Sprintf("Resolved after %s s (pool %s)", strconv.Itoa(100), pool))
 		say(max(last+2*time.Minute, warn+outage), "edit", "resolved", fmt.Sprintf("RESOLVED · the oldest waits (pool %s)", pool))
 	}
 }
 
-// zero is when the scenario's time is 0, in tests that need no clock.
-var zero = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+// testStart is when the scenario's time is 0, in tests that need no clock.
+var testStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func scale(d time.Duration, speed float64) time.Duration { return time.Duration(float64(d) / speed) }
 
-// until is what had been seen by a time.
-func until(e drill.Evidence, at time.Duration, wall time.Time) drill.Evidence {
+// evidenceUntil is what had been seen by a time.
+func evidenceUntil(e drill.Evidence, at time.Duration, wall time.Time) drill.Evidence {
 	if at > e.At {
 		return e
 	}
 	out := e
-	out.At, out.Over = at, false
+	out.At, out.LoadEnded = at, false
 	out.Tasks, out.Calls, out.Messages = nil, nil, nil
 	for _, t := range e.Tasks {
 		if t.Sent > at {
 			continue
 		}
 		if t.Ended > at {
-			t.End, t.Ended = drill.Pending, 0
+			t.Outcome, t.Ended = drill.Pending, 0
 		}
 		out.Tasks = append(out.Tasks, t)
 	}
 	out.Planned = len(out.Tasks)
 	for _, c := range e.Calls {
-		if c.Began > at {
+		if c.Started > at {
 			continue
 		}
 		if c.Ended > at {
@@ -380,8 +380,8 @@ func until(e drill.Evidence, at time.Duration, wall time.Time) drill.Evidence {
 		if c.Reached && c.Arrived > at {
 			c.Reached = false
 		}
-		if c.Left > at {
-			c.Working, c.Left = true, 0
+		if c.Finished > at {
+			c.Working, c.Finished = true, 0
 		}
 		out.Calls = append(out.Calls, c)
 	}

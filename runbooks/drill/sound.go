@@ -8,36 +8,36 @@ import (
 	"headgate/proxy/fault"
 )
 
-// unsound says what is wrong with the run that no expectation has to name: what
+// hardViolations says what is wrong with the run that no expectation has to name: what
 // holds of a gate that works, whatever the drill is about, and however busy its
 // machine is. Each is a sentence that names the broken part.
-func (l *look) unsound() []string {
-	checks := []func(*look) string{
-		(*look).strayCalls, (*look).refusedAndCalled, (*look).calledTwice, (*look).neverCalled, (*look).foreignAnswers,
-		(*look).refusedTooEarly, (*look).reasons, (*look).unlikelyEnds, (*look).clearing, (*look).unheeded,
+func (l *evaluation) hardViolations() []string {
+	checks := []func(*evaluation) string{
+		(*evaluation).callsWithoutTask, (*evaluation).callsForRefusedTasks, (*evaluation).duplicateCalls, (*evaluation).answersWithoutCall, (*evaluation).answerMismatch,
+		(*evaluation).prematureRefusals, (*evaluation).refusalsWithoutReason, (*evaluation).unexpectedRefusalStatus, (*evaluation).unclearedFaults, (*evaluation).unappliedRequests,
 	}
 	if l.live() { // of production only a part is seen, so that nothing can be said of its queue
-		checks = []func(*look) string{(*look).foreignAnswers, (*look).reasons, (*look).unlikelyEnds, (*look).clearing}
+		checks = []func(*evaluation) string{(*evaluation).answerMismatch, (*evaluation).refusalsWithoutReason, (*evaluation).unexpectedRefusalStatus, (*evaluation).unclearedFaults}
 	}
-	return l.all(checks)
+	return l.runChecks(checks)
 }
 
-// untimely says what comes too late, or out of its turn. It is wrong of any gate that
+// timingViolations says what comes too late, or out of its turn. It is wrong of any gate that
 // works, on a machine that lets it.
-func (l *look) untimely() []string {
-	checks := []func(*look) string{
-		(*look).outOfOrder, (*look).calledTooLate, (*look).idleWorkers, (*look).heldBack, (*look).lostCapacity, (*look).begunLate,
-		(*look).slowRefusals, (*look).overfull, (*look).leftWaiting, (*look).saidTooEarly, (*look).slowClearing, (*look).befellLate, (*look).ageOverlooked,
+func (l *evaluation) timingViolations() []string {
+	checks := []func(*evaluation) string{
+		(*evaluation).fifoViolations, (*evaluation).callsAfterDeadline, (*evaluation).idleWorkers, (*evaluation).delayedAnswers, (*evaluation).underusedWorkers, (*evaluation).delayedFirstBytes,
+		(*evaluation).slowRefusals, (*evaluation).queueOverLimit, (*evaluation).admittedOverAge, (*evaluation).prematurePages, (*evaluation).slowClearing, (*evaluation).faultsAfterClear, (*evaluation).ageLimitIgnored,
 	}
 	if l.live() {
-		checks = []func(*look) string{(*look).heldBack, (*look).slowRefusals, (*look).slowClearing, (*look).befellLate}
+		checks = []func(*evaluation) string{(*evaluation).delayedAnswers, (*evaluation).slowRefusals, (*evaluation).slowClearing, (*evaluation).faultsAfterClear}
 	}
-	return l.all(checks)
+	return l.runChecks(checks)
 }
 
-func (l *look) live() bool { return l.Run.Spec.Target == Live }
+func (l *evaluation) live() bool { return l.Run.Spec.Target == Live }
 
-func (l *look) all(checks []func(*look) string) []string {
+func (l *evaluation) runChecks(checks []func(*evaluation) string) []string {
 	var all []string
 	for _, check := range checks {
 		if what := check(l); what != "" {
@@ -47,14 +47,14 @@ func (l *look) all(checks []func(*look) string) []string {
 	return all
 }
 
-func (l *look) strayCalls() string {
+func (l *evaluation) callsWithoutTask() string {
 	known := map[int]bool{}
 	for _, t := range l.Evidence.Tasks {
 		known[t.ID] = true
 	}
 	n := 0
 	for _, c := range l.Evidence.Calls {
-		n += one(!known[c.Task])
+		n += btoi(!known[c.Task])
 	}
 	if n > 0 {
 		return fmt.Sprintf("%d calls of the endpoint belong to no task that was sent", n)
@@ -62,10 +62,10 @@ func (l *look) strayCalls() string {
 	return ""
 }
 
-func (l *look) refusedAndCalled() string {
+func (l *evaluation) callsForRefusedTasks() string {
 	n := 0
 	for _, t := range l.Evidence.Tasks {
-		n += one(t.End == Refused && len(l.calls[t.ID]) > 0)
+		n += btoi(t.Outcome == Refused && len(l.callsByTask[t.ID]) > 0)
 	}
 	if n > 0 {
 		return fmt.Sprintf("%d refused tasks reached the endpoint: a refusal must cost it nothing", n)
@@ -73,20 +73,20 @@ func (l *look) refusedAndCalled() string {
 	return ""
 }
 
-func (l *look) calledTwice() string {
+func (l *evaluation) duplicateCalls() string {
 	for _, t := range l.Evidence.Tasks {
-		if n := len(l.calls[t.ID]); n > 1 {
+		if n := len(l.callsByTask[t.ID]); n > 1 {
 			return fmt.Sprintf("the endpoint was called %d times for task %d", n, t.ID)
 		}
 	}
 	return ""
 }
 
-// neverCalled finds tasks that were served and that no call was made for.
-func (l *look) neverCalled() string {
+// answersWithoutCall finds tasks that were served and that no call was made for.
+func (l *evaluation) answersWithoutCall() string {
 	n := 0
 	for _, t := range l.Evidence.Tasks {
-		n += one(t.End == Served && len(l.calls[t.ID]) == 0)
+		n += btoi(t.Outcome == Served && len(l.callsByTask[t.ID]) == 0)
 	}
 	if n > 0 {
 		return fmt.Sprintf("%d tasks were answered without a call of the endpoint", n)
@@ -94,10 +94,10 @@ func (l *look) neverCalled() string {
 	return ""
 }
 
-func (l *look) foreignAnswers() string {
+func (l *evaluation) answerMismatch() string {
 	for _, t := range l.Evidence.Tasks {
 		c, ok := l.lastCall(t)
-		if ok && t.End == Served && t.Sum != 0 && c.Sum != 0 && (t.Sum != c.Sum || t.Bytes != c.Bytes) {
+		if ok && t.Outcome == Served && t.Checksum != 0 && c.Checksum != 0 && (t.Checksum != c.Checksum || t.Bytes != c.Bytes) {
 			return fmt.Sprintf("task %d got another answer than the endpoint gave: %d bytes of %d", t.ID, t.Bytes, c.Bytes)
 		}
 	}
@@ -105,11 +105,11 @@ func (l *look) foreignAnswers() string {
 }
 
 // idleWorkers finds waiting beside free workers.
-func (l *look) idleWorkers() string {
-	limit := 2*l.slack + 4*time.Second
+func (l *evaluation) idleWorkers() string {
+	limit := 2*l.tolerance + 4*time.Second
 	fewest := l.Evidence.Workers
-	b := l.busynessOf(l.longWaits())
-	from, length := b.longest(l.Evidence.At, func(s busyStep) bool { return s.Waiting > 0 && s.InFlight < l.Evidence.Workers })
+	b := l.gateOccupancyOf(l.longWaits())
+	from, length := b.longest(l.Evidence.At, func(s occupancyStep) bool { return s.Waiting > 0 && s.InFlight < l.Evidence.Workers })
 	if length <= limit {
 		return ""
 	}
@@ -120,13 +120,13 @@ func (l *look) idleWorkers() string {
 		length.Seconds(), from.Seconds(), fewest, l.Evidence.Workers)
 }
 
-// heldBack finds answers that came to the client long after the endpoint was done.
-func (l *look) heldBack() string {
-	limit := 2*l.slack + 3*time.Second
+// delayedAnswers finds answers that came to the client long after the endpoint was done.
+func (l *evaluation) delayedAnswers() string {
+	limit := 2*l.tolerance + 3*time.Second
 	n, most := 0, time.Duration(0)
 	for _, t := range l.Evidence.Tasks {
 		c, ok := l.lastCall(t)
-		if !ok || c.Open || t.End == Pending || t.End == TimedOut {
+		if !ok || c.Open || t.Outcome == Pending || t.Outcome == TimedOut {
 			continue
 		}
 		if by := t.Ended - c.Ended; by > limit {
@@ -141,13 +141,13 @@ func (l *look) heldBack() string {
 }
 
 // slowRefusals finds refusals that come late: whoever is refused has to know at once.
-func (l *look) slowRefusals() string {
-	limit := 2*l.slack + 3*time.Second
+func (l *evaluation) slowRefusals() string {
+	limit := 2*l.tolerance + 3*time.Second
 	n, refused := 0, 0
 	for _, t := range l.Evidence.Tasks {
-		if t.End == Refused && t.Reason != leftQueue {
+		if t.Outcome == Refused && t.Reason != reasonDeadlinePassed {
 			refused++
-			n += one(t.Ended-t.Sent > limit)
+			n += btoi(t.Ended-t.Sent > limit)
 		}
 	}
 	if n > 2 && n*10 > refused {
@@ -156,32 +156,32 @@ func (l *look) slowRefusals() string {
 	return ""
 }
 
-// overfull finds more waiting than the gate may let wait.
-func (l *look) overfull() string {
+// queueOverLimit finds more waiting than the gate may let wait.
+func (l *evaluation) queueOverLimit() string {
 	most := l.Evidence.MaxWaiting
 	if most == 0 {
 		return ""
 	}
-	b := l.busyness()
-	from, length := b.longest(l.Evidence.At, func(s busyStep) bool { return s.Waiting > most+2 && !l.overfilled(s.At) })
-	if length <= 3*l.slack {
+	b := l.gateOccupancy()
+	from, length := b.longest(l.Evidence.At, func(s occupancyStep) bool { return s.Waiting > most+2 && !l.afterRollback(s.At) })
+	if length <= 3*l.tolerance {
 		return ""
 	}
 	return fmt.Sprintf("%d tasks waited at %.0f s, of at most %d: the gate does not refuse when it should", b.at(from).Waiting, from.Seconds(), most)
 }
 
-// leftWaiting finds tasks that were let in although others had waited too long.
-func (l *look) leftWaiting() string {
+// admittedOverAge finds tasks that were let in although others had waited too long.
+func (l *evaluation) admittedOverAge() string {
 	most := l.Evidence.MaxQueueAge
 	if most == 0 {
 		return ""
 	}
 	n, worst := 0, time.Duration(0)
 	for _, t := range l.Evidence.Tasks {
-		if t.End == Unsent || t.End == Refused || l.overfilled(t.Sent) {
+		if t.Outcome == Unsent || t.Outcome == Refused || l.afterRollback(t.Sent) {
 			continue
 		}
-		if age := l.oldestAt(t.Sent); age > most+2*l.slack {
+		if age := l.oldestWaitAt(t.Sent); age > most+2*l.tolerance {
 			n++
 			worst = max(worst, age)
 		}
@@ -193,25 +193,25 @@ func (l *look) leftWaiting() string {
 	return ""
 }
 
-// oldestAt is how long the one that waits longest had waited, and went on waiting
+// oldestWaitAt is how long the one that waits longest had waited, and went on waiting
 // for a moment.
-func (l *look) oldestAt(at time.Duration) time.Duration {
+func (l *evaluation) oldestWaitAt(at time.Duration) time.Duration {
 	for _, w := range l.waits { // by their beginning: the first is the oldest
 		if w.from >= at {
 			break
 		}
-		if w.to > at+l.slack {
+		if w.to > at+l.tolerance {
 			return at - w.from
 		}
 	}
 	return 0
 }
 
-// reasons finds refusals that do not say why.
-func (l *look) reasons() string {
+// refusalsWithoutReason finds refusals that do not say why.
+func (l *evaluation) refusalsWithoutReason() string {
 	n := 0
 	for _, t := range l.Evidence.Tasks {
-		n += one(t.End == Refused && t.Reason == "")
+		n += btoi(t.Outcome == Refused && t.Reason == "")
 	}
 	if n > 0 {
 		return fmt.Sprintf("%d refusals do not say why", n)
@@ -219,33 +219,35 @@ func (l *look) reasons() string {
 	return ""
 }
 
-// unlikelyEnds finds answers that were broken by a fault and were told to the
+// unexpectedRefusalStatus finds answers that were broken by a fault and were told to the
 // client as something else: a refusal by the gate.
-func (l *look) unlikelyEnds() string {
+func (l *evaluation) unexpectedRefusalStatus() string {
 	for _, t := range l.Evidence.Tasks {
 		// A twin does not go down while it is looked at.
-		if t.End == Refused && t.Status != 429 && !(t.Status == 503 && l.live()) {
+		if t.Outcome == Refused && t.Status != 429 && !(t.Status == 503 && l.live()) {
 			return fmt.Sprintf("task %d was refused with status %d", t.ID, t.Status)
 		}
 	}
 	return ""
 }
 
-// saidTooEarly finds resolved messages from before the trouble.
-func (l *look) saidTooEarly() string {
+// prematurePages finds resolved messages from before the trouble.
+func (l *evaluation) prematurePages() string {
 	for _, m := range l.Evidence.Messages {
-		if m.Level == levelPage && l.told(m) < l.spec.onset() {
+		if m.Level == levelPage && l.acceptedAt(m) < l.spec.disturbanceStart() {
 			return "a page came before there was any trouble"
 		}
 	}
 	return ""
 }
 
-// unheeded finds orders that were answered and not carried out.
-func (l *look) unheeded() string { return strings.Join(l.Evidence.Unheeded, "; ") }
+// unappliedRequests finds orders that were answered and not carried out.
+func (l *evaluation) unappliedRequests() string {
+	return strings.Join(l.Evidence.UnappliedRequests, "; ")
+}
 
-func (l *look) clearing() string {
-	for _, c := range l.Clears {
+func (l *evaluation) unclearedFaults() string {
+	for _, c := range l.ClearResults {
 		if !c.Confirmed || c.Held > 0 {
 			return fmt.Sprintf("the faults did not clear: %d calls are still held", c.Held)
 		}
@@ -253,19 +255,19 @@ func (l *look) clearing() string {
 	return ""
 }
 
-// befellLate finds faults that befell calls when they were not in force any more. A
+// faultsAfterClear finds faults that befell calls when they were not in force any more. A
 // runner that was kept from clearing them in time is no proof against them.
-func (l *look) befellLate() string {
+func (l *evaluation) faultsAfterClear() string {
 	for _, c := range l.Evidence.Calls {
-		if c.Fault != "" && !l.inForce(c.Fault, c.Began) {
-			return fmt.Sprintf("fault %s befell a call at %.0f s, when it was not in force: it did not clear", c.Fault, c.Began.Seconds())
+		if c.Fault != "" && !l.inForce(c.Fault, c.Started) {
+			return fmt.Sprintf("fault %s befell a call at %.0f s, when it was not in force: it did not clear", c.Fault, c.Started.Seconds())
 		}
 	}
 	return ""
 }
 
-func (l *look) slowClearing() string {
-	for _, c := range l.Clears {
+func (l *evaluation) slowClearing() string {
+	for _, c := range l.ClearResults {
 		if c.Took > ClearLimit {
 			return fmt.Sprintf("clearing the faults took %.1f s, of at most %.0f", c.Took.Seconds(), ClearLimit.Seconds())
 		}
@@ -274,9 +276,9 @@ func (l *look) slowClearing() string {
 }
 
 // inForce says whether a fault may befall a call that began at a time.
-func (l *look) inForce(k fault.Kind, at time.Duration) bool {
+func (l *evaluation) inForce(k fault.Kind, at time.Duration) bool {
 	for _, i := range l.spec.Faults {
-		if i.Kind == k && at >= i.From-l.slack && at <= i.From+i.For+l.slack+time.Duration(float64(ClearLimit)*l.speed) {
+		if i.Kind == k && at >= i.From-l.tolerance && at <= i.From+i.For+l.tolerance+time.Duration(float64(ClearLimit)*l.speed) {
 			return true
 		}
 	}

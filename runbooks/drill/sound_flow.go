@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// begunLate finds answers that began at their client long after the gate had their
+// delayedFirstBytes finds answers that began at their client long after the gate had their
 // beginning: a stream has to flow as it comes.
-func (l *look) begunLate() string {
-	limit := 2*l.slack + 3*time.Second
+func (l *evaluation) delayedFirstBytes() string {
+	limit := 2*l.tolerance + 3*time.Second
 	n, all, most := 0, 0, time.Duration(0)
 	for _, t := range l.Evidence.Tasks {
 		c, ok := l.lastCall(t)
-		if !ok || c.First == 0 || t.First == 0 || c.Fault != "" {
+		if !ok || c.FirstByte == 0 || t.FirstByte == 0 || c.Fault != "" {
 			continue
 		}
 		all++
-		if by := t.First - c.First; by > limit {
+		if by := t.FirstByte - c.FirstByte; by > limit {
 			n++
 			most = max(most, by)
 		}
@@ -28,32 +28,32 @@ func (l *look) begunLate() string {
 }
 
 // longWait is how long a task has to wait, besides what a busy machine takes, for it to
-// be in a queue; longIdle is for how long there has to have been one, in all, to say
-// how busy the workers were meanwhile; handOver is what giving a permit on may take, on the wall
-// clock; and mostIdle is the share of the workers' time that may be lost besides.
+// be in a queue; minQueuedTime is for how long there has to have been one, in all, to say
+// how busy the workers were meanwhile; permitHandover is what giving a permit on may take, on the wall
+// clock; and maxIdleShare is the share of the workers' time that may be lost besides.
 const (
-	longWait = 5 * time.Second
-	longIdle = 20 * time.Second
-	handOver = 50 * time.Millisecond
-	mostIdle = 0.2
+	longWait       = 5 * time.Second
+	minQueuedTime  = 20 * time.Second
+	permitHandover = 50 * time.Millisecond
+	maxIdleShare   = 0.2
 )
 
-// lostCapacity finds permits that are held on to for a while after each call: at no
+// underusedWorkers finds permits that are held on to for a while after each call: at no
 // moment is much amiss, and a part of the workers is never used.
-func (l *look) lostCapacity() string {
+func (l *evaluation) underusedWorkers() string {
 	if len(l.Evidence.Calls) == 0 || l.Evidence.Workers == 0 {
 		return ""
 	}
 	var took time.Duration
 	for _, c := range l.Evidence.Calls {
 		if !c.Open {
-			took += c.Ended - c.Began
+			took += c.Ended - c.Started
 		}
 	}
 	mean := max(took/time.Duration(len(l.Evidence.Calls)), time.Second)
-	waited, used := l.busynessOf(l.longWaits()).whileWaiting(l.Evidence.At)
+	waited, used := l.gateOccupancyOf(l.longWaits()).meanWhileWaiting(l.Evidence.At)
 	idle := 1 - used/float64(l.Evidence.Workers)
-	if may := mostIdle + float64(handOver)*l.speed/float64(mean); waited < longIdle || idle <= may {
+	if may := maxIdleShare + float64(permitHandover)*l.speed/float64(mean); waited < minQueuedTime || idle <= may {
 		return ""
 	}
 	return fmt.Sprintf("while there was a queue, for %.0f s in all, %.1f of %d were in flight: permits do not come back at once, or are not given out",
@@ -61,19 +61,19 @@ func (l *look) lostCapacity() string {
 }
 
 // longWaits are those that are too long to be a busy machine's work.
-func (l *look) longWaits() []wait {
-	var long []wait
+func (l *evaluation) longWaits() []queueWait {
+	var long []queueWait
 	for _, w := range l.waits {
-		if w.to-w.from > longWait+2*l.slack {
+		if w.to-w.from > longWait+2*l.tolerance {
 			long = append(long, w)
 		}
 	}
 	return long
 }
 
-// whileWaiting is for how long somebody waited, and how many were in flight then, on
+// meanWhileWaiting is for how long somebody waited, and how many were in flight then, on
 // average.
-func (b busy) whileWaiting(end time.Duration) (waited time.Duration, used float64) {
+func (b occupancy) meanWhileWaiting(end time.Duration) (waited time.Duration, used float64) {
 	for i, s := range b.steps {
 		next := end
 		if i+1 < len(b.steps) {

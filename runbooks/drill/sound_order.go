@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// refusedTooEarly finds refusals before they are due. What is seen from outside
+// prematureRefusals finds refusals before they are due. What is seen from outside
 // waits no shorter than what the gate sees, so that one that is not due from here is
 // not due there.
-func (l *look) refusedTooEarly() string {
-	b := l.busyness()
+func (l *evaluation) prematureRefusals() string {
+	b := l.gateOccupancy()
 	free, early, refused, example := 0, 0, 0, Task{}
 	for _, t := range l.Evidence.Tasks {
-		if t.End != Refused || len(l.calls[t.ID]) > 0 || t.Reason == leftQueue {
+		if t.Outcome != Refused || len(l.callsByTask[t.ID]) > 0 || t.Reason == reasonDeadlinePassed {
 			continue
 		}
 		refused++
@@ -22,7 +22,7 @@ func (l *look) refusedTooEarly() string {
 		case l.workerFree(b, t):
 			free++
 			example = t
-		case l.roomLeft(b, t):
+		case l.queueBelowLimits(b, t):
 			early++
 			example = t
 		}
@@ -40,38 +40,38 @@ func (l *look) refusedTooEarly() string {
 
 // workerFree says whether a worker was free and nobody waited all the time around a
 // refusal.
-func (l *look) workerFree(b busy, t Task) bool {
-	return b.throughout(t.Sent-l.slack, t.Ended+l.slack, func(s busyStep) bool {
+func (l *evaluation) workerFree(b occupancy, t Task) bool {
+	return b.throughout(t.Sent-l.tolerance, t.Ended+l.tolerance, func(s occupancyStep) bool {
 		return s.InFlight < l.Evidence.Workers && s.Waiting == 0
 	})
 }
 
 // Reasons of the threshold policy.
 const (
-	byDepth = "queue_depth"
-	byAge   = "queue_age"
+	reasonQueueDepth = "queue_depth"
+	reasonQueueAge   = "queue_age"
 )
 
-// roomLeft says whether the queue was well below the limit that a refusal names, or
+// queueBelowLimits says whether the queue was well below the limit that a refusal names, or
 // below both, all the time around it.
-func (l *look) roomLeft(b busy, t Task) bool {
+func (l *evaluation) queueBelowLimits(b occupancy, t Task) bool {
 	depth, age := l.Evidence.MaxWaiting, l.Evidence.MaxQueueAge
 	if depth == 0 || age == 0 {
 		return false
 	}
-	short := b.throughout(t.Sent-l.slack, t.Ended+l.slack, func(s busyStep) bool { return s.Waiting < depth-depth/8-1 })
-	young := l.oldestAround(t.Sent-l.slack, t.Ended+l.slack) < age-l.slack
+	short := b.throughout(t.Sent-l.tolerance, t.Ended+l.tolerance, func(s occupancyStep) bool { return s.Waiting < depth-depth/8-1 })
+	young := l.longestWaitDuring(t.Sent-l.tolerance, t.Ended+l.tolerance) < age-l.tolerance
 	switch t.Reason { // what it gives as its reason has to be so
-	case byDepth:
+	case reasonQueueDepth:
 		return short
-	case byAge:
+	case reasonQueueAge:
 		return young
 	}
 	return short && young
 }
 
-// oldestAround is the longest that anybody had waited at some time of a span.
-func (l *look) oldestAround(from, to time.Duration) time.Duration {
+// longestWaitDuring is the longest that anybody had waited at some time of a span.
+func (l *evaluation) longestWaitDuring(from, to time.Duration) time.Duration {
 	var most time.Duration
 	for _, w := range l.waits { // by their beginning
 		if w.from >= to {
@@ -84,9 +84,9 @@ func (l *look) oldestAround(from, to time.Duration) time.Duration {
 	return most
 }
 
-// outOfOrder finds tasks that were overtaken while they waited: those who wait are
+// fifoViolations finds tasks that were overtaken while they waited: those who wait are
 // served as they came.
-func (l *look) outOfOrder() string {
+func (l *evaluation) fifoViolations() string {
 	type served struct {
 		sent, began time.Duration
 		called      bool
@@ -94,8 +94,8 @@ func (l *look) outOfOrder() string {
 	var all []served
 	for _, t := range l.Evidence.Tasks {
 		// One that still waits, or has left unserved, has been overtaken all the same.
-		if w, waited := l.waitOf(t); waited {
-			all = append(all, served{w.from, w.to, len(l.calls[t.ID]) > 0})
+		if w, waited := l.queueWaitOf(t); waited {
+			all = append(all, served{w.from, w.to, len(l.callsByTask[t.ID]) > 0})
 		}
 	}
 	slices.SortFunc(all, func(a, b served) int { return cmp.Compare(a.sent, b.sent) })
@@ -105,7 +105,7 @@ func (l *look) outOfOrder() string {
 			if later.sent > s.began {
 				break // it came when this one did not wait any more
 			}
-			if later.called && later.sent > s.sent+2*l.slack && later.began+2*l.slack < s.began {
+			if later.called && later.sent > s.sent+2*l.tolerance && later.began+2*l.tolerance < s.began {
 				overtaken++
 				break
 			}
@@ -117,19 +117,19 @@ func (l *look) outOfOrder() string {
 	return ""
 }
 
-// calledTooLate finds tasks that went to the endpoint after their deadline, which is
+// callsAfterDeadline finds tasks that went to the endpoint after their deadline, which is
 // the promised turnaround where a task names none: that work is lost on everybody.
-func (l *look) calledTooLate() string {
+func (l *evaluation) callsAfterDeadline() string {
 	if l.Evidence.MaxQueueAge == 0 {
 		return ""
 	}
 	n, worst := 0, time.Duration(0)
 	for _, t := range l.Evidence.Tasks {
-		calls := l.calls[t.ID]
-		if len(calls) == 0 || l.overfilled(calls[0].Began) {
+		calls := l.callsByTask[t.ID]
+		if len(calls) == 0 || l.afterRollback(calls[0].Started) {
 			continue
 		}
-		if waited := calls[0].Began - t.Sent; waited > l.Evidence.SLO+l.slack {
+		if waited := calls[0].Started - t.Sent; waited > l.Evidence.SLO+l.tolerance {
 			n++
 			worst = max(worst, waited)
 		}
@@ -140,18 +140,18 @@ func (l *look) calledTooLate() string {
 	return ""
 }
 
-// ageOverlooked finds refusals for the length of the queue while somebody in it had
+// ageLimitIgnored finds refusals for the length of the queue while somebody in it had
 // waited for too long already: age counts first.
-func (l *look) ageOverlooked() string {
+func (l *evaluation) ageLimitIgnored() string {
 	most := l.Evidence.MaxQueueAge
 	if most == 0 {
 		return ""
 	}
 	n, refused := 0, 0
 	for _, t := range l.Evidence.Tasks {
-		if t.End == Refused {
+		if t.Outcome == Refused {
 			refused++
-			n += one(t.Reason == byDepth && l.oldestAt(t.Sent) > most+2*l.slack)
+			n += btoi(t.Reason == reasonQueueDepth && l.oldestWaitAt(t.Sent) > most+2*l.tolerance)
 		}
 	}
 	if n > 1 && n*50 > refused {

@@ -108,15 +108,15 @@ const (
 	TimeToPage        Measure = "time_to_page"         // the same of the page, accepted by Slack
 	TimeToResolve     Measure = "time_to_resolve"      // from the end of faults and bursts to the resolved message
 	Pages             Measure = "pages"                // accepted by Slack
-	MessageSays       Measure = "message_faults"       // things that the messages got wrong or left out: pool, value, limit, DRILL
+	MessageFaults     Measure = "message_faults"       // things that the messages got wrong or left out: pool, value, limit, DRILL
 	DrainedWithin     Measure = "drained_within"       // from the end of the load to the last answer
-	FlipTime          Measure = "flip_time"            // from the order to the first task let in; real seconds
+	RollbackTime      Measure = "flip_time"            // from the order to the first task let in; real seconds
 	RestoreTime       Measure = "restore_time"         // from the order to the first refusal; real seconds
 	TasksLost         Measure = "tasks_lost"           // sent, and neither answered nor refused nor ended by the fault
-	FalseEnds         Measure = "false_ends"           // broken answers that looked whole
+	FalseCompletions  Measure = "false_ends"           // broken answers that looked whole
 	ErrorShare        Measure = "error_share"          // of arrivals: errors that the client saw
 	ServedShare       Measure = "served_share"         // of arrivals: answered in full
-	Drift             Measure = "production_drift"     // of production's counters by the drill's tasks
+	ProductionDrift   Measure = "production_drift"     // of production's counters by the drill's tasks
 	MessagesLost      Measure = "messages_lost"        // incidents that nobody was told of, once all was over
 )
 

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// steadyFor is how long all has to be well before it counts as the steady state,
+// steadyDuration is how long all has to be well before it counts as the steady state,
 // scenario time.
-const steadyFor = 30 * time.Second
+const steadyDuration = 30 * time.Second
 
-// steadyBefore says why the baseline shows no steady state; empty: it does. few
+// unsteadyBaseline says why the baseline shows no steady state; empty: it does. few
 // says that too little was seen.
-func (l *look) steadyBefore() (why string, few bool) {
-	tasks := l.due(-l.spec.Baseline, 0)
+func (l *evaluation) unsteadyBaseline() (why string, few bool) {
+	tasks := l.tasksDue(-l.spec.Baseline, 0)
 	ended := 0
 	for _, t := range tasks {
-		ended += one(t.End != Pending)
+		ended += btoi(t.Outcome != Pending)
 	}
 	if ended < 3 {
 		return fmt.Sprintf("only %d of %d tasks had ended by the end of the baseline", ended, len(tasks)), true
 	}
-	if why := l.unwell(tasks); why != "" {
+	if why := l.unhealthy(tasks); why != "" {
 		return why, false
 	}
 	for _, m := range l.Evidence.Messages {
@@ -32,63 +32,63 @@ func (l *look) steadyBefore() (why string, few bool) {
 	return "", false
 }
 
-// steadyAfter says why the steady state is not back; empty: it is.
-func (l *look) steadyAfter() string {
+// unsteadyAfter says why the steady state is not back; empty: it is.
+func (l *evaluation) unsteadyAfter() string {
 	at := l.Evidence.At
-	if open := l.pendingOf(l.judged()); open > 0 {
+	if open := l.countPending(l.scenarioTasks()); open > 0 {
 		return fmt.Sprintf("%d tasks of the scenario have not ended", open)
 	}
 	if l.spec.Arrivals.Rest > 0 || l.live() {
-		if at < l.spec.Duration+steadyFor {
+		if at < l.spec.Duration+steadyDuration {
 			return "it is too early to tell"
 		}
-		if why := l.unwell(l.due(at-steadyFor, at)); why != "" {
+		if why := l.unhealthy(l.tasksDue(at-steadyDuration, at)); why != "" {
 			return why
 		}
 	}
-	if !l.tells() {
+	if !l.expectsMessages() {
 		return ""
 	}
-	if r := l.untold(); r.Value > 0 {
-		return r.Why
+	if r := l.unnotifiedIncidents(); r.Value > 0 {
+		return r.Reason
 	}
 	if len(l.Evidence.Messages) == 0 {
 		return ""
 	}
-	if _, ok, _ := l.resolved(); !ok {
+	if _, ok, _ := l.lastResolved(); !ok {
 		return "an incident has not been said to be over"
 	}
 	return ""
 }
 
-// tells says whether the drill is about what people are told, so that it waits for
+// expectsMessages says whether the drill is about what people are told, so that it waits for
 // the last of it.
-func (l *look) tells() bool {
+func (l *evaluation) expectsMessages() bool {
 	return slices.ContainsFunc(l.Run.Spec.Expect, func(e Expectation) bool {
 		return e.Measure == TimeToResolve || e.Measure == MessagesLost
 	})
 }
 
-func (l *look) pendingOf(tasks []Task) int {
+func (l *evaluation) countPending(tasks []Task) int {
 	n := 0
 	for _, t := range tasks {
-		n += one(t.End == Pending)
+		n += btoi(t.Outcome == Pending)
 	}
 	return n
 }
 
-// unwell says what is wrong with tasks; empty: nothing. One late task among many is
+// unhealthy says what is wrong with tasks; empty: nothing. One late task among many is
 // chance.
-func (l *look) unwell(tasks []Task) string {
+func (l *evaluation) unhealthy(tasks []Task) string {
 	refused, failed, late := 0, 0, 0
 	for _, t := range tasks {
 		switch {
-		case t.End == Refused:
+		case t.Outcome == Refused:
 			refused++
-		case t.End == Served:
-			late += one(t.Ended-t.Due > l.Evidence.SLO)
-		case t.End == Pending:
-			late += one(l.Evidence.At-t.Due > l.Evidence.SLO)
+		case t.Outcome == Served:
+			late += btoi(t.Ended-t.Due > l.Evidence.SLO)
+		case t.Outcome == Pending:
+			late += btoi(l.Evidence.At-t.Due > l.Evidence.SLO)
 		default:
 			failed++
 		}

@@ -16,15 +16,15 @@ type Store interface {
 	// may be repeated, when its outcome was not known.
 	Claim(ctx context.Context, now time.Time, r Run, lease time.Duration) (fence int64, err error)
 	// Save writes how far a run has come and renews the lock. An ended run gives
-	// the lock back, and is never changed again. ErrFenced: somebody else holds it, or
+	// the lock back, and is never changed again. ErrLockLost: somebody else holds it, or
 	// the run has been closed. The series may only grow.
 	Save(ctx context.Context, now time.Time, r Run) error
 	// Note writes a run that never began: skipped or missed. ErrClaimed: there is a
 	// run of that occurrence.
-	Note(ctx context.Context, r Run) error
+	RecordNotRun(ctx context.Context, r Run) error
 	// Interrupt closes all runs that have not ended, of processes that are gone,
 	// and returns them.
-	Interrupt(ctx context.Context, now time.Time) ([]Run, error)
+	CloseInterrupted(ctx context.Context, now time.Time) ([]Run, error)
 	// Run returns one, with all of it; ErrNoRun if there is none.
 	Run(ctx context.Context, id string) (Run, error)
 	// Runs returns runs without their series, messages and undone steps, newest
@@ -35,16 +35,16 @@ type Store interface {
 	SetFreeze(ctx context.Context, f Freeze) error
 }
 
-// Dues keeps the due times of schedules.
-type Dues interface {
-	// Dues returns what is kept, by drill ID.
-	Dues(ctx context.Context) (map[string]Due, error)
-	SetDue(ctx context.Context, d Due) error
-	DropDue(ctx context.Context, drill string) error
+// DueTimeStore keeps the due times of schedules.
+type DueTimeStore interface {
+	// DueTimeStore returns what is kept, by drill ID.
+	DueTimes(ctx context.Context) (map[string]DueTime, error)
+	SetDueTime(ctx context.Context, d DueTime) error
+	DeleteDueTime(ctx context.Context, drill string) error
 }
 
-// Due is when a drill is due next.
-type Due struct {
+// DueTime is when a drill is due next.
+type DueTime struct {
 	Drill    string // ID of the spec
 	Schedule string // with Zone, that Next was reckoned from: an edited one starts anew
 	Zone     string
@@ -70,7 +70,7 @@ type BusyError struct {
 	Since time.Time
 }
 
-// Error names the holder.
+// Errored names the holder.
 func (e *BusyError) Error() string {
 	return "drill " + e.Drill + " is running since " + e.Since.UTC().Format(time.RFC3339) + " (run " + e.Run + ")"
 }

@@ -6,40 +6,40 @@ import (
 	"time"
 )
 
-// clearTries is how often clearing is tried before the leases have to do.
-const clearTries = 3
+// clearAttempts is how often clearing is tried before the leases have to do.
+const clearAttempts = 3
 
-// takeDown clears what is injected, takes steps back in reverse and lets the stage
+// cleanUp clears what is injected, takes steps back in reverse and lets the stage
 // go, however the run ended. The run's own context may have ended: it has its own. It
 // returns what is left behind; empty: nothing.
-func (a *active) takeDown() (left string) {
+func (a *activeRun) cleanUp() (left string) {
 	a.mu.Lock()
-	a.mayRenew = false
-	hadFaults := len(a.leases) > 0
+	a.renewAllowed = false
+	hadFaults := len(a.faults) > 0
 	a.mu.Unlock()
 	ctx := context.Background()
-	if a.stage == nil {
-		close(a.down)
+	if a.env == nil {
+		close(a.cleanedUp)
 		return ""
 	}
-	if hadFaults || a.loaded() {
-		for try := 1; try <= clearTries; try++ {
-			if left = a.uncleared(ctx); left == "" {
+	if hadFaults || a.loadRunning() {
+		for try := 1; try <= clearAttempts; try++ {
+			if left = a.clearFaults(ctx); left == "" {
 				break
 			}
 		}
 	}
-	a.takeBack(ctx)
-	close(a.down)
+	a.undoSteps(ctx)
+	close(a.cleanedUp)
 	began := time.Now()
-	if err := boundedly(ctx, closeLimit, a.stage.Close); err != nil {
-		a.undone(fmt.Sprintf("the %s", a.brief().Spec.Target), began, err, "")
+	if err := doWithTimeout(ctx, closeTimeout, a.env.Close); err != nil {
+		a.recordUndo(fmt.Sprintf("the %s", a.header().Spec.Target), began, err, "")
 	}
 	return left
 }
 
-// uncleared clears all faults and says what is left of them; empty: nothing.
-func (a *active) uncleared(ctx context.Context) string {
+// clearFaults clears all faults and says what is left of them; empty: nothing.
+func (a *activeRun) clearFaults(ctx context.Context) string {
 	switch c, err := a.clearAll(ctx); {
 	case err != nil:
 		return fmt.Sprintf("the faults did not clear: %v", err)
@@ -49,39 +49,39 @@ func (a *active) uncleared(ctx context.Context) string {
 	return ""
 }
 
-// loaded says whether the load has begun, and its end has not been seen.
-func (a *active) loaded() bool {
+// loadRunning says whether the load has begun, and its end has not been seen.
+func (a *activeRun) loadRunning() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return !a.facts.Zero.IsZero() && !a.facts.Over
+	return !a.facts.ScenarioStart.IsZero() && !a.facts.Complete
 }
 
 // clearAll ends all faults, within ClearLimit.
-func (a *active) clearAll(ctx context.Context) (Cleared, error) {
+func (a *activeRun) clearAll(ctx context.Context) (ClearResult, error) {
 	a.mu.Lock()
-	a.leases = nil
+	a.faults = nil
 	a.mu.Unlock()
 	began := time.Now()
-	c, err := bounded(ctx, ClearLimit, a.stage.Clear, nil)
+	c, err := callWithTimeout(ctx, ClearLimit, a.env.Clear, nil)
 	if err == nil && c.Took == 0 {
 		c.Took = time.Since(began)
 	}
-	a.cleared("all faults", began, c, err)
+	a.recordClear("all faults", began, c, err)
 	return c, err
 }
 
-// takeBack takes back all steps that still stand, the last first.
-func (a *active) takeBack(ctx context.Context) {
+// undoSteps takes back all steps that still stand, the last first.
+func (a *activeRun) undoSteps(ctx context.Context) {
 	for {
 		a.mu.Lock()
-		n := len(a.undos)
+		n := len(a.undoStack)
 		if n == 0 {
 			a.mu.Unlock()
 			return
 		}
-		u := a.undos[n-1]
-		a.undos = a.undos[:n-1]
+		u := a.undoStack[n-1]
+		a.undoStack = a.undoStack[:n-1]
 		a.mu.Unlock()
-		_ = a.undoOne(ctx, u) // recorded
+		_ = a.runUndo(ctx, u) // recorded
 	}
 }

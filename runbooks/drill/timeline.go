@@ -16,199 +16,199 @@ type event struct {
 	do   func() error
 }
 
-// scenario goes through the events of a scenario, and waits for its end.
-func (a *active) scenario() error {
+// runScenario goes through the events of a scenario, and waits for its end.
+func (a *activeRun) runScenario() error {
 	spec := a.snapshot().Spec.Scenario
 	events := a.events(spec)
 	begins := 0
 	for _, e := range events {
-		begins += one(!e.ends)
+		begins += btoi(!e.ends)
 	}
-	a.phase(PhaseInject, "")
+	a.enterPhase(PhaseInject, "")
 	for _, e := range events {
 		if begins == 0 {
-			a.phase(PhaseHold, "")
+			a.enterPhase(PhaseHold, "")
 			begins--
 		}
-		if err := a.until(e.at); err != nil {
+		if err := a.waitUntil(e.at); err != nil {
 			return err
 		}
 		if err := e.do(); err != nil {
 			return err
 		}
-		begins -= one(!e.ends)
+		begins -= btoi(!e.ends)
 	}
 	if begins == 0 {
-		a.phase(PhaseHold, "")
+		a.enterPhase(PhaseHold, "")
 	}
-	return a.until(spec.Duration)
+	return a.waitUntil(spec.Duration)
 }
 
-func (a *active) events(s Scenario) []event {
+func (a *activeRun) events(s Scenario) []event {
 	var all []event
-	add := func(way Way, i Injection) {
-		h := &held{injection: i, way: way}
+	add := func(way FaultTarget, i Injection) {
+		h := &injectedFault{injection: i, target: way}
 		all = append(all,
 			event{at: i.From, do: func() error { return a.inject(h) }},
-			event{at: i.From + i.For, ends: true, do: func() error { return a.release(h) }})
+			event{at: i.From + i.For, ends: true, do: func() error { return a.clearFault(h) }})
 	}
 	for _, i := range s.Faults {
-		add(ToUpstream, i)
+		add(TargetUpstream, i)
 	}
 	for _, i := range s.Slack {
-		add(ToSlack, i)
+		add(TargetSlack, i)
 	}
 	for n, st := range s.Steps {
-		all = append(all, event{at: st.At, do: func() error { return a.step(n, st) }})
+		all = append(all, event{at: st.At, do: func() error { return a.runStep(n, st) }})
 		if st.For > 0 {
-			all = append(all, event{at: st.At + st.For, ends: true, do: func() error { return a.stepBack(n) }})
+			all = append(all, event{at: st.At + st.For, ends: true, do: func() error { return a.undoStep(n) }})
 		}
 	}
 	slices.SortStableFunc(all, func(x, y event) int {
-		return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(one(y.ends), one(x.ends)))
+		return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(btoi(y.ends), btoi(x.ends)))
 	})
 	return all
 }
 
 // inject puts a fault in force.
-func (a *active) inject(h *held) error {
-	lease, err := bounded(a.ctx, callLimit, func(ctx context.Context) (Lease, error) {
-		return a.stage.Inject(ctx, h.way, h.injection, LeaseTTL)
-	}, clearLate)
+func (a *activeRun) inject(h *injectedFault) error {
+	lease, err := callWithTimeout(a.ctx, callTimeout, func(ctx context.Context) (Lease, error) {
+		return a.env.Inject(ctx, h.target, h.injection, LeaseTTL)
+	}, clearLateFault)
 	switch {
 	case a.ctx.Err() != nil:
 		return context.Cause(a.ctx)
 	case err != nil:
-		return ends(Inconclusive, "fault %s could not be injected: %v", h.injection.Kind, err)
+		return endWith(Inconclusive, "fault %s could not be injected: %v", h.injection.Kind, err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h.lease = lease
-	a.leases = append(a.leases, h)
+	a.faults = append(a.faults, h)
 	return nil
 }
 
-// clearLate clears a fault that came into force when nobody waited for it any more.
-func clearLate(l Lease) {
+// clearLateFault clears a fault that came into force when nobody waited for it any more.
+func clearLateFault(l Lease) {
 	ctx, cancel := context.WithTimeout(context.Background(), ClearLimit)
 	defer cancel()
-	_, _ = guarded(ctx, l.Clear)
+	_, _ = recoverPanic(ctx, l.Clear)
 }
 
-// release ends a fault at its time.
-func (a *active) release(h *held) error {
+// clearFault ends a fault at its time.
+func (a *activeRun) clearFault(h *injectedFault) error {
 	a.mu.Lock()
 	lease := h.lease
-	a.leases = slices.DeleteFunc(a.leases, func(o *held) bool { return o == h })
+	a.faults = slices.DeleteFunc(a.faults, func(o *injectedFault) bool { return o == h })
 	a.mu.Unlock()
 	if lease == nil {
 		return nil
 	}
 	began := time.Now()
-	c, err := bounded(a.ctx, callLimit, lease.Clear, nil)
+	c, err := callWithTimeout(a.ctx, callTimeout, lease.Clear, nil)
 	if err == nil && c.Took == 0 {
 		c.Took = time.Since(began)
 	}
-	a.cleared(fmt.Sprintf("fault %s on the way to %s", h.injection.Kind, h.way), began, c, err)
+	a.recordClear(fmt.Sprintf("fault %s on the way to %s", h.injection.Kind, h.target), began, c, err)
 	switch {
 	case a.ctx.Err() != nil:
 		return context.Cause(a.ctx)
-	case err != nil && !errors.Is(err, ErrLapsed):
-		return ends(Failed, "the faults did not clear: %v", err)
+	case err != nil && !errors.Is(err, ErrLeaseExpired):
+		return endWith(Failed, "the faults did not clear: %v", err)
 	}
 	return nil
 }
 
-// cleared records that faults were cleared.
-func (a *active) cleared(what string, began time.Time, c Cleared, err error) {
-	note := fmt.Sprintf("%d calls were let go", c.LetGo)
-	if c.LetGo == 1 {
+// recordClear records that faults were cleared.
+func (a *activeRun) recordClear(what string, began time.Time, c ClearResult, err error) {
+	note := fmt.Sprintf("%d calls were let go", c.Released)
+	if c.Released == 1 {
 		note = "1 call was let go"
 	}
 	if err == nil && (!c.Confirmed || c.Held > 0) {
 		err = fmt.Errorf("not confirmed: %d calls are still held", c.Held)
 	}
-	a.undone(what, began, err, note)
+	a.recordUndo(what, began, err, note)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err == nil || !errors.Is(err, ErrLapsed) {
-		a.facts.Clears = append(a.facts.Clears, c)
+	if err == nil || !errors.Is(err, ErrLeaseExpired) {
+		a.facts.ClearResults = append(a.facts.ClearResults, c)
 	}
-	a.run.ClearTook = max(a.run.ClearTook, time.Since(began))
+	a.record.ClearTook = max(a.record.ClearTook, time.Since(began))
 }
 
-// step takes a step of the scenario.
-func (a *active) step(n int, st Step) error {
-	t := Taken{Step: st, Ordered: a.now()}
-	back, err := bounded(a.ctx, callLimit, func(ctx context.Context) (func(context.Context) error, error) {
-		return a.stage.Do(ctx, st)
-	}, func(back func(context.Context) error) { a.stepBackLate(st, back) })
-	t.Answered = a.now()
+// runStep takes a step of the scenario.
+func (a *activeRun) runStep(n int, st Step) error {
+	t := StepResult{Step: st, Requested: a.scenarioNow()}
+	back, err := callWithTimeout(a.ctx, callTimeout, func(ctx context.Context) (func(context.Context) error, error) {
+		return a.env.RunStep(ctx, st)
+	}, func(back func(context.Context) error) { a.undoLateStep(st, back) })
+	t.Completed = a.scenarioNow()
 	if err != nil {
 		t.Err = err.Error()
 	}
 	a.mu.Lock()
-	a.facts.Taken = append(a.facts.Taken, t)
+	a.facts.Steps = append(a.facts.Steps, t)
 	if back != nil {
-		a.undos = append(a.undos, undo{len(a.facts.Taken) - 1, stepName(st), back})
+		a.undoStack = append(a.undoStack, undoAction{len(a.facts.Steps) - 1, stepName(st), back})
 	}
 	a.mu.Unlock()
 	switch {
 	case a.ctx.Err() != nil:
 		return context.Cause(a.ctx)
 	case err != nil && (st.Kind == StepRollback || st.Kind == StepRestore):
-		return ends(Failed, "%s did not work: %v", stepName(st), err)
+		return endWith(Failed, "%s did not work: %v", stepName(st), err)
 	case err != nil:
-		return ends(Inconclusive, "%s did not work: %v", stepName(st), err)
+		return endWith(Inconclusive, "%s did not work: %v", stepName(st), err)
 	}
 	return nil
 }
 
 func stepName(st Step) string { return fmt.Sprintf("step %s at %s", st.Kind, formatDuration(st.At)) }
 
-// stepBackLate takes back a step that was taken when nobody waited for it any more.
-func (a *active) stepBackLate(st Step, back func(context.Context) error) {
+// undoLateStep takes back a step that was taken when nobody waited for it any more.
+func (a *activeRun) undoLateStep(st Step, back func(context.Context) error) {
 	if back == nil {
 		return
 	}
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	_, err := guarded(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, back(ctx) })
-	a.undone(stepName(st), began, err, "it had come late")
+	_, err := recoverPanic(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, back(ctx) })
+	a.recordUndo(stepName(st), began, err, "it had come late")
 }
 
-// stepBack takes back the step with a number of the spec, at its time.
-func (a *active) stepBack(n int) error {
+// undoStep takes back the step with a number of the spec, at its time.
+func (a *activeRun) undoStep(n int) error {
 	name := stepName(a.snapshot().Spec.Scenario.Steps[n])
 	a.mu.Lock()
-	i := slices.IndexFunc(a.undos, func(u undo) bool { return u.what == name })
-	var u undo
+	i := slices.IndexFunc(a.undoStack, func(u undoAction) bool { return u.name == name })
+	var u undoAction
 	if i >= 0 {
-		u = a.undos[i]
-		a.undos = slices.Delete(a.undos, i, i+1)
+		u = a.undoStack[i]
+		a.undoStack = slices.Delete(a.undoStack, i, i+1)
 	}
 	a.mu.Unlock()
 	if i < 0 {
 		return nil
 	}
-	if err := a.undoOne(a.ctx, u); err != nil && a.ctx.Err() == nil {
-		return ends(Failed, "%s could not be taken back: %v", u.what, err)
+	if err := a.runUndo(a.ctx, u); err != nil && a.ctx.Err() == nil {
+		return endWith(Failed, "%s could not be taken back: %v", u.name, err)
 	}
 	return context.Cause(a.ctx)
 }
 
-// undoOne takes a step back and records it.
-func (a *active) undoOne(ctx context.Context, u undo) error {
+// runUndo takes a step back and records it.
+func (a *activeRun) runUndo(ctx context.Context, u undoAction) error {
 	began := time.Now()
-	err := boundedly(ctx, callLimit, u.do)
-	a.undone(u.what, began, err, "")
-	at := a.now()
+	err := doWithTimeout(ctx, callTimeout, u.do)
+	a.recordUndo(u.name, began, err, "")
+	at := a.scenarioNow()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err == nil {
-		t := &a.facts.Taken[u.taken]
-		t.Undone, t.Back = at, true
+		t := &a.facts.Steps[u.stepIndex]
+		t.RevertedAt, t.Reverted = at, true
 	}
 	return err
 }

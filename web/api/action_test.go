@@ -12,21 +12,21 @@ import (
 )
 
 // act asks for an action that must be done.
-func (r *rig) act(name, body string) api.ActionReply {
+func (r *fixture) act(name, body string) api.ActionReply {
 	r.Helper()
 	var reply api.ActionReply
-	r.reply(r.do(call{method: "POST", path: "/api/v1/actions/" + name, body: body}), &reply)
+	r.reply(r.request(testRequest{method: "POST", path: "/api/v1/actions/" + name, body: body}), &reply)
 	return reply
 }
 
 func TestActions(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	var list api.ActionList
-	r.reply(r.do(call{method: "GET", path: "/api/v1/actions"}), &list)
+	r.reply(r.request(testRequest{method: "GET", path: "/api/v1/actions"}), &list)
 	var names []string
 	for _, a := range list.Items {
 		names = append(names, a.Name)
-		if a.Does == "" || a.Undo == "" || a.Verify == "" || len(a.Takes) == 0 {
+		if a.Description == "" || a.Undo == "" || a.Verify == "" || len(a.Parameters) == 0 {
 			t.Errorf("it says too little: %+v", a)
 		}
 	}
@@ -37,30 +37,30 @@ func TestActions(t *testing.T) {
 		t.Errorf("dry run %+v", dry)
 	}
 	done := r.act("rollback", `{"pool":"a","expected":"enforce","reason":"why"}`)
-	if !done.Verified || !done.Recorded || done.Undo[0] != "headgate restore --pool a" || done.Changes[0].Reason != "why" || r.mode("a") != admission.PassThrough {
+	if !done.Verified || !done.Recorded || done.UndoCommands[0] != "headgate restore --pool a" || done.Changes[0].Reason != "why" || r.mode("a") != admission.PassThrough {
 		t.Errorf("rollback %+v", done)
 	}
 }
 
 func TestPause(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	done := r.act("pause", `{"pool":"a","for":"1h","reason":"new model"}`)
-	paused := r.gates["a"].Snapshot(time.Now()).Paused
+	paused := r.gates["a"].Snapshot(time.Now()).PausedUntil
 	if !done.Verified || done.Until == nil || len(done.Changes) != 0 || time.Until(paused) < 59*time.Minute {
 		t.Errorf("%+v, the gate is paused until %s", done, paused)
 	}
-	if r.act("resume", `{"pool":"a"}`); !r.gates["a"].Snapshot(time.Now()).Paused.IsZero() {
+	if r.act("resume", `{"pool":"a"}`); !r.gates["a"].Snapshot(time.Now()).PausedUntil.IsZero() {
 		t.Error("not resumed")
 	}
 	var page api.AuditPage
-	r.reply(r.do(call{method: "GET", path: "/api/v1/audit?kind=action"}), &page)
-	if len(page.Items) != 2 || page.Items[0].Entry.Via != "api" || page.Items[0].Entry.Ending != "done" {
+	r.reply(r.request(testRequest{method: "GET", path: "/api/v1/audit?kind=action"}), &page)
+	if len(page.Items) != 2 || page.Items[0].Entry.Via != "api" || page.Items[0].Entry.Result != "done" {
 		t.Errorf("the audit has %+v", page.Items)
 	}
 }
 
 func TestActionsRefuse(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	for _, tt := range []struct {
 		name, body string
 		status     int
@@ -78,7 +78,7 @@ func TestActionsRefuse(t *testing.T) {
 		{"resume", `{}`, 409, "not paused"},
 		{"ack", `{"incident":"i-1"}`, 404, "no rules"},
 	} {
-		p := r.problem(r.do(call{method: "POST", path: "/api/v1/actions/" + tt.name, body: tt.body}), tt.status)
+		p := r.problem(r.request(testRequest{method: "POST", path: "/api/v1/actions/" + tt.name, body: tt.body}), tt.status)
 		if !strings.Contains(p.Detail, tt.say) {
 			t.Errorf("%s %s: %q, want %q", tt.name, tt.body, p.Detail, tt.say)
 		}
@@ -89,13 +89,13 @@ func TestActionsRefuse(t *testing.T) {
 }
 
 func TestClientActs(t *testing.T) {
-	r := served(t)
-	reply, err := r.client("").Act(t.Context(), "pause", api.ActionRequest{Pool: "a", For: "10m"})
+	r := newServedFixture(t)
+	reply, err := r.client("").DoAction(t.Context(), "pause", api.ActionRequest{Pool: "a", For: "10m"})
 	if err != nil || !reply.Verified || reply.Action != "pause" {
 		t.Errorf("%+v, %v", reply, err)
 	}
 	var p *api.Problem
-	if _, err := r.client("").Act(t.Context(), "resume", api.ActionRequest{Pool: "b"}); !errors.As(err, &p) || p.Status != http.StatusConflict {
+	if _, err := r.client("").DoAction(t.Context(), "resume", api.ActionRequest{Pool: "b"}); !errors.As(err, &p) || p.Status != http.StatusConflict {
 		t.Errorf("%v", err)
 	}
 }

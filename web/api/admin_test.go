@@ -27,8 +27,8 @@ func TestCrossSite(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t)
-			w := r.do(call{method: tt.method, path: "/api/v1/mode", body: `{"mode":"passthrough"}`, header: tt.header})
+			r := newFixture(t)
+			w := r.request(testRequest{method: tt.method, path: "/api/v1/mode", body: `{"mode":"passthrough"}`, header: tt.header})
 			if tt.let {
 				if w.Code != http.StatusOK || r.mode("a") != admission.PassThrough {
 					t.Errorf("status %d", w.Code)
@@ -50,9 +50,9 @@ func TestCrossSite(t *testing.T) {
 
 // TestCrossSiteFlood: such requests cannot fill the log, and every one is refused.
 func TestCrossSiteFlood(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	for range 500 {
-		w := r.do(call{method: "PUT", path: "/api/v1/mode?" + strings.Repeat("x", 3000), header: http.Header{"Origin": {"https://evil.example/" + strings.Repeat("y", 3000)}}})
+		w := r.request(testRequest{method: "PUT", path: "/api/v1/mode?" + strings.Repeat("x", 3000), header: http.Header{"Origin": {"https://evil.example/" + strings.Repeat("y", 3000)}}})
 		if w.Code != http.StatusForbidden {
 			t.Fatalf("status %d", w.Code)
 		}
@@ -93,12 +93,12 @@ func TestRoutes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
-			r := newRig(t)
-			c := call{method: tt.method, path: tt.path}
+			r := newFixture(t)
+			c := testRequest{method: tt.method, path: tt.path}
 			if tt.method == "PUT" {
 				c.body = `{"mode":"passthrough"}`
 			}
-			w := r.do(c)
+			w := r.request(c)
 			if w.Code != tt.status || w.Header().Get("Allow") != tt.allow {
 				t.Errorf("status %d, Allow %q: %s", w.Code, w.Header().Get("Allow"), w.Body)
 			}
@@ -113,10 +113,10 @@ func TestRoutes(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.put("/api/v1/pools/a/mode", `{"mode":"passthrough","reason":"why"}`)
 	r.fill("a", 3, 0)
-	w := r.do(call{method: "GET", path: "/api/v1/status"})
+	w := r.request(testRequest{method: "GET", path: "/api/v1/status"})
 	if got := w.Header().Get("Cache-Control"); got != "no-store" {
 		t.Errorf("cache control %q", got)
 	}
@@ -147,9 +147,9 @@ func TestStatus(t *testing.T) {
 // TestOpenEndpoints: probes and scrapers need no token, and the API's paths do
 // not fall through to them.
 func TestOpenEndpoints(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	for path, status := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 200, "/": 404, "/apis": 404} {
-		w := r.do(call{method: "GET", path: path, header: http.Header{"Authorization": nil}})
+		w := r.request(testRequest{method: "GET", path: path, header: http.Header{"Authorization": nil}})
 		if w.Code != status {
 			t.Errorf("%s: status %d, want %d", path, w.Code, status)
 		}

@@ -14,7 +14,7 @@ import (
 
 func TestAudit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t) // two first changes
+		r := newFixture(t) // two first changes
 		time.Sleep(48 * time.Hour)
 		for _, mode := range []string{"observe", "passthrough", "restore", "enforce"} {
 			time.Sleep(time.Hour)
@@ -22,7 +22,7 @@ func TestAudit(t *testing.T) {
 		}
 		get := func(query string) api.AuditPage {
 			var page api.AuditPage
-			r.reply(r.do(call{method: "GET", path: "/api/v1/audit?" + query}), &page)
+			r.reply(r.request(testRequest{method: "GET", path: "/api/v1/audit?" + query}), &page)
 			return page
 		}
 		tests := []struct {
@@ -60,26 +60,26 @@ func TestAudit(t *testing.T) {
 // found by its kind.
 func TestAuditEntries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newFixture(t)
 		time.Sleep(time.Hour)
-		r.record.note(control.Entry{
-			ID: "01", At: time.Now(), Kind: control.KindDecision, Action: "rollback", Ending: control.Withheld, Pool: "a", Subject: "i-1",
+		r.record.append(control.AuditEntry{
+			ID: "01", At: time.Now(), Kind: control.KindDecision, Action: "rollback", Result: control.Withheld, Pool: "a", Subject: "i-1",
 			Actor: "engine", Via: control.ViaEngine, Reason: "held", Inputs: map[string]string{"value": "3"}, Writer: "w",
 		})
 		time.Sleep(time.Hour)
 		r.put("/api/v1/pools/a/mode", `{"mode":"observe","reason":"to observe"}`)
 		var page, decisions, modes api.AuditPage
-		w := r.do(call{method: "GET", path: "/api/v1/audit?pool=a"})
+		w := r.request(testRequest{method: "GET", path: "/api/v1/audit?pool=a"})
 		if !strings.Contains(w.Body.String(), `"kind":"mode"`) {
 			t.Errorf("a change has no kind: %s", w.Body)
 		}
 		r.reply(w, &page)
-		r.reply(r.do(call{method: "GET", path: "/api/v1/audit?kind=decision"}), &decisions)
-		r.reply(r.do(call{method: "GET", path: "/api/v1/audit?kind=mode"}), &modes)
+		r.reply(r.request(testRequest{method: "GET", path: "/api/v1/audit?kind=decision"}), &decisions)
+		r.reply(r.request(testRequest{method: "GET", path: "/api/v1/audit?kind=mode"}), &modes)
 		if reasons(page) != "to observe, held, first start" || reasons(decisions) != "held" || reasons(modes) != "to observe, first start, first start" {
 			t.Errorf("%q, %q, %q", reasons(page), reasons(decisions), reasons(modes))
 		}
-		if e := page.Items[1].Entry; e == nil || e.Ending != "withheld" || e.Inputs["value"] != "3" || e.Subject != "i-1" || e.Via != "engine" {
+		if e := page.Items[1].Entry; e == nil || e.Result != "withheld" || e.Inputs["value"] != "3" || e.Subject != "i-1" || e.Via != "engine" {
 			t.Errorf("the entry reads %+v", e)
 		}
 	})
@@ -98,7 +98,7 @@ func reasons(p api.AuditPage) string {
 }
 
 func TestAuditRefuses(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	for query, detail := range map[string]string{
 		"since=yesterday":                   "since must be a span such as 7d",
 		"since=-1d":                         "since must be a span",
@@ -114,7 +114,7 @@ func TestAuditRefuses(t *testing.T) {
 		"a=%zz":                             "malformed",
 		"after=" + strings.Repeat("x", 201): "at most 200 characters",
 	} {
-		p := r.problem(r.do(call{method: "GET", path: "/api/v1/audit?" + query}), http.StatusBadRequest)
+		p := r.problem(r.request(testRequest{method: "GET", path: "/api/v1/audit?" + query}), http.StatusBadRequest)
 		if !strings.Contains(p.Detail, detail) {
 			t.Errorf("%s: detail %q, want %q", query, p.Detail, detail)
 		}
@@ -122,9 +122,9 @@ func TestAuditRefuses(t *testing.T) {
 }
 
 func TestAuditBroken(t *testing.T) {
-	r := newRig(t)
-	r.record.breaks(errDisk)
-	w := r.do(call{method: "GET", path: "/api/v1/audit"})
+	r := newFixture(t)
+	r.record.setError(errDisk)
+	w := r.request(testRequest{method: "GET", path: "/api/v1/audit"})
 	r.problem(w, http.StatusServiceUnavailable)
 	if strings.Contains(w.Body.String(), "/some/where") {
 		t.Errorf("the answer shows the inside: %s", w.Body)

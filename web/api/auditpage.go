@@ -28,7 +28,7 @@ type AuditEntry struct {
 	ID      string            `json:"id"`
 	At      string            `json:"at"`      // UTC, to the millisecond
 	Action  string            `json:"action"`  // what was asked for
-	Ending  string            `json:"ending"`  // done, refused, withheld or failed
+	Result  string            `json:"ending"`  // done, refused, withheld or failed
 	Pool    string            `json:"pool"`    // empty: none in particular
 	Subject string            `json:"subject"` // ID of an incident, a run or a change; empty: none
 	Actor   string            `json:"actor"`
@@ -80,15 +80,15 @@ func (i AuditItem) Time() time.Time {
 	return Change{At: i.Entry.At}.Time()
 }
 
-// PageOf returns a page in the shape of the API: one list, newest first.
-func PageOf(p ChangePage) AuditPage {
-	shown := AuditPage{Items: make([]AuditItem, 0, len(p.Items)+len(p.Entries)), Next: p.Next}
-	for _, c := range p.Items {
+// AuditPageOf returns a page in the shape of the API: one list, newest first.
+func AuditPageOf(p AuditRecords) AuditPage {
+	shown := AuditPage{Items: make([]AuditItem, 0, len(p.Changes)+len(p.Entries)), Next: p.Next}
+	for _, c := range p.Changes {
 		change := ChangeOf(c)
 		shown.Items = append(shown.Items, AuditItem{Change: &change})
 	}
 	for _, e := range p.Entries {
-		entry := entryOf(e)
+		entry := auditEntryOf(e)
 		shown.Items = append(shown.Items, AuditItem{Entry: &entry})
 	}
 	if len(p.Entries) > 0 {
@@ -106,9 +106,9 @@ func (i AuditItem) id() string {
 	return i.Entry.ID
 }
 
-func entryOf(e control.Entry) AuditEntry {
+func auditEntryOf(e control.AuditEntry) AuditEntry {
 	shown := AuditEntry{
-		Kind: string(e.Kind), ID: e.ID, At: e.At.UTC().Format(timeLayout), Action: e.Action, Ending: string(e.Ending), Pool: e.Pool,
+		Kind: string(e.Kind), ID: e.ID, At: e.At.UTC().Format(timeLayout), Action: e.Action, Result: string(e.Result), Pool: e.Pool,
 		Subject: e.Subject, Actor: e.Actor, Via: string(e.Via), Reason: e.Reason, Inputs: e.Inputs, Writer: e.Writer,
 	}
 	if shown.Inputs == nil {
@@ -120,7 +120,7 @@ func entryOf(e control.Entry) AuditEntry {
 // AuditKinds returns what the kind of an item may be, in a fixed order.
 func AuditKinds() []string {
 	kinds := []string{KindMode}
-	for _, k := range control.Kinds() {
+	for _, k := range control.AuditKinds() {
 		kinds = append(kinds, string(k))
 	}
 	return kinds

@@ -20,7 +20,7 @@ type Change struct {
 	To      string  `json:"to"`
 	Before  *string `json:"before"` // what a later restore returns to; null unless To is passthrough
 	Actor   string  `json:"actor"`
-	Via     string  `json:"via"` // a control.Via
+	Via     string  `json:"via"` // a control.ViaFromContext
 	Reason  string  `json:"reason"`
 	Running int     `json:"running"` // tasks in flight at that moment, all kept
 	Queued  int     `json:"queued"`  // tasks waiting at that moment, kept but for Dropped
@@ -30,14 +30,14 @@ type Change struct {
 }
 
 // ChangeOf returns a change in the shape of the API.
-func ChangeOf(c control.Change) Change {
+func ChangeOf(c control.ModeChange) Change {
 	shown := Change{
 		ID: c.ID, At: c.At.UTC().Format(timeLayout), Pool: c.Pool, Action: string(c.Action),
 		From: c.From.String(), To: c.To.String(), Actor: c.Actor, Via: string(c.Via), Reason: c.Reason,
-		Running: c.Running, Queued: c.Queued, Dropped: c.Dropped, Request: c.Request, Writer: c.Writer,
+		Running: c.Running, Queued: c.Queued, Dropped: c.Dropped, Request: c.RequestNumber, Writer: c.Writer,
 	}
 	if c.To == admission.PassThrough {
-		before := c.Before.String()
+		before := c.RestoreMode.String()
 		shown.Before = &before
 	}
 	return shown

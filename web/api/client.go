@@ -23,7 +23,7 @@ import (
 // How long a client waits: short, since there is another way.
 const (
 	connectTimeout = time.Second
-	aliveTimeout   = time.Second     // for any reply at all
+	pingTimeout    = time.Second     // for any reply at all
 	callTimeout    = 5 * time.Second // for a whole call; an order waits up to 2 s for its record
 	maxReply       = 8 << 20
 	maxPool        = 63
@@ -37,7 +37,7 @@ type ClientConfig struct {
 }
 
 // Client speaks to the admin API. Every call returns a *Problem for an error that
-// the API answered with, and a *Silence if there was no answer. It may be used by
+// the API answered with, and a *UnreachableError if there was no answer. It may be used by
 // several goroutines.
 type Client struct {
 	base  *url.URL
@@ -57,7 +57,7 @@ func NewClient(c ClientConfig) (*Client, error) {
 		return nil, errors.New("the token must consist of printable ASCII characters without spaces")
 	}
 	transport := &http.Transport{
-		Proxy: proxyFor, DialContext: (&net.Dialer{Timeout: connectTimeout}).DialContext,
+		Proxy: proxyUnlessLocal, DialContext: (&net.Dialer{Timeout: connectTimeout}).DialContext,
 		TLSHandshakeTimeout: 2 * connectTimeout, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10,
 	}
 	return &Client{base: base, token: c.Token, actor: c.Actor, http: &http.Client{
@@ -76,25 +76,25 @@ func ParseAdminURL(s string) (*url.URL, error) {
 		return nil, errors.New("the admin URL must be like http://127.0.0.1:8485")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, errors.New("the admin URL must have no user, query or fragment")
-	case u.Scheme == "http" && !Local(u):
+	case u.Scheme == "http" && !IsLocal(u):
 		return nil, fmt.Errorf("the token is not sent over plain http to %s, where it could be read on the way: "+
 			"use https, run the command on that host, or tunnel with ssh -L 8485:127.0.0.1:8485 %s and leave the URL out", u.Host, u.Hostname())
 	}
 	return u, nil
 }
 
-// Local says whether a URL means this machine, so that what is sent there never
+// IsLocal says whether a URL means this machine, so that what is sent there never
 // leaves it.
-func Local(u *url.URL) bool {
+func IsLocal(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
 		return host == "localhost"
 	}
-	return addr.Unmap().IsLoopback() || ownAddress(addr.Unmap().WithZone(""))
+	return addr.Unmap().IsLoopback() || isOwnAddress(addr.Unmap().WithZone(""))
 }
 
-func ownAddress(addr netip.Addr) bool {
+func isOwnAddress(addr netip.Addr) bool {
 	own, err := net.InterfaceAddrs()
 	if err != nil {
 		return false
@@ -105,9 +105,9 @@ func ownAddress(addr netip.Addr) bool {
 	})
 }
 
-// proxyFor is the environment's proxy, but never for this machine.
-func proxyFor(r *http.Request) (*url.URL, error) {
-	if Local(r.URL) {
+// proxyUnlessLocal is the environment's proxy, but never for this machine.
+func proxyUnlessLocal(r *http.Request) (*url.URL, error) {
+	if IsLocal(r.URL) {
 		return nil, nil
 	}
 	return http.ProxyFromEnvironment(r)
@@ -116,9 +116,9 @@ func proxyFor(r *http.Request) (*url.URL, error) {
 // Close gives back the connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Alive returns a *Silence unless something replies quickly.
-func (c *Client) Alive(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, aliveTimeout)
+// Ping returns a *UnreachableError unless something replies quickly.
+func (c *Client) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath("healthz").String(), nil)
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *Client) Alive(ctx context.Context) error {
 	}
 	reply, err := c.http.Do(r)
 	if err != nil {
-		return &Silence{Err: plain(err)}
+		return &UnreachableError{Err: unwrapURLError(err)}
 	}
 	defer reply.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(reply.Body, 1<<10)) // so that the connection can serve again
@@ -136,14 +136,14 @@ func (c *Client) Alive(ctx context.Context) error {
 // Status asks how headgate stands.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status
-	return s, c.call(ctx, http.MethodGet, c.base.JoinPath("api/v1/status"), nil, &s)
+	return s, c.do(ctx, http.MethodGet, c.base.JoinPath("api/v1/status"), nil, &s)
 }
 
 // CheckPool refuses what cannot be the name of a pool, and as a part of a URL
 // might mean something else.
 func CheckPool(name string) error {
 	if name == "" || len(name) > maxPool || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-		return fmt.Errorf("%s cannot be a pool: a name has 1 to %d of a-z, 0-9 and -", quoted(name), maxPool)
+		return fmt.Errorf("%s cannot be a pool: a name has 1 to %d of a-z, 0-9 and -", quoteName(name), maxPool)
 	}
 	return nil
 }
@@ -158,11 +158,11 @@ func (c *Client) SetMode(ctx context.Context, pool string, m ModeRequest) (ModeR
 		}
 		u = c.base.JoinPath("api/v1/pools", pool, "mode")
 	}
-	return reply, c.call(ctx, http.MethodPut, u, m, &reply)
+	return reply, c.do(ctx, http.MethodPut, u, m, &reply)
 }
 
-// Audit asks for a page of what is recorded.
-func (c *Client) Audit(ctx context.Context, q ChangeQuery) (AuditPage, error) {
+// AuditReader asks for a page of what is recorded.
+func (c *Client) Audit(ctx context.Context, q AuditQuery) (AuditPage, error) {
 	v := url.Values{}
 	if !q.Since.IsZero() {
 		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
@@ -178,38 +178,38 @@ func (c *Client) Audit(ctx context.Context, q ChangeQuery) (AuditPage, error) {
 	u := c.base.JoinPath("api/v1/audit")
 	u.RawQuery = v.Encode()
 	var page AuditPage
-	return page, c.call(ctx, http.MethodGet, u, nil, &page)
+	return page, c.do(ctx, http.MethodGet, u, nil, &page)
 }
 
-// Act asks for an action.
-func (c *Client) Act(ctx context.Context, name string, m ActionRequest) (ActionReply, error) {
+// DoAction asks for an action.
+func (c *Client) DoAction(ctx context.Context, name string, m ActionRequest) (ActionReply, error) {
 	var reply ActionReply
-	return reply, c.call(ctx, http.MethodPost, c.base.JoinPath("api/v1/actions", name), m, &reply)
+	return reply, c.do(ctx, http.MethodPost, c.base.JoinPath("api/v1/actions", name), m, &reply)
 }
 
-// call sends a request and reads the answer into out.
-func (c *Client) call(ctx context.Context, method string, u *url.URL, body, out any) error {
+// do sends a request and reads the answer into out.
+func (c *Client) do(ctx context.Context, method string, u *url.URL, body, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
-	r, err := c.request(ctx, method, u, body)
+	r, err := c.newRequest(ctx, method, u, body)
 	if err != nil {
 		return err
 	}
 	reply, err := c.http.Do(r)
 	if err != nil {
-		return &Silence{Sent: sent.Load(), Err: plain(err)}
+		return &UnreachableError{Sent: sent.Load(), Err: unwrapURLError(err)}
 	}
 	defer reply.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(reply.Body, maxReply))
 	if err != nil {
-		return &Silence{Sent: true, Err: plain(err)}
+		return &UnreachableError{Sent: true, Err: unwrapURLError(err)}
 	}
-	return understand(reply, text, out)
+	return decodeReply(reply, text, out)
 }
 
-func (c *Client) request(ctx context.Context, method string, u *url.URL, body any) (*http.Request, error) {
+func (c *Client) newRequest(ctx context.Context, method string, u *url.URL, body any) (*http.Request, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
@@ -234,9 +234,9 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL, body an
 	return r, nil
 }
 
-// understand tells an answer of the admin API from whatever else may listen
+// decodeReply tells an answer of the admin API from whatever else may listen
 // there.
-func understand(reply *http.Response, text []byte, out any) error {
+func decodeReply(reply *http.Response, text []byte, out any) error {
 	media, _, _ := mime.ParseMediaType(reply.Header.Get("Content-Type")) // "" is none of ours
 	switch {
 	case reply.StatusCode == http.StatusOK && media == "application/json":
@@ -249,11 +249,11 @@ func understand(reply *http.Response, text []byte, out any) error {
 			return p
 		}
 	}
-	return &Silence{Sent: true, Err: fmt.Errorf("a reply that is not headgate's, or a broken one: status %d", reply.StatusCode)}
+	return &UnreachableError{Sent: true, Err: fmt.Errorf("a reply that is not headgate's, or a broken one: status %d", reply.StatusCode)}
 }
 
-// plain takes the URL off an error, which says it once too often.
-func plain(err error) error {
+// unwrapURLError takes the URL off an error, which says it once too often.
+func unwrapURLError(err error) error {
 	var u *url.Error
 	if !errors.As(err, &u) {
 		return err

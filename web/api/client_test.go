@@ -20,7 +20,7 @@ import (
 )
 
 // client returns a client of a served rig.
-func (r *rig) client(actor string) *api.Client {
+func (r *fixture) client(actor string) *api.Client {
 	r.Helper()
 	return dial(r.T, r.url, actor)
 }
@@ -36,10 +36,10 @@ func dial(t *testing.T, url, actor string) *api.Client {
 }
 
 func TestClient(t *testing.T) {
-	r := served(t)
+	r := newServedFixture(t)
 	c := r.client("ana@host")
 	ctx := t.Context()
-	if err := c.Alive(ctx); err != nil {
+	if err := c.Ping(ctx); err != nil {
 		t.Fatal(err)
 	}
 	reply, err := c.SetMode(ctx, "a", api.ModeRequest{Mode: "passthrough", Reason: "why"})
@@ -56,7 +56,7 @@ func TestClient(t *testing.T) {
 	if err != nil || len(s.Pools) != 2 || s.Pools[0].Mode != "observe" {
 		t.Errorf("status %+v, %v", s, err)
 	}
-	page, err := c.Audit(ctx, api.ChangeQuery{Since: time.Now().Add(-time.Hour), Pool: "a", Limit: 1})
+	page, err := c.Audit(ctx, api.AuditQuery{Since: time.Now().Add(-time.Hour), Pool: "a", Limit: 1})
 	if err != nil || len(page.Items) != 1 || page.Items[0].Change.To != "observe" || page.Next == "" {
 		t.Errorf("page %+v, %v", page, err)
 	}
@@ -66,7 +66,7 @@ func TestClient(t *testing.T) {
 }
 
 func TestClientProblem(t *testing.T) {
-	r := served(t)
+	r := newServedFixture(t)
 	_, err := r.client("").SetMode(t.Context(), "c", api.ModeRequest{Mode: "observe"})
 	var p *api.Problem
 	if !errors.As(err, &p) || p.Status != http.StatusNotFound || len(p.Pools) != 2 {
@@ -76,7 +76,7 @@ func TestClientProblem(t *testing.T) {
 
 // TestClientPools: no name may turn an order for one pool into one for all.
 func TestClientPools(t *testing.T) {
-	r := served(t)
+	r := newServedFixture(t)
 	for _, name := range []string{"..", ".", "a/../b", "%2e%2e", "a b", "A", strings.Repeat("x", 64), "?x", "#", "\n"} {
 		if _, err := r.client("").SetMode(t.Context(), name, api.ModeRequest{Mode: "passthrough"}); err == nil {
 			t.Errorf("pool %q was accepted", name)
@@ -132,15 +132,15 @@ func TestOwnAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		u := &url.URL{Scheme: "http", Host: net.JoinHostPort(ip.String(), "8485")}
-		if !api.Local(u) {
+		if !api.IsLocal(u) {
 			t.Errorf("%s is not local", u)
 		}
 	}
 }
 
-// TestSilence: whatever is not an answer of the admin API is silence, and says
+// TestUnreachable: whatever is not an answer of the admin API is silence, and says
 // whether an order may have been carried out.
-func TestSilence(t *testing.T) {
+func TestUnreachable(t *testing.T) {
 	handler := func(status int, media, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", media)
@@ -169,7 +169,7 @@ func TestSilence(t *testing.T) {
 			s := httptest.NewServer(h)
 			defer s.Close()
 			_, err := dial(t, s.URL, "").SetMode(t.Context(), "", api.ModeRequest{Mode: "passthrough"})
-			var silence *api.Silence
+			var silence *api.UnreachableError
 			if !errors.As(err, &silence) || !silence.Sent {
 				t.Errorf("error %v, want silence after the order was sent", err)
 			}
@@ -180,16 +180,16 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestConnectionRefused(t *testing.T) {
 	l := listen(t)
 	l.Close()
 	c := dial(t, "http://"+l.Addr().String(), "")
 	_, err := c.SetMode(t.Context(), "", api.ModeRequest{Mode: "passthrough"})
-	var silence *api.Silence
+	var silence *api.UnreachableError
 	if !errors.As(err, &silence) || silence.Sent {
 		t.Errorf("error %v, want silence, not sent", err)
 	}
-	if err := c.Alive(t.Context()); !errors.As(err, &silence) {
+	if err := c.Ping(t.Context()); !errors.As(err, &silence) {
 		t.Errorf("alive: %v", err)
 	}
 }
@@ -201,20 +201,20 @@ func TestUntrustedTLS(t *testing.T) {
 	s.StartTLS()
 	defer s.Close()
 	_, err := dial(t, s.URL, "").Status(t.Context())
-	var silence *api.Silence
+	var silence *api.UnreachableError
 	if !errors.As(err, &silence) || silence.Sent {
 		t.Errorf("error %v, want silence, not sent", err)
 	}
 }
 
-// TestWedged: a listener that takes connections and never answers is known for
+// TestPingTimesOut: a listener that takes connections and never answers is known for
 // that within about a second.
-func TestWedged(t *testing.T) {
+func TestPingTimesOut(t *testing.T) {
 	l := listen(t) // the kernel accepts; nobody else does
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	var silence *api.Silence
-	if err := dial(t, "http://"+l.Addr().String(), "").Alive(ctx); !errors.As(err, &silence) {
+	var silence *api.UnreachableError
+	if err := dial(t, "http://"+l.Addr().String(), "").Ping(ctx); !errors.As(err, &silence) {
 		t.Errorf("error %v", err)
 	}
 	if ctx.Err() != nil {
@@ -238,7 +238,7 @@ func TestProxyEnvironment(t *testing.T) {
 	defer proxied.Close()
 	t.Setenv("HTTP_PROXY", proxied.URL)
 	t.Setenv("http_proxy", proxied.URL)
-	r := served(t)
+	r := newServedFixture(t)
 	if _, err := r.client("").Status(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -16,18 +16,18 @@ import (
 
 const apiPage = "../../docs/api.md"
 
-// shapes are the types that docs/api.md shows examples of.
-var shapes = map[string]reflect.Type{
+// documentedTypes are the types that docs/api.md shows examples of.
+var documentedTypes = map[string]reflect.Type{
 	"Status": reflect.TypeFor[api.Status](), "ModeRequest": reflect.TypeFor[api.ModeRequest](), "ModeReply": reflect.TypeFor[api.ModeReply](),
 	"AuditPage": reflect.TypeFor[api.AuditPage](), "Problem": reflect.TypeFor[api.Problem](),
 	"IncidentList": reflect.TypeFor[api.IncidentList](), "IncidentReport": reflect.TypeFor[api.IncidentReport](),
-	"SeriesReply": reflect.TypeFor[api.SeriesReply](), "LinkReply": reflect.TypeFor[api.LinkReply](),
+	"SeriesReply": reflect.TypeFor[api.SeriesReply](), "LinkReply": reflect.TypeFor[api.LoginLink](),
 	"AckRequest": reflect.TypeFor[api.AckRequest](), "AckReply": reflect.TypeFor[api.AckReply](),
 	"DrillList": reflect.TypeFor[api.DrillList](), "DrillRunRequest": reflect.TypeFor[api.DrillRunRequest](), "DrillRunReply": reflect.TypeFor[api.DrillRunReply](),
-	"DrillReason": reflect.TypeFor[api.DrillReason](), "DrillFreeze": reflect.TypeFor[api.DrillFreeze](), "DrillRunList": reflect.TypeFor[api.DrillRunList](),
+	"DrillReason": reflect.TypeFor[api.ReasonRequest](), "DrillFreeze": reflect.TypeFor[api.DrillFreeze](), "DrillRunList": reflect.TypeFor[api.DrillRunList](),
 	"DrillHistory": reflect.TypeFor[api.DrillHistory](), "DrillExport": reflect.TypeFor[api.DrillExport](),
 	"ActionList": reflect.TypeFor[api.ActionList](), "ActionRequest": reflect.TypeFor[api.ActionRequest](), "ActionReply": reflect.TypeFor[api.ActionReply](),
-	"MuteList": reflect.TypeFor[api.MuteList](), "MuteRequest": reflect.TypeFor[api.MuteRequest](), "MuteReply": reflect.TypeFor[api.MuteReply](),
+	"MuteList": reflect.TypeFor[api.SilenceList](), "MuteRequest": reflect.TypeFor[api.SilenceRequest](), "MuteReply": reflect.TypeFor[api.SilenceReply](),
 }
 
 var example = regexp.MustCompile("(?s)<!-- shape: (\\w+) -->\n```json\n(.*?)```")
@@ -42,7 +42,7 @@ func TestPageShowsShapes(t *testing.T) {
 	shown := map[string]bool{}
 	for _, m := range example.FindAllSubmatch(text, -1) {
 		name := string(m[1])
-		shape, ok := shapes[name]
+		shape, ok := documentedTypes[name]
 		if !ok {
 			t.Errorf("an example of %s, which is no shape", name)
 			continue
@@ -67,7 +67,7 @@ func TestPageShowsShapes(t *testing.T) {
 			t.Errorf("example of %s (-as the type has it +as shown):\n%s", name, diff)
 		}
 	}
-	for name, shape := range shapes {
+	for name, shape := range documentedTypes {
 		if !shown[name] {
 			t.Errorf("no example of %s", name)
 		}
@@ -78,16 +78,16 @@ func TestPageShowsShapes(t *testing.T) {
 		}
 	}
 	for _, route := range []string{"GET /api/v1/status", "PUT /api/v1/mode", "PUT /api/v1/pools/{pool}/mode", "GET /api/v1/audit",
-		"POST /api/v1/login-links", "GET /api/v1/series", api.TypeStaleForm, api.FormHeader,
-		"GET /metrics", "GET /healthz", "GET /readyz", api.TypeBadRequest, api.TypeBadToken, api.TypeCrossSite, api.TypeOtherMode,
-		api.TypeRecordBroken, api.TypeUnknownPool, api.ActorHeader,
+		"POST /api/v1/login-links", "GET /api/v1/series", api.TypeBadFormToken, api.FormHeader,
+		"GET /metrics", "GET /healthz", "GET /readyz", api.TypeBadRequest, api.TypeBadToken, api.TypeCrossSite, api.TypeModeConflict,
+		api.TypeRecordUnavailable, api.TypeUnknownPool, api.ActorHeader,
 		"GET /api/v1/incidents", "GET /api/v1/incidents/{id}", "POST /api/v1/incidents/{id}/ack",
 		"GET /api/v1/actions", "POST /api/v1/actions/{name}", api.TypeUnknownAction,
 		"GET /api/v1/silences", "POST /api/v1/silences", "DELETE /api/v1/silences/{id}",
 		"GET /api/v1/drills", "GET /api/v1/drills/history", "POST /api/v1/drills/{name}/run", "POST /api/v1/drills/freeze", "POST /api/v1/drills/unfreeze", "GET /api/v1/runs",
 		"GET /api/v1/runs/{id}", "POST /api/v1/runs/{id}/abort", "GET /api/v1/runs.json", "GET /api/v1/runs.csv",
 		api.TypeNoDrills, api.TypeUnknownDrill, api.TypeUnknownRun, api.TypeDrillsFrozen, api.TypeDrillBusy, api.TypeDrillRefused,
-		api.TypeNotWatching, api.TypeUnknownIncident, api.TypeUnknownSilence, api.TypeUnknownRule, api.TypeAlreadyAcked} {
+		api.TypeMonitoringDisabled, api.TypeUnknownIncident, api.TypeUnknownSilence, api.TypeUnknownRule, api.TypeAlreadyAcked} {
 		if !strings.Contains(string(text), route) {
 			t.Errorf("%s is not on the page", route)
 		}

@@ -9,10 +9,10 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// Drills asks which drills there are.
+// DrillPorts asks which drills there are.
 func (c *Client) Drills(ctx context.Context) (DrillList, error) {
 	var list DrillList
-	return list, c.call(ctx, http.MethodGet, c.base.JoinPath("api/v1/drills"), nil, &list)
+	return list, c.do(ctx, http.MethodGet, c.base.JoinPath("api/v1/drills"), nil, &list)
 }
 
 // RunDrill begins a run, or asks what one would do.
@@ -21,20 +21,20 @@ func (c *Client) RunDrill(ctx context.Context, name string, r DrillRunRequest) (
 	if err := CheckDrill(name); err != nil {
 		return reply, err
 	}
-	return reply, c.call(ctx, http.MethodPost, c.base.JoinPath("api/v1/drills", url.PathEscape(name), "run"), r, &reply)
+	return reply, c.do(ctx, http.MethodPost, c.base.JoinPath("api/v1/drills", url.PathEscape(name), "run"), r, &reply)
 }
 
 // Runs asks for a page of runs.
 func (c *Client) Runs(ctx context.Context, q drill.Query) (DrillRunList, error) {
 	u := c.base.JoinPath("api/v1/runs")
-	u.RawQuery = RunValues(q).Encode()
+	u.RawQuery = RunParams(q).Encode()
 	var list DrillRunList
-	return list, c.call(ctx, http.MethodGet, u, nil, &list)
+	return list, c.do(ctx, http.MethodGet, u, nil, &list)
 }
 
-// RunValues writes the filters of runs as RunQuery reads them.
-func RunValues(q drill.Query) url.Values {
-	v := pageValues(q.After, q.Limit)
+// RunParams writes the filters of runs as RunQuery reads them.
+func RunParams(q drill.Query) url.Values {
+	v := pageParams(q.After, q.Limit)
 	for name, text := range map[string]string{
 		"drill": q.Drill, "verdict": join(q.Verdicts, ","), "trigger": join(q.Triggers, ","), "since": rfc3339(q.Since), "until": rfc3339(q.Until),
 	} {
@@ -57,9 +57,9 @@ func rfc3339(t time.Time) string {
 
 // The parts of a run's series that Client.Run asks for.
 const (
-	WholeSeries = ""
-	LastPoint   = "last"
-	NoSeries    = "none"
+	FullSeries = ""
+	LastPoint  = "last"
+	NoSeries   = "none"
 )
 
 // Run asks for one run.
@@ -69,10 +69,10 @@ func (c *Client) Run(ctx context.Context, id, series string) (DrillReport, error
 		return report, err
 	}
 	u := c.base.JoinPath("api/v1/runs", id)
-	if series != WholeSeries {
+	if series != FullSeries {
 		u.RawQuery = url.Values{"series": {series}}.Encode()
 	}
-	return report, c.call(ctx, http.MethodGet, u, nil, &report)
+	return report, c.do(ctx, http.MethodGet, u, nil, &report)
 }
 
 // Abort stops a run.
@@ -81,17 +81,17 @@ func (c *Client) Abort(ctx context.Context, id, reason string) (DrillRun, error)
 	if err := CheckID(id); err != nil {
 		return run, err
 	}
-	return run, c.call(ctx, http.MethodPost, c.base.JoinPath("api/v1/runs", id, "abort"), DrillReason{Reason: reason}, &run)
+	return run, c.do(ctx, http.MethodPost, c.base.JoinPath("api/v1/runs", id, "abort"), ReasonRequest{Reason: reason}, &run)
 }
 
 // Freeze stops drills and keeps them from running.
 func (c *Client) Freeze(ctx context.Context, reason string) (DrillFreeze, error) {
 	var f DrillFreeze
-	return f, c.call(ctx, http.MethodPost, c.base.JoinPath("api/v1/drills/freeze"), DrillReason{Reason: reason}, &f)
+	return f, c.do(ctx, http.MethodPost, c.base.JoinPath("api/v1/drills/freeze"), ReasonRequest{Reason: reason}, &f)
 }
 
 // Unfreeze lets drills run again.
 func (c *Client) Unfreeze(ctx context.Context, reason string) (DrillFreeze, error) {
 	var f DrillFreeze
-	return f, c.call(ctx, http.MethodPost, c.base.JoinPath("api/v1/drills/unfreeze"), DrillReason{Reason: reason}, &f)
+	return f, c.do(ctx, http.MethodPost, c.base.JoinPath("api/v1/drills/unfreeze"), ReasonRequest{Reason: reason}, &f)
 }

@@ -28,8 +28,8 @@ type DrillExport struct {
 	Next   string     `json:"next"` // for ?after=; empty if this is all
 }
 
-// export reads as many runs as one export holds.
-func (a *Admin) export(w http.ResponseWriter, r *http.Request) (runs []drill.Run, next string, ok bool) {
+// exportRuns reads as many runs as one export holds.
+func (a *Admin) exportRuns(w http.ResponseWriter, r *http.Request) (runs []drill.Run, next string, ok bool) {
 	q, p := readRunQuery(r, time.Now())
 	if p != nil {
 		WriteProblem(w, *p)
@@ -43,9 +43,9 @@ func (a *Admin) export(w http.ResponseWriter, r *http.Request) (runs []drill.Run
 	defer cancel()
 	for {
 		q.Limit = min(want-len(runs), MaxPage)
-		page, next, err := a.drills.Record.Runs(ctx, q)
+		page, next, err := a.drills.Runs.Runs(ctx, q)
 		if err != nil {
-			a.refuseDrill(w, "export runs", err)
+			a.writeDrillError(w, "export runs", err)
 			return nil, "", false
 		}
 		runs = append(runs, page...)
@@ -57,7 +57,7 @@ func (a *Admin) export(w http.ResponseWriter, r *http.Request) (runs []drill.Run
 }
 
 func (a *Admin) exportJSON(w http.ResponseWriter, r *http.Request) {
-	runs, next, ok := a.export(w, r)
+	runs, next, ok := a.exportRuns(w, r)
 	if !ok {
 		return
 	}
@@ -66,7 +66,7 @@ func (a *Admin) exportJSON(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *Admin) exportCSV(w http.ResponseWriter, r *http.Request) {
-	runs, next, ok := a.export(w, r)
+	runs, next, ok := a.exportRuns(w, r)
 	if !ok {
 		return
 	}
@@ -104,7 +104,7 @@ func WriteRunsCSV(w io.Writer, runs []DrillRun) error {
 	for _, r := range runs {
 		cells := runCells(r)
 		for n := range cells {
-			cells[n] = neutral(cells[n])
+			cells[n] = escapeFormula(cells[n])
 		}
 		if err := out.Write(cells); err != nil {
 			return err
@@ -116,8 +116,8 @@ func WriteRunsCSV(w io.Writer, runs []DrillRun) error {
 
 func runCells(r DrillRun) []string {
 	cells := []string{
-		r.ID, r.Drill, r.Name, r.SpecVersion, r.Target, r.Trigger, r.Actor, cellOf(r.ScheduledAt), cellOf(r.StartedAt), cellOf(r.EndedAt),
-		numberCell(r.DurationS), numberCell(&r.Speed), r.Status, cellOf(r.Verdict), r.Reason, strconv.Itoa(r.Missed),
+		r.ID, r.Drill, r.Name, r.SpecVersion, r.Target, r.Trigger, r.Actor, stringCell(r.ScheduledAt), stringCell(r.StartedAt), stringCell(r.EndedAt),
+		numberCell(r.DurationS), numberCell(&r.Speed), r.Status, stringCell(r.Verdict), r.Reason, strconv.Itoa(r.Missed),
 	}
 	tightest := make([]string, 6)
 	if h := r.Tightest; h != nil {
@@ -133,7 +133,7 @@ func runCells(r DrillRun) []string {
 	return append(append(cells, tightest...), strconv.Itoa(r.Injected), numberCell(r.ClearTookS), numberCell(r.RecoveredS), r.Version)
 }
 
-func cellOf(s *string) string {
+func stringCell(s *string) string {
 	if s == nil {
 		return ""
 	}
@@ -147,8 +147,8 @@ func numberCell(v *float64) string {
 	return strconv.FormatFloat(*v, 'f', -1, 64)
 }
 
-// neutral makes a cell a text that spreadsheets leave alone.
-func neutral(cell string) string {
+// escapeFormula makes a cell a text that spreadsheets leave alone.
+func escapeFormula(cell string) string {
 	if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) || strings.HasPrefix(cell, "＝") || strings.HasPrefix(cell, "＋") ||
 		strings.HasPrefix(cell, "－") || strings.HasPrefix(cell, "＠") {
 		return "'" + cell

@@ -11,27 +11,27 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// usualHistory is how far back a history goes unless it is asked to.
-const usualHistory = 365 * 24 * time.Hour
+// defaultHistory is how far back a history goes unless it is asked to.
+const defaultHistory = 365 * 24 * time.Hour
 
 // DrillHistory is the reply to GET /api/v1/drills/history.
 type DrillHistory struct {
-	Days   []DrillDay      `json:"days"`   // with runs, in order
-	Latest []DrillStanding `json:"latest"` // how each drill stands that was ever seen
+	Days   []DrillDay    `json:"days"`   // with runs, in order
+	Latest []DrillLatest `json:"latest"` // how each drill stands that was ever seen
 }
 
 // DrillDay is what the runs of a drill came to that began on one day.
 type DrillDay struct {
-	Day         string         `json:"day"` // of UTC, such as 2026-01-31
-	Drill       string         `json:"drill"`
-	Verdicts    map[string]int `json:"verdicts"`     // runs by verdict; those without runs are left out
-	Judged      int            `json:"judged"`       // runs with a margin
-	MarginMean  *float64       `json:"margin_mean"`  // of the tightest margin of each; null unless judged
-	MarginLeast *float64       `json:"margin_least"` // of all
+	Day        string         `json:"day"` // of UTC, such as 2026-01-31
+	Drill      string         `json:"drill"`
+	Verdicts   map[string]int `json:"verdicts"`     // runs by verdict; those without runs are left out
+	Evaluated  int            `json:"judged"`       // runs with a margin
+	MarginMean *float64       `json:"margin_mean"`  // of the tightest margin of each; null unless judged
+	MarginMin  *float64       `json:"margin_least"` // of all
 }
 
-// DrillStanding is how a drill stands.
-type DrillStanding struct {
+// DrillLatest is how a drill stands.
+type DrillLatest struct {
 	Drill     string  `json:"drill"`
 	Name      string  `json:"name"` // when it ran last
 	Run       string  `json:"run"`  // the latest that ended
@@ -42,30 +42,30 @@ type DrillStanding struct {
 }
 
 func (a *Admin) drillHistory(w http.ResponseWriter, r *http.Request) {
-	values, p := parameters(r, "drill", "since", "until")
+	values, p := parseQuery(r, "drill", "since", "until")
 	if p != nil {
 		WriteProblem(w, *p)
 		return
 	}
-	q, err := historyQuery(values, time.Now())
+	q, err := parseHistoryQuery(values, time.Now())
 	if err != nil {
 		WriteProblem(w, *badRequest(http.StatusBadRequest, err.Error()+"."))
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), auditTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), recordTimeout)
 	defer cancel()
-	h, err := a.drills.Record.History(ctx, q)
+	h, err := a.drills.Runs.History(ctx, q)
 	if err != nil {
-		a.refuseDrill(w, "read the history of drills", err)
+		a.writeDrillError(w, "read the history of drills", err)
 		return
 	}
 	writeJSON(w, http.StatusOK, "application/json", drillHistoryOf(h))
 }
 
-func historyQuery(values url.Values, now time.Time) (drill.HistoryQuery, error) {
-	q := drill.HistoryQuery{Drill: values.Get("drill"), Since: now.Add(-usualHistory), Until: now}
-	if len(q.Drill) > maxKey {
-		return q, fmt.Errorf("drill must have at most %d characters", maxKey)
+func parseHistoryQuery(values url.Values, now time.Time) (drill.HistoryQuery, error) {
+	q := drill.HistoryQuery{Drill: values.Get("drill"), Since: now.Add(-defaultHistory), Until: now}
+	if len(q.Drill) > maxParam {
+		return q, fmt.Errorf("drill must have at most %d characters", maxParam)
 	}
 	for name, into := range map[string]*time.Time{"since": &q.Since, "until": &q.Until} {
 		if text := values.Get(name); text != "" {
@@ -86,21 +86,21 @@ func historyQuery(values url.Values, now time.Time) (drill.HistoryQuery, error) 
 }
 
 func drillHistoryOf(h drill.History) DrillHistory {
-	shown := DrillHistory{Days: []DrillDay{}, Latest: []DrillStanding{}}
+	shown := DrillHistory{Days: []DrillDay{}, Latest: []DrillLatest{}}
 	for _, d := range h.Days {
-		day := DrillDay{Day: d.Day.UTC().Format(time.DateOnly), Drill: d.Drill, Verdicts: map[string]int{}, Judged: d.Judged}
+		day := DrillDay{Day: d.Day.UTC().Format(time.DateOnly), Drill: d.Drill, Verdicts: map[string]int{}, Evaluated: d.WithMargin}
 		for v, n := range d.Verdicts {
 			day.Verdicts[string(v)] = n
 		}
-		if d.Judged > 0 {
-			day.MarginMean, day.MarginLeast = number(d.Margin/float64(d.Judged)), number(d.Tightest)
+		if d.WithMargin > 0 {
+			day.MarginMean, day.MarginMin = finiteOrNull(d.MarginSum/float64(d.WithMargin)), finiteOrNull(d.Tightest)
 		}
 		shown.Days = append(shown.Days, day)
 	}
 	for _, l := range h.Latest {
-		s := DrillStanding{Drill: l.Drill, Name: l.Name, Run: l.Run, Verdict: string(l.Verdict), At: stamp(l.At), PassedAt: stampOrNull(l.PassAt)}
-		if l.Passed != "" {
-			s.PassedRun = &l.Passed
+		s := DrillLatest{Drill: l.Drill, Name: l.Name, Run: l.Run, Verdict: string(l.Verdict), At: formatTime(l.At), PassedAt: timeOrNull(l.PassedAt)}
+		if l.PassedRun != "" {
+			s.PassedRun = &l.PassedRun
 		}
 		shown.Latest = append(shown.Latest, s)
 	}
@@ -118,5 +118,5 @@ func (c *Client) DrillHistory(ctx context.Context, q drill.HistoryQuery) (DrillH
 	u := c.base.JoinPath("api/v1/drills/history")
 	u.RawQuery = v.Encode()
 	var h DrillHistory
-	return h, c.call(ctx, http.MethodGet, u, nil, &h)
+	return h, c.do(ctx, http.MethodGet, u, nil, &h)
 }

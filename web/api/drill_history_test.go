@@ -13,20 +13,20 @@ import (
 
 // TestDrillHistory: sums by day, and how each drill stands.
 func TestDrillHistory(t *testing.T) {
-	r := drilling(t)
-	broken := past(30, drill.Failed)
+	r := newDrillFixture(t)
+	broken := endedRun(30, drill.Failed)
 	broken.Hypotheses = nil
-	r.desk.Add(past(1, drill.Passed), past(2, drill.Failed), past(3, drill.Passed), broken)
+	r.drills.AddRuns(endedRun(1, drill.Passed), endedRun(2, drill.Failed), endedRun(3, drill.Passed), broken)
 	span := "since=2026-02-01T00:00:00Z&until=2026-04-01T00:00:00Z"
 	var h api.DrillHistory
 	r.get("/api/v1/drills/history?"+span, &h)
-	if len(h.Days) != 2 || h.Days[0].Day != "2026-03-01" || h.Days[0].Verdicts["passed"] != 2 || h.Days[0].Verdicts["failed"] != 1 || h.Days[0].Judged != 3 {
+	if len(h.Days) != 2 || h.Days[0].Day != "2026-03-01" || h.Days[0].Verdicts["passed"] != 2 || h.Days[0].Verdicts["failed"] != 1 || h.Days[0].Evaluated != 3 {
 		t.Fatalf("%+v", h.Days)
 	}
-	if d := h.Days[0]; *d.MarginMean != 0.3125 || *d.MarginLeast != 0.3125 || h.Days[1].MarginMean != nil || h.Days[1].Day != "2026-03-02" {
+	if d := h.Days[0]; *d.MarginMean != 0.3125 || *d.MarginMin != 0.3125 || h.Days[1].MarginMean != nil || h.Days[1].Day != "2026-03-02" {
 		t.Errorf("%+v", h.Days)
 	}
-	if l := h.Latest; len(l) != 1 || l[0].Verdict != "failed" || l[0].Run != broken.ID || *l[0].PassedRun != past(3, "").ID || *l[0].PassedAt != "2026-03-01T15:00:00.000Z" {
+	if l := h.Latest; len(l) != 1 || l[0].Verdict != "failed" || l[0].Run != broken.ID || *l[0].PassedRun != endedRun(3, "").ID || *l[0].PassedAt != "2026-03-01T15:00:00.000Z" {
 		t.Errorf("%+v", l)
 	}
 	r.get("/api/v1/drills/history?drill=odd&"+span, &h)
@@ -37,7 +37,7 @@ func TestDrillHistory(t *testing.T) {
 		"since=soon": "since must be", "until=soon": "until must be", "since=1d&until=2d": "until must not be before since", "since=900d": "at most 800 days apart",
 		"day=1": "is not known", "drill=" + strings.Repeat("x", 300): "drill must have",
 	} {
-		if p := r.problem(r.do(call{method: "GET", path: "/api/v1/drills/history?" + query}), 400); !strings.Contains(p.Detail, detail) {
+		if p := r.problem(r.request(testRequest{method: "GET", path: "/api/v1/drills/history?" + query}), 400); !strings.Contains(p.Detail, detail) {
 			t.Errorf("%s: %q, want %q", query, p.Detail, detail)
 		}
 	}
@@ -50,8 +50,8 @@ func TestDrillHistory(t *testing.T) {
 	if _, err := c.DrillHistory(t.Context(), drill.HistoryQuery{Drill: url.QueryEscape("a b"), Since: time.Now()}); err != nil {
 		t.Error(err)
 	}
-	r.desk.Break(errDisk)
-	if p := r.problem(r.do(call{method: "GET", path: "/api/v1/drills/history"}), 503); p.Type != api.TypeRecordBroken {
+	r.drills.SetError(errDisk)
+	if p := r.problem(r.request(testRequest{method: "GET", path: "/api/v1/drills/history"}), 503); p.Type != api.TypeRecordUnavailable {
 		t.Errorf("%+v", p)
 	}
 }

@@ -37,28 +37,28 @@ type DrillRunReply struct {
 
 // DrillPlanView says what a run does, before it does it.
 type DrillPlanView struct {
-	Drill      string   `json:"drill"`
-	Name       string   `json:"name"`
-	Target     string   `json:"target"`
-	Pool       string   `json:"pool"`
-	Speed      float64  `json:"speed"`
-	ScenarioS  float64  `json:"scenario_s"` // at most, scenario time
-	TakesS     float64  `json:"takes_s"`    // at most, of the wall clock
-	MessagesTo string   `json:"messages_to"`
-	Steps      []string `json:"steps"`
-	Hypotheses []string `json:"hypotheses"`
-	Blocked    *string  `json:"blocked"` // why it would not begin now; null: it would
+	Drill              string   `json:"drill"`
+	Name               string   `json:"name"`
+	Target             string   `json:"target"`
+	Pool               string   `json:"pool"`
+	Speed              float64  `json:"speed"`
+	ScenarioS          float64  `json:"scenario_s"` // at most, scenario time
+	WallTimeS          float64  `json:"takes_s"`    // at most, of the wall clock
+	NotificationTarget string   `json:"messages_to"`
+	Steps              []string `json:"steps"`
+	Hypotheses         []string `json:"hypotheses"`
+	Blocked            *string  `json:"blocked"` // why it would not begin now; null: it would
 }
 
-// DrillReason is the body of an abort, a freeze and an unfreeze.
-type DrillReason struct {
+// ReasonRequest is the body of an abort, a freeze and an unfreeze.
+type ReasonRequest struct {
 	Reason string `json:"reason,omitempty"`
 }
 
 func planView(p DrillPlan) DrillPlanView {
 	v := DrillPlanView{
-		Drill: p.Drill, Name: p.Name, Target: string(p.Target), Pool: p.Pool, Speed: orZero(p.Speed), ScenarioS: Seconds(p.Scenario),
-		TakesS: Seconds(p.Takes), MessagesTo: p.MessagesGoTo, Steps: append([]string{}, p.Steps...), Hypotheses: append([]string{}, p.Hypotheses...),
+		Drill: p.Drill, Name: p.Name, Target: string(p.Target), Pool: p.Pool, Speed: finiteOrZero(p.Speed), ScenarioS: Seconds(p.Scenario),
+		WallTimeS: Seconds(p.WallTime), NotificationTarget: p.NotificationTarget, Steps: append([]string{}, p.Steps...), Hypotheses: append([]string{}, p.Hypotheses...),
 	}
 	if p.Blocked != "" {
 		v.Blocked = &p.Blocked
@@ -68,24 +68,24 @@ func planView(p DrillPlan) DrillPlanView {
 
 // CheckDrill refuses what cannot be the name or the ID of a drill.
 func CheckDrill(name string) error {
-	if name == "" || len(name) > maxKey || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) ||
+	if name == "" || len(name) > maxParam || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) ||
 		strings.Trim(name, ".") == "" {
-		return fmt.Errorf("%s cannot be a drill: a name has 1 to %d bytes, and is printable", quoted(name), maxKey)
+		return fmt.Errorf("%s cannot be a drill: a name has 1 to %d bytes, and is printable", quoteName(name), maxParam)
 	}
 	return nil
 }
 
 func (a *Admin) startDrill(w http.ResponseWriter, r *http.Request) {
-	o, p := readDrillOrder(w, r)
+	o, p := decodeDrillStart(w, r)
 	if p != nil {
 		WriteProblem(w, *p)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), drillTimeout)
 	defer cancel()
-	started, err := a.drills.Orders.Start(ctx, o)
+	started, err := a.drills.Controller.Start(ctx, o)
 	if err != nil {
-		a.refuseDrill(w, "run a drill", err)
+		a.writeDrillError(w, "run a drill", err)
 		return
 	}
 	reply := DrillRunReply{DryRun: o.DryRun, Plan: planView(started.Plan)}
@@ -95,15 +95,15 @@ func (a *Admin) startDrill(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, "application/json", reply)
 }
 
-func readDrillOrder(w http.ResponseWriter, r *http.Request) (DrillOrder, *Problem) {
+func decodeDrillStart(w http.ResponseWriter, r *http.Request) (DrillStartRequest, *Problem) {
 	var req DrillRunRequest
-	by, p := readDrillBody(w, r, &req.Reason, map[string]any{"speed": &req.Speed, "dry_run": &req.DryRun, "reason": &req.Reason})
+	by, p := decodeReasonBody(w, r, &req.Reason, map[string]any{"speed": &req.Speed, "dry_run": &req.DryRun, "reason": &req.Reason})
 	if p != nil {
-		return DrillOrder{}, p
+		return DrillStartRequest{}, p
 	}
-	o := DrillOrder{Name: r.PathValue("name"), Speed: req.Speed, DryRun: req.DryRun, Reason: req.Reason, Actor: by}
+	o := DrillStartRequest{Name: r.PathValue("name"), Speed: req.Speed, DryRun: req.DryRun, Reason: req.Reason, Actor: by}
 	if err := CheckDrill(o.Name); err != nil {
-		return o, &Problem{Type: TypeUnknownDrill, Status: http.StatusNotFound, Detail: capital(err.Error()) + "."}
+		return o, &Problem{Type: TypeUnknownDrill, Status: http.StatusNotFound, Detail: capitalizeClause(err.Error()) + "."}
 	}
 	if o.Speed != 0 && (o.Speed < 1 || o.Speed > MaxSpeed) {
 		return o, badRequest(http.StatusBadRequest, fmt.Sprintf("speed must be from 1 to %d, or be left out.", MaxSpeed))
@@ -111,23 +111,23 @@ func readDrillOrder(w http.ResponseWriter, r *http.Request) (DrillOrder, *Proble
 	return o, nil
 }
 
-// readDrillBody reads a body with a reason, and who sent it.
-func readDrillBody(w http.ResponseWriter, r *http.Request, reason *string, fields map[string]any) (by string, p *Problem) {
-	if _, p := parameters(r); p != nil {
+// decodeReasonBody reads a body with a reason, and who sent it.
+func decodeReasonBody(w http.ResponseWriter, r *http.Request, reason *string, fields map[string]any) (by string, p *Problem) {
+	if _, p := parseQuery(r); p != nil {
 		return "", p
 	}
-	if p := readObject(w, r, fields); p != nil {
+	if p := decodeObject(w, r, fields); p != nil {
 		return "", p
 	}
-	if err := line("reason", *reason, MaxReason); err != nil {
+	if err := checkLine("reason", *reason, MaxReason); err != nil {
 		return "", badRequest(http.StatusBadRequest, err.Error()+".")
 	}
-	return actor(r)
+	return actorOf(r)
 }
 
 func (a *Admin) abortRun(w http.ResponseWriter, r *http.Request) {
-	var req DrillReason
-	by, p := readDrillBody(w, r, &req.Reason, map[string]any{"reason": &req.Reason})
+	var req ReasonRequest
+	by, p := decodeReasonBody(w, r, &req.Reason, map[string]any{"reason": &req.Reason})
 	id := r.PathValue("id")
 	if err := CheckID(id); p == nil && err != nil {
 		p = &Problem{Type: TypeUnknownRun, Status: http.StatusNotFound, Detail: "The run " + err.Error() + "."}
@@ -138,9 +138,9 @@ func (a *Admin) abortRun(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), drillTimeout)
 	defer cancel()
-	run, err := a.drills.Orders.Abort(ctx, id, by, req.Reason)
+	run, err := a.drills.Controller.Abort(ctx, id, by, req.Reason)
 	if err != nil {
-		a.refuseDrill(w, "abort a run", err)
+		a.writeDrillError(w, "abort a run", err)
 		return
 	}
 	writeJSON(w, http.StatusOK, "application/json", DrillRunOf(run))
@@ -148,8 +148,8 @@ func (a *Admin) abortRun(w http.ResponseWriter, r *http.Request) {
 
 func (a *Admin) freezeDrills(on bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var req DrillReason
-		by, p := readDrillBody(w, r, &req.Reason, map[string]any{"reason": &req.Reason})
+		var req ReasonRequest
+		by, p := decodeReasonBody(w, r, &req.Reason, map[string]any{"reason": &req.Reason})
 		if p == nil && on && req.Reason == "" {
 			p = badRequest(http.StatusBadRequest, "reason must say why: others will wonder why no drill runs.")
 		}
@@ -159,24 +159,24 @@ func (a *Admin) freezeDrills(on bool) http.HandlerFunc {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), drillTimeout)
 		defer cancel()
-		f, err := a.drills.Orders.Freeze(ctx, drill.Freeze{On: on, By: by, Reason: req.Reason, Since: time.Now().UTC()})
+		f, err := a.drills.Controller.Freeze(ctx, drill.Freeze{On: on, Actor: by, Reason: req.Reason, Since: time.Now().UTC()})
 		if err != nil {
-			a.refuseDrill(w, "freeze drills", err)
+			a.writeDrillError(w, "freeze drills", err)
 			return
 		}
 		writeJSON(w, http.StatusOK, "application/json", freezeOf(f))
 	}
 }
 
-// refuseDrill is where the errors about drills become statuses.
-func (a *Admin) refuseDrill(w http.ResponseWriter, what string, err error) {
+// writeDrillError is where the errors about drills become statuses.
+func (a *Admin) writeDrillError(w http.ResponseWriter, what string, err error) {
 	var busy *drill.BusyError
-	var refusal *DrillRefusal
+	var refusal *DrillRefusedError
 	switch {
 	case errors.Is(err, ErrNoDrill):
 		p := Problem{Type: TypeUnknownDrill, Status: http.StatusNotFound, Detail: "There is no such drill.", Drills: a.drillNames()}
 		if len(p.Drills) > 0 {
-			p.Detail = cutText("There is no such drill. There are: " + strings.Join(p.Drills, ", ") + ".")
+			p.Detail = truncateDetail("There is no such drill. There are: " + strings.Join(p.Drills, ", ") + ".")
 		}
 		WriteProblem(w, p)
 	case errors.Is(err, drill.ErrNoRun):
@@ -184,14 +184,14 @@ func (a *Admin) refuseDrill(w http.ResponseWriter, what string, err error) {
 	case errors.Is(err, drill.ErrFrozen):
 		WriteProblem(w, Problem{Type: TypeDrillsFrozen, Status: http.StatusConflict, Detail: "Drills are frozen, none is begun until headgate drill unfreeze."})
 	case errors.As(err, &busy):
-		WriteProblem(w, Problem{Type: TypeDrillBusy, Status: http.StatusConflict, Run: busy.Run, Detail: cutText(capital(busy.Error())) + "; only one runs at a time."})
+		WriteProblem(w, Problem{Type: TypeDrillBusy, Status: http.StatusConflict, Run: busy.Run, Detail: truncateDetail(capitalizeClause(busy.Error())) + "; only one runs at a time."})
 	case errors.As(err, &refusal):
-		WriteProblem(w, Problem{Type: TypeDrillRefused, Status: http.StatusConflict, Detail: cutText(capital(refusal.Why)) + "."})
-	case errors.Is(err, ErrUnknownKey):
-		WriteProblem(w, *badKey())
+		WriteProblem(w, Problem{Type: TypeDrillRefused, Status: http.StatusConflict, Detail: truncateDetail(capitalizeClause(refusal.Reason)) + "."})
+	case errors.Is(err, ErrUnknownCursor):
+		WriteProblem(w, *badCursor())
 	default:
 		a.log.Error("a request about drills failed", "request", what, "error", err)
-		WriteProblem(w, Problem{Type: TypeRecordBroken, Status: http.StatusServiceUnavailable,
+		WriteProblem(w, Problem{Type: TypeRecordUnavailable, Status: http.StatusServiceUnavailable,
 			Detail: "The record of drills cannot be used just now; the log says why."})
 	}
 }
@@ -200,7 +200,7 @@ func (a *Admin) refuseDrill(w http.ResponseWriter, what string, err error) {
 func (a *Admin) drillNames() (names []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	states, err := a.drills.Board.Drills(ctx, time.Now())
+	states, err := a.drills.Catalog.Drills(ctx, time.Now())
 	if err != nil {
 		return nil
 	}
@@ -210,9 +210,9 @@ func (a *Admin) drillNames() (names []string) {
 	return names
 }
 
-// capital makes a clause the beginning of a sentence. The name of a setting stays
+// capitalizeClause makes a clause the beginning of a sentence. The name of a setting stays
 // as it is.
-func capital(s string) string {
+func capitalizeClause(s string) string {
 	if word, _, _ := strings.Cut(s, " "); strings.ContainsAny(word, "_.:") {
 		return s
 	}

@@ -15,7 +15,7 @@ import (
 
 // routeDrills serves what is about drills.
 func (a *Admin) routeDrills() {
-	for path, by := range map[string]methods{
+	for path, by := range map[string]methodHandlers{
 		"drills":            {http.MethodGet: a.listDrills},
 		"drills/history":    {http.MethodGet: a.drillHistory},
 		"drills/{name}/run": {http.MethodPost: a.startDrill},
@@ -28,14 +28,14 @@ func (a *Admin) routeDrills() {
 		"runs/{id}/abort":   {http.MethodPost: a.abortRun},
 	} {
 		for method, h := range by {
-			by[method] = a.drilled(h)
+			by[method] = a.requireDrills(h)
 		}
 		a.route("/api/v1/"+path, by)
 	}
 }
 
-// drilled refuses requests about drills while there are none.
-func (a *Admin) drilled(h http.HandlerFunc) http.HandlerFunc {
+// requireDrills refuses requests about drills while there are none.
+func (a *Admin) requireDrills(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if a.drills == nil {
 			WriteProblem(w, Problem{Type: TypeNoDrills, Status: http.StatusNotFound, Detail: "This headgate runs no drills."})
@@ -46,20 +46,20 @@ func (a *Admin) drilled(h http.HandlerFunc) http.HandlerFunc {
 }
 
 func (a *Admin) listDrills(w http.ResponseWriter, r *http.Request) {
-	if _, p := parameters(r); p != nil {
+	if _, p := parseQuery(r); p != nil {
 		WriteProblem(w, *p)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), auditTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), recordTimeout)
 	defer cancel()
-	states, err := a.drills.Board.Drills(ctx, time.Now())
+	states, err := a.drills.Catalog.Drills(ctx, time.Now())
 	if err != nil {
-		a.refuseDrill(w, "list drills", err)
+		a.writeDrillError(w, "list drills", err)
 		return
 	}
-	list := DrillList{Freeze: freezeOf(states.Freeze), Items: []DrillRow{}}
+	list := DrillList{Freeze: freezeOf(states.Freeze), Items: []DrillSummary{}}
 	for _, s := range states.Items {
-		list.Items = append(list.Items, drillOf(s))
+		list.Items = append(list.Items, drillSummaryOf(s))
 	}
 	writeJSON(w, http.StatusOK, "application/json", list)
 }
@@ -70,11 +70,11 @@ func (a *Admin) listRuns(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, *p)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), auditTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), recordTimeout)
 	defer cancel()
-	runs, next, err := a.drills.Record.Runs(ctx, q)
+	runs, next, err := a.drills.Runs.Runs(ctx, q)
 	if err != nil {
-		a.refuseDrill(w, "list runs", err)
+		a.writeDrillError(w, "list runs", err)
 		return
 	}
 	writeJSON(w, http.StatusOK, "application/json", DrillRunList{Items: runsOf(runs), Next: next})
@@ -90,7 +90,7 @@ func runsOf(runs []drill.Run) []DrillRun {
 
 // run shows one run, as it is in memory while it goes on.
 func (a *Admin) run(w http.ResponseWriter, r *http.Request) {
-	values, p := parameters(r, "series")
+	values, p := parseQuery(r, "series")
 	if p != nil {
 		WriteProblem(w, *p)
 		return
@@ -104,13 +104,13 @@ func (a *Admin) run(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, Problem{Type: TypeUnknownRun, Status: http.StatusNotFound, Detail: "The run " + err.Error() + "."})
 		return
 	}
-	found, live := a.drills.Board.Live(id)
+	found, live := a.drills.Catalog.Live(id)
 	if !live {
-		ctx, cancel := context.WithTimeout(r.Context(), auditTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), recordTimeout)
 		defer cancel()
 		var err error
-		if found, err = a.drills.Record.Run(ctx, id); err != nil {
-			a.refuseDrill(w, "read a run", err)
+		if found, err = a.drills.Runs.Run(ctx, id); err != nil {
+			a.writeDrillError(w, "read a run", err)
 			return
 		}
 	}
@@ -123,13 +123,13 @@ func (a *Admin) run(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, "application/json", DrillReportOf(found, live))
 }
 
-// runParameters are the filters of runs.
-func runParameters() []string {
+// runParamNames are the filters of runs.
+func runParamNames() []string {
 	return []string{"drill", "verdict", "trigger", "since", "until", "running", "after", "limit"}
 }
 
 func readRunQuery(r *http.Request, now time.Time) (drill.Query, *Problem) {
-	values, p := parameters(r, runParameters()...)
+	values, p := parseQuery(r, runParamNames()...)
 	if p != nil {
 		return drill.Query{}, p
 	}
@@ -143,23 +143,23 @@ func readRunQuery(r *http.Request, now time.Time) (drill.Query, *Problem) {
 // RunQuery reads the filters of runs from the values of a URL. Errors are a
 // sentence without its full stop.
 func RunQuery(values url.Values, now time.Time) (q drill.Query, err error) {
-	c, err := changeQuery(values, now)
+	c, err := parseAuditQuery(values, now)
 	if err != nil {
 		return q, err
 	}
 	q = drill.Query{Drill: values.Get("drill"), Since: c.Since, After: c.After, Limit: c.Limit}
-	if len(q.Drill) > maxKey {
-		return q, fmt.Errorf("drill must have at most %d characters", maxKey)
+	if len(q.Drill) > maxParam {
+		return q, fmt.Errorf("drill must have at most %d characters", maxParam)
 	}
 	if s := values.Get("until"); s != "" {
 		if q.Until, err = ParseSince(s, now); err != nil {
 			return q, fmt.Errorf("until %w", err)
 		}
 	}
-	if q.Verdicts, err = wordsOf("verdict", values.Get("verdict"), drill.Verdicts()); err != nil {
+	if q.Verdicts, err = parseEnumList("verdict", values.Get("verdict"), drill.Verdicts()); err != nil {
 		return q, err
 	}
-	if q.Triggers, err = wordsOf("trigger", values.Get("trigger"), []drill.Trigger{drill.BySchedule, drill.ByCatchUp, drill.ByHand}); err != nil {
+	if q.Triggers, err = parseEnumList("trigger", values.Get("trigger"), []drill.Trigger{drill.BySchedule, drill.ByCatchUp, drill.ByHand}); err != nil {
 		return q, err
 	}
 	switch values.Get("running") {
@@ -172,8 +172,8 @@ func RunQuery(values url.Values, now time.Time) (q drill.Query, err error) {
 	return q, nil
 }
 
-// wordsOf reads words with commas between them.
-func wordsOf[T ~string](what, text string, known []T) (out []T, err error) {
+// parseEnumList reads words with commas between them.
+func parseEnumList[T ~string](what, text string, known []T) (out []T, err error) {
 	if text == "" {
 		return nil, nil
 	}

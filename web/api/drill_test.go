@@ -21,17 +21,17 @@ import (
 	"headgate/web/api/apitest"
 )
 
-// drillRig is a rig whose headgate has drills.
-type drillRig struct {
-	*rig
-	desk *apitest.Desk
+// drillFixture is a rig whose headgate has drills.
+type drillFixture struct {
+	*fixture
+	drills *apitest.Drills
 }
 
-func drilling(t *testing.T) *drillRig {
+func newDrillFixture(t *testing.T) *drillFixture {
 	t.Helper()
-	r := &drillRig{rig: newRig(t), desk: apitest.NewDesk()}
+	r := &drillFixture{fixture: newFixture(t), drills: apitest.NewDrills()}
 	log := slog.New(slog.NewTextHandler(r.log, nil))
-	admin, err := api.NewAdmin(api.AdminConfig{Token: token, Orders: r.controller, Statuses: r, Audit: r.record, Drills: r.desk.Port(), Log: log})
+	admin, err := api.NewAdmin(api.AdminConfig{Token: token, Modes: r.controller, Status: r, Audit: r.record, Drills: r.drills.Ports(), Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,18 +39,18 @@ func drilling(t *testing.T) *drillRig {
 	return r
 }
 
-func (r *drillRig) get(path string, v any) {
+func (r *drillFixture) get(path string, v any) {
 	r.Helper()
-	r.reply(r.do(call{method: http.MethodGet, path: path}), v)
+	r.reply(r.request(testRequest{method: http.MethodGet, path: path}), v)
 }
 
-func (r *drillRig) post(path, body string) *httptest.ResponseRecorder {
+func (r *drillFixture) post(path, body string) *httptest.ResponseRecorder {
 	r.Helper()
-	return r.do(call{method: http.MethodPost, path: path, body: body, header: http.Header{api.ActorHeader: {"ana@ops1"}}})
+	return r.request(testRequest{method: http.MethodPost, path: path, body: body, header: http.Header{api.ActorHeader: {"ana@ops1"}}})
 }
 
 // start begins a run of the burst.
-func (r *drillRig) start() string {
+func (r *drillFixture) start() string {
 	r.Helper()
 	var reply api.DrillRunReply
 	r.reply(r.post("/api/v1/drills/burst/run", `{"speed":20}`), &reply)
@@ -62,24 +62,24 @@ func (r *drillRig) start() string {
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// past is a run that has ended.
-func past(n int, v drill.Verdict) drill.Run {
+// endedRun is a run that has ended.
+func endedRun(n int, v drill.Verdict) drill.Run {
 	return drill.Run{
 		ID: fmt.Sprintf("01a22990-0000-7a3e-8d51-%012d", n), Drill: "burst", Name: "Burst", Version: "1.2.3", Trigger: drill.BySchedule, Actor: "schedule",
 		Speed: 20, Scheduled: noon, Started: noon.Add(time.Duration(n) * time.Hour), Ended: noon.Add(time.Duration(n)*time.Hour + 23500*time.Millisecond),
 		Status: drill.Ended, Verdict: v, ClearTook: 5 * time.Millisecond, Recovered: 41 * time.Second, Injected: 7,
 		Spec: drill.Spec{ID: "burst", Name: "Burst", Target: drill.Twin},
 		Hypotheses: []drill.Hypothesis{
-			{Expectation: drill.Expectation{Measure: drill.P95, Compare: drill.AtMost, Limit: 60, Unit: "s"}, Known: true, Value: 41, Margin: 0.3125, Passed: true, Evidence: "generator"},
-			{Expectation: drill.Expectation{Measure: drill.TimeToPage, Compare: drill.AtMost, Limit: 30, Unit: "s"}, Value: math.NaN(), Why: "no page came"},
+			{Expectation: drill.Expectation{Measure: drill.P95, Compare: drill.AtMost, Limit: 60, Unit: "s"}, Measured: true, Value: 41, Margin: 0.3125, Passed: true, Evidence: "generator"},
+			{Expectation: drill.Expectation{Measure: drill.TimeToPage, Compare: drill.AtMost, Limit: 30, Unit: "s"}, Value: math.NaN(), Reason: "no page came"},
 		},
-		Phases: []drill.Phase{{Name: drill.PhaseInject, Began: noon, Ended: noon.Add(time.Second)}},
+		Phases: []drill.Phase{{Name: drill.PhaseInject, Started: noon, Ended: noon.Add(time.Second)}},
 	}
 }
 
 func TestDrills(t *testing.T) {
-	r := drilling(t)
-	r.desk.Add(past(1, drill.Failed), past(2, drill.Passed), past(3, drill.Aborted))
+	r := newDrillFixture(t)
+	r.drills.AddRuns(endedRun(1, drill.Failed), endedRun(2, drill.Passed), endedRun(3, drill.Aborted))
 	var list api.DrillList
 	r.get("/api/v1/drills", &list)
 	if len(list.Items) != 3 || list.Freeze.Frozen || list.Freeze.Since != nil {
@@ -95,7 +95,7 @@ func TestDrills(t *testing.T) {
 	if live := list.Items[1]; live.Last != nil || len(live.Problems) != 1 || live.NextRuns == nil {
 		t.Errorf("%+v", live)
 	}
-	r.desk.Break(errDisk)
+	r.drills.SetError(errDisk)
 	r.get("/api/v1/drills", &list) // what is defined is shown all the same
 	id := r.start()
 	if r.get("/api/v1/drills", &list); list.Items[0].Running == nil || *list.Items[0].Running != id {
@@ -104,22 +104,22 @@ func TestDrills(t *testing.T) {
 }
 
 func TestStartDrill(t *testing.T) {
-	r := drilling(t)
+	r := newDrillFixture(t)
 	var reply api.DrillRunReply
 	r.reply(r.post("/api/v1/drills/burst/run", `{"speed":20,"dry_run":true}`), &reply)
-	if !reply.DryRun || reply.Run != nil || reply.Plan.Blocked != nil || reply.Plan.TakesS != 15 || reply.Plan.ScenarioS != 300 || len(reply.Plan.Steps) != 1 {
+	if !reply.DryRun || reply.Run != nil || reply.Plan.Blocked != nil || reply.Plan.WallTimeS != 15 || reply.Plan.ScenarioS != 300 || len(reply.Plan.Steps) != 1 {
 		t.Errorf("%+v", reply)
 	}
 	r.reply(r.post("/api/v1/drills/live/run", `{"dry_run":true}`), &reply)
 	if reply.Plan.Blocked == nil || *reply.Plan.Blocked != "allow_live is not set" {
 		t.Errorf("%+v", reply.Plan)
 	}
-	if r.desk.Running() != "" || len(r.desk.Given()) != 0 {
+	if r.drills.RunningID() != "" || len(r.drills.StartRequests()) != 0 {
 		t.Fatal("a dry run began")
 	}
 	r.reply(r.post("/api/v1/drills/"+url.PathEscape("Burst")+"/run", `{"speed":2.5,"reason":"to see"}`), &reply)
-	if want := (api.DrillOrder{Name: "Burst", Speed: 2.5, Reason: "to see", Actor: "ana@ops1"}); r.desk.Given()[0] != want || reply.DryRun || *reply.Run != r.desk.Running() {
-		t.Errorf("%+v, %+v", r.desk.Given(), reply)
+	if want := (api.DrillStartRequest{Name: "Burst", Speed: 2.5, Reason: "to see", Actor: "ana@ops1"}); r.drills.StartRequests()[0] != want || reply.DryRun || *reply.Run != r.drills.RunningID() {
+		t.Errorf("%+v, %+v", r.drills.StartRequests(), reply)
 	}
 	p := r.problem(r.post("/api/v1/drills/odd/run", `{}`), 409)
 	if p.Type != api.TypeDrillBusy || p.Run != *reply.Run || !strings.Contains(p.Detail, "Drill Burst is running since") {
@@ -135,7 +135,7 @@ func TestStartDrill(t *testing.T) {
 
 // TestDrillBodies: what cannot be meant is refused, and says what would be right.
 func TestDrillBodies(t *testing.T) {
-	r := drilling(t)
+	r := newDrillFixture(t)
 	for _, tt := range []struct {
 		path, body string
 		status     int
@@ -161,7 +161,7 @@ func TestDrillBodies(t *testing.T) {
 			t.Errorf("%s %s: %q, want %q", tt.path, tt.body, p.Detail, tt.detail)
 		}
 	}
-	if r.desk.Running() != "" {
+	if r.drills.RunningID() != "" {
 		t.Error("a drill began")
 	}
 }
@@ -169,25 +169,25 @@ func TestDrillBodies(t *testing.T) {
 // TestDrillSites: a page of another site, and whoever has no token, begin, stop and
 // freeze nothing.
 func TestDrillSites(t *testing.T) {
-	r := drilling(t)
+	r := newDrillFixture(t)
 	id := r.start()
 	for _, path := range []string{"drills/burst/run", "runs/" + id + "/abort", "drills/freeze", "drills/unfreeze"} {
 		for status, header := range map[int]http.Header{
 			403: {"Origin": {"https://evil.example"}, "Sec-Fetch-Site": {"cross-site"}}, 401: {"Authorization": nil}, 415: {"Content-Type": {"text/plain"}},
 		} {
-			r.problem(r.do(call{method: "POST", path: "/api/v1/" + path, body: `{"reason":"x"}`, header: header}), status)
+			r.problem(r.request(testRequest{method: "POST", path: "/api/v1/" + path, body: `{"reason":"x"}`, header: header}), status)
 		}
-		if w := r.do(call{method: "GET", path: "/api/v1/" + path}); w.Code != 405 {
+		if w := r.request(testRequest{method: "GET", path: "/api/v1/" + path}); w.Code != 405 {
 			t.Errorf("GET %s: %d", path, w.Code)
 		}
 	}
-	if r.desk.Running() != id {
+	if r.drills.RunningID() != id {
 		t.Error("the run was stopped")
 	}
 }
 
 func TestAbortAndFreeze(t *testing.T) {
-	r := drilling(t)
+	r := newDrillFixture(t)
 	id := r.start()
 	var run api.DrillRun
 	r.reply(r.post("/api/v1/runs/"+id+"/abort", `{"reason":"smoke"}`), &run)
@@ -200,17 +200,17 @@ func TestAbortAndFreeze(t *testing.T) {
 	r.start()
 	var f api.DrillFreeze
 	r.reply(r.post("/api/v1/drills/freeze", `{"reason":"release week"}`), &f)
-	if !f.Frozen || f.By != "ana@ops1" || f.Reason != "release week" || f.Since == nil || r.desk.Running() != "" {
+	if !f.Frozen || f.By != "ana@ops1" || f.Reason != "release week" || f.Since == nil || r.drills.RunningID() != "" {
 		t.Errorf("%+v", f)
 	}
 	if p := r.problem(r.post("/api/v1/drills/burst/run", `{}`), 409); p.Type != api.TypeDrillsFrozen {
 		t.Errorf("%+v", p)
 	}
-	r.desk.Break(errDisk)
-	if p := r.problem(r.post("/api/v1/drills/unfreeze", `{}`), 503); p.Type != api.TypeRecordBroken || strings.Contains(p.Detail, "disk") {
+	r.drills.SetError(errDisk)
+	if p := r.problem(r.post("/api/v1/drills/unfreeze", `{}`), 503); p.Type != api.TypeRecordUnavailable || strings.Contains(p.Detail, "disk") {
 		t.Errorf("%+v", p)
 	}
-	r.desk.Break(nil)
+	r.drills.SetError(nil)
 	r.reply(r.post("/api/v1/drills/unfreeze", `{}`), &f)
 	if f.Frozen {
 		t.Errorf("%+v", f)
@@ -219,9 +219,9 @@ func TestAbortAndFreeze(t *testing.T) {
 }
 
 func TestRuns(t *testing.T) {
-	r := drilling(t)
+	r := newDrillFixture(t)
 	for n := range 7 {
-		r.desk.Add(past(n, drill.Verdicts()[n]))
+		r.drills.AddRuns(endedRun(n, drill.Verdicts()[n]))
 	}
 	for query, want := range map[string]string{
 		"": "missed interrupted skipped inconclusive aborted failed passed", "verdict=passed": "passed", "verdict=failed,passed,failed": "failed passed",
@@ -244,23 +244,23 @@ func TestRuns(t *testing.T) {
 		"after=nowhere": "after must be the next", "drill=" + strings.Repeat("x", 300): "drill must have",
 	} {
 		for _, path := range []string{"runs", "runs.json", "runs.csv"} {
-			if p := r.problem(r.do(call{method: "GET", path: "/api/v1/" + path + "?" + query}), 400); !strings.Contains(p.Detail, detail) {
+			if p := r.problem(r.request(testRequest{method: "GET", path: "/api/v1/" + path + "?" + query}), 400); !strings.Contains(p.Detail, detail) {
 				t.Errorf("%s?%s: %q, want %q", path, query, p.Detail, detail)
 			}
 		}
 	}
 	var report api.DrillReport
-	r.get("/api/v1/runs/"+past(0, "").ID, &report)
+	r.get("/api/v1/runs/"+endedRun(0, "").ID, &report)
 	if report.Live || *report.DurationS != 23.5 || *report.ClearTookS != 0.005 || *report.RecoveredS != 41 || report.Tightest.Name != "p95_turnaround" ||
 		*report.Tightest.Margin != 0.3125 || report.Hypotheses[1].Value != nil || report.Hypotheses[1].Why == "" || report.SpecVersion == "" || report.Series == nil {
 		t.Errorf("%+v", report)
 	}
-	if p := r.problem(r.do(call{method: "GET", path: "/api/v1/runs/none"}), 404); p.Type != api.TypeUnknownRun {
+	if p := r.problem(r.request(testRequest{method: "GET", path: "/api/v1/runs/none"}), 404); p.Type != api.TypeUnknownRun {
 		t.Errorf("%+v", p)
 	}
-	r.desk.Break(errDisk)
+	r.drills.SetError(errDisk)
 	for _, path := range []string{"runs", "runs/" + report.ID, "runs.csv", "runs.json"} {
-		if p := r.problem(r.do(call{method: "GET", path: "/api/v1/" + path}), 503); p.Type != api.TypeRecordBroken || strings.Contains(p.Detail, "/some/where") {
+		if p := r.problem(r.request(testRequest{method: "GET", path: "/api/v1/" + path}), 503); p.Type != api.TypeRecordUnavailable || strings.Contains(p.Detail, "/some/where") {
 			t.Errorf("%s: %+v", path, p)
 		}
 	}
@@ -269,36 +269,36 @@ func TestRuns(t *testing.T) {
 // TestLiveRun: a run that goes on is shown as it is in memory, whatever the record
 // says.
 func TestLiveRun(t *testing.T) {
-	r := drilling(t)
+	r := newDrillFixture(t)
 	id := r.start()
-	r.desk.Break(errDisk)
-	r.desk.Step(func(run *drill.Run) {
+	r.drills.SetError(errDisk)
+	r.drills.UpdateRunning(func(run *drill.Run) {
 		run.Series = []drill.Point{{At: 1, Turnaround: -1}, {At: 2, Turnaround: 12.5, Depth: 3}}
 		run.Messages = []drill.Message{{Text: "DRILL <b>", Accepted: noon}}
-		run.Undo = []drill.Undone{{What: "rollback", Took: time.Second}}
+		run.UndoResults = []drill.UndoResult{{What: "rollback", Took: time.Second}}
 	})
 	for query, points := range map[string]int{"": 2, "?series=last": 1, "?series=none": 0} {
 		var report api.DrillReport
 		r.get("/api/v1/runs/"+id+query, &report)
-		if !report.Live || report.Verdict != nil || report.EndedAt != nil || len(report.Series) != points || len(report.Messages) != 1 || report.Undone[0].TookS != 1 {
+		if !report.Live || report.Verdict != nil || report.EndedAt != nil || len(report.Series) != points || len(report.Messages) != 1 || report.Rollbacks[0].TookS != 1 {
 			t.Errorf("%s: %+v", query, report)
 		}
 		if points > 0 && *report.Series[points-1].P95S != 12.5 || points > 1 && report.Series[0].P95S != nil {
 			t.Errorf("%s: %+v", query, report.Series)
 		}
 	}
-	r.problem(r.do(call{method: "GET", path: "/api/v1/runs/" + id + "?series=first"}), 400)
+	r.problem(r.request(testRequest{method: "GET", path: "/api/v1/runs/" + id + "?series=first"}), 400)
 }
 
 // TestExport: an export holds what the list holds, goes on where it stopped, and
 // no cell of it is a formula.
 func TestExport(t *testing.T) {
-	r := drilling(t)
-	evil := past(0, drill.Failed)
-	evil.Name, evil.Reason, evil.Actor, evil.Version = apitest.Hostile, "\t@SUM(1)\n\"x\",", "+1", "\r-2"
+	r := newDrillFixture(t)
+	evil := endedRun(0, drill.Failed)
+	evil.Name, evil.Reason, evil.Actor, evil.Version = apitest.HostileName, "\t@SUM(1)\n\"x\",", "+1", "\r-2"
 	evil.Hypotheses[0].Margin, evil.Hypotheses[0].Value, evil.Hypotheses[0].Unit = -0.25, -3, "=s"
-	r.desk.Add(evil, past(1, drill.Passed), past(2, drill.Missed))
-	w := r.do(call{method: "GET", path: "/api/v1/runs.csv"})
+	r.drills.AddRuns(evil, endedRun(1, drill.Passed), endedRun(2, drill.Missed))
+	w := r.request(testRequest{method: "GET", path: "/api/v1/runs.csv"})
 	if got := w.Header(); w.Code != 200 || !strings.HasPrefix(got.Get("Content-Type"), "text/csv") || got.Get("Link") != "" ||
 		!strings.Contains(got.Get("Content-Disposition"), "attachment") || got.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("%d, %v", w.Code, got)
@@ -312,14 +312,14 @@ func TestExport(t *testing.T) {
 		cells[name] = rows[3][n]
 	}
 	for name, want := range map[string]string{
-		"name": "'" + apitest.Hostile, "actor": "'+1", "unit": "'=s", "value": "'-3", "margin": "", "missed_by": "0.25", "verdict": "failed", "limit": "60", "clear_took_s": "0.005",
+		"name": "'" + apitest.HostileName, "actor": "'+1", "unit": "'=s", "value": "'-3", "margin": "", "missed_by": "0.25", "verdict": "failed", "limit": "60", "clear_took_s": "0.005",
 	} {
 		if cells[name] != want {
 			t.Errorf("%s: %q, want %q", name, cells[name], want)
 		}
 	}
 	inertCells(t, rows)
-	w = r.do(call{method: "GET", path: "/api/v1/runs.csv?limit=2&verdict=passed,failed,missed"})
+	w = r.request(testRequest{method: "GET", path: "/api/v1/runs.csv?limit=2&verdict=passed,failed,missed"})
 	if got := w.Header().Get("Link"); !strings.Contains(got, `/api/v1/runs.csv?after=at.`) || !strings.HasSuffix(got, `>; rel="next"`) || !strings.Contains(got, "verdict=passed") {
 		t.Errorf("Link %q", got)
 	}
@@ -329,7 +329,7 @@ func TestExport(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	r.get("/api/v1/runs.json?after="+all.Next, &list)
-	if len(list.Items) != 1 || list.Items[0].Name != apitest.Hostile || list.Next != "" {
+	if len(list.Items) != 1 || list.Items[0].Name != apitest.HostileName || list.Next != "" {
 		t.Errorf("%+v", list)
 	}
 }
@@ -351,7 +351,7 @@ func FuzzCSV(f *testing.F) {
 	f.Add("\r", "a\x00b", "@", math.Inf(-1))
 	f.Add("", "＝1", "\xff", math.Copysign(0, -1))
 	f.Fuzz(func(t *testing.T, name, reason, actor string, value float64) {
-		r := past(0, drill.Passed)
+		r := endedRun(0, drill.Passed)
 		r.Name, r.Reason, r.Actor, r.Speed, r.Hypotheses[0].Value, r.Hypotheses[0].Limit, r.Hypotheses[0].Margin = name, reason, actor, value, value, value, value
 		var b strings.Builder
 		if err := api.WriteRunsCSV(&b, []api.DrillRun{api.DrillRunOf(r)}); err != nil {
@@ -378,9 +378,9 @@ func TestSpecVersion(t *testing.T) {
 
 // TestNoDrills: a headgate without drills says so.
 func TestNoDrills(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	for _, path := range []string{"drills", "runs", "runs/x", "runs.csv"} {
-		if p := r.problem(r.do(call{method: "GET", path: "/api/v1/" + path}), 404); p.Type != api.TypeNoDrills {
+		if p := r.problem(r.request(testRequest{method: "GET", path: "/api/v1/" + path}), 404); p.Type != api.TypeNoDrills {
 			t.Errorf("%s: %+v", path, p)
 		}
 	}
@@ -388,7 +388,7 @@ func TestNoDrills(t *testing.T) {
 
 // TestDrillClient goes through everything over a real listener.
 func TestDrillClient(t *testing.T) {
-	r := drilling(t)
+	r := newDrillFixture(t)
 	s := httptest.NewServer(r.handler)
 	defer s.Close()
 	c, ctx := dial(t, s.URL, "ana@ops1"), t.Context()
@@ -396,7 +396,7 @@ func TestDrillClient(t *testing.T) {
 	if err != nil || len(list.Items) != 3 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	if dry, err := c.RunDrill(ctx, apitest.Hostile, api.DrillRunRequest{DryRun: true}); err != nil || dry.Plan.Drill != "odd" {
+	if dry, err := c.RunDrill(ctx, apitest.HostileName, api.DrillRunRequest{DryRun: true}); err != nil || dry.Plan.Drill != "odd" {
 		t.Errorf("%+v, %v", dry, err)
 	}
 	run, err := c.RunDrill(ctx, "burst", api.DrillRunRequest{Speed: 5, Reason: "why"})

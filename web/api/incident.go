@@ -18,21 +18,21 @@ const MaxTimeline = 1000
 // MaxMessage is how much of a message is shown, in characters.
 const MaxMessage = 2000
 
-// Incidents reads the record of incidents. Both methods obey their context.
-type Incidents interface {
-	// List returns incidents, newest first, or ErrUnknownKey. Open is not asked for
+// IncidentReader reads the record of incidents. Both methods obey their context.
+type IncidentReader interface {
+	// List returns incidents, newest first, or ErrUnknownCursor. Open is not asked for
 	// by the API, which knows the open ones without it.
 	List(ctx context.Context, q IncidentQuery) (IncidentPage, error)
 	// Incident returns all that is recorded of one, or ErrNoIncident.
 	Incident(ctx context.Context, id string) (IncidentDetail, error)
 }
 
-// Watch is what watches, and takes orders about it. *engine.Engine does.
-type Watch interface {
-	Ack(ctx context.Context, id, by string, length time.Duration) (engine.Acked, error)
-	Silence(ctx context.Context, s engine.Silence) (engine.Silenced, error)
+// RuleEngine is what watches, and takes orders about it. *engine.Engine does.
+type RuleEngine interface {
+	Ack(ctx context.Context, id, by string, length time.Duration) (engine.AckResult, error)
+	Silence(ctx context.Context, s engine.Silence) (engine.SilenceResult, error)
 	Unsilence(ctx context.Context, id, by string) (engine.Silence, error)
-	// Incidents returns all open ones, and maybe some that have ended.
+	// IncidentReader returns all open ones, and maybe some that have ended.
 	Incidents() []engine.Incident
 	// Silences returns those that are not over.
 	Silences() []engine.Silence
@@ -61,22 +61,22 @@ type IncidentDetail struct {
 	// MaxTimeline the newest are there, and Cut is set.
 	Events     []engine.Event
 	Deliveries []DeliveryRecord
-	Cut        bool
+	Truncated  bool
 }
 
 // DeliveryRecord is how far one message about an incident has come.
 type DeliveryRecord struct {
-	ID          string
-	Seq         int    // of the event that it tells of
-	Kind        string // post, edit or reply
-	Destination string // warn, page, drills or fallback
-	State       string // queued, sending, retry, uncertain, sent, dead or dropped
-	Attempts    int
-	Created     time.Time
-	Tried       time.Time // start of the latest attempt; zero before the first
-	NotBefore   time.Time // of the next attempt, while it is pending
-	Reason      string    // why the latest attempt failed; holds no secret
-	Channel     string    // where it came to stand, once sent
-	Doubts      int       // times that it was sent again without knowing whether it had arrived
-	Text        string    // what it says, as plain text of some lines; cut at MaxMessage
+	ID                string
+	Seq               int    // of the event that it tells of
+	Kind              string // post, edit or reply
+	Destination       string // warn, page, drills or fallback
+	State             string // queued, sending, retry, uncertain, sent, dead or dropped
+	Attempts          int
+	Created           time.Time
+	Tried             time.Time // start of the latest attempt; zero before the first
+	NotBefore         time.Time // of the next attempt, while it is pending
+	Reason            string    // why the latest attempt failed; holds no secret
+	Channel           string    // where it came to stand, once sent
+	AmbiguousAttempts int       // times that it was sent again without knowing whether it had arrived
+	Text              string    // what it says, as plain text of some lines; cut at MaxMessage
 }

@@ -16,8 +16,8 @@ func slogDiscard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 // TestAck: the first has it, the second is told who was first, and when it has
 // expired somebody else may have it.
 func TestAck(t *testing.T) {
-	watched(t, func(t *testing.T, r *watchRig) {
-		path := "/api/v1/incidents/" + r.open("queue_age", "a", 30).ID + "/ack"
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		path := "/api/v1/incidents/" + r.openIncident("queue_age", "a", 30).ID + "/ack"
 		var first api.AckReply
 		r.reply(r.post(path, `{"for":"30m"}`, "ana@ops1"), &first)
 		until, err := time.Parse(time.RFC3339, first.Until)
@@ -43,8 +43,8 @@ func TestAck(t *testing.T) {
 
 // TestAckTwoAtOnce: of two at the same time one has it, and the other hears so.
 func TestAckTwoAtOnce(t *testing.T) {
-	watched(t, func(t *testing.T, r *watchRig) {
-		path := "/api/v1/incidents/" + r.open("queue_age", "a", 30).ID + "/ack"
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		path := "/api/v1/incidents/" + r.openIncident("queue_age", "a", 30).ID + "/ack"
 		const n = 20
 		codes := make(chan int, n)
 		for range n {
@@ -61,8 +61,8 @@ func TestAckTwoAtOnce(t *testing.T) {
 }
 
 func TestAckRefuses(t *testing.T) {
-	watched(t, func(t *testing.T, r *watchRig) {
-		id := r.open("queue_age", "a", 30).ID
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		id := r.openIncident("queue_age", "a", 30).ID
 		path := "/api/v1/incidents/" + id + "/ack"
 		tests := []struct {
 			name, path, body, actor string
@@ -94,7 +94,7 @@ func TestAckRefuses(t *testing.T) {
 		if r.get("/api/v1/incidents/"+id, &report); report.AckedBy != nil {
 			t.Errorf("acknowledged by %s", *report.AckedBy)
 		}
-		r.step("queue_age", "a", 0)
+		r.setValue("queue_age", "a", 0)
 		if p := r.problem(r.post(path, `{}`, "a"), http.StatusNotFound); p.Type != api.TypeUnknownIncident {
 			t.Errorf("an incident that is over: %+v", p)
 		}
@@ -104,17 +104,17 @@ func TestAckRefuses(t *testing.T) {
 // TestStoppedEngine: what does not run takes no orders, and says so; what stood is
 // still shown.
 func TestStoppedEngine(t *testing.T) {
-	watched(t, func(t *testing.T, r *watchRig) {
-		id := r.open("queue_age", "a", 30).ID
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		id := r.openIncident("queue_age", "a", 30).ID
 		if err := r.engine.Stop(context.WithoutCancel(t.Context())); err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range []call{
+		for _, c := range []testRequest{
 			{method: "POST", path: "/api/v1/incidents/" + id + "/ack", body: `{}`},
 			{method: "POST", path: "/api/v1/silences", body: `{"rule":"queue_age","for":"1h","reason":"x"}`},
 			{method: "DELETE", path: "/api/v1/silences/0198"},
 		} {
-			p := r.problem(r.do(c), http.StatusServiceUnavailable)
+			p := r.problem(r.request(c), http.StatusServiceUnavailable)
 			if !strings.Contains(p.Detail, "nothing was changed") {
 				t.Errorf("%s: %+v", c.path, p)
 			}
@@ -131,7 +131,7 @@ func FuzzParseSpan(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		d, err := api.ParseSpan(s)
+		d, err := api.ParseDuration(s)
 		if err == nil && (d <= 0 || d > 36500*24*time.Hour) {
 			t.Errorf("%q is %s", s, d)
 		}

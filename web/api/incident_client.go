@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Incidents asks for a page of incidents.
+// IncidentReader asks for a page of incidents.
 func (c *Client) Incidents(ctx context.Context, q IncidentQuery) (IncidentList, error) {
-	v := pageValues(q.After, q.Limit)
+	v := pageParams(q.After, q.Limit)
 	if q.Open {
 		v.Set("open", "true")
 	}
@@ -25,10 +25,10 @@ func (c *Client) Incidents(ctx context.Context, q IncidentQuery) (IncidentList, 
 	u := c.base.JoinPath("api/v1/incidents")
 	u.RawQuery = v.Encode()
 	var list IncidentList
-	return list, c.call(ctx, http.MethodGet, u, nil, &list)
+	return list, c.do(ctx, http.MethodGet, u, nil, &list)
 }
 
-func pageValues(after string, limit int) url.Values {
+func pageParams(after string, limit int) url.Values {
 	v := url.Values{}
 	if after != "" {
 		v.Set("after", after)
@@ -45,7 +45,7 @@ func (c *Client) Incident(ctx context.Context, id string) (IncidentReport, error
 	if err := CheckID(id); err != nil {
 		return report, err
 	}
-	return report, c.call(ctx, http.MethodGet, c.base.JoinPath("api/v1/incidents", id), nil, &report)
+	return report, c.do(ctx, http.MethodGet, c.base.JoinPath("api/v1/incidents", id), nil, &report)
 }
 
 // Ack takes an open incident on. A *Problem with Acked says who was first.
@@ -54,28 +54,28 @@ func (c *Client) Ack(ctx context.Context, id string, a AckRequest) (AckReply, er
 	if err := CheckID(id); err != nil {
 		return reply, err
 	}
-	return reply, c.call(ctx, http.MethodPost, c.base.JoinPath("api/v1/incidents", id, "ack"), a, &reply)
+	return reply, c.do(ctx, http.MethodPost, c.base.JoinPath("api/v1/incidents", id, "ack"), a, &reply)
 }
 
-// Mutes asks for a page of the silences of rules that are not over.
-func (c *Client) Mutes(ctx context.Context, after string, limit int) (MuteList, error) {
+// Silences asks for a page of the silences of rules that are not over.
+func (c *Client) Silences(ctx context.Context, after string, limit int) (SilenceList, error) {
 	u := c.base.JoinPath("api/v1/silences")
-	u.RawQuery = pageValues(after, limit).Encode()
-	var list MuteList
-	return list, c.call(ctx, http.MethodGet, u, nil, &list)
+	u.RawQuery = pageParams(after, limit).Encode()
+	var list SilenceList
+	return list, c.do(ctx, http.MethodGet, u, nil, &list)
 }
 
-// Mute silences a rule.
-func (c *Client) Mute(ctx context.Context, m MuteRequest) (MuteReply, error) {
-	var reply MuteReply
-	return reply, c.call(ctx, http.MethodPost, c.base.JoinPath("api/v1/silences"), m, &reply)
+// Silence silences a rule.
+func (c *Client) Silence(ctx context.Context, m SilenceRequest) (SilenceReply, error) {
+	var reply SilenceReply
+	return reply, c.do(ctx, http.MethodPost, c.base.JoinPath("api/v1/silences"), m, &reply)
 }
 
-// Unmute ends a silence of a rule early.
-func (c *Client) Unmute(ctx context.Context, id string) (Mute, error) {
-	var m Mute
+// Unsilence ends a silence of a rule early.
+func (c *Client) Unsilence(ctx context.Context, id string) (Silence, error) {
+	var m Silence
 	if err := CheckID(id); err != nil {
 		return m, err
 	}
-	return m, c.call(ctx, http.MethodDelete, c.base.JoinPath("api/v1/silences", id), nil, &m)
+	return m, c.do(ctx, http.MethodDelete, c.base.JoinPath("api/v1/silences", id), nil, &m)
 }

@@ -9,8 +9,8 @@ import (
 	"headgate/web/api"
 )
 
-// soon waits until something holds.
-func soon(t *testing.T, what string, holds func() bool) {
+// eventually waits until something holds.
+func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for !holds() {
 		select {
@@ -23,13 +23,13 @@ func soon(t *testing.T, what string, holds func() bool) {
 
 // TestIncidentClient goes through everything over a real listener.
 func TestIncidentClient(t *testing.T) {
-	r := watching(t, 5*time.Millisecond)
+	r := newEngineFixture(t, 5*time.Millisecond)
 	s := httptest.NewServer(r.handler)
 	defer s.Close()
 	c, ctx := dial(t, s.URL, "ana@ops1"), t.Context()
-	r.board.Put("queue_age", "a", 30)
+	r.signals.Set("queue_age", "a", 30)
 	var list api.IncidentList
-	soon(t, "an incident", func() bool {
+	eventually(t, "an incident", func() bool {
 		var err error
 		if list, err = c.Incidents(ctx, api.IncidentQuery{Open: true, Pool: "a", Rule: "queue_age", Since: time.Now().Add(-time.Hour), Limit: 5}); err != nil {
 			t.Fatal(err)
@@ -45,24 +45,24 @@ func TestIncidentClient(t *testing.T) {
 	if _, err = dial(t, s.URL, "ben").Ack(ctx, id, api.AckRequest{}); !errors.As(err, &p) || p.Acked == nil || p.Acked.By != "ana@ops1" {
 		t.Errorf("second: %v", err)
 	}
-	soon(t, "the record", func() bool {
+	eventually(t, "the record", func() bool {
 		report, err := c.Incident(ctx, id)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return report.Recorded && len(report.Events) == 2
 	})
-	mute, err := c.Mute(ctx, api.MuteRequest{Rule: "queue_age", Pool: "a", For: "1h", Reason: "why"})
+	mute, err := c.Silence(ctx, api.SilenceRequest{Rule: "queue_age", Pool: "a", For: "1h", Reason: "why"})
 	if err != nil || !mute.Created {
 		t.Fatalf("%+v, %v", mute, err)
 	}
-	if mutes, err := c.Mutes(ctx, "", 10); err != nil || len(mutes.Items) != 1 {
+	if mutes, err := c.Silences(ctx, "", 10); err != nil || len(mutes.Items) != 1 {
 		t.Errorf("%+v, %v", mutes, err)
 	}
-	if mutes, err := c.Mutes(ctx, mute.Silence.ID, 0); err != nil || len(mutes.Items) != 0 {
+	if mutes, err := c.Silences(ctx, mute.Silence.ID, 0); err != nil || len(mutes.Items) != 0 {
 		t.Errorf("after the only one: %+v, %v", mutes, err)
 	}
-	if lifted, err := c.Unmute(ctx, mute.Silence.ID); err != nil || lifted.ID != mute.Silence.ID {
+	if lifted, err := c.Unsilence(ctx, mute.Silence.ID); err != nil || lifted.ID != mute.Silence.ID {
 		t.Errorf("%+v, %v", lifted, err)
 	}
 	status, err := c.Status(ctx)
@@ -77,9 +77,9 @@ func TestIncidentClientIDs(t *testing.T) {
 	for _, id := range []string{"", "..", "../mode", "a/b", "a b", "a?b", "a#b", "é", "\n", "%2e"} {
 		_, errShow := c.Incident(t.Context(), id)
 		_, errAck := c.Ack(t.Context(), id, api.AckRequest{})
-		_, errLift := c.Unmute(t.Context(), id)
+		_, errLift := c.Unsilence(t.Context(), id)
 		for _, err := range []error{errShow, errAck, errLift} {
-			var silence *api.Silence
+			var silence *api.UnreachableError
 			if err == nil || errors.As(err, &silence) {
 				t.Errorf("%q was sent: %v", id, err)
 			}

@@ -12,12 +12,12 @@ import (
 	"headgate/web/api/apitest"
 )
 
-// orders is an admin API that watches, for requests that mean no good.
-func orders(f *testing.F) (*apitest.Service, http.Handler) {
+// fuzzServer is an admin API that watches, for requests that mean no good.
+func fuzzServer(f *testing.F) (*apitest.Server, http.Handler) {
 	f.Helper()
-	s := apitest.Serve(f, token)
+	s := apitest.NewServer(f, token)
 	admin, err := api.NewAdmin(api.AdminConfig{
-		Token: token, Orders: none{}, Statuses: none{}, Audit: &record{}, Incidents: s.Shelf, Watch: s.Engine, Log: slogDiscard(),
+		Token: token, Modes: noPools{}, Status: noPools{}, Audit: &fakeRecord{}, Incidents: s.Incidents, Engine: s.Engine, Log: slogDiscard(),
 	})
 	if err != nil {
 		f.Fatal(err)
@@ -25,9 +25,9 @@ func orders(f *testing.F) (*apitest.Service, http.Handler) {
 	return s, admin
 }
 
-// answered checks what holds for every answer: a bounded body of JSON that says
+// wantAnswer checks what holds for every answer: a bounded body of JSON that says
 // its status, and nothing that is our fault.
-func answered(t *testing.T, h http.Handler, method, path, body string) *httptest.ResponseRecorder {
+func wantAnswer(t *testing.T, h http.Handler, method, path, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, "/api/v1/incidents", strings.NewReader(body))
 	r.URL.Path, r.URL.RawPath = path, ""
@@ -43,16 +43,16 @@ func answered(t *testing.T, h http.Handler, method, path, body string) *httptest
 	return w
 }
 
-func FuzzMuteBody(f *testing.F) {
+func FuzzSilenceBody(f *testing.F) {
 	for _, s := range []string{
 		`{"rule":"queue_age","for":"1h","reason":"x"}`, `{"rule":"queue_age","pool":"a","for":"30d","reason":"\u0000"}`,
 		`{"rule":"journal","for":"1ns","reason":"x"}`, `{"for":"9999999h"}`, `[]`, `{"rule":"x","rule":"y"}`, `{"reason":"\ud800"}`,
 	} {
 		f.Add(s)
 	}
-	s, h := orders(f)
+	s, h := fuzzServer(f)
 	f.Fuzz(func(t *testing.T, body string) {
-		if w := answered(t, h, http.MethodPost, "/api/v1/silences", body); w.Code != http.StatusOK {
+		if w := wantAnswer(t, h, http.MethodPost, "/api/v1/silences", body); w.Code != http.StatusOK {
 			return
 		}
 		for _, m := range s.Engine.Silences() {
@@ -70,11 +70,11 @@ func FuzzIncidentPath(f *testing.F) {
 	for _, s := range []string{"0198", "..", "a/b", "", "\x00", "é", "0198/ack", strings.Repeat("x", 100), "%2e%2e"} {
 		f.Add(s)
 	}
-	s, h := orders(f)
-	s.Trouble(f, "queue_age", "a", 30)
+	s, h := fuzzServer(f)
+	s.SetValue(f, "queue_age", "a", 30)
 	f.Fuzz(func(t *testing.T, id string) {
-		answered(t, h, http.MethodGet, "/api/v1/incidents/"+id, "")
-		answered(t, h, http.MethodPost, "/api/v1/incidents/"+id+"/ack", "{}")
-		answered(t, h, http.MethodDelete, "/api/v1/silences/"+id, "")
+		wantAnswer(t, h, http.MethodGet, "/api/v1/incidents/"+id, "")
+		wantAnswer(t, h, http.MethodPost, "/api/v1/incidents/"+id+"/ack", "{}")
+		wantAnswer(t, h, http.MethodDelete, "/api/v1/silences/"+id, "")
 	})
 }

@@ -21,16 +21,16 @@ const maxID = 64
 func CheckID(id string) error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
 	if id == "" || len(id) > maxID || strings.Trim(id, letters) != "" {
-		return fmt.Errorf("%s cannot be an ID: one has 1 to %d letters, digits and dashes", quoted(id), maxID)
+		return fmt.Errorf("%s cannot be an ID: one has 1 to %d letters, digits and dashes", quoteName(id), maxID)
 	}
 	return nil
 }
 
-// watched refuses requests about incidents while nothing watches.
-func (a *Admin) watched(h http.HandlerFunc) http.HandlerFunc {
+// requireEngine refuses requests about incidents while nothing watches.
+func (a *Admin) requireEngine(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if a.watch == nil {
-			WriteProblem(w, Problem{Type: TypeNotWatching, Status: http.StatusNotFound,
+		if a.engine == nil {
+			WriteProblem(w, Problem{Type: TypeMonitoringDisabled, Status: http.StatusNotFound,
 				Detail: "This headgate is not watching: it has no rules, and so no incidents and no silences."})
 			return
 		}
@@ -48,34 +48,34 @@ func (a *Admin) listIncidents(w http.ResponseWriter, r *http.Request) {
 	}
 	var page IncidentPage
 	if q.Open {
-		page = openPage(a.watch.Incidents(), q)
+		page = openPage(a.engine.Incidents(), q)
 	} else {
-		ctx, cancel := context.WithTimeout(r.Context(), auditTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), recordTimeout)
 		defer cancel()
 		var err error
 		if page, err = a.incidents.List(ctx, q); err != nil {
-			a.refuseRead(w, err)
+			a.writeIncidentError(w, err)
 			return
 		}
-		page.Items = brought(page.Items, a.watch.Incidents())
+		page.Items = mergeLive(page.Items, a.engine.Incidents())
 	}
-	list, silences, now := IncidentList{Items: []Incident{}, Next: page.Next}, a.watch.Silences(), time.Now()
+	list, silences, now := IncidentList{Items: []Incident{}, Next: page.Next}, a.engine.Silences(), time.Now()
 	for _, i := range page.Items {
 		list.Items = append(list.Items, incidentOf(i, silences, now))
 	}
 	writeJSON(w, http.StatusOK, "application/json", list)
 }
 
-// refuseRead is where the errors of reading the record become statuses.
-func (a *Admin) refuseRead(w http.ResponseWriter, err error) {
+// writeIncidentError is where the errors of reading the record become statuses.
+func (a *Admin) writeIncidentError(w http.ResponseWriter, err error) {
 	switch {
-	case errors.Is(err, ErrUnknownKey):
-		WriteProblem(w, *badKey())
+	case errors.Is(err, ErrUnknownCursor):
+		WriteProblem(w, *badCursor())
 	case errors.Is(err, ErrNoIncident):
 		WriteProblem(w, unknownIncident("There is no such incident."))
 	default:
 		a.log.Error("the record of incidents cannot be read", "error", err)
-		WriteProblem(w, Problem{Type: TypeRecordBroken, Status: http.StatusServiceUnavailable,
+		WriteProblem(w, Problem{Type: TypeRecordUnavailable, Status: http.StatusServiceUnavailable,
 			Detail: "The record cannot be read just now; the log says why. Open incidents are shown nevertheless, with open=true."})
 	}
 }
@@ -84,33 +84,33 @@ func unknownIncident(detail string) Problem {
 	return Problem{Type: TypeUnknownIncident, Status: http.StatusNotFound, Detail: detail}
 }
 
-func badKey() *Problem {
+func badCursor() *Problem {
 	return badRequest(http.StatusBadRequest, "after must be the next of an earlier page.")
 }
 
 func readIncidentQuery(r *http.Request) (IncidentQuery, *Problem) {
-	values, p := parameters(r, "open", "since", "pool", "rule", "after", "limit")
+	values, p := parseQuery(r, "open", "since", "pool", "rule", "after", "limit")
 	if p != nil {
 		return IncidentQuery{}, p
 	}
-	q, err := incidentQuery(values, time.Now())
+	q, err := parseIncidentQuery(values, time.Now())
 	if err != nil {
 		return q, badRequest(http.StatusBadRequest, err.Error()+".")
 	}
 	if q.Open && q.After != "" && CheckID(q.After) != nil {
-		return q, badKey()
+		return q, badCursor()
 	}
 	return q, nil
 }
 
-func incidentQuery(values url.Values, now time.Time) (IncidentQuery, error) {
-	c, err := changeQuery(values, now)
+func parseIncidentQuery(values url.Values, now time.Time) (IncidentQuery, error) {
+	c, err := parseAuditQuery(values, now)
 	if err != nil {
 		return IncidentQuery{}, err
 	}
 	q := IncidentQuery{Since: c.Since, Pool: c.Pool, Rule: values.Get("rule"), After: c.After, Limit: c.Limit}
-	if len(q.Rule) > maxKey {
-		return q, fmt.Errorf("rule must have at most %d characters", maxKey)
+	if len(q.Rule) > maxParam {
+		return q, fmt.Errorf("rule must have at most %d characters", maxParam)
 	}
 	switch values.Get("open") {
 	case "true":
@@ -144,9 +144,9 @@ func pageByID[T any](all []T, id func(T) string, after string, limit int) (items
 	return all[:limit], id(all[limit-1])
 }
 
-// brought returns recorded incidents brought up to date: the record may be
+// mergeLive returns recorded incidents brought up to date: the record may be
 // behind.
-func brought(items, now []engine.Incident) []engine.Incident {
+func mergeLive(items, now []engine.Incident) []engine.Incident {
 	live := make(map[string]engine.Incident, len(now))
 	for _, i := range now {
 		live[i.ID] = i
@@ -160,7 +160,7 @@ func brought(items, now []engine.Incident) []engine.Incident {
 }
 
 func (a *Admin) incident(w http.ResponseWriter, r *http.Request) {
-	if _, p := parameters(r); p != nil {
+	if _, p := parseQuery(r); p != nil {
 		WriteProblem(w, *p)
 		return
 	}
@@ -169,13 +169,13 @@ func (a *Admin) incident(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, unknownIncident("The incident "+err.Error()+"."))
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), auditTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), recordTimeout)
 	defer cancel()
 	d, err := a.incidents.Incident(ctx, id)
-	live, known := find(a.watch.Incidents(), id)
+	live, known := findIncident(a.engine.Incidents(), id)
 	switch {
 	case err != nil && !known:
-		a.refuseRead(w, err)
+		a.writeIncidentError(w, err)
 		return
 	case err != nil && !errors.Is(err, ErrNoIncident):
 		a.log.Error("an incident cannot be read, it is shown as far as it is in memory", "incident", id, "error", err)
@@ -185,12 +185,12 @@ func (a *Admin) incident(w http.ResponseWriter, r *http.Request) {
 		recorded = recorded && d.Incident.Seq >= live.Seq // else it is further on in memory
 		d.Incident = live
 	}
-	report := reportOf(incidentOf(d.Incident, a.watch.Silences(), time.Now()), d)
+	report := reportOf(incidentOf(d.Incident, a.engine.Silences(), time.Now()), d)
 	report.Recorded = recorded
 	writeJSON(w, http.StatusOK, "application/json", report)
 }
 
-func find(all []engine.Incident, id string) (engine.Incident, bool) {
+func findIncident(all []engine.Incident, id string) (engine.Incident, bool) {
 	n := slices.IndexFunc(all, func(i engine.Incident) bool { return i.ID == id })
 	if n < 0 {
 		return engine.Incident{}, false
@@ -201,11 +201,11 @@ func find(all []engine.Incident, id string) (engine.Incident, bool) {
 // openIncidents are those that the status shows, newest first.
 func (a *Admin) openIncidents(now time.Time) []Incident {
 	shown := []Incident{}
-	if a.watch == nil {
+	if a.engine == nil {
 		return shown
 	}
-	silences := a.watch.Silences()
-	for _, i := range openPage(a.watch.Incidents(), IncidentQuery{Limit: MaxPage}).Items {
+	silences := a.engine.Silences()
+	for _, i := range openPage(a.engine.Incidents(), IncidentQuery{Limit: MaxPage}).Items {
 		shown = append(shown, incidentOf(i, silences, now))
 	}
 	return shown

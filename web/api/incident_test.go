@@ -14,20 +14,20 @@ import (
 )
 
 func TestIncidentLife(t *testing.T) {
-	watched(t, func(t *testing.T, r *watchRig) {
-		i := r.open("queue_age", "a", 27.4)
-		if i.Level != "page" || i.Peak != "page" || *i.Value != 27.4 || *i.Threshold != 25 || i.Unit != "s" || i.EndedAt != nil || i.Ending != nil ||
-			i.AckedBy != nil || i.AckUntil != nil || i.Silenced || i.Pool != "a" || i.Summary == "" || i.Feel == "" || i.Runbook != "queue_age" {
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		i := r.openIncident("queue_age", "a", 27.4)
+		if i.Level != "page" || i.Peak != "page" || *i.Value != 27.4 || *i.Threshold != 25 || i.Unit != "s" || i.EndedAt != nil || i.EndReason != nil ||
+			i.AckedBy != nil || i.AckUntil != nil || i.Silenced || i.Pool != "a" || i.Summary == "" || i.Impact == "" || i.Runbook != "queue_age" {
 			t.Errorf("open: %+v", i)
 		}
 		if at, err := time.Parse("2006-01-02T15:04:05.000Z", i.OpenedAt); err != nil || time.Since(at) > 2*time.Second {
 			t.Errorf("opened_at %q", i.OpenedAt)
 		}
-		r.step("queue_age", "a", 18)
-		r.step("queue_age", "a", 3)
+		r.setValue("queue_age", "a", 18)
+		r.setValue("queue_age", "a", 3)
 		var report api.IncidentReport
 		r.get("/api/v1/incidents/"+i.ID, &report)
-		if report.EndedAt == nil || report.Ending == nil || *report.Ending != "recovered" || report.Peak != "page" || !report.Recorded || report.Cut {
+		if report.EndedAt == nil || report.EndReason == nil || *report.EndReason != "recovered" || report.Peak != "page" || !report.Recorded || report.Truncated {
 			t.Errorf("ended: %+v", report)
 		}
 		var kinds []string
@@ -49,19 +49,19 @@ func TestIncidentLife(t *testing.T) {
 }
 
 func TestIncidentDeliveries(t *testing.T) {
-	watched(t, func(t *testing.T, r *watchRig) {
-		i := r.open("queue_age", "a", 20)
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		i := r.openIncident("queue_age", "a", 20)
 		at := time.Date(2026, 1, 31, 11, 29, 0, 250_999_999, time.FixedZone("east", 3600))
-		r.shelf.Deliver(i.ID, []api.DeliveryRecord{
+		r.incidents.SetDeliveries(i.ID, []api.DeliveryRecord{
 			{ID: "1", Seq: 1, Kind: "post", Destination: "page", State: "retry", Attempts: 3, Created: at, Tried: at, NotBefore: at.Add(time.Minute), Reason: "rate limited"},
 			{ID: "2", Seq: 1, Kind: "reply", Destination: "page", State: "queued", Created: at},
-			{ID: "3", Seq: 2, Kind: "edit", Destination: "page", State: "sent", Attempts: 1, Created: at, Tried: at, NotBefore: at, Channel: "C1", Doubts: 1},
+			{ID: "3", Seq: 2, Kind: "edit", Destination: "page", State: "sent", Attempts: 1, Created: at, Tried: at, NotBefore: at, Channel: "C1", AmbiguousAttempts: 1},
 		}...)
 		var report api.IncidentReport
 		r.get("/api/v1/incidents/"+i.ID, &report)
 		d := report.Deliveries
 		if len(d) != 3 || d[0].CreatedAt != "2026-01-31T10:29:00.250Z" || *d[0].NextAt != "2026-01-31T10:30:00.250Z" || d[0].Reason != "rate limited" ||
-			d[1].TriedAt != nil || d[1].NextAt != nil || d[2].NextAt != nil || *d[2].TriedAt != d[2].CreatedAt || d[2].Channel != "C1" || d[2].Doubts != 1 {
+			d[1].TriedAt != nil || d[1].NextAt != nil || d[2].NextAt != nil || *d[2].TriedAt != d[2].CreatedAt || d[2].Channel != "C1" || d[2].AmbiguousAttempts != 1 {
 			t.Errorf("deliveries %+v", d)
 		}
 	})
@@ -70,10 +70,10 @@ func TestIncidentDeliveries(t *testing.T) {
 // TestIncidentsOfABrokenRecord: open ones are shown from memory, with what is not
 // known said.
 func TestIncidentsOfABrokenRecord(t *testing.T) {
-	watched(t, func(t *testing.T, r *watchRig) {
-		before := r.open("queue_age", "a", 30)
-		r.shelf.Break(errDisk)
-		during := r.open("queue_age", "b", 30)
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		before := r.openIncident("queue_age", "a", 30)
+		r.incidents.SetError(errDisk)
+		during := r.openIncident("queue_age", "b", 30)
 		for _, id := range []string{before.ID, during.ID} {
 			var report api.IncidentReport
 			r.get("/api/v1/incidents/"+id, &report)
@@ -81,18 +81,18 @@ func TestIncidentsOfABrokenRecord(t *testing.T) {
 				t.Errorf("report %+v", report)
 			}
 		}
-		w := r.do(call{method: "GET", path: "/api/v1/incidents"})
-		if p := r.problem(w, http.StatusServiceUnavailable); p.Type != api.TypeRecordBroken || !strings.Contains(p.Detail, "open=true") {
+		w := r.request(testRequest{method: "GET", path: "/api/v1/incidents"})
+		if p := r.problem(w, http.StatusServiceUnavailable); p.Type != api.TypeRecordUnavailable || !strings.Contains(p.Detail, "open=true") {
 			t.Errorf("problem %+v", p)
 		}
-		w = r.do(call{method: "GET", path: "/api/v1/incidents/0198"})
+		w = r.request(testRequest{method: "GET", path: "/api/v1/incidents/0198"})
 		r.problem(w, http.StatusServiceUnavailable)
 		if strings.Contains(w.Body.String(), "/some/where") || !strings.Contains(r.log.String(), "/some/where") {
 			t.Error("the log says what broke, the answer does not")
 		}
 		var ack api.AckReply
 		r.reply(r.post("/api/v1/incidents/"+during.ID+"/ack", `{}`, "ana"), &ack)
-		r.shelf.Break(nil)
+		r.incidents.SetError(nil)
 		time.Sleep(10 * time.Second)
 		var report api.IncidentReport
 		r.get("/api/v1/incidents/"+during.ID, &report)
@@ -104,11 +104,11 @@ func TestIncidentsOfABrokenRecord(t *testing.T) {
 
 // TestIncidentsAreNow: what is not recorded yet counts.
 func TestIncidentsAreNow(t *testing.T) {
-	watched(t, func(t *testing.T, r *watchRig) {
-		i := r.open("queue_age", "a", 20)
-		old := r.shelf.Recorded(i.ID)
-		r.step("queue_age", "a", 21)
-		r.shelf.Put(old)
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		i := r.openIncident("queue_age", "a", 20)
+		old := r.incidents.Stored(i.ID)
+		r.setValue("queue_age", "a", 21)
+		r.incidents.Add(old)
 		var list api.IncidentList
 		r.get("/api/v1/incidents", &list)
 		if len(list.Items) != 1 || *list.Items[0].Value != 21 {
@@ -120,7 +120,7 @@ func TestIncidentsAreNow(t *testing.T) {
 			t.Errorf("value %v, recorded %v: no step is missing in the record", *report.Value, report.Recorded)
 		}
 		old.Seq--
-		r.shelf.Put(old)
+		r.incidents.Add(old)
 		r.get("/api/v1/incidents/"+i.ID, &report)
 		if report.Recorded {
 			t.Error("a step is not recorded yet, and the answer says that all are")
@@ -131,10 +131,10 @@ func TestIncidentsAreNow(t *testing.T) {
 func TestIncidentPages(t *testing.T) {
 	for _, query := range []string{"", "open=true&"} {
 		t.Run(query, func(t *testing.T) {
-			watched(t, func(t *testing.T, r *watchRig) {
+			withEngine(t, func(t *testing.T, r *engineFixture) {
 				var want []string // newest first
 				for _, key := range [][2]string{{"queue_age", "a"}, {"journal", ""}, {"queue_age", "b"}} {
-					want = append([]string{r.open(key[0], key[1], 20).ID}, want...)
+					want = append([]string{r.openIncident(key[0], key[1], 20).ID}, want...)
 				}
 				var got []string
 				after := ""
@@ -163,7 +163,7 @@ func TestIncidentPages(t *testing.T) {
 }
 
 func TestIncidentsRefuse(t *testing.T) {
-	watched(t, func(t *testing.T, r *watchRig) {
+	withEngine(t, func(t *testing.T, r *engineFixture) {
 		for query, detail := range map[string]string{
 			"open=yes":                          "open must be true",
 			"open=true&open=true":               "must come once",
@@ -175,25 +175,25 @@ func TestIncidentsRefuse(t *testing.T) {
 			"after=" + strings.Repeat("x", 201): "at most 200 characters",
 			"offset=3":                          "there are open, since, pool, rule, after, limit",
 		} {
-			p := r.problem(r.do(call{method: "GET", path: "/api/v1/incidents?" + query}), http.StatusBadRequest)
+			p := r.problem(r.request(testRequest{method: "GET", path: "/api/v1/incidents?" + query}), http.StatusBadRequest)
 			if !strings.Contains(p.Detail, detail) {
 				t.Errorf("%s: detail %q, want %q", query, p.Detail, detail)
 			}
 		}
 		for _, id := range []string{"0198a", "%2e%2e", "a%2fb", "%00", "%1b%5b2J", strings.Repeat("x", 65), "x%20y"} {
-			w := r.do(call{method: "GET", path: "/api/v1/incidents/" + id})
+			w := r.request(testRequest{method: "GET", path: "/api/v1/incidents/" + id})
 			if p := r.problem(w, http.StatusNotFound); p.Type != api.TypeUnknownIncident && p.Type != "about:blank" || len(p.Detail) > 300 {
 				t.Errorf("%s: %+v", id, p)
 			}
 		}
-		r.problem(r.do(call{method: "GET", path: "/api/v1/incidents/0198a?x=1"}), http.StatusBadRequest)
+		r.problem(r.request(testRequest{method: "GET", path: "/api/v1/incidents/0198a?x=1"}), http.StatusBadRequest)
 	})
 }
 
 // TestIncidentNumbers: whatever the record holds, no NaN and no unbounded answer
 // comes out.
 func TestIncidentNumbers(t *testing.T) {
-	watched(t, func(t *testing.T, r *watchRig) {
+	withEngine(t, func(t *testing.T, r *engineFixture) {
 		const id = "0198aaaa"
 		var events []engine.Event
 		var deliveries []api.DeliveryRecord
@@ -201,12 +201,12 @@ func TestIncidentNumbers(t *testing.T) {
 			events = append(events, engine.Event{Incident: id, Seq: n + 1, Value: math.Inf(-1)})
 			deliveries = append(deliveries, api.DeliveryRecord{ID: fmt.Sprint(n)})
 		}
-		r.shelf.Put(engine.Incident{ID: id, Level: 99, Value: math.NaN(), Threshold: math.Inf(1), Why: "x", Ended: time.Now()}, events...)
-		r.shelf.Deliver(id, deliveries...)
-		w := r.do(call{method: "GET", path: "/api/v1/incidents/" + id})
+		r.incidents.Add(engine.Incident{ID: id, Level: 99, Value: math.NaN(), Threshold: math.Inf(1), Resolution: "x", Ended: time.Now()}, events...)
+		r.incidents.SetDeliveries(id, deliveries...)
+		w := r.request(testRequest{method: "GET", path: "/api/v1/incidents/" + id})
 		var report api.IncidentReport
 		r.reply(w, &report)
-		if report.Value != nil || report.Threshold != nil || report.Events[0].Value != nil || !report.Cut {
+		if report.Value != nil || report.Threshold != nil || report.Events[0].Value != nil || !report.Truncated {
 			t.Errorf("report %+v", report.Incident)
 		}
 		if len(report.Events) != api.MaxTimeline || report.Events[0].Seq != 8 || len(report.Deliveries) != api.MaxTimeline {
@@ -221,11 +221,11 @@ func TestIncidentNumbers(t *testing.T) {
 }
 
 func TestStatusShowsOpenIncidents(t *testing.T) {
-	watched(t, func(t *testing.T, r *watchRig) {
-		r.open("queue_age", "a", 20)
-		newest := r.open("queue_age", "b", 30)
-		r.open("journal", "", 20)
-		r.step("journal", "", 1)
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		r.openIncident("queue_age", "a", 20)
+		newest := r.openIncident("queue_age", "b", 30)
+		r.openIncident("journal", "", 20)
+		r.setValue("journal", "", 1)
 		var s api.Status
 		r.get("/api/v1/status", &s)
 		if len(s.IncidentsOpen) != 2 || s.IncidentsOpen[0].ID != newest.ID || s.IncidentsOpen[1].Pool != "a" {
@@ -234,33 +234,33 @@ func TestStatusShowsOpenIncidents(t *testing.T) {
 	})
 }
 
-// TestNotWatching: a headgate without rules says so, and the rest of it works.
-func TestNotWatching(t *testing.T) {
-	r := newRig(t)
-	for _, c := range []call{
+// TestMonitoringDisabled: a headgate without rules says so, and the rest of it works.
+func TestMonitoringDisabled(t *testing.T) {
+	r := newFixture(t)
+	for _, c := range []testRequest{
 		{method: "GET", path: "/api/v1/incidents"}, {method: "GET", path: "/api/v1/incidents/0198"},
 		{method: "POST", path: "/api/v1/incidents/0198/ack", body: "{}"}, {method: "GET", path: "/api/v1/silences"},
 		{method: "POST", path: "/api/v1/silences", body: "{}"}, {method: "DELETE", path: "/api/v1/silences/0198"},
 	} {
-		if p := r.problem(r.do(c), http.StatusNotFound); p.Type != api.TypeNotWatching {
+		if p := r.problem(r.request(c), http.StatusNotFound); p.Type != api.TypeMonitoringDisabled {
 			t.Errorf("%s %s: %+v", c.method, c.path, p)
 		}
 	}
 	var s struct {
 		Open json.RawMessage `json:"incidents_open"`
 	}
-	if err := json.Unmarshal(r.do(call{method: "GET", path: "/api/v1/status"}).Body.Bytes(), &s); err != nil || string(s.Open) != "[]" {
+	if err := json.Unmarshal(r.request(testRequest{method: "GET", path: "/api/v1/status"}).Body.Bytes(), &s); err != nil || string(s.Open) != "[]" {
 		t.Errorf("incidents_open %s, %v", s.Open, err)
 	}
 }
 
-func TestHalfWatching(t *testing.T) {
-	watched(t, func(t *testing.T, r *watchRig) {
-		_, err := api.NewAdmin(api.AdminConfig{Token: token, Orders: r.controller, Statuses: r, Audit: r.record, Watch: r.engine, Log: nil})
+func TestEngineNeedsIncidents(t *testing.T) {
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		_, err := api.NewAdmin(api.AdminConfig{Token: token, Modes: r.controller, Status: r, Audit: r.record, Engine: r.engine, Log: nil})
 		if err == nil {
 			t.Error("an admin API without a log")
 		}
-		c := api.AdminConfig{Token: token, Orders: r.controller, Statuses: r, Audit: r.record, Watch: r.engine, Log: slogDiscard()}
+		c := api.AdminConfig{Token: token, Modes: r.controller, Status: r, Audit: r.record, Engine: r.engine, Log: slogDiscard()}
 		if _, err := api.NewAdmin(c); err == nil || !strings.Contains(err.Error(), "both be there") {
 			t.Errorf("what watches without a record: %v", err)
 		}
@@ -268,7 +268,7 @@ func TestHalfWatching(t *testing.T) {
 }
 
 func TestIncidentMethods(t *testing.T) {
-	watched(t, func(t *testing.T, r *watchRig) {
+	withEngine(t, func(t *testing.T, r *engineFixture) {
 		for _, tt := range []struct{ method, path, allow string }{
 			{"POST", "/api/v1/incidents", "GET, HEAD"},
 			{"DELETE", "/api/v1/incidents/0198", "GET, HEAD"},
@@ -276,13 +276,13 @@ func TestIncidentMethods(t *testing.T) {
 			{"PUT", "/api/v1/silences", "GET, HEAD, POST"},
 			{"GET", "/api/v1/silences/0198", "DELETE"},
 		} {
-			w := r.do(call{method: tt.method, path: tt.path})
+			w := r.request(testRequest{method: tt.method, path: tt.path})
 			if r.problem(w, http.StatusMethodNotAllowed); w.Header().Get("Allow") != tt.allow {
 				t.Errorf("%s %s: Allow %q, want %q", tt.method, tt.path, w.Header().Get("Allow"), tt.allow)
 			}
 		}
 		for _, path := range []string{"/api/v1/incidents/0198/", "/api/v1/incidents/0198/ack/", "/api/v1/incidents//ack", "/api/v1/silences/a/b"} {
-			r.problem(r.do(call{method: "GET", path: path}), http.StatusNotFound)
+			r.problem(r.request(testRequest{method: "GET", path: path}), http.StatusNotFound)
 		}
 	})
 }

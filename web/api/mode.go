@@ -51,7 +51,7 @@ type ModeChange struct {
 }
 
 func (a *Admin) putMode(w http.ResponseWriter, r *http.Request) {
-	order, dry, p := readOrder(w, r)
+	order, dry, p := decodeModeRequest(w, r)
 	if p != nil {
 		WriteProblem(w, *p)
 		return
@@ -60,16 +60,16 @@ func (a *Admin) putMode(w http.ResponseWriter, r *http.Request) {
 		a.planMode(w, order)
 		return
 	}
-	result, err := a.orders.Do(r.Context(), time.Now(), order)
+	result, err := a.modes.Do(r.Context(), time.Now(), order)
 	if err != nil {
-		a.refuseOrder(w, order, err)
+		a.writeModeError(w, order, err)
 		return
 	}
 	reply := ModeReply{Recorded: result.Recorded, Changes: []ModeChange{}}
-	status := a.statuses.Status(time.Now())
+	status := a.statusSource.Status(time.Now())
 	for _, c := range result.Changes {
 		change := ModeChange{Change: ChangeOf(c)}
-		if s := status.poolOf(c.Pool); s != nil {
+		if s := status.pool(c.Pool); s != nil {
 			change.Overdue, change.DrainS = s.Overdue, s.DrainS
 			// A pool that was in the mode already may be there unrecorded.
 			reply.Recorded = reply.Recorded && (s.ModeRecorded == nil || *s.ModeRecorded)
@@ -79,24 +79,24 @@ func (a *Admin) putMode(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, "application/json", reply)
 }
 
-func (a *Admin) planMode(w http.ResponseWriter, o control.Order) {
-	status := a.statuses.Status(time.Now())
-	reply, err := plan(&status, o, time.Now())
+func (a *Admin) planMode(w http.ResponseWriter, o control.ModeRequest) {
+	status := a.statusSource.Status(time.Now())
+	reply, err := planModeChange(&status, o, time.Now())
 	if err != nil {
-		a.refuseOrder(w, o, err)
+		a.writeModeError(w, o, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, "application/json", reply)
 }
 
-// refuseOrder is where the errors of orders become statuses.
-func (a *Admin) refuseOrder(w http.ResponseWriter, o control.Order, err error) {
-	status := a.statuses.Status(time.Now())
+// writeModeError is where the errors of orders become statuses.
+func (a *Admin) writeModeError(w http.ResponseWriter, o control.ModeRequest, err error) {
+	status := a.statusSource.Status(time.Now())
 	switch {
 	case errors.Is(err, control.ErrNoPool):
 		WriteProblem(w, unknownPool(&status, o.Pool))
-	case errors.Is(err, control.ErrUnexpected):
-		WriteProblem(w, otherMode(&status, o))
+	case errors.Is(err, control.ErrModeMismatch):
+		WriteProblem(w, modeConflict(&status, o))
 	default:
 		a.log.Error("an order failed", "action", o.Action, "pool", o.Pool, "error", err)
 		WriteProblem(w, Problem{Status: http.StatusInternalServerError, Detail: "The order failed and nothing was changed; the log says why."})
@@ -104,16 +104,16 @@ func (a *Admin) refuseOrder(w http.ResponseWriter, o control.Order, err error) {
 }
 
 func unknownPool(s *Status, name string) Problem {
-	p := Problem{Type: TypeUnknownPool, Status: http.StatusNotFound, Pools: s.names()}
-	p.Detail = fmt.Sprintf("There is no pool %s. There are: %s.", quoted(name), strings.Join(p.Pools, ", "))
+	p := Problem{Type: TypeUnknownPool, Status: http.StatusNotFound, Pools: s.poolNames()}
+	p.Detail = fmt.Sprintf("There is no pool %s. There are: %s.", quoteName(name), strings.Join(p.Pools, ", "))
 	if len(p.Pools) == 0 {
 		p.Detail = "There are no pools."
 	}
 	return p
 }
 
-func otherMode(s *Status, o control.Order) Problem {
-	p := Problem{Type: TypeOtherMode, Status: http.StatusConflict}
+func modeConflict(s *Status, o control.ModeRequest) Problem {
+	p := Problem{Type: TypeModeConflict, Status: http.StatusConflict}
 	var told []string
 	for i := range s.Pools {
 		c := &s.Pools[i]
@@ -121,7 +121,7 @@ func otherMode(s *Status, o control.Order) Problem {
 			continue
 		}
 		since := c.ModeSince.UTC().Format(timeLayout)
-		p.Current = append(p.Current, Standing{
+		p.Current = append(p.Current, ModeState{
 			Pool: c.Name, Mode: c.Mode, Before: c.ModeBefore, Since: since, By: c.ModeBy, Reason: c.ModeReason,
 		})
 		told = append(told, fmt.Sprintf("pool %q is in %s since %s by %s", c.Name, c.Mode, since, c.ModeBy))
@@ -130,31 +130,31 @@ func otherMode(s *Status, o control.Order) Problem {
 	return p
 }
 
-// readOrder turns a request into an order.
-func readOrder(w http.ResponseWriter, r *http.Request) (o control.Order, dry bool, p *Problem) {
-	if _, p := parameters(r); p != nil {
+// decodeModeRequest turns a request into an order.
+func decodeModeRequest(w http.ResponseWriter, r *http.Request) (o control.ModeRequest, dry bool, p *Problem) {
+	if _, p := parseQuery(r); p != nil {
 		return o, false, p
 	}
 	var m ModeRequest
-	if p := readObject(w, r, map[string]any{
+	if p := decodeObject(w, r, map[string]any{
 		"mode": &m.Mode, "reason": &m.Reason, "expected": &m.Expected, "drop_overdue": &m.DropOverdue, "dry_run": &m.DryRun,
 	}); p != nil {
 		return o, false, p
 	}
-	o, err := m.order()
+	o, err := m.controlRequest()
 	if err != nil {
 		return o, false, badRequest(http.StatusBadRequest, err.Error()+".")
 	}
 	o.Pool = r.PathValue("pool")
 	o.Actor = cmp.Or(r.Header.Get(ActorHeader), "api")
-	if err := line(ActorHeader, o.Actor, MaxActor); err != nil {
+	if err := checkLine(ActorHeader, o.Actor, MaxActor); err != nil {
 		return o, false, badRequest(http.StatusBadRequest, err.Error()+".")
 	}
 	return o, m.DryRun, nil
 }
 
-func (m *ModeRequest) order() (control.Order, error) {
-	o := control.Order{Via: control.ViaAPI, Reason: m.Reason, DropOverdue: m.DropOverdue}
+func (m *ModeRequest) controlRequest() (control.ModeRequest, error) {
+	o := control.ModeRequest{Via: control.ViaAPI, Reason: m.Reason, DropOverdue: m.DropOverdue}
 	switch m.Mode {
 	case ModeRestore:
 		o.Action = control.Restore
@@ -165,7 +165,7 @@ func (m *ModeRequest) order() (control.Order, error) {
 		if err != nil {
 			return o, errors.New("mode must be enforce, observe, passthrough or restore")
 		}
-		o.Action, o.Mode = control.ToMode, mode
+		o.Action, o.Mode = control.SetMode, mode
 	}
 	if m.DropOverdue && o.Action == control.Rollback {
 		return o, errors.New("drop_overdue does not go with passthrough, in which nothing is refused")
@@ -177,12 +177,12 @@ func (m *ModeRequest) order() (control.Order, error) {
 		}
 		o.Expected = &mode
 	}
-	return o, line("reason", m.Reason, MaxReason)
+	return o, checkLine("reason", m.Reason, MaxReason)
 }
 
-// line refuses text that would not stay in its place in a log, a table or a
+// checkLine refuses text that would not stay in its place in a log, a table or a
 // terminal.
-func line(name, text string, most int) error {
+func checkLine(name, text string, most int) error {
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return fmt.Errorf("%s must be one line of printable text", name)
 	}

@@ -21,26 +21,26 @@ func TestModes(t *testing.T) {
 	tests := []struct {
 		start, ask string
 		want       admission.Mode
-		action     control.Action
+		action     control.ModeAction
 	}{
 		{"enforce", "passthrough", admission.PassThrough, control.Rollback},
-		{"enforce", "observe", admission.Observe, control.ToMode},
+		{"enforce", "observe", admission.Observe, control.SetMode},
 		{"enforce", "restore", admission.Enforce, control.Restore},
 		{"observe", "passthrough", admission.PassThrough, control.Rollback},
 		{"observe", "restore", admission.Enforce, control.Restore},
 		{"observe passthrough", "restore", admission.Observe, control.Restore},
 		{"passthrough", "restore", admission.Enforce, control.Restore},
-		{"passthrough", "enforce", admission.Enforce, control.ToMode},
+		{"passthrough", "enforce", admission.Enforce, control.SetMode},
 	}
 	for _, tt := range tests {
 		t.Run(tt.start+" to "+tt.ask, func(t *testing.T) {
-			r := newRig(t)
+			r := newFixture(t)
 			for mode := range strings.FieldsSeq(tt.start) {
 				r.put("/api/v1/pools/a/mode", `{"mode":"`+mode+`"}`)
 			}
 			from := r.mode("a")
 			var reply api.ModeReply
-			w := r.do(call{method: "PUT", path: "/api/v1/pools/a/mode", body: `{"mode":"` + tt.ask + `","reason":"why"}`,
+			w := r.request(testRequest{method: "PUT", path: "/api/v1/pools/a/mode", body: `{"mode":"` + tt.ask + `","reason":"why"}`,
 				header: http.Header{api.ActorHeader: {"ana@host"}}})
 			r.reply(w, &reply)
 			if got := r.mode("a"); got != tt.want {
@@ -64,7 +64,7 @@ func TestModes(t *testing.T) {
 }
 
 func TestModeOfAllPools(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.put("/api/v1/pools/b/mode", `{"mode":"observe"}`)
 	var reply api.ModeReply
 	r.reply(r.put("/api/v1/mode", `{"mode":"passthrough","reason":"storm"}`), &reply)
@@ -102,7 +102,7 @@ func TestDryRun(t *testing.T) {
 }
 
 func dryThenReal(t *testing.T, start, ask, drop string) {
-	r := newRig(t)
+	r := newFixture(t)
 	for mode := range strings.FieldsSeq(start) {
 		r.put("/api/v1/mode", `{"mode":"`+mode+`"}`)
 	}
@@ -132,8 +132,8 @@ func dryThenReal(t *testing.T, start, ask, drop string) {
 	}
 }
 
-func TestOverdueIsTold(t *testing.T) {
-	r := newRig(t)
+func TestReplyCountsOverdue(t *testing.T) {
+	r := newFixture(t)
 	r.put("/api/v1/mode", `{"mode":"passthrough"}`)
 	r.fill("a", 7, 15*time.Second)
 	var reply api.ModeReply
@@ -150,8 +150,8 @@ func TestOverdueIsTold(t *testing.T) {
 }
 
 func TestExpected(t *testing.T) {
-	r := newRig(t)
-	r.do(call{method: "PUT", path: "/api/v1/pools/b/mode", body: `{"mode":"passthrough","reason":"mine"}`,
+	r := newFixture(t)
+	r.request(testRequest{method: "PUT", path: "/api/v1/pools/b/mode", body: `{"mode":"passthrough","reason":"mine"}`,
 		header: http.Header{api.ActorHeader: {"bob"}}})
 	for _, body := range []string{
 		`{"mode":"observe","expected":"enforce"}`, `{"mode":"observe","expected":"enforce","dry_run":true}`,
@@ -160,7 +160,7 @@ func TestExpected(t *testing.T) {
 		if r.mode("a") != admission.Enforce || r.mode("b") != admission.PassThrough {
 			t.Fatal("a refused order changed a mode")
 		}
-		if p.Type != api.TypeOtherMode || len(p.Current) != 1 {
+		if p.Type != api.TypeModeConflict || len(p.Current) != 1 {
 			t.Fatalf("problem %+v", p)
 		}
 		c := p.Current[0]
@@ -176,7 +176,7 @@ func TestExpected(t *testing.T) {
 // TestExpectedRace lets many ask for the same change; the record has one winner
 // and every loser is told its name.
 func TestExpectedRace(t *testing.T) {
-	r := served(t)
+	r := newServedFixture(t)
 	const n = 16
 	won := make(chan string, n)
 	lost := make(chan *api.Problem, n)
@@ -209,7 +209,7 @@ func TestExpectedRace(t *testing.T) {
 }
 
 func TestUnknownPool(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	for _, path := range []string{"/api/v1/pools/c/mode", "/api/v1/pools/%22%0aevil/mode", "/api/v1/pools/" + strings.Repeat("x", 4000) + "/mode"} {
 		for _, dry := range []string{"true", "false"} {
 			p := r.problem(r.put(path, `{"mode":"observe","dry_run":`+dry+`}`), http.StatusNotFound)
@@ -227,9 +227,9 @@ func TestUnknownPool(t *testing.T) {
 // stop the change.
 func TestUnrecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newFixture(t)
 		synctest.Wait()
-		r.record.breaks(errDisk)
+		r.record.setError(errDisk)
 		var reply api.ModeReply
 		r.reply(r.put("/api/v1/mode", `{"mode":"passthrough"}`), &reply)
 		if reply.Recorded || reply.Changes[0].ID == "" || r.mode("a") != admission.PassThrough {

@@ -27,12 +27,14 @@ type Ops struct {
 // secret, and whoever is paged may have no token at hand.
 func (o Ops) Handler() http.Handler {
 	mux := http.NewServeMux()
-	get := func(path string, h http.HandlerFunc) { mux.HandleFunc(path, methods{http.MethodGet: h}.handler()) }
+	get := func(path string, h http.HandlerFunc) {
+		mux.HandleFunc(path, methodHandlers{http.MethodGet: h}.handler())
+	}
 	get("/metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{
 		MaxRequestsInFlight: maxScrapes,
 		EnableOpenMetrics:   true,
 	}).ServeHTTP)
-	get("/healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") })
+	get("/healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })
 	get("/readyz", o.ready)
 	get("/runbooks/{name}", o.runbook)
 	if o.Pages != nil {
@@ -47,10 +49,10 @@ func (o Ops) Handler() http.Handler {
 
 func (o Ops) ready(w http.ResponseWriter, _ *http.Request) {
 	if err := o.Ready(); err != nil {
-		text(w, http.StatusServiceUnavailable, err.Error())
+		writeText(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
-	text(w, http.StatusOK, "ready")
+	writeText(w, http.StatusOK, "ready")
 }
 
 // runbook shows a page as it was written, or as HTML to whoever asks for that.
@@ -65,10 +67,10 @@ func (o Ops) runbook(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, Problem{Status: http.StatusNotFound, Detail: "There are pages for " + strings.Join(runbooks.PageNames(), ", ") + "."})
 		return
 	}
-	text(w, http.StatusOK, strings.TrimRight(page, "\n"))
+	writeText(w, http.StatusOK, strings.TrimRight(page, "\n"))
 }
 
-func text(w http.ResponseWriter, status int, line string) {
+func writeText(w http.ResponseWriter, status int, line string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")

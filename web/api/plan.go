@@ -7,9 +7,9 @@ import (
 	"headgate/runbooks/control"
 )
 
-// plan says what an order would do to pools that stand as s says. Whether it is
+// planModeChange says what an order would do to pools that stand as s says. Whether it is
 // right is tested against the controller that carries orders out.
-func plan(s *Status, o control.Order, now time.Time) (ModeReply, error) {
+func planModeChange(s *Status, o control.ModeRequest, now time.Time) (ModeReply, error) {
 	reply := ModeReply{DryRun: true, Changes: []ModeChange{}}
 	for i := range s.Pools {
 		p := &s.Pools[i]
@@ -17,9 +17,9 @@ func plan(s *Status, o control.Order, now time.Time) (ModeReply, error) {
 			continue
 		}
 		if o.Expected != nil && o.Expected.String() != p.Mode {
-			return ModeReply{}, control.ErrUnexpected
+			return ModeReply{}, control.ErrModeMismatch
 		}
-		reply.Changes = append(reply.Changes, planned(p, o, now))
+		reply.Changes = append(reply.Changes, plannedChange(p, o, now))
 	}
 	if len(reply.Changes) == 0 {
 		return ModeReply{}, control.ErrNoPool
@@ -27,9 +27,9 @@ func plan(s *Status, o control.Order, now time.Time) (ModeReply, error) {
 	return reply, nil
 }
 
-func planned(p *PoolStatus, o control.Order, now time.Time) ModeChange {
+func plannedChange(p *PoolStatus, o control.ModeRequest, now time.Time) ModeChange {
 	c := ModeChange{Overdue: p.Overdue, DrainS: p.DrainS, Change: Change{
-		At: now.UTC().Format(timeLayout), Pool: p.Name, Action: string(o.Action), From: p.Mode, To: goal(p, o),
+		At: now.UTC().Format(timeLayout), Pool: p.Name, Action: string(o.Action), From: p.Mode, To: targetMode(p, o),
 		Running: p.InFlight, Queued: p.QueueDepth,
 	}}
 	if c.From != c.To || o.DropOverdue {
@@ -47,8 +47,8 @@ func planned(p *PoolStatus, o control.Order, now time.Time) ModeChange {
 	return c
 }
 
-// goal returns the mode that an order leads to.
-func goal(p *PoolStatus, o control.Order) string {
+// targetMode returns the mode that an order leads to.
+func targetMode(p *PoolStatus, o control.ModeRequest) string {
 	switch {
 	case o.Action != control.Restore:
 		return o.Mode.String()

@@ -9,23 +9,23 @@ import (
 // The types of problems that a program may want to tell apart. The others have
 // the type "about:blank": their status says all.
 const (
-	TypeUnknownPool  = "urn:headgate:problem:unknown_pool"    // 404, with Pools
-	TypeOtherMode    = "urn:headgate:problem:other_mode"      // 409, with Current
-	TypeBadToken     = "urn:headgate:problem:bad_token"       // 401 and 429
-	TypeCrossSite    = "urn:headgate:problem:cross_site"      // 403
-	TypeStaleForm    = "urn:headgate:problem:stale_form"      // 403
-	TypeBadRequest   = "urn:headgate:problem:bad_request"     // 400, 413, 415
-	TypeRecordBroken = "urn:headgate:problem:record_unusable" // 503
+	TypeUnknownPool       = "urn:headgate:problem:unknown_pool"    // 404, with Pools
+	TypeModeConflict      = "urn:headgate:problem:other_mode"      // 409, with Current
+	TypeBadToken          = "urn:headgate:problem:bad_token"       // 401 and 429
+	TypeCrossSite         = "urn:headgate:problem:cross_site"      // 403
+	TypeBadFormToken      = "urn:headgate:problem:stale_form"      // 403
+	TypeBadRequest        = "urn:headgate:problem:bad_request"     // 400, 413, 415
+	TypeRecordUnavailable = "urn:headgate:problem:record_unusable" // 503
 
-	TypeNotWatching     = "urn:headgate:problem:not_watching"     // 404: nothing is watched, there are no incidents
-	TypeUnknownIncident = "urn:headgate:problem:unknown_incident" // 404
-	TypeUnknownSilence  = "urn:headgate:problem:unknown_silence"  // 404
-	TypeUnknownRule     = "urn:headgate:problem:unknown_rule"     // 404
-	TypeAlreadyAcked    = "urn:headgate:problem:already_acked"    // 409, with Acked
-	TypeUnknownAction   = "urn:headgate:problem:unknown_action"   // 404
+	TypeMonitoringDisabled = "urn:headgate:problem:not_watching"     // 404: nothing is watched, there are no incidents
+	TypeUnknownIncident    = "urn:headgate:problem:unknown_incident" // 404
+	TypeUnknownSilence     = "urn:headgate:problem:unknown_silence"  // 404
+	TypeUnknownRule        = "urn:headgate:problem:unknown_rule"     // 404
+	TypeAlreadyAcked       = "urn:headgate:problem:already_acked"    // 409, with Acked
+	TypeUnknownAction      = "urn:headgate:problem:unknown_action"   // 404
 
 	TypeNoDrills     = "urn:headgate:problem:no_drills"     // 404: this headgate runs none
-	TypeUnknownDrill = "urn:headgate:problem:unknown_drill" // 404, with Drills
+	TypeUnknownDrill = "urn:headgate:problem:unknown_drill" // 404, with DrillPorts
 	TypeUnknownRun   = "urn:headgate:problem:unknown_run"   // 404
 	TypeDrillsFrozen = "urn:headgate:problem:drills_frozen" // 409
 	TypeDrillBusy    = "urn:headgate:problem:drill_busy"    // 409, with Run
@@ -39,17 +39,17 @@ type Problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"` // what to do about it
 
-	Pools   []string   `json:"pools,omitempty"`   // the pools that there are, when the one asked for is none
-	Current []Standing `json:"current,omitempty"` // how the pools stand that are in another mode than expected
+	Pools   []string    `json:"pools,omitempty"`   // the pools that there are, when the one asked for is none
+	Current []ModeState `json:"current,omitempty"` // how the pools stand that are in another mode than expected
 
-	Acked *StandingAck `json:"acked,omitempty"` // who was first to take the incident on
+	Acked *ExistingAck `json:"acked,omitempty"` // who was first to take the incident on
 
 	Drills []string `json:"drills,omitempty"` // IDs of the drills that there are, when the one asked for is none
 	Run    string   `json:"run,omitempty"`    // ID of the run that goes on
 }
 
-// Standing is how a pool stands when it is not as expected.
-type Standing struct {
+// ModeState is how a pool stands when it is not as expected.
+type ModeState struct {
 	Pool   string  `json:"pool"`
 	Mode   string  `json:"mode"`
 	Before *string `json:"before"` // what restore returns to; null unless in passthrough

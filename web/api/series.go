@@ -15,18 +15,18 @@ import (
 
 // Bounds of what one may ask of samples.
 const (
-	MaxSeriesPoints = 2000               // of one series
-	maxSeriesSpan   = 8 * 24 * time.Hour // samples are kept for less
-	seriesTimeout   = 3 * time.Second
-	seriesAtOnce    = 2 // queries; those who evaluate rules need the machine too
-	leastStep       = time.Second
-	usualPoints     = 240 // without a step
+	MaxSeriesPoints      = 2000               // of one series
+	maxSeriesSpan        = 8 * 24 * time.Hour // samples are kept for less
+	seriesTimeout        = 3 * time.Second
+	maxConcurrentQueries = 2 // queries; those who evaluate rules need the machine too
+	minStep              = time.Second
+	defaultPoints        = 240 // without a step
 )
 
-// Samples reads samples. *tsdb.DB does. It obeys its context, and bounds points,
+// SampleReader reads samples. *tsdb.DB does. It obeys its context, and bounds points,
 // series and what a query may hold by itself.
-type Samples interface {
-	Between(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]tsdb.Line, error)
+type SampleReader interface {
+	QueryRange(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]tsdb.Series, error)
 }
 
 // SeriesReply is the reply to GET /api/v1/series.
@@ -58,22 +58,22 @@ type seriesQuery struct {
 
 func (a *Admin) series(w http.ResponseWriter, r *http.Request) {
 	if a.samples == nil {
-		WriteProblem(w, Problem{Type: TypeNotWatching, Status: http.StatusNotFound, Detail: "This headgate is not watching: it takes no samples."})
+		WriteProblem(w, Problem{Type: TypeMonitoringDisabled, Status: http.StatusNotFound, Detail: "This headgate is not watching: it takes no samples."})
 		return
 	}
-	values, p := parameters(r, "query", "from", "to", "step")
+	values, p := parseQuery(r, "query", "from", "to", "step")
 	if p != nil {
 		WriteProblem(w, *p)
 		return
 	}
-	q, err := readSeriesQuery(values, time.Now())
+	q, err := parseSeriesQuery(values, time.Now())
 	if err != nil {
 		WriteProblem(w, *badRequest(http.StatusBadRequest, err.Error()+"."))
 		return
 	}
 	select {
-	case a.querying <- struct{}{}:
-		defer func() { <-a.querying }()
+	case a.querySlots <- struct{}{}:
+		defer func() { <-a.querySlots }()
 	default:
 		w.Header().Set("Retry-After", "1")
 		WriteProblem(w, Problem{Status: http.StatusTooManyRequests, Detail: "Other queries are being answered: try again in a moment."})
@@ -81,10 +81,10 @@ func (a *Admin) series(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), seriesTimeout)
 	defer cancel()
-	lines, err := a.samples.Between(ctx, q.expr, q.from, q.to, q.step)
+	lines, err := a.samples.QueryRange(ctx, q.expr, q.from, q.to, q.step)
 	switch {
 	case errors.Is(err, tsdb.ErrQuery):
-		WriteProblem(w, *badRequest(http.StatusBadRequest, cutText(initial(err.Error()))+"."))
+		WriteProblem(w, *badRequest(http.StatusBadRequest, truncateDetail(upperFirst(err.Error()))+"."))
 	case err != nil:
 		a.log.Error("samples cannot be read", "error", err)
 		WriteProblem(w, Problem{Status: http.StatusServiceUnavailable, Detail: "The samples cannot be read just now; the log says why."})
@@ -93,15 +93,15 @@ func (a *Admin) series(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (q seriesQuery) reply(lines []tsdb.Line) SeriesReply {
-	reply := SeriesReply{From: stamp(q.from), To: stamp(q.to), StepS: Seconds(q.step), Items: []Series{}}
+func (q seriesQuery) reply(lines []tsdb.Series) SeriesReply {
+	reply := SeriesReply{From: formatTime(q.from), To: formatTime(q.to), StepS: Seconds(q.step), Items: []Series{}}
 	for _, l := range lines {
 		s := Series{Labels: l.Labels, Points: make([]SeriesPoint, 0, len(l.Points))}
 		if s.Labels == nil {
 			s.Labels = map[string]string{}
 		}
 		for _, p := range l.Points {
-			s.Points = append(s.Points, SeriesPoint{At: stamp(p.At), V: p.V})
+			s.Points = append(s.Points, SeriesPoint{At: formatTime(p.At), V: p.V})
 		}
 		reply.Items = append(reply.Items, s)
 	}
@@ -109,9 +109,9 @@ func (q seriesQuery) reply(lines []tsdb.Line) SeriesReply {
 	return reply
 }
 
-func initial(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-func readSeriesQuery(values url.Values, now time.Time) (seriesQuery, error) {
+func parseSeriesQuery(values url.Values, now time.Time) (seriesQuery, error) {
 	q := seriesQuery{expr: values.Get("query"), to: now.UTC()}
 	if q.expr == "" {
 		return q, errors.New("query must be an expression in PromQL, such as headgate_queue_depth")
@@ -132,15 +132,15 @@ func readSeriesQuery(values url.Values, now time.Time) (seriesQuery, error) {
 	if span < 0 || span > maxSeriesSpan {
 		return q, fmt.Errorf("from must be before to, by at most %d days", maxSeriesSpan/(24*time.Hour))
 	}
-	q.step = max((span / usualPoints).Round(time.Second), leastStep)
+	q.step = max((span / defaultPoints).Round(time.Second), minStep)
 	if s := values.Get("step"); s != "" {
-		if q.step, err = ParseSpan(s); err != nil {
+		if q.step, err = ParseDuration(s); err != nil {
 			return q, fmt.Errorf("step %w", err)
 		}
 	}
 	switch {
-	case q.step < leastStep:
-		return q, fmt.Errorf("step must be at least %s", leastStep)
+	case q.step < minStep:
+		return q, fmt.Errorf("step must be at least %s", minStep)
 	case span/q.step >= MaxSeriesPoints:
 		return q, fmt.Errorf("there may be at most %d points: take a step of at least %s, or a shorter time", MaxSeriesPoints,
 			(span/MaxSeriesPoints + time.Second).Truncate(time.Second))

@@ -16,9 +16,9 @@ import (
 	"headgate/web/api"
 )
 
-// shelfOfSamples answers every query alike, and remembers what was asked.
-type shelfOfSamples struct {
-	lines    []tsdb.Line
+// fakeSamples answers every query alike, and remembers what was asked.
+type fakeSamples struct {
+	lines    []tsdb.Series
 	err      error
 	hold     chan struct{} // nil: answer at once
 	began    chan struct{}
@@ -27,7 +27,7 @@ type shelfOfSamples struct {
 	step     time.Duration
 }
 
-func (s *shelfOfSamples) Between(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]tsdb.Line, error) {
+func (s *fakeSamples) QueryRange(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]tsdb.Series, error) {
 	if s.hold != nil {
 		s.began <- struct{}{}
 		select {
@@ -40,11 +40,11 @@ func (s *shelfOfSamples) Between(ctx context.Context, expr string, from, to time
 	return s.lines, s.err
 }
 
-func withSamples(t *testing.T, s api.Samples) *rig {
+func withSamples(t *testing.T, s api.SampleReader) *fixture {
 	t.Helper()
-	r := newRig(t)
+	r := newFixture(t)
 	admin, err := api.NewAdmin(api.AdminConfig{
-		Token: token, Orders: r.controller, Statuses: r, Audit: r.record, Samples: s, Log: slog.New(slog.NewTextHandler(r.log, nil)),
+		Token: token, Modes: r.controller, Status: r, Audit: r.record, Samples: s, Log: slog.New(slog.NewTextHandler(r.log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -63,12 +63,12 @@ func seriesPath(name, value string, more ...string) string {
 
 func TestSeriesAreShown(t *testing.T) {
 	at := time.Date(2026, 1, 31, 11, 0, 0, 0, time.UTC)
-	s := &shelfOfSamples{lines: []tsdb.Line{
+	s := &fakeSamples{lines: []tsdb.Series{
 		{Labels: map[string]string{"pool": "b"}}, {Labels: map[string]string{"pool": "a"}, Points: []tsdb.Point{{At: at, V: 1.5}, {At: at.Add(time.Minute), V: 2}}},
 	}}
 	r := withSamples(t, s)
 	var reply api.SeriesReply
-	r.reply(r.do(call{method: http.MethodGet, path: seriesPath("query", "headgate_queue_depth", "from", "2026-01-31T11:00:00Z", "to", "2026-01-31T12:00:00Z", "step", "1m")}), &reply)
+	r.reply(r.request(testRequest{method: http.MethodGet, path: seriesPath("query", "headgate_queue_depth", "from", "2026-01-31T11:00:00Z", "to", "2026-01-31T12:00:00Z", "step", "1m")}), &reply)
 	want := api.SeriesReply{From: "2026-01-31T11:00:00.000Z", To: "2026-01-31T12:00:00.000Z", StepS: 60, Items: []api.Series{
 		{Labels: map[string]string{"pool": "a"}, Points: []api.SeriesPoint{{At: "2026-01-31T11:00:00.000Z", V: 1.5}, {At: "2026-01-31T11:01:00.000Z", V: 2}}},
 		{Labels: map[string]string{"pool": "b"}, Points: []api.SeriesPoint{}},
@@ -79,11 +79,11 @@ func TestSeriesAreShown(t *testing.T) {
 	if s.expr != "headgate_queue_depth" || s.step != time.Minute || !s.from.Equal(at) || !s.to.Equal(at.Add(time.Hour)) {
 		t.Errorf("asked for %q from %s to %s every %s", s.expr, s.from, s.to, s.step)
 	}
-	r.do(call{method: http.MethodGet, path: seriesPath("query", "1")})
+	r.request(testRequest{method: http.MethodGet, path: seriesPath("query", "1")})
 	if span := s.to.Sub(s.from); span != time.Hour || s.step != 15*time.Second || time.Since(s.to) > time.Minute {
 		t.Errorf("by default %s every %s", span, s.step)
 	}
-	r.do(call{method: http.MethodGet, path: seriesPath("query", "1", "from", "7d")})
+	r.request(testRequest{method: http.MethodGet, path: seriesPath("query", "1", "from", "7d")})
 	if span := s.to.Sub(s.from); span != 7*24*time.Hour || span/s.step > api.MaxSeriesPoints {
 		t.Errorf("of a week: %s every %s", span, s.step)
 	}
@@ -91,7 +91,7 @@ func TestSeriesAreShown(t *testing.T) {
 
 // TestSeriesAreBounded: what costs too much is refused before it is asked.
 func TestSeriesAreBounded(t *testing.T) {
-	s := &shelfOfSamples{}
+	s := &fakeSamples{}
 	r := withSamples(t, s)
 	for path, want := range map[string]string{
 		"/api/v1/series":                                                           "query must be an expression",
@@ -106,7 +106,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		seriesPath("query", "1") + "&query=2":                                      "must come once",
 		seriesPath("query", "1", "from", "0001-01-01T00:00:00Z", "step", "36500d"): "by at most 8 days",
 	} {
-		w := r.do(call{method: http.MethodGet, path: path})
+		w := r.request(testRequest{method: http.MethodGet, path: path})
 		if p := r.problem(w, http.StatusBadRequest); !strings.Contains(strings.ReplaceAll(p.Detail, "5m3s", "303s"), want) {
 			t.Errorf("%s: %q, want %q in it", path, p.Detail, want)
 		}
@@ -116,36 +116,36 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 }
 
-func TestSeriesTroubleIsTold(t *testing.T) {
-	s := &shelfOfSamples{err: fmt.Errorf("%w: unclosed left parenthesis", tsdb.ErrQuery)}
+func TestSeriesErrors(t *testing.T) {
+	s := &fakeSamples{err: fmt.Errorf("%w: unclosed left parenthesis", tsdb.ErrQuery)}
 	r := withSamples(t, s)
-	get := call{method: http.MethodGet, path: seriesPath("query", "(")}
-	if p := r.problem(r.do(get), http.StatusBadRequest); p.Detail != "The query cannot be answered: unclosed left parenthesis." {
+	get := testRequest{method: http.MethodGet, path: seriesPath("query", "(")}
+	if p := r.problem(r.request(get), http.StatusBadRequest); p.Detail != "The query cannot be answered: unclosed left parenthesis." {
 		t.Errorf("%q", p.Detail)
 	}
 	s.err = errDisk
-	if p := r.problem(r.do(get), http.StatusServiceUnavailable); strings.Contains(p.Detail, "/some/where") || !strings.Contains(r.log.String(), "/some/where") {
+	if p := r.problem(r.request(get), http.StatusServiceUnavailable); strings.Contains(p.Detail, "/some/where") || !strings.Contains(r.log.String(), "/some/where") {
 		t.Errorf("%q; log: %s", p.Detail, r.log)
 	}
-	if p := newRig(t).problem(newRig(t).do(get), http.StatusNotFound); p.Type != api.TypeNotWatching {
+	if p := newFixture(t).problem(newFixture(t).request(get), http.StatusNotFound); p.Type != api.TypeMonitoringDisabled {
 		t.Errorf("without samples: %+v", p)
 	}
-	if w := r.do(call{method: http.MethodGet, path: get.path, header: http.Header{"Authorization": {}}}); w.Code != http.StatusUnauthorized {
+	if w := r.request(testRequest{method: http.MethodGet, path: get.path, header: http.Header{"Authorization": {}}}); w.Code != http.StatusUnauthorized {
 		t.Errorf("without the token: %d", w.Code)
 	}
 }
 
 // TestFewQueriesAtOnce: rules need the machine too.
 func TestFewQueriesAtOnce(t *testing.T) {
-	s := &shelfOfSamples{hold: make(chan struct{}), began: make(chan struct{})}
+	s := &fakeSamples{hold: make(chan struct{}), began: make(chan struct{})}
 	r := withSamples(t, s)
-	get := call{method: http.MethodGet, path: seriesPath("query", "1")}
+	get := testRequest{method: http.MethodGet, path: seriesPath("query", "1")}
 	done := make(chan int)
 	for range 2 {
-		go func() { done <- r.do(get).Code }()
+		go func() { done <- r.request(get).Code }()
 		<-s.began
 	}
-	w := r.do(get)
+	w := r.request(get)
 	if p := r.problem(w, http.StatusTooManyRequests); w.Header().Get("Retry-After") != "1" || !strings.Contains(p.Detail, "try again") {
 		t.Errorf("%v %q", w.Header(), p.Detail)
 	}

@@ -24,8 +24,8 @@ type PoolStatus struct {
 	ModeRecorded *bool     `json:"mode_recorded"` // false: a restart would forget the mode; nil: not known
 	Policy       string    `json:"policy"`
 
-	Guard  *GuardStatus `json:"guard"`  // the automatic rollback; nil: there is none
-	Paused *PauseStatus `json:"paused"` // nil: permits are handed out
+	AutoRollback *AutoRollbackStatus `json:"guard"`  // the automatic rollback; nil: there is none
+	Paused       *PauseStatus        `json:"paused"` // nil: permits are handed out
 
 	Workers         int      `json:"workers"`
 	InFlight        int      `json:"in_flight"`
@@ -41,12 +41,12 @@ type PoolStatus struct {
 	Admitted1m      int      `json:"admitted_1m"`
 }
 
-// GuardStatus is how the automatic rollback of a pool stands.
-type GuardStatus struct {
-	State        string  `json:"state"`         // armed, flipping, flipped or cooldown
-	FlipsToday   int     `json:"flips_today"`   // in the last 24 hours
-	LatchedUntil *string `json:"latched_until"` // until then somebody's decision stands; nil: none does
-	Why          string  `json:"why"`           // what keeps it from rolling back, or made it; empty: nothing
+// AutoRollbackStatus is how the automatic rollback of a pool stands.
+type AutoRollbackStatus struct {
+	State          string  `json:"state"`         // armed, flipping, flipped or cooldown
+	RollbacksToday int     `json:"flips_today"`   // in the last 24 hours
+	HoldUntil      *string `json:"latched_until"` // until then somebody's decision stands; nil: none does
+	Reason         string  `json:"why"`           // what keeps it from rolling back, or made it; empty: nothing
 }
 
 // PauseStatus says until when a pool hands out no permit, and who said so.
@@ -57,8 +57,8 @@ type PauseStatus struct {
 	Reason string `json:"reason"`
 }
 
-// Stamp returns a time as the API shows it.
-func Stamp(t time.Time) string { return stamp(t) }
+// FormatTime returns a time as the API shows it.
+func FormatTime(t time.Time) string { return formatTime(t) }
 
 // Seconds returns a duration as the API shows it: seconds, to the millisecond.
 func Seconds(d time.Duration) float64 {
@@ -66,12 +66,12 @@ func Seconds(d time.Duration) float64 {
 }
 
 func (a *Admin) status(w http.ResponseWriter, r *http.Request) {
-	if _, p := parameters(r); p != nil {
+	if _, p := parseQuery(r); p != nil {
 		WriteProblem(w, *p)
 		return
 	}
 	now := time.Now()
-	s := a.statuses.Status(now)
+	s := a.statusSource.Status(now)
 	if s.Pools == nil {
 		s.Pools = []PoolStatus{}
 	}
@@ -79,8 +79,8 @@ func (a *Admin) status(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, "application/json", s)
 }
 
-// poolOf returns the status of the pool of that name, nil if there is none.
-func (s *Status) poolOf(name string) *PoolStatus {
+// pool returns the status of the pool of that name, nil if there is none.
+func (s *Status) pool(name string) *PoolStatus {
 	for i := range s.Pools {
 		if s.Pools[i].Name == name {
 			return &s.Pools[i]
@@ -89,7 +89,7 @@ func (s *Status) poolOf(name string) *PoolStatus {
 	return nil
 }
 
-func (s *Status) names() []string {
+func (s *Status) poolNames() []string {
 	names := make([]string, 0, len(s.Pools))
 	for i := range s.Pools {
 		names = append(names, s.Pools[i].Name)

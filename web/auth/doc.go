@@ -10,8 +10,8 @@
 //   - A link is a way in that works once and for a short time. Looking at it does
 //     not use it up: programs that show previews of links look at them too.
 //
-// A session ends when nothing was asked for in its name for IdleTime, and
-// LongestTime after it began in any case. A page that refreshes itself asks for
+// A session ends when nothing was asked for in its name for IdleTimeout, and
+// MaxLifetime after it began in any case. A page that refreshes itself asks for
 // nothing in that sense: it Peeks.
 //
 // The package takes the time from its caller and knows no HTTP.

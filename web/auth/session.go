@@ -10,9 +10,9 @@ import (
 
 // How long sessions and links last, and how many there can be.
 const (
-	IdleTime    = 4 * time.Hour
-	LongestTime = 24 * time.Hour
-	LinkTime    = 10 * time.Minute
+	IdleTimeout  = 4 * time.Hour
+	MaxLifetime  = 24 * time.Hour
+	LinkLifetime = 10 * time.Minute
 
 	MaxSessions = 256
 	MaxLinks    = 64
@@ -20,25 +20,25 @@ const (
 
 // Session is one browser that has signed in.
 type Session struct {
-	Actor string // who it is, as they said
-	Form  string // the form token
-	Began time.Time
+	Actor     string // who it is, as they said
+	FormToken string // the form token
+	Started   time.Time
 }
 
-// Owns says whether a form token is this session's. It takes the same time
+// ValidFormToken says whether a form token is this session's. It takes the same time
 // whatever was sent.
-func (s Session) Owns(form string) bool {
-	return s.Form != "" && subtle.ConstantTimeCompare([]byte(form), []byte(s.Form)) == 1
+func (s Session) ValidFormToken(form string) bool {
+	return s.FormToken != "" && subtle.ConstantTimeCompare([]byte(form), []byte(s.FormToken)) == 1
 }
 
-// key is the sum of a secret: who reads the memory has no way in.
-type key [sha256.Size]byte
+// secretHash is the sum of a secret: who reads the memory has no way in.
+type secretHash [sha256.Size]byte
 
-func keyOf(secret string) key { return sha256.Sum256([]byte(secret)) }
+func hashSecret(secret string) secretHash { return sha256.Sum256([]byte(secret)) }
 
-type held struct {
+type storedSession struct {
 	Session
-	used time.Time
+	lastUsed time.Time
 }
 
 type link struct {
@@ -50,24 +50,24 @@ type link struct {
 // may be called from any goroutine.
 type Store struct {
 	mu       sync.Mutex
-	sessions map[key]held
-	links    map[key]link
+	sessions map[secretHash]storedSession
+	links    map[secretHash]link
 }
 
-// Open begins a session and returns its secret. When there are too many, the one
+// Create begins a session and returns its secret. When there are too many, the one
 // that was used least lately ends.
-func (s *Store) Open(now time.Time, actor string) (secret string, opened Session) {
+func (s *Store) Create(now time.Time, actor string) (secret string, opened Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.openLocked(now, actor)
+	return s.createLocked(now, actor)
 }
 
-func (s *Store) openLocked(now time.Time, actor string) (string, Session) {
+func (s *Store) createLocked(now time.Time, actor string) (string, Session) {
 	if s.sessions == nil {
-		s.sessions = make(map[key]held)
+		s.sessions = make(map[secretHash]storedSession)
 	}
 	for k, h := range s.sessions {
-		if h.over(now) {
+		if h.expired(now) {
 			delete(s.sessions, k)
 		}
 	}
@@ -75,65 +75,69 @@ func (s *Store) openLocked(now time.Time, actor string) (string, Session) {
 		s.evictLocked()
 	}
 	secret := rand.Text()
-	h := held{Session: Session{Actor: actor, Form: rand.Text(), Began: now}, used: now}
-	s.sessions[keyOf(secret)] = h
+	h := storedSession{Session: Session{Actor: actor, FormToken: rand.Text(), Started: now}, lastUsed: now}
+	s.sessions[hashSecret(secret)] = h
 	return secret, h.Session
 }
 
 func (s *Store) evictLocked() {
-	var oldest key
+	var oldest secretHash
 	var at time.Time
 	for k, h := range s.sessions {
-		if at.IsZero() || h.used.Before(at) {
-			oldest, at = k, h.used
+		if at.IsZero() || h.lastUsed.Before(at) {
+			oldest, at = k, h.lastUsed
 		}
 	}
 	delete(s.sessions, oldest)
 }
 
-func (h held) over(now time.Time) bool {
-	return now.Sub(h.used) >= IdleTime || now.Sub(h.Began) >= LongestTime
+func (h storedSession) expired(now time.Time) bool {
+	return now.Sub(h.lastUsed) >= IdleTimeout || now.Sub(h.Started) >= MaxLifetime
 }
 
-// Use returns the session of a secret, and keeps it from going idle.
-func (s *Store) Use(now time.Time, secret string) (Session, bool) { return s.find(now, secret, true) }
+// Touch returns the session of a secret, and keeps it from going idle.
+func (s *Store) Touch(now time.Time, secret string) (Session, bool) {
+	return s.lookup(now, secret, true)
+}
 
 // Peek returns the session of a secret, and lets it go idle.
-func (s *Store) Peek(now time.Time, secret string) (Session, bool) { return s.find(now, secret, false) }
+func (s *Store) Peek(now time.Time, secret string) (Session, bool) {
+	return s.lookup(now, secret, false)
+}
 
-func (s *Store) find(now time.Time, secret string, use bool) (Session, bool) {
-	k := keyOf(secret)
+func (s *Store) lookup(now time.Time, secret string, use bool) (Session, bool) {
+	k := hashSecret(secret)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h, ok := s.sessions[k]
 	if !ok {
 		return Session{}, false
 	}
-	if h.over(now) {
+	if h.expired(now) {
 		delete(s.sessions, k)
 		return Session{}, false
 	}
 	if use {
-		h.used = now
+		h.lastUsed = now
 		s.sessions[k] = h
 	}
 	return h.Session, true
 }
 
-// Close ends a session; of a secret that is none, nothing.
-func (s *Store) Close(secret string) {
+// Revoke ends a session; of a secret that is none, nothing.
+func (s *Store) Revoke(secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.sessions, keyOf(secret))
+	delete(s.sessions, hashSecret(secret))
 }
 
-// Link makes a link for somebody and returns its code. When there are too many,
+// CreateLink makes a link for somebody and returns its code. When there are too many,
 // the one that ends first is gone.
-func (s *Store) Link(now time.Time, actor string) (code string, until time.Time) {
+func (s *Store) CreateLink(now time.Time, actor string) (code string, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.links == nil {
-		s.links = make(map[key]link)
+		s.links = make(map[secretHash]link)
 	}
 	for k, l := range s.links {
 		if !now.Before(l.until) {
@@ -141,7 +145,7 @@ func (s *Store) Link(now time.Time, actor string) (code string, until time.Time)
 		}
 	}
 	if len(s.links) >= MaxLinks {
-		var first key
+		var first secretHash
 		var at time.Time
 		for k, l := range s.links {
 			if at.IsZero() || l.until.Before(at) {
@@ -150,15 +154,15 @@ func (s *Store) Link(now time.Time, actor string) (code string, until time.Time)
 		}
 		delete(s.links, first)
 	}
-	code, until = rand.Text(), now.Add(LinkTime)
-	s.links[keyOf(code)] = link{actor: actor, until: until}
+	code, until = rand.Text(), now.Add(LinkLifetime)
+	s.links[hashSecret(code)] = link{actor: actor, until: until}
 	return code, until
 }
 
-// Enter uses a link up and begins a session, false if the code is not, or no
+// RedeemLink uses a link up and begins a session, false if the code is not, or no
 // longer, one of a link.
-func (s *Store) Enter(now time.Time, code string) (secret string, opened Session, ok bool) {
-	k := keyOf(code)
+func (s *Store) RedeemLink(now time.Time, code string) (secret string, opened Session, ok bool) {
+	k := hashSecret(code)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, ok := s.links[k]
@@ -169,6 +173,6 @@ func (s *Store) Enter(now time.Time, code string) (secret string, opened Session
 	if !now.Before(l.until) {
 		return "", Session{}, false
 	}
-	secret, opened = s.openLocked(now, l.actor)
+	secret, opened = s.createLocked(now, l.actor)
 	return secret, opened, true
 }

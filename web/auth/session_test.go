@@ -18,29 +18,29 @@ func TestSessionsEnd(t *testing.T) {
 		want bool
 	}{
 		"at once":                  {nil, 0, true},
-		"just before it is idle":   {nil, auth.IdleTime - time.Second, true},
-		"idle":                     {nil, auth.IdleTime, false},
-		"used meanwhile":           {[]time.Duration{3 * time.Hour}, auth.IdleTime + time.Hour, true},
-		"idle since the last use":  {[]time.Duration{3 * time.Hour}, auth.IdleTime + 3*time.Hour, false},
-		"used all day, and ending": {every(time.Hour, 23), auth.LongestTime, false},
-		"used all day":             {every(time.Hour, 23), auth.LongestTime - time.Second, true},
+		"just before it is idle":   {nil, auth.IdleTimeout - time.Second, true},
+		"idle":                     {nil, auth.IdleTimeout, false},
+		"used meanwhile":           {[]time.Duration{3 * time.Hour}, auth.IdleTimeout + time.Hour, true},
+		"idle since the last use":  {[]time.Duration{3 * time.Hour}, auth.IdleTimeout + 3*time.Hour, false},
+		"used all day, and ending": {multiplesOf(time.Hour, 23), auth.MaxLifetime, false},
+		"used all day":             {multiplesOf(time.Hour, 23), auth.MaxLifetime - time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s auth.Store
-			secret, _ := s.Open(start, "ana")
+			secret, _ := s.Create(start, "ana")
 			for _, u := range step.uses {
-				if _, ok := s.Use(start.Add(u), secret); !ok {
+				if _, ok := s.Touch(start.Add(u), secret); !ok {
 					t.Fatalf("gone after %s already", u)
 				}
 			}
-			if _, ok := s.Use(start.Add(step.at), secret); ok != step.want {
+			if _, ok := s.Touch(start.Add(step.at), secret); ok != step.want {
 				t.Errorf("there after %s: %t, want %t", step.at, ok, step.want)
 			}
 		})
 	}
 }
 
-func every(d time.Duration, n int) []time.Duration {
+func multiplesOf(d time.Duration, n int) []time.Duration {
 	var all []time.Duration
 	for i := range n {
 		all = append(all, time.Duration(i+1)*d)
@@ -48,40 +48,40 @@ func every(d time.Duration, n int) []time.Duration {
 	return all
 }
 
-// TestPeekLetsGoIdle: a page that refreshes itself does not hold a session open.
-func TestPeekLetsGoIdle(t *testing.T) {
+// TestPeekDoesNotExtendSession: a page that refreshes itself does not hold a session open.
+func TestPeekDoesNotExtendSession(t *testing.T) {
 	var s auth.Store
-	secret, _ := s.Open(start, "ana")
-	for at := time.Minute; at < auth.IdleTime; at += time.Minute {
+	secret, _ := s.Create(start, "ana")
+	for at := time.Minute; at < auth.IdleTimeout; at += time.Minute {
 		if _, ok := s.Peek(start.Add(at), secret); !ok {
 			t.Fatalf("gone after %s", at)
 		}
 	}
-	if _, ok := s.Peek(start.Add(auth.IdleTime), secret); ok {
+	if _, ok := s.Peek(start.Add(auth.IdleTimeout), secret); ok {
 		t.Error("peeking has kept it open")
 	}
 }
 
-func TestSessionsAreTold(t *testing.T) {
+func TestSessionsDiffer(t *testing.T) {
 	var s auth.Store
-	secret, opened := s.Open(start, "ana")
-	other, second := s.Open(start, "ben")
-	got, ok := s.Use(start, secret)
+	secret, opened := s.Create(start, "ana")
+	other, second := s.Create(start, "ben")
+	got, ok := s.Touch(start, secret)
 	if !ok || got != opened || got.Actor != "ana" {
 		t.Errorf("got %+v, want %+v", got, opened)
 	}
-	if !got.Owns(opened.Form) || got.Owns(second.Form) || got.Owns("") || (auth.Session{}).Owns("") {
+	if !got.ValidFormToken(opened.FormToken) || got.ValidFormToken(second.FormToken) || got.ValidFormToken("") || (auth.Session{}).ValidFormToken("") {
 		t.Error("a form token is owned by its session alone")
 	}
-	s.Close(secret)
-	if _, ok := s.Use(start, secret); ok {
+	s.Revoke(secret)
+	if _, ok := s.Touch(start, secret); ok {
 		t.Error("there after it was closed")
 	}
-	if _, ok := s.Use(start, other); !ok {
+	if _, ok := s.Touch(start, other); !ok {
 		t.Error("closing one has ended another")
 	}
-	for _, wrong := range []string{"", "x", opened.Form} {
-		if _, ok := s.Use(start, wrong); ok {
+	for _, wrong := range []string{"", "x", opened.FormToken} {
+		if _, ok := s.Touch(start, wrong); ok {
 			t.Errorf("%q is a session", wrong)
 		}
 	}
@@ -89,25 +89,25 @@ func TestSessionsAreTold(t *testing.T) {
 
 func TestLinksWorkOnce(t *testing.T) {
 	var s auth.Store
-	code, until := s.Link(start, "ana@ops1")
-	if until != start.Add(auth.LinkTime) {
+	code, until := s.CreateLink(start, "ana@ops1")
+	if until != start.Add(auth.LinkLifetime) {
 		t.Errorf("until %s", until)
 	}
-	if _, _, ok := s.Enter(start, "something else"); ok {
+	if _, _, ok := s.RedeemLink(start, "something else"); ok {
 		t.Error("any code is a way in")
 	}
-	secret, opened, ok := s.Enter(start.Add(auth.LinkTime-time.Second), code)
+	secret, opened, ok := s.RedeemLink(start.Add(auth.LinkLifetime-time.Second), code)
 	if !ok || opened.Actor != "ana@ops1" {
 		t.Fatalf("entered %t as %+v", ok, opened)
 	}
-	if _, ok := s.Use(start.Add(auth.LinkTime), secret); !ok {
+	if _, ok := s.Touch(start.Add(auth.LinkLifetime), secret); !ok {
 		t.Error("no session has begun")
 	}
-	if _, _, ok := s.Enter(start.Add(auth.LinkTime-time.Second), code); ok {
+	if _, _, ok := s.RedeemLink(start.Add(auth.LinkLifetime-time.Second), code); ok {
 		t.Error("a link has worked twice")
 	}
-	late, until := s.Link(start, "ana")
-	if _, _, ok := s.Enter(until, late); ok {
+	late, until := s.CreateLink(start, "ana")
+	if _, _, ok := s.RedeemLink(until, late); ok {
 		t.Error("a link has worked after its time")
 	}
 }
@@ -117,11 +117,11 @@ func TestBounds(t *testing.T) {
 	var s auth.Store
 	var secrets, codes []string
 	for i := range auth.MaxSessions + 10 {
-		secret, _ := s.Open(start.Add(time.Duration(i)*time.Second), fmt.Sprint(i))
+		secret, _ := s.Create(start.Add(time.Duration(i)*time.Second), fmt.Sprint(i))
 		secrets = append(secrets, secret)
 	}
 	for i := range auth.MaxLinks + 10 {
-		code, _ := s.Link(start.Add(time.Duration(i)*time.Second), fmt.Sprint(i))
+		code, _ := s.CreateLink(start.Add(time.Duration(i)*time.Second), fmt.Sprint(i))
 		codes = append(codes, code)
 	}
 	now := start.Add(5 * time.Minute)
@@ -134,23 +134,23 @@ func TestBounds(t *testing.T) {
 	if _, ok := s.Peek(now, secrets[0]); ok || there != auth.MaxSessions {
 		t.Errorf("%d sessions, the oldest among them: %t", there, ok)
 	}
-	if _, _, ok := s.Enter(now, codes[0]); ok {
+	if _, _, ok := s.RedeemLink(now, codes[0]); ok {
 		t.Error("the oldest link is still there")
 	}
-	if _, _, ok := s.Enter(now, codes[len(codes)-1]); !ok {
+	if _, _, ok := s.RedeemLink(now, codes[len(codes)-1]); !ok {
 		t.Error("the newest link is gone")
 	}
 }
 
-// TestOneEnters: of many who use a link at once, one gets in.
-func TestOneEnters(t *testing.T) {
+// TestLinkRedeemedOnceConcurrently: of many who use a link at once, one gets in.
+func TestLinkRedeemedOnceConcurrently(t *testing.T) {
 	var s auth.Store
-	code, _ := s.Link(start, "ana")
+	code, _ := s.CreateLink(start, "ana")
 	var all sync.WaitGroup
 	entered := make(chan string, 50)
 	for range 50 {
 		all.Go(func() {
-			if secret, _, ok := s.Enter(start, code); ok {
+			if secret, _, ok := s.RedeemLink(start, code); ok {
 				entered <- secret
 			}
 		})

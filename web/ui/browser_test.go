@@ -13,11 +13,11 @@ import (
 
 // browser keeps cookies and follows no redirects.
 type browser struct {
-	*rig
+	*fixture
 	client *http.Client
 }
 
-func (r *rig) browser() *browser {
+func (r *fixture) browser() *browser {
 	r.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -30,7 +30,7 @@ func (r *rig) browser() *browser {
 }
 
 // signedIn is a browser of somebody who has signed in.
-func (r *rig) signedIn() *browser {
+func (r *fixture) signedIn() *browser {
 	r.Helper()
 	b := r.browser()
 	if got := b.post("/login", url.Values{"token": {token}, "name": {"ana"}}); got.status != http.StatusSeeOther {
@@ -39,8 +39,8 @@ func (r *rig) signedIn() *browser {
 	return b
 }
 
-// answer is what came back, read.
-type answer struct {
+// response is what came back, read.
+type response struct {
 	*testing.T
 	status int
 	header http.Header
@@ -48,7 +48,7 @@ type answer struct {
 	doc    *html.Node
 }
 
-func (b *browser) do(req *http.Request) answer {
+func (b *browser) do(req *http.Request) response {
 	b.Helper()
 	reply, err := b.client.Do(req)
 	if err != nil {
@@ -59,7 +59,7 @@ func (b *browser) do(req *http.Request) answer {
 	if err != nil {
 		b.Fatal(err)
 	}
-	a := answer{b.T, reply.StatusCode, reply.Header, string(text), nil}
+	a := response{b.T, reply.StatusCode, reply.Header, string(text), nil}
 	if a.doc, err = html.Parse(strings.NewReader(a.body)); err != nil {
 		b.Fatal(err)
 	}
@@ -76,25 +76,25 @@ func (b *browser) request(method, path string, body io.Reader) *http.Request {
 	return req
 }
 
-func (b *browser) get(path string) answer { return b.do(b.request(http.MethodGet, path, nil)) }
+func (b *browser) get(path string) response { return b.do(b.request(http.MethodGet, path, nil)) }
 
-func (b *browser) post(path string, form url.Values) answer {
+func (b *browser) post(path string, form url.Values) response {
 	req := b.request(http.MethodPost, path, strings.NewReader(form.Encode()))
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	return b.do(req)
 }
 
-// send fills in the form of a page that goes to a path, and sends it.
-func (b *browser) send(a answer, action string, fill url.Values) answer {
+// submit fills in the form of a page that goes to a path, and sends it.
+func (b *browser) submit(a response, action string, fill url.Values) response {
 	b.Helper()
-	form := a.find(func(n *html.Node) bool {
+	form := a.findNode(func(n *html.Node) bool {
 		return n.Data == "form" && attr(n, "action") == action && attr(n, "method") == "post"
 	})
 	if form == nil {
 		b.Fatalf("there is no form that goes to %s\n%s", action, a.text())
 	}
 	values := url.Values{}
-	each(form, func(n *html.Node) {
+	walk(form, func(n *html.Node) {
 		if n.Data == "input" && attr(n, "type") == "hidden" {
 			values.Set(attr(n, "name"), attr(n, "value"))
 		}
@@ -106,7 +106,7 @@ func (b *browser) send(a answer, action string, fill url.Values) answer {
 }
 
 // want checks the status, and that texts are there as text.
-func (a answer) want(status int, texts ...string) answer {
+func (a response) want(status int, texts ...string) response {
 	a.Helper()
 	if a.status != status {
 		a.Errorf("status %d, want %d\n%s", a.status, status, a.text())
@@ -119,8 +119,8 @@ func (a answer) want(status int, texts ...string) answer {
 	return a
 }
 
-// without checks that texts are not there.
-func (a answer) without(texts ...string) answer {
+// wantWithout checks that texts are not there.
+func (a response) wantWithout(texts ...string) response {
 	a.Helper()
 	for _, t := range texts {
 		if strings.Contains(a.text(), t) {
@@ -131,9 +131,9 @@ func (a answer) without(texts ...string) answer {
 }
 
 // text is what can be read on the page, with single spaces.
-func (a answer) text() string {
+func (a response) text() string {
 	var b strings.Builder
-	each(a.doc, func(n *html.Node) {
+	walk(a.doc, func(n *html.Node) {
 		if n.Type == html.TextNode {
 			b.WriteString(n.Data + " ")
 		}
@@ -142,8 +142,8 @@ func (a answer) text() string {
 	return strings.NewReplacer(" .", ".", " ,", ",", " ;", ";").Replace(text)
 }
 
-func (a answer) find(is func(*html.Node) bool) (found *html.Node) {
-	each(a.doc, func(n *html.Node) {
+func (a response) findNode(is func(*html.Node) bool) (found *html.Node) {
+	walk(a.doc, func(n *html.Node) {
 		if found == nil && n.Type == html.ElementNode && is(n) {
 			found = n
 		}
@@ -151,8 +151,8 @@ func (a answer) find(is func(*html.Node) bool) (found *html.Node) {
 	return found
 }
 
-func (a answer) all(tag string) (found []*html.Node) {
-	each(a.doc, func(n *html.Node) {
+func (a response) elements(tag string) (found []*html.Node) {
+	walk(a.doc, func(n *html.Node) {
 		if n.Type == html.ElementNode && n.Data == tag {
 			found = append(found, n)
 		}
@@ -161,18 +161,18 @@ func (a answer) all(tag string) (found []*html.Node) {
 }
 
 // links are all addresses that the page leads to.
-func (a answer) links() []string {
+func (a response) links() []string {
 	var all []string
-	for _, n := range a.all("a") {
+	for _, n := range a.elements("a") {
 		all = append(all, attr(n, "href"))
 	}
 	return all
 }
 
-func each(n *html.Node, f func(*html.Node)) {
+func walk(n *html.Node, f func(*html.Node)) {
 	f(n)
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		each(c, f)
+		walk(c, f)
 	}
 }
 

@@ -38,9 +38,9 @@ type weekday struct {
 // calendarDay is what the runs of a day came to.
 type calendarDay struct {
 	Class, Sign string // of the worst verdict; empty: no run
-	Says        string // with its date
+	Summary     string // with its date
 	Path        string // of its runs
-	Out         bool   // it is still to come
+	Future      bool   // it is still to come
 }
 
 // firstDay is the Monday that a calendar begins with.
@@ -68,7 +68,7 @@ func calendarOf(days []api.DrillDay, drill string, now time.Time) calendar {
 		row := weekday{Name: first.AddDate(0, 0, n).Format("Mon")}
 		for week := range weeks {
 			at := first.AddDate(0, 0, 7*week+n)
-			row.Days = append(row.Days, calendarDayOf(at, counts[at.Format(dayForm)], drill, now))
+			row.Days = append(row.Days, calendarDayOf(at, counts[at.Format(dayLayout)], drill, now))
 		}
 		c.Rows = append(c.Rows, row)
 	}
@@ -94,13 +94,13 @@ func monthHeads(first time.Time) (all []monthHead) {
 }
 
 func calendarDayOf(at time.Time, counts map[string]int, of string, now time.Time) calendarDay {
-	d := calendarDay{Out: at.After(now)}
+	d := calendarDay{Future: at.After(now)}
 	if len(counts) == 0 {
 		return d
 	}
-	look := worst(counts)
-	d.Class, d.Sign, d.Says = look.Class, look.Sign, at.Format("2 Jan")+": "+saidOf(counts)
-	values := url.Values{"day": {at.Format(dayForm)}}
+	look := worstVerdict(counts)
+	d.Class, d.Sign, d.Summary = look.Class, look.Sign, at.Format("2 Jan")+": "+countsText(counts)
+	values := url.Values{"day": {at.Format(dayLayout)}}
 	if of != "" {
 		values.Set("drill", of)
 	}
@@ -108,9 +108,9 @@ func calendarDayOf(at time.Time, counts map[string]int, of string, now time.Time
 	return d
 }
 
-// saidOf says how many runs of a day ended how. There are hundreds of days on a page,
+// countsText says how many runs of a day ended how. There are hundreds of days on a page,
 // so that it is short: of many kinds the rarer ones are only counted.
-func saidOf(counts map[string]int) string {
+func countsText(counts map[string]int) string {
 	const kinds = 2
 	var said []string
 	rest := 0
@@ -128,55 +128,55 @@ func saidOf(counts map[string]int) string {
 	return strings.Join(said, ", ")
 }
 
-// worst is what a day counts as: a failure before anything else, what has shown
+// worstVerdict is what a day counts as: a failure before anything else, what has shown
 // nothing before a pass, and what was not begun last.
-func worst(counts map[string]int) verdictWords {
+func worstVerdict(counts map[string]int) verdictLabel {
 	for _, v := range []drill.Verdict{drill.Failed, drill.Interrupted, drill.Aborted, drill.Inconclusive, drill.Passed, drill.Missed, drill.Skipped} {
 		if counts[string(v)] > 0 {
-			return verdictWord(string(v))
+			return verdictLabelOf(string(v))
 		}
 	}
-	return verdictWord("")
+	return verdictLabelOf("")
 }
 
-// standing is how a drill stands, in a line.
-type standing struct {
-	api.DrillStanding
-	Look    verdictWords
-	Passed  string // how long ago; empty: never
-	Overdue bool
-	Rate    string // how many of those that were judged in the year passed
+// drillStanding is how a drill stands, in a line.
+type drillStanding struct {
+	api.DrillLatest
+	Label     verdictLabel
+	PassedAgo string // how long ago; empty: never
+	Overdue   bool
+	PassRate  string // how many of those that were judged in the year passed
 }
 
 // maxStandings bounds the drills that are told of above the list.
 const maxStandings = 30
 
 // standingsOf says how drills stand, those that ran last first.
-func standingsOf(h api.DrillHistory, known []api.DrillRow, now time.Time) (all []standing) {
+func standingsOf(h api.DrillHistory, known []api.DrillSummary, now time.Time) (all []drillStanding) {
 	for _, l := range h.Latest {
-		l.Name = cutTo(l.Name, shownWord)
-		s := standing{DrillStanding: l, Look: verdictWord(l.Verdict)}
+		l.Name = truncate(l.Name, shownName)
+		s := drillStanding{DrillLatest: l, Label: verdictLabelOf(l.Verdict)}
 		if l.PassedAt != nil {
-			s.Passed = ago(now.Sub(parsed(*l.PassedAt)))
+			s.PassedAgo = formatAgo(now.Sub(parseTime(*l.PassedAt)))
 		}
-		n := slices.IndexFunc(known, func(d api.DrillRow) bool { return d.ID == l.Drill })
+		n := slices.IndexFunc(known, func(d api.DrillSummary) bool { return d.ID == l.Drill })
 		s.Overdue = n >= 0 && known[n].Overdue
-		if t := tallyOf(h.Days, func(d api.DrillDay) bool { return d.Drill == l.Drill }); t.judged() > 0 {
-			s.Rate = fmt.Sprintf("%d of %s", t.passed, plural(t.judged(), "run"))
+		if t := countVerdicts(h.Days, func(d api.DrillDay) bool { return d.Drill == l.Drill }); t.evaluated() > 0 {
+			s.PassRate = fmt.Sprintf("%d of %s", t.passed, plural(t.evaluated(), "run"))
 		}
 		all = append(all, s)
 	}
-	slices.SortStableFunc(all, func(a, b standing) int { return strings.Compare(b.At, a.At) })
+	slices.SortStableFunc(all, func(a, b drillStanding) int { return strings.Compare(b.At, a.At) })
 	return all[:min(len(all), maxStandings)]
 }
 
-// tally counts how runs ended.
-type tally struct{ passed, failed, neither, unbegun int }
+// verdictCounts counts how runs ended.
+type verdictCounts struct{ passed, failed, other, notRun int }
 
-// judged is how many runs were begun.
-func (t tally) judged() int { return t.passed + t.failed + t.neither }
+// evaluated is how many runs were begun.
+func (t verdictCounts) evaluated() int { return t.passed + t.failed + t.other }
 
-func tallyOf(days []api.DrillDay, counts func(api.DrillDay) bool) (t tally) {
+func countVerdicts(days []api.DrillDay, counts func(api.DrillDay) bool) (t verdictCounts) {
 	for _, d := range days {
 		if !counts(d) {
 			continue
@@ -188,9 +188,9 @@ func tallyOf(days []api.DrillDay, counts func(api.DrillDay) bool) (t tally) {
 			case drill.Failed:
 				t.failed += n
 			case drill.Skipped, drill.Missed:
-				t.unbegun += n
+				t.notRun += n
 			default:
-				t.neither += n
+				t.other += n
 			}
 		}
 	}

@@ -24,16 +24,16 @@ func daysAgo(r drill.Run, n int) drill.Run {
 	return r
 }
 
-// aYear is a run of two drills in turn on most days of a year, oldest first.
-func aYear() (all []drill.Run) {
+// yearOfRuns is a run of two drills in turn on most days of a year, oldest first.
+func yearOfRuns() (all []drill.Run) {
 	for n := 370; n >= 0; n-- {
-		r := daysAgo(aRun(n), n)
+		r := daysAgo(endedRun(n), n)
 		if n%2 == 1 {
 			r.Drill, r.Name = "live", "Live latency"
 		}
 		switch {
 		case n%31 == 3:
-			r = failed(r, "it was late")
+			r = failedRun(r, "it was late")
 		case n%29 == 5:
 			r.Verdict = drill.Inconclusive
 		case n%23 == 7:
@@ -47,21 +47,21 @@ func aYear() (all []drill.Run) {
 // TestAYearAtAGlance: every day is there with what it came to, and leads to its
 // runs; the page stays small.
 func TestAYearAtAGlance(t *testing.T) {
-	r, _ := drillRig(t, aYear()...)
+	r, _ := newDrillFixture(t, yearOfRuns()...)
 	b := r.signedIn()
 	page := b.get("/drills").want(http.StatusOK, "The last year", "How each drill stands", "last passed", "Passed, % by month", "Margins by week", "Month Rate Passed Failed Neither Not begun")
 	if len(page.body) > 100<<10 {
 		t.Errorf("%d bytes", len(page.body))
 	}
-	for _, sound := range []func(answer){nothingInline, structureIsSound, landmarksDiffer, fieldsAreLabelled} {
+	for _, sound := range []func(response){assertNothingInline, assertStructure, assertDistinctLandmarks, assertLabelledFields} {
 		sound(page)
 	}
-	cal := page.find(func(n *html.Node) bool { return n.Data == "table" && attr(n, "class") == "cal" })
+	cal := page.findNode(func(n *html.Node) bool { return n.Data == "table" && attr(n, "class") == "cal" })
 	if cal == nil {
 		t.Fatal("there is no calendar")
 	}
 	marks := map[string]int{}
-	each(cal, func(n *html.Node) {
+	walk(cal, func(n *html.Node) {
 		if n.Data == "a" {
 			marks[n.FirstChild.FirstChild.Data]++
 		}
@@ -71,14 +71,14 @@ func TestAYearAtAGlance(t *testing.T) {
 	}
 	again := b.request(http.MethodGet, "/drills", nil)
 	again.Header.Set("Headgate-Refresh", "1")
-	b.do(again).want(http.StatusOK, "Runs", "it was late").without("The last year") // only the list is refreshed
+	b.do(again).want(http.StatusOK, "Runs", "it was late").wantWithout("The last year") // only the list is refreshed
 	day := time.Now().UTC().AddDate(0, 0, -3)
-	link := page.find(func(n *html.Node) bool { return attr(n, "href") == "?day="+day.Format("2006-01-02")+"#filter" })
+	link := page.findNode(func(n *html.Node) bool { return attr(n, "href") == "?day="+day.Format("2006-01-02")+"#filter" })
 	if link == nil || attr(link, "title") != day.Format("2 Jan")+": 1 failed" {
 		t.Fatalf("the day with a failure is %v", link)
 	}
 	b.get("/drills"+attr(link, "href")).want(http.StatusOK, "it was late")
-	one := b.get("/drills?drill=live").want(http.StatusOK, "The last year of Live latency", "How it stands").without("How each drill stands")
+	one := b.get("/drills?drill=live").want(http.StatusOK, "The last year of Live latency", "How it stands").wantWithout("How each drill stands")
 	if !slices.ContainsFunc(one.links(), func(l string) bool {
 		return strings.HasPrefix(l, "?day=") && strings.HasSuffix(l, "&drill=live#filter")
 	}) {
@@ -102,13 +102,13 @@ func TestADayIsAsBadAsItsWorst(t *testing.T) {
 	} {
 		var runs []drill.Run
 		for n, v := range tt.verdicts {
-			r := daysAgo(aRun(n), 9)
+			r := daysAgo(endedRun(n), 9)
 			r.Verdict = v
 			runs = append(runs, r)
 		}
-		r, _ := drillRig(t, runs...)
+		r, _ := newDrillFixture(t, runs...)
 		page := r.signedIn().get("/drills").want(http.StatusOK)
-		link := page.find(func(n *html.Node) bool { return n.Data == "a" && strings.HasPrefix(attr(n, "href"), "?day=") })
+		link := page.findNode(func(n *html.Node) bool { return n.Data == "a" && strings.HasPrefix(attr(n, "href"), "?day=") })
 		if link == nil || attr(link, "class") != tt.class || !strings.HasSuffix(attr(link, "title"), ": "+tt.says) {
 			t.Errorf("%s: %v", name, link)
 		}
@@ -117,32 +117,32 @@ func TestADayIsAsBadAsItsWorst(t *testing.T) {
 
 // TestTrends: rates are of runs that were begun, and margins as they were.
 func TestTrends(t *testing.T) {
-	skipped := daysAgo(aRun(3), 1)
+	skipped := daysAgo(endedRun(3), 1)
 	skipped.Verdict, skipped.Hypotheses = drill.Skipped, nil
-	r, _ := drillRig(t, daysAgo(aRun(0), 0), daysAgo(failed(aRun(1), ""), 0), daysAgo(aRun(2), 0), skipped)
+	r, _ := newDrillFixture(t, daysAgo(endedRun(0), 0), daysAgo(failedRun(endedRun(1), ""), 0), daysAgo(endedRun(2), 0), skipped)
 	page := r.signedIn().get("/drills").want(http.StatusOK, "Burst", "passed 2 of 3 runs", "last passed")
 	month := time.Now().UTC().Format("January 2006")
 	page.want(http.StatusOK, month+" 67 % 2 1 0", month+": 2 of 3 passed", "−20 %", "The tightest was −20 %")
-	none := newDesk(drill.Run{ID: runID(0), Drill: "burst", Name: "Burst", Status: drill.Ended, Verdict: drill.Missed, Scheduled: time.Now(), Started: time.Now()})
-	newRig(t, rigOptions{drills: none.Port()}).signedIn().get("/drills").want(http.StatusOK, "○ Missed", "has never passed").without("Margins by week")
+	none := newDrills(drill.Run{ID: runID(0), Drill: "burst", Name: "Burst", Status: drill.Ended, Verdict: drill.Missed, Scheduled: time.Now(), Started: time.Now()})
+	newFixture(t, fixtureOptions{drills: none.Ports()}).signedIn().get("/drills").want(http.StatusOK, "○ Missed", "has never passed").wantWithout("Margins by week")
 }
 
-// busyYear has many drills, which all ran on every day, with all verdicts there are.
-func busyYear() *apitest.Desk {
+// busyYearDrills has many drills, which all ran on every day, with all verdicts there are.
+func busyYearDrills() *apitest.Drills {
 	const drills, days = 15, 371
-	desk := apitest.NewDesk()
+	desk := apitest.NewDrills()
 	for n := range drills * days {
-		r := daysAgo(aRun(n), days-1-n/drills)
+		r := daysAgo(endedRun(n), days-1-n/drills)
 		r.Drill, r.Name = fmt.Sprintf("drill-%d", n%drills), fmt.Sprintf("Number %d of many", n%drills)
 		r.Verdict = drill.Verdicts()[n%7]
-		desk.Add(r)
+		desk.AddRuns(r)
 	}
 	return desk
 }
 
 // TestTheFirstPageOfVeryManyIsSmall: it has no more rows than the first page of few.
 func TestTheFirstPageOfVeryManyIsSmall(t *testing.T) {
-	page := newRig(t, rigOptions{drills: busyYear().Port()}).signedIn().get("/drills").want(http.StatusOK)
+	page := newFixture(t, fixtureOptions{drills: busyYearDrills().Ports()}).signedIn().get("/drills").want(http.StatusOK)
 	rows := 0
 	for _, l := range page.links() {
 		if strings.HasPrefix(l, "/drills/runs/") {

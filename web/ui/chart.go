@@ -22,7 +22,7 @@ type chart struct {
 	Limit *chartLimit
 	Bands []band
 
-	Zero time.Time // set: times are shown as time from then, not as times of day
+	Epoch time.Time // set: times are shown as time from then, not as times of day
 }
 
 // chartLine is one line. The first one of a chart is solid and filled, the second
@@ -37,7 +37,7 @@ type chartLimit struct {
 	V    float64
 	Name string // with the value
 
-	Natural bool // it cannot be passed, and being there is no trouble
+	Capacity bool // it cannot be passed, and being there is no trouble
 }
 
 // band is a time in which a pool was in some mode, or in which something else was
@@ -45,39 +45,39 @@ type chartLimit struct {
 type band struct {
 	From, To time.Time
 	Mode     string
-	What     string // instead of a mode
+	Name     string // instead of a mode
 	Begins   bool   // the change is within the chart
 }
 
 // label is what stands where a band begins.
 func (b band) label() string {
-	if b.What != "" {
-		return b.What
+	if b.Name != "" {
+		return b.Name
 	}
-	m := modeWord(b.Mode)
-	return m.Sign + " " + m.Word
+	m := modeLabelOf(b.Mode)
+	return m.Sign + " " + m.Text
 }
 
-// says is what a band is in the description of its chart.
-func (b band) says(c chart) string {
-	if b.What != "" {
-		return fmt.Sprintf(" %s from %s to %s.", initial(b.What), c.at(b.From, "15:04:05"), c.at(b.To, "15:04:05"))
+// describe is what a band is in the description of its chart.
+func (b band) describe(c chart) string {
+	if b.Name != "" {
+		return fmt.Sprintf(" %s from %s to %s.", upperFirst(b.Name), c.formatTime(b.From, "15:04:05"), c.formatTime(b.To, "15:04:05"))
 	}
-	return fmt.Sprintf(" To %s at %s.", modeWord(b.Mode).Word, c.at(b.From, "15:04:05"))
+	return fmt.Sprintf(" To %s at %s.", modeLabelOf(b.Mode).Text, c.formatTime(b.From, "15:04:05"))
 }
 
-// at writes a time as the chart shows times.
-func (c chart) at(t time.Time, layout string) string {
-	if c.Zero.IsZero() {
+// formatTime writes a time as the chart shows times.
+func (c chart) formatTime(t time.Time, layout string) string {
+	if c.Epoch.IsZero() {
 		return t.UTC().Format(layout)
 	}
-	return elapsed(t.Sub(c.Zero))
+	return formatElapsed(t.Sub(c.Epoch))
 }
 
-// elapsed writes a time from some beginning, or before it.
-func elapsed(d time.Duration) string {
+// formatElapsed writes a time from some beginning, or before it.
+func formatElapsed(d time.Duration) string {
 	if d < 0 {
-		return "−" + elapsed(-d)
+		return "−" + formatElapsed(-d)
 	}
 	d = d.Round(time.Second)
 	switch {
@@ -93,19 +93,19 @@ func elapsed(d time.Duration) string {
 }
 
 // Picture draws the chart.
-func (c chart) Picture() template.HTML { return drawing{c: c}.svg() }
+func (c chart) Picture() template.HTML { return svgWriter{c: c}.svg() }
 
 // Latest is the newest value of the first line.
 func (c chart) Latest() string {
 	if len(c.Lines) == 0 || len(c.Lines[0].Points) == 0 {
-		return none
+		return dash
 	}
 	all := c.Lines[0].Points
 	newest := all[len(all)-1]
-	if c.Zero.IsZero() && c.To.Sub(newest.At) > 4*c.Step {
-		return none
+	if c.Epoch.IsZero() && c.To.Sub(newest.At) > 4*c.Step {
+		return dash
 	}
-	return number(newest.V, c.Unit)
+	return formatValue(newest.V, c.Unit)
 }
 
 // Empty says that there is nothing to draw.
@@ -120,9 +120,9 @@ func (c chart) Empty() bool {
 
 // Describe says in words what the picture shows.
 func (c chart) Describe() string {
-	text := fmt.Sprintf("From %s to %s UTC.", c.at(c.From, "15:04"), c.at(c.To, "15:04"))
-	if !c.Zero.IsZero() {
-		text = fmt.Sprintf("From %s to %s.", c.at(c.From, ""), c.at(c.To, ""))
+	text := fmt.Sprintf("From %s to %s UTC.", c.formatTime(c.From, "15:04"), c.formatTime(c.To, "15:04"))
+	if !c.Epoch.IsZero() {
+		text = fmt.Sprintf("From %s to %s.", c.formatTime(c.From, ""), c.formatTime(c.To, ""))
 	}
 	for _, l := range c.Lines {
 		if len(l.Points) == 0 {
@@ -134,15 +134,15 @@ func (c chart) Describe() string {
 				top = p
 			}
 		}
-		text += fmt.Sprintf(" %s: at most %s, at %s; in the end %s.", l.Name, number(top.V, c.Unit),
-			c.at(top.At, "15:04:05"), number(l.Points[len(l.Points)-1].V, c.Unit))
+		text += fmt.Sprintf(" %s: at most %s, at %s; in the end %s.", l.Name, formatValue(top.V, c.Unit),
+			c.formatTime(top.At, "15:04:05"), formatValue(l.Points[len(l.Points)-1].V, c.Unit))
 	}
 	if c.Limit != nil {
 		text += " Line: " + c.Limit.Name + "."
 	}
 	for _, b := range c.Bands {
 		if b.Begins {
-			text += b.says(c)
+			text += b.describe(c)
 		}
 	}
 	return text
@@ -166,9 +166,9 @@ func (c chart) Rows() []row {
 	}
 	var all []row
 	for to := c.To; to.After(c.From); to = to.Add(-part) {
-		r := row{At: to, Shown: clock(to)}
-		if !c.Zero.IsZero() {
-			r.Shown = template.HTML(c.at(to, "")) // made of digits and units
+		r := row{At: to, Shown: clockTime(to)}
+		if !c.Epoch.IsZero() {
+			r.Shown = template.HTML(c.formatTime(to, "")) // made of digits and units
 		}
 		known := false
 		for _, l := range c.Lines {
@@ -177,7 +177,7 @@ func (c chart) Rows() []row {
 			if !ok {
 				v = math.NaN()
 			}
-			r.Values = append(r.Values, number(v, c.Unit))
+			r.Values = append(r.Values, formatValue(v, c.Unit))
 		}
 		if known {
 			all = append(all, r)
@@ -197,4 +197,4 @@ func highest(all []tsdb.Point, from, to time.Time) (top float64, ok bool) {
 }
 
 // Part is the length of time that a row of the table stands for.
-func (c chart) Part() string { return span(c.To.Sub(c.From) / tableRows) }
+func (c chart) Part() string { return formatDuration(c.To.Sub(c.From) / tableRows) }

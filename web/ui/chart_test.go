@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-func lineFrom(values ...float64) []tsdb.Point {
+func testPoints(values ...float64) []tsdb.Point {
 	var all []tsdb.Point
 	for i, v := range values {
 		if !math.IsNaN(v) {
@@ -26,10 +26,10 @@ func lineFrom(values ...float64) []tsdb.Point {
 	return all
 }
 
-func anyChart(values ...float64) chart {
+func newTestChart(values ...float64) chart {
 	return chart{
 		ID: "c", Title: "Turnaround <p95>", Unit: "s", From: noon, To: noon.Add(time.Duration(len(values)-1) * time.Minute), Step: time.Minute,
-		Lines: []chartLine{{"p95", lineFrom(values...)}}, Limit: &chartLimit{V: 60, Name: "promise 60 s"},
+		Lines: []chartLine{{"p95", testPoints(values...)}}, Limit: &chartLimit{V: 60, Name: "promise 60 s"},
 	}
 }
 
@@ -38,9 +38,9 @@ func anyChart(values ...float64) chart {
 func TestPictureIsWellFormed(t *testing.T) {
 	nan := math.NaN()
 	for name, c := range map[string]chart{
-		"usual": anyChart(10, 20, 70, 30), "flat": anyChart(0, 0, 0), "one": anyChart(5), "none": anyChart(),
-		"huge": anyChart(1e12, 3), "tiny": anyChart(1e-9, 0), "negative": anyChart(-5, 10), "gaps": anyChart(1, nan, nan, nan, 4, 5, nan, nan, nan, 9),
-		"all gaps": anyChart(nan, nan),
+		"usual": newTestChart(10, 20, 70, 30), "flat": newTestChart(0, 0, 0), "one": newTestChart(5), "none": newTestChart(),
+		"huge": newTestChart(1e12, 3), "tiny": newTestChart(1e-9, 0), "negative": newTestChart(-5, 10), "gaps": newTestChart(1, nan, nan, nan, 4, 5, nan, nan, nan, 9),
+		"all gaps": newTestChart(nan, nan),
 	} {
 		text := string(c.Picture())
 		dec := xml.NewDecoder(strings.NewReader(text))
@@ -63,7 +63,7 @@ func TestGapsBreakTheLine(t *testing.T) {
 	for want, values := range map[int][]float64{
 		1: {1, 2, 3, 4}, 2: {1, 2, nan, nan, 3, 4}, 3: {1, nan, nan, 2, nan, nan, 3},
 	} {
-		text := string(anyChart(values...).Picture())
+		text := string(newTestChart(values...).Picture())
 		_, rest, ok := strings.Cut(text, `class="line l1" d="`)
 		path, _, _ := strings.Cut(rest, `"`)
 		if got := strings.Count(path, "M"); !ok || got != want {
@@ -73,7 +73,7 @@ func TestGapsBreakTheLine(t *testing.T) {
 }
 
 func TestDescriptionTellsWhatThePictureShows(t *testing.T) {
-	c := anyChart(10, 20, 70, 30)
+	c := newTestChart(10, 20, 70, 30)
 	c.Bands = []band{{From: noon, Mode: "enforce"}, {From: noon.Add(2 * time.Minute), Mode: "passthrough", Begins: true}}
 	got := c.Describe()
 	for _, want := range []string{"From 12:00 to 12:03 UTC", "at most 70 s, at 12:02:00", "in the end 30 s", "promise 60 s", "To Pass-through at 12:02:00"} {
@@ -85,7 +85,7 @@ func TestDescriptionTellsWhatThePictureShows(t *testing.T) {
 		t.Errorf("latest %q", c.Latest())
 	}
 	c.To = noon.Add(time.Hour)
-	if c.Latest() != none {
+	if c.Latest() != dash {
 		t.Errorf("an old value is shown as the latest: %q", c.Latest())
 	}
 }
@@ -94,7 +94,7 @@ func TestDescriptionTellsWhatThePictureShows(t *testing.T) {
 func TestTableHasTheHighest(t *testing.T) {
 	values := make([]float64, 61)
 	values[33] = 99
-	rows := anyChart(values...).Rows()
+	rows := newTestChart(values...).Rows()
 	if len(rows) != tableRows {
 		t.Fatalf("%d rows", len(rows))
 	}
@@ -117,19 +117,19 @@ func TestAxesAreRound(t *testing.T) {
 		0: "[0 0.5 1]", 0.9: "[0 0.5 1]", 1: "[0 0.5 1]", 4.6: "[0 2 4 6]", 9.2: "[0 5 10]", 60: "[0 20 40 60]", 69: "[0 20 40 60 80]", 212: "[0 50 100 150 200 250]", 3000: "[0 900 1800 2700 3600]",
 		16000: "[0 3600 7200 10800 14400 18000]",
 	} {
-		if got := fmt.Sprint(axisFor(top, "s").ticks); got != want {
+		if got := fmt.Sprint(newAxis(top, "s").ticks); got != want {
 			t.Errorf("up to %v: %s, want %s", top, got, want)
 		}
 	}
 	for _, unit := range []string{"s", "ratio", "tasks"} {
 		for top := 0.001; top < 1e9; top *= 1.37 {
-			a := axisFor(top, unit)
-			if a.most < top || len(a.ticks) < 2 || len(a.ticks) > 7 {
+			a := newAxis(top, unit)
+			if a.max < top || len(a.ticks) < 2 || len(a.ticks) > 7 {
 				t.Errorf("up to %v %s: %v", top, unit, a.ticks)
 			}
 			for _, tick := range a.ticks {
 				// There is no more room beside the chart.
-				if label := a.say(tick); unit == "s" && top < 1e6 && len([]rune(label)) > 7 {
+				if label := a.label(tick); unit == "s" && top < 1e6 && len([]rune(label)) > 7 {
 					t.Errorf("up to %v %s: a tick says %q", top, unit, label)
 				}
 			}
@@ -154,7 +154,7 @@ func TestBandsFollowChanges(t *testing.T) {
 		return api.Change{At: at.Format(time.RFC3339), From: from, To: to, Action: "mode"}
 	}
 	from, to := noon, noon.Add(time.Hour)
-	got := bandsOf([]api.Change{
+	got := modeBands([]api.Change{
 		change(noon.Add(10*time.Minute), "observe", "enforce"), change(noon.Add(20*time.Minute), "enforce", "passthrough"),
 		change(noon.Add(2*time.Hour), "passthrough", "enforce"),
 	}, api.PoolStatus{Mode: "passthrough"}, from, to)
@@ -166,7 +166,7 @@ func TestBandsFollowChanges(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
-	if got := bandsOf(nil, api.PoolStatus{Mode: "observe"}, from, to); len(got) != 1 || got[0].Mode != "observe" || got[0].Begins {
+	if got := modeBands(nil, api.PoolStatus{Mode: "observe"}, from, to); len(got) != 1 || got[0].Mode != "observe" || got[0].Begins {
 		t.Errorf("without changes: %v", got)
 	}
 }
@@ -174,7 +174,7 @@ func TestBandsFollowChanges(t *testing.T) {
 // TestLabelsDoNotOverlap: of many changes at once only some are labelled; all are
 // marked.
 func TestLabelsDoNotOverlap(t *testing.T) {
-	c := anyChart(make([]float64, 61)...)
+	c := newTestChart(make([]float64, 61)...)
 	for i := range 20 {
 		c.Bands = append(c.Bands, band{From: noon.Add(time.Duration(i) * time.Minute), To: noon.Add(time.Duration(i+1) * time.Minute), Mode: "observe", Begins: true})
 	}

@@ -13,16 +13,16 @@ import (
 type definitionsView struct {
 	None   bool // this headgate runs no drills
 	Frozen *api.DrillFreeze
-	Done   string
+	Flash  string
 	Rows   []definitionRow
 }
 
 // definitionRow is one drill, as it stands.
 type definitionRow struct {
-	api.DrillRow
-	Look      verdictWords
+	api.DrillSummary
+	Label     verdictLabel
 	PassedAgo string
-	Next      []dueRow
+	Next      []dueTimeRow
 }
 
 // rank puts first what runs now, then what runs by itself.
@@ -37,22 +37,22 @@ func (d definitionRow) rank() int {
 	}
 }
 
-// dueRow is a due time in the zone of its schedule.
-type dueRow struct{ At, There, Note string }
+// dueTimeRow is a due time in the zone of its schedule.
+type dueTimeRow struct{ At, Local, Note string }
 
 func (p *Pages) definitions(w http.ResponseWriter, r *http.Request, v viewer) {
-	list, err := p.api(v).Drills(r.Context())
-	pg := page{Title: "Drills: definitions", Here: drillsPath, Refresh: 10}
-	if isType(err, api.TypeNoDrills) {
+	list, err := p.client(v).Drills(r.Context())
+	pg := page{Title: "Drills: definitions", NavPath: drillsPath, Refresh: 10}
+	if isProblemType(err, api.TypeNoDrills) {
 		pg.Body, pg.Refresh = definitionsView{None: true}, 0
 		p.show(w, r, v, http.StatusOK, pg, "definitions")
 		return
 	}
 	if err != nil {
-		p.refuse(w, r, v, err)
+		p.showAPIError(w, r, v, err)
 		return
 	}
-	view := definitionsView{Done: map[string]string{"freeze": "Drills are frozen.", "unfreeze": "Drills may run again."}[r.URL.Query().Get("done")]}
+	view := definitionsView{Flash: map[string]string{"freeze": "Drills are frozen.", "unfreeze": "Drills may run again."}[r.URL.Query().Get("done")]}
 	if list.Freeze.Frozen {
 		view.Frozen = &list.Freeze
 	}
@@ -65,23 +65,23 @@ func (p *Pages) definitions(w http.ResponseWriter, r *http.Request, v viewer) {
 	p.show(w, r, v, http.StatusOK, pg, "definitions")
 }
 
-func definitionRowOf(d api.DrillRow, now time.Time) definitionRow {
-	row := definitionRow{DrillRow: d, Look: verdictWord("")}
-	row.Note = cutTo(row.Note, shownNote)
+func definitionRowOf(d api.DrillSummary, now time.Time) definitionRow {
+	row := definitionRow{DrillSummary: d, Label: verdictLabelOf("")}
+	row.Note = truncate(row.Note, shownNote)
 	if d.Last != nil {
-		row.Look = verdictWord(d.Last.Verdict)
+		row.Label = verdictLabelOf(d.Last.Verdict)
 	}
 	if d.LastPassedAt != nil {
-		row.PassedAgo = ago(now.Sub(parsed(*d.LastPassedAt)))
+		row.PassedAgo = formatAgo(now.Sub(parseTime(*d.LastPassedAt)))
 	}
 	for _, n := range d.NextRuns {
-		row.Next = append(row.Next, dueRow{n.At, thereOf(n.Local), n.Note})
+		row.Next = append(row.Next, dueTimeRow{n.At, formatLocal(n.Local), n.Note})
 	}
 	return row
 }
 
-// thereOf writes a time with its offset as people read it in that zone.
-func thereOf(local string) string {
+// formatLocal writes a time with its offset as people read it in that zone.
+func formatLocal(local string) string {
 	t, err := time.Parse(time.RFC3339, local)
 	if err != nil {
 		return local
@@ -89,8 +89,8 @@ func thereOf(local string) string {
 	return t.Format("Mon 2 Jan 2006 15:04 -07:00")
 }
 
-// ago says how long ago something was, as people count it.
-func ago(d time.Duration) string {
+// formatAgo says how long ago something was, as people count it.
+func formatAgo(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
 	case d < time.Minute:
@@ -108,5 +108,5 @@ func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return grouped(int64(n)) + " " + what + "s"
+	return groupThousands(int64(n)) + " " + what + "s"
 }

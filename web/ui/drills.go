@@ -12,10 +12,10 @@ import (
 
 // drillsView is what the overview says of drills.
 type drillsView struct {
-	Frozen *api.DrillFreeze // nil: they may run
-	Next   *nextDrill       // nil: nothing is planned
-	Rows   []drillRow
-	Fresh  bool // none has ever run
+	Frozen   *api.DrillFreeze // nil: they may run
+	Next     *nextDrill       // nil: nothing is planned
+	Rows     []drillRow
+	NeverRun bool // none has ever run
 }
 
 // nextDrill is the drill that is due first.
@@ -26,64 +26,64 @@ type nextDrill struct {
 
 // drillRow is how one drill ended last.
 type drillRow struct {
-	api.DrillRow
+	api.DrillSummary
 	PassedAgo string // how long ago it passed; empty: never
-	Look      verdictWords
+	Label     verdictLabel
 }
 
-// verdictWords are how a verdict is shown.
-type verdictWords struct{ Class, Sign, Word string }
+// verdictLabel are how a verdict is shown.
+type verdictLabel struct{ Class, Sign, Text string }
 
-func verdictWord(v string) verdictWords {
+func verdictLabelOf(v string) verdictLabel {
 	switch v {
 	case "passed":
-		return verdictWords{"ok", "✓", "Passed"}
+		return verdictLabel{"ok", "✓", "Passed"}
 	case "failed":
-		return verdictWords{"bad", "✗", "Failed"}
+		return verdictLabel{"bad", "✗", "Failed"}
 	case "":
-		return verdictWords{"idle", "·", "Never run"}
+		return verdictLabel{"idle", "·", "Never run"}
 	case "aborted":
-		return verdictWords{"warn", "■", "Aborted"}
+		return verdictLabel{"warn", "■", "Aborted"}
 	case "inconclusive":
-		return verdictWords{"warn", "?", "Inconclusive"}
+		return verdictLabel{"warn", "?", "Inconclusive"}
 	case "interrupted":
-		return verdictWords{"warn", "!", "Interrupted"}
+		return verdictLabel{"warn", "!", "Interrupted"}
 	case "skipped":
-		return verdictWords{"idle", "»", "Skipped"}
+		return verdictLabel{"idle", "»", "Skipped"}
 	case "missed":
-		return verdictWords{"idle", "○", "Missed"}
+		return verdictLabel{"idle", "○", "Missed"}
 	default:
-		return verdictWords{"warn", "△", initial(spell(v))}
+		return verdictLabel{"warn", "△", upperFirst(humanize(v))}
 	}
 }
 
 // drills returns what there is to say of drills, nil if this headgate runs none or
 // cannot tell.
 func (p *Pages) drills(ctx context.Context, v viewer, now time.Time) *drillsView {
-	list, err := p.api(v).Drills(ctx)
+	list, err := p.client(v).Drills(ctx)
 	if err != nil || len(list.Items) == 0 {
 		if problem, ok := problemOf(err); ok && problem.Status >= http.StatusInternalServerError {
 			p.log.Warn("the overview is shown without drills", "error", err)
 		}
 		return nil
 	}
-	view := &drillsView{Fresh: true}
+	view := &drillsView{NeverRun: true}
 	if list.Freeze.Frozen {
 		view.Frozen = &list.Freeze
 	}
 	for _, d := range list.Items {
-		row := drillRow{DrillRow: d, Look: verdictWord("")}
-		view.Fresh = view.Fresh && d.Last == nil && d.Running == nil
+		row := drillRow{DrillSummary: d, Label: verdictLabelOf("")}
+		view.NeverRun = view.NeverRun && d.Last == nil && d.Running == nil
 		if d.Last != nil {
-			row.Look = verdictWord(d.Last.Verdict)
+			row.Label = verdictLabelOf(d.Last.Verdict)
 		}
 		if d.LastPassedAt != nil {
-			row.PassedAgo = ago(now.Sub(parsed(*d.LastPassedAt)))
+			row.PassedAgo = formatAgo(now.Sub(parseTime(*d.LastPassedAt)))
 		}
 		view.Rows = append(view.Rows, row)
-		if len(d.NextRuns) > 0 && (view.Next == nil || parsed(d.NextRuns[0].At).Before(parsed(view.Next.At))) {
+		if len(d.NextRuns) > 0 && (view.Next == nil || parseTime(d.NextRuns[0].At).Before(parseTime(view.Next.At))) {
 			view.Next = &nextDrill{d.Name, d.NextRuns[0]}
-			view.Next.Local = thereOf(view.Next.Local)
+			view.Next.Local = formatLocal(view.Next.Local)
 		}
 	}
 	slices.SortStableFunc(view.Rows, func(a, b drillRow) int { return cmp.Compare(lastAt(b), lastAt(a)) })

@@ -32,31 +32,31 @@ func (p *Pages) history(w http.ResponseWriter, r *http.Request, v viewer) {
 	f := historyFilterOf(r.URL.Query())
 	query, err := f.query(r.URL.Query().Get("after"), now)
 	if err != nil {
-		p.refuse(w, r, v, err)
+		p.showAPIError(w, r, v, err)
 		return
 	}
-	list, err := p.api(v).Runs(r.Context(), query)
-	if isType(err, api.TypeNoDrills) {
-		p.show(w, r, v, http.StatusOK, page{Title: "Drills", Here: drillsPath, Body: historyView{None: true}}, "drills")
+	list, err := p.client(v).Runs(r.Context(), query)
+	if isProblemType(err, api.TypeNoDrills) {
+		p.show(w, r, v, http.StatusOK, page{Title: "Drills", NavPath: drillsPath, Body: historyView{None: true}}, "drills")
 		return
 	}
 	if err != nil {
-		p.refuse(w, r, v, err)
+		p.showAPIError(w, r, v, err)
 		return
 	}
 	view := historyView{
-		Filter: f, Verdicts: verdictChoices(), Triggers: triggerChoices(), Older: olderOf(r.URL, list.Next), Newest: newestOf(r.URL),
+		Filter: f, Verdicts: verdictChoices(), Triggers: triggerChoices(), Older: nextPagePath(r.URL, list.Next), Newest: firstPagePath(r.URL),
 		Filtered: f != historyFilter{}, JSON: exportPath("runs.json", query), CSV: exportPath("runs.csv", query),
 	}
 	for _, run := range list.Items {
 		view.Rows = append(view.Rows, runRowOf(run))
 	}
-	known := p.knownDrills(r.Context(), v)
+	known := p.listDrills(r.Context(), v)
 	view.Drills = drillChoices(known, f.Drill)
 	if r.Header.Get(refreshHeader) == "" { // only the list is refreshed
-		view.Year = p.year(r.Context(), v, f.Drill, known, now)
+		view.Year = p.loadYear(r.Context(), v, f.Drill, known, now)
 	}
-	p.show(w, r, v, http.StatusOK, page{Title: "Drills", Here: drillsPath, Refresh: 10, Body: view}, "drills")
+	p.show(w, r, v, http.StatusOK, page{Title: "Drills", NavPath: drillsPath, Refresh: 10, Body: view}, "drills")
 }
 
 // yearView is what drills, or one of them, came to in a year.
@@ -64,11 +64,11 @@ type yearView struct {
 	Drill, Name string // of the filter; empty: all
 	Calendar    calendar
 	Trends      *trends // nil: no run has ended
-	Standings   []standing
+	Standings   []drillStanding
 }
 
-func (p *Pages) year(ctx context.Context, v viewer, of string, known []api.DrillRow, now time.Time) *yearView {
-	h, err := p.api(v).DrillHistory(ctx, drill.HistoryQuery{Drill: of, Since: firstDay(now), Until: now})
+func (p *Pages) loadYear(ctx context.Context, v viewer, of string, known []api.DrillSummary, now time.Time) *yearView {
+	h, err := p.client(v).DrillHistory(ctx, drill.HistoryQuery{Drill: of, Since: firstDay(now), Until: now})
 	if err != nil {
 		p.log.Warn("the history of drills is shown without its calendar", "error", err)
 		return nil
@@ -87,8 +87,8 @@ func (p *Pages) year(ctx context.Context, v viewer, of string, known []api.Drill
 	return y
 }
 
-func (p *Pages) knownDrills(ctx context.Context, v viewer) []api.DrillRow {
-	list, err := p.api(v).Drills(ctx)
+func (p *Pages) listDrills(ctx context.Context, v viewer) []api.DrillSummary {
+	list, err := p.client(v).Drills(ctx)
 	if err != nil {
 		p.log.Warn("the history of drills is shown without a list of them", "error", err)
 	}
@@ -97,7 +97,7 @@ func (p *Pages) knownDrills(ctx context.Context, v viewer) []api.DrillRow {
 
 // drillChoices are the drills to choose from, and the one that was chosen: it may
 // have been removed from the settings.
-func drillChoices(known []api.DrillRow, chosen string) (all []choice) {
+func drillChoices(known []api.DrillSummary, chosen string) (all []choice) {
 	for _, d := range known {
 		all = append(all, choice{d.ID, d.Name})
 	}
@@ -121,13 +121,13 @@ func historyFilterOf(q url.Values) historyFilter {
 	return f
 }
 
-const dayForm = "2006-01-02"
+const dayLayout = "2006-01-02"
 
 // query makes a question to the record of a filter.
 func (f historyFilter) query(after string, now time.Time) (drill.Query, error) {
-	values := api.RunValues(drill.Query{Drill: f.Drill, After: after, Limit: runsOfPage})
+	values := api.RunParams(drill.Query{Drill: f.Drill, After: after, Limit: runsPageSize})
 	for name, text := range map[string]string{
-		"verdict": f.Verdict, "trigger": f.Trigger, "since": instantOf(f.Since, 0), "until": instantOf(f.Until, 1),
+		"verdict": f.Verdict, "trigger": f.Trigger, "since": dayToRFC3339(f.Since, 0), "until": dayToRFC3339(f.Until, 1),
 	} {
 		if text != "" {
 			values.Set(name, text)
@@ -140,9 +140,9 @@ func (f historyFilter) query(after string, now time.Time) (drill.Query, error) {
 	return q, nil
 }
 
-// instantOf makes a time of a day, some days after it. What is no day stays.
-func instantOf(day string, later int) string {
-	t, err := time.Parse(dayForm, day)
+// dayToRFC3339 makes a time of a day, some days after it. What is no day stays.
+func dayToRFC3339(day string, later int) string {
+	t, err := time.Parse(dayLayout, day)
 	if err != nil {
 		return day
 	}
@@ -150,30 +150,30 @@ func instantOf(day string, later int) string {
 }
 
 // FirstDay is Since for a field that takes days.
-func (f historyFilter) FirstDay() string { return dayOf(f.Since, time.Now()) }
+func (f historyFilter) FirstDay() string { return toDay(f.Since, time.Now()) }
 
 // LastDay is Until for a field that takes days.
-func (f historyFilter) LastDay() string { return dayOf(f.Until, time.Now()) }
+func (f historyFilter) LastDay() string { return toDay(f.Until, time.Now()) }
 
-func dayOf(text string, now time.Time) string {
-	if _, err := time.Parse(dayForm, text); err == nil || text == "" {
+func toDay(text string, now time.Time) string {
+	if _, err := time.Parse(dayLayout, text); err == nil || text == "" {
 		return text
 	}
 	t, err := api.ParseSince(text, now)
 	if err != nil {
 		return ""
 	}
-	return t.Format(dayForm)
+	return t.Format(dayLayout)
 }
 
-// runsOfPage is how many runs the history shows at once.
-const runsOfPage = 20
+// runsPageSize is how many runs the history shows at once.
+const runsPageSize = 20
 
 // exportPath is where the runs of a filter are had as a file.
 func exportPath(file string, q drill.Query) string {
 	q.After, q.Limit = "", 0
 	path := "/api/v1/" + file
-	if values := api.RunValues(q).Encode(); values != "" {
+	if values := api.RunParams(q).Encode(); values != "" {
 		path += "?" + values
 	}
 	return path
@@ -181,7 +181,7 @@ func exportPath(file string, q drill.Query) string {
 
 func verdictChoices() (all []choice) {
 	for _, v := range drill.Verdicts() {
-		all = append(all, choice{string(v), verdictWord(string(v)).Word})
+		all = append(all, choice{string(v), verdictLabelOf(string(v)).Text})
 	}
 	return all
 }

@@ -13,16 +13,16 @@ import (
 	"headgate/web/api/apitest"
 )
 
-// began is when the runs of these tests began, hours apart.
-var began = time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC)
+// firstRunAt is when the runs of these tests began, hours apart.
+var firstRunAt = time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC)
 
 // runID is the ID of the run with a number.
 func runID(n int) string { return fmt.Sprintf("01a22990-4f00-7a3e-8d51-%012d", n) }
 
-// aRun is a run of burst that passed, all of it filled in.
-func aRun(n int) drill.Run {
-	at := began.Add(time.Duration(n) * time.Hour)
-	spec := apitest.NewDesk().Specs()[0]
+// endedRun is a run of burst that passed, all of it filled in.
+func endedRun(n int) drill.Run {
+	at := firstRunAt.Add(time.Duration(n) * time.Hour)
+	spec := apitest.NewDrills().Specs()[0]
 	spec.Scenario = drill.Scenario{Duration: 5 * time.Minute, Workers: 16, Baseline: time.Minute, Service: "uniform:5s-30s",
 		Arrivals: drill.Arrivals{Rate: 0.8, Bursts: []drill.Burst{{From: 2 * time.Minute, To: 4 * time.Minute, Multiple: 2}}}}
 	return drill.Run{
@@ -30,44 +30,44 @@ func aRun(n int) drill.Run {
 		Scheduled: at, Started: at.Add(2 * time.Second), Ended: at.Add(43 * time.Second), Status: drill.Ended, Verdict: drill.Passed,
 		ClearTook: 40 * time.Millisecond, Recovered: 72 * time.Second, Injected: 31,
 		Hypotheses: []drill.Hypothesis{
-			{Expectation: spec.Expect[0], Known: true, Value: 41, Margin: (60. - 41) / 60, Passed: true, Evidence: "load generator: 240 tasks"},
-			{Expectation: drill.Expectation{Measure: drill.ServedShare, Compare: drill.AtLeast, Limit: 0.55, Unit: "ratio"}, Known: true, Value: 0.8, Margin: 0.45, Passed: true},
+			{Expectation: spec.Expect[0], Measured: true, Value: 41, Margin: (60. - 41) / 60, Passed: true, Evidence: "load generator: 240 tasks"},
+			{Expectation: drill.Expectation{Measure: drill.ServedShare, Compare: drill.AtLeast, Limit: 0.55, Unit: "ratio"}, Measured: true, Value: 0.8, Margin: 0.45, Passed: true},
 		},
-		Phases: []drill.Phase{{Name: drill.PhaseBaseline, Began: at, Ended: at.Add(6 * time.Second)}, {Name: drill.PhaseInject, Began: at.Add(6 * time.Second), Ended: at.Add(40 * time.Second), Note: "as planned"}},
+		Phases: []drill.Phase{{Name: drill.PhaseBaseline, Started: at, Ended: at.Add(6 * time.Second)}, {Name: drill.PhaseInject, Started: at.Add(6 * time.Second), Ended: at.Add(40 * time.Second), Note: "as planned"}},
 	}
 }
 
-// failed makes a run one that did not pass.
-func failed(r drill.Run, why string) drill.Run {
+// failedRun makes a run one that did not pass.
+func failedRun(r drill.Run, why string) drill.Run {
 	r.Verdict, r.Reason = drill.Failed, why
 	r.Hypotheses = slices.Clone(r.Hypotheses)
 	r.Hypotheses[0].Value, r.Hypotheses[0].Margin, r.Hypotheses[0].Passed = 72, -0.2, false
 	return r
 }
 
-func newDesk(runs ...drill.Run) *apitest.Desk {
-	desk := apitest.NewDesk()
-	desk.Add(runs...)
+func newDrills(runs ...drill.Run) *apitest.Drills {
+	desk := apitest.NewDrills()
+	desk.AddRuns(runs...)
 	return desk
 }
 
-func drillRig(t *testing.T, runs ...drill.Run) (*rig, *apitest.Desk) {
+func newDrillFixture(t *testing.T, runs ...drill.Run) (*fixture, *apitest.Drills) {
 	t.Helper()
-	desk := newDesk(runs...)
-	return newRig(t, rigOptions{drills: desk.Port()}), desk
+	desk := newDrills(runs...)
+	return newFixture(t, fixtureOptions{drills: desk.Ports()}), desk
 }
 
 func TestHistoryListsRuns(t *testing.T) {
-	skipped := drill.Run{ID: runID(2), Drill: "live", Name: "Live latency", Trigger: drill.ByCatchUp, Scheduled: began.Add(2 * time.Hour), Started: began.Add(2 * time.Hour),
+	skipped := drill.Run{ID: runID(2), Drill: "live", Name: "Live latency", Trigger: drill.ByCatchUp, Scheduled: firstRunAt.Add(2 * time.Hour), Started: firstRunAt.Add(2 * time.Hour),
 		Status: drill.Ended, Verdict: drill.Skipped, Reason: "production has an open page"}
-	passed := aRun(0)
+	passed := endedRun(0)
 	passed.Reason = "all 2 hypotheses held"
-	r, _ := drillRig(t, passed, failed(aRun(1), "p95_turnaround was 72 s, must be at most 60 s"), skipped)
+	r, _ := newDrillFixture(t, passed, failedRun(endedRun(1), "p95_turnaround was 72 s, must be at most 60 s"), skipped)
 	r.signedIn().get("/drills/runs/"+passed.ID).want(http.StatusOK, "All 2 hypotheses held.")
 	page := r.signedIn().get("/drills").want(http.StatusOK,
 		"✓ Passed", "p95 41 s of 60 s", "32 % to spare", "clear in 40 ms", "well again after 72 s", "schedule", "due 09:30:00 UTC", "2 Mar 2026 09:30:02 UTC", "41 s", "at × 10",
 		"✗ Failed", "p95 72 s of 60 s", "missed by 20 %", "p95_turnaround was 72 s, must be at most 60 s",
-		"Skipped", "Live latency", "catch-up", "production has an open page").without("hypotheses held")
+		"Skipped", "Live latency", "catch-up", "production has an open page").wantWithout("hypotheses held")
 	for _, want := range []string{"/drills/runs/" + runID(0), "/api/v1/runs.json", "/api/v1/runs.csv"} {
 		if !slices.Contains(page.links(), want) {
 			t.Errorf("no link to %s: %q", want, page.links())
@@ -79,9 +79,9 @@ func TestHistoryListsRuns(t *testing.T) {
 }
 
 func TestHistoryIsFiltered(t *testing.T) {
-	other := aRun(30)
+	other := endedRun(30)
 	other.Drill, other.Name, other.Trigger, other.Actor = "live", "Live latency", drill.ByHand, "ben"
-	r, _ := drillRig(t, aRun(0), failed(aRun(1), "it was late"), other)
+	r, _ := newDrillFixture(t, endedRun(0), failedRun(endedRun(1), "it was late"), other)
 	b := r.signedIn()
 	for path, want := range map[string][]int{
 		"?drill=live": {30}, "?verdict=failed": {1}, "?trigger=manual": {30}, "?since=2026-03-03": {30}, "?until=2026-03-02": {1, 0},
@@ -112,9 +112,9 @@ func TestHistoryIsFiltered(t *testing.T) {
 func TestHistoryIsPaged(t *testing.T) {
 	var runs []drill.Run
 	for n := range 60 {
-		runs = append(runs, aRun(n))
+		runs = append(runs, endedRun(n))
 	}
-	r, _ := drillRig(t, runs...)
+	r, _ := newDrillFixture(t, runs...)
 	b := r.signedIn()
 	seen, path, pages := 0, "/drills?drill=burst", 0
 	for path != "" && pages < 10 {
@@ -139,11 +139,11 @@ func TestHistoryIsPaged(t *testing.T) {
 }
 
 func TestHistoryWithoutRuns(t *testing.T) {
-	r, desk := drillRig(t)
-	r.signedIn().get("/drills").want(http.StatusOK, "No drill has run yet", "headgate drill run burst --speed 20 --wait").without("Begun by", "The last year")
-	desk.Break(errBroken)
-	r.signedIn().get("/drills").want(http.StatusServiceUnavailable, "The record cannot be read").without("/some/where")
-	none := newRig(t, rigOptions{})
+	r, desk := newDrillFixture(t)
+	r.signedIn().get("/drills").want(http.StatusOK, "No drill has run yet", "headgate drill run burst --speed 20 --wait").wantWithout("Begun by", "The last year")
+	desk.SetError(errBroken)
+	r.signedIn().get("/drills").want(http.StatusServiceUnavailable, "The record cannot be read").wantWithout("/some/where")
+	none := newFixture(t, fixtureOptions{})
 	none.signedIn().get("/drills").want(http.StatusOK, "There are no drills")
 	none.browser().get("/drills").want(http.StatusSeeOther)
 }

@@ -22,29 +22,29 @@ type loginView struct {
 func (p *Pages) showLogin(w http.ResponseWriter, r *http.Request, v viewer) {
 	q := r.URL.Query()
 	if v.SignedIn && q.Get("code") == "" {
-		http.Redirect(w, r, within(q.Get("next")), http.StatusSeeOther)
+		http.Redirect(w, r, localPath(q.Get("next")), http.StatusSeeOther)
 		return
 	}
-	p.show(w, r, v, http.StatusOK, page{Title: "Sign in", Body: loginView{Code: q.Get("code"), Next: within(q.Get("next"))}}, "login")
+	p.show(w, r, v, http.StatusOK, page{Title: "Sign in", Body: loginView{Code: q.Get("code"), Next: localPath(q.Get("next"))}}, "login")
 }
 
 func (p *Pages) login(w http.ResponseWriter, r *http.Request, v viewer) {
-	if !p.ours(w, r, v) {
+	if !p.checkForm(w, r, v) {
 		return
 	}
-	form := loginView{Code: r.PostFormValue("code"), Next: within(r.PostFormValue("next")), Name: strings.TrimSpace(r.PostFormValue("name"))}
-	if bad := nameFault(form.Name); bad != "" {
+	form := loginView{Code: r.PostFormValue("code"), Next: localPath(r.PostFormValue("next")), Name: strings.TrimSpace(r.PostFormValue("name"))}
+	if bad := checkActorName(form.Name); bad != "" {
 		form.Wrong = bad
-		p.refuseLogin(w, r, v, form, http.StatusBadRequest)
+		p.showLoginError(w, r, v, form, http.StatusBadRequest)
 		return
 	}
 	var ok bool
 	var wait time.Duration
 	if form.Code != "" {
-		ok, wait = p.door.Enter(w, r, form.Code)
+		ok, wait = p.auth.RedeemLink(w, r, form.Code)
 		form.Code, form.Wrong = "", "This link has been used, or is more than ten minutes old. Ask for a new one with headgate login, or give the token."
 	} else {
-		ok, wait = p.door.SignIn(w, r, strings.TrimSpace(r.PostFormValue("token")), form.Name)
+		ok, wait = p.auth.SignIn(w, r, strings.TrimSpace(r.PostFormValue("token")), form.Name)
 		form.Wrong = "That is not the token. It is admin.token in the settings, or in headgate.token in the data directory."
 	}
 	switch {
@@ -53,19 +53,19 @@ func (p *Pages) login(w http.ResponseWriter, r *http.Request, v viewer) {
 	case wait > 0:
 		w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
 		form.Wrong += " There were many attempts from your address: the next ones are not looked at closely. The right token is still taken."
-		p.refuseLogin(w, r, v, form, http.StatusTooManyRequests)
+		p.showLoginError(w, r, v, form, http.StatusTooManyRequests)
 	default:
-		p.refuseLogin(w, r, v, form, http.StatusForbidden)
+		p.showLoginError(w, r, v, form, http.StatusForbidden)
 	}
 }
 
-func (p *Pages) refuseLogin(w http.ResponseWriter, r *http.Request, v viewer, form loginView, status int) {
+func (p *Pages) showLoginError(w http.ResponseWriter, r *http.Request, v viewer, form loginView, status int) {
 	p.show(w, r, v, status, page{Title: "Sign in", Body: form}, "login")
 }
 
-// nameFault says what is wrong with a name, empty if nothing is. It goes into the
+// checkActorName says what is wrong with a name, empty if nothing is. It goes into the
 // record.
-func nameFault(name string) string {
+func checkActorName(name string) string {
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return "The name must be one line of printable text."
 	}
@@ -76,6 +76,6 @@ func nameFault(name string) string {
 }
 
 func (p *Pages) logout(w http.ResponseWriter, r *http.Request, _ viewer) {
-	p.door.SignOut(w, r)
+	p.auth.SignOut(w, r)
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }

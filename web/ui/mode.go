@@ -9,27 +9,27 @@ import (
 	"headgate/web/api"
 )
 
-// orderView is the page that asks whether an order is meant.
-type orderView struct {
+// modeConfirmView is the page that asks whether an order is meant.
+type modeConfirmView struct {
 	Pool     string // empty: all pools
 	Mode     string // as the API has it
 	Verb     string
 	Expected string // the mode that all of them are in; empty: they differ
-	Changes  []orderChange
-	Idle     bool // every pool is in that mode
+	Changes  []plannedModeChange
+	NoOp     bool // every pool is in that mode
 	Overdue  int
 	MayDrop  bool
 	MaxLen   int
 }
 
-// orderChange is what an order would do to one pool.
-type orderChange struct {
+// plannedModeChange is what an order would do to one pool.
+type plannedModeChange struct {
 	api.ModeChange
-	FromLook, ToLook modeWords
+	FromLabel, ToLabel modeLabel
 }
 
 // verbs are the buttons that give orders, by the mode that they ask for.
-func verbOf(mode string) (verb string, ok bool) {
+func actionName(mode string) (verb string, ok bool) {
 	verb, ok = map[string]string{
 		"passthrough": "Roll back", api.ModeRestore: "Restore", "observe": "Only observe", "enforce": "Enforce",
 	}[mode]
@@ -39,21 +39,21 @@ func verbOf(mode string) (verb string, ok bool) {
 func (p *Pages) confirmMode(w http.ResponseWriter, r *http.Request, v viewer) {
 	q := r.URL.Query()
 	mode, pool := q.Get("to"), q.Get("pool")
-	verb, ok := verbOf(mode)
+	verb, ok := actionName(mode)
 	if !ok {
-		p.fail(w, r, v, trouble{http.StatusBadRequest, "There is no such order", "A mode is passthrough, restore, observe or enforce.",
+		p.showError(w, r, v, errorPage{http.StatusBadRequest, "There is no such order", "A mode is passthrough, restore, observe or enforce.",
 			"Use the buttons on the overview."})
 		return
 	}
 	plan, err := p.setMode(r, v, pool, api.ModeRequest{Mode: mode, DryRun: true})
 	if err != nil {
-		p.refuse(w, r, v, err)
+		p.showAPIError(w, r, v, err)
 		return
 	}
-	view := orderView{Pool: pool, Mode: mode, Verb: verb, Idle: true, MayDrop: mode != "passthrough", MaxLen: api.MaxReason}
+	view := modeConfirmView{Pool: pool, Mode: mode, Verb: verb, NoOp: true, MayDrop: mode != "passthrough", MaxLen: api.MaxReason}
 	for _, c := range plan.Changes {
-		view.Changes = append(view.Changes, orderChange{c, modeWord(c.From), modeWord(c.To)})
-		view.Idle = view.Idle && c.From == c.To
+		view.Changes = append(view.Changes, plannedModeChange{c, modeLabelOf(c.From), modeLabelOf(c.To)})
+		view.NoOp = view.NoOp && c.From == c.To
 		view.Overdue += c.Overdue
 	}
 	if !slices.ContainsFunc(plan.Changes, func(c api.ModeChange) bool { return c.From != plan.Changes[0].From }) {
@@ -63,7 +63,7 @@ func (p *Pages) confirmMode(w http.ResponseWriter, r *http.Request, v viewer) {
 	if pool != "" {
 		title = verb + " pool " + pool
 	}
-	p.show(w, r, v, http.StatusOK, page{Title: title, Here: "/", Body: view}, "mode")
+	p.show(w, r, v, http.StatusOK, page{Title: title, NavPath: "/", Body: view}, "mode")
 }
 
 // setMode gives an order. The name of a pool is checked here: in a path it might
@@ -72,7 +72,7 @@ func (p *Pages) setMode(r *http.Request, v viewer, pool string, m api.ModeReques
 	if pool != "" && api.CheckPool(pool) != nil {
 		return api.ModeReply{}, &api.Problem{Type: api.TypeUnknownPool, Status: http.StatusNotFound, Detail: "It may have been removed from the settings."}
 	}
-	return p.api(v).SetMode(r.Context(), pool, m)
+	return p.client(v).SetMode(r.Context(), pool, m)
 }
 
 func (p *Pages) changeMode(w http.ResponseWriter, r *http.Request, v viewer) {
@@ -82,14 +82,14 @@ func (p *Pages) changeMode(w http.ResponseWriter, r *http.Request, v viewer) {
 		Expected: r.PostFormValue("expected"), DropOverdue: r.PostFormValue("drop_overdue") != "",
 	})
 	if err != nil {
-		p.refuse(w, r, v, err)
+		p.showAPIError(w, r, v, err)
 		return
 	}
 	http.Redirect(w, r, "/?"+url.Values{"done": {"mode:" + pool}}.Encode(), http.StatusSeeOther)
 }
 
-// verbFor is the button of a mode.
-func verbFor(mode string) string {
-	verb, _ := verbOf(mode)
+// actionNameOrEmpty is the button of a mode.
+func actionNameOrEmpty(mode string) string {
+	verb, _ := actionName(mode)
 	return verb
 }

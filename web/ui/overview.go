@@ -19,43 +19,43 @@ const (
 type overviewView struct {
 	Version   string
 	Now       time.Time
-	Done      string // what was done just now; empty: nothing
+	Flash     string // what was done just now; empty: nothing
 	Pools     []poolView
 	Incidents []api.Incident
 	Drills    *drillsView // nil: there are none
-	All       allView
+	All       bulkActions
 	Window    windowView
 }
 
-// allView says what can be ordered of all pools together.
-type allView struct{ Several, CanRollBack, CanRestore bool }
+// bulkActions says what can be ordered of all pools together.
+type bulkActions struct{ Several, CanRollBack, CanRestore bool }
 
 // poolView is how one pool stands.
 type poolView struct {
 	api.PoolStatus
-	Look     modeWords
-	Verdict  verdict
-	Bars     []bar
-	Reasons  []reason
-	Arrivals int // in the last minute
-	Charts   []chart
-	Charted  bool // false: charts are on the pool's own page
-	Watched  bool
-	Since    time.Duration // in the mode
-	Alone    bool          // the page is about this pool only
+	Label      modeLabel
+	State      gateState
+	Gauges     []gauge
+	Reasons    []reason
+	Arrivals   int // in the last minute
+	Charts     []chart
+	ShowCharts bool // false: charts are on the pool's own page
+	HasSamples bool
+	Since      time.Duration // in the mode
+	Single     bool          // the page is about this pool only
 }
 
 // Unrecorded says whether a restart would forget the mode.
 func (p poolView) Unrecorded() bool { return p.ModeRecorded != nil && !*p.ModeRecorded }
 
 func (p *Pages) overview(w http.ResponseWriter, r *http.Request, v viewer) {
-	status, err := p.api(v).Status(r.Context())
+	status, err := p.client(v).Status(r.Context())
 	if err != nil {
-		p.refuse(w, r, v, err)
+		p.showAPIError(w, r, v, err)
 		return
 	}
 	view := overviewView{Version: status.Version, Now: time.Now(), Incidents: status.IncidentsOpen, Window: windowOf(r)}
-	view.Done = doneText(r.URL.Query().Get("done"), status.Pools)
+	view.Flash = flashText(r.URL.Query().Get("done"), status.Pools)
 	for i := range status.Pools {
 		view.Pools = append(view.Pools, p.poolView(r.Context(), v, status.Pools[i], view.Now, view.Window, len(status.Pools) <= chartedPools))
 		mode := status.Pools[i].Mode
@@ -64,13 +64,13 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request, v viewer) {
 	}
 	view.All.Several = len(view.Pools) > 1
 	view.Drills = p.drills(r.Context(), v, view.Now)
-	p.show(w, r, v, http.StatusOK, page{Title: "Overview", Here: "/", Refresh: refreshSeconds, Body: view}, "overview")
+	p.show(w, r, v, http.StatusOK, page{Title: "Overview", NavPath: "/", Refresh: refreshSeconds, Body: view}, "overview")
 }
 
 func (p *Pages) pool(w http.ResponseWriter, r *http.Request, v viewer) {
-	status, err := p.api(v).Status(r.Context())
+	status, err := p.client(v).Status(r.Context())
 	if err != nil {
-		p.refuse(w, r, v, err)
+		p.showAPIError(w, r, v, err)
 		return
 	}
 	name := r.PathValue("pool")
@@ -80,16 +80,16 @@ func (p *Pages) pool(w http.ResponseWriter, r *http.Request, v viewer) {
 		}
 		view := overviewView{Version: status.Version, Now: time.Now(), Window: windowOf(r)}
 		view.Pools = []poolView{p.poolView(r.Context(), v, status.Pools[i], view.Now, view.Window, true)}
-		view.Pools[0].Alone = true
+		view.Pools[0].Single = true
 		for _, i := range status.IncidentsOpen {
 			if i.Pool == name {
 				view.Incidents = append(view.Incidents, i)
 			}
 		}
-		p.show(w, r, v, http.StatusOK, page{Title: "Pool " + name, Here: "/", Refresh: refreshSeconds, Body: view}, "pool")
+		p.show(w, r, v, http.StatusOK, page{Title: "Pool " + name, NavPath: "/", Refresh: refreshSeconds, Body: view}, "pool")
 		return
 	}
-	p.fail(w, r, v, trouble{http.StatusNotFound, "There is no such pool", "It may have been removed from the settings.", "Choose one on the overview."})
+	p.showError(w, r, v, errorPage{http.StatusNotFound, "There is no such pool", "It may have been removed from the settings.", "Choose one on the overview."})
 }
 
 func (p *Pages) poolView(ctx context.Context, v viewer, s api.PoolStatus, now time.Time, window windowView, charted bool) poolView {
@@ -97,8 +97,8 @@ func (p *Pages) poolView(ctx context.Context, v viewer, s api.PoolStatus, now ti
 	defer cancel()
 	facts, _ := p.facts.Facts(limited, now, s.Name)
 	view := poolView{
-		PoolStatus: s, Look: modeWord(s.Mode), Verdict: verdictOf(s), Bars: barsOf(s, facts),
-		Arrivals: s.Admitted1m + s.Refused1m, Charted: charted, Watched: p.charts != nil, Since: max(now.Sub(s.ModeSince), 0),
+		PoolStatus: s, Label: modeLabelOf(s.Mode), State: gateStateOf(s), Gauges: gaugesOf(s, facts),
+		Arrivals: s.Admitted1m + s.Refused1m, ShowCharts: charted, HasSamples: p.charts != nil, Since: max(now.Sub(s.ModeSince), 0),
 	}
 	if s.ModeSince.IsZero() {
 		view.Since = 0
@@ -108,15 +108,15 @@ func (p *Pages) poolView(ctx context.Context, v viewer, s api.PoolStatus, now ti
 	}
 	view.Reasons = p.charts.reasons(ctx, now, s.Name, window)
 	if charted {
-		view.Charts = p.charts.of(ctx, now, s, facts, window, func() []api.Change { return p.changesOf(ctx, v, s.Name, now.Add(-window.Length)) })
+		view.Charts = p.charts.charts(ctx, now, s, facts, window, func() []api.Change { return p.modeChanges(ctx, v, s.Name, now.Add(-window.Length)) })
 	}
 	return view
 }
 
-// changesOf returns the changes of mode since then, oldest first.
-func (p *Pages) changesOf(ctx context.Context, v viewer, pool string, since time.Time) []api.Change {
+// modeChanges returns the changes of mode since then, oldest first.
+func (p *Pages) modeChanges(ctx context.Context, v viewer, pool string, since time.Time) []api.Change {
 	const most = 50
-	list, err := p.api(v).Audit(ctx, api.ChangeQuery{Pool: pool, Kind: api.KindMode, Since: since, Limit: most})
+	list, err := p.client(v).Audit(ctx, api.AuditQuery{Pool: pool, Kind: api.KindMode, Since: since, Limit: most})
 	if err != nil {
 		return nil // charts are there without them
 	}
@@ -129,42 +129,42 @@ func (p *Pages) changesOf(ctx context.Context, v viewer, pool string, since time
 	return all
 }
 
-// verdict says whether the gate holds.
-type verdict struct{ Class, Word, Why string }
+// gateState says whether the gate holds.
+type gateState struct{ Class, Text, Why string }
 
-func verdictOf(s api.PoolStatus) verdict {
+func gateStateOf(s api.PoolStatus) gateState {
 	arrivals := s.Admitted1m + s.Refused1m
 	late := s.P95TurnaroundS != nil && *s.P95TurnaroundS > s.SLOS
 	switch {
 	case s.Draining:
-		return verdict{"bad", "Going down", "No new work is taken; what runs is finished."}
+		return gateState{"bad", "Going down", "No new work is taken; what runs is finished."}
 	case s.Paused != nil:
-		return verdict{"bad", "Paused", "No worker is handed out: what comes waits, or is refused as ever."}
+		return gateState{"bad", "Paused", "No worker is handed out: what comes waits, or is refused as ever."}
 	case s.Mode == "passthrough":
-		return verdict{"bad", "Not protecting", "Everything is let in; nothing keeps the queue short."}
+		return gateState{"bad", "Not protecting", "Everything is let in; nothing keeps the queue short."}
 	case s.Mode == "observe":
-		return verdict{"warn", "Only watching", "What should be refused is counted, and let in."}
+		return gateState{"warn", "Only watching", "What should be refused is counted, and let in."}
 	case late:
-		return verdict{"bad", "Not holding", fmt.Sprintf("Of the tasks that ended in the last minute, one in twenty took %s or more; the promise is %s.",
-			secs(s.P95TurnaroundS), secs(s.SLOS))}
+		return gateState{"bad", "Not holding", fmt.Sprintf("Of the tasks that ended in the last minute, one in twenty took %s or more; the promise is %s.",
+			formatSeconds(s.P95TurnaroundS), formatSeconds(s.SLOS))}
 	case arrivals == 0 && s.InFlight == 0:
-		return verdict{"idle", "Idle", "Nothing has arrived in the last minute."}
+		return gateState{"idle", "Idle", "Nothing has arrived in the last minute."}
 	case s.Refused1m > 0:
-		return verdict{"ok", "Holding, by refusing", fmt.Sprintf("%d of %d requests of the last minute were told to come back, so that the others are served in time.",
+		return gateState{"ok", "Holding, by refusing", fmt.Sprintf("%d of %d requests of the last minute were told to come back, so that the others are served in time.",
 			s.Refused1m, arrivals)}
 	default:
-		return verdict{"ok", "Holding", "Nothing was refused in the last minute, and what was served was in time."}
+		return gateState{"ok", "Holding", "Nothing was refused in the last minute, and what was served was in time."}
 	}
 }
 
-// doneText says what an order has just done, by how pools stand now.
-func doneText(done string, pools []api.PoolStatus) string {
+// flashText says what an order has just done, by how pools stand now.
+func flashText(done string, pools []api.PoolStatus) string {
 	if done == "" {
 		return ""
 	}
 	for _, p := range pools {
 		if done == "mode:"+p.Name {
-			return fmt.Sprintf("Pool %s is now in %s.", p.Name, modeWord(p.Mode).Word)
+			return fmt.Sprintf("Pool %s is now in %s.", p.Name, modeLabelOf(p.Mode).Text)
 		}
 	}
 	for _, p := range pools {

@@ -28,25 +28,25 @@ type PoolFacts struct {
 	Counted   bool          // false: Good and Bad could not be read
 }
 
-// Series reads samples. *tsdb.DB does.
-type Series interface {
-	Between(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]tsdb.Line, error)
+// SampleReader reads samples. *tsdb.DB does.
+type SampleReader interface {
+	QueryRange(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]tsdb.Series, error)
 }
 
 // Config is what Pages are made of.
 type Config struct {
-	Admin  *api.Admin // the API, and the door
-	Facts  Facts
-	Series Series // nil: nothing is watched, there are no charts
-	Log    *slog.Logger
+	Admin   *api.Admin // the API, and the door
+	Facts   Facts
+	Samples SampleReader // nil: nothing is watched, there are no charts
+	Log     *slog.Logger
 }
 
 // Pages serves any number of requests at once.
 type Pages struct {
 	admin  *api.Admin
-	door   *api.Door
+	auth   *api.Auth
 	facts  Facts
-	charts *chartRoom // nil without Series
+	charts *chartCache // nil without SampleReader
 	log    *slog.Logger
 	routes *http.ServeMux
 }
@@ -56,48 +56,48 @@ func New(c Config) (*Pages, error) {
 	if c.Admin == nil || c.Facts == nil || c.Log == nil {
 		return nil, errors.New("pages: admin, facts and log must all be there")
 	}
-	p := &Pages{admin: c.Admin, door: c.Admin.Door(), facts: c.Facts, log: c.Log, routes: http.NewServeMux()}
-	if c.Series != nil {
-		p.charts = &chartRoom{series: c.Series, log: c.Log}
+	p := &Pages{admin: c.Admin, auth: c.Admin.Auth(), facts: c.Facts, log: c.Log, routes: http.NewServeMux()}
+	if c.Samples != nil {
+		p.charts = &chartCache{samples: c.Samples, log: c.Log}
 	}
-	p.open("/static/{file}", http.MethodGet, static)
-	p.open("/login", http.MethodGet, p.showLogin)
-	p.open("/login", http.MethodPost, p.login)
-	p.open("/runbooks", http.MethodGet, p.runbooks)
-	p.open("/runbooks/{name}", http.MethodGet, p.runbook)
-	p.read("/{$}", p.overview)
-	p.read("/pools/{pool}", p.pool)
-	p.read("/incidents", p.incidents)
-	p.read("/incidents/{id}", p.incident)
-	p.read("/audit", p.audit)
-	p.read(drillsPath, p.history)
-	p.read(drillsPath+"/definitions", p.definitions)
-	p.read(drillsPath+"/runs/{id}", p.run)
-	p.acts(drillsPath+"/runs/{id}/abort", p.confirmAbort)
-	p.write(drillsPath+"/runs/{id}/abort", p.abort)
-	p.acts(drillsPath+"/start", p.confirmStart)
-	p.write(drillsPath+"/start", p.start)
-	p.acts(drillsPath+"/freeze", p.confirmFreeze)
-	p.write(drillsPath+"/freeze", p.freeze)
-	p.acts("/mode", p.confirmMode)
-	p.write("/mode", p.changeMode)
-	p.acts("/pause", p.confirmPause)
-	p.write("/pause", p.pause)
-	p.write("/logout", p.logout)
-	p.write("/incidents/{id}/ack", p.ack)
-	p.write("/silences", p.silence)
-	p.write("/silences/{id}/lift", p.lift)
-	p.routes.HandleFunc("/", p.nothing)
+	p.public("/static/{file}", http.MethodGet, serveStatic)
+	p.public("/login", http.MethodGet, p.showLogin)
+	p.public("/login", http.MethodPost, p.login)
+	p.public("/runbooks", http.MethodGet, p.runbooks)
+	p.public("/runbooks/{name}", http.MethodGet, p.runbook)
+	p.requireRead("/{$}", p.overview)
+	p.requireRead("/pools/{pool}", p.pool)
+	p.requireRead("/incidents", p.incidents)
+	p.requireRead("/incidents/{id}", p.incident)
+	p.requireRead("/audit", p.audit)
+	p.requireRead(drillsPath, p.history)
+	p.requireRead(drillsPath+"/definitions", p.definitions)
+	p.requireRead(drillsPath+"/runs/{id}", p.run)
+	p.requireSession(drillsPath+"/runs/{id}/abort", p.confirmAbort)
+	p.requireForm(drillsPath+"/runs/{id}/abort", p.abort)
+	p.requireSession(drillsPath+"/start", p.confirmStart)
+	p.requireForm(drillsPath+"/start", p.start)
+	p.requireSession(drillsPath+"/freeze", p.confirmFreeze)
+	p.requireForm(drillsPath+"/freeze", p.freeze)
+	p.requireSession("/mode", p.confirmMode)
+	p.requireForm("/mode", p.changeMode)
+	p.requireSession("/pause", p.confirmPause)
+	p.requireForm("/pause", p.pause)
+	p.requireForm("/logout", p.logout)
+	p.requireForm("/incidents/{id}/ack", p.ack)
+	p.requireForm("/silences", p.createSilence)
+	p.requireForm("/silences/{id}/lift", p.liftSilence)
+	p.routes.HandleFunc("/", p.notFound)
 	return p, nil
 }
 
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // ServeHTTP serves the pages.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", policy)
+	h.Set("Content-Security-Policy", contentSecurityPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -106,14 +106,14 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.routes.ServeHTTP(w, r)
 }
 
-// nothing answers for paths and methods that are none.
-func (p *Pages) nothing(w http.ResponseWriter, r *http.Request) {
+// notFound answers for paths and methods that are none.
+func (p *Pages) notFound(w http.ResponseWriter, r *http.Request) {
 	v := p.viewer(r)
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		p.fail(w, r, v, trouble{http.StatusMethodNotAllowed, "That cannot be done here",
+		p.showError(w, r, v, errorPage{http.StatusMethodNotAllowed, "That cannot be done here",
 			"This address takes no orders, or only by the buttons of a page.", "Go back, load the page again, and use its buttons."})
 		return
 	}
-	p.fail(w, r, v, trouble{http.StatusNotFound, "There is no such page",
+	p.showError(w, r, v, errorPage{http.StatusNotFound, "There is no such page",
 		"Nothing is kept at this address, or what was there is gone.", "Begin at the overview, or with the links above."})
 }

@@ -14,16 +14,16 @@ import (
 )
 
 func TestPauseAndResume(t *testing.T) {
-	p, q := quietPool("a"), quietPool("b")
-	q.Paused = &api.PauseStatus{Since: api.Stamp(time.Now()), Until: api.Stamp(time.Now().Add(time.Minute)), By: "ben", Reason: "the endpoint restarts"}
-	r := newRig(t, rigOptions{pools: []api.PoolStatus{p, q}})
+	p, q := healthyPool("a"), healthyPool("b")
+	q.Paused = &api.PauseStatus{Since: api.FormatTime(time.Now()), Until: api.FormatTime(time.Now().Add(time.Minute)), By: "ben", Reason: "the endpoint restarts"}
+	r := newFixture(t, fixtureOptions{pools: []api.PoolStatus{p, q}})
 	b := r.signedIn()
-	page := b.get("/").want(http.StatusOK, "Paused until", "by ben", "the endpoint restarts", "Pause a", "Resume b").without("Resume a", "Pause b")
+	page := b.get("/").want(http.StatusOK, "Paused until", "by ben", "the endpoint restarts", "Pause a", "Resume b").wantWithout("Resume a", "Pause b")
 	if !slices.Contains(page.links(), "/pause?pool=a&do=pause") {
 		t.Fatalf("links: %q", page.links())
 	}
 	ask := b.get("/pause?pool=a&do=pause").want(http.StatusOK, "Pause pool a?", "Pool a would hand out no worker.", "ends by itself")
-	done := b.send(ask, "/pause", url.Values{"for": {"1m"}, "reason": {" restart "}}).want(http.StatusSeeOther)
+	done := b.submit(ask, "/pause", url.Values{"for": {"1m"}, "reason": {" restart "}}).want(http.StatusSeeOther)
 	b.get(done.header.Get("Location")).want(http.StatusOK, "Pool a is paused.")
 	if got := r.acts.given; len(got) != 1 || got[0].Name != "pause" || got[0].Pool != "a" || got[0].For != time.Minute || got[0].Reason != "restart" ||
 		got[0].Actor != "ana" || got[0].Via != control.ViaPage {
@@ -31,32 +31,32 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	b.get("/pause?pool=b&do=resume").want(http.StatusConflict, "Nothing was changed")
 	b.get("/pause?do=stop").want(http.StatusBadRequest, "There is no such order")
-	b.send(ask, "/pause", url.Values{"do": {"stop"}}).want(http.StatusBadRequest, "There is no such order")
-	b.send(ask, "/pause", url.Values{"for": {"soon"}}).want(http.StatusBadRequest, "for must be a span")
+	b.submit(ask, "/pause", url.Values{"do": {"stop"}}).want(http.StatusBadRequest, "There is no such order")
+	b.submit(ask, "/pause", url.Values{"for": {"soon"}}).want(http.StatusBadRequest, "for must be a span")
 	r.browser().get("/pause?pool=a&do=pause").want(http.StatusSeeOther)
 }
 
-func TestTheGuardIsShown(t *testing.T) {
-	p := quietPool("a")
-	until := api.Stamp(time.Now().Add(time.Hour))
-	p.Guard = &api.GuardStatus{State: "cooldown", FlipsToday: 2, LatchedUntil: &until, Why: "it rolled back a moment ago"}
-	newRig(t, rigOptions{pools: []api.PoolStatus{p}}).signedIn().get("/").
+func TestAutoRollbackIsShown(t *testing.T) {
+	p := healthyPool("a")
+	until := api.FormatTime(time.Now().Add(time.Hour))
+	p.AutoRollback = &api.AutoRollbackStatus{State: "cooldown", RollbacksToday: 2, HoldUntil: &until, Reason: "it rolled back a moment ago"}
+	newFixture(t, fixtureOptions{pools: []api.PoolStatus{p}}).signedIn().get("/").
 		want(http.StatusOK, "Automatic rollback: cooldown, 2 in the last day; somebody’s decision stands until", "it rolled back a moment ago")
 }
 
 // TestDrillsAreSummedUp: the next one, and how each ended last.
 func TestDrillsAreSummedUp(t *testing.T) {
-	desk := apitest.NewDesk()
-	r := newRig(t, rigOptions{drills: desk.Port()})
+	desk := apitest.NewDrills()
+	r := newFixture(t, fixtureOptions{drills: desk.Ports()})
 	b := r.signedIn()
 	page := b.get("/").want(http.StatusOK, "Drills", "Next: Burst", "headgate drill run burst --speed 20 --wait", "Live latency", "Never run", "has never passed")
-	nothingInline(page)
+	assertNothingInline(page)
 	began := time.Now().Add(-50 * time.Hour)
-	desk.Add(drill.Run{ID: "01a22990-4f00-7a3e-8d51-6c2b9a4e11aa", Drill: "burst", Name: "Burst", Status: drill.Ended, Verdict: drill.Passed, Started: began, Ended: began.Add(time.Minute)})
+	desk.AddRuns(drill.Run{ID: "01a22990-4f00-7a3e-8d51-6c2b9a4e11aa", Drill: "burst", Name: "Burst", Status: drill.Ended, Verdict: drill.Passed, Started: began, Ended: began.Add(time.Minute)})
 	b.get("/").want(http.StatusOK, "Passed Burst", "last passed 2 days ago")
-	if _, err := desk.Freeze(t.Context(), drill.Freeze{On: true, By: "ben", Reason: "release week", Since: time.Now()}); err != nil {
+	if _, err := desk.Freeze(t.Context(), drill.Freeze{On: true, Actor: "ben", Reason: "release week", Since: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	b.get("/").want(http.StatusOK, "Frozen by ben", "release week")
-	newRig(t, rigOptions{}).signedIn().get("/").want(http.StatusOK, "Overview").without("Never run")
+	newFixture(t, fixtureOptions{}).signedIn().get("/").want(http.StatusOK, "Overview").wantWithout("Never run")
 }

@@ -36,22 +36,22 @@ func TestOverviewSaysWhetherTheGateHolds(t *testing.T) {
 		"hopeless ones": {func(p *api.PoolStatus) { p.Overdue = 3 }, []string{"3 of those who wait can no longer end in time"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := quietPool("default")
+			p := healthyPool("default")
 			c.change(&p)
-			newRig(t, rigOptions{pools: []api.PoolStatus{p}}).signedIn().get("/").want(http.StatusOK, c.want...)
+			newFixture(t, fixtureOptions{pools: []api.PoolStatus{p}}).signedIn().get("/").want(http.StatusOK, c.want...)
 		})
 	}
 }
 
 func TestOverviewShowsTheBudget(t *testing.T) {
-	newRig(t, rigOptions{}).signedIn().get("/").want(http.StatusOK, "Error budget left", "80 %", "of 30 d, objective 95 %")
+	newFixture(t, fixtureOptions{}).signedIn().get("/").want(http.StatusOK, "Error budget left", "80 %", "of 30 d, objective 95 %")
 }
 
 func TestOverviewShowsIncidents(t *testing.T) {
-	r := newRig(t, rigOptions{})
+	r := newFixture(t, fixtureOptions{})
 	b := r.signedIn()
 	b.get("/").want(http.StatusOK, "Nothing is wrong that the rules know of")
-	id := r.trouble("queue_age", "a")
+	id := r.openIncident("queue_age", "a")
 	page := b.get("/").want(http.StatusOK, "queue age in a", "The queue is old", "Warning")
 	if !slices.Contains(page.links(), "/incidents/"+id) {
 		t.Errorf("no link to it: %q", page.links())
@@ -61,19 +61,19 @@ func TestOverviewShowsIncidents(t *testing.T) {
 // TestChartsAreDrawn: with limit, changes of mode and a table, for the time that
 // was asked for.
 func TestChartsAreDrawn(t *testing.T) {
-	r := newRig(t, rigOptions{})
-	r.series.lines = func(_ string, from, to time.Time, step time.Duration) []tsdb.Line {
-		var l tsdb.Line
+	r := newFixture(t, fixtureOptions{})
+	r.series.lines = func(_ string, from, to time.Time, step time.Duration) []tsdb.Series {
+		var l tsdb.Series
 		for at := from; !at.After(to); at = at.Add(step) {
 			l.Points = append(l.Points, tsdb.Point{At: at, V: 33})
 		}
 		l.Labels = map[string]string{"reason": "queue_age"}
-		return []tsdb.Line{l}
+		return []tsdb.Series{l}
 	}
-	r.record.page.Items = []control.Change{{ID: "1", At: time.Now().Add(-5 * time.Minute), Pool: "default", Action: control.Rollback, From: admission.Enforce, To: admission.PassThrough}}
+	r.record.page.Changes = []control.ModeChange{{ID: "1", At: time.Now().Add(-5 * time.Minute), Pool: "default", Action: control.Rollback, From: admission.Enforce, To: admission.PassThrough}}
 	b := r.signedIn()
 	page := b.get("/?last=15m").want(http.StatusOK, "Turnaround p95", "promise 60 s", "○ Pass-through", "As a table", "Refused in the last 15 minutes: queue age 33")
-	if n := len(page.all("desc")); n != 6 {
+	if n := len(page.elements("desc")); n != 6 {
 		t.Errorf("%d charts", n)
 	}
 	if !strings.Contains(page.body, "max_over_time") && !slices.ContainsFunc(r.series.asked, func(s string) bool { return strings.Contains(s, "[7500ms]") }) {
@@ -90,36 +90,36 @@ func TestChartsAreDrawn(t *testing.T) {
 }
 
 func TestOverviewIsThereWithoutCharts(t *testing.T) {
-	r := newRig(t, rigOptions{})
+	r := newFixture(t, fixtureOptions{})
 	r.series.broken = errBroken
-	r.record.broken = errBroken
-	r.signedIn().get("/").want(http.StatusOK, "Holding", "Nothing was measured in this time").without("/some/where")
-	newRig(t, rigOptions{unwatched: true}).signedIn().get("/").want(http.StatusOK, "Holding", "this headgate takes no samples")
+	r.record.err = errBroken
+	r.signedIn().get("/").want(http.StatusOK, "Holding", "Nothing was measured in this time").wantWithout("/some/where")
+	newFixture(t, fixtureOptions{withoutEngine: true}).signedIn().get("/").want(http.StatusOK, "Holding", "this headgate takes no samples")
 	var many []api.PoolStatus
 	for _, name := range []string{"a", "b", "c", "d"} {
-		many = append(many, quietPool(name))
+		many = append(many, healthyPool(name))
 	}
-	b := newRig(t, rigOptions{pools: many}).signedIn()
+	b := newFixture(t, fixtureOptions{pools: many}).signedIn()
 	b.get("/").want(http.StatusOK, "Charts of d")
 	b.get("/pools/d").want(http.StatusOK, "Pool d", "Turnaround p95")
 	b.get("/pools/e").want(http.StatusNotFound, "There is no such pool")
-	newRig(t, rigOptions{pools: []api.PoolStatus{}}).signedIn().get("/").want(http.StatusOK, "There are no pools", "SIGHUP")
+	newFixture(t, fixtureOptions{pools: []api.PoolStatus{}}).signedIn().get("/").want(http.StatusOK, "There are no pools", "SIGHUP")
 }
 
 func TestIncidentsAreListedPageByPage(t *testing.T) {
-	r := newRig(t, rigOptions{})
+	r := newFixture(t, fixtureOptions{})
 	b := r.signedIn()
 	b.get("/incidents").want(http.StatusOK, "There has been no incident yet", "headgate demo --slack")
-	id := r.trouble("queue_age", "a")
+	id := r.openIncident("queue_age", "a")
 	i := r.engine.Incidents()[0]
 	for n := range 60 {
 		old := i
 		old.ID = "00" + string(rune('a'+n/26)) + string(rune('a'+n%26))
-		old.Ended, old.Why = time.Now(), "recovered"
-		r.shelf.Put(old)
+		old.Ended, old.Resolution = time.Now(), "recovered"
+		r.incidents.Add(old)
 	}
-	first := b.get("/incidents").want(http.StatusOK, "Older →", "Over", "recovered").without("← Newest")
-	if n := len(first.all("tr")); n != 51 || !slices.Contains(first.links(), "/incidents/"+id) {
+	first := b.get("/incidents").want(http.StatusOK, "Older →", "Over", "recovered").wantWithout("← Newest")
+	if n := len(first.elements("tr")); n != 51 || !slices.Contains(first.links(), "/incidents/"+id) {
 		t.Errorf("%d rows", n)
 	}
 	var next string
@@ -128,11 +128,11 @@ func TestIncidentsAreListedPageByPage(t *testing.T) {
 			next = l
 		}
 	}
-	second := b.get(next).want(http.StatusOK, "← Newest").without("Older →")
-	if n := len(second.all("tr")); n != 12 {
+	second := b.get(next).want(http.StatusOK, "← Newest").wantWithout("Older →")
+	if n := len(second.elements("tr")); n != 12 {
 		t.Errorf("%d rows on the second page", n)
 	}
-	b.get("/incidents?open=true").want(http.StatusOK, "queue age in a").without("Older →")
+	b.get("/incidents?open=true").want(http.StatusOK, "queue age in a").wantWithout("Older →")
 	b.get("/incidents?pool=nowhere").want(http.StatusOK, "Nothing fits", "Show all incidents")
 	b.get("/incidents?since=yesterday").want(http.StatusBadRequest, "since must be a span")
 	b.get("/incidents?open=maybe").want(http.StatusOK)
@@ -140,39 +140,39 @@ func TestIncidentsAreListedPageByPage(t *testing.T) {
 }
 
 func TestOneIncident(t *testing.T) {
-	r := newRig(t, rigOptions{})
-	id := r.trouble("queue_age", "a")
+	r := newFixture(t, fixtureOptions{})
+	id := r.openIncident("queue_age", "a")
 	b := r.signedIn()
 	page := b.get("/incidents/"+id).want(http.StatusOK, "Queue age in a", "What users feel", "Open for", "Opened", "Acknowledge", "Silence", "Nothing was sent")
 	if !slices.Contains(page.links(), "/runbooks/queue_age") {
 		t.Errorf("no link to the runbook: %q", page.links())
 	}
-	r.shelf.Break(errBroken)
+	r.incidents.SetError(errBroken)
 	b.get("/incidents/"+id).want(http.StatusOK, "Queue age in a", "what is below may not be whole")
-	b.get("/incidents/01").want(http.StatusServiceUnavailable, "The record cannot be read").without("/some/where")
-	b.get("/incidents").want(http.StatusServiceUnavailable, "The record cannot be read", "Modes can be changed all the same").without("/some/where")
-	r.shelf.Break(nil)
+	b.get("/incidents/01").want(http.StatusServiceUnavailable, "The record cannot be read").wantWithout("/some/where")
+	b.get("/incidents").want(http.StatusServiceUnavailable, "The record cannot be read", "Modes can be changed all the same").wantWithout("/some/where")
+	r.incidents.SetError(nil)
 	for _, none := range []string{"01", "a%2fmode", "a b", strings.Repeat("a", 200)} {
 		b.get("/incidents/"+strings.ReplaceAll(none, " ", "%20")).want(http.StatusNotFound, "There is no such")
 	}
 }
 
-func TestNothingIsWatched(t *testing.T) {
-	b := newRig(t, rigOptions{unwatched: true}).signedIn()
+func TestMonitoringDisabled(t *testing.T) {
+	b := newFixture(t, fixtureOptions{withoutEngine: true}).signedIn()
 	b.get("/incidents").want(http.StatusOK, "Nothing is watched")
 	b.get("/incidents/01").want(http.StatusNotFound, "Nothing is watched")
 }
 
 func TestAuditShowsAll(t *testing.T) {
-	r := newRig(t, rigOptions{})
+	r := newFixture(t, fixtureOptions{})
 	b := r.signedIn()
 	b.get("/audit").want(http.StatusOK, "Nothing has been done yet")
 	now := time.Now()
-	r.record.page = api.ChangePage{
-		Items: []control.Change{{ID: "1", At: now.Add(-time.Minute), Pool: "default", Action: control.Rollback, From: admission.Enforce, To: admission.PassThrough,
+	r.record.page = api.AuditRecords{
+		Changes: []control.ModeChange{{ID: "1", At: now.Add(-time.Minute), Pool: "default", Action: control.Rollback, From: admission.Enforce, To: admission.PassThrough,
 			Actor: "ana@ops1", Via: control.ViaAPI, Reason: "p95 climbs", Running: 4, Queued: 20, Dropped: 3},
-			{ID: "0", At: now.Add(-time.Hour), Pool: "default", Action: control.First, From: admission.Observe, To: admission.Observe, Actor: "settings", Via: control.ViaSettings, Reason: "first start"}},
-		Entries: []control.Entry{{ID: "2", At: now, Kind: control.KindDecision, Action: "rollback", Ending: control.Withheld, Pool: "default", Subject: "01abc",
+			{ID: "0", At: now.Add(-time.Hour), Pool: "default", Action: control.InitialMode, From: admission.Observe, To: admission.Observe, Actor: "settings", Via: control.ViaSettings, Reason: "first start"}},
+		Entries: []control.AuditEntry{{ID: "2", At: now, Kind: control.KindDecision, Action: "rollback", Result: control.Withheld, Pool: "default", Subject: "01abc",
 			Actor: "engine", Via: control.ViaEngine, Reason: "too many today", Inputs: map[string]string{"today": "3"}}},
 		Next: "k1",
 	}
@@ -189,15 +189,15 @@ func TestAuditShowsAll(t *testing.T) {
 	b.get("/audit?after=k1").want(http.StatusOK, "← Newest")
 	b.get("/audit?kind=gossip").want(http.StatusBadRequest, "kind must be one of")
 	b.get("/audit?since=soon").want(http.StatusBadRequest, "since must be")
-	r.record.broken = errBroken
-	b.get("/audit").want(http.StatusServiceUnavailable, "The record cannot be read").without("/some/where")
+	r.record.err = errBroken
+	b.get("/audit").want(http.StatusServiceUnavailable, "The record cannot be read").wantWithout("/some/where")
 }
 
 // TestRunbooksAreForEverybody: as text for programs, as a page for people.
 func TestRunbooksAreForEverybody(t *testing.T) {
-	r := newRig(t, rigOptions{})
+	r := newFixture(t, fixtureOptions{})
 	b := r.browser()
-	page := b.get("/runbooks/queue_age").want(http.StatusOK, "What to do", "headgate status", "Sign in to use the buttons").without("```", "## ")
+	page := b.get("/runbooks/queue_age").want(http.StatusOK, "What to do", "headgate status", "Sign in to use the buttons").wantWithout("```", "## ")
 	if !contains(page.doc, "article") || page.header.Get("Vary") != "Accept" {
 		t.Error("it is no page")
 	}
@@ -218,7 +218,7 @@ func TestRunbooksAreForEverybody(t *testing.T) {
 	if want, _ := runbooks.Page("queue_age"); err != nil || string(text) != want || reply.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
 		t.Errorf("as text: %v %s\n%s", err, reply.Header.Get("Content-Type"), text)
 	}
-	r.trouble("queue_age", "a")
+	r.openIncident("queue_age", "a")
 	in := r.signedIn()
 	own := in.get("/runbooks/queue_age").want(http.StatusOK, "queue age in a", "Restore", "Incidents of this rule")
 	if !slices.Contains(own.links(), "/mode?to=restore") {
@@ -227,7 +227,7 @@ func TestRunbooksAreForEverybody(t *testing.T) {
 }
 
 func TestOpenEndpointsStayOpen(t *testing.T) {
-	b := newRig(t, rigOptions{}).browser()
+	b := newFixture(t, fixtureOptions{}).browser()
 	for _, path := range []string{"/metrics", "/healthz", "/readyz"} {
 		if got := b.get(path); got.status != http.StatusOK || got.header.Get("Content-Security-Policy") != "" {
 			t.Errorf("%s: %d", path, got.status)
@@ -238,15 +238,15 @@ func TestOpenEndpointsStayOpen(t *testing.T) {
 
 // TestMessagesAreShownAsSent: and one incident with very many fits on a page.
 func TestMessagesAreShownAsSent(t *testing.T) {
-	r := newRig(t, rigOptions{})
-	id := r.trouble("queue_age", "a")
+	r := newFixture(t, fixtureOptions{})
+	id := r.openIncident("queue_age", "a")
 	var all []api.DeliveryRecord
 	for n := range 300 {
 		all = append(all, api.DeliveryRecord{ID: "d" + string(rune('a'+n%26)) + string(rune('a'+n/26)), Seq: n, Kind: "reply", Destination: "page", State: "sent",
 			Created: time.Now(), Tried: time.Now(), Text: "PAGE: <b>the queue</b>\nValue: 27 s\n" + strings.Repeat("long ", 400)})
 	}
-	r.shelf.Deliver(id, all...)
-	page := r.signedIn().get("/incidents/"+id).want(http.StatusOK, "What it says", "PAGE: <b>the queue</b> Value: 27 s", "The newest 40 are here", "reply 299").without("reply 100")
+	r.incidents.SetDeliveries(id, all...)
+	page := r.signedIn().get("/incidents/"+id).want(http.StatusOK, "What it says", "PAGE: <b>the queue</b> Value: 27 s", "The newest 40 are here", "reply 299").wantWithout("reply 100")
 	if len(page.body) > 100<<10 {
 		t.Errorf("%d bytes", len(page.body))
 	}

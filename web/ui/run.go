@@ -14,12 +14,12 @@ import (
 
 // What one page shows of a run: it has to stay small.
 const (
-	shownUndone = 30
-	shownTold   = 30
-	shownSpec   = 12 << 10 // bytes
-	shownReason = 400      // characters of what headgate writes into a run
-	shownNote   = 700      // characters of what a definition says of itself
-	shownWord   = 100      // characters of a name
+	shownRollbacks = 30
+	shownMessages  = 30
+	shownSpec      = 12 << 10 // bytes
+	shownReason    = 400      // characters of what headgate writes into a run
+	shownNote      = 700      // characters of what a definition says of itself
+	shownName      = 100      // characters of a name
 )
 
 // runRefresh is how often a run that goes on refreshes itself, in seconds.
@@ -28,45 +28,45 @@ const runRefresh = 2
 // runView is all about one run.
 type runView struct {
 	runRow
-	Live       bool
-	Note       string
-	Owner      string
-	Pool       string
-	Abortable  bool
-	Phases     []phaseRow
-	Charts     []chart
-	Hypotheses []hypothesisRow
-	Expected   []string // while there are no hypotheses: what it must show
-	Messages   []api.DrillMessage
-	MoreTold   int // messages that are left out
-	Undone     []api.DrillUndone
-	MoreUndone int
-	Against    *runDifference // nil: there is none before
-	Spec       string         // as YAML; empty: none was kept
-	Linked     bool           // incidents are production's, and have pages
-	Done       string
+	Live          bool
+	Note          string
+	Owner         string
+	Pool          string
+	Abortable     bool
+	Phases        []phaseRow
+	Charts        []chart
+	Hypotheses    []hypothesisRow
+	Expected      []string // while there are no hypotheses: what it must show
+	Messages      []api.DrillMessage
+	MoreMessages  int // messages that are left out
+	Rollbacks     []api.DrillRollback
+	MoreRollbacks int
+	Comparison    *runComparison // nil: there is none before
+	Spec          string         // as YAML; empty: none was kept
+	LinkIncidents bool           // incidents are production's, and have pages
+	Flash         string
 }
 
 func (p *Pages) run(w http.ResponseWriter, r *http.Request, v viewer) {
-	report, err := p.api(v).Run(r.Context(), r.PathValue("id"), api.WholeSeries)
+	report, err := p.client(v).Run(r.Context(), r.PathValue("id"), api.FullSeries)
 	if err != nil {
-		p.refuse(w, r, v, runFault(err))
+		p.showAPIError(w, r, v, asUnknownRun(err))
 		return
 	}
 	view := p.runView(r.Context(), v, report, time.Now())
 	if r.URL.Query().Get("done") == "abort" && report.Verdict != nil {
-		view.Done = "The run is stopped, and its faults are cleared."
+		view.Flash = "The run is stopped, and its faults are cleared."
 	}
-	pg := page{Title: report.Name + ": " + view.Look.Word, Here: drillsPath, Body: view}
+	pg := page{Title: report.Name + ": " + view.Label.Text, NavPath: drillsPath, Body: view}
 	if view.Abortable {
 		pg.Refresh = runRefresh
 	}
 	p.show(w, r, v, http.StatusOK, pg, "run")
 }
 
-// runFault makes a problem of what the client itself refuses to ask for.
-func runFault(err error) error {
-	if _, ok := problemOf(err); ok || isSilence(err) {
+// asUnknownRun makes a problem of what the client itself refuses to ask for.
+func asUnknownRun(err error) error {
+	if _, ok := problemOf(err); ok || isUnreachable(err) {
 		return err
 	}
 	return &api.Problem{Type: api.TypeUnknownRun, Status: http.StatusNotFound, Detail: "A run " + err.Error() + "."}
@@ -74,14 +74,14 @@ func runFault(err error) error {
 
 func (p *Pages) runView(ctx context.Context, v viewer, report api.DrillReport, now time.Time) runView {
 	view := runView{
-		runRow: runRowOf(report.DrillRun), Live: report.Live, Note: cutTo(report.Spec.Note, shownNote), Owner: report.Spec.Owner, Pool: report.Spec.Pool,
-		Abortable: report.Verdict == nil, Phases: phaseRows(report.DrillRun, now), Linked: report.Spec.Target == drill.Live,
+		runRow: runRowOf(report.DrillRun), Live: report.Live, Note: truncate(report.Spec.Note, shownNote), Owner: report.Spec.Owner, Pool: report.Spec.Pool,
+		Abortable: report.Verdict == nil, Phases: phaseRows(report.DrillRun, now), LinkIncidents: report.Spec.Target == drill.Live,
 		Spec: specText(report.Spec),
 	}
 	if view.Why == "" {
-		view.Why = cutTo(report.Reason, shownReason)
+		view.Why = truncate(report.Reason, shownReason)
 	}
-	facts := p.factsOf(ctx, v, report.Spec.Pool, now)
+	facts := p.poolFacts(ctx, v, report.Spec.Pool, now)
 	view.Charts = runCharts(report, facts)
 	for _, h := range report.Hypotheses {
 		view.Hypotheses = append(view.Hypotheses, hypothesisRowOf(h))
@@ -92,15 +92,15 @@ func (p *Pages) runView(ctx context.Context, v viewer, report api.DrillReport, n
 			view.Expected = append(view.Expected, e.String())
 		}
 	}
-	view.told(report)
+	view.setMessages(report)
 	if view.Verdict != nil {
-		view.Against = p.against(ctx, v, report)
+		view.Comparison = p.compareWithPrevious(ctx, v, report)
 	}
 	return view
 }
 
-// factsOf returns the limits of a pool; of the first if none is named.
-func (p *Pages) factsOf(ctx context.Context, v viewer, pool string, now time.Time) PoolFacts {
+// poolFacts returns the limits of a pool; of the first if none is named.
+func (p *Pages) poolFacts(ctx context.Context, v viewer, pool string, now time.Time) PoolFacts {
 	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
 	if pool == "" {
@@ -112,28 +112,28 @@ func (p *Pages) factsOf(ctx context.Context, v viewer, pool string, now time.Tim
 	return facts
 }
 
-// told puts in what the run told people and took back, as far as there is room.
-func (v *runView) told(report api.DrillReport) {
-	v.Messages, v.Undone = report.Messages, report.Undone
-	if v.MoreTold = max(len(v.Messages)-shownTold, 0); v.MoreTold > 0 {
-		v.Messages = v.Messages[:shownTold]
+// setMessages puts in what the run told people and took back, as far as there is room.
+func (v *runView) setMessages(report api.DrillReport) {
+	v.Messages, v.Rollbacks = report.Messages, report.Rollbacks
+	if v.MoreMessages = max(len(v.Messages)-shownMessages, 0); v.MoreMessages > 0 {
+		v.Messages = v.Messages[:shownMessages]
 	}
-	if v.MoreUndone = max(len(v.Undone)-shownUndone, 0); v.MoreUndone > 0 {
-		v.Undone = v.Undone[:shownUndone]
+	if v.MoreRollbacks = max(len(v.Rollbacks)-shownRollbacks, 0); v.MoreRollbacks > 0 {
+		v.Rollbacks = v.Rollbacks[:shownRollbacks]
 	}
 	for n := range v.Messages {
 		m := &v.Messages[n]
-		m.Text, m.Incident = cutTo(m.Text, shownText), cutTo(m.Incident, shownWord)
-		m.Kind, m.Level, m.Channel = cutTo(m.Kind, shownWord), cutTo(m.Level, shownWord), cutTo(m.Channel, shownWord)
+		m.Text, m.Incident = truncate(m.Text, shownText), truncate(m.Incident, shownName)
+		m.Kind, m.Level, m.Channel = truncate(m.Kind, shownName), truncate(m.Level, shownName), truncate(m.Channel, shownName)
 	}
-	for n := range v.Undone {
-		u := &v.Undone[n]
-		u.What, u.Note = cutTo(u.What, shownWord), cutTo(u.Note, shownReason)
+	for n := range v.Rollbacks {
+		u := &v.Rollbacks[n]
+		u.What, u.Note = truncate(u.What, shownName), truncate(u.Note, shownReason)
 	}
 }
 
-// cutTo leaves out what is more than so many characters.
-func cutTo(text string, most int) string {
+// truncate leaves out what is more than so many characters.
+func truncate(text string, most int) string {
 	if all := []rune(text); len(all) > most {
 		return string(all[:most]) + "…"
 	}
@@ -148,26 +148,26 @@ func specText(s drill.Spec) string {
 	if err != nil {
 		return ""
 	}
-	return cutTo(string(text), shownSpec)
+	return truncate(string(text), shownSpec)
 }
 
 // hypothesisRow is a hypothesis, as a table shows it.
 type hypothesisRow struct {
 	Name, Value, Limit, Margin string
-	Seen                       string // on what it rests, or why it is not known
-	Look                       verdictWords
+	Evidence                   string // on what it rests, or why it is not known
+	Label                      verdictLabel
 }
 
 // rank puts what did not hold first, and what is not known before what held.
-func (h hypothesisRow) rank() int { return slices.Index([]string{"bad", "warn", "ok"}, h.Look.Class) }
+func (h hypothesisRow) rank() int { return slices.Index([]string{"bad", "warn", "ok"}, h.Label.Class) }
 
 func hypothesisRowOf(h api.DrillHypothesis) hypothesisRow {
-	row := hypothesisRow{measureWord(h.Name), amount(h.Value, h.Unit), limitWord(h), marginWord(h), cutTo(h.Evidence, shownReason), verdictWords{"bad", "✗", "Did not hold"}}
+	row := hypothesisRow{measureName(h.Name), formatMeasure(h.Value, h.Unit), limitText(h), marginText(h), truncate(h.Evidence, shownReason), verdictLabel{"bad", "✗", "Did not hold"}}
 	switch {
 	case h.Value == nil:
-		row.Look, row.Seen, row.Margin = verdictWords{"warn", "?", "Not known"}, cutTo(h.Why, shownReason), none
+		row.Label, row.Evidence, row.Margin = verdictLabel{"warn", "?", "Not known"}, truncate(h.Why, shownReason), dash
 	case h.Passed:
-		row.Look = verdictWords{"ok", "✓", "Held"}
+		row.Label = verdictLabel{"ok", "✓", "Held"}
 	}
 	return row
 }
@@ -178,7 +178,7 @@ type phaseRow struct {
 	Took              string
 	Open              bool
 	From, Length      string // in thousandths of the run
-	Faulty            bool   // faults were in force
+	FaultActive       bool   // faults were in force
 }
 
 // phaseRows shows the phases against the time of the whole run.
@@ -188,23 +188,23 @@ func phaseRows(r api.DrillRun, now time.Time) (rows []phaseRow) {
 	}
 	ends := func(p api.DrillPhase) time.Time {
 		if p.EndedAt != nil {
-			return parsed(*p.EndedAt)
+			return parseTime(*p.EndedAt)
 		}
 		if r.EndedAt != nil {
-			return parsed(*r.EndedAt)
+			return parseTime(*r.EndedAt)
 		}
 		return now
 	}
-	first, last := parsed(r.Phases[0].BeganAt), ends(r.Phases[len(r.Phases)-1])
+	first, last := parseTime(r.Phases[0].BeganAt), ends(r.Phases[len(r.Phases)-1])
 	part := func(d time.Duration) string {
 		return strconv.FormatFloat(1000*min(max(float64(d)/float64(max(last.Sub(first), 1)), 0), 1), 'f', 0, 64)
 	}
 	for _, p := range r.Phases {
-		began, ended := parsed(p.BeganAt), ends(p)
+		began, ended := parseTime(p.BeganAt), ends(p)
 		took := max(ended.Sub(began), 0)
 		rows = append(rows, phaseRow{
-			Name: initial(spell(p.Name)), Began: p.BeganAt, Note: cutTo(p.Note, shownReason), Took: brief(took.Seconds()), Open: p.EndedAt == nil && r.EndedAt == nil,
-			From: part(began.Sub(first)), Length: part(max(took, last.Sub(first)/200)), Faulty: p.Name == string(drill.PhaseInject) || p.Name == string(drill.PhaseHold),
+			Name: upperFirst(humanize(p.Name)), Began: p.BeganAt, Note: truncate(p.Note, shownReason), Took: formatShortSeconds(took.Seconds()), Open: p.EndedAt == nil && r.EndedAt == nil,
+			From: part(began.Sub(first)), Length: part(max(took, last.Sub(first)/200)), FaultActive: p.Name == string(drill.PhaseInject) || p.Name == string(drill.PhaseHold),
 		})
 	}
 	return rows

@@ -15,14 +15,14 @@ import (
 
 // runbookView is one page that says what to do.
 type runbookView struct {
-	Name   string
-	Text   template.HTML
-	Orders []string // modes that the page speaks of
-	Open   []api.Incident
+	Name  string
+	Text  template.HTML
+	Modes []string // modes that the page speaks of
+	Open  []api.Incident
 }
 
 // runbookRow is a page in the list of them.
-type runbookRow struct{ Name, Title, Means string }
+type runbookRow struct{ Name, Title, Summary string }
 
 func runbookOf(name string) (string, bool) { return runbooks.Page(name) }
 
@@ -30,34 +30,34 @@ func (p *Pages) runbooks(w http.ResponseWriter, r *http.Request, v viewer) {
 	var all []runbookRow
 	for _, name := range runbooks.PageNames() {
 		text, _ := runbooks.Page(name) // it was named just now
-		all = append(all, runbookRow{name, headline(text), firstSentence(text)})
+		all = append(all, runbookRow{name, pageTitle(text), firstSentence(text)})
 	}
-	p.show(w, r, v, http.StatusOK, page{Title: "Runbooks", Here: "/runbooks", Body: all}, "runbooks")
+	p.show(w, r, v, http.StatusOK, page{Title: "Runbooks", NavPath: "/runbooks", Body: all}, "runbooks")
 }
 
 func (p *Pages) runbook(w http.ResponseWriter, r *http.Request, v viewer) {
 	name := r.PathValue("name")
 	text, ok := runbooks.Page(name)
 	if !ok {
-		p.fail(w, r, v, trouble{http.StatusNotFound, "There is no such runbook", "Rules of your own name one of the pages that there are.", "Choose one of the list of runbooks."})
+		p.showError(w, r, v, errorPage{http.StatusNotFound, "There is no such runbook", "Rules of your own name one of the pages that there are.", "Choose one of the list of runbooks."})
 		return
 	}
 	html, err := render(text)
 	if err != nil {
 		p.log.Error("a runbook cannot be rendered", "name", name, "error", err)
-		p.fail(w, r, v, trouble{http.StatusInternalServerError, "This page cannot be shown", "The log says why.", "Read it with: curl " + r.URL.Path})
+		p.showError(w, r, v, errorPage{http.StatusInternalServerError, "This page cannot be shown", "The log says why.", "Read it with: curl " + r.URL.Path})
 		return
 	}
-	view := runbookView{Name: name, Text: html, Orders: ordersIn(text)}
-	if v.SignedIn || p.door.Anonymous() {
-		view.Open = p.openOf(r, v, name)
+	view := runbookView{Name: name, Text: html, Modes: modesIn(text)}
+	if v.SignedIn || p.auth.AnonymousRead() {
+		view.Open = p.openIncidentsFor(r, v, name)
 	}
-	p.show(w, r, v, http.StatusOK, page{Title: headline(text), Here: "/runbooks", Body: view}, "runbook")
+	p.show(w, r, v, http.StatusOK, page{Title: pageTitle(text), NavPath: "/runbooks", Body: view}, "runbook")
 }
 
-// openOf returns the open incidents that a page is about.
-func (p *Pages) openOf(r *http.Request, v viewer, name string) []api.Incident {
-	status, err := p.api(v).Status(r.Context())
+// openIncidentsFor returns the open incidents that a page is about.
+func (p *Pages) openIncidentsFor(r *http.Request, v viewer, name string) []api.Incident {
+	status, err := p.client(v).Status(r.Context())
 	if err != nil {
 		return nil // the page is of use without them
 	}
@@ -74,26 +74,26 @@ func (p *Pages) openOf(r *http.Request, v viewer, name string) []api.Incident {
 func render(text string) (template.HTML, error) {
 	var b bytes.Buffer
 	md := goldmark.New(goldmark.WithExtensions(extension.Table))
-	if err := md.Convert([]byte(withoutHeadline(text)), &b); err != nil {
+	if err := md.Convert([]byte(pageBody(text)), &b); err != nil {
 		return "", err
 	}
 	return template.HTML(b.String()), nil
 }
 
-// headline is the first line of a page, which is its title.
-func headline(text string) string {
+// pageTitle is the first line of a page, which is its title.
+func pageTitle(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return strings.TrimSpace(strings.TrimPrefix(line, "#"))
 }
 
-func withoutHeadline(text string) string {
+func pageBody(text string) string {
 	_, rest, _ := strings.Cut(text, "\n")
 	return rest
 }
 
 // firstSentence is the first one below the first heading.
 func firstSentence(text string) string {
-	for part := range strings.SplitSeq(withoutHeadline(text), "\n\n") {
+	for part := range strings.SplitSeq(pageBody(text), "\n\n") {
 		part = strings.TrimSpace(part)
 		if part == "" || strings.HasPrefix(part, "#") || strings.HasPrefix(part, "```") {
 			continue
@@ -107,8 +107,8 @@ func firstSentence(text string) string {
 	return ""
 }
 
-// ordersIn returns the modes that a page tells to order.
-func ordersIn(text string) []string {
+// modesIn returns the modes that a page tells to order.
+func modesIn(text string) []string {
 	text = strings.Join(strings.Fields(text), " ") // a command may be broken over two lines
 	var all []string
 	for _, o := range [][2]string{{"headgate rollback", "passthrough"}, {"headgate restore", api.ModeRestore}, {"headgate observe", "observe"}} {

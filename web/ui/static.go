@@ -16,7 +16,7 @@ var staticFiles embed.FS
 // that browsers may keep them for ever.
 type assets struct{ Style, Script, Icon string }
 
-var theAssets = assets{assetPath("style.css"), assetPath("page.js"), assetPath("icon.svg")}
+var assetPaths = assets{assetPath("style.css"), assetPath("page.js"), assetPath("icon.svg")}
 
 func assetPath(name string) string {
 	text, err := staticFiles.ReadFile("static/" + name)
@@ -27,7 +27,7 @@ func assetPath(name string) string {
 	return "/static/" + name + "?v=" + hex.EncodeToString(sum[:8])
 }
 
-func static(w http.ResponseWriter, r *http.Request, _ viewer) {
+func serveStatic(w http.ResponseWriter, r *http.Request, _ viewer) {
 	name := r.PathValue("file")
 	text, err := staticFiles.ReadFile("static/" + path.Base(name))
 	if err != nil {

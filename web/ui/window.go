@@ -16,11 +16,11 @@ type windowView struct {
 
 type windowChoice struct {
 	Name, Long string
-	Here       bool
+	Current    bool
 }
 
-// points is how many points a line of a chart has, at most one more.
-const points = 120
+// pointsPerLine is how many points a line of a chart has, at most one more.
+const pointsPerLine = 120
 
 // windows are those that can be chosen; the first one counts if none is.
 var windows = []struct {
@@ -39,7 +39,7 @@ func windowOf(r *http.Request) windowView {
 		}
 	}
 	v := windowView{Name: windows[chosen].name, Long: windows[chosen].long, Length: windows[chosen].length}
-	v.Step = v.Length / points
+	v.Step = v.Length / pointsPerLine
 	for _, i := range []int{1, 0, 2, 3} {
 		v.Choices = append(v.Choices, windowChoice{windows[i].name, windows[i].long, i == chosen})
 	}

@@ -13,61 +13,61 @@ import (
 )
 
 func TestRollBackAndRestore(t *testing.T) {
-	r := newRig(t, rigOptions{})
+	r := newFixture(t, fixtureOptions{})
 	b := r.signedIn()
-	overview := b.get("/").want(http.StatusOK, "Enforce", "Roll back default").without("Restore default")
+	overview := b.get("/").want(http.StatusOK, "Enforce", "Roll back default").wantWithout("Restore default")
 	if !slices.Contains(overview.links(), "/mode?pool=default&to=passthrough") {
 		t.Fatalf("links: %q", overview.links())
 	}
 	ask := b.get("/mode?pool=default&to=passthrough").want(http.StatusOK, "Roll back pool default?", "3 running: they go on", "2 waiting: they keep their places",
 		"Restoring returns to Enforce", "recorded with your name, ana")
-	if len(r.record.given()) != 0 {
+	if len(r.record.requests()) != 0 {
 		t.Fatal("looking at the page has changed a mode")
 	}
-	done := b.send(ask, "/mode", url.Values{"reason": {" p95 climbs "}})
+	done := b.submit(ask, "/mode", url.Values{"reason": {" p95 climbs "}})
 	if done.status != http.StatusSeeOther {
 		t.Fatalf("status %d\n%s", done.status, done.text())
 	}
-	o := r.record.given()[0]
+	o := r.record.requests()[0]
 	if o.Action != control.Rollback || o.Pool != "default" || o.Actor != "ana" || o.Reason != "p95 climbs" || o.Via != control.ViaPage || o.Expected == nil || o.Expected.String() != "enforce" {
 		t.Errorf("the order was %+v", o)
 	}
-	b.get(done.header.Get("Location")).want(http.StatusOK, "Pool default is now in Pass-through", "Not protecting", "Restore default", "p95 climbs").without("Roll back default")
-	if done := b.send(b.get("/mode?pool=default&to=restore"), "/mode", nil); done.status != http.StatusSeeOther {
+	b.get(done.header.Get("Location")).want(http.StatusOK, "Pool default is now in Pass-through", "Not protecting", "Restore default", "p95 climbs").wantWithout("Roll back default")
+	if done := b.submit(b.get("/mode?pool=default&to=restore"), "/mode", nil); done.status != http.StatusSeeOther {
 		t.Fatalf("restore: %d\n%s", done.status, done.text())
 	}
 	b.get("/").want(http.StatusOK, "Holding", "Enforce")
 }
 
-// TestOrderForWhatWasSeen: who decides on an old page is told how it stands now.
-func TestOrderForWhatWasSeen(t *testing.T) {
-	r := newRig(t, rigOptions{})
+// TestModeChangeExpectsShownMode: who decides on an old page is told how it stands now.
+func TestModeChangeExpectsShownMode(t *testing.T) {
+	r := newFixture(t, fixtureOptions{})
 	b := r.signedIn()
 	ask := b.get("/mode?pool=default&to=passthrough")
 	r.record.set(func(p *api.PoolStatus) { p.Mode, p.ModeBy = "observe", "ben" })
-	b.send(ask, "/mode", nil).want(http.StatusConflict, "The mode has changed meanwhile", "by ben", "decide again")
-	if len(r.record.given()) != 0 {
+	b.submit(ask, "/mode", nil).want(http.StatusConflict, "The mode has changed meanwhile", "by ben", "decide again")
+	if len(r.record.requests()) != 0 {
 		t.Error("the order was carried out")
 	}
 }
 
 func TestOrdersOfAllPools(t *testing.T) {
-	r := newRig(t, rigOptions{pools: []api.PoolStatus{quietPool("a"), quietPool("b")}})
+	r := newFixture(t, fixtureOptions{pools: []api.PoolStatus{healthyPool("a"), healthyPool("b")}})
 	b := r.signedIn()
 	b.get("/").want(http.StatusOK, "Roll back all pools")
 	ask := b.get("/mode?to=passthrough").want(http.StatusOK, "Roll back all pools?", "Pool a", "Pool b")
-	b.send(ask, "/mode", nil).want(http.StatusSeeOther)
+	b.submit(ask, "/mode", nil).want(http.StatusSeeOther)
 	r.record.set(func(p *api.PoolStatus) { p.Mode = "observe" })
 	ask = b.get("/mode?to=restore").want(http.StatusOK, "Restore all pools?")
-	b.send(ask, "/mode", nil).want(http.StatusSeeOther)
-	if given := r.record.given(); len(given) != 2 || given[0].Pool != "" || given[1].Expected != nil {
+	b.submit(ask, "/mode", nil).want(http.StatusSeeOther)
+	if given := r.record.requests(); len(given) != 2 || given[0].Pool != "" || given[1].Expected != nil {
 		t.Errorf("orders: %+v", given)
 	}
 	b.get("/mode?to=enforce").want(http.StatusOK, "It is in", "already: nothing will change")
 }
 
-func TestThereAreNoSuchOrders(t *testing.T) {
-	b := newRig(t, rigOptions{}).signedIn()
+func TestUnknownModeIsRefused(t *testing.T) {
+	b := newFixture(t, fixtureOptions{}).signedIn()
 	b.get("/mode?to=off").want(http.StatusBadRequest, "There is no such order")
 	b.get("/mode").want(http.StatusBadRequest, "There is no such order")
 	for _, pool := range []string{"other", "..", "a/b", "%2e%2e"} {
@@ -77,87 +77,87 @@ func TestThereAreNoSuchOrders(t *testing.T) {
 
 // TestDroppingTheOverdue is offered where it is possible, and says how many.
 func TestDroppingTheOverdue(t *testing.T) {
-	p := quietPool("default")
+	p := healthyPool("default")
 	before := "enforce"
 	p.Mode, p.ModeBefore, p.Overdue, p.QueueDepth, p.DrainS = "passthrough", &before, 7, 40, 310
-	r := newRig(t, rigOptions{pools: []api.PoolStatus{p}})
+	r := newFixture(t, fixtureOptions{pools: []api.PoolStatus{p}})
 	b := r.signedIn()
 	ask := b.get("/mode?to=restore&pool=default").want(http.StatusOK, "7 of them can no longer end in time", "Turn away the 7", "5 min 10 s")
-	b.send(ask, "/mode", url.Values{"drop_overdue": {"yes"}}).want(http.StatusSeeOther)
-	if o := r.record.given()[0]; !o.DropOverdue || o.Action != control.Restore {
+	b.submit(ask, "/mode", url.Values{"drop_overdue": {"yes"}}).want(http.StatusSeeOther)
+	if o := r.record.requests()[0]; !o.DropOverdue || o.Action != control.Restore {
 		t.Errorf("the order was %+v", o)
 	}
-	b.get("/mode?to=passthrough&pool=default").without("Turn away")
+	b.get("/mode?to=passthrough&pool=default").wantWithout("Turn away")
 }
 
 // TestWritesAreRefused: whatever is wrong with a form, nothing changes, the page
 // says what to do, and the audit knows.
 func TestWritesAreRefused(t *testing.T) {
-	r := newRig(t, rigOptions{})
+	r := newFixture(t, fixtureOptions{})
 	b := r.signedIn()
 	other := r.signedIn()
 	ask := other.get("/mode?pool=default&to=passthrough")
 	stale := url.Values{"to": {"passthrough"}, "pool": {"default"}}
 	for name, form := range map[string]url.Values{"no form token": stale, "a wrong one": {"to": {"passthrough"}, "form": {"x"}}} {
 		b.post("/mode", form).want(http.StatusForbidden, "This form is out of date", "Nothing was changed", "load the page again")
-		if e := r.notes.last(); e.Kind != control.KindAccess || e.Ending != control.Refused || e.Action != "write" || e.Via != control.ViaPage {
+		if e := r.auditLog.last(); e.Kind != control.KindAccess || e.Result != control.Refused || e.Action != "write" || e.Via != control.ViaPage {
 			t.Errorf("%s is recorded as %+v", name, e)
 		}
 	}
-	b.send(ask, "/mode", nil).want(http.StatusForbidden, "This form is out of date") // the form of another session
+	b.submit(ask, "/mode", nil).want(http.StatusForbidden, "This form is out of date") // the form of another session
 	foreign := b.request(http.MethodPost, "/mode", strings.NewReader(stale.Encode()))
 	foreign.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	foreign.Header.Set("Origin", "https://evil.example")
 	foreign.Header.Set("Sec-Fetch-Site", "cross-site")
 	b.do(foreign).want(http.StatusForbidden, "A page of another site has sent this")
-	if e := r.notes.last(); e.Reason != "a request from another site" || e.Inputs["path"] != "/mode" {
+	if e := r.auditLog.last(); e.Reason != "a request from another site" || e.Inputs["path"] != "/mode" {
 		t.Errorf("a cross-site write is recorded as %+v", e)
 	}
 	r.browser().post("/mode", stale).want(http.StatusUnauthorized, "You are not signed in")
 	b.post("/mode", url.Values{"reason": {strings.Repeat("x", 100_000)}}).want(http.StatusRequestEntityTooLarge, "The form did not arrive whole")
-	if got := r.record.given(); len(got) != 0 {
+	if got := r.record.requests(); len(got) != 0 {
 		t.Errorf("orders: %+v", got)
 	}
 	b.post("/incidents", nil).want(http.StatusMethodNotAllowed, "That cannot be done here")
 }
 
 func TestAReasonMustFit(t *testing.T) {
-	r := newRig(t, rigOptions{})
+	r := newFixture(t, fixtureOptions{})
 	b := r.signedIn()
 	for _, reason := range []string{strings.Repeat("x", api.MaxReason+1), "two\nlines", "bidi \u202e"} {
-		b.send(b.get("/mode?pool=default&to=observe"), "/mode", url.Values{"reason": {reason}}).
+		b.submit(b.get("/mode?pool=default&to=observe"), "/mode", url.Values{"reason": {reason}}).
 			want(http.StatusBadRequest, "That could not be understood", "reason must")
 	}
 }
 
 func TestAcknowledge(t *testing.T) {
-	r := newRig(t, rigOptions{})
-	id := r.trouble("queue_age", "a")
+	r := newFixture(t, fixtureOptions{})
+	id := r.openIncident("queue_age", "a")
 	b := r.signedIn()
 	page := b.get("/incidents/"+id).want(http.StatusOK, "Queue age in a", "Warning", "15 s", "nobody", "Opened")
-	b.send(page, "/incidents/"+id+"/ack", url.Values{"for": {"30m"}}).want(http.StatusSeeOther)
+	b.submit(page, "/incidents/"+id+"/ack", url.Values{"for": {"30m"}}).want(http.StatusSeeOther)
 	for end := time.Now().Add(10 * time.Second); !strings.Contains(b.get("/incidents/"+id).text(), "Acknowledged") && time.Now().Before(end); {
 		time.Sleep(time.Millisecond) // it is recorded beside
 	}
-	b.get("/incidents/"+id).want(http.StatusOK, "Taken by ana", "Acknowledged").without("Acknowledge For")
-	b.send(page, "/incidents/"+id+"/ack", url.Values{"for": {"30m"}}).want(http.StatusConflict, "Somebody was faster", "ana has it until")
-	b.send(page, "/incidents/"+id+"/ack", url.Values{"for": {"soon"}}).want(http.StatusBadRequest, "for must be a span")
+	b.get("/incidents/"+id).want(http.StatusOK, "Taken by ana", "Acknowledged").wantWithout("Acknowledge For")
+	b.submit(page, "/incidents/"+id+"/ack", url.Values{"for": {"30m"}}).want(http.StatusConflict, "Somebody was faster", "ana has it until")
+	b.submit(page, "/incidents/"+id+"/ack", url.Values{"for": {"soon"}}).want(http.StatusBadRequest, "for must be a span")
 	b.get("/").want(http.StatusOK, "taken by ana")
 }
 
 func TestSilenceAndLift(t *testing.T) {
-	r := newRig(t, rigOptions{})
-	id := r.trouble("queue_age", "b")
+	r := newFixture(t, fixtureOptions{})
+	id := r.openIncident("queue_age", "b")
 	b := r.signedIn()
 	page := b.get("/incidents/" + id)
-	b.send(page, "/silences", url.Values{"reason": {""}, "for": {"1h"}}).want(http.StatusBadRequest, "reason must say why")
-	b.send(page, "/silences", url.Values{"reason": {"we know"}, "for": {"1h"}}).want(http.StatusSeeOther)
+	b.submit(page, "/silences", url.Values{"reason": {""}, "for": {"1h"}}).want(http.StatusBadRequest, "reason must say why")
+	b.submit(page, "/silences", url.Values{"reason": {"we know"}, "for": {"1h"}}).want(http.StatusSeeOther)
 	b.get("/incidents/"+id).want(http.StatusOK, "Silenced yes")
 	list := b.get("/incidents").want(http.StatusOK, "we know", "queue age in b", "Lift")
 	silences := r.engine.Silences()
 	if len(silences) != 1 || silences[0].By != "ana" || time.Until(silences[0].Until) > time.Hour {
 		t.Fatalf("silences: %+v", silences)
 	}
-	b.send(list, "/silences/"+silences[0].ID+"/lift", nil).want(http.StatusSeeOther)
+	b.submit(list, "/silences/"+silences[0].ID+"/lift", nil).want(http.StatusSeeOther)
 	b.get("/incidents").want(http.StatusOK, "Nothing is silenced")
 }

@@ -15,9 +15,9 @@ func abortDuringFault(t *testing.T, program, fault string) Run {
 	var started struct{ Run string }
 	callAPI(t, gate, "POST", "/api/v1/drills/upstream-errors/run", `{"speed":20}`, &started)
 	c := Crash{Drill: "upstream-errors", Phase: "hold"}
-	harness.Until(t, "the fault is in force", func() bool { return c.reached(t, gate, started.Run) })
+	harness.Eventually(t, "the fault is in force", func() bool { return c.reached(t, gate, started.Run) })
 	callAPI(t, gate, "POST", "/api/v1/runs/"+started.Run+"/abort", `{"reason":"enough"}`, nil)
-	harness.Until(t, "the run has ended", func() bool { return getRun(t, gate, started.Run).Status == "ended" })
+	harness.Eventually(t, "the run has ended", func() bool { return getRun(t, gate, started.Run).Status == "ended" })
 	return getRun(t, gate, started.Run)
 }
 

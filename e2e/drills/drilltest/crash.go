@@ -97,7 +97,7 @@ func (c Crash) Run(t *testing.T) {
 	due := nextRuns(t, gate)
 	var started struct{ Run string }
 	callAPI(t, gate, "POST", "/api/v1/drills/"+c.Drill+"/run", `{"speed":`+c.speed()+`}`, &started)
-	harness.Until(t, "the run has reached "+c.Phase, func() bool { return c.reached(t, gate, started.Run) })
+	harness.Eventually(t, "the run has reached "+c.Phase, func() bool { return c.reached(t, gate, started.Run) })
 	if c.Drill != "live" {
 		checkProduction(t, gate, stub)
 	}
@@ -146,7 +146,7 @@ func (c Crash) rerun(t *testing.T, gate *harness.Gate) {
 	var started struct{ Run string }
 	callAPI(t, gate, "POST", "/api/v1/drills/"+c.Drill+"/run", `{"speed":`+c.speed()+`}`, &started)
 	callAPI(t, gate, "POST", "/api/v1/runs/"+started.Run+"/abort", `{"reason":"enough"}`, nil)
-	harness.Until(t, "the next run has ended", func() bool { return getRun(t, gate, started.Run).Status == "ended" })
+	harness.Eventually(t, "the next run has ended", func() bool { return getRun(t, gate, started.Run).Status == "ended" })
 	if r := getRun(t, gate, started.Run); r.Verdict != "aborted" {
 		t.Errorf("the next run ended %s: %s", r.Verdict, r.Reason)
 	}
@@ -158,7 +158,7 @@ func checkProduction(t *testing.T, gate *harness.Gate, stub *harness.Stub) {
 	t.Helper()
 	const tasks = 20
 	const task = `{"model":"stub-model","messages":[{"role":"user","content":"hello"}]}`
-	before := len(stub.Seen())
+	before := len(stub.Requests())
 	for range tasks {
 		res, err := http.Post(gate.URL+"/v1/chat/completions", "application/json", strings.NewReader(task))
 		if err != nil {
@@ -170,7 +170,7 @@ func checkProduction(t *testing.T, gate *harness.Gate, stub *harness.Stub) {
 			t.Errorf("production answered %d, %s, %v", res.StatusCode, body, err)
 		}
 	}
-	if got := len(stub.Seen()) - before; got != tasks {
+	if got := len(stub.Requests()) - before; got != tasks {
 		t.Errorf("%d production tasks made %d calls", tasks, got)
 	}
 }

@@ -8,25 +8,25 @@ import (
 	"headgate/proxy/admission/invariant"
 )
 
-// BenchmarkWatched is a task that finds a free permit, and one that is refused,
+// BenchmarkGateWithMonitor is a task that finds a free permit, and one that is refused,
 // with a shadow and without one.
-func BenchmarkWatched(b *testing.B) {
-	for name, w := range map[string]func() admission.Watcher{
-		"alone":   func() admission.Watcher { return nil },
-		"watched": func() admission.Watcher { return invariant.New() },
+func BenchmarkGateWithMonitor(b *testing.B) {
+	for name, w := range map[string]func() admission.Monitor{
+		"alone":   func() admission.Monitor { return nil },
+		"watched": func() admission.Monitor { return invariant.New() },
 	} {
 		b.Run("served "+name, func(b *testing.B) {
-			g := watched(b, w())
+			g := newGateWith(b, w())
 			b.ReportAllocs()
 			for b.Loop() {
 				d := g.Offer(epoch, admission.Task{})
 				g.Start(epoch, d.Ticket)
 				g.Release(epoch, d.Ticket, admission.Served)
-				g.Over(epoch, d.Ticket)
+				g.Finish(epoch, d.Ticket)
 			}
 		})
 		b.Run("refused "+name, func(b *testing.B) {
-			g := watched(b, w())
+			g := newGateWith(b, w())
 			for g.Offer(epoch, admission.Task{}).Reason == admission.ReasonNone {
 			}
 			b.ReportAllocs()
@@ -37,9 +37,9 @@ func BenchmarkWatched(b *testing.B) {
 	}
 }
 
-func watched(b *testing.B, w admission.Watcher) *admission.Gate {
+func newGateWith(b *testing.B, w admission.Monitor) *admission.Gate {
 	b.Helper()
-	g, err := admission.New(admission.Config{Workers: 16, Policy: article, QueueLimit: 1000, AssumedService: time.Second, Watcher: w})
+	g, err := admission.New(admission.Config{Workers: 16, Policy: defaultThreshold, QueueLimit: 1000, AssumedService: time.Second, Monitor: w})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,8 +4,8 @@
 //
 // # The shadow
 //
-// A Shadow keeps its own account of one pool: who waits since when, and how many
-// run. It is an admission.Watcher, and so hears of everything in exactly the order
+// A Checker keeps its own account of one pool: who waits since when, and how many
+// run. It is an admission.Monitor, and so hears of everything in exactly the order
 // in which the gate does it, under the gate's lock: no refusal is ever judged by
 // a state that has passed already or has yet to come. Tasks are counted in when
 // the gate queues or grants, and counted out when their owner is done with them,

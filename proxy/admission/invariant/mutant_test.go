@@ -8,15 +8,15 @@ import (
 	"headgate/proxy/admission"
 )
 
-// TestSoundPoolIsNotDisputed: whatever happens to a sound pool, and whatever it
+// TestNoViolationOfCorrectGate: whatever happens to a sound pool, and whatever it
 // refuses for, the shadow agrees.
-func TestSoundPoolIsNotDisputed(t *testing.T) {
+func TestNoViolationOfCorrectGate(t *testing.T) {
 	refused := map[admission.Reason]int{}
 	for seed := range uint64(60) {
 		s := newStorm(seed, mutant{})
 		s.run(5000)
-		if len(s.disputed) > 0 {
-			t.Fatalf("seed %d: %v", seed, s.disputed)
+		if len(s.violations) > 0 {
+			t.Fatalf("seed %d: %v", seed, s.violations)
 		}
 		for r, n := range s.refused {
 			refused[r] += n
@@ -29,26 +29,26 @@ func TestSoundPoolIsNotDisputed(t *testing.T) {
 	}
 }
 
-// TestMutantsAreDisputed: each fault that turns work away is found, and said in
+// TestViolationOfMutants: each fault that turns work away is found, and said in
 // words that name it.
-func TestMutantsAreDisputed(t *testing.T) {
+func TestViolationOfMutants(t *testing.T) {
 	for name, tt := range map[string]struct {
 		mutant
 		says string
 	}{
-		"it refuses while idle":         {mutant{policy: moody{}}, "queue_depth: a permit was free"},
-		"age at the limit is refused":   {mutant{policy: older{25*time.Second - time.Millisecond}}, "queue_age: policy threshold would have let it in"},
-		"depth at the limit is refused": {mutant{policy: shorter{}}, "queue_depth: policy threshold would have let it in"},
-		"ages of classes are mixed":     {mutant{policy: mixed{}}, "queue_age: policy threshold would have let it in"},
-		"an age is never reset":         {mutant{policy: &stuck{}}, "queue_age: "},
+		"it refuses while idle":         {mutant{policy: randomRefusal{}}, "queue_depth: a permit was free"},
+		"age at the limit is refused":   {mutant{policy: wrongAgeLimit{25*time.Second - time.Millisecond}}, "queue_age: policy threshold would have let it in"},
+		"depth at the limit is refused": {mutant{policy: wrongDepthLimit{}}, "queue_depth: policy threshold would have let it in"},
+		"ages of classes are mixed":     {mutant{policy: mixedClasses{}}, "queue_age: policy threshold would have let it in"},
+		"an age is never reset":         {mutant{policy: &stuckAge{}}, "queue_age: "},
 		"a permit leaks":                {mutant{leak: true}, ": a permit was free"},
-		"who left stays queued":         {mutant{ghost: true}, ": policy threshold would have let it in"},
+		"who left stays queued":         {mutant{staleQueue: true}, ": policy threshold would have let it in"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(200) {
 				s := newStorm(seed, tt.mutant)
 				s.run(5000)
-				if len(s.disputed) > 0 && strings.Contains(s.disputed[0], tt.says) {
+				if len(s.violations) > 0 && strings.Contains(s.violations[0], tt.says) {
 					return
 				}
 			}
@@ -57,59 +57,59 @@ func TestMutantsAreDisputed(t *testing.T) {
 	}
 }
 
-// moody now and then refuses whatever the state is.
-type moody struct{ admission.Threshold }
+// randomRefusal now and then refuses whatever the state is.
+type randomRefusal struct{ admission.Threshold }
 
-func (moody) Admit(v admission.View, t admission.Task) admission.Verdict {
+func (randomRefusal) Admit(v admission.View, t admission.Task) admission.Verdict {
 	if v.Now.UnixMilli()%16 == 0 {
 		return admission.Verdict{Reason: admission.ReasonQueueDepth}
 	}
-	return article.Admit(v, t)
+	return defaultThreshold.Admit(v, t)
 }
 
-// older is the article's rule with another limit on age.
-type older struct{ limit time.Duration }
+// wrongAgeLimit is the article's rule with another limit on age.
+type wrongAgeLimit struct{ limit time.Duration }
 
-func (older) Name() string { return "threshold" }
+func (wrongAgeLimit) Name() string { return "threshold" }
 
-func (p older) Admit(v admission.View, t admission.Task) admission.Verdict {
+func (p wrongAgeLimit) Admit(v admission.View, t admission.Task) admission.Verdict {
 	return admission.Threshold{MaxQueueAge: p.limit, DepthMultiple: 2}.Admit(v, t)
 }
 
-func (older) Dispatch(v admission.View, t admission.Task) admission.Reason {
-	return article.Dispatch(v, t)
+func (wrongAgeLimit) Dispatch(v admission.View, t admission.Task) admission.Reason {
+	return defaultThreshold.Dispatch(v, t)
 }
 
-// shorter takes "at least" for "more than".
-type shorter struct{ admission.Threshold }
+// wrongDepthLimit takes "at least" for "more than".
+type wrongDepthLimit struct{ admission.Threshold }
 
-func (shorter) Admit(v admission.View, t admission.Task) admission.Verdict {
+func (wrongDepthLimit) Admit(v admission.View, t admission.Task) admission.Verdict {
 	if v.InFlight >= v.Workers && v.Depth >= 2*v.Workers {
 		return admission.Verdict{Reason: admission.ReasonQueueDepth}
 	}
-	return article.Admit(v, t)
+	return defaultThreshold.Admit(v, t)
 }
 
-// mixed lets old work of one class shut the other one out.
-type mixed struct{ admission.Threshold }
+// mixedClasses lets old work of one class shut the other one out.
+type mixedClasses struct{ admission.Threshold }
 
-func (mixed) Admit(v admission.View, t admission.Task) admission.Verdict {
-	if verdict := article.Admit(v, t); verdict.Reason != admission.ReasonNone {
+func (mixedClasses) Admit(v admission.View, t admission.Task) admission.Verdict {
+	if verdict := defaultThreshold.Admit(v, t); verdict.Reason != admission.ReasonNone {
 		return verdict
 	}
 	t.Class = 1 - t.Class
-	return article.Admit(v, t)
+	return defaultThreshold.Admit(v, t)
 }
 
-// stuck remembers the greatest age that it has seen, for ever.
-type stuck struct {
+// stuckAge remembers the greatest age that it has seen, for ever.
+type stuckAge struct {
 	admission.Threshold
 	age time.Duration
 }
 
-func (p *stuck) Admit(v admission.View, t admission.Task) admission.Verdict {
-	if p.age = max(p.age, v.Oldest(t.Class)); p.age > article.MaxQueueAge {
+func (p *stuckAge) Admit(v admission.View, t admission.Task) admission.Verdict {
+	if p.age = max(p.age, v.OldestAge(t.Class)); p.age > defaultThreshold.MaxQueueAge {
 		return admission.Verdict{Reason: admission.ReasonQueueAge}
 	}
-	return article.Admit(v, t)
+	return defaultThreshold.Admit(v, t)
 }

@@ -10,24 +10,24 @@ import (
 	"headgate/proxy/admission/invariant"
 )
 
-// mailbox is a waiter for goroutines.
-type mailbox chan admission.Refusal
+// waiterChan is a waiter for goroutines.
+type waiterChan chan admission.Refusal
 
-func (m mailbox) Settled(r admission.Refusal) { m <- r }
+func (m waiterChan) Done(r admission.Refusal) { m <- r }
 
-// TestNothingIsDisputedInARace: tasks come, run, leave and expire from many
+// TestNoViolationUnderConcurrency: tasks come, run, leave and expire from many
 // goroutines while settings change. The shadow hears of it in the gate's own
 // order, so that not one refusal looks wrong.
-func TestNothingIsDisputedInARace(t *testing.T) {
+func TestNoViolationUnderConcurrency(t *testing.T) {
 	const goroutines, rounds = 48, 300
 	g, err := admission.New(admission.Config{
 		Workers: 3, Policy: admission.Threshold{MaxQueueAge: 300, DepthMultiple: 2}, QueueLimit: 40,
-		AssumedService: time.Second, Watcher: invariant.New(),
+		AssumedService: time.Second, Monitor: invariant.New(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &race{T: t, gate: g}
+	r := &raceTest{T: t, gate: g}
 	var group sync.WaitGroup
 	for id := range goroutines {
 		group.Go(func() {
@@ -36,34 +36,34 @@ func TestNothingIsDisputedInARace(t *testing.T) {
 			}
 		})
 	}
-	stop := r.meddle()
+	stop := r.reconfigureLoop()
 	group.Wait()
 	stop()
-	if r.refused.Load() == 0 || r.ran.Load() == 0 {
-		t.Errorf("%d refused by the queue, %d ran: nothing was tried", r.refused.Load(), r.ran.Load())
+	if r.refused.Load() == 0 || r.dispatched.Load() == 0 {
+		t.Errorf("%d refused by the queue, %d ran: nothing was tried", r.refused.Load(), r.dispatched.Load())
 	}
 }
 
-// race is a gate with a clock of which each look takes a nanosecond.
-type race struct {
+// raceTest is a gate with a clock of which each look takes a nanosecond.
+type raceTest struct {
 	*testing.T
-	gate         *admission.Gate
-	ns           atomic.Int64
-	refused, ran atomic.Int64
+	gate                *admission.Gate
+	ns                  atomic.Int64
+	refused, dispatched atomic.Int64
 }
 
-func (r *race) now() time.Time { return epoch.Add(time.Duration(r.ns.Add(1))) }
+func (r *raceTest) now() time.Time { return epoch.Add(time.Duration(r.ns.Add(1))) }
 
 // task lives one task's life.
-func (r *race) task(kind int) {
-	m := make(mailbox, 1)
+func (r *raceTest) task(kind int) {
+	m := make(waiterChan, 1)
 	task := admission.Task{Waiter: m, Class: admission.Class(kind % 2)}
 	if kind%5 == 0 {
 		task.Deadline = r.now().Add(100)
 	}
 	d := r.gate.Offer(r.now(), task)
-	if d.Disputed != "" {
-		r.Errorf("%s: %s", d.Reason, d.Disputed)
+	if d.Violation != "" {
+		r.Errorf("%s: %s", d.Reason, d.Violation)
 	}
 	if d.Reason == admission.ReasonQueueAge || d.Reason == admission.ReasonQueueDepth {
 		r.refused.Add(1)
@@ -73,21 +73,21 @@ func (r *race) task(kind int) {
 	}
 	defer func() {
 		r.gate.Release(r.now(), d.Ticket, admission.Served)
-		r.gate.Over(r.now(), d.Ticket)
+		r.gate.Finish(r.now(), d.Ticket)
 	}()
 	if d.Waiting && !r.wait(kind, m, d.Ticket) {
 		return
 	}
 	if r.gate.Start(r.now(), d.Ticket).Reason == admission.ReasonNone {
-		r.ran.Add(1)
+		r.dispatched.Add(1)
 	}
 }
 
 // wait waits for a permit, not always to the end.
-func (r *race) wait(kind int, m mailbox, t *admission.Ticket) bool {
+func (r *raceTest) wait(kind int, m waiterChan, t *admission.Ticket) bool {
 	switch kind % 7 {
 	case 0:
-		if r.gate.Leave(r.now(), t) {
+		if r.gate.Cancel(r.now(), t) {
 			return false
 		}
 	case 1:
@@ -98,9 +98,9 @@ func (r *race) wait(kind int, m mailbox, t *admission.Ticket) bool {
 	return (<-m).Reason == admission.ReasonNone
 }
 
-// meddle changes workers, mode and pause all the time, until the returned
+// reconfigureLoop changes workers, mode and pause all the time, until the returned
 // function is called; that leaves a gate that grants.
-func (r *race) meddle() (stop func()) {
+func (r *raceTest) reconfigureLoop() (stop func()) {
 	done := make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() {

@@ -12,42 +12,42 @@ import (
 // epoch is when every virtual clock starts.
 var epoch = time.Date(2026, 1, 5, 9, 14, 0, 0, time.UTC)
 
-// article is the rule with the article's own numbers.
-var article = admission.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2}
+// defaultThreshold is the rule with the article's own numbers.
+var defaultThreshold = admission.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2}
 
 // mutant is what is wrong with a pool. The zero mutant is sound.
 type mutant struct {
-	policy admission.Policy // that the gate really asks
-	leak   bool             // now and then a permit does not come back
-	ghost  bool             // now and then who leaves stays queued
+	policy     admission.Policy // that the gate really asks
+	leak       bool             // now and then a permit does not come back
+	staleQueue bool             // now and then who leaves stays queued
 }
 
-// believing is a shadow that takes the gate's policy for the article's.
-type believing struct{ *invariant.Shadow }
+// thresholdChecker is a shadow that takes the gate's policy for the article's.
+type thresholdChecker struct{ *invariant.Checker }
 
-func (b believing) Changed(t admission.Terms) {
-	t.Policy = article
-	b.Shadow.Changed(t)
+func (b thresholdChecker) OnLimits(t admission.Limits) {
+	t.Policy = defaultThreshold
+	b.Checker.OnLimits(t)
 }
 
-// guest is a task of a storm.
-type guest struct {
-	s      *storm
+// stormTask is a task of a storm.
+type stormTask struct {
+	storm  *storm
 	ticket *admission.Ticket
 }
 
-// Settled moves the task on.
-func (g *guest) Settled(r admission.Refusal) {
-	g.s.waiting = without(g.s.waiting, g)
+// Done moves the task on.
+func (g *stormTask) Done(r admission.Refusal) {
+	g.storm.waiting = without(g.storm.waiting, g)
 	if r.Reason == admission.ReasonNone {
-		g.s.running = append(g.s.running, g)
+		g.storm.running = append(g.storm.running, g)
 	} else {
-		g.s.gate.Over(g.s.now, g.ticket)
+		g.storm.gate.Finish(g.storm.now, g.ticket)
 	}
 }
 
-func without(all []*guest, g *guest) []*guest {
-	return slices.DeleteFunc(all, func(o *guest) bool { return o == g })
+func without(all []*stormTask, g *stormTask) []*stormTask {
+	return slices.DeleteFunc(all, func(o *stormTask) bool { return o == g })
 }
 
 // storm does random things to a gate that is watched.
@@ -56,18 +56,18 @@ type storm struct {
 	mutant
 	gate             *admission.Gate
 	now              time.Time
-	waiting, running []*guest
+	waiting, running []*stormTask
 	refused          map[admission.Reason]int
-	disputed         []string
+	violations       []string
 }
 
 func newStorm(seed uint64, m mutant) *storm {
 	s := &storm{Rand: rand.New(rand.NewPCG(seed, 7)), mutant: m, now: epoch, refused: map[admission.Reason]int{}}
-	var w admission.Watcher = invariant.New()
+	var w admission.Monitor = invariant.New()
 	if m.policy == nil {
-		s.policy = article
+		s.policy = defaultThreshold
 	} else {
-		w = believing{invariant.New()}
+		w = thresholdChecker{invariant.New()}
 	}
 	g, err := admission.New(s.config(1+s.IntN(4), w))
 	if err != nil {
@@ -77,13 +77,13 @@ func newStorm(seed uint64, m mutant) *storm {
 	return s
 }
 
-func (s *storm) config(workers int, w admission.Watcher) admission.Config {
-	return admission.Config{Workers: workers, Policy: s.policy, QueueLimit: 20, AssumedService: 5 * time.Second, Watcher: w}
+func (s *storm) config(workers int, w admission.Monitor) admission.Config {
+	return admission.Config{Workers: workers, Policy: s.policy, QueueLimit: 20, AssumedService: 5 * time.Second, Monitor: w}
 }
 
 // run takes n steps, or fewer if a refusal is disputed.
 func (s *storm) run(n int) {
-	for ; n > 0 && len(s.disputed) == 0; n-- {
+	for ; n > 0 && len(s.violations) == 0; n-- {
 		s.step()
 	}
 }
@@ -115,15 +115,15 @@ func (s *storm) step() {
 }
 
 func (s *storm) offer() {
-	g := &guest{s: s}
+	g := &stormTask{storm: s}
 	task := admission.Task{Class: admission.Class(s.IntN(2)), Waiter: g}
 	if s.IntN(2) == 0 {
 		task.Deadline = s.now.Add(time.Duration(s.IntN(60)) * time.Second)
 	}
 	d := s.gate.Offer(s.now, task)
 	s.refused[d.Reason]++
-	if d.Disputed != "" {
-		s.disputed = append(s.disputed, d.Reason.String()+": "+d.Disputed)
+	if d.Violation != "" {
+		s.violations = append(s.violations, d.Reason.String()+": "+d.Violation)
 	}
 	g.ticket = d.Ticket
 	switch {
@@ -144,7 +144,7 @@ func (s *storm) end() {
 	if s.gate.Start(s.now, g.ticket).Reason == admission.ReasonNone && !(s.leak && s.IntN(10) == 0) {
 		s.gate.Release(s.now, g.ticket, admission.Served)
 	}
-	s.gate.Over(s.now, g.ticket)
+	s.gate.Finish(s.now, g.ticket)
 }
 
 func (s *storm) leave() {
@@ -152,9 +152,9 @@ func (s *storm) leave() {
 		return
 	}
 	g := s.waiting[s.IntN(len(s.waiting))]
-	if s.ghost && s.IntN(4) == 0 || s.gate.Leave(s.now, g.ticket) {
+	if s.staleQueue && s.IntN(4) == 0 || s.gate.Cancel(s.now, g.ticket) {
 		s.waiting = without(s.waiting, g)
-		s.gate.Over(s.now, g.ticket)
+		s.gate.Finish(s.now, g.ticket)
 	}
 }
 
@@ -165,6 +165,6 @@ func (s *storm) expire() {
 	g := s.waiting[s.IntN(len(s.waiting))]
 	if s.gate.Expire(s.now, g.ticket).Reason != admission.ReasonNone {
 		s.waiting = without(s.waiting, g)
-		s.gate.Over(s.now, g.ticket)
+		s.gate.Finish(s.now, g.ticket)
 	}
 }

@@ -11,91 +11,91 @@ import (
 	"headgate/web/api"
 )
 
-// Hostile is the name of one of the drills of a Desk.
-const Hostile = `=cmd|' /C calc'!A0 <img src=x onerror=alert(1)>`
+// HostileName is the name of one of the drills of a Drills.
+const HostileName = `=cmd|' /C calc'!A0 <img src=x onerror=alert(1)>`
 
-// Desk has three drills, which run for as long as a test wants: a twin by schedule
+// Drills has three drills, which run for as long as a test wants: a twin by schedule
 // (burst), a live one that is not allowed (live) and one with a hostile name
 // (odd). It keeps its record in memory, which can break.
-type Desk struct {
-	mu     sync.Mutex
-	freeze drill.Freeze
-	runs   []drill.Run // oldest first
-	live   string      // ID of the run that goes on
-	orders []api.DrillOrder
-	broken error
+type Drills struct {
+	mu            sync.Mutex
+	freeze        drill.Freeze
+	runs          []drill.Run // oldest first
+	runningID     string      // ID of the run that goes on
+	startRequests []api.DrillStartRequest
+	err           error
 }
 
-// NewDesk returns a desk without runs.
-func NewDesk() *Desk { return &Desk{} }
+// NewDrills returns a desk without runs.
+func NewDrills() *Drills { return &Drills{} }
 
-// Port returns the desk as the admin API takes it.
-func (d *Desk) Port() *api.Drills {
-	return &api.Drills{Board: d, Orders: d, Record: deskRecord{d}}
+// Ports returns the desk as the admin API takes it.
+func (d *Drills) Ports() *api.DrillPorts {
+	return &api.DrillPorts{Catalog: d, Controller: d, Runs: drillRunReader{d}}
 }
 
 // Specs returns the drills.
-func (d *Desk) Specs() []drill.Spec {
+func (d *Drills) Specs() []drill.Spec {
 	expect := []drill.Expectation{{Measure: drill.P95, Compare: drill.AtMost, Limit: 60, Unit: "s"}}
 	return []drill.Spec{
 		{ID: "burst", Name: "Burst", Schedule: "30 9 * * 1", Zone: "Europe/Berlin", Target: drill.Twin, Pool: "a", BuiltIn: true, Expect: expect},
 		{ID: "live", Name: "Live latency", Target: drill.Live, Pool: "a", Share: 0.1, Expect: expect},
-		{ID: "odd", Name: Hostile, Note: Hostile, Owner: Hostile, Target: drill.Twin, Expect: expect},
+		{ID: "odd", Name: HostileName, Note: HostileName, Owner: HostileName, Target: drill.Twin, Expect: expect},
 	}
 }
 
-// Break makes the record unreadable, or with nil well again.
-func (d *Desk) Break(err error) {
+// SetError makes the record unreadable, or with nil well again.
+func (d *Drills) SetError(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.broken = err
+	d.err = err
 }
 
-// Add puts runs that have ended into the record.
-func (d *Desk) Add(runs ...drill.Run) {
+// AddRuns puts runs that have ended into the record.
+func (d *Drills) AddRuns(runs ...drill.Run) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.runs = append(d.runs, runs...)
 }
 
-// Step changes the run that goes on; it is over when it is ended.
-func (d *Desk) Step(f func(r *drill.Run)) {
+// UpdateRunning changes the run that goes on; it is over when it is ended.
+func (d *Drills) UpdateRunning(f func(r *drill.Run)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for n := range d.runs {
-		if d.runs[n].ID == d.live {
+		if d.runs[n].ID == d.runningID {
 			f(&d.runs[n])
 			if d.runs[n].Status == drill.Ended {
-				d.live = ""
+				d.runningID = ""
 			}
 			return
 		}
 	}
 }
 
-// Running returns the ID of the run that goes on, empty if none does.
-func (d *Desk) Running() string {
+// RunningID returns the ID of the run that goes on, empty if none does.
+func (d *Drills) RunningID() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.live
+	return d.runningID
 }
 
-// Given returns the orders for runs that were given.
-func (d *Desk) Given() []api.DrillOrder {
+// StartRequests returns the orders for runs that were given.
+func (d *Drills) StartRequests() []api.DrillStartRequest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.Clone(d.orders)
+	return slices.Clone(d.startRequests)
 }
 
-// Drills implements api.DrillBoard.
-func (d *Desk) Drills(context.Context, time.Time) (api.DrillStates, error) {
+// Drills implements api.DrillCatalog.
+func (d *Drills) Drills(context.Context, time.Time) (api.DrillStates, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	states := api.DrillStates{Freeze: d.freeze}
 	for _, s := range d.Specs() {
 		state := api.DrillState{Spec: s}
 		if s.Schedule != "" {
-			state.Next = []api.DrillDue{{At: time.Date(2026, 3, 29, 7, 30, 0, 0, time.UTC), Note: "clocks go forward that night"}}
+			state.Next = []api.DrillDueTime{{At: time.Date(2026, 3, 29, 7, 30, 0, 0, time.UTC), Note: "clocks go forward that night"}}
 		}
 		if s.Target == drill.Live {
 			state.Problems = []string{"allow_live is not set"}
@@ -103,12 +103,12 @@ func (d *Desk) Drills(context.Context, time.Time) (api.DrillStates, error) {
 		for _, r := range d.runs {
 			switch {
 			case r.Drill != s.ID:
-			case r.ID == d.live:
+			case r.ID == d.runningID:
 				state.Running = r.ID
-			case d.broken == nil:
+			case d.err == nil:
 				state.Last = &r
 				if r.Verdict == drill.Passed {
-					state.Passed = r.Started
+					state.LastPassed = r.Started
 				}
 			}
 		}
@@ -117,25 +117,25 @@ func (d *Desk) Drills(context.Context, time.Time) (api.DrillStates, error) {
 	return states, nil
 }
 
-// Live implements api.DrillBoard.
-func (d *Desk) Live(id string) (drill.Run, bool) {
+// Live implements api.DrillCatalog.
+func (d *Drills) Live(id string) (drill.Run, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n := slices.IndexFunc(d.runs, func(r drill.Run) bool { return r.ID == id && id == d.live })
+	n := slices.IndexFunc(d.runs, func(r drill.Run) bool { return r.ID == id && id == d.runningID })
 	if n < 0 {
 		return drill.Run{}, false
 	}
 	return d.runs[n], true
 }
 
-// Start implements api.DrillOrders.
-func (d *Desk) Start(_ context.Context, o api.DrillOrder) (api.DrillStarted, error) {
+// Start implements api.DrillController.
+func (d *Drills) Start(_ context.Context, o api.DrillStartRequest) (api.DrillStartResult, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	specs := d.Specs()
 	n := slices.IndexFunc(specs, func(s drill.Spec) bool { return s.ID == o.Name || s.Name == o.Name })
 	if n < 0 {
-		return api.DrillStarted{}, api.ErrNoDrill
+		return api.DrillStartResult{}, api.ErrNoDrill
 	}
 	s, speed := specs[n], o.Speed
 	if speed == 0 {
@@ -143,44 +143,44 @@ func (d *Desk) Start(_ context.Context, o api.DrillOrder) (api.DrillStarted, err
 	}
 	plan := api.DrillPlan{
 		Drill: s.ID, Name: s.Name, Target: s.Target, Pool: s.Pool, Speed: speed, Scenario: 5 * time.Minute,
-		Takes: time.Duration(float64(5*time.Minute) / speed), Steps: []string{"load of 0.8 tasks/s"}, Hypotheses: []string{"p95_turnaround <= 60 s"},
-		MessagesGoTo: "#drills",
+		WallTime: time.Duration(float64(5*time.Minute) / speed), Steps: []string{"load of 0.8 tasks/s"}, Hypotheses: []string{"p95_turnaround <= 60 s"},
+		NotificationTarget: "#drills",
 	}
-	why := d.whyNotLocked(s)
+	why := d.refusalLocked(s)
 	if o.DryRun {
 		if why != nil {
 			plan.Blocked = why.Error()
 		}
-		return api.DrillStarted{Plan: plan}, nil
+		return api.DrillStartResult{Plan: plan}, nil
 	}
 	if why != nil {
-		return api.DrillStarted{}, why
+		return api.DrillStartResult{}, why
 	}
-	d.orders = append(d.orders, o)
+	d.startRequests = append(d.startRequests, o)
 	r := drill.Run{
 		ID: fmt.Sprintf("01a22990-4f00-7a3e-8d51-%012d", len(d.runs)), Drill: s.ID, Name: s.Name, Spec: s, Trigger: drill.ByHand, Actor: o.Actor,
 		Speed: speed, Started: time.Now().UTC().Truncate(time.Millisecond), Status: drill.Running, Reason: o.Reason,
-		Phases: []drill.Phase{{Name: drill.PhaseInject, Began: time.Now().UTC().Truncate(time.Millisecond)}},
+		Phases: []drill.Phase{{Name: drill.PhaseInject, Started: time.Now().UTC().Truncate(time.Millisecond)}},
 	}
-	d.runs, d.live = append(d.runs, r), r.ID
-	return api.DrillStarted{Run: r.ID, Plan: plan}, nil
+	d.runs, d.runningID = append(d.runs, r), r.ID
+	return api.DrillStartResult{Run: r.ID, Plan: plan}, nil
 }
 
-func (d *Desk) whyNotLocked(s drill.Spec) error {
+func (d *Drills) refusalLocked(s drill.Spec) error {
 	switch {
 	case s.Target == drill.Live:
-		return &api.DrillRefusal{Why: "allow_live is not set"}
+		return &api.DrillRefusedError{Reason: "allow_live is not set"}
 	case d.freeze.On:
 		return drill.ErrFrozen
-	case d.live != "":
-		r := d.runs[slices.IndexFunc(d.runs, func(r drill.Run) bool { return r.ID == d.live })]
+	case d.runningID != "":
+		r := d.runs[slices.IndexFunc(d.runs, func(r drill.Run) bool { return r.ID == d.runningID })]
 		return &drill.BusyError{Run: r.ID, Drill: r.Name, Since: r.Started}
 	}
 	return nil
 }
 
-// Abort implements api.DrillOrders.
-func (d *Desk) Abort(_ context.Context, id, by, reason string) (drill.Run, error) {
+// Abort implements api.DrillController.
+func (d *Drills) Abort(_ context.Context, id, by, reason string) (drill.Run, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for n := range d.runs {
@@ -189,47 +189,47 @@ func (d *Desk) Abort(_ context.Context, id, by, reason string) (drill.Run, error
 			continue
 		}
 		if r.Status == drill.Ended {
-			return drill.Run{}, &api.DrillRefusal{Why: "the run has ended already: " + string(r.Verdict)}
+			return drill.Run{}, &api.DrillRefusedError{Reason: "the run has ended already: " + string(r.Verdict)}
 		}
-		r.Status, r.Verdict, r.Reason, r.Ended, d.live = drill.Ended, drill.Aborted, "by "+by+": "+reason, time.Now().UTC(), ""
+		r.Status, r.Verdict, r.Reason, r.Ended, d.runningID = drill.Ended, drill.Aborted, "by "+by+": "+reason, time.Now().UTC(), ""
 		r.ClearTook = 3 * time.Millisecond
 		return *r, nil
 	}
 	return drill.Run{}, drill.ErrNoRun
 }
 
-// Freeze implements api.DrillOrders.
-func (d *Desk) Freeze(ctx context.Context, f drill.Freeze) (drill.Freeze, error) {
-	if f.On && d.Running() != "" {
-		if _, err := d.Abort(ctx, d.Running(), f.By, f.Reason); err != nil {
+// Freeze implements api.DrillController.
+func (d *Drills) Freeze(ctx context.Context, f drill.Freeze) (drill.Freeze, error) {
+	if f.On && d.RunningID() != "" {
+		if _, err := d.Abort(ctx, d.RunningID(), f.Actor, f.Reason); err != nil {
 			return drill.Freeze{}, err
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.broken != nil {
-		return drill.Freeze{}, d.broken
+	if d.err != nil {
+		return drill.Freeze{}, d.err
 	}
 	d.freeze = f
 	return f, nil
 }
 
-// deskRecord is the record of a Desk.
-type deskRecord struct{ *Desk }
+// drillRunReader is the record of a Drills.
+type drillRunReader struct{ *Drills }
 
-// Runs implements api.DrillRecord.
-func (d deskRecord) Runs(_ context.Context, q drill.Query) (page []drill.Run, next string, err error) {
+// Runs implements api.DrillRunReader.
+func (d drillRunReader) Runs(_ context.Context, q drill.Query) (page []drill.Run, next string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.broken != nil {
-		return nil, "", d.broken
+	if d.err != nil {
+		return nil, "", d.err
 	}
 	all := slices.Clone(d.runs)
 	slices.Reverse(all)
 	if q.After != "" {
 		n := slices.IndexFunc(all, func(r drill.Run) bool { return "at."+r.ID == q.After })
 		if n < 0 {
-			return nil, "", api.ErrUnknownKey
+			return nil, "", api.ErrUnknownCursor
 		}
 		all = all[n+1:]
 	}
@@ -242,17 +242,17 @@ func (d deskRecord) Runs(_ context.Context, q drill.Query) (page []drill.Run, ne
 		all, next = all[:q.Limit], "at."+all[q.Limit-1].ID
 	}
 	for n := range all {
-		all[n].Series, all[n].Messages, all[n].Undo = nil, nil, nil
+		all[n].Series, all[n].Messages, all[n].UndoResults = nil, nil, nil
 	}
 	return all, next, nil
 }
 
-// Run implements api.DrillRecord.
-func (d deskRecord) Run(_ context.Context, id string) (drill.Run, error) {
+// Run implements api.DrillRunReader.
+func (d drillRunReader) Run(_ context.Context, id string) (drill.Run, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.broken != nil {
-		return drill.Run{}, d.broken
+	if d.err != nil {
+		return drill.Run{}, d.err
 	}
 	n := slices.IndexFunc(d.runs, func(r drill.Run) bool { return r.ID == id })
 	if n < 0 {
@@ -261,20 +261,20 @@ func (d deskRecord) Run(_ context.Context, id string) (drill.Run, error) {
 	return d.runs[n], nil
 }
 
-// History implements api.DrillRecord, for runs that have ended.
-func (d deskRecord) History(_ context.Context, q drill.HistoryQuery) (h drill.History, err error) {
+// History implements api.DrillRunReader, for runs that have ended.
+func (d drillRunReader) History(_ context.Context, q drill.HistoryQuery) (h drill.History, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range d.runs {
 		if r.Status == drill.Ended && (q.Drill == "" || q.Drill == r.Drill || q.Drill == r.Name) {
-			count(&h, r, q)
+			addToHistory(&h, r, q)
 		}
 	}
-	return h, d.broken
+	return h, d.err
 }
 
-// count takes one more run, which is later than those before, into a history.
-func count(h *drill.History, r drill.Run, q drill.HistoryQuery) {
+// addToHistory takes one more run, which is later than those before, into a history.
+func addToHistory(h *drill.History, r drill.Run, q drill.HistoryQuery) {
 	n := slices.IndexFunc(h.Latest, func(l drill.Latest) bool { return l.Drill == r.Drill })
 	if n < 0 {
 		h.Latest, n = append(h.Latest, drill.Latest{Drill: r.Drill}), len(h.Latest)
@@ -282,7 +282,7 @@ func count(h *drill.History, r drill.Run, q drill.HistoryQuery) {
 	l := &h.Latest[n]
 	l.Name, l.Run, l.Verdict, l.At = r.Name, r.ID, r.Verdict, r.Started
 	if r.Verdict == drill.Passed {
-		l.Passed, l.PassAt = r.ID, r.Started
+		l.PassedRun, l.PassedAt = r.ID, r.Started
 	}
 	if r.Started.Before(q.Since) || r.Started.After(q.Until) {
 		return
@@ -295,9 +295,9 @@ func count(h *drill.History, r drill.Run, q drill.HistoryQuery) {
 	d := &h.Days[n]
 	d.Verdicts[r.Verdict]++
 	if t, ok := r.Tightest(); ok {
-		if d.Judged == 0 || t.Margin < d.Tightest {
+		if d.WithMargin == 0 || t.Margin < d.Tightest {
 			d.Tightest = t.Margin
 		}
-		d.Judged, d.Margin = d.Judged+1, d.Margin+t.Margin
+		d.WithMargin, d.MarginSum = d.WithMargin+1, d.MarginSum+t.Margin
 	}
 }

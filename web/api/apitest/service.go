@@ -15,8 +15,8 @@ import (
 	"headgate/web/api"
 )
 
-// Engine starts an engine over a board and a shelf, which stops with the test.
-func Engine(t testing.TB, every time.Duration, b *Board, s *Shelf, log *slog.Logger) *engine.Engine {
+// StartEngine starts an engine over a board and a shelf, which stops with the test.
+func StartEngine(t testing.TB, every time.Duration, b *Signals, s *IncidentStore, log *slog.Logger) *engine.Engine {
 	t.Helper()
 	metrics, err := engine.NewMetrics(prometheus.NewRegistry())
 	if err != nil {
@@ -35,24 +35,24 @@ func Engine(t testing.TB, every time.Duration, b *Board, s *Shelf, log *slog.Log
 	return e
 }
 
-// Service is an admin API on a listener of this machine, which watches and has no
+// Server is an admin API on a listener of this machine, which watches and has no
 // pools.
-type Service struct {
-	URL    string
-	Board  *Board
-	Shelf  *Shelf
-	Desk   *Desk
-	Engine *engine.Engine
+type Server struct {
+	URL       string
+	Signals   *Signals
+	Incidents *IncidentStore
+	Drills    *Drills
+	Engine    *engine.Engine
 }
 
-// Serve starts a Service, which stops with the test.
-func Serve(t testing.TB, token string) *Service {
+// NewServer starts a Server, which stops with the test.
+func NewServer(t testing.TB, token string) *Server {
 	t.Helper()
-	s := &Service{Board: NewBoard(), Shelf: NewShelf(), Desk: NewDesk()}
+	s := &Server{Signals: NewSignals(), Incidents: NewIncidentStore(), Drills: NewDrills()}
 	log := slog.New(slog.DiscardHandler)
-	s.Engine = Engine(t, 5*time.Millisecond, s.Board, s.Shelf, log)
+	s.Engine = StartEngine(t, 5*time.Millisecond, s.Signals, s.Incidents, log)
 	admin, err := api.NewAdmin(api.AdminConfig{
-		Token: token, Orders: nobody{}, Statuses: nobody{}, Audit: nobody{}, Incidents: s.Shelf, Watch: s.Engine, Drills: s.Desk.Port(), Log: log,
+		Token: token, Modes: noPools{}, Status: noPools{}, Audit: noPools{}, Incidents: s.Incidents, Engine: s.Engine, Drills: s.Drills.Ports(), Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -64,15 +64,15 @@ func Serve(t testing.TB, token string) *Service {
 	return s
 }
 
-// Trouble puts a value on the board and waits until what comes of it is recorded:
+// SetValue puts a value on the board and waits until what comes of it is recorded:
 // an open incident, whose ID it returns, or none.
-func (s *Service) Trouble(t testing.TB, rule, pool string, v float64) string {
+func (s *Server) SetValue(t testing.TB, rule, pool string, v float64) string {
 	t.Helper()
-	s.Board.Put(rule, pool, v)
+	s.Signals.Set(rule, pool, v)
 	key := engine.Key{Rule: rule, Pool: pool}
 	for {
-		id := s.openOf(key)
-		if (id != "") == (v >= 15) && s.settled(key, v) {
+		id := s.openIncidentID(key)
+		if (id != "") == (v >= 15) && s.upToDate(key, v) {
 			return id
 		}
 		select {
@@ -83,7 +83,7 @@ func (s *Service) Trouble(t testing.TB, rule, pool string, v float64) string {
 	}
 }
 
-func (s *Service) openOf(key engine.Key) string {
+func (s *Server) openIncidentID(key engine.Key) string {
 	for _, i := range s.Engine.Incidents() {
 		if i.Key == key && i.Open() {
 			return i.ID
@@ -92,30 +92,30 @@ func (s *Service) openOf(key engine.Key) string {
 	return ""
 }
 
-// settled says whether the record is up to date with the value of a key.
-func (s *Service) settled(key engine.Key, v float64) bool {
+// upToDate says whether the record is up to date with the value of a key.
+func (s *Server) upToDate(key engine.Key, v float64) bool {
 	for _, i := range s.Engine.Incidents() {
-		if i.Key == key && (s.Shelf.Recorded(i.ID) != i || i.Open() && i.Value != v) {
+		if i.Key == key && (s.Incidents.Stored(i.ID) != i || i.Open() && i.Value != v) {
 			return false
 		}
 	}
 	return true
 }
 
-// nobody has no pools and no audit.
-type nobody struct{}
+// noPools has no pools and no audit.
+type noPools struct{}
 
-var errNobody = errors.New("there are no pools here")
+var errNoPools = errors.New("there are no pools here")
 
-// Do implements api.Orders.
-func (nobody) Do(context.Context, time.Time, control.Order) (control.Result, error) {
-	return control.Result{}, errNobody
+// Do implements api.ModeController.
+func (noPools) Do(context.Context, time.Time, control.ModeRequest) (control.ModeResult, error) {
+	return control.ModeResult{}, errNoPools
 }
 
-// Status implements api.Statuses.
-func (nobody) Status(time.Time) api.Status { return api.Status{Version: "test"} }
+// Status implements api.StatusSource.
+func (noPools) Status(time.Time) api.Status { return api.Status{Version: "test"} }
 
-// Changes implements api.Audit.
-func (nobody) Changes(context.Context, api.ChangeQuery) (api.ChangePage, error) {
-	return api.ChangePage{}, nil
+// Changes implements api.AuditReader.
+func (noPools) Changes(context.Context, api.AuditQuery) (api.AuditRecords, error) {
+	return api.AuditRecords{}, nil
 }

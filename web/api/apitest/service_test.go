@@ -14,30 +14,30 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestService goes through the life of an incident as a test would.
-func TestService(t *testing.T) {
+// TestServer goes through the life of an incident as a test would.
+func TestServer(t *testing.T) {
 	const token = "a-token-of-a-test"
-	s := apitest.Serve(t, token)
+	s := apitest.NewServer(t, token)
 	c, err := api.NewClient(api.ClientConfig{URL: s.URL, Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	id := s.Trouble(t, "queue_age", "a", 30)
-	if s.Trouble(t, "journal", "", 20) == id {
+	id := s.SetValue(t, "queue_age", "a", 30)
+	if s.SetValue(t, "journal", "", 20) == id {
 		t.Error("two troubles with one ID")
 	}
-	if again := s.Trouble(t, "queue_age", "a", 31); again != id {
+	if again := s.SetValue(t, "queue_age", "a", 31); again != id {
 		t.Errorf("a new incident %s for a new value", again)
 	}
 	report, err := c.Incident(t.Context(), id)
 	if err != nil || *report.Value != 31 || len(report.Events) != 1 {
 		t.Errorf("%+v, %v", report, err)
 	}
-	if left := s.Trouble(t, "queue_age", "a", 1); left != "" {
+	if left := s.SetValue(t, "queue_age", "a", 1); left != "" {
 		t.Errorf("still open: %s", left)
 	}
-	if s.Shelf.Recorded(id).Open() {
+	if s.Incidents.Stored(id).Open() {
 		t.Error("the end is not recorded")
 	}
 	if status, err := c.Status(t.Context()); err != nil || len(status.IncidentsOpen) != 1 || len(status.Pools) != 0 {
@@ -46,16 +46,16 @@ func TestService(t *testing.T) {
 	if _, err := c.SetMode(t.Context(), "", api.ModeRequest{Mode: "observe"}); err == nil {
 		t.Error("an order was carried out where there are no pools")
 	}
-	if page, err := c.Audit(t.Context(), api.ChangeQuery{}); err != nil || len(page.Items) != 0 {
+	if page, err := c.Audit(t.Context(), api.AuditQuery{}); err != nil || len(page.Items) != 0 {
 		t.Errorf("%+v, %v", page, err)
 	}
 }
 
-func TestShelf(t *testing.T) {
-	s, ctx := apitest.NewShelf(), t.Context()
+func TestIncidentStore(t *testing.T) {
+	s, ctx := apitest.NewIncidentStore(), t.Context()
 	now := time.Now()
 	for _, id := range []string{"1", "2", "3"} {
-		s.Put(engine.Incident{ID: id, Opened: now, Key: engine.Key{Rule: "r", Pool: id}})
+		s.Add(engine.Incident{ID: id, Opened: now, Key: engine.Key{Rule: "r", Pool: id}})
 	}
 	e := engine.Event{Incident: "2", Seq: 1}
 	for range 2 { // an attempt of unknown outcome is repeated
@@ -63,7 +63,7 @@ func TestShelf(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.Deliver("2", api.DeliveryRecord{ID: "d"})
+	s.SetDeliveries("2", api.DeliveryRecord{ID: "d"})
 	if d, err := s.Incident(ctx, "2"); err != nil || len(d.Events) != 1 || len(d.Deliveries) != 1 {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -78,14 +78,14 @@ func TestShelf(t *testing.T) {
 	if err != nil || len(second.Items) != 1 || second.Next != "" {
 		t.Errorf("%+v, %v", second, err)
 	}
-	if _, err := s.List(ctx, api.IncidentQuery{After: "2", Limit: 2}); !errors.Is(err, api.ErrUnknownKey) {
+	if _, err := s.List(ctx, api.IncidentQuery{After: "2", Limit: 2}); !errors.Is(err, api.ErrUnknownCursor) {
 		t.Errorf("a key that is none: %v", err)
 	}
 	if page, err := s.List(ctx, api.IncidentQuery{Pool: "1", Since: now.Add(time.Second), Limit: 2}); err != nil || len(page.Items) != 0 {
 		t.Errorf("%+v, %v", page, err)
 	}
 	broken := errors.New("broken")
-	s.Break(broken)
+	s.SetError(broken)
 	_, errList := s.List(ctx, api.IncidentQuery{Limit: 1})
 	_, errOne := s.Incident(ctx, "1")
 	for _, err := range []error{errList, errOne, s.Save(ctx, engine.Batch{})} {

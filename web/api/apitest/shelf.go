@@ -11,58 +11,58 @@ import (
 	"headgate/web/api"
 )
 
-// Shelf is a record of incidents in memory: engine.Journal and api.Incidents. It
+// IncidentStore is a record of incidents in memory: engine.Journal and api.IncidentReader. It
 // is safe for concurrent use.
-type Shelf struct {
+type IncidentStore struct {
 	mu         sync.Mutex
 	incidents  map[string]engine.Incident
 	events     map[string][]engine.Event
 	deliveries map[string][]api.DeliveryRecord
-	broken     error
+	err        error
 }
 
-// NewShelf returns an empty Shelf.
-func NewShelf() *Shelf {
-	return &Shelf{
+// NewIncidentStore returns an empty IncidentStore.
+func NewIncidentStore() *IncidentStore {
+	return &IncidentStore{
 		incidents: map[string]engine.Incident{}, events: map[string][]engine.Event{}, deliveries: map[string][]api.DeliveryRecord{},
 	}
 }
 
-// Break makes everything fail with an error, until it is called with nil.
-func (s *Shelf) Break(err error) {
+// SetError makes everything fail with an error, until it is called with nil.
+func (s *IncidentStore) SetError(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.broken = err
+	s.err = err
 }
 
-// Put puts an incident there, with events if there are any.
-func (s *Shelf) Put(i engine.Incident, events ...engine.Event) {
+// Add puts an incident there, with events if there are any.
+func (s *IncidentStore) Add(i engine.Incident, events ...engine.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.incidents[i.ID] = i
 	s.events[i.ID] = append(s.events[i.ID], events...)
 }
 
-// Deliver sets what was sent about an incident.
-func (s *Shelf) Deliver(id string, ds ...api.DeliveryRecord) {
+// SetDeliveries sets what was sent about an incident.
+func (s *IncidentStore) SetDeliveries(id string, ds ...api.DeliveryRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deliveries[id] = ds
 }
 
-// Recorded returns an incident as it is recorded.
-func (s *Shelf) Recorded(id string) engine.Incident {
+// Stored returns an incident as it is recorded.
+func (s *IncidentStore) Stored(id string) engine.Incident {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.incidents[id]
 }
 
 // Save implements engine.Journal.
-func (s *Shelf) Save(_ context.Context, b engine.Batch) error {
+func (s *IncidentStore) Save(_ context.Context, b engine.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.broken != nil {
-		return s.broken
+	if s.err != nil {
+		return s.err
 	}
 	for _, i := range b.Incidents {
 		s.incidents[i.ID] = i
@@ -76,20 +76,22 @@ func (s *Shelf) Save(_ context.Context, b engine.Batch) error {
 }
 
 // Load implements engine.Journal; nothing is remembered.
-func (s *Shelf) Load(context.Context) (engine.Saved, error) { return engine.Saved{}, nil }
+func (s *IncidentStore) Load(context.Context) (engine.SavedState, error) {
+	return engine.SavedState{}, nil
+}
 
-// List implements api.Incidents. Its keys are no IDs.
-func (s *Shelf) List(_ context.Context, q api.IncidentQuery) (api.IncidentPage, error) {
+// List implements api.IncidentReader. Its keys are no IDs.
+func (s *IncidentStore) List(_ context.Context, q api.IncidentQuery) (api.IncidentPage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.broken != nil {
-		return api.IncidentPage{}, s.broken
+	if s.err != nil {
+		return api.IncidentPage{}, s.err
 	}
 	all := slices.SortedFunc(maps.Values(s.incidents), func(a, b engine.Incident) int { return strings.Compare(b.ID, a.ID) })
 	if q.After != "" {
-		n := slices.IndexFunc(all, func(i engine.Incident) bool { return keyOf(i) == q.After })
+		n := slices.IndexFunc(all, func(i engine.Incident) bool { return cursorOf(i) == q.After })
 		if n < 0 {
-			return api.IncidentPage{}, api.ErrUnknownKey
+			return api.IncidentPage{}, api.ErrUnknownCursor
 		}
 		all = all[n+1:]
 	}
@@ -99,17 +101,17 @@ func (s *Shelf) List(_ context.Context, q api.IncidentQuery) (api.IncidentPage, 
 	if len(all) <= q.Limit {
 		return api.IncidentPage{Items: all}, nil
 	}
-	return api.IncidentPage{Items: all[:q.Limit], Next: keyOf(all[q.Limit-1])}, nil
+	return api.IncidentPage{Items: all[:q.Limit], Next: cursorOf(all[q.Limit-1])}, nil
 }
 
-func keyOf(i engine.Incident) string { return "at." + i.ID }
+func cursorOf(i engine.Incident) string { return "at." + i.ID }
 
-// Incident implements api.Incidents.
-func (s *Shelf) Incident(_ context.Context, id string) (api.IncidentDetail, error) {
+// Incident implements api.IncidentReader.
+func (s *IncidentStore) Incident(_ context.Context, id string) (api.IncidentDetail, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.broken != nil {
-		return api.IncidentDetail{}, s.broken
+	if s.err != nil {
+		return api.IncidentDetail{}, s.err
 	}
 	i, ok := s.incidents[id]
 	if !ok {

@@ -1,0 +1,90 @@
+package rollback
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/e2e/harness"
+	"headgate/e2e/rollbacktest"
+)
+
+// newFullGate is a gate with one task that runs and three that wait, so that it
+// refuses all others.
+func newFullGate(t *testing.T) (*rollbacktest.Instance, *harness.HeldUpstream, *rollbacktest.Clients) {
+	t.Helper()
+	upstream := harness.StartHeldUpstream(t)
+	r := rollbacktest.New(t, rollbacktest.PoolSettings("main", upstream.URL, 1))
+	crowd := rollbacktest.NewClients(r.URL)
+	for n := range 4 {
+		crowd.Start(1)
+		harness.Eventually(t, "a task is in", func() bool {
+			p := r.Status(t)["main"]
+			return p.InFlight+p.QueueDepth == n+1
+		})
+	}
+	return r, upstream, crowd
+}
+
+// wantAllComplete lets the upstream finish and sees to it that so many tasks end whole.
+func wantAllComplete(t *testing.T, upstream *harness.HeldUpstream, crowd *rollbacktest.Clients, want int) {
+	t.Helper()
+	upstream.Release()
+	answers, err := crowd.Wait(harness.Timeout)
+	if err != nil || len(answers) != want {
+		t.Errorf("%d tasks ended, want %d: %v", len(answers), want, err)
+	}
+	for _, a := range answers {
+		if a.Status != 200 || !a.Complete {
+			t.Errorf("a task was lost: %+v", a)
+		}
+	}
+}
+
+// When the admin plane does not answer, the order goes through the database. What
+// a person waits for is told.
+func TestFallback(t *testing.T) {
+	t.Parallel()
+	for name, silent := range map[string]func(*testing.T, *rollbacktest.Instance) string{
+		"black hole": func(t *testing.T, _ *rollbacktest.Instance) string { return rollbacktest.SilentListener(t) },
+		"nobody":     func(t *testing.T, _ *rollbacktest.Instance) string { return rollbacktest.UnusedURL(t) },
+		"exhausted": func(t *testing.T, r *rollbacktest.Instance) string {
+			exhaustFiles(t, r)
+			return r.Admin
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, upstream, crowd := newFullGate(t)
+			press := crowd.StartRetrying(2, time.Millisecond)
+			harness.Eventually(t, "the press is refused", func() bool { return press.MinRefusals() >= 3 })
+			d := rollbacktest.RunAt(t, r.Dir, silent(t, r), "rollback", "--reason", "upstream is slow", "--json")
+			reply := d.Result(t)
+			t.Logf("the command took %v", d.Duration)
+			if d.ExitCode != 0 || reply.Path != "request" || reply.Request != 1 || reply.Deferred || len(reply.Changes) != 1 || !reply.Recorded {
+				t.Fatalf("exit code %d, %+v, stderr %q", d.ExitCode, reply, d.Stderr)
+			}
+			if c := reply.Changes[0]; c.From != "enforce" || c.To != "passthrough" || c.Running != 1 || c.Queued != 3 || c.Via != "request" ||
+				c.Reason != "upstream is slow" || c.Request != 1 {
+				t.Errorf("the change reads %+v", c)
+			}
+			for _, part := range []string{"left request 1", "instead", "within a second"} {
+				if !strings.Contains(d.Stderr, part) {
+					t.Errorf("no %q in what the command said: %s", part, d.Stderr)
+				}
+			}
+			wantAllComplete(t, upstream, crowd, 6)
+		})
+	}
+}
+
+// exhaustFiles takes all the files that the gate may open, so that its listeners take
+// no connection any more.
+func exhaustFiles(t *testing.T, r *rollbacktest.Instance) {
+	t.Helper()
+	hoard := rollbacktest.NewIdleConns(strings.TrimPrefix(r.Admin, "http://"))
+	t.Cleanup(hoard.Close)
+	open := r.LimitFiles(t, 24)
+	hoard.Open(100)
+	harness.Eventually(t, "no file is left to the gate", func() bool { return open() >= 24 })
+}

@@ -1,0 +1,122 @@
+package rollback
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+
+	"headgate/e2e/harness"
+	"headgate/e2e/rollbacktest"
+)
+
+// status --watch goes on while the gate comes and goes, and ends on Ctrl-C.
+func TestWatchEnds(t *testing.T) {
+	t.Parallel()
+	r, upstream, crowd := newFullGate(t)
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		p := harness.Start(t, harness.Command{Args: []string{"status", "--watch", "--admin", r.Admin, "--data-dir", rollbacktest.DataDir(r.Dir)}})
+		harness.Eventually(t, "it has looked twice", func() bool { return strings.Count(p.Stdout(), "\n") >= 2 })
+		p.Signal(t, signal)
+		if code := p.Wait(t); code != 0 {
+			t.Errorf("after %v: exit code %d, stderr %q", signal, code, p.Stderr())
+		}
+		if line, _, _ := strings.Cut(p.Stdout(), "\n"); !strings.Contains(line, "main enforce in_flight=1/1 queued=3") {
+			t.Errorf("it shows %q", line)
+		}
+	}
+	p := harness.Start(t, harness.Command{Args: []string{"status", "--watch", "--json", "--admin", r.Admin, "--data-dir", rollbacktest.DataDir(r.Dir)}})
+	harness.Eventually(t, "it has looked", func() bool { return p.Stdout() != "" })
+	wantAllComplete(t, upstream, crowd, 4)
+	r.Stop(t)
+	harness.Eventually(t, "it tells that there is no answer", func() bool { return strings.Contains(p.Stderr(), "refused") })
+	p.Signal(t, syscall.SIGINT)
+	if code := p.Wait(t); code != 0 {
+		t.Errorf("exit code %d, stderr %q", code, p.Stderr())
+	}
+	for line := range strings.Lines(p.Stdout()) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("a line is no JSON: %q", line)
+		}
+	}
+}
+
+// The audit is the same from the service, from its database while it runs, and
+// from its database when it is gone.
+func TestAuditAgrees(t *testing.T) {
+	t.Parallel()
+	upstream := harness.StartHeldUpstream(t)
+	r := rollbacktest.New(t, rollbacktest.PoolSettings("main", upstream.URL, 1)+rollbacktest.PoolSettings("other", upstream.URL, 1, "models: [o]"))
+	for _, command := range []string{"rollback --reason one", "restore --pool other", "observe", "restore --pool main --reason last"} {
+		wantOutput(t, r.Command(t, strings.Fields(command)...), 0)
+	}
+	wantOutput(t, rollbacktest.RunAt(t, r.Dir, rollbacktest.UnusedURL(t), "rollback", "--pool", "main"), 0)
+	audit := func(admin string) (page any) {
+		d := rollbacktest.RunAt(t, r.Dir, admin, "audit", "--json")
+		if err := json.Unmarshal([]byte(d.Stdout), &page); d.ExitCode != 0 || err != nil {
+			t.Fatalf("exit code %d, %v, stderr %q", d.ExitCode, err, d.Stderr)
+		}
+		return page
+	}
+	served, read := audit(r.Admin), audit(rollbacktest.UnusedURL(t))
+	changes := r.Audit(t)
+	r.Kill(t)
+	if dead := audit(rollbacktest.UnusedURL(t)); !reflect.DeepEqual(served, read) || !reflect.DeepEqual(served, dead) {
+		t.Errorf("from the service %v\nfrom its database %v\nfrom that of the dead %v", served, read, dead)
+	}
+	if len(changes) != 9 { // two first ones, two rolled back, one restored, two observed, one restored, one rolled back
+		t.Errorf("%d changes: %+v", len(changes), changes)
+	}
+	rollbacktest.CheckChain(t, changes)
+}
+
+// runTool runs a program of the system and returns what it said.
+func runTool(t *testing.T, name string, args ...string) (string, error) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+	return string(out), err
+}
+
+// The unit is one that systemd takes. Where it can be asked, its score is told.
+func TestUnit(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Log("systemd is not here: its opinion of the unit is not asked for")
+		return
+	}
+	text, err := os.ReadFile(filepath.Join(harness.Module(t), "..", "docs", "packaging", "headgate.service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit := filepath.Join(t.TempDir(), "headgate.service")
+	// verify looks for the program, which is not installed here.
+	installed := strings.ReplaceAll(string(text), "/usr/local/bin/headgate", harness.Binary(t))
+	if err := os.WriteFile(unit, []byte(installed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := runTool(t, "systemd-analyze", "verify", "--man=no", unit); err != nil || strings.Contains(said, "headgate.service") {
+		t.Errorf("verify: %v: %s", err, said)
+	}
+	said, err := runTool(t, "systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", unit)
+	lines := strings.Split(strings.TrimSpace(said), "\n")
+	t.Log(lines[len(lines)-1])
+	if err != nil {
+		t.Errorf("security says that the unit is exposed to more than 2.0 of 10: %v", err)
+	}
+}
+
+// The build line of the Dockerfile is one that go takes. `make proof` builds it.
+func TestDockerfile(t *testing.T) {
+	t.Parallel()
+	text := rollbacktest.Dockerfile(t)
+	for _, part := range []string{"FROM scratch", "ca-certificates.crt", "timetzdata", "USER 65532"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in the Dockerfile", part)
+		}
+	}
+	rollbacktest.BuildAsDocker(t, filepath.Join(t.TempDir(), "headgate"), "-n")
+}

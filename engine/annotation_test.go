@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func (s *script) annotate(r Annotation) []Incident {
+	s.t.Helper()
+	told, b, err := s.m.Annotate(s.now, r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.record(b)
+	return told
+}
+
+// A remark is told whatever is silenced, and changes neither level nor what is due.
+func TestAnnotation(t *testing.T) {
+	s := newScript(t, nil).run(6, warn)
+	s.silence("p", time.Minute)
+	told := s.annotate(Annotation{Kind: EventMode, Pool: "p", By: "ann", Text: "the gate is taken out"})
+	if len(told) != 1 || told[0].Seq != 2 || told[0].Level != LevelWarn || told[0].PendingUnmute {
+		t.Errorf("told %+v", told)
+	}
+	s.restart(0).run(61, warn).wantEvents("5 opened warn", "6 mode_changed warn", "66 silence_ended warn")
+	if e := s.all[1]; e.By != "ann" || e.Text != "the gate is taken out" || e.Muted {
+		t.Errorf("event %+v", e)
+	}
+}
+
+// What nobody has heard of stays so: a remark about it is no news of it.
+func TestAnnotationUnderSilence(t *testing.T) {
+	s := newScript(t, nil)
+	s.silence("p", time.Hour)
+	s.run(6, warn)
+	if told := s.annotate(Annotation{Kind: EventNote, Rule: "age", By: "headgate"}); len(told) != 1 || told[0].Notified || !told[0].PendingUnmute {
+		t.Errorf("told %+v", told)
+	}
+}
+
+// It goes to what is open, and to what may come back, but not to what is over.
+func TestAnnotationTargets(t *testing.T) {
+	s := newScript(t, nil).run(6, warn)
+	id := s.incident().ID
+	for _, c := range []struct {
+		name string
+		r    Annotation
+		want int
+	}{
+		{"all", Annotation{}, 1}, {"its pool", Annotation{Pool: "p"}, 1}, {"another pool", Annotation{Pool: "q"}, 0},
+		{"its rule", Annotation{Rule: "age"}, 1}, {"another rule", Annotation{Rule: "depth"}, 0},
+		{"its ID", Annotation{Incident: id}, 1}, {"another ID", Annotation{Incident: "x"}, 0},
+	} {
+		c.r.Kind, c.r.By = EventSilenced, "ann"
+		if got := len(s.annotate(c.r)); got != c.want {
+			t.Errorf("%s: told %d, want %d", c.name, got, c.want)
+		}
+	}
+	s.run(6, low)
+	if told := s.annotate(Annotation{Kind: EventMode, By: "ann"}); len(told) != 1 || told[0].Open() {
+		t.Errorf("one that may be reopened: %+v", told)
+	}
+	s.run(700, low)
+	if told := s.annotate(Annotation{Kind: EventMode, By: "ann"}); len(told) != 0 {
+		t.Errorf("one that is over: %+v", told)
+	}
+}
+
+func TestAnnotationRefused(t *testing.T) {
+	s := newScript(t, nil).run(6, warn)
+	for name, r := range map[string]Annotation{
+		"a rule's kind":  {Kind: EventResolved, By: "ann"},
+		"nobody":         {Kind: EventMode},
+		"too many words": {Kind: EventMode, By: "ann", Text: strings.Repeat("x", maxReason+1)},
+		"not UTF-8":      {Kind: EventMode, By: "ann", Text: "\xff"},
+	} {
+		if _, b, err := s.m.Annotate(s.now, r); !errors.Is(err, ErrRefused) || !b.Empty() {
+			t.Errorf("%s: %v, %+v", name, err, b)
+		}
+	}
+}
+
+func TestEngineAnnotate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newFixture(t, nil)
+		if _, err := r.Annotate(t.Context(), Annotation{Kind: EventMode, By: "ann"}); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("before the start: %v", err)
+		}
+		r.start()
+		defer r.stop()
+		if told, err := r.Annotate(t.Context(), Annotation{Kind: EventMode, By: "ann"}); err != nil || len(told) != 0 {
+			t.Errorf("without incidents: %+v, %v", told, err)
+		}
+	})
+}

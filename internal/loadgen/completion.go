@@ -1,0 +1,202 @@
+package loadgen
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// maxEvent bounds what is kept of one server-sent event, in bytes. A longer
+// event passes unread; only its name can then end the stream.
+const maxEvent = 64 << 10
+
+// completionDetector judges whether a response body came to its proper end. It is fed the
+// body as it comes and keeps little of it.
+type completionDetector interface {
+	Write(p []byte) (int, error)
+	// Close is called once, after the last byte.
+	Close() verdict
+}
+
+// verdict on a body that ended cleanly on the wire.
+type verdict int
+
+const (
+	incomplete verdict = iota // the proper end is missing
+	complete
+	reportedError // the body itself reports an error
+)
+
+// jsonCompletion follows one JSON object. It does not validate: the question is
+// only whether the end is there.
+type jsonCompletion struct {
+	depth             int
+	started           bool
+	inString, escaped bool
+}
+
+func (d *jsonCompletion) Write(p []byte) (int, error) {
+	for _, b := range p {
+		switch {
+		case d.escaped:
+			d.escaped = false
+		case d.inString:
+			d.escaped = b == '\\'
+			d.inString = b != '"'
+		case b == '"':
+			d.inString = true
+		case b == '{' || b == '[':
+			d.depth++
+			d.started = true
+		case b == '}' || b == ']':
+			d.depth--
+		}
+	}
+	return len(p), nil
+}
+
+func (d *jsonCompletion) Close() verdict {
+	if d.started && d.depth == 0 && !d.inString {
+		return complete
+	}
+	return incomplete
+}
+
+// sseCompletion follows server-sent events (WHATWG HTML, "Server-sent events") and
+// looks for a terminal one: [DONE], a finish_reason, or the last event of a
+// response. Lines end in LF, CR or both. The last event counts without its
+// blank line too, since clients read [DONE] from its line.
+type sseCompletion struct {
+	line        []byte // the part of a line that has come so far
+	lineTooLong bool   // the line is too long: forget it
+	afterCR     bool
+	name        string // of the event so far
+	data        []byte
+	result      verdict
+}
+
+func (s *sseCompletion) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		if s.afterCR && p[0] == '\n' {
+			p = p[1:]
+		}
+		s.afterCR = false
+		end := bytes.IndexAny(p, "\r\n")
+		if end < 0 {
+			s.appendLine(p)
+			break
+		}
+		s.appendLine(p[:end])
+		s.endLine()
+		s.afterCR = p[end] == '\r'
+		p = p[end+1:]
+	}
+	return n, nil
+}
+
+func (s *sseCompletion) Close() verdict {
+	s.endLine()
+	s.endEvent()
+	return s.result
+}
+
+func (s *sseCompletion) appendLine(p []byte) {
+	if s.lineTooLong || len(s.line)+len(p) > maxEvent {
+		s.lineTooLong = true
+		return
+	}
+	s.line = append(s.line, p...)
+}
+
+func (s *sseCompletion) endLine() {
+	line, skip := s.line, s.lineTooLong
+	s.line, s.lineTooLong = s.line[:0], false
+	if skip {
+		return
+	}
+	if len(line) == 0 {
+		s.endEvent()
+		return
+	}
+	field, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch string(field) {
+	case "event":
+		s.name = string(value)
+	case "data":
+		if len(s.data)+len(value) < maxEvent {
+			s.data = append(append(s.data, value...), '\n')
+		}
+	}
+}
+
+func (s *sseCompletion) endEvent() {
+	s.raise(verdictOfName(s.name))
+	s.raise(verdictOfData(bytes.TrimSpace(s.data)))
+	s.name, s.data = "", s.data[:0]
+}
+
+// raise keeps the gravest verdict: what has failed stays failed.
+func (s *sseCompletion) raise(v verdict) { s.result = max(s.result, v) }
+
+// verdictOfName is the verdict of an event's name or type.
+func verdictOfName(name string) verdict {
+	switch name {
+	case "response.completed", "response.incomplete":
+		return complete
+	case "response.failed", "error":
+		return reportedError
+	}
+	return incomplete
+}
+
+// verdictOfData is the verdict of an event's data.
+func verdictOfData(data []byte) verdict {
+	if string(data) == "[DONE]" {
+		return complete
+	}
+	if !mayBeTerminal(data) {
+		return incomplete
+	}
+	var event struct {
+		Type    string          `json:"type"`
+		Error   json.RawMessage `json:"error"`
+		Choices []struct {
+			FinishReason *string `json:"finish_reason"`
+		} `json:"choices"`
+	}
+	if json.Unmarshal(data, &event) != nil {
+		return incomplete
+	}
+	if len(event.Error) > 0 && string(event.Error) != "null" {
+		return reportedError
+	}
+	v := verdictOfName(event.Type)
+	for _, c := range event.Choices {
+		if c.FinishReason != nil && *c.FinishReason != "" {
+			v = max(v, complete)
+		}
+	}
+	return v
+}
+
+// mayBeTerminal sorts out, without parsing, nearly all events that end nothing. Inside
+// a JSON string the quotes would be escaped, so text cannot look like a key.
+func mayBeTerminal(data []byte) bool {
+	for _, mark := range []string{`"error"`, `"response.completed"`, `"response.incomplete"`, `"response.failed"`} {
+		if bytes.Contains(data, []byte(mark)) {
+			return true
+		}
+	}
+	for {
+		_, rest, found := bytes.Cut(data, []byte(`"finish_reason"`))
+		if !found {
+			return false
+		}
+		value := bytes.TrimLeft(rest, ": \t\n")
+		if bytes.HasPrefix(value, []byte(`"`)) {
+			return true
+		}
+		data = rest
+	}
+}

@@ -1,0 +1,124 @@
+package invariant_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/proxy/admission"
+	"headgate/proxy/admission/invariant"
+)
+
+// testChecker is a shadow that is told by hand what happens, through a gate of another
+// pool that never refuses: only that can make tickets.
+type testChecker struct {
+	*invariant.Checker
+	ticketGate *admission.Gate
+}
+
+func newTestChecker(t *testing.T, p admission.Policy) testChecker {
+	t.Helper()
+	mint, err := admission.New(admission.Config{Workers: 1 << 20, Policy: admission.None{}, QueueLimit: 1, AssumedService: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := invariant.New()
+	s.OnLimits(admission.Limits{Workers: 2, Policy: p})
+	return testChecker{s, mint}
+}
+
+// steps makes a task and tells the shadow its steps, at a time after the epoch.
+func (p testChecker) steps(at time.Duration, c admission.Class, steps ...admission.Step) *admission.Ticket {
+	ticket := p.ticketGate.Offer(epoch, admission.Task{Class: c}).Ticket
+	for _, s := range steps {
+		p.OnStep(epoch.Add(at), ticket, s)
+	}
+	return ticket
+}
+
+// fill has two tasks run and n wait.
+func (p testChecker) fill(n int) {
+	for range 2 {
+		p.steps(0, admission.Interactive, admission.StepGranted)
+	}
+	for range n {
+		p.steps(0, admission.Interactive, admission.StepQueued)
+	}
+}
+
+func TestCheckRefusal(t *testing.T) {
+	const age, depth = admission.ReasonQueueAge, admission.ReasonQueueDepth
+	free, letIn := "a permit was free: ", "policy threshold would have let it in: "
+	for name, tt := range map[string]struct {
+		prepare func(testChecker)
+		at      time.Duration
+		reason  admission.Reason
+		says    string
+	}{
+		"nobody is there":               {func(testChecker) {}, 0, depth, free + "0 of 2 running, 0 waiting, the oldest of its class for 0s"},
+		"one of two runs":               {func(p testChecker) { p.steps(0, 0, admission.StepGranted) }, 0, age, free + "1 of 2 running"},
+		"full, and nobody waits":        {func(p testChecker) { p.fill(0) }, 0, age, letIn + "2 of 2 running, 0 waiting"},
+		"full, and as many as may":      {func(p testChecker) { p.fill(4) }, 0, depth, letIn + "2 of 2 running, 4 waiting"},
+		"full, and one too many":        {func(p testChecker) { p.fill(5) }, 0, depth, ""},
+		"full, and as old as may be":    {func(p testChecker) { p.fill(1) }, 25 * time.Second, age, letIn},
+		"full, and a nanosecond older":  {func(p testChecker) { p.fill(1) }, 25*time.Second + 1, age, ""},
+		"the other reason would do":     {func(p testChecker) { p.fill(5) }, 0, age, ""},
+		"old work of another class":     {func(p testChecker) { p.fill(0); p.steps(0, admission.Batch, admission.StepQueued) }, time.Hour, age, letIn},
+		"the only one that waited left": {func(p testChecker) { p.fill(0); p.steps(0, 0, admission.StepQueued, admission.StepDequeued) }, time.Hour, age, letIn},
+		"a permit came back":            {func(p testChecker) { p.fill(5); p.steps(0, 0, admission.StepGranted, admission.StepReleased) }, 0, depth, ""},
+		"it came back twice": {func(p testChecker) {
+			p.steps(0, 0, admission.StepGranted)
+			p.steps(0, 0, admission.StepGranted, admission.StepReleased, admission.StepReleased, admission.StepFinished)
+			p.steps(0, 0, admission.StepGranted)
+			p.fill(5)
+		}, 0, depth, ""},
+		"a permit was granted to nobody": {func(p testChecker) {
+			p.fill(5)
+			p.steps(0, 0, admission.StepQueued, admission.StepFinished, admission.StepGranted)
+		}, 0, depth, ""},
+		"who waits gives nothing back": {func(p testChecker) { p.fill(4); p.steps(0, 0, admission.StepQueued, admission.StepReleased) }, 0, depth, ""},
+		"who runs does not leave": {func(p testChecker) {
+			p.steps(0, 0, admission.StepGranted, admission.StepDequeued)
+			p.steps(0, 0, admission.StepGranted)
+		}, 0, age, letIn},
+		"paused, and nobody waits": {func(p testChecker) {
+			p.OnLimits(admission.Limits{Workers: 2, Policy: defaultThreshold, PausedUntil: epoch.Add(time.Minute)})
+		}, 0, depth, letIn + "0 of 2 running"},
+		"paused, and too many wait": {func(p testChecker) {
+			p.OnLimits(admission.Limits{Workers: 1, Policy: defaultThreshold, PausedUntil: epoch.Add(time.Minute)})
+			p.fill(3)
+		}, 0, depth, ""},
+		"the pause is over": {func(p testChecker) {
+			p.OnLimits(admission.Limits{Workers: 3, Policy: defaultThreshold, PausedUntil: epoch.Add(time.Minute)})
+			p.fill(9)
+		}, time.Minute, depth, free},
+		"fewer workers":               {func(p testChecker) { p.fill(3); p.OnLimits(admission.Limits{Workers: 1, Policy: defaultThreshold}) }, 0, depth, ""},
+		"more workers":                {func(p testChecker) { p.fill(9); p.OnLimits(admission.Limits{Workers: 3, Policy: defaultThreshold}) }, 0, depth, free + "2 of 3 running"},
+		"policy none refuses":         {func(p testChecker) { p.fill(9); p.OnLimits(admission.Limits{Workers: 2, Policy: admission.None{}}) }, 0, depth, "policy none would have let it in"},
+		"another policy, idle":        {func(p testChecker) { p.OnLimits(admission.Limits{Workers: 2, Policy: randomRefusal{}}) }, 0, depth, free},
+		"another policy, busy":        {func(p testChecker) { p.fill(0); p.OnLimits(admission.Limits{Workers: 2, Policy: randomRefusal{}}) }, 0, depth, ""},
+		"a deadline that has passed":  {func(testChecker) {}, 0, admission.ReasonDeadlinePassed, ""},
+		"a deadline that is too near": {func(testChecker) {}, 0, admission.ReasonDeadlineUnmeetable, ""},
+		"a client that had its share": {func(testChecker) {}, 0, admission.ReasonClientQuota, ""},
+		"no memory":                   {func(testChecker) {}, 0, admission.ReasonMemory, ""},
+		"the process going down":      {func(testChecker) {}, 0, admission.ReasonDraining, ""},
+		"the first of several has left": {func(p testChecker) {
+			p.fill(0)
+			first := p.steps(0, 0, admission.StepQueued)
+			p.steps(10*time.Second, 0, admission.StepQueued)
+			middle := p.steps(11*time.Second, 0, admission.StepQueued)
+			p.steps(12*time.Second, 0, admission.StepQueued)
+			p.OnStep(epoch, middle, admission.StepDequeued)
+			p.OnStep(epoch, first, admission.StepDequeued)
+		}, 30 * time.Second, age, letIn + "2 of 2 running, 2 waiting, the oldest of its class for 20s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newTestChecker(t, defaultThreshold)
+			tt.prepare(p)
+			got := p.CheckRefusal(epoch.Add(tt.at), admission.Interactive, tt.reason)
+			if (got == "") != (tt.says == "") || !strings.HasPrefix(got, tt.says) {
+				t.Errorf("said %q, want %q", got, tt.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,151 @@
+package api
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"headgate/runbooks/control"
+	"headgate/web/auth"
+)
+
+// FormHeader carries the form token of a session, in writes to the API that rest
+// on its cookie.
+const FormHeader = "Headgate-Form-Token"
+
+// AuditLog takes what is to be kept for the audit. It does not wait.
+type AuditLog interface{ Append(control.AuditEntry) }
+
+// Auth lets people and programs in, and keeps count of who is turned away. It may
+// be used by any number of requests at once.
+type Auth struct {
+	token         tokenHash
+	limiter       attemptLimiter
+	crossOrigin   *http.CrossOriginProtection
+	sessions      auth.Store
+	anonymousRead bool
+	auditLog      AuditLog // nil: nobody keeps them
+	log           *slog.Logger
+}
+
+func newAuth(c AdminConfig) *Auth {
+	return &Auth{
+		token: newTokenHash(c.Token), crossOrigin: http.NewCrossOriginProtection(), anonymousRead: c.AnonymousRead, auditLog: c.AuditLog, log: c.Log,
+	}
+}
+
+// AnonymousRead says whether whoever is here may read without signing in.
+func (d *Auth) AnonymousRead() bool { return d.anonymousRead }
+
+// Session returns the session of a request, if it has one. A request that only
+// refreshes what a page shows does not keep it from going idle.
+func (d *Auth) Session(r *http.Request, refresh bool) (auth.Session, bool) {
+	secret, ok := readCookie(r)
+	switch {
+	case !ok:
+		return auth.Session{}, false
+	case refresh:
+		return d.sessions.Peek(time.Now(), secret)
+	default:
+		return d.sessions.Touch(time.Now(), secret)
+	}
+}
+
+// SignIn begins a session for whoever has the token, and sets its cookie. After too
+// many wrong tokens it returns how long to wait; the right one is taken all the same.
+func (d *Auth) SignIn(w http.ResponseWriter, r *http.Request, token, actor string) (ok bool, wait time.Duration) {
+	if !d.token.matches(token) {
+		return false, d.reject(r, "login", "a wrong token")
+	}
+	secret, opened := d.sessions.Create(time.Now(), cmp.Or(actor, "page"))
+	d.startSession(w, r, secret, opened, "with the token")
+	return true, 0
+}
+
+// RedeemLink begins a session for whoever has the code of a link, and sets its cookie.
+// The code is used up. After too many wrong ones it returns how long to wait.
+func (d *Auth) RedeemLink(w http.ResponseWriter, r *http.Request, code string) (ok bool, wait time.Duration) {
+	secret, opened, ok := d.sessions.RedeemLink(time.Now(), code)
+	if !ok {
+		return false, d.reject(r, "login", "a login link that is used up, over or none")
+	}
+	d.startSession(w, r, secret, opened, "with a link")
+	return true, 0
+}
+
+func (d *Auth) startSession(w http.ResponseWriter, r *http.Request, secret string, opened auth.Session, how string) {
+	writeCookie(w, r, secret, int(auth.MaxLifetime/time.Second))
+	d.log.Info("signed in", "actor", opened.Actor, "remote", r.RemoteAddr)
+	d.appendAudit(r, control.AuditEntry{Action: "login", Result: control.Done, Actor: opened.Actor, Reason: how})
+}
+
+// SignOut ends the session of a request, and takes its cookie away.
+func (d *Auth) SignOut(w http.ResponseWriter, r *http.Request) {
+	secret, ok := readCookie(r)
+	if ok {
+		if s, there := d.sessions.Peek(time.Now(), secret); there {
+			d.appendAudit(r, control.AuditEntry{Action: "logout", Result: control.Done, Actor: s.Actor})
+		}
+		d.sessions.Revoke(secret)
+	}
+	writeCookie(w, r, "", -1)
+}
+
+// CreateLink returns the code of a link that lets somebody in once, and how long it does.
+func (d *Auth) CreateLink(actor string) (code string, until time.Time) {
+	return d.sessions.CreateLink(time.Now(), actor)
+}
+
+// CheckOrigin returns an error if a write comes from a page of another site, and records
+// that it was refused.
+func (d *Auth) CheckOrigin(r *http.Request) error {
+	err := d.crossOrigin.Check(r)
+	if err != nil {
+		d.reject(r, "write", "a request from another site")
+	}
+	return err
+}
+
+// RejectCSRF records that a write was refused for its form token.
+func (d *Auth) RejectCSRF(r *http.Request) {
+	d.reject(r, "write", "a form token that is not the session's")
+}
+
+// RejectHost records that a request was refused for the host that it named.
+func (d *Auth) RejectHost(r *http.Request) {
+	d.reject(r, "request", "a request for the host "+strconv.QuoteToASCII(truncateForLog(r.Host)))
+}
+
+// reject counts an attempt, and returns how long to wait if there were too many.
+// Only those within the limit are logged and recorded: whoever makes many of them
+// must not fill the record.
+func (d *Auth) reject(r *http.Request, action, what string) (wait time.Duration) {
+	wait, withheld := d.limiter.take(time.Now(), r.RemoteAddr)
+	if wait > 0 {
+		return wait
+	}
+	d.log.Warn(what+" was refused", "method", r.Method, "path", truncateForLog(r.URL.Path), "origin", truncateForLog(r.Header.Get("Origin")),
+		"site", truncateForLog(r.Header.Get("Sec-Fetch-Site")), "remote", r.RemoteAddr, "withheld", withheld)
+	d.appendAudit(r, control.AuditEntry{
+		Action: action, Result: control.Refused, Actor: "unknown", Reason: what,
+		Inputs: map[string]string{"method": r.Method, "path": replaceUnprintable(truncateForLog(r.URL.Path)), "remote": r.RemoteAddr, "withheld": strconv.Itoa(withheld)},
+	})
+	return 0
+}
+
+func (d *Auth) appendAudit(r *http.Request, e control.AuditEntry) {
+	if d.auditLog == nil {
+		return
+	}
+	e.At, e.Kind, e.Via = time.Now(), control.KindAccess, control.ViaPage
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		e.Via = control.ViaAPI
+	}
+	d.auditLog.Append(e)
+}
+
+// isSafe says whether a method changes nothing.
+func isSafe(method string) bool { return method == http.MethodGet || method == http.MethodHead }

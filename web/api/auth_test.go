@@ -1,0 +1,292 @@
+package api_test
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
+	"headgate/web/api"
+	"headgate/web/auth"
+)
+
+// auditRecorder is an audit in memory.
+type auditRecorder struct {
+	mu      sync.Mutex
+	entries []control.AuditEntry
+}
+
+func (n *auditRecorder) Append(e control.AuditEntry) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.entries = append(n.entries, e)
+}
+
+func (n *auditRecorder) last() control.AuditEntry {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.entries) == 0 {
+		return control.AuditEntry{}
+	}
+	return n.entries[len(n.entries)-1]
+}
+
+// authFixture is a rig whose door keeps notes.
+type authFixture struct {
+	*fixture
+	admin *api.Admin
+	notes *auditRecorder
+}
+
+func newAuthFixture(t *testing.T, anonymous bool) *authFixture {
+	t.Helper()
+	r := &authFixture{fixture: newFixture(t), notes: &auditRecorder{}}
+	var err error
+	r.admin, err = api.NewAdmin(api.AdminConfig{
+		Token: token, Modes: r.controller, Status: r, Audit: r.record, Log: slog.New(slog.NewTextHandler(r.log, nil)),
+		AnonymousRead: anonymous, AuditLog: r.notes,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.handler = api.Handler(api.Ops{Metrics: prometheus.NewRegistry(), Ready: func() error { return nil }}, r.admin)
+	return r
+}
+
+// signIn returns the cookie of a new session, and its form token.
+func (r *authFixture) signIn() (*http.Cookie, string) {
+	r.Helper()
+	w := httptest.NewRecorder()
+	if ok, _ := r.admin.Auth().SignIn(w, httptest.NewRequest(http.MethodPost, "/login", nil), token, "ana"); !ok {
+		r.Fatal("the token does not sign in")
+	}
+	cookie := w.Result().Cookies()[0]
+	req := httptest.NewRequest(http.MethodGet, "/", nil)
+	req.AddCookie(cookie)
+	s, ok := r.admin.Auth().Session(req, false)
+	if !ok {
+		r.Fatal("no session after signing in")
+	}
+	return cookie, s.FormToken
+}
+
+var noToken = http.Header{"Authorization": {}}
+
+func with(h http.Header, name, value string) http.Header {
+	h = h.Clone()
+	h.Set(name, value)
+	return h
+}
+
+func TestSessionReadsAndWrites(t *testing.T) {
+	r := newAuthFixture(t, false)
+	cookie, form := r.signIn()
+	signedIn := with(noToken, "Cookie", cookie.String())
+	if w := r.request(testRequest{method: http.MethodGet, path: "/api/v1/status", header: signedIn}); w.Code != http.StatusOK {
+		t.Errorf("read with a session: %d", w.Code)
+	}
+	const body = `{"mode":"passthrough","reason":"r"}`
+	for name, h := range map[string]http.Header{
+		"without a form token":     signedIn,
+		"with a wrong one":         with(signedIn, api.FormHeader, "x"),
+		"with the token as one":    with(signedIn, api.FormHeader, token),
+		"with one, but no session": with(noToken, api.FormHeader, form),
+		"of a session that is none": with(with(noToken, api.FormHeader, form), "Cookie",
+			cookie.Name+"=AAAAAAAAAAAAAAAAAAAAAAAAAA"),
+		"from another site": with(with(signedIn, api.FormHeader, form), "Sec-Fetch-Site", "cross-site"),
+	} {
+		if w := r.request(testRequest{method: http.MethodPut, path: "/api/v1/mode", body: body, header: h}); w.Code != http.StatusForbidden && w.Code != http.StatusUnauthorized {
+			t.Errorf("write %s: %d %s", name, w.Code, w.Body)
+		}
+	}
+	if r.mode("a") != admission.Enforce {
+		t.Fatal("a refused write has changed a mode")
+	}
+	h := with(with(signedIn, api.FormHeader, form), api.ActorHeader, "mallory")
+	if w := r.request(testRequest{method: http.MethodPut, path: "/api/v1/mode", body: body, header: h}); w.Code != http.StatusOK {
+		t.Errorf("write with a session: %d %s", w.Code, w.Body)
+	}
+	if s, _ := r.controller.State("a"); s.Mode != admission.PassThrough || s.Actor != "ana" {
+		t.Errorf("the mode is %s by %q, want passthrough by the one who signed in", s.Mode, s.Actor)
+	}
+}
+
+func TestSigningInAndOutIsRecorded(t *testing.T) {
+	r := newAuthFixture(t, false)
+	door := r.admin.Auth()
+	cookie, _ := r.signIn()
+	if e := r.notes.last(); e.Kind != control.KindAccess || e.Action != "login" || e.Result != control.Done || e.Actor != "ana" || e.At.IsZero() || e.Via != control.ViaPage {
+		t.Errorf("a login is recorded as %+v", e)
+	}
+	w, req := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/login", nil)
+	if ok, _ := door.SignIn(w, req, "not the token at all", "ben"); ok || len(w.Result().Cookies()) > 0 {
+		t.Error("a wrong token signs in")
+	}
+	if e := r.notes.last(); e.Result != control.Refused || e.Action != "login" || strings.Contains(e.Reason, "not the token") {
+		t.Errorf("a wrong token is recorded as %+v", e)
+	}
+	out := httptest.NewRequest(http.MethodPost, "/logout", nil)
+	out.AddCookie(cookie)
+	w = httptest.NewRecorder()
+	door.SignOut(w, out)
+	if e := r.notes.last(); e.Action != "logout" || e.Actor != "ana" {
+		t.Errorf("a logout is recorded as %+v", e)
+	}
+	if got := w.Result().Cookies(); len(got) != 1 || got[0].MaxAge >= 0 {
+		t.Errorf("the cookie stays: %v", got)
+	}
+	if _, ok := door.Session(out, false); ok {
+		t.Error("the session is there after signing out")
+	}
+}
+
+// TestRejectionsAreRateLimitedInAudit: whoever makes many of them cannot fill the
+// record, and is told to wait.
+func TestRejectionsAreRateLimitedInAudit(t *testing.T) {
+	r := newAuthFixture(t, false)
+	var wait time.Duration
+	for range 200 {
+		_, wait = r.admin.Auth().SignIn(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/login", nil), "wrong token", "")
+	}
+	if n := len(r.notes.entries); n == 0 || n > 20 || wait <= 0 {
+		t.Errorf("%d entries of 200 attempts, then to wait %s", n, wait)
+	}
+	if ok, _ := r.admin.Auth().SignIn(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/login", nil), token, ""); !ok {
+		t.Error("the right token is held back")
+	}
+}
+
+func TestLinkSignsInOnce(t *testing.T) {
+	r := newAuthFixture(t, false)
+	w := r.request(testRequest{method: http.MethodPost, path: "/api/v1/login-links", header: http.Header{api.ActorHeader: {"ana@ops1"}}})
+	var link api.LoginLink
+	if err := json.Unmarshal(w.Body.Bytes(), &link); err != nil || w.Code != http.StatusOK {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	code, ok := strings.CutPrefix(link.Path, "/login?code=")
+	if until, err := time.Parse(time.RFC3339, link.Until); !ok || err != nil || time.Until(until) > auth.LinkLifetime {
+		t.Fatalf("the link is %+v", link)
+	}
+	for _, want := range []bool{true, false} {
+		w := httptest.NewRecorder()
+		if ok, _ := r.admin.Auth().RedeemLink(w, httptest.NewRequest(http.MethodPost, "/login", nil), code); ok != want {
+			t.Errorf("entered %t, want %t", ok, want)
+		}
+		if want != (len(w.Result().Cookies()) == 1) {
+			t.Errorf("cookies: %v", w.Result().Cookies())
+		}
+	}
+	if e := r.notes.last(); e.Result != control.Refused || e.Action != "login" {
+		t.Errorf("a replayed link is recorded as %+v", e)
+	}
+	if w := r.request(testRequest{method: http.MethodPost, path: "/api/v1/login-links", header: noToken}); w.Code != http.StatusUnauthorized {
+		t.Errorf("a link without the token: %d", w.Code)
+	}
+}
+
+func TestAnonymousMayOnlyRead(t *testing.T) {
+	r := newAuthFixture(t, true)
+	for _, path := range []string{"/api/v1/status", "/api/v1/audit"} {
+		if w := r.request(testRequest{method: http.MethodGet, path: path, header: noToken}); w.Code != http.StatusOK {
+			t.Errorf("GET %s: %d", path, w.Code)
+		}
+	}
+	for _, c := range []testRequest{
+		{method: http.MethodPut, path: "/api/v1/mode", body: `{"mode":"passthrough"}`},
+		{method: http.MethodPost, path: "/api/v1/login-links"},
+		{method: http.MethodDelete, path: "/api/v1/silences/x"},
+	} {
+		c.header = noToken
+		if w := r.request(c); w.Code != http.StatusUnauthorized {
+			t.Errorf("%s %s: %d", c.method, c.path, w.Code)
+		}
+	}
+	wrong := http.Header{"Authorization": {"Bearer not-the-token"}}
+	if w := r.request(testRequest{method: http.MethodGet, path: "/api/v1/status", header: wrong}); w.Code != http.StatusUnauthorized {
+		t.Errorf("a wrong token is told nothing: %d", w.Code)
+	}
+}
+
+func TestCookieFitsTheConnection(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*http.Request)
+		name   string
+		secure bool
+	}{
+		"plain":           {func(*http.Request) {}, "headgate-8485", false},
+		"without a port":  {func(r *http.Request) { r.Host = "gate.example" }, "headgate-", false},
+		"odd port":        {func(r *http.Request) { r.Host = "gate.example:80;x" }, "headgate-", false},
+		"TLS":             {func(r *http.Request) { r.TLS = &tls.ConnectionState{} }, "__Host-headgate", true},
+		"TLS at a proxy":  {func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") }, "__Host-headgate", true},
+		"HTTP at a proxy": {func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "http") }, "headgate-8485", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newAuthFixture(t, false)
+			req := httptest.NewRequest(http.MethodPost, "/login", nil)
+			req.Host = "gate.example:8485"
+			c.change(req)
+			w := httptest.NewRecorder()
+			r.admin.Auth().SignIn(w, req, token, "")
+			got := w.Result().Cookies()[0]
+			if got.Name != c.name || got.Secure != c.secure || !got.HttpOnly || got.SameSite != http.SameSiteStrictMode || got.Path != "/" || got.Domain != "" {
+				t.Errorf("the cookie is %s", got)
+			}
+			if strings.Contains(got.Value, token) {
+				t.Error("the cookie holds the token")
+			}
+		})
+	}
+}
+
+// TestSessionGoesIdle: on a clock of its own, with the page that refreshes itself.
+func TestSessionGoesIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newAuthFixture(t, false)
+		cookie, _ := r.signIn()
+		req := httptest.NewRequest(http.MethodGet, "/", nil)
+		req.AddCookie(cookie)
+		time.Sleep(auth.IdleTimeout - time.Minute)
+		if _, ok := r.admin.Auth().Session(req, true); !ok {
+			t.Error("over before it was idle for long")
+		}
+		time.Sleep(time.Minute)
+		if _, ok := r.admin.Auth().Session(req, true); ok {
+			t.Error("refreshing has kept the session open")
+		}
+	})
+}
+
+// TestInProcessClientCarriesActor: pages get the API's own answers, troubles included.
+func TestInProcessClientCarriesActor(t *testing.T) {
+	r := newAuthFixture(t, false)
+	c := r.admin.InProcessClient("ana")
+	s, err := c.Status(t.Context())
+	if err != nil || len(s.Pools) != 2 {
+		t.Fatalf("status %+v, %v", s, err)
+	}
+	if _, err := c.SetMode(t.Context(), "a", api.ModeRequest{Mode: "passthrough", Reason: "r"}); err != nil {
+		t.Fatal(err)
+	}
+	if by, _ := r.controller.State("a"); by.Actor != "ana" {
+		t.Errorf("by %q", by.Actor)
+	}
+	var p *api.Problem
+	if _, err := c.SetMode(t.Context(), "none", api.ModeRequest{Mode: "observe"}); !errors.As(err, &p) || p.Type != api.TypeUnknownPool {
+		t.Errorf("an unknown pool: %v", err)
+	}
+	r.record.setError(errDisk)
+	if _, err := c.Audit(t.Context(), api.AuditQuery{}); !errors.As(err, &p) || p.Type != api.TypeRecordUnavailable {
+		t.Errorf("a broken record: %v", err)
+	}
+}

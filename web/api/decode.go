@@ -1,0 +1,136 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	maxBody     = 64 << 10
+	bodyTimeout = 5 * time.Second // for the whole body to come; see Handler
+)
+
+// decodeObject reads a request body that is one flat JSON object. fields has a
+// *string, a *bool or a *float64 for every key that is known.
+func decodeObject(w http.ResponseWriter, r *http.Request, fields map[string]any) *Problem {
+	if p := requireJSON(r); p != nil {
+		return p
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err == nil {
+		// Once it has passed, the server would take the client for gone.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // not every writer has one
+	}
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return badRequest(http.StatusRequestEntityTooLarge, fmt.Sprintf("The body must have at most %d bytes.", maxBody))
+	case err != nil:
+		return badRequest(http.StatusBadRequest, "The body did not come whole and in time.")
+	}
+	if err := parseObject(body, fields); err != nil {
+		return badRequest(http.StatusBadRequest, "The body "+err.Error()+".")
+	}
+	return nil
+}
+
+// requireJSON refuses what browsers send without asking first, and encodings.
+func requireJSON(r *http.Request) *Problem {
+	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset, given := params["charset"]
+	if err != nil || media != "application/json" || given && !strings.EqualFold(charset, "utf-8") {
+		return badRequest(http.StatusUnsupportedMediaType, "The Content-Type must be application/json.")
+	}
+	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		return badRequest(http.StatusUnsupportedMediaType, "The body must come without a Content-Encoding.")
+	}
+	return nil
+}
+
+func badRequest(status int, detail string) *Problem {
+	return &Problem{Type: TypeBadRequest, Status: status, Detail: detail}
+}
+
+// parseObject is stricter than encoding/json: keys count as they are spelled,
+// none may come twice, and null is not a value. Errors complete the sentence
+// "The body …" and never quote a value.
+func parseObject(body []byte, fields map[string]any) error {
+	if !utf8.Valid(body) {
+		return errors.New("must be UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return errors.New("must be a JSON object")
+	}
+	seen := map[string]bool{}
+	for dec.More() {
+		if err := parseMember(dec, fields, seen); err != nil {
+			return err
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return malformed(dec)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("must end with the JSON object")
+	}
+	return nil
+}
+
+func parseMember(dec *json.Decoder, fields map[string]any, seen map[string]bool) error {
+	t, err := dec.Token()
+	key, ok := t.(string)
+	if err != nil || !ok {
+		return malformed(dec)
+	}
+	target, known := fields[key]
+	switch {
+	case !known:
+		keys := slices.Sorted(maps.Keys(fields))
+		return fmt.Errorf("has a key %s that is not known: there are %s", quoteName(key), strings.Join(keys, ", "))
+	case seen[key]:
+		return fmt.Errorf("has the key %q twice", key)
+	}
+	seen[key] = true
+	var raw json.RawMessage
+	if err := dec.Decode(&raw); err != nil {
+		return malformed(dec)
+	}
+	if string(raw) == "null" || json.Unmarshal(raw, target) != nil {
+		return fmt.Errorf("must have %s for %q", jsonTypeName(target), key)
+	}
+	return nil
+}
+
+func malformed(dec *json.Decoder) error {
+	return fmt.Errorf("is not JSON from byte %d on", dec.InputOffset())
+}
+
+func jsonTypeName(target any) string {
+	switch target.(type) {
+	case *bool:
+		return "true or false"
+	case *float64:
+		return "a number"
+	}
+	return "a string"
+}
+
+// quoteName shows a name that somebody sent: printable, and not at any length.
+func quoteName(name string) string {
+	const most = 64
+	if len(name) > most {
+		return fmt.Sprintf("%+q…", name[:most])
+	}
+	return fmt.Sprintf("%+q", name)
+}

@@ -1,0 +1,128 @@
+package ui
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"headgate/web/api"
+	"headgate/web/auth"
+)
+
+// refreshHeader marks a request by which a page refreshes itself.
+const refreshHeader = "Headgate-Refresh"
+
+// maxForm bounds what a form can send, in bytes.
+const maxForm = 64 << 10
+
+// viewer is whoever asks.
+type viewer struct {
+	auth.Session
+	SignedIn bool
+}
+
+func (p *Pages) viewer(r *http.Request) viewer {
+	s, ok := p.auth.Session(r, r.Header.Get(refreshHeader) != "")
+	return viewer{s, ok}
+}
+
+// client is the admin API, for a viewer.
+func (p *Pages) client(v viewer) *api.Client { return p.admin.InProcessClient(v.Actor) }
+
+// handler serves a viewer.
+type handler func(http.ResponseWriter, *http.Request, viewer)
+
+// public serves everybody.
+func (p *Pages) public(path, method string, h handler) {
+	p.routes.HandleFunc(method+" "+path, func(w http.ResponseWriter, r *http.Request) { h(w, r, p.viewer(r)) })
+}
+
+// requireRead serves who may read.
+func (p *Pages) requireRead(path string, h handler) {
+	p.public(path, http.MethodGet, func(w http.ResponseWriter, r *http.Request, v viewer) {
+		if !v.SignedIn && !p.auth.AnonymousRead() {
+			redirectToLogin(w, r)
+			return
+		}
+		h(w, r, v)
+	})
+}
+
+// requireSession serves a page with nothing but an order to give.
+func (p *Pages) requireSession(path string, h handler) {
+	p.public(path, http.MethodGet, func(w http.ResponseWriter, r *http.Request, v viewer) {
+		if !v.SignedIn {
+			redirectToLogin(w, r)
+			return
+		}
+		h(w, r, v)
+	})
+}
+
+// requireForm serves a form that a page of ours showed to this session.
+func (p *Pages) requireForm(path string, h handler) {
+	p.public(path, http.MethodPost, func(w http.ResponseWriter, r *http.Request, v viewer) {
+		if !p.checkForm(w, r, v) {
+			return
+		}
+		if !v.SignedIn {
+			p.showError(w, r, v, errorPage{http.StatusUnauthorized, "You are not signed in",
+				"Your session is over, or headgate was started again. Nothing was changed.", "Sign in, and do it again."})
+			return
+		}
+		if !v.ValidFormToken(r.PostFormValue("form")) {
+			p.auth.RejectCSRF(r)
+			p.showError(w, r, v, errorPage{http.StatusForbidden, "This form is out of date",
+				"It was shown to another session, perhaps before you signed in again. Nothing was changed.",
+				"Go back, load the page again, and send the form anew."})
+			return
+		}
+		h(w, r, v)
+	})
+}
+
+// checkForm says whether a form may be looked at: it comes from no other site, whole and
+// in time. If not, it answers.
+func (p *Pages) checkForm(w http.ResponseWriter, r *http.Request, v viewer) bool {
+	if p.auth.CheckOrigin(r) != nil {
+		p.showError(w, r, v, errorPage{http.StatusForbidden, "A page of another site has sent this",
+			"Orders are taken from the pages of headgate only. Nothing was changed, and the attempt is recorded.",
+			"If it was you: open headgate itself and use its buttons."})
+		return false
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		status := http.StatusBadRequest
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		p.showError(w, r, v, errorPage{status, "The form did not arrive whole", "Nothing was changed.", "Go back and send it again."})
+		return false
+	}
+	// Once it has passed, the server would take the browser for gone.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // not every writer has one
+	return true
+}
+
+// redirectToLogin sends whoever is not signed in to where that is done. A script gets a
+// status that it can tell apart.
+func redirectToLogin(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get(refreshHeader) != "" {
+		http.Error(w, "signed out", http.StatusUnauthorized)
+		return
+	}
+	http.Redirect(w, r, "/login?"+url.Values{"next": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
+}
+
+// localPath returns a path below this site, "/" if the one given may lead elsewhere.
+func localPath(path string) string {
+	u, err := url.Parse(path)
+	if err != nil || len(path) > 2000 || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(path, "/") ||
+		strings.HasPrefix(path, "//") || strings.ContainsFunc(path, func(r rune) bool { return r == '\\' || r < ' ' }) {
+		return "/"
+	}
+	return path
+}

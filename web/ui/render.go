@@ -1,0 +1,159 @@
+package ui
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"html/template"
+	"net/http"
+	"strings"
+
+	"headgate/web/api"
+)
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+// templates has every page by its name, each with the frame around it.
+var templates = parseTemplates()
+
+func parseTemplates() map[string]*template.Template {
+	frame := template.Must(template.New("frame").Funcs(templateFuncs).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html", "templates/drillparts.html", "templates/year.html"))
+	all := make(map[string]*template.Template)
+	for _, name := range []string{"overview", "pool", "mode", "pause", "incidents", "incident", "audit", "runbooks", "runbook", "login", "error",
+		"drills", "run", "definitions", "start", "drillask"} {
+		all[name] = template.Must(template.Must(frame.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
+	}
+	return all
+}
+
+// page is what the frame needs to know, and what stands in it.
+type page struct {
+	Title   string
+	NavPath string // the part of the navigation that this is in
+	Refresh int    // seconds after which a script refreshes its parts; 0: never
+	Body    any
+
+	Viewer viewer
+	Path   string // of this page, to come back to after signing in
+	Assets assets
+}
+
+// nav is a part of the navigation.
+type nav struct{ Name, Path string }
+
+// Nav lists the parts of the navigation.
+func (page) Nav() []nav {
+	return []nav{{"Overview", "/"}, {"Incidents", "/incidents"}, {"Drills", drillsPath}, {"Audit", "/audit"}, {"Runbooks", "/runbooks"}}
+}
+
+// show renders a page.
+func (p *Pages) show(w http.ResponseWriter, r *http.Request, v viewer, status int, pg page, name string) {
+	pg.Viewer, pg.Path, pg.Assets = v, r.URL.RequestURI(), assetPaths
+	var b bytes.Buffer
+	if err := templates[name].ExecuteTemplate(&b, "frame", pg); err != nil {
+		p.log.Error("a page cannot be shown", "page", name, "error", err)
+		http.Error(w, "This page cannot be shown; the log says why.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // the viewer may have gone
+}
+
+// errorPage is a page that says what happened and what to do.
+type errorPage struct {
+	Status int
+	Title  string
+	Detail string
+	Hint   string
+}
+
+func (p *Pages) showError(w http.ResponseWriter, r *http.Request, v viewer, t errorPage) {
+	p.show(w, r, v, t.Status, page{Title: t.Title, Body: t}, "error")
+}
+
+// showAPIError shows an error of the API.
+func (p *Pages) showAPIError(w http.ResponseWriter, r *http.Request, v viewer, err error) {
+	problem, ok := problemOf(err)
+	if !ok {
+		p.log.Error("the API did not answer a page", "path", r.URL.Path, "error", err)
+		p.showError(w, r, v, errorPage{http.StatusServiceUnavailable, "No answer in time",
+			"headgate is busy, or going down. An order may have been carried out.", "Look at the overview, then try again."})
+		return
+	}
+	p.showError(w, r, v, errorPage{problem.Status, titleOf(problem), problem.Detail, hintOf(problem)})
+}
+
+func problemOf(err error) (*api.Problem, bool) {
+	var p *api.Problem
+	ok := errors.As(err, &p)
+	return p, ok
+}
+
+func isUnreachable(err error) bool {
+	var s *api.UnreachableError
+	return errors.As(err, &s)
+}
+
+func titleOf(p *api.Problem) string {
+	switch p.Type {
+	case api.TypeModeConflict:
+		return "The mode has changed meanwhile"
+	case api.TypeAlreadyAcked:
+		return "Somebody was faster"
+	case api.TypeUnknownPool:
+		return "There is no such pool"
+	case api.TypeUnknownIncident:
+		return "There is no such incident"
+	case api.TypeMonitoringDisabled:
+		return "Nothing is watched"
+	case api.TypeRecordUnavailable:
+		return "The record cannot be read"
+	case api.TypeUnknownDrill:
+		return "There is no such drill"
+	case api.TypeUnknownRun:
+		return "There is no such run"
+	case api.TypeDrillBusy:
+		return "Another drill is running"
+	case api.TypeDrillsFrozen:
+		return "Drills are frozen"
+	case api.TypeDrillRefused:
+		return "That drill is not done now"
+	case api.TypeBadRequest:
+		return "That could not be understood"
+	default:
+		return p.Title
+	}
+}
+
+func hintOf(p *api.Problem) string {
+	switch p.Type {
+	case api.TypeModeConflict:
+		return "Look at how it stands now, and decide again."
+	case api.TypeAlreadyAcked:
+		return "Ask who has it, or acknowledge it when that is over."
+	case api.TypeMonitoringDisabled:
+		return "Start headgate without what turns watching off, and incidents will be here."
+	case api.TypeRecordUnavailable:
+		return "Modes can be changed all the same, from the overview. See the runbook on journal_failing."
+	case api.TypeUnknownDrill, api.TypeUnknownRun:
+		return "Choose one on the page of drills."
+	case api.TypeDrillBusy:
+		return "Wait until it has ended, or abort it on its page."
+	case api.TypeDrillsFrozen:
+		return "Whoever froze them says when they may run again; on the page of drills that can be lifted."
+	case api.TypeBadRequest:
+		return "Go back and change what it names."
+	default:
+		return "Go back, or begin at the overview."
+	}
+}
+
+// upperFirst makes a word begin with a capital letter.
+func upperFirst(s string) string {
+	if s == "" {
+		return ""
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

@@ -1,0 +1,155 @@
+package ui
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"headgate/runbooks/drill"
+	"headgate/web/api"
+)
+
+// drillsPath is where the pages of drills begin.
+const drillsPath = "/drills"
+
+// runRow is one run of a drill, as lists show it.
+type runRow struct {
+	api.DrillRun
+	Label   verdictLabel
+	Why     string // it did not pass, or what it wanted of a run that was not begun
+	Trigger string // as people say it
+
+	Due  time.Time // zero: by hand, or it did not begin
+	Late time.Duration
+}
+
+func runRowOf(r api.DrillRun) runRow {
+	if r.Verdict != nil && *r.Verdict == string(drill.Passed) {
+		r.Reason = "" // it only says so once more
+	}
+	r.Name, r.Actor = truncate(r.Name, shownName), truncate(r.Actor, shownName)
+	row := runRow{DrillRun: r, Label: runLabelOf(r), Trigger: triggerName(r.Trigger), Why: truncate(r.Reason, shownReason)}
+	if row.Actor == r.Trigger || row.Actor == row.Trigger {
+		row.Actor = ""
+	}
+	if r.StartedAt != nil && r.ScheduledAt != nil {
+		row.Late = max(parseTime(*r.StartedAt).Sub(parseTime(*r.ScheduledAt)), 0)
+		row.Due = parseTime(*r.ScheduledAt)
+	}
+	if r.Missed > 1 && !strings.Contains(row.Why, "due times") {
+		row.Why = strings.TrimSpace(fmt.Sprintf("%s (%d due times)", row.Why, r.Missed))
+	}
+	return row
+}
+
+// runLabelOf says how a run ended, or how far it is.
+func runLabelOf(r api.DrillRun) verdictLabel {
+	if r.Verdict == nil {
+		return verdictLabel{"run", "▶", "Running"}
+	}
+	return verdictLabelOf(*r.Verdict)
+}
+
+func triggerName(trigger string) string {
+	for _, c := range triggerChoices() {
+		if c.Value == trigger {
+			return c.Name
+		}
+	}
+	return humanize(trigger)
+}
+
+// formatShortSeconds shows a number of seconds of which a part counts.
+func formatShortSeconds(v any) string {
+	s, ok := toFloat(v)
+	switch {
+	case !ok || s >= 1:
+		return formatSeconds(v)
+	case s < 0.001:
+		return "under 1 ms"
+	}
+	return formatNumber(math.Ceil(s*1000)) + " ms"
+}
+
+// clauseSentence makes a reason a sentence. The name of a measure or a setting stays as it
+// is.
+func clauseSentence(s string) string {
+	s = strings.TrimRight(s, ".") + "."
+	if word, _, _ := strings.Cut(s, " "); strings.ContainsAny(word, "_:") {
+		return s
+	}
+	return upperFirst(s)
+}
+
+// measureName is the name of a measure for people.
+func measureName(name string) string {
+	switch name {
+	case "p95_turnaround":
+		return "p95"
+	case "bad_retry_after":
+		return "bad Retry-After"
+	default:
+		return humanize(name)
+	}
+}
+
+// formatMeasure shows a value of a hypothesis, which may be absent.
+func formatMeasure(v any, unit string) string {
+	f, ok := toFloat(v)
+	switch {
+	case !ok:
+		return "not known"
+	case unit == "s" && f >= 100:
+		return strings.TrimSuffix(formatElapsed(time.Duration(f*float64(time.Second))), " 0 s")
+	case unit == "s" || unit == "ratio":
+		return formatValue(f, unit)
+	default:
+		return formatNumber(f)
+	}
+}
+
+// limitText is what a value is held to.
+func limitText(h api.DrillHypothesis) string {
+	limit := formatMeasure(h.Limit, h.Unit)
+	switch h.Compare {
+	case ">=":
+		return "at least " + limit
+	case "==":
+		return "exactly " + limit
+	default:
+		return "at most " + limit
+	}
+}
+
+// ofLimitText is the same after a value, short.
+func ofLimitText(h api.DrillHypothesis) string {
+	limit := formatMeasure(h.Limit, h.Unit)
+	if h.Compare == ">=" {
+		return "of at least " + limit
+	}
+	return "of " + limit
+}
+
+// marginText says how far a value stayed from its limit.
+func marginText(h api.DrillHypothesis) string {
+	m, ok := toFloat(h.Margin)
+	far := formatPercent(math.Round(math.Abs(m)*100) / 100)
+	if h.Limit == 0 {
+		far = formatMeasure(math.Abs(m), h.Unit)
+	}
+	switch {
+	case !ok:
+		return "not known"
+	case m > 2 && h.Limit != 0:
+		return "far away"
+	case m > 0:
+		return far + " to spare"
+	case m < 0:
+		return "missed by " + far
+	case h.Passed:
+		return "just so"
+	default:
+		return "not held"
+	}
+}
