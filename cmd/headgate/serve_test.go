@@ -2,14 +2,20 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"headgate/internal/config"
 )
 
 // TestReloadDuringTheStart: a SIGHUP that comes while the service still reads its
@@ -49,10 +55,10 @@ func TestReloadDuringTheStart(t *testing.T) {
 		switch line := lines.Text(); {
 		case strings.Contains(line, "msg=serving"):
 			go func() { written <- os.WriteFile(path, []byte(observed), 0) }() // waits for the second read
-		case strings.Contains(line, "settings taken over"):
+		case strings.Contains(line, "configuration reloaded"):
 			cancel()
-		case strings.Contains(line, "the recorded mode counts"):
-			told = strings.Contains(line, "pool=a mode=enforce settings=observe")
+		case strings.Contains(line, "configured mode ignored"):
+			told = strings.Contains(line, "pool=a mode=enforce configured=observe")
 		}
 	}
 	if !told {
@@ -63,5 +69,24 @@ func TestReloadDuringTheStart(t *testing.T) {
 	}
 	if err := <-written; err != nil {
 		t.Error(err)
+	}
+}
+
+func TestJSONLogHasSeconds(t *testing.T) {
+	var out bytes.Buffer
+	log, level := newLogger(config.Log{Level: "warn", Format: "json"}, &out)
+	log.Info("not shown")
+	log.Warn("shown", "slo", 90*time.Second)
+	var line struct {
+		Msg string
+		SLO float64
+	}
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line.Msg != "shown" || line.SLO != 90 {
+		t.Errorf("%s (%v)", out.String(), err)
+	}
+	out.Reset()
+	setLevel(level, config.Log{Level: "debug"})
+	if log.Debug("now shown"); !log.Enabled(t.Context(), slog.LevelDebug) || out.Len() == 0 {
+		t.Error("the level did not change")
 	}
 }

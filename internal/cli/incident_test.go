@@ -1,13 +1,13 @@
-package main
+package cli
 
 import (
 	"fmt"
-	"headgate/runbooks"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"headgate/runbooks"
 	"headgate/web/api"
 )
 
@@ -36,32 +36,34 @@ func sampleReport() api.IncidentReport {
 }
 
 func incidentTextOf(r api.IncidentReport) string {
-	s := incidentText{IncidentReport: &r, now: time.Date(2026, 1, 31, 11, 31, 30, 0, time.UTC), where: " --config hg.yaml"}
-	return string(s.text())
+	s := ShowIncident{Service{Endpoint: Endpoint{Config: "hg.yaml"}, Env: Env{Now: func() time.Time { return time.Date(2026, 1, 31, 11, 31, 30, 0, time.UTC) }}}}
+	var p printer
+	s.text(&p, &r)
+	return p.String()
 }
 
 func TestIncidentText(t *testing.T) {
 	const want = `PAGE  queue_age in big  open, flapping
 
-what        the oldest waiting task has waited for long
-users feel  answers begin late
-value       95s, page at 25s
-since       2026-01-31T11:26:30Z (5m00s ago)
-came back   2 times
-runbook     queue_age
-id          01a22990-4f00-7a3e-8d51-6c2b9a4e11aa
+what      the oldest waiting task has waited for long
+impact    answers begin late
+value     95.2s, page at 25s
+since     2026-01-31T11:26:30Z (5m00s ago)
+reopened  2 times
+runbook   queue_age
+id        01a22990-4f00-7a3e-8d51-6c2b9a4e11aa
 
 #  AT                    EVENT      LEVEL  VALUE  BY  NOTE
 1  2026-01-31T11:26:30Z  opened     warn   25s    -   -
-2  2026-01-31T11:28:05Z  escalated  page   95s    -   part of the flapping
-3  2026-01-31T11:29:00Z  flapping   page   -      -   5 turns for the worse
-4  2026-01-31T11:30:00Z  reminder   page   95s    -   silenced: not sent
+2  2026-01-31T11:28:05Z  escalated  page   95.2s  -   suppressed while flapping
+3  2026-01-31T11:29:00Z  flapping   page   -      -   5 escalations
+4  2026-01-31T11:30:00Z  reminder   page   95.2s  -   silenced: not sent
 
 #  MESSAGE  TO    STATE  ATTEMPTS  LAST TRIED            NEXT                  REASON
 1  post     warn  sent   1         2026-01-31T11:26:30Z  -                     -
 2  reply    page  retry  2         2026-01-31T11:26:30Z  2026-01-31T11:32:00Z  rate limited
 
-take it on: headgate incident ack 01a22990-4f00-7a3e-8d51-6c2b9a4e11aa --config hg.yaml
+acknowledge: headgate incident ack 01a22990-4f00-7a3e-8d51-6c2b9a4e11aa --config hg.yaml
 `
 	page, ok := runbooks.Page("queue_age")
 	if got := incidentTextOf(sampleReport()); !ok || got != want+"\n"+strings.TrimSpace(page)+"\n" {
@@ -79,16 +81,16 @@ func TestIncidentTextSingle(t *testing.T) {
 		not  []string
 	}{
 		{"that is over", func(r *api.IncidentReport) { r.EndedAt, r.EndReason = &ended, &why },
-			[]string{"page  queue_age in big  recovered after 9m40s\n", "\nuntil       2026-01-31T11:36:10Z\n"}, []string{"PAGE", "take it on", "ago)"}},
+			[]string{"page  queue_age in big  recovered after 9m40s\n", "\nuntil     2026-01-31T11:36:10Z\n"}, []string{"PAGE", "acknowledge:", "ago)"}},
 		{"that somebody has", func(r *api.IncidentReport) { r.AckedBy, r.AckUntil = &by, &until },
-			[]string{"open, taken by ana@ops1 until 2026-01-31T13:31:00Z, flapping"}, []string{"take it on"}},
+			[]string{"open, acknowledged by ana@ops1 until 2026-01-31T13:31:00Z, flapping"}, []string{"acknowledge:"}},
 		{"of the process", func(r *api.IncidentReport) { r.Pool, r.Runbook = "", "" }, []string{"PAGE  queue_age  open"}, []string{" in "}},
 		{"without messages", func(r *api.IncidentReport) { r.Deliveries = nil }, []string{"\nno messages\n"}, []string{"MESSAGE"}},
 		{"without a record", func(r *api.IncidentReport) { r.Recorded, r.Events, r.Deliveries = false, nil, nil },
-			[]string{"timeline and messages are not known"}, []string{"no messages", "EVENT"}},
+			[]string{"timeline and messages are unavailable"}, []string{"no messages", "EVENT"}},
 		{"that is long", func(r *api.IncidentReport) { r.Truncated = true }, []string{"only the newest 1000 are shown"}, nil},
-		{"without a value", func(r *api.IncidentReport) { r.Value, r.Threshold = nil, nil }, []string{"value       -, page at -\n"}, nil},
-		{"with little to say", func(r *api.IncidentReport) { r.Impact, r.Runbook, r.Reopened = "", "", 0 }, []string{"what "}, []string{"users feel", "runbook", "came back"}},
+		{"without a value", func(r *api.IncidentReport) { r.Value, r.Threshold = nil, nil }, []string{"value     -, page at -\n"}, nil},
+		{"with little to say", func(r *api.IncidentReport) { r.Impact, r.Runbook, r.Reopened = "", "", 0 }, []string{"what "}, []string{"impact", "runbook", "reopened"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -112,15 +114,15 @@ func TestIncidentTextSingle(t *testing.T) {
 func TestEndings(t *testing.T) {
 	ended := "2026-01-31T11:36:10.000Z"
 	for why, want := range map[string]string{
-		"recovered": "recovered after 9m40s", "no_traffic": "over (no traffic) after 9m40s", "rule_deleted": "over (rule deleted) after 9m40s",
-		"": "over after 9m40s", "other\x1b": "other\uFFFD after 9m40s",
+		"recovered": "recovered after 9m40s", "no_traffic": "ended (no traffic) after 9m40s", "rule_deleted": "ended (rule deleted) after 9m40s",
+		"": "ended after 9m40s", "other": "other after 9m40s",
 	} {
 		i := api.Incident{OpenedAt: "2026-01-31T11:26:30.000Z", EndedAt: &ended, EndReason: &why}
 		if got := incidentState(&i); got != want {
 			t.Errorf("%q: %q, want %q", why, got, want)
 		}
 	}
-	if got := incidentState(&api.Incident{OpenedAt: "never", EndedAt: &ended}); got != "over after ?" {
+	if got := incidentState(&api.Incident{OpenedAt: "never", EndedAt: &ended}); got != "ended after ?" {
 		t.Errorf("opened never: %q", got)
 	}
 }
