@@ -12,7 +12,7 @@ const (
 	slackBot    = mutation.Package("alerts/slack")
 	slackServer = mutation.Package("internal/fakeslack")
 	control     = mutation.Package("runbooks/control")
-	drillRunner = mutation.Package("runbooks/drill")
+	drillRunner = mutation.Package("runbooks/drill/runner")
 	sandbox     = mutation.Package("internal/app")
 	generator   = mutation.Package("internal/loadgen")
 	endpoint    = mutation.Package("internal/modelstub")
