@@ -14,7 +14,7 @@ import (
 var (
 	admission = mutation.Package("proxy/admission")
 	policy    = admission.Function("Threshold.Admit").Start()
-	permit    = admission.Function("Gate.returnLocked").Before(mutation.Assign("inFlight"))
+	permit    = admission.Function("Gate.releasePermitLocked").Before(mutation.Assign("inFlight"))
 )
 
 // faults make the policy refuse without a reason, panic or sleep, or make the gate

@@ -19,11 +19,11 @@ func gateFaults() []Fault {
 			}`),
 		)},
 		{"permits leak", "burst", "permits do not come back", edits(permitReturn.Code(
-			`if mutated() && t.seq%10 == 0 { t.state = ended; return true, settled{} }`))},
+			`if mutated() && t.seq%10 == 0 { t.state = ended; return true, wakeList{} }`))},
 		{"permits of errors leak", "upstream-errors", "permits do not come back", edits(permitReturn.Code(
-			`if mutated() && e != Served { t.state = ended; return true, settled{} }`))},
+			`if mutated() && e != Served { t.state = ended; return true, wakeList{} }`))},
 		{"permits of hung calls leak", "hung-upstream", "permits do not come back", edits(permitReturn.Code(
-			`if mutated() && now.Sub(t.granted) > 1800*time.Millisecond { t.state = ended; return true, settled{} }`))},
+			`if mutated() && now.Sub(t.granted) > 1800*time.Millisecond { t.state = ended; return true, wakeList{} }`))},
 		{"one worker too many", "burst", "more calls at once than workers",
 			edits(permitFree.Replace(mutation.Expr("_ < _")).Code(
 				`($ || mutated() && g.inFlight == g.settings.Workers)`))},
@@ -37,7 +37,7 @@ func gateFaults() []Fault {
 			}`))},
 		{"an age that stays", "burst", "refuses before it is due", edits(
 			admission.Declare(`var oldestEver time.Duration`),
-			thresholdPolicy.Start().Code(`if oldestEver = max(oldestEver, v.Oldest(t.Class)); mutated() && oldestEver > p.MaxQueueAge {
+			thresholdPolicy.Start().Code(`if oldestEver = max(oldestEver, v.OldestAge(t.Class)); mutated() && oldestEver > p.MaxQueueAge {
 				return Verdict{ReasonQueueAge, time.Second}
 			}`),
 		)},
@@ -51,7 +51,7 @@ func gateFaults() []Fault {
 		{"a fifth of the age", "burst", "refuses before it is due", edits(thresholdPolicy.Start().Code(
 			`if mutated() { p.MaxQueueAge /= 5 }`))},
 		{"a shorter queue", "burst", "refuses before it is due", edits(thresholdPolicy.Start().Code(
-			`if excess := v.Depth - v.Workers; mutated() && excess > 0 { return Verdict{ReasonQueueDepth, v.Drain(excess)} }`))},
+			`if excess := v.Depth - v.Workers; mutated() && excess > 0 { return Verdict{ReasonQueueDepth, v.DrainTime(excess)} }`))},
 		{"a slow decision", "burst", "after the endpoint was done|refusals came|not given out",
 			edits(admissionResult.Code(
 				`if mutated() { time.Sleep(80 * time.Millisecond) }`))},

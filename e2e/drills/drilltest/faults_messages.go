@@ -7,13 +7,13 @@ func messageFaults() []Fault {
 	return []Fault{
 		{"nobody posts", "alert-path", "no message was accepted by Slack: nobody tried",
 			edits(attempt.ReplaceStatement(mutation.Call("Send")).Code(
-				`if mutated() { r.attempt = Attempt{Outcome: Arrived, Ref: Ref{Channel: "C1", TS: "1.1"}} } else { $ }`))},
+				`if mutated() { r.send = SendResult{Outcome: Delivered, Ref: Ref{Channel: "C1", TS: "1.1"}} } else { $ }`))},
 		{"Slack says no place", "alert-path", "a warning never came|no message was accepted by Slack, of [0-9]+ tries",
 			edits(acceptMessage.After(mutation.Call("add")).Code(
-				`if mutated() { return reply{"ok": true, "channel": c.ID} }`))},
+				`if mutated() { return object{"ok": true, "channel": c.ID} }`))},
 		{"Slack refuses all", "alert-path", "no message was accepted by Slack, of [0-9]+ tries",
 			edits(acceptMessage.Start().Code(
-				`if mutated() { return refusal("fatal_error") }`))},
+				`if mutated() { return errorObject("fatal_error") }`))},
 		{"no warnings", "alert-path", "the warning was accepted .*time_to_warn",
 			edits(reachedLevel.Replace(mutation.Expr("_ >= _.Warn.For")).Code(
 				`$ && !mutated()`))},
@@ -43,7 +43,7 @@ func messageFaults() []Fault {
 		{"a wrong value", "alert-path", "value", edits(valueText.Start().Code(
 			`if mutated() { inc.Value = 0 }`))},
 		{"told late", "alert-path", "too late", edits(attempt.After(mutation.Assign("sender")).Code(
-			`if mutated() && s.d.Kind == Post { time.Sleep(8 * time.Second) }`))},
+			`if mutated() && s.delivery.Kind == Post { time.Sleep(8 * time.Second) }`))},
 		{"told twice", "alert-path", "said twice",
 			edits(postMessage.Before(mutation.Call("PostMessageWithResponseContext")).Code(
 				`if mutated() {
@@ -51,9 +51,9 @@ func messageFaults() []Fault {
 				time.Sleep(1100 * time.Millisecond)
 			}`))},
 		{"messages stay as they were", "alert-path", "still says", edits(editMessage.Start().Code(
-			`if mutated() { return alerts.Attempt{Outcome: alerts.Arrived, Ref: root} }`))},
+			`if mutated() { return alerts.SendResult{Outcome: alerts.Delivered, Ref: root} }`))},
 		{"given up at once", "slack-outage", "nobody was told|that all is over never came",
 			edits(settleAttempt.Start().Code(
-				`if a.Outcome != Arrived && mutated() { a.Outcome = Never }`))},
+				`if a.Outcome != Delivered && mutated() { a.Outcome = PermanentFailure }`))},
 	}
 }

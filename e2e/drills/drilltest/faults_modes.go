@@ -9,13 +9,13 @@ func modeFaults() []Fault {
 			edits(setMode.Start().Code(
 				`if m == PassThrough && mutated() { return Enforce }`))},
 		{"a restore that only says so", "rollback", "nothing was refused after the restore", edits(setMode.Start().Code(
-			`if m == Enforce && g.leaving.Load() && mutated() { return PassThrough }`))},
+			`if m == Enforce && g.bypassing.Load() && mutated() { return PassThrough }`))},
 		{"another pool is rolled back", "rollback", "did not stop refusals|says that it is in mode enforce",
 			edits(applyMode.Before(mutation.Call("SetMode")).Code(
 				`if mutated() {
 				gate, err := admission.New(admission.Config{Workers: 1, Policy: admission.None{}, QueueLimit: 1, AssumedService: time.Second})
 				if err != nil { panic(err) }
-				p = &pool{gate, p.standing}
+				p = &pool{gate, p.state}
 			}`))},
 		{"observed and not passed through", "rollback", "mode observe", edits(setMode.Start().Code(
 			`if m == PassThrough && mutated() { m = Observe }`))},
@@ -29,7 +29,7 @@ func modeFaults() []Fault {
 			}`))},
 		{"a slow rollback", "rollback", "flip_time", edits(setMode.Start().Code(
 			`if m == PassThrough && mutated() {
-				time.AfterFunc(3*time.Second, func() { g.control(now, func() { g.settings.Mode = m }) })
+				time.AfterFunc(3*time.Second, func() { g.update(now, func() { g.settings.Mode = m }) })
 				return Enforce
 			}`))},
 		{"a rollback for half a second", "rollback", "did not stop refusals", edits(setMode.Start().Code(
@@ -37,6 +37,6 @@ func modeFaults() []Fault {
 				time.AfterFunc(500*time.Millisecond, func() { g.SetMode(time.Now(), Enforce) })
 			}`))},
 		{"a restore that refuses all", "rollback", "refuses before it is due", edits(admissionResult.Code(
-			`if mutated() && g.honoured > 0 { verdict = Verdict{ReasonQueueDepth, time.Second} }`))},
+			`if mutated() && g.grandfatheredBelow > 0 { verdict = Verdict{ReasonQueueDepth, time.Second} }`))},
 	}
 }

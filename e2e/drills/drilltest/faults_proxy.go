@@ -64,10 +64,10 @@ func swapped(res *http.Response) {
 			afterHeaders.Code(`if mutated() { swapped(res) }`),
 		)},
 		{"a byte is changed", "burst", "another answer|not the endpoint's",
-			edits(copyChunk.After(mutation.Call("look")).Code(
+			edits(copyChunk.After(mutation.Call("observe")).Code(
 				`if mutated() && time.Now().UnixNano()%10 == 0 { p[len(p)/2] ^= 1 }`))},
 		{"cut streams end well", "truncated-streams", "as if it were whole",
-			edits(copyBody.Before(mutation.Call("cut")).Code(
+			edits(copyBody.Before(mutation.Call("readFailure")).Code(
 				`if mutated() { return nil }`))},
 		{"cut streams are completed", "truncated-streams", "as if it were whole", edits(
 			proxy.Declare(`func (t *task) complete() *failure {
@@ -81,7 +81,7 @@ func swapped(res *http.Response) {
 		{"errors told as refusals", "upstream-errors", "refused", edits(afterHeaders.Code(
 			`if mutated() && res.StatusCode >= 500 { return t.refuse(admission.ReasonQueueDepth) }`))},
 		{"some fail", "burst", "no fault had befallen", edits(beforeUpstream.Code(
-			`if mutated() && time.Now().UnixNano()%20 == 0 { return t.noAnswer(ctx, io.ErrUnexpectedEOF) }`))},
+			`if mutated() && time.Now().UnixNano()%20 == 0 { return t.roundTripFailure(ctx, io.ErrUnexpectedEOF) }`))},
 		{"some are never answered", "burst", "never answered|do not come back", edits(beforeUpstream.Code(
 			`if mutated() && time.Now().UnixNano()%20 == 0 { <-t.r.Context().Done() }`))},
 		{"answers from a cache", "burst", "without a call|another answer", edits(
@@ -89,7 +89,7 @@ func swapped(res *http.Response) {
 
 func (t *task) fromCache() *failure {
 	t.setIDs()
-	t.committed = true
+	t.headersSent = true
 	t.w.Header().Set("Content-Type", "application/json")
 	_, _ = t.w.Write(*cached.Load())
 	t.obs.Outcome = admission.Completed
@@ -111,7 +111,7 @@ func (t *task) fromCache() *failure {
 				if b, err := io.ReadAll(res.Body); err == nil { res.Body = io.NopCloser(bytes.NewReader(b)) }
 			}`))},
 		{"permits kept too long", "burst", "permits do not come back",
-			edits(releasePermit.Before(mutation.Call("Over")).Code(
+			edits(releasePermit.Before(mutation.Call("Finish")).Code(
 				`if mutated() { time.Sleep(500 * time.Millisecond) }`))},
 	}
 }

@@ -7,18 +7,18 @@ import "headgate/e2e/mutation"
 func injectionFaults() []Fault {
 	return []Fault{
 		{"faults do not clear", "upstream-errors", "did not clear|brakes", edits(
-			endLeaseLock.Code(`if mutated() { return l.held }`),
+			endLeaseLock.Code(`if mutated() { return l.stalled }`),
 			leaseActive.Replace(mutation.Expr("!_.Before(_)")).Code(`$ && !mutated()`),
 		)},
 		{"faults only say that they clear", "upstream-errors", "when it was not in force: it did not clear", edits(
 			endLeaseLock.Code(`if l.fault.Kind == Status && (mutated() || mutated("faults do not end")) { return 0 }`),
 			leaseActive.Before(mutation.Return(1)).Code(`if l.fault.Kind == Status && (mutated() || mutated("faults do not end")) { return true }`),
-			clearAll.Before(mutation.Return(1)).Code(`if mutated() { r.Standing, r.Held = 0, 0 }`),
-			sandboxClear.Replace(mutation.Expr("!_.Stands()")).Code(`($ || mutated())`),
+			clearAll.Before(mutation.Return(1)).Code(`if mutated() { r.Active, r.Stalled = 0, 0 }`),
+			sandboxClear.Replace(mutation.Expr("!_.Active()")).Code(`($ || mutated())`),
 		)},
 		{"faults do not end", "upstream-errors", "did not clear", nil},
 		{"held calls are not let go", "hung-upstream", "did not clear|brakes",
-			edits(holdCall.Inside(mutation.Expr("<-_.gone")).Code(
+			edits(holdCall.Inside(mutation.Expr("<-_.done")).Code(
 				`if mutated() { time.Sleep(5 * time.Second) }`))},
 		{"a share of nothing", "upstream-errors", "befell none", edits(newLease.Code(
 			`if f.Kind != Hang && mutated() { f.Share = 0 }`))},
@@ -27,24 +27,24 @@ func injectionFaults() []Fault {
 		{"a tenth of the delay", "slow-upstream", "did not slow down", edits(newLease.Code(
 			`if mutated() { f.Delay, f.Jitter = f.Delay/10, f.Jitter/10 }`))},
 		{"no delay", "slow-upstream", "did not slow down", edits(callDelay.Code(
-			`if d != forever && mutated() { d = 0 }`))},
+			`if d != untilCleared && mutated() { d = 0 }`))},
 		{"hung calls go on", "hung-upstream", "did not hold the canary", edits(callDelay.Code(
-			`if d == forever && mutated() { d = 0 }`))},
+			`if d == untilCleared && mutated() { d = 0 }`))},
 		{"streams are not cut", "truncated-streams", "the answers did not break",
-			edits(truncatedRead.Replace(mutation.Expr("!_.strike(_)")).Code(
+			edits(truncatedRead.Replace(mutation.Expr("!_.hit(_)")).Code(
 				`($ || mutated())`))},
 		{"faults lapse", "slow-upstream", "befell [0-9]+ of [0-9]+ calls", edits(renewLease.Start().Code(
 			`if mutated() { return nil }`))},
 		{"Slack stays reachable", "slack-outage", "no fault befell a message",
-			edits(sandboxSlack.After(mutation.Assign("d.way")).Code(
-				`if mutated() { d.way = d.receiver.attempts(d.receiver.acceptances(d.transport)) }`))},
+			edits(sandboxSlack.After(mutation.Assign("d.senderTransport")).Code(
+				`if mutated() { d.senderTransport = d.recorder.wrapAttempts(d.recorder.wrapAccepted(d.transport)) }`))},
 		{"the record is not locked", "database-locked", "the record was not locked", edits(lockDatabase.Start().Code(
 			`if mutated() { return func(context.Context) error { return nil }, nil }`))},
 		{"no slots are lost", "worker-loss", "lost no slots",
-			edits(sandboxStep.ReplaceStatement(mutation.Expr("_.change(-_)")).Code(
+			edits(sandboxStep.ReplaceStatement(mutation.Expr("_.resize(-_)")).Code(
 				`if !mutated() { $ }`))},
 		{"slots do not come back", "worker-loss", "did not get its slots back",
-			edits(sandboxStep.ReplaceStatement(mutation.Expr("_.change(_.Count)")).Code(
+			edits(sandboxStep.ReplaceStatement(mutation.Expr("_.resize(_.Count)")).Code(
 				`if !mutated() { $ }`))},
 	}
 }
@@ -54,9 +54,9 @@ func injectionFaults() []Fault {
 func experimentFaults() []Fault {
 	return []Fault{
 		{"an endpoint that answers at once", "burst", "did not take its time", edits(serviceTime.Start().Code(
-			`if mutated() { return split(0) }`))},
+			`if mutated() { return splitTiming(0) }`))},
 		{"an endpoint that always takes the least", "burst", "did not take its time", edits(serviceTime.Start().Code(
-			`if mutated() { return split(float64(u.Low)) }`))},
+			`if mutated() { return splitTiming(float64(u.Low)) }`))},
 		{"an endpoint with few slots", "burst", "endpoint was overloaded",
 			edits(sandboxEndpoint.After(mutation.Assign("slots")).Code(
 				`if mutated() { w.slots.limit = (w.workers + 1) / 2 }`))},
@@ -67,19 +67,19 @@ func experimentFaults() []Fault {
 			edits(sendOne.Start().Code(
 				`if index%2 == 1 && mutated() { return }`))},
 		{"a late generator", "burst", "generator did not keep its rate",
-			edits(sendAll.Before(mutation.Call("pause")).Code(
-				`if mutated() { a.At += time.Duration(float64(time.Second) * l.send.clock.speed) }`))},
+			edits(sendAll.Before(mutation.Call("sleep")).Code(
+				`if mutated() { a.At += time.Duration(float64(time.Second) * l.sender.clock.speed) }`))},
 		{"no burst", "burst", "burst", edits(sandboxLoad.After(mutation.Assign("c")).Code(
 			`if mutated() { c.Arrivals.Bursts = nil }`))},
 		{"tasks go to production", "overload", "tasks came to production", edits(
 			sandbox.Declare(`var productionApp *App`),
-			startDrills.Before(mutation.Call("know")).Code(`productionApp = a`),
+			startDrills.Before(mutation.Call("initSeries")).Code(`productionApp = a`),
 			sandboxStart.Start().Code(`if mutated() { return w.load.start(productionApp.DataAddr()), nil }`),
 		)},
 		{"counted in production", "burst", "production counted", edits(
 			proxy.Declare(`var firstMetrics *Metrics`),
 			newMetrics.After(mutation.Assign("m")).Code(`if firstMetrics == nil { firstMetrics = m }`),
-			countArrival.Start().Code(`if firstMetrics != nil && firstMetrics != m && mutated() { firstMetrics.Arrived(pool) }`),
+			countArrival.Start().Code(`if firstMetrics != nil && firstMetrics != m && mutated() { firstMetrics.OnArrival(pool) }`),
 		)},
 	}
 }

@@ -1,0 +1,99 @@
+package format
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Value writes an amount with its unit. Unlike Seconds it keeps three digits,
+// because a value is read beside the limit that it is compared with.
+func (s Style) Value(v float64, unit string) string {
+	switch unit {
+	case "":
+		return Number(v)
+	case "ratio":
+		return s.Percent(v)
+	case "s", "seconds":
+		if math.Abs(v) >= 100 {
+			return s.Seconds(v)
+		}
+		return s.unit(Number(v), "s")
+	case "burn", "x", "×":
+		return Number(v) + "×"
+	default:
+		return Number(v) + " " + Printable(Truncate(unit, 30))
+	}
+}
+
+// Percent writes a share of 1 as a percentage with three digits at most.
+func (s Style) Percent(share float64) string { return s.unit(Number(share*100), "%") }
+
+func (s Style) unit(number, unit string) string {
+	if s == Table {
+		return number + unit
+	}
+	return number + " " + unit
+}
+
+// Number writes three digits, or all digits before the decimal point.
+func Number(v float64) string {
+	switch a := math.Abs(v); {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return Unknown
+	case a >= 1e15:
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	case a >= 100 || v == math.Trunc(v):
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case a >= 10:
+		return trimZeros(strconv.FormatFloat(v, 'f', 1, 64))
+	case a >= 0.01:
+		return trimZeros(strconv.FormatFloat(v, 'f', 2, 64))
+	default:
+		return strconv.FormatFloat(v, 'g', 2, 64)
+	}
+}
+
+func trimZeros(s string) string {
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+}
+
+// Count writes a whole number with a thin space between thousands.
+func Count(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	out := ""
+	for len(digits) > 3 {
+		out = "\u202f" + digits[len(digits)-3:] + out
+		digits = digits[:len(digits)-3]
+	}
+	return sign + digits + out
+}
+
+// Plural writes a number of things: "1 task", "3 tasks". The noun takes an s.
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return Count(int64(n)) + " " + noun + "s"
+}
+
+// byteUnits runs from large to small.
+var byteUnits = []struct {
+	name string
+	size int64
+}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
+
+// Bytes writes a size exactly, in the largest binary unit that divides it, as
+// settings accept it: 32MiB, 1000B.
+func Bytes(n int64) string {
+	for _, u := range byteUnits {
+		if n != 0 && n%u.size == 0 {
+			return strconv.FormatInt(n/u.size, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10) + "B"
+}
