@@ -245,6 +245,7 @@ func (m Measure) Unit() string {
 	return k.Unit
 }
 
+// LookupMeasure returns what is known of a measure, and whether it exists.
 func LookupMeasure(m Measure) (MeasureInfo, bool) {
 	for _, k := range measureTable() {
 		if k.Measure == m {

@@ -73,8 +73,7 @@ type Scenario struct {
 	Steps    []Step
 }
 
-// DisturbanceStart is when the trouble of a scenario begins, and end when it is over. Without a
-// baseline all of it is trouble.
+// DisturbanceStart is when the first disturbance of a scenario begins. Without a baseline the whole scenario is one.
 func (s Scenario) DisturbanceStart() time.Duration {
 	if s.Baseline == 0 {
 		return 0
@@ -87,6 +86,7 @@ func (s Scenario) DisturbanceStart() time.Duration {
 	return first
 }
 
+// DisturbanceEnd is when the last disturbance of a scenario is over.
 func (s Scenario) DisturbanceEnd() time.Duration {
 	last := time.Duration(-1)
 	s.eachDisturbance(func(_, to time.Duration) { last = max(last, to) })

@@ -56,6 +56,7 @@ const reasonDeadlinePassed = "deadline_passed"
 // wallTolerance is what a machine may take for its own work, on the wall clock.
 const wallTolerance = 150 * time.Millisecond
 
+// NewEvaluation prepares facts for questions.
 func NewEvaluation(f Facts) *Evaluation {
 	l := &Evaluation{Facts: f, spec: f.Run.Spec.Scenario, speed: max(f.Run.Speed, 1e-3), callsByTask: map[int][]drill.Call{}}
 	l.tolerance = time.Second + max(time.Duration(float64(wallTolerance)*l.speed), l.sendStall())

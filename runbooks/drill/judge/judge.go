@@ -49,6 +49,7 @@ func Judge(f Facts) (drill.Verdict, string, []drill.Hypothesis) {
 // Hypotheses says how the expectations of a run stand, by what is known so far.
 func Hypotheses(f Facts) []drill.Hypothesis { return NewEvaluation(f).Hypotheses() }
 
+// Hypotheses evaluates the expectations of the run by what is known so far.
 func (l *Evaluation) Hypotheses() []drill.Hypothesis {
 	all := make([]drill.Hypothesis, 0, len(l.Run.Spec.Expect))
 	for _, e := range l.Run.Spec.Expect {

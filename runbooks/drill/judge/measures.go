@@ -29,6 +29,7 @@ const minSamples = 20
 // ReadMeasure works out a measure from the facts. It is pure.
 func ReadMeasure(f Facts, m drill.Measure) drill.Reading { return NewEvaluation(f).Measure(m) }
 
+// Measure reads a measure.
 func (l *Evaluation) Measure(m drill.Measure) drill.Reading {
 	r := l.compute(m)
 	if l.live() {
