@@ -50,7 +50,7 @@ var (
 	updateOpen    = alertEngine.Function("txn.updateOpen")
 	planEvent     = delivery.Function("Planner.planEvent")
 	attempt       = delivery.Function("Dispatcher.runStep")
-	settleAttempt = delivery.Function("resultRules.applySend")
+	settleAttempt = delivery.Function("Options.applySend")
 	postMessage   = slackBot.Function("Bot.post")
 	editMessage   = slackBot.Function("Bot.edit")
 	drillPrefix   = slackBot.Function("drillPrefix")
