@@ -12,6 +12,7 @@ import (
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/runner"
 )
 
 // saveIncident puts an incident into the record of the App.
@@ -169,7 +170,7 @@ func TestProductionDriftDetected(t *testing.T) {
 // undone are recorded.
 func TestProductionPageAbortsADrill(t *testing.T) {
 	r := newFixture(t, nil)
-	run, err := r.app.drills.runner.Start(t.Context(), drill.Request{Spec: overloadedRun().Spec, Trigger: drill.ByHand, Actor: "me", Speed: 5})
+	run, err := r.app.drills.runner.Start(t.Context(), runner.Request{Spec: overloadedRun().Spec, Trigger: drill.ByHand, Actor: "me", Speed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ func TestProductionPageAbortsADrill(t *testing.T) {
 	if err != nil || kept.Verdict != drill.Aborted || kept.Status != drill.Ended || len(kept.UndoResults) == 0 {
 		t.Errorf("recorded as %s %s, undone %+v, %v", kept.Status, kept.Verdict, kept.UndoResults, err)
 	}
-	skipped, err := r.app.drills.runner.Start(t.Context(), drill.Request{Spec: overloadedRun().Spec, Trigger: drill.ByHand, Actor: "me"})
+	skipped, err := r.app.drills.runner.Start(t.Context(), runner.Request{Spec: overloadedRun().Spec, Trigger: drill.ByHand, Actor: "me"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func TestProductionPageAbortsADrill(t *testing.T) {
 // Going down aborts the drill first, and is bounded.
 func TestStopAbortsADrill(t *testing.T) {
 	r := newFixture(t, nil)
-	run, err := r.app.drills.runner.Start(t.Context(), drill.Request{Spec: overloadedRun().Spec, Trigger: drill.ByHand, Actor: "me", Speed: 5})
+	run, err := r.app.drills.runner.Start(t.Context(), runner.Request{Spec: overloadedRun().Spec, Trigger: drill.ByHand, Actor: "me", Speed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
