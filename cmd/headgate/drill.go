@@ -9,7 +9,7 @@ import (
 
 	"headgate/internal/cli"
 	"headgate/internal/modelstub"
-	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/spec"
 )
 
 func newDrill(env cli.Env) *cobra.Command {
@@ -157,7 +157,7 @@ run.`,
 		Example: "  headgate drill spec burst > weekly.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, ok := drill.BuiltInText(args[0])
+			text, ok := spec.BuiltInText(args[0])
 			if !ok {
 				return cli.Usagef("no built-in drill %.60q: there are %s", args[0], builtInNames())
 			}
@@ -168,7 +168,7 @@ run.`,
 }
 
 func builtInNames() string {
-	all, err := drill.BuiltIn()
+	all, err := spec.BuiltIn()
 	if err != nil {
 		return "none: " + err.Error()
 	}
@@ -191,7 +191,7 @@ reports that.`,
 		Example: "  headgate drill check weekly.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			spec, err := drill.Load(args[0], drill.Settings{AllowLive: true, Service: func(text string) error {
+			loaded, err := spec.Load(args[0], spec.Settings{AllowLive: true, Service: func(text string) error {
 				_, err := modelstub.ParseService(text)
 				return err
 			}})
@@ -199,13 +199,13 @@ reports that.`,
 				return cli.Usage(err)
 			}
 			out := cmd.OutOrStdout()
-			for _, line := range spec.Outline() {
+			for _, line := range spec.Outline(loaded) {
 				fmt.Fprintln(out, line)
 			}
-			for _, e := range spec.Expect {
+			for _, e := range loaded.Expect {
 				fmt.Fprintf(out, "expect: %s\n", e)
 			}
-			for _, e := range spec.AbortIf {
+			for _, e := range loaded.AbortIf {
 				fmt.Fprintf(out, "abort if: %s\n", e)
 			}
 			return nil

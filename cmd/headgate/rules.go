@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"headgate/engine/rules"
 	"headgate/internal/app"
 	"headgate/internal/cli"
 	"headgate/internal/config"
@@ -82,18 +83,22 @@ them.`,
   headgate rules export --config headgate.yaml --format prometheus > headgate.rules.yaml`,
 	}
 	path := configFlag(cmd)
-	cmd.Flags().StringVar(&format, "format", app.FormatYAML, "yaml or prometheus")
+	cmd.Flags().StringVar(&format, "format", rules.FormatYAML, "yaml or prometheus")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions( // fails only for a flag that does not exist
-		[]string{app.FormatYAML, app.FormatPrometheus}, cobra.ShellCompDirectiveNoFileComp))
+		[]string{rules.FormatYAML, rules.FormatPrometheus}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if format != app.FormatYAML && format != app.FormatPrometheus {
-			return cli.Usagef("--format must be %s or %s", app.FormatYAML, app.FormatPrometheus)
+		if format != rules.FormatYAML && format != rules.FormatPrometheus {
+			return cli.Usagef("--format must be %s or %s", rules.FormatYAML, rules.FormatPrometheus)
 		}
 		cfg, err := loadSettings(*path, cmd.ErrOrStderr())
 		if err != nil {
 			return err
 		}
-		return app.ExportRules(cmd.OutOrStdout(), cfg, format)
+		all, err := app.Rules(cfg)
+		if err != nil {
+			return err
+		}
+		return rules.Export(cmd.OutOrStdout(), all, format)
 	}
 	return cmd
 }

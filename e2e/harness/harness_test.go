@@ -52,7 +52,7 @@ func TestGateBetweenProxyAndStub(t *testing.T) {
 		t.Errorf("workers = %v, want 2", got)
 	}
 	gate.Stop(t)
-	if gate.Wait(t) != 0 || !strings.Contains(gate.Stderr(), `"msg":"down"`) {
+	if gate.Wait(t) != 0 || !strings.Contains(gate.Stderr(), `"msg":"stopped"`) {
 		t.Errorf("the gate did not end in order: %s", gate.Stderr())
 	}
 }

@@ -68,7 +68,7 @@ func TestFallback(t *testing.T) {
 				c.Reason != "upstream is slow" || c.Request != 1 {
 				t.Errorf("the change reads %+v", c)
 			}
-			for _, part := range []string{"left request 1", "instead", "within a second"} {
+			for _, part := range []string{"queued request 1", "instead", "within a second"} {
 				if !strings.Contains(d.Stderr, part) {
 					t.Errorf("no %q in what the command said: %s", part, d.Stderr)
 				}

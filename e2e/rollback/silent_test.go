@@ -30,7 +30,7 @@ func TestRollbackWhileNothingRuns(t *testing.T) {
 	dir := r.Dir
 	r.Stop(t)
 	d := rollbacktest.RunAt(t, dir, "", "rollback", "--reason", "before the start")
-	wantOutput(t, d, 0, "left request 1", "nothing serves", "next start", "rollback at the next start (request 1)")
+	wantOutput(t, d, 0, "queued request 1", "no service runs", "next start", "rollback at the next start (request 1)")
 	r = rollbacktest.Start(t, dir)
 	if p := r.Status(t)["main"]; p.Mode != "passthrough" || p.ModeReason != "before the start" {
 		t.Errorf("at the start the pool stands so: %+v", p)
@@ -76,7 +76,7 @@ func TestNothingWorks(t *testing.T) {
 	r, upstream, crowd := newFullGate(t)
 	free := rollbacktest.LockDatabase(t, r.Dir)
 	d := rollbacktest.RunAt(t, r.Dir, rollbacktest.UnusedURL(t), "rollback")
-	wantOutput(t, d, 3, "no request could be left", "try again", "stop headgate", "upstream", "--ephemeral")
+	wantOutput(t, d, 3, "the request could not be queued", "try again", "stop headgate", "upstream", "--ephemeral")
 	if d.Stdout != "" {
 		t.Errorf("something is claimed: %q", d.Stdout)
 	}
@@ -114,7 +114,7 @@ func TestCommandWhileHeld(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	r, upstream, crowd := newFullGate(t)
-	wantOutput(t, r.Command(t, "rollback", "--dry-run"), 0, "would go enforce → passthrough", "1 running and 3 queued would be kept")
+	wantOutput(t, r.Command(t, "rollback", "--dry-run"), 0, "would change enforce → passthrough", "1 running and 3 queued would be kept")
 	d := rollbacktest.RunAt(t, r.Dir, rollbacktest.UnusedURL(t), "rollback", "--dry-run")
 	wantOutput(t, d, 3, "nothing was changed")
 	r.AwaitRecorded(t)

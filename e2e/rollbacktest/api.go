@@ -36,10 +36,10 @@ type ModeChange struct {
 type ModeResult struct {
 	Recorded     bool         `json:"recorded"`
 	Changes      []ModeChange `json:"changes"`
-	Path         string       `json:"way"`     // commands only: api or request
-	Request      int64        `json:"request"` // commands only
-	Deferred     bool         `json:"waits"`   // commands only: it counts at the next start
-	UndoCommands []string     `json:"undo"`    // commands only
+	Path         string       `json:"path"`          // commands only: api or request
+	Request      int64        `json:"request"`       // commands only
+	Deferred     bool         `json:"deferred"`      // commands only: it counts at the next start
+	UndoCommands []string     `json:"undo_commands"` // commands only
 }
 
 // PoolStatus is how a pool stands.

@@ -26,7 +26,7 @@ type KillSummary struct {
 	New, Old              int // the mode after the restart
 }
 
-var queuedRequest = regexp.MustCompile(`left request (\d+) in the database`)
+var queuedRequest = regexp.MustCompile(`queued request (\d+) in the database`)
 
 // Run kills and looks. Whatever the command was told counts after the restart.
 func (c KillTest) Run(t testing.TB) KillSummary {

@@ -11,15 +11,15 @@ import (
 
 // What the log says after SIGHUP.
 const (
-	reloadedMessage = "settings taken over"
-	rejectedMessage = "settings were not taken over, nothing has changed"
+	reloadedMessage = "configuration reloaded"
+	rejectedMessage = "configuration reload failed, nothing has changed"
 )
 
 // Reload has the gate take over what is in its settings file.
 func (r *Instance) Reload(t testing.TB) {
 	t.Helper()
 	if said := r.sendHUP(t); said["msg"] != reloadedMessage {
-		t.Fatalf("the settings were not taken over: %v", said["error"])
+		t.Fatalf("the configuration was not reloaded: %v", said["error"])
 	}
 }
 
@@ -30,7 +30,7 @@ func (r *Instance) ReloadRejected(t testing.TB) string {
 	said := r.sendHUP(t)
 	reason, _ := said["error"].(string)
 	if said["msg"] != rejectedMessage || reason == "" {
-		t.Fatalf("the settings were taken over, or refused without a word: %v", said)
+		t.Fatalf("the configuration was reloaded, or rejected without a message: %v", said)
 	}
 	return reason
 }

@@ -32,9 +32,10 @@ type Error struct {
 	Err  error
 }
 
+// Error returns the text of the error itself.
 func (e Error) Error() string { return e.Err.Error() }
 
-// Unwrap returns the error itself.
+// Unwrap returns the error itself, for errors.Is and errors.As.
 func (e Error) Unwrap() error { return e.Err }
 
 // Usage makes err a usage error.

@@ -8,73 +8,41 @@ import (
 
 	"headgate/alerts/slack"
 	"headgate/engine"
+	"headgate/engine/rules"
 	"headgate/internal/app"
 	"headgate/internal/config"
 	"headgate/internal/format"
 )
 
-// rule is a rule in a pool, as --json prints it.
-type rule struct {
-	Name      string    `json:"name"`
-	Pool      string    `json:"pool"` // empty: the whole process
-	Unit      string    `json:"unit"`
-	Warn      *limit    `json:"warn"` // null: there is no such level
-	Page      *limit    `json:"page"`
-	Clear     ruleClear `json:"clear"`
-	MinEvents float64   `json:"min_events"`
-	Slow      bool      `json:"slow"` // evaluated every 30 s
-	Signal    string    `json:"signal"`
-	Summary   string    `json:"summary"`
-	Runbook   string    `json:"runbook"`
-	Action    string    `json:"action"`
-}
-
-type limit struct {
-	At   float64 `json:"at"`
-	ForS float64 `json:"for_s"`
-}
-
-type ruleClear struct {
-	Below float64 `json:"below"`
-	ForS  float64 `json:"for_s"`
-}
-
-func limitOf(t engine.Threshold) *limit {
-	if !t.Set {
-		return nil
-	}
-	return &limit{t.At, t.For.Seconds()}
-}
-
-func (l *limit) text(unit string) string {
-	if l == nil {
-		return ""
-	}
-	return fmt.Sprintf("%s for %s", format.Table.Value(l.At, unit), format.Table.Seconds(l.ForS))
-}
-
 // ShowRules checks a file of rules and lists its rules for each pool. Without a
 // file it lists the rules that the settings select. The service need not run.
 func (s *Service) ShowRules(cfg *config.Config, file string) error {
-	all, err := app.LoadRules(cfg, file)
+	all, err := loadRules(cfg, file)
 	if err != nil {
 		return Usage(err)
 	}
-	rules := []rule{}
-	for _, r := range all {
-		rules = append(rules, rule{
-			Name: r.Name, Pool: r.Pool, Unit: r.Unit, Warn: limitOf(r.Warn), Page: limitOf(r.Page), Clear: ruleClear{r.Clear.Below, r.Clear.For.Seconds()},
-			MinEvents: r.MinEvents, Slow: r.Slow, Signal: r.Signal, Summary: r.Summary, Runbook: r.Runbook, Action: r.Action,
-		})
-	}
-	return s.show(map[string]any{"rules": rules}, func(p *printer) {
+	return s.show(map[string]any{"rules": all}, func(p *printer) {
 		t := p.table("RULE", "POOL", "WARN AT", "PAGE AT", "CLEAR BELOW", "RUNBOOK", "ACTION")
-		for _, r := range rules {
-			below := limit{r.Clear.Below, r.Clear.ForS}
-			t.row(plain, r.Name, r.Pool, r.Warn.text(r.Unit), r.Page.text(r.Unit), below.text(r.Unit), r.Runbook, r.Action)
+		for _, r := range all {
+			clear := engine.Threshold{Set: true, At: r.Clear.Below, For: r.Clear.For}
+			t.row(plain, r.Name, r.Pool, thresholdText(r.Warn, r.Unit), thresholdText(r.Page, r.Unit), thresholdText(clear, r.Unit), r.Runbook, r.Action)
 		}
 		t.end()
 	})
+}
+
+func loadRules(cfg *config.Config, file string) ([]engine.Rule, error) {
+	if file == "" {
+		return app.Rules(cfg)
+	}
+	return rules.Load(file, app.RuleSettings(cfg))
+}
+
+func thresholdText(t engine.Threshold, unit string) string {
+	if !t.Set {
+		return ""
+	}
+	return fmt.Sprintf("%s for %s", format.Table.Value(t.At, unit), format.Table.Seconds(t.For.Seconds()))
 }
 
 // rulesTestReport is the result of files of rule tests, as --json prints it.
@@ -97,11 +65,14 @@ func (s *Service) TestRules(ctx context.Context, cfg *config.Config, files []str
 	var invalid []error
 	unmet := 0
 	for _, file := range files {
-		result, err := app.TestRules(ctx, cfg, file)
+		result, err := rules.Test(ctx, file, app.RuleSettings(cfg))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		one := fileTestReport{File: file, Tests: result.Tests, Failed: append([]string{}, result.Failed...)}
+		one := fileTestReport{File: file, Tests: result.Tests, Failed: []string{}}
+		for _, failure := range result.Failures {
+			one.Failed = append(one.Failed, failure.Error())
+		}
 		if err != nil {
 			one.Error = err.Error()
 			invalid = append(invalid, err)
