@@ -1,6 +1,6 @@
 //go:build !linux
 
-package rig
+package rollbacktest
 
 import "testing"
 
@@ -12,7 +12,7 @@ func SmallDisk(t testing.TB, _ string) bool {
 }
 
 // LimitFiles needs Linux.
-func (r *Rig) LimitFiles(t testing.TB, _ int) (taken func() int) {
+func (r *Instance) LimitFiles(t testing.TB, _ int) (taken func() int) {
 	t.Helper()
 	t.Fatal("the files of another process can be bounded on Linux only")
 	return nil
