@@ -1,16 +1,24 @@
 package slack
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/slack-go/slack"
 )
 
 const (
@@ -278,4 +286,226 @@ func refusalText(c callback, err error) string {
 		return "Nothing was done: " + err.Error() + ". Look at the latest message, or type /headgate help."
 	}
 	return "Nothing was done: " + err.Error() + ".\n" + Usage
+}
+
+const (
+	responseTimeout  = 10 * time.Second
+	maxResponseText  = 3000 // characters of an answer
+	responseHost     = "hooks.slack.com"
+	maxResponseReply = 64 << 10 // bytes of what Slack says to an answer
+)
+
+// responder tell those who asked, and nobody else.
+type responder struct {
+	bot *Bot
+	log *slog.Logger
+}
+
+// send tries the address that Slack gave, and then the channel.
+func (s responder) send(ctx context.Context, c callback, a Response) {
+	ctx, cancel := context.WithTimeout(ctx, responseTimeout)
+	defer cancel()
+	text := formatResponse(a.Text)
+	err := s.postToURL(ctx, c.responseURL, text)
+	if err != nil && c.channel != "" {
+		_, err = s.bot.api.PostEphemeralContext(ctx, c.channel, c.user, slack.MsgOptionText(text, false))
+	}
+	if err != nil {
+		s.log.Warn("somebody in Slack could not be answered", "user", c.user, "error", redactedError(err, s.bot.token))
+	}
+}
+
+var actorPattern = regexp.MustCompile(`\bslack:([UW][A-Z0-9]{2,20})\b`)
+
+// formatResponse makes an answer's plain text fit for Slack.
+func formatResponse(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		out, _ := escapeTruncate(strings.TrimRight(line, "\n"), maxResponseText)
+		lines = append(lines, out)
+	}
+	return actorPattern.ReplaceAllString(truncateMarkup(strings.Join(lines, "\n"), maxResponseText), "<@$1>")
+}
+
+var errResponseURL = errors.New("the address for the answer is none of Slack's")
+
+// postToURL posts to a response_url. It goes nowhere but to Slack, or to where the
+// API is said to be: the address comes from outside.
+func (s responder) postToURL(ctx context.Context, to, text string) error {
+	if !s.bot.trustsResponseURL(to) {
+		return errResponseURL
+	}
+	body, err := json.Marshal(map[string]any{"response_type": "ephemeral", "replace_original": false, "text": text})
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return errResponseURL // its text holds the address, which is a secret
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := s.bot.http.Do(req)
+	if err != nil {
+		return errors.New(redactedError(err, to))
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxResponseReply)) // so that the connection can be used again
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d", resp.StatusCode)
+	}
+	return nil
+}
+
+// trustsResponseURL says whether an address is one of Slack's own.
+func (b *Bot) trustsResponseURL(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil || u.User != nil || u.Opaque != "" {
+		return false
+	}
+	if u.Scheme == "https" && (u.Host == responseHost || u.Host == responseHost+":443") {
+		return true
+	}
+	return u.Scheme == b.apiURL.Scheme && u.Host == b.apiURL.Host
+}
+
+// ownsChannel says whether a channel is one of the bot's.
+func (b *Bot) ownsChannel(channel string) bool {
+	for _, id := range b.channels {
+		if id == channel {
+			return true
+		}
+	}
+	return false
+}
+
+// workspaceID returns the ID of the workspace. It is asked for once.
+func (b *Bot) workspaceID(ctx context.Context) (string, error) {
+	b.mu.Lock()
+	team := b.teamID
+	b.mu.Unlock()
+	if team != "" {
+		return team, nil
+	}
+	a, err := b.api.AuthTestContext(ctx)
+	if err != nil || a.TeamID == "" {
+		return "", errors.New(b.failureReason(err))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.teamID = a.TeamID
+	return a.TeamID, nil
+}
+
+const (
+	dedupWindow  = 10 * time.Minute // twice what a signature is good for
+	maxDedupKeys = 10_000
+)
+
+// dedupResult is what once says of a callback.
+type dedupResult uint8
+
+const (
+	dedupNew dedupResult = iota
+	dedupDuplicate
+	dedupFull // too many to remember: nothing can be said, so nothing may be done
+)
+
+// deduper remembers what has been taken, so that nothing is taken twice. It is safe
+// for concurrent use.
+type deduper struct {
+	mu        sync.Mutex
+	expires   map[[sha256.Size]byte]time.Time
+	lastSweep time.Time
+}
+
+func newDeduper() *deduper { return &deduper{expires: make(map[[sha256.Size]byte]time.Time)} }
+
+// add remembers a key, and says whether it was there.
+func (o *deduper) add(now time.Time, key string) dedupResult {
+	sum := sha256.Sum256([]byte(key))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if until, ok := o.expires[sum]; ok && now.Before(until) {
+		return dedupDuplicate
+	}
+	if len(o.expires) >= maxDedupKeys || now.Sub(o.lastSweep) >= dedupWindow {
+		o.sweepLocked(now)
+	}
+	if len(o.expires) >= maxDedupKeys {
+		return dedupFull
+	}
+	o.expires[sum] = now.Add(dedupWindow)
+	return dedupNew
+}
+
+// forget lets a key be taken again: what it stood for was not done.
+func (o *deduper) forget(key string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.expires, sha256.Sum256([]byte(key)))
+}
+
+func (o *deduper) sweepLocked(now time.Time) {
+	o.lastSweep = now
+	for sum, until := range o.expires {
+		if !now.Before(until) {
+			delete(o.expires, sum)
+		}
+	}
+}
+
+// rateLimiter lets so many through in each minute, and counts the others.
+type rateLimiter struct {
+	mu          sync.Mutex
+	perMinute   int
+	windowStart time.Time
+	allowed     int
+	suppressed  int // since the last that passed
+}
+
+// allow says whether one more may, and how many before it might not.
+func (r *rateLimiter) allow(now time.Time) (held int, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.windowStart) >= time.Minute {
+		r.windowStart, r.allowed = now, 0
+	}
+	if r.allowed >= r.perMinute {
+		r.suppressed++
+		return 0, false
+	}
+	held, r.suppressed = r.suppressed, 0
+	r.allowed++
+	return held, true
+}
+
+// interactionMetrics count what came from Slack, and what pretended to.
+type interactionMetrics struct {
+	handled  *prometheus.CounterVec
+	rejected *prometheus.CounterVec
+}
+
+// rejectReasons are the reasons for which a callback gets to no worker.
+func rejectReasons() []string {
+	return []string{"signature", "replayed", "repeated", "senseless", "busy"}
+}
+
+func newInteractionMetrics(reg prometheus.Registerer) (*interactionMetrics, error) {
+	m := &interactionMetrics{
+		handled: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "headgate_slack_presses_total", Help: "Buttons pressed and commands typed in Slack, by what they ask for and what became of it.",
+		}, []string{"action", "ending"}),
+		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "headgate_slack_turned_away_total", Help: "Callbacks that got to nobody: forged, replayed, repeated by Slack, senseless, or too many at once.",
+		}, []string{"reason"}),
+	}
+	for _, a := range Actions() {
+		for _, e := range []Result{Done, Refused, Failed} {
+			m.handled.WithLabelValues(string(a), string(e))
+		}
+	}
+	for _, why := range rejectReasons() {
+		m.rejected.WithLabelValues(why)
+	}
+	return m, errors.Join(reg.Register(m.handled), reg.Register(m.rejected))
 }

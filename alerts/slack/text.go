@@ -3,11 +3,14 @@ package slack
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"headgate/alerts"
 )
 
 // ellipsis ends what was cut.
@@ -152,4 +155,84 @@ func formatDuration(d time.Duration) string {
 	default:
 		return fmt.Sprintf("%d days", d/(24*time.Hour))
 	}
+}
+
+// Mention calls people, in Slack's markup. The zero Mention calls nobody.
+type Mention struct{ markup string }
+
+var mentionPattern = regexp.MustCompile(`^<(!here|!channel|!everyone|!subteam\^S[A-Z0-9]{2,20}|@[UW][A-Z0-9]{2,20})>$`)
+
+// ParseMention reads the setting of a mention: one or more of <!here>,
+// <!channel>, <!subteam^S…>, <@U…>, apart by spaces. Empty is nobody. A plain
+// "@here", which Slack shows and takes for nothing, is refused with a hint.
+func ParseMention(s string) (Mention, error) {
+	words := strings.Fields(s)
+	if len(words) > 10 {
+		return Mention{}, fmt.Errorf("%d mentions, at most 10", len(words))
+	}
+	for _, w := range words {
+		if mentionPattern.MatchString(w) {
+			continue
+		}
+		return Mention{}, fmt.Errorf("%.40q is no mention%s", w, mentionHint(w))
+	}
+	return Mention{markup: strings.Join(words, " ")}, nil
+}
+
+func mentionHint(w string) string {
+	switch strings.TrimPrefix(w, "@") {
+	case "here", "channel", "everyone":
+		return fmt.Sprintf(": Slack takes plain text for nothing, write <!%s>", strings.TrimPrefix(w, "@"))
+	}
+	switch {
+	case strings.HasPrefix(w, "S"):
+		return fmt.Sprintf(": for a user group write <!subteam^%.20s>", w)
+	case strings.HasPrefix(w, "U"), strings.HasPrefix(w, "W"):
+		return fmt.Sprintf(": for a person write <@%.20s>", w)
+	}
+	return ": write <!here>, <!subteam^S…> with the ID of a user group, or <@U…> with that of a person"
+}
+
+// PlainTextRenderer puts deliveries into the words that Slack shows, as plain text, for
+// those who read of them elsewhere.
+type PlainTextRenderer struct{ renderer renderer }
+
+// NewPlainTextRenderer returns a PlainTextRenderer whose links lead to an external URL, or that gives
+// commands instead if it is empty.
+func NewPlainTextRenderer(links string) (PlainTextRenderer, error) {
+	words, err := newRenderer(links, Mention{})
+	return PlainTextRenderer{words}, err
+}
+
+// Render returns what a delivery says, in some lines, with at most n characters.
+func (w PlainTextRenderer) Render(d alerts.Delivery, n int) string {
+	l := w.renderer.parts(d, d.Kind == alerts.Post)
+	parts := append([]string{l.header, l.body}, l.banners...)
+	for _, f := range l.fields {
+		parts = append(parts, strings.Replace(f, "*\n", "*: ", 1))
+	}
+	var out []string
+	for line := range strings.SplitSeq(strings.Join(nonEmpty(append(parts, l.footer)), "\n"), "\n") {
+		out = append(out, plainText(stripMarkup(line), n))
+	}
+	text := []rune(strings.Join(out, "\n"))
+	if len(text) <= n {
+		return string(text)
+	}
+	return string(text[:max(n-1, 0)]) + ellipsis
+}
+
+var (
+	datePattern = regexp.MustCompile(`<!date\^\d+\^[^|>]*\|([^>]*)> \([0-9:]+ UTC\)`)
+	linkPattern = regexp.MustCompile(`<(https?://[^|>]*)\|([^>]*)>`)
+	boldPattern = regexp.MustCompile(`(^|\s)\*([^*]+)\*`)
+)
+
+// stripMarkup takes Slack's markup off a text of ours. Values from outside are in it
+// escaped, so that nothing of theirs is taken for markup.
+func stripMarkup(s string) string {
+	s = datePattern.ReplaceAllString(s, "$1")
+	s = linkPattern.ReplaceAllString(s, "$2 ($1)")
+	s = boldPattern.ReplaceAllString(s, "$1$2")
+	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&", "`", "").Replace(s)
 }

@@ -3,11 +3,13 @@ package fakeslack
 import (
 	"bytes"
 	"embed"
+	"errors"
 	"fmt"
 	"html/template"
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -268,3 +270,136 @@ func render(w http.ResponseWriter, status int, name string, data any) {
 	w.WriteHeader(status)
 	_, _ = w.Write(b.Bytes()) // the reader has gone
 }
+
+// dialog is a confirmation, or a notice that something cannot be.
+type dialog struct {
+	view
+	TS, Version        string
+	Block, Action      string
+	Heading, Text      string
+	Confirm, Deny      string
+	Danger, NoticeOnly bool
+}
+
+// servePress presses a button. When that has a confirmation, it is asked for
+// first.
+func (s *Server) servePress(w http.ResponseWriter, r *http.Request) {
+	v := s.view(r.PostFormValue("channel"), r.PostFormValue("as"))
+	b := buttonRef{version: r.PostFormValue("version"), block: r.PostFormValue("block"), action: r.PostFormValue("action")}
+	i, c, err := s.newPress(r.PostFormValue("channel"), r.PostFormValue("ts"), b, r.PostFormValue("as"))
+	if err != nil {
+		renderNotice(w, v, err)
+		return
+	}
+	if c != nil && r.PostFormValue("confirmed") != "yes" {
+		q := dialog{view: v, TS: i.TS, Version: b.version, Block: b.block, Action: b.action,
+			Heading: orDefault(c.Title.Text, "Are you sure?"), Text: c.Text.Text,
+			Danger: c.Style == "danger" || i.Action.Style == "danger"}
+		q.Confirm, q.Deny = orDefault(c.Confirm.Text, "Yes"), orDefault(c.Deny.Text, "Cancel")
+		render(w, http.StatusOK, "ask.html", q)
+		return
+	}
+	if _, err := s.Deliver(r.Context(), i); errors.Is(err, ErrBusy) {
+		renderNotice(w, v, err)
+		return
+	}
+	http.Redirect(w, r, "/channel?"+string(v.Query()), http.StatusSeeOther) // what failed stands in the channel
+}
+
+// serveCommand types a command.
+func (s *Server) serveCommand(w http.ResponseWriter, r *http.Request) {
+	v := s.view(r.PostFormValue("channel"), r.PostFormValue("as"))
+	_, err := s.Command(r.Context(), r.PostFormValue("channel"), r.PostFormValue("as"), r.PostFormValue("line"))
+	for _, known := range []error{ErrNoCommand, ErrNoUser, ErrNoChannel, ErrBusy} {
+		if errors.Is(err, known) {
+			renderNotice(w, v, err)
+			return
+		}
+	}
+	http.Redirect(w, r, "/?"+string(v.Query()), http.StatusSeeOther)
+}
+
+// renderNotice says what cannot be. Of what went wrong with the app the channel tells.
+func renderNotice(w http.ResponseWriter, v view, err error) {
+	render(w, http.StatusConflict, "ask.html", dialog{view: v, Heading: "That did not work", Text: err.Error(), NoticeOnly: true})
+}
+
+func orDefault(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// mrkdwn turns Slack's markup into HTML. Everything that is not markup is
+// escaped; links are kept only if they lead to the web. Names are those of users by
+// their IDs; others are shown as they are.
+func mrkdwn(s string, names map[string]string) template.HTML {
+	var b strings.Builder
+	for s != "" {
+		open := strings.IndexByte(s, '<')
+		end := strings.IndexByte(s, '>')
+		if open < 0 || end < open {
+			b.WriteString(renderStyled(s))
+			break
+		}
+		b.WriteString(renderStyled(s[:open]))
+		b.WriteString(renderEntity(s[open+1:end], names))
+		s = s[end+1:]
+	}
+	return template.HTML(b.String())
+}
+
+// renderEntity is what stands between < and >.
+func renderEntity(s string, names map[string]string) string {
+	target, label, labelled := strings.Cut(s, "|")
+	switch {
+	case strings.HasPrefix(target, "!date^"):
+		return `<time title="` + escapeHTML(label) + `">` + escapeHTML(label) + `</time>`
+	case strings.HasPrefix(target, "!subteam^"):
+		if !labelled {
+			label = strings.TrimPrefix(target, "!subteam^")
+		}
+		return `<mark>@` + escapeHTML(strings.TrimPrefix(label, "@")) + `</mark>`
+	case strings.HasPrefix(target, "!"):
+		return `<mark>@` + escapeHTML(target[1:]) + `</mark>`
+	case strings.HasPrefix(target, "@"):
+		if name, ok := names[target[1:]]; ok {
+			target = "@" + name
+		}
+		return `<mark>` + escapeHTML(target) + `</mark>`
+	case strings.HasPrefix(target, "http://"), strings.HasPrefix(target, "https://"):
+		if !labelled {
+			label = target
+		}
+		return `<a rel="noreferrer noopener" href="` + escapeHTML(target) + `">` + escapeHTML(label) + `</a>`
+	default:
+		return escapeHTML("<" + s + ">")
+	}
+}
+
+// Slack knows three entities and nothing else.
+func escapeHTML(s string) string {
+	s = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(s)
+	return template.HTMLEscapeString(s)
+}
+
+var styles = regexp.MustCompile("`([^`\n]+)`|\\*([^*\n]+)\\*|\\b_([^_\n]+)_\\b")
+
+func renderStyled(s string) string {
+	var b strings.Builder
+	last := 0
+	for _, m := range styles.FindAllStringSubmatchIndex(s, -1) {
+		b.WriteString(breakLines(s[last:m[0]]))
+		for i, tag := range []string{"code", "strong", "em"} {
+			if at := 2 + 2*i; m[at] >= 0 {
+				b.WriteString("<" + tag + ">" + escapeHTML(s[m[at]:m[at+1]]) + "</" + tag + ">")
+			}
+		}
+		last = m[1]
+	}
+	b.WriteString(breakLines(s[last:]))
+	return b.String()
+}
+
+func breakLines(s string) string { return strings.ReplaceAll(escapeHTML(s), "\n", "<br>") }

@@ -34,6 +34,7 @@ type socket struct {
 	// Guarded by the server's lock.
 	pending  map[string]chan json.RawMessage // envelopes that have no answer yet, or only one of two
 	draining bool                            // has been told to go
+	deaf     bool                            // acknowledgements that arrive are lost: the connection is being dropped
 }
 
 // ticket opens one socket.
@@ -165,6 +166,9 @@ func (s *Server) handleAck(k *socket, raw []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if k.deaf {
+		return
+	}
 	select {
 	case k.pending[a.Envelope] <- a.Payload: // unknown: nil, which takes nothing
 	default:
@@ -215,7 +219,8 @@ func (s *Server) deliverSocket(ctx context.Context, i Interaction, f Fault, r *R
 	ctx, cancel := context.WithTimeoutCause(ctx, s.o.ResponseTimeout, ErrNoResponse)
 	defer cancel()
 	e := i.envelope()
-	k, answers := s.reserveEnvelope(e["envelope_id"].(string))
+	// With DropAfter the app may acknowledge before the connection is closed; that acknowledgement must not count.
+	k, answers := s.reserveEnvelope(e["envelope_id"].(string), f.Kind == DropAfter)
 	if k == nil {
 		return nil, ErrNoSocket
 	}
@@ -268,12 +273,13 @@ func (i Interaction) envelope() object {
 	}
 }
 
-// reserveEnvelope chooses a socket and makes room for an envelope's answers.
-func (s *Server) reserveEnvelope(envelope string) (*socket, <-chan json.RawMessage) {
+// reserveEnvelope chooses a socket and makes room for an envelope's answers. A deaf socket loses them.
+func (s *Server) reserveEnvelope(envelope string, deaf bool) (*socket, <-chan json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range slices.Backward(s.sockets) {
 		if !k.draining {
+			k.deaf = k.deaf || deaf
 			answers := make(chan json.RawMessage, 2)
 			k.pending[envelope] = answers
 			return k, answers

@@ -44,7 +44,7 @@ func connectApp(t *testing.T, s *fakeslack.Server, srv *httptest.Server, mute bo
 	wg.Go(func() { _ = app.RunContext(ctx) })
 	wg.Go(func() { f.listen(ctx, app, mute) })
 	t.Cleanup(func() { stop(); s.Close(); wg.Wait() })
-	if err := s.AwaitSockets(filterByTS(t), 1); err != nil {
+	if err := s.AwaitSockets(within20s(t), 1); err != nil {
 		t.Fatal(err)
 	}
 	// A socket counts before the app has been greeted, and may be lost before that.
@@ -52,7 +52,7 @@ func connectApp(t *testing.T, s *fakeslack.Server, srv *httptest.Server, mute bo
 	return f
 }
 
-func filterByTS(t *testing.T) context.Context {
+func within20s(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
@@ -152,7 +152,7 @@ func TestSocketsThatAreLostComeBack(t *testing.T) {
 				t.Fatalf("got %v, want %v", err, tt.want)
 			}
 			await(t, "a second connection", func() bool { return len(app.eventsOf(socketmode.EventTypeHello)) >= 2 })
-			if err := s.AwaitSockets(filterByTS(t), 1); err != nil {
+			if err := s.AwaitSockets(within20s(t), 1); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := s.Press(t.Context(), "C1", ts, "ack", "U0ADA"); err != nil {
@@ -298,7 +298,7 @@ func TestAMuteSocketIsGivenUp(t *testing.T) {
 		t.Fatalf("something was heard: %+v, %v", r, err)
 	}
 	await(t, "a second connection", func() bool { return len(app.eventsOf(socketmode.EventTypeHello)) >= 2 })
-	if err := s.AwaitSockets(filterByTS(t), 1); err != nil {
+	if err := s.AwaitSockets(within20s(t), 1); err != nil {
 		t.Fatal(err)
 	}
 }

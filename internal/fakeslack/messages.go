@@ -1,0 +1,336 @@
+package fakeslack
+
+import (
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// writableChannel finds the channel that a call writes to.
+func (s *Server) writableChannel(v url.Values) (*channel, object) {
+	c := s.channelLocked(v.Get("channel"))
+	switch {
+	case c == nil:
+		return nil, errorObject("channel_not_found")
+	case c.Archived:
+		return nil, errorObject("is_archived")
+	case !c.Member:
+		return nil, errorObject("not_in_channel")
+	}
+	return c, nil
+}
+
+func (s *Server) post(v url.Values) object {
+	c, refused := s.writableChannel(v)
+	if refused != nil {
+		return refused
+	}
+	if refused := validateContent(v); refused != nil {
+		return refused
+	}
+	if now := s.o.Now(); s.o.RateLimited {
+		if now.Sub(c.lastPost) < time.Second {
+			return errorObject("ratelimited")
+		}
+		c.lastPost = now
+	}
+	m := s.messageLocked(v)
+	if m.Thread != "" && c.find(m.Thread) == nil {
+		m.Thread = "" // the root is gone: it goes to the channel
+	}
+	c.add(m)
+	return object{"ok": true, "channel": c.ID, "ts": m.TS, "message": m.object(true)}
+}
+
+func (s *Server) messageLocked(v url.Values) *Message {
+	return &Message{
+		TS: s.tsLocked(), Thread: v.Get("thread_ts"), Broadcast: v.Get("reply_broadcast") == "true",
+		Text: v.Get("text"), Blocks: rawJSON(v.Get("blocks")), Metadata: rawJSON(v.Get("metadata")),
+	}
+}
+
+func (s *Server) update(v url.Values) object {
+	c, refused := s.writableChannel(v)
+	if refused != nil {
+		return refused
+	}
+	m := c.find(v.Get("ts"))
+	if m == nil {
+		return errorObject("message_not_found")
+	}
+	if refused := validateContent(v); refused != nil {
+		return refused
+	}
+	m.edit(v.Get("text"), rawJSON(v.Get("blocks")))
+	if md := rawJSON(v.Get("metadata")); md != nil {
+		m.Metadata = md
+	}
+	return object{"ok": true, "channel": c.ID, "ts": m.TS, "text": m.Text, "message": m.object(true)}
+}
+
+func (s *Server) deleteMessage(v url.Values) object {
+	c, refused := s.writableChannel(v)
+	if refused != nil {
+		return refused
+	}
+	if !c.remove(v.Get("ts")) {
+		return errorObject("message_not_found")
+	}
+	return object{"ok": true, "channel": c.ID, "ts": v.Get("ts")}
+}
+
+// object returns a message as answers have it.
+func (m *Message) object(metadata bool) object {
+	r := object{"type": "message", "ts": m.TS, "text": m.Text, "bot_id": "B0FAKE", "user": "U0FAKE"}
+	if m.Thread != "" {
+		r["thread_ts"] = m.Thread
+	}
+	if m.Broadcast {
+		r["subtype"] = "thread_broadcast"
+	}
+	if m.Blocks != nil {
+		r["blocks"] = m.Blocks
+	}
+	if metadata && m.Metadata != nil {
+		r["metadata"] = m.Metadata
+	}
+	if len(m.Versions) > 0 {
+		r["edited"] = object{"user": "U0FAKE", "ts": m.TS}
+	}
+	return r
+}
+
+func rawJSON(text string) json.RawMessage {
+	if text == "" || text == "null" || text == "[]" || !json.Valid([]byte(text)) {
+		return nil
+	}
+	return json.RawMessage(text)
+}
+
+// Message is a message as it stands.
+type Message struct {
+	Channel   string
+	TS        string
+	Thread    string // ts of the root; empty: it is one
+	Broadcast bool   // a reply that is shown in the channel too
+	Text      string
+	Blocks    json.RawMessage // nil: none
+	Metadata  json.RawMessage // nil: none
+	Webhook   bool
+	OnlyFor   string    // ID of the user who alone sees it; empty: everybody does
+	Author    string    // empty: the app
+	File      string    // name of the file that came with it
+	Versions  []Version // earlier ones, oldest first
+	Pings     []string  // mentions that notified somebody: those of the first version
+}
+
+// Version is a message before an edit.
+type Version struct {
+	Text   string
+	Blocks json.RawMessage
+}
+
+// Call is one request.
+type Call struct {
+	Method  string // webhook for a webhook
+	Channel string
+	Error   string // of the answer, or the fault's kind
+}
+
+// Messages returns what stands in a channel, replies too, in the order in which
+// it came.
+func (s *Server) Messages(channelID string) []Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.channelLocked(channelID)
+	if c == nil {
+		return nil
+	}
+	ms := make([]Message, 0, len(c.messages))
+	for _, m := range c.messages {
+		copied := *m
+		copied.Versions, copied.Pings = slices.Clone(m.Versions), slices.Clone(m.Pings)
+		ms = append(ms, copied)
+	}
+	return ms
+}
+
+// Roots returns the messages of a channel that are not replies.
+func (s *Server) Roots(channelID string) []Message {
+	return slices.DeleteFunc(s.Messages(channelID), func(m Message) bool { return m.Thread != "" })
+}
+
+// Replies returns the thread below a message, without it.
+func (s *Server) Replies(channelID, ts string) []Message {
+	return slices.DeleteFunc(s.Messages(channelID), func(m Message) bool { return m.Thread != ts })
+}
+
+// Delete removes a message, as a person would. It says whether it was there.
+func (s *Server) Delete(channelID, ts string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.channelLocked(channelID)
+	return c != nil && c.remove(ts)
+}
+
+// Calls returns the requests to the API and to webhooks so far, oldest first.
+func (s *Server) Calls() []Call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
+}
+
+// Count returns how many calls of a method there were.
+func (s *Server) Count(method string) int {
+	n := 0
+	for _, c := range s.Calls() {
+		if c.Method == method {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *channel) find(ts string) *Message {
+	i, ok := c.index(ts)
+	if !ok {
+		return nil
+	}
+	return c.messages[i]
+}
+
+func (c *channel) index(ts string) (int, bool) {
+	return slices.BinarySearchFunc(c.messages, ts, func(m *Message, ts string) int { return strings.Compare(m.TS, ts) })
+}
+
+func (c *channel) remove(ts string) bool {
+	i, ok := c.index(ts)
+	if ok {
+		c.messages = slices.Delete(c.messages, i, i+1)
+	}
+	return ok
+}
+
+func (c *channel) add(m *Message) {
+	m.Channel = c.ID
+	m.Pings = mention.FindAllString(m.Text+" "+string(m.Blocks), -1)
+	slices.Sort(m.Pings)
+	m.Pings = slices.Compact(m.Pings)
+	c.messages = append(c.messages, m)
+	if n := len(c.messages) - maxMessages; n > 0 {
+		c.messages = slices.Delete(c.messages, 0, n)
+	}
+}
+
+func (m *Message) edit(text string, blocks json.RawMessage) {
+	if len(m.Versions) == maxVersions {
+		m.Versions = slices.Delete(m.Versions, 1, 2)
+	}
+	m.Versions = append(m.Versions, Version{Text: m.Text, Blocks: m.Blocks})
+	m.Text, m.Blocks = text, blocks
+}
+
+// mention matches what notifies people. A group may carry a label.
+var mention = regexp.MustCompile(`<(?:!here|!channel|!everyone|!subteam\^S[A-Z0-9]+|@U[A-Z0-9]+)(?:\|[^>]*)?>`)
+
+func (s *Server) info(v url.Values) object {
+	c := s.channelLocked(v.Get("channel"))
+	if c == nil {
+		return errorObject("channel_not_found")
+	}
+	return object{"ok": true, "channel": object{
+		"id": c.ID, "name": c.Name, "is_channel": true, "is_member": c.Member, "is_archived": c.Archived,
+	}}
+}
+
+// readableChannel finds the channel that a call reads.
+func (s *Server) readableChannel(v url.Values) (*channel, object) {
+	c := s.channelLocked(v.Get("channel"))
+	switch {
+	case c == nil:
+		return nil, errorObject("channel_not_found")
+	case !c.Member:
+		return nil, errorObject("not_in_channel")
+	}
+	return c, nil
+}
+
+// history returns messages, newest first.
+func (s *Server) history(v url.Values) object {
+	c, refused := s.readableChannel(v)
+	if refused != nil {
+		return refused
+	}
+	ms := filterByTS(c.messages, v)
+	ms = slices.DeleteFunc(ms, func(m *Message) bool { return m.Thread != "" && !m.Broadcast })
+	slices.Reverse(ms)
+	return paginate(ms, v)
+}
+
+// replies returns a thread, the root first.
+func (s *Server) replies(v url.Values) object {
+	c, refused := s.readableChannel(v)
+	if refused != nil {
+		return refused
+	}
+	root := c.find(v.Get("ts"))
+	if root == nil {
+		return errorObject("thread_not_found")
+	}
+	ms := filterByTS(c.messages, v)
+	ms = slices.DeleteFunc(ms, func(m *Message) bool { return m.Thread != root.TS })
+	return paginate(slices.Insert(ms, 0, root), v)
+}
+
+func filterByTS(all []*Message, v url.Values) []*Message {
+	oldest, latest, inclusive := v.Get("oldest"), v.Get("latest"), v.Get("inclusive") == "1" || v.Get("inclusive") == "true"
+	var ms []*Message
+	for _, m := range all {
+		after := oldest == "" || cmpTS(m.TS, oldest) > 0 || (inclusive && cmpTS(m.TS, oldest) == 0)
+		before := latest == "" || cmpTS(m.TS, latest) < 0 || (inclusive && cmpTS(m.TS, latest) == 0)
+		if after && before {
+			ms = append(ms, m)
+		}
+	}
+	return ms
+}
+
+// cmpTS compares two ts by their seconds, then their fractions.
+func cmpTS(a, b string) int {
+	as, af, _ := strings.Cut(a, ".")
+	bs, bf, _ := strings.Cut(b, ".")
+	if len(as) != len(bs) {
+		return len(as) - len(bs)
+	}
+	return strings.Compare(as+"."+af, bs+"."+bf)
+}
+
+// paginate returns one page of messages. A cursor is the number of messages before it.
+func paginate(ms []*Message, v url.Values) object {
+	limit, err := strconv.Atoi(v.Get("limit"))
+	if err != nil || limit <= 0 || limit > 999 {
+		limit = 100
+	}
+	skip, err := strconv.Atoi(v.Get("cursor"))
+	if v.Get("cursor") != "" && (err != nil || skip < 0) {
+		return errorObject("invalid_cursor")
+	}
+	ms = ms[min(skip, len(ms)):]
+	metadata := v.Get("include_all_metadata") == "1" || v.Get("include_all_metadata") == "true"
+	out, next := []object{}, ""
+	for i, m := range ms {
+		if i == limit {
+			next = strconv.Itoa(skip + limit)
+			break
+		}
+		out = append(out, m.object(metadata))
+	}
+	return object{
+		"ok": true, "messages": out, "has_more": next != "",
+		"response_metadata": object{"next_cursor": next},
+	}
+}
