@@ -1,6 +1,8 @@
 package engine
 
-import "time"
+import (
+	"time"
+)
 
 // evaluateRule takes one rule's value into account.
 func (t *txn) evaluateRule(r Rule, v Value) {
@@ -98,4 +100,215 @@ func (t *txn) updateLevel(r Rule, s *ruleState, z band, inc *Incident) {
 func (s *ruleState) reset() {
 	s.Phase, s.Level = OK, LevelNone
 	s.WarnFor, s.PageFor, s.ClearFor, s.BelowPageFor, s.IdleFor, s.MissingFor = 0, 0, 0, 0, 0, 0
+}
+
+// band is where a value stands against a rule's thresholds.
+type band uint8
+
+const (
+	bandNone band = iota // nothing was evaluated before
+	bandMissing
+	bandIdle
+	bandClear // below clear
+	bandHold  // between clear and the first threshold
+	bandWarn
+	bandPage
+)
+
+func (z band) hasValue() bool { return z >= bandClear }
+
+func (z band) breach() bool { return z >= bandWarn }
+
+// bandOf places a value. What is not a number is missing, whatever it is called.
+func (r Rule) bandOf(v Value) band {
+	switch {
+	case v.Quality == Idle:
+		return bandIdle
+	case v.Quality != Valid || !finite(v.V):
+		return bandMissing
+	case r.Page.Set && v.V >= r.Page.At:
+		return bandPage
+	case r.Warn.Set && v.V >= r.Warn.At:
+		return bandWarn
+	case v.V < r.Clear.Below:
+		return bandClear
+	default:
+		return bandHold
+	}
+}
+
+// ruleState is a state, and where its value stood at the evaluation before.
+type ruleState struct {
+	State
+	band band
+	last Value
+}
+
+// updateDurations moves the clocks. Time counts only between two evaluations that agree:
+// how long something has been so is what was seen of it.
+func (s *ruleState) updateDurations(r Rule, z band, elapsed time.Duration, c Config) {
+	prev := s.band
+	s.band = z
+	s.updateNoDataDurations(prev, z, elapsed, c)
+	if !z.hasValue() {
+		return
+	}
+	s.updateBreachDurations(r, prev, z, elapsed)
+	s.updateRecoveryDurations(r, prev, z, elapsed)
+}
+
+// updateNoDataDurations moves the clocks of not knowing. While a value is missing or
+// means nothing, all other clocks stand still.
+func (s *ruleState) updateNoDataDurations(prev, z band, elapsed time.Duration, c Config) {
+	switch {
+	case z != bandMissing:
+		s.MissingFor = 0
+	case prev == bandMissing:
+		s.MissingFor = min(s.MissingFor+elapsed, c.MissingGrace)
+	}
+	switch {
+	case z.hasValue() || s.Phase == OK:
+		s.IdleFor = 0
+	case z == bandIdle && prev == bandIdle:
+		s.IdleFor = min(s.IdleFor+elapsed, c.IdleClose)
+	}
+}
+
+func (s *ruleState) updateBreachDurations(r Rule, prev, z band, elapsed time.Duration) {
+	switch {
+	case !r.Warn.Set || z == bandClear:
+		s.WarnFor = 0
+	case z.breach() && prev.breach():
+		s.WarnFor = addCapped(s.WarnFor, elapsed, r.Warn.For)
+	}
+	switch {
+	case !r.Page.Set || z == bandClear || r.Warn.Set && z != bandPage:
+		s.PageFor = 0
+	case z == bandPage && prev == bandPage:
+		s.PageFor = addCapped(s.PageFor, elapsed, r.Page.For)
+	}
+}
+
+// updateRecoveryDurations moves the clocks of an open incident that may be getting better.
+func (s *ruleState) updateRecoveryDurations(r Rule, prev, z band, elapsed time.Duration) {
+	switch {
+	case !s.open() || z.breach():
+		s.ClearFor = 0
+	case z == bandClear && prev == bandClear:
+		s.ClearFor = addCapped(s.ClearFor, elapsed, r.Clear.For)
+	}
+	switch {
+	case s.Level != LevelPage || z == bandPage:
+		s.BelowPageFor = 0
+	case z == bandWarn && prev == bandWarn:
+		s.BelowPageFor = addCapped(s.BelowPageFor, elapsed, r.Clear.For)
+	}
+}
+
+// addCapped adds to a clock that need not go beyond limit.
+func addCapped(d, by, limit time.Duration) time.Duration {
+	return max(d, min(d+by, limit))
+}
+
+// open says whether the state has an incident that is not over.
+func (s *ruleState) open() bool { return s.Phase == Firing || s.Phase == Recovering }
+
+// reachedLevel returns the level whose threshold has been breached for long enough.
+func (s *ruleState) reachedLevel(r Rule) Level {
+	switch {
+	case r.Page.Set && s.band == bandPage && s.PageFor >= r.Page.For:
+		return LevelPage
+	case r.Warn.Set && s.band.breach() && s.WarnFor >= r.Warn.For:
+		return LevelWarn
+	default:
+		return LevelNone
+	}
+}
+
+// fire opens an incident, or continues the latest one if that may be.
+func (t *txn) fire(r Rule, s *ruleState, level Level, v float64) {
+	s.Phase, s.Level = Firing, level
+	s.ClearFor, s.BelowPageFor, s.IdleFor = 0, 0, 0
+	if inc := t.incident(s.Incident); inc != nil {
+		t.reopen(r, s, inc, v)
+		return
+	}
+	t.clearSuperseded(s.Key)
+	inc := t.create(Incident{ID: t.m.c.NewID(), Key: s.Key, Opened: t.now, Value: v})
+	inc.applyRule(r, level, t.now)
+	s.Incident, s.LastResolved, s.LastDigest = inc.ID, time.Time{}, time.Time{}
+	t.countFlap(s, inc)
+	t.emit(inc, Event{Kind: EventOpened})
+	s.LastNotified = t.now
+	t.announceFlapping(s, inc)
+}
+
+func (t *txn) reopen(r Rule, s *ruleState, inc *Incident, v float64) {
+	higher := s.Level > inc.Peak
+	inc.Ended, inc.Resolution, inc.Value = time.Time{}, "", v
+	inc.ReopenCount++
+	inc.applyRule(r, s.Level, t.now)
+	s.LastResolved = time.Time{}
+	t.countFlap(s, inc)
+	t.notify(s, inc, Event{Kind: EventReopened, Digested: inc.Flapping && !higher})
+	t.announceFlapping(s, inc)
+}
+
+// escalate takes an incident from warn to page. It pierces an acknowledgement:
+// who has seen the warning has not seen this.
+func (t *txn) escalate(r Rule, s *ruleState, inc *Incident) {
+	higher := LevelPage > inc.Peak
+	s.Level, s.BelowPageFor = LevelPage, 0
+	inc.AckedBy, inc.AckUntil = "", time.Time{}
+	inc.applyRule(r, LevelPage, t.now)
+	t.countFlap(s, inc)
+	t.notify(s, inc, Event{Kind: EventEscalated, Digested: inc.Flapping && !higher})
+	t.announceFlapping(s, inc)
+}
+
+// resolve ends the incident of a state.
+func (t *txn) resolve(s *ruleState, why Resolution) {
+	inc := t.incident(s.Incident)
+	inc.Ended, inc.Resolution = t.now, why
+	inc.AckedBy, inc.AckUntil = "", time.Time{}
+	t.emit(inc, Event{Kind: EventResolved, Digested: inc.Flapping})
+	s.Phase, s.Level, s.LastResolved = OK, LevelNone, t.now
+	s.WarnFor, s.PageFor, s.ClearFor, s.BelowPageFor, s.IdleFor = 0, 0, 0, 0, 0
+}
+
+// applyRule gives an incident a level, and the rule's words as they are now.
+func (i *Incident) applyRule(r Rule, level Level, now time.Time) {
+	i.Level, i.Changed = level, now
+	i.Peak = max(i.Peak, level)
+	i.Unit, i.Summary, i.Impact, i.Runbook, i.Action = r.Unit, r.Summary, r.Impact, r.Runbook, r.Action
+	i.Threshold = r.Warn.At
+	if level == LevelPage && r.Page.Set || !r.Warn.Set {
+		i.Threshold = r.Page.At
+	}
+}
+
+// notify adds an event that people are to hear of.
+func (t *txn) notify(s *ruleState, inc *Incident, e Event) {
+	t.emit(inc, e)
+	if !e.Digested {
+		s.LastNotified = t.now
+	}
+}
+
+// emitSilent adds an event that disturbs nobody. While an incident flaps there would
+// be no end of them, and they are left out.
+func (t *txn) emitSilent(inc *Incident, kind EventKind) {
+	if !inc.Flapping {
+		t.emit(inc, Event{Kind: kind})
+	}
+}
+
+// clearSuperseded drops what is due about an older incident of the key that nobody has
+// heard of: after a silence the latest one is the truth.
+func (t *txn) clearSuperseded(key Key) {
+	for _, id := range t.m.incidentIDsByAge() {
+		if inc := t.m.incidents[id]; inc.Key == key && inc.PendingUnmute && !inc.Notified && !inc.Open() {
+			t.incident(id).PendingUnmute = false
+		}
+	}
 }

@@ -3,14 +3,19 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"headgate/proxy/admission"
 )
@@ -186,4 +191,200 @@ func (t *task) setOutcome(status int, failed bool) {
 			t.sample = admission.Served
 		}
 	}
+}
+
+const (
+	copyBuffer = 8 << 10
+	// trailingIdle is how long an upstream may keep a stream open after its terminal
+	// event. Old SDKs wait for the end of the connection, and so does the permit.
+	// Both its silence and all that it still says are bounded.
+	trailingIdle = 2 * time.Second
+	trailingMax  = 10 * time.Second
+)
+
+var copyBuffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
+
+var errTruncated = errors.New("the answer ended without its proper end")
+
+// copyBody passes the body on, byte for byte, as it comes. Each piece is looked
+// at before it goes out, so that the last one can be withheld from an answer
+// that turns out to be cut short: a client must not take it for a whole one.
+func (t *task) copyBody(ctx context.Context, res *http.Response, dog *watchdog, end answerDetector) *failure {
+	buf := copyBuffers.Get().(*[copyBuffer]byte)
+	defer copyBuffers.Put(buf)
+	c := copier{left: res.ContentLength, flush: res.ContentLength < 0 || isEventStream(res.Header.Get("Content-Type"))}
+	for {
+		dog.start()
+		n, err := res.Body.Read(buf[:])
+		dog.stop()
+		if f := t.copyPiece(buf[:n], end, &c); f != nil {
+			return f
+		}
+		switch {
+		case err == io.EOF:
+			if !end.complete() {
+				return abortedAnswer(admission.Truncated, errTruncated)
+			}
+			return nil
+		case err != nil:
+			return t.readFailure(ctx, err, end)
+		case end.terminated():
+			dog.limitTrailing()
+		}
+	}
+}
+
+// copier is the state of one body on its way.
+type copier struct {
+	left  int64 // bytes still announced, negative if unknown
+	flush bool
+}
+
+func (t *task) copyPiece(p []byte, end answerDetector, c *copier) *failure {
+	if len(p) == 0 {
+		return nil
+	}
+	if t.obs.FirstByte == 0 {
+		t.obs.FirstByte = time.Since(t.obs.Arrived)
+	}
+	end.observe(p)
+	if c.left -= int64(len(p)); c.left == 0 && !end.complete() {
+		return abortedAnswer(admission.Truncated, errTruncated)
+	}
+	return t.send(p, c.flush)
+}
+
+// extendWriteDeadline gives the client its time to take what comes next. The deadline
+// stays with the connection, so one left behind would break a later answer.
+func (t *task) extendWriteDeadline() {
+	limit := t.p.timeouts.ClientWrite
+	if now := time.Now(); needsExtension(t.deadlines.write, now, limit) {
+		t.deadlines.write = now.Add(limit)
+		_ = t.rc.SetWriteDeadline(t.deadlines.write) // what cannot have one has no client that could be slow
+	}
+}
+
+// send writes to the client.
+func (t *task) send(p []byte, flush bool) *failure {
+	t.extendWriteDeadline()
+	if _, err := t.w.Write(p); err != nil {
+		return clientGone(err)
+	}
+	if flush {
+		if err := t.rc.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return clientGone(err)
+		}
+	}
+	return nil
+}
+
+// readFailure says who broke an answer off that had begun.
+func (t *task) readFailure(ctx context.Context, err error, end answerDetector) *failure {
+	silent := errors.Is(context.Cause(ctx), errUpstreamIdle)
+	switch {
+	case silent && end.closeAndTerminated():
+		return nil
+	case silent:
+		return abortedAnswer(admission.UpstreamTimeout, errUpstreamIdle)
+	case t.r.Context().Err() != nil:
+		return clientGone(t.r.Context().Err())
+	default:
+		return abortedAnswer(admission.Truncated, scrub(err))
+	}
+}
+
+// streamErrorLimit is how much of an upstream's error is told inside a stream.
+const streamErrorLimit = 64 << 10
+
+// resumeStream passes the body on into a stream that has been kept alive so far.
+// What is not a stream cannot be told there but as an error.
+func (t *task) resumeStream(ctx context.Context, res *http.Response, dog *watchdog) *failure {
+	plain := isIdentity(res.Header.Get("Content-Encoding"))
+	if res.StatusCode != http.StatusOK || !isEventStream(res.Header.Get("Content-Type")) || !plain {
+		return t.resumeWithError(res, dog)
+	}
+	end := t.newDetector(res, true)
+	defer end.close()
+	t.keepAliveSent = false // from here on, only breaking off tells an error
+	if f := t.copyBody(ctx, res, dog, end); f != nil {
+		return f
+	}
+	t.setOutcome(res.StatusCode, end.upstreamFailed())
+	return nil
+}
+
+// resumeWithError tells an answer that is not a stream inside one.
+func (t *task) resumeWithError(res *http.Response, dog *watchdog) *failure {
+	dog.start()
+	body, _ := io.ReadAll(io.LimitReader(res.Body, streamErrorLimit)) // what has come is good enough
+	dog.stop()
+	t.setOutcome(res.StatusCode, res.StatusCode == http.StatusOK)
+	var line bytes.Buffer
+	if gjson.GetBytes(body, "error").IsObject() && json.Compact(&line, body) == nil {
+		writeStreamError(t.w, t.rc, line.Bytes())
+		return nil
+	}
+	return &failure{
+		status: res.StatusCode, kind: "server_error", code: "upstream_error", outcome: t.obs.Outcome,
+		message: fmt.Sprintf("The model endpoint answered with status %d.", res.StatusCode),
+	}
+}
+
+// writeStreamError tells a failure inside a stream whose status has gone out.
+func writeStreamError(w http.ResponseWriter, rc *http.ResponseController, body []byte) {
+	// The client may have gone; there is nobody left to tell.
+	_, _ = w.Write(append(append([]byte("data: "), bytes.TrimSpace(body)...), "\n\n"...))
+	_ = rc.Flush()
+}
+
+const (
+	// Of an upstream connection, in each direction: enough for the usual request
+	// in one write. An open stream holds both, and a copyBuffer.
+	connBuffer   = 8 << 10
+	maxIdleConns = 1024
+)
+
+// newTransport returns a pool's own way to its upstream: no shared limits, no
+// compression of our own (what the client asks for is what it gets), and enough
+// idle connections for all that can be in flight.
+func newTransport(p Pool) *http.Transport {
+	dialer := &net.Dialer{Timeout: p.ConnectTimeout, KeepAlive: 30 * time.Second}
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           dialer.DialContext,
+		TLSHandshakeTimeout:   p.ConnectTimeout,
+		ForceAttemptHTTP2:     true,
+		DisableCompression:    true,
+		MaxIdleConnsPerHost:   maxIdleConns,
+		IdleConnTimeout:       90 * time.Second,
+		ExpectContinueTimeout: time.Second,
+		WriteBufferSize:       connBuffer,
+		ReadBufferSize:        connBuffer,
+	}
+}
+
+// abortConn ends an answer so that no client takes what has come for the whole:
+// it panics with http.ErrAbortHandler. That closes the connection, by which
+// HTTP/1.1 can tell, since the last chunk or some announced bytes are missing.
+// To HTTP/1.0 an answer without a length ends when the connection closes (RFC
+// 9112, 6.3), so there only a reset is an error. Old versions of nginx speak
+// HTTP/1.0 to what is behind them.
+func abortConn(w http.ResponseWriter, r *http.Request) {
+	if !r.ProtoAtLeast(1, 1) {
+		resetConn(w)
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// resetConn drops the connection to the client, and what has not been sent
+// yet. What cannot be reset is left for net/http to close.
+func resetConn(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	if tcp, ok := conn.(interface{ SetLinger(int) error }); ok {
+		_ = tcp.SetLinger(0) // closing is all that can be done without it
+	}
+	_ = conn.Close() // it is gone either way
 }

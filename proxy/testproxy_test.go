@@ -3,15 +3,21 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
 
 	"headgate/internal/modelstub"
 	"headgate/proxy/admission"
@@ -232,3 +238,260 @@ func (l *logBuffer) String() string {
 	defer l.mu.Unlock()
 	return l.buf.String()
 }
+
+// network is what the servers and clients of one rig are joined by: loopback
+// sockets where the kernel's ways matter, or pipes in memory, which work in a
+// synctest bubble.
+type network interface {
+	listen(testing.TB) net.Listener
+	dial(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+type loopback struct{ net.Dialer }
+
+func (*loopback) listen(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (l *loopback) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return l.DialContext(ctx, network, address)
+}
+
+// pipes is a network in memory. Its addresses are host names with a port.
+type pipes struct {
+	mu        sync.Mutex
+	listeners map[string]*pipeListener
+}
+
+func (p *pipes) listen(testing.TB) net.Listener {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listeners == nil {
+		p.listeners = make(map[string]*pipeListener)
+	}
+	l := &pipeListener{
+		name:  fmt.Sprintf("host%d.test:80", len(p.listeners)),
+		conns: make(chan net.Conn), done: make(chan struct{}),
+	}
+	p.listeners[l.name] = l
+	return l
+}
+
+func (p *pipes) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	p.mu.Lock()
+	l := p.listeners[address]
+	p.mu.Unlock()
+	refused := &net.OpError{Op: "dial", Net: "pipe", Err: errors.New("connection refused")}
+	if l == nil {
+		return nil, refused
+	}
+	ours, theirs := net.Pipe()
+	select {
+	case l.conns <- theirs:
+		return ours, nil
+	case <-l.done:
+		return nil, refused
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+type pipeListener struct {
+	name  string
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr  { return l }
+func (l *pipeListener) Network() string { return "pipe" }
+func (l *pipeListener) String() string  { return l.name }
+
+// testServer is one HTTP server on a rig's network.
+type testServer struct {
+	host    string // with port
+	server  *http.Server
+	running sync.WaitGroup // the listener and the handlers, those that took their connection included
+}
+
+func serve(t testing.TB, n network, server *http.Server) *testServer {
+	t.Helper()
+	l := n.listen(t)
+	s := &testServer{host: l.Addr().String(), server: server}
+	handler := server.Handler
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.running.Add(1)
+		defer s.running.Done()
+		handler.ServeHTTP(w, r)
+	})
+	s.running.Go(func() { _ = server.Serve(l) }) // ends with the site
+	return s
+}
+
+func (s *testServer) url() string { return "http://" + s.host }
+
+func (s *testServer) close() {
+	_ = s.server.Close()
+	s.running.Wait()
+}
+
+// recorder is an Observer that keeps everything and checks the promise of one
+// arrival and one end a task.
+type recorder struct {
+	t testing.TB
+
+	mu      sync.Mutex
+	arrived map[string]int // by pool
+	ended   []Observation
+	ids     map[string]bool
+}
+
+func newRecorder(t testing.TB) *recorder {
+	return &recorder{t: t, arrived: make(map[string]int), ids: make(map[string]bool)}
+}
+
+func (r *recorder) OnGateEvent(GateEvent) {}
+
+func (r *recorder) OnArrival(pool string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.arrived[pool]++
+}
+
+func (r *recorder) OnEnd(o Observation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ids[o.TaskID] {
+		r.t.Errorf("task %s ended twice", o.TaskID)
+	}
+	r.ids[o.TaskID] = true
+	r.ended = append(r.ended, o)
+	if n := r.endedInLocked(o.Pool); n > r.arrived[o.Pool] {
+		r.t.Errorf("pool %s: %d tasks ended, %d arrived", o.Pool, n, r.arrived[o.Pool])
+	}
+}
+
+func (r *recorder) endedInLocked(pool string) int {
+	n := 0
+	for _, o := range r.ended {
+		if o.Pool == pool {
+			n++
+		}
+	}
+	return n
+}
+
+// all returns what has ended so far.
+func (r *recorder) all() []Observation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]Observation(nil), r.ended...)
+}
+
+// count returns how many tasks have ended so far.
+func (r *recorder) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.ended)
+}
+
+// balanced tells whether everything that arrived has ended, pool by pool.
+func (r *recorder) balanced() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for pool, n := range r.arrived {
+		if r.endedInLocked(pool) != n {
+			return false
+		}
+	}
+	return true
+}
+
+// outcomes counts what has ended by outcome.
+func (r *recorder) outcomes() map[admission.Outcome]int {
+	counts := make(map[admission.Outcome]int)
+	for _, o := range r.all() {
+		counts[o.Outcome]++
+	}
+	return counts
+}
+
+// teeObserver tells two observers.
+type teeObserver struct{ first, second Observer }
+
+func (b teeObserver) OnGateEvent(w GateEvent) { b.first.OnGateEvent(w); b.second.OnGateEvent(w) }
+func (b teeObserver) OnArrival(pool string)   { b.first.OnArrival(pool); b.second.OnArrival(pool) }
+func (b teeObserver) OnEnd(o Observation)     { b.first.OnEnd(o); b.second.OnEnd(o) }
+
+// hookedPolicy is a policy that does something first, so that a test can act between
+// two decisions of the gate. The hooks run under the gate's lock.
+type hookedPolicy struct {
+	admission.Policy
+	onAdmit, onDispatch func()
+}
+
+func (h hookedPolicy) Admit(v admission.View, t admission.Task) admission.Verdict {
+	if h.onAdmit != nil {
+		h.onAdmit()
+	}
+	return h.Policy.Admit(v, t)
+}
+
+func (h hookedPolicy) Dispatch(v admission.View, t admission.Task) admission.Reason {
+	if h.onDispatch != nil {
+		h.onDispatch()
+	}
+	return h.Policy.Dispatch(v, t)
+}
+
+// serveRecorded serves a request without a connection, and tells whether the answer
+// was broken off.
+func (r *testProxy) serveRecorded(req *http.Request) (rec *httptest.ResponseRecorder, aborted bool) {
+	r.Helper()
+	rec = httptest.NewRecorder()
+	defer func() {
+		if v := recover(); v == http.ErrAbortHandler {
+			aborted = true
+		} else if v != nil {
+			panic(v)
+		}
+	}()
+	r.proxy.ServeHTTP(rec, req)
+	return rec, false
+}
+
+// bufferWriter is a response that goes nowhere.
+type bufferWriter struct {
+	header http.Header
+	body   strings.Builder
+}
+
+func newBufferWriter() *bufferWriter { return &bufferWriter{header: make(http.Header)} }
+
+func (c *bufferWriter) Header() http.Header         { return c.header }
+func (c *bufferWriter) WriteHeader(int)             {}
+func (c *bufferWriter) Write(p []byte) (int, error) { return c.body.Write(p) }
+func (c *bufferWriter) Flush()                      {}
+
+func discardSlog() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/internal/modelstub"
-	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/spec"
 )
 
 func newDrillSpec() *cobra.Command {
@@ -21,7 +21,7 @@ not run.`,
 		Args:    usageArgs(cobra.ExactArgs(1)),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		text, ok := drill.BuiltInText(args[0])
+		text, ok := spec.BuiltInText(args[0])
 		if !ok {
 			return usageError{fmt.Errorf("no built-in drill %.60q: there are %s", args[0], builtInNames())}
 		}
@@ -32,7 +32,7 @@ not run.`,
 }
 
 func builtInNames() string {
-	all, err := drill.BuiltIn()
+	all, err := spec.BuiltIn()
 	if err != nil {
 		return "none: " + err.Error()
 	}
@@ -56,7 +56,7 @@ looks at that.`,
 		Args:    usageArgs(cobra.ExactArgs(1)),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		spec, err := drill.Load(args[0], drill.Settings{AllowLive: true, Service: func(text string) error {
+		loaded, err := spec.Load(args[0], spec.Settings{AllowLive: true, Service: func(text string) error {
 			_, err := modelstub.ParseService(text)
 			return err
 		}})
@@ -64,13 +64,13 @@ looks at that.`,
 			return usageError{err}
 		}
 		out := cmd.OutOrStdout()
-		for _, line := range spec.Outline() {
+		for _, line := range spec.Outline(loaded) {
 			fmt.Fprintln(out, line)
 		}
-		for _, e := range spec.Expect {
+		for _, e := range loaded.Expect {
 			fmt.Fprintf(out, "it must show: %s\n", e)
 		}
-		for _, e := range spec.AbortIf {
+		for _, e := range loaded.AbortIf {
 			fmt.Fprintf(out, "it stops when: %s\n", e)
 		}
 		return nil

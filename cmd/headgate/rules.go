@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate/engine"
+	"headgate/engine/rules"
 	"headgate/internal/app"
 	"headgate/internal/config"
 )
@@ -44,14 +46,14 @@ means that they are not right; every mistake is said with its place.`,
 				return usageError{fmt.Errorf("FILE must not be empty")}
 			}
 		}
-		lines, err := ruleLines(cfg, file)
+		all, err := loadRules(cfg, file)
 		if err != nil {
 			return usageError{err}
 		}
 		if asJSON {
-			return printJSON(cmd.OutOrStdout(), map[string]any{"rules": lines})
+			return printJSON(cmd.OutOrStdout(), map[string]any{"rules": all})
 		}
-		return ruleTable(cmd.OutOrStdout(), lines)
+		return ruleTable(cmd.OutOrStdout(), all)
 	}
 	return cmd
 }
@@ -70,83 +72,48 @@ follow them.`,
 		Args: usageArgs(cobra.NoArgs),
 	}
 	path := configFlag(cmd)
-	cmd.Flags().StringVar(&format, "format", app.FormatYAML, "yaml or prometheus")
+	cmd.Flags().StringVar(&format, "format", rules.FormatYAML, "yaml or prometheus")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions( // fails only for a flag that is not there
-		[]string{app.FormatYAML, app.FormatPrometheus}, cobra.ShellCompDirectiveNoFileComp))
+		[]string{rules.FormatYAML, rules.FormatPrometheus}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if format != app.FormatYAML && format != app.FormatPrometheus {
-			return usageError{fmt.Errorf("--format must be %s or %s", app.FormatYAML, app.FormatPrometheus)}
+		if format != rules.FormatYAML && format != rules.FormatPrometheus {
+			return usageError{fmt.Errorf("--format must be %s or %s", rules.FormatYAML, rules.FormatPrometheus)}
 		}
 		cfg, err := loadSettings(*path, cmd.ErrOrStderr())
 		if err != nil {
 			return err
 		}
-		return app.ExportRules(cmd.OutOrStdout(), cfg, format)
+		all, err := app.Rules(cfg)
+		if err != nil {
+			return err
+		}
+		return rules.Export(cmd.OutOrStdout(), all, format)
 	}
 	return cmd
 }
 
-// ruleLine is a rule in a pool, as people and programs see it.
-type ruleLine struct {
-	Name      string     `json:"name"`
-	Pool      string     `json:"pool"` // empty: the whole process
-	Unit      string     `json:"unit"`
-	Warn      *ruleLimit `json:"warn"` // null: there is no such level
-	Page      *ruleLimit `json:"page"`
-	Clear     ruleClear  `json:"clear"`
-	MinEvents float64    `json:"min_events"`
-	Slow      bool       `json:"slow"` // evaluated every 30 s
-	Signal    string     `json:"signal"`
-	Summary   string     `json:"summary"`
-	Runbook   string     `json:"runbook"`
-	Action    string     `json:"action"`
-}
-
-type ruleLimit struct {
-	At   float64 `json:"at"`
-	ForS float64 `json:"for_s"`
-}
-
-type ruleClear struct {
-	Below float64 `json:"below"`
-	ForS  float64 `json:"for_s"`
-}
-
-func ruleLines(cfg *config.Config, file string) ([]ruleLine, error) {
-	all, err := app.LoadRules(cfg, file)
-	if err != nil {
-		return nil, err
+// loadRules returns the rules of a file, made for the pools of the settings; without a file those that a service with
+// these settings evaluates.
+func loadRules(cfg *config.Config, file string) ([]engine.Rule, error) {
+	if file == "" {
+		return app.Rules(cfg)
 	}
-	lines := []ruleLine{}
-	for _, r := range all {
-		l := ruleLine{
-			Name: r.Name, Pool: r.Pool, Unit: r.Unit, Clear: ruleClear{r.Clear.Below, r.Clear.For.Seconds()},
-			MinEvents: r.MinEvents, Slow: r.Slow, Signal: r.Signal, Summary: r.Summary, Runbook: r.Runbook, Action: r.Action,
-		}
-		if r.Warn.Set {
-			l.Warn = &ruleLimit{r.Warn.At, r.Warn.For.Seconds()}
-		}
-		if r.Page.Set {
-			l.Page = &ruleLimit{r.Page.At, r.Page.For.Seconds()}
-		}
-		lines = append(lines, l)
-	}
-	return lines, nil
+	return rules.Load(file, app.RuleSettings(cfg))
 }
 
-func ruleTable(w io.Writer, lines []ruleLine) error {
+func ruleTable(w io.Writer, all []engine.Rule) error {
 	rows := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(rows, "RULE\tPOOL\tWARN AT\tPAGE AT\tCLEAR BELOW\tRUNBOOK\tACTION")
-	for _, l := range lines {
-		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s for %s\t%s\t%s\n", sanitize(l.Name), orDash(l.Pool), limitText(l.Warn, l.Unit), limitText(l.Page, l.Unit),
-			formatValue(&l.Clear.Below, l.Unit), formatSeconds(l.Clear.ForS), orDash(l.Runbook), orDash(l.Action))
+	for _, r := range all {
+		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s for %s\t%s\t%s\n", sanitize(r.Name), orDash(r.Pool), limitText(r.Warn, r.Unit), limitText(r.Page, r.Unit),
+			formatValue(&r.Clear.Below, r.Unit), formatSeconds(r.Clear.For.Seconds()), orDash(r.Runbook), orDash(r.Action))
 	}
 	return rows.Flush()
 }
 
-func limitText(l *ruleLimit, unit string) string {
-	if l == nil {
+func limitText(t engine.Threshold, unit string) string {
+	if !t.Set {
 		return "-"
 	}
-	return fmt.Sprintf("%s for %s", formatValue(&l.At, unit), formatSeconds(l.ForS))
+	return fmt.Sprintf("%s for %s", formatValue(&t.At, unit), formatSeconds(t.For.Seconds()))
 }

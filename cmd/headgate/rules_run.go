@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate/engine/rules"
 	"headgate/internal/app"
 	"headgate/internal/config"
 )
@@ -60,16 +61,19 @@ func testRules(ctx context.Context, cfg *config.Config, files []string) (rulesTe
 	var wrong []error
 	unmet := 0
 	for _, file := range files {
-		done, err := app.TestRules(ctx, cfg, file)
+		done, err := rules.Test(ctx, file, app.RuleSettings(cfg))
 		if ctx.Err() != nil {
 			return all, ctx.Err()
 		}
-		one := fileTestReport{File: file, Tests: done.Tests, Failed: append([]string{}, done.Failed...)}
+		one := fileTestReport{File: file, Tests: done.Tests, Failed: []string{}}
+		for _, failure := range done.Failures {
+			one.Failed = append(one.Failed, failure.Error())
+		}
 		if err != nil {
 			one.Error = err.Error()
 			wrong = append(wrong, err)
 		}
-		unmet += len(done.Failed)
+		unmet += len(done.Failures)
 		all.Files = append(all.Files, one)
 	}
 	all.Passed = unmet == 0 && len(wrong) == 0

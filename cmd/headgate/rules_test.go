@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"headgate/engine"
 )
 
 const goodRules = `rules:
@@ -70,12 +73,12 @@ func TestRulesCheck(t *testing.T) {
 		}
 	}
 	var reply struct {
-		Rules []ruleLine `json:"rules"`
+		Rules []engine.Rule `json:"rules"`
 	}
 	dec := json.NewDecoder(strings.NewReader(g.runBare("rules", "check", path("rules.yaml"), "--config", path("headgate.yaml"), "--json").out))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&reply); err != nil || len(reply.Rules) != 2 || reply.Rules[1].Pool != "b" || reply.Rules[0].Page != nil ||
-		reply.Rules[0].Warn.ForS != 30 || reply.Rules[0].Clear.Below != 5 {
+	if err := dec.Decode(&reply); err != nil || len(reply.Rules) != 2 || reply.Rules[1].Pool != "b" || reply.Rules[0].Page.Set ||
+		reply.Rules[0].Warn.For != 30*time.Second || reply.Rules[0].Clear.Below != 5 {
 		t.Errorf("%+v, %v", reply, err)
 	}
 }

@@ -47,7 +47,7 @@ func (r Rule) yaml() string {
 	lines := []string{
 		"name: " + r.Name, fmt.Sprintf("signal: '%s'", r.Signal), fmt.Sprintf("unit: %q", r.Unit),
 		fmt.Sprintf("clear: {below: %v, for: %s}", r.Below, clear),
-		fmt.Sprintf("summary: %q", Summary), fmt.Sprintf("feel: %q", Impact), "runbook: " + Runbook,
+		fmt.Sprintf("summary: %q", Summary), fmt.Sprintf("impact: %q", Impact), "runbook: " + Runbook,
 	}
 	for name, at := range map[string]float64{"warn": r.Warn, "page": r.Page} {
 		if at > 0 {

@@ -19,7 +19,7 @@ const rollbackRules = `rules:
     page: {at: 1, for: 5s}
     clear: {below: 1, for: 5s}
     summary: a rule that acts
-    feel: nothing
+    impact: nothing
     runbook: queue_age
     action: rollback
     i_understand: true

@@ -2,8 +2,13 @@ package rules
 
 import (
 	"fmt"
+	"io"
+	"math"
+	"os"
 	"strconv"
+	"time"
 
+	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
 
 	"headgate/engine"
@@ -52,7 +57,7 @@ func (l decoder) rule(n *yaml.Node, path string) ruleTemplate {
 		strictyaml.Key("name", l.Text(&d.Name)), strictyaml.Key("signal", l.Text(&d.Signal)), strictyaml.Key("unit", l.Text(&d.Unit)),
 		strictyaml.Key("warn", l.threshold(&d.Warn)), strictyaml.Key("page", l.threshold(&d.Page)), strictyaml.Key("clear", l.clear(&d.Clear)),
 		strictyaml.Key("min_events", l.number(&d.MinEvents)), strictyaml.Key("events", l.Text(&d.Events)),
-		strictyaml.Key("summary", l.Text(&d.Summary)), strictyaml.Key("feel", l.Text(&d.Impact)), strictyaml.Key("runbook", l.Text(&d.Runbook)),
+		strictyaml.Key("summary", l.Text(&d.Summary)), strictyaml.Key("impact", l.Text(&d.Impact)), strictyaml.Key("runbook", l.Text(&d.Runbook)),
 		strictyaml.Key("action", l.Text(&d.Action)), strictyaml.Key("i_understand", l.Bool(&d.confirmed)), strictyaml.Key("pools", l.textList(&d.pools, maxPools)),
 	)
 	return d
@@ -118,4 +123,61 @@ func (l decoder) expandTemplates(drafts []ruleTemplate, s Settings) []engine.Rul
 func (l decoder) isUnset(path, name string) bool {
 	_, ok := l.PositionAt(strictyaml.Join(path, name))
 	return !ok
+}
+
+// Diagnostic is one refusal of a file.
+type Diagnostic = strictyaml.Diagnostic
+
+// Diagnostics are all refusals of one file, in its order.
+type Diagnostics = strictyaml.Diagnostics
+
+// decoder reads the settings of a file, and collects its problems.
+type decoder struct{ *strictyaml.Decoder }
+
+func newDecoder(file string) decoder { return decoder{strictyaml.NewDecoder(file)} }
+
+// readFile reads a file of bounded size.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, strictyaml.MaxFile+1))
+}
+
+// textList reads a list of texts.
+func (l decoder) textList(to *[]string, most int) strictyaml.Reader {
+	return func(n *yaml.Node, path string) {
+		*to = []string{}
+		l.List(most, func(n *yaml.Node, path string) {
+			var one string
+			l.Text(&one)(n, path)
+			*to = append(*to, one)
+		})(n, path)
+	}
+}
+
+// number reads a finite number.
+func (l decoder) number(to *float64) strictyaml.Reader {
+	return func(n *yaml.Node, path string) {
+		v, err := strconv.ParseFloat(n.Value, 64)
+		if n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			l.ReportAt(strictyaml.PositionOf(n), path, "must be a finite number such as 0.95, is "+strictyaml.Display(n))
+			return
+		}
+		*to = v
+	}
+}
+
+// duration reads a duration as PromQL writes them.
+func (l decoder) duration(to *time.Duration) strictyaml.Reader {
+	return func(n *yaml.Node, path string) {
+		d, err := model.ParseDuration(n.Value)
+		if n.Kind != yaml.ScalarNode || err != nil {
+			l.ReportAt(strictyaml.PositionOf(n), path, "must be a duration such as 30s, 5m or 1h30m, is "+strictyaml.Display(n))
+			return
+		}
+		*to = time.Duration(d)
+	}
 }

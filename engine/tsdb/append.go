@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
@@ -180,4 +183,118 @@ func (b *batch) applyCommit() {
 			delete(b.db.cache, hash)
 		}
 	}
+}
+
+// prefix of the families that are kept.
+const prefix = "headgate_"
+
+// Sample is a value of one series.
+type Sample struct {
+	Labels labels.Labels // with the name as __name__
+	V      float64
+}
+
+// Collect gathers the process's own families once, and writes them at now. What
+// goes wrong is noted in Health.
+func (db *DB) Collect(ctx context.Context, now time.Time) {
+	if db.o.Gatherer == nil {
+		return
+	}
+	all, err := db.gather(now)
+	if err != nil {
+		db.metrics.gatherErrors.Inc()
+		db.o.Log.Debug("some metrics could not be gathered", "error", err)
+	}
+	_ = db.Append(ctx, now, all) // noted in Health
+}
+
+// gather returns what there is, also beside an error: one bad collector does not
+// blind the rules on the others.
+func (db *DB) gather(now time.Time) (all []Sample, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("a collector panicked: %v", v)
+		}
+	}()
+	families, err := db.o.Gatherer.Gather()
+	var ours []*dto.MetricFamily
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), prefix) {
+			ours = append(ours, f)
+		}
+	}
+	vector, extractErr := expfmt.ExtractSamples(&expfmt.DecodeOptions{Timestamp: model.TimeFromUnixNano(now.UnixNano())}, ours...)
+	if err == nil {
+		err = extractErr
+	}
+	all = make([]Sample, 0, len(vector))
+	for _, s := range vector {
+		all = append(all, Sample{Labels: sortedLabels(s.Metric), V: float64(s.Value)})
+	}
+	return all, err
+}
+
+// sortedLabels returns the labels of a metric as the storage takes them.
+func sortedLabels(m model.Metric) labels.Labels {
+	b := labels.NewScratchBuilder(len(m))
+	for name, value := range m {
+		b.Add(string(name), string(value))
+	}
+	b.Sort()
+	return b.Labels()
+}
+
+// LongWindow is the shortest window that has to read recorded series.
+const LongWindow = 3600 // seconds
+
+const (
+	recordedPrefix = "headgate:"
+	recordedSuffix = ":1m"
+)
+
+// recordable are the families that are recorded once a minute: those of pools that
+// count tasks, and the histograms that quantiles over long windows are taken of.
+var recordable = map[string]bool{
+	"headgate_arrivals_total": true, "headgate_tasks_total": true,
+	"headgate_refusals_total": true, "headgate_would_refuse_total": true, "headgate_upstream_refusals_total": true,
+	"headgate_slo_tasks_total": true, "headgate_slo_bad_tasks_total": true,
+	"headgate_service_seconds_bucket": true, "headgate_service_seconds_sum": true, "headgate_service_seconds_count": true,
+	"headgate_turnaround_seconds_bucket": true, "headgate_turnaround_seconds_sum": true, "headgate_turnaround_seconds_count": true,
+}
+
+// RecordedName returns the name of the recorded series of a counter, and whether it
+// has one: headgate_slo_tasks_total has headgate:slo_tasks:1m.
+func RecordedName(counter string) (string, bool) {
+	if !recordable[counter] {
+		return "", false
+	}
+	base := strings.TrimSuffix(strings.TrimPrefix(counter, prefix), "_total")
+	return recordedPrefix + base + recordedSuffix, true
+}
+
+// CounterName returns the counter that a recorded series is of, and whether there is
+// one of that name.
+func CounterName(recorded string) (string, bool) {
+	for name := range recordable {
+		if r, _ := RecordedName(name); r == recorded {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// IsRecorded says whether a name is one of recorded series.
+func IsRecorded(name string) bool {
+	_, ok := CounterName(name)
+	return ok
+}
+
+func recordedLabels(l labels.Labels) labels.Labels {
+	name, ok := RecordedName(l.Get(model.MetricNameLabel))
+	if !ok {
+		return labels.EmptyLabels()
+	}
+	b := labels.NewBuilder(l)
+	b.Set(model.MetricNameLabel, name)
+	return b.Labels()
 }

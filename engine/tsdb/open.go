@@ -1,6 +1,7 @@
 package tsdb
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,7 +11,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"github.com/prometheus/prometheus/util/compression"
 )
 
@@ -153,3 +156,98 @@ func (db *DB) move(name, to string) error {
 
 // filteredLogger passes on what TSDB warns of; what it is proud of goes to debug.
 func filteredLogger(log *slog.Logger) *slog.Logger { return slog.New(levelFilter{log.Handler()}) }
+
+// checkBlocks moves the blocks aside that cannot be read. TSDB would refuse to
+// start because of one, and leave a goroutine and a file behind.
+func (db *DB) checkBlocks(now time.Time) error {
+	entries, err := os.ReadDir(db.o.Dir)
+	if err != nil {
+		return nil // there is none yet, or opening it will say why not
+	}
+	lock, err := tsdbutil.NewDirLocker(db.o.Dir, "tsdb", filteredLogger(db.o.Log), nil)
+	if err != nil {
+		return nil // as above
+	}
+	switch err := lock.Lock(); {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return fmt.Errorf("%w: %s", errLocked, db.o.Dir)
+	case err != nil:
+		return nil // as above
+	}
+	var bad []string
+	var errs []error
+	for _, e := range entries {
+		if _, notBlock := ulid.ParseStrict(e.Name()); notBlock != nil || !e.IsDir() {
+			continue
+		}
+		if err := db.checkBlock(e.Name()); err != nil {
+			bad, errs = append(bad, e.Name()), append(errs, err)
+		}
+	}
+	if len(bad) > 0 {
+		_ = db.quarantine(now, errors.Join(errs...), bad...) // if that fails, opening will
+	}
+	return lock.Release()
+}
+
+// checkBlock says whether a block can be opened.
+func (db *DB) checkBlock(name string) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("block %s: panic: %v", name, v)
+		}
+	}()
+	b, err := tsdb.OpenBlock(filteredLogger(db.o.Log), filepath.Join(db.o.Dir, name), nil, nil)
+	if err != nil {
+		return fmt.Errorf("block %s: %w", name, err)
+	}
+	return b.Close()
+}
+
+// disabledInterval is how often the TSDB moves full chunks from memory to a file of its own,
+// which they leave for a block within the hour. It panics when the disk is full, in
+// a goroutine where nobody can recover, and the whole process would end with that.
+// Blocks are looked through after each compaction all the same.
+const disabledInterval = 10 * 365 * 24 * time.Hour
+
+// recoverPanic makes an error of a panic.
+func recoverPanic(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v", v)
+		}
+	}()
+	return f()
+}
+
+// levelFilter is a log handler that lowers what is below a warning to debug: TSDB
+// speaks of every block that it writes.
+type levelFilter struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (w levelFilter) Enabled(ctx context.Context, l slog.Level) bool {
+	return w.Handler.Enabled(ctx, demoteLevel(l))
+}
+
+// Handle implements slog.Handler.
+func (w levelFilter) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = demoteLevel(r.Level)
+	return w.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (w levelFilter) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return levelFilter{w.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (w levelFilter) WithGroup(name string) slog.Handler {
+	return levelFilter{w.Handler.WithGroup(name)}
+}
+
+func demoteLevel(l slog.Level) slog.Level {
+	if l < slog.LevelWarn {
+		return min(l, slog.LevelDebug)
+	}
+	return l
+}

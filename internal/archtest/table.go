@@ -3,6 +3,8 @@ package archtest
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -104,4 +106,128 @@ func cells(line string) []string {
 
 func equalCells(a, b []string) bool {
 	return strings.Join(a, "|") == strings.Join(b, "|")
+}
+
+// clockName, in the last column, forbids every way to read or wait on a clock.
+const clockName = "time.Now"
+
+// namePattern is what a room or package may be called, with /... for all below.
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*(/\.\.\.)?$`)
+
+// stdRoots are the first elements of the standard library's import paths. They
+// tell a package of the library from a misspelt room.
+const stdRoots = " archive bufio bytes cmp compress container context crypto database debug embed encoding errors " +
+	"expvar flag fmt go hash html image index io iter log maps math mime net os path plugin reflect regexp runtime " +
+	"slices sort strconv strings structs sync syscall testing text time unicode unique unsafe weak "
+
+// parseRow reads one line's cells; the string says what is wrong, if anything.
+func parseRow(cell []string, line int) (row, string) {
+	r := row{line: line}
+	if len(cell) != len(header) {
+		return r, fmt.Sprintf("a row of the table has %d cells, this one has %d", len(header), len(cell))
+	}
+	rooms, problem := parseNames(cell[0])
+	if problem != "" || len(rooms) != 1 || strings.HasSuffix(rooms[0], "/...") {
+		return r, fmt.Sprintf("the first cell must name one room in backticks, is %q", cell[0])
+	}
+	r.pkg = rooms[0]
+	switch cell[1] {
+	case "now", "later":
+		r.planned = cell[1] == "later"
+	default:
+		return r, fmt.Sprintf("the state of %s must be now or later, is %q", r.pkg, cell[1])
+	}
+	if r.mayImportAll, r.mayImport, problem = parseMay(cell[2]); problem != "" {
+		return r, fmt.Sprintf("what %s may import: %s", r.pkg, problem)
+	}
+	if r.never, problem = parseNever(cell[3]); problem != "" {
+		return r, fmt.Sprintf("what %s must never import: %s", r.pkg, problem)
+	}
+	return r, ""
+}
+
+func parseMay(cell string) (all bool, may []string, problem string) {
+	switch cell {
+	case "nothing":
+		return false, nil, ""
+	case "everything":
+		return true, nil, ""
+	}
+	may, problem = parseNames(cell)
+	if problem != "" {
+		problem += "; or write nothing, or everything"
+	}
+	return false, may, problem
+}
+
+func parseNever(cell string) ([]string, string) {
+	if cell == "" || cell == "—" {
+		return nil, ""
+	}
+	never, problem := parseNames(cell)
+	if problem != "" {
+		problem += "; or leave a dash"
+	}
+	return never, problem
+}
+
+// parseNames reads a list of names in backticks, separated by commas.
+func parseNames(cell string) ([]string, string) {
+	var names []string
+	for item := range strings.SplitSeq(cell, ",") {
+		item = strings.TrimSpace(item)
+		name := strings.Trim(item, "`")
+		if item != "`"+name+"`" || (name != testRow && !namePattern.MatchString(name)) {
+			return nil, fmt.Sprintf("%q is not a name in backticks", item)
+		}
+		if slices.Contains(names, name) {
+			return nil, fmt.Sprintf("%s stands there twice", name)
+		}
+		names = append(names, name)
+	}
+	return names, ""
+}
+
+// matchesPattern says whether a name of the table, which may end in /..., means room.
+func matchesPattern(name, room string) bool {
+	base, below := strings.CutSuffix(name, "/...")
+	return room == base || (below && strings.HasPrefix(room, base+"/"))
+}
+
+// validate finds names that point at nothing, and rows that contradict themselves.
+func (t *table) validate() []Violation {
+	var out []Violation
+	say := func(r row, format string, args ...any) {
+		out = append(out, Violation{File: t.file, Line: r.line, Message: fmt.Sprintf(format, args...)})
+	}
+	for _, room := range t.order {
+		r := t.rows[room]
+		for _, name := range r.mayImport {
+			switch {
+			case !t.hasPackage(name):
+				say(r, "row %s may import %s, which is no room of the table", room, name)
+			case slices.Contains(r.never, name):
+				say(r, "row %s both may and must never import %s", room, name)
+			case name == room:
+				say(r, "row %s lists itself", room)
+			}
+		}
+		for _, name := range r.never {
+			if !t.hasPackage(name) && !isExternal(name) {
+				say(r, "row %s must never import %s, which is neither a room of the table nor a package that can be imported", room, name)
+			}
+		}
+	}
+	return out
+}
+
+// hasPackage says whether a name means at least one room that can be imported.
+func (t *table) hasPackage(name string) bool {
+	return slices.ContainsFunc(t.order, func(room string) bool { return room != testRow && matchesPattern(name, room) })
+}
+
+// isExternal says whether a name is an import path that is not ours.
+func isExternal(name string) bool {
+	first, _, _ := strings.Cut(name, "/")
+	return name == clockName || strings.Contains(first, ".") || strings.Contains(stdRoots, " "+first+" ")
 }

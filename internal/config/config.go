@@ -1,6 +1,11 @@
 package config
 
-import "time"
+import (
+	"bytes"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
 
 // Config is everything that can be set. A value of it is not changed after it
 // was loaded, and may then be read from several goroutines.
@@ -181,3 +186,205 @@ type Log struct {
 	// Format is text (key=value lines) or json. Default text.
 	Format string `yaml:"format" oneof:"text json"`
 }
+
+// Slack is where people are told. Without bot_token and webhook nobody is.
+type Slack struct {
+	// BotToken is the bot's token, xoxb-…, with the scopes chat:write,
+	// channels:read and channels:history (for private channels groups:read and
+	// groups:history), and commands if /headgate is to work. Default empty: Slack is not used, but for the webhook.
+	BotToken Secret `yaml:"bot_token"`
+	// APIURL is the base URL of the Slack API, for a proxy in between or for tests.
+	// Default https://slack.com/api/.
+	APIURL string `yaml:"api_url"`
+	// Webhook is an incoming webhook that is used when the channels refuse for
+	// good, and alone if there is no bot_token. Messages sent there cannot be
+	// edited. Default empty: none. Danger: the URL is a secret.
+	Webhook Secret `yaml:"webhook"`
+	// AppToken is the app-level token, xapp-…, with the scope connections:write: it
+	// brings buttons and commands over a connection that headgate opens (Socket
+	// Mode), so that Slack need not reach it. Needs bot_token. Default empty: off.
+	AppToken Secret `yaml:"app_token"`
+	// SigningSecret is the app's signing secret, for buttons and commands that Slack
+	// sends to listen. Default empty: off.
+	SigningSecret Secret `yaml:"signing_secret"`
+	// Listen is the address at which Slack's requests are taken, host:port: POST
+	// /slack/interactivity and /slack/commands, nothing else. Needs bot_token and
+	// signing_secret. Default empty: off. Danger: Slack comes over the internet, so
+	// something that speaks TLS has to stand in front.
+	Listen string `yaml:"listen"`
+	// Channels are the channels that messages go to.
+	Channels Channels `yaml:"channels"`
+	// Mention says who is pinged.
+	Mention Mention `yaml:"mention"`
+	// Allow says who may do what from Slack.
+	Allow Allow `yaml:"allow"`
+}
+
+// Allow lists, for each thing that can be done from Slack, the IDs of the users who
+// may, such as U0123456789: names can be taken over. An empty list allows nobody.
+// Whoever may use the admin API is not asked: the commands work for them all.
+type Allow struct {
+	// Rollback is for taking the gate out. Default nobody.
+	Rollback []string `yaml:"rollback"`
+	// Restore is for putting the gate back. Default nobody.
+	Restore []string `yaml:"restore"`
+	// Drill is for running drills. Default nobody.
+	Drill []string `yaml:"drill"`
+	// Ack is for acknowledging incidents. Default nobody.
+	Ack []string `yaml:"ack"`
+	// Silence is for silencing rules. Default nobody.
+	Silence []string `yaml:"silence"`
+}
+
+// Channels are Slack channels, each by its ID, such as C0123456789: names can be
+// taken over. The bot has to be a member.
+type Channels struct {
+	// Page gets incidents that need somebody now. Required with bot_token.
+	Page string `yaml:"page"`
+	// Warn gets incidents that can wait for the day. Default empty: the same as
+	// page.
+	Warn string `yaml:"warn"`
+	// Drills gets what belongs to a rehearsal. Default empty: the same as for what is
+	// real.
+	Drills string `yaml:"drills"`
+	// Fallback gets what the other channels refuse for good. Default empty: the
+	// webhook, if there is one.
+	Fallback string `yaml:"fallback"`
+}
+
+// Mention says who is pinged.
+type Mention struct {
+	// Page is put into messages that need somebody now: <!here>, <!channel>,
+	// <!subteam^S…> or <@U…>. Default empty: nobody is pinged.
+	Page string `yaml:"page"`
+}
+
+// Rules say what is watched.
+type Rules struct {
+	// File is a file of rules that replaces the built-in ones; `headgate rules
+	// export` prints those to start from. Default empty: the built-in rules.
+	File string `yaml:"file"`
+	// Interval is how often samples are taken and rules are evaluated, 1s to 1m.
+	// Default 1s.
+	Interval time.Duration `yaml:"interval" rule:"positive"`
+}
+
+// Rollback is what headgate may do to a gate by itself: take it out when a rule
+// with `action: rollback` pages. People put it back.
+type Rollback struct {
+	// Auto says whether it may. With false each such rollback is withheld, and the
+	// audit says so. Default true.
+	Auto bool `yaml:"auto"`
+	// MaxPerDay is how often a pool may be rolled back so in 24 hours. Default 3.
+	MaxPerDay int `yaml:"max_per_day" min:"0" max:"100"`
+	// Cooldown is how long it may not be, after a gate was put back. Default 30m.
+	Cooldown time.Duration `yaml:"cooldown" rule:"natural"`
+	// ManualHold is how long somebody's decision on the pool's mode stands, in
+	// either direction, before it may be rolled back so again. Default 4h.
+	ManualHold time.Duration `yaml:"human_latch" rule:"natural"`
+}
+
+// Retention says how long things are kept.
+type Retention struct {
+	// Samples are kept for so long, at least 3d6h so that the longest window of the
+	// built-in rules is covered. Default 7d.
+	Samples time.Duration `yaml:"samples" rule:"positive"`
+	// History is how long ended incidents are kept. Default 400d. The audit of
+	// modes is kept for ever.
+	History time.Duration `yaml:"history" rule:"positive"`
+}
+
+// Heartbeat tells somebody else that this headgate watches: when it stops, they
+// raise the alarm (a dead man's switch).
+type Heartbeat struct {
+	// URL is requested with GET as long as rules are evaluated and messages get
+	// out. Default empty: none. Danger: such URLs are often secrets.
+	URL Secret `yaml:"url"`
+	// Interval is how often. Default 1m, at least 10s.
+	Interval time.Duration `yaml:"interval" rule:"positive"`
+}
+
+// Drill is the definition of a drill as it stands in the file. What it means, and
+// whether it is right, is the business of who rehearses: references such as ${NAME}
+// are not filled in.
+type Drill struct {
+	node *yaml.Node
+	file string
+	path string
+}
+
+// Node is the definition, with its places in File.
+func (d Drill) Node() *yaml.Node { return d.node }
+
+// File is the file that the definition stands in.
+func (d Drill) File() string { return d.file }
+
+// Path is where it stands there, such as drills[0].
+func (d Drill) Path() string { return d.path }
+
+// Equal says whether two definitions read the same, wherever they stand.
+func (d Drill) Equal(o Drill) bool {
+	a, errA := yaml.Marshal(d.node)
+	b, errB := yaml.Marshal(o.node)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+func (d *Drill) preset() { *d = Drill{node: &yaml.Node{Kind: yaml.MappingNode}} }
+
+// drill takes a definition over as it is.
+func (d *decoder) drill(n *yaml.Node, to *Drill, path string) {
+	if n.Kind != yaml.MappingNode {
+		d.report(path, "must be a mapping of settings, is "+kindOf(n))
+		return
+	}
+	*to = Drill{node: n, file: d.source.fileName(), path: path}
+}
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+// Default returns the built-in settings: one pool in front of an endpoint on
+// this host. The caller owns the value. It is valid as it is.
+func Default() *Config {
+	return &Config{
+		Listen:   "127.0.0.1:8484",
+		Admin:    Admin{Listen: "127.0.0.1:8485"},
+		DataDir:  "./data",
+		Drain:    30 * time.Second,
+		Pools:    []Pool{DefaultPool()},
+		Slack:    Slack{APIURL: "https://slack.com/api/"},
+		Rules:    Rules{Interval: time.Second},
+		Rollback: Rollback{Auto: true, MaxPerDay: 3, Cooldown: 30 * time.Minute, ManualHold: 4 * time.Hour},
+		// The longest window of the built-in rules is three days.
+		Retention: Retention{Samples: 7 * day, History: 400 * day},
+		Heartbeat: Heartbeat{Interval: time.Minute},
+		Log:       Log{Level: "info", Format: "text"},
+	}
+}
+
+// DefaultPool returns the pool of [Default]. A pool in a file starts from it, but
+// without its name and upstream.
+func DefaultPool() Pool {
+	return Pool{
+		Name:     "default",
+		Upstream: "http://127.0.0.1:8080/v1",
+		Models:   []string{"*"},
+		Workers:  4,
+		Mode:     "enforce",
+		// The objective is 0.95 because the promise is on the 95th percentile.
+		SLO:       SLO{Turnaround: 60 * time.Second, Objective: 0.95, Window: 30 * day},
+		Admission: Admission{Policy: "threshold", MaxQueueAge: 25 * time.Second, DepthMultiple: 2},
+		Timeouts:  Timeouts{UpstreamConnect: 5 * time.Second, UpstreamIdle: 120 * time.Second},
+		Limits:    Limits{Body: 32 * mib, Buffered: 512 * mib, PassthroughQueue: 10000},
+	}
+}
+
+// preset gives an element of a list its defaults before the file is read over it.
+func (p *Pool) preset() {
+	*p = DefaultPool()
+	p.Name, p.Upstream = "", ""
+}
+
+func (c *Client) preset() { *c = Client{Priority: "interactive"} }

@@ -3,8 +3,10 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -145,4 +147,139 @@ func quote(text string) string {
 		text = string(runes[:most]) + "..."
 	}
 	return strconv.Quote(text)
+}
+
+// Bytes is a size in bytes. In a file it is a whole number with a unit: B, kB,
+// MB, GB (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024).
+type Bytes int64
+
+var (
+	errBytes     = errors.New("must be a size such as 32MiB, 512KiB or 64MB")
+	errBytesUnit = errors.New("must have a unit, such as 32MiB or 64kB")
+	errBytesBig  = errors.New("must be a smaller size, less than 8388608TiB")
+)
+
+// sizeUnits runs from long to short suffixes, so that B comes last.
+var sizeUnits = []struct {
+	suffix string
+	factor int64
+}{
+	{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", mib}, {"KiB", kib},
+	{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1},
+}
+
+// String writes the size in the largest binary unit that divides it, so that it
+// reads back as the same number.
+func (b Bytes) String() string {
+	for _, u := range sizeUnits {
+		if binary := len(u.suffix) == 3; binary && b != 0 && int64(b)%u.factor == 0 {
+			return strconv.FormatInt(int64(b)/u.factor, 10) + u.suffix
+		}
+	}
+	return strconv.FormatInt(int64(b), 10) + "B"
+}
+
+func parseBytes(text string) (Bytes, error) {
+	if bareNumber(text) {
+		return 0, errBytesUnit
+	}
+	for _, u := range sizeUnits {
+		number, found := strings.CutSuffix(text, u.suffix)
+		if !found {
+			continue
+		}
+		number = strings.TrimSuffix(number, " ")
+		if !allDigits(number) {
+			return 0, errBytes
+		}
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || n > math.MaxInt64/u.factor {
+			return 0, errBytesBig
+		}
+		return Bytes(n * u.factor), nil
+	}
+	return 0, errBytes
+}
+
+const day = 24 * time.Hour
+
+var (
+	errDuration     = errors.New("must be a duration such as 25s, 1m30s or 30d")
+	errDurationUnit = errors.New("must have a unit, such as 30s or 5m")
+	errDurationLong = errors.New("must be a shorter duration, at most 290 years")
+)
+
+// parseDuration reads Go's durations and, before them, whole days of 24 hours.
+func parseDuration(text string) (time.Duration, error) {
+	if bareNumber(text) {
+		return 0, errDurationUnit
+	}
+	days, rest := splitDays(text)
+	if rest == text {
+		return goDuration(text)
+	}
+	n, err := strconv.ParseInt(days, 10, 64)
+	if err != nil || n > int64(math.MaxInt64/day) {
+		return 0, errDurationLong
+	}
+	whole := time.Duration(n) * day
+	if rest == "" {
+		return whole, nil
+	}
+	part, err := goDuration(rest)
+	switch {
+	case err != nil:
+		return 0, err
+	case rest[0] == '-' || rest[0] == '+':
+		return 0, errDuration
+	case part > math.MaxInt64-whole:
+		return 0, errDurationLong
+	}
+	return whole + part, nil
+}
+
+func goDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, errDuration
+	}
+	return d, nil
+}
+
+// splitDays cuts "30d12h" into "30" and "12h". Without days, rest is text.
+func splitDays(text string) (days, rest string) {
+	days, rest, found := strings.Cut(text, "d")
+	if !found || !allDigits(days) {
+		return "", text
+	}
+	return days, rest
+}
+
+// formatDuration writes d so that parseDuration reads it back: whole days as
+// days, short spans in seconds, the rest as Go does without its zero parts.
+func formatDuration(d time.Duration) string {
+	switch {
+	case d > 0 && d%day == 0:
+		return strconv.FormatInt(int64(d/day), 10) + "d"
+	case d >= 0 && d < 5*time.Minute && d%time.Second == 0:
+		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+func allDigits(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}
+
+// bareNumber reports whether text is a number that lacks a unit.
+func bareNumber(text string) bool {
+	_, err := strconv.ParseFloat(text, 64)
+	return err == nil || errors.Is(err, strconv.ErrRange)
 }

@@ -1,9 +1,14 @@
 package config
 
 import (
+	"encoding/hex"
 	"fmt"
+	"net/url"
+	"path"
 	"reflect"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -88,4 +93,243 @@ func (l *checker) checkUnique(seen firstPaths, path, text, what string) {
 	if before, repeated := seen.lookupOrAdd(text, path); repeated && text != "" && l.ok(path) {
 		l.report(path, fmt.Sprintf("must be %s of its own, and %s has the same%s", what, before, l.defaultSuffix(path)))
 	}
+}
+
+// checkTags checks the limits that the types declare beside their fields.
+func (l *checker) checkTags(v reflect.Value, path string) {
+	for _, f := range fieldsOf(v.Type()) {
+		p, fv := join(path, f.name), v.Field(f.index)
+		l.checkRequired(f, fv, p)
+		l.checkBounds(f, fv, p)
+		l.checkSign(f, fv, p)
+		l.checkOneOf(f, fv, p)
+		switch fv.Kind() {
+		case reflect.Struct:
+			l.checkTags(fv, p)
+		case reflect.Slice:
+			l.checkElements(fv, p)
+		}
+	}
+}
+
+func (l *checker) checkElements(v reflect.Value, path string) {
+	for i := range v.Len() {
+		if item := v.Index(i); item.Kind() == reflect.Struct {
+			l.checkTags(item, fmt.Sprintf("%s[%d]", path, i))
+		}
+	}
+}
+
+func (l *checker) checkRequired(f field, v reflect.Value, path string) {
+	if give := f.tag.Get("required"); give != "" && v.IsZero() && l.ok(path) {
+		l.report(path, "is missing: give "+give)
+	}
+}
+
+// checkBounds applies min and max, which come in pairs.
+func (l *checker) checkBounds(f field, v reflect.Value, path string) {
+	least, most, ok := limits(f)
+	if !ok {
+		return
+	}
+	switch n := v.Int(); {
+	case n < least:
+		l.invalid(path, fmt.Sprintf("must be at least %d", least), strconv.FormatInt(n, 10))
+	case n > most:
+		l.invalid(path, fmt.Sprintf("must be at most %d", most), strconv.FormatInt(n, 10))
+	}
+}
+
+func limits(f field) (least, most int64, ok bool) {
+	least, errLeast := strconv.ParseInt(f.tag.Get("min"), 10, 64)
+	most, errMost := strconv.ParseInt(f.tag.Get("max"), 10, 64)
+	return least, most, errLeast == nil && errMost == nil
+}
+
+func (l *checker) checkSign(f field, v reflect.Value, path string) {
+	switch rule := f.tag.Get("rule"); {
+	case rule == "positive" && v.Int() <= 0:
+		l.invalid(path, "must be more than zero", formatScalar(v))
+	case rule == "natural" && v.Int() < 0:
+		l.invalid(path, "must not be negative", formatScalar(v))
+	}
+}
+
+func (l *checker) checkOneOf(f field, v reflect.Value, path string) {
+	allowed := choices(f)
+	if allowed == nil {
+		return
+	}
+	for _, a := range allowed {
+		if v.String() == a {
+			return
+		}
+	}
+	rule := "must be " + strings.Join(allowed[:len(allowed)-1], ", ") + " or " + allowed[len(allowed)-1]
+	if unimplemented[withoutIndexes(path)+"="+v.String()] && l.ok(path) {
+		l.report(path, v.String()+" "+unimplementedMessage+": "+rule)
+		return
+	}
+	l.invalid(path, rule, quote(v.String()))
+}
+
+// choices lists the only values of a field, or nil when there is no such list.
+func choices(f field) []string {
+	if list := f.tag.Get("oneof"); list != "" {
+		return strings.Fields(list)
+	}
+	return nil
+}
+
+func (l *checker) checkClients(clients []Client) {
+	names, keys := firstPaths{}, firstPaths{}
+	for i, c := range clients {
+		name, key := fmt.Sprintf("clients[%d].name", i), fmt.Sprintf("clients[%d].key_sha256", i)
+		l.checkName(name, c.Name)
+		l.checkUnique(names, name, c.Name, "a name")
+		if c.KeySHA256 != "" && !isSHA256(c.KeySHA256) {
+			l.invalidRedacted(key, "must be the SHA-256 of the key as 64 hexadecimal digits: printf %s KEY | sha256sum")
+		}
+		l.checkUnique(keys, key, strings.ToLower(c.KeySHA256), "a key")
+	}
+}
+
+func isSHA256(digest string) bool {
+	raw, err := hex.DecodeString(digest)
+	return err == nil && len(raw) == 32
+}
+
+// Warnings returns what is allowed but likely to be regretted, in the order of
+// the settings.
+func (c *Config) Warnings() []Diagnostic {
+	l := newChecker(c.src)
+	l.warnPlaceholder("admin.token", c.Admin.Token)
+	l.warnPlaceholder("slack.bot_token", c.Slack.BotToken)
+	l.warnPlaceholder("slack.webhook", c.Slack.Webhook)
+	l.warnPlaceholder("slack.app_token", c.Slack.AppToken)
+	l.warnPlaceholder("slack.signing_secret", c.Slack.SigningSecret)
+	l.warnPlaceholder("heartbeat.url", c.Heartbeat.URL)
+	for i, p := range c.Pools {
+		at := fmt.Sprintf("pools[%d]", i)
+		l.warnPlaceholder(join(at, "upstream_key"), p.UpstreamKey)
+		u, err := url.Parse(p.Upstream)
+		if err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) && !p.UpstreamKey.Empty() {
+			l.report(join(at, "upstream"), "sends upstream_key over the network in clear text: use https, or a network that nobody else can listen to")
+		}
+	}
+	return l.diagnostics
+}
+
+// warnPlaceholder notices settings printed by Write that are used as they are.
+func (l *checker) warnPlaceholder(path string, s Secret) {
+	if s.Reveal() == redacted {
+		l.report(path, "is the placeholder "+redacted+", not a key: put the real one in its place")
+	}
+}
+
+// reservedPool is the label of requests that no pool serves.
+const reservedPool = "unrouted"
+
+// alwaysForwarded are the paths that need no entry in endpoints.
+var alwaysForwarded = []string{
+	"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/embeddings", "/v1/models",
+}
+
+func (l *checker) checkPools(pools []Pool) {
+	if len(pools) == 0 && l.ok("pools") {
+		l.report("pools", "must have at least one pool, with a name and an upstream")
+	}
+	names, models := firstPaths{}, firstPaths{}
+	for i, p := range pools {
+		at := fmt.Sprintf("pools[%d]", i)
+		l.checkPoolName(names, join(at, "name"), p.Name)
+		l.checkUpstream(join(at, "upstream"), p.Upstream)
+		l.checkSecret(join(at, "upstream_key"), p.UpstreamKey)
+		l.checkModels(models, join(at, "models"), p.Models)
+		l.checkObjectives(at, p)
+		l.checkMemoryLimits(at, p.Limits)
+		l.checkQueueLimit(at, p)
+		if k := p.StreamKeepalive; k > 0 && k < time.Second {
+			l.invalid(join(at, "stream_keepalive"), "must be 0s (off) or at least 1s", formatDuration(k))
+		}
+		l.checkEndpoints(join(at, "endpoints"), p.Endpoints)
+	}
+}
+
+func (l *checker) checkPoolName(seen firstPaths, at, name string) {
+	l.checkName(at, name)
+	if name == reservedPool {
+		l.invalid(at, "must be another name, this one stands for requests that no pool serves", quote(name))
+	}
+	l.checkUnique(seen, at, name, "a name")
+}
+
+// checkModels checks the patterns, and that no two pools claim the same one.
+func (l *checker) checkModels(seen firstPaths, at string, models []string) {
+	const most = 256
+	if len(models) == 0 && l.ok(at) {
+		l.report(at, `must name at least one model; ["*"] serves every model`)
+	}
+	for i, m := range models {
+		p := fmt.Sprintf("%s[%d]", at, i)
+		if m == "" || len(m) > most || !printable(m) || strings.ContainsFunc(m, unicode.IsSpace) {
+			l.invalid(p, "must be a model's name or a pattern with *, without spaces, of 1 to 256 bytes", quote(m))
+		}
+		l.checkUnique(seen, p, m, "a model")
+	}
+}
+
+// checkObjectives checks the promise, and that the rule can act before it is broken.
+func (l *checker) checkObjectives(at string, p Pool) {
+	if o := p.SLO.Objective; !(o > 0 && o < 1) { // so that NaN fails too
+		l.invalid(join(at, "slo.objective"), "must be between 0 and 1, both excluded, such as 0.95", strconv.FormatFloat(o, 'g', -1, 64))
+	}
+	age, turnaround := join(at, "admission.max_queue_age"), join(at, "slo.turnaround")
+	if p.Admission.MaxQueueAge < p.SLO.Turnaround || !l.ok(age, turnaround) {
+		return
+	}
+	rule := "must be less than slo.turnaround, since a task of that age has broken the promise before anything is refused"
+	if l.source.reference(turnaround) == "" {
+		rule = "must be less than slo.turnaround (" + formatDuration(p.SLO.Turnaround) + "), since a task of that age has broken the promise before anything is refused"
+	}
+	l.invalid(age, rule, formatDuration(p.Admission.MaxQueueAge))
+}
+
+func (l *checker) checkMemoryLimits(at string, m Limits) {
+	body, buffered := join(at, "limits.body"), join(at, "limits.buffered")
+	if m.Body > m.Buffered && l.ok(body, buffered) {
+		l.invalid(buffered, "must be at least limits.body, or the largest body would never be let in", m.Buffered.String())
+	}
+}
+
+// checkQueueLimit checks that the hard bound leaves room for the queue of the policy.
+func (l *checker) checkQueueLimit(at string, p Pool) {
+	bound := join(at, "limits.passthrough_queue")
+	most := p.Workers * p.Admission.DepthMultiple
+	if p.Admission.Policy != "threshold" || p.Limits.PassthroughQueue > most ||
+		!l.ok(bound, join(at, "workers"), join(at, "admission.depth_multiple")) {
+		return
+	}
+	l.invalid(bound, fmt.Sprintf("must be above workers times admission.depth_multiple (%d), or it would refuse before the policy does", most),
+		strconv.Itoa(p.Limits.PassthroughQueue))
+}
+
+func (l *checker) checkEndpoints(at string, endpoints []string) {
+	seen := firstPaths{}
+	for _, known := range alwaysForwarded {
+		seen[known] = "the built-in list"
+	}
+	for i, e := range endpoints {
+		p := fmt.Sprintf("%s[%d]", at, i)
+		if !validEndpoint(e) {
+			l.invalid(p, "must be a path below /v1/ out of letters, digits and ._~-/, without dot segments, double or trailing slashes, such as /v1/rerank", quote(e))
+		}
+		l.checkUnique(seen, p, e, "a path")
+	}
+}
+
+func validEndpoint(e string) bool {
+	const most = 256
+	rest, below := strings.CutPrefix(e, "/v1/")
+	return below && rest != "" && len(e) <= most && path.Clean(e) == e && strings.Trim(e, hostChars+"~/") == ""
 }

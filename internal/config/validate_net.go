@@ -5,8 +5,10 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const (
@@ -123,6 +125,127 @@ func (l *checker) checkOpenRelay(c *Config) {
 			l.invalid("listen", fmt.Sprintf("must be a loopback address such as 127.0.0.1:8484, or clients must be set: "+
 				"pools[%d] has an upstream_key, and without clients everybody who can connect would use it (an open relay)", i), quote(c.Listen))
 			return
+		}
+	}
+}
+
+// Bounds of the settings that alerting needs.
+const (
+	maxRulesInterval     = time.Minute
+	minSampleRetention   = 3*day + 6*time.Hour
+	minHeartbeatInterval = 10 * time.Second
+	maxChannelBytes      = 80
+)
+
+// checkAlerting checks what the engine and its messages need. Whether Slack takes it
+// is for the room that talks to Slack.
+func (l *checker) checkAlerting(c *Config) {
+	l.checkHTTPURL("admin.external_url", c.Admin.ExternalURL)
+	l.checkHTTPURL("slack.api_url", c.Slack.APIURL)
+	l.checkHTTPURL("slack.webhook", c.Slack.Webhook.Reveal())
+	l.checkHTTPURL("heartbeat.url", c.Heartbeat.URL.Reveal())
+	l.checkSecret("slack.bot_token", c.Slack.BotToken)
+	for _, ch := range []struct{ path, name string }{
+		{"slack.channels.page", c.Slack.Channels.Page},
+		{"slack.channels.warn", c.Slack.Channels.Warn},
+		{"slack.channels.drills", c.Slack.Channels.Drills},
+		{"slack.channels.fallback", c.Slack.Channels.Fallback},
+	} {
+		if len(ch.name) > maxChannelBytes || !printable(ch.name) || strings.ContainsAny(ch.name, " #") {
+			l.invalid(ch.path, "must be the ID of a channel, such as C0123456789", quote(ch.name))
+		}
+		if ch.name != "" && c.Slack.BotToken.Empty() {
+			l.report(ch.path, "needs slack.bot_token: a webhook has its own channel")
+		}
+	}
+	if !c.Slack.BotToken.Empty() && c.Slack.Channels.Page == "" && l.ok("slack.channels.page") {
+		l.report("slack.channels.page", "must be set with slack.bot_token: the ID of a channel, such as C0123456789")
+	}
+	l.checkInteractivity(c)
+	if i := c.Rules.Interval; i > 0 && (i < time.Second || i > maxRulesInterval) {
+		l.invalid("rules.interval", "must be 1s to 1m", formatDuration(i))
+	}
+	if s := c.Retention.Samples; s > 0 && s < minSampleRetention {
+		l.invalid("retention.samples", "must be at least 3d6h, the longest window of the built-in rules and what it is evaluated over", formatDuration(s))
+	}
+	if h := c.Heartbeat.Interval; h > 0 && h < minHeartbeatInterval {
+		l.invalid("heartbeat.interval", "must be at least 10s", formatDuration(h))
+	}
+}
+
+// checkHTTPURL checks a URL that may hold something secret, so it is never shown.
+func (l *checker) checkHTTPURL(path, text string) {
+	if text == "" || text == redacted {
+		return // what Write puts in a secret's place gives a warning
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		l.invalidRedacted(path, "must be an absolute http or https URL without user and password")
+	}
+}
+
+const maxAllowedUsers = 1000 // users in one list
+
+var slackUser = regexp.MustCompile(`^[UW][A-Z0-9]{2,20}$`)
+
+// checkInteractivity checks what buttons and commands in Slack need.
+func (l *checker) checkInteractivity(c *Config) {
+	s := c.Slack
+	l.checkSecret("slack.app_token", s.AppToken)
+	l.checkSecret("slack.signing_secret", s.SigningSecret)
+	if t := s.AppToken.Reveal(); t != "" && t != redacted && !strings.HasPrefix(t, "xapp-") {
+		l.invalidRedacted("slack.app_token", "must begin with xapp- (bot tokens, xoxb-, belong in slack.bot_token)")
+	}
+	if !s.AppToken.Empty() && s.BotToken.Empty() && l.ok("slack.app_token") {
+		l.report("slack.app_token", "needs slack.bot_token: buttons are on the bot's messages")
+	}
+	l.checkCallbackListener(c)
+	for _, list := range []struct {
+		name string
+		ids  []string
+	}{
+		{"rollback", s.Allow.Rollback}, {"restore", s.Allow.Restore}, {"drill", s.Allow.Drill},
+		{"ack", s.Allow.Ack}, {"silence", s.Allow.Silence},
+	} {
+		l.checkUsers("slack.allow."+list.name, list.ids)
+	}
+}
+
+// checkCallbackListener checks the listener for what Slack sends.
+func (l *checker) checkCallbackListener(c *Config) {
+	s := c.Slack
+	switch {
+	case s.Listen == "" && s.SigningSecret.Empty():
+		return
+	case s.Listen == "":
+		l.report("slack.listen", "must be set with slack.signing_secret, such as 127.0.0.1:8486")
+		return
+	case s.SigningSecret.Empty():
+		l.report("slack.signing_secret", "must be set with slack.listen: it stands on the app's page Basic Information")
+	case s.BotToken.Empty() && l.ok("slack.listen"):
+		l.report("slack.listen", "needs slack.bot_token: buttons are on the bot's messages")
+	}
+	l.checkListen("slack.listen", s.Listen)
+	if !l.ok("slack.listen", "listen", "admin.listen") {
+		return
+	}
+	for _, other := range []struct{ path, address string }{{"listen", c.Listen}, {"admin.listen", c.Admin.Listen}} {
+		if addressesConflict(s.Listen, other.address) {
+			l.invalid("slack.listen", "must differ from "+other.path+", which takes the same port ("+quote(other.address)+")", quote(s.Listen))
+		}
+	}
+}
+
+// checkUsers checks a list of Slack users.
+func (l *checker) checkUsers(path string, ids []string) {
+	if len(ids) > maxAllowedUsers {
+		l.report(path, fmt.Sprintf("must have at most %d users, not %d", maxAllowedUsers, len(ids)))
+		return
+	}
+	for i, id := range ids {
+		if !slackUser.MatchString(id) {
+			l.invalid(fmt.Sprintf("%s[%d]", path, i), "must be the ID of a user, such as U0123456789, since names can be taken over: "+
+				"in Slack open the profile, then ⋮, Copy member ID", quote(id))
 		}
 	}
 }

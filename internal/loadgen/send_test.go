@@ -1,11 +1,15 @@
 package loadgen
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -312,4 +316,222 @@ func TestImpossibleHeaderIsAnError(t *testing.T) {
 			t.Errorf("got %+v, want a transport error and no response", r)
 		}
 	})
+}
+
+func TestPromptSizes(t *testing.T) {
+	p, err := newBodyBuilder(DefaultEndpoint, "m", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		a    Arrival
+		want int // bytes of prompt
+	}{
+		{Arrival{}, 4}, {Arrival{PromptTokens: 1}, 4}, {Arrival{PromptTokens: 720, Large: true}, 2880},
+		{Arrival{PromptTokens: promptBlock/4 + 1}, promptBlock + 4}, {Arrival{PromptTokens: MaxTokens, OutputTokens: 7}, 4 * MaxTokens},
+	} {
+		body, length := p.body(c.a, "")
+		text, err := io.ReadAll(body)
+		if err != nil || int64(len(text)) != length {
+			t.Fatalf("%+v: read %d bytes, %v, want %d", c.a, len(text), err, length)
+		}
+		var got struct {
+			Messages  []struct{ Content string }
+			MaxTokens *int `json:"max_tokens"`
+		}
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatalf("%+v: %v", c.a, err)
+		}
+		content := got.Messages[0].Content
+		opening := smallText
+		if c.a.Large {
+			opening = largeText
+		}
+		opening = opening[:min(len(opening), c.want)]
+		if len(content) != c.want || !strings.HasPrefix(content, opening) {
+			t.Errorf("%+v: prompt of %d bytes %.40q, want %d that begin with %.40q", c.a, len(content), content, c.want, opening)
+		}
+		if (got.MaxTokens == nil) != (c.a.OutputTokens == 0) || got.MaxTokens != nil && *got.MaxTokens != c.a.OutputTokens {
+			t.Errorf("%+v: max_tokens %v", c.a, got.MaxTokens)
+		}
+	}
+}
+
+func TestABodyReadsTheSameInAnyPieces(t *testing.T) {
+	p, err := newBodyBuilder(responsesPath, "m", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := Arrival{PromptTokens: promptBlock/4 + 9, OutputTokens: 3}
+	whole, _ := p.body(a, "")
+	want, err := io.ReadAll(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{1, 7, 4096, 1 << 20} {
+		body, _ := p.body(a, "")
+		var got []byte
+		piece := make([]byte, size)
+		for {
+			n, err := body.Read(piece)
+			got = append(got, piece[:n]...)
+			if err == io.EOF {
+				break
+			}
+			if err != nil || n == 0 {
+				t.Fatalf("read %d, %v", n, err)
+			}
+		}
+		if string(got) != string(want) {
+			t.Errorf("in pieces of %d it reads differently", size)
+		}
+	}
+}
+
+// A user makes two requests differ that ask for the same.
+func TestUserIsInTheBody(t *testing.T) {
+	for _, endpoint := range []string{DefaultEndpoint, completionsPath, responsesPath, embeddingsPath} {
+		p, err := newBodyBuilder(endpoint, "m", endpoint != embeddingsPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, length := p.body(Arrival{PromptTokens: 9}, `task "1"`)
+		text, err := io.ReadAll(body)
+		var got struct{ User, Model string }
+		if err != nil || int64(len(text)) != length || json.Unmarshal(text, &got) != nil || got.User != `task "1"` || got.Model != "m" {
+			t.Errorf("%s: read %s, %v", endpoint, text[:min(len(text), 100)], err)
+		}
+	}
+}
+
+// countConns makes a server count the connections it is given.
+func countConns(srv *httptest.Server) *atomic.Int64 {
+	var n atomic.Int64
+	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			n.Add(1)
+		}
+	}
+	return &n
+}
+
+func TestOwnClientKeepsItsConnections(t *testing.T) {
+	const together = 20
+	var in, waves atomic.Int64
+	release := make(chan struct{}, 1000)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if in.Add(1)%together == 0 { // the whole wave is here
+			waves.Add(1)
+			for range together {
+				release <- struct{}{}
+			}
+		}
+		select {
+		case <-release:
+			writeJSON(w, answer)
+		case <-r.Context().Done():
+		}
+	}))
+	conns := countConns(srv)
+	srv.Start()
+	defer srv.Close()
+
+	// The second wave begins when the first has long ended, so it finds twenty
+	// idle connections; the default transport would have kept two.
+	wave := make(Arrivals, together)
+	second := make(chan struct{})
+	var ended atomic.Int64
+	src := &gatedSource{first: wave, open: second}
+	rep, err := Run(t.Context(), Config{URL: srv.URL, MaxSendLag: time.Hour, Observe: func(Result) {
+		if ended.Add(1) == together {
+			close(second)
+		}
+	}}, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rep.ByOutcome[OK] != 2*together || waves.Load() != 2 {
+		t.Errorf("outcomes %v in %d waves, want all %d ok in 2", rep.ByOutcome, waves.Load(), 2*together)
+	}
+	// A connection may still be on its way back to the pool when the next wave starts.
+	if n := conns.Load(); n > together+together/2 {
+		t.Errorf("%d connections for two waves of %d, want them used again", n, together)
+	}
+}
+
+// gatedSource yields a sequence, waits, and yields it again.
+type gatedSource struct {
+	first Arrivals
+	open  chan struct{}
+	n     int
+}
+
+func (g *gatedSource) Next() (Arrival, bool) {
+	i := g.n
+	g.n++
+	if i == len(g.first) {
+		<-g.open
+	}
+	if i >= 2*len(g.first) {
+		return Arrival{}, false
+	}
+	return g.first[i%len(g.first)], true
+}
+
+func TestATraceOverRealSockets(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		sse(stream)(w, r)
+	}))
+	defer srv.Close()
+	code, err := CodeTrace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := code.Take(500)
+	rep, err := Run(t.Context(), Config{URL: srv.URL + "/v1", Stream: true, Speed: 200, Timeout: MaxSpan}, part.Source())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rep.Arrivals != 500 || rep.ByOutcome[OK] != 500 || rep.Span != part.Stats().Span.Seconds() {
+		t.Errorf("got %+v, want 500 ok over %v", rep, part.Stats().Span)
+	}
+	if rep.Bytes != int64(500*len(stream)) || rep.ByStatus["200"] != 500 {
+		t.Errorf("%d bytes, statuses %v, want every byte counted", rep.Bytes, rep.ByStatus)
+	}
+}
+
+func TestOwnClientFollowsNoRedirectAndConnectsNowhere(t *testing.T) {
+	srv := httptest.NewServer(http.RedirectHandler("/other", http.StatusPermanentRedirect))
+	address := srv.URL
+	rep, err := Run(t.Context(), Config{URL: address}, arrivalsAt(0).Source())
+	if err != nil || rep.ByStatus["308"] != 1 || rep.ByCause[BadStatus] != 1 {
+		t.Errorf("got %v and %+v, want the redirect itself", err, rep)
+	}
+	srv.Close()
+	rep, err = Run(t.Context(), Config{URL: address}, arrivalsAt(0).Source())
+	if err != nil || rep.ByCause[Connect] != 1 {
+		t.Errorf("got %v and %+v, want no connection", err, rep)
+	}
+}
+
+func BenchmarkArrival(b *testing.B) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		writeJSON(w, answer)
+	}))
+	defer srv.Close()
+	arrivals := make(Arrivals, b.N)
+	for i := range arrivals {
+		arrivals[i] = Arrival{At: time.Duration(i) * 200 * time.Microsecond, PromptTokens: 1000}
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	rep, err := Run(b.Context(), Config{URL: srv.URL}, arrivals.Source())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(rep.SendLag.P99*1e3, "ms-lag-p99")
+	b.ReportMetric(rep.Turnaround.P50*1e3, "ms-p50")
 }

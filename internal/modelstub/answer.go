@@ -1,10 +1,16 @@
 package modelstub
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -174,3 +180,161 @@ func sseFrame(name string, data []byte) []byte {
 }
 
 var doneEvent = []byte("data: [DONE]\n\n")
+
+type modelList struct {
+	Object string      `json:"object"`
+	Data   []modelInfo `json:"data"`
+}
+
+type modelInfo struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+}
+
+// models answers GET /v1/models and GET /v1/models/{id}, at once and without a
+// slot.
+func (c *call) models() (reply, error) {
+	config := c.stub.config
+	r := reply{
+		id:          requestID(newDigest(config.Seed, c.r.URL.Path, nil)),
+		contentType: typeJSON, noSlot: true,
+	}
+	if c.r.URL.Path == pathModels {
+		list := modelList{Object: "list", Data: []modelInfo{}}
+		for _, name := range config.Models {
+			list.Data = append(list.Data, infoOf(name))
+		}
+		r.body = encode(list)
+		return r, nil
+	}
+	name := strings.TrimPrefix(c.r.URL.Path, pathModels+"/")
+	if !slices.Contains(config.Models, name) {
+		return reply{}, modelNotFound(name)
+	}
+	r.body = encode(infoOf(name))
+	return r, nil
+}
+
+func infoOf(name string) modelInfo {
+	return modelInfo{ID: name, Object: "model", Created: createdBase, OwnedBy: "modelstub"}
+}
+
+// digest is what an answer's bytes follow from: a digest of the seed, the path
+// and the decoded request body.
+type digest [sha256.Size]byte
+
+// createdBase is the least creation time that an answer carries, in Unix seconds.
+const createdBase = 1_700_000_000
+
+func newDigest(seed uint64, path string, body []byte) digest {
+	h := sha256.New()
+	h.Write(binary.BigEndian.AppendUint64(nil, seed))
+	h.Write([]byte(path))
+	h.Write([]byte{0}) // so that a path's end and a body's start cannot be confused
+	h.Write(body)
+	return digest(h.Sum(nil))
+}
+
+// name returns an identifier such as "chatcmpl-5f2a…".
+func (id digest) name(prefix string) string { return prefix + hex.EncodeToString(id[:12]) }
+
+// created returns a creation time in Unix seconds.
+func (id digest) created() int64 {
+	return createdBase + int64(binary.BigEndian.Uint32(id[12:])%(1<<25))
+}
+
+// rand returns a generator for one part of the answer, such as a choice.
+func (id digest) rand(part int) *rand.Rand {
+	return rand.New(rand.NewPCG(binary.BigEndian.Uint64(id[16:]), splitMix64(uint64(part))))
+}
+
+func requestID(id digest) string { return id.name("req_") }
+
+// callID names the tool call of one choice.
+func (id digest) callID(choice int) string { return id.name("call_") + strconv.Itoa(choice) }
+
+// apiError is an answer in OpenAI's error shape.
+type apiError struct {
+	status  int
+	message string
+	param   string // "" is null
+	code    string // "" is null
+	allow   string // for 405
+}
+
+// Error returns the message that the client sees.
+func (e *apiError) Error() string { return e.message }
+
+func badRequest(param, message string) *apiError {
+	return &apiError{status: http.StatusBadRequest, message: message, param: param}
+}
+
+// faultError is the answer of an injected status.
+func faultError(status int) *apiError {
+	e := &apiError{status: status, message: "The stub was asked to fail this call.", code: "stub_fault"}
+	if status == http.StatusTooManyRequests {
+		e.code = "rate_limit_exceeded"
+	}
+	return e
+}
+
+func (e *apiError) kind() string {
+	switch {
+	case e.status == http.StatusUnauthorized:
+		return "authentication_error"
+	case e.status == http.StatusForbidden:
+		return "permission_error"
+	case e.status == http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case e.status >= http.StatusInternalServerError:
+		return "server_error"
+	}
+	return "invalid_request_error"
+}
+
+type errorBody struct {
+	Error errorDetail `json:"error"`
+}
+
+type errorDetail struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    *string `json:"code"`
+}
+
+func (e *apiError) body() []byte {
+	return encode(errorBody{errorDetail{e.message, e.kind(), orNull(e.param), orNull(e.code)}})
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// reject answers with an error of the stub's own, or not at all when the
+// client has left.
+func (c *call) reject(err error) outcome {
+	var api *apiError
+	if !errors.As(err, &api) {
+		return outcomeOf(err)
+	}
+	c.finish(rejected)
+	if api.allow != "" {
+		c.w.Header().Set("Allow", api.allow)
+	}
+	c.writeError(api)
+	return rejected
+}
+
+func (c *call) writeError(e *apiError) {
+	h := c.w.Header()
+	setCommonHeaders(h, requestID(newDigest(c.stub.config.Seed, c.path, []byte(e.message))))
+	h.Set("Content-Type", "application/json")
+	c.w.WriteHeader(e.status)
+	_, _ = c.w.Write(e.body()) // the call is over; a client that left does not change that
+}

@@ -3,8 +3,12 @@ package modelstub
 import (
 	"context"
 	"errors"
+	"hash"
+	"hash/crc32"
+	"iter"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -161,4 +165,293 @@ func splitMix64(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
+}
+
+// reply is an answer before it is timed, broken and written: a body, or
+// events.
+type reply struct {
+	id           string // of the request
+	contentType  string
+	body         []byte
+	events       iter.Seq[event]
+	gaps         int // how many events are paced
+	promptTokens int
+	outputTokens int
+	noSlot       bool // asks no model: takes no slot and no time
+}
+
+// event is one write of a streamed answer.
+type event struct {
+	data  []byte
+	paced bool // waits for its place in the service time
+	last  bool // ends the answer
+}
+
+// serve answers the call and says how it ended.
+func (c *call) serve() outcome {
+	var err error
+	if c.options, err = parseOptions(c.r.Header); err != nil {
+		return c.reject(badRequest("", err.Error()))
+	}
+	c.fault = c.selectFault()
+	rep, err := c.answer()
+	if err != nil {
+		return c.reject(err)
+	}
+	return outcomeOf(c.deliver(rep))
+}
+
+// deliver times an answer and writes it, as far as the fault lets it.
+func (c *call) deliver(rep reply) error {
+	if rep.events == nil && c.fault.Kind == KindErrorEvent {
+		c.fault.Kind, c.fault.Status = KindStatus, http.StatusInternalServerError
+	}
+	if c.fault.Kind == KindStatus {
+		return c.failWithStatus()
+	}
+	var timing Timing
+	if !rep.noSlot {
+		if err := c.acquireSlot(); err != nil {
+			return err
+		}
+		timing = c.timing(rep.promptTokens, rep.outputTokens)
+	}
+	begin := time.Now()
+	switch c.fault.Kind {
+	case KindHang:
+		return c.hang()
+	case KindReset:
+		return c.resetConn()
+	}
+	timing.FirstByte += c.fault.Latency
+	timing.Total += c.fault.Latency
+	if rep.events == nil {
+		return c.deliverBody(rep, begin, timing)
+	}
+	return c.deliverStream(rep, begin, timing)
+}
+
+func (c *call) deliverBody(rep reply, begin time.Time, timing Timing) error {
+	if err := c.sleepUntil(begin.Add(c.scaled(timing.Total))); err != nil {
+		return err
+	}
+	body := rep.body
+	if c.options.encoding != "" {
+		packed, err := compress(c.options.encoding, body)
+		if err != nil {
+			return err
+		}
+		body = packed
+	}
+	c.writeHeaders(rep, timing.Total, len(body))
+	out := c.newAnswerWriter()
+	if c.fault.midAnswer() {
+		half := len(body) / 2
+		if err := out.write(body[:half]); err != nil {
+			return err
+		}
+		if err := c.applyFault(out); err != nil {
+			return err
+		}
+		body = body[half:]
+	}
+	return out.writeLast(body)
+}
+
+func (c *call) deliverStream(rep reply, begin time.Time, timing Timing) error {
+	if err := c.sleepUntil(begin.Add(c.scaled(timing.FirstByte))); err != nil {
+		return err
+	}
+	c.writeHeaders(rep, timing.FirstByte, -1)
+	out := c.newAnswerWriter()
+	if err := out.compressStream(c.options.encoding); err != nil {
+		return err
+	}
+	gap := (timing.Total - timing.FirstByte) / time.Duration(max(rep.gaps, 1))
+	due := begin.Add(c.scaled(timing.FirstByte))
+	sent, strikes := 0, c.fault.midAnswer()
+	for e := range rep.events {
+		if strikes && (sent >= c.fault.After || e.last) {
+			strikes = false
+			if err := c.applyFault(out); err != nil {
+				return err
+			}
+			due = due.Add(c.scaled(c.fault.Delay)) // after a silence the pace stays
+		}
+		if e.paced {
+			due = due.Add(c.scaled(gap))
+		}
+		if err := c.sendEvent(out, e, due); err != nil {
+			return err
+		}
+		sent++
+	}
+	return nil
+}
+
+func (c *call) sendEvent(out *answerWriter, e event, due time.Time) error {
+	if err := c.sleepUntil(due); err != nil {
+		return err
+	}
+	if e.last {
+		return out.writeLast(e.data)
+	}
+	if err := out.write(e.data); err != nil {
+		return err
+	}
+	return out.flush()
+}
+
+// writeHeaders announces the answer. A length below zero is not known.
+func (c *call) writeHeaders(rep reply, processing time.Duration, length int) {
+	h := c.w.Header()
+	setCommonHeaders(h, rep.id)
+	h.Set("Content-Type", rep.contentType)
+	h.Set("Openai-Processing-Ms", strconv.FormatInt(processing.Milliseconds(), 10))
+	if rep.events != nil {
+		h.Set("Cache-Control", "no-cache")
+	}
+	if c.options.encoding != "" {
+		h.Set("Content-Encoding", c.options.encoding)
+		h.Set("Vary", "Accept-Encoding")
+	}
+	if c.options.trailer {
+		h.Set("Trailer", TrailerChecksum)
+	}
+	if length >= 0 && !c.options.trailer && !c.endsChunked() {
+		h.Set("Content-Length", strconv.Itoa(length))
+	}
+	c.headersSent = true
+	c.w.WriteHeader(http.StatusOK)
+}
+
+// endsChunked reports whether the fault needs chunked framing to break.
+func (c *call) endsChunked() bool {
+	return c.fault.Kind == KindMalformed || (c.fault.Kind == KindTruncate && !c.fault.WrongLength)
+}
+
+// setCommonHeaders sets what a model server adds to every answer, with names
+// and repeated values that nothing in between can know, to be passed on as
+// they are.
+func setCommonHeaders(h http.Header, id string) {
+	h.Set("X-Request-Id", id)
+	h.Set("Openai-Version", "2020-10-01")
+	h.Set("Openai-Organization", "stub-org")
+	h.Set("X-Ratelimit-Limit-Requests", "10000")
+	h.Set("X-Ratelimit-Remaining-Requests", "9999")
+	h["X-Stub-Multi"] = []string{"one", "two, three"}
+}
+
+// answerWriter is the way of an answer's bytes to the client: compressed, dripped
+// and summed as the call asks.
+type answerWriter struct {
+	call        *call
+	compressor  compressor // nil when the stream is not compressed
+	checksum    hash.Hash32
+	dripStarted bool // a byte has been dripped
+}
+
+func (c *call) newAnswerWriter() *answerWriter {
+	return &answerWriter{call: c, checksum: crc32.NewIEEE()}
+}
+
+func (o *answerWriter) compressStream(encoding string) error {
+	if encoding == "" {
+		return nil
+	}
+	packer, err := newCompressor(encoding, writerFunc(o.writeRaw))
+	o.compressor = packer
+	return err
+}
+
+type writerFunc func([]byte) (int, error)
+
+// Write calls the function.
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func (o *answerWriter) write(p []byte) error {
+	var err error
+	if o.compressor != nil {
+		_, err = o.compressor.Write(p)
+	} else {
+		_, err = o.writeRaw(p)
+	}
+	return err
+}
+
+// writeLast writes the end of the answer. The call is counted as ended just
+// before the final byte, once everything before it has been taken.
+func (o *answerWriter) writeLast(p []byte) error {
+	split := max(len(p)-1, 0)
+	if err := o.write(p[:split]); err != nil {
+		return err
+	}
+	if err := o.call.endCause(); err != nil {
+		return err
+	}
+	o.call.finish(completed)
+	// From here on the answer counts as given: whether the client still takes
+	// the last byte is not known to a real server either.
+	_ = o.write(p[split:])
+	if o.compressor != nil {
+		_ = o.compressor.Close()
+	}
+	o.setTrailer()
+	return nil
+}
+
+func (o *answerWriter) setTrailer() {
+	if o.call.options.trailer {
+		o.call.w.Header().Set(TrailerChecksum, strconv.FormatUint(uint64(o.checksum.Sum32()), 16))
+	}
+}
+
+// flush sends what was written on its way.
+func (o *answerWriter) flush() error {
+	if o.compressor != nil {
+		if err := o.compressor.Flush(); err != nil {
+			return err
+		}
+	}
+	return o.flushRaw()
+}
+
+func (o *answerWriter) flushRaw() error {
+	err := http.NewResponseController(o.call.w).Flush()
+	if err == nil || errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return errors.Join(errClientGone, err)
+}
+
+func (o *answerWriter) writeRaw(p []byte) (int, error) {
+	_, _ = o.checksum.Write(p) // a hash never fails
+	if o.call.fault.Kind == KindDrip {
+		return o.drip(p)
+	}
+	n, err := o.call.w.Write(p)
+	if err != nil {
+		err = errors.Join(errClientGone, err)
+	}
+	return n, err
+}
+
+// drip writes one byte at a time, each with a pause before it except the first
+// of the answer.
+func (o *answerWriter) drip(p []byte) (int, error) {
+	for i := range p {
+		if o.dripStarted {
+			if err := o.call.sleep(o.call.fault.Delay); err != nil {
+				return i, err
+			}
+		}
+		o.dripStarted = true
+		if _, err := o.call.w.Write(p[i : i+1]); err != nil {
+			return i, errors.Join(errClientGone, err)
+		}
+		if err := o.flushRaw(); err != nil {
+			return i, err
+		}
+	}
+	return len(p), nil
 }

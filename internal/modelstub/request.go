@@ -6,6 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
 )
 
 // Bounds on what a request may ask for.
@@ -117,4 +121,204 @@ func (r *request) maxOutput() int {
 		}
 	}
 	return 0
+}
+
+// readInputs reads what completions call a prompt and embeddings an input: a
+// string, strings, token numbers, or arrays of token numbers. It returns each
+// input's JSON and the size of all in bytes of text.
+func readInputs(param string, raw json.RawMessage) (inputs []json.RawMessage, size int, err error) {
+	if isNull(raw) {
+		return nil, 0, nil
+	}
+	if raw[0] != '[' {
+		size, err = inputSize(param, raw)
+		return []json.RawMessage{raw}, size, err
+	}
+	if err := json.Unmarshal(raw, &inputs); err != nil || len(inputs) == 0 {
+		return nil, 0, badRequest(param, fmt.Sprintf("Invalid '%s': the array is empty.", param))
+	}
+	if isNumber(inputs[0]) { // one input, given as token numbers
+		size, err = inputSize(param, raw)
+		return []json.RawMessage{raw}, size, err
+	}
+	if len(inputs) > maxInputs {
+		return nil, 0, badRequest(param, fmt.Sprintf("Invalid '%s': %d inputs, want at most %d.", param, len(inputs), maxInputs))
+	}
+	for _, input := range inputs {
+		n, err := inputSize(param, input)
+		if err != nil {
+			return nil, 0, err
+		}
+		size += n
+	}
+	return inputs, size, nil
+}
+
+// inputSize weighs one input: text by its bytes, a token number as
+// bytesPerToken of them.
+func inputSize(param string, raw json.RawMessage) (int, error) {
+	var text string
+	if !isNull(raw) && json.Unmarshal(raw, &text) == nil {
+		return len(text), nil
+	}
+	var tokens []int64
+	if !isNull(raw) && json.Unmarshal(raw, &tokens) == nil {
+		return len(tokens) * bytesPerToken, nil
+	}
+	return 0, badRequest(param, fmt.Sprintf("Invalid '%s': want a string, strings, token numbers or arrays of token numbers.", param))
+}
+
+func isNumber(raw json.RawMessage) bool {
+	return raw[0] == '-' || (raw[0] >= '0' && raw[0] <= '9')
+}
+
+// bytesPerToken is the usual rule of thumb for English text.
+const bytesPerToken = 4
+
+// prompt is what a request says to the model: how much, and the text of the
+// user when the user spoke last.
+type prompt struct {
+	bytes    int
+	userText string
+}
+
+func (p prompt) tokens() int { return max(p.bytes/bytesPerToken, 1) }
+
+// isNull also holds for a field that was not sent.
+func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
+// readMessages weighs chat messages or /v1/responses items.
+func readMessages(messages []message) prompt {
+	var p prompt
+	for _, m := range messages {
+		text := contentText(m.Content)
+		p.bytes += len(text) + len(contentText(m.Output))
+		p.userText = ""
+		if m.Role == "user" {
+			p.userText = text
+		}
+	}
+	return p
+}
+
+// contentText returns a content's text: a string, or the text of its parts. A
+// part without text, such as an image, counts with its JSON.
+func contentText(raw json.RawMessage) string {
+	if isNull(raw) {
+		return ""
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var parts []struct {
+		Text *string `json:"text"`
+	}
+	if json.Unmarshal(raw, &parts) != nil {
+		return string(raw)
+	}
+	var b strings.Builder
+	for _, part := range parts {
+		if part.Text == nil {
+			return string(raw)
+		}
+		b.WriteString(*part.Text)
+	}
+	return b.String()
+}
+
+// addTools weighs the tool descriptions, which a model reads too.
+func (p *prompt) addTools(tools []json.RawMessage) {
+	for _, t := range tools {
+		p.bytes += len(t)
+	}
+}
+
+// Control headers of a request. A value that cannot be read is answered with a
+// 400 that says what would be right.
+const (
+	// HeaderFault asks for a [Fault], as read by [ParseFault].
+	HeaderFault = "Stub-Fault"
+	// HeaderService replaces the service time of the call: a duration.
+	HeaderService = "Stub-Service"
+	// HeaderChunks is the number of text chunks in a streamed answer, 1 to
+	// 10000. The answer grows to at least as many tokens.
+	HeaderChunks = "Stub-Chunks"
+	// HeaderStream answers with the odd stream of that name; see [EdgeCaseStreams].
+	HeaderStream = "Stub-Stream"
+	// HeaderEncoding compresses the answer: gzip, br or zstd.
+	HeaderEncoding = "Stub-Encoding"
+	// HeaderTrailer, when not empty, adds the trailer [TrailerChecksum].
+	HeaderTrailer = "Stub-Trailer"
+	// TrailerChecksum is the name of a response trailer: the CRC-32 (IEEE) of
+	// the body as sent, in hexadecimal.
+	TrailerChecksum = "Stub-Checksum"
+)
+
+const maxChunks = 10_000
+
+// options are what the control headers of one request ask for.
+type options struct {
+	fault    *Fault
+	service  *time.Duration
+	chunks   int
+	stream   *EdgeCaseStream
+	encoding string
+	trailer  bool
+}
+
+func parseOptions(h http.Header) (options, error) {
+	o := options{encoding: h.Get(HeaderEncoding), trailer: h.Get(HeaderTrailer) != ""}
+	for _, step := range []struct {
+		name string
+		read func(string) error
+	}{
+		{HeaderFault, o.readFault},
+		{HeaderService, o.readService},
+		{HeaderChunks, o.readChunks},
+		{HeaderStream, o.readStream},
+		{HeaderEncoding, checkEncoding},
+	} {
+		value := h.Get(step.name)
+		if value == "" {
+			continue
+		}
+		if err := step.read(value); err != nil {
+			return options{}, fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return o, nil
+}
+
+func (o *options) readFault(s string) error {
+	f, err := ParseFault(s)
+	o.fault = &f
+	return err
+}
+
+func (o *options) readService(s string) error {
+	d, err := parseDuration(s, MaxService)
+	o.service = &d
+	return err
+}
+
+func (o *options) readChunks(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > maxChunks {
+		return fmt.Errorf("%q, want 1 to %d", clip(s), maxChunks)
+	}
+	o.chunks = n
+	return nil
+}
+
+func (o *options) readStream(s string) error {
+	var names []string
+	for _, odd := range EdgeCaseStreams() {
+		if odd.Name == s {
+			o.stream = &odd
+			return nil
+		}
+		names = append(names, odd.Name)
+	}
+	return fmt.Errorf("%q, want one of %s", clip(s), strings.Join(names, ", "))
 }

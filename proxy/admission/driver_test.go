@@ -2,7 +2,9 @@ package admission_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"testing"
 	"time"
 
 	"headgate/proxy/admission"
@@ -90,24 +92,24 @@ func (d *driver) step() error {
 	d.wakeups = d.wakeups[:0]
 	d.oracle.pauseWakeups = nil
 	d.at = d.advanceClock()
-	got, want, told := d.randomOp(d.at)
-	told = append(d.oracle.pauseWakeups, told...)
+	got, want, wakes := d.randomOp(d.at)
+	wakes = append(d.oracle.pauseWakeups, wakes...)
 	d.coverage[d.op]++
 	d.countReason(want.reason)
-	for _, h := range told {
+	for _, h := range wakes {
 		d.countReason(h.reason)
 	}
 	switch {
 	case got != want:
 		return fmt.Errorf("answered %+v, want %+v", got, want)
-	case !slices.Equal(d.wakeups, told):
-		return fmt.Errorf("told waiters %v, want %v", d.wakeups, told)
+	case !slices.Equal(d.wakeups, wakes):
+		return fmt.Errorf("waiters received %v, want %v", d.wakeups, wakes)
 	case d.orderError != "":
 		return fmt.Errorf("order: %s", d.orderError)
 	case d.violation != "":
 		return fmt.Errorf("the shadow disputes it: %s", d.violation)
 	case d.badRefusal != "":
-		return fmt.Errorf("told a waiter: %s", d.badRefusal)
+		return fmt.Errorf("a waiter received: %s", d.badRefusal)
 	}
 	return d.checkInvariants()
 }
@@ -150,7 +152,7 @@ type driverWaiter struct {
 	j *job
 }
 
-// Done takes down what the waiter was told.
+// Done records what the waiter received.
 func (e driverWaiter) Done(r admission.Refusal) {
 	e.d.wakeups = append(e.d.wakeups, wakeup{e.j.seq, r.Reason})
 	if bad := refusalDefect(r); bad != "" {
@@ -163,7 +165,7 @@ func (e driverWaiter) Done(r admission.Refusal) {
 	}
 }
 
-// grant checks the order of grants by itself: as nobody overtakes anybody, the
+// grant checks the order of grants by itself: as no task overtakes another, the
 // sequence numbers of grants only rise.
 func (d *driver) grant(j *job) {
 	if j.seq <= d.lastGranted {
@@ -172,7 +174,7 @@ func (d *driver) grant(j *job) {
 	d.lastGranted = j.seq
 }
 
-// refusalDefect says what is wrong with a refusal, "" if nothing is.
+// refusalDefect describes an invalid refusal, "" for a valid one.
 func refusalDefect(r admission.Refusal) string {
 	switch {
 	case r.Reason == admission.ReasonNone && r.RetryAfter != 0:
@@ -237,4 +239,296 @@ func (d *driver) advanceTo(to time.Time) {
 	if to.After(d.clock) {
 		d.clock = to
 	}
+}
+
+// randomOp draws one thing to do, does it to the gate and to the oracle, and returns
+// what both of them say, and what waiters ought to have heard.
+func (d *driver) randomOp(at time.Time) (got, want answer, wakes []wakeup) {
+	switch n := d.src.draw(100); {
+	case n < 45:
+		return d.offer(at)
+	case n < 68:
+		return d.release(at)
+	case n < 78:
+		return d.start(at)
+	case n < 83:
+		return d.leave(at)
+	case n < 90:
+		return d.expire(at)
+	case n < 94:
+		return d.resize(at)
+	case n < 96:
+		return d.setMode(at)
+	case n < 97:
+		return d.pause(at)
+	case n < 99 || d.src.draw(8) != 0:
+		return d.setPolicy(at)
+	default:
+		d.op = "drain"
+		wakes = d.oracle.drain(at)
+		d.gate.Drain(at)
+		return got, want, wakes
+	}
+}
+
+func (d *driver) offer(at time.Time) (got, want answer, wakes []wakeup) {
+	d.op = "offer"
+	j := &job{seq: d.offered, class: admission.Class(d.src.draw(2)), deadline: d.deadline()}
+	d.offered++
+	task := admission.Task{Class: j.class, Deadline: j.deadline, JitterSeed: uint64(j.seq), Waiter: d.waiterFor(j)}
+	dec := d.gate.Offer(at, task)
+	j.ticket, d.violation = dec.Ticket, dec.Violation
+	if dec.Ticket != nil {
+		d.issued++
+	}
+	if dec.Ticket != nil && !dec.Waiting {
+		d.grant(j)
+	}
+	d.checkRefusal(dec.Refusal)
+	want = d.oracle.offer(at, j)
+	if want.would != admission.ReasonNone {
+		d.coverage["would "+want.would.String()]++
+	}
+	return answerOf(dec), want, nil
+}
+
+// deadline draws one: none, long past, this very instant, or soon.
+func (d *driver) deadline() time.Time {
+	switch d.src.draw(8) {
+	case 0:
+		return d.clock
+	case 1:
+		return d.clock.Add(-time.Minute)
+	case 2, 3:
+		return time.Time{}
+	default:
+		return d.clock.Add(time.Duration(1+d.src.draw(60)) * time.Second)
+	}
+}
+
+func (d *driver) start(at time.Time) (got, want answer, wakes []wakeup) {
+	d.op = "start"
+	j := d.pick(d.oracle.running, d.oracle.waiting)
+	if j == nil {
+		return got, want, nil
+	}
+	want, wakes = d.oracle.start(at, j)
+	dec := d.gate.Start(at, j.ticket)
+	d.checkRefusal(dec.Refusal)
+	if dec.Reason != admission.ReasonNone {
+		d.finishJob(j)
+	}
+	return answerOf(dec), want, wakes
+}
+
+func (d *driver) release(at time.Time) (got, want answer, wakes []wakeup) {
+	d.op = "release"
+	j := d.pick(d.oracle.running, d.oracle.waiting)
+	if j == nil {
+		return got, want, nil
+	}
+	if q := j.ticket.Queued(); !j.granted.IsZero() && q != j.granted.Sub(j.arrived) {
+		d.badRefusal = "queued for " + q.String() + ", want " + j.granted.Sub(j.arrived).String()
+	}
+	want, wakes = d.oracle.release(at, j)
+	got.ok = d.gate.Release(at, j.ticket, admission.Sample(d.src.draw(2)))
+	if got.ok {
+		d.finishJob(j)
+	}
+	return got, want, wakes
+}
+
+func (d *driver) leave(at time.Time) (got, want answer, wakes []wakeup) {
+	d.op = "leave"
+	j := d.pick(d.oracle.waiting, d.oracle.running)
+	if j == nil {
+		return got, want, nil
+	}
+	want = d.oracle.leave(at, j)
+	got.ok = d.gate.Cancel(at, j.ticket)
+	if got.ok {
+		d.finishJob(j)
+	}
+	return got, want, nil
+}
+
+func (d *driver) expire(at time.Time) (got, want answer, wakes []wakeup) {
+	d.op = "expire"
+	j := d.pick(d.oracle.waiting, d.oracle.running)
+	if j == nil {
+		return got, want, nil
+	}
+	want = d.oracle.expire(at, j)
+	r := d.gate.Expire(at, j.ticket)
+	d.checkRefusal(r)
+	if r.Reason != admission.ReasonNone {
+		d.finishJob(j)
+	}
+	return answer{reason: r.Reason}, want, nil
+}
+
+func (d *driver) resize(at time.Time) (got, want answer, wakes []wakeup) {
+	d.op = "resize"
+	workers := d.src.draw(8) - 1
+	want, wakes = d.oracle.resize(at, workers)
+	got.ok = d.gate.Resize(at, workers) == nil
+	return got, want, wakes
+}
+
+func (d *driver) setMode(at time.Time) (got, want answer, wakes []wakeup) {
+	d.op = "set mode"
+	mode := admission.Modes()[d.src.draw(3)]
+	want, wakes = d.oracle.setMode(at, mode)
+	got.mode = d.gate.SetMode(at, mode)
+	return got, want, wakes
+}
+
+// pause pauses the pool, sometimes until a time gone by, or resumes it.
+func (d *driver) pause(at time.Time) (got, want answer, wakes []wakeup) {
+	if d.src.draw(4) == 0 {
+		d.op = "resume"
+		wakes = d.oracle.pause(at, time.Time{})
+		d.gate.Resume(at)
+		return got, want, wakes
+	}
+	d.op = "pause"
+	until := at.Add(time.Duration(d.src.draw(60)-5) * time.Second)
+	wakes = d.oracle.pause(at, until)
+	d.gate.Pause(at, until)
+	return got, want, wakes
+}
+
+func (d *driver) setPolicy(at time.Time) (got, want answer, wakes []wakeup) {
+	d.op = "set policy"
+	d.oracle.advanceTo(at)
+	d.oracle.rule = d.rules[d.src.draw(len(d.rules))]
+	d.gate.SetPolicy(at, d.oracle.rule.policy)
+	return got, want, nil
+}
+
+// checkRefusal takes down what is malformed about a refusal.
+func (d *driver) checkRefusal(r admission.Refusal) {
+	if bad := refusalDefect(r); bad != "" {
+		d.badRefusal = bad
+	}
+}
+
+// finishJob counts a ticket that has ended, and keeps a few of them for misuse.
+func (d *driver) finishJob(j *job) {
+	d.finished++
+	d.gate.Finish(d.at, j.ticket)
+	d.ended = append(d.ended, j)
+	if len(d.ended) > 8 {
+		d.ended = d.ended[1:]
+	}
+}
+
+// answerOf puts a decision into the words of the oracle.
+func answerOf(d admission.Decision) answer {
+	return answer{reason: d.Reason, would: d.ObservedReason, waiting: d.Waiting, ticket: d.Ticket != nil}
+}
+
+// source is what a driver draws its choices from.
+type source interface {
+	// draw returns a number from 0 to n-1.
+	draw(n int) int
+	// empty reports that there is nothing left to draw from.
+	empty() bool
+}
+
+// randSource is an endless source of seeded random choices.
+type randSource struct{ *rand.Rand }
+
+func newRandSource(seed uint64) randSource { return randSource{rand.New(rand.NewPCG(seed, 2))} }
+
+func (d randSource) draw(n int) int { return d.IntN(n) }
+func (randSource) empty() bool      { return false }
+
+// byteSource is a source of choices that a fuzzer can write: one byte a choice.
+type byteSource struct{ bytes []byte }
+
+func (s *byteSource) draw(n int) int {
+	if s.empty() {
+		return 0
+	}
+	b := s.bytes[0]
+	s.bytes = s.bytes[1:]
+	return int(b) % n
+}
+
+func (s *byteSource) empty() bool { return len(s.bytes) == 0 }
+
+// maxStepsPerGate is how long one gate is driven at most.
+const maxStepsPerGate = 2000
+
+// totalSteps is how long all gates together are driven.
+func totalSteps() int {
+	if raceEnabled || testing.Short() {
+		return 150_000
+	}
+	return 3_000_000
+}
+
+// newRealGate builds the gate itself.
+func newRealGate(c admission.Config) subject {
+	g, err := admission.New(c)
+	if err != nil {
+		panic(err)
+	}
+	return g
+}
+
+// modelRules are the policies that the driver switches between.
+func modelRules() []rule {
+	return []rule{thresholdRule(25*time.Second, 2), thresholdRule(3*time.Second, 1), noneRule()}
+}
+
+// driveAll drives gates between some policies for a number of steps, and
+// returns how often it came across what. The first disagreement ends the test.
+func driveAll(t *testing.T, most int, rules ...rule) map[string]int {
+	t.Helper()
+	seen := map[string]int{}
+	for steps, seed := 0, uint64(0); steps < most; seed++ {
+		d := newDriver(newRandSource(seed), rules, newRealGate)
+		if err := d.run(maxStepsPerGate); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for what, n := range d.coverage {
+			seen[what] += n
+		}
+		steps += d.steps
+	}
+	return seen
+}
+
+// TestGateAgainstOracle does a few million random things to gates and compares
+// every answer, grant and gauge with the oracle.
+func TestGateAgainstOracle(t *testing.T) {
+	seen := driveAll(t, totalSteps(), modelRules()...)
+	for _, what := range []string{
+		"offer", "start", "release", "leave", "expire", "resize", "set mode", "set policy", "pause", "resume", "drain",
+		"queue_age", "queue_depth", "deadline_passed", "memory", "draining",
+		"would queue_age", "would queue_depth", "would deadline_passed",
+	} {
+		if seen[what] == 0 {
+			t.Errorf("the driver never came across %q", what)
+		}
+	}
+	t.Logf("seen: %v", seen)
+}
+
+// FuzzGateAgainstOracle lets the fuzzer choose the operations.
+func FuzzGateAgainstOracle(f *testing.F) {
+	for seed := range uint64(8) {
+		dice, bytes := newRandSource(seed), make([]byte, 400)
+		for i := range bytes {
+			bytes[i] = byte(dice.draw(256))
+		}
+		f.Add(bytes)
+	}
+	f.Fuzz(func(t *testing.T, bytes []byte) {
+		if err := newDriver(&byteSource{bytes}, modelRules(), newRealGate).run(maxStepsPerGate); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

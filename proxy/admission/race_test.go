@@ -1,6 +1,6 @@
 //go:build race
 
-package admit_test
+package admission_test
 
-// raceEnabled says whether the race detector slows this binary down.
+// raceEnabled reports whether the race detector slows this binary down.
 const raceEnabled = true

@@ -1,18 +1,17 @@
-// Package fault injects faults into what goes upstream, for drills: each for a
-// share of the calls and under a lease that ends by itself.
+// Package fault injects faults into calls to an upstream, for drills: each fault
+// into a share of the calls, and under a lease that expires by itself.
 //
 // # Words
 //
-//   - A fault is a way to go wrong, and the share of calls that it befalls.
-//   - A lease is a fault with an end. It is held in memory, where it works, and
-//     renewed by whoever injects it: a process that dies, or hangs, or loses its
-//     database takes the fault with it.
-//   - To clear is to take a fault away from calls to come and from those that it
-//     holds at that moment. Those are let go: they go upstream as if they had come
-//     just then. The end of a lease does the same.
-//   - A fault befalls a call when it does something to it. It may have been chosen
-//     for more: those whose answer ended before its time, or that a clear came
-//     before.
+//   - A fault is a failure mode and the share of calls that it applies to.
+//   - A lease is a fault with an expiry. It is held in the memory of the process
+//     that makes the calls and is renewed by the process that injects: when that one
+//     dies, hangs, or loses its database, the fault ends.
+//   - To clear a fault is to remove it from later calls and from those that it
+//     stalls at that moment: they continue to the upstream as if they had just
+//     arrived. An expiring lease does the same.
+//   - A hit is a call that a fault has changed. A fault may have been selected for
+//     more calls: for those whose answer ended too early, or that were cleared first.
 //
 // # Units
 //

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 const fullAnswer = `{"id":"1","choices":[{"finish_reason":"stop","text":"what the model says to it"}]}`
@@ -114,3 +116,5 @@ func (r *testInjector) start(ctx context.Context) <-chan answer {
 }
 
 var errCallerGone = errors.New("the caller left")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"headgate/internal/writebehind"
 	"headgate/proxy/admission"
 )
 
@@ -20,11 +21,13 @@ var (
 	ErrModeMismatch = errors.New("the pool is in another mode than expected")
 )
 
-// recordWaitTimeout is how long the giver of an order waits for the record.
-const recordWaitTimeout = 2 * time.Second
-
-// maxPendingChanges bounds the changes that wait for the journal.
-const maxPendingChanges = 10_000
+const (
+	recordWaitTimeout = 2 * time.Second        // for which a caller waits until a change is recorded
+	maxPendingChanges = 10_000                 // changes that wait for the journal
+	maxRecordBatch    = 100                    // changes recorded in one attempt
+	pollInterval      = 500 * time.Millisecond // of the journal, for queued requests
+	readTimeout       = 5 * time.Second        // for one read of queued requests
+)
 
 // Config is what a Controller is made of.
 type Config struct {
@@ -47,20 +50,20 @@ type Controller struct {
 	writer  string
 	log     *slog.Logger
 	metrics *Metrics
-	wake    chan struct{} // holds one: there is something to record
-	hooks   struct {
-		applied  func(ModeChange)
-		recorded func([]ModeChange)
-	}
+	applied func(ModeChange)
+	queue   *writebehind.Queue[[]journalItem]
 
-	mu                  sync.Mutex
-	pools               []*pool
-	inactive            map[string]ModeState // recorded ones of pools that are not here
-	pending             []ModeChange         // applied, not recorded yet, in order
-	dropped             int                  // that did not fit into pending
-	recordedCh          chan struct{}        // closed when something was recorded, then made anew
-	lastRequest         int64                // highest request dealt with
-	lastRequestRecorded int64                // highest one recorded as dealt with
+	mu          sync.Mutex
+	pools       []*pool
+	inactive    map[string]ModeState // recorded ones of pools that are not here
+	lastRequest int64                // highest queued request that was processed
+}
+
+// journalItem is a change to record, or without one the number of a processed request. The number follows the changes
+// of its request: after a crash in between, the request is carried out again rather than lost.
+type journalItem struct {
+	change  ModeChange
+	request int64
 }
 
 type pool struct {
@@ -70,18 +73,39 @@ type pool struct {
 
 // NewController returns a Controller without pools.
 func NewController(c Config) *Controller {
-	m := &Controller{
-		journal: c.Journal, writer: c.Writer, log: c.Log, metrics: c.Metrics,
-		wake: make(chan struct{}, 1), recordedCh: make(chan struct{}), inactive: make(map[string]ModeState),
+	m := &Controller{journal: c.Journal, writer: c.Writer, log: c.Log, metrics: c.Metrics, applied: c.OnApplied, inactive: make(map[string]ModeState)}
+	if m.applied == nil {
+		m.applied = func(ModeChange) {}
 	}
-	m.hooks.applied, m.hooks.recorded = c.OnApplied, c.OnRecorded
-	if c.OnApplied == nil {
-		m.hooks.applied = func(ModeChange) {}
-	}
-	if c.OnRecorded == nil {
-		m.hooks.recorded = func([]ModeChange) {}
-	}
+	m.queue = writebehind.New(writebehind.Config[[]journalItem]{
+		Batch: writebehind.List[journalItem](maxPendingChanges, maxRecordBatch),
+		Write: func(ctx context.Context, b []journalItem) error {
+			changes, seen := splitItems(b)
+			return c.Journal.RecordChanges(ctx, changes, seen)
+		},
+		OnWritten: func(b []journalItem) {
+			if changes, _ := splitItems(b); c.OnRecorded != nil {
+				c.OnRecorded(changes)
+			}
+		},
+		OnError: func(err error, pending int) {
+			c.Metrics.countError("record_mode")
+			c.Log.Error("mode change applied but not recorded, retrying", "pending", pending, "error", err)
+		},
+		OnDropped: func(n int) { c.Log.Error("mode change backlog full, changes not recorded", "count", n) },
+	})
 	return m
+}
+
+func splitItems(b []journalItem) (changes []ModeChange, seen int64) {
+	for _, i := range b {
+		if i.request > 0 {
+			seen = max(seen, i.request)
+			continue
+		}
+		changes = append(changes, i.change)
+	}
+	return changes, seen
 }
 
 // Load reads how pools stood. ActionRequest it once, before Add.
@@ -146,9 +170,13 @@ func (c *Controller) State(name string) (ModeState, bool) {
 // Recorded says whether a pool's mode stands in the journal: if not, a restart
 // would forget it.
 func (c *Controller) Recorded(pool string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !slices.ContainsFunc(c.pending, func(p ModeChange) bool { return p.Pool == pool })
+	return !c.queue.Pending(changesMatch(func(c ModeChange) bool { return c.Pool == pool }))
+}
+
+func changesMatch(match func(ModeChange) bool) func([]journalItem) bool {
+	return func(b []journalItem) bool {
+		return slices.ContainsFunc(b, func(i journalItem) bool { return i.request == 0 && match(i.change) })
+	}
 }
 
 // ModeResult is what became of an order.
@@ -164,7 +192,12 @@ func (c *Controller) Do(ctx context.Context, now time.Time, o ModeRequest) (Mode
 	if err != nil {
 		return ModeResult{}, err
 	}
-	return ModeResult{Changes: changes, Recorded: c.waitRecorded(ctx, changes)}, nil
+	ctx, cancel := context.WithTimeout(ctx, recordWaitTimeout)
+	defer cancel()
+	recorded := c.queue.Wait(ctx, changesMatch(func(p ModeChange) bool {
+		return slices.ContainsFunc(changes, func(q ModeChange) bool { return p.ID == q.ID })
+	}))
+	return ModeResult{Changes: changes, Recorded: recorded}, nil
 }
 
 // apply changes the modes. Nothing is touched unless all pools agree.
@@ -239,24 +272,11 @@ func (c *Controller) changeLocked(now time.Time, p *pool, to admission.Mode, o M
 	change.RestoreMode = restoreModeAfter(p.state, to)
 	p.state = ModeState{Pool: change.Pool, Mode: to, RestoreMode: change.RestoreMode, Since: change.At, Actor: o.Actor, Reason: o.Reason, Via: o.Via, ChangeID: change.ID}
 	c.metrics.countChange(change)
-	c.log.Info("mode", "pool", change.Pool, "from", change.From.String(), "to", change.To.String(), "by", change.Actor, "via", change.Via,
+	c.log.Info("pool mode changed", "pool", change.Pool, "from", change.From.String(), "to", change.To.String(), "by", change.Actor, "via", change.Via,
 		"reason", change.Reason, "running", change.Running, "queued", change.Queued, "dropped", change.Dropped)
-	if len(c.pending) < maxPendingChanges {
-		c.pending = append(c.pending, change)
-	} else {
-		c.dropped++
-	}
-	c.wakeLocked()
-	c.hooks.applied(change)
+	c.queue.Add([]journalItem{{change: change}})
+	c.applied(change)
 	return change
-}
-
-// wakeLocked makes Run look for what is to be recorded.
-func (c *Controller) wakeLocked() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
 }
 
 // restoreModeAfter returns what a later Restore will return to.
@@ -277,4 +297,126 @@ func newID() string {
 		panic(err)
 	}
 	return id.String()
+}
+
+// Run records changes in the background and carries out the requests that commands left in the journal. It returns
+// when ctx has ended, after a last attempt to record.
+func (c *Controller) Run(ctx context.Context) {
+	var recording sync.WaitGroup
+	recording.Go(func() { c.queue.Run(ctx) })
+	defer recording.Wait()
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-poll.C:
+			if err := c.ProcessRequests(ctx); err != nil && ctx.Err() == nil {
+				c.log.Warn("queued requests not read", "error", err)
+			}
+		}
+	}
+}
+
+// ProcessRequests looks for requests in the journal and carries out those that are
+// new. Run calls it by itself; call it once before tasks arrive, so that what
+// was asked for while nothing ran counts from the first task on.
+func (c *Controller) ProcessRequests(ctx context.Context) error {
+	attempt, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	requests, err := c.journal.QueuedRequests(attempt, c.lastRequestNumber())
+	if err != nil {
+		c.metrics.countError("read_requests")
+		return fmt.Errorf("read requests from the journal: %w", err)
+	}
+	for _, r := range requests {
+		if err := c.processRequest(r); err != nil {
+			c.log.Warn("queued request not carried out", "number", r.Number, "error", err)
+		}
+	}
+	return nil
+}
+
+func (c *Controller) processRequest(r QueuedRequest) error {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.lastRequest = max(c.lastRequest, r.Number)
+		c.queue.Add([]journalItem{{request: r.Number}})
+	}()
+	if r.Mode.Action == "" {
+		return errors.New("invalid request")
+	}
+	r.Mode.Via = ViaRequest
+	_, err := c.apply(time.Now(), r.Mode, r.Number)
+	return err
+}
+
+func (c *Controller) lastRequestNumber() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lastRequest
+}
+
+// poolView is how a pool stands, and its gate with it.
+type poolView struct {
+	ModeState
+	gate     admission.Snapshot
+	recorded bool // the standing is
+}
+
+// poolViews returns all pools, in the order in which they were added.
+func (c *Controller) poolViews(now time.Time) []poolView {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]poolView, 0, len(c.pools))
+	for _, p := range c.pools {
+		all = append(all, poolView{ModeState: p.state, gate: p.gate.Snapshot(now), recorded: c.Recorded(p.state.Pool)})
+	}
+	return all
+}
+
+// gate returns a pool's gate, nil if there is no such pool.
+func (c *Controller) gate(pool string) *admission.Gate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.pools {
+		if p.state.Pool == pool {
+			return p.gate
+		}
+	}
+	return nil
+}
+
+// mode returns the mode that a pool's gate is in, Enforce if there is no such pool.
+// All that was applied until then Applied has heard of.
+func (c *Controller) mode(pool string) admission.Mode {
+	if gate := c.gate(pool); gate != nil {
+		return gate.Snapshot(time.Now()).Mode
+	}
+	return admission.Enforce
+}
+
+// dryRun says what an order would do, and does nothing.
+func (c *Controller) dryRun(now time.Time, o ModeRequest) ([]ModeChange, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pools, err := c.selectPoolsLocked(o)
+	if err != nil {
+		return nil, err
+	}
+	changes := make([]ModeChange, 0, len(pools))
+	for _, p := range pools {
+		s, to := p.gate.Snapshot(now), targetMode(o, p.state)
+		change := ModeChange{
+			Pool: p.state.Pool, Action: o.Action, From: p.state.Mode, To: to, At: now.UTC().Truncate(time.Millisecond),
+			Running: s.InFlight, Queued: s.Depth, RestoreMode: restoreModeAfter(p.state, to), Actor: o.Actor, Via: o.Via, Reason: o.Reason,
+		}
+		if o.DropOverdue {
+			change.Dropped, _ = p.gate.Overdue(now)
+		}
+		changes = append(changes, change)
+	}
+	return changes, nil
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"headgate/internal/writebehind"
 )
 
 // Bounds of a pause.
@@ -45,17 +47,25 @@ type Pauses struct {
 	journal PauseStore
 	modes   *Controller
 	log     *slog.Logger
-	metrics *Metrics
+	queue   *writebehind.Queue[[]Pause]
 
-	saveMu     sync.Mutex // held by who writes: what is older must not overwrite
-	mu         sync.Mutex
-	pools      map[string]Pause
-	unrecorded map[string]bool
+	mu    sync.Mutex
+	pools map[string]Pause
 }
 
 // NewPauses returns Pauses for the pools of a Controller.
 func NewPauses(journal PauseStore, modes *Controller, log *slog.Logger, metrics *Metrics) *Pauses {
-	return &Pauses{journal: journal, modes: modes, log: log, metrics: metrics, pools: make(map[string]Pause), unrecorded: make(map[string]bool)}
+	return &Pauses{
+		journal: journal, modes: modes, log: log, pools: make(map[string]Pause),
+		queue: writebehind.New(writebehind.Config[[]Pause]{
+			Batch: writebehind.Latest(func(p Pause) string { return p.Pool }),
+			Write: func(ctx context.Context, b []Pause) error { return journal.SavePause(ctx, b[0]) },
+			OnError: func(err error, pending int) {
+				metrics.countError("record_pause")
+				log.Error("pause applied but not recorded, retrying", "pending", pending, "error", err)
+			},
+		}),
+	}
 }
 
 // Load applies the pauses that are not over, and keeps those of pools that are not
@@ -116,61 +126,17 @@ func (p *Pauses) set(ctx context.Context, now time.Time, one Pause) (recorded bo
 	} else {
 		gate.Pause(now, now.Add(one.Until.Sub(one.Since)))
 	}
-	p.pools[one.Pool], p.unrecorded[one.Pool] = one, true
+	p.pools[one.Pool] = one
+	p.queue.Add([]Pause{one})
 	p.mu.Unlock()
-	p.log.Info("pause", "pool", one.Pool, "until", one.Until, "by", one.Actor, "via", one.Via, "reason", one.Reason)
+	p.log.Info("pool pause changed", "pool", one.Pool, "until", one.Until, "by", one.Actor, "via", one.Via, "reason", one.Reason)
 	ctx, cancel := context.WithTimeout(ctx, recordWaitTimeout)
 	defer cancel()
-	p.save(ctx)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.unrecorded[one.Pool], nil
+	recorded = p.queue.Wait(ctx, func(b []Pause) bool {
+		return slices.ContainsFunc(b, func(q Pause) bool { return q.Pool == one.Pool })
+	})
+	return recorded, nil
 }
 
-// save records what is not recorded.
-func (p *Pauses) save(ctx context.Context) {
-	p.saveMu.Lock()
-	defer p.saveMu.Unlock()
-	for _, one := range p.unsaved() {
-		if err := p.journal.SavePause(ctx, one); err != nil {
-			p.metrics.countError("record_pause")
-			p.log.Error("a pause is applied but not recorded; trying again", "pool", one.Pool, "error", err)
-			continue
-		}
-		p.mu.Lock()
-		if p.pools[one.Pool] == one {
-			delete(p.unrecorded, one.Pool)
-		}
-		p.mu.Unlock()
-	}
-}
-
-func (p *Pauses) unsaved() []Pause {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var all []Pause
-	for pool := range p.unrecorded {
-		all = append(all, p.pools[pool])
-	}
-	slices.SortFunc(all, func(a, b Pause) int { return a.Since.Compare(b.Since) })
-	return all
-}
-
-// Run records what could not be recorded at once, until ctx ends.
-func (p *Pauses) Run(ctx context.Context) {
-	retry := time.NewTicker(maxRetryDelay)
-	defer retry.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
-			defer cancel()
-			p.save(last)
-			return
-		case <-retry.C:
-			attempt, cancel := context.WithTimeout(ctx, recordTimeout)
-			p.save(attempt)
-			cancel()
-		}
-	}
-}
+// Run records pauses until ctx ends, and makes a last attempt then.
+func (p *Pauses) Run(ctx context.Context) { p.queue.Run(ctx) }

@@ -1,29 +1,28 @@
-// Package invariant is a second opinion on what a gate refuses. A gate that turns
-// work away while it could be served is worse than none, and it is the last to
-// know: its counters are what it decides by.
+// Package invariant checks the refusals of a gate against an independent account
+// of the same pool. A gate that refuses work which could be served is worse than
+// no gate, and its own counters cannot show it, because it decides by them.
 //
-// # The shadow
+// # The account
 //
-// A Checker keeps its own account of one pool: who waits since when, and how many
-// run. It is an admission.Monitor, and so hears of everything in exactly the order
-// in which the gate does it, under the gate's lock: no refusal is ever judged by
-// a state that has passed already or has yet to come. Tasks are counted in when
-// the gate queues or grants, and counted out when their owner is done with them,
-// whatever the gate makes of that. What the gate says of its own state it never
-// asks.
+// A Checker is an admission.Monitor. It records which tasks wait, since when, and
+// how many run, from the gate's calls under the gate's lock: every refusal is
+// judged by the state at that very decision. A task is counted in when the gate
+// queues it or grants its permit, and counted out when its owner calls
+// Gate.Finish, whatever the gate makes of its release. The Checker never reads the
+// gate's own state, so its queue and the threshold rule are written a second time
+// here, on purpose, without shared code.
 //
-// # What it disputes
+// # Violations
 //
-// Only refusals for queue_age and queue_depth:
+// Only refusals for queue_age and queue_depth are checked:
 //
-//   - any, while a permit is free;
-//   - under policy threshold, any that the article's rule would have let in:
+//   - any of them, while a permit is free;
+//   - under policy threshold, those that the article's rule would have admitted:
 //     refuse when the oldest queued task of the class is older than
 //     max_queue_age, or when all permits are out and more than depth_multiple
-//     times as many tasks wait. The rule is written down here once more, apart
-//     from the one in package admit;
-//   - under policy none, any.
+//     times as many tasks wait;
+//   - under policy none, any of them.
 //
-// Deadlines, quotas, memory and draining are never disputed: it is not the queue
-// that refuses there.
+// Refusals for deadlines, quotas, memory and draining have other causes than the
+// queue and are not checked.
 package invariant

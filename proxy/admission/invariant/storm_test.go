@@ -3,6 +3,10 @@ package invariant_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
 	"time"
 
 	"headgate/proxy/admission"
@@ -167,4 +171,226 @@ func (s *storm) expire() {
 		s.waiting = without(s.waiting, g)
 		s.gate.Finish(s.now, g.ticket)
 	}
+}
+
+// waiterChan is a waiter for goroutines.
+type waiterChan chan admission.Refusal
+
+func (m waiterChan) Done(r admission.Refusal) { m <- r }
+
+// TestNoViolationUnderConcurrency: tasks come, run, leave and expire from many
+// goroutines while settings change. The shadow hears of it in the gate's own
+// order, so that not one refusal looks wrong.
+func TestNoViolationUnderConcurrency(t *testing.T) {
+	const goroutines, rounds = 48, 300
+	g, err := admission.New(admission.Config{
+		Workers: 3, Policy: admission.Threshold{MaxQueueAge: 300, DepthMultiple: 2}, QueueLimit: 40,
+		AssumedService: time.Second, Monitor: invariant.New(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &raceTest{T: t, gate: g}
+	var group sync.WaitGroup
+	for id := range goroutines {
+		group.Go(func() {
+			for round := range rounds {
+				r.task(id + round)
+			}
+		})
+	}
+	stop := r.reconfigureLoop()
+	group.Wait()
+	stop()
+	if r.refused.Load() == 0 || r.dispatched.Load() == 0 {
+		t.Errorf("%d refused by the queue, %d ran: nothing was tried", r.refused.Load(), r.dispatched.Load())
+	}
+}
+
+// raceTest is a gate with a clock of which each look takes a nanosecond.
+type raceTest struct {
+	*testing.T
+	gate                *admission.Gate
+	ns                  atomic.Int64
+	refused, dispatched atomic.Int64
+}
+
+func (r *raceTest) now() time.Time { return epoch.Add(time.Duration(r.ns.Add(1))) }
+
+// task lives one task's life.
+func (r *raceTest) task(kind int) {
+	m := make(waiterChan, 1)
+	task := admission.Task{Waiter: m, Class: admission.Class(kind % 2)}
+	if kind%5 == 0 {
+		task.Deadline = r.now().Add(100)
+	}
+	d := r.gate.Offer(r.now(), task)
+	if d.Violation != "" {
+		r.Errorf("%s: %s", d.Reason, d.Violation)
+	}
+	if d.Reason == admission.ReasonQueueAge || d.Reason == admission.ReasonQueueDepth {
+		r.refused.Add(1)
+	}
+	if d.Ticket == nil {
+		return
+	}
+	defer func() {
+		r.gate.Release(r.now(), d.Ticket, admission.Served)
+		r.gate.Finish(r.now(), d.Ticket)
+	}()
+	if d.Waiting && !r.wait(kind, m, d.Ticket) {
+		return
+	}
+	if r.gate.Start(r.now(), d.Ticket).Reason == admission.ReasonNone {
+		r.dispatched.Add(1)
+	}
+}
+
+// wait waits for a permit, not always to the end.
+func (r *raceTest) wait(kind int, m waiterChan, t *admission.Ticket) bool {
+	switch kind % 7 {
+	case 0:
+		if r.gate.Cancel(r.now(), t) {
+			return false
+		}
+	case 1:
+		if r.gate.Expire(r.now(), t).Reason != admission.ReasonNone {
+			return false
+		}
+	}
+	return (<-m).Reason == admission.ReasonNone
+}
+
+// reconfigureLoop changes workers, mode and pause all the time, until the returned
+// function is called; that leaves a gate that grants.
+func (r *raceTest) reconfigureLoop() (stop func()) {
+	done := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				r.gate.Resume(r.now())
+				return
+			default:
+			}
+			r.gate.SetMode(r.now(), admission.Modes()[i%4%3])
+			now := r.now()
+			r.gate.Pause(now, now.Add(time.Duration(i%50)))
+			c := admission.Config{
+				Workers: 1 + i%3, Policy: admission.Threshold{MaxQueueAge: 300, DepthMultiple: 1 + i%2},
+				QueueLimit: 40, AssumedService: time.Second,
+			}
+			if err := r.gate.Reconfigure(r.now(), c); err != nil {
+				r.Error(err)
+			}
+		}
+	})
+	return func() { close(done); group.Wait() }
+}
+
+// TestNoViolationOfCorrectGate: whatever happens to a sound pool, and whatever it
+// refuses for, the shadow agrees.
+func TestNoViolationOfCorrectGate(t *testing.T) {
+	refused := map[admission.Reason]int{}
+	for seed := range uint64(60) {
+		s := newStorm(seed, mutant{})
+		s.run(5000)
+		if len(s.violations) > 0 {
+			t.Fatalf("seed %d: %v", seed, s.violations)
+		}
+		for r, n := range s.refused {
+			refused[r] += n
+		}
+	}
+	for _, r := range []admission.Reason{admission.ReasonQueueAge, admission.ReasonQueueDepth, admission.ReasonDeadlinePassed, admission.ReasonMemory} {
+		if refused[r] == 0 {
+			t.Errorf("nobody was refused for %s: %v", r, refused)
+		}
+	}
+}
+
+// TestViolationOfMutants: each fault that turns work away is found, and said in
+// words that name it.
+func TestViolationOfMutants(t *testing.T) {
+	for name, tt := range map[string]struct {
+		mutant
+		says string
+	}{
+		"it refuses while idle":         {mutant{policy: randomRefusal{}}, "queue_depth: a permit was free"},
+		"age at the limit is refused":   {mutant{policy: wrongAgeLimit{25*time.Second - time.Millisecond}}, "queue_age: policy threshold would have admitted it"},
+		"depth at the limit is refused": {mutant{policy: wrongDepthLimit{}}, "queue_depth: policy threshold would have admitted it"},
+		"ages of classes are mixed":     {mutant{policy: mixedClasses{}}, "queue_age: policy threshold would have admitted it"},
+		"an age is never reset":         {mutant{policy: &stuckAge{}}, "queue_age: "},
+		"a permit leaks":                {mutant{leak: true}, ": a permit was free"},
+		"a cancelled task stays queued": {mutant{staleQueue: true}, ": policy threshold would have admitted it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(200) {
+				s := newStorm(seed, tt.mutant)
+				s.run(5000)
+				if len(s.violations) > 0 && strings.Contains(s.violations[0], tt.says) {
+					return
+				}
+			}
+			t.Errorf("nobody said %q", tt.says)
+		})
+	}
+}
+
+// randomRefusal now and then refuses whatever the state is.
+type randomRefusal struct{ admission.Threshold }
+
+func (randomRefusal) Admit(v admission.View, t admission.Task) admission.Verdict {
+	if v.Now.UnixMilli()%16 == 0 {
+		return admission.Verdict{Reason: admission.ReasonQueueDepth}
+	}
+	return defaultThreshold.Admit(v, t)
+}
+
+// wrongAgeLimit is the article's rule with another limit on age.
+type wrongAgeLimit struct{ limit time.Duration }
+
+func (wrongAgeLimit) Name() string { return "threshold" }
+
+func (p wrongAgeLimit) Admit(v admission.View, t admission.Task) admission.Verdict {
+	return admission.Threshold{MaxQueueAge: p.limit, DepthMultiple: 2}.Admit(v, t)
+}
+
+func (wrongAgeLimit) Dispatch(v admission.View, t admission.Task) admission.Reason {
+	return defaultThreshold.Dispatch(v, t)
+}
+
+// wrongDepthLimit takes "at least" for "more than".
+type wrongDepthLimit struct{ admission.Threshold }
+
+func (wrongDepthLimit) Admit(v admission.View, t admission.Task) admission.Verdict {
+	if v.InFlight >= v.Workers && v.Depth >= 2*v.Workers {
+		return admission.Verdict{Reason: admission.ReasonQueueDepth}
+	}
+	return defaultThreshold.Admit(v, t)
+}
+
+// mixedClasses lets old work of one class shut the other one out.
+type mixedClasses struct{ admission.Threshold }
+
+func (mixedClasses) Admit(v admission.View, t admission.Task) admission.Verdict {
+	if verdict := defaultThreshold.Admit(v, t); verdict.Reason != admission.ReasonNone {
+		return verdict
+	}
+	t.Class = 1 - t.Class
+	return defaultThreshold.Admit(v, t)
+}
+
+// stuckAge remembers the greatest age that it has seen, for ever.
+type stuckAge struct {
+	admission.Threshold
+	age time.Duration
+}
+
+func (p *stuckAge) Admit(v admission.View, t admission.Task) admission.Verdict {
+	if p.age = max(p.age, v.OldestAge(t.Class)); p.age > defaultThreshold.MaxQueueAge {
+		return admission.Verdict{Reason: admission.ReasonQueueAge}
+	}
+	return defaultThreshold.Admit(v, t)
 }

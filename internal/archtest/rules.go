@@ -1,0 +1,389 @@
+package archtest
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// TablePath is where the table of rooms is read from, below the module's root.
+const TablePath = "docs/ARCHITECTURE.md"
+
+// Violation is one place where the source and the drawing differ.
+type Violation struct {
+	File    string // slash-separated, below the module's root
+	Line    int    // counts from 1; 0 when the whole file or folder is meant
+	Message string // what is wrong, and what would be right
+}
+
+// String renders the breach as file:line: message, or file: message.
+func (b Violation) String() string {
+	if b.Line == 0 {
+		return fmt.Sprintf("%s: %s", b.File, b.Message)
+	}
+	return fmt.Sprintf("%s:%d: %s", b.File, b.Line, b.Message)
+}
+
+// architecture is what every rule looks at.
+type architecture struct {
+	table *table
+	tree  *tree
+}
+
+// Check compares the module at the root of fsys with its table of rooms and
+// returns every breach, sorted by file and line; none means that the house is
+// as drawn. The error is for a module that cannot be read at all: no go.mod, no
+// table, or a file that is not Go. Check keeps no state and may be called from
+// several goroutines at once.
+func Check(fsys fs.FS) ([]Violation, error) {
+	doc, err := fs.ReadFile(fsys, TablePath)
+	if err != nil {
+		return nil, fmt.Errorf("read the table of rooms: %w", err)
+	}
+	tab, breaches, err := parseTable(TablePath, string(doc))
+	if err != nil {
+		return nil, err
+	}
+	tr, err := readTree(fsys)
+	if err != nil {
+		return nil, err
+	}
+	h := &architecture{table: tab, tree: tr}
+	rules := []func(*architecture) []Violation{
+		checkRows, checkImports, checkClock, checkLoggers, checkInit, checkNames, checkPackageDocs, checkExports,
+	}
+	for _, rule := range rules {
+		breaches = append(breaches, rule(h)...)
+	}
+	sortViolations(breaches)
+	return breaches, nil
+}
+
+// sortViolations orders by file, then line, then message.
+func sortViolations(list []Violation) {
+	slices.SortFunc(list, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Message, b.Message))
+	})
+}
+
+// checkRows compares the rows with the folders: no room without a row, no row
+// that says now without a room, none that says later with one.
+func checkRows(h *architecture) []Violation {
+	exists := map[string]bool{}
+	var out []Violation
+	for _, r := range h.tree.packages {
+		exists[r.name] = true
+		if _, ok := h.table.rows[r.name]; !ok {
+			out = append(out, Violation{File: r.name, Message: fmt.Sprintf("room without a row: say in the table of %s what it may import", h.table.file)})
+		}
+	}
+	for _, name := range h.tree.nestedModules {
+		exists[name] = true
+	}
+	for _, name := range h.table.order {
+		r := h.table.rows[name]
+		switch {
+		case name == testRow:
+		case r.planned && exists[name]:
+			out = append(out, Violation{File: h.table.file, Line: r.line, Message: fmt.Sprintf("room %s exists: its state is now, not later", name)})
+		case !r.planned && !exists[name]:
+			out = append(out, Violation{File: h.table.file, Line: r.line, Message: fmt.Sprintf("row without a room: there is no Go code in %s; its state is later, or the row goes", name)})
+		}
+	}
+	return out
+}
+
+// checkImports compares every import with the row of its room.
+func checkImports(h *architecture) []Violation {
+	var out []Violation
+	for _, r := range h.tree.packages {
+		line, ok := h.table.rows[r.name]
+		if !ok {
+			continue // told by checkRows
+		}
+		for _, f := range r.files {
+			for _, spec := range f.ast.Imports {
+				if why := h.forbids(line, f.test, importPath(spec)); why != "" {
+					out = append(out, Violation{File: f.path, Line: h.tree.line(spec.Pos()),
+						Message: fmt.Sprintf("%s must not import %s: its row (%s) %s", r.name, importPath(spec), h.table.at(line), why)})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// forbids says why a row does not allow an import, or nothing if it does.
+func (h *architecture) forbids(r row, test bool, imported string) string {
+	target, ours := h.moduleRelative(imported)
+	if !ours {
+		i := slices.IndexFunc(r.never, func(name string) bool {
+			return matchesPattern(strings.TrimSuffix(name, "/...")+"/...", imported)
+		})
+		if i < 0 || test {
+			return ""
+		}
+		return "says never " + r.never[i]
+	}
+	if test && (target == r.pkg || h.testMayImport(target)) {
+		return ""
+	}
+	match := func(name string) bool { return matchesPattern(name, target) }
+	if i := slices.IndexFunc(r.never, match); i >= 0 {
+		return "says never " + r.never[i]
+	}
+	if r.mayImportAll || slices.ContainsFunc(r.mayImport, match) {
+		return ""
+	}
+	if len(r.mayImport) == 0 {
+		return "allows nothing of ours"
+	}
+	return "allows only " + strings.Join(r.mayImport, ", ")
+}
+
+// testMayImport says whether the row for test files allows a room.
+func (h *architecture) testMayImport(target string) bool {
+	r, ok := h.table.rows[testRow]
+	return ok && (r.mayImportAll || slices.ContainsFunc(r.mayImport, func(name string) bool { return matchesPattern(name, target) }))
+}
+
+// moduleRelative turns an import path into a room's name; the root itself is ".".
+func (h *architecture) moduleRelative(imported string) (string, bool) {
+	if imported == h.tree.module {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, h.tree.module+"/")
+}
+
+// clockFuncs read the clock or wait on it.
+var clockFuncs = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+
+// slogFuncs use or change the process-wide structured logger.
+var slogFuncs = []string{
+	"Default", "SetDefault", "SetLogLoggerLevel", "With", "Log", "LogAttrs", "Debug", "DebugContext",
+	"Info", "InfoContext", "Warn", "WarnContext", "Error", "ErrorContext",
+}
+
+// logFuncs use or change the process-wide plain logger.
+var logFuncs = []string{
+	"Default", "SetFlags", "SetOutput", "SetPrefix", "Output", "Print", "Printf", "Println",
+	"Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln",
+}
+
+// checkClock finds clocks in rooms that must take the time from their caller.
+func checkClock(h *architecture) []Violation {
+	var out []Violation
+	for _, r := range h.tree.packages {
+		line, ok := h.table.rows[r.name]
+		if !ok || !slices.Contains(line.never, clockName) {
+			continue
+		}
+		tail := fmt.Sprintf("%s takes the time from its caller (%s says never %s)", r.name, h.table.at(line), clockName)
+		for _, f := range r.nonTestFiles() {
+			out = append(out, h.findUses(f, "time", clockFuncs, tail)...)
+		}
+	}
+	return out
+}
+
+// checkLoggers finds process-wide loggers outside tests.
+func checkLoggers(h *architecture) []Violation {
+	const tail = "the logger is handed in as a *slog.Logger"
+	var out []Violation
+	for _, r := range h.tree.packages {
+		for _, f := range r.nonTestFiles() {
+			out = append(out, h.findUses(f, "log/slog", slogFuncs, tail)...)
+			out = append(out, h.findUses(f, "log", logFuncs, tail)...)
+		}
+	}
+	return out
+}
+
+// findUses finds every mention of one of a package's functions, called or only
+// passed on, under whatever name the file imports the package. A dot import is a
+// breach as such, since it hides them.
+func (h *architecture) findUses(f source, pkg string, funcs []string, tail string) []Violation {
+	var out []Violation
+	local := map[string]bool{}
+	for _, spec := range f.ast.Imports {
+		switch {
+		case importPath(spec) != pkg:
+		case spec.Name == nil:
+			local[path.Base(pkg)] = true
+		case spec.Name.Name == ".":
+			out = append(out, Violation{File: f.path, Line: h.tree.line(spec.Pos()),
+				Message: fmt.Sprintf("a dot import of %s hides what is used of it: %s", pkg, tail)})
+		default:
+			local[spec.Name.Name] = true
+		}
+	}
+	if len(local) == 0 {
+		return out
+	}
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := sel.X.(*ast.Ident); ok && local[x.Name] && slices.Contains(funcs, sel.Sel.Name) {
+			out = append(out, Violation{File: f.path, Line: h.tree.line(sel.Pos()),
+				Message: fmt.Sprintf("%s.%s: %s", path.Base(pkg), sel.Sel.Name, tail)})
+		}
+		return true
+	})
+	return out
+}
+
+// vagueNames say nothing about what is inside, so everything ends up there.
+var vagueNames = []string{"util", "utils", "common", "types", "helper", "helpers", "misc", "shared"}
+
+// checkNames refuses rooms whose name says nothing.
+func checkNames(h *architecture) []Violation {
+	var out []Violation
+	for _, r := range h.tree.packages {
+		for _, f := range r.files {
+			name := strings.TrimSuffix(f.ast.Name.Name, "_test")
+			if slices.Contains(vagueNames, name) {
+				out = append(out, Violation{File: f.path, Line: h.tree.line(f.ast.Package),
+					Message: fmt.Sprintf("a package named %s: name it after what it does", name)})
+			}
+		}
+	}
+	return out
+}
+
+// checkInit refuses func init, in tests too: what must happen at start is called
+// by name, so that one can see when, and in which order.
+func checkInit(h *architecture) []Violation {
+	var out []Violation
+	for _, r := range h.tree.packages {
+		for _, f := range r.files {
+			for _, decl := range f.ast.Decls {
+				if d, ok := decl.(*ast.FuncDecl); ok && d.Recv == nil && d.Name.Name == "init" {
+					out = append(out, Violation{File: f.path, Line: h.tree.line(d.Pos()),
+						Message: "func init: call it by name from where it is needed"})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// checkPackageDocs asks for a doc.go with a package comment in every room.
+func checkPackageDocs(h *architecture) []Violation {
+	var out []Violation
+	for _, r := range h.tree.packages {
+		if problem := docViolation(r); problem != "" {
+			out = append(out, Violation{File: r.name, Message: problem})
+		}
+	}
+	return out
+}
+
+func docViolation(r goPackage) string {
+	for _, f := range r.files {
+		if path.Base(f.path) != "doc.go" {
+			continue
+		}
+		name, text := f.ast.Name.Name, f.ast.Doc.Text()
+		if strings.TrimSpace(text) == "" {
+			return "doc.go has no package comment: say what the room is for, its words and units"
+		}
+		if name != "main" && !strings.HasPrefix(text, "Package "+name+" ") {
+			return fmt.Sprintf("the package comment in doc.go must start with %q", "Package "+name+" ")
+		}
+		return ""
+	}
+	return "no doc.go: say what the room is for, its words and units, in a package comment there"
+}
+
+// checkExports asks for a doc comment on every export outside tests.
+func checkExports(h *architecture) []Violation {
+	var out []Violation
+	for _, r := range h.tree.packages {
+		for _, f := range r.nonTestFiles() {
+			for _, id := range undocumented(f.ast) {
+				out = append(out, Violation{File: f.path, Line: h.tree.line(id.Pos()),
+					Message: fmt.Sprintf("%s is exported and has no doc comment", id.Name)})
+			}
+		}
+	}
+	return out
+}
+
+// undocumented lists the exported names of a file that nothing is said about.
+func undocumented(file *ast.File) []*ast.Ident {
+	var out []*ast.Ident
+	for _, decl := range file.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			if d.Name.IsExported() && receiverExported(d) && hasNoText(d.Doc) {
+				out = append(out, d.Name)
+			}
+		case *ast.GenDecl:
+			out = append(out, undocumentedSpecs(d)...)
+		}
+	}
+	return out
+}
+
+// undocumentedSpecs looks at constants, variables and types. A comment on a
+// group of constants or variables speaks for each of them; a type needs its own.
+func undocumentedSpecs(d *ast.GenDecl) []*ast.Ident {
+	var out []*ast.Ident
+	for _, spec := range d.Specs {
+		switch s := spec.(type) {
+		case *ast.TypeSpec:
+			alone := d.Lparen == token.NoPos && !hasNoText(d.Doc)
+			if s.Name.IsExported() && !alone && hasNoText(s.Doc) {
+				out = append(out, s.Name)
+			}
+		case *ast.ValueSpec:
+			if !hasNoText(d.Doc) || !hasNoText(s.Doc) || !hasNoText(s.Comment) {
+				continue
+			}
+			for _, name := range s.Names {
+				if name.IsExported() {
+					out = append(out, name)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// hasNoText says whether a comment has no text; directives are not text.
+func hasNoText(c *ast.CommentGroup) bool { return strings.TrimSpace(c.Text()) == "" }
+
+// receiverExported says whether a method can be seen from outside; a function can.
+func receiverExported(d *ast.FuncDecl) bool {
+	if d.Recv == nil || len(d.Recv.List) == 0 {
+		return true
+	}
+	name := receiverName(d.Recv.List[0].Type)
+	return name != nil && name.IsExported()
+}
+
+func receiverName(expr ast.Expr) *ast.Ident {
+	for {
+		switch x := expr.(type) {
+		case *ast.Ident:
+			return x
+		case *ast.StarExpr:
+			expr = x.X
+		case *ast.ParenExpr:
+			expr = x.X
+		case *ast.IndexExpr:
+			expr = x.X
+		case *ast.IndexListExpr:
+			expr = x.X
+		default:
+			return nil
+		}
+	}
+}
