@@ -13,18 +13,22 @@ import (
 	"testing"
 )
 
-// builtBinary is where the program is, once it has been built.
+// ProgramVariable is the environment variable that holds the path of a headgate that is
+// already built. CI builds it once for all packages.
+const ProgramVariable = "HEADGATE_TEST_PROGRAM"
+
+// builtBinary builds the program once and returns its path.
 var builtBinary = sync.OnceValues(buildBinary)
 
-// requested is set once a test has asked for the program.
+// requested is set once a test has called Binary.
 var requested atomic.Bool
 
-// defaultParallel is how many tests run at one time unless -parallel says otherwise: most
-// of them wait for other processes, so there may be more than there are cores.
+// defaultParallel is the number of tests that run in parallel without the flag -parallel:
+// most of them wait for other processes, so it exceeds the number of cores.
 const defaultParallel = "6"
 
-// Run is what TestMain of a package that uses [Binary] calls, in place of
-// m.Run: it removes the program again. It returns the exit code.
+// Run replaces m.Run in TestMain of a package that uses [Binary]: it removes the program
+// after the tests. It returns the exit code.
 func Run(m *testing.M) int {
 	flag.Parse()
 	chosen := false
@@ -33,12 +37,12 @@ func Run(m *testing.M) int {
 		_ = flag.Set("test.parallel", defaultParallel) // a test binary has this flag
 	}
 	code := m.Run()
-	if !requested.Load() {
+	if !requested.Load() || os.Getenv(ProgramVariable) != "" {
 		return code
 	}
 	path, err := builtBinary()
 	if err != nil {
-		return code // the tests have said so
+		return code // the tests have reported it
 	}
 	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 		fmt.Fprintln(os.Stderr, "harness: remove the program:", err)
@@ -47,7 +51,8 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// Binary returns the path of the program, which is built on the first call.
+// Binary returns the path of the program. The first call builds it, unless
+// [ProgramVariable] is set.
 func Binary(t testing.TB) string {
 	t.Helper()
 	requested.Store(true)
@@ -69,6 +74,9 @@ func Module(t testing.TB) string {
 }
 
 func buildBinary() (string, error) {
+	if path := os.Getenv(ProgramVariable); path != "" {
+		return path, nil
+	}
 	module, err := ModuleDir()
 	if err != nil {
 		return "", err
@@ -86,11 +94,11 @@ func buildBinary() (string, error) {
 	return path, nil
 }
 
-// ModuleDir is Module for who has no test: it is found from where this file lies.
+// ModuleDir is [Module] without a test. It derives the folder from the path of this file.
 func ModuleDir() (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok || !filepath.IsAbs(file) {
-		return "", errors.New("harness: cannot tell where its source lies: run the tests without -trimpath")
+		return "", errors.New("harness: the path of its source is unknown: run the tests without -trimpath")
 	}
 	return filepath.Dir(filepath.Dir(file)), nil
 }
