@@ -106,6 +106,15 @@ func Modes() []Mode { return []Mode{Enforce, Observe, PassThrough} }
 // String returns the word that settings, metrics and the record use.
 func (m Mode) String() string { return enumName(modeNames[:], m) }
 
+// MarshalText returns what String does.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText accepts what String returns.
+func (m *Mode) UnmarshalText(text []byte) (err error) {
+	*m, err = ParseMode(string(text))
+	return err
+}
+
 // ParseMode returns the mode of that name.
 func ParseMode(s string) (Mode, error) {
 	for _, m := range Modes() {
