@@ -297,7 +297,7 @@ func TestMemoryForUnrecordedPagesIsBounded(t *testing.T) {
 			r.dispatcher.SubmitUnrecorded([]alerts.Delivery{delivery(fmt.Sprint(i), 1, alerts.Post, ping)})
 			synctest.Wait()
 		}
-		if n := r.metric(alerts.ToPage, alerts.ResultLost); n != 7 {
+		if n := r.metric(alerts.ToPage, "lost"); n != 7 {
 			t.Errorf("%d counted as lost, want 7", n)
 		}
 		var incs []string

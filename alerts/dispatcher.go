@@ -14,8 +14,7 @@ import (
 	"headgate/engine"
 )
 
-// Options are what a Dispatcher needs. A zero duration or number is replaced by
-// its default.
+// Options configure a Dispatcher. A zero duration or number is replaced by its default.
 type Options struct {
 	Outbox    Outbox
 	Notifiers map[Destination]Notifier // one for each of Routes.Destinations
@@ -23,31 +22,39 @@ type Options struct {
 	Metrics   *Metrics
 	Log       *slog.Logger
 
-	// NewID returns a UUIDv7 for a delivery that was diverted.
+	// NewID returns a UUIDv7 for a delivery to the fallback.
 	NewID func() string
-	// OnUndeliverable is told of each delivery that will not arrive where it should have:
-	// it is Dead, its Reason says why. It is called from the deliverer's goroutine
-	// and must not block. Nil: nobody is told.
+	// OnUndeliverable is called for each delivery that permanently failed at its destination: its State is Dead, its Reason
+	// says why. It is called from the dispatcher's goroutine and must not block. Optional.
 	OnUndeliverable func(Delivery)
-	// Random returns numbers from [0, 1) that spread retries. Nil: the runtime's.
+	// Random returns numbers from [0, 1) that spread retries. Default: the runtime's.
 	Random func() float64
 
 	PostInterval  time.Duration // between two posts in a channel; 1 s
 	EditInterval  time.Duration // between two edits or look-ups there; 1.25 s
 	Backoff       Backoff       // of attempts; from 1 s to 30 s
-	PollInterval  time.Duration // looks at the outbox at least this often; 5 s
+	PollInterval  time.Duration // longest time between two reads of the outbox; 5 s
 	SendTimeout   time.Duration // of one attempt; 15 s
-	OutboxTimeout time.Duration // of one use of the outbox; 3 s
-	OutboxRetry   time.Duration // the outbox is left alone for so long after an error; 1 s
-	LookupDelay   time.Duration // before looking whether a message has arrived; 2 s
-	LateAfter     time.Duration // a message sent so long after the event says that it is late; 1 min
+	OutboxTimeout time.Duration // of one call of the outbox; 3 s
+	OutboxRetry   time.Duration // pause after an error of the outbox; 1 s
+	LookupDelay   time.Duration // before a look-up of an ambiguous attempt; 2 s
+	LateAfter     time.Duration // a message sent this long after its event is marked late; 1 min
 
-	MaxPending    int // deliveries looked at in one round; 1000
-	MaxUnrecorded int // deliveries kept in memory while the outbox fails; 256
+	MaxPending    int // deliveries read in one round; 1000
+	MaxUnrecorded int // deliveries buffered while the outbox fails; 256
 }
 
-func (o Options) withDefaults() Options {
-	durations := []struct {
+// setDefaults fills in defaults and rejects invalid options.
+func (o *Options) setDefaults() error {
+	if o.Outbox == nil || o.Metrics == nil || o.Log == nil || o.NewID == nil {
+		return errors.New("a dispatcher needs an outbox, metrics, a log and a source of IDs")
+	}
+	for _, to := range o.Routes.Destinations() {
+		if o.Notifiers[to] == nil {
+			return fmt.Errorf("no notifier configured for destination %q", to)
+		}
+	}
+	for _, f := range []struct {
 		d   *time.Duration
 		def time.Duration
 	}{
@@ -55,11 +62,16 @@ func (o Options) withDefaults() Options {
 		{&o.Backoff.Base, time.Second}, {&o.Backoff.Max, 30 * time.Second},
 		{&o.PollInterval, 5 * time.Second}, {&o.SendTimeout, 15 * time.Second}, {&o.OutboxTimeout, 3 * time.Second},
 		{&o.OutboxRetry, time.Second}, {&o.LookupDelay, 2 * time.Second}, {&o.LateAfter, time.Minute},
-	}
-	for _, f := range durations {
+	} {
+		if *f.d < 0 {
+			return fmt.Errorf("a duration of the dispatcher is %v, it must not be negative", *f.d)
+		}
 		if *f.d == 0 {
 			*f.d = f.def
 		}
+	}
+	if o.MaxPending < 0 || o.MaxUnrecorded < 0 {
+		return errors.New("the limits of the dispatcher must not be negative")
 	}
 	if o.MaxPending == 0 {
 		o.MaxPending = 1000
@@ -73,38 +85,13 @@ func (o Options) withDefaults() Options {
 	if o.OnUndeliverable == nil {
 		o.OnUndeliverable = func(Delivery) {}
 	}
-	return o
-}
-
-func (o Options) validate() error {
-	if o.Outbox == nil || o.Metrics == nil || o.Log == nil || o.NewID == nil {
-		return errors.New("a deliverer needs an outbox, metrics, a log and a source of IDs")
-	}
-	for _, to := range o.Routes.Destinations() {
-		if o.Notifiers[to] == nil {
-			return fmt.Errorf("no sender for the destination %q", to)
-		}
-	}
-	for _, d := range []time.Duration{
-		o.PostInterval, o.EditInterval, o.Backoff.Base, o.Backoff.Max, o.PollInterval, o.SendTimeout,
-		o.OutboxTimeout, o.OutboxRetry, o.LookupDelay, o.LateAfter,
-	} {
-		if d < 0 {
-			return fmt.Errorf("a duration of a deliverer is %v, it must not be negative", d)
-		}
-	}
-	if o.MaxPending < 0 || o.MaxUnrecorded < 0 {
-		return errors.New("the bounds of a deliverer must not be negative")
-	}
 	return nil
 }
 
-// Dispatcher sends what is in the outbox until it is known to have arrived. One
-// goroutine owns all decisions and the outbox; attempts run beside it, one at a
-// time for each destination. Its methods may be called from any goroutine.
+// Dispatcher sends what is in the outbox until it is known to have arrived. One goroutine makes all decisions and calls
+// the outbox; attempts run beside it, one at a time for each destination. Its methods may be called from any goroutine.
 type Dispatcher struct {
-	o     Options
-	rules resultRules
+	o Options
 
 	wake    chan struct{}
 	stop    chan struct{}
@@ -112,23 +99,19 @@ type Dispatcher struct {
 	results chan stepResult
 
 	mu      sync.Mutex
-	inbox   []Delivery // unrecorded ones on their way in
+	inbox   []Delivery // unrecorded deliveries that the goroutine has not taken yet
 	started bool
-	stopCtx context.Context // of stopping
-	stopErr error           // of stopping
+	stopCtx context.Context // of Stop
+	stopErr error           // of Stop
 
-	loopState
-}
-
-// loopState belongs to the deliverer's goroutine.
-type loopState struct {
+	// The following belong to the dispatcher's goroutine.
 	buffer        *saveBuffer
 	channels      map[Destination]*channel
-	threads       map[threadKey]Ref
-	outboxRetryAt time.Time // of the next use of an outbox that failed
+	threads       map[threadKey]Ref // cache of what is pending
+	outboxRetryAt time.Time         // earliest next call of an outbox that failed
 }
 
-// stepResult is what an attempt, or a look, came back with.
+// stepResult is the result of an attempt or a look-up.
 type stepResult struct {
 	step  step
 	send  SendResult
@@ -137,26 +120,19 @@ type stepResult struct {
 	err   error
 }
 
-// New returns a deliverer that is not running yet.
+// New returns a Dispatcher that is not running yet.
 func New(o Options) (*Dispatcher, error) {
-	if err := o.validate(); err != nil {
+	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
-	o = o.withDefaults()
 	return &Dispatcher{
-		o: o,
-		rules: resultRules{
-			backoff: o.Backoff, random: o.Random, routes: o.Routes, newID: o.NewID, lookupDelay: o.LookupDelay,
-		},
-		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
-		results: make(chan stepResult, 8),
-		loopState: loopState{
-			buffer: newSaveBuffer(o.MaxUnrecorded), channels: make(map[Destination]*channel), threads: make(map[threadKey]Ref),
-		},
+		o:    o,
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}), results: make(chan stepResult, 8),
+		buffer: newSaveBuffer(o.MaxUnrecorded), channels: make(map[Destination]*channel), threads: make(map[threadKey]Ref),
 	}, nil
 }
 
-// Start begins to send. It is called once.
+// Start begins to send. Further calls do nothing.
 func (d *Dispatcher) Start() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -167,7 +143,7 @@ func (d *Dispatcher) Start() {
 	go d.run()
 }
 
-// Wake says that there may be something new in the outbox. It does not block.
+// Wake announces that the outbox may hold something new. It does not block.
 func (d *Dispatcher) Wake() {
 	select {
 	case d.wake <- struct{}{}:
@@ -175,19 +151,18 @@ func (d *Dispatcher) Wake() {
 	}
 }
 
-// SubmitUnrecorded takes over what could not be recorded: pages, notices, and that signals are
-// missing, go out at once, marked so, and are recorded when that is possible again. It returns how many it took;
-// the others are not urgent, or memory is full (which is counted), and are left
-// to whoever will record the event in the end. It does not block.
+// SubmitUnrecorded takes over deliveries that could not be recorded. Urgent ones go out at once, marked as unrecorded, and
+// are recorded when the outbox works again. It returns how many it took: the others are not urgent, or do not fit the
+// buffer (which is counted), and are sent once their event has been recorded. It does not block.
 func (d *Dispatcher) SubmitUnrecorded(ds []Delivery) int {
 	d.mu.Lock()
 	taken := 0
 	for _, x := range ds {
-		if !x.State.Pending() || !urgent(x) {
+		if !x.State.Pending() || !x.urgent() {
 			continue
 		}
 		if len(d.inbox) >= d.o.MaxUnrecorded {
-			d.o.Metrics.count(x.Destination, ResultLost)
+			d.o.Metrics.count(x.Destination, resultLost)
 			continue
 		}
 		x.Notification.Unrecorded = true
@@ -199,16 +174,15 @@ func (d *Dispatcher) SubmitUnrecorded(ds []Delivery) int {
 	return taken
 }
 
-// urgent says whether a delivery goes out even if that cannot be recorded: what
-// pings, notices, and that signals are missing, since then nothing else may tell of
-// trouble.
-func urgent(d Delivery) bool {
-	return d.Notification.Ping || d.IsNotice() || d.Notification.Incident.Key.Rule == engine.SignalMissing && d.Kind != Edit
+// urgent deliveries go out even if that cannot be recorded: pings, notices, and missing signals, which may be the only
+// sign of trouble.
+func (d Delivery) urgent() bool {
+	missing := d.Notification.Incident.Key.Rule == engine.SignalMissing
+	return d.Notification.Ping || d.IsNotice() || missing && d.Kind != Edit
 }
 
-// Stop ends sending. It waits for attempts under way until ctx ends, then breaks
-// them off, and records what is known: nothing is lost but what never could be
-// recorded, which is the error. It may be called more than once.
+// Stop ends sending. It waits for attempts in flight until ctx ends, then aborts them, and records what is known. The error
+// says what could not be recorded. It may be called more than once.
 func (d *Dispatcher) Stop(ctx context.Context) error {
 	d.mu.Lock()
 	if d.stopCtx == nil {
@@ -246,19 +220,19 @@ func (d *Dispatcher) run() {
 	}
 }
 
-// abortGrace is how long attempts that were broken off have to come back.
+// abortGrace is the time that aborted attempts have to return.
 const abortGrace = time.Second
 
-// shutdown waits for attempts, then breaks them off, then saves what is left.
-func (d *Dispatcher) shutdown(cancel context.CancelFunc) {
+// shutdown waits for attempts, then aborts them, then saves what is left.
+func (d *Dispatcher) shutdown(abort context.CancelFunc) {
 	d.mu.Lock()
 	limit := d.stopCtx
 	d.mu.Unlock()
 	d.waitInFlight(limit.Done())
-	cancel()
-	broken, done := context.WithTimeout(context.Background(), abortGrace)
-	defer done()
-	d.waitInFlight(broken.Done())
+	abort()
+	grace, cancel := context.WithTimeout(context.Background(), abortGrace)
+	defer cancel()
+	d.waitInFlight(grace.Done())
 	d.drainInbox()
 	if !d.buffer.empty() {
 		d.outboxRetryAt = time.Time{}
@@ -272,9 +246,9 @@ func (d *Dispatcher) shutdown(cancel context.CancelFunc) {
 	}
 }
 
-// waitInFlight settles attempts until none is under way or enough has been waited.
+// waitInFlight handles results until no attempt is in flight or enough is closed.
 func (d *Dispatcher) waitInFlight(enough <-chan struct{}) {
-	for d.anyInFlight() {
+	for slices.ContainsFunc(slices.Collect(maps.Values(d.channels)), func(c *channel) bool { return c.busy }) {
 		select {
 		case r := <-d.results:
 			d.handleResult(r)
@@ -284,28 +258,20 @@ func (d *Dispatcher) waitInFlight(enough <-chan struct{}) {
 	}
 }
 
-func (d *Dispatcher) anyInFlight() bool {
-	for _, l := range d.channels {
-		if l.busy {
-			return true
-		}
-	}
-	return false
-}
-
-var errNoNotifier = errors.New("no channel is set for it")
-
-// dispatch begins what can be begun now, and returns how long nothing needs to be
-// done unless something happens.
+// dispatch starts what can be started now, and returns when it has to be called again unless something happens before.
 func (d *Dispatcher) dispatch(ctx context.Context, now time.Time) time.Duration {
 	d.drainInbox()
 	d.flush(now)
 	recorded, known := d.pending(now)
 	all := d.buffer.mergeByThread(recorded)
 	if known || len(all) > 0 {
-		d.o.Metrics.setOldestPending(oldestCreated(all))
+		d.o.Metrics.setOldestPending(all)
 	}
-	d.pruneThreads(all)
+	for at := range d.threads { // the cache holds no more than what is pending or in flight
+		if _, pending := all[at]; !pending && !d.channel(at.destination).busy {
+			delete(d.threads, at)
+		}
+	}
 	wake := now.Add(d.o.PollInterval)
 	if !d.buffer.empty() || d.outboxRetryAt.After(now) {
 		wake = earlier(wake, d.outboxRetryAt)
@@ -325,7 +291,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// drainInbox moves what was handed over into memory.
+// drainInbox moves submitted deliveries into the buffer.
 func (d *Dispatcher) drainInbox() {
 	d.mu.Lock()
 	in := d.inbox
@@ -334,28 +300,27 @@ func (d *Dispatcher) drainInbox() {
 	for _, x := range in {
 		_, there := d.buffer.deliveries[x.Key()]
 		switch {
-		case there: // handed over twice
+		case there: // submitted twice
 		case d.buffer.full():
-			d.o.Metrics.count(x.Destination, ResultLost)
-			d.o.Log.Error("a page could not be recorded, and memory is full", "incident", x.Incident)
+			d.o.Metrics.count(x.Destination, resultLost)
+			d.o.Log.Error("unrecorded buffer full, delivery dropped", "incident", x.Incident)
 		default:
 			d.buffer.add(Changes{Add: []Delivery{x}})
 		}
 	}
 }
 
-// selectSteps returns the best step of each lane that is free, and lowers wake to when
-// the next one will be due.
+// selectSteps returns the best step of each free channel, and lowers wake to the due time of the next one.
 func (d *Dispatcher) selectSteps(all map[threadKey][]Delivery, now time.Time, wake *time.Time) map[Destination]step {
 	best := make(map[Destination]step)
 	for at, ds := range all {
-		l := d.channel(at.destination)
-		if l.busy {
-			continue // its end begins a round
+		c := d.channel(at.destination)
+		if c.busy {
+			continue // its result starts another round
 		}
 		for _, s := range nextSteps(ds, d.threadRef(at, now)) {
 			due := s.dueAt(d.o.LookupDelay)
-			if free := l.availableAt(s); free.After(due) {
+			if free := c.availableAt(s); free.After(due) {
 				due = free
 			}
 			if due.After(now) {
@@ -371,110 +336,108 @@ func (d *Dispatcher) selectSteps(all map[threadKey][]Delivery, now time.Time, wa
 	return best
 }
 
-// startStep claims a step and starts it. It returns false if the claim could not be
-// recorded, and the step can wait.
-func (d *Dispatcher) startStep(ctx context.Context, l *channel, s step, now time.Time) bool {
+// startStep claims a step and starts it. It returns false if the claim could not be recorded and the step can wait.
+func (d *Dispatcher) startStep(ctx context.Context, c *channel, s step, now time.Time) bool {
 	if !s.lookup {
-		s.delivery.Notification.Late = now.Sub(s.delivery.Created) > d.o.LateAfter
-		s.delivery.State, s.delivery.Attempts, s.delivery.LastAttempt, s.delivery.Reason = Sending, s.delivery.Attempts+1, now, ""
+		x := &s.delivery
+		x.Notification.Late = now.Sub(x.Created) > d.o.LateAfter
+		x.State, x.Attempts, x.LastAttempt, x.Reason = Sending, x.Attempts+1, now, ""
 		for i := range s.added {
 			s.added[i].ID = d.o.NewID()
 		}
-		c := Changes{Add: s.added, Update: append(s.dropped, s.delivery)}
-		if !d.claim(s, c, now) {
+		if !d.claim(s, Changes{Add: s.added, Update: append(s.dropped, *x)}, now) {
 			return false
 		}
 		for _, x := range s.dropped {
-			d.o.Metrics.count(x.Destination, ResultDropped)
+			d.o.Metrics.count(x.Destination, Dropped)
 		}
 	}
-	l.reserve(s, now, d.o)
-	l.busy, l.thread = true, s.delivery.threadKey()
+	c.reserve(s, now, d.o)
+	c.busy = true
 	go d.runStep(ctx, s)
 	return true
 }
 
-// claim records that a step is being sent. What is urgent is sent even if that
-// fails, as long as memory can hold it.
+// claim records that a step is being sent. An urgent delivery is sent even if that fails, as long as the buffer can hold
+// it.
 func (d *Dispatcher) claim(s step, c Changes, now time.Time) bool {
-	if _, held := d.buffer.deliveries[s.delivery.Key()]; !held && d.save(c, now) {
+	_, buffered := d.buffer.deliveries[s.delivery.Key()]
+	switch {
+	case buffered:
+	case d.save(c, now):
 		return true
-	} else if !held && (!urgent(s.delivery) || d.buffer.full()) {
+	case !s.delivery.urgent() || d.buffer.full():
 		return false
 	}
 	d.buffer.add(c)
 	return true
 }
 
-// runStep runs beside the deliverer's goroutine and reports to it.
+// runStep runs beside the dispatcher's goroutine and reports to it.
 func (d *Dispatcher) runStep(ctx context.Context, s step) {
 	ctx, cancel := context.WithTimeout(ctx, d.o.SendTimeout)
 	defer cancel()
 	r := stepResult{step: s}
 	defer func() {
 		if p := recover(); p != nil {
-			// What it was may hold what was to be sent: it is not told.
-			r = stepResult{step: s, send: SendResult{Outcome: Malformed, Reason: "the sender panicked"}, err: ErrLookupUnavailable}
-			d.o.Log.Error("a sender panicked", "destination", s.delivery.Destination, "delivery", s.delivery.ID)
+			// The panic's value may hold what was to be sent, so it is not logged.
+			r = stepResult{step: s, send: SendResult{Outcome: Malformed, Reason: "the notifier panicked"}, err: ErrLookupUnavailable}
+			d.o.Log.Error("notifier panicked", "destination", s.delivery.Destination, "delivery", s.delivery.ID)
 		}
 		d.results <- r
 	}()
 	sender := d.o.Notifiers[s.delivery.Destination]
 	switch {
-	case sender == nil && s.lookup:
+	case sender == nil: // a destination of earlier settings
+		r.send = SendResult{Outcome: PermanentFailure, Reason: "no notifier configured for destination"}
 		r.err = ErrLookupUnavailable
-	case sender == nil:
-		r.send = SendResult{Outcome: PermanentFailure, Reason: errNoNotifier.Error()}
 	case s.lookup:
-		r.ref, r.found, r.err = sender.Lookup(ctx, s.delivery, s.root)
+		r.ref, r.found, r.err = sender.Lookup(ctx, s.delivery, s.thread)
 	default:
-		r.send = sender.Send(ctx, s.delivery, s.root, s.delivery.PlainText)
+		r.send = sender.Send(ctx, s.delivery, s.thread, s.delivery.PlainText)
 	}
 }
 
-// handleResult records what a step has come to.
+// handleResult records the result of a step.
 func (d *Dispatcher) handleResult(r stepResult) {
 	now := time.Now()
-	l := d.channel(r.step.delivery.Destination)
-	l.busy = false
+	c := d.channels[r.step.delivery.Destination]
+	c.busy = false
 	var res decision
 	if r.step.lookup {
-		res = d.rules.applyLookup(r.step, r.ref, r.found, r.err, now)
+		res = d.o.applyLookup(r.step, r.ref, r.found, r.err, now)
 	} else {
-		res = d.rules.applySend(r.step, r.send, now)
+		res = d.o.applySend(r.step, r.send, now)
 	}
-	if res.channelHold > 0 { // the receiver speaks for the whole channel
-		l.heldUntil = now.Add(res.channelHold)
+	if res.channelHold > 0 {
+		c.heldUntil = now.Add(res.channelHold)
 	}
-	for _, root := range res.changes.Threads {
-		d.threads[threadKey{root.Incident, root.Destination}] = root.Ref
+	for _, t := range res.changes.Threads {
+		d.threads[threadKey{t.Incident, t.Destination}] = t.Ref
 	}
-	// What memory holds is newer than the record: it is saved whole, or later.
-	held := !d.buffer.empty()
-	if held || !d.save(res.changes, now) {
+	// The buffer is newer than the record: it is saved as a whole, or later.
+	if !d.buffer.empty() || !d.save(res.changes, now) {
 		d.buffer.add(res.changes)
 	}
-	d.o.Metrics.count(r.step.delivery.Destination, res.result)
-	d.logResult(r.step, res)
+	d.report(res.changes.Update[0])
 }
 
-func (d *Dispatcher) logResult(s step, res decision) {
-	last := res.changes.Update[0]
-	log := d.o.Log.With("incident", last.Incident, "seq", last.Seq, "kind", last.Kind, "destination", last.Destination)
-	switch res.result {
-	case ResultSent:
-		log.Debug("delivered", "attempts", last.Attempts)
-	case ResultDead:
-		log.Error("will not be delivered there", "reason", last.Reason)
+// report counts and logs the new state of a delivery.
+func (d *Dispatcher) report(x Delivery) {
+	d.o.Metrics.count(x.Destination, x.State)
+	log := d.o.Log.With("incident", x.Incident, "seq", x.Seq, "kind", x.Kind, "destination", x.Destination, "attempts", x.Attempts)
+	switch x.State {
+	case Sent:
+		log.Debug("delivered")
+	case Dead:
+		log.Error("delivery permanently failed", "reason", x.Reason)
+		d.o.OnUndeliverable(x)
 	default:
-		log.Warn("not delivered yet", "result", res.result, "reason", last.Reason, "attempts", last.Attempts)
-	}
-	if res.undeliverable != nil {
-		d.o.OnUndeliverable(*res.undeliverable)
+		log.Warn("delivery attempt failed", "result", x.State, "reason", x.Reason)
 	}
 }
 
-// save writes changes, unless the outbox has failed just before.
+// save writes changes, unless the outbox failed just before.
 func (d *Dispatcher) save(c Changes, now time.Time) bool {
 	if c.Empty() {
 		return true
@@ -482,16 +445,15 @@ func (d *Dispatcher) save(c Changes, now time.Time) bool {
 	return d.callOutbox("save", now, func(ctx context.Context) error { return d.o.Outbox.Save(ctx, c) })
 }
 
-// flush records what is held in memory.
+// flush records what is buffered.
 func (d *Dispatcher) flush(now time.Time) {
 	if !d.buffer.empty() && d.save(d.buffer.changes(), now) {
-		d.o.Log.Info("what was held in memory has been recorded", "count", len(d.buffer.deliveries))
+		d.o.Log.Info("buffered deliveries recorded", "count", len(d.buffer.deliveries))
 		d.buffer.clear()
 	}
 }
 
-// pending reads the outbox. While that fails, what was read last is no guide:
-// only memory counts.
+// pending reads the outbox. While that fails, only the buffer counts: what was read before may be outdated.
 func (d *Dispatcher) pending(now time.Time) (ds []Delivery, ok bool) {
 	ok = d.callOutbox("pending", now, func(ctx context.Context) (err error) {
 		ds, err = d.o.Outbox.Pending(ctx, d.o.MaxPending)
@@ -500,8 +462,17 @@ func (d *Dispatcher) pending(now time.Time) (ds []Delivery, ok bool) {
 	return ds, ok
 }
 
-// threadRef says where a stream's message stands. If that cannot be read, it stands
-// nowhere: a second message is better than none.
+func (d *Dispatcher) channel(to Destination) *channel {
+	c := d.channels[to]
+	if c == nil {
+		c = &channel{}
+		d.channels[to] = c
+	}
+	return c
+}
+
+// threadRef returns the reference of a thread's message. If that cannot be read, it returns the zero Ref: a second message
+// is better than none.
 func (d *Dispatcher) threadRef(at threadKey, now time.Time) Ref {
 	if ref, ok := d.buffer.threads[at]; ok {
 		return ref
@@ -519,8 +490,7 @@ func (d *Dispatcher) threadRef(at threadKey, now time.Time) Ref {
 	return ref
 }
 
-// callOutbox calls the outbox within its time, and leaves it alone for a while after an
-// error.
+// callOutbox calls the outbox within its time limit. After an error it makes no call for OutboxRetry.
 func (d *Dispatcher) callOutbox(op string, now time.Time, f func(context.Context) error) bool {
 	if now.Before(d.outboxRetryAt) {
 		return false
@@ -532,31 +502,13 @@ func (d *Dispatcher) callOutbox(op string, now time.Time, f func(context.Context
 		return true
 	}
 	d.o.Metrics.outboxErrors.WithLabelValues(op).Inc()
-	d.o.Log.Error("the outbox failed", "op", op, "err", err)
+	d.o.Log.Error("outbox error", "op", op, "error", err)
 	d.outboxRetryAt = time.Now().Add(d.o.OutboxRetry)
 	return false
 }
 
-// pruneThreads keeps the cache of roots as small as what is pending.
-func (d *Dispatcher) pruneThreads(all map[threadKey][]Delivery) {
-	for at := range d.threads {
-		if _, pending := all[at]; !pending && !d.channel(at.destination).busy {
-			delete(d.threads, at)
-		}
-	}
-}
-
-func (d *Dispatcher) channel(to Destination) *channel {
-	l := d.channels[to]
-	if l == nil {
-		l = &channel{}
-		d.channels[to] = l
-	}
-	return l
-}
-
-// saveBuffer holds what could not be recorded yet. What it says of a delivery or a
-// root counts, whatever the outbox says. Only the deliverer's goroutine uses it.
+// saveBuffer holds what could not be recorded yet. Its version of a delivery or a thread takes precedence over the
+// outbox's. Only the dispatcher's goroutine uses it.
 type saveBuffer struct {
 	limit      int
 	deliveries map[Key]Delivery
@@ -567,66 +519,51 @@ func newSaveBuffer(limit int) *saveBuffer {
 	return &saveBuffer{limit: limit, deliveries: make(map[Key]Delivery), threads: make(map[threadKey]Ref)}
 }
 
-func (m *saveBuffer) empty() bool { return len(m.deliveries) == 0 && len(m.threads) == 0 }
+func (b *saveBuffer) empty() bool { return len(b.deliveries) == 0 && len(b.threads) == 0 }
 
-func (m *saveBuffer) full() bool { return len(m.deliveries) >= m.limit }
+func (b *saveBuffer) full() bool { return len(b.deliveries) >= b.limit }
 
-// add keeps changes that could not be saved. It knows no limit: they are results
-// of what was accepted within it.
-func (m *saveBuffer) add(c Changes) {
+// add keeps changes that could not be saved. It has no limit: they follow from deliveries that were accepted within it.
+func (b *saveBuffer) add(c Changes) {
 	for _, d := range c.Add {
-		if _, there := m.deliveries[d.Key()]; !there {
-			m.deliveries[d.Key()] = d
+		if _, there := b.deliveries[d.Key()]; !there {
+			b.deliveries[d.Key()] = d
 		}
 	}
 	for _, d := range c.Update {
-		m.deliveries[d.Key()] = d
+		b.deliveries[d.Key()] = d
 	}
-	for _, r := range c.Threads {
-		m.threads[threadKey{r.Incident, r.Destination}] = r.Ref
+	for _, t := range c.Threads {
+		b.threads[threadKey{t.Incident, t.Destination}] = t.Ref
 	}
 }
 
-// changes returns all of it, to be saved.
-func (m *saveBuffer) changes() Changes {
-	c := Changes{Update: slices.Collect(maps.Values(m.deliveries))}
-	for s, ref := range m.threads {
-		c.Threads = append(c.Threads, Thread{Incident: s.incident, Destination: s.destination, Ref: ref})
+// changes returns everything, to be saved.
+func (b *saveBuffer) changes() Changes {
+	c := Changes{Update: slices.Collect(maps.Values(b.deliveries))}
+	for at, ref := range b.threads {
+		c.Threads = append(c.Threads, Thread{Incident: at.incident, Destination: at.destination, Ref: ref})
 	}
 	return c
 }
 
-func (m *saveBuffer) clear() {
-	clear(m.deliveries)
-	clear(m.threads)
+func (b *saveBuffer) clear() {
+	clear(b.deliveries)
+	clear(b.threads)
 }
 
-// mergeByThread lays the memory over what the outbox has returned, and sorts both into
-// streams.
-func (m *saveBuffer) mergeByThread(recorded []Delivery) map[threadKey][]Delivery {
+// mergeByThread groups what is pending by thread. Buffered deliveries replace recorded ones.
+func (b *saveBuffer) mergeByThread(recorded []Delivery) map[threadKey][]Delivery {
 	all := make(map[threadKey][]Delivery)
 	for _, d := range recorded {
-		if _, newer := m.deliveries[d.Key()]; !newer {
+		if _, newer := b.deliveries[d.Key()]; !newer {
 			all[d.threadKey()] = append(all[d.threadKey()], d)
 		}
 	}
-	for _, d := range m.deliveries {
+	for _, d := range b.deliveries {
 		if d.State.Pending() {
 			all[d.threadKey()] = append(all[d.threadKey()], d)
 		}
 	}
 	return all
-}
-
-// oldestCreated returns when the oldest of them was created; zero if there are none.
-func oldestCreated(all map[threadKey][]Delivery) time.Time {
-	var t time.Time
-	for _, ds := range all {
-		for _, d := range ds {
-			if t.IsZero() || d.Created.Before(t) {
-				t = d.Created
-			}
-		}
-	}
-	return t
 }

@@ -67,7 +67,7 @@ func TestOneIncidentIsOneMessage(t *testing.T) {
 				t.Errorf("%s%d was sent below %v, want %v", c.delivery.Kind, c.delivery.Seq, c.root, root)
 			}
 		}
-		if n := r.metric(alerts.ToPage, alerts.ResultSent); n != 5 {
+		if n := r.metric(alerts.ToPage, alerts.Sent); n != 5 {
 			t.Errorf("%d counted as sent, want 5", n)
 		}
 	})
@@ -120,7 +120,7 @@ func TestOnlyTheNewestEditSurvives(t *testing.T) {
 		advance(5 * time.Second)
 		wantString(t, "attempts", r.page.String(), "post1+ edit4")
 		wantString(t, "states", r.states(), "post1@page:sent edit2@page:dropped edit3@page:dropped edit4@page:sent")
-		if n := r.metric(alerts.ToPage, alerts.ResultDropped); n != 2 {
+		if n := r.metric(alerts.ToPage, alerts.Dropped); n != 2 {
 			t.Errorf("%d counted as dropped, want 2", n)
 		}
 	})
@@ -338,7 +338,7 @@ func TestNeverGoesToTheFallbackWithTheReason(t *testing.T) {
 		if len(r.undeliverable) == 0 || r.undeliverable[0].State != alerts.Dead || r.undeliverable[0].Reason != "is_archived" {
 			t.Errorf("stuck: %+v", r.undeliverable)
 		}
-		if r.metric(alerts.ToPage, alerts.ResultDead) == 0 {
+		if r.metric(alerts.ToPage, alerts.Dead) == 0 {
 			t.Error("not counted as dead")
 		}
 	})

@@ -175,7 +175,7 @@ func (r *fixture) put(ds ...alerts.Delivery) {
 	}
 }
 
-func (r *fixture) metric(channel alerts.Destination, result alerts.Result) int {
+func (r *fixture) metric(channel alerts.Destination, result alerts.State) int {
 	r.t.Helper()
 	fams, err := r.reg.Gather()
 	if err != nil {

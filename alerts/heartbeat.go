@@ -14,34 +14,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// HeartbeatResult is what became of one heartbeat.
-type HeartbeatResult string
-
-// The ends of heartbeats.
+// Results of heartbeats, as a metric's label.
 const (
-	HeartbeatSent     HeartbeatResult = "sent"
-	HeartbeatFailed   HeartbeatResult = "failed"
-	HeartbeatWithheld HeartbeatResult = "withheld" // the process is not well, and does not say that it is
+	heartbeatSent     = "sent"
+	heartbeatFailed   = "failed"
+	heartbeatWithheld = "withheld" // the process is unhealthy
 )
 
-// HeartbeatOptions are what a Heartbeat needs. A zero duration is replaced by its
-// default.
+// HeartbeatOptions configure a Heartbeat. A zero duration is replaced by its default.
 type HeartbeatOptions struct {
-	URL      string        // http or https; it is a secret, and shown nowhere
+	URL      string        // http or https; a secret that is never shown
 	Method   string        // GET, POST or HEAD; empty: GET
 	Interval time.Duration // 1 min; at least 1 s
 	Timeout  time.Duration // of one call; 10 s
-	// Well returns an error while the process cannot do its duty: then nothing is
-	// sent, which is the alarm. Nil: it always can.
+	// Healthy returns an error while the process cannot do its work: then nothing is sent, which raises the alarm at the
+	// receiver. Optional.
 	Healthy    func() error
 	Transport  http.RoundTripper // nil: one of its own
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
 }
 
-// Heartbeat calls a URL again and again, so that somebody else can tell people
-// when it stops: a dead man's switch. It is apart from the Dispatcher, and neither
-// stops the other.
+// Heartbeat calls a URL periodically, so that a monitoring service can alert people when the calls stop (a dead man's
+// switch). It is independent of the Dispatcher: neither stops the other.
 type Heartbeat struct {
 	o       HeartbeatOptions
 	http    *http.Client
@@ -52,7 +47,7 @@ type Heartbeat struct {
 	done   chan struct{}
 }
 
-// NewHeartbeat returns one that is not running, and registers its counter.
+// NewHeartbeat returns a Heartbeat that is not running, and registers its counter.
 func NewHeartbeat(o HeartbeatOptions) (*Heartbeat, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -65,11 +60,11 @@ func NewHeartbeat(o HeartbeatOptions) (*Heartbeat, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "headgate_heartbeats_total", Help: "What the heartbeats that are sent out came to.",
+			Name: "headgate_heartbeats_total", Help: "Heartbeats by result.",
 		}, []string{"result"}),
 	}
-	for _, b := range []HeartbeatResult{HeartbeatSent, HeartbeatFailed, HeartbeatWithheld} {
-		h.results.WithLabelValues(string(b))
+	for _, result := range []string{heartbeatSent, heartbeatFailed, heartbeatWithheld} {
+		h.results.WithLabelValues(result)
 	}
 	return h, o.Registerer.Register(h.results)
 }
@@ -96,7 +91,7 @@ func (o HeartbeatOptions) withDefaults() HeartbeatOptions {
 func (o HeartbeatOptions) validate() error {
 	u, err := url.Parse(o.URL)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return errors.New("the heartbeat must be an http or https URL") // which is not shown
+		return errors.New("the heartbeat must be an http or https URL") // the URL is not shown
 	}
 	switch o.Method {
 	case http.MethodGet, http.MethodPost, http.MethodHead:
@@ -112,7 +107,7 @@ func (o HeartbeatOptions) validate() error {
 	return nil
 }
 
-// Start sends the first heartbeat and goes on. It is called once.
+// Start sends the first heartbeat at once, and the others at the interval. Further calls do nothing.
 func (h *Heartbeat) Start() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -124,21 +119,20 @@ func (h *Heartbeat) Start() {
 	go h.run(ctx, h.done)
 }
 
-// Stop ends it, and breaks off a call that is under way. It may be called more
-// than once.
+// Stop ends the heartbeats, and aborts a call in flight. It may be called more than once.
 func (h *Heartbeat) Stop() {
 	h.mu.Lock()
-	end, ended := h.cancel, h.done
+	cancel, done := h.cancel, h.done
 	h.mu.Unlock()
-	if ended == nil {
+	if done == nil {
 		return
 	}
-	end()
-	<-ended
+	cancel()
+	<-done
 }
 
-func (h *Heartbeat) run(ctx context.Context, ended chan<- struct{}) {
-	defer close(ended)
+func (h *Heartbeat) run(ctx context.Context, done chan<- struct{}) {
+	defer close(done)
 	t := time.NewTicker(h.o.Interval)
 	defer t.Stop()
 	for {
@@ -153,17 +147,17 @@ func (h *Heartbeat) run(ctx context.Context, ended chan<- struct{}) {
 
 func (h *Heartbeat) sendIfHealthy(ctx context.Context) {
 	if err := h.o.Healthy(); err != nil {
-		h.results.WithLabelValues(string(HeartbeatWithheld)).Inc()
-		h.o.Log.Error("the heartbeat is withheld", "reason", err)
+		h.results.WithLabelValues(heartbeatWithheld).Inc()
+		h.o.Log.Error("heartbeat withheld", "reason", err)
 		return
 	}
 	err := h.send(ctx)
 	switch {
 	case err == nil:
-		h.results.WithLabelValues(string(HeartbeatSent)).Inc()
-	case ctx.Err() == nil: // stopping is no failure
-		h.results.WithLabelValues(string(HeartbeatFailed)).Inc()
-		h.o.Log.Warn("the heartbeat failed", "err", err)
+		h.results.WithLabelValues(heartbeatSent).Inc()
+	case ctx.Err() == nil: // an aborted call is no failure
+		h.results.WithLabelValues(heartbeatFailed).Inc()
+		h.o.Log.Warn("heartbeat failed", "error", err)
 	}
 }
 
@@ -171,14 +165,13 @@ func (h *Heartbeat) sendIfHealthy(ctx context.Context) {
 func (h *Heartbeat) send(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, h.o.Method, h.o.URL, nil)
 	if err != nil {
-		return errors.New("the request cannot be made")
+		return errors.New("invalid request")
 	}
 	resp, err := h.http.Do(req)
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		return u.Err
+	}
 	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) {
-			return u.Err
-		}
 		return err
 	}
 	defer resp.Body.Close()

@@ -1,45 +1,38 @@
 package alerts
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Result is what an attempt, or a decision without one, has come to.
-type Result string
-
-// The results.
-const (
-	ResultSent      Result = "sent"
-	ResultRetry     Result = "retry"
-	ResultUncertain Result = "uncertain"
-	ResultDead      Result = "dead"
-	ResultDropped   Result = "dropped" // a newer one says it
-	ResultLost      Result = "lost"    // could not be recorded, and memory was full
-)
+// resultLost is a result in metrics that no delivery has as its state: it could not be recorded, and the buffer was full.
+const resultLost State = "lost"
 
 // Metrics counts deliveries. All label values exist from the start.
 type Metrics struct {
 	deliveries    *prometheus.CounterVec
 	outboxErrors  *prometheus.CounterVec
-	oldestPending atomic.Int64 // when the oldest pending one was created, unix ms; 0: none is pending
+	oldestPending atomic.Int64 // when the oldest pending delivery was created, Unix ms; 0: none is pending
 }
+
+func allDestinations() []Destination { return []Destination{ToWarn, ToPage, ToDrills, ToFallback} }
 
 // NewMetrics registers the metrics of deliveries.
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "headgate_deliveries_total", Help: "What attempts to deliver messages came to.",
+			Name: "headgate_deliveries_total", Help: "Delivery attempts by result.",
 		}, []string{"channel", "result"}),
 		outboxErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "headgate_outbox_errors_total", Help: "Failed reads and writes of the record of deliveries.",
+			Name: "headgate_outbox_errors_total", Help: "Failed reads and writes of the outbox of messages.",
 		}, []string{"op"}),
 	}
-	for _, to := range []Destination{ToWarn, ToPage, ToDrills, ToFallback} {
-		for _, r := range []Result{ResultSent, ResultRetry, ResultUncertain, ResultDead, ResultDropped, ResultLost} {
-			m.deliveries.WithLabelValues(string(to), string(r))
+	for _, to := range allDestinations() {
+		for _, result := range []State{Sent, Retry, Uncertain, Dead, Dropped, resultLost} {
+			m.deliveries.WithLabelValues(string(to), string(result))
 		}
 	}
 	for _, op := range []string{"pending", "save", "root"} {
@@ -48,7 +41,13 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	oldest := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "headgate_delivery_oldest_pending_seconds",
 		Help: "Age of the oldest message that has not arrived; 0 if all have.",
-	}, func() float64 { return m.oldestPendingAge(time.Now()).Seconds() })
+	}, func() float64 {
+		ms := m.oldestPending.Load()
+		if ms == 0 {
+			return 0
+		}
+		return max(0, time.Since(time.UnixMilli(ms)).Seconds())
+	})
 	for _, c := range []prometheus.Collector{m.deliveries, m.outboxErrors, oldest} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
@@ -57,25 +56,20 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-func (m *Metrics) count(to Destination, r Result) {
-	switch to {
-	case ToWarn, ToPage, ToDrills, ToFallback:
-		m.deliveries.WithLabelValues(string(to), string(r)).Inc()
+func (m *Metrics) count(to Destination, result State) {
+	if slices.Contains(allDestinations(), to) { // label values come from this list only
+		m.deliveries.WithLabelValues(string(to), string(result)).Inc()
 	}
 }
 
-func (m *Metrics) setOldestPending(t time.Time) {
-	if t.IsZero() {
-		m.oldestPending.Store(0)
-		return
+func (m *Metrics) setOldestPending(all map[threadKey][]Delivery) {
+	var oldest int64
+	for _, ds := range all {
+		for _, d := range ds {
+			if ms := max(1, d.Created.UnixMilli()); oldest == 0 || ms < oldest {
+				oldest = ms
+			}
+		}
 	}
-	m.oldestPending.Store(max(1, t.UnixMilli()))
-}
-
-func (m *Metrics) oldestPendingAge(now time.Time) time.Duration {
-	ms := m.oldestPending.Load()
-	if ms == 0 {
-		return 0
-	}
-	return max(0, now.Sub(time.UnixMilli(ms)))
+	m.oldestPending.Store(oldest)
 }

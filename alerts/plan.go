@@ -8,14 +8,12 @@ import (
 	"headgate/engine"
 )
 
-// Routes names the channel behind each destination. An empty name means that
-// there is none. Names are only compared.
+// Routes names the channel of each destination; empty: none. Names are only compared.
 type Routes struct{ Warn, Page, Drills, Fallback string }
 
-// Destination returns where an incident of that level goes. Destinations that share a
-// channel are taken as one, the first of page, warn, drills and fallback, so that
-// an incident has one message in each channel; one without a channel is stood in
-// for by page, then warn.
+// Destination returns the destination of an incident of that level. Destinations that share a channel count as one, the
+// first of page, warn, drills and fallback, so that an incident has one message in each channel. A destination without a
+// channel is replaced by page, then warn.
 func (r Routes) Destination(level engine.Level, drill bool) Destination {
 	switch {
 	case drill && r.Drills != "":
@@ -31,8 +29,7 @@ func (r Routes) Destination(level engine.Level, drill bool) Destination {
 	}
 }
 
-// Fallback returns where a delivery goes that one destination has refused for
-// good, and whether there is such a place.
+// fallback returns the destination of what another permanently refused, if there is one.
 func (r Routes) fallback(from Destination) (Destination, bool) {
 	if r.Fallback == "" {
 		return "", false
@@ -41,8 +38,7 @@ func (r Routes) fallback(from Destination) (Destination, bool) {
 	return to, to != from
 }
 
-// Destinations returns the destinations that deliveries may be planned for, fallback
-// included, each channel once.
+// Destinations returns the destinations that deliveries may be planned for, each channel once, the fallback included.
 func (r Routes) Destinations() []Destination {
 	var used []Destination
 	for _, name := range []string{r.Page, r.Warn, r.Drills, r.Fallback} {
@@ -69,24 +65,21 @@ func (r Routes) canonical(channel string) Destination {
 	}
 }
 
-// Planner turns what happened into what is to be sent. Its functions do not block
-// and may be called from any goroutine; the zero Planner sends everything to the
-// fallback.
+// Planner turns events into deliveries. Its functions do not block and may be called from any goroutine. The zero Planner
+// sends everything to the fallback.
 type Planner struct {
 	Routes Routes
-	// Mode returns a pool's mode and since when it is so. Nil: not known.
+	// Mode returns a pool's mode and its start. Nil: not known.
 	Mode func(pool string) (mode string, since time.Time)
-	// Load returns how many tasks of a pool run and wait, false if that is not known.
-	// Nil: never.
+	// Load returns how many tasks of a pool run and wait, false if that is not known. Nil: never known.
 	Load func(pool string) (running, queued int, known bool)
-	// Drill says whether trouble of this key is part of a rehearsal. Nil: never.
+	// Drill says whether an incident of this key is part of a drill. Nil: never.
 	Drill func(k engine.Key) bool
 	// NewID returns a UUIDv7. Nil: deliveries have no ID.
 	NewID func() string
 }
 
-// Plan returns the deliveries of a batch's events, in the order in which they are
-// to be sent. It is pure: times are those of the events.
+// Plan returns the deliveries of a batch's events, in the order of sending. It is pure: times are those of the events.
 func (p Planner) Plan(b engine.Batch, k TxView) []Delivery {
 	incidents := make(map[string]engine.Incident, len(b.Incidents))
 	for _, i := range b.Incidents {
@@ -97,7 +90,7 @@ func (p Planner) Plan(b engine.Batch, k TxView) []Delivery {
 	for _, e := range b.Events {
 		inc, ok := incidents[e.Incident]
 		if !ok {
-			continue // an event without its incident says nothing
+			continue // an event without its incident has no content
 		}
 		if _, asked := posted[inc.ID]; !asked && k.Posted != nil {
 			posted[inc.ID] = slices.Clone(k.Posted(inc.ID))
@@ -112,19 +105,19 @@ func (p Planner) Plan(b engine.Batch, k TxView) []Delivery {
 	return all
 }
 
-// planEvent plans one event: an edit wherever the incident has a message, a post
-// where it belongs and has none, and a reply if the event is one of the thread's.
+// planEvent plans one event: an edit wherever the incident has a message, a post at its destination if that has none, and a
+// reply if the event belongs in the thread.
 func (p Planner) planEvent(inc engine.Incident, e engine.Event, posted []Destination) []Delivery {
 	n := p.notification(inc, e)
 	home := p.Routes.Destination(routingLevel(inc, e), n.Drill)
 	if !slices.Contains(posted, home) && len(posted) > 0 && !opensNew(e.Kind) {
-		home = posted[0] // going down does not open a second message elsewhere
+		home = posted[0] // a de-escalation opens no second message elsewhere
 	}
 	if e.Kind == engine.EventUnmuted && !inc.Open() && len(posted) == 0 {
-		return nil // it came and went under the silence
+		return nil // opened and resolved while silenced
 	}
 	if e.Kind.IsAnnotation() && len(posted) == 0 {
-		return nil // there is no message that it could be added to
+		return nil // no message to add it to
 	}
 	var ds []Delivery
 	for _, to := range posted {
@@ -171,9 +164,8 @@ func (p Planner) newDelivery(n Notification, kind Kind, to Destination, ping boo
 	return d
 }
 
-// pings says whether people are disturbed: only for pages, and only when they
-// have something to do or are released from it. The ups and downs of a flapping
-// incident do not ring one by one.
+// pings says whether an event mentions people: only for pages, and only when there is something to do or no longer is.
+// Single changes of a flapping incident do not ping.
 func pings(inc engine.Incident, e engine.Event) bool {
 	paged := e.Level == engine.LevelPage
 	switch e.Kind {
@@ -190,8 +182,7 @@ func pings(inc engine.Incident, e engine.Event) bool {
 	}
 }
 
-// routingLevel is the level whose channel an event is told in: the end of a page is told
-// where the page was.
+// routingLevel is the level that selects the channel of an event: the end of a page goes where the page was.
 func routingLevel(inc engine.Incident, e engine.Event) engine.Level {
 	if e.Kind == engine.EventResolved || (e.Kind == engine.EventUnmuted && !inc.Open()) {
 		return inc.Peak
@@ -199,8 +190,7 @@ func routingLevel(inc engine.Incident, e engine.Event) engine.Level {
 	return e.Level
 }
 
-// opensNew says whether an event may bring an incident to a channel where it has no
-// message yet.
+// opensNew says whether an event may post an incident in a channel that has no message of it.
 func opensNew(k engine.EventKind) bool {
 	switch k {
 	case engine.EventOpened, engine.EventEscalated, engine.EventReopened, engine.EventUnmuted,
@@ -211,8 +201,8 @@ func opensNew(k engine.EventKind) bool {
 	}
 }
 
-// repliesInThread says whether an event is told in the thread. The others only change the
-// message; a flapping incident is summed up there, not told step by step.
+// repliesInThread says whether an event becomes a reply. The others only edit the message; the steps of a flapping
+// incident are summed up there.
 func repliesInThread(n Notification) bool {
 	switch n.Event.Kind {
 	case engine.EventRecovering, engine.EventRefired:
@@ -224,7 +214,7 @@ func repliesInThread(n Notification) bool {
 	}
 }
 
-// finiteIncident replaces what a record in JSON could not hold.
+// finiteIncident replaces numbers that JSON cannot hold.
 func finiteIncident(i engine.Incident) engine.Incident {
 	i.Value, i.Threshold = finiteOrZero(i.Value), finiteOrZero(i.Threshold)
 	return i
@@ -237,20 +227,18 @@ func finiteOrZero(v float64) float64 {
 	return v
 }
 
-// EventNotice is the kind of the event of a notice: something to tell that is no
-// incident. Its Words are all that is said.
+// EventNotice is the event kind of a notice: a message that is not about an incident. Its Text is the whole content.
 const EventNotice engine.EventKind = "notice"
 
-// NewNotice returns a delivery that says some words once, in a message of its own at
-// the destination for pages, without disturbing anybody. The name takes the place
-// of the incident's ID: an outbox has one notice of a name at most.
-func (r Routes) NewNotice(id, name, pool, words string, at time.Time) Delivery {
+// NewNotice returns a delivery of a text as a message of its own at the destination for pages, without a ping. The name
+// takes the place of the incident's ID: an outbox has at most one notice of a name.
+func (r Routes) NewNotice(id, name, pool, text string, at time.Time) Delivery {
 	to := r.Destination(engine.LevelPage, false)
 	return Delivery{
 		ID: id, Incident: name, Seq: 1, Kind: Post, Destination: to, Created: at, State: Queued,
 		Notification: Notification{
 			Incident: engine.Incident{ID: name, Key: engine.Key{Pool: pool}, Seq: 1, Opened: at},
-			Event:    engine.Event{Incident: name, Seq: 1, Kind: EventNotice, At: at, Text: words},
+			Event:    engine.Event{Incident: name, Seq: 1, Kind: EventNotice, At: at, Text: text},
 		},
 	}
 }

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// threadKey is what is pending about one incident at one destination. Within it the
-// order of events is kept; streams do not wait for one another.
+// threadKey names a thread: what is pending about one incident at one destination.
 type threadKey struct {
 	incident    string
 	destination Destination
@@ -15,54 +14,70 @@ type threadKey struct {
 
 func (d Delivery) threadKey() threadKey { return threadKey{d.Incident, d.Destination} }
 
-// StartsThread says whether a delivery, whatever its kind, is sent as a message of its
-// own: nothing stands at the destination that could be edited or replied to.
-func (d Delivery) StartsThread(root Ref) bool { return root == Ref{} }
+// StartsThread says whether a delivery, whatever its kind, is sent as a message of its own: the destination has no message
+// that could be edited or replied to.
+func (d Delivery) StartsThread(thread Ref) bool { return thread == Ref{} }
 
-// editsMessage says whether sending is idempotent: it sets the message to what is true.
-func (d Delivery) editsMessage(root Ref) bool { return !d.StartsThread(root) && d.Kind != Reply }
+// editsMessage says whether sending is idempotent: it sets the message to its present content.
+func (d Delivery) editsMessage(thread Ref) bool { return !d.StartsThread(thread) && d.Kind != Reply }
 
-// step is what a stream does next, and what that makes pointless or adds.
+// step is the next attempt or look-up of a thread, with the deliveries that it supersedes or adds.
 type step struct {
 	delivery Delivery // as it is to be sent
-	root     Ref
-	lookup   bool // look whether it has arrived instead of sending
+	thread   Ref      // the incident's message; zero: none yet
+	lookup   bool     // find out whether it has arrived instead of sending
 	dropped  []Delivery
 	added    []Delivery
 }
 
-// countsAsEdit says whether the step takes its turn among the edits of a channel, which
-// are limited apart from its posts.
-func (s step) countsAsEdit() bool { return !s.lookup && s.delivery.editsMessage(s.root) }
+// countsAsEdit says whether the step is limited with the edits of a channel, apart from its posts. Look-ups are.
+func (s step) countsAsEdit() bool { return s.lookup || s.delivery.editsMessage(s.thread) }
 
-// nextSteps returns what a stream can do next, most wanted first. Only one of them is
-// done at a time. It does not look at due times.
-func nextSteps(ds []Delivery, root Ref) []step {
+// dueAt returns the earliest time of a step, apart from the channel's limits.
+func (s step) dueAt(lookupDelay time.Duration) time.Time {
+	if s.lookup && s.delivery.State == Sending {
+		return s.delivery.LastAttempt.Add(lookupDelay) // left over from a process that ended
+	}
+	return s.delivery.NotBefore
+}
+
+// precedes orders steps of different threads: pings first, then first messages of incidents, then older deliveries.
+func (s step) precedes(o step) bool {
+	if s.delivery.Notification.Ping != o.delivery.Notification.Ping {
+		return s.delivery.Notification.Ping
+	}
+	if a, b := s.delivery.StartsThread(s.thread), o.delivery.StartsThread(o.thread); a != b {
+		return a
+	}
+	return s.delivery.Created.Before(o.delivery.Created)
+}
+
+// nextSteps returns the steps that a thread allows now, in order of preference. Only one of them is taken at a time. Due
+// times are left to the caller.
+func nextSteps(ds []Delivery, thread Ref) []step {
+	if len(ds) == 0 {
+		return nil
+	}
 	ds = slices.Clone(ds)
 	slices.SortStableFunc(ds, func(a, b Delivery) int {
 		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Kind.order(), b.Kind.order()))
 	})
 	for _, d := range ds {
-		if (d.State == Uncertain || d.State == Sending) && !d.editsMessage(root) {
-			return []step{{delivery: d, root: root, lookup: true}}
+		if (d.State == Uncertain || d.State == Sending) && !d.editsMessage(thread) {
+			return []step{{delivery: d, thread: thread, lookup: true}}
 		}
 	}
-	if len(ds) == 0 {
-		return nil
-	}
-	if (root == Ref{}) {
+	if (thread == Ref{}) {
 		return []step{firstMessage(ds)}
 	}
-	return threadUpdates(ds, root)
+	return threadUpdates(ds, thread)
 }
 
 func (k Kind) order() int { return slices.Index([]Kind{Post, Edit, Reply}, k) }
 
-// firstMessage folds all that is pending into one first message: it says what is true
-// now, so that nobody reads an end before its beginning, or a beginning that is
-// over. It goes under the name of the oldest delivery, by which it is found again.
-// What people or headgate by itself did is no part of it: that is still to be
-// sent, in the thread.
+// firstMessage combines everything pending into one first message with the newest content, so that readers see neither an
+// end before its beginning nor a beginning that is over. It has the key of the oldest delivery, by which it is looked up.
+// Annotations (what people or headgate did) are not combined: they are sent in the thread afterwards.
 func firstMessage(ds []Delivery) step {
 	first, newest := ds[0], ds[len(ds)-1]
 	n := newest.Notification
@@ -77,18 +92,15 @@ func firstMessage(ds []Delivery) step {
 	}
 	n.Combined = !n.Incident.Open()
 	first.Notification = n
-	folded := slices.DeleteFunc(slices.Clone(ds[1:]), Delivery.isAnnotation)
-	return step{delivery: first, dropped: markDropped(folded, "said by the first message")}
+	combined := slices.DeleteFunc(slices.Clone(ds[1:]), func(d Delivery) bool {
+		return d.Kind == Reply && d.Notification.Event.Kind.IsAnnotation() && d.Notification.Event.Text != ""
+	})
+	return step{delivery: first, dropped: markDropped(combined, "included in the first message")}
 }
 
-// isAnnotation says whether a delivery tells in words what was done.
-func (d Delivery) isAnnotation() bool {
-	return d.Kind == Reply && d.Notification.Event.Kind.IsAnnotation() && d.Notification.Event.Text != ""
-}
-
-// threadUpdates sends the newest edit, and replies in their order. The edit comes
-// first, as it also shows whether the message is still there.
-func threadUpdates(ds []Delivery, root Ref) []step {
+// threadUpdates sends the newest edit, and replies in order. The edit comes first, because it also shows whether the
+// message still exists.
+func threadUpdates(ds []Delivery, thread Ref) []step {
 	var edits, replies, added []Delivery
 	for _, d := range ds {
 		if d.Kind == Reply {
@@ -97,80 +109,60 @@ func threadUpdates(ds []Delivery, root Ref) []step {
 		}
 		edits = append(edits, d)
 		if d.Kind == Post && d.Notification.Ping {
-			added = append(added, pingReply(d)) // it was planned without knowing of the message
+			added = append(added, pingReply(d)) // planned when the message was not known
 		}
 	}
 	var all []step
 	if n := len(edits); n > 0 {
-		all = append(all, step{delivery: edits[n-1], root: root, dropped: markDropped(edits[:n-1], "a newer edit"), added: added})
+		older := markDropped(edits[:n-1], "superseded by a newer edit")
+		all = append(all, step{delivery: edits[n-1], thread: thread, dropped: older, added: added})
 	}
 	if len(replies) > 0 {
-		all = append(all, step{delivery: replies[0], root: root})
+		all = append(all, step{delivery: replies[0], thread: thread})
 	}
 	return all
 }
 
-// pingReply is the reply that disturbs people where a post could not.
+// pingReply is a reply that pings in place of a post: an edit notifies nobody.
 func pingReply(d Delivery) Delivery {
 	d.Kind, d.State, d.ID = Reply, Queued, ""
 	d.Attempts, d.NotBefore, d.LastAttempt, d.Reason = 0, time.Time{}, time.Time{}, ""
 	return d
 }
 
-func markDropped(ds []Delivery, why string) []Delivery {
+func markDropped(ds []Delivery, reason string) []Delivery {
 	dropped := slices.Clone(ds)
 	for i := range dropped {
-		dropped[i].State, dropped[i].Reason = Dropped, why
+		dropped[i].State, dropped[i].Reason = Dropped, reason
 	}
 	return dropped
 }
 
-// channel is one channel: one attempt at a time, posts and edits spaced apart.
+// channel limits what is sent to one destination: one attempt at a time, posts and edits spaced apart.
 type channel struct {
 	busy      bool
-	thread    threadKey // of the attempt under way
 	nextPost  time.Time
 	nextEdit  time.Time
 	heldUntil time.Time // by the receiver
 }
 
-// availableAt returns when the lane takes such a step.
-func (l *channel) availableAt(s step) time.Time {
-	t := l.nextPost
-	if s.lookup || s.countsAsEdit() {
-		t = l.nextEdit
+// availableAt returns when the channel takes such a step.
+func (c *channel) availableAt(s step) time.Time {
+	t := c.nextPost
+	if s.countsAsEdit() {
+		t = c.nextEdit
 	}
-	if l.heldUntil.After(t) {
-		return l.heldUntil
+	if c.heldUntil.After(t) {
+		return c.heldUntil
 	}
 	return t
 }
 
-// reserve notes that such a step was begun.
-func (l *channel) reserve(s step, now time.Time, o Options) {
-	if s.lookup || s.countsAsEdit() {
-		l.nextEdit = now.Add(o.EditInterval)
+// reserve accounts for a step that was started.
+func (c *channel) reserve(s step, now time.Time, o Options) {
+	if s.countsAsEdit() {
+		c.nextEdit = now.Add(o.EditInterval)
 		return
 	}
-	l.nextPost = now.Add(o.PostInterval)
-}
-
-// dueAt returns when a step may be done, as far as it alone is concerned.
-func (s step) dueAt(lookWait time.Duration) time.Time {
-	if s.lookup && s.delivery.State == Sending {
-		return s.delivery.LastAttempt.Add(lookWait) // left over from a process that ended
-	}
-	return s.delivery.NotBefore
-}
-
-// precedes says whether a step goes ahead of another: who disturbs people first,
-// then what opens an incident, then what is older.
-func (s step) precedes(o step) bool {
-	if s.delivery.Notification.Ping != o.delivery.Notification.Ping {
-		return s.delivery.Notification.Ping
-	}
-	if a, b := s.delivery.StartsThread(s.root), o.delivery.StartsThread(o.root); a != b {
-		return a
-	}
-	return s.delivery.Created.Before(o.delivery.Created)
+	c.nextPost = now.Add(o.PostInterval)
 }

@@ -148,7 +148,7 @@ func TestLaneSpacesPostsAndEditsApart(t *testing.T) {
 	now := time.Unix(1000, 0)
 	o := Options{PostInterval: time.Second, EditInterval: 2 * time.Second}
 	root := Ref{Channel: "C", TS: "1.1"}
-	post, edit, look := step{}, step{delivery: Delivery{Kind: Edit}, root: root}, step{lookup: true}
+	post, edit, look := step{}, step{delivery: Delivery{Kind: Edit}, thread: root}, step{lookup: true}
 	l := &channel{}
 	l.reserve(post, now, o)
 	if !l.availableAt(edit).Before(now) || !l.availableAt(post).Equal(now.Add(time.Second)) {

@@ -193,7 +193,7 @@ func (w *sandbox) Observe(ctx context.Context) (drill.Evidence, error) {
 		return e, nil
 	}
 	if slices.ContainsFunc(w.run.Spec.Scenario.Steps, func(s drill.Step) bool { return s.Kind == drill.StepLockRecord }) {
-		w.observations.probe(ctx, w.databasePath(), w.clock)
+		w.observations.probe(ctx, w.dir, w.clock)
 	}
 	w.observations.addTo(&e)
 	w.load.addTo(&e)

@@ -2,12 +2,11 @@ package app
 
 import (
 	"context"
-	"database/sql"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
 
+	"headgate/internal/sqlite"
 	"headgate/runbooks/drill"
 )
 
@@ -30,10 +29,10 @@ func (s *observations) recordIgnoredOrder(what string) {
 	}
 }
 
-// probe tries to write to a record, as anybody else would, and changes nothing.
-func (s *observations) probe(ctx context.Context, path string, clock *scenarioClock) {
+// probe tries to write to the record in dir, as another process would, and changes nothing.
+func (s *observations) probe(ctx context.Context, dir string, clock *scenarioClock) {
 	at := clock.at(time.Now())
-	err := tryWriteLock(ctx, path)
+	err := sqlite.ProbeWrite(ctx, dir)
 	if ctx.Err() != nil {
 		return // nobody waited for it
 	}
@@ -42,22 +41,6 @@ func (s *observations) probe(ctx context.Context, path string, clock *scenarioCl
 	if len(s.probes) < maxObservations {
 		s.probes = append(s.probes, drill.WriteProbe{At: at, Writable: err == nil})
 	}
-}
-
-func tryWriteLock(ctx context.Context, path string) error {
-	name := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{
-		"mode": {"rw"}, "_txlock": {"immediate"}, "_pragma": {"busy_timeout(0)"},
-	}.Encode()}
-	db, err := sql.Open("sqlite", name.String())
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	return tx.Rollback()
 }
 
 // addTo fills in what has been seen.

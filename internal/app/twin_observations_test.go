@@ -1,39 +1,32 @@
 package app
 
 import (
-	"database/sql"
-	"path/filepath"
+	"log/slog"
 	"testing"
 	"time"
 
+	"headgate/internal/sqlite"
 	"headgate/runbooks/drill"
 )
 
-// What is tried on the record from outside says whether it is locked, and leaves no
-// lock behind.
+// A probe of the record says whether it is locked.
 func TestProbesOfTheRecord(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "record.db")
-	db, err := sql.Open("sqlite", path)
+	dir := t.TempDir()
+	store, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	if _, err := db.Exec("CREATE TABLE t (n)"); err != nil {
-		t.Fatal(err)
-	}
+	defer store.Close()
 	var s observations
 	clock := &scenarioClock{speed: 1}
-	s.probe(t.Context(), path, clock)
-	unlock, err := lockRecord(t.Context(), path)
+	s.probe(t.Context(), dir, clock)
+	unlock, err := sqlite.LockExclusive(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.probe(t.Context(), path, clock)
+	s.probe(t.Context(), dir, clock)
 	if err := unlock(t.Context()); err != nil {
 		t.Fatal(err)
-	}
-	if _, err := db.Exec("INSERT INTO t VALUES (1)"); err != nil {
-		t.Errorf("after a probe: %v", err)
 	}
 	s.recordIgnoredOrder("it is in another mode")
 	var e drill.Evidence

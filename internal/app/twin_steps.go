@@ -2,12 +2,9 @@ package app
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
-	"net/url"
-	"path/filepath"
 
+	"headgate/internal/sqlite"
 	"headgate/runbooks/drill"
 	"headgate/web/api"
 )
@@ -24,9 +21,9 @@ func (w *sandbox) RunStep(ctx context.Context, s drill.Step) (undo func(context.
 		// Taking back what took something back is the business of that.
 		return func(context.Context) error { return nil }, w.setMode(ctx, api.ModeRestore)
 	case drill.StepLockRecord:
-		unlock, err := lockRecord(ctx, w.databasePath())
+		unlock, err := sqlite.LockExclusive(ctx, w.dir)
 		if err == nil {
-			w.observations.probe(ctx, w.databasePath(), w.clock)
+			w.observations.probe(ctx, w.dir, w.clock)
 		}
 		return unlock, err
 	case drill.StepLoseSlots:
@@ -58,25 +55,4 @@ func (w *sandbox) setMode(ctx context.Context, mode string) error {
 		}
 	}
 	return nil
-}
-
-// databasePath is the twin's database.
-func (w *sandbox) databasePath() string { return filepath.Join(w.dir, "headgate.db") }
-
-// lockRecord keeps others from writing to a database, as a backup tool or somebody's
-// shell does.
-func lockRecord(ctx context.Context, path string) (unlock func(context.Context) error, err error) {
-	name := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{
-		"mode": {"rw"}, "_txlock": {"exclusive"}, "_pragma": {"busy_timeout(2000)"},
-	}.Encode()}
-	db, err := sql.Open("sqlite", name.String())
-	if err != nil {
-		return nil, fmt.Errorf("open the record: %w", err)
-	}
-	// The lock must outlive the call that takes it.
-	tx, err := db.BeginTx(context.WithoutCancel(ctx), nil)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock the record: %w", err), db.Close())
-	}
-	return func(context.Context) error { return errors.Join(tx.Rollback(), db.Close()) }, nil
 }
