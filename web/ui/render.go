@@ -86,11 +86,15 @@ func (p *Pages) showAPIError(w http.ResponseWriter, r *http.Request, v viewer, e
 }
 
 func problemOf(err error) (*api.Problem, bool) {
+	var p *api.Problem
+	if errors.As(err, &p) {
+		return p, true
+	}
 	if err == nil || isUnreachable(err) {
 		return nil, false
 	}
-	p := api.ControlProblem(err)
-	return p, p.Status < http.StatusInternalServerError || errors.As(err, &p)
+	p = api.ControlProblem(err)
+	return p, p.Status < http.StatusInternalServerError
 }
 
 func isUnreachable(err error) bool {
