@@ -154,14 +154,8 @@ func (a *App) addPools(p configPlan) error {
 		if err := a.metrics.AddPool(pool.Name, pool.SLO, pool.Gate); err != nil {
 			return fmt.Errorf("metrics of pool %q: %w", pool.Name, err)
 		}
-		known := Pool{Name: pool.Name, SLO: pool.SLO, Gate: pool.Gate}
-		if a.gates[pool.Name] == nil {
-			if err := a.registerEnvelopeGauge(known); err != nil {
-				return fmt.Errorf("metrics of pool %q: %w", pool.Name, err)
-			}
-		}
 		a.gates[pool.Name] = pool.Gate
-		a.pools = append(a.pools, known)
+		a.pools = append(a.pools, Pool{Name: pool.Name, SLO: pool.SLO, Gate: pool.Gate})
 	}
 	return nil
 }

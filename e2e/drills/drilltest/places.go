@@ -36,7 +36,7 @@ var (
 	forward        = proxy.Function("task.forward")
 	beforeUpstream = forward.Before(mutation.Call("RoundTrip"))
 	afterUpstream  = forward.After(mutation.Call("RoundTrip"))
-	afterHeaders   = forward.After(mutation.Call("dog.stop"))
+	afterHeaders   = forward.After(mutation.Call("idle.stop"))
 	passHeaders    = proxy.Function("task.relayAnswer")
 	copyBody       = proxy.Function("task.copyBody")
 	copyChunk      = proxy.Function("task.copyPiece")
