@@ -140,11 +140,11 @@ const loopback = "127.0.0.1:0"
 func sandboxRules(cfg *config.Config, pool config.Pool, scaled config.Pool, speed float64) ([]engine.Rule, error) {
 	own := pool
 	own.Workers = scaled.Workers
-	plain, err := rulesFor(withPool(cfg, own))
+	plain, err := Rules(withPool(cfg, own))
 	if err != nil {
 		return nil, err
 	}
-	rules, err := rulesFor(withPool(cfg, scaled))
+	rules, err := Rules(withPool(cfg, scaled))
 	if err != nil {
 		return nil, err
 	}
