@@ -31,7 +31,7 @@ func buttonsEnabled(c config.Slack) bool {
 // newInteractions makes the way in; nil if the settings have none. It opens nothing.
 func (a *App) newInteractions(cfg *config.Config) (*slackInteractions, error) {
 	s := cfg.Slack
-	if a.withoutMonitoring || a.sandbox != nil || a.notifiers.bot == nil || !buttonsEnabled(s) {
+	if a.withoutMonitoring || a.sandbox.speed > 0 || a.notifiers.bot == nil || !buttonsEnabled(s) {
 		return nil, nil
 	}
 	log := a.log.With("component", "slack")
