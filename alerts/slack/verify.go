@@ -12,10 +12,10 @@ import (
 
 // Check is one thing that was tested.
 type Check struct {
-	Name   string
-	OK     bool
-	Detail string // what was found; holds no token
-	Hint   string // how to fix it if it failed
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"` // what was found; holds no token
+	Hint   string `json:"hint"`   // how to fix it if it failed
 }
 
 const inviteHint = "write /invite @headgate in the channel, and check that it is not archived"

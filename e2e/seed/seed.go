@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/spec"
 )
 
 // lease is how long a run of the past holds the lock: it has ended before.
@@ -19,7 +20,7 @@ const day = 24 * time.Hour
 // Fill writes runs of the last days into a store, and returns how many. A run of one
 // of the drills is due on most days, another one on Mondays.
 func Fill(ctx context.Context, store drill.Store, now time.Time, days int, seed uint64) (int, error) {
-	specs, err := drill.BuiltIn()
+	specs, err := spec.BuiltIn()
 	if err != nil {
 		return 0, err
 	}

@@ -13,6 +13,8 @@ import (
 	"headgate/internal/config"
 	"headgate/internal/sqlite"
 	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/runner"
+	"headgate/runbooks/drill/schedule"
 )
 
 // drillService are the part of an App that rehearses: what is due, what runs, what came of
@@ -21,8 +23,8 @@ type drillService struct {
 	app       *App
 	log       *slog.Logger
 	store     *sqlite.Drills
-	runner    *drill.Runner
-	scheduler *drill.Scheduler
+	runner    *runner.Runner
+	scheduler *schedule.Scheduler
 	stop      context.CancelFunc // of the scheduler
 	stopped   chan struct{}
 }
@@ -93,7 +95,7 @@ func (a *App) startDrills() (err error) {
 		}
 		opener.dir = filepath.Join(a.cfg.DataDir, sandboxesDir)
 	}
-	d.runner, err = drill.New(drill.Options{
+	d.runner, err = runner.New(runner.Options{
 		Store: d.store, Environments: environmentFactory{opener, a}, Production: &production{app: a}, Version: a.version, Log: d.log, OnEnded: d.runEnded,
 	})
 	if err != nil {
@@ -101,7 +103,7 @@ func (a *App) startDrills() (err error) {
 	}
 	a.drillMetrics.initSeries(a.currentDrillSpecs())
 	d.restoreLastPasses(ctx)
-	d.scheduler = drill.NewScheduler(drill.SchedulerOptions{
+	d.scheduler = schedule.NewScheduler(schedule.SchedulerOptions{
 		Specs: a.currentDrillSpecs, DueTimes: d.store, Recorder: d, Launcher: d, NewID: newID, Version: a.version, Log: d.log,
 	})
 	run, stop := context.WithCancel(context.Background())
@@ -147,7 +149,7 @@ func (a *App) currentDrillSpecs() []drill.Spec {
 
 // Launch implements drill.Launcher.
 func (d *drillService) Launch(ctx context.Context, s drill.Spec, t drill.Trigger, scheduled time.Time) error {
-	_, err := d.runner.Start(ctx, drill.Request{Spec: s, Trigger: t, Actor: "schedule", Scheduled: scheduled})
+	_, err := d.runner.Start(ctx, runner.Request{Spec: s, Trigger: t, Actor: "schedule", Scheduled: scheduled})
 	return err
 }
 
@@ -175,5 +177,5 @@ func (d *drillService) runEnded(r drill.Run) {
 // drillsEnabled says whether an App has drills: one that is itself part of a drill, or
 // of a demo, has none.
 func (a *App) drillsEnabled() bool {
-	return a.sandbox == nil && !a.withoutMonitoring && a.timeScale.isRealTime()
+	return a.sandbox == nil && !a.withoutMonitoring && a.timeScale.RealTime()
 }

@@ -10,6 +10,9 @@ import (
 	"headgate/internal/sqlite"
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/runner"
+	"headgate/runbooks/drill/schedule"
+	"headgate/runbooks/drill/spec"
 	"headgate/web/api"
 )
 
@@ -103,20 +106,20 @@ func (b drillLister) readStored(ctx context.Context) (k storedDrills, err error)
 // setSchedule says when a drill is due next, and whether its latest pass is too old.
 func (b drillLister) setSchedule(state *api.DrillState, k storedDrills, now time.Time) {
 	s := state.Spec
-	schedule, err := drill.ParseSchedule(s.Schedule, s.Zone)
+	due, err := schedule.ParseSchedule(s.Schedule, s.Zone)
 	if s.Schedule == "" || err != nil { // one that cannot be read has been refused where it was set
 		return
 	}
-	for _, o := range drill.Upcoming(s, k.dues[s.ID], now, maxUpcoming) {
-		state.Next = append(state.Next, api.DrillDueTime{At: o.At, Note: o.ClockChangeNote(schedule.Location())})
+	for _, o := range schedule.Upcoming(s, k.dues[s.ID], now, maxUpcoming) {
+		state.Next = append(state.Next, api.DrillDueTime{At: o.At, Note: o.ClockChangeNote(due.Location())})
 	}
-	state.Overdue = drill.Overdue(now, state.LastPassed, k.firstDue[s.ID], schedule.Period(now))
+	state.Overdue = drill.Overdue(now, state.LastPassed, k.firstDue[s.ID], due.Period(now))
 }
 
 // problems says why a drill cannot run as it stands.
 func (b drillLister) problems(s drill.Spec) (texts []string) {
-	err := drill.Validate(s, drillSettings(b.app.currentConfig()))
-	var all drill.SpecErrors
+	err := spec.Validate(s, drillSettings(b.app.currentConfig()))
+	var all spec.SpecErrors
 	if errors.As(err, &all) {
 		for _, p := range all {
 			texts = append(texts, p.Error())
@@ -135,7 +138,7 @@ type drillCommands struct{ *drillService }
 
 // Start implements api.DrillController.
 func (o drillCommands) Start(ctx context.Context, order api.DrillStartRequest) (api.DrillStartResult, error) {
-	spec, ok := drill.Find(o.app.currentDrillSpecs(), order.Name)
+	spec, ok := spec.Find(o.app.currentDrillSpecs(), order.Name)
 	if !ok {
 		return api.DrillStartResult{}, api.ErrNoDrill
 	}
@@ -156,7 +159,7 @@ func (o drillCommands) Start(ctx context.Context, order api.DrillStartRequest) (
 	}
 	var run drill.Run
 	if err == nil {
-		run, err = o.runner.Start(ctx, drill.Request{Spec: spec, Trigger: drill.ByHand, Actor: order.Actor, Reason: order.Reason, Speed: order.Speed})
+		run, err = o.runner.Start(ctx, runner.Request{Spec: spec, Trigger: drill.ByHand, Actor: order.Actor, Reason: order.Reason, Speed: order.Speed})
 	}
 	o.audit(ctx, "drill run", run.ID, order.Actor, order.Reason, err, map[string]string{"drill": spec.ID, "speed": strconv.FormatFloat(speed, 'g', -1, 64)})
 	started.Run = run.ID
@@ -167,7 +170,7 @@ func (o drillCommands) Start(ctx context.Context, order api.DrillStartRequest) (
 func (o drillCommands) plan(s drill.Spec, speed float64) api.DrillPlan {
 	p := api.DrillPlan{
 		Drill: s.ID, Name: s.Name, Target: s.Target, Pool: s.Pool, Speed: speed, Scenario: s.TotalDuration(),
-		WallTime: time.Duration(float64(s.TotalDuration()) / speed), Steps: s.Outline(),
+		WallTime: time.Duration(float64(s.TotalDuration()) / speed), Steps: spec.Outline(s),
 	}
 	cfg := o.app.currentConfig()
 	if pool, err := findPool(cfg, s.Pool); err == nil {
@@ -184,7 +187,7 @@ func (o drillCommands) plan(s drill.Spec, speed float64) api.DrillPlan {
 
 // checkAllowed says whether the settings allow a run.
 func (o drillCommands) checkAllowed(s drill.Spec, speed float64) error {
-	if err := drill.Validate(s, drillSettings(o.app.currentConfig())); err != nil {
+	if err := spec.Validate(s, drillSettings(o.app.currentConfig())); err != nil {
 		return &api.DrillRefusedError{Reason: err.Error()}
 	}
 	if s.Target == drill.Live && speed != 1 {
@@ -215,7 +218,7 @@ func (o drillCommands) checkReady(ctx context.Context, s drill.Spec) error {
 // Abort implements api.DrillController.
 func (o drillCommands) Abort(ctx context.Context, id, by, reason string) (drill.Run, error) {
 	run, err := o.runner.Abort(ctx, id, by, reason)
-	if errors.Is(err, drill.ErrNotRunning) {
+	if errors.Is(err, runner.ErrNotRunning) {
 		if run, err = o.store.Run(ctx, id); err == nil {
 			err = &api.DrillRefusedError{Reason: fmt.Sprintf("the run does not go on here any more: it is %s %s", run.Status, run.Verdict)}
 		}
@@ -269,8 +272,8 @@ func (o drillCommands) audit(ctx context.Context, action, subject, by, reason st
 
 // toDrillRefusal makes what a runner refuses a refusal of the admin plane.
 func toDrillRefusal(err error) error {
-	var problems drill.SpecErrors
-	if errors.As(err, &problems) || errors.Is(err, drill.ErrClosed) {
+	var problems spec.SpecErrors
+	if errors.As(err, &problems) || errors.Is(err, runner.ErrClosed) {
 		return &api.DrillRefusedError{Reason: err.Error()}
 	}
 	return err

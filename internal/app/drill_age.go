@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/schedule"
 )
 
 // setPeriods tells how often drills are due, so that a pass can be too old. One that
@@ -15,7 +16,7 @@ func (m *drillMetrics) setPeriods(specs []drill.Spec, now time.Time) {
 		if s.Schedule == "" {
 			continue
 		}
-		schedule, err := drill.ParseSchedule(s.Schedule, s.Zone)
+		schedule, err := schedule.ParseSchedule(s.Schedule, s.Zone)
 		if err != nil {
 			continue // refused where it was set
 		}

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"headgate/engine"
-	"headgate/internal/sqlite"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/runner"
 )
 
 // saveIncident puts an incident into the record of the App.
@@ -107,7 +107,7 @@ func TestNoDrillWithoutBudget(t *testing.T) {
 	r := newFixture(t, nil)
 	p := &production{app: r.app}
 	save := func(good, bad int64) {
-		err := r.app.store.SaveSLO(t.Context(), []sqlite.SLOCount{{Pool: "default", Hour: time.Now().UTC().Truncate(time.Hour), Good: good, Bad: bad}})
+		err := r.app.store.SaveSLO(t.Context(), []engine.SLOCount{{Pool: "default", Hour: time.Now().UTC().Truncate(time.Hour), Good: good, Bad: bad}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func TestProductionDriftDetected(t *testing.T) {
 // undone are recorded.
 func TestProductionPageAbortsADrill(t *testing.T) {
 	r := newFixture(t, nil)
-	run, err := r.app.drills.runner.Start(t.Context(), drill.Request{Spec: overloadedRun().Spec, Trigger: drill.ByHand, Actor: "me", Speed: 5})
+	run, err := r.app.drills.runner.Start(t.Context(), runner.Request{Spec: overloadedRun().Spec, Trigger: drill.ByHand, Actor: "me", Speed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestProductionPageAbortsADrill(t *testing.T) {
 	if err != nil || kept.Verdict != drill.Aborted || kept.Status != drill.Ended || len(kept.UndoResults) == 0 {
 		t.Errorf("recorded as %s %s, undone %+v, %v", kept.Status, kept.Verdict, kept.UndoResults, err)
 	}
-	skipped, err := r.app.drills.runner.Start(t.Context(), drill.Request{Spec: overloadedRun().Spec, Trigger: drill.ByHand, Actor: "me"})
+	skipped, err := r.app.drills.runner.Start(t.Context(), runner.Request{Spec: overloadedRun().Spec, Trigger: drill.ByHand, Actor: "me"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestProductionPageAbortsADrill(t *testing.T) {
 // Going down aborts the drill first, and is bounded.
 func TestStopAbortsADrill(t *testing.T) {
 	r := newFixture(t, nil)
-	run, err := r.app.drills.runner.Start(t.Context(), drill.Request{Spec: overloadedRun().Spec, Trigger: drill.ByHand, Actor: "me", Speed: 5})
+	run, err := r.app.drills.runner.Start(t.Context(), runner.Request{Spec: overloadedRun().Spec, Trigger: drill.ByHand, Actor: "me", Speed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,12 +10,13 @@ import (
 	"headgate/internal/config"
 	"headgate/internal/modelstub"
 	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/spec"
 )
 
 // drillSpecs are the built-in drills and those of the settings, by ID. All that is
 // wrong is refused at once, with its place.
 func drillSpecs(cfg *config.Config) ([]drill.Spec, error) {
-	builtIn, err := drill.BuiltIn()
+	builtIn, err := spec.BuiltIn()
 	if err != nil {
 		return nil, err
 	}
@@ -23,17 +24,17 @@ func drillSpecs(cfg *config.Config) ([]drill.Spec, error) {
 	var own []drill.Spec
 	var errs []error
 	for _, d := range cfg.Drills {
-		spec, err := loadDefinition(d, set)
+		definition, err := loadDefinition(d, set)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		own = append(own, spec)
+		own = append(own, definition)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	all, err := drill.Merge(builtIn, own)
+	all, err := spec.Merge(builtIn, own)
 	if err != nil {
 		return nil, cfg.At("drills", err)
 	}
@@ -41,8 +42,8 @@ func drillSpecs(cfg *config.Config) ([]drill.Spec, error) {
 }
 
 // drillSettings are what definitions are checked against.
-func drillSettings(cfg *config.Config) drill.Settings {
-	set := drill.Settings{
+func drillSettings(cfg *config.Config) spec.Settings {
+	set := spec.Settings{
 		AllowLive: cfg.AllowLive,
 		Service: func(text string) error {
 			_, err := modelstub.ParseService(text)
@@ -56,19 +57,19 @@ func drillSettings(cfg *config.Config) drill.Settings {
 }
 
 // loadDefinition reads one drill, in place or from the file that it names.
-func loadDefinition(d config.Drill, set drill.Settings) (drill.Spec, error) {
+func loadDefinition(d config.Drill, set spec.Settings) (drill.Spec, error) {
 	n := d.Node()
 	if len(n.Content) == 2 && n.Content[0].Value == "file" && n.Content[1].Kind == yaml.ScalarNode {
 		path := n.Content[1].Value
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(filepath.Dir(d.File()), path)
 		}
-		spec, err := drill.Load(path, set)
-		var problems drill.SpecErrors
+		loaded, err := spec.Load(path, set)
+		var problems spec.SpecErrors
 		if err != nil && !errors.As(err, &problems) {
 			err = fmt.Errorf("%s:%d:%d: %s.file: %w", d.File(), n.Line, n.Column, d.Path(), err)
 		}
-		return spec, err
+		return loaded, err
 	}
-	return drill.ParseNode(d.File(), n, d.Path(), set)
+	return spec.ParseNode(d.File(), n, d.Path(), set)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"headgate/internal/config"
-	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/spec"
 )
 
 // weeklyDrillYAML is a definition, with something to replace.
@@ -60,7 +60,7 @@ func TestDrillsOfTheSettings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			builtIn, _ := drill.BuiltIn()
+			builtIn, _ := spec.BuiltIn()
 			if len(all) != len(builtIn)+len(cfg.Drills) {
 				t.Errorf("%d drills", len(all))
 			}

@@ -15,6 +15,7 @@ import (
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/runner"
 )
 
 // slackExecutor carries out what people ask for in Slack.
@@ -301,7 +302,7 @@ func (d *slackExecutor) startDrill(ctx context.Context, w slack.Command) slack.R
 			names = append(names, s.ID)
 			continue
 		}
-		run, err := d.app.drills.runner.Start(ctx, drill.Request{Spec: s, Trigger: drill.ByHand, Actor: w.Actor, Reason: "a command in Slack"})
+		run, err := d.app.drills.runner.Start(ctx, runner.Request{Spec: s, Trigger: drill.ByHand, Actor: w.Actor, Reason: "a command in Slack"})
 		if err != nil {
 			return refusedAnswer("%v", err)
 		}

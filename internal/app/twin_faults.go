@@ -11,6 +11,7 @@ import (
 
 	"headgate/proxy/fault"
 	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/runner"
 )
 
 // faultPoints are where faults work, each with its injector.
@@ -107,7 +108,7 @@ func runCanary(ctx context.Context) (time.Duration, error) {
 	way := fault.New(roundTripperFunc(func(r *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody, Request: r}, nil
 	}), 0)
-	if _, err := way.Inject(fault.Fault{Kind: fault.Hang, Share: 1}, fault.Scope{}, drill.LeaseTTL); err != nil {
+	if _, err := way.Inject(fault.Fault{Kind: fault.Hang, Share: 1}, fault.Scope{}, runner.LeaseTTL); err != nil {
 		return 0, err
 	}
 	let := make(chan error, 1)

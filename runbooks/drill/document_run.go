@@ -88,7 +88,7 @@ type pointDoc struct {
 func (r Run) MarshalJSON() ([]byte, error) {
 	return json.Marshal(runDoc{
 		ID: r.ID, Drill: r.Drill, Name: r.Name, Status: r.Status, Verdict: r.Verdict, Reason: r.Reason,
-		Count: r.Count, Trigger: r.Trigger, Actor: r.Actor, Version: r.Version, Speed: finite(r.Speed),
+		Count: r.Count, Trigger: r.Trigger, Actor: r.Actor, Version: r.Version, Speed: Finite(r.Speed),
 		Scheduled: r.Scheduled, Started: r.Started, Ended: r.Ended,
 		Injected: r.Injected, ClearTook: docDuration(r.ClearTook), Recovered: docDuration(r.Recovered), Fence: r.Fence,
 		Phases:     mapOrEmpty(r.Phases, func(p Phase) phaseDoc { return phaseDoc(p) }),
@@ -141,7 +141,7 @@ func mapOrNil[A, B any](all []A, to func(A) B) []B {
 
 func hypothesisOf(h Hypothesis) hypothesisDoc {
 	return hypothesisDoc{
-		h.Measure, h.Compare, finite(h.Limit), h.Unit, h.Measured, finite(h.Value), finite(h.Margin), h.Passed, h.Evidence, h.Reason,
+		h.Measure, h.Compare, Finite(h.Limit), h.Unit, h.Measured, Finite(h.Value), Finite(h.Margin), h.Passed, h.Evidence, h.Reason,
 	}
 }
 
@@ -153,6 +153,6 @@ func (d hypothesisDoc) hypothesis() Hypothesis {
 }
 
 func pointOf(p Point) pointDoc {
-	p.At, p.Turnaround, p.QueueAge = finite(p.At), finite(p.Turnaround), finite(p.QueueAge)
+	p.At, p.Turnaround, p.QueueAge = Finite(p.At), Finite(p.Turnaround), Finite(p.QueueAge)
 	return pointDoc(p)
 }

@@ -16,22 +16,22 @@ import (
 // a duration, a share as a percentage or a number up to 1, or a whole number.
 func ParseExpectation(text string) (Expectation, error) {
 	var e Expectation
-	if len(text) > maxText {
-		return e, fmt.Errorf("must be at most %d characters", maxText)
+	if len(text) > MaxText {
+		return e, fmt.Errorf("must be at most %d characters", MaxText)
 	}
 	name, rest, compare, ok := splitComparison(text)
 	if !ok {
 		return e, errors.New("must be a measure, one of <=, >= and ==, and a value, such as p95_turnaround <= 60s")
 	}
-	k, known := lookupMeasure(Measure(name))
+	k, known := LookupMeasure(Measure(name))
 	if !known {
 		return e, fmt.Errorf("unknown measure %s; known: %s", strictyaml.Quote(name), measureNames())
 	}
-	limit, err := parseLimit(rest, k.unit)
+	limit, err := parseLimit(rest, k.Unit)
 	if err != nil {
 		return e, fmt.Errorf("%s %w", name, err)
 	}
-	return Expectation{Measure: k.measure, Compare: compare, Limit: limit, Unit: k.unit}, nil
+	return Expectation{Measure: k.Measure, Compare: compare, Limit: limit, Unit: k.Unit}, nil
 }
 
 func splitComparison(text string) (name, rest string, c Compare, ok bool) {
@@ -54,13 +54,13 @@ func measureNames() string {
 func parseLimit(text, unit string) (float64, error) {
 	switch unit {
 	case UnitSeconds:
-		d, err := parseDuration(text)
+		d, err := ParseDuration(text)
 		if err != nil {
 			return 0, fmt.Errorf("is a time: %w", err)
 		}
 		return d.Seconds(), nil
 	case UnitRatio:
-		return parseShare(text)
+		return ParseShare(text)
 	}
 	number := strings.TrimSpace(strings.TrimSuffix(text, unit))
 	n, err := strconv.ParseUint(number, 10, 31)
@@ -70,8 +70,8 @@ func parseLimit(text, unit string) (float64, error) {
 	return float64(n), nil
 }
 
-// parseShare reads 5% or 0.05.
-func parseShare(text string) (float64, error) {
+// ParseShare reads 5% or 0.05.
+func ParseShare(text string) (float64, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if percent {
@@ -83,8 +83,8 @@ func parseShare(text string) (float64, error) {
 	return v, nil
 }
 
-// parseDuration reads 90s, 1m30s and 2d.
-func parseDuration(text string) (time.Duration, error) {
+// ParseDuration reads 90s, 1m30s and 2d.
+func ParseDuration(text string) (time.Duration, error) {
 	wrong := fmt.Errorf("must be a duration such as 90s, 5m or 7d, is %s", strictyaml.Quote(text))
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
@@ -102,8 +102,8 @@ func parseDuration(text string) (time.Duration, error) {
 
 const day = 24 * time.Hour
 
-// formatDuration writes d so that parseDuration reads it back.
-func formatDuration(d time.Duration) string {
+// FormatDuration writes d so that ParseDuration reads it back.
+func FormatDuration(d time.Duration) string {
 	switch {
 	case d >= day && d%day == 0:
 		return strconv.FormatInt(int64(d/day), 10) + "d"
@@ -169,18 +169,88 @@ func (e Expectation) Margin(v float64) float64 {
 	}
 	switch e.Compare {
 	case AtMost:
-		return finite((e.Limit - v) / scale)
+		return Finite((e.Limit - v) / scale)
 	case AtLeast:
-		return finite((v - e.Limit) / scale)
+		return Finite((v - e.Limit) / scale)
 	}
-	return finite(-math.Abs(v-e.Limit) / scale)
+	return Finite(-math.Abs(v-e.Limit) / scale)
 }
 
-// finite keeps a number writable as JSON.
-func finite(v float64) float64 {
+// Finite keeps a number writable as JSON.
+func Finite(v float64) float64 {
 	const most = 1e9
 	if math.IsNaN(v) || v == 0 { // JSON knows -0
 		return 0
 	}
 	return max(-most, min(most, v))
+}
+
+// Units of measures.
+const (
+	UnitSeconds  = "s"
+	UnitRatio    = "ratio"
+	UnitTasks    = "tasks"
+	UnitMessages = "messages"
+	UnitFaults   = "faults"
+	UnitCalls    = "calls"
+)
+
+// MeasureInfo of a measure.
+type MeasureInfo struct {
+	Measure   Measure
+	Unit      string
+	Live      bool // known of a live run as well
+	DuringRun bool // known while the run goes on, so that abort_if may use it
+}
+
+// measureTable returns what is known of every measure, in the order in which people read
+// them.
+func measureTable() []MeasureInfo {
+	return []MeasureInfo{
+		{LateShare, UnitRatio, true, true},
+		{P95, UnitSeconds, true, true},
+		{MissingRetryAfter, UnitTasks, true, true},
+		{RefusedShare, UnitRatio, true, true},
+		{RefusedInBaseline, UnitTasks, true, true},
+		{OverLimit, UnitCalls, true, true},
+		{TimeToWarn, UnitSeconds, false, false},
+		{TimeToPage, UnitSeconds, false, false},
+		{TimeToResolve, UnitSeconds, false, false},
+		{Pages, UnitMessages, false, true},
+		{MessageFaults, UnitFaults, false, true},
+		{DrainedWithin, UnitSeconds, false, false},
+		{RollbackTime, UnitSeconds, false, false},
+		{RestoreTime, UnitSeconds, false, false},
+		{TasksLost, UnitTasks, true, false},
+		{FalseCompletions, UnitTasks, true, true},
+		{ErrorShare, UnitRatio, true, true},
+		{ServedShare, UnitRatio, true, false},
+		{ProductionDrift, UnitTasks, true, false},
+		{MessagesLost, UnitMessages, false, false},
+	}
+}
+
+// Measures returns every measure, in the order in which people read them.
+func Measures() []Measure {
+	all := make([]Measure, 0, len(measureTable()))
+	for _, k := range measureTable() {
+		all = append(all, k.Measure)
+	}
+	return all
+}
+
+// Unit is the unit of a measure; empty for one that does not exist.
+func (m Measure) Unit() string {
+	k, _ := LookupMeasure(m)
+	return k.Unit
+}
+
+// LookupMeasure returns what is known of a measure, and whether it exists.
+func LookupMeasure(m Measure) (MeasureInfo, bool) {
+	for _, k := range measureTable() {
+		if k.Measure == m {
+			return k, true
+		}
+	}
+	return MeasureInfo{}, false
 }

@@ -1,6 +1,9 @@
 package drill
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestTightest: what was closest to its limit is named, what was broken before
 // that, and what has no margin only when there is nothing else.
@@ -34,6 +37,35 @@ func TestTightest(t *testing.T) {
 	for _, v := range []Verdict{Aborted, Interrupted} {
 		if got, ok := (Run{Verdict: v, Hypotheses: []Hypothesis{p95}}).Tightest(); ok {
 			t.Errorf("a run that was %s has the margin %+v", v, got)
+		}
+	}
+}
+
+func TestOverdue(t *testing.T) {
+	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	const week = 7 * 24 * time.Hour
+	for _, c := range []struct {
+		name        string
+		pass, known time.Duration // ago; 0: never
+		period      time.Duration
+		want        bool
+	}{
+		{"fresh", week, 0, week, false},
+		{"just in time", week + week/2, 0, week, false},
+		{"too old", week + week/2 + time.Second, 0, week, true},
+		{"never passed, new", 0, week, week, false},
+		{"never passed, old", 0, 2 * week, week, true},
+		{"never passed, not known since when", 0, 0, week, false},
+		{"no schedule", 52 * week, 0, 0, false},
+	} {
+		ago := func(d time.Duration) time.Time {
+			if d == 0 {
+				return time.Time{}
+			}
+			return now.Add(-d)
+		}
+		if got := Overdue(now, ago(c.pass), ago(c.known), c.period); got != c.want {
+			t.Errorf("%s: got %v", c.name, got)
 		}
 	}
 }

@@ -12,7 +12,7 @@ const (
 	slackBot    = mutation.Package("alerts/slack")
 	slackServer = mutation.Package("internal/fakeslack")
 	control     = mutation.Package("runbooks/control")
-	drillRunner = mutation.Package("runbooks/drill")
+	drillRunner = mutation.Package("runbooks/drill/runner")
 	sandbox     = mutation.Package("internal/app")
 	record      = mutation.Package("internal/sqlite")
 	generator   = mutation.Package("internal/loadgen")
@@ -23,7 +23,7 @@ const (
 var (
 	offer           = admission.Function("Gate.Offer")
 	admissionResult = offer.After(mutation.Call("admitLocked"))
-	release         = admission.Function("Gate.release")
+	release         = admission.Function("Gate.Release")
 	permitReturn    = release.Before(mutation.Call("releasePermitLocked"))
 	permitFree      = admission.Function("Gate.hasPermitLocked")
 	queueFront      = admission.Function("queue.front")

@@ -1,0 +1,199 @@
+package judge
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"headgate/proxy/fault"
+	"headgate/runbooks/drill"
+)
+
+// Facts are all that a run is judged by.
+type Facts struct {
+	Run           drill.Run
+	ScenarioStart time.Time // instant of the wall clock at which the scenario's time is 0
+	Evidence      drill.Evidence
+	Steps         []StepResult        // steps, in order
+	ClearResults  []drill.ClearResult // each time that faults were cleared
+	Drift         drill.Reading       // of production
+	// Steady says whether the steady state came back, after how long, and if not,
+	// what still was wrong.
+	SteadyState    bool
+	RecoveryTime   time.Duration // scenario time, from the end of the trouble
+	UnsteadyReason string
+	// Over says that the run went through to its end. What has not come by then did
+	// not come.
+	Complete bool
+}
+
+// StepResult is a step that was taken. Its times are scenario time.
+type StepResult struct {
+	Step       drill.Step
+	Requested  time.Duration
+	Completed  time.Duration
+	RevertedAt time.Duration // when it was taken back, meaningless unless Back
+	Reverted   bool
+	Err        string // why it did not work
+}
+
+// Evaluation is the evidence, prepared for questions.
+type Evaluation struct {
+	Facts
+	spec        drill.Scenario
+	speed       float64
+	tolerance   time.Duration // how far two clocks and a busy machine may lie apart, scenario time
+	callsByTask map[int][]drill.Call
+	waits       []queueWait // how tasks queued, by their beginning
+}
+
+// queueWait is how long a task that was let in waited for the gate.
+type queueWait struct{ from, to time.Duration }
+
+// reasonDeadlinePassed is the reason of a refusal that comes after waiting.
+const reasonDeadlinePassed = "deadline_passed"
+
+// wallTolerance is what a machine may take for its own work, on the wall clock.
+const wallTolerance = 150 * time.Millisecond
+
+// NewEvaluation prepares facts for questions.
+func NewEvaluation(f Facts) *Evaluation {
+	l := &Evaluation{Facts: f, spec: f.Run.Spec.Scenario, speed: max(f.Run.Speed, 1e-3), callsByTask: map[int][]drill.Call{}}
+	l.tolerance = time.Second + max(time.Duration(float64(wallTolerance)*l.speed), l.sendStall())
+	for _, c := range f.Evidence.Calls {
+		l.callsByTask[c.Task] = append(l.callsByTask[c.Task], c)
+	}
+	for _, t := range f.Evidence.Tasks {
+		if w, ok := l.queueWaitOf(t); ok {
+			l.waits = append(l.waits, w)
+		}
+	}
+	slices.SortFunc(l.waits, func(a, b queueWait) int { return cmp.Compare(a.from, b.from) })
+	return l
+}
+
+// sendStall is the longest time for which the machine did not come to send a task that
+// was due, but for the worst one in 200. Whatever else took as long may be its doing
+// as well.
+func (l *Evaluation) sendStall() time.Duration {
+	if len(l.Evidence.Tasks) == 0 {
+		return 0
+	}
+	lags := make([]time.Duration, 0, len(l.Evidence.Tasks))
+	for _, t := range l.Evidence.Tasks {
+		if t.Outcome != drill.Unsent {
+			lags = append(lags, t.Sent-t.Due)
+		}
+	}
+	slices.Sort(lags)
+	if len(lags) == 0 {
+		return 0
+	}
+	return min(lags[len(lags)-1-len(lags)/200], time.Duration(float64(maxSendStall)*l.speed))
+}
+
+// maxSendStall bounds what a busy machine excuses, on the wall clock.
+const maxSendStall = time.Second
+
+// queueWaitOf is how long a task waited, as seen from outside: from being sent until the
+// gate called the endpoint for it, or until it ended without a call. Only what left
+// the queue unserved has waited for its refusal.
+func (l *Evaluation) queueWaitOf(t drill.Task) (queueWait, bool) {
+	switch calls := l.callsByTask[t.ID]; {
+	case t.Outcome == drill.Unsent:
+		return queueWait{}, false
+	case len(calls) > 0:
+		return queueWait{t.Sent, calls[0].Started}, true
+	case t.Outcome == drill.Pending:
+		return queueWait{t.Sent, l.Evidence.At}, true
+	case t.Outcome == drill.Refused && t.Reason != reasonDeadlinePassed:
+		return queueWait{}, false
+	default:
+		return queueWait{t.Sent, t.Ended}, true
+	}
+}
+
+// scenarioTime turns an instant of the wall clock into scenario time.
+func (l *Evaluation) scenarioTime(t time.Time) time.Duration {
+	return time.Duration(float64(t.Sub(l.ScenarioStart)) * l.speed)
+}
+
+// acceptedAt is when a message was accepted. What headgate took counts in scenario time,
+// what Slack took counts as it is: it accepts one message a second at any speed.
+func (l *Evaluation) acceptedAt(m drill.Message) time.Duration {
+	if m.FirstAttempt.IsZero() || m.FirstAttempt.After(m.Accepted) {
+		return l.scenarioTime(m.Accepted)
+	}
+	return l.scenarioTime(m.FirstAttempt) + m.Accepted.Sub(m.FirstAttempt)
+}
+
+// of returns the tasks that were due from (included) to (not included).
+func (l *Evaluation) tasksDue(from, to time.Duration) []drill.Task {
+	var some []drill.Task
+	for _, t := range l.Evidence.Tasks {
+		if t.Due >= from && t.Due < to && t.Outcome != drill.Unsent {
+			some = append(some, t)
+		}
+	}
+	return some
+}
+
+// scenarioTasks are the tasks of the scenario itself, without baseline and recovery.
+func (l *Evaluation) scenarioTasks() []drill.Task { return l.tasksDue(0, l.spec.Duration) }
+
+// hitByFault says whether a fault befell a task, or could explain its end.
+func (l *Evaluation) hitByFault(t drill.Task) bool {
+	for _, c := range l.callsByTask[t.ID] {
+		if c.Fault != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// lastCall is the call that the task's answer came from.
+func (l *Evaluation) lastCall(t drill.Task) (drill.Call, bool) {
+	calls := l.callsByTask[t.ID]
+	if len(calls) == 0 {
+		return drill.Call{}, false
+	}
+	return calls[len(calls)-1], true
+}
+
+// brokenByFault says whether a fault made the answer of a call come to no good end.
+func brokenByFault(c drill.Call) bool {
+	switch c.Fault {
+	case fault.Status:
+		return c.Status >= 400
+	case fault.Reset, fault.Refuse:
+		return c.Status == 0
+	case fault.Truncate:
+		return !c.CleanEOF // otherwise it is the fault that did not work
+	}
+	return false
+}
+
+// afterRollback says whether what waits at a time may have been let in while the gate
+// was taken out.
+func (l *Evaluation) afterRollback(at time.Duration) bool {
+	t, ok := l.stepResult(drill.StepRollback)
+	return ok && t.Err == "" && at >= t.Requested
+}
+
+// rollbackEnd is when the order came that ended a rollback: by taking it back, or by a
+// later step.
+func (l *Evaluation) rollbackEnd(rollback StepResult) time.Duration {
+	over := l.Evidence.At
+	switch st := rollback.Step; {
+	case rollback.Reverted && st.For > 0:
+		over = min(rollback.RevertedAt, st.At+st.For)
+	case rollback.Reverted:
+		over = rollback.RevertedAt
+	}
+	for _, t := range l.Steps {
+		if t.Step.Kind == drill.StepRestore && t.Err == "" && t.Requested >= rollback.Completed {
+			over = min(over, t.Requested)
+		}
+	}
+	return over
+}

@@ -1,0 +1,527 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"headgate/proxy/fault"
+	"headgate/runbooks/drill"
+)
+
+// hardViolations says what is wrong with the run that no expectation has to name: what
+// holds of a gate that works, whatever the drill is about, and however busy its
+// machine is. Each is a sentence that names the broken part.
+func (l *Evaluation) hardViolations() []string {
+	checks := []func(*Evaluation) string{
+		(*Evaluation).callsWithoutTask, (*Evaluation).callsForRefusedTasks, (*Evaluation).duplicateCalls, (*Evaluation).answersWithoutCall, (*Evaluation).answerMismatch,
+		(*Evaluation).prematureRefusals, (*Evaluation).refusalsWithoutReason, (*Evaluation).unexpectedRefusalStatus, (*Evaluation).unclearedFaults, (*Evaluation).unappliedRequests,
+	}
+	if l.live() { // of production only a part is seen, so that nothing can be said of its queue
+		checks = []func(*Evaluation) string{(*Evaluation).answerMismatch, (*Evaluation).refusalsWithoutReason, (*Evaluation).unexpectedRefusalStatus, (*Evaluation).unclearedFaults}
+	}
+	return l.runChecks(checks)
+}
+
+// timingViolations says what comes too late, or out of its turn. It is wrong of any gate that
+// works, on a machine that lets it.
+func (l *Evaluation) timingViolations() []string {
+	checks := []func(*Evaluation) string{
+		(*Evaluation).fifoViolations, (*Evaluation).callsAfterDeadline, (*Evaluation).idleWorkers, (*Evaluation).delayedAnswers, (*Evaluation).underusedWorkers, (*Evaluation).delayedFirstBytes,
+		(*Evaluation).slowRefusals, (*Evaluation).queueOverLimit, (*Evaluation).admittedOverAge, (*Evaluation).prematurePages, (*Evaluation).slowClearing, (*Evaluation).faultsAfterClear, (*Evaluation).ageLimitIgnored,
+	}
+	if l.live() {
+		checks = []func(*Evaluation) string{(*Evaluation).delayedAnswers, (*Evaluation).slowRefusals, (*Evaluation).slowClearing, (*Evaluation).faultsAfterClear}
+	}
+	return l.runChecks(checks)
+}
+
+func (l *Evaluation) live() bool { return l.Run.Spec.Target == drill.Live }
+
+func (l *Evaluation) runChecks(checks []func(*Evaluation) string) []string {
+	var all []string
+	for _, check := range checks {
+		if what := check(l); what != "" {
+			all = append(all, what)
+		}
+	}
+	return all
+}
+
+func (l *Evaluation) callsWithoutTask() string {
+	known := map[int]bool{}
+	for _, t := range l.Evidence.Tasks {
+		known[t.ID] = true
+	}
+	n := 0
+	for _, c := range l.Evidence.Calls {
+		n += btoi(!known[c.Task])
+	}
+	if n > 0 {
+		return fmt.Sprintf("%d calls of the endpoint belong to no task that was sent", n)
+	}
+	return ""
+}
+
+func (l *Evaluation) callsForRefusedTasks() string {
+	n := 0
+	for _, t := range l.Evidence.Tasks {
+		n += btoi(t.Outcome == drill.Refused && len(l.callsByTask[t.ID]) > 0)
+	}
+	if n > 0 {
+		return fmt.Sprintf("%d refused tasks reached the endpoint: a refusal must cost it nothing", n)
+	}
+	return ""
+}
+
+func (l *Evaluation) duplicateCalls() string {
+	for _, t := range l.Evidence.Tasks {
+		if n := len(l.callsByTask[t.ID]); n > 1 {
+			return fmt.Sprintf("the endpoint was called %d times for task %d", n, t.ID)
+		}
+	}
+	return ""
+}
+
+// answersWithoutCall finds tasks that were served and that no call was made for.
+func (l *Evaluation) answersWithoutCall() string {
+	n := 0
+	for _, t := range l.Evidence.Tasks {
+		n += btoi(t.Outcome == drill.Served && len(l.callsByTask[t.ID]) == 0)
+	}
+	if n > 0 {
+		return fmt.Sprintf("%d tasks were answered without a call of the endpoint", n)
+	}
+	return ""
+}
+
+func (l *Evaluation) answerMismatch() string {
+	for _, t := range l.Evidence.Tasks {
+		c, ok := l.lastCall(t)
+		if ok && t.Outcome == drill.Served && t.Checksum != 0 && c.Checksum != 0 && (t.Checksum != c.Checksum || t.Bytes != c.Bytes) {
+			return fmt.Sprintf("task %d got another answer than the endpoint gave: %d bytes of %d", t.ID, t.Bytes, c.Bytes)
+		}
+	}
+	return ""
+}
+
+// idleWorkers finds waiting beside free workers.
+func (l *Evaluation) idleWorkers() string {
+	limit := 2*l.tolerance + 4*time.Second
+	fewest := l.Evidence.Workers
+	b := l.gateOccupancyOf(l.longWaits())
+	from, length := b.longest(l.Evidence.At, func(s occupancyStep) bool { return s.Waiting > 0 && s.InFlight < l.Evidence.Workers })
+	if length <= limit {
+		return ""
+	}
+	for t := from; t < from+length; t += time.Second {
+		fewest = min(fewest, b.at(t).InFlight)
+	}
+	return fmt.Sprintf("tasks waited for %.0f s from %.0f s on while only %d of %d were in flight: permits do not come back, or are not given out",
+		length.Seconds(), from.Seconds(), fewest, l.Evidence.Workers)
+}
+
+// delayedAnswers finds answers that came to the client long after the endpoint was done.
+func (l *Evaluation) delayedAnswers() string {
+	limit := 2*l.tolerance + 3*time.Second
+	n, most := 0, time.Duration(0)
+	for _, t := range l.Evidence.Tasks {
+		c, ok := l.lastCall(t)
+		if !ok || c.Open || t.Outcome == drill.Pending || t.Outcome == drill.TimedOut {
+			continue
+		}
+		if by := t.Ended - c.Ended; by > limit {
+			n++
+			most = max(most, by)
+		}
+	}
+	if n > 2 && n*50 > len(l.Evidence.Calls) || most > 10*limit {
+		return fmt.Sprintf("%d answers reached their client up to %.0f s after the endpoint was done with them", n, most.Seconds())
+	}
+	return ""
+}
+
+// slowRefusals finds refusals that come late: whoever is refused has to know at once.
+func (l *Evaluation) slowRefusals() string {
+	limit := 2*l.tolerance + 3*time.Second
+	n, refused := 0, 0
+	for _, t := range l.Evidence.Tasks {
+		if t.Outcome == drill.Refused && t.Reason != reasonDeadlinePassed {
+			refused++
+			n += btoi(t.Ended-t.Sent > limit)
+		}
+	}
+	if n > 2 && n*10 > refused {
+		return fmt.Sprintf("%d of %d refusals came more than %.0f s after their task", n, refused, limit.Seconds())
+	}
+	return ""
+}
+
+// queueOverLimit finds more waiting than the gate may let wait.
+func (l *Evaluation) queueOverLimit() string {
+	most := l.Evidence.MaxWaiting
+	if most == 0 {
+		return ""
+	}
+	b := l.gateOccupancy()
+	from, length := b.longest(l.Evidence.At, func(s occupancyStep) bool { return s.Waiting > most+2 && !l.afterRollback(s.At) })
+	if length <= 3*l.tolerance {
+		return ""
+	}
+	return fmt.Sprintf("%d tasks waited at %.0f s, of at most %d: the gate does not refuse when it should", b.at(from).Waiting, from.Seconds(), most)
+}
+
+// admittedOverAge finds tasks that were let in although others had waited too long.
+func (l *Evaluation) admittedOverAge() string {
+	most := l.Evidence.MaxQueueAge
+	if most == 0 {
+		return ""
+	}
+	n, worst := 0, time.Duration(0)
+	for _, t := range l.Evidence.Tasks {
+		if t.Outcome == drill.Unsent || t.Outcome == drill.Refused || l.afterRollback(t.Sent) {
+			continue
+		}
+		if age := l.oldestWaitAt(t.Sent); age > most+2*l.tolerance {
+			n++
+			worst = max(worst, age)
+		}
+	}
+	if n > 0 {
+		return fmt.Sprintf("%d tasks were let in while another had waited for up to %.0f s, of at most %.0f: the gate does not refuse when it should",
+			n, worst.Seconds(), most.Seconds())
+	}
+	return ""
+}
+
+// oldestWaitAt is how long the one that waits longest had waited, and went on waiting
+// for a moment.
+func (l *Evaluation) oldestWaitAt(at time.Duration) time.Duration {
+	for _, w := range l.waits { // by their beginning: the first is the oldest
+		if w.from >= at {
+			break
+		}
+		if w.to > at+l.tolerance {
+			return at - w.from
+		}
+	}
+	return 0
+}
+
+// refusalsWithoutReason finds refusals that do not say why.
+func (l *Evaluation) refusalsWithoutReason() string {
+	n := 0
+	for _, t := range l.Evidence.Tasks {
+		n += btoi(t.Outcome == drill.Refused && t.Reason == "")
+	}
+	if n > 0 {
+		return fmt.Sprintf("%d refusals do not say why", n)
+	}
+	return ""
+}
+
+// unexpectedRefusalStatus finds answers that were broken by a fault and were told to the
+// client as something else: a refusal by the gate.
+func (l *Evaluation) unexpectedRefusalStatus() string {
+	for _, t := range l.Evidence.Tasks {
+		// A twin does not go down while it is looked at.
+		if t.Outcome == drill.Refused && t.Status != 429 && !(t.Status == 503 && l.live()) {
+			return fmt.Sprintf("task %d was refused with status %d", t.ID, t.Status)
+		}
+	}
+	return ""
+}
+
+// prematurePages finds resolved messages from before the trouble.
+func (l *Evaluation) prematurePages() string {
+	for _, m := range l.Evidence.Messages {
+		if m.Level == levelPage && l.acceptedAt(m) < l.spec.DisturbanceStart() {
+			return "a page came before there was any trouble"
+		}
+	}
+	return ""
+}
+
+// unappliedRequests finds orders that were answered and not carried out.
+func (l *Evaluation) unappliedRequests() string {
+	return strings.Join(l.Evidence.UnappliedRequests, "; ")
+}
+
+func (l *Evaluation) unclearedFaults() string {
+	for _, c := range l.ClearResults {
+		if !c.Confirmed || c.Held > 0 {
+			return fmt.Sprintf("the faults did not clear: %d calls are still held", c.Held)
+		}
+	}
+	return ""
+}
+
+// faultsAfterClear finds faults that befell calls when they were not in force any more. A
+// runner that was kept from clearing them in time is no proof against them.
+func (l *Evaluation) faultsAfterClear() string {
+	for _, c := range l.Evidence.Calls {
+		if c.Fault != "" && !l.inForce(c.Fault, c.Started) {
+			return fmt.Sprintf("fault %s befell a call at %.0f s, when it was not in force: it did not clear", c.Fault, c.Started.Seconds())
+		}
+	}
+	return ""
+}
+
+func (l *Evaluation) slowClearing() string {
+	for _, c := range l.ClearResults {
+		if c.Took > drill.ClearLimit {
+			return fmt.Sprintf("clearing the faults took %.1f s, of at most %.0f", c.Took.Seconds(), drill.ClearLimit.Seconds())
+		}
+	}
+	return ""
+}
+
+// inForce says whether a fault may befall a call that began at a time.
+func (l *Evaluation) inForce(k fault.Kind, at time.Duration) bool {
+	for _, i := range l.spec.Faults {
+		if i.Kind == k && at >= i.From-l.tolerance && at <= i.From+i.For+l.tolerance+time.Duration(float64(drill.ClearLimit)*l.speed) {
+			return true
+		}
+	}
+	return false
+}
+
+// prematureRefusals finds refusals before they are due. What is seen from outside
+// waits no shorter than what the gate sees, so that one that is not due from here is
+// not due there.
+func (l *Evaluation) prematureRefusals() string {
+	b := l.gateOccupancy()
+	free, early, refused, example := 0, 0, 0, drill.Task{}
+	for _, t := range l.Evidence.Tasks {
+		if t.Outcome != drill.Refused || len(l.callsByTask[t.ID]) > 0 || t.Reason == reasonDeadlinePassed {
+			continue
+		}
+		refused++
+		switch {
+		case l.workerFree(b, t):
+			free++
+			example = t
+		case l.queueBelowLimits(b, t):
+			early++
+			example = t
+		}
+	}
+	switch {
+	case free > 0:
+		return fmt.Sprintf("%d tasks were refused although a worker was free and nobody waited (the last at %.0f s): the gate refuses before it is due",
+			free, example.Due.Seconds())
+	case early > 1 && early*50 > refused: // one or two may be a matter of milliseconds
+		return fmt.Sprintf("%d tasks were refused although the queue was neither long nor old (the last at %.0f s): the gate refuses before it is due",
+			early, example.Due.Seconds())
+	}
+	return ""
+}
+
+// workerFree says whether a worker was free and nobody waited all the time around a
+// refusal.
+func (l *Evaluation) workerFree(b occupancy, t drill.Task) bool {
+	return b.throughout(t.Sent-l.tolerance, t.Ended+l.tolerance, func(s occupancyStep) bool {
+		return s.InFlight < l.Evidence.Workers && s.Waiting == 0
+	})
+}
+
+// Reasons of the threshold policy.
+const (
+	reasonQueueDepth = "queue_depth"
+	reasonQueueAge   = "queue_age"
+)
+
+// queueBelowLimits says whether the queue was well below the limit that a refusal names, or
+// below both, all the time around it.
+func (l *Evaluation) queueBelowLimits(b occupancy, t drill.Task) bool {
+	depth, age := l.Evidence.MaxWaiting, l.Evidence.MaxQueueAge
+	if depth == 0 || age == 0 {
+		return false
+	}
+	short := b.throughout(t.Sent-l.tolerance, t.Ended+l.tolerance, func(s occupancyStep) bool { return s.Waiting < depth-depth/8-1 })
+	young := l.longestWaitDuring(t.Sent-l.tolerance, t.Ended+l.tolerance) < age-l.tolerance
+	switch t.Reason { // what it gives as its reason has to be so
+	case reasonQueueDepth:
+		return short
+	case reasonQueueAge:
+		return young
+	}
+	return short && young
+}
+
+// longestWaitDuring is the longest that anybody had waited at some time of a span.
+func (l *Evaluation) longestWaitDuring(from, to time.Duration) time.Duration {
+	var most time.Duration
+	for _, w := range l.waits { // by their beginning
+		if w.from >= to {
+			break
+		}
+		if w.to >= from {
+			most = max(most, min(w.to, to)-w.from)
+		}
+	}
+	return most
+}
+
+// fifoViolations finds tasks that were overtaken while they waited: those who wait are
+// served as they came.
+func (l *Evaluation) fifoViolations() string {
+	type served struct {
+		sent, began time.Duration
+		called      bool
+	}
+	var all []served
+	for _, t := range l.Evidence.Tasks {
+		// One that still waits, or has left unserved, has been overtaken all the same.
+		if w, waited := l.queueWaitOf(t); waited {
+			all = append(all, served{w.from, w.to, len(l.callsByTask[t.ID]) > 0})
+		}
+	}
+	slices.SortFunc(all, func(a, b served) int { return cmp.Compare(a.sent, b.sent) })
+	overtaken := 0
+	for i, s := range all {
+		for _, later := range all[i+1:] {
+			if later.sent > s.began {
+				break // it came when this one did not wait any more
+			}
+			if later.called && later.sent > s.sent+2*l.tolerance && later.began+2*l.tolerance < s.began {
+				overtaken++
+				break
+			}
+		}
+	}
+	if overtaken > 1 && overtaken*50 > len(all) {
+		return fmt.Sprintf("%d of %d tasks were overtaken while they waited: they are not served in the order in which they came", overtaken, len(all))
+	}
+	return ""
+}
+
+// callsAfterDeadline finds tasks that went to the endpoint after their deadline, which is
+// the promised turnaround where a task names none: that work is lost on everybody.
+func (l *Evaluation) callsAfterDeadline() string {
+	if l.Evidence.MaxQueueAge == 0 {
+		return ""
+	}
+	n, worst := 0, time.Duration(0)
+	for _, t := range l.Evidence.Tasks {
+		calls := l.callsByTask[t.ID]
+		if len(calls) == 0 || l.afterRollback(calls[0].Started) {
+			continue
+		}
+		if waited := calls[0].Started - t.Sent; waited > l.Evidence.SLO+l.tolerance {
+			n++
+			worst = max(worst, waited)
+		}
+	}
+	if n > 0 {
+		return fmt.Sprintf("%d tasks went to the endpoint after their deadline, having waited for up to %.0f s of %.0f", n, worst.Seconds(), l.Evidence.SLO.Seconds())
+	}
+	return ""
+}
+
+// ageLimitIgnored finds refusals for the length of the queue while somebody in it had
+// waited for too long already: age counts first.
+func (l *Evaluation) ageLimitIgnored() string {
+	most := l.Evidence.MaxQueueAge
+	if most == 0 {
+		return ""
+	}
+	n, refused := 0, 0
+	for _, t := range l.Evidence.Tasks {
+		if t.Outcome == drill.Refused {
+			refused++
+			n += btoi(t.Reason == reasonQueueDepth && l.oldestWaitAt(t.Sent) > most+2*l.tolerance)
+		}
+	}
+	if n > 1 && n*50 > refused {
+		return fmt.Sprintf("%d of %d refusals name the length of the queue while another had waited for more than %.0f s: the gate does not look at the age", n, refused, most.Seconds())
+	}
+	return ""
+}
+
+// delayedFirstBytes finds answers that began at their client long after the gate had their
+// beginning: a stream has to flow as it comes.
+func (l *Evaluation) delayedFirstBytes() string {
+	limit := 2*l.tolerance + 3*time.Second
+	n, all, most := 0, 0, time.Duration(0)
+	for _, t := range l.Evidence.Tasks {
+		c, ok := l.lastCall(t)
+		if !ok || c.FirstByte == 0 || t.FirstByte == 0 || c.Fault != "" {
+			continue
+		}
+		all++
+		if by := t.FirstByte - c.FirstByte; by > limit {
+			n++
+			most = max(most, by)
+		}
+	}
+	if n > 2 && n*20 > all { // a machine that is busy for a moment holds some up
+		return fmt.Sprintf("%d of %d answers began at their client up to %.0f s after the endpoint had begun them: they do not flow as they come", n, all, most.Seconds())
+	}
+	return ""
+}
+
+// longWait is how long a task has to wait, besides what a busy machine takes, for it to
+// be in a queue; minQueuedTime is for how long there has to have been one, in all, to say
+// how busy the workers were meanwhile; permitHandover is what giving a permit on may take, on the wall
+// clock; and maxIdleShare is the share of the workers' time that may be lost besides.
+const (
+	longWait       = 5 * time.Second
+	minQueuedTime  = 20 * time.Second
+	permitHandover = 50 * time.Millisecond
+	maxIdleShare   = 0.2
+)
+
+// underusedWorkers finds permits that are held on to for a while after each call: at no
+// moment is much amiss, and a part of the workers is never used.
+func (l *Evaluation) underusedWorkers() string {
+	if len(l.Evidence.Calls) == 0 || l.Evidence.Workers == 0 {
+		return ""
+	}
+	var took time.Duration
+	for _, c := range l.Evidence.Calls {
+		if !c.Open {
+			took += c.Ended - c.Started
+		}
+	}
+	mean := max(took/time.Duration(len(l.Evidence.Calls)), time.Second)
+	waited, used := l.gateOccupancyOf(l.longWaits()).meanWhileWaiting(l.Evidence.At)
+	idle := 1 - used/float64(l.Evidence.Workers)
+	if may := maxIdleShare + float64(permitHandover)*l.speed/float64(mean); waited < minQueuedTime || idle <= may {
+		return ""
+	}
+	return fmt.Sprintf("while there was a queue, for %.0f s in all, %.1f of %d were in flight: permits do not come back at once, or are not given out",
+		waited.Seconds(), used, l.Evidence.Workers)
+}
+
+// longWaits are those that are too long to be a busy machine's work.
+func (l *Evaluation) longWaits() []queueWait {
+	var long []queueWait
+	for _, w := range l.waits {
+		if w.to-w.from > longWait+2*l.tolerance {
+			long = append(long, w)
+		}
+	}
+	return long
+}
+
+// meanWhileWaiting is for how long somebody waited, and how many were in flight then, on
+// average.
+func (b occupancy) meanWhileWaiting(end time.Duration) (waited time.Duration, used float64) {
+	for i, s := range b.steps {
+		next := end
+		if i+1 < len(b.steps) {
+			next = b.steps[i+1].At
+		}
+		if s.Waiting > 0 && next > s.At {
+			waited += next - s.At
+			used += float64(s.InFlight) * (next - s.At).Seconds()
+		}
+	}
+	if waited == 0 {
+		return 0, 0
+	}
+	return waited, used / waited.Seconds()
+}

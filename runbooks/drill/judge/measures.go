@@ -1,0 +1,282 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"headgate/internal/strictyaml"
+	"headgate/proxy/fault"
+	"headgate/runbooks/drill"
+)
+
+// Who sees things.
+const (
+	sourceGenerator = "load generator"
+	sourceEndpoint  = "endpoint"
+	sourceSlack     = "receiver of the messages"
+	sourceBoth      = "load generator and endpoint"
+	sourceIngress   = "production's door" // in the place of the generator, when a drill is live
+)
+
+// minSamples is the number of tasks from which a share or a quantile means something.
+const minSamples = 20
+
+// ReadMeasure works out a measure from the facts. It is pure.
+func ReadMeasure(f Facts, m drill.Measure) drill.Reading { return NewEvaluation(f).Measure(m) }
+
+// Measure reads a measure.
+func (l *Evaluation) Measure(m drill.Measure) drill.Reading {
+	r := l.compute(m)
+	if l.live() {
+		r.Source = strings.Replace(r.Source, sourceGenerator, sourceIngress, 1)
+	}
+	return r
+}
+
+func (l *Evaluation) compute(m drill.Measure) drill.Reading {
+	switch m {
+	case drill.LateShare, drill.P95, drill.RefusedShare, drill.ErrorShare, drill.ServedShare:
+		return l.shareReading(m)
+	case drill.MissingRetryAfter:
+		return l.badRetryAfter()
+	case drill.RefusedInBaseline:
+		return l.refusedInBaseline()
+	case drill.OverLimit:
+		return l.overLimit()
+	case drill.TimeToWarn, drill.TimeToPage, drill.TimeToResolve:
+		return l.notificationDelay(m)
+	case drill.Pages, drill.MessageFaults, drill.MessagesLost:
+		return l.messageReading(m)
+	case drill.DrainedWithin:
+		return l.drainTime()
+	case drill.RollbackTime:
+		return l.rollbackTime()
+	case drill.RestoreTime:
+		return l.restoreTime()
+	case drill.TasksLost:
+		return l.lostTasks()
+	case drill.FalseCompletions:
+		return l.falseCompletions()
+	case drill.ProductionDrift:
+		return l.Drift
+	}
+	return drill.Reading{Reason: "there is no such measure"}
+}
+
+// countReading makes a reading of a count.
+func countReading(n, samples int, seen, why string, args ...any) drill.Reading {
+	return drill.Reading{Measured: true, Value: float64(n), Samples: samples, Source: seen, Reason: fmt.Sprintf(why, args...)}
+}
+
+// shareReading measures what needs many tasks to mean something.
+func (l *Evaluation) shareReading(m drill.Measure) drill.Reading {
+	tasks := l.scenarioTasks()
+	base, part := 0, 0
+	var took []float64
+	for _, t := range tasks {
+		if t.Outcome == drill.Pending && (m == drill.LateShare || m == drill.P95) && l.Evidence.At-t.Due > l.Evidence.SLO && len(l.callsByTask[t.ID]) > 0 {
+			took = append(took, (l.Evidence.At - t.Due).Seconds()) // so late already, whatever comes
+			continue
+		}
+		if t.Outcome == drill.Pending {
+			continue
+		}
+		base++
+		switch {
+		case t.Outcome == drill.Served:
+			took = append(took, (t.Ended - t.Due).Seconds())
+			part += btoi(m == drill.ServedShare)
+		case t.Outcome == drill.Refused:
+			part += btoi(m == drill.RefusedShare)
+		default:
+			part += btoi(m == drill.ErrorShare)
+		}
+	}
+	if m == drill.LateShare || m == drill.P95 {
+		return l.turnaroundReading(m, took)
+	}
+	if base < minSamples {
+		return drill.Reading{Samples: base, Source: sourceGenerator, Reason: fmt.Sprintf("%d tasks have ended, and a share means something from %d on", base, minSamples)}
+	}
+	return drill.Reading{Measured: true, Value: float64(part) / float64(base), Samples: base, Source: sourceGenerator, Reason: fmt.Sprintf("%d of %d", part, base)}
+}
+
+func btoi(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// turnaroundReading measures tasks that were served, from their intended arrival.
+func (l *Evaluation) turnaroundReading(m drill.Measure, took []float64) drill.Reading {
+	if len(took) < minSamples {
+		return drill.Reading{Samples: len(took), Source: sourceGenerator, Reason: fmt.Sprintf("%d tasks were served, and a quantile means something from %d on", len(took), minSamples)}
+	}
+	slices.Sort(took)
+	r := drill.Reading{Measured: true, Samples: len(took), Source: sourceGenerator}
+	if m == drill.P95 {
+		r.Value = quantile(took, 0.95)
+		r.Reason = fmt.Sprintf("of %d served, %d of 100 took no longer", len(took), 95)
+		return r
+	}
+	late := 0
+	for _, s := range took {
+		late += btoi(s > l.Evidence.SLO.Seconds())
+	}
+	r.Value = float64(late) / float64(len(took))
+	r.Reason = fmt.Sprintf("%d of %d served later than %s", late, len(took), drill.FormatDuration(l.Evidence.SLO))
+	return r
+}
+
+// quantile is by nearest rank, of sorted values.
+func quantile(sorted []float64, q float64) float64 {
+	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
+}
+
+// badRetryAfter counts refusals that do not tell when to come back, in all phases.
+func (l *Evaluation) badRetryAfter() drill.Reading {
+	bad, refused, example := 0, 0, ""
+	for _, t := range l.Evidence.Tasks {
+		if t.Outcome != drill.Refused {
+			continue
+		}
+		refused++
+		if !validRetryAfter(t.RetryAfter) {
+			bad++
+			example = t.RetryAfter
+		}
+	}
+	switch {
+	case refused == 0:
+		return drill.Reading{Source: sourceGenerator, Reason: "nothing was refused"}
+	case bad > 0 && example == "":
+		return countReading(bad, refused, sourceGenerator, "refusals without Retry-After")
+	case bad > 0:
+		return countReading(bad, refused, sourceGenerator, "refusals with Retry-After %s, which is not 1 to 60 whole seconds", strictyaml.Quote(example))
+	}
+	return countReading(0, refused, sourceGenerator, "every refusal said when to come back")
+}
+
+func validRetryAfter(text string) bool {
+	n, err := strconv.Atoi(text)
+	return err == nil && n >= 1 && n <= 60
+}
+
+func (l *Evaluation) refusedInBaseline() drill.Reading {
+	tasks := l.tasksDue(-l.spec.Baseline, 0)
+	if len(tasks) == 0 {
+		return drill.Reading{Source: sourceGenerator, Reason: "no task was sent in the baseline"}
+	}
+	n := 0
+	for _, t := range tasks {
+		n += btoi(t.Outcome == drill.Refused)
+	}
+	return countReading(n, len(tasks), sourceGenerator, "%d of %d tasks before the trouble were refused", n, len(tasks))
+}
+
+func (l *Evaluation) overLimit() drill.Reading {
+	if len(l.Evidence.Calls) == 0 || l.Evidence.Workers == 0 {
+		return drill.Reading{Source: sourceEndpoint, Reason: "no call was made"}
+	}
+	peak := max(l.gateOccupancy().peak(), l.endpointOccupancy().peak())
+	return countReading(max(0, peak-l.Evidence.Workers), len(l.Evidence.Calls), sourceEndpoint, "in flight %d of %d", peak, l.Evidence.Workers)
+}
+
+// drainTime is from the end of the scenario until the last of its tasks has ended.
+func (l *Evaluation) drainTime() drill.Reading {
+	tasks := l.scenarioTasks()
+	if len(tasks) == 0 {
+		return drill.Reading{Source: sourceGenerator, Reason: "no task was sent"}
+	}
+	var last time.Duration
+	for _, t := range tasks {
+		if t.Outcome == drill.Pending {
+			return drill.Reading{
+				Measured: l.Complete, NotObserved: true, Value: max(0, l.Evidence.At-l.spec.Duration).Seconds(),
+				Samples: len(tasks), Source: sourceGenerator, Reason: fmt.Sprintf("task %d has not ended", t.ID),
+			}
+		}
+		last = max(last, t.Ended)
+	}
+	return drill.Reading{Measured: true, Value: max(0, last-l.spec.Duration).Seconds(), Samples: len(tasks), Source: sourceGenerator, Reason: "when the last task ended"}
+}
+
+// lostTasks counts tasks that came to no end that they should have come to.
+func (l *Evaluation) lostTasks() drill.Reading {
+	tasks := l.Evidence.Tasks
+	if len(tasks) == 0 {
+		return drill.Reading{Source: sourceGenerator, Reason: "no task was sent"}
+	}
+	n, why := 0, "every task came to its end"
+	for _, t := range tasks {
+		if what := l.lossReason(t); what != "" {
+			n++
+			why = fmt.Sprintf("task %d %s", t.ID, what)
+		}
+	}
+	return countReading(n, len(tasks), sourceBoth, "%s", why)
+}
+
+func (l *Evaluation) lossReason(t drill.Task) string {
+	switch t.Outcome {
+	case drill.Pending:
+		if t.Due < l.spec.Duration && l.Complete {
+			return "was never answered"
+		}
+	case drill.TimedOut:
+		if !l.hitByFault(t) {
+			return "was given up by its client, and no fault had befallen it"
+		}
+	case drill.Errored, drill.Broken:
+		if !l.hitByFault(t) {
+			return fmt.Sprintf("ended with an error (%s), and no fault had befallen it", cmp.Or(t.ConnError, fmt.Sprintf("status %d", t.Status)))
+		}
+	}
+	return ""
+}
+
+// falseCompletions counts answers that looked whole and were not.
+func (l *Evaluation) falseCompletions() drill.Reading {
+	served, n, why := 0, 0, "every answer that looked whole was"
+	for _, t := range l.Evidence.Tasks {
+		if t.Outcome != drill.Served && !(t.Outcome == drill.Broken && t.CleanEOF) {
+			continue
+		}
+		served++
+		if what := l.falseCompletionReason(t); what != "" {
+			n++
+			why = fmt.Sprintf("task %d ended as if it were whole, and %s", t.ID, what)
+		}
+	}
+	if served == 0 {
+		return drill.Reading{Source: sourceBoth, Reason: "nothing was served"}
+	}
+	return countReading(n, served, sourceBoth, "%s", why)
+}
+
+func (l *Evaluation) falseCompletionReason(t drill.Task) string {
+	c, ok := l.lastCall(t)
+	switch {
+	case !ok:
+		return "no call was made for it"
+	case t.Outcome == drill.Broken && c.Fault != fault.Malformed:
+		return "its answer was cut: it should have broken off"
+	case t.Outcome == drill.Broken:
+		return ""
+	case brokenByFault(c):
+		return fmt.Sprintf("fault %s had broken its answer", c.Fault)
+	case !c.Reached && c.Fault == "":
+		return "it never reached the endpoint"
+	case c.Reached && !c.Working && !c.Complete:
+		return "the endpoint did not answer to the end"
+	case c.Checksum != 0 && t.Checksum != 0 && (c.Checksum != t.Checksum || c.Bytes != t.Bytes):
+		return fmt.Sprintf("its answer is not the endpoint's: %d bytes of %d", t.Bytes, c.Bytes)
+	}
+	return ""
+}

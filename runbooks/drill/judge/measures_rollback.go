@@ -1,0 +1,133 @@
+package judge
+
+import (
+	"fmt"
+	"time"
+
+	"headgate/runbooks/drill"
+)
+
+// rollbackTime is from the order to roll back until nothing is refused any more, in real
+// seconds. It rests on tasks that would have been refused: before the order some
+// were.
+func (l *Evaluation) rollbackTime() drill.Reading {
+	t, ok := l.stepResult(drill.StepRollback)
+	if !ok {
+		return drill.Reading{Source: sourceGenerator, Reason: "no rollback was ordered"}
+	}
+	if t.Err != "" {
+		return drill.Reading{Measured: true, NotObserved: true, Source: sourceGenerator, Reason: "the rollback failed: " + t.Err}
+	}
+	until := l.rollbackEnd(t)
+	if l.refusedBetween(t.Requested-l.spec.Duration, t.Requested) == 0 {
+		return drill.Reading{Source: sourceGenerator, Reason: "nothing was refused before the rollback, so it can change nothing"}
+	}
+	if n := l.droppedByRollback(t.Requested, until); n > 0 {
+		return drill.Reading{Measured: true, NotObserved: true, Samples: n, Source: sourceGenerator, Reason: fmt.Sprintf("%d tasks that waited were turned away by the rollback", n)}
+	}
+	let, last := 0, t.Completed
+	for _, task := range l.tasksSent(t.Requested, until) {
+		switch {
+		case task.Outcome != drill.Refused:
+			let++
+		case task.Ended >= until: // it may have reached the gate when that was back
+		case task.Sent > last:
+			last = task.Sent
+		}
+	}
+	r := drill.Reading{Measured: true, Value: l.wallSeconds(last - t.Requested), Samples: let, Source: sourceGenerator}
+	tail := l.tasksSent(last+1, until) // after the last refusal
+	switch {
+	case let == 0 || len(tail) == 0:
+		r.NotObserved, r.Reason = true, "pass-through did not stop refusals"
+	case len(tail) < 3:
+		r.Measured, r.Reason = false, "too few tasks came after the rollback"
+	default:
+		r.Reason = fmt.Sprintf("%d tasks were let in after it, and none refused", len(tail))
+	}
+	return r
+}
+
+// droppedByRollback counts tasks that waited when the order came, and were turned away for it.
+func (l *Evaluation) droppedByRollback(ordered, until time.Duration) int {
+	n := 0
+	for _, t := range l.Evidence.Tasks {
+		n += btoi(t.Sent < ordered-l.tolerance && t.Ended > ordered && t.Ended < until && t.Outcome == drill.Refused)
+	}
+	return n
+}
+
+// restoreTime is from the order to restore until tasks are refused again, in real
+// seconds.
+func (l *Evaluation) restoreTime() drill.Reading {
+	from, to, err, ok := l.restoreRequest()
+	if !ok {
+		return drill.Reading{Source: sourceGenerator, Reason: "no restore was ordered"}
+	}
+	if err != "" {
+		return drill.Reading{Measured: true, NotObserved: true, Source: sourceGenerator, Reason: "the restore failed: " + err}
+	}
+	after := l.tasksSent(from, max(l.spec.Duration, to+l.tolerance))
+	last, refused := to, false
+	for _, task := range after {
+		if task.Outcome == drill.Refused {
+			refused = true
+			break
+		}
+		last = max(last, task.Sent)
+	}
+	r := drill.Reading{Measured: true, Value: l.wallSeconds(last - from), Samples: len(after), Source: sourceGenerator}
+	switch {
+	case refused:
+		r.Reason = "until the first task was refused again"
+	case len(after) == 0:
+		r.Measured, r.Reason = false, "no task came after the restore"
+	default:
+		r.NotObserved, r.Reason = true, fmt.Sprintf("nothing was refused after the restore, of %d tasks", len(after))
+	}
+	return r
+}
+
+// restoreRequest is when the gate was put back, by a step or by taking the rollback back
+// within the scenario.
+func (l *Evaluation) restoreRequest() (ordered, answered time.Duration, err string, ok bool) {
+	if t, ok := l.stepResult(drill.StepRestore); ok {
+		return t.Requested, t.Completed, t.Err, true
+	}
+	t, ok := l.stepResult(drill.StepRollback)
+	if !ok || !t.Reverted {
+		return 0, 0, "", false
+	}
+	return t.Step.At + t.Step.For, t.RevertedAt, "", true
+}
+
+func (l *Evaluation) stepResult(k drill.StepKind) (StepResult, bool) {
+	for _, t := range l.Steps {
+		if t.Step.Kind == k {
+			return t, true
+		}
+	}
+	return StepResult{}, false
+}
+
+// tasksSent are the tasks that were sent within a span.
+func (l *Evaluation) tasksSent(from, to time.Duration) []drill.Task {
+	var some []drill.Task
+	for _, t := range l.Evidence.Tasks {
+		if t.Sent >= from && t.Sent < to && t.Outcome != drill.Unsent {
+			some = append(some, t)
+		}
+	}
+	return some
+}
+
+func (l *Evaluation) refusedBetween(from, to time.Duration) int {
+	n := 0
+	for _, t := range l.tasksSent(from, to) {
+		n += btoi(t.Outcome == drill.Refused)
+	}
+	return n
+}
+
+// wallSeconds turns a span of scenario time into real seconds.
+func (l *Evaluation) wallSeconds(d time.Duration) float64 { return d.Seconds() / l.speed }

@@ -1,0 +1,392 @@
+package judge
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"headgate/proxy/fault"
+	"headgate/runbooks/drill"
+)
+
+// preconditionFailures says why the run cannot be judged: the load did not come, the endpoint
+// was not what it should be, a fault had no effect. Each is a sentence of its own.
+func (l *Evaluation) preconditionFailures() []string {
+	checks := []func(*Evaluation) string{
+		(*Evaluation).telemetryGap, (*Evaluation).rateNotKept, (*Evaluation).tooFewSamples, (*Evaluation).burstMismatch, (*Evaluation).loadMismatch, (*Evaluation).serviceTimeMismatch, (*Evaluation).endpointOverloaded, (*Evaluation).failedSteps,
+	}
+	var all []string
+	for _, check := range checks {
+		if what := check(l); what != "" {
+			all = append(all, what)
+		}
+	}
+	for _, i := range l.spec.Faults {
+		if what := l.unconfirmedFault(i); what != "" {
+			all = append(all, "injection not confirmed: "+what)
+		}
+	}
+	if len(l.spec.Slack) > 0 && l.Evidence.FaultHits[drill.TargetSlack] == 0 {
+		all = append(all, "injection not confirmed: no fault befell a message on its way to Slack")
+	}
+	return all
+}
+
+// BaselinePreconditionFailure says why a baseline cannot be judged.
+func (l *Evaluation) BaselinePreconditionFailure() string {
+	for _, check := range []func(*Evaluation) string{(*Evaluation).stalled, (*Evaluation).telemetryGap, (*Evaluation).rateNotKept, (*Evaluation).endpointOverloaded, (*Evaluation).serviceTimeMismatch} {
+		if what := check(l); what != "" {
+			return what
+		}
+	}
+	return ""
+}
+
+func (l *Evaluation) telemetryGap() string {
+	if l.Evidence.StaleReason != "" {
+		return "not all was seen: " + l.Evidence.StaleReason
+	}
+	return ""
+}
+
+// rateNotKept says whether the load was what it should be.
+func (l *Evaluation) rateNotKept() string {
+	unsent := 0
+	for _, t := range l.Evidence.Tasks {
+		unsent += btoi(t.Outcome == drill.Unsent)
+	}
+	sent := len(l.Evidence.Tasks) - unsent
+	switch {
+	case !l.Evidence.KeptRate && l.Evidence.RateNote != "":
+		return "the generator did not keep its rate: " + l.Evidence.RateNote
+	case !l.Evidence.KeptRate:
+		return "the generator did not keep its rate"
+	case sent < l.Evidence.Planned-max(3, l.Evidence.Planned/50):
+		return fmt.Sprintf("the generator sent %d of %d tasks", sent, l.Evidence.Planned)
+	}
+	return ""
+}
+
+func (l *Evaluation) tooFewSamples() string {
+	if n := len(l.scenarioTasks()); n < minSamples {
+		return fmt.Sprintf("only %d tasks were sent, and %d are needed to judge by", n, minSamples)
+	}
+	return ""
+}
+
+// burstMismatch says whether the load rose when it should. Arrivals vary by chance; five
+// deviations are not chance.
+func (l *Evaluation) burstMismatch() string {
+	for _, b := range l.spec.Arrivals.Bursts {
+		want := l.spec.Arrivals.Rate * b.Multiple * (b.To - b.From).Seconds()
+		got := float64(len(l.tasksDue(b.From, b.To)))
+		if math.Abs(got-want) > 5*math.Sqrt(want)+2 {
+			return fmt.Sprintf("the burst from %s did not come as it should: %.0f tasks, of about %.0f", drill.FormatDuration(b.From), got, want)
+		}
+	}
+	return ""
+}
+
+// loadMismatch says whether as much came in all as should.
+func (l *Evaluation) loadMismatch() string {
+	want := l.spec.ExpectedTasks(0)
+	got := float64(len(l.tasksDue(-l.spec.Baseline, l.spec.Duration)))
+	if want > 0 && math.Abs(got-want) > 5*math.Sqrt(want)+2 {
+		return fmt.Sprintf("the load did not come as it should: %.0f tasks, of about %.0f", got, want)
+	}
+	return ""
+}
+
+// endpointOverloaded says whether the endpoint was free to take what the gate let through: one
+// that makes calls wait measures itself.
+func (l *Evaluation) endpointOverloaded() string {
+	if _, lost := l.stepResult(drill.StepLoseSlots); lost {
+		return ""
+	}
+	n, waited := 0, 0
+	for _, c := range l.Evidence.Calls {
+		n += btoi(c.Reached)
+		waited += btoi(c.Reached && c.SlotWait > 2*l.tolerance)
+	}
+	if waited > 2 && waited*20 > n {
+		return fmt.Sprintf("the endpoint was overloaded: %d of %d calls waited there", waited, n)
+	}
+	return ""
+}
+
+// serviceTimeMismatch says whether the endpoint took its time: one that answers at once proves
+// nothing of a queue.
+func (l *Evaluation) serviceTimeMismatch() string {
+	if l.Evidence.ServiceMax == 0 {
+		return ""
+	}
+	n, off, sum := 0, 0, time.Duration(0)
+	for _, c := range l.Evidence.Calls {
+		if !c.Reached || c.Working || !c.Complete || c.Fault != "" {
+			continue
+		}
+		took := c.Finished - c.Arrived - c.SlotWait
+		n, sum = n+1, sum+took
+		off += btoi(took < l.Evidence.ServiceMin-l.tolerance || took > l.Evidence.ServiceMax+2*l.tolerance)
+	}
+	if n == 0 || off*10 <= n && l.plausibleMean(sum/time.Duration(n), n) {
+		return ""
+	}
+	return fmt.Sprintf("the endpoint did not take its time: calls took %.1f s on average, and should take %s to %s",
+		sum.Seconds()/float64(n), drill.FormatDuration(l.Evidence.ServiceMin), drill.FormatDuration(l.Evidence.ServiceMax))
+}
+
+// plausibleMean says whether n calls may take this long on average: five deviations are not
+// chance, and none is more than half of what lies between the bounds.
+func (l *Evaluation) plausibleMean(mean time.Duration, n int) bool {
+	if l.Evidence.ServiceMean == 0 {
+		return true
+	}
+	deviation := float64(l.Evidence.ServiceMax-l.Evidence.ServiceMin) / 2 / math.Sqrt(float64(n))
+	return math.Abs(float64(mean-l.Evidence.ServiceMean)) <= 5*deviation+float64(l.tolerance)
+}
+
+// failedSteps says whether the steps did what they should, where that can be seen.
+func (l *Evaluation) failedSteps() string {
+	for _, t := range l.Steps {
+		switch {
+		case t.Err != "":
+			return fmt.Sprintf("step %s at %s did not work: %s", t.Step.Kind, drill.FormatDuration(t.Step.At), t.Err)
+		case t.Step.Kind == drill.StepLockRecord && l.recordNotLocked(t) != "":
+			return l.recordNotLocked(t)
+		case t.Step.Kind == drill.StepLoseSlots && t.Reverted && l.slotWaitsAfter(t.RevertedAt+l.tolerance) > 2:
+			return fmt.Sprintf("the endpoint did not get its slots back: %d calls waited there afterwards", l.slotWaitsAfter(t.RevertedAt+l.tolerance))
+		case t.Step.Kind == drill.StepLoseSlots && !l.sawSlotWait(t):
+			return "the endpoint lost no slots: no call waited there"
+		}
+	}
+	if len(l.Steps) < len(l.spec.Steps) && l.Complete {
+		return fmt.Sprintf("%d of %d steps were taken", len(l.Steps), len(l.spec.Steps))
+	}
+	return ""
+}
+
+// recordNotLocked says why it cannot be said that the record was locked.
+func (l *Evaluation) recordNotLocked(t StepResult) string {
+	until := l.Evidence.At
+	if t.Reverted {
+		until = t.RevertedAt - l.tolerance
+	}
+	tried := 0
+	for _, p := range l.Evidence.WriteProbes {
+		if p.At < t.Requested || p.At > until {
+			continue
+		}
+		tried++
+		if p.Writable && p.At > t.Completed {
+			return fmt.Sprintf("the record was not locked: it could be written at %.0f s", p.At.Seconds())
+		}
+	}
+	if tried == 0 {
+		return "nobody tried to write to the record while it should have been locked"
+	}
+	return ""
+}
+
+// slotWaitsAfter counts calls that came to the endpoint from a time on and had to wait
+// there.
+func (l *Evaluation) slotWaitsAfter(at time.Duration) int {
+	n := 0
+	for _, c := range l.Evidence.Calls {
+		n += btoi(c.Reached && c.Arrived > at && c.SlotWait > l.tolerance)
+	}
+	return n
+}
+
+func (l *Evaluation) sawSlotWait(t StepResult) bool {
+	for _, c := range l.Evidence.Calls {
+		if c.Reached && c.SlotWait > l.tolerance && c.Arrived >= t.Requested {
+			return true
+		}
+	}
+	return false
+}
+
+// unconfirmedFault says why it cannot be said that a fault had its effect.
+func (l *Evaluation) unconfirmedFault(i drill.Injection) string {
+	var hit []drill.Call
+	all := 0
+	for _, c := range l.Evidence.Calls {
+		if c.Started < i.From+l.tolerance || c.Started >= i.From+i.For-l.tolerance {
+			continue
+		}
+		all++
+		if c.Fault == i.Kind {
+			hit = append(hit, c)
+		}
+	}
+	want := i.Share * float64(all)
+	switch {
+	case all == 0:
+		return fmt.Sprintf("no call was made while fault %s was in force", i.Kind)
+	case len(hit) == 0:
+		return fmt.Sprintf("fault %s befell none of %d calls", i.Kind, all)
+	case !l.live() && math.Abs(float64(len(hit))-want) > 2+4*math.Sqrt(want*(1-i.Share)):
+		return fmt.Sprintf("fault %s befell %d of %d calls, and should befall about %.0f", i.Kind, len(hit), all, want)
+	}
+	return l.missingEffect(i, hit)
+}
+
+// missingEffect looks at the far side of what was befallen.
+func (l *Evaluation) missingEffect(i drill.Injection, hit []drill.Call) string {
+	seen, without := 0, 0
+	for _, c := range hit {
+		works, can := l.faultWorked(i, c)
+		seen += btoi(can)
+		without += btoi(can && !works)
+	}
+	switch {
+	case seen == 0:
+		return fmt.Sprintf("no call that fault %s befell was seen to its end", i.Kind)
+	case without*5 > seen:
+		return fmt.Sprintf("%s: %d of %d calls that fault %s befell went as if nothing had been", missingEffectText(i.Kind), without, seen, i.Kind)
+	}
+	return ""
+}
+
+func missingEffectText(k fault.Kind) string {
+	switch k {
+	case fault.Latency, fault.Drip, fault.Hang:
+		return "the endpoint did not slow down"
+	case fault.Truncate, fault.Malformed:
+		return "the answers did not break"
+	}
+	return "the endpoint did not fail"
+}
+
+// faultWorked says whether a fault had its effect on a call, and whether that can be
+// said.
+func (l *Evaluation) faultWorked(i drill.Injection, c drill.Call) (works, can bool) {
+	over := i.From + i.For - l.tolerance // from then on it may have been cut short
+	switch i.Kind {
+	case fault.Latency:
+		least := i.Delay - i.Jitter - l.tolerance/2
+		if !c.Reached || c.Started+i.Delay+i.Jitter > over {
+			return false, false
+		}
+		return c.Arrived-c.Started >= min(least, i.Delay/2), true
+	case fault.Drip:
+		return c.Ended-c.Started > c.Finished-c.Arrived+i.Delay/2, c.Reached && !c.Open && c.Ended < over
+	case fault.Hang:
+		return c.Open || c.Ended-c.Started >= min(5*time.Second, over-c.Started), c.Started < over
+	case fault.Status:
+		return c.Status == i.Code, !c.Open
+	case fault.Reset, fault.Refuse:
+		return c.Status == 0, !c.Open
+	}
+	t, ok := l.taskByID(c.Task)
+	return t.Outcome != drill.Served, ok && t.Outcome != drill.Pending
+}
+
+func (l *Evaluation) taskByID(id int) (drill.Task, bool) {
+	for _, t := range l.Evidence.Tasks {
+		if t.ID == id {
+			return t, true
+		}
+	}
+	return drill.Task{}, false
+}
+
+// steadyDuration is how long all has to be well before it counts as the steady state,
+// scenario time.
+const steadyDuration = 30 * time.Second
+
+// UnsteadyBaseline says why the baseline shows no steady state; empty: it does. few
+// says that too little was seen.
+func (l *Evaluation) UnsteadyBaseline() (why string, few bool) {
+	tasks := l.tasksDue(-l.spec.Baseline, 0)
+	ended := 0
+	for _, t := range tasks {
+		ended += btoi(t.Outcome != drill.Pending)
+	}
+	if ended < 3 {
+		return fmt.Sprintf("only %d of %d tasks had ended by the end of the baseline", ended, len(tasks)), true
+	}
+	if why := l.unhealthy(tasks); why != "" {
+		return why, false
+	}
+	for _, m := range l.Evidence.Messages {
+		if m.Level != levelResolved {
+			return "there was an incident already: " + drill.FirstLine(m.Text), false
+		}
+	}
+	return "", false
+}
+
+// UnsteadyAfter says why the steady state is not back; empty: it is.
+func (l *Evaluation) UnsteadyAfter() string {
+	at := l.Evidence.At
+	if open := l.countPending(l.scenarioTasks()); open > 0 {
+		return fmt.Sprintf("%d tasks of the scenario have not ended", open)
+	}
+	if l.spec.Arrivals.Rest > 0 || l.live() {
+		if at < l.spec.Duration+steadyDuration {
+			return "it is too early to tell"
+		}
+		if why := l.unhealthy(l.tasksDue(at-steadyDuration, at)); why != "" {
+			return why
+		}
+	}
+	if !l.expectsMessages() {
+		return ""
+	}
+	if r := l.unnotifiedIncidents(); r.Value > 0 {
+		return r.Reason
+	}
+	if len(l.Evidence.Messages) == 0 {
+		return ""
+	}
+	if _, ok, _ := l.lastResolved(); !ok {
+		return "an incident has not been said to be over"
+	}
+	return ""
+}
+
+// expectsMessages says whether the drill is about what people are told, so that it waits for
+// the last of it.
+func (l *Evaluation) expectsMessages() bool {
+	return slices.ContainsFunc(l.Run.Spec.Expect, func(e drill.Expectation) bool {
+		return e.Measure == drill.TimeToResolve || e.Measure == drill.MessagesLost
+	})
+}
+
+func (l *Evaluation) countPending(tasks []drill.Task) int {
+	n := 0
+	for _, t := range tasks {
+		n += btoi(t.Outcome == drill.Pending)
+	}
+	return n
+}
+
+// unhealthy says what is wrong with tasks; empty: nothing. One late task among many is
+// chance.
+func (l *Evaluation) unhealthy(tasks []drill.Task) string {
+	refused, failed, late := 0, 0, 0
+	for _, t := range tasks {
+		switch {
+		case t.Outcome == drill.Refused:
+			refused++
+		case t.Outcome == drill.Served:
+			late += btoi(t.Ended-t.Due > l.Evidence.SLO)
+		case t.Outcome == drill.Pending:
+			late += btoi(l.Evidence.At-t.Due > l.Evidence.SLO)
+		default:
+			failed++
+		}
+	}
+	switch {
+	case refused > 0:
+		return fmt.Sprintf("%d of %d tasks were refused", refused, len(tasks))
+	case failed > 0:
+		return fmt.Sprintf("%d of %d tasks ended with an error", failed, len(tasks))
+	case late > 1 && late*10 > len(tasks):
+		return fmt.Sprintf("%d of %d tasks were late", late, len(tasks))
+	}
+	return ""
+}

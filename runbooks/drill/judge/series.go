@@ -1,0 +1,109 @@
+package judge
+
+import (
+	"slices"
+	"time"
+
+	"headgate/runbooks/drill"
+)
+
+// turnaroundWindow is over what Point.Turnaround looks.
+const turnaroundWindow = 10 * time.Second
+
+// Series works out one point for each scenario second that has been seen, at most
+// MaxPoints. It is pure.
+func Series(f Facts) []drill.Point {
+	l := NewEvaluation(f)
+	first := -l.spec.Baseline
+	n := min(drill.MaxPoints, int((l.Evidence.At-first)/time.Second))
+	if n <= 0 {
+		return nil
+	}
+	points := make([]drill.Point, n)
+	b := l.gateOccupancy()
+	for i := range points {
+		at := first + time.Duration(i+1)*time.Second
+		now := b.at(at)
+		points[i] = drill.Point{At: at.Seconds(), Turnaround: -1, Depth: now.Waiting, InFlight: now.InFlight}
+	}
+	l.fillCounts(points, first)
+	l.fillQueueAges(points, first)
+	l.fillTurnarounds(points, first)
+	return points
+}
+
+// pointIndex is the point that something at a time belongs to; false: none.
+func pointIndex(at, first time.Duration, n int) (int, bool) {
+	i := int((at - first) / time.Second)
+	return i, at >= first && i < n
+}
+
+func (l *Evaluation) fillCounts(points []drill.Point, first time.Duration) {
+	for _, t := range l.Evidence.Tasks {
+		if i, ok := pointIndex(t.Sent, first, len(points)); ok && t.Outcome != drill.Unsent {
+			points[i].Arrived++
+		}
+		i, ok := pointIndex(t.Ended, first, len(points))
+		if !ok || t.Outcome == drill.Pending || t.Outcome == drill.Unsent {
+			continue
+		}
+		switch t.Outcome {
+		case drill.Served:
+			points[i].Served++
+		case drill.Refused:
+			points[i].Refused++
+		default:
+			points[i].Errors++
+		}
+	}
+}
+
+// fillQueueAges says how long the one that waits longest has waited. Waits are sorted by
+// their beginning.
+func (l *Evaluation) fillQueueAges(points []drill.Point, first time.Duration) {
+	oldest := 0
+	for i := range points {
+		at := first + time.Duration(i+1)*time.Second
+		for oldest < len(l.waits) && l.waits[oldest].to <= at {
+			oldest++
+		}
+		for _, w := range l.waits[oldest:] {
+			if w.from >= at {
+				break
+			}
+			if w.to > at {
+				points[i].QueueAge = (at - w.from).Seconds()
+				break
+			}
+		}
+	}
+}
+
+func (l *Evaluation) fillTurnarounds(points []drill.Point, first time.Duration) {
+	var served []drill.Task
+	for _, t := range l.Evidence.Tasks {
+		if t.Outcome == drill.Served {
+			served = append(served, t)
+		}
+	}
+	slices.SortFunc(served, func(a, b drill.Task) int { return int(a.Ended - b.Ended) })
+	from, to := 0, 0
+	for i := range points {
+		at := first + time.Duration(i+1)*time.Second
+		for to < len(served) && served[to].Ended <= at {
+			to++
+		}
+		for from < to && served[from].Ended <= at-turnaroundWindow {
+			from++
+		}
+		if from == to {
+			continue
+		}
+		took := make([]float64, 0, to-from)
+		for _, t := range served[from:to] {
+			took = append(took, (t.Ended - t.Due).Seconds())
+		}
+		slices.Sort(took)
+		points[i].Turnaround = quantile(took, 0.95)
+	}
+}

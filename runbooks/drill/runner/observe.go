@@ -1,0 +1,102 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/judge"
+)
+
+// waitUntil waits for a scenario time.
+func (a *activeRun) waitUntil(t time.Duration) error { return sleepUntil(a.ctx, a.wallTime(t)) }
+
+// wallTime turns scenario time into an instant of the wall clock.
+func (a *activeRun) wallTime(t time.Duration) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.facts.ScenarioStart.Add(time.Duration(float64(t) / a.record.Speed))
+}
+
+// scenarioNow is the scenario time.
+func (a *activeRun) scenarioNow() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Duration(float64(time.Since(a.facts.ScenarioStart)) * a.record.Speed)
+}
+
+// observe takes in what has been seen so far.
+func (a *activeRun) observe(ctx context.Context) error {
+	e, err := callWithTimeout(ctx, callTimeout, a.env.Observe, nil)
+	if err != nil {
+		return err
+	}
+	if len(e.Tasks) > drill.MaxTasks || len(e.Calls) > 2*drill.MaxTasks {
+		return fmt.Errorf("%d tasks were seen, and at most %d can be judged", len(e.Tasks), drill.MaxTasks)
+	}
+	a.mu.Lock()
+	if a.observed && e.At < a.facts.Evidence.At {
+		a.mu.Unlock()
+		return nil // somebody else has seen more since
+	}
+	a.facts.Evidence, a.observed = e, true
+	if e.StaleReason == "" {
+		a.lastFresh = time.Now()
+	}
+	facts := a.factsLocked()
+	a.mu.Unlock()
+	series := judge.Series(facts)
+	hypotheses := judge.Hypotheses(facts)
+	a.update(func(r *drill.Run) {
+		r.Series, r.Hypotheses, r.Messages = series, hypotheses, recordedMessages(e.Messages)
+		r.Injected = 0
+		for _, n := range e.FaultHits {
+			r.Injected += n
+		}
+	})
+	return nil
+}
+
+// mustObserve is look where the run cannot go on without.
+func (a *activeRun) mustObserve() error {
+	err := a.observe(a.ctx)
+	switch {
+	case a.ctx.Err() != nil:
+		return context.Cause(a.ctx)
+	case err != nil:
+		return endWith(drill.Inconclusive, "nothing more can be seen: %v", err)
+	}
+	return nil
+}
+
+// maxMessages bounds the messages that are kept with a run.
+const maxMessages = 500
+
+// recordedMessages are the messages as the record has them.
+func recordedMessages(all []drill.Message) []drill.Message {
+	out := append([]drill.Message(nil), all[:min(len(all), maxMessages)]...)
+	for i := range out {
+		out[i].Accepted = out[i].Accepted.UTC().Truncate(time.Millisecond)
+		if !out[i].FirstAttempt.IsZero() {
+			out[i].FirstAttempt = out[i].FirstAttempt.UTC().Truncate(time.Millisecond)
+		}
+	}
+	return out
+}
+
+// evaluation is what has been seen, prepared for questions.
+func (a *activeRun) evaluation() *judge.Evaluation {
+	a.mu.Lock()
+	f := a.factsLocked()
+	a.mu.Unlock()
+	return judge.NewEvaluation(f)
+}
+
+// factsLocked is what is known so far. What it returns does not change any more.
+func (a *activeRun) factsLocked() judge.Facts {
+	f := a.facts
+	f.Run, f.Steps, f.ClearResults = a.record, slices.Clone(f.Steps), slices.Clone(f.ClearResults)
+	return f
+}

@@ -1,0 +1,285 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/judge"
+)
+
+// outcome is what a run comes to before its verdict can be worked out.
+type outcome struct {
+	verdict drill.Verdict
+	reason  string
+}
+
+// Errored is the reason.
+func (e *outcome) Error() string { return e.reason }
+
+func endWith(v drill.Verdict, format string, args ...any) error {
+	return &outcome{v, fmt.Sprintf(format, args...)}
+}
+
+// run carries the run out, from after its claim to its end. Whatever happens, what
+// was injected is cleared and the row is closed.
+func (a *activeRun) run() {
+	defer a.stop(nil)
+	_, err := recoverPanic(a.ctx, func(context.Context) (struct{}, error) { return struct{}{}, a.runPhases() })
+	left := a.cleanUp()
+	verdict, why := a.verdict(err)
+	if left != "" && verdict != drill.Failed { // whoever stopped it has to know that it goes on
+		verdict, why = drill.Failed, left+"; "+why
+	}
+	if err != nil {
+		if strayed := a.productionDrift(); strayed != "" {
+			verdict, why = drill.Failed, strayed+"; "+why
+		}
+	}
+	a.finish(verdict, why)
+	run := a.snapshot()
+	a.o.Log.Info("drill ended", "run", a.id, "drill", run.Drill, "verdict", string(verdict), "reason", why)
+	if a.o.OnEnded != nil {
+		_, _ = recoverPanic(context.Background(), func(context.Context) (struct{}, error) { a.o.OnEnded(run); return struct{}{}, nil })
+	}
+}
+
+// verdict turns the way in which a run ended into a verdict.
+func (a *activeRun) verdict(err error) (drill.Verdict, string) {
+	var e *outcome
+	var s *stopCause
+	switch {
+	case errors.As(err, &e):
+		return e.verdict, e.reason
+	case errors.As(err, &s):
+		if s.violations != "" {
+			return drill.Failed, s.violations + "; stopped early: " + s.reason
+		}
+		return drill.Aborted, s.reason
+	case errors.Is(err, ErrClosed):
+		return drill.Aborted, "headgate is shutting down"
+	case err != nil:
+		return drill.Inconclusive, err.Error()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	verdict, why, hypotheses := judge.Judge(a.factsLocked())
+	a.record.Hypotheses = hypotheses
+	return verdict, why
+}
+
+// runPhases goes through the phases. It returns nil when there is something to judge.
+func (a *activeRun) runPhases() error {
+	guard := a.startMonitors()
+	defer guard()
+	if err := a.preflight(); err != nil {
+		return err
+	}
+	a.enterPhase(drill.PhaseBrakes, "")
+	if err := a.checkBrakes(); err != nil {
+		return err
+	}
+	if err := a.runBaseline(); err != nil {
+		return err
+	}
+	if err := a.runScenario(); err != nil {
+		return err
+	}
+	if err := a.runClear(); err != nil {
+		return err
+	}
+	if err := a.runRecovery(); err != nil {
+		return err
+	}
+	a.enterPhase(drill.PhaseVerdict, a.recoveryNote())
+	return a.finalObservation()
+}
+
+// productionDrift says what a run that was not judged has done to production; empty: nothing
+// that is known.
+func (a *activeRun) productionDrift() string {
+	a.mu.Lock()
+	begun, run := !a.facts.ScenarioStart.IsZero(), a.record
+	a.mu.Unlock()
+	if !begun {
+		return ""
+	}
+	drift, err := callWithTimeout(context.Background(), callTimeout, func(ctx context.Context) (drill.Reading, error) { return a.o.Production.Drift(ctx, run) }, nil)
+	if err != nil || !drift.Measured || drift.Value == 0 {
+		return ""
+	}
+	return drift.Reason
+}
+
+// preflight says whether the run may begin, and builds its stage.
+func (a *activeRun) preflight() error {
+	a.enterPhase(drill.PhasePreflight, "")
+	f, err := callWithTimeout(a.ctx, callTimeout, a.o.Store.Frozen, nil)
+	switch {
+	case a.ctx.Err() != nil:
+		return context.Cause(a.ctx)
+	case err != nil:
+		return endWith(drill.Skipped, "it is not known whether drills are frozen: %v", err)
+	case f.On:
+		return endWith(drill.Skipped, "%s", frozenCause(f).reason)
+	}
+	run := a.snapshot()
+	err = doWithTimeout(a.ctx, callTimeout, func(ctx context.Context) error { return a.o.Production.Ready(ctx, run) })
+	switch {
+	case a.ctx.Err() != nil:
+		return context.Cause(a.ctx)
+	case err != nil:
+		return endWith(drill.Skipped, "%v", err)
+	}
+	a.env, err = callWithTimeout(a.ctx, openTimeout, func(ctx context.Context) (drill.Environment, error) {
+		return a.o.Environments.Open(ctx, run)
+	}, closeLateEnvironment)
+	switch {
+	case a.ctx.Err() != nil:
+		return context.Cause(a.ctx)
+	case err != nil:
+		return endWith(drill.Inconclusive, "the %s could not be built: %v", run.Spec.Target, err)
+	}
+	return nil
+}
+
+// closeLateEnvironment takes down a stage that came when nobody waited for it any more.
+func closeLateEnvironment(s drill.Environment) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	_, _ = recoverPanic(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, s.Close(ctx) })
+}
+
+// checkBrakes trips the way by which a run is stopped, before there is anything to stop.
+func (a *activeRun) checkBrakes() error {
+	took, err := callWithTimeout(a.ctx, callTimeout, a.env.Canary, nil)
+	switch {
+	case a.ctx.Err() != nil:
+		return context.Cause(a.ctx)
+	case err != nil:
+		return endWith(drill.Failed, "the brakes do not work: %v", err)
+	case took > drill.ClearLimit:
+		return endWith(drill.Failed, "the brakes are slow: clearing a canary took %.1f s, of at most %.0f", took.Seconds(), drill.ClearLimit.Seconds())
+	}
+	a.update(func(r *drill.Run) {
+		r.Phases[len(r.Phases)-1].Note = fmt.Sprintf("a canary was let go after %d ms", took.Milliseconds())
+	})
+	return nil
+}
+
+// runBaseline starts the load and waits for the steady state.
+func (a *activeRun) runBaseline() error {
+	run := a.snapshot()
+	if run.Spec.Scenario.Baseline > 0 {
+		a.enterPhase(drill.PhaseBaseline, "")
+	}
+	zero, err := callWithTimeout(a.ctx, openTimeout, a.env.Start, nil)
+	switch {
+	case a.ctx.Err() != nil:
+		return context.Cause(a.ctx)
+	case err != nil:
+		return endWith(drill.Inconclusive, "the load could not be started: %v", err)
+	}
+	a.mu.Lock()
+	a.facts.ScenarioStart = zero
+	a.lastFresh = time.Now()
+	a.mu.Unlock()
+	if run.Spec.Scenario.Baseline == 0 {
+		return nil
+	}
+	if err := a.waitUntil(0); err != nil {
+		return err
+	}
+	if err := a.mustObserve(); err != nil {
+		return err
+	}
+	l := a.evaluation()
+	why, few := l.UnsteadyBaseline()
+	if why == "" {
+		return nil
+	}
+	if wrong := l.ViolationsSoFar(); wrong != "" {
+		return endWith(drill.Failed, "before there was any trouble: %s", wrong)
+	}
+	if wrong := l.BaselinePreconditionFailure(); wrong != "" {
+		return endWith(drill.Inconclusive, "before there was any trouble: %s", wrong)
+	}
+	if few {
+		return endWith(drill.Inconclusive, "there is nothing to compare with: %s", why)
+	}
+	return endWith(drill.Skipped, "the steady state does not hold: %s", why)
+}
+
+// runClear makes sure that nothing is left of what was injected.
+func (a *activeRun) runClear() error {
+	a.enterPhase(drill.PhaseClear, "")
+	cleared, err := a.clearAll(a.ctx)
+	a.undoSteps(a.ctx)
+	switch {
+	case a.ctx.Err() != nil:
+		return context.Cause(a.ctx)
+	case err != nil:
+		return endWith(drill.Failed, "the faults did not clear: %v", err)
+	case !cleared.Confirmed || cleared.Held > 0:
+		return endWith(drill.Failed, "the faults did not clear: %d calls are still held", cleared.Held)
+	}
+	return nil
+}
+
+// runRecovery waits until all is as before, or the limit has passed.
+func (a *activeRun) runRecovery() error {
+	a.enterPhase(drill.PhaseRecover, "")
+	spec := a.snapshot().Spec
+	limit := spec.Scenario.Duration + spec.Recovery
+	for {
+		if err := a.mustObserve(); err != nil {
+			return err
+		}
+		l := a.evaluation()
+		why := l.UnsteadyAfter()
+		a.mu.Lock()
+		a.facts.SteadyState, a.facts.UnsteadyReason = why == "", why
+		a.facts.RecoveryTime = max(0, l.Evidence.At-spec.Scenario.DisturbanceEnd())
+		a.record.Recovered = a.facts.RecoveryTime
+		a.mu.Unlock()
+		if why == "" || l.Evidence.At >= limit || a.scenarioNow() > limit+time.Minute {
+			return nil
+		}
+		if err := sleepUntil(a.ctx, time.Now().Add(observeInterval/2)); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *activeRun) recoveryNote() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.facts.SteadyState {
+		return "not as before: " + a.facts.UnsteadyReason
+	}
+	return "as before " + drill.FormatDuration(a.facts.RecoveryTime.Round(time.Second)) + " after the trouble"
+}
+
+// finalObservation gathers what the verdict rests on.
+func (a *activeRun) finalObservation() error {
+	a.mu.Lock()
+	a.facts.Complete = true
+	a.mu.Unlock()
+	if err := a.mustObserve(); err != nil {
+		return err
+	}
+	run := a.snapshot()
+	drift, err := callWithTimeout(a.ctx, callTimeout, func(ctx context.Context) (drill.Reading, error) { return a.o.Production.Drift(ctx, run) }, nil)
+	if err != nil {
+		if a.ctx.Err() != nil {
+			return context.Cause(a.ctx)
+		}
+		drift = drill.Reading{Reason: "production could not be looked at: " + err.Error()}
+	}
+	a.mu.Lock()
+	a.facts.Drift = drift
+	a.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,283 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"headgate/runbooks/drill"
+)
+
+// How a runner takes its time, on the wall clock.
+const (
+	// LeaseTTL is how long a fault lasts without being renewed.
+	LeaseTTL      = time.Second
+	renewInterval = LeaseTTL / 5
+	// StoreLease is how long the lock lasts without Save.
+	StoreLease   = 15 * time.Second
+	saveInterval = 3 * time.Second
+	maxUnsaved   = 10 * time.Second // without a Save that worked, a run stops
+
+	productionInterval = 200 * time.Millisecond // of production
+	observeInterval    = time.Second
+	maxBlind           = 8 * time.Second // without fresh evidence, a run stops
+
+	openTimeout  = 30 * time.Second
+	callTimeout  = 5 * time.Second
+	closeTimeout = 10 * time.Second
+	saveAttempts = 5
+)
+
+// Errors of a runner.
+var (
+	ErrNotRunning = errors.New("the run has ended already")
+	ErrClosed     = errors.New("no drill can begin: headgate is shutting down")
+)
+
+// Options are what a runner needs.
+type Options struct {
+	Store        drill.Store
+	Environments drill.EnvironmentFactory
+	Production   drill.Production
+	Version      string // of headgate
+	Log          *slog.Logger
+	// Ended is told of every run that has ended, once, from the run's own
+	// goroutine. May be nil.
+	OnEnded func(drill.Run)
+}
+
+// Request asks for a run.
+type Request struct {
+	Spec      drill.Spec
+	Trigger   drill.Trigger
+	Actor     string
+	Reason    string    // in the words of the actor; may be empty
+	Speed     float64   // 0: that of the spec
+	Scheduled time.Time // the occurrence; zero by hand
+}
+
+// Runner carries out drills, one at a time. Its methods may be called from any
+// goroutine.
+type Runner struct {
+	o Options
+
+	mu        sync.Mutex
+	current   *activeRun
+	lastEnded *activeRun // that ended last
+	closed    bool
+	runs      sync.WaitGroup
+}
+
+// New returns a runner.
+func New(o Options) (*Runner, error) {
+	switch {
+	case o.Store == nil || o.Environments == nil || o.Production == nil:
+		return nil, errors.New("a runner of drills needs a store, an opener and production")
+	case o.Log == nil:
+		return nil, errors.New("a runner of drills needs a log")
+	}
+	return &Runner{o: o}, nil
+}
+
+// Start claims a run and begins it; it returns once the claim is written. It fails
+// with ErrClaimed, ErrFrozen, ErrClosed, a *BusyError that says who runs, or
+// SpecErrors.
+func (r *Runner) Start(ctx context.Context, q Request) (drill.Run, error) {
+	run, err := r.newRun(q)
+	if err != nil {
+		return drill.Run{}, err
+	}
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return drill.Run{}, ErrClosed
+	}
+	r.runs.Add(1)
+	r.mu.Unlock()
+	a, err := r.claim(ctx, run)
+	if err != nil {
+		r.runs.Done()
+		return drill.Run{}, err
+	}
+	go func() {
+		defer r.runs.Done()
+		a.run()
+		r.mu.Lock()
+		r.lastEnded = a
+		if r.current == a { // the next may have begun already
+			r.current = nil
+		}
+		r.mu.Unlock()
+		close(a.done)
+	}()
+	return a.snapshot(), nil
+}
+
+// newRun is the run that a request asks for.
+func (r *Runner) newRun(q Request) (drill.Run, error) {
+	speed := q.Speed
+	if speed == 0 {
+		speed = max(q.Spec.Speed, 1)
+	}
+	if math.IsNaN(speed) || speed < 1 || speed > drill.MaxSpeed {
+		return drill.Run{}, fmt.Errorf("the speed must be 1 to %d, is %v", drill.MaxSpeed, speed)
+	}
+	if q.Spec.Target == drill.Live && speed != 1 {
+		return drill.Run{}, errors.New("the speed of a live drill must be 1: production runs no faster")
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return drill.Run{}, fmt.Errorf("name the run: %w", err)
+	}
+	now := wallNow()
+	return drill.Run{
+		ID: id.String(), Drill: q.Spec.ID, Name: q.Spec.Name, Spec: q.Spec, Version: r.o.Version,
+		Trigger: q.Trigger, Actor: q.Actor, Speed: speed, Scheduled: q.Scheduled.UTC(), Started: now, Status: drill.Claimed,
+		Phases: []drill.Phase{{Name: drill.PhaseClaim, Started: now, Note: q.Reason}},
+	}, nil
+}
+
+// wallNow is the time of day as records have it.
+func wallNow() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+func (r *Runner) claim(ctx context.Context, run drill.Run) (*activeRun, error) {
+	fence, err := r.o.Store.Claim(ctx, run.Started, run, StoreLease)
+	if err != nil {
+		return nil, fmt.Errorf("claim the run: %w", err)
+	}
+	run.Fence = fence
+	a := newActiveRun(r.o, run)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current = a
+	if r.closed {
+		a.stop(ErrClosed)
+	}
+	return a, nil
+}
+
+// Current returns how far the run has come that goes on, and false if there is none.
+func (r *Runner) Current() (drill.Run, bool) {
+	r.mu.Lock()
+	a := r.current
+	r.mu.Unlock()
+	if a == nil {
+		return drill.Run{}, false
+	}
+	return a.snapshot(), true
+}
+
+// Abort stops a run: its faults are cleared within ClearLimit and its steps taken
+// back. It returns the run once that is done, or when ctx ends; the verdict may not
+// have been written by then. ErrNotRunning: no such run goes on here.
+func (r *Runner) Abort(ctx context.Context, id, actor, reason string) (drill.Run, error) {
+	r.mu.Lock()
+	a := r.current
+	r.mu.Unlock()
+	if a == nil || a.id != id {
+		return drill.Run{}, ErrNotRunning
+	}
+	a.stop(&stopCause{reason: withReason("aborted by "+actorOrUnknown(actor), reason)})
+	select {
+	case <-a.cleanedUp:
+		return a.snapshot(), nil
+	case <-ctx.Done():
+		return a.snapshot(), ctx.Err()
+	}
+}
+
+// Wait returns a run when it has ended, or as it stands when ctx ends. Of runs
+// before the last one it returns what the record has.
+func (r *Runner) Wait(ctx context.Context, id string) (drill.Run, error) {
+	r.mu.Lock()
+	a := r.current
+	if a == nil || a.id != id {
+		a = r.lastEnded
+	}
+	r.mu.Unlock()
+	if a != nil && a.id == id {
+		select {
+		case <-a.done:
+			return a.snapshot(), nil
+		case <-ctx.Done():
+			return a.snapshot(), ctx.Err()
+		}
+	}
+	return r.o.Store.Run(ctx, id)
+}
+
+// Freeze forbids drills until Unfreeze, and stops the one that runs.
+func (r *Runner) Freeze(ctx context.Context, actor, reason string) error {
+	f := drill.Freeze{On: true, Actor: actor, Reason: reason, Since: wallNow()}
+	if err := r.o.Store.SetFreeze(ctx, f); err != nil {
+		return fmt.Errorf("freeze drills: %w", err)
+	}
+	r.mu.Lock()
+	a := r.current
+	r.mu.Unlock()
+	if a != nil {
+		a.stop(frozenCause(f))
+	}
+	return nil
+}
+
+// Unfreeze allows drills again.
+func (r *Runner) Unfreeze(ctx context.Context, actor, reason string) error {
+	if err := r.o.Store.SetFreeze(ctx, drill.Freeze{Actor: actor, Reason: reason, Since: wallNow()}); err != nil {
+		return fmt.Errorf("unfreeze drills: %w", err)
+	}
+	return nil
+}
+
+// Close stops the run that goes on, refuses new ones, and waits until all is taken
+// down or ctx ends.
+func (r *Runner) Close(ctx context.Context) error {
+	r.mu.Lock()
+	r.closed = true
+	a := r.current
+	r.mu.Unlock()
+	if a != nil {
+		a.stop(&stopCause{reason: "headgate is shutting down"})
+	}
+	done := make(chan struct{})
+	go func() { r.runs.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the drill to end: %w", ctx.Err())
+	}
+}
+
+// stopCause is why a run was stopped early.
+type stopCause struct {
+	reason     string
+	violations string // what was seen to be broken by then; empty: nothing
+}
+
+// Errored is the reason.
+func (s *stopCause) Error() string { return s.reason }
+
+func frozenCause(f drill.Freeze) *stopCause {
+	return &stopCause{reason: withReason("drills were frozen by "+actorOrUnknown(f.Actor), f.Reason)}
+}
+
+func withReason(what, reason string) string {
+	if reason == "" {
+		return what
+	}
+	return what + ": " + drill.FirstLine(reason)
+}
+
+func actorOrUnknown(actor string) string {
+	if actor == "" {
+		return "somebody"
+	}
+	return actor
+}

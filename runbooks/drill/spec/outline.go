@@ -1,0 +1,85 @@
+package spec
+
+import (
+	"fmt"
+
+	"headgate/runbooks/drill"
+)
+
+// Outline says what a run does and touches, in order, a line each. It changes
+// nothing.
+func Outline(s drill.Spec) []string {
+	sc := s.Scenario
+	lines := []string{"check that production is well: no open page, no pass-through, no freeze, budget left"}
+	switch s.Target {
+	case drill.Live:
+		lines = append(lines, "take the production upstream path of "+liveScope(s))
+	default:
+		lines = append(lines, "build a twin with the pool's settings and rules, and its own endpoint; production is not touched")
+	}
+	lines = append(lines, "trip the brakes on a canary")
+	if sc.Baseline > 0 {
+		lines = append(lines, fmt.Sprintf("for %s: see that the steady state holds", drill.FormatDuration(sc.Baseline)))
+	}
+	a := sc.Arrivals
+	if a.Rate > 0 {
+		lines = append(lines, fmt.Sprintf("for %s: send %v tasks per second", drill.FormatDuration(sc.Duration), a.Rate))
+	}
+	for _, b := range a.Bursts {
+		lines = append(lines, fmt.Sprintf("from %s to %s: %v times as many", drill.FormatDuration(b.From), drill.FormatDuration(b.To), b.Multiple))
+	}
+	for _, i := range sc.Faults {
+		lines = append(lines, injectionOutline(i, affectedCalls(s)))
+	}
+	for _, i := range sc.Slack {
+		lines = append(lines, injectionOutline(i, "calls to Slack"))
+	}
+	for _, st := range sc.Steps {
+		lines = append(lines, stepOutline(st))
+	}
+	return append(lines,
+		"clear all faults, confirm that, and take steps back in reverse",
+		fmt.Sprintf("for at most %s: wait until all is as before", drill.FormatDuration(s.Recovery)))
+}
+
+func liveScope(s drill.Spec) string {
+	if s.Marked {
+		return fmt.Sprintf("tasks with a signed drill header and of no others, %d at most", drill.MaxLiveTasks)
+	}
+	return fmt.Sprintf("%s of the tasks at most, %d in all", drill.FormatAmount(s.Share, drill.UnitRatio), drill.MaxLiveTasks)
+}
+
+func affectedCalls(s drill.Spec) string {
+	if s.Marked {
+		return "calls of tasks with the header"
+	}
+	return "calls to the endpoint"
+}
+
+func injectionOutline(i drill.Injection, what string) string {
+	text := fmt.Sprintf("from %s to %s: %s befalls %s of %s",
+		drill.FormatDuration(i.From), drill.FormatDuration(i.From+i.For), i.Kind, drill.FormatAmount(i.Share, drill.UnitRatio), what)
+	switch {
+	case i.Jitter > 0:
+		text += fmt.Sprintf(" (%s ± %s)", drill.FormatDuration(i.Delay), drill.FormatDuration(i.Jitter))
+	case i.Delay > 0:
+		text += fmt.Sprintf(" (%s)", drill.FormatDuration(i.Delay))
+	case i.Code > 0:
+		text += fmt.Sprintf(" (%d)", i.Code)
+	}
+	return text
+}
+
+func stepOutline(st drill.Step) string {
+	words := map[drill.StepKind]string{
+		drill.StepRollback:   "take the gate out: pass-through",
+		drill.StepRestore:    "put the gate back",
+		drill.StepLockRecord: "lock the record",
+		drill.StepLoseSlots:  fmt.Sprintf("let the endpoint work on %d calls fewer at once", st.Count),
+	}
+	text := "at " + drill.FormatDuration(st.At) + ": " + words[st.Kind]
+	if st.For > 0 {
+		text += ", for " + drill.FormatDuration(st.For)
+	}
+	return text
+}

@@ -1,0 +1,319 @@
+package spec
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"headgate/internal/strictyaml"
+	"headgate/proxy/fault"
+	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/schedule"
+)
+
+const (
+	maxID       = 63
+	minDuration = 10 * time.Second
+)
+
+// validate checks what the settings of a definition mean together.
+func (l specReader) validate(path string, s *drill.Spec, set Settings) {
+	c := linter{specReader: l, path: path, spec: s, settings: set}
+	c.identity()
+	c.target()
+	c.times()
+	c.load()
+	c.faults("scenario.faults", s.Scenario.Faults)
+	c.faults("scenario.slack", s.Scenario.Slack)
+	c.steps()
+	c.checkExpectations()
+}
+
+// Validate says what is wrong with a spec that was not read from a file, as SpecErrors.
+func Validate(s drill.Spec, set Settings) error {
+	l := newSpecReader("")
+	l.validate("", &s, set)
+	return l.Err()
+}
+
+type linter struct {
+	specReader
+	path     string
+	spec     *drill.Spec
+	settings Settings
+}
+
+func (c *linter) reject(path, format string, args ...any) {
+	c.Reportf(strictyaml.Join(c.path, path), format, args...)
+}
+
+var idPattern = regexp.MustCompile(`^[a-z][a-z0-9]*([-_][a-z0-9]+)*$`)
+
+func (c *linter) identity() {
+	s := c.spec
+	if !idPattern.MatchString(s.ID) {
+		c.reject("id", "must be a word that stays with the drill, of small letters, digits and dashes, such as weekly-burst; is %s", strictyaml.Quote(s.ID))
+	}
+	zone := s.Zone
+	if s.Zone != "" {
+		if _, err := schedule.ParseZone(s.Zone); err != nil {
+			c.reject("zone", "must be a time zone such as Europe/Berlin or UTC, is %s", strictyaml.Quote(s.Zone))
+			zone = ""
+		}
+		if s.Schedule == "" {
+			c.reject("zone", "has no effect without a schedule")
+		}
+	}
+	if s.Schedule != "" {
+		if _, err := schedule.ParseSchedule(s.Schedule, zone); err != nil {
+			c.reject("schedule", "%v", err)
+		}
+	}
+	if s.CatchUp > 0 && s.Schedule == "" {
+		c.reject("catch_up", "has no effect without a schedule")
+	}
+}
+
+func (c *linter) target() {
+	s := c.spec
+	if len(c.settings.Pools) > 0 && s.Pool != "" && !slices.Contains(c.settings.Pools, s.Pool) {
+		c.reject("pool", "must be one of %s, is %s", strings.Join(c.settings.Pools, ", "), strictyaml.Quote(s.Pool))
+	}
+	switch s.Target {
+	case drill.Twin:
+		if s.Share != 0 || s.Marked {
+			c.reject("share", "and marked are for target: live; a twin is loaded as a whole")
+		}
+	case drill.Live:
+		c.live()
+	default:
+		c.reject("target", "must be twin or live, is %s", strictyaml.Quote(string(s.Target)))
+	}
+}
+
+// live checks what may touch production.
+func (c *linter) live() {
+	s := c.spec
+	switch {
+	case !c.settings.AllowLive:
+		c.reject("target", "must be twin: live touches production, and needs allow_live: true in the settings")
+	case s.Share == 0 && !s.Marked:
+		c.reject("share", "must say how much of production may be touched, at most %v, or use marked: true", drill.MaxLiveShare)
+	}
+	if s.Share > drill.MaxLiveShare {
+		c.reject("share", "must be at most %v, is %v", drill.MaxLiveShare, s.Share)
+	}
+	if s.Speed != 1 {
+		c.reject("speed", "must be 1 for a live drill: production runs no faster")
+	}
+	if len(s.Scenario.Slack) > 0 || len(s.Scenario.Steps) > 0 {
+		c.reject("scenario", "must have only faults for a live drill: steps and faults to Slack are for a twin")
+	}
+	if s.Scenario.Workers != 0 || s.Scenario.Service != "" || s.Scenario.Arrivals.Rate != 0 || len(s.Scenario.Arrivals.Bursts) > 0 {
+		c.reject("scenario", "must leave out workers, service and arrivals for a live drill: they are production's own")
+	}
+	if len(s.Scenario.Faults) == 0 {
+		c.reject("scenario.faults", "must name at least one fault for a live drill")
+	}
+	for i, e := range slices.Concat(s.Expect, s.AbortIf) {
+		if k, _ := drill.LookupMeasure(e.Measure); !k.Live {
+			c.reject("expect", "%s cannot be seen by a live drill (expectation %d)", e.Measure, i+1)
+		}
+	}
+}
+
+func (c *linter) times() {
+	s := c.spec
+	d := s.Scenario.Duration
+	if d < minDuration {
+		c.reject("scenario.duration", "must be at least %s, is %s", drill.FormatDuration(minDuration), drill.FormatDuration(d))
+	}
+	if s.Recovery < minDuration {
+		c.reject("recovery", "must be at least %s: how long it may take until all is as before; is %s", drill.FormatDuration(minDuration), drill.FormatDuration(s.Recovery))
+	}
+	if whole := d + s.Scenario.Baseline + s.Recovery; whole > drill.MaxDuration {
+		c.reject("scenario.duration", "must be at most %s together with baseline and recovery, is %s", drill.FormatDuration(drill.MaxDuration), drill.FormatDuration(whole))
+	}
+}
+
+func (c *linter) load() {
+	s := c.spec.Scenario
+	if c.spec.Target == drill.Live {
+		return
+	}
+	if s.Arrivals.Rate <= 0 {
+		c.reject("scenario.arrivals.rate", "must be above 0: without load nothing can be seen")
+	}
+	if !servicePattern.MatchString(s.Service) {
+		c.reject("scenario.service", "must be the time that calls take, such as uniform:5s-30s, lognormal:10s,0.6 or fixed:10s; is %s", strictyaml.Quote(s.Service))
+	} else if c.settings.Service != nil {
+		if err := c.settings.Service(s.Service); err != nil {
+			c.reject("scenario.service", "%v", err)
+		}
+	}
+	bursts := slices.Clone(s.Arrivals.Bursts)
+	for i, b := range bursts {
+		p := fmt.Sprintf("scenario.arrivals.bursts[%d]", i)
+		switch {
+		case b.To <= b.From:
+			c.reject(p, "must end after it begins: to is %s, from %s", drill.FormatDuration(b.To), drill.FormatDuration(b.From))
+		case b.To > s.Duration:
+			c.reject(p+".to", "must be at most the duration, %s, is %s", drill.FormatDuration(s.Duration), drill.FormatDuration(b.To))
+		}
+	}
+	slices.SortFunc(bursts, func(a, b drill.Burst) int { return int(a.From - b.From) })
+	for i := 1; i < len(bursts); i++ {
+		if bursts[i].From < bursts[i-1].To {
+			c.reject("scenario.arrivals.bursts", "must not overlap: one is from %s to %s, the next begins at %s",
+				drill.FormatDuration(bursts[i-1].From), drill.FormatDuration(bursts[i-1].To), drill.FormatDuration(bursts[i].From))
+		}
+	}
+	if n := s.ExpectedTasks(c.spec.Recovery); n > drill.MaxTasks {
+		c.reject("scenario.arrivals", "must come to at most %d tasks, comes to %.0f", drill.MaxTasks, n)
+	}
+}
+
+var servicePattern = regexp.MustCompile(`^(fixed|uniform|lognormal|bimodal|tokens):[0-9a-z.,µ-]+$`)
+
+func (c *linter) faults(path string, all []drill.Injection) {
+	for i, in := range all {
+		p := fmt.Sprintf("%s[%d]", path, i)
+		c.window(p, in.From, in.For)
+		if in.Share == 0 {
+			c.reject(p+".share", "must be above 0: a share of 0 has no effect")
+		}
+		c.kind(p, in.Fault)
+	}
+	for i, a := range all {
+		for _, b := range all[i+1:] {
+			if a.Kind == b.Kind && a.From < b.From+b.For && b.From < a.From+a.For {
+				c.reject(path, "must not have two faults %s at the same time", a.Kind)
+			}
+		}
+	}
+}
+
+// window checks that something lies within the scenario.
+func (c *linter) window(path string, from, length time.Duration) {
+	d := c.spec.Scenario.Duration
+	switch {
+	case length <= 0:
+		c.reject(path+".for", "must be above 0: a fault ends by itself")
+	case from+length > d:
+		c.reject(path, "must end within the duration, %s, ends at %s", drill.FormatDuration(d), drill.FormatDuration(from+length))
+	}
+}
+
+func (c *linter) kind(path string, f fault.Fault) {
+	if !slices.Contains(fault.Kinds(), f.Kind) {
+		names := make([]string, 0, len(fault.Kinds()))
+		for _, k := range fault.Kinds() {
+			names = append(names, string(k))
+		}
+		c.reject(path+".kind", "must be one of %s, is %s", strings.Join(names, ", "), strictyaml.Quote(string(f.Kind)))
+		return
+	}
+	slow := f.Kind == fault.Latency || f.Kind == fault.Drip
+	switch {
+	case slow && f.Delay <= 0:
+		c.reject(path+".delay", "must be above 0 for %s", f.Kind)
+	case !slow && (f.Delay != 0 || f.Jitter != 0):
+		c.reject(path+".delay", "has no effect on %s, only on latency and drip", f.Kind)
+	case f.Jitter > f.Delay:
+		c.reject(path+".jitter", "must be at most the delay, %s, is %s", drill.FormatDuration(f.Delay), drill.FormatDuration(f.Jitter))
+	}
+	switch {
+	case f.Kind == fault.Status && f.Code == 0:
+		c.reject(path+".code", "must say which status from 400 to 599 is answered")
+	case f.Kind != fault.Status && f.Code != 0:
+		c.reject(path+".code", "has no effect on %s, only on status", f.Kind)
+	}
+}
+
+func (c *linter) steps() {
+	steps := c.spec.Scenario.Steps
+	for i, s := range steps {
+		p := fmt.Sprintf("scenario.steps[%d]", i)
+		switch s.Kind {
+		case drill.StepRollback, drill.StepRestore, drill.StepLockRecord, drill.StepLoseSlots:
+		default:
+			c.reject(p+".do", "must be one of rollback, restore, lock_record and lose_slots, is %s", strictyaml.Quote(string(s.Kind)))
+			continue
+		}
+		if s.At+s.For > c.spec.Scenario.Duration {
+			c.reject(p, "must end within the duration, %s, ends at %s", drill.FormatDuration(c.spec.Scenario.Duration), drill.FormatDuration(s.At+s.For))
+		}
+		if (s.Kind == drill.StepLoseSlots) != (s.Count > 0) {
+			c.reject(p+".count", "must say how many slots are lost, for lose_slots only")
+		}
+		if s.Kind == drill.StepRestore && !slices.ContainsFunc(steps, func(o drill.Step) bool { return o.Kind == drill.StepRollback && o.At < s.At && o.For == 0 }) {
+			c.reject(p, "has nothing to restore: a rollback without for has to come before")
+		}
+	}
+}
+
+// checkExpectations refuses a drill that proves nothing or cannot be stopped.
+func (c *linter) checkExpectations() {
+	s := c.spec
+	if len(s.Expect) == 0 {
+		c.reject("expect", "must have at least one expectation, such as late_share <= 5%%: a drill without one proves nothing")
+	}
+	if len(s.AbortIf) == 0 {
+		c.reject("abort_if", "must say when the drill is to stop, such as error_share >= 50%%")
+	}
+	c.checkUnique("expect", s.Expect)
+	c.checkUnique("abort_if", s.AbortIf)
+	for i, e := range s.AbortIf {
+		if k, _ := drill.LookupMeasure(e.Measure); !k.DuringRun {
+			c.reject(fmt.Sprintf("abort_if[%d]", i), "%s is known only at the end, when there is nothing to stop", e.Measure)
+		}
+		if e.Compare == drill.AtLeast && e.Limit == 0 {
+			c.reject(fmt.Sprintf("abort_if[%d]", i), "%s holds at once: the drill would always stop", e)
+		}
+		if e.Compare == drill.AtMost {
+			c.reject(fmt.Sprintf("abort_if[%d]", i), "must be written with >=: it says from which value on the drill stops")
+		}
+	}
+	for i, e := range s.Expect {
+		if e.Compare == drill.AtLeast && e.Limit == 0 || e.Compare == drill.AtMost && e.Unit == drill.UnitRatio && e.Limit >= 1 {
+			c.reject(fmt.Sprintf("expect[%d]", i), "%s always holds: it proves nothing", e)
+		}
+		c.checkPossible(i, e)
+	}
+}
+
+// checkUnique refuses the same limit twice.
+func (c *linter) checkUnique(path string, all []drill.Expectation) {
+	for i, e := range all {
+		for _, before := range all[:i] {
+			if before.Measure == e.Measure && before.Compare == e.Compare {
+				c.reject(fmt.Sprintf("%s[%d]", path, i), "sets %s %s twice", e.Measure, e.Compare)
+			}
+		}
+	}
+}
+
+// checkPossible refuses an expectation of something that the scenario does not do.
+func (c *linter) checkPossible(i int, e drill.Expectation) {
+	s := c.spec.Scenario
+	has := func(k drill.StepKind) bool {
+		return slices.ContainsFunc(s.Steps, func(st drill.Step) bool { return st.Kind == k })
+	}
+	p := fmt.Sprintf("expect[%d]", i)
+	switch e.Measure {
+	case drill.RollbackTime:
+		if !has(drill.StepRollback) {
+			c.reject(p, "flip_time needs a step rollback")
+		}
+	case drill.RestoreTime:
+		if !has(drill.StepRestore) && !slices.ContainsFunc(s.Steps, func(st drill.Step) bool { return st.Kind == drill.StepRollback && st.For > 0 }) {
+			c.reject(p, "restore_time needs a step restore, or a rollback that ends")
+		}
+	case drill.RefusedInBaseline:
+		if s.Baseline == 0 {
+			c.reject(p, "refused_in_baseline needs scenario.baseline")
+		}
+	}
+}
