@@ -23,6 +23,7 @@ import (
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/sandbox"
 	"headgate/web/api"
 )
 
@@ -39,9 +40,8 @@ type App struct {
 	ephemeral         bool
 	withoutMonitoring bool
 	timeScale         engine.TimeScale
-	sandbox           *sandboxOverrides // of another App in a drill; nil: it is itself
-	ingress           ingressCounter
-	liveFaults        liveTransports
+	sandbox           sandboxOverrides
+	traffic           sandbox.Traffic
 	drills            *drillService // nil: there are none
 	drillMetrics      *drillMetrics
 	drillSpecs        []drill.Spec // guarded by mu
@@ -95,7 +95,7 @@ func WithoutMonitoring() Option { return func(a *App) { a.withoutMonitoring = tr
 func New(cfg *config.Config, version string, log *slog.Logger, options ...Option) (*App, error) {
 	a := &App{
 		version: version, cfg: cfg, log: log, registry: prometheus.NewRegistry(),
-		serveErrors: make(chan error, 2), gates: make(map[string]*admission.Gate),
+		traffic: sandbox.Traffic{Tag: proxy.WithDrillTraffic}, serveErrors: make(chan error, 2), gates: make(map[string]*admission.Gate),
 	}
 	for _, o := range options {
 		o(a)
@@ -120,7 +120,7 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	if a.drillSpecs, err = drillSpecs(cfg); err != nil {
 		return nil, err
 	}
-	if a.notifiers, err = newNotifiers(cfg, a.sandbox.slackTransport()); err != nil {
+	if a.notifiers, err = newNotifiers(cfg, a.sandbox.slack); err != nil {
 		return nil, err
 	}
 	if a.interactions, err = a.newInteractions(cfg); err != nil {
@@ -141,7 +141,10 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	if err := a.addPools(p); err != nil {
 		return nil, err
 	}
-	if a.rules, err = rules.Scale(a.sandbox.effectiveRules(p.rules), a.timeScale, cfg.Rules.Interval); err != nil {
+	if a.sandbox.rules != nil {
+		p.rules = a.sandbox.rules
+	}
+	if a.rules, err = rules.Scale(p.rules, a.timeScale, cfg.Rules.Interval); err != nil {
 		return nil, err
 	}
 	a.allowedHosts.Store(hostNames(cfg))

@@ -34,7 +34,7 @@ func allowLists(c config.Allow) slack.AllowList {
 // newInteractions builds what receives button presses and commands from Slack; nil if the settings have none. It opens
 // nothing.
 func (a *App) newInteractions(cfg *config.Config) (*slack.Interactions, error) {
-	if a.withoutMonitoring || a.sandbox != nil || a.notifiers.bot == nil || !buttonsEnabled(cfg.Slack) {
+	if a.withoutMonitoring || a.sandbox.speed > 0 || a.notifiers.bot == nil || !buttonsEnabled(cfg.Slack) {
 		return nil, nil
 	}
 	o := interactionOptions(cfg.Slack)

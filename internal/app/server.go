@@ -43,7 +43,7 @@ func (a *App) buildServers() error {
 	if err != nil {
 		return err
 	}
-	a.liveFaults.key = markKey(token.Reveal())
+	a.traffic.SetMarkToken(token.Reveal())
 	c := api.AdminConfig{
 		Token: token.Reveal(), Modes: control.Modes{Registry: a.actions}, Status: a, Audit: auditReader{a.store}, AuditLog: a.auditor, Actions: a.actions, Log: a.log.With("component", "web"),
 		AnonymousRead: a.cfg.Admin.AnonymousRead,
@@ -70,7 +70,7 @@ func (a *App) buildServers() error {
 	ctx, cut := context.WithCancelCause(context.Background())
 	a.cancelTasks = cut
 	ops := api.Ops{Metrics: a.registry, Ready: a.ready, Pages: people}
-	a.dataServer = newServer(a.requireAllowedHost(a.ingress.wrap(a.liveFaults.wrapIngress(a.proxy)), rejectDataHost), a.log.With("component", "data"))
+	a.dataServer = newServer(a.requireAllowedHost(a.traffic.Ingress(a.proxy), rejectDataHost), a.log.With("component", "data"))
 	a.dataServer.BaseContext = func(net.Listener) context.Context { return ctx }
 	a.adminServer = newServer(a.requireAllowedHost(api.Handler(ops, admin), a.rejectAdminHost), a.log.With("component", "admin"))
 	return nil
