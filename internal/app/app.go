@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"headgate/alerts/slack"
 	"headgate/engine"
 	"headgate/engine/rules"
 	"headgate/internal/config"
@@ -47,7 +48,7 @@ type App struct {
 	modeMetrics       *control.Metrics
 	monitorMetrics    monitorMetrics
 	notifiers         notifiers
-	interactions      *slackInteractions // nil without a way in from Slack
+	interactions      *slack.Interactions // nil: Slack cannot reach this headgate
 	store             *sqlite.Store
 	modes             *control.Controller
 	auditor           *control.AuditLog
