@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/internal/config"
+	"headgate/internal/strictyaml"
 )
 
 // Exit codes, as docs/commands.md has them.
@@ -54,8 +54,8 @@ func executeIn(ctx context.Context, h environment, args []string, stdout, stderr
 	}
 	fmt.Fprintln(stderr, "headgate: "+strings.ReplaceAll(err.Error(), "\n", "\nheadgate: "))
 	var usage usageError
-	var problem config.Diagnostic
-	var problems config.Diagnostics
+	var problem strictyaml.Diagnostic
+	var problems strictyaml.Diagnostics
 	if errors.As(err, &usage) || errors.As(err, &problem) || errors.As(err, &problems) {
 		return exitUsage
 	}
