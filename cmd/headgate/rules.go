@@ -1,83 +1,94 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"text/tabwriter"
-
 	"github.com/spf13/cobra"
 
-	"headgate/engine"
 	"headgate/engine/rules"
 	"headgate/internal/app"
+	"headgate/internal/cli"
 	"headgate/internal/config"
 )
 
-func newRules() *cobra.Command {
-	cmd := newGroup("rules", "Check, test and export the rules that are watched",
-		"Check a file of rules, run tests of rules, and write the rules that are watched. The\nservice need not run.")
-	cmd.AddCommand(newRulesCheck(), newRulesTest(), newRulesExport())
-	return cmd
-}
-
-func newRulesCheck() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "check [FILE]",
-		Short: "Check a file of rules, and list them for each pool",
-		Long: `Check a file of rules as serve does, and list what it comes to: one line for each
-rule and pool. Without a FILE, the rules that the settings lead to. Exit status 2
-means that they are not right; every mistake is said with its place.`,
-		Example: `  headgate rules check rules.yaml --config headgate.yaml
-  headgate rules check                   what is watched without a file
-  headgate rules check rules.yaml --json`,
-		Args: usageArgs(cobra.MaximumNArgs(1)),
-	}
+// configCommand adds --config, --json and what cmd runs with the settings. The
+// service need not run.
+func configCommand(cmd *cobra.Command, env cli.Env, run func(cmd *cobra.Command, s *cli.Service, cfg *config.Config, args []string) error) *cobra.Command {
+	s := cli.Service{Env: env}
 	path := configFlag(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&s.JSON, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		cfg, err := loadSettings(*path, cmd.ErrOrStderr())
+		s.Out, s.Err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+		cfg, err := loadSettings(*path, s.Err)
 		if err != nil {
 			return err
 		}
-		file := ""
-		if len(args) > 0 {
-			if file = args[0]; file == "" {
-				return usageError{fmt.Errorf("FILE must not be empty")}
-			}
-		}
-		all, err := loadRules(cfg, file)
-		if err != nil {
-			return usageError{err}
-		}
-		if asJSON {
-			return printJSON(cmd.OutOrStdout(), map[string]any{"rules": all})
-		}
-		return ruleTable(cmd.OutOrStdout(), all)
+		return run(cmd, &s, cfg, args)
 	}
 	return cmd
+}
+
+func newRules(env cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rules",
+		Short: "Validate, test and export alerting rules",
+		Long:  "Validate a rules file, run rule tests, and export the effective rules. The service\nneed not run.",
+	}
+	cmd.AddCommand(newRulesCheck(env), newRulesTest(env), newRulesExport())
+	return cmd
+}
+
+func newRulesCheck(env cli.Env) *cobra.Command {
+	return configCommand(&cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Validate a rules file and list its rules for each pool",
+		Long: `Validate a rules file as serve does, and list the resulting rules: one line for each
+rule and pool. Without a FILE, the rules that the settings select. Exit status 2 means
+that they are invalid; every error is reported with its position.`,
+		Example: `  headgate rules check rules.yaml --config headgate.yaml
+  headgate rules check                   the rules without a file
+  headgate rules check rules.yaml --json`,
+		Args: cobra.MaximumNArgs(1),
+	}, env, func(_ *cobra.Command, s *cli.Service, cfg *config.Config, args []string) error {
+		if len(args) > 0 && args[0] == "" {
+			return cli.Usagef("FILE must not be empty")
+		}
+		return s.ShowRules(cfg, first(args))
+	})
+}
+
+func newRulesTest(env cli.Env) *cobra.Command {
+	return configCommand(&cobra.Command{
+		Use:   "test FILE...",
+		Short: "Run rule tests",
+		Long: `Run files of rule tests: they give input series, and the values, states and events
+expected at given times. Exit status 4 means that an expectation was not met, 2 that a
+file is invalid. docs/rules.md describes the format.`,
+		Example: `  headgate rules test *.test.yaml
+  headgate rules test queue.test.yaml --json`,
+		Args: cobra.MinimumNArgs(1),
+	}, env, func(cmd *cobra.Command, s *cli.Service, cfg *config.Config, args []string) error {
+		return s.TestRules(cmd.Context(), cfg, args)
+	})
 }
 
 func newRulesExport() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write the rules that are watched as a file",
-		Long: `Write the rules that the settings lead to: as a file of rules to start from, or as
-a file of alerts for a Prometheus that scrapes headgate. In a file of rules the
-thresholds are the ones that were derived from the pools' settings; they no longer
-follow them.`,
+		Short: "Export the effective rules to a file",
+		Long: `Export the rules that the settings select: as a rules file to start from, or as
+alerting rules for a Prometheus that scrapes headgate. In a rules file the thresholds
+are those that were derived from the settings of the pools; they no longer follow
+them.`,
 		Example: `  headgate rules export --config headgate.yaml > rules.yaml
   headgate rules export --config headgate.yaml --format prometheus > headgate.rules.yaml`,
-		Args: usageArgs(cobra.NoArgs),
 	}
 	path := configFlag(cmd)
 	cmd.Flags().StringVar(&format, "format", rules.FormatYAML, "yaml or prometheus")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions( // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions( // fails only for a flag that does not exist
 		[]string{rules.FormatYAML, rules.FormatPrometheus}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if format != rules.FormatYAML && format != rules.FormatPrometheus {
-			return usageError{fmt.Errorf("--format must be %s or %s", rules.FormatYAML, rules.FormatPrometheus)}
+			return cli.Usagef("--format must be %s or %s", rules.FormatYAML, rules.FormatPrometheus)
 		}
 		cfg, err := loadSettings(*path, cmd.ErrOrStderr())
 		if err != nil {
@@ -92,28 +103,23 @@ follow them.`,
 	return cmd
 }
 
-// loadRules returns the rules of a file, made for the pools of the settings; without a file those that a service with
-// these settings evaluates.
-func loadRules(cfg *config.Config, file string) ([]engine.Rule, error) {
-	if file == "" {
-		return app.Rules(cfg)
+func newAlerts(env cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "alerts",
+		Short: "Test alert delivery",
+		Long:  "Test whether notifications about incidents can be delivered.",
 	}
-	return rules.Load(file, app.RuleSettings(cfg))
-}
-
-func ruleTable(w io.Writer, all []engine.Rule) error {
-	rows := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(rows, "RULE\tPOOL\tWARN AT\tPAGE AT\tCLEAR BELOW\tRUNBOOK\tACTION")
-	for _, r := range all {
-		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s for %s\t%s\t%s\n", sanitize(r.Name), orDash(r.Pool), limitText(r.Warn, r.Unit), limitText(r.Page, r.Unit),
-			formatValue(&r.Clear.Below, r.Unit), formatSeconds(r.Clear.For.Seconds()), orDash(r.Runbook), orDash(r.Action))
-	}
-	return rows.Flush()
-}
-
-func limitText(t engine.Threshold, unit string) string {
-	if !t.Set {
-		return "-"
-	}
-	return fmt.Sprintf("%s for %s", formatValue(&t.At, unit), formatSeconds(t.For.Seconds()))
+	cmd.AddCommand(configCommand(&cobra.Command{
+		Use:   "test",
+		Short: "Test the Slack token, its scopes and the channels",
+		Long: `Test what sending needs: the Slack token, its scopes, and in each channel membership, a
+post, an edit, a look-up and a deletion. If all works, nothing is left behind. Exit
+status 1 means that a check failed, and the output says what to do about it. The
+service need not run.`,
+		Example: `  headgate alerts test --config headgate.yaml
+  headgate alerts test --config headgate.yaml --json | jq '.checks[] | select(.ok | not)'`,
+	}, env, func(cmd *cobra.Command, s *cli.Service, cfg *config.Config, _ []string) error {
+		return s.TestAlertDelivery(cmd.Context(), cfg)
+	}))
+	return cmd
 }
