@@ -13,7 +13,7 @@ import (
 
 	"headgate/engine"
 	"headgate/engine/tsdb"
-	"headgate/internal/strictyaml"
+	"headgate/internal/format"
 )
 
 // The formats of Export.
@@ -47,12 +47,12 @@ func Export(w io.Writer, all []engine.Rule, format string) error {
 
 // MarshalYAML writes the duration as ParseDuration reads it.
 func (d thresholdDoc) MarshalYAML() (any, error) {
-	return map[string]any{"at": d.At, "for": strictyaml.FormatDuration(d.For)}, nil
+	return map[string]any{"at": d.At, "for": format.Duration(d.For)}, nil
 }
 
 // MarshalYAML writes the duration as ParseDuration reads it.
 func (c clearDoc) MarshalYAML() (any, error) {
-	return map[string]any{"below": c.Below, "for": strictyaml.FormatDuration(c.For)}, nil
+	return map[string]any{"below": c.Below, "for": format.Duration(c.For)}, nil
 }
 
 // ruleDocs returns rules as a file that stands for the same ones. A rule that is the same in several pools is there

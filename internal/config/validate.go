@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"headgate/internal/format"
 	"headgate/internal/strictyaml"
 )
 
@@ -146,7 +147,7 @@ func (l checker) checkPools(pools []Pool) {
 		l.checkMemoryLimits(at, p.Limits)
 		l.checkQueueLimit(at, p)
 		if k := p.StreamKeepalive; k > 0 && k < time.Second {
-			l.Refuse(strictyaml.Join(at, "stream_keepalive"), "must be 0s (off) or at least 1s", strictyaml.FormatDuration(k))
+			l.Refuse(strictyaml.Join(at, "stream_keepalive"), "must be 0s (off) or at least 1s", format.Duration(k))
 		}
 		l.checkEndpoints(strictyaml.Join(at, "endpoints"), p.Endpoints)
 	}
@@ -186,9 +187,9 @@ func (l checker) checkObjectives(at string, p Pool) {
 	}
 	rule := "must be less than slo.turnaround, since a task of that age has broken the promise before anything is refused"
 	if l.Reference(turnaround) == "" {
-		rule = "must be less than slo.turnaround (" + strictyaml.FormatDuration(p.SLO.Turnaround) + "), since a task of that age has broken the promise before anything is refused"
+		rule = "must be less than slo.turnaround (" + format.Duration(p.SLO.Turnaround) + "), since a task of that age has broken the promise before anything is refused"
 	}
-	l.Refuse(age, rule, strictyaml.FormatDuration(p.Admission.MaxQueueAge))
+	l.Refuse(age, rule, format.Duration(p.Admission.MaxQueueAge))
 }
 
 func (l checker) checkMemoryLimits(at string, m Limits) {

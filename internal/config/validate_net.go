@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/internal/format"
 	"headgate/internal/strictyaml"
 )
 
@@ -165,13 +166,13 @@ func (l checker) checkAlerting(c *Config) {
 	}
 	l.checkInteractivity(c)
 	if i := c.Rules.Interval; i > 0 && (i < time.Second || i > maxRulesInterval) {
-		l.Refuse("rules.interval", "must be 1s to 1m", strictyaml.FormatDuration(i))
+		l.Refuse("rules.interval", "must be 1s to 1m", format.Duration(i))
 	}
 	if s := c.Retention.Samples; s > 0 && s < minSampleRetention {
-		l.Refuse("retention.samples", "must be at least 3d6h, the longest window of the built-in rules and what it is evaluated over", strictyaml.FormatDuration(s))
+		l.Refuse("retention.samples", "must be at least 3d6h, the longest window of the built-in rules and what it is evaluated over", format.Duration(s))
 	}
 	if h := c.Heartbeat.Interval; h > 0 && h < minHeartbeatInterval {
-		l.Refuse("heartbeat.interval", "must be at least 10s", strictyaml.FormatDuration(h))
+		l.Refuse("heartbeat.interval", "must be at least 10s", format.Duration(h))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"headgate/internal/format"
 	"headgate/internal/strictyaml"
 )
 
@@ -79,7 +80,7 @@ func formatScalar(v reflect.Value) string {
 	case Secret:
 		return value.String()
 	case time.Duration:
-		return strictyaml.FormatDuration(value)
+		return format.Duration(value)
 	case Bytes:
 		return value.String()
 	case float64:

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"headgate/internal/format"
 )
 
 // maxItems bounds a list without an items tag.
@@ -265,7 +267,7 @@ func (d *Decoder) checkSetting(s Setting, v reflect.Value, path string) {
 
 func display(v any) string {
 	if d, ok := v.(time.Duration); ok {
-		return FormatDuration(d)
+		return format.Duration(d)
 	}
 	return fmt.Sprint(v)
 }

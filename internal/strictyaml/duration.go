@@ -56,25 +56,6 @@ func ParseDuration(text string) (time.Duration, error) {
 	return sum + part, nil
 }
 
-// FormatDuration writes d so that ParseDuration reads it back: whole days as days, less than five minutes in seconds,
-// the rest as Go does without its zero parts.
-func FormatDuration(d time.Duration) string {
-	switch {
-	case d > 0 && d%day == 0:
-		return strconv.FormatInt(int64(d/day), 10) + "d"
-	case d >= 0 && d < 5*time.Minute && d%time.Second == 0:
-		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
-	}
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
-
 // AllDigits says whether text is one or more digits.
 func AllDigits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
