@@ -22,11 +22,15 @@ func TestHostileBenchmarkRuns(t *testing.T) {
 // attack on the admin plane, in turn within one run. The aim is an attacked p99
 // within twice the quiet one.
 func BenchmarkHostile(b *testing.B) {
+	e, connections := benchmarkEffort(), 10_000
+	if testing.Short() {
+		connections = 100
+	}
 	for b.Loop() {
-		got := measureAttack(b, rollbacktest.FreeFiles(10_000), 0, full)
+		got := measureAttack(b, rollbacktest.FreeFiles(connections), 0, e)
 		ratio := got.attacked.p99.against(got.quiet.p99, quotient)
 		logTable(fmt.Sprintf("Data plane at %.0f arrivals/s while the admin plane is attacked (%d connections, %d orders refused): median (least .. greatest) of %d rounds",
-			got.rate, got.open, got.refused, full.rounds), [][]string{
+			got.rate, got.open, got.refused, e.rounds), [][]string{
 			{"", "p50 ms", "p99 ms"},
 			{"quiet", got.quiet.p50.spread("%.2f"), got.quiet.p99.spread("%.2f")},
 			{"attacked", got.attacked.p50.spread("%.2f"), got.attacked.p99.spread("%.2f")},
