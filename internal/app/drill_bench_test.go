@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -101,8 +100,7 @@ func openSaturatedSandbox(b *testing.B, a *App) (stop func()) {
 			Duration: time.Hour, Workers: 16, Service: "uniform:5s-30s", Seed: 1, Arrivals: drill.Arrivals{Rate: 1.6},
 		},
 	}}
-	opener := &sandboxFactory{settings: a.currentConfig, dir: filepath.Join(a.cfg.DataDir, sandboxesDir), version: "bench"}
-	s, err := opener.Open(b.Context(), run)
+	s, err := a.drillEnvironments().Open(b.Context(), run)
 	if err != nil {
 		b.Fatal(err)
 	}

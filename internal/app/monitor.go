@@ -122,7 +122,10 @@ func (a *App) notificationPlanner(w *monitor) alerts.PlanFunc {
 		Load:  a.poolLoad,
 		NewID: newID,
 	}
-	return a.sandbox.wrapPlan(planner.Plan)
+	if a.sandbox.speed > 0 {
+		return alerts.DrillPlan(planner.Plan, a.sandbox.speed)
+	}
+	return planner.Plan
 }
 
 func (a *App) startDispatcher(w *monitor) (err error) {

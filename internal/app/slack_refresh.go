@@ -12,9 +12,9 @@ import (
 // is over for so long that the engine has let go of it: nobody else would tell there
 // that the mode has changed since, and the button would stand for ever. What it adds
 // goes through the record and the outbox, as the engine's own.
-func (d slackExecutor) refreshMessage(ctx context.Context, id, pool string) {
-	d.app.interactions.refreshMu.Lock() // what is read here must not be read twice
-	defer d.app.interactions.refreshMu.Unlock()
+func (d *slackExecutor) refreshMessage(ctx context.Context, id, pool string) {
+	d.refreshMu.Lock() // what is read here must not be read twice
+	defer d.refreshMu.Unlock()
 	if slices.ContainsFunc(d.app.monitor.engine.Incidents(), func(i engine.Incident) bool { return i.ID == id }) {
 		return // the engine tells it
 	}

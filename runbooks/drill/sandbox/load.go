@@ -1,4 +1,4 @@
-package app
+package sandbox
 
 import (
 	"context"
@@ -9,20 +9,21 @@ import (
 	"sync"
 	"time"
 
+	"headgate/internal/lifecycle"
 	"headgate/internal/loadgen"
 	"headgate/runbooks/drill"
 )
 
-// recoveryTail is how much longer than the recovery may take load is sent, in
-// scenario time: what is over has to be seen to be over.
+// recoveryTail is how much longer than the recovery limit load is sent, in scenario time, so that the recovery can be
+// observed up to its limit.
 const recoveryTail = 2 * time.Minute
 
-// maxSendLag is how much later than intended tasks may be sent, on the wall clock, at
-// the 99th percentile. It is more than the generator's own limit: a twin shares its
-// machine with production, and turnaround counts from the intended arrival.
+// maxSendLag is how much later than intended tasks may be sent, on the wall clock, at the 99th percentile. It is more
+// than the generator's own limit: a twin shares its machine with production, and turnaround counts from the intended
+// arrival.
 const maxSendLag = 200 * time.Millisecond
 
-// generatedLoad is the tasks of a run, and what becomes of them.
+// generatedLoad sends the tasks of a run and records how they end.
 type generatedLoad struct {
 	clock    *scenarioClock
 	arrivals loadgen.Arrivals
@@ -31,8 +32,7 @@ type generatedLoad struct {
 	slo      time.Duration
 
 	stalls stallDetector
-	cancel context.CancelFunc
-	done   chan struct{} // closed when nothing is outstanding
+	task   *lifecycle.Task // ends when nothing is outstanding; nil before start
 
 	mu       sync.Mutex
 	entries  []taskEntry // by index
@@ -51,7 +51,7 @@ type taskEntry struct {
 	clean  bool // the body came to its end
 }
 
-// newGeneratedLoad works out when tasks come: baseline, scenario and recovery in one.
+// newGeneratedLoad computes all arrivals: baseline, scenario and recovery.
 func newGeneratedLoad(s drill.Spec, slo time.Duration, clock *scenarioClock) (*generatedLoad, error) {
 	c := s.Scenario
 	p := loadgen.Profile{
@@ -80,38 +80,24 @@ func newGeneratedLoad(s drill.Spec, slo time.Duration, clock *scenarioClock) (*g
 	}, nil
 }
 
-// start sends the load to a data plane, in the background, and returns when the
-// first task may go. From then on the clock runs.
+// start sends the load to a data plane, in the background, and returns when the first task may go. The clock runs from
+// then on.
 func (l *generatedLoad) start(address string) time.Time {
-	ctx, cancel := context.WithCancel(context.Background())
-	l.cancel, l.done = cancel, make(chan struct{})
-	transport := &http.Transport{MaxIdleConnsPerHost: max(len(l.arrivals), 1), DisableCompression: true}
 	begun := make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() { l.stalls.watch(ctx, l.clock) })
-	go func() {
-		defer close(l.done)
-		defer watching.Wait()
-		defer cancel()
-		defer transport.CloseIdleConnections()
-		_, err := loadgen.Run(ctx, loadgen.Config{
-			URL: "http://" + address + "/v1", Stream: l.stream, Speed: l.clock.speed, SLO: l.slo,
-			MaxOutstanding: max(len(l.arrivals), 1), HeaderFor: l.headerFor, Observe: l.recordResult,
-			// Each asks for something else, or the answer of another would do as well.
-			User:   func(i int) string { return "drill-" + strconv.Itoa(i) },
-			Client: &http.Client{Transport: &checksumTransport{next: transport, load: l}},
-		}, &startNotifier{Source: l.arrivals.Source(), onStart: func() {
-			zero := time.Now().Add(l.clock.wall(l.baseline))
-			l.clock.zero.Store(&zero)
-			close(begun)
-		}})
+	l.task = lifecycle.Go(func(ctx context.Context) {
+		ctx, cancel := context.WithCancel(ctx)
+		var detector sync.WaitGroup
+		detector.Go(func() { l.stalls.watch(ctx, l.clock) })
+		err := l.send(ctx, address, begun)
+		cancel()
+		detector.Wait()
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.finished, l.err = true, err
-	}()
+	})
 	select {
 	case <-begun:
-	case <-l.done: // it did not even begin, which look tells
+	case <-l.task.Done(): // it failed at once, which the evidence says
 	}
 	if zero := l.clock.zero.Load(); zero != nil {
 		return *zero
@@ -119,7 +105,34 @@ func (l *generatedLoad) start(address string) time.Time {
 	return time.Now()
 }
 
-// startNotifier tells when a source is read first: the generator's clock starts there.
+// send sends all tasks; begun is closed when the first may go.
+func (l *generatedLoad) send(ctx context.Context, address string, begun chan<- struct{}) error {
+	most := max(len(l.arrivals), 1)
+	transport := &http.Transport{MaxIdleConnsPerHost: most, DisableCompression: true}
+	defer transport.CloseIdleConnections()
+	_, err := loadgen.Run(ctx, loadgen.Config{
+		URL: "http://" + address + "/v1", Stream: l.stream, Speed: l.clock.speed, SLO: l.slo,
+		MaxOutstanding: most, HeaderFor: l.headerFor, Observe: l.recordResult,
+		// Each task asks for something else, so that the answer of another does not pass for its own.
+		User: func(i int) string { return "drill-" + strconv.Itoa(i) },
+		Client: &http.Client{Transport: roundTripperFunc(func(r *http.Request) (*http.Response, error) {
+			res, err := transport.RoundTrip(r)
+			if err != nil {
+				return nil, err
+			}
+			i := headerIndex(r.Header, taskHeader)
+			res.Body = countBody(res.Body, func(n int64, sum uint64, complete bool) { l.recordBody(i, n, sum, complete) })
+			return res, nil
+		})},
+	}, &startNotifier{Source: l.arrivals.Source(), onStart: func() {
+		zero := time.Now().Add(l.clock.wall(l.baseline))
+		l.clock.zero.Store(&zero)
+		close(begun)
+	}})
+	return err
+}
+
+// startNotifier calls onStart when a source is first read: the generator's clock starts there.
 type startNotifier struct {
 	loadgen.Source
 	once    sync.Once
@@ -146,46 +159,19 @@ func (l *generatedLoad) recordResult(r loadgen.Result) {
 	e.result, e.ended = r, true
 }
 
-// checksumTransport takes the sum of what each task is answered.
-type checksumTransport struct {
-	next http.RoundTripper
-	load *generatedLoad
-}
-
-func (s *checksumTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	res, err := s.next.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	i := headerIndex(r.Header, taskHeader)
-	res.Body = countBody(res.Body, func(n int64, sum uint64, whole bool) { s.load.recordBody(i, n, sum, whole) })
-	return res, nil
-}
-
-func (l *generatedLoad) recordBody(i int, n int64, sum uint64, whole bool) {
+func (l *generatedLoad) recordBody(i int, n int64, sum uint64, complete bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i >= 0 && i < len(l.entries) {
 		e := &l.entries[i]
-		e.bytes, e.sum, e.hasSum, e.clean = n, sum, true, whole
+		e.bytes, e.sum, e.hasSum, e.clean = n, sum, true, complete
 	}
 }
 
 // stop sends nothing more, cuts what is outstanding and waits for that.
-func (l *generatedLoad) stop(ctx context.Context) error {
-	if l.cancel == nil {
-		return nil
-	}
-	l.cancel()
-	select {
-	case <-l.done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
+func (l *generatedLoad) stop(ctx context.Context) error { return l.task.Stop(ctx) }
 
-// addTo fills in what is known of tasks, at a scenario time.
+// addTo adds the tasks up to e.At.
 func (l *generatedLoad) addTo(e *drill.Evidence) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,7 +187,7 @@ func (l *generatedLoad) addTo(e *drill.Evidence) {
 		if entry.sent.IsZero() && !entry.ended {
 			continue
 		}
-		t := l.task(i, due, entry)
+		t := l.taskOf(i, due, entry)
 		e.Tasks = append(e.Tasks, t)
 		if t.Outcome == drill.Unsent {
 			unsent++
@@ -217,7 +203,7 @@ func (l *generatedLoad) addTo(e *drill.Evidence) {
 	}
 }
 
-func (l *generatedLoad) task(i int, due time.Duration, e taskEntry) drill.Task {
+func (l *generatedLoad) taskOf(i int, due time.Duration, e taskEntry) drill.Task {
 	t := drill.Task{ID: i, Due: due, Sent: l.clock.at(e.sent)}
 	if !e.ended {
 		return t
@@ -235,7 +221,7 @@ func (l *generatedLoad) task(i int, due time.Duration, e taskEntry) drill.Task {
 	return t
 }
 
-// taskEnd says in a drill's words how a task ended.
+// taskEnd is the outcome of a task.
 func taskEnd(r loadgen.Result) drill.TaskOutcome {
 	switch r.Outcome {
 	case loadgen.OK:
@@ -257,7 +243,7 @@ func taskEnd(r loadgen.Result) drill.TaskOutcome {
 	}
 }
 
-// keptRate says whether the generator did what it should.
+// keptRate says whether the generator sent all tasks, and in time.
 func (l *generatedLoad) keptRate(lags []time.Duration, unsent int) (kept bool, note string) {
 	switch {
 	case unsent > 0:
@@ -271,4 +257,52 @@ func (l *generatedLoad) keptRate(lags []time.Duration, unsent int) (kept bool, n
 		return false, "1 in 100 tasks was sent " + wall.Round(time.Millisecond).String() + " late or more: the machine is too busy for this speed"
 	}
 	return true, ""
+}
+
+// A machine that is too busy is noticed by a goroutine that sleeps for stallTick: when it wakes more than
+// stallThreshold late, the others could not work either.
+const (
+	stallTick      = 20 * time.Millisecond
+	stallThreshold = 250 * time.Millisecond
+	maxStalls      = 1000
+)
+
+// stallDetector records times at which the machine let nothing run. It is safe for concurrent use.
+type stallDetector struct {
+	mu  sync.Mutex
+	all []drill.Stall
+}
+
+// watch records stalls until ctx ends.
+func (l *stallDetector) watch(ctx context.Context, clock *scenarioClock) {
+	tick := time.NewTicker(stallTick)
+	defer tick.Stop()
+	last := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			now := time.Now()
+			l.record(clock.at(last), now.Sub(last)-stallTick)
+			last = now
+		}
+	}
+}
+
+func (l *stallDetector) record(at, took time.Duration) {
+	if took < stallThreshold {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.all) < maxStalls {
+		l.all = append(l.all, drill.Stall{At: at, Took: took})
+	}
+}
+
+func (l *stallDetector) snapshot() []drill.Stall {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.all)
 }

@@ -1,9 +1,12 @@
-package app
+package sandbox
 
 import (
 	"bytes"
+	"context"
+	"crypto/rand"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -12,14 +15,66 @@ import (
 	"sync"
 	"time"
 
+	"headgate/internal/fakeslack"
+	"headgate/proxy/fault"
 	"headgate/runbooks/drill"
 )
+
+// fakeSlackChannel is the channel of the stand-in.
+const fakeSlackChannel = "C0DRILLS"
+
+// slackTarget is where a twin's messages go: the channel for drills, or a stand-in for Slack.
+type slackTarget struct {
+	channel         SlackChannel
+	recorder        *slackRecorder
+	faults          *fault.Injector
+	senderTransport http.RoundTripper // for the sender
+	transport       *http.Transport
+	slack           *fakeslack.Server // nil: the real one
+	server          *loopbackServer
+}
+
+func newSlackTarget(c SlackChannel, seed uint64) (*slackTarget, error) {
+	d := &slackTarget{channel: c, recorder: newSlackRecorder()}
+	if !c.real() {
+		if err := d.startFakeSlack(seed); err != nil {
+			return nil, err
+		}
+	}
+	d.transport = &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 5 * time.Second, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+	}
+	d.faults = fault.New(d.recorder.wrapAccepted(d.transport), seed)
+	d.senderTransport = d.recorder.wrapAttempts(d.faults)
+	return d, nil
+}
+
+func (d *slackTarget) startFakeSlack(seed uint64) (err error) {
+	token := "xoxb-drill-" + rand.Text()
+	d.slack = fakeslack.New(fakeslack.Options{Token: token, RateLimited: true, Seed: seed})
+	d.slack.SetChannel(fakeslack.Channel{ID: fakeSlackChannel, Name: "drills", Member: true})
+	if d.server, err = startLoopbackServer(d.slack); err != nil {
+		return err
+	}
+	d.channel = SlackChannel{Token: token, APIURL: d.server.url("/api/"), Channel: fakeSlackChannel}
+	return nil
+}
+
+func (d *slackTarget) close(context.Context) error {
+	d.transport.CloseIdleConnections()
+	if d.slack == nil {
+		return nil
+	}
+	d.slack.Close()
+	return d.server.close()
+}
 
 // maxSlackBody bounds what is read of a message, and of the answer to it.
 const maxSlackBody = 1 << 20
 
-// slackRecorder overhears what is said to Slack, and what Slack accepts. It looks at the
-// wire alone, so that it sees what a person would. It is safe for concurrent use.
+// slackRecorder records what is sent to Slack, and what Slack accepts. It reads the wire alone, so that it sees what a
+// person would. It is safe for concurrent use.
 type slackRecorder struct {
 	mu                sync.Mutex
 	attemptCount      int
@@ -27,15 +82,15 @@ type slackRecorder struct {
 	duplicates        int
 	firstAttempt      map[string]time.Time // when each post or reply was tried first
 	messages          []drill.Message
-	incidentByMessage map[string]string // by channel and ts of the message that stands for it
-	levelByIncident   map[string]string // of incidents, as they were told last
+	incidentByMessage map[string]string // by channel and ts of the incident's message
+	levelByIncident   map[string]string // of the latest message
 }
 
 func newSlackRecorder() *slackRecorder {
 	return &slackRecorder{firstAttempt: make(map[string]time.Time), accepted: make(map[string]bool), incidentByMessage: make(map[string]string), levelByIncident: make(map[string]string)}
 }
 
-// sentMessage is a call that says something.
+// sentMessage is a call that posts or edits a message.
 type sentMessage struct {
 	edit     bool
 	channel  string
@@ -45,7 +100,7 @@ type sentMessage struct {
 	delivery deliveryID // of the delivery; an edit has none
 }
 
-// deliveryID is what headgate writes beside a message.
+// deliveryID is the metadata that headgate attaches to a message.
 type deliveryID struct {
 	Incident string `json:"incident"`
 	Seq      string `json:"seq"`
@@ -59,13 +114,7 @@ func (s sentMessage) key() string {
 	return s.delivery.Incident + " " + s.delivery.Seq + " " + s.delivery.Kind
 }
 
-// roundTripperFunc is a round tripper made of a function.
-type roundTripperFunc func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (t roundTripperFunc) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
-
-// wrapAttempts is headgate's end of the way: what is tried is counted there.
+// wrapAttempts counts what headgate tries to send.
 func (c *slackRecorder) wrapAttempts(next http.RoundTripper) http.RoundTripper {
 	return roundTripperFunc(func(r *http.Request) (*http.Response, error) {
 		if s, ok := parseSentMessage(r); ok {
@@ -80,7 +129,7 @@ func (c *slackRecorder) wrapAttempts(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// wrapAccepted is Slack's end: what it answers is believed there.
+// wrapAccepted records what Slack accepts.
 func (c *slackRecorder) wrapAccepted(next http.RoundTripper) http.RoundTripper {
 	return roundTripperFunc(func(r *http.Request) (*http.Response, error) {
 		s, ok := parseSentMessage(r)
@@ -158,7 +207,7 @@ func blockTexts(blocks string) []string {
 	return all
 }
 
-// recordAccepted notes what Slack has accepted: it says so, and where the message stands.
+// recordAccepted records a message if the answer says that Slack has accepted it.
 func (c *slackRecorder) recordAccepted(s sentMessage, text []byte, now time.Time) {
 	var a struct {
 		OK      bool   `json:"ok"`
@@ -188,25 +237,20 @@ func (c *slackRecorder) recordAccepted(s sentMessage, text []byte, now time.Time
 	c.messages = append(c.messages, m)
 }
 
-// countDuplicateLocked finds what is accepted a second time. One that says that it may be a
-// repeat is one that nobody could know of.
+// countDuplicateLocked counts messages that are accepted a second time, except those that say that they may be a
+// repeat: their first delivery was in doubt.
 func (c *slackRecorder) countDuplicateLocked(s sentMessage) {
 	key := s.key()
 	if key == "" || s.edit {
 		return
 	}
-	c.duplicates += btoi(c.accepted[key] && !strings.Contains(s.text, "This may be a repeat"))
+	if c.accepted[key] && !strings.Contains(s.text, "This may be a repeat") {
+		c.duplicates++
+	}
 	c.accepted[key] = true
 }
 
-func btoi(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
-// levelPattern finds what a message, or a line of its thread, says of how bad it is.
+// levelPattern finds the level in a message, or in a line of its thread.
 var levelPattern = regexp.MustCompile(`^(?:<[^>]*> )*(?:DRILL · )?(PAGE|WARNING|RESOLVED|Now a page|Resolved after|Down from page)`)
 
 func levelOf(text string) string {
@@ -224,7 +268,7 @@ func levelOf(text string) string {
 	}
 }
 
-// addTo fills in what has been overheard.
+// addTo adds the messages.
 func (c *slackRecorder) addTo(e *drill.Evidence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
