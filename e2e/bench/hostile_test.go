@@ -80,17 +80,17 @@ func measureAttack(t testing.TB, connections int, rate float64, e effort) attack
 	return got
 }
 
-// measureUnderAttack sends arrivals during an attack. It begins once all connections of the
-// attack are there, and ends when the last of them is gone, so that neither their
-// coming nor their going counts for anything.
+// measureUnderAttack sends arrivals during an attack: after its connections have been
+// accepted and before they are closed, so that neither is measured.
 func (got *attackResult) measureUnderAttack(t testing.TB, gate headgateSide, connections int, seed uint64, e effort) loadgen.Quantiles {
 	files := func() int { return int(gate.gate.Scrape(t).Sum("process_open_fds")) }
 	before := files()
 	a := startAttack(gate.gate.Admin, connections)
-	harness.Eventually(t, "the attack is there", func() bool { return files() >= before+a.open })
+	// Not before+a.open: connections of the load before may be among those of before.
+	harness.Eventually(t, "the connections of the attack are accepted", func() bool { return files() >= a.open })
 	q := arrivals(t, gate.side, got.rate, seed, e)
 	open, refused := a.stop()
-	harness.Eventually(t, "the attack is over", func() bool { return files() <= before+manyWorkers/16 })
+	harness.Eventually(t, "the connections of the attack are closed", func() bool { return files() <= before+manyWorkers/16 })
 	got.open, got.refused = max(got.open, open), got.refused+refused
 	return q
 }
