@@ -53,7 +53,7 @@ type App struct {
 	modes             *control.Controller
 	auditor           *control.AuditLog
 	pauses            *control.Pauses
-	actions           *control.Registry
+	control           *control.Service
 	autoRollback      *control.AutoRollback // nil when unwatched
 	monitor           *monitor              // nil while not started, or unwatched
 	closeStore        func() error

@@ -71,7 +71,7 @@ func (a *App) SlackAddr() string {
 // AppendAudit implements slack.Executor.
 func (d *slackExecutor) AppendAudit(_ context.Context, e slack.AuditEntry) {
 	entry := control.AuditEntry{
-		At: time.Now(), Kind: control.KindInteraction, Action: string(e.Action), Result: control.Result(e.Result), Pool: e.Pool,
+		At: time.Now(), Kind: control.KindInteraction, Action: string(e.Action), Result: control.AuditResult(e.Result), Pool: e.Pool,
 		Subject: e.Incident, Actor: e.Actor, Via: control.ViaSlack, Reason: e.Reason, Inputs: e.Inputs,
 	}
 	if e.Forged {

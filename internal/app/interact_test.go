@@ -243,7 +243,7 @@ func TestAckAndSilenceBySlack(t *testing.T) {
 	silence := p.interaction("silence", "U0ADA")
 	assertContains(t, "silenced", p.deliver(silence), "busy is silenced until")
 	p.waitThreadReply("Silenced by <@U0ADA>: until")
-	_, err := p.app.actions.Do(t.Context(), time.Now(), control.ActionRequest{Name: control.ActSilence, Rule: "busy", For: 2 * time.Hour, Actor: "ben", Via: control.ViaAPI})
+	_, err := p.app.control.Silence(t.Context(), control.Actor{Name: "ben", Via: control.ViaAPI}, control.SilenceOptions{Rule: "busy", For: 2 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

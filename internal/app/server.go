@@ -14,7 +14,6 @@ import (
 	"headgate/alerts/slack"
 	"headgate/internal/config"
 	"headgate/proxy"
-	"headgate/runbooks/control"
 	"headgate/web/api"
 )
 
@@ -45,7 +44,7 @@ func (a *App) buildServers() error {
 	}
 	a.traffic.SetMarkToken(token.Reveal())
 	c := api.AdminConfig{
-		Token: token.Reveal(), Modes: control.Modes{Registry: a.actions}, Status: a, Audit: auditReader{a.store}, AuditLog: a.auditor, Actions: a.actions, Log: a.log.With("component", "web"),
+		Token: token.Reveal(), Control: a.control, Status: a, Audit: auditReader{a.store}, AuditLog: a.auditor, Log: a.log.With("component", "web"),
 		AnonymousRead: a.cfg.Admin.AnonymousRead,
 	}
 	c.Drills = a.drillAPI()
@@ -55,7 +54,6 @@ func (a *App) buildServers() error {
 			return a.cfg.At("admin.external_url", err)
 		}
 		c.Incidents = incidentReader{a.store, words}
-		c.Engine = control.Watched{Engine: a.monitor.engine, Registry: a.actions, Via: api.ViaFromContext}
 		c.Samples = a.monitor.samples
 	}
 	admin, err := api.NewAdmin(c)

@@ -11,12 +11,16 @@ import (
 
 	"headgate/alerts/slack"
 	"headgate/engine"
+	"headgate/internal/format"
 	"headgate/internal/sqlite"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
 	"headgate/runbooks/drill/runner"
 )
+
+// maxReason bounds the reason of a change of mode, in bytes.
+const maxReason = 900
 
 // slackExecutor carries out what people ask for in Slack.
 type slackExecutor struct {
@@ -52,12 +56,8 @@ func (d *slackExecutor) Execute(ctx context.Context, w slack.Command) slack.Resp
 	}
 }
 
-// engineOrders takes what is asked of the engine.
-func (d *slackExecutor) engineOrders() control.Watched {
-	return control.Watched{Engine: d.app.monitor.engine, Registry: d.app.actions, Via: viaSlack}
-}
-
-func viaSlack(context.Context) control.Via { return control.ViaSlack }
+// actor is who sends a command.
+func actor(w slack.Command) control.Actor { return control.Actor{Name: w.Actor, Via: control.ViaSlack} }
 
 func doneAnswer(text string) slack.Response { return slack.Response{Result: slack.Done, Text: text} }
 
@@ -117,7 +117,8 @@ func (d *slackExecutor) ack(ctx context.Context, w slack.Command) slack.Response
 	if no != nil {
 		return *no
 	}
-	acked, err := d.engineOrders().Ack(ctx, w.Incident, w.Actor, 0)
+	done, err := d.app.control.Acknowledge(ctx, actor(w), control.AckOptions{Incident: w.Incident})
+	acked := done.Ack
 	switch {
 	case errors.Is(err, engine.ErrNoIncident):
 		return refusedAnswer("the incident has been resolved in the meantime")
@@ -173,7 +174,7 @@ func engineErrorAnswer(err error) slack.Response {
 }
 
 func (d *slackExecutor) silence(ctx context.Context, w slack.Command) slack.Response {
-	s := engine.Silence{Rule: w.Rule, By: w.Actor, Reason: w.Reason, Until: w.At.Add(w.Duration)}
+	o := control.SilenceOptions{Rule: w.Rule, Reason: w.Reason, For: w.Duration}
 	if w.Observed != nil {
 		inc, no := d.buttonIncident(ctx, w)
 		if no == nil {
@@ -182,14 +183,14 @@ func (d *slackExecutor) silence(ctx context.Context, w slack.Command) slack.Resp
 		if no != nil {
 			return *no
 		}
-		s.Rule, s.Pool, s.Reason = inc.Key.Rule, inc.Key.Pool, "a button in Slack"
+		o.Rule, o.Pool, o.Reason = inc.Key.Rule, inc.Key.Pool, "a button in Slack"
 	}
-	silenced, err := d.engineOrders().Silence(ctx, s)
+	done, err := d.app.control.Silence(ctx, actor(w), o)
 	if err != nil {
 		return engineErrorAnswer(err)
 	}
-	s = silenced.Silence
-	if !silenced.Applied {
+	s := done.Silence.Silence
+	if !done.Silence.Applied {
 		return refusedAnswer("%s has already silenced %s, until %s", s.By, s.Rule, formatTime(s.Until))
 	}
 	return doneAnswer(fmt.Sprintf("%s is silenced until %s. Incidents still open and resolve, and are recorded.", s.Rule, formatTime(s.Until)))
@@ -198,9 +199,7 @@ func (d *slackExecutor) silence(ctx context.Context, w slack.Command) slack.Resp
 // setMode rolls back or restores. A press counts only if the pool stands as the
 // message said: in that mode, and since then.
 func (d *slackExecutor) setMode(ctx context.Context, w slack.Command) slack.Response {
-	o := control.ModeRequest{
-		Action: control.ModeAction(w.Action), Pool: w.Pool, Actor: w.Actor, Via: control.ViaSlack, Reason: truncateText(w.Reason),
-	}
+	o := control.ModeOptions{Pool: w.Pool, Reason: format.TruncateBytes(w.Reason, maxReason)}
 	if w.Observed != nil {
 		inc, no := d.buttonIncident(ctx, w)
 		if no == nil && w.Action == slack.Rollback {
@@ -218,7 +217,11 @@ func (d *slackExecutor) setMode(ctx context.Context, w slack.Command) slack.Resp
 		}
 		o.Expected, o.Since, o.Reason = &expected, &w.Observed.ModeSince, "a button of the incident "+inc.Key.Rule
 	}
-	res, err := control.Modes{Registry: d.app.actions}.Do(ctx, time.Now(), o)
+	setMode := d.app.control.Rollback
+	if w.Action == slack.Restore {
+		setMode = d.app.control.Restore
+	}
+	res, err := setMode(ctx, actor(w), o)
 	switch {
 	case errors.Is(err, control.ErrModeMismatch):
 		if no := d.refuseIfModeChanged(w); no != nil {
@@ -260,7 +263,7 @@ func (d *slackExecutor) poolNames() []string {
 	return names
 }
 
-func modeAnswer(res control.ModeResult) slack.Response {
+func modeAnswer(res control.Result) slack.Response {
 	var lines []string
 	a := slack.Response{Result: slack.Refused}
 	for _, c := range res.Changes {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"headgate/engine"
+	"headgate/internal/format"
 )
 
 // refreshMessage puts the message right whose button was pressed on a mode, if its incident
@@ -30,7 +31,7 @@ func (d *slackExecutor) refreshMessage(ctx context.Context, id, pool string) {
 	inc.Seq++
 	e := engine.Event{
 		ID: newID(), Incident: inc.ID, Seq: inc.Seq, Kind: engine.EventMode, At: time.Now().UTC().Truncate(time.Millisecond),
-		Level: inc.Level, Value: inc.Value, By: s.Actor, Text: truncateText(s.Reason),
+		Level: inc.Level, Value: inc.Value, By: s.Actor, Text: format.TruncateBytes(s.Reason, maxReason),
 	}
 	journal := d.app.store.EngineJournal(d.app.notificationPlanner(d.app.monitor))
 	if err := journal.Save(ctx, engine.Batch{Incidents: []engine.Incident{inc}, Events: []engine.Event{e}}); err != nil {

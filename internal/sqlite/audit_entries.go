@@ -51,7 +51,7 @@ func auditEntryValues(e control.AuditEntry) ([]any, error) {
 		return nil, fmt.Errorf("its ID must be 1 to %d letters, digits and dashes", maxID)
 	case !slices.Contains(control.AuditKinds(), e.Kind):
 		return nil, fmt.Errorf("no such kind: %.40q", e.Kind)
-	case !slices.Contains(control.Results(), e.Result):
+	case !slices.Contains(control.AuditResults(), e.Result):
 		return nil, fmt.Errorf("no such ending: %.40q", e.Result)
 	case !slices.Contains(control.Vias(), e.Via):
 		return nil, fmt.Errorf("no such way: %.40q", e.Via)
@@ -99,7 +99,7 @@ func decodeAuditEntry(v []any) (control.AuditEntry, error) {
 	f := rowDecoder{table: auditEntryTable.name}
 	e := control.AuditEntry{
 		ID: f.id("id", v[0]), At: f.time("at_ms", v[1]), Kind: control.AuditKind(f.word("kind", v[2])), Action: f.text("action", v[3], maxName),
-		Result: control.Result(f.word("ending", v[4])), Pool: f.text("pool", v[5], maxName), Subject: f.text("subject", v[6], maxName),
+		Result: control.AuditResult(f.word("ending", v[4])), Pool: f.text("pool", v[5], maxName), Subject: f.text("subject", v[6], maxName),
 		Actor: f.text("actor", v[7], maxName), Via: control.Via(f.word("via", v[8])), Reason: f.text("reason", v[9], maxReason),
 		Inputs: f.inputs("inputs", v[10]), Writer: f.text("writer", v[11], maxName),
 	}
