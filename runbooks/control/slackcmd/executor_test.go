@@ -25,7 +25,8 @@ const (
 	eve = "slack:U0EVE"
 )
 
-// fixture is an Executor over a real control service with one pool, main, in enforce, and one open incident of rule busy.
+// fixture is an Executor over a real control service with one pool, main, in enforce, and one open incident of rule
+// busy.
 type fixture struct {
 	*Executor
 	modes *control.Controller
