@@ -70,7 +70,7 @@ var (
 	holdCall      = injection.Function("Lease.stall")
 	delayCall     = injection.Function("Lease.delayCall")
 	callDelay     = delayCall.Before(mutation.Call("stall"))
-	truncatedRead = injection.Function("truncatedBody.Read")
+	truncatedRead = injection.Function("alteredBody.truncate")
 
 	sandboxClear    = sandbox.Function("faultLease.Clear")
 	sandboxSlack    = sandbox.Function("newSlackTarget")

@@ -1,4 +1,4 @@
-package config
+package strictyaml
 
 import (
 	"errors"
@@ -29,7 +29,10 @@ func TestLinesOfSyntaxErrors(t *testing.T) {
 		"directive, twice":           {"%YAML 1.1\n%YAML 1.1\n---\n" + pool, 2, "found duplicate %YAML directive"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Parse("f.yaml", []byte(c.text), nil)
+			d := NewDecoder("f.yaml")
+			d.ExpandReferences("", nil)
+			d.Document([]byte(c.text), "")
+			err := d.Err()
 			var problems Diagnostics
 			if !errors.As(err, &problems) || len(problems) != 1 {
 				t.Fatalf("error %v, want one problem", err)

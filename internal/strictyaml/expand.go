@@ -1,4 +1,4 @@
-package config
+package strictyaml
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	maxReferencedFile = 64 * kib // content of one ${file:...}
-	maxExpanded       = 1 * mib  // everything filled into one configuration
+	maxReferencedFile = 64 << 10 // content of one ${file:...}
+	maxExpanded       = 1 << 20  // everything filled into one configuration
 )
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -26,6 +26,12 @@ var (
 	errUnclosed         = errors.New("has a ${ without its }")
 	errExpandedTooLarge = errors.New("fills in too much: all references of a file together may give 1 MiB")
 )
+
+// ExpandReferences makes the decoder fill in references in single values: ${NAME} from env, which works as os.LookupEnv
+// does (nil: there are no variables), and ${file:PATH} with the content of a file, relative to dir.
+func (d *Decoder) ExpandReferences(dir string, env func(string) (string, bool)) {
+	d.expander = &expander{dir: dir, env: env}
+}
 
 // expander replaces references in single values.
 type expander struct {
@@ -87,7 +93,7 @@ func (f *expander) resolve(name string) (string, error) {
 	case isFile:
 		content, err := f.readFile(path)
 		if err != nil {
-			return "", fmt.Errorf("needs the file %s, which %w", quote(path), err)
+			return "", fmt.Errorf("needs the file %s, which %w", Quote(path), err)
 		}
 		value = content
 	case !variableName.MatchString(name):
