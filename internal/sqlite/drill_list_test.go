@@ -23,7 +23,7 @@ func recordRuns(t testing.TB, s *Store) (all []drill.Run) {
 	for n := range 60 {
 		of := drills[r.IntN(3)]
 		run := newManualRun(runID(n), of)
-		run.Trigger = triggers()[r.IntN(3)]
+		run.Trigger = triggers[r.IntN(3)]
 		run.Started = noon.Add(time.Duration(n/3*2) * time.Hour)
 		if of == "burst" && n < 30 {
 			run.Name = "Old name"
@@ -146,7 +146,7 @@ func wantIndexOnly(t *testing.T, steps []string, text, equal string) {
 
 func explainStorePlan(t testing.TB, s *Store, text string, args ...any) []string {
 	t.Helper()
-	all, err := query(t.Context(), s.reader, 4, func(v []any) (string, error) { return fmt.Sprint(v[3]), nil }, "EXPLAIN QUERY PLAN "+text, args...)
+	all, err := query(t.Context(), s.reader, "", func(r *row) string { return fmt.Sprint(r.values[3]) }, "EXPLAIN QUERY PLAN "+text, args...)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
