@@ -79,8 +79,8 @@ bench: ## Cost of a decision, and the proxy beside others (HAProxy when installe
 	@.ci/bench.sh
 
 .PHONY: proof
-proof: ## Nothing promised is lost: hundreds of kill -9
-	@.ci/stage.sh proof "there are no proofs in e2e/proof"
+proof: ## Acceptance tests: hundreds of kill -9, every fault, every drill (hours)
+	@.ci/stage.sh acceptance proof "e2e/acceptance has no tests"
 
 .PHONY: soak
 soak: ## Race tests in random order over and over, for SOAK_MINUTES
@@ -88,7 +88,7 @@ soak: ## Race tests in random order over and over, for SOAK_MINUTES
 
 .PHONY: agents
 agents: ## Codex CLI and opencode through the gate (downloads about 1 GB from npm)
-	@.ci/stage.sh agents "the tests with coding agents are not written yet"
+	@.ci/stage.sh agents agents "e2e/agents has no tests"
 
 .PHONY: shots
 shots: ## Pictures of every page, light, dark, printed and on a phone, in e2e/browser/shots

@@ -23,10 +23,10 @@ func VerifySocket(ctx context.Context, appToken, apiURL string) Check {
 
 // Check is one thing that was tried.
 type Check struct {
-	Name   string // what was tried
-	OK     bool
-	Detail string // what was found
-	Hint   string // what to do if it failed
+	Name   string `json:"name"` // what was tried
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"` // what was found
+	Hint   string `json:"hint"`   // what to do if it failed, or empty
 }
 
 // Verify tries what delivering needs: the token, its scopes, and in each channel

@@ -2,28 +2,22 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"headgate/internal/cli"
+	"headgate/internal/format"
 	"headgate/web/api"
 )
-
-// completionTimeout bounds the question for pool names: somebody waits at the
-// prompt.
-const completionTimeout = 500 * time.Millisecond
 
 func newCompletion() *cobra.Command {
 	return &cobra.Command{
 		Use:       "completion SHELL",
-		Short:     "Print a script that completes commands in a shell",
+		Short:     "Print a completion script for a shell",
 		Long:      "Print a script that completes commands, flags and names of pools and drills: for bash, zsh, fish or powershell.",
 		Example:   "  source <(headgate completion bash)\n  headgate completion fish > ~/.config/fish/completions/headgate.fish",
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
-		Args:      usageArgs(cobra.ExactArgs(1)),
+		Args:      cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, w := cmd.Root(), cmd.OutOrStdout()
 			switch args[0] {
@@ -36,59 +30,57 @@ func newCompletion() *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(w)
 			default:
-				return usageError{fmt.Errorf("unknown shell %q: must be bash, zsh, fish or powershell", args[0])}
+				return cli.Usagef("unknown shell %q: must be bash, zsh, fish or powershell", args[0])
 			}
 		},
 	}
 }
 
-// disableFileCompletion keeps a shell from proposing files, which it does for every
-// argument, to commands that take none.
-func disableFileCompletion(cmd *cobra.Command) {
-	for _, c := range cmd.Commands() {
-		disableFileCompletion(c)
+// nameSource asks the service for names that complete a flag or an argument.
+type nameSource func(context.Context, *api.Client) ([]string, error)
+
+func poolNames(ctx context.Context, c *api.Client) (names []string, err error) {
+	s, err := c.Status(ctx)
+	for i := range s.Pools {
+		names = append(names, format.Printable(s.Pools[i].Name))
 	}
-	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && !strings.Contains(cmd.Use, "FILE") {
-		cmd.ValidArgsFunction = cobra.NoFileCompletions
-	}
+	return names, err
 }
 
-// completePools completes --pool with the pools of the service, if it answers
-// at once.
-func completePools(cmd *cobra.Command, h environment, where *endpointFlags) {
-	// It fails only for a flag that is not there.
-	_ = cmd.RegisterFlagCompletionFunc("pool", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return poolNames(cmd.Context(), h, where), cobra.ShellCompDirectiveNoFileComp
-	})
+func drillIDs(ctx context.Context, c *api.Client) (ids []string, err error) {
+	list, err := c.Drills(ctx)
+	for i := range list.Items {
+		ids = append(ids, format.Printable(list.Items[i].ID))
+	}
+	return ids, err
 }
 
-func poolNames(ctx context.Context, h environment, where *endpointFlags) (names []string) {
-	where.askForCompletion(ctx, h, func(ctx context.Context, c *api.Client) error {
-		s, err := c.Status(ctx)
-		for i := range s.Pools {
-			names = append(names, sanitize(s.Pools[i].Name))
+// completeArg completes the first argument with names from the service.
+func completeArg(s *cli.Service, names nameSource) cobra.CompletionFunc {
+	complete := completer(s, names)
+	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return err
-	})
-	return names
+		return complete(cmd, args, text)
+	}
 }
 
-// askForCompletion asks the service something for a completion: quickly or not at all, since
-// somebody waits with a finger on the key.
-func (f *endpointFlags) askForCompletion(ctx context.Context, h environment, ask func(context.Context, *api.Client) error) {
-	if ctx == nil {
-		ctx = context.Background()
+// completeFlag completes a flag with names from the service.
+func completeFlag(cmd *cobra.Command, flag string, s *cli.Service, names nameSource) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, completer(s, names)) // fails only for a flag that does not exist
+}
+
+func completer(s *cli.Service, names nameSource) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) (found []string, _ cobra.ShellCompDirective) {
+		ctx := cmd.Context()
+		if ctx == nil {
+			ctx = context.Background()
+		}
+		s.Complete(ctx, func(ctx context.Context, c *api.Client) (err error) {
+			found, err = names(ctx, c)
+			return err
+		})
+		return found, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
-	defer cancel()
-	p, err := f.resolve(h, io.Discard)
-	if err != nil {
-		return
-	}
-	client, err := p.client("")
-	if err != nil {
-		return
-	}
-	defer client.Close()
-	_ = ask(ctx, client) // without an answer nothing is completed
 }

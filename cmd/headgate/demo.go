@@ -13,11 +13,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"headgate/internal/cli"
 	"headgate/internal/demo"
 	"headgate/internal/modelstub"
 )
 
-// demoFlags are what the demo is called with.
+// demoFlags are the flags that are no options of the demo itself.
 type demoFlags struct {
 	service, svg             string
 	plain, json, keep, slack bool
@@ -28,44 +29,43 @@ func newDemo() *cobra.Command {
 	var flags demoFlags
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "See the gate at work beside an ungated copy",
-		Long: `Send the same arrivals to two copies of headgate, one with the gate and one
-without, each in front of a stand-in endpoint of its own, and watch one queue run
-away while the other holds. No configuration; loopback only; Ctrl-C ends it and
-removes everything.
+		Short: "Compare admission control with an uncontrolled copy, live",
+		Long: `Send the same arrivals to two copies of headgate, one with admission control and
+one without, each in front of its own stand-in endpoint, and watch one queue grow
+without bound while the other stays short. No configuration; loopback only; Ctrl-C
+ends it and removes everything.
 
-The load is 0.8 tasks a second for 300 s, doubled from 120 s to 240 s. --speed
-divides all times, the SLO and the gate's queue age among them; what is shown is
-multiplied back. Retry-After is not to scale, and nobody obeys it here.
+The load is 0.8 tasks per second for 300 s, doubled from 120 s to 240 s. --speed
+divides all times, including the SLO and the queue age limit; the values shown are
+scaled back. Retry-After is not scaled, and these clients do not retry.
 
-With --slack the side with the gate is watched by the built-in rules at the same
-speed, and a stand-in for Slack, a page on loopback, shows how one message follows
-each incident from its first warning to its end. Its buttons work: take the gate
-out there and put it back, and see it here. The burst lasts until 480 s of
-600 s then, so that a warning becomes a page. Slack takes one message a second at
-any speed, so that the demo is slower. Times in messages are real seconds.
+With --slack the built-in rules watch the controlled side at the same speed, and a
+stand-in for Slack, a page on loopback, shows how one message follows each incident
+from its first warning to its end. Its buttons work: disable and re-enable admission
+control there, and see the effect here. The burst then lasts until 480 s of 600 s, so
+that a warning becomes a page. Slack accepts one message per second at any speed, so
+the demo is slower. Times in messages are real seconds.
 
 Service times are written as for "headgate stub".`,
 		Example: `  headgate demo
   headgate demo --workers 4              the overload of the article: 3.5 and 7 times capacity
   headgate demo --slack                  a burst becomes incidents, and one message follows each
-  headgate demo --workers 64             room for everything: the gate stays out of the way
+  headgate demo --workers 64             enough capacity: nothing is refused
   headgate demo --service lognormal:10s,0.6 --seed 7
   headgate demo --json | jq .gated       the summary for programs`,
-		Args: usageArgs(cobra.NoArgs),
 	}
 	f := cmd.Flags()
-	f.Float64Var(&o.Speed, "speed", o.Speed, fmt.Sprintf("divide all times by this, %d to %d; with --slack to %d, and %d unless said",
+	f.Float64Var(&o.Speed, "speed", o.Speed, fmt.Sprintf("divide all times by this, %d to %d; with --slack to %d, by default %d",
 		demo.MinSpeed, demo.MaxSpeed, demo.MaxSlackSpeed, demo.SlackSpeed))
-	f.IntVar(&o.Workers, "workers", o.Workers, "permits of each gate and slots of each endpoint")
+	f.IntVar(&o.Workers, "workers", o.Workers, "permits of each copy and slots of each endpoint")
 	f.StringVar(&flags.service, "service", o.Service.String(), "service-time `model`")
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "start of all randomness")
-	f.BoolVar(&flags.slack, "slack", false, "watch the side with the gate, and tell a stand-in for Slack")
+	f.BoolVar(&flags.slack, "slack", false, "alert on the controlled side, in a stand-in for Slack")
 	f.BoolVar(&flags.plain, "plain", false, "plain lines, even on a terminal")
-	f.BoolVar(&flags.json, "json", false, "print the summary as JSON, and the rest to stderr")
-	f.BoolVar(&flags.keep, "keep", false, "leave both copies running after the load, until Ctrl-C")
+	f.BoolVar(&flags.json, "json", false, "print the summary as JSON, and progress to stderr")
+	f.BoolVar(&flags.keep, "keep", false, "keep both copies running after the load, until Ctrl-C")
 	f.StringVar(&flags.svg, "svg", "", "write a picture of the run to this `file`")
-	_ = cmd.MarkFlagFilename("svg", "svg") // fails only for a flag that is not there
+	_ = cmd.MarkFlagFilename("svg", "svg") // fails only for a flag that does not exist
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if speed := o.Speed; flags.slack {
 			o = o.WithSlack()
@@ -80,30 +80,30 @@ Service times are written as for "headgate stub".`,
 
 func runDemo(cmd *cobra.Command, o demo.Options, flags demoFlags) (err error) {
 	if o.Service, err = modelstub.ParseService(flags.service); err != nil {
-		return usageError{fmt.Errorf("--service: %w", err)}
+		return cli.Usagef("--service: %w", err)
 	}
 	if err := o.Validate(); err != nil {
-		return usageError{fmt.Errorf("--%w\nsee `%s --help`", err, cmd.CommandPath())}
+		return cli.Usagef("--%w\nsee `%s --help`", err, cmd.CommandPath())
 	}
 	screen := demoScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), flags)
 	screen.Program = programName(os.Args[0])
 	if flags.svg != "" {
 		file, err := os.Create(flags.svg)
 		if err != nil {
-			return usageError{fmt.Errorf("--svg: %w", err)}
+			return cli.Usagef("--svg: %w", err)
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 		screen.SVG = file
 	}
-	// A reader that goes away gives an error of the next write, so that there is
-	// time to clean up.
+	// With this, a closed pipe makes the next write fail instead of killing the
+	// process, so that the demo cleans up.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
 	return demo.Show(cmd.Context(), o, screen)
 }
 
-// programName is a program's name as the shell found it, if that is a plain path.
+// programName is the program's name as the shell found it, if that is a plain path.
 func programName(name string) string {
 	if strings.ContainsFunc(name, func(r rune) bool {
 		return !strings.ContainsRune("./-_", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -113,14 +113,13 @@ func programName(name string) string {
 	return name
 }
 
-// demoScreen looks at what the output is: a terminal gets the live view.
+// demoScreen selects the live view for a terminal, plain lines for anything else.
 func demoScreen(stdout, stderr io.Writer, flags demoFlags) demo.Screen {
 	s := demo.Screen{Out: stdout, Live: stdout, JSON: flags.json, Keep: flags.keep}
 	if flags.json {
 		s.Live = stderr
 	}
-	file, ok := s.Live.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
+	if !cli.IsTerminal(s.Live) || os.Getenv("TERM") == "dumb" {
 		return s
 	}
 	s.Colour = os.Getenv("NO_COLOR") == ""
@@ -128,7 +127,7 @@ func demoScreen(stdout, stderr io.Writer, flags demoFlags) demo.Screen {
 		return s
 	}
 	s.Size = func() (int, int) {
-		width, height, err := term.GetSize(int(file.Fd()))
+		width, height, err := term.GetSize(int(s.Live.(*os.File).Fd()))
 		if err != nil || width <= 0 || height <= 0 {
 			return 80, 24
 		}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"headgate/internal/cli"
 )
 
 func TestDemoRefusesNonsense(t *testing.T) {
@@ -30,10 +32,10 @@ func TestDemoRefusesNonsense(t *testing.T) {
 		{[]string{"argument"}, "--help"},
 	} {
 		var out, messages bytes.Buffer
-		code := execute(t.Context(), append([]string{"demo"}, c.args...), &out, &messages)
-		if code != exitUsage || !strings.Contains(messages.String(), c.hint) || out.Len() > 0 {
+		code := execute(t.Context(), cli.System(), append([]string{"demo"}, c.args...), &out, &messages)
+		if code != cli.ExitUsage || !strings.Contains(messages.String(), c.hint) || out.Len() > 0 {
 			t.Errorf("%v: exit %d, stdout %q, stderr %q; want %d and a hint with %q",
-				c.args, code, out.String(), messages.String(), exitUsage, c.hint)
+				c.args, code, out.String(), messages.String(), cli.ExitUsage, c.hint)
 		}
 	}
 }
@@ -57,8 +59,8 @@ func TestDemoStoppedAtOnce(t *testing.T) {
 	stop()
 	picture := filepath.Join(t.TempDir(), "demo.svg")
 	var out, messages bytes.Buffer
-	code := execute(ctx, []string{"demo", "--json", "--speed", "100", "--keep", "--svg", picture}, &out, &messages)
-	if code != exitOK {
+	code := execute(ctx, cli.System(), []string{"demo", "--json", "--speed", "100", "--keep", "--svg", picture}, &out, &messages)
+	if code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, messages.String())
 	}
 	var summary map[string]any
@@ -84,7 +86,7 @@ func TestDemoWithSlack(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
 		var out, messages bytes.Buffer
-		if code := execute(ctx, append([]string{"demo", "--json", "--slack"}, args...), &out, &messages); code != exitOK {
+		if code := execute(ctx, cli.System(), append([]string{"demo", "--json", "--slack"}, args...), &out, &messages); code != cli.ExitOK {
 			t.Fatalf("exit %d: %s", code, messages.String())
 		}
 		var summary struct {

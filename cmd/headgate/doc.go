@@ -1,5 +1,5 @@
-// Command headgate turns work away from a model endpoint before the queue in
-// front of it becomes the outage. `headgate help` lists what it can do. Each
-// subcommand has a small file of its own, which translates flags into options
-// of another package and results into text.
+// Command headgate is a load-shedding proxy for OpenAI-compatible model endpoints.
+// `headgate help` lists its commands. This package turns flags into options: of
+// internal/app for serve and check, of internal/demo and internal/modelstub for
+// demo and stub, and of internal/cli for commands that talk to a running service.
 package main

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"headgate/internal/cli"
 )
 
 var update = flag.Bool("update", false, "write the flags in docs/commands.md anew")
@@ -54,7 +56,7 @@ func TestCommandsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands := leaves(newRoot(systemEnvironment()))
+	commands := leaves(newRoot(cli.System()))
 	shown := map[string]bool{}
 	is := flagBlocks.ReplaceAllStringFunc(string(text), func(old string) string {
 		name := flagBlocks.FindStringSubmatch(old)[1]
@@ -87,7 +89,7 @@ func TestCommandsPage(t *testing.T) {
 // example that begins with its name and whose flags exist.
 func TestCommandsHelp(t *testing.T) {
 	flags := regexp.MustCompile(`\s--([a-z-]+)`)
-	for name, c := range leaves(newRoot(systemEnvironment())) {
+	for name, c := range leaves(newRoot(cli.System())) {
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") || !strings.Contains(c.Example, "headgate "+name) {
 			t.Errorf("%s: short %q, example %q", name, c.Short, c.Example)
 		}

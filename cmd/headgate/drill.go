@@ -2,156 +2,213 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
-	"headgate/runbooks/drill"
-	"headgate/web/api"
+	"headgate/internal/cli"
+	"headgate/internal/modelstub"
+	"headgate/runbooks/drill/spec"
 )
 
-func newDrill(h environment) *cobra.Command {
-	cmd := newGroup("drill", "Rehearse trouble, and read what came of it",
-		"Run drills: a scenario under injected faults, hypotheses about what headgate will\ndo, and a verdict with its evidence. Drills run in the service, by schedule or when\nordered here; a twin shares nothing with production.")
-	cmd.AddCommand(newDrillList(h), newDrillRun(h), newDrillShow(h), newDrillAbort(h), newDrillFreeze(h), newDrillUnfreeze(h), newDrillHistory(h), newDrillSpec(), newDrillCheck())
+func newDrill(env cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "drill",
+		Short: "Run fault-injection drills and read their results",
+		Long: `Run drills: a load scenario with injected faults, hypotheses about how headgate
+behaves, and a verdict with its evidence. Drills run in the service, by schedule or
+started here; a twin shares nothing with production.`,
+	}
+	cmd.AddCommand(newDrillList(env), newDrillRun(env), newDrillShow(env), newDrillAbort(env), newDrillFreeze(env), newDrillUnfreeze(env),
+		newDrillHistory(env), newDrillSpec(), newDrillCheck())
 	return cmd
 }
 
-// drillCmd is what the commands about drills have in common.
-type drillCmd struct{ serviceCmd }
-
-// withClient calls f with a client of a service that is alive: only a service has drills.
-func (c *drillCmd) withClient(cmd *cobra.Command, f func(context.Context, *api.Client) error) error {
-	err := c.checkReachable(cmd.Context())
-	if err == nil {
-		err = c.serviceCmd.withClient(cmd, f)
-	}
-	var unreachable unreachableError
-	if errors.As(err, &unreachable) {
-		return fmt.Errorf("%w\ndrills run in the service, which is started with: headgate serve%s", err, configArg(c.where.config))
-	}
-	return err
+func newDrillList(env cli.Env) *cobra.Command {
+	var d cli.Drills
+	return serviceCommand(&cobra.Command{
+		Use:   "list",
+		Short: "List drills, their next five runs and last verdicts",
+		Long: `List the drills from the settings and the built-in ones: their target, when they are
+due, and their last verdict. Due times are shown in the zone of the schedule and in
+UTC, with a note where clocks go forward or back.`,
+		Example: `  headgate drill list
+  headgate drill list --json | jq '.items[].next_runs'`,
+	}, env, &d.Service, func(ctx context.Context, _ []string) error { return d.Run(ctx) })
 }
 
-// checkReachable returns an error if nothing answers there. Whether there is a token is
-// asked after that: where no service has ever run there is none, and to look for
-// it would be of no use.
-func (c *drillCmd) checkReachable(ctx context.Context) error {
-	p, err := c.where.resolve(c.host, io.Discard)
+func newDrillRun(env cli.Env) *cobra.Command {
+	var d cli.RunDrill
+	var speed float64
+	cmd := &cobra.Command{
+		Use:   "run NAME",
+		Short: "Run a drill now",
+		Long: `Run a drill now, by its name or ID. It runs in the service; with --wait this command
+shows its progress and exits with 4 unless it passes. Ctrl-C ends the waiting, not the
+run: headgate drill abort stops it.`,
+		Example: `  headgate drill run burst --dry-run
+  headgate drill run burst --speed 20 --wait
+  headgate drill run rollback --wait --json | jq .hypotheses`,
+		Args: cobra.ExactArgs(1),
+	}
+	f := cmd.Flags()
+	f.BoolVar(&d.Wait, "wait", false, "wait until the run has ended")
+	f.Float64Var(&speed, "speed", 0, "scenario seconds per second, 1 to 100 (default: as the drill has it)")
+	f.BoolVar(&d.DryRun, "dry-run", false, "show what the run would do, and start nothing")
+	reasonFlag(cmd, &d.Reason)
+	cmd.ValidArgsFunction = completeArg(&d.Service, drillIDs)
+	return serviceCommand(cmd, env, &d.Service, func(ctx context.Context, args []string) error {
+		if f.Changed("speed") {
+			d.Speed = &speed
+		}
+		return d.Run(ctx, args[0])
+	})
+}
+
+func newDrillShow(env cli.Env) *cobra.Command {
+	var s cli.ShowDrillRun
+	return serviceCommand(&cobra.Command{
+		Use:   "show ID",
+		Short: "Show a run: verdict, hypotheses, phases",
+		Long: `Show one run of a drill: its verdict and why, each hypothesis with value, limit,
+margin and evidence, its phases, its notifications, and what was rolled back. The
+beginning of an ID is enough if it is unique. If the service does not answer, the run
+is read from its database.`,
+		Example: `  headgate drill show 01a22990
+  headgate drill show 01a22990-4f00-7a3e-8d51-6c2b9a4e11aa --json | jq .series`,
+		Args: cobra.ExactArgs(1),
+	}, env, &s.Service, func(ctx context.Context, args []string) error { return s.Run(ctx, args[0]) })
+}
+
+func newDrillHistory(env cli.Env) *cobra.Command {
+	var h cli.DrillHistory
+	cmd := &cobra.Command{
+		Use:   "history",
+		Short: "List runs of drills, newest first",
+		Long: `List runs of drills, newest first: verdict, trigger, duration, and the hypothesis that
+was closest to its limit. Skipped and missed runs are included. If the service does
+not answer, they are read from its database.`,
+		Example: `  headgate drill history
+  headgate drill history --drill burst --verdict failed,inconclusive --since 90d
+  headgate drill history --since 365d --csv > drills.csv`,
+	}
+	f := cmd.Flags()
+	f.StringVar(&h.Drill, "drill", "", "only this `drill`, by ID or by its present or a former name")
+	f.StringVar(&h.Verdict, "verdict", "", "only these `verdicts`, separated by commas: passed, failed, aborted, inconclusive, skipped, interrupted, missed")
+	f.StringVar(&h.Trigger, "trigger", "", "only these `triggers`, separated by commas: schedule, catch_up, manual")
+	sinceFlag(cmd, &h.Since, "30d")
+	f.StringVar(&h.Until, "until", "", "end of the period: a `duration` ago, or a time")
+	f.BoolVar(&h.CSV, "csv", false, "print CSV")
+	completeFlag(cmd, "drill", &h.Service, drillIDs)
+	return serviceCommand(cmd, env, &h.Service, func(ctx context.Context, _ []string) error { return h.Run(ctx) })
+}
+
+func newDrillAbort(env cli.Env) *cobra.Command {
+	var s cli.StopDrills
+	cmd := &cobra.Command{
+		Use:   "abort ID",
+		Short: "Abort the running drill and roll back",
+		Long: `Abort a run. Its faults are cleared within a second, its steps are rolled back in
+reverse order, and it is recorded as aborted. The beginning of an ID is enough if it
+is unique.`,
+		Example: `  headgate drill abort 01a22990
+  headgate drill abort 01a22990 --reason "the network is slow today"`,
+		Args: cobra.ExactArgs(1),
+	}
+	reasonFlag(cmd, &s.Reason)
+	return serviceCommand(cmd, env, &s.Service, func(ctx context.Context, args []string) error { return s.Abort(ctx, args[0]) })
+}
+
+func newDrillFreeze(env cli.Env) *cobra.Command {
+	var s cli.StopDrills
+	cmd := &cobra.Command{
+		Use:   "freeze",
+		Short: "Freeze drills and abort the running one",
+		Long: `Abort the running drill, and start none until headgate drill unfreeze, neither by
+schedule nor by hand. A freeze survives restarts.`,
+		Example: `  headgate drill freeze --reason "release week"`,
+	}
+	reasonFlag(cmd, &s.Reason)
+	return serviceCommand(cmd, env, &s.Service, func(ctx context.Context, _ []string) error { return s.Freeze(ctx) })
+}
+
+func newDrillUnfreeze(env cli.Env) *cobra.Command {
+	var s cli.StopDrills
+	cmd := &cobra.Command{
+		Use:   "unfreeze",
+		Short: "Allow drills again",
+		Long: `Allow drills again after headgate drill freeze. Runs that were due meanwhile are not
+repeated unless their catch-up allows it.`,
+		Example: `  headgate drill unfreeze
+  headgate drill unfreeze --reason "the release is out"`,
+	}
+	reasonFlag(cmd, &s.Reason)
+	return serviceCommand(cmd, env, &s.Service, func(ctx context.Context, _ []string) error { return s.Unfreeze(ctx) })
+}
+
+func newDrillSpec() *cobra.Command {
+	return &cobra.Command{
+		Use:   "spec NAME",
+		Short: "Print the definition of a built-in drill as a template",
+		Long: `Print the definition of a built-in drill: a file that the settings may list under
+drills. A file with the same id replaces the built-in drill. The service need not
+run.`,
+		Example: "  headgate drill spec burst > weekly.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, ok := spec.BuiltInText(args[0])
+			if !ok {
+				return cli.Usagef("no built-in drill %.60q: there are %s", args[0], builtInNames())
+			}
+			_, err := cmd.OutOrStdout().Write(text)
+			return err
+		},
+	}
+}
+
+func builtInNames() string {
+	all, err := spec.BuiltIn()
 	if err != nil {
-		return nil // the next one to look says so
+		return "none: " + err.Error()
 	}
-	client, err := api.NewClient(api.ClientConfig{URL: p.url})
-	if err != nil {
-		return nil
+	var names []string
+	for _, s := range all {
+		names = append(names, s.ID)
 	}
-	defer client.Close()
-	return asUnreachable(client.Ping(ctx))
+	return strings.Join(names, ", ")
 }
 
-func configArg(file string) string {
-	if file == "" {
-		return ""
+func newDrillCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE",
+		Short: "Validate a drill definition and show what a run would do",
+		Long: `Validate a file that holds the definition of a drill, and show what a run would do.
+Nothing is opened or changed, and the service need not run. Exit status 2 means that
+the file is invalid; every error is reported with its position. Whether its pool
+exists, and whether it may touch production, depends on the settings: headgate check
+reports that.`,
+		Example: "  headgate drill check weekly.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			loaded, err := spec.Load(args[0], spec.Settings{AllowLive: true, Service: func(text string) error {
+				_, err := modelstub.ParseService(text)
+				return err
+			}})
+			if err != nil {
+				return cli.Usage(err)
+			}
+			out := cmd.OutOrStdout()
+			for _, line := range spec.Outline(loaded) {
+				fmt.Fprintln(out, line)
+			}
+			for _, e := range loaded.Expect {
+				fmt.Fprintf(out, "expect: %s\n", e)
+			}
+			for _, e := range loaded.AbortIf {
+				fmt.Fprintf(out, "abort if: %s\n", e)
+			}
+			return nil
+		},
 	}
-	return " --config " + shellQuote(file)
-}
-
-// resolveRunID completes the beginning of the ID of a run.
-func resolveRunID(ctx context.Context, c runReader, given string) (string, error) {
-	return resolveID("run", given, func() (ids []string, err error) {
-		all, _, err := allRuns(ctx, c, drill.Query{})
-		for i := range all {
-			ids = append(ids, all[i].ID)
-		}
-		return ids, err
-	})
-}
-
-// allRuns reads all pages that a query leads to.
-func allRuns(ctx context.Context, c runReader, q drill.Query) ([]api.DrillRun, string, error) {
-	q.Limit = api.MaxPage
-	return readPages(func(after string) ([]api.DrillRun, string, error) {
-		q.After = after
-		list, err := c.Runs(ctx, q)
-		return list.Items, list.Next, err
-	})
-}
-
-// reasonFlag is a reason for the record.
-type reasonFlag struct{ reason string }
-
-func (r *reasonFlag) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&r.reason, "reason", "", "`why`, for the record")
-}
-
-// text returns the reason on one line.
-func (r *reasonFlag) text() (string, error) {
-	if n := utf8.RuneCountInString(r.reason); n > api.MaxReason {
-		return "", usageError{fmt.Errorf("--reason: at most %d characters, has %d", api.MaxReason, n)}
-	}
-	return sanitize(strings.Join(strings.Fields(r.reason), " ")), nil
-}
-
-// completeDrills completes the argument of a command with the IDs of drills.
-func completeDrills(cmd *cobra.Command, h environment, where *endpointFlags) {
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return drillIDs(cmd.Context(), h, where), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-func drillIDs(ctx context.Context, h environment, where *endpointFlags) (ids []string) {
-	where.askForCompletion(ctx, h, func(ctx context.Context, c *api.Client) error {
-		list, err := c.Drills(ctx)
-		for i := range list.Items {
-			ids = append(ids, list.Items[i].ID)
-		}
-		return err
-	})
-	return ids
-}
-
-// verdictOf says how a run stands.
-func verdictOf(r *api.DrillRun) string {
-	if r.Verdict == nil {
-		return sanitize(r.Status)
-	}
-	return sanitize(*r.Verdict)
-}
-
-// highlightVerdict makes what did not pass stand out.
-func highlightVerdict(p colorizer, verdict, line string) string {
-	switch drill.Verdict(verdict) {
-	case drill.Failed, drill.Interrupted:
-		return p.highlight(red, line)
-	case drill.Aborted, drill.Inconclusive, drill.Missed:
-		return p.highlight(yellow, line)
-	default:
-		return line
-	}
-}
-
-// hypothesisText says a hypothesis in a few words: p95_turnaround 41s of 60s.
-func hypothesisText(h *api.DrillHypothesis) string {
-	if h == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%s %s of %s", sanitize(h.Name), formatMeasure(h.Value, h.Unit), formatMeasure(&h.Limit, h.Unit))
-}
-
-// formatMeasure is amount for what drills measure.
-func formatMeasure(v *float64, unit string) string {
-	if v == nil {
-		return "?"
-	}
-	if unit == drill.UnitSeconds && *v < 0 {
-		return "-" + formatSeconds(-*v)
-	}
-	return formatValue(v, unit)
 }

@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"headgate/internal/cli"
 	"headgate/runbooks/drill"
 	"headgate/web/api"
 	"headgate/web/api/apitest"
@@ -63,7 +65,7 @@ func TestDrillList(t *testing.T) {
 	s.Drills.AddRuns(endedRun(75, drill.Passed), endedRun(1, drill.Failed))
 	r := g.runBare("drill", "list")
 	wantContains(t, r.out, "DRILL NAME TARGET POOL SCHEDULE NEXT LAST LAST PASSED", "burst Burst twin a 30 9 * * 1 Europe/Berlin 2026-03-29T07:30:00Z failed 3 days ago",
-		"live Live latency live a by hand - - never", "burst: due 2026-03-29T09:30:00+02:00 (2026-03-29T07:30:00Z), clocks go forward that night",
+		"live Live latency live a manual - - never", "burst: due 2026-03-29T09:30:00+02:00 (2026-03-29T07:30:00Z), clocks go forward that night",
 		"cannot run: allow_live is not set", apitest.HostileName)
 	if r.code != 0 || r.err != "" {
 		t.Errorf("exit %d, %s", r.code, r.err)
@@ -72,10 +74,10 @@ func TestDrillList(t *testing.T) {
 	if err := json.Unmarshal([]byte(g.runBare("drill", "list", "--json").out), &list); err != nil || len(list.Items) != 3 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	g.runBare("drill", "freeze", "--reason", "release\nweek").want(t, 0, "drills are frozen by ana@host: release week\nback: headgate drill unfreeze\n")
+	g.runBare("drill", "freeze", "--reason", "release\nweek").want(t, 0, "drills are frozen by ana@host: release week\nundo: headgate drill unfreeze\n")
 	wantContains(t, g.runBare("drill", "list").out, "FROZEN by ana@host: release week; no drill runs until headgate drill unfreeze")
-	g.runBare("drill", "run", "burst").want(t, exitFailed, "", "Drills are frozen")
-	g.runBare("drill", "freeze").want(t, exitUsage, "", "--reason must say why")
+	g.runBare("drill", "run", "burst").want(t, cli.ExitFailed, "", "Drills are frozen")
+	g.runBare("drill", "freeze").want(t, cli.ExitUsage, "", "--reason must say why")
 	if f := g.runBare("drill", "unfreeze", "--json").decodeJSON(t); f["frozen"] != false || f["by"] != "ana@host" {
 		t.Errorf("%v", f)
 	}
@@ -87,31 +89,31 @@ func TestDrillRun(t *testing.T) {
 	s := g.serveIncidents()
 	r := g.runBare("drill", "run", "burst", "--dry-run", "--speed", "20")
 	wantContains(t, r.out, "Burst (burst) would run on twin, pool a, at most 5m00s of scenario in 15s at speed 20, messages to #drills",
-		"does load of 0.8 tasks/s", "must show p95_turnaround <= 60 s", "nothing was begun")
-	wantContains(t, g.runBare("drill", "run", "live", "--dry-run").out, "it would not begin now: allow_live is not set")
+		"step load of 0.8 tasks/s", "expect p95_turnaround <= 60 s", "nothing was started")
+	wantContains(t, g.runBare("drill", "run", "live", "--dry-run").out, "it could not start now: allow_live is not set")
 	if s.Drills.RunningID() != "" {
 		t.Fatal("a dry run began")
 	}
 	r = g.runBare("drill", "run", "burst", "--reason", "to  see")
 	id := s.Drills.RunningID()
-	if want := "Burst begun, at most 5m00s: run " + id + "\nread it: headgate drill show " + id + "\nstop it: headgate drill abort " + id + "\n"; r.out != want || r.code != 0 {
+	if want := "Burst started, at most 5m00s: run " + id + "\nshow: headgate drill show " + id + "\nabort: headgate drill abort " + id + "\n"; r.out != want || r.code != 0 {
 		t.Errorf("exit %d, %q, want %q", r.code, r.out, want)
 	}
 	if o := s.Drills.StartRequests()[0]; o.Actor != "ana@host" || o.Reason != "to see" || o.Speed != 0 {
 		t.Errorf("%+v", o)
 	}
-	g.runBare("drill", "run", "odd").want(t, exitFailed, "", "Drill Burst is running", id)
-	g.runBare("drill", "run", "nobody").want(t, exitFailed, "", "There are: burst, live, odd")
-	g.runBare("drill", "run", "live").want(t, exitFailed, "", "allow_live", "headgate:")
+	g.runBare("drill", "run", "odd").want(t, cli.ExitFailed, "", "Drill Burst is running", id)
+	g.runBare("drill", "run", "nobody").want(t, cli.ExitFailed, "", "There are: burst, live, odd")
+	g.runBare("drill", "run", "live").want(t, cli.ExitFailed, "", "allow_live", "headgate:")
 	r = g.runBare("drill", "abort", id, "--reason", "smoke")
-	if r.code != 0 || r.out != "Burst: aborted, faults cleared\nread it: headgate drill show "+id+"\n" {
+	if r.code != 0 || r.out != "Burst: aborted, faults cleared\nshow: headgate drill show "+id+"\n" {
 		t.Errorf("exit %d, %q, %q", r.code, r.out, r.err)
 	}
-	g.runBare("drill", "abort", id).want(t, exitFailed, "", "has ended already")
-	g.runBare("drill", "abort", "ffff").want(t, exitFailed, "", "no run has an ID")
+	g.runBare("drill", "abort", id).want(t, cli.ExitFailed, "", "has ended already")
+	g.runBare("drill", "abort", "ffff").want(t, cli.ExitFailed, "", "no run has an ID")
 	for _, args := range [][]string{{"run"}, {"run", "a", "b"}, {"run", ""}, {"run", "burst", "--speed", "0"}, {"run", "burst", "--speed", "NaN"}, {"run", "burst", "--speed", "1e9"},
 		{"run", "burst", "--reason", strings.Repeat("x", 501)}, {"show"}, {"show", "a/b"}, {"abort"}, {"freeze", "x", "--reason", "y"}} {
-		if r := g.runBare(append([]string{"drill"}, args...)...); r.code != exitUsage || r.out != "" {
+		if r := g.runBare(append([]string{"drill"}, args...)...); r.code != cli.ExitUsage || r.out != "" {
 			t.Errorf("%v: exit %d, %q", args, r.code, r.out)
 		}
 	}
@@ -136,7 +138,7 @@ func (g *testEnv) runWhile(s *apitest.Server, args []string, change func()) cliR
 // TestDrillWait: whoever waits sees how the run goes, and the exit code says
 // whether it passed.
 func TestDrillWait(t *testing.T) {
-	for v, code := range map[drill.Verdict]int{drill.Passed: exitOK, drill.Failed: exitUnexpected, drill.Aborted: exitUnexpected, drill.Inconclusive: exitUnexpected, drill.Skipped: exitUnexpected, drill.Interrupted: exitUnexpected} {
+	for v, code := range map[drill.Verdict]int{drill.Passed: cli.ExitOK, drill.Failed: cli.ExitUnexpected, drill.Aborted: cli.ExitUnexpected, drill.Inconclusive: cli.ExitUnexpected, drill.Skipped: cli.ExitUnexpected, drill.Interrupted: cli.ExitUnexpected} {
 		t.Run(string(v), func(t *testing.T) {
 			t.Parallel()
 			g := newTestEnv(t)
@@ -154,10 +156,10 @@ func TestDrillWait(t *testing.T) {
 			if r.code != code {
 				t.Errorf("exit %d, want %d: %s", r.code, code, r.err)
 			}
-			wantContains(t, r.out, "Burst "+strings.ToUpper(string(v))+" because", "held p95_turnaround 41s <= 60s 31% 80 tasks", "BROKEN pages 0 messages == 1 messages -100% Slack",
-				"unknown time_to_page ? <= 30s - no page came", "faults befell 7 calls, cleared in 0s", "recovered within 41s", "inject ", "DRILL�[2J",
+			wantContains(t, r.out, "Burst "+strings.ToUpper(string(v))+" because", "held p95_turnaround 41s <= 60s 31.2% 80 tasks", "FAILED pages 0 messages == 1 messages -100% Slack",
+				"unknown time_to_page ? <= 30s - no page came", "faults injected into 7 calls, cleared in 0s", "recovered within 41s", "inject ", "DRILL�[2J",
 				"rollback done in 1s", "lock_record FAILED in 0s: held on")
-			if code != 0 && !strings.Contains(r.err, "headgate: the drill Burst ended "+string(v)+": because") {
+			if code != 0 && !strings.Contains(r.err, "headgate: drill Burst "+string(v)+": because") {
 				t.Errorf("stderr %q", r.err)
 			}
 			wantContains(t, r.err, "headgate: Burst inject")
@@ -175,7 +177,7 @@ func TestDrillWaitJSON(t *testing.T) {
 		})
 	})
 	var report api.DrillReport
-	if err := json.Unmarshal([]byte(r.out), &report); err != nil || len(report.Series) != 2 || *report.Verdict != "failed" || r.code != exitUnexpected {
+	if err := json.Unmarshal([]byte(r.out), &report); err != nil || len(report.Series) != 2 || *report.Verdict != "failed" || r.code != cli.ExitUnexpected {
 		t.Errorf("exit %d, %+v, %v", r.code, report, err)
 	}
 }
@@ -189,13 +191,13 @@ func TestDrillDetach(t *testing.T) {
 	messages := &firstWriteBuffer{wrote: make(chan struct{})}
 	done := make(chan int)
 	go func() {
-		done <- executeIn(ctx, g.environment, []string{"drill", "run", "burst", "--wait"}, &out, messages)
+		done <- execute(ctx, g.env, []string{"drill", "run", "burst", "--wait"}, &out, messages)
 	}()
 	<-messages.wrote // of how the run goes, so that it is known that it has begun
 	cancel()
 	code := <-done
 	id := s.Drills.RunningID()
-	if code != exitFailed || id == "" || !strings.Contains(messages.String(), "the run goes on") {
+	if code != cli.ExitFailed || id == "" || !strings.Contains(messages.String(), "the run goes on") {
 		t.Errorf("exit %d, run %q, %s", code, id, messages)
 	}
 }
@@ -220,10 +222,10 @@ func TestDrillShow(t *testing.T) {
 	two.Name, two.Reason = apitest.HostileName, "\x1b[31mred"
 	s.Drills.AddRuns(two, one)
 	r := g.runBare("drill", "show", one.ID[:8])
-	wantContains(t, r.out, "Burst PASSED because", "drill burst, spec ", "begun "+one.Started.Format(time.RFC3339)+" (schedule)", "took 24s at speed 20", "id "+one.ID)
+	wantContains(t, r.out, "Burst PASSED because", "drill burst, spec ", "started "+one.Started.Format(time.RFC3339)+" (schedule)", "took 24s at speed 20", "id "+one.ID)
 	wantContains(t, g.runBare("drill", "show", two.ID).out, apitest.HostileName+" FAILED �[31mred")
-	g.runBare("drill", "show", "01a2299").want(t, exitUsage, "", "2 runs have IDs that begin with 01a2299")
-	g.runBare("drill", "show", strings.Repeat("0", 36)).want(t, exitFailed, "", "There is no such run")
+	g.runBare("drill", "show", "01a2299").want(t, cli.ExitUsage, "", "2 runs have IDs that begin with 01a2299")
+	g.runBare("drill", "show", strings.Repeat("0", 36)).want(t, cli.ExitFailed, "", "There is no such run")
 	var report api.DrillReport
 	if err := json.Unmarshal([]byte(g.runBare("drill", "show", one.ID, "--json").out), &report); err != nil || report.ID != one.ID || report.Spec.ID != "burst" {
 		t.Errorf("%+v, %v", report, err)
@@ -231,7 +233,7 @@ func TestDrillShow(t *testing.T) {
 	g.runBare("drill", "run", "burst")
 	id := s.Drills.RunningID()
 	s.Drills.UpdateRunning(func(r *drill.Run) { r.Series = []drill.Point{{At: 7, Turnaround: -1, Depth: 2}} })
-	wantContains(t, g.runBare("drill", "show", id).out, "Burst RUNNING", "Burst inject scenario 7 s p95 - oldest 0s queued 2 in flight 0", "goes on")
+	wantContains(t, g.runBare("drill", "show", id).out, "Burst RUNNING", "Burst inject scenario 7 s p95 - oldest 0s queued 2 in flight 0", "running")
 }
 
 func TestDrillHistory(t *testing.T) {
@@ -243,7 +245,7 @@ func TestDrillHistory(t *testing.T) {
 	s.Drills.AddRuns(endedRun(2000, drill.Passed), missed, endedRun(2, drill.Passed), endedRun(1, drill.Failed))
 	r := g.runBare("drill", "history")
 	got := lines(r.out)
-	if r.code != 0 || len(got) != 4 || got[0] != "ID DRILL VERDICT BEGUN BY TOOK TIGHTEST REASON" || !strings.HasSuffix(got[1], "schedule 24s pages 0 messages of 1 messages because") ||
+	if r.code != 0 || len(got) != 4 || got[0] != "ID DRILL VERDICT STARTED TRIGGER TOOK TIGHTEST REASON" || !strings.HasSuffix(got[1], "schedule 24s pages 0 messages of 1 messages because") ||
 		!strings.HasSuffix(got[3], "schedule - - nothing ran") {
 		t.Errorf("exit %d, %q", r.code, got)
 	}
@@ -260,9 +262,9 @@ func TestDrillHistory(t *testing.T) {
 	if err != nil || len(rows) != 4 || rows[0][0] != "id" || rows[1][13] != "failed" {
 		t.Errorf("%q, %v", rows, err)
 	}
-	g.runBare("drill", "history", "--csv", "--json").want(t, exitUsage, "", "--json and --csv exclude each other")
-	g.runBare("drill", "history", "--verdict", "good").want(t, exitUsage, "", "--verdict must be of passed, failed")
-	g.runBare("drill", "history", "--since", "soon").want(t, exitUsage, "", "--since must be a span")
+	g.runBare("drill", "history", "--csv", "--json").want(t, cli.ExitUsage, "", "--json and --csv exclude each other")
+	g.runBare("drill", "history", "--verdict", "good").want(t, cli.ExitUsage, "", "--verdict must be of passed, failed")
+	g.runBare("drill", "history", "--since", "soon").want(t, cli.ExitUsage, "", "--since must be a span")
 }
 
 // TestDrillUnreachable: where no service runs there are no drills, and one is told how
@@ -273,17 +275,17 @@ func TestDrillUnreachable(t *testing.T) {
 		g.vars["HEADGATE_ADMIN"] = url
 		for _, args := range [][]string{{"list"}, {"run", "burst", "--wait"}, {"freeze", "--reason", "x"}} {
 			r := g.run(append([]string{"drill"}, args...)...)
-			r.want(t, exitUnreachable, "", "no answer from the admin plane", "headgate: drills run in the service, which is started with: headgate serve")
+			r.want(t, cli.ExitUnreachable, "", "no answer from the admin plane", "headgate: drills run in the service; start it with: headgate serve")
 		}
 	}
 	for _, args := range [][]string{{"history"}, {"show", "01a22990"}} {
-		g.run(append([]string{"drill"}, args...)...).want(t, exitUnreachable, "", "reading from the database in", "the database cannot tell either")
+		g.run(append([]string{"drill"}, args...)...).want(t, cli.ExitUnreachable, "", "reading from the database in", "the database cannot be read either")
 	}
 	g.vars["HEADGATE_ADMIN"] = foreignServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		api.WriteProblem(w, api.Problem{Type: api.TypeNoDrills, Status: http.StatusNotFound, Detail: "This headgate runs no drills."})
 	})
 	g.vars["HEADGATE_TOKEN"] = watchToken
-	g.runBare("drill", "list").want(t, exitFailed, "", "This headgate runs no drills.")
+	g.runBare("drill", "list").want(t, cli.ExitFailed, "", "This headgate runs no drills.")
 }
 
 // TestDrillServiceLost: a service that ends while one waits is waited for, but not for
@@ -291,7 +293,7 @@ func TestDrillUnreachable(t *testing.T) {
 func TestDrillServiceLost(t *testing.T) {
 	g := newTestEnv(t)
 	now := time.Now()
-	g.environment.now = func() time.Time { now = now.Add(unreachablePatience); return now }
+	g.env.Now = func() time.Time { now = now.Add(time.Minute); return now }
 	g.vars["HEADGATE_TOKEN"] = watchToken
 	g.vars["HEADGATE_ADMIN"] = foreignServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
@@ -301,5 +303,38 @@ func TestDrillServiceLost(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusBadGateway)
 	})
-	g.runBare("drill", "run", "burst", "--wait").want(t, exitUnreachable, "", "no answer from the admin plane")
+	g.runBare("drill", "run", "burst", "--wait").want(t, cli.ExitUnreachable, "", "no answer from the admin plane")
+}
+
+// TestDrillSpecAndCheck: what is printed can be checked, edited and refused, with
+// the place of the mistake.
+func TestDrillSpecAndCheck(t *testing.T) {
+	g := newTestEnv(t)
+	spec := g.runBare("drill", "spec", "burst")
+	if spec.code != 0 || !strings.HasPrefix(spec.out, "id: burst\n") {
+		t.Fatalf("exit %d\n%s%s", spec.code, spec.out, spec.err)
+	}
+	dir := files(t, map[string]string{
+		"good.yaml":  spec.out,
+		"empty.yaml": strings.Replace(spec.out, "abort_if:\n  - error_share >= 50%\n  - in_flight_over_limit >= 8\n", "", 1),
+		"service.yaml": strings.Replace(spec.out, "uniform:5s-30s",
+			"uniform:30s-5s", 1),
+	})
+	check := func(file string) cliResult { return g.runBare("drill", "check", filepath.Join(dir, file)) }
+	good := check("good.yaml")
+	for _, want := range []string{"from 120s to 240s: 2 times as many", "expect: late_share <= 5%", "abort if: error_share >= 50%"} {
+		if good.code != 0 || !strings.Contains(good.out, want) {
+			t.Errorf("exit %d, without %q:\n%s%s", good.code, want, good.out, good.err)
+		}
+	}
+	for file, want := range map[string]string{
+		"empty.yaml": "abort_if: must say when the drill is to stop", "service.yaml": ": scenario.service: service", "none.yaml": "read the drill",
+	} {
+		if r := check(file); r.code != 2 || !strings.Contains(r.err, want) || r.out != "" {
+			t.Errorf("%s: exit %d\n%s%s", file, r.code, r.out, r.err)
+		}
+	}
+	if r := g.runBare("drill", "spec", "brust"); r.code != 2 || !strings.Contains(r.err, "there are alert-path, burst") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
 }

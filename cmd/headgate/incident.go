@@ -2,142 +2,94 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"headgate/web/api"
+	"headgate/internal/cli"
 )
 
-const (
-	maxItems     = 10_000 // shown, or looked through, at one time
-	fullIDLength = 36     // characters of an ID that is not only a beginning
-)
-
-func newIncident(h environment) *cobra.Command {
-	cmd := newGroup("incident", "Show incidents, take them on, silence rules",
-		"Show what is wrong and what was, with what was sent about it; take an incident on;\nsilence a rule while the reason is known.")
-	cmd.AddCommand(newIncidentList(h), newIncidentShow(h), newIncidentAck(h), newIncidentSilence(h))
+func newIncident(env cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "incident",
+		Short: "List, acknowledge and silence incidents",
+		Long:  "Show open and past incidents with their notifications; acknowledge an incident;\nsilence a rule while the cause is known.",
+	}
+	cmd.AddCommand(newIncidentList(env), newIncidentShow(env), newIncidentAck(env), newIncidentSilence(env))
 	return cmd
 }
 
-// newGroup is a command that only has others below it.
-func newGroup(name, short, long string) *cobra.Command {
-	return &cobra.Command{
-		Use: name, Short: short, Long: long, Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+func newIncidentList(env cli.Env) *cobra.Command {
+	var l cli.Incidents
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List incidents, newest first",
+		Long:  `List incidents, newest first: open ones of any age, and those opened recently.`,
+		Example: `  headgate incident list
+  headgate incident list --open
+  headgate incident list --since 30d --pool big --json`,
 	}
-}
-
-// serviceCmd is what the commands about incidents have in common.
-type serviceCmd struct {
-	host  environment
-	where endpointFlags
-	json  bool
-}
-
-func (c *serviceCmd) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&c.json, "json", false, "print JSON")
-	c.where.add(cmd)
-}
-
-// withClient calls f with a client of a service that is alive.
-func (c *serviceCmd) withClient(cmd *cobra.Command, f func(context.Context, *api.Client) error) error {
-	p, err := c.where.resolve(c.host, cmd.ErrOrStderr())
-	if err != nil {
-		return err
-	}
-	client, err := p.client(c.host.actor())
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	if err := client.Ping(cmd.Context()); err != nil {
-		return asUnreachable(err)
-	}
-	return asUnreachable(f(cmd.Context(), client))
-}
-
-// hintMaybeApplied says what to do about an order that was sent and not answered.
-func hintMaybeApplied(err error) error {
-	var silence *api.UnreachableError
-	if errors.As(err, &silence) && silence.Sent {
-		return fmt.Errorf("%w\nit may have been done all the same; giving the order again does no harm", err)
-	}
-	return err
-}
-
-// readPages reads up to maxItems things, page by page. The rest is the key of the
-// page that would follow, empty if there is none.
-func readPages[T any](read func(after string) (items []T, next string, err error)) (all []T, rest string, err error) {
-	for {
-		items, next, err := read(rest)
-		if err != nil {
-			return nil, "", err
+	f := cmd.Flags()
+	f.BoolVar(&l.Open, "open", false, "only open incidents")
+	sinceFlag(cmd, &l.Since, "7d")
+	poolFlag(cmd, &l.Pool)
+	f.StringVar(&l.Rule, "rule", "", "only this `rule` (default all)")
+	return serviceCommand(cmd, env, &l.Service, func(ctx context.Context, _ []string) error {
+		if l.Open && !f.Changed("since") {
+			l.Since = ""
 		}
-		all = append(all, items...)
-		if next == "" || next == rest || len(all) >= maxItems {
-			return all, next, nil
-		}
-		rest = next
-	}
-}
-
-// allIncidents reads all pages that a query leads to.
-func allIncidents(ctx context.Context, c *api.Client, q api.IncidentQuery) ([]api.Incident, string, error) {
-	q.Limit = api.MaxPage
-	return readPages(func(after string) ([]api.Incident, string, error) {
-		q.After = after
-		list, err := c.Incidents(ctx, q)
-		return list.Items, list.Next, err
+		return l.Run(ctx)
 	})
 }
 
-// resolveIncidentID completes the beginning of an ID.
-func resolveIncidentID(ctx context.Context, c *api.Client, given string, open bool) (string, error) {
-	what := "incident"
-	if open {
-		what = "open incident"
-	}
-	return resolveID(what, given, func() (ids []string, err error) {
-		all, _, err := allIncidents(ctx, c, api.IncidentQuery{Open: open})
-		for i := range all {
-			ids = append(ids, all[i].ID)
-		}
-		return ids, err
-	})
+func newIncidentShow(env cli.Env) *cobra.Command {
+	var s cli.ShowIncident
+	return serviceCommand(&cobra.Command{
+		Use:   "show ID",
+		Short: "Show an incident with its timeline and notifications",
+		Long: `Show one incident: what is wrong and its impact, its value against the threshold, its
+timeline, and the state of every notification. The beginning of an ID is enough if it
+is unique.`,
+		Example: `  headgate incident show 01a22990
+  headgate incident show 01a22990-4f00-7a3e-8d51-6c2b9a4e11aa --json | jq .events`,
+		Args: cobra.ExactArgs(1),
+	}, env, &s.Service, func(ctx context.Context, args []string) error { return s.Run(ctx, args[0]) })
 }
 
-// resolveID returns the one ID that begins as given. A whole one is not looked up.
-func resolveID(what, given string, all func() ([]string, error)) (string, error) {
-	given = strings.ToLower(given)
-	if err := api.CheckID(given); err != nil {
-		return "", usageError{err}
+func newIncidentAck(env cli.Env) *cobra.Command {
+	var a cli.Ack
+	cmd := &cobra.Command{
+		Use:   "ack ID",
+		Short: "Acknowledge an incident",
+		Long: `Acknowledge an open incident, so that others see who handles it, and no reminders are
+sent until the time has passed. An escalation to page and the end are still sent. If
+another person has acknowledged it, nothing changes, and the command says who.`,
+		Example: `  headgate incident ack 01a22990
+  headgate incident ack 01a22990 --for 30m`,
+		Args: cobra.ExactArgs(1),
 	}
-	if len(given) >= fullIDLength {
-		return given, nil
+	cmd.Flags().StringVar(&a.For, "for", "2h", "how long, a `duration` such as 30m or 4h")
+	return serviceCommand(cmd, env, &a.Service, func(ctx context.Context, args []string) error { return a.Run(ctx, args[0]) })
+}
+
+func newIncidentSilence(env cli.Env) *cobra.Command {
+	var s cli.Silence
+	cmd := &cobra.Command{
+		Use:   "silence [RULE]",
+		Short: "Silence a rule",
+		Long: `Silence a rule for some time: its incidents open, end and are recorded, but nothing is
+sent about them. When the silence ends, the state at that moment is sent.
+--list shows the active silences, --lift ends one early.`,
+		Example: `  headgate incident silence queue_age --for 1h --reason "load test until noon"
+  headgate incident silence queue_age --pool big --for 2d --reason "new hardware"
+  headgate incident silence --list
+  headgate incident silence --lift 01a22991`,
+		Args: cobra.MaximumNArgs(1),
 	}
-	ids, err := all()
-	if err != nil {
-		return "", err
-	}
-	var fit []string
-	for _, id := range ids {
-		if id == given {
-			return id, nil
-		}
-		if strings.HasPrefix(id, given) {
-			fit = append(fit, sanitize(id))
-		}
-	}
-	switch {
-	case len(fit) == 0:
-		return "", fmt.Errorf("no %s has an ID that begins with %s", what, given)
-	case len(fit) > 1:
-		return "", usageError{fmt.Errorf("%d %ss have IDs that begin with %s: %s; give more of it",
-			len(fit), what, given, strings.Join(fit[:min(len(fit), 5)], ", "))}
-	}
-	return fit[0], nil
+	f := cmd.Flags()
+	f.StringVar(&s.Pool, "pool", "", "only in this `pool` (default all)")
+	f.StringVar(&s.For, "for", "", "how long, a `duration` such as 1h or 2d")
+	f.StringVar(&s.Reason, "reason", "", "`why`, for those who wonder why nothing is sent")
+	f.BoolVar(&s.List, "list", false, "list the active silences")
+	f.StringVar(&s.Lift, "lift", "", "end the silence with this `ID`, or with an ID that begins so")
+	return serviceCommand(cmd, env, &s.Service, func(ctx context.Context, args []string) error { return s.Run(ctx, first(args)) })
 }

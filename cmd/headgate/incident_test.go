@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate/internal/cli"
 	"headgate/web/api"
 	"headgate/web/api/apitest"
 )
@@ -40,7 +41,7 @@ func TestIncidentList(t *testing.T) {
 	if r.code != 0 || len(lines) != 5 || fields(lines[0]) != "ID LEVEL RULE POOL VALUE OPENED STATE" {
 		t.Fatalf("exit %d, stdout\n%s", r.code, r.out)
 	}
-	for n, want := range []string{whole + " warn journal - 17 ", open + " PAGE queue_age a 27s ", over + " page queue_age b 3s "} {
+	for n, want := range []string{whole + " warn journal - 17 ", open + " PAGE queue_age a 27.4s ", over + " page queue_age b 3s "} {
 		if got := fields(lines[n+1]); !strings.HasPrefix(got, want) {
 			t.Errorf("line %q, want %q", got, want)
 		}
@@ -57,8 +58,8 @@ func TestIncidentList(t *testing.T) {
 			t.Errorf("%s: %d incidents, want %d, %v", args, len(list.Items), n, err)
 		}
 	}
-	g.runBare("incident", "list", "--since", "yesterday").want(t, exitUsage, "", "--since must be a span")
-	g.runBare("incident", "list", "x").want(t, exitUsage, "", "--help")
+	g.runBare("incident", "list", "--since", "yesterday").want(t, cli.ExitUsage, "", "--since must be a span")
+	g.runBare("incident", "list", "x").want(t, cli.ExitUsage, "", "--help")
 }
 
 func TestIncidentShow(t *testing.T) {
@@ -79,15 +80,15 @@ func TestIncidentShow(t *testing.T) {
 	}
 	r := g.run("incident", "show", strings.ToUpper(id[:23]))
 	for _, part := range []string{
-		"PAGE queue_age in a open, taken by ana@host until ", "what The queue is old.", "users feel Answers come late.", "value 27s, page at 25s",
-		"runbook queue_age", "id " + id, "# AT EVENT LEVEL VALUE BY NOTE", "opened page 27s - -", "acknowledged page 27s ana@host -",
+		"PAGE queue_age in a open, acknowledged by ana@host until ", "what The queue is old.", "impact Answers come late.", "value 27.4s, page at 25s",
+		"runbook queue_age", "id " + id, "# AT EVENT LEVEL VALUE BY NOTE", "opened page 27.4s - -", "acknowledged page 27.4s ana@host -",
 		"1 post page DEAD 3 2026-01-31T11:29:00Z - the channel is archived", "1 post fallback retry 1 2026-01-31T11:29:00Z 2026-01-31T11:30:00Z -",
 	} {
 		if !strings.Contains(fields(r.out), part) {
 			t.Errorf("%q is not in\n%s", part, r.out)
 		}
 	}
-	if r.code != 0 || strings.Contains(r.out, "take it on") {
+	if r.code != 0 || strings.Contains(r.out, "acknowledge:") {
 		t.Errorf("exit %d, stdout\n%s", r.code, r.out)
 	}
 	var report api.IncidentReport
@@ -96,12 +97,12 @@ func TestIncidentShow(t *testing.T) {
 	if err := dec.Decode(&report); err != nil || report.ID != id || len(report.Deliveries) != 2 {
 		t.Errorf("%+v, %v", report, err)
 	}
-	g.runBare("incident", "show", "ffff").want(t, exitFailed, "", "no incident has an ID that begins with ffff")
-	g.runBare("incident", "show", "../mode").want(t, exitUsage, "", "cannot be an ID")
-	g.runBare("incident", "show", strings.Repeat("0", 36)).want(t, exitFailed, "", "There is no such incident")
-	g.runBare("incident", "show").want(t, exitUsage, "", "--help")
+	g.runBare("incident", "show", "ffff").want(t, cli.ExitFailed, "", "no incident has an ID that begins with ffff")
+	g.runBare("incident", "show", "../mode").want(t, cli.ExitUsage, "", "cannot be an ID")
+	g.runBare("incident", "show", strings.Repeat("0", 36)).want(t, cli.ExitFailed, "", "There is no such incident")
+	g.runBare("incident", "show").want(t, cli.ExitUsage, "", "--help")
 	other := s.SetValue(t, "queue_age", "b", 30)
-	g.runBare("incident", "show", "0").want(t, exitUsage, "", "2 incidents have IDs that begin with 0", id, other, "give more of it")
+	g.runBare("incident", "show", "0").want(t, cli.ExitUsage, "", "2 incidents have IDs that begin with 0", id, other, "give more of it")
 }
 
 // TestIncidentShowUnrecorded: what is wrong is shown though the record is broken,
@@ -112,8 +113,8 @@ func TestIncidentShowUnrecorded(t *testing.T) {
 	id := s.SetValue(t, "queue_age", "a", 27.4)
 	s.Incidents.SetError(errors.New("the disk is full"))
 	r := g.run("incident", "show", id)
-	if r.code != 0 || !strings.Contains(r.out, "timeline and messages are not known") || strings.Contains(r.out, "no messages") ||
-		!strings.Contains(r.out, "take it on: headgate incident ack "+id+" --data-dir "+g.dataDir+"\n") {
+	if r.code != 0 || !strings.Contains(r.out, "timeline and messages are unavailable") || strings.Contains(r.out, "no messages") ||
+		!strings.Contains(r.out, "acknowledge: headgate incident ack "+id+" --data-dir "+g.dataDir+"\n") {
 		t.Errorf("exit %d, stdout\n%s", r.code, r.out)
 	}
 	if r := g.run("incident", "list", "--open"); r.code != 0 || !strings.Contains(r.out, id) {
@@ -129,25 +130,25 @@ func TestIncidentAck(t *testing.T) {
 	s := g.serveIncidents()
 	id := s.SetValue(t, "queue_age", "a", 30)
 	r := g.runBare("incident", "ack", id[:13], "--for", "30m")
-	if r.code != 0 || !strings.HasPrefix(r.out, "queue_age in a: taken by ana@host until ") || r.err != "" {
+	if r.code != 0 || !strings.HasPrefix(r.out, "queue_age in a: acknowledged by ana@host until ") || r.err != "" {
 		t.Errorf("exit %d, %s%s", r.code, r.out, r.err)
 	}
 	again := g.runBare("incident", "ack", id)
-	if again.code != 0 || again.out != strings.Replace(r.out, "taken", "taken before", 1) {
+	if again.code != 0 || again.out != strings.Replace(r.out, "acknowledged", "already acknowledged", 1) {
 		t.Errorf("the same person again: exit %d, %s%s", again.code, again.out, again.err)
 	}
 	var reply api.AckReply
 	if err := json.Unmarshal([]byte(g.runBare("incident", "ack", id, "--json").out), &reply); err != nil || reply.By != "ana@host" || reply.Incident.ID != id {
 		t.Errorf("%+v, %v", reply, err)
 	}
-	g.environment.actor = func() string { return "ben@host" }
-	g.runBare("incident", "ack", id).want(t, exitFailed, "", "ana@host has it until", "Nothing was changed")
-	g.runBare("incident", "ack", id, "--for", "soon").want(t, exitUsage, "", "--for must be a span")
-	g.runBare("incident", "ack", id, "--for", "").want(t, exitUsage, "", "--for must be a span")
-	g.runBare("incident", "ack", id, "--for", "3d").want(t, exitFailed, "", "up to 24h0m0s")
+	g.env.Actor = func() string { return "ben@host" }
+	g.runBare("incident", "ack", id).want(t, cli.ExitFailed, "", "ana@host has it until", "Nothing was changed")
+	g.runBare("incident", "ack", id, "--for", "soon").want(t, cli.ExitUsage, "", "--for must be a span")
+	g.runBare("incident", "ack", id, "--for", "").want(t, cli.ExitUsage, "", "--for must be a span")
+	g.runBare("incident", "ack", id, "--for", "3d").want(t, cli.ExitFailed, "", "up to 24h0m0s")
 	s.SetValue(t, "queue_age", "a", 1)
-	g.runBare("incident", "ack", id[:13]).want(t, exitFailed, "", "no open incident has an ID that begins with")
-	g.runBare("incident", "ack", id).want(t, exitFailed, "", "it may be over")
+	g.runBare("incident", "ack", id[:13]).want(t, cli.ExitFailed, "", "no open incident has an ID that begins with")
+	g.runBare("incident", "ack", id).want(t, cli.ExitFailed, "", "it may be over")
 }
 
 func TestIncidentSilence(t *testing.T) {
@@ -159,7 +160,7 @@ func TestIncidentSilence(t *testing.T) {
 	if r.code != 0 || len(lines) != 3 || !strings.HasPrefix(lines[0], "queue_age in a: silenced until ") || !strings.HasSuffix(lines[0], " by ana@host: load test") {
 		t.Fatalf("exit %d, %s%s", r.code, r.out, r.err)
 	}
-	if r := g.run("incident", "silence", "queue_age", "--pool", "a", "--for", "1h", "--reason", "me too"); r.code != 0 || !strings.Contains(r.out, "silenced before until") {
+	if r := g.run("incident", "silence", "queue_age", "--pool", "a", "--for", "1h", "--reason", "me too"); r.code != 0 || !strings.Contains(r.out, "already silenced until") {
 		t.Errorf("exit %d, %s%s", r.code, r.out, r.err)
 	}
 	s.SetValue(t, "queue_age", "a", 30)
@@ -174,8 +175,8 @@ func TestIncidentSilence(t *testing.T) {
 	if !ok {
 		t.Fatalf("stdout\n%s", r.out)
 	}
-	g.runBare(strings.Fields(undo)...).want(t, 0, "queue_age in a: no longer silenced; what is true now is sent\n")
-	g.runBare(strings.Fields(undo)...).want(t, exitFailed, "", "There is no such silence")
+	g.runBare(strings.Fields(undo)...).want(t, 0, "queue_age in a: no longer silenced; the current state is sent\n")
+	g.runBare(strings.Fields(undo)...).want(t, cli.ExitFailed, "", "There is no such silence")
 	r = g.run("incident", "silence", "journal", "--for", "2d", "--reason", "why", "--json")
 	id := r.decodeJSON(t)["silence"].(map[string]any)["id"].(string)
 	if got := g.run("incident", "silence", "--list", "--json").decodeJSON(t); len(got["items"].([]any)) != 1 {
@@ -187,7 +188,7 @@ func TestIncidentSilence(t *testing.T) {
 	if got := g.run("incident", "silence", "--lift", id[:20], "--json").decodeJSON(t); got["id"] != id {
 		t.Errorf("lifted %v", got)
 	}
-	g.run("incident", "silence", "--lift", "ffff").want(t, exitFailed, "", "no silence has an ID that begins with ffff")
+	g.run("incident", "silence", "--lift", "ffff").want(t, cli.ExitFailed, "", "no silence has an ID that begins with ffff")
 }
 
 func TestIncidentSilenceRefuses(t *testing.T) {
@@ -197,18 +198,18 @@ func TestIncidentSilenceRefuses(t *testing.T) {
 		code    int
 		message string
 	}{
-		"":                                     {exitUsage, "which RULE?"},
-		"queue_age":                            {exitUsage, "--reason must say why"},
-		"queue_age --reason x":                 {exitUsage, "--for must be a span"},
-		"queue_age --reason x --for -1h":       {exitUsage, "--for must be a span"},
-		"queue_age --list":                     {exitUsage, "or --list, or --lift ID"},
-		"--list --lift 01":                     {exitUsage, "or --list, or --lift ID"},
-		"--lift 01 --for 1h":                   {exitUsage, "or --list, or --lift ID"},
-		"--lift a/b":                           {exitUsage, "cannot be an ID"},
-		"a b --for 1h --reason x":              {exitUsage, "--help"},
-		"queue --for 1h --reason x":            {exitFailed, "there are journal, queue_age"},
-		"queue_age --for 99d --reason x":       {exitFailed, "up to 720h0m0s"},
-		"journal --pool a --for 1h --reason x": {exitFailed, `"journal" in pool "a"`},
+		"":                                     {cli.ExitUsage, "RULE is missing"},
+		"queue_age":                            {cli.ExitUsage, "--reason must say why"},
+		"queue_age --reason x":                 {cli.ExitUsage, "--for must be a span"},
+		"queue_age --reason x --for -1h":       {cli.ExitUsage, "--for must be a span"},
+		"queue_age --list":                     {cli.ExitUsage, "or --list, or --lift ID"},
+		"--list --lift 01":                     {cli.ExitUsage, "or --list, or --lift ID"},
+		"--lift 01 --for 1h":                   {cli.ExitUsage, "or --list, or --lift ID"},
+		"--lift a/b":                           {cli.ExitUsage, "cannot be an ID"},
+		"a b --for 1h --reason x":              {cli.ExitUsage, "--help"},
+		"queue --for 1h --reason x":            {cli.ExitFailed, "there are journal, queue_age"},
+		"queue_age --for 99d --reason x":       {cli.ExitFailed, "up to 720h0m0s"},
+		"journal --pool a --for 1h --reason x": {cli.ExitFailed, `"journal" in pool "a"`},
 	} {
 		g.runBare(append([]string{"incident", "silence"}, strings.Fields(args)...)...).want(t, want.code, "", want.message)
 	}
@@ -225,12 +226,12 @@ func TestIncidentUnreachable(t *testing.T) {
 		"list", "show " + id, "ack " + id, "silence x --for 1h --reason x", "silence --list", "silence --lift " + id,
 	} {
 		g.vars["HEADGATE_ADMIN"] = closedAddress(t)
-		g.runBare(append([]string{"incident"}, strings.Fields(args)...)...).want(t, exitUnreachable, "", "no answer from the admin plane")
+		g.runBare(append([]string{"incident"}, strings.Fields(args)...)...).want(t, cli.ExitUnreachable, "", "no answer from the admin plane")
 		g.vars["HEADGATE_ADMIN"] = broken
 		r := g.runBare(append([]string{"incident"}, strings.Fields(args)...)...)
-		r.want(t, exitUnreachable, "", "no answer from the admin plane")
+		r.want(t, cli.ExitUnreachable, "", "no answer from the admin plane")
 		order := strings.HasPrefix(args, "ack") || strings.Contains(args, "--lift") || strings.Contains(args, "--for")
-		if told := strings.Contains(r.err, "it may have been done all the same"); told != order {
+		if told := strings.Contains(r.err, "it may have been applied"); told != order {
 			t.Errorf("%s: stderr %q", args, r.err)
 		}
 	}
@@ -243,7 +244,7 @@ func TestIncidentNotWatching(t *testing.T) {
 	g.vars["HEADGATE_ADMIN"] = foreignServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		api.WriteProblem(w, api.Problem{Type: api.TypeMonitoringDisabled, Status: http.StatusNotFound, Detail: "This headgate is not watching."})
 	})
-	g.runBare("incident", "list").want(t, exitFailed, "", "This headgate is not watching.")
+	g.runBare("incident", "list").want(t, cli.ExitFailed, "", "This headgate is not watching.")
 }
 
 // TestIncidentsAreInert: whatever a service sends, it stays in its place on the
@@ -276,48 +277,13 @@ func TestIncidentsAreInert(t *testing.T) {
 		}
 	})
 	r := g.runBare("incident", "list")
-	if !strings.Contains(r.err, "more than 10000 incidents") || asked != maxItems/api.MaxPage+1 {
+	if !strings.Contains(r.err, "more than 10000 incidents") || asked != 10_000/api.MaxPage+1 {
 		t.Errorf("%d pages, stderr %s", asked, r.err)
 	}
 	for _, args := range []string{"list --open", "show " + strings.Repeat("0", 36), "silence --list", "show 0"} {
 		r := g.runBare(append([]string{"incident"}, strings.Fields(args)...)...)
 		if strings.ContainsAny(r.out+r.err, "\x1b\u202e") {
 			t.Errorf("%s: %q %q", args, r.out, r.err)
-		}
-	}
-}
-
-func TestAmount(t *testing.T) {
-	v := func(f float64) *float64 { return &f }
-	for _, tt := range []struct {
-		v    *float64
-		unit string
-		want string
-	}{
-		{nil, "s", "-"}, {v(27.44), "s", "27s"}, {v(1.5), "s", "1.5s"}, {v(0.256), "ratio", "25.6%"}, {v(1.0 / 3), "ratio", "33.3%"}, {v(1), "ratio", "100%"}, {v(14.4), "", "14.4"},
-		{v(120), "tasks", "120 tasks"}, {v(1e9), "tasks", "1e+09 tasks"}, {v(-3), "", "-3"}, {v(14.4), "burn", "14.4×"},
-	} {
-		if got := formatValue(tt.v, tt.unit); got != tt.want {
-			t.Errorf("amount of %q in %q, want %q", got, tt.unit, tt.want)
-		}
-	}
-}
-
-func TestIncidentColours(t *testing.T) {
-	ended := "2026-01-31T11:29:00Z"
-	for _, tt := range []struct {
-		i    api.Incident
-		want string
-	}{
-		{api.Incident{Level: "page"}, "\x1b[1;31mx\x1b[0m"},
-		{api.Incident{Level: "warn"}, "\x1b[1;33mx\x1b[0m"},
-		{api.Incident{Level: "page", EndedAt: &ended}, "x"},
-	} {
-		if got := highlightIncident(colorizer(true), &tt.i, "x"); got != tt.want {
-			t.Errorf("%+v: %q, want %q", tt.i, got, tt.want)
-		}
-		if got := highlightIncident(colorizer(false), &tt.i, "x"); got != "x" {
-			t.Errorf("without colour: %q", got)
 		}
 	}
 }

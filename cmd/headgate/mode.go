@@ -2,126 +2,95 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
-	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"headgate/internal/cli"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 	"headgate/web/api"
 )
 
-// modeCmd is a command that changes modes: rollback, restore and observe.
-type modeCmd struct {
-	host  environment
-	where endpointFlags
-	mode  string // as the API has it
+func newRollback(env cli.Env) *cobra.Command {
+	return modeCommand(env, &cli.ModeChange{Mode: admission.PassThrough.String()}, &cobra.Command{
+		Use:   "rollback",
+		Short: "Disable admission control (pass-through)",
+		Long: `Switch all pools, or one, to pass-through: from now on nothing is refused, and
+running and queued tasks are not affected. It also works while the service does not
+answer: then the request is queued in its database, and applied within a second, or
+at the next start if no service runs.
 
-	pool, reason              string
-	dryRun, dropOverdue, json bool
-}
-
-func (o *modeCmd) addFlags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&o.pool, "pool", "", "only this `pool` (default all)")
-	f.StringVar(&o.reason, "reason", "", "`why`, for the record")
-	f.BoolVar(&o.dryRun, "dry-run", false, "say what would change, and change nothing")
-	f.BoolVar(&o.json, "json", false, "print JSON")
-	o.where.add(cmd)
-	completePools(cmd, o.host, &o.where)
-}
-
-// run gives the order to the service, and leaves it in the database if there is
-// no answer.
-func (o *modeCmd) run(cmd *cobra.Command, _ []string) error {
-	if err := o.check(); err != nil {
-		return err
-	}
-	p, err := o.where.resolve(o.host, cmd.ErrOrStderr())
-	if err != nil {
-		return err
-	}
-	r := modeRun{modeCmd: o, endpoint: p, actor: o.host.actor(), start: o.host.now(), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
-	reply, err := r.ask(cmd.Context())
-	var silence *api.UnreachableError
-	switch {
-	case err == nil:
-		return r.report(modeResult{ModeReply: reply, Path: pathAPI})
-	case errors.As(err, &silence):
-		return r.handleUnreachable(cmd.Context(), silence)
-	default:
-		return fmt.Errorf("%s failed, nothing was changed: %w", cmd.Name(), err)
-	}
-}
-
-func (o *modeCmd) check() error {
-	if o.pool != "" {
-		if err := api.CheckPool(o.pool); err != nil {
-			return usageError{fmt.Errorf("--pool: %w", err)}
-		}
-	}
-	if n := utf8.RuneCountInString(o.reason); n > api.MaxReason {
-		return usageError{fmt.Errorf("--reason: at most %d characters, has %d", api.MaxReason, n)}
-	}
-	o.reason = sanitize(strings.Join(strings.Fields(o.reason), " "))
-	return nil
-}
-
-// ask gives the order to the admin API. What is dead is found out before the
-// order is sent, in a second instead of five.
-func (r *modeRun) ask(ctx context.Context) (api.ModeReply, error) {
-	if r.endpoint.unusable != nil {
-		return api.ModeReply{}, &api.UnreachableError{Err: r.endpoint.unusable}
-	}
-	client, err := r.endpoint.client(r.actor)
-	if err != nil {
-		return api.ModeReply{}, &api.UnreachableError{Err: err}
-	}
-	defer client.Close()
-	if err := client.Ping(ctx); err != nil {
-		return api.ModeReply{}, err
-	}
-	return client.SetMode(ctx, r.pool, api.ModeRequest{
-		Mode: r.mode, Reason: r.reason, DropOverdue: r.dropOverdue, DryRun: r.dryRun,
+The mode before is remembered; headgate restore goes back to it.`,
+		Example: `  headgate rollback
+  headgate rollback --pool big --reason "p95 climbs since the deploy"
+  headgate rollback --dry-run
+  headgate rollback --data-dir /var/lib/headgate      when the service is elsewhere on this machine`,
 	})
 }
 
-// modeRequest is what is left in the database.
-func (r *modeRun) modeRequest() control.ModeRequest {
-	o := control.ModeRequest{
-		Pool: r.pool, DropOverdue: r.dropOverdue, Actor: r.actor, Via: control.ViaRequest, Reason: r.reason,
+func newRestore(env cli.Env) *cobra.Command {
+	m := &cli.ModeChange{Mode: api.ModeRestore}
+	cmd := &cobra.Command{
+		Use:   "restore",
+		Short: "Re-enable admission control after a rollback",
+		Long: `Go back to the mode before the rollback; from observe, to enforce. Running and
+queued tasks are not affected. Tasks queued during pass-through are served, late or
+not; --drop-overdue refuses those that can no longer meet their deadline, so that new
+tasks are served sooner.`,
+		Example: `  headgate restore
+  headgate restore --dry-run                       how many are late already, and by how long
+  headgate restore --pool big --drop-overdue --reason "upstream has recovered"`,
 	}
-	switch r.mode {
-	case admission.PassThrough.String():
-		o.Action, o.Mode = control.Rollback, admission.PassThrough
-	case api.ModeRestore:
-		o.Action = control.Restore
-	default:
-		o.Action, o.Mode = control.SetMode, admission.Observe
-	}
-	return o
+	cmd.Flags().BoolVar(&m.DropOverdue, "drop-overdue", false, "refuse queued tasks that can no longer meet their deadline")
+	return modeCommand(env, m, cmd)
 }
 
-// The ways in which an order is carried out.
-const (
-	pathAPI     = "api"
-	pathRequest = "request" // left in the database
-)
-
-// modeResult is what became of an order; it is what --json prints.
-type modeResult struct {
-	api.ModeReply
-	Path         string   `json:"way"`
-	Request      int64    `json:"request"` // number of the request, 0 if none was left
-	Deferred     bool     `json:"waits"`   // nothing runs: it counts at the next start
-	UndoCommands []string `json:"undo"`    // commands that take it back
+func newObserve(env cli.Env) *cobra.Command {
+	return modeCommand(env, &cli.ModeChange{Mode: admission.Observe.String()}, &cobra.Command{
+		Use:   "observe",
+		Short: "Admit everything, and count what would be refused",
+		Long: `Switch all pools, or one, to observe: the policy decides as in enforce, but what it
+would refuse is counted (headgate_would_refuse_total) and admitted. Use it before
+enforcing for the first time. headgate restore switches to enforce.`,
+		Example: `  headgate observe
+  headgate observe --pool big --reason "first week"`,
+	})
 }
 
-// startMilli is a moment before which the order cannot have been carried out. It leaves
-// no margin: an earlier restore by the same person may be a moment ago. The clock
-// is that of the record, whose times are cut to the millisecond.
-func (r *modeRun) startMilli() time.Time { return r.start.Truncate(time.Millisecond) }
+func modeCommand(env cli.Env, m *cli.ModeChange, cmd *cobra.Command) *cobra.Command {
+	poolFlag(cmd, &m.Pool)
+	reasonFlag(cmd, &m.Reason)
+	dryRunFlag(cmd, &m.DryRun)
+	return serviceCommand(cmd, env, &m.Service, func(ctx context.Context, _ []string) error { return m.Run(ctx) })
+}
+
+func newPause(env cli.Env) *cobra.Command {
+	p := &cli.Pause{Action: control.ActPause}
+	cmd := &cobra.Command{
+		Use:   "pause",
+		Short: "Pause dispatch for maintenance",
+		Long: `Dispatch no task, in all pools or in one, until headgate resume or until the time has
+passed. Running tasks go on; new ones are queued, or refused as the policy decides. A
+pause survives restarts.`,
+		Example: `  headgate pause --pool big --for 30m --reason "new model"
+  headgate pause --dry-run`,
+	}
+	cmd.Flags().StringVar(&p.For, "for", "30m", "how long, a `duration` such as 30m, at most 24h")
+	return pauseCommand(env, p, cmd)
+}
+
+func newResume(env cli.Env) *cobra.Command {
+	return pauseCommand(env, &cli.Pause{Action: control.ActResume}, &cobra.Command{
+		Use:     "resume",
+		Short:   "End a pause",
+		Long:    `End the pause of all pools, or of one: dispatch resumes with the tasks that were queued first.`,
+		Example: `  headgate resume --pool big`,
+	})
+}
+
+func pauseCommand(env cli.Env, p *cli.Pause, cmd *cobra.Command) *cobra.Command {
+	poolFlag(cmd, &p.Pool)
+	reasonFlag(cmd, &p.Reason)
+	dryRunFlag(cmd, &p.DryRun)
+	return serviceCommand(cmd, env, &p.Service, func(ctx context.Context, _ []string) error { return p.Run(ctx) })
+}

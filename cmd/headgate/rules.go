@@ -1,152 +1,125 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"text/tabwriter"
-
 	"github.com/spf13/cobra"
 
+	"headgate/engine/rules"
 	"headgate/internal/app"
+	"headgate/internal/cli"
 	"headgate/internal/config"
 )
 
-func newRules() *cobra.Command {
-	cmd := newGroup("rules", "Check, test and export the rules that are watched",
-		"Check a file of rules, run tests of rules, and write the rules that are watched. The\nservice need not run.")
-	cmd.AddCommand(newRulesCheck(), newRulesTest(), newRulesExport())
-	return cmd
-}
-
-func newRulesCheck() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "check [FILE]",
-		Short: "Check a file of rules, and list them for each pool",
-		Long: `Check a file of rules as serve does, and list what it comes to: one line for each
-rule and pool. Without a FILE, the rules that the settings lead to. Exit status 2
-means that they are not right; every mistake is said with its place.`,
-		Example: `  headgate rules check rules.yaml --config headgate.yaml
-  headgate rules check                   what is watched without a file
-  headgate rules check rules.yaml --json`,
-		Args: usageArgs(cobra.MaximumNArgs(1)),
-	}
+// configCommand adds --config, --json and what cmd runs with the settings. The
+// service need not run.
+func configCommand(cmd *cobra.Command, env cli.Env, run func(cmd *cobra.Command, s *cli.Service, cfg *config.Config, args []string) error) *cobra.Command {
+	s := cli.Service{Env: env}
 	path := configFlag(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&s.JSON, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		cfg, err := loadSettings(*path, cmd.ErrOrStderr())
+		s.Out, s.Err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+		cfg, err := loadSettings(*path, s.Err)
 		if err != nil {
 			return err
 		}
-		file := ""
-		if len(args) > 0 {
-			if file = args[0]; file == "" {
-				return usageError{fmt.Errorf("FILE must not be empty")}
-			}
-		}
-		lines, err := ruleLines(cfg, file)
-		if err != nil {
-			return usageError{err}
-		}
-		if asJSON {
-			return printJSON(cmd.OutOrStdout(), map[string]any{"rules": lines})
-		}
-		return ruleTable(cmd.OutOrStdout(), lines)
+		return run(cmd, &s, cfg, args)
 	}
 	return cmd
+}
+
+func newRules(env cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rules",
+		Short: "Validate, test and export alerting rules",
+		Long:  "Validate a rules file, run rule tests, and export the effective rules. The service\nneed not run.",
+	}
+	cmd.AddCommand(newRulesCheck(env), newRulesTest(env), newRulesExport())
+	return cmd
+}
+
+func newRulesCheck(env cli.Env) *cobra.Command {
+	return configCommand(&cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Validate a rules file and list its rules for each pool",
+		Long: `Validate a rules file as serve does, and list the resulting rules: one line for each
+rule and pool. Without a FILE, the rules that the settings select. Exit status 2 means
+that they are invalid; every error is reported with its position.`,
+		Example: `  headgate rules check rules.yaml --config headgate.yaml
+  headgate rules check                   the rules without a file
+  headgate rules check rules.yaml --json`,
+		Args: cobra.MaximumNArgs(1),
+	}, env, func(_ *cobra.Command, s *cli.Service, cfg *config.Config, args []string) error {
+		if len(args) > 0 && args[0] == "" {
+			return cli.Usagef("FILE must not be empty")
+		}
+		return s.ShowRules(cfg, first(args))
+	})
+}
+
+func newRulesTest(env cli.Env) *cobra.Command {
+	return configCommand(&cobra.Command{
+		Use:   "test FILE...",
+		Short: "Run rule tests",
+		Long: `Run files of rule tests: they give input series, and the values, states and events
+expected at given times. Exit status 4 means that an expectation was not met, 2 that a
+file is invalid. docs/rules.md describes the format.`,
+		Example: `  headgate rules test *.test.yaml
+  headgate rules test queue.test.yaml --json`,
+		Args: cobra.MinimumNArgs(1),
+	}, env, func(cmd *cobra.Command, s *cli.Service, cfg *config.Config, args []string) error {
+		return s.TestRules(cmd.Context(), cfg, args)
+	})
 }
 
 func newRulesExport() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write the rules that are watched as a file",
-		Long: `Write the rules that the settings lead to: as a file of rules to start from, or as
-a file of alerts for a Prometheus that scrapes headgate. In a file of rules the
-thresholds are the ones that were derived from the pools' settings; they no longer
-follow them.`,
+		Short: "Export the effective rules to a file",
+		Long: `Export the rules that the settings select: as a rules file to start from, or as
+alerting rules for a Prometheus that scrapes headgate. In a rules file the thresholds
+are those that were derived from the settings of the pools; they no longer follow
+them.`,
 		Example: `  headgate rules export --config headgate.yaml > rules.yaml
   headgate rules export --config headgate.yaml --format prometheus > headgate.rules.yaml`,
-		Args: usageArgs(cobra.NoArgs),
 	}
 	path := configFlag(cmd)
-	cmd.Flags().StringVar(&format, "format", app.FormatYAML, "yaml or prometheus")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions( // fails only for a flag that is not there
-		[]string{app.FormatYAML, app.FormatPrometheus}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVar(&format, "format", rules.FormatYAML, "yaml or prometheus")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions( // fails only for a flag that does not exist
+		[]string{rules.FormatYAML, rules.FormatPrometheus}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if format != app.FormatYAML && format != app.FormatPrometheus {
-			return usageError{fmt.Errorf("--format must be %s or %s", app.FormatYAML, app.FormatPrometheus)}
+		if format != rules.FormatYAML && format != rules.FormatPrometheus {
+			return cli.Usagef("--format must be %s or %s", rules.FormatYAML, rules.FormatPrometheus)
 		}
 		cfg, err := loadSettings(*path, cmd.ErrOrStderr())
 		if err != nil {
 			return err
 		}
-		return app.ExportRules(cmd.OutOrStdout(), cfg, format)
+		all, err := app.Rules(cfg)
+		if err != nil {
+			return err
+		}
+		return rules.Export(cmd.OutOrStdout(), all, format)
 	}
 	return cmd
 }
 
-// ruleLine is a rule in a pool, as people and programs see it.
-type ruleLine struct {
-	Name      string     `json:"name"`
-	Pool      string     `json:"pool"` // empty: the whole process
-	Unit      string     `json:"unit"`
-	Warn      *ruleLimit `json:"warn"` // null: there is no such level
-	Page      *ruleLimit `json:"page"`
-	Clear     ruleClear  `json:"clear"`
-	MinEvents float64    `json:"min_events"`
-	Slow      bool       `json:"slow"` // evaluated every 30 s
-	Signal    string     `json:"signal"`
-	Summary   string     `json:"summary"`
-	Runbook   string     `json:"runbook"`
-	Action    string     `json:"action"`
-}
-
-type ruleLimit struct {
-	At   float64 `json:"at"`
-	ForS float64 `json:"for_s"`
-}
-
-type ruleClear struct {
-	Below float64 `json:"below"`
-	ForS  float64 `json:"for_s"`
-}
-
-func ruleLines(cfg *config.Config, file string) ([]ruleLine, error) {
-	all, err := app.LoadRules(cfg, file)
-	if err != nil {
-		return nil, err
+func newAlerts(env cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "alerts",
+		Short: "Test alert delivery",
+		Long:  "Test whether notifications about incidents can be delivered.",
 	}
-	lines := []ruleLine{}
-	for _, r := range all {
-		l := ruleLine{
-			Name: r.Name, Pool: r.Pool, Unit: r.Unit, Clear: ruleClear{r.Clear.Below, r.Clear.For.Seconds()},
-			MinEvents: r.MinEvents, Slow: r.Slow, Signal: r.Signal, Summary: r.Summary, Runbook: r.Runbook, Action: r.Action,
-		}
-		if r.Warn.Set {
-			l.Warn = &ruleLimit{r.Warn.At, r.Warn.For.Seconds()}
-		}
-		if r.Page.Set {
-			l.Page = &ruleLimit{r.Page.At, r.Page.For.Seconds()}
-		}
-		lines = append(lines, l)
-	}
-	return lines, nil
-}
-
-func ruleTable(w io.Writer, lines []ruleLine) error {
-	rows := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(rows, "RULE\tPOOL\tWARN AT\tPAGE AT\tCLEAR BELOW\tRUNBOOK\tACTION")
-	for _, l := range lines {
-		fmt.Fprintf(rows, "%s\t%s\t%s\t%s\t%s for %s\t%s\t%s\n", sanitize(l.Name), orDash(l.Pool), limitText(l.Warn, l.Unit), limitText(l.Page, l.Unit),
-			formatValue(&l.Clear.Below, l.Unit), formatSeconds(l.Clear.ForS), orDash(l.Runbook), orDash(l.Action))
-	}
-	return rows.Flush()
-}
-
-func limitText(l *ruleLimit, unit string) string {
-	if l == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%s for %s", formatValue(&l.At, unit), formatSeconds(l.ForS))
+	cmd.AddCommand(configCommand(&cobra.Command{
+		Use:   "test",
+		Short: "Test the Slack token, its scopes and the channels",
+		Long: `Test what sending needs: the Slack token, its scopes, and in each channel membership, a
+post, an edit, a look-up and a deletion. If all works, nothing is left behind. Exit
+status 1 means that a check failed, and the output says what to do about it. The
+service need not run.`,
+		Example: `  headgate alerts test --config headgate.yaml
+  headgate alerts test --config headgate.yaml --json | jq '.checks[] | select(.ok | not)'`,
+	}, env, func(cmd *cobra.Command, s *cli.Service, cfg *config.Config, _ []string) error {
+		return s.TestAlertDelivery(cmd.Context(), cfg)
+	}))
+	return cmd
 }

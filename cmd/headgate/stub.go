@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate/internal/cli"
 	"headgate/internal/modelstub"
 )
 
@@ -20,28 +20,27 @@ func newStub() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stub",
 		Short: "Run an OpenAI-compatible stand-in endpoint",
-		Long: `Run a stand-in for a model endpoint: it lists a model, answers chat completions,
-completions, responses and embeddings, streamed or not, takes its time over them,
-and has a finite number of slots behind which calls queue up, as a real server.
-GET /counts says in JSON what it has seen: calls begun, in flight now and at the
-peak, holding a slot, waiting for one, and ended by how they ended.
+		Long: `Run a stand-in for a model endpoint. It lists a model, answers chat completions,
+completions, responses and embeddings, streamed or not, with a configurable service
+time, and has a finite number of slots behind which calls queue, as a real server.
+GET /counts returns counters as JSON: calls started, in flight now and at the peak,
+holding a slot, waiting for one, and ended by outcome.
 
 Service times:
-  uniform:5s-30s                 evenly spread
+  uniform:5s-30s                 evenly distributed
   fixed:10s                      always the same
   lognormal:10s,0.6              median and sigma
-  bimodal:0.7,3s-8s,20s-40s      a share of short ones, the rest long
-  tokens:4000,66                 prompt tokens read and output tokens written a second`,
+  bimodal:0.7,3s-8s,20s-40s      a share of short calls, the rest long
+  tokens:4000,66                 prompt tokens read and output tokens written per second`,
 		Example: `  headgate stub
   headgate stub --slots 16 --service lognormal:10s,0.6 --speed 20
   curl -s 127.0.0.1:8080/v1/chat/completions -H 'content-type: application/json' \
     -d '{"model":"stub-model","messages":[{"role":"user","content":"hello"}]}'
   curl -s 127.0.0.1:8080/counts`,
-		Args: usageArgs(cobra.NoArgs),
 	}
 	f := cmd.Flags()
 	f.StringVar(&listen, "listen", "127.0.0.1:8080", "`address` to listen on")
-	f.IntVar(&c.Slots, "slots", 4, "calls worked on at once; 0 is unlimited")
+	f.IntVar(&c.Slots, "slots", 4, "concurrent calls; 0 is unlimited")
 	f.StringVar(&service, "service", "uniform:5s-30s", "service-time `model`")
 	f.Uint64Var(&c.Seed, "seed", 1, "start of all randomness")
 	f.Float64Var(&c.Speed, "speed", 1, "divide all durations by this")
@@ -50,11 +49,11 @@ Service times:
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var err error
 		if c.Service, err = modelstub.ParseService(service); err != nil {
-			return usageError{fmt.Errorf("--service: %w", err)}
+			return cli.Usagef("--service: %w", err)
 		}
 		var l slog.Level
 		if err := l.UnmarshalText([]byte(level)); err != nil {
-			return usageError{fmt.Errorf("--log-level: must be debug, info, warn or error, is %q", level)}
+			return cli.Usagef("--log-level: must be debug, info, warn or error, is %q", level)
 		}
 		c.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
 		return runStub(cmd.Context(), listen, c)
@@ -62,11 +61,11 @@ Service times:
 	return cmd
 }
 
-// runStub serves until ctx ends, and says what the stub saw.
+// runStub serves until ctx ends, and logs what the stub counted.
 func runStub(ctx context.Context, listen string, c modelstub.Config) error {
 	stub, err := modelstub.New(c)
 	if err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
@@ -85,6 +84,6 @@ func runStub(ctx context.Context, listen string, c modelstub.Config) error {
 		return err
 	}
 	s := stub.Stats()
-	c.Log.Info("stub down", "calls", s.Calls, "completed", s.Completed, "client_gone", s.ClientGone, "peak_in_flight", s.PeakInFlight)
+	c.Log.Info("stub stopped", "calls", s.Calls, "completed", s.Completed, "client_gone", s.ClientGone, "peak_in_flight", s.PeakInFlight)
 	return nil
 }

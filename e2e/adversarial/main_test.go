@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { os.Exit(harness.Run(m)) }
 
 // target is a gate whose upstream answers at once.
 type target struct {
-	*rollbacktest.Instance
+	*harness.Gate
 	clients *rollbacktest.Clients
 	token   string
 }
@@ -29,8 +29,8 @@ func newTarget(t *testing.T) target {
 	t.Helper()
 	upstream := harness.StartHeldUpstream(t)
 	upstream.Release()
-	r := rollbacktest.New(t, rollbacktest.PoolSettings("main", upstream.URL, 4))
-	token, err := rollbacktest.Token(r.Dir)
+	r := harness.StartWithPools(t, harness.PoolSettings("main", upstream.URL, 4))
+	token, err := r.Token()
 	if err != nil {
 		t.Fatal(err)
 	}

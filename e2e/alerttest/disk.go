@@ -12,14 +12,14 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// FullDisk is a data directory without room.
+// FullDisk tests a data directory without free space.
 type FullDisk struct {
-	// Told waits until people are told that signals are missing, and that they are
-	// not any more: some minutes.
+	// AwaitAlert waits for the alert that signals are missing, and for its end: some
+	// minutes.
 	AwaitAlert bool
 }
 
-// Run fills the disk of a gate, and makes room again.
+// Run fills the disk of a gate, and frees it again.
 func (f FullDisk) Run(t testing.TB) {
 	t.Helper()
 	dir := t.TempDir()
@@ -27,22 +27,22 @@ func (f FullDisk) Run(t testing.TB) {
 		return
 	}
 	slack := StartSlack(t, 1)
-	var beats atomic.Int64
-	waiting := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { beats.Add(1) }))
-	t.Cleanup(waiting.Close)
+	var heartbeats atomic.Int64
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { heartbeats.Add(1) }))
+	t.Cleanup(receiver.Close)
 	Options{
 		Rules: []Rule{WorkersRule("knob", 0, 3)}, Upstream: harness.StartStub(t, modelstub.Config{}).URL, Workers: 2,
-		Top: "heartbeat: {url: \"" + waiting.URL + "\", interval: 10s}\n",
+		Top: "heartbeat: {url: \"" + receiver.URL + "\", interval: 10s}\n",
 	}.WriteSettings(t, dir, slack)
 	d := Start(t, dir, slack)
-	Eventually(t, "its heart beats", func() bool { return beats.Load() > 0 })
+	Eventually(t, "a heartbeat arrives", func() bool { return heartbeats.Load() > 0 })
 	d.AwaitEvaluations(t, 2)
-	free := rollbacktest.FillDisk(t, rollbacktest.DataDir(dir))
-	Eventually(t, "samples cannot be kept", func() bool { return d.Logged("samples are not kept") })
+	free := rollbacktest.FillDisk(t, harness.DataDir(dir))
+	Eventually(t, "samples are not kept", func() bool { return d.Logged("samples are not kept") })
 	d.checkServes(t)
 	Eventually(t, "heartbeats are withheld", func() bool { return d.Metric(t, "headgate_heartbeats_total", "result", "withheld") > 0 })
 	if n := d.Metric(t, "headgate_samples_append_errors_total"); n == 0 {
-		t.Error("no metric tells that samples are not kept")
+		t.Error("no metric reports that samples are not kept")
 	}
 	if f.AwaitAlert {
 		d.awaitSignalsMissing(t)
@@ -66,12 +66,12 @@ func (d *Instance) checkServes(t testing.TB) {
 	}
 }
 
-// awaitSignalsMissing waits until somebody is told that signals are missing.
+// awaitSignalsMissing waits for the alert that signals are missing.
 func (d *Instance) awaitSignalsMissing(t testing.TB) {
 	t.Helper()
-	Eventually(t, "somebody is told that signals are missing", func() bool {
+	Eventually(t, "the alert that signals are missing is sent", func() bool {
 		for _, p := range d.Slack.Posts(t, PageChannel) {
-			if words := p.AllText(); strings.Contains(words, "signals cannot be read") && strings.Contains(words, "*Not recorded:*") {
+			if text := p.AllText(); strings.Contains(text, "signals cannot be read") && strings.Contains(text, "*Not recorded:*") {
 				return true
 			}
 		}
@@ -79,12 +79,12 @@ func (d *Instance) awaitSignalsMissing(t testing.TB) {
 	})
 }
 
-// checkSignalsBack sees to it that what was told is over, and recorded.
+// checkSignalsBack checks that the incident has ended, in Slack and in the record.
 func (d *Instance) checkSignalsBack(t testing.TB) {
 	t.Helper()
 	over := d.AwaitEnded(t, "signal_missing")
 	d.AwaitSettled(t, over.ID)
 	if root, _ := d.Slack.OnlyPost(t, PageChannel, over.ID); !strings.Contains(root.Text, "RESOLVED") {
-		t.Errorf("the end is not told: %q", root.Text)
+		t.Errorf("the end is not reported: %q", root.Text)
 	}
 }

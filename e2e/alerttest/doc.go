@@ -1,12 +1,12 @@
-// Package desk is what the tests of watching and telling share: a gate with a file
-// of rules, the Slack that it tells, and the incidents as its API shows them.
+// Package alerttest has what the tests of alerting share: a gate with a rules file, the
+// fake Slack that it notifies, and waits for its incidents.
 //
 // # Words
 //
-//   - A desk is where somebody on call sits: a gate, and the channel it tells.
-//   - A post is a message in that channel, by the incident and the event that it is
-//     about.
-//   - The knob is the number of workers, as a signal: a reload sets its value, so
-//     that a test decides when a rule fires.
-//   - An incident is settled when nothing more is going to be sent about it.
+//   - An instance is a gate together with its Slack.
+//   - A post is a Slack message, with the incident and the event that it is about.
+//   - An incident is settled when nothing more will be sent about it.
+//
+// Many rules are on the number of workers: a test sets it by a reload, and so decides when
+// the rule fires.
 package alerttest

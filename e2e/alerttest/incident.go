@@ -1,72 +1,33 @@
 package alerttest
 
 import (
-	"net/http"
 	"net/url"
 	"testing"
 	"time"
+
+	"headgate/e2e/harness"
+	"headgate/internal/testkit"
 )
 
-// Incident is one as the API shows it; events and deliveries only alone.
-type Incident struct {
-	ID         string     `json:"id"`
-	Rule       string     `json:"rule"`
-	Pool       string     `json:"pool"`
-	Level      string     `json:"level"`
-	Peak       string     `json:"peak"`
-	Opened     time.Time  `json:"opened_at"`
-	Ended      *time.Time `json:"ended_at"`
-	Ending     *string    `json:"ending"`
-	Value      float64    `json:"value"`
-	Threshold  float64    `json:"threshold"`
-	AckedBy    *string    `json:"acked_by"`
-	Silenced   bool       `json:"silenced"`
-	Recorded   bool       `json:"recorded"`
-	Events     []Event    `json:"events"`
-	Deliveries []Delivery `json:"deliveries"`
+// timeout limits the wait for a delivery: it is longer than the longest pause between two
+// attempts.
+var timeout = testkit.Timeout(3 * time.Minute)
+
+// Eventually is [harness.Eventually] with a time limit that suits deliveries.
+func Eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	harness.EventuallyWithin(t, timeout, what, condition)
 }
 
-// Event is a step in the life of an incident.
-type Event struct {
-	Seq   int       `json:"seq"`
-	At    time.Time `json:"at"`
-	Kind  string    `json:"kind"`
-	Level string    `json:"level"`
-	Muted bool      `json:"muted"`
-}
-
-// Delivery is what became of a message.
-type Delivery struct {
-	Seq         int    `json:"seq"`
-	Kind        string `json:"kind"`
-	Destination string `json:"destination"`
-	State       string `json:"state"`
-	Reason      string `json:"reason"`
-	Attempts    int    `json:"attempts"`
-}
-
-// Open says whether it is not over.
-func (i Incident) Open() bool { return i.Ended == nil }
-
-// Has says whether it has had an event of that kind.
-func (i Incident) Has(kind string) bool {
-	for _, e := range i.Events {
-		if e.Kind == kind {
-			return true
-		}
-	}
-	return false
-}
-
-// settled says whether nothing more is going to be sent about it: the record has
-// caught up with how it stands, and all of that was sent or need not be.
-func (i Incident) settled() bool {
+// settled reports whether nothing more will be sent about an incident: the record is
+// complete, and each message was sent or is not needed.
+func settled(i harness.Incident) bool {
 	if !i.Recorded || len(i.Events) == 0 {
 		return false
 	}
 	last := i.Events[len(i.Events)-1]
 	if i.Open() && last.Level != i.Level || !i.Open() && !i.Has("resolved") {
-		return false // it is further on in memory
+		return false // the record is behind
 	}
 	planned := false
 	for _, d := range i.Deliveries {
@@ -80,18 +41,11 @@ func (i Incident) settled() bool {
 	return planned
 }
 
-// Incidents returns all that there are, newest first.
-func (d *Instance) Incidents(t testing.TB) []Incident {
+// Incidents returns all incidents, newest first.
+func (d *Instance) Incidents(t testing.TB) (all []harness.Incident) {
 	t.Helper()
-	var all []Incident
 	for after := ""; ; {
-		var page struct {
-			Items []Incident
-			Next  string
-		}
-		if err := d.Call(http.MethodGet, "incidents?limit=1000&after="+url.QueryEscape(after), "", &page); err != nil {
-			t.Fatal(err)
-		}
+		page := harness.Get[harness.List[harness.Incident]](t, d.Gate, "incidents?limit=1000&after="+url.QueryEscape(after))
 		all = append(all, page.Items...)
 		if after = page.Next; after == "" {
 			return all
@@ -99,24 +53,26 @@ func (d *Instance) Incidents(t testing.TB) []Incident {
 	}
 }
 
-// Incident returns one with its events and deliveries.
-func (d *Instance) Incident(t testing.TB, id string) Incident {
+// IncidentsOf returns the incidents of a rule, newest first, open or ended.
+func (d *Instance) IncidentsOf(t testing.TB, rule string) []harness.Incident {
 	t.Helper()
-	var i Incident
-	if err := d.Call(http.MethodGet, "incidents/"+id, "", &i); err != nil {
-		t.Fatal(err)
-	}
-	return i
+	return harness.Get[harness.List[harness.Incident]](t, d.Gate, "incidents?limit=1000&rule="+rule).Items
 }
 
-// AwaitIncident waits until the newest incident of a rule, with its events and
-// deliveries, is as it should be.
-func (d *Instance) AwaitIncident(t testing.TB, rule, what string, holds func(Incident) bool) Incident {
+// Incident returns an incident with its events and deliveries.
+func (d *Instance) Incident(t testing.TB, id string) harness.Incident {
 	t.Helper()
-	var found Incident
+	return harness.Get[harness.Incident](t, d.Gate, "incidents/"+id)
+}
+
+// AwaitIncident waits until an incident of a rule, with its events and deliveries,
+// satisfies a condition, and returns it.
+func (d *Instance) AwaitIncident(t testing.TB, rule, what string, condition func(harness.Incident) bool) harness.Incident {
+	t.Helper()
+	var found harness.Incident
 	Eventually(t, "the incident of "+rule+" is "+what, func() bool {
 		for _, i := range d.IncidentsOf(t, rule) {
-			if found = d.Incident(t, i.ID); holds(found) {
+			if found = d.Incident(t, i.ID); condition(found) {
 				return true
 			}
 		}
@@ -125,35 +81,25 @@ func (d *Instance) AwaitIncident(t testing.TB, rule, what string, holds func(Inc
 	return found
 }
 
-// IncidentsOf returns the incidents of a rule, newest first, those that are over too.
-func (d *Instance) IncidentsOf(t testing.TB, rule string) []Incident {
-	t.Helper()
-	var page struct{ Items []Incident }
-	if err := d.Call(http.MethodGet, "incidents?limit=1000&rule="+rule, "", &page); err != nil {
-		t.Fatal(err)
-	}
-	return page.Items
-}
-
 // AwaitFiring waits until an incident of a rule is open at a level.
-func (d *Instance) AwaitFiring(t testing.TB, rule, level string) Incident {
+func (d *Instance) AwaitFiring(t testing.TB, rule, level string) harness.Incident {
 	t.Helper()
-	return d.AwaitIncident(t, rule, "open at "+level, func(i Incident) bool { return i.Open() && i.Level == level })
+	return d.AwaitIncident(t, rule, "open at "+level, func(i harness.Incident) bool { return i.Open() && i.Level == level })
 }
 
-// AwaitEnded waits until the newest incident of a rule is over.
-func (d *Instance) AwaitEnded(t testing.TB, rule string) Incident {
+// AwaitEnded waits until an incident of a rule has ended.
+func (d *Instance) AwaitEnded(t testing.TB, rule string) harness.Incident {
 	t.Helper()
-	return d.AwaitIncident(t, rule, "over", func(i Incident) bool { return !i.Open() })
+	return d.AwaitIncident(t, rule, "ended", func(i harness.Incident) bool { return !i.Open() })
 }
 
-// AwaitSettled waits until nothing more is going to be sent about an incident.
-func (d *Instance) AwaitSettled(t testing.TB, id string) Incident {
+// AwaitSettled waits until nothing more will be sent about an incident.
+func (d *Instance) AwaitSettled(t testing.TB, id string) harness.Incident {
 	t.Helper()
-	var i Incident
-	Eventually(t, "everything is sent about "+id, func() bool {
+	var i harness.Incident
+	Eventually(t, "all messages about "+id+" are sent", func() bool {
 		i = d.Incident(t, id)
-		return i.settled()
+		return settled(i)
 	})
 	return i
 }

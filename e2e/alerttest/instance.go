@@ -6,19 +6,19 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/e2e/rollbacktest"
+	"headgate/e2e/harness"
 )
 
-// Instance is a gate, with the pool main, and the Slack that it tells.
+// Instance is a gate with the pool main, and the Slack that it notifies.
 type Instance struct {
-	*rollbacktest.Instance
+	*harness.Gate
 	Slack *Slack
 }
 
-// Options is what a desk is made of.
+// Options configure an instance.
 type Options struct {
 	Rules    []Rule
-	Upstream string   // without /v1; empty: nobody is there
+	Upstream string   // without /v1; empty: nothing listens there
 	Workers  int      // default 1
 	Pool     []string // more settings of the pool
 	Top      string   // more settings
@@ -27,12 +27,12 @@ type Options struct {
 	Slack    string   // more of slack, beginning with a comma
 }
 
-// WriteSettings puts the settings and the rules of a desk into a folder.
+// WriteSettings writes the settings and the rules of an instance into a folder.
 func (s Options) WriteSettings(t testing.TB, dir string, slack *Slack) {
 	t.Helper()
 	upstream := s.Upstream
 	if upstream == "" {
-		upstream = rollbacktest.UnusedURL(t)
+		upstream = harness.UnusedURL(t)
 	}
 	hook := ""
 	if s.Webhook != "" {
@@ -42,10 +42,10 @@ func (s Options) WriteSettings(t testing.TB, dir string, slack *Slack) {
 	top := s.Top + fmt.Sprintf("slack: {bot_token: %q, api_url: %q, channels: {page: %s%s}, mention: {page: %q}%s%s}\n",
 		Token, slack.URL()+"/api/", PageChannel, s.Channels, Mention, hook, s.Slack)
 	top += fmt.Sprintf("rules: {file: %q}\n", filepath.Join(dir, rulesName))
-	rollbacktest.WriteSettings(t, dir, top, rollbacktest.PoolSettings("main", upstream, max(s.Workers, 1), s.Pool...))
+	harness.WriteSettings(t, dir, top, harness.PoolSettings("main", upstream, max(s.Workers, 1), s.Pool...))
 }
 
-// Start starts a gate at a new desk.
+// Start starts an instance in a new folder.
 func (s Options) Start(t testing.TB, slack *Slack) *Instance {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,25 +53,25 @@ func (s Options) Start(t testing.TB, slack *Slack) *Instance {
 	return Start(t, dir, slack)
 }
 
-// Start starts a gate in a folder that has settings.
+// Start starts an instance in a folder that has settings.
 func Start(t testing.TB, dir string, slack *Slack) *Instance {
 	t.Helper()
-	return &Instance{rollbacktest.Start(t, dir), slack}
+	return &Instance{harness.StartIn(t, dir), slack}
 }
 
-// SetWorkers sets the knob.
+// SetWorkers changes the number of workers by a reload.
 func (d *Instance) SetWorkers(t testing.TB, from, to int) {
 	t.Helper()
-	rollbacktest.EditSettings(t, d.Dir, fmt.Sprintf("workers: %d\n", from), fmt.Sprintf("workers: %d\n", to))
+	harness.EditSettings(t, d.Dir(), fmt.Sprintf("workers: %d\n", from), fmt.Sprintf("workers: %d\n", to))
 	d.Reload(t)
 }
 
-// AwaitEvaluations waits until the rules have been evaluated so many times more.
+// AwaitEvaluations waits for a number of further evaluations of the rules.
 func (d *Instance) AwaitEvaluations(t testing.TB, times int) {
 	t.Helper()
 	from := d.Metric(t, "headgate_evaluation_seconds")
 	Eventually(t, "the rules are evaluated", func() bool { return d.Metric(t, "headgate_evaluation_seconds") >= from+times })
 }
 
-// Logged says whether the gate has logged a line with this text.
+// Logged reports whether the log has this text.
 func (d *Instance) Logged(text string) bool { return strings.Contains(d.Stderr(), text) }

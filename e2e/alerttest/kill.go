@@ -7,41 +7,42 @@ import (
 	"testing"
 	"time"
 
+	"headgate/e2e/harness"
 	"headgate/internal/fakeslack"
 )
 
-// KillTest is a gate that is killed, as kill -9 does, again and again at random moments,
-// while incidents open and end and every third call to Slack fails.
+// KillTest kills a gate (SIGKILL) at random times while incidents open and end and every
+// third call to Slack fails.
 type KillTest struct {
 	Rounds int
 	Seed   uint64
 }
 
-// KillSummary is what the rounds came to.
+// KillSummary counts the results of the rounds.
 type KillSummary struct {
 	Kills, Incidents, Messages, Replies int
 	Repeats                             int // posts beyond one for each event and incident
 	Calls, FailedCalls                  int // of Slack
-	InFlight                            int // deliveries that were under way at a kill
+	InFlight                            int // deliveries in flight at a kill
 }
 
 const (
-	// maxUptime is how long the gate lives in a round at most: rules fire after 5 s.
+	// maxUptime limits the life of the gate in a round: rules fire after 5 s.
 	maxUptime = 6 * time.Second
-	// roundsPerGeneration is for how many rounds the rules of a generation are there.
+	// roundsPerGeneration is how many rounds the rules of a generation last.
 	roundsPerGeneration = 3
 )
 
-// faultKinds are the failures, each as likely as the others.
+// faultKinds are the failures, all equally likely.
 func faultKinds() []fakeslack.FaultKind {
 	return []fakeslack.FaultKind{
 		fakeslack.ServerError, fakeslack.TooManyRequests, fakeslack.DropBefore, fakeslack.DropAfter, fakeslack.ErrorAfter,
 	}
 }
 
-// failOneInThree has one call in three fail.
+// failOneInThree makes one call in three fail.
 func failOneInThree(s *Slack) {
-	rest := 1.0 // of the calls that no failure before has hit
+	rest := 1.0 // share of the calls that no earlier fault affects
 	share := 1.0 / 3 / float64(len(faultKinds()))
 	for _, k := range faultKinds() {
 		s.Inject(fakeslack.Fault{Kind: k, Probability: share / rest})
@@ -49,8 +50,8 @@ func failOneInThree(s *Slack) {
 	}
 }
 
-// rules of a round: some that fire and clear by the clock and stay, and some that
-// are replaced from time to time, so that their incidents end with them.
+// rules returns the rules of a round: some fire and clear by the clock and stay, others are
+// replaced from time to time, so that their incidents end with them.
 func (c KillTest) rules(round int) []Rule {
 	swing := func(name string, period, offset int) Rule {
 		phase := fmt.Sprintf("((time() + %d) %% %d)", offset, period)
@@ -69,7 +70,7 @@ func (c KillTest) rules(round int) []Rule {
 	}
 }
 
-// Run kills and looks, and at the end holds Slack and the record against each other.
+// Run kills the gate in each round, and at the end compares Slack with the record.
 func (c KillTest) Run(t testing.TB) KillSummary {
 	t.Helper()
 	random := rand.New(rand.NewPCG(c.Seed, 0))
@@ -78,12 +79,12 @@ func (c KillTest) Run(t testing.TB) KillSummary {
 	dir := t.TempDir()
 	setup := Options{Rules: c.rules(0)}
 	setup.WriteSettings(t, dir, slack)
-	tally := KillSummary{Kills: c.Rounds}
+	summary := KillSummary{Kills: c.Rounds}
 	for n := range c.Rounds {
 		WriteRules(t, dir, c.rules(n)...)
 		d := Start(t, dir, slack)
-		time.Sleep(time.Duration(random.Int64N(int64(maxUptime)))) // the random moment
-		tally.InFlight += d.pendingDeliveries(t)
+		time.Sleep(time.Duration(random.Int64N(int64(maxUptime)))) // the random time
+		summary.InFlight += d.pendingDeliveries(t)
 		d.Kill(t)
 		slack.checkThreads(t)
 		if t.Failed() {
@@ -91,24 +92,24 @@ func (c KillTest) Run(t testing.TB) KillSummary {
 		}
 	}
 	for _, call := range slack.Calls() {
-		tally.Calls++
+		summary.Calls++
 		for _, k := range faultKinds() {
 			if call.Error == string(k) {
-				tally.FailedCalls++
+				summary.FailedCalls++
 			}
 		}
 	}
 	slack.ClearFaults()
-	WriteRules(t, dir, WorkersRule("calm", 50, 0)) // everything else ends
+	WriteRules(t, dir, WorkersRule("calm", 50, 0)) // all other incidents end
 	d := Start(t, dir, slack)
-	d.checkAgainstSlack(t, &tally)
-	if tally.Repeats > tally.Kills || tally.Incidents == 0 || tally.FailedCalls == 0 {
-		t.Errorf("more repeats than kills, or nothing is shown, seed %d: %s", c.Seed, tally)
+	d.checkAgainstSlack(t, &summary)
+	if summary.Repeats > summary.Kills || summary.Incidents == 0 || summary.FailedCalls == 0 {
+		t.Errorf("more repeats than kills, or no incidents or failed calls, seed %d: %s", c.Seed, summary)
 	}
-	return tally
+	return summary
 }
 
-// pendingDeliveries counts deliveries that are being sent or whose outcome is not known.
+// pendingDeliveries counts deliveries that are being sent or whose result is unknown.
 func (d *Instance) pendingDeliveries(t testing.TB) (n int) {
 	t.Helper()
 	for _, i := range d.Incidents(t) {
@@ -121,63 +122,63 @@ func (d *Instance) pendingDeliveries(t testing.TB) (n int) {
 	return n
 }
 
-// checkThreads sees to it that nobody reads an end without its beginning: a reply
-// stands below a message about the same incident.
+// checkThreads checks that each reply is in the thread of a message about the same
+// incident.
 func (s *Slack) checkThreads(t testing.TB) {
 	t.Helper()
 	about := map[string]string{}
 	for _, p := range s.Posts(t, PageChannel) {
 		switch {
 		case p.Thread == "" && p.Kind == "reply":
-			t.Errorf("a reply stands in the channel, without its message: %+v", p)
+			t.Errorf("a reply is in the channel and not in a thread: %+v", p)
 		case p.Thread == "":
 			about[p.TS] = p.Incident
 		case about[p.Thread] != p.Incident:
-			t.Errorf("a reply about %s stands below a message about %q", p.Incident, about[p.Thread])
+			t.Errorf("a reply about %s is in the thread of a message about %q", p.Incident, about[p.Thread])
 		}
 	}
 }
 
-// checkAgainstSlack sees to it that every incident in the record was told of, that its
-// message says how it ended, and that nothing else was told.
-func (d *Instance) checkAgainstSlack(t testing.TB, tally *KillSummary) {
+// checkAgainstSlack checks that Slack has a message on every incident of the record, that
+// the message reports the end, and that Slack has no other messages.
+func (d *Instance) checkAgainstSlack(t testing.TB, summary *KillSummary) {
 	t.Helper()
 	known := map[string]bool{}
 	for _, i := range d.Incidents(t) {
 		known[i.ID] = true
 		Eventually(t, "the incident ends", func() bool { return !d.Incident(t, i.ID).Open() })
 		if i = d.AwaitSettled(t, i.ID); !i.Has("opened") || !i.Has("resolved") {
-			t.Errorf("the record lacks events: %+v", i)
+			t.Errorf("events are missing in the record: %+v", i)
 		}
-		tally.Incidents++
+		summary.Incidents++
 		roots, replies := d.Slack.PostsAbout(t, PageChannel, i.ID)
 		if len(roots) == 0 {
-			t.Errorf("nobody was told of %+v", i)
+			t.Errorf("there is no message about %+v", i)
 		}
 		for n, r := range roots {
 			if n == 0 && !strings.Contains(r.Text, "RESOLVED") {
-				t.Errorf("the message of an incident that is over says %q; %+v", r.Text, i)
+				t.Errorf("the message about an incident that has ended says %q; %+v", r.Text, i)
 			}
 		}
-		tally.Messages += len(roots)
-		tally.Replies += len(replies)
-		tally.Repeats += max(len(roots)-1, 0) + countRepeats(replies)
-		i.checkDeliveries(t)
+		summary.Messages += len(roots)
+		summary.Replies += len(replies)
+		summary.Repeats += max(len(roots)-1, 0) + countRepeats(replies)
+		checkDeliveries(t, i)
 	}
 	for _, p := range d.Slack.Posts(t, PageChannel) {
 		if !known[p.Incident] {
-			t.Errorf("told, and not in the record: %+v", p)
+			t.Errorf("a message about an incident that the record does not have: %+v", p)
 		}
 	}
 	d.Slack.checkThreads(t)
 }
 
-// checkDeliveries sees to it that no message was given up.
-func (i Incident) checkDeliveries(t testing.TB) {
+// checkDeliveries checks that no message failed permanently.
+func checkDeliveries(t testing.TB, i harness.Incident) {
 	t.Helper()
 	for _, x := range i.Deliveries {
 		if x.State == "dead" {
-			t.Errorf("a message was given up: %+v", x)
+			t.Errorf("a message failed permanently: %+v", x)
 		}
 	}
 }
@@ -193,8 +194,8 @@ func countRepeats(replies []Post) (n int) {
 	return n
 }
 
-// String tells a tally in one line.
-func (y KillSummary) String() string {
-	return fmt.Sprintf("%d kills, %d deliveries under way at them; %d incidents, told by %d messages and %d replies, of which %d were repeats; Slack was called %d times and failed %d times",
-		y.Kills, y.InFlight, y.Incidents, y.Messages, y.Replies, y.Repeats, y.Calls, y.FailedCalls)
+// String returns the counts as one line.
+func (s KillSummary) String() string {
+	return fmt.Sprintf("%d kills with %d deliveries in flight; %d incidents with %d messages and %d replies, %d of them repeated; %d calls to Slack, %d of them failed",
+		s.Kills, s.InFlight, s.Incidents, s.Messages, s.Replies, s.Repeats, s.Calls, s.FailedCalls)
 }

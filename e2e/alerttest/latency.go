@@ -10,30 +10,30 @@ import (
 	"headgate/e2e/harness"
 )
 
-// Latency measures how long it takes until people are told.
+// Latency measures the time until an alert is sent.
 type Latency struct {
 	Incidents int // one after the other
 }
 
 const (
 	spacing     = 3  // seconds between two incidents: Slack takes one post a second
-	startupTime = 20 // seconds within which the gate surely has started
+	startupTime = 20 // seconds; the gate has started by then
 	holdTime    = 5 * time.Second
 )
 
-// Run returns, for each incident, the time from the moment at which its value had
-// been over the threshold for long enough until Slack had accepted the message.
+// Run returns, for each incident, the time from when its value had been above the threshold
+// for the hold time until Slack accepted the message.
 func (l Latency) Run(t testing.TB) []time.Duration {
 	t.Helper()
 	slack := StartSlack(t, 1)
 	dir := t.TempDir()
-	harness.Binary(t) // may have to be built
+	harness.Binary(t) // build it before the clock starts
 	first := time.Now().Unix() + startupTime
 	setup := Options{}
 	for n := range l.Incidents {
 		setup.Rules = append(setup.Rules, Rule{
 			Name: fmt.Sprintf("alarm_%d", n), Page: 1, Below: 1, ClearFor: "10m",
-			// A tenth of a second later each, so that all parts of an interval are met.
+			// Each a tenth of a second later within its second, to cover the evaluation interval.
 			Signal: fmt.Sprintf(`clamp_min(headgate_workers{pool="$pool"} * 0, 0) + (time() >= bool %.3f)`, crossingTime(first, n)),
 		})
 	}
@@ -41,7 +41,7 @@ func (l Latency) Run(t testing.TB) []time.Duration {
 	d := Start(t, dir, slack)
 	d.AwaitEvaluations(t, 1)
 	if now := time.Now().Unix(); now >= first {
-		t.Fatalf("the gate took more than %d s to start: nothing can be measured", startupTime)
+		t.Fatalf("the gate took more than %d s to start, so no latency can be measured", startupTime)
 	}
 	var took []time.Duration
 	for n := range l.Incidents {
@@ -58,7 +58,7 @@ func (l Latency) Run(t testing.TB) []time.Duration {
 	return took
 }
 
-// crossingTime is when the n-th value goes over its threshold, in Unix seconds.
+// crossingTime returns when the n-th value exceeds its threshold, in Unix seconds.
 func crossingTime(first int64, n int) float64 {
 	return float64(first) + float64(n)*spacing + float64(n%10)/10
 }

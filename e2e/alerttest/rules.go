@@ -2,34 +2,35 @@ package alerttest
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"headgate/e2e/harness"
 )
 
-// Rule is one of a file, with the shortest times that there can be.
+// Rule is a rule with the shortest durations that are valid.
 type Rule struct {
 	Name       string
 	Signal     string
 	Unit       string
-	Warn, Page float64 // 0: there is no such threshold
-	Below      float64 // over, below that
+	Warn, Page float64 // 0: no such threshold
+	Below      float64 // clears below this
 	ClearFor   string  // default 5s
-	Rollback   bool    // a page asks for a rollback
+	Rollback   bool    // a page rolls back
 }
 
-// HoldFor is how long each threshold has to be breached: five evaluations.
+// HoldFor is how long a threshold must be exceeded: five evaluations.
 const HoldFor = "5s"
 
 // Texts of all rules.
 const (
-	Summary = "the test has turned it up"
-	Impact  = "people feel that a test runs"
+	Summary = "the test has raised the value"
+	Impact  = "users notice that a test runs"
 	Runbook = "queue_depth"
 )
 
-// WorkersRule is a rule on the number of workers.
+// WorkersRule is a rule on the number of workers, which a test sets by a reload.
 func WorkersRule(name string, warn, page float64) Rule {
 	below := page
 	if warn > 0 {
@@ -46,7 +47,7 @@ func (r Rule) yaml() string {
 	lines := []string{
 		"name: " + r.Name, fmt.Sprintf("signal: '%s'", r.Signal), fmt.Sprintf("unit: %q", r.Unit),
 		fmt.Sprintf("clear: {below: %v, for: %s}", r.Below, clear),
-		fmt.Sprintf("summary: %q", Summary), fmt.Sprintf("feel: %q", Impact), "runbook: " + Runbook,
+		fmt.Sprintf("summary: %q", Summary), fmt.Sprintf("impact: %q", Impact), "runbook: " + Runbook,
 	}
 	for name, at := range map[string]float64{"warn": r.Warn, "page": r.Page} {
 		if at > 0 {
@@ -61,14 +62,12 @@ func (r Rule) yaml() string {
 
 const rulesName = "rules.yaml"
 
-// WriteRules puts a file of rules into a folder.
+// WriteRules writes a rules file into a folder.
 func WriteRules(t testing.TB, dir string, rules ...Rule) {
 	t.Helper()
 	text := "rules:\n"
 	for _, r := range rules {
 		text += r.yaml()
 	}
-	if err := os.WriteFile(filepath.Join(dir, rulesName), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.WriteFile(t, filepath.Join(dir, rulesName), text)
 }

@@ -13,35 +13,33 @@ import (
 	"headgate/internal/fakeslack"
 )
 
-// Token is the bot token that the gate has.
+// Token is the bot token of the gate.
 const Token = "xoxb-1111-2222-fakebottoken"
 
-// AppToken is the app token that the gate has if it takes presses.
+// AppToken is the app token of a gate that handles buttons.
 const AppToken = "xapp-1-A0FAKE-1-fakeapptoken"
 
-// ButtonSettings is what a desk's Slack needs beside that, for buttons: all of it is
-// allowed to ada.
+// ButtonSettings are further slack settings, for buttons: the user ada may use all of them.
 const ButtonSettings = `, app_token: "` + AppToken + `", allow: {rollback: [U0ADA], restore: [U0ADA], ack: [U0ADA], silence: [U0ADA]}`
 
-// The channels.
+// Channels.
 const (
 	PageChannel     = "C0PAGE"
 	FallbackChannel = "C0FALLBACK"
 )
 
-// Mention is who is called.
+// Mention is the mention in pages.
 const Mention = "<!here>"
 
-// Slack is a Slack behind a real listener, which can go away and come back.
+// Slack is a fake Slack behind a real listener, which can go offline and online.
 type Slack struct {
 	*fakeslack.Server
 	address string
 	mu      sync.Mutex
-	server  *http.Server // nil while it is away
+	server  *http.Server // nil while offline
 }
 
-// StartSlack starts a Slack with the channels, as strict as Slack about how often
-// one may post.
+// StartSlack starts a Slack with the channels and with the rate limits of Slack.
 func StartSlack(t testing.TB, seed uint64) *Slack {
 	t.Helper()
 	s := &Slack{
@@ -55,10 +53,10 @@ func StartSlack(t testing.TB, seed uint64) *Slack {
 	return s
 }
 
-// URL is the base of everything.
+// URL is the base URL.
 func (s *Slack) URL() string { return "http://" + s.address }
 
-// GoOnline listens, after GoOffline at the address of before.
+// GoOnline listens; after GoOffline, at the same address.
 func (s *Slack) GoOnline(t testing.TB) {
 	t.Helper()
 	var l net.Listener
@@ -74,22 +72,22 @@ func (s *Slack) GoOnline(t testing.TB) {
 	go func(h *http.Server) { _ = h.Serve(l) }(s.server) // until GoOffline
 }
 
-// GoOffline cuts all connections and refuses new ones.
+// GoOffline closes all connections and refuses new ones.
 func (s *Slack) GoOffline() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.server != nil {
-		_ = s.server.Close() // nothing is lost with it
+		_ = s.server.Close() // the error changes nothing
 		s.server = nil
 	}
 }
 
-// Post is a message, by what it is about.
+// Post is a message with the incident and the event that it is about.
 type Post struct {
 	fakeslack.Message
 	Incident string
 	Seq      int
-	Kind     string // post, edit or reply, as it was sent first
+	Kind     string // post, edit or reply, as first sent
 }
 
 // Posts returns the messages of a channel that are about incidents, oldest first.
@@ -103,7 +101,7 @@ func (s *Slack) Posts(t testing.TB, channel string) []Post {
 			} `json:"event_payload"`
 		}
 		if len(m.Metadata) == 0 || json.Unmarshal(m.Metadata, &meta) != nil || meta.Payload.Incident == "" {
-			t.Fatalf("a message does not say what it is about: %+v", m)
+			t.Fatalf("a message without an incident in its metadata: %+v", m)
 		}
 		seq, err := strconv.Atoi(meta.Payload.Seq)
 		if err != nil {
@@ -114,8 +112,8 @@ func (s *Slack) Posts(t testing.TB, channel string) []Post {
 	return all
 }
 
-// PostsAbout returns the posts about an incident: its messages in the channel, and the
-// replies in their threads.
+// PostsAbout returns the messages about an incident in the channel, and the replies in
+// their threads.
 func (s *Slack) PostsAbout(t testing.TB, channel, incident string) (roots, replies []Post) {
 	t.Helper()
 	for _, p := range s.Posts(t, channel) {
@@ -130,7 +128,7 @@ func (s *Slack) PostsAbout(t testing.TB, channel, incident string) (roots, repli
 	return roots, replies
 }
 
-// OnlyPost returns the one message about an incident, and its thread.
+// OnlyPost returns the only message about an incident, and its thread.
 func (s *Slack) OnlyPost(t testing.TB, channel, incident string) (Post, []Post) {
 	t.Helper()
 	roots, replies := s.PostsAbout(t, channel, incident)
@@ -139,13 +137,13 @@ func (s *Slack) OnlyPost(t testing.TB, channel, incident string) (Post, []Post) 
 	}
 	for _, r := range replies {
 		if r.Thread != roots[0].TS {
-			t.Errorf("a reply stands in another thread: %+v", r)
+			t.Errorf("a reply is in another thread: %+v", r)
 		}
 	}
 	return roots[0], replies
 }
 
-// AllText is all that a message says, its line for notifications and its blocks.
+// AllText is the text of a message: its notification text and its blocks.
 func (p Post) AllText() string { return p.Text + "\n" + unescaped(p.Blocks) }
 
 func unescaped(blocks json.RawMessage) string {

@@ -116,7 +116,7 @@ pools:
 // and a queue before it, as headgate has.
 func startHAProxy(t testing.TB, path, stub string) side {
 	t.Helper()
-	addr := freeAddr(t)
+	addr := harness.UnusedAddress(t)
 	file := filepath.Join(t.TempDir(), "haproxy.cfg")
 	settings := fmt.Sprintf(`global
   maxconn 4096
@@ -148,15 +148,4 @@ listen bench
 		return err == nil
 	})
 	return side{name: haproxy, addr: addr, pid: pid}
-}
-
-// freeAddr returns an address that was free a moment ago.
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

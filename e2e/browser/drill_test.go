@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -110,11 +109,7 @@ func TestDrillsAreFrozen(t *testing.T) {
 // verdict is what came of a run, empty while it goes on.
 func (h *instance) verdict(t *testing.T, id string) string {
 	t.Helper()
-	var run struct{ Verdict string }
-	if err := h.Call(http.MethodGet, "runs/"+url.PathEscape(id), "", &run); err != nil {
-		t.Fatal(err)
-	}
-	return run.Verdict
+	return harness.Get[harness.DrillRun](t, h.Gate, "runs/"+url.PathEscape(id)).Verdict
 }
 
 func (h *instance) awaitVerdict(t *testing.T, id string) {

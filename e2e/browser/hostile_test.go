@@ -3,7 +3,6 @@ package browser
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -36,9 +35,7 @@ func TestTextFromOutsideDoesNothing(t *testing.T) {
 	b.fill("reason", evil)
 	b.click("Only observe pool main")
 	b.waitPath("/")
-	if err := h.Call(http.MethodPost, "silences", fmt.Sprintf(`{"rule":%q,"for":"1h","reason":%q}`, firingRule, evil), new(any)); err != nil {
-		t.Error(err)
-	}
+	harness.Post[any](t, h.Gate, "silences", fmt.Sprintf(`{"rule":%q,"for":"1h","reason":%q}`, firingRule, evil))
 	harness.Eventually(t, "it is recorded", func() bool { return len(h.Audit(t)) > 1 })
 	b.navigate("/drills")
 	run := mustEval[string](b, `document.querySelector("table.runs a[href^='/drills/runs/']").getAttribute("href")`)

@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"net/http"
 	"testing"
 
 	"headgate/e2e/alerttest"
@@ -45,14 +44,8 @@ func TestIncidentIsTakenOn(t *testing.T) {
 			b.click("Runbooks")
 			b.waitPath("/runbooks")
 			harness.Eventually(t, "all of it is recorded", func() bool {
-				var page struct {
-					Items []struct{ Action, Actor string }
-				}
-				if err := h.Call(http.MethodGet, "audit?limit=100", "", &page); err != nil {
-					t.Fatal(err)
-				}
 				seen := map[string]bool{}
-				for _, i := range page.Items {
+				for _, i := range harness.Get[harness.List[harness.AuditEntry]](t, h.Gate, "audit?limit=100").Items {
 					seen[i.Action+" by "+i.Actor] = true
 				}
 				return seen["ack by Ben"] && seen["silence by Ben"]
@@ -61,10 +54,7 @@ func TestIncidentIsTakenOn(t *testing.T) {
 	}
 }
 
-func (h *instance) incident(t *testing.T, id string) (i alerttest.Incident) {
+func (h *instance) incident(t *testing.T, id string) harness.Incident {
 	t.Helper()
-	if err := h.Call(http.MethodGet, "incidents/"+id, "", &i); err != nil {
-		t.Fatal(err)
-	}
-	return i
+	return harness.Get[harness.Incident](t, h.Gate, "incidents/"+id)
 }

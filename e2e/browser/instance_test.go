@@ -2,19 +2,17 @@ package browser
 
 import (
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"testing"
 
 	"headgate/e2e/alerttest"
 	"headgate/e2e/harness"
-	"headgate/e2e/rollbacktest"
 	"headgate/internal/modelstub"
 )
 
 // instance is a gate with its record, before a stand-in for the endpoint.
 type instance struct {
-	*rollbacktest.Instance
+	*harness.Gate
 	stub *harness.Stub
 }
 
@@ -35,17 +33,17 @@ func (p options) start(t *testing.T) *instance {
 		alerttest.WriteRules(t, dir, alerttest.WorkersRule(firingRule, 3, 4))
 		p.settings += fmt.Sprintf("rules: {file: %q}\n", filepath.Join(dir, "rules.yaml"))
 	}
-	rollbacktest.WriteSettings(t, dir, p.settings, rollbacktest.PoolSettings("main", stub.URL, 4, p.pool...))
+	harness.WriteSettings(t, dir, p.settings, harness.PoolSettings("main", stub.URL, 4, p.pool...))
 	if p.seed != nil {
-		p.seed(t, rollbacktest.DataDir(dir))
+		p.seed(t, harness.DataDir(dir))
 	}
-	return &instance{rollbacktest.Start(t, dir), stub}
+	return &instance{harness.StartIn(t, dir), stub}
 }
 
 // token lets people in.
 func (h *instance) token(t *testing.T) string {
 	t.Helper()
-	token, err := rollbacktest.Token(h.Dir)
+	token, err := h.Token()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,11 +71,7 @@ const firingRule = "workers_there"
 func (h *instance) awaitIncident(t *testing.T) (id string) {
 	t.Helper()
 	harness.Eventually(t, "an incident opens", func() bool {
-		var page struct{ Items []alerttest.Incident }
-		if err := h.Call(http.MethodGet, "incidents?open=true&rule="+firingRule, "", &page); err != nil {
-			t.Fatal(err)
-		}
-		for _, i := range page.Items {
+		for _, i := range harness.Get[harness.List[harness.Incident]](t, h.Gate, "incidents?open=true&rule="+firingRule).Items {
 			id = i.ID
 		}
 		return id != ""

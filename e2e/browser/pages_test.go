@@ -1,13 +1,13 @@
 package browser
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 
+	"headgate/e2e/harness"
 	"headgate/e2e/rollbacktest"
 )
 
@@ -126,7 +126,5 @@ func (h *instance) makeTraffic(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := h.Call(http.MethodPost, "silences", `{"rule":"signal_missing","for":"1h","reason":"the test is loud"}`, new(any)); err != nil {
-		t.Error(err)
-	}
+	harness.Post[any](t, h.Gate, "silences", `{"rule":"signal_missing","for":"1h","reason":"the test is loud"}`)
 }

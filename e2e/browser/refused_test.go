@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -50,13 +49,10 @@ func TestOtherSitesGiveNoOrders(t *testing.T) {
 	if mode := h.Status(t)["main"].Mode; mode != "enforce" {
 		t.Errorf("the mode is %s", mode)
 	}
-	var runs struct{ Items []any }
-	var drills struct{ Freeze struct{ Frozen bool } }
-	if err := errors.Join(h.Call(http.MethodGet, "runs", "", &runs), h.Call(http.MethodGet, "drills", "", &drills)); err != nil {
-		t.Fatal(err)
-	}
-	if len(runs.Items) > 0 || drills.Freeze.Frozen {
-		t.Errorf("%d drills have run, frozen %v", len(runs.Items), drills.Freeze.Frozen)
+	runs := harness.Get[harness.List[any]](t, h.Gate, "runs").Items
+	drills := harness.Get[struct{ Freeze struct{ Frozen bool } }](t, h.Gate, "drills")
+	if len(runs) > 0 || drills.Freeze.Frozen {
+		t.Errorf("%d drills have run, frozen %v", len(runs), drills.Freeze.Frozen)
 	}
 	h.awaitRefusal(t, "write", "a request from another site")
 	for _, what := range b.monitor.drain() {
@@ -143,14 +139,8 @@ func TestForeignHostsAreRefused(t *testing.T) {
 func (h *instance) awaitRefusal(t *testing.T, action, reason string) {
 	t.Helper()
 	harness.Eventually(t, "the audit has: "+reason, func() bool {
-		var page struct {
-			Items []struct{ Action, Ending, Actor, Reason string }
-		}
-		if err := h.Call(http.MethodGet, "audit?kind=access&limit=100", "", &page); err != nil {
-			t.Fatal(err)
-		}
-		for _, i := range page.Items {
-			if i.Action == action && i.Ending == "refused" && strings.HasPrefix(i.Reason, reason) {
+		for _, i := range h.AuditEntries(t, "access") {
+			if i.Action == action && i.Result == "refused" && strings.HasPrefix(i.Reason, reason) {
 				return true
 			}
 		}

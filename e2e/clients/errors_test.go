@@ -3,7 +3,6 @@ package clients
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -35,7 +34,7 @@ func TestOurErrors(t *testing.T) {
 		Upstream: stub.V1(),
 		Pool:     "models: [stub-model]\nlimits: {body: 64KiB}\ntimeouts: {upstream_idle: 300ms}",
 	})
-	nobody := harness.StartGate(t, harness.Settings{Upstream: "http://" + unusedAddress(t) + "/v1"})
+	nobody := harness.StartGate(t, harness.Settings{Upstream: harness.UnusedURL(t) + "/v1"})
 	eachClient(t, func(t *testing.T, c client) {
 		cases := []struct {
 			call   call
@@ -168,15 +167,4 @@ func TestOwnKeyPasses(t *testing.T) {
 			t.Error("the client's key is in the log or the metrics")
 		}
 	})
-}
-
-// unusedAddress is one on which nobody listens.
-func unusedAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

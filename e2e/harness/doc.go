@@ -1,18 +1,15 @@
-// Package harness runs the real program for the tests of this module: it builds
-// cmd/headgate once for each test binary, starts it as a process of its own on
-// free loopback ports, waits until it can take work, and ends it with SIGTERM
-// when the test is over. What a process logged is shown when its test fails.
+// Package harness runs the real program for the tests of this module. It builds
+// cmd/headgate once for each test binary (or takes the program of [ProgramVariable]), starts
+// it as a process on free loopback ports, waits until it is ready, and ends it with SIGTERM
+// when the test is over. A failed test shows the logs of its processes.
 //
 // # Words
 //
 //   - gate: a running `headgate serve`.
-//   - stub: the stand-in endpoint of internal/modelstub, inside the test's own
-//     process but behind a real listener, so that a test can ask it what it saw.
-//   - witness: a relay between a client and the gate that notes every exchange,
-//     for what clients hide (how long they waited, how often they asked).
+//   - stub: the endpoint of internal/modelstub in the test's process, behind a real
+//     listener, so that a test can ask what it received.
 //
-// Functions that take a *testing.T fail that test rather than return an error,
-// and must be called from its goroutine unless they say otherwise. Times are
-// wall clock. Nothing waits for a fixed time: everything waits for a condition,
-// for at most [Timeout].
+// Functions that take a *testing.T fail that test and return no error. They must be called
+// from the test's goroutine unless their comment says otherwise. Times are wall clock.
+// Tests wait for conditions, not for fixed times, for at most [Timeout].
 package harness

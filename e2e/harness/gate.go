@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// Settings are those of a gate with one pool, default. Lines of YAML go below
-// what the fields say, so they must not repeat it.
+// Settings are the settings of a gate with one pool, default. Pool and Top are lines of
+// YAML; they must not repeat what other fields set.
 type Settings struct {
 	Upstream string // base URL, with /v1
 	Workers  int    // default 4
-	Pool     string // more settings of the pool, one a line, not indented
-	Top      string // more settings beside pools
+	Pool     string // more settings of the pool, one per line, not indented
+	Top      string // more settings of the top level
 	Env      []string
 	Program  string // as in [Command]
 }
@@ -39,8 +39,7 @@ func StartGate(t testing.TB, s Settings) *Gate {
 	return AwaitGate(t, Start(t, Command{Program: s.Program, Args: []string{"serve", "--config", file}, Env: s.Env, Dir: dir}))
 }
 
-// AwaitGate waits until a process that was started as `serve`, with a JSON log,
-// is ready.
+// AwaitGate waits until a process that was started as `serve`, with a JSON log, is ready.
 func AwaitGate(t testing.TB, p *Process) *Gate {
 	t.Helper()
 	g := &Gate{
@@ -52,7 +51,7 @@ func AwaitGate(t testing.TB, p *Process) *Gate {
 	return g
 }
 
-// AwaitReady waits until the gate says that it is ready.
+// AwaitReady waits until the readiness probe succeeds.
 func (g *Gate) AwaitReady(t testing.TB) {
 	t.Helper()
 	Eventually(t, "the gate is ready", func() bool {
@@ -63,14 +62,14 @@ func (g *Gate) AwaitReady(t testing.TB) {
 	})
 }
 
-// Probe gets a path of the admin plane and returns the status, 0 when there was
-// no answer. It may be called from any goroutine.
+// Probe gets a path of the admin plane and returns the status, or 0 without an answer. It
+// may be called from any goroutine.
 func (g *Gate) Probe(path string) int {
 	res, err := http.Get(g.Admin + path)
 	if err != nil {
 		return 0
 	}
-	_ = res.Body.Close() // the status is all that was wanted
+	_ = res.Body.Close() // only the status matters
 	return res.StatusCode
 }
 

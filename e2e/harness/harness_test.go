@@ -14,11 +14,9 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(Run(m)) }
 
-const chat = `{"model":"stub-model","messages":[{"role":"user","content":"hello"}]}`
-
 func post(t *testing.T, url string) (*http.Response, string) {
 	t.Helper()
-	res, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(chat))
+	res, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(ChatRequest))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,16 +32,16 @@ func TestGateBetweenProxyAndStub(t *testing.T) {
 	t.Parallel()
 	stub := StartStub(t, modelstub.Config{})
 	gate := StartGate(t, Settings{Upstream: stub.V1(), Workers: 2, Pool: "models: [stub-model]\nslo: {turnaround: 50s}"})
-	witness := StartRecordingProxy(t, gate.URL)
-	res, body := post(t, witness.URL)
+	proxy := StartRecordingProxy(t, gate.URL)
+	res, body := post(t, proxy.URL)
 	if res.StatusCode != http.StatusOK || !strings.Contains(body, `"chat.completion"`) {
 		t.Errorf("status %d, body %s", res.StatusCode, body)
 	}
-	if seen := stub.Requests(); len(seen) != 1 || string(seen[0].Body) != chat || seen[0].Path != "/v1/chat/completions" {
+	if seen := stub.Requests(); len(seen) != 1 || string(seen[0].Body) != ChatRequest || seen[0].Path != "/v1/chat/completions" {
 		t.Errorf("the stub saw %+v", seen)
 	}
-	if e := witness.Exchanges(); len(e) != 1 || e[0].Status != http.StatusOK || e[0].ResponseHeader.Get("Headgate-Task-Id") == "" || e[0].RespondedAt.Before(e[0].RequestedAt) {
-		t.Errorf("the witness noted %+v", e)
+	if e := proxy.Exchanges(); len(e) != 1 || e[0].Status != http.StatusOK || e[0].ResponseHeader.Get("Headgate-Task-Id") == "" || e[0].RespondedAt.Before(e[0].RequestedAt) {
+		t.Errorf("the proxy recorded %+v", e)
 	}
 	Eventually(t, "the task is counted", func() bool {
 		return gate.Scrape(t).Sum("headgate_tasks_total", "pool", "default", "outcome", "completed") == 1
@@ -52,7 +50,7 @@ func TestGateBetweenProxyAndStub(t *testing.T) {
 		t.Errorf("workers = %v, want 2", got)
 	}
 	gate.Stop(t)
-	if gate.Wait(t) != 0 || !strings.Contains(gate.Stderr(), `"msg":"down"`) {
+	if gate.Wait(t) != 0 || !strings.Contains(gate.Stderr(), `"msg":"stopped"`) {
 		t.Errorf("the gate did not end in order: %s", gate.Stderr())
 	}
 }

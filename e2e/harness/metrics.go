@@ -15,7 +15,7 @@ import (
 // Metrics is one scrape.
 type Metrics map[string]*dto.MetricFamily
 
-// Scrape reads /metrics as Prometheus would.
+// Scrape reads /metrics and parses it.
 func (g *Gate) Scrape(t testing.TB) Metrics {
 	t.Helper()
 	m, err := ParseMetrics(strings.NewReader(g.MetricsText(t)))
@@ -23,6 +23,12 @@ func (g *Gate) Scrape(t testing.TB) Metrics {
 		t.Fatalf("parse /metrics: %v", err)
 	}
 	return m
+}
+
+// Metric returns the value of a metric, summed over the series that have the labels.
+func (g *Gate) Metric(t testing.TB, name string, labels ...string) int {
+	t.Helper()
+	return int(g.Scrape(t).Sum(name, labels...))
 }
 
 // MetricsText returns /metrics as text.
@@ -46,9 +52,9 @@ func ParseMetrics(r io.Reader) (Metrics, error) {
 	return parser.TextToMetricFamilies(r)
 }
 
-// Sum adds up the samples of a metric that have these labels, given as name,
-// value, name, value. Of a histogram it counts the observations. A metric that
-// does not exist is NaN, so that it equals nothing.
+// Sum adds up the samples of a metric that have labels, given as name, value, name, value.
+// For a histogram it returns the number of observations, for a metric that does not exist
+// NaN, which equals nothing.
 func (m Metrics) Sum(name string, labels ...string) float64 {
 	family, ok := m[name]
 	if !ok {
@@ -63,7 +69,7 @@ func (m Metrics) Sum(name string, labels ...string) float64 {
 	return sum
 }
 
-// By returns the samples of a metric, apart by one label, without those at 0.
+// By returns the samples of a metric by the values of a label, without zeros.
 func (m Metrics) By(name, label string) map[string]int {
 	out := map[string]int{}
 	for _, sample := range m[name].GetMetric() {

@@ -13,9 +13,8 @@ type startCall struct {
 }
 
 // pinnedStarter is a goroutine on a thread that lives as long as the test binary. The
-// kernel kills what was started from it when it goes, so that nothing is left
-// running even when the tests are killed. (The signal comes when the thread
-// that started a process ends, hence a thread of its own.)
+// kernel sends the parent-death signal when the thread that started a process ends, so
+// processes started from this thread end with the test binary, even if that is killed.
 var pinnedStarter = sync.OnceValue(func() chan<- startCall {
 	requests := make(chan startCall)
 	go func() {

@@ -4,5 +4,5 @@ package harness
 
 import "os/exec"
 
-// startTied starts a process; only Linux can tie its life to ours.
-func startTied(cmd *exec.Cmd) error { return cmd.Start() }
+// startWithParent starts a process; only Linux can end it together with this one.
+func startWithParent(cmd *exec.Cmd) error { return cmd.Start() }

@@ -1,17 +1,20 @@
 package harness
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// Process is the program at work.
+// Process is a running program.
 type Process struct {
 	name       string
 	cmd        *exec.Cmd
@@ -21,20 +24,20 @@ type Process struct {
 	ended      chan struct{} // closed once the process has been waited for
 }
 
-// Command says how to start a process.
+// Command describes how to start a process.
 type Command struct {
-	// Program is the path of a program in place of [Binary]: one with a fault,
-	// which may speak of panics.
+	// Program is the path of a program in place of [Binary]: one with a fault, whose log
+	// may mention panics.
 	Program string
 	Args    []string
-	// Env is the whole environment, beside HOME and PATH.
+	// Env is the environment beside HOME and PATH.
 	Env []string
 	// Dir is the working directory; a new temporary one by default.
 	Dir string
 }
 
-// Start starts the program. When the test ends and the process has not, it gets
-// SIGTERM and must then end with exit code 0.
+// Start starts the program. A process that is still running when the test ends gets SIGTERM
+// and must exit with 0.
 func Start(t testing.TB, c Command) *Process {
 	t.Helper()
 	p := newProcess(t, c)
@@ -43,7 +46,7 @@ func Start(t testing.TB, c Command) *Process {
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // the process's own state says how it ended
+		_ = p.cmd.Wait() // ProcessState has the result
 	}()
 	t.Cleanup(func() {
 		if !p.hasEnded() {
@@ -89,7 +92,7 @@ func (p *Process) Signal(t testing.TB, s os.Signal) {
 	}
 }
 
-// Stop sends SIGTERM, waits for the end, and expects exit code 0.
+// Stop sends SIGTERM, waits for the end and expects exit code 0.
 func (p *Process) Stop(t testing.TB) {
 	t.Helper()
 	p.Signal(t, syscall.SIGTERM)
@@ -98,21 +101,21 @@ func (p *Process) Stop(t testing.TB) {
 	}
 }
 
-// Wait waits for the end and returns the exit code, -1 for one that a signal
-// ended. A process that does not end in time is killed, and fails the test.
+// Wait waits for the end and returns the exit code, or -1 if a signal ended the process. A
+// process that does not end within [Timeout] is killed, and fails the test.
 func (p *Process) Wait(t testing.TB) int {
 	t.Helper()
 	select {
 	case <-p.ended:
 	case <-time.After(Timeout):
 		t.Errorf("%s did not end within %v: killed", p.name, Timeout)
-		_ = p.cmd.Process.Kill() // it may have ended meanwhile
+		_ = p.cmd.Process.Kill() // the error means that it has ended
 		<-p.ended
 	}
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// EndedBy tells whether this signal ended the process. Call it after Wait.
+// EndedBy reports whether a signal ended the process. Call it after Wait.
 func (p *Process) EndedBy(s syscall.Signal) bool {
 	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == s
@@ -127,20 +130,19 @@ func (p *Process) hasEnded() bool {
 	}
 }
 
-// PID is the process's number.
+// PID is the ID of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Dir is the working directory.
 func (p *Process) Dir() string { return p.cmd.Dir }
 
-// Stdout is what the process has printed so far.
+// Stdout is the standard output so far.
 func (p *Process) Stdout() string { return p.stdout.String() }
 
-// Stderr is what the process has said so far.
+// Stderr is the standard error so far.
 func (p *Process) Stderr() string { return p.stderr.String() }
 
-// Field waits for a JSON log line with this message and returns one of its
-// fields.
+// Field waits for a JSON log entry with a message, and returns one of its fields.
 func (p *Process) Field(t testing.TB, message, field string) string {
 	t.Helper()
 	var value any
@@ -155,18 +157,18 @@ func (p *Process) Field(t testing.TB, message, field string) string {
 	return fmt.Sprint(value)
 }
 
-// checkLog looks for what must never be in a log, and shows the log of a process
-// whose test has failed.
+// checkLog fails the test if the log has a panic or a data race, and shows the log of a
+// failed test.
 func (p *Process) checkLog(t testing.TB) {
 	t.Helper()
-	said := p.Stderr()
+	log := p.Stderr()
 	for _, never := range []string{"panic", "DATA RACE", "fatal error"} {
-		if strings.Contains(said, never) && !(p.allowPanic && never == "panic") {
-			t.Errorf("%s said %q", p.name, never)
+		if strings.Contains(log, never) && !(p.allowPanic && never == "panic") {
+			t.Errorf("the log of %s has %q", p.name, never)
 		}
 	}
 	if t.Failed() {
-		t.Logf("stdout of %s:\n%s\nstderr:\n%s", p.name, tail(p.Stdout()), tail(said))
+		t.Logf("stdout of %s:\n%s\nstderr:\n%s", p.name, tail(p.Stdout()), tail(log))
 	}
 }
 
@@ -178,4 +180,40 @@ func tail(s string) string {
 	}
 	_, rest, _ := strings.Cut(s[len(s)-most:], "\n")
 	return "[…]\n" + rest
+}
+
+// maxLog limits the output that is kept of a process, in bytes.
+const maxLog = 4 << 20
+
+// logBuffer is the output of a process. It is safe for concurrent use.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write never fails. It drops output above maxLog.
+func (r *logBuffer) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.buf.Len() < maxLog {
+		r.buf.Write(p)
+	}
+	return len(p), nil
+}
+
+func (r *logBuffer) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.buf.String()
+}
+
+// findEntry returns the first JSON line whose msg is message.
+func (r *logBuffer) findEntry(message string) (map[string]any, bool) {
+	for line := range bytes.Lines([]byte(r.String())) {
+		var fields map[string]any
+		if json.Unmarshal(line, &fields) == nil && fields["msg"] == message {
+			return fields, true
+		}
+	}
+	return nil, false
 }

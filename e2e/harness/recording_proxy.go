@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// RecordingProxy relays everything to a gate and notes it.
+// RecordingProxy forwards requests to a gate and records the exchanges: clients hide when
+// and how often they retry.
 type RecordingProxy struct {
 	URL string // without /v1
 
@@ -19,17 +20,17 @@ type RecordingProxy struct {
 	exchanges []Exchange
 }
 
-// Exchange is one request and the beginning of its answer.
+// Exchange is a request and the headers of its answer.
 type Exchange struct {
 	Path           string
 	RequestHeader  http.Header
-	RequestedAt    time.Time // the request came
-	Status         int       // 0 when no answer came
+	RequestedAt    time.Time // the request arrived
+	Status         int       // 0: no answer
 	ResponseHeader http.Header
-	RespondedAt    time.Time // the answer's headers came
+	RespondedAt    time.Time // the headers of the answer arrived
 }
 
-// StartRecordingProxy starts a relay to a URL without a path.
+// StartRecordingProxy starts a proxy to a URL without a path.
 func StartRecordingProxy(t testing.TB, target string) *RecordingProxy {
 	t.Helper()
 	to, err := url.Parse(target)
@@ -52,7 +53,7 @@ func StartRecordingProxy(t testing.TB, target string) *RecordingProxy {
 	return w
 }
 
-// Exchanges returns what passed so far, in order of the answers.
+// Exchanges returns the exchanges so far, in order of the answers.
 func (w *RecordingProxy) Exchanges() []Exchange {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +66,7 @@ func (w *RecordingProxy) record(e Exchange) {
 	w.exchanges = append(w.exchanges, e)
 }
 
-// recordingTransport is the witness's side towards the gate.
+// recordingTransport records what the proxy sends to the gate.
 type recordingTransport struct {
 	proxy *RecordingProxy
 	next  http.RoundTripper

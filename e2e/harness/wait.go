@@ -3,29 +3,29 @@ package harness
 import (
 	"testing"
 	"time"
+
+	"headgate/internal/testkit"
 )
 
-// Timeout is how long a test waits for something that must happen. It is no
-// statement about speed: it ends tests that would never end.
-const Timeout = 30 * time.Second
+// Timeout limits the wait for a condition. It says nothing about speed: it ends tests
+// that would never end. HEADGATE_TEST_SLOWDOWN stretches it.
+var Timeout = testkit.Timeout(30 * time.Second)
 
 const pollInterval = 5 * time.Millisecond
 
-// Eventually waits until the condition holds, and fails the test when it does not.
-func Eventually(t testing.TB, what string, holds func() bool) {
+// Eventually waits for a condition, at most for [Timeout], and fails the test if it does
+// not become true.
+func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	if !poll(Timeout, holds) {
-		t.Fatalf("waited %v, and this did not happen: %s", Timeout, what)
-	}
+	EventuallyWithin(t, Timeout, what, condition)
 }
 
-func poll(limit time.Duration, holds func() bool) bool {
-	for end := time.Now().Add(limit); ; time.Sleep(pollInterval) {
-		if holds() {
-			return true
-		}
+// EventuallyWithin is [Eventually] with another time limit.
+func EventuallyWithin(t testing.TB, limit time.Duration, what string, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !condition(); time.Sleep(pollInterval) {
 		if time.Now().After(end) {
-			return false
+			t.Fatalf("not within %v: %s", limit, what)
 		}
 	}
 }

@@ -16,8 +16,6 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(harness.Run(m)) }
 
-const chat = `{"model":"stub-model","messages":[{"role":"user","content":"hello"}]}`
-
 // reply is an answer read to its end.
 type reply struct {
 	status int
@@ -28,7 +26,7 @@ type reply struct {
 
 // send posts a chat request. It may be called from any goroutine.
 func send(ctx context.Context, url string, header map[string]string) reply {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", strings.NewReader(chat))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", strings.NewReader(harness.ChatRequest))
 	if err != nil {
 		return reply{err: err}
 	}
@@ -71,9 +69,7 @@ func sendAsync(t *testing.T, url string, header map[string]string) pendingReply 
 func writeSettings(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "headgate.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.WriteFile(t, path, text)
 	return path
 }
 

@@ -1,7 +1,6 @@
 package rollback
 
 import (
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,31 +19,17 @@ const rollbackRules = `rules:
     page: {at: 1, for: 5s}
     clear: {below: 1, for: 5s}
     summary: a rule that acts
-    feel: nothing
+    impact: nothing
     runbook: queue_age
     action: rollback
     i_understand: true
 `
 
-// auditEntry is an entry of the audit.
-type auditEntry struct {
-	Kind   string            `json:"kind"`
-	Result string            `json:"ending"`
-	Pool   string            `json:"pool"`
-	Reason string            `json:"reason"`
-	Inputs map[string]string `json:"inputs"`
-}
-
-func auditDecisions(t *testing.T, r *rollbacktest.Instance, ending string) (all []auditEntry) {
+// auditDecisions returns the decisions of the audit that have a result.
+func auditDecisions(t *testing.T, r *harness.Gate, result string) (all []harness.AuditEntry) {
 	t.Helper()
-	var page struct {
-		Items []auditEntry `json:"items"`
-	}
-	if err := r.Call(http.MethodGet, "audit?kind=decision&limit=1000", "", &page); err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range page.Items {
-		if d.Result == ending {
+	for _, d := range r.AuditEntries(t, "decision") {
+		if d.Result == result {
 			all = append(all, d)
 		}
 	}
@@ -59,12 +44,12 @@ func newDirWithRules(t *testing.T, upstream string) (dir string) {
 	if err := os.WriteFile(file, []byte(rollbackRules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	rollbacktest.WriteSettings(t, dir, "drain: 1s\nrules: {file: "+file+"}\n", rollbacktest.PoolSettings("main", upstream, 1))
+	harness.WriteSettings(t, dir, "drain: 1s\nrules: {file: "+file+"}\n", harness.PoolSettings("main", upstream, 1))
 	return dir
 }
 
 // countAutoRollbacks counts the rollbacks that headgate has made by itself.
-func countAutoRollbacks(t *testing.T, r *rollbacktest.Instance) (n int) {
+func countAutoRollbacks(t *testing.T, r *harness.Gate) (n int) {
 	t.Helper()
 	for _, c := range r.Audit(t) {
 		if c.Via == "engine" && c.To == "passthrough" {
@@ -82,11 +67,11 @@ func TestKilledWhileRollingBackByItself(t *testing.T) {
 	t.Parallel()
 	upstream := harness.StartHeldUpstream(t)
 	dir := newDirWithRules(t, upstream.URL)
-	r := rollbacktest.Start(t, dir)
+	r := harness.StartIn(t, dir)
 	rollbacktest.NewClients(r.URL).Start(1)
 	harness.Eventually(t, "it rolls back", func() bool { return r.Status(t)["main"].Mode == "passthrough" })
 	r.Kill(t)
-	r = rollbacktest.Start(t, dir)
+	r = harness.StartIn(t, dir)
 	done := r.Status(t)["main"].Mode == "passthrough"
 	if n := countAutoRollbacks(t, r); (n == 1) != done {
 		t.Fatalf("in passthrough: %v, but %d rollbacks are recorded", done, n)
@@ -98,7 +83,7 @@ func TestKilledWhileRollingBackByItself(t *testing.T) {
 	wantOutput(t, r.Command(t, "restore", "--pool", "main", "--reason", "I know better"), 0)
 	harness.Eventually(t, "it is withheld because of that", func() bool {
 		// It may have been withheld before: who starts has no values at first.
-		return slices.ContainsFunc(auditDecisions(t, r, "withheld"), func(d auditEntry) bool {
+		return slices.ContainsFunc(auditDecisions(t, r, "withheld"), func(d harness.AuditEntry) bool {
 			return d.Inputs["latched_by"] != "" && d.Inputs["rule"] == "acting" && d.Pool == "main"
 		})
 	})
@@ -110,7 +95,7 @@ func TestKilledWhileRollingBackByItself(t *testing.T) {
 
 // wantOneAutoRollback lets a task run, so that the rule goes on to page, and waits until
 // the pool is rolled back and that is in the audit, once.
-func wantOneAutoRollback(t *testing.T, r *rollbacktest.Instance) {
+func wantOneAutoRollback(t *testing.T, r *harness.Gate) {
 	t.Helper()
 	rollbacktest.NewClients(r.URL).Start(1)
 	harness.Eventually(t, "it is rolled back and in the audit", func() bool {
@@ -123,8 +108,8 @@ func wantOneAutoRollback(t *testing.T, r *rollbacktest.Instance) {
 func TestKilledBeforeItsRollbackIsRecorded(t *testing.T) {
 	t.Parallel()
 	upstream := harness.StartHeldUpstream(t)
-	r := rollbacktest.Start(t, newDirWithRules(t, upstream.URL))
-	free := rollbacktest.LockDatabase(t, r.Dir)
+	r := harness.StartIn(t, newDirWithRules(t, upstream.URL))
+	free := rollbacktest.LockDatabase(t, r.Dir())
 	rollbacktest.NewClients(r.URL).Start(1)
 	harness.Eventually(t, "it rolls back", func() bool { return r.Status(t)["main"].Mode == "passthrough" })
 	if p := r.Status(t)["main"]; *p.ModeRecorded || len(auditDecisions(t, r, "done")) > 0 {
@@ -132,7 +117,7 @@ func TestKilledBeforeItsRollbackIsRecorded(t *testing.T) {
 	}
 	r.Kill(t)
 	free()
-	r = rollbacktest.Start(t, r.Dir)
+	r = harness.StartIn(t, r.Dir())
 	if m := r.Status(t)["main"].Mode; m != "enforce" || countAutoRollbacks(t, r) != 0 || len(auditDecisions(t, r, "done")) > 0 {
 		t.Fatalf("after the kill it is in %s, with %d rollbacks", m, countAutoRollbacks(t, r))
 	}

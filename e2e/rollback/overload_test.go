@@ -11,10 +11,10 @@ import (
 
 // newFullGate is a gate with one task that runs and three that wait, so that it
 // refuses all others.
-func newFullGate(t *testing.T) (*rollbacktest.Instance, *harness.HeldUpstream, *rollbacktest.Clients) {
+func newFullGate(t *testing.T) (*harness.Gate, *harness.HeldUpstream, *rollbacktest.Clients) {
 	t.Helper()
 	upstream := harness.StartHeldUpstream(t)
-	r := rollbacktest.New(t, rollbacktest.PoolSettings("main", upstream.URL, 1))
+	r := harness.StartWithPools(t, harness.PoolSettings("main", upstream.URL, 1))
 	crowd := rollbacktest.NewClients(r.URL)
 	for n := range 4 {
 		crowd.Start(1)
@@ -45,10 +45,10 @@ func wantAllComplete(t *testing.T, upstream *harness.HeldUpstream, crowd *rollba
 // a person waits for is told.
 func TestFallback(t *testing.T) {
 	t.Parallel()
-	for name, silent := range map[string]func(*testing.T, *rollbacktest.Instance) string{
-		"black hole": func(t *testing.T, _ *rollbacktest.Instance) string { return rollbacktest.SilentListener(t) },
-		"nobody":     func(t *testing.T, _ *rollbacktest.Instance) string { return rollbacktest.UnusedURL(t) },
-		"exhausted": func(t *testing.T, r *rollbacktest.Instance) string {
+	for name, silent := range map[string]func(*testing.T, *harness.Gate) string{
+		"black hole": func(t *testing.T, _ *harness.Gate) string { return harness.SilentListener(t) },
+		"nobody":     func(t *testing.T, _ *harness.Gate) string { return harness.UnusedURL(t) },
+		"exhausted": func(t *testing.T, r *harness.Gate) string {
 			exhaustFiles(t, r)
 			return r.Admin
 		},
@@ -58,7 +58,7 @@ func TestFallback(t *testing.T) {
 			r, upstream, crowd := newFullGate(t)
 			press := crowd.StartRetrying(2, time.Millisecond)
 			harness.Eventually(t, "the press is refused", func() bool { return press.MinRefusals() >= 3 })
-			d := rollbacktest.RunAt(t, r.Dir, silent(t, r), "rollback", "--reason", "upstream is slow", "--json")
+			d := harness.RunCommand(t, r.Dir(), silent(t, r), "rollback", "--reason", "upstream is slow", "--json")
 			reply := d.Result(t)
 			t.Logf("the command took %v", d.Duration)
 			if d.ExitCode != 0 || reply.Path != "request" || reply.Request != 1 || reply.Deferred || len(reply.Changes) != 1 || !reply.Recorded {
@@ -68,7 +68,7 @@ func TestFallback(t *testing.T) {
 				c.Reason != "upstream is slow" || c.Request != 1 {
 				t.Errorf("the change reads %+v", c)
 			}
-			for _, part := range []string{"left request 1", "instead", "within a second"} {
+			for _, part := range []string{"queued request 1", "instead", "within a second"} {
 				if !strings.Contains(d.Stderr, part) {
 					t.Errorf("no %q in what the command said: %s", part, d.Stderr)
 				}
@@ -80,11 +80,11 @@ func TestFallback(t *testing.T) {
 
 // exhaustFiles takes all the files that the gate may open, so that its listeners take
 // no connection any more.
-func exhaustFiles(t *testing.T, r *rollbacktest.Instance) {
+func exhaustFiles(t *testing.T, r *harness.Gate) {
 	t.Helper()
 	hoard := rollbacktest.NewIdleConns(strings.TrimPrefix(r.Admin, "http://"))
 	t.Cleanup(hoard.Close)
-	open := r.LimitFiles(t, 24)
+	open := rollbacktest.LimitFiles(t, r, 24)
 	hoard.Open(100)
 	harness.Eventually(t, "no file is left to the gate", func() bool { return open() >= 24 })
 }

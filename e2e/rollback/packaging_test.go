@@ -19,7 +19,7 @@ func TestWatchEnds(t *testing.T) {
 	t.Parallel()
 	r, upstream, crowd := newFullGate(t)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		p := harness.Start(t, harness.Command{Args: []string{"status", "--watch", "--admin", r.Admin, "--data-dir", rollbacktest.DataDir(r.Dir)}})
+		p := harness.Start(t, harness.Command{Args: []string{"status", "--watch", "--admin", r.Admin, "--data-dir", harness.DataDir(r.Dir())}})
 		harness.Eventually(t, "it has looked twice", func() bool { return strings.Count(p.Stdout(), "\n") >= 2 })
 		p.Signal(t, signal)
 		if code := p.Wait(t); code != 0 {
@@ -29,7 +29,7 @@ func TestWatchEnds(t *testing.T) {
 			t.Errorf("it shows %q", line)
 		}
 	}
-	p := harness.Start(t, harness.Command{Args: []string{"status", "--watch", "--json", "--admin", r.Admin, "--data-dir", rollbacktest.DataDir(r.Dir)}})
+	p := harness.Start(t, harness.Command{Args: []string{"status", "--watch", "--json", "--admin", r.Admin, "--data-dir", harness.DataDir(r.Dir())}})
 	harness.Eventually(t, "it has looked", func() bool { return p.Stdout() != "" })
 	wantAllComplete(t, upstream, crowd, 4)
 	r.Stop(t)
@@ -50,22 +50,22 @@ func TestWatchEnds(t *testing.T) {
 func TestAuditAgrees(t *testing.T) {
 	t.Parallel()
 	upstream := harness.StartHeldUpstream(t)
-	r := rollbacktest.New(t, rollbacktest.PoolSettings("main", upstream.URL, 1)+rollbacktest.PoolSettings("other", upstream.URL, 1, "models: [o]"))
+	r := harness.StartWithPools(t, harness.PoolSettings("main", upstream.URL, 1)+harness.PoolSettings("other", upstream.URL, 1, "models: [o]"))
 	for _, command := range []string{"rollback --reason one", "restore --pool other", "observe", "restore --pool main --reason last"} {
 		wantOutput(t, r.Command(t, strings.Fields(command)...), 0)
 	}
-	wantOutput(t, rollbacktest.RunAt(t, r.Dir, rollbacktest.UnusedURL(t), "rollback", "--pool", "main"), 0)
+	wantOutput(t, harness.RunCommand(t, r.Dir(), harness.UnusedURL(t), "rollback", "--pool", "main"), 0)
 	audit := func(admin string) (page any) {
-		d := rollbacktest.RunAt(t, r.Dir, admin, "audit", "--json")
+		d := harness.RunCommand(t, r.Dir(), admin, "audit", "--json")
 		if err := json.Unmarshal([]byte(d.Stdout), &page); d.ExitCode != 0 || err != nil {
 			t.Fatalf("exit code %d, %v, stderr %q", d.ExitCode, err, d.Stderr)
 		}
 		return page
 	}
-	served, read := audit(r.Admin), audit(rollbacktest.UnusedURL(t))
+	served, read := audit(r.Admin), audit(harness.UnusedURL(t))
 	changes := r.Audit(t)
 	r.Kill(t)
-	if dead := audit(rollbacktest.UnusedURL(t)); !reflect.DeepEqual(served, read) || !reflect.DeepEqual(served, dead) {
+	if dead := audit(harness.UnusedURL(t)); !reflect.DeepEqual(served, read) || !reflect.DeepEqual(served, dead) {
 		t.Errorf("from the service %v\nfrom its database %v\nfrom that of the dead %v", served, read, dead)
 	}
 	if len(changes) != 9 { // two first ones, two rolled back, one restored, two observed, one restored, one rolled back

@@ -16,16 +16,16 @@ func newStoppedDir(t *testing.T) (dir string) {
 	t.Helper()
 	upstream := harness.StartHeldUpstream(t)
 	upstream.Release()
-	r := rollbacktest.New(t, rollbacktest.PoolSettings("main", upstream.URL, 1))
+	r := harness.StartWithPools(t, harness.PoolSettings("main", upstream.URL, 1))
 	wantOutput(t, r.Command(t, "rollback", "--reason", "kept"), 0)
 	r.Stop(t)
-	return r.Dir
+	return r.Dir()
 }
 
 // wantStartFails sees to it that a gate does not start in a folder, and says why.
 func wantStartFails(t *testing.T, dir string, parts ...string) {
 	t.Helper()
-	p, code := harness.RunToEnd(t, rollbacktest.ServeCommand(dir))
+	p, code := harness.RunToEnd(t, harness.ServeCommand(dir))
 	if code != 1 || p.Stdout() != "" {
 		t.Errorf("exit code %d, want 1; stdout %q", code, p.Stdout())
 	}
@@ -40,20 +40,20 @@ func wantStartFails(t *testing.T, dir string, parts ...string) {
 func TestSecondServe(t *testing.T) {
 	t.Parallel()
 	r, upstream, crowd := newFullGate(t)
-	wantStartFails(t, r.Dir, "in use", fmt.Sprintf("process %d on ", r.PID()), "listening on 127.0.0.1:0", "since 20")
+	wantStartFails(t, r.Dir(), "in use", fmt.Sprintf("process %d on ", r.PID()), "listening on 127.0.0.1:0", "since 20")
 	if p := r.Status(t)["main"]; p.InFlight != 1 || p.QueueDepth != 3 {
 		t.Errorf("the first one is not as it was: %+v", p)
 	}
 	wantAllComplete(t, upstream, crowd, 4)
 	r.Kill(t)
-	rollbacktest.Start(t, r.Dir) // whoever is killed holds nothing
+	harness.StartIn(t, r.Dir()) // whoever is killed holds nothing
 }
 
 // damageDatabase writes rubbish over a part of a database, from the beginning or from the
 // middle on.
 func damageDatabase(t *testing.T, dir string, middle bool) (path string) {
 	t.Helper()
-	path = filepath.Join(rollbacktest.DataDir(dir), "headgate.db")
+	path = filepath.Join(harness.DataDir(dir), "headgate.db")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -90,15 +90,15 @@ func checkDamaged(t *testing.T, middle bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantStartFails(t, dir, "damaged", "backup", "--ephemeral", rollbacktest.DataDir(dir))
-	wantOutput(t, rollbacktest.RunAt(t, dir, rollbacktest.UnusedURL(t), "rollback"), 3, "damaged")
-	wantOutput(t, rollbacktest.RunAt(t, dir, rollbacktest.UnusedURL(t), "audit"), 3, "damaged")
+	wantStartFails(t, dir, "damaged", "backup", "--ephemeral", harness.DataDir(dir))
+	wantOutput(t, harness.RunCommand(t, dir, harness.UnusedURL(t), "rollback"), 3, "damaged")
+	wantOutput(t, harness.RunCommand(t, dir, harness.UnusedURL(t), "audit"), 3, "damaged")
 	copied := filepath.Join(t.TempDir(), "copy.db")
 	wantOutput(t, runBackup(t, dir, copied), 1, "damaged")
 	if _, err := os.Stat(copied); !os.IsNotExist(err) {
 		t.Errorf("there is a copy of a damaged database: %v", err)
 	}
-	r := rollbacktest.Start(t, dir, "--ephemeral")
+	r := harness.StartIn(t, dir, "--ephemeral")
 	if said := r.Stderr(); !strings.Contains(said, `"level":"WARN"`) || !strings.Contains(said, "in memory only") {
 		t.Errorf("it does not say loudly that nothing is kept: %s", said)
 	}
@@ -112,9 +112,9 @@ func checkDamaged(t *testing.T, middle bool) {
 	}
 }
 
-func runBackup(t *testing.T, dir, file string) rollbacktest.CommandResult {
+func runBackup(t *testing.T, dir, file string) harness.CommandResult {
 	t.Helper()
-	return rollbacktest.RunAt(t, dir, "", "backup", file)
+	return harness.RunCommand(t, dir, "", "backup", file)
 }
 
 // Without a record orders work as well, with the token from the settings, and a
@@ -124,10 +124,10 @@ func TestEphemeral(t *testing.T) {
 	upstream := harness.StartHeldUpstream(t)
 	dir := t.TempDir()
 	const token = "made-up-admin-token"
-	rollbacktest.WriteSettings(t, dir, "", rollbacktest.PoolSettings("main", upstream.URL, 1))
-	rollbacktest.EditSettings(t, dir, "{listen: 127.0.0.1:0}", "{listen: 127.0.0.1:0, token: "+token+"}")
+	harness.WriteSettings(t, dir, "", harness.PoolSettings("main", upstream.URL, 1))
+	harness.EditSettings(t, dir, "{listen: 127.0.0.1:0}", "{listen: 127.0.0.1:0, token: "+token+"}")
 	for range 2 {
-		r := rollbacktest.Start(t, dir, "--ephemeral")
+		r := harness.StartIn(t, dir, "--ephemeral")
 		run := func(args ...string) (int, string) {
 			p, code := harness.RunToEnd(t, harness.Command{Args: append(args, "--admin", r.Admin), Dir: dir, Env: []string{"HEADGATE_TOKEN=" + token}})
 			return code, p.Stdout() + p.Stderr()
@@ -153,9 +153,9 @@ func TestNewerDatabase(t *testing.T) {
 	db := rollbacktest.OpenDatabase(t, dir)
 	rollbacktest.ExecSQL(t, db, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (9001, 1)")
 	wantStartFails(t, dir, "newer headgate", "9001", "backup")
-	wantOutput(t, rollbacktest.RunAt(t, dir, rollbacktest.UnusedURL(t), "rollback"), 3, "newer headgate")
+	wantOutput(t, harness.RunCommand(t, dir, harness.UnusedURL(t), "rollback"), 3, "newer headgate")
 	rollbacktest.ExecSQL(t, db, "DELETE FROM goose_db_version WHERE version_id = 9001")
-	if p := rollbacktest.Start(t, dir).Status(t)["main"]; p.Mode != "passthrough" {
+	if p := harness.StartIn(t, dir).Status(t)["main"]; p.Mode != "passthrough" {
 		t.Errorf("afterwards the mode is %s", p.Mode)
 	}
 }
@@ -166,17 +166,17 @@ func TestBackupRestores(t *testing.T) {
 	r, upstream, crowd := newFullGate(t)
 	wantOutput(t, r.Command(t, "rollback", "--reason", "before the copy"), 0)
 	copied := filepath.Join(t.TempDir(), "headgate-2026-01-31.db")
-	wantOutput(t, runBackup(t, r.Dir, copied), 0, "wrote "+copied)
+	wantOutput(t, runBackup(t, r.Dir(), copied), 0, "wrote "+copied)
 	if info, err := os.Stat(copied); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the copy: %v, %v", info, err)
 	}
-	wantOutput(t, runBackup(t, r.Dir, copied), 1, "exists, and is not overwritten")
+	wantOutput(t, runBackup(t, r.Dir(), copied), 1, "exists, and is not overwritten")
 	wantOutput(t, r.Command(t, "restore", "--reason", "after the copy"), 0)
 	wantAllComplete(t, upstream, crowd, 4)
 	r.Stop(t)
 	away := t.TempDir()
 	for _, name := range []string{"headgate.db", "headgate.db-wal", "headgate.db-shm"} {
-		err := os.Rename(filepath.Join(rollbacktest.DataDir(r.Dir), name), filepath.Join(away, name))
+		err := os.Rename(filepath.Join(harness.DataDir(r.Dir()), name), filepath.Join(away, name))
 		if err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
@@ -185,10 +185,10 @@ func TestBackupRestores(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(rollbacktest.DataDir(r.Dir), "headgate.db"), text, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(harness.DataDir(r.Dir()), "headgate.db"), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	again := rollbacktest.Start(t, r.Dir)
+	again := harness.StartIn(t, r.Dir())
 	if p := again.Status(t)["main"]; p.Mode != "passthrough" || p.ModeReason != "before the copy" {
 		t.Errorf("with the copy put back: %+v", p)
 	}
@@ -205,7 +205,7 @@ func TestDamagedWhileServing(t *testing.T) {
 	press := crowd.StartRetrying(2, 0)
 	harness.Eventually(t, "the press is refused", func() bool { return press.MinRefusals() >= 3 })
 	for _, name := range []string{"headgate.db", "headgate.db-wal"} {
-		if err := os.Truncate(filepath.Join(rollbacktest.DataDir(r.Dir), name), 0); err != nil {
+		if err := os.Truncate(filepath.Join(harness.DataDir(r.Dir()), name), 0); err != nil {
 			t.Fatal(err)
 		}
 	}

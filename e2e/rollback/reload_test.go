@@ -13,7 +13,7 @@ import (
 )
 
 // awaitPool waits until a pool has so many tasks at work and waiting.
-func awaitPool(t *testing.T, r *rollbacktest.Instance, pool string, running, queued int) {
+func awaitPool(t *testing.T, r *harness.Gate, pool string, running, queued int) {
 	t.Helper()
 	harness.Eventually(t, fmt.Sprintf("%s has %d running, %d queued", pool, running, queued), func() bool {
 		p := r.Status(t)[pool]
@@ -28,14 +28,14 @@ func TestReloadWorkersAndThresholds(t *testing.T) {
 	r, upstream, crowd := newFullGate(t)
 	press := crowd.StartRetrying(2, time.Millisecond)
 	harness.Eventually(t, "the press is refused", func() bool { return press.MinRefusals() >= 3 })
-	rollbacktest.WriteSettings(t, r.Dir, "", rollbacktest.PoolSettings("main", upstream.URL, 2))
+	harness.WriteSettings(t, r.Dir(), "", harness.PoolSettings("main", upstream.URL, 2))
 	r.Reload(t)
 	awaitPool(t, r, "main", 2, 4) // one more runs, and the press came in until it was too deep again
 	more := crowd.StartRetrying(1, time.Millisecond)
 	harness.Eventually(t, "another is let in", func() bool { return r.Status(t)["main"].QueueDepth == 5 })
 	last := crowd.StartRetrying(1, time.Millisecond)
 	harness.Eventually(t, "the next is refused", func() bool { return last.MinRefusals() >= 3 && more.MinRefusals() >= 0 })
-	rollbacktest.WriteSettings(t, r.Dir, "", strings.Replace(rollbacktest.PoolSettings("main", upstream.URL, 1), "max_queue_age: 2h", "max_queue_age: 2h, depth_multiple: 9", 1))
+	harness.WriteSettings(t, r.Dir(), "", strings.Replace(harness.PoolSettings("main", upstream.URL, 1), "max_queue_age: 2h", "max_queue_age: 2h, depth_multiple: 9", 1))
 	r.Reload(t)
 	awaitPool(t, r, "main", 2, 6) // the threshold lets it in; with one worker less nothing ends
 	if w := r.Status(t)["main"].Workers; w != 1 {
@@ -49,7 +49,7 @@ func TestReloadUpstream(t *testing.T) {
 	t.Parallel()
 	r, before, crowd := newFullGate(t)
 	after := harness.StartHeldUpstream(t)
-	rollbacktest.WriteSettings(t, r.Dir, "", rollbacktest.PoolSettings("main", after.URL, 4))
+	harness.WriteSettings(t, r.Dir(), "", harness.PoolSettings("main", after.URL, 4))
 	r.Reload(t)
 	harness.Eventually(t, "those who wait, or some of them, and those who come go on", func() bool { return r.Status(t)["main"].InFlight == 4 })
 	crowd.Start(1)
@@ -76,8 +76,8 @@ func TestReloadClients(t *testing.T) {
 	const key = "made-up-client-key"
 	r, upstream, crowd := newFullGate(t)
 	sum := sha256.Sum256([]byte(key))
-	rollbacktest.WriteSettings(t, r.Dir, "clients: [{name: one, key_sha256: "+hex.EncodeToString(sum[:])+"}]\n",
-		rollbacktest.PoolSettings("main", upstream.URL, 8))
+	harness.WriteSettings(t, r.Dir(), "clients: [{name: one, key_sha256: "+hex.EncodeToString(sum[:])+"}]\n",
+		harness.PoolSettings("main", upstream.URL, 8))
 	r.Reload(t)
 	if a := crowd.Send(); a.Status != 401 {
 		t.Errorf("without a key: %+v", a)
@@ -94,7 +94,7 @@ func TestReloadClients(t *testing.T) {
 func TestReloadRefused(t *testing.T) {
 	t.Parallel()
 	r, upstream, crowd := newFullGate(t)
-	pool := rollbacktest.PoolSettings("main", upstream.URL, 8)
+	pool := harness.PoolSettings("main", upstream.URL, 8)
 	for _, c := range []struct{ name, from, to, at, says string }{
 		{"unknown key", "workers: 8", "worker: 8", ":7:", "workers"},
 		{"no YAML", "  - name", "  - [name", ":", "YAML"},
@@ -105,10 +105,10 @@ func TestReloadRefused(t *testing.T) {
 		{"log.format", "format: json", "format: text", ":3:", "restart"},
 		{"data_dir", "pools:", "data_dir: elsewhere\npools:", ":4:", "restart"},
 	} {
-		rollbacktest.WriteSettings(t, r.Dir, "", pool)
-		rollbacktest.EditSettings(t, r.Dir, c.from, c.to)
+		harness.WriteSettings(t, r.Dir(), "", pool)
+		harness.EditSettings(t, r.Dir(), c.from, c.to)
 		reason := r.ReloadRejected(t)
-		if !strings.Contains(reason, rollbacktest.SettingsFile(r.Dir)+c.at) || !strings.Contains(reason, c.says) {
+		if !strings.Contains(reason, harness.SettingsFile(r.Dir())+c.at) || !strings.Contains(reason, c.says) {
 			t.Errorf("%s: no file%s and %q in %q", c.name, c.at, c.says, reason)
 		}
 	}
@@ -123,15 +123,15 @@ func TestReloadRefused(t *testing.T) {
 func TestReloadWithoutPool(t *testing.T) {
 	t.Parallel()
 	upstream := harness.StartHeldUpstream(t)
-	stays := rollbacktest.PoolSettings("main", upstream.URL, 1, "models: [m]")
-	goes := rollbacktest.PoolSettings("other", upstream.URL, 1, "models: [o]")
-	r := rollbacktest.New(t, stays+goes)
+	stays := harness.PoolSettings("main", upstream.URL, 1, "models: [m]")
+	goes := harness.PoolSettings("other", upstream.URL, 1, "models: [o]")
+	r := harness.StartWithPools(t, stays+goes)
 	wantOutput(t, r.Command(t, "rollback", "--pool", "other", "--reason", "it stays"), 0, "other: enforce → passthrough")
 	others := rollbacktest.NewClients(r.URL)
 	others.Model = "o"
 	others.Start(6)
 	awaitPool(t, r, "other", 1, 5)
-	rollbacktest.WriteSettings(t, r.Dir, "", stays)
+	harness.WriteSettings(t, r.Dir(), "", stays)
 	r.Reload(t)
 	if a := others.Send(); a.Status != 404 {
 		t.Errorf("a task for the pool that is gone: %+v", a)
@@ -141,7 +141,7 @@ func TestReloadWithoutPool(t *testing.T) {
 		t.Error("the pool that is gone is still shown")
 	}
 	wantAllComplete(t, upstream, others, 6)
-	rollbacktest.WriteSettings(t, r.Dir, "", goes+stays)
+	harness.WriteSettings(t, r.Dir(), "", goes+stays)
 	r.Reload(t)
 	if p := r.Status(t)["other"]; p.Mode != "passthrough" || p.ModeReason != "it stays" || p.InFlight+p.QueueDepth != 0 {
 		t.Errorf("come back, it stands so: %+v", p)
@@ -149,11 +149,11 @@ func TestReloadWithoutPool(t *testing.T) {
 	if a := others.Send(); a.Status != 200 || !a.Complete {
 		t.Errorf("a task for the pool that came back: %+v", a)
 	}
-	rollbacktest.WriteSettings(t, r.Dir, "", stays)
+	harness.WriteSettings(t, r.Dir(), "", stays)
 	r.Reload(t)
 	r.Stop(t)
-	rollbacktest.WriteSettings(t, r.Dir, "", stays+goes)
-	if p := rollbacktest.Start(t, r.Dir).Status(t)["other"]; p.Mode != "passthrough" || p.ModeReason != "it stays" {
+	harness.WriteSettings(t, r.Dir(), "", stays+goes)
+	if p := harness.StartIn(t, r.Dir()).Status(t)["other"]; p.Mode != "passthrough" || p.ModeReason != "it stays" {
 		t.Errorf("after a restart it stands so: %+v", p)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // wantOutput sees to it that a command ended so, and that its messages have all parts.
-func wantOutput(t *testing.T, d rollbacktest.CommandResult, code int, parts ...string) {
+func wantOutput(t *testing.T, d harness.CommandResult, code int, parts ...string) {
 	t.Helper()
 	if d.ExitCode != code {
 		t.Errorf("exit code %d, want %d; stdout %q, stderr %q", d.ExitCode, code, d.Stdout, d.Stderr)
@@ -26,12 +26,12 @@ func TestRollbackWhileNothingRuns(t *testing.T) {
 	t.Parallel()
 	upstream := harness.StartHeldUpstream(t)
 	upstream.Release()
-	r := rollbacktest.New(t, rollbacktest.PoolSettings("main", upstream.URL, 1))
-	dir := r.Dir
+	r := harness.StartWithPools(t, harness.PoolSettings("main", upstream.URL, 1))
+	dir := r.Dir()
 	r.Stop(t)
-	d := rollbacktest.RunAt(t, dir, "", "rollback", "--reason", "before the start")
-	wantOutput(t, d, 0, "left request 1", "nothing serves", "next start", "rollback at the next start (request 1)")
-	r = rollbacktest.Start(t, dir)
+	d := harness.RunCommand(t, dir, "", "rollback", "--reason", "before the start")
+	wantOutput(t, d, 0, "queued request 1", "no service runs", "next start", "rollback at the next start (request 1)")
+	r = harness.StartIn(t, dir)
 	if p := r.Status(t)["main"]; p.Mode != "passthrough" || p.ModeReason != "before the start" {
 		t.Errorf("at the start the pool stands so: %+v", p)
 	}
@@ -40,7 +40,7 @@ func TestRollbackWhileNothingRuns(t *testing.T) {
 		t.Errorf("the audit: %+v", a)
 	}
 	r.Stop(t)
-	r = rollbacktest.Start(t, dir) // it was carried out once, and is not again
+	r = harness.StartIn(t, dir) // it was carried out once, and is not again
 	r.AwaitRecorded(t)
 	if a := r.Audit(t); len(a) != 2 {
 		t.Errorf("after a further start the audit has %d changes: %+v", len(a), a)
@@ -52,13 +52,13 @@ func TestRollbackWhileNothingRuns(t *testing.T) {
 func TestRequestsInARow(t *testing.T) {
 	t.Parallel()
 	upstream := harness.StartHeldUpstream(t)
-	r := rollbacktest.New(t, rollbacktest.PoolSettings("main", upstream.URL, 1)+rollbacktest.PoolSettings("other", upstream.URL, 1, "models: [other]"))
-	dir := r.Dir
+	r := harness.StartWithPools(t, harness.PoolSettings("main", upstream.URL, 1)+harness.PoolSettings("other", upstream.URL, 1, "models: [other]"))
+	dir := r.Dir()
 	r.Stop(t)
 	for _, command := range []string{"observe", "rollback", "restore", "rollback --pool other", "rollback --pool gone"} {
-		wantOutput(t, rollbacktest.RunAt(t, dir, "", strings.Fields(command)...), 0, "next start")
+		wantOutput(t, harness.RunCommand(t, dir, "", strings.Fields(command)...), 0, "next start")
 	}
-	r = rollbacktest.Start(t, dir)
+	r = harness.StartIn(t, dir)
 	if s := r.Status(t); s["main"].Mode != "observe" || s["other"].Mode != "passthrough" {
 		t.Errorf("the pools stand so: %+v", s)
 	}
@@ -74,9 +74,9 @@ func TestRequestsInARow(t *testing.T) {
 func TestNothingWorks(t *testing.T) {
 	t.Parallel()
 	r, upstream, crowd := newFullGate(t)
-	free := rollbacktest.LockDatabase(t, r.Dir)
-	d := rollbacktest.RunAt(t, r.Dir, rollbacktest.UnusedURL(t), "rollback")
-	wantOutput(t, d, 3, "no request could be left", "try again", "stop headgate", "upstream", "--ephemeral")
+	free := rollbacktest.LockDatabase(t, r.Dir())
+	d := harness.RunCommand(t, r.Dir(), harness.UnusedURL(t), "rollback")
+	wantOutput(t, d, 3, "the request could not be queued", "try again", "stop headgate", "upstream", "--ephemeral")
 	if d.Stdout != "" {
 		t.Errorf("something is claimed: %q", d.Stdout)
 	}
@@ -92,12 +92,12 @@ func TestNothingWorks(t *testing.T) {
 func TestCommandWhileHeld(t *testing.T) {
 	t.Parallel()
 	r, upstream, crowd := newFullGate(t)
-	free := rollbacktest.LockDatabase(t, r.Dir)
+	free := rollbacktest.LockDatabase(t, r.Dir())
 	wantOutput(t, r.Command(t, "rollback"), 0, "enforce → passthrough; 1 running and 3 queued kept", "not recorded yet", "undo: headgate restore")
 	if p := r.Status(t)["main"]; p.Mode != "passthrough" || *p.ModeRecorded {
 		t.Errorf("meanwhile: %+v", p)
 	}
-	wantOutput(t, rollbacktest.RunAt(t, r.Dir, rollbacktest.UnusedURL(t), "audit", "--json"), 0, `"action": "first"`) // readers are not in the way
+	wantOutput(t, harness.RunCommand(t, r.Dir(), harness.UnusedURL(t), "audit", "--json"), 0, `"action": "first"`) // readers are not in the way
 	free()
 	r.AwaitRecorded(t)
 	r.Kill(t)
@@ -105,7 +105,7 @@ func TestCommandWhileHeld(t *testing.T) {
 		t.Error(err)
 	}
 	upstream.Release()
-	if p := rollbacktest.Start(t, r.Dir).Status(t)["main"]; p.Mode != "passthrough" {
+	if p := harness.StartIn(t, r.Dir()).Status(t)["main"]; p.Mode != "passthrough" {
 		t.Errorf("after kill -9 and a start the mode is %s", p.Mode)
 	}
 }
@@ -114,8 +114,8 @@ func TestCommandWhileHeld(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	r, upstream, crowd := newFullGate(t)
-	wantOutput(t, r.Command(t, "rollback", "--dry-run"), 0, "would go enforce → passthrough", "1 running and 3 queued would be kept")
-	d := rollbacktest.RunAt(t, r.Dir, rollbacktest.UnusedURL(t), "rollback", "--dry-run")
+	wantOutput(t, r.Command(t, "rollback", "--dry-run"), 0, "would change enforce → passthrough", "1 running and 3 queued would be kept")
+	d := harness.RunCommand(t, r.Dir(), harness.UnusedURL(t), "rollback", "--dry-run")
 	wantOutput(t, d, 3, "nothing was changed")
 	r.AwaitRecorded(t)
 	if a := r.Audit(t); len(a) != 1 || r.Status(t)["main"].Mode != "enforce" {
@@ -128,7 +128,7 @@ func TestDryRun(t *testing.T) {
 func TestLogNamesModes(t *testing.T) {
 	t.Parallel()
 	upstream := harness.StartHeldUpstream(t)
-	r := rollbacktest.New(t, rollbacktest.PoolSettings("main", upstream.URL, 1))
+	r := harness.StartWithPools(t, harness.PoolSettings("main", upstream.URL, 1))
 	wantOutput(t, r.Command(t, "rollback", "--reason", "why not"), 0)
 	for _, part := range []string{`"from":"enforce","to":"passthrough"`, `"reason":"why not"`, `"mode":"enforce"`} {
 		harness.Eventually(t, "the log has "+part, func() bool { return strings.Contains(r.Stderr(), part) })

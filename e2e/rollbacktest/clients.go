@@ -17,13 +17,13 @@ const defaultModel = "m"
 type TaskResult struct {
 	Status   int
 	Reason   string // of a refusal
-	Complete bool   // the stream came to its end
+	Complete bool   // the stream has its last event
 	SentAt   time.Time
 	EndedAt  time.Time // the answer was read to its end
 	Err      error
 }
 
-// Clients is clients of a gate. Set its fields before anybody comes.
+// Clients are clients of a gate. Set the fields before the first task is sent.
 type Clients struct {
 	Model string
 	Key   string // sent as bearer token, if there is one
@@ -34,15 +34,15 @@ type Clients struct {
 
 	mu       sync.Mutex
 	results  []TaskResult
-	refusals int // tasks of presses
+	refusals int // of clients that retry
 }
 
-// NewClients returns a crowd of nobody, at the data plane of a gate.
+// NewClients returns clients of a data plane.
 func NewClients(url string) *Clients {
 	return &Clients{Model: defaultModel, url: url, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
 }
 
-// Start sends so many tasks and does not wait for their ends.
+// Start sends n tasks and does not wait for their ends.
 func (c *Clients) Start(n int) {
 	for range n {
 		c.group.Go(func() { c.record(c.Send()) })
@@ -83,7 +83,7 @@ func (c *Clients) request() *http.Request {
 	return r
 }
 
-// Wait waits until all clients have their answers and returns them.
+// Wait waits until all clients have their answers, and returns the answers.
 func (c *Clients) Wait(within time.Duration) ([]TaskResult, error) {
 	done := make(chan struct{})
 	go func() {
@@ -96,16 +96,95 @@ func (c *Clients) Wait(within time.Duration) ([]TaskResult, error) {
 	select {
 	case <-done:
 	case <-limit.C:
-		err = errors.New("some clients have had no answer")
+		err = errors.New("some clients have no answer yet")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.results, err
 }
 
-// Refusals is how many tasks of presses were refused.
+// Refusals is how many tasks of clients that retry were refused.
 func (c *Clients) Refusals() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.refusals
+}
+
+// RetryClients are clients that send again after each refusal until they are admitted.
+type RetryClients struct {
+	clients *Clients
+	all     []*retryClient
+}
+
+// retryClient is one client.
+type retryClient struct {
+	mu        sync.Mutex
+	sentAt    time.Time // of the task that is under way
+	refusedAt time.Time // of the last refusal
+	refusals  int
+}
+
+// StartRetrying starts n clients, which pause after each refusal.
+func (c *Clients) StartRetrying(n int, pause time.Duration) *RetryClients {
+	p := &RetryClients{clients: c}
+	for range n {
+		s := &retryClient{}
+		p.all = append(p.all, s)
+		c.group.Go(func() { c.retry(s, pause) })
+	}
+	return p
+}
+
+func (c *Clients) retry(s *retryClient, pause time.Duration) {
+	for {
+		s.mu.Lock()
+		s.sentAt = time.Now()
+		s.mu.Unlock()
+		a := c.Send()
+		if a.Status != http.StatusTooManyRequests || a.Err != nil {
+			c.record(a)
+			return
+		}
+		s.mu.Lock()
+		s.refusedAt = a.EndedAt
+		s.refusals++
+		s.mu.Unlock()
+		c.mu.Lock()
+		c.refusals++
+		c.mu.Unlock()
+		time.Sleep(pause)
+	}
+}
+
+// MinRefusals returns the number of refusals of the client that has the fewest.
+func (p *RetryClients) MinRefusals() int {
+	least := -1
+	for _, s := range p.all {
+		s.mu.Lock()
+		if least < 0 || s.refusals < least {
+			least = s.refusals
+		}
+		s.mu.Unlock()
+	}
+	return least
+}
+
+// timeToEffect returns the time from an order until a task had been admitted and none was
+// refused any more. All clients must have been admitted by now.
+func (p *RetryClients) timeToEffect(ordered time.Time) time.Duration {
+	var first, last time.Time
+	for _, s := range p.all {
+		s.mu.Lock()
+		if first.IsZero() || s.sentAt.Before(first) {
+			first = s.sentAt
+		}
+		if s.refusedAt.After(last) {
+			last = s.refusedAt
+		}
+		s.mu.Unlock()
+	}
+	if last.After(first) {
+		first = last
+	}
+	return max(first.Sub(ordered), 0)
 }

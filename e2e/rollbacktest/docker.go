@@ -21,15 +21,15 @@ func Dockerfile(t testing.TB) string {
 	return string(text)
 }
 
-// BuildAsDocker builds the program into a file by the line of the Dockerfile, as
-// v9.8.7 and with further flags.
+// BuildAsDocker builds the program with the build command of the Dockerfile, as version
+// v9.8.7 and with more flags.
 func BuildAsDocker(t testing.TB, file string, flags ...string) {
 	t.Helper()
 	const before, after = "RUN CGO_ENABLED=0 go build ", " -o /headgate ./cmd/headgate"
 	_, line, found := strings.Cut(Dockerfile(t), before)
 	own, _, ends := strings.Cut(line, after)
 	if !found || !ends || strings.Contains(own, "\n") {
-		t.Fatalf("the Dockerfile has no line %s…%s any more", before, after)
+		t.Fatalf("the Dockerfile has no line %s…%s", before, after)
 	}
 	script := fmt.Sprintf("VERSION=v9.8.7 && CGO_ENABLED=0 go build %s %s -o '%s' ./cmd/headgate", strings.Join(flags, " "), own, file)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)

@@ -2,25 +2,26 @@ package rollbacktest
 
 import (
 	"database/sql"
-	"errors"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
-	_ "modernc.org/sqlite" // the driver, to get in the gate's way from another process
+	_ "modernc.org/sqlite" // the driver, to lock the gate's database from another process
+
+	"headgate/e2e/harness"
 )
 
-// OpenDatabase opens the database of a folder as a stranger would.
+// OpenDatabase opens the database of a folder from this process.
 func OpenDatabase(t testing.TB, dir string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(DataDir(dir), "headgate.db")+"?_pragma=busy_timeout(30000)")
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(harness.DataDir(dir), "headgate.db")+"?_pragma=busy_timeout(30000)")
 	if err != nil {
 		t.Fatal(err)
 	}
-	db.SetMaxOpenConns(1) // or a lock would be on one connection and its end on another
+	db.SetMaxOpenConns(1) // the lock and its release must use the same connection
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -39,9 +40,8 @@ func ExecSQL(t testing.TB, db *sql.DB, statements ...string) {
 	}
 }
 
-// LockDatabase keeps everybody else from writing into a folder's database, until free is
-// called.
-func LockDatabase(t testing.TB, dir string) (free func()) {
+// LockDatabase locks the database of a folder against writes until unlock is called.
+func LockDatabase(t testing.TB, dir string) (unlock func()) {
 	t.Helper()
 	db := OpenDatabase(t, dir)
 	ExecSQL(t, db, "BEGIN EXCLUSIVE")
@@ -51,8 +51,7 @@ func LockDatabase(t testing.TB, dir string) (free func()) {
 	}
 }
 
-// FillDisk takes all room that the file system of a folder has left, until free is
-// called.
+// FillDisk fills the file system of a folder until free is called.
 func FillDisk(t testing.TB, dir string) (free func()) {
 	t.Helper()
 	path := filepath.Join(dir, "ballast")
@@ -76,42 +75,63 @@ func FillDisk(t testing.TB, dir string) (free func()) {
 	}
 }
 
-// SilentListener is the URL of a listener that takes connections and never says a word.
-func SilentListener(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var group sync.WaitGroup
-	group.Go(func() {
-		for {
-			c, err := l.Accept()
-			if errors.Is(err, net.ErrClosed) {
-				return
-			}
-			if err == nil {
-				group.Go(func() {
-					_, _ = io.Copy(io.Discard, c) // until the other side has had enough
-					_ = c.Close()
-				})
-			}
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		group.Wait()
-	})
-	return "http://" + l.Addr().String()
+// IdleConns are connections that are opened and never used.
+type IdleConns struct {
+	address string
+	mu      sync.Mutex
+	conns   []net.Conn
 }
 
-// UnusedURL is the URL of an address where nobody listens.
-func UnusedURL(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// NewIdleConns returns an empty set of connections to a listener.
+func NewIdleConns(address string) *IdleConns { return &IdleConns{address: address} }
+
+// Open opens up to n more connections, writes the bytes into each, and returns how many
+// succeeded. It may be called from several goroutines.
+func (h *IdleConns) Open(n int, written ...byte) (made int) {
+	for range n {
+		c, err := net.DialTimeout("tcp", h.address, 5*time.Second)
+		if err != nil {
+			return made
+		}
+		h.mu.Lock()
+		h.conns = append(h.conns, c)
+		h.mu.Unlock()
+		if _, err := c.Write(written); err != nil {
+			return made
+		}
+		made++
 	}
-	defer func() { _ = l.Close() }()
-	return "http://" + l.Addr().String()
+	return made
+}
+
+// ClosedByPeer returns how many connections the peer has closed. It does not wait for
+// further closes.
+func (h *IdleConns) ClosedByPeer() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	buf := make([]byte, 4096)
+	for _, c := range h.conns {
+		_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
+		for {
+			_, err := c.Read(buf)
+			if err == nil {
+				continue
+			}
+			if e, ok := err.(net.Error); !ok || !e.Timeout() {
+				n++
+			}
+			break
+		}
+	}
+	return n
+}
+
+// Close closes all connections.
+func (h *IdleConns) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.conns {
+		_ = c.Close()
+	}
+	h.conns = nil
 }

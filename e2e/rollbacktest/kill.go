@@ -10,55 +10,55 @@ import (
 	"headgate/e2e/harness"
 )
 
-// KillTest is rollbacks and restores during which the gate is killed, as kill -9
-// does, at a random point, and started again.
+// KillTest kills the gate (SIGKILL) at random points of rollbacks and restores, and starts
+// it again.
 type KillTest struct {
 	Rounds int
 	Seed   uint64
-	// Silent gives the orders to an address where nobody listens, so that they go
-	// through the database.
+	// ViaDatabase gives the commands an admin address where nothing listens, so that they
+	// leave a request in the database.
 	ViaDatabase bool
 }
 
-// KillSummary is what the rounds came to.
+// KillSummary counts the results of the rounds.
 type KillSummary struct {
-	Done, Queued, Unknown int // orders reported as done, left as a request, not known
+	Done, Queued, Unknown int // commands that reported the change as done or as requested, or failed
 	New, Old              int // the mode after the restart
 }
 
-var queuedRequest = regexp.MustCompile(`left request (\d+) in the database`)
+var queuedRequest = regexp.MustCompile(`queued request (\d+) in the database`)
 
-// Run kills and looks. Whatever the command was told counts after the restart.
+// Run checks that what a command has reported holds after the restart.
 func (c KillTest) Run(t testing.TB) KillSummary {
 	t.Helper()
 	random := rand.New(rand.NewPCG(c.Seed, 0))
 	upstream := harness.StartHeldUpstream(t)
 	dir := t.TempDir()
-	WriteSettings(t, dir, "", PoolSettings("main", upstream.URL, 1))
-	r := Start(t, dir)
+	harness.WriteSettings(t, dir, "", harness.PoolSettings("main", upstream.URL, 1))
+	r := harness.StartIn(t, dir)
 	span := c.measureCommand(t, r)
-	var tally KillSummary
+	var summary KillSummary
 	for n := range c.Rounds {
-		crowd := NewClients(r.URL)
-		crowd.Start(1) // something runs while the mode changes
-		r = c.round(t, r, time.Duration(random.Int64N(int64(span))), &tally)
-		if _, err := crowd.Wait(harness.Timeout); err != nil {
+		clients := NewClients(r.URL)
+		clients.Start(1) // something runs while the mode changes
+		r = c.round(t, r, time.Duration(random.Int64N(int64(span))), &summary)
+		if _, err := clients.Wait(harness.Timeout); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {
-			t.Fatalf("round %d of seed %d, silent %v", n, c.Seed, c.ViaDatabase)
+			t.Fatalf("round %d of seed %d, via database: %v", n, c.Seed, c.ViaDatabase)
 		}
 	}
-	r.checkRequestsOnce(t)
-	return tally
+	checkRequestsOnce(t, r)
+	return summary
 }
 
-// measureCommand is somewhat longer than an order takes here and now.
-func (c KillTest) measureCommand(t testing.TB, r *Instance) time.Duration {
+// measureCommand returns somewhat more than the time that a command takes.
+func (c KillTest) measureCommand(t testing.TB, r *harness.Gate) time.Duration {
 	t.Helper()
 	span := time.Minute
 	for range 3 { // the first one may be slow
-		d := RunAt(t, r.Dir, c.adminURL(t, r), "observe")
+		d := harness.RunCommand(t, r.Dir(), c.adminURL(t, r), "observe")
 		if d.ExitCode != 0 {
 			t.Fatalf("observe: exit code %d, %s", d.ExitCode, d.Stderr)
 		}
@@ -67,33 +67,33 @@ func (c KillTest) measureCommand(t testing.TB, r *Instance) time.Duration {
 	return span
 }
 
-func (c KillTest) adminURL(t testing.TB, r *Instance) string {
+func (c KillTest) adminURL(t testing.TB, r *harness.Gate) string {
 	t.Helper()
 	if c.ViaDatabase {
-		return UnusedURL(t)
+		return harness.UnusedURL(t)
 	}
 	return r.Admin
 }
 
-// round gives one order, kills after a while, starts again and compares.
-func (c KillTest) round(t testing.TB, r *Instance, after time.Duration, tally *KillSummary) *Instance {
+// round runs one command, kills the gate meanwhile, starts it again and compares.
+func (c KillTest) round(t testing.TB, r *harness.Gate, after time.Duration, summary *KillSummary) *harness.Gate {
 	t.Helper()
 	old := r.Status(t)["main"].Mode
 	command, goal := "rollback", "passthrough"
 	if old == "passthrough" {
-		// What restore returns to is what was before: observe, from timed on.
+		// restore returns to the mode before the rollback: observe, since measureCommand.
 		command, goal = "restore", "observe"
 	}
 	before := len(r.Audit(t))
-	end := StartAt(t, r.Dir, c.adminURL(t, r), command, "--json")
+	end := harness.StartCommand(t, r.Dir(), c.adminURL(t, r), command, "--json")
 	time.Sleep(after) // the random point
 	r.Kill(t)
 	d := end()
-	r = Start(t, r.Dir)
+	r = harness.StartIn(t, r.Dir())
 	r.AwaitRecorded(t)
 	now, audit := r.Status(t)["main"].Mode, r.Audit(t)
 	if now != old && now != goal {
-		t.Errorf("%s: from %s it came to %s", command, old, now)
+		t.Errorf("%s: from %s the mode came to %s", command, old, now)
 	}
 	if audit[0].To != now {
 		t.Errorf("the mode is %s, the audit ends with %+v", now, audit[0])
@@ -102,36 +102,36 @@ func (c KillTest) round(t testing.TB, r *Instance, after time.Duration, tally *K
 		t.Errorf("from %s to %s, and the audit went from %d to %d changes", old, now, before, len(audit))
 	}
 	CheckChain(t, audit)
-	promised := c.acknowledged(t, d, tally)
+	promised := c.acknowledged(t, d, summary)
 	if promised && now != goal {
-		t.Errorf("%s was told as done or as left (exit code %d, stdout %s, stderr %s), and is undone: the mode is %s", command, d.ExitCode, d.Stdout, d.Stderr, now)
+		t.Errorf("%s was reported as done or requested (exit code %d, stdout %s, stderr %s), but the mode is %s", command, d.ExitCode, d.Stdout, d.Stderr, now)
 	}
 	if now == goal {
-		tally.New++
+		summary.New++
 	} else {
-		tally.Old++
+		summary.Old++
 	}
 	return r
 }
 
-// acknowledged says whether the command told a person that the order counts.
-func (c KillTest) acknowledged(t testing.TB, d CommandResult, tally *KillSummary) bool {
+// acknowledged reports whether the command promised that the change takes effect.
+func (c KillTest) acknowledged(t testing.TB, d harness.CommandResult, summary *KillSummary) bool {
 	t.Helper()
 	switch {
 	case d.ExitCode == 0 && (d.Result(t).Recorded || d.Result(t).Deferred):
-		tally.Done++
+		summary.Done++
 		return true
 	case queuedRequest.MatchString(d.Stderr):
-		tally.Queued++
+		summary.Queued++
 		return true
 	default:
-		tally.Unknown++
+		summary.Unknown++
 		return false
 	}
 }
 
-// checkRequestsOnce sees to it that every request was carried out once.
-func (r *Instance) checkRequestsOnce(t testing.TB) {
+// checkRequestsOnce checks that every request was applied once.
+func checkRequestsOnce(t testing.TB, r *harness.Gate) {
 	t.Helper()
 	times := map[int64]int{}
 	for _, c := range r.Audit(t) {
@@ -141,21 +141,21 @@ func (r *Instance) checkRequestsOnce(t testing.TB) {
 	}
 	for n, k := range times {
 		if k != 1 {
-			t.Errorf("request %d was carried out %d times", n, k)
+			t.Errorf("request %d was applied %d times", n, k)
 		}
 	}
 	var most int64
-	db := OpenDatabase(t, r.Dir)
+	db := OpenDatabase(t, r.Dir())
 	if err := db.QueryRowContext(t.Context(), "SELECT coalesce(max(number), 0) FROM mode_requests").Scan(&most); err != nil {
 		t.Fatal(err)
 	}
 	if most != int64(len(times)) {
-		t.Errorf("%d requests were left, %d carried out", most, len(times))
+		t.Errorf("%d requests were made, %d were applied", most, len(times))
 	}
 }
 
-// String tells a tally in one line.
-func (y KillSummary) String() string {
-	return fmt.Sprintf("orders told as done %d, left as a request %d, not known %d; afterwards the new mode %d times, the old one %d",
-		y.Done, y.Queued, y.Unknown, y.New, y.Old)
+// String returns the counts as one line.
+func (s KillSummary) String() string {
+	return fmt.Sprintf("commands: %d done, %d requested, %d failed; after the restart: the new mode %d times, the old one %d times",
+		s.Done, s.Queued, s.Unknown, s.New, s.Old)
 }

@@ -68,12 +68,12 @@ func TestOneMessageFollowsABurst(t *testing.T) {
 	if len(thread) != 2 || len(last.Pings) != 1 || len(slack.Posts(t, alerttest.PageChannel)) != 3 {
 		t.Errorf("the end of a page is told once, to those it called: %+v", thread)
 	}
-	if over.Peak != "page" || *over.Ending != "recovered" || len(d.Incidents(t)) != 1 {
+	if over.Peak != "page" || *over.EndReason != "recovered" || len(d.Incidents(t)) != 1 {
 		t.Errorf("the record has %+v", d.Incidents(t))
 	}
 }
 
-func slackDate(i alerttest.Incident) string { return fmt.Sprintf("<!date^%d^", i.Opened.Unix()) }
+func slackDate(i harness.Incident) string { return fmt.Sprintf("<!date^%d^", i.Opened.Unix()) }
 
 func wantText(t *testing.T, p alerttest.Post, words ...string) {
 	t.Helper()

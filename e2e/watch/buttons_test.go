@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"headgate/e2e/alerttest"
+	"headgate/e2e/harness"
 	"headgate/internal/fakeslack"
 )
 
 // newWithButtons is a gate whose knob pages, and whose message has buttons.
-func newWithButtons(t *testing.T) (*alerttest.Instance, alerttest.Incident, alerttest.Post) {
+func newWithButtons(t *testing.T) (*alerttest.Instance, harness.Incident, alerttest.Post) {
 	t.Helper()
 	slack := alerttest.StartSlack(t, 1)
 	t.Cleanup(slack.Close)

@@ -35,7 +35,7 @@ func TestPageOnAlertingIsRight(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for file, mark := range map[string]string{"rules.yaml": "rules", "rules.test.yaml": "rules test", "headgate.yaml": "settings"} {
-		writeFile(t, filepath.Join(dir, file), docBlock(t, mark))
+		harness.WriteFile(t, filepath.Join(dir, file), docBlock(t, mark))
 	}
 	for _, args := range [][]string{
 		{"rules", "check", "rules.yaml"}, {"rules", "test", "rules.test.yaml"}, {"check", "--config", "headgate.yaml"},

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"headgate/e2e/alerttest"
+	"headgate/e2e/harness"
 	"headgate/e2e/rollbacktest"
 )
 
@@ -17,7 +18,7 @@ func TestPagesGoOutWhileTheDatabaseIsHeld(t *testing.T) {
 	slack := alerttest.StartSlack(t, 1)
 	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("knob", 0, 3), alerttest.WorkersRule("higher", 0, 4)}}.Start(t, slack)
 	d.AwaitEvaluations(t, 1)
-	free := rollbacktest.LockDatabase(t, d.Dir)
+	free := rollbacktest.LockDatabase(t, d.Dir())
 	d.SetWorkers(t, 1, 3)
 	alerttest.Eventually(t, "a page goes out", func() bool { return len(slack.Posts(t, alerttest.PageChannel)) == 1 })
 	post := slack.Posts(t, alerttest.PageChannel)[0]
@@ -63,7 +64,7 @@ func TestRollbackIsToldWhileTheDatabaseIsHeld(t *testing.T) {
 	knob.Rollback = true
 	d := alerttest.Options{Rules: []alerttest.Rule{knob}}.Start(t, slack)
 	d.AwaitEvaluations(t, 1)
-	free := rollbacktest.LockDatabase(t, d.Dir)
+	free := rollbacktest.LockDatabase(t, d.Dir())
 	d.SetWorkers(t, 1, 3)
 	alerttest.Eventually(t, "it is rolled back and told", func() bool { return len(slack.Posts(t, alerttest.PageChannel)) == 2 })
 	page, notice := slack.Posts(t, alerttest.PageChannel)[0], slack.Posts(t, alerttest.PageChannel)[1]
@@ -86,13 +87,9 @@ func TestRollbackIsToldWhileTheDatabaseIsHeld(t *testing.T) {
 }
 
 // listOpen returns the open incidents, which the API has in memory.
-func listOpen(t *testing.T, d *alerttest.Instance) []alerttest.Incident {
+func listOpen(t *testing.T, d *alerttest.Instance) []harness.Incident {
 	t.Helper()
-	var page struct{ Items []alerttest.Incident }
-	if err := d.Call("GET", "incidents?open=true", "", &page); err != nil {
-		t.Fatal(err)
-	}
-	return page.Items
+	return harness.Get[harness.List[harness.Incident]](t, d.Gate, "incidents?open=true").Items
 }
 
 // A full disk takes neither record nor samples. Tasks go on, the metrics tell of it,

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"headgate/e2e/alerttest"
+	"headgate/e2e/harness"
 )
 
 // extraEvaluations evaluations for anything that would be sent to have been sent.
@@ -21,7 +22,7 @@ func restart(t *testing.T, d *alerttest.Instance, how os.Signal) *alerttest.Inst
 	} else {
 		d.Stop(t)
 	}
-	return alerttest.Start(t, d.Dir, d.Slack)
+	return alerttest.Start(t, d.Dir(), d.Slack)
 }
 
 // A restart while something fires sends nothing, however the process ended; nor does
@@ -41,7 +42,7 @@ func TestRestartAndEditWhileFiring(t *testing.T) {
 			t.Errorf("a restart by %v sent something: %+v, %+v", how, root, thread)
 		}
 	}
-	alerttest.WriteRules(t, d.Dir, alerttest.WorkersRule("knob", 0, 2))
+	alerttest.WriteRules(t, d.Dir(), alerttest.WorkersRule("knob", 0, 2))
 	d.Reload(t)
 	d.AwaitEvaluations(t, extraEvaluations)
 	edited := d.AwaitFiring(t, "knob", "page")
@@ -49,7 +50,7 @@ func TestRestartAndEditWhileFiring(t *testing.T) {
 		t.Errorf("a new threshold made %+v of %+v", edited, fired)
 	}
 	d.SetWorkers(t, 4, 1)
-	if over := d.AwaitEnded(t, "knob"); over.ID != fired.ID || *over.Ending != "recovered" {
+	if over := d.AwaitEnded(t, "knob"); over.ID != fired.ID || *over.EndReason != "recovered" {
 		t.Errorf("it ended as %+v", over)
 	}
 	d.AwaitSettled(t, fired.ID)
@@ -69,14 +70,14 @@ func TestDeletedRuleEndsItsIncident(t *testing.T) {
 	first, second := d.AwaitFiring(t, "goes", "page"), d.AwaitFiring(t, "goes_at_start", "page")
 	d.AwaitSettled(t, first.ID)
 	d.AwaitSettled(t, second.ID)
-	alerttest.WriteRules(t, d.Dir, stays, alerttest.WorkersRule("goes_at_start", 0, 3))
+	alerttest.WriteRules(t, d.Dir(), stays, alerttest.WorkersRule("goes_at_start", 0, 3))
 	d.Reload(t)
 	d.AwaitEnded(t, "goes")
-	alerttest.WriteRules(t, d.Dir, stays)
+	alerttest.WriteRules(t, d.Dir(), stays)
 	d = restart(t, d, os.Kill)
 	d.AwaitEnded(t, "goes_at_start")
 	for _, id := range []string{first.ID, second.ID} {
-		if over := d.AwaitSettled(t, id); over.Ending == nil || *over.Ending != "rule_deleted" {
+		if over := d.AwaitSettled(t, id); over.EndReason == nil || *over.EndReason != "rule_deleted" {
 			t.Errorf("the incident ended as %+v", over)
 		}
 		root, _ := slack.OnlyPost(t, alerttest.PageChannel, id)
@@ -95,7 +96,7 @@ func TestAcknowledgedFromTheCommandLine(t *testing.T) {
 	if done := d.Command(t, "incident", "ack", fired.ID, "--for", "1h"); done.ExitCode != 0 {
 		t.Fatalf("incident ack: %+v", done)
 	}
-	acked := d.AwaitIncident(t, "knob", "acknowledged", func(i alerttest.Incident) bool { return i.Has("acknowledged") })
+	acked := d.AwaitIncident(t, "knob", "acknowledged", func(i harness.Incident) bool { return i.Has("acknowledged") })
 	d.AwaitSettled(t, fired.ID)
 	root, thread := slack.OnlyPost(t, alerttest.PageChannel, fired.ID)
 	wantText(t, root, "Acknowledged by")
@@ -136,7 +137,7 @@ func TestSilencedFromTheCommandLine(t *testing.T) {
 		t.Errorf("a restart told of a silenced rule: %+v", roots)
 	}
 	liftSilence(t, d)
-	d.AwaitIncident(t, "knob", "not silenced", func(i alerttest.Incident) bool { return i.Has("silence_ended") })
+	d.AwaitIncident(t, "knob", "not silenced", func(i harness.Incident) bool { return i.Has("silence_ended") })
 	d.AwaitSettled(t, fired.ID)
 	root, _ := slack.OnlyPost(t, alerttest.PageChannel, fired.ID)
 	wantText(t, root, "PAGE", slackDate(fired))
@@ -148,11 +149,11 @@ func TestSilencedFromTheCommandLine(t *testing.T) {
 // liftSilence ends the one silence that there is.
 func liftSilence(t *testing.T, d *alerttest.Instance) {
 	t.Helper()
-	var list struct{ Items []struct{ ID string } }
-	if err := d.Call("GET", "silences", "", &list); err != nil || len(list.Items) != 1 {
-		t.Fatalf("silences: %+v, %v", list, err)
+	silences := harness.Get[harness.List[struct{ ID string }]](t, d.Gate, "silences").Items
+	if len(silences) != 1 {
+		t.Fatalf("silences: %+v, want one", silences)
 	}
-	if done := d.Command(t, "incident", "silence", "--lift", list.Items[0].ID); done.ExitCode != 0 {
+	if done := d.Command(t, "incident", "silence", "--lift", silences[0].ID); done.ExitCode != 0 {
 		t.Fatalf("incident silence --lift: %+v", done)
 	}
 }

@@ -55,7 +55,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	d, found := startWithSecrets(t, slack), &capturedOutput{}
 	sendTasks(t, d, found)
 	firing := d.AwaitFiring(t, "knob", "page")
-	d.AwaitIncident(t, "knob", "refused by both", func(i alerttest.Incident) bool {
+	d.AwaitIncident(t, "knob", "refused by both", func(i harness.Incident) bool {
 		tried := 0
 		for _, x := range i.Deliveries {
 			if x.State == "dead" || x.Attempts > 1 {
@@ -76,7 +76,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	readAdminPlane(t, d, firing.ID, found)
 	d.Stop(t)
 	found.add("log after the restart", d.Stderr()+d.Stdout())
-	found.addFiles(t, rollbacktest.DataDir(d.Dir))
+	found.addFiles(t, harness.DataDir(d.Dir()))
 	found.wantNoSecrets(t)
 }
 
@@ -93,9 +93,9 @@ func startWithSecrets(t *testing.T, slack *alerttest.Slack) *alerttest.Instance 
 		Webhook: startRefusingServer(t, http.StatusForbidden) + "/services/T0/B0/" + secrets["webhook"],
 		Slack:   fmt.Sprintf(", app_token: xapp-%s, signing_secret: %s, listen: \"127.0.0.1:0\"", secrets["app token"], secrets["signing"]),
 	}.WriteSettings(t, dir, slack)
-	rollbacktest.EditSettings(t, dir, "admin: {listen: 127.0.0.1:0}", fmt.Sprintf("admin: {listen: 127.0.0.1:0, token: %s}", secrets["admin token"]))
-	rollbacktest.EditSettings(t, dir, alerttest.Token, "xoxb-"+secrets["bot token"])
-	rollbacktest.EditSettings(t, dir, "level: info", "level: debug")
+	harness.EditSettings(t, dir, "admin: {listen: 127.0.0.1:0}", fmt.Sprintf("admin: {listen: 127.0.0.1:0, token: %s}", secrets["admin token"]))
+	harness.EditSettings(t, dir, alerttest.Token, "xoxb-"+secrets["bot token"])
+	harness.EditSettings(t, dir, "level: info", "level: debug")
 	writeToken(t, dir)
 	return alerttest.Start(t, dir, slack)
 }
@@ -103,13 +103,13 @@ func startWithSecrets(t *testing.T, slack *alerttest.Slack) *alerttest.Instance 
 // writeToken puts the admin token where the rig looks for it.
 func writeToken(t *testing.T, dir string) {
 	t.Helper()
-	if err := os.MkdirAll(rollbacktest.DataDir(dir), 0o700); err != nil {
+	if err := os.MkdirAll(harness.DataDir(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, tokenFile(dir), secrets["admin token"]+"\n")
+	harness.WriteFile(t, tokenFile(dir), secrets["admin token"]+"\n")
 }
 
-func tokenFile(dir string) string { return filepath.Join(rollbacktest.DataDir(dir), "headgate.token") }
+func tokenFile(dir string) string { return filepath.Join(harness.DataDir(dir), "headgate.token") }
 
 // sendTasks sends tasks with the right key and with a wrong one.
 func sendTasks(t *testing.T, d *alerttest.Instance, found *capturedOutput) {
@@ -158,7 +158,7 @@ func runCommands(t *testing.T, d *alerttest.Instance, found *capturedOutput) {
 	for _, args := range [][]string{
 		{"check"}, {"alerts", "test"}, {"rules", "check"}, {"rules", "export"}, {"status"}, {"incident", "list", "--json"},
 	} {
-		p, _ := harness.RunToEnd(t, harness.Command{Args: append(args, "--config", rollbacktest.SettingsFile(d.Dir)), Dir: d.Dir})
+		p, _ := harness.RunToEnd(t, harness.Command{Args: append(args, "--config", harness.SettingsFile(d.Dir())), Dir: d.Dir()})
 		found.add(strings.Join(args, " "), p.Stdout()+p.Stderr())
 	}
 }
@@ -226,12 +226,5 @@ func TestSecretsWouldBeFound(t *testing.T) {
 		if !found {
 			t.Errorf("text %d holds the secret, and it is not found", n)
 		}
-	}
-}
-
-func writeFile(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"headgate/e2e/alerttest"
+	"headgate/e2e/harness"
 	"headgate/internal/fakeslack"
 )
 
@@ -56,7 +57,7 @@ func TestSlackInTroubleWhileItFiresAndClears(t *testing.T) {
 			end := x.inject(t, slack)
 			d.SetWorkers(t, 1, 3)
 			fired := d.AwaitFiring(t, "knob", "page")
-			d.AwaitIncident(t, "knob", "tried", func(i alerttest.Incident) bool { return i.Deliveries[0].Attempts > 0 })
+			d.AwaitIncident(t, "knob", "tried", func(i harness.Incident) bool { return i.Deliveries[0].Attempts > 0 })
 			d.SetWorkers(t, 3, 1)
 			over := d.AwaitEnded(t, "knob")
 			end()
@@ -89,7 +90,7 @@ func TestSlackComesBackWhileItFires(t *testing.T) {
 	slack.GoOffline()
 	d.SetWorkers(t, 1, 3)
 	fired := d.AwaitFiring(t, "knob", "page")
-	d.AwaitIncident(t, "knob", "tried twice", func(i alerttest.Incident) bool { return i.Deliveries[0].Attempts > 1 })
+	d.AwaitIncident(t, "knob", "tried twice", func(i harness.Incident) bool { return i.Deliveries[0].Attempts > 1 })
 	slack.GoOnline(t)
 	d.AwaitSettled(t, fired.ID)
 	root, _ := slack.OnlyPost(t, alerttest.PageChannel, fired.ID)

@@ -8,7 +8,6 @@ import (
 
 	"headgate/e2e/alerttest"
 	"headgate/e2e/harness"
-	"headgate/e2e/rollbacktest"
 )
 
 // runPromtool gives a text to promtool.
@@ -51,7 +50,7 @@ func TestPrometheusTakesMetricsAndRules(t *testing.T) {
 			t.Errorf("%s%v is %v, want %v", c.name, c.labels, got, c.want)
 		}
 	}
-	checkRules(t, exportRules(t, d.Dir, "--config", rollbacktest.SettingsFile(d.Dir)))
+	checkRules(t, exportRules(t, d.Dir(), "--config", harness.SettingsFile(d.Dir())))
 	builtIn := exportRules(t, t.TempDir())
 	for _, alert := range []string{"HeadgateQueueAge", "HeadgateSloBurn1h", "HeadgateStalled", "HeadgateSignalMissing"} {
 		if !strings.Contains(builtIn, "alert: "+alert+"\n") {
@@ -65,7 +64,7 @@ func TestPrometheusTakesMetricsAndRules(t *testing.T) {
 func checkRules(t *testing.T, rules string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rules.yaml")
-	writeFile(t, file, rules)
+	harness.WriteFile(t, file, rules)
 	runPromtool(t, "", "check", "rules", file)
 }
 
@@ -88,7 +87,7 @@ func TestExportedRulesAreTaken(t *testing.T) {
 		t.Fatalf("rules export ended with %d: %s", code, p.Stderr())
 	}
 	file := dir + "/rules.yaml"
-	writeFile(t, file, p.Stdout())
+	harness.WriteFile(t, file, p.Stdout())
 	if p, code := harness.RunToEnd(t, harness.Command{Args: []string{"rules", "check", file}, Dir: dir}); code != 0 || !strings.Contains(p.Stdout(), "queue_age") {
 		t.Errorf("rules check ended with %d: %s%s", code, p.Stdout(), p.Stderr())
 	}

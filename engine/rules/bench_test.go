@@ -72,6 +72,13 @@ func poolMetrics(pool string) []metric {
 		add(grows(1), h+"_count")
 		add(grows(18), h+"_sum")
 	}
+	add(grows(0), "false_refusals_total")
+	add(grows(0), "gate_panics_total")
+	for n, le := range strings.Fields("0.0001 0.001 0.01 0.1 1 +Inf") {
+		add(grows(float64(n)/5), "gate_free_seconds_bucket", "le", le)
+	}
+	add(grows(1), "gate_free_seconds_count")
+	add(grows(0), "gate_behind_seconds")
 	add(func(s float64) float64 { return float64(int(s*7)%9) / 2 }, "queue_depth")
 	add(func(s float64) float64 { return float64(int(s*3) % 13) }, "queue_oldest_age_seconds")
 	add(func(s float64) float64 { return 4 }, "in_flight")
@@ -155,8 +162,13 @@ func BenchmarkEvaluation(b *testing.B) {
 			fast = append(fast, r)
 		}
 	}
-	if got := db.Values(b.Context(), now, append(fast, slow...)); absentMetrics(got) > 0 {
-		b.Fatalf("%d signals are missing", absentMetrics(got))
+	for key, v := range db.Values(b.Context(), now, append(fast, slow...)) {
+		if v.Quality == engine.Missing {
+			b.Errorf("signal of %s in pool %q is missing: add its metrics to poolMetrics or processMetrics", key.Rule, key.Pool)
+		}
+	}
+	if b.Failed() {
+		return
 	}
 	runtime.GC()
 	var fastTook, slowTook time.Duration
@@ -183,16 +195,6 @@ func BenchmarkEvaluation(b *testing.B) {
 	b.ReportMetric(fastMs+slowMs/30, "ms/s")
 	b.ReportMetric(resident("VmRSS"), "resident-MB")
 	b.ReportMetric(resident("RssAnon"), "anonymous-MB")
-}
-
-func absentMetrics(values map[engine.Key]engine.Value) int {
-	n := 0
-	for _, v := range values {
-		if v.Quality == engine.Missing {
-			n++
-		}
-	}
-	return n
 }
 
 // cpuTime returns what the process has used of CPU, in all its threads: on a busy

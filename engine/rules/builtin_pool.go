@@ -84,12 +84,15 @@ func tasksByOutcome(pattern string) string {
 	return `headgate_tasks_total{pool="$pool",outcome=~"` + pattern + `"}`
 }
 
+// envelopeMetric is the share of the workers' capacity that arrivals ask for. It looks at a real minute.
+const envelopeMetric = "headgate_envelope_use_ratio"
+
 // envelopeUseRule watches how much of what the workers can do is asked of them. The
 // gauge may be unknown without traffic: then there are too few events as well.
 func envelopeUseRule() engine.Rule {
 	return engine.Rule{
 		Name: "envelope_use", Unit: "ratio",
-		Signal:    `round(headgate_envelope_use_ratio{pool="$pool"}, 0.0001)`,
+		Signal:    `round(` + envelopeMetric + `{pool="$pool"}, 0.0001)`,
 		Events:    `round(increase(headgate_arrivals_total{pool="$pool"}[5m]))`,
 		MinEvents: minEvents,
 		Warn:      threshold(0.8, 5*time.Minute),

@@ -36,7 +36,7 @@ func TestBuiltInRulesComplete(t *testing.T) {
 	for _, r := range all {
 		there[r.Key()] = true
 		if r.Summary == "" || r.Impact == "" || r.Runbook == "" {
-			t.Errorf("%v: summary %q, feel %q, runbook %q, action %q", r.Key(), r.Summary, r.Impact, r.Runbook, r.Action)
+			t.Errorf("%v: summary %q, impact %q, runbook %q, action %q", r.Key(), r.Summary, r.Impact, r.Runbook, r.Action)
 		}
 		want := ""
 		if slices.Contains(actingNames, r.Name) {

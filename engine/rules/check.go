@@ -19,7 +19,7 @@ import (
 const UnitBurn = "burn"
 
 const (
-	maxText        = 300 // characters of a summary or a feel
+	maxText        = 300 // characters of a summary or an impact
 	maxForDuration = 30 * 24 * time.Hour
 )
 
@@ -68,7 +68,7 @@ func (d ruleTemplate) checkTexts(s Settings, f *fieldErrors) {
 	if d.Summary == "" {
 		f.add("summary", "must say in plain words what is wrong")
 	}
-	for field, text := range map[string]string{"summary": d.Summary, "feel": d.Impact} {
+	for field, text := range map[string]string{"summary": d.Summary, "impact": d.Impact} {
 		if n := len([]rune(text)); n > maxText {
 			f.add(field, "must have at most %d characters, has %d", maxText, n)
 		}

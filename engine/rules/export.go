@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -13,6 +14,123 @@ import (
 	"headgate/engine"
 	"headgate/engine/tsdb"
 )
+
+// The formats of Export.
+const (
+	FormatYAML       = "yaml"       // a file of rules, to start from
+	FormatPrometheus = "prometheus" // for a Prometheus that scrapes headgate
+)
+
+// Export writes rules in a format.
+func Export(w io.Writer, all []engine.Rule, format string) error {
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	var file any
+	switch format {
+	case FormatYAML:
+		b.WriteString("# Rules of headgate, as they are without a file. Written by headgate rules export.\n")
+		file = map[string]any{"rules": ruleDocs(all)}
+	case FormatPrometheus:
+		b.WriteString("# Rules of headgate for Prometheus. Written by headgate rules export.\n")
+		file = prometheusFile(all)
+	default:
+		return fmt.Errorf("unknown format %.40q: must be %s or %s", format, FormatYAML, FormatPrometheus)
+	}
+	if err := enc.Encode(file); err != nil {
+		return fmt.Errorf("write the rules: %w", err)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// ruleDoc is a rule as a file has it.
+type ruleDoc struct {
+	Name      string         `yaml:"name"`
+	Pools     []string       `yaml:"pools,omitempty,flow"`
+	Signal    string         `yaml:"signal,omitempty"`
+	Unit      string         `yaml:"unit,omitempty"`
+	Warn      map[string]any `yaml:"warn,omitempty,flow"`
+	Page      map[string]any `yaml:"page,omitempty,flow"`
+	Clear     map[string]any `yaml:"clear,flow"`
+	Events    string         `yaml:"events,omitempty"`
+	MinEvents float64        `yaml:"min_events,omitempty"`
+	Summary   string         `yaml:"summary"`
+	Impact    string         `yaml:"impact,omitempty"`
+	Runbook   string         `yaml:"runbook"`
+	Action    string         `yaml:"action,omitempty"`
+	pool      string         // that it was made for
+}
+
+// ruleDocs returns rules as a file that stands for the same ones. A rule that is the same in several pools is there
+// once; one that differs gets a name for each variant.
+func ruleDocs(all []engine.Rule) []ruleDoc {
+	var names []string
+	byName := map[string][]ruleDoc{}
+	for _, r := range all {
+		if byName[r.Name] == nil {
+			names = append(names, r.Name)
+		}
+		byName[r.Name] = append(byName[r.Name], toRuleDoc(r))
+	}
+	var docs []ruleDoc
+	for _, name := range names {
+		docs = append(docs, mergePools(byName[name])...)
+	}
+	return docs
+}
+
+func toRuleDoc(r engine.Rule) ruleDoc {
+	limit := func(t engine.Threshold) map[string]any {
+		if !t.Set {
+			return nil
+		}
+		return map[string]any{"at": t.At, "for": model.Duration(t.For).String()}
+	}
+	return ruleDoc{
+		Name: r.Name, Signal: withPoolVariable(r.Signal, r.Pool), Unit: r.Unit, Warn: limit(r.Warn), Page: limit(r.Page),
+		Clear:  map[string]any{"below": r.Clear.Below, "for": model.Duration(r.Clear.For).String()},
+		Events: withPoolVariable(r.Events, r.Pool), MinEvents: r.MinEvents,
+		Summary: r.Summary, Impact: r.Impact, Runbook: r.Runbook, Action: r.Action, pool: r.Pool,
+	}
+}
+
+// withPoolVariable replaces the name of a pool in an expression by $pool.
+func withPoolVariable(expr, pool string) string {
+	if pool == "" {
+		return expr
+	}
+	return strings.ReplaceAll(expr, fmt.Sprintf("pool=%q", pool), `pool="$pool"`)
+}
+
+// mergePools returns the rules of one name, with those that differ in their pool alone made one.
+func mergePools(docs []ruleDoc) []ruleDoc {
+	var variants []ruleDoc
+	for _, d := range docs {
+		n := slices.IndexFunc(variants, func(v ruleDoc) bool {
+			v.pool, v.Pools = d.pool, d.Pools
+			return reflect.DeepEqual(v, d)
+		})
+		if n < 0 {
+			n = len(variants)
+			variants = append(variants, d)
+		}
+		variants[n].Pools = append(variants[n].Pools, d.pool)
+	}
+	if len(variants) == 1 {
+		variants[0].Pools = nil // all
+		return variants
+	}
+	for n := range variants {
+		v := &variants[n]
+		if long := v.Name + "_" + strings.ReplaceAll(v.pool, "-", "_"); ruleNamePattern.MatchString(long) {
+			v.Name = long
+		} else {
+			v.Name += fmt.Sprintf("_%d", n+1)
+		}
+	}
+	return variants
+}
 
 // promFile is a file of rules as Prometheus reads it.
 type promFile struct {
@@ -35,10 +153,10 @@ type promRule struct {
 	Annotations map[string]string `yaml:"annotations,omitempty"`
 }
 
-// Export writes rules as a file for a Prometheus that scrapes headgate, with the
-// recorded series that they read: one alert for each level. What Prometheus cannot
-// say is left out: holding between the thresholds, and page in place of warn.
-func Export(w io.Writer, all []engine.Rule) error {
+// prometheusFile returns rules for a Prometheus that scrapes headgate, with the recorded series that they read: one
+// alert for each level. Left out is what Prometheus cannot express: holding between the thresholds, and page instead of
+// warn.
+func prometheusFile(all []engine.Rule) promFile {
 	file := promFile{}
 	if records := recordingRules(all); len(records) > 0 {
 		file.Groups = append(file.Groups, promGroup{Name: "headgate-recorded", Interval: "1m", Rules: records})
@@ -57,15 +175,7 @@ func Export(w io.Writer, all []engine.Rule) error {
 			file.Groups = append(file.Groups, group)
 		}
 	}
-	var b bytes.Buffer
-	b.WriteString("# Rules of headgate for Prometheus. Written by headgate rules export.\n")
-	enc := yaml.NewEncoder(&b)
-	enc.SetIndent(2)
-	if err := enc.Encode(file); err != nil {
-		return fmt.Errorf("write the rules: %w", err)
-	}
-	_, err := w.Write(b.Bytes())
-	return err
+	return file
 }
 
 func poolsOf(all []engine.Rule) []string {

@@ -57,7 +57,7 @@ func (l decoder) rule(n *yaml.Node, path string) ruleTemplate {
 		strictyaml.Key("name", l.Text(&d.Name)), strictyaml.Key("signal", l.Text(&d.Signal)), strictyaml.Key("unit", l.Text(&d.Unit)),
 		strictyaml.Key("warn", l.threshold(&d.Warn)), strictyaml.Key("page", l.threshold(&d.Page)), strictyaml.Key("clear", l.clear(&d.Clear)),
 		strictyaml.Key("min_events", l.number(&d.MinEvents)), strictyaml.Key("events", l.Text(&d.Events)),
-		strictyaml.Key("summary", l.Text(&d.Summary)), strictyaml.Key("feel", l.Text(&d.Impact)), strictyaml.Key("runbook", l.Text(&d.Runbook)),
+		strictyaml.Key("summary", l.Text(&d.Summary)), strictyaml.Key("impact", l.Text(&d.Impact)), strictyaml.Key("runbook", l.Text(&d.Runbook)),
 		strictyaml.Key("action", l.Text(&d.Action)), strictyaml.Key("i_understand", l.Bool(&d.confirmed)), strictyaml.Key("pools", l.textList(&d.pools, maxPools)),
 	)
 	return d

@@ -25,7 +25,7 @@ const validRules = `rules:
     events: round(increase(headgate_arrivals_total{pool="$pool"}[5m]))
     min_events: 20
     summary: many wait
-    feel: slow answers
+    impact: slow answers
     runbook: queue_age
     action: rollback
     i_understand: true

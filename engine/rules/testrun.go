@@ -255,11 +255,11 @@ func (b *testRun) status(e expectation) (engine.RuleStatus, bool) {
 	return engine.RuleStatus{}, false
 }
 
-func equalValues(want, got engine.Value, closely float64) bool {
+func equalValues(want, got engine.Value, tolerance float64) bool {
 	if want.Quality != got.Quality {
 		return false
 	}
-	return want.Quality != engine.Valid || math.Abs(want.V-got.V) <= math.Max(closely, 1e-9)
+	return want.Quality != engine.Valid || math.Abs(want.V-got.V) <= math.Max(tolerance, 1e-9)
 }
 
 func formatValue(v engine.Value) string {
@@ -436,7 +436,7 @@ func (l decoder) expectation(n *yaml.Node, path string) expectation {
 		strictyaml.Key("at", l.duration(&e.at)), strictyaml.Key("rule", l.Text(&e.rule)), strictyaml.Key("state", l.Text(&e.state)),
 		strictyaml.Key("pool", func(n *yaml.Node, path string) { e.pool = new(string); l.Text(e.pool)(n, path) }),
 		strictyaml.Key("value", func(n *yaml.Node, path string) { e.value = l.value(n, path) }),
-		strictyaml.Key("closely", l.number(&e.tolerance)),
+		strictyaml.Key("tolerance", l.number(&e.tolerance)),
 	)
 	switch e.state {
 	case "", "ok", "pending", "warn", "page", "recovering":

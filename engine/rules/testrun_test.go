@@ -22,7 +22,7 @@ func TestRunnerReportsFailures(t *testing.T) {
 	tests := []struct{ name, old, new, want string }{
 		{"nothing", "", "", ""},
 		{"value", "value: 15", "value: 14", "f:7:9: tests[0].expect[0]: old: at 31s the value of queue_age is 15, want 14"},
-		{"closely", "value: 15", "value: 14.9, closely: 0.2", ""},
+		{"tolerance", "value: 15", "value: 14.9, tolerance: 0.2", ""},
 		{"state", "state: warn", "state: page", "old: at 31s queue_age is warn, want page; its value is 15"},
 		{"knowing", "value: 15", "value: missing", "is 15, want missing"},
 		{"events", "31s queue_age opened warn", "30s queue_age opened warn", "f:8:5: tests[0].events: old: what happened was [31s queue_age opened warn], want [30s queue_age opened warn]"},

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"headgate/engine"
+	"headgate/engine/rules"
 	"headgate/internal/config"
 	"headgate/internal/sqlite"
 	"headgate/proxy"
@@ -36,7 +37,7 @@ type App struct {
 
 	ephemeral         bool
 	withoutMonitoring bool
-	timeScale         timeScale
+	timeScale         engine.TimeScale
 	sandbox           *sandboxOverrides // of another App in a drill; nil: it is itself
 	ingress           ingressCounter
 	liveFaults        liveTransports
@@ -81,6 +82,9 @@ type Option func(*App)
 // forgotten when the App stops.
 func Ephemeral() Option { return func(a *App) { a.ephemeral = true } }
 
+// TimeScale evaluates rules for a scenario that is played so many times faster than real time, 1 to 1000.
+func TimeScale(speed float64) Option { return func(a *App) { a.timeScale = engine.TimeScale(speed) } }
+
 // WithoutMonitoring takes no samples, evaluates no rules and tells nobody: for what is
 // short-lived and watched by somebody else.
 func WithoutMonitoring() Option { return func(a *App) { a.withoutMonitoring = true } }
@@ -95,7 +99,7 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	for _, o := range options {
 		o(a)
 	}
-	if err := a.timeScale.validate(); err != nil {
+	if err := a.timeScale.Validate(); err != nil {
 		return nil, err
 	}
 	var err error
@@ -136,7 +140,7 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	if err := a.addPools(p); err != nil {
 		return nil, err
 	}
-	if a.rules, err = a.timeScale.scaleRules(a.sandbox.effectiveRules(p.rules), cfg.Rules.Interval); err != nil {
+	if a.rules, err = rules.Scale(a.sandbox.effectiveRules(p.rules), a.timeScale, cfg.Rules.Interval); err != nil {
 		return nil, err
 	}
 	a.allowedHosts.Store(hostNames(cfg))

@@ -54,7 +54,7 @@ func planConfig(cfg *config.Config, gates map[string]*admission.Gate) (configPla
 		p.gates = append(p.gates, c)
 		p.data.Pools = append(p.data.Pools, pool)
 	}
-	p.rules, err = rulesFor(cfg)
+	p.rules, err = Rules(cfg)
 	return p, err
 }
 

@@ -177,5 +177,5 @@ func (d *drillService) runEnded(r drill.Run) {
 // drillsEnabled says whether an App has drills: one that is itself part of a drill, or
 // of a demo, has none.
 func (a *App) drillsEnabled() bool {
-	return a.sandbox == nil && !a.withoutMonitoring && a.timeScale.isRealTime()
+	return a.sandbox == nil && !a.withoutMonitoring && a.timeScale.RealTime()
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"headgate/engine"
-	"headgate/internal/sqlite"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
@@ -108,7 +107,7 @@ func TestNoDrillWithoutBudget(t *testing.T) {
 	r := newFixture(t, nil)
 	p := &production{app: r.app}
 	save := func(good, bad int64) {
-		err := r.app.store.SaveSLO(t.Context(), []sqlite.SLOCount{{Pool: "default", Hour: time.Now().UTC().Truncate(time.Hour), Good: good, Bad: bad}})
+		err := r.app.store.SaveSLO(t.Context(), []engine.SLOCount{{Pool: "default", Hour: time.Now().UTC().Truncate(time.Hour), Good: good, Bad: bad}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -263,7 +263,7 @@ const escalatingRules = `rules:
     page: {at: 2, for: 5s}
     clear: {below: 1, for: 5s}
     summary: tasks are in flight
-    feel: answers take a while
+    impact: answers take a while
     runbook: queue_age
 `
 

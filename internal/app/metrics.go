@@ -37,13 +37,10 @@ func (a *App) envelopeUse(now time.Time, p Pool) (float64, bool) {
 	return rate * gate.Service.Mean.Seconds() / float64(gate.Workers), gate.Service.Measured
 }
 
-// envelopeMetric looks at a real minute.
-const envelopeMetric = "headgate_envelope_use_ratio"
-
 // registerEnvelopeGauge registers the use of a pool's envelope; 0 while it is not known.
 func (a *App) registerEnvelopeGauge(p Pool) error {
 	return a.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: envelopeMetric, Help: "Arrival rate of the last minute times mean service time, over workers.",
+		Name: "headgate_envelope_use_ratio", Help: "Arrival rate of the last minute times mean service time, over workers.",
 		ConstLabels: prometheus.Labels{"pool": p.Name},
 	}, func() float64 {
 		use, known := a.envelopeUse(time.Now(), p)

@@ -23,14 +23,13 @@ const samplesDir = "samples"
 // monitor is the part of an App that watches and tells: samples become values,
 // values incidents, incidents messages.
 type monitor struct {
-	log         *slog.Logger
-	samples     *tsdb.DB
-	engine      *engine.Engine
-	notifiers   notifiers
-	dispatcher  *alerts.Dispatcher // nil when there is nobody to tell
-	heartbeat   *alerts.Heartbeat  // nil when nobody waits for one
-	sloRecorder *sloRecorder
-	teardown    []func(context.Context) error // last in, first out
+	log        *slog.Logger
+	samples    *tsdb.DB
+	engine     *engine.Engine
+	notifiers  notifiers
+	dispatcher *alerts.Dispatcher            // nil when there is nobody to tell
+	heartbeat  *alerts.Heartbeat             // nil when nobody waits for one
+	teardown   []func(context.Context) error // last in, first out
 }
 
 // monitorMetrics are registered when an App is built, so that they are there from
@@ -55,7 +54,7 @@ func (a *App) startMonitor(rules []engine.Rule) (err error) {
 	a.monitor = w
 	clock := monotonicClock()
 	o := tsdb.Options{
-		Interval: a.timeScale.interval(a.cfg.Rules.Interval), Retention: a.cfg.Retention.Samples, Gatherer: a.registry,
+		Interval: a.timeScale.Interval(a.cfg.Rules.Interval), Retention: a.cfg.Retention.Samples, Gatherer: a.registry,
 		Registerer: a.registry, Clock: clock, Log: w.log,
 	}
 	if !a.ephemeral {
@@ -72,15 +71,23 @@ func (a *App) startMonitor(rules []engine.Rule) (err error) {
 	if err := a.startEngine(w, rules, clock); err != nil {
 		return err
 	}
-	w.sloRecorder = newSLORecorder(a.store, a.metrics, a.cfg.Retention.History, w.log)
-	w.runUntilStop(w.sloRecorder.run)
+	w.runUntilStop(engine.NewSLORecorder(a.store, a.sloTotals, a.cfg.Retention.History, w.log).Run)
 	return a.startHeartbeat(w)
+}
+
+// sloTotals returns the counts of the proxy as the engine records them.
+func (a *App) sloTotals() map[string]engine.SLOTotals {
+	totals := map[string]engine.SLOTotals{}
+	for pool, c := range a.metrics.SLO() {
+		totals[pool] = engine.SLOTotals(c)
+	}
+	return totals
 }
 
 // startEngine begins to evaluate rules.
 func (a *App) startEngine(w *monitor, rules []engine.Rule, clock func() time.Time) (err error) {
 	w.engine, err = engine.New(engine.Options{
-		Config: a.timeScale.engineConfig(engine.DefaultConfig(), a.cfg.Rules.Interval), Rules: rules, Signals: w.samples, Journal: a.store.EngineJournal(a.notificationPlanner(w)),
+		Config: a.timeScale.Config(engine.DefaultConfig(), a.cfg.Rules.Interval), Rules: rules, Signals: w.samples, Journal: a.store.EngineJournal(a.notificationPlanner(w)),
 		Log: w.log, Metrics: a.monitorMetrics.engine, Clock: clock,
 		OnStep:    func(engine.Batch) { a.autoRollback.Wake() },
 		OnSaved:   func(engine.Batch) { w.wakeDispatcher() },

@@ -19,7 +19,7 @@ const queueAgeRules = `rules:
     warn: {at: 1, for: 5s}
     clear: {below: 1, for: 5s}
     summary: a worker is busy
-    feel: nothing
+    impact: nothing
     runbook: queue_age
 `
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate/engine"
 	"headgate/internal/config"
 	"headgate/internal/sqlite"
 	"headgate/runbooks/control"
@@ -29,7 +30,7 @@ func TestPagesShowTheSettings(t *testing.T) {
 	}
 	f := &poolFacts{app: r.app, counts: map[string]sloCounts{}}
 	pool, now := r.app.Pools()[0].Name, time.Now()
-	if err := r.app.store.SaveSLO(t.Context(), []sqlite.SLOCount{{Pool: pool, Hour: now, Good: 95, Bad: 5}}); err != nil {
+	if err := r.app.store.SaveSLO(t.Context(), []engine.SLOCount{{Pool: pool, Hour: now, Good: 95, Bad: 5}}); err != nil {
 		t.Fatal(err)
 	}
 	known, ok := f.Facts(t.Context(), now, pool)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"headgate/engine/rules"
 	"headgate/internal/config"
 )
 
@@ -25,7 +26,7 @@ func (a *App) Reload(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	if p.rules, err = a.timeScale.scaleRules(p.rules, cfg.Rules.Interval); err != nil {
+	if p.rules, err = rules.Scale(p.rules, a.timeScale, cfg.Rules.Interval); err != nil {
 		return err
 	}
 	specs, err := drillSpecs(cfg)

@@ -24,7 +24,7 @@ const failureRateRules = `rules:
     page: {at: 1, for: 5s}
     clear: {below: 1, for: 5s}
     summary: the gate is at fault
-    feel: too much is refused
+    impact: too much is refused
     runbook: queue_age
     action: rollback
     i_understand: true

@@ -7,18 +7,18 @@ import (
 	"headgate/runbooks"
 )
 
-// rulesFor returns the rules that the settings ask for.
-func rulesFor(cfg *config.Config) ([]engine.Rule, error) {
+// Rules returns the rules that a service with these settings evaluates.
+func Rules(cfg *config.Config) ([]engine.Rule, error) {
 	if cfg.Rules.File != "" {
-		all, err := LoadRules(cfg, cfg.Rules.File)
+		all, err := rules.Load(cfg.Rules.File, RuleSettings(cfg))
 		return all, cfg.At("rules.file", err)
 	}
-	all, err := rules.BuiltIn(ruleSettings(cfg))
+	all, err := rules.BuiltIn(RuleSettings(cfg))
 	return all, cfg.At("pools", err)
 }
 
-// ruleSettings are what thresholds are derived from.
-func ruleSettings(cfg *config.Config) rules.Settings {
+// RuleSettings returns what rules and their thresholds are derived from.
+func RuleSettings(cfg *config.Config) rules.Settings {
 	s := rules.Settings{
 		Interval: cfg.Rules.Interval, SlowEvery: engine.DefaultConfig().SlowEvery, Retention: cfg.Retention.Samples,
 		Runbooks: runbooks.PageNames(),

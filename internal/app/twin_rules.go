@@ -13,11 +13,11 @@ import (
 func sandboxRules(cfg *config.Config, pool config.Pool, scaled config.Pool, speed float64) ([]engine.Rule, error) {
 	own := pool
 	own.Workers = scaled.Workers
-	plain, err := rulesFor(withPool(cfg, own))
+	plain, err := Rules(withPool(cfg, own))
 	if err != nil {
 		return nil, err
 	}
-	rules, err := rulesFor(withPool(cfg, scaled))
+	rules, err := Rules(withPool(cfg, scaled))
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func TestPrune(t *testing.T) {
 	young.Created = day(3)
 	c.Add = append(c.Add, newPost("old orphan", 1, alerts.ToPage, alerts.Sent), young, newPost("unsent orphan", 1, alerts.ToPage, alerts.Queued))
 	saveOutbox(t, s, c)
-	mustSaveSLO(t, s, SLOCount{"p", day(1), 1, 1}, SLOCount{"p", day(3), 2, 2})
+	mustSaveSLO(t, s, engine.SLOCount{Pool: "p", Hour: day(1), Good: 1, Bad: 1}, engine.SLOCount{Pool: "p", Hour: day(3), Good: 2, Bad: 2})
 
 	before := countRows(t, s)
 	if n, err := s.Prune(t.Context(), day(3)); err != nil || n != 1 {

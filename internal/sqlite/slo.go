@@ -5,19 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"headgate/engine"
 )
 
 var sloTable = table{name: "slo_hours", key: []string{"pool", "hour_ms", "run"}, columns: []string{"pool", "hour_ms", "run", "good", "bad"}}
-
-// SLOCount is what has been counted in a pool within one hour since the record was
-// opened: not what is new since the last time, so that it does no harm to record
-// it twice.
-type SLOCount struct {
-	Pool string
-	Hour time.Time // any moment of the hour
-	Good int64     // tasks within the objective
-	Bad  int64
-}
 
 // upsertSLOSQL keeps the higher numbers, whichever comes last.
 func upsertSLOSQL() string {
@@ -29,9 +21,9 @@ const selectSLO = `SELECT coalesce(sum(good), 0) AS good, coalesce(sum(bad), 0) 
 // SaveSLO records counts. Those that are lower than what was recorded before are
 // passed over, so that attempts may be repeated, in any order. What other
 // openings of the record have counted in the same hour adds to it.
-func (s *Store) SaveSLO(ctx context.Context, counts []SLOCount) error {
+func (s *Store) SaveSLO(ctx context.Context, counts []engine.SLOCount) error {
 	for _, c := range counts {
-		if err := c.validate(); err != nil {
+		if err := validateSLOCount(c); err != nil {
 			return fmt.Errorf("record counts of an objective: %w", err)
 		}
 	}
@@ -48,7 +40,7 @@ func (s *Store) SaveSLO(ctx context.Context, counts []SLOCount) error {
 // maxCount bounds one count, so that sums of many fit.
 const maxCount = 1 << 40
 
-func (c SLOCount) validate() error {
+func validateSLOCount(c engine.SLOCount) error {
 	switch {
 	case !isName(c.Pool):
 		return fmt.Errorf("the pool must be a name of at most %d bytes", maxName)

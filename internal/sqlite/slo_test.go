@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"headgate/engine"
 )
 
-func mustSaveSLO(t *testing.T, s *Store, counts ...SLOCount) {
+func mustSaveSLO(t *testing.T, s *Store, counts ...engine.SLOCount) {
 	t.Helper()
 	if err := s.SaveSLO(t.Context(), counts); err != nil {
 		t.Fatal(err)
@@ -30,15 +32,15 @@ func TestSLO(t *testing.T) {
 	s := openTestStore(t, dir)
 	wantSLO(t, s, "p", noon, 0, 0)
 	for range 3 {
-		mustSaveSLO(t, s, SLOCount{"p", noon, 10, 1}, SLOCount{"p", noon.Add(time.Hour), 5, 0}, SLOCount{"q", noon, 7, 7})
+		mustSaveSLO(t, s, engine.SLOCount{Pool: "p", Hour: noon, Good: 10, Bad: 1}, engine.SLOCount{Pool: "p", Hour: noon.Add(time.Hour), Good: 5, Bad: 0}, engine.SLOCount{Pool: "q", Hour: noon, Good: 7, Bad: 7})
 	}
 	wantSLO(t, s, "p", noon, 15, 1)
-	mustSaveSLO(t, s, SLOCount{"p", noon.Add(30 * time.Minute), 12, 2}) // the same hour
-	mustSaveSLO(t, s, SLOCount{"p", noon, 10, 1})                       // comes late
+	mustSaveSLO(t, s, engine.SLOCount{Pool: "p", Hour: noon.Add(30 * time.Minute), Good: 12, Bad: 2}) // the same hour
+	mustSaveSLO(t, s, engine.SLOCount{Pool: "p", Hour: noon, Good: 10, Bad: 1})                       // comes late
 	wantSLO(t, s, "p", noon, 17, 2)
 	closeStore(t, s)
 	s = openTestStore(t, dir) // counts from 0 again
-	mustSaveSLO(t, s, SLOCount{"p", noon, 3, 1})
+	mustSaveSLO(t, s, engine.SLOCount{Pool: "p", Hour: noon, Good: 3, Bad: 1})
 	for _, tt := range []struct {
 		pool      string
 		since     time.Time
@@ -54,17 +56,17 @@ func TestSLO(t *testing.T) {
 // TestSLOUnwritable: counts that make no sense are refused, all of their batch.
 func TestSLOUnwritable(t *testing.T) {
 	s := storeKinds["ephemeral"](t)
-	for _, c := range []SLOCount{
-		{"", noon, 1, 1}, {"a\nb", noon, 1, 1}, {strings.Repeat("p", maxName+1), noon, 1, 1},
-		{"p", noon, -1, 1}, {"p", noon, 1, -1}, {"p", noon, maxCount + 1, 1}, {"p", noon, 1, maxCount + 1},
+	for _, c := range []engine.SLOCount{
+		{Pool: "", Hour: noon, Good: 1, Bad: 1}, {Pool: "a\nb", Hour: noon, Good: 1, Bad: 1}, {Pool: strings.Repeat("p", maxName+1), Hour: noon, Good: 1, Bad: 1},
+		{Pool: "p", Hour: noon, Good: -1, Bad: 1}, {Pool: "p", Hour: noon, Good: 1, Bad: -1}, {Pool: "p", Hour: noon, Good: maxCount + 1, Bad: 1}, {Pool: "p", Hour: noon, Good: 1, Bad: maxCount + 1},
 	} {
-		if err := s.SaveSLO(t.Context(), []SLOCount{{"p", noon, 1, 1}, c}); err == nil {
+		if err := s.SaveSLO(t.Context(), []engine.SLOCount{{Pool: "p", Hour: noon, Good: 1, Bad: 1}, c}); err == nil {
 			t.Errorf("recorded %+v", c)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.SaveSLO(ctx, []SLOCount{{"p", noon, 1, 1}}); !errors.Is(err, context.Canceled) {
+	if err := s.SaveSLO(ctx, []engine.SLOCount{{Pool: "p", Hour: noon, Good: 1, Bad: 1}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	wantSLO(t, s, "p", time.Time{}, 0, 0)

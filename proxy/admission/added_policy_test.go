@@ -9,26 +9,26 @@ import (
 	"headgate/proxy/admission"
 )
 
-// courtesyRule says Courtesy in the oracle's words.
+// courtesyRule is the rule of Courtesy in terms of the oracle.
 func courtesyRule() rule {
 	r := thresholdRule(25*time.Second, 2)
 	article := r.admit
 	r.policy = Courtesy{admission.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2}}
 	r.admit = func(o *oracle, j *job) admission.Reason {
-		said := article(o, j)
-		if said == admission.ReasonNone && j.class == admission.Batch && len(o.waiting) >= o.workers {
-			said = admission.ReasonQueueDepth
+		reason := article(o, j)
+		if reason == admission.ReasonNone && j.class == admission.Batch && len(o.waiting) >= o.workers {
+			reason = admission.ReasonQueueDepth
 		}
-		return said
+		return reason
 	}
 	return r
 }
 
-// TestAddedPolicyAgainstOracle is how a policy other than ours is driven.
+// TestAddedPolicyAgainstOracle drives a policy that is not built in.
 func TestAddedPolicyAgainstOracle(t *testing.T) {
 	seen := driveAll(t, 100_000, courtesyRule(), noneRule())
 	if seen["queue_depth"] == 0 || seen["queue_age"] == 0 {
-		t.Errorf("the driver never came across a refusal: %v", seen)
+		t.Errorf("the driver never reached a refusal: %v", seen)
 	}
 }
 
@@ -37,7 +37,7 @@ func TestGuideMatchesExample(t *testing.T) {
 	guide := read(t, "../../docs/adding-a-policy.md")
 	for file, from := range map[string]string{
 		"example_policy_test.go": "// Courtesy is",
-		"added_policy_test.go":   "// courtesyRule says",
+		"added_policy_test.go":   "// courtesyRule is",
 	} {
 		source := read(t, file)
 		code := source[strings.Index(source, from):]

@@ -20,11 +20,11 @@ type atomicClock struct{ ns atomic.Int64 }
 
 func (c *atomicClock) now() time.Time { return at(time.Duration(c.ns.Add(1))) }
 
-// peakGauge counts who is inside and keeps the most there ever were, without
+// peakGauge counts the goroutines inside and keeps the maximum, without
 // believing the gate.
 type peakGauge struct{ now, max atomic.Int64 }
 
-// run goes in, lets others run, and comes out.
+// run enters, yields, and leaves.
 func (p *peakGauge) run() {
 	n := p.now.Add(1)
 	for most := p.max.Load(); n > most && !p.max.CompareAndSwap(most, n); most = p.max.Load() {
@@ -50,7 +50,7 @@ func TestThousandGoroutines(t *testing.T) {
 					<-m
 				}
 				if d.Ticket == nil || g.Start(clock.now(), d.Ticket).Reason != admission.ReasonNone {
-					t.Error("policy none turned somebody away")
+					t.Error("policy none refused a task")
 					return
 				}
 				inside.run()
@@ -103,7 +103,7 @@ func TestGrantAgainstLeave(t *testing.T) {
 		t.Errorf("%d were inside at once, want at most %d", most, workers)
 	}
 	if ends[3].Load() == 0 {
-		t.Error("nobody ran")
+		t.Error("no task ran")
 	}
 	t.Logf("refused %d, left %d, expired %d, ran %d", ends[0].Load(), ends[1].Load(), ends[2].Load(), ends[3].Load())
 	wantEmpty(t, g)
@@ -151,7 +151,7 @@ func runTask(t *testing.T, g *admission.Gate, clock *atomicClock, inside *peakGa
 }
 
 // awaitPermit waits for a permit, not always to the end. Who is not taken out by
-// Leave or Expire must be told, once.
+// Cancel or Expire must be notified, once.
 func awaitPermit(t *testing.T, g *admission.Gate, clock *atomicClock, m waiterChan, ticket *admission.Ticket, kind int) int {
 	switch kind % 4 {
 	case 0:
@@ -166,7 +166,7 @@ func awaitPermit(t *testing.T, g *admission.Gate, clock *atomicClock, m waiterCh
 	r := <-m
 	select {
 	case again := <-m:
-		t.Errorf("told %+v, then %+v", r, again)
+		t.Errorf("received %+v, then %+v", r, again)
 	default:
 	}
 	if r.Reason != admission.ReasonNone {

@@ -92,24 +92,24 @@ func (d *driver) step() error {
 	d.wakeups = d.wakeups[:0]
 	d.oracle.pauseWakeups = nil
 	d.at = d.advanceClock()
-	got, want, told := d.randomOp(d.at)
-	told = append(d.oracle.pauseWakeups, told...)
+	got, want, wakes := d.randomOp(d.at)
+	wakes = append(d.oracle.pauseWakeups, wakes...)
 	d.coverage[d.op]++
 	d.countReason(want.reason)
-	for _, h := range told {
+	for _, h := range wakes {
 		d.countReason(h.reason)
 	}
 	switch {
 	case got != want:
 		return fmt.Errorf("answered %+v, want %+v", got, want)
-	case !slices.Equal(d.wakeups, told):
-		return fmt.Errorf("told waiters %v, want %v", d.wakeups, told)
+	case !slices.Equal(d.wakeups, wakes):
+		return fmt.Errorf("waiters received %v, want %v", d.wakeups, wakes)
 	case d.orderError != "":
 		return fmt.Errorf("order: %s", d.orderError)
 	case d.violation != "":
 		return fmt.Errorf("the shadow disputes it: %s", d.violation)
 	case d.badRefusal != "":
-		return fmt.Errorf("told a waiter: %s", d.badRefusal)
+		return fmt.Errorf("a waiter received: %s", d.badRefusal)
 	}
 	return d.checkInvariants()
 }
@@ -152,7 +152,7 @@ type driverWaiter struct {
 	j *job
 }
 
-// Done takes down what the waiter was told.
+// Done records what the waiter received.
 func (e driverWaiter) Done(r admission.Refusal) {
 	e.d.wakeups = append(e.d.wakeups, wakeup{e.j.seq, r.Reason})
 	if bad := refusalDefect(r); bad != "" {
@@ -165,7 +165,7 @@ func (e driverWaiter) Done(r admission.Refusal) {
 	}
 }
 
-// grant checks the order of grants by itself: as nobody overtakes anybody, the
+// grant checks the order of grants by itself: as no task overtakes another, the
 // sequence numbers of grants only rise.
 func (d *driver) grant(j *job) {
 	if j.seq <= d.lastGranted {
@@ -174,7 +174,7 @@ func (d *driver) grant(j *job) {
 	d.lastGranted = j.seq
 }
 
-// refusalDefect says what is wrong with a refusal, "" if nothing is.
+// refusalDefect describes an invalid refusal, "" for a valid one.
 func refusalDefect(r admission.Refusal) string {
 	switch {
 	case r.Reason == admission.ReasonNone && r.RetryAfter != 0:
@@ -243,7 +243,7 @@ func (d *driver) advanceTo(to time.Time) {
 
 // randomOp draws one thing to do, does it to the gate and to the oracle, and returns
 // what both of them say, and what waiters ought to have heard.
-func (d *driver) randomOp(at time.Time) (got, want answer, told []wakeup) {
+func (d *driver) randomOp(at time.Time) (got, want answer, wakes []wakeup) {
 	switch n := d.src.draw(100); {
 	case n < 45:
 		return d.offer(at)
@@ -265,13 +265,13 @@ func (d *driver) randomOp(at time.Time) (got, want answer, told []wakeup) {
 		return d.setPolicy(at)
 	default:
 		d.op = "drain"
-		told = d.oracle.drain(at)
+		wakes = d.oracle.drain(at)
 		d.gate.Drain(at)
-		return got, want, told
+		return got, want, wakes
 	}
 }
 
-func (d *driver) offer(at time.Time) (got, want answer, told []wakeup) {
+func (d *driver) offer(at time.Time) (got, want answer, wakes []wakeup) {
 	d.op = "offer"
 	j := &job{seq: d.offered, class: admission.Class(d.src.draw(2)), deadline: d.deadline()}
 	d.offered++
@@ -306,22 +306,22 @@ func (d *driver) deadline() time.Time {
 	}
 }
 
-func (d *driver) start(at time.Time) (got, want answer, told []wakeup) {
+func (d *driver) start(at time.Time) (got, want answer, wakes []wakeup) {
 	d.op = "start"
 	j := d.pick(d.oracle.running, d.oracle.waiting)
 	if j == nil {
 		return got, want, nil
 	}
-	want, told = d.oracle.start(at, j)
+	want, wakes = d.oracle.start(at, j)
 	dec := d.gate.Start(at, j.ticket)
 	d.checkRefusal(dec.Refusal)
 	if dec.Reason != admission.ReasonNone {
 		d.finishJob(j)
 	}
-	return answerOf(dec), want, told
+	return answerOf(dec), want, wakes
 }
 
-func (d *driver) release(at time.Time) (got, want answer, told []wakeup) {
+func (d *driver) release(at time.Time) (got, want answer, wakes []wakeup) {
 	d.op = "release"
 	j := d.pick(d.oracle.running, d.oracle.waiting)
 	if j == nil {
@@ -330,15 +330,15 @@ func (d *driver) release(at time.Time) (got, want answer, told []wakeup) {
 	if q := j.ticket.Queued(); !j.granted.IsZero() && q != j.granted.Sub(j.arrived) {
 		d.badRefusal = "queued for " + q.String() + ", want " + j.granted.Sub(j.arrived).String()
 	}
-	want, told = d.oracle.release(at, j)
+	want, wakes = d.oracle.release(at, j)
 	got.ok = d.gate.Release(at, j.ticket, admission.Sample(d.src.draw(2)))
 	if got.ok {
 		d.finishJob(j)
 	}
-	return got, want, told
+	return got, want, wakes
 }
 
-func (d *driver) leave(at time.Time) (got, want answer, told []wakeup) {
+func (d *driver) leave(at time.Time) (got, want answer, wakes []wakeup) {
 	d.op = "leave"
 	j := d.pick(d.oracle.waiting, d.oracle.running)
 	if j == nil {
@@ -352,7 +352,7 @@ func (d *driver) leave(at time.Time) (got, want answer, told []wakeup) {
 	return got, want, nil
 }
 
-func (d *driver) expire(at time.Time) (got, want answer, told []wakeup) {
+func (d *driver) expire(at time.Time) (got, want answer, wakes []wakeup) {
 	d.op = "expire"
 	j := d.pick(d.oracle.waiting, d.oracle.running)
 	if j == nil {
@@ -367,38 +367,38 @@ func (d *driver) expire(at time.Time) (got, want answer, told []wakeup) {
 	return answer{reason: r.Reason}, want, nil
 }
 
-func (d *driver) resize(at time.Time) (got, want answer, told []wakeup) {
+func (d *driver) resize(at time.Time) (got, want answer, wakes []wakeup) {
 	d.op = "resize"
 	workers := d.src.draw(8) - 1
-	want, told = d.oracle.resize(at, workers)
+	want, wakes = d.oracle.resize(at, workers)
 	got.ok = d.gate.Resize(at, workers) == nil
-	return got, want, told
+	return got, want, wakes
 }
 
-func (d *driver) setMode(at time.Time) (got, want answer, told []wakeup) {
+func (d *driver) setMode(at time.Time) (got, want answer, wakes []wakeup) {
 	d.op = "set mode"
 	mode := admission.Modes()[d.src.draw(3)]
-	want, told = d.oracle.setMode(at, mode)
+	want, wakes = d.oracle.setMode(at, mode)
 	got.mode = d.gate.SetMode(at, mode)
-	return got, want, told
+	return got, want, wakes
 }
 
 // pause pauses the pool, sometimes until a time gone by, or resumes it.
-func (d *driver) pause(at time.Time) (got, want answer, told []wakeup) {
+func (d *driver) pause(at time.Time) (got, want answer, wakes []wakeup) {
 	if d.src.draw(4) == 0 {
 		d.op = "resume"
-		told = d.oracle.pause(at, time.Time{})
+		wakes = d.oracle.pause(at, time.Time{})
 		d.gate.Resume(at)
-		return got, want, told
+		return got, want, wakes
 	}
 	d.op = "pause"
 	until := at.Add(time.Duration(d.src.draw(60)-5) * time.Second)
-	told = d.oracle.pause(at, until)
+	wakes = d.oracle.pause(at, until)
 	d.gate.Pause(at, until)
-	return got, want, told
+	return got, want, wakes
 }
 
-func (d *driver) setPolicy(at time.Time) (got, want answer, told []wakeup) {
+func (d *driver) setPolicy(at time.Time) (got, want answer, wakes []wakeup) {
 	d.op = "set policy"
 	d.oracle.advanceTo(at)
 	d.oracle.rule = d.rules[d.src.draw(len(d.rules))]
@@ -517,7 +517,7 @@ func TestGateAgainstOracle(t *testing.T) {
 	t.Logf("seen: %v", seen)
 }
 
-// FuzzGateAgainstOracle lets the fuzzer write what the driver does.
+// FuzzGateAgainstOracle lets the fuzzer choose the operations.
 func FuzzGateAgainstOracle(f *testing.F) {
 	for seed := range uint64(8) {
 		dice, bytes := newRandSource(seed), make([]byte, 400)

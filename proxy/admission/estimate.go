@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// estimateWindow is how many served tasks the estimate of service looks back on.
+// estimateWindow is the number of served tasks that the service estimate covers.
 const estimateWindow = 64
 
-// service is a running estimate of how long a permit is held by served tasks:
-// mean and variance with exponential weights, plain averages until memory tasks
-// have been seen.
+// service is a running estimate of how long served tasks hold their permits: mean
+// and variance with exponential weights, plain averages until estimateWindow tasks
+// have been served.
 type service struct {
 	n        int
 	mean     float64 // seconds
@@ -35,15 +35,15 @@ func (s *service) estimate() Service {
 	}
 }
 
-// Service is what is known of how long one task holds a permit.
+// Service describes how long one task holds a permit.
 type Service struct {
 	Measured bool // false: Mean is the configured assumption
 	Mean     time.Duration
 	StdDev   time.Duration
 }
 
-// seconds returns s as a duration, or the longest there is: a conversion that
-// overflows would turn ages into nothing.
+// seconds returns s as a duration, or the longest duration: an overflowing
+// conversion would return a negative one.
 func seconds(s float64) time.Duration {
 	if s >= math.MaxInt64/float64(time.Second) {
 		return math.MaxInt64

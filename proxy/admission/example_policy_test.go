@@ -7,14 +7,14 @@ import (
 	"headgate/proxy/admission"
 )
 
-// Courtesy is the article's rule, and one more sentence: batch work comes in
-// only while fewer tasks wait than there are workers.
+// Courtesy is the article's rule with one addition: batch work is admitted only
+// while fewer tasks wait than there are workers.
 type Courtesy struct{ admission.Threshold }
 
 // Name returns "courtesy".
 func (Courtesy) Name() string { return "courtesy" }
 
-// Admit asks the article's rule first, so that its reasons keep their meaning.
+// Admit applies the article's rule first, so that its reasons keep their meaning.
 func (p Courtesy) Admit(v admission.View, t admission.Task) admission.Verdict {
 	if verdict := p.Threshold.Admit(v, t); verdict.Reason != admission.ReasonNone {
 		return verdict
@@ -25,8 +25,8 @@ func (p Courtesy) Admit(v admission.View, t admission.Task) admission.Verdict {
 	return admission.Verdict{}
 }
 
-// A policy is a value that a gate is made with. This one keeps room for those
-// who wait for their answer.
+// A policy is a value that a gate is made with. This one keeps room for
+// interactive tasks.
 func ExamplePolicy() {
 	article, err := admission.NewThreshold(25*time.Second, 2)
 	if err != nil {

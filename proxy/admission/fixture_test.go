@@ -31,12 +31,12 @@ func newGate(t testing.TB, c admission.Config) *admission.Gate {
 // at is a time on the virtual clock of a test.
 func at(d time.Duration) time.Time { return epoch.Add(d) }
 
-// waiterLog keeps what a waiter was told. It is for one goroutine.
+// waiterLog records what a waiter received. It is for one goroutine.
 type waiterLog struct{ received []admission.Refusal }
 
 func (b *waiterLog) Done(r admission.Refusal) { b.received = append(b.received, r) }
 
-// submission is a task of a table test: its ticket and what it was told.
+// submission is a task of a table test: its ticket and what its waiter received.
 type submission struct {
 	waiterLog
 	admission.Decision
@@ -59,26 +59,26 @@ func offerN(g *admission.Gate, d time.Duration, n int) []*submission {
 	return all
 }
 
-// wantReason checks what a task was told at the door, or while it waited.
+// wantReason checks why a task was refused, on arrival or while it waited.
 func (v *submission) wantReason(t *testing.T, want admission.Reason) {
 	t.Helper()
 	got := v.Reason
 	switch {
 	case v.Waiting && len(v.received) != 1:
-		t.Fatalf("was told %v, want to be told once", v.received)
+		t.Fatalf("received %v, want one call", v.received)
 	case v.Waiting:
 		got = v.received[0].Reason
 	}
 	if got != want {
-		t.Fatalf("fate is %q, want %q", got, want)
+		t.Fatalf("reason is %q, want %q", got, want)
 	}
 }
 
-// wantWaiting checks that a task was queued and has heard nothing yet.
+// wantWaiting checks that a task was queued and has received nothing yet.
 func (v *submission) wantWaiting(t *testing.T) {
 	t.Helper()
 	if !v.Waiting || len(v.received) != 0 {
-		t.Fatalf("waiting %v, refused %q, told %v; want it to wait", v.Waiting, v.Reason, v.received)
+		t.Fatalf("waiting %v, refused %q, received %v; want it to wait", v.Waiting, v.Reason, v.received)
 	}
 }
 

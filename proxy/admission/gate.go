@@ -2,59 +2,58 @@ package admission
 
 import (
 	"fmt"
-	"iter"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Config is what a gate is made of.
+// Config configures a gate.
 type Config struct {
 	Workers int    // N, at least 1
-	Policy  Policy // who comes in
-	Mode    Mode   // what the policy's word counts for, to begin with
-	// QueueLimit bounds the tasks that wait, whatever mode and policy say:
-	// memory is finite. A policy that bounds its queue should stay below it.
+	Policy  Policy // decides which tasks are admitted
+	Mode    Mode   // initial mode; SetMode changes it
+	// QueueLimit bounds the waiting tasks in every mode and under every policy,
+	// because memory is finite. A policy with a bound of its own should use a lower one.
 	QueueLimit int
-	// AssumedService is the mean service time to reckon with until the first
-	// task has been served. A quarter of the SLO is a good guess: with a longer
-	// mean the threshold policy does not hold the SLO anyhow.
+	// AssumedService is the mean service time used until the first task has been
+	// served. A quarter of the SLO is a good guess: with a longer mean the
+	// threshold policy does not hold the SLO anyway.
 	AssumedService time.Duration
-	Monitor        Monitor // watches the gate for as long as it lives; nil: nobody does
+	Monitor        Monitor // observes the gate for its whole life; may be nil
 }
 
-// FieldError says which setting was refused, and what would be right.
+// FieldError names an invalid setting and the valid values.
 type FieldError struct {
 	Field   string // its name in the settings
 	Message string
 }
 
-// Error returns the field and what is wrong with it.
+// Error returns the field and its error.
 func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
 
-// Gate is the permits, the queue and the policy of one pool. All methods may be
-// called from any goroutine. They never block, but for the lock; what takes the
-// gate out works even if a policy holds the lock for too long.
+// Gate holds the permits, the queue and the policy of one pool. Its methods are
+// safe for concurrent use and block on nothing but its lock. SetMode(PassThrough)
+// takes effect even while a slow policy holds the lock.
 type Gate struct {
 	monitor   Monitor
-	panicked  atomic.Bool // panics is set; for those who do not hold the lock
-	bypassing atomic.Bool // mode passthrough is about to come, or is there
+	panicked  atomic.Bool // pendingPanics is set; readable without the lock
+	bypassing atomic.Bool // mode is passthrough, or is about to be; readable without the lock
 	cached    cachedSnapshot
 
 	mu                 sync.Mutex
 	settings           Config // its Mode is the current one
 	draining           bool
-	pausedUntil        time.Time // until when no permit is handed out; zero: the pool is not paused
+	pausedUntil        time.Time // no permit is granted before; zero: the pool is not paused
 	inFlight           int
 	queue              queue
+	settled            wakeList // tickets whose wait ended under the lock; unlock calls their waiters
 	service            service
-	estimate           Service // what service comes to
+	estimate           Service // the current result of service
 	seq                uint64  // of the next ticket
-	grandfatheredBelow uint64  // tickets below this number came in before the mode last changed
+	grandfatheredBelow uint64  // tickets below this number were admitted before the mode last changed
 	latest             time.Time
-	pendingPanics      PanicReport // of the policy, not asked for yet
+	pendingPanics      PanicReport // of the policy, until TakePanics
 }
 
 // New returns an empty gate, or a *FieldError.
@@ -62,23 +61,24 @@ func New(c Config) (*Gate, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
+	if int(c.Mode) >= len(modeNames) {
+		return nil, &FieldError{"mode", "must be enforce, observe or passthrough, is " + c.Mode.String()}
+	}
 	g := &Gate{settings: c, monitor: c.Monitor, estimate: Service{Mean: c.AssumedService}}
 	g.bypassing.Store(c.Mode == PassThrough)
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.notifyLimitsLocked()
-	g.cached.store(g.snapshotLocked(time.Time{}))
+	defer g.unlock()
+	g.applyChangeLocked(time.Time{})
 	return g, nil
 }
 
+// validate checks everything but the mode, which Reconfigure leaves alone.
 func (c Config) validate() error {
 	switch {
 	case c.Workers < 1:
-		return workersError(c.Workers)
+		return &FieldError{"workers", fmt.Sprintf("must be at least 1, is %d", c.Workers)}
 	case c.Policy == nil:
 		return &FieldError{"policy", "must be set"}
-	case int(c.Mode) >= len(modeNames):
-		return &FieldError{"mode", "must be enforce, observe or passthrough, is " + c.Mode.String()}
 	case c.QueueLimit < 1:
 		return &FieldError{"passthrough_queue", fmt.Sprintf("must be at least 1, is %d", c.QueueLimit)}
 	case c.AssumedService <= 0:
@@ -87,29 +87,49 @@ func (c Config) validate() error {
 	return nil
 }
 
-func workersError(n int) error {
-	return &FieldError{"workers", fmt.Sprintf("must be at least 1, is %d", n)}
+// lock takes the lock and returns the effective time: now, or the latest time
+// seen if that is later, because callers read the clock before they get the lock.
+// A pause that has expired ends first, whatever the caller is about to do.
+func (g *Gate) lock(now time.Time) time.Time {
+	g.mu.Lock()
+	return g.advanceLocked(now)
 }
 
-// Offer asks for a permit. When the decision is to wait, the task's Waiter hears
-// the end of it, unless Leave or Expire comes first.
+func (g *Gate) advanceLocked(now time.Time) time.Time {
+	if now.After(g.latest) {
+		g.latest = now
+	}
+	if !g.pausedUntil.IsZero() && !g.latest.Before(g.pausedUntil) {
+		g.pausedUntil = time.Time{}
+		g.applyChangeLocked(g.latest)
+	}
+	return g.latest
+}
+
+// unlock releases the lock and then calls the waiters whose wait ended under it.
+func (g *Gate) unlock() {
+	settled := g.settled
+	g.settled = wakeList{}
+	g.mu.Unlock()
+	settled.notify()
+}
+
+// Offer asks for a permit. If the decision is to wait, the task's Waiter is
+// called when the wait ends, unless Cancel or Expire ends it first.
 func (g *Gate) Offer(now time.Time, task Task) Decision {
 	now = g.lock(now)
-	defer g.mu.Unlock()
+	defer g.unlock()
 	v := g.viewLocked(now)
 	if g.draining {
-		return refuse(Verdict{ReasonDraining, v.DrainTime(v.Depth)}, task.JitterSeed)
+		return Decision{Refusal: task.refusal(Verdict{ReasonDraining, v.DrainTime(v.Depth)})}
 	}
 	verdict := g.admitLocked(v, task)
 	if g.settings.Mode == Enforce && verdict.Reason != ReasonNone {
-		d := refuse(verdict, task.JitterSeed)
-		d.Violation = g.checkRefusalLocked(now, task.Class, verdict.Reason)
-		return d
+		return Decision{Refusal: task.refusal(verdict), Violation: g.checkRefusalLocked(now, task.Class, verdict.Reason)}
 	}
 	if !g.hasPermitLocked() && g.queue.depth >= g.settings.QueueLimit {
-		d := refuse(Verdict{ReasonMemory, v.DrainTime(v.Depth - g.settings.QueueLimit + 1)}, task.JitterSeed)
-		d.ObservedReason = verdict.Reason
-		return d
+		wait := v.DrainTime(v.Depth - g.settings.QueueLimit + 1)
+		return Decision{Refusal: task.refusal(Verdict{ReasonMemory, wait}), ObservedReason: verdict.Reason}
 	}
 	t := &Ticket{task: task, seq: g.seq, offered: now}
 	g.seq++
@@ -124,71 +144,62 @@ func (g *Gate) Offer(now time.Time, task Task) Decision {
 	return d
 }
 
-// Start asks a last time, just before the task goes upstream: its deadline may
-// have passed since the grant. When refused, the permit is already back and the
-// task must not go upstream. In any state but running it refuses nothing.
+// Start checks a task once more just before it goes upstream, because its
+// deadline may have passed since the grant. If it refuses, the permit has been
+// returned and the task must not go upstream. A task that is not running is never
+// refused.
 func (g *Gate) Start(now time.Time, t *Ticket) Decision {
-	d, done := g.start(now, t)
-	done.notify()
-	return d
-}
-
-func (g *Gate) start(now time.Time, t *Ticket) (Decision, wakeList) {
 	now = g.lock(now)
-	defer g.mu.Unlock()
+	defer g.unlock()
 	if t.state != running {
-		return Decision{Ticket: t}, wakeList{}
+		return Decision{Ticket: t}
 	}
 	v := g.viewLocked(now)
 	reason := g.dispatchReasonLocked(v, t)
 	if g.settings.Mode != Enforce || reason == ReasonNone {
-		return Decision{Ticket: t, ObservedReason: reason}, wakeList{}
+		return Decision{Ticket: t, ObservedReason: reason}
 	}
 	g.notifyStepLocked(now, t, StepReleased)
 	g.releasePermitLocked(t)
-	return refuse(Verdict{reason, v.DrainTime(v.Depth)}, t.task.JitterSeed), g.grantWaitingLocked(now)
+	g.grantWaitingLocked(now)
+	return Decision{Refusal: t.task.refusal(Verdict{reason, v.DrainTime(v.Depth)})}
 }
 
-// Release gives the permit back. It reports whether t held one: a second
-// release does nothing.
-func (g *Gate) Release(now time.Time, t *Ticket, e Sample) bool {
-	held, done := g.release(now, t, e)
-	done.notify()
-	return held
-}
-
-func (g *Gate) release(now time.Time, t *Ticket, e Sample) (bool, wakeList) {
+// Release returns the permit. It reports whether t held one: a second release
+// does nothing.
+func (g *Gate) Release(now time.Time, t *Ticket, s Sample) bool {
 	now = g.lock(now)
-	defer g.mu.Unlock()
+	defer g.unlock()
 	g.notifyStepLocked(now, t, StepReleased)
 	if t.state != running {
-		return false, wakeList{}
+		return false
 	}
 	g.releasePermitLocked(t)
-	if e == Served {
+	if s == Served {
 		g.service.observe(now.Sub(t.granted))
 		g.estimate = g.service.estimate()
 	}
-	return true, g.grantWaitingLocked(now)
+	g.grantWaitingLocked(now)
+	return true
 }
 
-// Cancel takes a waiting task out of the queue because its owner has gone. It
-// reports whether the task was still waiting; if not, it holds a permit that
-// must be released, or it has been settled already. This is where a grant and a
-// departure that happen at the same time are told apart.
+// Cancel removes a waiting task from the queue because its owner has left. It
+// reports whether the task was still waiting; if not, it holds a permit that must
+// be released, or its wait has ended in a refusal. This decides between a grant
+// and a departure at the same time.
 func (g *Gate) Cancel(now time.Time, t *Ticket) bool {
 	now = g.lock(now)
-	defer g.mu.Unlock()
+	defer g.unlock()
 	g.notifyStepLocked(now, t, StepDequeued)
 	return g.dequeueLocked(t)
 }
 
-// Expire takes a waiting task out of the queue if the policy will not dispatch
-// it any more; for the owner to call when the deadline passes. The refusal has
-// no reason if the task stays, or waits no longer.
+// Expire removes a waiting task from the queue if the policy will not dispatch it
+// any more; the owner calls it when the deadline passes. The refusal has no
+// reason if the task stays, or does not wait any more.
 func (g *Gate) Expire(now time.Time, t *Ticket) Refusal {
 	now = g.lock(now)
-	defer g.mu.Unlock()
+	defer g.unlock()
 	if t.state != waiting || g.settings.Mode != Enforce {
 		return Refusal{}
 	}
@@ -198,29 +209,137 @@ func (g *Gate) Expire(now time.Time, t *Ticket) Refusal {
 		return Refusal{}
 	}
 	g.notifyStepLocked(now, t, StepDequeued)
-	return refuse(Verdict{reason, v.DrainTime(v.Depth - 1)}, t.task.JitterSeed).Refusal
+	return t.task.refusal(Verdict{reason, v.DrainTime(v.Depth - 1)})
 }
 
-// Refuse returns the refusal of a task that is turned away outside the gate
-// (for its body, say), with a Retry-After by which the queue will have drained.
-func (g *Gate) Refuse(now time.Time, r Reason, spread uint64) Refusal {
+// Refuse returns the refusal of a task that is rejected outside the gate (for
+// its body, for example), with a Retry-After by which the queue will have drained.
+func (g *Gate) Refuse(now time.Time, r Reason, jitterSeed uint64) Refusal {
 	now = g.lock(now)
-	defer g.mu.Unlock()
+	defer g.unlock()
 	v := g.viewLocked(now)
-	return refuse(Verdict{r, v.DrainTime(v.Depth)}, spread).Refusal
+	return Refusal{Reason: r, RetryAfter: retryAfter(v.DrainTime(v.Depth), jitterSeed)}
 }
 
-func refuse(v Verdict, spread uint64) Decision {
-	return Decision{Refusal: Refusal{Reason: v.Reason, RetryAfter: retryAfter(v.Wait, spread)}}
-}
-
-func (g *Gate) dequeueLocked(t *Ticket) bool {
-	if t.state != waiting {
-		return false
+// Reconfigure changes everything but mode and monitor at once, from the next
+// decision on; if c is invalid, it changes nothing. Running and waiting tasks are
+// not touched: a higher N is granted to waiting tasks, a lower N revokes no permit.
+func (g *Gate) Reconfigure(now time.Time, c Config) error {
+	if err := c.validate(); err != nil {
+		return err
 	}
-	g.queue.remove(t)
-	t.state = ended
-	return true
+	now = g.lock(now)
+	defer g.unlock()
+	c.Mode = g.settings.Mode
+	g.settings = c
+	if !g.estimate.Measured {
+		g.estimate.Mean = c.AssumedService
+	}
+	g.applyChangeLocked(now)
+	return nil
+}
+
+// SetMode changes the mode from the next offer on and returns the previous one.
+// Running and waiting tasks are not touched: those that were admitted under
+// another mode are served even if their deadline passes. Only DropOverdue
+// removes them.
+func (g *Gate) SetMode(now time.Time, m Mode) Mode {
+	if m == PassThrough {
+		g.bypassing.Store(true) // callers ahead of us in the lock's queue skip the policy already
+	}
+	now = g.lock(now)
+	defer g.unlock()
+	before := g.settings.Mode
+	if before != m {
+		g.settings.Mode, g.grandfatheredBelow = m, g.seq
+	}
+	g.bypassing.Store(m == PassThrough)
+	g.applyChangeLocked(now)
+	return before
+}
+
+// Pause grants no permit before until: for maintenance of the endpoint. Running
+// tasks finish; new ones wait or are refused by the usual rules, as if all permits
+// were out. The pause ends by itself with the first call on the gate at until or
+// later, Snapshot included, or earlier with Resume. Pausing again replaces the
+// end; an end that is not after now resumes.
+func (g *Gate) Pause(now, until time.Time) {
+	now = g.lock(now)
+	defer g.unlock()
+	if g.pausedUntil = until; !until.After(now) {
+		g.pausedUntil = time.Time{}
+	}
+	g.applyChangeLocked(now)
+}
+
+// Resume ends a pause, if there is one, and grants permits to waiting tasks.
+func (g *Gate) Resume(now time.Time) { g.Pause(now, time.Time{}) }
+
+// Drain refuses all waiting tasks, and all later ones, with ReasonDraining.
+// Running tasks finish.
+func (g *Gate) Drain(now time.Time) {
+	now = g.lock(now)
+	defer g.unlock()
+	g.draining = true
+	v := g.viewLocked(now)
+	for t := g.queue.front(); t != nil; t = g.queue.front() {
+		g.dropLocked(v, t, ReasonDraining, g.queue.depth)
+	}
+}
+
+// Overdue returns how many waiting tasks can no longer end in time, and how long
+// it takes until all waiting tasks have been granted a permit, both at the
+// observed service rate.
+func (g *Gate) Overdue(now time.Time) (n int, drain time.Duration) {
+	now = g.lock(now)
+	defer g.unlock()
+	v := g.viewLocked(now)
+	return len(g.overdueLocked(v)), v.DrainTime(v.Depth)
+}
+
+// DropOverdue refuses the waiting tasks that can no longer end in time and returns
+// their number. It is for the return from a mode that ignores deadlines.
+func (g *Gate) DropOverdue(now time.Time) int {
+	now = g.lock(now)
+	defer g.unlock()
+	v := g.viewLocked(now)
+	overdue := g.overdueLocked(v)
+	for _, t := range overdue {
+		reason := ReasonDeadlineUnmeetable
+		if t.task.pastDeadline(now) {
+			reason = ReasonDeadlinePassed
+		}
+		g.dropLocked(v, t, reason, g.queue.depth-1)
+	}
+	return len(overdue)
+}
+
+// overdueLocked returns the waiting tickets whose projected end, behind those that
+// stay, is past their deadline.
+func (g *Gate) overdueLocked(v View) (overdue []*Ticket) {
+	stay := 0
+	for t := range g.queue.all() {
+		end := v.Now.Add(v.DrainTime(stay + 1)).Add(v.Service.Mean)
+		if t.task.Deadline.IsZero() || !end.After(t.task.Deadline) {
+			stay++
+		} else {
+			overdue = append(overdue, t)
+		}
+	}
+	return overdue
+}
+
+// applyChangeLocked announces a changed setting and grants the permits that it
+// has made available.
+func (g *Gate) applyChangeLocked(now time.Time) {
+	g.notifyLimitsLocked()
+	g.grantWaitingLocked(now)
+	g.cached.store(g.snapshotLocked(now))
+}
+
+// hasPermitLocked reports whether a permit can be granted.
+func (g *Gate) hasPermitLocked() bool {
+	return g.pausedUntil.IsZero() && g.inFlight < g.settings.Workers
 }
 
 func (g *Gate) grantLocked(t *Ticket, now time.Time) {
@@ -235,37 +354,41 @@ func (g *Gate) releasePermitLocked(t *Ticket) {
 	g.inFlight--
 }
 
-// grantWaitingLocked hands free permits to those who wait, first come first
-// served, and takes out those whom the policy will not dispatch any more.
-func (g *Gate) grantWaitingLocked(now time.Time) wakeList {
-	var done wakeList
+// grantWaitingLocked grants free permits to waiting tasks, first come first
+// served, and drops those that the policy will not dispatch any more.
+func (g *Gate) grantWaitingLocked(now time.Time) {
 	for g.hasPermitLocked() {
 		t := g.queue.front()
 		if t == nil {
-			break
+			return
 		}
 		v := g.viewLocked(now)
 		reason := g.dispatchReasonLocked(v, t)
-		g.queue.remove(t)
 		if g.settings.Mode == Enforce && reason != ReasonNone {
-			t.state = ended
-			g.notifyStepLocked(now, t, StepDequeued)
-			done.add(t, refuse(Verdict{reason, v.DrainTime(v.Depth - 1)}, t.task.JitterSeed).Refusal)
+			g.dropLocked(v, t, reason, v.Depth-1)
 			continue
 		}
+		g.queue.remove(t)
 		g.grantLocked(t, now)
-		done.add(t, Refusal{})
+		g.settled.add(t, Refusal{})
 	}
-	return done
 }
 
-// advanceLocked returns now, or the latest time seen if that is later: callers
-// read the clock before they get the lock.
-func (g *Gate) advanceLocked(now time.Time) time.Time {
-	if now.After(g.latest) {
-		g.latest = now
+// dropLocked refuses a waiting task. Its Retry-After is the time in which ahead
+// waiting tasks get their permits.
+func (g *Gate) dropLocked(v View, t *Ticket, r Reason, ahead int) {
+	g.dequeueLocked(t)
+	g.notifyStepLocked(v.Now, t, StepDequeued)
+	g.settled.add(t, t.task.refusal(Verdict{r, v.DrainTime(ahead)}))
+}
+
+func (g *Gate) dequeueLocked(t *Ticket) bool {
+	if t.state != waiting {
+		return false
 	}
-	return g.latest
+	g.queue.remove(t)
+	t.state = ended
+	return true
 }
 
 func (g *Gate) viewLocked(now time.Time) View {
@@ -280,196 +403,47 @@ func (g *Gate) viewLocked(now time.Time) View {
 	return v
 }
 
-// Reconfigure changes everything but mode and watcher at once, from the next decision
-// on, or nothing when c makes no sense. Nothing that runs or waits is touched:
-// more permits are granted to those who wait; fewer are taken from nobody.
-func (g *Gate) Reconfigure(now time.Time, c Config) error {
-	c.Mode = Enforce // any valid one
-	if err := c.validate(); err != nil {
-		return err
+// admitLocked asks the policy whether to admit a task.
+func (g *Gate) admitLocked(v View, t Task) Verdict {
+	if g.bypassing.Load() {
+		return Verdict{}
 	}
-	g.update(now, func() {
-		c.Mode = g.settings.Mode
-		g.settings = c
-		if !g.estimate.Measured {
-			g.estimate.Mean = c.AssumedService
-		}
-	})
-	return nil
+	defer g.recoverPolicyLocked()
+	return g.settings.Policy.Admit(v, t)
 }
 
-// SetMode changes what the policy's word counts for, from the next offer on,
-// and returns the mode before. Nothing that runs or waits is touched: those who
-// came in under another mode are served, even if their deadline passes. Only
-// DropOverdue takes that back.
-func (g *Gate) SetMode(now time.Time, m Mode) Mode {
-	if m == PassThrough {
-		g.bypassing.Store(true) // whoever has the lock before us does not ask the policy any more
+// dispatchReasonLocked asks the policy about a task that was admitted earlier.
+func (g *Gate) dispatchReasonLocked(v View, t *Ticket) Reason {
+	if g.bypassing.Load() || t.seq < g.grandfatheredBelow {
+		return ReasonNone
 	}
-	var before Mode
-	g.update(now, func() {
-		if before = g.settings.Mode; before != m {
-			g.settings.Mode, g.grandfatheredBelow = m, g.seq
-		}
-		g.bypassing.Store(m == PassThrough)
-	})
-	return before
+	defer g.recoverPolicyLocked()
+	return g.settings.Policy.Dispatch(v, t.task)
 }
 
-// Drain turns away everybody who waits, and from now on everybody who comes,
-// with ReasonDraining. Those who run are left to finish.
-func (g *Gate) Drain(now time.Time) {
-	done := g.drain(now)
-	done.notify()
-}
-
-func (g *Gate) drain(now time.Time) wakeList {
-	now = g.lock(now)
-	defer g.mu.Unlock()
-	g.draining = true
-	var done wakeList
-	for t := g.queue.front(); t != nil; t = g.queue.front() {
-		v := g.viewLocked(now)
-		g.notifyStepLocked(now, t, StepDequeued)
-		g.dequeueLocked(t)
-		done.add(t, refuse(Verdict{ReasonDraining, v.DrainTime(v.Depth)}, t.task.JitterSeed).Refusal)
+// recoverPolicyLocked is deferred around calls of the policy. After a panic the
+// caller returns its zero value: the gate fails open, and the task is admitted and
+// dispatched as in mode passthrough.
+func (g *Gate) recoverPolicyLocked() {
+	value := recover()
+	if value == nil {
+		return
 	}
-	return done
-}
-
-// Overdue returns how many of those who wait can no longer end in time, and how
-// long it takes until all who wait have been granted a permit, both at the
-// observed rate of service.
-func (g *Gate) Overdue(now time.Time) (n int, drain time.Duration) {
-	now = g.lock(now)
-	defer g.mu.Unlock()
-	v := g.viewLocked(now)
-	for range g.overdueLocked(v) {
-		n++
-	}
-	return n, v.DrainTime(v.Depth)
-}
-
-// DropOverdue turns away those who wait and can no longer end in time, and
-// returns how many they were. It is for the return from a mode in which
-// deadlines did not count.
-func (g *Gate) DropOverdue(now time.Time) int {
-	n, done := g.dropOverdue(now)
-	done.notify()
-	return n
-}
-
-func (g *Gate) dropOverdue(now time.Time) (int, wakeList) {
-	now = g.lock(now)
-	defer g.mu.Unlock()
-	v := g.viewLocked(now)
-	var done wakeList
-	overdue := slices.Collect(g.overdueLocked(v))
-	for _, t := range overdue {
-		reason := ReasonDeadlineUnmeetable
-		if t.task.pastDeadline(v.Now) {
-			reason = ReasonDeadlinePassed
-		}
-		g.notifyStepLocked(v.Now, t, StepDequeued)
-		g.dequeueLocked(t)
-		done.add(t, refuse(Verdict{reason, v.DrainTime(g.queue.depth)}, t.task.JitterSeed).Refusal)
-	}
-	return len(overdue), done
-}
-
-// overdueLocked yields the waiting tickets whose projected end, behind those
-// that stay, is past their deadline.
-func (g *Gate) overdueLocked(v View) iter.Seq[*Ticket] {
-	return func(yield func(*Ticket) bool) {
-		stay := 0
-		for t := range g.queue.all() {
-			end := v.Now.Add(v.DrainTime(stay + 1)).Add(v.Service.Mean)
-			if t.task.Deadline.IsZero() || !end.After(t.task.Deadline) {
-				stay++
-			} else if !yield(t) {
-				return
-			}
-		}
+	if g.pendingPanics.Count++; g.pendingPanics.Count == 1 {
+		g.pendingPanics.Value, g.pendingPanics.Stack = value, debug.Stack()
+		g.panicked.Store(true)
 	}
 }
 
-// update changes a setting and grants what the change has made possible.
-func (g *Gate) update(now time.Time, change func()) {
-	done := func() wakeList {
-		now := g.lock(now)
-		defer g.mu.Unlock()
-		change()
-		return g.applyChangeLocked(now)
-	}()
-	done.notify()
-}
-
-func (g *Gate) applyChangeLocked(now time.Time) wakeList {
-	if g.pauseExpiredLocked(now) {
-		g.pausedUntil = time.Time{}
-	}
-	g.notifyLimitsLocked()
-	done := g.grantWaitingLocked(now)
-	g.cached.store(g.snapshotLocked(now))
-	return done
-}
-
-// Pause hands out no permit before until: for maintenance of the endpoint. Those
-// who run are left to finish, and those who come wait, or are turned away, by
-// the ordinary rules, as if all permits were out. It ends by itself with the
-// first call on the gate at until or later, reading a Snapshot included, and
-// earlier with Resume. Pausing again replaces the end; an end that is not after
-// now is a Resume.
-func (g *Gate) Pause(now, until time.Time) {
-	g.update(now, func() { g.pausedUntil = until })
-}
-
-// Resume ends a pause, if there is one, and grants to those who waited for it.
-func (g *Gate) Resume(now time.Time) {
-	g.update(now, func() { g.pausedUntil = time.Time{} })
-}
-
-// lock takes the lock and returns the time that counts: now, or the latest time
-// seen if that is later. If a pause has come to its end, those who waited for it
-// have been granted to before it returns, whatever the caller is about to do.
-func (g *Gate) lock(now time.Time) time.Time {
-	for {
-		g.mu.Lock()
-		now = g.advanceLocked(now)
-		if !g.pauseExpiredLocked(now) {
-			return now
-		}
-		g.endPauseAndUnlock(now)
-	}
-}
-
-func (g *Gate) endPauseAndUnlock(now time.Time) {
-	done := func() wakeList {
-		defer g.mu.Unlock()
-		return g.applyChangeLocked(now)
-	}()
-	done.notify()
-}
-
-func (g *Gate) pauseExpiredLocked(now time.Time) bool {
-	return !g.pausedUntil.IsZero() && !now.Before(g.pausedUntil)
-}
-
-// hasPermitLocked says whether there is a permit to hand out.
-func (g *Gate) hasPermitLocked() bool {
-	return g.pausedUntil.IsZero() && g.inFlight < g.settings.Workers
-}
-
-// PanicReport is what a policy did instead of deciding. The gate fails open: the task
-// in question comes in and is dispatched as in mode passthrough.
+// PanicReport describes panics of the policy that the gate has caught.
 type PanicReport struct {
-	Count int    // since the last call of Panics
+	Count int    // since the last call of TakePanics
 	Value any    // of the first of them
 	Stack []byte // of the first of them
 }
 
 // TakePanics returns the panics of the policy that were caught since the last call.
-// When there was none, it costs no lock.
+// If there were none, it does not take the lock.
 func (g *Gate) TakePanics() PanicReport {
 	if !g.panicked.Load() {
 		return PanicReport{}
@@ -480,39 +454,4 @@ func (g *Gate) TakePanics() PanicReport {
 	g.pendingPanics = PanicReport{}
 	g.panicked.Store(false)
 	return p
-}
-
-func (g *Gate) recordPanicLocked(value any) {
-	if g.pendingPanics.Count++; g.pendingPanics.Count == 1 {
-		g.pendingPanics.Value, g.pendingPanics.Stack = value, debug.Stack()
-		g.panicked.Store(true)
-	}
-}
-
-// admitLocked asks the policy about a task that wants to come in.
-func (g *Gate) admitLocked(v View, t Task) (verdict Verdict) {
-	if g.bypassing.Load() {
-		return Verdict{}
-	}
-	defer func() {
-		if value := recover(); value != nil {
-			g.recordPanicLocked(value)
-			verdict = Verdict{}
-		}
-	}()
-	return g.settings.Policy.Admit(v, t)
-}
-
-// dispatchReasonLocked asks the policy about a task that came in earlier.
-func (g *Gate) dispatchReasonLocked(v View, t *Ticket) (reason Reason) {
-	if g.bypassing.Load() || t.seq < g.grandfatheredBelow {
-		return ReasonNone
-	}
-	defer func() {
-		if value := recover(); value != nil {
-			g.recordPanicLocked(value)
-			reason = ReasonNone
-		}
-	}()
-	return g.settings.Policy.Dispatch(v, t.task)
 }

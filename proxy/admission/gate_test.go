@@ -99,7 +99,7 @@ func TestEverythingCancelled(t *testing.T) {
 	}
 	for i, v := range all {
 		if len(v.received) != 0 {
-			t.Errorf("task %d was told %v though it had left", i, v.received)
+			t.Errorf("task %d received %v though it had left", i, v.received)
 		}
 	}
 }
@@ -134,10 +134,10 @@ func TestCancelFreesQueuePosition(t *testing.T) {
 	g.Release(at(4*time.Second), running.Ticket, admission.Served)
 	stays.wantReason(t, admission.ReasonNone)
 	if len(gone.received) != 0 {
-		t.Fatalf("who had left was told %v", gone.received)
+		t.Fatalf("a cancelled waiter received %v", gone.received)
 	}
 	if g.Release(at(5*time.Second), gone.Ticket, admission.Served) {
-		t.Fatal("who had left gave back a permit")
+		t.Fatal("a cancelled task released a permit")
 	}
 }
 
@@ -298,7 +298,7 @@ func TestMemoryIsFiniteInEveryMode(t *testing.T) {
 			t.Fatalf("%s: %s", m, bad)
 		}
 		if want := m == admission.Observe; (v.ObservedReason == admission.ReasonQueueAge) != want {
-			t.Fatalf("%s: would have said %q", m, v.ObservedReason)
+			t.Fatalf("%s: would have refused for %q", m, v.ObservedReason)
 		}
 		wantGauges(t, g, 30*time.Second, 1, 5, 30*time.Second)
 	}
@@ -336,7 +336,7 @@ func TestModesAtTheDeadline(t *testing.T) {
 	}
 }
 
-// TestSetModeKeepsTasks: a change of mode or policy tells nobody
+// TestSetModeKeepsTasks: a change of mode or policy notifies no waiter
 // anything; it counts from the next decision on.
 func TestSetModeKeepsTasks(t *testing.T) {
 	g := newGate(t, admission.Config{})
@@ -447,7 +447,7 @@ func TestReconfigureChangesAllOrNothing(t *testing.T) {
 	}
 }
 
-// wantPaused checks until when a gate says that it is paused, as time on the
+// wantPaused checks until when a gate is paused, as time on the
 // virtual clock; 0: it is not.
 func wantPaused(t *testing.T, g *admission.Gate, now, until time.Duration) {
 	t.Helper()
@@ -460,8 +460,8 @@ func wantPaused(t *testing.T, g *admission.Gate, now, until time.Duration) {
 	}
 }
 
-// TestPauseGrantsNoPermit: who runs ends, who comes waits though permits are
-// free, and Resume lets them in, oldest first.
+// TestPauseGrantsNoPermit: running tasks end, new ones wait though permits are
+// free, and Resume grants to them, oldest first.
 func TestPauseGrantsNoPermit(t *testing.T) {
 	g := newGate(t, admission.Config{Workers: 2})
 	running := offer(g, 0, admission.Task{})
@@ -502,7 +502,7 @@ func TestPausedPoolRefusesByTheRules(t *testing.T) {
 	offer(g, 0, admission.Task{}).wantReason(t, admission.ReasonMemory)
 }
 
-// TestPauseEndsByItself: the first call at the end of it lets those in who
+// TestPauseEndsByItself: the first call at its end grants to the tasks that
 // waited, whatever call it is, and before it is dealt with itself.
 func TestPauseEndsByItself(t *testing.T) {
 	for name, call := range map[string]func(*admission.Gate, time.Time, *admission.Ticket){
@@ -567,7 +567,7 @@ func TestOverdueCountsThePause(t *testing.T) {
 	hopeless.wantReason(t, admission.ReasonDeadlineUnmeetable)
 }
 
-// panickingPolicy is a policy that panics where it is told to.
+// panickingPolicy is a policy that panics where it is configured to.
 type panickingPolicy struct {
 	admission.Threshold
 	admit, dispatch *bool
@@ -582,12 +582,12 @@ func (p panickingPolicy) Admit(v admission.View, t admission.Task) admission.Ver
 
 func (p panickingPolicy) Dispatch(v admission.View, t admission.Task) admission.Reason {
 	if *p.dispatch {
-		panic("lost my nerve")
+		panic("policy failed")
 	}
 	return defaultThreshold.Dispatch(v, t)
 }
 
-// TestPanicInAdmitAdmits: whoever the policy cannot decide about comes in as
+// TestPanicInAdmitAdmits: a task that the policy fails to decide about is admitted as
 // in mode passthrough, within the bound on memory.
 func TestPanicInAdmitAdmits(t *testing.T) {
 	for _, m := range []admission.Mode{admission.Enforce, admission.Observe} {
@@ -605,7 +605,7 @@ func TestPanicInAdmitAdmits(t *testing.T) {
 			t.Fatalf("caught %d, first %v\n%s", p.Count, p.Value, p.Stack)
 		}
 		if p := g.TakePanics(); p.Count != 0 || p.Value != nil || p.Stack != nil {
-			t.Fatalf("told twice: %+v", p)
+			t.Fatalf("reported twice: %+v", p)
 		}
 	}
 }
@@ -628,7 +628,7 @@ func TestPanicInDispatchDispatches(t *testing.T) {
 	}
 	waits.wantReason(t, admission.ReasonNone)
 	wantGauges(t, g, time.Minute, 1, 0, 0)
-	if p := g.TakePanics(); p.Count != 3 || p.Value != "lost my nerve" {
+	if p := g.TakePanics(); p.Count != 3 || p.Value != "policy failed" {
 		t.Fatalf("caught %d, first %v", p.Count, p.Value)
 	}
 }
@@ -670,7 +670,7 @@ type panickingMonitor struct {
 
 func (f *panickingMonitor) OnStep(time.Time, *admission.Ticket, admission.Step) {
 	if f.panics {
-		panic("fainted")
+		panic("monitor failed")
 	}
 }
 
@@ -748,7 +748,7 @@ func TestDropOverdue(t *testing.T) {
 	}
 }
 
-// reentrantWaiter is a waiter that calls back into the gate while it is being told.
+// reentrantWaiter is a waiter that calls back into the gate while it is notified.
 type reentrantWaiter struct {
 	g     *admission.Gate
 	d     admission.Decision
@@ -762,7 +762,7 @@ func (n *reentrantWaiter) Done(r admission.Refusal) {
 	n.g.SetMode(at(0), admission.Enforce)
 	n.g.SetPolicy(at(0), defaultThreshold)
 	if n.g.Cancel(at(0), n.d.Ticket) || n.g.Expire(at(0), n.d.Ticket) != (admission.Refusal{}) {
-		panic("still waits, though it was told that it does not")
+		panic("still waits after Done")
 	}
 	if r.Reason == admission.ReasonNone {
 		n.g.Start(at(0), n.d.Ticket)
@@ -770,8 +770,8 @@ func (n *reentrantWaiter) Done(r admission.Refusal) {
 	}
 }
 
-// TestWaiterMayCallTheGate: waiters are told outside the lock, so one that
-// calls back does not stop the gate, and everybody is told once, however the
+// TestWaiterMayCallTheGate: waiters are called outside the lock, so one that
+// calls back does not block the gate, and each is called once, however the
 // wait ended.
 func TestWaiterMayCallTheGate(t *testing.T) {
 	ways := map[string]func(*admission.Gate, *admission.Ticket){
@@ -793,7 +793,7 @@ func TestWaiterMayCallTheGate(t *testing.T) {
 			end(g, running.Ticket)
 			for i, n := range waiters {
 				if n.calls != 1 {
-					t.Errorf("waiter %d was told %d times", i, n.calls)
+					t.Errorf("waiter %d was called %d times", i, n.calls)
 				}
 			}
 			g.Release(at(0), running.Ticket, admission.Served)
@@ -804,7 +804,7 @@ func TestWaiterMayCallTheGate(t *testing.T) {
 	}
 }
 
-// TestTaskWithoutWaiter: who asks for nothing is told nothing.
+// TestTaskWithoutWaiter: a task without a Waiter is not notified.
 func TestTaskWithoutWaiter(t *testing.T) {
 	g := newGate(t, admission.Config{})
 	running := g.Offer(at(0), admission.Task{})

@@ -2,56 +2,56 @@ package admission
 
 import "time"
 
-// Monitor watches a gate, for a second opinion on what it refuses. Its methods
-// are called under the gate's lock, in the order in which things happen: they
-// must be quick, must not block, and must not call the gate.
+// Monitor observes a gate and checks its refusals independently. Its methods are
+// called under the gate's lock, in the order of events: they must be quick, must
+// not block, and must not call the gate.
 type Monitor interface {
-	// Changed says what holds from now on: at first, and after each change.
+	// OnLimits reports the current limits: initially, and after each change.
 	OnLimits(Limits)
-	// Saw says what became of a task.
+	// OnStep reports a step of a task.
 	OnStep(now time.Time, t *Ticket, s Step)
-	// Disputes is asked about each refusal at the door. It says what is wrong
-	// with it, "" if nothing is.
+	// CheckRefusal is called for each refusal of an arriving task by the policy. It
+	// returns the objection to it, "" if there is none.
 	CheckRefusal(now time.Time, c Class, r Reason) string
 }
 
-// Limits are what a Monitor cannot see for itself.
+// Limits are the settings that a Monitor cannot observe.
 type Limits struct {
 	Workers     int
 	Policy      Policy
-	PausedUntil time.Time // until when no permit is handed out; zero: the pool is not paused
+	PausedUntil time.Time // no permit is granted before; zero: the pool is not paused
 }
 
-// Step is what becomes of a task that came in.
+// Step is an event in the life of an admitted task.
 type Step uint8
 
 // The steps of a task.
 const (
 	StepQueued   Step = iota // it waits
 	StepGranted              // it has its permit
-	StepDequeued             // it was to leave the queue, if it waits
-	StepReleased             // its permit was to come back, if it has one
-	StepFinished             // whatever it did, it is over
+	StepDequeued             // it leaves the queue, if it waits
+	StepReleased             // it returns its permit, if it has one
+	StepFinished             // its owner is done with it
 )
 
-// Slot is a place on a ticket for the gate's Monitor, so that watching a task
-// costs no allocation. The gate does not look at it. It may be used in the
-// Monitor's methods only.
+// Slot is space on a ticket for the gate's Monitor, so that monitoring a task
+// costs no allocation. The gate does not read it. It may be used in the Monitor's
+// methods only.
 type Slot struct {
 	State      uint8
 	Since      time.Time
 	Prev, Next *Ticket
 }
 
-// Finish tells the gate's Monitor that the owner of t is done with it. It is for
-// owners to call at the very end, apart from Release and after it: a Monitor
-// that heard only of what Release does would lose the same permits as the gate.
+// Finish tells the gate's Monitor that the owner of t is done with it. Owners call
+// it at the very end, apart from Release and after it: a Monitor that learnt only
+// of what Release does would lose the same permits as the gate.
 func (g *Gate) Finish(now time.Time, t *Ticket) {
 	if g.monitor == nil {
 		return
 	}
 	now = g.lock(now)
-	defer g.mu.Unlock()
+	defer g.unlock()
 	g.notifyStepLocked(now, t, StepFinished)
 }
 
@@ -67,7 +67,7 @@ func (g *Gate) notifyLimitsLocked() {
 	}
 }
 
-// checkRefusalLocked returns what the Monitor has against a refusal.
+// checkRefusalLocked returns the Monitor's objection to a refusal.
 func (g *Gate) checkRefusalLocked(now time.Time, c Class, r Reason) string {
 	if g.monitor == nil {
 		return ""

@@ -8,8 +8,8 @@ import (
 	"headgate/proxy/admission"
 )
 
-// The driver is worth what it finds. Each mutant below is the gate with one
-// fault; a driver that let it pass would let the same fault pass in the gate.
+// These tests show what the driver finds. Each mutant below is the gate with one
+// fault; a driver that misses it would miss the same fault in the gate.
 
 // mutant is a gate with a wrong policy, or one behind a shim.
 type mutant struct {
@@ -20,23 +20,23 @@ type mutant struct {
 
 func mutants() map[string]mutant {
 	return map[string]mutant{
-		"age at the limit is refused":   {policy: agePolicy{limit: 25*time.Second - 1}, wantError: "offer: answered"},
-		"age over the limit comes in":   {policy: agePolicy{limit: 25*time.Second + 1}, wantError: "offer: answered"},
-		"depth at the limit is refused": {policy: depthPolicy{}, wantError: "offer: answered"},
-		"ages of classes are mixed":     {policy: mixedClassesPolicy{}, wantError: "offer: answered"},
-		"late work is dispatched":       {policy: noDispatchCheckPolicy{}, wantError: "told waiters"},
+		"age at the limit is refused":    {policy: agePolicy{limit: 25*time.Second - 1}, wantError: "offer: answered"},
+		"age over the limit is admitted": {policy: agePolicy{limit: 25*time.Second + 1}, wantError: "offer: answered"},
+		"depth at the limit is refused":  {policy: depthPolicy{}, wantError: "offer: answered"},
+		"ages of classes are mixed":      {policy: mixedClassesPolicy{}, wantError: "offer: answered"},
+		"late work is dispatched":        {policy: noDispatchCheckPolicy{}, wantError: "waiters received"},
 
-		"observe acts":                 {shim: func(g subject) subject { return wrongModeEnforcer{g, admission.Observe} }, wantError: "offer: answered"},
-		"pass-through acts":            {shim: func(g subject) subject { return wrongModeEnforcer{g, admission.PassThrough} }, wantError: "offer: answered"},
-		"a permit leaks":               {shim: func(g subject) subject { return &leakyRelease{subject: g} }, wantError: "release: "},
-		"a second release counts":      {shim: func(g subject) subject { return doubleRelease{g} }, wantError: "release: answered"},
-		"there is a permit too many":   {shim: func(g subject) subject { return extraPermit{g} }, wantError: "resize: "},
-		"the last in is the first out": {shim: func(g subject) subject { return lifo{g, new([]*lifoWaiter)} }, wantError: "told waiters"},
-		"a waiter is forgotten":        {shim: func(g subject) subject { return repeatDone{g, 0} }, wantError: "told waiters"},
-		"a waiter is told twice":       {shim: func(g subject) subject { return repeatDone{g, 2} }, wantError: "told waiters"},
-		"who left stays queued":        {shim: func(g subject) subject { return ignoreCancel{g} }, wantError: "leave: "},
-		"who is late stays queued":     {shim: func(g subject) subject { return ignoreExpiry{g} }, wantError: "expire: answered"},
-		"a drain lets people in":       {shim: func(g subject) subject { return ignoreDrain{g} }, wantError: "drain: "},
+		"observe acts":                  {shim: func(g subject) subject { return wrongModeEnforcer{g, admission.Observe} }, wantError: "offer: answered"},
+		"pass-through acts":             {shim: func(g subject) subject { return wrongModeEnforcer{g, admission.PassThrough} }, wantError: "offer: answered"},
+		"a permit leaks":                {shim: func(g subject) subject { return &leakyRelease{subject: g} }, wantError: "release: "},
+		"a second release counts":       {shim: func(g subject) subject { return doubleRelease{g} }, wantError: "release: answered"},
+		"one permit too many":           {shim: func(g subject) subject { return extraPermit{g} }, wantError: "resize: "},
+		"last in, first out":            {shim: func(g subject) subject { return lifo{g, new([]*lifoWaiter)} }, wantError: "waiters received"},
+		"a waiter is not called":        {shim: func(g subject) subject { return repeatDone{g, 0} }, wantError: "waiters received"},
+		"a waiter is called twice":      {shim: func(g subject) subject { return repeatDone{g, 2} }, wantError: "waiters received"},
+		"a cancelled task stays queued": {shim: func(g subject) subject { return ignoreCancel{g} }, wantError: "leave: "},
+		"an expired task stays queued":  {shim: func(g subject) subject { return ignoreExpiry{g} }, wantError: "expire: answered"},
+		"a draining gate admits":        {shim: func(g subject) subject { return ignoreDrain{g} }, wantError: "drain: "},
 	}
 }
 
@@ -45,7 +45,7 @@ func TestOracleCatchesMutants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			err := m.drive()
 			if err == nil || !strings.Contains(err.Error(), m.wantError) {
-				t.Fatalf("the driver said %v, want something with %q", err, m.wantError)
+				t.Fatalf("the driver reported %v, want something with %q", err, m.wantError)
 			}
 		})
 	}
@@ -81,7 +81,7 @@ func TestDriverChecksGrantOrder(t *testing.T) {
 	}
 	d.grant(&job{seq: 2})
 	if want := "task 2 got its permit after task 3"; d.orderError != want {
-		t.Fatalf("said %q, want %q", d.orderError, want)
+		t.Fatalf("reported %q, want %q", d.orderError, want)
 	}
 }
 
@@ -109,7 +109,7 @@ func (depthPolicy) Admit(v admission.View, t admission.Task) admission.Verdict {
 	return verdict
 }
 
-// mixedClassesPolicy lets old work of one class shut the other one out.
+// mixedClassesPolicy lets old work of one class refuse the other.
 type mixedClassesPolicy struct{ admission.Threshold }
 
 func (mixedClassesPolicy) Admit(v admission.View, t admission.Task) admission.Verdict {
@@ -120,7 +120,7 @@ func (mixedClassesPolicy) Admit(v admission.View, t admission.Task) admission.Ve
 	return defaultThreshold.Admit(v, t)
 }
 
-// noDispatchCheckPolicy looks at deadlines at the door only.
+// noDispatchCheckPolicy checks deadlines on arrival only.
 type noDispatchCheckPolicy struct{ admission.Threshold }
 
 func (noDispatchCheckPolicy) Admit(v admission.View, t admission.Task) admission.Verdict {
@@ -224,7 +224,7 @@ func (w *lifoWaiter) Done(r admission.Refusal) {
 	newest.Waiter.Done(r)
 }
 
-// ignoreCancel does not let go of who leaves.
+// ignoreCancel keeps cancelled tasks queued.
 type ignoreCancel struct{ subject }
 
 func (ignoreCancel) Cancel(_ time.Time, t *admission.Ticket) bool { return t.Queued() == 0 }

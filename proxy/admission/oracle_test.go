@@ -7,7 +7,7 @@ import (
 	"headgate/proxy/admission"
 )
 
-// The oracle is the gate once more, as plainly as it can be said: slices, linear
+// The oracle is the gate once more, written as plainly as possible: slices, linear
 // scans, no sharing of code with the package under test. It was written from
 // the article's rule ("refuse when the oldest queued task is older than
 // 25 s, or when in flight equals workers and depth is more than 2 x workers")
@@ -38,7 +38,7 @@ type rule struct {
 	dispatch func(*oracle, *job) admission.Reason
 }
 
-// noneRule is the policy that lets everybody in.
+// noneRule is the policy that admits every task.
 func noneRule() rule {
 	yes := func(*oracle, *job) admission.Reason { return admission.ReasonNone }
 	return rule{policy: admission.None{}, admit: yes, dispatch: yes}
@@ -69,7 +69,7 @@ func thresholdRule(age time.Duration, multiple int) rule {
 	}
 }
 
-// oracle is the state of a gate: who waits and who runs, oldest first.
+// oracle is the state of a gate: waiting and running jobs, oldest first.
 type oracle struct {
 	rule         rule
 	mode         admission.Mode
@@ -77,14 +77,14 @@ type oracle struct {
 	limit        int
 	draining     bool
 	bypassing    bool      // for pass-through: the policy is not asked any more
-	pausedUntil  time.Time // until when nobody gets a permit, zero if the pool is not paused
+	pausedUntil  time.Time // no permit is granted before, zero if the pool is not paused
 	pauseWakeups []wakeup  // what waiters heard because a pause had come to its end
 	now          time.Time
 	waiting      []*job
 	running      []*job
 }
 
-// wakeup is what one waiter was told.
+// wakeup is what one waiter received.
 type wakeup struct {
 	seq    int
 	reason admission.Reason
@@ -111,7 +111,7 @@ func (o *oracle) advanceTo(at time.Time) {
 	}
 }
 
-// full says whether everybody who comes has to wait.
+// full reports whether an arriving job has to wait.
 func (o *oracle) full() bool { return !o.pausedUntil.IsZero() || len(o.running) >= o.workers }
 
 // pause hands out no permit before until, or again from now on if that is not ahead.
@@ -134,7 +134,7 @@ func (o *oracle) oldest(kind func(*job) bool) time.Duration {
 	return age
 }
 
-// offer says what becomes of j.
+// offer decides about j.
 func (o *oracle) offer(at time.Time, j *job) answer {
 	o.advanceTo(at)
 	j.arrived = o.now
@@ -142,12 +142,12 @@ func (o *oracle) offer(at time.Time, j *job) answer {
 		return answer{reason: admission.ReasonDraining}
 	}
 	a := answer{ticket: true}
-	if said := o.rule.admit(o, j); said != admission.ReasonNone {
+	if reason := o.rule.admit(o, j); reason != admission.ReasonNone {
 		switch o.mode {
 		case admission.Enforce:
-			return answer{reason: said}
+			return answer{reason: reason}
 		case admission.Observe:
-			a.would = said
+			a.would = reason
 		}
 	}
 	switch {
@@ -162,21 +162,21 @@ func (o *oracle) offer(at time.Time, j *job) answer {
 	return a
 }
 
-// start says whether a running job may still go upstream.
+// start decides whether a running job may still go upstream.
 func (o *oracle) start(at time.Time, j *job) (answer, []wakeup) {
 	o.advanceTo(at)
 	if !slices.Contains(o.running, j) {
 		return answer{ticket: true}, nil
 	}
-	said := o.dispatch(j)
+	reason := o.dispatch(j)
 	switch {
-	case said == admission.ReasonNone || o.mode == admission.PassThrough:
+	case reason == admission.ReasonNone || o.mode == admission.PassThrough:
 		return answer{ticket: true}, nil
 	case o.mode == admission.Observe:
-		return answer{ticket: true, would: said}, nil
+		return answer{ticket: true, would: reason}, nil
 	}
 	o.running = without(o.running, j)
-	return answer{reason: said}, o.grantFree()
+	return answer{reason: reason}, o.grantFree()
 }
 
 // release gives the permit of j back, if it has one.
@@ -205,11 +205,11 @@ func (o *oracle) expire(at time.Time, j *job) answer {
 	if o.mode != admission.Enforce || !slices.Contains(o.waiting, j) {
 		return answer{}
 	}
-	said := o.dispatch(j)
-	if said != admission.ReasonNone {
+	reason := o.dispatch(j)
+	if reason != admission.ReasonNone {
 		o.waiting = without(o.waiting, j)
 	}
-	return answer{reason: said}
+	return answer{reason: reason}
 }
 
 // resize changes the number of permits; fewer than one is refused.
@@ -222,7 +222,7 @@ func (o *oracle) resize(at time.Time, workers int) (answer, []wakeup) {
 	return answer{ok: true}, o.grantFree()
 }
 
-// drain turns everybody away who waits.
+// drain refuses all waiting jobs.
 func (o *oracle) drain(at time.Time) []wakeup {
 	o.advanceTo(at)
 	o.draining = true
@@ -234,16 +234,16 @@ func (o *oracle) drain(at time.Time) []wakeup {
 	return out
 }
 
-// grantFree hands free permits to those who wait, oldest first, and turns away
+// grantFree grants free permits to waiting jobs, oldest first, and drops
 // whom the policy will not dispatch any more.
 func (o *oracle) grantFree() []wakeup {
 	var out []wakeup
 	for len(o.waiting) > 0 && !o.full() {
 		head := o.waiting[0]
 		o.waiting = o.waiting[1:]
-		said := o.dispatch(head)
-		if o.mode == admission.Enforce && said != admission.ReasonNone {
-			out = append(out, wakeup{head.seq, said})
+		reason := o.dispatch(head)
+		if o.mode == admission.Enforce && reason != admission.ReasonNone {
+			out = append(out, wakeup{head.seq, reason})
 			continue
 		}
 		o.run(head)
@@ -252,7 +252,7 @@ func (o *oracle) grantFree() []wakeup {
 	return out
 }
 
-// dispatch says what the policy has against serving j now: nothing, if j came in
+// dispatch returns the policy's reason not to serve j now: none, if j was admitted
 // under another mode.
 func (o *oracle) dispatch(j *job) admission.Reason {
 	if j.grandfathered || o.bypassing {

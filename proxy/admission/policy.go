@@ -6,34 +6,34 @@ import (
 	"time"
 )
 
-// Policy decides who comes in. It is called under the gate's lock: it must be
-// pure, quick, and must not keep the View. How to add one is in
-// docs/adding-a-policy.md.
+// Policy decides which tasks are admitted. It is called under the gate's lock: it
+// must be pure and quick, and must not keep the View. docs/adding-a-policy.md
+// explains how to add one.
 type Policy interface {
-	// Name is the word that settings use for the policy.
+	// Name is the policy's name in the settings.
 	Name() string
-	// Admit decides about a task that asks to come in.
+	// Admit decides about an arriving task.
 	Admit(View, Task) Verdict
-	// Dispatch decides once more about a task that came in earlier, when it
-	// takes its permit and again just before it goes upstream.
+	// Dispatch decides once more about an admitted task, when it takes its permit
+	// and again just before it goes upstream.
 	Dispatch(View, Task) Reason
 }
 
-// Verdict is what a policy says of a task that asks to come in.
+// Verdict is a policy's decision about an arriving task.
 type Verdict struct {
-	Reason Reason        // ReasonNone: come in
-	Wait   time.Duration // when refused: in how long it would be let in, as far as can be seen
+	Reason Reason        // ReasonNone: admitted
+	Wait   time.Duration // when refused: the projected time until it would be admitted
 }
 
-// View is what a policy sees of the gate. At Admit the task in question is not
-// counted yet; at Dispatch it is still counted where it is, in Depth or InFlight.
+// View is a policy's view of the gate. At Admit the task in question is not
+// counted yet; at Dispatch it is still counted, in Depth or InFlight.
 type View struct {
 	Now       time.Time
 	Workers   int // N
 	InFlight  int // permits out; above N only after N was lowered, at least N while the pool is paused
 	Depth     int // tasks waiting
 	Service   Service
-	PauseLeft time.Duration // for how long no permit will be handed out; 0: the pool is not paused
+	PauseLeft time.Duration // for how long no permit will be granted; 0: the pool is not paused
 
 	queue *queue
 }
@@ -41,53 +41,52 @@ type View struct {
 // OldestAge returns the age of the oldest waiting task of a class, 0 if none waits.
 func (v View) OldestAge(c Class) time.Duration { return v.queue.oldestAge(c, v.Now) }
 
-// DrainTime returns how long it takes, at the observed rate of service, until k of
-// the waiting tasks have been granted a permit.
+// DrainTime returns how long it takes, at the observed service rate, until k of the
+// waiting tasks have been granted a permit.
 func (v View) DrainTime(k int) time.Duration {
 	k += max(v.InFlight-v.Workers, 0)
 	return seconds(v.PauseLeft.Seconds() + float64(max(k, 0))*v.Service.Mean.Seconds()/float64(v.Workers))
 }
 
-// waitingOf yields the waiting tasks of a class, first to be served first: its
-// place in the whole queue, counted from 1, and its age.
+// waitingOf yields the waiting tasks of a class in service order: the position in
+// the whole queue, counted from 1, and the age.
 func (v View) waitingOf(c Class) iter.Seq2[int, time.Duration] {
 	return func(yield func(int, time.Duration) bool) {
-		place, last := 0, v.queue.lists[c].back
+		position, last := 0, v.queue.lists[c].back
 		for t := range v.queue.all() {
-			place++
-			if t.task.Class == c && !yield(place, v.Now.Sub(t.offered)) || t == last {
+			position++
+			if t.task.Class == c && !yield(position, v.Now.Sub(t.offered)) || t == last {
 				return
 			}
 		}
 	}
 }
 
-// None is the policy that lets everybody in: what there was before the gate.
+// None is the policy that admits every task.
 type None struct{}
 
 // Name returns "none".
 func (None) Name() string { return "none" }
 
-// Admit always says yes.
+// Admit admits every task.
 func (None) Admit(View, Task) Verdict { return Verdict{} }
 
-// Dispatch always says yes, deadline or not.
+// Dispatch dispatches every task, whatever its deadline.
 func (None) Dispatch(View, Task) Reason { return ReasonNone }
 
 // Threshold is the article's rule: refuse when the oldest queued task is older
 // than MaxQueueAge, or when all permits are out and more than
 // DepthMultiple × workers tasks are queued.
 //
-// It looks at a task only when it comes in. What was let in goes on ageing, so
-// some admitted work is late when the mean service time is not well under the
-// SLO; a task whose own deadline has passed leaves before it costs the
-// upstream anything.
+// It applies to arriving tasks only. Admitted tasks go on ageing, so some of them
+// are late when the mean service time is not well under the SLO; a task whose own
+// deadline has passed is removed before it costs the upstream anything.
 type Threshold struct {
 	MaxQueueAge   time.Duration // above this age of the oldest queued task of the class, refuse
 	DepthMultiple int           // above this many queued tasks per worker, refuse
 }
 
-// NewThreshold returns the policy, or says which of its numbers makes no sense.
+// NewThreshold returns the policy, or a *FieldError for an invalid number.
 func NewThreshold(maxQueueAge time.Duration, depthMultiple int) (Threshold, error) {
 	if maxQueueAge <= 0 {
 		return Threshold{}, &FieldError{Field: "max_queue_age", Message: fmt.Sprintf("must be above 0, is %s", maxQueueAge)}
@@ -115,7 +114,7 @@ func (p Threshold) Admit(v View, t Task) Verdict {
 	return Verdict{}
 }
 
-// Dispatch turns away what is too late already.
+// Dispatch refuses a task whose deadline has passed.
 func (p Threshold) Dispatch(v View, t Task) Reason {
 	if t.pastDeadline(v.Now) {
 		return ReasonDeadlinePassed
@@ -125,14 +124,14 @@ func (p Threshold) Dispatch(v View, t Task) Reason {
 
 // untilBelowMaxAge projects when the oldest waiting task of the class will be no
 // older than MaxQueueAge: tasks leave one by one at the observed rate while the
-// others go on ageing. It looks no further than Retry-After can tell.
+// others go on ageing. It projects no further than Retry-After can express.
 func (p Threshold) untilBelowMaxAge(v View, c Class) time.Duration {
-	var wait time.Duration // until those of the class that are too old have left
-	for place, age := range v.waitingOf(c) {
+	var wait time.Duration // until the tasks of the class that are too old have left
+	for position, age := range v.waitingOf(c) {
 		if wait >= maxProjection || age+wait <= p.MaxQueueAge {
 			break
 		}
-		wait = v.DrainTime(place)
+		wait = v.DrainTime(position)
 	}
 	return wait
 }

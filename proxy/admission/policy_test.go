@@ -128,12 +128,12 @@ func TestNewThreshold(t *testing.T) {
 	}
 }
 
-// wantField checks that err names a setting and says what would be right.
+// wantField checks that err names a setting and names the valid values.
 func wantField(t *testing.T, err error, field string) {
 	t.Helper()
 	var f *admission.FieldError
 	if !errors.As(err, &f) || f.Field != field || len(f.Message) < len("must ") || f.Message[:5] != "must " {
-		t.Fatalf("error is %v, want one about %s that says what it must be", err, field)
+		t.Fatalf("error is %v, want one about %s with the valid values", err, field)
 	}
 	if got, want := err.Error(), f.Field+": "+f.Message; got != want {
 		t.Fatalf("error reads %q, want %q", got, want)
@@ -141,7 +141,7 @@ func wantField(t *testing.T, err error, field string) {
 }
 
 // TestDeadlinePassedIsOneReason: wherever a deadline passes before the task
-// goes upstream, the reason is the same, the permit free, and nobody told twice.
+// goes upstream, the reason is the same, the permit free, and no waiter is called twice.
 func TestDeadlinePassedIsOneReason(t *testing.T) {
 	const deadline = 10 * time.Second
 	task := admission.Task{Deadline: at(deadline)}
@@ -170,7 +170,7 @@ func TestDeadlinePassedIsOneReason(t *testing.T) {
 			}
 			wantGauges(t, g, late, 1, 0, 0)
 			if len(v.received) != 0 {
-				t.Fatalf("also told %v", v.received)
+				t.Fatalf("also received %v", v.received)
 			}
 		})
 		t.Run("when a permit came, "+name, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestDeadlineAhead(t *testing.T) {
 	v.wantReason(t, admission.ReasonNone)
 }
 
-// TestStartRefusesOnlyWhoRuns: in any state but running, Start says nothing and
+// TestStartRefusesOnlyWhoRuns: in any state but running, Start refuses nothing and
 // changes nothing.
 func TestStartRefusesOnlyWhoRuns(t *testing.T) {
 	g := newGate(t, admission.Config{})

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// queue holds waiting tickets: one doubly linked list a class, so that leaving
-// costs the same wherever a ticket stands, served in the order of arrival
+// queue holds waiting tickets in one doubly linked list for each class, so that
+// removal costs the same at every position. It is served in the order of arrival
 // across classes.
 type queue struct {
 	lists [numClasses]list
@@ -43,10 +43,8 @@ func (q *queue) remove(t *Ticket) {
 	q.depth--
 }
 
-// front returns the ticket to serve next, nil if nobody waits.
-func (q *queue) front() *Ticket {
-	return earliest(q.heads())
-}
+// front returns the ticket to serve next, nil if the queue is empty.
+func (q *queue) front() *Ticket { return earliest(q.heads()) }
 
 func (q *queue) heads() [numClasses]*Ticket {
 	var h [numClasses]*Ticket
@@ -87,8 +85,8 @@ func (q *queue) oldestAge(c Class, now time.Time) time.Duration {
 	return 0
 }
 
-// wakeList chains the tickets whose wait ended under the lock, so that their
-// waiters can be called after it, in order and without an allocation.
+// wakeList chains tickets whose wait has ended, so that their waiters can be
+// called after unlocking, in order and without an allocation.
 type wakeList struct{ first, last *Ticket }
 
 func (s *wakeList) add(t *Ticket, r Refusal) {

@@ -2,5 +2,5 @@
 
 package admission_test
 
-// raceEnabled says whether the race detector slows this binary down.
+// raceEnabled reports whether the race detector slows this binary down.
 const raceEnabled = true

@@ -2,25 +2,25 @@ package admission
 
 import "time"
 
-// Bounds of Retry-After. 1 and 60 are what every known client obeys: 0 makes
-// some retry at once, more than 60 makes others ignore it or give up.
+// Bounds of Retry-After. Every known client obeys 1 to 60: 0 makes some retry at
+// once, more than 60 makes others ignore it or give up.
 const (
 	minRetry       = time.Second
 	maxRetry       = 60 * time.Second
-	maxProjection  = 45 * time.Second // longer projections are all treated as this one
-	minRetrySpread = 2 * time.Second  // over which even the shortest projection is spread
+	maxProjection  = 45 * time.Second // longer projections count as this one
+	minRetrySpread = 2 * time.Second  // the shortest projection is spread over this time
 )
 
-// retryAfter turns a projected wait into what the caller is told: whole
-// seconds, never before the projection (as far as the cap allows), spread
-// upwards by a third of it, so that callers refused together do not come back
-// together. From 45 s on, that is 45 to 60 s.
-func retryAfter(wait time.Duration, spread uint64) time.Duration {
+// retryAfter turns a projected wait into a Retry-After: whole seconds, never
+// before the projection (as far as the cap allows), spread upwards by a third of
+// it, so that callers refused together do not return together. From 45 s on, that
+// is 45 to 60 s.
+func retryAfter(wait time.Duration, jitterSeed uint64) time.Duration {
 	wait = min(max(wait, 0), maxProjection)
 	low := max(ceilSecond(wait), minRetry)
 	high := min(ceilSecond(wait+max(wait/3, minRetrySpread)), maxRetry)
 	choices := uint64((high-low)/time.Second) + 1
-	return low + time.Duration(splitMix64(spread)%choices)*time.Second
+	return low + time.Duration(splitMix64(jitterSeed)%choices)*time.Second
 }
 
 func ceilSecond(d time.Duration) time.Duration {

@@ -18,25 +18,25 @@ func newGateWithProjection(t *testing.T, d time.Duration) *admission.Gate {
 	return g
 }
 
-// retryAfterCounts counts the seconds that callers are told at a projected wait.
+// retryAfterCounts counts the seconds that callers get for a projected wait.
 func retryAfterCounts(t *testing.T, d time.Duration, callers int) map[int]int {
 	t.Helper()
 	g := newGateWithProjection(t, d)
-	told := map[int]int{}
+	counts := map[int]int{}
 	for caller := range callers {
 		r := g.Refuse(at(0), admission.ReasonQueueDepth, uint64(caller))
 		if bad := refusalDefect(r); bad != "" {
 			t.Fatalf("projected %s, caller %d: %s", d, caller, bad)
 		}
-		told[int(r.RetryAfter/time.Second)]++
+		counts[int(r.RetryAfter/time.Second)]++
 	}
-	return told
+	return counts
 }
 
-// retryAfterRange returns the least and the most seconds that anybody was told.
-func retryAfterRange(told map[int]int) (least, most int) {
+// retryAfterRange returns the least and the most seconds that any caller got.
+func retryAfterRange(counts map[int]int) (least, most int) {
 	least = math.MaxInt
-	for s := range told {
+	for s := range counts {
 		least, most = min(least, s), max(most, s)
 	}
 	return least, most
@@ -67,7 +67,7 @@ func TestRetryAfterSpan(t *testing.T) {
 		t.Run(tt.projected.String(), func(t *testing.T) {
 			least, most := retryAfterRange(retryAfterCounts(t, tt.projected, 2000))
 			if least != tt.least || most != tt.most {
-				t.Fatalf("callers are told %d to %d s, want %d to %d", least, most, tt.least, tt.most)
+				t.Fatalf("callers got %d to %d s, want %d to %d", least, most, tt.least, tt.most)
 			}
 		})
 	}
@@ -78,45 +78,45 @@ func TestRetryAfterSpan(t *testing.T) {
 func TestRetryAfterIsEven(t *testing.T) {
 	const callers = 32_000
 	for _, projected := range []time.Duration{0, 9 * time.Second, 45 * time.Second, time.Hour} {
-		told := retryAfterCounts(t, projected, callers)
-		fair := callers / len(told)
-		for s, n := range told {
+		counts := retryAfterCounts(t, projected, callers)
+		fair := callers / len(counts)
+		for s, n := range counts {
 			if n < fair*9/10 || n > fair*11/10 {
-				t.Errorf("projected %s: %d of %d callers are told %d s, want about %d", projected, n, callers, s, fair)
+				t.Errorf("projected %s: %d of %d callers got %d s, want about %d", projected, n, callers, s, fair)
 			}
 		}
-		if len(told) < 2 {
-			t.Errorf("projected %s: all callers are told the same", projected)
+		if len(counts) < 2 {
+			t.Errorf("projected %s: all callers got the same value", projected)
 		}
 	}
 }
 
 // TestRetryAfterGrows shows that a longer wait never brings a caller's span
-// forward, and that nobody is sent back before the projection.
+// forward, and that no caller is sent back before the projection.
 func TestRetryAfterGrows(t *testing.T) {
 	lastLeast, lastMost := 0, 0
 	for ms := 0; ms <= 70_000; ms += 700 {
 		projected := time.Duration(ms) * time.Millisecond
 		least, most := retryAfterRange(retryAfterCounts(t, projected, 300))
 		if least < lastLeast || most < lastMost {
-			t.Fatalf("projected %s: told %d to %d s, after %d to %d for less", projected, least, most, lastLeast, lastMost)
+			t.Fatalf("projected %s: got %d to %d s, after %d to %d for less", projected, least, most, lastLeast, lastMost)
 		}
 		if early := time.Duration(least) * time.Second; early < min(projected, 45*time.Second) {
-			t.Fatalf("projected %s: somebody is sent back after %s", projected, early)
+			t.Fatalf("projected %s: a caller may return after %s", projected, early)
 		}
 		lastLeast, lastMost = least, most
 	}
 }
 
 // TestRetryAfterDependsOnlyOnSeed shows that the same caller at the same
-// projection hears the same, through whatever door it was refused.
+// projection gets the same value, wherever it was refused.
 func TestRetryAfterDependsOnlyOnSeed(t *testing.T) {
 	g := newGate(t, admission.Config{})
 	offerN(g, 0, 4)
 	for caller := range uint64(50) {
 		first := g.Offer(at(0), admission.Task{JitterSeed: caller}).RetryAfter
 		if again := g.Offer(at(0), admission.Task{JitterSeed: caller}).RetryAfter; again != first {
-			t.Fatalf("caller %d is told %s, then %s", caller, first, again)
+			t.Fatalf("caller %d got %s, then %s", caller, first, again)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestRetryAfterSurvivesAbsurdNumbers(t *testing.T) {
 		for caller := range uint64(100) {
 			r := g.Refuse(at(0), admission.ReasonMemory, caller)
 			if r.Reason != admission.ReasonMemory || r.RetryAfter < 45*time.Second || r.RetryAfter > time.Minute {
-				t.Fatalf("assumed %s: told %q and %s, want memory and 45 to 60 s", assumed, r.Reason, r.RetryAfter)
+				t.Fatalf("assumed %s: got %q and %s, want memory and 45 to 60 s", assumed, r.Reason, r.RetryAfter)
 			}
 		}
 	}
@@ -213,7 +213,7 @@ func TestAgeProjection(t *testing.T) {
 		{"the next is young enough by then", 5, []queued{{i, 30}, {i, 20}}, 5},
 		{"the next has aged too much by then", 6, []queued{{i, 30}, {i, 20}}, 12},
 		{"only the third is young enough", 2, []queued{{i, 40}, {i, 30}, {i, 20}}, 4},
-		{"nobody stays young enough", 10, []queued{{i, 40}, {i, 30}, {i, 20}}, 30},
+		{"all stay too old", 10, []queued{{i, 40}, {i, 30}, {i, 20}}, 30},
 		{"others are served in between", 5, []queued{{b, 50}, {i, 30}, {b, 20}, {i, 1}}, 10},
 		{"others behind are not waited for", 3, []queued{{i, 30}, {b, 29}, {b, 28}}, 3},
 		{"far is far enough", 30, []queued{{i, 59}, {i, 58}, {i, 57}, {i, 56}}, 60},
@@ -234,8 +234,8 @@ func TestAgeProjection(t *testing.T) {
 	}
 }
 
-// TestRetryAfterOfEachRefusal: wherever a task is turned away, the time it is told
-// is projected from those who are ahead of it then, at 3 s each.
+// TestRetryAfterOfEachRefusal: wherever a task is refused, its Retry-After
+// is projected from the tasks ahead of it then, at 3 s each.
 func TestRetryAfterOfEachRefusal(t *testing.T) {
 	soon, late := admission.Task{Deadline: at(time.Second)}, time.Second
 	tests := []struct {
@@ -265,7 +265,7 @@ func TestRetryAfterOfEachRefusal(t *testing.T) {
 			offerN(g, 0, 3)
 			return g.Start(at(late), v.Ticket).Refusal
 		}},
-		{"late at the door: three wait", 9, 12, func(g *admission.Gate) admission.Refusal {
+		{"late on arrival: three wait", 9, 12, func(g *admission.Gate) admission.Refusal {
 			offerN(g, 0, 1+3)
 			return offer(g, late, soon).Refusal
 		}},
@@ -280,7 +280,7 @@ func TestRetryAfterOfEachRefusal(t *testing.T) {
 			g := newGate(t, admission.Config{QueueLimit: 5, AssumedService: 3 * time.Second})
 			got := int(tt.refuse(g).RetryAfter / time.Second)
 			if got < tt.least || got > tt.most {
-				t.Fatalf("told %d s, want %d to %d", got, tt.least, tt.most)
+				t.Fatalf("got %d s, want %d to %d", got, tt.least, tt.most)
 			}
 		})
 	}

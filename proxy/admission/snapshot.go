@@ -7,36 +7,33 @@ import (
 )
 
 // Snapshot is the state of a gate at one instant. Gauges are read from it; none
-// is kept by hand.
+// is maintained by hand.
 type Snapshot struct {
 	Mode        Mode
 	Policy      string
 	Draining    bool
-	PausedUntil time.Time // until when no permit is handed out; zero: the pool is not paused
+	PausedUntil time.Time // no permit is granted before; zero: the pool is not paused
 	Workers     int
 	InFlight    int
 	Depth       int
 	OldestAge   time.Duration // age of the oldest waiting task of any class, 0 if none waits
 	Service     Service
-	StaleFor    time.Duration // for how long the lock could not be had, and this state has been the latest known; mostly 0
+	// StaleFor is how long the lock could not be taken, with this state the latest
+	// known; mostly 0.
+	StaleFor time.Duration
 }
 
-// Snapshot returns the state at now. When the lock cannot be had, because a
-// policy does not come to its end, it returns the state at the latest Snapshot or
-// change of settings: whoever watches a gate must not be held up by it.
+// Snapshot returns the state at now. If the lock cannot be taken, because a policy
+// does not return, it returns the state at the latest Snapshot or change of
+// settings: a stuck gate must not block those who monitor it.
 func (g *Gate) Snapshot(now time.Time) Snapshot {
-	for g.tryLock() {
-		now = g.advanceLocked(now)
-		if g.pauseExpiredLocked(now) {
-			g.endPauseAndUnlock(now)
-			continue
-		}
-		s := g.snapshotLocked(now)
-		g.cached.store(s)
-		g.mu.Unlock()
-		return s
+	if !g.tryLock() {
+		return g.cached.load(now)
 	}
-	return g.cached.load(now)
+	defer g.unlock()
+	s := g.snapshotLocked(g.advanceLocked(now))
+	g.cached.store(s)
+	return s
 }
 
 func (g *Gate) snapshotLocked(now time.Time) Snapshot {
@@ -51,11 +48,11 @@ func (g *Gate) snapshotLocked(now time.Time) Snapshot {
 	return s
 }
 
-// lockAttempts is for how many turns of other goroutines a Snapshot waits for the lock:
-// about a millisecond, a thousand times as long as a decision takes.
+// lockAttempts is for how many turns of other goroutines Snapshot tries to take
+// the lock: about a millisecond, a thousand times as long as a decision takes.
 const lockAttempts = 2000
 
-// tryLock takes the lock if it can be had soon.
+// tryLock takes the lock if it becomes free soon.
 func (g *Gate) tryLock() bool {
 	for range lockAttempts {
 		if g.mu.TryLock() {
@@ -66,11 +63,11 @@ func (g *Gate) tryLock() bool {
 	return false
 }
 
-// cachedSnapshot is the latest state that was looked at.
+// cachedSnapshot is the latest state that was read.
 type cachedSnapshot struct {
 	mu         sync.Mutex
 	snapshot   Snapshot
-	staleSince time.Time // of the first Snapshot that could not have the lock, zero if the latest could
+	staleSince time.Time // of the first Snapshot that could not take the lock, zero if the latest could
 }
 
 func (l *cachedSnapshot) store(s Snapshot) {

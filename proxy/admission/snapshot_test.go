@@ -59,14 +59,14 @@ func TestSnapshotShowsLatestSettings(t *testing.T) {
 	group.Go(func() { g.Offer(at(0), admission.Task{}) })
 	<-p.in
 	if s := g.Snapshot(at(0)); s.Mode != admission.Observe {
-		t.Errorf("mode %s, want the one that was ordered", s.Mode)
+		t.Errorf("mode %s, want the one that was set", s.Mode)
 	}
 	close(p.free)
 	group.Wait()
 }
 
-// TestPassThroughBypassesBlockedPolicy: only who is with the policy already is
-// held up by it; who queues for the lock is not, and so the order comes through.
+// TestPassThroughBypassesBlockedPolicy: only the caller inside the policy
+// is blocked by it; callers in the queue for the lock are not, so SetMode takes effect.
 func TestPassThroughBypassesBlockedPolicy(t *testing.T) {
 	p := newBlockingPolicy()
 	g := newGate(t, admission.Config{Workers: 20, Policy: p})

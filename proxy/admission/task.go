@@ -5,52 +5,56 @@ import (
 	"time"
 )
 
-// Task is what the gate has to know of one unit of work.
+// Task is what the gate needs to know of one unit of work.
 type Task struct {
 	Class      Class
-	Deadline   time.Time // from which on it is of no use; the zero time means never too late
-	JitterSeed uint64    // tells callers apart, so that refused ones do not come back together
-	Waiter     Waiter    // hears how the wait ended; needed only if the task may have to wait
+	Deadline   time.Time // from which on the task is useless; zero: it has none
+	JitterSeed uint64    // spreads Retry-After, so that callers refused together do not return together
+	Waiter     Waiter    // called when the wait ends; only a task that may have to wait needs one
 }
 
 func (t Task) pastDeadline(now time.Time) bool {
 	return !t.Deadline.IsZero() && !now.Before(t.Deadline)
 }
 
-// Waiter is whoever waits for a queued task.
+func (t Task) refusal(v Verdict) Refusal {
+	return Refusal{Reason: v.Reason, RetryAfter: retryAfter(v.Wait, t.JitterSeed)}
+}
+
+// Waiter is notified when the wait of a queued task ends.
 type Waiter interface {
-	// Settled is called exactly once for a task that was queued, unless Leave
-	// or Expire took it out first. The zero Refusal means that it now holds a
-	// permit. It is called outside the gate's lock and must not block.
+	// Done is called exactly once for a task that was queued, unless Cancel or
+	// Expire removed it first. The zero Refusal means that the task now holds a
+	// permit. Done is called outside the gate's lock and must not block.
 	Done(Refusal)
 }
 
-// Refusal says why a task was turned away, and when its caller may come back.
-// The zero Refusal means that it was not turned away.
+// Refusal says why a task was refused and when its caller may retry. The zero
+// Refusal means that it was not refused.
 type Refusal struct {
 	Reason     Reason
 	RetryAfter time.Duration // whole seconds, 1 to 60
 }
 
-// Decision is the gate's answer to an offer. One of three things holds: it was
-// refused (Refusal has a reason), it runs (Waiting is false), or it waits.
+// Decision is the gate's answer to an offer. Exactly one of three holds: the task
+// was refused (Refusal has a reason), it runs (Waiting is false), or it waits.
 type Decision struct {
 	Refusal
 	Ticket         *Ticket // nil when refused
 	Waiting        bool    // true: wait for Waiter.Done
-	ObservedReason Reason  // what mode enforce would have said, in mode observe
-	// Disputed is what the gate's Monitor has against the refusal, in words for
-	// the log; empty if nothing.
+	ObservedReason Reason  // in mode observe, the reason for which enforce would have refused
+	// Violation is the Monitor's objection to the refusal, as text for the log;
+	// empty if it has none.
 	Violation string
 }
 
-// Sample says what a returned permit teaches.
+// Sample says whether the time under a permit counts as a service time.
 type Sample uint8
 
-// The two endings of a permit.
+// The two kinds of samples.
 const (
-	Served  Sample = iota // the upstream did the work: its time feeds the estimate of service
-	Dropped               // it did not, or not all of it: nothing is learnt
+	Served  Sample = iota // the upstream did the work: the time updates the service estimate
+	Dropped               // it did not do all of it: the estimate stays
 )
 
 type state uint8
@@ -61,8 +65,8 @@ const (
 	ended
 )
 
-// Ticket stands for one admitted task. It is owned by the gate that made it;
-// the methods may be called by the task's owner once the wait has ended.
+// Ticket stands for one admitted task. The gate that made it owns it; the task's
+// owner may call its methods once the wait has ended.
 type Ticket struct {
 	task       Task
 	seq        uint64
@@ -77,7 +81,7 @@ type Ticket struct {
 // Class returns the class of the task.
 func (t *Ticket) Class() Class { return t.task.Class }
 
-// Slot returns the watcher's place on the ticket.
+// Slot returns the Monitor's slot of the ticket.
 func (t *Ticket) Slot() *Slot { return &t.slot }
 
 // Queued returns how long the task waited for its permit; 0 if it has none yet.
@@ -88,22 +92,22 @@ func (t *Ticket) Queued() time.Duration {
 	return t.granted.Sub(t.offered)
 }
 
-// Mode says what the policy's decision counts for.
+// Mode says how the policy's verdicts are used.
 type Mode uint8
 
 // The modes of a pool.
 const (
 	Enforce     Mode = iota // refusals are real
 	Observe                 // refusals are only counted
-	PassThrough             // the policy is not asked; queue and permits work on unchanged
+	PassThrough             // the policy is not asked; queue and permits work as usual
 )
 
 var modeNames = [...]string{"enforce", "observe", "passthrough"}
 
 // Modes returns every mode, in a fixed order.
-func Modes() []Mode { return []Mode{Enforce, Observe, PassThrough} }
+func Modes() []Mode { return enumValues[Mode](len(modeNames)) }
 
-// String returns the word that settings, metrics and the record use.
+// String returns the name that settings, metrics and the database use.
 func (m Mode) String() string { return enumName(modeNames[:], m) }
 
 // ParseMode returns the mode of that name.
@@ -116,38 +120,38 @@ func ParseMode(s string) (Mode, error) {
 	return 0, fmt.Errorf("unknown mode %q: must be enforce, observe or passthrough", s)
 }
 
-// Class separates tasks whose queue ages must not be mixed: a batch of old work
+// Class separates tasks whose queue ages must not be mixed: the age of batch work
 // says nothing about the wait of the next interactive task.
 type Class uint8
 
 // The classes of tasks.
 const (
-	Interactive Class = iota // somebody waits for the answer
-	Batch                    // nobody does
+	Interactive Class = iota // a person waits for the answer
+	Batch                    // no person waits
 	numClasses
 )
 
 var classNames = [...]string{"interactive", "batch"}
 
 // Classes returns every class, in a fixed order.
-func Classes() []Class { return []Class{Interactive, Batch} }
+func Classes() []Class { return enumValues[Class](len(classNames)) }
 
-// String returns the word that headers and settings use.
+// String returns the name that headers and settings use.
 func (c Class) String() string { return enumName(classNames[:], c) }
 
-// Reason says why a task was turned away. The zero Reason means that it was not.
+// Reason says why a task was refused. The zero Reason means that it was not.
 type Reason uint8
 
-// The reasons for which a task is turned away.
+// The reasons for which a task is refused.
 const (
 	ReasonNone               Reason = iota
 	ReasonQueueAge                  // the oldest queued task is too old
 	ReasonQueueDepth                // too many tasks are queued
-	ReasonDeadlineUnmeetable        // it would come in, but not end in time
+	ReasonDeadlineUnmeetable        // it could be admitted, but would not end in time
 	ReasonDeadlinePassed            // its deadline passed before it reached the upstream
-	ReasonClientQuota               // its client has had its share
+	ReasonClientQuota               // its client has used up its quota
 	ReasonMemory                    // no memory left for bodies or waiting tasks
-	ReasonDraining                  // the process is going down
+	ReasonDraining                  // the process is shutting down
 )
 
 var reasonNames = [...]string{
@@ -156,35 +160,29 @@ var reasonNames = [...]string{
 }
 
 // Reasons returns every reason but ReasonNone, in a fixed order.
-func Reasons() []Reason {
-	all := make([]Reason, 0, len(reasonNames)-1)
-	for r := ReasonNone + 1; int(r) < len(reasonNames); r++ {
-		all = append(all, r)
-	}
-	return all
-}
+func Reasons() []Reason { return enumValues[Reason](len(reasonNames))[1:] }
 
-// String returns the word that responses, metrics and the record use.
+// String returns the name that responses, metrics and the database use.
 func (r Reason) String() string { return enumName(reasonNames[:], r) }
 
-// Outcome is how a task ended. Every task has exactly one, and the same words
-// serve metrics, logs, responses and the record, so that outcomes add up to
+// Outcome is how a task ended. Every task has exactly one, and the same names
+// serve metrics, logs, responses and the database, so that outcomes add up to
 // arrivals.
 type Outcome uint8
 
 // The outcomes of tasks.
 const (
-	Completed       Outcome = iota // the upstream's whole answer was passed on, an error 4xx other than 429 included
-	Refused                        // turned away before it was queued
-	DeadlinePassed                 // left before it reached the upstream because its deadline had passed
-	ClientGone                     // the client went away first
-	UpstreamError                  // the upstream could not be reached, broke off before its answer, or answered 5xx
+	Completed       Outcome = iota // the upstream's whole answer was relayed, 4xx other than 429 included
+	Refused                        // refused before it was queued
+	DeadlinePassed                 // removed before it reached the upstream because its deadline had passed
+	ClientGone                     // the client left first
+	UpstreamError                  // the upstream was unreachable, broke off before its answer, or answered 5xx
 	UpstreamRefused                // the upstream answered 429
 	UpstreamTimeout                // the upstream went silent
 	Truncated                      // the upstream's answer ended without its proper end
 	Cancelled                      // a durable task was cancelled on request
-	Drained                        // the process went down first
-	Invalid                        // the request was not one that can be forwarded (our own 4xx)
+	Drained                        // the process shut down first
+	Invalid                        // the request cannot be forwarded (our own 4xx)
 )
 
 var outcomeNames = [...]string{
@@ -193,18 +191,12 @@ var outcomeNames = [...]string{
 }
 
 // Outcomes returns every outcome, in a fixed order.
-func Outcomes() []Outcome {
-	all := make([]Outcome, len(outcomeNames))
-	for i := range all {
-		all[i] = Outcome(i)
-	}
-	return all
-}
+func Outcomes() []Outcome { return enumValues[Outcome](len(outcomeNames)) }
 
-// String returns the word that responses, metrics and the record use.
+// String returns the name that responses, metrics and the database use.
 func (o Outcome) String() string { return enumName(outcomeNames[:], o) }
 
-// Outcome returns the outcome of a task that was turned away for r.
+// Outcome returns the outcome of a task that was refused for r.
 func (r Reason) Outcome() Outcome {
 	switch r {
 	case ReasonDeadlinePassed:
@@ -221,4 +213,12 @@ func enumName[T ~uint8](names []string, v T) string {
 		return names[v]
 	}
 	return fmt.Sprintf("unknown(%d)", uint8(v))
+}
+
+func enumValues[T ~uint8](n int) []T {
+	all := make([]T, n)
+	for i := range all {
+		all[i] = T(i)
+	}
+	return all
 }

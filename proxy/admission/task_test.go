@@ -61,8 +61,8 @@ func TestParseMode(t *testing.T) {
 	}
 }
 
-// TestOutcomeOfReason: what left for its deadline, or because the process goes
-// down, was not refused at the door.
+// TestOutcomeOfReason: a task that left for its deadline, or because the process
+// shuts down, was not refused on arrival.
 func TestOutcomeOfReason(t *testing.T) {
 	want := map[admission.Reason]admission.Outcome{
 		admission.ReasonDeadlinePassed: admission.DeadlinePassed,

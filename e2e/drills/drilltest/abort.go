@@ -9,16 +9,13 @@ import (
 
 // abortDuringFault aborts a drill by the API while its injected fault is in force, and
 // returns the run.
-func abortDuringFault(t *testing.T, program, fault string) Run {
+func abortDuringFault(t *testing.T, program, fault string) harness.DrillRun {
 	t.Helper()
 	gate := StartGate(t, harness.Settings{Program: program, Env: []string{active(fault)}})
-	var started struct{ Run string }
-	callAPI(t, gate, "POST", "/api/v1/drills/upstream-errors/run", `{"speed":20}`, &started)
 	c := Crash{Drill: "upstream-errors", Phase: "hold"}
-	harness.Eventually(t, "the fault is in force", func() bool { return c.reached(t, gate, started.Run) })
-	callAPI(t, gate, "POST", "/api/v1/runs/"+started.Run+"/abort", `{"reason":"enough"}`, nil)
-	harness.Eventually(t, "the run has ended", func() bool { return getRun(t, gate, started.Run).Status == "ended" })
-	return getRun(t, gate, started.Run)
+	id := startRun(t, gate, c.Drill, "20")
+	harness.Eventually(t, "the fault is in force", func() bool { return c.reached(t, gate, id) })
+	return abortRun(t, gate, id)
 }
 
 // AssertAborts aborts a drill whose injected faults clear, which must end as aborted,

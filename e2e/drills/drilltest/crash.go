@@ -95,9 +95,8 @@ func (c Crash) Run(t *testing.T) {
 	}
 	gate := harness.AwaitGate(t, harness.Start(t, serve))
 	due := nextRuns(t, gate)
-	var started struct{ Run string }
-	callAPI(t, gate, "POST", "/api/v1/drills/"+c.Drill+"/run", `{"speed":`+c.speed()+`}`, &started)
-	harness.Eventually(t, "the run has reached "+c.Phase, func() bool { return c.reached(t, gate, started.Run) })
+	id := startRun(t, gate, c.Drill, c.speed())
+	harness.Eventually(t, "the run has reached "+c.Phase, func() bool { return c.reached(t, gate, id) })
 	if c.Drill != "live" {
 		checkProduction(t, gate, stub)
 	}
@@ -106,7 +105,7 @@ func (c Crash) Run(t *testing.T) {
 
 	serve.Env = serve.Env[:1]
 	gate = harness.AwaitGate(t, harness.Start(t, serve))
-	r := getRun(t, gate, started.Run)
+	r := harness.Get[harness.DrillRun](t, gate, "runs/"+id)
 	if r.Status != "ended" || r.Verdict != "interrupted" || r.Reason == "" {
 		t.Errorf("the run is %+v", r)
 	}
@@ -132,7 +131,7 @@ func (c Crash) speed() string {
 // reached reports whether a run is in the phase.
 func (c Crash) reached(t *testing.T, gate *harness.Gate, id string) bool {
 	t.Helper()
-	r := getRun(t, gate, id)
+	r := harness.Get[harness.DrillRun](t, gate, "runs/"+id)
 	if r.Status == "ended" {
 		t.Fatalf("the run ended before %s: %s: %s", c.Phase, r.Verdict, r.Reason)
 	}
@@ -140,14 +139,28 @@ func (c Crash) reached(t *testing.T, gate *harness.Gate, id string) bool {
 	return len(phases) > 0 && phases[len(phases)-1].Name == c.Phase || c.Phase == "claim" && len(phases) == 1
 }
 
+// startRun starts a drill and returns the ID of the run.
+func startRun(t *testing.T, gate *harness.Gate, drill, speed string) (id string) {
+	t.Helper()
+	return harness.Post[struct{ Run string }](t, gate, "drills/"+drill+"/run", `{"speed":`+speed+`}`).Run
+}
+
+// abortRun aborts a run, waits for its end and returns it.
+func abortRun(t *testing.T, gate *harness.Gate, id string) (r harness.DrillRun) {
+	t.Helper()
+	harness.Post[any](t, gate, "runs/"+id+"/abort", `{"reason":"enough"}`)
+	harness.Eventually(t, "the run has ended", func() bool {
+		r = harness.Get[harness.DrillRun](t, gate, "runs/"+id)
+		return r.Status == "ended"
+	})
+	return r
+}
+
 // rerun starts the drill again: the lock of the killed run must be gone.
 func (c Crash) rerun(t *testing.T, gate *harness.Gate) {
 	t.Helper()
-	var started struct{ Run string }
-	callAPI(t, gate, "POST", "/api/v1/drills/"+c.Drill+"/run", `{"speed":`+c.speed()+`}`, &started)
-	callAPI(t, gate, "POST", "/api/v1/runs/"+started.Run+"/abort", `{"reason":"enough"}`, nil)
-	harness.Eventually(t, "the next run has ended", func() bool { return getRun(t, gate, started.Run).Status == "ended" })
-	if r := getRun(t, gate, started.Run); r.Verdict != "aborted" {
+	id := startRun(t, gate, c.Drill, c.speed())
+	if r := abortRun(t, gate, id); r.Verdict != "aborted" {
 		t.Errorf("the next run ended %s: %s", r.Verdict, r.Reason)
 	}
 }
@@ -157,10 +170,9 @@ func (c Crash) rerun(t *testing.T, gate *harness.Gate) {
 func checkProduction(t *testing.T, gate *harness.Gate, stub *harness.Stub) {
 	t.Helper()
 	const tasks = 20
-	const task = `{"model":"stub-model","messages":[{"role":"user","content":"hello"}]}`
 	before := len(stub.Requests())
 	for range tasks {
-		res, err := http.Post(gate.URL+"/v1/chat/completions", "application/json", strings.NewReader(task))
+		res, err := http.Post(gate.URL+"/v1/chat/completions", "application/json", strings.NewReader(harness.ChatRequest))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,15 +190,12 @@ func checkProduction(t *testing.T, gate *harness.Gate, stub *harness.Stub) {
 // nextRuns returns the next scheduled times, as text.
 func nextRuns(t *testing.T, gate *harness.Gate) string {
 	t.Helper()
-	var list struct {
-		Items []struct {
-			ID   string
-			Next json.RawMessage `json:"next_runs"`
-		}
+	type drill struct {
+		ID   string          `json:"id"`
+		Next json.RawMessage `json:"next_runs"`
 	}
-	callAPI(t, gate, "GET", "/api/v1/drills", "", &list)
 	var all []string
-	for _, d := range list.Items {
+	for _, d := range harness.Get[harness.List[drill]](t, gate, "drills").Items {
 		if len(d.Next) > 4 {
 			all = append(all, d.ID+" "+string(d.Next))
 		}
@@ -195,36 +204,4 @@ func nextRuns(t *testing.T, gate *harness.Gate) string {
 		t.Fatalf("%d drills are scheduled, want 2: %v", len(all), all)
 	}
 	return strings.Join(all, "\n")
-}
-
-func getRun(t *testing.T, gate *harness.Gate, id string) (r Run) {
-	t.Helper()
-	callAPI(t, gate, "GET", "/api/v1/runs/"+id, "", &r)
-	return r
-}
-
-// callAPI calls the admin API and decodes its answer into out, unless out is nil.
-func callAPI(t *testing.T, gate *harness.Gate, method, path, body string, out any) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, gate.Admin+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+adminToken(t, gate))
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err == nil && res.StatusCode >= 300 {
-		err = fmt.Errorf("%s: %s", res.Status, text)
-	}
-	if err == nil && out != nil {
-		err = json.Unmarshal(text, out)
-	}
-	if err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
-	}
 }

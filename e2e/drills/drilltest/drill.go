@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,17 +13,10 @@ import (
 	"headgate/e2e/harness"
 )
 
-// Run is the result of a drill, as the command line prints it.
-type Run struct {
-	ID      string `json:"id"`
-	Drill   string `json:"drill"`
-	Status  string `json:"status"`
-	Verdict string `json:"verdict"`
-	Reason  string `json:"reason"`
-	Phases  []struct {
-		Name string `json:"name"`
-	} `json:"phases"`
-	Code int `json:"-"` // exit code of the command
+// runResult is a run, and how the command that waited for it ended.
+type runResult struct {
+	harness.DrillRun
+	exitCode int
 }
 
 // AssertDetected runs the drill of a fault on a program with the fault, and fails the
@@ -33,10 +24,10 @@ type Run struct {
 func (f Fault) AssertDetected(t *testing.T, program string, speed float64) {
 	gate := StartGate(t, harness.Settings{Program: program, Env: []string{active(f.Name)}})
 	named := regexp.MustCompile(f.Want)
-	r := runUntilConclusive(t, gate, program, f.Drill, speed, func(r Run) bool { return named.MatchString(r.Reason) })
+	r := runUntilConclusive(t, gate, program, f.Drill, speed, func(r runResult) bool { return named.MatchString(r.Reason) })
 	t.Logf("%s, %s: %s: %s", f.Name, f.Drill, r.Verdict, r.Reason)
-	if r.Code != 4 || r.Verdict != "failed" && r.Verdict != "inconclusive" {
-		t.Errorf("the drill %s ended %s with exit code %d: %s", f.Drill, r.Verdict, r.Code, r.Reason)
+	if r.exitCode != 4 || r.Verdict != "failed" && r.Verdict != "inconclusive" {
+		t.Errorf("the drill %s ended %s with exit code %d: %s", f.Drill, r.Verdict, r.exitCode, r.Reason)
 	}
 	if !named.MatchString(r.Reason) {
 		t.Errorf("the reason does not name the broken part, as %q: %s", f.Want, r.Reason)
@@ -47,11 +38,11 @@ func (f Fault) AssertDetected(t *testing.T, program string, speed float64) {
 // pass, unless every attempt reports that the machine was too busy.
 func AssertPasses(t *testing.T, program, drill string, speed float64) {
 	gate := StartGate(t, harness.Settings{Program: program})
-	r := runUntilConclusive(t, gate, program, drill, speed, func(Run) bool { return false })
+	r := runUntilConclusive(t, gate, program, drill, speed, func(runResult) bool { return false })
 	t.Logf("%s: %s: %s", drill, r.Verdict, r.Reason)
-	tooBusy := r.Verdict == "inconclusive" && r.Code == 4 && strings.Contains(r.Reason, busy)
-	if !tooBusy && (r.Verdict != "passed" || r.Code != 0) {
-		t.Errorf("%s ended %s with exit code %d: %s", drill, r.Verdict, r.Code, r.Reason)
+	tooBusy := r.Verdict == "inconclusive" && r.exitCode == 4 && strings.Contains(r.Reason, busy)
+	if !tooBusy && (r.Verdict != "passed" || r.exitCode != 0) {
+		t.Errorf("%s ended %s with exit code %d: %s", drill, r.Verdict, r.exitCode, r.Reason)
 	}
 }
 
@@ -62,8 +53,8 @@ const maxAttempts = 4
 // runUntilConclusive runs a drill until its verdict is another one than that the machine
 // was too busy, or until accept takes the run.
 func runUntilConclusive(
-	t *testing.T, gate *harness.Gate, program, drill string, speed float64, accept func(Run) bool,
-) (r Run) {
+	t *testing.T, gate *harness.Gate, program, drill string, speed float64, accept func(runResult) bool,
+) (r runResult) {
 	t.Helper()
 	for attempt := 1; attempt <= maxAttempts; attempt++ {
 		if attempt == maxAttempts {
@@ -91,45 +82,37 @@ func StartGate(t *testing.T, s harness.Settings) *harness.Gate {
 }
 
 // runDrillCommand runs a drill by the command line and waits for its end.
-func runDrillCommand(t *testing.T, gate *harness.Gate, program, drill string, speed float64) Run {
+func runDrillCommand(t *testing.T, gate *harness.Gate, program, drill string, speed float64) runResult {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, "drill", "run", drill, "--wait", "--json",
 		"--speed", strconv.FormatFloat(speed, 'g', -1, 64), "--admin", gate.Admin)
 	cmd.Dir = gate.Dir()
-	cmd.Env = []string{"HOME=" + gate.Dir(), "HEADGATE_TOKEN=" + adminToken(t, gate)}
+	token, err := gate.Token()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = []string{"HOME=" + gate.Dir(), "HEADGATE_TOKEN=" + token}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	var r Run
+	var r runResult
 	if err := cmd.Run(); err != nil {
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) {
 			t.Fatal(err)
 		}
-		r.Code = exit.ExitCode()
+		r.exitCode = exit.ExitCode()
 	}
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
-		t.Fatalf("exit code %d, stdout %q, stderr %s: %v", r.Code, stdout.String(), stderr.String(), err)
+		t.Fatalf("exit code %d, stdout %q, stderr %s: %v", r.exitCode, stdout.String(), stderr.String(), err)
 	}
 	return r
-}
-
-// adminToken reads the token of a gate's admin API.
-func adminToken(t testing.TB, gate *harness.Gate) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(gate.Dir(), "data", "headgate.token"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(text))
 }
 
 // BuiltinDrills returns the IDs of the built-in drills.
 func BuiltinDrills(t *testing.T, program string) (ids []string) {
 	t.Helper()
 	gate := StartGate(t, harness.Settings{Program: program})
-	var list struct{ Items []struct{ ID string } }
-	callAPI(t, gate, "GET", "/api/v1/drills", "", &list)
-	for _, d := range list.Items {
+	for _, d := range harness.Get[harness.List[struct{ ID string }]](t, gate, "drills").Items {
 		ids = append(ids, d.ID)
 	}
 	if len(ids) < 11 {

@@ -19,11 +19,11 @@ func gateFaults() []Fault {
 			}`),
 		)},
 		{"permits leak", "burst", "permits do not come back", edits(permitReturn.Code(
-			`if mutated() && t.seq%10 == 0 { t.state = ended; return true, wakeList{} }`))},
+			`if mutated() && t.seq%10 == 0 { t.state = ended; return true }`))},
 		{"permits of errors leak", "upstream-errors", "permits do not come back", edits(permitReturn.Code(
-			`if mutated() && e != Served { t.state = ended; return true, wakeList{} }`))},
+			`if mutated() && s != Served { t.state = ended; return true }`))},
 		{"permits of hung calls leak", "hung-upstream", "permits do not come back", edits(permitReturn.Code(
-			`if mutated() && now.Sub(t.granted) > 1800*time.Millisecond { t.state = ended; return true, wakeList{} }`))},
+			`if mutated() && now.Sub(t.granted) > 1800*time.Millisecond { t.state = ended; return true }`))},
 		{"one worker too many", "burst", "more calls at once than workers",
 			edits(permitFree.Replace(mutation.Expr("_ < _")).Code(
 				`($ || mutated() && g.inFlight == g.settings.Workers)`))},

@@ -29,7 +29,7 @@ func modeFaults() []Fault {
 			}`))},
 		{"a slow rollback", "rollback", "flip_time", edits(setMode.Start().Code(
 			`if m == PassThrough && mutated() {
-				time.AfterFunc(3*time.Second, func() { g.update(now, func() { g.settings.Mode = m }) })
+				time.AfterFunc(3*time.Second, func() { g.mu.Lock(); defer g.unlock(); g.settings.Mode = m })
 				return Enforce
 			}`))},
 		{"a rollback for half a second", "rollback", "did not stop refusals", edits(setMode.Start().Code(

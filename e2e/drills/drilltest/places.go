@@ -23,7 +23,7 @@ const (
 var (
 	offer           = admission.Function("Gate.Offer")
 	admissionResult = offer.After(mutation.Call("admitLocked"))
-	release         = admission.Function("Gate.release")
+	release         = admission.Function("Gate.Release")
 	permitReturn    = release.Before(mutation.Call("releasePermitLocked"))
 	permitFree      = admission.Function("Gate.hasPermitLocked")
 	queueFront      = admission.Function("queue.front")

@@ -1,8 +1,8 @@
 // Command fill writes a year of made-up drills into a data directory, so that
 // headgate serve shows full pages:
 //
-//	go run ./year/fill -data data
-package fill
+//	go run ./seed/fill -data data
+package main
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 func main() {
 	dir := flag.String("data", "", "data directory, which no headgate may have open")
 	days := flag.Int("days", 370, "how many days before today")
-	seed := flag.Uint64("seed", 1, "another one makes another year")
+	seed := flag.Uint64("seed", 1, "seed of the random history")
 	flag.Parse()
 	if err := run(*dir, *days, *seed); err != nil {
 		fmt.Fprintln(os.Stderr, "fill:", err)

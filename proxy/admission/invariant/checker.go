@@ -7,16 +7,18 @@ import (
 	"headgate/proxy/admission"
 )
 
-// Checker is the account of one pool. It belongs to the gate that it watches: its
-// methods are called by that gate, under its lock, and by nobody else.
+var _ admission.Monitor = (*Checker)(nil)
+
+// Checker is the account of one pool. It belongs to the gate that it monitors: only
+// that gate calls its methods, under its lock.
 type Checker struct {
 	limits  admission.Limits
 	running int
 	depth   int
-	queues  []fifo // who waits, one a class
+	queues  []fifo // waiting tasks, by class
 }
 
-// Where a task is, as far as the shadow knows; kept in its mark.
+// States of a task in the account, kept in its slot.
 const (
 	stateNew uint8 = iota
 	stateWaiting
@@ -24,96 +26,98 @@ const (
 	stateFinished
 )
 
-// New returns the shadow of a gate that is yet to be made.
+// New returns the Checker for a gate that is yet to be made.
 func New() *Checker { return &Checker{queues: make([]fifo, len(admission.Classes()))} }
 
-// OnLimits implements admission.Monitor.
-func (s *Checker) OnLimits(t admission.Limits) { s.limits = t }
+// OnLimits records the gate's current limits.
+func (c *Checker) OnLimits(l admission.Limits) { c.limits = l }
 
-// OnStep implements admission.Monitor.
-func (s *Checker) OnStep(now time.Time, t *admission.Ticket, step admission.Step) {
-	m := t.Slot()
+// OnStep records a step of a task. Steps out of turn, such as a release of a task
+// that does not run, change nothing.
+func (c *Checker) OnStep(now time.Time, t *admission.Ticket, step admission.Step) {
+	slot := t.Slot()
 	switch step {
 	case admission.StepQueued:
-		if m.State == stateNew {
-			m.State, m.Since = stateWaiting, now
-			s.queues[t.Class()].push(t)
-			s.depth++
+		if slot.State == stateNew {
+			slot.State, slot.Since = stateWaiting, now
+			c.queues[t.Class()].push(t)
+			c.depth++
 		}
 	case admission.StepGranted:
-		if m.State != stateFinished { // its owner is done with it: it will never run
-			s.remove(t)
-			m.State = stateRunning
-			s.running++
+		if slot.State != stateFinished { // a task that its owner has finished never runs
+			c.remove(t)
+			slot.State = stateRunning
+			c.running++
 		}
 	case admission.StepDequeued:
-		if m.State == stateWaiting {
-			s.remove(t)
+		if slot.State == stateWaiting {
+			c.remove(t)
 		}
 	case admission.StepReleased:
-		if m.State == stateRunning {
-			s.remove(t)
+		if slot.State == stateRunning {
+			c.remove(t)
 		}
 	case admission.StepFinished:
-		s.remove(t)
+		c.remove(t)
 	}
 }
 
-// remove takes a task out, wherever it is.
-func (s *Checker) remove(t *admission.Ticket) {
-	m := t.Slot()
-	switch m.State {
+// remove takes a task out of the account, whatever its state.
+func (c *Checker) remove(t *admission.Ticket) {
+	slot := t.Slot()
+	switch slot.State {
 	case stateWaiting:
-		s.queues[t.Class()].remove(t)
-		s.depth--
+		c.queues[t.Class()].remove(t)
+		c.depth--
 	case stateRunning:
-		s.running--
+		c.running--
 	}
-	m.State = stateFinished
+	slot.State = stateFinished
 }
 
-// CheckRefusal implements admission.Monitor.
-func (s *Checker) CheckRefusal(now time.Time, c admission.Class, r admission.Reason) string {
+// CheckRefusal returns why a refusal is a violation, "" if it is not one.
+func (c *Checker) CheckRefusal(now time.Time, class admission.Class, r admission.Reason) string {
 	if r != admission.ReasonQueueAge && r != admission.ReasonQueueDepth {
 		return ""
 	}
-	oldest := s.queues[c].oldestAge(now)
-	paused := now.Before(s.limits.PausedUntil)
-	switch {
-	case s.running < s.limits.Workers && !paused:
-		return s.violation("a permit was free", oldest)
-	case s.wouldAdmit(oldest):
-		return s.violation("policy "+s.limits.Policy.Name()+" would have let it in", oldest)
+	var oldest time.Duration
+	if first := c.queues[class].first; first != nil {
+		oldest = now.Sub(first.Slot().Since)
 	}
-	return ""
+	what := ""
+	switch paused := now.Before(c.limits.PausedUntil); {
+	case c.running < c.limits.Workers && !paused:
+		what = "a permit was free"
+	case c.wouldAdmit(oldest):
+		what = "policy " + c.limits.Policy.Name() + " would have admitted it"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("%s: %d of %d running, %d waiting, the oldest of its class for %s",
+		what, c.running, c.limits.Workers, c.depth, oldest)
 }
 
-// wouldAdmit is the article's rule, with all permits out.
-func (s *Checker) wouldAdmit(oldest time.Duration) bool {
-	switch p := s.limits.Policy.(type) {
+// wouldAdmit applies the policy's rule, with all permits out.
+func (c *Checker) wouldAdmit(oldest time.Duration) bool {
+	switch p := c.limits.Policy.(type) {
 	case admission.Threshold:
 		tooOld := oldest > p.MaxQueueAge
-		tooMany := s.depth > p.DepthMultiple*s.limits.Workers
+		tooMany := c.depth > p.DepthMultiple*c.limits.Workers
 		return !tooOld && !tooMany
 	case admission.None:
 		return true
-	default: // it has reasons of its own
+	default: // a policy whose rule is not written down here
 		return false
 	}
 }
 
-func (s *Checker) violation(what string, oldest time.Duration) string {
-	return fmt.Sprintf("%s: %d of %d running, %d waiting, the oldest of its class for %s",
-		what, s.running, s.limits.Workers, s.depth, oldest)
-}
-
-// fifo is who waits of one class, first come first, linked through their marks:
-// leaving costs the same wherever one stands.
+// fifo holds the waiting tasks of one class in order, linked through their slots,
+// so that removal costs the same at every position.
 type fifo struct{ first, last *admission.Ticket }
 
 func (l *fifo) push(t *admission.Ticket) {
-	m := t.Slot()
-	m.Prev, m.Next = l.last, nil
+	slot := t.Slot()
+	slot.Prev, slot.Next = l.last, nil
 	if l.last == nil {
 		l.first = t
 	} else {
@@ -123,24 +127,16 @@ func (l *fifo) push(t *admission.Ticket) {
 }
 
 func (l *fifo) remove(t *admission.Ticket) {
-	m := t.Slot()
-	if m.Prev == nil {
-		l.first = m.Next
+	slot := t.Slot()
+	if slot.Prev == nil {
+		l.first = slot.Next
 	} else {
-		m.Prev.Slot().Next = m.Next
+		slot.Prev.Slot().Next = slot.Next
 	}
-	if m.Next == nil {
-		l.last = m.Prev
+	if slot.Next == nil {
+		l.last = slot.Prev
 	} else {
-		m.Next.Slot().Prev = m.Prev
+		slot.Next.Slot().Prev = slot.Prev
 	}
-	m.Prev, m.Next = nil, nil
-}
-
-// oldestAge returns for how long the first has waited, 0 if nobody waits.
-func (l *fifo) oldestAge(now time.Time) time.Duration {
-	if l.first == nil {
-		return 0
-	}
-	return now.Sub(l.first.Slot().Since)
+	slot.Prev, slot.Next = nil, nil
 }

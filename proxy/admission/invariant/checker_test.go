@@ -48,7 +48,7 @@ func (p testChecker) fill(n int) {
 
 func TestCheckRefusal(t *testing.T) {
 	const age, depth = admission.ReasonQueueAge, admission.ReasonQueueDepth
-	free, letIn := "a permit was free: ", "policy threshold would have let it in: "
+	free, admitted := "a permit was free: ", "policy threshold would have admitted it: "
 	for name, tt := range map[string]struct {
 		prepare func(testChecker)
 		at      time.Duration
@@ -57,14 +57,14 @@ func TestCheckRefusal(t *testing.T) {
 	}{
 		"nobody is there":               {func(testChecker) {}, 0, depth, free + "0 of 2 running, 0 waiting, the oldest of its class for 0s"},
 		"one of two runs":               {func(p testChecker) { p.steps(0, 0, admission.StepGranted) }, 0, age, free + "1 of 2 running"},
-		"full, and nobody waits":        {func(p testChecker) { p.fill(0) }, 0, age, letIn + "2 of 2 running, 0 waiting"},
-		"full, and as many as may":      {func(p testChecker) { p.fill(4) }, 0, depth, letIn + "2 of 2 running, 4 waiting"},
+		"full, and nobody waits":        {func(p testChecker) { p.fill(0) }, 0, age, admitted + "2 of 2 running, 0 waiting"},
+		"full, and as many as may":      {func(p testChecker) { p.fill(4) }, 0, depth, admitted + "2 of 2 running, 4 waiting"},
 		"full, and one too many":        {func(p testChecker) { p.fill(5) }, 0, depth, ""},
-		"full, and as old as may be":    {func(p testChecker) { p.fill(1) }, 25 * time.Second, age, letIn},
+		"full, and as old as may be":    {func(p testChecker) { p.fill(1) }, 25 * time.Second, age, admitted},
 		"full, and a nanosecond older":  {func(p testChecker) { p.fill(1) }, 25*time.Second + 1, age, ""},
 		"the other reason would do":     {func(p testChecker) { p.fill(5) }, 0, age, ""},
-		"old work of another class":     {func(p testChecker) { p.fill(0); p.steps(0, admission.Batch, admission.StepQueued) }, time.Hour, age, letIn},
-		"the only one that waited left": {func(p testChecker) { p.fill(0); p.steps(0, 0, admission.StepQueued, admission.StepDequeued) }, time.Hour, age, letIn},
+		"old work of another class":     {func(p testChecker) { p.fill(0); p.steps(0, admission.Batch, admission.StepQueued) }, time.Hour, age, admitted},
+		"the only one that waited left": {func(p testChecker) { p.fill(0); p.steps(0, 0, admission.StepQueued, admission.StepDequeued) }, time.Hour, age, admitted},
 		"a permit came back":            {func(p testChecker) { p.fill(5); p.steps(0, 0, admission.StepGranted, admission.StepReleased) }, 0, depth, ""},
 		"it came back twice": {func(p testChecker) {
 			p.steps(0, 0, admission.StepGranted)
@@ -80,10 +80,10 @@ func TestCheckRefusal(t *testing.T) {
 		"who runs does not leave": {func(p testChecker) {
 			p.steps(0, 0, admission.StepGranted, admission.StepDequeued)
 			p.steps(0, 0, admission.StepGranted)
-		}, 0, age, letIn},
+		}, 0, age, admitted},
 		"paused, and nobody waits": {func(p testChecker) {
 			p.OnLimits(admission.Limits{Workers: 2, Policy: defaultThreshold, PausedUntil: epoch.Add(time.Minute)})
-		}, 0, depth, letIn + "0 of 2 running"},
+		}, 0, depth, admitted + "0 of 2 running"},
 		"paused, and too many wait": {func(p testChecker) {
 			p.OnLimits(admission.Limits{Workers: 1, Policy: defaultThreshold, PausedUntil: epoch.Add(time.Minute)})
 			p.fill(3)
@@ -94,7 +94,7 @@ func TestCheckRefusal(t *testing.T) {
 		}, time.Minute, depth, free},
 		"fewer workers":               {func(p testChecker) { p.fill(3); p.OnLimits(admission.Limits{Workers: 1, Policy: defaultThreshold}) }, 0, depth, ""},
 		"more workers":                {func(p testChecker) { p.fill(9); p.OnLimits(admission.Limits{Workers: 3, Policy: defaultThreshold}) }, 0, depth, free + "2 of 3 running"},
-		"policy none refuses":         {func(p testChecker) { p.fill(9); p.OnLimits(admission.Limits{Workers: 2, Policy: admission.None{}}) }, 0, depth, "policy none would have let it in"},
+		"policy none refuses":         {func(p testChecker) { p.fill(9); p.OnLimits(admission.Limits{Workers: 2, Policy: admission.None{}}) }, 0, depth, "policy none would have admitted it"},
 		"another policy, idle":        {func(p testChecker) { p.OnLimits(admission.Limits{Workers: 2, Policy: randomRefusal{}}) }, 0, depth, free},
 		"another policy, busy":        {func(p testChecker) { p.fill(0); p.OnLimits(admission.Limits{Workers: 2, Policy: randomRefusal{}}) }, 0, depth, ""},
 		"a deadline that has passed":  {func(testChecker) {}, 0, admission.ReasonDeadlinePassed, ""},
@@ -110,7 +110,7 @@ func TestCheckRefusal(t *testing.T) {
 			p.steps(12*time.Second, 0, admission.StepQueued)
 			p.OnStep(epoch, middle, admission.StepDequeued)
 			p.OnStep(epoch, first, admission.StepDequeued)
-		}, 30 * time.Second, age, letIn + "2 of 2 running, 2 waiting, the oldest of its class for 20s"},
+		}, 30 * time.Second, age, admitted + "2 of 2 running, 2 waiting, the oldest of its class for 20s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newTestChecker(t, defaultThreshold)

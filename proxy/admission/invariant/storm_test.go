@@ -318,12 +318,12 @@ func TestViolationOfMutants(t *testing.T) {
 		says string
 	}{
 		"it refuses while idle":         {mutant{policy: randomRefusal{}}, "queue_depth: a permit was free"},
-		"age at the limit is refused":   {mutant{policy: wrongAgeLimit{25*time.Second - time.Millisecond}}, "queue_age: policy threshold would have let it in"},
-		"depth at the limit is refused": {mutant{policy: wrongDepthLimit{}}, "queue_depth: policy threshold would have let it in"},
-		"ages of classes are mixed":     {mutant{policy: mixedClasses{}}, "queue_age: policy threshold would have let it in"},
+		"age at the limit is refused":   {mutant{policy: wrongAgeLimit{25*time.Second - time.Millisecond}}, "queue_age: policy threshold would have admitted it"},
+		"depth at the limit is refused": {mutant{policy: wrongDepthLimit{}}, "queue_depth: policy threshold would have admitted it"},
+		"ages of classes are mixed":     {mutant{policy: mixedClasses{}}, "queue_age: policy threshold would have admitted it"},
 		"an age is never reset":         {mutant{policy: &stuckAge{}}, "queue_age: "},
 		"a permit leaks":                {mutant{leak: true}, ": a permit was free"},
-		"who left stays queued":         {mutant{staleQueue: true}, ": policy threshold would have let it in"},
+		"a cancelled task stays queued": {mutant{staleQueue: true}, ": policy threshold would have admitted it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(200) {

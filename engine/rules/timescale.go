@@ -1,0 +1,101 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"headgate/engine"
+	"headgate/engine/tsdb"
+)
+
+// minWindowIntervals fit into a scaled window: three samples, whenever it begins.
+const minWindowIntervals = 4
+
+// Scale returns rules for a scenario that is played faster, which are evaluated every interval in real time. For the
+// rules of pools, the durations of breaches and the windows are divided. Thresholds stay: those in seconds come from a
+// pool's settings, which have to be scaled already.
+//
+// Left out are rules over an hour and more, which read points of real minutes, and those on the use of the envelope,
+// which looks at a real minute. The rules of the process stay as they are: headgate itself runs no faster.
+func Scale(all []engine.Rule, s engine.TimeScale, interval time.Duration) ([]engine.Rule, error) {
+	if s.RealTime() {
+		return all, nil
+	}
+	scaled := make([]engine.Rule, 0, len(all))
+	for _, r := range all {
+		keep, err := scaleRule(&r, s, interval)
+		if err != nil {
+			return nil, fmt.Errorf("rule %s at time scale %v: %w", r.Name, float64(s), err)
+		}
+		if keep {
+			scaled = append(scaled, r)
+		}
+	}
+	return scaled, nil
+}
+
+// scaleRule scales one rule, and says whether it means anything at this scale.
+func scaleRule(r *engine.Rule, s engine.TimeScale, interval time.Duration) (keep bool, err error) {
+	if r.Pool == "" {
+		return true, nil
+	}
+	for _, d := range []*time.Duration{&r.Warn.For, &r.Page.For, &r.Clear.For} {
+		*d = s.Scale(*d, s.Least(interval))
+	}
+	for _, text := range []*string{&r.Signal, &r.Events} {
+		if *text == "" {
+			continue
+		}
+		e, err := parser.NewParser(parser.Options{}).ParseExpr(*text)
+		if err != nil {
+			return false, err
+		}
+		if selectsMetric(e, func(name string) bool { return name == envelopeMetric }) {
+			return false, nil
+		}
+		scaleWindows(e, s, s.Interval(interval))
+		*text = e.String()
+	}
+	return !r.Slow, nil
+}
+
+// scaleWindows scales how far an expression looks back, and how finely. Recorded series have one point a minute at any
+// scale, so that windows over them stay.
+func scaleWindows(e parser.Expr, s engine.TimeScale, interval time.Duration) {
+	least := minWindowIntervals * interval
+	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
+		switch n := n.(type) {
+		case *parser.MatrixSelector:
+			if !selectsMetric(n, tsdb.IsRecorded) {
+				n.Range = s.Scale(n.Range, least)
+			}
+		case *parser.SubqueryExpr:
+			if !selectsMetric(n, tsdb.IsRecorded) {
+				n.Range = s.Scale(n.Range, least)
+				n.Step = s.Scale(n.Step, interval)
+			}
+			n.OriginalOffset = s.Scale(n.OriginalOffset, 0)
+		case *parser.VectorSelector:
+			n.OriginalOffset = s.Scale(n.OriginalOffset, 0)
+		}
+		return nil
+	})
+}
+
+// selectsMetric says whether an expression reads a metric that matches.
+func selectsMetric(e parser.Node, matches func(name string) bool) (found bool) {
+	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
+		if v, ok := n.(*parser.VectorSelector); ok {
+			found = found || slices.ContainsFunc(v.LabelMatchers, func(m *labels.Matcher) bool {
+				return m.Name == model.MetricNameLabel && matches(m.Value)
+			})
+		}
+		return nil
+	})
+	return found
+}

@@ -1,0 +1,365 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"headgate/internal/app"
+	"headgate/internal/format"
+	"headgate/runbooks/drill"
+	"headgate/web/api"
+)
+
+// drillService is a service that runs drills.
+type drillService struct{ Service }
+
+// call calls f with a client of the service. Whether it answers is found out before
+// a token is looked for: where no service has ever run there is no token, and the
+// missing token is not what is wrong.
+func (s *drillService) call(ctx context.Context, f func(*api.Client) error) error {
+	t, err := s.target()
+	if err != nil {
+		return err
+	}
+	if t.unusable != nil {
+		err = pingWithoutToken(ctx, t)
+	}
+	if err == nil {
+		err = s.Service.call(ctx, f)
+	}
+	if isUnreachable(err) {
+		with := ""
+		if s.Config != "" {
+			with = " --config " + shellQuote(s.Config)
+		}
+		return fmt.Errorf("%w\ndrills run in the service; start it with: headgate serve%s", err, with)
+	}
+	return err
+}
+
+func pingWithoutToken(ctx context.Context, t target) error {
+	c, err := api.NewClient(api.ClientConfig{URL: t.url})
+	if err != nil {
+		return nil // the call that follows says why
+	}
+	defer c.Close()
+	return c.Ping(ctx)
+}
+
+// runReader reads runs of drills: from the service, or from its database.
+type runReader interface {
+	Runs(ctx context.Context, q drill.Query) (api.DrillRunList, error)
+	Run(ctx context.Context, id, series string) (api.DrillReport, error)
+}
+
+func (s *drillService) readRuns(ctx context.Context, f func(runReader) error) error {
+	return s.callOrRead(ctx, func(c *api.Client) error { return f(c) }, func(dir string) error { return f(app.RecordedRuns{Dir: dir}) })
+}
+
+// allRuns reads all pages of a query.
+func allRuns(ctx context.Context, r runReader, q drill.Query) ([]api.DrillRun, string, error) {
+	q.Limit = api.MaxPage
+	return readPages(func(after string) ([]api.DrillRun, string, error) {
+		q.After = after
+		list, err := r.Runs(ctx, q)
+		return list.Items, list.Next, err
+	})
+}
+
+// resolveRun completes the beginning of the ID of a run.
+func resolveRun(ctx context.Context, r runReader, given string) (string, error) {
+	return resolveID("run", given, func() ([]string, error) {
+		all, _, err := allRuns(ctx, r, drill.Query{})
+		return idsOf(all, func(r *api.DrillRun) string { return r.ID }), err
+	})
+}
+
+// Drills lists drills.
+type Drills struct{ drillService }
+
+// Run lists them.
+func (d *Drills) Run(ctx context.Context) error {
+	return d.call(ctx, func(c *api.Client) error {
+		list, err := c.Drills(ctx)
+		if err != nil {
+			return err
+		}
+		return d.show(list, func(p *printer) { drillTable(p, &list, d.Now()) })
+	})
+}
+
+func drillTable(p *printer, list *api.DrillList, now time.Time) {
+	if f := list.Freeze; f.Frozen {
+		p.line(warning, "FROZEN by %s: %s; no drill runs until headgate drill unfreeze", cmp.Or(f.By, "unknown"), cmp.Or(f.Reason, "no reason given"))
+		p.printf("\n")
+	}
+	if len(list.Items) == 0 {
+		p.printf("no drills\n")
+		return
+	}
+	t := p.table("DRILL", "NAME", "TARGET", "POOL", "SCHEDULE", "NEXT", "LAST", "LAST PASSED")
+	for i := range list.Items {
+		d := &list.Items[i]
+		schedule, next, last := "manual", "", ""
+		if d.Schedule != "" {
+			schedule = d.Schedule + " " + cmp.Or(d.Zone, "UTC")
+		}
+		if len(d.NextRuns) > 0 {
+			next = timestamp(d.NextRuns[0].At)
+		}
+		if d.Running != nil {
+			last = "running"
+		} else if d.Last != nil {
+			last = d.Last.Verdict
+		}
+		t.row(plain, d.ID, d.Name, d.Target, d.Pool, schedule, next, last, passedAgo(d, now))
+	}
+	t.end()
+	for i := range list.Items {
+		p.notes(list.Items[i].ID, drillNotes(&list.Items[i]))
+	}
+}
+
+// passedAgo says how many days ago a drill last passed.
+func passedAgo(d *api.DrillSummary, now time.Time) string {
+	late := ""
+	if d.Overdue {
+		late = ", overdue"
+	}
+	if d.LastPassedAt == nil {
+		return "never" + late
+	}
+	at, err := time.Parse(time.RFC3339, *d.LastPassedAt)
+	if err != nil {
+		return *d.LastPassedAt
+	}
+	if days := int(now.Sub(at) / (24 * time.Hour)); days > 0 {
+		return format.Plural(days, "day") + " ago" + late
+	}
+	return "today" + late
+}
+
+// drillNotes are what the table does not say.
+func drillNotes(d *api.DrillSummary) (lines []string) {
+	for _, problem := range d.Problems {
+		lines = append(lines, "cannot run: "+problem)
+	}
+	if d.Running != nil {
+		lines = append(lines, "running: headgate drill show "+*d.Running)
+	}
+	for _, n := range d.NextRuns {
+		line := fmt.Sprintf("due %s (%s)", n.Local, timestamp(n.At))
+		if n.Note != "" {
+			line += ", " + n.Note
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// DrillHistory lists runs of drills.
+type DrillHistory struct {
+	drillService
+	Drill, Verdict, Trigger, Since, Until string
+	CSV                                   bool
+}
+
+// Run lists them.
+func (h *DrillHistory) Run(ctx context.Context) error {
+	if h.JSON && h.CSV {
+		return Usage(errors.New("--json and --csv exclude each other"))
+	}
+	q, err := h.query()
+	if err != nil {
+		return Usagef("--%w", err)
+	}
+	return h.readRuns(ctx, func(r runReader) error {
+		all, rest, err := allRuns(ctx, r, q)
+		if err != nil {
+			return err
+		}
+		h.warnTruncated(rest, "runs")
+		if h.CSV {
+			return api.WriteRunsCSV(h.Out, all)
+		}
+		return h.show(api.DrillRunList{Items: all, Next: rest}, func(p *printer) { runTable(p, all) })
+	})
+}
+
+// query reads the flags as the API reads its parameters of the same names.
+func (h *DrillHistory) query() (drill.Query, error) {
+	v := url.Values{"drill": {h.Drill}}
+	for name, text := range map[string]string{"verdict": h.Verdict, "trigger": h.Trigger, "since": h.Since, "until": h.Until} {
+		v.Set(name, strings.ReplaceAll(text, " ", ""))
+	}
+	return api.RunQuery(v, h.Now())
+}
+
+func runTable(p *printer, all []api.DrillRun) {
+	if len(all) == 0 {
+		p.printf("no runs\n")
+		return
+	}
+	t := p.table("ID", "DRILL", "VERDICT", "STARTED", "TRIGGER", "TOOK", "TIGHTEST", "REASON")
+	for i := range all {
+		r := &all[i]
+		tightest := ""
+		if h := r.Tightest; h != nil {
+			tightest = fmt.Sprintf("%s %s of %s", h.Name, measured(h.Value, h.Unit), measured(&h.Limit, h.Unit))
+		}
+		t.row(verdictStyle(r), r.ID, r.Drill, verdictText(r), timestampOr(cmp.Or(r.StartedAt, r.ScheduledAt), ""), r.Trigger, seconds(r.DurationS), tightest, r.Reason)
+	}
+	t.end()
+}
+
+// verdictText is the verdict of a run, or its status before that.
+func verdictText(r *api.DrillRun) string {
+	if r.Verdict == nil {
+		return r.Status
+	}
+	return *r.Verdict
+}
+
+// verdictStyle makes a run stand out that did not pass.
+func verdictStyle(r *api.DrillRun) style {
+	switch drill.Verdict(verdictText(r)) {
+	case drill.Failed, drill.Interrupted:
+		return alarm
+	case drill.Aborted, drill.Inconclusive, drill.Missed:
+		return warning
+	default:
+		return plain
+	}
+}
+
+// measured shows a measured value, which may be unknown.
+func measured(v *float64, unit string) string {
+	if v == nil {
+		return format.Unknown
+	}
+	return format.Table.Value(*v, unit)
+}
+
+// ShowDrillRun shows one run.
+type ShowDrillRun struct{ drillService }
+
+// Run shows the run whose ID begins as given.
+func (s *ShowDrillRun) Run(ctx context.Context, id string) error {
+	return s.readRuns(ctx, func(r runReader) error {
+		id, err := resolveRun(ctx, r, id)
+		if err != nil {
+			return err
+		}
+		series := api.LastPoint
+		if s.JSON {
+			series = api.FullSeries
+		}
+		report, err := r.Run(ctx, id, series)
+		if err != nil {
+			return err
+		}
+		return s.show(report, func(p *printer) { runText(p, &report) })
+	})
+}
+
+func runText(p *printer, r *api.DrillReport) {
+	head := r.Name + "  " + strings.ToUpper(verdictText(&r.DrillRun))
+	if r.Reason != "" {
+		head += "  " + r.Reason
+	}
+	p.line(verdictStyle(&r.DrillRun), "%s", head)
+	if r.Live {
+		p.printf("%s\n", runProgress(r))
+	}
+	p.printf("\n")
+	runFacts(p, r)
+	if len(r.Hypotheses) > 0 {
+		hypotheses(p, r.Hypotheses)
+	}
+	if len(r.Phases) > 0 {
+		phases(p, r.Phases)
+	}
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		if i == 0 {
+			p.printf("\nMESSAGES\n")
+		}
+		p.printf("%s  %s %s  %s\n", timestampOr(m.AcceptedAt, "not accepted"), m.Level, m.Kind, format.FirstLine(m.Text))
+	}
+	for i := range r.Rollbacks {
+		u := &r.Rollbacks[i]
+		if i == 0 {
+			p.printf("\nROLLBACKS\n")
+		}
+		result, note := "done", ""
+		if !u.OK {
+			result = "FAILED"
+		}
+		if u.Note != "" {
+			note = ": " + u.Note
+		}
+		p.printf("%s  %s  %s in %s%s\n", timestamp(u.At), u.What, result, format.Table.Seconds(u.TookS), note)
+	}
+}
+
+func runFacts(p *printer, r *api.DrillReport) {
+	t := p.table()
+	t.fact("drill", fmt.Sprintf("%s, spec %s, on %s", r.Drill, r.SpecVersion, r.Target))
+	trigger := r.Trigger
+	if r.Actor != r.Trigger {
+		trigger += ", " + r.Actor
+	}
+	t.fact("started", fmt.Sprintf("%s (%s)", timestampOr(r.StartedAt, "never"), trigger))
+	t.fact("due", timestampOr(r.ScheduledAt, ""))
+	if r.DurationS != nil {
+		t.fact("took", fmt.Sprintf("%s at speed %g", seconds(r.DurationS), r.Speed))
+	}
+	if r.Missed > 0 {
+		t.fact("missed", fmt.Sprintf("%d due times", r.Missed))
+	}
+	if r.ClearTookS != nil && r.Injected > 0 {
+		t.fact("faults", fmt.Sprintf("injected into %d calls, cleared in %s", r.Injected, seconds(r.ClearTookS)))
+	}
+	if r.RecoveredS != nil {
+		t.fact("recovered", "within "+seconds(r.RecoveredS))
+	}
+	t.fact("version", r.Version)
+	t.fact("id", r.ID)
+	t.end()
+}
+
+func hypotheses(p *printer, all []api.DrillHypothesis) {
+	p.printf("\n")
+	t := p.table(blank{}, "HYPOTHESIS", "VALUE", "LIMIT", "MARGIN", "EVIDENCE")
+	for i := range all {
+		h := &all[i]
+		result, look, note := "held", plain, h.Evidence
+		switch {
+		case h.Value == nil:
+			result, look, note = "unknown", warning, cmp.Or(h.Why, h.Evidence)
+		case !h.Passed:
+			result, look, note = "FAILED", alarm, strings.TrimPrefix(h.Why+"; "+h.Evidence, "; ")
+		}
+		t.row(look, result, h.Name, measured(h.Value, h.Unit), h.Compare+" "+measured(&h.Limit, h.Unit), percent(h.Margin), note)
+	}
+	t.end()
+}
+
+func phases(p *printer, all []api.DrillPhase) {
+	p.printf("\n")
+	t := p.table("PHASE", "STARTED", "TOOK", "NOTE")
+	for i := range all {
+		ph := &all[i]
+		took := "running"
+		if ph.EndedAt != nil {
+			took = between(ph.BeganAt, *ph.EndedAt)
+		}
+		t.row(plain, ph.Name, timestamp(ph.BeganAt), took, ph.Note)
+	}
+	t.end()
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"headgate/alerts/slack"
+	"headgate/internal/app"
+	"headgate/internal/config"
+	"headgate/runbooks/control"
+	"headgate/web/api"
+)
+
+// The exit codes, as docs/commands.md lists them.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1
+	ExitUsage       = 2 // usage or configuration error
+	ExitUnreachable = 3 // the service could not be reached in any way
+	ExitUnexpected  = 4 // ran, but the expected result was not reached
+)
+
+// Error is an error with an exit code.
+type Error struct {
+	Code int
+	Err  error
+}
+
+// Error returns the text of the error itself.
+func (e Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error itself, for errors.Is and errors.As.
+func (e Error) Unwrap() error { return e.Err }
+
+// Usage makes err a usage error.
+func Usage(err error) error { return Error{ExitUsage, err} }
+
+// Usagef formats a usage error.
+func Usagef(text string, args ...any) error { return Usage(fmt.Errorf(text, args...)) }
+
+// ExitCode returns the exit code of an error: that of the outermost Error, else what
+// configuration errors and an unreachable service imply.
+func ExitCode(err error) int {
+	var coded Error
+	var diagnostic config.Diagnostic
+	var diagnostics config.Diagnostics
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &coded):
+		return coded.Code
+	case errors.As(err, &diagnostic), errors.As(err, &diagnostics):
+		return ExitUsage
+	case isUnreachable(err):
+		return ExitUnreachable
+	default:
+		return ExitFailed
+	}
+}
+
+func isUnreachable(err error) bool {
+	var unreachable *api.UnreachableError
+	return errors.As(err, &unreachable)
+}
+
+// Env is what commands use of the machine that they run on. Tests replace parts of it.
+type Env struct {
+	Now       func() time.Time
+	LookupEnv func(string) (string, bool)
+	Actor     func() string // who runs the command, as the audit log shows it
+
+	Token            func(dir string) (config.Secret, error)
+	QueueModeRequest func(ctx context.Context, dir string, r control.ModeRequest) (app.QueuedRequest, error)
+	ReadAudit        func(ctx context.Context, dir string, q api.AuditQuery) (api.AuditRecords, error)
+	Backup           func(ctx context.Context, dir, file string) error
+	TestAlerts       func(ctx context.Context, c *config.Config) ([]slack.Check, error)
+}
+
+// System returns the environment of this process.
+func System() Env {
+	return Env{
+		Now: time.Now, LookupEnv: os.LookupEnv, Actor: WhoAmI,
+		Token: app.Token, QueueModeRequest: app.QueueModeRequest, ReadAudit: app.ReadAudit, Backup: app.Backup, TestAlerts: app.TestAlerts,
+	}
+}
+
+// WhoAmI returns user@host. Under sudo it names the calling user: on-call needs to
+// know whom to ask, and "root" does not say.
+func WhoAmI() string {
+	name := os.Getenv("USER")
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if os.Geteuid() == 0 {
+		name = cmp.Or(os.Getenv("SUDO_USER"), name)
+	}
+	machine, err := os.Hostname()
+	if err != nil {
+		machine = "unknown"
+	}
+	return actorName(cmp.Or(name, "unknown") + "@" + machine)
+}
+
+// actorName replaces characters that the API does not accept in the name of an actor.
+func actorName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return '_'
+		}
+		return r
+	}, name)
+	return name[:min(len(name), api.MaxActor)]
+}
