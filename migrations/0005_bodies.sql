@@ -171,7 +171,7 @@ INSERT INTO drill_runs_5 SELECT id, at_ms, drill, scheduled_ms, status, verdict,
         FROM drill_parts p WHERE p.run = drill_runs.id AND p.part = 'phases')),
     'hypotheses', json((SELECT CASE WHEN json_valid(p.body) THEN (SELECT json_group_array(json_object(
             'name', value ->> '$.measure', 'compare', value ->> '$.compare', 'limit', value -> '$.limit', 'unit', value ->> '$.unit',
-            'value', json(iif(value ->> '$.known', value -> '$.value', NULL)), 'margin', json(iif(value ->> '$.known', value -> '$.margin', NULL)),
+            'measured', value -> '$.known', 'value', json(iif(value ->> '$.known', value -> '$.value', NULL)), 'margin', json(iif(value ->> '$.known', value -> '$.margin', NULL)),
             'passed', value -> '$.passed', 'evidence', value ->> '$.evidence', 'why', value ->> '$.why')) FROM json_each(p.body)) ELSE json_quote(p.body) END
         FROM drill_parts p WHERE p.run = drill_runs.id AND p.part = 'hypotheses'))), writer
 FROM drill_runs;

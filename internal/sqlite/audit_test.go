@@ -72,8 +72,8 @@ func TestNoteBounds(t *testing.T) {
 	for what, spoil := range map[string]func(*control.AuditEntry){
 		"its ID":         func(e *control.AuditEntry) { e.ID = "a b" },
 		"no such kind":   func(e *control.AuditEntry) { e.Kind = "gossip" },
-		"no such ending": func(e *control.AuditEntry) { e.Result = "" },
-		"no such way":    func(e *control.AuditEntry) { e.Via = "pigeon" },
+		"no such result": func(e *control.AuditEntry) { e.Result = "" },
+		"unknown origin": func(e *control.AuditEntry) { e.Via = "pigeon" },
 	} {
 		bad := newAuditEntry(control.KindInteraction, "p")
 		spoil(&bad)

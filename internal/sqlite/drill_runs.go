@@ -360,6 +360,8 @@ func firstNonZero(times ...time.Time) time.Time {
 	return time.Time{}
 }
 
+const selectUnfinished = `SELECT id, opening FROM drill_runs WHERE status <> 'ended' ORDER BY at_ms, id LIMIT ?`
+
 func (l *txWriter) interrupt(ctx context.Context, now time.Time, alone bool) (closed []drill.Run, err error) {
 	lock, err := l.loadLock(ctx)
 	if err != nil {
@@ -367,7 +369,7 @@ func (l *txWriter) interrupt(ctx context.Context, now time.Time, alone bool) (cl
 	}
 	type openRun struct{ id, session string }
 	open, err := query(ctx, l.tx, runTable.name, func(r *row) openRun { return openRun{r.id("id"), r.name("opening")} },
-		"SELECT id, opening FROM drill_runs WHERE status <> 'ended' ORDER BY at_ms, id LIMIT ?", maxItems)
+		selectUnfinished, maxItems)
 	if err != nil {
 		return nil, err
 	}

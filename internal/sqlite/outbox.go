@@ -185,12 +185,14 @@ func (l *txWriter) saveThread(ctx context.Context, t alerts.Thread) (err error) 
 	return err
 }
 
+func selectThread() string { return threadTable.selectSQL() + "WHERE incident = ? AND destination = ?" }
+
 // Thread implements alerts.Outbox.
 func (o *Outbox) Thread(ctx context.Context, incident string, to alerts.Destination) (alerts.Ref, error) {
 	return read(ctx, o.store, "read the thread of an incident", func(ctx context.Context, conn *sql.Conn) (alerts.Ref, error) {
 		ref, _, err := queryOne(ctx, conn, threadTable.name, func(r *row) alerts.Ref {
 			return alerts.Ref{Channel: r.name("channel"), TS: r.name("ts")}
-		}, threadTable.selectSQL()+"WHERE incident = ? AND destination = ?", incident, string(to))
+		}, selectThread(), incident, string(to))
 		return ref, err
 	})
 }

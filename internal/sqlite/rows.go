@@ -1,16 +1,17 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -383,9 +384,7 @@ func encodeJSON(v any) (string, error) {
 // column.
 func decodeBody[T any](r *row, column string) (v T) {
 	text := r.raw(column)
-	dec := json.NewDecoder(strings.NewReader(text))
-	err := dec.Decode(&v)
-	if _, end := dec.Token(); err != nil || end != io.EOF || !utf8.ValidString(text) || !bound(reflect.ValueOf(&v).Elem(), maxName, true) {
+	if err := json.Unmarshal([]byte(text), &v); err != nil || !utf8.ValidString(text) || !bound(reflect.ValueOf(&v).Elem(), maxName, true) {
 		r.fail(column)
 		return *new(T)
 	}
@@ -399,6 +398,31 @@ var longTexts = []string{"Summary", "Impact", "Reason", "FallbackReason", "Evide
 // multiline are the fields that may have more than one line, each of at most maxReason.
 var multiline = []string{"Message.Text", "Spec.Note"}
 
+// fieldBounds are how the fields of a struct are bounded.
+type fieldBounds struct {
+	most  int // bytes of a text; 0: as the struct's own
+	lines bool
+}
+
+// boundsOf caches the bounds of types: reflection on fields takes longer than decoding them.
+var boundsOf sync.Map // reflect.Type to []fieldBounds
+
+func boundsOfType(t reflect.Type) []fieldBounds {
+	if known, ok := boundsOf.Load(t); ok {
+		return known.([]fieldBounds)
+	}
+	all := make([]fieldBounds, t.NumField())
+	for n := range all {
+		name := t.Field(n).Name
+		if t.Name() == "Spec" || slices.Contains(longTexts, name) {
+			all[n].most = maxReason
+		}
+		all[n].lines = slices.Contains(multiline, t.Name()+"."+name)
+	}
+	boundsOf.Store(t, all)
+	return all
+}
+
 // bound cleans the texts of a value and of all in it. What else is out of bounds, and texts
 // that are too long, it mends, or with strict refuses by returning false.
 func bound(v reflect.Value, most int, strict bool) bool {
@@ -410,19 +434,22 @@ func bound(v reflect.Value, most int, strict bool) bool {
 			ok = isToken(v.String())
 		}
 		ok = ok && len(v.String()) <= most
-		v.SetString(clean(v.String(), most))
+		if text := clean(v.String(), most); text != v.String() {
+			v.SetString(text)
+		}
 	case reflect.Float64:
 		v.SetFloat(finiteOrZero(v.Float())) // JSON has no others
 	case reflect.Int:
-		ok = v.Int() == int64(clampCount(int(v.Int())))
-		v.SetInt(int64(clampCount(int(v.Int()))))
+		n := int64(clampCount(int(v.Int())))
+		ok = v.Int() == n
+		v.SetInt(n)
 	case reflect.Int64:
 		ok = v.Int() >= 0
 		v.SetInt(max(v.Int(), 0))
 	case reflect.Slice:
 		ok = v.Len() <= maxItems
-		if v.Len() > 0 {
-			all := reflect.MakeSlice(v.Type(), min(v.Len(), maxItems), min(v.Len(), maxItems)) // the original may be in use
+		if !strict && v.Len() > 0 { // the original may be in use
+			all := reflect.MakeSlice(v.Type(), min(v.Len(), maxItems), min(v.Len(), maxItems))
 			reflect.Copy(all, v)
 			v.Set(all)
 		}
@@ -430,40 +457,41 @@ func bound(v reflect.Value, most int, strict bool) bool {
 			ok = bound(v.Index(n), most, strict) && ok
 		}
 	case reflect.Struct:
-		ok = boundFields(v, most, strict)
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			ok = boundTime(v.Addr().Interface().(*time.Time))
+			break
+		}
+		for n, b := range boundsOfType(v.Type()) {
+			field := v.Field(n)
+			if b.lines {
+				ok = boundLines(field, strict) && ok
+				continue
+			}
+			ok = bound(field, cmp.Or(b.most, most), strict) && ok
+		}
 	}
 	return ok || !strict
 }
 
-func boundFields(v reflect.Value, most int, strict bool) bool {
-	if t, isTime := v.Interface().(time.Time); isTime {
-		if at := ms(t); !t.IsZero() {
-			v.Set(reflect.ValueOf(time.UnixMilli(at).UTC()))
-			return at == t.UnixMilli()
-		}
+// boundTime cuts a time to milliseconds.
+func boundTime(t *time.Time) bool {
+	if t.IsZero() {
 		return true
 	}
-	if v.Type().Name() == "Spec" {
-		most = maxReason
+	at, before := ms(*t), t.UnixMilli()
+	*t = time.UnixMilli(at).UTC()
+	return at == before
+}
+
+// boundLines is bound for a text of several lines, each of at most maxReason bytes.
+func boundLines(v reflect.Value, strict bool) bool {
+	text := v.String()
+	if !strict {
+		text = truncate(strings.ToValidUTF8(text, "?"), maxReason)
 	}
-	ok := true
-	for n := range v.NumField() {
-		field, most := v.Type().Field(n), most
-		if slices.Contains(longTexts, field.Name) {
-			most = maxReason
-		}
-		if field.Type.Kind() == reflect.String && slices.Contains(multiline, v.Type().Name()+"."+field.Name) {
-			text := v.Field(n).String()
-			if !strict {
-				text = truncate(strings.ToValidUTF8(text, "?"), maxReason)
-			}
-			lines := strings.Split(text, "\n")
-			ok = bound(reflect.ValueOf(&lines).Elem(), most, strict) && ok
-			v.Field(n).SetString(strings.Join(lines, "\n"))
-			continue
-		}
-		ok = bound(v.Field(n), most, strict) && ok
-	}
+	lines := strings.Split(text, "\n")
+	ok := bound(reflect.ValueOf(&lines).Elem(), maxReason, strict)
+	v.SetString(strings.Join(lines, "\n"))
 	return ok
 }
 

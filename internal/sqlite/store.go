@@ -20,11 +20,12 @@ const (
 	// retryPause is between attempts to begin to write.
 	retryPause = 10 * time.Millisecond
 
-	openLimit   = time.Minute      // for opening, the check of all pages included
-	callLimit   = 10 * time.Second // for one call
-	copyLimit   = 10 * time.Minute // for a backup
-	closeLimit  = 5 * time.Second
-	readerConns = 4
+	openLimit    = time.Minute      // for opening, the check of all pages included, migrations not
+	migrateLimit = 30 * time.Minute // a record of 100,000 runs takes half a minute
+	callLimit    = 10 * time.Second // for one call
+	copyLimit    = 10 * time.Minute // for a backup
+	closeLimit   = 5 * time.Second
+	readerConns  = 4
 )
 
 // Options is what a Store is opened with.
@@ -61,8 +62,6 @@ type Store struct {
 // be, and holds the directory until Close. ErrLocked: another process holds it;
 // the error says which. ErrNewer, ErrCorrupt, ErrFull and ErrDisk say what to do.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	ctx, cancel := context.WithTimeout(ctx, openLimit)
-	defer cancel()
 	return openWith(ctx, o, embeddedMigrations())
 }
 
@@ -116,16 +115,20 @@ func (s *Store) openFile(ctx context.Context) (err error) {
 	if err := prepareFile(s.path); err != nil {
 		return classifyOS(err)
 	}
-	if s.writer, err = openDB(ctx, fileDSN(s.path, accessWrite), accessWrite, 1); err != nil {
+	checkCtx, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	if s.writer, err = openDB(checkCtx, fileDSN(s.path, accessWrite), accessWrite, 1); err != nil {
 		return err
 	}
-	if err := checkFile(ctx, s.writer, s.path); err != nil {
+	if err := checkFile(checkCtx, s.writer, s.path); err != nil {
 		return err
 	}
 	if err := s.migrate(ctx, func() error { return enableWAL(ctx, s.writer) }); err != nil {
 		return err
 	}
-	s.reader, err = openDB(ctx, fileDSN(s.path, accessRead), accessRead, readerConns)
+	readCtx, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	s.reader, err = openDB(readCtx, fileDSN(s.path, accessRead), accessRead, readerConns)
 	return err
 }
 
@@ -146,6 +149,8 @@ func (s *Store) openMemory(ctx context.Context) (err error) {
 
 // migrate migrates the database, after prepare, unless it is too new.
 func (s *Store) migrate(ctx context.Context, prepare func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, migrateLimit)
+	defer cancel()
 	have, err := schemaVersion(ctx, s.writer)
 	if err != nil {
 		return err
@@ -160,8 +165,11 @@ func (s *Store) migrate(ctx context.Context, prepare func() error) error {
 	if err := prepare(); err != nil {
 		return err
 	}
+	if have > 0 && have < want {
+		s.log.Info("migrating the record", "from", have, "to", want)
+	}
 	if err := migrate(ctx, s.writer, s.files); err != nil {
-		return fmt.Errorf("bring it from version %d to %d: %w", have, want, migrationErr(err))
+		return fmt.Errorf("migrate it from version %d to %d: %w", have, want, migrationErr(err))
 	}
 	return checkSchema(ctx, s.writer, s.files)
 }
