@@ -14,7 +14,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 # Fuzzing: seconds for each function, and for all of them together in `make test`.
 FUZZ_EACH ?= 5
-FUZZ_ALL ?= 240
+FUZZ_ALL ?= 120
 FUZZ_LONG ?= 60
 
 # `make soak` goes on for about this many minutes.
@@ -60,6 +60,10 @@ arch: ## Compare the source with docs/ARCHITECTURE.md
 lint: ## gofmt, go vet, staticcheck, shell syntax
 	@.ci/lint.sh
 
+.PHONY: lines
+lines: ## Lines of code, comments and files by package, and their limits
+	@.ci/lines.sh
+
 .PHONY: vuln
 vuln: ## Known vulnerabilities in what is used, when the database can be reached
 	@.ci/vuln.sh || [[ $$? -eq 77 ]]
@@ -70,12 +74,16 @@ licences: ## Licences of everything that is linked in or tested with
 
 ##@ Check for longer (not in CI)
 
+.PHONY: loaded
+loaded: ## Unit tests and whole program (without Chromium) on a busy machine
+	@.ci/loaded.sh
+
 .PHONY: fuzz
 fuzz: ## Every fuzz function for FUZZ_LONG seconds
 	@FUZZ_EACH=$(FUZZ_LONG) FUZZ_ALL=0 .ci/fuzz.sh
 
 .PHONY: bench
-bench: ## Cost of a decision, and the proxy beside others (HAProxy when installed)
+bench: ## All benchmarks; the proxy beside others (HAProxy when installed)
 	@.ci/bench.sh
 
 .PHONY: proof

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate/engine"
 	"headgate/internal/cli"
 	"headgate/web/api"
 	"headgate/web/api/apitest"
@@ -142,13 +143,13 @@ func TestIncidentAck(t *testing.T) {
 		t.Errorf("%+v, %v", reply, err)
 	}
 	g.env.Actor = func() string { return "ben@host" }
-	g.runBare("incident", "ack", id).want(t, cli.ExitFailed, "", "ana@host has it until", "Nothing was changed")
+	g.runBare("incident", "ack", id).want(t, cli.ExitFailed, "", "acknowledged by ana@host until", "Nothing was changed")
 	g.runBare("incident", "ack", id, "--for", "soon").want(t, cli.ExitUsage, "", "--for must be a span")
 	g.runBare("incident", "ack", id, "--for", "").want(t, cli.ExitUsage, "", "--for must be a span")
 	g.runBare("incident", "ack", id, "--for", "3d").want(t, cli.ExitFailed, "", "up to 24h0m0s")
 	s.SetValue(t, "queue_age", "a", 1)
 	g.runBare("incident", "ack", id[:13]).want(t, cli.ExitFailed, "", "no open incident has an ID that begins with")
-	g.runBare("incident", "ack", id).want(t, cli.ExitFailed, "", "it may be over")
+	g.runBare("incident", "ack", id).want(t, cli.ExitFailed, "", "may have been resolved")
 }
 
 func TestIncidentSilence(t *testing.T) {
@@ -270,7 +271,7 @@ func TestIncidentsAreInert(t *testing.T) {
 				reply = api.IncidentList{Items: []api.Incident{i}}
 			}
 		case strings.HasSuffix(r.URL.Path, "/silences"):
-			reply = api.SilenceList{Items: []api.Silence{{ID: evil, Rule: evil, Pool: evil, Until: evil, By: evil, Reason: evil}}}
+			reply = api.SilenceList{Items: []engine.Silence{{ID: evil, Rule: evil, Pool: evil, By: evil, Reason: evil}}}
 		}
 		if err := json.NewEncoder(w).Encode(reply); err != nil {
 			t.Error(err)

@@ -463,11 +463,11 @@ func TestPauseAndResume(t *testing.T) {
 	g := newTestEnv(t)
 	s := g.serve()
 	left := func(pool string) time.Duration { return time.Until(s.gate(pool).Snapshot(time.Now()).PausedUntil) }
-	if r := g.run("pause", "--pool", "a", "--dry-run"); !strings.Contains(r.out, "would hand out no permit") || left("a") > 0 {
+	if r := g.run("pause", "--pool", "a", "--dry-run"); !strings.Contains(r.out, "would grant no permits") || left("a") > 0 {
 		t.Errorf("a dry run: %s, paused for %s", r.out, left("a"))
 	}
 	r := g.run("pause", "--pool", "a", "--for", "1h", "--reason", "new model")
-	if r.code != 0 || !strings.Contains(r.out, "Pool a hands out no permit until ") || !strings.Contains(r.out, "undo: headgate resume --pool a") {
+	if r.code != 0 || !strings.Contains(r.out, "Pool a grants no permits until ") || !strings.Contains(r.out, "undo: headgate resume --pool a") {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	if left("a") < 59*time.Minute || left("b") > 0 {

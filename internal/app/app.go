@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"headgate/alerts/slack"
 	"headgate/engine"
 	"headgate/engine/rules"
 	"headgate/internal/config"
@@ -22,6 +23,7 @@ import (
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/sandbox"
 	"headgate/web/api"
 )
 
@@ -38,21 +40,20 @@ type App struct {
 	ephemeral         bool
 	withoutMonitoring bool
 	timeScale         engine.TimeScale
-	sandbox           *sandboxOverrides // of another App in a drill; nil: it is itself
-	ingress           ingressCounter
-	liveFaults        liveTransports
+	sandbox           sandboxOverrides
+	traffic           sandbox.Traffic
 	drills            *drillService // nil: there are none
 	drillMetrics      *drillMetrics
 	drillSpecs        []drill.Spec // guarded by mu
 	modeMetrics       *control.Metrics
 	monitorMetrics    monitorMetrics
 	notifiers         notifiers
-	interactions      *slackInteractions // nil without a way in from Slack
+	interactions      *slack.Interactions // nil: Slack cannot reach this headgate
 	store             *sqlite.Store
 	modes             *control.Controller
 	auditor           *control.AuditLog
 	pauses            *control.Pauses
-	actions           *control.Registry
+	control           *control.Service
 	autoRollback      *control.AutoRollback // nil when unwatched
 	monitor           *monitor              // nil while not started, or unwatched
 	closeStore        func() error
@@ -94,7 +95,7 @@ func WithoutMonitoring() Option { return func(a *App) { a.withoutMonitoring = tr
 func New(cfg *config.Config, version string, log *slog.Logger, options ...Option) (*App, error) {
 	a := &App{
 		version: version, cfg: cfg, log: log, registry: prometheus.NewRegistry(),
-		serveErrors: make(chan error, 2), gates: make(map[string]*admission.Gate),
+		traffic: sandbox.Traffic{Tag: proxy.WithDrillTraffic}, serveErrors: make(chan error, 2), gates: make(map[string]*admission.Gate),
 	}
 	for _, o := range options {
 		o(a)
@@ -119,7 +120,7 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	if a.drillSpecs, err = drillSpecs(cfg); err != nil {
 		return nil, err
 	}
-	if a.notifiers, err = newNotifiers(cfg, a.sandbox.slackTransport()); err != nil {
+	if a.notifiers, err = newNotifiers(cfg, a.sandbox.slack); err != nil {
 		return nil, err
 	}
 	if a.interactions, err = a.newInteractions(cfg); err != nil {
@@ -140,7 +141,10 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	if err := a.addPools(p); err != nil {
 		return nil, err
 	}
-	if a.rules, err = rules.Scale(a.sandbox.effectiveRules(p.rules), a.timeScale, cfg.Rules.Interval); err != nil {
+	if a.sandbox.rules != nil {
+		p.rules = a.sandbox.rules
+	}
+	if a.rules, err = rules.Scale(p.rules, a.timeScale, cfg.Rules.Interval); err != nil {
 		return nil, err
 	}
 	a.allowedHosts.Store(hostNames(cfg))
@@ -154,14 +158,8 @@ func (a *App) addPools(p configPlan) error {
 		if err := a.metrics.AddPool(pool.Name, pool.SLO, pool.Gate); err != nil {
 			return fmt.Errorf("metrics of pool %q: %w", pool.Name, err)
 		}
-		known := Pool{Name: pool.Name, SLO: pool.SLO, Gate: pool.Gate}
-		if a.gates[pool.Name] == nil {
-			if err := a.registerEnvelopeGauge(known); err != nil {
-				return fmt.Errorf("metrics of pool %q: %w", pool.Name, err)
-			}
-		}
 		a.gates[pool.Name] = pool.Gate
-		a.pools = append(a.pools, known)
+		a.pools = append(a.pools, Pool{Name: pool.Name, SLO: pool.SLO, Gate: pool.Gate})
 	}
 	return nil
 }

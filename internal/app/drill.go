@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"time"
 
@@ -12,8 +13,10 @@ import (
 
 	"headgate/internal/config"
 	"headgate/internal/sqlite"
+	"headgate/proxy"
 	"headgate/runbooks/drill"
 	"headgate/runbooks/drill/runner"
+	"headgate/runbooks/drill/sandbox"
 	"headgate/runbooks/drill/schedule"
 )
 
@@ -88,15 +91,12 @@ func (a *App) startDrills() (err error) {
 		a.drillMetrics.observe(r)
 		d.notifyVerdict(r)
 	}
-	opener := &sandboxFactory{settings: a.currentConfig, version: a.version}
-	if !a.ephemeral {
-		if err := removeStaleSandboxes(a.cfg.DataDir); err != nil {
-			return fmt.Errorf("drills: remove what a twin has left: %w", err)
-		}
-		opener.dir = filepath.Join(a.cfg.DataDir, sandboxesDir)
+	environments := a.drillEnvironments()
+	if err := environments.RemoveStale(); err != nil {
+		return fmt.Errorf("drills: remove what a twin has left: %w", err)
 	}
 	d.runner, err = runner.New(runner.Options{
-		Store: d.store, Environments: environmentFactory{opener, a}, Production: &production{app: a}, Version: a.version, Log: d.log, OnEnded: d.runEnded,
+		Store: d.store, Environments: environments, Production: &production{app: a}, Version: a.version, Log: d.log, OnEnded: d.runEnded,
 	})
 	if err != nil {
 		return fmt.Errorf("drills: %w", err)
@@ -114,6 +114,58 @@ func (a *App) startDrills() (err error) {
 	}()
 	a.drills = d
 	return nil
+}
+
+// sandboxesDir is where twins keep their records while they live, in the data directory.
+const sandboxesDir = "drills"
+
+// drillEnvironments builds the environments of drills from production's settings.
+func (a *App) drillEnvironments() *sandbox.Environments {
+	e := &sandbox.Environments{
+		Pool: a.drillPool, NewSystem: a.newSandboxSystem, Traffic: &a.traffic,
+		Messages: func() sandbox.SlackChannel { return slackChannel(a.currentConfig().Slack) },
+		Incidents: func(ctx context.Context, pool string, since time.Time) ([]string, error) {
+			return a.incidentIDs(ctx, sqlite.IncidentFilter{Pool: pool, Since: since, Limit: sqlite.MaxLimit})
+		},
+	}
+	if !a.ephemeral {
+		e.Dir = filepath.Join(a.cfg.DataDir, sandboxesDir)
+	}
+	return e
+}
+
+// slackChannel is where the messages of drills go.
+func slackChannel(s config.Slack) sandbox.SlackChannel {
+	return sandbox.SlackChannel{Token: s.BotToken.Reveal(), APIURL: s.APIURL, Channel: s.Channels.Drills}
+}
+
+// drillPool returns the pool that a drill is about.
+func (a *App) drillPool(s drill.Spec) (sandbox.Pool, error) {
+	cfg := a.currentConfig()
+	pool, err := findPool(cfg, s.Pool)
+	if err != nil {
+		return sandbox.Pool{}, err
+	}
+	if s.Target == drill.Live && !cfg.AllowLive {
+		return sandbox.Pool{}, errors.New("live drills are not allowed: set allow_live: true in the settings")
+	}
+	p := sandbox.Pool{Name: pool.Name, Workers: pool.Workers, SLO: pool.SLO.Turnaround, Only: len(cfg.Pools) == 1}
+	if pool.Admission.Policy == "threshold" {
+		p.MaxQueueAge, p.DepthMultiple = pool.Admission.MaxQueueAge, pool.Admission.DepthMultiple
+	}
+	return p, nil
+}
+
+// setTransports puts the transports of drills into pools.
+func (a *App) setTransports(cfg *config.Config, pools []proxy.Pool) {
+	for i := range pools {
+		switch name := pools[i].Name; {
+		case a.sandbox.upstream != nil:
+			pools[i].Transport = a.sandbox.upstream
+		case cfg.AllowLive:
+			pools[i].WrapTransport = func(next http.RoundTripper) http.RoundTripper { return a.traffic.Transport(name, next) }
+		}
+	}
 }
 
 // drillStopTimeout is how long a stop waits for a drill to be taken down.
@@ -177,5 +229,5 @@ func (d *drillService) runEnded(r drill.Run) {
 // drillsEnabled says whether an App has drills: one that is itself part of a drill, or
 // of a demo, has none.
 func (a *App) drillsEnabled() bool {
-	return a.sandbox == nil && !a.withoutMonitoring && a.timeScale.RealTime()
+	return a.sandbox.speed == 0 && !a.withoutMonitoring && a.timeScale.RealTime()
 }

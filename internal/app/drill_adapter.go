@@ -180,7 +180,7 @@ func (o drillCommands) plan(s drill.Spec, speed float64) api.DrillPlan {
 		p.Hypotheses = append(p.Hypotheses, e.String())
 	}
 	if s.Target == drill.Twin {
-		p.NotificationTarget, _ = messageTarget(cfg.Slack)
+		p.NotificationTarget = slackChannel(cfg.Slack).Target()
 	}
 	return p
 }

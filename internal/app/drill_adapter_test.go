@@ -13,6 +13,7 @@ import (
 	"headgate/internal/sqlite"
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/sandbox"
 	"headgate/web/api"
 )
 
@@ -41,7 +42,7 @@ func TestDrillAPI(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	dry, err := c.RunDrill(ctx, "burst", api.DrillRunRequest{DryRun: true, Speed: 20})
-	if err != nil || dry.Plan.Blocked != nil || dry.Plan.NotificationTarget != fakeSlackName || dry.Plan.Pool != "default" || len(dry.Plan.Steps) < 4 || len(dry.Plan.Hypotheses) < 3 {
+	if err != nil || dry.Plan.Blocked != nil || dry.Plan.NotificationTarget != (sandbox.SlackChannel{}).Target() || dry.Plan.Pool != "default" || len(dry.Plan.Steps) < 4 || len(dry.Plan.Hypotheses) < 3 {
 		t.Errorf("%+v, %v", dry.Plan, err)
 	}
 	var p *api.Problem

@@ -3,9 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"headgate/engine"
@@ -13,28 +11,8 @@ import (
 	"headgate/internal/sqlite"
 	"headgate/proxy/admission"
 	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/sandbox"
 )
-
-// ingressCounter counts what comes to the data plane, beside the proxy's own counts, so
-// that they can be held against each other.
-type ingressCounter struct {
-	arrived     atomic.Int64
-	inFlight    atomic.Int64 // now
-	drillTagged atomic.Int64 // of a drill: a twin's task that came to the wrong door
-}
-
-// wrap counts what h serves.
-func (t *ingressCounter) wrap(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		t.arrived.Add(1)
-		t.inFlight.Add(1)
-		defer t.inFlight.Add(-1)
-		if r.Header[taskHeader] != nil {
-			t.drillTagged.Add(1)
-		}
-		h.ServeHTTP(w, r)
-	})
-}
 
 // production is what drills must leave alone. It implements drill.Production.
 type production struct {
@@ -47,11 +25,8 @@ type production struct {
 
 // trafficSnapshot are how production stood at a moment.
 type trafficSnapshot struct {
-	at            time.Time
+	sandbox.TrafficCounts
 	proxyArrivals float64 // as the proxy counts them
-	arrived       int64   // as they came
-	inFlight      int64
-	drillTagged   int64
 }
 
 // Ready implements drill.Production.
@@ -60,15 +35,12 @@ func (p *production) Ready(ctx context.Context, r drill.Run) error {
 	if a.draining.Load() {
 		return &drill.StopError{Reason: "headgate is going down"}
 	}
-	a.mu.Lock()
-	cfg := a.cfg
-	a.mu.Unlock()
-	pool, err := findPool(cfg, r.Spec.Pool)
-	if err != nil {
+	if _, err := a.drillPool(r.Spec); err != nil {
 		return &drill.StopError{Reason: err.Error()}
 	}
-	if r.Spec.Target == drill.Live && !cfg.AllowLive {
-		return &drill.StopError{Reason: "live drills are not allowed: set allow_live: true in the settings"}
+	pool, err := findPool(a.currentConfig(), r.Spec.Pool)
+	if err != nil {
+		return &drill.StopError{Reason: err.Error()}
 	}
 	if err := p.checkOpenPages(ctx, nil); err != nil {
 		return err
@@ -130,10 +102,7 @@ func (p *production) Check(ctx context.Context, r drill.Run) error {
 	if r.Spec.Target != drill.Live {
 		return p.checkOpenPages(ctx, nil)
 	}
-	a.mu.Lock()
-	cfg := a.cfg
-	a.mu.Unlock()
-	pool, err := findPool(cfg, r.Spec.Pool)
+	pool, err := findPool(a.currentConfig(), r.Spec.Pool)
 	if err != nil {
 		return &drill.StopError{Reason: err.Error()}
 	}
@@ -153,12 +122,12 @@ func (p *production) Drift(_ context.Context, r drill.Run) (drill.Reading, error
 		return drill.Reading{Reason: "nobody has looked at production before the drill"}, nil
 	}
 	if r.Spec.Target == drill.Live {
-		return p.app.liveFaults.scopeViolations(r), nil
+		return p.app.traffic.ScopeViolations(r), nil
 	}
 	now := p.snapshot()
 	arrivals := now.proxyArrivals - began.proxyArrivals
-	came := float64(now.arrived - began.arrived + began.inFlight)
-	marked := float64(now.drillTagged - began.drillTagged)
+	came := float64(now.Arrived - began.Arrived + began.InFlight)
+	marked := float64(now.DrillTagged - began.DrillTagged)
 	return drill.Reading{
 		Measured: true, Value: marked + max(0, arrivals-came), Samples: int(arrivals), Source: "production's door",
 		Reason: fmt.Sprintf("%.0f of the drill's tasks came to production; production counted %.0f arrivals, and %.0f requests came", marked, arrivals, came),
@@ -167,10 +136,8 @@ func (p *production) Drift(_ context.Context, r drill.Run) (drill.Reading, error
 
 // snapshot counts. What comes at the same moment counts as having come.
 func (p *production) snapshot() trafficSnapshot {
-	c := trafficSnapshot{at: time.Now(), proxyArrivals: p.proxyArrivals()}
-	t := &p.app.ingress
-	c.inFlight, c.arrived, c.drillTagged = t.inFlight.Load(), t.arrived.Load(), t.drillTagged.Load()
-	return c
+	proxyArrivals := p.proxyArrivals() // first: what comes at the same moment counts as having come
+	return trafficSnapshot{p.app.traffic.Counts(), proxyArrivals}
 }
 
 // proxyArrivals adds up what the proxy has counted.

@@ -157,7 +157,7 @@ func TestProductionDriftDetected(t *testing.T) {
 	<-r.sendChat()
 	want(0, 1)
 	req := r.request(http.MethodPost, "http://"+r.app.DataAddr()+chatPath, chatBody)
-	req.Header.Set(taskHeader, "7")
+	req.Header.Set("Drill-Task", "7")
 	if a := r.do(req); a.status != http.StatusOK {
 		t.Fatalf("%+v", a)
 	}

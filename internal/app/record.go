@@ -66,7 +66,7 @@ func (a *App) loadControlState(ctx context.Context, writer string) error {
 	if err := a.pauses.Load(ctx, time.Now()); err != nil {
 		return err
 	}
-	a.actions = control.NewRegistry(a.modes, a.pauses, nil, a.auditor)
+	a.control = control.NewService(a.modes, a.pauses, a.auditor, c.Log)
 	if a.autoRollback == nil {
 		return nil
 	}

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"headgate/alerts/slack"
 	"headgate/engine"
+	"headgate/internal/format"
 	"headgate/internal/sqlite"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
@@ -17,16 +19,21 @@ import (
 	"headgate/runbooks/drill/runner"
 )
 
+// maxReason bounds the reason of a change of mode, in bytes.
+const maxReason = 900
+
 // slackExecutor carries out what people ask for in Slack.
 type slackExecutor struct {
 	app   *App
 	links bool // messages link to runbooks
+
+	refreshMu sync.Mutex // held while the message of a closed incident is refreshed
 }
 
-var _ slack.Executor = slackExecutor{}
+var _ slack.Executor = (*slackExecutor)(nil)
 
 // Execute implements slack.Executor.
-func (d slackExecutor) Execute(ctx context.Context, w slack.Command) slack.Response {
+func (d *slackExecutor) Execute(ctx context.Context, w slack.Command) slack.Response {
 	switch w.Action {
 	case slack.Rollback, slack.Restore:
 		a := d.setMode(ctx, w)
@@ -45,30 +52,26 @@ func (d slackExecutor) Execute(ctx context.Context, w slack.Command) slack.Respo
 	case slack.Status:
 		return doneAnswer(strings.Join(d.statusLines(w.At), "\n"))
 	default:
-		return refusedAnswer("this cannot be done from Slack")
+		return refusedAnswer("this action is not available from Slack")
 	}
 }
 
-// engineOrders takes what is asked of the engine.
-func (d slackExecutor) engineOrders() control.Watched {
-	return control.Watched{Engine: d.app.monitor.engine, Registry: d.app.actions, Via: viaSlack}
-}
-
-func viaSlack(context.Context) control.Via { return control.ViaSlack }
+// actor is who sends a command.
+func actor(w slack.Command) control.Actor { return control.Actor{Name: w.Actor, Via: control.ViaSlack} }
 
 func doneAnswer(text string) slack.Response { return slack.Response{Result: slack.Done, Text: text} }
 
 // refusedAnswer says that nothing was done, and why: a sentence without its full stop.
 func refusedAnswer(format string, args ...any) slack.Response {
-	return slack.Response{Result: slack.Refused, Text: "Nothing was done: " + fmt.Sprintf(format, args...) + "."}
+	return slack.Response{Result: slack.Refused, Text: "Not executed: " + fmt.Sprintf(format, args...) + "."}
 }
 
 func failedAnswer(err error) slack.Response {
-	return slack.Response{Result: slack.Failed, Text: "It did not work: " + err.Error() + "."}
+	return slack.Response{Result: slack.Failed, Text: "Failed: " + err.Error() + "."}
 }
 
 // findIncident finds one, of now or of before.
-func (d slackExecutor) findIncident(ctx context.Context, id string) (engine.Incident, error) {
+func (d *slackExecutor) findIncident(ctx context.Context, id string) (engine.Incident, error) {
 	for _, i := range d.app.monitor.engine.Incidents() {
 		if i.ID == id {
 			return i, nil
@@ -81,7 +84,7 @@ func (d slackExecutor) findIncident(ctx context.Context, id string) (engine.Inci
 // buttonIncident finds the incident of a button, and checks that the message was about
 // it: an incident of another headgate, or of a record that was lost, is not known.
 // A nil answer means that all is well.
-func (d slackExecutor) buttonIncident(ctx context.Context, w slack.Command) (engine.Incident, *slack.Response) {
+func (d *slackExecutor) buttonIncident(ctx context.Context, w slack.Command) (engine.Incident, *slack.Response) {
 	inc, err := d.findIncident(ctx, w.Incident)
 	switch {
 	case errors.Is(err, sqlite.ErrNoIncident):
@@ -89,7 +92,7 @@ func (d slackExecutor) buttonIncident(ctx context.Context, w slack.Command) (eng
 	case err != nil:
 		return inc, new(failedAnswer(err))
 	case w.Observed != nil && (w.Observed.Seq > inc.Seq || w.Pool != inc.Key.Pool || w.Rule != inc.Key.Rule):
-		return inc, new(refusedAnswer("this headgate knows the incident otherwise than the message"))
+		return inc, new(refusedAnswer("the message and this headgate's record of the incident differ"))
 	}
 	return inc, nil
 }
@@ -98,12 +101,12 @@ func refuseIfResolved(inc engine.Incident) *slack.Response {
 	if inc.Open() {
 		return nil
 	}
-	return new(refusedAnswer("the incident is over since %s", formatTime(inc.Ended)))
+	return new(refusedAnswer("the incident was resolved at %s", formatTime(inc.Ended)))
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-func (d slackExecutor) ack(ctx context.Context, w slack.Command) slack.Response {
+func (d *slackExecutor) ack(ctx context.Context, w slack.Command) slack.Response {
 	inc, no := d.buttonIncident(ctx, w)
 	if no == nil {
 		no = refuseIfResolved(inc)
@@ -114,24 +117,25 @@ func (d slackExecutor) ack(ctx context.Context, w slack.Command) slack.Response 
 	if no != nil {
 		return *no
 	}
-	acked, err := d.engineOrders().Ack(ctx, w.Incident, w.Actor, 0)
+	done, err := d.app.control.Acknowledge(ctx, actor(w), control.AckOptions{Incident: w.Incident})
+	acked := done.Ack
 	switch {
 	case errors.Is(err, engine.ErrNoIncident):
-		return refusedAnswer("the incident is over by now")
+		return refusedAnswer("the incident has been resolved in the meantime")
 	case err != nil:
 		return engineErrorAnswer(err)
 	case acked.Applied:
-		return doneAnswer(fmt.Sprintf("You have it, until %s. Reminders stop until then.", formatTime(acked.Until)))
+		return doneAnswer(fmt.Sprintf("You have acknowledged it until %s. Reminders stop until then.", formatTime(acked.Until)))
 	case acked.By == w.Actor:
-		return refusedAnswer("you have it already,%s until %s", d.ackedSince(ctx, inc.ID), formatTime(acked.Until))
+		return refusedAnswer("you have already acknowledged it,%s until %s", d.ackedSince(ctx, inc.ID), formatTime(acked.Until))
 	default:
-		return refusedAnswer("%s has it already,%s until %s", acked.By, d.ackedSince(ctx, inc.ID), formatTime(acked.Until))
+		return refusedAnswer("%s has already acknowledged it,%s until %s", acked.By, d.ackedSince(ctx, inc.ID), formatTime(acked.Until))
 	}
 }
 
 // refuseIfEscalated says that an incident has risen since the message that was pressed on: who
 // takes it on must have seen what it is. What is not recorded yet does not count.
-func (d slackExecutor) refuseIfEscalated(ctx context.Context, inc engine.Incident, w slack.Command) *slack.Response {
+func (d *slackExecutor) refuseIfEscalated(ctx context.Context, inc engine.Incident, w slack.Command) *slack.Response {
 	if w.Observed == nil || w.Observed.Seq == inc.Seq {
 		return nil
 	}
@@ -142,11 +146,11 @@ func (d slackExecutor) refuseIfEscalated(ctx context.Context, inc engine.Inciden
 	if err != nil || !slices.ContainsFunc(story.Events, rose) {
 		return nil
 	}
-	return new(refusedAnswer("it has got worse since that message, and is a %s now", inc.Level))
+	return new(refusedAnswer("it has escalated since that message, and is a %s now", inc.Level))
 }
 
 // ackedSince says since when somebody has an incident, as far as that is recorded yet.
-func (d slackExecutor) ackedSince(ctx context.Context, id string) string {
+func (d *slackExecutor) ackedSince(ctx context.Context, id string) string {
 	story, err := d.app.store.IncidentHistory(ctx, id)
 	if err != nil {
 		return "" // who has it is known, and matters more
@@ -169,8 +173,8 @@ func engineErrorAnswer(err error) slack.Response {
 	return failedAnswer(err)
 }
 
-func (d slackExecutor) silence(ctx context.Context, w slack.Command) slack.Response {
-	s := engine.Silence{Rule: w.Rule, By: w.Actor, Reason: w.Reason, Until: w.At.Add(w.Duration)}
+func (d *slackExecutor) silence(ctx context.Context, w slack.Command) slack.Response {
+	o := control.SilenceOptions{Rule: w.Rule, Reason: w.Reason, For: w.Duration}
 	if w.Observed != nil {
 		inc, no := d.buttonIncident(ctx, w)
 		if no == nil {
@@ -179,25 +183,23 @@ func (d slackExecutor) silence(ctx context.Context, w slack.Command) slack.Respo
 		if no != nil {
 			return *no
 		}
-		s.Rule, s.Pool, s.Reason = inc.Key.Rule, inc.Key.Pool, "a button in Slack"
+		o.Rule, o.Pool, o.Reason = inc.Key.Rule, inc.Key.Pool, "a button in Slack"
 	}
-	silenced, err := d.engineOrders().Silence(ctx, s)
+	done, err := d.app.control.Silence(ctx, actor(w), o)
 	if err != nil {
 		return engineErrorAnswer(err)
 	}
-	s = silenced.Silence
-	if !silenced.Applied {
-		return refusedAnswer("%s has silenced %s already, until %s", s.By, s.Rule, formatTime(s.Until))
+	s := done.Silence.Silence
+	if !done.Silence.Applied {
+		return refusedAnswer("%s has already silenced %s, until %s", s.By, s.Rule, formatTime(s.Until))
 	}
-	return doneAnswer(fmt.Sprintf("%s is silenced until %s. Incidents open and end as before, and are recorded.", s.Rule, formatTime(s.Until)))
+	return doneAnswer(fmt.Sprintf("%s is silenced until %s. Incidents still open and resolve, and are recorded.", s.Rule, formatTime(s.Until)))
 }
 
 // setMode rolls back or restores. A press counts only if the pool stands as the
 // message said: in that mode, and since then.
-func (d slackExecutor) setMode(ctx context.Context, w slack.Command) slack.Response {
-	o := control.ModeRequest{
-		Action: control.ModeAction(w.Action), Pool: w.Pool, Actor: w.Actor, Via: control.ViaSlack, Reason: truncateText(w.Reason),
-	}
+func (d *slackExecutor) setMode(ctx context.Context, w slack.Command) slack.Response {
+	o := control.ModeOptions{Pool: w.Pool, Reason: format.TruncateBytes(w.Reason, maxReason)}
 	if w.Observed != nil {
 		inc, no := d.buttonIncident(ctx, w)
 		if no == nil && w.Action == slack.Rollback {
@@ -215,7 +217,11 @@ func (d slackExecutor) setMode(ctx context.Context, w slack.Command) slack.Respo
 		}
 		o.Expected, o.Since, o.Reason = &expected, &w.Observed.ModeSince, "a button of the incident "+inc.Key.Rule
 	}
-	res, err := control.Modes{Registry: d.app.actions}.Do(ctx, time.Now(), o)
+	setMode := d.app.control.Rollback
+	if w.Action == slack.Restore {
+		setMode = d.app.control.Restore
+	}
+	res, err := setMode(ctx, actor(w), o)
 	switch {
 	case errors.Is(err, control.ErrModeMismatch):
 		if no := d.refuseIfModeChanged(w); no != nil {
@@ -223,7 +229,7 @@ func (d slackExecutor) setMode(ctx context.Context, w slack.Command) slack.Respo
 		}
 		return refusedAnswer("%v", err)
 	case errors.Is(err, control.ErrNoPool):
-		return refusedAnswer("there is no pool %.63q; there are: %s", w.Pool, strings.Join(d.poolNames(), ", "))
+		return refusedAnswer("unknown pool %.63q; pools: %s", w.Pool, strings.Join(d.poolNames(), ", "))
 	case err != nil:
 		return failedAnswer(err)
 	}
@@ -231,15 +237,15 @@ func (d slackExecutor) setMode(ctx context.Context, w slack.Command) slack.Respo
 }
 
 // refuseIfModeChanged says who was faster, if the pool does not stand as the message said.
-func (d slackExecutor) refuseIfModeChanged(w slack.Command) *slack.Response {
+func (d *slackExecutor) refuseIfModeChanged(w slack.Command) *slack.Response {
 	s, ok := d.app.modes.State(w.Pool)
 	switch {
 	case !ok:
-		return new(refusedAnswer("there is no pool %.63q any more", w.Pool))
+		return new(refusedAnswer("the pool %.63q was removed", w.Pool))
 	case s.Mode.String() == w.Observed.Mode && s.Since.Equal(w.Observed.ModeSince):
 		return nil
 	}
-	return new(refusedAnswer("pool %s is in %s since %s, set by %s%s", s.Pool, s.Mode, formatTime(s.Since), s.Actor, parenthesized(s.Reason)))
+	return new(refusedAnswer("pool %s has been in %s since %s, set by %s%s", s.Pool, s.Mode, formatTime(s.Since), s.Actor, parenthesized(s.Reason)))
 }
 
 func parenthesized(s string) string {
@@ -249,7 +255,7 @@ func parenthesized(s string) string {
 	return " (" + s + ")"
 }
 
-func (d slackExecutor) poolNames() []string {
+func (d *slackExecutor) poolNames() []string {
 	var names []string
 	for _, p := range d.app.Pools() {
 		names = append(names, p.Name)
@@ -257,19 +263,19 @@ func (d slackExecutor) poolNames() []string {
 	return names
 }
 
-func modeAnswer(res control.ModeResult) slack.Response {
+func modeAnswer(res control.Result) slack.Response {
 	var lines []string
 	a := slack.Response{Result: slack.Refused}
 	for _, c := range res.Changes {
 		if c.From == c.To {
-			lines = append(lines, fmt.Sprintf("Pool %s is in %s already.", c.Pool, c.To))
+			lines = append(lines, fmt.Sprintf("Pool %s is already in %s.", c.Pool, c.To))
 			continue
 		}
 		a.Result = slack.Done
-		lines = append(lines, fmt.Sprintf("Pool %s: from %s to %s. %d run and %d wait, and go on.", c.Pool, c.From, c.To, c.Running, c.Queued))
+		lines = append(lines, fmt.Sprintf("Pool %s: from %s to %s. %d running and %d waiting tasks are kept.", c.Pool, c.From, c.To, c.Running, c.Queued))
 	}
 	if a.Result == slack.Done && !res.Recorded {
-		lines = append(lines, "It is not recorded yet: a restart would forget it.")
+		lines = append(lines, "Not recorded yet: a restart would lose the change.")
 	}
 	a.Text = strings.Join(lines, "\n")
 	return a
@@ -277,7 +283,7 @@ func modeAnswer(res control.ModeResult) slack.Response {
 
 // showRunbook says where to read what to do. Where the button is a link, it has done
 // so itself.
-func (d slackExecutor) showRunbook(ctx context.Context, w slack.Command) slack.Response {
+func (d *slackExecutor) showRunbook(ctx context.Context, w slack.Command) slack.Response {
 	inc, no := d.buttonIncident(ctx, w)
 	if no != nil {
 		return *no
@@ -289,9 +295,9 @@ func (d slackExecutor) showRunbook(ctx context.Context, w slack.Command) slack.R
 }
 
 // startDrill begins a drill. What comes of it is told where drills are told.
-func (d slackExecutor) startDrill(ctx context.Context, w slack.Command) slack.Response {
+func (d *slackExecutor) startDrill(ctx context.Context, w slack.Command) slack.Response {
 	if d.app.drills == nil {
-		return refusedAnswer("this headgate has no drills")
+		return refusedAnswer("drills are not available")
 	}
 	var names []string
 	for _, s := range d.app.currentDrillSpecs() {
@@ -303,24 +309,24 @@ func (d slackExecutor) startDrill(ctx context.Context, w slack.Command) slack.Re
 		if err != nil {
 			return refusedAnswer("%v", err)
 		}
-		return doneAnswer("The drill " + s.ID + " has begun: headgate drill show " + run.ID)
+		return doneAnswer("Drill " + s.ID + " started: headgate drill show " + run.ID)
 	}
 	if len(names) == 0 {
-		return refusedAnswer("there are no drills in the settings")
+		return refusedAnswer("no drills are configured")
 	}
-	return refusedAnswer("there is no drill %.63q; there are: %s", w.Drill, strings.Join(names, ", "))
+	return refusedAnswer("unknown drill %.63q; drills: %s", w.Drill, strings.Join(names, ", "))
 }
 
 // statusLines says in a line for each how the pools and the open incidents stand.
-func (d slackExecutor) statusLines(now time.Time) []string {
+func (d *slackExecutor) statusLines(now time.Time) []string {
 	var lines []string
 	for _, p := range d.app.Status(now).Pools {
-		line := fmt.Sprintf("Pool %s: %s since %s by %s%s; %d of %d in flight, %d wait", p.Name, p.Mode, formatTime(p.ModeSince), p.ModeBy,
+		line := fmt.Sprintf("Pool %s: %s since %s by %s%s; %d of %d in flight, %d waiting", p.Name, p.Mode, formatTime(p.ModeSince), p.ModeBy,
 			parenthesized(p.ModeReason), p.InFlight, p.Workers, p.QueueDepth)
 		if p.QueueDepth > 0 {
 			line += fmt.Sprintf(", the oldest for %.0f s", p.QueueOldestAgeS)
 		}
-		line += fmt.Sprintf("; in the last minute %d admitted and %d refused", p.Admitted1m, p.Refused1m)
+		line += fmt.Sprintf("; in the last minute %d admitted and %d rejected", p.Admitted1m, p.Refused1m)
 		if p.P95TurnaroundS != nil {
 			line += fmt.Sprintf("; p95 %.1f s of %.0f s", *p.P95TurnaroundS, p.SLOS)
 		}

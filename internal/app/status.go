@@ -30,7 +30,7 @@ func (a *App) poolStatus(now time.Time, p Pool) api.PoolStatus {
 		p95 := api.Seconds(recent.P95)
 		s.P95TurnaroundS = &p95
 	}
-	if use, known := a.envelopeUse(now, p); known {
+	if use, known := a.metrics.EnvelopeUse(p.Name, now); known {
 		s.EnvelopeUse = &use
 	}
 	s.AutoRollback, s.Paused = a.autoRollbackStatus(now, p.Name), a.pauseStatus(now, p.Name)

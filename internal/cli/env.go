@@ -13,6 +13,7 @@ import (
 	"headgate/alerts/slack"
 	"headgate/internal/app"
 	"headgate/internal/config"
+	"headgate/internal/strictyaml"
 	"headgate/runbooks/control"
 	"headgate/web/api"
 )
@@ -48,8 +49,8 @@ func Usagef(text string, args ...any) error { return Usage(fmt.Errorf(text, args
 // configuration errors and an unreachable service imply.
 func ExitCode(err error) int {
 	var coded Error
-	var diagnostic config.Diagnostic
-	var diagnostics config.Diagnostics
+	var diagnostic strictyaml.Diagnostic
+	var diagnostics strictyaml.Diagnostics
 	switch {
 	case err == nil:
 		return ExitOK

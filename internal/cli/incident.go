@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/engine"
 	"headgate/internal/format"
 	"headgate/runbooks"
 	"headgate/web/api"
@@ -348,8 +349,8 @@ func (s *Silence) create(ctx context.Context, c *api.Client, rule string) error 
 }
 
 // allSilences reads all silences that have not ended.
-func allSilences(ctx context.Context, c *api.Client) ([]api.Silence, string, error) {
-	return readPages(func(after string) ([]api.Silence, string, error) {
+func allSilences(ctx context.Context, c *api.Client) ([]engine.Silence, string, error) {
+	return readPages(func(after string) ([]engine.Silence, string, error) {
 		list, err := c.Silences(ctx, after, api.MaxPage)
 		return list.Items, list.Next, err
 	})
@@ -358,7 +359,7 @@ func allSilences(ctx context.Context, c *api.Client) ([]api.Silence, string, err
 func (s *Silence) lift(ctx context.Context, c *api.Client) error {
 	id, err := resolveID("silence", s.Lift, func() ([]string, error) {
 		all, _, err := allSilences(ctx, c)
-		return idsOf(all, func(n *api.Silence) string { return n.ID }), err
+		return idsOf(all, func(n *engine.Silence) string { return n.ID }), err
 	})
 	if err != nil {
 		return err

@@ -185,7 +185,11 @@ func percent(share *float64) string {
 }
 
 // timestamp shows a time of the API to the second.
-func timestamp(s string) string {
+func timestamp(v any) string {
+	if t, ok := v.(time.Time); ok {
+		return t.UTC().Format(time.RFC3339)
+	}
+	s := v.(string)
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
 		return s

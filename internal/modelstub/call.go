@@ -84,6 +84,9 @@ func (c *call) acquireSlot() error {
 		return c.endCause()
 	}
 	c.holdsSlot = true
+	if c.stub.config.OnSlot != nil {
+		c.stub.config.OnSlot(c.r)
+	}
 	return nil
 }
 

@@ -334,3 +334,17 @@ func clip(s string) string {
 	}
 	return s[:limit] + "…"
 }
+
+// ServiceBounds returns the shortest and the longest time that a call can take; 0 and 0 if there is no longest.
+func ServiceBounds(s Service) (least, most time.Duration) {
+	switch s := s.(type) {
+	case Fixed:
+		return time.Duration(s), time.Duration(s)
+	case Uniform:
+		return s.Low, s.High
+	case Bimodal:
+		return min(s.First.Low, s.Second.Low), max(s.First.High, s.Second.High)
+	default:
+		return 0, 0
+	}
+}

@@ -155,3 +155,18 @@ func FuzzParseService(f *testing.F) {
 		}
 	})
 }
+
+func TestServiceBounds(t *testing.T) {
+	for text, want := range map[string][2]time.Duration{
+		"fixed:3s": {3 * time.Second, 3 * time.Second}, "uniform:5s-30s": {5 * time.Second, 30 * time.Second},
+		"bimodal:0.7,3s-8s,20s-40s": {3 * time.Second, 40 * time.Second}, "lognormal:10s,0.6": {},
+	} {
+		s, err := ParseService(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if least, most := ServiceBounds(s); least != want[0] || most != want[1] {
+			t.Errorf("%s: %v to %v", text, least, most)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 type slots struct {
 	mu     sync.Mutex
 	limit  int // 0 is unlimited
+	lost   int // taken away from limit
 	held   int
 	peak   int
 	queued list.List // of chan struct{}, closed under mu when the slot is granted
@@ -67,6 +68,14 @@ func (s *slots) resize(limit int) {
 	s.grantLocked()
 }
 
+// lose takes slots away from a limit, or gives them back. Calls that hold a slot keep it.
+func (s *slots) lose(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost += n
+	s.grantLocked()
+}
+
 func (s *slots) counts() (held, peak, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +88,7 @@ func (s *slots) resetPeak() {
 	s.peak = s.held
 }
 
-func (s *slots) freeLocked() bool { return s.limit == 0 || s.held < s.limit }
+func (s *slots) freeLocked() bool { return s.limit == 0 || s.held < s.limit-s.lost }
 
 func (s *slots) holdLocked() {
 	s.held++

@@ -240,3 +240,31 @@ func (w *slotModel) compare() {
 		}
 	}
 }
+
+// TestSlotsAreLostAndGivenBack: lost slots leave the calls that hold one alone, and come back.
+func TestSlotsAreLostAndGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slots{limit: 2}
+		var served atomic.Int32
+		for range 4 {
+			go func() {
+				if s.acquire(t.Context()) == nil {
+					served.Add(1)
+				}
+			}()
+		}
+		synctest.Wait()
+		s.lose(2)
+		s.release()
+		s.release()
+		synctest.Wait()
+		if held, _, waiting := s.counts(); held != 0 || waiting != 2 || served.Load() != 2 {
+			t.Errorf("without slots: held %d, waiting %d, served %d", held, waiting, served.Load())
+		}
+		s.lose(-2)
+		synctest.Wait()
+		if held, _, waiting := s.counts(); held != 2 || waiting != 0 || served.Load() != 4 {
+			t.Errorf("with slots again: held %d, waiting %d, served %d", held, waiting, served.Load())
+		}
+	})
+}

@@ -113,6 +113,10 @@ func (s *Stub) SetSlots(n int) error {
 	return nil
 }
 
+// LoseSlots takes n slots away, as many as all of them, until it is called with -n. It has no effect on an unlimited
+// number.
+func (s *Stub) LoseSlots(n int) { s.slots.lose(n) }
+
 func (s *Stub) currentService() Service {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,6 +174,8 @@ type Config struct {
 	// as it was received. It runs on the call's own goroutine, so it must be
 	// safe for concurrent use; it must not keep or change either argument.
 	Tap func(r *http.Request, body []byte)
+	// OnSlot, when set, is called when a call has got its slot, under the same conditions as Tap.
+	OnSlot func(r *http.Request)
 }
 
 // Validate reports the first field that cannot be meant, by name.

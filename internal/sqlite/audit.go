@@ -143,7 +143,7 @@ func validateAuditEntry(e control.AuditEntry) error {
 		return fmt.Errorf("its ID must be 1 to %d letters, digits and dashes", maxID)
 	case !slices.Contains(control.AuditKinds(), e.Kind):
 		return fmt.Errorf("no such kind: %.40q", e.Kind)
-	case !slices.Contains(control.Results(), e.Result):
+	case !slices.Contains(control.AuditResults(), e.Result):
 		return fmt.Errorf("no such result: %.40q", e.Result)
 	case !slices.Contains(control.Vias(), e.Via):
 		return fmt.Errorf("unknown origin of the entry: %.40q", e.Via)
@@ -189,7 +189,7 @@ func (r *row) inputs(column string) map[string]string {
 func decodeAuditEntry(r *row) control.AuditEntry {
 	return control.AuditEntry{
 		ID: r.id("id"), At: r.time("at_ms"), Kind: control.AuditKind(r.word("kind")), Action: r.name("action"),
-		Result: control.Result(r.word("ending")), Pool: r.name("pool"), Subject: r.name("subject"),
+		Result: control.AuditResult(r.word("ending")), Pool: r.name("pool"), Subject: r.name("subject"),
 		Actor: r.name("actor"), Via: control.Via(r.word("via")), Reason: r.text("reason", maxReason),
 		Inputs: r.inputs("inputs"), Writer: r.name("writer"),
 	}

@@ -1,13 +1,14 @@
 package sqlite
 
 import (
+	"fmt"
 	"testing"
 
 	"headgate/runbooks/drill"
 )
 
-// insertManyRuns fills a record with 100,000 runs of ten drills.
-func insertManyRuns(tb testing.TB, s *Store) {
+// insertManyRuns fills a record with runs of ten drills.
+func insertManyRuns(tb testing.TB, s *Store, runs int) {
 	tb.Helper()
 	spec, err := encodeSpec(fullSpec("burst"))
 	if err != nil {
@@ -19,7 +20,7 @@ func insertManyRuns(tb testing.TB, s *Store) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	const n = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
+	n := fmt.Sprintf("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) ", runs)
 	for _, statement := range []struct {
 		text string
 		args []any
@@ -36,10 +37,15 @@ CASE WHEN i % 50 = 0 THEN 'failed' ELSE 'passed' END, 'schedule', i, 'o', replac
 	}
 }
 
-// BenchmarkRuns reads a page of the history, and a year, out of 100,000 runs.
+// BenchmarkRuns reads a page of the history, and a year, out of 100,000 runs, or 2,000 with
+// -short.
 func BenchmarkRuns(b *testing.B) {
 	s := openTestStore(b, b.TempDir())
-	insertManyRuns(b, s)
+	runs := 100_000
+	if testing.Short() {
+		runs = 2000
+	}
+	insertManyRuns(b, s, runs)
 	for name, q := range map[string]drill.Query{
 		"first page":    {Limit: 50},
 		"failed":        {Limit: 50, Verdicts: []drill.Verdict{drill.Failed, drill.Aborted}},

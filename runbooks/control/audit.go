@@ -26,19 +26,19 @@ func AuditKinds() []AuditKind {
 	return []AuditKind{KindInteraction, KindDecision, KindAction, KindAccess, KindDrill}
 }
 
-// Result is what became of it.
-type Result string
+// AuditResult is what became of it.
+type AuditResult string
 
 // The endings of entries.
 const (
-	Done     Result = "done"
-	Refused  Result = "refused"  // somebody asked for it who may not, or too late
-	Withheld Result = "withheld" // the engine might have, and did not
-	Failed   Result = "failed"
+	Done     AuditResult = "done"
+	Refused  AuditResult = "refused"  // somebody asked for it who may not, or too late
+	Withheld AuditResult = "withheld" // the engine might have, and did not
+	Failed   AuditResult = "failed"
 )
 
-// Results returns every ending, in a fixed order.
-func Results() []Result { return []Result{Done, Refused, Withheld, Failed} }
+// AuditResults returns every ending, in a fixed order.
+func AuditResults() []AuditResult { return []AuditResult{Done, Refused, Withheld, Failed} }
 
 // AuditEntry is something that was done, withheld or refused, for the audit. It is
 // recorded and never altered. Changes of mode are recorded as a ModeChange besides.
@@ -48,7 +48,7 @@ type AuditEntry struct {
 	At      time.Time // UTC, to the millisecond
 	Kind    AuditKind
 	Action  string // what was asked for: rollback, ack, login, drill run …
-	Result  Result
+	Result  AuditResult
 	Pool    string // empty: none in particular
 	Subject string // ID of an incident, a run or a change; empty: none
 	Actor   string // who: a name, slack:U0123, engine
@@ -62,6 +62,9 @@ type AuditEntry struct {
 type AuditStore interface {
 	AppendAudit(context.Context, AuditEntry) error
 }
+
+// AuditSink takes entries without blocking. An AuditLog is one.
+type AuditSink interface{ Append(AuditEntry) }
 
 // maxPendingEntries bounds the entries that wait to be recorded.
 const maxPendingEntries = 10_000
@@ -109,7 +112,7 @@ func (a *AuditLog) Append(e AuditEntry) {
 	}
 	e.At = e.At.UTC().Truncate(time.Millisecond)
 	// An invalid entry would hold up all that come after it.
-	if !slices.Contains(AuditKinds(), e.Kind) || !slices.Contains(Results(), e.Result) || !slices.Contains(Vias(), e.Via) {
+	if !slices.Contains(AuditKinds(), e.Kind) || !slices.Contains(AuditResults(), e.Result) || !slices.Contains(Vias(), e.Via) {
 		a.c.Log.Error("invalid audit entry", "kind", e.Kind, "result", e.Result, "via", e.Via)
 		return
 	}

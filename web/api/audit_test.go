@@ -62,7 +62,7 @@ func TestAuditEntries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t)
 		time.Sleep(time.Hour)
-		r.record.append(control.AuditEntry{
+		r.Record.Append(control.AuditEntry{
 			ID: "01", At: time.Now(), Kind: control.KindDecision, Action: "rollback", Result: control.Withheld, Pool: "a", Subject: "i-1",
 			Actor: "engine", Via: control.ViaEngine, Reason: "held", Inputs: map[string]string{"value": "3"}, Writer: "w",
 		})
@@ -123,7 +123,7 @@ func TestAuditRefuses(t *testing.T) {
 
 func TestAuditBroken(t *testing.T) {
 	r := newFixture(t)
-	r.record.setError(errDisk)
+	r.Record.SetError(errDisk)
 	w := r.request(testRequest{method: "GET", path: "/api/v1/audit"})
 	r.problem(w, http.StatusServiceUnavailable)
 	if strings.Contains(w.Body.String(), "/some/where") {

@@ -25,7 +25,7 @@ func (a *Admin) createLoginLink(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, *p)
 		return
 	}
-	code, until := a.auth.CreateLink(by)
+	code, until := a.auth.CreateLink(by.Name)
 	writeJSON(w, http.StatusOK, "application/json", LoginLink{Path: LoginLinkPath(code), Until: formatTime(until)})
 }
 

@@ -49,7 +49,7 @@ func TestClient(t *testing.T) {
 	if _, err := c.SetMode(ctx, "", api.ModeRequest{Mode: "observe"}); err != nil {
 		t.Fatal(err)
 	}
-	if r.mode("a") != admission.Observe || r.mode("b") != admission.Observe {
+	if r.Mode("a") != admission.Observe || r.Mode("b") != admission.Observe {
 		t.Error("not all pools were changed")
 	}
 	s, err := c.Status(ctx)
@@ -82,7 +82,7 @@ func TestClientPools(t *testing.T) {
 			t.Errorf("pool %q was accepted", name)
 		}
 	}
-	if r.mode("a") != admission.Enforce || r.mode("b") != admission.Enforce {
+	if r.Mode("a") != admission.Enforce || r.Mode("b") != admission.Enforce {
 		t.Error("a mode was changed")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -133,4 +134,16 @@ func quoteName(name string) string {
 		return fmt.Sprintf("%+q…", name[:most])
 	}
 	return fmt.Sprintf("%+q", name)
+}
+
+// checkLine refuses text that would not stay in its place in a log, a table or a
+// terminal.
+func checkLine(name, text string, most int) error {
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return fmt.Errorf("%s must be one line of printable text", name)
+	}
+	if n := utf8.RuneCountInString(text); n > most {
+		return fmt.Errorf("%s must have at most %d characters, has %d", name, most, n)
+	}
+	return nil
 }

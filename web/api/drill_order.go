@@ -122,7 +122,8 @@ func decodeReasonBody(w http.ResponseWriter, r *http.Request, reason *string, fi
 	if err := checkLine("reason", *reason, MaxReason); err != nil {
 		return "", badRequest(http.StatusBadRequest, err.Error()+".")
 	}
-	return actorOf(r)
+	actor, p := actorOf(r)
+	return actor.Name, p
 }
 
 func (a *Admin) abortRun(w http.ResponseWriter, r *http.Request) {

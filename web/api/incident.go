@@ -27,17 +27,6 @@ type IncidentReader interface {
 	Incident(ctx context.Context, id string) (IncidentDetail, error)
 }
 
-// RuleEngine is what watches, and takes orders about it. *engine.Engine does.
-type RuleEngine interface {
-	Ack(ctx context.Context, id, by string, length time.Duration) (engine.AckResult, error)
-	Silence(ctx context.Context, s engine.Silence) (engine.SilenceResult, error)
-	Unsilence(ctx context.Context, id, by string) (engine.Silence, error)
-	// IncidentReader returns all open ones, and maybe some that have ended.
-	Incidents() []engine.Incident
-	// Silences returns those that are not over.
-	Silences() []engine.Silence
-}
-
 // IncidentQuery asks for incidents. Pool and Rule are empty for all.
 type IncidentQuery struct {
 	Open  bool      // only those that are not over

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,11 +9,8 @@ import (
 	"time"
 
 	"headgate/engine"
+	"headgate/runbooks/control"
 )
-
-// engineTimeout bounds the wait for what watches: it takes orders between two
-// steps.
-const engineTimeout = 3 * time.Second
 
 // AckRequest is the body of POST /api/v1/incidents/{id}/ack.
 type AckRequest struct {
@@ -36,83 +31,30 @@ type ExistingAck struct {
 }
 
 func (a *Admin) ack(w http.ResponseWriter, r *http.Request) {
+	var m AckRequest
+	by, p := decodeRequest(w, r, map[string]any{"for": &m.For})
 	id := r.PathValue("id")
-	by, length, p := decodeAckRequest(w, r)
+	if err := CheckID(id); p == nil && err != nil {
+		p = unknownIncident("The incident " + err.Error() + ".")
+	}
 	if p != nil {
 		WriteProblem(w, *p)
 		return
 	}
-	if err := CheckID(id); err != nil {
-		WriteProblem(w, unknownIncident("The incident "+err.Error()+"."))
+	done, err := DoAction(r.Context(), a.control, by, control.ActionAck, ActionRequest{Incident: id, For: m.For})
+	if err != nil {
+		a.writeControlError(w, "acknowledge", err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), engineTimeout)
-	defer cancel()
-	acked, err := a.engine.Ack(ctx, id, by, length)
-	switch {
-	case err != nil:
-		a.writeEngineError(w, "acknowledge", err)
-	case !acked.Applied:
-		WriteProblem(w, ackConflict(acked))
-	default:
-		writeJSON(w, http.StatusOK, "application/json", AckReply{
-			By: acked.By, Until: formatTime(acked.Until), Incident: incidentOf(acked.Incident, a.engine.Silences(), time.Now()),
-		})
-	}
+	writeJSON(w, http.StatusOK, "application/json", AckReply{
+		By: done.Ack.By, Until: formatTime(done.Ack.Until), Incident: incidentOf(done.Ack.Incident, a.control.Engine().Silences(), time.Now()),
+	})
 }
 
-func decodeAckRequest(w http.ResponseWriter, r *http.Request) (by string, length time.Duration, p *Problem) {
-	if _, p := parseQuery(r); p != nil {
-		return "", 0, p
-	}
-	var req AckRequest
-	if p := decodeObject(w, r, map[string]any{"for": &req.For}); p != nil {
-		return "", 0, p
-	}
-	if req.For != "" {
-		var err error
-		if length, err = ParseDuration(req.For); err != nil {
-			return "", 0, badRequest(http.StatusBadRequest, "for "+err.Error()+".")
-		}
-	}
-	by, p = actorOf(r)
-	return by, length, p
-}
-
-// actorOf says who gives an order.
-func actorOf(r *http.Request) (string, *Problem) {
-	by := cmp.Or(r.Header.Get(ActorHeader), "api")
-	if err := checkLine(ActorHeader, by, MaxActor); err != nil {
-		return "", badRequest(http.StatusBadRequest, err.Error()+".")
-	}
-	return by, nil
-}
-
-func ackConflict(a engine.AckResult) Problem {
-	standing := &ExistingAck{By: a.By, Until: formatTime(a.Until)}
-	return Problem{Type: TypeAlreadyAcked, Status: http.StatusConflict, Acked: standing,
-		Detail: fmt.Sprintf("Nothing was changed: %s has it until %s.", standing.By, standing.Until)}
-}
-
-// writeEngineError is where the errors of orders to what watches become statuses.
-func (a *Admin) writeEngineError(w http.ResponseWriter, what string, err error) {
-	switch {
-	case errors.Is(err, engine.ErrNoIncident):
-		WriteProblem(w, unknownIncident("There is no such incident that is open; it may be over."))
-	case errors.Is(err, engine.ErrNoSilence):
-		WriteProblem(w, Problem{Type: TypeUnknownSilence, Status: http.StatusNotFound, Detail: "There is no such silence; it may be over."})
-	case errors.Is(err, engine.ErrNoRule):
-		WriteProblem(w, Problem{Type: TypeUnknownRule, Status: http.StatusNotFound, Detail: truncateDetail(err.Error()) + "."})
-	case errors.Is(err, engine.ErrTooMany):
-		WriteProblem(w, Problem{Status: http.StatusConflict, Detail: "There are too many silences: lift some first."})
-	case errors.Is(err, engine.ErrRefused):
-		WriteProblem(w, *badRequest(http.StatusBadRequest, truncateDetail(err.Error())+"."))
-	case errors.Is(err, engine.ErrNotRunning), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		WriteProblem(w, Problem{Status: http.StatusServiceUnavailable, Detail: "The rules are not being evaluated just now: nothing was changed."})
-	default:
-		a.log.Error("an order to the engine failed", "order", what, "error", err)
-		WriteProblem(w, Problem{Status: http.StatusInternalServerError, Detail: "The order failed and nothing was changed; the log says why."})
-	}
+func ackConflict(a engine.AckResult) *Problem {
+	existing := &ExistingAck{By: a.By, Until: formatTime(a.Until)}
+	return &Problem{Type: TypeAlreadyAcked, Status: http.StatusConflict, Acked: existing,
+		Detail: fmt.Sprintf("Nothing was changed: acknowledged by %s until %s.", existing.By, existing.Until)}
 }
 
 // truncateDetail bounds a text of ours that may quote many names.

@@ -28,7 +28,7 @@ func TestAck(t *testing.T) {
 		for _, who := range []string{"ben@ops2", "ana@ops1"} {
 			p := r.problem(r.post(path, `{"for":"9h"}`, who), http.StatusConflict)
 			if p.Type != api.TypeAlreadyAcked || p.Acked == nil || p.Acked.By != "ana@ops1" || p.Acked.Until != first.Until ||
-				!strings.Contains(p.Detail, "ana@ops1 has it until "+first.Until) {
+				!strings.Contains(p.Detail, "acknowledged by ana@ops1 until "+first.Until) {
 				t.Errorf("%s comes second: %+v", who, p)
 			}
 		}
@@ -81,7 +81,7 @@ func TestAckRefuses(t *testing.T) {
 			{"actor of two lines", path, `{}`, "a\tb", 400, "Headgate-Actor must be one line"},
 			{"actor too long for the engine", path, `{}`, strings.Repeat("é", 100) + "x", 400, "at most 100 characters"},
 			{"parameter", path + "?force=1", `{}`, "a", 400, "not known"},
-			{"none", "/api/v1/incidents/0198/ack", `{}`, "a", 404, "it may be over"},
+			{"none", "/api/v1/incidents/0198/ack", `{}`, "a", 404, "may have been resolved"},
 			{"no ID", "/api/v1/incidents/%1b/ack", `{}`, "a", 404, "cannot be an ID"},
 		}
 		for _, tt := range tests {

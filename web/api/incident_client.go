@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"headgate/engine"
 )
 
 // IncidentReader asks for a page of incidents.
@@ -72,8 +74,8 @@ func (c *Client) Silence(ctx context.Context, m SilenceRequest) (SilenceReply, e
 }
 
 // Unsilence ends a silence of a rule early.
-func (c *Client) Unsilence(ctx context.Context, id string) (Silence, error) {
-	var m Silence
+func (c *Client) Unsilence(ctx context.Context, id string) (engine.Silence, error) {
+	var m engine.Silence
 	if err := CheckID(id); err != nil {
 		return m, err
 	}

@@ -26,12 +26,13 @@ func CheckID(id string) error {
 	return nil
 }
 
-// requireEngine refuses requests about incidents while nothing watches.
+const noRuleEngineDetail = "No rules are evaluated here, so there are no incidents and no silences."
+
+// requireEngine refuses requests about incidents if no rules are evaluated.
 func (a *Admin) requireEngine(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if a.engine == nil {
-			WriteProblem(w, Problem{Type: TypeMonitoringDisabled, Status: http.StatusNotFound,
-				Detail: "This headgate is not watching: it has no rules, and so no incidents and no silences."})
+		if a.control.Engine() == nil {
+			WriteProblem(w, Problem{Type: TypeMonitoringDisabled, Status: http.StatusNotFound, Detail: noRuleEngineDetail})
 			return
 		}
 		h(w, r)
@@ -48,7 +49,7 @@ func (a *Admin) listIncidents(w http.ResponseWriter, r *http.Request) {
 	}
 	var page IncidentPage
 	if q.Open {
-		page = openPage(a.engine.Incidents(), q)
+		page = openPage(a.control.Engine().Incidents(), q)
 	} else {
 		ctx, cancel := context.WithTimeout(r.Context(), recordTimeout)
 		defer cancel()
@@ -57,9 +58,9 @@ func (a *Admin) listIncidents(w http.ResponseWriter, r *http.Request) {
 			a.writeIncidentError(w, err)
 			return
 		}
-		page.Items = mergeLive(page.Items, a.engine.Incidents())
+		page.Items = mergeLive(page.Items, a.control.Engine().Incidents())
 	}
-	list, silences, now := IncidentList{Items: []Incident{}, Next: page.Next}, a.engine.Silences(), time.Now()
+	list, silences, now := IncidentList{Items: []Incident{}, Next: page.Next}, a.control.Engine().Silences(), time.Now()
 	for _, i := range page.Items {
 		list.Items = append(list.Items, incidentOf(i, silences, now))
 	}
@@ -72,7 +73,7 @@ func (a *Admin) writeIncidentError(w http.ResponseWriter, err error) {
 	case errors.Is(err, ErrUnknownCursor):
 		WriteProblem(w, *badCursor())
 	case errors.Is(err, ErrNoIncident):
-		WriteProblem(w, unknownIncident("There is no such incident."))
+		WriteProblem(w, *unknownIncident("There is no such incident."))
 	default:
 		a.log.Error("the record of incidents cannot be read", "error", err)
 		WriteProblem(w, Problem{Type: TypeRecordUnavailable, Status: http.StatusServiceUnavailable,
@@ -80,8 +81,8 @@ func (a *Admin) writeIncidentError(w http.ResponseWriter, err error) {
 	}
 }
 
-func unknownIncident(detail string) Problem {
-	return Problem{Type: TypeUnknownIncident, Status: http.StatusNotFound, Detail: detail}
+func unknownIncident(detail string) *Problem {
+	return &Problem{Type: TypeUnknownIncident, Status: http.StatusNotFound, Detail: detail}
 }
 
 func badCursor() *Problem {
@@ -166,13 +167,13 @@ func (a *Admin) incident(w http.ResponseWriter, r *http.Request) {
 	}
 	id := r.PathValue("id")
 	if err := CheckID(id); err != nil {
-		WriteProblem(w, unknownIncident("The incident "+err.Error()+"."))
+		WriteProblem(w, *unknownIncident("The incident " + err.Error() + "."))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), recordTimeout)
 	defer cancel()
 	d, err := a.incidents.Incident(ctx, id)
-	live, known := findIncident(a.engine.Incidents(), id)
+	live, known := findIncident(a.control.Engine().Incidents(), id)
 	switch {
 	case err != nil && !known:
 		a.writeIncidentError(w, err)
@@ -185,7 +186,7 @@ func (a *Admin) incident(w http.ResponseWriter, r *http.Request) {
 		recorded = recorded && d.Incident.Seq >= live.Seq // else it is further on in memory
 		d.Incident = live
 	}
-	report := reportOf(incidentOf(d.Incident, a.engine.Silences(), time.Now()), d)
+	report := reportOf(incidentOf(d.Incident, a.control.Engine().Silences(), time.Now()), d)
 	report.Recorded = recorded
 	writeJSON(w, http.StatusOK, "application/json", report)
 }
@@ -201,11 +202,11 @@ func findIncident(all []engine.Incident, id string) (engine.Incident, bool) {
 // openIncidents are those that the status shows, newest first.
 func (a *Admin) openIncidents(now time.Time) []Incident {
 	shown := []Incident{}
-	if a.engine == nil {
+	if a.control.Engine() == nil {
 		return shown
 	}
-	silences := a.engine.Silences()
-	for _, i := range openPage(a.engine.Incidents(), IncidentQuery{Limit: MaxPage}).Items {
+	silences := a.control.Engine().Silences()
+	for _, i := range openPage(a.control.Engine().Incidents(), IncidentQuery{Limit: MaxPage}).Items {
 		shown = append(shown, incidentOf(i, silences, now))
 	}
 	return shown

@@ -256,12 +256,13 @@ func TestMonitoringDisabled(t *testing.T) {
 
 func TestEngineNeedsIncidents(t *testing.T) {
 	withEngine(t, func(t *testing.T, r *engineFixture) {
-		_, err := api.NewAdmin(api.AdminConfig{Token: token, Modes: r.controller, Status: r, Audit: r.record, Engine: r.engine, Log: nil})
+		c := api.AdminConfig{Token: token, Control: r.Service, Status: r.Control, Audit: r.Record}
+		_, err := api.NewAdmin(c)
 		if err == nil {
 			t.Error("an admin API without a log")
 		}
-		c := api.AdminConfig{Token: token, Modes: r.controller, Status: r, Audit: r.record, Engine: r.engine, Log: slogDiscard()}
-		if _, err := api.NewAdmin(c); err == nil || !strings.Contains(err.Error(), "both be there") {
+		c.Log = slogDiscard()
+		if _, err := api.NewAdmin(c); err == nil || !strings.Contains(err.Error(), "go together") {
 			t.Errorf("what watches without a record: %v", err)
 		}
 	})

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"time"
 
 	"headgate/runbooks/control"
 )
@@ -31,15 +30,6 @@ func ViaFromContext(ctx context.Context) control.Via {
 		return control.ViaPage
 	}
 	return control.ViaAPI
-}
-
-// viaModeController says of orders whether they came from a page.
-type viaModeController struct{ ModeController }
-
-// Do implements ModeController.
-func (p viaModeController) Do(ctx context.Context, now time.Time, o control.ModeRequest) (control.ModeResult, error) {
-	o.Via = ViaFromContext(ctx)
-	return p.ModeController.Do(ctx, now, o)
 }
 
 // handlerTransport is a transport that ends in a handler.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+
+	"headgate/runbooks/control"
 )
 
 // The types of problems that a program may want to tell apart. The others have
@@ -39,23 +41,13 @@ type Problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"` // what to do about it
 
-	Pools   []string    `json:"pools,omitempty"`   // the pools that there are, when the one asked for is none
-	Current []ModeState `json:"current,omitempty"` // how the pools stand that are in another mode than expected
+	Pools   []string            `json:"pools,omitempty"`   // the pools that there are, when the one asked for is none
+	Current []control.ModeState `json:"current,omitempty"` // how the pools stand that are in another mode than expected
 
 	Acked *ExistingAck `json:"acked,omitempty"` // who was first to take the incident on
 
 	Drills []string `json:"drills,omitempty"` // IDs of the drills that there are, when the one asked for is none
 	Run    string   `json:"run,omitempty"`    // ID of the run that goes on
-}
-
-// ModeState is how a pool stands when it is not as expected.
-type ModeState struct {
-	Pool   string  `json:"pool"`
-	Mode   string  `json:"mode"`
-	Before *string `json:"before"` // what restore returns to; null unless in passthrough
-	Since  string  `json:"since"`
-	By     string  `json:"by"`
-	Reason string  `json:"reason"`
 }
 
 // Error returns the problem in one line.

@@ -8,27 +8,16 @@ import (
 	"time"
 
 	"headgate/engine"
+	"headgate/runbooks/control"
 )
 
 const maxRuleName = 200 // of the name of a rule, in bytes as the engine counts
 
-// Silence is a silence of a rule: what happens is recorded and not sent. (A UnreachableError
-// is the lack of an answer.)
-type Silence struct {
-	ID     string `json:"id"` // UUIDv7
-	Rule   string `json:"rule"`
-	Pool   string `json:"pool"` // empty: all pools
-	From   string `json:"from"`
-	Until  string `json:"until"`
-	By     string `json:"by"`
-	Reason string `json:"reason"`
-}
-
 // SilenceList is the reply to GET /api/v1/silences: those that are not over, newest
 // first.
 type SilenceList struct {
-	Items []Silence `json:"items"`
-	Next  string    `json:"next"` // for ?after=; empty if this is the last page
+	Items []engine.Silence `json:"items"`
+	Next  string           `json:"next"` // for ?after=; empty if this is the last page
 }
 
 // SilenceRequest is the body of POST /api/v1/silences.
@@ -39,14 +28,10 @@ type SilenceRequest struct {
 	Reason string `json:"reason"`
 }
 
-// SilenceReply says which silence there is now.
+// SilenceReply shows the silence that is in force.
 type SilenceReply struct {
-	Created bool    `json:"created"` // false: it was there before, and says the same
-	Silence Silence `json:"silence"`
-}
-
-func silenceOf(s engine.Silence) Silence {
-	return Silence{ID: s.ID, Rule: s.Rule, Pool: s.Pool, From: formatTime(s.From), Until: formatTime(s.Until), By: s.By, Reason: s.Reason}
+	Created bool           `json:"created"` // false: it existed before, with the same effect
+	Silence engine.Silence `json:"silence"`
 }
 
 func (a *Admin) listSilences(w http.ResponseWriter, r *http.Request) {
@@ -64,55 +49,47 @@ func (a *Admin) listSilences(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, *badCursor())
 		return
 	}
-	page, next := pageByID(a.engine.Silences(), func(s engine.Silence) string { return s.ID }, q.After, q.Limit)
-	list := SilenceList{Items: []Silence{}, Next: next}
-	for _, s := range page {
-		list.Items = append(list.Items, silenceOf(s))
-	}
-	writeJSON(w, http.StatusOK, "application/json", list)
+	page, next := pageByID(a.control.Engine().Silences(), func(s engine.Silence) string { return s.ID }, q.After, q.Limit)
+	writeJSON(w, http.StatusOK, "application/json", SilenceList{Items: append([]engine.Silence{}, page...), Next: next})
 }
 
 func (a *Admin) createSilence(w http.ResponseWriter, r *http.Request) {
-	s, p := decodeSilenceRequest(w, r)
+	var m SilenceRequest
+	by, p := decodeRequest(w, r, map[string]any{"rule": &m.Rule, "pool": &m.Pool, "for": &m.For, "reason": &m.Reason})
 	if p != nil {
 		WriteProblem(w, *p)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), engineTimeout)
-	defer cancel()
-	done, err := a.engine.Silence(ctx, s)
+	o, err := m.Options()
 	if err != nil {
-		a.writeEngineError(w, "silence", err)
+		WriteProblem(w, *ControlProblem(err))
 		return
 	}
-	writeJSON(w, http.StatusOK, "application/json", SilenceReply{Created: done.Applied, Silence: silenceOf(done.Silence)})
+	ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
+	defer cancel()
+	done, err := a.control.Silence(ctx, by, o)
+	if err != nil {
+		a.writeControlError(w, "silence", err)
+		return
+	}
+	writeJSON(w, http.StatusOK, "application/json", SilenceReply{Created: done.Silence.Applied, Silence: done.Silence.Silence})
 }
 
-func decodeSilenceRequest(w http.ResponseWriter, r *http.Request) (engine.Silence, *Problem) {
-	if _, p := parseQuery(r); p != nil {
-		return engine.Silence{}, p
-	}
-	var m SilenceRequest
-	if p := decodeObject(w, r, map[string]any{"rule": &m.Rule, "pool": &m.Pool, "for": &m.For, "reason": &m.Reason}); p != nil {
-		return engine.Silence{}, p
-	}
-	by, p := actorOf(r)
-	if p != nil {
-		return engine.Silence{}, p
-	}
+// Options checks a request, and returns it for control.Service. Its error is a *Problem.
+func (m SilenceRequest) Options() (control.SilenceOptions, error) {
 	length, err := m.validate()
 	if err != nil {
-		return engine.Silence{}, badRequest(http.StatusBadRequest, err.Error()+".")
+		return control.SilenceOptions{}, badRequest(http.StatusBadRequest, err.Error()+".")
 	}
-	return engine.Silence{Rule: m.Rule, Pool: m.Pool, Until: time.Now().Add(length), By: by, Reason: m.Reason}, nil
+	return control.SilenceOptions{Rule: m.Rule, Pool: m.Pool, For: length, Reason: m.Reason}, nil
 }
 
-func (m *SilenceRequest) validate() (time.Duration, error) {
+func (m SilenceRequest) validate() (time.Duration, error) {
 	switch {
 	case m.Rule == "":
 		return 0, errors.New("rule must name a rule: an incident tells which one it is of")
 	case m.Reason == "":
-		return 0, errors.New("reason must say why: others will wonder why nothing is sent")
+		return 0, errors.New("reason must say why: others will wonder why there are no notifications")
 	case len(m.Rule) > maxRuleName || len(m.Pool) > maxRuleName:
 		return 0, fmt.Errorf("rule and pool must have at most %d bytes", maxRuleName)
 	}
@@ -143,12 +120,12 @@ func (a *Admin) liftSilence(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, *p)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), engineTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
 	defer cancel()
-	s, err := a.engine.Unsilence(ctx, id, by)
+	done, err := a.control.Unsilence(ctx, by, id)
 	if err != nil {
-		a.writeEngineError(w, "lift a silence", err)
+		a.writeControlError(w, "end a silence", err)
 		return
 	}
-	writeJSON(w, http.StatusOK, "application/json", silenceOf(s))
+	writeJSON(w, http.StatusOK, "application/json", done.Silence.Silence)
 }

@@ -78,21 +78,3 @@ func (a *Admin) status(w http.ResponseWriter, r *http.Request) {
 	s.IncidentsOpen = a.openIncidents(now)
 	writeJSON(w, http.StatusOK, "application/json", s)
 }
-
-// pool returns the status of the pool of that name, nil if there is none.
-func (s *Status) pool(name string) *PoolStatus {
-	for i := range s.Pools {
-		if s.Pools[i].Name == name {
-			return &s.Pools[i]
-		}
-	}
-	return nil
-}
-
-func (s *Status) poolNames() []string {
-	names := make([]string, 0, len(s.Pools))
-	for i := range s.Pools {
-		names = append(names, s.Pools[i].Name)
-	}
-	return names
-}

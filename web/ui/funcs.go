@@ -58,6 +58,9 @@ func stringOf(v any) string {
 
 // timestampHTML shows a time as the API writes it. What is none is shown as text.
 func timestampHTML(s any) any {
+	if t, ok := s.(time.Time); ok {
+		return fullTime(t)
+	}
 	text := stringOf(s)
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"headgate/engine"
+	"headgate/runbooks/control"
 	"headgate/web/api"
 )
 
@@ -29,7 +31,7 @@ type incidentsView struct {
 	Items              []api.Incident
 	Older              string // path of the next page; empty: this is the last one
 	Newest             string // path of the first page; empty: this is it
-	Silences           []api.Silence
+	Silences           []engine.Silence
 	MonitoringDisabled bool
 	Filtered           bool
 }
@@ -190,17 +192,21 @@ func parseTime(s string) time.Time {
 
 func (p *Pages) ack(w http.ResponseWriter, r *http.Request, v viewer) {
 	id := r.PathValue("id")
-	if _, err := p.client(v).Ack(r.Context(), id, api.AckRequest{For: r.PostFormValue("for")}); err != nil {
-		p.showAPIError(w, r, v, asUnknownIncident(err))
+	_, err := api.DoAction(r.Context(), p.control, v.actor(), control.ActionAck, api.ActionRequest{Incident: id, For: r.PostFormValue("for")})
+	if err != nil {
+		p.showAPIError(w, r, v, err)
 		return
 	}
 	http.Redirect(w, r, "/incidents/"+url.PathEscape(id), http.StatusSeeOther)
 }
 
 func (p *Pages) createSilence(w http.ResponseWriter, r *http.Request, v viewer) {
-	_, err := p.client(v).Silence(r.Context(), api.SilenceRequest{
+	o, err := api.SilenceRequest{
 		Rule: r.PostFormValue("rule"), Pool: r.PostFormValue("pool"), For: r.PostFormValue("for"), Reason: strings.TrimSpace(r.PostFormValue("reason")),
-	})
+	}.Options()
+	if err == nil {
+		_, err = p.control.Silence(r.Context(), v.actor(), o)
+	}
 	if err != nil {
 		p.showAPIError(w, r, v, err)
 		return
@@ -213,8 +219,8 @@ func (p *Pages) createSilence(w http.ResponseWriter, r *http.Request, v viewer) 
 }
 
 func (p *Pages) liftSilence(w http.ResponseWriter, r *http.Request, v viewer) {
-	if _, err := p.client(v).Unsilence(r.Context(), r.PathValue("id")); err != nil {
-		p.showAPIError(w, r, v, asUnknownIncident(err))
+	if _, err := p.control.Unsilence(r.Context(), v.actor(), r.PathValue("id")); err != nil {
+		p.showAPIError(w, r, v, err)
 		return
 	}
 	http.Redirect(w, r, "/incidents", http.StatusSeeOther)

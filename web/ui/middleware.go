@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/runbooks/control"
 	"headgate/web/api"
 	"headgate/web/auth"
 )
@@ -22,6 +23,9 @@ type viewer struct {
 	auth.Session
 	SignedIn bool
 }
+
+// actor is the viewer as the sender of an action.
+func (v viewer) actor() control.Actor { return control.Actor{Name: v.Actor, Via: control.ViaPage} }
 
 func (p *Pages) viewer(r *http.Request) viewer {
 	s, ok := p.auth.Session(r, r.Header.Get(refreshHeader) != "")

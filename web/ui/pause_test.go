@@ -22,16 +22,18 @@ func TestPauseAndResume(t *testing.T) {
 	if !slices.Contains(page.links(), "/pause?pool=a&do=pause") {
 		t.Fatalf("links: %q", page.links())
 	}
-	ask := b.get("/pause?pool=a&do=pause").want(http.StatusOK, "Pause pool a?", "Pool a would hand out no worker.", "ends by itself")
+	ask := b.get("/pause?pool=a&do=pause").want(http.StatusOK, "Pause pool a?", "Pool a would grant no permits until", "ends by itself")
 	done := b.submit(ask, "/pause", url.Values{"for": {"1m"}, "reason": {" restart "}}).want(http.StatusSeeOther)
 	b.get(done.header.Get("Location")).want(http.StatusOK, "Pool a is paused.")
-	if got := r.acts.given; len(got) != 1 || got[0].Name != "pause" || got[0].Pool != "a" || got[0].For != time.Minute || got[0].Reason != "restart" ||
-		got[0].Actor != "ana" || got[0].Via != control.ViaPage {
-		t.Errorf("given: %+v", got)
+	if left := time.Until(r.Gates["a"].Snapshot(time.Now()).PausedUntil); left <= 0 || left > time.Minute || !r.Gates["b"].Snapshot(time.Now()).PausedUntil.IsZero() {
+		t.Errorf("a is paused for %s", left)
+	}
+	if e := r.Record.Entries(); len(e) != 1 || e[0].Action != control.ActionPause || e[0].Reason != "restart" || e[0].Actor != "ana" || e[0].Via != control.ViaPage {
+		t.Errorf("audited: %+v", e)
 	}
 	b.get("/pause?pool=b&do=resume").want(http.StatusConflict, "Nothing was changed")
-	b.get("/pause?do=stop").want(http.StatusBadRequest, "There is no such order")
-	b.submit(ask, "/pause", url.Values{"do": {"stop"}}).want(http.StatusBadRequest, "There is no such order")
+	b.get("/pause?do=stop").want(http.StatusBadRequest, "There is no such action")
+	b.submit(ask, "/pause", url.Values{"do": {"stop"}}).want(http.StatusBadRequest, "There is no such action")
 	b.submit(ask, "/pause", url.Values{"for": {"soon"}}).want(http.StatusBadRequest, "for must be a span")
 	r.browser().get("/pause?pool=a&do=pause").want(http.StatusSeeOther)
 }

@@ -1,13 +1,14 @@
 package ui_test
 
 import (
-	"headgate/runbooks"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"headgate/runbooks"
 
 	"headgate/engine/tsdb"
 	"headgate/proxy/admission"

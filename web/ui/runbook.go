@@ -2,10 +2,11 @@ package ui
 
 import (
 	"bytes"
-	"headgate/runbooks"
 	"html/template"
 	"net/http"
 	"strings"
+
+	"headgate/runbooks"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"

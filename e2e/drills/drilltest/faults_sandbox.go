@@ -41,10 +41,10 @@ func injectionFaults() []Fault {
 		{"the record is not locked", "database-locked", "the record was not locked", edits(lockDatabase.Start().Code(
 			`if mutated() { return func(context.Context) error { return nil }, nil }`))},
 		{"no slots are lost", "worker-loss", "lost no slots",
-			edits(sandboxStep.ReplaceStatement(mutation.Expr("_.resize(-_)")).Code(
+			edits(sandboxStep.ReplaceStatement(mutation.Expr("_.LoseSlots(_.Count)")).Code(
 				`if !mutated() { $ }`))},
 		{"slots do not come back", "worker-loss", "did not get its slots back",
-			edits(sandboxStep.ReplaceStatement(mutation.Expr("_.resize(_.Count)")).Code(
+			edits(sandboxStep.ReplaceStatement(mutation.Expr("_.LoseSlots(-_)")).Code(
 				`if !mutated() { $ }`))},
 	}
 }
@@ -58,8 +58,8 @@ func experimentFaults() []Fault {
 		{"an endpoint that always takes the least", "burst", "did not take its time", edits(serviceTime.Start().Code(
 			`if mutated() { return splitTiming(float64(u.Low)) }`))},
 		{"an endpoint with few slots", "burst", "endpoint was overloaded",
-			edits(sandboxEndpoint.After(mutation.Assign("slots")).Code(
-				`if mutated() { w.slots.limit = (w.workers + 1) / 2 }`))},
+			edits(sandboxEndpoint.After(mutation.Assign("w.endpoint")).Code(
+				`if mutated() { w.endpoint.LoseSlots(w.workers / 2) }`))},
 		{"half the load", "burst", "the load|did not come", edits(sandboxLoad.Before(mutation.Call("Source")).Code(
 			`if mutated() || mutated("half the load without a burst") { p.BaseRate /= 2 }`))},
 		{"half the load without a burst", "upstream-errors", "the load|did not come", nil},
@@ -72,9 +72,14 @@ func experimentFaults() []Fault {
 		{"no burst", "burst", "burst", edits(sandboxLoad.After(mutation.Assign("c")).Code(
 			`if mutated() { c.Arrivals.Bursts = nil }`))},
 		{"tasks go to production", "overload", "tasks came to production", edits(
-			sandbox.Declare(`var productionApp *App`),
-			startDrills.Before(mutation.Call("initSeries")).Code(`productionApp = a`),
-			sandboxStart.Start().Code(`if mutated() { return w.load.start(productionApp.DataAddr()), nil }`),
+			application.Declare(`type misdirected struct {
+				sandboxSystem
+				address string
+			}
+
+			func (m misdirected) DataAddr() string { return m.address }`),
+			newSystem.After(mutation.Call("NewClient")).Code(
+				`if mutated() { return misdirected{sandboxSystem{App: twin, dir: s.Dir, admin: admin}, a.DataAddr()}, nil }`),
 		)},
 		{"counted in production", "burst", "production counted", edits(
 			proxy.Declare(`var firstMetrics *Metrics`),

@@ -46,7 +46,7 @@ func TestServer(t *testing.T) {
 	if _, err := c.SetMode(t.Context(), "", api.ModeRequest{Mode: "observe"}); err == nil {
 		t.Error("an order was carried out where there are no pools")
 	}
-	if page, err := c.Audit(t.Context(), api.AuditQuery{}); err != nil || len(page.Items) != 0 {
+	if page, err := c.Audit(t.Context(), api.AuditQuery{}); err != nil || len(page.Items) != 1 || page.Items[0].Entry.Result != "refused" {
 		t.Errorf("%+v, %v", page, err)
 	}
 }

@@ -1,0 +1,190 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"slices"
+	"time"
+
+	"headgate/engine"
+	"headgate/internal/config"
+	"headgate/internal/sqlite"
+	"headgate/runbooks/drill/sandbox"
+	"headgate/web/api"
+)
+
+// sandboxOverrides replace parts of an App that is the system under test of a drill. The zero value replaces nothing.
+type sandboxOverrides struct {
+	upstream, slack http.RoundTripper
+	rules           []engine.Rule
+	speed           float64 // of the scenario; 0: the App is not part of a drill
+}
+
+// sandboxSystem is an App as the system under test of a drill. Modes are set through the admin API, as people do.
+type sandboxSystem struct {
+	*App
+	dir   string
+	admin *api.Client
+}
+
+var _ sandbox.System = sandboxSystem{}
+
+// newSandboxSystem builds and starts an App with the settings and rules of a pool of production.
+func (a *App) newSandboxSystem(s sandbox.SystemSpec) (sandbox.System, error) {
+	cfg := a.currentConfig()
+	pool, err := findPool(cfg, s.Pool)
+	if err != nil {
+		return nil, err
+	}
+	c, token := sandboxConfig(cfg, pool, s), rand.Text()
+	c.Admin.Token = config.NewSecret(token)
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("settings of the twin: %w", err)
+	}
+	rules, err := sandboxRules(cfg, pool, c.Pools[0], s.Speed)
+	if err != nil {
+		return nil, fmt.Errorf("rules of the twin: %w", err)
+	}
+	twin, err := New(c, a.version, slog.New(slog.DiscardHandler), TimeScale(s.Speed), func(a *App) {
+		a.sandbox = sandboxOverrides{upstream: s.Upstream, slack: s.Slack, rules: rules, speed: s.Speed}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("settings of the twin: %w", err)
+	}
+	if err := twin.Start(); err != nil {
+		return nil, fmt.Errorf("start the twin: %w", err)
+	}
+	admin, err := api.NewClient(api.ClientConfig{URL: "http://" + twin.AdminAddr(), Token: token, Actor: "drill"})
+	if err != nil {
+		return nil, fmt.Errorf("client of the twin: %w", err)
+	}
+	return sandboxSystem{App: twin, dir: s.Dir, admin: admin}, nil
+}
+
+// SetMode sets a mode and reads back the modes of all pools.
+func (s sandboxSystem) SetMode(ctx context.Context, pool, mode, reason string) (map[string]string, error) {
+	if _, err := s.admin.SetMode(ctx, pool, api.ModeRequest{Mode: mode, Reason: reason}); err != nil {
+		return nil, err
+	}
+	status, err := s.admin.Status(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read back the mode: %w", err)
+	}
+	shown := make(map[string]string, len(status.Pools))
+	for _, p := range status.Pools {
+		shown[p.Name] = p.Mode
+	}
+	return shown, nil
+}
+
+// maxSandboxIncidents bounds the incidents of a twin that are read.
+const maxSandboxIncidents = 200
+
+// Incidents returns the IDs of the twin's incidents.
+func (s sandboxSystem) Incidents(ctx context.Context) ([]string, error) {
+	return s.incidentIDs(ctx, sqlite.IncidentFilter{Limit: maxSandboxIncidents})
+}
+
+// incidentIDs returns the IDs of recorded incidents.
+func (a *App) incidentIDs(ctx context.Context, f sqlite.IncidentFilter) ([]string, error) {
+	incidents, _, err := a.store.Incidents(ctx, f)
+	ids := make([]string, 0, len(incidents))
+	for _, i := range incidents {
+		ids = append(ids, i.ID)
+	}
+	return ids, err
+}
+
+// ProbeRecord tries to write to the record.
+func (s sandboxSystem) ProbeRecord(ctx context.Context) error { return sqlite.ProbeWrite(ctx, s.dir) }
+
+// LockRecord locks the record.
+func (s sandboxSystem) LockRecord(ctx context.Context) (func(context.Context) error, error) {
+	return sqlite.LockExclusive(ctx, s.dir)
+}
+
+// Stop stops the App.
+func (s sandboxSystem) Stop(ctx context.Context) error {
+	s.admin.Close()
+	return s.App.Stop(ctx)
+}
+
+// sandboxConfig copies the settings of a pool, except for what would reach out of the twin, and for times, which are
+// divided by the speed. The idle timeout of the upstream is scaled too, but not below a second.
+func sandboxConfig(cfg *config.Config, p config.Pool, s sandbox.SystemSpec) *config.Config {
+	c := config.Default()
+	c.Listen, c.Admin.Listen, c.DataDir, c.Drain = loopback, loopback, s.Dir, 0
+	c.Rules.Interval = cfg.Rules.Interval // the rules themselves are passed to New
+	c.Rollback.Auto = false               // only steps of the drill roll back
+	c.Slack = config.Slack{
+		BotToken: config.NewSecret(s.Messages.Token), APIURL: s.Messages.APIURL, Channels: config.Channels{Page: s.Messages.Channel},
+	}
+	p.Upstream, p.UpstreamKey, p.Models, p.Endpoints = s.UpstreamURL, config.Secret{}, []string{"*"}, nil
+	p.Mode, p.Workers = "enforce", s.Workers
+	wall := func(d time.Duration) time.Duration { return time.Duration(math.Ceil(float64(d) / s.Speed)) }
+	p.SLO.Turnaround, p.Admission.MaxQueueAge = wall(p.SLO.Turnaround), wall(p.Admission.MaxQueueAge)
+	p.Timeouts.UpstreamIdle = max(wall(p.Timeouts.UpstreamIdle), time.Second)
+	c.Pools = []config.Pool{p}
+	return c
+}
+
+const loopback = "127.0.0.1:0"
+
+// sandboxRules are production's rules of a pool, and those of the process, for a twin whose times pass faster. What is
+// derived from the pool's settings is scaled with them; a threshold in seconds that is a number of its own is divided
+// here.
+func sandboxRules(cfg *config.Config, pool config.Pool, scaled config.Pool, speed float64) ([]engine.Rule, error) {
+	own := pool
+	own.Workers = scaled.Workers
+	plain, err := Rules(withPool(cfg, own))
+	if err != nil {
+		return nil, err
+	}
+	rules, err := Rules(withPool(cfg, scaled))
+	if err != nil {
+		return nil, err
+	}
+	rules = slices.DeleteFunc(rules, func(r engine.Rule) bool { return r.Pool != "" && r.Pool != pool.Name })
+	for i := range rules {
+		r := &rules[i]
+		at := slices.IndexFunc(plain, func(p engine.Rule) bool { return p.Key() == r.Key() })
+		if at < 0 || r.Unit != "s" || r.Pool == "" {
+			continue
+		}
+		was := plain[at]
+		for _, v := range []struct {
+			now *float64
+			was float64
+		}{{&r.Warn.At, was.Warn.At}, {&r.Page.At, was.Page.At}, {&r.Clear.Below, was.Clear.Below}} {
+			if *v.now == v.was {
+				*v.now /= speed
+			}
+		}
+	}
+	return rules, nil
+}
+
+// withPool returns the settings with another pool of that name.
+func withPool(cfg *config.Config, pool config.Pool) *config.Config {
+	c := *cfg
+	c.Pools = slices.Clone(cfg.Pools)
+	for i := range c.Pools {
+		if c.Pools[i].Name == pool.Name {
+			c.Pools[i] = pool
+		}
+	}
+	return &c
+}
+
+// findPool returns the pool of a name; the first for an empty name.
+func findPool(cfg *config.Config, name string) (config.Pool, error) {
+	i := slices.IndexFunc(cfg.Pools, func(p config.Pool) bool { return name == "" || p.Name == name })
+	if i < 0 {
+		return config.Pool{}, fmt.Errorf("there is no pool %.63q", name)
+	}
+	return cfg.Pools[i], nil
+}

@@ -1,0 +1,293 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"headgate/internal/lifecycle"
+	"headgate/internal/modelstub"
+	"headgate/proxy/fault"
+	"headgate/runbooks/drill"
+)
+
+// twin is a second system with the settings and rules of production's pool. It shares nothing with production.
+type twin struct {
+	*faultPoints
+	run         drill.Run
+	pool        Pool
+	workers     int
+	serviceMin  time.Duration
+	serviceMax  time.Duration
+	serviceMean time.Duration
+	clock       *scenarioClock
+	load        *generatedLoad
+	calls       *callTrace
+	endpoint    *modelstub.Stub
+	slack       *slackTarget
+	system      System
+	dir         string
+	stack       lifecycle.Stack
+	closeOnce   sync.Once
+	closed      chan struct{}
+	closeErr    error
+
+	mu        sync.Mutex
+	unapplied []string // orders, and what the system shows after them
+	probes    []drill.WriteProbe
+}
+
+// maxObservations bounds the notes of unapplied orders, and the probes.
+const maxObservations = 10_000
+
+func (e *Environments) openTwin(ctx context.Context, r drill.Run, pool Pool) (drill.Environment, error) {
+	w := &twin{run: r, pool: pool, clock: &scenarioClock{speed: r.Speed}, closed: make(chan struct{})}
+	err := w.build(e)
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.Close(context.WithoutCancel(ctx)))
+	}
+	return w, nil
+}
+
+// build makes everything, from the far ends inwards.
+func (w *twin) build(e *Environments) (err error) {
+	if w.load, err = newGeneratedLoad(w.run.Spec, w.pool.SLO, w.clock); err != nil {
+		return fmt.Errorf("load: %w", err)
+	}
+	if err := w.makeDir(e.Dir); err != nil {
+		return err
+	}
+	if w.slack, err = newSlackTarget(e.Messages(), w.run.Spec.Scenario.Seed); err != nil {
+		return fmt.Errorf("stand-in for Slack: %w", err)
+	}
+	w.stack.Push("the stand-in for Slack", w.slack.close)
+	upstream, err := w.openEndpoint()
+	if err != nil {
+		return fmt.Errorf("endpoint: %w", err)
+	}
+	w.system, err = e.NewSystem(SystemSpec{
+		Pool: w.pool.Name, Workers: w.workers, Speed: w.run.Speed, Dir: w.dir,
+		UpstreamURL: upstream, Upstream: w.calls, Slack: w.slack.senderTransport, Messages: w.slack.channel,
+	})
+	if err != nil {
+		return fmt.Errorf("system: %w", err)
+	}
+	w.stack.Push("the system", w.system.Stop)
+	w.stack.Push("the load", w.load.stop)
+	w.stack.Push("the faults", func(ctx context.Context) error {
+		_, err := w.Clear(ctx)
+		return err
+	})
+	return nil
+}
+
+func (w *twin) makeDir(parent string) (err error) {
+	if parent != "" {
+		if err := os.MkdirAll(parent, 0o700); err != nil {
+			return err
+		}
+	}
+	if w.dir, err = os.MkdirTemp(parent, "twin-"); err != nil {
+		return err
+	}
+	w.stack.Push("the record", func(context.Context) error { return os.RemoveAll(w.dir) })
+	return nil
+}
+
+// openEndpoint makes the endpoint, with as many slots as the gate has workers, and the way there.
+func (w *twin) openEndpoint() (address string, err error) {
+	service, err := modelstub.ParseService(w.run.Spec.Scenario.Service)
+	if err != nil {
+		return "", err
+	}
+	w.serviceMin, w.serviceMax = modelstub.ServiceBounds(service)
+	if w.serviceMax > 0 {
+		w.serviceMean = service.Mean(0, 0)
+	}
+	w.workers = cmp.Or(w.run.Spec.Scenario.Workers, w.pool.Workers)
+	transport := &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true, IdleConnTimeout: time.Minute}
+	w.faultPoints = &faultPoints{upstream: fault.New(transport, w.run.Spec.Scenario.Seed), slack: w.slack.faults, speed: w.run.Speed}
+	w.calls = &callTrace{clock: w.clock, next: w.faultPoints.upstream, tagCalls: true}
+	w.endpoint, err = modelstub.New(modelstub.Config{
+		Service: service, Slots: w.workers, Seed: w.run.Spec.Scenario.Seed, Speed: w.run.Speed, OnSlot: w.calls.recordSlot,
+	})
+	if err != nil {
+		return "", err
+	}
+	server, err := startLoopbackServer(w.calls.wrapEndpoint(w.endpoint))
+	if err != nil {
+		return "", err
+	}
+	w.stack.Push("the endpoint", func(context.Context) error {
+		w.endpoint.Close()
+		transport.CloseIdleConnections()
+		return server.close()
+	})
+	return server.url("/v1"), nil
+}
+
+// Start sends the load.
+func (w *twin) Start(context.Context) (time.Time, error) {
+	return w.load.start(w.system.DataAddr()), nil
+}
+
+// Observe returns what generator, endpoint and receiver of messages have seen.
+func (w *twin) Observe(ctx context.Context) (drill.Evidence, error) {
+	e := drill.Evidence{
+		At: w.clock.at(time.Now()), Pool: w.pool.Name, Workers: w.workers, SLO: w.pool.SLO,
+		MaxQueueAge: w.pool.MaxQueueAge, MaxWaiting: w.pool.DepthMultiple * w.workers,
+		ServiceMin: w.serviceMin, ServiceMax: w.serviceMax, ServiceMean: w.serviceMean, KeptRate: true, FaultHits: w.faultHits(),
+	}
+	if w.clock.zero.Load() == nil {
+		return e, nil
+	}
+	if slices.ContainsFunc(w.run.Spec.Scenario.Steps, func(s drill.Step) bool { return s.Kind == drill.StepLockRecord }) {
+		w.probeRecord(ctx)
+	}
+	w.load.addTo(&e)
+	e.Calls = w.calls.snapshot()
+	w.slack.recorder.addTo(&e)
+	var err error
+	if e.Incidents, err = w.system.Incidents(ctx); err != nil {
+		return e, fmt.Errorf("the twin's incidents cannot be read: %w", err)
+	}
+	select {
+	case err := <-w.system.Failed():
+		e.StaleReason = "the twin's listener has failed: " + err.Error()
+	default:
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e.UnappliedRequests, e.WriteProbes = slices.Clone(w.unapplied), slices.Clone(w.probes)
+	return e, nil
+}
+
+// probeRecord tries to write to the record.
+func (w *twin) probeRecord(ctx context.Context) {
+	at := w.clock.at(time.Now())
+	err := w.system.ProbeRecord(ctx)
+	if ctx.Err() != nil {
+		return // the error may be that of the caller's limit
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.probes) < maxObservations {
+		w.probes = append(w.probes, drill.WriteProbe{At: at, Writable: err == nil})
+	}
+}
+
+// Canary holds a call by a fault and clears it.
+func (w *twin) Canary(ctx context.Context) (time.Duration, error) { return runCanary(ctx) }
+
+// Modes that a step asks for.
+const (
+	modePassThrough = "passthrough"
+	modeEnforce     = "enforce"
+	modeRestore     = "restore"
+)
+
+// RunStep runs a step of the scenario.
+func (w *twin) RunStep(ctx context.Context, s drill.Step) (undo func(context.Context) error, err error) {
+	switch s.Kind {
+	case drill.StepRollback:
+		if err := w.setMode(ctx, modePassThrough); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) error { return w.setMode(ctx, modeEnforce) }, nil
+	case drill.StepRestore:
+		// The rollback before it is reverted by its own undo.
+		return func(context.Context) error { return nil }, w.setMode(ctx, modeRestore)
+	case drill.StepLockRecord:
+		unlock, err := w.system.LockRecord(ctx)
+		if err == nil {
+			w.probeRecord(ctx)
+		}
+		return unlock, err
+	case drill.StepLoseSlots:
+		w.endpoint.LoseSlots(s.Count)
+		return func(context.Context) error {
+			w.endpoint.LoseSlots(-s.Count)
+			return nil
+		}, nil
+	}
+	return nil, fmt.Errorf("unknown step %.40q", string(s.Kind))
+}
+
+// setMode asks for a mode, and notes what the system shows if that is another.
+func (w *twin) setMode(ctx context.Context, mode string) error {
+	shown, err := w.system.SetMode(ctx, w.pool.Name, mode, "drill "+w.run.Name)
+	if err != nil {
+		return err
+	}
+	want := mode
+	if mode == modeRestore {
+		want = modeEnforce
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for pool, is := range shown {
+		if is != want && len(w.unapplied) < maxObservations {
+			w.unapplied = append(w.unapplied, fmt.Sprintf("after the order %s the gate of pool %s says that it is in mode %s", mode, pool, is))
+		}
+	}
+	return nil
+}
+
+// Close stops everything. Further calls wait for the first.
+func (w *twin) Close(ctx context.Context) error {
+	w.closeOnce.Do(func() {
+		go func() {
+			defer close(w.closed)
+			w.closeErr = w.stack.Stop(ctx)
+		}()
+	})
+	select {
+	case <-w.closed:
+		return w.closeErr
+	case <-ctx.Done():
+		return fmt.Errorf("close the twin: %w", context.Cause(ctx))
+	}
+}
+
+// loopbackServer is a server on a free port of the loopback interface.
+type loopbackServer struct {
+	address string
+	server  *http.Server
+	served  chan error
+}
+
+func startLoopbackServer(h http.Handler) (*loopbackServer, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &loopbackServer{address: l.Addr().String(), served: make(chan error, 1)}
+	s.server = &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	}
+	go func() { s.served <- s.server.Serve(l) }()
+	return s, nil
+}
+
+func (s *loopbackServer) url(path string) string { return "http://" + s.address + path }
+
+// close cuts the calls in progress.
+func (s *loopbackServer) close() error {
+	err := s.server.Close()
+	if served := <-s.served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
