@@ -98,7 +98,7 @@ func newInteractionFixture(t *testing.T, o fakeslack.Options, edit ...func(*Inte
 	}
 	t.Cleanup(l.bot.Close)
 	l.logs = slog.New(slog.NewTextHandler(&syncWriter{w: l.log}, nil))
-	ro := InteractionOptions{Bot: l.bot, Executor: l.executor, Allow: testAllowList(), Registerer: l.reg, Log: l.logs}
+	ro := InteractionOptions{Bot: l.bot, Allow: testAllowList(), Registerer: l.reg, Log: l.logs}
 	for _, f := range edit {
 		f(&ro)
 	}
@@ -106,7 +106,7 @@ func newInteractionFixture(t *testing.T, o fakeslack.Options, edit ...func(*Inte
 		t.Fatal(err)
 	}
 	l.interactions.appID = appIDOfToken(appToken)
-	if err := l.interactions.Start(); err != nil {
+	if err := l.interactions.Start(l.executor); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -38,7 +38,6 @@ const (
 // InteractionOptions configure Interactions.
 type InteractionOptions struct {
 	Bot           *Bot
-	Executor      Executor
 	Allow         AllowList
 	AppToken      string // xapp-…, for Socket Mode; empty: no socket. A secret that is never shown
 	APIURL        string // for Socket Mode; ends in a slash; empty: Slack's
@@ -61,11 +60,12 @@ type SettingError struct {
 // Error returns the text of Err.
 func (e *SettingError) Error() string { return e.Err.Error() }
 
-// Interactions receives button presses and slash commands over Socket Mode, signed requests or both, and has the Executor
+// Interactions receives button presses and slash commands over Socket Mode, signed requests or both, and has an Executor
 // execute each once. Slack is answered at once; a few workers do the work afterwards. It is safe for concurrent use.
 type Interactions struct {
 	o            InteractionOptions
 	appID        string
+	executor     Executor  // set by Start
 	socket       *socket   // nil: none
 	listener     *listener // nil: none
 	dedup        *deduper
@@ -94,8 +94,8 @@ var (
 
 // NewInteractions returns Interactions that accept nothing before Start. It opens nothing.
 func NewInteractions(o InteractionOptions) (*Interactions, error) {
-	if o.Bot == nil || o.Executor == nil || o.Log == nil || o.Registerer == nil {
-		return nil, errors.New("interactions need a bot, an executor, a log and metrics")
+	if o.Bot == nil || o.Log == nil || o.Registerer == nil {
+		return nil, errors.New("interactions need a bot, a log and metrics")
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -148,8 +148,9 @@ func (i *Interactions) SetAllow(a AllowList) error {
 	return nil
 }
 
-// Start begins to accept interactions. It is called once; Stop is due after an error too.
-func (i *Interactions) Start() error {
+// Start begins to accept interactions, which the executor executes. It is called once; Stop is due after an error too.
+func (i *Interactions) Start(e Executor) error {
+	i.executor = e
 	for range workers {
 		i.workers.Go(func() {
 			for c := range i.queue {
@@ -298,7 +299,7 @@ func (i *Interactions) audit(e AuditEntry, why string) {
 	}
 	i.o.Log.Info("slack interaction handled", "action", e.Action, "result", e.Result, "actor", e.Actor, "incident", e.Incident,
 		"pool", e.Pool, "forged", e.Forged, "reason", plainText(e.Reason, 300))
-	i.o.Executor.AppendAudit(context.WithoutCancel(i.workCtx), e)
+	i.executor.AppendAudit(context.WithoutCancel(i.workCtx), e)
 }
 
 // execute checks a callback's origin and the user's permission, and executes it.
@@ -329,7 +330,7 @@ func (i *Interactions) execute(ctx context.Context, c callback) (cmd Command, a 
 	if cmd.Action == Help {
 		return cmd, Response{Result: Done, Text: Usage}
 	}
-	return cmd, i.o.Executor.Execute(ctx, cmd)
+	return cmd, i.executor.Execute(ctx, cmd)
 }
 
 // originMismatch returns why a callback is not for this headgate; empty: it is.

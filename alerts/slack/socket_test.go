@@ -84,7 +84,7 @@ func TestTheSocketBreaksInAPress(t *testing.T) {
 func TestInteractionOptions(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{})
 	good := InteractionOptions{
-		Bot: l.bot, Executor: l.executor, Log: l.logs, AppToken: appToken, APIURL: l.srv.URL + "/api/", Listen: "127.0.0.1:0", SigningSecret: signing,
+		Bot: l.bot, Log: l.logs, AppToken: appToken, APIURL: l.srv.URL + "/api/", Listen: "127.0.0.1:0", SigningSecret: signing,
 	}
 	for name, tt := range map[string]struct {
 		setting string // empty: none is to blame
@@ -95,7 +95,7 @@ func TestInteractionOptions(t *testing.T) {
 		"an address alone":  {"app_token", func(o *InteractionOptions) { o.APIURL = l.srv.URL }},
 		"no signing secret": {"signing_secret", func(o *InteractionOptions) { o.SigningSecret = "" }},
 		"no user":           {"allow", func(o *InteractionOptions) { o.Allow = AllowList{Ack: {"ada"}} }},
-		"no executor":       {"", func(o *InteractionOptions) { o.Executor = nil }},
+		"no bot":            {"", func(o *InteractionOptions) { o.Bot = nil }},
 	} {
 		o := good
 		o.Registerer = prometheus.NewRegistry()

@@ -6,8 +6,12 @@ import (
 	"time"
 
 	"headgate/alerts/slack"
+	"headgate/engine"
 	"headgate/internal/config"
-	"headgate/runbooks/control"
+	"headgate/internal/sqlite"
+	"headgate/runbooks/control/slackcmd"
+	"headgate/runbooks/drill"
+	"headgate/runbooks/drill/runner"
 )
 
 // interactionStopTimeout is how long a stop waits for interactions that were accepted and for requests in flight: what is
@@ -38,8 +42,7 @@ func (a *App) newInteractions(cfg *config.Config) (*slack.Interactions, error) {
 		return nil, nil
 	}
 	o := interactionOptions(cfg.Slack)
-	o.Bot, o.Executor = a.notifiers.bot, &slackExecutor{app: a, links: cfg.Admin.ExternalURL != ""}
-	o.Registerer, o.Log = a.registry, a.log.With("component", "slack")
+	o.Bot, o.Registerer, o.Log = a.notifiers.bot, a.registry, a.log.With("component", "slack")
 	i, err := slack.NewInteractions(o)
 	if setting := (*slack.SettingError)(nil); errors.As(err, &setting) {
 		return nil, cfg.At("slack."+setting.Setting, setting.Err)
@@ -57,7 +60,16 @@ func (a *App) startInteractions(w *monitor) error {
 		defer cancel()
 		return a.interactions.Stop(ctx)
 	})
-	return a.interactions.Start()
+	c := slackcmd.Config{
+		Control: a.control, Modes: a.modes, Audit: a.auditor, Incidents: slackIncidents{a}, Pools: a.slackPools,
+		Links: a.cfg.Admin.ExternalURL != "", Log: a.log.With("component", "slack"), NewID: newID, Drills: a.currentDrillSpecs,
+	}
+	if a.drills != nil {
+		c.StartDrill = func(ctx context.Context, s drill.Spec, actor, reason string) (drill.Run, error) {
+			return a.drills.runner.Start(ctx, runner.Request{Spec: s, Trigger: drill.ByHand, Actor: actor, Reason: reason})
+		}
+	}
+	return a.interactions.Start(slackcmd.New(c))
 }
 
 // SlackAddr returns the address for requests from Slack; empty: none. Call it after Start.
@@ -68,20 +80,40 @@ func (a *App) SlackAddr() string {
 	return a.interactions.Addr()
 }
 
-// AppendAudit implements slack.Executor.
-func (d *slackExecutor) AppendAudit(_ context.Context, e slack.AuditEntry) {
-	entry := control.AuditEntry{
-		At: time.Now(), Kind: control.KindInteraction, Action: string(e.Action), Result: control.AuditResult(e.Result), Pool: e.Pool,
-		Subject: e.Incident, Actor: e.Actor, Via: control.ViaSlack, Reason: e.Reason, Inputs: e.Inputs,
+func (a *App) slackPools(now time.Time) []slackcmd.PoolLoad {
+	var all []slackcmd.PoolLoad
+	for _, p := range a.Pools() {
+		recent := a.metrics.Recent(p.Name, now)
+		load := slackcmd.PoolLoad{
+			Name: p.Name, Gate: p.Gate.Snapshot(now), SLO: p.SLO,
+			Admitted: max(recent.Arrivals-recent.Rejected-recent.Invalid, 0), Rejected: recent.Rejected,
+		}
+		if recent.Ended > 0 {
+			load.P95 = recent.P95
+		}
+		all = append(all, load)
 	}
-	if e.Forged {
-		entry.Kind = control.KindAccess
+	return all
+}
+
+// slackIncidents are the recorded incidents, for commands from Slack.
+type slackIncidents struct{ app *App }
+
+// History returns an incident and its events.
+func (s slackIncidents) History(ctx context.Context, id string) (engine.Incident, []engine.Event, error) {
+	h, err := s.app.store.IncidentHistory(ctx, id)
+	if errors.Is(err, sqlite.ErrNoIncident) {
+		err = engine.ErrNoIncident
 	}
-	if entry.Action == "" {
-		entry.Action = "callback"
+	return h.Incident, h.Events, err
+}
+
+// Append records an event through the engine's journal, so that its deliveries are planned in the same transaction.
+func (s slackIncidents) Append(ctx context.Context, inc engine.Incident, e engine.Event) error {
+	journal := s.app.store.EngineJournal(s.app.notificationPlanner(s.app.monitor))
+	if err := journal.Save(ctx, engine.Batch{Incidents: []engine.Incident{inc}, Events: []engine.Event{e}}); err != nil {
+		return err
 	}
-	if entry.Actor == "" {
-		entry.Actor = "unknown"
-	}
-	d.app.auditor.Append(entry)
+	s.app.monitor.wakeDispatcher()
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"headgate/alerts"
 	"headgate/internal/config"
+	"headgate/internal/format"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 )
@@ -43,7 +44,7 @@ func (a *App) enqueueReminder(ctx context.Context, r control.Reminder) error {
 // notifyUnrecordedRollback tells of a rollback that the record does not take, past the record.
 func (a *App) notifyUnrecordedRollback(c control.ModeChange) {
 	words := fmt.Sprintf("Pool %s was rolled back automatically at %s: %s. That cannot be recorded: a restart would forget it, and put the gate back. "+
-		"To put it back by hand: headgate restore --pool %s", c.Pool, formatTime(c.At), c.Reason, c.Pool)
+		"To put it back by hand: headgate restore --pool %s", c.Pool, format.Time(c.At), c.Reason, c.Pool)
 	a.monitor.dispatchUnrecorded([]alerts.Delivery{a.notifiers.routes.NewNotice(newID(), c.ID, c.Pool, words, time.Now().UTC().Truncate(time.Millisecond))})
 }
 
