@@ -25,7 +25,7 @@ import (
 	"headgate/internal/config"
 	"headgate/internal/testkit"
 	"headgate/proxy/admission"
-	"headgate/web/api"
+	"headgate/runbooks/control"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -98,7 +98,7 @@ pools:
 }
 
 func recorded(a *app.App) bool {
-	return !slices.ContainsFunc(a.Status(time.Now()).Pools, func(p api.PoolStatus) bool { return !*p.ModeRecorded })
+	return !slices.ContainsFunc(a.Status(time.Now()).Pools, func(p control.PoolStatus) bool { return !*p.ModeRecorded })
 }
 
 func (s *testService) gate(name string) *admission.Gate {
