@@ -23,8 +23,9 @@ import (
 	"headgate/internal/app"
 	"headgate/internal/cli"
 	"headgate/internal/config"
+	"headgate/internal/testkit"
 	"headgate/proxy/admission"
-	"headgate/web/api"
+	"headgate/runbooks/control"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,6 +45,7 @@ func newTestEnv(t *testing.T) *testEnv {
 	g.env = cli.System()
 	g.env.LookupEnv = func(name string) (string, bool) { v, ok := g.vars[name]; return v, ok }
 	g.env.Actor = func() string { return "ana@host" }
+	g.env.QueueTimeout, g.env.ConfirmTimeout = testkit.Timeout(g.env.QueueTimeout), testkit.Timeout(g.env.ConfirmTimeout)
 	return g
 }
 
@@ -96,7 +98,7 @@ pools:
 }
 
 func recorded(a *app.App) bool {
-	return !slices.ContainsFunc(a.Status(time.Now()).Pools, func(p api.PoolStatus) bool { return !*p.ModeRecorded })
+	return !slices.ContainsFunc(a.Status(time.Now()).Pools, func(p control.PoolStatus) bool { return !*p.ModeRecorded })
 }
 
 func (s *testService) gate(name string) *admission.Gate {
