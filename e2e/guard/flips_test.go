@@ -8,6 +8,7 @@ import (
 	"headgate/e2e/harness"
 	"headgate/e2e/mutation"
 	"headgate/internal/modelstub"
+	"headgate/internal/testkit"
 )
 
 // Places of the faults in the program.
@@ -51,7 +52,7 @@ func TestFaultsAreRolledBack(t *testing.T) {
 			if status, _ := r.ask("Stub-Service", "1ms"); status != tt.meets {
 				t.Fatalf("who came first got status %d, want %d", status, tt.meets)
 			}
-			took, flipped := r.watch(tt.lasts+10*time.Second, 16, func() {
+			took, flipped := r.watch(tt.lasts+testkit.Timeout(10*time.Second), 16, func() {
 				_, _ = r.ask("Stub-Service", "1ms")
 				time.Sleep(200 * time.Millisecond) // or they would be a load
 			})
