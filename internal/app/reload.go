@@ -64,8 +64,7 @@ func (a *App) Reload(cfg *config.Config) error {
 	}
 	a.cfg, a.rules, a.drillSpecs = cfg, p.rules, specs
 	if a.drills != nil {
-		a.drillMetrics.initSeries(specs)
-		a.drills.scheduler.Wake()
+		a.drills.Reload()
 	}
 	a.allowedHosts.Store(hostNames(cfg))
 	if a.monitor == nil {

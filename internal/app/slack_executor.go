@@ -14,7 +14,6 @@ import (
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
-	"headgate/runbooks/drill/runner"
 )
 
 // slackExecutor carries out what people ask for in Slack.
@@ -288,27 +287,23 @@ func (d slackExecutor) showRunbook(ctx context.Context, w slack.Command) slack.R
 	return doneAnswer(fmt.Sprintf("Runbook %s: headgate incident show %s", inc.Runbook, inc.ID))
 }
 
-// startDrill begins a drill. What comes of it is told where drills are told.
+// startDrill starts a drill. Its verdict is announced where those of all drills are.
 func (d slackExecutor) startDrill(ctx context.Context, w slack.Command) slack.Response {
 	if d.app.drills == nil {
 		return refusedAnswer("this headgate has no drills")
 	}
-	var names []string
-	for _, s := range d.app.currentDrillSpecs() {
-		if s.ID != w.Drill && s.Name != w.Drill {
+	started, err := d.app.drills.Start(ctx, drill.StartRequest{Name: w.Drill, Actor: w.Actor, Reason: "a command in Slack"})
+	switch {
+	case errors.Is(err, drill.ErrNoDrill):
+		var names []string
+		for _, s := range d.app.currentDrillSpecs() {
 			names = append(names, s.ID)
-			continue
 		}
-		run, err := d.app.drills.runner.Start(ctx, runner.Request{Spec: s, Trigger: drill.ByHand, Actor: w.Actor, Reason: "a command in Slack"})
-		if err != nil {
-			return refusedAnswer("%v", err)
-		}
-		return doneAnswer("The drill " + s.ID + " has begun: headgate drill show " + run.ID)
+		return refusedAnswer("there is no drill %.63q; there are: %s", w.Drill, strings.Join(names, ", "))
+	case err != nil:
+		return refusedAnswer("%v", err)
 	}
-	if len(names) == 0 {
-		return refusedAnswer("there are no drills in the settings")
-	}
-	return refusedAnswer("there is no drill %.63q; there are: %s", w.Drill, strings.Join(names, ", "))
+	return doneAnswer("The drill " + started.Plan.Drill + " has started: headgate drill show " + started.Run)
 }
 
 // statusLines says in a line for each how the pools and the open incidents stand.

@@ -55,7 +55,7 @@ type ReasonRequest struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-func planView(p DrillPlan) DrillPlanView {
+func planView(p drill.Plan) DrillPlanView {
 	v := DrillPlanView{
 		Drill: p.Drill, Name: p.Name, Target: string(p.Target), Pool: p.Pool, Speed: finiteOrZero(p.Speed), ScenarioS: Seconds(p.Scenario),
 		WallTimeS: Seconds(p.WallTime), NotificationTarget: p.NotificationTarget, Steps: append([]string{}, p.Steps...), Hypotheses: append([]string{}, p.Hypotheses...),
@@ -95,13 +95,13 @@ func (a *Admin) startDrill(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, "application/json", reply)
 }
 
-func decodeDrillStart(w http.ResponseWriter, r *http.Request) (DrillStartRequest, *Problem) {
+func decodeDrillStart(w http.ResponseWriter, r *http.Request) (drill.StartRequest, *Problem) {
 	var req DrillRunRequest
 	by, p := decodeReasonBody(w, r, &req.Reason, map[string]any{"speed": &req.Speed, "dry_run": &req.DryRun, "reason": &req.Reason})
 	if p != nil {
-		return DrillStartRequest{}, p
+		return drill.StartRequest{}, p
 	}
-	o := DrillStartRequest{Name: r.PathValue("name"), Speed: req.Speed, DryRun: req.DryRun, Reason: req.Reason, Actor: by}
+	o := drill.StartRequest{Name: r.PathValue("name"), Speed: req.Speed, DryRun: req.DryRun, Reason: req.Reason, Actor: by}
 	if err := CheckDrill(o.Name); err != nil {
 		return o, &Problem{Type: TypeUnknownDrill, Status: http.StatusNotFound, Detail: capitalizeClause(err.Error()) + "."}
 	}
@@ -171,9 +171,9 @@ func (a *Admin) freezeDrills(on bool) http.HandlerFunc {
 // writeDrillError is where the errors about drills become statuses.
 func (a *Admin) writeDrillError(w http.ResponseWriter, what string, err error) {
 	var busy *drill.BusyError
-	var refusal *DrillRefusedError
+	var refusal *drill.RefusedError
 	switch {
-	case errors.Is(err, ErrNoDrill):
+	case errors.Is(err, drill.ErrNoDrill):
 		p := Problem{Type: TypeUnknownDrill, Status: http.StatusNotFound, Detail: "There is no such drill.", Drills: a.drillNames()}
 		if len(p.Drills) > 0 {
 			p.Detail = truncateDetail("There is no such drill. There are: " + strings.Join(p.Drills, ", ") + ".")
