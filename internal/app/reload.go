@@ -64,7 +64,7 @@ func (a *App) Reload(cfg *config.Config) error {
 	}
 	a.cfg, a.rules, a.drillSpecs = cfg, p.rules, specs
 	if a.drills != nil {
-		a.drills.Reload()
+		a.drills.Reload(specs)
 	}
 	a.allowedHosts.Store(hostNames(cfg))
 	if a.monitor == nil {

@@ -89,9 +89,9 @@ func (s *Service) Stop(ctx context.Context) error {
 	return errors.Join(s.runner.Close(ctx), s.loop.Stop(ctx))
 }
 
-// Reload takes over changed definitions.
-func (s *Service) Reload() {
-	s.o.Metrics.SetSpecs(s.o.Specs(), time.Now())
+// Reload takes over changed definitions. It does not call Specs.
+func (s *Service) Reload(specs []drill.Spec) {
+	s.o.Metrics.SetSpecs(specs, time.Now())
 	s.scheduler.Wake()
 }
 
