@@ -1,17 +1,25 @@
 #!/usr/bin/env bash
-# The gate's decision on its own, an evaluation of all built-in rules for ten pools
-# over a week of samples, what a drill's twin at full load costs production, reading
-# a history of 100,000 runs, then the whole proxy beside others. Ratios within one
-# run mean something; numbers from different machines do not.
+# Benchmarks of both modules: every one, in every package that has some. Ratios within one
+# run mean something; numbers from different machines do not. HAProxy takes part when it is
+# installed.
+# With --once each runs once and small (-benchtime 1x -short): CI checks that they work.
 source "$(dirname "$0")/lib.sh"
 
-.ci/tools.sh --try haproxy
-"$GO" test -run '^$' -bench . -benchmem ./proxy/admission
-"$GO" test -run '^$' -bench Evaluation -timeout 30m ./engine/rules
-"$GO" test -run '^$' -bench TwinBeside -benchtime 1x -timeout 30m ./internal/app
-"$GO" test -run '^$' -bench BenchmarkRuns ./internal/sqlite
-if compgen -G 'e2e/bench/*_test.go' >/dev/null; then
-	"$GO" -C e2e test -run '^$' -bench . -benchmem -timeout 1h ./bench/...
+flags=(-benchmem -timeout 1h)
+if [[ ${1:-} == --once ]]; then
+	flags=(-benchtime 1x -short -timeout 5m)
 else
-	say "the proxy was not measured: there is no e2e/bench"
+	.ci/tools.sh --try haproxy
 fi
+
+# packages prints the folders of a module that have benchmarks.
+packages() {
+	.ci/gofiles.sh "$1" | (cd "$1" && xargs -r -0 grep -lE '^func Benchmark') | sed -E 's|/[^/]+$||' | sort -u
+}
+
+for module in . e2e; do
+	mapfile -t dirs < <(packages "$module")
+	[[ ${#dirs[@]} -gt 0 ]] || die "no benchmarks found in $module"
+	# One package at a time: benchmarks beside others measure the others.
+	"$GO" -C "$module" test -p 1 -vet=off -run '^$' -bench . "${flags[@]}" "${dirs[@]}"
+done

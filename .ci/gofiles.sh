@@ -1,5 +1,12 @@
 #!/usr/bin/env bash
-# Lists every Go file of the project, ended by NUL, without what npm installed.
+# Lists the Go files of both modules, or of one of them (. or e2e), separated by NUL and
+# relative to it. What npm installs is left out.
+# Usage: gofiles.sh [MODULE]
 source "$(dirname "$0")/lib.sh"
 
-find . \( -name node_modules -o -name .git -o -name bin \) -prune -o -name '*.go' -type f -print0
+prune=(-name node_modules -o -name .git -o -path ./bin)
+if [[ ${1:-} == . ]]; then
+	prune+=(-o -path ./e2e)
+fi
+cd "${1:-.}"
+find . \( "${prune[@]}" \) -prune -o -name '*.go' -type f -print0

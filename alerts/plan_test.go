@@ -250,3 +250,41 @@ func FuzzPlanNeverRepeatsAKey(f *testing.F) {
 		}
 	})
 }
+
+// TestDrillPlan: values in seconds are scenario time; others stay.
+func TestDrillPlan(t *testing.T) {
+	note := func(unit string) alerts.Delivery {
+		return alerts.Delivery{Notification: alerts.Notification{
+			Incident: engine.Incident{Unit: unit, Value: 1.5, Threshold: 1.25}, Event: engine.Event{Value: 1.3},
+		}}
+	}
+	plan := alerts.DrillPlan(func(engine.Batch, alerts.TxView) []alerts.Delivery {
+		return []alerts.Delivery{note("s"), note("tasks")}
+	}, 20)
+	got := plan(engine.Batch{}, alerts.TxView{})
+	if n := got[0].Notification; !n.Drill || n.Incident.Value != 30 || n.Incident.Threshold != 25 || n.Event.Value != 26 {
+		t.Errorf("%+v", n)
+	}
+	if n := got[1].Notification; !n.Drill || n.Incident.Value != 1.5 || n.Incident.Threshold != 1.25 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// TestNotice: it goes where pages go, as a message of its own that disturbs nobody.
+func TestNotice(t *testing.T) {
+	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	for routes, to := range map[alerts.Routes]alerts.Destination{
+		{Page: "C1", Warn: "C2", Fallback: "C3"}: alerts.ToPage, {Fallback: "webhook"}: alerts.ToFallback,
+	} {
+		d := routes.NewNotice("id-1", "change-1-h2", "default", "it is still so", at)
+		if d.Destination != to || !d.IsNotice() || d.Notification.Ping || d.Kind != alerts.Post || d.State != alerts.Queued || d.Notification.Event.Text != "it is still so" {
+			t.Errorf("%+v: %+v", routes, d)
+		}
+		if again := routes.NewNotice("id-2", "change-1-h2", "default", "it is still so", at.Add(time.Second)); again.Key() != d.Key() {
+			t.Errorf("one name, two keys: %v and %v", d.Key(), again.Key())
+		}
+		if (alerts.Delivery{}).IsNotice() {
+			t.Error("everything is a notice")
+		}
+	}
+}

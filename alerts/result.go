@@ -27,7 +27,7 @@ func (o Options) applySend(s step, a SendResult, now time.Time) decision {
 	case Delivered:
 		return markSent(d, s.thread, a.Ref)
 	case Ambiguous:
-		if d.editsMessage(s.thread) { // repeating it does no harm
+		if d.EditsMessage(s.thread) { // repeating it does no harm
 			return retryAt(d, now.Add(o.Backoff.delay(d.Attempts, o.Random())))
 		}
 		d.State, d.NotBefore = Uncertain, now.Add(o.LookupDelay)

@@ -18,8 +18,8 @@ func (d Delivery) threadKey() threadKey { return threadKey{d.Incident, d.Destina
 // that could be edited or replied to.
 func (d Delivery) StartsThread(thread Ref) bool { return thread == Ref{} }
 
-// editsMessage says whether sending is idempotent: it sets the message to its present content.
-func (d Delivery) editsMessage(thread Ref) bool { return !d.StartsThread(thread) && d.Kind != Reply }
+// EditsMessage says whether sending is idempotent: it sets the message to its present content.
+func (d Delivery) EditsMessage(thread Ref) bool { return !d.StartsThread(thread) && d.Kind != Reply }
 
 // step is the next attempt or look-up of a thread, with the deliveries that it supersedes or adds.
 type step struct {
@@ -31,7 +31,7 @@ type step struct {
 }
 
 // countsAsEdit says whether the step is limited with the edits of a channel, apart from its posts. Look-ups are.
-func (s step) countsAsEdit() bool { return s.lookup || s.delivery.editsMessage(s.thread) }
+func (s step) countsAsEdit() bool { return s.lookup || s.delivery.EditsMessage(s.thread) }
 
 // dueAt returns the earliest time of a step, apart from the channel's limits.
 func (s step) dueAt(lookupDelay time.Duration) time.Time {
@@ -63,7 +63,7 @@ func nextSteps(ds []Delivery, thread Ref) []step {
 		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Kind.order(), b.Kind.order()))
 	})
 	for _, d := range ds {
-		if (d.State == Uncertain || d.State == Sending) && !d.editsMessage(thread) {
+		if (d.State == Uncertain || d.State == Sending) && !d.EditsMessage(thread) {
 			return []step{{delivery: d, thread: thread, lookup: true}}
 		}
 	}

@@ -61,7 +61,7 @@ func FuzzSteps(f *testing.F) {
 func checkStep(t *testing.T, ds []Delivery, s step, root Ref) {
 	t.Helper()
 	for _, d := range ds {
-		doubtful := (d.State == Uncertain || d.State == Sending) && !d.editsMessage(root)
+		doubtful := (d.State == Uncertain || d.State == Sending) && !d.EditsMessage(root)
 		if doubtful && !s.lookup {
 			t.Errorf("%+v is in doubt, and %+v is sent", d.Key(), s.delivery.Key())
 		}

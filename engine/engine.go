@@ -57,7 +57,7 @@ type Options struct {
 type Engine struct {
 	o         Options
 	wallClock func() time.Time
-	commands  chan func(*loop)
+	commands  chan command
 	recorder  *recorder
 	machine   *Machine // of the loop, once it runs
 	snapshot  atomic.Pointer[Snapshot]
@@ -92,7 +92,7 @@ func New(o Options) (*Engine, error) {
 	o.Log = o.Log.With("component", "engine")
 	e := &Engine{
 		o: o, machine: m, wallClock: func() time.Time { return time.Now().Round(0) },
-		commands: make(chan func(*loop)), recorder: newRecorder(o),
+		commands: make(chan command), recorder: newRecorder(o),
 		quit: make(chan struct{}), loopDone: make(chan struct{}), saveDone: make(chan struct{}),
 	}
 	e.publish(o.Rules)
@@ -145,7 +145,7 @@ func (e *Engine) startGoroutines() {
 	}()
 	go func() {
 		defer close(e.saveDone)
-		e.recorder.run(save)
+		e.recorder.queue.Run(save)
 	}()
 }
 
@@ -167,7 +167,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 	if err := wait(ctx, e.saveDone, "the record of incidents"); err != nil {
 		return errors.Join(errLoop, err)
 	}
-	return errors.Join(errLoop, e.recorder.flush(ctx))
+	return errors.Join(errLoop, e.recorder.finish())
 }
 
 func wait(ctx context.Context, done <-chan struct{}, what string) error {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"headgate/internal/writebehind"
 )
 
 func same(t *testing.T, what string, got []string, want ...string) {
@@ -101,7 +103,7 @@ func TestEngineJournalFails(t *testing.T) {
 			t.Errorf("%v events wait, want 4", got)
 		}
 		r.journal.fail(nil)
-		advance(lastRetry)
+		advance(writebehind.DefaultMaxRetry)
 		all := []string{"1 opened warn", "2 escalated page", "3 recovering page", "4 resolved page"}
 		same(t, "journal", r.journal.events(), all...)
 		same(t, "recorded", r.recorded.events(), all...)

@@ -37,7 +37,7 @@ func (l *loop) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case cmd := <-l.e.commands:
-			cmd(l)
+			cmd(l, l.e.o.Clock())
 			continue
 		case <-timer.C:
 		}
@@ -128,7 +128,7 @@ func (l *loop) evaluate(ctx context.Context, begin time.Time) map[Key]Value {
 		case values := <-result:
 			return l.slow.merge(begin, asked, due, values)
 		case cmd := <-l.e.commands:
-			cmd(l)
+			cmd(l, l.e.o.Clock())
 		case <-limited.Done():
 			l.hung = result
 			if ctx.Err() == nil {

@@ -226,7 +226,7 @@ func (t *txn) emit(inc *Incident, e Event) {
 // muted says whether a silence covers a key now.
 func (t *txn) muted(key Key) bool {
 	return slices.ContainsFunc(t.m.silences, func(s Silence) bool {
-		return s.Covers(key) && s.activeAt(t.now)
+		return s.Covers(key) && s.ActiveAt(t.now)
 	})
 }
 

@@ -107,8 +107,8 @@ func (s stateCollector) Collect(ch chan<- prometheus.Metric) {
 		now = &Snapshot{}
 	}
 	for _, r := range now.Rules {
-		is := r.State.label()
-		for _, name := range stateLabels() {
+		is := r.State.Label()
+		for _, name := range StateLabels() {
 			ch <- prometheus.MustNewConstMetric(ruleStateDesc, prometheus.GaugeValue, boolToFloat(name == is), r.Rule.Name, r.Rule.Pool, name)
 		}
 	}
@@ -130,10 +130,11 @@ func boolToFloat(b bool) float64 {
 	return 0
 }
 
-func stateLabels() []string { return []string{"ok", "pending", "warn", "page", "recovering"} }
+// StateLabels returns what State.Label can return.
+func StateLabels() []string { return []string{"ok", "pending", "warn", "page", "recovering"} }
 
-// label returns the state as metrics call it.
-func (s State) label() string {
+// Label returns the state as metrics and tests of rules call it.
+func (s State) Label() string {
 	switch s.Phase {
 	case Pending:
 		return "pending"

@@ -24,7 +24,7 @@ func TestMetricsAtZero(t *testing.T) {
 			t.Errorf("%s: %v incidents", level, got)
 		}
 	}
-	for _, state := range stateLabels() {
+	for _, state := range StateLabels() {
 		want := boolToFloat(state == "ok")
 		if got := r.metric("headgate_rule_state", "p", "age", state); got != want {
 			t.Errorf("state %s is %v, want %v", state, got, want)
@@ -53,7 +53,7 @@ func TestMetricsFollowState(t *testing.T) {
 			r.signals.set(ruleKey, step.v)
 			advance(step.d)
 			sum := 0.0
-			for _, name := range stateLabels() {
+			for _, name := range StateLabels() {
 				sum += r.metric("headgate_rule_state", "p", "age", name)
 			}
 			if r.metric("headgate_rule_state", "p", "age", step.state) != 1 || sum != 1 {

@@ -94,8 +94,16 @@ const (
 	EventAcked       EventKind = "acknowledged"
 	EventAckExpired  EventKind = "ack_expired"
 	EventReminder    EventKind = "reminder"
-	EventUnmuted     EventKind = "silence_ended" // the current truth is due
+	EventUnmuted     EventKind = "silence_ended" // the current state is sent
+
+	// Annotations: what people, or headgate by itself, did about an incident.
+	EventMode     EventKind = "mode_changed" // of the incident's pool
+	EventSilenced EventKind = "silenced"
+	EventNote     EventKind = "noted" // Text says what
 )
+
+// IsAnnotation says whether the kind is one of those that an Annotation may have.
+func (k EventKind) IsAnnotation() bool { return k == EventMode || k == EventSilenced || k == EventNote }
 
 // Event is one step in the life of an incident.
 type Event struct {

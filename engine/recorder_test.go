@@ -2,10 +2,123 @@ package engine
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"headgate/internal/writebehind"
 )
+
+func incidentBatch(n int, kind EventKind, open bool) Batch {
+	inc := Incident{ID: fmt.Sprint(n), Peak: LevelPage, Seq: n}
+	if !open {
+		inc.Ended = epoch
+	}
+	return Batch{
+		States:    []State{{Key: ruleKey, Incident: inc.ID}},
+		Incidents: []Incident{inc},
+		Events:    []Event{{ID: fmt.Sprint(kind, n), Incident: inc.ID, Seq: n, Kind: kind}},
+		Silences:  []Silence{{ID: "s", Reason: inc.ID}},
+	}
+}
+
+// States replace each other, events add up.
+func TestMergeBatches(t *testing.T) {
+	var all Batch
+	for n := range 100 {
+		b := incidentBatch(n%2, EventOpened, true)
+		b.Events[0].Seq = n
+		var dropped int
+		if all, dropped = mergeBatches(all, b); dropped != 0 {
+			t.Fatalf("%d dropped", dropped)
+		}
+	}
+	if len(all.States) != 1 || all.States[0].Incident != "1" || len(all.Incidents) != 2 || len(all.Silences) != 1 || all.Silences[0].Reason != "1" {
+		t.Errorf("batch %+v", all)
+	}
+	for n, e := range all.Events {
+		if e.Seq != n {
+			t.Fatalf("event %d is %+v", n, e)
+		}
+	}
+}
+
+// Memory is bounded: events that change no incident are dropped first, and open incidents are always kept.
+func TestMergeBounds(t *testing.T) {
+	all := incidentBatch(-1, EventOpened, true)
+	dropped := 0
+	for n := range 3 * maxUnsaved {
+		kind := EventReminder
+		if n%4 == 0 {
+			kind = EventResolved
+		}
+		b := incidentBatch(0, kind, true)
+		b.Events[0].ID = fmt.Sprint(n)
+		var more int
+		all, more = mergeBatches(all, b)
+		dropped += more
+	}
+	resolved := 0
+	for _, e := range all.Events {
+		if e.Kind == EventResolved {
+			resolved++
+		}
+	}
+	if len(all.Events) > maxUnsaved || dropped+len(all.Events) != 3*maxUnsaved+1 {
+		t.Errorf("%d events and %d dropped", len(all.Events), dropped)
+	}
+	if resolved != 3*maxUnsaved/4 || all.Events[0].Kind != EventOpened {
+		t.Errorf("%d of %d events that count are left, the first is %s", resolved, 3*maxUnsaved/4, all.Events[0].Kind)
+	}
+}
+
+func TestMergeBoundsIncidents(t *testing.T) {
+	more := incidentBatch(0, EventOpened, true)
+	for n := 1; n < 2*maxUnsaved; n++ {
+		b := incidentBatch(n, EventOpened, false)
+		more.Incidents, more.Events = append(more.Incidents, b.Incidents...), append(more.Events, b.Events...)
+	}
+	all, dropped := mergeBatches(Batch{}, more)
+	if len(all.Incidents) != maxUnsaved || !all.Incidents[0].Open() || len(all.Events)+dropped != 2*maxUnsaved {
+		t.Errorf("%d incidents, %d events, %d dropped", len(all.Incidents), len(all.Events), dropped)
+	}
+	kept := map[string]bool{}
+	for _, i := range all.Incidents {
+		kept[i.ID] = true
+	}
+	for _, e := range all.Events {
+		if !kept[e.Incident] {
+			t.Fatalf("event %+v without its incident", e)
+		}
+	}
+}
+
+// Unsaved pages are reported: only pages and missing signals, only what is to be sent, and each event once.
+func TestReportPages(t *testing.T) {
+	metrics, err := NewMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reported []Batch
+	r := newRecorder(Options{Log: slog.New(slog.DiscardHandler), Metrics: metrics, OnUnsaved: func(b Batch) { reported = append(reported, b) }})
+	warning, muted, missing := incidentBatch(1, EventOpened, true), incidentBatch(2, EventOpened, true), incidentBatch(4, EventOpened, true)
+	warning.Incidents[0].Peak, missing.Incidents[0].Peak, missing.Incidents[0].Rule = LevelWarn, LevelWarn, SignalMissing
+	muted.Events[0].Muted = true
+	var all Batch
+	for _, b := range []Batch{warning, muted, incidentBatch(3, EventOpened, true), missing} {
+		all, _ = mergeBatches(all, b)
+	}
+	r.reportPages(all)
+	r.reportPages(all)
+	if len(reported) != 1 || len(reported[0].Events) != 2 || reported[0].Events[0].Incident != "3" || reported[0].Events[1].Incident != "4" ||
+		len(reported[0].Incidents) != 2 || len(reported[0].States) != 0 {
+		t.Errorf("reported %+v", reported)
+	}
+}
 
 // The first attempt that fails hands pages over: nothing else need happen for it.
 func TestRecorderReportsPagesAtOnce(t *testing.T) {
@@ -46,7 +159,7 @@ func TestRecorderBacksOff(t *testing.T) {
 			t.Errorf("%v attempts for it", got-attempts)
 		}
 		r.journal.fail(nil)
-		advance(lastRetry)
+		advance(writebehind.DefaultMaxRetry)
 		same(t, "journal", r.journal.events(), "1 opened warn", "2 escalated page")
 		r.signals.set(ruleKey, low)
 		advance(time.Second)

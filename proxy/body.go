@@ -20,15 +20,15 @@ import (
 
 const (
 	initialBuffer = 4 << 10  // of a body whose length is unknown
-	maxPrealloc   = 64 << 10 // the most that is set aside for bytes that have only been announced
-	// What is read and thrown away of a body that is refused, so that the client
-	// gets to see the answer instead of a reset while it still sends.
+	maxPrealloc   = 64 << 10 // the most that is allocated for bytes that have only been announced
+	// Limits on reading and discarding a refused body, so that a client that still
+	// sends receives the answer instead of a reset.
 	drainBytes    = 64 << 20
 	drainTimeout  = 10 * time.Second
-	expectTimeout = time.Second // of a body that need not come any more
+	expectTimeout = time.Second // of a body that may never be sent
 )
 
-var errBudgetExceeded = errors.New("body budget is used up")
+var errBudgetExceeded = errors.New("body budget exceeded")
 
 // readBody reads the whole request body. Memory is taken from the budget as
 // bytes arrive, not as they are announced.
@@ -40,9 +40,9 @@ func (t *task) readBody(limit int64) ([]byte, *failure) {
 	var large *http.MaxBytesError
 	switch {
 	case err == nil:
-		// The deadline must not outlive the body: net/http goes on reading in the
-		// background to learn whether the client is still there. That of a body
-		// that is not over stays, or net/http would wait for the rest for ever.
+		// The deadline must not outlive the body: net/http reads on in the background
+		// to detect whether the client has left. The deadline of an unfinished body
+		// stays, or net/http would wait for the rest for ever.
 		_ = t.rc.SetReadDeadline(time.Time{})
 		return body, nil
 	case errors.Is(err, errBudgetExceeded):
@@ -51,7 +51,7 @@ func (t *task) readBody(limit int64) ([]byte, *failure) {
 	case errors.As(err, &large):
 		return nil, t.rejectBody(tooLarge(limit))
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		f := invalidRequest(http.StatusRequestTimeout, "body_timeout", "The request body stopped arriving.")
+		f := invalidRequest(http.StatusRequestTimeout, "body_timeout", "Timed out reading the request body.")
 		t.w.Header().Set("Connection", "close")
 		return nil, f
 	case errors.Is(err, io.ErrUnexpectedEOF) || isConnError(err) || t.r.Context().Err() != nil:
@@ -63,7 +63,7 @@ func (t *task) readBody(limit int64) ([]byte, *failure) {
 	}
 }
 
-// isConnError tells whether reading failed below HTTP, by a reset for one.
+// isConnError reports whether reading failed below HTTP, such as by a reset.
 func isConnError(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op)
@@ -105,17 +105,17 @@ func (t *task) readAll(limit int64) ([]byte, error) {
 	}
 }
 
-// extendReadDeadline gives the client its time to send what comes next.
+// extendReadDeadline gives the client the whole timeout for the next bytes.
 func (t *task) extendReadDeadline() {
 	limit := t.p.timeouts.BodyRead
 	if now := time.Now(); needsExtension(t.deadlines.read, now, limit) {
 		t.deadlines.read = now.Add(limit)
-		_ = t.rc.SetReadDeadline(t.deadlines.read) // what cannot have one has no client that could be slow
+		_ = t.rc.SetReadDeadline(t.deadlines.read) // a writer without deadlines has no slow client
 	}
 }
 
-// bodyComplete tells whether a body that fills its buffer of n bytes exactly is
-// complete. It is an error if it has reached the limit and is not.
+// bodyComplete reports whether a body that fills its buffer of n bytes exactly is
+// complete. A body that has reached the limit and is not complete is an error.
 func (t *task) bodyComplete(n, limit int64) (bool, error) {
 	if n < limit && (t.r.ContentLength < 0 || n < t.r.ContentLength) {
 		return false, nil
@@ -141,7 +141,7 @@ func drainBody(rc *http.ResponseController, r *http.Request) {
 	if r.Body == http.NoBody {
 		return
 	}
-	if r.Header.Get("Expect") != "" { // the client waits for the answer before it sends
+	if r.Header.Get("Expect") != "" { // the client waits for an answer before it sends
 		_ = rc.SetReadDeadline(time.Now().Add(expectTimeout))
 		return
 	}
@@ -151,8 +151,8 @@ func drainBody(rc *http.ResponseController, r *http.Request) {
 	}
 }
 
-// decodedBody returns a decoded copy of the body to look into, the body itself if it
-// is not encoded. The original is what goes upstream.
+// decodedBody returns a decoded copy of the body for inspection, the body itself if
+// it is not encoded. The original goes upstream.
 func (t *task) decodedBody(body []byte, limit int64) ([]byte, *failure) {
 	encoding := t.r.Header.Get("Content-Encoding")
 	if isIdentity(encoding) {
@@ -176,14 +176,14 @@ func (t *task) decodedBody(body []byte, limit int64) ([]byte, *failure) {
 	case errors.Is(err, errDecodedTooLarge):
 		return nil, tooLarge(limit)
 	default:
-		return nil, invalidRequest(http.StatusBadRequest, "invalid_body", "The request body does not decode as its Content-Encoding says.")
+		return nil, invalidRequest(http.StatusBadRequest, "invalid_body", "The request body does not match its Content-Encoding.")
 	}
 }
 
 var errDecodedTooLarge = errors.New("decoded body too large")
 
-// decode reads the whole of dec, on the budget. The copy is let go as soon as
-// it has been looked into, but counted until the task ends.
+// decode reads all of dec, within the budget. The copy is freed once it has been
+// inspected, but counted until the task ends.
 func (t *task) decode(dec io.Reader, limit int64) ([]byte, error) {
 	var out bytes.Buffer
 	for int64(out.Len()) <= limit {
@@ -204,7 +204,7 @@ func (t *task) decode(dec io.Reader, limit int64) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// budget bounds the bytes of request bodies that are held at one time.
+// budget bounds the bytes of request bodies held at one time.
 type budget struct {
 	limit atomic.Int64
 	used  atomic.Int64
@@ -221,9 +221,9 @@ func (b *budget) reserve(n int64) bool {
 
 func (b *budget) release(n int64) { b.used.Add(-n) }
 
-// reservation is what one task has taken: from the budget of all pools while its
-// pool is unknown, and from its pool's own afterwards. It is not for concurrent
-// use.
+// reservation is the memory of one task: reserved from the shared budget of all
+// pools, and also from its pool's own once the pool is known. It is not for
+// concurrent use.
 type reservation struct {
 	shared     *budget
 	poolBudget *budget // nil until the pool is known
@@ -257,15 +257,15 @@ func (h *reservation) release() {
 // maxNesting is how deep JSON may nest; encoding/json stops at the same depth.
 const maxNesting = 10000
 
-// requestInfo is what the proxy has to know of a request body.
+// requestInfo is what the proxy needs from a request body.
 type requestInfo struct {
 	model  string
 	stream bool
 }
 
-// inspect looks into a JSON request body. A repeated key is refused: which of
-// the two counts differs from parser to parser, and the gate must not route by
-// one what the upstream serves by the other.
+// inspect reads a JSON request body. A repeated key is refused: parsers differ in
+// which of the two counts, and a task must not be routed by one and served by the
+// other.
 func inspect(body []byte) (requestInfo, *failure) {
 	var seen members
 	text := jsonScanner{text: body, member: seen.visit}
@@ -279,24 +279,24 @@ func inspect(body []byte) (requestInfo, *failure) {
 	case seen.repeated != "":
 		return requestInfo{}, invalidRequest(http.StatusBadRequest, "invalid_json", "The request body has the key %q twice.", seen.repeated)
 	}
-	model := gjson.ParseBytes(seen.model) // copies no more than the name
+	model := gjson.ParseBytes(seen.model) // copies only the name
 	if model.Type != gjson.String || model.Str == "" {
 		return requestInfo{}, invalidRequest(http.StatusBadRequest, "model_required", "You must provide a model parameter: a non-empty string.")
 	}
 	return requestInfo{model: model.Str, stream: string(seen.stream) == "true"}, nil
 }
 
-// validJSON tells whether a text is JSON that a parser may be handed: one that
-// recurses must not get what nests without end, its stack would kill the process.
+// validJSON reports whether a text is JSON that is safe for a recursive parser,
+// whose stack unbounded nesting would exhaust.
 func validJSON(body []byte) bool {
 	text := jsonScanner{text: body, member: func(int, []byte, []byte) {}}
 	return text.scan() == nil
 }
 
-// members are those of a request body that the proxy has to know, as written.
+// members are the members of a request body that the proxy needs, as written.
 type members struct {
 	model, stream []byte
-	repeated      string // the first key that came twice
+	repeated      string // the first repeated key
 }
 
 func (m *members) visit(level int, key, value []byte) {
@@ -318,7 +318,7 @@ func (m *members) set(member *[]byte, name, value []byte) {
 	*member = value
 }
 
-// unquote returns what a JSON string says.
+// unquote returns the value of a JSON string.
 func unquote(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]
@@ -326,9 +326,9 @@ func unquote(quoted []byte) []byte {
 	return []byte(gjson.ParseBytes(quoted).Str)
 }
 
-// isJSON tells whether a Content-Type is application/json or of its family.
+// isJSON reports whether a Content-Type is application/json or application/*+json.
 func isJSON(contentType string) bool {
-	if contentType == "application/json" { // as most say it
+	if contentType == "application/json" { // the usual form
 		return true
 	}
 	mediaType, _, err := mime.ParseMediaType(contentType)
@@ -336,7 +336,7 @@ func isJSON(contentType string) bool {
 }
 
 func isEventStream(contentType string) bool {
-	switch contentType { // as most say it
+	switch contentType { // the usual forms
 	case "text/event-stream":
 		return true
 	case "application/json":

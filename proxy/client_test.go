@@ -25,9 +25,8 @@ func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // The requests that most tests send.
 const (
-	chatPath = "/v1/chat/completions"
-	chat     = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`
-	stream   = `{"model":"m","stream":true,"messages":[{"role":"user","content":"hello"}]}`
+	chat   = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`
+	stream = `{"model":"m","stream":true,"messages":[{"role":"user","content":"hello"}]}`
 )
 
 // answer is a response that was read to its end, good or bad.

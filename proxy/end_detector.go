@@ -8,31 +8,147 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 	"github.com/tidwall/gjson"
 )
 
-// endDetector watches an answer go by and knows whether it has reached its proper
-// end. It never changes a byte. It is not for concurrent use.
+// endDetector inspects an answer as it is relayed and detects whether it has reached
+// its proper end. It never changes a byte. It is not for concurrent use.
 type endDetector interface {
 	io.Writer             // never fails
 	complete() bool       // the end has been seen
-	upstreamFailed() bool // the answer itself says that the upstream failed
+	upstreamFailed() bool // the answer itself reports that the upstream failed
 }
 
-// opaqueEnd is for answers of which nothing is known: they end where they end.
+// answerDetector is an endDetector, with a decoder before it if the answer is
+// compressed. Only observe and terminated may be called before the answer's end.
+type answerDetector struct {
+	endDetector
+	pipe            *io.PipeWriter // to the decoder; nil for an uncompressed answer
+	decoded         chan struct{}  // closed when the decoder has returned
+	unknownEncoding bool           // valid once decoded is closed
+}
+
+// newDetector chooses how to detect the end of the task's answer. The detector is a
+// part of the task, which saves an allocation.
+func (t *task) newDetector(res *http.Response, streams bool) *answerDetector {
+	d := &t.end
+	*d = answerDetector{endDetector: t.newPlainDetector(res, streams)}
+	encoding := res.Header.Get("Content-Encoding")
+	if _, opaque := d.endDetector.(opaqueEnd); opaque || isIdentity(encoding) {
+		return d
+	}
+	r, pipe := io.Pipe()
+	d.pipe, d.decoded = pipe, make(chan struct{})
+	go func() {
+		defer close(d.decoded)
+		dec, err := newDecoder(encoding, r)
+		if err == nil {
+			_, err = io.Copy(d.endDetector, dec)
+			_ = dec.Close()
+		}
+		d.unknownEncoding = errors.Is(err, errUnknownEncoding)
+		_ = r.CloseWithError(err)
+	}()
+	return d
+}
+
+func (t *task) newPlainDetector(res *http.Response, streams bool) endDetector {
+	switch {
+	case res.StatusCode >= 300 || res.ContentLength == 0:
+		return opaqueEnd{}
+	case streams && t.proto != protocolOther:
+		return &sseEnd{protocol: t.proto}
+	case !streams && isJSON(res.Header.Get("Content-Type")):
+		return &jsonEnd{}
+	default:
+		return opaqueEnd{}
+	}
+}
+
+// observe passes the next bytes to the detector.
+func (d *answerDetector) observe(p []byte) {
+	if d.pipe == nil {
+		_, _ = d.endDetector.Write(p) // never fails
+		return
+	}
+	_, _ = d.pipe.Write(p) // fails only if the decoder has failed, which complete detects
+}
+
+// terminated reports whether the upstream has sent everything, so that the proxy need
+// not wait for it to close. For a compressed answer only closeAndTerminated knows:
+// the decoder lags behind.
+func (d *answerDetector) terminated() bool { return d.pipe == nil && d.terminalEvent() }
+
+// closeAndTerminated is terminated for an answer whose bytes have all been observed.
+func (d *answerDetector) closeAndTerminated() bool {
+	d.close()
+	return d.terminalEvent()
+}
+
+func (d *answerDetector) terminalEvent() bool {
+	s, ok := d.endDetector.(*sseEnd)
+	return ok && s.done
+}
+
+// complete reports whether all observed bytes are a complete answer. An unknown
+// encoding cannot be checked and counts as complete.
+func (d *answerDetector) complete() bool {
+	d.close()
+	return d.unknownEncoding || d.endDetector.complete()
+}
+
+// close waits for the decoder, if there is one.
+func (d *answerDetector) close() {
+	if d.pipe != nil {
+		_ = d.pipe.Close()
+		<-d.decoded
+	}
+}
+
+const (
+	supportedEncodings = "gzip, deflate, br, zstd"
+	maxZstdWindow      = 8 << 20 // bytes that a zstd frame may request
+)
+
+var errUnknownEncoding = errors.New("unknown content encoding")
+
+func isIdentity(encoding string) bool {
+	return encoding == "" || strings.EqualFold(encoding, "identity")
+}
+
+// newDecoder decodes one content encoding.
+func newDecoder(encoding string, r io.Reader) (io.ReadCloser, error) {
+	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	case "gzip", "x-gzip":
+		return gzip.NewReader(r)
+	case "deflate":
+		return zlib.NewReader(r)
+	case "br":
+		return io.NopCloser(brotli.NewReader(r)), nil
+	case "zstd":
+		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return nil, err
+		}
+		return d.IOReadCloser(), nil
+	default:
+		return nil, errUnknownEncoding
+	}
+}
+
+// opaqueEnd is for answers of unknown form: any end is proper.
 type opaqueEnd struct{}
 
 func (opaqueEnd) Write(p []byte) (int, error) { return len(p), nil }
 func (opaqueEnd) complete() bool              { return true }
 func (opaqueEnd) upstreamFailed() bool        { return false }
 
-// jsonEnd knows whether the one JSON value of a body has been closed. It
-// balances brackets outside strings and checks no more than that. A body that
-// is not an object or array ends where it ends.
+// jsonEnd detects whether the one JSON value of a body has been closed. It balances
+// brackets outside strings and checks no more than that. For a body that is not an
+// object or array, any end is proper.
 type jsonEnd struct {
 	depth    int
 	inString bool
@@ -79,22 +195,22 @@ func (j *jsonEnd) step(c byte) {
 func (j *jsonEnd) complete() bool       { return j.started && !j.inString && (j.scalar || j.depth <= 0) }
 func (j *jsonEnd) upstreamFailed() bool { return false }
 
-// protocol is what an endpoint's answers look like.
+// protocol is the form of an endpoint's answers.
 type protocol uint8
 
 const (
-	protocolOther     protocol = iota // nothing is known
+	protocolOther     protocol = iota // unknown
 	protocolChoices                   // chat completions and completions: choices, [DONE]
 	protocolResponses                 // responses: typed events
 	protocolJSON                      // one JSON body
 )
 
-// maxLineBytes is how much of one line of a stream is looked at. Longer ones pass
-// just the same.
+// maxLineBytes is how much of one line of a stream is inspected. Longer lines are
+// relayed all the same.
 const maxLineBytes = 1 << 20
 
-// sseEnd finds the terminal event of an SSE stream (WHATWG HTML, 9.2). Lines
-// may end in CR, LF or both and may be split anywhere between writes.
+// sseEnd detects the terminal event of an SSE stream (WHATWG HTML, 9.2). Lines may
+// end in CR, LF or both and may be split anywhere between writes.
 type sseEnd struct {
 	protocol    protocol
 	partial     []byte // of a line that has not ended yet
@@ -126,7 +242,7 @@ func (s *sseEnd) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// lineEnd returns where the first CR or LF is, -1 if there is none.
+// lineEnd returns the position of the first CR or LF, -1 if there is none.
 func lineEnd(p []byte) int {
 	lf := bytes.IndexByte(p, '\n')
 	if lf >= 0 {
@@ -175,7 +291,9 @@ func (s *sseEnd) inspectLine(line []byte) {
 	case s.protocol == protocolResponses:
 		s.typedEvent(gjson.GetBytes(data, "type").Str)
 	case s.protocol == protocolChoices:
-		s.choicesChunk(data)
+		if !s.lineTooLong && data[0] == '{' && !s.content.matches(data, s.open) {
+			s.inspectChunk(data)
+		}
 	}
 }
 
@@ -201,17 +319,10 @@ func (s *sseEnd) typedEvent(event string) {
 	}
 }
 
-// choicesChunk handles one chunk of a (chat) completion.
-func (s *sseEnd) choicesChunk(data []byte) {
-	if !s.lineTooLong && data[0] == '{' && !s.content.matches(data, s.open) {
-		s.inspectChunk(data)
-	}
-}
-
-// inspectChunk looks at one chunk closely.
+// inspectChunk parses one chunk of a (chat) completion.
 func (s *sseEnd) inspectChunk(data []byte) {
-	// An upstream that gives up mid-stream says so in the stream; its client
-	// sees an error in any case.
+	// An upstream that fails mid-stream reports it in the stream; its client sees an
+	// error in any case.
 	if e := gjson.GetBytes(data, "error"); e.Exists() && e.Type != gjson.Null {
 		s.done, s.failureSeen = true, true
 		return
@@ -229,172 +340,41 @@ func (s *sseEnd) inspectChunk(data []byte) {
 	})
 }
 
-// contentChunk recognises the chunks that most of a stream is made of: those that
-// bring text for a choice that is known already, and end nothing. It looks once
-// and allocates nothing; what it does not recognise is looked at closely.
+// contentChunk recognises the chunks that make up most of a stream: those that bring
+// text for a known choice and end nothing. It scans once and allocates nothing;
+// other chunks are parsed.
 type contentChunk struct {
 	text     jsonScanner
 	open     uint64
 	mismatch bool
 }
 
-// matches tells whether a chunk is surely dull while these choices are open.
-func (d *contentChunk) matches(data []byte, open uint64) bool {
-	if open&1 == 0 { // what names no choice means the first
+// matches reports whether a chunk is certainly a content chunk while these choices
+// are open.
+func (c *contentChunk) matches(data []byte, open uint64) bool {
+	if open&1 == 0 { // a chunk without an index means the first choice
 		return false
 	}
-	note := d.text.member
-	if note == nil {
-		note = d.visit
+	member := c.text.member
+	if member == nil {
+		member = c.visit
 	}
-	d.text = jsonScanner{text: data, member: note}
-	d.open, d.mismatch = open, false
-	return d.text.scan() == nil && !d.mismatch
+	c.text = jsonScanner{text: data, member: member}
+	c.open, c.mismatch = open, false
+	return c.text.scan() == nil && !c.mismatch
 }
 
-// visit looks at the members of the chunk (level 1) and of its choices (level 3;
-// that others are on it too does no harm).
-func (d *contentChunk) visit(level int, key, value []byte) {
+// visit checks the members of the chunk (level 1) and of its choices (level 3;
+// other members on that level do no harm).
+func (c *contentChunk) visit(level int, key, value []byte) {
 	switch {
 	case bytes.IndexByte(key, '\\') >= 0:
-		d.mismatch = true // may be any of those below
+		c.mismatch = true // may be any of those below
 	case level == 1:
-		d.mismatch = d.mismatch || string(key) == `"error"`
+		c.mismatch = c.mismatch || string(key) == `"error"`
 	case level == 3 && string(key) == `"finish_reason"`:
-		d.mismatch = d.mismatch || string(value) != "null"
+		c.mismatch = c.mismatch || string(value) != "null"
 	case level == 3 && string(key) == `"index"`:
-		d.mismatch = d.mismatch || len(value) != 1 || !isDigit(value[0]) || d.open&(1<<(value[0]-'0')) == 0
-	}
-}
-
-// answerDetector is an ending with a decoder before it where the answer is compressed.
-type answerDetector struct {
-	endDetector
-	uncompressed bool
-	pipe         *io.PipeWriter // to the decoder; nil for a plain answer
-	closeDecoder func()         // waits for the decoder
-}
-
-// newDetector chooses what to watch an answer for.
-func (t *task) newDetector(res *http.Response, streams bool) answerDetector {
-	end := t.newPlainDetector(res, streams)
-	encoding := res.Header.Get("Content-Encoding")
-	if _, open := end.(opaqueEnd); open || isIdentity(encoding) {
-		return answerDetector{endDetector: end, uncompressed: true}
-	}
-	return newDecodingDetector(end, encoding)
-}
-
-func (t *task) newPlainDetector(res *http.Response, streams bool) endDetector {
-	switch {
-	case res.StatusCode >= 300 || res.ContentLength == 0:
-		return opaqueEnd{}
-	case streams && t.proto != protocolOther:
-		return &sseEnd{protocol: t.proto}
-	case !streams && isJSON(res.Header.Get("Content-Type")):
-		return &jsonEnd{}
-	default:
-		return opaqueEnd{}
-	}
-}
-
-// terminated tells whether the upstream has said all that it has to say, so that one
-// need not wait for it to hang up. Of a compressed answer only bodyComplete can tell:
-// its decoder is a step behind.
-func (w answerDetector) terminated() bool {
-	s, ok := w.endDetector.(*sseEnd)
-	return ok && s.done
-}
-
-// bodyComplete is over for an answer of which no more bytes will be shown.
-func (w answerDetector) closeAndTerminated() bool {
-	w.close()
-	if d, ok := w.endDetector.(*decodedDetector); ok {
-		w.endDetector = d.endDetector
-	}
-	return w.terminated()
-}
-
-// observe shows the next bytes to the ending.
-func (w answerDetector) observe(p []byte) {
-	if w.uncompressed {
-		_, _ = w.endDetector.Write(p) // never fails
-		return
-	}
-	_, _ = w.pipe.Write(p) // fails only when the decoder has given up, which complete tells
-}
-
-// complete waits for the decoder, if there is one: the bytes are over.
-func (w answerDetector) complete() bool {
-	w.close()
-	return w.endDetector.complete()
-}
-
-func (w answerDetector) close() {
-	if w.closeDecoder != nil {
-		w.closeDecoder()
-	}
-}
-
-// newDecodingDetector watches a compressed answer through a decoder of its own. An encoding
-// that is not known here ends where it ends.
-func newDecodingDetector(end endDetector, encoding string) answerDetector {
-	r, pipe := io.Pipe()
-	done := make(chan struct{})
-	unknown := false
-	go func() {
-		defer close(done)
-		dec, err := newDecoder(encoding, r)
-		if err == nil {
-			_, err = io.Copy(end, dec)
-			_ = dec.Close()
-		}
-		unknown = errors.Is(err, errUnknownEncoding)
-		_ = r.CloseWithError(err)
-	}()
-	w := answerDetector{endDetector: &decodedDetector{endDetector: end, unknown: &unknown}, pipe: pipe}
-	w.closeDecoder = sync.OnceFunc(func() {
-		_ = pipe.Close()
-		<-done
-	})
-	return w
-}
-
-// decodedDetector is an ending behind a decoder; read it once the decoder is done.
-type decodedDetector struct {
-	endDetector
-	unknown *bool
-}
-
-func (d *decodedDetector) complete() bool { return *d.unknown || d.endDetector.complete() }
-
-const (
-	supportedEncodings = "gzip, deflate, br, zstd"
-	maxZstdWindow      = 8 << 20 // bytes a zstd frame may ask for
-)
-
-var errUnknownEncoding = errors.New("unknown content encoding")
-
-func isIdentity(encoding string) bool {
-	return encoding == "" || strings.EqualFold(encoding, "identity")
-}
-
-// newDecoder undoes one content encoding.
-func newDecoder(encoding string, r io.Reader) (io.ReadCloser, error) {
-	switch strings.ToLower(strings.TrimSpace(encoding)) {
-	case "gzip", "x-gzip":
-		return gzip.NewReader(r)
-	case "deflate":
-		return zlib.NewReader(r)
-	case "br":
-		return io.NopCloser(brotli.NewReader(r)), nil
-	case "zstd":
-		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderLowmem(true))
-		if err != nil {
-			return nil, err
-		}
-		return d.IOReadCloser(), nil
-	default:
-		return nil, errUnknownEncoding
+		c.mismatch = c.mismatch || len(value) != 1 || !isDigit(value[0]) || c.open&(1<<(value[0]-'0')) == 0
 	}
 }

@@ -10,25 +10,16 @@ import (
 	"headgate/proxy/admission"
 )
 
-// failure is an answer of our own: why a task did not get the upstream's.
+// failure is an answer of the proxy's own: why a task did not get the upstream's.
 type failure struct {
 	status  int
 	kind    string // error.type of OpenAI's shape
 	code    string // error.code
 	message string
 	outcome admission.Outcome
-	refusal admission.Refusal // set when the task was turned away
+	refusal admission.Refusal // set when the task was refused
 	cause   error             // for the log
 }
-
-func (f *failure) Error() string {
-	if f.cause != nil {
-		return f.message + ": " + f.cause.Error()
-	}
-	return f.message
-}
-
-func (f *failure) Unwrap() error { return f.cause }
 
 // invalidRequest is a request that cannot be forwarded: the client's fault.
 func invalidRequest(status int, code, format string, args ...any) *failure {
@@ -38,33 +29,39 @@ func invalidRequest(status int, code, format string, args ...any) *failure {
 	}
 }
 
-// clientGone is the end of a task whose client does not listen any more.
+// clientGone is the end of a task whose client has left.
 func clientGone(cause error) *failure {
-	return &failure{outcome: admission.ClientGone, message: "client gone", cause: cause}
+	return &failure{outcome: admission.ClientGone, cause: cause}
 }
 
 func upstreamFailure(status int, outcome admission.Outcome, code, message string, cause error) *failure {
 	return &failure{status: status, kind: "server_error", code: code, message: message, outcome: outcome, cause: cause}
 }
 
-// internalError is the answer to a task that ended in a panic of our own.
+// internalError is the answer to a task that ended in a panic of the proxy.
 func internalError() *failure {
-	return &failure{status: http.StatusInternalServerError, kind: "server_error", code: "internal_error", message: "Something went wrong here."}
+	return &failure{status: http.StatusInternalServerError, kind: "server_error", code: "internal_error", message: "Internal error."}
 }
 
-// abortedAnswer is an answer that cannot be mended because some of it has gone out.
+// RejectHost refuses a request whose Host is not one of headgate's own names.
+func RejectHost(w http.ResponseWriter, _ *http.Request) {
+	invalidRequest(http.StatusMisdirectedRequest, "unknown_host",
+		"Unknown host name. If it is a name of this server, add it to hosts in the settings.").write(w)
+}
+
+// abortedAnswer is an answer that must be aborted because some of it has been sent.
 func abortedAnswer(outcome admission.Outcome, cause error) *failure {
-	return &failure{outcome: outcome, message: "answer broken off", cause: cause}
+	return &failure{outcome: outcome, cause: cause}
 }
 
 var refusalMessages = map[admission.Reason]string{
-	admission.ReasonQueueAge:           "The queue in front of the model is too old for new work to be answered in time.",
-	admission.ReasonQueueDepth:         "Too much work is waiting for the model already.",
-	admission.ReasonDeadlineUnmeetable: "This request could not be answered within its deadline.",
-	admission.ReasonDeadlinePassed:     "The deadline of this request passed before the model was free.",
-	admission.ReasonClientQuota:        "This client has used its share.",
-	admission.ReasonMemory:             "There is no memory left to hold more waiting requests.",
-	admission.ReasonDraining:           "This server is going down.",
+	admission.ReasonQueueAge:           "The oldest queued request has waited too long for new ones to be answered in time.",
+	admission.ReasonQueueDepth:         "The queue for the model is full.",
+	admission.ReasonDeadlineUnmeetable: "The request could not be answered within its deadline.",
+	admission.ReasonDeadlinePassed:     "The deadline of the request passed before the model was free.",
+	admission.ReasonClientQuota:        "Client quota exceeded.",
+	admission.ReasonMemory:             "No memory left for more waiting requests.",
+	admission.ReasonDraining:           "The server is shutting down.",
 }
 
 func refusalFailure(r admission.Refusal) *failure {
@@ -80,8 +77,8 @@ func refusalFailure(r admission.Refusal) *failure {
 
 func wholeSeconds(d time.Duration) int64 { return int64(d / time.Second) }
 
-// body returns the failure in OpenAI's shape. Param is always null: clients
-// need the key, not a value.
+// body returns the failure in OpenAI's shape. Param is always null: clients expect
+// the key.
 func (f *failure) body() []byte {
 	type object struct {
 		Message string  `json:"message"`
@@ -112,6 +109,6 @@ func (f *failure) write(w http.ResponseWriter) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(f.status)
-	// The client may have gone; there is nobody left to tell.
+	// The client may have left.
 	_, _ = w.Write(body)
 }

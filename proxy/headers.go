@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/binary"
 	"encoding/hex"
+	"iter"
 	"math"
 	"net/http"
 	"net/textproto"
@@ -19,18 +20,18 @@ import (
 )
 
 // authenticate returns the client whose key the request carries. Without
-// configured clients everybody is the nameless one.
+// configured clients every request belongs to the zero Client.
 func authenticate(clients []Client, r *http.Request) (Client, *failure) {
 	if len(clients) == 0 {
 		return Client{}, nil
 	}
 	key, ok := bearer(r.Header.Get("Authorization"))
 	if !ok {
-		return Client{}, unauthorized("No API key given: send it as `Authorization: Bearer KEY`.")
+		return Client{}, unauthorized("No API key: send it as `Authorization: Bearer KEY`.")
 	}
 	sum := sha256.Sum256([]byte(key))
 	found := -1
-	for i := range clients { // all of them, so that time does not tell which one
+	for i := range clients { // all of them, so that the time does not reveal which one matched
 		if subtle.ConstantTimeCompare(sum[:], clients[i].KeySHA256[:]) == 1 {
 			found = i
 		}
@@ -59,22 +60,22 @@ const (
 	maxDeadline      = 24 * time.Hour
 )
 
-// deadline returns how long after its arrival a task is still of use: what its
-// client asks for, or else the SLO. Interactive tasks never get more than the
-// SLO, since nobody promises more.
+// deadline returns how long after its arrival a task is still useful: the time that
+// its client requests, or else the SLO. Interactive tasks never get more than the
+// SLO, since no more is promised.
 func deadline(h http.Header, class admission.Class, slo time.Duration) (time.Duration, *failure) {
-	asked, f := requestedDeadline(h)
+	requested, f := requestedDeadline(h)
 	if f != nil {
 		return 0, f
 	}
-	if asked == 0 || class == admission.Interactive && asked > slo {
+	if requested == 0 || class == admission.Interactive && requested > slo {
 		return slo, nil
 	}
-	return asked, nil
+	return requested, nil
 }
 
-// requestedDeadline returns 0 when nothing is asked for. What our own header says
-// must make sense; what an SDK happens to send is taken if it does.
+// requestedDeadline returns 0 when none is requested. An invalid value of our own
+// header is an error; an SDK's invalid timeout is ignored.
 func requestedDeadline(h http.Header) (time.Duration, *failure) {
 	if s := h.Get(deadlineHeader); s != "" {
 		d, ok := parseDeadline(s)
@@ -99,7 +100,7 @@ func parseDeadline(s string) (time.Duration, bool) {
 }
 
 func parseSeconds(s string) (time.Duration, bool) {
-	if s == "" { // most of the time; an error would cost more than all the rest here
+	if s == "" { // the usual case; ParseFloat's error would cost more than the rest
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(s, 64)
@@ -124,8 +125,8 @@ const (
 	maxRequestID      = 128
 )
 
-// newTaskID returns an ID that is unique everywhere and sorts by time, and a
-// random number from it.
+// newTaskID returns a globally unique ID that sorts by time, and a random number
+// from it.
 func newTaskID() (string, uint64) {
 	id, err := uuid.NewV7()
 	if err != nil { // crypto/rand never fails on the systems that Go supports
@@ -134,17 +135,13 @@ func newTaskID() (string, uint64) {
 	return id.String(), binary.BigEndian.Uint64(id[8:])
 }
 
-// requestID returns the client's request ID if it can be logged and sent on as
-// it is, or else the fallback.
+// requestID returns the client's request ID if it can be logged and forwarded
+// unchanged, or else the fallback.
 func requestID(h http.Header, fallback string) string {
 	id := h.Get(requestIDHeader)
-	if id == "" || len(id) > maxRequestID {
+	unprintable := func(r rune) bool { return r <= ' ' || r > '~' }
+	if id == "" || len(id) > maxRequestID || strings.ContainsFunc(id, unprintable) {
 		return fallback
-	}
-	for i := range len(id) {
-		if id[i] <= ' ' || id[i] > '~' {
-			return fallback
-		}
 	}
 	return id
 }
@@ -156,13 +153,14 @@ func traceID(parent string) string {
 		return ""
 	}
 	trace, span, flags := parent[3:35], parent[36:52], parent[53:]
-	if !lowerHex(trace) || !lowerHex(span) || !lowerHex(flags) || zeros(trace) || zeros(span) {
+	lowerHex := strings.Trim(trace+span+flags, "0123456789abcdef") == ""
+	if !lowerHex || strings.Trim(trace, "0") == "" || strings.Trim(span, "0") == "" {
 		return ""
 	}
 	return trace
 }
 
-// newTraceparent starts a trace for a client that has none.
+// newTraceparent starts a trace for a request without one.
 func newTraceparent() (header, trace string) {
 	var b [24]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -170,25 +168,7 @@ func newTraceparent() (header, trace string) {
 	return "00-" + trace + "-" + hex.EncodeToString(b[16:]) + "-00", trace
 }
 
-func lowerHex(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
-
-func zeros(s string) bool {
-	for i := range len(s) {
-		if s[i] != '0' {
-			return false
-		}
-	}
-	return true
-}
-
-// isHopByHop tells whether a header belongs to one connection (RFC 9110, 7.6.1).
+// isHopByHop reports whether a header belongs to one connection (RFC 9110, 7.6.1).
 func isHopByHop(name string) bool {
 	switch name {
 	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate",
@@ -198,7 +178,7 @@ func isHopByHop(name string) bool {
 	return false
 }
 
-// notForwarded tells whether a request header ends here: Expect has been
+// notForwarded reports whether a request header ends here: Expect has been
 // answered, and the body's length is set anew.
 func notForwarded(name string) bool { return name == "Expect" || name == "Content-Length" }
 
@@ -207,17 +187,26 @@ const headgatePrefix = "Headgate-"
 // connectionOptions returns the headers that Connection names, nil if none.
 func connectionOptions(h http.Header) map[string]bool {
 	var names map[string]bool
-	for _, line := range h["Connection"] {
-		for name := range strings.SplitSeq(line, ",") {
-			if name = textproto.TrimString(name); name != "" {
-				if names == nil {
-					names = make(map[string]bool)
+	for name := range headerTokens(h["Connection"]) {
+		if names == nil {
+			names = make(map[string]bool)
+		}
+		names[http.CanonicalHeaderKey(name)] = true
+	}
+	return names
+}
+
+// headerTokens yields the elements of a comma-separated header.
+func headerTokens(lines []string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, line := range lines {
+			for token := range strings.SplitSeq(line, ",") {
+				if token = textproto.TrimString(token); token != "" && !yield(token) {
+					return
 				}
-				names[http.CanonicalHeaderKey(name)] = true
 			}
 		}
 	}
-	return names
 }
 
 // requestHeader returns the headers that go upstream.
@@ -239,18 +228,16 @@ func requestHeader(in http.Header) http.Header {
 }
 
 func acceptsTrailers(in http.Header) bool {
-	for _, v := range in["Te"] {
-		for token := range strings.SplitSeq(v, ",") {
-			if strings.EqualFold(textproto.TrimString(token), "trailers") {
-				return true
-			}
+	for token := range headerTokens(in["Te"]) {
+		if strings.EqualFold(token, "trailers") {
+			return true
 		}
 	}
 	return false
 }
 
 // copyResponseHeader adds the upstream's headers to the answer. They share the
-// values, which nobody changes.
+// values, which are never changed.
 func copyResponseHeader(out, in http.Header) {
 	connection := connectionOptions(in)
 	for k, vs := range in {
@@ -259,7 +246,7 @@ func copyResponseHeader(out, in http.Header) {
 		}
 	}
 	if _, ok := in["Content-Type"]; !ok {
-		out["Content-Type"] = nil // or net/http makes one up from the body
+		out["Content-Type"] = nil // or net/http detects one from the body
 	}
 }
 
@@ -270,8 +257,8 @@ func announceTrailers(out, trailer http.Header) {
 	}
 }
 
-// copyTrailers adds the trailers once the body has gone out. Those that were
-// not announced need the prefix that net/http knows.
+// copyTrailers adds the trailers once the body has been sent. Those that were not
+// announced need a prefix for net/http.
 func copyTrailers(out, trailer http.Header, announced int) {
 	prefix := ""
 	if len(trailer) != announced {

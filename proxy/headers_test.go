@@ -134,7 +134,7 @@ func TestUpstreamBase(t *testing.T) {
 		"http://h":            "http://h/chat/completions?a=b%2Fc",
 		"https://h:8/x/y%20z": "https://h:8/x/y%20z/chat/completions?a=b%2Fc",
 	} {
-		if got := upstreamURL(must(url.Parse(base)), must(url.Parse(chatPath+"?a=b%2Fc"))); got != want {
+		if got := joinUpstreamURL(must(url.Parse(base)), must(url.Parse(chatPath+"?a=b%2Fc"))).String(); got != want {
 			t.Errorf("%s: %s, want %s", base, got, want)
 		}
 	}

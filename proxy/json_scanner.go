@@ -11,55 +11,50 @@ var (
 	errTooDeep = errors.New("nests too deep")
 )
 
-// jsonScanner checks that a text is one JSON value (RFC 8259) in one pass. It does
-// not recurse, so that no nesting can exhaust a stack; it does not check that
+// jsonScanner checks in one pass that a text is one JSON value (RFC 8259). It does
+// not recurse, so that no nesting can exhaust the stack. It does not check that
 // strings are valid UTF-8.
 type jsonScanner struct {
 	text []byte
 	pos  int
-	// member is told of every member of an object at most memberDepth levels deep,
-	// as written, when it has been read; the outermost object is level 1.
+	// member is called with each member of an object at most memberDepth levels deep,
+	// as written, once it has been read; the outermost object is level 1.
 	member func(level int, key, value []byte)
 
 	open    nesting
-	pending [memberDepth]struct { // the members that are being read, by level
+	pending [memberDepth]struct { // the members being read, by level
 		key     []byte
 		valueAt int
 	}
 }
 
-// memberDepth is that of an object in an array in an object.
+// memberDepth is the depth of an object in an array in an object.
 const memberDepth = 3
 
-// scan reads the whole text. Member may have been called even if it fails.
+// scan reads the whole text. It may have called member even if it fails.
 func (j *jsonScanner) scan() error {
 	for {
-		whole, err := j.beginValue()
+		complete, err := j.beginValue()
 		if err != nil {
 			return err
 		}
-		for whole {
+		for complete {
 			if j.open.depth == 0 {
-				return j.expectEnd()
+				if j.peek(); j.pos < len(j.text) { // only space may follow
+					return errNotJSON
+				}
+				return nil
 			}
-			if whole, err = j.afterValue(); err != nil {
+			if complete, err = j.afterValue(); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// expectEnd allows nothing but space after the value.
-func (j *jsonScanner) expectEnd() error {
-	if j.peek(); j.pos < len(j.text) {
-		return errNotJSON
-	}
-	return nil
-}
-
-// beginValue reads a scalar or an empty array or object, which is whole then, or
-// goes into one that has something in it.
-func (j *jsonScanner) beginValue() (whole bool, err error) {
+// beginValue reads a complete scalar, empty array or empty object, or enters an
+// array or object with content.
+func (j *jsonScanner) beginValue() (complete bool, err error) {
 	switch c := j.peek(); c {
 	case '{', '[':
 		return j.openContainer(c == '{')
@@ -76,7 +71,7 @@ func (j *jsonScanner) beginValue() (whole bool, err error) {
 	}
 }
 
-func (j *jsonScanner) openContainer(object bool) (whole bool, err error) {
+func (j *jsonScanner) openContainer(object bool) (complete bool, err error) {
 	if !j.open.push(object) {
 		return false, errTooDeep
 	}
@@ -115,9 +110,9 @@ func (j *jsonScanner) scanName() error {
 	return nil
 }
 
-// afterValue reads what follows a value in an array or object: a comma, and then
-// another value must begin, or its end, which makes it whole.
-func (j *jsonScanner) afterValue() (whole bool, err error) {
+// afterValue reads what follows a value in an array or object: a comma, after
+// which another value must begin, or the end, which completes it.
+func (j *jsonScanner) afterValue() (complete bool, err error) {
 	object := j.open.object()
 	if object && j.open.depth <= memberDepth {
 		at := &j.pending[j.open.depth-1]
@@ -137,7 +132,7 @@ func (j *jsonScanner) afterValue() (whole bool, err error) {
 	return false, errNotJSON
 }
 
-// peek skips space and returns the byte at hand, 0 at the end of the text.
+// peek skips space and returns the next byte, 0 at the end of the text.
 func (j *jsonScanner) peek() byte {
 	for ; j.pos < len(j.text); j.pos++ {
 		switch c := j.text[j.pos]; c {
@@ -157,7 +152,7 @@ func (j *jsonScanner) scanLiteral(w string) error {
 	return nil
 }
 
-// scanString reads from one quote to the other.
+// scanString reads from the opening quote to the closing one.
 func (j *jsonScanner) scanString() error {
 	j.pos++
 	for {
@@ -210,7 +205,7 @@ func isHex(c byte) bool { return isDigit(c) || 'a' <= c && c <= 'f' || 'A' <= c 
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// scanNumber reads a number; what is at hand may be anything.
+// scanNumber reads a number; the next byte may be anything.
 func (j *jsonScanner) scanNumber() error {
 	j.skipOneOf('-', '-')
 	if !j.skipOneOf('0', '0') && !j.skipDigits() {
@@ -237,7 +232,7 @@ func (j *jsonScanner) skipOneOf(a, b byte) bool {
 	return false
 }
 
-// skipDigits moves past digits and tells whether there were any.
+// skipDigits moves past digits and reports whether there were any.
 func (j *jsonScanner) skipDigits() bool {
 	start := j.pos
 	for j.pos < len(j.text) && isDigit(j.text[j.pos]) {
@@ -259,7 +254,7 @@ func plainPrefix(p []byte) int {
 	for ; len(p)-n >= 8; n += 8 {
 		w := binary.LittleEndian.Uint64(p[n:])
 		quote, slash := w^ones*'"', w^ones*'\\'
-		// The lowest byte that is marked is marked rightly.
+		// The lowest marked byte is marked correctly.
 		special := ((quote - ones) &^ quote) | ((slash - ones) &^ slash) | ((w - ones*' ') &^ w)
 		if special &= highs; special != 0 {
 			return n + bits.TrailingZeros64(special)/8
@@ -268,14 +263,14 @@ func plainPrefix(p []byte) int {
 	return n
 }
 
-// nesting remembers which of the values around are objects, a bit each.
+// nesting records with one bit each which of the enclosing values are objects.
 type nesting struct {
 	depth int
 	first uint64   // the outermost 64
 	more  []uint64 // those inside
 }
 
-// push goes one level in, if there may be one more.
+// push enters one level, if the limit allows it.
 func (n *nesting) push(object bool) bool {
 	if n.depth == maxNesting {
 		return false
@@ -291,7 +286,7 @@ func (n *nesting) push(object bool) bool {
 
 func (n *nesting) pop() { n.depth-- }
 
-// object tells whether the innermost level is an object.
+// object reports whether the innermost level is an object.
 func (n *nesting) object() bool {
 	return *n.wordOf(n.depth - 1)&(1<<((n.depth-1)%64)) != 0
 }

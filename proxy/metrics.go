@@ -12,25 +12,27 @@ import (
 	"headgate/proxy/admission"
 )
 
+var _ Observer = (*Metrics)(nil)
+
 // Metrics is the Observer that counts. All label values come from the settings
 // and from this project's enums, and all counters exist from the start.
 type Metrics struct {
 	reg       prometheus.Registerer
 	gate      prometheus.Histogram
 	panics    *prometheus.CounterVec // by where
-	timeScale float64                // than the scenario that is played; 1: it is no scenario
+	timeScale float64                // scenario seconds in one second of the wall clock; 1 outside of scenarios
 
 	mu    sync.RWMutex
 	pools map[string]*poolMetrics
 }
 
-// NewMetrics registers what belongs to no pool, and the counters of tasks that
-// never found theirs.
+// NewMetrics registers the metrics that belong to no pool, and the counters of
+// tasks that were never routed.
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
-		reg: reg, pools: make(map[string]*poolMetrics), timeScale: 1,
+		reg: reg, timeScale: 1,
 		gate: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "headgate_gate_seconds", Help: "Time spent in the gate's own decisions, a task.",
+			Name: "headgate_gate_seconds", Help: "Time that the gate's own decisions took, per task.",
 			Buckets: prometheus.ExponentialBuckets(250e-9, 4, 14),
 		}),
 		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -40,15 +42,16 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	for _, where := range []string{inProxy, inGate} {
 		m.panics.WithLabelValues(where)
 	}
-	unrouted := newPoolMetrics(Unrouted)
+	unrouted := newPoolMetrics(Unrouted, nil)
+	unrouted.durations = newDurations(Unrouted, 0, 1)
+	m.pools = map[string]*poolMetrics{Unrouted: unrouted}
 	if err := register(reg, m.gate, m.panics, unrouted.arrivals, unrouted.tasks, unrouted.refusals); err != nil {
 		return nil, err
 	}
-	m.pools[Unrouted] = unrouted
 	return m, nil
 }
 
-// SetTimeScale divides the bounds of histograms of durations, so that quantiles of a
+// SetTimeScale divides the bucket bounds of durations, so that quantiles of a
 // scenario that is played faster are as fine as in its own time. Call it before
 // AddPool; a speed below 1 changes nothing.
 func (m *Metrics) SetTimeScale(speed float64) { m.timeScale = max(speed, 1) }
@@ -68,33 +71,31 @@ func register(reg prometheus.Registerer, all ...prometheus.Collector) error {
 	return nil
 }
 
-// AddPool registers the metrics of a pool. Call it before tasks arrive there,
-// and again when its SLO has changed: the counters go on, the histograms begin
-// anew with a bucket at the new SLO.
+// AddPool registers the metrics of a pool. Call it before tasks arrive there, and
+// again when its SLO has changed: the counters continue, the histograms restart
+// with a bucket at the new SLO.
 func (m *Metrics) AddPool(name string, slo time.Duration, gate *admission.Gate) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	old := m.pools[name]
-	if old == nil {
-		p := newPoolMetrics(name)
-		p.gate, p.histograms = newGateMetrics(name), newHistograms(name, slo, m.timeScale)
-		collectors := slices.Concat(p.counters(), p.gate.all(), []prometheus.Collector{newGateCollector(p, gate)})
-		if err := register(m.reg, collectors...); err != nil {
+	p := m.pools[name]
+	switch {
+	case p == nil:
+		p = newPoolMetrics(name, gate)
+		if err := register(m.reg, append(p.collectors, newGateCollector(name, p))...); err != nil {
 			return err
 		}
-		m.pools[name] = p
-		return register(m.reg, p.histograms.all()...)
-	}
-	if old.histograms.slo == slo {
+	case p.durations.slo == slo:
 		return nil
+	default:
+		for _, c := range p.durations.collectors {
+			m.reg.Unregister(c)
+		}
+		changed := *p
+		p = &changed
 	}
-	for _, c := range old.histograms.all() {
-		m.reg.Unregister(c)
-	}
-	p := *old
-	p.histograms = newHistograms(name, slo, m.timeScale)
-	m.pools[name] = &p
-	return register(m.reg, p.histograms.all()...)
+	p.durations = newDurations(name, slo, m.timeScale)
+	m.pools[name] = p
+	return register(m.reg, p.durations.collectors...)
 }
 
 func (m *Metrics) pool(name string) *poolMetrics {
@@ -103,12 +104,21 @@ func (m *Metrics) pool(name string) *poolMetrics {
 	return m.pools[name]
 }
 
-// Recent returns what a pool's last minute was like.
+// Recent returns the counts of a pool's last minute.
 func (m *Metrics) Recent(pool string, now time.Time) Recent {
 	if p := m.pool(pool); p != nil {
 		return p.window.recent(now)
 	}
 	return Recent{}
+}
+
+// EnvelopeUse returns the share of a pool's capacity that the arrivals of the last
+// minute need. False: no task has been served yet, so the service time is unknown.
+func (m *Metrics) EnvelopeUse(pool string, now time.Time) (use float64, known bool) {
+	if p := m.pool(pool); p != nil {
+		return p.envelopeUse(now, p.gate.Snapshot(now))
+	}
+	return 0, false
 }
 
 // SLOCounts are a pool's tasks that count for its SLO since the start.
@@ -120,7 +130,7 @@ func (m *Metrics) SLO() map[string]SLOCounts {
 	defer m.mu.RUnlock()
 	all := make(map[string]SLOCounts, len(m.pools))
 	for name, p := range m.pools {
-		if p.histograms != nil {
+		if name != Unrouted {
 			all[name] = SLOCounts{Tasks: counterValue(p.sloTasks), Bad: counterValue(p.sloBad)}
 		}
 	}
@@ -136,7 +146,7 @@ func counterValue(c prometheus.Counter) int64 {
 	return int64(m.GetCounter().GetValue())
 }
 
-// OnArrival counts a task that has come.
+// OnArrival counts a task that has arrived.
 func (m *Metrics) OnArrival(pool string) {
 	if p := m.pool(pool); p != nil {
 		p.arrivals.Inc()
@@ -144,13 +154,19 @@ func (m *Metrics) OnArrival(pool string) {
 	}
 }
 
-// OnGateEvent counts what says how a gate fares.
-func (m *Metrics) OnGateEvent(w GateEvent) {
-	if w.Panics > 0 {
-		m.panics.WithLabelValues(inGate).Add(float64(w.Panics))
+// OnGateEvent counts what an event says about the gate's health.
+func (m *Metrics) OnGateEvent(e GateEvent) {
+	m.panics.WithLabelValues(inGate).Add(float64(e.Panics))
+	p := m.pool(e.Pool)
+	if p == nil {
+		return
 	}
-	if p := m.pool(w.Pool); p != nil && p.gate != nil {
-		p.gate.observe(w)
+	p.gatePanics.Add(float64(e.Panics))
+	if e.FalseRefusal != admission.ReasonNone {
+		p.falseRefusals.WithLabelValues(e.FalseRefusal.String()).Inc()
+	}
+	if e.FastPath {
+		p.fastPath.Observe(e.Took.Seconds())
 	}
 }
 
@@ -167,9 +183,10 @@ func (m *Metrics) OnEnd(o Observation) {
 	}
 }
 
-// poolMetrics are the metrics of one pool.
+// poolMetrics are the metrics of one pool. Of those of Unrouted, only arrivals,
+// tasks and refusals are registered.
 type poolMetrics struct {
-	labels           prometheus.Labels
+	gate             *admission.Gate // nil for Unrouted
 	arrivals         prometheus.Counter
 	tasks            *prometheus.CounterVec
 	refusals         *prometheus.CounterVec
@@ -180,22 +197,36 @@ type poolMetrics struct {
 	sloBad           prometheus.Counter
 	lastCompletion   *atomic.Int64 // unix milliseconds, 0: none yet
 	window           *window
-	gate             *gateMetrics // nil for tasks without a pool
-	histograms       *histograms  // likewise
+
+	// The gate's own health. Load must not show in these: they trigger the
+	// automatic rollback.
+	falseRefusals *prometheus.CounterVec
+	gatePanics    prometheus.Counter
+	fastPath      prometheus.Histogram
+
+	collectors []prometheus.Collector // all of the above
+	durations  durations
 }
 
-func newPoolMetrics(name string) *poolMetrics {
+func newPoolMetrics(name string, gate *admission.Gate) *poolMetrics {
 	f := metricFactory{labels: prometheus.Labels{"pool": name}}
 	p := &poolMetrics{
-		labels: f.labels, lastCompletion: new(atomic.Int64), window: new(window),
-		arrivals:         f.counter("headgate_arrivals_total", "Tasks that came."),
+		gate: gate, lastCompletion: new(atomic.Int64), window: new(window),
+		arrivals:         f.counter("headgate_arrivals_total", "Tasks that arrived."),
 		tasks:            f.counters("headgate_tasks_total", "Tasks that ended, by outcome; they add up to arrivals.", "outcome"),
-		refusals:         f.counters("headgate_refusals_total", "Tasks that were turned away, by reason.", "reason"),
-		wouldRefuse:      f.counters("headgate_would_refuse_total", "Tasks that mode enforce would have turned away, by reason.", "reason"),
+		refusals:         f.counters("headgate_refusals_total", "Tasks that were refused, by reason.", "reason"),
+		wouldRefuse:      f.counters("headgate_would_refuse_total", "Tasks that mode enforce would have refused, by reason.", "reason"),
 		upstreamRefusals: f.counter("headgate_upstream_refusals_total", "Answers of the upstream with status 429."),
 		announcedRetries: f.counter("headgate_announced_retries_total", "Tasks that their client announced as retries."),
 		sloTasks:         f.counter("headgate_slo_tasks_total", "Tasks that count for the SLO."),
 		sloBad:           f.counter("headgate_slo_bad_tasks_total", "Tasks that count for the SLO and were bad."),
+		falseRefusals: f.counters("headgate_false_refusals_total",
+			"Refusals that an independent check of the pool's state contradicts, by reason.", "reason"),
+		gatePanics: f.counter("headgate_gate_panics_total", "Panics in the gate that were caught."),
+		// One bound is at the second from which on a gate is too slow, so that no quantile
+		// below it is ever estimated to lie above.
+		fastPath: f.histogram("headgate_gate_free_seconds", "Time that each call of the gate took for tasks that found a permit free.",
+			[]float64{10e-6, 100e-6, .001, .01, .1, .5, 1, 2, 5, 10, 30}),
 	}
 	for _, o := range admission.Outcomes() {
 		p.tasks.WithLabelValues(o.String())
@@ -204,13 +235,11 @@ func newPoolMetrics(name string) *poolMetrics {
 		p.refusals.WithLabelValues(r.String())
 		p.wouldRefuse.WithLabelValues(r.String())
 	}
-	return p
-}
-
-func (p *poolMetrics) counters() []prometheus.Collector {
-	return []prometheus.Collector{
-		p.arrivals, p.tasks, p.refusals, p.wouldRefuse, p.upstreamRefusals, p.announcedRetries, p.sloTasks, p.sloBad,
+	for _, r := range []admission.Reason{admission.ReasonQueueAge, admission.ReasonQueueDepth} {
+		p.falseRefusals.WithLabelValues(r.String())
 	}
+	p.collectors = f.all
+	return p
 }
 
 func (p *poolMetrics) ended(o *Observation) {
@@ -232,11 +261,8 @@ func (p *poolMetrics) ended(o *Observation) {
 	case admission.Completed:
 		p.lastCompletion.Store(end.UnixMilli())
 	}
-	if p.histograms == nil {
-		return
-	}
-	p.histograms.observe(o)
-	if counts, bad := classifyForSLO(o, p.histograms.slo); counts {
+	p.durations.observe(o)
+	if counts, bad := classifyForSLO(o, p.durations.slo); counts {
 		p.sloTasks.Inc()
 		if bad {
 			p.sloBad.Inc()
@@ -244,66 +270,56 @@ func (p *poolMetrics) ended(o *Observation) {
 	}
 }
 
-// histograms are the durations of one pool: one histogram a pool, with the pool
-// as a constant label, so that each has a bucket at its pool's SLO.
-type histograms struct {
+// envelopeUse is the arrival rate of the last minute times the mean service time,
+// over the workers (Little, "A proof for the queuing formula L = λW", 1961).
+// Invalid requests need no worker.
+func (p *poolMetrics) envelopeUse(now time.Time, s admission.Snapshot) (use float64, known bool) {
+	recent := p.window.recent(now)
+	rate := float64(max(recent.Arrivals-recent.Invalid, 0)) / windowSeconds
+	return rate * s.Service.Mean.Seconds() / float64(s.Workers), s.Service.Measured
+}
+
+// durations are the histograms of one pool. The pool is a constant label, so that
+// each pool's histograms have a bucket at its SLO.
+type durations struct {
 	slo                                       time.Duration
 	queueWait, service, turnaround, firstByte prometheus.Histogram
+	collectors                                []prometheus.Collector
 }
 
-func newHistograms(name string, slo time.Duration, faster float64) *histograms {
-	f := metricFactory{prometheus.Labels{"pool": name}, buckets(slo, faster)}
-	return &histograms{
+func newDurations(name string, slo time.Duration, speed float64) durations {
+	f := metricFactory{labels: prometheus.Labels{"pool": name}}
+	b := buckets(slo, speed)
+	d := durations{
 		slo:        slo,
-		queueWait:  f.histogram("headgate_queue_wait_seconds", "Time that granted tasks waited for their permit."),
-		service:    f.histogram("headgate_service_seconds", "Time that permits were held."),
-		turnaround: f.histogram("headgate_turnaround_seconds", "From arrival to the last byte, of tasks that went upstream."),
-		firstByte:  f.histogram("headgate_first_byte_seconds", "From arrival to the first byte of the answer."),
+		queueWait:  f.histogram("headgate_queue_wait_seconds", "Time that granted tasks waited for their permit.", b),
+		service:    f.histogram("headgate_service_seconds", "Time that permits were held.", b),
+		turnaround: f.histogram("headgate_turnaround_seconds", "From arrival to the last byte, of tasks that went upstream.", b),
+		firstByte:  f.histogram("headgate_first_byte_seconds", "From arrival to the first byte of the answer.", b),
 	}
+	d.collectors = f.all
+	return d
 }
 
-func (h *histograms) all() []prometheus.Collector {
-	return []prometheus.Collector{h.queueWait, h.service, h.turnaround, h.firstByte}
-}
-
-func (h *histograms) observe(o *Observation) {
+func (d *durations) observe(o *Observation) {
 	if o.Granted {
-		h.queueWait.Observe(o.Queued.Seconds())
-		h.service.Observe(o.Service.Seconds())
-		h.turnaround.Observe(o.Turnaround.Seconds())
+		d.queueWait.Observe(o.Queued.Seconds())
+		d.service.Observe(o.Service.Seconds())
+		d.turnaround.Observe(o.Turnaround.Seconds())
 	}
 	if o.FirstByte > 0 {
-		h.firstByte.Observe(o.FirstByte.Seconds())
+		d.firstByte.Observe(o.FirstByte.Seconds())
 	}
 }
 
-// metricFactory makes the metrics of one pool.
-type metricFactory struct {
-	labels  prometheus.Labels
-	buckets []float64
-}
-
-func (f metricFactory) counter(name, help string) prometheus.Counter {
-	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: f.labels})
-}
-
-func (f metricFactory) counters(name, help, label string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: f.labels}, []string{label})
-}
-
-func (f metricFactory) histogram(name, help string) prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, ConstLabels: f.labels, Buckets: f.buckets})
-}
-
-// buckets returns the bounds for durations in seconds: from 5 ms to ten
-// minutes, so much faster, with the SLO and the three quarters of it where one is
-// warned.
-func buckets(slo time.Duration, faster float64) []float64 {
+// buckets returns the bounds for durations in seconds: from 5 ms to ten minutes,
+// divided by speed, with the SLO and the three quarters of it that warn.
+func buckets(slo time.Duration, speed float64) []float64 {
 	b := []float64{
 		.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 7.5, 10, 15, 20, 25, 30, 45, 60, 90, 120, 180, 300, 600,
 	}
 	for i := range b {
-		b[i] /= faster
+		b[i] /= speed
 	}
 	if slo > 0 {
 		b = append(b, slo.Seconds(), slo.Seconds()*3/4)
@@ -312,95 +328,92 @@ func buckets(slo time.Duration, faster float64) []float64 {
 	return slices.Compact(b)
 }
 
-// gateMetrics say how the gate of one pool itself fares. Load must not show in
-// them: they are what takes a gate out.
-type gateMetrics struct {
-	falseRefusals *prometheus.CounterVec
-	panics        prometheus.Counter
-	fastPath      prometheus.Histogram
+// metricFactory makes the metrics of one pool and collects them for registration.
+type metricFactory struct {
+	labels prometheus.Labels
+	all    []prometheus.Collector
 }
 
-func newGateMetrics(pool string) *gateMetrics {
-	f := metricFactory{prometheus.Labels{"pool": pool}, fastPathBuckets()}
-	m := &gateMetrics{
-		falseRefusals: f.counters("headgate_false_refusals_total", "Tasks that were refused though a second account of the pool would have let them in.", "reason"),
-		panics:        f.counter("headgate_gate_panics_total", "Panics in the gate that were caught."),
-		fastPath:      f.histogram("headgate_gate_free_seconds", "Time that each call on the gate took, of tasks that found a permit free."),
-	}
-	for _, r := range []admission.Reason{admission.ReasonQueueAge, admission.ReasonQueueDepth} {
-		m.falseRefusals.WithLabelValues(r.String())
-	}
-	return m
+func (f *metricFactory) counter(name, help string) prometheus.Counter {
+	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: f.labels})
+	f.all = append(f.all, c)
+	return c
 }
 
-// fastPathBuckets are few, with one bound at the second from which on a gate is too
-// slow, so that no quantile below it is ever estimated to lie above.
-func fastPathBuckets() []float64 {
-	return []float64{10e-6, 100e-6, .001, .01, .1, .5, 1, 2, 5, 10, 30}
+func (f *metricFactory) counters(name, help, label string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: f.labels}, []string{label})
+	f.all = append(f.all, c)
+	return c
 }
 
-func (m *gateMetrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.falseRefusals, m.panics, m.fastPath}
+func (f *metricFactory) histogram(name, help string, bounds []float64) prometheus.Histogram {
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, ConstLabels: f.labels, Buckets: bounds})
+	f.all = append(f.all, h)
+	return h
 }
 
-func (m *gateMetrics) observe(w GateEvent) {
-	m.panics.Add(float64(w.Panics))
-	if w.FalseRefusal != admission.ReasonNone {
-		m.falseRefusals.WithLabelValues(w.FalseRefusal.String()).Inc()
-	}
-	if w.FastPath {
-		m.fastPath.Observe(w.Took.Seconds())
-	}
-}
-
-// gateCollector reads a pool's state from its gate when it is scraped: all values of
+// gateCollector reads a pool's gauges from its gate at each scrape: all values of
 // one scrape belong to one instant.
 type gateCollector struct {
-	pool *poolMetrics
-	gate *admission.Gate
-
-	depth, oldestAge, inFlight, workers, paused, staleFor, mode, lastCompletion *prometheus.Desc
+	gate   *admission.Gate
+	mode   *prometheus.Desc
+	gauges []gateGauge
 }
 
-func newGateCollector(p *poolMetrics, gate *admission.Gate) *gateCollector {
+type gateGauge struct {
+	desc  *prometheus.Desc
+	value func(admission.Snapshot) float64
+}
+
+func newGateCollector(pool string, p *poolMetrics) *gateCollector {
+	c := &gateCollector{gate: p.gate}
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc(name, help, labels, p.labels)
+		return prometheus.NewDesc(name, help, labels, prometheus.Labels{"pool": pool})
 	}
-	return &gateCollector{
-		pool: p, gate: gate,
-		depth:          desc("headgate_queue_depth", "Tasks that wait for a permit."),
-		oldestAge:      desc("headgate_queue_oldest_age_seconds", "Age of the oldest waiting task, 0 if none waits."),
-		inFlight:       desc("headgate_in_flight", "Permits that are out."),
-		workers:        desc("headgate_workers", "Permits that there are."),
-		paused:         desc("headgate_paused", "1 while the pool is paused: no permit is handed out."),
-		staleFor:       desc("headgate_gate_behind_seconds", "For how long the state of the gate could not be read because it was busy."),
-		mode:           desc("headgate_mode", "1 for the mode that the pool is in, 0 for the others.", "mode"),
-		lastCompletion: desc("headgate_last_completion_timestamp_seconds", "When a task was last completed, 0 if none was."),
+	add := func(name, help string, value func(admission.Snapshot) float64) {
+		c.gauges = append(c.gauges, gateGauge{desc(name, help), value})
+	}
+	c.mode = desc("headgate_mode", "1 for the pool's current mode, 0 for the others.", "mode")
+	add("headgate_queue_depth", "Tasks waiting for a permit.",
+		func(s admission.Snapshot) float64 { return float64(s.Depth) })
+	add("headgate_queue_oldest_age_seconds", "Age of the oldest waiting task, 0 if none waits.",
+		func(s admission.Snapshot) float64 { return s.OldestAge.Seconds() })
+	add("headgate_in_flight", "Permits in use.",
+		func(s admission.Snapshot) float64 { return float64(s.InFlight) })
+	add("headgate_workers", "Permits of the pool.",
+		func(s admission.Snapshot) float64 { return float64(s.Workers) })
+	add("headgate_paused", "1 while the pool is paused: no permit is granted.",
+		func(s admission.Snapshot) float64 { return boolGauge(!s.PausedUntil.IsZero()) })
+	add("headgate_gate_behind_seconds", "How long the gate has been too busy to read its state.",
+		func(s admission.Snapshot) float64 { return s.StaleFor.Seconds() })
+	add("headgate_last_completion_timestamp_seconds", "When a task was last completed, 0 if none was.",
+		func(admission.Snapshot) float64 { return float64(p.lastCompletion.Load()) / 1000 })
+	add("headgate_envelope_use_ratio", "Arrival rate of the last minute times mean service time, over workers.",
+		func(s admission.Snapshot) float64 {
+			if use, known := p.envelopeUse(time.Now(), s); known {
+				return use
+			}
+			return 0
+		})
+	return c
+}
+
+// Describe sends the descriptions of the gauges.
+func (c *gateCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- c.mode
+	for _, g := range c.gauges {
+		ch <- g.desc
 	}
 }
 
-// Describe implements prometheus.Collector.
-func (g *gateCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.depth, g.oldestAge, g.inFlight, g.workers, g.paused, g.staleFor, g.mode, g.lastCompletion} {
-		ch <- d
+// Collect sends the values of the gauges.
+func (c *gateCollector) Collect(ch chan<- prometheus.Metric) {
+	s := c.gate.Snapshot(time.Now())
+	for _, g := range c.gauges {
+		ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.value(s))
 	}
-}
-
-// Collect implements prometheus.Collector.
-func (g *gateCollector) Collect(ch chan<- prometheus.Metric) {
-	s := g.gate.Snapshot(time.Now())
-	send := func(d *prometheus.Desc, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-	}
-	send(g.depth, float64(s.Depth))
-	send(g.oldestAge, s.OldestAge.Seconds())
-	send(g.inFlight, float64(s.InFlight))
-	send(g.workers, float64(s.Workers))
-	send(g.staleFor, s.StaleFor.Seconds())
-	send(g.paused, boolGauge(!s.PausedUntil.IsZero()))
-	send(g.lastCompletion, float64(g.pool.lastCompletion.Load())/1000)
 	for _, m := range admission.Modes() {
-		send(g.mode, boolGauge(m == s.Mode), m.String())
+		ch <- prometheus.MustNewConstMetric(c.mode, prometheus.GaugeValue, boolGauge(m == s.Mode), m.String())
 	}
 }
 

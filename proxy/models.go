@@ -21,8 +21,8 @@ const (
 	modelsTimeout = 30 * time.Second
 )
 
-// serveModels answers GET /v1/models without a permit: it is how clients find
-// out whether anybody is there. It is not a task.
+// serveModels answers GET /v1/models without a permit, because clients use it to
+// check whether the server is up. It is not a task.
 func (p *Proxy) serveModels(tab *routingTable, w http.ResponseWriter, r *http.Request) {
 	drainBody(http.NewResponseController(w), r)
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -42,7 +42,7 @@ func (p *Proxy) serveModels(tab *routingTable, w http.ResponseWriter, r *http.Re
 	p.mergeModels(ctx, tab, w, r)
 }
 
-// relayModels passes one upstream's list on as it is.
+// relayModels relays the list of the only upstream unchanged.
 func (p *Proxy) relayModels(ctx context.Context, tab *routingTable, pool *pool, w http.ResponseWriter, r *http.Request) {
 	res, err := pool.fetchModels(ctx, tab, r)
 	if err != nil {
@@ -58,7 +58,7 @@ func (p *Proxy) relayModels(ctx context.Context, tab *routingTable, pool *pool, 
 }
 
 func (p *pool) fetchModels(ctx context.Context, tab *routingTable, r *http.Request) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, r.Method, upstreamURL(p.Upstream, r.URL), nil)
+	req, err := http.NewRequestWithContext(ctx, r.Method, joinUpstreamURL(p.Upstream, r.URL).String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +80,12 @@ func (p *Proxy) modelsFailed(w http.ResponseWriter, err error) {
 		status, outcome, code = http.StatusGatewayTimeout, admission.UpstreamTimeout, "upstream_timeout"
 	}
 	err = scrub(err)
-	p.log.Warn("list of models", "error", err)
+	p.log.Warn("model list not read", "error", err)
 	upstreamFailure(status, outcome, code, "The model endpoint's list of models could not be read.", err).write(w)
 }
 
-// mergeModels answers with the lists of all pools, each model once. A pool that
-// does not answer is left out, as long as one does.
+// mergeModels answers with the lists of all pools, each model once. Pools that do
+// not answer are left out, as long as one does.
 func (p *Proxy) mergeModels(ctx context.Context, tab *routingTable, w http.ResponseWriter, r *http.Request) {
 	lists := make([][]gjson.Result, len(tab.pools))
 	errs := make([]error, len(tab.pools))
@@ -96,18 +96,19 @@ func (p *Proxy) mergeModels(ctx context.Context, tab *routingTable, w http.Respo
 			return nil
 		})
 	}
-	_ = group.Wait() // errors are kept apart, one a pool
+	_ = group.Wait() // errs has the errors, one for each pool
 	var data []json.RawMessage
 	answered := false
 	seen := make(map[string]bool)
 	for i, list := range lists {
 		if errs[i] != nil {
-			p.log.Warn("list of models", "pool", tab.pools[i].Name, "error", scrub(errs[i]))
+			p.log.Warn("model list not read", "pool", tab.pools[i].Name, "error", scrub(errs[i]))
 			continue
 		}
 		answered = true
 		for _, m := range list {
-			if id := m.Get("id").Str; id != "" && !seen[id] && tab.serves(tab.pools[i], id) {
+			// A model that requests would send to another pool is that pool's to list.
+			if id := m.Get("id").Str; id != "" && !seen[id] && tab.forModel(id, chatPath) == tab.pools[i] {
 				seen[id] = true
 				data = append(data, json.RawMessage(m.Raw))
 			}
@@ -118,13 +119,6 @@ func (p *Proxy) mergeModels(ctx context.Context, tab *routingTable, w http.Respo
 		return
 	}
 	writeModels(w, data)
-}
-
-func (t *routingTable) serves(p *pool, model string) bool {
-	for path := range endpoints {
-		return t.forModel(model, path) == p
-	}
-	return false
 }
 
 func (p *pool) modelList(ctx context.Context, tab *routingTable, r *http.Request) ([]gjson.Result, error) {

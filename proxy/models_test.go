@@ -207,21 +207,21 @@ func TestConfigThatIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, spoil := range map[string]func(*Config){
-		"no pools":                   func(c *Config) { c.Pools = nil },
-		"observer":                   func(c *Config) { c.Observer = nil },
-		"log":                        func(c *Config) { c.Log = nil },
-		`"" is not a name`:           func(c *Config) { c.Pools[0].Name = "" },
-		`"unrouted" is not a name`:   func(c *Config) { c.Pools[0].Name = Unrouted },
-		"absolute http or https URL": func(c *Config) { c.Pools[0].Upstream = must(url.Parse("ftp://x/")) },
-		"upstream must be":           func(c *Config) { c.Pools[0].Upstream = nil },
-		"upstream must be an":        func(c *Config) { c.Pools[0].Upstream = must(url.Parse("/v1")) },
-		"gate must be set":           func(c *Config) { c.Pools[0].Gate = nil },
-		"SLO":                        func(c *Config) { c.Pools[0].SLO = 0 },
-		"timeouts":                   func(c *Config) { c.Pools[0].IdleTimeout = -1 },
-		"timeouts must":              func(c *Config) { c.Pools[0].ConnectTimeout = 0 },
-		"body limit":                 func(c *Config) { c.Pools[0].BodyLimit = 0 },
-		"fit in the buffer limit":    func(c *Config) { c.Pools[0].BufferLimit = c.Pools[0].BodyLimit - 1 },
-		`routed to two pools: "p"`:   func(c *Config) { p := c.Pools[0]; p.Name = "q"; c.Pools = append(c.Pools, p) },
+		"no pools":                            func(c *Config) { c.Pools = nil },
+		"observer":                            func(c *Config) { c.Observer = nil },
+		"log":                                 func(c *Config) { c.Log = nil },
+		`"" is not a valid pool name`:         func(c *Config) { c.Pools[0].Name = "" },
+		`"unrouted" is not a valid pool name`: func(c *Config) { c.Pools[0].Name = Unrouted },
+		"absolute http or https URL":          func(c *Config) { c.Pools[0].Upstream = must(url.Parse("ftp://x/")) },
+		"upstream must be":                    func(c *Config) { c.Pools[0].Upstream = nil },
+		"upstream must be an":                 func(c *Config) { c.Pools[0].Upstream = must(url.Parse("/v1")) },
+		"gate must be set":                    func(c *Config) { c.Pools[0].Gate = nil },
+		"SLO":                                 func(c *Config) { c.Pools[0].SLO = 0 },
+		"timeouts":                            func(c *Config) { c.Pools[0].IdleTimeout = -1 },
+		"timeouts must":                       func(c *Config) { c.Pools[0].ConnectTimeout = 0 },
+		"body limit":                          func(c *Config) { c.Pools[0].BodyLimit = 0 },
+		"fit in the buffer limit":             func(c *Config) { c.Pools[0].BufferLimit = c.Pools[0].BodyLimit - 1 },
+		`routed to two pools: "p"`:            func(c *Config) { p := c.Pools[0]; p.Name = "q"; c.Pools = append(c.Pools, p) },
 	} {
 		c := good()
 		spoil(&c)

@@ -3,41 +3,38 @@ package proxy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/url"
-	"runtime/debug"
 	"strings"
 	"time"
 
 	"headgate/proxy/admission"
 )
 
-// Observer hears of tasks. Its methods are called on the task's path: they must
-// be quick and must not block.
+// Observer receives events of tasks. Its methods are called on the task's path:
+// they must be quick and must not block.
 type Observer interface {
-	// Decided is called when the gate has done something for a task that says how
-	// the gate itself fares; before Ended, which may be a long time later.
+	// OnGateEvent is called when a call of the gate says something about the gate's
+	// own health; before OnEnd, which may be a long time later.
 	OnGateEvent(GateEvent)
-	// Arrived is called once a task's pool is known, or with Unrouted when the
+	// OnArrival is called once a task's pool is known, or with Unrouted when the
 	// task ends before that.
 	OnArrival(pool string)
-	// Ended is called exactly once a task, after Arrived.
+	// OnEnd is called exactly once a task, after OnArrival.
 	OnEnd(Observation)
 }
 
-// GateEvent says how a gate fared with a task.
+// GateEvent describes the gate's health at one call.
 type GateEvent struct {
 	Pool         string
 	FastPath     bool             // the task found a permit free
-	Took         time.Duration    // of a call on the gate, when Free: waiting for the gate's lock counts
-	Panics       int              // that were caught
-	FalseRefusal admission.Reason // for which it refused though it should not have
+	Took         time.Duration    // of the call, if FastPath: waiting for the gate's lock counts
+	Panics       int              // caught in the call
+	FalseRefusal admission.Reason // of a refusal to which the gate's monitor objects
 }
 
-// Observation is what there is to know of one task that has ended.
+// Observation describes one task that has ended.
 type Observation struct {
 	Pool      string
 	TaskID    string // UUIDv7
@@ -49,12 +46,12 @@ type Observation struct {
 	Status    int // sent to the client; 0 if none was
 
 	Outcome        admission.Outcome
-	Reason         admission.Reason // why it was turned away
-	ObservedReason admission.Reason // in mode observe, why it would have been
+	Reason         admission.Reason // why it was refused
+	ObservedReason admission.Reason // why mode enforce would have refused it
 	Retry          bool             // the client announced it as a retry
-	Panicked       bool             // a panic of our own ended it
-	DrillTraffic   bool             // it was only a rehearsal, and counts for no SLO
-	Err            error            // what went wrong, for the log; never holds a secret
+	Panicked       bool             // a panic of the proxy ended it
+	DrillTraffic   bool             // sent by a drill only: it does not count for the SLO
+	Err            error            // the error for the log; never holds a secret
 
 	Arrived    time.Time
 	Granted    bool          // it held a permit
@@ -65,39 +62,7 @@ type Observation struct {
 	Gate       time.Duration // spent in the gate's own decisions
 }
 
-type drillTrafficKey struct{}
-
-// WithDrillTraffic returns a context for a request that only a rehearsal sends: its task
-// is counted like any other, but not for the SLO, which is about work.
-func WithDrillTraffic(ctx context.Context) context.Context {
-	return context.WithValue(ctx, drillTrafficKey{}, true)
-}
-
-func isDrillTraffic(ctx context.Context) bool { return ctx.Value(drillTrafficKey{}) != nil }
-
-// classifyForSLO tells whether a task counts for its pool's SLO, and whether it was a
-// bad one. What the gate or the client called off does not count; a client that
-// left after the SLO had passed counts as a task that came too late.
-func classifyForSLO(o *Observation, slo time.Duration) (counts, bad bool) {
-	if o.DrillTraffic {
-		return false, false
-	}
-	late := o.Turnaround > slo
-	switch o.Outcome {
-	case admission.Refused, admission.Cancelled, admission.Drained, admission.Invalid:
-		return false, false
-	case admission.ClientGone:
-		return late, late
-	case admission.Completed:
-		return true, late
-	case admission.UpstreamRefused:
-		return true, false
-	default: // deadline_passed, upstream_error, upstream_timeout, truncated
-		return true, true
-	}
-}
-
-// attrs returns what the log says of a task.
+// attrs returns the log attributes of a task.
 func (o *Observation) attrs() []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("task", o.TaskID),
@@ -122,21 +87,41 @@ func (o *Observation) attrs() []slog.Attr {
 	return attrs
 }
 
-// recordPanic turns a panic of our own into an outcome and a log line.
-func (t *task) recordPanic(value any) {
-	t.obs.Outcome = admission.UpstreamError
-	t.obs.Panicked = true
-	if !t.headersSent {
-		t.obs.Status = http.StatusInternalServerError
-	}
-	t.obs.Err = fmt.Errorf("panic: %v", value)
-	t.p.log.LogAttrs(context.Background(), slog.LevelError, "panic while serving a task",
-		append(t.obs.attrs(), slog.String("stack", string(debug.Stack())))...)
+type drillTrafficKey struct{}
+
+// WithDrillTraffic returns a context for a request of a drill: its task is counted
+// like any other, but not for the SLO.
+func WithDrillTraffic(ctx context.Context) context.Context {
+	return context.WithValue(ctx, drillTrafficKey{}, true)
 }
 
-// scrub takes what may hold a secret out of an error from the transport: the
-// URL, whose query comes from the client, and what net/http quotes, which comes
-// from an upstream that may echo its request.
+func isDrillTraffic(ctx context.Context) bool { return ctx.Value(drillTrafficKey{}) != nil }
+
+// classifyForSLO reports whether a task counts for its pool's SLO and whether it
+// was bad. Tasks that the gate or the client called off do not count, but a client
+// that left after the SLO had passed counts as a late task.
+func classifyForSLO(o *Observation, slo time.Duration) (counts, bad bool) {
+	if o.DrillTraffic {
+		return false, false
+	}
+	late := o.Turnaround > slo
+	switch o.Outcome {
+	case admission.Refused, admission.Cancelled, admission.Drained, admission.Invalid:
+		return false, false
+	case admission.ClientGone:
+		return late, late
+	case admission.Completed:
+		return true, late
+	case admission.UpstreamRefused:
+		return true, false
+	default: // deadline_passed, upstream_error, upstream_timeout, truncated
+		return true, true
+	}
+}
+
+// scrub removes possible secrets from an error of the transport: the URL, whose
+// query comes from the client, and what net/http quotes, which comes from an
+// upstream that may echo its request.
 func scrub(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -15,9 +15,9 @@ type Proxy struct {
 	routes   atomic.Pointer[routingTable]
 }
 
-// New returns a Proxy, or says what is wrong with its configuration.
+// New returns a Proxy, or an error about its configuration.
 func New(c Config) (*Proxy, error) {
-	t, err := validatedTable(c, nil)
+	t, err := newRoutingTable(c, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -26,34 +26,26 @@ func New(c Config) (*Proxy, error) {
 	return p, nil
 }
 
-func validatedTable(c Config, old *routingTable) (*routingTable, error) {
-	if err := c.validate(); err != nil {
-		return nil, err
-	}
-	return newRoutingTable(c, old)
-}
-
-// Reload changes pools and clients for the tasks that come from now on. Tasks
-// that are here go on as they began, those of a pool that is gone too. Observer,
-// log and timeouts stay. When it fails, nothing has changed. Calls must not
-// overlap.
+// Reload changes pools and clients for later tasks. Current tasks continue
+// unchanged, also those of a removed pool. Observer, log and timeouts stay. If it
+// fails, nothing has changed. Calls must not overlap.
 func (p *Proxy) Reload(c Config) error {
 	c.Observer, c.Log = p.observer, p.log
 	old := p.routes.Load()
-	t, err := validatedTable(c, old)
+	t, err := newRoutingTable(c, old)
 	if err != nil {
 		return err
 	}
 	p.routes.Store(t)
-	for _, was := range old.pools {
-		if now := t.pool(was.Name); now == nil || now.transport != was.transport {
-			was.closeIdle()
+	for _, before := range old.pools {
+		if after := t.pool(before.Name); after == nil || after.transport != before.transport {
+			before.closeIdle()
 		}
 	}
 	return nil
 }
 
-// Close lets go of idle upstream connections. Tasks that run go on.
+// Close closes idle upstream connections. Running tasks continue.
 func (p *Proxy) Close() {
 	for _, pool := range p.routes.Load().pools {
 		pool.closeIdle()
@@ -66,12 +58,12 @@ func (p *pool) closeIdle() {
 	}
 }
 
-// ServeHTTP answers one request. It panics with http.ErrAbortHandler to break
-// an answer off, as net/http wants it.
+// ServeHTTP answers one request. It panics with http.ErrAbortHandler to abort an
+// answer, as net/http requires.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	tab := p.routes.Load()
 	rc := http.NewResponseController(w)
-	by := p.setDeadlines(rc, r)
+	deadlines := p.setDeadlines(rc, r)
 	if r.URL.Path == modelsPath && r.URL.EscapedPath() == modelsPath {
 		p.serveModels(tab, w, r)
 		return
@@ -88,33 +80,33 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	t := newTask(p, tab, proto, w, r)
-	t.rc, t.deadlines = rc, by
+	t.rc, t.deadlines = rc, deadlines
 	defer t.finish()
 	t.respond(t.run())
 }
 
-// setDeadlines gives the connection deadlines for this request: those that an earlier
-// one has left may have passed, and net/http itself waits for ever for a body
-// that nobody has read.
+// setDeadlines sets the connection's deadlines for this request: those of an
+// earlier one may have passed, and net/http itself waits for ever for a body that
+// the handler has not read.
 func (p *Proxy) setDeadlines(rc *http.ResponseController, r *http.Request) connDeadlines {
 	now := time.Now()
-	by := connDeadlines{write: now.Add(p.timeouts.ClientWrite)}
-	_ = rc.SetWriteDeadline(by.write)
+	d := connDeadlines{write: now.Add(p.timeouts.ClientWrite)}
+	_ = rc.SetWriteDeadline(d.write)
 	if r.Body != http.NoBody {
-		by.read = now.Add(p.timeouts.BodyRead)
-		_ = rc.SetReadDeadline(by.read)
+		d.read = now.Add(p.timeouts.BodyRead)
+		_ = rc.SetReadDeadline(d.read)
 	}
-	return by
+	return d
 }
 
-// connDeadlines are those that a connection has.
+// connDeadlines are the current deadlines of a connection.
 type connDeadlines struct{ read, write time.Time }
 
-// A deadline is only moved when it has come this much nearer, or a tenth of the
-// whole: moving one costs about as much as a small read.
+// A deadline is only extended once this much of it, or a tenth of the whole, has
+// passed: extending one costs about as much as a small read.
 const deadlineSlack = 5 * time.Second
 
-// needsExtension tells whether a deadline must be moved to give the whole limit again.
-func needsExtension(by, now time.Time, limit time.Duration) bool {
-	return by.Sub(now) < limit-min(deadlineSlack, limit/10)
+// needsExtension reports whether a deadline must be extended to the whole limit.
+func needsExtension(deadline, now time.Time, limit time.Duration) bool {
+	return deadline.Sub(now) < limit-min(deadlineSlack, limit/10)
 }

@@ -16,15 +16,15 @@ import (
 	"headgate/proxy/admission"
 )
 
-// Unrouted is the pool label of tasks that failed before a pool was found for
-// them. No pool may have this name.
+// Unrouted is the pool label of tasks that failed before they were routed. No pool
+// may have this name.
 const Unrouted = "unrouted"
 
-// Config is what a Proxy is made of.
+// Config configures a Proxy.
 type Config struct {
 	Pools    []Pool
-	Clients  []Client // empty: no keys are asked for, and the client's Authorization is passed on
-	Observer Observer // hears of every task
+	Clients  []Client // empty: no keys are required, and the client's Authorization is forwarded
+	Observer Observer // receives the events of every task
 	Log      *slog.Logger
 	Timeouts Timeouts
 }
@@ -35,32 +35,33 @@ type Pool struct {
 	Upstream    *url.URL // base, such as http://host/v1; a request's path below /v1 is appended
 	UpstreamKey string   // sent as bearer token; empty: see Config.Clients
 	Models      []string // names that are routed here; `*` in a name matches any run of characters
-	Endpoints   []string // more POST paths to forward, beside the listed ones
+	Endpoints   []string // further POST paths to forward
 	Gate        *admission.Gate
 	SLO         time.Duration // on turnaround; the default deadline
 
 	ConnectTimeout  time.Duration // to reach the upstream, TLS included
-	IdleTimeout     time.Duration // of upstream silence, before the first byte and between bytes
+	IdleTimeout     time.Duration // of an upstream without a byte, before the first one and between them
 	BodyLimit       int64         // bytes of one request body, decoded or not
-	BufferLimit     int64         // bytes of all request bodies that are held at one time
+	BufferLimit     int64         // bytes of all request bodies held at one time
 	StreamKeepAlive time.Duration // between comments to a stream that waits for its permit; 0: none
 
 	Transport http.RoundTripper // nil: one made from the timeouts above
-	// Around is put around the one that is made, once for each that is. Nil: nothing.
+	// WrapTransport wraps each transport that is made. May be nil.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
-// Client is somebody who may send tasks.
+// Client may send tasks.
 type Client struct {
 	Name      string
 	KeySHA256 [sha256.Size]byte
-	Class     admission.Class // the best class that this client's tasks may ask for
+	Class     admission.Class // the best class that this client's tasks may request
 }
 
-// Timeouts bound what a slow client can hold. Zero fields get the defaults.
+// Timeouts bound how long a slow client can hold resources. Zero fields get the
+// defaults.
 type Timeouts struct {
 	BodyRead    time.Duration // without a byte of the request body; default 30 s
-	ClientWrite time.Duration // for one write to the client to be taken; default 60 s
+	ClientWrite time.Duration // for one write to the client; default 60 s
 }
 
 func (t Timeouts) withDefaults() Timeouts {
@@ -91,7 +92,7 @@ func (c Config) validate() error {
 func (p Pool) validate() error {
 	switch {
 	case p.Name == "" || p.Name == Unrouted:
-		return fmt.Errorf("%q is not a name for a pool", p.Name)
+		return fmt.Errorf("%q is not a valid pool name", p.Name)
 	case p.Upstream == nil || p.Upstream.Host == "" || !strings.HasPrefix(p.Upstream.Scheme, "http"):
 		return errors.New("upstream must be an absolute http or https URL")
 	case p.Gate == nil:
@@ -104,17 +105,20 @@ func (p Pool) validate() error {
 	return nil
 }
 
-const modelsPath = "/v1/models"
+const (
+	modelsPath = "/v1/models"
+	chatPath   = "/v1/chat/completions"
+)
 
 // endpoints are the POST paths that every pool forwards.
 var endpoints = map[string]protocol{
-	"/v1/chat/completions": protocolChoices,
-	"/v1/completions":      protocolChoices,
-	"/v1/responses":        protocolResponses,
-	"/v1/embeddings":       protocolJSON,
+	chatPath:          protocolChoices,
+	"/v1/completions": protocolChoices,
+	"/v1/responses":   protocolResponses,
+	"/v1/embeddings":  protocolJSON,
 }
 
-// pool is a Pool at work.
+// pool is a Pool in use.
 type pool struct {
 	Pool
 	bodyBudget *budget
@@ -123,8 +127,8 @@ type pool struct {
 	extra      map[string]bool  // Endpoints
 }
 
-// routingTable is everything that requests are routed by. It never changes; a reload
-// makes a new one.
+// routingTable holds everything that requests are routed by. It is immutable; a
+// reload makes a new one.
 type routingTable struct {
 	pools      []*pool
 	byModel    map[string]*pool // names without a `*`
@@ -134,9 +138,12 @@ type routingTable struct {
 	maxBody    int64   // the largest body limit of any pool
 }
 
-// newRoutingTable makes a table that takes over what old tasks still hold of the one
-// before, if there is one.
+// newRoutingTable makes a table that takes over the budgets and connections of the
+// old one, if there is one.
 func newRoutingTable(c Config, old *routingTable) (*routingTable, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
 	t := &routingTable{clients: c.Clients, byModel: make(map[string]*pool), extra: make(map[string]bool)}
 	var buffer int64
 	for i := range c.Pools {
@@ -166,7 +173,7 @@ func newRoutingTable(c Config, old *routingTable) (*routingTable, error) {
 	return t, nil
 }
 
-// pool returns the pool of that name, nil if there is none.
+// pool returns the pool of that name, nil if it does not exist.
 func (t *routingTable) pool(name string) *pool {
 	if t == nil {
 		return nil
@@ -179,15 +186,15 @@ func (t *routingTable) pool(name string) *pool {
 	return nil
 }
 
-// sameTransport tells whether upstream connections of another pool would be made as this
-// one's are.
+// sameTransport reports whether another pool would make upstream connections in
+// the same way.
 func (p *pool) sameTransport(c Pool) bool {
 	return p.Transport == nil && p.ConnectTimeout == c.ConnectTimeout && *p.Upstream == *c.Upstream &&
 		(p.WrapTransport == nil) == (c.WrapTransport == nil)
 }
 
-// newPool makes a pool at work. The budget goes on from the old one, and so do
-// its upstream connections if they would be made the same way.
+// newPool makes a pool from its configuration. It takes over the old one's budget,
+// and its upstream connections if they would be made in the same way.
 func newPool(c Pool, old *pool) *pool {
 	p := &pool{Pool: c, transport: c.Transport, extra: make(map[string]bool)}
 	if old != nil {
@@ -217,8 +224,8 @@ func newPool(c Pool, old *pool) *pool {
 	return p
 }
 
-// forModel returns the pool for a model: an exact name first, then the first
-// pool with a fitting pattern. Only pools that forward path count.
+// forModel returns the pool for a model: an exact name first, then the first pool
+// with a matching pattern. Only pools that forward path count.
 func (t *routingTable) forModel(model, path string) *pool {
 	if p := t.byModel[model]; p != nil && p.forwards(path) {
 		return p
@@ -248,7 +255,7 @@ func (p *pool) forwards(path string) bool {
 	return listed || p.extra[path]
 }
 
-// singlePool returns the one pool there is, nil if there are several.
+// singlePool returns the only pool, nil if there are several.
 func (t *routingTable) singlePool() *pool {
 	if len(t.pools) == 1 {
 		return t.pools[0]
@@ -256,9 +263,9 @@ func (t *routingTable) singlePool() *pool {
 	return nil
 }
 
-// endpoint returns the protocol of a path, false if nothing is forwarded there.
-// Paths are compared as the client wrote them: what has dot segments or encoded
-// slashes is not there.
+// endpoint returns the protocol of a path, false if it is not forwarded. Paths are
+// compared as the client wrote them: those with dot segments or encoded slashes are
+// unknown.
 func (t *routingTable) endpoint(r *http.Request) (protocol, bool) {
 	path := r.URL.Path
 	if r.URL.EscapedPath() != path {
@@ -270,31 +277,31 @@ func (t *routingTable) endpoint(r *http.Request) (protocol, bool) {
 	return protocolOther, t.extra[path]
 }
 
-// modelNotFound is the answer to a model that no pool has.
+// modelNotFound is the answer to a model that no pool serves.
 func modelNotFound(model string) *failure {
 	const most = 200
 	if len(model) > most {
 		model = strings.ToValidUTF8(model[:most], "") + "..."
 	}
-	return invalidRequest(http.StatusNotFound, "model_not_found", "The model %q does not exist here.", model)
+	return invalidRequest(http.StatusNotFound, "model_not_found", "The model %q does not exist.", model)
 }
 
-// notFound says what would be right. Further paths of a pool are its own business.
+// notFound lists the supported paths, without the further ones of single pools.
 func notFound(r *http.Request) *failure {
 	listed := strings.Join(slices.Sorted(maps.Keys(endpoints)), ", ")
-	return invalidRequest(http.StatusNotFound, "unknown_url", "There is nothing at this URL: %s is not forwarded. What is: "+
+	return invalidRequest(http.StatusNotFound, "unknown_url", "Unknown path for %s; supported: "+
 		"POST %s, and GET %s. The base URL of a client ends in /v1.", r.Method, listed, modelsPath)
 }
 
 func methodNotAllowed(w http.ResponseWriter, allow string) *failure {
 	w.Header().Set("Allow", allow)
-	return invalidRequest(http.StatusMethodNotAllowed, "method_not_allowed", "This URL takes %s only.", allow)
+	return invalidRequest(http.StatusMethodNotAllowed, "method_not_allowed", "Method not allowed; allowed: %s.", allow)
 }
 
-// classFor returns the class of a task: what it asks for, but no better than
-// its client may have.
-func classFor(asked string, c Client) (admission.Class, *failure) {
-	switch asked {
+// classFor returns the class of a task: the requested one, but no better than its
+// client may have.
+func classFor(requested string, c Client) (admission.Class, *failure) {
+	switch requested {
 	case "":
 		return c.Class, nil
 	case admission.Interactive.String():

@@ -13,14 +13,14 @@ import (
 )
 
 // ErrDrainTimeout is the cause with which the server cancels requests that are
-// still running when its time to drain is over.
-var ErrDrainTimeout = errors.New("drain time is over")
+// still running when its time to drain has passed.
+var ErrDrainTimeout = errors.New("drain time exceeded")
 
-// task is one request on its way. It belongs to the goroutine that serves it.
+// task is one request in progress. It belongs to the goroutine that serves it.
 type task struct {
 	p     *Proxy
 	table *routingTable
-	pool  *pool // nil until the body has been read
+	pool  *pool // nil until the request has been routed
 	proto protocol
 	w     http.ResponseWriter
 	rc    *http.ResponseController
@@ -28,7 +28,7 @@ type task struct {
 
 	obs         Observation
 	jitterSeed  uint64
-	traceparent string // traceparent made here, empty if the client has one
+	traceparent string // the header made here, empty if the client sent one
 	reserved    reservation
 	info        requestInfo
 	client      Client
@@ -38,8 +38,9 @@ type task struct {
 	granted         time.Time
 	deadlines       connDeadlines // of the connection to the client
 	sample          admission.Sample
-	arrivalReported bool // the observer knows
-	headersSent     bool // a status has gone out: an error can only be told in the stream, or by breaking it off
+	end             answerDetector // of the answer being relayed
+	arrivalReported bool
+	headersSent     bool // a status was sent: an error can only be sent in the stream, or by aborting
 	keepAliveSent   bool // that status was sent to keep a waiting stream alive
 }
 
@@ -60,7 +61,7 @@ func newTask(p *Proxy, tab *routingTable, proto protocol, w http.ResponseWriter,
 	return t
 }
 
-// run takes the task from its headers to the end of its answer.
+// run processes the task from its headers to the end of its answer.
 func (t *task) run() *failure {
 	if only := t.table.singlePool(); only != nil {
 		t.setPool(only)
@@ -75,7 +76,7 @@ func (t *task) run() *failure {
 	return t.forward(body)
 }
 
-// readRequest checks who asks and for what, and reads the body.
+// readRequest checks the headers, reads the body and chooses the pool.
 func (t *task) readRequest() ([]byte, *failure) {
 	asJSON := isJSON(t.r.Header.Get("Content-Type"))
 	if f := t.checkHeaders(asJSON); f != nil {
@@ -88,7 +89,6 @@ func (t *task) readRequest() ([]byte, *failure) {
 	return body, t.route(body, asJSON)
 }
 
-// checkHeaders looks at the headers.
 func (t *task) checkHeaders(asJSON bool) *failure {
 	var f *failure
 	if t.client, f = authenticate(t.table.clients, t.r); f != nil {
@@ -107,7 +107,7 @@ func (t *task) checkHeaders(asJSON bool) *failure {
 	return nil
 }
 
-// route finds the task's pool.
+// route chooses the task's pool.
 func (t *task) route(body []byte, asJSON bool) *failure {
 	p := t.table.forPath(t.r.URL.Path)
 	if asJSON {
@@ -132,7 +132,6 @@ func (t *task) route(body []byte, asJSON bool) *failure {
 	return nil
 }
 
-// setPool gives the task its pool.
 func (t *task) setPool(p *pool) {
 	t.pool = p
 	t.obs.Pool = p.Name
@@ -146,7 +145,7 @@ func (t *task) reportArrival() {
 	}
 }
 
-// refuse turns the task away outside the gate.
+// refuse refuses the task without offering it to the gate.
 func (t *task) refuse(r admission.Reason) *failure {
 	p := t.pool
 	if p == nil {
@@ -155,10 +154,144 @@ func (t *task) refuse(r admission.Reason) *failure {
 	return refusalFailure(p.Gate.Refuse(time.Now(), r, t.jitterSeed))
 }
 
+// waiterChan receives how a task's wait ended.
+type waiterChan chan admission.Refusal
+
+// Done sends the result; it is called once, and the channel has room for it.
+func (w waiterChan) Done(r admission.Refusal) { w <- r }
+
+// admit gets a permit for the task, or returns why it gets none.
+func (t *task) admit() *failure {
+	left, f := deadline(t.r.Header, t.obs.Class, t.pool.SLO)
+	if f != nil {
+		return f
+	}
+	if err := t.r.Context().Err(); err != nil {
+		return clientGone(err)
+	}
+	wait := make(waiterChan, 1)
+	due := t.obs.Arrived.Add(left)
+	d := t.offer(admission.Task{Class: t.obs.Class, Deadline: due, JitterSeed: t.jitterSeed, Waiter: wait})
+	if d.Ticket == nil {
+		return refusalFailure(d.Refusal)
+	}
+	if d.Waiting {
+		if f := t.wait(wait, due); f != nil {
+			return f
+		}
+		return t.start(false)
+	}
+	t.observeFastPath(t.obs.Gate)
+	return t.start(true)
+}
+
+// observeFastPath reports how long one call of the gate took for a task that found
+// a permit free. Each call is reported at once, since the next may take as long.
+func (t *task) observeFastPath(took time.Duration) {
+	t.p.observer.OnGateEvent(GateEvent{Pool: t.pool.Name, FastPath: true, Took: took})
+}
+
+// offer offers the task to its gate.
+func (t *task) offer(task admission.Task) admission.Decision {
+	t.offered = time.Now()
+	defer t.reportGatePanics()
+	d := t.pool.Gate.Offer(t.offered, task)
+	t.obs.Gate += time.Since(t.offered)
+	t.obs.ObservedReason = d.ObservedReason
+	t.ticket = d.Ticket
+	if d.Violation != "" {
+		t.reportFalseRefusal(d)
+	}
+	return d
+}
+
+// wait waits for a permit, a refusal, the deadline or the client's departure.
+func (t *task) wait(done waiterChan, due time.Time) *failure {
+	expiry := time.NewTimer(time.Until(due))
+	defer expiry.Stop()
+	var keepAlive <-chan time.Time
+	if t.pool.StreamKeepAlive > 0 && t.info.stream {
+		ticker := time.NewTicker(t.pool.StreamKeepAlive)
+		defer ticker.Stop()
+		keepAlive = ticker.C
+	}
+	defer func() { t.obs.Queued = time.Since(t.offered) }()
+	for {
+		select {
+		case r := <-done:
+			if r.Reason != admission.ReasonNone {
+				return refusalFailure(r)
+			}
+			return nil
+		case <-t.r.Context().Done():
+			// If the grant came first, finish returns the permit.
+			t.pool.Gate.Cancel(time.Now(), t.ticket)
+			return clientGone(t.r.Context().Err())
+		case <-expiry.C:
+			if r := t.expire(); r.Reason != admission.ReasonNone {
+				return refusalFailure(r)
+			}
+		case <-keepAlive:
+			if f := t.keepAlive(); f != nil {
+				t.pool.Gate.Cancel(time.Now(), t.ticket)
+				return f
+			}
+		}
+	}
+}
+
+func (t *task) expire() admission.Refusal {
+	defer t.reportGatePanics()
+	return t.pool.Gate.Expire(time.Now(), t.ticket)
+}
+
+// start asks the gate once more before the task goes upstream.
+func (t *task) start(fastPath bool) *failure {
+	now := time.Now()
+	d := t.checkBeforeDispatch(now)
+	took := time.Since(now)
+	t.obs.Gate += took
+	if fastPath {
+		t.observeFastPath(took)
+	}
+	if d.Reason != admission.ReasonNone {
+		return refusalFailure(d.Refusal)
+	}
+	if t.obs.ObservedReason == admission.ReasonNone {
+		t.obs.ObservedReason = d.ObservedReason
+	}
+	t.granted = now
+	if err := t.r.Context().Err(); err != nil {
+		return clientGone(err)
+	}
+	return nil
+}
+
+func (t *task) checkBeforeDispatch(now time.Time) admission.Decision {
+	defer t.reportGatePanics()
+	return t.pool.Gate.Start(now, t.ticket)
+}
+
+// keepAlive sends a comment of one line without an event's end: the only thing
+// that every known client ignores. The first one commits a 200.
+func (t *task) keepAlive() *failure {
+	if !t.headersSent {
+		t.headersSent, t.keepAliveSent = true, true
+		t.setIDs()
+		h := t.w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Cache-Control", "no-cache")
+		h.Set("X-Accel-Buffering", "no")
+		t.obs.Status = http.StatusOK
+		t.w.WriteHeader(http.StatusOK)
+	}
+	return t.send([]byte(": waiting\n"), true)
+}
+
 // respond ends the task: with the failure if there is one and it can still be
-// told, by breaking off otherwise.
+// sent, by aborting the answer otherwise.
 func (t *task) respond(f *failure) {
-	t.extendWriteDeadline() // the last bytes go out after the handler, if not below
+	t.extendWriteDeadline() // the last bytes go out after the handler has returned
 	if f == nil {
 		return
 	}
@@ -182,7 +315,7 @@ func (t *task) respond(f *failure) {
 	}
 }
 
-// finish settles everything that the task holds, exactly once, and reports it.
+// finish releases everything that the task holds, exactly once, and reports it.
 func (t *task) finish() {
 	caught := recover()
 	end := time.Now()
@@ -204,8 +337,8 @@ func (t *task) finish() {
 	}
 }
 
-// releasePermit ends what the task has with the gate. It is over, whether the permit
-// comes back or not. A panic there has been reported; the answer stands.
+// releasePermit ends the task at the gate. A panic of the gate is reported but
+// does not change the answer.
 func (t *task) releasePermit(end time.Time) {
 	defer func() { _ = recover() }()
 	defer t.reportGatePanics()
@@ -231,8 +364,8 @@ func (t *task) setIDs() {
 	}
 }
 
-// logEnd writes the task's line: at level warn when the upstream is to blame,
-// at debug otherwise, since every task and every refusal is in the metrics.
+// logEnd logs the task: at level warn if the upstream failed, at debug otherwise,
+// since the metrics count every task and every refusal.
 func (t *task) logEnd() {
 	level := slog.LevelDebug
 	switch t.obs.Outcome {
@@ -242,157 +375,18 @@ func (t *task) logEnd() {
 	if t.obs.Reason == admission.ReasonMemory {
 		level = slog.LevelError
 	}
-	if !t.p.log.Enabled(context.Background(), level) {
-		return
-	}
-	t.p.log.LogAttrs(context.Background(), level, "task ended", t.obs.attrs()...)
-}
-
-// waiterChan hears from the gate how a task's wait ended.
-type waiterChan chan admission.Refusal
-
-// Done is called once; the channel has room for it.
-func (w waiterChan) Done(r admission.Refusal) { w <- r }
-
-// admit gets the task its permit, or says why it gets none.
-func (t *task) admit() *failure {
-	left, f := deadline(t.r.Header, t.obs.Class, t.pool.SLO)
-	if f != nil {
-		return f
-	}
-	if err := t.r.Context().Err(); err != nil {
-		return clientGone(err)
-	}
-	wait := make(waiterChan, 1)
-	due := t.obs.Arrived.Add(left)
-	d := t.offer(admission.Task{Class: t.obs.Class, Deadline: due, JitterSeed: t.jitterSeed, Waiter: wait})
-	if d.Ticket == nil {
-		return refusalFailure(d.Refusal)
-	}
-	if d.Waiting {
-		if f := t.wait(wait, due); f != nil {
-			return f
-		}
-		return t.start(false)
-	}
-	t.observeFastPath(t.obs.Gate)
-	return t.start(true)
-}
-
-// observeFastPath reports how long a call on the gate took for a task that found a
-// permit free; each at once, since the next one may take as long again.
-func (t *task) observeFastPath(took time.Duration) {
-	t.p.observer.OnGateEvent(GateEvent{Pool: t.pool.Name, FastPath: true, Took: took})
-}
-
-// offer offers the task to its gate.
-func (t *task) offer(task admission.Task) admission.Decision {
-	t.offered = time.Now()
-	defer t.reportGatePanics()
-	d := t.pool.Gate.Offer(t.offered, task)
-	t.obs.Gate += time.Since(t.offered)
-	t.obs.ObservedReason = d.ObservedReason
-	t.ticket = d.Ticket
-	if d.Violation != "" {
-		t.reportFalseRefusal(d)
-	}
-	return d
-}
-
-// wait waits for the end of the queue: a permit, a refusal, the deadline or the
-// client's departure.
-func (t *task) wait(settled waiterChan, due time.Time) *failure {
-	expiry := time.NewTimer(time.Until(due))
-	defer expiry.Stop()
-	keepAlive, stop := t.keepAliveTicks()
-	defer stop()
-	for {
-		select {
-		case r := <-settled:
-			t.obs.Queued = time.Since(t.offered)
-			if r.Reason != admission.ReasonNone {
-				return refusalFailure(r)
-			}
-			return nil
-		case <-t.r.Context().Done():
-			t.obs.Queued = time.Since(t.offered)
-			// If the grant came first, finish gives the permit back.
-			t.pool.Gate.Cancel(time.Now(), t.ticket)
-			return clientGone(t.r.Context().Err())
-		case <-expiry.C:
-			if r := t.expire(); r.Reason != admission.ReasonNone {
-				t.obs.Queued = time.Since(t.offered)
-				return refusalFailure(r)
-			}
-		case <-keepAlive:
-			if f := t.keepAlive(); f != nil {
-				t.pool.Gate.Cancel(time.Now(), t.ticket)
-				return f
-			}
-		}
+	if t.p.log.Enabled(context.Background(), level) {
+		t.p.log.LogAttrs(context.Background(), level, "task ended", t.obs.attrs()...)
 	}
 }
 
-func (t *task) expire() admission.Refusal {
-	defer t.reportGatePanics()
-	return t.pool.Gate.Expire(time.Now(), t.ticket)
+func (t *task) logError(message string, attrs ...slog.Attr) {
+	t.p.log.LogAttrs(context.Background(), slog.LevelError, message, attrs...)
 }
 
-// start asks the gate a last time before the task goes upstream.
-func (t *task) start(free bool) *failure {
-	now := time.Now()
-	d := t.checkBeforeDispatch(now)
-	took := time.Since(now)
-	t.obs.Gate += took
-	if free {
-		t.observeFastPath(took)
-	}
-	if d.Reason != admission.ReasonNone {
-		return refusalFailure(d.Refusal)
-	}
-	if t.obs.ObservedReason == admission.ReasonNone {
-		t.obs.ObservedReason = d.ObservedReason
-	}
-	t.granted = now
-	if err := t.r.Context().Err(); err != nil {
-		return clientGone(err)
-	}
-	return nil
-}
-
-func (t *task) checkBeforeDispatch(now time.Time) admission.Decision {
-	defer t.reportGatePanics()
-	return t.pool.Gate.Start(now, t.ticket)
-}
-
-// keepAliveTicks ticks while a stream waits, if its pool says so.
-func (t *task) keepAliveTicks() (<-chan time.Time, func()) {
-	if t.pool.StreamKeepAlive <= 0 || !t.info.stream {
-		return nil, func() {}
-	}
-	ticker := time.NewTicker(t.pool.StreamKeepAlive)
-	return ticker.C, ticker.Stop
-}
-
-// keepAlive sends a comment of one line without an event's end: the only thing
-// that every known client takes for nothing. The first one commits a 200.
-func (t *task) keepAlive() *failure {
-	if !t.headersSent {
-		t.headersSent, t.keepAliveSent = true, true
-		t.setIDs()
-		h := t.w.Header()
-		h.Set("Content-Type", "text/event-stream")
-		h.Set("Cache-Control", "no-cache")
-		h.Set("X-Accel-Buffering", "no")
-		t.obs.Status = http.StatusOK
-		t.w.WriteHeader(http.StatusOK)
-	}
-	return t.send([]byte(": waiting\n"), true)
-}
-
-// reportGatePanics is deferred around calls on the gate, and reports what went wrong
-// in them: panics of the policy, which the gate has caught and let the task
-// through, and one of the gate's own, which goes on and ends the task.
+// reportGatePanics is deferred around calls of the gate and reports the panics in
+// them: those of the policy, which the gate has caught to admit the task, and one
+// of the gate itself, which is raised again and ends the task.
 func (t *task) reportGatePanics() {
 	caught := recover()
 	p := t.pool.Gate.TakePanics()
@@ -403,7 +397,7 @@ func (t *task) reportGatePanics() {
 		p = admission.PanicReport{Count: p.Count + 1, Value: caught, Stack: debug.Stack()}
 	}
 	t.p.observer.OnGateEvent(GateEvent{Pool: t.pool.Name, Panics: p.Count})
-	t.p.log.LogAttrs(context.Background(), slog.LevelError, "panic in the gate",
+	t.logError("panic in the gate",
 		slog.String("pool", t.pool.Name), slog.String("task", t.obs.TaskID), slog.Int("times", p.Count),
 		slog.String("panic", fmt.Sprint(p.Value)), slog.String("stack", string(p.Stack)))
 	if caught != nil {
@@ -411,10 +405,20 @@ func (t *task) reportGatePanics() {
 	}
 }
 
-// reportFalseRefusal reports a refusal that the second opinion disputes.
+// reportFalseRefusal reports a refusal to which the gate's monitor objects.
 func (t *task) reportFalseRefusal(d admission.Decision) {
 	t.p.observer.OnGateEvent(GateEvent{Pool: t.pool.Name, FalseRefusal: d.Reason})
-	t.p.log.LogAttrs(context.Background(), slog.LevelError, "false refusal",
-		slog.String("pool", t.pool.Name), slog.String("task", t.obs.TaskID),
-		slog.String("reason", d.Reason.String()), slog.String("why_false", d.Violation))
+	t.logError("false refusal", slog.String("pool", t.pool.Name), slog.String("task", t.obs.TaskID),
+		slog.String("reason", d.Reason.String()), slog.String("violation", d.Violation))
+}
+
+// recordPanic turns a panic of the proxy into an outcome and a log line.
+func (t *task) recordPanic(value any) {
+	t.obs.Outcome = admission.UpstreamError
+	t.obs.Panicked = true
+	if !t.headersSent {
+		t.obs.Status = http.StatusInternalServerError
+	}
+	t.obs.Err = fmt.Errorf("panic: %v", value)
+	t.logError("panic while serving a task", append(t.obs.attrs(), slog.String("stack", string(debug.Stack())))...)
 }

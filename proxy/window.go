@@ -10,17 +10,17 @@ import (
 
 const (
 	windowSeconds    = 60
-	bucketsPerOctave = 8  // buckets for each doubling: a quantile is right to 9 %
+	bucketsPerOctave = 8  // buckets for each doubling: a quantile is accurate to 9 %
 	octaves          = 21 // from 1 ms to above half an hour
 )
 
-// Recent is what the last minute was like.
+// Recent summarises the last minute of a pool.
 type Recent struct {
 	Arrivals int
-	Rejected int           // refused or drained: the gate's doing
-	Invalid  int           // answered with what is wrong with the request: the client's
+	Rejected int           // refused or drained by the gate
+	Invalid  int           // invalid requests: the client's fault
 	P95      time.Duration // of the turnaround of tasks that went upstream, 0 if none ended
-	Ended    int           // tasks that P95 rests on
+	Ended    int           // tasks that P95 is based on
 }
 
 // window counts the last minute in slots of one second.
@@ -37,7 +37,7 @@ type slot struct {
 	turnaround [octaves * bucketsPerOctave]uint32
 }
 
-// at returns the slot of an instant, emptied if it held an older second.
+// atLocked returns the slot of an instant, cleared if it held an older second.
 func (w *window) atLocked(now time.Time) *slot {
 	second := now.Unix()
 	s := &w.slots[second%windowSeconds]
@@ -89,7 +89,7 @@ func (w *window) recent(now time.Time) Recent {
 	return r
 }
 
-// bucketIndex returns the bucket of a duration: b holds those up to bound(b).
+// bucketIndex returns the bucket of a duration: b holds those up to bucketBound(b).
 func bucketIndex(d time.Duration) int {
 	ms := float64(d) / float64(time.Millisecond)
 	if ms <= 1 {
@@ -102,7 +102,7 @@ func bucketBound(b int) time.Duration {
 	return time.Duration(math.Exp2(float64(b)/bucketsPerOctave) * float64(time.Millisecond))
 }
 
-// quantile returns the upper bound of the bucket that the q-th of n values is in.
+// quantile returns the upper bound of the bucket with the q-quantile of n values.
 func quantile(counts []uint32, n int, q float64) time.Duration {
 	if n == 0 {
 		return 0

@@ -12,7 +12,7 @@ import (
 
 // Every page answers the same five questions, in the same order.
 func TestPagesAnswerFiveQuestions(t *testing.T) {
-	want := []string{"What it means", "What users feel", "What to look at", "What to do", "How to undo it"}
+	want := []string{"What it means", "Impact", "What to check", "What to do", "How to undo it"}
 	heading := regexp.MustCompile(`(?m)^## (.*)\n\n(.)`)
 	for _, name := range PageNames() {
 		text, ok := Page(name)

@@ -15,38 +15,44 @@ import (
 	"headgate/alerts"
 )
 
-// callback is a press or a command as Slack tells of it: of Slack for sure, but
-// not judged yet.
-type callback struct {
-	dedupKey    string // no two callbacks share it; empty: Slack gave none
-	team        string
-	userTeam    string // empty: not said
-	app         string // empty: not said
-	channel     string
-	user        string
-	responseURL string // response_url
-	retry       string // number and reason, if Slack says that it is one
-
-	actionID    string // action_id; empty: a command
-	buttonValue string // of the button
-	commandText string // of the command
-}
-
 const (
-	maxCommandText = 2000 // bytes of a command
+	actionPrefix   = "headgate_" // of the action_id of our buttons
+	buttonSilence  = time.Hour   // silence of a button press
+	buttonVersion  = 1
+	maxButtonValue = 2000 // bytes
+	maxCommandText = 2000 // bytes
 	maxShortValue  = 300  // bytes of everything else that is short
-	maxURL         = 1000
+	maxURL         = 1000 // bytes
+	maxConfirmText = 300  // characters
+	passThrough    = "passthrough"
 )
 
 var (
 	teamIDPattern = regexp.MustCompile(`^[TE][A-Z0-9]{2,20}$`)
 	appIDPattern  = regexp.MustCompile(`^A[A-Z0-9]{2,20}$`)
 
-	errNotBlockActions = errors.New("it is no press of a button")
-	errNotSlashCommand = errors.New("it is no command")
+	errNotBlockActions = errors.New("not a button press")
+	errNotSlashCommand = errors.New("not a slash command")
+	errButtonValue     = errors.New("the button is not one of this version's")
 )
 
-// blockActions is block_actions, as far as it matters.
+// callback is a button press or a slash command from Slack, before its origin and the user's permission are checked.
+type callback struct {
+	dedupKey    string // unique; empty: Slack gave none
+	team        string
+	userTeam    string // empty: not given
+	app         string // empty: not given
+	channel     string
+	user        string
+	responseURL string
+	retry       string // number and reason, if Slack says that it is a retry
+
+	actionID    string // empty: a slash command
+	buttonValue string
+	commandText string
+}
+
+// blockActions is the payload of a button press, as far as it is used.
 type blockActions struct {
 	Type string `json:"type"`
 	Team struct {
@@ -68,23 +74,19 @@ type blockActions struct {
 	} `json:"actions"`
 }
 
-// parseBlockActions reads the payload of a press.
 func parseBlockActions(raw []byte) (callback, error) {
 	var p blockActions
-	if err := json.Unmarshal(raw, &p); err != nil || p.Type != "block_actions" || len(p.Actions) != 1 {
+	if err := json.Unmarshal(raw, &p); err != nil || p.Type != "block_actions" || len(p.Actions) != 1 || p.Actions[0].ID == "" {
 		return callback{}, errNotBlockActions
 	}
 	c := callback{
 		dedupKey: p.TriggerID, team: p.Team.ID, userTeam: p.User.TeamID, app: p.AppID, channel: p.Container.Channel,
 		user: p.User.ID, responseURL: p.ResponseURL, actionID: p.Actions[0].ID, buttonValue: p.Actions[0].Value,
 	}
-	if c.actionID == "" {
-		return callback{}, errNotBlockActions
-	}
 	return c, c.validate()
 }
 
-// parseSlashJSON reads the payload of a command as the socket has it.
+// parseSlashJSON reads a slash command as Socket Mode sends it.
 func parseSlashJSON(raw []byte) (callback, error) {
 	var p map[string]any
 	if err := json.Unmarshal(raw, &p); err != nil {
@@ -96,7 +98,7 @@ func parseSlashJSON(raw []byte) (callback, error) {
 	})
 }
 
-// parseSlashForm reads the body of a command as request URLs get it.
+// parseSlashForm reads a slash command as request URLs receive it.
 func parseSlashForm(form url.Values) (callback, error) { return slashCallback(form.Get) }
 
 func slashCallback(get func(string) string) (callback, error) {
@@ -110,16 +112,17 @@ func slashCallback(get func(string) string) (callback, error) {
 	return c, c.validate()
 }
 
-// validate refuses what Slack would not send.
+// validate rejects what Slack would not send.
 func (c callback) validate() error {
+	short := max(len(c.dedupKey), len(c.actionID))
 	switch {
 	case !userIDPattern.MatchString(c.user):
-		return errors.New("it does not say who it is from")
+		return errors.New("it names no user")
 	case !teamIDPattern.MatchString(c.team) || c.userTeam != "" && !teamIDPattern.MatchString(c.userTeam):
-		return errors.New("it does not say which workspace it is from")
+		return errors.New("it names no workspace")
 	case c.channel != "" && !channelIDPattern.MatchString(c.channel), c.app != "" && !appIDPattern.MatchString(c.app):
-		return errors.New("its channel or app is none")
-	case len(c.dedupKey) > maxShortValue || len(c.actionID) > maxShortValue || len(c.buttonValue) > maxButtonValue || len(c.commandText) > maxCommandText || len(c.responseURL) > maxURL:
+		return errors.New("its channel or app is invalid")
+	case short > maxShortValue, len(c.buttonValue) > maxButtonValue, len(c.commandText) > maxCommandText, len(c.responseURL) > maxURL:
 		return errors.New("it is too long")
 	case !utf8.ValidString(c.commandText + c.buttonValue + c.dedupKey):
 		return errors.New("it is not UTF-8")
@@ -134,7 +137,7 @@ func (c callback) command() (Command, error) {
 	}
 	name, ours := strings.CutPrefix(c.actionID, actionPrefix)
 	a := Action(name)
-	if !ours || !a.hasButton() {
+	if !ours || !hasButton(a) {
 		return Command{Action: Help}, fmt.Errorf("%w: %.40q", errButtonValue, c.actionID)
 	}
 	v, err := parseButtonValue(c.buttonValue)
@@ -144,8 +147,7 @@ func (c callback) command() (Command, error) {
 	return v.command(a), nil
 }
 
-// hasButton says whether there is a button for it.
-func (a Action) hasButton() bool {
+func hasButton(a Action) bool {
 	switch a {
 	case Rollback, Restore, Ack, Silence, Runbook:
 		return true
@@ -154,16 +156,7 @@ func (a Action) hasButton() bool {
 	}
 }
 
-const (
-	actionPrefix   = "headgate_"
-	buttonSilence  = time.Hour // of the button
-	maxButtonValue = 2000
-	maxConfirmText = 300
-	buttonVersion  = 1
-	passThrough    = "passthrough"
-)
-
-// buttonValue is what a button carries: what it is about, and how things stood.
+// buttonValue is what a button carries: its subject, and the state that the message showed.
 type buttonValue struct {
 	Version   int    `json:"v"`
 	Incident  string `json:"incident"`
@@ -171,10 +164,11 @@ type buttonValue struct {
 	Pool      string `json:"pool"`
 	Rule      string `json:"rule"`
 	Mode      string `json:"mode"`
-	ModeSince int64  `json:"since"` // milliseconds; 0: not known
+	ModeSince int64  `json:"since"` // Unix milliseconds; 0: not known
 }
 
-func newButtonValue(n alerts.Notification) buttonValue {
+// encodeButtonValue returns nothing if the value would not fit: such a button is left out.
+func encodeButtonValue(n alerts.Notification) string {
 	v := buttonValue{
 		Version: buttonVersion, Incident: n.Incident.ID, Seq: n.Event.Seq, Pool: n.Incident.Key.Pool,
 		Rule: n.Incident.Key.Rule, Mode: n.Mode,
@@ -182,11 +176,6 @@ func newButtonValue(n alerts.Notification) buttonValue {
 	if !n.ModeSince.IsZero() {
 		v.ModeSince = n.ModeSince.UnixMilli()
 	}
-	return v
-}
-
-// encode returns nothing if it would not fit: such a button is left out.
-func (v buttonValue) encode() string {
 	text, err := json.Marshal(v)
 	if err != nil || len(text) > maxButtonValue {
 		return ""
@@ -194,9 +183,6 @@ func (v buttonValue) encode() string {
 	return string(text)
 }
 
-var errButtonValue = errors.New("the button is not one of this version's")
-
-// parseButtonValue reads what encode has written.
 func parseButtonValue(s string) (buttonValue, error) {
 	var v buttonValue
 	if len(s) > maxButtonValue {
@@ -204,55 +190,58 @@ func parseButtonValue(s string) (buttonValue, error) {
 	}
 	dec := json.NewDecoder(strings.NewReader(s))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&v); err != nil || dec.More() {
-		return buttonValue{}, errButtonValue
-	}
-	if v.Version != buttonVersion || v.Incident == "" || v.Seq < 0 || v.ModeSince < 0 {
+	if err := dec.Decode(&v); err != nil || dec.More() || v.Version != buttonVersion || v.Incident == "" || v.Seq < 0 || v.ModeSince < 0 {
 		return buttonValue{}, errButtonValue
 	}
 	return v, nil
 }
 
-// command is what a press asks for.
+// command is what a press of the button asks for.
 func (v buttonValue) command(a Action) Command {
-	w := Command{
+	c := Command{
 		Action: a, Incident: v.Incident, Pool: v.Pool, Rule: v.Rule,
 		Observed: &ObservedState{Seq: v.Seq, Mode: v.Mode},
 	}
 	if v.ModeSince > 0 {
-		w.Observed.ModeSince = time.UnixMilli(v.ModeSince).UTC()
+		c.Observed.ModeSince = time.UnixMilli(v.ModeSince).UTC()
 	}
 	if a == Silence {
-		w.Duration = buttonSilence
+		c.Duration = buttonSilence
 	}
-	return w
+	return c
 }
 
-// buttons are the last row of an incident's message; nil: there are none.
+// buttons are the last row of an incident's message; nil: none.
 func (r renderer) buttons(n alerts.Notification) *slack.ActionBlock {
-	text := newButtonValue(n).encode()
-	if !r.withButtons || text == "" {
+	value, inc := encodeButtonValue(n), n.Incident
+	if !r.withButtons || value == "" {
 		return nil
 	}
 	var all []slack.BlockElement
-	add := func(a Action, label string, style slack.Style, confirm *slack.ConfirmationBlockObject) {
-		b := slack.NewButtonBlockElement(actionPrefix+string(a), text, plainObject(label)).WithStyle(style)
+	add := func(a Action, label string, style slack.Style, confirm *slack.ConfirmationBlockObject) *slack.ButtonBlockElement {
+		b := slack.NewButtonBlockElement(actionPrefix+string(a), value, plainObject(label)).WithStyle(style)
 		b.Confirm = confirm
 		all = append(all, b)
+		return b
 	}
-	if n.Incident.Open() {
-		if n.Incident.AckUntil.IsZero() {
+	if inc.Open() {
+		if inc.AckUntil.IsZero() {
 			add(Ack, "Acknowledge", slack.StylePrimary, nil)
 		}
 		add(Silence, "Silence 1 h", slack.StyleDefault, nil)
-		all = append(all, r.runbookButton(n, text))
+		runbook := add(Runbook, "Runbook", slack.StyleDefault, nil)
+		if r.baseURL != "" && inc.Runbook != "" {
+			runbook.URL = r.runbookURL(inc)
+		}
 	}
 	switch {
-	case n.Incident.Key.Pool == "" || n.Drill:
+	case inc.Key.Pool == "" || n.Drill:
 	case n.Mode == passThrough:
-		add(Restore, "Restore", slack.StylePrimary, confirmRestore(n))
-	case n.Incident.Open():
-		add(Rollback, "Roll back", slack.StyleDanger, confirmRollback(n))
+		add(Restore, "Restore", slack.StylePrimary, confirmDialog(n, "Restore", slack.StylePrimary,
+			"Admission control of pool %s is re-enabled as before: requests that would wait too long are rejected again."))
+	case inc.Open():
+		add(Rollback, "Roll back", slack.StyleDanger, confirmDialog(n, "Roll back", slack.StyleDanger,
+			"Admission control of pool %s is disabled: nothing is rejected any more, so waits grow under overload."))
 	}
 	if len(all) == 0 {
 		return nil
@@ -260,36 +249,14 @@ func (r renderer) buttons(n alerts.Notification) *slack.ActionBlock {
 	return slack.NewActionBlock("", all...)
 }
 
-// runbookButton is a link, or asks for the command that shows what to do.
-func (r renderer) runbookButton(n alerts.Notification, text string) *slack.ButtonBlockElement {
-	b := slack.NewButtonBlockElement(actionPrefix+string(Runbook), text, plainObject("Runbook"))
-	if r.baseURL != "" && n.Incident.Runbook != "" {
-		b.URL = r.baseURL + "/runbooks/" + url.PathEscape(truncateMarkup(n.Incident.Runbook, 100))
+// confirmDialog asks before a mode changes. It shows the load as of the message.
+func confirmDialog(n alerts.Notification, action string, style slack.Style, effect string) *slack.ConfirmationBlockObject {
+	text := fmt.Sprintf(effect+" Running and waiting tasks are kept.", plainText(n.Incident.Key.Pool, 63))
+	if n.LoadKnown {
+		text += fmt.Sprintf(" At %s UTC %d were running and %d waiting.", n.Event.At.UTC().Format("15:04:05"), n.Running, n.Queued)
 	}
-	return b
-}
-
-func confirmRollback(n alerts.Notification) *slack.ConfirmationBlockObject {
-	return confirmDialog("Roll back?", fmt.Sprintf("The gate of pool %s is taken out: nothing is refused any more, so waits grow if there is too much work. "+
-		"Nothing that runs or waits is lost.%s", plainText(n.Incident.Key.Pool, 63), loadText(n)), "Roll back", slack.StyleDanger)
-}
-
-func confirmRestore(n alerts.Notification) *slack.ConfirmationBlockObject {
-	return confirmDialog("Restore?", fmt.Sprintf("The gate of pool %s is put back as it was before: work that comes too late is refused again. "+
-		"Nothing that runs or waits is lost.%s", plainText(n.Incident.Key.Pool, 63), loadText(n)), "Restore", slack.StylePrimary)
-}
-
-// loadText say what was running and queued as of the message.
-func loadText(n alerts.Notification) string {
-	if !n.LoadKnown {
-		return ""
-	}
-	return fmt.Sprintf(" At %s UTC %d ran and %d waited.", n.Event.At.UTC().Format("15:04:05"), n.Running, n.Queued)
-}
-
-func confirmDialog(title, text, yes string, style slack.Style) *slack.ConfirmationBlockObject {
 	return slack.NewConfirmationBlockObject(
-		plainObject(title), plainObject(plainText(text, maxConfirmText)), plainObject(yes), plainObject("Cancel"),
+		plainObject(action+"?"), plainObject(plainText(text, maxConfirmText)), plainObject(action), plainObject("Cancel"),
 	).WithStyle(style)
 }
 

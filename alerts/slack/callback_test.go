@@ -19,7 +19,7 @@ func TestLines(t *testing.T) {
 		{"", Command{Action: Help}, ""},
 		{"  help me  ", Command{Action: Help}, ""},
 		{"STATUS", Command{Action: Status}, ""},
-		{"status now", Command{Action: Status}, `"now" is too much`},
+		{"status now", Command{Action: Status}, `unexpected argument "now"`},
 		{"rollback", Command{Action: Rollback}, ""},
 		{"rollback all", Command{Action: Rollback}, ""},
 		{"rollback ALL it is 3 am", Command{Action: Rollback, Reason: "it is 3 am"}, ""},
@@ -27,19 +27,19 @@ func TestLines(t *testing.T) {
 		{"restore main", Command{Action: Restore, Pool: "main"}, ""},
 		{"ack", Command{Action: Ack}, "which incident?"},
 		{"ack 1", Command{Action: Ack, Incident: "1"}, ""},
-		{"ack 1 2", Command{Action: Ack, Incident: "1"}, `"2" is too much`},
+		{"ack 1 2", Command{Action: Ack, Incident: "1"}, `unexpected argument "2"`},
 		{"silence", Command{Action: Silence}, "which rule?"},
 		{"silence queue_age", Command{Action: Silence, Rule: "queue_age"}, "for how long?"},
 		{"silence queue_age 1h", Command{Action: Silence, Rule: "queue_age", Duration: time.Hour}, ""},
 		{"silence queue_age 90m load test", Command{Action: Silence, Rule: "queue_age", Duration: 90 * time.Minute, Reason: "load test"}, ""},
-		{"silence queue_age 0s", Command{Action: Silence, Rule: "queue_age"}, "no length of time"},
-		{"silence queue_age -1h", Command{Action: Silence, Rule: "queue_age"}, "no length of time"},
-		{"silence queue_age long", Command{Action: Silence, Rule: "queue_age"}, "no length of time"},
+		{"silence queue_age 0s", Command{Action: Silence, Rule: "queue_age"}, "not a duration"},
+		{"silence queue_age -1h", Command{Action: Silence, Rule: "queue_age"}, "not a duration"},
+		{"silence queue_age long", Command{Action: Silence, Rule: "queue_age"}, "not a duration"},
 		{"drill", Command{Action: Drill}, "/headgate drill run NAME"},
 		{"drill abort burst", Command{Action: Drill}, "/headgate drill run NAME"},
 		{"drill run burst", Command{Action: Drill, Drill: "burst"}, ""},
-		{"drill run burst now", Command{Action: Drill, Drill: "burst"}, `"now" is too much`},
-		{"rm -rf", Command{Action: Help}, `"rm" is not known`},
+		{"drill run burst now", Command{Action: Drill, Drill: "burst"}, `unexpected argument "now"`},
+		{"rm -rf", Command{Action: Help}, `unknown command "rm"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.text, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestAllow(t *testing.T) {
 		t.Error(err)
 	}
 	for _, a := range Actions() {
-		if why := (AllowList{}).denialReason("U0ADA", Command{Action: a}); (why == "") == a.NeedsPermission() {
+		if why := (AllowList{}).denialReason("U0ADA", a); (why == "") == a.NeedsPermission() {
 			t.Errorf("%s with no list: %q", a, why)
 		}
 	}
@@ -193,13 +193,10 @@ func FuzzCallbacks(f *testing.F) {
 		if w.Action == "" || w.Duration < 0 || err == nil && c.actionID != "" && w.Observed == nil {
 			t.Errorf("wish %+v", w)
 		}
-		for _, s := range []string{w.shellCommand(), AllowList{}.denialReason(c.user, w), formatResponse(w.shellCommand() + "\n" + c.commandText)} {
+		for _, s := range []string{w.shellCommand(), AllowList{}.denialReason(c.user, w.Action), formatResponse(w.shellCommand() + "\n" + c.commandText)} {
 			if strings.Contains(formatResponse(s), "<!") {
 				t.Errorf("markup from outside: %q", formatResponse(s))
 			}
-		}
-		if err != nil && refusalText(c, err) == "" {
-			t.Error("no complaint")
 		}
 	})
 }

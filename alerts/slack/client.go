@@ -19,12 +19,37 @@ import (
 	"headgate/alerts"
 )
 
-// maxResponseBytes bounds what is read of one answer, in bytes: a page of history.
+// maxResponseBytes limits what is read of one response, in bytes: a page of history.
 const maxResponseBytes = 8 << 20
 
-// newClient returns an HTTP client with a time limit, whose answers are bounded,
-// and that follows no redirect: a token goes where it was meant to go.
+// checkToken rejects a token of another kind.
+func checkToken(token, prefix, hint string) error {
+	if !strings.HasPrefix(token, prefix) || strings.ContainsAny(token, " \r\n\t") {
+		return errors.New(hint)
+	}
+	return nil
+}
+
+// parseAPIURL returns the base URL of the API; empty: Slack's.
+func parseAPIURL(raw string) (*url.URL, error) {
+	if raw == "" {
+		raw = slack.APIURL
+	}
+	if err := checkURL("the API's URL", raw); err != nil {
+		return nil, err
+	}
+	if !strings.HasSuffix(raw, "/") {
+		return nil, errors.New("the API's URL must end in a slash")
+	}
+	return url.Parse(raw)
+}
+
+// newClient returns an HTTP client with a time limit (10 s unless given) and bounded responses. It follows no redirects,
+// so that a token is not sent elsewhere.
 func newClient(timeout time.Duration, base http.RoundTripper) *http.Client {
+	if timeout <= 0 {
+		timeout = 10 * time.Second
+	}
 	if base == nil {
 		base = &http.Transport{
 			Proxy:                 http.ProxyFromEnvironment,
@@ -43,7 +68,7 @@ func newClient(timeout time.Duration, base http.RoundTripper) *http.Client {
 	}
 }
 
-// limitedTransport cuts answers off.
+// limitedTransport limits the length of responses.
 type limitedTransport struct{ base http.RoundTripper }
 
 func (b limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -54,7 +79,7 @@ func (b limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-var errResponseTooLong = errors.New("the answer is too long")
+var errResponseTooLong = errors.New("response too long")
 
 type limitedBody struct {
 	io.ReadCloser
@@ -70,50 +95,44 @@ func (c *limitedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// withSentTrace tells whether a request may have left: without a connection it has not.
+// withSentTrace returns whether a request may have been sent: without a connection it was not.
 func withSentTrace(ctx context.Context) (context.Context, *atomic.Bool) {
-	left := new(atomic.Bool)
+	sent := new(atomic.Bool)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { left.Store(true) },
-	}), left
+		GotConn: func(httptrace.GotConnInfo) { sent.Store(true) },
+	}), sent
 }
 
-// redactedError writes an error without the URL that net/http puts around it, and
-// without the secret.
+// redactedError writes an error without the URL that net/http adds, and without the secret.
 func redactedError(err error, secret string) string {
 	var u *url.Error
 	for errors.As(err, &u) {
 		err = u.Err
 	}
-	s := err.Error()
-	if secret != "" {
-		s = strings.ReplaceAll(s, secret, "[redacted]")
-	}
-	return truncateReason(s)
+	return truncateReason(redact(err.Error(), secret))
 }
 
 func truncateReason(s string) string { return plainText(s, 300) }
 
-// checkURL refuses what is no address of a server.
+// checkURL rejects what is not the URL of a server.
 func checkURL(what, raw string) error {
 	u, err := url.Parse(raw)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return fmt.Errorf("%s must be an http or https URL", what) // it may be a secret: it is not shown
+		return fmt.Errorf("%s must be an http or https URL", what) // the URL may be a secret
 	}
 	return nil
 }
 
-// defaultRetryAfter is how long to wait when Slack limits the rate without saying for how
-// long.
+// defaultRetryAfter is the delay when Slack limits the rate and gives no delay.
 const defaultRetryAfter = 5 * time.Second
 
-// outcomes of the codes that Slack refuses with. The rest is tried again.
+// outcomeForCode returns the outcome of an error code. Unknown codes are tried again.
 func outcomeForCode(code string) alerts.Outcome {
 	switch code {
 	case "is_archived", "channel_not_found", "not_in_channel", "invalid_auth", "token_revoked",
 		"account_inactive", "restricted_action":
 		return alerts.PermanentFailure
-	// Not seen yet, but no better for waiting.
+	// Not observed yet, but waiting would not help.
 	case "not_authed", "token_expired", "missing_scope", "no_permission", "not_allowed_token_type",
 		"restricted_action_read_only_channel", "restricted_action_non_threadable_channel",
 		"team_access_not_granted", "access_denied":
@@ -123,15 +142,15 @@ func outcomeForCode(code string) alerts.Outcome {
 	case "message_not_found", "cant_update_message", "edit_window_closed", "thread_not_found":
 		return alerts.ThreadGone
 	case "internal_error", "fatal_error", "request_timeout", "service_unavailable":
-		return alerts.Ambiguous // it may have gone some way
+		return alerts.Ambiguous // it may have been processed
 	default:
 		return alerts.RetryLater
 	}
 }
 
-// classifyError is what an error, or an answer without one that is none, means. Left
-// says whether the request may have reached Slack.
-func classifyError(err error, left bool, secret string) alerts.SendResult {
+// classifyError returns the outcome of a failed call; a nil error is a response without content. Sent says whether the
+// request may have reached Slack.
+func classifyError(err error, sent bool, secret string) alerts.SendResult {
 	var (
 		limited *slack.RateLimitedError
 		refused slack.SlackErrorResponse
@@ -140,44 +159,41 @@ func classifyError(err error, left bool, secret string) alerts.SendResult {
 	)
 	switch {
 	case err == nil:
-		return alerts.SendResult{Outcome: alerts.Ambiguous, Reason: "the answer does not say where the message stands"}
+		return alerts.SendResult{Outcome: alerts.Ambiguous, Reason: "empty response: no message reference returned"}
 	case errors.As(err, &limited):
 		return alerts.SendResult{Outcome: alerts.RetryLater, RetryAfter: max(limited.RetryAfter, time.Second), Reason: "rate limited"}
 	case errors.As(err, &refused):
 		return classifyCode(refused, secret)
 	case errors.As(err, &status):
 		return classifyStatus(status.Code)
-	case errors.As(err, &number): // a Retry-After that is no whole number
+	case errors.As(err, &number): // of a Retry-After header
 		return alerts.SendResult{Outcome: alerts.RetryLater, RetryAfter: defaultRetryAfter, Reason: "rate limited"}
-	case !left:
-		return alerts.SendResult{Outcome: alerts.RetryLater, Reason: "not reached: " + redactedError(err, secret)}
+	case !sent:
+		return alerts.SendResult{Outcome: alerts.RetryLater, Reason: "connection failed: " + redactedError(err, secret)}
 	default:
-		return alerts.SendResult{Outcome: alerts.Ambiguous, Reason: "no answer: " + redactedError(err, secret)}
+		return alerts.SendResult{Outcome: alerts.Ambiguous, Reason: "no response: " + redactedError(err, secret)}
 	}
 }
 
 func classifyCode(r slack.SlackErrorResponse, secret string) alerts.SendResult {
-	code := strings.ReplaceAll(r.Err, secretOrNUL(secret), "[redacted]")
-	if code == "ratelimited" || code == "rate_limited" {
+	if r.Err == "ratelimited" || r.Err == "rate_limited" {
 		return alerts.SendResult{Outcome: alerts.RetryLater, RetryAfter: defaultRetryAfter, Reason: "rate limited"}
 	}
-	a := alerts.SendResult{Outcome: outcomeForCode(code), Reason: truncateReason(code)}
-	if len(r.ResponseMetadata.Messages) > 0 {
-		a.Reason = truncateReason(code + ": " + strings.Join(r.ResponseMetadata.Messages, "; "))
+	reason := r.Err
+	switch {
+	case r.Needed != "":
+		reason += ": the token lacks " + r.Needed
+	case len(r.ResponseMetadata.Messages) > 0:
+		reason += ": " + strings.Join(r.ResponseMetadata.Messages, "; ")
 	}
-	if r.Needed != "" {
-		a.Reason = truncateReason(code + ": the token lacks " + r.Needed)
-	}
-	a.Reason = strings.ReplaceAll(a.Reason, secretOrNUL(secret), "[redacted]")
-	return a
+	return alerts.SendResult{Outcome: outcomeForCode(r.Err), Reason: truncateReason(redact(reason, secret))}
 }
 
-// secretOrNUL returns what to replace: an empty secret must not match everywhere.
-func secretOrNUL(secret string) string {
+func redact(s, secret string) string {
 	if secret == "" {
-		return "\x00"
+		return s // an empty secret would match everywhere
 	}
-	return secret
+	return strings.ReplaceAll(s, secret, "[redacted]")
 }
 
 func classifyStatus(code int) alerts.SendResult {

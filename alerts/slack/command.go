@@ -7,22 +7,23 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"headgate/internal/format"
 )
 
-// Action is what can be asked for from Slack.
+// Action is an action that can be requested from Slack.
 type Action string
 
-// The actions. The first five need a user who is allowed to; the others change
-// nothing, and are for everybody of the workspace.
+// The actions. The first five need permission; the others change nothing and are open to the whole workspace.
 const (
-	Rollback Action = "rollback" // take a pool's gate out
-	Restore  Action = "restore"  // put it back
+	Rollback Action = "rollback" // disable admission control of a pool
+	Restore  Action = "restore"  // re-enable it
 	Drill    Action = "drill"    // run a drill
-	Ack      Action = "ack"      // take an incident on
-	Silence  Action = "silence"  // hear nothing of a rule for a while
-	Runbook  Action = "runbook"  // what to do about an incident
-	Status   Action = "status"   // how the pools stand
-	Help     Action = "help"     // what can be typed
+	Ack      Action = "ack"      // acknowledge an incident
+	Silence  Action = "silence"  // silence a rule
+	Runbook  Action = "runbook"  // show the runbook of an incident
+	Status   Action = "status"   // show pools and open incidents
+	Help     Action = "help"     // show Usage
 )
 
 // Actions returns all of them, in a fixed order.
@@ -30,15 +31,15 @@ func Actions() []Action {
 	return []Action{Rollback, Restore, Drill, Ack, Silence, Runbook, Status, Help}
 }
 
-// NeedsPermission says whether a user has to be allowed to do it.
+// NeedsPermission says whether the user has to be in the action's allow list.
 func (a Action) NeedsPermission() bool {
 	return slices.Contains([]Action{Rollback, Restore, Drill, Ack, Silence}, a)
 }
 
-// Command is what somebody in Slack asks for.
+// Command is a request of a Slack user.
 type Command struct {
 	Action   Action
-	Incident string // ID; always there if a button was pressed
+	Incident string // ID; always set for a button press
 	Pool     string // empty: all; for an incident its pool
 	Rule     string // for Silence
 	Drill    string // for Drill
@@ -46,124 +47,109 @@ type Command struct {
 	Reason   string
 	Actor    string // as Actor returns it
 	At       time.Time
-	// ObservedState is what the message said whose button was pressed. Nil: it was typed, and
-	// counts whatever has happened before.
+	// Observed is the state that the message of a pressed button showed. Nil: the command was typed, and applies to any
+	// state.
 	Observed *ObservedState
 }
 
-// ObservedState is how things stood in a message.
+// ObservedState is the state that a message showed.
 type ObservedState struct {
 	Seq       int       // of the incident
 	Mode      string    // of the pool; empty: not known
-	ModeSince time.Time // when that mode began, to the millisecond
+	ModeSince time.Time // start of that mode, to the millisecond
 }
 
-// shellCommand is the command that does the same at a machine.
-func (w Command) shellCommand() string {
-	switch w.Action {
+// Result is the result of a Command.
+type Result string
+
+// The results.
+const (
+	Done    Result = "done"
+	Refused Result = "refused" // not allowed, outdated or unknown: nothing was changed
+	Failed  Result = "failed"
+)
+
+// Response is what the user is shown, and nobody else.
+type Response struct {
+	Result Result
+	// Text is plain, of one line or several. A name as Actor returns it is shown as Slack shows people. Empty: nothing is
+	// shown.
+	Text string
+}
+
+// AuditEntry records a button press or a command: done, refused, failed or forged.
+type AuditEntry struct {
+	Forged   bool   // not from Slack, or not for the first time
+	Action   Action // empty: not understood
+	Result   Result
+	Incident string
+	Pool     string
+	Actor    string // as Actor returns it; empty: not known
+	Reason   string
+	Inputs   map[string]string // holds no secret
+}
+
+// Executor executes commands and keeps the audit log. Its methods are called from several goroutines at once.
+type Executor interface {
+	// Execute carries out a command if it still fits the present state. It may take longer than Slack waits.
+	Execute(context.Context, Command) Response
+	// AppendAudit keeps an entry. It does not block: Slack waits for an answer.
+	AppendAudit(context.Context, AuditEntry)
+}
+
+// shellCommand is the CLI equivalent.
+func (c Command) shellCommand() string {
+	switch c.Action {
 	case Rollback, Restore:
-		if w.Pool == "" {
-			return "headgate " + string(w.Action)
+		if c.Pool == "" {
+			return "headgate " + string(c.Action)
 		}
-		return shellCommand(string(w.Action)+" --pool", w.Pool)
+		return shellCommand(string(c.Action)+" --pool", c.Pool)
 	case Ack:
-		return shellCommand("incident ack", w.Incident)
+		return shellCommand("incident ack", c.Incident)
 	case Silence:
-		return shellCommand("incident silence", w.Rule) + " --for " + shortDuration(w.Duration) + " --reason …"
+		return shellCommand("incident silence", c.Rule) + " --for " + format.Duration(c.Duration) + " --reason …"
 	case Drill:
-		return shellCommand("drill run", w.Drill)
+		return shellCommand("drill run", c.Drill)
 	case Runbook:
-		return shellCommand("incident show", w.Incident)
+		return shellCommand("incident show", c.Incident)
 	default:
 		return "headgate status"
 	}
 }
 
-// shortDuration writes a length of time as commands take it: 1h, not 1h0m0s.
-func shortDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
-// AllowList says who may do what: the IDs of users for each action. Who is not in a
-// list may not, and nobody may what has no list.
+// AllowList holds the IDs of the users who may request each action. An action without a list is denied to everybody.
 type AllowList map[Action][]string
 
-// Validate refuses what is no list of IDs.
+// Validate rejects what is not a list of user IDs.
 func (a AllowList) Validate() error {
 	for action, users := range a {
 		if !action.NeedsPermission() {
-			return fmt.Errorf("%s needs nobody's permission", action)
+			return fmt.Errorf("%s needs no permission", action)
 		}
 		for _, id := range users {
 			if !userIDPattern.MatchString(id) {
-				return fmt.Errorf("%s: %.40q is no ID of a user, such as U0123456789", action, id)
+				return fmt.Errorf("%s: %.40q is not the ID of a user, such as U0123456789", action, id)
 			}
 		}
 	}
 	return nil
 }
 
-// denialReason says why a user may not, or nothing.
-func (a AllowList) denialReason(user string, w Command) string {
-	users := a[w.Action]
+// denialReason returns why a user may not request an action; empty: allowed.
+func (a AllowList) denialReason(user string, action Action) string {
+	users := a[action]
 	switch {
-	case !w.Action.NeedsPermission() || slices.Contains(users, user):
+	case !action.NeedsPermission() || slices.Contains(users, user):
 		return ""
 	case len(users) == 0:
-		return fmt.Sprintf("nobody may do that from Slack: slack.allow.%s in the settings names no user", w.Action)
+		return fmt.Sprintf("this action is disabled in Slack: slack.allow.%s in the settings is empty", action)
 	default:
-		return fmt.Sprintf("you may not do that from Slack: slack.allow.%s in the settings does not name you (%s)", w.Action, user)
+		return fmt.Sprintf("you are not allowed to do this from Slack: slack.allow.%s in the settings does not list you (%s)", action, user)
 	}
 }
 
-// Result is what became of a wish.
-type Result string
-
-// The endings.
-const (
-	Done    Result = "done"
-	Refused Result = "refused" // not allowed, too late, or no such thing: nothing was done
-	Failed  Result = "failed"
-)
-
-// Response is what somebody is told who asked for something.
-type Response struct {
-	Result Result
-	// Text is plain, of one line or several; a name as Actor returns it is shown as
-	// Slack shows people.
-	Text string
-}
-
-// AuditEntry is what is kept of a press or a command: done, refused, failed or forged.
-type AuditEntry struct {
-	Forged   bool   // it did not come from Slack, or not for the first time
-	Action   Action // empty: none that was understood
-	Result   Result
-	Incident string
-	Pool     string
-	Actor    string // as Actor returns it; empty: not known
-	Reason   string
-	Inputs   map[string]string // no secret is among them
-}
-
-// Executor is who carries wishes out and keeps what became of them. Its methods are
-// called from several goroutines at once.
-type Executor interface {
-	// Do carries a wish out, if it still fits how things stand. That may take
-	// longer than Slack waits.
-	Execute(context.Context, Command) Response
-	// Note keeps an entry. It does not block: Slack waits for an answer.
-	AppendAudit(context.Context, AuditEntry)
-}
-
-// Usage is what /headgate takes.
+// Usage lists what /headgate accepts.
 const Usage = `/headgate status
 /headgate rollback [POOL|all [REASON]]
 /headgate restore [POOL|all [REASON]]
@@ -171,13 +157,13 @@ const Usage = `/headgate status
 /headgate silence RULE 1h [REASON]
 /headgate drill run NAME`
 
-// AllPools is what stands for every pool where a pool is named.
+// AllPools stands for every pool.
 const AllPools = "all"
 
-// parseCommandText reads what follows /headgate. An error says what would be right; the
-// wish beside it says as much as was understood.
+// parseCommandText reads the text after /headgate. Its error says what is expected; the command beside it holds what was
+// understood.
 func parseCommandText(text string) (Command, error) {
-	words := strings.Fields(strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(text)) // as Slack sends them
+	words := strings.Fields(unescape.Replace(text)) // Slack escapes it
 	if len(words) == 0 {
 		return Command{Action: Help}, nil
 	}
@@ -188,60 +174,52 @@ func parseCommandText(text string) (Command, error) {
 	case "status":
 		return Command{Action: Status}, rejectExtra(rest, 0)
 	case "rollback", "restore":
-		return poolCommand(Action(verb), rest), nil
-	case "ack":
-		w := Command{Action: Ack}
-		if len(rest) == 0 {
-			return w, errors.New("which incident? Its ID stands at the end of its message")
+		// A reason alone is not accepted: a mistyped pool would be taken for one, and all pools would be meant.
+		c := Command{Action: Action(verb)}
+		if len(rest) > 0 {
+			c.Pool, c.Reason = rest[0], strings.Join(rest[1:], " ")
 		}
-		w.Incident = rest[0]
-		return w, rejectExtra(rest, 1)
+		if strings.EqualFold(c.Pool, AllPools) {
+			c.Pool = ""
+		}
+		return c, nil
+	case "ack":
+		if len(rest) == 0 {
+			return Command{Action: Ack}, errors.New("which incident? Its ID is at the end of its message")
+		}
+		return Command{Action: Ack, Incident: rest[0]}, rejectExtra(rest, 1)
 	case "silence":
-		return silenceCommand(rest)
+		return parseSilence(rest)
 	case "drill":
 		if len(rest) < 2 || !strings.EqualFold(rest[0], "run") {
-			return Command{Action: Drill}, errors.New("from here drills can be run: /headgate drill run NAME")
+			return Command{Action: Drill}, errors.New("the drill command is /headgate drill run NAME")
 		}
 		return Command{Action: Drill, Drill: rest[1]}, rejectExtra(rest, 2)
 	default:
-		return Command{Action: Help}, fmt.Errorf("%.40q is not known", verb)
+		return Command{Action: Help}, fmt.Errorf("unknown command %.40q", verb)
 	}
 }
 
 func rejectExtra(words []string, n int) error {
 	if len(words) > n {
-		return fmt.Errorf("%.40q is too much", words[n])
+		return fmt.Errorf("unexpected argument %.40q", words[n])
 	}
 	return nil
 }
 
-// poolCommand takes a pool, or all of them, and a reason. A reason alone is not taken:
-// a pool with a typing error would be one, and mean them all.
-func poolCommand(a Action, rest []string) Command {
-	w := Command{Action: a}
+func parseSilence(rest []string) (Command, error) {
+	c := Command{Action: Silence}
 	if len(rest) == 0 {
-		return w
+		return c, errors.New("which rule? Its name is at the end of an incident's message")
 	}
-	if !strings.EqualFold(rest[0], AllPools) {
-		w.Pool = rest[0]
-	}
-	w.Reason = strings.Join(rest[1:], " ")
-	return w
-}
-
-func silenceCommand(rest []string) (Command, error) {
-	w := Command{Action: Silence}
-	if len(rest) == 0 {
-		return w, errors.New("which rule? Its name stands at the end of an incident's message")
-	}
-	w.Rule = rest[0]
+	c.Rule = rest[0]
 	if len(rest) == 1 {
-		return w, errors.New("for how long? For example 1h")
+		return c, errors.New("for how long? For example 1h")
 	}
 	length, err := time.ParseDuration(rest[1])
 	if err != nil || length <= 0 {
-		return w, fmt.Errorf("%.40q is no length of time such as 30m or 1h", rest[1])
+		return c, fmt.Errorf("%.40q is not a duration such as 30m or 1h", rest[1])
 	}
-	w.Duration, w.Reason = length, strings.Join(rest[2:], " ")
-	return w, nil
+	c.Duration, c.Reason = length, strings.Join(rest[2:], " ")
+	return c, nil
 }

@@ -189,7 +189,7 @@ func checkMessages(t *testing.T, w *fixture, box *outboxtest.Memory, kills int) 
 			t.Fatal(err)
 		}
 		roots[md.Payload.Incident]++
-		if first := append(m.Versions, fakeslack.Version{Text: m.Text})[0]; strings.Contains(first.Text, "RESOLVED") && !strings.Contains(first.Text, "fired") {
+		if first := append(m.Versions, fakeslack.Version{Text: m.Text})[0]; strings.Contains(first.Text, "RESOLVED") && !strings.Contains(first.Text, "opened") {
 			t.Errorf("an end without its beginning: %s", first.Text)
 		}
 	}

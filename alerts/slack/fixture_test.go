@@ -68,13 +68,13 @@ func (c *fakeExecutor) audited() []AuditEntry {
 // interactionFixture is a Slack with a bot whose messages have buttons, and a reception.
 type interactionFixture struct {
 	*fixture
-	t        *testing.T
-	executor *fakeExecutor
-	handler  *InteractionHandler
-	reg      *prometheus.Registry
-	log      *strings.Builder
-	logs     *slog.Logger
-	root     alerts.Ref
+	t            *testing.T
+	executor     *fakeExecutor
+	interactions *Interactions
+	reg          *prometheus.Registry
+	log          *strings.Builder
+	logs         *slog.Logger
+	root         alerts.Ref
 }
 
 // testAllowList allows ada all of it, and ben nothing.
@@ -98,18 +98,21 @@ func newInteractionFixture(t *testing.T, o fakeslack.Options, edit ...func(*Inte
 	}
 	t.Cleanup(l.bot.Close)
 	l.logs = slog.New(slog.NewTextHandler(&syncWriter{w: l.log}, nil))
-	ro := InteractionOptions{Bot: l.bot, Executor: l.executor, Allow: testAllowList(), AppToken: appToken, Registerer: l.reg, Log: l.logs}
+	ro := InteractionOptions{Bot: l.bot, Allow: testAllowList(), Registerer: l.reg, Log: l.logs}
 	for _, f := range edit {
 		f(&ro)
 	}
-	if l.handler, err = NewInteractionHandler(ro); err != nil {
+	if l.interactions, err = NewInteractions(ro); err != nil {
 		t.Fatal(err)
 	}
-	l.handler.Start()
+	l.interactions.appID = appIDOfToken(appToken)
+	if err := l.interactions.Start(l.executor); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		if err := l.handler.Stop(ctx); err != nil {
+		if err := l.interactions.Stop(ctx); err != nil {
 			t.Error(err)
 		}
 		wantNoSecret(t, "the log", l.log.String())
@@ -138,7 +141,7 @@ func (l *syncWriter) Write(p []byte) (int, error) {
 // overHTTP has Slack send what people do to a listener.
 func (l *interactionFixture) overHTTP() *interactionFixture {
 	l.t.Helper()
-	q, err := NewRequestHandler(signing, l.handler, l.logs)
+	q, err := newRequestHandler(signing, l.interactions)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -151,11 +154,10 @@ func (l *interactionFixture) overHTTP() *interactionFixture {
 }
 
 // overSocket has Slack send it over a socket.
-func (l *interactionFixture) overSocket() *Socket {
+func (l *interactionFixture) overSocket() *socket {
 	l.t.Helper()
-	s, err := NewSocket(SocketOptions{
-		AppToken: appToken, APIURL: l.srv.URL + "/api/", Handler: l.handler, Registerer: l.reg, Log: l.logs, MaxBackoff: time.Second,
-	})
+	l.interactions.o.AppToken, l.interactions.o.APIURL, l.interactions.o.MaxBackoff = appToken, l.srv.URL+"/api/", time.Second
+	s, err := newSocket(l.interactions)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -163,16 +165,16 @@ func (l *interactionFixture) overSocket() *Socket {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.Run(ctx)
+		s.run(ctx)
 	}()
 	l.t.Cleanup(func() {
 		cancel()
 		<-done
-		if s.Connected() {
+		if s.connected.Load() {
 			l.t.Error("connected after the end")
 		}
 	})
-	l.waitFor("a socket", s.Connected)
+	l.waitFor("a socket", s.connected.Load)
 	return s
 }
 
@@ -231,5 +233,5 @@ func (l *interactionFixture) metric(name string) float64 {
 }
 
 func (l *interactionFixture) rejected(why string) float64 {
-	return testutil.ToFloat64(l.handler.metrics.rejected.WithLabelValues(why))
+	return testutil.ToFloat64(l.interactions.metrics.rejected.WithLabelValues(why))
 }

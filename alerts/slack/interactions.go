@@ -23,58 +23,79 @@ import (
 
 const (
 	workers          = 4
-	queueSize        = 64 // callbacks that are taken and not worked on yet
-	handleTimeout    = 30 * time.Second
-	abortGrace       = time.Second // that work has to end in which is broken off
-	forgedPerMinute  = 30          // entries of forged requests in a minute
-	refusedPerMinute = 120         // entries of refused presses in a minute
+	queueSize        = 64 // callbacks that were accepted and wait for a worker
+	executeTimeout   = 30 * time.Second
+	responseTimeout  = 10 * time.Second
+	abortGrace       = time.Second // time that aborted work has to return
+	shutdownTimeout  = time.Second // of requests in flight at a stop
+	forgedPerMinute  = 30          // audit entries
+	refusedPerMinute = 120         // audit entries
+	maxResponseText  = 3000        // characters
+	responseHost     = "hooks.slack.com"
+	maxResponseReply = 64 << 10 // bytes of Slack's reply to a response
 )
 
-// InteractionOptions are those of a InteractionHandler.
+// InteractionOptions configure Interactions.
 type InteractionOptions struct {
-	Bot        *Bot
-	Executor   Executor
-	Allow      AllowList
-	AppToken   string // to know the app by; empty: any
-	Registerer prometheus.Registerer
-	Log        *slog.Logger
-	Now        func() time.Time // nil: the wall clock
+	Bot           *Bot
+	Allow         AllowList
+	AppToken      string // xapp-…, for Socket Mode; empty: no socket. A secret that is never shown
+	APIURL        string // for Socket Mode; ends in a slash; empty: Slack's
+	Listen        string // address for signed requests, host:port; empty: none
+	SigningSecret string // of signed requests; a secret that is never shown
+	Registerer    prometheus.Registerer
+	Log           *slog.Logger
+
+	Now         func() time.Time // nil: the wall clock
+	MaxBackoff  time.Duration    // between two attempts to connect the socket; 0: 30 s
+	PingTimeout time.Duration    // a socket without a ping for so long is dead; 0: 30 s
 }
 
-// InteractionHandler takes presses and commands, from whichever transport, and has the Executor
-// carry them out, each once. Slack is answered at once; the work is done after, by
-// a few workers. It is safe for concurrent use.
-type InteractionHandler struct {
+// SettingError says which setting below slack is invalid.
+type SettingError struct {
+	Setting string // allow, app_token, signing_secret or listen
+	Err     error
+}
+
+// Error returns the text of Err.
+func (e *SettingError) Error() string { return e.Err.Error() }
+
+// Interactions receives button presses and slash commands over Socket Mode, signed requests or both, and has an Executor
+// execute each once. Slack is answered at once; a few workers do the work afterwards. It is safe for concurrent use.
+type Interactions struct {
 	o            InteractionOptions
 	appID        string
+	executor     Executor  // set by Start
+	socket       *socket   // nil: none
+	listener     *listener // nil: none
 	dedup        *deduper
 	forgedLimit  *rateLimiter
 	refusedLimit *rateLimiter
 	metrics      *interactionMetrics
-	responder    responder
 	allow        atomic.Pointer[AllowList]
+
+	transports    sync.WaitGroup
+	transportCtx  context.Context
+	endTransports context.CancelFunc
 
 	mu      sync.Mutex
 	queue   chan callback
 	closed  bool
-	wg      sync.WaitGroup
-	cancel  context.CancelFunc
+	workers sync.WaitGroup
 	workCtx context.Context
+	abort   context.CancelFunc
 }
 
-// Errors that a transport answers with "not now".
+// Errors that a transport answers with "unavailable".
 var (
-	errShuttingDown = errors.New("headgate is going down")
-	errBusy         = errors.New("too much at once")
+	errShuttingDown = errors.New("headgate is shutting down")
+	errBusy         = errors.New("overloaded: too many requests at once")
 )
 
-// NewInteractionHandler returns a InteractionHandler that works from Start on.
-func NewInteractionHandler(o InteractionOptions) (*InteractionHandler, error) {
-	if o.Bot == nil || o.Executor == nil || o.Log == nil || o.Registerer == nil {
-		return nil, errors.New("a reception needs a bot, a desk, a log and metrics")
-	}
-	if err := o.Allow.Validate(); err != nil {
-		return nil, err
+// NewInteractions returns Interactions that accept nothing before Start. It opens nothing.
+func NewInteractions(o InteractionOptions) (*Interactions, error) {
+	if o.Bot == nil || o.Log == nil || o.Registerer == nil {
+		return nil, errors.New("interactions need a bot, a log and metrics")
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -83,16 +104,33 @@ func NewInteractionHandler(o InteractionOptions) (*InteractionHandler, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &InteractionHandler{
-		o: o, appID: appIDOfToken(o.AppToken), dedup: newDeduper(), forgedLimit: &rateLimiter{perMinute: forgedPerMinute}, refusedLimit: &rateLimiter{perMinute: refusedPerMinute},
-		metrics: metrics, responder: responder{bot: o.Bot, log: o.Log}, queue: make(chan callback, queueSize),
+	i := &Interactions{
+		o: o, appID: appIDOfToken(o.AppToken), dedup: newDeduper(), metrics: metrics, queue: make(chan callback, queueSize),
+		forgedLimit: &rateLimiter{perMinute: forgedPerMinute}, refusedLimit: &rateLimiter{perMinute: refusedPerMinute},
 	}
-	r.allow.Store(&o.Allow)
-	r.workCtx, r.cancel = context.WithCancel(context.Background())
-	return r, nil
+	i.transportCtx, i.endTransports = context.WithCancel(context.Background())
+	i.workCtx, i.abort = context.WithCancel(context.Background())
+	if err := i.SetAllow(o.Allow); err != nil {
+		return nil, &SettingError{"allow", err}
+	}
+	if o.AppToken != "" {
+		if i.socket, err = newSocket(i); err != nil {
+			return nil, &SettingError{"app_token", err}
+		}
+	}
+	if o.Listen != "" {
+		h, err := newRequestHandler(o.SigningSecret, i)
+		if err != nil {
+			return nil, &SettingError{"signing_secret", err}
+		}
+		if i.listener, err = newListener(h, o); err != nil {
+			return nil, &SettingError{"listen", err}
+		}
+	}
+	return i, nil
 }
 
-// appIDOfToken returns the ID of the app that an app-level token is of, or nothing.
+// appIDOfToken returns the ID of the app that an app-level token belongs to; empty: not known.
 func appIDOfToken(token string) string {
 	parts := strings.Split(token, "-")
 	if len(parts) < 4 || parts[0] != "xapp" || !appIDPattern.MatchString(parts[2]) {
@@ -101,104 +139,130 @@ func appIDOfToken(token string) string {
 	return parts[2]
 }
 
-// SetAllow replaces the lists of who may do what, for what is not judged yet.
-func (r *InteractionHandler) SetAllow(a AllowList) error {
+// SetAllow replaces the allow lists, for callbacks that are not checked yet.
+func (i *Interactions) SetAllow(a AllowList) error {
 	if err := a.Validate(); err != nil {
 		return err
 	}
-	r.allow.Store(&a)
+	i.allow.Store(&a)
 	return nil
 }
 
-// Start begins to work. It is called once.
-func (r *InteractionHandler) Start() {
+// Start begins to accept interactions, which the executor executes. It is called once; Stop is due after an error too.
+func (i *Interactions) Start(e Executor) error {
+	i.executor = e
 	for range workers {
-		r.wg.Go(func() {
-			for c := range r.queue {
-				r.handle(c)
+		i.workers.Go(func() {
+			for c := range i.queue {
+				i.handle(c)
 			}
 		})
 	}
+	if i.listener != nil {
+		if err := i.listener.open(i.o.Listen); err != nil {
+			return err
+		}
+		i.transports.Go(func() { i.listener.serve(i.transportCtx) })
+	}
+	if i.socket != nil {
+		i.transports.Go(func() { i.socket.run(i.transportCtx) })
+	}
+	return nil
 }
 
-// Stop takes nothing more, and works off what was taken until ctx ends; the rest
-// is broken off. It may be called more than once.
-func (r *InteractionHandler) Stop(ctx context.Context) error {
-	r.mu.Lock()
-	if !r.closed {
-		r.closed = true
-		close(r.queue)
+// Addr returns the address for signed requests; empty: none. Call it after Start.
+func (i *Interactions) Addr() string {
+	if i.listener == nil {
+		return ""
 	}
-	r.mu.Unlock()
+	return i.listener.addr()
+}
+
+// Connected says whether the socket is connected.
+func (i *Interactions) Connected() bool { return i.socket != nil && i.socket.connected.Load() }
+
+// Stop ends the transports, then works off what was accepted until ctx ends; the rest is aborted. It may be called more
+// than once.
+func (i *Interactions) Stop(ctx context.Context) error {
+	i.endTransports()
+	var err error
+	if i.listener != nil {
+		err = i.listener.shutdown(ctx)
+	}
+	i.transports.Wait()
+	i.mu.Lock()
+	if !i.closed {
+		i.closed = true
+		close(i.queue)
+	}
+	i.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		r.wg.Wait()
+		i.workers.Wait()
 	}()
+	defer i.abort()
 	select {
 	case <-done:
-		r.cancel()
-		return nil
+		return err
 	case <-ctx.Done():
 	}
-	r.cancel()
-	last := time.NewTimer(abortGrace)
-	defer last.Stop()
+	i.abort()
 	select {
 	case <-done:
-	case <-last.C:
+	case <-time.After(abortGrace):
 	}
-	return fmt.Errorf("presses in Slack were broken off: %w", ctx.Err())
+	return errors.Join(err, fmt.Errorf("slack interactions aborted: %w", ctx.Err()))
 }
 
-// enqueue hands a callback over to the workers, if it is there for the first time. It
-// does not block. Without an error Slack is told that all is well.
-func (r *InteractionHandler) enqueue(c callback) error {
+// enqueue hands a callback to the workers unless it was there before. It does not block. Without an error Slack is told
+// that the callback was accepted.
+func (i *Interactions) enqueue(c callback) error {
 	if c.dedupKey == "" {
-		return errors.New("it does not say which it is")
+		return errors.New("it has no ID")
 	}
-	switch r.dedup.add(r.o.Now(), c.dedupKey) {
+	switch i.dedup.add(i.o.Now(), c.dedupKey) {
 	case dedupDuplicate:
-		r.audit(AuditEntry{Result: Refused, Actor: Actor(c.user), Reason: "the same callback once more", Inputs: auditInputs(c)}, "repeated")
+		i.audit(AuditEntry{Result: Refused, Actor: Actor(c.user), Reason: "repeated callback", Inputs: auditInputs(c)}, "repeated")
 		return nil
 	case dedupFull:
 		return errBusy
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		r.dedup.forget(c.dedupKey)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		i.dedup.forget(c.dedupKey)
 		return errShuttingDown
 	}
 	select {
-	case r.queue <- c:
+	case i.queue <- c:
 		return nil
 	default:
-		r.dedup.forget(c.dedupKey)
-		r.metrics.rejected.WithLabelValues("busy").Inc()
+		i.dedup.forget(c.dedupKey)
+		i.metrics.rejected.WithLabelValues("busy").Inc()
 		return errBusy
 	}
 }
 
-// reject notes what did not come from Slack, or not for the first time, or makes
-// no sense.
-func (r *InteractionHandler) reject(why, reason string, in map[string]string) {
-	r.audit(AuditEntry{Forged: true, Result: Refused, Reason: reason, Inputs: in}, why)
+// reject records what is not from Slack, was received before, or is invalid.
+func (i *Interactions) reject(why, reason string, in map[string]string) {
+	i.audit(AuditEntry{Forged: true, Result: Refused, Reason: reason, Inputs: in}, why)
 }
 
-// handle does what a callback asks for, and tells who asked.
-func (r *InteractionHandler) handle(c callback) {
-	ctx, cancel := context.WithTimeout(r.workCtx, handleTimeout)
+// handle executes a callback and responds to the user.
+func (i *Interactions) handle(c callback) {
+	ctx, cancel := context.WithTimeout(i.workCtx, executeTimeout)
 	defer cancel()
-	w, a := r.execute(ctx, c)
-	r.metrics.handled.WithLabelValues(string(w.Action), string(a.Result)).Inc()
-	if c.actionID != "" || w.Action.NeedsPermission() || a.Result != Done {
-		r.audit(AuditEntry{
-			Action: w.Action, Result: a.Result, Incident: w.Incident, Pool: w.Pool, Actor: Actor(c.user), Reason: a.Text, Inputs: auditInputs(c),
+	cmd, a := i.execute(ctx, c)
+	i.metrics.handled.WithLabelValues(string(cmd.Action), string(a.Result)).Inc()
+	if c.actionID != "" || cmd.Action.NeedsPermission() || a.Result != Done {
+		i.audit(AuditEntry{
+			Action: cmd.Action, Result: a.Result, Incident: cmd.Incident, Pool: cmd.Pool, Actor: Actor(c.user), Reason: a.Text,
+			Inputs: auditInputs(c),
 		}, "")
 	}
 	if a.Text != "" {
-		r.responder.send(r.workCtx, c, a) // also if the work took all of its time
+		i.respond(c, a.Text)
 	}
 }
 
@@ -215,109 +279,95 @@ func auditInputs(c callback) map[string]string {
 	return in
 }
 
-// audit keeps an entry. Of refused ones only so many are kept: anybody could make
-// more. Why counts it among what was turned away.
-func (r *InteractionHandler) audit(e AuditEntry, why string) {
+// audit keeps an entry; why counts it as rejected. Refused ones are limited, because anybody could make more.
+func (i *Interactions) audit(e AuditEntry, why string) {
 	if why != "" {
-		r.metrics.rejected.WithLabelValues(why).Inc()
+		i.metrics.rejected.WithLabelValues(why).Inc()
 	}
-	ration := r.refusedLimit
+	limit := i.refusedLimit
 	if e.Forged {
-		ration = r.forgedLimit
+		limit = i.forgedLimit
 	}
 	if e.Result == Refused {
-		held, ok := ration.allow(r.o.Now())
+		suppressed, ok := limit.allow(i.o.Now())
 		if !ok {
 			return
 		}
-		if held > 0 {
-			e.Reason += fmt.Sprintf(" (and %d more before, not kept)", held)
+		if suppressed > 0 {
+			e.Reason += fmt.Sprintf(" (and %d more before, not kept)", suppressed)
 		}
 	}
-	r.o.Log.Info("slack", "action", e.Action, "ending", e.Result, "actor", e.Actor, "incident", e.Incident, "pool", e.Pool,
-		"forged", e.Forged, "reason", plainText(e.Reason, 300))
-	r.o.Executor.AppendAudit(context.WithoutCancel(r.workCtx), e)
+	i.o.Log.Info("slack interaction handled", "action", e.Action, "result", e.Result, "actor", e.Actor, "incident", e.Incident,
+		"pool", e.Pool, "forged", e.Forged, "reason", plainText(e.Reason, 300))
+	i.executor.AppendAudit(context.WithoutCancel(i.workCtx), e)
 }
 
-// execute judges a callback, and carries it out if nothing speaks against it.
-func (r *InteractionHandler) execute(ctx context.Context, c callback) (w Command, a Response) {
+// execute checks a callback's origin and the user's permission, and executes it.
+func (i *Interactions) execute(ctx context.Context, c callback) (cmd Command, a Response) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.o.Log.Error("what was asked for in Slack panicked", "action", w.Action, "panic", fmt.Sprint(p))
-			a = Response{Result: Failed, Text: "Something went wrong inside headgate; its log says what."}
+			i.o.Log.Error("slack command panicked", "action", cmd.Action, "panic", fmt.Sprint(p))
+			a = Response{Result: Failed, Text: "Something went wrong inside headgate; see its log."}
 		}
 	}()
-	w, err := c.command()
-	w.Actor, w.At = Actor(c.user), r.o.Now()
-	if why := r.originMismatch(ctx, c); why != "" {
-		return w, Response{Result: Refused, Text: "Nothing was done: " + why + "."}
+	refused := func(reason, hint string) Response {
+		return Response{Result: Refused, Text: "Not executed: " + reason + "." + hint}
 	}
-	if err != nil {
-		return w, Response{Result: Refused, Text: refusalText(c, err)}
+	cmd, err := c.command()
+	cmd.Actor, cmd.At = Actor(c.user), i.o.Now()
+	if why := i.originMismatch(ctx, c); why != "" {
+		return cmd, refused(why, "")
 	}
-	if why := r.allow.Load().denialReason(c.user, w); why != "" {
-		return w, Response{Result: Refused, Text: "Nothing was done: " + why + ". At the machine the command is: " + w.shellCommand()}
+	switch {
+	case err != nil && c.actionID != "":
+		return cmd, refused(err.Error(), " Use the latest message, or type /headgate help.")
+	case err != nil:
+		return cmd, refused(err.Error(), "\n"+Usage)
 	}
-	if w.Action == Help {
-		return w, Response{Result: Done, Text: Usage}
+	if why := i.allow.Load().denialReason(c.user, cmd.Action); why != "" {
+		return cmd, refused(why, " CLI equivalent: "+cmd.shellCommand())
 	}
-	return w, r.o.Executor.Execute(ctx, w)
+	if cmd.Action == Help {
+		return cmd, Response{Result: Done, Text: Usage}
+	}
+	return cmd, i.executor.Execute(ctx, cmd)
 }
 
-// originMismatch says why a callback is not for us, or nothing.
-func (r *InteractionHandler) originMismatch(ctx context.Context, c callback) string {
-	team, err := r.o.Bot.workspaceID(ctx)
+// originMismatch returns why a callback is not for this headgate; empty: it is.
+func (i *Interactions) originMismatch(ctx context.Context, c callback) string {
+	team, err := i.o.Bot.workspaceID(ctx)
 	switch {
 	case err != nil:
-		return "headgate cannot find out right now which workspace it belongs to"
+		return "the workspace cannot be verified at the moment"
 	case c.team != team, c.userTeam != "" && c.userTeam != team:
-		return "you are of another workspace than this headgate"
-	case r.appID != "" && c.app != "" && c.app != r.appID:
+		return "you belong to another workspace than this headgate"
+	case i.appID != "" && c.app != "" && c.app != i.appID:
 		return "it came from another app than this headgate's"
-	case c.actionID != "" && !r.o.Bot.ownsChannel(c.channel):
+	case c.actionID != "" && !i.o.Bot.ownsChannel(c.channel):
 		return "this headgate does not post in this channel"
 	default:
 		return ""
 	}
 }
 
-func refusalText(c callback, err error) string {
-	if c.actionID != "" {
-		return "Nothing was done: " + err.Error() + ". Look at the latest message, or type /headgate help."
-	}
-	return "Nothing was done: " + err.Error() + ".\n" + Usage
-}
-
-const (
-	responseTimeout  = 10 * time.Second
-	maxResponseText  = 3000 // characters of an answer
-	responseHost     = "hooks.slack.com"
-	maxResponseReply = 64 << 10 // bytes of what Slack says to an answer
-)
-
-// responder tell those who asked, and nobody else.
-type responder struct {
-	bot *Bot
-	log *slog.Logger
-}
-
-// send tries the address that Slack gave, and then the channel.
-func (s responder) send(ctx context.Context, c callback, a Response) {
-	ctx, cancel := context.WithTimeout(ctx, responseTimeout)
+// respond shows a text to the user and to nobody else: through the URL that Slack gave, else in the channel. It has its own
+// time limit, so that work which took all of its time can be answered.
+func (i *Interactions) respond(c callback, text string) {
+	ctx, cancel := context.WithTimeout(i.workCtx, responseTimeout)
 	defer cancel()
-	text := formatResponse(a.Text)
-	err := s.postToURL(ctx, c.responseURL, text)
+	bot, text := i.o.Bot, formatResponse(text)
+	err := bot.postToURL(ctx, c.responseURL, text)
 	if err != nil && c.channel != "" {
-		_, err = s.bot.api.PostEphemeralContext(ctx, c.channel, c.user, slack.MsgOptionText(text, false))
+		_, err = bot.api.PostEphemeralContext(ctx, c.channel, c.user, slack.MsgOptionText(text, false))
 	}
 	if err != nil {
-		s.log.Warn("somebody in Slack could not be answered", "user", c.user, "error", redactedError(err, s.bot.token))
+		i.o.Log.Warn("slack response failed", "user", c.user, "error", redactedError(err, bot.token))
 	}
 }
 
 var actorPattern = regexp.MustCompile(`\bslack:([UW][A-Z0-9]{2,20})\b`)
 
-// formatResponse makes an answer's plain text fit for Slack.
+// formatResponse escapes the plain text of a response.
 func formatResponse(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -327,12 +377,11 @@ func formatResponse(text string) string {
 	return actorPattern.ReplaceAllString(truncateMarkup(strings.Join(lines, "\n"), maxResponseText), "<@$1>")
 }
 
-var errResponseURL = errors.New("the address for the answer is none of Slack's")
+var errResponseURL = errors.New("the response URL is not Slack's")
 
-// postToURL posts to a response_url. It goes nowhere but to Slack, or to where the
-// API is said to be: the address comes from outside.
-func (s responder) postToURL(ctx context.Context, to, text string) error {
-	if !s.bot.trustsResponseURL(to) {
+// postToURL posts to a response_url. That comes from outside, so only Slack and the host of the API are accepted.
+func (b *Bot) postToURL(ctx context.Context, to, text string) error {
+	if !b.trustsResponseURL(to) {
 		return errResponseURL
 	}
 	body, err := json.Marshal(map[string]any{"response_type": "ephemeral", "replace_original": false, "text": text})
@@ -341,22 +390,21 @@ func (s responder) postToURL(ctx context.Context, to, text string) error {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
-		return errResponseURL // its text holds the address, which is a secret
+		return errResponseURL // the error's text holds the URL, which is a secret
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := s.bot.http.Do(req)
+	resp, err := b.http.Do(req)
 	if err != nil {
 		return errors.New(redactedError(err, to))
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxResponseReply)) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxResponseReply)) // so that the connection can be reused
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("status %d", resp.StatusCode)
 	}
 	return nil
 }
 
-// trustsResponseURL says whether an address is one of Slack's own.
 func (b *Bot) trustsResponseURL(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil || u.User != nil || u.Opaque != "" {
@@ -368,7 +416,6 @@ func (b *Bot) trustsResponseURL(raw string) bool {
 	return u.Scheme == b.apiURL.Scheme && u.Host == b.apiURL.Host
 }
 
-// ownsChannel says whether a channel is one of the bot's.
 func (b *Bot) ownsChannel(channel string) bool {
 	for _, id := range b.channels {
 		if id == channel {
@@ -378,7 +425,7 @@ func (b *Bot) ownsChannel(channel string) bool {
 	return false
 }
 
-// workspaceID returns the ID of the workspace. It is asked for once.
+// workspaceID returns the ID of the workspace. It is requested once.
 func (b *Bot) workspaceID(ctx context.Context) (string, error) {
 	b.mu.Lock()
 	team := b.teamID
@@ -397,21 +444,20 @@ func (b *Bot) workspaceID(ctx context.Context) (string, error) {
 }
 
 const (
-	dedupWindow  = 10 * time.Minute // twice what a signature is good for
+	dedupWindow  = 10 * time.Minute // twice the validity of a signature
 	maxDedupKeys = 10_000
 )
 
-// dedupResult is what once says of a callback.
 type dedupResult uint8
 
 const (
 	dedupNew dedupResult = iota
 	dedupDuplicate
-	dedupFull // too many to remember: nothing can be said, so nothing may be done
+	dedupFull // no room to remember it, so it must not be executed
 )
 
-// deduper remembers what has been taken, so that nothing is taken twice. It is safe
-// for concurrent use.
+// deduper remembers keys, so that nothing is accepted twice. It is used for callbacks and, by their body, for signed
+// requests. It is safe for concurrent use.
 type deduper struct {
 	mu        sync.Mutex
 	expires   map[[sha256.Size]byte]time.Time
@@ -421,50 +467,46 @@ type deduper struct {
 func newDeduper() *deduper { return &deduper{expires: make(map[[sha256.Size]byte]time.Time)} }
 
 // add remembers a key, and says whether it was there.
-func (o *deduper) add(now time.Time, key string) dedupResult {
+func (d *deduper) add(now time.Time, key string) dedupResult {
 	sum := sha256.Sum256([]byte(key))
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if until, ok := o.expires[sum]; ok && now.Before(until) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if until, ok := d.expires[sum]; ok && now.Before(until) {
 		return dedupDuplicate
 	}
-	if len(o.expires) >= maxDedupKeys || now.Sub(o.lastSweep) >= dedupWindow {
-		o.sweepLocked(now)
+	if len(d.expires) >= maxDedupKeys || now.Sub(d.lastSweep) >= dedupWindow {
+		d.lastSweep = now
+		for sum, until := range d.expires {
+			if !now.Before(until) {
+				delete(d.expires, sum)
+			}
+		}
 	}
-	if len(o.expires) >= maxDedupKeys {
+	if len(d.expires) >= maxDedupKeys {
 		return dedupFull
 	}
-	o.expires[sum] = now.Add(dedupWindow)
+	d.expires[sum] = now.Add(dedupWindow)
 	return dedupNew
 }
 
-// forget lets a key be taken again: what it stood for was not done.
-func (o *deduper) forget(key string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.expires, sha256.Sum256([]byte(key)))
+// forget allows a key again: what it stood for was not executed.
+func (d *deduper) forget(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.expires, sha256.Sum256([]byte(key)))
 }
 
-func (o *deduper) sweepLocked(now time.Time) {
-	o.lastSweep = now
-	for sum, until := range o.expires {
-		if !now.Before(until) {
-			delete(o.expires, sum)
-		}
-	}
-}
-
-// rateLimiter lets so many through in each minute, and counts the others.
+// rateLimiter allows a number of events in each minute, and counts the others.
 type rateLimiter struct {
 	mu          sync.Mutex
 	perMinute   int
 	windowStart time.Time
 	allowed     int
-	suppressed  int // since the last that passed
+	suppressed  int // since the last one that was allowed
 }
 
-// allow says whether one more may, and how many before it might not.
-func (r *rateLimiter) allow(now time.Time) (held int, ok bool) {
+// allow says whether one more is allowed, and how many were suppressed before it.
+func (r *rateLimiter) allow(now time.Time) (suppressed int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now.Sub(r.windowStart) >= time.Minute {
@@ -474,37 +516,31 @@ func (r *rateLimiter) allow(now time.Time) (held int, ok bool) {
 		r.suppressed++
 		return 0, false
 	}
-	held, r.suppressed = r.suppressed, 0
+	suppressed, r.suppressed = r.suppressed, 0
 	r.allowed++
-	return held, true
+	return suppressed, true
 }
 
-// interactionMetrics count what came from Slack, and what pretended to.
 type interactionMetrics struct {
 	handled  *prometheus.CounterVec
 	rejected *prometheus.CounterVec
 }
 
-// rejectReasons are the reasons for which a callback gets to no worker.
-func rejectReasons() []string {
-	return []string{"signature", "replayed", "repeated", "senseless", "busy"}
-}
-
 func newInteractionMetrics(reg prometheus.Registerer) (*interactionMetrics, error) {
 	m := &interactionMetrics{
 		handled: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "headgate_slack_presses_total", Help: "Buttons pressed and commands typed in Slack, by what they ask for and what became of it.",
+			Name: "headgate_slack_presses_total", Help: "Slack button presses and commands by action and result.",
 		}, []string{"action", "ending"}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "headgate_slack_turned_away_total", Help: "Callbacks that got to nobody: forged, replayed, repeated by Slack, senseless, or too many at once.",
+			Name: "headgate_slack_turned_away_total", Help: "Rejected Slack callbacks by reason.",
 		}, []string{"reason"}),
 	}
 	for _, a := range Actions() {
-		for _, e := range []Result{Done, Refused, Failed} {
-			m.handled.WithLabelValues(string(a), string(e))
+		for _, result := range []Result{Done, Refused, Failed} {
+			m.handled.WithLabelValues(string(a), string(result))
 		}
 	}
-	for _, why := range rejectReasons() {
+	for _, why := range []string{"signature", "replayed", "repeated", "invalid", "busy"} {
 		m.rejected.WithLabelValues(why)
 	}
 	return m, errors.Join(reg.Register(m.handled), reg.Register(m.rejected))

@@ -56,7 +56,7 @@ func TestACommandComesToTheDesk(t *testing.T) {
 			t.Errorf("told %q", said)
 		}
 		l.command("U0BEN", "/headgate explode")
-		if said := l.wantWhisper("U0BEN", 2); !strings.Contains(said, `"explode" is not known`) || !strings.Contains(said, "/headgate status") {
+		if said := l.wantWhisper("U0BEN", 2); !strings.Contains(said, `unknown command "explode"`) || !strings.Contains(said, "/headgate status") {
 			t.Errorf("told %q", said)
 		}
 		if n := len(l.executor.executed()); n != 1 {
@@ -72,17 +72,17 @@ func TestWhoMayNotIsToldWhatToType(t *testing.T) {
 		name, user, want string
 		do               func(user string)
 	}{
-		{"not in the list", "U0BEN", "slack.allow.rollback in the settings does not name you (U0BEN). At the machine the command is: headgate rollback --pool default",
+		{"not in the list", "U0BEN", "slack.allow.rollback in the settings does not list you (U0BEN). CLI equivalent: headgate rollback --pool default",
 			func(u string) { l.press(Rollback, u) }},
 		{"in another list", "U0EVE", "headgate incident ack " + id, func(u string) { l.press(Ack, u) }},
-		{"an empty list", "U0ADA", "nobody may do that from Slack: slack.allow.drill in the settings names no user. At the machine the command is: headgate drill run burst",
+		{"an empty list", "U0ADA", "slack.allow.drill in the settings is empty. CLI equivalent: headgate drill run burst",
 			func(u string) { l.command(u, "/headgate drill run burst") }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			before := len(l.executor.audited())
 			tt.do(tt.user)
-			if said := l.wantWhisper(tt.user, 1); !strings.HasPrefix(said, "Nothing was done: ") || !strings.Contains(said, tt.want) {
+			if said := l.wantWhisper(tt.user, 1); !strings.HasPrefix(said, "Not executed: ") || !strings.Contains(said, tt.want) {
 				t.Errorf("told %q, want %q", said, tt.want)
 			}
 			if e := l.executor.audited()[before]; e.Result != Refused || e.Actor != Actor(tt.user) {
@@ -122,7 +122,7 @@ func TestForeignPressesDoNothing(t *testing.T) {
 			if _, err := l.slack.Deliver(t.Context(), i); err != nil {
 				t.Fatal(err)
 			}
-			if said := l.wantWhisper("U0ADA", k+1); !strings.Contains(said, "Nothing was done: ") || !strings.Contains(said, tt.want) {
+			if said := l.wantWhisper("U0ADA", k+1); !strings.Contains(said, "Not executed: ") || !strings.Contains(said, tt.want) {
 				t.Errorf("told %q", said)
 			}
 		})
@@ -140,7 +140,7 @@ func TestAWorkspaceThatIsNotKnown(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{}).overHTTP()
 	heal := l.slack.Inject(fakeslack.Fault{Method: "auth.test", Kind: fakeslack.ErrorResponse, Error: "internal_error"})
 	l.press(Rollback, "U0ADA")
-	if said := l.wantWhisper("U0ADA", 1); !strings.Contains(said, "cannot find out right now") || len(l.executor.executed()) != 0 {
+	if said := l.wantWhisper("U0ADA", 1); !strings.Contains(said, "cannot be verified") || len(l.executor.executed()) != 0 {
 		t.Errorf("told %q", said)
 	}
 	heal()
@@ -225,7 +225,7 @@ func TestTooManyAtOnce(t *testing.T) {
 	taken, busy := 0, 0
 	for n := range workers + queueSize + 10 {
 		c := callback{dedupKey: fmt.Sprint(n), team: "T0FAKE", user: "U0ADA", channel: "C1", commandText: "status"}
-		switch err := l.handler.enqueue(c); err {
+		switch err := l.interactions.enqueue(c); err {
 		case nil:
 			taken++
 		case errBusy:
@@ -239,11 +239,11 @@ func TestTooManyAtOnce(t *testing.T) {
 	}
 	close(release)
 	l.waitFor("all are done", func() bool { return len(l.executor.executed()) == taken })
-	if err := l.handler.enqueue(callback{dedupKey: "0", user: "U0ADA"}); err != nil || len(l.executor.executed()) != taken {
+	if err := l.interactions.enqueue(callback{dedupKey: "0", user: "U0ADA"}); err != nil || len(l.executor.executed()) != taken {
 		t.Errorf("one that was done: %v", err)
 	}
 	last := callback{dedupKey: fmt.Sprint(workers + queueSize + 9), team: "T0FAKE", user: "U0ADA", channel: "C1", commandText: "status"}
-	if err := l.handler.enqueue(last); err != nil {
+	if err := l.interactions.enqueue(last); err != nil {
 		t.Errorf("one that was not: %v", err)
 	}
 	l.waitFor("it is done then", func() bool { return len(l.executor.executed()) == taken+1 })
@@ -259,16 +259,16 @@ func TestStopWorksOffWhatWasTaken(t *testing.T) {
 		return Response{Result: Done}
 	}
 	for n := range 10 {
-		if err := l.handler.enqueue(callback{dedupKey: fmt.Sprint(n), team: "T0FAKE", user: "U0ADA", channel: "C1", commandText: "status"}); err != nil {
+		if err := l.interactions.enqueue(callback{dedupKey: fmt.Sprint(n), team: "T0FAKE", user: "U0ADA", channel: "C1", commandText: "status"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	<-begun
 	stopped := make(chan error, 1)
-	go func() { stopped <- l.handler.Stop(t.Context()) }()
+	go func() { stopped <- l.interactions.Stop(t.Context()) }()
 	more := 0
 	l.waitFor("it takes nothing more", func() bool {
-		err := l.handler.enqueue(callback{dedupKey: fmt.Sprintf("later %d", more), team: "T0FAKE", user: "U0ADA", channel: "C1", commandText: "status"})
+		err := l.interactions.enqueue(callback{dedupKey: fmt.Sprintf("later %d", more), team: "T0FAKE", user: "U0ADA", channel: "C1", commandText: "status"})
 		if err == nil {
 			more++
 		}
@@ -283,13 +283,13 @@ func TestStopWorksOffWhatWasTaken(t *testing.T) {
 func TestStopBreaksOffWhatHangs(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{})
 	l.executor.do = func(ctx context.Context, _ Command) Response { <-ctx.Done(); return Response{Result: Failed} }
-	if err := l.handler.enqueue(callback{dedupKey: "1", team: "T0FAKE", user: "U0ADA", channel: "C1", commandText: "status"}); err != nil {
+	if err := l.interactions.enqueue(callback{dedupKey: "1", team: "T0FAKE", user: "U0ADA", channel: "C1", commandText: "status"}); err != nil {
 		t.Fatal(err)
 	}
 	l.waitFor("it hangs", func() bool { return len(l.executor.executed()) == 1 })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := l.handler.Stop(ctx); err == nil {
+	if err := l.interactions.Stop(ctx); err == nil {
 		t.Error("nothing is said of it")
 	}
 }
@@ -311,13 +311,13 @@ func TestRefusalsAreRationed(t *testing.T) {
 	now := time.Now()
 	l := newInteractionFixture(t, fakeslack.Options{}, func(o *InteractionOptions) { o.Now = func() time.Time { return now } })
 	for range forgedPerMinute + 5 {
-		l.handler.reject("signature", "it is not signed", nil)
+		l.interactions.reject("signature", "it is not signed", nil)
 	}
 	if n := len(l.executor.audited()); n != forgedPerMinute || l.rejected("signature") != forgedPerMinute+5 {
 		t.Errorf("%d entries, %v counted", n, l.rejected("signature"))
 	}
 	now = now.Add(time.Minute)
-	l.handler.reject("signature", "it is not signed", nil)
+	l.interactions.reject("signature", "it is not signed", nil)
 	if e := l.executor.audited()[forgedPerMinute]; !strings.Contains(e.Reason, "(and 5 more before, not kept)") || !e.Forged {
 		t.Errorf("entry %+v", e)
 	}

@@ -17,13 +17,13 @@ func TestWordingSaysWhatSlackShows(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := w.Render(sampleDelivery(), 2000)
-	for _, want := range []string{"PAGE", "What users feel: ", "Value: ", "State: ", "(https://gate.example/runbooks/", "Since: 2026-03-01 12:00:00 UTC\n"} {
+	for _, want := range []string{"PAGE", "Impact: ", "Value: ", "State: ", "(https://gate.example/runbooks/", "Since: 2026-03-01 12:00:00 UTC\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in:\n%s", want, got)
 		}
 	}
 	reply := w.Render(sampleDelivery(atEvent(engine.EventAcked, alerts.Reply, time.Minute), acked), 2000)
-	if !strings.Contains(reply, "ann") || strings.Contains(reply, "What users feel") {
+	if !strings.Contains(reply, "ann") || strings.Contains(reply, "Impact") {
 		t.Errorf("a line of the thread says:\n%s", reply)
 	}
 	if _, err := NewPlainTextRenderer("ftp://x"); err == nil {

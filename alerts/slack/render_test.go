@@ -17,6 +17,7 @@ import (
 
 	"headgate/alerts"
 	"headgate/engine"
+	"headgate/internal/format"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -202,7 +203,7 @@ func TestMessages(t *testing.T) {
 // markup is everything in angle brackets that we write ourselves.
 var markup = regexp.MustCompile(`<!date\^\d+\^\{date_short_pretty\} \{time_secs\}\|[-0-9: ]+ UTC>|<!here>|<@U0ADA>|<https://gate\.example/[^<>|]*\|[^<>|]*>`)
 
-var entities = regexp.MustCompile(`&(?:amp|lt|gt);`)
+var entityPattern = regexp.MustCompile(`&(?:amp|lt|gt);`)
 
 // check holds a message against Slack's limits.
 func check(t *testing.T, m message) {
@@ -216,7 +217,7 @@ func check(t *testing.T, m message) {
 		}
 	}
 	free := func(s string) {
-		rest := entities.ReplaceAllString(markup.ReplaceAllString(s, ""), "")
+		rest := entityPattern.ReplaceAllString(markup.ReplaceAllString(s, ""), "")
 		if strings.ContainsAny(rest, "<>&") {
 			t.Errorf("markup from outside in %q", s)
 		}
@@ -364,17 +365,6 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-func TestSpans(t *testing.T) {
-	tests := map[time.Duration]string{
-		-time.Second: "0 s", 90 * time.Second: "90 s", 5 * time.Minute: "5 min", 3*time.Hour + 20*time.Minute: "3 h 20 min", 72 * time.Hour: "3 days",
-	}
-	for d, want := range tests {
-		if got := formatDuration(d); got != want {
-			t.Errorf("%v: %q, want %q", d, got, want)
-		}
-	}
-}
-
 func TestTimesCarryUTC(t *testing.T) {
 	zone := time.FixedZone("x", 7200)
 	want := "<!date^1772366400^{date_short_pretty} {time_secs}|2026-03-01 12:00:00 UTC> (12:00:00 UTC)"
@@ -429,10 +419,10 @@ func FuzzClip(f *testing.F) {
 		if c := utf8.RuneCountInString(out); c > n {
 			t.Errorf("%d characters, at most %d", c, n)
 		}
-		if cut != strings.HasSuffix(out, ellipsis) && !strings.Contains(s, ellipsis) {
+		if cut != strings.HasSuffix(out, format.Ellipsis) && !strings.Contains(s, format.Ellipsis) {
 			t.Errorf("cut %v, but %q", cut, out)
 		}
-		if strings.ContainsAny(entities.ReplaceAllString(out, ""), "<>&") {
+		if strings.ContainsAny(entityPattern.ReplaceAllString(out, ""), "<>&") {
 			t.Errorf("%q became %q", s, out)
 		}
 	})
@@ -483,7 +473,7 @@ func TestCommandsAreSafeToCopy(t *testing.T) {
 func ExampleParseMention() {
 	_, err := ParseMention("@here")
 	fmt.Println(err)
-	// Output: "@here" is no mention: Slack takes plain text for nothing, write <!here>
+	// Output: "@here" is not a mention: Slack ignores plain text, write <!here>
 }
 
 func checkButtons(t *testing.T, b *slack.ActionBlock, limit func(what, s string, n int)) {
@@ -516,8 +506,8 @@ func checkButtons(t *testing.T, b *slack.ActionBlock, limit func(what, s string,
 // must not read like a mistake.
 func TestStoryBelowTheLimit(t *testing.T) {
 	for value, want := range map[float64]string{
-		20: "It is at 20 s; the limit is 20 s.",
-		12: "It is at 12 s, below the limit of 20 s; it is over once it has stayed well below. It came back once.",
+		20: "The value is 20 s; the limit is 20 s.",
+		12: "The value is 12 s, below the limit of 20 s; the incident resolves once it stays well below. Reopened once.",
 	} {
 		inc := engine.Incident{Value: value, Threshold: 20, Unit: "s"}
 		if value < 20 {

@@ -1,165 +1,252 @@
 package slack
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/slack-go/slack"
 )
 
-// The paths that Slack's requests come to.
+// The paths of Slack's requests.
 const (
 	InteractivityPath = "/slack/interactivity"
 	CommandsPath      = "/slack/commands"
 )
 
 const (
-	maxRequestBytes       = 256 << 10 // bytes: a press brings its message along
-	maxConcurrentRequests = 128       // at once
-	readTimeout           = 2 * time.Second
+	maxRequestBytes       = 256 << 10 // bytes: a button press includes its message
+	maxConcurrentRequests = 128
+	maxHeaderBytes        = 64 << 10
+	bodyTimeout           = 2 * time.Second
+	requestTimeout        = 10 * time.Second // for reading a whole request
+	keepAliveTimeout      = 2 * time.Minute
+	timestampHeader       = "X-Slack-Request-Timestamp"
 )
 
-// RequestHandler takes presses and commands that Slack sends by HTTP, signed. It answers
-// at once, and with nothing but a status; what comes of them is told by other ways.
-// It is safe for concurrent use.
-type RequestHandler struct {
-	secret  string
-	handler *InteractionHandler
-	log     *slog.Logger
-	now     func() time.Time
-	started time.Time
-	dedup   *deduper
-	slots   chan struct{}
-	mux     *http.ServeMux
+// requestHandler receives signed requests. It answers with a status only, at once.
+type requestHandler struct {
+	secret       string
+	interactions *Interactions
+	started      time.Time
+	dedup        *deduper
+	slots        chan struct{}
+	mux          *http.ServeMux
 }
 
-// NewRequestHandler returns a handler of the two paths, for a listener of its own. What
-// was signed before this moment is not taken: whether it has been taken already is
-// not known.
-func NewRequestHandler(signingSecret string, r *InteractionHandler, log *slog.Logger) (*RequestHandler, error) {
-	if signingSecret == "" || r == nil || log == nil {
-		return nil, errors.New("requests of Slack need a signing secret, a reception and a log")
+// newRequestHandler returns a handler of the two paths, for a listener of its own. Requests that were signed before this
+// moment are rejected: they may have been accepted by an earlier process.
+func newRequestHandler(signingSecret string, i *Interactions) (*requestHandler, error) {
+	if signingSecret == "" {
+		return nil, errors.New("signed requests need a signing secret")
 	}
-	q := &RequestHandler{
-		secret: signingSecret, handler: r, log: log, now: r.o.Now, started: r.o.Now().Truncate(time.Second),
+	h := &requestHandler{
+		secret: signingSecret, interactions: i, started: i.o.Now().Truncate(time.Second),
 		dedup: newDeduper(), slots: make(chan struct{}, maxConcurrentRequests), mux: http.NewServeMux(),
 	}
-	q.mux.HandleFunc("POST "+InteractivityPath, q.handle(parseBlockActionsForm))
-	q.mux.HandleFunc("POST "+CommandsPath, q.handle(parseSlashForm))
-	return q, nil
+	h.mux.HandleFunc("POST "+InteractivityPath, h.handle(func(form url.Values) (callback, error) {
+		return parseBlockActions([]byte(form.Get("payload")))
+	}))
+	h.mux.HandleFunc("POST "+CommandsPath, h.handle(parseSlashForm))
+	return h, nil
 }
 
-func parseBlockActionsForm(form url.Values) (callback, error) {
-	return parseBlockActions([]byte(form.Get("payload")))
-}
-
-// ServeHTTP implements http.Handler.
-func (q *RequestHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP handles a request.
+func (h *requestHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	q.mux.ServeHTTP(w, r)
+	h.mux.ServeHTTP(w, r)
 }
 
-// handle authenticates a request before anything of it is parsed.
-func (q *RequestHandler) handle(parse func(url.Values) (callback, error)) http.HandlerFunc {
+// handle authenticates a request before it parses any of it.
+func (h *requestHandler) handle(parse func(url.Values) (callback, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case q.slots <- struct{}{}:
-			defer func() { <-q.slots }()
+		case h.slots <- struct{}{}:
+			defer func() { <-h.slots }()
 		default:
 			http.Error(w, errBusy.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		// Where there is no deadline to set, the body is as bounded as its size.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout))
+		// A connection without deadlines is bounded by the size.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequestBytes))
 		if err != nil {
-			http.Error(w, "the request is too long, or too slow", http.StatusRequestEntityTooLarge)
+			http.Error(w, "request too long or too slow", http.StatusRequestEntityTooLarge)
 			return
 		}
-		if err := q.verifySignature(r.Header, body); err != nil {
-			q.handler.reject("signature", "a request that is not Slack's: "+err.Error(), map[string]string{"path": r.URL.Path, "from": r.RemoteAddr})
-			http.Error(w, "not signed by Slack for this app, or not just now", http.StatusUnauthorized)
+		if err := h.verifySignature(r.Header, body); err != nil {
+			h.interactions.reject("signature", "not a request from Slack: "+err.Error(), requestInputs(r))
+			http.Error(w, "not signed by Slack for this app, or not recently", http.StatusUnauthorized)
 			return
 		}
-		q.writeStatus(w, q.process(r, body, parse))
+		switch err := h.process(r, body, parse); {
+		case err == nil:
+			w.WriteHeader(http.StatusOK)
+		case errors.Is(err, errBusy), errors.Is(err, errShuttingDown):
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		default:
+			http.Error(w, "invalid request", http.StatusBadRequest)
+		}
 	}
+}
+
+func requestInputs(r *http.Request) map[string]string {
+	return map[string]string{"path": r.URL.Path, "from": r.RemoteAddr}
 }
 
 // verifySignature checks the signature over the raw body, and its time.
-func (q *RequestHandler) verifySignature(h http.Header, body []byte) error {
-	v, err := slack.NewSecretsVerifier(h, q.secret)
-	if err != nil {
-		return signatureError(err)
+func (h *requestHandler) verifySignature(header http.Header, body []byte) error {
+	v, err := slack.NewSecretsVerifier(header, h.secret)
+	if err == nil {
+		_, _ = v.Write(body) // a hash accepts everything
+		err = v.Ensure()
 	}
-	_, _ = v.Write(body) // a hash takes everything
-	if err := v.Ensure(); err != nil {
-		return signatureError(err)
-	}
-	at, err := strconv.ParseInt(h.Get(timestampHeader), 10, 64)
-	if err != nil || time.Unix(at, 0).Before(q.started) {
-		return errors.New("it was signed before this process began")
-	}
-	return nil
-}
-
-const timestampHeader = "X-Slack-Request-Timestamp"
-
-// signatureError says what is wrong, and nothing of what was received.
-func signatureError(err error) error {
-	switch {
+	switch { // the errors of the library may hold what was received
 	case errors.Is(err, slack.ErrExpiredTimestamp):
 		return errors.New("its time is more than five minutes off")
 	case errors.Is(err, slack.ErrMissingHeaders):
 		return errors.New("it is not signed")
-	default:
+	case err != nil:
 		return errors.New("its signature is wrong")
 	}
+	at, err := strconv.ParseInt(header.Get(timestampHeader), 10, 64)
+	if err != nil || time.Unix(at, 0).Before(h.started) {
+		return errors.New("it was signed before this process started")
+	}
+	return nil
 }
 
-// process hands an authentic request on. The same one a second time is nobody's
-// wish: it is taken for well, and has no effect.
-func (q *RequestHandler) process(r *http.Request, body []byte, parse func(url.Values) (callback, error)) error {
+// process passes an authentic request on. The same request a second time is acknowledged and has no effect.
+func (h *requestHandler) process(r *http.Request, body []byte, parse func(url.Values) (callback, error)) error {
 	key := r.Header.Get(timestampHeader) + ":" + string(body)
-	switch q.dedup.add(q.now(), key) {
+	switch h.dedup.add(h.interactions.o.Now(), key) {
 	case dedupDuplicate:
-		q.handler.reject("replayed", "a signed request was sent once more", map[string]string{"path": r.URL.Path, "from": r.RemoteAddr})
+		h.interactions.reject("replayed", "a signed request was sent again", requestInputs(r))
 		return nil
 	case dedupFull:
 		return errBusy
 	}
-	form, err := url.ParseQuery(string(body))
-	if err == nil && form.Get("ssl_check") != "" && form.Get("command") == "" {
-		return nil // Slack looks now and then whether somebody is there
+	form, formErr := url.ParseQuery(string(body))
+	if formErr == nil && form.Get("ssl_check") != "" && form.Get("command") == "" {
+		return nil // Slack's periodic check of the certificate
 	}
-	c, err2 := parse(form)
-	if err = errors.Join(err, err2); err != nil {
-		q.handler.reject("senseless", "a request of Slack's makes no sense: "+err.Error(), map[string]string{"path": r.URL.Path})
-		return errInvalidRequest
+	c, err := parse(form)
+	if err = errors.Join(formErr, err); err != nil {
+		h.interactions.reject("invalid", "invalid request from Slack: "+err.Error(), requestInputs(r))
+		return err
 	}
 	if n := r.Header.Get("X-Slack-Retry-Num"); n != "" {
 		c.retry = n + " " + r.Header.Get("X-Slack-Retry-Reason")
 	}
-	if err = q.handler.enqueue(c); err != nil {
-		q.dedup.forget(key)
+	if err = h.interactions.enqueue(c); err != nil {
+		h.dedup.forget(key)
 	}
 	return err
 }
 
-var errInvalidRequest = errors.New("the request makes no sense")
+const (
+	minReopenDelay = time.Second // before a listener that ended is opened again
+	maxReopenDelay = 30 * time.Second
+)
 
-func (q *RequestHandler) writeStatus(w http.ResponseWriter, err error) {
-	switch {
-	case err == nil:
-		w.WriteHeader(http.StatusOK)
-	case errors.Is(err, errBusy), errors.Is(err, errShuttingDown):
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-	default:
-		http.Error(w, errInvalidRequest.Error(), http.StatusBadRequest)
+// listener serves signed requests. It is opened again after it ends by itself: the proxy does not depend on it, but people
+// in Slack do. Host names are not checked, because a reverse proxy has a name of its own, and all requests are signed.
+type listener struct {
+	server   *http.Server
+	log      *slog.Logger
+	minDelay time.Duration // before it is opened again
+
+	mu      sync.Mutex
+	current net.Listener // nil while there is none
+	address string       // of the first one
+}
+
+// newListener returns a listener that is not open, and registers a metric of its state.
+func newListener(h http.Handler, o InteractionOptions) (*listener, error) {
+	l := &listener{log: o.Log, minDelay: minReopenDelay, server: &http.Server{
+		Handler: h, ReadHeaderTimeout: requestTimeout, ReadTimeout: requestTimeout, IdleTimeout: keepAliveTimeout,
+		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+	}}
+	return l, o.Registerer.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "headgate_slack_listening", Help: "1 while requests from Slack are accepted at slack.listen.",
+	}, func() float64 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return oneIf(l.current != nil)
+	}))
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
 	}
+	return 0
+}
+
+func (l *listener) open(address string) error {
+	c, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("slack.listen: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.current, l.address = c, c.Addr().String()
+	return nil
+}
+
+func (l *listener) addr() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.address
+}
+
+// serve serves what open has opened, and opens it again when it ends, until shutdown.
+func (l *listener) serve(ctx context.Context) {
+	delay := l.minDelay
+	for {
+		l.mu.Lock()
+		current := l.current
+		l.mu.Unlock()
+		err := l.server.Serve(current)
+		l.mu.Lock()
+		l.current = nil
+		l.mu.Unlock()
+		for !errors.Is(err, http.ErrServerClosed) {
+			l.log.Error("slack listener ended, opening it again", "error", err, "after", delay)
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(delay):
+			}
+			if err = l.open(l.addr()); err == nil {
+				l.log.Info("slack listener open again")
+				delay = l.minDelay
+				break
+			}
+			delay = min(2*delay, maxReopenDelay)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// shutdown waits a while for requests in flight, then closes them: those that hang there were not accepted.
+func (l *listener) shutdown(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	defer cancel()
+	if err := l.server.Shutdown(ctx); err != nil {
+		return l.server.Close()
+	}
+	return nil
 }

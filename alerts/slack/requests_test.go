@@ -1,11 +1,14 @@
 package slack
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,7 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"headgate/internal/fakeslack"
+	"headgate/internal/testkit"
 )
 
 // signedRequest is a request as Slack makes it, before a test changes it.
@@ -37,9 +43,9 @@ func commandBody(trigger, text string) string {
 }
 
 // requests returns a handler that began a while ago.
-func (l *interactionFixture) requests() *RequestHandler {
+func (l *interactionFixture) requests() *requestHandler {
 	l.t.Helper()
-	q, err := NewRequestHandler(signing, l.handler, l.logs)
+	q, err := newRequestHandler(signing, l.interactions)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -180,17 +186,17 @@ func TestARequestThatWasNotTakenMayComeAgain(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{})
 	q := l.requests()
 	body, now := commandBody("1", "status"), time.Now()
-	l.handler.mu.Lock()
-	l.handler.closed = true
-	l.handler.mu.Unlock()
+	l.interactions.mu.Lock()
+	l.interactions.closed = true
+	l.interactions.mu.Unlock()
 	w := httptest.NewRecorder()
 	q.ServeHTTP(w, signedRequest(CommandsPath, body, now))
-	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "going down") {
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "shutting down") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	l.handler.mu.Lock()
-	l.handler.closed = false
-	l.handler.mu.Unlock()
+	l.interactions.mu.Lock()
+	l.interactions.closed = false
+	l.interactions.mu.Unlock()
 	w = httptest.NewRecorder()
 	q.ServeHTTP(w, signedRequest(CommandsPath, body, now))
 	if w.Code != http.StatusOK {
@@ -230,4 +236,67 @@ func TestSlackTriesAgain(t *testing.T) {
 	if retries != 2 {
 		t.Errorf("entries %+v", l.executor.audited())
 	}
+}
+
+// TestListenerReopens: a listener that ends by itself is opened again at the same address, and the metric shows it.
+func TestListenerReopens(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	l, err := newListener(http.NotFoundHandler(), InteractionOptions{Registerer: reg, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.minDelay = 20 * time.Millisecond
+	if err := l.open("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	address, done := l.addr(), make(chan struct{})
+	go func() {
+		defer close(done)
+		l.serve(t.Context())
+	}()
+	t.Cleanup(func() {
+		if err := l.shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		<-done
+	})
+	listening := func(want float64) {
+		t.Helper()
+		for end := time.Now().Add(testkit.Timeout(10 * time.Second)); ; time.Sleep(time.Millisecond) {
+			families, err := reg.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if families[0].GetMetric()[0].GetGauge().GetValue() == want {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("the metric is not %v", want)
+			}
+		}
+	}
+	answers := func() {
+		t.Helper()
+		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		resp, err := client.Get("http://" + address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	listening(1)
+	answers()
+	var other net.Listener
+	for err = net.ErrClosed; err != nil; other, err = net.Listen("tcp", address) { // until it is faster than the listener
+		listening(1)
+		l.mu.Lock()
+		if l.current != nil {
+			_ = l.current.Close()
+		}
+		l.mu.Unlock()
+	}
+	listening(0)
+	other.Close()
+	listening(1)
+	answers()
 }

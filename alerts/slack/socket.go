@@ -2,13 +2,10 @@ package slack
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -17,96 +14,72 @@ import (
 	"github.com/slack-go/slack/socketmode"
 )
 
-// SocketOptions are those of a Socket.
-type SocketOptions struct {
-	AppToken   string // xapp-…; it is shown nowhere
-	APIURL     string // ends in a slash; empty: Slack's
-	Handler    *InteractionHandler
-	Registerer prometheus.Registerer
-	Log        *slog.Logger
+const (
+	maxEnvelope = 1 << 20         // bytes read of one message
+	ackTimeout  = 3 * time.Second // Slack waits no longer for an answer
+)
 
-	MaxBackoff  time.Duration // between two attempts to connect; 0: 30 s
-	PingTimeout time.Duration // a connection is dead after so long without a ping; 0: 30 s
+// socket receives interactions over a connection that it opens itself, and opens again whenever it breaks (Socket Mode).
+type socket struct {
+	interactions *Interactions
+	o            InteractionOptions
+	api          *slack.Client
+	http         *http.Client // of api
+	connected    atomic.Bool
 }
 
-// Socket takes presses and commands over a connection that it opens itself, and
-// opens again whenever it breaks (Socket Mode).
-type Socket struct {
-	o         SocketOptions
-	api       *slack.Client
-	http      *http.Client // of api
-	connected atomic.Bool
-}
-
-// maxEnvelope bounds what is read of one message, in bytes.
-const maxEnvelope = 1 << 20
-
-// NewSocket returns a Socket that connects in Run.
-func NewSocket(o SocketOptions) (*Socket, error) {
-	if o.Handler == nil || o.Registerer == nil || o.Log == nil {
-		return nil, errors.New("a socket needs a reception, a log and metrics")
-	}
-	api, hc, err := newSocketAPI(o.AppToken, o.APIURL)
-	if err != nil {
+// newSocket returns a socket that connects in run, and registers a metric of its state.
+func newSocket(i *Interactions) (*socket, error) {
+	s := &socket{interactions: i, o: i.o}
+	var err error
+	if s.api, s.http, err = newSocketAPI(s.o.AppToken, s.o.APIURL); err != nil {
 		return nil, err
 	}
-	if o.MaxBackoff <= 0 {
-		o.MaxBackoff = 30 * time.Second
+	if s.o.MaxBackoff <= 0 {
+		s.o.MaxBackoff = 30 * time.Second
 	}
-	if o.PingTimeout <= 0 {
-		o.PingTimeout = 30 * time.Second
+	if s.o.PingTimeout <= 0 {
+		s.o.PingTimeout = 30 * time.Second
 	}
-	s := &Socket{o: o, api: api, http: hc}
-	return s, o.Registerer.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "headgate_slack_socket_connected", Help: "1 while the connection for buttons and commands (Socket Mode) stands.",
-	}, func() float64 {
-		if s.Connected() {
-			return 1
-		}
-		return 0
-	}))
+	return s, s.o.Registerer.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "headgate_slack_socket_connected", Help: "1 while the Socket Mode connection for buttons and commands is open.",
+	}, func() float64 { return oneIf(s.connected.Load()) }))
 }
 
 func newSocketAPI(token, apiURL string) (*slack.Client, *http.Client, error) {
-	if !strings.HasPrefix(token, "xapp-") || strings.ContainsAny(token, " \r\n\t") {
-		return nil, nil, errors.New("the app token must begin with xapp- (bot tokens, xoxb-, are for messages)")
+	if err := checkToken(token, "xapp-", "the app token must begin with xapp- (bot tokens, xoxb-, are for messages)"); err != nil {
+		return nil, nil, err
 	}
-	if apiURL == "" {
-		apiURL = slack.APIURL
+	u, err := parseAPIURL(apiURL)
+	if err != nil {
+		return nil, nil, err
 	}
-	if !strings.HasSuffix(apiURL, "/") {
-		return nil, nil, errors.New("the API's address must end in a slash")
-	}
-	hc := newClient(10*time.Second, nil)
-	return slack.New("", slack.OptionAppLevelToken(token), slack.OptionAPIURL(apiURL), slack.OptionHTTPClient(hc)), hc, nil
+	hc := newClient(0, nil)
+	return slack.New("", slack.OptionAppLevelToken(token), slack.OptionAPIURL(u.String()), slack.OptionHTTPClient(hc)), hc, nil
 }
 
-// Connected says whether the connection stands.
-func (s *Socket) Connected() bool { return s.connected.Load() }
-
-// Run connects, and connects again, until ctx ends. It never gives up: a token
-// that is refused now may be mended at Slack's end.
-func (s *Socket) Run(ctx context.Context) {
+// run connects, and connects again, until ctx ends. It never gives up: a token that is rejected now may be accepted later.
+func (s *socket) run(ctx context.Context) {
 	defer s.http.CloseIdleConnections()
-	pause := time.Second
+	delay := time.Second
 	for ctx.Err() == nil {
 		begin := time.Now()
 		s.runConnection(ctx)
 		if time.Since(begin) > time.Minute {
-			pause = time.Second
+			delay = time.Second
 		}
-		wait := time.NewTimer(pause/2 + rand.N(pause/2+1))
+		wait := time.NewTimer(delay/2 + rand.N(delay/2+1))
 		select {
 		case <-ctx.Done():
 		case <-wait.C:
 		}
 		wait.Stop()
-		pause = min(2*pause, s.o.MaxBackoff)
+		delay = min(2*delay, s.o.MaxBackoff)
 	}
 }
 
-// runConnection is one client's life: it ends when it gives up, or would wait for long.
-func (s *Socket) runConnection(ctx context.Context) {
+// runConnection runs one client until it gives up, or would wait longer than MaxBackoff.
+func (s *socket) runConnection(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	client := socketmode.New(s.api, socketmode.OptionReadLimit(maxEnvelope), socketmode.OptionPingInterval(s.o.PingTimeout),
@@ -119,72 +92,66 @@ func (s *Socket) runConnection(ctx context.Context) {
 			s.handleEvent(ctx, cancel, client, e)
 		case err := <-ended:
 			if s.connected.Swap(false) {
-				s.o.Log.Info("slack: the connection for buttons is closed")
+				s.o.Log.Info("slack socket closed")
 			}
 			if ctx.Err() == nil {
-				s.o.Log.Warn("slack: no connection for buttons; trying again", "error", redactedError(err, s.o.AppToken))
+				s.o.Log.Warn("slack socket failed, reconnecting", "error", redactedError(err, s.o.AppToken))
 			}
 			return
 		}
 	}
 }
 
-func (s *Socket) handleEvent(ctx context.Context, cancel func(), client *socketmode.Client, e socketmode.Event) {
+func (s *socket) handleEvent(ctx context.Context, cancel func(), client *socketmode.Client, e socketmode.Event) {
 	switch e.Type {
 	case socketmode.EventTypeConnecting:
 		if s.connected.Swap(false) {
-			s.o.Log.Info("slack: the connection for buttons is gone; connecting again")
+			s.o.Log.Info("slack socket lost, reconnecting")
 		}
 	case socketmode.EventTypeHello:
 		s.connected.Store(true)
-		s.o.Log.Info("slack: connected for buttons and commands")
+		s.o.Log.Info("slack socket connected")
 	case socketmode.EventTypeConnectionError:
 		if err, ok := e.Data.(*slack.ConnectionErrorEvent); ok {
-			s.o.Log.Warn("slack: no connection for buttons", "error", redactedError(err.ErrorObj, s.o.AppToken), "attempt", err.Attempt)
+			s.o.Log.Warn("slack socket failed", "error", redactedError(err.ErrorObj, s.o.AppToken), "attempt", err.Attempt)
 			if err.Backoff > s.o.MaxBackoff {
 				cancel()
 			}
 		}
-	case socketmode.EventTypeInteractive, socketmode.EventTypeSlashCommand:
-		s.handleEnvelope(ctx, client, e)
+	case socketmode.EventTypeInteractive:
+		s.handleEnvelope(ctx, client, e.Request, parseBlockActions)
+	case socketmode.EventTypeSlashCommand:
+		s.handleEnvelope(ctx, client, e.Request, parseSlashJSON)
 	case socketmode.EventTypeErrorBadMessage:
-		s.o.Handler.reject("senseless", "a message on the socket makes no sense", nil)
+		s.interactions.reject("invalid", "invalid message on the socket", nil)
 	}
 }
 
-// handleEnvelope takes a callback and answers for it at once. Without an answer Slack
-// tells the presser that it did not work.
-func (s *Socket) handleEnvelope(ctx context.Context, client *socketmode.Client, e socketmode.Event) {
-	if e.Request == nil {
+// handleEnvelope accepts a callback and acknowledges it at once. Without an acknowledgement Slack tells the user that it did
+// not work.
+func (s *socket) handleEnvelope(ctx context.Context, client *socketmode.Client, r *socketmode.Request, parse func([]byte) (callback, error)) {
+	if r == nil {
 		return
 	}
-	parse := parseBlockActions
-	if e.Type == socketmode.EventTypeSlashCommand {
-		parse = parseSlashJSON
-	}
-	c, err := parse(e.Request.Payload)
+	c, err := parse(r.Payload)
 	if err != nil {
-		s.o.Handler.reject("senseless", "a callback on the socket makes no sense: "+err.Error(), nil)
-		s.ack(ctx, client, e) // sent again it would make no more
-		return
+		// It is acknowledged, since a retry would be as invalid.
+		s.interactions.reject("invalid", "invalid callback on the socket: "+err.Error(), nil)
+	} else {
+		if c.dedupKey == "" {
+			c.dedupKey = "envelope " + r.EnvelopeID
+		}
+		if r.RetryAttempt > 0 {
+			c.retry = plainText(r.RetryReason, 100)
+		}
+		if err := s.interactions.enqueue(c); err != nil {
+			s.o.Log.Warn("slack callback on the socket not accepted", "error", err)
+			return
+		}
 	}
-	if c.dedupKey == "" {
-		c.dedupKey = "envelope " + e.Request.EnvelopeID
-	}
-	if e.Request.RetryAttempt > 0 {
-		c.retry = plainText(e.Request.RetryReason, 100)
-	}
-	if err := s.o.Handler.enqueue(c); err != nil {
-		s.o.Log.Warn("slack: what came over the socket is not taken", "error", err)
-		return
-	}
-	s.ack(ctx, client, e)
-}
-
-func (s *Socket) ack(ctx context.Context, client *socketmode.Client, e socketmode.Event) {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
-	if err := client.AckCtx(ctx, e.Request.EnvelopeID, nil); err != nil && ctx.Err() == nil {
-		s.o.Log.Warn("slack: a callback could not be answered", "error", redactedError(err, s.o.AppToken))
+	if err := client.AckCtx(ctx, r.EnvelopeID, nil); err != nil && ctx.Err() == nil {
+		s.o.Log.Warn("slack acknowledgement failed", "error", redactedError(err, s.o.AppToken))
 	}
 }

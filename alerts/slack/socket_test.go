@@ -1,8 +1,8 @@
 package slack
 
 import (
+	"errors"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -26,7 +26,7 @@ func TestTheSocketComesBack(t *testing.T) {
 			}
 			opened := l.slack.Count("apps.connections.open")
 			cut(l.slack)
-			l.waitFor("a new socket", func() bool { return l.slack.Count("apps.connections.open") > opened && s.Connected() })
+			l.waitFor("a new socket", func() bool { return l.slack.Count("apps.connections.open") > opened && s.connected.Load() })
 			if err := l.slack.AwaitSockets(t.Context(), 1); err != nil {
 				t.Fatal(err)
 			}
@@ -43,9 +43,9 @@ func TestTheSocketWaitsForSlack(t *testing.T) {
 	s := l.overSocket()
 	heal := l.slack.Inject(fakeslack.Fault{Method: "apps.connections.open", Kind: fakeslack.ServerError})
 	l.slack.DropSockets()
-	l.waitFor("it is seen", func() bool { return !s.Connected() && l.metric("headgate_slack_socket_connected") == 0 })
+	l.waitFor("it is seen", func() bool { return !s.connected.Load() && l.metric("headgate_slack_socket_connected") == 0 })
 	heal()
-	l.waitFor("it is back", s.Connected)
+	l.waitFor("it is back", s.connected.Load)
 	l.press(Ack, "U0ADA")
 	l.wantWhisper("U0ADA", 1)
 }
@@ -60,7 +60,7 @@ func TestTheSocketWaitsForItsToken(t *testing.T) {
 	l.slack.DropSockets()
 	l.waitFor("it is tried", func() bool { return l.slack.Count("apps.connections.open") >= refused })
 	heal()
-	l.waitFor("it is back", s.Connected)
+	l.waitFor("it is back", s.connected.Load)
 }
 
 // The socket breaks between a press and its answer: Slack tells the presser that
@@ -81,23 +81,34 @@ func TestTheSocketBreaksInAPress(t *testing.T) {
 	l.waitFor("it is done", func() bool { return len(l.executor.executed()) == 1 })
 }
 
-func TestSocketOptions(t *testing.T) {
+func TestInteractionOptions(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{})
-	good := SocketOptions{AppToken: appToken, APIURL: l.srv.URL + "/api/", Handler: l.handler, Log: l.logs, MaxBackoff: time.Second}
-	for name, edit := range map[string]func(*SocketOptions){
-		"a bot token":      func(o *SocketOptions) { o.AppToken = token },
-		"no token":         func(o *SocketOptions) { o.AppToken = "" },
-		"a token in two":   func(o *SocketOptions) { o.AppToken = "xapp-1 2" },
-		"an address alone": func(o *SocketOptions) { o.APIURL = l.srv.URL },
-		"no reception":     func(o *SocketOptions) { o.Handler = nil },
+	good := InteractionOptions{
+		Bot: l.bot, Log: l.logs, AppToken: appToken, APIURL: l.srv.URL + "/api/", Listen: "127.0.0.1:0", SigningSecret: signing,
+	}
+	for name, tt := range map[string]struct {
+		setting string // empty: none is to blame
+		edit    func(*InteractionOptions)
+	}{
+		"a bot token":       {"app_token", func(o *InteractionOptions) { o.AppToken = token }},
+		"a token in two":    {"app_token", func(o *InteractionOptions) { o.AppToken = "xapp-1 2" }},
+		"an address alone":  {"app_token", func(o *InteractionOptions) { o.APIURL = l.srv.URL }},
+		"no signing secret": {"signing_secret", func(o *InteractionOptions) { o.SigningSecret = "" }},
+		"no user":           {"allow", func(o *InteractionOptions) { o.Allow = AllowList{Ack: {"ada"}} }},
+		"no bot":            {"", func(o *InteractionOptions) { o.Bot = nil }},
 	} {
 		o := good
 		o.Registerer = prometheus.NewRegistry()
-		edit(&o)
-		if _, err := NewSocket(o); err == nil {
-			t.Errorf("%s: taken", name)
-		} else {
-			wantNoSecret(t, name, err.Error())
+		tt.edit(&o)
+		_, err := NewInteractions(o)
+		if err == nil {
+			t.Errorf("%s: accepted", name)
+			continue
+		}
+		wantNoSecret(t, name, err.Error())
+		setting := &SettingError{}
+		if errors.As(err, &setting); setting.Setting != tt.setting {
+			t.Errorf("%s: the setting %q is to blame, want %q", name, setting.Setting, tt.setting)
 		}
 	}
 	for token, want := range map[string]string{

@@ -4,187 +4,123 @@ import (
 	"fmt"
 	"math"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"headgate/alerts"
+	"headgate/internal/format"
 )
 
-// ellipsis ends what was cut.
-const ellipsis = "…"
+// entities are the three characters that Slack's markup needs escaped, and no others.
+var (
+	entities = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+	unescape = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
+)
 
-// escapeTruncate escapes a value from outside, once, and cuts it so that what comes out has
-// at most n characters. Slack's markup knows three characters that have to be
-// escaped, and no others.
-func escapeTruncate(s string, n int) (out string, cut bool) {
+// clean makes a value from outside fit for one line: valid UTF-8 without control characters, some of which reorder text.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
+			return -1
+		default:
+			return r
+		}
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
+
+// plainText truncates a value for places where Slack interprets no markup.
+func plainText(s string, n int) string { return format.Truncate(clean(s), n) }
+
+// escapeTruncate escapes a value once and truncates the result to n characters, never within an entity.
+func escapeTruncate(s string, n int) (out string, truncated bool) {
 	var b strings.Builder
-	room := n - utf8.RuneCountInString(ellipsis)
-	used, last := 0, 0 // last: length at which the mark would still fit
-	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
-		piece := escapeRune(r)
-		used += utf8.RuneCountInString(piece)
-		if used > n {
-			return b.String()[:last] + ellipsis, true
+	used, fits := 0, 0 // characters written; bytes after which an ellipsis still fits
+	for _, r := range clean(s) {
+		piece := entities.Replace(string(r))
+		if used += utf8.RuneCountInString(piece); used > n {
+			return b.String()[:fits] + format.Ellipsis, true
 		}
 		b.WriteString(piece)
-		if used <= room {
-			last = b.Len()
+		if used < n {
+			fits = b.Len()
 		}
 	}
 	return b.String(), false
 }
 
-func escapeRune(r rune) string {
-	switch {
-	case r == '&':
-		return "&amp;"
-	case r == '<':
-		return "&lt;"
-	case r == '>':
-		return "&gt;"
-	case r == '\n' || r == '\t':
-		return " "
-	case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
-		return ""
-	default:
-		return string(r)
-	}
-}
-
-// escape is clip for names and other short values.
+// escape is escapeTruncate for names and other short values.
 func escape(s string) string {
 	out, _ := escapeTruncate(s, 200)
 	return out
 }
 
-// inlineCode returns text as code, as far as its backticks allow.
-func inlineCode(s string) string {
-	return "`" + strings.ReplaceAll(escape(s), "`", "'") + "`"
-}
-
-// plain cuts text for where Slack knows no markup and shows all as it is.
-func plainText(s string, n int) string {
-	clean := strings.Map(func(r rune) rune {
-		if p := escapeRune(r); utf8.RuneCountInString(p) == 0 {
-			return -1
-		} else if p == " " {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-	if utf8.RuneCountInString(clean) <= n {
-		return clean
+// truncateMarkup truncates text that was assembled from bounded parts, as a last guard. It splits no entity and no link.
+func truncateMarkup(s string, n int) string {
+	rs := []rune(s)
+	if len(rs) <= n {
+		return s
 	}
-	return string([]rune(clean)[:n-1]) + ellipsis
+	s = string(rs[:n-1])
+	for _, pair := range []string{"<>", "&;"} {
+		if i := strings.LastIndexByte(s, pair[0]); i > strings.LastIndexByte(s, pair[1]) {
+			s = s[:i]
+		}
+	}
+	return s + format.Ellipsis
 }
 
-// formatValue writes a value with its unit, as people say it.
+// inlineCode returns text as code. Backticks would end it and are replaced.
+func inlineCode(s string) string { return "`" + strings.ReplaceAll(escape(s), "`", "'") + "`" }
+
+// formatValue writes a value with its unit. Seconds stay seconds up to ten minutes, so that a value and its limit have one
+// unit and can be compared at a glance.
 func formatValue(v float64, unit string) string {
-	switch unit {
-	case "":
-		return formatNumber(v)
-	case "ratio":
-		return formatNumber(v*100) + " %"
-	case "s", "seconds":
-		if math.Abs(v) >= 600 {
-			return formatNumber(v/60) + " min"
-		}
-		return formatNumber(v) + " s"
-	case "x", "×":
-		return formatNumber(v) + "×"
-	default:
-		short, _ := escapeTruncate(unit, 30)
-		return formatNumber(v) + " " + short
+	if unit != "s" && unit != "seconds" {
+		return escape(format.Text.Value(v, unit))
 	}
-}
-
-// formatNumber writes three digits, or all before the point.
-func formatNumber(v float64) string {
-	switch a := math.Abs(v); {
-	case math.IsNaN(v) || math.IsInf(v, 0):
-		return "?"
-	case a >= 1e15:
-		return strconv.FormatFloat(v, 'g', 3, 64)
-	case a >= 100 || v == math.Trunc(v):
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	case a >= 10:
-		return trimZeros(strconv.FormatFloat(v, 'f', 1, 64))
-	case a >= 0.01:
-		return trimZeros(strconv.FormatFloat(v, 'f', 2, 64))
-	default:
-		return strconv.FormatFloat(v, 'g', 2, 64)
+	if math.Abs(v) >= 600 {
+		return format.Number(v/60) + " min"
 	}
+	return format.Number(v) + " s"
 }
 
-func trimZeros(s string) string {
-	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
-}
-
-// localTime writes a time as the reader's own clock has it, with UTC beside it.
+// localTime writes a time in the reader's own time zone, with UTC beside it.
 func localTime(t time.Time) string {
 	if t.IsZero() {
-		return "?"
+		return format.Unknown
 	}
-	t = t.UTC()
-	return fmt.Sprintf("<!date^%d^{date_short_pretty} {time_secs}|%s> (%s UTC)",
-		t.Unix(), t.Format("2006-01-02 15:04:05 UTC"), t.Format("15:04:05"))
+	return fmt.Sprintf("<!date^%d^{date_short_pretty} {time_secs}|%s> (%s UTC)", t.Unix(), format.Time(t), t.UTC().Format("15:04:05"))
 }
 
-// utcTime is when for a line that is read alone.
-func utcTime(t time.Time) string {
-	if t.IsZero() {
-		return "?"
-	}
-	return t.UTC().Format("2006-01-02 15:04:05 UTC")
-}
-
-// formatDuration writes a length of time.
-func formatDuration(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "0 s"
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%d s", d/time.Second)
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%d min", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
-	default:
-		return fmt.Sprintf("%d days", d/(24*time.Hour))
-	}
-}
-
-// Mention calls people, in Slack's markup. The zero Mention calls nobody.
+// Mention notifies people, in Slack's markup. The zero Mention notifies nobody.
 type Mention struct{ markup string }
 
 var mentionPattern = regexp.MustCompile(`^<(!here|!channel|!everyone|!subteam\^S[A-Z0-9]{2,20}|@[UW][A-Z0-9]{2,20})>$`)
 
-// ParseMention reads the setting of a mention: one or more of <!here>,
-// <!channel>, <!subteam^S…>, <@U…>, apart by spaces. Empty is nobody. A plain
-// "@here", which Slack shows and takes for nothing, is refused with a hint.
+// ParseMention reads the setting of a mention: one or more of <!here>, <!channel>, <!subteam^S…>, <@U…>, separated by
+// spaces. An empty setting notifies nobody. A plain "@here", which Slack shows as text and ignores, is rejected with a hint.
 func ParseMention(s string) (Mention, error) {
 	words := strings.Fields(s)
 	if len(words) > 10 {
 		return Mention{}, fmt.Errorf("%d mentions, at most 10", len(words))
 	}
 	for _, w := range words {
-		if mentionPattern.MatchString(w) {
-			continue
+		if !mentionPattern.MatchString(w) {
+			return Mention{}, fmt.Errorf("%.40q is not a mention%s", w, mentionHint(w))
 		}
-		return Mention{}, fmt.Errorf("%.40q is no mention%s", w, mentionHint(w))
 	}
 	return Mention{markup: strings.Join(words, " ")}, nil
 }
 
 func mentionHint(w string) string {
-	switch strings.TrimPrefix(w, "@") {
-	case "here", "channel", "everyone":
-		return fmt.Sprintf(": Slack takes plain text for nothing, write <!%s>", strings.TrimPrefix(w, "@"))
-	}
-	switch {
+	switch name := strings.TrimPrefix(w, "@"); {
+	case name == "here", name == "channel", name == "everyone":
+		return fmt.Sprintf(": Slack ignores plain text, write <!%s>", name)
 	case strings.HasPrefix(w, "S"):
 		return fmt.Sprintf(": for a user group write <!subteam^%.20s>", w)
 	case strings.HasPrefix(w, "U"), strings.HasPrefix(w, "W"):
@@ -193,33 +129,56 @@ func mentionHint(w string) string {
 	return ": write <!here>, <!subteam^S…> with the ID of a user group, or <@U…> with that of a person"
 }
 
-// PlainTextRenderer puts deliveries into the words that Slack shows, as plain text, for
-// those who read of them elsewhere.
-type PlainTextRenderer struct{ renderer renderer }
+const actorPrefix = "slack:"
 
-// NewPlainTextRenderer returns a PlainTextRenderer whose links lead to an external URL, or that gives
-// commands instead if it is empty.
-func NewPlainTextRenderer(links string) (PlainTextRenderer, error) {
-	words, err := newRenderer(links, Mention{})
-	return PlainTextRenderer{words}, err
+var userIDPattern = regexp.MustCompile(`^[UW][A-Z0-9]{2,20}$`)
+
+// Actor returns the name of a Slack user in incidents and the audit log.
+func Actor(user string) string { return actorPrefix + user }
+
+// displayActor shows a name. Slack users are shown as Slack shows people.
+func displayActor(by string) string {
+	if id, ok := strings.CutPrefix(by, actorPrefix); ok && userIDPattern.MatchString(id) {
+		return "<@" + id + ">"
+	}
+	return escape(by)
 }
 
-// Render returns what a delivery says, in some lines, with at most n characters.
+// inlineCommand is a command to be copied into a shell.
+func inlineCommand(verb, arg string) string { return inlineCode(shellCommand(verb, arg)) }
+
+var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_.:/@-]+$`)
+
+// shellCommand is a command without markup. An argument that a shell could take for more than a word is quoted.
+func shellCommand(verb, arg string) string {
+	if !shellSafe.MatchString(arg) {
+		arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+	}
+	return "headgate " + verb + " " + arg
+}
+
+// PlainTextRenderer renders deliveries as plain text, with the content that Slack shows.
+type PlainTextRenderer struct{ renderer renderer }
+
+// NewPlainTextRenderer returns a PlainTextRenderer. Links start with the external URL; if that is empty, messages hold
+// commands instead.
+func NewPlainTextRenderer(externalURL string) (PlainTextRenderer, error) {
+	r, err := newRenderer(externalURL, Mention{})
+	return PlainTextRenderer{r}, err
+}
+
+// Render returns the text of a delivery, of one line or several, with at most n characters.
 func (w PlainTextRenderer) Render(d alerts.Delivery, n int) string {
-	l := w.renderer.parts(d, d.Kind == alerts.Post)
-	parts := append([]string{l.header, l.body}, l.banners...)
-	for _, f := range l.fields {
+	p := w.renderer.parts(d, d.Kind == alerts.Post)
+	parts := append([]string{p.header, p.body}, p.banners...)
+	for _, f := range p.fields {
 		parts = append(parts, strings.Replace(f, "*\n", "*: ", 1))
 	}
 	var out []string
-	for line := range strings.SplitSeq(strings.Join(nonEmpty(append(parts, l.footer)), "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.Join(nonEmpty(append(parts, p.footer)), "\n"), "\n") {
 		out = append(out, plainText(stripMarkup(line), n))
 	}
-	text := []rune(strings.Join(out, "\n"))
-	if len(text) <= n {
-		return string(text)
-	}
-	return string(text[:max(n-1, 0)]) + ellipsis
+	return format.Truncate(strings.Join(out, "\n"), n)
 }
 
 var (
@@ -228,11 +187,11 @@ var (
 	boldPattern = regexp.MustCompile(`(^|\s)\*([^*]+)\*`)
 )
 
-// stripMarkup takes Slack's markup off a text of ours. Values from outside are in it
-// escaped, so that nothing of theirs is taken for markup.
+// stripMarkup removes Slack's markup from a text of ours. Values from outside are escaped in it, so nothing of theirs is
+// taken for markup.
 func stripMarkup(s string) string {
 	s = datePattern.ReplaceAllString(s, "$1")
 	s = linkPattern.ReplaceAllString(s, "$2 ($1)")
 	s = boldPattern.ReplaceAllString(s, "$1$2")
-	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&", "`", "").Replace(s)
+	return strings.ReplaceAll(unescape.Replace(s), "`", "")
 }

@@ -10,34 +10,28 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// VerifySocket tries whether a connection for buttons and commands would be let in.
-// It opens none. No detail holds the token.
-func VerifySocket(ctx context.Context, appToken, apiURL string) Check {
-	c := Check{Name: "buttons: socket"}
-	c.OK, c.Detail = openSocketURL(ctx, appToken, apiURL)
-	if !c.OK {
-		c.Hint = "make an app-level token with the scope connections:write on the app's page Basic Information, and enable Socket Mode"
-	}
-	return c
-}
-
-// Check is one thing that was tried.
+// Check is one thing that was tested.
 type Check struct {
-	Name   string `json:"name"` // what was tried
+	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
-	Detail string `json:"detail"` // what was found
-	Hint   string `json:"hint"`   // what to do if it failed, or empty
+	Detail string `json:"detail"` // what was found; holds no token
+	Hint   string `json:"hint"`   // how to fix it if it failed
 }
 
-// Verify tries what delivering needs: the token, its scopes, and in each channel
-// membership, a post, an edit, a look-up and a deletion. It goes on where it can,
-// and leaves nothing behind if all works. No detail holds the token.
+const inviteHint = "write /invite @headgate in the channel, and check that it is not archived"
+
+// Verify tests what delivery needs: the token, its scopes, and in each channel membership, a post, an edit, a look-up and a
+// deletion. It continues after failures where it can, and leaves nothing behind if everything works.
 func (b *Bot) Verify(ctx context.Context) []Check {
-	token, scopes, ok := b.verifyToken(ctx)
-	checks := append([]Check{token}, scopes...)
-	if !ok {
-		return checks
+	a, err := b.api.AuthTestContext(ctx)
+	if err != nil || a.UserID == "" {
+		return []Check{{
+			Name: "token", Detail: b.failureReason(err),
+			Hint: "copy the Bot User OAuth Token (xoxb-…) from the app's page OAuth & Permissions",
+		}}
 	}
+	checks := []Check{{Name: "token", OK: true, Detail: fmt.Sprintf("%s in %s", truncateReason(a.User), truncateReason(a.Team))}}
+	checks = append(checks, b.checkScopes(strings.Join(a.Header.Values("X-Oauth-Scopes"), ","))...)
 	seen := make(map[string]bool)
 	for _, to := range slices.Sorted(maps.Keys(b.channels)) {
 		if id := b.channels[to]; !seen[id] {
@@ -48,43 +42,7 @@ func (b *Bot) Verify(ctx context.Context) []Check {
 	return checks
 }
 
-func (b *Bot) verifyToken(ctx context.Context) (Check, []Check, bool) {
-	c := Check{Name: "token"}
-	a, err := b.api.AuthTestContext(ctx)
-	if err != nil || a.UserID == "" {
-		c.Detail = b.failureReason(err)
-		c.Hint = "copy the Bot User OAuth Token (xoxb-…) from the app's page OAuth & Permissions"
-		return c, nil, false
-	}
-	c.OK, c.Detail = true, fmt.Sprintf("%s in %s", truncateReason(a.User), truncateReason(a.Team))
-	return c, b.checkScopes(strings.Join(a.Header.Values("X-Oauth-Scopes"), ",")), true
-}
-
-func openSocketURL(ctx context.Context, appToken, apiURL string) (ok bool, found string) {
-	api, hc, err := newSocketAPI(appToken, apiURL)
-	if err != nil {
-		return false, err.Error()
-	}
-	defer hc.CloseIdleConnections()
-	_, where, err := api.StartSocketModeContext(ctx)
-	switch {
-	case err != nil:
-		return false, classifyError(err, true, appToken).Reason
-	case where == "":
-		return false, "the answer is none"
-	default:
-		return true, "Slack lets the app connect"
-	}
-}
-
-// scopeNeed is a scope, or one that does as well, and what it is for.
-type scopeNeed struct {
-	anyOf   []string
-	purpose string
-}
-
-// checkScopes compares what the token may with what is needed. Without the header
-// nothing can be said.
+// checkScopes compares the token's scopes with those that are needed. Without the header they are not known.
 func (b *Bot) checkScopes(header string) []Check {
 	if header == "" {
 		return nil
@@ -93,18 +51,22 @@ func (b *Bot) checkScopes(header string) []Check {
 	for s := range strings.SplitSeq(header, ",") {
 		has = append(has, strings.TrimSpace(s))
 	}
-	needs := []scopeNeed{
+	needs := []struct {
+		anyOf   []string
+		purpose string
+	}{
 		{[]string{"chat:write"}, "to post"},
 		{[]string{"channels:history", "groups:history"}, "to find out whether a message has arrived"},
 		{[]string{"channels:read", "groups:read"}, "to look at the channel"},
+		{[]string{"commands"}, "to receive /headgate commands"},
 	}
-	if b.renderer.withButtons {
-		needs = append(needs, scopeNeed{[]string{"commands"}, "to be told of /headgate"})
+	if !b.renderer.withButtons {
+		needs = needs[:len(needs)-1]
 	}
 	var out []Check
 	for _, n := range needs {
-		c := Check{Name: "scope " + n.anyOf[0], OK: slices.ContainsFunc(n.anyOf, func(s string) bool { return slices.Contains(has, s) })}
-		c.Detail = n.purpose
+		c := Check{Name: "scope " + n.anyOf[0], Detail: n.purpose}
+		c.OK = slices.ContainsFunc(n.anyOf, func(s string) bool { return slices.Contains(has, s) })
 		if !c.OK {
 			c.Hint = fmt.Sprintf("add %s under OAuth & Permissions and reinstall the app", strings.Join(n.anyOf, " or "))
 		}
@@ -113,69 +75,106 @@ func (b *Bot) checkScopes(header string) []Check {
 	return out
 }
 
-func (b *Bot) verifyChannel(ctx context.Context, name, id string) []Check {
-	checks := []Check{b.verifyMember(ctx, name, id)}
-	post := Check{Name: name + ": post"}
-	text := "headgate: a test message. It removes itself."
-	_, ts, err := b.api.PostMessageContext(ctx, id, slack.MsgOptionText(text, false), slack.MsgOptionMetadata(probeMetadata))
-	if err != nil || ts == "" {
-		post.Detail, post.Hint = b.failureReason(err), inviteHint
-		return append(checks, post)
-	}
-	post.OK, post.Detail = true, id
-	checks = append(checks, post)
-	_, edited, _, err := b.api.UpdateMessageContext(ctx, id, ts, slack.MsgOptionText(text+" (edited)", false))
-	checks = append(checks, b.newCheck(name+": edit", err, edited != ""))
-	checks = append(checks, b.verifyLookup(ctx, name, id, ts))
-	_, gone, err := b.api.DeleteMessageContext(ctx, id, ts)
-	return append(checks, b.newCheck(name+": delete", err, gone != ""))
-}
-
 var probeMetadata = slack.SlackMetadata{EventType: eventType, EventPayload: map[string]any{"kind": "test"}}
 
-const inviteHint = "write /invite @headgate in the channel, and check that it is not archived"
-
-func (b *Bot) verifyMember(ctx context.Context, name, id string) Check {
-	c := Check{Name: name + ": channel"}
-	ch, err := b.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: id})
-	switch {
-	case err != nil:
-		c.Detail, c.Hint = b.failureReason(err), inviteHint
-	case ch.ID == "":
-		c.Detail = b.failureReason(nil)
-	case ch.IsArchived:
-		c.Detail, c.Hint = "#"+truncateReason(ch.Name)+" is archived", "choose another channel, or unarchive it"
-	case !ch.IsMember:
-		c.Detail, c.Hint = "the bot is not in #"+truncateReason(ch.Name), inviteHint
-	default:
-		c.OK, c.Detail = true, "#"+truncateReason(ch.Name)
+func (b *Bot) verifyChannel(ctx context.Context, name, id string) []Check {
+	const text = "headgate: a test message. It removes itself."
+	checks := []Check{b.verifyMember(ctx, name, id)}
+	_, ts, err := b.api.PostMessageContext(ctx, id, slack.MsgOptionText(text, false), slack.MsgOptionMetadata(probeMetadata))
+	post := b.newCheck(name+": post", err, ts != "", inviteHint)
+	if !post.OK {
+		return append(checks, post)
 	}
-	return c
-}
-
-func (b *Bot) verifyLookup(ctx context.Context, name, id, ts string) Check {
+	post.Detail = id
+	_, edited, _, editErr := b.api.UpdateMessageContext(ctx, id, ts, slack.MsgOptionText(text+" (edited)", false))
 	h, err := b.api.GetConversationHistoryContext(ctx, &slack.GetConversationHistoryParameters{
 		ChannelID: id, Oldest: ts, Latest: ts, Inclusive: true, Limit: 1, IncludeAllMetadata: true,
 	})
 	found := err == nil && slices.ContainsFunc(h.Messages, func(m slack.Message) bool { return m.Timestamp == ts })
-	c := b.newCheck(name+": look up", err, found)
+	_, gone, deleteErr := b.api.DeleteMessageContext(ctx, id, ts)
+	return append(checks, post,
+		b.newCheck(name+": edit", editErr, edited != "", ""),
+		b.newCheck(name+": look up", err, found, "without it, a message whose outcome is not known is sent twice; "+
+			"the scope channels:history (groups:history) allows it"),
+		b.newCheck(name+": delete", deleteErr, gone != "", ""))
+}
+
+func (b *Bot) verifyMember(ctx context.Context, name, id string) Check {
+	ch, err := b.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: id})
+	c := b.newCheck(name+": channel", err, err == nil && ch.ID != "", inviteHint)
 	if !c.OK {
-		c.Hint = "without it, a message whose outcome is not known is sent twice; the scope channels:history (groups:history) allows it"
+		return c
+	}
+	switch channel := "#" + truncateReason(ch.Name); {
+	case ch.IsArchived:
+		c.OK, c.Detail, c.Hint = false, channel+" is archived", "choose another channel, or unarchive it"
+	case !ch.IsMember:
+		c.OK, c.Detail, c.Hint = false, "the bot is not in "+channel, inviteHint
+	default:
+		c.Detail = channel
 	}
 	return c
 }
 
-func (b *Bot) newCheck(name string, err error, ok bool) Check {
-	c := Check{Name: name, OK: err == nil && ok}
-	if !c.OK {
-		c.Detail = b.failureReason(err)
+// newCheck returns the check of a call. OK says whether its response has the expected content.
+func (b *Bot) newCheck(name string, err error, ok bool, hint string) Check {
+	if err == nil && ok {
+		return Check{Name: name, OK: true}
 	}
-	return c
+	return Check{Name: name, Detail: b.failureReason(err), Hint: hint}
 }
 
 func (b *Bot) failureReason(err error) string {
 	if err == nil {
-		return "the answer is none"
+		return errEmptyResponse.Error()
 	}
 	return classifyError(err, true, b.token).Reason
+}
+
+// Verify tests whether interactions can be received, and says who may do what. It opens no connection.
+func (o InteractionOptions) Verify(ctx context.Context) []Check {
+	var checks []Check
+	if o.AppToken != "" {
+		checks = append(checks, verifySocket(ctx, o.AppToken, o.APIURL))
+	}
+	if o.Listen != "" {
+		checks = append(checks, Check{
+			Name: "buttons: requests", OK: true,
+			Detail: "accepted at " + o.Listen + "; press a button to test whether Slack can reach it",
+		})
+	}
+	for _, list := range []struct {
+		name   string
+		action Action
+	}{{"roll back", Rollback}, {"restore", Restore}, {"run drills", Drill}, {"acknowledge", Ack}, {"silence", Silence}} {
+		detail := "nobody: the list is empty"
+		if n := len(o.Allow[list.action]); n > 0 {
+			detail = fmt.Sprintf("%d of slack.allow", n)
+		}
+		checks = append(checks, Check{Name: "may " + list.name, OK: true, Detail: detail})
+	}
+	return checks
+}
+
+// verifySocket tests whether Slack would accept a Socket Mode connection.
+func verifySocket(ctx context.Context, appToken, apiURL string) Check {
+	c := Check{
+		Name: "buttons: socket",
+		Hint: "make an app-level token with the scope connections:write on the app's page Basic Information, and enable Socket Mode",
+	}
+	api, hc, err := newSocketAPI(appToken, apiURL)
+	if err != nil {
+		c.Detail = err.Error()
+		return c
+	}
+	defer hc.CloseIdleConnections()
+	switch _, where, err := api.StartSocketModeContext(ctx); {
+	case err != nil:
+		c.Detail = classifyError(err, true, appToken).Reason
+	case where == "":
+		c.Detail = errEmptyResponse.Error()
+	default:
+		c = Check{Name: c.Name, OK: true, Detail: "Slack accepts connections of the app"}
+	}
+	return c
 }

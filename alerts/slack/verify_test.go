@@ -99,7 +99,7 @@ func TestVerifyButtons(t *testing.T) {
 			if got := results(t, w.bot.Verify(t.Context())); !strings.Contains(got, ", "+tt.scopes+", ") {
 				t.Errorf("%s, want %s", got, tt.scopes)
 			}
-			c := VerifySocket(t.Context(), tt.token, w.srv.URL+"/api/")
+			c := verifySocket(t.Context(), tt.token, w.srv.URL+"/api/")
 			if got := results(t, []Check{c}); got != tt.want || !c.OK && c.Hint == "" {
 				t.Errorf("%+v, want %s", c, tt.want)
 			}

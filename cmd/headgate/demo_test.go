@@ -97,7 +97,7 @@ func TestDemoWithSlack(t *testing.T) {
 		if err := json.Unmarshal(out.Bytes(), &summary); err != nil || summary.Speed != speed || summary.Duration != 600 || summary.Slack["messages"] != 0.0 {
 			t.Errorf("%v: %+v, %v", args, summary, err)
 		}
-		if !strings.Contains(messages.String(), "open it in a browser") {
+		if !strings.Contains(messages.String(), "open this page in a browser") {
 			t.Errorf("%v: no channel in the introduction:\n%s", args, messages.String())
 		}
 	}

@@ -65,7 +65,7 @@ func modeCommand(env cli.Env, m *cli.ModeChange, cmd *cobra.Command) *cobra.Comm
 }
 
 func newPause(env cli.Env) *cobra.Command {
-	p := &cli.Pause{Action: control.ActPause}
+	p := &cli.Pause{Action: control.ActionPause}
 	cmd := &cobra.Command{
 		Use:   "pause",
 		Short: "Pause dispatch for maintenance",
@@ -80,7 +80,7 @@ pause survives restarts.`,
 }
 
 func newResume(env cli.Env) *cobra.Command {
-	return pauseCommand(env, &cli.Pause{Action: control.ActResume}, &cobra.Command{
+	return pauseCommand(env, &cli.Pause{Action: control.ActionResume}, &cobra.Command{
 		Use:     "resume",
 		Short:   "End a pause",
 		Long:    `End the pause of all pools, or of one: dispatch resumes with the tasks that were queued first.`,

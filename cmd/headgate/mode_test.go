@@ -369,9 +369,9 @@ func TestRemoteUnreachable(t *testing.T) {
 		t.Error("a request was left")
 		return app.QueuedRequest{}, nil
 	}
-	g.env.ReadAudit = func(context.Context, string, api.AuditQuery) (api.AuditRecords, error) {
+	g.env.ReadAudit = func(context.Context, string, control.AuditQuery) (control.AuditPage, error) {
 		t.Error("the database was read")
-		return api.AuditRecords{}, nil
+		return control.AuditPage{}, nil
 	}
 	g.vars["HEADGATE_ADMIN"] = "https://gate.invalid:8485"
 	g.runBare("rollback").want(t, cli.ExitUnreachable, "", "there is no token for https://gate.invalid:8485", "headgate rollback --data-dir DIR")
@@ -403,8 +403,8 @@ func TestNotSeenDone(t *testing.T) {
 		}
 		return app.QueuedRequest{Number: 7, Running: true, Owner: "process 1 \x1b[2J"}, nil
 	}
-	g.env.ReadAudit = func(context.Context, string, api.AuditQuery) (api.AuditRecords, error) {
-		return api.AuditRecords{Changes: []control.ModeChange{{RequestNumber: 6, Pool: "a"}}}, nil
+	g.env.ReadAudit = func(context.Context, string, control.AuditQuery) (control.AuditPage, error) {
+		return control.NewAuditPage([]control.ModeChange{{RequestNumber: 6, Pool: "a"}}, nil, ""), nil
 	}
 	r := g.run("rollback")
 	r.want(t, cli.ExitFailed, "", "request 7 was not seen applied within 2s", "headgate status --data-dir", "what remains:")
@@ -428,14 +428,14 @@ func TestRestoreMaybeApplied(t *testing.T) {
 				return app.QueuedRequest{}, errors.New("no")
 			}
 			earlier := time.Now().Add(-2 * time.Millisecond)
-			g.env.ReadAudit = func(context.Context, string, api.AuditQuery) (api.AuditRecords, error) {
+			g.env.ReadAudit = func(context.Context, string, control.AuditQuery) (control.AuditPage, error) {
 				change := control.ModeChange{Pool: "a", Action: control.Restore, From: admission.PassThrough, To: admission.Observe, Actor: "ana@host", At: time.Now(), Running: 1}
 				if !done {
 					change.At = earlier // one of a moment ago
 				}
 				other := change
 				other.Actor, other.At = "bob@host", time.Now()
-				return api.AuditRecords{Changes: []control.ModeChange{other, change}}, nil
+				return control.NewAuditPage([]control.ModeChange{other, change}, nil, ""), nil
 			}
 			r := g.run("restore")
 			if done {
@@ -463,11 +463,11 @@ func TestPauseAndResume(t *testing.T) {
 	g := newTestEnv(t)
 	s := g.serve()
 	left := func(pool string) time.Duration { return time.Until(s.gate(pool).Snapshot(time.Now()).PausedUntil) }
-	if r := g.run("pause", "--pool", "a", "--dry-run"); !strings.Contains(r.out, "would hand out no permit") || left("a") > 0 {
+	if r := g.run("pause", "--pool", "a", "--dry-run"); !strings.Contains(r.out, "would grant no permits") || left("a") > 0 {
 		t.Errorf("a dry run: %s, paused for %s", r.out, left("a"))
 	}
 	r := g.run("pause", "--pool", "a", "--for", "1h", "--reason", "new model")
-	if r.code != 0 || !strings.Contains(r.out, "Pool a hands out no permit until ") || !strings.Contains(r.out, "undo: headgate resume --pool a") {
+	if r.code != 0 || !strings.Contains(r.out, "Pool a grants no permits until ") || !strings.Contains(r.out, "undo: headgate resume --pool a") {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	if left("a") < 59*time.Minute || left("b") > 0 {
@@ -477,7 +477,7 @@ func TestPauseAndResume(t *testing.T) {
 		t.Errorf("status\n%s", out)
 	}
 	var status api.Status
-	if err := json.Unmarshal([]byte(g.run("status", "--json").out), &status); err != nil || status.Pools[0].Paused == nil || status.Pools[0].Paused.By != "ana@host" ||
+	if err := json.Unmarshal([]byte(g.run("status", "--json").out), &status); err != nil || status.Pools[0].Paused == nil || status.Pools[0].Paused.Actor != "ana@host" ||
 		status.Pools[1].Paused != nil || status.Pools[0].AutoRollback.State != "armed" {
 		t.Errorf("status %+v, %v", status, err)
 	}

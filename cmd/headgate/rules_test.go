@@ -64,7 +64,7 @@ func TestRulesCheck(t *testing.T) {
 		fields(lines[1]) != "waiting a 10 tasks for 30s - 5 tasks for 30s queue_depth -" || !strings.HasPrefix(fields(lines[2]), "waiting b ") {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
-	g.runBare("rules", "check", path("bad.yaml"), "--config", path("headgate.yaml")).want(t, cli.ExitUsage, "", path("bad.yaml")+":4:5: ", path("bad.yaml")+":5:16: rules[0].warn.at")
+	g.runBare("rules", "check", path("bad.yaml"), "--config", path("headgate.yaml")).want(t, cli.ExitUsage, "", path("bad.yaml")+":4:5: ", path("bad.yaml")+":5:12: rules[0].warn.at")
 	g.runBare("rules", "check", path("none.yaml"), "--config", path("headgate.yaml")).want(t, cli.ExitUsage, "", "none.yaml")
 	g.runBare("rules", "check", "", "--config", path("headgate.yaml")).want(t, cli.ExitUsage, "", "must not be empty")
 	g.runBare("rules", "check", "a", "b").want(t, cli.ExitUsage, "", "--help")

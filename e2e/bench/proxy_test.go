@@ -18,6 +18,14 @@ type effort struct {
 	streaming int           // open streams
 }
 
+// benchmarkEffort is the effort of benchmarks: with -short they only show that they work.
+func benchmarkEffort() effort {
+	if testing.Short() {
+		return short
+	}
+	return full
+}
+
 var (
 	full  = effort{rounds: 15, load: 700 * time.Millisecond, open: time.Second, waiting: 2000, streaming: 1000}
 	short = effort{rounds: 1, load: 100 * time.Millisecond, open: 200 * time.Millisecond, waiting: 20, streaming: 20}
@@ -61,15 +69,15 @@ func TestProxyBenchmarksRun(t *testing.T) {
 // outstanding, and then the latency that a proxy adds at half of what the
 // slowest one can do.
 func BenchmarkProxy(b *testing.B) {
-	sides := startSides(b)
+	sides, e := startSides(b), benchmarkEffort()
 	for b.Loop() {
 		var rate float64
 		for _, s := range slices.Backward(shapes) {
-			got := throughput(b, sides, s, full)
+			got := throughput(b, sides, s, e)
 			got.report(b, sides, s)
 			rate = got.slowest() / 2 // that of the first shape remains
 		}
-		report(b, rate, sides, latency(b, sides, rate, full))
+		report(b, rate, sides, latency(b, sides, rate, e))
 	}
 	b.ReportMetric(0, "ns/op")
 }

@@ -23,7 +23,7 @@ func (h memoryUse) each() float64 { return (h.heap + h.stack) / float64(h.n) }
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		rows := [][]string{{"", "KB each", "heap KB", "stack KB"}}
-		for what, m := range memory(b, full) {
+		for what, m := range memory(b, benchmarkEffort()) {
 			n := float64(m.n) * 1000
 			rows = append(rows, []string{
 				fmt.Sprintf("%d %s", m.n, what),

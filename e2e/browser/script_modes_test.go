@@ -33,7 +33,7 @@ func TestGateIsTakenOutAndPutBack(t *testing.T) {
 		if mode := h.Status(b.T)["main"].Mode; mode != "enforce" {
 			b.Errorf("the mode is %s before anybody has agreed", mode)
 		}
-		b.click("Leave it as it is")
+		b.click("Cancel")
 		b.waitPath("/")
 		b.click("Roll back main")
 		b.fill("reason", "it refuses who it should not")

@@ -49,7 +49,7 @@ func TestRollBackIsPressed(t *testing.T) {
 		return hasButton(d, root, "restore") && !hasButton(d, root, "rollback")
 	})
 	root, thread := d.Slack.OnlyPost(t, alerttest.PageChannel, firing.ID)
-	wantText(t, root, "passthrough: the gate is taken out", "headgate restore --pool main")
+	wantText(t, root, "passthrough: admission control is disabled", "headgate restore --pool main")
 	alerttest.Eventually(t, "the thread says who it was", func() bool {
 		_, thread = d.Slack.OnlyPost(t, alerttest.PageChannel, firing.ID)
 		return len(thread) > 0
@@ -61,7 +61,7 @@ func TestRollBackIsPressed(t *testing.T) {
 
 	pressButton(t, d, root, "restore", "U0BEN")
 	alerttest.Eventually(t, "ben is told", func() bool {
-		return gotEphemeral(d, "U0BEN", "slack.allow.restore in the settings does not name you (U0BEN)")
+		return gotEphemeral(d, "U0BEN", "slack.allow.restore in the settings does not list you (U0BEN)")
 	})
 	pressButton(t, d, root, "restore", "U0ADA")
 	alerttest.Eventually(t, "the gate is back", func() bool { return d.Status(t)["main"].Mode == "enforce" })
@@ -107,7 +107,7 @@ func TestAPressOutlivesTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	deliverInteraction(t, d, pressed)
-	alerttest.Eventually(t, "ada is told who was later", func() bool { return gotEphemeral(d, "U0ADA", "pool main is in enforce since") })
+	alerttest.Eventually(t, "ada is told who was later", func() bool { return gotEphemeral(d, "U0ADA", "pool main has been in enforce since") })
 	if mode := d.Status(t)["main"].Mode; mode != "enforce" {
 		t.Errorf("mode %s after the replay", mode)
 	}

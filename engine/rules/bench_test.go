@@ -139,9 +139,14 @@ func fillWeek(b testing.TB, db *tsdb.DB, pools []Pool, week, coarse time.Duratio
 // over a week of samples: those that are not slow every second, the others every
 // 30 s. It reports the cost of a second, and what the process holds in memory.
 // HEADGATE_BENCH_SPAN sets another span, HEADGATE_BENCH_STEP how far samples are
-// apart before the last 75 minutes (15s; 1s takes minutes to fill).
+// apart before the last 75 minutes (15s; 1s takes minutes to fill). With -short the span is
+// two hours.
 func BenchmarkEvaluation(b *testing.B) {
-	span, coarse := duration(b, "HEADGATE_BENCH_SPAN", 7*24*time.Hour), duration(b, "HEADGATE_BENCH_STEP", 15*time.Second)
+	week := 7 * 24 * time.Hour
+	if testing.Short() {
+		week = 2 * time.Hour
+	}
+	span, coarse := duration(b, "HEADGATE_BENCH_SPAN", week), duration(b, "HEADGATE_BENCH_STEP", 15*time.Second)
 	s := benchSettings()
 	now := testEpoch
 	db, err := tsdb.Open(tsdb.Options{Clock: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler), Retention: s.Retention})

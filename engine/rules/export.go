@@ -13,6 +13,7 @@ import (
 
 	"headgate/engine"
 	"headgate/engine/tsdb"
+	"headgate/internal/format"
 )
 
 // The formats of Export.
@@ -30,7 +31,7 @@ func Export(w io.Writer, all []engine.Rule, format string) error {
 	switch format {
 	case FormatYAML:
 		b.WriteString("# Rules of headgate, as they are without a file. Written by headgate rules export.\n")
-		file = map[string]any{"rules": ruleDocs(all)}
+		file = ruleFile{ruleDocs(all)}
 	case FormatPrometheus:
 		b.WriteString("# Rules of headgate for Prometheus. Written by headgate rules export.\n")
 		file = prometheusFile(all)
@@ -44,22 +45,14 @@ func Export(w io.Writer, all []engine.Rule, format string) error {
 	return err
 }
 
-// ruleDoc is a rule as a file has it.
-type ruleDoc struct {
-	Name      string         `yaml:"name"`
-	Pools     []string       `yaml:"pools,omitempty,flow"`
-	Signal    string         `yaml:"signal,omitempty"`
-	Unit      string         `yaml:"unit,omitempty"`
-	Warn      map[string]any `yaml:"warn,omitempty,flow"`
-	Page      map[string]any `yaml:"page,omitempty,flow"`
-	Clear     map[string]any `yaml:"clear,flow"`
-	Events    string         `yaml:"events,omitempty"`
-	MinEvents float64        `yaml:"min_events,omitempty"`
-	Summary   string         `yaml:"summary"`
-	Impact    string         `yaml:"impact,omitempty"`
-	Runbook   string         `yaml:"runbook"`
-	Action    string         `yaml:"action,omitempty"`
-	pool      string         // that it was made for
+// MarshalYAML writes the duration as ParseDuration reads it.
+func (d thresholdDoc) MarshalYAML() (any, error) {
+	return map[string]any{"at": d.At, "for": format.Duration(d.For)}, nil
+}
+
+// MarshalYAML writes the duration as ParseDuration reads it.
+func (c clearDoc) MarshalYAML() (any, error) {
+	return map[string]any{"below": c.Below, "for": format.Duration(c.For)}, nil
 }
 
 // ruleDocs returns rules as a file that stands for the same ones. A rule that is the same in several pools is there
@@ -81,16 +74,16 @@ func ruleDocs(all []engine.Rule) []ruleDoc {
 }
 
 func toRuleDoc(r engine.Rule) ruleDoc {
-	limit := func(t engine.Threshold) map[string]any {
+	toLimit := func(t engine.Threshold) *thresholdDoc {
 		if !t.Set {
 			return nil
 		}
-		return map[string]any{"at": t.At, "for": model.Duration(t.For).String()}
+		return &thresholdDoc{t.At, t.For}
 	}
+	c := clearDoc(r.Clear)
 	return ruleDoc{
-		Name: r.Name, Signal: withPoolVariable(r.Signal, r.Pool), Unit: r.Unit, Warn: limit(r.Warn), Page: limit(r.Page),
-		Clear:  map[string]any{"below": r.Clear.Below, "for": model.Duration(r.Clear.For).String()},
-		Events: withPoolVariable(r.Events, r.Pool), MinEvents: r.MinEvents,
+		Name: r.Name, Signal: withPoolVariable(r.Signal, r.Pool), Unit: r.Unit, Warn: toLimit(r.Warn), Page: toLimit(r.Page),
+		Clear: &c, Events: withPoolVariable(r.Events, r.Pool), MinEvents: r.MinEvents,
 		Summary: r.Summary, Impact: r.Impact, Runbook: r.Runbook, Action: r.Action, pool: r.Pool,
 	}
 }

@@ -151,7 +151,7 @@ func TestExportMergesPools(t *testing.T) {
 	shown := func(all ...engine.Rule) string {
 		var lines []string
 		for _, d := range ruleDocs(all) {
-			lines = append(lines, fmt.Sprintf("%s %v %v %s", d.Name, d.Pools, d.Warn["at"], d.Signal))
+			lines = append(lines, fmt.Sprintf("%s %v %v %s", d.Name, d.Pools, d.Warn.At, d.Signal))
 		}
 		return strings.Join(lines, "; ")
 	}
@@ -165,7 +165,7 @@ func TestExportMergesPools(t *testing.T) {
 		}
 	}
 	alone := engine.Rule{Name: "journal", Signal: `x{pool="a"}`, Page: engine.Threshold{At: 1, Set: true}}
-	if d := toRuleDoc(alone); d.Signal != alone.Signal || d.Warn != nil || d.Page["at"] != 1.0 {
+	if d := toRuleDoc(alone); d.Signal != alone.Signal || d.Warn != nil || d.Page.At != 1 {
 		t.Errorf("a rule of the process: %+v", d)
 	}
 	if err := Export(new(bytes.Buffer), nil, "toml"); err == nil {

@@ -11,13 +11,13 @@ import (
 
 // Pool is what thresholds are derived from.
 type Pool struct {
-	Name          string
-	Workers       int
-	SLO           time.Duration // on turnaround
-	Objective     float64       // share of tasks that make it, between 0 and 1
-	Window        time.Duration // over which the objective is counted
-	MaxQueueAge   time.Duration // above which arrivals are refused
-	DepthMultiple int           // of Workers, above which arrivals are refused
+	Name          string        `yaml:"name"`
+	Workers       int           `yaml:"workers" min:"1" max:"1000000"`
+	SLO           time.Duration `yaml:"slo"`                                  // on turnaround
+	Objective     float64       `yaml:"objective"`                            // share of tasks that meet the SLO, between 0 and 1
+	Window        time.Duration `yaml:"window"`                               // over which the objective is counted
+	MaxQueueAge   time.Duration `yaml:"max_queue_age"`                        // above which arrivals are refused
+	DepthMultiple int           `yaml:"depth_multiple" min:"1" max:"1000000"` // of Workers, above which arrivals are refused
 }
 
 // Settings say what rules are made for.

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -16,7 +17,6 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql/parser"
-	"go.yaml.in/yaml/v3"
 
 	"headgate/engine"
 	"headgate/engine/tsdb"
@@ -29,7 +29,7 @@ var testEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // TestResult is what a file of tests came to.
 type TestResult struct {
 	Tests    int
-	Failures Diagnostics // expectations that were not met
+	Failures strictyaml.Diagnostics // expectations that were not met
 }
 
 // Test runs a file of tests. Series go in, one value for each interval; values,
@@ -38,7 +38,7 @@ type TestResult struct {
 // next. An error says that the file is not right; of s only Retention and Runbooks
 // count.
 func Test(ctx context.Context, path string, s Settings) (TestResult, error) {
-	data, err := readFile(path)
+	data, err := strictyaml.ReadFile(path)
 	if err != nil {
 		return TestResult{}, fmt.Errorf("read the tests: %w", err)
 	}
@@ -47,23 +47,19 @@ func Test(ctx context.Context, path string, s Settings) (TestResult, error) {
 
 // TestData runs data as the content of the file called name. Otherwise it is Test.
 func TestData(ctx context.Context, name string, data []byte, s Settings) (TestResult, error) {
-	l := newDecoder(name)
-	root := l.Document(data, "tests of rules")
-	if root == nil {
-		return TestResult{}, l.Err()
-	}
-	f := l.readTests(root)
+	l := strictyaml.NewDecoder(name)
+	f := readTests(l, data)
 	if err := l.Err(); err != nil {
 		return TestResult{}, err
 	}
-	s.Pools, s.Interval, s.SlowEvery = []Pool{f.pool}, f.interval, max(f.interval, engine.DefaultConfig().SlowEvery)
+	s.Pools, s.Interval, s.SlowEvery = []Pool{f.Pool}, f.Interval, max(f.Interval, engine.DefaultConfig().SlowEvery)
 	all, err := f.loadRules(s)
 	if err != nil {
 		return TestResult{}, err
 	}
 	done := TestResult{}
-	for _, c := range f.cases {
-		if err := l.runTest(ctx, f, c, all, s); err != nil {
+	for _, c := range f.Tests {
+		if err := runTest(ctx, l, f, c, all, s); err != nil {
 			return done, err
 		}
 		done.Tests++
@@ -73,15 +69,15 @@ func TestData(ctx context.Context, name string, data []byte, s Settings) (TestRe
 }
 
 func (f testFile) loadRules(s Settings) ([]engine.Rule, error) {
-	if f.rules == "" {
+	if f.Rules == "" {
 		return BuiltIn(s)
 	}
-	return Load(f.rules, s)
+	return Load(f.Rules, s)
 }
 
 // testRun runs one test.
 type testRun struct {
-	decoder
+	*strictyaml.Decoder
 	c          testCase
 	s          Settings
 	pool       string
@@ -93,8 +89,8 @@ type testRun struct {
 	events     []string
 }
 
-func (l decoder) runTest(ctx context.Context, f testFile, c testCase, all []engine.Rule, s Settings) (err error) {
-	b := &testRun{decoder: l, c: c, s: s, pool: f.pool.Name, slowValues: map[engine.Key]engine.Value{}, keys: map[string]engine.Key{}}
+func runTest(ctx context.Context, l *strictyaml.Decoder, f testFile, c testCase, all []engine.Rule, s Settings) (err error) {
+	b := &testRun{Decoder: l, c: c, s: s, pool: f.Pool.Name, slowValues: map[engine.Key]engine.Value{}, keys: map[string]engine.Key{}}
 	if b.rules, err = c.selectRules(all); err != nil {
 		l.Report(strictyaml.Join(c.path, "rules"), err.Error())
 		return nil
@@ -112,7 +108,7 @@ func (l decoder) runTest(ctx context.Context, f testFile, c testCase, all []engi
 		return err
 	}
 	defer b.db.Close()
-	for tick := 0; time.Duration(tick)*s.Interval <= c.duration; tick++ {
+	for tick := 0; time.Duration(tick)*s.Interval <= c.For; tick++ {
 		now = testEpoch.Add(time.Duration(tick) * s.Interval)
 		if err := b.tick(ctx, now, tick); err != nil {
 			return err
@@ -124,11 +120,11 @@ func (l decoder) runTest(ctx context.Context, f testFile, c testCase, all []engi
 
 // selectRules returns the rules that a test is about.
 func (c testCase) selectRules(all []engine.Rule) ([]engine.Rule, error) {
-	if c.rules == nil {
+	if c.Rules == nil {
 		return all, nil
 	}
 	var some []engine.Rule
-	for _, name := range c.rules {
+	for _, name := range *c.Rules {
 		n := len(some)
 		for _, r := range all {
 			if r.Name == name {
@@ -156,8 +152,8 @@ func (b *testRun) tick(ctx context.Context, now time.Time, tick int) error {
 	}
 	values := b.evaluate(ctx, now)
 	b.recordEvents(now, b.machine.Step(now, elapsed, b.rules, values))
-	for _, e := range b.c.expect {
-		if e.at == now.Sub(testEpoch) {
+	for _, e := range b.c.Expect {
+		if e.At == now.Sub(testEpoch) {
 			b.compare(e, values)
 		}
 	}
@@ -167,7 +163,7 @@ func (b *testRun) tick(ctx context.Context, now time.Time, tick int) error {
 // samples returns what the series have at a tick.
 func (c testCase) samples(tick int) []tsdb.Sample {
 	var all []tsdb.Sample
-	for _, in := range c.series {
+	for _, in := range c.Series {
 		if tick >= len(in.values) {
 			continue
 		}
@@ -214,28 +210,28 @@ func (b *testRun) recordEvents(now time.Time, batch engine.Batch) {
 }
 
 func (b *testRun) compareEvents() {
-	if b.c.events == nil || slices.Equal(b.c.events, b.events) {
+	if b.c.Events == nil || slices.Equal(*b.c.Events, b.events) {
 		return
 	}
-	b.Report(strictyaml.Join(b.c.path, "events"), fmt.Sprintf("%s: what happened was [%s], want [%s]", b.c.name, strings.Join(b.events, ", "), strings.Join(b.c.events, ", ")))
+	b.Report(strictyaml.Join(b.c.path, "events"), fmt.Sprintf("%s: events are [%s], want [%s]", b.c.Name, strings.Join(b.events, ", "), strings.Join(*b.c.Events, ", ")))
 }
 
 // compare looks at one expectation.
 func (b *testRun) compare(e expectation, values map[engine.Key]engine.Value) {
 	status, ok := b.status(e)
 	if !ok {
-		b.Report(strictyaml.Join(e.path, "rule"), fmt.Sprintf("%s: there is no rule %q in that pool", b.c.name, e.rule))
+		b.Report(strictyaml.Join(e.path, "rule"), fmt.Sprintf("%s: there is no rule %q in that pool", b.c.Name, e.Rule))
 		return
 	}
 	got := status.Value
 	if v, ok := values[status.Rule.Key()]; ok {
 		got = v
 	}
-	if e.value != nil && !equalValues(*e.value, got, e.tolerance) {
-		b.Report(e.path, fmt.Sprintf("%s: at %s the value of %s is %s, want %s", b.c.name, model.Duration(e.at), e.rule, formatValue(got), formatValue(*e.value)))
+	if e.Value != nil && !equalValues(engine.Value(*e.Value), got, e.Tolerance) {
+		b.Report(e.path, fmt.Sprintf("%s: at %s the value of %s is %s, want %s", b.c.Name, model.Duration(e.At), e.Rule, formatValue(got), formatValue(engine.Value(*e.Value))))
 	}
-	if state := stateLabel(status.State); e.state != "" && state != e.state {
-		b.Report(e.path, fmt.Sprintf("%s: at %s %s is %s, want %s; its value is %s", b.c.name, model.Duration(e.at), e.rule, state, e.state, formatValue(got)))
+	if state := status.State.Label(); e.State != "" && state != e.State {
+		b.Report(e.path, fmt.Sprintf("%s: at %s %s is %s, want %s; its value is %s", b.c.Name, model.Duration(e.At), e.Rule, state, e.State, formatValue(got)))
 	}
 }
 
@@ -243,11 +239,11 @@ func (b *testRun) compare(e expectation, values map[engine.Key]engine.Value) {
 func (b *testRun) status(e expectation) (engine.RuleStatus, bool) {
 	all := b.machine.Statuses(b.rules)
 	for _, pool := range []string{b.pool, ""} {
-		if e.pool != nil {
-			pool = *e.pool
+		if e.Pool != nil {
+			pool = *e.Pool
 		}
 		for _, s := range all {
-			if s.Rule.Name == e.rule && s.Rule.Pool == pool {
+			if s.Rule.Name == e.Rule && s.Rule.Pool == pool {
 				return s, true
 			}
 		}
@@ -273,64 +269,74 @@ func formatValue(v engine.Value) string {
 	}
 }
 
-func stateLabel(s engine.State) string {
-	switch s.Phase {
-	case engine.Pending:
-		return "pending"
-	case engine.Firing:
-		return s.Level.String()
-	case engine.Recovering:
-		return "recovering"
-	default:
-		return "ok"
-	}
-}
-
 const (
-	maxTests   = 500
-	maxSeries  = 500
-	maxExpects = 1000
-	maxTicks   = 100_000 // evaluations of one test
-	maxValues  = 2_000_000
+	maxTicks  = 100_000 // evaluations of one test
+	maxValues = 2_000_000
 )
 
 // testFile is a file of tests of rules.
 type testFile struct {
-	pool     Pool
-	rules    string // a file; empty: the built-in ones
-	interval time.Duration
-	cases    []testCase
+	Pool     Pool          `yaml:"pool"`
+	Rules    string        `yaml:"rules"` // a file; empty: the built-in ones
+	Interval time.Duration `yaml:"interval"`
+	Tests    []testCase    `yaml:"tests" items:"500"`
 }
 
 // testCase is one test: series go in, and states and events are expected.
 type testCase struct {
-	name     string
-	path     string
-	rules    []string // that are evaluated; nil: all
-	duration time.Duration
-	series   []inputSeries
-	expect   []expectation
-	events   []string // nil: not looked at
+	Name   string        `yaml:"name" required:"what is tested"`
+	Rules  *[]string     `yaml:"rules" items:"500"` // that are evaluated; nil: all
+	For    time.Duration `yaml:"for"`
+	Series []inputSeries `yaml:"series" items:"500"`
+	Expect []expectation `yaml:"expect" items:"1000"`
+	Events *[]string     `yaml:"events" items:"1000"` // nil: not compared
+
+	path string
 }
 
 // inputSeries is a series in promtool's notation, one value for each interval.
 type inputSeries struct {
+	Series string `yaml:"series"`
+	Values string `yaml:"values"`
+
 	labels labels.Labels
 	values []parser.SequenceValue
 }
 
 // expectation is what is expected of one rule at one time.
 type expectation struct {
-	path      string
-	at        time.Duration
-	rule      string
-	pool      *string // nil: the pool of the file if the rule is of one
-	state     string  // empty: any
-	value     *engine.Value
-	tolerance float64
+	At        time.Duration `yaml:"at"`
+	Rule      string        `yaml:"rule"`
+	Pool      *string       `yaml:"pool"` // nil: the pool of the file if the rule is of one
+	State     string        `yaml:"state"`
+	Value     *wantedValue  `yaml:"value"`
+	Tolerance float64       `yaml:"tolerance"`
+
+	path string
 }
 
-// defaultPool is the pool of a file that says nothing about it.
+// wantedValue reads a number, idle or missing.
+type wantedValue engine.Value
+
+// UnmarshalText reads a value.
+func (w *wantedValue) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "idle":
+		*w = wantedValue{Quality: engine.Idle}
+		return nil
+	case "missing":
+		*w = wantedValue{Quality: engine.Missing}
+		return nil
+	}
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return errors.New("must be a number, idle or missing")
+	}
+	*w = wantedValue{V: v}
+	return nil
+}
+
+// defaultPool is the pool of a file that does not set one.
 func defaultPool() Pool {
 	return Pool{
 		Name: "default", Workers: 4, SLO: time.Minute, Objective: 0.95, Window: 30 * 24 * time.Hour,
@@ -339,147 +345,88 @@ func defaultPool() Pool {
 }
 
 // readTests reads a file of tests.
-func (l decoder) readTests(root *yaml.Node) testFile {
-	f := testFile{pool: defaultPool(), interval: time.Second}
-	l.Mapping(root, "",
-		strictyaml.Key("pool", func(n *yaml.Node, path string) { l.testPool(&f.pool, n, path) }),
-		strictyaml.Key("rules", l.Text(&f.rules)), strictyaml.Key("interval", l.duration(&f.interval)),
-		strictyaml.Key("tests", l.List(maxTests, func(n *yaml.Node, path string) { f.cases = append(f.cases, l.testCase(n, path)) })),
-	)
-	if f.rules != "" && !filepath.IsAbs(f.rules) {
-		f.rules = filepath.Join(filepath.Dir(l.File()), f.rules)
+func readTests(l *strictyaml.Decoder, data []byte) testFile {
+	f := testFile{Pool: defaultPool(), Interval: time.Second}
+	l.Decode(l.Document(data, "tests of rules"), &f)
+	l.CheckTags(&f)
+	if !l.OK() {
+		return f
 	}
-	if f.interval < time.Second {
+	if f.Rules != "" && !filepath.IsAbs(f.Rules) {
+		f.Rules = filepath.Join(filepath.Dir(l.File()), f.Rules)
+	}
+	if f.Interval < time.Second {
 		l.Report("interval", "must be at least 1s")
+		return f
 	}
-	if err := f.pool.check(); err != nil {
+	if err := f.Pool.check(); err != nil {
 		l.Report("pool", err.Error())
 	}
-	if len(f.cases) == 0 {
+	if len(f.Tests) == 0 {
 		l.Report("tests", "must have at least one test")
 	}
-	for i := range f.cases {
-		l.checkCase(&f.cases[i], f.interval)
+	for i := range f.Tests {
+		f.Tests[i].path = fmt.Sprintf("tests[%d]", i)
+		f.Tests[i].complete(l, f.Interval)
 	}
 	return f
 }
 
-func (l decoder) testPool(p *Pool, n *yaml.Node, path string) {
-	workers, depth := float64(p.Workers), float64(p.DepthMultiple)
-	l.Mapping(n, path,
-		strictyaml.Key("name", l.Text(&p.Name)), strictyaml.Key("workers", l.number(&workers)), strictyaml.Key("slo", l.duration(&p.SLO)),
-		strictyaml.Key("objective", l.number(&p.Objective)), strictyaml.Key("window", l.duration(&p.Window)),
-		strictyaml.Key("max_queue_age", l.duration(&p.MaxQueueAge)), strictyaml.Key("depth_multiple", l.number(&depth)),
-	)
-	if workers < 1 || depth < 1 || workers > 1e6 || depth > 1e6 {
-		l.Report(path, "workers and depth_multiple must be from 1 to 1000000")
-		return
-	}
-	p.Workers, p.DepthMultiple = int(workers), int(depth)
-}
-
-func (l decoder) testCase(n *yaml.Node, path string) testCase {
-	c := testCase{path: path}
+// complete parses the series of a test, gives it its length, and refuses what cannot be evaluated.
+func (c *testCase) complete(l *strictyaml.Decoder, interval time.Duration) {
 	values := 0
-	l.Mapping(n, path,
-		strictyaml.Key("name", l.Text(&c.name)), strictyaml.Key("rules", l.textList(&c.rules, maxRules)), strictyaml.Key("for", l.duration(&c.duration)),
-		strictyaml.Key("series", l.List(maxSeries, func(n *yaml.Node, path string) {
-			in := l.inputSeries(n, path)
-			if values += len(in.values); values > maxValues {
-				l.Report(path, fmt.Sprintf("the series have more than %d values", maxValues))
-				return
-			}
-			c.series = append(c.series, in)
-		})),
-		strictyaml.Key("expect", l.List(maxExpects, func(n *yaml.Node, path string) { c.expect = append(c.expect, l.expectation(n, path)) })),
-		strictyaml.Key("events", l.textList(&c.events, maxExpects)),
-	)
-	return c
-}
-
-// repeatPattern finds the counts of a series in promtool's notation: they are checked
-// before it is expanded.
-var repeatPattern = regexp.MustCompile(`x(\d+)`)
-
-func (l decoder) inputSeries(n *yaml.Node, path string) inputSeries {
-	var series, values string
-	l.Mapping(n, path, strictyaml.Key("series", l.Text(&series)), strictyaml.Key("values", l.Text(&values)))
-	total := 0
-	for _, m := range repeatPattern.FindAllStringSubmatch(values, -1) {
-		n, err := strconv.Atoi(m[1])
-		if total += n; err != nil || n > maxTicks || total > maxTicks {
-			l.Report(strictyaml.Join(path, "values"), fmt.Sprintf("must have at most %d values", maxTicks))
-			return inputSeries{}
+	for i := range c.Series {
+		path := fmt.Sprintf("%s.series[%d]", c.path, i)
+		c.Series[i].parse(l, path)
+		if values += len(c.Series[i].values); values > maxValues {
+			l.Reportf(path, "the series have more than %d values", maxValues)
+			return
 		}
 	}
-	if len(values) > maxExpr {
-		l.Report(strictyaml.Join(path, "values"), fmt.Sprintf("must have at most %d bytes", maxExpr))
-		return inputSeries{}
-	}
-	lbls, seq, err := parser.NewParser(parser.Options{}).ParseSeriesDesc(series + " " + values)
-	if err != nil {
-		l.Report(path, "is not a series and its values in promtool's notation: "+err.Error())
-		return inputSeries{}
-	}
-	for _, v := range seq {
-		if v.Histogram != nil {
-			l.Report(strictyaml.Join(path, "values"), "histograms are given by their _bucket, _sum and _count series")
-			return inputSeries{}
-		}
-	}
-	return inputSeries{lbls, seq}
-}
-
-func (l decoder) expectation(n *yaml.Node, path string) expectation {
-	e := expectation{path: path}
-	l.Mapping(n, path,
-		strictyaml.Key("at", l.duration(&e.at)), strictyaml.Key("rule", l.Text(&e.rule)), strictyaml.Key("state", l.Text(&e.state)),
-		strictyaml.Key("pool", func(n *yaml.Node, path string) { e.pool = new(string); l.Text(e.pool)(n, path) }),
-		strictyaml.Key("value", func(n *yaml.Node, path string) { e.value = l.value(n, path) }),
-		strictyaml.Key("tolerance", l.number(&e.tolerance)),
-	)
-	switch e.state {
-	case "", "ok", "pending", "warn", "page", "recovering":
-	default:
-		l.Report(strictyaml.Join(path, "state"), "must be ok, pending, warn, page or recovering, is "+strictyaml.Quote(e.state))
-	}
-	if e.value == nil && e.state == "" {
-		l.Report(path, "must have a value or a state")
-	}
-	return e
-}
-
-// value reads a number, idle or missing.
-func (l decoder) value(n *yaml.Node, path string) *engine.Value {
-	switch n.Value {
-	case "idle":
-		return &engine.Value{Quality: engine.Idle}
-	case "missing":
-		return &engine.Value{Quality: engine.Missing}
-	}
-	v, err := strconv.ParseFloat(n.Value, 64)
-	if n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		l.Report(path, "must be a number, idle or missing, is "+strictyaml.Display(n))
-		return &engine.Value{}
-	}
-	return &engine.Value{V: v}
-}
-
-// checkCase gives a test its length, and refuses what cannot be evaluated.
-func (l decoder) checkCase(c *testCase, interval time.Duration) {
-	if c.name == "" {
-		l.Report(strictyaml.Join(c.path, "name"), "must say what is tested")
-	}
-	if len(c.expect) == 0 && c.events == nil {
+	if len(c.Expect) == 0 && c.Events == nil {
 		l.Report(c.path, "must have expect or events")
 	}
-	for _, e := range c.expect {
-		c.duration = max(c.duration, e.at)
-		if interval > 0 && e.at%interval != 0 {
-			l.Report(strictyaml.Join(e.path, "at"), fmt.Sprintf("must be a multiple of the interval, %s", model.Duration(interval)))
+	for i := range c.Expect {
+		e := &c.Expect[i]
+		e.path = fmt.Sprintf("%s.expect[%d]", c.path, i)
+		c.For = max(c.For, e.At)
+		if e.At%interval != 0 {
+			l.Reportf(e.path+".at", "must be a multiple of the interval, %s", model.Duration(interval))
+		}
+		if e.State != "" && !slices.Contains(engine.StateLabels(), e.State) {
+			l.Reportf(e.path+".state", "must be one of %s, is %s", strings.Join(engine.StateLabels(), ", "), strictyaml.Quote(e.State))
+		}
+		if e.Value == nil && e.State == "" {
+			l.Report(e.path, "must have a value or a state")
 		}
 	}
-	if interval > 0 && c.duration/interval > maxTicks {
-		l.Report(strictyaml.Join(c.path, "for"), fmt.Sprintf("is longer than %d intervals", maxTicks))
+	if c.For/interval > maxTicks {
+		l.Reportf(c.path+".for", "is longer than %d intervals", maxTicks)
+	}
+}
+
+// repeatPattern finds the counts of a series in promtool's notation: they are checked before it is expanded.
+var repeatPattern = regexp.MustCompile(`x(\d+)`)
+
+func (in *inputSeries) parse(l *strictyaml.Decoder, path string) {
+	total := 0
+	for _, m := range repeatPattern.FindAllStringSubmatch(in.Values, -1) {
+		n, err := strconv.Atoi(m[1])
+		if total += n; err != nil || n > maxTicks || total > maxTicks {
+			l.Reportf(path+".values", "must have at most %d values", maxTicks)
+			return
+		}
+	}
+	if len(in.Values) > maxExpr {
+		l.Reportf(path+".values", "must have at most %d bytes", maxExpr)
+		return
+	}
+	var err error
+	if in.labels, in.values, err = parser.NewParser(parser.Options{}).ParseSeriesDesc(in.Series + " " + in.Values); err != nil {
+		l.Report(path, "is not a series and its values in promtool's notation: "+err.Error())
+		return
+	}
+	if slices.ContainsFunc(in.values, func(v parser.SequenceValue) bool { return v.Histogram != nil }) {
+		l.Report(path+".values", "histograms are given by their _bucket, _sum and _count series")
 	}
 }

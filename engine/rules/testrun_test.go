@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"headgate/internal/strictyaml"
 )
 
 const passingTests = `tests:
@@ -25,7 +27,7 @@ func TestRunnerReportsFailures(t *testing.T) {
 		{"tolerance", "value: 15", "value: 14.9, tolerance: 0.2", ""},
 		{"state", "state: warn", "state: page", "old: at 31s queue_age is warn, want page; its value is 15"},
 		{"knowing", "value: 15", "value: missing", "is 15, want missing"},
-		{"events", "31s queue_age opened warn", "30s queue_age opened warn", "f:8:5: tests[0].events: old: what happened was [31s queue_age opened warn], want [30s queue_age opened warn]"},
+		{"events", "31s queue_age opened warn", "30s queue_age opened warn", "f:8:5: tests[0].events: old: events are [31s queue_age opened warn], want [30s queue_age opened warn]"},
 		{"no rule", "rule: queue_age, value", "rule: other, value", `there is no rule "other" in that pool`},
 		{"no pool", "rule: queue_age, value", "pool: other, rule: queue_age, value", `there is no rule "queue_age" in that pool`},
 		{"no chosen rule", "rules: [queue_age]", "rules: [other]", `tests[0].rules: there is no rule "other"`},
@@ -51,9 +53,9 @@ func TestRunnerRefuses(t *testing.T) {
 		{"many large repeats", "15x40", "15x60000 1x60000", "must have at most"},
 		{"between two evaluations", "at: 31s", "at: 1500ms", "must be a multiple of the interval, 1s"},
 		{"too long", "at: 31s", "at: 300h", "is longer than"},
-		{"no such state", "state: warn", "state: bad", "must be ok, pending, warn, page or recovering"},
+		{"no such state", "state: warn", "state: bad", "must be one of ok, pending, warn, page, recovering"},
 		{"nothing expected", "    expect:\n      - {at: 31s, rule: queue_age, value: 15, state: warn}\n    events: [31s queue_age opened warn]\n", "", "must have expect or events"},
-		{"no name", "name: old", "name: ''", "must say what is tested"},
+		{"no name", "name: old", "name: ''", "give what is tested"},
 		{"interval", "tests:", "interval: 10ms\ntests:", "must be at least 1s"},
 		{"pool", "tests:", "pool: {objective: 2}\ntests:", "the objective is 2"},
 		{"rules that cannot be", "tests:", "pool: {objective: 0.5}\ntests:", "can never be reached"},
@@ -108,18 +110,14 @@ func FuzzTestFile(f *testing.F) {
 	f.Add([]byte(passingTests))
 	f.Add([]byte("tests: [{name: a, series: [{series: x, values: '1+1x5 _x3 stale'}], events: []}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		l := newDecoder("f")
-		root := l.Document(data, "tests of rules")
-		if root == nil {
-			return
-		}
-		file := l.readTests(root)
+		l := strictyaml.NewDecoder("f")
+		file := readTests(l, data)
 		if l.Err() != nil {
 			return
 		}
-		for _, c := range file.cases {
-			if c.duration/file.interval > maxTicks {
-				t.Errorf("a test of %s", c.duration)
+		for _, c := range file.Tests {
+			if c.For/file.Interval > maxTicks {
+				t.Errorf("a test of %s", c.For)
 			}
 		}
 	})

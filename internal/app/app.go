@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"headgate/alerts/slack"
 	"headgate/engine"
 	"headgate/engine/rules"
 	"headgate/internal/config"
@@ -48,12 +49,12 @@ type App struct {
 	modeMetrics       *control.Metrics
 	monitorMetrics    monitorMetrics
 	notifiers         notifiers
-	interactions      *slackInteractions // nil without a way in from Slack
+	interactions      *slack.Interactions // nil: Slack cannot reach this headgate
 	store             *sqlite.Store
 	modes             *control.Controller
 	auditor           *control.AuditLog
 	pauses            *control.Pauses
-	actions           *control.Registry
+	control           *control.Service
 	autoRollback      *control.AutoRollback // nil when unwatched
 	monitor           *monitor              // nil while not started, or unwatched
 	closeStore        func() error
@@ -158,14 +159,8 @@ func (a *App) addPools(p configPlan) error {
 		if err := a.metrics.AddPool(pool.Name, pool.SLO, pool.Gate); err != nil {
 			return fmt.Errorf("metrics of pool %q: %w", pool.Name, err)
 		}
-		known := Pool{Name: pool.Name, SLO: pool.SLO, Gate: pool.Gate}
-		if a.gates[pool.Name] == nil {
-			if err := a.registerEnvelopeGauge(known); err != nil {
-				return fmt.Errorf("metrics of pool %q: %w", pool.Name, err)
-			}
-		}
 		a.gates[pool.Name] = pool.Gate
-		a.pools = append(a.pools, known)
+		a.pools = append(a.pools, Pool{Name: pool.Name, SLO: pool.SLO, Gate: pool.Gate})
 	}
 	return nil
 }

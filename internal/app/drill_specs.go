@@ -58,18 +58,18 @@ func drillSettings(cfg *config.Config) spec.Settings {
 
 // loadDefinition reads one drill, in place or from the file that it names.
 func loadDefinition(d config.Drill, set spec.Settings) (drill.Spec, error) {
-	n := d.Node()
+	n := d.Node
 	if len(n.Content) == 2 && n.Content[0].Value == "file" && n.Content[1].Kind == yaml.ScalarNode {
 		path := n.Content[1].Value
 		if !filepath.IsAbs(path) {
-			path = filepath.Join(filepath.Dir(d.File()), path)
+			path = filepath.Join(filepath.Dir(d.File), path)
 		}
 		loaded, err := spec.Load(path, set)
 		var problems spec.SpecErrors
 		if err != nil && !errors.As(err, &problems) {
-			err = fmt.Errorf("%s:%d:%d: %s.file: %w", d.File(), n.Line, n.Column, d.Path(), err)
+			err = fmt.Errorf("%s:%d:%d: %s.file: %w", d.File, n.Line, n.Column, d.Path, err)
 		}
 		return loaded, err
 	}
-	return spec.ParseNode(d.File(), n, d.Path(), set)
+	return spec.ParseNode(d.File, n, d.Path, set)
 }

@@ -2,65 +2,30 @@ package app
 
 import (
 	"context"
-	"fmt"
-	"sync"
+	"errors"
 	"time"
 
 	"headgate/alerts/slack"
+	"headgate/engine"
 	"headgate/internal/config"
-	"headgate/runbooks/control"
+	"headgate/internal/sqlite"
+	"headgate/runbooks/control/slackcmd"
+	"headgate/runbooks/drill"
 )
 
-// slackInteractions is the way in from Slack: one reception, and one or two ways to it.
-type slackInteractions struct {
-	handler   *slack.InteractionHandler
-	socket    *slack.Socket  // nil without an app token
-	listener  *slackListener // for requests; nil without an address
-	refreshMu sync.Mutex     // held while a message of old is put right
-}
+// interactionStopTimeout is how long a stop waits for interactions that were accepted and for requests in flight: what is
+// stopped afterwards, the record among it, needs its time too.
+const interactionStopTimeout = 2 * time.Second
 
-// slackStopTimeout is how long a stop waits for presses that were taken, and for requests
-// that come in: what comes after it, the record among it, needs its time too.
-const slackStopTimeout = time.Second
-
-// buttonsEnabled says whether presses can come back: only then messages have buttons.
+// buttonsEnabled says whether button presses can come back: only then messages have buttons.
 func buttonsEnabled(c config.Slack) bool {
 	return !c.BotToken.Empty() && (!c.AppToken.Empty() || c.Listen != "" && !c.SigningSecret.Empty())
 }
 
-// newInteractions makes the way in; nil if the settings have none. It opens nothing.
-func (a *App) newInteractions(cfg *config.Config) (*slackInteractions, error) {
-	s := cfg.Slack
-	if a.withoutMonitoring || a.sandbox.speed > 0 || a.notifiers.bot == nil || !buttonsEnabled(s) {
-		return nil, nil
+func interactionOptions(s config.Slack) slack.InteractionOptions {
+	return slack.InteractionOptions{
+		AppToken: s.AppToken.Reveal(), APIURL: s.APIURL, Listen: s.Listen, SigningSecret: s.SigningSecret.Reveal(), Allow: allowLists(s.Allow),
 	}
-	log := a.log.With("component", "slack")
-	var i slackInteractions
-	var err error
-	i.handler, err = slack.NewInteractionHandler(slack.InteractionOptions{
-		Bot: a.notifiers.bot, Executor: slackExecutor{a, cfg.Admin.ExternalURL != ""}, Allow: allowLists(s.Allow), AppToken: s.AppToken.Reveal(), Registerer: a.registry, Log: log,
-	})
-	if err != nil {
-		return nil, cfg.At("slack.allow", err)
-	}
-	if !s.AppToken.Empty() {
-		i.socket, err = slack.NewSocket(slack.SocketOptions{
-			AppToken: s.AppToken.Reveal(), APIURL: s.APIURL, Handler: i.handler, Registerer: a.registry, Log: log,
-		})
-		if err != nil {
-			return nil, cfg.At("slack.app_token", err)
-		}
-	}
-	if s.Listen != "" {
-		requests, err := slack.NewRequestHandler(s.SigningSecret.Reveal(), i.handler, log)
-		if err != nil {
-			return nil, cfg.At("slack.signing_secret", err)
-		}
-		if i.listener, err = newSlackListener(requests, a.registry, log); err != nil {
-			return nil, cfg.At("slack.listen", err)
-		}
-	}
-	return &i, nil
 }
 
 func allowLists(c config.Allow) slack.AllowList {
@@ -69,96 +34,86 @@ func allowLists(c config.Allow) slack.AllowList {
 	}
 }
 
-// checkInteractivity says what will come of presses, for who tries the settings.
-func checkInteractivity(ctx context.Context, s config.Slack) []slack.Check {
-	if !buttonsEnabled(s) {
-		return nil
+// newInteractions builds what receives button presses and commands from Slack; nil if the settings have none. It opens
+// nothing.
+func (a *App) newInteractions(cfg *config.Config) (*slack.Interactions, error) {
+	if a.withoutMonitoring || a.sandbox.speed > 0 || a.notifiers.bot == nil || !buttonsEnabled(cfg.Slack) {
+		return nil, nil
 	}
-	var checks []slack.Check
-	if !s.AppToken.Empty() {
-		checks = append(checks, slack.VerifySocket(ctx, s.AppToken.Reveal(), s.APIURL))
+	o := interactionOptions(cfg.Slack)
+	o.Bot, o.Registerer, o.Log = a.notifiers.bot, a.registry, a.log.With("component", "slack")
+	i, err := slack.NewInteractions(o)
+	if setting := (*slack.SettingError)(nil); errors.As(err, &setting) {
+		return nil, cfg.At("slack."+setting.Setting, setting.Err)
 	}
-	if s.Listen != "" {
-		checks = append(checks, slack.Check{
-			Name: "buttons: requests", OK: true, Detail: "are taken at " + s.Listen + "; whether Slack reaches that shows when somebody presses",
-		})
-	}
-	for _, list := range []struct {
-		action string
-		users  []string
-	}{
-		{"roll back", s.Allow.Rollback}, {"restore", s.Allow.Restore}, {"run drills", s.Allow.Drill},
-		{"acknowledge", s.Allow.Ack}, {"silence", s.Allow.Silence},
-	} {
-		detail := "nobody: the list is empty"
-		if len(list.users) > 0 {
-			detail = fmt.Sprintf("%d of slack.allow", len(list.users))
-		}
-		checks = append(checks, slack.Check{Name: "may " + list.action, OK: true, Detail: detail})
-	}
-	return checks
+	return i, err
 }
 
-// startInteractions lets people in Slack in, once all is there that they can change.
-// It ends before that does.
+// startInteractions begins to accept interactions, once everything exists that they can change. They stop before that.
 func (a *App) startInteractions(w *monitor) error {
 	if a.interactions == nil {
 		return nil
 	}
-	i := a.interactions
-	i.handler.Start()
 	w.onStop(func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, slackStopTimeout)
+		ctx, cancel := context.WithTimeout(ctx, interactionStopTimeout)
 		defer cancel()
-		return i.handler.Stop(ctx)
+		return a.interactions.Stop(ctx)
 	})
-	if i.listener != nil {
-		// Host names are not checked there: whoever stands in front has a name of its
-		// own, and all that comes in is signed.
-		if err := i.listener.listen(a.cfg.Slack.Listen); err != nil {
-			return err
+	c := slackcmd.Config{
+		Control: a.control, Modes: a.modes, Audit: a.auditor, Incidents: slackIncidents{a}, Pools: a.slackPools,
+		Links: a.cfg.Admin.ExternalURL != "", Log: a.log.With("component", "slack"), NewID: newID, Drills: a.currentDrillSpecs,
+	}
+	if a.drills != nil {
+		c.StartDrill = func(ctx context.Context, s drill.Spec, actor, reason string) (drill.Run, error) {
+			started, err := a.drills.Start(ctx, drill.StartRequest{Name: s.ID, Actor: actor, Reason: reason})
+			return drill.Run{ID: started.Run}, err
 		}
-		i.listener.start(w)
 	}
-	if i.socket != nil {
-		w.runUntilStop(i.socket.Run)
-	}
-	return nil
+	return a.interactions.Start(slackcmd.New(c))
 }
 
-// setAllow takes over who may do what.
-func (i *slackInteractions) setAllow(c config.Allow) error {
-	if i == nil {
-		return nil
-	}
-	return i.handler.SetAllow(allowLists(c))
-}
-
-// SlackAddr returns the address at which Slack's requests are taken, empty if there
-// is none; call it after Start.
+// SlackAddr returns the address for requests from Slack; empty: none. Call it after Start.
 func (a *App) SlackAddr() string {
-	if a.interactions == nil || a.interactions.listener == nil {
+	if a.interactions == nil {
 		return ""
 	}
-	a.interactions.listener.mu.Lock()
-	defer a.interactions.listener.mu.Unlock()
-	return a.interactions.listener.address
+	return a.interactions.Addr()
 }
 
-// AppendAudit implements slack.Executor.
-func (d slackExecutor) AppendAudit(_ context.Context, e slack.AuditEntry) {
-	entry := control.AuditEntry{
-		At: time.Now(), Kind: control.KindInteraction, Action: string(e.Action), Result: control.Result(e.Result), Pool: e.Pool,
-		Subject: e.Incident, Actor: e.Actor, Via: control.ViaSlack, Reason: e.Reason, Inputs: e.Inputs,
+func (a *App) slackPools(now time.Time) []slackcmd.PoolLoad {
+	var all []slackcmd.PoolLoad
+	for _, p := range a.Pools() {
+		recent := a.metrics.Recent(p.Name, now)
+		load := slackcmd.PoolLoad{
+			Name: p.Name, Gate: p.Gate.Snapshot(now), SLO: p.SLO,
+			Admitted: max(recent.Arrivals-recent.Rejected-recent.Invalid, 0), Rejected: recent.Rejected,
+		}
+		if recent.Ended > 0 {
+			load.P95 = recent.P95
+		}
+		all = append(all, load)
 	}
-	if e.Forged {
-		entry.Kind = control.KindAccess
+	return all
+}
+
+// slackIncidents are the recorded incidents, for commands from Slack.
+type slackIncidents struct{ app *App }
+
+// History returns an incident and its events.
+func (s slackIncidents) History(ctx context.Context, id string) (engine.Incident, []engine.Event, error) {
+	h, err := s.app.store.IncidentHistory(ctx, id)
+	if errors.Is(err, sqlite.ErrNoIncident) {
+		err = engine.ErrNoIncident
 	}
-	if entry.Action == "" {
-		entry.Action = "callback"
+	return h.Incident, h.Events, err
+}
+
+// Append records an event through the engine's journal, so that its deliveries are planned in the same transaction.
+func (s slackIncidents) Append(ctx context.Context, inc engine.Incident, e engine.Event) error {
+	journal := s.app.store.EngineJournal(s.app.notificationPlanner(s.app.monitor))
+	if err := journal.Save(ctx, engine.Batch{Incidents: []engine.Incident{inc}, Events: []engine.Event{e}}); err != nil {
+		return err
 	}
-	if entry.Actor == "" {
-		entry.Actor = "unknown"
-	}
-	d.app.auditor.Append(entry)
+	s.app.monitor.wakeDispatcher()
+	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
+
 	"headgate/internal/config"
 	"headgate/internal/fakeslack"
 	"headgate/internal/sqlite"
@@ -61,7 +63,7 @@ func newScaledSlackFixture(t *testing.T, pace float64, edit func(*config.Config)
 			Interactivity: "http://" + addr + "/slack/interactivity", Commands: "http://" + addr + "/slack/commands", Secret: "signing",
 		})
 	} else {
-		p.eventually("a socket", p.app.interactions.socket.Connected)
+		p.eventually("a socket", p.app.interactions.Connected)
 	}
 	p.answer = p.sendChat()
 	p.eventually("the message is there", func() bool { return len(slack.Roots(opsChannel)) == 1 })
@@ -141,20 +143,20 @@ func TestRollBackAndRestoreBySlack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newSlackFixture(t, edit)
 			rollback := p.interaction("rollback", "U0ADA")
-			assertContains(t, "pressed", p.deliver(rollback), "Pool default: from enforce to passthrough. 1 run and 0 wait")
+			assertContains(t, "pressed", p.deliver(rollback), "Pool default: from enforce to passthrough. 1 running and 0 waiting")
 			if p.mode() != admission.PassThrough {
 				t.Fatalf("mode %s", p.mode())
 			}
 			p.eventually("Restore is there instead", func() bool { return p.hasButton("restore") && !p.hasButton("rollback") })
 			p.waitThreadReply("Mode passthrough, set by <@U0ADA>")
 
-			assertContains(t, "pressed on a message of before", p.deliver(p.repeatInteraction(rollback)), "Nothing was done", "pool default is in passthrough since", "set by <@U0ADA>")
+			assertContains(t, "pressed on a message of before", p.deliver(p.repeatInteraction(rollback)), "Not executed", "pool default has been in passthrough since", "set by <@U0ADA>")
 			assertContains(t, "restored", p.deliver(p.interaction("restore", "U0EVE")), "from passthrough to enforce")
 			p.eventually("Roll back is there again", func() bool { return p.hasButton("rollback") && !p.hasButton("restore") })
 			p.waitThreadReply("Mode enforce, set by <@U0EVE>")
 
 			// The pool is in the mode of the first message again, but not since then.
-			assertContains(t, "a replay after the restore", p.deliver(p.repeatInteraction(rollback)), "Nothing was done", "pool default is in enforce since", "set by <@U0EVE>")
+			assertContains(t, "a replay after the restore", p.deliver(p.repeatInteraction(rollback)), "Not executed", "pool default has been in enforce since", "set by <@U0EVE>")
 			if p.mode() != admission.Enforce {
 				t.Errorf("mode %s", p.mode())
 			}
@@ -188,7 +190,7 @@ func TestRestoreAfterIncidentClosed(t *testing.T) {
 	p.waitThreadReply("Mode enforce, set by <@U0ADA>")
 	p.eventually("no button is left", func() bool { return !p.hasButton("restore") && !p.hasButton("rollback") })
 	replies := len(p.slack.Replies(opsChannel, p.incidentMessage().TS))
-	assertContains(t, "who was later", p.deliver(late), "pool default is in enforce since", "set by <@U0ADA>")
+	assertContains(t, "who was later", p.deliver(late), "pool default has been in enforce since", "set by <@U0ADA>")
 	p.command("U0BEN", "/headgate status") // so that something that came of it would have come
 	if n := len(p.slack.Replies(opsChannel, p.incidentMessage().TS)); n != replies {
 		t.Errorf("%d replies more", n-replies)
@@ -216,7 +218,7 @@ func TestConcurrentButtonPresses(t *testing.T) {
 		won = 1
 	}
 	assertContains(t, "the first", said[won], "Pool default: from enforce to passthrough")
-	assertContains(t, "the second", said[1-won], "Nothing was done", "in passthrough since", "set by <@"+presses[won].User.ID+">")
+	assertContains(t, "the second", said[1-won], "Not executed", "in passthrough since", "set by <@"+presses[won].User.ID+">")
 	changes, _, err := p.app.store.ModeChanges(t.Context(), sqlite.ModeChangeFilter{Pool: "default"})
 	if err != nil {
 		t.Fatal(err)
@@ -231,22 +233,22 @@ func TestConcurrentButtonPresses(t *testing.T) {
 func TestAckAndSilenceBySlack(t *testing.T) {
 	p := newSlackFixture(t, useSocketMode)
 	ack, eves, bens := p.interaction("ack", "U0ADA"), p.interaction("ack", "U0EVE"), p.interaction("ack", "U0BEN")
-	assertContains(t, "acknowledged", p.deliver(ack), "You have it, until")
+	assertContains(t, "acknowledged", p.deliver(ack), "You have acknowledged it until")
 	p.eventually("the button is gone", func() bool { return !p.hasButton("ack") })
 	p.waitThreadReply("Acknowledged by <@U0ADA>")
-	assertContains(t, "once more", p.deliver(p.repeatInteraction(ack)), "Nothing was done: you have it already, since ")
-	assertContains(t, "by another", p.deliver(eves), "Nothing was done: <@U0ADA> has it already, since ")
-	assertContains(t, "by somebody who may not", p.deliver(bens), "slack.allow.ack in the settings does not name you (U0BEN)", "headgate incident ack ")
+	assertContains(t, "once more", p.deliver(p.repeatInteraction(ack)), "Not executed: you have already acknowledged it, since ")
+	assertContains(t, "by another", p.deliver(eves), "Not executed: <@U0ADA> has already acknowledged it, since ")
+	assertContains(t, "by somebody who may not", p.deliver(bens), "slack.allow.ack in the settings does not list you (U0BEN)", "headgate incident ack ")
 
 	silence := p.interaction("silence", "U0ADA")
 	assertContains(t, "silenced", p.deliver(silence), "busy is silenced until")
 	p.waitThreadReply("Silenced by <@U0ADA>: until")
-	_, err := p.app.actions.Do(t.Context(), time.Now(), control.ActionRequest{Name: control.ActSilence, Rule: "busy", For: 2 * time.Hour, Actor: "ben", Via: control.ViaAPI})
+	_, err := p.app.control.Silence(t.Context(), control.Actor{Name: "ben", Via: control.ViaAPI}, control.SilenceOptions{Rule: "busy", For: 2 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.waitThreadReply("Silenced by ben: until") // the other ways are told as well
-	assertContains(t, "silenced once more", p.deliver(p.repeatInteraction(silence)), "<@U0ADA> has silenced busy already")
+	assertContains(t, "silenced once more", p.deliver(p.repeatInteraction(silence)), "<@U0ADA> has already silenced busy")
 	if all := p.app.monitor.engine.Silences(); len(all) != 2 || all[0].Pool != "default" || all[0].By != "slack:U0ADA" {
 		t.Errorf("silences %+v", all)
 	}
@@ -279,11 +281,11 @@ func TestAckRefusedAfterEscalation(t *testing.T) {
 	ack := p.interaction("ack", "U0ADA")
 	second := p.sendChat()
 	p.waitThreadReply("page")
-	assertContains(t, "acknowledged too late", p.deliver(ack), "Nothing was done: it has got worse since that message, and is a page now")
+	assertContains(t, "acknowledged too late", p.deliver(ack), "Not executed: it has escalated since that message, and is a page now")
 	p.eventually("the message has a button of now", func() bool {
 		return p.hasButton("ack") && p.interaction("ack", "U0ADA").Action.Value != ack.Action.Value
 	})
-	assertContains(t, "acknowledged", p.deliver(p.interaction("ack", "U0ADA")), "You have it, until")
+	assertContains(t, "acknowledged", p.deliver(p.interaction("ack", "U0ADA")), "You have acknowledged it until")
 	close(p.upstream.release)
 	<-p.answer
 	<-second
@@ -302,16 +304,16 @@ func TestStaleOrUnknownButtonRefused(t *testing.T) {
 	for action, i := range presses {
 		foreign := p.repeatInteraction(i)
 		foreign.Action.Value = strings.Replace(foreign.Action.Value, id, "0195a0b0-0000-7000-8000-000000000001", 1)
-		assertContains(t, action+" of another headgate's", p.deliver(foreign), "Nothing was done: no such incident is known")
+		assertContains(t, action+" of another headgate's", p.deliver(foreign), "Not executed: no such incident is known")
 		later := p.repeatInteraction(foreign)
 		later.Action.Value = strings.Replace(i.Action.Value, `"seq":1`, `"seq":99`, 1)
-		assertContains(t, action+" of a record that was lost", p.deliver(later), "knows the incident otherwise")
+		assertContains(t, action+" of a record that was lost", p.deliver(later), "record of the incident differ")
 	}
 	close(p.upstream.release)
 	<-p.answer
 	p.eventually("it is over", func() bool { return !p.app.monitor.engine.Incidents()[0].Open() })
 	for action, i := range presses {
-		assertContains(t, action+" of one that is over", p.deliver(i), "Nothing was done: the incident is over")
+		assertContains(t, action+" of one that is over", p.deliver(i), "Not executed: the incident was resolved at")
 	}
 	p.eventually("no button is left", func() bool { return !p.hasButton("ack") && !p.hasButton("rollback") && !p.hasButton("runbook") })
 	if p.mode() != admission.Enforce {
@@ -321,20 +323,20 @@ func TestStaleOrUnknownButtonRefused(t *testing.T) {
 
 func TestCommandsBySlack(t *testing.T) {
 	p := newSlackFixture(t, useSocketMode)
-	assertContains(t, "status", p.command("U0BEN", "/headgate status"), "Pool default: enforce since", "1 of 1 in flight, 0 wait", "Open, warn: busy (default), "+p.incidentID())
-	assertContains(t, "a pool that is not", p.command("U0ADA", "/headgate rollback defualt it refuses too much"), `there is no pool "defualt"; there are: default`)
+	assertContains(t, "status", p.command("U0BEN", "/headgate status"), "Pool default: enforce since", "1 of 1 in flight, 0 waiting", "Open, warn: busy (default), "+p.incidentID())
+	assertContains(t, "a pool that is not", p.command("U0ADA", "/headgate rollback defualt it refuses too much"), `unknown pool "defualt"; pools: default`)
 	assertContains(t, "rolled back", p.command("U0ADA", "/headgate rollback default it refuses <too> much"), "from enforce to passthrough")
 	p.waitThreadReply("Mode passthrough, set by <@U0ADA>: it refuses &lt;too&gt; much")
-	assertContains(t, "rolled back again", p.command("U0ADA", "/headgate rollback"), "Pool default is in passthrough already")
+	assertContains(t, "rolled back again", p.command("U0ADA", "/headgate rollback"), "Pool default is already in passthrough")
 	assertContains(t, "restored", p.command("U0ADA", "/headgate restore all"), "from passthrough to enforce")
-	assertContains(t, "acknowledged", p.command("U0ADA", "/headgate ack "+p.incidentID()), "You have it")
+	assertContains(t, "acknowledged", p.command("U0ADA", "/headgate ack "+p.incidentID()), "You have acknowledged it")
 	assertContains(t, "no incident", p.command("U0ADA", "/headgate ack nothing"), "no such incident")
 	assertContains(t, "a rule that is not", p.command("U0ADA", "/headgate silence bsuy 1h"), "no such rule; there are busy")
 	assertContains(t, "for too long", p.command("U0ADA", "/headgate silence busy 100000h"), "a silence lasts up to")
 	assertContains(t, "silenced", p.command("U0ADA", "/headgate silence busy 30m load test"), "busy is silenced until")
 	p.waitThreadReply("load test")
-	assertContains(t, "a drill", p.command("U0ADA", "/headgate drill run burst"), "Nothing was done")
-	assertContains(t, "help", p.command("U0BEN", "/headgate what"), `"what" is not known`, "/headgate status")
+	assertContains(t, "a drill", p.command("U0ADA", "/headgate drill run burst"), "Not executed")
+	assertContains(t, "help", p.command("U0BEN", "/headgate what"), `unknown command "what"`, "/headgate status")
 	close(p.upstream.release)
 	<-p.answer
 }
@@ -408,11 +410,11 @@ func TestNoButtonsWithoutInteractivity(t *testing.T) {
 func TestReloadUpdatesSlackAllow(t *testing.T) {
 	p := newSlackFixture(t, useSocketMode)
 	press := p.interaction("rollback", "U0BEN")
-	assertContains(t, "before", p.deliver(press), "slack.allow.rollback in the settings does not name you")
+	assertContains(t, "before", p.deliver(press), "slack.allow.rollback in the settings does not list you")
 	if err := p.app.Reload(p.fixture.editedConfig(func(c *config.Config) { c.Slack.Allow.Rollback = []string{"U0BEN"} })); err != nil {
 		t.Fatal(err)
 	}
-	assertContains(t, "of those before", p.deliver(p.interaction("rollback", "U0ADA")), "does not name you (U0ADA)")
+	assertContains(t, "of those before", p.deliver(p.interaction("rollback", "U0ADA")), "does not list you (U0ADA)")
 	assertContains(t, "after", p.deliver(p.repeatInteraction(press)), "from enforce to passthrough")
 	err := p.app.Reload(p.fixture.editedConfig(func(c *config.Config) { c.Slack.AppToken = config.NewSecret("xapp-other") }))
 	if err == nil || !strings.Contains(err.Error(), "restart instead") {
@@ -442,8 +444,8 @@ func TestAlertsTestChecksInteractivity(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	assertContains(t, "the socket", said["buttons: socket"], "lets the app connect")
-	assertContains(t, "requests", said["buttons: requests"], "are taken at 127.0.0.1:0")
+	assertContains(t, "the socket", said["buttons: socket"], "accepts connections of the app")
+	assertContains(t, "requests", said["buttons: requests"], "accepted at 127.0.0.1:0")
 	assertContains(t, "rollback", said["may roll back"], "2 of slack.allow")
 	assertContains(t, "restore", said["may restore"], "nobody")
 }
@@ -466,8 +468,15 @@ func TestSettingsOnThePageForSlack(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", way, err)
 		}
-		if i := a.interactions; i == nil || (i.socket != nil) != (way == "socket") || (i.listener != nil) != (way == "requests") {
-			t.Errorf("%s: %+v", way, i)
+		families, err := a.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]bool{"headgate_slack_socket_connected": way == "socket", "headgate_slack_listening": way == "requests"} {
+			got := slices.ContainsFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == name })
+			if got != want {
+				t.Errorf("%s: has the metric %s: %t", way, name, got)
+			}
 		}
 	}
 }

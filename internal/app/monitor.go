@@ -14,7 +14,6 @@ import (
 	"headgate/alerts"
 	"headgate/engine"
 	"headgate/engine/tsdb"
-	"headgate/runbooks/control"
 )
 
 // samplesDir is where samples are kept, in the data directory.
@@ -100,7 +99,7 @@ func (a *App) startEngine(w *monitor, rules []engine.Rule, clock func() time.Tim
 		return fmt.Errorf("engine: %w", err)
 	}
 	w.onStop(w.engine.Stop)
-	a.actions = control.NewRegistry(a.modes, a.pauses, announcedSilences{w.engine, w.log}, a.auditor)
+	a.control.SetEngine(w.engine)
 	w.runUntilStop(func(ctx context.Context) { a.autoRollback.Run(ctx, w.engine) })
 	return nil
 }

@@ -89,5 +89,9 @@ func TestAlerts(ctx context.Context, cfg *config.Config) ([]slack.Check, error) 
 		return nil, ErrNoBotToken
 	}
 	defer t.bot.Close()
-	return append(t.bot.Verify(ctx), checkInteractivity(ctx, cfg.Slack)...), nil
+	checks := t.bot.Verify(ctx)
+	if buttonsEnabled(cfg.Slack) {
+		checks = append(checks, interactionOptions(cfg.Slack).Verify(ctx)...)
+	}
+	return checks, nil
 }

@@ -17,7 +17,7 @@ const sloCountsTTL = 15 * time.Second
 // newUI makes the pages for people.
 func (a *App) newUI(admin *api.Admin) (*ui.Pages, error) {
 	c := ui.Config{
-		Admin: admin, Facts: &poolFacts{app: a, counts: make(map[string]sloCounts)}, Log: a.log.With("component", "pages"),
+		Admin: admin, Control: a.control, Facts: &poolFacts{app: a, counts: make(map[string]sloCounts)}, Log: a.log.With("component", "pages"),
 	}
 	if a.monitor != nil {
 		c.Samples = a.monitor.samples

@@ -59,8 +59,10 @@ func (a *App) Reload(cfg *config.Config) error {
 	for _, gone := range poolsNotIn(before, a.pools) {
 		a.modes.Remove(gone.Name)
 	}
-	if err := a.interactions.setAllow(cfg.Slack.Allow); err != nil {
-		return cfg.At("slack.allow", err) // not after the settings were checked
+	if a.interactions != nil {
+		if err := a.interactions.SetAllow(allowLists(cfg.Slack.Allow)); err != nil {
+			return cfg.At("slack.allow", err) // not after the settings were checked
+		}
 	}
 	a.cfg, a.rules, a.drillSpecs = cfg, p.rules, specs
 	if a.drills != nil {

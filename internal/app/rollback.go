@@ -7,9 +7,9 @@ import (
 
 	"headgate/alerts"
 	"headgate/internal/config"
+	"headgate/internal/format"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
-	"headgate/web/api"
 )
 
 // autoRollbackConfig is what headgate may do by itself.
@@ -44,7 +44,7 @@ func (a *App) enqueueReminder(ctx context.Context, r control.Reminder) error {
 // notifyUnrecordedRollback tells of a rollback that the record does not take, past the record.
 func (a *App) notifyUnrecordedRollback(c control.ModeChange) {
 	words := fmt.Sprintf("Pool %s was rolled back automatically at %s: %s. That cannot be recorded: a restart would forget it, and put the gate back. "+
-		"To put it back by hand: headgate restore --pool %s", c.Pool, formatTime(c.At), c.Reason, c.Pool)
+		"To put it back by hand: headgate restore --pool %s", c.Pool, format.Time(c.At), c.Reason, c.Pool)
 	a.monitor.dispatchUnrecorded([]alerts.Delivery{a.notifiers.routes.NewNotice(newID(), c.ID, c.Pool, words, time.Now().UTC().Truncate(time.Millisecond))})
 }
 
@@ -61,27 +61,4 @@ func reminderText(r control.Reminder) string {
 		s += " (to observe, as before)"
 	}
 	return s
-}
-
-// autoRollbackStatus says how automatic rollback stands in a pool, nil if there is none.
-func (a *App) autoRollbackStatus(now time.Time, pool string) *api.AutoRollbackStatus {
-	if a.autoRollback == nil {
-		return nil
-	}
-	g, flips := a.autoRollback.Status(pool)
-	s := &api.AutoRollbackStatus{State: string(g.Phase), RollbacksToday: flips, Reason: a.autoRollback.StatusReason(pool)}
-	if now.Before(g.HoldUntil) {
-		until := api.FormatTime(g.HoldUntil)
-		s.HoldUntil = &until
-	}
-	return s
-}
-
-// pauseStatus says how a pool is paused, nil if it is not.
-func (a *App) pauseStatus(now time.Time, pool string) *api.PauseStatus {
-	p, paused := a.pauses.Get(now, pool)
-	if !paused {
-		return nil
-	}
-	return &api.PauseStatus{Since: api.FormatTime(p.Since), Until: api.FormatTime(p.Until), By: p.Actor, Reason: p.Reason}
 }

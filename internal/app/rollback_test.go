@@ -43,7 +43,7 @@ func withRulesFile(t *testing.T, text string) func(*config.Config) {
 func (r *fixture) mode() admission.Mode { return r.app.Pools()[0].Gate.Snapshot(time.Now()).Mode }
 
 // auditCount are those of the audit whose reason holds some words.
-func (r *fixture) auditCount(ending control.Result, words string) (n int) {
+func (r *fixture) auditCount(ending control.AuditResult, words string) (n int) {
 	r.Helper()
 	a, err := r.app.store.Audit(r.Context(), sqlite.AuditFilter{Limit: 1000})
 	if err != nil {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,7 +13,7 @@ import (
 
 	"headgate/alerts/slack"
 	"headgate/internal/config"
-	"headgate/runbooks/control"
+	"headgate/proxy"
 	"headgate/web/api"
 )
 
@@ -45,7 +44,7 @@ func (a *App) buildServers() error {
 	}
 	a.traffic.SetMarkToken(token.Reveal())
 	c := api.AdminConfig{
-		Token: token.Reveal(), Modes: control.Modes{Registry: a.actions}, Status: a, Audit: auditReader{a.store}, AuditLog: a.auditor, Actions: a.actions, Log: a.log.With("component", "web"),
+		Token: token.Reveal(), Control: a.control, Status: a, Audit: auditReader{a.store}, AuditLog: a.auditor, Log: a.log.With("component", "web"),
 		AnonymousRead: a.cfg.Admin.AnonymousRead,
 	}
 	c.Drills = a.drillAPI()
@@ -55,7 +54,6 @@ func (a *App) buildServers() error {
 			return a.cfg.At("admin.external_url", err)
 		}
 		c.Incidents = incidentReader{a.store, words}
-		c.Engine = control.Watched{Engine: a.monitor.engine, Registry: a.actions, Via: api.ViaFromContext}
 		c.Samples = a.monitor.samples
 	}
 	admin, err := api.NewAdmin(c)
@@ -70,7 +68,7 @@ func (a *App) buildServers() error {
 	ctx, cut := context.WithCancelCause(context.Background())
 	a.cancelTasks = cut
 	ops := api.Ops{Metrics: a.registry, Ready: a.ready, Pages: people}
-	a.dataServer = newServer(a.requireAllowedHost(a.traffic.Ingress(a.proxy), rejectDataHost), a.log.With("component", "data"))
+	a.dataServer = newServer(a.requireAllowedHost(a.traffic.Ingress(a.proxy), proxy.RejectHost), a.log.With("component", "data"))
 	a.dataServer.BaseContext = func(net.Listener) context.Context { return ctx }
 	a.adminServer = newServer(a.requireAllowedHost(api.Handler(ops, admin), a.rejectAdminHost), a.log.With("component", "admin"))
 	return nil
@@ -126,21 +124,9 @@ func isAllowedHost(hostport string, known []string) bool {
 	return slices.Contains(known, host)
 }
 
-const unknownHostDetail = "This host name is not known here. Add it to hosts in the settings if it should be."
-
 // rejectAdminHost refuses, and lets the audit know: a page somewhere may be trying its
 // luck with the browser of somebody who has signed in.
 func (a *App) rejectAdminHost(w http.ResponseWriter, r *http.Request) {
 	a.auth.RejectHost(r)
-	api.WriteProblem(w, api.Problem{Status: http.StatusMisdirectedRequest, Detail: unknownHostDetail})
-}
-
-// rejectDataHost says the same in OpenAI's shape.
-func rejectDataHost(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusMisdirectedRequest)
-	// The client may have gone.
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{
-		"message": unknownHostDetail, "type": "invalid_request_error", "param": nil, "code": "unknown_host",
-	}})
+	api.WriteProblem(w, api.Problem{Status: http.StatusMisdirectedRequest, Detail: "Unknown host name. If it is a name of this server, add it to hosts in the settings."})
 }

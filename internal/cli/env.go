@@ -13,6 +13,7 @@ import (
 	"headgate/alerts/slack"
 	"headgate/internal/app"
 	"headgate/internal/config"
+	"headgate/internal/strictyaml"
 	"headgate/runbooks/control"
 	"headgate/web/api"
 )
@@ -48,8 +49,8 @@ func Usagef(text string, args ...any) error { return Usage(fmt.Errorf(text, args
 // configuration errors and an unreachable service imply.
 func ExitCode(err error) int {
 	var coded Error
-	var diagnostic config.Diagnostic
-	var diagnostics config.Diagnostics
+	var diagnostic strictyaml.Diagnostic
+	var diagnostics strictyaml.Diagnostics
 	switch {
 	case err == nil:
 		return ExitOK
@@ -77,7 +78,7 @@ type Env struct {
 
 	Token            func(dir string) (config.Secret, error)
 	QueueModeRequest func(ctx context.Context, dir string, r control.ModeRequest) (app.QueuedRequest, error)
-	ReadAudit        func(ctx context.Context, dir string, q api.AuditQuery) (api.AuditRecords, error)
+	ReadAudit        func(ctx context.Context, dir string, q control.AuditQuery) (control.AuditPage, error)
 	Backup           func(ctx context.Context, dir, file string) error
 	TestAlerts       func(ctx context.Context, c *config.Config) ([]slack.Check, error)
 }

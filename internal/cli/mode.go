@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"headgate/internal/app"
@@ -163,8 +164,8 @@ func (m *ModeChange) warnUnknownPool(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
-	page, err := m.ReadAudit(ctx, m.at.dataDir, api.AuditQuery{Pool: m.Pool, Kind: api.KindMode, Limit: 1})
-	if err == nil && len(page.Changes) == 0 {
+	page, err := m.ReadAudit(ctx, m.at.dataDir, control.AuditQuery{Pool: m.Pool, Kind: control.KindMode, Limit: 1})
+	if err == nil && len(page.Items) == 0 {
 		m.messagef("warning: pool %q has never served from there: if the name is mistyped, nothing will change", m.Pool)
 	}
 }
@@ -172,7 +173,7 @@ func (m *ModeChange) warnUnknownPool(ctx context.Context) {
 // reportDeferred reports a request that no running service applies.
 func (m *ModeChange) reportDeferred(queued app.QueuedRequest) error {
 	m.messagef("no service runs from %s: the request is applied at the next start", m.at.dataDir)
-	result := modeResult{Path: pathRequest, Request: queued.Number, Deferred: true, UndoCommands: []string{}, ModeReply: api.ModeReply{Changes: []api.ModeChange{}}}
+	result := modeResult{Path: pathRequest, Request: queued.Number, Deferred: true, UndoCommands: []string{}, ModeReply: api.ModeReply{Changes: []control.PoolChange{}}}
 	return m.show(result, func(p *printer) {
 		which := "all pools"
 		if m.Pool != "" {
@@ -189,17 +190,17 @@ func (m *ModeChange) startMilli() time.Time { return m.start.Truncate(time.Milli
 
 // waitForChanges waits, for a bounded time, until the audit log shows changes that
 // match, and returns them oldest first.
-func (m *ModeChange) waitForChanges(ctx context.Context, match func(control.ModeChange) bool) []api.ModeChange {
+func (m *ModeChange) waitForChanges(ctx context.Context, match func(control.ModeChange) bool) []control.PoolChange {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
 	again := time.NewTicker(confirmInterval)
 	defer again.Stop()
 	for {
-		page, err := m.ReadAudit(ctx, m.at.dataDir, api.AuditQuery{Kind: api.KindMode, Limit: confirmPageSize})
-		var found []api.ModeChange
-		for i := len(page.Changes) - 1; i >= 0; i-- {
-			if match(page.Changes[i]) {
-				found = append(found, api.ModeChange{Change: api.ChangeOf(page.Changes[i])})
+		page, err := m.ReadAudit(ctx, m.at.dataDir, control.AuditQuery{Kind: control.KindMode, Limit: confirmPageSize})
+		var found []control.PoolChange
+		for _, record := range slices.Backward(page.Items) {
+			if record.Change != nil && match(*record.Change) {
+				found = append(found, control.PoolChange{ModeChange: *record.Change})
 			}
 		}
 		if err == nil && len(found) > 0 {
@@ -232,7 +233,7 @@ func (m *ModeChange) report(r modeResult) error {
 	})
 }
 
-func (m *ModeChange) reportPool(p *printer, c *api.ModeChange, dry bool) {
+func (m *ModeChange) reportPool(p *printer, c *control.PoolChange, dry bool) {
 	change, would := "", ""
 	if dry {
 		change, would = "would change ", "would be "
@@ -245,7 +246,7 @@ func (m *ModeChange) reportPool(p *printer, c *api.ModeChange, dry bool) {
 	if c.Dropped > 0 {
 		p.printf("%s: %d queued %srefused, because they could no longer meet their deadline\n", c.Pool, c.Dropped, would)
 	}
-	if c.To == admission.PassThrough.String() || c.Overdue == 0 {
+	if c.To == admission.PassThrough || c.Overdue == 0 {
 		return
 	}
 	p.printf("%s: %d of %d queued can no longer meet their deadline; they are served anyway, and the queue takes %s to drain\n",
@@ -257,7 +258,7 @@ func (m *ModeChange) reportPool(p *printer, c *api.ModeChange, dry bool) {
 
 // undoCommands returns the commands that revert changes. One without --pool would
 // affect pools that were not changed, so it is only shown when all of them were.
-func (m *ModeChange) undoCommands(changes []api.ModeChange) []string {
+func (m *ModeChange) undoCommands(changes []control.PoolChange) []string {
 	commands := []string{}
 	same := m.Pool == ""
 	for i := range changes {
@@ -274,11 +275,11 @@ func (m *ModeChange) undoCommands(changes []api.ModeChange) []string {
 }
 
 // undoCommand is the command that leads from a change's end to its beginning.
-func undoCommand(c *api.ModeChange) string {
+func undoCommand(c *control.PoolChange) string {
 	switch {
-	case c.From == admission.PassThrough.String():
+	case c.From == admission.PassThrough:
 		return "rollback"
-	case c.From == admission.Observe.String() && c.To != admission.PassThrough.String():
+	case c.From == admission.Observe && c.To != admission.PassThrough:
 		return "observe"
 	default:
 		return "restore"
@@ -288,7 +289,7 @@ func undoCommand(c *api.ModeChange) string {
 // Pause pauses or resumes dispatch.
 type Pause struct {
 	Service
-	Action       string // control.ActPause or control.ActResume
+	Action       string // control.ActionPause or control.ActionResume
 	Pool, Reason string
 	For          string // pause only
 	DryRun       bool
@@ -299,7 +300,7 @@ func (p *Pause) Run(ctx context.Context) (err error) {
 	if err := checkPool(p.Pool); err != nil {
 		return err
 	}
-	if p.Action == control.ActPause {
+	if p.Action == control.ActionPause {
 		if d, err := api.ParseDuration(p.For); err != nil {
 			return Usagef("--for %w", err)
 		} else if d > control.MaxPause {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"headgate/internal/strictyaml"
 )
 
 // Config is everything that can be set. A value of it is not changed after it
@@ -57,7 +59,7 @@ type Config struct {
 	// Log says what is logged, and how.
 	Log Log `yaml:"log"`
 
-	src *sourceMap // where each setting was written; nil when built in
+	src *strictyaml.Source // where each setting was written; nil when built in
 }
 
 // Admin is the listener for people, scrapers and probes.
@@ -304,43 +306,39 @@ type Heartbeat struct {
 	Interval time.Duration `yaml:"interval" rule:"positive"`
 }
 
-// Drill is the definition of a drill as it stands in the file. What it means, and
-// whether it is right, is the business of who rehearses: references such as ${NAME}
-// are not filled in.
+// Drill is the definition of a drill as it stands in the file. The drills' own package reads and checks it: references
+// such as ${NAME} are not filled in.
 type Drill struct {
-	node *yaml.Node
-	file string
-	path string
+	// Node is the definition, with its places in File.
+	Node *yaml.Node
+	// File is the file that the definition stands in.
+	File string
+	// Path is where it stands there, such as drills[0].
+	Path string
 }
-
-// Node is the definition, with its places in File.
-func (d Drill) Node() *yaml.Node { return d.node }
-
-// File is the file that the definition stands in.
-func (d Drill) File() string { return d.file }
-
-// Path is where it stands there, such as drills[0].
-func (d Drill) Path() string { return d.path }
 
 // Equal says whether two definitions read the same, wherever they stand.
 func (d Drill) Equal(o Drill) bool {
-	a, errA := yaml.Marshal(d.node)
-	b, errB := yaml.Marshal(o.node)
+	a, errA := yaml.Marshal(d.Node)
+	b, errB := yaml.Marshal(o.Node)
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-func (d *Drill) preset() { *d = Drill{node: &yaml.Node{Kind: yaml.MappingNode}} }
+// SetDefaults makes an empty definition.
+func (d *Drill) SetDefaults() { *d = Drill{Node: &yaml.Node{Kind: yaml.MappingNode}} }
 
-// drill takes a definition over as it is.
-func (d *decoder) drill(n *yaml.Node, to *Drill, path string) {
+// DecodeNode takes the definition over as it is.
+func (d *Drill) DecodeNode(l *strictyaml.Decoder, n *yaml.Node, path string) {
 	if n.Kind != yaml.MappingNode {
-		d.report(path, "must be a mapping of settings, is "+kindOf(n))
+		l.Report(path, "must be a mapping of settings, is "+strictyaml.KindName(n))
 		return
 	}
-	*to = Drill{node: n, file: d.source.fileName(), path: path}
+	*d = Drill{Node: n, File: l.File(), Path: path}
 }
 
 const (
+	day = 24 * time.Hour
+
 	kib = 1 << 10
 	mib = 1 << 20
 )
@@ -381,10 +379,11 @@ func DefaultPool() Pool {
 	}
 }
 
-// preset gives an element of a list its defaults before the file is read over it.
-func (p *Pool) preset() {
+// SetDefaults gives a pool of a list its defaults before the file is read over it.
+func (p *Pool) SetDefaults() {
 	*p = DefaultPool()
 	p.Name, p.Upstream = "", ""
 }
 
-func (c *Client) preset() { *c = Client{Priority: "interactive"} }
+// SetDefaults gives a client of a list its defaults.
+func (c *Client) SetDefaults() { *c = Client{Priority: "interactive"} }

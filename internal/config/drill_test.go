@@ -15,7 +15,7 @@ func parseDrill(t *testing.T, text string) Drill {
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
 		t.Fatal(err)
 	}
-	return Drill{node: doc.Content[0]}
+	return Drill{Node: doc.Content[0]}
 }
 
 func TestDrillsAreKeptVerbatim(t *testing.T) {
@@ -28,8 +28,8 @@ func TestDrillsAreKeptVerbatim(t *testing.T) {
 		t.Fatalf("%d drills, live %v", len(c.Drills), c.AllowLive)
 	}
 	d := c.Drills[1]
-	if d.File() != "dir/f.yaml" || d.Path() != "drills[1]" || d.Node().Line != 4 {
-		t.Errorf("%s %s in line %d", d.File(), d.Path(), d.Node().Line)
+	if d.File != "dir/f.yaml" || d.Path != "drills[1]" || d.Node.Line != 4 {
+		t.Errorf("%s %s in line %d", d.File, d.Path, d.Node.Line)
 	}
 	if !d.Equal(parseDrill(t, "id: weekly\nowner: costs 5$\nexpect: [late_share <= 5%]")) || d.Equal(c.Drills[0]) {
 		t.Error("equality is wrong")

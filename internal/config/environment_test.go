@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"headgate/internal/strictyaml"
 )
 
 func TestFromEnvironment(t *testing.T) {
@@ -81,7 +83,7 @@ func TestWarnings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := Default()
 			c.Pools[0].Upstream, c.Pools[0].UpstreamKey = test.upstream, NewSecret(test.key)
-			got := Diagnostics(c.Warnings()).Error()
+			got := strictyaml.Diagnostics(c.Warnings()).Error()
 			if test.want == "" && got != "" || !strings.HasPrefix(got, test.want) {
 				t.Errorf("got %q", got)
 			}

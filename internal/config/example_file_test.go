@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
+
+	"headgate/internal/strictyaml"
 )
 
 const exampleFile = "../../docs/headgate.example.yaml"
@@ -76,7 +78,7 @@ func TestTheExampleHasEverySettingWithAComment(t *testing.T) {
 	}
 	commented := map[string]bool{}
 	comments(doc.Content[0], "", commented)
-	for _, p := range settingPaths(reflect.TypeFor[Config](), "") {
+	for _, p := range strictyaml.SettingPaths(reflect.TypeFor[Config](), "") {
 		if has, there := commented[p]; !there || !has {
 			t.Errorf("%s: in the example: %t, with a comment: %t", p, there, has)
 		}
@@ -94,7 +96,7 @@ func comments(n *yaml.Node, path string, found map[string]bool) {
 			comments(item, path+"[]", found)
 		case i%2 == 1:
 			key := n.Content[i-1]
-			p := join(path, key.Value)
+			p := strictyaml.Join(path, key.Value)
 			found[p] = len(key.HeadComment) > 10
 			comments(item, p, found)
 		}

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"headgate/internal/strictyaml"
 )
 
 // TestHostileFilesEndInAnError feeds files of the full size, made to be slow,
 // deep or large.
 func TestHostileFilesEndInAnError(t *testing.T) {
-	fill := func(s string) string { return strings.Repeat(s, maxFile/len(s)) }
+	fill := func(s string) string { return strings.Repeat(s, strictyaml.MaxFile/len(s)) }
 	for name, text := range map[string]string{
 		"deep flow lists":    fill("["),
 		"deep flow mappings": fill("{a: "),
@@ -27,12 +29,12 @@ func TestHostileFilesEndInAnError(t *testing.T) {
 		"many pools":         "pools: [" + strings.Repeat("{},", 300000) + "]",
 		"many clients":       "clients: [" + strings.Repeat("{},", 9000) + "]",
 		"many models":        "pools: [{models: [" + strings.Repeat("a,", 400000) + "]}]",
-		"many references":    "data_dir: '" + fill("${A}")[:maxFile/2] + "'",
-		"many dollars":       "data_dir: '" + fill("$$")[:maxFile/2] + "x\ty'",
-		"long key":           fill("a")[:maxFile-10] + ": 1",
-		"long value":         "log: {level: " + fill("a")[:maxFile-100] + "}",
-		"long number":        "drain: " + fill("9")[:maxFile-100],
-		"long tail of tabs":  "a:" + fill("\t")[:maxFile-10],
+		"many references":    "data_dir: '" + fill("${A}")[:strictyaml.MaxFile/2] + "'",
+		"many dollars":       "data_dir: '" + fill("$$")[:strictyaml.MaxFile/2] + "x\ty'",
+		"long key":           fill("a")[:strictyaml.MaxFile-10] + ": 1",
+		"long value":         "log: {level: " + fill("a")[:strictyaml.MaxFile-100] + "}",
+		"long number":        "drain: " + fill("9")[:strictyaml.MaxFile-100],
+		"long tail of tabs":  "a:" + fill("\t")[:strictyaml.MaxFile-10],
 		"only zeros":         fill("\x00"),
 		"a byte too many":    fill("a") + "a",
 	} {
@@ -84,7 +86,7 @@ func FuzzParse(f *testing.F) {
 
 func wantRefused(t *testing.T, c *Config, err error) {
 	t.Helper()
-	problems, ok := err.(Diagnostics)
+	problems, ok := err.(strictyaml.Diagnostics)
 	if !ok || len(problems) == 0 || c != nil {
 		t.Fatalf("got %v beside %#v", c, err)
 	}
@@ -96,7 +98,7 @@ func wantRefused(t *testing.T, c *Config, err error) {
 }
 
 func TestListsAreBounded(t *testing.T) {
-	for n, ok := range map[int]bool{maxItems: true, maxItems + 1: false} {
+	for n, ok := range map[int]bool{10000: true, 10001: false} {
 		_, err := Parse("f.yaml", []byte("hosts: ["+strings.Repeat("a,", n)+"]"), nil)
 		if (err == nil) != ok {
 			t.Errorf("%d entries: %v", n, err)

@@ -4,36 +4,13 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"headgate/internal/strictyaml"
 )
-
-func TestSuggest(t *testing.T) {
-	pool := fieldsOf(reflect.TypeFor[Pool]())
-	for key, want := range map[string]string{
-		"wokers": "did you mean workers?", "Workers": "did you mean workers?", "up-stream": "did you mean upstream?",
-		"streamKeepalive": "did you mean stream_keepalive?", "model": "did you mean models?",
-		"turnaround": "it belongs under pools[].slo", "listen": "it belongs under the top level", "level": "it belongs under log",
-		"key_sha256": "it belongs under clients[]", "zzz": "known here: name, upstream, upstream_key",
-	} {
-		if got := suggest(key, pool); !strings.HasPrefix(got, want) {
-			t.Errorf("%s: %s, want %s", key, got, want)
-		}
-	}
-}
-
-func TestDistance(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}} {
-		if got := editDistance(test.a, test.b); got != test.want {
-			t.Errorf("%q to %q: %d, want %d", test.a, test.b, got, test.want)
-		}
-	}
-}
 
 func TestEveryLaterSettingIsRefusedAsSuch(t *testing.T) {
 	known := map[string]bool{}
-	for _, p := range settingPaths(reflect.TypeFor[Config](), "") {
+	for _, p := range strictyaml.SettingPaths(reflect.TypeFor[Config](), "") {
 		known[p] = true
 	}
 	const head = "pools:\n  - name: a\n    upstream: http://127.0.0.1:8080/v1\n"
@@ -50,7 +27,7 @@ func TestEveryLaterSettingIsRefusedAsSuch(t *testing.T) {
 			text = head + strings.TrimPrefix(text, "pools: \n  - \n")
 		}
 		_, err := Parse("f.yaml", []byte(text), nil)
-		if err == nil || !strings.Contains(err.Error(), unimplementedMessage) {
+		if err == nil || !strings.Contains(err.Error(), strictyaml.NotImplemented) {
 			t.Errorf("%s: %v in\n%s", path, err, text)
 		}
 	}
@@ -81,16 +58,16 @@ func TestTagsAreWellFormed(t *testing.T) {
 
 func checkTags(t *testing.T, v reflect.Value, path string) {
 	t.Helper()
-	for _, f := range fieldsOf(v.Type()) {
-		p, fv := join(path, f.name), v.Field(f.index)
-		least, most, ok := limits(f)
-		if bounded := f.tag.Get("min")+f.tag.Get("max") != ""; bounded != ok || ok && least > most {
-			t.Errorf("%s: limits %q to %q", p, f.tag.Get("min"), f.tag.Get("max"))
+	for _, f := range strictyaml.SettingsOf(v.Type()) {
+		p, fv := strictyaml.Join(path, f.Name), v.Field(f.Index)
+		least, most, ok := f.Limits()
+		if bounded := f.Tag.Get("min")+f.Tag.Get("max") != ""; bounded != ok || ok && least > most {
+			t.Errorf("%s: limits %q to %q", p, f.Tag.Get("min"), f.Tag.Get("max"))
 		}
-		if rule := f.tag.Get("rule"); rule != "" && rule != "positive" && rule != "natural" {
+		if rule := f.Tag.Get("rule"); rule != "" && rule != "positive" && rule != "natural" {
 			t.Errorf("%s: no check for rule %q", p, rule)
 		}
-		if number := fv.CanInt(); number && !ok && f.tag.Get("rule") == "" {
+		if number := fv.CanInt(); number && !ok && f.Tag.Get("rule") == "" {
 			t.Errorf("%s: a number without limits", p)
 		}
 		switch _, secret := fv.Interface().(Secret); {

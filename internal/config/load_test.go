@@ -11,7 +11,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"headgate/internal/strictyaml"
 )
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // settings compares what is set, not where it was written.
 var settings = cmpopts.IgnoreUnexported(Config{})
@@ -242,12 +251,49 @@ func TestLoadOfAFileThatIsNotThere(t *testing.T) {
 
 func TestLoadBoundsTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "big.yaml")
-	for size, ok := range map[int]bool{maxFile: true, maxFile + 1: false} {
+	for size, ok := range map[int]bool{strictyaml.MaxFile: true, strictyaml.MaxFile + 1: false} {
 		if err := os.WriteFile(path, []byte("#"+strings.Repeat("x", size-1)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Load(path, nil); (err == nil) != ok {
 			t.Errorf("%d bytes: %v", size, err)
 		}
+	}
+}
+
+func TestReferencesNeverChangeTheStructure(t *testing.T) {
+	const inject = "x\ndrain: 1s\nadmin: {listen: 127.0.0.1:1}"
+	c, err := Parse("f.yaml", []byte("admin: {token: \"${T}\"}\nlog: {level: \"${L}\"}\n"), env("T", "a,b}:#[*&!", "L", "warn"))
+	if err != nil || c.Admin.Token.Reveal() != "a,b}:#[*&!" || c.Log.Level != "warn" {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	_, err = Parse("f.yaml", []byte("log: {level: '${L}'}\n"), env("L", inject))
+	if err == nil || strings.Contains(err.Error(), "127.0.0.1:1") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Parse("f.yaml", []byte("${K}: 1s\n"), env("K", "drain")); err == nil {
+		t.Error("a key was filled in")
+	}
+}
+
+func TestReferencesServeEveryType(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "workers"), "7\n")
+	text := `
+drain: ${D}
+pools:
+  - name: a
+    upstream: ${U}
+    workers: ${file:workers}
+    slo: {objective: "${O}"}
+    limits: {body: "${B}MiB"}
+`
+	c, err := Parse(filepath.Join(dir, "f.yaml"), []byte(text), env("D", "7s", "U", "https://m.example.com/v1", "O", "0.5", "B", "3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.Pools[0]
+	if c.Drain != 7*time.Second || p.Upstream != "https://m.example.com/v1" || p.Workers != 7 || p.SLO.Objective != 0.5 || p.Limits.Body != 3*mib {
+		t.Errorf("got %+v", c)
 	}
 }

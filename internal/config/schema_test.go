@@ -11,10 +11,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"headgate/internal/strictyaml"
 )
 
 const (
-	durationPattern = `^([0-9]+d|([0-9]+d)?([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$`
+	durationPattern = `^(0|([0-9]+y)?([0-9]+w)?([0-9]+d|([0-9]+d)?([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)|([0-9]+y)?[0-9]+w|[0-9]+y)$`
 	bytesPattern    = `^[0-9]+ ?(B|kB|MB|GB|KiB|MiB|GiB|TiB)$`
 )
 
@@ -46,14 +48,14 @@ type schemaWriter struct{ comments map[string]string }
 // object describes a struct type. defaults is a value of it that holds them.
 func (s schemaWriter) object(t reflect.Type, defaults reflect.Value) object {
 	properties, required := object{}, []string{}
-	for _, f := range fieldsOf(t) {
-		goField := t.Field(f.index)
-		p := s.setting(goField.Type, f, defaults.Field(f.index))
+	for _, f := range strictyaml.SettingsOf(t) {
+		goField := t.Field(f.Index)
+		p := s.setting(goField.Type, f, defaults.Field(f.Index))
 		p["description"] = s.comments[t.Name()+"."+goField.Name]
-		properties[f.name] = p
-		if f.tag.Get("required") != "" {
+		properties[f.Name] = p
+		if f.Tag.Get("required") != "" {
 			delete(p, "default")
-			required = append(required, f.name)
+			required = append(required, f.Name)
 		}
 	}
 	o := object{"type": "object", "additionalProperties": false, "properties": properties}
@@ -63,7 +65,7 @@ func (s schemaWriter) object(t reflect.Type, defaults reflect.Value) object {
 	return o
 }
 
-func (s schemaWriter) setting(t reflect.Type, f field, v reflect.Value) object {
+func (s schemaWriter) setting(t reflect.Type, f strictyaml.Setting, v reflect.Value) object {
 	switch v.Interface().(type) {
 	case Secret:
 		return object{"type": "string"}
@@ -76,10 +78,10 @@ func (s schemaWriter) setting(t reflect.Type, f field, v reflect.Value) object {
 	case float64:
 		return withDefault(object{"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, v.Interface())
 	case int:
-		least, most, _ := limits(f)
+		least, most, _ := f.Limits()
 		return withDefault(object{"type": "integer", "minimum": least, "maximum": most}, v.Interface())
 	case string:
-		if c := choices(f); c != nil {
+		if c := f.Choices(); len(c) > 0 {
 			return withDefault(object{"enum": c}, v.Interface())
 		}
 		return object{"type": "string", "default": v.Interface()}
@@ -90,7 +92,7 @@ func (s schemaWriter) setting(t reflect.Type, f field, v reflect.Value) object {
 	}
 	if t.Kind() == reflect.Slice {
 		item := reflect.New(t.Elem())
-		item.Interface().(interface{ preset() }).preset()
+		item.Interface().(strictyaml.Defaulter).SetDefaults()
 		return object{"type": "array", "items": s.object(t.Elem(), item.Elem())}
 	}
 	return s.object(t, v)
@@ -128,8 +130,8 @@ func TestEveryFieldIsExplained(t *testing.T) {
 	comments := typeComments(t)
 	var walk func(reflect.Type)
 	walk = func(st reflect.Type) {
-		for _, f := range fieldsOf(st) {
-			goField := st.Field(f.index)
+		for _, f := range strictyaml.SettingsOf(st) {
+			goField := st.Field(f.Index)
 			name := st.Name() + "." + goField.Name
 			if text := comments[name]; !strings.HasPrefix(text, goField.Name+" ") || !strings.HasSuffix(text, ".") {
 				t.Errorf("%s: %q", name, text)
@@ -148,8 +150,8 @@ func TestEveryFieldIsExplained(t *testing.T) {
 
 func TestTheSchemasPatternsAgreeWithTheParsers(t *testing.T) {
 	duration, size := regexp.MustCompile(durationPattern), regexp.MustCompile(bytesPattern)
-	for _, text := range []string{"", "0s", "25s", "1m30s", "1.5h", "30d", "1d12h", "1us", "1µs", "d", "30", "s", "1w", "25 s", "1d-2h", "1d2d", "1s1d"} {
-		if _, err := parseDuration(text); (err == nil) != duration.MatchString(text) {
+	for _, text := range []string{"", "0s", "25s", "1m30s", "1.5h", "30d", "1d12h", "1us", "1µs", "d", "30", "s", "1w", "25 s", "1d-2h", "1d2d", "1s1d", "0", "1w", "1y2w3d", "1y5m", "1d1w"} {
+		if _, err := strictyaml.ParseDuration(text); (err == nil) != duration.MatchString(text) {
 			t.Errorf("duration %q: pattern %t, parser %v", text, duration.MatchString(text), err)
 		}
 	}

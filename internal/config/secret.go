@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+
+	"go.yaml.in/yaml/v3"
+
+	"headgate/internal/strictyaml"
 )
 
 // redacted is what is shown instead of a secret.
@@ -65,6 +69,13 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // MarshalYAML returns what String returns.
 func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
+
+// DecodeNode reads text.
+func (s *Secret) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path string) {
+	var text string
+	d.Scalar(n, &text, path)
+	*s = NewSecret(text)
+}
 
 // LogValue returns what String returns.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }

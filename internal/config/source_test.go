@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"headgate/internal/strictyaml"
 )
 
 func TestAtFindsThePlaceOrItsNearestParent(t *testing.T) {
@@ -54,11 +56,11 @@ func TestAtWithoutAFileKnowsThePath(t *testing.T) {
 
 func TestDiagnosticsUnwrap(t *testing.T) {
 	_, err := Parse("f.yaml", []byte("drain: 5\nhosts: [a, 'b:1']\n"), nil)
-	problems, ok := errors.AsType[Diagnostics](err)
+	problems, ok := errors.AsType[strictyaml.Diagnostics](err)
 	if !ok || len(problems) != 2 {
 		t.Fatalf("got %#v", err)
 	}
-	p, ok := errors.AsType[Diagnostic](fmt.Errorf("starting: %w", err))
+	p, ok := errors.AsType[strictyaml.Diagnostic](fmt.Errorf("starting: %w", err))
 	if !ok || p.File != "f.yaml" || p.Line != 1 || p.Col != 1 || p.Path != "drain" || !strings.HasPrefix(p.Message, "must have a unit") {
 		t.Errorf("got %#v", p)
 	}
@@ -74,7 +76,7 @@ func TestDiagnosticsAreBoundedAndCounted(t *testing.T) {
 	}
 	_, err := Parse("f.yaml", []byte(text.String()), nil)
 	lines := strings.Split(err.Error(), "\n")
-	if len(lines) != maxDiagnostics+1 || lines[maxDiagnostics] != "f.yaml: and 800 more problems" {
+	if len(lines) != strictyaml.MaxDiagnostics+1 || lines[strictyaml.MaxDiagnostics] != "f.yaml: and 800 more problems" {
 		t.Errorf("%d lines, the last is %s", len(lines), lines[len(lines)-1])
 	}
 }

@@ -5,28 +5,30 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"reflect"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+
+	"headgate/internal/format"
+	"headgate/internal/strictyaml"
 )
 
-// Validate checks every setting and returns [Diagnostics], or nil. Settings that
+// Validate checks every setting and returns [strictyaml.Diagnostics], or nil. Settings that
 // were loaded have passed it; it is for those that code has put together.
 func (c *Config) Validate() error {
-	l := newChecker(c.src)
+	l := c.checker()
 	l.validate(c)
-	return l.err()
+	return l.Err()
 }
 
-func (l *checker) validate(c *Config) {
-	l.checkTags(reflect.ValueOf(c).Elem(), "")
+func (l checker) validate(c *Config) {
+	l.CheckTags(c)
 	l.checkListeners(c)
 	l.checkSecret("admin.token", c.Admin.Token)
 	l.checkHosts(c.Hosts)
 	if c.DataDir == "" || !printable(c.DataDir) {
-		l.invalid("data_dir", "must be the path of a directory", quote(c.DataDir))
+		l.Refuse("data_dir", "must be the path of a directory", strictyaml.Quote(c.DataDir))
 	}
 	l.checkPools(c.Pools)
 	l.checkClients(c.Clients)
@@ -34,41 +36,22 @@ func (l *checker) validate(c *Config) {
 	l.checkAlerting(c)
 }
 
-// invalid records a value that breaks a rule. Like all checks it says nothing
-// about a setting that has a problem already.
-func (l *checker) invalid(path, rule, shown string) {
-	if l.ok(path) {
-		l.report(path, l.withActual(path, rule, shown))
-	}
-}
-
-// invalidRedacted is invalid for values that may hold something secret by mistake.
-func (l *checker) invalidRedacted(path, rule string) {
-	if !l.ok(path) {
-		return
-	}
-	if origin := l.source.reference(path); origin != "" {
-		rule = l.withActual(path, rule, "")
-	}
-	l.report(path, rule)
-}
-
 // checkSecret checks text that is to be sent in a header.
-func (l *checker) checkSecret(path string, s Secret) {
+func (l checker) checkSecret(path string, s Secret) {
 	for _, r := range s.Reveal() {
 		if r <= ' ' || r > '~' {
-			l.invalidRedacted(path, "must be visible ASCII characters without spaces or line ends")
+			l.RefuseHidden(path, "must be visible ASCII characters without spaces or line ends")
 			return
 		}
 	}
 }
 
 // checkName checks a name that becomes a label or a log field.
-func (l *checker) checkName(path, name string) {
+func (l checker) checkName(path, name string) {
 	const most = 63
 	strange := strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != ""
 	if name != "" && (strange || len(name) > most) {
-		l.invalid(path, "must be 1 to 63 characters out of a-z, 0-9 and -", quote(name))
+		l.Refuse(path, "must be 1 to 63 characters out of a-z, 0-9 and -", strictyaml.Quote(name))
 	}
 }
 
@@ -89,106 +72,20 @@ func (f firstPaths) lookupOrAdd(text, path string) (before string, repeated bool
 }
 
 // checkUnique refuses text that another path has already.
-func (l *checker) checkUnique(seen firstPaths, path, text, what string) {
-	if before, repeated := seen.lookupOrAdd(text, path); repeated && text != "" && l.ok(path) {
-		l.report(path, fmt.Sprintf("must be %s of its own, and %s has the same%s", what, before, l.defaultSuffix(path)))
+func (l checker) checkUnique(seen firstPaths, path, text, what string) {
+	if before, repeated := seen.lookupOrAdd(text, path); repeated && text != "" && l.Valid(path) {
+		l.Report(path, fmt.Sprintf("must be %s of its own, and %s has the same%s", what, before, l.DefaultSuffix(path)))
 	}
 }
 
-// checkTags checks the limits that the types declare beside their fields.
-func (l *checker) checkTags(v reflect.Value, path string) {
-	for _, f := range fieldsOf(v.Type()) {
-		p, fv := join(path, f.name), v.Field(f.index)
-		l.checkRequired(f, fv, p)
-		l.checkBounds(f, fv, p)
-		l.checkSign(f, fv, p)
-		l.checkOneOf(f, fv, p)
-		switch fv.Kind() {
-		case reflect.Struct:
-			l.checkTags(fv, p)
-		case reflect.Slice:
-			l.checkElements(fv, p)
-		}
-	}
-}
-
-func (l *checker) checkElements(v reflect.Value, path string) {
-	for i := range v.Len() {
-		if item := v.Index(i); item.Kind() == reflect.Struct {
-			l.checkTags(item, fmt.Sprintf("%s[%d]", path, i))
-		}
-	}
-}
-
-func (l *checker) checkRequired(f field, v reflect.Value, path string) {
-	if give := f.tag.Get("required"); give != "" && v.IsZero() && l.ok(path) {
-		l.report(path, "is missing: give "+give)
-	}
-}
-
-// checkBounds applies min and max, which come in pairs.
-func (l *checker) checkBounds(f field, v reflect.Value, path string) {
-	least, most, ok := limits(f)
-	if !ok {
-		return
-	}
-	switch n := v.Int(); {
-	case n < least:
-		l.invalid(path, fmt.Sprintf("must be at least %d", least), strconv.FormatInt(n, 10))
-	case n > most:
-		l.invalid(path, fmt.Sprintf("must be at most %d", most), strconv.FormatInt(n, 10))
-	}
-}
-
-func limits(f field) (least, most int64, ok bool) {
-	least, errLeast := strconv.ParseInt(f.tag.Get("min"), 10, 64)
-	most, errMost := strconv.ParseInt(f.tag.Get("max"), 10, 64)
-	return least, most, errLeast == nil && errMost == nil
-}
-
-func (l *checker) checkSign(f field, v reflect.Value, path string) {
-	switch rule := f.tag.Get("rule"); {
-	case rule == "positive" && v.Int() <= 0:
-		l.invalid(path, "must be more than zero", formatScalar(v))
-	case rule == "natural" && v.Int() < 0:
-		l.invalid(path, "must not be negative", formatScalar(v))
-	}
-}
-
-func (l *checker) checkOneOf(f field, v reflect.Value, path string) {
-	allowed := choices(f)
-	if allowed == nil {
-		return
-	}
-	for _, a := range allowed {
-		if v.String() == a {
-			return
-		}
-	}
-	rule := "must be " + strings.Join(allowed[:len(allowed)-1], ", ") + " or " + allowed[len(allowed)-1]
-	if unimplemented[withoutIndexes(path)+"="+v.String()] && l.ok(path) {
-		l.report(path, v.String()+" "+unimplementedMessage+": "+rule)
-		return
-	}
-	l.invalid(path, rule, quote(v.String()))
-}
-
-// choices lists the only values of a field, or nil when there is no such list.
-func choices(f field) []string {
-	if list := f.tag.Get("oneof"); list != "" {
-		return strings.Fields(list)
-	}
-	return nil
-}
-
-func (l *checker) checkClients(clients []Client) {
+func (l checker) checkClients(clients []Client) {
 	names, keys := firstPaths{}, firstPaths{}
 	for i, c := range clients {
 		name, key := fmt.Sprintf("clients[%d].name", i), fmt.Sprintf("clients[%d].key_sha256", i)
 		l.checkName(name, c.Name)
 		l.checkUnique(names, name, c.Name, "a name")
 		if c.KeySHA256 != "" && !isSHA256(c.KeySHA256) {
-			l.invalidRedacted(key, "must be the SHA-256 of the key as 64 hexadecimal digits: printf %s KEY | sha256sum")
+			l.RefuseHidden(key, "must be the SHA-256 of the key as 64 hexadecimal digits: printf %s KEY | sha256sum")
 		}
 		l.checkUnique(keys, key, strings.ToLower(c.KeySHA256), "a key")
 	}
@@ -201,8 +98,8 @@ func isSHA256(digest string) bool {
 
 // Warnings returns what is allowed but likely to be regretted, in the order of
 // the settings.
-func (c *Config) Warnings() []Diagnostic {
-	l := newChecker(c.src)
+func (c *Config) Warnings() strictyaml.Diagnostics {
+	l := c.checker()
 	l.warnPlaceholder("admin.token", c.Admin.Token)
 	l.warnPlaceholder("slack.bot_token", c.Slack.BotToken)
 	l.warnPlaceholder("slack.webhook", c.Slack.Webhook)
@@ -211,19 +108,19 @@ func (c *Config) Warnings() []Diagnostic {
 	l.warnPlaceholder("heartbeat.url", c.Heartbeat.URL)
 	for i, p := range c.Pools {
 		at := fmt.Sprintf("pools[%d]", i)
-		l.warnPlaceholder(join(at, "upstream_key"), p.UpstreamKey)
+		l.warnPlaceholder(strictyaml.Join(at, "upstream_key"), p.UpstreamKey)
 		u, err := url.Parse(p.Upstream)
 		if err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) && !p.UpstreamKey.Empty() {
-			l.report(join(at, "upstream"), "sends upstream_key over the network in clear text: use https, or a network that nobody else can listen to")
+			l.Report(strictyaml.Join(at, "upstream"), "sends upstream_key over the network in clear text: use https, or a network that nobody else can listen to")
 		}
 	}
-	return l.diagnostics
+	return l.Diagnostics()
 }
 
 // warnPlaceholder notices settings printed by Write that are used as they are.
-func (l *checker) warnPlaceholder(path string, s Secret) {
+func (l checker) warnPlaceholder(path string, s Secret) {
 	if s.Reveal() == redacted {
-		l.report(path, "is the placeholder "+redacted+", not a key: put the real one in its place")
+		l.Report(path, "is the placeholder "+redacted+", not a key: put the real one in its place")
 	}
 }
 
@@ -235,86 +132,86 @@ var alwaysForwarded = []string{
 	"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/embeddings", "/v1/models",
 }
 
-func (l *checker) checkPools(pools []Pool) {
-	if len(pools) == 0 && l.ok("pools") {
-		l.report("pools", "must have at least one pool, with a name and an upstream")
+func (l checker) checkPools(pools []Pool) {
+	if len(pools) == 0 && l.Valid("pools") {
+		l.Report("pools", "must have at least one pool, with a name and an upstream")
 	}
 	names, models := firstPaths{}, firstPaths{}
 	for i, p := range pools {
 		at := fmt.Sprintf("pools[%d]", i)
-		l.checkPoolName(names, join(at, "name"), p.Name)
-		l.checkUpstream(join(at, "upstream"), p.Upstream)
-		l.checkSecret(join(at, "upstream_key"), p.UpstreamKey)
-		l.checkModels(models, join(at, "models"), p.Models)
+		l.checkPoolName(names, strictyaml.Join(at, "name"), p.Name)
+		l.checkUpstream(strictyaml.Join(at, "upstream"), p.Upstream)
+		l.checkSecret(strictyaml.Join(at, "upstream_key"), p.UpstreamKey)
+		l.checkModels(models, strictyaml.Join(at, "models"), p.Models)
 		l.checkObjectives(at, p)
 		l.checkMemoryLimits(at, p.Limits)
 		l.checkQueueLimit(at, p)
 		if k := p.StreamKeepalive; k > 0 && k < time.Second {
-			l.invalid(join(at, "stream_keepalive"), "must be 0s (off) or at least 1s", formatDuration(k))
+			l.Refuse(strictyaml.Join(at, "stream_keepalive"), "must be 0s (off) or at least 1s", format.Duration(k))
 		}
-		l.checkEndpoints(join(at, "endpoints"), p.Endpoints)
+		l.checkEndpoints(strictyaml.Join(at, "endpoints"), p.Endpoints)
 	}
 }
 
-func (l *checker) checkPoolName(seen firstPaths, at, name string) {
+func (l checker) checkPoolName(seen firstPaths, at, name string) {
 	l.checkName(at, name)
 	if name == reservedPool {
-		l.invalid(at, "must be another name, this one stands for requests that no pool serves", quote(name))
+		l.Refuse(at, "must be another name, this one stands for requests that no pool serves", strictyaml.Quote(name))
 	}
 	l.checkUnique(seen, at, name, "a name")
 }
 
 // checkModels checks the patterns, and that no two pools claim the same one.
-func (l *checker) checkModels(seen firstPaths, at string, models []string) {
+func (l checker) checkModels(seen firstPaths, at string, models []string) {
 	const most = 256
-	if len(models) == 0 && l.ok(at) {
-		l.report(at, `must name at least one model; ["*"] serves every model`)
+	if len(models) == 0 && l.Valid(at) {
+		l.Report(at, `must name at least one model; ["*"] serves every model`)
 	}
 	for i, m := range models {
 		p := fmt.Sprintf("%s[%d]", at, i)
 		if m == "" || len(m) > most || !printable(m) || strings.ContainsFunc(m, unicode.IsSpace) {
-			l.invalid(p, "must be a model's name or a pattern with *, without spaces, of 1 to 256 bytes", quote(m))
+			l.Refuse(p, "must be a model's name or a pattern with *, without spaces, of 1 to 256 bytes", strictyaml.Quote(m))
 		}
 		l.checkUnique(seen, p, m, "a model")
 	}
 }
 
 // checkObjectives checks the promise, and that the rule can act before it is broken.
-func (l *checker) checkObjectives(at string, p Pool) {
+func (l checker) checkObjectives(at string, p Pool) {
 	if o := p.SLO.Objective; !(o > 0 && o < 1) { // so that NaN fails too
-		l.invalid(join(at, "slo.objective"), "must be between 0 and 1, both excluded, such as 0.95", strconv.FormatFloat(o, 'g', -1, 64))
+		l.Refuse(strictyaml.Join(at, "slo.objective"), "must be between 0 and 1, both excluded, such as 0.95", strconv.FormatFloat(o, 'g', -1, 64))
 	}
-	age, turnaround := join(at, "admission.max_queue_age"), join(at, "slo.turnaround")
-	if p.Admission.MaxQueueAge < p.SLO.Turnaround || !l.ok(age, turnaround) {
+	age, turnaround := strictyaml.Join(at, "admission.max_queue_age"), strictyaml.Join(at, "slo.turnaround")
+	if p.Admission.MaxQueueAge < p.SLO.Turnaround || !l.Valid(age, turnaround) {
 		return
 	}
 	rule := "must be less than slo.turnaround, since a task of that age has broken the promise before anything is refused"
-	if l.source.reference(turnaround) == "" {
-		rule = "must be less than slo.turnaround (" + formatDuration(p.SLO.Turnaround) + "), since a task of that age has broken the promise before anything is refused"
+	if l.Reference(turnaround) == "" {
+		rule = "must be less than slo.turnaround (" + format.Duration(p.SLO.Turnaround) + "), since a task of that age has broken the promise before anything is refused"
 	}
-	l.invalid(age, rule, formatDuration(p.Admission.MaxQueueAge))
+	l.Refuse(age, rule, format.Duration(p.Admission.MaxQueueAge))
 }
 
-func (l *checker) checkMemoryLimits(at string, m Limits) {
-	body, buffered := join(at, "limits.body"), join(at, "limits.buffered")
-	if m.Body > m.Buffered && l.ok(body, buffered) {
-		l.invalid(buffered, "must be at least limits.body, or the largest body would never be let in", m.Buffered.String())
+func (l checker) checkMemoryLimits(at string, m Limits) {
+	body, buffered := strictyaml.Join(at, "limits.body"), strictyaml.Join(at, "limits.buffered")
+	if m.Body > m.Buffered && l.Valid(body, buffered) {
+		l.Refuse(buffered, "must be at least limits.body, or the largest body would never be let in", m.Buffered.String())
 	}
 }
 
 // checkQueueLimit checks that the hard bound leaves room for the queue of the policy.
-func (l *checker) checkQueueLimit(at string, p Pool) {
-	bound := join(at, "limits.passthrough_queue")
+func (l checker) checkQueueLimit(at string, p Pool) {
+	bound := strictyaml.Join(at, "limits.passthrough_queue")
 	most := p.Workers * p.Admission.DepthMultiple
 	if p.Admission.Policy != "threshold" || p.Limits.PassthroughQueue > most ||
-		!l.ok(bound, join(at, "workers"), join(at, "admission.depth_multiple")) {
+		!l.Valid(bound, strictyaml.Join(at, "workers"), strictyaml.Join(at, "admission.depth_multiple")) {
 		return
 	}
-	l.invalid(bound, fmt.Sprintf("must be above workers times admission.depth_multiple (%d), or it would refuse before the policy does", most),
+	l.Refuse(bound, fmt.Sprintf("must be above workers times admission.depth_multiple (%d), or it would refuse before the policy does", most),
 		strconv.Itoa(p.Limits.PassthroughQueue))
 }
 
-func (l *checker) checkEndpoints(at string, endpoints []string) {
+func (l checker) checkEndpoints(at string, endpoints []string) {
 	seen := firstPaths{}
 	for _, known := range alwaysForwarded {
 		seen[known] = "the built-in list"
@@ -322,7 +219,7 @@ func (l *checker) checkEndpoints(at string, endpoints []string) {
 	for i, e := range endpoints {
 		p := fmt.Sprintf("%s[%d]", at, i)
 		if !validEndpoint(e) {
-			l.invalid(p, "must be a path below /v1/ out of letters, digits and ._~-/, without dot segments, double or trailing slashes, such as /v1/rerank", quote(e))
+			l.Refuse(p, "must be a path below /v1/ out of letters, digits and ._~-/, without dot segments, double or trailing slashes, such as /v1/rerank", strictyaml.Quote(e))
 		}
 		l.checkUnique(seen, p, e, "a path")
 	}

@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"headgate/internal/format"
+	"headgate/internal/strictyaml"
 )
 
 const (
@@ -17,21 +20,21 @@ const (
 )
 
 // checkListeners checks both addresses, and that they do not collide.
-func (l *checker) checkListeners(c *Config) {
+func (l checker) checkListeners(c *Config) {
 	l.checkListen("listen", c.Listen)
 	l.checkListen("admin.listen", c.Admin.Listen)
-	if !l.ok("listen", "admin.listen") {
+	if !l.Valid("listen", "admin.listen") {
 		return
 	}
 	if addressesConflict(c.Listen, c.Admin.Listen) {
-		l.invalid("admin.listen", "must differ from listen, which takes the same port ("+quote(c.Listen)+")", quote(c.Admin.Listen))
+		l.Refuse("admin.listen", "must differ from listen, which takes the same port ("+strictyaml.Quote(c.Listen)+")", strictyaml.Quote(c.Admin.Listen))
 	}
 }
 
-func (l *checker) checkListen(path, address string) {
+func (l checker) checkListen(path, address string) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || !validPort(port) || host != "" && !validHost(host) {
-		l.invalid(path, listenRule, quote(address))
+		l.Refuse(path, listenRule, strictyaml.Quote(address))
 	}
 }
 
@@ -79,30 +82,30 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }
 
-func (l *checker) checkHosts(hosts []string) {
+func (l checker) checkHosts(hosts []string) {
 	for i, h := range hosts {
 		if !validHost(h) {
-			l.invalid(fmt.Sprintf("hosts[%d]", i), "must be a host name or address without port or wildcard, such as gate.example.com", quote(h))
+			l.Refuse(fmt.Sprintf("hosts[%d]", i), "must be a host name or address without port or wildcard, such as gate.example.com", strictyaml.Quote(h))
 		}
 	}
 }
 
 // checkUpstream checks a base URL. It may hold a password by mistake, so it is never
 // shown.
-func (l *checker) checkUpstream(path, base string) {
+func (l checker) checkUpstream(path, base string) {
 	u, err := url.Parse(base)
 	switch {
 	case base == "":
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Opaque != "":
-		l.invalidRedacted(path, "must be an absolute http or https URL such as http://127.0.0.1:8080/v1")
+		l.RefuseHidden(path, "must be an absolute http or https URL such as http://127.0.0.1:8080/v1")
 	case u.User != nil:
-		l.invalidRedacted(path, "must be a URL without user and password: a key belongs in upstream_key")
+		l.RefuseHidden(path, "must be a URL without user and password: a key belongs in upstream_key")
 	case !validHost(u.Hostname()) || !validURLPort(u):
-		l.invalidRedacted(path, "must be a URL with a host, and a port from 1 to 65535 if any")
+		l.RefuseHidden(path, "must be a URL with a host, and a port from 1 to 65535 if any")
 	case strings.ContainsAny(base, "?#"):
-		l.invalidRedacted(path, "must be a URL without query and fragment")
+		l.RefuseHidden(path, "must be a URL without query and fragment")
 	case strings.HasSuffix(strings.TrimRight(base, "/"), chatPath):
-		l.invalidRedacted(path, "must be the base URL, without "+chatPath)
+		l.RefuseHidden(path, "must be the base URL, without "+chatPath)
 	}
 }
 
@@ -112,8 +115,8 @@ func validURLPort(u *url.URL) bool {
 }
 
 // checkOpenRelay refuses to lend the upstream's key to everybody who can reach us.
-func (l *checker) checkOpenRelay(c *Config) {
-	if len(c.Clients) > 0 || !l.ok("listen", "clients") {
+func (l checker) checkOpenRelay(c *Config) {
+	if len(c.Clients) > 0 || !l.Valid("listen", "clients") {
 		return
 	}
 	host, _, _ := net.SplitHostPort(c.Listen) // clean, so it parses
@@ -122,8 +125,8 @@ func (l *checker) checkOpenRelay(c *Config) {
 	}
 	for i, p := range c.Pools {
 		if !p.UpstreamKey.Empty() {
-			l.invalid("listen", fmt.Sprintf("must be a loopback address such as 127.0.0.1:8484, or clients must be set: "+
-				"pools[%d] has an upstream_key, and without clients everybody who can connect would use it (an open relay)", i), quote(c.Listen))
+			l.Refuse("listen", fmt.Sprintf("must be a loopback address such as 127.0.0.1:8484, or clients must be set: "+
+				"pools[%d] has an upstream_key, and without clients everybody who can connect would use it (an open relay)", i), strictyaml.Quote(c.Listen))
 			return
 		}
 	}
@@ -139,7 +142,7 @@ const (
 
 // checkAlerting checks what the engine and its messages need. Whether Slack takes it
 // is for the room that talks to Slack.
-func (l *checker) checkAlerting(c *Config) {
+func (l checker) checkAlerting(c *Config) {
 	l.checkHTTPURL("admin.external_url", c.Admin.ExternalURL)
 	l.checkHTTPURL("slack.api_url", c.Slack.APIURL)
 	l.checkHTTPURL("slack.webhook", c.Slack.Webhook.Reveal())
@@ -152,35 +155,35 @@ func (l *checker) checkAlerting(c *Config) {
 		{"slack.channels.fallback", c.Slack.Channels.Fallback},
 	} {
 		if len(ch.name) > maxChannelBytes || !printable(ch.name) || strings.ContainsAny(ch.name, " #") {
-			l.invalid(ch.path, "must be the ID of a channel, such as C0123456789", quote(ch.name))
+			l.Refuse(ch.path, "must be the ID of a channel, such as C0123456789", strictyaml.Quote(ch.name))
 		}
 		if ch.name != "" && c.Slack.BotToken.Empty() {
-			l.report(ch.path, "needs slack.bot_token: a webhook has its own channel")
+			l.Report(ch.path, "needs slack.bot_token: a webhook has its own channel")
 		}
 	}
-	if !c.Slack.BotToken.Empty() && c.Slack.Channels.Page == "" && l.ok("slack.channels.page") {
-		l.report("slack.channels.page", "must be set with slack.bot_token: the ID of a channel, such as C0123456789")
+	if !c.Slack.BotToken.Empty() && c.Slack.Channels.Page == "" && l.Valid("slack.channels.page") {
+		l.Report("slack.channels.page", "must be set with slack.bot_token: the ID of a channel, such as C0123456789")
 	}
 	l.checkInteractivity(c)
 	if i := c.Rules.Interval; i > 0 && (i < time.Second || i > maxRulesInterval) {
-		l.invalid("rules.interval", "must be 1s to 1m", formatDuration(i))
+		l.Refuse("rules.interval", "must be 1s to 1m", format.Duration(i))
 	}
 	if s := c.Retention.Samples; s > 0 && s < minSampleRetention {
-		l.invalid("retention.samples", "must be at least 3d6h, the longest window of the built-in rules and what it is evaluated over", formatDuration(s))
+		l.Refuse("retention.samples", "must be at least 3d6h, the longest window of the built-in rules and what it is evaluated over", format.Duration(s))
 	}
 	if h := c.Heartbeat.Interval; h > 0 && h < minHeartbeatInterval {
-		l.invalid("heartbeat.interval", "must be at least 10s", formatDuration(h))
+		l.Refuse("heartbeat.interval", "must be at least 10s", format.Duration(h))
 	}
 }
 
 // checkHTTPURL checks a URL that may hold something secret, so it is never shown.
-func (l *checker) checkHTTPURL(path, text string) {
+func (l checker) checkHTTPURL(path, text string) {
 	if text == "" || text == redacted {
 		return // what Write puts in a secret's place gives a warning
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-		l.invalidRedacted(path, "must be an absolute http or https URL without user and password")
+		l.RefuseHidden(path, "must be an absolute http or https URL without user and password")
 	}
 }
 
@@ -189,15 +192,15 @@ const maxAllowedUsers = 1000 // users in one list
 var slackUser = regexp.MustCompile(`^[UW][A-Z0-9]{2,20}$`)
 
 // checkInteractivity checks what buttons and commands in Slack need.
-func (l *checker) checkInteractivity(c *Config) {
+func (l checker) checkInteractivity(c *Config) {
 	s := c.Slack
 	l.checkSecret("slack.app_token", s.AppToken)
 	l.checkSecret("slack.signing_secret", s.SigningSecret)
 	if t := s.AppToken.Reveal(); t != "" && t != redacted && !strings.HasPrefix(t, "xapp-") {
-		l.invalidRedacted("slack.app_token", "must begin with xapp- (bot tokens, xoxb-, belong in slack.bot_token)")
+		l.RefuseHidden("slack.app_token", "must begin with xapp- (bot tokens, xoxb-, belong in slack.bot_token)")
 	}
-	if !s.AppToken.Empty() && s.BotToken.Empty() && l.ok("slack.app_token") {
-		l.report("slack.app_token", "needs slack.bot_token: buttons are on the bot's messages")
+	if !s.AppToken.Empty() && s.BotToken.Empty() && l.Valid("slack.app_token") {
+		l.Report("slack.app_token", "needs slack.bot_token: buttons are on the bot's messages")
 	}
 	l.checkCallbackListener(c)
 	for _, list := range []struct {
@@ -212,40 +215,40 @@ func (l *checker) checkInteractivity(c *Config) {
 }
 
 // checkCallbackListener checks the listener for what Slack sends.
-func (l *checker) checkCallbackListener(c *Config) {
+func (l checker) checkCallbackListener(c *Config) {
 	s := c.Slack
 	switch {
 	case s.Listen == "" && s.SigningSecret.Empty():
 		return
 	case s.Listen == "":
-		l.report("slack.listen", "must be set with slack.signing_secret, such as 127.0.0.1:8486")
+		l.Report("slack.listen", "must be set with slack.signing_secret, such as 127.0.0.1:8486")
 		return
 	case s.SigningSecret.Empty():
-		l.report("slack.signing_secret", "must be set with slack.listen: it stands on the app's page Basic Information")
-	case s.BotToken.Empty() && l.ok("slack.listen"):
-		l.report("slack.listen", "needs slack.bot_token: buttons are on the bot's messages")
+		l.Report("slack.signing_secret", "must be set with slack.listen: it stands on the app's page Basic Information")
+	case s.BotToken.Empty() && l.Valid("slack.listen"):
+		l.Report("slack.listen", "needs slack.bot_token: buttons are on the bot's messages")
 	}
 	l.checkListen("slack.listen", s.Listen)
-	if !l.ok("slack.listen", "listen", "admin.listen") {
+	if !l.Valid("slack.listen", "listen", "admin.listen") {
 		return
 	}
 	for _, other := range []struct{ path, address string }{{"listen", c.Listen}, {"admin.listen", c.Admin.Listen}} {
 		if addressesConflict(s.Listen, other.address) {
-			l.invalid("slack.listen", "must differ from "+other.path+", which takes the same port ("+quote(other.address)+")", quote(s.Listen))
+			l.Refuse("slack.listen", "must differ from "+other.path+", which takes the same port ("+strictyaml.Quote(other.address)+")", strictyaml.Quote(s.Listen))
 		}
 	}
 }
 
 // checkUsers checks a list of Slack users.
-func (l *checker) checkUsers(path string, ids []string) {
+func (l checker) checkUsers(path string, ids []string) {
 	if len(ids) > maxAllowedUsers {
-		l.report(path, fmt.Sprintf("must have at most %d users, not %d", maxAllowedUsers, len(ids)))
+		l.Report(path, fmt.Sprintf("must have at most %d users, not %d", maxAllowedUsers, len(ids)))
 		return
 	}
 	for i, id := range ids {
 		if !slackUser.MatchString(id) {
-			l.invalid(fmt.Sprintf("%s[%d]", path, i), "must be the ID of a user, such as U0123456789, since names can be taken over: "+
-				"in Slack open the profile, then ⋮, Copy member ID", quote(id))
+			l.Refuse(fmt.Sprintf("%s[%d]", path, i), "must be the ID of a user, such as U0123456789, since names can be taken over: "+
+				"in Slack open the profile, then ⋮, Copy member ID", strictyaml.Quote(id))
 		}
 	}
 }

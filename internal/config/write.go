@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"headgate/internal/format"
+	"headgate/internal/strictyaml"
 )
 
 const fileHeader = `# The effective settings of headgate, with every default spelled out.
@@ -40,7 +43,7 @@ func (c *Config) Write(w io.Writer) error {
 // encodeNode turns a setting into YAML.
 func encodeNode(v reflect.Value) *yaml.Node {
 	if d, ok := v.Interface().(Drill); ok {
-		return d.node
+		return d.Node
 	}
 	_, secret := v.Interface().(Secret)
 	switch {
@@ -48,9 +51,9 @@ func encodeNode(v reflect.Value) *yaml.Node {
 		return encodeList(v)
 	case v.Kind() == reflect.Struct && !secret:
 		n := &yaml.Node{Kind: yaml.MappingNode}
-		for _, f := range fieldsOf(v.Type()) {
-			key := &yaml.Node{Kind: yaml.ScalarNode, Value: f.name}
-			n.Content = append(n.Content, key, encodeNode(v.Field(f.index)))
+		for _, f := range strictyaml.SettingsOf(v.Type()) {
+			key := &yaml.Node{Kind: yaml.ScalarNode, Value: f.Name}
+			n.Content = append(n.Content, key, encodeNode(v.Field(f.Index)))
 		}
 		return n
 	case v.Kind() == reflect.String || secret:
@@ -77,7 +80,7 @@ func formatScalar(v reflect.Value) string {
 	case Secret:
 		return value.String()
 	case time.Duration:
-		return formatDuration(value)
+		return format.Duration(value)
 	case Bytes:
 		return value.String()
 	case float64:

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"headgate/internal/strictyaml"
 )
 
 // written returns what Write gives.
@@ -43,7 +45,7 @@ func TestWriteSpellsTheDefaultsOut(t *testing.T) {
 
 func TestWriteNamesEverySetting(t *testing.T) {
 	text := written(t, fullConfig())
-	for _, p := range settingPaths(reflect.TypeFor[Config](), "") {
+	for _, p := range strictyaml.SettingPaths(reflect.TypeFor[Config](), "") {
 		if key := p[strings.LastIndex(p, ".")+1:]; !strings.Contains(text, key+":") {
 			t.Errorf("%s is not written", p)
 		}

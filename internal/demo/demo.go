@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"headgate/internal/loadgen"
+	"headgate/web/api"
 )
 
-// stopTimeout bounds how long a demo takes to go down, on the wall clock.
+// stopTimeout bounds the shutdown of a demo, on the wall clock.
 const stopTimeout = 2 * time.Second
 
 // errDrainLimit ends a load whose backlog takes too long to drain.
@@ -23,25 +24,25 @@ type Demo struct {
 	workload       workload
 	gated, ungated *instance
 	monitor        *alertMonitor // nil without Slack
-	alertState     *AlertState   // latest, of the goroutine that looks on
+	alertState     *AlertState   // latest; owned by the goroutine that watches
 	settling       bool
 	dir            string
-	failed         chan error // of an endpoint that stopped by itself
+	failed         chan error // of a server that stopped by itself
 	closeOnce      sync.Once
 	closeErr       error
 }
 
-// New starts both sides, on loopback addresses that are free. Data goes to a
-// temporary directory. When it fails, nothing is left.
+// New starts both sides on free loopback addresses, with their data in a temporary
+// directory. A failed New leaves nothing behind.
 func New(o Options) (*Demo, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s, err := newWorkload(o)
+	w, err := newWorkload(o)
 	if err != nil {
 		return nil, err
 	}
-	d := &Demo{plan: newPlan(o, s), workload: s, failed: make(chan error, 3)}
+	d := &Demo{plan: newPlan(o, w), workload: w, failed: make(chan error, 3)}
 	if d.dir, err = os.MkdirTemp("", "headgate-demo-"); err != nil {
 		return nil, err
 	}
@@ -51,8 +52,7 @@ func New(o Options) (*Demo, error) {
 	return d, nil
 }
 
-// start starts what the demo is made of. What has been started is taken down by
-// Close.
+// start starts the parts. Close stops those that were started.
 func (d *Demo) start(o Options) (err error) {
 	var slack *slackChannel
 	if o.Slack {
@@ -65,7 +65,9 @@ func (d *Demo) start(o Options) (err error) {
 		return err
 	}
 	if d.monitor != nil {
-		d.monitor.admin = newAdminClient(d.gated.app.AdminAddr(), d.gated.token)
+		if d.monitor.admin, err = api.NewClient(api.ClientConfig{URL: d.gated.adminURL(), Token: d.gated.token}); err != nil {
+			return err
+		}
 	}
 	d.ungated, err = newInstance("passthrough", o, d.plan, d.workload, nil, d.dir, d.failed)
 	return err
@@ -75,7 +77,7 @@ func (d *Demo) start(o Options) (err error) {
 func (d *Demo) Plan() Plan { return d.plan }
 
 // Close stops both sides, within a few seconds, and removes their data. It may be
-// called more than once, not while Play runs.
+// called repeatedly, but not while Play runs.
 func (d *Demo) Close() error {
 	d.closeOnce.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
@@ -95,29 +97,29 @@ func (d *Demo) Close() error {
 
 func (d *Demo) sides() [2]*instance { return [2]*instance{d.gated, d.ungated} }
 
-// Play sends the load to both sides and waits until everything has been
-// answered, ctx ends, or the backlog takes too long; the summary says which. With
-// Slack it then waits, for a while, until all incidents are over and told. It
-// calls watch at once, every so often on the wall clock, and at the end, from one
-// goroutine; an error of watch ends the load and is returned with the summary.
-// Play once.
+// Play sends the load to both sides and waits until everything has been answered,
+// ctx ends, or the backlog takes too long; the summary says which. With Slack it then
+// waits, for a bounded time, until all incidents have ended and their messages are
+// sent. It calls watch from one goroutine: at once, at the given interval of the wall
+// clock, and at the end. An error of watch ends the load and is returned with the
+// summary. Play may be called once.
 func (d *Demo) Play(ctx context.Context, every time.Duration, watch func(State) error) (*Summary, error) {
-	load, cut := context.WithCancelCause(ctx)
-	defer cut(nil)
-	defer time.AfterFunc(d.plan.Wall(d.plan.Duration+d.plan.DrainLimit), func() { cut(errDrainLimit) }).Stop()
+	load, cancelLoad := context.WithCancelCause(ctx)
+	defer cancelLoad(nil)
+	defer time.AfterFunc(d.plan.Wall(d.plan.Duration+d.plan.DrainLimit), func() { cancelLoad(errDrainLimit) }).Stop()
 
-	evening, end := context.WithCancel(ctx)
-	p := d.startLoad(load, evening)
+	tail, endTail := context.WithCancel(ctx)
+	p := d.startLoad(load, tail)
 	defer p.tailDone.Wait()
-	defer end()
+	defer endTail()
 	err := d.watch(p.done, every, watch)
 	if err != nil {
-		cut(err)
+		cancelLoad(err)
 	}
 	<-p.done
 	now := d.gated.tracker.now()
-	if err == nil {
-		err = p.failure()
+	if err == nil && !p.cancelled() {
+		err = errors.Join(p.errs[0], p.errs[1])
 	}
 	sum := d.summary(now, p, context.Cause(load))
 	if err == nil && d.monitor != nil {
@@ -132,9 +134,17 @@ func (d *Demo) Play(ctx context.Context, every time.Duration, watch func(State) 
 	return sum, err
 }
 
-// summarizeAlerts waits for the incidents to end, and sums them up.
-func (d *Demo) summarizeAlerts(ctx context.Context, sum *Summary, every time.Duration, watch func(State) error) (err error) {
-	if err := d.waitResolved(ctx, every, watch); err != nil {
+// summarizeAlerts waits, for a bounded time, until the incidents have ended, and sums
+// them up.
+func (d *Demo) summarizeAlerts(ctx context.Context, sum *Summary, every time.Duration, watch func(State) error) error {
+	ctx, stop := context.WithTimeout(ctx, d.plan.Wall(resolveLimit)+sendLimit)
+	defer stop()
+	d.settling = true
+	done := d.monitor.resolved(ctx)
+	err := d.watch(done, every, watch)
+	stop()
+	<-done
+	if err != nil {
 		return err
 	}
 	sum.Slack, err = d.alertSummary()
@@ -142,17 +152,17 @@ func (d *Demo) summarizeAlerts(ctx context.Context, sum *Summary, every time.Dur
 	return err
 }
 
-// playback is the load on its way.
+// playback is a load in progress.
 type playback struct {
 	done     chan struct{}
-	tailDone sync.WaitGroup     // calls on the gated side after the load
-	reports  [2]*loadgen.Report // once done, as sides has them
+	tailDone sync.WaitGroup
+	reports  [2]*loadgen.Report // valid after done, in the order of sides
 	errs     [2]error
 }
 
-// startLoad sends the load until ctx ends. When a side that is watched has had its
-// load, a quiet evening follows until that ends.
-func (d *Demo) startLoad(ctx, evening context.Context) *playback {
+// startLoad sends the load until ctx ends. On a side that is watched, the tail follows
+// until its own context ends.
+func (d *Demo) startLoad(ctx, tail context.Context) *playback {
 	p := &playback{done: make(chan struct{})}
 	start := time.Now()
 	var wg sync.WaitGroup
@@ -161,7 +171,7 @@ func (d *Demo) startLoad(ctx, evening context.Context) *playback {
 		wg.Go(func() {
 			p.reports[i], p.errs[i] = y.play(ctx, d.plan, d.workload)
 			if y.channel != nil {
-				p.tailDone.Go(func() { y.tail(evening, d.plan) })
+				p.tailDone.Go(func() { y.tail(tail, d.plan) })
 			}
 		})
 	}
@@ -169,20 +179,12 @@ func (d *Demo) startLoad(ctx, evening context.Context) *playback {
 	return p
 }
 
-// cancelled says whether the load was ended before it was over.
+// cancelled reports whether the load ended early.
 func (p *playback) cancelled() bool {
 	return p.reports[0] != nil && p.reports[0].Cancelled || p.reports[1] != nil && p.reports[1].Cancelled
 }
 
-// failure is what went wrong by itself: a load that was cut is none.
-func (p *playback) failure() error {
-	if p.cancelled() {
-		return nil
-	}
-	return errors.Join(p.errs[0], p.errs[1])
-}
-
-// watch looks on until the load is done or something fails.
+// watch calls watch until done is closed or something fails.
 func (d *Demo) watch(done <-chan struct{}, every time.Duration, watch func(State) error) error {
 	ticker := time.NewTicker(max(every, time.Millisecond))
 	defer ticker.Stop()
@@ -212,7 +214,7 @@ func (d *Demo) Hold(ctx context.Context) error {
 func (d *Demo) state(now time.Duration) State {
 	s := State{
 		At: now, Phase: d.plan.Phase(now),
-		Gated: d.gated.reading(d.plan.SLO, now), Ungated: d.ungated.reading(d.plan.SLO, now),
+		Gated: d.gated.reading(d.plan, now), Ungated: d.ungated.reading(d.plan, now),
 	}
 	if d.settling && s.Phase == Draining {
 		s.Phase = Settling
@@ -226,12 +228,12 @@ func (d *Demo) state(now time.Duration) State {
 	return s
 }
 
-// Addresses are where a side can be looked at.
+// Addresses are the URLs of a side.
 type Addresses struct {
 	Data     string // base URL for OpenAI clients
-	Metrics  string // URL
-	Endpoint string // base URL of the stand-in behind it
-	Slack    string // page of what stands in for Slack; empty: nobody is told
+	Metrics  string
+	Endpoint string // base URL of the stand-in endpoint
+	Slack    string // page of the stand-in for Slack; empty without one
 }
 
 // Addresses returns those of both sides.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,8 +19,50 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// indexHeader tells the endpoint which arrival a call belongs to.
-const indexHeader = "Demo-Arrival"
+const (
+	loopback          = "127.0.0.1:0"
+	readHeaderTimeout = 10 * time.Second // bounds what a slow client can hold of a server
+
+	// indexHeader tells the endpoint which arrival a call belongs to.
+	indexHeader = "Demo-Arrival"
+)
+
+// httpServer is a server on a free loopback address.
+type httpServer struct {
+	address string
+	server  *http.Server
+	served  chan struct{}
+}
+
+// newHTTPServer serves until close. If the server stops by itself, its error goes to
+// failed, which must have room for it.
+func newHTTPServer(name string, h http.Handler, failed chan<- error) (*httpServer, error) {
+	l, err := net.Listen("tcp", loopback)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	s := &httpServer{address: l.Addr().String(), served: make(chan struct{})}
+	s.server = &http.Server{
+		Handler: h, ReadHeaderTimeout: readHeaderTimeout,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	}
+	go func() {
+		defer close(s.served)
+		if err := s.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			failed <- fmt.Errorf("%s: %w", name, err)
+		}
+	}()
+	return s, nil
+}
+
+func (s *httpServer) url() string { return "http://" + s.address }
+
+// close breaks off open requests.
+func (s *httpServer) close() error {
+	err := s.server.Close()
+	<-s.served
+	return err
+}
 
 // instance is one side: a headgate in front of its own endpoint.
 type instance struct {
@@ -27,24 +71,15 @@ type instance struct {
 	stub     *modelstub.Stub
 	endpoint *httpServer
 	app      *app.App
-	channel  *slackChannel // that hears of it; nil: nobody does, and nothing watches
-	token    string        // of the admin API, if it is watched
+	channel  *slackChannel // gets its alerts; nil: the side is not watched
+	token    string        // of the admin API, if the side is watched
 }
 
-// newInstance starts one side. When it fails, nothing is left open.
-func newInstance(mode string, o Options, p Plan, s workload, slack *slackChannel, dir string, failed chan<- error) (*instance, error) {
-	y := &instance{mode: mode, tracker: newTracker(o.Speed, s.arrivals), channel: slack}
-	if err := y.startEndpoint(o, failed); err != nil {
-		return nil, err
-	}
-	if err := y.startApp(p, dir); err != nil {
-		return nil, errors.Join(err, y.stopEndpoint())
-	}
-	return y, nil
-}
-
-func (y *instance) startEndpoint(o Options, failed chan<- error) error {
-	stub, err := modelstub.New(modelstub.Config{
+// newInstance starts one side. If it fails, nothing is left open.
+func newInstance(mode string, o Options, p Plan, w workload, slack *slackChannel, dir string, failed chan<- error) (*instance, error) {
+	y := &instance{mode: mode, tracker: newTracker(o.Speed, w.arrivals), channel: slack}
+	var err error
+	y.stub, err = modelstub.New(modelstub.Config{
 		Slots: o.Workers, Service: o.Service, Seed: o.Seed, Speed: o.Speed,
 		Tap: func(r *http.Request, _ []byte) {
 			if i, err := strconv.Atoi(r.Header.Get(indexHeader)); err == nil {
@@ -53,30 +88,36 @@ func (y *instance) startEndpoint(o Options, failed chan<- error) error {
 		},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	y.stub = stub
-	y.endpoint, err = newHTTPServer("endpoint", stub, failed)
-	return err
+	if y.endpoint, err = newHTTPServer("endpoint", y.stub, failed); err != nil {
+		return nil, err
+	}
+	if err := y.startApp(p, filepath.Join(dir, mode)); err != nil {
+		return nil, errors.Join(err, y.stopEndpoint())
+	}
+	return y, nil
 }
 
 func (y *instance) startApp(p Plan, dir string) error {
-	dir = filepath.Join(dir, y.mode)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
 	cfg := y.config(p, dir)
-	watch := app.WithoutMonitoring()
+	monitoring := app.WithoutMonitoring()
 	if y.channel != nil {
-		watch = app.TimeScale(p.Speed)
-		if err := y.enableAdmin(cfg, dir); err != nil {
+		monitoring = app.TimeScale(p.Speed)
+		y.token = rand.Text()
+		cfg.Admin.Token, cfg.Slack = config.NewSecret(y.token), y.channel.settings()
+		// In the file in which commands look for it.
+		if err := os.WriteFile(filepath.Join(dir, "headgate.token"), []byte(y.token+"\n"), 0o600); err != nil {
 			return err
 		}
 	}
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	gate, err := app.New(cfg, "demo", slog.New(slog.DiscardHandler), app.Ephemeral(), watch)
+	gate, err := app.New(cfg, "demo", slog.New(slog.DiscardHandler), app.Ephemeral(), monitoring)
 	if err != nil {
 		return err
 	}
@@ -87,21 +128,14 @@ func (y *instance) startApp(p Plan, dir string) error {
 	return nil
 }
 
-// enableAdmin gives the admin API a token. It is put where commands look for it.
-func (y *instance) enableAdmin(cfg *config.Config, dir string) error {
-	y.token = rand.Text()
-	cfg.Admin.Token, cfg.Slack = config.NewSecret(y.token), y.channel.settings()
-	return os.WriteFile(filepath.Join(dir, "headgate.token"), []byte(y.token+"\n"), 0o600)
-}
-
-// config are the built-in ones, except for what differs between the sides and
-// for what must be scaled with the speed. The upstream's silence is no part of
-// the scenario, so its limit is out of the way. Depth is no time.
+// config returns the default settings, except for what differs between the sides and
+// for durations of the scenario, which are scaled with the speed. The idle timeout of
+// the upstream is not part of the scenario, so it is longer than any service time.
 func (y *instance) config(p Plan, dir string) *config.Config {
 	cfg := config.Default()
 	cfg.Listen, cfg.Admin.Listen, cfg.DataDir, cfg.Drain = loopback, loopback, dir, 0
 	pool := &cfg.Pools[0]
-	pool.Upstream = "http://" + y.endpoint.address + "/v1"
+	pool.Upstream = y.endpoint.url() + "/v1"
 	pool.Workers = p.Workers
 	pool.Mode = y.mode
 	pool.SLO.Turnaround = p.Wall(p.SLO)
@@ -110,31 +144,31 @@ func (y *instance) config(p Plan, dir string) *config.Config {
 	return cfg
 }
 
-// play sends all arrivals and waits for their ends, or for that of ctx.
-func (y *instance) play(ctx context.Context, p Plan, s workload) (*loadgen.Report, error) {
+// play sends all arrivals and waits until they have ended, or ctx ends.
+func (y *instance) play(ctx context.Context, p Plan, w workload) (*loadgen.Report, error) {
 	return loadgen.Run(ctx, loadgen.Config{
-		URL: "http://" + y.app.DataAddr() + "/v1", Speed: p.Speed, SLO: p.SLO,
+		URL: y.addresses().Data, Speed: p.Speed, SLO: p.SLO,
 		MaxOutstanding: max(p.Arrivals, 1),
-		// Longer than anything that the demo waits for.
+		// Longer than any wait of the demo.
 		Timeout: 2 * (p.Duration + p.DrainLimit + modelstub.MaxService),
 		HeaderFor: func(i int) http.Header {
 			y.tracker.sent(i)
 			return http.Header{
 				indexHeader:             {strconv.Itoa(i)},
-				modelstub.HeaderService: {s.serviceTimes[i].String()},
+				modelstub.HeaderService: {w.serviceTimes[i].String()},
 			}
 		},
 		Observe: y.tracker.ended,
-	}, s.arrivals.Source())
+	}, w.arrivals.Source())
 }
 
-func (y *instance) reading(slo, now time.Duration) Reading {
-	r := newReading(y.tracker.snapshot(), slo, now)
+func (y *instance) reading(p Plan, now time.Duration) Reading {
+	r := newReading(y.tracker.snapshot(), p.SLO, now)
 	r.InFlight = y.stub.Stats().InFlight
 	return r
 }
 
-// stop takes the side down. Play must have ended.
+// stop stops the side. Play must have ended.
 func (y *instance) stop(ctx context.Context) error {
 	err := y.app.Stop(ctx)
 	return errors.Join(err, y.stopEndpoint())
@@ -145,14 +179,12 @@ func (y *instance) stopEndpoint() error {
 	return y.endpoint.close()
 }
 
+func (y *instance) adminURL() string { return "http://" + y.app.AdminAddr() }
+
 func (y *instance) addresses() Addresses {
-	a := Addresses{
-		Data:     "http://" + y.app.DataAddr() + "/v1",
-		Metrics:  "http://" + y.app.AdminAddr() + "/metrics",
-		Endpoint: "http://" + y.endpoint.address + "/v1",
-	}
+	a := Addresses{Data: "http://" + y.app.DataAddr() + "/v1", Metrics: y.adminURL() + "/metrics", Endpoint: y.endpoint.url() + "/v1"}
 	if y.channel != nil {
-		a.Slack = y.channel.pageURL()
+		a.Slack = y.channel.url() + "/"
 	}
 	return a
 }

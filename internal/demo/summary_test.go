@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -141,4 +142,240 @@ func paths(under string, object map[string]any) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// a side of which so many were answered.
+func side(arrivals, refused, inTime, late int, p95 float64) Side {
+	return Side{
+		Arrivals: arrivals, Refused: refused, Admitted: arrivals - refused, InTime: inTime, Late: late,
+		Turnaround: Quantiles{Count: inTime + late, P95: p95}, MaxQueue: 9, KeptRate: true,
+	}
+}
+
+func TestNotesSayWhatTheNumbersSay(t *testing.T) {
+	expired := side(100, 20, 70, 2, 61)
+	expired.DeadlinePassed = 8
+	stuck := side(100, 0, 10, 30, 300)
+	stuck.Unfinished, stuck.UnfinishedOver = 60, 50
+	busy := side(100, 0, 50, 0, 41)
+	busy.Unfinished = 50
+	slow := side(10, 0, 10, 0, 9)
+	slow.KeptRate, slow.RateNote = false, "send lag"
+	over := "over the SLO (p95 "
+	for _, c := range []struct {
+		name    string
+		summary Summary
+		want    []string // a part of each note
+	}{
+		{"the gate holds", Summary{Outcome: Complete, Gated: side(100, 20, 80, 0, 51), Ungated: side(100, 0, 50, 50, 120)}, []string{
+			"20 of 100 (20 %) were refused at once, and the p95 turnaround of admitted tasks stayed within the SLO: 51 of 60 s",
+			"a queue of up to 9, and 50 of 100 (50 %) were " + over + "120 s)",
+			"80 with the gate, 50 without",
+		}},
+		{"nothing happened", Summary{Outcome: Complete, Workers: 64, Gated: side(10, 0, 10, 0, 9), Ungated: side(10, 0, 10, 0, 9)}, []string{
+			"nothing to refuse: with 64 workers",
+		}},
+		{"nothing had happened yet", Summary{Outcome: Interrupted, Elapsed: 50, Duration: 300, Gated: side(10, 0, 10, 0, 9), Ungated: side(10, 0, 10, 0, 9)}, []string{
+			"Stopped after 50 of 300 s", "Until then no task was refused",
+		}},
+		{"stopped in the burst", Summary{Outcome: Interrupted, Elapsed: 200, Duration: 300, Gated: side(100, 20, 50, 0, 41), Ungated: busy}, []string{
+			"Stopped after 200 of 300 s", "20 of 100 (20 %) were refused at once", "the queue grew to 9, and no task was over the SLO yet",
+		}},
+		{"stopped at once", Summary{Outcome: Interrupted, Duration: 300}, []string{"Stopped after 0 of 300 s", "No task had been answered"}},
+		{"the gate admits late work", Summary{Outcome: Complete, Gated: expired, Ungated: side(100, 0, 5, 95, 900)}, []string{
+			"20 of 100 (20 %) were refused at once, and the p95 turnaround of admitted tasks exceeded the SLO of 60 s: 61 s",
+			"95 of 100 (95 %) were " + over + "900 s)", "70 with the gate, 5 without", "10 of the admitted tasks were late or left the queue unserved with the gate (12 %)",
+		}},
+		{"the gate refuses for nothing", Summary{Outcome: Complete, Gated: side(10, 1, 9, 0, 30), Ungated: side(10, 0, 10, 0, 55)}, []string{
+			"1 of 10 (10 %) was refused at once", "the queue grew to 9, and every task was still answered in time", "Fewer tasks were answered in time with the gate (9) than without (10)",
+		}},
+		{"too long a backlog", Summary{Outcome: DrainLimit, Elapsed: 2100, Gated: side(100, 60, 40, 0, 50), Ungated: stuck}, []string{
+			"60 of 100 (60 %) were refused at once", "80 of 100 (80 %) were " + over + "300 s)", "40 with the gate, 10 without", "0 tasks with the gate and 60 without were still open after 2100 s",
+		}},
+		{"a slow machine", Summary{Outcome: Complete, Workers: 1, Gated: slow, Ungated: slow}, []string{"nothing to refuse: with 1 worker ", "did not keep the pace"}},
+	} {
+		c.summary.SLO = 60
+		notes := c.summary.notes()
+		if len(notes) != len(c.want) {
+			t.Errorf("%s: %q, want %d notes", c.name, notes, len(c.want))
+			continue
+		}
+		for i, part := range c.want {
+			if !strings.Contains(notes[i], part) {
+				t.Errorf("%s: note %q, want %q in it", c.name, notes[i], part)
+			}
+		}
+	}
+}
+
+func TestNotesOwnUpToFailures(t *testing.T) {
+	s := Summary{Outcome: Complete, SLO: 60, Gated: side(10, 0, 9, 0, 9), Ungated: side(10, 0, 10, 0, 9)}
+	s.Gated.Failed = 1
+	notes := strings.Join(s.notes(), "\n")
+	if !strings.Contains(notes, "1 call failed") || strings.Contains(notes, "nothing to refuse") {
+		t.Errorf("a failed call is passed over:\n%s", notes)
+	}
+}
+
+func TestReadingCountsEveryTaskOnce(t *testing.T) {
+	expired := refusedTask(20, deadlineReason)
+	expired.ended = sec(80)
+	tasks := []task{
+		answeredTask(0, 0, 10),   // in time, too long ago for the p95
+		answeredTask(10, 20, 45), // in time, 35 s
+		answeredTask(11, 30, 90), // late, 79 s
+		refusedTask(50, "queue_age"),
+		refusedTask(51, "queue_age"),
+		refusedTask(52, ""),
+		expired,         // 60 s
+		waitingTask(30), // over the SLO already
+		waitingTask(95),
+		{intended: sec(60), sent: sec(60), started: sec(70), ended: unset},
+		{intended: sec(200), sent: unset, started: unset, ended: unset},
+	}
+	got := newReading(tasks, slo, sec(100))
+	got.Depth = nil
+	want := Reading{
+		Arrivals: 10, Admitted: 7, Queued: 2, Oldest: sec(70),
+		P95: sec(79), Ended: 3, InTime: 2, OverSLO: 3,
+		Refused: map[string]int{"queue_age": 2, "none": 1, "deadline_passed": 1},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("reading (-want +got):\n%s", diff)
+	}
+	if got.TotalRefused() != 4 {
+		t.Errorf("turned %d, want 4", got.TotalRefused())
+	}
+}
+
+func TestReadingOfNothing(t *testing.T) {
+	got := newReading(nil, slo, 0)
+	want := Reading{Refused: map[string]int{}, Depth: []Step{{}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("reading (-want +got):\n%s", diff)
+	}
+}
+
+func TestQuantileIsNearestRank(t *testing.T) {
+	var twenty []time.Duration
+	for i := range 20 {
+		twenty = append(twenty, time.Duration(20-i))
+	}
+	for _, c := range []struct {
+		all  []time.Duration
+		q    float64
+		want time.Duration
+	}{
+		{nil, 0.95, 0},
+		{[]time.Duration{7}, 0.5, 7},
+		{[]time.Duration{7}, 0, 7},
+		{twenty, 0.95, 19},
+		{twenty, 0.951, 20},
+		{twenty, 0.5, 10},
+		{twenty, 1, 20},
+	} {
+		if got := quantile(c.all, c.q); got != c.want {
+			t.Errorf("quantile %v of %d values: %d, want %d", c.q, len(c.all), got, c.want)
+		}
+	}
+}
+
+// randomTasks makes tasks of every fate, in order of arrival, as they would be
+// seen at now.
+func randomTasks(r *rand.Rand, now time.Duration) []task {
+	outcomes := []loadgen.Outcome{loadgen.OK, loadgen.OK, loadgen.OK, loadgen.Failed, loadgen.Truncated, loadgen.Cancelled}
+	reasons := []string{"queue_age", "queue_depth", "memory", deadlineReason, ""}
+	var tasks []task
+	for at := sec(r.ExpFloat64()); at < now+sec(20); at += sec(r.ExpFloat64() * 3) {
+		t := task{intended: at, sent: at + sec(r.Float64()/10), started: unset}
+		if r.IntN(4) == 0 {
+			t.outcome, t.reason, t.ended = loadgen.Refused, reasons[r.IntN(len(reasons))], t.sent
+			if t.reason == deadlineReason {
+				t.ended += slo
+			}
+		} else {
+			t.started = t.sent + sec(r.ExpFloat64()*30)
+			t.outcome, t.ended = outcomes[r.IntN(len(outcomes))], t.started+sec(5+25*r.Float64())
+		}
+		tasks = append(tasks, t)
+	}
+	return until(tasks, now)
+}
+
+// Whatever tasks there are, every one is counted once, and reading, summary and
+// queue tell the same story.
+func TestReadingAndSummaryAgree(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 11))
+	p := Plan{SLO: slo, Duration: sec(200), Workers: 4}
+	for range 300 {
+		now := sec(200 * r.Float64())
+		tasks := randomTasks(r, now)
+		live := newReading(tasks, slo, now)
+		sum := summarize(tasks, live.Depth, p, now)
+		wantConsistent(t, "side", sum)
+		switch {
+		case live.Arrivals != sum.Arrivals || live.Admitted != sum.Admitted || live.InTime != sum.InTime:
+			t.Fatalf("live %+v\nsummary %+v", live, sum)
+		case live.TotalRefused() != sum.Refused+sum.DeadlinePassed:
+			t.Fatalf("live has %d refusals, the summary %d and %d", live.TotalRefused(), sum.Refused, sum.DeadlinePassed)
+		case live.OverSLO < sum.Late+sum.DeadlinePassed+sum.UnfinishedOver:
+			t.Fatalf("live has %d over the SLO, the summary %d late, %d given up, %d open", live.OverSLO, sum.Late, sum.DeadlinePassed, sum.UnfinishedOver)
+		case live.Queued > sum.MaxQueue || live.Queued > sum.Unfinished:
+			t.Fatalf("%d wait, of at most %d ever and %d unfinished", live.Queued, sum.MaxQueue, sum.Unfinished)
+		case live.Queued == 0 && live.Oldest != 0, live.Oldest > now:
+			t.Fatalf("%d wait, the oldest for %v at %v", live.Queued, live.Oldest, now)
+		}
+		if q := sum.Turnaround; q.P50 > q.P95 || q.P95 > q.Max || q.Count > sum.Admitted {
+			t.Fatalf("turnaround %+v of %d admitted", q, sum.Admitted)
+		}
+	}
+}
+
+// Steps are in order, never negative, and end with those who wait.
+func TestDepthIsAQueue(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 5))
+	for range 300 {
+		now := sec(200 * r.Float64())
+		tasks := randomTasks(r, now)
+		steps := queueDepth(tasks, slo, now)
+		for i, s := range steps {
+			if s.Depth < 0 || i > 0 && s.At <= steps[i-1].At || s.At > now {
+				t.Fatalf("step %d of %v at %v", i, steps, now)
+			}
+		}
+		if got, want := steps[len(steps)-1].Depth, newReading(tasks, slo, now).Queued; got != want {
+			t.Fatalf("the queue ends with %d, %d wait", got, want)
+		}
+		for _, n := range []int{1, 10, 97} {
+			most := 0
+			for _, v := range bucketMax(steps, n, max(now, 1)) {
+				most = max(most, v)
+			}
+			if most != maxDepth(steps) {
+				t.Fatalf("%d columns show at most %d, the queue had %d", n, most, maxDepth(steps))
+			}
+		}
+	}
+}
+
+// Notes, tables and pictures can be made of anything that may be seen.
+func TestAnySummaryCanBeShown(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 17))
+	base := newSimulation(t, DefaultOptions())
+	for range 100 {
+		now := sec(400 * r.Float64())
+		w := simulation{plan: base.plan, sides: [2][]task{randomTasks(r, now), randomTasks(r, now)}}
+		s := w.summary(now, Interrupted)
+		if len(s.Notes) == 0 {
+			t.Fatalf("nothing to say about %+v", s)
+		}
+		var b buffer
+		if err := s.Write(&b, 20+r.IntN(100), true); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.WriteSVG(&b); err != nil {
+			t.Fatal(err)
+		}
+		frame(w.at(now), w.plan, r.IntN(200), r.IntN(60))
+	}
 }

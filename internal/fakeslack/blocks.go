@@ -16,23 +16,22 @@ const (
 	maxAll    = 11_000 // characters of all blocks together
 )
 
-// validateContent refuses what Slack refuses.
+// validateContent rejects what Slack rejects.
 func validateContent(v url.Values) object {
-	text, blocks := v.Get("text"), v.Get("blocks")
-	if blocks != "" && !json.Valid([]byte(blocks)) {
+	text, raw := v.Get("text"), v.Get("blocks")
+	blocks := rawJSON(raw)
+	switch {
+	case raw != "" && !json.Valid([]byte(raw)):
 		return invalidBlocks("not JSON")
-	}
-	if text == "" && rawJSON(blocks) == nil {
+	case text == "" && blocks == nil:
 		return errorObject("no_text")
-	}
-	if utf8.RuneCountInString(text) > maxText {
+	case utf8.RuneCountInString(text) > maxText:
 		return errorObject("msg_too_long")
-	}
-	if rawJSON(blocks) == nil {
+	case blocks == nil:
 		return nil
 	}
 	var all []block
-	if err := json.Unmarshal([]byte(blocks), &all); err != nil {
+	if err := json.Unmarshal(blocks, &all); err != nil {
 		return invalidBlocks(err.Error())
 	}
 	if wrong := checkBlocks(all); len(wrong) > 0 {
@@ -48,7 +47,7 @@ func validateContent(v url.Values) object {
 	return nil
 }
 
-// block is what is looked at in a block.
+// block holds the fields of a block that are validated or shown.
 type block struct {
 	Type      string    `json:"type"`
 	ID        string    `json:"block_id"`
@@ -63,8 +62,7 @@ type text struct {
 	Text string `json:"text"`
 }
 
-// element is part of a context, whose text is a string, or a button, whose text
-// is an object.
+// element is part of a context, whose text is a string, or a button, whose text is an object.
 type element struct {
 	Type string          `json:"type"`
 	Text json.RawMessage `json:"text"`
@@ -83,7 +81,7 @@ func (e element) plainText() string {
 		return plain
 	}
 	var t text
-	_ = json.Unmarshal(e.Text, &t) // what is neither has no words
+	_ = json.Unmarshal(e.Text, &t) // anything else has no text
 	return t.Text
 }
 
@@ -157,7 +155,7 @@ func (b block) check() (wrong []string) {
 	return append(wrong, b.checkButtons()...)
 }
 
-// confirmation is what a button asks before it counts.
+// confirmation is a dialog before a button press takes effect.
 type confirmation struct {
 	Title   text   `json:"title"`
 	Text    text   `json:"text"`
@@ -173,7 +171,7 @@ const (
 	maxButtonURL   = 3000
 )
 
-// check says what Slack would refuse about a button.
+// check returns what Slack would reject about a button.
 func (e element) check() (wrong []string) {
 	atMost := func(what, s string, n int) {
 		if c := utf8.RuneCountInString(s); c > n {
@@ -202,7 +200,7 @@ func (e element) check() (wrong []string) {
 	return wrong
 }
 
-// checkButtons looks at all buttons of a block.
+// checkButtons checks all buttons of a block.
 func (b block) checkButtons() (wrong []string) {
 	seen := make(map[string]bool)
 	for _, e := range b.buttons() {
@@ -228,22 +226,22 @@ func (b block) buttons() (out []element) {
 	return out
 }
 
-// buttonRef says which button of a message is meant.
+// buttonRef identifies a button of a message.
 type buttonRef struct {
 	version string // of the message, as version returns it; empty or unknown: the present one
 	block   string // empty: the first that has it
 	action  string
 }
 
-// version names what a message had for blocks.
+// version identifies the blocks of a version of a message.
 func version(blocks json.RawMessage) string {
 	h := fnv.New64a()
 	_, _ = h.Write(blocks) // never fails
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
-// atVersion returns a message as it was in one of its versions: who has that before them
-// presses its buttons, and the app has to see that things have moved on.
+// atVersion returns a message in one of its versions: a user may press a button of an outdated page, and the app has to
+// notice.
 func (m *Message) atVersion(v string) *Message {
 	for _, old := range m.Versions {
 		if version(old.Blocks) == v && v != version(m.Blocks) {
@@ -255,15 +253,9 @@ func (m *Message) atVersion(v string) *Message {
 	return m
 }
 
-// placedButton is a button where it stands.
-type placedButton struct {
-	element
-	block string // its block_id
-}
-
-// button finds one by its action_id, in the given block or, if that is empty, in
-// the first that has it.
-func (m *Message) button(blockID, actionID string) (placedButton, bool) {
+// button finds one by its action_id, in the given block or, if that is empty, in the first that has it. It also returns
+// the ID of its block.
+func (m *Message) button(blockID, actionID string) (element, string, bool) {
 	for i, b := range m.decodedBlocks() {
 		id := b.id(i)
 		if blockID != "" && blockID != id {
@@ -271,24 +263,31 @@ func (m *Message) button(blockID, actionID string) (placedButton, bool) {
 		}
 		for _, e := range b.buttons() {
 			if e.Action == actionID {
-				return placedButton{e, id}, true
+				return e, id, true
 			}
 		}
 	}
-	return placedButton{}, false
+	return element{}, "", false
 }
 
 func (m *Message) decodedBlocks() (all []block) {
 	if m.Blocks != nil {
-		_ = json.Unmarshal(m.Blocks, &all) // was checked when it came
+		_ = json.Unmarshal(m.Blocks, &all) // validated on arrival
 	}
 	return all
 }
 
-// id is a block's own, or what Slack would make up for it.
-func (b block) id(place int) string {
+// id is a block's own, or one that Slack would generate.
+func (b block) id(index int) string {
 	if b.ID != "" {
 		return b.ID
 	}
-	return fmt.Sprintf("b%d", place)
+	return fmt.Sprintf("b%d", index)
+}
+
+func rawJSON(text string) json.RawMessage {
+	if text == "" || text == "null" || text == "[]" || !json.Valid([]byte(text)) {
+		return nil
+	}
+	return json.RawMessage(text)
 }

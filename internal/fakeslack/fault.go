@@ -1,6 +1,8 @@
 package fakeslack
 
 import (
+	"bytes"
+	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -9,45 +11,43 @@ import (
 // FaultKind is what goes wrong.
 type FaultKind string
 
-// The kinds of faults.
+// The kinds of faults of calls.
 const (
 	TooManyRequests FaultKind = "429"         // with RetryAfter as the header, if it is not empty
-	RateLimitedBody FaultKind = "ratelimited" // in a 200 answer
+	RateLimitedBody FaultKind = "ratelimited" // in a 200 response
 	ServerError     FaultKind = "500"         // with an HTML page
 	ErrorResponse   FaultKind = "refuse"      // ok:false with Error
 	EmptyResponse   FaultKind = "{}"          // {}
 	NotOK           FaultKind = "not ok"      // ok:false and nothing else
-	Slow            FaultKind = "slow"        // answered after Delay, or when the caller leaves
-	DropAfter       FaultKind = "drop after"  // done, but the connection is closed without an answer
-	DropBefore      FaultKind = "drop before" // not done, and the connection closed
-	SlowAfter       FaultKind = "slow after"  // done at once, answered after Delay
-	NotJSON         FaultKind = "not JSON"    // a 200 answer that is no JSON
-	EndlessBody     FaultKind = "endless"     // an answer that does not end
-	EmptyAfter      FaultKind = "{} after"    // done, but answered {}
-	ErrorAfter      FaultKind = "500 after"   // done, but answered 500
+	Slow            FaultKind = "slow"        // performed and answered after Delay, or when the caller leaves
+	DropAfter       FaultKind = "drop after"  // performed, but the connection is closed without a response
+	DropBefore      FaultKind = "drop before" // not performed, and the connection closed
+	SlowAfter       FaultKind = "slow after"  // performed at once, answered after Delay
+	NotJSON         FaultKind = "not JSON"    // a 200 response that is not JSON
+	EndlessBody     FaultKind = "endless"     // a response that does not end
+	EmptyAfter      FaultKind = "{} after"    // performed, but answered {}
+	ErrorAfter      FaultKind = "500 after"   // performed, but answered 500
 	InvalidBlocks   FaultKind = "blocks"      // invalid_blocks, with messages that say why
-	NotFoundPage    FaultKind = "404"         // as a webhook that is gone
-	Forbidden       FaultKind = "403"         // as a webhook that is not allowed any more
+	NotFoundPage    FaultKind = "404"         // as a deleted webhook
+	Forbidden       FaultKind = "403"         // as a webhook that is no longer allowed
 )
 
-// The kinds of faults of interactions, which are the methods block_actions and
-// slash_commands. Of the others Slow delays them, DropBefore breaks the socket off
-// before one is sent over it, and DropAfter after.
+// The kinds of faults of interactions, which are the methods block_actions and slash_commands. Of the others Slow delays
+// them, DropBefore closes the socket before one is sent over it, and DropAfter after.
 const (
 	Duplicated   FaultKind = "twice"     // sent twice, byte for byte
 	Retried      FaultKind = "retried"   // over HTTP: sent up to three times more until it is answered, signed anew
 	Forged       FaultKind = "forged"    // over HTTP: signed with another secret
 	Tampered     FaultKind = "tampered"  // over HTTP: changed after it was signed
 	Unsigned     FaultKind = "unsigned"  // over HTTP: without signature and timestamp
-	SilentSocket FaultKind = "mute"      // of link: the socket opens, and then nothing more is heard of it
-	Backdated    FaultKind = "backdated" // over HTTP: signed as of Delay ago; below 0: of what is to come
+	SilentSocket FaultKind = "mute"      // of link: nothing is sent over the socket after it has opened
+	Backdated    FaultKind = "backdated" // over HTTP: signed as of Delay ago; below 0: in the future
 )
 
 // Fault makes calls go wrong until it is removed.
 type Fault struct {
-	// Method is empty for all methods; webhook for webhooks, response_url for
-	// response URLs, link for opening a socket, block_actions and slash_commands
-	// for interactions. The last three are hit only when they are named.
+	// Method is empty for all methods; webhook for webhooks, response_url for response URLs, link for opening a socket,
+	// block_actions and slash_commands for interactions. The last three are hit only when they are named.
 	Method      string
 	Channel     string // ID; empty: all
 	Kind        FaultKind
@@ -56,7 +56,7 @@ type Fault struct {
 	Delay       time.Duration // of Slow, SlowAfter and Backdated
 	Every       int           // hits every n-th call; 0 or 1: each
 	Probability float64       // above 0: hits by chance instead
-	MaxHits     int           // hits so often only; 0: no end
+	MaxHits     int           // 0: no limit
 }
 
 type fault struct {
@@ -64,7 +64,7 @@ type fault struct {
 	calls, hits int
 }
 
-// Inject switches a fault on. The function that it returns switches it off.
+// Inject switches a fault on. The returned function switches it off.
 func (s *Server) Inject(f Fault) (remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,13 +84,10 @@ func (s *Server) ClearFaults() {
 	s.faults = nil
 }
 
-// matchFaultLocked returns the fault that hits a call, or nil.
-func (s *Server) matchFaultLocked(method, channelID string) *Fault {
+// matchFaultLocked returns the fault that hits a call, or the zero Fault.
+func (s *Server) matchFaultLocked(method, channelID string) Fault {
 	for _, f := range s.faults {
-		if !f.matches(method) || (f.Channel != "" && f.Channel != channelID) {
-			continue
-		}
-		if f.MaxHits > 0 && f.hits >= f.MaxHits {
+		if !f.matches(method, channelID) || f.MaxHits > 0 && f.hits >= f.MaxHits {
 			continue
 		}
 		f.calls++
@@ -100,23 +97,30 @@ func (s *Server) matchFaultLocked(method, channelID string) *Fault {
 		}
 		if hit {
 			f.hits++
-			return &f.Fault
+			return f.Fault
 		}
 	}
-	return nil
+	return Fault{}
 }
 
-// matches says whether a fault is about a method.
-func (f *fault) matches(method string) bool {
+func (f *fault) matches(method, channelID string) bool {
+	if f.Channel != "" && f.Channel != channelID {
+		return false
+	}
 	if f.Method == "" {
 		return !slices.Contains([]string{"link", string(ButtonPress), string(SlashCommand)}, method)
 	}
 	return f.Method == method
 }
 
-// respondInstead answers a call that a fault keeps from being done. It returns false if
-// the call is to be done.
-func (f *Fault) respondInstead(w http.ResponseWriter, r *http.Request) bool {
+// preventsCall says whether a call is not performed.
+func (f Fault) preventsCall() bool {
+	return !slices.Contains([]FaultKind{"", Slow, DropAfter, SlowAfter, EmptyAfter, ErrorAfter, SilentSocket}, f.Kind)
+}
+
+// respond writes the response of a fault. It returns false if the call's own response is still to be written.
+func (f Fault) respond(w http.ResponseWriter, r *http.Request) bool {
+	const page = "<html>something went wrong</html>"
 	switch f.Kind {
 	case TooManyRequests:
 		if f.RetryAfter != "" {
@@ -125,28 +129,33 @@ func (f *Fault) respondInstead(w http.ResponseWriter, r *http.Request) bool {
 		w.WriteHeader(http.StatusTooManyRequests)
 	case RateLimitedBody:
 		writeJSON(w, errorObject("ratelimited"))
-	case ServerError:
-		http.Error(w, "<html>something went wrong</html>", http.StatusInternalServerError)
+	case ServerError, ErrorAfter:
+		http.Error(w, page, http.StatusInternalServerError)
 	case ErrorResponse:
 		writeJSON(w, errorObject(f.Error))
 	case InvalidBlocks:
 		writeJSON(w, invalidBlocks("must be shorter than 3001 characters [json-pointer:/blocks/1/text/text]"))
-	case EmptyResponse:
+	case EmptyResponse, EmptyAfter:
 		writeJSON(w, object{})
 	case NotOK:
 		writeJSON(w, object{"ok": false})
 	case NotJSON:
 		_, _ = w.Write([]byte("<html>a proxy's page</html>"))
 	case EndlessBody:
-		endless(w, r)
+		_, _ = w.Write([]byte(`{"ok":true,"ts":"`))
+		for chunk := bytes.Repeat([]byte("1"), 32<<10); r.Context().Err() == nil; {
+			if _, err := w.Write(chunk); err != nil {
+				break
+			}
+		}
 	case NotFoundPage:
 		http.Error(w, "no_service", http.StatusNotFound)
 	case Forbidden:
 		http.Error(w, "action_prohibited", http.StatusForbidden)
-	case DropBefore:
+	case DropBefore, DropAfter:
 		panic(http.ErrAbortHandler)
-	case Slow:
-		pause(r, f.Delay)
+	case Slow, SlowAfter:
+		_ = wait(r.Context(), f.Delay)
 		return false
 	default:
 		return false
@@ -154,43 +163,14 @@ func (f *Fault) respondInstead(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// respondAfter answers a call that was done in place of its own answer. It returns false
-// if there is nothing in the way of that.
-func (f *Fault) respondAfter(w http.ResponseWriter, r *http.Request) bool {
-	switch f.Kind {
-	case DropAfter:
-		panic(http.ErrAbortHandler)
-	case EmptyAfter:
-		writeJSON(w, object{})
-	case ErrorAfter:
-		http.Error(w, "<html>something went wrong</html>", http.StatusInternalServerError)
-	case SlowAfter:
-		pause(r, f.Delay)
-		return false
-	default:
-		return false
-	}
-	return true
-}
-
-func pause(r *http.Request, d time.Duration) {
+// wait waits for a time, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-r.Context().Done():
-	}
-}
-
-func endless(w http.ResponseWriter, r *http.Request) {
-	_, _ = w.Write([]byte(`{"ok":true,"ts":"`))
-	chunk := make([]byte, 32<<10)
-	for i := range chunk {
-		chunk[i] = '1'
-	}
-	for r.Context().Err() == nil {
-		if _, err := w.Write(chunk); err != nil {
-			return
-		}
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

@@ -1,6 +1,7 @@
 package fakeslack
 
 import (
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -27,7 +28,7 @@ func FuzzMrkdwn(f *testing.F) {
 func TestBoundsOfWhatIsKept(t *testing.T) {
 	m := &Message{Text: "0"}
 	for range maxVersions + 10 {
-		m.edit("x", nil)
+		m.edit(url.Values{"text": {"x"}})
 	}
 	if len(m.Versions) != maxVersions || m.Versions[0].Text != "0" {
 		t.Errorf("%d versions, the first %q: want %d and the original", len(m.Versions), m.Versions[0].Text, maxVersions)

@@ -2,6 +2,7 @@ package fakeslack
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -20,12 +21,11 @@ import (
 var pageFiles embed.FS
 
 const (
-	maxShown       = 50 // of a channel's messages
-	refreshSeconds = 2  // seconds
+	maxShown       = 50 // messages of a channel
+	refreshSeconds = 2
 )
 
-// registerPages are for people. What changes something is refused when another site's
-// page asks for it.
+// registerPages registers the pages for people. Requests from other sites' pages cannot change anything.
 func (s *Server) registerPages() {
 	guard := http.NewCrossOriginProtection()
 	for pattern, do := range map[string]http.HandlerFunc{
@@ -36,8 +36,8 @@ func (s *Server) registerPages() {
 	}
 }
 
-// requireIPHost takes only requests for an IP address or localhost. A name could be
-// another site's that has come to mean this machine.
+// requireIPHost accepts only requests for an IP address or localhost: another site's name could resolve to this machine
+// (DNS rebinding).
 func requireIPHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -45,7 +45,7 @@ func requireIPHost(next http.Handler) http.Handler {
 			host = h
 		}
 		if host != "localhost" && net.ParseIP(strings.Trim(host, "[]")) == nil {
-			http.Error(w, "Ask by IP address, or as localhost.", http.StatusMisdirectedRequest)
+			http.Error(w, "Host must be an IP address or localhost", http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -56,7 +56,7 @@ func serveStyle(w http.ResponseWriter, r *http.Request) {
 	http.ServeFileFS(w, r, pageFiles, "pages/style.css")
 }
 
-// view is who looks at what.
+// view is a channel and the user who looks at it.
 type view struct {
 	Channels []Channel
 	Current  Channel
@@ -64,15 +64,15 @@ type view struct {
 	As       User
 }
 
-// Title is what the page is called in a browser's tab.
+// Title is the page's title.
 func (v view) Title() string { return fmt.Sprintf("#%s", v.Current.Name) }
 
-// Query names the view in an address.
+// Query is the view in a URL.
 func (v view) Query() template.URL {
 	return template.URL(url.Values{"channel": {v.Current.ID}, "as": {v.As.ID}}.Encode())
 }
 
-// view reads who looks at what; in doubt it is the first user and channel.
+// view finds the channel and the user, by default the first ones.
 func (s *Server) view(channelID, userID string) view {
 	v := view{Users: s.Users()}
 	if u, ok := s.user(userID); ok {
@@ -93,9 +93,8 @@ func (s *Server) view(channelID, userID string) view {
 	return v
 }
 
-// servePage is what stands around a channel: the others, who one is, and where
-// commands are typed. The channel is a frame, so that looking at it anew disturbs
-// nobody who is typing.
+// servePage serves what surrounds a channel: the list of channels, the user, and the input of commands. The channel is a
+// frame, so that its refresh does not interrupt typing.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	render(w, http.StatusOK, "page.html", s.view(q.Get("channel"), q.Get("as")))
@@ -105,13 +104,13 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 type channelPage struct {
 	view
 	Roots   []pageMessage
-	Refresh int  // seconds; 0: it stands still
-	Paused  bool // asked to
+	Refresh int // seconds; 0: never
+	Paused  bool
 }
 
 func (s *Server) serveChannel(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	p := channelPage{view: s.view(q.Get("channel"), q.Get("as")), Refresh: refreshSeconds, Paused: q.Get("still") != ""}
+	p := channelPage{view: s.view(q.Get("channel"), q.Get("as")), Refresh: refreshSeconds, Paused: q.Get("pause") != ""}
 	if p.Paused {
 		p.Refresh = 0
 	}
@@ -120,7 +119,7 @@ func (s *Server) serveChannel(w http.ResponseWriter, r *http.Request) {
 	render(w, http.StatusOK, "channel.html", p)
 }
 
-// messageRenderer is who looks at messages.
+// messageRenderer renders messages for one user.
 type messageRenderer struct {
 	as    string            // ID
 	names map[string]string // of users, by ID
@@ -137,24 +136,22 @@ func newMessageRenderer(v view) messageRenderer {
 type pageMessage struct {
 	Author        string
 	Channel       string // ID
-	As            string // ID of who looks
+	As            string // ID of the user
 	TS            string
-	Version       string // which of its versions is shown
+	Version       string // that is shown
 	Time          string
 	Exact         string
 	Edited        int
 	Blocks        []pageBlock
 	Replies       []pageMessage
-	File          string
 	AlsoInChannel bool // shown in the channel too
 	Private       bool
 }
 
-// Initial is a letter for the author.
+// Initial is the author's initial.
 func (m pageMessage) Initial() string { return strings.ToLower(m.Author[:1]) }
 
-// roots returns the newest messages first, with their threads. A reply whose root
-// is gone stands by itself.
+// roots returns the newest messages first, with their threads. A reply whose thread was deleted is shown alone.
 func (r messageRenderer) roots(all []Message) []pageMessage {
 	slices.SortStableFunc(all, func(a, b Message) int { return cmpTS(a.TS, b.TS) })
 	byTS := make(map[string]int)
@@ -175,7 +172,7 @@ func (r messageRenderer) message(m Message) pageMessage {
 	at := tsTime(m.TS)
 	p := pageMessage{
 		Author: m.Author, Channel: m.Channel, As: r.as, TS: m.TS, Version: version(m.Blocks), Time: at.Format("15:04:05"), Exact: at.Format(time.RFC3339) + " · ts " + m.TS,
-		Edited: len(m.Versions), File: m.File, AlsoInChannel: m.Broadcast, Private: m.OnlyFor != "",
+		Edited: len(m.Versions), AlsoInChannel: m.Broadcast, Private: m.OnlyFor != "",
 	}
 	if p.Author == "" {
 		p.Author = "headgate"
@@ -199,7 +196,7 @@ type pageBlock struct {
 
 type pageButton struct {
 	Text, Action, Style string
-	Link                string // opens it; empty: the app is told
+	Link                string // URL that it opens; empty: the app is called
 }
 
 func (r messageRenderer) block(b block, id string) pageBlock {
@@ -221,7 +218,7 @@ func (r messageRenderer) block(b block, id string) pageBlock {
 	return p
 }
 
-// styleClass is the style, if it is a known one.
+// styleClass is the style if it is known.
 func (e element) styleClass() string {
 	if e.Style == "primary" || e.Style == "danger" {
 		return e.Style
@@ -229,7 +226,7 @@ func (e element) styleClass() string {
 	return "plain"
 }
 
-// httpURL is a URL if it leads to the web.
+// httpURL returns a URL if it is http or https.
 func httpURL(s string) string {
 	if strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") {
 		return s
@@ -250,7 +247,7 @@ func tsTime(ts string) time.Time {
 	return time.Unix(n, 0).UTC()
 }
 
-// render writes a page. It runs no script, and nothing from elsewhere.
+// render writes a page. Its policy allows no scripts and nothing from other origins.
 func render(w http.ResponseWriter, status int, name string, data any) {
 	var b bytes.Buffer
 	t, err := template.ParseFS(pageFiles, "pages/*.html")
@@ -258,7 +255,7 @@ func render(w http.ResponseWriter, status int, name string, data any) {
 		err = t.ExecuteTemplate(&b, name, data)
 	}
 	if err != nil {
-		http.Error(w, "the page is broken", http.StatusInternalServerError)
+		http.Error(w, "template error", http.StatusInternalServerError)
 		return
 	}
 	h := w.Header()
@@ -268,10 +265,10 @@ func render(w http.ResponseWriter, status int, name string, data any) {
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the reader has gone
+	_, _ = w.Write(b.Bytes()) // fails when the reader has gone
 }
 
-// dialog is a confirmation, or a notice that something cannot be.
+// dialog is a confirmation, or a notice of an error.
 type dialog struct {
 	view
 	TS, Version        string
@@ -281,8 +278,7 @@ type dialog struct {
 	Danger, NoticeOnly bool
 }
 
-// servePress presses a button. When that has a confirmation, it is asked for
-// first.
+// servePress presses a button, after its confirmation if it has one.
 func (s *Server) servePress(w http.ResponseWriter, r *http.Request) {
 	v := s.view(r.PostFormValue("channel"), r.PostFormValue("as"))
 	b := buttonRef{version: r.PostFormValue("version"), block: r.PostFormValue("block"), action: r.PostFormValue("action")}
@@ -293,9 +289,9 @@ func (s *Server) servePress(w http.ResponseWriter, r *http.Request) {
 	}
 	if c != nil && r.PostFormValue("confirmed") != "yes" {
 		q := dialog{view: v, TS: i.TS, Version: b.version, Block: b.block, Action: b.action,
-			Heading: orDefault(c.Title.Text, "Are you sure?"), Text: c.Text.Text,
+			Heading: cmp.Or(c.Title.Text, "Are you sure?"), Text: c.Text.Text,
 			Danger: c.Style == "danger" || i.Action.Style == "danger"}
-		q.Confirm, q.Deny = orDefault(c.Confirm.Text, "Yes"), orDefault(c.Deny.Text, "Cancel")
+		q.Confirm, q.Deny = cmp.Or(c.Confirm.Text, "Yes"), cmp.Or(c.Deny.Text, "Cancel")
 		render(w, http.StatusOK, "ask.html", q)
 		return
 	}
@@ -303,7 +299,7 @@ func (s *Server) servePress(w http.ResponseWriter, r *http.Request) {
 		renderNotice(w, v, err)
 		return
 	}
-	http.Redirect(w, r, "/channel?"+string(v.Query()), http.StatusSeeOther) // what failed stands in the channel
+	http.Redirect(w, r, "/channel?"+string(v.Query()), http.StatusSeeOther) // failures are shown in the channel
 }
 
 // serveCommand types a command.
@@ -319,21 +315,13 @@ func (s *Server) serveCommand(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/?"+string(v.Query()), http.StatusSeeOther)
 }
 
-// renderNotice says what cannot be. Of what went wrong with the app the channel tells.
+// renderNotice shows an error. Failures of the app are shown in the channel.
 func renderNotice(w http.ResponseWriter, v view, err error) {
 	render(w, http.StatusConflict, "ask.html", dialog{view: v, Heading: "That did not work", Text: err.Error(), NoticeOnly: true})
 }
 
-func orDefault(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
-
-// mrkdwn turns Slack's markup into HTML. Everything that is not markup is
-// escaped; links are kept only if they lead to the web. Names are those of users by
-// their IDs; others are shown as they are.
+// mrkdwn renders Slack's markup as HTML. Everything else is escaped; only http and https links are kept. The names are
+// those of users by ID; other IDs are shown as they are.
 func mrkdwn(s string, names map[string]string) template.HTML {
 	var b strings.Builder
 	for s != "" {
@@ -350,7 +338,7 @@ func mrkdwn(s string, names map[string]string) template.HTML {
 	return template.HTML(b.String())
 }
 
-// renderEntity is what stands between < and >.
+// renderEntity renders what is between < and >.
 func renderEntity(s string, names map[string]string) string {
 	target, label, labelled := strings.Cut(s, "|")
 	switch {
@@ -378,7 +366,7 @@ func renderEntity(s string, names map[string]string) string {
 	}
 }
 
-// Slack knows three entities and nothing else.
+// escapeHTML escapes text of Slack, which has three entities and no others.
 func escapeHTML(s string) string {
 	s = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(s)
 	return template.HTMLEscapeString(s)

@@ -150,7 +150,7 @@ func TestOtherSitesCannotPress(t *testing.T) {
 func TestPagesAreSafeAndStandTogether(t *testing.T) {
 	s, _, srv := newFixture(t, fakeslack.Options{Users: []fakeslack.User{{ID: "U1", Name: "<b>ada</b>"}}})
 	s.SetChannel(fakeslack.Channel{ID: `C"><b>`, Name: `<i>`, Member: true})
-	for _, path := range []string{"/", "/channel", "/channel?still=1", `/?channel=%22%3E%3Cb%3E&as=%3Cb%3E`} {
+	for _, path := range []string{"/", "/channel", "/channel?pause=1", `/?channel=%22%3E%3Cb%3E&as=%3Cb%3E`} {
 		resp, body := browse(t, srv, path, nil, "none")
 		csp := resp.Header.Get("Content-Security-Policy")
 		if !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "script-src") {

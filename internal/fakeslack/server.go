@@ -10,29 +10,54 @@ import (
 	"time"
 )
 
-// Options of a Server. The zero value is a Slack that takes any token.
+// AppID is the ID of the only app. Its app-level token, if it is to look like Slack's, begins with xapp-1-A0FAKE-.
+const AppID = "A0FAKE"
+
+const (
+	teamID            = "T0FAKE"
+	botUser           = "U0FAKE"
+	verificationToken = "verification-token-of-old" // Slack still sends it; apps should ignore it
+)
+
+// Limits of what a Server keeps and reads. The oldest entries are dropped first.
+const (
+	maxMessages  = 10_000 // of a channel
+	maxVersions  = 100    // of a message
+	maxCalls     = 20_000
+	maxEphemeral = 1_000 // of a channel
+	maxBody      = 4 << 20
+)
+
+// Options of a Server. The zero value accepts any token.
 type Options struct {
 	Token       string           // the bot token; empty: any
 	Scopes      []string         // of the token; nil: all that are needed
-	RateLimited bool             // one post per second and channel, as Slack has it
+	RateLimited bool             // one post per second and channel, as Slack allows
 	Seed        uint64           // of faults that hit by chance
 	Now         func() time.Time // nil: the clock
 
 	AppToken        string        // of Socket Mode; empty: any that begins with xapp-
 	Users           []User        // nil: DefaultUsers
-	ResponseTimeout time.Duration // how long an interaction's answer is waited for; 0: 3 s, as Slack does
+	ResponseTimeout time.Duration // of an interaction; 0: 3 s, as Slack allows
 	PingInterval    time.Duration // between two pings over a socket; 0: 5 s
 }
 
-// allScopes are what the known methods ask for.
-var allScopes = []string{"channels:history", "channels:read", "chat:write", "commands", "files:write"}
+// User is a person who reads the channels, presses buttons and types commands.
+type User struct {
+	ID   string // U… or W…
+	Name string // as others see it
+	Team string // empty: this workspace
+}
 
-// Server is a Slack in memory and an http.Handler. Its methods may be called from
-// any goroutine.
+// DefaultUsers returns the users of a Server whose options name none.
+func DefaultUsers() []User {
+	return []User{{ID: "U0ADA", Name: "ada"}, {ID: "U0BEN", Name: "ben"}, {ID: "U0EVE", Name: "eve"}}
+}
+
+// Server is a Slack in memory and an http.Handler. Its methods may be called from any goroutine.
 type Server struct {
-	o   Options
-	mux *http.ServeMux
-
+	o      Options
+	mux    *http.ServeMux
 	client *http.Client // sends interactions
 
 	mu       sync.Mutex
@@ -41,8 +66,6 @@ type Server struct {
 	faults   []*fault
 	random   *rand.Rand
 	calls    []Call
-	files    map[string]*upload
-	lastFile int
 
 	base         string // URL, as the app's latest call had it
 	callbacks    Callbacks
@@ -56,39 +79,28 @@ type Server struct {
 	socketsDone  sync.WaitGroup
 }
 
-// Bounds of what a Server keeps and reads.
-const (
-	maxMessages  = 10_000 // of a channel; the oldest go first
-	maxVersions  = 100    // of a message
-	maxCalls     = 20_000
-	maxFiles     = 100
-	maxBody      = 4 << 20
-	maxEphemeral = 1_000 // of a channel; the oldest go first
-)
-
 // New returns a Server without channels.
 func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.Scopes == nil {
-		o.Scopes = allScopes
+		o.Scopes = []string{"channels:history", "channels:read", "chat:write", "commands"}
 	}
 	if o.Users == nil {
 		o.Users = DefaultUsers()
 	}
 	if o.ResponseTimeout <= 0 {
-		o.ResponseTimeout = defaultResponseTimeout
+		o.ResponseTimeout = 3 * time.Second
 	}
 	if o.PingInterval <= 0 {
-		o.PingInterval = defaultPingInterval
+		o.PingInterval = 5 * time.Second
 	}
 	s := &Server{
-		o: o, mux: http.NewServeMux(), files: make(map[string]*upload), client: newClient(), changed: make(chan struct{}),
+		o: o, mux: http.NewServeMux(), client: newClient(), changed: make(chan struct{}),
 		random: rand.New(rand.NewPCG(o.Seed, o.Seed)),
 	}
 	s.mux.HandleFunc("/api/{method}", s.serveAPI)
-	s.mux.HandleFunc("POST /api/upload/{file}", s.serveUpload)
 	s.mux.HandleFunc("POST /services/{channel}/{secret}", s.serveWebhook)
 	s.mux.HandleFunc("POST /actions/{team}/{id}", s.serveResponse)
 	s.mux.HandleFunc("POST /commands/{team}/{id}", s.serveResponse)
@@ -97,13 +109,13 @@ func New(o Options) *Server {
 	return s
 }
 
-// ServeHTTP implements http.Handler.
+// ServeHTTP serves the API, webhooks, response URLs, sockets and pages.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	s.mux.ServeHTTP(w, r)
 }
 
-// Channel is what is known of a channel.
+// Channel describes a channel.
 type Channel struct {
 	ID       string
 	Name     string // without #
@@ -119,7 +131,7 @@ type channel struct {
 	lastPost  time.Time
 }
 
-// SetChannel adds a channel, or changes what is known of it.
+// SetChannel adds or changes a channel.
 func (s *Server) SetChannel(c Channel) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +145,7 @@ func (s *Server) SetChannel(c Channel) {
 // channelLocked finds a channel by its ID or its name.
 func (s *Server) channelLocked(id string) *channel {
 	for _, c := range s.channels {
-		if c.ID == id || (c.Name != "" && c.Name == strings.TrimPrefix(id, "#")) {
+		if c.ID == id || c.Name != "" && c.Name == strings.TrimPrefix(id, "#") {
 			return c
 		}
 	}
@@ -146,33 +158,15 @@ func (s *Server) tsLocked() string {
 	return fmt.Sprintf("%d.%06d", s.lastTS/1e6, s.lastTS%1e6)
 }
 
-// AppID is the one app's. Its app-level token, if it is to be like Slack's, begins
-// with xapp-1-A0FAKE-.
-const AppID = "A0FAKE"
-
-// What else the stand-in says of itself.
-const (
-	teamID            = "T0FAKE"
-	botUser           = "U0FAKE"
-	verificationToken = "verification-token-of-old" // Slack still sends it; nobody should rely on it
-)
-
-// User is a person who reads the channels, presses buttons and types commands.
-type User struct {
-	ID   string // U… or W…
-	Name string // as others see it
-	Team string // empty: the team of this Slack
+// appendBounded drops the oldest entries beyond the limit.
+func appendBounded[T any](all []T, x T, limit int) []T {
+	all = append(all, x)
+	return slices.Delete(all, 0, max(0, len(all)-limit))
 }
 
-// DefaultUsers returns the people of a Server whose options name none.
-func DefaultUsers() []User {
-	return []User{{ID: "U0ADA", Name: "ada"}, {ID: "U0BEN", Name: "ben"}, {ID: "U0EVE", Name: "eve"}}
-}
-
-// Users returns those who are known.
+// Users returns the known users.
 func (s *Server) Users() []User { return slices.Clone(s.o.Users) }
 
-// user finds one by ID. It returns false for strangers.
 func (s *Server) user(id string) (User, bool) {
 	i := slices.IndexFunc(s.o.Users, func(u User) bool { return u.ID == id })
 	if i < 0 {
@@ -181,7 +175,6 @@ func (s *Server) user(id string) (User, bool) {
 	return s.o.Users[i], true
 }
 
-// team is never empty.
 func (u User) team() string {
 	if u.Team == "" {
 		return teamID

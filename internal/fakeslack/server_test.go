@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
+	"go.uber.org/goleak"
 
 	"headgate/internal/fakeslack"
 )
@@ -264,22 +265,6 @@ func TestOnePostASecondAndChannel(t *testing.T) {
 	postMessage(t, c, text("two"))
 }
 
-func TestFilesComeInThreeSteps(t *testing.T) {
-	s, c, _ := newFixture(t, fakeslack.Options{})
-	_, err := c.UploadFileContext(t.Context(), slack.UploadFileParameters{
-		Filename: "run.svg", FileSize: 5, Content: "<svg>", Channel: "C1", InitialComment: "see",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if data, ok := s.File("run.svg"); !ok || string(data) != "<svg>" {
-		t.Errorf("file %q, %v", data, ok)
-	}
-	if ms := s.Messages("C1"); len(ms) != 1 || ms[0].File != "run.svg" || ms[0].Text != "see" {
-		t.Errorf("%+v", ms)
-	}
-}
-
 func TestWebhooks(t *testing.T) {
 	tests := []struct {
 		path string
@@ -337,12 +322,12 @@ func TestEndsWhenAskedOddly(t *testing.T) {
 	_, _, srv := newFixture(t, fakeslack.Options{})
 	for _, form := range []url.Values{
 		{}, {"token": {token}, "channel": {"C1"}, "cursor": {"-4"}}, {"token": {token}, "channel": {"C1"}, "cursor": {"x"}},
-		{"token": {token}, "channel": {"C1"}, "blocks": {"{"}}, {"token": {token}, "files": {"[]"}},
+		{"token": {token}, "channel": {"C1"}, "blocks": {"{"}},
 		{"token": {token}, "channel": {"C1"}, "ts": {""}, "text": {"x"}},
 	} {
 		for _, m := range []string{
 			"auth.test", "chat.postMessage", "chat.update", "chat.delete", "conversations.history", "conversations.replies",
-			"conversations.info", "files.getUploadURLExternal", "files.completeUploadExternal", "no.such",
+			"conversations.info", "no.such",
 		} {
 			resp, err := srv.Client().PostForm(srv.URL+"/api/"+m, form)
 			if err != nil {
@@ -377,3 +362,184 @@ func TestConcurrentUse(t *testing.T) {
 		t.Errorf("%d updates, want 40", n)
 	}
 }
+
+// What the client library makes of each fault is what a sender has to live with.
+func TestFaultsAsTheLibrarySeesThem(t *testing.T) {
+	tests := []struct {
+		name  string
+		fault fakeslack.Fault
+		check func(ts string, err error) bool
+		done  int // messages that stand there nevertheless
+	}{
+		{"429 with Retry-After", fakeslack.Fault{Kind: fakeslack.TooManyRequests, RetryAfter: "7"}, func(_ string, err error) bool {
+			var r *slack.RateLimitedError
+			return errors.As(err, &r) && r.RetryAfter == 7*time.Second
+		}, 0},
+		{"429 without", fakeslack.Fault{Kind: fakeslack.TooManyRequests}, status(429), 0},
+		{"429 with half a second", fakeslack.Fault{Kind: fakeslack.TooManyRequests, RetryAfter: "0.5"}, func(_ string, err error) bool {
+			var r *slack.RateLimitedError
+			return err != nil && !errors.As(err, &r) && strings.Contains(err.Error(), "ParseInt")
+		}, 0},
+		{"ratelimited in a 200", fakeslack.Fault{Kind: fakeslack.RateLimitedBody}, func(_ string, err error) bool {
+			var r *slack.RateLimitedError
+			return err != nil && !errors.As(err, &r) && err.Error() == "ratelimited"
+		}, 0},
+		{"500", fakeslack.Fault{Kind: fakeslack.ServerError}, status(500), 0},
+		{"500 after", fakeslack.Fault{Kind: fakeslack.ErrorAfter}, status(500), 1},
+		{"refused", fakeslack.Fault{Kind: fakeslack.ErrorResponse, Error: "account_inactive"}, func(_ string, err error) bool {
+			return err != nil && err.Error() == "account_inactive"
+		}, 0},
+		{"{}", fakeslack.Fault{Kind: fakeslack.EmptyResponse}, silent, 0},
+		{"{} after", fakeslack.Fault{Kind: fakeslack.EmptyAfter}, silent, 1},
+		{"ok:false", fakeslack.Fault{Kind: fakeslack.NotOK}, silent, 0},
+		{"not JSON", fakeslack.Fault{Kind: fakeslack.NotJSON}, failed, 0},
+		{"dropped after", fakeslack.Fault{Kind: fakeslack.DropAfter}, failed, 1},
+		{"dropped before", fakeslack.Fault{Kind: fakeslack.DropBefore}, failed, 0},
+		{"slow", fakeslack.Fault{Kind: fakeslack.Slow, Delay: time.Millisecond}, func(ts string, err error) bool {
+			return ts != "" && err == nil
+		}, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, c, _ := newFixture(t, fakeslack.Options{})
+			heal := s.Inject(tt.fault)
+			_, ts, err := c.PostMessageContext(t.Context(), "C1", text("x"))
+			if !tt.check(ts, err) {
+				t.Errorf("ts %q, error %T %v", ts, err, err)
+			}
+			if n := len(s.Messages("C1")); n != tt.done {
+				t.Errorf("%d messages, want %d", n, tt.done)
+			}
+			heal()
+			postMessage(t, c, text("healed"))
+		})
+	}
+}
+
+func status(code int) func(string, error) bool {
+	return func(_ string, err error) bool {
+		var s slack.StatusCodeError
+		return errors.As(err, &s) && s.Code == code
+	}
+}
+
+func silent(ts string, err error) bool { return ts == "" && err == nil }
+
+func failed(_ string, err error) bool { return err != nil }
+
+func TestFaultsHitWhenTheyShould(t *testing.T) {
+	s, c, _ := newFixture(t, fakeslack.Options{Seed: 1})
+	hits := func(n int) (pattern string) {
+		for range n {
+			_, _, err := c.PostMessageContext(t.Context(), "C1", text("x"))
+			if err != nil {
+				pattern += "x"
+			} else {
+				pattern += "."
+			}
+		}
+		return pattern
+	}
+	s.Inject(fakeslack.Fault{Method: "chat.postMessage", Kind: fakeslack.ServerError, Every: 3})
+	if got := hits(7); got != "..x..x." {
+		t.Errorf("every third: %s", got)
+	}
+	s.ClearFaults()
+	s.Inject(fakeslack.Fault{Kind: fakeslack.ServerError, MaxHits: 2})
+	if got := hits(4); got != "xx.." {
+		t.Errorf("twice: %s", got)
+	}
+	s.ClearFaults()
+	s.Inject(fakeslack.Fault{Method: "chat.update", Kind: fakeslack.ServerError})
+	s.Inject(fakeslack.Fault{Channel: "C2", Kind: fakeslack.ServerError})
+	if got := hits(2); got != ".." {
+		t.Errorf("other methods and channels: %s", got)
+	}
+	s.ClearFaults()
+	s.Inject(fakeslack.Fault{Kind: fakeslack.ServerError, Probability: 0.5})
+	if n := strings.Count(hits(60), "x"); n < 15 || n > 45 {
+		t.Errorf("%d of 60 by chance of a half", n)
+	}
+}
+
+func TestPage(t *testing.T) {
+	s, c, srv := newFixture(t, fakeslack.Options{})
+	root := postMessage(t, c, text("plain"), slack.MsgOptionBlocks(
+		slack.NewHeaderBlock(slack.NewTextBlockObject("plain_text", "<script>alert(1)</script>", false, false)),
+		slack.NewSectionBlock(slack.NewTextBlockObject("mrkdwn",
+			"*bold* `code` a&lt;b&gt; <!here> <javascript:alert(1)|x> <https://e.example/?a=1&amp;b=2|link> <!date^1^{time}|12:00 UTC>", false, false), nil, nil),
+		slack.NewContextBlock("", slack.NewTextBlockObject("mrkdwn", "_since_ then", false, false)),
+		slack.NewActionBlock("", slack.NewButtonBlockElement("a", "v", slack.NewTextBlockObject("plain_text", "Roll back", false, false)))))
+	postMessage(t, c, text("in the thread"), slack.MsgOptionTS(root))
+	s.SetChannel(fakeslack.Channel{ID: `C"><b>`, Name: `<i>`, Member: true})
+	resp, err := srv.Client().Get(srv.URL + "/channel?channel=C1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatal(resp.Status, err)
+	}
+	page := string(raw)
+	for _, want := range []string{
+		"&lt;script&gt;alert(1)", "<strong>bold</strong>", "<code>code</code>", "a&lt;b&gt;", "<mark>@here</mark>",
+		`href="https://e.example/?a=1&amp;b=2"`, "12:00 UTC", "<em>since</em>", "Roll back", "in the thread",
+		`http-equiv="refresh"`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	for _, bad := range []string{"<script", `href="javascript`, "<i>", "<b>"} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page has %s", bad)
+		}
+	}
+}
+
+// Whatever an app posts, the page shows it without giving it power, and its
+// buttons can be pressed without harm.
+func FuzzBlocks(f *testing.F) {
+	f.Add(`[{"type":"actions","elements":[{"type":"button","action_id":"a","text":{"type":"plain_text","text":"A"},"confirm":{"text":{"text":"?"}}}]}]`)
+	f.Add(`[{"type":"section","text":{"type":"mrkdwn","text":"<javascript:x|y>"},"accessory":{"type":"button","action_id":"a","url":"javascript:x","text":{"text":"<b>"}}}]`)
+	f.Add(`[{"type":"context","elements":[{"type":"mrkdwn","text":"*_<@U0ADA>_*"}]},{"type":"header","text":{"type":"plain_text","text":"<script>"}}]`)
+	f.Fuzz(func(t *testing.T, blocks string) {
+		s := fakeslack.New(fakeslack.Options{})
+		s.SetChannel(fakeslack.Channel{ID: "C1", Name: "ops", Member: true})
+		send(t, s, "/api/chat.postMessage", url.Values{"token": {"x"}, "channel": {"C1"}, "text": {"t"}, "blocks": {blocks}})
+		page := send(t, s, "/channel?channel=C1", nil)
+		for _, bad := range []string{"<script", "<b>", `href="javascript`, "<style"} {
+			if strings.Contains(strings.ToLower(page), bad) {
+				t.Errorf("the page has %s:\n%s", bad, page)
+			}
+		}
+		for _, m := range s.Messages("C1") {
+			for _, action := range []string{"", "a"} {
+				v := url.Values{"channel": {"C1"}, "as": {"U0ADA"}, "ts": {m.TS}, "action": {action}}
+				if answer := send(t, s, "/press", v); strings.Contains(strings.ToLower(answer), "<script") {
+					t.Errorf("pressed, it answers %s", answer)
+				}
+			}
+		}
+	})
+}
+
+// send asks without a network. Fields make it a POST.
+func send(t *testing.T, s *fakeslack.Server, path string, fields url.Values) string {
+	t.Helper()
+	method := http.MethodGet
+	if fields != nil {
+		method = http.MethodPost
+	}
+	r := httptest.NewRequest(method, "http://127.0.0.1"+path, strings.NewReader(fields.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if w.Code >= http.StatusInternalServerError {
+		t.Errorf("%s: %d %s", path, w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,34 +7,34 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
 )
 
-// Bounds of sockets.
+// Limits of sockets.
 const (
-	maxSockets          = 10 // as Slack has it
-	maxTickets          = 100
-	ticketLifetime      = 30 * time.Second
-	maxFrame            = 64 << 10
-	defaultPingInterval = 5 * time.Second
-	pongTimeout         = 30 * time.Second
-	writeTimeout        = 5 * time.Second
-	drainTimeout        = 10 * time.Second // after a disconnect message
+	maxSockets     = 10 // as Slack allows
+	maxTickets     = 100
+	ticketLifetime = 30 * time.Second
+	maxFrame       = 64 << 10 // bytes
+	pongTimeout    = 30 * time.Second
+	writeTimeout   = 5 * time.Second
+	drainTimeout   = 10 * time.Second // after a disconnect message
 )
 
 // socket is a connection in Socket Mode.
 type socket struct {
 	conn    *websocket.Conn
-	silent  bool // nothing goes out any more after hello, as when the network has lost it
+	silent  bool // nothing is sent after hello, as when the network has lost it
 	writeMu sync.Mutex
 
 	// Guarded by the server's lock.
-	pending  map[string]chan json.RawMessage // envelopes that have no answer yet, or only one of two
-	draining bool                            // has been told to go
-	deaf     bool                            // acknowledgements that arrive are lost: the connection is being dropped
+	pending  map[string]chan json.RawMessage // envelopes that wait for an answer
+	draining bool                            // has been told to disconnect
+	deaf     bool                            // acknowledgements are lost: the connection is being dropped
 }
 
 // ticket opens one socket.
@@ -43,8 +43,8 @@ type ticket struct {
 	expires time.Time
 }
 
-// openConnection hands out the address of a socket.
-func (s *Server) openConnection(v url.Values) object {
+// openConnection returns the URL of a socket.
+func (s *Server) openConnection(url.Values) object {
 	now := s.o.Now()
 	s.tickets = slices.DeleteFunc(s.tickets, func(t ticket) bool { return now.After(t.expires) })
 	if len(s.tickets) == maxTickets {
@@ -52,10 +52,10 @@ func (s *Server) openConnection(v url.Values) object {
 	}
 	t := ticket{rand.Text(), now.Add(ticketLifetime)}
 	s.tickets = append(s.tickets, t)
-	return object{"ok": true, "url": "ws://" + v.Get("host") + "/link/?app_id=" + AppID + "&ticket=" + t.id}
+	return object{"ok": true, "url": "ws" + strings.TrimPrefix(s.base, "http") + "/link/?app_id=" + AppID + "&ticket=" + t.id}
 }
 
-// redeemTicket takes a ticket. It is good for one socket.
+// redeemTicket consumes a ticket, which is valid for one socket.
 func (s *Server) redeemTicket(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,26 +67,28 @@ func (s *Server) redeemTicket(id string) bool {
 	return true
 }
 
-// serveSocket is a socket's whole life. Faults on "link" keep it from beginning.
+// serveSocket serves a socket until it is lost. Faults of "link" prevent it.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	f := s.matchFaultLocked("link", "")
 	s.mu.Unlock()
-	if f != nil && f.respondInstead(w, r) {
-		return
+	if f.Kind == Slow || f.preventsCall() {
+		if f.respond(w, r) {
+			return
+		}
 	}
 	if !s.redeemTicket(r.URL.Query().Get("ticket")) {
-		http.Error(w, "the ticket is unknown, used or too old", http.StatusForbidden)
+		http.Error(w, "the ticket is unknown, used or expired", http.StatusForbidden)
 		return
 	}
-	// Whoever holds a ticket may connect: clients send the API's own origin.
+	// A ticket is enough to connect: clients send the API's own origin.
 	up := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }, HandshakeTimeout: writeTimeout}
 	conn, err := up.Upgrade(w, r, nil)
 	if err != nil {
-		return // it has answered
+		return // the upgrader has responded
 	}
 	defer conn.Close()
-	k := &socket{conn: conn, silent: f != nil && f.Kind == SilentSocket, pending: make(map[string]chan json.RawMessage)}
+	k := &socket{conn: conn, silent: f.Kind == SilentSocket, pending: make(map[string]chan json.RawMessage)}
 	n, ok := s.addSocket(k)
 	if !ok {
 		_ = k.writeJSON(disconnect("too_many_websockets"))
@@ -99,8 +101,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	s.readSocket(k)
 }
 
-// addSocket counts a socket in. It refuses the eleventh, and all once the server is
-// closed.
+// addSocket registers a socket. It rejects the eleventh, and all after Close.
 func (s *Server) addSocket(k *socket) (n int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +114,7 @@ func (s *Server) addSocket(k *socket) (n int, ok bool) {
 	return len(s.sockets), true
 }
 
-// removeSocket counts a socket out. Whoever waits for its answers hears that none will
-// come.
+// removeSocket unregisters a socket, and ends the waits for its answers.
 func (s *Server) removeSocket(k *socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *Server) removeSocket(k *socket) {
 	s.socketsDone.Done()
 }
 
-// readSocket takes answers until the socket is lost. Pings go out beside it.
+// readSocket reads answers until the socket is lost, and sends pings meanwhile.
 func (s *Server) readSocket(k *socket) {
 	done := make(chan struct{})
 	var pings sync.WaitGroup
@@ -155,7 +155,7 @@ func (s *Server) readSocket(k *socket) {
 	}
 }
 
-// handleAck matches an answer to its envelope. What matches none is ignored.
+// handleAck matches an answer to its envelope. Others are ignored.
 func (s *Server) handleAck(k *socket, raw []byte) {
 	var a struct {
 		Envelope string          `json:"envelope_id"`
@@ -170,7 +170,7 @@ func (s *Server) handleAck(k *socket, raw []byte) {
 		return
 	}
 	select {
-	case k.pending[a.Envelope] <- a.Payload: // unknown: nil, which takes nothing
+	case k.pending[a.Envelope] <- a.Payload: // an unknown envelope has a nil channel, which accepts nothing
 	default:
 	}
 }
@@ -188,7 +188,7 @@ func (k *socket) pingLoop(every time.Duration, done <-chan struct{}) {
 	}
 }
 
-// send writes a message, or loses it.
+// send writes a message, or loses it if the socket is silent.
 func (k *socket) send(v any) error {
 	if k.silent {
 		return nil
@@ -214,8 +214,8 @@ func disconnect(reason string) object {
 	return object{"type": "disconnect", "reason": reason, "debug_info": object{"host": "applink-fake"}}
 }
 
-// deliverSocket sends an interaction over the youngest socket that is to stay.
-func (s *Server) deliverSocket(ctx context.Context, i Interaction, f Fault, r *Receipt) (said []byte, err error) {
+// deliverSocket sends an interaction over the newest socket that has not been told to disconnect.
+func (s *Server) deliverSocket(ctx context.Context, i Interaction, f Fault, r *Receipt) (answer []byte, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.o.ResponseTimeout, ErrNoResponse)
 	defer cancel()
 	e := i.envelope()
@@ -243,21 +243,21 @@ func (s *Server) deliverSocket(ctx context.Context, i Interaction, f Fault, r *R
 		_ = k.conn.Close()
 	}
 	for range times {
-		if said, err = receiveInteractions(ctx, answers); err != nil {
+		if answer, err = receiveAnswer(ctx, answers); err != nil {
 			return nil, err
 		}
 		r.Responses++
 	}
-	return said, nil
+	return answer, nil
 }
 
-func receiveInteractions(ctx context.Context, answers <-chan json.RawMessage) ([]byte, error) {
+func receiveAnswer(ctx context.Context, answers <-chan json.RawMessage) ([]byte, error) {
 	select {
-	case said, ok := <-answers:
+	case answer, ok := <-answers:
 		if !ok {
 			return nil, ErrDropped
 		}
-		return said, nil
+		return answer, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -294,15 +294,14 @@ func (s *Server) releaseEnvelope(k *socket, envelope string) {
 	delete(k.pending, envelope)
 }
 
-// Sockets returns how many are open.
+// Sockets returns the number of open sockets.
 func (s *Server) Sockets() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.sockets)
 }
 
-// AwaitSockets waits until exactly n sockets are open that have not been told to
-// go.
+// AwaitSockets waits until exactly n open sockets have not been told to disconnect.
 func (s *Server) AwaitSockets(ctx context.Context, n int) error {
 	return s.await(ctx, func() bool {
 		staying := 0
@@ -315,35 +314,34 @@ func (s *Server) AwaitSockets(ctx context.Context, n int) error {
 	})
 }
 
-// Disconnect tells all apps to connect anew. The reason is warning or
-// refresh_requested, or link_disabled when Socket Mode is switched off. Sockets
-// that have not gone after ten seconds are closed.
+// Disconnect tells all apps to reconnect. The reason is warning or refresh_requested, or link_disabled when Socket Mode is
+// switched off. Sockets that are still open after ten seconds are closed.
 func (s *Server) Disconnect(reason string) {
-	for _, k := range s.openSockets(true) {
-		_ = k.send(disconnect(reason)) // lost meanwhile: it has gone already
+	for _, k := range s.drainSockets() {
+		_ = k.send(disconnect(reason)) // fails if it was lost meanwhile
 		_ = k.conn.SetReadDeadline(time.Now().Add(drainTimeout))
 	}
 }
 
-// DropSockets breaks all sockets off without a word.
+// DropSockets closes all connections without a message.
 func (s *Server) DropSockets() {
-	for _, k := range s.openSockets(true) {
+	for _, k := range s.drainSockets() {
 		_ = k.conn.NetConn().Close()
 	}
 }
 
-func (s *Server) openSockets(leaving bool) []*socket {
+func (s *Server) drainSockets() []*socket {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.sockets {
-		k.draining = k.draining || leaving
+		k.draining = true
 	}
 	s.notifyLocked()
 	return slices.Clone(s.sockets)
 }
 
-// Close breaks all sockets off, lets no new ones in, and waits for their ends. The
-// rest goes on as before. It may be called more than once.
+// Close closes all sockets, rejects new ones, and waits until they have ended. Everything else still works. It may be
+// called more than once.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true

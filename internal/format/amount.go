@@ -73,10 +73,13 @@ func Count(n int64) string {
 	return sign + digits + out
 }
 
-// Plural writes a number of things: "1 task", "3 tasks". The noun takes an s.
+// Plural writes a number of things: "1 task", "3 tasks", "2 replies".
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
+	}
+	if stem, ok := strings.CutSuffix(noun, "y"); ok && stem != "" && !strings.ContainsAny(stem[len(stem)-1:], "aeou") {
+		noun = stem + "ie"
 	}
 	return Count(int64(n)) + " " + noun + "s"
 }

@@ -114,9 +114,6 @@ func (c *call) readJob(raw []byte) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if config.StrictModels && !slices.Contains(config.Models, req.Model) {
-		return nil, modelNotFound(req.Model)
-	}
 	j := &job{request: req, id: newDigest(config.Seed, c.path, body), model: req.Model, chunks: c.options.chunks}
 	if j.model == "" {
 		j.model = config.Models[0]
@@ -151,22 +148,17 @@ func missingParam(param string) *apiError {
 	return e
 }
 
-// newTexts makes the choices of an answer.
-func (j *job) newTexts(choices int) (texts []text, finish string) {
-	tokens, finish := outputLength(j.id.rand(-1), j.request, choices)
-	tokens = max(tokens, j.chunks)
-	chunks := min(tokens, defaultChunks)
-	if j.chunks > 0 {
-		chunks = j.chunks
+func (j *job) newReply(o *output, body []byte) reply {
+	return reply{
+		id: requestID(j.id), contentType: typeJSON, body: body,
+		promptTokens: j.prompt.tokens(), outputTokens: o.tokens(),
 	}
-	for i := range choices {
-		texts = append(texts, newText(j.id.rand(i), tokens, chunks))
-	}
-	return texts, finish
 }
 
-func (j *job) newReply() reply {
-	return reply{id: requestID(j.id), contentType: typeJSON, promptTokens: j.prompt.tokens()}
+func (j *job) newStreamReply(o *output, s stream) reply {
+	r := j.newReply(o, nil)
+	r.contentType, r.stream = typeEvents, s
+	return r
 }
 
 // sseFrame writes one server-sent event; an empty name is left out.
@@ -252,6 +244,15 @@ func (id digest) rand(part int) *rand.Rand {
 
 func requestID(id digest) string { return id.name("req_") }
 
+// splitMix64 spreads consecutive numbers over all 64 bits (the finaliser of
+// SplitMix64, Steele, Lea and Flood, 2014).
+func splitMix64(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
 // callID names the tool call of one choice.
 func (id digest) callID(choice int) string { return id.name("call_") + strconv.Itoa(choice) }
 
@@ -294,19 +295,16 @@ func (e *apiError) kind() string {
 	return "invalid_request_error"
 }
 
-type errorBody struct {
-	Error errorDetail `json:"error"`
-}
-
-type errorDetail struct {
-	Message string  `json:"message"`
-	Type    string  `json:"type"`
-	Param   *string `json:"param"`
-	Code    *string `json:"code"`
-}
-
 func (e *apiError) body() []byte {
-	return encode(errorBody{errorDetail{e.message, e.kind(), orNull(e.param), orNull(e.code)}})
+	type detail struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    *string `json:"code"`
+	}
+	return encode(struct {
+		Error detail `json:"error"`
+	}{detail{e.message, e.kind(), orNull(e.param), orNull(e.code)}})
 }
 
 func orNull(s string) *string {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"hash"
 	"hash/crc32"
-	"iter"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// How a call can fail to be answered.
+// Why a call could not be answered.
 var (
 	errClientGone    = errors.New("the client has gone")
 	errClosed        = errors.New("the stub is closed")
 	errFaultInjected = errors.New("broken by a fault")
 )
 
-// call is one request on its way. Only its own goroutine touches it.
+// call is one request in progress. Only its own goroutine touches it.
 type call struct {
 	stub        *Stub
 	w           http.ResponseWriter
@@ -28,10 +28,8 @@ type call struct {
 	ctx         context.Context // ends with the client's connection and with the stub
 	stop        func()
 	path        string // one of the endpoints, or "other"
-	isModelCall bool   // asks a model, so it counts as in flight
-	generation  int
+	isModelCall bool   // counts as in flight
 	rand        *rand.Rand
-	stubFault   Fault
 	fault       Fault
 	options     options
 
@@ -43,38 +41,39 @@ type call struct {
 }
 
 func (s *Stub) begin(w http.ResponseWriter, r *http.Request) *call {
-	number, global := s.nextCall()
 	ctx, cancel := context.WithCancel(r.Context())
 	unhook := context.AfterFunc(s.base, cancel)
 	c := &call{
-		stub: s, w: w, r: r, ctx: ctx, stubFault: global,
+		stub: s, w: w, r: r, ctx: ctx,
 		stop: func() { unhook(); cancel() },
 		path: pathLabel(r.URL.Path),
-		rand: rand.New(rand.NewPCG(s.config.Seed, splitMix64(number))),
+		rand: rand.New(rand.NewPCG(s.config.Seed, splitMix64(s.calls.Add(1)))),
 	}
 	c.isModelCall = r.Method == http.MethodPost && isModelPath(c.path)
-	c.generation = s.counters.begin(c.path, c.isModelCall)
+	s.counters.begin(c.path, c.isModelCall)
 	return c
 }
 
-// end closes the books of a call whatever happened to it, a panic included.
+// end finishes a call whatever happened to it, a panic included.
 func (c *call) end() {
 	if c.outcome == pending {
 		c.outcome = aborted
 	}
 	c.finish(c.outcome)
 	c.stop()
-	c.stub.logCall(c)
+	c.stub.config.Log.LogAttrs(c.r.Context(), slog.LevelDebug, "stub call",
+		slog.String("component", "modelstub"), slog.String("path", c.path),
+		slog.String("outcome", c.outcome.String()), slog.String("fault", c.fault.String()))
 }
 
-// finish gives the slot back and counts the call, once. It comes before the
-// last bytes are written: see [Stats].
-func (c *call) finish(e outcome) {
+// finish releases the slot and counts the call, once. It comes before the last
+// bytes are written: see [Stats].
+func (c *call) finish(o outcome) {
 	c.finishOnce.Do(func() {
 		if c.holdsSlot {
 			c.stub.slots.release()
 		}
-		c.stub.counters.end(c.path, c.isModelCall, c.generation, e)
+		c.stub.counters.end(c.path, c.isModelCall, o)
 	})
 }
 
@@ -126,28 +125,7 @@ func (c *call) scaled(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / c.stub.config.Speed)
 }
 
-// timing draws the service time of a call that has its slot.
-func (c *call) timing(promptTokens, outputTokens int) Timing {
-	if c.options.service != nil {
-		return Fixed(*c.options.service).Sample(c.rand, promptTokens, outputTokens)
-	}
-	return c.stub.currentService().Sample(c.rand, promptTokens, outputTokens)
-}
-
-// selectFault settles which fault strikes this call. The share is drawn for
-// every call, so that a fault does not shift the service times of others.
-func (c *call) selectFault() Fault {
-	drawn := c.rand.Float64()
-	switch {
-	case c.options.fault != nil:
-		return *c.options.fault
-	case c.stubFault.Share == 0 || drawn < c.stubFault.Share:
-		return c.stubFault
-	}
-	return Fault{}
-}
-
-// outcomeOf says how a call ended that answered with this error.
+// outcomeOf returns the outcome of a call that ended with this error.
 func outcomeOf(err error) outcome {
 	switch {
 	case err == nil:
@@ -161,26 +139,23 @@ func outcomeOf(err error) outcome {
 	}
 }
 
-// splitMix64 spreads consecutive numbers over all 64 bits (the finaliser of
-// SplitMix64, Steele, Lea and Flood, 2014).
-func splitMix64(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
-
-// reply is an answer before it is timed, broken and written: a body, or
-// events.
+// reply is an answer before it is timed, altered by a fault and written: a body, or
+// a stream.
 type reply struct {
 	id           string // of the request
 	contentType  string
 	body         []byte
-	events       iter.Seq[event]
-	gaps         int // how many events are paced
+	stream       stream // instead of a body
 	promptTokens int
 	outputTokens int
 	noSlot       bool // asks no model: takes no slot and no time
+}
+
+// stream is the events of a streamed answer.
+type stream struct {
+	length int
+	paced  int // how many events are paced
+	event  func(i int) event
 }
 
 // event is one write of a streamed answer.
@@ -190,13 +165,13 @@ type event struct {
 	last  bool // ends the answer
 }
 
-// serve answers the call and says how it ended.
+// serve answers the call and returns how it ended.
 func (c *call) serve() outcome {
 	var err error
 	if c.options, err = parseOptions(c.r.Header); err != nil {
 		return c.reject(badRequest("", err.Error()))
 	}
-	c.fault = c.selectFault()
+	c.fault = c.options.fault
 	rep, err := c.answer()
 	if err != nil {
 		return c.reject(err)
@@ -204,9 +179,9 @@ func (c *call) serve() outcome {
 	return outcomeOf(c.deliver(rep))
 }
 
-// deliver times an answer and writes it, as far as the fault lets it.
+// deliver times an answer and writes it, as far as the fault allows.
 func (c *call) deliver(rep reply) error {
-	if rep.events == nil && c.fault.Kind == KindErrorEvent {
+	if rep.stream.event == nil && c.fault.Kind == KindErrorEvent {
 		c.fault.Kind, c.fault.Status = KindStatus, http.StatusInternalServerError
 	}
 	if c.fault.Kind == KindStatus {
@@ -217,7 +192,11 @@ func (c *call) deliver(rep reply) error {
 		if err := c.acquireSlot(); err != nil {
 			return err
 		}
-		timing = c.timing(rep.promptTokens, rep.outputTokens)
+		service := c.stub.config.Service
+		if c.options.service != nil {
+			service = c.options.service
+		}
+		timing = service.Sample(c.rand, rep.promptTokens, rep.outputTokens)
 	}
 	begin := time.Now()
 	switch c.fault.Kind {
@@ -228,7 +207,7 @@ func (c *call) deliver(rep reply) error {
 	}
 	timing.FirstByte += c.fault.Latency
 	timing.Total += c.fault.Latency
-	if rep.events == nil {
+	if rep.stream.event == nil {
 		return c.deliverBody(rep, begin, timing)
 	}
 	return c.deliverStream(rep, begin, timing)
@@ -238,13 +217,9 @@ func (c *call) deliverBody(rep reply, begin time.Time, timing Timing) error {
 	if err := c.sleepUntil(begin.Add(c.scaled(timing.Total))); err != nil {
 		return err
 	}
-	body := rep.body
-	if c.options.encoding != "" {
-		packed, err := compress(c.options.encoding, body)
-		if err != nil {
-			return err
-		}
-		body = packed
+	body, err := compress(c.options.encoding, rep.body)
+	if err != nil {
+		return err
 	}
 	c.writeHeaders(rep, timing.Total, len(body))
 	out := c.newAnswerWriter()
@@ -261,25 +236,26 @@ func (c *call) deliverBody(rep reply, begin time.Time, timing Timing) error {
 	return out.writeLast(body)
 }
 
-func (c *call) deliverStream(rep reply, begin time.Time, timing Timing) error {
-	if err := c.sleepUntil(begin.Add(c.scaled(timing.FirstByte))); err != nil {
+func (c *call) deliverStream(rep reply, begin time.Time, timing Timing) (err error) {
+	due := begin.Add(c.scaled(timing.FirstByte))
+	if err := c.sleepUntil(due); err != nil {
 		return err
 	}
 	c.writeHeaders(rep, timing.FirstByte, -1)
 	out := c.newAnswerWriter()
-	if err := out.compressStream(c.options.encoding); err != nil {
+	if out.compressor, err = newCompressor(c.options.encoding, writerFunc(out.writeRaw)); err != nil {
 		return err
 	}
-	gap := (timing.Total - timing.FirstByte) / time.Duration(max(rep.gaps, 1))
-	due := begin.Add(c.scaled(timing.FirstByte))
-	sent, strikes := 0, c.fault.midAnswer()
-	for e := range rep.events {
-		if strikes && (sent >= c.fault.After || e.last) {
+	gap := (timing.Total - timing.FirstByte) / time.Duration(max(rep.stream.paced, 1))
+	strikes := c.fault.midAnswer()
+	for i := range rep.stream.length {
+		e := rep.stream.event(i)
+		if strikes && (i >= c.fault.After || e.last) {
 			strikes = false
 			if err := c.applyFault(out); err != nil {
 				return err
 			}
-			due = due.Add(c.scaled(c.fault.Delay)) // after a silence the pace stays
+			due = due.Add(c.scaled(c.fault.Delay)) // the pace after a silence stays the same
 		}
 		if e.paced {
 			due = due.Add(c.scaled(gap))
@@ -287,7 +263,6 @@ func (c *call) deliverStream(rep reply, begin time.Time, timing Timing) error {
 		if err := c.sendEvent(out, e, due); err != nil {
 			return err
 		}
-		sent++
 	}
 	return nil
 }
@@ -305,13 +280,13 @@ func (c *call) sendEvent(out *answerWriter, e event, due time.Time) error {
 	return out.flush()
 }
 
-// writeHeaders announces the answer. A length below zero is not known.
+// writeHeaders writes the headers of an answer. A length below zero is unknown.
 func (c *call) writeHeaders(rep reply, processing time.Duration, length int) {
 	h := c.w.Header()
 	setCommonHeaders(h, rep.id)
 	h.Set("Content-Type", rep.contentType)
 	h.Set("Openai-Processing-Ms", strconv.FormatInt(processing.Milliseconds(), 10))
-	if rep.events != nil {
+	if rep.stream.event != nil {
 		h.Set("Cache-Control", "no-cache")
 	}
 	if c.options.encoding != "" {
@@ -321,21 +296,17 @@ func (c *call) writeHeaders(rep reply, processing time.Duration, length int) {
 	if c.options.trailer {
 		h.Set("Trailer", TrailerChecksum)
 	}
-	if length >= 0 && !c.options.trailer && !c.endsChunked() {
+	// Some faults need chunked framing to break.
+	chunked := c.fault.Kind == KindMalformed || c.fault.Kind == KindTruncate && !c.fault.WrongLength
+	if length >= 0 && !c.options.trailer && !chunked {
 		h.Set("Content-Length", strconv.Itoa(length))
 	}
 	c.headersSent = true
 	c.w.WriteHeader(http.StatusOK)
 }
 
-// endsChunked reports whether the fault needs chunked framing to break.
-func (c *call) endsChunked() bool {
-	return c.fault.Kind == KindMalformed || (c.fault.Kind == KindTruncate && !c.fault.WrongLength)
-}
-
-// setCommonHeaders sets what a model server adds to every answer, with names
-// and repeated values that nothing in between can know, to be passed on as
-// they are.
+// setCommonHeaders sets what a model server adds to every answer, with names and
+// repeated values that a proxy cannot know and must forward unchanged.
 func setCommonHeaders(h http.Header, id string) {
 	h.Set("X-Request-Id", id)
 	h.Set("Openai-Version", "2020-10-01")
@@ -345,11 +316,11 @@ func setCommonHeaders(h http.Header, id string) {
 	h["X-Stub-Multi"] = []string{"one", "two, three"}
 }
 
-// answerWriter is the way of an answer's bytes to the client: compressed, dripped
-// and summed as the call asks.
+// answerWriter writes an answer to the client: compressed, dripped and summed as
+// the call asks.
 type answerWriter struct {
 	call        *call
-	compressor  compressor // nil when the stream is not compressed
+	compressor  compressor // of a stream; nil: not compressed
 	checksum    hash.Hash32
 	dripStarted bool // a byte has been dripped
 }
@@ -358,22 +329,12 @@ func (c *call) newAnswerWriter() *answerWriter {
 	return &answerWriter{call: c, checksum: crc32.NewIEEE()}
 }
 
-func (o *answerWriter) compressStream(encoding string) error {
-	if encoding == "" {
-		return nil
-	}
-	packer, err := newCompressor(encoding, writerFunc(o.writeRaw))
-	o.compressor = packer
-	return err
-}
-
 type writerFunc func([]byte) (int, error)
 
 // Write calls the function.
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-func (o *answerWriter) write(p []byte) error {
-	var err error
+func (o *answerWriter) write(p []byte) (err error) {
 	if o.compressor != nil {
 		_, err = o.compressor.Write(p)
 	} else {
@@ -383,7 +344,7 @@ func (o *answerWriter) write(p []byte) error {
 }
 
 // writeLast writes the end of the answer. The call is counted as ended just
-// before the final byte, once everything before it has been taken.
+// before the final byte, once everything before it has been written.
 func (o *answerWriter) writeLast(p []byte) error {
 	split := max(len(p)-1, 0)
 	if err := o.write(p[:split]); err != nil {
@@ -399,17 +360,13 @@ func (o *answerWriter) writeLast(p []byte) error {
 	if o.compressor != nil {
 		_ = o.compressor.Close()
 	}
-	o.setTrailer()
-	return nil
-}
-
-func (o *answerWriter) setTrailer() {
 	if o.call.options.trailer {
 		o.call.w.Header().Set(TrailerChecksum, strconv.FormatUint(uint64(o.checksum.Sum32()), 16))
 	}
+	return nil
 }
 
-// flush sends what was written on its way.
+// flush sends everything that was written.
 func (o *answerWriter) flush() error {
 	if o.compressor != nil {
 		if err := o.compressor.Flush(); err != nil {

@@ -3,26 +3,28 @@ package modelstub
 import (
 	"encoding/json"
 	"fmt"
-	"iter"
 )
 
-type chatCompletion struct {
+// completion is the object of chat completions, of their chunks and of completions.
+type completion[C any] struct {
 	ID                string          `json:"id"`
 	Object            string          `json:"object"`
 	Created           int64           `json:"created"`
 	Model             string          `json:"model"`
-	Choices           []chatChoice    `json:"choices"`
-	Usage             *usage          `json:"usage"`
-	ServiceTier       string          `json:"service_tier"`
+	ServiceTier       string          `json:"service_tier,omitempty"`
 	SystemFingerprint string          `json:"system_fingerprint"`
+	Choices           []C             `json:"choices"`
+	Usage             json.RawMessage `json:"usage,omitempty"` // of a stream that asked for it: null until the last chunk
 	Unknown           json.RawMessage `json:"x_stub"`
 }
 
+// chatChoice has a message, or a delta while streaming.
 type chatChoice struct {
-	Index        int         `json:"index"`
-	Message      chatMessage `json:"message"`
-	Logprobs     *struct{}   `json:"logprobs"`
-	FinishReason string      `json:"finish_reason"`
+	Index        int          `json:"index"`
+	Message      *chatMessage `json:"message,omitempty"`
+	Delta        *delta       `json:"delta,omitempty"`
+	Logprobs     *struct{}    `json:"logprobs"`
+	FinishReason *string      `json:"finish_reason"`
 }
 
 type chatMessage struct {
@@ -31,6 +33,12 @@ type chatMessage struct {
 	Refusal     *string        `json:"refusal"`
 	ToolCalls   []chatToolCall `json:"tool_calls,omitempty"`
 	Annotations []struct{}     `json:"annotations"`
+}
+
+type delta struct {
+	Role      string          `json:"role,omitempty"`
+	Content   json.RawMessage `json:"content,omitempty"`
+	ToolCalls []chatToolCall  `json:"tool_calls,omitempty"`
 }
 
 type chatToolCall struct {
@@ -45,13 +53,66 @@ type chatFunction struct {
 	Arguments string `json:"arguments"`
 }
 
-// chatPlan is what the chat endpoint is going to say.
-type chatPlan struct {
+type textChoice struct {
+	Text         string    `json:"text"`
+	Index        int       `json:"index"`
+	Logprobs     *struct{} `json:"logprobs"`
+	FinishReason *string   `json:"finish_reason"`
+}
+
+// usage is the token count of chat completions and completions.
+type usage struct {
+	PromptTokens        int             `json:"prompt_tokens"`
+	CompletionTokens    int             `json:"completion_tokens"`
+	TotalTokens         int             `json:"total_tokens"`
+	PromptDetails       json.RawMessage `json:"prompt_tokens_details"`
+	CompletionDetails   json.RawMessage `json:"completion_tokens_details"`
+	UnknownUsageDetails int             `json:"x_stub_energy_mj"`
+}
+
+// fingerprint stands for the server's configuration, which never changes.
+const fingerprint = "fp_57ab000000"
+
+// completionPlan is the answer of the chat or the completions endpoint.
+type completionPlan struct {
 	*job
-	texts        []text
-	finish       string
-	tool         *toolCall
-	outputTokens int // over all choices
+	output
+	usage json.RawMessage
+}
+
+func (j *job) newCompletionPlan(o output) *completionPlan {
+	in, out := j.prompt.tokens(), o.tokens()*len(o.texts)
+	return &completionPlan{job: j, output: o, usage: encode(usage{
+		PromptTokens: in, CompletionTokens: out, TotalTokens: in + out,
+		PromptDetails:     json.RawMessage(`{"cached_tokens":0,"audio_tokens":0}`),
+		CompletionDetails: json.RawMessage(`{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}`),
+	})}
+}
+
+// noUsage is the usage of all chunks but the last.
+func (p *completionPlan) noUsage() json.RawMessage {
+	if p.StreamOptions.IncludeUsage {
+		return json.RawMessage("null")
+	}
+	return nil
+}
+
+// stream is chunks, then the usage if it was requested, then [DONE].
+func (p *completionPlan) stream(chunks int, chunk func(i int) event, usage func() []byte) stream {
+	s := stream{length: chunks + 1, paced: p.steps() * len(p.texts)}
+	if p.StreamOptions.IncludeUsage {
+		s.length++
+	}
+	s.event = func(i int) event {
+		switch {
+		case i < chunks:
+			return chunk(i)
+		case i < s.length-1:
+			return event{data: sseFrame("", usage())}
+		}
+		return event{data: doneEvent, last: true}
+	}
+	return s
 }
 
 func (j *job) chat() (reply, error) {
@@ -60,214 +121,65 @@ func (j *job) chat() (reply, error) {
 	}
 	j.prompt = readMessages(j.Messages)
 	j.prompt.addTools(j.Tools)
-	p := j.planChat()
-	r := j.newReply()
-	r.outputTokens = p.texts[0].tokens()
-	if p.tool != nil {
-		r.outputTokens = p.tool.tokens()
-	}
-	p.outputTokens = r.outputTokens * len(p.texts)
-	if j.Stream {
-		r.contentType, r.events, r.gaps = typeEvents, p.stream(), p.steps()*len(p.texts)
-		return r, nil
-	}
-	r.body = encode(p.completion())
-	return r, nil
-}
-
-func (j *job) planChat() *chatPlan {
-	p := &chatPlan{job: j, tool: toolCallFor(j.request, j.prompt.userText)}
-	p.texts, p.finish = j.newTexts(j.choices())
-	if p.tool != nil {
-		p.finish = "tool_calls"
-	}
-	return p
-}
-
-func (p *chatPlan) completion() chatCompletion {
-	c := chatCompletion{
-		ID: p.id.name("chatcmpl-"), Object: "chat.completion", Created: p.id.created(), Model: p.model,
-		Choices: []chatChoice{}, Usage: newUsage(p.prompt.tokens(), p.outputTokens),
-		ServiceTier: "default", SystemFingerprint: fingerprint, Unknown: unknownField,
-	}
-	for i, t := range p.texts {
-		m := chatMessage{Role: "assistant", Annotations: []struct{}{}}
-		if p.tool != nil {
-			m.ToolCalls = []chatToolCall{p.toolCall(i, p.tool.Arguments)}
-		} else {
-			m.Content = new(t.full())
+	p := j.newCompletionPlan(j.newOutput(j.choices(), toolCallFor(j.request, j.prompt.userText)))
+	if !j.Stream {
+		choices := make([]chatChoice, len(p.texts))
+		for i := range choices {
+			choices[i] = chatChoice{Index: i, Message: p.message(i), FinishReason: &p.finish}
 		}
-		c.Choices = append(c.Choices, chatChoice{Index: i, Message: m, FinishReason: p.finish})
+		return j.newReply(&p.output, encode(p.chatObject("chat.completion", choices, p.usage))), nil
 	}
-	return c
+	// Every choice is opened, continued and closed in turn.
+	chunk := func(i int) event { return p.chatChunk(i%len(p.texts), i/len(p.texts)-1) }
+	last := func() []byte { return encode(p.chatObject("chat.completion.chunk", []chatChoice{}, p.usage)) }
+	return j.newStreamReply(&p.output, p.stream((p.steps()+2)*len(p.texts), chunk, last)), nil
 }
 
-func (p *chatPlan) toolCall(choice int, arguments string) chatToolCall {
-	return chatToolCall{
-		ID: p.id.callID(choice), Type: "function",
-		Function: chatFunction{Name: p.tool.Name, Arguments: arguments},
-	}
-}
-
-// fingerprint stands for the server's configuration, which never changes.
-const fingerprint = "fp_57ab000000"
-
-type chatChunk struct {
-	ID                string          `json:"id"`
-	Object            string          `json:"object"`
-	Created           int64           `json:"created"`
-	Model             string          `json:"model"`
-	ServiceTier       string          `json:"service_tier"`
-	SystemFingerprint string          `json:"system_fingerprint"`
-	Choices           []chunkChoice   `json:"choices"`
-	Usage             json.RawMessage `json:"usage,omitempty"` // null until the last, when asked for
-	Unknown           json.RawMessage `json:"x_stub"`
-}
-
-type chunkChoice struct {
-	Index        int       `json:"index"`
-	Delta        delta     `json:"delta"`
-	Logprobs     *struct{} `json:"logprobs"`
-	FinishReason *string   `json:"finish_reason"`
-}
-
-type delta struct {
-	Role      string          `json:"role,omitempty"`
-	Content   json.RawMessage `json:"content,omitempty"`
-	ToolCalls []chatToolCall  `json:"tool_calls,omitempty"`
-}
-
-// steps is how many chunks carry text, or arguments, for each choice.
-func (p *chatPlan) steps() int {
-	if p.tool != nil {
-		return len(p.tool.fragments())
-	}
-	return p.texts[0].chunks
-}
-
-// stream opens every choice, sends their chunks in turn, closes them, and ends
-// with the usage, when asked for, and [DONE].
-func (p *chatPlan) stream() iter.Seq[event] {
-	return func(yield func(event) bool) {
-		for e := range p.choiceEvents() {
-			if !yield(e) {
-				return
-			}
-		}
-		if p.StreamOptions.IncludeUsage {
-			used := encode(newUsage(p.prompt.tokens(), p.outputTokens))
-			if !yield(p.event([]chunkChoice{}, used, false)) {
-				return
-			}
-		}
-		yield(event{data: doneEvent, last: true})
+func (p *completionPlan) chatObject(object string, choices []chatChoice, usage json.RawMessage) completion[chatChoice] {
+	return completion[chatChoice]{
+		ID: p.id.name("chatcmpl-"), Object: object, Created: p.id.created(), Model: p.model,
+		ServiceTier: "default", SystemFingerprint: fingerprint, Choices: choices, Usage: usage, Unknown: unknownField,
 	}
 }
 
-func (p *chatPlan) choiceEvents() iter.Seq[event] {
-	return func(yield func(event) bool) {
-		for step := -1; step <= p.steps(); step++ {
-			for i := range p.texts {
-				var finish *string
-				if step == p.steps() {
-					finish = &p.finish
-				}
-				choice := chunkChoice{Index: i, Delta: p.delta(i, step), FinishReason: finish}
-				if !yield(p.event([]chunkChoice{choice}, p.nullUsage(), step >= 0 && finish == nil)) {
-					return
-				}
-			}
-		}
+func (p *completionPlan) message(choice int) *chatMessage {
+	m := &chatMessage{Role: "assistant", Annotations: []struct{}{}}
+	if full := p.full(choice); p.tool != nil {
+		m.ToolCalls = []chatToolCall{p.toolCall(choice, full)}
+	} else {
+		m.Content = &full
 	}
+	return m
 }
 
-// delta is what a choice says at a step: -1 opens it, steps() closes it.
-func (p *chatPlan) delta(choice, step int) delta {
+func (p *completionPlan) toolCall(choice int, arguments string) chatToolCall {
+	return chatToolCall{ID: p.id.callID(choice), Type: "function", Function: chatFunction{p.tool.Name, arguments}}
+}
+
+// chatChunk is a choice's chunk at a step: -1 opens the choice, steps() closes it.
+func (p *completionPlan) chatChunk(choice, step int) event {
+	c := chatChoice{Index: choice, Delta: p.delta(choice, step)}
+	if step == p.steps() {
+		c.FinishReason = &p.finish
+	}
+	data := encode(p.chatObject("chat.completion.chunk", []chatChoice{c}, p.noUsage()))
+	return event{data: sseFrame("", data), paced: step >= 0 && step < p.steps()}
+}
+
+func (p *completionPlan) delta(choice, step int) *delta {
 	switch {
 	case step == p.steps():
-		return delta{}
-	case p.tool != nil:
-		return p.toolDelta(choice, step)
-	case step < 0:
-		return delta{Role: "assistant", Content: json.RawMessage(`""`)}
-	}
-	return delta{Content: encode(p.texts[choice].chunk(step))}
-}
-
-func (p *chatPlan) toolDelta(choice, step int) delta {
-	if step < 0 {
+		return &delta{}
+	case step < 0 && p.tool != nil:
 		call := p.toolCall(choice, "")
 		call.Index = new(0)
-		return delta{Role: "assistant", Content: json.RawMessage("null"), ToolCalls: []chatToolCall{call}}
+		return &delta{Role: "assistant", Content: json.RawMessage("null"), ToolCalls: []chatToolCall{call}}
+	case step < 0:
+		return &delta{Role: "assistant", Content: json.RawMessage(`""`)}
+	case p.tool != nil:
+		return &delta{ToolCalls: []chatToolCall{{Index: new(0), Function: chatFunction{Arguments: p.piece(choice, step)}}}}
 	}
-	more := chatToolCall{Index: new(0), Function: chatFunction{Arguments: p.tool.fragments()[step]}}
-	return delta{ToolCalls: []chatToolCall{more}}
-}
-
-func (p *chatPlan) nullUsage() json.RawMessage {
-	if p.StreamOptions.IncludeUsage {
-		return json.RawMessage("null")
-	}
-	return nil
-}
-
-func (p *chatPlan) event(choices []chunkChoice, used json.RawMessage, paced bool) event {
-	return event{paced: paced, data: sseFrame("", encode(chatChunk{
-		ID: p.id.name("chatcmpl-"), Object: "chat.completion.chunk", Created: p.id.created(), Model: p.model,
-		ServiceTier: "default", SystemFingerprint: fingerprint,
-		Choices: choices, Usage: used, Unknown: unknownField,
-	}))}
-}
-
-// usage is the token count of chat completions and completions.
-type usage struct {
-	PromptTokens        int           `json:"prompt_tokens"`
-	CompletionTokens    int           `json:"completion_tokens"`
-	TotalTokens         int           `json:"total_tokens"`
-	PromptDetails       promptDetails `json:"prompt_tokens_details"`
-	CompletionDetails   outputDetails `json:"completion_tokens_details"`
-	UnknownUsageDetails int           `json:"x_stub_energy_mj"`
-}
-
-type promptDetails struct {
-	CachedTokens int `json:"cached_tokens"`
-	AudioTokens  int `json:"audio_tokens"`
-}
-
-type outputDetails struct {
-	ReasoningTokens          int `json:"reasoning_tokens"`
-	AudioTokens              int `json:"audio_tokens"`
-	AcceptedPredictionTokens int `json:"accepted_prediction_tokens"`
-	RejectedPredictionTokens int `json:"rejected_prediction_tokens"`
-}
-
-func newUsage(promptTokens, outputTokens int) *usage {
-	return &usage{PromptTokens: promptTokens, CompletionTokens: outputTokens, TotalTokens: promptTokens + outputTokens}
-}
-
-type completion struct {
-	ID                string             `json:"id"`
-	Object            string             `json:"object"`
-	Created           int64              `json:"created"`
-	Model             string             `json:"model"`
-	Choices           []completionChoice `json:"choices"`
-	Usage             json.RawMessage    `json:"usage,omitempty"`
-	SystemFingerprint string             `json:"system_fingerprint"`
-	Unknown           json.RawMessage    `json:"x_stub"`
-}
-
-type completionChoice struct {
-	Text         string    `json:"text"`
-	Index        int       `json:"index"`
-	Logprobs     *struct{} `json:"logprobs"`
-	FinishReason *string   `json:"finish_reason"`
-}
-
-// completionPlan is what the completions endpoint is going to say.
-type completionPlan struct {
-	*job
-	texts  []text
-	finish string
+	return &delta{Content: encode(p.piece(choice, step))}
 }
 
 func (j *job) completions() (reply, error) {
@@ -275,69 +187,36 @@ func (j *job) completions() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	choices := max(len(inputs), 1) * j.choices()
-	if choices > maxInputs {
-		return reply{}, badRequest("n", fmt.Sprintf("Prompts times n is %d: want at most %d.", choices, maxInputs))
+	n := max(len(inputs), 1) * j.choices()
+	if n > maxInputs {
+		return reply{}, badRequest("n", fmt.Sprintf("Prompts times n is %d: want at most %d.", n, maxInputs))
 	}
 	j.prompt.bytes = size
-	p := &completionPlan{job: j}
-	p.texts, p.finish = j.newTexts(choices)
-	r := j.newReply()
-	r.outputTokens = p.texts[0].tokens()
-	if j.Stream {
-		r.contentType, r.events, r.gaps = typeEvents, p.stream(), choices*p.texts[0].chunks
-		return r, nil
+	p := j.newCompletionPlan(j.newOutput(n, nil))
+	if !j.Stream {
+		choices := make([]textChoice, n)
+		for i := range choices {
+			choices[i] = textChoice{Text: p.full(i), Index: i, FinishReason: &p.finish}
+		}
+		return j.newReply(&p.output, encode(p.textObject(choices, p.usage))), nil
 	}
-	r.body = encode(p.completion())
-	return r, nil
+	chunk := func(i int) event { return p.textChunk(i%n, i/n) }
+	last := func() []byte { return encode(p.textObject([]textChoice{}, p.usage)) }
+	return j.newStreamReply(&p.output, p.stream(p.steps()*n, chunk, last)), nil
 }
 
-func (p *completionPlan) usage() json.RawMessage {
-	return encode(newUsage(p.prompt.tokens(), p.texts[0].tokens()*len(p.texts)))
-}
-
-func (p *completionPlan) envelope(choices []completionChoice, used json.RawMessage) completion {
-	return completion{
+func (p *completionPlan) textObject(choices []textChoice, usage json.RawMessage) completion[textChoice] {
+	return completion[textChoice]{
 		ID: p.id.name("cmpl-"), Object: "text_completion", Created: p.id.created(), Model: p.model,
-		Choices: choices, Usage: used, SystemFingerprint: fingerprint, Unknown: unknownField,
+		SystemFingerprint: fingerprint, Choices: choices, Usage: usage, Unknown: unknownField,
 	}
 }
 
-func (p *completionPlan) completion() completion {
-	choices := make([]completionChoice, len(p.texts))
-	for i, t := range p.texts {
-		choices[i] = completionChoice{Text: t.full(), Index: i, FinishReason: &p.finish}
-	}
-	return p.envelope(choices, p.usage())
-}
-
-// stream sends the choices' chunks in turn; the last chunk of each says why it
-// ends.
-func (p *completionPlan) stream() iter.Seq[event] {
-	return func(yield func(event) bool) {
-		chunks := p.texts[0].chunks
-		for n := range chunks * len(p.texts) {
-			if !yield(p.chunk(n%len(p.texts), n/len(p.texts), chunks)) {
-				return
-			}
-		}
-		if p.StreamOptions.IncludeUsage {
-			if !yield(event{data: sseFrame("", encode(p.envelope([]completionChoice{}, p.usage())))}) {
-				return
-			}
-		}
-		yield(event{data: doneEvent, last: true})
-	}
-}
-
-func (p *completionPlan) chunk(choice, step, steps int) event {
-	c := completionChoice{Text: p.texts[choice].chunk(step), Index: choice}
-	if step == steps-1 {
+// textChunk is a choice's chunk at a step; the last one has the reason for the end.
+func (p *completionPlan) textChunk(choice, step int) event {
+	c := textChoice{Text: p.piece(choice, step), Index: choice}
+	if step == p.steps()-1 {
 		c.FinishReason = &p.finish
 	}
-	var used json.RawMessage
-	if p.StreamOptions.IncludeUsage {
-		used = json.RawMessage("null")
-	}
-	return event{paced: true, data: sseFrame("", encode(p.envelope([]completionChoice{c}, used)))}
+	return event{data: sseFrame("", encode(p.textObject([]textChoice{c}, p.noUsage()))), paced: true}
 }

@@ -1,21 +1,21 @@
-// Package modelstub is an OpenAI-compatible stand-in endpoint: it speaks the
-// wire format of a model server, takes a chosen time over every answer and
-// misbehaves on request. Tests, the demo and drills stand it where a model
-// would be, and believe its counts rather than those of the thing under test.
+// Package modelstub is an OpenAI-compatible stand-in endpoint: it speaks the wire
+// format of a model server, takes a chosen time for every answer and fails on
+// request. Tests, the demo and drills use it in place of a model, and rely on its
+// counts rather than on those of the system under test. It shares no code with the
+// proxy, on purpose: a mistake in one is found by the other.
 //
 // # Words
 //
 //   - call: one HTTP request, from its headers to the last byte handed over
 //     for writing. A call that the client has abandoned lasts until the stub
 //     notices, which is as soon as the connection closes.
-//   - slot: the right to be worked on. With Slots set, calls beyond it wait
-//     inside the stub first come first served, as in a real server's own queue.
+//   - slot: the right to be worked on. With Slots set, further calls wait inside the
+//     stub first come first served, as in a real server's own queue.
 //   - service time: from the slot to the last byte. A [Service] draws it, split
 //     into the time to the first byte and the rest; the chunks of a streamed
 //     answer are spread evenly over the rest.
-//   - fault: a way to misbehave, asked for by one call ([HeaderFault]) or set
-//     for all ([Stub.SetFault]).
-//   - odd stream: a server-sent event body that is legal and unusual.
+//   - fault: a failure that a call asks for with [HeaderFault].
+//   - edge-case stream: a server-sent event body that is legal and unusual.
 //
 // # Units
 //
@@ -27,9 +27,8 @@
 //
 // The bytes of an answer (identifiers, created, text, tool arguments) follow
 // from the seed, the path and the decoded request body alone, so an answer
-// through a proxy can be compared with one taken directly. Service times and
-// the share of a global fault follow from the seed and the call's number, so
-// equal prompts do not all take equally long.
+// through a proxy can be compared with a direct one. Service times follow from the
+// seed and the call's number, so equal prompts do not all take equally long.
 //
 // # Control headers
 //
@@ -38,7 +37,7 @@
 //
 // # Counts
 //
-// [Stub.Stats] says what a stub has seen, GET /counts the same in JSON.
+// [Stub.Stats] has the counts of a stub, GET /counts the same in JSON.
 //
 // # Sources
 //

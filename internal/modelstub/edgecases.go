@@ -6,7 +6,7 @@ import (
 )
 
 // EdgeCaseStream is a server-sent event body that is legal and unusual. Each one
-// ends as a complete chat stream does, so a middleman must pass it on byte for
+// ends as a complete chat stream does, so a proxy must relay it byte for
 // byte and count it as completed.
 type EdgeCaseStream struct {
 	// Name is the value of [HeaderStream].
@@ -21,7 +21,7 @@ func (o EdgeCaseStream) Bytes() []byte { return bytes.Join(o.Writes, nil) }
 // hugeTextBytes is the size of the text in the "huge" stream.
 const hugeTextBytes = 1 << 20
 
-// Frames that the odd streams share.
+// Frames that the edge-case streams share.
 const (
 	helloJSON  = `{"id":"chatcmpl-odd","object":"chat.completion.chunk","created":1700000000,"model":"stub-model","choices":[{"index":0,"delta":{"role":"assistant","content":"hello"},"finish_reason":null}]}`
 	stopJSON   = `{"id":"chatcmpl-odd","object":"chat.completion.chunk","created":1700000000,"model":"stub-model","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
@@ -30,7 +30,7 @@ const (
 	endEvents  = "data: " + stopJSON + "\n\ndata: [DONE]\n\n"
 )
 
-// EdgeCaseStreams returns the odd streams in a fixed order. The caller owns the
+// EdgeCaseStreams returns the edge-case streams in a fixed order. The caller owns the
 // result.
 func EdgeCaseStreams() []EdgeCaseStream {
 	return []EdgeCaseStream{
@@ -83,14 +83,11 @@ func multiLineData(json string) string {
 }
 
 func (o *EdgeCaseStream) reply(j *job) reply {
-	r := j.newReply()
-	r.contentType, r.gaps = typeEvents, len(o.Writes)
-	r.events = func(yield func(event) bool) {
-		for i, w := range o.Writes {
-			if !yield(event{data: w, paced: true, last: i == len(o.Writes)-1}) {
-				return
-			}
-		}
+	n := len(o.Writes)
+	return reply{
+		id: requestID(j.id), contentType: typeEvents, promptTokens: j.prompt.tokens(),
+		stream: stream{length: n, paced: n, event: func(i int) event {
+			return event{data: o.Writes[i], paced: true, last: i == n-1}
+		}},
 	}
-	return r
 }

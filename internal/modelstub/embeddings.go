@@ -47,9 +47,7 @@ func (j *job) embeddings() (reply, error) {
 	for i, input := range inputs {
 		list.Data[i] = embedding{Object: "embedding", Index: i, Embedding: j.embed(input)}
 	}
-	r := j.newReply()
-	r.body = encode(list)
-	return r, nil
+	return reply{id: requestID(j.id), contentType: typeJSON, body: encode(list), promptTokens: j.prompt.tokens()}, nil
 }
 
 func (j *job) dimensions() int {

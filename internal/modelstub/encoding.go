@@ -109,6 +109,8 @@ func checkEncoding(name string) error {
 // alone: no time stamps, and no concurrency that would move block borders.
 func newCompressor(name string, w io.Writer) (compressor, error) {
 	switch name {
+	case "":
+		return nil, nil
 	case "gzip":
 		return gzip.NewWriter(w), nil
 	case "br":
@@ -119,11 +121,12 @@ func newCompressor(name string, w io.Writer) (compressor, error) {
 	return nil, checkEncoding(name)
 }
 
+// compress returns the body itself for no encoding.
 func compress(name string, body []byte) ([]byte, error) {
 	var b bytes.Buffer
 	z, err := newCompressor(name, &b)
-	if err != nil {
-		return nil, err
+	if err != nil || z == nil {
+		return body, err
 	}
 	if _, err = z.Write(body); err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package modelstub
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/http"
 	"strconv"
@@ -70,17 +69,11 @@ type Fault struct {
 	// Latency is added before the first byte, in scenario time. It goes with
 	// every kind.
 	Latency time.Duration
-	// Share is the part of all calls that a fault set with [Stub.SetFault]
-	// strikes, above 0 and at most 1. 0 is every call. A fault asked for by
-	// header always strikes.
-	Share float64
 }
 
 // Validate reports a value that cannot be meant.
 func (f Fault) Validate() error {
 	switch {
-	case math.IsNaN(f.Share) || f.Share < 0 || f.Share > 1:
-		return fmt.Errorf("share: %v, want above 0 and at most 1 (0 is every call)", f.Share)
 	case f.After < 0 || f.After > maxAfter:
 		return fmt.Errorf("after: %d, want 0 to %d chunks", f.After, maxAfter)
 	case f.Delay < 0 || f.Delay > MaxFaultDelay:
@@ -92,73 +85,78 @@ func (f Fault) Validate() error {
 }
 
 func (f Fault) validateKind() error {
-	switch f.Kind {
-	case KindStatus:
-		if f.Status < 400 || f.Status > 599 {
-			return fmt.Errorf("status: %d, want 400 to 599", f.Status)
-		}
-	case KindDrip, KindSilence:
-		if f.Delay == 0 {
-			return fmt.Errorf("%s: want a duration above 0s", f.Kind)
-		}
-	case KindNone, KindHang, KindHangAfter, KindReset, KindResetAfter, KindTruncate, KindMalformed, KindErrorEvent:
-	default:
+	spec, known := kinds[f.Kind]
+	switch {
+	case !known:
 		return fmt.Errorf("unknown fault %q: want %s", clip(string(f.Kind)), faultSyntax)
+	case spec.value == statusValue && (f.Status < 400 || f.Status > 599):
+		return fmt.Errorf("status: %d, want 400 to 599", f.Status)
+	case spec.value == delayValue && f.Delay == 0:
+		return fmt.Errorf("%s: want a duration above 0s", f.Kind)
 	}
 	return nil
 }
 
-// midAnswer reports whether the fault strikes once the answer has begun.
-func (f Fault) midAnswer() bool {
-	switch f.Kind {
-	case KindHangAfter, KindResetAfter, KindTruncate, KindMalformed, KindErrorEvent, KindSilence:
-		return true
-	}
-	return false
+// kindValue is what the value after a kind's name sets.
+type kindValue int
+
+const (
+	noValue     kindValue = iota
+	statusValue           // Fault.Status
+	afterValue            // Fault.After
+	delayValue            // Fault.Delay
+)
+
+// kinds has the value of each kind, and whether it strikes once the answer has begun.
+var kinds = map[Kind]struct {
+	value     kindValue
+	midAnswer bool
+}{
+	KindNone:       {},
+	KindStatus:     {value: statusValue},
+	KindHang:       {},
+	KindHangAfter:  {afterValue, true},
+	KindReset:      {},
+	KindResetAfter: {afterValue, true},
+	KindTruncate:   {afterValue, true},
+	KindDrip:       {value: delayValue},
+	KindMalformed:  {afterValue, true},
+	KindErrorEvent: {afterValue, true},
+	KindSilence:    {delayValue, true},
 }
+
+// midAnswer reports whether the fault strikes once the answer has begun.
+func (f Fault) midAnswer() bool { return kinds[f.Kind].midAnswer }
 
 // String returns the form that [ParseFault] reads. The zero value is empty.
 func (f Fault) String() string {
-	s := f.kindString()
+	var parts []string
+	add := func(name, value string) { parts = append(parts, name+"="+value) }
+	switch name := string(f.Kind); kinds[f.Kind].value {
+	case statusValue:
+		add(name, strconv.Itoa(f.Status))
+	case afterValue:
+		add(name, strconv.Itoa(f.After))
+	case delayValue:
+		add(name, f.Delay.String())
+	default:
+		if f.Kind != KindNone {
+			parts = append(parts, name)
+		}
+	}
+	if f.Kind == KindStatus && f.RetryAfter != "" {
+		add("retry_after", f.RetryAfter)
+	}
+	if f.Kind == KindTruncate && f.WrongLength {
+		add("length", "wrong")
+	}
+	if f.Kind == KindSilence {
+		add("after", strconv.Itoa(f.After))
+	}
 	if f.Latency > 0 {
-		s = join(s, "latency="+f.Latency.String())
+		add("latency", f.Latency.String())
 	}
-	if f.Share > 0 {
-		s = join(s, "share="+strconv.FormatFloat(f.Share, 'g', -1, 64))
-	}
-	return s
-}
-
-func (f Fault) kindString() string {
-	kind := string(f.Kind)
-	switch f.Kind {
-	case KindStatus:
-		s := kind + "=" + strconv.Itoa(f.Status)
-		if f.RetryAfter != "" {
-			s = join(s, "retry_after="+f.RetryAfter)
-		}
-		return s
-	case KindHangAfter, KindResetAfter, KindMalformed, KindErrorEvent:
-		return kind + "=" + strconv.Itoa(f.After)
-	case KindTruncate:
-		s := kind + "=" + strconv.Itoa(f.After)
-		if f.WrongLength {
-			s = join(s, "length=wrong")
-		}
-		return s
-	case KindDrip:
-		return kind + "=" + f.Delay.String()
-	case KindSilence:
-		return kind + "=" + f.Delay.String() + ";after=" + strconv.Itoa(f.After)
-	}
-	return kind
-}
-
-func join(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + ";" + b
+	return strings.Join(parts, ";")
 }
 
 // faultSyntax is what an error tells someone who mistyped a fault.
@@ -166,7 +164,7 @@ const faultSyntax = "status=500, status=429;retry_after=7, hang, hang_after=3, r
 	"truncate=half;length=wrong, drip=10ms, malformed=3, error_event=3, silence=20s;after=3 or latency=2s"
 
 // ParseFault reads a fault: one kind and its parts, joined by semicolons, in
-// any order. latency=DUR and share=S (above 0, at most 1) go with every kind:
+// any order. latency=DUR goes with every kind:
 //
 //	status=500
 //	status=429;retry_after=7
@@ -202,54 +200,48 @@ func ParseFault(s string) (Fault, error) {
 	return f, nil
 }
 
-func (f *Fault) setPart(name, value string) error {
+func (f *Fault) setPart(name, value string) (err error) {
 	switch name {
 	case "retry_after":
 		return f.setRetryAfter(value)
 	case "length":
-		f.WrongLength = value == "wrong"
-		if !f.WrongLength {
+		if f.WrongLength = value == "wrong"; !f.WrongLength {
 			return fmt.Errorf("length: %q, want wrong", clip(value))
 		}
-		return nil
 	case "after":
 		return f.setAfter(value)
 	case "latency":
-		d, err := parseDuration(value, MaxFaultDelay)
-		f.Latency = d
-		return err
-	case "share":
-		return f.setShare(value)
+		f.Latency, err = parseDuration(value, MaxFaultDelay)
+	default:
+		return f.setKind(Kind(name), value)
 	}
-	return f.setKind(Kind(name), value)
+	return err
 }
 
-func (f *Fault) setKind(kind Kind, value string) error {
+func (f *Fault) setKind(kind Kind, value string) (err error) {
 	if f.Kind != KindNone {
 		return fmt.Errorf("%s and %s cannot be combined", f.Kind, clip(string(kind)))
 	}
+	spec, known := kinds[kind]
+	if !known || kind == KindNone {
+		return fmt.Errorf("unknown part %q: want %s", clip(string(kind)), faultSyntax)
+	}
 	f.Kind = kind
-	switch kind {
-	case KindStatus:
-		status, err := strconv.Atoi(value)
-		if err != nil {
+	switch spec.value {
+	case statusValue:
+		if f.Status, err = strconv.Atoi(value); err != nil {
 			return fmt.Errorf("status: %q, want 400 to 599", clip(value))
 		}
-		f.Status = status
-		return nil
-	case KindHang, KindReset:
+	case afterValue:
+		return f.setAfter(value)
+	case delayValue:
+		f.Delay, err = parseDuration(value, MaxFaultDelay)
+	default:
 		if value != "" {
 			return fmt.Errorf("%s takes no value; did you mean %s_after=%s?", kind, kind, clip(value))
 		}
-		return nil
-	case KindHangAfter, KindResetAfter, KindTruncate, KindMalformed, KindErrorEvent:
-		return f.setAfter(value)
-	case KindDrip, KindSilence:
-		d, err := parseDuration(value, MaxFaultDelay)
-		f.Delay = d
-		return err
 	}
-	return fmt.Errorf("unknown part %q: want %s", clip(string(kind)), faultSyntax)
+	return err
 }
 
 func (f *Fault) setAfter(value string) error {
@@ -262,15 +254,6 @@ func (f *Fault) setAfter(value string) error {
 		return fmt.Errorf("%q: want a number of chunks from 0 to %d", clip(value), maxAfter)
 	}
 	f.After = n
-	return nil
-}
-
-func (f *Fault) setShare(value string) error {
-	share, err := parseNumber(value, 0, 1)
-	if err != nil || share == 0 {
-		return fmt.Errorf("share: %q, want above 0 and at most 1", clip(value))
-	}
-	f.Share = share
 	return nil
 }
 

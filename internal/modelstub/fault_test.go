@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -34,7 +33,7 @@ func TestParseFault(t *testing.T) {
 		{"silence=20s", Fault{Kind: KindSilence, Delay: 20 * time.Second}},
 		{"silence=20s;after=3", Fault{Kind: KindSilence, Delay: 20 * time.Second, After: 3}},
 		{"latency=2s", Fault{Latency: 2 * time.Second}},
-		{"latency=2s;status=503;share=0.25", Fault{Kind: KindStatus, Status: 503, Latency: 2 * time.Second, Share: 0.25}},
+		{"latency=2s;status=503", Fault{Kind: KindStatus, Status: 503, Latency: 2 * time.Second}},
 	}
 	for _, tt := range tests {
 		got, err := ParseFault(tt.in)
@@ -62,11 +61,9 @@ func TestParseFaultRefuses(t *testing.T) {
 		{"reset_after=-1", "want a number of chunks"},
 		{"reset_after=half", "want a number of chunks"},
 		{"drip=0s", "drip: want a duration above 0s"},
-		{"drip=fast", "want a number with a unit"},
-		{"silence=11m", "want 0s to 10m"},
-		{"latency=1h", "want 0s to 10m"},
-		{"hang;share=0", "above 0 and at most 1"},
-		{"hang;share=NaN", "above 0 and at most 1"},
+		{"drip=fast", "want a duration with a unit"},
+		{"silence=11m", "from 0s to 10m"},
+		{"latency=1h", "from 0s to 10m"},
 	}
 	for _, tt := range tests {
 		_, err := ParseFault(tt.in)
@@ -81,8 +78,6 @@ func TestFaultValidateNamesTheField(t *testing.T) {
 		fault Fault
 		want  string
 	}{
-		{Fault{Share: math.NaN()}, "share"},
-		{Fault{Share: 1.5}, "share"},
 		{Fault{After: -1}, "after"},
 		{Fault{Delay: -1}, "delay"},
 		{Fault{Latency: MaxFaultDelay + 1}, "latency"},
@@ -98,7 +93,7 @@ func TestFaultValidateNamesTheField(t *testing.T) {
 }
 
 func FuzzParseFault(f *testing.F) {
-	for _, s := range []string{"status=429;retry_after=7", "truncate=half;length=wrong", "silence=1s;after=3", "latency=2s;hang;share=0.5", ";;=", "drip=1ms"} {
+	for _, s := range []string{"status=429;retry_after=7", "truncate=half;length=wrong", "silence=1s;after=3", "latency=2s;hang", ";;=", "drip=1ms"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
@@ -291,39 +286,6 @@ func TestCloseBreaksHangingCalls(t *testing.T) {
 	eventually(t, "all have ended", func() bool { return s.Stats().Aborted == 3 && s.Stats().InFlight == 0 })
 }
 
-func TestGlobalFault(t *testing.T) {
-	s := newTestServer(t, Config{Seed: 9})
-	if err := s.SetFault(Fault{Kind: KindStatus, Status: 503, Share: 0.25}); err != nil {
-		t.Fatal(err)
-	}
-	failed := 0
-	for range 400 {
-		if s.post(pathEmbeddings, `{"input":"a","dimensions":1}`).status == 503 {
-			failed++
-		}
-	}
-	if failed < 70 || failed > 130 {
-		t.Errorf("a quarter of 400 calls gave %d failures", failed)
-	}
-	if got := s.Stats(); got.Faulted != int64(failed) || got.Completed != int64(400-failed) {
-		t.Errorf("%d failures, stats %+v", failed, got)
-	}
-	if r := s.post(pathChat, helloRequest, HeaderFault, "status=418"); r.status != 418 {
-		t.Errorf("status %d: a call's own fault goes before the global one", r.status)
-	}
-	if err := s.SetFault(Fault{Kind: "explode"}); err == nil {
-		t.Error("an unknown fault was taken")
-	}
-	if err := s.SetFault(Fault{Kind: KindStatus, Status: 500}); err != nil {
-		t.Fatal(err)
-	}
-	if r := s.post(pathChat, helloRequest); r.status != 500 {
-		t.Errorf("status %d: a share of 0 strikes every call", r.status)
-	}
-	s.ClearFault()
-	s.ok(pathChat, helloRequest)
-}
-
 // TestEveryFaultOnEveryEndpoint checks what holds for all: the client can tell
 // a broken answer from a whole one where the fault lets it, the call is
 // counted once, and the next call finds its slot.
@@ -334,24 +296,24 @@ func TestEveryFaultOnEveryEndpoint(t *testing.T) {
 		count outcome // how the stub counts it
 	}
 	faults := map[string]expected{
-		"status=503":         {count: faulted},
-		"reset":              {fails: true, count: faulted},
-		"reset_after=1":      {fails: true, count: faulted},
-		"truncate=1":         {count: faulted},
-		"malformed=1":        {fails: true, count: faulted},
-		"error_event=1":      {count: faulted},
-		"silence=1ns":        {whole: true, count: completed},
-		"drip=1ns":           {whole: true, count: completed},
-		"latency=1ns":        {whole: true, count: completed},
-		"reset;latency=1ns":  {fails: true, count: faulted},
-		"truncate=0;share=1": {count: faulted},
+		"status=503":        {count: faulted},
+		"reset":             {fails: true, count: faulted},
+		"reset_after=1":     {fails: true, count: faulted},
+		"truncate=1":        {count: faulted},
+		"malformed=1":       {fails: true, count: faulted},
+		"error_event=1":     {count: faulted},
+		"silence=1ns":       {whole: true, count: completed},
+		"drip=1ns":          {whole: true, count: completed},
+		"latency=1ns":       {whole: true, count: completed},
+		"reset;latency=1ns": {fails: true, count: faulted},
+		"truncate=0":        {count: faulted},
 	}
 	s := newTestServer(t, Config{Slots: 1, Seed: 4})
 	for _, call := range allRequests() {
 		path, body := call[0], call[1]
 		plain := s.ok(path, body)
 		for fault, want := range faults {
-			s.Reset()
+			before := s.Stats()
 			r := s.post(path, body, HeaderFault, fault)
 			if (r.err != nil) != want.fails {
 				t.Errorf("%s %s %s: error %v", fault, path, body, r.err)
@@ -359,9 +321,12 @@ func TestEveryFaultOnEveryEndpoint(t *testing.T) {
 			if whole := r.body == plain.body; whole != want.whole {
 				t.Errorf("%s %s %s: the whole body arrived: %v", fault, path, body, whole)
 			}
-			counted := Counts{Calls: 1}
-			counted.add(want.count)
-			if got := s.Stats(); got.Counts != counted || got.ByPath[path] != counted || got.Serving != 0 {
+			total, ofPath := before.Counts, before.ByPath[path]
+			for _, c := range []*Counts{&total, &ofPath} {
+				c.Calls++
+				c.add(want.count)
+			}
+			if got := s.Stats(); got.Counts != total || got.ByPath[path] != ofPath || got.Serving != 0 {
 				t.Errorf("%s %s %s: stats %+v", fault, path, body, got)
 			}
 		}
@@ -397,9 +362,9 @@ func TestNoTerminalEventAfterAFault(t *testing.T) {
 	}
 }
 
-// TestSettingsChangeUnderTraffic is for the race detector, and expects that no
-// change loses a call or a slot.
-func TestSettingsChangeUnderTraffic(t *testing.T) {
+// TestSlotsChangeUnderTraffic is for the race detector, and expects that no change
+// loses a call or a slot.
+func TestSlotsChangeUnderTraffic(t *testing.T) {
 	s := newTestServer(t, Config{Slots: 2})
 	stop := make(chan struct{})
 	var changes sync.WaitGroup
@@ -410,17 +375,11 @@ func TestSettingsChangeUnderTraffic(t *testing.T) {
 				return
 			default:
 			}
-			s.SetService(Fixed(time.Duration(i%3) * time.Microsecond))
-			if err := s.SetSlots(i % 4); err != nil {
-				t.Error(err)
-			}
-			if err := s.SetFault(Fault{Kind: KindStatus, Status: 503, Share: 0.5}); err != nil {
-				t.Error(err)
-			}
+			s.LoseSlots(i % 3)
 			if got := s.Stats(); got.InFlight < 0 || got.Serving > got.PeakServing || got.InFlight > got.PeakInFlight {
 				t.Errorf("stats %+v", got)
 			}
-			s.ClearFault()
+			s.LoseSlots(-(i % 3))
 		}
 	})
 	var calls sync.WaitGroup

@@ -214,11 +214,11 @@ func TestClip(t *testing.T) {
 }
 
 func TestOutcomeNames(t *testing.T) {
-	want := []string{"unended", "completed", "rejected", "faulted", "client_gone", "aborted"}
+	want := []string{"pending", "completed", "rejected", "faulted", "client_gone", "aborted"}
 	var counts Counts
 	for i, word := range want {
 		if got := outcome(i).String(); got != word {
-			t.Errorf("ending %d is called %q, want %q", i, got, word)
+			t.Errorf("outcome %d is called %q, want %q", i, got, word)
 		}
 		counts.add(outcome(i))
 	}
@@ -285,7 +285,7 @@ func checkFuzzedAnswer(t *testing.T, w *httptest.ResponseRecorder, packing strin
 
 func FuzzOptions(f *testing.F) {
 	f.Add("hang", "2s", "3", "crlf", "br")
-	f.Add("latency=1s;share=1", "", "x", "nothing", "gzip")
+	f.Add("latency=1s", "", "x", "nothing", "gzip")
 	f.Fuzz(func(t *testing.T, fault, service, chunks, stream, encoding string) {
 		o, err := parseOptions(http.Header{
 			HeaderFault: {fault}, HeaderService: {service}, HeaderChunks: {chunks},
@@ -297,11 +297,11 @@ func FuzzOptions(f *testing.F) {
 		if o.chunks < 0 || o.chunks > maxChunks || (chunks != "") != (o.chunks > 0) {
 			t.Fatalf("chunks %q read as %d", chunks, o.chunks)
 		}
-		if o.service != nil && (*o.service < 0 || *o.service > MaxService) {
-			t.Fatalf("service %q read as %v", service, *o.service)
+		if o.service != nil && (o.service.(Fixed) < 0 || o.service.Mean(0, 0) > MaxService) {
+			t.Fatalf("service %q read as %v", service, o.service)
 		}
-		if o.fault != nil && o.fault.Validate() != nil {
-			t.Fatalf("fault %q read as %+v", fault, *o.fault)
+		if o.fault.Validate() != nil {
+			t.Fatalf("fault %q read as %+v", fault, o.fault)
 		}
 		if (stream != "") != (o.stream != nil) {
 			t.Fatalf("stream %q read as %v", stream, o.stream)

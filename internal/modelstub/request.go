@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Bounds on what a request may ask for.
@@ -244,7 +243,7 @@ const (
 	// HeaderChunks is the number of text chunks in a streamed answer, 1 to
 	// 10000. The answer grows to at least as many tokens.
 	HeaderChunks = "Stub-Chunks"
-	// HeaderStream answers with the odd stream of that name; see [EdgeCaseStreams].
+	// HeaderStream answers with the edge-case stream of that name; see [EdgeCaseStreams].
 	HeaderStream = "Stub-Stream"
 	// HeaderEncoding compresses the answer: gzip, br or zstd.
 	HeaderEncoding = "Stub-Encoding"
@@ -259,8 +258,8 @@ const maxChunks = 10_000
 
 // options are what the control headers of one request ask for.
 type options struct {
-	fault    *Fault
-	service  *time.Duration
+	fault    Fault
+	service  Service // nil: the stub's
 	chunks   int
 	stream   *EdgeCaseStream
 	encoding string
@@ -290,15 +289,14 @@ func parseOptions(h http.Header) (options, error) {
 	return o, nil
 }
 
-func (o *options) readFault(s string) error {
-	f, err := ParseFault(s)
-	o.fault = &f
+func (o *options) readFault(s string) (err error) {
+	o.fault, err = ParseFault(s)
 	return err
 }
 
 func (o *options) readService(s string) error {
 	d, err := parseDuration(s, MaxService)
-	o.service = &d
+	o.service = Fixed(d)
 	return err
 }
 

@@ -2,7 +2,6 @@ package modelstub
 
 import (
 	"encoding/json"
-	"iter"
 )
 
 // response is the object of /v1/responses. What a request sets comes back as
@@ -41,19 +40,11 @@ type incompleteDetails struct {
 }
 
 type responseUsage struct {
-	InputTokens   int                `json:"input_tokens"`
-	InputDetails  inputTokenDetails  `json:"input_tokens_details"`
-	OutputTokens  int                `json:"output_tokens"`
-	OutputDetails outputTokenDetails `json:"output_tokens_details"`
-	TotalTokens   int                `json:"total_tokens"`
-}
-
-type inputTokenDetails struct {
-	CachedTokens int `json:"cached_tokens"`
-}
-
-type outputTokenDetails struct {
-	ReasoningTokens int `json:"reasoning_tokens"`
+	InputTokens   int             `json:"input_tokens"`
+	InputDetails  json.RawMessage `json:"input_tokens_details"`
+	OutputTokens  int             `json:"output_tokens"`
+	OutputDetails json.RawMessage `json:"output_tokens_details"`
+	TotalTokens   int             `json:"total_tokens"`
 }
 
 // outputItem is a message or a function call.
@@ -75,12 +66,10 @@ type contentPart struct {
 	Text        string     `json:"text"`
 }
 
-// responsePlan is what the responses endpoint is going to say.
+// responsePlan is the answer of the responses endpoint.
 type responsePlan struct {
 	*job
-	text   text
-	finish string
-	tool   *toolCall
+	output
 }
 
 func (j *job) responses() (reply, error) {
@@ -93,17 +82,11 @@ func (j *job) responses() (reply, error) {
 	}
 	j.prompt.bytes += len(contentText(j.Instructions))
 	j.prompt.addTools(j.Tools)
-	p := &responsePlan{job: j, tool: toolCallFor(j.request, j.prompt.userText)}
-	texts, finish := j.newTexts(1)
-	p.text, p.finish = texts[0], finish
-	r := j.newReply()
-	r.outputTokens = p.outputTokens()
+	p := &responsePlan{job: j, output: j.newOutput(1, toolCallFor(j.request, j.prompt.userText))}
 	if j.Stream {
-		r.contentType, r.events, r.gaps = typeEvents, p.stream(), len(p.deltas())
-		return r, nil
+		return j.newStreamReply(&p.output, p.stream()), nil
 	}
-	r.body = encode(p.object(p.endStatus()))
-	return r, nil
+	return j.newReply(&p.output, encode(p.object(p.endStatus()))), nil
 }
 
 func readResponseInput(raw json.RawMessage) (prompt, error) {
@@ -118,15 +101,8 @@ func readResponseInput(raw json.RawMessage) (prompt, error) {
 	return readMessages(items), nil
 }
 
-func (p *responsePlan) outputTokens() int {
-	if p.tool != nil {
-		return p.tool.tokens()
-	}
-	return p.text.tokens()
-}
-
 func (p *responsePlan) endStatus() string {
-	if p.tool == nil && p.finish == "length" {
+	if p.finish == "length" {
 		return "incomplete"
 	}
 	return "completed"
@@ -142,9 +118,12 @@ func (p *responsePlan) object(status string) response {
 	if status == "incomplete" {
 		r.IncompleteDetails = &incompleteDetails{Reason: "max_output_tokens"}
 	}
-	r.Output = []outputItem{p.item(status, p.fullText())}
-	in, out := p.prompt.tokens(), p.outputTokens()
-	r.Usage = &responseUsage{InputTokens: in, OutputTokens: out, TotalTokens: in + out}
+	r.Output = []outputItem{p.item(status, p.full(0))}
+	in, out := p.prompt.tokens(), p.tokens()
+	r.Usage = &responseUsage{
+		InputTokens: in, OutputTokens: out, TotalTokens: in + out,
+		InputDetails: json.RawMessage(`{"cached_tokens":0}`), OutputDetails: json.RawMessage(`{"reasoning_tokens":0}`),
+	}
 	return r
 }
 
@@ -166,14 +145,6 @@ func orDefault(raw json.RawMessage, otherwise string) json.RawMessage {
 		return json.RawMessage(otherwise)
 	}
 	return raw
-}
-
-// fullText is everything that the item says: text, or arguments.
-func (p *responsePlan) fullText() string {
-	if p.tool != nil {
-		return p.tool.Arguments
-	}
-	return p.text.full()
 }
 
 func (p *responsePlan) itemID() string {
@@ -221,52 +192,23 @@ type responseEvent struct {
 	Obfuscation    string       `json:"obfuscation,omitempty"`
 }
 
-// deltas are what the deltas carry.
-func (p *responsePlan) deltas() []string {
-	if p.tool != nil {
-		return p.tool.fragments()
-	}
-	pieces := make([]string, p.text.chunks)
-	for i := range pieces {
-		pieces[i] = p.text.chunk(i)
-	}
-	return pieces
-}
-
-// stream numbers the events and frames them.
-func (p *responsePlan) stream() iter.Seq[event] {
-	return func(yield func(event) bool) {
-		number := 0
-		for e := range p.events() {
-			e.SequenceNumber = number
-			number++
-			out := event{data: sseFrame(e.Type, encode(e)), paced: e.Delta != nil, last: e.Response != nil && e.Response.Status != "in_progress"}
-			if !yield(out) {
-				return
-			}
+// stream is the opening events, the deltas and the closing events, numbered.
+func (p *responsePlan) stream() stream {
+	opening, closing := p.opening(), p.closing()
+	return stream{length: len(opening) + p.steps() + len(closing), paced: p.steps(), event: func(i int) event {
+		var e responseEvent
+		switch step := i - len(opening); {
+		case step < 0:
+			e = opening[i]
+		case step < p.steps():
+			e = p.delta(p.piece(0, step))
+		default:
+			e = closing[step-p.steps()]
 		}
-	}
-}
-
-// events is the events in their order, without numbers.
-func (p *responsePlan) events() iter.Seq[responseEvent] {
-	return func(yield func(responseEvent) bool) {
-		for _, e := range p.opening() {
-			if !yield(e) {
-				return
-			}
-		}
-		for _, piece := range p.deltas() {
-			if !yield(p.delta(piece)) {
-				return
-			}
-		}
-		for _, e := range p.closing() {
-			if !yield(e) {
-				return
-			}
-		}
-	}
+		e.SequenceNumber = i
+		ended := e.Response != nil && e.Response.Status != "in_progress"
+		return event{data: sseFrame(e.Type, encode(e)), paced: e.Delta != nil, last: ended}
+	}}
 }
 
 func (p *responsePlan) opening() []responseEvent {
@@ -291,7 +233,7 @@ func (p *responsePlan) delta(piece string) responseEvent {
 }
 
 func (p *responsePlan) closing() []responseEvent {
-	full, status := p.fullText(), p.endStatus()
+	full, status := p.full(0), p.endStatus()
 	item, ended := p.item(status, full), p.object(status)
 	var events []responseEvent
 	if p.tool != nil {

@@ -192,128 +192,107 @@ func ParseService(s string) (Service, error) {
 	if !found {
 		return nil, fmt.Errorf("service %q: want one of %s", clip(s), serviceSyntax)
 	}
-	svc, err := parseNamed(name, strings.Split(args, ","))
+	svc, err := parseNamed(name, serviceArgs{rest: strings.Split(args, ",")})
 	if err != nil {
 		return nil, fmt.Errorf("service %q: %w", clip(s), err)
 	}
 	return svc, nil
 }
 
-func parseNamed(name string, args []string) (Service, error) {
+func parseNamed(name string, a serviceArgs) (svc Service, err error) {
 	switch name {
 	case "fixed":
-		return parseFixed(args)
+		a.want(1, 1, "one duration, as in fixed:10s")
+		svc = Fixed(a.duration("duration"))
 	case "uniform":
-		return parseUniform(args)
+		a.want(1, 1, "one range, as in uniform:5s-30s")
+		svc = a.durationRange("range")
 	case "lognormal":
-		return parseLognormal(args)
+		a.want(2, 2, "a median and a sigma, as in lognormal:10s,0.6")
+		svc = Lognormal{Median: a.duration("median"), Sigma: a.number("sigma", 0, 5)}
 	case "bimodal":
-		return parseBimodal(args)
-	case "tokens":
-		return parseTokens(args)
-	}
-	return nil, fmt.Errorf("unknown distribution %q: want one of %s", clip(name), serviceSyntax)
-}
-
-func parseFixed(args []string) (Service, error) {
-	if len(args) != 1 {
-		return nil, fmt.Errorf("want one duration, as in fixed:10s")
-	}
-	d, err := parseServiceDuration(args[0])
-	return Fixed(d), err
-}
-
-func parseUniform(args []string) (Service, error) {
-	if len(args) != 1 {
-		return nil, fmt.Errorf("want one range, as in uniform:5s-30s")
-	}
-	return parseRange(args[0])
-}
-
-func parseLognormal(args []string) (Service, error) {
-	if len(args) != 2 {
-		return nil, fmt.Errorf("want a median and a sigma, as in lognormal:10s,0.6")
-	}
-	median, err := parseServiceDuration(args[0])
-	if err != nil {
-		return nil, fmt.Errorf("median: %w", err)
-	}
-	sigma, err := parseNumber(args[1], 0, 5)
-	if err != nil {
-		return nil, fmt.Errorf("sigma: %w", err)
-	}
-	return Lognormal{Median: median, Sigma: sigma}, nil
-}
-
-func parseBimodal(args []string) (Service, error) {
-	if len(args) != 3 {
-		return nil, fmt.Errorf("want a share and two ranges, as in bimodal:0.7,3s-8s,20s-40s")
-	}
-	share, err := parseNumber(args[0], 0, 1)
-	if err != nil {
-		return nil, fmt.Errorf("share of the first range: %w", err)
-	}
-	first, err := parseRange(args[1])
-	if err != nil {
-		return nil, fmt.Errorf("first range: %w", err)
-	}
-	second, err := parseRange(args[2])
-	if err != nil {
-		return nil, fmt.Errorf("second range: %w", err)
-	}
-	return Bimodal{Share: share, First: first, Second: second}, nil
-}
-
-func parseTokens(args []string) (Service, error) {
-	if len(args) != 2 && len(args) != 3 {
-		return nil, fmt.Errorf("want prefill and decode in tokens per second and, if wished, a jitter, as in tokens:4000,66,0.1")
-	}
-	var t Tokens
-	var err error
-	if t.Prefill, err = parseNumber(args[0], 0.001, 1e9); err != nil {
-		return nil, fmt.Errorf("prefill in tokens per second: %w", err)
-	}
-	if t.Decode, err = parseNumber(args[1], 0.001, 1e9); err != nil {
-		return nil, fmt.Errorf("decode in tokens per second: %w", err)
-	}
-	if len(args) == 3 {
-		if t.Jitter, err = parseNumber(args[2], 0, 1); err != nil {
-			return nil, fmt.Errorf("jitter: %w", err)
+		a.want(3, 3, "a share and two ranges, as in bimodal:0.7,3s-8s,20s-40s")
+		svc = Bimodal{
+			Share: a.number("share of the first range", 0, 1),
+			First: a.durationRange("first range"), Second: a.durationRange("second range"),
 		}
+	case "tokens":
+		a.want(2, 3, "prefill and decode in tokens per second and optionally a jitter, as in tokens:4000,66,0.1")
+		tokens := Tokens{
+			Prefill: a.number("prefill in tokens per second", 0.001, 1e9),
+			Decode:  a.number("decode in tokens per second", 0.001, 1e9),
+		}
+		if len(a.rest) > 0 {
+			tokens.Jitter = a.number("jitter", 0, 1)
+		}
+		svc = tokens
+	default:
+		return nil, fmt.Errorf("unknown distribution %q: want one of %s", clip(name), serviceSyntax)
 	}
-	return t, nil
+	return svc, a.err
 }
 
-func parseRange(s string) (Uniform, error) {
+// serviceArgs reads the arguments of a service one by one, and keeps the first error.
+type serviceArgs struct {
+	rest []string
+	err  error
+}
+
+// want checks the number of arguments.
+func (a *serviceArgs) want(least, most int, syntax string) {
+	if n := len(a.rest); n < least || n > most {
+		a.err = fmt.Errorf("want %s", syntax)
+	}
+}
+
+// readArg reads the next argument, unless an earlier one was wrong.
+func readArg[T any](a *serviceArgs, name string, parse func(string) (T, error)) (v T) {
+	if a.err != nil {
+		return v
+	}
+	v, err := parse(a.rest[0])
+	if a.rest = a.rest[1:]; err != nil {
+		a.err = fmt.Errorf("%s: %w", name, err)
+	}
+	return v
+}
+
+func (a *serviceArgs) duration(name string) time.Duration {
+	return readArg(a, name, parseServiceDuration)
+}
+
+func (a *serviceArgs) number(name string, low, high float64) float64 {
+	return readArg(a, name, func(s string) (float64, error) { return parseNumber(s, low, high) })
+}
+
+func (a *serviceArgs) durationRange(name string) Uniform { return readArg(a, name, parseRange) }
+
+func parseRange(s string) (u Uniform, err error) {
 	low, high, found := strings.Cut(s, "-")
 	if !found {
-		return Uniform{}, fmt.Errorf("range %q: want two durations joined by a dash, as in 5s-30s", clip(s))
+		return u, fmt.Errorf("%q: want two durations joined by a dash, as in 5s-30s", clip(s))
 	}
-	var u Uniform
-	var err error
 	if u.Low, err = parseServiceDuration(low); err != nil {
-		return Uniform{}, err
+		return u, err
 	}
 	if u.High, err = parseServiceDuration(high); err != nil {
-		return Uniform{}, err
+		return u, err
 	}
 	if u.Low > u.High {
-		return Uniform{}, fmt.Errorf("range %q: the lower end comes first, as in %v-%v", clip(s), u.High, u.Low)
+		return u, fmt.Errorf("%q: the lower end comes first, as in %v-%v", clip(s), u.High, u.Low)
 	}
 	return u, nil
 }
 
-func parseServiceDuration(s string) (time.Duration, error) {
-	return parseDuration(s, MaxService)
-}
+func parseServiceDuration(s string) (time.Duration, error) { return parseDuration(s, MaxService) }
 
 func parseDuration(s string, limit time.Duration) (time.Duration, error) {
 	d, err := time.ParseDuration(strings.TrimSpace(s))
 	if err != nil {
-		return 0, fmt.Errorf("duration %q: want a number with a unit, such as 250ms, 10s or 2m", clip(s))
+		return 0, fmt.Errorf("%q: want a duration with a unit, such as 250ms, 10s or 2m", clip(s))
 	}
 	if d < 0 || d > limit {
-		return 0, fmt.Errorf("duration %q: want 0s to %v", clip(s), limit)
+		return 0, fmt.Errorf("%q: want a duration from 0s to %v", clip(s), limit)
 	}
 	return d, nil
 }

@@ -3,14 +3,17 @@ package modelstub
 import (
 	"container/list"
 	"context"
+	"math"
 	"sync"
 )
 
-// slots hands out a finite number of slots first come first served.
+// unlimited is a limit that is never reached.
+const unlimited = math.MaxInt
+
+// slots grants a limited number of slots first come first served.
 type slots struct {
 	mu     sync.Mutex
-	limit  int // 0 is unlimited
-	lost   int // taken away from limit
+	limit  int // may be unlimited
 	held   int
 	peak   int
 	queued list.List // of chan struct{}, closed under mu when the slot is granted
@@ -26,21 +29,21 @@ func (s *slots) acquire(ctx context.Context) error {
 		return nil
 	}
 	granted := make(chan struct{})
-	place := s.queued.PushBack(granted)
+	element := s.queued.PushBack(granted)
 	s.mu.Unlock()
 
 	select {
 	case <-granted:
 		return nil
 	case <-ctx.Done():
-		s.cancelWait(place, granted)
+		s.cancelWait(element, granted)
 		return ctx.Err()
 	}
 }
 
-// cancelWait gives up a place. A grant that came first is handed back, so that
-// whether the caller owes a release is decided here and nowhere else.
-func (s *slots) cancelWait(place *list.Element, granted chan struct{}) {
+// cancelWait leaves the queue. A slot that was granted first is released, so that
+// only this function decides whether the caller owes a release.
+func (s *slots) cancelWait(element *list.Element, granted chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
@@ -48,7 +51,7 @@ func (s *slots) cancelWait(place *list.Element, granted chan struct{}) {
 		s.held--
 		s.grantLocked()
 	default:
-		s.queued.Remove(place)
+		s.queued.Remove(element)
 	}
 }
 
@@ -59,20 +62,14 @@ func (s *slots) release() {
 	s.grantLocked()
 }
 
-// resize changes the limit. Calls that hold a slot keep it, so a lower limit
-// is reached as they end.
-func (s *slots) resize(limit int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.limit = limit
-	s.grantLocked()
-}
-
-// lose takes slots away from a limit, or gives them back. Calls that hold a slot keep it.
+// lose lowers the limit by n, or raises it if n is below 0. Calls that hold a slot
+// keep it, so a lower limit is reached as they end.
 func (s *slots) lose(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lost += n
+	if s.limit != unlimited {
+		s.limit -= n
+	}
 	s.grantLocked()
 }
 
@@ -82,13 +79,7 @@ func (s *slots) counts() (held, peak, waiting int) {
 	return s.held, s.peak, s.queued.Len()
 }
 
-func (s *slots) resetPeak() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.peak = s.held
-}
-
-func (s *slots) freeLocked() bool { return s.limit == 0 || s.held < s.limit-s.lost }
+func (s *slots) freeLocked() bool { return s.held < s.limit }
 
 func (s *slots) holdLocked() {
 	s.held++

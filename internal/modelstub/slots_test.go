@@ -1,6 +1,7 @@
 package modelstub
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -78,6 +79,14 @@ func TestSlotsGrantThenCancelHandsTheSlotOn(t *testing.T) {
 	if held, _, _ := s.counts(); held != 1 {
 		t.Errorf("held %d, want 1", held)
 	}
+}
+
+// resize sets the limit; 0 is unlimited.
+func (s *slots) resize(limit int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit = cmp.Or(limit, unlimited)
+	s.grantLocked()
 }
 
 func TestSlotsResize(t *testing.T) {

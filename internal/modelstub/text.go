@@ -58,6 +58,63 @@ func (t text) chunk(i int) string {
 
 func (t text) full() string { return text{words: t.words, chunks: 1}.chunk(0) }
 
+// output is the generated content of an answer: every choice has the same number of
+// pieces, of text or of the arguments of a tool call.
+type output struct {
+	texts     []text
+	finish    string
+	tool      *toolCall
+	fragments []string // of the tool call's arguments
+}
+
+// newOutput generates the choices of an answer, with a tool call if tool is not nil.
+func (j *job) newOutput(choices int, tool *toolCall) output {
+	tokens, finish := outputLength(j.id.rand(-1), j.request, choices)
+	tokens = max(tokens, j.chunks)
+	chunks := min(tokens, defaultChunks)
+	if j.chunks > 0 {
+		chunks = j.chunks
+	}
+	o := output{finish: finish, tool: tool}
+	for i := range choices {
+		o.texts = append(o.texts, newText(j.id.rand(i), tokens, chunks))
+	}
+	if tool != nil {
+		o.finish, o.fragments = "tool_calls", tool.fragments()
+	}
+	return o
+}
+
+// steps is the number of pieces of each choice.
+func (o *output) steps() int {
+	if o.tool != nil {
+		return len(o.fragments)
+	}
+	return o.texts[0].chunks
+}
+
+func (o *output) piece(choice, step int) string {
+	if o.tool != nil {
+		return o.fragments[step]
+	}
+	return o.texts[choice].chunk(step)
+}
+
+func (o *output) full(choice int) string {
+	if o.tool != nil {
+		return o.tool.Arguments
+	}
+	return o.texts[choice].full()
+}
+
+// tokens is the number of output tokens of each choice.
+func (o *output) tokens() int {
+	if o.tool != nil {
+		return o.tool.tokens()
+	}
+	return len(o.texts[0].words)
+}
+
 // outputLength settles how many tokens an answer has and why it ends.
 func outputLength(r *rand.Rand, req *request, choices int) (tokens int, finish string) {
 	tokens = naturalMin + r.IntN(naturalMax-naturalMin+1)
@@ -69,8 +126,6 @@ func outputLength(r *rand.Rand, req *request, choices int) (tokens int, finish s
 	most := min(maxTokens, maxTotalTokens/choices)
 	return max(min(tokens, most), 1), finish
 }
-
-func (t text) tokens() int { return len(t.words) }
 
 // toolCall is a call that the stub makes up.
 type toolCall struct {

@@ -35,11 +35,8 @@ func TestServiceTimeIsKept(t *testing.T) {
 		if got := elapsed(func() { s.do(http.MethodGet, pathModels, "", nil) }); got != 0 {
 			t.Errorf("the models list took %v, want none", got)
 		}
-		s.SetService(Fixed(8 * time.Second))
-		if got := elapsed(func() { s.ok(pathEmbeddings, `{"input":"a"}`) }); got != 2*time.Second {
-			t.Errorf("after SetService a call took %v, want 2s", got)
-		}
-		s.SetService(nil)
+	})
+	withSynctest(t, Config{}, func(t *testing.T, s *testServer) {
 		if got := elapsed(func() { s.ok(pathChat, helloRequest) }); got != 0 {
 			t.Errorf("without a service a call took %v", got)
 		}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -17,49 +17,116 @@ import (
 // MaxFile is the size of the largest file that is read, in bytes.
 const MaxFile = 1 << 20
 
-var yamlLine = regexp.MustCompile(`line (\d+): `)
+const (
+	noAlias  = "YAML aliases are not supported: write the value out, and quote text that begins with *"
+	noAnchor = "YAML anchors are not supported: remove it, and quote text that begins with &"
+	noTag    = "YAML tags are not supported: remove it, and quote text that begins with !"
+	noMerge  = "YAML merge keys (<<) are not supported: write the settings out"
+	noValue  = "has no value: give one, or remove the key; an empty list is written []"
+)
 
-// Document parses the one YAML document of a file of 1 MiB at most, which must hold
-// what is named; nil after a problem.
-func (l *Decoder) Document(data []byte, what string) *yaml.Node {
-	switch {
-	case len(data) > MaxFile:
-		l.ReportAt(Position{}, "", "must be at most 1 MiB")
-		return nil
-	case !utf8.Valid(data):
-		l.ReportAt(Position{}, "", "must be UTF-8 text")
-		return nil
+// ReadFile returns the content of a file, of one that is too large only as much as Document needs to refuse it.
+func ReadFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	var doc, more yaml.Node
-	if err := dec.Decode(&doc); err != nil {
-		l.reportSyntax(err, what)
-		return nil
-	}
-	switch err := dec.Decode(&more); {
-	case err == nil:
-		l.ReportAt(Position{more.Line, more.Column}, "", "must hold one YAML document, and a second one begins here")
-		return nil
-	case !errors.Is(err, io.EOF):
-		l.reportSyntax(err, what)
-		return nil
-	}
-	return doc.Content[0]
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, MaxFile+1))
 }
 
-func (l *Decoder) reportSyntax(err error, what string) {
-	if errors.Is(err, io.EOF) {
-		l.ReportAt(Position{}, "", "is empty: it must hold "+what)
-		return
+// Document parses the one YAML document of a file, which must hold what is named. It returns nil after a problem, and
+// for an empty file if nothing is named.
+func (d *Decoder) Document(data []byte, what string) *yaml.Node {
+	if len(data) > MaxFile {
+		d.add(Position{}, "", "must be at most 1 MiB")
+		return nil
 	}
-	var at Position
+	if at, ok := firstInvalidUTF8(data); ok {
+		d.add(at, "", "must be UTF-8 text, and has a byte here that is not")
+		return nil
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var first, second yaml.Node
+	err := decoder.Decode(&first)
+	empty := errors.Is(err, io.EOF) || err == nil && first.Content[0].ShortTag() == "!!null" && first.Content[0].Value == ""
+	if err != nil && !empty {
+		d.reportSyntax(err)
+		return nil
+	}
+	if err == nil {
+		switch err := decoder.Decode(&second); {
+		case err == nil:
+			d.add(Position{second.Line, second.Column}, "", "must hold one YAML document, and a second one begins here")
+			return nil
+		case !errors.Is(err, io.EOF):
+			d.reportSyntax(err)
+			return nil
+		}
+	}
+	if empty {
+		if what != "" {
+			d.add(Position{}, "", "is empty: it must hold "+what)
+		}
+		return nil
+	}
+	root := first.Content[0]
+	d.SetPosition("", PositionOf(root))
+	return root
+}
+
+// firstInvalidUTF8 finds the first byte that is not UTF-8.
+func firstInvalidUTF8(data []byte) (Position, bool) {
+	if utf8.Valid(data) {
+		return Position{}, false
+	}
+	at := Position{1, 1}
+	for len(data) > 0 {
+		r, size := utf8.DecodeRune(data)
+		if r == utf8.RuneError && size == 1 {
+			break
+		}
+		at.Col++
+		if r == '\n' {
+			at = Position{at.Line + 1, 1}
+		}
+		data = data[size:]
+	}
+	return at, true
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
+
+// zeroBasedLineErrors matches what the YAML library finds wrong with its tokens: for these it counts lines from 0, for
+// what is wrong within a token from 1.
+var zeroBasedLineErrors = regexp.MustCompile(`^(did not find expected ('-' indicator|',' or '.'|<document start>|key|node content)$|` +
+	`found (undefined tag handle|incompatible YAML document|duplicate %(YAML|TAG) directive)$)`)
+
+// flowMappingError is the library's message for ${NAME} between braces, among others.
+const flowMappingError = "did not find expected ',' or '}'"
+
+// reportSyntax records an error of the YAML library. Its messages are fixed texts, except for those named here, which
+// quote the file and so could quote a secret.
+func (d *Decoder) reportSyntax(err error) {
 	text := err.Error()
+	var at Position
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
 		line, _ := strconv.Atoi(m[1]) // the pattern allows digits only
-		at = Position{line, 1}
-		text = strings.Replace(text, m[0], "", 1)
+		at, text = Position{line, 1}, text[len(m[0]):]
 	}
-	l.ReportAt(at, "", "is not valid YAML: "+strings.TrimPrefix(text, "yaml: "))
+	text = strings.TrimPrefix(text, "yaml: ")
+	if zeroBasedLineErrors.MatchString(text) {
+		at = Position{at.Line + 1, 1}
+	}
+	switch {
+	case text == flowMappingError && d.expander != nil:
+		text += `; within { } a reference needs quotes, such as "${NAME}"`
+	case strings.HasPrefix(text, "unknown anchor"):
+		text = noAlias
+	case strings.HasPrefix(text, "cannot decode"):
+		text = noTag
+	}
+	d.add(at, "", "is not valid YAML: "+text)
 }
 
 // Reader reads a node.
@@ -75,57 +142,50 @@ type Field struct {
 func Key(name string, read Reader) Field { return Field{Name: name, Read: read} }
 
 // Mapping reads the settings of a mapping, each at most once, and no others.
-func (l *Decoder) Mapping(n *yaml.Node, path string, fields ...Field) {
-	if !l.CheckPlain(n, path) {
+func (d *Decoder) Mapping(n *yaml.Node, path string, fields ...Field) {
+	if !d.CheckPlain(n, path) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		l.ReportAt(PositionOf(n), path, "must be a mapping of settings, is "+KindName(n))
+		d.Report(path, "must be a mapping of settings, is "+KindName(n))
 		return
+	}
+	known := make(map[string]Reader, len(fields))
+	for _, f := range fields {
+		known[f.Name] = f.Read
 	}
 	lines := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
-		at := slices.IndexFunc(fields, func(f Field) bool { return f.Name == key.Value })
+		read, ok := known[key.Value]
+		if !ok || key.Kind != yaml.ScalarNode {
+			d.unknownKey(key, fields, path)
+			continue
+		}
 		p := Join(path, key.Value)
-		switch {
-		case at < 0 || key.Kind != yaml.ScalarNode:
-			l.ReportAt(PositionOf(key), path, unknownKeyMessage(key, fields))
-		case lines[key.Value] > 0:
-			l.ReportAt(PositionOf(key), p, "is repeated: it is already set in line "+strconv.Itoa(lines[key.Value]))
-		default:
-			lines[key.Value] = key.Line
-			l.positions[p] = PositionOf(key)
-			if l.CheckPlain(n.Content[i+1], p) {
-				fields[at].Read(n.Content[i+1], p)
-			}
+		if first, again := lines[key.Value]; again {
+			d.ReportAt(PositionOf(key), p, "is repeated: it is already set in line "+strconv.Itoa(first))
+			continue
+		}
+		lines[key.Value] = key.Line
+		d.SetPosition(p, PositionOf(key))
+		if d.CheckPlain(n.Content[i+1], p) {
+			read(n.Content[i+1], p)
 		}
 	}
 }
 
-func unknownKeyMessage(key *yaml.Node, fields []Field) string {
-	names := make([]string, len(fields))
-	for i, f := range fields {
-		names[i] = f.Name
-	}
-	known := strings.Join(names, ", ")
-	if key.Kind != yaml.ScalarNode {
-		return "this key is not a setting; known here: " + known
-	}
-	return fmt.Sprintf("unknown key %s; known here: %s", Quote(key.Value), known)
-}
-
 // CheckPlain refuses what YAML offers beyond plain values.
-func (l *Decoder) CheckPlain(n *yaml.Node, path string) bool {
+func (d *Decoder) CheckPlain(n *yaml.Node, path string) bool {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		l.ReportAt(PositionOf(n), path, "YAML aliases are not supported: write the value out, and quote text that begins with *")
+		d.ReportAt(PositionOf(n), path, noAlias)
 	case n.Anchor != "":
-		l.ReportAt(PositionOf(n), path, "YAML anchors are not supported: remove it, and quote text that begins with &")
+		d.ReportAt(PositionOf(n), path, noAnchor)
 	case n.Style&yaml.TaggedStyle != 0:
-		l.ReportAt(PositionOf(n), path, "YAML tags are not supported: remove it, and quote text that begins with !")
+		d.ReportAt(PositionOf(n), path, noTag)
 	case n.ShortTag() == "!!null":
-		l.ReportAt(PositionOf(n), path, "has no value: give one, or remove the key")
+		d.ReportAt(PositionOf(n), path, noValue)
 	default:
 		return true
 	}
@@ -133,63 +193,40 @@ func (l *Decoder) CheckPlain(n *yaml.Node, path string) bool {
 }
 
 // List reads the items of a list of bounded length.
-func (l *Decoder) List(most int, item Reader) Reader {
+func (d *Decoder) List(most int, item Reader) Reader {
 	return func(n *yaml.Node, path string) {
-		switch {
-		case n.Kind != yaml.SequenceNode:
-			l.ReportAt(PositionOf(n), path, "must be a list, written [a, b] or with one - per line, is "+KindName(n))
-			return
-		case len(n.Content) > most:
-			l.ReportAt(PositionOf(n), path, fmt.Sprintf("must have at most %d entries, has %d", most, len(n.Content)))
-			return
-		}
-		for i, c := range n.Content {
-			p := fmt.Sprintf("%s[%d]", path, i)
-			l.SetPosition(p, PositionOf(c))
-			if l.CheckPlain(c, p) {
-				item(c, p)
-			}
+		if d.checkList(n, most, path) {
+			d.items(n, path, func(_ int, n *yaml.Node, path string) { item(n, path) })
 		}
 	}
 }
 
-// Text reads text, which may look like a number or a date only in quotes.
-func (l *Decoder) Text(to *string) Reader {
-	return func(n *yaml.Node, path string) {
-		switch {
-		case n.Kind != yaml.ScalarNode:
-			l.ReportAt(PositionOf(n), path, "must be text, is "+KindName(n))
-		case n.ShortTag() != "!!str":
-			l.ReportAt(PositionOf(n), path, "must be text, is "+KindName(n)+": put it in quotes")
-		default:
-			*to = strings.TrimSpace(n.Value)
+func (d *Decoder) checkList(n *yaml.Node, most int, path string) bool {
+	switch {
+	case n.Kind != yaml.SequenceNode:
+		d.Report(path, "must be a list, written [a, b] or with one - per line, is "+KindName(n))
+	case len(n.Content) > most:
+		d.Reportf(path, "must have at most %d entries, has %d", most, len(n.Content))
+	default:
+		return true
+	}
+	return false
+}
+
+func (d *Decoder) items(n *yaml.Node, path string, read func(i int, n *yaml.Node, path string)) {
+	for i, item := range n.Content {
+		p := fmt.Sprintf("%s[%d]", path, i)
+		d.SetPosition(p, PositionOf(item))
+		if d.CheckPlain(item, p) {
+			read(i, item, p)
 		}
 	}
 }
 
-// Bool reads true or false.
-func (l *Decoder) Bool(to *bool) Reader {
-	return func(n *yaml.Node, path string) {
-		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" {
-			l.ReportAt(PositionOf(n), path, "must be true or false, is "+Display(n))
-			return
-		}
-		*to = strings.EqualFold(n.Value, "true")
-	}
-}
-
-// PositionOf returns where a node stands.
+// PositionOf returns the place of a node.
 func PositionOf(n *yaml.Node) Position { return Position{n.Line, n.Column} }
 
-// Join returns the path of a setting below a path.
-func Join(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "." + name
-}
-
-// Display returns what a node says, for people: quoted, or named.
+// Display returns the content of a node for people: quoted, or the name of its kind.
 func Display(n *yaml.Node) string {
 	if n.Kind != yaml.ScalarNode {
 		return KindName(n)
@@ -197,7 +234,7 @@ func Display(n *yaml.Node) string {
 	return Quote(n.Value)
 }
 
-// Quote quotes the beginning of a text.
+// Quote quotes the beginning of a text, on one line.
 func Quote(text string) string {
 	const most = 60
 	if runes := []rune(text); len(runes) > most {
@@ -206,7 +243,7 @@ func Quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// KindName names what a node is, in words for people.
+// KindName names the kind of a node, for people. It never shows its content.
 func KindName(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

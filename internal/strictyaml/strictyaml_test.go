@@ -31,7 +31,7 @@ func read(data string) (pet, error) {
 	}
 	l.Mapping(root, "", strictyaml.Key("name", l.Text(&p.Name)), strictyaml.Key("tame", l.Bool(&p.Tame)),
 		strictyaml.Key("names", l.List(3, one)))
-	if _, written := l.PositionAt("name"); !written && l.OK() {
+	if !l.IsSet("name") && l.OK() {
 		l.Report("name", "must be given")
 	}
 	return p, l.Err()
@@ -47,12 +47,12 @@ func TestDecode(t *testing.T) {
 func TestDecodeErrors(t *testing.T) {
 	for data, want := range map[string]string{
 		"":                        "pet.yaml: is empty: it must hold a pet",
-		"name: [":                 "pet.yaml:1:1: is not valid YAML",
+		"name: [":                 "pet.yaml:2:1: is not valid YAML",
 		"- a":                     "pet.yaml:1:1: must be a mapping of settings, is a list",
 		"name: a\nnmae: b":        "pet.yaml:2:1: unknown key \"nmae\"; known here: name, tame, names",
 		"name: a\nname: b":        "pet.yaml:2:1: name: is repeated: it is already set in line 1",
-		"name: 7":                 "pet.yaml:1:7: name: must be text, is a number: put it in quotes",
-		"name: {}":                "pet.yaml:1:7: name: must be text, is a mapping",
+		"name: 7":                 "pet.yaml:1:1: name: must be text, is a number: put it in quotes",
+		"name: {}":                "pet.yaml:1:1: name: must be a single value, is a mapping",
 		"name:":                   "name: has no value",
 		"name: &a b":              "YAML anchors are not supported",
 		"name: &a b\nnames: [*a]": "names[0]: YAML aliases are not supported",
@@ -60,7 +60,7 @@ func TestDecodeErrors(t *testing.T) {
 		"tame: maybe":             "tame: must be true or false, is \"maybe\"",
 		"names: a":                "names: must be a list",
 		"names: [a, b, c, d]":     "names: must have at most 3 entries, has 4",
-		"tame: true":              "pet.yaml: name: must be given",
+		"tame: true":              "pet.yaml:1:1: name: must be given",
 		"name: a\n---\nname: b":   "must hold one YAML document",
 		"name: \xff":              "must be UTF-8 text",
 		"? {a: b}\n: c":           "this key is not a setting",

@@ -36,6 +36,9 @@ type Config[B any] struct {
 	OnWritten func(B)                      // called after a successful write; may be nil
 	OnError   func(err error, waiting int) // called after every failed write; may be nil
 	OnDropped func(int)                    // called before the next write with the number of dropped items; may be nil
+	// OnDelayed is called with all that waits when more was added while writes fail; the next attempt then waits for its
+	// retry delay. Nil: an addition leads to an attempt at once.
+	OnDelayed func(waiting B)
 
 	Timeout      time.Duration // of one write; 0: DefaultTimeout
 	FlushTimeout time.Duration // of all writes after Run's context has ended; 0: DefaultFlushTimeout
@@ -132,7 +135,7 @@ func (q *Queue[B]) Wait(ctx context.Context, match func(B) bool) bool {
 func (q *Queue[B]) Run(ctx context.Context) {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
-	delay := q.c.MinRetry
+	delay, failing := q.c.MinRetry, false
 	for {
 		select {
 		case <-ctx.Done():
@@ -141,9 +144,16 @@ func (q *Queue[B]) Run(ctx context.Context) {
 			_ = q.Flush(last) // reported by OnError
 			return
 		case <-q.wake:
+			if failing && q.c.OnDelayed != nil {
+				q.mu.Lock()
+				waiting := q.waiting
+				q.mu.Unlock()
+				q.c.OnDelayed(waiting)
+				continue
+			}
 		case <-retry.C:
 		}
-		if q.Flush(ctx) == nil {
+		if failing = q.Flush(ctx) != nil; !failing {
 			delay = q.c.MinRetry
 			continue
 		}

@@ -110,6 +110,15 @@ func Modes() []Mode { return enumValues[Mode](len(modeNames)) }
 // String returns the name that settings, metrics and the database use.
 func (m Mode) String() string { return enumName(modeNames[:], m) }
 
+// MarshalText returns what String does.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText accepts what String returns.
+func (m *Mode) UnmarshalText(text []byte) (err error) {
+	*m, err = ParseMode(string(text))
+	return err
+}
+
 // ParseMode returns the mode of that name.
 func ParseMode(s string) (Mode, error) {
 	for _, m := range Modes() {

@@ -13,7 +13,7 @@ const (
 	MaxAfterBytes = 1 << 30 // bytes
 )
 
-// Kind is a way to go wrong.
+// Kind is a failure mode.
 type Kind string
 
 // The kinds of faults.
@@ -22,7 +22,7 @@ const (
 	Status    Kind = "status"    // answered with an error status, without going upstream
 	Hang      Kind = "hang"      // no answer, until the fault is cleared or the caller leaves
 	Reset     Kind = "reset"     // the connection breaks before the answer
-	Truncate  Kind = "truncate"  // the answer breaks off half way
+	Truncate  Kind = "truncate"  // the answer ends half-way
 	Drip      Kind = "drip"      // the answer comes slowly, in small pieces
 	Malformed Kind = "malformed" // a piece of the answer is garbage
 	Refuse    Kind = "refuse"    // no connection
@@ -33,20 +33,20 @@ func Kinds() []Kind {
 	return []Kind{Latency, Status, Hang, Reset, Truncate, Drip, Malformed, Refuse}
 }
 
-// Fault is what befalls a share of the calls.
+// Fault is a failure of a share of the calls.
 type Fault struct {
 	Kind   Kind          `json:"kind"`
 	Share  float64       `json:"share"`            // of the calls, 0 to 1; 0 has no effect at all
 	Delay  time.Duration `json:"delay,omitempty"`  // of Latency, and between the pieces of Drip
 	Jitter time.Duration `json:"jitter,omitempty"` // Delay varies by up to this either way, evenly
 	Code   int           `json:"code,omitempty"`   // of Status, 400 to 599
-	// After is how many bytes of the answer pass before Truncate, Drip and Malformed.
-	// It is at most half of an answer whose length is announced. 0: half of such an
-	// answer, or the first few bytes of one that is not.
+	// AfterBytes is how many bytes of the answer pass before Truncate, Drip and
+	// Malformed, at most half of an answer of announced length. 0: half of such an
+	// answer, or the first few bytes of one of unknown length.
 	AfterBytes int `json:"after,omitempty"`
 }
 
-// Validate says what cannot be meant, and what would be right.
+// Validate returns an error that names an invalid field and its valid values.
 func (f Fault) Validate() error {
 	switch {
 	case !slices.Contains(Kinds(), f.Kind):
@@ -63,7 +63,7 @@ func (f Fault) Validate() error {
 	return f.validateKind()
 }
 
-// validateKind looks at what a kind cannot do without, and at what is not its own.
+// validateKind checks for fields that the kind requires or does not use.
 func (f Fault) validateKind() error {
 	slow := f.Kind == Latency || f.Kind == Drip
 	cuts := f.Kind == Truncate || f.Kind == Drip || f.Kind == Malformed
@@ -71,13 +71,13 @@ func (f Fault) validateKind() error {
 	case slow && f.Delay == 0:
 		return fmt.Errorf("delay: %s needs one above 0s", f.Kind)
 	case !slow && f.Delay != 0:
-		return fmt.Errorf("delay: %s has none", f.Kind)
+		return fmt.Errorf("delay: does not apply to %s", f.Kind)
 	case f.Kind == Status && (f.Code < 400 || f.Code > 599):
 		return fmt.Errorf("code: %d, want 400 to 599", f.Code)
 	case f.Kind != Status && f.Code != 0:
-		return fmt.Errorf("code: %s has none", f.Kind)
+		return fmt.Errorf("code: does not apply to %s", f.Kind)
 	case !cuts && f.AfterBytes != 0:
-		return fmt.Errorf("after: %s has none", f.Kind)
+		return fmt.Errorf("after: does not apply to %s", f.Kind)
 	}
 	return nil
 }

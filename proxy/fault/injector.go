@@ -12,35 +12,35 @@ import (
 	"time"
 )
 
-// MaxTTL bounds a lease: whoever injects must show that it is alive.
+// MaxTTL bounds a lease: the injecting process must renew it to show that it is alive.
 const MaxTTL = time.Minute
 
-// maxLeases bounds the faults that stand at one time.
+// maxLeases bounds the faults that are active at one time.
 const maxLeases = 64
 
 // Errors of an injection.
 var (
-	ErrShareExceeded = errors.New("the shares of the standing faults would be more than 1 together")
-	ErrLeaseExpired  = errors.New("the lease is over: the fault has been cleared")
+	ErrShareExceeded = errors.New("the shares of the active faults would exceed 1")
+	ErrLeaseExpired  = errors.New("lease expired")
 )
 
-// Injector is a round tripper that lets faults befall some of the calls that go
-// through it. While none stands it is the next one, and nothing else. It is safe
+// Injector is a round tripper that applies faults to some of the calls through it.
+// While no fault is active, calls go straight to the next round tripper. It is safe
 // for concurrent use.
 type Injector struct {
 	next     http.RoundTripper
-	active   atomic.Pointer[[]*Lease] // what can befall a call; nil: nothing
+	active   atomic.Pointer[[]*Lease] // those with a share above 0; nil: none
 	draws    atomic.Uint64
 	phase    float64
 	eligible atomic.Int64
 	hits     map[Kind]*atomic.Int64
 
 	mu     sync.Mutex
-	leases []*Lease // that stand, or still hold somebody
+	leases []*Lease // active ones, and those that still stall a call
 }
 
-// New puts an Injector in front of next. The seed says which of the calls are
-// befallen; how many are is up to the faults.
+// New puts an Injector in front of next. The seed determines which calls are
+// selected; the faults' shares determine how many.
 func New(next http.RoundTripper, seed uint64) *Injector {
 	_, phase := math.Modf(float64(seed%1000) * math.Sqrt2)
 	i := &Injector{next: next, phase: phase, hits: make(map[Kind]*atomic.Int64)}
@@ -50,24 +50,25 @@ func New(next http.RoundTripper, seed uint64) *Injector {
 	return i
 }
 
-// Scope bounds whom a fault can befall. The zero value is every call.
+// Scope bounds the calls of a fault. The zero value allows every call.
 type Scope struct {
-	// Select says whether a call may be befallen at all; the share is of those that
-	// may. It must be fast, and safe for concurrent use. Nil: every call.
+	// Match reports whether a call is eligible; the share is of the eligible calls. It
+	// must be fast, and safe for concurrent use. Nil: every call.
 	Match   func(*http.Request) bool
-	MaxHits int // calls that it befalls at most; 0: no bound
+	MaxHits int // most calls that the fault hits; 0: no bound
 }
 
-// Inject makes a fault stand for ttl, or until the lease is renewed or cleared.
-// With a share of 0 the lease is one like any other, and no call knows of it.
+// Inject activates a fault for ttl, or until the lease is renewed or cleared. A
+// fault with a share of 0 has a lease like any other and affects no call.
 func (i *Injector) Inject(f Fault, s Scope, ttl time.Duration) (*Lease, error) {
-	if err := f.Validate(); err != nil {
-		return nil, fmt.Errorf("inject %s: %w", f.Kind, err)
+	err := f.Validate()
+	if err == nil && s.MaxHits < 0 {
+		err = fmt.Errorf("max hits: %d, want 0 or more", s.MaxHits)
 	}
-	if s.MaxHits < 0 {
-		return nil, fmt.Errorf("inject %s: most: %d, want 0 or more", f.Kind, s.MaxHits)
+	if err == nil {
+		err = checkTTL(ttl)
 	}
-	if err := checkTTL(ttl); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("inject %s: %w", f.Kind, err)
 	}
 	l := &Lease{injector: i, fault: f, scope: s, expiresAt: time.Now().Add(ttl), done: make(chan struct{})}
@@ -91,7 +92,7 @@ func checkTTL(ttl time.Duration) error {
 
 func (i *Injector) checkCapacityLocked(share float64) error {
 	if len(i.leases) >= maxLeases {
-		return fmt.Errorf("%d faults stand already", maxLeases)
+		return fmt.Errorf("too many active faults: %d", maxLeases)
 	}
 	now := time.Now()
 	for _, l := range i.leases {
@@ -105,36 +106,36 @@ func (i *Injector) checkCapacityLocked(share float64) error {
 	return nil
 }
 
-// sweepLocked forgets leases that are over and hold nobody.
+// sweepLocked forgets leases that have ended and stall no call.
 func (i *Injector) sweepLocked() {
 	now := time.Now()
 	i.leases = slices.DeleteFunc(i.leases, func(l *Lease) bool {
-		held, stands := l.status(now)
-		return !stands && held == 0
+		stalled, active := l.status(now)
+		return !active && stalled == 0
 	})
 }
 
-// publishLocked shows calls what stands. What befalls nobody is not among it.
+// publishLocked shows the active faults to calls, without those of share 0.
 func (i *Injector) publishLocked() {
 	i.sweepLocked()
 	now := time.Now()
-	var all []*Lease
+	var active []*Lease
 	for _, l := range i.leases {
 		if l.fault.Share > 0 && l.active(now) {
-			all = append(all, l)
+			active = append(active, l)
 		}
 	}
-	if all == nil {
+	if active == nil {
 		i.active.Store(nil)
 		return
 	}
-	i.active.Store(&all)
+	i.active.Store(&active)
 }
 
-// Clear takes all faults away. Calls that one holds are let go at once: they go
-// upstream, and the rest of a slow answer comes as fast as it can. From then on no
-// call is befallen, those included that were chosen before. It waits until nothing
-// is held; an error says that ctx ended first.
+// Clear removes all faults. Stalled calls are released at once: they go upstream,
+// and the rest of a slow answer comes as fast as it can. From then on no call is
+// hit, not even one that was selected before. Clear waits until no call is stalled;
+// an error means that ctx ended first.
 func (i *Injector) Clear(ctx context.Context) (Report, error) {
 	i.mu.Lock()
 	all := slices.Clone(i.leases)
@@ -143,10 +144,10 @@ func (i *Injector) Clear(ctx context.Context) (Report, error) {
 }
 
 func (i *Injector) clear(ctx context.Context, all []*Lease) (Report, error) {
-	began := time.Now()
-	letGo := 0
+	started := time.Now()
+	released := 0
 	for _, l := range all {
-		letGo += l.end()
+		released += l.end()
 	}
 	i.mu.Lock()
 	i.publishLocked()
@@ -156,30 +157,30 @@ func (i *Injector) clear(ctx context.Context, all []*Lease) (Report, error) {
 		err = errors.Join(err, l.waitIdle(ctx))
 	}
 	r := i.Report()
-	r.ClearTime, r.Released = time.Since(began), letGo
+	r.ClearTime, r.Released = time.Since(started), released
 	return r, err
 }
 
-// Report is what an Injector has done so far.
+// Report is the activity of an Injector so far.
 type Report struct {
-	Eligible  int           // calls that a standing fault could have befallen
-	Hits      map[Kind]int  // calls that one befell; kinds that befell none are left out
-	Active    int           // faults that stand
-	Stalled   int           // calls that are being held at this moment
-	Released  int           // calls that a clear found held
-	ClearTime time.Duration // to clear; this and Released are 0 from Injector.Report
+	Eligible  int           // calls that an active fault could have hit
+	Hits      map[Kind]int  // calls that a fault hit; kinds without hits are left out
+	Active    int           // active faults
+	Stalled   int           // calls that are being stalled
+	Released  int           // stalled calls that a clear released; set by Clear only
+	ClearTime time.Duration // how long the clear took; set by Clear only
 }
 
-// TotalHits is how many calls a fault befell.
+// TotalHits is how many calls a fault hit.
 func (r Report) TotalHits() (n int) {
-	for _, one := range r.Hits {
-		n += one
+	for _, hits := range r.Hits {
+		n += hits
 	}
 	return n
 }
 
-// Report counts. A fault that spoils an answer befalls the call when it does so,
-// not before.
+// Report returns the counts. A fault that alters an answer counts as a hit when it
+// does so, not before.
 func (i *Injector) Report() Report {
 	r := Report{Eligible: int(i.eligible.Load()), Hits: make(map[Kind]int)}
 	for k, n := range i.hits {
@@ -191,18 +192,18 @@ func (i *Injector) Report() Report {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, l := range i.leases {
-		held, stands := l.status(now)
-		r.Stalled += held
-		if stands {
+		stalled, active := l.status(now)
+		r.Stalled += stalled
+		if active {
 			r.Active++
 		}
 	}
 	return r
 }
 
-// draw returns the next number of a sequence that is spread evenly over 0 to 1,
-// however short a part of it is looked at: multiples of the golden ratio (Weyl,
-// "Über die Gleichverteilung von Zahlen mod. Eins", 1916).
+// draw returns the next number of a sequence of which every part, however short, is
+// spread evenly over 0 to 1: multiples of the golden ratio (Weyl, "Über die
+// Gleichverteilung von Zahlen mod. Eins", 1916).
 func (i *Injector) draw() (n uint64, u float64) {
 	n = i.draws.Add(1)
 	return n, weyl(n, math.Phi, i.phase)
@@ -213,20 +214,20 @@ func weyl(n uint64, ratio, phase float64) float64 {
 	return u
 }
 
-// pick says which fault befalls a call, if any does, and its number.
+// pick selects the fault for a call, if any, and returns the call's number.
 func (i *Injector) pick(r *http.Request) (*Lease, uint64) {
-	standing := i.active.Load()
-	if standing == nil {
+	active := i.active.Load()
+	if active == nil {
 		return nil, 0
 	}
 	var n uint64
 	var u, taken float64
 	now := time.Now()
-	for _, l := range *standing {
+	for _, l := range *active {
 		if !l.active(now) || l.scope.Match != nil && !l.scope.Match(r) {
 			continue
 		}
-		if n == 0 { // one draw a call, and none for those that nothing selects
+		if n == 0 { // one draw a call, and none for calls that no fault matches
 			n, u = i.draw()
 			i.eligible.Add(1)
 		}
@@ -238,7 +239,7 @@ func (i *Injector) pick(r *http.Request) (*Lease, uint64) {
 	return nil, 0
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip sends a call, with the fault that is selected for it.
 func (i *Injector) RoundTrip(r *http.Request) (*http.Response, error) {
 	l, n := i.pick(r)
 	if l == nil {
@@ -247,31 +248,31 @@ func (i *Injector) RoundTrip(r *http.Request) (*http.Response, error) {
 	return l.apply(r, n)
 }
 
-// CloseIdleConnections lets go of the next one's.
+// CloseIdleConnections closes those of the next round tripper.
 func (i *Injector) CloseIdleConnections() {
 	if c, ok := i.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// Lease is a fault that stands until its time is over. It is kept where it works:
-// nobody has to call anything for it to end. It is safe for concurrent use.
+// Lease is a fault that is active until it expires. The expiry is checked where the
+// fault applies, so that no call is needed to end it. It is safe for concurrent use.
 type Lease struct {
 	injector *Injector
 	fault    Fault
 	scope    Scope
-	done     chan struct{} // closed when it has been cleared
+	done     chan struct{} // closed when the lease has ended
 
 	mu        sync.Mutex
 	expiresAt time.Time // with its monotonic reading
 	ended     bool
 	hits      int
 	stalled   int
-	idle      chan struct{} // closed when nobody is held any more; nil: nobody waits for that
+	idle      chan struct{} // closed when no call is stalled any more; nil: nothing waits for that
 }
 
-// Renew lets the fault stand for ttl from now on. ErrLeaseExpired: it has ended, and
-// stays so; the one who injects was away for too long.
+// Renew keeps the fault active for ttl from now on. ErrLeaseExpired: the lease has
+// ended for good, because the injecting process renewed it too late.
 func (l *Lease) Renew(ttl time.Duration) error {
 	if err := checkTTL(ttl); err != nil {
 		return fmt.Errorf("renew %s: %w", l.fault.Kind, err)
@@ -286,59 +287,61 @@ func (l *Lease) Renew(ttl time.Duration) error {
 	return nil
 }
 
-// Clear takes this fault away, as Injector.Clear does with all.
+// Clear removes this fault, as Injector.Clear does with all.
 func (l *Lease) Clear(ctx context.Context) (Report, error) { return l.injector.clear(ctx, []*Lease{l}) }
 
-// Hits is how many calls the fault has befallen.
+// Hits is how many calls the fault has hit.
 func (l *Lease) Hits() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.hits
 }
 
-// Active says whether calls can still be befallen.
+// Active reports whether the fault can still hit calls.
 func (l *Lease) Active() bool { return l.active(time.Now()) }
 
 func (l *Lease) active(now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.activeLocked(now)
+	_, active := l.status(now)
+	return active
 }
 
-// activeLocked ends a lease whose time is over, for good.
+// activeLocked ends an expired lease for good.
 func (l *Lease) activeLocked(now time.Time) bool {
-	if !l.ended && !now.Before(l.expiresAt) {
-		l.ended = true
-		close(l.done)
+	if !now.Before(l.expiresAt) {
+		l.endLocked()
 	}
 	return !l.ended
 }
 
-func (l *Lease) status(now time.Time) (held int, stands bool) {
+func (l *Lease) endLocked() {
+	if !l.ended {
+		l.ended = true
+		close(l.done)
+	}
+}
+
+func (l *Lease) status(now time.Time) (stalled int, active bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.stalled, l.activeLocked(now)
 }
 
-// end ends it, and says how many calls it held until now.
-func (l *Lease) end() (held int) {
+// end ends the lease and returns how many calls it stalled until now.
+func (l *Lease) end() (stalled int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.ended {
-		l.ended = true
-		close(l.done)
-	}
+	l.endLocked()
 	return l.stalled
 }
 
-// hit says whether the fault still befalls a call that it has been chosen for,
-// and tells who watches that. After a clear it never does.
+// hit reports whether the fault still hits a call that it was selected for, and
+// calls the call's hit function. After a clear it never hits.
 func (l *Lease) hit(ctx context.Context) bool {
 	if !l.claimHit() {
 		return false
 	}
-	if tell, ok := ctx.Value(hitFuncKey{}).(func(Kind)); ok {
-		tell(l.fault.Kind)
+	if onHit, ok := ctx.Value(hitFuncKey{}).(func(Kind)); ok {
+		onHit(l.fault.Kind)
 	}
 	return true
 }
@@ -356,10 +359,10 @@ func (l *Lease) claimHit() bool {
 
 type hitFuncKey struct{}
 
-// WithHitFunc returns a context for one call: tell is called when a fault befalls it, at
-// most once, from whichever goroutine makes the call or reads its answer.
-func WithHitFunc(ctx context.Context, tell func(Kind)) context.Context {
-	return context.WithValue(ctx, hitFuncKey{}, tell)
+// WithHitFunc returns a context for one call. If a fault hits the call, onHit is
+// called once, from the goroutine that makes the call or reads its answer.
+func WithHitFunc(ctx context.Context, onHit func(Kind)) context.Context {
+	return context.WithValue(ctx, hitFuncKey{}, onHit)
 }
 
 // untilCleared is longer than any lease.
@@ -368,13 +371,13 @@ const untilCleared = time.Duration(math.MaxInt64)
 // stall waits for d, for the end of the lease, or for that of the caller, which
 // alone is an error.
 func (l *Lease) stall(ctx context.Context, d time.Duration) error {
-	began := time.Now()
+	started := time.Now()
 	if !l.addStalled() {
 		return nil
 	}
 	defer l.removeStalled()
 	for {
-		wait := min(d-time.Since(began), l.remaining())
+		wait := min(d-time.Since(started), l.remaining())
 		if wait <= 0 {
 			return nil
 		}
@@ -421,22 +424,22 @@ func (l *Lease) removeStalled() {
 	}
 }
 
-// waitIdle waits until nobody is held. Nobody can come: the lease is over.
+// waitIdle waits until no call is stalled. None is added: the lease has ended.
 func (l *Lease) waitIdle(ctx context.Context) error {
 	l.mu.Lock()
-	held := l.stalled
-	if held > 0 && l.idle == nil {
+	stalled := l.stalled
+	if stalled > 0 && l.idle == nil {
 		l.idle = make(chan struct{})
 	}
-	empty := l.idle
+	idle := l.idle
 	l.mu.Unlock()
-	if held == 0 {
+	if stalled == 0 {
 		return nil
 	}
 	select {
-	case <-empty:
+	case <-idle:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("clear %s: %d calls are still held: %w", l.fault.Kind, held, context.Cause(ctx))
+		return fmt.Errorf("clear %s: %d calls are still stalled: %w", l.fault.Kind, stalled, context.Cause(ctx))
 	}
 }

@@ -476,12 +476,12 @@ func TestValidateNamesValidValues(t *testing.T) {
 		{"latency needs one above 0s", Fault{Kind: Latency}},
 		{"drip needs one above 0s", Fault{Kind: Drip}},
 		{"delay: -1s, want 0s to 10m0s", Fault{Kind: Latency, Delay: -time.Second}},
-		{"delay: hang has none", Fault{Kind: Hang, Delay: time.Second}},
+		{"delay: does not apply to hang", Fault{Kind: Hang, Delay: time.Second}},
 		{"jitter: 2s, want 0s to the delay, 1s", Fault{Kind: Latency, Delay: time.Second, Jitter: 2 * time.Second}},
 		{"code: 200, want 400 to 599", Fault{Kind: Status, Code: 200}},
-		{"code: hang has none", Fault{Kind: Hang, Code: 500}},
+		{"code: does not apply to hang", Fault{Kind: Hang, Code: 500}},
 		{"after: -1", Fault{Kind: Truncate, AfterBytes: -1}},
-		{"after: hang has none", Fault{Kind: Hang, AfterBytes: 1}},
+		{"after: does not apply to hang", Fault{Kind: Hang, AfterBytes: 1}},
 	} {
 		if err := tt.fault.Validate(); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v, want %q", tt.fault, err, tt.want)

@@ -15,12 +15,6 @@ import (
 	"headgate/proxy/admission"
 )
 
-// Errors that orders are refused with.
-var (
-	ErrNoPool       = errors.New("no such pool")
-	ErrModeMismatch = errors.New("the pool is in another mode than expected")
-)
-
 const (
 	recordWaitTimeout = 2 * time.Second        // for which a caller waits until a change is recorded
 	maxPendingChanges = 10_000                 // changes that wait for the journal
@@ -36,15 +30,14 @@ type Config struct {
 	Log     *slog.Logger
 	Metrics *Metrics
 
-	// Applied hears of every change at once, recorded or not, and Recorded of those
-	// that have been recorded. Both may be nil and must not block; Applied must not
-	// call the Controller.
+	// OnApplied is called with every change at once, OnRecorded with those that have been recorded. Both may be nil
+	// and must not block; OnApplied must not call the Controller.
 	OnApplied  func(ModeChange)
 	OnRecorded func([]ModeChange)
 }
 
-// Controller owns the modes of all pools: nobody else changes them. Its methods
-// may be called from any goroutine.
+// Controller owns the modes of all pools: nothing else changes them. A change is applied to the gate at once and
+// recorded after. Its methods may be called from any goroutine.
 type Controller struct {
 	journal Journal
 	writer  string
@@ -108,7 +101,7 @@ func splitItems(b []journalItem) (changes []ModeChange, seen int64) {
 	return changes, seen
 }
 
-// Load reads how pools stood. ActionRequest it once, before Add.
+// Load reads the recorded modes. Call it once, before Add.
 func (c *Controller) Load(ctx context.Context) error {
 	standings, err := c.journal.ModeStates(ctx)
 	if err != nil {
@@ -122,8 +115,8 @@ func (c *Controller) Load(ctx context.Context) error {
 	return nil
 }
 
-// Add puts a pool under control. If it has been here before, its gate is set to
-// the mode that it had; if not, the gate's own mode counts and is recorded.
+// Add puts a pool under control. A recorded pool gets the mode that it had; otherwise the gate's own mode counts and
+// is recorded.
 func (c *Controller) Add(now time.Time, name string, gate *admission.Gate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,11 +131,10 @@ func (c *Controller) Add(now time.Time, name string, gate *admission.Gate) {
 	}
 	mode := gate.Snapshot(now).Mode
 	p.state = ModeState{Pool: name, Mode: mode}
-	c.changeLocked(now, p, mode, ModeRequest{Action: InitialMode, Actor: "settings", Via: ViaSettings, Reason: "first start"}, 0)
+	c.changeLocked(now, p, ModeRequest{Action: InitialMode, Mode: mode, Actor: "settings", Via: ViaSettings, Reason: "first start"}, 0)
 }
 
-// Remove takes a pool out of control. Its record stays, and counts when it comes
-// back.
+// Remove takes a pool out of control. Its mode is kept for when it is added again.
 func (c *Controller) Remove(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +147,7 @@ func (c *Controller) Remove(name string) {
 	})
 }
 
-// ModeState returns how a pool stands, false if there is none of that name.
+// State returns a pool's mode, false if there is no pool of that name.
 func (c *Controller) State(name string) (ModeState, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,8 +159,7 @@ func (c *Controller) State(name string) (ModeState, bool) {
 	return ModeState{}, false
 }
 
-// Recorded says whether a pool's mode stands in the journal: if not, a restart
-// would forget it.
+// Recorded says whether a pool's mode is in the journal: if not, a restart would forget it.
 func (c *Controller) Recorded(pool string) bool {
 	return !c.queue.Pending(changesMatch(func(c ModeChange) bool { return c.Pool == pool }))
 }
@@ -179,14 +170,14 @@ func changesMatch(match func(ModeChange) bool) func([]journalItem) bool {
 	}
 }
 
-// ModeResult is what became of an order.
+// ModeResult is the result of a ModeRequest.
 type ModeResult struct {
-	Changes  []ModeChange // a pool that was in the mode already has From equal to To, and no ID
+	Changes  []ModeChange // for a pool that was in the mode already From equals To, and there is no ID
 	Recorded bool         // false: applied, but a restart would forget it
 }
 
-// Do carries an order out: on all its pools at once, and only then waits for
-// the record, for a bounded time. An error means that nothing was changed.
+// Do changes the modes of all pools of a request at once, and only then waits for the record, for a bounded time. An
+// error means that nothing was changed.
 func (c *Controller) Do(ctx context.Context, now time.Time, o ModeRequest) (ModeResult, error) {
 	changes, err := c.apply(now, o, 0)
 	if err != nil {
@@ -200,7 +191,7 @@ func (c *Controller) Do(ctx context.Context, now time.Time, o ModeRequest) (Mode
 	return ModeResult{Changes: changes, Recorded: recorded}, nil
 }
 
-// apply changes the modes. Nothing is touched unless all pools agree.
+// apply changes the modes of all pools of a request, or of none.
 func (c *Controller) apply(now time.Time, o ModeRequest, request int64) ([]ModeChange, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,39 +201,40 @@ func (c *Controller) apply(now time.Time, o ModeRequest, request int64) ([]ModeC
 	}
 	changes := make([]ModeChange, 0, len(pools))
 	for _, p := range pools {
-		to := targetMode(o, p.state)
-		if to == p.state.Mode && !o.DropOverdue && request == 0 {
-			s := p.gate.Snapshot(now)
-			changes = append(changes, ModeChange{
-				Pool: p.state.Pool, Action: o.Action, From: to, To: to, At: now.UTC().Truncate(time.Millisecond),
-				Running: s.InFlight, Queued: s.Depth, RestoreMode: p.state.RestoreMode,
-			})
-			continue
+		change := p.plan(now, o)
+		if change.From != change.To || o.DropOverdue || request > 0 {
+			change = c.changeLocked(now, p, o, request)
 		}
-		changes = append(changes, c.changeLocked(now, p, to, o, request))
+		changes = append(changes, change)
 	}
 	return changes, nil
 }
 
+// selectPoolsLocked returns the pools that a request is about, if all of them are as it expects.
 func (c *Controller) selectPoolsLocked(o ModeRequest) ([]*pool, error) {
 	var chosen []*pool
+	var names []string
+	var mismatched []ModeState
 	for _, p := range c.pools {
+		names = append(names, p.state.Pool)
 		if o.Pool != "" && o.Pool != p.state.Pool {
 			continue
 		}
 		if (o.Expected != nil && *o.Expected != p.state.Mode) || (o.Since != nil && !o.Since.Equal(p.state.Since)) {
-			return nil, fmt.Errorf("pool %q is in mode %s, since %s by %s: %w", p.state.Pool, p.state.Mode,
-				p.state.Since.UTC().Format(time.RFC3339), p.state.Actor, ErrModeMismatch)
+			mismatched = append(mismatched, p.state)
 		}
 		chosen = append(chosen, p)
 	}
-	if len(chosen) == 0 {
-		return nil, fmt.Errorf("pool %q: %w", o.Pool, ErrNoPool)
+	switch {
+	case len(chosen) == 0:
+		return nil, &NoPoolError{Pool: o.Pool, Pools: names}
+	case len(mismatched) > 0:
+		return nil, &ModeMismatchError{Expected: o.Expected, Current: mismatched}
 	}
 	return chosen, nil
 }
 
-// targetMode returns the mode that an order leads to.
+// targetMode returns the mode that a request leads to.
 func targetMode(o ModeRequest, s ModeState) admission.Mode {
 	switch o.Action {
 	case Rollback:
@@ -257,20 +249,35 @@ func targetMode(o ModeRequest, s ModeState) admission.Mode {
 	}
 }
 
-// changeLocked applies one change and queues it for the record.
-func (c *Controller) changeLocked(now time.Time, p *pool, to admission.Mode, o ModeRequest, request int64) ModeChange {
-	before := p.gate.Snapshot(now)
-	p.gate.SetMode(now, to)
+// plan returns the change that a request leads to, without an ID. It names no actor if nothing would change.
+func (p *pool) plan(now time.Time, o ModeRequest) ModeChange {
+	s, to := p.gate.Snapshot(now), targetMode(o, p.state)
 	change := ModeChange{
-		ID: newID(), Writer: c.writer, At: now.UTC().Truncate(time.Millisecond), Pool: p.state.Pool, Action: o.Action,
-		From: p.state.Mode, To: to, Actor: o.Actor, Via: o.Via, Reason: o.Reason,
-		Running: before.InFlight, Queued: before.Depth, RequestNumber: request,
+		At: now.UTC().Truncate(time.Millisecond), Pool: p.state.Pool, Action: o.Action, From: p.state.Mode, To: to,
+		RestoreMode: restoreModeAfter(p.state, to), Running: s.InFlight, Queued: s.Depth,
 	}
+	if o.DropOverdue {
+		change.Dropped, _ = p.gate.Overdue(now)
+	}
+	if to != p.state.Mode || o.DropOverdue {
+		change.Actor, change.Via, change.Reason = o.Actor, o.Via, o.Reason
+	}
+	return change
+}
+
+// changeLocked applies one change and queues it for the record.
+func (c *Controller) changeLocked(now time.Time, p *pool, o ModeRequest, request int64) ModeChange {
+	change, to := p.plan(now, o), targetMode(o, p.state)
+	change.ID, change.Writer, change.RequestNumber = newID(), c.writer, request
+	change.Actor, change.Via, change.Reason = o.Actor, o.Via, o.Reason
+	p.gate.SetMode(now, to)
 	if o.DropOverdue {
 		change.Dropped = p.gate.DropOverdue(now)
 	}
-	change.RestoreMode = restoreModeAfter(p.state, to)
-	p.state = ModeState{Pool: change.Pool, Mode: to, RestoreMode: change.RestoreMode, Since: change.At, Actor: o.Actor, Reason: o.Reason, Via: o.Via, ChangeID: change.ID}
+	p.state = ModeState{
+		Pool: change.Pool, Mode: to, RestoreMode: change.RestoreMode, Since: change.At, Actor: o.Actor, Reason: o.Reason,
+		Via: o.Via, ChangeID: change.ID,
+	}
 	c.metrics.countChange(change)
 	c.log.Info("pool mode changed", "pool", change.Pool, "from", change.From.String(), "to", change.To.String(), "by", change.Actor, "via", change.Via,
 		"reason", change.Reason, "running", change.Running, "queued", change.Queued, "dropped", change.Dropped)
@@ -303,8 +310,10 @@ func newID() string {
 // when ctx has ended, after a last attempt to record.
 func (c *Controller) Run(ctx context.Context) {
 	var recording sync.WaitGroup
-	recording.Go(func() { c.queue.Run(ctx) })
+	recordCtx, stop := context.WithCancel(context.WithoutCancel(ctx)) // ends after the last request was processed
+	recording.Go(func() { c.queue.Run(recordCtx) })
 	defer recording.Wait()
+	defer stop()
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	for {
@@ -389,16 +398,16 @@ func (c *Controller) gate(pool string) *admission.Gate {
 	return nil
 }
 
-// mode returns the mode that a pool's gate is in, Enforce if there is no such pool.
-// All that was applied until then Applied has heard of.
-func (c *Controller) mode(pool string) admission.Mode {
-	if gate := c.gate(pool); gate != nil {
-		return gate.Snapshot(time.Now()).Mode
+// mode returns the mode that a pool's gate is in, false if there is no such pool.
+func (c *Controller) mode(pool string) (admission.Mode, bool) {
+	gate := c.gate(pool)
+	if gate == nil {
+		return 0, false
 	}
-	return admission.Enforce
+	return gate.Snapshot(time.Now()).Mode, true
 }
 
-// dryRun says what an order would do, and does nothing.
+// dryRun returns the changes that a request would make.
 func (c *Controller) dryRun(now time.Time, o ModeRequest) ([]ModeChange, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -408,15 +417,7 @@ func (c *Controller) dryRun(now time.Time, o ModeRequest) ([]ModeChange, error) 
 	}
 	changes := make([]ModeChange, 0, len(pools))
 	for _, p := range pools {
-		s, to := p.gate.Snapshot(now), targetMode(o, p.state)
-		change := ModeChange{
-			Pool: p.state.Pool, Action: o.Action, From: p.state.Mode, To: to, At: now.UTC().Truncate(time.Millisecond),
-			Running: s.InFlight, Queued: s.Depth, RestoreMode: restoreModeAfter(p.state, to), Actor: o.Actor, Via: o.Via, Reason: o.Reason,
-		}
-		if o.DropOverdue {
-			change.Dropped, _ = p.gate.Overdue(now)
-		}
-		changes = append(changes, change)
+		changes = append(changes, p.plan(now, o))
 	}
 	return changes, nil
 }

@@ -70,7 +70,7 @@ func TestModeRequestsAreAtomic(t *testing.T) {
 		o, enforce := rollback, admission.Enforce
 		o.Expected = &enforce
 		_, err := s.Do(t.Context(), time.Now(), o)
-		if !errors.Is(err, control.ErrModeMismatch) || !strings.Contains(err.Error(), `"b" is in mode observe`) || !strings.Contains(err.Error(), "by bob") {
+		if !errors.Is(err, control.ErrModeMismatch) || !strings.Contains(err.Error(), `"b" is in observe`) || !strings.Contains(err.Error(), "by bob") {
 			t.Fatalf("error %v, want it to name pool, mode and who set it", err)
 		}
 		s.wantMode(t, "a", admission.Enforce)

@@ -67,12 +67,12 @@ func (k *AutoRollback) rollBack(ctx context.Context, v poolView, t rollbackTrigg
 	changes, err := k.c.Controller.apply(time.Now(), ModeRequest{
 		Action: Rollback, Pool: v.Pool, Expected: &mode, Actor: engineActor, Via: ViaEngine, Reason: reason,
 	}, 0)
-	mode = k.c.Controller.mode(v.Pool)
+	applied, known := k.c.Controller.mode(v.Pool)
 	now := k.c.Clock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if g := k.machine.state(now, v.Pool); err == nil && g.Phase == RolledBack && mode != admission.PassThrough { // and nobody has put it back
-		err = fmt.Errorf("the gate was set to passthrough and is in %s", mode)
+	if g := k.machine.state(now, v.Pool); err == nil && g.Phase == RolledBack && (!known || applied != admission.PassThrough) {
+		err = fmt.Errorf("the gate was set to passthrough and is in %s", applied)
 	}
 	if err != nil {
 		k.machine.abandonRollback(now, v.Pool)
@@ -135,7 +135,7 @@ func (k *AutoRollback) recordWithheld(ctx context.Context, v poolView, t rollbac
 
 // auditOnce notes a decision unless it has been noted. Its ID follows from what it
 // is about, so that another process that decides the same notes nothing new.
-func (k *AutoRollback) auditOnce(pool string, t rollbackTrigger, word string, ending Result, why string, in map[string]string) (fresh bool) {
+func (k *AutoRollback) auditOnce(pool string, t rollbackTrigger, word string, ending AuditResult, why string, in map[string]string) (fresh bool) {
 	id := derivedID(t.ID, pool+" "+word)
 	if k.audited[id] {
 		return false

@@ -155,7 +155,7 @@ func (d *killableStore) killAfter(uses int, after bool) {
 }
 
 // countResults counts entries of an ending whose reason holds some words.
-func (d *killableStore) countResults(ending control.Result, words string) (n int) {
+func (d *killableStore) countResults(ending control.AuditResult, words string) (n int) {
 	d.storeMu.Lock()
 	defer d.storeMu.Unlock()
 	for _, e := range d.entries {

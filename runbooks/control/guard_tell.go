@@ -10,8 +10,6 @@ import (
 	"headgate/proxy/admission"
 )
 
-const maxAnnotation = 900 // bytes of a remark; the engine takes 1000
-
 // announce has recorded changes told to those who follow the pool's incidents, and why
 // no more rollbacks are made to those who follow the one that asks for it.
 func (k *AutoRollback) announce(ctx context.Context) {

@@ -2,31 +2,40 @@ package control
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"headgate/proxy/admission"
 )
 
-// Via is the way an order came.
+// Actor is who asks for something, and through which interface.
+type Actor struct {
+	Name string
+	Via  Via
+}
+
+// Via is the interface through which a request came.
 type Via string
 
-// The ways in which orders come.
+// The interfaces.
 const (
 	ViaAPI      Via = "api"      // the admin API, the commands included
-	ViaRequest  Via = "request"  // a request left in the journal
+	ViaRequest  Via = "request"  // a request queued in the journal by a command
 	ViaSettings Via = "settings" // the settings, at a pool's first start
 	ViaSlack    Via = "slack"    // a button or a command in Slack
-	ViaPage     Via = "page"     // a page of the admin plane
-	ViaEngine   Via = "engine"   // the engine by itself
-	ViaDrill    Via = "drill"    // a drill that puts back what it found
+	ViaPage     Via = "page"     // a page of the admin listener
+	ViaEngine   Via = "engine"   // the automatic rollback
+	ViaDrill    Via = "drill"    // a drill that restores what it found
 )
 
-// Vias returns every way, in a fixed order.
+// Vias returns every Via, in a fixed order.
 func Vias() []Via {
 	return []Via{ViaAPI, ViaRequest, ViaSettings, ViaSlack, ViaPage, ViaEngine, ViaDrill}
 }
 
-// ModeAction is what an order asks for.
+// ModeAction is what a ModeRequest asks for.
 type ModeAction string
 
 // The actions on modes.
@@ -42,65 +51,111 @@ type ModeRequest struct {
 	Action      ModeAction
 	Mode        admission.Mode  // for SetMode
 	Pool        string          // empty: all pools
-	Expected    *admission.Mode // refuse the order if a pool is in another mode; nil: do not ask
-	Since       *time.Time      // refuse the order if a pool came to its mode at another time; nil: do not ask
-	DropOverdue bool            // refuse the waiting tasks that can no longer end in time
+	Expected    *admission.Mode // refuse unless every pool is in this mode; nil: any mode
+	Since       *time.Time      // refuse unless every pool entered its mode at this time; nil: any time
+	DropOverdue bool            // reject queued tasks that can no longer finish in time
 	Actor       string
 	Via         Via
 	Reason      string
 }
 
-// ModeChange is what an order did to one pool. It is recorded and never altered.
+// ModeChange is what a request did to one pool. It is recorded and never altered.
 type ModeChange struct {
-	ID            string    // UUIDv7
-	Writer        string    // the process that made it
-	At            time.Time // UTC, to the millisecond
-	Pool          string
-	Action        ModeAction
-	From          admission.Mode
-	To            admission.Mode
-	Actor         string
-	Via           Via
-	Reason        string
-	Running       int   // tasks in flight at that moment, all kept
-	Queued        int   // tasks waiting at that moment, kept but for Dropped
-	Dropped       int   // waiting tasks refused because DropOverdue asked for it
-	RequestNumber int64 // number of the request that asked for it, 0 if none did
-	// Before is the mode that Restore will return to, while in passthrough.
-	RestoreMode admission.Mode
+	ID     string     `json:"id"` // UUIDv7; empty for a change that was not made
+	At     time.Time  `json:"at"` // UTC, to the millisecond
+	Pool   string     `json:"pool"`
+	Action ModeAction `json:"action"`
+
+	From        admission.Mode `json:"from"`
+	To          admission.Mode `json:"to"`
+	RestoreMode admission.Mode `json:"before"` // what Restore returns to, while in passthrough
+
+	Actor         string `json:"actor"`
+	Via           Via    `json:"via"`
+	Reason        string `json:"reason"`
+	Running       int    `json:"running"` // tasks in flight at that moment, all kept
+	Queued        int    `json:"queued"`  // tasks queued at that moment, all kept but for Dropped
+	Dropped       int    `json:"dropped"` // queued tasks that DropOverdue rejected
+	RequestNumber int64  `json:"request"` // number of the queued request, 0 if there was none
+	Writer        string `json:"writer"`  // the process that made it
 }
 
-// ModeState is a pool's mode and how it came to it.
+// PoolChange is a change and the queue that it left behind.
+type PoolChange struct {
+	ModeChange
+	Overdue int     `json:"overdue"` // of the tasks still queued, how many can no longer finish in time
+	DrainS  float64 `json:"drain_s"` // seconds until every queued task has a permit, projected
+}
+
+// ModeState is a pool's mode and how it came to it. It survives restarts.
 type ModeState struct {
-	Pool        string
-	Mode        admission.Mode
-	RestoreMode admission.Mode // what Restore returns to, while in passthrough
-	Since       time.Time
-	Actor       string
-	Reason      string
-	Via         Via    // the way its latest change came; empty: not known
-	ChangeID    string // ID of that change; empty: not known
+	Pool        string         `json:"pool"`
+	Mode        admission.Mode `json:"mode"`
+	RestoreMode admission.Mode `json:"before"` // what Restore returns to, while in passthrough
+	Since       time.Time      `json:"since"`
+	Actor       string         `json:"by"`
+	Reason      string         `json:"reason"`
+	Via         Via            `json:"via"`       // of the latest change; empty: unknown
+	ChangeID    string         `json:"change_id"` // of the latest change; empty: unknown
 }
 
-// QueuedRequest is an order that waits in the journal.
+// Errors that requests are refused with. Nothing is changed then.
+var (
+	ErrNoPool       = errors.New("no such pool")
+	ErrModeMismatch = errors.New("the pool is in another mode than expected")
+)
+
+// NoPoolError is an ErrNoPool that lists the pools.
+type NoPoolError struct {
+	Pool  string
+	Pools []string
+}
+
+// Error names the pool.
+func (e *NoPoolError) Error() string { return fmt.Sprintf("pool %.64q: %v", e.Pool, ErrNoPool) }
+
+// Unwrap returns ErrNoPool.
+func (e *NoPoolError) Unwrap() error { return ErrNoPool }
+
+// ModeMismatchError is an ErrModeMismatch that shows the pools in another mode, or in it since another time.
+type ModeMismatchError struct {
+	Expected *admission.Mode
+	Current  []ModeState
+}
+
+// Error says who changed the mode, and when.
+func (e *ModeMismatchError) Error() string {
+	var all []string
+	for _, s := range e.Current {
+		all = append(all, fmt.Sprintf("pool %q is in %s since %s by %s", s.Pool, s.Mode, formatTime(s.Since), s.Actor))
+	}
+	text := strings.Join(all, ", ")
+	if e.Expected != nil {
+		text = fmt.Sprintf("%s was expected, but %s", e.Expected, text)
+	}
+	return text
+}
+
+// Unwrap returns ErrModeMismatch.
+func (e *ModeMismatchError) Unwrap() error { return ErrModeMismatch }
+
+// QueuedRequest is a request that a command left in the journal because it could not reach the running process.
+// Requests are carried out once, by their number.
 type QueuedRequest struct {
 	Number int64
 	At     time.Time
 	Mode   ModeRequest
 }
 
-// Journal is the memory of modes. Its methods must be safe for concurrent use
-// and must obey their context.
+// Journal records modes. Its methods must be safe for concurrent use and must obey their context.
 type Journal interface {
-	// Record writes changes, the standings that they lead to, and that all
-	// requests up to number seen have been dealt with: all or nothing. A change
-	// that is there already is left alone, so that an attempt of unknown outcome
-	// can be repeated; a lower number than the recorded one changes nothing.
+	// RecordChanges writes changes, the states that they lead to, and that all requests up to number seen have been
+	// processed: all or nothing. A change that is there already is left alone, so that an attempt of unknown outcome
+	// can be repeated; a number lower than the recorded one changes nothing.
 	RecordChanges(ctx context.Context, changes []ModeChange, seen int64) error
-	// Standings returns the recorded standing of every pool ever seen.
+	// ModeStates returns the recorded state of every pool ever seen.
 	ModeStates(context.Context) ([]ModeState, error)
-	// Requests returns the requests with numbers above after, and above the
-	// highest one recorded as dealt with, in their order, at most a bounded
-	// number of them. One that makes no sense has an ModeRequest without an ModeAction.
+	// QueuedRequests returns the requests with numbers above after and above the highest one recorded as processed,
+	// in order, a bounded number of them. An invalid one has an empty ModeAction.
 	QueuedRequests(ctx context.Context, after int64) ([]QueuedRequest, error)
 }

@@ -24,12 +24,12 @@ var ErrNotPaused = errors.New("the pool is not paused")
 // Pause keeps a pool from handing out permits, for maintenance of its endpoint.
 // Those who come wait, or are refused by the ordinary rules.
 type Pause struct {
-	Pool   string
-	Since  time.Time
-	Until  time.Time // zero: it is over
-	Actor  string
-	Via    Via
-	Reason string
+	Pool   string    `json:"pool"`
+	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until"` // zero: it has ended
+	Actor  string    `json:"by"`
+	Via    Via       `json:"via"`
+	Reason string    `json:"reason"`
 }
 
 // PauseStore is the memory of pauses. Its methods may be called from any
@@ -69,7 +69,7 @@ func NewPauses(journal PauseStore, modes *Controller, log *slog.Logger, metrics 
 }
 
 // Load applies the pauses that are not over, and keeps those of pools that are not
-// here for when they come. ActionRequest it once, after the Controller has its pools. A clock
+// here for when they come. Call it once, after the Controller has its pools. A clock
 // that was set back makes none longer than MaxPause.
 func (p *Pauses) Load(ctx context.Context, now time.Time) error {
 	all, err := p.journal.Pauses(ctx)
@@ -100,17 +100,19 @@ func (p *Pauses) applyLocked(now time.Time, one Pause) {
 	}
 }
 
-// Get returns a pool's pause, and whether it is paused.
+// Get returns a pool's pause, false if it is not paused.
 func (p *Pauses) Get(now time.Time, pool string) (Pause, bool) {
-	gate := p.modes.gate(pool)
-	if gate == nil {
-		return Pause{}, false
-	}
-	until := gate.Snapshot(now).PausedUntil
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	one := p.pools[pool]
-	return one, !until.IsZero()
+	return p.pools[pool], !p.until(now, pool).IsZero()
+}
+
+// until returns when a pool's pause ends, zero if the gate is not paused.
+func (p *Pauses) until(now time.Time, pool string) time.Time {
+	if gate := p.modes.gate(pool); gate != nil {
+		return gate.Snapshot(now).PausedUntil
+	}
+	return time.Time{}
 }
 
 // set applies a pause, or its end if Until is zero, and waits for the record for a
@@ -118,7 +120,7 @@ func (p *Pauses) Get(now time.Time, pool string) (Pause, bool) {
 func (p *Pauses) set(ctx context.Context, now time.Time, one Pause) (recorded bool, err error) {
 	gate := p.modes.gate(one.Pool)
 	if gate == nil {
-		return false, fmt.Errorf("pool %q: %w", one.Pool, ErrNoPool)
+		return false, &NoPoolError{Pool: one.Pool}
 	}
 	p.mu.Lock()
 	if one.Until.IsZero() {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,53 +15,30 @@ import (
 	"headgate/runbooks/control"
 )
 
-// ModeController carries out orders. *control.Controller does.
-type ModeController interface {
-	// Do returns control.ErrNoPool or control.ErrModeMismatch for an order that
-	// was refused. With any error nothing was changed.
-	Do(ctx context.Context, now time.Time, o control.ModeRequest) (control.ModeResult, error)
-}
-
-// StatusSource tells how headgate stands.
-type StatusSource interface{ Status(now time.Time) Status }
-
-// AuditReader reads the record.
-type AuditReader interface {
-	// Changes returns what is recorded, newest first, or ErrUnknownCursor.
-	Changes(ctx context.Context, q AuditQuery) (AuditRecords, error)
-}
-
-// AdminConfig is what the admin API is made of. IncidentReader and RuleEngine come
-// together or not at all: without them there are no incidents and no silences. The
-// other fields are required, but where they say so.
+// AdminConfig is what the admin API is made of. All of it is required, but where it says so.
 type AdminConfig struct {
 	Token     string // see CheckToken
-	Modes     ModeController
+	Control   *control.Service
 	Status    StatusSource
 	Audit     AuditReader
-	Incidents IncidentReader
-	Engine    RuleEngine
+	Incidents IncidentReader // nil if Control has no rules engine
 	Log       *slog.Logger
 
-	Drills  *DrillPorts // nil: there are no drills
-	Actions Actions     // nil: there are none
-
-	Samples       SampleReader // nil: nothing is watched, there are no series
-	AnonymousRead bool         // whoever reaches the listener may read without signing in
-	AuditLog      AuditLog     // keeps logins and what was refused; nil: only the log tells
+	Drills        *DrillPorts       // nil: there are no drills
+	Samples       SampleReader      // nil: there are no series
+	AnonymousRead bool              // everybody who reaches the listener may read without signing in
+	AuditLog      control.AuditSink // records logins and refused attempts; nil: only the log does
 }
 
 // Admin is the admin API. It serves any number of requests at once.
 type Admin struct {
 	auth         *Auth
-	modes        ModeController
+	control      *control.Service
 	statusSource StatusSource
 	audit        AuditReader
-	incidents    IncidentReader // nil together with watch
-	engine       RuleEngine
+	incidents    IncidentReader
 	drills       *DrillPorts   // nil: there are none
-	actions      Actions       // nil: there are none
-	samples      SampleReader  // nil: nothing is watched
+	samples      SampleReader  // nil: there are none
 	querySlots   chan struct{} // holds one for every query that is being answered
 	log          *slog.Logger
 	routes       *http.ServeMux
@@ -73,14 +49,14 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 	if err := CheckToken(c.Token); err != nil {
 		return nil, fmt.Errorf("admin token: %w", err)
 	}
-	if c.Modes == nil || c.Status == nil || c.Audit == nil || c.Log == nil {
-		return nil, errors.New("admin API: orders, statuses, audit and log must all be there")
+	if c.Control == nil || c.Status == nil || c.Audit == nil || c.Log == nil {
+		return nil, errors.New("admin API: control, status, audit and log are required")
 	}
-	if (c.Incidents == nil) != (c.Engine == nil) {
-		return nil, errors.New("admin API: incidents and watch must both be there, or neither")
+	if (c.Incidents == nil) != (c.Control.Engine() == nil) {
+		return nil, errors.New("admin API: incidents and a rules engine go together")
 	}
 	a := &Admin{
-		auth: newAuth(c), modes: viaModeController{c.Modes}, statusSource: c.Status, audit: c.Audit, incidents: c.Incidents, engine: c.Engine, drills: c.Drills, actions: c.Actions,
+		auth: newAuth(c), control: c.Control, statusSource: c.Status, audit: c.Audit, incidents: c.Incidents, drills: c.Drills,
 		samples: c.Samples, querySlots: make(chan struct{}, maxConcurrentQueries), log: c.Log, routes: http.NewServeMux(),
 	}
 	a.route("/api/v1/status", methodHandlers{http.MethodGet: a.status})
@@ -91,11 +67,12 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 	a.route("/api/v1/incidents/{id}", methodHandlers{http.MethodGet: a.requireEngine(a.incident)})
 	a.route("/api/v1/incidents/{id}/ack", methodHandlers{http.MethodPost: a.requireEngine(a.ack)})
 	a.route("/api/v1/silences", methodHandlers{http.MethodGet: a.requireEngine(a.listSilences), http.MethodPost: a.requireEngine(a.createSilence)})
-	a.route("/api/v1/silences/{id}", methodHandlers{http.MethodDelete: a.requireEngine(a.liftSilence)})
+	a.route("/api/v1/silences/{id}", methodHandlers{http.MethodDelete: a.requireEngine(a.endSilence)})
 	a.route("/api/v1/login-links", methodHandlers{http.MethodPost: a.createLoginLink})
 	a.route("/api/v1/series", methodHandlers{http.MethodGet: a.series})
 	a.routeDrills()
-	a.routeActions()
+	a.route("/api/v1/actions", methodHandlers{http.MethodGet: a.listActions})
+	a.route("/api/v1/actions/{name}", methodHandlers{http.MethodPost: a.doAction})
 	a.routes.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		WriteProblem(w, Problem{Status: http.StatusNotFound,
 			Detail: "There are status, mode, pools/{pool}/mode, audit, incidents, silences, series, actions, drills and runs, below /api/v1/."})

@@ -30,7 +30,7 @@ func TestCrossSite(t *testing.T) {
 			r := newFixture(t)
 			w := r.request(testRequest{method: tt.method, path: "/api/v1/mode", body: `{"mode":"passthrough"}`, header: tt.header})
 			if tt.let {
-				if w.Code != http.StatusOK || r.mode("a") != admission.PassThrough {
+				if w.Code != http.StatusOK || r.Mode("a") != admission.PassThrough {
 					t.Errorf("status %d", w.Code)
 				}
 				return
@@ -38,7 +38,7 @@ func TestCrossSite(t *testing.T) {
 			if p := r.problem(w, http.StatusForbidden); p.Type != api.TypeCrossSite {
 				t.Errorf("problem %+v", p)
 			}
-			if r.mode("a") != admission.Enforce {
+			if r.Mode("a") != admission.Enforce {
 				t.Error("the order of another site was carried out")
 			}
 			if log := r.log.String(); !strings.Contains(log, "another site") || !strings.Contains(log, "path=/api/v1/mode") {
@@ -105,7 +105,7 @@ func TestRoutes(t *testing.T) {
 			if tt.status >= 400 {
 				r.problem(w, tt.status)
 			}
-			if r.mode("a") != admission.Enforce || r.mode("b") != admission.Enforce {
+			if r.Mode("a") != admission.Enforce || r.Mode("b") != admission.Enforce {
 				t.Error("a mode was changed")
 			}
 		})
@@ -115,7 +115,7 @@ func TestRoutes(t *testing.T) {
 func TestStatus(t *testing.T) {
 	r := newFixture(t)
 	r.put("/api/v1/pools/a/mode", `{"mode":"passthrough","reason":"why"}`)
-	r.fill("a", 3, 0)
+	r.Fill("a", 3, 0)
 	w := r.request(testRequest{method: "GET", path: "/api/v1/status"})
 	if got := w.Header().Get("Cache-Control"); got != "no-store" {
 		t.Errorf("cache control %q", got)

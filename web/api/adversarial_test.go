@@ -124,7 +124,7 @@ func TestSlowBody(t *testing.T) {
 		if took := time.Since(start); reply.StatusCode != http.StatusBadRequest || took != 5*time.Second {
 			t.Errorf("status %d after %s", reply.StatusCode, took)
 		}
-		if r.mode("a") != admission.Enforce {
+		if r.Mode("a") != admission.Enforce {
 			t.Error("half an order was carried out")
 		}
 	})
@@ -159,9 +159,7 @@ func TestSlowBodyThenSlowRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t)
 		synctest.Wait()
-		r.record.mu.Lock()
-		r.record.delay = 1900 * time.Millisecond
-		r.record.mu.Unlock()
+		r.Record.SetDelay(1900 * time.Millisecond)
 		c := dialPipe(t, r)
 		fmt.Fprint(c, slowHead+`{"mode":`)
 		time.Sleep(4 * time.Second)
@@ -190,7 +188,7 @@ func TestClientLeaves(t *testing.T) {
 	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Content-Type", "application/json")
 	r.handler.ServeHTTP(discardWriter{http.Header{}}, req)
-	if r.mode("a") != admission.PassThrough {
+	if r.Mode("a") != admission.PassThrough {
 		t.Error("not carried out")
 	}
 }

@@ -16,9 +16,6 @@ import (
 // on its cookie.
 const FormHeader = "Headgate-Form-Token"
 
-// AuditLog takes what is to be kept for the audit. It does not wait.
-type AuditLog interface{ Append(control.AuditEntry) }
-
 // Auth lets people and programs in, and keeps count of who is turned away. It may
 // be used by any number of requests at once.
 type Auth struct {
@@ -27,7 +24,7 @@ type Auth struct {
 	crossOrigin   *http.CrossOriginProtection
 	sessions      auth.Store
 	anonymousRead bool
-	auditLog      AuditLog // nil: nobody keeps them
+	auditLog      control.AuditSink // nil: none
 	log           *slog.Logger
 }
 

@@ -3,8 +3,6 @@ package api_test
 import (
 	"crypto/tls"
 	"encoding/json"
-	"errors"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,8 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
@@ -52,15 +48,7 @@ type authFixture struct {
 func newAuthFixture(t *testing.T, anonymous bool) *authFixture {
 	t.Helper()
 	r := &authFixture{fixture: newFixture(t), notes: &auditRecorder{}}
-	var err error
-	r.admin, err = api.NewAdmin(api.AdminConfig{
-		Token: token, Modes: r.controller, Status: r, Audit: r.record, Log: slog.New(slog.NewTextHandler(r.log, nil)),
-		AnonymousRead: anonymous, AuditLog: r.notes,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.handler = api.Handler(api.Ops{Metrics: prometheus.NewRegistry(), Ready: func() error { return nil }}, r.admin)
+	r.admin = r.serve(api.AdminConfig{AnonymousRead: anonymous, AuditLog: r.notes})
 	return r
 }
 
@@ -110,14 +98,14 @@ func TestSessionReadsAndWrites(t *testing.T) {
 			t.Errorf("write %s: %d %s", name, w.Code, w.Body)
 		}
 	}
-	if r.mode("a") != admission.Enforce {
+	if r.Mode("a") != admission.Enforce {
 		t.Fatal("a refused write has changed a mode")
 	}
 	h := with(with(signedIn, api.FormHeader, form), api.ActorHeader, "mallory")
 	if w := r.request(testRequest{method: http.MethodPut, path: "/api/v1/mode", body: body, header: h}); w.Code != http.StatusOK {
 		t.Errorf("write with a session: %d %s", w.Code, w.Body)
 	}
-	if s, _ := r.controller.State("a"); s.Mode != admission.PassThrough || s.Actor != "ana" {
+	if s, _ := r.Modes.State("a"); s.Mode != admission.PassThrough || s.Actor != "ana" {
 		t.Errorf("the mode is %s by %q, want passthrough by the one who signed in", s.Mode, s.Actor)
 	}
 }
@@ -265,28 +253,4 @@ func TestSessionGoesIdle(t *testing.T) {
 			t.Error("refreshing has kept the session open")
 		}
 	})
-}
-
-// TestInProcessClientCarriesActor: pages get the API's own answers, troubles included.
-func TestInProcessClientCarriesActor(t *testing.T) {
-	r := newAuthFixture(t, false)
-	c := r.admin.InProcessClient("ana")
-	s, err := c.Status(t.Context())
-	if err != nil || len(s.Pools) != 2 {
-		t.Fatalf("status %+v, %v", s, err)
-	}
-	if _, err := c.SetMode(t.Context(), "a", api.ModeRequest{Mode: "passthrough", Reason: "r"}); err != nil {
-		t.Fatal(err)
-	}
-	if by, _ := r.controller.State("a"); by.Actor != "ana" {
-		t.Errorf("by %q", by.Actor)
-	}
-	var p *api.Problem
-	if _, err := c.SetMode(t.Context(), "none", api.ModeRequest{Mode: "observe"}); !errors.As(err, &p) || p.Type != api.TypeUnknownPool {
-		t.Errorf("an unknown pool: %v", err)
-	}
-	r.record.setError(errDisk)
-	if _, err := c.Audit(t.Context(), api.AuditQuery{}); !errors.As(err, &p) || p.Type != api.TypeRecordUnavailable {
-		t.Errorf("a broken record: %v", err)
-	}
 }

@@ -46,7 +46,7 @@ func TestTokens(t *testing.T) {
 					t.Errorf("%s: problem %+v, header %v", c.path, p, w.Header())
 				}
 			}
-			if r.mode("a") != admission.Enforce {
+			if r.Mode("a") != admission.Enforce {
 				t.Error("an order without the token was carried out")
 			}
 			if strings.Contains(r.log.String(), token) || strings.Contains(r.log.String(), "xxxx") {

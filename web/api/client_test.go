@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 	"headgate/web/api"
 )
 
@@ -49,18 +50,18 @@ func TestClient(t *testing.T) {
 	if _, err := c.SetMode(ctx, "", api.ModeRequest{Mode: "observe"}); err != nil {
 		t.Fatal(err)
 	}
-	if r.mode("a") != admission.Observe || r.mode("b") != admission.Observe {
+	if r.Mode("a") != admission.Observe || r.Mode("b") != admission.Observe {
 		t.Error("not all pools were changed")
 	}
 	s, err := c.Status(ctx)
 	if err != nil || len(s.Pools) != 2 || s.Pools[0].Mode != "observe" {
 		t.Errorf("status %+v, %v", s, err)
 	}
-	page, err := c.Audit(ctx, api.AuditQuery{Since: time.Now().Add(-time.Hour), Pool: "a", Limit: 1})
-	if err != nil || len(page.Items) != 1 || page.Items[0].Change.To != "observe" || page.Next == "" {
+	page, err := c.Audit(ctx, control.AuditQuery{Since: time.Now().Add(-time.Hour), Pool: "a", Limit: 1})
+	if err != nil || len(page.Items) != 1 || page.Items[0].Change.To != admission.Observe || page.Next == "" {
 		t.Errorf("page %+v, %v", page, err)
 	}
-	if page.Items[0].Time().IsZero() {
+	if page.Items[0].At().IsZero() {
 		t.Errorf("time %q", page.Items[0].Change.At)
 	}
 }
@@ -82,7 +83,7 @@ func TestClientPools(t *testing.T) {
 			t.Errorf("pool %q was accepted", name)
 		}
 	}
-	if r.mode("a") != admission.Enforce || r.mode("b") != admission.Enforce {
+	if r.Mode("a") != admission.Enforce || r.Mode("b") != admission.Enforce {
 		t.Error("a mode was changed")
 	}
 }

@@ -54,7 +54,7 @@ func TestBodies(t *testing.T) {
 			if !strings.Contains(p.Detail, tt.detail) || len(p.Detail) > 300 {
 				t.Errorf("detail %q, want %q", p.Detail, tt.detail)
 			}
-			if r.mode("a") != admission.Enforce {
+			if r.Mode("a") != admission.Enforce {
 				t.Error("the mode was changed")
 			}
 		})
@@ -71,7 +71,7 @@ func TestGoodBodies(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newFixture(t)
 			w := r.request(testRequest{method: "PUT", path: "/api/v1/mode", body: tt.body, header: http.Header{"Content-Type": {tt.media}}})
-			if w.Code != http.StatusOK || r.mode("a") != admission.Observe {
+			if w.Code != http.StatusOK || r.Mode("a") != admission.Observe {
 				t.Errorf("status %d: %s", w.Code, w.Body)
 			}
 		})

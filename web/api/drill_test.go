@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"headgate/runbooks/drill"
 	"headgate/web/api"
@@ -30,12 +28,7 @@ type drillFixture struct {
 func newDrillFixture(t *testing.T) *drillFixture {
 	t.Helper()
 	r := &drillFixture{fixture: newFixture(t), drills: apitest.NewDrills()}
-	log := slog.New(slog.NewTextHandler(r.log, nil))
-	admin, err := api.NewAdmin(api.AdminConfig{Token: token, Modes: r.controller, Status: r, Audit: r.record, Drills: r.drills.Ports(), Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.handler = api.Handler(api.Ops{Metrics: prometheus.NewRegistry(), Ready: func() error { return nil }}, admin)
+	r.serve(api.AdminConfig{Drills: r.drills.Ports()})
 	return r
 }
 

@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -9,10 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"headgate/engine"
-	"headgate/runbooks/control"
 	"headgate/web/api"
 	"headgate/web/api/apitest"
 )
@@ -31,13 +27,8 @@ func newEngineFixture(t *testing.T, every time.Duration) *engineFixture {
 	r := &engineFixture{fixture: newFixture(t), signals: apitest.NewSignals(), incidents: apitest.NewIncidentStore()}
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	r.engine = apitest.StartEngine(t, every, r.signals, r.incidents, log)
-	admin, err := api.NewAdmin(api.AdminConfig{
-		Token: token, Modes: r.controller, Status: r, Audit: r.record, Incidents: r.incidents, Engine: r.engine, Log: log,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.handler = api.Handler(api.Ops{Metrics: prometheus.NewRegistry(), Ready: func() error { return nil }}, admin)
+	r.SetEngine(r.engine)
+	r.serve(api.AdminConfig{Incidents: r.incidents})
 	return r
 }
 
@@ -79,12 +70,3 @@ func (r *engineFixture) openIncident(rule, pool string, v float64) api.Incident 
 	}
 	return list.Items[0]
 }
-
-// noPools has no pools.
-type noPools struct{}
-
-func (noPools) Do(context.Context, time.Time, control.ModeRequest) (control.ModeResult, error) {
-	return control.ModeResult{}, control.ErrNoPool
-}
-
-func (noPools) Status(time.Time) api.Status { return api.Status{} }

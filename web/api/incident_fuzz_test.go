@@ -16,9 +16,9 @@ import (
 func fuzzServer(f *testing.F) (*apitest.Server, http.Handler) {
 	f.Helper()
 	s := apitest.NewServer(f, token)
-	admin, err := api.NewAdmin(api.AdminConfig{
-		Token: token, Modes: noPools{}, Status: noPools{}, Audit: &fakeRecord{}, Incidents: s.Incidents, Engine: s.Engine, Log: slogDiscard(),
-	})
+	c := apitest.NewControl(f, slogDiscard())
+	c.SetEngine(s.Engine)
+	admin, err := api.NewAdmin(api.AdminConfig{Token: token, Control: c.Service, Status: c, Audit: c.Record, Incidents: s.Incidents, Log: slogDiscard()})
 	if err != nil {
 		f.Fatal(err)
 	}

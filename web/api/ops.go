@@ -1,9 +1,10 @@
 package api
 
 import (
-	"headgate/runbooks"
 	"net/http"
 	"strings"
+
+	"headgate/runbooks"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"

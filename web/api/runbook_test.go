@@ -1,11 +1,12 @@
 package api
 
 import (
-	"headgate/runbooks"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"headgate/runbooks"
 )
 
 // TestRunbooksAreOpen: whoever is paged reads the page behind the link, without a

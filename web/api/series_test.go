@@ -3,14 +3,11 @@ package api_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"headgate/engine/tsdb"
 	"headgate/web/api"
@@ -43,13 +40,7 @@ func (s *fakeSamples) QueryRange(ctx context.Context, expr string, from, to time
 func withSamples(t *testing.T, s api.SampleReader) *fixture {
 	t.Helper()
 	r := newFixture(t)
-	admin, err := api.NewAdmin(api.AdminConfig{
-		Token: token, Modes: r.controller, Status: r, Audit: r.record, Samples: s, Log: slog.New(slog.NewTextHandler(r.log, nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.handler = api.Handler(api.Ops{Metrics: prometheus.NewRegistry(), Ready: func() error { return nil }}, admin)
+	r.serve(api.AdminConfig{Samples: s})
 	return r
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate/engine"
 	"headgate/web/api"
 )
 
@@ -28,10 +29,9 @@ func TestSilence(t *testing.T) {
 	withEngine(t, func(t *testing.T, r *engineFixture) {
 		reply := r.silence(`{"rule":"queue_age","pool":"a","for":"1h","reason":"load test"}`, "ana")
 		s := reply.Silence
-		until, err := time.Parse(time.RFC3339, s.Until)
-		if !reply.Created || err != nil || s.ID == "" || s.Rule != "queue_age" || s.Pool != "a" || s.By != "ana" || s.Reason != "load test" ||
-			time.Until(until).Round(time.Minute) != time.Hour {
-			t.Errorf("reply %+v, %v", reply, err)
+		if !reply.Created || s.ID == "" || s.Rule != "queue_age" || s.Pool != "a" || s.By != "ana" || s.Reason != "load test" ||
+			time.Until(s.Until).Round(time.Minute) != time.Hour {
+			t.Errorf("reply %+v", reply)
 		}
 		again := r.silence(`{"rule":"queue_age","pool":"a","for":"1h","reason":"me too"}`, "ben")
 		if again.Created || again.Silence != s {
@@ -60,9 +60,9 @@ func TestUnsilence(t *testing.T) {
 	withEngine(t, func(t *testing.T, r *engineFixture) {
 		s := r.silence(`{"rule":"queue_age","for":"2d","reason":"why"}`, "ana").Silence
 		path := "/api/v1/silences/" + s.ID
-		var lifted api.Silence
+		var lifted engine.Silence
 		r.reply(r.request(testRequest{method: http.MethodDelete, path: path}), &lifted)
-		if lifted.ID != s.ID || lifted.Until >= s.Until {
+		if lifted.ID != s.ID || !lifted.Until.Before(s.Until) {
 			t.Errorf("lifted %+v", lifted)
 		}
 		if p := r.problem(r.request(testRequest{method: http.MethodDelete, path: path}), http.StatusNotFound); p.Type != api.TypeUnknownSilence {

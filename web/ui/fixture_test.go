@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http/httptest"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 
 	"headgate/engine"
 	"headgate/engine/tsdb"
-	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 	"headgate/web/api"
 	"headgate/web/api/apitest"
@@ -25,42 +23,53 @@ const token = "a-token-of-a-test-0123456789"
 
 var errBroken = errors.New("the disk at /some/where is full")
 
-// fixture is a whole admin plane on a listener, over a fake record.
+// fixture is a whole admin plane on a listener, over real gates and a record in memory.
 type fixture struct {
 	*testing.T
+	*apitest.Control
 	url       string
 	admin     *api.Admin
-	record    *fakeBackend
+	shown     []control.PoolStatus // what the status says besides modes
+	record    *fakeAudit
 	auditLog  *auditRecorder
 	signals   *apitest.Signals
 	incidents *apitest.IncidentStore
 	engine    *engine.Engine
 	series    *fakeSamples
-	acts      *fakeActions
 }
 
 type fixtureOptions struct {
 	drills        *api.DrillPorts
 	anonymous     bool
 	withoutEngine bool
-	pools         []api.PoolStatus
+	pools         []control.PoolStatus
 }
 
 func newFixture(t *testing.T, o fixtureOptions) *fixture {
 	t.Helper()
 	if o.pools == nil {
-		o.pools = []api.PoolStatus{healthyPool("default")}
+		o.pools = []control.PoolStatus{healthyPool("default")}
 	}
-	r := &fixture{T: t, record: &fakeBackend{pools: o.pools}, auditLog: &auditRecorder{}, signals: apitest.NewSignals(), incidents: apitest.NewIncidentStore(), series: &fakeSamples{}, acts: &fakeActions{}}
+	var names []string
+	for _, p := range o.pools {
+		names = append(names, p.Name)
+	}
 	log := slog.New(slog.DiscardHandler)
-	c := api.AdminConfig{
-		Drills: o.drills, Actions: r.acts,
-		Token: token, Modes: r.record, Status: r.record, Audit: r.record, Log: log, AnonymousRead: o.anonymous, AuditLog: r.auditLog,
+	r := &fixture{
+		T: t, Control: apitest.NewControl(t, log, names...), shown: o.pools, record: &fakeAudit{}, auditLog: &auditRecorder{}, signals: apitest.NewSignals(),
+		incidents: apitest.NewIncidentStore(), series: &fakeSamples{},
 	}
-	p := ui.Config{Facts: r.record, Log: log}
+	for _, p := range o.pools {
+		r.setMode(p.Name, p.Mode, p.ModeBy)
+	}
+	c := api.AdminConfig{
+		Drills: o.drills, Control: r.Service, Token: token, Status: r, Audit: r.record, Log: log, AnonymousRead: o.anonymous, AuditLog: r.auditLog,
+	}
+	p := ui.Config{Facts: r, Log: log, Control: r.Service}
 	if !o.withoutEngine {
 		r.engine = apitest.StartEngine(t, 5*time.Millisecond, r.signals, r.incidents, log)
-		c.Incidents, c.Engine, p.Samples = r.incidents, r.engine, r.series
+		r.SetEngine(r.engine)
+		c.Incidents, p.Samples = r.incidents, r.series
 	}
 	var err error
 	if r.admin, err = api.NewAdmin(c); err != nil {
@@ -77,108 +86,59 @@ func newFixture(t *testing.T, o fixtureOptions) *fixture {
 	return r
 }
 
-// healthyPool is a pool in enforce that serves a little.
-func healthyPool(name string) api.PoolStatus {
-	recorded, p95, use := true, 41.2, 0.6
-	return api.PoolStatus{
-		Name: name, Mode: "enforce", ModeSince: time.Now().Add(-time.Hour), ModeBy: "settings", ModeReason: "first start", ModeRecorded: &recorded,
-		Policy: "threshold", Workers: 4, InFlight: 3, QueueDepth: 2, QueueOldestAgeS: 4.2, P95TurnaroundS: &p95, SLOS: 60, EnvelopeUse: &use,
-		Admitted1m: 12,
+// setMode changes a mode without a page.
+func (r *fixture) setMode(pool, mode, by string) {
+	r.Helper()
+	if r.Mode(pool).String() == mode {
+		return
+	}
+	actor := control.Actor{Name: by, Via: control.ViaAPI}
+	if _, err := api.SetMode(r.Context(), r.Service, actor, pool, api.ModeRequest{Mode: mode}); err != nil {
+		r.Fatal(err)
 	}
 }
 
-// fakeBackend is how pools stand, and what was done.
-type fakeBackend struct {
-	mu           sync.Mutex
-	pools        []api.PoolStatus
-	modeRequests []control.ModeRequest
-	page         api.AuditRecords
-	asked        api.AuditQuery
-	err          error
-}
-
-func (r *fakeBackend) Status(time.Time) api.Status {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return api.Status{Version: "v1", Pools: slices.Clone(r.pools)}
-}
-
-func (r *fakeBackend) Do(_ context.Context, now time.Time, o control.ModeRequest) (control.ModeResult, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	result := control.ModeResult{Recorded: true}
-	for i := range r.pools {
-		p := &r.pools[i]
-		if o.Pool != "" && o.Pool != p.Name {
-			continue
-		}
-		if o.Expected != nil && o.Expected.String() != p.Mode {
-			return control.ModeResult{}, control.ErrModeMismatch
-		}
-		from, err := admission.ParseMode(p.Mode)
-		if err != nil {
-			return control.ModeResult{}, err
-		}
-		to := o.Mode
-		if o.Action == control.Restore {
-			to = admission.Enforce
-		}
-		p.Mode, p.ModeBy, p.ModeReason, p.ModeSince = to.String(), o.Actor, o.Reason, now
-		result.Changes = append(result.Changes, control.ModeChange{ID: "x", Pool: p.Name, Action: o.Action, From: from, To: to, At: now, Actor: o.Actor})
+// Status shows the modes of the gates, and all else as the test has it.
+func (r *fixture) Status(now time.Time) api.Status {
+	s := r.Control.Status(now)
+	for i, real := range s.Pools {
+		shown := r.shown[i]
+		shown.Mode, shown.ModeBy, shown.ModeReason, shown.ModeBefore = real.Mode, real.ModeBy, real.ModeReason, real.ModeBefore
+		s.Pools[i] = shown
 	}
-	if len(result.Changes) == 0 {
-		return control.ModeResult{}, control.ErrNoPool
-	}
-	r.modeRequests = append(r.modeRequests, o)
-	return result, nil
+	return s
 }
 
-func (r *fakeBackend) Changes(_ context.Context, q api.AuditQuery) (api.AuditRecords, error) {
+// fakeAudit has one page.
+type fakeAudit struct {
+	mu    sync.Mutex
+	page  control.AuditPage
+	asked control.AuditQuery
+	err   error
+}
+
+func (r *fakeAudit) Audit(_ context.Context, q control.AuditQuery) (control.AuditPage, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked = q
 	return r.page, r.err
 }
 
-func (r *fakeBackend) Facts(context.Context, time.Time, string) (ui.PoolFacts, bool) {
+// Facts are the same for every pool.
+func (r *fixture) Facts(context.Context, time.Time, string) (ui.PoolFacts, bool) {
 	return ui.PoolFacts{
 		MaxAge: 25 * time.Second, MaxDepth: 8, Objective: 0.95, Window: 30 * 24 * time.Hour, Good: 990, Bad: 10, Counted: true,
 	}, true
 }
 
-func (r *fakeBackend) requests() []control.ModeRequest {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.modeRequests)
-}
-
-// set changes a pool behind everybody's back.
-func (r *fakeBackend) set(change func(*api.PoolStatus)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	change(&r.pools[0])
-}
-
-// fakeActions takes pauses, and remembers them.
-type fakeActions struct {
-	mu    sync.Mutex
-	given []control.ActionRequest
-}
-
-func (a *fakeActions) Acts() []control.ActionDef {
-	return []control.ActionDef{{Name: "pause"}, {Name: "resume"}}
-}
-
-func (a *fakeActions) Do(_ context.Context, _ time.Time, c control.ActionRequest) (control.ActionResult, error) {
-	if c.Name == "resume" && c.Pool == "b" {
-		return control.ActionResult{}, control.ErrNotPaused
+// healthyPool is a pool in enforce that serves a little.
+func healthyPool(name string) control.PoolStatus {
+	recorded, p95, use := true, 41.2, 0.6
+	return control.PoolStatus{
+		Name: name, Mode: "enforce", ModeSince: time.Now().Add(-time.Hour), ModeBy: "settings", ModeReason: "first start", ModeRecorded: &recorded,
+		Policy: "threshold", Workers: 4, InFlight: 3, QueueDepth: 2, QueueOldestAgeS: 4.2, P95TurnaroundS: &p95, SLOS: 60, EnvelopeUse: &use,
+		Admitted1m: 12,
 	}
-	if !c.DryRun {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.given = append(a.given, c)
-	}
-	return control.ActionResult{Words: "pool " + c.Pool + " would hand out no worker"}, nil
 }
 
 // auditRecorder is an audit in memory.

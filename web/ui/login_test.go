@@ -127,7 +127,7 @@ func TestAnonymousSeesAndDoesNothing(t *testing.T) {
 	}
 	b.post("/mode", url.Values{"to": {"passthrough"}}).want(http.StatusUnauthorized, "You are not signed in")
 	b.post("/incidents/"+id+"/ack", nil).want(http.StatusUnauthorized)
-	if len(r.record.requests()) != 0 {
+	if len(r.Record.ModeChanges()) != 0 {
 		t.Error("an order was carried out")
 	}
 }

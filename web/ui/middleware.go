@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate/web/api"
+	"headgate/runbooks/control"
 	"headgate/web/auth"
 )
 
@@ -23,13 +23,13 @@ type viewer struct {
 	SignedIn bool
 }
 
+// actor is the viewer as the sender of an action.
+func (v viewer) actor() control.Actor { return control.Actor{Name: v.Actor, Via: control.ViaPage} }
+
 func (p *Pages) viewer(r *http.Request) viewer {
 	s, ok := p.auth.Session(r, r.Header.Get(refreshHeader) != "")
 	return viewer{s, ok}
 }
-
-// client is the admin API, for a viewer.
-func (p *Pages) client(v viewer) *api.Client { return p.admin.InProcessClient(v.Actor) }
 
 // handler serves a viewer.
 type handler func(http.ResponseWriter, *http.Request, viewer)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"headgate/engine/tsdb"
+	"headgate/runbooks/control"
 	"headgate/web/api"
 )
 
@@ -35,7 +36,8 @@ type SampleReader interface {
 
 // Config is what Pages are made of.
 type Config struct {
-	Admin   *api.Admin // the API, and the door
+	Admin   *api.Admin // the API, and who may use it
+	Control *control.Service
 	Facts   Facts
 	Samples SampleReader // nil: nothing is watched, there are no charts
 	Log     *slog.Logger
@@ -43,20 +45,21 @@ type Config struct {
 
 // Pages serves any number of requests at once.
 type Pages struct {
-	admin  *api.Admin
-	auth   *api.Auth
-	facts  Facts
-	charts *chartCache // nil without SampleReader
-	log    *slog.Logger
-	routes *http.ServeMux
+	admin   *api.Admin
+	control *control.Service
+	auth    *api.Auth
+	facts   Facts
+	charts  *chartCache // nil without SampleReader
+	log     *slog.Logger
+	routes  *http.ServeMux
 }
 
 // New returns the pages.
 func New(c Config) (*Pages, error) {
-	if c.Admin == nil || c.Facts == nil || c.Log == nil {
-		return nil, errors.New("pages: admin, facts and log must all be there")
+	if c.Admin == nil || c.Control == nil || c.Facts == nil || c.Log == nil {
+		return nil, errors.New("pages: admin, control, facts and log are required")
 	}
-	p := &Pages{admin: c.Admin, auth: c.Admin.Auth(), facts: c.Facts, log: c.Log, routes: http.NewServeMux()}
+	p := &Pages{admin: c.Admin, control: c.Control, auth: c.Admin.Auth(), facts: c.Facts, log: c.Log, routes: http.NewServeMux()}
 	if c.Samples != nil {
 		p.charts = &chartCache{samples: c.Samples, log: c.Log}
 	}

@@ -9,39 +9,39 @@ import (
 
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
-	"headgate/web/api"
 	"headgate/web/api/apitest"
 )
 
 func TestPauseAndResume(t *testing.T) {
 	p, q := healthyPool("a"), healthyPool("b")
-	q.Paused = &api.PauseStatus{Since: api.FormatTime(time.Now()), Until: api.FormatTime(time.Now().Add(time.Minute)), By: "ben", Reason: "the endpoint restarts"}
-	r := newFixture(t, fixtureOptions{pools: []api.PoolStatus{p, q}})
+	q.Paused = &control.Pause{Since: time.Now(), Until: time.Now().Add(time.Minute), Actor: "ben", Reason: "the endpoint restarts"}
+	r := newFixture(t, fixtureOptions{pools: []control.PoolStatus{p, q}})
 	b := r.signedIn()
 	page := b.get("/").want(http.StatusOK, "Paused until", "by ben", "the endpoint restarts", "Pause a", "Resume b").wantWithout("Resume a", "Pause b")
 	if !slices.Contains(page.links(), "/pause?pool=a&do=pause") {
 		t.Fatalf("links: %q", page.links())
 	}
-	ask := b.get("/pause?pool=a&do=pause").want(http.StatusOK, "Pause pool a?", "Pool a would hand out no worker.", "ends by itself")
+	ask := b.get("/pause?pool=a&do=pause").want(http.StatusOK, "Pause pool a?", "Pool a would grant no permits until", "ends by itself")
 	done := b.submit(ask, "/pause", url.Values{"for": {"1m"}, "reason": {" restart "}}).want(http.StatusSeeOther)
 	b.get(done.header.Get("Location")).want(http.StatusOK, "Pool a is paused.")
-	if got := r.acts.given; len(got) != 1 || got[0].Name != "pause" || got[0].Pool != "a" || got[0].For != time.Minute || got[0].Reason != "restart" ||
-		got[0].Actor != "ana" || got[0].Via != control.ViaPage {
-		t.Errorf("given: %+v", got)
+	if left := time.Until(r.Gates["a"].Snapshot(time.Now()).PausedUntil); left <= 0 || left > time.Minute || !r.Gates["b"].Snapshot(time.Now()).PausedUntil.IsZero() {
+		t.Errorf("a is paused for %s", left)
+	}
+	if e := r.Record.Entries(); len(e) != 1 || e[0].Action != control.ActionPause || e[0].Reason != "restart" || e[0].Actor != "ana" || e[0].Via != control.ViaPage {
+		t.Errorf("audited: %+v", e)
 	}
 	b.get("/pause?pool=b&do=resume").want(http.StatusConflict, "Nothing was changed")
-	b.get("/pause?do=stop").want(http.StatusBadRequest, "There is no such order")
-	b.submit(ask, "/pause", url.Values{"do": {"stop"}}).want(http.StatusBadRequest, "There is no such order")
+	b.get("/pause?do=stop").want(http.StatusBadRequest, "There is no such action")
+	b.submit(ask, "/pause", url.Values{"do": {"stop"}}).want(http.StatusBadRequest, "There is no such action")
 	b.submit(ask, "/pause", url.Values{"for": {"soon"}}).want(http.StatusBadRequest, "for must be a span")
 	r.browser().get("/pause?pool=a&do=pause").want(http.StatusSeeOther)
 }
 
 func TestAutoRollbackIsShown(t *testing.T) {
 	p := healthyPool("a")
-	until := api.FormatTime(time.Now().Add(time.Hour))
-	p.AutoRollback = &api.AutoRollbackStatus{State: "cooldown", RollbacksToday: 2, HoldUntil: &until, Reason: "it rolled back a moment ago"}
-	newFixture(t, fixtureOptions{pools: []api.PoolStatus{p}}).signedIn().get("/").
-		want(http.StatusOK, "Automatic rollback: cooldown, 2 in the last day; somebody’s decision stands until", "it rolled back a moment ago")
+	p.AutoRollback = &control.AutoRollbackStatus{State: control.Cooldown, RollbacksToday: 2, HoldUntil: time.Now().Add(time.Hour), Reason: "it rolled back a moment ago"}
+	newFixture(t, fixtureOptions{pools: []control.PoolStatus{p}}).signedIn().get("/").
+		want(http.StatusOK, "Automatic rollback: cooldown, 2 in the last day; a manual decision holds until", "it rolled back a moment ago")
 }
 
 // TestDrillsAreSummedUp: the next one, and how each ended last.

@@ -73,7 +73,7 @@ func (p *Pages) showError(w http.ResponseWriter, r *http.Request, v viewer, t er
 	p.show(w, r, v, t.Status, page{Title: t.Title, Body: t}, "error")
 }
 
-// showAPIError shows an error of the API.
+// showAPIError shows an error of the API or of control.Service.
 func (p *Pages) showAPIError(w http.ResponseWriter, r *http.Request, v viewer, err error) {
 	problem, ok := problemOf(err)
 	if !ok {
@@ -87,13 +87,14 @@ func (p *Pages) showAPIError(w http.ResponseWriter, r *http.Request, v viewer, e
 
 func problemOf(err error) (*api.Problem, bool) {
 	var p *api.Problem
-	ok := errors.As(err, &p)
-	return p, ok
-}
-
-func isUnreachable(err error) bool {
-	var s *api.UnreachableError
-	return errors.As(err, &s)
+	if errors.As(err, &p) {
+		return p, true
+	}
+	if err == nil {
+		return nil, false
+	}
+	p = api.ControlProblem(err)
+	return p, p.Status < http.StatusInternalServerError
 }
 
 func titleOf(p *api.Problem) string {

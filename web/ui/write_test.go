@@ -8,28 +8,30 @@ import (
 	"testing"
 	"time"
 
+	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 	"headgate/web/api"
 )
 
 func TestRollBackAndRestore(t *testing.T) {
 	r := newFixture(t, fixtureOptions{})
+	r.Fill("default", 3, time.Hour)
 	b := r.signedIn()
 	overview := b.get("/").want(http.StatusOK, "Enforce", "Roll back default").wantWithout("Restore default")
 	if !slices.Contains(overview.links(), "/mode?pool=default&to=passthrough") {
 		t.Fatalf("links: %q", overview.links())
 	}
-	ask := b.get("/mode?pool=default&to=passthrough").want(http.StatusOK, "Roll back pool default?", "3 running: they go on", "2 waiting: they keep their places",
+	ask := b.get("/mode?pool=default&to=passthrough").want(http.StatusOK, "Roll back pool default?", "2 running: they go on", "1 waiting: they keep their places",
 		"Restoring returns to Enforce", "recorded with your name, ana")
-	if len(r.record.requests()) != 0 {
+	if len(r.Record.ModeChanges()) != 0 {
 		t.Fatal("looking at the page has changed a mode")
 	}
 	done := b.submit(ask, "/mode", url.Values{"reason": {" p95 climbs "}})
 	if done.status != http.StatusSeeOther {
 		t.Fatalf("status %d\n%s", done.status, done.text())
 	}
-	o := r.record.requests()[0]
-	if o.Action != control.Rollback || o.Pool != "default" || o.Actor != "ana" || o.Reason != "p95 climbs" || o.Via != control.ViaPage || o.Expected == nil || o.Expected.String() != "enforce" {
+	o := r.Record.ModeChanges()[0]
+	if o.Action != control.Rollback || o.Pool != "default" || o.Actor != "ana" || o.Reason != "p95 climbs" || o.Via != control.ViaPage {
 		t.Errorf("the order was %+v", o)
 	}
 	b.get(done.header.Get("Location")).want(http.StatusOK, "Pool default is now in Pass-through", "Not protecting", "Restore default", "p95 climbs").wantWithout("Roll back default")
@@ -44,32 +46,32 @@ func TestModeChangeExpectsShownMode(t *testing.T) {
 	r := newFixture(t, fixtureOptions{})
 	b := r.signedIn()
 	ask := b.get("/mode?pool=default&to=passthrough")
-	r.record.set(func(p *api.PoolStatus) { p.Mode, p.ModeBy = "observe", "ben" })
+	r.setMode("default", "observe", "ben")
 	b.submit(ask, "/mode", nil).want(http.StatusConflict, "The mode has changed meanwhile", "by ben", "decide again")
-	if len(r.record.requests()) != 0 {
+	if len(r.Record.ModeChanges()) != 1 {
 		t.Error("the order was carried out")
 	}
 }
 
 func TestOrdersOfAllPools(t *testing.T) {
-	r := newFixture(t, fixtureOptions{pools: []api.PoolStatus{healthyPool("a"), healthyPool("b")}})
+	r := newFixture(t, fixtureOptions{pools: []control.PoolStatus{healthyPool("a"), healthyPool("b")}})
 	b := r.signedIn()
 	b.get("/").want(http.StatusOK, "Roll back all pools")
 	ask := b.get("/mode?to=passthrough").want(http.StatusOK, "Roll back all pools?", "Pool a", "Pool b")
 	b.submit(ask, "/mode", nil).want(http.StatusSeeOther)
-	r.record.set(func(p *api.PoolStatus) { p.Mode = "observe" })
+	r.setMode("a", "observe", "ben")
 	ask = b.get("/mode?to=restore").want(http.StatusOK, "Restore all pools?")
 	b.submit(ask, "/mode", nil).want(http.StatusSeeOther)
-	if given := r.record.requests(); len(given) != 2 || given[0].Pool != "" || given[1].Expected != nil {
-		t.Errorf("orders: %+v", given)
+	if a, b := r.Mode("a"), r.Mode("b"); a != admission.Enforce || b != admission.Enforce {
+		t.Errorf("a is in %s, b in %s", a, b)
 	}
 	b.get("/mode?to=enforce").want(http.StatusOK, "It is in", "already: nothing will change")
 }
 
 func TestUnknownModeIsRefused(t *testing.T) {
 	b := newFixture(t, fixtureOptions{}).signedIn()
-	b.get("/mode?to=off").want(http.StatusBadRequest, "There is no such order")
-	b.get("/mode").want(http.StatusBadRequest, "There is no such order")
+	b.get("/mode?to=off").want(http.StatusBadRequest, "There is no such action")
+	b.get("/mode").want(http.StatusBadRequest, "There is no such action")
 	for _, pool := range []string{"other", "..", "a/b", "%2e%2e"} {
 		b.get("/mode?to=observe&pool="+pool).want(http.StatusNotFound, "There is no such pool")
 	}
@@ -78,16 +80,16 @@ func TestUnknownModeIsRefused(t *testing.T) {
 // TestDroppingTheOverdue is offered where it is possible, and says how many.
 func TestDroppingTheOverdue(t *testing.T) {
 	p := healthyPool("default")
-	before := "enforce"
-	p.Mode, p.ModeBefore, p.Overdue, p.QueueDepth, p.DrainS = "passthrough", &before, 7, 40, 310
-	r := newFixture(t, fixtureOptions{pools: []api.PoolStatus{p}})
+	p.Mode = "passthrough"
+	r := newFixture(t, fixtureOptions{pools: []control.PoolStatus{p}})
+	r.Fill("default", 9, 15*time.Second) // two run, and the seven that wait need longer
 	b := r.signedIn()
-	ask := b.get("/mode?to=restore&pool=default").want(http.StatusOK, "7 of them can no longer end in time", "Turn away the 7", "5 min 10 s")
+	ask := b.get("/mode?to=restore&pool=default").want(http.StatusOK, "of them can no longer finish in time", "Reject the", "All have begun in about")
 	b.submit(ask, "/mode", url.Values{"drop_overdue": {"yes"}}).want(http.StatusSeeOther)
-	if o := r.record.requests()[0]; !o.DropOverdue || o.Action != control.Restore {
-		t.Errorf("the order was %+v", o)
+	if c := r.Record.ModeChanges()[1]; c.Dropped == 0 || c.Action != control.Restore {
+		t.Errorf("the change is %+v", c)
 	}
-	b.get("/mode?to=passthrough&pool=default").wantWithout("Turn away")
+	b.get("/mode?to=passthrough&pool=default").wantWithout("Reject the")
 }
 
 // TestWritesAreRefused: whatever is wrong with a form, nothing changes, the page
@@ -115,7 +117,7 @@ func TestWritesAreRefused(t *testing.T) {
 	}
 	r.browser().post("/mode", stale).want(http.StatusUnauthorized, "You are not signed in")
 	b.post("/mode", url.Values{"reason": {strings.Repeat("x", 100_000)}}).want(http.StatusRequestEntityTooLarge, "The form did not arrive whole")
-	if got := r.record.requests(); len(got) != 0 {
+	if got := r.Record.ModeChanges(); len(got) != 0 {
 		t.Errorf("orders: %+v", got)
 	}
 	b.post("/incidents", nil).want(http.StatusMethodNotAllowed, "That cannot be done here")
@@ -140,7 +142,7 @@ func TestAcknowledge(t *testing.T) {
 		time.Sleep(time.Millisecond) // it is recorded beside
 	}
 	b.get("/incidents/"+id).want(http.StatusOK, "Taken by ana", "Acknowledged").wantWithout("Acknowledge For")
-	b.submit(page, "/incidents/"+id+"/ack", url.Values{"for": {"30m"}}).want(http.StatusConflict, "Somebody was faster", "ana has it until")
+	b.submit(page, "/incidents/"+id+"/ack", url.Values{"for": {"30m"}}).want(http.StatusConflict, "Somebody was faster", "acknowledged by ana until")
 	b.submit(page, "/incidents/"+id+"/ack", url.Values{"for": {"soon"}}).want(http.StatusBadRequest, "for must be a span")
 	b.get("/").want(http.StatusOK, "taken by ana")
 }

@@ -37,7 +37,7 @@ var (
 	forward        = proxy.Function("task.forward")
 	beforeUpstream = forward.Before(mutation.Call("RoundTrip"))
 	afterUpstream  = forward.After(mutation.Call("RoundTrip"))
-	afterHeaders   = forward.After(mutation.Call("dog.stop"))
+	afterHeaders   = forward.After(mutation.Call("idle.stop"))
 	passHeaders    = proxy.Function("task.relayAnswer")
 	copyBody       = proxy.Function("task.copyBody")
 	copyChunk      = proxy.Function("task.copyPiece")
@@ -70,7 +70,7 @@ var (
 	holdCall      = injection.Function("Lease.stall")
 	delayCall     = injection.Function("Lease.delayCall")
 	callDelay     = delayCall.Before(mutation.Call("stall"))
-	truncatedRead = injection.Function("truncatedBody.Read")
+	truncatedRead = injection.Function("alteredBody.truncate")
 
 	sandboxClear    = sandbox.Function("faultLease.Clear")
 	sandboxSlack    = sandbox.Function("newSlackTarget")

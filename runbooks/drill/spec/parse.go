@@ -94,7 +94,7 @@ func (l specReader) spec(n *yaml.Node, path string, s *drill.Spec) {
 	if target != "" {
 		s.Target = drill.Target(target)
 	}
-	if _, written := l.PositionAt(strictyaml.Join(path, "speed")); s.Target == drill.Live && !written {
+	if s.Target == drill.Live && !l.IsSet(strictyaml.Join(path, "speed")) {
 		s.Speed = 1
 	}
 	if s.Name == "" {

@@ -153,7 +153,7 @@ func TestParseRefuses(t *testing.T) {
 		{"not a share", "late_share <= 5%", "late_share <= 500%", "must be 0 to 1"},
 		{"not whole", "pages == 1", "pages == 1.5", "must be a whole number"},
 		{"twice", "pages == 1", "late_share <= 6%", "sets late_share <= twice"},
-		{"unknown key", "owner:", "owners:", `weekly.yaml:5:1: unknown key "owners"; known here: id, name`},
+		{"unknown key", "owner:", "owners:", `weekly.yaml:5:1: unknown key "owners"; did you mean owner?`},
 		{"repeated key", "note: all that there is", "name: x", "is repeated: it is already set in line 3"},
 		{"no ID", "id: weekly", "id: Weekly Drill", "must be a word that stays"},
 		{"bidirectional text", "name: Weekly drill", "name: \"a\u202eb\"", "control characters"},
@@ -184,7 +184,7 @@ func TestParseRefuses(t *testing.T) {
 		{"unknown target", "target: twin", "target: prod", "must be twin or live"},
 		{"too fast", "speed: 5", "speed: 500", "must be a number from 1 to 100"},
 		{"flip without rollback", "pages == 1", "restore_time <= 1s\n  - flip_time <= 1s\n  - refused_in_baseline == 0", ""},
-		{"an alias", "note: all that there is", "note: *x", "unknown anchor"},
+		{"an alias", "note: all that there is", "note: *x", "YAML aliases are not supported"},
 		{"two documents", "recovery: 300s", "recovery: 300s\n---\na: b", "must hold one YAML document"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

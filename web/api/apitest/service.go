@@ -2,7 +2,6 @@ package apitest
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http/httptest"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"headgate/engine"
-	"headgate/runbooks/control"
 	"headgate/web/api"
 )
 
@@ -51,8 +49,10 @@ func NewServer(t testing.TB, token string) *Server {
 	s := &Server{Signals: NewSignals(), Incidents: NewIncidentStore(), Drills: NewDrills()}
 	log := slog.New(slog.DiscardHandler)
 	s.Engine = StartEngine(t, 5*time.Millisecond, s.Signals, s.Incidents, log)
+	service := NewControl(t, log)
+	service.SetEngine(s.Engine)
 	admin, err := api.NewAdmin(api.AdminConfig{
-		Token: token, Modes: noPools{}, Status: noPools{}, Audit: noPools{}, Incidents: s.Incidents, Engine: s.Engine, Drills: s.Drills.Ports(), Log: log,
+		Token: token, Control: service.Service, Status: service, Audit: service.Record, Incidents: s.Incidents, Drills: s.Drills.Ports(), Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -100,22 +100,4 @@ func (s *Server) upToDate(key engine.Key, v float64) bool {
 		}
 	}
 	return true
-}
-
-// noPools has no pools and no audit.
-type noPools struct{}
-
-var errNoPools = errors.New("there are no pools here")
-
-// Do implements api.ModeController.
-func (noPools) Do(context.Context, time.Time, control.ModeRequest) (control.ModeResult, error) {
-	return control.ModeResult{}, errNoPools
-}
-
-// Status implements api.StatusSource.
-func (noPools) Status(time.Time) api.Status { return api.Status{Version: "test"} }
-
-// Changes implements api.AuditReader.
-func (noPools) Changes(context.Context, api.AuditQuery) (api.AuditRecords, error) {
-	return api.AuditRecords{}, nil
 }

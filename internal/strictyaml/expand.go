@@ -1,0 +1,161 @@
+package strictyaml
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	maxReferencedFile = 64 << 10 // content of one ${file:...}
+	maxExpanded       = 1 << 20  // everything filled into one configuration
+)
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+var (
+	errDollar           = errors.New("has a single $: write $$ for the sign itself, ${NAME} for an environment variable, ${file:PATH} for a file's content")
+	errReference        = errors.New("has a reference that is neither ${NAME} (letters, digits, _) nor ${file:PATH}")
+	errUnclosed         = errors.New("has a ${ without its }")
+	errExpandedTooLarge = errors.New("fills in too much: all references of a file together may give 1 MiB")
+)
+
+// ExpandReferences makes the decoder fill in references in single values: ${NAME} from env, which works as os.LookupEnv
+// does (nil: there are no variables), and ${file:PATH} with the content of a file, relative to dir.
+func (d *Decoder) ExpandReferences(dir string, env func(string) (string, bool)) {
+	d.expander = &expander{dir: dir, env: env}
+}
+
+// expander replaces references in single values.
+type expander struct {
+	dir  string // where relative paths start
+	env  func(string) (string, bool)
+	used int // bytes filled in so far
+}
+
+// expand replaces the references in text. refs names them, for messages; it is
+// empty when there were none. What was filled in is not looked at again.
+func (f *expander) expand(text string) (filled, refs string, err error) {
+	var out strings.Builder
+	var names []string
+	for {
+		before, rest, found := strings.Cut(text, "$")
+		out.WriteString(before)
+		if !found {
+			return out.String(), strings.Join(names, " and "), nil
+		}
+		if after, escaped := strings.CutPrefix(rest, "$"); escaped {
+			out.WriteByte('$')
+			text = after
+			continue
+		}
+		name, after, err := splitReference(rest)
+		if err != nil {
+			return "", "", err
+		}
+		value, err := f.resolve(name)
+		if err != nil {
+			return "", "", err
+		}
+		out.WriteString(value)
+		if ref := "${" + name + "}"; !slices.Contains(names, ref) {
+			names = append(names, ref)
+		}
+		text = after
+	}
+}
+
+// splitReference splits what follows a single $.
+func splitReference(rest string) (name, after string, err error) {
+	inner, braced := strings.CutPrefix(rest, "{")
+	if !braced {
+		return "", "", errDollar
+	}
+	name, after, closed := strings.Cut(inner, "}")
+	if !closed {
+		return "", "", errUnclosed
+	}
+	return name, after, nil
+}
+
+// resolve returns what a reference stands for. Its errors never hold a value.
+func (f *expander) resolve(name string) (string, error) {
+	var value string
+	path, isFile := strings.CutPrefix(name, "file:")
+	switch {
+	case isFile:
+		content, err := f.readFile(path)
+		if err != nil {
+			return "", fmt.Errorf("needs the file %s, which %w", Quote(path), err)
+		}
+		value = content
+	case !variableName.MatchString(name):
+		return "", errReference
+	default:
+		content, ok := f.lookEnv(name)
+		if !ok {
+			return "", fmt.Errorf("needs the environment variable %s, which is not set", name)
+		}
+		value = content
+	}
+	if !utf8.ValidString(value) {
+		return "", fmt.Errorf("must be UTF-8 text, unlike what comes from ${%s}", name)
+	}
+	if f.used += len(value); f.used > maxExpanded {
+		return "", errExpandedTooLarge
+	}
+	return value, nil
+}
+
+func (f *expander) lookEnv(name string) (string, bool) {
+	if f.env == nil {
+		return "", false
+	}
+	return f.env(name)
+}
+
+// readFile returns a file's content without trailing line ends. Only regular files
+// are read: opening a pipe could wait for ever.
+func (f *expander) readFile(path string) (string, error) {
+	if path == "" {
+		return "", errors.New("has no name")
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(f.dir, path)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", pathErrorCause(err)
+	}
+	if !info.Mode().IsRegular() {
+		return "", errors.New("is not a regular file")
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", pathErrorCause(err)
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxReferencedFile+1))
+	switch {
+	case err != nil:
+		return "", pathErrorCause(err)
+	case len(content) > maxReferencedFile:
+		return "", errors.New("is larger than 64 KiB")
+	}
+	return strings.TrimRight(string(content), "\r\n"), nil
+}
+
+// pathErrorCause keeps the cause of a file error; the path is already in the message.
+func pathErrorCause(err error) error {
+	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pathError.Err
+	}
+	return fmt.Errorf("cannot be read: %w", err)
+}

@@ -1,0 +1,344 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"headgate/engine"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
+)
+
+// ActorHeader names who sends a request. Without it the actor is "api".
+const ActorHeader = "Headgate-Actor"
+
+// Bounds of what goes into the record, in characters.
+const (
+	MaxActor  = 100
+	MaxReason = 500
+)
+
+// ModeRestore asks for the mode before: from passthrough to the one before the rollback, from observe to enforce.
+const ModeRestore = "restore"
+
+// actionTimeout bounds an action: the engine takes commands between two steps, and a change waits up to 2 s for its
+// record.
+const actionTimeout = 3 * time.Second
+
+// ModeRequest is the body of PUT /api/v1/mode and /api/v1/pools/{pool}/mode.
+type ModeRequest struct {
+	Mode        string `json:"mode"`                   // enforce, observe, passthrough or restore
+	Reason      string `json:"reason"`                 // for the record; may be empty
+	Expected    string `json:"expected,omitempty"`     // refuse unless every pool is in this mode now
+	DropOverdue bool   `json:"drop_overdue,omitempty"` // reject queued tasks that can no longer finish in time
+	DryRun      bool   `json:"dry_run,omitempty"`      // say what would change, change nothing
+}
+
+// ModeReply says what a ModeRequest did.
+type ModeReply struct {
+	DryRun   bool                 `json:"dry_run"`
+	Recorded bool                 `json:"recorded"` // false: applied, but a restart would forget it; or a dry run
+	Changes  []control.PoolChange `json:"changes"`
+}
+
+// ActionList is the reply to GET /api/v1/actions.
+type ActionList struct {
+	Items []Action `json:"items"`
+	Next  string   `json:"next"` // always empty: there are few
+}
+
+// Action is an action that can be requested by name.
+type Action struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description"` // in one sentence
+	Undo        string   `json:"undo"`        // how it is undone
+	Verify      string   `json:"verify"`      // what is read back afterwards
+	Parameters  []string `json:"parameters"`  // the keys of ActionRequest that it takes, besides reason and dry_run
+
+	do func(context.Context, *control.Service, control.Actor, actionInput) (control.Result, error)
+}
+
+// ActionRequest is the body of POST /api/v1/actions/{name}.
+type ActionRequest struct {
+	Pool        string `json:"pool,omitempty"` // empty: all
+	Incident    string `json:"incident,omitempty"`
+	Rule        string `json:"rule,omitempty"`
+	For         string `json:"for,omitempty"` // see ParseDuration; empty: the default duration
+	Reason      string `json:"reason,omitempty"`
+	Expected    string `json:"expected,omitempty"` // refuse unless every pool is in this mode now
+	DropOverdue bool   `json:"drop_overdue,omitempty"`
+	DryRun      bool   `json:"dry_run,omitempty"`
+}
+
+// ActionReply says what an action did, or would do.
+type ActionReply struct {
+	Action string `json:"action"`
+	DryRun bool   `json:"dry_run"`
+	control.Result
+}
+
+// actionInput is an ActionRequest that was read.
+type actionInput struct {
+	ActionRequest
+	length   time.Duration
+	expected *admission.Mode
+}
+
+func (in actionInput) mode() control.ModeOptions {
+	return control.ModeOptions{Pool: in.Pool, Expected: in.expected, DropOverdue: in.DropOverdue, Reason: in.Reason, DryRun: in.DryRun}
+}
+
+func (in actionInput) pause() control.PauseOptions {
+	return control.PauseOptions{Pool: in.Pool, For: in.length, Reason: in.Reason, DryRun: in.DryRun}
+}
+
+// actions are all actions by name, in a fixed order.
+func actions() []Action {
+	const verifyMode = "the mode of each gate"
+	modeParameters := []string{"pool", "expected", "drop_overdue"}
+	return []Action{
+		{
+			Name: control.ActionRollback, Undo: "restore", Verify: verifyMode, Parameters: []string{"pool", "expected"},
+			Description: "Disables admission control (passthrough): nothing is refused; running and queued tasks are not touched.",
+			do: func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
+				return s.Rollback(ctx, by, in.mode())
+			},
+		},
+		{
+			Name: control.ActionRestore, Undo: "rollback, or observe", Verify: verifyMode, Parameters: modeParameters,
+			Description: "Re-enables admission control: from passthrough to the mode before, from observe to enforce.",
+			do: func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
+				return s.Restore(ctx, by, in.mode())
+			},
+		},
+		{
+			Name: control.ActionObserve, Undo: "restore", Verify: verifyMode, Parameters: modeParameters,
+			Description: "Only counts what would be refused.",
+			do: func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
+				return s.Observe(ctx, by, in.mode())
+			},
+		},
+		{
+			Name: control.ActionEnforce, Undo: "rollback, or observe", Verify: verifyMode, Parameters: modeParameters,
+			Description: "Makes refusals real.",
+			do: func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
+				return s.Enforce(ctx, by, in.mode())
+			},
+		},
+		{
+			Name: control.ActionPause, Undo: "resume", Verify: "until when the gate is paused", Parameters: []string{"pool", "for"},
+			Description: "Grants no permits until resumed or until the time has passed; running tasks go on, arriving tasks are queued or refused by the rules.",
+			do: func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
+				return s.Pause(ctx, by, in.pause())
+			},
+		},
+		{
+			Name: control.ActionResume, Undo: "pause", Verify: "that the gate is not paused", Parameters: []string{"pool"},
+			Description: "Ends a pause, and grants permits to queued tasks.",
+			do: func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
+				return s.Resume(ctx, by, in.pause())
+			},
+		},
+		{
+			Name: control.ActionAck, Undo: "it expires", Verify: "who has acknowledged the incident", Parameters: []string{"incident", "for"},
+			Description: "Acknowledges an open incident: no reminders until then. Escalations still notify.",
+			do: func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
+				return s.Acknowledge(ctx, by, control.AckOptions{Incident: in.Incident, For: in.length, Reason: in.Reason, DryRun: in.DryRun})
+			},
+		},
+		{
+			Name: control.ActionSilence, Undo: "DELETE /api/v1/silences/{id}, or it expires", Verify: "that the silence exists",
+			Parameters:  []string{"rule", "pool", "for"},
+			Description: "Mutes the notifications of a rule; the rule is still evaluated.",
+			do: func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
+				return s.Silence(ctx, by, control.SilenceOptions{Rule: in.Rule, Pool: in.Pool, For: in.length, Reason: in.Reason, DryRun: in.DryRun})
+			},
+		},
+	}
+}
+
+func (a *Admin) listActions(w http.ResponseWriter, r *http.Request) {
+	if _, p := parseQuery(r); p != nil {
+		WriteProblem(w, *p)
+		return
+	}
+	writeJSON(w, http.StatusOK, "application/json", ActionList{Items: actions()})
+}
+
+func (a *Admin) doAction(w http.ResponseWriter, r *http.Request) {
+	var m ActionRequest
+	by, p := decodeRequest(w, r, map[string]any{
+		"pool": &m.Pool, "incident": &m.Incident, "rule": &m.Rule, "for": &m.For, "reason": &m.Reason, "expected": &m.Expected,
+		"drop_overdue": &m.DropOverdue, "dry_run": &m.DryRun,
+	})
+	if p != nil {
+		WriteProblem(w, *p)
+		return
+	}
+	name := r.PathValue("name")
+	result, err := DoAction(r.Context(), a.control, by, name, m)
+	if err != nil {
+		a.writeControlError(w, name, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, "application/json", ActionReply{Action: name, DryRun: m.DryRun, Result: result})
+}
+
+// putMode changes modes: the same actions, chosen by the mode that they lead to.
+func (a *Admin) putMode(w http.ResponseWriter, r *http.Request) {
+	var m ModeRequest
+	by, p := decodeRequest(w, r, map[string]any{
+		"mode": &m.Mode, "reason": &m.Reason, "expected": &m.Expected, "drop_overdue": &m.DropOverdue, "dry_run": &m.DryRun,
+	})
+	if p != nil {
+		WriteProblem(w, *p)
+		return
+	}
+	result, err := SetMode(r.Context(), a.control, by, r.PathValue("pool"), m)
+	if err != nil {
+		a.writeControlError(w, "set mode", err)
+		return
+	}
+	writeJSON(w, http.StatusOK, "application/json", ModeReply{DryRun: m.DryRun, Recorded: result.Recorded, Changes: result.Changes})
+}
+
+// SetMode changes the mode of a pool, or of all pools if its name is empty. See ControlProblem for its errors.
+func SetMode(ctx context.Context, s *control.Service, by control.Actor, pool string, m ModeRequest) (control.Result, error) {
+	name, ok := map[string]string{
+		admission.PassThrough.String(): control.ActionRollback, ModeRestore: control.ActionRestore,
+		admission.Observe.String(): control.ActionObserve, admission.Enforce.String(): control.ActionEnforce,
+	}[m.Mode]
+	if !ok {
+		return control.Result{}, badRequest(http.StatusBadRequest, "mode must be enforce, observe, passthrough or restore.")
+	}
+	return DoAction(ctx, s, by, name, ActionRequest{Pool: pool, Reason: m.Reason, Expected: m.Expected, DropOverdue: m.DropOverdue, DryRun: m.DryRun})
+}
+
+// DoAction carries out an action by its name. See ControlProblem for its errors.
+func DoAction(ctx context.Context, s *control.Service, by control.Actor, name string, m ActionRequest) (control.Result, error) {
+	all := actions()
+	i := slices.IndexFunc(all, func(a Action) bool { return a.Name == name })
+	if i < 0 {
+		return control.Result{}, &Problem{Type: TypeUnknownAction, Status: http.StatusNotFound,
+			Detail: "There is no action " + quoteName(name) + "; GET /api/v1/actions lists them."}
+	}
+	in, err := m.parse(all[i])
+	if err != nil {
+		return control.Result{}, badRequest(http.StatusBadRequest, err.Error()+".")
+	}
+	ctx, cancel := context.WithTimeout(ctx, actionTimeout)
+	defer cancel()
+	result, err := all[i].do(ctx, s, by, in)
+	if err == nil && name == control.ActionAck && !m.DryRun && !result.Ack.Applied {
+		return result, ackConflict(result.Ack)
+	}
+	return result, err
+}
+
+// parse reads a request, and refuses parameters that the action ignores: their sender expects them to count.
+func (m ActionRequest) parse(a Action) (actionInput, error) {
+	in := actionInput{ActionRequest: m}
+	for _, p := range []struct {
+		name  string
+		given bool
+	}{
+		{"pool", m.Pool != ""}, {"incident", m.Incident != ""}, {"rule", m.Rule != ""}, {"for", m.For != ""},
+		{"expected", m.Expected != ""}, {"drop_overdue", m.DropOverdue},
+	} {
+		if p.given && !slices.Contains(a.Parameters, p.name) {
+			return in, fmt.Errorf("%s takes no %s; it takes %s", a.Name, p.name, strings.Join(a.Parameters, ", "))
+		}
+	}
+	for _, f := range []struct {
+		name, text string
+		most       int
+	}{{"incident", m.Incident, maxParam}, {"rule", m.Rule, maxParam}, {"reason", m.Reason, MaxReason}} {
+		if err := checkLine(f.name, f.text, f.most); err != nil {
+			return in, err
+		}
+	}
+	if m.For != "" {
+		var err error
+		if in.length, err = ParseDuration(m.For); err != nil {
+			return in, fmt.Errorf("for %w", err)
+		}
+	}
+	if m.Expected != "" {
+		mode, err := admission.ParseMode(m.Expected)
+		if err != nil {
+			return in, errors.New("expected must be enforce, observe or passthrough")
+		}
+		in.expected = &mode
+	}
+	return in, nil
+}
+
+// decodeRequest reads the body of a request without a query, and says who sends it.
+func decodeRequest(w http.ResponseWriter, r *http.Request, fields map[string]any) (by control.Actor, p *Problem) {
+	if _, p := parseQuery(r); p != nil {
+		return by, p
+	}
+	if p := decodeObject(w, r, fields); p != nil {
+		return by, p
+	}
+	return actorOf(r)
+}
+
+// actorOf says who sends a request.
+func actorOf(r *http.Request) (control.Actor, *Problem) {
+	name := cmp.Or(r.Header.Get(ActorHeader), "api")
+	if err := checkLine(ActorHeader, name, MaxActor); err != nil {
+		return control.Actor{}, badRequest(http.StatusBadRequest, err.Error()+".")
+	}
+	return control.Actor{Name: name, Via: control.ViaAPI}, nil
+}
+
+// writeControlError answers with an error of control.Service.
+func (a *Admin) writeControlError(w http.ResponseWriter, action string, err error) {
+	p := ControlProblem(err)
+	if p.Status == http.StatusInternalServerError {
+		a.log.Error("action failed", "action", action, "error", err)
+	}
+	WriteProblem(w, *p)
+}
+
+// ControlProblem is where the errors of control.Service become statuses.
+func ControlProblem(err error) *Problem {
+	var known *Problem
+	var noPool *control.NoPoolError
+	var mismatch *control.ModeMismatchError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &noPool):
+		p := &Problem{Type: TypeUnknownPool, Status: http.StatusNotFound, Pools: noPool.Pools, Detail: "There are no pools."}
+		if len(p.Pools) > 0 {
+			p.Detail = fmt.Sprintf("There is no pool %s. There are: %s.", quoteName(noPool.Pool), strings.Join(p.Pools, ", "))
+		}
+		return p
+	case errors.As(err, &mismatch):
+		return &Problem{Type: TypeModeConflict, Status: http.StatusConflict, Current: mismatch.Current, Detail: "Nothing was changed: " + truncateDetail(err.Error()) + "."}
+	case errors.Is(err, control.ErrNotPaused), errors.Is(err, engine.ErrTooMany):
+		return &Problem{Status: http.StatusConflict, Detail: "Nothing was changed: " + truncateDetail(err.Error()) + "."}
+	case errors.Is(err, control.ErrNoRuleEngine):
+		return &Problem{Type: TypeMonitoringDisabled, Status: http.StatusNotFound, Detail: noRuleEngineDetail}
+	case errors.Is(err, engine.ErrNoIncident):
+		return unknownIncident("There is no such open incident; it may have been resolved.")
+	case errors.Is(err, engine.ErrNoSilence):
+		return &Problem{Type: TypeUnknownSilence, Status: http.StatusNotFound, Detail: "There is no such silence; it may have expired."}
+	case errors.Is(err, engine.ErrNoRule):
+		return &Problem{Type: TypeUnknownRule, Status: http.StatusNotFound, Detail: truncateDetail(err.Error()) + "."}
+	case errors.Is(err, control.ErrInvalidAction), errors.Is(err, engine.ErrRefused):
+		return badRequest(http.StatusBadRequest, truncateDetail(err.Error())+".")
+	case errors.Is(err, engine.ErrNotRunning), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return &Problem{Status: http.StatusServiceUnavailable, Detail: "The rules engine does not answer: nothing was changed."}
+	default:
+		return &Problem{Status: http.StatusInternalServerError, Detail: "The action failed and nothing was changed; the log says why."}
+	}
+}
