@@ -13,8 +13,8 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// interactionStopTimeout is how long a stop waits for interactions that were accepted and for requests in flight: what is
-// stopped afterwards, the record among it, needs its time too.
+// interactionStopTimeout is how long a stop waits for interactions that were accepted and for requests in flight: what
+// is stopped afterwards, the record among it, needs its time too.
 const interactionStopTimeout = 2 * time.Second
 
 // buttonsEnabled says whether button presses can come back: only then messages have buttons.
@@ -24,7 +24,8 @@ func buttonsEnabled(c config.Slack) bool {
 
 func interactionOptions(s config.Slack) slack.InteractionOptions {
 	return slack.InteractionOptions{
-		AppToken: s.AppToken.Reveal(), APIURL: s.APIURL, Listen: s.Listen, SigningSecret: s.SigningSecret.Reveal(), Allow: allowLists(s.Allow),
+		AppToken: s.AppToken.Reveal(), APIURL: s.APIURL, Listen: s.Listen, SigningSecret: s.SigningSecret.Reveal(),
+		Allow: allowLists(s.Allow),
 	}
 }
 
