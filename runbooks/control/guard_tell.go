@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"headgate/engine"
+	"headgate/internal/format"
 	"headgate/proxy/admission"
 )
 
@@ -52,29 +53,16 @@ func (k *AutoRollback) announceChange(ctx context.Context, u unannouncedChange) 
 	if by == "" {
 		by = unknownActor
 	}
-	return k.annotate(ctx, engine.Annotation{Kind: engine.EventMode, Pool: u.Pool, By: truncateUTF8(by, 200), Text: announcementText(u.ModeChange)})
+	return k.annotate(ctx, engine.Annotation{Kind: engine.EventMode, Pool: u.Pool, By: format.TruncateBytes(by, 200), Text: announcementText(u.ModeChange)})
 }
 
 // announcementText say why a mode was changed, and how to undo what the engine did.
 func announcementText(c ModeChange) string {
-	s := truncateUTF8(c.Reason, maxAnnotation-100)
+	s := format.TruncateBytes(c.Reason, maxAnnotation-100)
 	if c.Via == ViaEngine && c.To == admission.PassThrough {
 		s = fmt.Sprintf("automatically, %s. To undo: headgate restore --pool %s", s, c.Pool)
 	}
-	return truncateUTF8(s, maxAnnotation)
-}
-
-func truncateUTF8(s string, most int) string {
-	for len(s) > most {
-		s = s[:len(s)-1]
-		for len(s) > 0 && s[len(s)-1]&0xC0 == 0x80 {
-			s = s[:len(s)-1]
-		}
-		if len(s) > 0 && s[len(s)-1] >= 0xC0 {
-			s = s[:len(s)-1]
-		}
-	}
-	return s
+	return format.TruncateBytes(s, maxAnnotation)
 }
 
 // auditRollback notes a flip that is recorded. One of another process is noted with
