@@ -57,7 +57,7 @@ type ReasonRequest struct {
 
 func planView(p DrillPlan) DrillPlanView {
 	v := DrillPlanView{
-		Drill: p.Drill, Name: p.Name, Target: string(p.Target), Pool: p.Pool, Speed: finiteOrZero(p.Speed), ScenarioS: Seconds(p.Scenario),
+		Drill: p.Drill, Name: p.Name, Target: string(p.Target), Pool: p.Pool, Speed: drill.Finite(p.Speed), ScenarioS: Seconds(p.Scenario),
 		WallTimeS: Seconds(p.WallTime), NotificationTarget: p.NotificationTarget, Steps: append([]string{}, p.Steps...), Hypotheses: append([]string{}, p.Hypotheses...),
 	}
 	if p.Blocked != "" {
@@ -144,7 +144,7 @@ func (a *Admin) abortRun(w http.ResponseWriter, r *http.Request) {
 		a.writeDrillError(w, "abort a run", err)
 		return
 	}
-	writeJSON(w, http.StatusOK, "application/json", DrillRunOf(run))
+	writeJSON(w, http.StatusOK, "application/json", run.Summary())
 }
 
 func (a *Admin) freezeDrills(on bool) http.HandlerFunc {

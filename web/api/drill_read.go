@@ -77,13 +77,14 @@ func (a *Admin) listRuns(w http.ResponseWriter, r *http.Request) {
 		a.writeDrillError(w, "list runs", err)
 		return
 	}
-	writeJSON(w, http.StatusOK, "application/json", DrillRunList{Items: runsOf(runs), Next: next})
+	writeJSON(w, http.StatusOK, "application/json", DrillRunList{Items: RunSummaries(runs), Next: next})
 }
 
-func runsOf(runs []drill.Run) []DrillRun {
-	shown := make([]DrillRun, 0, len(runs))
+// RunSummaries returns runs as lists show them.
+func RunSummaries(runs []drill.Run) []drill.Run {
+	shown := make([]drill.Run, 0, len(runs))
 	for _, r := range runs {
-		shown = append(shown, DrillRunOf(r))
+		shown = append(shown, r.Summary())
 	}
 	return shown
 }
@@ -120,7 +121,7 @@ func (a *Admin) run(w http.ResponseWriter, r *http.Request) {
 	case "last":
 		found.Series = found.Series[max(0, len(found.Series)-1):]
 	}
-	writeJSON(w, http.StatusOK, "application/json", DrillReportOf(found, live))
+	writeJSON(w, http.StatusOK, "application/json", found.Report(live))
 }
 
 // runParamNames are the filters of runs.
