@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
 )
 
@@ -45,7 +46,7 @@ func (a *Admin) exportRuns(w http.ResponseWriter, r *http.Request) (runs []drill
 		q.Limit = min(want-len(runs), MaxPage)
 		page, next, err := a.drills.Runs.Runs(ctx, q)
 		if err != nil {
-			a.writeDrillError(w, "export runs", err)
+			WriteProblem(w, *a.drillProblem("export runs", err))
 			return nil, "", false
 		}
 		runs = append(runs, page...)
@@ -142,7 +143,7 @@ func secondsCell(d time.Duration, known bool) string {
 	if !known {
 		return ""
 	}
-	return numberCell(Seconds(d))
+	return numberCell(control.Seconds(d))
 }
 
 func numberCell(v float64) string { return strconv.FormatFloat(drill.Finite(v), 'f', -1, 64) }

@@ -47,9 +47,9 @@ type runView struct {
 }
 
 func (p *Pages) run(w http.ResponseWriter, r *http.Request, v viewer) {
-	report, err := p.client(v).Run(r.Context(), r.PathValue("id"), api.FullSeries)
+	report, err := p.admin.Run(r.Context(), r.PathValue("id"), api.FullSeries)
 	if err != nil {
-		p.showAPIError(w, r, v, asUnknownRun(err))
+		p.showAPIError(w, r, v, err)
 		return
 	}
 	view := p.runView(r.Context(), v, report, time.Now())
@@ -61,14 +61,6 @@ func (p *Pages) run(w http.ResponseWriter, r *http.Request, v viewer) {
 		pg.Refresh = runRefresh
 	}
 	p.show(w, r, v, http.StatusOK, pg, "run")
-}
-
-// asUnknownRun makes a problem of what the client itself refuses to ask for.
-func asUnknownRun(err error) error {
-	if _, ok := problemOf(err); ok || isUnreachable(err) {
-		return err
-	}
-	return &api.Problem{Type: api.TypeUnknownRun, Status: http.StatusNotFound, Detail: "A run " + err.Error() + "."}
 }
 
 func (p *Pages) runView(ctx context.Context, v viewer, report drill.Run, now time.Time) runView {
@@ -103,7 +95,7 @@ func (p *Pages) poolFacts(ctx context.Context, v viewer, pool string, now time.T
 	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
 	if pool == "" {
-		if names := p.poolNames(ctx, v); len(names) > 0 {
+		if names := p.poolNames(); len(names) > 0 {
 			pool = names[0]
 		}
 	}
@@ -113,7 +105,8 @@ func (p *Pages) poolFacts(ctx context.Context, v viewer, pool string, now time.T
 
 // setMessages puts in what the run told people and took back, as far as there is room.
 func (v *runView) setMessages(report drill.Run) {
-	v.Messages, v.Rollbacks = report.Messages, report.UndoResults
+	// A run that goes on is that of its runner: its lists must not be altered.
+	v.Messages, v.Rollbacks = slices.Clone(report.Messages), slices.Clone(report.UndoResults)
 	if v.MoreMessages = max(len(v.Messages)-shownMessages, 0); v.MoreMessages > 0 {
 		v.Messages = v.Messages[:shownMessages]
 	}
