@@ -71,7 +71,7 @@ func (d *Instance) awaitSignalsMissing(t testing.TB) {
 	t.Helper()
 	Eventually(t, "the alert that signals are missing is sent", func() bool {
 		for _, p := range d.Slack.Posts(t, PageChannel) {
-			if text := p.AllText(); strings.Contains(text, "signals cannot be read") && strings.Contains(text, "*Not recorded:*") {
+			if text := p.AllText(); strings.Contains(text, "signals are missing") && strings.Contains(text, "*Not recorded:*") {
 				return true
 			}
 		}
