@@ -11,7 +11,6 @@ import (
 	"headgate/internal/sqlite"
 	"headgate/runbooks/control/slackcmd"
 	"headgate/runbooks/drill"
-	"headgate/runbooks/drill/runner"
 )
 
 // interactionStopTimeout is how long a stop waits for interactions that were accepted and for requests in flight: what
@@ -67,7 +66,8 @@ func (a *App) startInteractions(w *monitor) error {
 	}
 	if a.drills != nil {
 		c.StartDrill = func(ctx context.Context, s drill.Spec, actor, reason string) (drill.Run, error) {
-			return a.drills.runner.Start(ctx, runner.Request{Spec: s, Trigger: drill.ByHand, Actor: actor, Reason: reason})
+			started, err := a.drills.Start(ctx, drill.StartRequest{Name: s.ID, Actor: actor, Reason: reason})
+			return drill.Run{ID: started.Run}, err
 		}
 	}
 	return a.interactions.Start(slackcmd.New(c))
