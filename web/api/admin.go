@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"headgate/runbooks/control"
+	"headgate/web/auth"
 )
 
 // AdminConfig is what the admin API is made of. All of it is required, but where it says so.
 type AdminConfig struct {
-	Token     string // see CheckToken
+	Token     string // see auth.CheckToken
 	Control   *control.Service
 	Status    StatusSource
 	Audit     AuditReader
@@ -46,7 +47,7 @@ type Admin struct {
 
 // NewAdmin returns the admin API, or an error if it could not be guarded.
 func NewAdmin(c AdminConfig) (*Admin, error) {
-	if err := CheckToken(c.Token); err != nil {
+	if err := auth.CheckToken(c.Token); err != nil {
 		return nil, fmt.Errorf("admin token: %w", err)
 	}
 	if c.Control == nil || c.Status == nil || c.Audit == nil || c.Log == nil {

@@ -12,6 +12,7 @@ import (
 
 	"headgate/proxy/admission"
 	"headgate/web/api"
+	"headgate/web/auth"
 )
 
 func TestTokens(t *testing.T) {
@@ -134,7 +135,7 @@ func TestAttemptsFromEverywhere(t *testing.T) {
 
 func TestCheckToken(t *testing.T) {
 	for _, bad := range []string{"", "short", strings.Repeat("x", 513), "with a space in the middle", "with-a-line-end-x\n", "caféeeeeeeeeeeeeee"} {
-		err := api.CheckToken(bad)
+		err := auth.CheckToken(bad)
 		if err == nil || bad != "" && strings.Contains(err.Error(), bad) {
 			t.Errorf("token %q: %v", bad, err)
 		}
@@ -143,7 +144,7 @@ func TestCheckToken(t *testing.T) {
 		}
 	}
 	for _, good := range []string{token, strings.Repeat("x", 16), strings.Repeat("~", 512)} {
-		if err := api.CheckToken(good); err != nil {
+		if err := auth.CheckToken(good); err != nil {
 			t.Errorf("token %q: %v", good, err)
 		}
 	}

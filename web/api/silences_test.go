@@ -133,7 +133,7 @@ func TestSilencePages(t *testing.T) {
 			r.silence(fmt.Sprintf(`{"rule":"queue_age","for":"%dm","reason":"x"}`, 10+2*n), "ana")
 		}
 		w := r.post("/api/v1/silences", `{"rule":"queue_age","for":"700h","reason":"x"}`, "ana")
-		if p := r.problem(w, http.StatusConflict); !strings.Contains(p.Detail, "lift some first") {
+		if p := r.problem(w, http.StatusConflict); !strings.Contains(p.Detail, "remove some first") {
 			t.Errorf("one too many: %+v", p)
 		}
 		seen := map[string]bool{}
