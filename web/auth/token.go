@@ -16,9 +16,9 @@ const (
 
 	maxTokenFile = 4 << 10 // bytes that are read of a token file
 
-	// MinToken and MaxToken bound a token, in bytes. A short one could be guessed, since the right token is never
-	// limited.
+	// MinToken is the shortest token, in bytes. A shorter one could be guessed, since the right token is never limited.
 	MinToken = 8
+	// MaxToken is the longest token, in bytes.
 	MaxToken = 512
 )
 
