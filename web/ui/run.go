@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"headgate/internal/format"
 	"headgate/runbooks/drill"
 	"headgate/web/api"
 )
@@ -66,12 +67,12 @@ func (p *Pages) run(w http.ResponseWriter, r *http.Request, v viewer) {
 
 func (p *Pages) runView(ctx context.Context, v viewer, report api.DrillReport, now time.Time) runView {
 	view := runView{
-		runRow: runRowOf(report.DrillRun), Live: report.Live, Note: truncate(report.Spec.Note, shownNote), Owner: report.Spec.Owner, Pool: report.Spec.Pool,
+		runRow: runRowOf(report.DrillRun), Live: report.Live, Note: format.Truncate(report.Spec.Note, shownNote), Owner: report.Spec.Owner, Pool: report.Spec.Pool,
 		Abortable: report.Verdict == nil, Phases: phaseRows(report.DrillRun, now), LinkIncidents: report.Spec.Target == drill.Live,
 		Spec: specText(report.Spec),
 	}
 	if view.Why == "" {
-		view.Why = truncate(report.Reason, shownReason)
+		view.Why = format.Truncate(report.Reason, shownReason)
 	}
 	facts := p.poolFacts(ctx, v, report.Spec.Pool, now)
 	view.Charts = runCharts(report, facts)
@@ -115,21 +116,13 @@ func (v *runView) setMessages(report api.DrillReport) {
 	}
 	for n := range v.Messages {
 		m := &v.Messages[n]
-		m.Text, m.Incident = truncate(m.Text, shownText), truncate(m.Incident, shownName)
-		m.Kind, m.Level, m.Channel = truncate(m.Kind, shownName), truncate(m.Level, shownName), truncate(m.Channel, shownName)
+		m.Text, m.Incident = format.Truncate(m.Text, shownText), format.Truncate(m.Incident, shownName)
+		m.Kind, m.Level, m.Channel = format.Truncate(m.Kind, shownName), format.Truncate(m.Level, shownName), format.Truncate(m.Channel, shownName)
 	}
 	for n := range v.Rollbacks {
 		u := &v.Rollbacks[n]
-		u.What, u.Note = truncate(u.What, shownName), truncate(u.Note, shownReason)
+		u.What, u.Note = format.Truncate(u.What, shownName), format.Truncate(u.Note, shownReason)
 	}
-}
-
-// truncate leaves out what is more than so many characters.
-func truncate(text string, most int) string {
-	if all := []rune(text); len(all) > most {
-		return string(all[:most]) + "…"
-	}
-	return text
 }
 
 func specText(s drill.Spec) string {
@@ -140,7 +133,7 @@ func specText(s drill.Spec) string {
 	if err != nil {
 		return ""
 	}
-	return truncate(string(text), shownSpec)
+	return format.Truncate(string(text), shownSpec)
 }
 
 // hypothesisRow is a hypothesis, as a table shows it.
@@ -154,10 +147,10 @@ type hypothesisRow struct {
 func (h hypothesisRow) rank() int { return slices.Index([]string{"bad", "warn", "ok"}, h.Label.Class) }
 
 func hypothesisRowOf(h api.DrillHypothesis) hypothesisRow {
-	row := hypothesisRow{measureName(h.Name), formatMeasure(h.Value, h.Unit), limitText(h), marginText(h), truncate(h.Evidence, shownReason), verdictLabel{"bad", "✗", "Did not hold"}}
+	row := hypothesisRow{measureName(h.Name), formatMeasure(h.Value, h.Unit), limitText(h), marginText(h), format.Truncate(h.Evidence, shownReason), verdictLabel{"bad", "✗", "Did not hold"}}
 	switch {
 	case h.Value == nil:
-		row.Label, row.Evidence, row.Margin = verdictLabel{"warn", "?", "Not known"}, truncate(h.Why, shownReason), dash
+		row.Label, row.Evidence, row.Margin = verdictLabel{"warn", "?", "Not known"}, format.Truncate(h.Why, shownReason), dash
 	case h.Passed:
 		row.Label = verdictLabel{"ok", "✓", "Held"}
 	}
@@ -195,7 +188,7 @@ func phaseRows(r api.DrillRun, now time.Time) (rows []phaseRow) {
 		began, ended := parseTime(p.BeganAt), ends(p)
 		took := max(ended.Sub(began), 0)
 		rows = append(rows, phaseRow{
-			Name: upperFirst(humanize(p.Name)), Began: p.BeganAt, Note: truncate(p.Note, shownReason), Took: formatShortSeconds(took.Seconds()), Open: p.EndedAt == nil && r.EndedAt == nil,
+			Name: upperFirst(humanize(p.Name)), Began: p.BeganAt, Note: format.Truncate(p.Note, shownReason), Took: formatShortSeconds(took.Seconds()), Open: p.EndedAt == nil && r.EndedAt == nil,
 			From: part(began.Sub(first)), Length: part(max(took, last.Sub(first)/200)), FaultActive: p.Name == string(drill.PhaseInject) || p.Name == string(drill.PhaseHold),
 		})
 	}
