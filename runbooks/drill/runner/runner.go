@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"headgate/internal/format"
 	"headgate/runbooks/drill"
 )
 
@@ -267,11 +268,14 @@ func frozenCause(f drill.Freeze) *stopCause {
 	return &stopCause{reason: withReason("drills were frozen by "+actorOrUnknown(f.Actor), f.Reason)}
 }
 
+// maxReason bounds what is quoted of an actor's reason.
+const maxReason = 120
+
 func withReason(what, reason string) string {
 	if reason == "" {
 		return what
 	}
-	return what + ": " + drill.FirstLine(reason)
+	return what + ": " + format.Truncate(format.FirstLine(reason), maxReason)
 }
 
 func actorOrUnknown(actor string) string {
