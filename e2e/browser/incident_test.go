@@ -23,11 +23,11 @@ func TestAcknowledgeAndSilence(t *testing.T) {
 			h.signIn(b, "Ben")
 			b.click("workers there in main")
 			b.waitPath("/incidents/" + id)
-			b.waitText("Page", alerttest.Summary, alerttest.Impact, "Taken by nobody", "Open the runbook")
+			b.waitText("Page", alerttest.Summary, alerttest.Impact, "Acknowledged by nobody", "Open the runbook")
 			b.choose("for", "8h")
 			b.click("Acknowledge")
 			b.waitPath("/incidents/" + id)
-			b.reloadUntilText("Taken by Ben", "Acknowledged page", "by Ben")
+			b.reloadUntilText("Acknowledged by Ben", "Acknowledged page", "by Ben")
 			if i := h.incident(t, id); i.AckedBy == nil || *i.AckedBy != "Ben" || !i.Open() {
 				t.Errorf("the API says %+v", i)
 			}
