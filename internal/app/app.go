@@ -26,6 +26,7 @@ import (
 	"headgate/runbooks/drill/sandbox"
 	"headgate/runbooks/drill/service"
 	"headgate/web/api"
+	"headgate/web/auth"
 )
 
 // App is one headgate. Stop it once it has been started; New alone holds
@@ -127,8 +128,8 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	if a.interactions, err = a.newInteractions(cfg); err != nil {
 		return nil, err
 	}
-	if t := cfg.Admin.Token; !t.Empty() && api.CheckToken(t.Reveal()) != nil {
-		return nil, cfg.At("admin.token", api.CheckToken(t.Reveal()))
+	if t := cfg.Admin.Token; !t.Empty() && auth.CheckToken(t.Reveal()) != nil {
+		return nil, cfg.At("admin.token", auth.CheckToken(t.Reveal()))
 	}
 	p, err := planConfig(cfg, nil)
 	if err != nil {

@@ -2,12 +2,13 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"headgate/internal/config"
 	"headgate/proxy"
 	"headgate/web/api"
+	"headgate/web/auth"
 )
 
 // Bounds of what a slow or greedy client can hold of a listener. There is no
@@ -67,31 +69,13 @@ func (a *App) buildServers() error {
 	}
 	ctx, cut := context.WithCancelCause(context.Background())
 	a.cancelTasks = cut
+	names := func() []string { return *a.allowedHosts.Load() }
 	ops := api.Ops{Metrics: a.registry, Ready: a.ready, Pages: people}
-	a.dataServer = newServer(a.requireAllowedHost(a.traffic.Ingress(a.proxy), proxy.RejectHost), a.log.With("component", "data"))
+	a.dataServer = newServer(api.HostGuard(a.traffic.Ingress(a.proxy), names, proxy.RejectHost), a.log.With("component", "data"))
 	a.dataServer.BaseContext = func(net.Listener) context.Context { return ctx }
-	a.adminServer = newServer(a.requireAllowedHost(api.Handler(ops, admin), a.rejectAdminHost), a.log.With("component", "admin"))
+	a.adminServer = newServer(api.HostGuard(api.Handler(ops, admin), names, a.auth.RejectHost), a.log.With("component", "admin"))
 	return nil
 }
-
-// requireAllowedHost lets only requests through whose Host is one of ours, so that a web
-// page cannot reach a listener by a name of its own (DNS rebinding).
-func (a *App) requireAllowedHost(next http.Handler, deny http.HandlerFunc) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isHTTP10WithoutHost(r) && !isAllowedHost(r.Host, *a.allowedHosts.Load()) {
-			// net/http reads on for what a stranger has announced, but not for ever.
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readHeaderTimeout))
-			deny(w, r)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// isHTTP10WithoutHost tells whether a request names no host because it is HTTP/1.0, as the
-// checks of some load balancers are. No browser sends such, so no page is behind
-// it.
-func isHTTP10WithoutHost(r *http.Request) bool { return r.Host == "" && !r.ProtoAtLeast(1, 1) }
 
 // hostNames are the names by which this headgate may be called, in lower case.
 func hostNames(cfg *config.Config) *[]string {
@@ -110,23 +94,26 @@ func hostNames(cfg *config.Config) *[]string {
 	return &known
 }
 
-// isAllowedHost accepts known names and IP addresses: a page that was loaded from
-// an address cannot be another's.
-func isAllowedHost(hostport string, known []string) bool {
-	host := hostport
-	if h, _, err := net.SplitHostPort(hostport); err == nil {
-		host = h
+// adminToken returns the token of the admin API: the one in the settings, or the one in the data directory, which is made
+// at the first start.
+func (a *App) adminToken() (config.Secret, error) {
+	if t := a.cfg.Admin.Token; !t.Empty() {
+		return t, nil
 	}
-	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
-	if _, err := netip.ParseAddr(host); err == nil {
-		return true
+	if a.ephemeral {
+		a.log.Warn("the admin API has a random token: set admin.token to use it")
+		return config.NewSecret(rand.Text()), nil
 	}
-	return slices.Contains(known, host)
+	token, err := Token(a.cfg.DataDir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return token, err
+	}
+	made, err := auth.MakeToken(a.cfg.DataDir)
+	return config.NewSecret(made), err
 }
 
-// rejectAdminHost refuses, and lets the audit know: a page somewhere may be trying its
-// luck with the browser of somebody who has signed in.
-func (a *App) rejectAdminHost(w http.ResponseWriter, r *http.Request) {
-	a.auth.RejectHost(r)
-	api.WriteProblem(w, api.Problem{Status: http.StatusMisdirectedRequest, Detail: "Unknown host name. If it is a name of this server, add it to hosts in the settings."})
+// Token reads the token from a data directory. The error is fs.ErrNotExist if there is none yet.
+func Token(dir string) (config.Secret, error) {
+	token, err := auth.ReadToken(dir)
+	return config.NewSecret(token), err
 }
