@@ -32,7 +32,7 @@ func (a *App) newAutoRollback() (err error) {
 // enqueueReminder puts a reminder into the outbox, which has it once.
 func (a *App) enqueueReminder(ctx context.Context, r control.Reminder) error {
 	name := fmt.Sprintf("%s-h%d", r.ChangeID, r.Hour)
-	d := a.notifiers.routes.NewNotice(newID(), name, r.Pool, r.String(), r.At)
+	d := a.notifiers.routes.NewNotice(newID(), name, r.Pool, r.String(), r.At, false)
 	if err := a.store.Outbox().Save(ctx, alerts.Changes{Add: []alerts.Delivery{d}}); err != nil {
 		return err
 	}
@@ -44,5 +44,5 @@ func (a *App) enqueueReminder(ctx context.Context, r control.Reminder) error {
 func (a *App) notifyUnrecordedRollback(c control.ModeChange) {
 	words := fmt.Sprintf("Pool %s was rolled back automatically at %s: %s. That cannot be recorded: a restart would forget it, and put the gate back. "+
 		"To put it back by hand: headgate restore --pool %s", c.Pool, format.Time(c.At), c.Reason, c.Pool)
-	a.monitor.dispatchUnrecorded([]alerts.Delivery{a.notifiers.routes.NewNotice(newID(), c.ID, c.Pool, words, time.Now().UTC().Truncate(time.Millisecond))})
+	a.monitor.dispatchUnrecorded([]alerts.Delivery{a.notifiers.routes.NewNotice(newID(), c.ID, c.Pool, words, time.Now().UTC().Truncate(time.Millisecond), false)})
 }
