@@ -90,7 +90,7 @@ func formatValue(v any, unit string) string {
 	case !ok:
 		return dash
 	case unit == "s":
-		return format.Text.Seconds(f)
+		return formatSeconds(f)
 	case unit == "ratio":
 		return format.Text.Percent(f)
 	default:
@@ -98,7 +98,6 @@ func formatValue(v any, unit string) string {
 	}
 }
 
-// formatNumber shows whole numbers with their thousands apart.
 func formatNumber(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
 		return format.Count(int64(f))

@@ -76,7 +76,7 @@ func formatShortSeconds(v any) string {
 }
 
 // clauseSentence makes a reason a sentence.
-func clauseSentence(s string) string { return format.Sentence(strings.TrimRight(s, ".")) + "." }
+func clauseSentence(s string) string { return format.Sentence(strings.TrimRight(s, ".") + ".") }
 
 // measureName is the name of a measure for people.
 func measureName(name drill.Measure) string {
