@@ -69,8 +69,8 @@ func TestIncidentShow(t *testing.T) {
 	id := s.SetValue(t, "queue_age", "a", 27.4)
 	at := time.Date(2026, 1, 31, 11, 29, 0, 0, time.UTC)
 	s.Incidents.SetDeliveries(id,
-		api.DeliveryRecord{ID: "1", Seq: 1, Kind: "post", Destination: "page", State: "dead", Attempts: 3, Created: at, Tried: at, Reason: "the channel is archived"},
-		api.DeliveryRecord{ID: "2", Seq: 1, Kind: "post", Destination: "fallback", State: "retry", Attempts: 1, Created: at, Tried: at, NotBefore: at.Add(time.Minute)})
+		api.Delivery{ID: "1", Seq: 1, Kind: "post", Destination: "page", State: "dead", Attempts: 3, Created: at, Tried: at, Reason: "the channel is archived"},
+		api.Delivery{ID: "2", Seq: 1, Kind: "post", Destination: "fallback", State: "retry", Attempts: 1, Created: at, Tried: at, NextAttempt: at.Add(time.Minute)})
 	g.run("incident", "ack", id[:8])
 	for s.Incidents.Stored(id).AckedBy == "" { // it is recorded a moment later
 		select {
@@ -254,16 +254,15 @@ func TestIncidentsAreInert(t *testing.T) {
 	g := newTestEnv(t)
 	g.vars["HEADGATE_TOKEN"] = watchToken
 	const evil = "\x1b[2J\n\u202e"
-	text := evil
-	i := api.Incident{ID: "0" + evil, Rule: evil, Pool: evil, Level: evil, Peak: evil, OpenedAt: evil, EndedAt: &text, EndReason: &text,
-		Unit: evil, Summary: evil, Impact: evil, Runbook: evil, AckedBy: &text, AckUntil: &text, Value: new(float64)}
+	i := api.Incident{Incident: engine.Incident{ID: "0" + evil, Key: engine.Key{Rule: evil, Pool: evil}, Resolution: evil,
+		Unit: evil, Summary: evil, Impact: evil, Runbook: evil, AckedBy: evil}}
 	asked := 0
 	g.vars["HEADGATE_ADMIN"] = foreignServer(t, func(w http.ResponseWriter, r *http.Request) {
 		asked++
 		w.Header().Set("Content-Type", "application/json")
 		var reply any = api.IncidentReport{Incident: i, Recorded: true, Truncated: true,
-			Events:     []api.Event{{At: evil, Kind: evil, Level: evil, By: evil}},
-			Deliveries: []api.Delivery{{Kind: evil, Destination: evil, State: evil, Reason: evil, TriedAt: &text, NextAt: &text}}}
+			Events:     []engine.Event{{Kind: evil, By: evil}},
+			Deliveries: []api.Delivery{{Kind: evil, Destination: evil, State: evil, Reason: evil}}}
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/incidents"):
 			reply = api.IncidentList{Items: make([]api.Incident, api.MaxPage), Next: fmt.Sprint(asked)}

@@ -24,7 +24,7 @@ import (
 	"headgate/internal/cli"
 	"headgate/internal/config"
 	"headgate/proxy/admission"
-	"headgate/web/api"
+	"headgate/runbooks/control"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -96,7 +96,7 @@ pools:
 }
 
 func recorded(a *app.App) bool {
-	return !slices.ContainsFunc(a.Status(time.Now()).Pools, func(p api.PoolStatus) bool { return !*p.ModeRecorded })
+	return !slices.ContainsFunc(a.Status(time.Now()).Pools, func(p control.PoolStatus) bool { return !*p.ModeRecorded })
 }
 
 func (s *testService) gate(name string) *admission.Gate {

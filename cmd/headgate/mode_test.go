@@ -369,9 +369,9 @@ func TestRemoteUnreachable(t *testing.T) {
 		t.Error("a request was left")
 		return app.QueuedRequest{}, nil
 	}
-	g.env.ReadAudit = func(context.Context, string, api.AuditQuery) (api.AuditRecords, error) {
+	g.env.ReadAudit = func(context.Context, string, control.AuditQuery) (control.AuditPage, error) {
 		t.Error("the database was read")
-		return api.AuditRecords{}, nil
+		return control.AuditPage{}, nil
 	}
 	g.vars["HEADGATE_ADMIN"] = "https://gate.invalid:8485"
 	g.runBare("rollback").want(t, cli.ExitUnreachable, "", "there is no token for https://gate.invalid:8485", "headgate rollback --data-dir DIR")
@@ -403,8 +403,8 @@ func TestNotSeenDone(t *testing.T) {
 		}
 		return app.QueuedRequest{Number: 7, Running: true, Owner: "process 1 \x1b[2J"}, nil
 	}
-	g.env.ReadAudit = func(context.Context, string, api.AuditQuery) (api.AuditRecords, error) {
-		return api.AuditRecords{Changes: []control.ModeChange{{RequestNumber: 6, Pool: "a"}}}, nil
+	g.env.ReadAudit = func(context.Context, string, control.AuditQuery) (control.AuditPage, error) {
+		return control.NewAuditPage([]control.ModeChange{{RequestNumber: 6, Pool: "a"}}, nil, ""), nil
 	}
 	r := g.run("rollback")
 	r.want(t, cli.ExitFailed, "", "request 7 was not seen applied within 2s", "headgate status --data-dir", "what remains:")
@@ -428,14 +428,14 @@ func TestRestoreMaybeApplied(t *testing.T) {
 				return app.QueuedRequest{}, errors.New("no")
 			}
 			earlier := time.Now().Add(-2 * time.Millisecond)
-			g.env.ReadAudit = func(context.Context, string, api.AuditQuery) (api.AuditRecords, error) {
+			g.env.ReadAudit = func(context.Context, string, control.AuditQuery) (control.AuditPage, error) {
 				change := control.ModeChange{Pool: "a", Action: control.Restore, From: admission.PassThrough, To: admission.Observe, Actor: "ana@host", At: time.Now(), Running: 1}
 				if !done {
 					change.At = earlier // one of a moment ago
 				}
 				other := change
 				other.Actor, other.At = "bob@host", time.Now()
-				return api.AuditRecords{Changes: []control.ModeChange{other, change}}, nil
+				return control.NewAuditPage([]control.ModeChange{other, change}, nil, ""), nil
 			}
 			r := g.run("restore")
 			if done {
@@ -477,7 +477,7 @@ func TestPauseAndResume(t *testing.T) {
 		t.Errorf("status\n%s", out)
 	}
 	var status api.Status
-	if err := json.Unmarshal([]byte(g.run("status", "--json").out), &status); err != nil || status.Pools[0].Paused == nil || status.Pools[0].Paused.By != "ana@host" ||
+	if err := json.Unmarshal([]byte(g.run("status", "--json").out), &status); err != nil || status.Pools[0].Paused == nil || status.Pools[0].Paused.Actor != "ana@host" ||
 		status.Pools[1].Paused != nil || status.Pools[0].AutoRollback.State != "armed" {
 		t.Errorf("status %+v, %v", status, err)
 	}

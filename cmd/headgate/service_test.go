@@ -112,7 +112,7 @@ func TestAuditBothWays(t *testing.T) {
 func TestAuditJSON(t *testing.T) {
 	g := newTestEnv(t)
 	g.serve()
-	var page api.AuditPage
+	var page control.AuditPage
 	dec := json.NewDecoder(strings.NewReader(g.run("audit", "--json").out))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&page); err != nil || len(page.Items) != 2 || page.Next != "" || page.Items[0].Change.Action != "first" {
@@ -138,7 +138,7 @@ func TestAuditIsBounded(t *testing.T) {
 	g := newTestEnv(t)
 	g.vars["HEADGATE_ADMIN"] = closedAddress(t)
 	pages := 0
-	g.env.ReadAudit = func(_ context.Context, _ string, q api.AuditQuery) (api.AuditRecords, error) {
+	g.env.ReadAudit = func(_ context.Context, _ string, q control.AuditQuery) (control.AuditPage, error) {
 		if q.Limit != api.MaxPage || pages > 0 && q.After != fmt.Sprint(pages) {
 			t.Fatalf("asked %+v after %d pages", q, pages)
 		}
@@ -148,7 +148,7 @@ func TestAuditIsBounded(t *testing.T) {
 		for i := range items {
 			items[i] = evil
 		}
-		return api.AuditRecords{Changes: items, Next: fmt.Sprint(pages)}, nil
+		return control.NewAuditPage(items, nil, fmt.Sprint(pages)), nil
 	}
 	r := g.run("audit")
 	if n := strings.Count(r.out, "\n"); r.code != 0 || n != 10_000+1 || pages != 10_000/api.MaxPage {
@@ -188,7 +188,7 @@ func TestBackup(t *testing.T) {
 	if s = g.serve(); s.mode("b") != admission.PassThrough {
 		t.Errorf("b is in %s, in the backup it was in passthrough", s.mode("b"))
 	}
-	if _, err := app.ReadAudit(t.Context(), g.dataDir, api.AuditQuery{Limit: 10}); err != nil {
+	if _, err := app.ReadAudit(t.Context(), g.dataDir, control.AuditQuery{Limit: 10}); err != nil {
 		t.Error(err)
 	}
 }

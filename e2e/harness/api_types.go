@@ -38,7 +38,7 @@ type ModeChange struct {
 type AuditEntry struct {
 	Kind   string            `json:"kind"`
 	Action string            `json:"action"`
-	Result string            `json:"ending"`
+	Result string            `json:"result"`
 	Pool   string            `json:"pool"`
 	Actor  string            `json:"actor"`
 	Reason string            `json:"reason"`
@@ -66,7 +66,7 @@ type Incident struct {
 	Peak       string     `json:"peak"`
 	Opened     time.Time  `json:"opened_at"`
 	Ended      *time.Time `json:"ended_at"`
-	EndReason  *string    `json:"ending"`
+	EndReason  *string    `json:"end_reason"`
 	Value      float64    `json:"value"`
 	Threshold  float64    `json:"threshold"`
 	AckedBy    *string    `json:"acked_by"`

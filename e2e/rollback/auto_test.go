@@ -84,7 +84,7 @@ func TestKilledWhileRollingBackByItself(t *testing.T) {
 	harness.Eventually(t, "it is withheld because of that", func() bool {
 		// It may have been withheld before: who starts has no values at first.
 		return slices.ContainsFunc(auditDecisions(t, r, "withheld"), func(d harness.AuditEntry) bool {
-			return d.Inputs["latched_by"] != "" && d.Inputs["rule"] == "acting" && d.Pool == "main"
+			return d.Inputs["hold_by"] != "" && d.Inputs["rule"] == "acting" && d.Pool == "main"
 		})
 	})
 	upstream.Release()

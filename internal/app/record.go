@@ -70,6 +70,7 @@ func (a *App) loadControlState(ctx context.Context, writer string) error {
 	if a.autoRollback == nil {
 		return nil
 	}
+	a.control.SetAutoRollback(a.autoRollback)
 	return a.autoRollback.Load(ctx, a.modes)
 }
 
@@ -99,18 +100,18 @@ func writerID() string {
 // auditReader shows the record to the admin API.
 type auditReader struct{ store *sqlite.Store }
 
-// Changes implements api.AuditReader.
-func (a auditReader) Changes(ctx context.Context, q api.AuditQuery) (api.AuditRecords, error) {
+// Audit returns a page of the audit.
+func (a auditReader) Audit(ctx context.Context, q control.AuditQuery) (control.AuditPage, error) {
 	return auditPage(a.store.Audit(ctx, auditFilter(q)))
 }
 
-func auditFilter(q api.AuditQuery) sqlite.AuditFilter {
-	return sqlite.AuditFilter{Since: q.Since, Pool: q.Pool, Kind: q.Kind, After: q.After, Limit: q.Limit}
+func auditFilter(q control.AuditQuery) sqlite.AuditFilter {
+	return sqlite.AuditFilter{Since: q.Since, Pool: q.Pool, Kind: string(q.Kind), After: q.After, Limit: q.Limit}
 }
 
-func auditPage(a sqlite.AuditPage, err error) (api.AuditRecords, error) {
+func auditPage(p sqlite.AuditPage, err error) (control.AuditPage, error) {
 	if errors.Is(err, sqlite.ErrPageKey) {
 		err = api.ErrUnknownCursor
 	}
-	return api.AuditRecords{Changes: a.Changes, Entries: a.Entries, Next: a.Next}, err
+	return control.NewAuditPage(p.Changes, p.Entries, p.Next), err
 }

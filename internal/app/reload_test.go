@@ -115,7 +115,7 @@ func TestReloadKeepsAPause(t *testing.T) {
 	if err := r.app.Reload(r.editedConfig(func(c *config.Config) { c.Pools[0].Name = "late" })); err != nil {
 		t.Fatal(err)
 	}
-	if p := r.app.pauseStatus(time.Now(), "late"); p == nil || p.By != "ana" {
-		t.Errorf("paused: %+v", p)
+	if s, _ := r.app.control.PoolStatus(time.Now(), "late"); s.Paused == nil || s.Paused.Actor != "ana" {
+		t.Errorf("paused: %+v", s.Paused)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"headgate/internal/format"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
-	"headgate/web/api"
 )
 
 // autoRollbackConfig is what headgate may do by itself.
@@ -62,27 +61,4 @@ func reminderText(r control.Reminder) string {
 		s += " (to observe, as before)"
 	}
 	return s
-}
-
-// autoRollbackStatus says how automatic rollback stands in a pool, nil if there is none.
-func (a *App) autoRollbackStatus(now time.Time, pool string) *api.AutoRollbackStatus {
-	if a.autoRollback == nil {
-		return nil
-	}
-	g, flips := a.autoRollback.Status(pool)
-	s := &api.AutoRollbackStatus{State: string(g.Phase), RollbacksToday: flips, Reason: a.autoRollback.StatusReason(pool)}
-	if now.Before(g.HoldUntil) {
-		until := api.FormatTime(g.HoldUntil)
-		s.HoldUntil = &until
-	}
-	return s
-}
-
-// pauseStatus says how a pool is paused, nil if it is not.
-func (a *App) pauseStatus(now time.Time, pool string) *api.PauseStatus {
-	p, paused := a.pauses.Get(now, pool)
-	if !paused {
-		return nil
-	}
-	return &api.PauseStatus{Since: api.FormatTime(p.Since), Until: api.FormatTime(p.Until), By: p.Actor, Reason: p.Reason}
 }

@@ -3,46 +3,33 @@ package app
 import (
 	"time"
 
-	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 	"headgate/web/api"
 )
 
-// Status implements api.StatusSource.
+// Status returns the pools, in the order of the settings.
 func (a *App) Status(now time.Time) api.Status {
 	s := api.Status{Version: a.version}
 	for _, p := range a.Pools() {
-		s.Pools = append(s.Pools, a.poolStatus(now, p))
+		if pool, ok := a.control.PoolStatus(now, p.Name); ok {
+			a.addObserved(&pool, now, p)
+			s.Pools = append(s.Pools, pool)
+		}
 	}
 	return s
 }
 
-func (a *App) poolStatus(now time.Time, p Pool) api.PoolStatus {
-	gate := p.Gate.Snapshot(now)
-	overdue, drain := p.Gate.Overdue(now)
+// addObserved adds what the proxy observed.
+func (a *App) addObserved(s *control.PoolStatus, now time.Time, p Pool) {
 	recent := a.metrics.Recent(p.Name, now)
-	s := api.PoolStatus{
-		Name: p.Name, Mode: gate.Mode.String(), Policy: gate.Policy,
-		Workers: gate.Workers, InFlight: gate.InFlight, QueueDepth: gate.Depth,
-		QueueOldestAgeS: api.Seconds(gate.OldestAge), Overdue: overdue, DrainS: api.Seconds(drain), Draining: gate.Draining,
-		SLOS: api.Seconds(p.SLO), Refused1m: recent.Rejected, Admitted1m: max(recent.Arrivals-recent.Rejected-recent.Invalid, 0),
-	}
+	s.SLOS, s.Refused1m, s.Admitted1m = control.Seconds(p.SLO), recent.Rejected, max(recent.Arrivals-recent.Rejected-recent.Invalid, 0)
 	if recent.Ended > 0 {
-		p95 := api.Seconds(recent.P95)
+		p95 := control.Seconds(recent.P95)
 		s.P95TurnaroundS = &p95
 	}
 	if use, known := a.metrics.EnvelopeUse(p.Name, now); known {
 		s.EnvelopeUse = &use
 	}
-	s.AutoRollback, s.Paused = a.autoRollbackStatus(now, p.Name), a.pauseStatus(now, p.Name)
-	if standing, ok := a.modes.State(p.Name); ok {
-		recorded := a.modes.Recorded(p.Name)
-		s.ModeSince, s.ModeBy, s.ModeReason, s.ModeRecorded = standing.Since, standing.Actor, standing.Reason, &recorded
-		if standing.Mode == admission.PassThrough {
-			before := standing.RestoreMode.String()
-			s.ModeBefore = &before
-		}
-	}
-	return s
 }
 
 // poolLoad returns how many tasks of a pool run and wait, false if there is no such

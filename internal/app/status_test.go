@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/web/api"
+	"headgate/runbooks/control"
 )
 
 // TestStatusLeavesOutWhatIsInvalid: a client that sends what is not right makes
@@ -16,7 +16,7 @@ func TestStatusLeavesOutWhatIsInvalid(t *testing.T) {
 	if a := <-r.sendChat(); a.status != http.StatusOK {
 		t.Fatalf("status %d (%v)", a.status, a.err)
 	}
-	pool := func() api.PoolStatus { return r.app.Status(time.Now()).Pools[0] }
+	pool := func() control.PoolStatus { return r.app.Status(time.Now()).Pools[0] }
 	r.eventually("one was served", func() bool { return pool().EnvelopeUse != nil && pool().P95TurnaroundS != nil })
 	before := *pool().EnvelopeUse
 	if before <= 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/runbooks/control"
 	"headgate/web/api"
 )
 
@@ -24,49 +25,46 @@ func (a *Audit) Run(ctx context.Context) error {
 	if a.Kind != "" && !slices.Contains(api.AuditKinds(), a.Kind) {
 		return Usagef("--kind must be one of %s", strings.Join(api.AuditKinds(), ", "))
 	}
-	show := func(read func(api.AuditQuery) (api.AuditPage, error)) error {
-		items, rest, err := readPages(func(after string) ([]api.AuditItem, string, error) {
-			page, err := read(api.AuditQuery{Since: since, Pool: a.Pool, Kind: a.Kind, Limit: api.MaxPage, After: after})
+	show := func(read func(control.AuditQuery) (control.AuditPage, error)) error {
+		items, rest, err := readPages(func(after string) ([]control.AuditRecord, string, error) {
+			page, err := read(control.AuditQuery{Since: since, Pool: a.Pool, Kind: control.AuditKind(a.Kind), Limit: api.MaxPage, After: after})
 			return page.Items, page.Next, err
 		})
 		if err != nil {
 			return err
 		}
 		a.warnTruncated(rest, "items")
-		return a.show(api.AuditPage{Items: items, Next: rest}, func(p *printer) { auditTable(p, items) })
+		return a.show(control.AuditPage{Items: items, Next: rest}, func(p *printer) { auditTable(p, items) })
 	}
 	return a.callOrRead(ctx, func(c *api.Client) error {
-		return show(func(q api.AuditQuery) (api.AuditPage, error) { return c.Audit(ctx, q) })
+		return show(func(q control.AuditQuery) (control.AuditPage, error) { return c.Audit(ctx, q) })
 	}, func(dir string) error {
-		return show(func(q api.AuditQuery) (api.AuditPage, error) {
-			page, err := a.ReadAudit(ctx, dir, q)
-			return api.AuditPageOf(page), err
-		})
+		return show(func(q control.AuditQuery) (control.AuditPage, error) { return a.ReadAudit(ctx, dir, q) })
 	})
 }
 
-func auditTable(p *printer, items []api.AuditItem) {
+func auditTable(p *printer, items []control.AuditRecord) {
 	if len(items) == 0 {
 		p.printf("nothing recorded\n")
 		return
 	}
 	t := p.table("AT", "KIND", "POOL", "WHAT", "BY", "VIA", "RUNNING", "QUEUED", "DROPPED", "REASON")
 	for _, i := range items {
-		at := i.Time().UTC().Format(time.RFC3339)
+		at := i.At().UTC().Format(time.RFC3339)
 		if c := i.Change; c != nil {
-			t.row(plain, at, api.KindMode, c.Pool, transitionText(c), c.Actor, c.Via, c.Running, c.Queued, c.Dropped, c.Reason)
+			t.row(plain, at, control.KindMode, c.Pool, transitionText(c), c.Actor, c.Via, c.Running, c.Queued, c.Dropped, c.Reason)
 		} else {
 			e := i.Entry
-			t.row(plain, at, e.Kind, e.Pool, e.Action+" "+e.Result, e.Actor, e.Via, "", "", "", e.Reason)
+			t.row(plain, at, e.Kind, e.Pool, e.Action+" "+string(e.Result), e.Actor, e.Via, "", "", "", e.Reason)
 		}
 	}
 	t.end()
 }
 
 // transitionText says how a mode changed; the first change of a pool only sets it.
-func transitionText(c *api.Change) string {
+func transitionText(c *control.ModeChange) string {
 	if c.From == c.To {
-		return "starts in " + modeText(c.To)
+		return "starts in " + modeText(c.To.String())
 	}
-	return c.From + " → " + modeText(c.To)
+	return c.From.String() + " → " + modeText(c.To.String())
 }

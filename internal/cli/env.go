@@ -78,7 +78,7 @@ type Env struct {
 
 	Token            func(dir string) (config.Secret, error)
 	QueueModeRequest func(ctx context.Context, dir string, r control.ModeRequest) (app.QueuedRequest, error)
-	ReadAudit        func(ctx context.Context, dir string, q api.AuditQuery) (api.AuditRecords, error)
+	ReadAudit        func(ctx context.Context, dir string, q control.AuditQuery) (control.AuditPage, error)
 	Backup           func(ctx context.Context, dir, file string) error
 	TestAlerts       func(ctx context.Context, c *config.Config) ([]slack.Check, error)
 }

@@ -55,7 +55,7 @@ func addOpen(ctx context.Context, c *api.Client, q api.IncidentQuery, all []api.
 			all = append(all, i)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b api.Incident) int { return strings.Compare(b.OpenedAt, a.OpenedAt) })
+	slices.SortStableFunc(all, func(a, b api.Incident) int { return b.Opened.Compare(a.Opened) })
 	return all, err
 }
 
@@ -89,7 +89,7 @@ func incidentTable(p *printer, all []api.Incident) {
 	t := p.table("ID", "LEVEL", "RULE", "POOL", "VALUE", "OPENED", "STATE")
 	for i := range all {
 		n := &all[i]
-		t.row(incidentStyle(n), n.ID, levelText(n), n.Rule, n.Pool, amount(n.Value, n.Unit), timestamp(n.OpenedAt), incidentState(n))
+		t.row(incidentStyle(n), n.ID, levelText(n), n.Rule, n.Pool, amount(n.Value, n.Unit), timestamp(n.Opened), incidentState(n))
 	}
 	t.end()
 }
@@ -97,9 +97,9 @@ func incidentTable(p *printer, all []api.Incident) {
 // incidentStyle makes an open incident stand out.
 func incidentStyle(i *api.Incident) style {
 	switch {
-	case i.EndedAt != nil:
+	case !i.Open():
 		return plain
-	case i.Level == "page":
+	case i.Level == engine.LevelPage:
 		return alarm
 	default:
 		return warning
@@ -109,23 +109,23 @@ func incidentStyle(i *api.Incident) style {
 // levelText writes an open page in capitals; a resolved incident shows its peak.
 func levelText(i *api.Incident) string {
 	switch {
-	case i.EndedAt != nil:
-		return i.Peak
-	case i.Level == "page":
+	case !i.Open():
+		return i.Peak.String()
+	case i.Level == engine.LevelPage:
 		return "PAGE"
 	default:
-		return i.Level
+		return i.Level.String()
 	}
 }
 
 // incidentState sums up the state of an incident.
 func incidentState(i *api.Incident) string {
-	if i.EndedAt != nil {
-		return fmt.Sprintf("%s after %s", endReason(i), between(i.OpenedAt, *i.EndedAt))
+	if !i.Open() {
+		return fmt.Sprintf("%s after %s", endReason(i), between(i.Opened, i.Ended))
 	}
 	words := []string{"open"}
-	if i.AckedBy != nil && i.AckUntil != nil {
-		words = append(words, fmt.Sprintf("acknowledged by %s until %s", *i.AckedBy, timestamp(*i.AckUntil)))
+	if i.AckedBy != "" {
+		words = append(words, fmt.Sprintf("acknowledged by %s until %s", i.AckedBy, timestamp(i.AckUntil)))
 	}
 	if i.Silenced {
 		words = append(words, "silenced")
@@ -137,15 +137,15 @@ func incidentState(i *api.Incident) string {
 }
 
 func endReason(i *api.Incident) string {
-	switch {
-	case i.EndReason == nil || *i.EndReason == "":
+	switch i.Resolution {
+	case "":
 		return "ended"
-	case *i.EndReason == "no_traffic":
+	case engine.NoTraffic:
 		return "ended (no traffic)"
-	case *i.EndReason == "rule_deleted":
+	case engine.RuleDeleted:
 		return "ended (rule deleted)"
 	default:
-		return *i.EndReason
+		return string(i.Resolution)
 	}
 }
 
@@ -187,10 +187,10 @@ func (s *ShowIncident) text(p *printer, r *api.IncidentReport) {
 	}
 	timeline(p, r)
 	messages(p, r)
-	if r.EndedAt != nil {
+	if !r.Open() {
 		return
 	}
-	if r.AckedBy == nil {
+	if r.AckedBy == "" {
 		p.printf("\nacknowledge: headgate incident ack %s%s\n", r.ID, s.shellArgs())
 	}
 	if page, ok := runbooks.Page(r.Runbook); ok {
@@ -203,14 +203,14 @@ func (s *ShowIncident) facts(p *printer, r *api.IncidentReport) {
 	t.fact("what", r.Summary)
 	t.fact("impact", r.Impact)
 	t.fact("value", fmt.Sprintf("%s, %s at %s", amount(r.Value, r.Unit), r.Level, amount(r.Threshold, r.Unit)))
-	if r.EndedAt == nil {
-		t.fact("since", fmt.Sprintf("%s (%s ago)", timestamp(r.OpenedAt), between(r.OpenedAt, s.Now().UTC().Format(time.RFC3339))))
+	if r.Open() {
+		t.fact("since", fmt.Sprintf("%s (%s ago)", timestamp(r.Opened), between(r.Opened, s.Now())))
 	} else {
-		t.fact("since", timestamp(r.OpenedAt))
-		t.fact("until", timestamp(*r.EndedAt))
+		t.fact("since", timestamp(r.Opened))
+		t.fact("until", timestamp(r.Ended))
 	}
-	if r.Reopened > 0 {
-		t.fact("reopened", fmt.Sprintf("%d times", r.Reopened))
+	if r.ReopenCount > 0 {
+		t.fact("reopened", fmt.Sprintf("%d times", r.ReopenCount))
 	}
 	t.fact("runbook", r.Runbook)
 	t.fact("id", r.ID)
@@ -230,11 +230,11 @@ func timeline(p *printer, r *api.IncidentReport) {
 	t.end()
 }
 
-func eventNote(e *api.Event) string {
+func eventNote(e *engine.Event) string {
 	switch {
-	case e.Silenced:
+	case e.Muted:
 		return "silenced: not sent"
-	case e.Suppressed:
+	case e.Digested:
 		return "suppressed while flapping"
 	case e.Count > 0:
 		return fmt.Sprintf("%d escalations", e.Count)
@@ -259,7 +259,7 @@ func messages(p *printer, r *api.IncidentReport) {
 		if state == "dead" {
 			state, look = "DEAD", alarm
 		}
-		t.row(look, d.Seq, d.Kind, d.Destination, state, d.Attempts, timestampOr(d.TriedAt, ""), timestampOr(d.NextAt, ""), d.Reason)
+		t.row(look, d.Seq, d.Kind, d.Destination, state, d.Attempts, timestampOr(d.Tried, ""), timestampOr(d.NextAttempt, ""), d.Reason)
 	}
 	t.end()
 }
@@ -287,7 +287,7 @@ func (a *Ack) Run(ctx context.Context, id string) error {
 			// The same person again: the incident is acknowledged as intended.
 			report, readErr := c.Incident(ctx, id)
 			done, err = "already acknowledged", readErr
-			reply = api.AckReply{By: p.Acked.By, Until: p.Acked.Until, Incident: report.Incident}
+			reply = api.AckReply{Acknowledgement: *p.Acked, Incident: report.Incident}
 		}
 		if err != nil {
 			return maybeApplied(err)

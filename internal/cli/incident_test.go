@@ -7,30 +7,30 @@ import (
 	"testing"
 	"time"
 
+	"headgate/engine"
 	"headgate/runbooks"
 	"headgate/web/api"
 )
 
 // sampleReport is an open page in the middle of its life.
 func sampleReport() api.IncidentReport {
-	value, limit := 95.24, 25.0
-	tried, next := "2026-01-31T11:26:30.120Z", "2026-01-31T11:32:00.000Z"
+	at := func(minute, second int) time.Time { return time.Date(2026, 1, 31, 11, minute, second, 0, time.UTC) }
 	return api.IncidentReport{
-		Incident: api.Incident{
-			ID: "01a22990-4f00-7a3e-8d51-6c2b9a4e11aa", Rule: "queue_age", Pool: "big", Level: "page", Peak: "page",
-			OpenedAt: "2026-01-31T11:26:30.000Z", ChangedAt: "2026-01-31T11:28:05.000Z", Value: &value, Threshold: &limit, Unit: "s",
-			Summary: "the oldest waiting task has waited for long", Impact: "answers begin late", Runbook: "queue_age", Reopened: 2, Flapping: true,
-		},
+		Incident: api.Incident{Incident: engine.Incident{
+			ID: "01a22990-4f00-7a3e-8d51-6c2b9a4e11aa", Key: engine.Key{Rule: "queue_age", Pool: "big"}, Level: engine.LevelPage, Peak: engine.LevelPage,
+			Opened: at(26, 30), Changed: at(28, 5), Value: 95.24, Threshold: 25, Unit: "s",
+			Summary: "the oldest waiting task has waited for long", Impact: "answers begin late", Runbook: "queue_age", ReopenCount: 2, Flapping: true,
+		}},
 		Recorded: true,
-		Events: []api.Event{
-			{Seq: 1, At: "2026-01-31T11:26:30.000Z", Kind: "opened", Level: "warn", Value: &limit},
-			{Seq: 2, At: "2026-01-31T11:28:05.000Z", Kind: "escalated", Level: "page", Value: &value, Suppressed: true},
-			{Seq: 3, At: "2026-01-31T11:29:00.000Z", Kind: "flapping", Level: "page", Count: 5},
-			{Seq: 4, At: "2026-01-31T11:30:00.000Z", Kind: "reminder", Level: "page", Value: &value, Silenced: true},
+		Events: []engine.Event{
+			{Seq: 1, At: at(26, 30), Kind: engine.EventOpened, Level: engine.LevelWarn, Value: 25},
+			{Seq: 2, At: at(28, 5), Kind: engine.EventEscalated, Level: engine.LevelPage, Value: 95.24, Digested: true},
+			{Seq: 3, At: at(29, 0), Kind: engine.EventFlapping, Level: engine.LevelPage, Count: 5},
+			{Seq: 4, At: at(30, 0), Kind: engine.EventReminder, Level: engine.LevelPage, Value: 95.24, Muted: true},
 		},
 		Deliveries: []api.Delivery{
-			{Seq: 1, Kind: "post", Destination: "warn", State: "sent", Attempts: 1, TriedAt: &tried},
-			{Seq: 2, Kind: "reply", Destination: "page", State: "retry", Attempts: 2, TriedAt: &tried, NextAt: &next, Reason: "rate limited"},
+			{Seq: 1, Kind: "post", Destination: "warn", State: "sent", Attempts: 1, Tried: at(26, 30)},
+			{Seq: 2, Kind: "reply", Destination: "page", State: "retry", Attempts: 2, Tried: at(26, 30), NextAttempt: at(32, 0), Reason: "rate limited"},
 		},
 	}
 }
@@ -56,7 +56,7 @@ id        01a22990-4f00-7a3e-8d51-6c2b9a4e11aa
 #  AT                    EVENT      LEVEL  VALUE  BY  NOTE
 1  2026-01-31T11:26:30Z  opened     warn   25s    -   -
 2  2026-01-31T11:28:05Z  escalated  page   95.2s  -   suppressed while flapping
-3  2026-01-31T11:29:00Z  flapping   page   -      -   5 escalations
+3  2026-01-31T11:29:00Z  flapping   page   0s     -   5 escalations
 4  2026-01-31T11:30:00Z  reminder   page   95.2s  -   silenced: not sent
 
 #  MESSAGE  TO    STATE  ATTEMPTS  LAST TRIED            NEXT                  REASON
@@ -72,25 +72,23 @@ acknowledge: headgate incident ack 01a22990-4f00-7a3e-8d51-6c2b9a4e11aa --config
 }
 
 func TestIncidentTextSingle(t *testing.T) {
-	by, until := "ana@ops1", "2026-01-31T13:31:00.000Z"
-	ended, why := "2026-01-31T11:36:10.000Z", "recovered"
+	until, ended := time.Date(2026, 1, 31, 13, 31, 0, 0, time.UTC), time.Date(2026, 1, 31, 11, 36, 10, 0, time.UTC)
 	tests := []struct {
 		name string
 		edit func(*api.IncidentReport)
 		has  []string
 		not  []string
 	}{
-		{"that is over", func(r *api.IncidentReport) { r.EndedAt, r.EndReason = &ended, &why },
+		{"that is over", func(r *api.IncidentReport) { r.Ended, r.Resolution = ended, engine.Recovered },
 			[]string{"page  queue_age in big  recovered after 9m40s\n", "\nuntil     2026-01-31T11:36:10Z\n"}, []string{"PAGE", "acknowledge:", "ago)"}},
-		{"that somebody has", func(r *api.IncidentReport) { r.AckedBy, r.AckUntil = &by, &until },
+		{"that somebody has", func(r *api.IncidentReport) { r.AckedBy, r.AckUntil = "ana@ops1", until },
 			[]string{"open, acknowledged by ana@ops1 until 2026-01-31T13:31:00Z, flapping"}, []string{"acknowledge:"}},
 		{"of the process", func(r *api.IncidentReport) { r.Pool, r.Runbook = "", "" }, []string{"PAGE  queue_age  open"}, []string{" in "}},
 		{"without messages", func(r *api.IncidentReport) { r.Deliveries = nil }, []string{"\nno messages\n"}, []string{"MESSAGE"}},
 		{"without a record", func(r *api.IncidentReport) { r.Recorded, r.Events, r.Deliveries = false, nil, nil },
 			[]string{"timeline and messages are unavailable"}, []string{"no messages", "EVENT"}},
 		{"that is long", func(r *api.IncidentReport) { r.Truncated = true }, []string{"only the newest 1000 are shown"}, nil},
-		{"without a value", func(r *api.IncidentReport) { r.Value, r.Threshold = nil, nil }, []string{"value     -, page at -\n"}, nil},
-		{"with little to say", func(r *api.IncidentReport) { r.Impact, r.Runbook, r.Reopened = "", "", 0 }, []string{"what "}, []string{"impact", "runbook", "reopened"}},
+		{"with little to say", func(r *api.IncidentReport) { r.Impact, r.Runbook, r.ReopenCount = "", "", 0 }, []string{"what "}, []string{"impact", "runbook", "reopened"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -112,18 +110,15 @@ func TestIncidentTextSingle(t *testing.T) {
 }
 
 func TestEndings(t *testing.T) {
-	ended := "2026-01-31T11:36:10.000Z"
-	for why, want := range map[string]string{
-		"recovered": "recovered after 9m40s", "no_traffic": "ended (no traffic) after 9m40s", "rule_deleted": "ended (rule deleted) after 9m40s",
+	opened := time.Date(2026, 1, 31, 11, 26, 30, 0, time.UTC)
+	for why, want := range map[engine.Resolution]string{
+		engine.Recovered: "recovered after 9m40s", engine.NoTraffic: "ended (no traffic) after 9m40s", engine.RuleDeleted: "ended (rule deleted) after 9m40s",
 		"": "ended after 9m40s", "other": "other after 9m40s",
 	} {
-		i := api.Incident{OpenedAt: "2026-01-31T11:26:30.000Z", EndedAt: &ended, EndReason: &why}
+		i := api.Incident{Incident: engine.Incident{Opened: opened, Ended: opened.Add(9*time.Minute + 40*time.Second), Resolution: why}}
 		if got := incidentState(&i); got != want {
 			t.Errorf("%q: %q, want %q", why, got, want)
 		}
-	}
-	if got := incidentState(&api.Incident{OpenedAt: "never", EndedAt: &ended}); got != "ended after ?" {
-		t.Errorf("opened never: %q", got)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"headgate/internal/app"
@@ -163,8 +164,8 @@ func (m *ModeChange) warnUnknownPool(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
-	page, err := m.ReadAudit(ctx, m.at.dataDir, api.AuditQuery{Pool: m.Pool, Kind: api.KindMode, Limit: 1})
-	if err == nil && len(page.Changes) == 0 {
+	page, err := m.ReadAudit(ctx, m.at.dataDir, control.AuditQuery{Pool: m.Pool, Kind: control.KindMode, Limit: 1})
+	if err == nil && len(page.Items) == 0 {
 		m.messagef("warning: pool %q has never served from there: if the name is mistyped, nothing will change", m.Pool)
 	}
 }
@@ -195,11 +196,11 @@ func (m *ModeChange) waitForChanges(ctx context.Context, match func(control.Mode
 	again := time.NewTicker(confirmInterval)
 	defer again.Stop()
 	for {
-		page, err := m.ReadAudit(ctx, m.at.dataDir, api.AuditQuery{Kind: api.KindMode, Limit: confirmPageSize})
+		page, err := m.ReadAudit(ctx, m.at.dataDir, control.AuditQuery{Kind: control.KindMode, Limit: confirmPageSize})
 		var found []control.PoolChange
-		for i := len(page.Changes) - 1; i >= 0; i-- {
-			if match(page.Changes[i]) {
-				found = append(found, control.PoolChange{ModeChange: page.Changes[i]})
+		for _, record := range slices.Backward(page.Items) {
+			if record.Change != nil && match(*record.Change) {
+				found = append(found, control.PoolChange{ModeChange: *record.Change})
 			}
 		}
 		if err == nil && len(found) > 0 {

@@ -170,11 +170,8 @@ func seconds(v *float64) string {
 }
 
 // amount shows an optional value with its unit.
-func amount(v *float64, unit string) string {
-	if v == nil {
-		return "-"
-	}
-	return format.Table.Value(*v, unit)
+func amount(v float64, unit string) string {
+	return format.Table.Value(v, unit)
 }
 
 func percent(share *float64) string {
@@ -185,31 +182,36 @@ func percent(share *float64) string {
 }
 
 // timestamp shows a time of the API to the second.
-func timestamp(v any) string {
-	if t, ok := v.(time.Time); ok {
-		return t.UTC().Format(time.RFC3339)
-	}
-	s := v.(string)
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return s
+func timestamp(v any) string { return timestampOr(v, format.Unknown) }
+
+// timestampOr is timestamp for a time that may be absent.
+func timestampOr(v any, none string) string {
+	t := timeOf(v)
+	if t.IsZero() {
+		return none
 	}
 	return t.UTC().Format(time.RFC3339)
 }
 
-// timestampOr is timestamp for a time that may be absent.
-func timestampOr(s *string, none string) string {
-	if s == nil {
-		return none
+// timeOf returns a time of the API, zero if it is absent or malformed.
+func timeOf(v any) (t time.Time) {
+	switch v := v.(type) {
+	case time.Time:
+		return v
+	case string:
+		t, _ = time.Parse(time.RFC3339, v)
+	case *string:
+		if v != nil {
+			t, _ = time.Parse(time.RFC3339, *v)
+		}
 	}
-	return timestamp(*s)
+	return t
 }
 
-// between shows the time from one timestamp to another.
-func between(from, to string) string {
-	a, errA := time.Parse(time.RFC3339, from)
-	b, errB := time.Parse(time.RFC3339, to)
-	if errA != nil || errB != nil {
+// between shows the time from one moment to another.
+func between(from, to any) string {
+	a, b := timeOf(from), timeOf(to)
+	if a.IsZero() || b.IsZero() {
 		return format.Unknown
 	}
 	return format.Table.Seconds(b.Sub(a).Seconds())

@@ -11,6 +11,7 @@ import (
 
 	"headgate/internal/format"
 	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 	"headgate/web/api"
 )
 
@@ -149,7 +150,7 @@ func modeText(mode string) string {
 }
 
 // notes are what the numbers do not say.
-func (s *Status) notes(l *api.PoolStatus) (notes []string) {
+func (s *Status) notes(l *control.PoolStatus) (notes []string) {
 	addf := func(text string, args ...any) { notes = append(notes, fmt.Sprintf(text, args...)) }
 	who := func(by string) string { return cmp.Or(by, "unknown") }
 	why := func(reason string) string { return cmp.Or(reason, "no reason given") }
@@ -165,10 +166,10 @@ func (s *Status) notes(l *api.PoolStatus) (notes []string) {
 		addf("the mode is not recorded yet: a restart would lose it")
 	}
 	if l.Paused != nil {
-		addf("paused until %s by %s: %s; to end it: headgate resume --pool %s%s", l.Paused.Until, who(l.Paused.By), why(l.Paused.Reason),
+		addf("paused until %s by %s: %s; to end it: headgate resume --pool %s%s", timestamp(l.Paused.Until), who(l.Paused.Actor), why(l.Paused.Reason),
 			shellQuote(l.Name), s.shellArgs())
 	}
-	if g := l.AutoRollback; g != nil && g.State == "flipped" {
+	if g := l.AutoRollback; g != nil && g.State == control.RolledBack {
 		addf("rolled back automatically, %d times in 24 hours: %s", g.RollbacksToday, g.Reason)
 	}
 	if l.Overdue > 0 {
@@ -198,9 +199,9 @@ func (s *Status) incident(p *printer, in *api.Incident, first bool) {
 		io.WriteString(p, "\n")
 	}
 	acked := ""
-	if in.AckedBy != nil {
-		acked = "; acknowledged by " + *in.AckedBy
+	if in.AckedBy != "" {
+		acked = "; acknowledged by " + in.AckedBy
 	}
-	p.line(incidentStyle(in), "%s %s (%s): %s%s", strings.ToUpper(in.Level), in.Rule, cmp.Or(in.Pool, "headgate itself"), in.Summary, acked)
+	p.line(incidentStyle(in), "%s %s (%s): %s%s", strings.ToUpper(in.Level.String()), in.Rule, cmp.Or(in.Pool, "headgate itself"), in.Summary, acked)
 	p.printf("  headgate incident show %s%s\n", shellQuote(in.ID), s.shellArgs())
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"headgate/engine"
+	"headgate/runbooks/control"
 	"headgate/web/api"
 )
 
@@ -19,7 +21,7 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 func pointer[T any](v T) *T { return &v }
 
 // degradedStatus is a status with everything in it that a person should see.
-var degradedStatus = api.Status{Version: "v1", Pools: []api.PoolStatus{
+var degradedStatus = api.Status{Version: "v1", Pools: []control.PoolStatus{
 	{Name: "default", Mode: "enforce", ModeSince: noon.Add(-time.Hour), ModeBy: "settings", Workers: 4, InFlight: 4, QueueDepth: 3,
 		QueueOldestAgeS: 12.34, P95TurnaroundS: pointer(41.2), SLOS: 60, EnvelopeUse: pointer(0.876), Refused1m: 12, Admitted1m: 31},
 	{Name: "big", Mode: "passthrough", ModeSince: noon.Add(-31 * time.Minute), ModeBy: "ana@host", ModeReason: "p95 climbs", ModeBefore: pointer("observe"),
@@ -27,8 +29,8 @@ var degradedStatus = api.Status{Version: "v1", Pools: []api.PoolStatus{
 		Overdue: 42, DrainS: 310, Admitted1m: 9, Draining: true},
 	{Name: "new", Mode: "observe", ModeSince: noon.Add(-50 * time.Hour), ModeBy: "bob@host", SLOS: 3600, Workers: 1},
 }, IncidentsOpen: []api.Incident{
-	{ID: "0198-a", Rule: "queue_age", Pool: "big", Level: "page", Summary: "the oldest waiting task has waited for long", AckedBy: pointer("ana@host")},
-	{ID: "0198-b", Rule: "journal_failing", Level: "warn", Summary: "the record cannot be written or read"},
+	{Incident: engine.Incident{ID: "0198-a", Key: engine.Key{Rule: "queue_age", Pool: "big"}, Level: engine.LevelPage, Summary: "the oldest waiting task has waited for long", AckedBy: "ana@host"}},
+	{Incident: engine.Incident{ID: "0198-b", Key: engine.Key{Rule: "journal_failing"}, Level: engine.LevelWarn, Summary: "the record cannot be written or read"}},
 }}
 
 const degradedTable = `POOL     MODE         IN FLIGHT  QUEUED  OLDEST  P95    SLO    USE    REFUSED/MIN  ADMITTED/MIN
@@ -77,7 +79,7 @@ func TestStatusTable(t *testing.T) {
 // TestStatusIsPrintable: text from the service cannot control a terminal.
 func TestStatusIsPrintable(t *testing.T) {
 	evil := "x\x1b[2J\n\u202e\x07"
-	out := testStatus(&api.Status{Pools: []api.PoolStatus{{Name: evil, Mode: evil, ModeBy: evil, ModeReason: evil, ModeBefore: &evil}}}, false)
+	out := testStatus(&api.Status{Pools: []control.PoolStatus{{Name: evil, Mode: evil, ModeBy: evil, ModeReason: evil, ModeBefore: &evil}}}, false)
 	if strings.ContainsAny(out, "\x1b\x07\u202e") {
 		t.Errorf("out %q", out)
 	}

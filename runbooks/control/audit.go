@@ -1,7 +1,9 @@
 package control
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"slices"
 	"time"
@@ -9,56 +11,143 @@ import (
 	"headgate/internal/writebehind"
 )
 
-// AuditKind says what an AuditEntry is about.
+// AuditKind says what an audit record is about.
 type AuditKind string
 
-// The kinds of entries.
+// The kinds of records. All but KindMode are of an AuditEntry.
 const (
+	KindMode        AuditKind = "mode"     // a ModeChange
 	KindInteraction AuditKind = "press"    // a button or a command in Slack
-	KindDecision    AuditKind = "decision" // of the engine: taken or withheld
+	KindDecision    AuditKind = "decision" // of the automatic rollback: made or withheld
 	KindAction      AuditKind = "action"   // done through the admin API or a page; modes have changes instead
-	KindAccess      AuditKind = "access"   // a login, a logout, or an attempt that was turned away
-	KindDrill       AuditKind = "drill"    // what a drill did, or was stopped from doing
+	KindAccess      AuditKind = "access"   // a login, a logout, or a rejected attempt
+	KindDrill       AuditKind = "drill"    // what a drill did, or was prevented from doing
 )
 
-// AuditKinds returns every kind, in a fixed order.
+// AuditKinds returns the kinds of entries, in a fixed order.
 func AuditKinds() []AuditKind {
 	return []AuditKind{KindInteraction, KindDecision, KindAction, KindAccess, KindDrill}
 }
 
-// AuditResult is what became of it.
+// AuditResult is the result of an entry.
 type AuditResult string
 
-// The endings of entries.
+// The results of entries.
 const (
 	Done     AuditResult = "done"
-	Refused  AuditResult = "refused"  // somebody asked for it who may not, or too late
-	Withheld AuditResult = "withheld" // the engine might have, and did not
+	Refused  AuditResult = "refused"  // not allowed, or too late
+	Withheld AuditResult = "withheld" // the automatic rollback could have acted, and did not
 	Failed   AuditResult = "failed"
 )
 
-// AuditResults returns every ending, in a fixed order.
+// AuditResults returns every result, in a fixed order.
 func AuditResults() []AuditResult { return []AuditResult{Done, Refused, Withheld, Failed} }
 
-// AuditEntry is something that was done, withheld or refused, for the audit. It is
-// recorded and never altered. Changes of mode are recorded as a ModeChange besides.
+// AuditEntry is something that was done, withheld or refused. It is recorded and never altered. Changes of mode are
+// recorded as a ModeChange besides.
 type AuditEntry struct {
-	ID      string    // UUIDv7
-	Writer  string    // the process that made it
-	At      time.Time // UTC, to the millisecond
-	Kind    AuditKind
-	Action  string // what was asked for: rollback, ack, login, drill run …
-	Result  AuditResult
-	Pool    string // empty: none in particular
-	Subject string // ID of an incident, a run or a change; empty: none
-	Actor   string // who: a name, slack:U0123, engine
-	Via     Via
-	Reason  string            // in plain words, why it was done or not
-	Inputs  map[string]string // what the decision rests on; no secret is among them
+	Kind    AuditKind         `json:"kind"`
+	ID      string            `json:"id"`     // UUIDv7
+	At      time.Time         `json:"at"`     // UTC, to the millisecond
+	Action  string            `json:"action"` // what was asked for: rollback, ack, login, drill run …
+	Result  AuditResult       `json:"result"`
+	Pool    string            `json:"pool"`    // empty: none in particular
+	Subject string            `json:"subject"` // ID of an incident, a run or a change; empty: none
+	Actor   string            `json:"actor"`   // a name, slack:U0123, engine
+	Via     Via               `json:"via"`
+	Reason  string            `json:"reason"` // in plain words, why it was done or not
+	Inputs  map[string]string `json:"inputs"` // what the decision rests on; holds no secret
+	Writer  string            `json:"writer"` // the process that made it
 }
 
-// AuditStore keeps entries. Note may be called from any goroutine, obeys its context,
-// and leaves an entry that is there already alone.
+// AuditRecord is a change of mode or an entry: exactly one of the two is set. In JSON it is that one's object, with its
+// kind.
+type AuditRecord struct {
+	Change *ModeChange
+	Entry  *AuditEntry
+}
+
+type kindOnly struct {
+	Kind AuditKind `json:"kind"`
+}
+
+// MarshalJSON writes the change or the entry.
+func (r AuditRecord) MarshalJSON() ([]byte, error) {
+	if r.Change != nil {
+		return json.Marshal(struct {
+			kindOnly
+			ModeChange
+		}{kindOnly{KindMode}, *r.Change})
+	}
+	e := *r.Entry
+	if e.Inputs == nil {
+		e.Inputs = map[string]string{}
+	}
+	return json.Marshal(e)
+}
+
+// UnmarshalJSON reads the change or the entry.
+func (r *AuditRecord) UnmarshalJSON(text []byte) error {
+	var k kindOnly
+	if err := json.Unmarshal(text, &k); err != nil {
+		return err
+	}
+	if k.Kind == KindMode {
+		*r = AuditRecord{Change: &ModeChange{}}
+		return json.Unmarshal(text, r.Change)
+	}
+	*r = AuditRecord{Entry: &AuditEntry{}}
+	return json.Unmarshal(text, r.Entry)
+}
+
+// At returns when it was.
+func (r AuditRecord) At() time.Time {
+	if r.Change != nil {
+		return r.Change.At
+	}
+	return r.Entry.At
+}
+
+// ID returns the ID of the change or the entry.
+func (r AuditRecord) ID() string {
+	if r.Change != nil {
+		return r.Change.ID
+	}
+	return r.Entry.ID
+}
+
+// AuditQuery asks for a page of the audit.
+type AuditQuery struct {
+	Since time.Time // not before this; zero: no limit
+	Pool  string    // empty: of all pools
+	Kind  AuditKind // empty: of every kind
+	After string    // the Next of the page before; empty: the first page
+	Limit int       // at most so many
+}
+
+// AuditPage is a page of the audit, newest first.
+type AuditPage struct {
+	Items []AuditRecord `json:"items"`
+	Next  string        `json:"next"` // key of the next page; empty: this is the last
+}
+
+// NewAuditPage returns changes and entries as one list, newest first.
+func NewAuditPage(changes []ModeChange, entries []AuditEntry, next string) AuditPage {
+	p := AuditPage{Items: make([]AuditRecord, 0, len(changes)+len(entries)), Next: next}
+	for i := range changes {
+		p.Items = append(p.Items, AuditRecord{Change: &changes[i]})
+	}
+	for i := range entries {
+		p.Items = append(p.Items, AuditRecord{Entry: &entries[i]})
+	}
+	slices.SortStableFunc(p.Items, func(a, b AuditRecord) int {
+		return cmp.Or(b.At().Compare(a.At()), cmp.Compare(b.ID(), a.ID()))
+	})
+	return p
+}
+
+// AuditStore records entries. AppendAudit may be called from any goroutine, obeys its context, and leaves an entry that
+// exists already alone.
 type AuditStore interface {
 	AppendAudit(context.Context, AuditEntry) error
 }

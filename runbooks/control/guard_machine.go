@@ -188,7 +188,7 @@ func (m *rollbackMachine) decisionInputs(now time.Time, v poolView, t rollbackTr
 	g := m.state(now, v.Pool)
 	in := map[string]string{
 		"rule": t.Key.Rule, "threshold": formatNumber(t.limit), "unit": t.Unit, "opened": formatTime(t.Opened), "breached_for": t.breachedFor.Round(time.Millisecond).String(),
-		"guard": string(g.Phase), "flips_today": strconv.Itoa(g.recentRollbacks(now)), "max_per_day": strconv.Itoa(m.c.MaxPerDay), "mode": v.gate.Mode.String(),
+		"auto_rollback": string(g.Phase), "auto_rollbacks_today": strconv.Itoa(g.recentRollbacks(now)), "max_per_day": strconv.Itoa(m.c.MaxPerDay), "mode": v.gate.Mode.String(),
 		"permits_free": strconv.Itoa(max(v.gate.Workers-v.gate.InFlight, 0)), "in_flight": strconv.Itoa(v.gate.InFlight),
 		"queued": strconv.Itoa(v.gate.Depth), "oldest": v.gate.OldestAge.Round(time.Millisecond).String(), "value": "not known",
 	}
@@ -196,7 +196,7 @@ func (m *rollbackMachine) decisionInputs(now time.Time, v poolView, t rollbackTr
 		in["value"] = formatNumber(t.value.V)
 	}
 	if now.Before(g.HoldUntil) {
-		in["latched_until"], in["latched_by"] = formatTime(g.HoldUntil), g.HoldActor
+		in["hold_until"], in["hold_by"] = formatTime(g.HoldUntil), g.HoldActor
 	}
 	return in
 }

@@ -24,12 +24,12 @@ var ErrNotPaused = errors.New("the pool is not paused")
 // Pause keeps a pool from handing out permits, for maintenance of its endpoint.
 // Those who come wait, or are refused by the ordinary rules.
 type Pause struct {
-	Pool   string
-	Since  time.Time
-	Until  time.Time // zero: it is over
-	Actor  string
-	Via    Via
-	Reason string
+	Pool   string    `json:"pool"`
+	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until"` // zero: it has ended
+	Actor  string    `json:"by"`
+	Via    Via       `json:"via"`
+	Reason string    `json:"reason"`
 }
 
 // PauseStore is the memory of pauses. Its methods may be called from any

@@ -80,6 +80,8 @@ type Service struct {
 	audit  AuditSink
 	log    *slog.Logger
 	engine Engine // nil: no rules are evaluated
+
+	rollback *AutoRollback // nil: there is none
 }
 
 // NewService returns a Service over modes and pauses.
@@ -89,6 +91,9 @@ func NewService(modes *Controller, pauses *Pauses, audit AuditSink, log *slog.Lo
 
 // SetEngine makes incidents and silences available. Call it before the Service is used.
 func (s *Service) SetEngine(e Engine) { s.engine = e }
+
+// SetAutoRollback shows the automatic rollback in the status of pools. Call it before the Service is used.
+func (s *Service) SetAutoRollback(k *AutoRollback) { s.rollback = k }
 
 // Engine returns the rules engine, nil if no rules are evaluated.
 func (s *Service) Engine() Engine { return s.engine }

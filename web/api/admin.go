@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,15 +14,6 @@ import (
 
 	"headgate/runbooks/control"
 )
-
-// StatusSource tells how headgate stands.
-type StatusSource interface{ Status(now time.Time) Status }
-
-// AuditReader reads the record.
-type AuditReader interface {
-	// Changes returns what is recorded, newest first, or ErrUnknownCursor.
-	Changes(ctx context.Context, q AuditQuery) (AuditRecords, error)
-}
 
 // AdminConfig is what the admin API is made of. All of it is required, but where it says so.
 type AdminConfig struct {
@@ -77,7 +67,7 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 	a.route("/api/v1/incidents/{id}", methodHandlers{http.MethodGet: a.requireEngine(a.incident)})
 	a.route("/api/v1/incidents/{id}/ack", methodHandlers{http.MethodPost: a.requireEngine(a.ack)})
 	a.route("/api/v1/silences", methodHandlers{http.MethodGet: a.requireEngine(a.listSilences), http.MethodPost: a.requireEngine(a.createSilence)})
-	a.route("/api/v1/silences/{id}", methodHandlers{http.MethodDelete: a.requireEngine(a.liftSilence)})
+	a.route("/api/v1/silences/{id}", methodHandlers{http.MethodDelete: a.requireEngine(a.endSilence)})
 	a.route("/api/v1/login-links", methodHandlers{http.MethodPost: a.createLoginLink})
 	a.route("/api/v1/series", methodHandlers{http.MethodGet: a.series})
 	a.routeDrills()

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 	"headgate/web/api"
 )
@@ -20,8 +21,8 @@ func TestAudit(t *testing.T) {
 			time.Sleep(time.Hour)
 			r.put("/api/v1/pools/a/mode", `{"mode":"`+mode+`","reason":"to `+mode+`"}`)
 		}
-		get := func(query string) api.AuditPage {
-			var page api.AuditPage
+		get := func(query string) control.AuditPage {
+			var page control.AuditPage
 			r.reply(r.request(testRequest{method: "GET", path: "/api/v1/audit?" + query}), &page)
 			return page
 		}
@@ -50,7 +51,7 @@ func TestAudit(t *testing.T) {
 		if reasons(second) != "first start, first start" || second.Next != "" {
 			t.Errorf("second page %+v", second)
 		}
-		if c := first.Items[2].Change; c.To != "passthrough" || *c.Before != "observe" || c.Via != "api" || c.Writer != "w" || c.Action != "rollback" {
+		if c := first.Items[2].Change; c.To != admission.PassThrough || c.RestoreMode != admission.Observe || c.Via != "api" || c.Writer != "w" || c.Action != "rollback" {
 			t.Errorf("the rollback reads %+v", c)
 		}
 	})
@@ -68,7 +69,7 @@ func TestAuditEntries(t *testing.T) {
 		})
 		time.Sleep(time.Hour)
 		r.put("/api/v1/pools/a/mode", `{"mode":"observe","reason":"to observe"}`)
-		var page, decisions, modes api.AuditPage
+		var page, decisions, modes control.AuditPage
 		w := r.request(testRequest{method: "GET", path: "/api/v1/audit?pool=a"})
 		if !strings.Contains(w.Body.String(), `"kind":"mode"`) {
 			t.Errorf("a change has no kind: %s", w.Body)
@@ -85,7 +86,7 @@ func TestAuditEntries(t *testing.T) {
 	})
 }
 
-func reasons(p api.AuditPage) string {
+func reasons(p control.AuditPage) string {
 	var all []string
 	for _, i := range p.Items {
 		if i.Entry != nil {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 )
@@ -27,10 +26,4 @@ func (a *Admin) createLoginLink(w http.ResponseWriter, r *http.Request) {
 	}
 	code, until := a.auth.CreateLink(by.Name)
 	writeJSON(w, http.StatusOK, "application/json", LoginLink{Path: LoginLinkPath(code), Until: formatTime(until)})
-}
-
-// CreateLoginLink asks for a link that signs the client's actor in, once.
-func (c *Client) CreateLoginLink(ctx context.Context) (LoginLink, error) {
-	var reply LoginLink
-	return reply, c.do(ctx, http.MethodPost, c.base.JoinPath("api/v1/login-links"), nil, &reply)
 }

@@ -3,7 +3,6 @@ package api_test
 import (
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -254,28 +253,4 @@ func TestSessionGoesIdle(t *testing.T) {
 			t.Error("refreshing has kept the session open")
 		}
 	})
-}
-
-// TestInProcessClientCarriesActor: pages get the API's own answers, troubles included.
-func TestInProcessClientCarriesActor(t *testing.T) {
-	r := newAuthFixture(t, false)
-	c := r.admin.InProcessClient("ana")
-	s, err := c.Status(t.Context())
-	if err != nil || len(s.Pools) != 2 {
-		t.Fatalf("status %+v, %v", s, err)
-	}
-	if _, err := c.SetMode(t.Context(), "a", api.ModeRequest{Mode: "passthrough", Reason: "r"}); err != nil {
-		t.Fatal(err)
-	}
-	if by, _ := r.Modes.State("a"); by.Actor != "ana" {
-		t.Errorf("by %q", by.Actor)
-	}
-	var p *api.Problem
-	if _, err := c.SetMode(t.Context(), "none", api.ModeRequest{Mode: "observe"}); !errors.As(err, &p) || p.Type != api.TypeUnknownPool {
-		t.Errorf("an unknown pool: %v", err)
-	}
-	r.Record.SetError(errDisk)
-	if _, err := c.Audit(t.Context(), api.AuditQuery{}); !errors.As(err, &p) || p.Type != api.TypeRecordUnavailable {
-		t.Errorf("a broken record: %v", err)
-	}
 }

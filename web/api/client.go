@@ -18,6 +18,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"headgate/engine"
+	"headgate/runbooks/control"
 )
 
 // How long a client waits: short, since there is another way.
@@ -35,6 +38,20 @@ type ClientConfig struct {
 	Token string // empty: none is sent
 	Actor string // who gives orders; empty: "api"
 }
+
+// UnreachableError is the error of a client that got no answer.
+type UnreachableError struct {
+	// Sent is false if the order cannot have reached headgate. If it is true, the
+	// order may have been carried out or not.
+	Sent bool
+	Err  error
+}
+
+// Error says what came instead of an answer.
+func (s *UnreachableError) Error() string { return "no answer from the admin plane: " + s.Err.Error() }
+
+// Unwrap returns what came instead of an answer.
+func (s *UnreachableError) Unwrap() error { return s.Err }
 
 // Client speaks to the admin API. Every call returns a *Problem for an error that
 // the API answered with, and a *UnreachableError if there was no answer. It may be used by
@@ -162,12 +179,12 @@ func (c *Client) SetMode(ctx context.Context, pool string, m ModeRequest) (ModeR
 }
 
 // AuditReader asks for a page of what is recorded.
-func (c *Client) Audit(ctx context.Context, q AuditQuery) (AuditPage, error) {
+func (c *Client) Audit(ctx context.Context, q control.AuditQuery) (control.AuditPage, error) {
 	v := url.Values{}
 	if !q.Since.IsZero() {
 		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
 	}
-	for name, value := range map[string]string{"pool": q.Pool, "kind": q.Kind, "after": q.After} {
+	for name, value := range map[string]string{"pool": q.Pool, "kind": string(q.Kind), "after": q.After} {
 		if value != "" {
 			v.Set(name, value)
 		}
@@ -177,7 +194,7 @@ func (c *Client) Audit(ctx context.Context, q AuditQuery) (AuditPage, error) {
 	}
 	u := c.base.JoinPath("api/v1/audit")
 	u.RawQuery = v.Encode()
-	var page AuditPage
+	var page control.AuditPage
 	return page, c.do(ctx, http.MethodGet, u, nil, &page)
 }
 
@@ -262,4 +279,82 @@ func unwrapURLError(err error) error {
 		return errors.New("it did not answer in time")
 	}
 	return u.Err
+}
+
+// IncidentReader asks for a page of incidents.
+func (c *Client) Incidents(ctx context.Context, q IncidentQuery) (IncidentList, error) {
+	v := pageParams(q.After, q.Limit)
+	if q.Open {
+		v.Set("open", "true")
+	}
+	if !q.Since.IsZero() {
+		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
+	}
+	for name, value := range map[string]string{"pool": q.Pool, "rule": q.Rule} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	u := c.base.JoinPath("api/v1/incidents")
+	u.RawQuery = v.Encode()
+	var list IncidentList
+	return list, c.do(ctx, http.MethodGet, u, nil, &list)
+}
+
+func pageParams(after string, limit int) url.Values {
+	v := url.Values{}
+	if after != "" {
+		v.Set("after", after)
+	}
+	if limit > 0 {
+		v.Set("limit", strconv.Itoa(limit))
+	}
+	return v
+}
+
+// Incident asks for all that is known of one incident.
+func (c *Client) Incident(ctx context.Context, id string) (IncidentReport, error) {
+	var report IncidentReport
+	if err := CheckID(id); err != nil {
+		return report, err
+	}
+	return report, c.do(ctx, http.MethodGet, c.base.JoinPath("api/v1/incidents", id), nil, &report)
+}
+
+// Ack takes an open incident on. A *Problem with Acked says who was first.
+func (c *Client) Ack(ctx context.Context, id string, a AckRequest) (AckReply, error) {
+	var reply AckReply
+	if err := CheckID(id); err != nil {
+		return reply, err
+	}
+	return reply, c.do(ctx, http.MethodPost, c.base.JoinPath("api/v1/incidents", id, "ack"), a, &reply)
+}
+
+// Silences asks for a page of the silences of rules that are not over.
+func (c *Client) Silences(ctx context.Context, after string, limit int) (SilenceList, error) {
+	u := c.base.JoinPath("api/v1/silences")
+	u.RawQuery = pageParams(after, limit).Encode()
+	var list SilenceList
+	return list, c.do(ctx, http.MethodGet, u, nil, &list)
+}
+
+// Silence silences a rule.
+func (c *Client) Silence(ctx context.Context, m SilenceRequest) (SilenceReply, error) {
+	var reply SilenceReply
+	return reply, c.do(ctx, http.MethodPost, c.base.JoinPath("api/v1/silences"), m, &reply)
+}
+
+// Unsilence ends a silence of a rule early.
+func (c *Client) Unsilence(ctx context.Context, id string) (engine.Silence, error) {
+	var m engine.Silence
+	if err := CheckID(id); err != nil {
+		return m, err
+	}
+	return m, c.do(ctx, http.MethodDelete, c.base.JoinPath("api/v1/silences", id), nil, &m)
+}
+
+// CreateLoginLink asks for a link that signs the client's actor in, once.
+func (c *Client) CreateLoginLink(ctx context.Context) (LoginLink, error) {
+	var reply LoginLink
+	return reply, c.do(ctx, http.MethodPost, c.base.JoinPath("api/v1/login-links"), nil, &reply)
 }

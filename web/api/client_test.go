@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 	"headgate/web/api"
 )
 
@@ -56,11 +57,11 @@ func TestClient(t *testing.T) {
 	if err != nil || len(s.Pools) != 2 || s.Pools[0].Mode != "observe" {
 		t.Errorf("status %+v, %v", s, err)
 	}
-	page, err := c.Audit(ctx, api.AuditQuery{Since: time.Now().Add(-time.Hour), Pool: "a", Limit: 1})
-	if err != nil || len(page.Items) != 1 || page.Items[0].Change.To != "observe" || page.Next == "" {
+	page, err := c.Audit(ctx, control.AuditQuery{Since: time.Now().Add(-time.Hour), Pool: "a", Limit: 1})
+	if err != nil || len(page.Items) != 1 || page.Items[0].Change.To != admission.Observe || page.Next == "" {
 		t.Errorf("page %+v, %v", page, err)
 	}
-	if page.Items[0].Time().IsZero() {
+	if page.Items[0].At().IsZero() {
 		t.Errorf("time %q", page.Items[0].Change.At)
 	}
 }

@@ -7,13 +7,18 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"headgate/internal/format"
 )
 
 const (
@@ -146,4 +151,89 @@ func checkLine(name, text string, most int) error {
 		return fmt.Errorf("%s must have at most %d characters, has %d", name, most, n)
 	}
 	return nil
+}
+
+// parseQuery returns the query parameters of a request, or a problem if one of
+// them is not known or comes twice.
+func parseQuery(r *http.Request, known ...string) (url.Values, *Problem) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, badRequest(http.StatusBadRequest, "The query is malformed.")
+	}
+	for name, all := range values {
+		if !slices.Contains(known, name) {
+			return nil, badRequest(http.StatusBadRequest,
+				fmt.Sprintf("The parameter %s is not known: there are %s.", quoteName(name), listOrNone(known)))
+		}
+		if len(all) > 1 {
+			return nil, badRequest(http.StatusBadRequest, fmt.Sprintf("The parameter %s must come once.", name))
+		}
+	}
+	return values, nil
+}
+
+func listOrNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// truncateDetail bounds a text of ours that may quote many names.
+func truncateDetail(s string) string { return format.TruncateBytes(s, 2000) }
+
+// ParseDuration reads a duration above 0 in Go's form, or as a number of days (2d). Errors complete the sentence "for …".
+func ParseDuration(s string) (time.Duration, error) {
+	d, err := parseSpan(s)
+	if err != nil || d <= 0 {
+		return 0, errors.New("must be a span such as 1h, 90m or 2d, above 0")
+	}
+	return d, nil
+}
+
+// ParseSince reads a time in the past: as in RFC 3339, or as the duration since then, in Go's form or as a number of days
+// (7d). Errors complete the sentence "since …".
+func ParseSince(s string, now time.Time) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return t.UTC(), nil
+	}
+	d, err := parseSpan(s)
+	if err != nil || d < 0 {
+		return time.Time{}, errors.New("must be a span such as 7d or 90m, at most 36500d, or a time such as 2026-01-31T12:00:00Z")
+	}
+	return now.Add(-d).UTC(), nil
+}
+
+func parseSpan(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		var n int
+		n, err = strconv.Atoi(days)
+		d = time.Duration(min(max(n, -1), int(maxDuration/(24*time.Hour))+1)) * 24 * time.Hour
+	}
+	if err == nil && d > maxDuration {
+		err = errors.New("too long")
+	}
+	return d, err
+}
+
+// timeLayout is RFC 3339 to the millisecond; times are UTC.
+const timeLayout = "2006-01-02T15:04:05.000Z07:00"
+
+func formatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
+
+func timeOrNull(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	s := formatTime(t)
+	return &s
+}
+
+// finiteOrNull returns nil for what JSON cannot write.
+func finiteOrNull(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"headgate/runbooks/control"
 	"headgate/web/api"
 )
 
@@ -19,15 +20,15 @@ const apiPage = "../../docs/api.md"
 // documentedTypes are the types that docs/api.md shows examples of.
 var documentedTypes = map[string]reflect.Type{
 	"Status": reflect.TypeFor[api.Status](), "ModeRequest": reflect.TypeFor[api.ModeRequest](), "ModeReply": reflect.TypeFor[api.ModeReply](),
-	"AuditPage": reflect.TypeFor[api.AuditPage](), "Problem": reflect.TypeFor[api.Problem](),
+	"AuditPage": reflect.TypeFor[control.AuditPage](), "Problem": reflect.TypeFor[api.Problem](),
 	"IncidentList": reflect.TypeFor[api.IncidentList](), "IncidentReport": reflect.TypeFor[api.IncidentReport](),
-	"SeriesReply": reflect.TypeFor[api.SeriesReply](), "LinkReply": reflect.TypeFor[api.LoginLink](),
+	"SeriesReply": reflect.TypeFor[api.SeriesReply](), "LoginLink": reflect.TypeFor[api.LoginLink](),
 	"AckRequest": reflect.TypeFor[api.AckRequest](), "AckReply": reflect.TypeFor[api.AckReply](),
 	"DrillList": reflect.TypeFor[api.DrillList](), "DrillRunRequest": reflect.TypeFor[api.DrillRunRequest](), "DrillRunReply": reflect.TypeFor[api.DrillRunReply](),
 	"DrillReason": reflect.TypeFor[api.ReasonRequest](), "DrillFreeze": reflect.TypeFor[api.DrillFreeze](), "DrillRunList": reflect.TypeFor[api.DrillRunList](),
 	"DrillHistory": reflect.TypeFor[api.DrillHistory](), "DrillExport": reflect.TypeFor[api.DrillExport](),
 	"ActionList": reflect.TypeFor[api.ActionList](), "ActionRequest": reflect.TypeFor[api.ActionRequest](), "ActionReply": reflect.TypeFor[api.ActionReply](),
-	"MuteList": reflect.TypeFor[api.SilenceList](), "MuteRequest": reflect.TypeFor[api.SilenceRequest](), "MuteReply": reflect.TypeFor[api.SilenceReply](),
+	"SilenceList": reflect.TypeFor[api.SilenceList](), "SilenceRequest": reflect.TypeFor[api.SilenceRequest](), "SilenceReply": reflect.TypeFor[api.SilenceReply](),
 }
 
 var example = regexp.MustCompile("(?s)<!-- shape: (\\w+) -->\n```json\n(.*?)```")

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
 )
 
@@ -241,7 +242,7 @@ func secondsOrNull(d time.Duration, known bool) *float64 {
 	if !known {
 		return nil
 	}
-	s := Seconds(d)
+	s := control.Seconds(d)
 	return &s
 }
 
@@ -269,7 +270,7 @@ func DrillReportOf(r drill.Run, live bool) DrillReport {
 		DrillRun: DrillRunOf(r), Live: live, Spec: r.Spec, Rollbacks: []DrillRollback{}, Messages: []DrillMessage{}, Series: []DrillPoint{},
 	}
 	for _, u := range r.UndoResults {
-		report.Rollbacks = append(report.Rollbacks, DrillRollback{What: u.What, At: formatTime(u.At), TookS: Seconds(u.Took), OK: u.OK, Note: u.Note})
+		report.Rollbacks = append(report.Rollbacks, DrillRollback{What: u.What, At: formatTime(u.At), TookS: control.Seconds(u.Took), OK: u.OK, Note: u.Note})
 	}
 	for _, m := range r.Messages {
 		report.Messages = append(report.Messages, DrillMessage{

@@ -45,7 +45,7 @@ func (a *Admin) exportRuns(w http.ResponseWriter, r *http.Request) (runs []drill
 		q.Limit = min(want-len(runs), MaxPage)
 		page, next, err := a.drills.Runs.Runs(ctx, q)
 		if err != nil {
-			a.writeDrillError(w, "export runs", err)
+			WriteProblem(w, *a.drillProblem("export runs", err))
 			return nil, "", false
 		}
 		runs = append(runs, page...)

@@ -52,14 +52,22 @@ func (a *Admin) drillHistory(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, *badRequest(http.StatusBadRequest, err.Error()+"."))
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), recordTimeout)
+	h, err := a.DrillHistory(r.Context(), q)
+	a.reply(w, h, err)
+}
+
+// DrillHistory sums up runs by drill and day.
+func (a *Admin) DrillHistory(ctx context.Context, q drill.HistoryQuery) (DrillHistory, error) {
+	if a.drills == nil {
+		return DrillHistory{}, noDrills()
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	h, err := a.drills.Runs.History(ctx, q)
 	if err != nil {
-		a.writeDrillError(w, "read the history of drills", err)
-		return
+		return DrillHistory{}, a.drillProblem("read the history of drills", err)
 	}
-	writeJSON(w, http.StatusOK, "application/json", drillHistoryOf(h))
+	return drillHistoryOf(h), nil
 }
 
 func parseHistoryQuery(values url.Values, now time.Time) (drill.HistoryQuery, error) {

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
 )
 
@@ -57,8 +58,8 @@ type ReasonRequest struct {
 
 func planView(p DrillPlan) DrillPlanView {
 	v := DrillPlanView{
-		Drill: p.Drill, Name: p.Name, Target: string(p.Target), Pool: p.Pool, Speed: finiteOrZero(p.Speed), ScenarioS: Seconds(p.Scenario),
-		WallTimeS: Seconds(p.WallTime), NotificationTarget: p.NotificationTarget, Steps: append([]string{}, p.Steps...), Hypotheses: append([]string{}, p.Hypotheses...),
+		Drill: p.Drill, Name: p.Name, Target: string(p.Target), Pool: p.Pool, Speed: finiteOrZero(p.Speed), ScenarioS: control.Seconds(p.Scenario),
+		WallTimeS: control.Seconds(p.WallTime), NotificationTarget: p.NotificationTarget, Steps: append([]string{}, p.Steps...), Hypotheses: append([]string{}, p.Hypotheses...),
 	}
 	if p.Blocked != "" {
 		v.Blocked = &p.Blocked
@@ -75,125 +76,149 @@ func CheckDrill(name string) error {
 	return nil
 }
 
+type viaKey struct{}
+
+// ViaFromContext returns the interface through which a request about drills came.
+func ViaFromContext(ctx context.Context) control.Via {
+	via, ok := ctx.Value(viaKey{}).(control.Via)
+	if !ok {
+		return control.ViaAPI
+	}
+	return via
+}
+
+// drillContext is for a request about drills: bounded in time, and with the interface through which it came.
+func drillContext(ctx context.Context, by control.Actor) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithValue(ctx, viaKey{}, by.Via), drillTimeout)
+}
+
 func (a *Admin) startDrill(w http.ResponseWriter, r *http.Request) {
-	o, p := decodeDrillStart(w, r)
+	var req DrillRunRequest
+	by, p := decodeRequest(w, r, map[string]any{"speed": &req.Speed, "dry_run": &req.DryRun, "reason": &req.Reason})
 	if p != nil {
 		WriteProblem(w, *p)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), drillTimeout)
-	defer cancel()
-	started, err := a.drills.Controller.Start(ctx, o)
-	if err != nil {
-		a.writeDrillError(w, "run a drill", err)
-		return
+	reply, err := a.RunDrill(r.Context(), by, r.PathValue("name"), req)
+	a.reply(w, reply, err)
+}
+
+// RunDrill starts a run, or says what it would do.
+func (a *Admin) RunDrill(ctx context.Context, by control.Actor, name string, req DrillRunRequest) (DrillRunReply, error) {
+	if a.drills == nil {
+		return DrillRunReply{}, noDrills()
 	}
-	reply := DrillRunReply{DryRun: o.DryRun, Plan: planView(started.Plan)}
-	if !o.DryRun {
+	if err := checkLine("reason", req.Reason, MaxReason); err != nil {
+		return DrillRunReply{}, badRequest(http.StatusBadRequest, err.Error()+".")
+	}
+	if err := CheckDrill(name); err != nil {
+		return DrillRunReply{}, &Problem{Type: TypeUnknownDrill, Status: http.StatusNotFound, Detail: capitalizeClause(err.Error()) + "."}
+	}
+	if req.Speed != 0 && (req.Speed < 1 || req.Speed > MaxSpeed) {
+		return DrillRunReply{}, badRequest(http.StatusBadRequest, fmt.Sprintf("speed must be from 1 to %d, or be left out.", MaxSpeed))
+	}
+	ctx, cancel := drillContext(ctx, by)
+	defer cancel()
+	started, err := a.drills.Controller.Start(ctx, DrillStartRequest{Name: name, Speed: req.Speed, DryRun: req.DryRun, Reason: req.Reason, Actor: by.Name})
+	if err != nil {
+		return DrillRunReply{}, a.drillProblem("run a drill", err)
+	}
+	reply := DrillRunReply{DryRun: req.DryRun, Plan: planView(started.Plan)}
+	if !req.DryRun {
 		reply.Run = &started.Run
 	}
-	writeJSON(w, http.StatusOK, "application/json", reply)
-}
-
-func decodeDrillStart(w http.ResponseWriter, r *http.Request) (DrillStartRequest, *Problem) {
-	var req DrillRunRequest
-	by, p := decodeReasonBody(w, r, &req.Reason, map[string]any{"speed": &req.Speed, "dry_run": &req.DryRun, "reason": &req.Reason})
-	if p != nil {
-		return DrillStartRequest{}, p
-	}
-	o := DrillStartRequest{Name: r.PathValue("name"), Speed: req.Speed, DryRun: req.DryRun, Reason: req.Reason, Actor: by}
-	if err := CheckDrill(o.Name); err != nil {
-		return o, &Problem{Type: TypeUnknownDrill, Status: http.StatusNotFound, Detail: capitalizeClause(err.Error()) + "."}
-	}
-	if o.Speed != 0 && (o.Speed < 1 || o.Speed > MaxSpeed) {
-		return o, badRequest(http.StatusBadRequest, fmt.Sprintf("speed must be from 1 to %d, or be left out.", MaxSpeed))
-	}
-	return o, nil
-}
-
-// decodeReasonBody reads a body with a reason, and who sent it.
-func decodeReasonBody(w http.ResponseWriter, r *http.Request, reason *string, fields map[string]any) (by string, p *Problem) {
-	if _, p := parseQuery(r); p != nil {
-		return "", p
-	}
-	if p := decodeObject(w, r, fields); p != nil {
-		return "", p
-	}
-	if err := checkLine("reason", *reason, MaxReason); err != nil {
-		return "", badRequest(http.StatusBadRequest, err.Error()+".")
-	}
-	actor, p := actorOf(r)
-	return actor.Name, p
+	return reply, nil
 }
 
 func (a *Admin) abortRun(w http.ResponseWriter, r *http.Request) {
 	var req ReasonRequest
-	by, p := decodeReasonBody(w, r, &req.Reason, map[string]any{"reason": &req.Reason})
-	id := r.PathValue("id")
-	if err := CheckID(id); p == nil && err != nil {
-		p = &Problem{Type: TypeUnknownRun, Status: http.StatusNotFound, Detail: "The run " + err.Error() + "."}
-	}
+	by, p := decodeRequest(w, r, map[string]any{"reason": &req.Reason})
 	if p != nil {
 		WriteProblem(w, *p)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), drillTimeout)
-	defer cancel()
-	run, err := a.drills.Controller.Abort(ctx, id, by, req.Reason)
-	if err != nil {
-		a.writeDrillError(w, "abort a run", err)
-		return
+	run, err := a.AbortRun(r.Context(), by, r.PathValue("id"), req.Reason)
+	a.reply(w, run, err)
+}
+
+// AbortRun stops a run, and returns it once its faults are cleared.
+func (a *Admin) AbortRun(ctx context.Context, by control.Actor, id, reason string) (DrillRun, error) {
+	if a.drills == nil {
+		return DrillRun{}, noDrills()
 	}
-	writeJSON(w, http.StatusOK, "application/json", DrillRunOf(run))
+	if err := checkLine("reason", reason, MaxReason); err != nil {
+		return DrillRun{}, badRequest(http.StatusBadRequest, err.Error()+".")
+	}
+	if err := CheckID(id); err != nil {
+		return DrillRun{}, &Problem{Type: TypeUnknownRun, Status: http.StatusNotFound, Detail: "The run " + err.Error() + "."}
+	}
+	ctx, cancel := drillContext(ctx, by)
+	defer cancel()
+	run, err := a.drills.Controller.Abort(ctx, id, by.Name, reason)
+	if err != nil {
+		return DrillRun{}, a.drillProblem("abort a run", err)
+	}
+	return DrillRunOf(run), nil
 }
 
 func (a *Admin) freezeDrills(on bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req ReasonRequest
-		by, p := decodeReasonBody(w, r, &req.Reason, map[string]any{"reason": &req.Reason})
-		if p == nil && on && req.Reason == "" {
-			p = badRequest(http.StatusBadRequest, "reason must say why: others will wonder why no drill runs.")
-		}
+		by, p := decodeRequest(w, r, map[string]any{"reason": &req.Reason})
 		if p != nil {
 			WriteProblem(w, *p)
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), drillTimeout)
-		defer cancel()
-		f, err := a.drills.Controller.Freeze(ctx, drill.Freeze{On: on, Actor: by, Reason: req.Reason, Since: time.Now().UTC()})
-		if err != nil {
-			a.writeDrillError(w, "freeze drills", err)
-			return
-		}
-		writeJSON(w, http.StatusOK, "application/json", freezeOf(f))
+		f, err := a.FreezeDrills(r.Context(), by, on, req.Reason)
+		a.reply(w, f, err)
 	}
 }
 
-// writeDrillError is where the errors about drills become statuses.
-func (a *Admin) writeDrillError(w http.ResponseWriter, what string, err error) {
+// FreezeDrills stops what runs and refuses new runs, or lets drills run again.
+func (a *Admin) FreezeDrills(ctx context.Context, by control.Actor, on bool, reason string) (DrillFreeze, error) {
+	if a.drills == nil {
+		return DrillFreeze{}, noDrills()
+	}
+	if err := checkLine("reason", reason, MaxReason); err != nil {
+		return DrillFreeze{}, badRequest(http.StatusBadRequest, err.Error()+".")
+	}
+	if on && reason == "" {
+		return DrillFreeze{}, badRequest(http.StatusBadRequest, "reason must say why: others will wonder why no drill runs.")
+	}
+	ctx, cancel := drillContext(ctx, by)
+	defer cancel()
+	f, err := a.drills.Controller.Freeze(ctx, drill.Freeze{On: on, Actor: by.Name, Reason: reason, Since: time.Now().UTC()})
+	if err != nil {
+		return DrillFreeze{}, a.drillProblem("freeze drills", err)
+	}
+	return freezeOf(f), nil
+}
+
+// drillProblem is where the errors about drills become statuses.
+func (a *Admin) drillProblem(what string, err error) *Problem {
 	var busy *drill.BusyError
 	var refusal *DrillRefusedError
 	switch {
 	case errors.Is(err, ErrNoDrill):
-		p := Problem{Type: TypeUnknownDrill, Status: http.StatusNotFound, Detail: "There is no such drill.", Drills: a.drillNames()}
+		p := &Problem{Type: TypeUnknownDrill, Status: http.StatusNotFound, Detail: "There is no such drill.", Drills: a.drillNames()}
 		if len(p.Drills) > 0 {
 			p.Detail = truncateDetail("There is no such drill. There are: " + strings.Join(p.Drills, ", ") + ".")
 		}
-		WriteProblem(w, p)
+		return p
 	case errors.Is(err, drill.ErrNoRun):
-		WriteProblem(w, Problem{Type: TypeUnknownRun, Status: http.StatusNotFound, Detail: "There is no such run; runs that ended long ago are not kept."})
+		return &Problem{Type: TypeUnknownRun, Status: http.StatusNotFound, Detail: "There is no such run; runs that ended long ago are not kept."}
 	case errors.Is(err, drill.ErrFrozen):
-		WriteProblem(w, Problem{Type: TypeDrillsFrozen, Status: http.StatusConflict, Detail: "Drills are frozen, none is begun until headgate drill unfreeze."})
+		return &Problem{Type: TypeDrillsFrozen, Status: http.StatusConflict, Detail: "Drills are frozen, none is begun until headgate drill unfreeze."}
 	case errors.As(err, &busy):
-		WriteProblem(w, Problem{Type: TypeDrillBusy, Status: http.StatusConflict, Run: busy.Run, Detail: truncateDetail(capitalizeClause(busy.Error())) + "; only one runs at a time."})
+		return &Problem{Type: TypeDrillBusy, Status: http.StatusConflict, Run: busy.Run, Detail: truncateDetail(capitalizeClause(busy.Error())) + "; only one runs at a time."}
 	case errors.As(err, &refusal):
-		WriteProblem(w, Problem{Type: TypeDrillRefused, Status: http.StatusConflict, Detail: truncateDetail(capitalizeClause(refusal.Reason)) + "."})
+		return &Problem{Type: TypeDrillRefused, Status: http.StatusConflict, Detail: truncateDetail(capitalizeClause(refusal.Reason)) + "."}
 	case errors.Is(err, ErrUnknownCursor):
-		WriteProblem(w, *badCursor())
+		return badCursor()
 	default:
 		a.log.Error("a request about drills failed", "request", what, "error", err)
-		WriteProblem(w, Problem{Type: TypeRecordUnavailable, Status: http.StatusServiceUnavailable,
-			Detail: "The record of drills cannot be used just now; the log says why."})
+		return &Problem{Type: TypeRecordUnavailable, Status: http.StatusServiceUnavailable,
+			Detail: "The record of drills cannot be used just now; the log says why."}
 	}
 }
 

@@ -38,11 +38,15 @@ func (a *Admin) routeDrills() {
 func (a *Admin) requireDrills(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if a.drills == nil {
-			WriteProblem(w, Problem{Type: TypeNoDrills, Status: http.StatusNotFound, Detail: "This headgate runs no drills."})
+			WriteProblem(w, *noDrills())
 			return
 		}
 		h(w, r)
 	}
+}
+
+func noDrills() *Problem {
+	return &Problem{Type: TypeNoDrills, Status: http.StatusNotFound, Detail: "This headgate runs no drills."}
 }
 
 func (a *Admin) listDrills(w http.ResponseWriter, r *http.Request) {
@@ -50,18 +54,26 @@ func (a *Admin) listDrills(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, *p)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), recordTimeout)
+	list, err := a.Drills(r.Context())
+	a.reply(w, list, err)
+}
+
+// Drills lists the drills. Its error is a *Problem, as of the other methods about drills.
+func (a *Admin) Drills(ctx context.Context) (DrillList, error) {
+	if a.drills == nil {
+		return DrillList{}, noDrills()
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	states, err := a.drills.Catalog.Drills(ctx, time.Now())
 	if err != nil {
-		a.writeDrillError(w, "list drills", err)
-		return
+		return DrillList{}, a.drillProblem("list drills", err)
 	}
 	list := DrillList{Freeze: freezeOf(states.Freeze), Items: []DrillSummary{}}
 	for _, s := range states.Items {
 		list.Items = append(list.Items, drillSummaryOf(s))
 	}
-	writeJSON(w, http.StatusOK, "application/json", list)
+	return list, nil
 }
 
 func (a *Admin) listRuns(w http.ResponseWriter, r *http.Request) {
@@ -70,14 +82,22 @@ func (a *Admin) listRuns(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, *p)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), recordTimeout)
+	list, err := a.Runs(r.Context(), q)
+	a.reply(w, list, err)
+}
+
+// Runs returns a page of runs, newest first.
+func (a *Admin) Runs(ctx context.Context, q drill.Query) (DrillRunList, error) {
+	if a.drills == nil {
+		return DrillRunList{}, noDrills()
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	runs, next, err := a.drills.Runs.Runs(ctx, q)
 	if err != nil {
-		a.writeDrillError(w, "list runs", err)
-		return
+		return DrillRunList{}, a.drillProblem("list runs", err)
 	}
-	writeJSON(w, http.StatusOK, "application/json", DrillRunList{Items: runsOf(runs), Next: next})
+	return DrillRunList{Items: runsOf(runs), Next: next}, nil
 }
 
 func runsOf(runs []drill.Run) []DrillRun {
@@ -95,32 +115,36 @@ func (a *Admin) run(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, *p)
 		return
 	}
-	if s := values.Get("series"); s != "" && s != "last" && s != "none" {
-		WriteProblem(w, *badRequest(http.StatusBadRequest, "series must be last, none, or be left out."))
-		return
-	}
-	id := r.PathValue("id")
-	if err := CheckID(id); err != nil {
-		WriteProblem(w, Problem{Type: TypeUnknownRun, Status: http.StatusNotFound, Detail: "The run " + err.Error() + "."})
-		return
+	report, err := a.Run(r.Context(), r.PathValue("id"), values.Get("series"))
+	a.reply(w, report, err)
+}
+
+// Run returns one run, as it is in memory while it goes on, with a part of its series.
+func (a *Admin) Run(ctx context.Context, id, series string) (DrillReport, error) {
+	switch {
+	case a.drills == nil:
+		return DrillReport{}, noDrills()
+	case series != FullSeries && series != LastPoint && series != NoSeries:
+		return DrillReport{}, badRequest(http.StatusBadRequest, "series must be last, none, or be left out.")
+	case CheckID(id) != nil:
+		return DrillReport{}, &Problem{Type: TypeUnknownRun, Status: http.StatusNotFound, Detail: "The run " + CheckID(id).Error() + "."}
 	}
 	found, live := a.drills.Catalog.Live(id)
 	if !live {
-		ctx, cancel := context.WithTimeout(r.Context(), recordTimeout)
+		ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 		defer cancel()
 		var err error
 		if found, err = a.drills.Runs.Run(ctx, id); err != nil {
-			a.writeDrillError(w, "read a run", err)
-			return
+			return DrillReport{}, a.drillProblem("read a run", err)
 		}
 	}
-	switch values.Get("series") {
-	case "none":
+	switch series {
+	case NoSeries:
 		found.Series = nil
-	case "last":
+	case LastPoint:
 		found.Series = found.Series[max(0, len(found.Series)-1):]
 	}
-	writeJSON(w, http.StatusOK, "application/json", DrillReportOf(found, live))
+	return DrillReportOf(found, live), nil
 }
 
 // runParamNames are the filters of runs.

@@ -66,7 +66,7 @@ func TestIncidentClient(t *testing.T) {
 		t.Errorf("%+v, %v", lifted, err)
 	}
 	status, err := c.Status(ctx)
-	if err != nil || len(status.IncidentsOpen) != 1 || *status.IncidentsOpen[0].AckedBy != "ana@ops1" {
+	if err != nil || len(status.IncidentsOpen) != 1 || status.IncidentsOpen[0].AckedBy != "ana@ops1" {
 		t.Errorf("%+v, %v", status.IncidentsOpen, err)
 	}
 }

@@ -16,24 +16,24 @@ import (
 func TestIncidentLife(t *testing.T) {
 	withEngine(t, func(t *testing.T, r *engineFixture) {
 		i := r.openIncident("queue_age", "a", 27.4)
-		if i.Level != "page" || i.Peak != "page" || *i.Value != 27.4 || *i.Threshold != 25 || i.Unit != "s" || i.EndedAt != nil || i.EndReason != nil ||
-			i.AckedBy != nil || i.AckUntil != nil || i.Silenced || i.Pool != "a" || i.Summary == "" || i.Impact == "" || i.Runbook != "queue_age" {
+		if i.Level != engine.LevelPage || i.Peak != engine.LevelPage || i.Value != 27.4 || i.Threshold != 25 || i.Unit != "s" || !i.Open() || i.Resolution != "" ||
+			i.AckedBy != "" || !i.AckUntil.IsZero() || i.Silenced || i.Pool != "a" || i.Summary == "" || i.Impact == "" || i.Runbook != "queue_age" {
 			t.Errorf("open: %+v", i)
 		}
-		if at, err := time.Parse("2006-01-02T15:04:05.000Z", i.OpenedAt); err != nil || time.Since(at) > 2*time.Second {
-			t.Errorf("opened_at %q", i.OpenedAt)
+		if time.Since(i.Opened) > 2*time.Second {
+			t.Errorf("opened_at %s", i.Opened)
 		}
 		r.setValue("queue_age", "a", 18)
 		r.setValue("queue_age", "a", 3)
 		var report api.IncidentReport
 		r.get("/api/v1/incidents/"+i.ID, &report)
-		if report.EndedAt == nil || report.EndReason == nil || *report.EndReason != "recovered" || report.Peak != "page" || !report.Recorded || report.Truncated {
+		if report.Open() || report.Resolution != engine.Recovered || report.Peak != engine.LevelPage || !report.Recorded || report.Truncated {
 			t.Errorf("ended: %+v", report)
 		}
 		var kinds []string
 		for n, e := range report.Events {
-			kinds = append(kinds, e.Kind)
-			if e.Seq != n+1 || e.Value == nil || e.At == "" {
+			kinds = append(kinds, string(e.Kind))
+			if e.Seq != n+1 || e.At.IsZero() {
 				t.Errorf("event %+v", e)
 			}
 		}
@@ -52,16 +52,16 @@ func TestIncidentDeliveries(t *testing.T) {
 	withEngine(t, func(t *testing.T, r *engineFixture) {
 		i := r.openIncident("queue_age", "a", 20)
 		at := time.Date(2026, 1, 31, 11, 29, 0, 250_999_999, time.FixedZone("east", 3600))
-		r.incidents.SetDeliveries(i.ID, []api.DeliveryRecord{
-			{ID: "1", Seq: 1, Kind: "post", Destination: "page", State: "retry", Attempts: 3, Created: at, Tried: at, NotBefore: at.Add(time.Minute), Reason: "rate limited"},
+		r.incidents.SetDeliveries(i.ID, []api.Delivery{
+			{ID: "1", Seq: 1, Kind: "post", Destination: "page", State: "retry", Attempts: 3, Created: at, Tried: at, NextAttempt: at.Add(time.Minute), Reason: "rate limited"},
 			{ID: "2", Seq: 1, Kind: "reply", Destination: "page", State: "queued", Created: at},
-			{ID: "3", Seq: 2, Kind: "edit", Destination: "page", State: "sent", Attempts: 1, Created: at, Tried: at, NotBefore: at, Channel: "C1", AmbiguousAttempts: 1},
+			{ID: "3", Seq: 2, Kind: "edit", Destination: "page", State: "sent", Attempts: 1, Created: at, Tried: at, Channel: "C1", AmbiguousAttempts: 1},
 		}...)
 		var report api.IncidentReport
 		r.get("/api/v1/incidents/"+i.ID, &report)
 		d := report.Deliveries
-		if len(d) != 3 || d[0].CreatedAt != "2026-01-31T10:29:00.250Z" || *d[0].NextAt != "2026-01-31T10:30:00.250Z" || d[0].Reason != "rate limited" ||
-			d[1].TriedAt != nil || d[1].NextAt != nil || d[2].NextAt != nil || *d[2].TriedAt != d[2].CreatedAt || d[2].Channel != "C1" || d[2].AmbiguousAttempts != 1 {
+		if len(d) != 3 || !d[0].Created.Equal(at) || !d[0].NextAttempt.Equal(at.Add(time.Minute)) || d[0].Reason != "rate limited" ||
+			!d[1].Tried.IsZero() || !d[1].NextAttempt.IsZero() || !d[2].NextAttempt.IsZero() || !d[2].Tried.Equal(at) || d[2].Channel != "C1" || d[2].AmbiguousAttempts != 1 {
 			t.Errorf("deliveries %+v", d)
 		}
 	})
@@ -96,7 +96,7 @@ func TestIncidentsOfABrokenRecord(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		var report api.IncidentReport
 		r.get("/api/v1/incidents/"+during.ID, &report)
-		if !report.Recorded || len(report.Events) != 2 || *report.AckedBy != "ana" {
+		if !report.Recorded || len(report.Events) != 2 || report.AckedBy != "ana" {
 			t.Errorf("after the record is whole again: %+v", report)
 		}
 	})
@@ -111,13 +111,13 @@ func TestIncidentsAreNow(t *testing.T) {
 		r.incidents.Add(old)
 		var list api.IncidentList
 		r.get("/api/v1/incidents", &list)
-		if len(list.Items) != 1 || *list.Items[0].Value != 21 {
+		if len(list.Items) != 1 || list.Items[0].Value != 21 {
 			t.Errorf("list %+v", list)
 		}
 		var report api.IncidentReport
 		r.get("/api/v1/incidents/"+i.ID, &report)
-		if *report.Value != 21 || !report.Recorded {
-			t.Errorf("value %v, recorded %v: no step is missing in the record", *report.Value, report.Recorded)
+		if report.Value != 21 || !report.Recorded {
+			t.Errorf("value %v, recorded %v: no step is missing in the record", report.Value, report.Recorded)
 		}
 		old.Seq--
 		r.incidents.Add(old)
@@ -196,17 +196,17 @@ func TestIncidentNumbers(t *testing.T) {
 	withEngine(t, func(t *testing.T, r *engineFixture) {
 		const id = "0198aaaa"
 		var events []engine.Event
-		var deliveries []api.DeliveryRecord
+		var deliveries []api.Delivery
 		for n := range api.MaxTimeline + 7 {
 			events = append(events, engine.Event{Incident: id, Seq: n + 1, Value: math.Inf(-1)})
-			deliveries = append(deliveries, api.DeliveryRecord{ID: fmt.Sprint(n)})
+			deliveries = append(deliveries, api.Delivery{ID: fmt.Sprint(n)})
 		}
 		r.incidents.Add(engine.Incident{ID: id, Level: 99, Value: math.NaN(), Threshold: math.Inf(1), Resolution: "x", Ended: time.Now()}, events...)
 		r.incidents.SetDeliveries(id, deliveries...)
 		w := r.request(testRequest{method: "GET", path: "/api/v1/incidents/" + id})
 		var report api.IncidentReport
 		r.reply(w, &report)
-		if report.Value != nil || report.Threshold != nil || report.Events[0].Value != nil || !report.Truncated {
+		if report.Value != 0 || report.Threshold != 0 || report.Events[0].Value != 0 || !report.Truncated {
 			t.Errorf("report %+v", report.Incident)
 		}
 		if len(report.Events) != api.MaxTimeline || report.Events[0].Seq != 8 || len(report.Deliveries) != api.MaxTimeline {
@@ -214,7 +214,7 @@ func TestIncidentNumbers(t *testing.T) {
 		}
 		var list api.IncidentList
 		r.get("/api/v1/incidents", &list)
-		if len(list.Items) != 1 || list.Items[0].Value != nil {
+		if len(list.Items) != 1 || list.Items[0].Value != 0 {
 			t.Errorf("list %+v", list)
 		}
 	})

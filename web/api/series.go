@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"headgate/engine/tsdb"
+	"headgate/runbooks/control"
 )
 
 // Bounds of what one may ask of samples.
@@ -94,7 +95,7 @@ func (a *Admin) series(w http.ResponseWriter, r *http.Request) {
 }
 
 func (q seriesQuery) reply(lines []tsdb.Series) SeriesReply {
-	reply := SeriesReply{From: formatTime(q.from), To: formatTime(q.to), StepS: Seconds(q.step), Items: []Series{}}
+	reply := SeriesReply{From: formatTime(q.from), To: formatTime(q.to), StepS: control.Seconds(q.step), Items: []Series{}}
 	for _, l := range lines {
 		s := Series{Labels: l.Labels, Points: make([]SeriesPoint, 0, len(l.Points))}
 		if s.Labels == nil {

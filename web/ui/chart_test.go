@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"headgate/engine/tsdb"
-	"headgate/web/api"
+	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 )
 
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
@@ -150,14 +151,14 @@ func TestTimeTicksFit(t *testing.T) {
 }
 
 func TestBandsFollowChanges(t *testing.T) {
-	change := func(at time.Time, from, to string) api.Change {
-		return api.Change{At: at.Format(time.RFC3339), From: from, To: to, Action: "mode"}
+	change := func(at time.Time, from, to admission.Mode) control.ModeChange {
+		return control.ModeChange{At: at, From: from, To: to, Action: control.SetMode}
 	}
 	from, to := noon, noon.Add(time.Hour)
-	got := modeBands([]api.Change{
-		change(noon.Add(10*time.Minute), "observe", "enforce"), change(noon.Add(20*time.Minute), "enforce", "passthrough"),
-		change(noon.Add(2*time.Hour), "passthrough", "enforce"),
-	}, api.PoolStatus{Mode: "passthrough"}, from, to)
+	got := modeBands([]control.ModeChange{
+		change(noon.Add(10*time.Minute), admission.Observe, admission.Enforce), change(noon.Add(20*time.Minute), admission.Enforce, admission.PassThrough),
+		change(noon.Add(2*time.Hour), admission.PassThrough, admission.Enforce),
+	}, control.PoolStatus{Mode: "passthrough"}, from, to)
 	want := []band{
 		{From: from, To: noon.Add(10 * time.Minute), Mode: "observe"},
 		{From: noon.Add(10 * time.Minute), To: noon.Add(20 * time.Minute), Mode: "enforce", Begins: true},
@@ -166,7 +167,7 @@ func TestBandsFollowChanges(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
-	if got := modeBands(nil, api.PoolStatus{Mode: "observe"}, from, to); len(got) != 1 || got[0].Mode != "observe" || got[0].Begins {
+	if got := modeBands(nil, control.PoolStatus{Mode: "observe"}, from, to); len(got) != 1 || got[0].Mode != "observe" || got[0].Begins {
 		t.Errorf("without changes: %v", got)
 	}
 }

@@ -41,7 +41,7 @@ func (d definitionRow) rank() int {
 type dueTimeRow struct{ At, Local, Note string }
 
 func (p *Pages) definitions(w http.ResponseWriter, r *http.Request, v viewer) {
-	list, err := p.client(v).Drills(r.Context())
+	list, err := p.admin.Drills(r.Context())
 	pg := page{Title: "Drills: definitions", NavPath: drillsPath, Refresh: 10}
 	if isProblemType(err, api.TypeNoDrills) {
 		pg.Body, pg.Refresh = definitionsView{None: true}, 0

@@ -76,7 +76,7 @@ func (p *Pages) runDrill(r *http.Request, v viewer, name string, o api.DrillRunR
 	if api.CheckDrill(name) != nil {
 		return api.DrillRunReply{}, &api.Problem{Type: api.TypeUnknownDrill, Status: http.StatusNotFound, Detail: "It may have been removed from the settings."}
 	}
-	return p.client(v).RunDrill(r.Context(), name, o)
+	return p.admin.RunDrill(r.Context(), v.actor(), name, o)
 }
 
 func (p *Pages) start(w http.ResponseWriter, r *http.Request, v viewer) {
@@ -110,9 +110,9 @@ type drillConfirmView struct {
 
 func (p *Pages) confirmAbort(w http.ResponseWriter, r *http.Request, v viewer) {
 	id := r.PathValue("id")
-	report, err := p.client(v).Run(r.Context(), id, api.NoSeries)
+	report, err := p.admin.Run(r.Context(), id, api.NoSeries)
 	if err != nil {
-		p.showAPIError(w, r, v, asUnknownRun(err))
+		p.showAPIError(w, r, v, err)
 		return
 	}
 	here := drillsPath + "/runs/" + url.PathEscape(id)
@@ -121,9 +121,9 @@ func (p *Pages) confirmAbort(w http.ResponseWriter, r *http.Request, v viewer) {
 }
 
 func (p *Pages) abort(w http.ResponseWriter, r *http.Request, v viewer) {
-	run, err := p.client(v).Abort(r.Context(), r.PathValue("id"), strings.TrimSpace(r.PostFormValue("reason")))
+	run, err := p.admin.AbortRun(r.Context(), v.actor(), r.PathValue("id"), strings.TrimSpace(r.PostFormValue("reason")))
 	if err != nil {
-		p.showAPIError(w, r, v, asUnknownRun(err))
+		p.showAPIError(w, r, v, err)
 		return
 	}
 	http.Redirect(w, r, drillsPath+"/runs/"+url.PathEscape(run.ID)+"?done=abort", http.StatusSeeOther)
@@ -136,7 +136,7 @@ func (p *Pages) confirmFreeze(w http.ResponseWriter, r *http.Request, v viewer) 
 		p.showAPIError(w, r, v, unknownDrillAction())
 		return
 	}
-	list, err := p.client(v).Drills(r.Context())
+	list, err := p.admin.Drills(r.Context())
 	if err != nil {
 		p.showAPIError(w, r, v, err)
 		return
@@ -155,9 +155,9 @@ func (p *Pages) freeze(w http.ResponseWriter, r *http.Request, v viewer) {
 	var err error
 	switch do {
 	case "freeze":
-		_, err = p.client(v).Freeze(r.Context(), reason)
+		_, err = p.admin.FreezeDrills(r.Context(), v.actor(), true, reason)
 	case "unfreeze":
-		_, err = p.client(v).Unfreeze(r.Context(), reason)
+		_, err = p.admin.FreezeDrills(r.Context(), v.actor(), false, reason)
 	default:
 		err = unknownDrillAction()
 	}

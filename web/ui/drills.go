@@ -60,7 +60,7 @@ func verdictLabelOf(v string) verdictLabel {
 // drills returns what there is to say of drills, nil if this headgate runs none or
 // cannot tell.
 func (p *Pages) drills(ctx context.Context, v viewer, now time.Time) *drillsView {
-	list, err := p.client(v).Drills(ctx)
+	list, err := p.admin.Drills(ctx)
 	if err != nil || len(list.Items) == 0 {
 		if problem, ok := problemOf(err); ok && problem.Status >= http.StatusInternalServerError {
 			p.log.Warn("the overview is shown without drills", "error", err)

@@ -29,7 +29,7 @@ type fixture struct {
 	*apitest.Control
 	url       string
 	admin     *api.Admin
-	shown     []api.PoolStatus // what the status says besides modes
+	shown     []control.PoolStatus // what the status says besides modes
 	record    *fakeAudit
 	auditLog  *auditRecorder
 	signals   *apitest.Signals
@@ -42,13 +42,13 @@ type fixtureOptions struct {
 	drills        *api.DrillPorts
 	anonymous     bool
 	withoutEngine bool
-	pools         []api.PoolStatus
+	pools         []control.PoolStatus
 }
 
 func newFixture(t *testing.T, o fixtureOptions) *fixture {
 	t.Helper()
 	if o.pools == nil {
-		o.pools = []api.PoolStatus{healthyPool("default")}
+		o.pools = []control.PoolStatus{healthyPool("default")}
 	}
 	var names []string
 	for _, p := range o.pools {
@@ -112,12 +112,12 @@ func (r *fixture) Status(now time.Time) api.Status {
 // fakeAudit has one page.
 type fakeAudit struct {
 	mu    sync.Mutex
-	page  api.AuditRecords
-	asked api.AuditQuery
+	page  control.AuditPage
+	asked control.AuditQuery
 	err   error
 }
 
-func (r *fakeAudit) Changes(_ context.Context, q api.AuditQuery) (api.AuditRecords, error) {
+func (r *fakeAudit) Audit(_ context.Context, q control.AuditQuery) (control.AuditPage, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked = q
@@ -132,9 +132,9 @@ func (r *fixture) Facts(context.Context, time.Time, string) (ui.PoolFacts, bool)
 }
 
 // healthyPool is a pool in enforce that serves a little.
-func healthyPool(name string) api.PoolStatus {
+func healthyPool(name string) control.PoolStatus {
 	recorded, p95, use := true, 41.2, 0.6
-	return api.PoolStatus{
+	return control.PoolStatus{
 		Name: name, Mode: "enforce", ModeSince: time.Now().Add(-time.Hour), ModeBy: "settings", ModeReason: "first start", ModeRecorded: &recorded,
 		Policy: "threshold", Workers: 4, InFlight: 3, QueueDepth: 2, QueueOldestAgeS: 4.2, P95TurnaroundS: &p95, SLOS: 60, EnvelopeUse: &use,
 		Admitted1m: 12,

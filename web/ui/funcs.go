@@ -52,8 +52,9 @@ func stringOf(v any) string {
 		if s != nil {
 			return *s
 		}
+		return ""
 	}
-	return ""
+	return fmt.Sprint(v) // of an enumeration
 }
 
 // timestampHTML shows a time as the API writes it. What is none is shown as text.
@@ -185,7 +186,8 @@ func modeLabelOf(mode string) modeLabel {
 // levelLabel are how the level of an incident is shown.
 type levelLabel struct{ Level, Sign, Text string }
 
-func levelLabelOf(level string, open bool) levelLabel {
+func levelLabelOf(of any, open bool) levelLabel {
+	level := stringOf(of)
 	switch {
 	case !open:
 		return levelLabel{"over", "✓", "Over"}

@@ -6,7 +6,7 @@ import (
 	"math"
 	"strconv"
 
-	"headgate/web/api"
+	"headgate/runbooks/control"
 )
 
 // gauge is a number against its limit.
@@ -21,7 +21,7 @@ type gauge struct {
 }
 
 // gaugesOf shows a pool's numbers against their limits.
-func gaugesOf(s api.PoolStatus, f PoolFacts) []gauge {
+func gaugesOf(s control.PoolStatus, f PoolFacts) []gauge {
 	age, depth := f.MaxAge.Seconds(), float64(f.MaxDepth)
 	all := []gauge{
 		newGauge("p95", "Turnaround p95", s.P95TurnaroundS, "s", s.SLOS, "promise"),

@@ -35,7 +35,7 @@ func (p *Pages) history(w http.ResponseWriter, r *http.Request, v viewer) {
 		p.showAPIError(w, r, v, err)
 		return
 	}
-	list, err := p.client(v).Runs(r.Context(), query)
+	list, err := p.admin.Runs(r.Context(), query)
 	if isProblemType(err, api.TypeNoDrills) {
 		p.show(w, r, v, http.StatusOK, page{Title: "Drills", NavPath: drillsPath, Body: historyView{None: true}}, "drills")
 		return
@@ -68,7 +68,7 @@ type yearView struct {
 }
 
 func (p *Pages) loadYear(ctx context.Context, v viewer, of string, known []api.DrillSummary, now time.Time) *yearView {
-	h, err := p.client(v).DrillHistory(ctx, drill.HistoryQuery{Drill: of, Since: firstDay(now), Until: now})
+	h, err := p.admin.DrillHistory(ctx, drill.HistoryQuery{Drill: of, Since: firstDay(now), Until: now})
 	if err != nil {
 		p.log.Warn("the history of drills is shown without its calendar", "error", err)
 		return nil
@@ -88,7 +88,7 @@ func (p *Pages) loadYear(ctx context.Context, v viewer, of string, known []api.D
 }
 
 func (p *Pages) listDrills(ctx context.Context, v viewer) []api.DrillSummary {
-	list, err := p.client(v).Drills(ctx)
+	list, err := p.admin.Drills(ctx)
 	if err != nil {
 		p.log.Warn("the history of drills is shown without a list of them", "error", err)
 	}

@@ -12,7 +12,6 @@ import (
 	"headgate/engine/tsdb"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
-	"headgate/web/api"
 )
 
 // newFullFixture is a rig with something on every page, and the paths of its pages.
@@ -20,7 +19,7 @@ func newFullFixture(t *testing.T, text string) (*fixture, []string) {
 	t.Helper()
 	p := healthyPool("default")
 	p.ModeBy, p.ModeReason, p.Refused1m, p.Overdue, p.DrainS = text, text, 5, 2, 31
-	r := newFixture(t, fixtureOptions{pools: []api.PoolStatus{p, healthyPool("b")}, drills: drillsWithText(t, text)})
+	r := newFixture(t, fixtureOptions{pools: []control.PoolStatus{p, healthyPool("b")}, drills: drillsWithText(t, text)})
 	now := time.Now()
 	r.series.lines = func(_ string, from, to time.Time, step time.Duration) []tsdb.Series {
 		l := tsdb.Series{Labels: map[string]string{"reason": text}}
@@ -29,13 +28,9 @@ func newFullFixture(t *testing.T, text string) (*fixture, []string) {
 		}
 		return []tsdb.Series{l}
 	}
-	r.record.page = api.AuditRecords{
-		Changes: []control.ModeChange{{ID: "1", At: now.Add(-10 * time.Minute), Pool: text, Action: control.Rollback, From: admission.Enforce, To: admission.PassThrough,
-			Actor: text, Via: control.ViaAPI, Reason: text, Running: 4, Queued: 20, Dropped: 1}},
-		Entries: []control.AuditEntry{{ID: "2", At: now, Kind: control.KindInteraction, Action: text, Result: control.Refused, Pool: text, Subject: "abc",
-			Actor: text, Via: control.ViaSlack, Reason: text, Inputs: map[string]string{text: text}}},
-		Next: "key " + text,
-	}
+	r.record.page = control.NewAuditPage([]control.ModeChange{{ID: "1", At: now.Add(-10 * time.Minute), Pool: text, Action: control.Rollback, From: admission.Enforce, To: admission.PassThrough,
+		Actor: text, Via: control.ViaAPI, Reason: text, Running: 4, Queued: 20, Dropped: 1}}, []control.AuditEntry{{ID: "2", At: now, Kind: control.KindInteraction, Action: text, Result: control.Refused, Pool: text, Subject: "abc",
+		Actor: text, Via: control.ViaSlack, Reason: text, Inputs: map[string]string{text: text}}}, "key "+text)
 	id := r.openIncident("queue_age", "a")
 	i := r.engine.Incidents()[0]
 	i.ID, i.Key.Rule, i.Key.Pool, i.Summary, i.Impact, i.Unit, i.Runbook, i.AckedBy = "older", text, text, text, text, text, text, text

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -47,8 +46,8 @@ func (p *Pages) incidents(w http.ResponseWriter, r *http.Request, v viewer) {
 		return
 	}
 	ctx := r.Context()
-	list, err := p.client(v).Incidents(ctx, query)
-	view := incidentsView{Filter: f, Pools: p.poolNames(ctx, v), Sinces: sinceChoices(), Items: list.Items, Filtered: f != incidentFilter{}}
+	list, err := p.admin.Incidents(ctx, query)
+	view := incidentsView{Filter: f, Pools: p.poolNames(), Sinces: sinceChoices(), Items: list.Items, Filtered: f != incidentFilter{}}
 	if isProblemType(err, api.TypeMonitoringDisabled) {
 		view.MonitoringDisabled, err = true, nil
 	}
@@ -56,8 +55,8 @@ func (p *Pages) incidents(w http.ResponseWriter, r *http.Request, v viewer) {
 		p.showAPIError(w, r, v, err)
 		return
 	}
-	if mutes, err := p.client(v).Silences(ctx, "", pageSize); err == nil {
-		view.Silences = mutes.Items
+	if list, err := p.admin.Silences("", pageSize); err == nil {
+		view.Silences = list.Items
 	}
 	view.Older, view.Newest = nextPagePath(r.URL, list.Next), firstPagePath(r.URL)
 	p.show(w, r, v, http.StatusOK, page{Title: "Incidents", NavPath: "/incidents", Refresh: 10, Body: view}, "incidents")
@@ -100,13 +99,9 @@ func firstPagePath(here *url.URL) string {
 	return here.Path + "?" + q.Encode()
 }
 
-func (p *Pages) poolNames(ctx context.Context, v viewer) []string {
-	status, err := p.client(v).Status(ctx)
-	if err != nil {
-		return nil // then there is nothing to choose from
-	}
+func (p *Pages) poolNames() []string {
 	var all []string
-	for _, s := range status.Pools {
+	for _, s := range p.admin.Status().Pools {
 		all = append(all, s.Name)
 	}
 	return all
@@ -149,21 +144,21 @@ func (v *incidentView) truncate() {
 }
 
 func (p *Pages) incident(w http.ResponseWriter, r *http.Request, v viewer) {
-	report, err := p.client(v).Incident(r.Context(), r.PathValue("id"))
+	report, err := p.admin.Incident(r.Context(), r.PathValue("id"))
 	if err != nil {
-		p.showAPIError(w, r, v, asUnknownIncident(err))
+		p.showAPIError(w, r, v, err)
 		return
 	}
-	view := incidentView{IncidentReport: report, Open: report.EndedAt == nil, MaxLen: api.MaxReason,
+	view := incidentView{IncidentReport: report, Open: report.Incident.Open(), MaxLen: api.MaxReason,
 		AckDurations:     []choice{{"30m", "30 minutes"}, {"2h", "2 hours"}, {"8h", "8 hours"}},
 		SilenceDurations: []choice{{"1h", "1 hour"}, {"4h", "4 hours"}, {"1d", "1 day"}},
 	}
-	view.Acked = report.AckUntil != nil && view.Open && time.Now().Before(parseTime(*report.AckUntil))
+	view.Acked = view.Open && time.Now().Before(report.AckUntil)
 	end := time.Now()
-	if report.EndedAt != nil {
-		end = parseTime(*report.EndedAt)
+	if !view.Open {
+		end = report.Ended
 	}
-	view.Duration = max(end.Sub(parseTime(report.OpenedAt)), 0)
+	view.Duration = max(end.Sub(report.Opened), 0)
 	view.truncate()
 	_, view.HasRunbook = runbookOf(report.Runbook)
 	title := "Incident: " + humanize(report.Rule)
@@ -171,14 +166,6 @@ func (p *Pages) incident(w http.ResponseWriter, r *http.Request, v viewer) {
 		title += " in " + report.Pool
 	}
 	p.show(w, r, v, http.StatusOK, page{Title: title, NavPath: "/incidents", Refresh: 10, Body: view}, "incident")
-}
-
-// asUnknownIncident makes a problem of what the client itself refuses to ask for.
-func asUnknownIncident(err error) error {
-	if _, ok := problemOf(err); ok || isUnreachable(err) {
-		return err
-	}
-	return &api.Problem{Type: api.TypeUnknownIncident, Status: http.StatusNotFound, Detail: upperFirst(err.Error()) + "."}
 }
 
 // parseTime reads a time that the API wrote.

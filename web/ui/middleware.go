@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"headgate/runbooks/control"
-	"headgate/web/api"
 	"headgate/web/auth"
 )
 
@@ -31,9 +30,6 @@ func (p *Pages) viewer(r *http.Request) viewer {
 	s, ok := p.auth.Session(r, r.Header.Get(refreshHeader) != "")
 	return viewer{s, ok}
 }
-
-// client is the admin API, for a viewer.
-func (p *Pages) client(v viewer) *api.Client { return p.admin.InProcessClient(v.Actor) }
 
 // handler serves a viewer.
 type handler func(http.ResponseWriter, *http.Request, viewer)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"headgate/runbooks/control"
 	"headgate/web/api"
 )
 
@@ -32,7 +33,7 @@ type bulkActions struct{ Several, CanRollBack, CanRestore bool }
 
 // poolView is how one pool stands.
 type poolView struct {
-	api.PoolStatus
+	control.PoolStatus
 	Label      modeLabel
 	State      gateState
 	Gauges     []gauge
@@ -49,15 +50,11 @@ type poolView struct {
 func (p poolView) Unrecorded() bool { return p.ModeRecorded != nil && !*p.ModeRecorded }
 
 func (p *Pages) overview(w http.ResponseWriter, r *http.Request, v viewer) {
-	status, err := p.client(v).Status(r.Context())
-	if err != nil {
-		p.showAPIError(w, r, v, err)
-		return
-	}
+	status := p.admin.Status()
 	view := overviewView{Version: status.Version, Now: time.Now(), Incidents: status.IncidentsOpen, Window: windowOf(r)}
 	view.Flash = flashText(r.URL.Query().Get("done"), status.Pools)
 	for i := range status.Pools {
-		view.Pools = append(view.Pools, p.poolView(r.Context(), v, status.Pools[i], view.Now, view.Window, len(status.Pools) <= chartedPools))
+		view.Pools = append(view.Pools, p.poolView(r.Context(), status.Pools[i], view.Now, view.Window, len(status.Pools) <= chartedPools))
 		mode := status.Pools[i].Mode
 		view.All.CanRollBack = view.All.CanRollBack || mode != "passthrough"
 		view.All.CanRestore = view.All.CanRestore || mode != "enforce"
@@ -68,18 +65,14 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request, v viewer) {
 }
 
 func (p *Pages) pool(w http.ResponseWriter, r *http.Request, v viewer) {
-	status, err := p.client(v).Status(r.Context())
-	if err != nil {
-		p.showAPIError(w, r, v, err)
-		return
-	}
+	status := p.admin.Status()
 	name := r.PathValue("pool")
 	for i := range status.Pools {
 		if status.Pools[i].Name != name {
 			continue
 		}
 		view := overviewView{Version: status.Version, Now: time.Now(), Window: windowOf(r)}
-		view.Pools = []poolView{p.poolView(r.Context(), v, status.Pools[i], view.Now, view.Window, true)}
+		view.Pools = []poolView{p.poolView(r.Context(), status.Pools[i], view.Now, view.Window, true)}
 		view.Pools[0].Single = true
 		for _, i := range status.IncidentsOpen {
 			if i.Pool == name {
@@ -92,7 +85,7 @@ func (p *Pages) pool(w http.ResponseWriter, r *http.Request, v viewer) {
 	p.showError(w, r, v, errorPage{http.StatusNotFound, "There is no such pool", "It may have been removed from the settings.", "Choose one on the overview."})
 }
 
-func (p *Pages) poolView(ctx context.Context, v viewer, s api.PoolStatus, now time.Time, window windowView, charted bool) poolView {
+func (p *Pages) poolView(ctx context.Context, s control.PoolStatus, now time.Time, window windowView, charted bool) poolView {
 	limited, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
 	facts, _ := p.facts.Facts(limited, now, s.Name)
@@ -108,19 +101,19 @@ func (p *Pages) poolView(ctx context.Context, v viewer, s api.PoolStatus, now ti
 	}
 	view.Reasons = p.charts.reasons(ctx, now, s.Name, window)
 	if charted {
-		view.Charts = p.charts.charts(ctx, now, s, facts, window, func() []api.Change { return p.modeChanges(ctx, v, s.Name, now.Add(-window.Length)) })
+		view.Charts = p.charts.charts(ctx, now, s, facts, window, func() []control.ModeChange { return p.modeChanges(ctx, s.Name, now.Add(-window.Length)) })
 	}
 	return view
 }
 
 // modeChanges returns the changes of mode since then, oldest first.
-func (p *Pages) modeChanges(ctx context.Context, v viewer, pool string, since time.Time) []api.Change {
+func (p *Pages) modeChanges(ctx context.Context, pool string, since time.Time) []control.ModeChange {
 	const most = 50
-	list, err := p.client(v).Audit(ctx, api.AuditQuery{Pool: pool, Kind: api.KindMode, Since: since, Limit: most})
+	list, err := p.admin.Audit(ctx, control.AuditQuery{Pool: pool, Kind: control.KindMode, Since: since, Limit: most})
 	if err != nil {
 		return nil // charts are there without them
 	}
-	var all []api.Change
+	var all []control.ModeChange
 	for i := len(list.Items) - 1; i >= 0; i-- {
 		if c := list.Items[i].Change; c != nil && c.From != c.To {
 			all = append(all, *c)
@@ -132,7 +125,7 @@ func (p *Pages) modeChanges(ctx context.Context, v viewer, pool string, since ti
 // gateState says whether the gate holds.
 type gateState struct{ Class, Text, Why string }
 
-func gateStateOf(s api.PoolStatus) gateState {
+func gateStateOf(s control.PoolStatus) gateState {
 	arrivals := s.Admitted1m + s.Refused1m
 	late := s.P95TurnaroundS != nil && *s.P95TurnaroundS > s.SLOS
 	switch {
@@ -158,7 +151,7 @@ func gateStateOf(s api.PoolStatus) gateState {
 }
 
 // flashText says what an order has just done, by how pools stand now.
-func flashText(done string, pools []api.PoolStatus) string {
+func flashText(done string, pools []control.PoolStatus) string {
 	if done == "" {
 		return ""
 	}

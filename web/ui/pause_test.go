@@ -9,14 +9,13 @@ import (
 
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
-	"headgate/web/api"
 	"headgate/web/api/apitest"
 )
 
 func TestPauseAndResume(t *testing.T) {
 	p, q := healthyPool("a"), healthyPool("b")
-	q.Paused = &api.PauseStatus{Since: api.FormatTime(time.Now()), Until: api.FormatTime(time.Now().Add(time.Minute)), By: "ben", Reason: "the endpoint restarts"}
-	r := newFixture(t, fixtureOptions{pools: []api.PoolStatus{p, q}})
+	q.Paused = &control.Pause{Since: time.Now(), Until: time.Now().Add(time.Minute), Actor: "ben", Reason: "the endpoint restarts"}
+	r := newFixture(t, fixtureOptions{pools: []control.PoolStatus{p, q}})
 	b := r.signedIn()
 	page := b.get("/").want(http.StatusOK, "Paused until", "by ben", "the endpoint restarts", "Pause a", "Resume b").wantWithout("Resume a", "Pause b")
 	if !slices.Contains(page.links(), "/pause?pool=a&do=pause") {
@@ -40,10 +39,9 @@ func TestPauseAndResume(t *testing.T) {
 
 func TestAutoRollbackIsShown(t *testing.T) {
 	p := healthyPool("a")
-	until := api.FormatTime(time.Now().Add(time.Hour))
-	p.AutoRollback = &api.AutoRollbackStatus{State: "cooldown", RollbacksToday: 2, HoldUntil: &until, Reason: "it rolled back a moment ago"}
-	newFixture(t, fixtureOptions{pools: []api.PoolStatus{p}}).signedIn().get("/").
-		want(http.StatusOK, "Automatic rollback: cooldown, 2 in the last day; somebody’s decision stands until", "it rolled back a moment ago")
+	p.AutoRollback = &control.AutoRollbackStatus{State: control.Cooldown, RollbacksToday: 2, HoldUntil: time.Now().Add(time.Hour), Reason: "it rolled back a moment ago"}
+	newFixture(t, fixtureOptions{pools: []control.PoolStatus{p}}).signedIn().get("/").
+		want(http.StatusOK, "Automatic rollback: cooldown, 2 in the last day; a manual decision holds until", "it rolled back a moment ago")
 }
 
 // TestDrillsAreSummedUp: the next one, and how each ended last.

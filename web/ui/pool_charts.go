@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"headgate/engine/tsdb"
-	"headgate/web/api"
+	"headgate/runbooks/control"
 )
 
 const (
@@ -56,24 +56,24 @@ type chartQuery struct{ name, expr string }
 type chartPlan struct {
 	id, title, unit string
 	lines           []chartQuery
-	limit           func(api.PoolStatus, PoolFacts) (float64, string) // 0: none
+	limit           func(control.PoolStatus, PoolFacts) (float64, string) // 0: none
 }
 
 func chartPlans() []chartPlan {
 	return []chartPlan{
 		{"p95", "Turnaround p95", "s",
 			[]chartQuery{{"p95", `histogram_quantile(0.95, rate(headgate_turnaround_seconds_bucket{pool="$pool"}[$rate]))`}},
-			func(s api.PoolStatus, _ PoolFacts) (float64, string) {
+			func(s control.PoolStatus, _ PoolFacts) (float64, string) {
 				return s.SLOS, "promise " + formatSeconds(s.SLOS)
 			}},
 		{"age", "Oldest waiting task", "s",
 			[]chartQuery{{"age", `max_over_time(headgate_queue_oldest_age_seconds{pool="$pool"}[$step])`}},
-			func(_ api.PoolStatus, f PoolFacts) (float64, string) {
+			func(_ control.PoolStatus, f PoolFacts) (float64, string) {
 				return f.MaxAge.Seconds(), "refuses above " + formatSeconds(f.MaxAge.Seconds())
 			}},
 		{"depth", "Waiting tasks", "tasks",
 			[]chartQuery{{"waiting", `max_over_time(headgate_queue_depth{pool="$pool"}[$step])`}},
-			func(_ api.PoolStatus, f PoolFacts) (float64, string) {
+			func(_ control.PoolStatus, f PoolFacts) (float64, string) {
 				return float64(f.MaxDepth), fmt.Sprintf("refuses above %d", f.MaxDepth)
 			}},
 		{"rate", "Requests", "/min",
@@ -81,10 +81,10 @@ func chartPlans() []chartPlan {
 				{"refused", `60 * sum(rate(headgate_refusals_total{pool="$pool"}[$rate]))`}}, nil},
 		{"use", "Envelope use", "ratio",
 			[]chartQuery{{"use", `max_over_time(headgate_envelope_use_ratio{pool="$pool"}[$step])`}},
-			func(api.PoolStatus, PoolFacts) (float64, string) { return 1, "full" }},
+			func(control.PoolStatus, PoolFacts) (float64, string) { return 1, "full" }},
 		{"flight", "In flight", "tasks",
 			[]chartQuery{{"in flight", `max_over_time(headgate_in_flight{pool="$pool"}[$step])`}},
-			func(s api.PoolStatus, _ PoolFacts) (float64, string) {
+			func(s control.PoolStatus, _ PoolFacts) (float64, string) {
 				return float64(s.Workers), fmt.Sprintf("%d workers", s.Workers)
 			}},
 	}
@@ -101,7 +101,7 @@ func expandQuery(expr, pool string, step time.Duration) string {
 func promDuration(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) + "ms" }
 
 // charts returns the charts of a pool.
-func (c *chartCache) charts(ctx context.Context, now time.Time, s api.PoolStatus, f PoolFacts, w windowView, changes func() []api.Change) []chart {
+func (c *chartCache) charts(ctx context.Context, now time.Time, s control.PoolStatus, f PoolFacts, w windowView, changes func() []control.ModeChange) []chart {
 	made := c.load(ctx, now, s.Name, w)
 	all := slices.Clone(made.charts)
 	bands := modeBands(changes(), s, now.Add(-w.Length), now)
@@ -189,19 +189,19 @@ func lastCount(l tsdb.Series) int {
 }
 
 // modeBands returns the modes that a pool was in, by its changes, oldest first.
-func modeBands(changes []api.Change, s api.PoolStatus, from, to time.Time) []band {
+func modeBands(changes []control.ModeChange, s control.PoolStatus, from, to time.Time) []band {
 	mode := s.Mode
 	if len(changes) > 0 {
-		mode = changes[0].From
+		mode = changes[0].From.String()
 	}
 	all := []band{{From: from, To: to, Mode: mode}}
 	for _, c := range changes {
-		at := c.Time()
+		at := c.At
 		if at.Before(from) || at.After(to) {
 			continue
 		}
 		all[len(all)-1].To = at
-		all = append(all, band{From: at, To: to, Mode: c.To, Begins: c.Action != "first"})
+		all = append(all, band{From: at, To: to, Mode: c.To.String(), Begins: c.Action != control.InitialMode})
 	}
 	return all
 }

@@ -21,25 +21,25 @@ func TestOverviewSaysWhetherTheGateHolds(t *testing.T) {
 	late, well := 140.1, 41.0
 	unrecorded := false
 	for name, c := range map[string]struct {
-		change func(*api.PoolStatus)
+		change func(*control.PoolStatus)
 		want   []string
 	}{
-		"holds":         {func(*api.PoolStatus) {}, []string{"Holding", "Nothing was refused", "41 s", "promise 60 s"}},
-		"refuses":       {func(p *api.PoolStatus) { p.Refused1m = 5 }, []string{"Holding, by refusing", "5 of 17 requests"}},
-		"late":          {func(p *api.PoolStatus) { p.P95TurnaroundS = &late }, []string{"Not holding", "2 min 20 s or more; the promise is 60 s", "at or over the limit"}},
-		"rolled back":   {func(p *api.PoolStatus) { p.Mode, p.P95TurnaroundS = "passthrough", &well }, []string{"Not protecting", "Pass-through"}},
-		"observes":      {func(p *api.PoolStatus) { p.Mode = "observe" }, []string{"Only watching", "Observe"}},
-		"idle":          {func(p *api.PoolStatus) { p.InFlight, p.Admitted1m = 0, 0 }, []string{"Idle", "Nothing has arrived"}},
-		"goes down":     {func(p *api.PoolStatus) { p.Draining = true }, []string{"Going down"}},
-		"not measured":  {func(p *api.PoolStatus) { p.P95TurnaroundS, p.EnvelopeUse = nil, nil }, []string{"not known: nothing was served yet"}},
-		"not recorded":  {func(p *api.PoolStatus) { p.ModeRecorded = &unrecorded }, []string{"Not recorded yet: a restart would forget this mode"}},
-		"near a limit":  {func(p *api.PoolStatus) { p.QueueOldestAgeS = 20 }, []string{"20 s", "refuses above 25 s", "near the limit"}},
-		"hopeless ones": {func(p *api.PoolStatus) { p.Overdue = 3 }, []string{"3 of those who wait can no longer end in time"}},
+		"holds":         {func(*control.PoolStatus) {}, []string{"Holding", "Nothing was refused", "41 s", "promise 60 s"}},
+		"refuses":       {func(p *control.PoolStatus) { p.Refused1m = 5 }, []string{"Holding, by refusing", "5 of 17 requests"}},
+		"late":          {func(p *control.PoolStatus) { p.P95TurnaroundS = &late }, []string{"Not holding", "2 min 20 s or more; the promise is 60 s", "at or over the limit"}},
+		"rolled back":   {func(p *control.PoolStatus) { p.Mode, p.P95TurnaroundS = "passthrough", &well }, []string{"Not protecting", "Pass-through"}},
+		"observes":      {func(p *control.PoolStatus) { p.Mode = "observe" }, []string{"Only watching", "Observe"}},
+		"idle":          {func(p *control.PoolStatus) { p.InFlight, p.Admitted1m = 0, 0 }, []string{"Idle", "Nothing has arrived"}},
+		"goes down":     {func(p *control.PoolStatus) { p.Draining = true }, []string{"Going down"}},
+		"not measured":  {func(p *control.PoolStatus) { p.P95TurnaroundS, p.EnvelopeUse = nil, nil }, []string{"not known: nothing was served yet"}},
+		"not recorded":  {func(p *control.PoolStatus) { p.ModeRecorded = &unrecorded }, []string{"Not recorded yet: a restart would forget this mode"}},
+		"near a limit":  {func(p *control.PoolStatus) { p.QueueOldestAgeS = 20 }, []string{"20 s", "refuses above 25 s", "near the limit"}},
+		"hopeless ones": {func(p *control.PoolStatus) { p.Overdue = 3 }, []string{"3 of those who wait can no longer end in time"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := healthyPool("default")
 			c.change(&p)
-			newFixture(t, fixtureOptions{pools: []api.PoolStatus{p}}).signedIn().get("/").want(http.StatusOK, c.want...)
+			newFixture(t, fixtureOptions{pools: []control.PoolStatus{p}}).signedIn().get("/").want(http.StatusOK, c.want...)
 		})
 	}
 }
@@ -71,7 +71,7 @@ func TestChartsAreDrawn(t *testing.T) {
 		l.Labels = map[string]string{"reason": "queue_age"}
 		return []tsdb.Series{l}
 	}
-	r.record.page.Changes = []control.ModeChange{{ID: "1", At: time.Now().Add(-5 * time.Minute), Pool: "default", Action: control.Rollback, From: admission.Enforce, To: admission.PassThrough}}
+	r.record.page = control.NewAuditPage([]control.ModeChange{{ID: "1", At: time.Now().Add(-5 * time.Minute), Pool: "default", Action: control.Rollback, From: admission.Enforce, To: admission.PassThrough}}, nil, "")
 	b := r.signedIn()
 	page := b.get("/?last=15m").want(http.StatusOK, "Turnaround p95", "promise 60 s", "○ Pass-through", "As a table", "Refused in the last 15 minutes: queue age 33")
 	if n := len(page.elements("desc")); n != 6 {
@@ -96,7 +96,7 @@ func TestOverviewIsThereWithoutCharts(t *testing.T) {
 	r.record.err = errBroken
 	r.signedIn().get("/").want(http.StatusOK, "Holding", "Nothing was measured in this time").wantWithout("/some/where")
 	newFixture(t, fixtureOptions{withoutEngine: true}).signedIn().get("/").want(http.StatusOK, "Holding", "this headgate takes no samples")
-	var many []api.PoolStatus
+	var many []control.PoolStatus
 	for _, name := range []string{"a", "b", "c", "d"} {
 		many = append(many, healthyPool(name))
 	}
@@ -104,7 +104,7 @@ func TestOverviewIsThereWithoutCharts(t *testing.T) {
 	b.get("/").want(http.StatusOK, "Charts of d")
 	b.get("/pools/d").want(http.StatusOK, "Pool d", "Turnaround p95")
 	b.get("/pools/e").want(http.StatusNotFound, "There is no such pool")
-	newFixture(t, fixtureOptions{pools: []api.PoolStatus{}}).signedIn().get("/").want(http.StatusOK, "There are no pools", "SIGHUP")
+	newFixture(t, fixtureOptions{pools: []control.PoolStatus{}}).signedIn().get("/").want(http.StatusOK, "There are no pools", "SIGHUP")
 }
 
 func TestIncidentsAreListedPageByPage(t *testing.T) {
@@ -169,15 +169,11 @@ func TestAuditShowsAll(t *testing.T) {
 	b := r.signedIn()
 	b.get("/audit").want(http.StatusOK, "Nothing has been done yet")
 	now := time.Now()
-	r.record.page = api.AuditRecords{
-		Changes: []control.ModeChange{{ID: "1", At: now.Add(-time.Minute), Pool: "default", Action: control.Rollback, From: admission.Enforce, To: admission.PassThrough,
-			Actor: "ana@ops1", Via: control.ViaAPI, Reason: "p95 climbs", Running: 4, Queued: 20, Dropped: 3},
-			{ID: "0", At: now.Add(-time.Hour), Pool: "default", Action: control.InitialMode, From: admission.Observe, To: admission.Observe, Actor: "settings", Via: control.ViaSettings, Reason: "first start"}},
-		Entries: []control.AuditEntry{{ID: "2", At: now, Kind: control.KindDecision, Action: "rollback", Result: control.Withheld, Pool: "default", Subject: "01abc",
-			Actor: "engine", Via: control.ViaEngine, Reason: "too many today", Inputs: map[string]string{"today": "3"}}},
-		Next: "k1",
-	}
-	page := b.get("/audit?kind=decision&pool=default&since=7d").want(http.StatusOK, "rollback", "Enforce", "Pass-through", "ana@ops1", "p95 climbs", "running then 4", "turned away 3", "begins in Observe",
+	r.record.page = control.NewAuditPage([]control.ModeChange{{ID: "1", At: now.Add(-time.Minute), Pool: "default", Action: control.Rollback, From: admission.Enforce, To: admission.PassThrough,
+		Actor: "ana@ops1", Via: control.ViaAPI, Reason: "p95 climbs", Running: 4, Queued: 20, Dropped: 3},
+		{ID: "0", At: now.Add(-time.Hour), Pool: "default", Action: control.InitialMode, From: admission.Observe, To: admission.Observe, Actor: "settings", Via: control.ViaSettings, Reason: "first start"}}, []control.AuditEntry{{ID: "2", At: now, Kind: control.KindDecision, Action: "rollback", Result: control.Withheld, Pool: "default", Subject: "01abc",
+		Actor: "engine", Via: control.ViaEngine, Reason: "too many today", Inputs: map[string]string{"today": "3"}}}, "k1")
+	page := b.get("/audit?kind=decision&pool=default&since=7d").want(http.StatusOK, "rollback", "Enforce", "Pass-through", "ana@ops1", "p95 climbs", "running then 4", "rejected 3", "begins in Observe",
 		"withheld", "too many today", "today 3", "Older →")
 	for _, want := range []string{"/incidents/01abc", "/audit?after=k1&kind=decision&pool=default&since=7d"} {
 		if !slices.Contains(page.links(), want) {
@@ -241,9 +237,9 @@ func TestOpenEndpointsStayOpen(t *testing.T) {
 func TestMessagesAreShownAsSent(t *testing.T) {
 	r := newFixture(t, fixtureOptions{})
 	id := r.openIncident("queue_age", "a")
-	var all []api.DeliveryRecord
+	var all []api.Delivery
 	for n := range 300 {
-		all = append(all, api.DeliveryRecord{ID: "d" + string(rune('a'+n%26)) + string(rune('a'+n/26)), Seq: n, Kind: "reply", Destination: "page", State: "sent",
+		all = append(all, api.Delivery{ID: "d" + string(rune('a'+n%26)) + string(rune('a'+n/26)), Seq: n, Kind: "reply", Destination: "page", State: "sent",
 			Created: time.Now(), Tried: time.Now(), Text: "PAGE: <b>the queue</b>\nValue: 27 s\n" + strings.Repeat("long ", 400)})
 	}
 	r.incidents.SetDeliveries(id, all...)

@@ -90,16 +90,11 @@ func problemOf(err error) (*api.Problem, bool) {
 	if errors.As(err, &p) {
 		return p, true
 	}
-	if err == nil || isUnreachable(err) {
+	if err == nil {
 		return nil, false
 	}
 	p = api.ControlProblem(err)
 	return p, p.Status < http.StatusInternalServerError
-}
-
-func isUnreachable(err error) bool {
-	var s *api.UnreachableError
-	return errors.As(err, &s)
 }
 
 func titleOf(p *api.Problem) string {

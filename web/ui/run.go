@@ -48,9 +48,9 @@ type runView struct {
 }
 
 func (p *Pages) run(w http.ResponseWriter, r *http.Request, v viewer) {
-	report, err := p.client(v).Run(r.Context(), r.PathValue("id"), api.FullSeries)
+	report, err := p.admin.Run(r.Context(), r.PathValue("id"), api.FullSeries)
 	if err != nil {
-		p.showAPIError(w, r, v, asUnknownRun(err))
+		p.showAPIError(w, r, v, err)
 		return
 	}
 	view := p.runView(r.Context(), v, report, time.Now())
@@ -62,14 +62,6 @@ func (p *Pages) run(w http.ResponseWriter, r *http.Request, v viewer) {
 		pg.Refresh = runRefresh
 	}
 	p.show(w, r, v, http.StatusOK, pg, "run")
-}
-
-// asUnknownRun makes a problem of what the client itself refuses to ask for.
-func asUnknownRun(err error) error {
-	if _, ok := problemOf(err); ok || isUnreachable(err) {
-		return err
-	}
-	return &api.Problem{Type: api.TypeUnknownRun, Status: http.StatusNotFound, Detail: "A run " + err.Error() + "."}
 }
 
 func (p *Pages) runView(ctx context.Context, v viewer, report api.DrillReport, now time.Time) runView {
@@ -104,7 +96,7 @@ func (p *Pages) poolFacts(ctx context.Context, v viewer, pool string, now time.T
 	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
 	if pool == "" {
-		if names := p.poolNames(ctx, v); len(names) > 0 {
+		if names := p.poolNames(); len(names) > 0 {
 			pool = names[0]
 		}
 	}

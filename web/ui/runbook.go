@@ -51,19 +51,15 @@ func (p *Pages) runbook(w http.ResponseWriter, r *http.Request, v viewer) {
 	}
 	view := runbookView{Name: name, Text: html, Modes: modesIn(text)}
 	if v.SignedIn || p.auth.AnonymousRead() {
-		view.Open = p.openIncidentsFor(r, v, name)
+		view.Open = p.openIncidentsFor(name)
 	}
 	p.show(w, r, v, http.StatusOK, page{Title: pageTitle(text), NavPath: "/runbooks", Body: view}, "runbook")
 }
 
 // openIncidentsFor returns the open incidents that a page is about.
-func (p *Pages) openIncidentsFor(r *http.Request, v viewer, name string) []api.Incident {
-	status, err := p.client(v).Status(r.Context())
-	if err != nil {
-		return nil // the page is of use without them
-	}
+func (p *Pages) openIncidentsFor(name string) []api.Incident {
 	var all []api.Incident
-	for _, i := range status.IncidentsOpen {
+	for _, i := range p.admin.Status().IncidentsOpen {
 		if i.Runbook == name {
 			all = append(all, i)
 		}

@@ -54,7 +54,7 @@ func TestModeChangeExpectsShownMode(t *testing.T) {
 }
 
 func TestOrdersOfAllPools(t *testing.T) {
-	r := newFixture(t, fixtureOptions{pools: []api.PoolStatus{healthyPool("a"), healthyPool("b")}})
+	r := newFixture(t, fixtureOptions{pools: []control.PoolStatus{healthyPool("a"), healthyPool("b")}})
 	b := r.signedIn()
 	b.get("/").want(http.StatusOK, "Roll back all pools")
 	ask := b.get("/mode?to=passthrough").want(http.StatusOK, "Roll back all pools?", "Pool a", "Pool b")
@@ -81,7 +81,7 @@ func TestUnknownModeIsRefused(t *testing.T) {
 func TestDroppingTheOverdue(t *testing.T) {
 	p := healthyPool("default")
 	p.Mode = "passthrough"
-	r := newFixture(t, fixtureOptions{pools: []api.PoolStatus{p}})
+	r := newFixture(t, fixtureOptions{pools: []control.PoolStatus{p}})
 	r.Fill("default", 9, 15*time.Second) // two run, and the seven that wait need longer
 	b := r.signedIn()
 	ask := b.get("/mode?to=restore&pool=default").want(http.StatusOK, "of them can no longer finish in time", "Reject the", "All have begun in about")

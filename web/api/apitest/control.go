@@ -55,23 +55,12 @@ func NewControl(t testing.TB, log *slog.Logger, pools ...string) *Control {
 	return c
 }
 
-// Status reads the gates as the program does.
+// Status shows the pools.
 func (c *Control) Status(now time.Time) api.Status {
 	s := api.Status{Version: "test"}
 	for _, name := range c.names {
-		g := c.Gates[name].Snapshot(now)
-		state, _ := c.Modes.State(name)
-		overdue, drain := c.Gates[name].Overdue(now)
-		recorded := c.Modes.Recorded(name)
-		p := api.PoolStatus{
-			Name: name, Mode: g.Mode.String(), ModeSince: state.Since, ModeBy: state.Actor, ModeReason: state.Reason, ModeRecorded: &recorded,
-			Workers: g.Workers, InFlight: g.InFlight, QueueDepth: g.Depth, QueueOldestAgeS: api.Seconds(g.OldestAge),
-			Policy: g.Policy, Overdue: overdue, DrainS: api.Seconds(drain), SLOS: 60,
-		}
-		if g.Mode == admission.PassThrough {
-			before := state.RestoreMode.String()
-			p.ModeBefore = &before
-		}
+		p, _ := c.PoolStatus(now, name)
+		p.SLOS = 60
 		s.Pools = append(s.Pools, p)
 	}
 	return s
@@ -174,37 +163,28 @@ func (r *Record) Append(e control.AuditEntry) {
 	r.entries = append(r.entries, e)
 }
 
-// Changes pages through the changes by the ID of the last one shown. Entries are on the first page.
-func (r *Record) Changes(_ context.Context, q api.AuditQuery) (api.AuditRecords, error) {
+// Audit pages through the changes by the ID of the last one shown. Entries are on the first page.
+func (r *Record) Audit(_ context.Context, q control.AuditQuery) (control.AuditPage, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err != nil {
-		return api.AuditRecords{}, r.err
+		return control.AuditPage{}, r.err
 	}
-	var page api.AuditRecords
-	for _, e := range r.entries {
-		if q.Kind != api.KindMode && (q.Kind == "" || q.Kind == string(e.Kind)) {
-			page.Entries = append(page.Entries, e)
-		}
-	}
-	all := slices.Clone(r.changes)
-	if q.Kind != "" && q.Kind != api.KindMode {
-		all = nil
-	}
-	slices.Reverse(all)
-	if q.After != "" {
-		i := slices.IndexFunc(all, func(c control.ModeChange) bool { return c.ID == q.After })
-		if i < 0 {
-			return api.AuditRecords{}, api.ErrUnknownCursor
-		}
-		all = all[i+1:]
-	}
-	all = slices.DeleteFunc(all, func(c control.ModeChange) bool {
-		return c.At.Before(q.Since) || q.Pool != "" && q.Pool != c.Pool
+	entries := slices.DeleteFunc(slices.Clone(r.entries), func(e control.AuditEntry) bool { return q.Kind != "" && q.Kind != e.Kind })
+	changes := slices.DeleteFunc(slices.Clone(r.changes), func(c control.ModeChange) bool {
+		return q.Kind != "" && q.Kind != control.KindMode || c.At.Before(q.Since) || q.Pool != "" && q.Pool != c.Pool
 	})
-	page.Changes = all[:min(len(all), q.Limit)]
-	if len(all) > q.Limit {
-		page.Next = all[q.Limit-1].ID
+	slices.Reverse(changes)
+	if q.After != "" {
+		i := slices.IndexFunc(changes, func(c control.ModeChange) bool { return c.ID == q.After })
+		if i < 0 {
+			return control.AuditPage{}, api.ErrUnknownCursor
+		}
+		changes = changes[i+1:]
 	}
-	return page, nil
+	next := ""
+	if len(changes) > q.Limit {
+		changes, next = changes[:q.Limit], changes[q.Limit-1].ID
+	}
+	return control.NewAuditPage(changes, entries, next), nil
 }

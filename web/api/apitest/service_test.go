@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"headgate/engine"
+	"headgate/runbooks/control"
 	"headgate/web/api"
 	"headgate/web/api/apitest"
 )
@@ -31,7 +32,7 @@ func TestServer(t *testing.T) {
 		t.Errorf("a new incident %s for a new value", again)
 	}
 	report, err := c.Incident(t.Context(), id)
-	if err != nil || *report.Value != 31 || len(report.Events) != 1 {
+	if err != nil || report.Value != 31 || len(report.Events) != 1 {
 		t.Errorf("%+v, %v", report, err)
 	}
 	if left := s.SetValue(t, "queue_age", "a", 1); left != "" {
@@ -46,7 +47,7 @@ func TestServer(t *testing.T) {
 	if _, err := c.SetMode(t.Context(), "", api.ModeRequest{Mode: "observe"}); err == nil {
 		t.Error("an order was carried out where there are no pools")
 	}
-	if page, err := c.Audit(t.Context(), api.AuditQuery{}); err != nil || len(page.Items) != 1 || page.Items[0].Entry.Result != "refused" {
+	if page, err := c.Audit(t.Context(), control.AuditQuery{}); err != nil || len(page.Items) != 1 || page.Items[0].Entry.Result != "refused" {
 		t.Errorf("%+v, %v", page, err)
 	}
 }
@@ -63,30 +64,30 @@ func TestIncidentStore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.SetDeliveries("2", api.DeliveryRecord{ID: "d"})
+	s.SetDeliveries("2", api.Delivery{ID: "d"})
 	if d, err := s.Incident(ctx, "2"); err != nil || len(d.Events) != 1 || len(d.Deliveries) != 1 {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if _, err := s.Incident(ctx, "4"); !errors.Is(err, api.ErrNoIncident) {
 		t.Errorf("unknown: %v", err)
 	}
-	first, err := s.List(ctx, api.IncidentQuery{Rule: "r", Limit: 2})
-	if err != nil || len(first.Items) != 2 || first.Items[0].ID != "3" {
+	first, next, err := s.List(ctx, api.IncidentQuery{Rule: "r", Limit: 2})
+	if err != nil || len(first) != 2 || first[0].ID != "3" {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	second, err := s.List(ctx, api.IncidentQuery{After: first.Next, Limit: 2})
-	if err != nil || len(second.Items) != 1 || second.Next != "" {
+	second, last, err := s.List(ctx, api.IncidentQuery{After: next, Limit: 2})
+	if err != nil || len(second) != 1 || last != "" {
 		t.Errorf("%+v, %v", second, err)
 	}
-	if _, err := s.List(ctx, api.IncidentQuery{After: "2", Limit: 2}); !errors.Is(err, api.ErrUnknownCursor) {
+	if _, _, err := s.List(ctx, api.IncidentQuery{After: "2", Limit: 2}); !errors.Is(err, api.ErrUnknownCursor) {
 		t.Errorf("a key that is none: %v", err)
 	}
-	if page, err := s.List(ctx, api.IncidentQuery{Pool: "1", Since: now.Add(time.Second), Limit: 2}); err != nil || len(page.Items) != 0 {
+	if page, _, err := s.List(ctx, api.IncidentQuery{Pool: "1", Since: now.Add(time.Second), Limit: 2}); err != nil || len(page) != 0 {
 		t.Errorf("%+v, %v", page, err)
 	}
 	broken := errors.New("broken")
 	s.SetError(broken)
-	_, errList := s.List(ctx, api.IncidentQuery{Limit: 1})
+	_, _, errList := s.List(ctx, api.IncidentQuery{Limit: 1})
 	_, errOne := s.Incident(ctx, "1")
 	for _, err := range []error{errList, errOne, s.Save(ctx, engine.Batch{})} {
 		if !errors.Is(err, broken) {

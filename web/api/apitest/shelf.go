@@ -17,14 +17,14 @@ type IncidentStore struct {
 	mu         sync.Mutex
 	incidents  map[string]engine.Incident
 	events     map[string][]engine.Event
-	deliveries map[string][]api.DeliveryRecord
+	deliveries map[string][]api.Delivery
 	err        error
 }
 
 // NewIncidentStore returns an empty IncidentStore.
 func NewIncidentStore() *IncidentStore {
 	return &IncidentStore{
-		incidents: map[string]engine.Incident{}, events: map[string][]engine.Event{}, deliveries: map[string][]api.DeliveryRecord{},
+		incidents: map[string]engine.Incident{}, events: map[string][]engine.Event{}, deliveries: map[string][]api.Delivery{},
 	}
 }
 
@@ -44,7 +44,7 @@ func (s *IncidentStore) Add(i engine.Incident, events ...engine.Event) {
 }
 
 // SetDeliveries sets what was sent about an incident.
-func (s *IncidentStore) SetDeliveries(id string, ds ...api.DeliveryRecord) {
+func (s *IncidentStore) SetDeliveries(id string, ds ...api.Delivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deliveries[id] = ds
@@ -80,44 +80,44 @@ func (s *IncidentStore) Load(context.Context) (engine.SavedState, error) {
 	return engine.SavedState{}, nil
 }
 
-// List implements api.IncidentReader. Its keys are no IDs.
-func (s *IncidentStore) List(_ context.Context, q api.IncidentQuery) (api.IncidentPage, error) {
+// List returns a page; its keys are no IDs.
+func (s *IncidentStore) List(_ context.Context, q api.IncidentQuery) (items []engine.Incident, next string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
-		return api.IncidentPage{}, s.err
+		return nil, "", s.err
 	}
 	all := slices.SortedFunc(maps.Values(s.incidents), func(a, b engine.Incident) int { return strings.Compare(b.ID, a.ID) })
 	if q.After != "" {
 		n := slices.IndexFunc(all, func(i engine.Incident) bool { return cursorOf(i) == q.After })
 		if n < 0 {
-			return api.IncidentPage{}, api.ErrUnknownCursor
+			return nil, "", api.ErrUnknownCursor
 		}
 		all = all[n+1:]
 	}
 	all = slices.DeleteFunc(all, func(i engine.Incident) bool {
-		return i.Opened.Before(q.Since) || q.Pool != "" && q.Pool != i.Key.Pool || q.Rule != "" && q.Rule != i.Key.Rule
+		return i.Opened.Before(q.Since) || q.Pool != "" && q.Pool != i.Pool || q.Rule != "" && q.Rule != i.Rule
 	})
-	if len(all) <= q.Limit {
-		return api.IncidentPage{Items: all}, nil
+	if len(all) > q.Limit {
+		all, next = all[:q.Limit], cursorOf(all[q.Limit-1])
 	}
-	return api.IncidentPage{Items: all[:q.Limit], Next: cursorOf(all[q.Limit-1])}, nil
+	return all, next, nil
 }
 
 func cursorOf(i engine.Incident) string { return "at." + i.ID }
 
-// Incident implements api.IncidentReader.
-func (s *IncidentStore) Incident(_ context.Context, id string) (api.IncidentDetail, error) {
+// Incident returns one with its events and deliveries.
+func (s *IncidentStore) Incident(_ context.Context, id string) (api.IncidentReport, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil {
-		return api.IncidentDetail{}, s.err
-	}
 	i, ok := s.incidents[id]
-	if !ok {
-		return api.IncidentDetail{}, api.ErrNoIncident
+	switch {
+	case s.err != nil:
+		return api.IncidentReport{}, s.err
+	case !ok:
+		return api.IncidentReport{}, api.ErrNoIncident
 	}
-	return api.IncidentDetail{
-		Incident: i, Events: slices.Clone(s.events[id]), Deliveries: slices.Clone(s.deliveries[id]),
+	return api.IncidentReport{
+		Incident: api.Incident{Incident: i}, Events: slices.Clone(s.events[id]), Deliveries: slices.Clone(s.deliveries[id]),
 	}, nil
 }

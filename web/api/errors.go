@@ -44,7 +44,7 @@ type Problem struct {
 	Pools   []string            `json:"pools,omitempty"`   // the pools that there are, when the one asked for is none
 	Current []control.ModeState `json:"current,omitempty"` // how the pools stand that are in another mode than expected
 
-	Acked *ExistingAck `json:"acked,omitempty"` // who was first to take the incident on
+	Acked *Acknowledgement `json:"acked,omitempty"` // who was first to take the incident on
 
 	Drills []string `json:"drills,omitempty"` // IDs of the drills that there are, when the one asked for is none
 	Run    string   `json:"run,omitempty"`    // ID of the run that goes on
@@ -67,6 +67,15 @@ func WriteProblem(w http.ResponseWriter, p Problem) {
 		p.Title = http.StatusText(p.Status)
 	}
 	writeJSON(w, p.Status, "application/problem+json", p)
+}
+
+// reply answers with v, or with err if it is not nil: a *Problem.
+func (a *Admin) reply(w http.ResponseWriter, v any, err error) {
+	if err != nil {
+		WriteProblem(w, *ControlProblem(err))
+		return
+	}
+	writeJSON(w, http.StatusOK, "application/json", v)
 }
 
 // writeJSON answers with v, which must be of a type that always marshals.

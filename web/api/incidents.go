@@ -1,0 +1,458 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"headgate/engine"
+	"headgate/runbooks/control"
+)
+
+// ErrNoIncident says that an incident is not in the record.
+var ErrNoIncident = errors.New("no such incident in the record")
+
+const (
+	// MaxTimeline is how many events and how many deliveries of one incident are shown at most, the newest ones.
+	MaxTimeline = 1000
+	// MaxMessage is how much of a message is shown, in characters.
+	MaxMessage = 2000
+
+	maxID       = 64
+	maxRuleName = 200 // bytes, as the engine counts
+)
+
+// IncidentReader reads the record of incidents. Both methods obey their context.
+type IncidentReader interface {
+	// List returns incidents, newest first, and the key of the next page, empty if there is none; or ErrUnknownCursor.
+	// The open ones are not read here: the engine knows them.
+	List(ctx context.Context, q IncidentQuery) (items []engine.Incident, next string, err error)
+	// Incident returns all that is recorded of one, but for Silenced and Recorded; or ErrNoIncident.
+	Incident(ctx context.Context, id string) (IncidentReport, error)
+}
+
+// IncidentQuery asks for incidents. Pool and Rule are empty for all.
+type IncidentQuery struct {
+	Open  bool      // only those that are not resolved
+	Since time.Time // opened not before this; zero: no limit
+	Pool  string
+	Rule  string
+	After string // the Next of the page before; empty: the first page
+	Limit int    // at most so many, 1 to MaxPage
+}
+
+// Incident is an incident as it is now.
+type Incident struct {
+	engine.Incident
+	Silenced bool `json:"silenced"` // its notifications are muted now
+}
+
+// IncidentList is the reply to GET /api/v1/incidents.
+type IncidentList struct {
+	Items []Incident `json:"items"`
+	Next  string     `json:"next"` // for ?after=; empty if this is the last page
+}
+
+// IncidentReport is the reply to GET /api/v1/incidents/{id}. Events and deliveries are in the order of their numbers.
+type IncidentReport struct {
+	Incident
+	Recorded   bool           `json:"recorded"`  // false: events and deliveries could not be read, or are not written yet
+	Truncated  bool           `json:"truncated"` // there are more; the newest are here
+	Events     []engine.Event `json:"events"`
+	Deliveries []Delivery     `json:"deliveries"`
+}
+
+// Delivery is the state of one message about an incident.
+type Delivery struct {
+	ID                string    `json:"id"`
+	Seq               int       `json:"seq"`         // of the event that it is about
+	Kind              string    `json:"kind"`        // post, edit or reply
+	Destination       string    `json:"destination"` // warn, page, drills or fallback
+	State             string    `json:"state"`       // queued, sending, retry, uncertain, sent, dead or dropped
+	Reason            string    `json:"reason"`      // why the latest attempt failed; holds no secret
+	Attempts          int       `json:"attempts"`
+	Created           time.Time `json:"created_at"`
+	Tried             time.Time `json:"tried_at,omitzero"`  // start of the latest attempt
+	NextAttempt       time.Time `json:"next_at,omitzero"`   // not before then; only while it is pending
+	Channel           string    `json:"channel"`            // where it was posted, once sent
+	AmbiguousAttempts int       `json:"ambiguous_attempts"` // times sent again without knowing whether it had arrived
+	Text              string    `json:"text"`               // as plain text of some lines; at most MaxMessage
+}
+
+// AckRequest is the body of POST /api/v1/incidents/{id}/ack.
+type AckRequest struct {
+	For string `json:"for,omitempty"` // see ParseDuration; empty: the default duration
+}
+
+// AckReply shows the acknowledgement.
+type AckReply struct {
+	Acknowledgement
+	Incident Incident `json:"incident"`
+}
+
+// Acknowledgement says who has acknowledged an incident.
+type Acknowledgement struct {
+	By    string    `json:"by"`
+	Until time.Time `json:"until"`
+}
+
+// SilenceList is the reply to GET /api/v1/silences: those that have not ended, newest first.
+type SilenceList struct {
+	Items []engine.Silence `json:"items"`
+	Next  string           `json:"next"` // for ?after=; empty if this is the last page
+}
+
+// SilenceRequest is the body of POST /api/v1/silences.
+type SilenceRequest struct {
+	Rule   string `json:"rule"`
+	Pool   string `json:"pool,omitempty"` // empty: all pools
+	For    string `json:"for"`            // see ParseDuration
+	Reason string `json:"reason"`
+}
+
+// SilenceReply shows the silence that is in force.
+type SilenceReply struct {
+	Created bool           `json:"created"` // false: it existed before, with the same effect
+	Silence engine.Silence `json:"silence"`
+}
+
+// CheckID refuses what cannot be the ID of an incident, a silence or a run, and as a part of a URL might mean something
+// else.
+func CheckID(id string) error {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
+	if id == "" || len(id) > maxID || strings.Trim(id, letters) != "" {
+		return fmt.Errorf("%s cannot be an ID: one has 1 to %d letters, digits and dashes", quoteName(id), maxID)
+	}
+	return nil
+}
+
+const noRuleEngineDetail = "No rules are evaluated here, so there are no incidents and no silences."
+
+// requireEngine refuses requests about incidents if no rules are evaluated.
+func (a *Admin) requireEngine(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if a.control.Engine() == nil {
+			WriteProblem(w, *ControlProblem(control.ErrNoRuleEngine))
+			return
+		}
+		h(w, r)
+	}
+}
+
+func (a *Admin) listIncidents(w http.ResponseWriter, r *http.Request) {
+	values, p := parseQuery(r, "open", "since", "pool", "rule", "after", "limit")
+	if p != nil {
+		WriteProblem(w, *p)
+		return
+	}
+	q, err := parseIncidentQuery(values, time.Now())
+	if err != nil {
+		WriteProblem(w, *badRequest(http.StatusBadRequest, err.Error()+"."))
+		return
+	}
+	list, err := a.Incidents(r.Context(), q)
+	a.reply(w, list, err)
+}
+
+// Incidents lists incidents. The open ones come from the engine, which knows them also when the record is broken. Its
+// error is a *Problem.
+func (a *Admin) Incidents(ctx context.Context, q IncidentQuery) (IncidentList, error) {
+	e := a.control.Engine()
+	if e == nil {
+		return IncidentList{}, ControlProblem(control.ErrNoRuleEngine)
+	}
+	list := IncidentList{Items: []Incident{}}
+	if q.Open {
+		if q.After != "" && CheckID(q.After) != nil {
+			return list, badCursor()
+		}
+		list.Items, list.Next = a.openIncidents(q)
+		return list, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+	items, next, err := a.incidents.List(ctx, q)
+	if err != nil {
+		return list, a.incidentProblem(err)
+	}
+	list.Items, list.Next = a.withSilences(mergeLive(items, e.Incidents())), next
+	return list, nil
+}
+
+// openIncidents returns a page of the open incidents, newest first.
+func (a *Admin) openIncidents(q IncidentQuery) (items []Incident, next string) {
+	if a.control.Engine() == nil {
+		return []Incident{}, ""
+	}
+	all := slices.DeleteFunc(a.control.Engine().Incidents(), func(i engine.Incident) bool {
+		return !i.Open() || i.Opened.Before(q.Since) || q.Pool != "" && q.Pool != i.Pool || q.Rule != "" && q.Rule != i.Rule
+	})
+	page, next := pageByID(all, func(i engine.Incident) string { return i.ID }, q.After, q.Limit)
+	return a.withSilences(page), next
+}
+
+// withSilences says of incidents whether they are silenced now.
+func (a *Admin) withSilences(all []engine.Incident) []Incident {
+	silences, now := a.control.Engine().Silences(), time.Now()
+	shown := make([]Incident, 0, len(all))
+	for _, i := range all {
+		i.Value, i.Threshold = finiteOrZero(i.Value), finiteOrZero(i.Threshold)
+		shown = append(shown, Incident{i, slices.ContainsFunc(silences, func(s engine.Silence) bool {
+			return !s.EndHandled && s.Covers(i.Key) && !now.Before(s.From) && now.Before(s.Until)
+		})})
+	}
+	return shown
+}
+
+// incidentProblem is where the errors of reading the record become statuses.
+func (a *Admin) incidentProblem(err error) *Problem {
+	switch {
+	case errors.Is(err, ErrUnknownCursor):
+		return badCursor()
+	case errors.Is(err, ErrNoIncident):
+		return unknownIncident("There is no such incident.")
+	default:
+		a.log.Error("incidents not read", "error", err)
+		return &Problem{Type: TypeRecordUnavailable, Status: http.StatusServiceUnavailable,
+			Detail: "The record cannot be read just now; the log says why. Open incidents are still shown, with open=true."}
+	}
+}
+
+func unknownIncident(detail string) *Problem {
+	return &Problem{Type: TypeUnknownIncident, Status: http.StatusNotFound, Detail: detail}
+}
+
+func badCursor() *Problem {
+	return badRequest(http.StatusBadRequest, "after must be the next of an earlier page.")
+}
+
+func parseIncidentQuery(values url.Values, now time.Time) (IncidentQuery, error) {
+	c, err := parseAuditQuery(values, now)
+	if err != nil {
+		return IncidentQuery{}, err
+	}
+	q := IncidentQuery{Since: c.Since, Pool: c.Pool, Rule: values.Get("rule"), After: c.After, Limit: c.Limit}
+	if len(q.Rule) > maxParam {
+		return q, fmt.Errorf("rule must have at most %d characters", maxParam)
+	}
+	switch values.Get("open") {
+	case "true":
+		q.Open = true
+	case "":
+	default:
+		return q, errors.New("open must be true, or be left out")
+	}
+	return q, nil
+}
+
+// pageByID returns the page after an ID, newest first: IDs sort by time. The key need not exist any more.
+func pageByID[T any](all []T, id func(T) string, after string, limit int) (items []T, next string) {
+	slices.SortFunc(all, func(a, b T) int { return cmp.Compare(id(b), id(a)) })
+	if after != "" {
+		all = slices.DeleteFunc(all, func(v T) bool { return id(v) >= after })
+	}
+	if len(all) <= limit {
+		return all, ""
+	}
+	return all[:limit], id(all[limit-1])
+}
+
+// mergeLive brings recorded incidents up to date: the record may be behind the engine.
+func mergeLive(items, now []engine.Incident) []engine.Incident {
+	live := make(map[string]engine.Incident, len(now))
+	for _, i := range now {
+		live[i.ID] = i
+	}
+	for n := range items {
+		if i, ok := live[items[n].ID]; ok {
+			items[n] = i
+		}
+	}
+	return items
+}
+
+func (a *Admin) incident(w http.ResponseWriter, r *http.Request) {
+	if _, p := parseQuery(r); p != nil {
+		WriteProblem(w, *p)
+		return
+	}
+	report, err := a.Incident(r.Context(), r.PathValue("id"))
+	a.reply(w, report, err)
+}
+
+// Incident returns all that is known of one incident. Its error is a *Problem.
+func (a *Admin) Incident(ctx context.Context, id string) (IncidentReport, error) {
+	e := a.control.Engine()
+	if e == nil {
+		return IncidentReport{}, ControlProblem(control.ErrNoRuleEngine)
+	}
+	if err := CheckID(id); err != nil {
+		return IncidentReport{}, unknownIncident("The incident " + err.Error() + ".")
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+	report, err := a.incidents.Incident(ctx, id)
+	all := e.Incidents()
+	n := slices.IndexFunc(all, func(i engine.Incident) bool { return i.ID == id })
+	switch {
+	case err != nil && n < 0:
+		return report, a.incidentProblem(err)
+	case err != nil && !errors.Is(err, ErrNoIncident):
+		a.log.Error("incident not read, showing what is in memory", "incident", id, "error", err)
+	}
+	report.Recorded = err == nil
+	if n >= 0 {
+		report.Recorded = report.Recorded && report.Seq >= all[n].Seq // else the engine is ahead of the record
+		report.Incident.Incident = all[n]
+	}
+	report.Incident = a.withSilences([]engine.Incident{report.Incident.Incident})[0]
+	report.Events = keepNewest(report.Events, &report.Truncated)
+	for n := range report.Events {
+		report.Events[n].Value = finiteOrZero(report.Events[n].Value)
+	}
+	report.Deliveries = keepNewest(report.Deliveries, &report.Truncated)
+	return report, nil
+}
+
+// keepNewest cuts a list that is too long, and says so. It never returns nil.
+func keepNewest[T any](all []T, truncated *bool) []T {
+	if over := len(all) - MaxTimeline; over > 0 {
+		*truncated = true
+		return all[over:]
+	}
+	return append([]T{}, all...)
+}
+
+func (a *Admin) ack(w http.ResponseWriter, r *http.Request) {
+	var m AckRequest
+	by, p := decodeRequest(w, r, map[string]any{"for": &m.For})
+	id := r.PathValue("id")
+	if err := CheckID(id); p == nil && err != nil {
+		p = unknownIncident("The incident " + err.Error() + ".")
+	}
+	if p != nil {
+		WriteProblem(w, *p)
+		return
+	}
+	done, err := DoAction(r.Context(), a.control, by, control.ActionAck, ActionRequest{Incident: id, For: m.For})
+	if err != nil {
+		a.writeControlError(w, "acknowledge", err)
+		return
+	}
+	a.reply(w, AckReply{Acknowledgement{done.Ack.By, done.Ack.Until}, a.withSilences([]engine.Incident{done.Ack.Incident})[0]}, nil)
+}
+
+func ackConflict(a engine.AckResult) *Problem {
+	return &Problem{Type: TypeAlreadyAcked, Status: http.StatusConflict, Acked: &Acknowledgement{a.By, a.Until},
+		Detail: fmt.Sprintf("Nothing was changed: acknowledged by %s until %s.", a.By, a.Until.UTC().Format(time.RFC3339))}
+}
+
+func (a *Admin) listSilences(w http.ResponseWriter, r *http.Request) {
+	values, p := parseQuery(r, "after", "limit")
+	if p != nil {
+		WriteProblem(w, *p)
+		return
+	}
+	q, err := parseAuditQuery(values, time.Now())
+	if err != nil {
+		WriteProblem(w, *badRequest(http.StatusBadRequest, err.Error()+"."))
+		return
+	}
+	list, err := a.Silences(q.After, q.Limit)
+	a.reply(w, list, err)
+}
+
+// Silences returns a page of the silences that have not ended, newest first. Its error is a *Problem.
+func (a *Admin) Silences(after string, limit int) (SilenceList, error) {
+	if a.control.Engine() == nil {
+		return SilenceList{}, ControlProblem(control.ErrNoRuleEngine)
+	}
+	if after != "" && CheckID(after) != nil {
+		return SilenceList{}, badCursor()
+	}
+	page, next := pageByID(a.control.Engine().Silences(), func(s engine.Silence) string { return s.ID }, after, limit)
+	return SilenceList{Items: append([]engine.Silence{}, page...), Next: next}, nil
+}
+
+func (a *Admin) createSilence(w http.ResponseWriter, r *http.Request) {
+	var m SilenceRequest
+	by, p := decodeRequest(w, r, map[string]any{"rule": &m.Rule, "pool": &m.Pool, "for": &m.For, "reason": &m.Reason})
+	if p != nil {
+		WriteProblem(w, *p)
+		return
+	}
+	o, err := m.Options()
+	if err != nil {
+		WriteProblem(w, *ControlProblem(err))
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
+	defer cancel()
+	done, err := a.control.Silence(ctx, by, o)
+	if err != nil {
+		a.writeControlError(w, "silence", err)
+		return
+	}
+	a.reply(w, SilenceReply{Created: done.Silence.Applied, Silence: done.Silence.Silence}, nil)
+}
+
+// Options checks a request, and returns it for control.Service. Its error is a *Problem.
+func (m SilenceRequest) Options() (control.SilenceOptions, error) {
+	length, err := m.validate()
+	if err != nil {
+		return control.SilenceOptions{}, badRequest(http.StatusBadRequest, err.Error()+".")
+	}
+	return control.SilenceOptions{Rule: m.Rule, Pool: m.Pool, For: length, Reason: m.Reason}, nil
+}
+
+func (m SilenceRequest) validate() (time.Duration, error) {
+	switch {
+	case m.Rule == "":
+		return 0, errors.New("rule must name a rule, such as that of an incident")
+	case m.Reason == "":
+		return 0, errors.New("reason must say why: others will wonder why there are no notifications")
+	case len(m.Rule) > maxRuleName || len(m.Pool) > maxRuleName:
+		return 0, fmt.Errorf("rule and pool must have at most %d bytes", maxRuleName)
+	}
+	for _, field := range [][2]string{{"rule", m.Rule}, {"pool", m.Pool}, {"reason", m.Reason}} {
+		if err := checkLine(field[0], field[1], MaxReason); err != nil {
+			return 0, err
+		}
+	}
+	length, err := ParseDuration(m.For)
+	if err != nil {
+		return 0, fmt.Errorf("for %w", err)
+	}
+	return length, nil
+}
+
+// endSilence ends a silence early.
+func (a *Admin) endSilence(w http.ResponseWriter, r *http.Request) {
+	_, p := parseQuery(r)
+	by, wrong := actorOf(r)
+	if p == nil {
+		p = wrong
+	}
+	id := r.PathValue("id")
+	if err := CheckID(id); p == nil && err != nil {
+		p = &Problem{Type: TypeUnknownSilence, Status: http.StatusNotFound, Detail: "The silence " + err.Error() + "."}
+	}
+	if p != nil {
+		WriteProblem(w, *p)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
+	defer cancel()
+	done, err := a.control.Unsilence(ctx, by, id)
+	if err != nil {
+		a.writeControlError(w, "end a silence", err)
+		return
+	}
+	a.reply(w, done.Silence.Silence, nil)
+}
