@@ -1,4 +1,4 @@
-# headgate: what one does with the source. `make help` lists it.
+# Targets to build, check and maintain headgate. `make help` lists them.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -8,16 +8,16 @@ MAKEFLAGS += --no-print-directory
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-# Tools are run from source at these versions and are no part of go.mod.
+# Tools are run from source at these versions; they are not in go.mod.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-# Fuzzing: seconds for each function, and for all of them together in `make test`.
+# Fuzzing: seconds per function, and for all functions together in `make test`.
 FUZZ_EACH ?= 5
 FUZZ_ALL ?= 120
 FUZZ_LONG ?= 60
 
-# `make soak` goes on for about this many minutes.
+# `make soak` runs for about this many minutes.
 SOAK_MINUTES ?= 30
 
 export GO STATICCHECK GOVULNCHECK FUZZ_EACH FUZZ_ALL SOAK_MINUTES
@@ -31,13 +31,13 @@ build: ## Build bin/headgate
 	$(GO) build -trimpath -ldflags '-s -w -X main.release=$(VERSION)' -o bin/headgate ./cmd/headgate
 
 .PHONY: demo
-demo: build ## Show the gate beside an ungated copy (ARGS="--speed 40" passes flags on)
+demo: build ## Compare admission control with an uncontrolled copy (ARGS="--speed 40" passes flags)
 	@./bin/headgate demo $(ARGS)
 
 ##@ Check
 
 .PHONY: test
-test: ## Everything that CI checks; installs what is missing on Debian as root
+test: ## Everything that CI checks; installs missing tools on Debian as root
 	@.ci/test.sh
 
 .PHONY: unit
@@ -49,7 +49,7 @@ race: ## Tests of the main module with the race detector, in random order
 	$(GO) test -race -shuffle=on ./...
 
 .PHONY: e2e
-e2e: ## Whole program against real OpenAI clients, and its pages in Chromium
+e2e: ## The whole program with real OpenAI clients, and its pages in Chromium
 	@.ci/e2e.sh
 
 .PHONY: arch
@@ -65,25 +65,25 @@ lines: ## Lines of code, comments and files by package, and their limits
 	@.ci/lines.sh
 
 .PHONY: vuln
-vuln: ## Known vulnerabilities in what is used, when the database can be reached
+vuln: ## Known vulnerabilities of dependencies, if their database can be reached
 	@.ci/vuln.sh || [[ $$? -eq 77 ]]
 
 .PHONY: licences
-licences: ## Licences of everything that is linked in or tested with
+licences: ## Licences of all dependencies, including those of tests
 	@.ci/licences.sh
 
-##@ Check for longer (not in CI)
+##@ Longer checks (not in CI)
 
 .PHONY: loaded
 loaded: ## Unit tests and whole program (without Chromium) on a busy machine
 	@.ci/loaded.sh
 
 .PHONY: fuzz
-fuzz: ## Every fuzz function for FUZZ_LONG seconds
+fuzz: ## Run every fuzz function for FUZZ_LONG seconds
 	@FUZZ_EACH=$(FUZZ_LONG) FUZZ_ALL=0 .ci/fuzz.sh
 
 .PHONY: bench
-bench: ## All benchmarks; the proxy beside others (HAProxy when installed)
+bench: ## All benchmarks; the proxy compared with others (HAProxy if installed)
 	@.ci/bench.sh
 
 .PHONY: proof
@@ -91,20 +91,20 @@ proof: ## Acceptance tests: hundreds of kill -9, every fault, every drill (hours
 	@.ci/stage.sh acceptance proof "e2e/acceptance has no tests"
 
 .PHONY: soak
-soak: ## Race tests in random order over and over, for SOAK_MINUTES
+soak: ## Repeat the race tests in random order for SOAK_MINUTES
 	@.ci/soak.sh
 
 .PHONY: agents
-agents: ## Codex CLI and opencode through the gate (downloads about 1 GB from npm)
+agents: ## Codex CLI and opencode through headgate (downloads about 1 GB from npm)
 	@.ci/stage.sh agents agents "e2e/agents has no tests"
 
 .PHONY: shots
-shots: ## Pictures of every page, light, dark, printed and on a phone, in e2e/browser/shots
+shots: ## Screenshots of every page, light, dark, printed and on a phone, in e2e/browser/shots
 	@.ci/tools.sh chromium
 	HEADGATE_SHOTS=1 $(GO) -C e2e test -count=1 -run 'TestEveryPage|TestBurst' ./browser
 
 .PHONY: pictures
-pictures: ## The pictures of README, docs/img (takes four minutes: a burst in real time)
+pictures: ## The pictures of the README in docs/img (four minutes: a burst in real time)
 	@.ci/tools.sh chromium
 	$(GO) -C e2e test -count=1 -timeout 30m -tags pictures -run TestPicturesForReadme ./browser
 
@@ -115,17 +115,17 @@ cover: ## Coverage of the main module, in coverage/
 	$(GO) tool cover -html=coverage/cover.out -o coverage/cover.html
 	@$(GO) tool cover -func=coverage/cover.out | tail -n 1
 
-##@ Keep
+##@ Maintain
 
 .PHONY: fmt
-fmt: ## Format the Go source
+fmt: ## Format the Go files
 	@.ci/gofiles.sh | xargs -r -0 gofmt -w
 
 .PHONY: clean
-clean: ## Remove what was built, measured or installed here
+clean: ## Remove build output, coverage and installed npm packages
 	rm -rf bin coverage
 	find . -name node_modules -type d -prune -exec rm -rf {} +
 
 .PHONY: help
-help: ## This list
+help: ## Show this list
 	@awk -f .ci/help.awk $(MAKEFILE_LIST)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Tests of the whole program, in their own module, with the real clients from npm.
+# Tests of the whole program, in a separate module, with real clients from npm.
 # Usage: e2e.sh [PACKAGE...]; without packages, all of them.
 source "$(dirname "$0")/lib.sh"
 
-[[ -f e2e/go.mod ]] || die "there is no e2e/go.mod"
+[[ -f e2e/go.mod ]] || die "e2e/go.mod does not exist"
 .ci/tools.sh node npm cc promtool chromium
 
 # A lock file says what to install. The coding agents are large and have their own target.

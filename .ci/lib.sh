@@ -6,18 +6,18 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 GO="${GO:-go}"
 
-# say prints one line to stderr, after the name of the script that speaks.
+# say prints one line to stderr, with the name of the script.
 say() {
 	printf '%s: %s\n' "$(basename "$0" .sh)" "$*" >&2
 }
 
-# die says what is wrong and ends with failure.
+# die prints an error and exits with 1.
 die() {
 	say "$*"
 	exit 1
 }
 
-# has tells whether a command can be found.
+# has reports whether a command exists.
 has() {
 	command -v "$1" >/dev/null 2>&1
 }

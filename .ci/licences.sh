@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Every module that is linked in or tested with must have a permissive licence.
+# Every module that the program or its tests depend on must have a permissive licence.
 source "$(dirname "$0")/lib.sh"
 
 permissive='Apache License|MIT License|Permission is hereby granted, free of charge|Redistribution and use in source and binary forms|Permission to use, copy, modify, and(/or)? distribute'
 copyleft='GNU (LESSER |AFFERO )?GENERAL PUBLIC LICENSE|Mozilla Public License|Server Side Public License|Business Source License'
 
-# dependencies prints "path version folder" for each module that one of ours needs.
+# dependencies prints "path version folder" for each dependency of a module.
 dependencies() {
 	"$GO" -C "$1" list -deps -test \
 		-f '{{with .Module}}{{if and (not .Main) (ne .Path "headgate")}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' ./... |
@@ -30,5 +30,5 @@ for module in . e2e; do
 		fi
 	done <<<"$list"
 done
-[[ $bad -eq 0 ]] || die "use something else, or say in licences.sh why it is right"
+[[ $bad -eq 0 ]] || die "use something else, or explain in licences.sh why it is acceptable"
 say "$count modules, all permissive"

@@ -4,7 +4,7 @@
 source "$(dirname "$0")/lib.sh"
 
 unformatted="$(.ci/gofiles.sh | xargs -r -0 gofmt -l)"
-[[ -z $unformatted ]] || die "not formatted (make fmt does it):"$'\n'"$unformatted"
+[[ -z $unformatted ]] || die "not formatted (run make fmt):"$'\n'"$unformatted"
 
 tags=proof,agents,soak,pictures
 for module in . e2e; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Repeats the race tests in random order for SOAK_MINUTES, then runs the tests of e2e/soak,
+# Repeats the race tests in random order for SOAK_MINUTES, then runs the tests of e2e/soak
 # if there are any. Stops at the first failure.
 source "$(dirname "$0")/lib.sh"
 

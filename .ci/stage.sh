@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests in e2e/DIR with a build tag: tests that are too long or too large for CI.
-# When DIR has no tests, it prints REASON and succeeds.
+# If DIR has no tests, it prints REASON and succeeds.
 # Usage: stage.sh DIR TAG REASON
 source "$(dirname "$0")/lib.sh"
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Sees to it that the commands named as arguments are there: on Debian as root it
-# installs what is missing, elsewhere it names what is missing and fails.
-# With --try in front, what cannot be had is named and nothing fails.
+# Makes sure that the commands given as arguments exist: on Debian as root it installs
+# the missing ones, elsewhere it names them and fails. With --try as the first argument
+# it names them and does not fail.
 source "$(dirname "$0")/lib.sh"
 
-# package names the Debian package that brings a command.
+# package prints the Debian package of a command.
 package() {
 	case "$1" in
 	node) echo nodejs ;;
@@ -14,7 +14,7 @@ package() {
 	esac
 }
 
-# install runs apt-get without starting the services that packages bring along.
+# install runs apt-get without starting the services of the packages.
 install() {
 	local policy=/usr/sbin/policy-rc.d
 	if [[ ! -e $policy ]]; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Looks for known vulnerabilities. Without its database nothing can be said, and
-# that is not a failure of the code: the script then ends with 77.
+# Looks for known vulnerabilities. If their database cannot be reached, the script exits
+# with 77: that is no failure of the code.
 source "$(dirname "$0")/lib.sh"
 
 log="$(mktemp)"

@@ -45,46 +45,49 @@ const (
 
 // Delivery is one thing to send. There is at most one of each incident, sequence, kind and destination.
 type Delivery struct {
-	ID           string // UUIDv7
-	Incident     string
-	Seq          int
-	Kind         Kind
-	Destination  Destination
-	Notification Notification // its content
-	Created      time.Time
+	ID           string       `json:"id"` // UUIDv7
+	Incident     string       `json:"incident"`
+	Seq          int          `json:"seq"`
+	Kind         Kind         `json:"kind"`
+	Destination  Destination  `json:"destination"`
+	Notification Notification `json:"notification"` // its content
+	Created      time.Time    `json:"created_at,omitzero"`
 
-	State             State
-	Attempts          int
-	LastAttempt       time.Time // start of the latest attempt; zero before the first
-	NotBefore         time.Time // of the next attempt
-	Reason            string    // of the latest failure; holds no secret
-	PlainText         bool      // its blocks were refused: sent as text from now on
-	AmbiguousAttempts int       // times it was sent again without confirmation
-	Ref               Ref       // once sent
+	State             State     `json:"state"`
+	Attempts          int       `json:"attempts"`
+	LastAttempt       time.Time `json:"tried_at,omitzero"`  // start of the latest attempt; zero before the first
+	NotBefore         time.Time `json:"next_at,omitzero"`   // of the next attempt
+	Reason            string    `json:"reason"`             // of the latest failure; holds no secret
+	PlainText         bool      `json:"plain_text"`         // its blocks were refused: sent as text from now on
+	AmbiguousAttempts int       `json:"ambiguous_attempts"` // times it was sent again without confirmation
+	Ref               Ref       `json:"ref"`                // once sent
 }
 
 // Ref is the position of a message. Both parts are opaque text: a Slack ts loses its last digits as a number.
-type Ref struct{ Channel, TS string }
+type Ref struct {
+	Channel string `json:"channel"`
+	TS      string `json:"ts"`
+}
 
 // Notification is the content of a delivery, as facts. A Notifier renders them.
 type Notification struct {
-	Incident          engine.Incident
-	Event             engine.Event
-	Mode              string // of the pool at that moment
-	ModeSince         time.Time
-	Running           int  // tasks of the pool in flight at that moment
-	Queued            int  // tasks of the pool waiting at that moment
-	LoadKnown         bool // Running and Queued are known
-	Ping              bool // people are mentioned
-	Combined          bool // fired and resolved before anything could be sent
-	Unrecorded        bool // the database could not be written
-	Drill             bool
-	Silenced          bool
-	Late              bool // sent much later than the event
-	PossibleDuplicate bool // an earlier copy may have arrived
+	Incident          engine.Incident `json:"incident"`
+	Event             engine.Event    `json:"event"`
+	Mode              string          `json:"mode"` // of the pool at that moment
+	ModeSince         time.Time       `json:"mode_since,omitzero"`
+	Running           int             `json:"running"`    // tasks of the pool in flight at that moment
+	Queued            int             `json:"queued"`     // tasks of the pool waiting at that moment
+	LoadKnown         bool            `json:"load_known"` // Running and Queued are known
+	Ping              bool            `json:"ping"`       // people are mentioned
+	Combined          bool            `json:"combined"`   // fired and resolved before anything could be sent
+	Unrecorded        bool            `json:"unrecorded"` // the database could not be written
+	Drill             bool            `json:"drill"`
+	Silenced          bool            `json:"silenced"`
+	Late              bool            `json:"late"`               // sent much later than the event
+	PossibleDuplicate bool            `json:"possible_duplicate"` // an earlier copy may have arrived
 
-	FallbackFrom   Destination // where it should have gone; empty: not at the fallback
-	FallbackReason string      // why it did not arrive there
+	FallbackFrom   Destination `json:"fallback_from"`   // where it should have gone; empty: not at the fallback
+	FallbackReason string      `json:"fallback_reason"` // why it did not arrive there
 }
 
 // Outcome is what a notifier knows after an attempt.

@@ -13,9 +13,12 @@
 //     since a check in a table cannot be altered later.
 //   - writer names the process that wrote a row.
 //   - A pool is known by its name.
+//   - A row has columns for what is searched, summed up or never altered, and a body for the
+//     rest: JSON of at most 60 kB.
 //   - There is no way down: whoever must go back puts a backup back.
 //
 // The statements keep to what SQLite and PostgreSQL both understand, except for
-// AUTOINCREMENT and the bodies of triggers, for which PostgreSQL has other words.
+// AUTOINCREMENT, the bodies of triggers and what converts old rows, for which PostgreSQL has
+// other words.
 // BIGINT means an integer of 64 bits to both.
 package migrations

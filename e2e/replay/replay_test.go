@@ -56,7 +56,7 @@ func replay(t *testing.T, pool string, c loadgen.Config) run {
 	c.URL, c.Model, c.Speed, c.SLO = gate.URL, "stub-model", speed, slo
 	c.Timeout = cmp.Or(c.Timeout, 24*time.Hour) // nobody gives up, however slow this machine is
 	c.Observe = func(result loadgen.Result) { r.results = append(r.results, result) }
-	if r.report, err = loadgen.Run(t.Context(), c, arrivals.Take(tasks).Source()); err != nil {
+	if r.report, err = loadgen.Run(t.Context(), c, arrivals[:tasks].Source()); err != nil {
 		t.Fatal(err)
 	}
 	harness.Eventually(t, "the gate and the stub are empty", func() bool {

@@ -11,75 +11,93 @@ import (
 	"strings"
 )
 
-// TablePath is where the table of rooms is read from, below the module's root.
+// TablePath is where the table of packages is read from, below the module's root.
 const TablePath = "docs/ARCHITECTURE.md"
 
-// Violation is one place where the source and the drawing differ.
+// Violation is one place where the source and the table differ.
 type Violation struct {
 	File    string // slash-separated, below the module's root
 	Line    int    // counts from 1; 0 when the whole file or folder is meant
 	Message string // what is wrong, and what would be right
 }
 
-// String renders the breach as file:line: message, or file: message.
-func (b Violation) String() string {
-	if b.Line == 0 {
-		return fmt.Sprintf("%s: %s", b.File, b.Message)
+// String renders the violation as file:line: message, or file: message.
+func (v Violation) String() string {
+	if v.Line == 0 {
+		return fmt.Sprintf("%s: %s", v.File, v.Message)
 	}
-	return fmt.Sprintf("%s:%d: %s", b.File, b.Line, b.Message)
+	return fmt.Sprintf("%s:%d: %s", v.File, v.Line, v.Message)
 }
 
-// architecture is what every rule looks at.
+// architecture is what every rule looks at, and the violations so far.
 type architecture struct {
-	table *table
-	tree  *tree
+	table      *table
+	tree       *tree
+	violations []Violation
 }
 
-// Check compares the module at the root of fsys with its table of rooms and
-// returns every breach, sorted by file and line; none means that the house is
-// as drawn. The error is for a module that cannot be read at all: no go.mod, no
-// table, or a file that is not Go. Check keeps no state and may be called from
-// several goroutines at once.
+// Check compares the module at the root of fsys with its table of packages and returns every violation, sorted by file
+// and line. The error is for a module that cannot be read at all: no go.mod, no table, or a file that is not Go. Check
+// keeps no state and may be called from several goroutines at once.
 func Check(fsys fs.FS) ([]Violation, error) {
 	doc, err := fs.ReadFile(fsys, TablePath)
 	if err != nil {
-		return nil, fmt.Errorf("read the table of rooms: %w", err)
+		return nil, fmt.Errorf("read the table of packages: %w", err)
 	}
-	tab, breaches, err := parseTable(TablePath, string(doc))
-	if err != nil {
+	h := &architecture{}
+	if h.table, h.violations, err = parseTable(TablePath, string(doc)); err != nil {
 		return nil, err
 	}
-	tr, err := readTree(fsys)
-	if err != nil {
+	if h.tree, err = readTree(fsys); err != nil {
 		return nil, err
 	}
-	h := &architecture{table: tab, tree: tr}
-	rules := []func(*architecture) []Violation{
-		checkRows, checkImports, checkClock, checkLoggers, checkInit, checkNames, checkPackageDocs, checkExports,
+	h.checkRows()
+	h.eachFile(func(pkg goPackage, f source) {
+		h.checkImports(pkg, f)
+		h.checkNames(f)
+		h.checkInit(f)
+		if !f.test {
+			h.checkClock(pkg, f)
+			h.checkLoggers(f)
+			h.checkExports(f)
+		}
+	})
+	for _, pkg := range h.tree.packages {
+		if problem := packageDocProblem(pkg); problem != "" {
+			h.report(pkg.name, 0, "%s", problem)
+		}
 	}
-	for _, rule := range rules {
-		breaches = append(breaches, rule(h)...)
-	}
-	sortViolations(breaches)
-	return breaches, nil
-}
-
-// sortViolations orders by file, then line, then message.
-func sortViolations(list []Violation) {
-	slices.SortFunc(list, func(a, b Violation) int {
+	slices.SortFunc(h.violations, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Message, b.Message))
 	})
+	return h.violations, nil
 }
 
-// checkRows compares the rows with the folders: no room without a row, no row
-// that says now without a room, none that says later with one.
-func checkRows(h *architecture) []Violation {
+func (h *architecture) report(file string, line int, format string, args ...any) {
+	h.violations = append(h.violations, Violation{file, line, fmt.Sprintf(format, args...)})
+}
+
+// reportAt reports a place in a file.
+func (h *architecture) reportAt(f source, pos token.Pos, format string, args ...any) {
+	h.report(f.path, h.tree.line(pos), format, args...)
+}
+
+func (h *architecture) eachFile(check func(goPackage, source)) {
+	for _, pkg := range h.tree.packages {
+		for _, f := range pkg.files {
+			check(pkg, f)
+		}
+	}
+}
+
+// checkRows compares the rows with the folders: no package without a row, no row that says now without a package, none
+// that says later with one.
+func (h *architecture) checkRows() {
 	exists := map[string]bool{}
-	var out []Violation
-	for _, r := range h.tree.packages {
-		exists[r.name] = true
-		if _, ok := h.table.rows[r.name]; !ok {
-			out = append(out, Violation{File: r.name, Message: fmt.Sprintf("room without a row: say in the table of %s what it may import", h.table.file)})
+	for _, pkg := range h.tree.packages {
+		exists[pkg.name] = true
+		if _, ok := h.table.rows[pkg.name]; !ok {
+			h.report(pkg.name, 0, "package without a row: say in the table of %s what it may import", h.table.file)
 		}
 	}
 	for _, name := range h.tree.nestedModules {
@@ -90,32 +108,24 @@ func checkRows(h *architecture) []Violation {
 		switch {
 		case name == testRow:
 		case r.planned && exists[name]:
-			out = append(out, Violation{File: h.table.file, Line: r.line, Message: fmt.Sprintf("room %s exists: its state is now, not later", name)})
+			h.report(h.table.file, r.line, "package %s exists: its state is now, not later", name)
 		case !r.planned && !exists[name]:
-			out = append(out, Violation{File: h.table.file, Line: r.line, Message: fmt.Sprintf("row without a room: there is no Go code in %s; its state is later, or the row goes", name)})
+			h.report(h.table.file, r.line, "row without a package: there is no Go code in %s; its state is later, or the row goes", name)
 		}
 	}
-	return out
 }
 
-// checkImports compares every import with the row of its room.
-func checkImports(h *architecture) []Violation {
-	var out []Violation
-	for _, r := range h.tree.packages {
-		line, ok := h.table.rows[r.name]
-		if !ok {
-			continue // told by checkRows
-		}
-		for _, f := range r.files {
-			for _, spec := range f.ast.Imports {
-				if why := h.forbids(line, f.test, importPath(spec)); why != "" {
-					out = append(out, Violation{File: f.path, Line: h.tree.line(spec.Pos()),
-						Message: fmt.Sprintf("%s must not import %s: its row (%s) %s", r.name, importPath(spec), h.table.at(line), why)})
-				}
-			}
+// checkImports compares every import with the row of its package. checkRows reports a package without a row.
+func (h *architecture) checkImports(pkg goPackage, f source) {
+	r, ok := h.table.rows[pkg.name]
+	if !ok {
+		return
+	}
+	for _, spec := range f.ast.Imports {
+		if why := h.forbids(r, f.test, importPath(spec)); why != "" {
+			h.reportAt(f, spec.Pos(), "%s must not import %s: its row (%s) %s", pkg.name, importPath(spec), h.table.at(r), why)
 		}
 	}
-	return out
 }
 
 // forbids says why a row does not allow an import, or nothing if it does.
@@ -146,13 +156,13 @@ func (h *architecture) forbids(r row, test bool, imported string) string {
 	return "allows only " + strings.Join(r.mayImport, ", ")
 }
 
-// testMayImport says whether the row for test files allows a room.
+// testMayImport says whether the row for test files allows a package.
 func (h *architecture) testMayImport(target string) bool {
 	r, ok := h.table.rows[testRow]
 	return ok && (r.mayImportAll || slices.ContainsFunc(r.mayImport, func(name string) bool { return matchesPattern(name, target) }))
 }
 
-// moduleRelative turns an import path into a room's name; the root itself is ".".
+// moduleRelative turns an import path into a package's name; the root itself is ".".
 func (h *architecture) moduleRelative(imported string) (string, bool) {
 	if imported == h.tree.module {
 		return ".", true
@@ -175,40 +185,23 @@ var logFuncs = []string{
 	"Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln",
 }
 
-// checkClock finds clocks in rooms that must take the time from their caller.
-func checkClock(h *architecture) []Violation {
-	var out []Violation
-	for _, r := range h.tree.packages {
-		line, ok := h.table.rows[r.name]
-		if !ok || !slices.Contains(line.never, clockName) {
-			continue
-		}
-		tail := fmt.Sprintf("%s takes the time from its caller (%s says never %s)", r.name, h.table.at(line), clockName)
-		for _, f := range r.nonTestFiles() {
-			out = append(out, h.findUses(f, "time", clockFuncs, tail)...)
-		}
+// checkClock finds clocks in packages that must take the time from their caller.
+func (h *architecture) checkClock(pkg goPackage, f source) {
+	if r, ok := h.table.rows[pkg.name]; ok && slices.Contains(r.never, clockName) {
+		h.findUses(f, "time", clockFuncs, fmt.Sprintf("%s takes the time from its caller (%s says never %s)", pkg.name, h.table.at(r), clockName))
 	}
-	return out
 }
 
-// checkLoggers finds process-wide loggers outside tests.
-func checkLoggers(h *architecture) []Violation {
+// checkLoggers finds process-wide loggers.
+func (h *architecture) checkLoggers(f source) {
 	const tail = "the logger is handed in as a *slog.Logger"
-	var out []Violation
-	for _, r := range h.tree.packages {
-		for _, f := range r.nonTestFiles() {
-			out = append(out, h.findUses(f, "log/slog", slogFuncs, tail)...)
-			out = append(out, h.findUses(f, "log", logFuncs, tail)...)
-		}
-	}
-	return out
+	h.findUses(f, "log/slog", slogFuncs, tail)
+	h.findUses(f, "log", logFuncs, tail)
 }
 
-// findUses finds every mention of one of a package's functions, called or only
-// passed on, under whatever name the file imports the package. A dot import is a
-// breach as such, since it hides them.
-func (h *architecture) findUses(f source, pkg string, funcs []string, tail string) []Violation {
-	var out []Violation
+// findUses finds every mention of one of a package's functions, called or only passed on, under whatever name the file
+// imports the package. A dot import is a violation as such, since it hides them.
+func (h *architecture) findUses(f source, pkg string, funcs []string, tail string) {
 	local := map[string]bool{}
 	for _, spec := range f.ast.Imports {
 		switch {
@@ -216,14 +209,13 @@ func (h *architecture) findUses(f source, pkg string, funcs []string, tail strin
 		case spec.Name == nil:
 			local[path.Base(pkg)] = true
 		case spec.Name.Name == ".":
-			out = append(out, Violation{File: f.path, Line: h.tree.line(spec.Pos()),
-				Message: fmt.Sprintf("a dot import of %s hides what is used of it: %s", pkg, tail)})
+			h.reportAt(f, spec.Pos(), "a dot import of %s hides what is used of it: %s", pkg, tail)
 		default:
 			local[spec.Name.Name] = true
 		}
 	}
 	if len(local) == 0 {
-		return out
+		return
 	}
 	ast.Inspect(f.ast, func(n ast.Node) bool {
 		sel, ok := n.(*ast.SelectorExpr)
@@ -231,89 +223,55 @@ func (h *architecture) findUses(f source, pkg string, funcs []string, tail strin
 			return true
 		}
 		if x, ok := sel.X.(*ast.Ident); ok && local[x.Name] && slices.Contains(funcs, sel.Sel.Name) {
-			out = append(out, Violation{File: f.path, Line: h.tree.line(sel.Pos()),
-				Message: fmt.Sprintf("%s.%s: %s", path.Base(pkg), sel.Sel.Name, tail)})
+			h.reportAt(f, sel.Pos(), "%s.%s: %s", path.Base(pkg), sel.Sel.Name, tail)
 		}
 		return true
 	})
-	return out
 }
 
 // vagueNames say nothing about what is inside, so everything ends up there.
 var vagueNames = []string{"util", "utils", "common", "types", "helper", "helpers", "misc", "shared"}
 
-// checkNames refuses rooms whose name says nothing.
-func checkNames(h *architecture) []Violation {
-	var out []Violation
-	for _, r := range h.tree.packages {
-		for _, f := range r.files {
-			name := strings.TrimSuffix(f.ast.Name.Name, "_test")
-			if slices.Contains(vagueNames, name) {
-				out = append(out, Violation{File: f.path, Line: h.tree.line(f.ast.Package),
-					Message: fmt.Sprintf("a package named %s: name it after what it does", name)})
-			}
-		}
+// checkNames refuses packages whose name says nothing.
+func (h *architecture) checkNames(f source) {
+	if name := strings.TrimSuffix(f.ast.Name.Name, "_test"); slices.Contains(vagueNames, name) {
+		h.reportAt(f, f.ast.Package, "a package named %s: name it after what it does", name)
 	}
-	return out
 }
 
-// checkInit refuses func init, in tests too: what must happen at start is called
-// by name, so that one can see when, and in which order.
-func checkInit(h *architecture) []Violation {
-	var out []Violation
-	for _, r := range h.tree.packages {
-		for _, f := range r.files {
-			for _, decl := range f.ast.Decls {
-				if d, ok := decl.(*ast.FuncDecl); ok && d.Recv == nil && d.Name.Name == "init" {
-					out = append(out, Violation{File: f.path, Line: h.tree.line(d.Pos()),
-						Message: "func init: call it by name from where it is needed"})
-				}
-			}
+// checkInit refuses func init, in tests too: what must happen at start is called by name, so that one can see when, and
+// in which order.
+func (h *architecture) checkInit(f source) {
+	for _, decl := range f.ast.Decls {
+		if d, ok := decl.(*ast.FuncDecl); ok && d.Recv == nil && d.Name.Name == "init" {
+			h.reportAt(f, d.Pos(), "func init: call it by name from where it is needed")
 		}
 	}
-	return out
 }
 
-// checkPackageDocs asks for a doc.go with a package comment in every room.
-func checkPackageDocs(h *architecture) []Violation {
-	var out []Violation
-	for _, r := range h.tree.packages {
-		if problem := docViolation(r); problem != "" {
-			out = append(out, Violation{File: r.name, Message: problem})
-		}
-	}
-	return out
-}
-
-func docViolation(r goPackage) string {
-	for _, f := range r.files {
+// packageDocProblem asks for a doc.go with a package comment.
+func packageDocProblem(pkg goPackage) string {
+	for _, f := range pkg.files {
 		if path.Base(f.path) != "doc.go" {
 			continue
 		}
 		name, text := f.ast.Name.Name, f.ast.Doc.Text()
 		if strings.TrimSpace(text) == "" {
-			return "doc.go has no package comment: say what the room is for, its words and units"
+			return "doc.go has no package comment: say what the package is for, its words and units"
 		}
 		if name != "main" && !strings.HasPrefix(text, "Package "+name+" ") {
 			return fmt.Sprintf("the package comment in doc.go must start with %q", "Package "+name+" ")
 		}
 		return ""
 	}
-	return "no doc.go: say what the room is for, its words and units, in a package comment there"
+	return "no doc.go: say what the package is for, its words and units, in a package comment there"
 }
 
-// checkExports asks for a doc comment on every export outside tests.
-func checkExports(h *architecture) []Violation {
-	var out []Violation
-	for _, r := range h.tree.packages {
-		for _, f := range r.nonTestFiles() {
-			for _, id := range undocumented(f.ast) {
-				out = append(out, Violation{File: f.path, Line: h.tree.line(id.Pos()),
-					Message: fmt.Sprintf("%s is exported and has no doc comment", id.Name)})
-			}
-		}
+// checkExports asks for a doc comment on every export.
+func (h *architecture) checkExports(f source) {
+	for _, id := range undocumented(f.ast) {
+		h.reportAt(f, id.Pos(), "%s is exported and has no doc comment", id.Name)
 	}
-	return out
 }
 
 // undocumented lists the exported names of a file that nothing is said about.

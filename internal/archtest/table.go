@@ -8,24 +8,23 @@ import (
 	"strings"
 )
 
-// testRow is the row that says what the test files of every room may import
-// beyond their room's own row.
+// testRow is the row that says what the test files of every package may import beyond their package's own row.
 const testRow = "*_test.go"
 
 // header is the first line of the table, cell by cell. The table is found by it.
-var header = []string{"Room", "State", "May import (ours)", "Never"}
+var header = []string{"Package", "State", "May import", "Never"}
 
 // row is one line of the table.
 type row struct {
 	pkg          string
 	line         int
-	planned      bool     // drawn, not built yet
-	mayImportAll bool     // may import every room
-	mayImport    []string // rooms, or room/... for a room and all below it
-	never        []string // rooms, foreign packages, or clockName
+	planned      bool     // state "later"
+	mayImportAll bool     // may import every package
+	mayImport    []string // packages, or package/... for a package and all below it
+	never        []string // packages, foreign packages, or clockName
 }
 
-// table is the drawing: the rows by room, and the names in the order of the file.
+// table holds the rows by package, and the names in the order of the file.
 type table struct {
 	file  string
 	rows  map[string]row
@@ -36,7 +35,7 @@ type table struct {
 func (t *table) at(r row) string { return fmt.Sprintf("%s:%d", t.file, r.line) }
 
 // parseTable finds the table in a Markdown text. Rows that make no sense come
-// back as breaches, so that all of them are told at once; the error says that
+// back as violations, so that all of them are reported at once; the error says that
 // there is no table to read, or more than one.
 func parseTable(file, text string) (*table, []Violation, error) {
 	lines := strings.Split(text, "\n")
@@ -45,36 +44,36 @@ func parseTable(file, text string) (*table, []Violation, error) {
 		return nil, nil, fmt.Errorf("%s: %w", file, err)
 	}
 	t := &table{file: file, rows: map[string]row{}}
-	var breaches []Violation
+	var violations []Violation
 	for i := start + 2; i < len(lines) && isRow(lines[i]); i++ {
 		r, problem := parseRow(cells(lines[i]), i+1)
 		if problem == "" {
 			problem = t.add(r)
 		}
 		if problem != "" {
-			breaches = append(breaches, Violation{File: file, Line: i + 1, Message: problem})
+			violations = append(violations, Violation{File: file, Line: i + 1, Message: problem})
 		}
 	}
-	if len(t.order) == 0 && len(breaches) == 0 {
-		return nil, nil, fmt.Errorf("%s:%d: the table of rooms has no rows", file, start+1)
+	if len(t.order) == 0 && len(violations) == 0 {
+		return nil, nil, fmt.Errorf("%s:%d: the table of packages has no rows", file, start+1)
 	}
-	return t, append(breaches, t.validate()...), nil
+	return t, append(violations, t.validate()...), nil
 }
 
 // findHeader returns the index of the table's first line.
 func findHeader(lines []string) (int, error) {
 	found := -1
 	for i, line := range lines {
-		if !isRow(line) || !equalCells(cells(line), header) {
+		if !isRow(line) || !slices.Equal(cells(line), header) {
 			continue
 		}
 		if found >= 0 {
-			return 0, fmt.Errorf("two tables of rooms, in lines %d and %d: keep one", found+1, i+1)
+			return 0, fmt.Errorf("two tables of packages, in lines %d and %d: keep one", found+1, i+1)
 		}
 		found = i
 	}
 	if found < 0 {
-		return 0, errors.New("no table of rooms: a line reading | " + strings.Join(header, " | ") + " | must start it")
+		return 0, errors.New("no table of packages: a line reading | " + strings.Join(header, " | ") + " | must start it")
 	}
 	if found+1 >= len(lines) || !strings.HasPrefix(strings.TrimSpace(lines[found+1]), "|-") {
 		return 0, fmt.Errorf("line %d: a line of |---| must follow the head of the table", found+2)
@@ -82,10 +81,10 @@ func findHeader(lines []string) (int, error) {
 	return found, nil
 }
 
-// add keeps a row, unless its room has one already.
+// add keeps a row, unless its package has one already.
 func (t *table) add(r row) string {
 	if old, ok := t.rows[r.pkg]; ok {
-		return fmt.Sprintf("room %s has a row already, in line %d", r.pkg, old.line)
+		return fmt.Sprintf("package %s has a row already, in line %d", r.pkg, old.line)
 	}
 	t.rows[r.pkg] = r
 	t.order = append(t.order, r.pkg)
@@ -104,18 +103,14 @@ func cells(line string) []string {
 	return parts
 }
 
-func equalCells(a, b []string) bool {
-	return strings.Join(a, "|") == strings.Join(b, "|")
-}
-
 // clockName, in the last column, forbids every way to read or wait on a clock.
 const clockName = "time.Now"
 
-// namePattern is what a room or package may be called, with /... for all below.
+// namePattern matches the name of a package, with /... for all below.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*(/\.\.\.)?$`)
 
 // stdRoots are the first elements of the standard library's import paths. They
-// tell a package of the library from a misspelt room.
+// tell a package of the library from a misspelt package.
 const stdRoots = " archive bufio bytes cmp compress container context crypto database debug embed encoding errors " +
 	"expvar flag fmt go hash html image index io iter log maps math mime net os path plugin reflect regexp runtime " +
 	"slices sort strconv strings structs sync syscall testing text time unicode unique unsafe weak "
@@ -126,11 +121,11 @@ func parseRow(cell []string, line int) (row, string) {
 	if len(cell) != len(header) {
 		return r, fmt.Sprintf("a row of the table has %d cells, this one has %d", len(header), len(cell))
 	}
-	rooms, problem := parseNames(cell[0])
-	if problem != "" || len(rooms) != 1 || strings.HasSuffix(rooms[0], "/...") {
-		return r, fmt.Sprintf("the first cell must name one room in backticks, is %q", cell[0])
+	pkgs, problem := parseNames(cell[0])
+	if problem != "" || len(pkgs) != 1 || strings.HasSuffix(pkgs[0], "/...") {
+		return r, fmt.Sprintf("the first cell must name one package in backticks, is %q", cell[0])
 	}
-	r.pkg = rooms[0]
+	r.pkg = pkgs[0]
 	switch cell[1] {
 	case "now", "later":
 		r.planned = cell[1] == "later"
@@ -188,10 +183,10 @@ func parseNames(cell string) ([]string, string) {
 	return names, ""
 }
 
-// matchesPattern says whether a name of the table, which may end in /..., means room.
-func matchesPattern(name, room string) bool {
+// matchesPattern says whether a name of the table, which may end in /..., means package.
+func matchesPattern(name, pkg string) bool {
 	base, below := strings.CutSuffix(name, "/...")
-	return room == base || (below && strings.HasPrefix(room, base+"/"))
+	return pkg == base || (below && strings.HasPrefix(pkg, base+"/"))
 }
 
 // validate finds names that point at nothing, and rows that contradict themselves.
@@ -200,30 +195,30 @@ func (t *table) validate() []Violation {
 	say := func(r row, format string, args ...any) {
 		out = append(out, Violation{File: t.file, Line: r.line, Message: fmt.Sprintf(format, args...)})
 	}
-	for _, room := range t.order {
-		r := t.rows[room]
+	for _, pkg := range t.order {
+		r := t.rows[pkg]
 		for _, name := range r.mayImport {
 			switch {
 			case !t.hasPackage(name):
-				say(r, "row %s may import %s, which is no room of the table", room, name)
+				say(r, "row %s may import %s, which is no package of the table", pkg, name)
 			case slices.Contains(r.never, name):
-				say(r, "row %s both may and must never import %s", room, name)
-			case name == room:
-				say(r, "row %s lists itself", room)
+				say(r, "row %s both may and must never import %s", pkg, name)
+			case name == pkg:
+				say(r, "row %s lists itself", pkg)
 			}
 		}
 		for _, name := range r.never {
 			if !t.hasPackage(name) && !isExternal(name) {
-				say(r, "row %s must never import %s, which is neither a room of the table nor a package that can be imported", room, name)
+				say(r, "row %s must never import %s, which is neither a package of the table nor a package that can be imported", pkg, name)
 			}
 		}
 	}
 	return out
 }
 
-// hasPackage says whether a name means at least one room that can be imported.
+// hasPackage says whether a name means at least one package that can be imported.
 func (t *table) hasPackage(name string) bool {
-	return slices.ContainsFunc(t.order, func(room string) bool { return room != testRow && matchesPattern(name, room) })
+	return slices.ContainsFunc(t.order, func(pkg string) bool { return pkg != testRow && matchesPattern(name, pkg) })
 }
 
 // isExternal says whether a name is an import path that is not ours.

@@ -85,7 +85,7 @@ func (t *tree) enterDir(fsys fs.FS, dir string) error {
 	return nil
 }
 
-// parse adds one file to its room. A room's files need not come in one go: the
+// parse adds one file to its package. A package's files need not come in one go: the
 // walk visits folders between them.
 func (t *tree) parse(fsys fs.FS, p string) error {
 	text, err := fs.ReadFile(fsys, p)
@@ -109,17 +109,6 @@ func (t *tree) packageOf(name string) *goPackage {
 	}
 	t.packages = append(t.packages, goPackage{name: name})
 	return &t.packages[len(t.packages)-1]
-}
-
-// nonTestFiles returns the files that are not tests.
-func (r goPackage) nonTestFiles() []source {
-	var out []source
-	for _, f := range r.files {
-		if !f.test {
-			out = append(out, f)
-		}
-	}
-	return out
 }
 
 // importPath returns what an import names, without its quotes.

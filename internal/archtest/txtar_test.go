@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 )
 
-// readFixture splits one fixture into the breaches it must show and its files.
+// readFixture splits one fixture into the violations it must show and its files.
 // The form is described in testdata/README.md.
 func readFixture(t *testing.T, file string) (want []string, files fs.FS) {
 	t.Helper()

@@ -9,11 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"headgate/engine"
 	"headgate/internal/config"
 	"headgate/internal/fakeslack"
 	"headgate/internal/format"
 	"headgate/internal/loadgen"
 	"headgate/internal/modelstub"
+	"headgate/runbooks/control"
 	"headgate/web/api"
 )
 
@@ -175,8 +177,8 @@ func (m *alertMonitor) poll(before *AlertState) *AlertState {
 	a.Opened, a.Pages, a.Warns = len(list.Items), 0, 0
 	for _, i := range list.Items {
 		switch {
-		case i.EndedAt != nil:
-		case i.Level == "page":
+		case !i.Open():
+		case i.Level == engine.LevelPage:
 			a.Pages++
 		default:
 			a.Warns++
@@ -219,7 +221,7 @@ func (m *alertMonitor) resolved(ctx context.Context) <-chan struct{} {
 		defer tick.Stop()
 		for {
 			all, err := m.incidents(ctx)
-			if err == nil && !slices.ContainsFunc(all, func(i api.IncidentReport) bool { return i.EndedAt == nil || undelivered(i) }) {
+			if err == nil && !slices.ContainsFunc(all, func(i api.IncidentReport) bool { return i.Open() || undelivered(i) }) {
 				return
 			}
 			select {
@@ -275,7 +277,7 @@ func (d *Demo) alertSummary() (*AlertSummary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sum up the incidents: %w", err)
 	}
-	audit, err := d.monitor.admin.Audit(ctx, api.AuditQuery{Kind: api.KindMode, Limit: api.MaxPage})
+	audit, err := d.monitor.admin.Audit(ctx, control.AuditQuery{Kind: control.KindMode, Limit: api.MaxPage})
 	if err != nil {
 		return nil, fmt.Errorf("sum up the changes of mode: %w", err)
 	}
@@ -286,8 +288,8 @@ func (d *Demo) alertSummary() (*AlertSummary, error) {
 	})
 	a.MessageCounts, _ = d.monitor.channel.messageCounts()
 	for _, i := range slices.Backward(audit.Items) {
-		if c := i.Change; c != nil && c.Via != "settings" {
-			a.ModeChanges = append(a.ModeChanges, c.Action+" by "+actorName(c.Actor))
+		if c := i.Change; c != nil && c.Via != control.ViaSettings {
+			a.ModeChanges = append(a.ModeChanges, string(c.Action)+" by "+actorName(c.Actor))
 		}
 	}
 	return a, nil
@@ -309,10 +311,6 @@ func summarizeIncidents(all []api.IncidentReport, since func(time.Time) float64)
 			*t = &at
 		}
 	}
-	seconds := func(text string) float64 {
-		at, _ := time.Parse(time.RFC3339, text) // the API writes no others
-		return since(at)
-	}
 	var lastEnd float64
 	for _, i := range all {
 		a.Rules = append(a.Rules, i.Rule)
@@ -320,18 +318,18 @@ func summarizeIncidents(all []api.IncidentReport, since func(time.Time) float64)
 			a.Undelivered++
 		}
 		for _, e := range i.Events {
-			if at := seconds(e.At); e.Level == "page" {
+			if at := since(e.At); e.Level == engine.LevelPage {
 				earliest(&a.FirstWarn, at) // a page includes the warning
 				earliest(&a.FirstPage, at)
-			} else if e.Level == "warn" {
+			} else if e.Level == engine.LevelWarn {
 				earliest(&a.FirstWarn, at)
 			}
 		}
-		if i.EndedAt == nil {
+		if i.Open() {
 			a.StillOpen = append(a.StillOpen, i.Rule)
 			continue
 		}
-		if end := seconds(*i.EndedAt); a.Resolved == 0 || end > lastEnd {
+		if end := since(i.Ended); a.Resolved == 0 || end > lastEnd {
 			lastEnd = end
 		}
 		a.Resolved++

@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"headgate/engine"
 	"headgate/internal/fakeslack"
 	"headgate/internal/loadgen"
 	"headgate/internal/modelstub"
@@ -274,11 +275,11 @@ func fakeAdmin(t *testing.T, token string) *api.Client {
 			_, _ = io.WriteString(w, body)
 		})
 	}
-	reply("/incidents", `{"items":[{"id":"b","rule":"second","level":"page","ended_at":null},{"id":"a","rule":"first","level":"warn","ended_at":"2026-01-01T00:00:09Z"}],"next":""}`)
+	reply("/incidents", `{"items":[{"id":"b","rule":"second","level":"page"},{"id":"a","rule":"first","level":"warn","ended_at":"2026-01-01T00:00:09Z"}],"next":""}`)
 	reply("/incidents/a", `{"id":"a","rule":"first","level":"warn","ended_at":"2026-01-01T00:00:09Z","events":[{"at":"2026-01-01T00:00:02Z","kind":"opened","level":"warn"}],"deliveries":[{"state":"sent"},{"state":"dropped"}]}`)
 	reply("/status", `{"pools":[{"name":"default","mode":"passthrough","mode_by":"slack:U0ADA"}]}`)
 	reply("/audit", `{"items":[{"kind":"mode","action":"rollback","actor":"slack:U0ADA","via":"slack"},{"kind":"press","action":"rollback","actor":"slack:U0ADA"},{"kind":"mode","action":"start","actor":"settings","via":"settings"}],"next":""}`)
-	reply("/incidents/b", `{"id":"b","rule":"second","level":"page","ended_at":null,"events":[{"at":"2026-01-01T00:00:05Z","kind":"opened","level":"page"}],"deliveries":[{"state":"retry"}]}`)
+	reply("/incidents/b", `{"id":"b","rule":"second","level":"page","events":[{"at":"2026-01-01T00:00:05Z","kind":"opened","level":"page"}],"deliveries":[{"state":"retry"}]}`)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	c, err := api.NewClient(api.ClientConfig{URL: server.URL, Token: token})
@@ -295,7 +296,7 @@ func TestIncidentsOfTheMonitor(t *testing.T) {
 	if err != nil || len(all) != 2 || all[0].ID != "a" || all[1].ID != "b" {
 		t.Fatalf("%+v, %v: want the older one first", all, err)
 	}
-	if undelivered(all[0]) || !undelivered(all[1]) || all[0].EndedAt == nil || all[1].EndedAt != nil || len(all[0].Events) != 1 {
+	if undelivered(all[0]) || !undelivered(all[1]) || all[0].Open() || !all[1].Open() || len(all[0].Events) != 1 {
 		t.Errorf("%+v", all)
 	}
 	m.admin = fakeAdmin(t, "wrong")
@@ -404,8 +405,7 @@ func TestWithSlack(t *testing.T) {
 
 func at(s float64) *float64 { return &s }
 
-// atSecond is a time as the API writes it.
-func atSecond(s int) string { return fmt.Sprintf("2026-01-01T00:00:%02dZ", s) }
+func atSecond(s int) time.Time { return time.Date(2026, 1, 1, 0, 0, s, 0, time.UTC) }
 
 // secondsSinceTen counts from second 10.
 func secondsSinceTen(t time.Time) float64 {
@@ -414,10 +414,10 @@ func secondsSinceTen(t time.Time) float64 {
 
 func TestSumUpIncidents(t *testing.T) {
 	ended := atSecond(40)
-	over := api.IncidentReport{Incident: api.Incident{Rule: "a", EndedAt: &ended}, Events: []api.Event{
-		{At: atSecond(15), Level: "warn"}, {At: atSecond(20), Level: "page"}, {At: ended, Level: "page"},
+	over := api.IncidentReport{Incident: api.Incident{Incident: engine.Incident{Key: engine.Key{Rule: "a"}, Ended: ended}}, Events: []engine.Event{
+		{At: atSecond(15), Level: engine.LevelWarn}, {At: atSecond(20), Level: engine.LevelPage}, {At: ended, Level: engine.LevelPage},
 	}, Deliveries: []api.Delivery{{State: "sent"}, {State: "dropped"}, {State: "dead"}}}
-	open := api.IncidentReport{Incident: api.Incident{Rule: "b"}, Events: []api.Event{{At: atSecond(8), Level: "page"}}, Deliveries: []api.Delivery{{State: "uncertain"}}}
+	open := api.IncidentReport{Incident: api.Incident{Incident: engine.Incident{Key: engine.Key{Rule: "b"}}}, Events: []engine.Event{{At: atSecond(8), Level: engine.LevelPage}}, Deliveries: []api.Delivery{{State: "uncertain"}}}
 	none := AlertSummary{Rules: []string{}, StillOpen: []string{}, ModeChanges: []string{}}
 	for name, c := range map[string]struct {
 		all  []api.IncidentReport

@@ -86,49 +86,6 @@ func TestCollectStopsAtAnEndlessSource(t *testing.T) {
 	}
 }
 
-func TestScaleCompressesTimeAndLeavesTheOriginal(t *testing.T) {
-	in := arrivalsAt(0, 1, 4)
-	got, err := in.Scale(2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(arrivalsAt(0, 0.5, 2), got); d != "" {
-		t.Error(d)
-	}
-	if d := cmp.Diff(arrivalsAt(0, 1, 4), in); d != "" {
-		t.Errorf("the receiver changed: %s", d)
-	}
-}
-
-func TestScaleRefusesNonsense(t *testing.T) {
-	for _, load := range []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1)} {
-		_, err := arrivalsAt(1).Scale(load)
-		wantError(t, err, "above 0")
-	}
-	_, err := arrivalsAt(1).Scale(1e-12)
-	wantError(t, err, "larger factor")
-}
-
-func TestTakeAndWindow(t *testing.T) {
-	in := arrivalsAt(0, 1, 2, 3, 4)
-	for name, c := range map[string]struct{ got, want Arrivals }{
-		"take some":        {in.Take(2), arrivalsAt(0, 1)},
-		"take more":        {in.Take(9), in},
-		"take fewer than0": {in.Take(-1), Arrivals{}},
-		"window":           {in.Window(1*time.Second, 3*time.Second), arrivalsAt(0, 1)},
-		"empty window":     {in.Window(9*time.Second, 10*time.Second), nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(c.want, c.got); d != "" {
-				t.Error(d)
-			}
-		})
-	}
-	if grown := append(in.Take(2), Arrival{At: 99}); in[2].At == grown[2].At {
-		t.Error("appending to a taken part overwrote the original")
-	}
-}
-
 func TestStatsOfAKnownSequence(t *testing.T) {
 	// Gaps of 1, 1 and 18 s: mean 20/3, population deviation by hand 8.0139.
 	in := Arrivals{
@@ -137,14 +94,14 @@ func TestStatsOfAKnownSequence(t *testing.T) {
 		{At: 2 * time.Second, PromptTokens: 30, OutputTokens: 3},
 		{At: 20 * time.Second, PromptTokens: 40, OutputTokens: 4},
 	}
-	got := in.Stats()
+	got := in.stats()
 	if d := math.Abs(got.GapVariation - 1.20208); d > 1e-4 {
 		t.Errorf("gap variation %v, want 1.20208", got.GapVariation)
 	}
 	got.GapVariation = 0
-	want := Stats{
+	want := sequenceStats{
 		Count: 4, Span: 20 * time.Second, MeanRate: 0.2, PeakRate: 0.3, LongestGap: 18 * time.Second,
-		Prompt: Sizes{P50: 20, P95: 40, Max: 40}, Output: Sizes{P50: 2, P95: 4, Max: 4},
+		Prompt: sizes{P50: 20, P95: 40, Max: 40}, Output: sizes{P50: 2, P95: 4, Max: 4},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
@@ -153,43 +110,9 @@ func TestStatsOfAKnownSequence(t *testing.T) {
 
 func TestStatsWithoutASpan(t *testing.T) {
 	for name, in := range map[string]Arrivals{"none": nil, "one": arrivalsAt(5), "all at once": arrivalsAt(5, 5, 5)} {
-		got := in.Stats()
+		got := in.stats()
 		if got.Count != len(in) || got.MeanRate != 0 || got.GapVariation != 0 || got.Span != 0 {
 			t.Errorf("%s: got %+v, want the count and zeros", name, got)
-		}
-	}
-}
-
-func TestCompressionStatesTheNewLoad(t *testing.T) {
-	src, err := Constant(2, 100*time.Second)
-	in := collect(t, src, err)
-	service, workers := 4*time.Second, 10
-	before := in.Stats().Load(service, workers)
-	if math.Abs(before-0.8) > 0.01 {
-		t.Fatalf("load %v, want about 2 × 4 ÷ 10", before)
-	}
-	factor := in.Stats().FactorFor(2, service, workers)
-	scaled, err := in.Scale(factor)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if after := scaled.Stats().Load(service, workers); math.Abs(after-2) > 0.001 {
-		t.Errorf("load after scaling by %v is %v, want 2", factor, after)
-	}
-}
-
-func TestLoadOfNonsenseIsZero(t *testing.T) {
-	st := Stats{MeanRate: 1}
-	for name, got := range map[string]float64{
-		"no service":    st.Load(0, 4),
-		"no workers":    st.Load(time.Second, 0),
-		"no rate":       Stats{}.FactorFor(2, time.Second, 4),
-		"NaN load":      st.FactorFor(math.NaN(), time.Second, 4),
-		"infinite load": st.FactorFor(math.Inf(1), time.Second, 4),
-		"negative load": st.FactorFor(-1, time.Second, 4),
-	} {
-		if got != 0 {
-			t.Errorf("%s: got %v, want 0", name, got)
 		}
 	}
 }

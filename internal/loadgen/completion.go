@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 )
 
-// maxEvent bounds what is kept of one server-sent event, in bytes. A longer
-// event passes unread; only its name can then end the stream.
+// maxEvent bounds the buffer for one server-sent event, in bytes. Of a longer event
+// only the name is inspected.
 const maxEvent = 64 << 10
 
-// completionDetector judges whether a response body came to its proper end. It is fed the
-// body as it comes and keeps little of it.
+// completionDetector detects whether a response body reached its proper end. It gets
+// the body as it arrives and keeps little of it.
 type completionDetector interface {
 	Write(p []byte) (int, error)
 	// Close is called once, after the last byte.
@@ -26,8 +26,7 @@ const (
 	reportedError // the body itself reports an error
 )
 
-// jsonCompletion follows one JSON object. It does not validate: the question is
-// only whether the end is there.
+// jsonCompletion follows one JSON object to its end, without validating it.
 type jsonCompletion struct {
 	depth             int
 	started           bool
@@ -136,7 +135,7 @@ func (s *sseCompletion) endEvent() {
 	s.name, s.data = "", s.data[:0]
 }
 
-// raise keeps the gravest verdict: what has failed stays failed.
+// raise keeps the most severe verdict.
 func (s *sseCompletion) raise(v verdict) { s.result = max(s.result, v) }
 
 // verdictOfName is the verdict of an event's name or type.
@@ -180,8 +179,8 @@ func verdictOfData(data []byte) verdict {
 	return v
 }
 
-// mayBeTerminal sorts out, without parsing, nearly all events that end nothing. Inside
-// a JSON string the quotes would be escaped, so text cannot look like a key.
+// mayBeTerminal excludes, without parsing, nearly all events that are not terminal.
+// Inside a JSON string quotes are escaped, so text cannot look like a key.
 func mayBeTerminal(data []byte) bool {
 	for _, mark := range []string{`"error"`, `"response.completed"`, `"response.incomplete"`, `"response.failed"`} {
 		if bytes.Contains(data, []byte(mark)) {

@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +20,8 @@ const (
 	DefaultSLO            = 60 * time.Second
 )
 
-// defaultSendLag is the send lag, on the wall clock, that still counts as
-// keeping the rate: more than a busy machine's scheduler takes, less than
-// anyone's SLO notices.
+// defaultSendLag is the send lag, on the wall clock, up to which the rate counts as
+// kept: more than a busy machine's scheduler takes, far less than any SLO.
 const defaultSendLag = 50 * time.Millisecond
 
 const (
@@ -29,8 +29,8 @@ const (
 	maxOutstanding = 1_000_000
 )
 
-// Config says where the load goes and how a client behaves. Only URL is needed.
-// Durations are scenario time unless they say otherwise.
+// Config configures the target and the client's behaviour. Only URL is required.
+// Durations are scenario time unless stated otherwise.
 type Config struct {
 	// URL of the endpoint: its root, its /v1 base, or the full address of
 	// Endpoint.
@@ -49,14 +49,14 @@ type Config struct {
 	// It is called from many goroutines at once. May be nil.
 	HeaderFor func(index int) http.Header
 
-	// User gives the "user" of the request for the arrival with this index, by which
-	// no two requests are alike. It is called from many goroutines at once. Nil: the
+	// User gives the "user" of the request for the arrival with this index, which makes
+	// every request unique. It is called from many goroutines at once. Nil: the
 	// requests have none.
 	User func(index int) string
 
 	// Speed is the number of scenario seconds in one second of the wall clock.
-	// Default 1, at most 10000. The service times of the other side should be
-	// compressed alike, or the load is another one.
+	// Default 1, at most 10000. The service times of the endpoint should be compressed
+	// alike, or the load changes.
 	Speed float64
 	// MaxOutstanding bounds the arrivals that were sent and have not ended.
 	// Beyond it an arrival is dropped and the rate counts as not kept: a
@@ -65,7 +65,7 @@ type Config struct {
 	// Timeout of one attempt, from sending to the last byte; scenario time like the
 	// rest, so at speed 1000 the default is 0.6 s of the wall clock. Default 10 min.
 	Timeout time.Duration
-	// Retry says what a client does when refused. Default: nothing.
+	// Retry is the client's behaviour after a refusal. Default: no retry.
 	Retry Retry
 
 	// SLO on turnaround, for the late share. Default 60 s.
@@ -77,10 +77,10 @@ type Config struct {
 	// Client makes the calls. The default has its own connections, one for each
 	// outstanding request, and follows no redirects.
 	Client *http.Client
-	// Observe is told of every arrival when it has ended, dropped ones included:
-	// once for each, from one goroutine. A slow Observe delays no arrival and
-	// changes no measured time, but makes ended arrivals count as outstanding
-	// for longer. May be nil.
+	// Observe is called once for every arrival when it has ended, dropped ones
+	// included, from one goroutine. A slow Observe delays no arrival and changes no
+	// measured time, but makes ended arrivals count as outstanding for longer. May be
+	// nil.
 	Observe func(Result)
 }
 
@@ -94,30 +94,22 @@ type Retry struct {
 	Fallback time.Duration
 }
 
-// withDefaults returns the effective settings, or says which field cannot be and
-// what would be right.
+// withDefaults returns the effective settings, or an error that names an invalid
+// field and its valid values.
 func (c Config) withDefaults() (Config, error) {
-	c.Model = orDefault(c.Model, DefaultModel)
-	c.Endpoint = orDefault(c.Endpoint, DefaultEndpoint)
-	c.Speed = orDefault(c.Speed, 1)
-	c.MaxOutstanding = orDefault(c.MaxOutstanding, DefaultMaxOutstanding)
-	c.Timeout = orDefault(c.Timeout, DefaultTimeout)
-	c.SLO = orDefault(c.SLO, DefaultSLO)
-	c.Retry.MaxAttempts = orDefault(c.Retry.MaxAttempts, 1)
-	c.Retry.Fallback = orDefault(c.Retry.Fallback, time.Second)
+	c.Model = cmp.Or(c.Model, DefaultModel)
+	c.Endpoint = cmp.Or(c.Endpoint, DefaultEndpoint)
+	c.Speed = cmp.Or(c.Speed, 1)
+	c.MaxOutstanding = cmp.Or(c.MaxOutstanding, DefaultMaxOutstanding)
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.SLO = cmp.Or(c.SLO, DefaultSLO)
+	c.Retry.MaxAttempts = cmp.Or(c.Retry.MaxAttempts, 1)
+	c.Retry.Fallback = cmp.Or(c.Retry.Fallback, time.Second)
 	if err := c.check(); err != nil {
 		return c, err
 	}
-	c.MaxSendLag = orDefault(c.MaxSendLag, time.Duration(float64(defaultSendLag)*c.Speed))
+	c.MaxSendLag = cmp.Or(c.MaxSendLag, time.Duration(float64(defaultSendLag)*c.Speed))
 	return c, nil
-}
-
-func orDefault[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
 }
 
 func (c Config) check() error {

@@ -17,7 +17,7 @@ const maxRate = 1e6
 type Profile struct {
 	Duration   time.Duration // how long arrivals come; scenario time
 	BaseRate   float64       // arrivals per second outside the bursts
-	Bursts     []Burst       // must not overlap; what lies beyond Duration is cut
+	Bursts     []Burst       // must not overlap; the part beyond Duration is cut off
 	LargeShare float64       // share of large prompts, 0 to 1
 	Small      Shape
 	Large      Shape
@@ -68,7 +68,7 @@ func Poisson(rate float64, d time.Duration, seed uint64) (Source, error) {
 	return Profile{Duration: d, BaseRate: rate, Poisson: true, Seed: seed}.Source()
 }
 
-// Validate says which field cannot be and what would be right.
+// Validate returns an error that names an invalid field and its valid values.
 func (p Profile) Validate() error {
 	if p.Duration <= 0 || p.Duration > MaxSpan {
 		return fmt.Errorf("duration %v: want above 0 and at most %v", p.Duration, MaxSpan)

@@ -10,7 +10,7 @@ import (
 
 // wantBetween counts the arrivals in [from, to) seconds.
 func wantBetween(s Arrivals, from, to time.Duration) int {
-	return len(s.Window(from*time.Second, to*time.Second))
+	return len(s.window(from*time.Second, to*time.Second))
 }
 
 func TestConstantIsEven(t *testing.T) {
@@ -39,7 +39,7 @@ func TestConstantIsEven(t *testing.T) {
 
 func TestPoissonHasItsRateAndExponentialGaps(t *testing.T) {
 	src, err := Poisson(2, 10_000*time.Second, 7)
-	st := collect(t, src, err).Stats()
+	st := collect(t, src, err).stats()
 	// 20,000 expected with a deviation of 141: four of them are allowed.
 	if math.Abs(float64(st.Count)-20_000) > 570 {
 		t.Errorf("%d arrivals, want 20,000 within four deviations", st.Count)

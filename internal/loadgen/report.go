@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -224,4 +225,11 @@ func quantiles(d []time.Duration) Quantiles {
 	q.P99 = d[rank(len(d), 0.99)].Seconds()
 	q.Max = d[len(d)-1].Seconds()
 	return q
+}
+
+// rank is the index of the nearest-rank quantile q among n > 0 sorted values:
+// the smallest value that at least the share q of them does not exceed.
+func rank(n int, q float64) int {
+	// q·n in floating point can land just above a whole number (0.95·20).
+	return min(max(int(math.Ceil(q*float64(n)-1e-9))-1, 0), n-1)
 }

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Run sends the arrivals of src, each at its intended time whatever became of
-// the others, waits until all have ended, and reports.
+// Run sends the arrivals of src, each at its intended time independently of the
+// others, waits until all have ended, and returns a report.
 //
-// When ctx ends, Run sends no more, cuts what is outstanding, and returns the
+// When ctx ends, Run stops sending, cancels outstanding arrivals, and returns the
 // report of the part that was played together with an error that wraps the
-// context's cause. A source out of order or out of bounds ends the run in the
-// same way, except that outstanding arrivals finish. A Config that cannot be
-// gives an error and no report. Run leaves no goroutine behind.
+// context's cause. A source out of order or out of bounds ends the run in the same
+// way, except that outstanding arrivals finish. An invalid Config gives an error and
+// no report. Run leaves no goroutine behind.
 func Run(ctx context.Context, cfg Config, src Source) (*Report, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -44,15 +44,15 @@ func Run(ctx context.Context, cfg Config, src Source) (*Report, error) {
 	return t.report(cancelled), err
 }
 
-// generator sends arrivals at their times. It belongs to one goroutine, which never
-// waits for anything but the clock and its source.
+// generator sends arrivals at their times. It belongs to one goroutine, which waits
+// for nothing but the clock and the source.
 type generator struct {
 	sender       *sender
 	slots        chan struct{} // one taken by each outstanding arrival
 	results      chan Result
 	wg           sync.WaitGroup
 	peak         int
-	pendingDrops []Result // not yet taken by the collector
+	pendingDrops []Result // not yet passed to the aggregator
 }
 
 func (l *generator) run(ctx context.Context, src Source) error {
@@ -94,8 +94,8 @@ func (l *generator) dispatch(ctx context.Context, index int, a Arrival) {
 	})
 }
 
-// flush hands over drops without ever waiting for the collector, which may be
-// held up by a slow observer.
+// flush passes drops on without waiting for the aggregator, which a slow observer may
+// block.
 func (l *generator) flush() {
 	for len(l.pendingDrops) > 0 {
 		select {
@@ -107,7 +107,7 @@ func (l *generator) flush() {
 	}
 }
 
-// finish waits for what is outstanding and lets the collector end.
+// finish waits for outstanding arrivals and ends the aggregator.
 func (l *generator) finish() {
 	l.wg.Wait()
 	for _, r := range l.pendingDrops {
@@ -123,7 +123,7 @@ type Outcome string
 const (
 	OK        Outcome = "ok"        // 2xx and a whole response
 	Refused   Outcome = "refused"   // 429, or 503 with a Headgate-Reason
-	Failed    Outcome = "error"     // Result.Cause says why
+	Failed    Outcome = "error"     // for the reason in Result.Cause
 	Truncated Outcome = "truncated" // 2xx, and then cut short or without its terminal event
 	Dropped   Outcome = "dropped"   // never sent: the generator was at MaxOutstanding
 	Cancelled Outcome = "cancelled" // the run was ended while it was outstanding
@@ -132,7 +132,7 @@ const (
 // outcomes in the order of reports.
 var outcomes = [...]Outcome{OK, Refused, Failed, Truncated, Dropped, Cancelled}
 
-// Cause says why an outcome is Failed.
+// Cause is the reason for the outcome Failed.
 type Cause string
 
 // The causes.
@@ -145,7 +145,7 @@ const (
 	Protocol   Cause = "protocol"  // not what was asked for: other content type, or compressed
 )
 
-// Result is what became of one arrival. Times are scenario time from the start.
+// Result describes one arrival that has ended. Times are scenario time from the start.
 type Result struct {
 	Index     int           // of the arrival in its source, from 0
 	Large     bool          // as in Arrival
@@ -170,8 +170,8 @@ type Result struct {
 	QueueWait    time.Duration // Headgate-Queue-Wait-Ms in scenario time; 0 without one
 }
 
-// RetryAfter is the header of a refusal. It is wall clock, whatever the speed:
-// that is how a client takes it.
+// RetryAfter is the header of a refusal. It is wall clock at every speed, as for a
+// real client.
 type RetryAfter struct {
 	Raw   string        // as it came, cut at 128 bytes
 	Delay time.Duration // from Retry-After-Ms if valid, else from Retry-After; 0 when not OK
@@ -184,8 +184,8 @@ func (r Result) Turnaround() time.Duration { return r.End - r.Intended }
 // SendLag is how much later than intended the first attempt was sent.
 func (r Result) SendLag() time.Duration { return max(r.Sent-r.Intended, 0) }
 
-// admitted says whether the task was put to the other side and not refused, and
-// the run saw its end.
+// admitted reports whether the endpoint did not refuse the task and the run saw its
+// end.
 func (r Result) admitted() bool {
 	return r.Outcome == OK || r.Outcome == Failed || r.Outcome == Truncated
 }

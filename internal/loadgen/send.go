@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// sender plays the client of one arrival. It is safe for concurrent use.
+// sender is the client of the arrivals. It is safe for concurrent use.
 type sender struct {
 	cfg     Config
 	target  string
@@ -43,15 +43,15 @@ func newSender(cfg Config) (*sender, error) {
 	return s, nil
 }
 
-// close gives back the connections of a client that the sender made.
+// close closes the connections of a client that the sender made.
 func (s *sender) close() {
 	if s.cfg.Client == nil {
 		s.client.CloseIdleConnections()
 	}
 }
 
-// send sends an arrival, again when it is refused and may be, and returns how it
-// ended.
+// send sends an arrival, retries it if it is refused and may be retried, and returns
+// how it ended.
 func (s *sender) send(ctx context.Context, index int, a Arrival) Result {
 	r := Result{Index: index, Large: a.Large, Intended: a.At, Sent: s.clock.now()}
 	for {
@@ -71,7 +71,7 @@ func (s *sender) retryDelay(r Result) time.Duration {
 	return s.cfg.Retry.Fallback
 }
 
-// attempt sends one request and notes in r what came back.
+// attempt sends one request and records the response in r.
 func (s *sender) attempt(run context.Context, a Arrival, r *Result) {
 	r.Attempts++
 	r.FirstByte, r.Status, r.Bytes = 0, 0, 0
@@ -123,7 +123,7 @@ func (s *sender) request(ctx context.Context, r *Result, a Arrival) (*http.Reque
 // its connection can be used again.
 const maxDrain = 64 << 10
 
-// readResponse takes the response in and decides the outcome.
+// readResponse reads the response and decides the outcome.
 func (s *sender) readResponse(run context.Context, resp *http.Response, r *Result) {
 	r.Status = resp.StatusCode
 	r.Reason = parseReason(resp.Header)
@@ -141,8 +141,8 @@ func (s *sender) readResponse(run context.Context, resp *http.Response, r *Resul
 	}
 }
 
-// drain reads a body that decides nothing. Errors do not matter here: the status
-// has said all.
+// drain reads a body that decides nothing. Its errors do not matter: the status has
+// decided the outcome.
 func (s *sender) drain(resp *http.Response, r *Result) {
 	_ = s.copy(io.Discard, io.LimitReader(resp.Body, maxDrain), r)
 }
@@ -168,15 +168,15 @@ func (s *sender) readBody(run context.Context, resp *http.Response, r *Result) {
 	}
 }
 
-// matchesRequest says whether the response has the form that was asked for. Compressed
-// ones were not, and could not be judged.
+// matchesRequest reports whether the response has the requested form. Compressed ones
+// were not requested and could not be checked.
 func (s *sender) matchesRequest(h http.Header) bool {
 	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
 	stream := strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
 	return stream == s.cfg.Stream && h.Get("Content-Encoding") == ""
 }
 
-// copy moves the body to w, counting bytes and noting the first.
+// copy copies the body to w, counts its bytes and records the time of the first.
 func (s *sender) copy(w io.Writer, body io.Reader, r *Result) error {
 	buffer := s.buffers.Get().(*[]byte)
 	defer s.buffers.Put(buffer)
@@ -210,8 +210,8 @@ func (r *Result) setRefused(h http.Header) {
 	}
 }
 
-// setTransportError notes the end of an attempt by a transport error: the run's own end,
-// the timeout, or otherwise the given cause; without one, a cut response.
+// setTransportError records a transport error: as the run's own end, the timeout, or
+// otherwise the given cause; without one, as a truncated response.
 func (r *Result) setTransportError(run context.Context, err error, otherwise Cause) {
 	var slow net.Error
 	r.ErrorDetail = errorDetail(err)
@@ -231,7 +231,7 @@ func (r *Result) setTransportError(run context.Context, err error, otherwise Cau
 
 const maxErrorDetail = 160
 
-// errorDetail is an error without the address that it is about, which may hold a password.
+// errorDetail is an error without the URL, which may contain a password.
 func errorDetail(err error) string {
 	var about *url.Error
 	if errors.As(err, &about) {
@@ -241,7 +241,7 @@ func errorDetail(err error) string {
 	return text[:min(len(text), maxErrorDetail)]
 }
 
-// sendCause tells a failed connection from a failed exchange.
+// sendCause distinguishes a failed connection from a failed exchange.
 func sendCause(err error) Cause {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
@@ -304,8 +304,8 @@ func clip(s string) string {
 // maxResponseHeader bounds the headers of one response, in bytes.
 const maxResponseHeader = 256 << 10
 
-// newClient keeps a connection for each outstanding request: with the default of
-// two idle ones, the generator would measure its own dialling.
+// newClient keeps an idle connection for each outstanding request: with the default
+// of two, the generator would measure its own dialling.
 func newClient(connections int) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	return &http.Client{
@@ -345,10 +345,10 @@ const (
 
 // bodyBuilder builds request bodies. It is made once for a run and then only read.
 type bodyBuilder struct {
-	head           string // JSON up to the prompt
-	tail           string // JSON from the prompt to the output limit, or to the end
-	hasOutputLimit bool   // tail ends in the name of the output limit
-	small, large   string
+	head         string // JSON up to the prompt
+	tail         string // JSON after the prompt, without the output limit and the last brace
+	limit        string // name of the output limit; empty: the endpoint has none
+	small, large string
 }
 
 func newBodyBuilder(endpoint, model string, stream bool) (*bodyBuilder, error) {
@@ -356,26 +356,22 @@ func newBodyBuilder(endpoint, model string, stream bool) (*bodyBuilder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model name: %w", err)
 	}
-	p := &bodyBuilder{hasOutputLimit: true, small: repeatText(smallText), large: repeatText(largeText)}
-	p.head = `{"model":` + string(name)
+	b := &bodyBuilder{tail: `"`, limit: "max_tokens", small: repeatText(smallText), large: repeatText(largeText)}
+	b.head = `{"model":` + string(name)
 	if stream {
-		p.head += `,"stream":true`
+		b.head += `,"stream":true`
 	}
-	limit := "max_tokens"
 	switch endpoint {
 	case completionsPath:
-		p.head, p.tail = p.head+`,"prompt":"`, `"`
+		b.head += `,"prompt":"`
 	case responsesPath:
-		p.head, p.tail, limit = p.head+`,"input":"`, `"`, "max_output_tokens"
+		b.head, b.limit = b.head+`,"input":"`, "max_output_tokens"
 	case embeddingsPath:
-		p.head, p.tail, p.hasOutputLimit = p.head+`,"input":"`, `"`, false
+		b.head, b.limit = b.head+`,"input":"`, ""
 	default:
-		p.head, p.tail = p.head+`,"messages":[{"role":"user","content":"`, `"}]`
+		b.head, b.tail = b.head+`,"messages":[{"role":"user","content":"`, `"}]`
 	}
-	if p.hasOutputLimit {
-		p.tail += `,"` + limit + `":`
-	}
-	return p, nil
+	return b, nil
 }
 
 // repeatText is the opening and then lines of code, promptBlock bytes of them.
@@ -386,29 +382,22 @@ func repeatText(opening string) string {
 // body returns a new reader of the request for a, and its length in bytes. An
 // arrival without prompt tokens gets a prompt of one. The user is left out when
 // empty.
-func (p *bodyBuilder) body(a Arrival, user string) (*promptBody, int64) {
-	text := p.small
+func (b *bodyBuilder) body(a Arrival, user string) (*promptBody, int64) {
+	text := b.small
 	if a.Large {
-		text = p.large
+		text = b.large
 	}
 	length := max(a.PromptTokens, 1) * bytesPerToken
-	head := p.head
+	head, tail := b.head, b.tail
 	if user != "" {
 		name, _ := json.Marshal(user) // a string always can be
 		head = `{"user":` + string(name) + "," + head[1:]
 	}
-	b := &promptBody{head: head, text: text, left: length, tail: p.tailFor(a.OutputTokens)}
-	return b, int64(len(b.head) + length + len(b.tail))
-}
-
-func (p *bodyBuilder) tailFor(outputTokens int) string {
-	switch {
-	case !p.hasOutputLimit:
-		return p.tail + "}"
-	case outputTokens == 0:
-		return p.tail[:strings.LastIndexByte(p.tail, ',')] + "}"
+	if b.limit != "" && a.OutputTokens > 0 {
+		tail += `,"` + b.limit + `":` + strconv.Itoa(a.OutputTokens)
 	}
-	return p.tail + strconv.Itoa(outputTokens) + "}"
+	tail += "}"
+	return &promptBody{head: head, text: text, left: length, tail: tail}, int64(len(head) + length + len(tail))
 }
 
 // promptBody reads as head, then text over and over until left bytes of it were

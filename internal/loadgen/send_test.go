@@ -292,7 +292,10 @@ func TestRequestOnTheWire(t *testing.T) {
 			if want := strings.Replace(c.want, `"P"`, `"`+prompt+`"`, 1); string(body) != want {
 				t.Errorf("body %s\nwant %s", body, want)
 			}
-			path := orDefault(c.endpoint, DefaultEndpoint)
+			path := c.endpoint
+			if path == "" {
+				path = DefaultEndpoint
+			}
 			if got.Method != http.MethodPost || got.URL.Path != path || got.ContentLength != int64(len(body)) {
 				t.Errorf("%s %s with length %d, want POST %s with %d", got.Method, got.URL.Path, got.ContentLength, path, len(body))
 			}
@@ -318,7 +321,7 @@ func TestImpossibleHeaderIsAnError(t *testing.T) {
 	})
 }
 
-func TestPromptSizes(t *testing.T) {
+func TestPromptsizes(t *testing.T) {
 	p, err := newBodyBuilder(DefaultEndpoint, "m", false)
 	if err != nil {
 		t.Fatal(err)
@@ -489,13 +492,13 @@ func TestATraceOverRealSockets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	part := code.Take(500)
+	part := code[:500]
 	rep, err := Run(t.Context(), Config{URL: srv.URL + "/v1", Stream: true, Speed: 200, Timeout: MaxSpan}, part.Source())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rep.Arrivals != 500 || rep.ByOutcome[OK] != 500 || rep.Span != part.Stats().Span.Seconds() {
-		t.Errorf("got %+v, want 500 ok over %v", rep, part.Stats().Span)
+	if rep.Arrivals != 500 || rep.ByOutcome[OK] != 500 || rep.Span != part.stats().Span.Seconds() {
+		t.Errorf("got %+v, want 500 ok over %v", rep, part.stats().Span)
 	}
 	if rep.Bytes != int64(500*len(stream)) || rep.ByStatus["200"] != 500 {
 		t.Errorf("%d bytes, statuses %v, want every byte counted", rep.Bytes, rep.ByStatus)

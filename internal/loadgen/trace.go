@@ -62,8 +62,8 @@ func traceRows(lines *bufio.Scanner, limit int) (Arrivals, error) {
 	return out, scanError(lines.Err(), number+1, "")
 }
 
-// scanError words the end of a scan: what went wrong, or the given text when
-// nothing did.
+// scanError returns the error that ended a scan, or one with the given text if there
+// was none.
 func scanError(err error, line int, otherwise string) error {
 	switch {
 	case errors.Is(err, bufio.ErrTooLong):
@@ -96,25 +96,14 @@ func traceRow(line string) (Arrival, error) {
 	return Arrival{At: at, PromptTokens: prompt, OutputTokens: output}, nil
 }
 
-// parseSeconds reads plain decimal seconds, exactly. strconv.ParseFloat would
-// take NaN, Inf, exponents and hexadecimals too.
+// parseSeconds reads plain decimal seconds exactly, and no other form of a duration.
 func parseSeconds(s string) (time.Duration, error) {
 	whole, fraction, point := strings.Cut(s, ".")
-	bad := fmt.Errorf("got %q, want seconds such as 12.345", s)
-	if !digits(whole, 9) || point && !digits(fraction, 9) {
-		return 0, bad
+	d, err := time.ParseDuration(s + "s")
+	if err != nil || !digits(whole, 9) || point && !digits(fraction, 9) {
+		return 0, fmt.Errorf("got %q, want seconds such as 12.345", s)
 	}
-	sec, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil {
-		return 0, bad
-	}
-	var ns int64
-	if point {
-		if ns, err = strconv.ParseInt(fraction+strings.Repeat("0", 9-len(fraction)), 10, 64); err != nil {
-			return 0, bad
-		}
-	}
-	return time.Duration(sec)*time.Second + time.Duration(ns), nil
+	return d, nil
 }
 
 func parseTokens(s string) (int, error) {
@@ -124,7 +113,7 @@ func parseTokens(s string) (int, error) {
 	return strconv.Atoi(s)
 }
 
-// digits says whether s is one to limit decimal digits and nothing else.
+// digits reports whether s is one to limit decimal digits and nothing else.
 func digits(s string, limit int) bool {
 	if s == "" || len(s) > limit {
 		return false
@@ -140,26 +129,12 @@ var traceFiles embed.FS
 
 // CodeTrace returns the recorded arrivals of a coding service: 8,819 in 57
 // minutes, on and off, with a peak of 12.7 times the mean. Source and licence
-// are in traces/README.md; [TraceNotice] has the text.
+// are in traces/README.md.
 func CodeTrace() (Arrivals, error) { return embeddedTrace("traces/code.csv") }
 
 // ConvTrace returns the recorded arrivals of a chat service: 19,366 in 58
 // minutes, swelling slowly. Source and licence are as for [CodeTrace].
 func ConvTrace() (Arrivals, error) { return embeddedTrace("traces/conv.csv") }
-
-// TraceNotice returns the attribution and the licence of the recorded traces,
-// which go wherever the traces go.
-func TraceNotice() (string, error) {
-	notice, err := traceFiles.ReadFile("traces/README.md")
-	if err != nil {
-		return "", fmt.Errorf("recorded traces: %w", err)
-	}
-	licence, err := traceFiles.ReadFile("traces/LICENSE-Azure-CC-BY-4.0.txt")
-	if err != nil {
-		return "", fmt.Errorf("recorded traces: %w", err)
-	}
-	return string(notice) + "\n" + string(licence), nil
-}
 
 func embeddedTrace(name string) (Arrivals, error) {
 	f, err := traceFiles.Open(name)

@@ -113,18 +113,18 @@ func TestRecordedTracesComplete(t *testing.T) {
 		rows           int
 		span           time.Duration
 		mean, peak, cv float64
-		prompt, output Sizes
+		prompt, output sizes
 		fullest, empty int // minutes
 	}{
-		"code": {CodeTrace, 8819, 3435_948 * time.Millisecond, 2.57, 12.7, 13.15, Sizes{1469, 7315, 7437}, Sizes{13, 90, 1899}, 632, 12},
-		"conv": {ConvTrace, 19366, 3501_722 * time.Millisecond, 5.53, 1.8, 1.09, Sizes{1020, 4083, 14050}, Sizes{129, 451, 1000}, 507, 0},
+		"code": {CodeTrace, 8819, 3435_948 * time.Millisecond, 2.57, 12.7, 13.15, sizes{1469, 7315, 7437}, sizes{13, 90, 1899}, 632, 12},
+		"conv": {ConvTrace, 19366, 3501_722 * time.Millisecond, 5.53, 1.8, 1.09, sizes{1020, 4083, 14050}, sizes{129, 451, 1000}, 507, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := c.read()
 			if err != nil {
 				t.Fatal(err)
 			}
-			st := s.Stats()
+			st := s.stats()
 			if st.Count != c.rows || st.Span != c.span || s[0].At != 0 {
 				t.Errorf("%d rows over %v from %v, want %d over %v from 0", st.Count, st.Span, s[0].At, c.rows, c.span)
 			}
@@ -167,13 +167,17 @@ func TestLongestSilenceOfTheCodeTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	approxEqual(t, "longest gap in seconds", s.Stats().LongestGap.Seconds(), 217, 0.5)
+	approxEqual(t, "longest gap in seconds", s.stats().LongestGap.Seconds(), 217, 0.5)
 }
 
 func TestTraceNoticeTravelsWithTheTraces(t *testing.T) {
-	text, err := TraceNotice()
-	if err != nil {
-		t.Fatal(err)
+	var text string
+	for _, name := range []string{"traces/README.md", "traces/LICENSE-Azure-CC-BY-4.0.txt"} {
+		part, err := traceFiles.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(part)
 	}
 	for _, want := range []string{"Azure LLM inference trace 2023", "CC BY 4.0", "Patel et al.", "Changes:", "Creative Commons Attribution 4.0 International"} {
 		if !strings.Contains(text, want) {

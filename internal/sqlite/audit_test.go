@@ -72,8 +72,8 @@ func TestNoteBounds(t *testing.T) {
 	for what, spoil := range map[string]func(*control.AuditEntry){
 		"its ID":         func(e *control.AuditEntry) { e.ID = "a b" },
 		"no such kind":   func(e *control.AuditEntry) { e.Kind = "gossip" },
-		"no such ending": func(e *control.AuditEntry) { e.Result = "" },
-		"no such way":    func(e *control.AuditEntry) { e.Via = "pigeon" },
+		"no such result": func(e *control.AuditEntry) { e.Result = "" },
+		"unknown origin": func(e *control.AuditEntry) { e.Via = "pigeon" },
 	} {
 		bad := newAuditEntry(control.KindInteraction, "p")
 		spoil(&bad)
@@ -173,7 +173,8 @@ func FuzzEntryRow(f *testing.F) {
 	f.Add("", "Press", `{"a":1}`, "\x00", int64(-5))
 	f.Add("a", "b", `{"a":"b"} {`, "\xff", int64(1)<<62)
 	f.Fuzz(func(t *testing.T, id, word, inputs, text string, at int64) {
-		e, err := decodeAuditEntry([]any{id, at, word, text, word, text, text, text, word, text, inputs, text})
+		r := auditEntryTable.rowOf(id, at, word, text, word, text, text, text, word, text, inputs, text)
+		e, err := decodeAuditEntry(r), r.err
 		if err != nil && !errors.Is(err, ErrCorrupt) {
 			t.Fatal(err)
 		}

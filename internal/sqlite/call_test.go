@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"io"
 	"strings"
@@ -117,7 +116,7 @@ func TestErrors(t *testing.T) {
 		"SELECT * FROM no_such_secret":               nil,
 		"INSERT INTO modes (pool) VALUES ('secret')": nil,
 	} {
-		_, err := query(t.Context(), conn, 1, func(v []any) (any, error) { return v, nil }, statement)
+		_, err := query(t.Context(), conn, "", firstValue, statement)
 		var e *driver.Error
 		if !errors.As(err, &e) {
 			t.Errorf("%s: %v", statement, err)
@@ -149,8 +148,8 @@ func TestTransact(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			s := make(t)
 			for range 3 {
-				err := s.writeTx(t.Context(), "try", func(ctx context.Context, tx *sql.Tx) error {
-					if _, err := tx.ExecContext(ctx, "INSERT INTO progress VALUES ('half', 1, 'w')"); err != nil {
+				err := s.writeTx(t.Context(), "try", func(ctx context.Context, w *txWriter) error {
+					if _, err := w.tx.ExecContext(ctx, "INSERT INTO progress VALUES ('half', 1, 'w')"); err != nil {
 						return err
 					}
 					return io.ErrUnexpectedEOF

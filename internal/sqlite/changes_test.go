@@ -130,7 +130,7 @@ func TestPlan(t *testing.T) {
 		}
 	}
 	want := "SEARCH mode_requests USING INTEGER PRIMARY KEY (rowid>?)"
-	if steps := explainPlan(t, s.reader, selectRequests, 0, 100); !slices.Equal(steps, []string{want}) {
+	if steps := explainPlan(t, s.reader, selectRequests(), 0, 100); !slices.Equal(steps, []string{want}) {
 		t.Errorf("%q, want %q alone", steps, want)
 	}
 	f := ModeChangeFilter{Limit: 10, After: "5000000.id-005000"}

@@ -7,15 +7,17 @@
 //   - The record is the file headgate.db in the data directory, with -wal and
 //     -shm beside it while it is in use.
 //   - The lock is the file headgate.lock beside it. One Store holds it for as
-//     long as it is open; the holder's name is written into it. It outlives its
-//     holder, only flock(2) on it counts.
+//     long as it is open; its owner's name is written into it. It outlives its
+//     owner, only flock(2) on it counts.
 //   - A Store is the record as the running service has it. Commands that cannot
-//     reach the service go to the file itself, without the lock: QueueRequest,
-//     ReadModeChanges, BackupFrom.
-//   - The outbox is what is to be sent about incidents, and what became of it.
-//   - The lock of drills is a row: whoever has it runs a drill. Its fence is a
+//     reach the service open the file itself, without the lock: QueueRequest,
+//     ReadAudit, ReadRuns, BackupFrom.
+//   - A body is the JSON of an incident, an event, a delivery or a run, in the shape
+//     that the API shows. Beside it a row has the columns that are searched.
+//   - The outbox is what is to be sent about incidents, and the result of it.
+//   - The lock of drills is a row: its owner runs a drill. Its fence is a
 //     number that grows with each claim, so that one who has lost it writes no more.
-//   - An opening is the time from Open to Close; a run of a drill remembers in
+//   - A session is the time from Open to Close; a run of a drill remembers in
 //     which it was claimed, and ends with it.
 //   - An ephemeral Store lives in memory and leaves nothing behind.
 //

@@ -3,7 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -11,10 +11,244 @@ import (
 	"headgate/runbooks/drill"
 )
 
+// maxDrillsPerName bounds the drills that have had one name.
+const maxDrillsPerName = 20
+
+// Run implements drill.Store.
+func (d *Drills) Run(ctx context.Context, id string) (drill.Run, error) {
+	if !validID(id) {
+		return drill.Run{}, drill.ErrNoRun
+	}
+	return read(ctx, d.store, "read a run of a drill", runLoader(id))
+}
+
+// ReadRun is Drills.Run for a command.
+func ReadRun(ctx context.Context, dir, id string) (drill.Run, error) {
+	if !validID(id) {
+		return drill.Run{}, drill.ErrNoRun
+	}
+	return readFromDir(ctx, dir, "read a run of a drill", runLoader(id))
+}
+
+func runLoader(id string) func(context.Context, *sql.Conn) (drill.Run, error) {
+	return func(ctx context.Context, conn *sql.Conn) (drill.Run, error) {
+		r, err := loadRun(ctx, conn, id)
+		if err != nil {
+			return drill.Run{}, err
+		}
+		return r.Run, nil
+	}
+}
+
+// runPage is a page of runs.
+type runPage struct {
+	runs []drill.Run
+	next string
+}
+
+// Runs implements drill.Store. ErrPageKey: After is not a key that came with a page.
+func (d *Drills) Runs(ctx context.Context, q drill.Query) (runs []drill.Run, next string, err error) {
+	p, err := read(ctx, d.store, "read the runs of drills", pageLoader(q))
+	return p.runs, p.next, err
+}
+
+// ReadRuns is Drills.Runs for a command: it reads a data directory, whether or not
+// a service runs there. ErrNoRecord: there is no record.
+func ReadRuns(ctx context.Context, dir string, q drill.Query) (runs []drill.Run, next string, err error) {
+	p, err := readFromDir(ctx, dir, "read the runs of drills", pageLoader(q))
+	return p.runs, p.next, err
+}
+
+func pageLoader(q drill.Query) func(context.Context, *sql.Conn) (runPage, error) {
+	return func(ctx context.Context, conn *sql.Conn) (runPage, error) {
+		keys, next, err := selectRunKeys(ctx, conn, q)
+		if err != nil {
+			return runPage{}, err
+		}
+		runs, err := loadRuns(ctx, conn, keys)
+		if err != nil {
+			return runPage{}, err
+		}
+		return runPage{runs, next}, nil
+	}
+}
+
+// selectRunKeys finds the runs of a page. Each statement is answered by one index
+// alone, in its order, and reads no more than a page; what they find is merged.
+func selectRunKeys(ctx context.Context, q queryer, f drill.Query) (found []pageKey, next string, err error) {
+	drills, err := drillIDsByName(ctx, q, f.Drill)
+	if err != nil {
+		return nil, "", err
+	}
+	p := page{since: f.Since, after: f.After, limit: f.Limit}
+	for _, where := range conditions(drills, f) {
+		text, args, err := p.runStatement(where, f.Until)
+		if err != nil {
+			return nil, "", err
+		}
+		some, err := query(ctx, q, runTable.name, func(r *row) pageKey { return pageKey{r.time("at_ms"), r.id("id")} }, text, args...)
+		if err != nil {
+			return nil, "", err
+		}
+		found = append(found, some...)
+	}
+	slices.SortFunc(found, func(a, b pageKey) int { return b.compare(a) })
+	found, next = truncatePage(p, found, func(k pageKey) pageKey { return k })
+	return found, next, nil
+}
+
+// drillIDsByName returns the IDs that a filter means, none for all drills.
+func drillIDsByName(ctx context.Context, q queryer, given string) ([]string, error) {
+	if given == "" {
+		return nil, nil
+	}
+	ids, err := query(ctx, q, nameTable.name, func(r *row) string { return r.keyName("drill") },
+		"SELECT drill FROM drill_names WHERE name = ? ORDER BY drill LIMIT ?", given, maxDrillsPerName)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(ids, given) {
+		ids = append(ids, given)
+	}
+	return ids, nil
+}
+
+// condition is a condition that one index answers.
+type condition struct {
+	text string
+	args []any
+}
+
+// conditions returns conditions that exclude each other, and together mean a query.
+func conditions(drills []string, f drill.Query) []condition {
+	out := []condition{{}}
+	if len(drills) > 0 {
+		out = expandConditions(out, "drill", drills)
+	}
+	if len(f.Verdicts) == 0 && len(f.Triggers) == 0 && !f.Running {
+		return out
+	}
+	return expandConditions(expandConditions(out, "verdict", allowedVerdicts(f)), "cause", filterKnown(f.Triggers, triggers))
+}
+
+// allowedVerdicts returns the verdicts that a query allows; the empty one is that of
+// runs that have not ended.
+func allowedVerdicts(f drill.Query) []drill.Verdict {
+	switch {
+	case f.Running && len(f.Verdicts) > 0:
+		return nil
+	case f.Running:
+		return []drill.Verdict{""}
+	case len(f.Verdicts) == 0:
+		return append(drill.Verdicts(), "")
+	}
+	return filterKnown(f.Verdicts, drill.Verdicts())
+}
+
+// filterKnown returns those of all words that were asked for, all if none was.
+func filterKnown[T comparable](asked, all []T) (out []T) {
+	for _, w := range all {
+		if len(asked) == 0 || slices.Contains(asked, w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// expandConditions returns each condition with each value of a column.
+func expandConditions[T ~string](all []condition, column string, values []T) (out []condition) {
+	for _, w := range all {
+		for _, v := range values {
+			out = append(out, condition{w.text + column + " = ? AND ", append(slices.Clone(w.args), string(v))})
+		}
+	}
+	return out
+}
+
+// runStatement reads where runs stand. At most one upper bound is left in it: of
+// two, SQLite might take the wrong one to look things up by.
+func (p page) runStatement(w condition, until time.Time) (string, []any, error) {
+	text, args := "SELECT at_ms, id FROM drill_runs WHERE "+w.text+"at_ms >= ?", append(slices.Clone(w.args), max(p.sinceMS(), 0))
+	if !until.IsZero() {
+		before := page{since: until}.sinceMS()
+		at := int64(maxTime)
+		if p.after != "" {
+			var err error
+			if at, _, err = parsePageKey(p.after); err != nil {
+				return "", nil, err
+			}
+		}
+		if before <= at {
+			p.after = ""
+			text, args = text+" AND at_ms < ?", append(args, before)
+		}
+	}
+	return p.statement(text, "at_ms", args...)
+}
+
+// loadRuns reads the runs with some keys, in their order, without their series, messages
+// and rollbacks. What is not there any more is left out.
+func loadRuns(ctx context.Context, q queryer, keys []pageKey) ([]drill.Run, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	ids := make([]any, len(keys))
+	for n, k := range keys {
+		ids[n] = k.id
+	}
+	among := "IN (" + strings.Repeat("?, ", len(ids)-1) + "?)"
+	rows, err := query(ctx, q, runTable.name, decodeRun, runTable.selectSQL()+"WHERE id "+among, ids...)
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[string]*drill.Run, len(rows))
+	for n := range rows {
+		byID[rows[n].ID] = &rows[n].Run
+	}
+	if _, err := query(ctx, q, partTable.name, func(r *row) struct{} {
+		decodePart(r, func(id string) *drill.Run { return byID[id] })
+		return struct{}{}
+	}, partTable.selectSQL()+"WHERE run "+among+" AND part = 'spec'", ids...); err != nil {
+		return nil, err
+	}
+	runs := make([]drill.Run, 0, len(keys))
+	for _, k := range keys {
+		if r := byID[k.id]; r != nil {
+			runs = append(runs, *r)
+		}
+	}
+	return runs, nil
+}
+
+// RunsByID returns runs by their IDs, at most MaxLimit, without their series, messages
+// and rollbacks. What is not there any more is left out.
+func (d *Drills) RunsByID(ctx context.Context, ids []string) ([]drill.Run, error) {
+	keys := make([]pageKey, 0, len(ids))
+	for _, id := range ids[:min(len(ids), MaxLimit)] {
+		if validID(id) {
+			keys = append(keys, pageKey{id: id})
+		}
+	}
+	return read(ctx, d.store, "read the runs of drills", func(ctx context.Context, conn *sql.Conn) ([]drill.Run, error) {
+		return loadRuns(ctx, conn, keys)
+	})
+}
+
 const (
 	maxDayRows = 200_000 // days times drills times verdicts
 	maxDrills  = 10_000  // ever seen
 )
+
+var latestTable = table{name: "drill_latest", key: []string{"drill"}, columns: []string{
+	"drill", "name", "run", "verdict", "at_ms", "passed", "passed_ms",
+}}
+
+func decodeLatest(r *row) drill.Latest {
+	return drill.Latest{
+		Drill: r.keyName("drill"), Name: r.name("name"), Run: r.id("run"), Verdict: drill.Verdict(r.word("verdict")),
+		At: r.time("at_ms"), PassedRun: r.optionalID("passed"), PassedAt: r.optionalTime("passed_ms"),
+	}
+}
 
 // History returns sums over days, the oldest of which are left out when there are
 // too many, and how each drill stands. It reads sums, not runs.
@@ -60,7 +294,7 @@ func dayRange(q drill.HistoryQuery) (first, last int64) {
 func loadDays(ctx context.Context, q queryer, drills []string, f drill.HistoryQuery) ([]drill.Day, error) {
 	first, last := dayRange(f)
 	text, args := inClause(drills)
-	rows, err := query(ctx, q, 7, decodeDay, `SELECT day_ms, drill, verdict, runs, judged, margin, tightest FROM drill_days
+	rows, err := query(ctx, q, "drill_days", decodeDay, `SELECT day_ms, drill, verdict, runs, judged, margin, tightest FROM drill_days
 WHERE day_ms >= ? AND day_ms <= ?`+text+" ORDER BY day_ms DESC, drill DESC, verdict DESC LIMIT ?",
 		append(append([]any{first, last}, args...), maxDayRows)...)
 	if err != nil {
@@ -79,14 +313,12 @@ WHERE day_ms >= ? AND day_ms <= ?`+text+" ORDER BY day_ms DESC, drill DESC, verd
 }
 
 // decodeDay reads what the runs with one verdict came to.
-func decodeDay(v []any) (drill.Day, error) {
-	f := rowDecoder{table: "drill_days"}
-	d := drill.Day{
-		Day: f.time("day_ms", v[0]), Drill: f.keyName("drill", v[1]),
-		Verdicts:   map[drill.Verdict]int{drill.Verdict(f.word("verdict", v[2])): f.count("runs", v[3])},
-		WithMargin: f.count("judged", v[4]), MarginSum: f.finite("margin", v[5]), Tightest: f.finite("tightest", v[6]),
+func decodeDay(r *row) drill.Day {
+	return drill.Day{
+		Day: r.time("day_ms"), Drill: r.keyName("drill"),
+		Verdicts:   map[drill.Verdict]int{drill.Verdict(r.word("verdict")): r.count("runs")},
+		WithMargin: r.count("judged"), MarginSum: r.finite("margin"), Tightest: r.finite("tightest"),
 	}
-	return d, f.err
 }
 
 // mergeDays adds up what is of one day and one drill.
@@ -106,12 +338,8 @@ func mergeDays(a, b drill.Day) drill.Day {
 
 func loadLatest(ctx context.Context, q queryer, drills []string) ([]drill.Latest, error) {
 	text, args := inClause(drills)
-	all, err := query(ctx, q, len(latestTable.columns), decodeLatest,
-		latestTable.selectSQL()+"WHERE drill >= ''"+text+" ORDER BY drill LIMIT ?", append(args, maxDrills+1)...)
-	if len(all) > maxDrills {
-		return nil, fmt.Errorf("%w: drill_latest has more than %d drills", ErrCorrupt, maxDrills)
-	}
-	return all, err
+	return queryAtMost(ctx, q, maxDrills, latestTable.name, decodeLatest,
+		latestTable.selectSQL()+"WHERE drill >= ''"+text+" ORDER BY drill LIMIT ?", args...)
 }
 
 // Latest returns how each drill stands that was ever seen, by ID.
@@ -122,27 +350,128 @@ func (d *Drills) Latest(ctx context.Context) ([]drill.Latest, error) {
 }
 
 const selectFirstDue = `
-SELECT drill, COALESCE((SELECT at_ms FROM drill_runs WHERE drill_runs.drill = drill_latest.drill AND cause <> ? ORDER BY at_ms, id LIMIT 1), 0)
+SELECT drill, COALESCE((SELECT at_ms FROM drill_runs WHERE drill_runs.drill = drill_latest.drill AND cause <> ? ORDER BY at_ms, id LIMIT 1), 0) AS at_ms
 FROM drill_latest ORDER BY drill LIMIT ?`
 
-// FirstDue returns when the schedule of each drill was first seen to come, whatever
+// FirstDue returns the first scheduled time that was observed for each drill, whatever
 // came of it, by ID. Drills that were only ever run by hand are not there.
 func (d *Drills) FirstDue(ctx context.Context) (map[string]time.Time, error) {
-	type first struct {
-		drill string
-		at    time.Time
-	}
-	all, err := read(ctx, d.store, "read when drills were first due", func(ctx context.Context, conn *sql.Conn) ([]first, error) {
-		return query(ctx, conn, 2, func(v []any) (first, error) {
-			f := rowDecoder{table: "drill_runs"}
-			return first{f.keyName("drill", v[0]), f.optionalTime("at_ms", v[1])}, f.err
-		}, selectFirstDue, string(drill.ByHand), maxDrills)
-	})
-	dues := make(map[string]time.Time, len(all))
-	for _, f := range all {
-		if !f.at.IsZero() {
-			dues[f.drill] = f.at
+	dues := map[string]time.Time{}
+	_, err := readAll(ctx, d.store, "read when drills were first due", runTable.name, func(r *row) struct{} {
+		if id, at := r.keyName("drill"), r.optionalTime("at_ms"); !at.IsZero() {
+			dues[id] = at
 		}
-	}
+		return struct{}{}
+	}, selectFirstDue, string(drill.ByHand), maxDrills)
 	return dues, err
+}
+
+// upsertDay adds a run to its day.
+const upsertDay = `
+INSERT INTO drill_days (day_ms, drill, verdict, runs, judged, margin, tightest, writer) VALUES (?, ?, ?, 1, ?, ?, ?, ?)
+ON CONFLICT (day_ms, drill, verdict) DO UPDATE SET runs = runs + 1, margin = margin + excluded.margin,
+tightest = CASE WHEN judged = 0 THEN excluded.tightest WHEN excluded.judged = 0 THEN tightest ELSE min(tightest, excluded.tightest) END,
+judged = judged + excluded.judged, writer = excluded.writer`
+
+// updateSummaries takes a run that has just ended into what is kept of days and drills:
+// the history must not have to count runs to draw a year.
+func (l *txWriter) updateSummaries(ctx context.Context, r runRow) error {
+	judged, margin := int64(0), 0.0
+	if h, ok := r.Tightest(); ok {
+		judged, margin = 1, clampMargin(h.Margin)
+	}
+	if _, err := l.writeRow(ctx, upsertDay, startOfDayMS(r.at), r.Drill, string(r.Verdict), judged, margin, margin); err != nil {
+		return err
+	}
+	latest, found, err := queryOne(ctx, l.tx, latestTable.name, decodeLatest, latestTable.selectSQL()+"WHERE drill = ?", r.Drill)
+	if err != nil {
+		return err
+	}
+	if !found || !r.at.Before(latest.At) {
+		latest.Name, latest.Run, latest.Verdict, latest.At = r.Name, r.ID, r.Verdict, r.at
+	}
+	if r.Verdict == drill.Passed && !r.at.Before(latest.PassedAt) {
+		latest.PassedRun, latest.PassedAt = r.ID, r.at
+	}
+	_, err = l.writeRow(ctx, latestTable.upsertSQL(),
+		r.Drill, cleanName(latest.Name), latest.Run, string(latest.Verdict), ms(latest.At), latest.PassedRun, ms(latest.PassedAt))
+	return err
+}
+
+// clampMargin keeps one wild margin from drowning all others of its day.
+func clampMargin(margin float64) float64 { return min(max(finiteOrZero(margin), -1000), 1000) }
+
+// startOfDayMS returns the beginning of the day, in UTC, that a time is in.
+func startOfDayMS(t time.Time) int64 {
+	const length = int64(24 * time.Hour / time.Millisecond)
+	at := ms(t)
+	return at - at%length
+}
+
+// maxDues bounds the schedules that are kept.
+const maxDues = 10_000
+
+var (
+	freezeTable = table{name: "drill_freeze", key: []string{"name"}, columns: []string{"name", "frozen", "actor", "reason", "since_ms"}}
+	dueTable    = table{name: "drill_dues", key: []string{"drill"}, columns: []string{"drill", "schedule", "zone", "next_ms"}}
+)
+
+// Frozen implements drill.Store.
+func (d *Drills) Frozen(ctx context.Context) (drill.Freeze, error) {
+	return read(ctx, d.store, "read whether drills are frozen", func(ctx context.Context, conn *sql.Conn) (drill.Freeze, error) {
+		return loadFreeze(ctx, conn)
+	})
+}
+
+func loadFreeze(ctx context.Context, q queryer) (drill.Freeze, error) {
+	f, _, err := queryOne(ctx, q, freezeTable.name, func(r *row) drill.Freeze {
+		return drill.Freeze{On: r.flag("frozen"), Actor: r.name("actor"), Reason: r.text("reason", maxReason), Since: r.optionalTime("since_ms")}
+	}, freezeTable.selectSQL()+"WHERE name = ?", singletonKey)
+	return f, err
+}
+
+// SetFreeze implements drill.Store.
+func (d *Drills) SetFreeze(ctx context.Context, f drill.Freeze) error {
+	return d.store.writeTx(ctx, "record whether drills are frozen", func(ctx context.Context, w *txWriter) error {
+		_, err := w.writeRow(ctx, freezeTable.upsertSQL(), singletonKey, btoi(f.On), cleanName(f.Actor), clean(f.Reason, maxReason), ms(f.Since))
+		return err
+	})
+}
+
+var _ drill.DueTimeStore = (*Drills)(nil)
+
+// DueTimes implements drill.DueTimeStore.
+func (d *Drills) DueTimes(ctx context.Context) (map[string]drill.DueTime, error) {
+	return read(ctx, d.store, "read when drills are due", func(ctx context.Context, conn *sql.Conn) (map[string]drill.DueTime, error) {
+		all, err := queryAtMost(ctx, conn, maxDues, dueTable.name, func(r *row) drill.DueTime {
+			return drill.DueTime{Drill: r.keyName("drill"), Schedule: r.name("schedule"), Zone: r.name("zone"), Next: r.optionalTime("next_ms")}
+		}, dueTable.selectSQL()+"ORDER BY drill LIMIT ?")
+		if err != nil {
+			return nil, err
+		}
+		dues := make(map[string]drill.DueTime, len(all))
+		for _, due := range all {
+			dues[due.Drill] = due
+		}
+		return dues, nil
+	})
+}
+
+// SetDueTime implements drill.DueTimeStore.
+func (d *Drills) SetDueTime(ctx context.Context, due drill.DueTime) error {
+	if !isName(due.Drill) || cleanName(due.Schedule) != due.Schedule || cleanName(due.Zone) != due.Zone {
+		return errors.New("record when a drill is due: its ID, schedule and zone must be names")
+	}
+	return d.store.writeTx(ctx, "record when a drill is due", func(ctx context.Context, w *txWriter) error {
+		_, err := w.writeRow(ctx, dueTable.upsertSQL(), due.Drill, due.Schedule, due.Zone, ms(due.Next))
+		return err
+	})
+}
+
+// DeleteDueTime implements drill.DueTimeStore.
+func (d *Drills) DeleteDueTime(ctx context.Context, id string) error {
+	return d.store.writeTx(ctx, "delete a due time", func(ctx context.Context, w *txWriter) error {
+		_, err := w.exec(ctx, "DELETE FROM drill_dues WHERE drill = ?", id)
+		return err
+	})
 }

@@ -328,7 +328,7 @@ func testBatchTexts(t *testing.T, s *Store) {
 	i.Value, i.Threshold, e.Value = math.NaN(), math.Inf(1), math.Inf(-1)
 	i.Opened, i.Changed, i.Seq, i.ReopenCount = time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(30_000, 1, 1, 0, 0, 0, 0, time.UTC), -1, 1<<40
 	e.By, e.Count = strings.Repeat("b", 10_000), -1
-	st.WarnFor, st.FlapTimes = -1, make([]time.Time, maxTimes+5)
+	st.WarnFor, st.FlapTimes = -1, make([]time.Time, maxItems+5)
 	for n := range st.FlapTimes {
 		st.FlapTimes[n] = noon
 	}
@@ -347,7 +347,7 @@ func testBatchTexts(t *testing.T, s *Store) {
 	if diff := cmp.Diff([]engine.Incident{seq}, got.Incidents); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := got.States[0]; got.WarnFor != 0 || len(got.FlapTimes) != maxTimes {
+	if got := got.States[0]; got.WarnFor != 0 || len(got.FlapTimes) != maxItems {
 		t.Errorf("warn for %v, %d flips", got.WarnFor, len(got.FlapTimes))
 	}
 	ds, err := s.Outbox().Pending(t.Context(), 10)
@@ -363,8 +363,8 @@ func testBatchTexts(t *testing.T, s *Store) {
 func TestKeptTooMuch(t *testing.T) {
 	for _, statement := range []string{
 		"INSERT INTO silences SELECT 's-' || i, 'r', '', 1, 2, 'a', 'r', 0, 'w' FROM n",
-		"INSERT INTO rule_states SELECT 'r' || i, '', 'ok', 'none', '', 1, 0, 0, 0, 0, 0, 0, 0, 0, '', 'w' FROM n",
-		"INSERT INTO incidents SELECT 'i-' || i, 'r', '', 'warn', 'warn', 1, 1, 0, '', 1, 1, '', '', '', '', '', 1, 0, 0, '', 0, 0, 0, 'w' FROM n",
+		"INSERT INTO rule_states SELECT 'r' || i, '', '', '{\"rule\":\"r' || i || '\"}', 'w' FROM n",
+		"INSERT INTO incidents SELECT 'i-' || i, 'r', '', 1, 0, 0, '{\"id\":\"i-' || i || '\"}', 'w' FROM n",
 	} {
 		s := storeKinds["ephemeral"](t)
 		numbered := fmt.Sprintf(" WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT", maxLoaded+1)

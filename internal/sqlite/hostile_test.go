@@ -205,7 +205,8 @@ func FuzzChange(f *testing.F) {
 				row[i] = others[(i+int(mix))%len(others)]
 			}
 		}
-		c, err := decodeModeChange(row)
+		r := modeChangeTable.rowOf(row...)
+		c, err := decodeModeChange(r), r.err
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) {
 				t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,19 +29,40 @@ var (
 	badCount = []string{"-1", "4294967296", "'many'", "x''"}
 	badReal  = []string{"'x'", "x'00'", "9e999"}
 	badWord  = []string{"'Open'", "'a b'", "7", "printf('%033d', 1)"}
+
+	// The same for values in a body, in JSON.
+	badJSONText  = []string{`7`, `"` + strings.Repeat("t", maxReason+1) + `"`}
+	badJSONTime  = []string{`"now"`, `-1`, `"1960-01-01T00:00:00Z"`, `"10000-01-01T00:00:00Z"`}
+	badJSONFlag  = []string{`2`, `"yes"`}
+	badJSONCount = []string{`-1`, `4294967296`, `"many"`, `0.5`}
+	badJSONReal  = []string{`"x"`, `{}`}
+	badJSONWord  = []string{`"Open"`, `"a b"`, `7`, `"` + strings.Repeat("w", maxWord+1) + `"`}
+	badBody      = []string{"''", "'null'", "'[]'", "'{}'", "x'7b7d'", "body || 'x'", "body || '1'", "printf('%060000d', 1)", "printf('%.*c', 50000, '[')",
+		"CAST(body || x'ff' AS TEXT)", "replace(body, ':1', ':1e400')"}
 )
+
+// inBody are the bad values of a path within the body of a table.
+func inBody(table, path string, values []string) badColumn {
+	bad := badColumn{table: table, column: "body"}
+	for _, v := range values {
+		bad.values = append(bad.values, fmt.Sprintf("json_set(body, '$.%s', json('%s'))", path, v))
+	}
+	return bad
+}
 
 func badIncidentColumns() []badColumn {
 	return []badColumn{
-		{"incidents", "id", badID}, {"incidents", "rule", badText}, {"incidents", "pool", badText}, {"incidents", "level", []string{"''", "'PAGE'", "2"}},
-		{"incidents", "peak", badWord}, {"incidents", "opened_ms", badTime}, {"incidents", "changed_ms", badTime}, {"incidents", "why", badWord},
-		{"incidents", "value", badReal}, {"incidents", "threshold", badReal}, {"incidents", "unit", badText}, {"incidents", "summary", badText},
-		{"incidents", "feel", badText}, {"incidents", "runbook", badText}, {"incidents", "action", badText}, {"incidents", "seq", badCount},
-		{"incidents", "reopened", badCount}, {"incidents", "flapping", badFlag}, {"incidents", "acked_by", badText},
-		{"incidents", "ack_until_ms", badTime}, {"incidents", "told", badFlag}, {"incidents", "due", badFlag},
-		{"rule_states", "rule", badText}, {"rule_states", "phase", badWord}, {"rule_states", "level", badWord}, {"rule_states", "incident", badID[1:]},
-		{"rule_states", "warn_ns", []string{"-1", "'x'", "9e30"}}, {"rule_states", "resolved_ms", badTime},
-		{"rule_states", "flips", []string{"','", "'1,'", "'1,x'", "'-1'", "'1 ,2'", "'9999999999999999999'", "x'31'", "1.5"}},
+		{"incidents", "id", badID}, {"incidents", "rule", badText}, {"incidents", "pool", badText}, {"incidents", "opened_ms", badTime},
+		{"incidents", "ended_ms", badTime[:2]}, {"incidents", "due", badFlag}, {"incidents", "body", badBody},
+		inBody("incidents", "id", []string{`"i-2"`, `7`}), inBody("incidents", "level", []string{`""`, `"PAGE"`, `2`}), inBody("incidents", "peak", badJSONWord),
+		inBody("incidents", "changed_at", badJSONTime), inBody("incidents", "end_reason", badJSONWord), inBody("incidents", "value", badJSONReal),
+		inBody("incidents", "threshold", badJSONReal), inBody("incidents", "unit", badJSONText), inBody("incidents", "summary", badJSONText),
+		inBody("incidents", "impact", badJSONText), inBody("incidents", "runbook", badJSONText), inBody("incidents", "action", badJSONText),
+		inBody("incidents", "seq", badJSONCount), inBody("incidents", "reopened", badJSONCount), inBody("incidents", "flapping", badJSONFlag),
+		inBody("incidents", "acked_by", badJSONText), inBody("incidents", "ack_until", badJSONTime), inBody("incidents", "notified", badJSONFlag),
+		{"rule_states", "rule", badText}, {"rule_states", "incident", badID[1:]}, {"rule_states", "body", badBody[:9]},
+		inBody("rule_states", "phase", badJSONWord), inBody("rule_states", "level", badJSONWord), inBody("rule_states", "warn_ns", []string{`-1`, `"x"`, `9e30`}),
+		inBody("rule_states", "last_resolved", badJSONTime), inBody("rule_states", "flap_times", []string{`"x"`, `[""]`, `[1]`, `["1960-01-01T00:00:00Z"]`}),
 		{"silences", "id", badID}, {"silences", "rule", badText}, {"silences", "from_ms", badTime}, {"silences", "until_ms", badTime},
 		{"silences", "actor", badText}, {"silences", "reason", badText},
 	}
@@ -106,16 +128,19 @@ func TestHostileIncidents(t *testing.T) {
 // TestHostileStory: the same for what is read with one incident.
 func TestHostileStory(t *testing.T) {
 	forEachBadValue(t, []badColumn{
-		{"incident_events", "id", badID}, {"incident_events", "seq", badCount}, {"incident_events", "kind", badWord}, {"incident_events", "at_ms", badTime},
-		{"incident_events", "level", badWord}, {"incident_events", "value", badReal}, {"incident_events", "actor", badText},
-		{"incident_events", "muted", badFlag}, {"incident_events", "digested", badFlag}, {"incident_events", "flips", badCount},
+		{"incident_events", "seq", badCount}, {"incident_events", "kind", badWord}, {"incident_events", "at_ms", badTime},
+		{"incident_events", "actor", badText}, {"incident_events", "body", badBody},
+		inBody("incident_events", "id", []string{`""`, `"a.b"`}), inBody("incident_events", "level", badJSONWord), inBody("incident_events", "value", badJSONReal),
+		inBody("incident_events", "muted", badJSONFlag), inBody("incident_events", "digested", badJSONFlag), inBody("incident_events", "count", badJSONCount),
 		{"deliveries", "id", badID[1:]}, {"deliveries", "seq", badCount}, {"deliveries", "kind", badWord}, {"deliveries", "destination", badWord},
-		{"deliveries", "created_ms", badTime}, {"deliveries", "state", badWord}, {"deliveries", "attempts", badCount}, {"deliveries", "tried_ms", badTime},
-		{"deliveries", "not_before_ms", badTime}, {"deliveries", "reason", badText}, {"deliveries", "plain", badFlag}, {"deliveries", "doubts", badCount},
-		{"deliveries", "channel", badText}, {"deliveries", "ts", badText}, {"deliveries", "diverted", badFlag},
-		{"deliveries", "note", []string{"''", "'null'", "'[]'", "'{}'", "x'7b7d'", "note || 'x'", "replace(note, 'warn', 'WARN')", "replace(note, '-0.25', '\"\"')",
-			"replace(note, '\"ping\":0', '\"ping\":2')", "replace(note, '\"note\":', '\"notes\":')", "replace(note, '\"late\":0,', '')", "replace(note, '\"why\":\"\"', '\"why\":null')",
-			"replace(note, '\"seq\":1', '\"seq\":1e400')", "printf('%060000d', 1)", "printf('%.*c', 50000, '[')", "replace(note, '\"note\":{', '\"more\":1,\"note\":{')"}},
+		{"deliveries", "created_ms", badTime}, {"deliveries", "state", badWord}, {"deliveries", "diverted", badFlag}, {"deliveries", "body", badBody},
+		inBody("deliveries", "attempts", badJSONCount), inBody("deliveries", "tried_at", badJSONTime), inBody("deliveries", "next_at", badJSONTime),
+		inBody("deliveries", "reason", badJSONText), inBody("deliveries", "plain_text", badJSONFlag), inBody("deliveries", "ambiguous_attempts", badJSONCount),
+		inBody("deliveries", "ref.channel", badJSONText), inBody("deliveries", "ref.ts", badJSONText), inBody("deliveries", "ref", []string{`[]`, `"C"`}),
+		inBody("deliveries", "notification.incident.level", badJSONWord), inBody("deliveries", "notification.event.level", badJSONWord),
+		inBody("deliveries", "notification.event.value", badJSONReal), inBody("deliveries", "notification.ping", badJSONFlag),
+		inBody("deliveries", "notification.running", badJSONCount), inBody("deliveries", "notification.mode_since", badJSONTime),
+		inBody("deliveries", "notification.fallback_reason", badJSONText), inBody("deliveries", "notification.incident", []string{`[]`, `7`}),
 	}, func(s *Store, h badColumn, value string) {
 		got, err := s.IncidentHistory(t.Context(), "i-1")
 		if !errors.Is(err, ErrCorrupt) || got.Incident.ID != "" {
@@ -154,7 +179,7 @@ func TestHugeIncident(t *testing.T) {
 	}
 	saveBatch(t, s, newIncidentBatch("i-1"), planPost)
 	closeStore(t, s)
-	execSQL(t, path, "UPDATE incidents SET summary = CAST(zeroblob(5000000) AS TEXT)")
+	execSQL(t, path, "UPDATE incidents SET body = CAST(zeroblob(5000000) AS TEXT)")
 	s = openTestStore(t, dir)
 	if _, err := s.EngineJournal(nil).Load(t.Context()); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("load: %v, want ErrCorrupt", err)
@@ -169,8 +194,7 @@ func TestChecks(t *testing.T) {
 	s := storeKinds["ephemeral"](t)
 	saveBatch(t, s, newIncidentBatch("i-1"), planPost)
 	for _, change := range []string{
-		"incidents SET due = 2", "incidents SET opened_ms = -1", "incidents SET seq = -1", "incident_events SET muted = 3",
-		"rule_states SET warn_ns = -1", "deliveries SET plain = -1", "deliveries SET attempts = -1",
+		"incidents SET due = 2", "incidents SET opened_ms = -1", "incident_events SET seq = -1", "deliveries SET diverted = -1",
 	} {
 		if _, err := s.writer.ExecContext(t.Context(), "UPDATE "+change); err == nil {
 			t.Errorf("passed: %s", change)
@@ -178,36 +202,35 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// FuzzNote: a note is refused, or it comes back as it was read.
-func FuzzNote(f *testing.F) {
-	full, err := encodeNote(alerts.Notification{Incident: fullIncident("i-1"), Event: fullEvent("i-1", 1), Mode: "observe", ModeSince: noon, Ping: true, FallbackReason: "why"})
+// FuzzBody: a body is refused, or it comes back as it was read.
+func FuzzBody(f *testing.F) {
+	full, err := encodeBody(alerts.Delivery{Incident: "i-1", Seq: 1, Created: noon, State: alerts.Sent, Notification: alerts.Notification{
+		Incident: fullIncident("i-1"), Event: fullEvent("i-1", 1), Mode: "observe", ModeSince: noon, Ping: true, FallbackReason: "why",
+	}})
 	if err != nil {
 		f.Fatal(err)
 	}
-	empty, err := encodeNote(alerts.Notification{})
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, s := range []string{full, empty, "", "{}", "null", full + " ", strings.Replace(full, "31.5", "31", 1), strings.Replace(full, "31.5", "-0.0", 1)} {
+	for _, s := range []string{full, "", "{}", "null", full + " ", strings.Replace(full, "31.5", "31", 1), strings.Replace(full, "31.5", "-0.0", 1)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got := rowDecoder{table: "deliveries"}
-		n := got.note("note", s)
-		if got.err != nil {
-			if !errors.Is(got.err, ErrCorrupt) {
-				t.Fatal(got.err)
+		r := deliveryTable.rowOf("", "i-1", int64(1), "post", "page", int64(1), "sent", int64(0), s)
+		d := decodeBody[alerts.Delivery](r, "body")
+		if r.err != nil {
+			if !errors.Is(r.err, ErrCorrupt) {
+				t.Fatal(r.err)
 			}
 			return
 		}
+		n := d.Notification
 		wantClean(t, n.Incident.Summary, n.Incident.Impact, n.Incident.ID, n.Event.By, n.Mode, n.FallbackReason)
-		text, err := encodeNote(n)
-		if err != nil || len(text) > maxLength/2 {
+		text, err := encodeBody(d)
+		if err != nil || len(text) > maxLength {
 			t.Fatalf("%d bytes, %v", len(text), err)
 		}
-		again := rowDecoder{table: "deliveries"}
-		if diff := cmp.Diff(n, again.note("note", text)); diff != "" || again.err != nil {
-			t.Fatalf("%v (-first +second):\n%s", again.err, diff)
+		r.values[8] = text
+		if diff := cmp.Diff(d, decodeBody[alerts.Delivery](r, "body")); diff != "" || r.err != nil {
+			t.Fatalf("%v (-first +second):\n%s", r.err, diff)
 		}
 	})
 }
@@ -254,43 +277,48 @@ func FuzzDelivery(f *testing.F) {
 // FuzzIncidentRows reads rows past SQLite: reading is an error, or gives what can
 // be written and read again.
 func FuzzIncidentRows(f *testing.F) {
-	f.Add("i-1", "warn", "opened", "1,2", int64(1), 31.5, []byte("x"), uint32(0))
-	f.Add("", "none", "", "", int64(0), math.NaN(), []byte(nil), uint32(0xffff))
-	f.Add("0", "warn", "0", "0", int64(1), 31.5, []byte("0"), uint32(16))
-	f.Add("\x00", "page", "Kind", ",", int64(-1), math.Inf(-1), []byte{0xff}, uint32(7))
-	f.Fuzz(func(t *testing.T, id, level, word, flips string, number int64, float float64, blob []byte, mix uint32) {
-		others := []any{nil, float, blob, id, number, true, word}
-		spoil := func(row []any) []any {
+	for _, v := range []any{fullIncident("i-1"), fullEvent("i-1", 1), fullState("queue_age", "i-1")} {
+		body, err := encodeBody(v)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add("i-1", "queue_age", body, int64(1), []byte("x"), uint32(0))
+	}
+	f.Add("", "", "", int64(0), []byte(nil), uint32(0xffff))
+	f.Add("\x00", "Kind", "{}", int64(-1), []byte{0xff}, uint32(7))
+	f.Fuzz(func(t *testing.T, id, word, body string, number int64, blob []byte, mix uint32) {
+		others := []any{nil, 0.5, blob, id, number, true, word}
+		row := func(of table, row ...any) *row {
 			for i := range row {
 				if mix>>(i%32)&1 == 1 {
 					row[i] = others[(i+int(mix%97))%len(others)]
 				}
 			}
-			return row
+			return of.rowOf(row...)
 		}
 		n := number
-		wantRoundTrip(t, incidentTable, spoil([]any{id, word, word, level, level, n, n, n, word, float, float, word, word, word, word, word, n, n, n & 1, word, n, n & 1, n & 1}), decodeIncident, incidentValues)
-		wantRoundTrip(t, eventTable, spoil([]any{id, id, n, word, n, level, float, word, n & 1, n & 1, n, word}), decodeEvent, eventValues)
-		wantRoundTrip(t, stateTable, spoil([]any{word, word, "firing", level, id, n, n, n, n, n, n, n, n, n, flips}), decodeState, stateValues)
-		wantRoundTrip(t, silenceTable, spoil([]any{id, word, word, n, n, word, word, n & 1}), decodeSilence, silenceValues)
+		wantRereadable(t, row(incidentTable, id, word, word, n, n, n&1, body), decodeIncident)
+		wantRereadable(t, row(eventTable, id, n, word, n, word, body), decodeEvent)
+		wantRereadable(t, row(stateTable, word, word, id, body), decodeState)
 	})
 }
 
-// wantRoundTrip reads a row, and if that makes sense, writes it and reads it again.
-func wantRoundTrip[T any](t *testing.T, of table, row []any, read func([]any) (T, error), write func(T) []any) {
+// wantRereadable reads a row, and if that makes sense, writes its body and reads it again.
+func wantRereadable[T any](t *testing.T, r *row, from func(*row) T) {
 	t.Helper()
-	v, err := read(row)
-	if err != nil {
-		if !errors.Is(err, ErrCorrupt) {
-			t.Fatal(err)
+	v := from(r)
+	if r.err != nil {
+		if !errors.Is(r.err, ErrCorrupt) {
+			t.Fatal(r.err)
 		}
 		return
 	}
-	again, err := read(write(v))
-	if diff := cmp.Diff(v, again); diff != "" || err != nil {
-		t.Fatalf("%s: %v (-first +second):\n%s", of.name, err, diff)
+	text, err := encodeBody(v)
+	if err != nil || len(text) > maxLength {
+		t.Fatalf("%s: a body of %d bytes, %v", r.table, len(text), err)
 	}
-	if text := fmt.Sprint(write(v)...); len(text) > maxLength/2 {
-		t.Fatalf("%s: a row of %d bytes", of.name, len(text))
+	r.values[slices.Index(r.columns, "body")] = text
+	if diff := cmp.Diff(v, from(r)); diff != "" || r.err != nil {
+		t.Fatalf("%s: %v (-first +second):\n%s", r.table, r.err, diff)
 	}
 }

@@ -196,7 +196,7 @@ func TestIncidentPlans(t *testing.T) {
 		check(want, text, args...)
 	}
 	check("SCAN deliveries USING INDEX deliveries_pending", selectPending(), 10) // the index holds no others
-	check("SEARCH delivery_roots USING INDEX sqlite_autoindex_delivery_roots_1 (incident=? AND destination=?)", selectThread, "i", "page")
+	check("SEARCH delivery_roots USING INDEX sqlite_autoindex_delivery_roots_1 (incident=? AND destination=?)", selectThread(), "i", "page")
 	check("SEARCH incident_events USING INDEX sqlite_autoindex_incident_events_1 (incident=?)", selectEventsSQL(), "i", 10)
 	check("SEARCH deliveries USING INDEX sqlite_autoindex_deliveries_1 (incident=?)", selectDeliveriesSQL(), "i", 10)
 	check("SEARCH slo_hours USING INDEX sqlite_autoindex_slo_hours_1 (pool=? AND hour_ms>?)", selectSLO, "p", 0)
@@ -246,7 +246,7 @@ func eventsPerIncident() int {
 func TestUnreadableDelivery(t *testing.T) {
 	s := storeKinds["ephemeral"](t)
 	saveOutbox(t, s, alerts.Changes{Add: []alerts.Delivery{newPost("i-1", 1, alerts.ToPage, alerts.Queued), newPost("i-2", 1, alerts.ToPage, alerts.Retry)}})
-	if _, err := s.writer.ExecContext(t.Context(), "UPDATE deliveries SET note = '{' WHERE incident = 'i-1'"); err != nil {
+	if _, err := s.writer.ExecContext(t.Context(), "UPDATE deliveries SET body = '{' WHERE incident = 'i-1'"); err != nil {
 		t.Fatal(err)
 	}
 	o := s.Outbox()
@@ -259,10 +259,10 @@ func TestUnreadableDelivery(t *testing.T) {
 	if ds, err := o.Pending(t.Context(), -1); err != nil || len(ds) != 0 {
 		t.Errorf("%d deliveries, %v, where none were asked for", len(ds), err)
 	}
-	if _, err := s.writer.ExecContext(t.Context(), "UPDATE deliveries SET note = '{}' WHERE incident = 'i-1'"); err != nil {
+	if _, err := s.writer.ExecContext(t.Context(), "UPDATE deliveries SET body = '{}' WHERE incident = 'i-1'"); err != nil {
 		t.Fatal(err)
 	}
 	if ds, _ := o.Pending(t.Context(), 10); len(ds) != 1 {
-		t.Errorf("a note without any parts was taken: %+v", ds)
+		t.Errorf("a body without anything was taken: %+v", ds)
 	}
 }

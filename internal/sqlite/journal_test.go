@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -157,8 +156,8 @@ func testAllOrNothing(t *testing.T, s *Store) {
 // memory too.
 func mustQueueRequest(t *testing.T, s *Store, o control.ModeRequest) (n int64) {
 	t.Helper()
-	err := s.writeTx(t.Context(), "leave", func(ctx context.Context, tx *sql.Tx) (err error) {
-		n, err = queueRequest(ctx, tx, o)
+	err := s.writeTx(t.Context(), "leave", func(ctx context.Context, w *txWriter) (err error) {
+		n, err = queueRequest(ctx, w.tx, o)
 		return err
 	})
 	if err != nil {

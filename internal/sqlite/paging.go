@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -53,21 +54,17 @@ func (p page) statement(text, column string, args ...any) (string, []any, error)
 	return text + " ORDER BY " + column + " DESC, id DESC LIMIT ?", append(args, p.size()+1), nil
 }
 
-// truncatePage takes the one too many away and makes the key of the next page.
-func truncatePage[T any](p page, items []T, key func(T) string) ([]T, string) {
-	if len(items) <= p.size() {
-		return items, ""
-	}
-	items = items[:p.size()]
-	return items, key(items[len(items)-1])
+// pageKey is the place of an item in a list.
+type pageKey struct {
+	at time.Time
+	id string
 }
 
-// pageKey makes a key: time and ID of the last item of a page.
-func pageKey(at time.Time, id string) string {
-	return strconv.FormatInt(at.UnixMilli(), 10) + "." + id
-}
+func (k pageKey) compare(o pageKey) int { return cmp.Or(k.at.Compare(o.at), cmp.Compare(k.id, o.id)) }
 
-// parsePageKey reads a key that pageKey made.
+func (k pageKey) String() string { return strconv.FormatInt(k.at.UnixMilli(), 10) + "." + k.id }
+
+// parsePageKey reads a key that pageKey.String made.
 func parsePageKey(key string) (at int64, id string, err error) {
 	ms, id, ok := strings.Cut(key, ".")
 	at, err = strconv.ParseInt(ms, 10, 64)
@@ -75,4 +72,13 @@ func parsePageKey(key string) (at int64, id string, err error) {
 		return 0, "", ErrPageKey
 	}
 	return at, id, nil
+}
+
+// truncatePage drops the item beyond the page and returns the key of the next page.
+func truncatePage[T any](p page, items []T, key func(T) pageKey) ([]T, string) {
+	if len(items) <= p.size() {
+		return items, ""
+	}
+	items = items[:p.size()]
+	return items, key(items[len(items)-1]).String()
 }

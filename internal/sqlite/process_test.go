@@ -11,6 +11,7 @@ import (
 
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
+	"headgate/runbooks/drill"
 )
 
 // TestOpenAtOnce: processes that find an empty directory at the same moment make
@@ -255,5 +256,34 @@ func TestAuditReadableAfterKill(t *testing.T) {
 	s := openTestStore(t, dir)
 	if got, err := s.QueuedRequests(t.Context(), 0); err != nil || len(got) != 1 || got[0].Number != n {
 		t.Errorf("at the next start: %v, %v, want number %d", got, err, n)
+	}
+}
+
+// TestKillWhileMigrating: a migration that kill -9 ends, at any moment, is done again at
+// the next start, and nothing is lost.
+func TestKillWhileMigrating(t *testing.T) {
+	dir := restoreDump(t, "schema4_drills.sql")
+	const runs = 1000
+	execSQL(t, filepath.Join(dir, databaseName), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < `+strconv.Itoa(runs)+`)
+		INSERT INTO drill_runs SELECT id || '-' || i, at_ms + i, drill, name, version, cause, actor, speed, 0, started_ms, ended_ms, status, verdict, reason,
+		missed, injected, clear_ns, recovered_ns, fence, opening, writer FROM n, drill_runs WHERE drill = 'slack-outage'`,
+		`INSERT INTO drill_parts SELECT r.id, p.part, p.body, 'w' FROM drill_runs r, drill_parts p
+		WHERE length(r.id) > 36 AND p.run = substr(r.id, 1, 36)`)
+	for n := range 6 {
+		c := start(t, "open", dir, "pool"+strconv.Itoa(n))
+		c.wantLine("ready")
+		if _, err := c.in.Write([]byte("go\n")); err != nil {
+			t.Fatal(err)
+		}
+		killed := time.AfterFunc(time.Duration(n*n)*15*time.Millisecond, func() { _ = c.cmd.Process.Kill() })
+		_ = c.cmd.Wait()
+		killed.Stop()
+	}
+	s := openTestStore(t, dir)
+	if v, err := schemaVersion(t.Context(), s.writer); err != nil || v != currentVersion(t) {
+		t.Errorf("version %d, %v", v, err)
+	}
+	if got := len(listRunIDs(t, s, drill.Query{Drill: "slack-outage", Limit: MaxLimit})); got != runs+1 {
+		t.Errorf("%d runs, want %d", got, runs+1)
 	}
 }

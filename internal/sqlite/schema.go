@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/pressly/goose/v3"
+	driver "modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
 
 	"headgate/migrations"
 )
@@ -147,14 +149,14 @@ func schemaObjects(ctx context.Context, conn *sql.Conn) (_ map[string]schemaObje
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	out := map[string]schemaObject{}
 	for rows.Next() {
-		var kind, name, table, text any
-		if err := rows.Scan(&kind, &name, &table, &text); err != nil {
+		values := make([]any, 4)
+		if err := rows.Scan(&values[0], &values[1], &values[2], &values[3]); err != nil {
 			return nil, err
 		}
-		f := rowDecoder{table: "sqlite_schema"}
-		o := schemaObject{f.raw("type", kind), f.raw("name", name), f.raw("tbl_name", table), normalizeSQL(f.raw("sql", text))}
-		if f.err != nil {
-			return nil, f.err
+		r := row{table: "sqlite_schema", columns: []string{"type", "name", "tbl_name", "sql"}, values: values}
+		o := schemaObject{r.raw("type"), r.raw("name"), r.raw("tbl_name"), normalizeSQL(r.raw("sql"))}
+		if r.err != nil {
+			return nil, r.err
 		}
 		out[o.name] = o
 	}
@@ -172,3 +174,13 @@ func normalizeSQL(s string) string {
 
 // embeddedMigrations are the program's own migrations.
 func embeddedMigrations() fs.FS { return migrations.FS }
+
+// migrationErr says what it means when a migration fails on what it finds, rather
+// than on the disk: that the file is not what its version says.
+func migrationErr(err error) error {
+	var e *driver.Error
+	if errors.As(err, &e) && (e.Code()&0xff == codes.SQLITE_ERROR || e.Code()&0xff == codes.SQLITE_CONSTRAINT) {
+		return fmt.Errorf("%w: what is in it does not fit its version", ErrCorrupt)
+	}
+	return err
+}

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -17,7 +16,7 @@ func upsertSLOSQL() string {
 	return sloTable.upsertSQL() + " WHERE excluded.good >= slo_hours.good AND excluded.bad >= slo_hours.bad"
 }
 
-const selectSLO = `SELECT coalesce(sum(good), 0), coalesce(sum(bad), 0) FROM slo_hours WHERE pool = ? AND hour_ms >= ?`
+const selectSLO = `SELECT coalesce(sum(good), 0) AS good, coalesce(sum(bad), 0) AS bad FROM slo_hours WHERE pool = ? AND hour_ms >= ?`
 
 // SaveSLO records counts. Those that are lower than what was recorded before are
 // passed over, so that attempts may be repeated, in any order. What other
@@ -28,10 +27,9 @@ func (s *Store) SaveSLO(ctx context.Context, counts []engine.SLOCount) error {
 			return fmt.Errorf("record counts of an objective: %w", err)
 		}
 	}
-	return s.writeTx(ctx, "record counts of an objective", func(ctx context.Context, tx *sql.Tx) error {
-		l := s.newTxWriter(tx)
+	return s.writeTx(ctx, "record counts of an objective", func(ctx context.Context, l *txWriter) error {
 		for _, c := range counts {
-			if _, err := l.writeRow(ctx, upsertSLOSQL(), []any{c.Pool, startOfHourMS(c.Hour), s.session, c.Good, c.Bad}); err != nil {
+			if _, err := l.writeRow(ctx, upsertSLOSQL(), c.Pool, startOfHourMS(c.Hour), s.session, c.Good, c.Bad); err != nil {
 				return err
 			}
 		}
@@ -47,7 +45,7 @@ func validateSLOCount(c engine.SLOCount) error {
 	case !isName(c.Pool):
 		return fmt.Errorf("the pool must be a name of at most %d bytes", maxName)
 	case c.Good < 0 || c.Good > maxCount || c.Bad < 0 || c.Bad > maxCount:
-		return errors.New("a count must be from 0 to a million millions")
+		return errors.New("a count must be from 0 to 2^40")
 	}
 	return nil
 }
@@ -62,13 +60,9 @@ func startOfHourMS(t time.Time) int64 {
 // SLO returns what was counted in a pool, the whole of the hour included that
 // since is in.
 func (s *Store) SLO(ctx context.Context, pool string, since time.Time) (good, bad int64, err error) {
-	sums, err := read(ctx, s, "read counts of an objective", func(ctx context.Context, conn *sql.Conn) ([][2]int64, error) {
-		return query(ctx, conn, 2, func(v []any) ([2]int64, error) {
-			f := rowDecoder{table: sloTable.name}
-			sum := [2]int64{f.number("good", v[0], maxNumber), f.number("bad", v[1], maxNumber)}
-			return sum, f.err
-		}, selectSLO, pool, startOfHourMS(since))
-	})
+	sums, err := readAll(ctx, s, "read counts of an objective", sloTable.name, func(r *row) [2]int64 {
+		return [2]int64{r.number("good", maxNumber), r.number("bad", maxNumber)}
+	}, selectSLO, pool, startOfHourMS(since))
 	if err != nil || len(sums) == 0 {
 		return 0, 0, err
 	}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -14,11 +15,17 @@ import (
 )
 
 const (
-	openLimit   = time.Minute      // for opening, the check of all pages included
-	callLimit   = 10 * time.Second // for one call
-	copyLimit   = 10 * time.Minute // for a backup
-	closeLimit  = 5 * time.Second
-	readerConns = 4
+	// interruptGrace is how long an interrupted statement has to say how it ended.
+	interruptGrace = 250 * time.Millisecond
+	// retryPause is between attempts to begin to write.
+	retryPause = 10 * time.Millisecond
+
+	openLimit    = time.Minute      // for opening, the check of all pages included, migrations not
+	migrateLimit = 30 * time.Minute // a record of 100,000 runs takes half a minute
+	callLimit    = 10 * time.Second // for one call
+	copyLimit    = 10 * time.Minute // for a backup
+	closeLimit   = 5 * time.Second
+	readerConns  = 4
 )
 
 // Options is what a Store is opened with.
@@ -55,8 +62,6 @@ type Store struct {
 // be, and holds the directory until Close. ErrLocked: another process holds it;
 // the error says which. ErrNewer, ErrCorrupt, ErrFull and ErrDisk say what to do.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	ctx, cancel := context.WithTimeout(ctx, openLimit)
-	defer cancel()
 	return openWith(ctx, o, embeddedMigrations())
 }
 
@@ -98,7 +103,7 @@ func Ephemeral(ctx context.Context, o Options) (*Store, error) {
 
 func newStore(o Options, files fs.FS) *Store {
 	s := &Store{
-		log: o.Log, writerName: clean(o.Writer, maxName), session: randomName(), files: files,
+		log: o.Log, writerName: clean(o.Writer, maxName), session: rand.Text(), files: files,
 		writeSlot: make(chan struct{}, 1), readSlots: make(chan struct{}, readerConns),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -110,22 +115,26 @@ func (s *Store) openFile(ctx context.Context) (err error) {
 	if err := prepareFile(s.path); err != nil {
 		return classifyOS(err)
 	}
-	if s.writer, err = openDB(ctx, fileDSN(s.path, accessWrite), accessWrite, 1); err != nil {
+	checkCtx, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	if s.writer, err = openDB(checkCtx, fileDSN(s.path, accessWrite), accessWrite, 1); err != nil {
 		return err
 	}
-	if err := checkFile(ctx, s.writer, s.path); err != nil {
+	if err := checkFile(checkCtx, s.writer, s.path); err != nil {
 		return err
 	}
 	if err := s.migrate(ctx, func() error { return enableWAL(ctx, s.writer) }); err != nil {
 		return err
 	}
-	s.reader, err = openDB(ctx, fileDSN(s.path, accessRead), accessRead, readerConns)
+	readCtx, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	s.reader, err = openDB(readCtx, fileDSN(s.path, accessRead), accessRead, readerConns)
 	return err
 }
 
 // openMemory makes a database in memory.
 func (s *Store) openMemory(ctx context.Context) (err error) {
-	name := memoryDSN("headgate-" + randomName())
+	name := memoryDSN("headgate-" + rand.Text())
 	if s.writer, err = openDB(ctx, name, accessWrite, 1); err != nil {
 		return err
 	}
@@ -140,6 +149,8 @@ func (s *Store) openMemory(ctx context.Context) (err error) {
 
 // migrate migrates the database, after prepare, unless it is too new.
 func (s *Store) migrate(ctx context.Context, prepare func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, migrateLimit)
+	defer cancel()
 	have, err := schemaVersion(ctx, s.writer)
 	if err != nil {
 		return err
@@ -154,8 +165,11 @@ func (s *Store) migrate(ctx context.Context, prepare func() error) error {
 	if err := prepare(); err != nil {
 		return err
 	}
+	if have > 0 && have < want {
+		s.log.Info("migrating the record", "from", have, "to", want)
+	}
 	if err := migrate(ctx, s.writer, s.files); err != nil {
-		return fmt.Errorf("bring it from version %d to %d: %w", have, want, migrationErr(err))
+		return fmt.Errorf("migrate it from version %d to %d: %w", have, want, migrationErr(err))
 	}
 	return checkSchema(ctx, s.writer, s.files)
 }
@@ -220,4 +234,127 @@ func (s *Store) wrapErr(doing string, err error) error {
 		return fmt.Errorf("%w (%w)", ErrFull, err)
 	}
 	return err
+}
+
+// callResult is what a call came to.
+type callResult[T any] struct {
+	value T
+	err   error
+}
+
+// runBounded runs f once there is room in slots, and waits for it no longer than ctx
+// lasts, and a grace: a statement obeys its context, but a disk that hangs does
+// not. An f that is left behind keeps its room until it returns.
+func runBounded[T any](ctx context.Context, slots chan struct{}, f func() (T, error)) (T, error) {
+	var none T
+	select {
+	case slots <- struct{}{}:
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+	done := make(chan callResult[T], 1)
+	go func() {
+		defer func() { <-slots }()
+		v, err := f()
+		done <- callResult[T]{v, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(interruptGrace)
+	defer late.Stop()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-late.C:
+		return none, ctx.Err()
+	}
+}
+
+// withLimit limits a call's context to what the Store allows.
+func (s *Store) withLimit(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	stop := context.AfterFunc(s.ctx, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// read runs f on a connection that cannot write.
+func read[T any](ctx context.Context, s *Store, doing string, f func(context.Context, *sql.Conn) (T, error)) (T, error) {
+	ctx, cancel := s.withLimit(ctx, callLimit)
+	defer cancel()
+	v, err := runBounded(ctx, s.readSlots, func() (T, error) { return retryBusy(ctx, s.reader, f) })
+	return v, s.wrapCallErr(doing, err)
+}
+
+// retryBusy runs f on a connection, again while others hold the file and time is left.
+func retryBusy[T any](ctx context.Context, db *sql.DB, f func(context.Context, *sql.Conn) (T, error)) (T, error) {
+	for {
+		v, err := withConn(ctx, db, f)
+		if !isBusy(err) || !sleepCtx(ctx, retryPause) {
+			return v, err
+		}
+	}
+}
+
+func withConn[T any](ctx context.Context, db *sql.DB, f func(context.Context, *sql.Conn) (T, error)) (v T, err error) {
+	conn, err := limitedConn(ctx, db)
+	if err != nil {
+		return v, err
+	}
+	defer func() { _ = conn.Close() }()
+	return f(ctx, conn)
+}
+
+// readAll reads all rows that a statement finds.
+func readAll[T any](ctx context.Context, s *Store, doing, table string, from func(*row) T, text string, args ...any) ([]T, error) {
+	return read(ctx, s, doing, func(ctx context.Context, conn *sql.Conn) ([]T, error) {
+		return query(ctx, conn, table, from, text, args...)
+	})
+}
+
+// writeTx runs f in one transaction, again and again while others hold the file.
+func (s *Store) writeTx(ctx context.Context, doing string, f func(context.Context, *txWriter) error) error {
+	ctx, cancel := s.withLimit(ctx, callLimit)
+	defer cancel()
+	_, err := runBounded(ctx, s.writeSlot, func() (struct{}, error) {
+		return struct{}{}, inTx(ctx, s.writer, func(ctx context.Context, tx *sql.Tx) error {
+			return f(ctx, &txWriter{tx: tx, writer: s.writerName, session: s.session, stmts: make(map[string]*sql.Stmt)})
+		})
+	})
+	return s.wrapCallErr(doing, err)
+}
+
+// inTx runs f in one transaction. Nothing of f stays unless all of it does;
+// an error ends the transaction at once, since SQLite ends some by itself and
+// would take what came next for good.
+func inTx(ctx context.Context, db *sql.DB, f func(context.Context, *sql.Tx) error) error {
+	attempt := func(ctx context.Context, conn *sql.Conn) (struct{}, error) {
+		tx, err := conn.BeginTx(ctx, nil)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if err := f(ctx, tx); err != nil {
+			_ = tx.Rollback() // SQLite may have done it already
+			return struct{}{}, err
+		}
+		return struct{}{}, tx.Commit()
+	}
+	_, err := retryBusy(ctx, db, attempt)
+	return err
+}
+
+// wrapCallErr explains an error of a call.
+func (s *Store) wrapCallErr(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if s.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, sql.ErrConnDone) || isBusy(err)) {
+		return ErrClosed
+	}
+	return s.wrapErr(doing, err)
 }

@@ -44,7 +44,7 @@ func TestAutoRollback(t *testing.T) {
 			t.Fatalf("%d entries of the rollback", n)
 		}
 		for _, e := range h.store.auditEntries() {
-			for _, name := range []string{"rule", "value", "threshold", "flips_today", "mode", "permits_free", "queued"} {
+			for _, name := range []string{"rule", "value", "threshold", "auto_rollbacks_today", "mode", "permits_free", "queued"} {
 				if e.Inputs[name] == "" {
 					t.Errorf("the input %s is missing: %v", name, e.Inputs)
 				}

@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"encoding/json"
 	"errors"
 	"time"
 )
@@ -52,10 +53,20 @@ const (
 
 // Phase is a part of a run that has begun.
 type Phase struct {
-	Name    PhaseName
-	Started time.Time
-	Ended   time.Time // zero while it goes on
-	Note    string    // what came of it
+	Name    PhaseName `json:"name"`
+	Started time.Time `json:"began_at"`
+	Ended   time.Time `json:"ended_at"` // zero while it goes on
+	Note    string    `json:"note"`     // what came of it
+}
+
+// MarshalJSON writes an end that is not known as null.
+func (p Phase) MarshalJSON() ([]byte, error) {
+	type fields Phase
+	return json.Marshal(struct {
+		fields
+		Started *string `json:"began_at"`
+		Ended   *string `json:"ended_at"`
+	}{fields(p), timeOrNull(p.Started), timeOrNull(p.Ended)})
 }
 
 // Trigger is why a run began.
@@ -71,77 +82,255 @@ const (
 // Hypothesis is what became of an Expectation.
 type Hypothesis struct {
 	Expectation
-	Measured bool // false: there was nothing to judge by, Why says why
-	Value    float64
-	Margin   float64
-	Passed   bool
-	Evidence string // who saw it, and how much of it
-	Reason   string
+	Measured bool    `json:"measured"` // false: there was nothing to judge by, Reason says why
+	Value    float64 `json:"value"`
+	Margin   float64 `json:"margin"` // share of the limit; below 0: it did not hold
+	Passed   bool    `json:"passed"`
+	Evidence string  `json:"evidence"` // who saw it, and how much of it
+	Reason   string  `json:"why"`      // what made the value, or why there is none
+}
+
+// MarshalJSON writes what is not known as null.
+func (h Hypothesis) MarshalJSON() ([]byte, error) {
+	type fields Hypothesis
+	h.Limit = Finite(h.Limit)
+	j := struct {
+		fields
+		Value  *float64 `json:"value"`
+		Margin *float64 `json:"margin"`
+	}{fields: fields(h)}
+	if h.Measured {
+		value, margin := Finite(h.Value), Finite(h.Margin)
+		j.Value, j.Margin = &value, &margin
+	}
+	return json.Marshal(j)
 }
 
 // UndoResult is a step or a fault that was taken back.
 type UndoResult struct {
-	What string
-	At   time.Time
-	Took time.Duration // of the wall clock
-	OK   bool
-	Note string
+	What string        `json:"what"`
+	At   time.Time     `json:"at"`
+	Took time.Duration `json:"took_s"` // of the wall clock
+	OK   bool          `json:"ok"`
+	Note string        `json:"note"`
+}
+
+// MarshalJSON writes the duration in seconds.
+func (u UndoResult) MarshalJSON() ([]byte, error) {
+	type fields UndoResult
+	return json.Marshal(struct {
+		fields
+		At   *string     `json:"at"`
+		Took docDuration `json:"took_s"`
+	}{fields(u), timeOrNull(u.At), docDuration(u.Took)})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (u *UndoResult) UnmarshalJSON(data []byte) error {
+	type fields UndoResult
+	j := struct {
+		*fields
+		Took *docDuration `json:"took_s"`
+	}{(*fields)(u), (*docDuration)(&u.Took)}
+	return json.Unmarshal(data, &j)
 }
 
 // Message is what the drill made headgate tell people.
 type Message struct {
-	Incident     string
-	Kind         string // post, edit, reply
-	Level        string // warn, page, resolved
-	Channel      string
-	Text         string    // all of it that people can read, the notification line first
-	FirstAttempt time.Time // when headgate first tried to send it; zero: as Accepted
-	Accepted     time.Time // by Slack
+	Incident     string    `json:"incident"`
+	Kind         string    `json:"kind"`  // post, edit, reply
+	Level        string    `json:"level"` // warn, page, resolved
+	Channel      string    `json:"channel"`
+	Text         string    `json:"text"`        // all of it that people can read, the notification line first
+	FirstAttempt time.Time `json:"made_at"`     // when headgate first tried to send it; zero: as Accepted
+	Accepted     time.Time `json:"accepted_at"` // by Slack
+}
+
+// MarshalJSON writes times that are not known as null.
+func (m Message) MarshalJSON() ([]byte, error) {
+	type fields Message
+	return json.Marshal(struct {
+		fields
+		FirstAttempt *string `json:"made_at"`
+		Accepted     *string `json:"accepted_at"`
+	}{fields(m), timeOrNull(m.FirstAttempt), timeOrNull(m.Accepted)})
 }
 
 // Point is one scenario second.
 type Point struct {
-	At         float64 // scenario seconds from the beginning of inject; negative in the baseline
-	Turnaround float64 // p95 of what ended within the last 10 s, s; -1: nothing did
-	QueueAge   float64
-	Depth      int
-	InFlight   int
-	Arrived    int // these four since the point before
-	Served     int
-	Refused    int
-	Errors     int
+	At         float64 `json:"at_s"`             // scenario seconds from the beginning of inject; negative in the baseline
+	Turnaround float64 `json:"p95_turnaround_s"` // p95 of what ended within the last 10 s; -1: nothing did
+	QueueAge   float64 `json:"queue_age_s"`
+	Depth      int     `json:"queue_depth"`
+	InFlight   int     `json:"in_flight"`
+	Arrived    int     `json:"arrived"` // these four since the point before
+	Served     int     `json:"served"`
+	Refused    int     `json:"refused"`
+	Errors     int     `json:"errors"`
+}
+
+// MarshalJSON writes null for a turnaround that is not known.
+func (p Point) MarshalJSON() ([]byte, error) {
+	type fields Point
+	p.At, p.QueueAge = Finite(p.At), Finite(p.QueueAge)
+	j := struct {
+		fields
+		Turnaround *float64 `json:"p95_turnaround_s"`
+	}{fields: fields(p)}
+	if p.Turnaround >= 0 && p.Turnaround == Finite(p.Turnaround) {
+		j.Turnaround = &p.Turnaround
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (p *Point) UnmarshalJSON(data []byte) error {
+	type fields Point
+	p.Turnaround = -1 // null leaves it
+	return json.Unmarshal(data, (*fields)(p))
 }
 
 // MaxPoints bounds the series of a run.
 const MaxPoints = 7200
 
-// Run is one carrying out of a spec.
+// Run is one execution of a spec. It is the shape that the API, the pages, the command line
+// and the record share. Lists that are nil are left out of its JSON, but for phases and
+// hypotheses: a run in a list has no spec, rollbacks, messages and series.
 type Run struct {
-	ID        string // UUIDv7
-	Drill     string // ID of the spec
-	Name      string // of the drill when it ran
-	Spec      Spec
-	Version   string // of headgate
-	Trigger   Trigger
-	Actor     string
-	Speed     float64
-	Scheduled time.Time // the occurrence; zero by hand
-	Started   time.Time
-	Ended     time.Time
-	Status    Status
-	Verdict   Verdict
-	Reason    string // of the verdict, in one line
-	Count     int    // of Missed: how many occurrences
+	ID          string    `json:"id"`                     // UUIDv7
+	Drill       string    `json:"drill"`                  // ID of the spec
+	Name        string    `json:"name"`                   // of the drill when it ran
+	SpecVersion string    `json:"spec_version,omitempty"` // this and Target are of Spec; set by Summary and Report
+	Version     string    `json:"version"`                // of headgate
+	Target      Target    `json:"target,omitempty"`
+	Trigger     Trigger   `json:"trigger"`
+	Actor       string    `json:"actor"`
+	Status      Status    `json:"status"`
+	Verdict     Verdict   `json:"verdict"`
+	Reason      string    `json:"reason"`       // of the verdict, in one line
+	Count       int       `json:"missed"`       // of Missed: how many occurrences
+	Scheduled   time.Time `json:"scheduled_at"` // the occurrence; zero by hand
+	Started     time.Time `json:"started_at"`
+	Ended       time.Time `json:"ended_at"`
+	Speed       float64   `json:"speed"`    // scenario seconds in one of the wall clock
+	Injected    int       `json:"injected"` // calls that a fault was applied to
+	Fence       int64     `json:"-"`        // token of the lock under which it ran
+	Live        bool      `json:"-"`        // it goes on, and is as it is in memory
 
-	Phases      []Phase
-	Hypotheses  []Hypothesis
-	UndoResults []UndoResult
-	Messages    []Message
-	Series      []Point
-	Injected    int           // calls that a fault befell
-	ClearTook   time.Duration // of the wall clock; 0: nothing was injected
-	Recovered   time.Duration // scenario time
-	Fence       int64         // token of the lock under which it ran
+	ClearTook time.Duration `json:"clear_took_s"` // of the wall clock; 0: nothing was injected
+	Recovered time.Duration `json:"recovered_s"`  // scenario time
+
+	Hypotheses  []Hypothesis `json:"hypotheses"`
+	Phases      []Phase      `json:"phases"`
+	Spec        Spec         `json:"spec,omitzero"` // as it was when it ran
+	UndoResults []UndoResult `json:"rollbacks,omitzero"`
+	Messages    []Message    `json:"messages,omitzero"`
+	Series      []Point      `json:"series,omitzero"`
+}
+
+// Summary returns a run as lists show it.
+func (r Run) Summary() Run {
+	r.SpecVersion, r.Target = r.Spec.Version(), r.Spec.Target
+	r.Spec, r.UndoResults, r.Messages, r.Series = Spec{}, nil, nil, nil
+	return r
+}
+
+// Report returns all of a run. Live says that it goes on.
+func (r Run) Report(live bool) Run {
+	r.SpecVersion, r.Target, r.Live = r.Spec.Version(), r.Spec.Target, live
+	r.UndoResults, r.Messages, r.Series = orEmpty(r.UndoResults), orEmpty(r.Messages), orEmpty(r.Series)
+	return r
+}
+
+// orEmpty returns a list that is written as such when it is empty.
+func orEmpty[T any](all []T) []T {
+	if all == nil {
+		return []T{}
+	}
+	return all
+}
+
+// Took returns how long a run lasted on the wall clock; 0: it never began, or goes on.
+func (r Run) Took() time.Duration {
+	if r.Started.IsZero() || r.Ended.IsZero() {
+		return 0
+	}
+	return r.Ended.Sub(r.Started)
+}
+
+// MarshalJSON writes durations in seconds, what is not known as null, and what follows from
+// the rest beside it.
+func (r Run) MarshalJSON() ([]byte, error) {
+	type fields Run
+	r.Speed, r.Hypotheses, r.Phases = Finite(r.Speed), orEmpty(r.Hypotheses), orEmpty(r.Phases)
+	j := struct {
+		ID        string       `json:"id"` // what identifies the run comes first, the long lists last
+		Drill     string       `json:"drill"`
+		Name      string       `json:"name"`
+		Status    Status       `json:"status"`
+		Verdict   *Verdict     `json:"verdict"` // null until it has ended
+		Scheduled *string      `json:"scheduled_at"`
+		Started   *string      `json:"started_at"`
+		Ended     *string      `json:"ended_at"`
+		Took      *docDuration `json:"duration_s"`
+		ClearTook *docDuration `json:"clear_took_s"`
+		Recovered *docDuration `json:"recovered_s"`
+		Tightest  *Hypothesis  `json:"tightest_hypothesis"`
+		Live      *bool        `json:"live,omitempty"` // left out of a run in a list
+		fields
+	}{
+		ID: r.ID, Drill: r.Drill, Name: r.Name, Status: r.Status, fields: fields(r), Verdict: orNull(r.Verdict), Scheduled: timeOrNull(r.Scheduled), Started: timeOrNull(r.Started), Ended: timeOrNull(r.Ended),
+		ClearTook: orNull(docDuration(r.ClearTook)), Recovered: orNull(docDuration(r.Recovered)),
+	}
+	if !r.Started.IsZero() && !r.Ended.IsZero() {
+		took := docDuration(r.Took())
+		j.Took = &took
+	}
+	if h, ok := r.Tightest(); ok {
+		j.Tightest = &h
+	}
+	if r.Messages != nil {
+		j.Live = &r.Live
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (r *Run) UnmarshalJSON(data []byte) error {
+	type fields Run
+	j := struct {
+		*fields
+		ClearTook *docDuration `json:"clear_took_s"`
+		Recovered *docDuration `json:"recovered_s"`
+		Live      *bool        `json:"live"`
+	}{(*fields)(r), (*docDuration)(&r.ClearTook), (*docDuration)(&r.Recovered), &r.Live}
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	if len(r.Hypotheses) == 0 {
+		r.Hypotheses = nil
+	}
+	if len(r.Phases) == 0 {
+		r.Phases = nil
+	}
+	return nil
+}
+
+// orNull returns nil, which JSON writes as null, for a zero value.
+func orNull[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
+	}
+	return &v
+}
+
+// timeOrNull writes a time in UTC, to the millisecond.
+func timeOrNull(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	text := t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
+	return &text
 }
 
 // Freeze is the standing order that no drill runs.

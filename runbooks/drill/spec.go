@@ -2,6 +2,8 @@ package drill
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -203,10 +205,10 @@ const (
 
 // Expectation puts a limit to a measure.
 type Expectation struct {
-	Measure Measure
-	Compare Compare
-	Limit   float64 // in Unit
-	Unit    string  // s, ratio, tasks, messages
+	Measure Measure `json:"name"` // these names are those of a Hypothesis; a Spec has others
+	Compare Compare `json:"compare"`
+	Limit   float64 `json:"limit"` // in Unit
+	Unit    string  `json:"unit"`  // s, ratio, tasks, messages
 }
 
 // docDuration is a duration that is written in seconds as JSON, and with units as YAML.
@@ -250,7 +252,7 @@ func (e expectationDoc) MarshalJSON() ([]byte, error) {
 func (e *expectationDoc) UnmarshalJSON(data []byte) error {
 	var j expectationJSON
 	err := json.Unmarshal(data, &j)
-	*e = expectationDoc(j)
+	*e = expectationDoc{j.Measure, j.Compare, j.Limit, j.Unit}
 	return err
 }
 
@@ -338,6 +340,17 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 	}
 	*s = d.spec()
 	return nil
+}
+
+// Version names a spec by its content: the same for the same, whatever it is called.
+func (s Spec) Version() string {
+	s.Name, s.Note, s.Owner = "", "", ""
+	text, err := json.Marshal(s)
+	if err != nil { // a spec can always be written
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:4])
 }
 
 // YAML writes a spec as a definition that Parse reads.

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	driver "modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
@@ -19,6 +21,8 @@ const (
 	busyTimeout = "250"
 	// journalLimit is what a checkpoint leaves of the -wal file, in bytes.
 	journalLimit = "4194304"
+	// probeLockWait is how long LockExclusive waits for a write in progress.
+	probeLockWait = 2 * time.Second
 	// maxLength bounds a value or row that is read or written, in bytes.
 	maxLength = 64 << 10
 )
@@ -137,4 +141,98 @@ func limitedConn(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil
+}
+
+// readFromDir reads a data directory for a command, whether or not a service runs there.
+// ErrNoRecord: there is no record.
+func readFromDir[T any](ctx context.Context, dir, doing string, f func(context.Context, *sql.Conn) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	v, err := withDatabase(ctx, dir, accessReadOnlyFile, func(db *sql.DB) (T, error) { return retryBusy(ctx, db, f) })
+	return v, wrapErr(doing, err)
+}
+
+// withDatabase opens the database of a data directory for a moment, without the lock. It
+// is not migrated: a service may be running on it.
+func withDatabase[T any](ctx context.Context, dir string, a accessMode, f func(*sql.DB) (T, error)) (T, error) {
+	path, err := databasePath(dir)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return runBounded(ctx, make(chan struct{}, 1), func() (T, error) {
+		for {
+			v, err := withDatabaseFile(ctx, fileDSN(path, a), a, f)
+			if !isBusy(err) || !sleepCtx(ctx, retryPause) {
+				return v, err
+			}
+		}
+	})
+}
+
+func withDatabaseFile[T any](ctx context.Context, name url.URL, a accessMode, f func(*sql.DB) (T, error)) (v T, err error) {
+	db, err := openDB(ctx, name, a, 1)
+	if err != nil {
+		return v, err
+	}
+	defer func() { _ = db.Close() }() // what f has committed stands, however closing ends
+	if err := checkVersion(ctx, db); err != nil {
+		return v, err
+	}
+	return f(db)
+}
+
+// checkVersion sees to it that a database is the one that the program knows.
+func checkVersion(ctx context.Context, db *sql.DB) error {
+	have, err := schemaVersion(ctx, db)
+	if err != nil {
+		return err
+	}
+	want, err := latestVersion(embeddedMigrations())
+	if err != nil {
+		return err
+	}
+	if err := compareVersions(have, want); err != nil {
+		return err
+	}
+	return checkSchema(ctx, db, embeddedMigrations())
+}
+
+// ProbeWrite tries to take the write lock of the record in dir, as another process
+// would, and changes nothing. An error says that the record cannot be written now.
+func ProbeWrite(ctx context.Context, dir string) error {
+	unlock, err := lockRecord(ctx, dir, "immediate", 0)
+	if err != nil {
+		return err
+	}
+	return unlock(ctx)
+}
+
+// LockExclusive keeps all other connections from writing to the record in dir, as a
+// backup tool or an open shell does, until unlock is called. It is for drills.
+func LockExclusive(ctx context.Context, dir string) (unlock func(context.Context) error, err error) {
+	// The lock must outlive the call that takes it.
+	return lockRecord(context.WithoutCancel(ctx), dir, "exclusive", probeLockWait)
+}
+
+// lockRecord begins a transaction that holds a lock of the given kind.
+func lockRecord(ctx context.Context, dir, kind string, wait time.Duration) (unlock func(context.Context) error, err error) {
+	path, err := filepath.Abs(filepath.Join(dir, databaseName))
+	if err != nil {
+		return nil, fmt.Errorf("find the record: %w", err)
+	}
+	name := fileDSN(path, accessWrite)
+	q := name.Query()
+	q.Set("_txlock", kind)
+	q.Set("_pragma", fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()))
+	name.RawQuery = q.Encode()
+	db, err := sql.Open("sqlite", name.String())
+	if err != nil {
+		return nil, fmt.Errorf("open the record: %w", err)
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, errors.Join(wrapErr("lock the record", err), db.Close())
+	}
+	return func(context.Context) error { return errors.Join(tx.Rollback(), db.Close()) }, nil
 }

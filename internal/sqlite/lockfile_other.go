@@ -11,8 +11,8 @@ func flock(*os.File, bool) error {
 	return errors.New("this system has no flock(2); use --ephemeral")
 }
 
-func openLock(path string, flags int) (*os.File, error) { return os.OpenFile(path, flags, 0o600) }
+func openLockFile(path string, flags int) (*os.File, error) { return os.OpenFile(path, flags, 0o600) }
 
 func classifyOS(err error) error { return err }
 
-func noRoom(string) bool { return false }
+func diskFull(string) bool { return false }
