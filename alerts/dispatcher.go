@@ -24,8 +24,8 @@ type Options struct {
 
 	// NewID returns a UUIDv7 for a delivery to the fallback.
 	NewID func() string
-	// OnUndeliverable is called for each delivery that permanently failed at its destination: its State is Dead, its Reason
-	// says why. It is called from the dispatcher's goroutine and must not block. Optional.
+	// OnUndeliverable is called for each delivery that permanently failed at its destination: its State is Dead, its
+	// Reason says why. It is called from the dispatcher's goroutine and must not block. Optional.
 	OnUndeliverable func(Delivery)
 	// Random returns numbers from [0, 1) that spread retries. Default: the runtime's.
 	Random func() float64
@@ -151,9 +151,9 @@ func (d *Dispatcher) Wake() {
 	}
 }
 
-// SubmitUnrecorded takes over deliveries that could not be recorded. Urgent ones go out at once, marked as unrecorded, and
-// are recorded when the outbox works again. It returns how many it took: the others are not urgent, or do not fit the
-// buffer (which is counted), and are sent once their event has been recorded. It does not block.
+// SubmitUnrecorded takes over deliveries that could not be recorded. Urgent ones go out at once, marked as unrecorded,
+// and are recorded when the outbox works again. It returns how many it took: the others are not urgent, or do not fit
+// the buffer (which is counted), and are sent once their event has been recorded. It does not block.
 func (d *Dispatcher) SubmitUnrecorded(ds []Delivery) int {
 	d.mu.Lock()
 	taken := 0
@@ -181,8 +181,8 @@ func (d Delivery) urgent() bool {
 	return d.Notification.Ping || d.IsNotice() || missing && d.Kind != Edit
 }
 
-// Stop ends sending. It waits for attempts in flight until ctx ends, then aborts them, and records what is known. The error
-// says what could not be recorded. It may be called more than once.
+// Stop ends sending. It waits for attempts in flight until ctx ends, then aborts them, and records what is known. The
+// error says what could not be recorded. It may be called more than once.
 func (d *Dispatcher) Stop(ctx context.Context) error {
 	d.mu.Lock()
 	if d.stopCtx == nil {
@@ -358,8 +358,8 @@ func (d *Dispatcher) startStep(ctx context.Context, c *channel, s step, now time
 	return true
 }
 
-// claim records that a step is being sent. An urgent delivery is sent even if that fails, as long as the buffer can hold
-// it.
+// claim records that a step is being sent. An urgent delivery is sent even if that fails, as long as the buffer can
+// hold it.
 func (d *Dispatcher) claim(s step, c Changes, now time.Time) bool {
 	_, buffered := d.buffer.deliveries[s.delivery.Key()]
 	switch {
@@ -471,8 +471,8 @@ func (d *Dispatcher) channel(to Destination) *channel {
 	return c
 }
 
-// threadRef returns the reference of a thread's message. If that cannot be read, it returns the zero Ref: a second message
-// is better than none.
+// threadRef returns the reference of a thread's message. If that cannot be read, it returns the zero Ref: a second
+// message is better than none.
 func (d *Dispatcher) threadRef(at threadKey, now time.Time) Ref {
 	if ref, ok := d.buffer.threads[at]; ok {
 		return ref

@@ -19,8 +19,8 @@
 //
 // # What is sent
 //
-// [Planner] decides which event becomes what: the incident's message is posted once in each channel and then edited, its
-// steps are replies in the thread. Only events about a page ping people: opening, escalation, an expired
+// [Planner] decides which event becomes what: the incident's message is posted once in each channel and then edited,
+// its steps are replies in the thread. Only events about a page ping people: opening, escalation, an expired
 // acknowledgement, a reminder, resolution. Muted events are planned as dropped, so that the record shows them.
 //
 // # How it is sent

@@ -27,8 +27,8 @@ type HeartbeatOptions struct {
 	Method   string        // GET, POST or HEAD; empty: GET
 	Interval time.Duration // 1 min; at least 1 s
 	Timeout  time.Duration // of one call; 10 s
-	// Healthy returns an error while the process cannot do its work: then nothing is sent, which raises the alarm at the
-	// receiver. Optional.
+	// Healthy returns an error while the process cannot do its work: then nothing is sent, which raises the alarm at
+	// the receiver. Optional.
 	Healthy    func() error
 	Transport  http.RoundTripper // nil: one of its own
 	Registerer prometheus.Registerer

@@ -8,7 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// resultLost is a result in metrics that no delivery has as its state: it could not be recorded, and the buffer was full.
+// resultLost is a result in metrics that no delivery has as its state: it could not be recorded, and the buffer was
+// full.
 const resultLost State = "lost"
 
 // Metrics counts deliveries. All label values exist from the start.

@@ -147,14 +147,15 @@ type Thread struct {
 
 // Changes are what an outbox writes atomically.
 type Changes struct {
-	// Add holds deliveries that are inserted unless one with their key exists; an existing one stays as it is, whatever its
-	// state.
+	// Add holds deliveries that are inserted unless one with their key exists; an existing one stays as it is, whatever
+	// its state.
 	Add []Delivery
-	// Update holds deliveries that replace the one with their key, except its ID and Created, or are inserted. That may be
-	// before the incident itself has been recorded: what could not be written at first is written later, in any order.
+	// Update holds deliveries that replace the one with their key, except its ID and Created, or are inserted. That may
+	// be before the incident itself has been recorded: what could not be written at first is written later, in any
+	// order.
 	Update []Delivery
-	// Threads are set, or removed where the Ref is zero. They are kept as long as the incident: edits need them after every
-	// delivery has been sent.
+	// Threads are set, or removed where the Ref is zero. They are kept as long as the incident: edits need them after
+	// every delivery has been sent.
 	Threads []Thread
 }
 
@@ -164,8 +165,8 @@ func (c Changes) Empty() bool {
 }
 
 // Outbox is the durable queue of a dispatcher. Changes survive the end of the process once Save has returned without an
-// error, and no delivery is ever lost. All methods obey their context and may be called from any goroutine, but only one
-// dispatcher works on an outbox.
+// error, and no delivery is ever lost. All methods obey their context and may be called from any goroutine, but only
+// one dispatcher works on an outbox.
 type Outbox interface {
 	// Pending returns at most limit deliveries whose state is pending, in order of Created, then Incident, Seq, ID.
 	Pending(ctx context.Context, limit int) ([]Delivery, error)
@@ -177,16 +178,16 @@ type Outbox interface {
 
 // TxView reads the record within the transaction that writes a batch.
 type TxView struct {
-	// Posted returns the destinations for which the incident has a delivery that was not dropped, in any order. Nil: not
-	// known.
+	// Posted returns the destinations for which the incident has a delivery that was not dropped, in any order. Nil:
+	// not known.
 	Posted func(incident string) []Destination
 }
 
-// PlanFunc returns the deliveries of a batch; Planner.Plan is one. A journal calls it within the transaction that writes
-// the batch, and adds the deliveries (in the sense of Changes.Add) as they are: some are planned as dropped, only for the
-// record. It does not block and keeps none of its arguments.
+// PlanFunc returns the deliveries of a batch; Planner.Plan is one. A journal calls it within the transaction that
+// writes the batch, and adds the deliveries (in the sense of Changes.Add) as they are: some are planned as dropped,
+// only for the record. It does not block and keeps none of its arguments.
 type PlanFunc func(b engine.Batch, k TxView) []Delivery
 
-// ErrLookupUnavailable is returned by a Notifier's Lookup, wrapped or not, when repeating it will not help: a webhook has
-// no history, or the token may not read it.
+// ErrLookupUnavailable is returned by a Notifier's Lookup, wrapped or not, when repeating it will not help: a webhook
+// has no history, or the token may not read it.
 var ErrLookupUnavailable = errors.New("delivery cannot be confirmed: look-up unavailable")

@@ -12,8 +12,8 @@ import (
 type Routes struct{ Warn, Page, Drills, Fallback string }
 
 // Destination returns the destination of an incident of that level. Destinations that share a channel count as one, the
-// first of page, warn, drills and fallback, so that an incident has one message in each channel. A destination without a
-// channel is replaced by page, then warn.
+// first of page, warn, drills and fallback, so that an incident has one message in each channel. A destination without
+// a channel is replaced by page, then warn.
 func (r Routes) Destination(level engine.Level, drill bool) Destination {
 	switch {
 	case drill && r.Drills != "":
@@ -65,8 +65,8 @@ func (r Routes) canonical(channel string) Destination {
 	}
 }
 
-// Planner turns events into deliveries. Its functions do not block and may be called from any goroutine. The zero Planner
-// sends everything to the fallback.
+// Planner turns events into deliveries. Its functions do not block and may be called from any goroutine. The zero
+// Planner sends everything to the fallback.
 type Planner struct {
 	Routes Routes
 	// Mode returns a pool's mode and its start. Nil: not known.
@@ -105,8 +105,8 @@ func (p Planner) Plan(b engine.Batch, k TxView) []Delivery {
 	return all
 }
 
-// planEvent plans one event: an edit wherever the incident has a message, a post at its destination if that has none, and a
-// reply if the event belongs in the thread.
+// planEvent plans one event: an edit wherever the incident has a message, a post at its destination if that has none,
+// and a reply if the event belongs in the thread.
 func (p Planner) planEvent(inc engine.Incident, e engine.Event, posted []Destination) []Delivery {
 	n := p.notification(inc, e)
 	home := p.Routes.Destination(routingLevel(inc, e), n.Drill)

@@ -113,8 +113,8 @@ func (o Options) applyLookup(s step, ref Ref, found bool, err error, now time.Ti
 	}
 }
 
-// resendAmbiguous repeats a delivery that cannot be looked up: once at once, then at the fallback. Without a fallback it
-// is repeated with growing pauses, because an occasional duplicate is better than silence.
+// resendAmbiguous repeats a delivery that cannot be looked up: once at once, then at the fallback. Without a fallback
+// it is repeated with growing pauses, because an occasional duplicate is better than silence.
 func (o Options) resendAmbiguous(d Delivery, now time.Time) decision {
 	at := now
 	if d.AmbiguousAttempts > 0 {
@@ -129,8 +129,8 @@ func (o Options) resendAmbiguous(d Delivery, now time.Time) decision {
 	return retryAt(d, at)
 }
 
-// Backoff spaces attempts: the n-th delay is drawn evenly from zero to Base·2ⁿ, at most Max ("full jitter", Marc Brooker,
-// "Exponential Backoff And Jitter", 2015).
+// Backoff spaces attempts: the n-th delay is drawn evenly from zero to Base·2ⁿ, at most Max ("full jitter", Marc
+// Brooker, "Exponential Backoff And Jitter", 2015).
 type Backoff struct {
 	Base, Max time.Duration
 }

@@ -14,8 +14,8 @@ type threadKey struct {
 
 func (d Delivery) threadKey() threadKey { return threadKey{d.Incident, d.Destination} }
 
-// StartsThread says whether a delivery, whatever its kind, is sent as a message of its own: the destination has no message
-// that could be edited or replied to.
+// StartsThread says whether a delivery, whatever its kind, is sent as a message of its own: the destination has no
+// message that could be edited or replied to.
 func (d Delivery) StartsThread(thread Ref) bool { return thread == Ref{} }
 
 // EditsMessage says whether sending is idempotent: it sets the message to its present content.
@@ -52,8 +52,8 @@ func (s step) precedes(o step) bool {
 	return s.delivery.Created.Before(o.delivery.Created)
 }
 
-// nextSteps returns the steps that a thread allows now, in order of preference. Only one of them is taken at a time. Due
-// times are left to the caller.
+// nextSteps returns the steps that a thread allows now, in order of preference. Only one of them is taken at a time.
+// Due times are left to the caller.
 func nextSteps(ds []Delivery, thread Ref) []step {
 	if len(ds) == 0 {
 		return nil
@@ -75,9 +75,9 @@ func nextSteps(ds []Delivery, thread Ref) []step {
 
 func (k Kind) order() int { return slices.Index([]Kind{Post, Edit, Reply}, k) }
 
-// firstMessage combines everything pending into one first message with the newest content, so that readers see neither an
-// end before its beginning nor a beginning that is over. It has the key of the oldest delivery, by which it is looked up.
-// Annotations (what people or headgate did) are not combined: they are sent in the thread afterwards.
+// firstMessage combines everything pending into one first message with the newest content, so that readers see neither
+// an end before its beginning nor a beginning that is over. It has the key of the oldest delivery, by which it is
+// looked up. Annotations (what people or headgate did) are not combined: they are sent in the thread afterwards.
 func firstMessage(ds []Delivery) step {
 	first, newest := ds[0], ds[len(ds)-1]
 	n := newest.Notification

@@ -204,7 +204,8 @@ func FullDelivery(incident string, seq int) alerts.Delivery {
 				Level: engine.LevelPage, Value: 31.5, By: "ann",
 			},
 			Mode: "enforce", ModeSince: start, Ping: true, Combined: true, Unrecorded: true, Drill: true,
-			Silenced: true, Late: true, PossibleDuplicate: true, FallbackFrom: alerts.ToWarn, FallbackReason: "why", Running: 4, Queued: 11, LoadKnown: true,
+			Silenced: true, Late: true, PossibleDuplicate: true, FallbackFrom: alerts.ToWarn, FallbackReason: "why",
+			Running: 4, Queued: 11, LoadKnown: true,
 		},
 	}
 }

@@ -44,8 +44,8 @@ func parseAPIURL(raw string) (*url.URL, error) {
 	return url.Parse(raw)
 }
 
-// newClient returns an HTTP client with a time limit (10 s unless given) and bounded responses. It follows no redirects,
-// so that a token is not sent elsewhere.
+// newClient returns an HTTP client with a time limit (10 s unless given) and bounded responses. It follows no
+// redirects, so that a token is not sent elsewhere.
 func newClient(timeout time.Duration, base http.RoundTripper) *http.Client {
 	if timeout <= 0 {
 		timeout = 10 * time.Second

@@ -72,8 +72,8 @@ const (
 // Response is what the user is shown, and nobody else.
 type Response struct {
 	Result Result
-	// Text is plain, of one line or several. A name as Actor returns it is shown as Slack shows people. Empty: nothing is
-	// shown.
+	// Text is plain, of one line or several. A name as Actor returns it is shown as Slack shows people. Empty: nothing
+	// is shown.
 	Text string
 }
 
@@ -145,7 +145,8 @@ func (a AllowList) denialReason(user string, action Action) string {
 	case len(users) == 0:
 		return fmt.Sprintf("this action is disabled in Slack: slack.allow.%s in the settings is empty", action)
 	default:
-		return fmt.Sprintf("you are not allowed to do this from Slack: slack.allow.%s in the settings does not list you (%s)", action, user)
+		return fmt.Sprintf("you are not allowed to do this from Slack: slack.allow.%s in the settings does not list you (%s)",
+			action, user)
 	}
 }
 
@@ -160,8 +161,8 @@ const Usage = `/headgate status
 // AllPools stands for every pool.
 const AllPools = "all"
 
-// parseCommandText reads the text after /headgate. Its error says what is expected; the command beside it holds what was
-// understood.
+// parseCommandText reads the text after /headgate. Its error says what is expected; the command beside it holds what
+// was understood.
 func parseCommandText(text string) (Command, error) {
 	words := strings.Fields(unescape.Replace(text)) // Slack escapes it
 	if len(words) == 0 {

@@ -1,6 +1,6 @@
-// Package slack sends deliveries to Slack: as a bot, with one message for each incident that is edited in place and has its
-// timeline in the thread; or through an incoming webhook, which can only post. It also receives the button presses and
-// slash commands of people there.
+// Package slack sends deliveries to Slack: as a bot, with one message for each incident that is edited in place and has
+// its timeline in the thread; or through an incoming webhook, which can only post. It also receives the button presses
+// and slash commands of people there.
 //
 // # Terms
 //
@@ -17,14 +17,14 @@
 //
 // # How answers are classified
 //
-// Slack answers some failures with 200 and no error. A post has arrived only if the answer has its ts. A connection that
-// breaks after the request was written, an answer without content and a server error leave the outcome unknown. Permanent
-// failures of a channel (archived, not a member, revoked) are told apart from messages of a wrong form and from deleted
-// messages; everything else is tried again.
+// Slack answers some failures with 200 and no error. A post has arrived only if the answer has its ts. A connection
+// that breaks after the request was written, an answer without content and a server error leave the outcome unknown.
+// Permanent failures of a channel (archived, not a member, revoked) are told apart from messages of a wrong form and
+// from deleted messages; everything else is tried again.
 //
-// A callback is accepted once by its trigger_id, whatever transport, signature or retry it comes with; signed requests are
-// also accepted once by their body. It is acknowledged before it is executed, since Slack waits three seconds; if it cannot
-// be queued, it is not acknowledged. Audit entries of forged and replayed callbacks are limited.
+// A callback is accepted once by its trigger_id, whatever transport, signature or retry it comes with; signed requests
+// are also accepted once by their body. It is acknowledged before it is executed, since Slack waits three seconds; if
+// it cannot be queued, it is not acknowledged. Audit entries of forged and replayed callbacks are limited.
 //
 // # Units
 //
@@ -34,6 +34,6 @@
 //
 // # Sources
 //
-// docs.slack.dev: the reference of the methods, "Formatting message text", "Rate limits", "Reference: blocks". Behaviour of
-// slack-go v0.36 as its source has it.
+// docs.slack.dev: the reference of the methods, "Formatting message text", "Rate limits", "Reference: blocks".
+// Behaviour of slack-go v0.36 as its source has it.
 package slack

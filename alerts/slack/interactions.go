@@ -60,8 +60,9 @@ type SettingError struct {
 // Error returns the text of Err.
 func (e *SettingError) Error() string { return e.Err.Error() }
 
-// Interactions receives button presses and slash commands over Socket Mode, signed requests or both, and has an Executor
-// execute each once. Slack is answered at once; a few workers do the work afterwards. It is safe for concurrent use.
+// Interactions receives button presses and slash commands over Socket Mode, signed requests or both, and has an
+// Executor execute each once. Slack is answered at once; a few workers do the work afterwards. It is safe for
+// concurrent use.
 type Interactions struct {
 	o            InteractionOptions
 	appID        string
@@ -350,8 +351,8 @@ func (i *Interactions) originMismatch(ctx context.Context, c callback) string {
 	}
 }
 
-// respond shows a text to the user and to nobody else: through the URL that Slack gave, else in the channel. It has its own
-// time limit, so that work which took all of its time can be answered.
+// respond shows a text to the user and to nobody else: through the URL that Slack gave, else in the channel. It has its
+// own time limit, so that work which took all of its time can be answered.
 func (i *Interactions) respond(c callback, text string) {
 	ctx, cancel := context.WithTimeout(i.workCtx, responseTimeout)
 	defer cancel()

@@ -74,8 +74,8 @@ func (r renderer) parts(d alerts.Delivery, opens bool) messageParts {
 	}
 }
 
-// mention returns the mention of a ping. An edit notifies nobody. A notice mentions those whom its event names, and holds
-// a mention and nothing else, because it is not escaped.
+// mention returns the mention of a ping. An edit notifies nobody. A notice mentions those whom its event names, and
+// holds a mention and nothing else, because it is not escaped.
 func (r renderer) mention(d alerts.Delivery, opens bool) string {
 	switch n := d.Notification; {
 	case !n.Ping:
@@ -250,7 +250,8 @@ func (r renderer) banners(d alerts.Delivery) []string {
 	reason, _ := escapeTruncate(n.FallbackReason, 300)
 	add(n.Drill, ":test_tube: *This is a drill.* It was planned; no action is needed.")
 	add(n.Unrecorded, ":floppy_disk: *Not recorded:* the database cannot be written. This message may be the only trace.")
-	add(n.FallbackReason != "", fmt.Sprintf(":warning: *Sent here because the %s channel rejected it:* %s", escape(string(n.FallbackFrom)), reason))
+	add(n.FallbackReason != "",
+		fmt.Sprintf(":warning: *Sent here because the %s channel rejected it:* %s", escape(string(n.FallbackFrom)), reason))
 	add(n.PossibleDuplicate, ":repeat: This may be a repeat: it is not known whether an earlier copy arrived.")
 	add(n.Late, ":hourglass: Sent late. It happened at "+localTime(n.Event.At)+".")
 	return out

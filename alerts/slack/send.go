@@ -60,7 +60,8 @@ func New(o Options) (*Bot, error) {
 	}
 	for to, id := range o.Channels {
 		if !channelIDPattern.MatchString(id) {
-			return nil, fmt.Errorf("the channel of %s, %.40q, must be an ID such as C024BE91L; Slack shows it at the end of the channel's details", to, id)
+			return nil, fmt.Errorf("the channel of %s, %.40q, must be an ID such as C024BE91L; "+
+				"Slack shows it at the end of the channel's details", to, id)
 		}
 	}
 	r, err := newRenderer(o.ExternalURL, o.PageMention)
@@ -133,8 +134,8 @@ func (b *Bot) post(ctx context.Context, d alerts.Delivery, thread alerts.Ref, op
 	return alerts.SendResult{Outcome: alerts.Delivered, Ref: alerts.Ref{Channel: channel, TS: ts}}
 }
 
-// deleteStrayReply deletes a reply that Slack put into the channel because the thread's message was deleted: a new message
-// will be posted.
+// deleteStrayReply deletes a reply that Slack put into the channel because the thread's message was deleted: a new
+// message will be posted.
 func (b *Bot) deleteStrayReply(ctx context.Context, channel, ts string) alerts.SendResult {
 	reason := "the message was deleted"
 	if _, _, err := b.api.DeleteMessageContext(ctx, channel, ts); err != nil {
@@ -290,8 +291,8 @@ func (w *Webhook) Close() { w.http.CloseIdleConnections() }
 // Format prints the type only, because the fields hold secrets.
 func (w *Webhook) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, "slack.Webhook") }
 
-// Send makes one attempt. Edits are skipped, since the reply that goes with one has the content; a reply is a message of its
-// own. Slack does not say where messages of webhooks are.
+// Send makes one attempt. Edits are skipped, since the reply that goes with one has the content; a reply is a message
+// of its own. Slack does not say where messages of webhooks are.
 func (w *Webhook) Send(ctx context.Context, d alerts.Delivery, thread alerts.Ref, plain bool) alerts.SendResult {
 	delivered := alerts.SendResult{Outcome: alerts.Delivered, Ref: alerts.Ref{Channel: "webhook"}}
 	if d.EditsMessage(thread) {

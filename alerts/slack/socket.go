@@ -19,7 +19,8 @@ const (
 	ackTimeout  = 3 * time.Second // Slack waits no longer for an answer
 )
 
-// socket receives interactions over a connection that it opens itself, and opens again whenever it breaks (Socket Mode).
+// socket receives interactions over a connection that it opens itself, and opens again whenever it breaks (Socket
+// Mode).
 type socket struct {
 	interactions *Interactions
 	o            InteractionOptions
@@ -58,7 +59,8 @@ func newSocketAPI(token, apiURL string) (*slack.Client, *http.Client, error) {
 	return slack.New("", slack.OptionAppLevelToken(token), slack.OptionAPIURL(u.String()), slack.OptionHTTPClient(hc)), hc, nil
 }
 
-// run connects, and connects again, until ctx ends. It never gives up: a token that is rejected now may be accepted later.
+// run connects, and connects again, until ctx ends. It never gives up: a token that is rejected now may be accepted
+// later.
 func (s *socket) run(ctx context.Context) {
 	defer s.http.CloseIdleConnections()
 	delay := time.Second
@@ -127,9 +129,11 @@ func (s *socket) handleEvent(ctx context.Context, cancel func(), client *socketm
 	}
 }
 
-// handleEnvelope accepts a callback and acknowledges it at once. Without an acknowledgement Slack tells the user that it did
-// not work.
-func (s *socket) handleEnvelope(ctx context.Context, client *socketmode.Client, r *socketmode.Request, parse func([]byte) (callback, error)) {
+// handleEnvelope accepts a callback and acknowledges it at once. Without an acknowledgement Slack tells the user that
+// it did not work.
+func (s *socket) handleEnvelope(
+	ctx context.Context, client *socketmode.Client, r *socketmode.Request, parse func([]byte) (callback, error),
+) {
 	if r == nil {
 		return
 	}

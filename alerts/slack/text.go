@@ -19,7 +19,8 @@ var (
 	unescape = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
 )
 
-// clean makes a value from outside fit for one line: valid UTF-8 without control characters, some of which reorder text.
+// clean makes a value from outside fit for one line: valid UTF-8 without control characters, some of which reorder
+// text.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -59,7 +60,8 @@ func escape(s string) string {
 	return out
 }
 
-// truncateMarkup truncates text that was assembled from bounded parts, as a last guard. It splits no entity and no link.
+// truncateMarkup truncates text that was assembled from bounded parts, as a last guard. It splits no entity and no
+// link.
 func truncateMarkup(s string, n int) string {
 	rs := []rune(s)
 	if len(rs) <= n {
@@ -77,8 +79,8 @@ func truncateMarkup(s string, n int) string {
 // inlineCode returns text as code. Backticks would end it and are replaced.
 func inlineCode(s string) string { return "`" + strings.ReplaceAll(escape(s), "`", "'") + "`" }
 
-// formatValue writes a value with its unit. Seconds stay seconds up to ten minutes, so that a value and its limit have one
-// unit and can be compared at a glance.
+// formatValue writes a value with its unit. Seconds stay seconds up to ten minutes, so that a value and its limit have
+// one unit and can be compared at a glance.
 func formatValue(v float64, unit string) string {
 	if unit != "s" && unit != "seconds" {
 		return escape(format.Text.Value(v, unit))
@@ -103,7 +105,8 @@ type Mention struct{ markup string }
 var mentionPattern = regexp.MustCompile(`^<(!here|!channel|!everyone|!subteam\^S[A-Z0-9]{2,20}|@[UW][A-Z0-9]{2,20})>$`)
 
 // ParseMention reads the setting of a mention: one or more of <!here>, <!channel>, <!subteam^S…>, <@U…>, separated by
-// spaces. An empty setting notifies nobody. A plain "@here", which Slack shows as text and ignores, is rejected with a hint.
+// spaces. An empty setting notifies nobody. A plain "@here", which Slack shows as text and ignores, is rejected with a
+// hint.
 func ParseMention(s string) (Mention, error) {
 	words := strings.Fields(s)
 	if len(words) > 10 {
@@ -187,8 +190,8 @@ var (
 	boldPattern = regexp.MustCompile(`(^|\s)\*([^*]+)\*`)
 )
 
-// stripMarkup removes Slack's markup from a text of ours. Values from outside are escaped in it, so nothing of theirs is
-// taken for markup.
+// stripMarkup removes Slack's markup from a text of ours. Values from outside are escaped in it, so nothing of theirs
+// is taken for markup.
 func stripMarkup(s string) string {
 	s = datePattern.ReplaceAllString(s, "$1")
 	s = linkPattern.ReplaceAllString(s, "$2 ($1)")

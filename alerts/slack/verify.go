@@ -20,8 +20,8 @@ type Check struct {
 
 const inviteHint = "write /invite @headgate in the channel, and check that it is not archived"
 
-// Verify tests what delivery needs: the token, its scopes, and in each channel membership, a post, an edit, a look-up and a
-// deletion. It continues after failures where it can, and leaves nothing behind if everything works.
+// Verify tests what delivery needs: the token, its scopes, and in each channel membership, a post, an edit, a look-up
+// and a deletion. It continues after failures where it can, and leaves nothing behind if everything works.
 func (b *Bot) Verify(ctx context.Context) []Check {
 	a, err := b.api.AuthTestContext(ctx)
 	if err != nil || a.UserID == "" {

@@ -23,6 +23,7 @@ import (
 	"headgate/internal/app"
 	"headgate/internal/cli"
 	"headgate/internal/config"
+	"headgate/internal/testkit"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 )
@@ -44,6 +45,7 @@ func newTestEnv(t *testing.T) *testEnv {
 	g.env = cli.System()
 	g.env.LookupEnv = func(name string) (string, bool) { v, ok := g.vars[name]; return v, ok }
 	g.env.Actor = func() string { return "ana@host" }
+	g.env.QueueTimeout, g.env.ConfirmTimeout = testkit.Timeout(g.env.QueueTimeout), testkit.Timeout(g.env.ConfirmTimeout)
 	return g
 }
 

@@ -337,7 +337,10 @@ func TestPoolThatTheRecordDoesNotKnow(t *testing.T) {
 	g := newTestEnv(t)
 	s := g.serve()
 	g.vars["HEADGATE_ADMIN"] = closedAddress(t)
+	confirm := g.env.ConfirmTimeout
+	g.env.ConfirmTimeout = 200 * time.Millisecond // it is never applied
 	g.run("rollback", "--pool", "bee").want(t, cli.ExitFailed, "", warning, "request 1 was not seen applied")
+	g.env.ConfirmTimeout = confirm
 	if err := s.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -406,8 +409,9 @@ func TestNotSeenDone(t *testing.T) {
 	g.env.ReadAudit = func(context.Context, string, control.AuditQuery) (control.AuditPage, error) {
 		return control.NewAuditPage([]control.ModeChange{{RequestNumber: 6, Pool: "a"}}, nil, ""), nil
 	}
+	g.env.ConfirmTimeout = 200 * time.Millisecond
 	r := g.run("rollback")
-	r.want(t, cli.ExitFailed, "", "request 7 was not seen applied within 2s", "headgate status --data-dir", "what remains:")
+	r.want(t, cli.ExitFailed, "", "request 7 was not seen applied within 200ms", "headgate status --data-dir", "what remains:")
 	if strings.Contains(r.err, "\x1b") {
 		t.Error("an escape of the holder's came through")
 	}

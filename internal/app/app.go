@@ -24,6 +24,7 @@ import (
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
 	"headgate/runbooks/drill/sandbox"
+	"headgate/runbooks/drill/service"
 	"headgate/web/api"
 )
 
@@ -42,8 +43,8 @@ type App struct {
 	timeScale         engine.TimeScale
 	sandbox           sandboxOverrides
 	traffic           sandbox.Traffic
-	drills            *drillService // nil: there are none
-	drillMetrics      *drillMetrics
+	drills            *service.Service // nil: there are none
+	drillMetrics      *service.Metrics
 	drillSpecs        []drill.Spec // guarded by mu
 	modeMetrics       *control.Metrics
 	monitorMetrics    monitorMetrics
@@ -114,7 +115,7 @@ func New(cfg *config.Config, version string, log *slog.Logger, options ...Option
 	if a.monitorMetrics, err = newMonitorMetrics(a.registry); err != nil {
 		return nil, err
 	}
-	if a.drillMetrics, err = newDrillMetrics(a.registry); err != nil {
+	if a.drillMetrics, err = service.NewMetrics(a.registry); err != nil {
 		return nil, err
 	}
 	if a.drillSpecs, err = drillSpecs(cfg); err != nil {

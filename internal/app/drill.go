@@ -4,116 +4,78 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"path/filepath"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"headgate/alerts"
+	"headgate/alerts/slack"
+	"headgate/engine"
 	"headgate/internal/config"
 	"headgate/internal/sqlite"
 	"headgate/proxy"
+	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
-	"headgate/runbooks/drill/runner"
 	"headgate/runbooks/drill/sandbox"
-	"headgate/runbooks/drill/schedule"
+	"headgate/runbooks/drill/service"
+	"headgate/runbooks/drill/spec"
+	"headgate/web/api"
 )
 
-// drillService are the part of an App that rehearses: what is due, what runs, what came of
-// it.
-type drillService struct {
-	app       *App
-	log       *slog.Logger
-	store     *sqlite.Drills
-	runner    *runner.Runner
-	scheduler *schedule.Scheduler
-	stop      context.CancelFunc // of the scheduler
-	stopped   chan struct{}
+// drillsEnabled says whether an App has drills: the system of a twin and the sides of a demo have none.
+func (a *App) drillsEnabled() bool {
+	return a.sandbox.speed == 0 && !a.withoutMonitoring && a.timeScale.RealTime()
 }
 
-// drillMetrics count what came of drills.
-type drillMetrics struct {
-	runs     *prometheus.CounterVec
-	lastPass *prometheus.GaugeVec
-	firstDue *prometheus.GaugeVec // when the schedule first came
-	// period is there for drills with a schedule.
-	period *prometheus.GaugeVec
-}
-
-func newDrillMetrics(reg prometheus.Registerer) (*drillMetrics, error) {
-	m := &drillMetrics{
-		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "headgate_drill_runs_total", Help: "Runs of drills that have ended, by their verdict.",
-		}, []string{"drill", "verdict"}),
-		lastPass: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "headgate_drill_last_pass_timestamp_seconds", Help: "When the latest run of the drill that passed has ended; not there before.",
-		}, []string{"drill"}),
-		firstDue: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "headgate_drill_first_due_timestamp_seconds", Help: "When the schedule of the drill was first seen to come, whatever came of it; not there before.",
-		}, []string{"drill"}),
-		period: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "headgate_drill_period_seconds", Help: "The time between two due times of the drill; not there without a schedule.",
-		}, []string{"drill"}),
-	}
-	return m, errors.Join(reg.Register(m.runs), reg.Register(m.lastPass), reg.Register(m.firstDue), reg.Register(m.period))
-}
-
-// initSeries makes the counters of drills be there from the start.
-func (m *drillMetrics) initSeries(specs []drill.Spec) {
-	m.setPeriods(specs, time.Now())
-	for _, s := range specs {
-		for _, v := range drill.Verdicts() {
-			m.runs.WithLabelValues(s.ID, string(v))
-		}
-	}
-}
-
-func (m *drillMetrics) observe(r drill.Run) {
-	m.runs.WithLabelValues(r.Drill, string(r.Verdict)).Inc()
-	if r.Verdict == drill.Passed {
-		m.lastPass.WithLabelValues(r.Drill).Set(float64(r.Ended.UnixMilli()) / 1000)
-	}
-}
-
-// startDrills closes what a process before has left, and begins to look for drills
-// that are due.
+// startDrills starts the service of drills.
 func (a *App) startDrills() (err error) {
-	d := &drillService{app: a, log: a.log.With("component", "drills"), store: a.store.Drills(), stopped: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(context.Background(), storeOpenTimeout)
-	defer cancel()
-	left, err := d.store.CloseInterrupted(ctx, time.Now())
-	if err != nil {
-		return fmt.Errorf("drills: %w", err)
-	}
-	for _, r := range left {
-		d.log.Warn("a drill was interrupted: the process ended under it", "drill", r.Name, "run", r.ID)
-		a.drillMetrics.observe(r)
-		d.notifyVerdict(r)
-	}
 	environments := a.drillEnvironments()
 	if err := environments.RemoveStale(); err != nil {
 		return fmt.Errorf("drills: remove what a twin has left: %w", err)
 	}
-	d.runner, err = runner.New(runner.Options{
-		Store: d.store, Environments: environments, Production: &production{app: a}, Version: a.version, Log: d.log, OnEnded: d.runEnded,
+	ctx, cancel := context.WithTimeout(context.Background(), storeOpenTimeout)
+	defer cancel()
+	a.drills, err = service.Start(ctx, service.Options{
+		Store: a.store.Drills(), Environments: environments, Production: a.drillProduction(), Specs: a.currentDrillSpecs,
+		Settings: func() spec.Settings { return drillSettings(a.currentConfig()) },
+		Pool: func(s drill.Spec) string {
+			pool, _ := findPool(a.currentConfig(), s.Pool) // empty if there is none
+			return pool.Name
+		},
+		NotificationTarget: func() string { return slackChannel(a.currentConfig().Slack).Target() },
+		Metrics:            a.drillMetrics, OnVerdict: a.notifyVerdict, Version: a.version, Log: a.log.With("component", "drills"),
 	})
 	if err != nil {
 		return fmt.Errorf("drills: %w", err)
 	}
-	a.drillMetrics.initSeries(a.currentDrillSpecs())
-	d.restoreLastPasses(ctx)
-	d.scheduler = schedule.NewScheduler(schedule.SchedulerOptions{
-		Specs: a.currentDrillSpecs, DueTimes: d.store, Recorder: d, Launcher: d, NewID: newID, Version: a.version, Log: d.log,
-	})
-	run, stop := context.WithCancel(context.Background())
-	d.stop = stop
-	go func() {
-		defer close(d.stopped)
-		d.scheduler.Run(run)
-	}()
-	a.drills = d
 	return nil
+}
+
+// drillStopTimeout is how long a stop waits for a drill to end.
+const drillStopTimeout = 8 * time.Second
+
+// stopDrills aborts the drill in progress. It comes before everything else: a fault must not outlast a stop.
+func (a *App) stopDrills(ctx context.Context) error {
+	if a.drills == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drillStopTimeout)
+	defer cancel()
+	return a.drills.Stop(ctx)
+}
+
+// currentConfig are the settings of now.
+func (a *App) currentConfig() *config.Config {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.cfg
+}
+
+// currentDrillSpecs are the drills of now.
+func (a *App) currentDrillSpecs() []drill.Spec {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.drillSpecs
 }
 
 // sandboxesDir is where twins keep their records while they live, in the data directory.
@@ -168,66 +130,95 @@ func (a *App) setTransports(cfg *config.Config, pools []proxy.Pool) {
 	}
 }
 
-// drillStopTimeout is how long a stop waits for a drill to be taken down.
-const drillStopTimeout = 8 * time.Second
+// drillProduction is what drills leave alone.
+func (a *App) drillProduction() *service.Production {
+	return &service.Production{
+		Draining: a.draining.Load, Mode: a.modes.State, Arrivals: a.proxyArrivals, Traffic: &a.traffic,
+		Pool: func(s drill.Spec) (string, error) {
+			pool, err := a.drillPool(s)
+			return pool.Name, err
+		},
+		OpenIncidents: func(ctx context.Context) ([]engine.Incident, error) {
+			open, _, err := a.store.Incidents(ctx, sqlite.IncidentFilter{Open: true, Limit: sqlite.MaxLimit})
+			return open, err
+		},
+		Budget: func(ctx context.Context, name string) (service.Budget, error) {
+			pool, err := findPool(a.currentConfig(), name)
+			if err != nil {
+				return service.Budget{}, err
+			}
+			good, bad, err := a.store.SLO(ctx, name, time.Now().Add(-pool.SLO.Window))
+			return service.Budget{Good: good, Bad: bad, Objective: pool.SLO.Objective}, err
+		},
+	}
+}
 
-// stopDrills begins none any more, and aborts the one that runs. It comes before all
-// else: a fault must not outlive the wish to go down.
-func (a *App) stopDrills(ctx context.Context) error {
+// proxyArrivals adds up the arrivals that the proxy has counted.
+func (a *App) proxyArrivals() (sum float64) {
+	families, err := a.registry.Gather()
+	if err != nil { // what could be gathered is there all the same
+		a.log.Debug("not all metrics gathered", "error", err)
+	}
+	for _, f := range families {
+		if f.GetName() != "headgate_arrivals_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			sum += m.GetCounter().GetValue()
+		}
+	}
+	return sum
+}
+
+// drillAPI are drills as the admin plane sees them; nil if there are none.
+func (a *App) drillAPI() *api.DrillPorts {
 	if a.drills == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drillStopTimeout)
-	defer cancel()
-	a.drills.stop()
-	err := a.drills.runner.Close(ctx)
-	<-a.drills.stopped
-	return err
+	audited := service.Audited{Service: a.drills, Append: func(ctx context.Context, e control.AuditEntry) {
+		e.Via = api.ViaFromContext(ctx)
+		a.auditor.Append(e)
+	}}
+	return &api.DrillPorts{Catalog: audited, Controller: audited, Runs: drillRunStore{a.store.Drills()}}
 }
 
-// currentConfig are those of now.
-func (a *App) currentConfig() *config.Config {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.cfg
-}
+// drillRunStore is the record of drills.
+type drillRunStore struct{ *sqlite.Drills }
 
-// currentDrillSpecs are the drills of now.
-func (a *App) currentDrillSpecs() []drill.Spec {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.drillSpecs
-}
+var _ api.DrillRunReader = drillRunStore{}
 
-// Launch implements drill.Launcher.
-func (d *drillService) Launch(ctx context.Context, s drill.Spec, t drill.Trigger, scheduled time.Time) error {
-	_, err := d.runner.Start(ctx, runner.Request{Spec: s, Trigger: t, Actor: "schedule", Scheduled: scheduled})
-	return err
-}
-
-// RecordNotRun implements drill.NotRunRecorder. What was not run counts as what was.
-func (d *drillService) RecordNotRun(ctx context.Context, r drill.Run) error {
-	err := d.store.RecordNotRun(ctx, r)
-	if err == nil {
-		d.app.drillMetrics.observe(r)
-		d.updateFirstDue(ctx)
-		if r.Reason != drill.ErrFrozen.Error() { // whoever froze them knows
-			d.notifyVerdict(r)
-		}
+// Runs returns a page of runs.
+func (r drillRunStore) Runs(ctx context.Context, q drill.Query) (runs []drill.Run, next string, err error) {
+	runs, next, err = r.Drills.Runs(ctx, q)
+	if errors.Is(err, sqlite.ErrPageKey) {
+		err = api.ErrUnknownCursor
 	}
-	return err
+	return runs, next, err
 }
 
-// runEnded hears of every run that has ended. Who waits for its turn has it now.
-func (d *drillService) runEnded(r drill.Run) {
-	d.app.drillMetrics.observe(r)
-	d.updateFirstDue(context.Background())
-	d.scheduler.Wake()
-	d.notifyVerdict(r)
-}
+// verdictTimeout bounds the writing of a verdict to the outbox.
+const verdictTimeout = 10 * time.Second
 
-// drillsEnabled says whether an App has drills: one that is itself part of a drill, or
-// of a demo, has none.
-func (a *App) drillsEnabled() bool {
-	return a.sandbox.speed == 0 && !a.withoutMonitoring && a.timeScale.RealTime()
+// notifyVerdict announces the verdict of a run. The owner of a drill that failed is mentioned, if Slack knows him.
+func (a *App) notifyVerdict(r drill.Run) {
+	if a.monitor == nil || !a.notifiers.enabled() {
+		return
+	}
+	_, err := slack.ParseMention(r.Spec.Owner)
+	mention := err == nil && r.Spec.Owner != ""
+	text := service.VerdictText(r, a.currentConfig().Admin.ExternalURL, mention)
+	n := a.notifiers.routes.NewNotice(newID(), "drill-"+r.ID, r.Spec.Pool, text, r.Ended)
+	if a.notifiers.routes.Drills != "" {
+		n.Destination = alerts.ToDrills
+	}
+	if mention && r.Verdict == drill.Failed {
+		n.Notification.Ping, n.Notification.Event.By = true, r.Spec.Owner
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), verdictTimeout)
+	defer cancel()
+	if err := a.store.Outbox().Save(ctx, alerts.Changes{Add: []alerts.Delivery{n}}); err != nil {
+		a.log.Error("verdict of a drill not delivered", "run", r.ID, "verdict", string(r.Verdict), "error", err)
+		return
+	}
+	a.monitor.wakeDispatcher()
 }

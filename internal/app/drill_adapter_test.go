@@ -158,7 +158,7 @@ func TestDrillAPIPersists(t *testing.T) {
 	}
 	a := start()
 	ports := a.drillAPI()
-	started, err := ports.Controller.Start(t.Context(), api.DrillStartRequest{Name: "burst", Speed: 20, Actor: "anna"})
+	started, err := ports.Controller.Start(t.Context(), drill.StartRequest{Name: "burst", Speed: 20, Actor: "anna"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,14 +51,14 @@ func TestDrillPassBecomesOverdue(t *testing.T) {
 	if err := store.Save(t.Context(), began.Add(time.Minute), run); err != nil {
 		t.Fatal(err)
 	}
-	r.app.drills.restoreLastPasses(t.Context()) // as at the next start
+	restartDrills(t, r)
 	if isOverdue(t, r, "weekly") {
 		t.Error("a drill that has passed is overdue")
 	}
 	if metrics = r.getAdmin("/metrics").body; !strings.Contains(metrics, `headgate_drill_last_pass_timestamp_seconds{drill="weekly"} 1.`) {
 		t.Error("the last pass is not there")
 	}
-	r.app.drillMetrics.initSeries(nil)
+	r.app.drillMetrics.SetSpecs(nil, time.Now())
 	if metrics = r.getAdmin("/metrics").body; strings.Contains(metrics, "headgate_drill_period_seconds{") {
 		t.Error("a drill that has gone still has a period")
 	}
@@ -66,7 +66,7 @@ func TestDrillPassBecomesOverdue(t *testing.T) {
 
 func isOverdue(t *testing.T, r *fixture, id string) bool {
 	t.Helper()
-	states, err := drillLister{r.app.drills}.Drills(t.Context(), time.Now())
+	states, err := r.app.drills.Drills(t.Context(), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,4 +77,15 @@ func isOverdue(t *testing.T, r *fixture, id string) bool {
 	}
 	t.Fatalf("no drill %s", id)
 	return false
+}
+
+// restartDrills stops the service of drills and starts it again.
+func restartDrills(t *testing.T, r *fixture) {
+	t.Helper()
+	if err := r.app.stopDrills(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.app.startDrills(); err != nil {
+		t.Fatal(err)
+	}
 }

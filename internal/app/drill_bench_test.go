@@ -89,9 +89,6 @@ func productionP99(b *testing.B, a *App, lasts time.Duration) float64 {
 	return report.Turnaround.P99
 }
 
-// proxyArrivals are those that production has counted.
-func (a *App) proxyArrivals() float64 { return (&production{app: a}).proxyArrivals() }
-
 // openSaturatedSandbox opens a twin that has more to do than it can, and waits until it refuses.
 func openSaturatedSandbox(b *testing.B, a *App) (stop func()) {
 	b.Helper()

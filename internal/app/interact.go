@@ -11,11 +11,10 @@ import (
 	"headgate/internal/sqlite"
 	"headgate/runbooks/control/slackcmd"
 	"headgate/runbooks/drill"
-	"headgate/runbooks/drill/runner"
 )
 
-// interactionStopTimeout is how long a stop waits for interactions that were accepted and for requests in flight: what is
-// stopped afterwards, the record among it, needs its time too.
+// interactionStopTimeout is how long a stop waits for interactions that were accepted and for requests in flight: what
+// is stopped afterwards, the record among it, needs its time too.
 const interactionStopTimeout = 2 * time.Second
 
 // buttonsEnabled says whether button presses can come back: only then messages have buttons.
@@ -25,7 +24,8 @@ func buttonsEnabled(c config.Slack) bool {
 
 func interactionOptions(s config.Slack) slack.InteractionOptions {
 	return slack.InteractionOptions{
-		AppToken: s.AppToken.Reveal(), APIURL: s.APIURL, Listen: s.Listen, SigningSecret: s.SigningSecret.Reveal(), Allow: allowLists(s.Allow),
+		AppToken: s.AppToken.Reveal(), APIURL: s.APIURL, Listen: s.Listen, SigningSecret: s.SigningSecret.Reveal(),
+		Allow: allowLists(s.Allow),
 	}
 }
 
@@ -66,7 +66,8 @@ func (a *App) startInteractions(w *monitor) error {
 	}
 	if a.drills != nil {
 		c.StartDrill = func(ctx context.Context, s drill.Spec, actor, reason string) (drill.Run, error) {
-			return a.drills.runner.Start(ctx, runner.Request{Spec: s, Trigger: drill.ByHand, Actor: actor, Reason: reason})
+			started, err := a.drills.Start(ctx, drill.StartRequest{Name: s.ID, Actor: actor, Reason: reason})
+			return drill.Run{ID: started.Run}, err
 		}
 	}
 	return a.interactions.Start(slackcmd.New(c))

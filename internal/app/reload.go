@@ -66,8 +66,7 @@ func (a *App) Reload(cfg *config.Config) error {
 	}
 	a.cfg, a.rules, a.drillSpecs = cfg, p.rules, specs
 	if a.drills != nil {
-		a.drillMetrics.initSeries(specs)
-		a.drills.scheduler.Wake()
+		a.drills.Reload(specs)
 	}
 	a.allowedHosts.Store(hostNames(cfg))
 	if a.monitor == nil {

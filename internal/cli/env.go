@@ -81,6 +81,9 @@ type Env struct {
 	ReadAudit        func(ctx context.Context, dir string, q control.AuditQuery) (control.AuditPage, error)
 	Backup           func(ctx context.Context, dir, file string) error
 	TestAlerts       func(ctx context.Context, c *config.Config) ([]slack.Check, error)
+
+	QueueTimeout   time.Duration // limits writing a request to the database, and a read of the audit log
+	ConfirmTimeout time.Duration // limits the wait for a queued request to be applied
 }
 
 // System returns the environment of this process.
@@ -88,6 +91,7 @@ func System() Env {
 	return Env{
 		Now: time.Now, LookupEnv: os.LookupEnv, Actor: WhoAmI,
 		Token: app.Token, QueueModeRequest: app.QueueModeRequest, ReadAudit: app.ReadAudit, Backup: app.Backup, TestAlerts: app.TestAlerts,
+		QueueTimeout: 5 * time.Second, ConfirmTimeout: 2 * time.Second, // the service takes a queued request within one
 	}
 }
 

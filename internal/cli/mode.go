@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	queueTimeout    = 5 * time.Second
-	confirmTimeout  = 2 * time.Second        // the service takes a queued request within one
 	confirmInterval = 100 * time.Millisecond // between looks at the audit log, for its effect
 	confirmPageSize = 100                    // changes, newest first
 )
@@ -135,7 +133,7 @@ func (m *ModeChange) queue(ctx context.Context, cause *api.UnreachableError) err
 		m.messagef("the database in %s shows that it was applied", dir)
 		return m.report(modeResult{Path: pathAPI, ModeReply: api.ModeReply{Recorded: true, Changes: changes}})
 	}
-	timed, cancel := context.WithTimeout(ctx, queueTimeout)
+	timed, cancel := context.WithTimeout(ctx, m.QueueTimeout)
 	defer cancel()
 	queued, err := m.QueueModeRequest(timed, dir, m.request())
 	if err != nil {
@@ -151,7 +149,7 @@ func (m *ModeChange) queue(ctx context.Context, cause *api.UnreachableError) err
 	changes := m.waitForChanges(ctx, func(c control.ModeChange) bool { return c.RequestNumber == queued.Number })
 	if len(changes) == 0 {
 		return fmt.Errorf("request %d was not seen applied within %s; the service applies it as soon as it can: check with headgate status%s, and if that does not answer either:\n%s",
-			queued.Number, confirmTimeout, m.shellArgs(), lastResortHint)
+			queued.Number, m.ConfirmTimeout, m.shellArgs(), lastResortHint)
 	}
 	return m.report(modeResult{Path: pathRequest, Request: queued.Number, ModeReply: api.ModeReply{Recorded: true, Changes: changes}})
 }
@@ -162,7 +160,7 @@ func (m *ModeChange) warnUnknownPool(ctx context.Context) {
 	if m.Pool == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
+	ctx, cancel := context.WithTimeout(ctx, m.QueueTimeout)
 	defer cancel()
 	page, err := m.ReadAudit(ctx, m.at.dataDir, control.AuditQuery{Pool: m.Pool, Kind: control.KindMode, Limit: 1})
 	if err == nil && len(page.Items) == 0 {
@@ -191,7 +189,7 @@ func (m *ModeChange) startMilli() time.Time { return m.start.Truncate(time.Milli
 // waitForChanges waits, for a bounded time, until the audit log shows changes that
 // match, and returns them oldest first.
 func (m *ModeChange) waitForChanges(ctx context.Context, match func(control.ModeChange) bool) []control.PoolChange {
-	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	ctx, cancel := context.WithTimeout(ctx, m.ConfirmTimeout)
 	defer cancel()
 	again := time.NewTicker(confirmInterval)
 	defer again.Stop()

@@ -32,8 +32,8 @@ const (
 	Forbidden       FaultKind = "403"         // as a webhook that is no longer allowed
 )
 
-// The kinds of faults of interactions, which are the methods block_actions and slash_commands. Of the others Slow delays
-// them, DropBefore closes the socket before one is sent over it, and DropAfter after.
+// The kinds of faults of interactions, which are the methods block_actions and slash_commands. Of the others Slow
+// delays them, DropBefore closes the socket before one is sent over it, and DropAfter after.
 const (
 	Duplicated   FaultKind = "twice"     // sent twice, byte for byte
 	Retried      FaultKind = "retried"   // over HTTP: sent up to three times more until it is answered, signed anew

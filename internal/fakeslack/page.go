@@ -93,8 +93,8 @@ func (s *Server) view(channelID, userID string) view {
 	return v
 }
 
-// servePage serves what surrounds a channel: the list of channels, the user, and the input of commands. The channel is a
-// frame, so that its refresh does not interrupt typing.
+// servePage serves what surrounds a channel: the list of channels, the user, and the input of commands. The channel is
+// a frame, so that its refresh does not interrupt typing.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	render(w, http.StatusOK, "page.html", s.view(q.Get("channel"), q.Get("as")))
@@ -171,7 +171,8 @@ func (r messageRenderer) roots(all []Message) []pageMessage {
 func (r messageRenderer) message(m Message) pageMessage {
 	at := tsTime(m.TS)
 	p := pageMessage{
-		Author: m.Author, Channel: m.Channel, As: r.as, TS: m.TS, Version: version(m.Blocks), Time: at.Format("15:04:05"), Exact: at.Format(time.RFC3339) + " · ts " + m.TS,
+		Author: m.Author, Channel: m.Channel, As: r.as, TS: m.TS, Version: version(m.Blocks),
+		Time: at.Format("15:04:05"), Exact: at.Format(time.RFC3339) + " · ts " + m.TS,
 		Edited: len(m.Versions), AlsoInChannel: m.Broadcast, Private: m.OnlyFor != "",
 	}
 	if p.Author == "" {
@@ -260,7 +261,8 @@ func render(w http.ResponseWriter, status int, name string, data any) {
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'self'; base-uri 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; frame-src 'self'; form-action 'self'; "+
+		"frame-ancestors 'self'; base-uri 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")

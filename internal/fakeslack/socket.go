@@ -314,8 +314,8 @@ func (s *Server) AwaitSockets(ctx context.Context, n int) error {
 	})
 }
 
-// Disconnect tells all apps to reconnect. The reason is warning or refresh_requested, or link_disabled when Socket Mode is
-// switched off. Sockets that are still open after ten seconds are closed.
+// Disconnect tells all apps to reconnect. The reason is warning or refresh_requested, or link_disabled when Socket Mode
+// is switched off. Sockets that are still open after ten seconds are closed.
 func (s *Server) Disconnect(reason string) {
 	for _, k := range s.drainSockets() {
 		_ = k.send(disconnect(reason)) // fails if it was lost meanwhile

@@ -27,6 +27,9 @@ func Go(f func(ctx context.Context)) *Task {
 // Done is closed when the goroutine has ended.
 func (t *Task) Done() <-chan struct{} { return t.done }
 
+// Cancel ends the context of the goroutine.
+func (t *Task) Cancel() { t.cancel() }
+
 // Stop ends the context of the goroutine and waits until it has ended or ctx ends. It may be called repeatedly; on a nil
 // Task it does nothing.
 func (t *Task) Stop(ctx context.Context) error {

@@ -172,7 +172,7 @@ func freezeOf(f drill.Freeze) DrillFreeze {
 	return DrillFreeze{Frozen: f.On, By: f.Actor, Reason: f.Reason, Since: timeOrNull(f.Since)}
 }
 
-func drillSummaryOf(s DrillState) DrillSummary {
+func drillSummaryOf(s drill.State) DrillSummary {
 	row := DrillSummary{
 		ID: s.Spec.ID, Name: s.Spec.Name, Note: s.Spec.Note, Owner: s.Spec.Owner, BuiltIn: s.Spec.BuiltIn,
 		Target: string(s.Spec.Target), Pool: s.Spec.Pool, Schedule: s.Spec.Schedule, Zone: s.Spec.Zone, NextRuns: []DrillNextRun{},

@@ -56,7 +56,7 @@ type ReasonRequest struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-func planView(p DrillPlan) DrillPlanView {
+func planView(p drill.Plan) DrillPlanView {
 	v := DrillPlanView{
 		Drill: p.Drill, Name: p.Name, Target: string(p.Target), Pool: p.Pool, Speed: finiteOrZero(p.Speed), ScenarioS: control.Seconds(p.Scenario),
 		WallTimeS: control.Seconds(p.WallTime), NotificationTarget: p.NotificationTarget, Steps: append([]string{}, p.Steps...), Hypotheses: append([]string{}, p.Hypotheses...),
@@ -119,7 +119,7 @@ func (a *Admin) RunDrill(ctx context.Context, by control.Actor, name string, req
 	}
 	ctx, cancel := drillContext(ctx, by)
 	defer cancel()
-	started, err := a.drills.Controller.Start(ctx, DrillStartRequest{Name: name, Speed: req.Speed, DryRun: req.DryRun, Reason: req.Reason, Actor: by.Name})
+	started, err := a.drills.Controller.Start(ctx, drill.StartRequest{Name: name, Speed: req.Speed, DryRun: req.DryRun, Reason: req.Reason, Actor: by.Name})
 	if err != nil {
 		return DrillRunReply{}, a.drillProblem("run a drill", err)
 	}
@@ -197,9 +197,9 @@ func (a *Admin) FreezeDrills(ctx context.Context, by control.Actor, on bool, rea
 // drillProblem is where the errors about drills become statuses.
 func (a *Admin) drillProblem(what string, err error) *Problem {
 	var busy *drill.BusyError
-	var refusal *DrillRefusedError
+	var refusal *drill.RefusedError
 	switch {
-	case errors.Is(err, ErrNoDrill):
+	case errors.Is(err, drill.ErrNoDrill):
 		p := &Problem{Type: TypeUnknownDrill, Status: http.StatusNotFound, Detail: "There is no such drill.", Drills: a.drillNames()}
 		if len(p.Drills) > 0 {
 			p.Detail = truncateDetail("There is no such drill. There are: " + strings.Join(p.Drills, ", ") + ".")

@@ -111,7 +111,7 @@ func TestStartDrill(t *testing.T) {
 		t.Fatal("a dry run began")
 	}
 	r.reply(r.post("/api/v1/drills/"+url.PathEscape("Burst")+"/run", `{"speed":2.5,"reason":"to see"}`), &reply)
-	if want := (api.DrillStartRequest{Name: "Burst", Speed: 2.5, Reason: "to see", Actor: "ana@ops1"}); r.drills.StartRequests()[0] != want || reply.DryRun || *reply.Run != r.drills.RunningID() {
+	if want := (drill.StartRequest{Name: "Burst", Speed: 2.5, Reason: "to see", Actor: "ana@ops1"}); r.drills.StartRequests()[0] != want || reply.DryRun || *reply.Run != r.drills.RunningID() {
 		t.Errorf("%+v, %+v", r.drills.StartRequests(), reply)
 	}
 	p := r.problem(r.post("/api/v1/drills/odd/run", `{}`), 409)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/html"
 
 	"headgate/runbooks/control"
-	"headgate/web/api"
+	"headgate/runbooks/drill"
 )
 
 func TestRunADrillAndAbortIt(t *testing.T) {
@@ -27,7 +27,7 @@ func TestRunADrillAndAbortIt(t *testing.T) {
 		t.Fatal("looking at the page has begun a run")
 	}
 	begun := b.submit(ask, "/drills/start", url.Values{"speed": {"20"}, "reason": {" before the release "}}).want(http.StatusSeeOther)
-	if got := desk.StartRequests(); len(got) != 1 || got[0] != (api.DrillStartRequest{Name: "burst", Speed: 20, Reason: "before the release", Actor: "ana"}) {
+	if got := desk.StartRequests(); len(got) != 1 || got[0] != (drill.StartRequest{Name: "burst", Speed: 20, Reason: "before the release", Actor: "ana"}) {
 		t.Fatalf("given: %+v", got)
 	}
 	here := begun.header.Get("Location")
@@ -52,7 +52,7 @@ func TestRunADrillAndAbortIt(t *testing.T) {
 func TestDrillsAreFrozen(t *testing.T) {
 	r, desk := newDrillFixture(t)
 	b := r.signedIn()
-	if _, err := desk.Start(t.Context(), api.DrillStartRequest{Name: "burst", Actor: "ben"}); err != nil {
+	if _, err := desk.Start(t.Context(), drill.StartRequest{Name: "burst", Actor: "ben"}); err != nil {
 		t.Fatal(err)
 	}
 	ask := b.get("/drills/freeze?do=freeze").want(http.StatusOK, "Freeze drills?", "Burst, which runs now, is aborted")
@@ -101,7 +101,7 @@ func TestReadersCannotChangeDrills(t *testing.T) {
 	b := r.browser()
 	b.get("/drills/definitions").want(http.StatusOK, "Burst", "last passed").wantWithout("Run now", "Freeze")
 	b.get("/drills/runs/"+runID(0)).want(http.StatusOK, "Passed").wantWithout("Run it again")
-	if _, err := desk.Start(t.Context(), api.DrillStartRequest{Name: "burst"}); err != nil {
+	if _, err := desk.Start(t.Context(), drill.StartRequest{Name: "burst"}); err != nil {
 		t.Fatal(err)
 	}
 	b.get("/drills/runs/"+desk.RunningID()).want(http.StatusOK, "Running").wantWithout("Abort")
@@ -122,7 +122,7 @@ func TestDefinitionsTellWhenTheyRun(t *testing.T) {
 func TestDrillsAreNotOrderedFromElsewhere(t *testing.T) {
 	r, desk := newDrillFixture(t)
 	b := r.signedIn()
-	if _, err := desk.Start(t.Context(), api.DrillStartRequest{Name: "burst", Actor: "ben"}); err != nil {
+	if _, err := desk.Start(t.Context(), drill.StartRequest{Name: "burst", Actor: "ben"}); err != nil {
 		t.Fatal(err)
 	}
 	own := b.get("/drills/freeze?do=freeze")

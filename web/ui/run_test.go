@@ -52,7 +52,7 @@ func drillsWithText(t *testing.T, text string) *api.DrillPorts {
 	other := endedRun(0)
 	other.Spec.Note, other.Spec.Scenario.Service = text, text
 	desk.AddRuns(other, withMessages(failedRun(endedRun(1), text), text))
-	if _, err := desk.Start(t.Context(), api.DrillStartRequest{Name: "odd", Actor: text, Reason: text}); err != nil {
+	if _, err := desk.Start(t.Context(), drill.StartRequest{Name: "odd", Actor: text, Reason: text}); err != nil {
 		t.Fatal(err)
 	}
 	desk.UpdateRunning(func(r *drill.Run) {

@@ -112,7 +112,8 @@ func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(form
 // refuseIfInvalid makes a refusal of errors that are due to the request, and leaves others as they are.
 func refuseIfInvalid(err error) error {
 	for _, known := range []error{
-		engine.ErrRefused, engine.ErrNoRule, engine.ErrTooMany, engine.ErrNoIncident, control.ErrInvalidAction, control.ErrModeMismatch,
+		engine.ErrRefused, engine.ErrNoRule, engine.ErrTooMany, engine.ErrNoIncident,
+		control.ErrInvalidAction, control.ErrModeMismatch,
 	} {
 		if errors.Is(err, known) {
 			return refuse("%v", err)
@@ -141,8 +142,8 @@ func (x *Executor) AppendAudit(_ context.Context, e slack.AuditEntry) {
 
 func actor(c slack.Command) control.Actor { return control.Actor{Name: c.Actor, Via: control.ViaSlack} }
 
-// buttonIncident finds the incident of a button, and checks that the message was about it: an incident of another headgate,
-// or of a lost record, is unknown.
+// buttonIncident finds the incident of a button, and checks that the message was about it: an incident of another
+// headgate, or of a lost record, is unknown.
 func (x *Executor) buttonIncident(ctx context.Context, c slack.Command) (engine.Incident, error) {
 	inc, open := x.engineIncident(c.Incident)
 	if !open {
@@ -244,11 +245,12 @@ func (x *Executor) silence(ctx context.Context, c slack.Command) (string, error)
 	if !done.Silence.Applied {
 		return "", refuse("%s has already silenced %s, until %s", s.By, s.Rule, format.Time(s.Until))
 	}
-	return fmt.Sprintf("%s is silenced until %s. Incidents still open and resolve, and are recorded.", s.Rule, format.Time(s.Until)), nil
+	return fmt.Sprintf("%s is silenced until %s. Incidents still open and resolve, and are recorded.",
+		s.Rule, format.Time(s.Until)), nil
 }
 
-// setMode rolls back or restores. A button press counts only if the pool is still in the mode that the message showed, and
-// has been since then.
+// setMode rolls back or restores. A button press counts only if the pool is still in the mode that the message showed,
+// and has been since then.
 func (x *Executor) setMode(ctx context.Context, c slack.Command) (string, error) {
 	o := control.ModeOptions{Pool: c.Pool, Reason: format.TruncateBytes(c.Reason, maxReason)}
 	find, set := x.buttonIncident, x.c.Control.Restore // a restore is due after the end of the incident too
@@ -293,7 +295,8 @@ func (x *Executor) checkMode(c slack.Command) error {
 	case s.Mode.String() == c.Observed.Mode && s.Since.Equal(c.Observed.ModeSince):
 		return nil
 	}
-	return refuse("pool %s has been in %s since %s, set by %s%s", s.Pool, s.Mode, format.Time(s.Since), s.Actor, parenthesized(s.Reason))
+	return refuse("pool %s has been in %s since %s, set by %s%s",
+		s.Pool, s.Mode, format.Time(s.Since), s.Actor, parenthesized(s.Reason))
 }
 
 func parenthesized(s string) string {
@@ -312,7 +315,8 @@ func modeText(res control.Result) (string, error) {
 			continue
 		}
 		changed = true
-		lines = append(lines, fmt.Sprintf("Pool %s: from %s to %s. %d running and %d waiting tasks are kept.", c.Pool, c.From, c.To, c.Running, c.Queued))
+		lines = append(lines, fmt.Sprintf("Pool %s: from %s to %s. %d running and %d waiting tasks are kept.",
+			c.Pool, c.From, c.To, c.Running, c.Queued))
 	}
 	if changed && !res.Recorded {
 		lines = append(lines, "Not recorded yet: a restart would lose the change.")
@@ -362,8 +366,8 @@ func (x *Executor) statusLines(now time.Time) []string {
 	var lines []string
 	for _, p := range x.c.Pools(now) {
 		mode, _ := x.c.Modes.State(p.Name)
-		line := fmt.Sprintf("Pool %s: %s since %s by %s%s; %d of %d in flight, %d waiting", p.Name, mode.Mode, format.Time(mode.Since), mode.Actor,
-			parenthesized(mode.Reason), p.Gate.InFlight, p.Gate.Workers, p.Gate.Depth)
+		line := fmt.Sprintf("Pool %s: %s since %s by %s%s; %d of %d in flight, %d waiting",
+			p.Name, mode.Mode, format.Time(mode.Since), mode.Actor, parenthesized(mode.Reason), p.Gate.InFlight, p.Gate.Workers, p.Gate.Depth)
 		if p.Gate.Depth > 0 {
 			line += fmt.Sprintf(", the oldest for %.0f s", p.Gate.OldestAge.Seconds())
 		}
@@ -386,9 +390,9 @@ func (x *Executor) statusLines(now time.Time) []string {
 	return lines
 }
 
-// refreshMessage updates the message whose mode button was pressed, if the incident was closed so long ago that the engine no
-// longer holds it: otherwise nobody would show there that the mode has changed, and the button would stay for ever. The event
-// goes through the record and the outbox, like the engine's own.
+// refreshMessage updates the message whose mode button was pressed, if the incident was closed so long ago that the
+// engine no longer holds it: otherwise nobody would show there that the mode has changed, and the button would stay for
+// ever. The event goes through the record and the outbox, like the engine's own.
 func (x *Executor) refreshMessage(ctx context.Context, id, pool string) {
 	x.refreshMu.Lock() // two presses must not add the same event
 	defer x.refreshMu.Unlock()

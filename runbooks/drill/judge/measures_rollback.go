@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"headgate/runbooks/drill"
@@ -25,20 +26,20 @@ func (l *Evaluation) rollbackTime() drill.Reading {
 	if n := l.droppedByRollback(t.Requested, until); n > 0 {
 		return drill.Reading{Measured: true, NotObserved: true, Samples: n, Source: sourceGenerator, Reason: fmt.Sprintf("%d tasks that waited were turned away by the rollback", n)}
 	}
-	let, last := 0, t.Completed
+	let, last, late := 0, t.Completed, false
 	for _, task := range l.tasksSent(t.Requested, until) {
 		switch {
 		case task.Outcome != drill.Refused:
 			let++
 		case task.Ended >= until: // it may have reached the gate when that was back
 		case task.Sent > last:
-			last = task.Sent
+			last, late = task.Sent, true
 		}
 	}
 	r := drill.Reading{Measured: true, Value: l.wallSeconds(last - t.Requested), Samples: let, Source: sourceGenerator}
 	tail := l.tasksSent(last+1, until) // after the last refusal
 	switch {
-	case let == 0 || len(tail) == 0:
+	case let == 0 || len(tail) == 0 || late && len(tail) < l.admittedByChance(t.Requested, until):
 		r.NotObserved, r.Reason = true, "pass-through did not stop refusals"
 	case len(tail) < 3:
 		r.Measured, r.Reason = false, "too few tasks came after the rollback"
@@ -46,6 +47,22 @@ func (l *Evaluation) rollbackTime() drill.Reading {
 		r.Reason = fmt.Sprintf("%d tasks were let in after it, and none refused", len(tail))
 	}
 	return r
+}
+
+// admittedByChance is how many tasks in a row are admitted by chance in fewer than one of
+// 1,000 cases while the gate still refuses. The rate is that of as long a time before the
+// rollback.
+func (l *Evaluation) admittedByChance(requested, until time.Duration) int {
+	before := l.tasksSent(requested-(until-requested), requested)
+	admitted := 0
+	for _, t := range before {
+		admitted += btoi(t.Outcome != drill.Refused)
+	}
+	if admitted == 0 || admitted == len(before) {
+		return 0 // the other conditions decide
+	}
+	share := float64(admitted) / float64(len(before))
+	return int(math.Ceil(math.Log(0.001) / math.Log(share)))
 }
 
 // droppedByRollback counts tasks that waited when the order came, and were turned away for it.

@@ -176,6 +176,8 @@ func TestMeasures(t *testing.T) {
 			addTasks(f, 1, 0, sec, drill.Served)
 		}, "0 every answer"},
 		{"no rollback", drill.RollbackTime, func(*judge.Facts) {}, "unknown: no rollback was ordered"},
+		{"rollback", drill.RollbackTime, func(f *judge.Facts) { addRollback(f, 30) }, "0 29 tasks were let in after it, and none refused"},
+		{"rollback that ends early", drill.RollbackTime, func(f *judge.Facts) { addRollback(f, 10) }, "never: pass-through did not stop refusals"},
 		{"drift", drill.ProductionDrift, func(f *judge.Facts) { f.Drift = drill.Reading{Measured: true, Value: 2, Reason: "tasks"} }, "2 tasks"},
 		{"no such measure", "lateness", func(*judge.Facts) {}, "unknown: there is no such measure"},
 	} {
@@ -192,6 +194,23 @@ func TestMeasures(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
+	}
+}
+
+// addRollback adds a task a second: every second one is refused, but for a number of them
+// after a rollback at 30 s. The last four before the restore at 60 s are admitted too, as
+// happens by chance.
+func addRollback(f *judge.Facts, admitted int) {
+	rollback := drill.Step{Kind: drill.StepRollback, At: 30 * sec}
+	restore := drill.Step{Kind: drill.StepRestore, At: 60 * sec}
+	f.Run.Spec.Scenario.Steps = []drill.Step{rollback, restore}
+	f.Steps = []judge.StepResult{{Step: rollback, Requested: 30 * sec, Completed: 30 * sec}, {Step: restore, Requested: 60 * sec, Completed: 60 * sec}}
+	for n := range 60 {
+		outcome := drill.Served
+		if n%2 == 0 && (n < 30 || n >= 30+admitted && n < 56) {
+			outcome = drill.Refused
+		}
+		addTasks(f, 1, time.Duration(n)*sec, sec/10, outcome)
 	}
 }
 

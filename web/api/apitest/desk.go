@@ -22,7 +22,7 @@ type Drills struct {
 	freeze        drill.Freeze
 	runs          []drill.Run // oldest first
 	runningID     string      // ID of the run that goes on
-	startRequests []api.DrillStartRequest
+	startRequests []drill.StartRequest
 	err           error
 }
 
@@ -81,21 +81,21 @@ func (d *Drills) RunningID() string {
 }
 
 // StartRequests returns the orders for runs that were given.
-func (d *Drills) StartRequests() []api.DrillStartRequest {
+func (d *Drills) StartRequests() []drill.StartRequest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.startRequests)
 }
 
 // Drills implements api.DrillCatalog.
-func (d *Drills) Drills(context.Context, time.Time) (api.DrillStates, error) {
+func (d *Drills) Drills(context.Context, time.Time) (drill.States, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	states := api.DrillStates{Freeze: d.freeze}
+	states := drill.States{Freeze: d.freeze}
 	for _, s := range d.Specs() {
-		state := api.DrillState{Spec: s}
+		state := drill.State{Spec: s}
 		if s.Schedule != "" {
-			state.Next = []api.DrillDueTime{{At: time.Date(2026, 3, 29, 7, 30, 0, 0, time.UTC), Note: "clocks go forward that night"}}
+			state.Next = []drill.Upcoming{{At: time.Date(2026, 3, 29, 7, 30, 0, 0, time.UTC), Note: "clocks go forward that night"}}
 		}
 		if s.Target == drill.Live {
 			state.Problems = []string{"allow_live is not set"}
@@ -129,19 +129,19 @@ func (d *Drills) Live(id string) (drill.Run, bool) {
 }
 
 // Start implements api.DrillController.
-func (d *Drills) Start(_ context.Context, o api.DrillStartRequest) (api.DrillStartResult, error) {
+func (d *Drills) Start(_ context.Context, o drill.StartRequest) (drill.StartResult, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	specs := d.Specs()
 	n := slices.IndexFunc(specs, func(s drill.Spec) bool { return s.ID == o.Name || s.Name == o.Name })
 	if n < 0 {
-		return api.DrillStartResult{}, api.ErrNoDrill
+		return drill.StartResult{}, drill.ErrNoDrill
 	}
 	s, speed := specs[n], o.Speed
 	if speed == 0 {
 		speed = 1
 	}
-	plan := api.DrillPlan{
+	plan := drill.Plan{
 		Drill: s.ID, Name: s.Name, Target: s.Target, Pool: s.Pool, Speed: speed, Scenario: 5 * time.Minute,
 		WallTime: time.Duration(float64(5*time.Minute) / speed), Steps: []string{"load of 0.8 tasks/s"}, Hypotheses: []string{"p95_turnaround <= 60 s"},
 		NotificationTarget: "#drills",
@@ -151,10 +151,10 @@ func (d *Drills) Start(_ context.Context, o api.DrillStartRequest) (api.DrillSta
 		if why != nil {
 			plan.Blocked = why.Error()
 		}
-		return api.DrillStartResult{Plan: plan}, nil
+		return drill.StartResult{Plan: plan}, nil
 	}
 	if why != nil {
-		return api.DrillStartResult{}, why
+		return drill.StartResult{}, why
 	}
 	d.startRequests = append(d.startRequests, o)
 	r := drill.Run{
@@ -163,13 +163,13 @@ func (d *Drills) Start(_ context.Context, o api.DrillStartRequest) (api.DrillSta
 		Phases: []drill.Phase{{Name: drill.PhaseInject, Started: time.Now().UTC().Truncate(time.Millisecond)}},
 	}
 	d.runs, d.runningID = append(d.runs, r), r.ID
-	return api.DrillStartResult{Run: r.ID, Plan: plan}, nil
+	return drill.StartResult{Run: r.ID, Plan: plan}, nil
 }
 
 func (d *Drills) refusalLocked(s drill.Spec) error {
 	switch {
 	case s.Target == drill.Live:
-		return &api.DrillRefusedError{Reason: "allow_live is not set"}
+		return &drill.RefusedError{Reason: "allow_live is not set"}
 	case d.freeze.On:
 		return drill.ErrFrozen
 	case d.runningID != "":
@@ -189,7 +189,7 @@ func (d *Drills) Abort(_ context.Context, id, by, reason string) (drill.Run, err
 			continue
 		}
 		if r.Status == drill.Ended {
-			return drill.Run{}, &api.DrillRefusedError{Reason: "the run has ended already: " + string(r.Verdict)}
+			return drill.Run{}, &drill.RefusedError{Reason: "the run has ended already: " + string(r.Verdict)}
 		}
 		r.Status, r.Verdict, r.Reason, r.Ended, d.runningID = drill.Ended, drill.Aborted, "by "+by+": "+reason, time.Now().UTC(), ""
 		r.ClearTook = 3 * time.Millisecond
