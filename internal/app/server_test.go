@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -14,10 +15,11 @@ import (
 	"time"
 
 	"headgate/internal/config"
+	"headgate/web/api"
 )
 
 func TestHostsThatAreAllowed(t *testing.T) {
-	known := *hostNames(&config.Config{
+	known := hostNames(&config.Config{
 		Listen: "gate.internal:8484", Admin: config.Admin{Listen: ":8485"}, Hosts: []string{"Models.Example.com"},
 	})
 	for host, want := range map[string]bool{
@@ -28,8 +30,13 @@ func TestHostsThatAreAllowed(t *testing.T) {
 		"evillocalhost": false, "models.example.com.evil.test": false, "[evil.test]": false, ":8484": false, "127.0.0.1@evil.test": false,
 		"0x7f000001": false, "127.1": false,
 	} {
-		if got := isAllowedHost(host, known); got != want {
-			t.Errorf("%q: %t, want %t", host, got, want)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Host = host
+		rejected := false
+		guard := api.HostGuard{Allowed: func() []string { return known }}
+		guard.Handler(http.NotFoundHandler(), func(http.ResponseWriter, *http.Request) { rejected = true }).ServeHTTP(httptest.NewRecorder(), r)
+		if rejected == want {
+			t.Errorf("%q: rejected %t", host, rejected)
 		}
 	}
 }

@@ -111,9 +111,14 @@ func (d *Auth) RejectCSRF(r *http.Request) {
 	d.reject(r, "write", "a form token that is not the session's")
 }
 
-// RejectHost records that a request was refused for the host that it named.
-func (d *Auth) RejectHost(r *http.Request) {
+// RejectHost answers a request that names an unknown host, and records the attempt: a page somewhere may be using the
+// browser of somebody who has signed in.
+func (d *Auth) RejectHost(w http.ResponseWriter, r *http.Request) {
 	d.reject(r, "request", "a request for the host "+strconv.QuoteToASCII(truncateForLog(r.Host)))
+	WriteProblem(w, Problem{
+		Status: http.StatusMisdirectedRequest,
+		Detail: "Unknown host name. If it is a name of this server, add it to hosts in the settings.",
+	})
 }
 
 // reject counts an attempt, and returns how long to wait if there were too many.

@@ -1,4 +1,4 @@
-package app
+package api_test
 
 import (
 	"errors"
@@ -7,18 +7,25 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"headgate/web/api"
 )
+
+const tokenFile = "headgate.token"
 
 func TestTokenCreatedOnce(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Token(dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := api.ReadToken(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("error %v, want that there is none yet", err)
 	}
-	made, err := makeToken(dir)
+	made, err := api.ReadOrMakeToken(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if read, err := Token(dir); err != nil || !read.Equal(made) {
+	if again, err := api.ReadOrMakeToken(dir); err != nil || again != made {
+		t.Errorf("made another token: %v", err)
+	}
+	if read, err := api.ReadToken(dir); err != nil || read != made {
 		t.Errorf("read another token, or none: %v", err)
 	}
 	info, err := os.Stat(filepath.Join(dir, tokenFile))
@@ -39,7 +46,7 @@ func TestInvalidTokenFileRefused(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, tokenFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Token(dir)
+		_, err := api.ReadToken(dir)
 		if err == nil || strings.Contains(err.Error(), "LEAK") || !strings.Contains(err.Error(), tokenFile) {
 			t.Errorf("%s: error %v, want one that names the file and not its content", name, err)
 		}
