@@ -17,7 +17,7 @@ import (
 )
 
 // crasher ends a process at its n-th step: from there on the outbox does
-// nothing for it, and its sender sends nothing.
+// nothing for it, and its notifier sends nothing.
 type crasher struct {
 	mu    sync.Mutex
 	at    int
@@ -38,7 +38,7 @@ func (g *crasher) step() bool {
 	return g.dead
 }
 
-// crashingNotifier is a sender of a process that may die before or after it has sent.
+// crashingNotifier is a notifier of a process that may die before or after it has sent.
 type crashingNotifier struct {
 	*fakeNotifier
 	crasher *crasher
@@ -60,7 +60,7 @@ func (m crashingNotifier) Lookup(ctx context.Context, d alerts.Delivery, root al
 	return m.fakeNotifier.Lookup(ctx, d, root)
 }
 
-// runUntilCrash runs a deliverer until it has nothing to do or is killed at a step.
+// runUntilCrash runs a dispatcher until it has nothing to do or is killed at a step.
 func runUntilCrash(t *testing.T, box *outboxtest.Memory, s *fakeNotifier, killAt int, during func(*outboxtest.Memory)) (steps int) {
 	t.Helper()
 	g := &crasher{at: killAt}
@@ -83,7 +83,7 @@ func runUntilCrash(t *testing.T, box *outboxtest.Memory, s *fakeNotifier, killAt
 }
 
 // putIncidents has three incidents: one that ends, one that escalates, one that opens and
-// ends at once. What happens is recorded whether or not the sender lives.
+// ends at once. What happens is recorded whether or not the process lives.
 func putIncidents(box *outboxtest.Memory) {
 	box.Put(delivery("a", 1, alerts.Post, ping), delivery("b", 1, alerts.Post))
 	advance(3 * time.Second)
@@ -138,7 +138,7 @@ func checkMessages(t *testing.T, box *outboxtest.Memory, s *fakeNotifier, repeat
 	}
 }
 
-func TestKilledAtEveryStep(t *testing.T) {
+func TestCrashAtEveryStep(t *testing.T) {
 	total := 0
 	synctest.Test(t, func(t *testing.T) {
 		box, s := outboxtest.NewMemory(), newFakeNotifier()
@@ -161,9 +161,9 @@ func TestKilledAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestKilledAgainAndAgainOnABadDay kills while every third call fails, in any of
+// TestRepeatedCrashesWithFailures kills while every third call fails, in any of
 // the ways in which calls fail.
-func TestKilledAgainAndAgainOnABadDay(t *testing.T) {
+func TestRepeatedCrashesWithFailures(t *testing.T) {
 	for seed := range 30 {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestKilledAgainAndAgainOnABadDay(t *testing.T) {
 	}
 }
 
-func TestUnrecordedPagesGoOutMarkedAndAreRecordedLater(t *testing.T) {
+func TestUnrecordedPages(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.box.SetDown(true)
 		r.start()
@@ -232,7 +232,7 @@ func TestUnrecordedPagesGoOutMarkedAndAreRecordedLater(t *testing.T) {
 
 // That signals are missing goes out unrecorded although it pings nobody; edits of it
 // wait for the record.
-func TestUnrecordedBlindnessGoesOut(t *testing.T) {
+func TestUnrecordedMissingSignal(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.box.SetDown(true)
 		r.start()
@@ -256,7 +256,7 @@ func TestUnrecordedBlindnessGoesOut(t *testing.T) {
 }
 
 // A notice that cannot be recorded goes out at once, and has been sent once it can.
-func TestUnrecordedNoticeGoesOut(t *testing.T) {
+func TestUnrecordedNotice(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.box.SetDown(true)
 		r.start()
@@ -272,7 +272,7 @@ func TestUnrecordedNoticeGoesOut(t *testing.T) {
 	})
 }
 
-func TestUnrecordedIsJournalledBeforeTheEngineComesBack(t *testing.T) {
+func TestUnrecordedIsRecordedOnce(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.box.SetDown(true)
 		r.start()
@@ -287,7 +287,7 @@ func TestUnrecordedIsJournalledBeforeTheEngineComesBack(t *testing.T) {
 	})
 }
 
-func TestMemoryForUnrecordedPagesIsBounded(t *testing.T) {
+func TestUnrecordedBufferLimit(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.opts.MaxUnrecorded = 3
 		r.box.SetDown(true)
@@ -318,7 +318,7 @@ func TestMemoryForUnrecordedPagesIsBounded(t *testing.T) {
 	})
 }
 
-func TestAPageGoesOutThoughItsClaimCannotBeRecorded(t *testing.T) {
+func TestUrgentWithoutRecordedClaim(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.put(delivery("p", 1, alerts.Post, ping), delivery("w", 1, alerts.Post))
 		r.box.SetHook(func(op string) error {

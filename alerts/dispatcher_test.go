@@ -13,7 +13,7 @@ import (
 	"headgate/engine"
 )
 
-// withSynctest runs a deliverer on the virtual clock.
+// withSynctest runs a dispatcher on the virtual clock.
 func withSynctest(t *testing.T, f func(r *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,7 +51,7 @@ func firstCalls(n int, a *alerts.SendResult) func(int, call) *alerts.SendResult 
 	}
 }
 
-func TestOneIncidentIsOneMessage(t *testing.T) {
+func TestOneMessagePerIncident(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.start()
 		r.put(delivery("i", 1, alerts.Post, ping))
@@ -73,7 +73,7 @@ func TestOneIncidentIsOneMessage(t *testing.T) {
 	})
 }
 
-func TestOnePostASecondAndChannel(t *testing.T) {
+func TestPostRatePerChannel(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.start()
 		for _, inc := range []string{"a", "b", "c", "d"} {
@@ -96,7 +96,7 @@ func TestOnePostASecondAndChannel(t *testing.T) {
 	})
 }
 
-func TestPagesGoAhead(t *testing.T) {
+func TestPagesFirst(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		for _, inc := range []string{"a", "b", "c"} {
 			r.put(delivery(inc, 1, alerts.Post))
@@ -111,7 +111,7 @@ func TestPagesGoAhead(t *testing.T) {
 	})
 }
 
-func TestOnlyTheNewestEditSurvives(t *testing.T) {
+func TestNewestEditWins(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.start()
 		r.put(delivery("i", 1, alerts.Post))
@@ -126,7 +126,7 @@ func TestOnlyTheNewestEditSurvives(t *testing.T) {
 	})
 }
 
-func TestFiredAndResolvedBeforeAnythingLeft(t *testing.T) {
+func TestCombinedFirstMessage(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.page.answer = firstCalls(1, &alerts.SendResult{Outcome: alerts.RetryLater, RetryAfter: 30 * time.Second, Reason: "rate limited"})
 		r.start()
@@ -148,7 +148,7 @@ func TestFiredAndResolvedBeforeAnythingLeft(t *testing.T) {
 	})
 }
 
-func TestBackoffDoublesUpToItsMax(t *testing.T) {
+func TestBackoffGrows(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.page.answer = firstCalls(8, outcome(alerts.RetryLater))
 		r.start()
@@ -170,7 +170,7 @@ func TestBackoffDoublesUpToItsMax(t *testing.T) {
 	})
 }
 
-func TestJitterIsFull(t *testing.T) {
+func TestFullJitter(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.opts.Random = func() float64 { return 0 }
 		r.page.answer = firstCalls(2, outcome(alerts.RetryLater))
@@ -187,7 +187,7 @@ func TestJitterIsFull(t *testing.T) {
 	})
 }
 
-func TestWhatAReceiverAsksForIsBounded(t *testing.T) {
+func TestRetryAfterIsLimited(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.page.answer = firstCalls(1, &alerts.SendResult{Outcome: alerts.RetryLater, RetryAfter: 1000 * time.Hour})
 		r.start()
@@ -197,7 +197,7 @@ func TestWhatAReceiverAsksForIsBounded(t *testing.T) {
 	})
 }
 
-func TestUnknownIsLookedForBeforeItIsSentAgain(t *testing.T) {
+func TestAmbiguousPostIsLookedUp(t *testing.T) {
 	tests := []struct {
 		name    string
 		arrived bool
@@ -240,7 +240,7 @@ func TestUnknownIsLookedForBeforeItIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestAnUnknownEditIsSentAgainAtOnce(t *testing.T) {
+func TestAmbiguousEditIsRepeated(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.page.answer = func(i int, _ call) *alerts.SendResult {
 			if i == 2 {
@@ -257,7 +257,7 @@ func TestAnUnknownEditIsSentAgainAtOnce(t *testing.T) {
 	})
 }
 
-func TestALookThatFailsIsRepeated(t *testing.T) {
+func TestFailedLookupIsRepeated(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.page.answer = firstCalls(1, outcome(alerts.Ambiguous))
 		r.page.lookup = func(i int, s call) (alerts.Ref, bool, error) {
@@ -278,7 +278,7 @@ func TestALookThatFailsIsRepeated(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeFoundOutIsSentOnceMoreAndMarked(t *testing.T) {
+func TestResendWithoutLookup(t *testing.T) {
 	cannot := func(int, call) (alerts.Ref, bool, error) { return alerts.Ref{}, false, alerts.ErrLookupUnavailable }
 	t.Run("it arrives then", func(t *testing.T) {
 		withSynctest(t, func(r *fixture) {
@@ -305,7 +305,7 @@ func TestWhatCannotBeFoundOutIsSentOnceMoreAndMarked(t *testing.T) {
 	})
 }
 
-func TestTheLastResortIsTriedNowAndThen(t *testing.T) {
+func TestFallbackKeepsRetrying(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.fallback.answer = firstCalls(4, outcome(alerts.Ambiguous))
 		r.fallback.lookup = func(int, call) (alerts.Ref, bool, error) { return alerts.Ref{}, false, alerts.ErrLookupUnavailable }
@@ -320,7 +320,7 @@ func TestTheLastResortIsTriedNowAndThen(t *testing.T) {
 	})
 }
 
-func TestNeverGoesToTheFallbackWithTheReason(t *testing.T) {
+func TestPermanentFailureUsesFallback(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.page.answer = func(int, call) *alerts.SendResult {
 			return &alerts.SendResult{Outcome: alerts.PermanentFailure, Reason: "is_archived"}
@@ -344,7 +344,7 @@ func TestNeverGoesToTheFallbackWithTheReason(t *testing.T) {
 	})
 }
 
-func TestNeverAtTheFallbackIsDead(t *testing.T) {
+func TestPermanentFailureOfFallback(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		never := func(int, call) *alerts.SendResult { return outcome(alerts.PermanentFailure) }
 		r.page.answer, r.fallback.answer = never, never
@@ -358,7 +358,7 @@ func TestNeverAtTheFallbackIsDead(t *testing.T) {
 	})
 }
 
-func TestADestinationThatIsNotSetAnyMore(t *testing.T) {
+func TestUnconfiguredDestination(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.start()
 		r.put(delivery("i", 1, alerts.Post, func(d *alerts.Delivery) { d.Destination = alerts.ToDrills }))
@@ -370,7 +370,7 @@ func TestADestinationThatIsNotSetAnyMore(t *testing.T) {
 	})
 }
 
-func TestMalformedIsSentAsText(t *testing.T) {
+func TestMalformedIsSentAsPlainText(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.page.answer = firstCalls(1, outcome(alerts.Malformed))
 		r.start()
@@ -390,7 +390,7 @@ func TestMalformedIsSentAsText(t *testing.T) {
 	})
 }
 
-func TestADeletedMessageIsPostedAnew(t *testing.T) {
+func TestDeletedMessageIsPostedAgain(t *testing.T) {
 	for _, kind := range []alerts.Kind{alerts.Edit, alerts.Reply} {
 		t.Run(string(kind), func(t *testing.T) {
 			withSynctest(t, func(r *fixture) {
@@ -419,7 +419,7 @@ func TestADeletedMessageIsPostedAnew(t *testing.T) {
 	}
 }
 
-func TestAPostWhereAMessageStandsAlreadyRingsInItsThread(t *testing.T) {
+func TestPostIntoExistingThreadPings(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.start()
 		r.put(delivery("i", 1, alerts.Post, ping))
@@ -433,7 +433,7 @@ func TestAPostWhereAMessageStandsAlreadyRingsInItsThread(t *testing.T) {
 	})
 }
 
-func TestArrivedWithoutAPlaceIsNotTrusted(t *testing.T) {
+func TestDeliveredWithoutRefIsAmbiguous(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.page.answer = firstCalls(1, &alerts.SendResult{Outcome: alerts.Delivered})
 		r.start()
@@ -443,7 +443,7 @@ func TestArrivedWithoutAPlaceIsNotTrusted(t *testing.T) {
 	})
 }
 
-func TestWhatWasBeingSentWhenTheProcessEndedIsLookedFor(t *testing.T) {
+func TestSendingAfterRestartIsLookedUp(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.put(delivery("i", 1, alerts.Post, inState(alerts.Sending), func(d *alerts.Delivery) { d.LastAttempt = d.Created }))
 		r.start()
@@ -471,7 +471,7 @@ func TestOldestPending(t *testing.T) {
 	})
 }
 
-func TestASlowChannelHoldsUpNoOther(t *testing.T) {
+func TestSlowChannelBlocksNoOther(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.page.wait = func(ctx context.Context, _ call) { <-ctx.Done() }
 		r.page.answer = func(int, call) *alerts.SendResult { return outcome(alerts.Ambiguous) }
@@ -486,7 +486,7 @@ func TestASlowChannelHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-func TestAPanicIsAMalformedMessage(t *testing.T) {
+func TestNotifierPanic(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.page.answer = func(i int, _ call) *alerts.SendResult {
 			if i == 1 {
@@ -537,7 +537,7 @@ func TestStop(t *testing.T) {
 		advance(time.Minute)
 		wantString(t, "attempts after Stop", r.page.String(), "")
 	})
-	withSynctest(t, func(r *fixture) { // a sender that does not obey its context
+	withSynctest(t, func(r *fixture) { // a notifier that does not obey its context
 		free := make(chan struct{})
 		r.page.wait = func(context.Context, call) { <-free }
 		r.start()
@@ -556,7 +556,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-func TestOptionsAreChecked(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	tests := []struct {
 		name  string
 		spoil func(*alerts.Options)

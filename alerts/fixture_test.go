@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// call is one attempt as a scripted sender saw it.
+// call is one attempt as a scripted notifier saw it.
 type call struct {
 	at       time.Time
 	delivery alerts.Delivery
@@ -28,7 +28,7 @@ type call struct {
 	lookup   bool
 }
 
-// fakeNotifier is a sender whose answers are given by a function; without one, all
+// fakeNotifier is a notifier whose answers are given by a function; without one, all
 // arrives. It remembers what arrived, so that it can be found.
 type fakeNotifier struct {
 	mu       sync.Mutex
@@ -112,7 +112,7 @@ func (s *fakeNotifier) String() string {
 	return strings.Join(out, " ")
 }
 
-// fixture is a deliverer with everything around it.
+// fixture is a dispatcher with everything around it.
 type fixture struct {
 	t             *testing.T
 	box           *outboxtest.Memory

@@ -118,7 +118,7 @@ func TestHeartbeat(t *testing.T) {
 	})
 }
 
-func TestStoppingAHeartbeatIsNoFailure(t *testing.T) {
+func TestStopAbortsHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewRegistry()
 		w := &fakeTransport{answer: func(_ int, r *http.Request) (int, error) {
@@ -141,7 +141,7 @@ func TestStoppingAHeartbeatIsNoFailure(t *testing.T) {
 	})
 }
 
-func TestHeartbeatSettings(t *testing.T) {
+func TestInvalidHeartbeatOptions(t *testing.T) {
 	tests := []struct {
 		o    alerts.HeartbeatOptions
 		want string

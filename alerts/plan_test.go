@@ -84,7 +84,7 @@ func formatDeliveries(ds []alerts.Delivery) string {
 	return strings.Join(out, " ")
 }
 
-func TestPlanOfEachEvent(t *testing.T) {
+func TestPlanEvents(t *testing.T) {
 	const warn, page = engine.LevelWarn, engine.LevelPage
 	resolved := func(peak engine.Level) engine.Incident {
 		i := incident(warn, peak)
@@ -136,7 +136,7 @@ func TestPlanOfEachEvent(t *testing.T) {
 		{"resolved without anything known", two, nil, resolved(page), event(engine.EventResolved, page), "post@page!"},
 		{"the mode changes", two, destinations(w, p), incident(page), event(engine.EventMode, page), "edit@warn edit@page reply@page"},
 		{"the mode changes after the end", two, destinations(p), resolved(page), event(engine.EventMode, warn), "edit@page reply@page"},
-		{"the mode changes before anything is told", two, nil, incident(page), event(engine.EventMode, page), ""},
+		{"the mode changes before anything is notified", two, nil, incident(page), event(engine.EventMode, page), ""},
 		{"silenced", two, destinations(p), incident(page), event(engine.EventSilenced, page), "edit@page reply@page"},
 		{"a remark", two, destinations(w), incident(warn), event(engine.EventNote, warn), "edit@warn reply@warn"},
 		{"a kind that is not known yet", two, destinations(w), incident(warn), event("else", warn), "edit@warn reply@warn"},
@@ -161,7 +161,7 @@ func TestPlanOfEachEvent(t *testing.T) {
 
 func destinations(ds ...alerts.Destination) []alerts.Destination { return ds }
 
-func TestPlanOfABatchKnowsWhatItHasPlanned(t *testing.T) {
+func TestPlanWithinBatch(t *testing.T) {
 	p := alerts.Planner{Routes: one}
 	open, flap := event(engine.EventOpened, engine.LevelPage), event(engine.EventFlapping, engine.LevelPage)
 	open.Seq, flap.Seq = 1, 2
@@ -175,7 +175,7 @@ func TestPlanOfABatchKnowsWhatItHasPlanned(t *testing.T) {
 	}
 }
 
-func TestPlanOfADrill(t *testing.T) {
+func TestPlanDrill(t *testing.T) {
 	p := alerts.Planner{Routes: two, Drill: func(k engine.Key) bool { return k.Pool == "default" }}
 	b := engine.Batch{
 		Incidents: []engine.Incident{incident(engine.LevelPage)},
@@ -187,7 +187,7 @@ func TestPlanOfADrill(t *testing.T) {
 	}
 }
 
-func TestPlanSaysTheModeAndNames(t *testing.T) {
+func TestPlanModeAndIDs(t *testing.T) {
 	n := 0
 	p := alerts.Planner{
 		Routes: one,
@@ -209,7 +209,7 @@ func TestPlanSaysTheModeAndNames(t *testing.T) {
 	}
 }
 
-func TestPlanHoldsOnlyNumbersThatARecordCan(t *testing.T) {
+func TestPlanHasFiniteNumbers(t *testing.T) {
 	inc, e := incident(engine.LevelPage), event(engine.EventOpened, engine.LevelPage)
 	inc.Value, inc.Threshold, e.Value = math.NaN(), math.Inf(1), math.Inf(-1)
 	got := alerts.Planner{Routes: one}.Plan(engine.Batch{Incidents: []engine.Incident{inc}, Events: []engine.Event{e}}, alerts.TxView{})

@@ -97,9 +97,9 @@ func checkStep(t *testing.T, ds []Delivery, s step, root Ref) {
 	}
 }
 
-// TestRemarksOutliveTheFirstMessage: what was done about an incident before its
-// message was there is told in the thread afterwards.
-func TestRemarksOutliveTheFirstMessage(t *testing.T) {
+// TestAnnotationsFollowFirstMessage: what was done about an incident before its
+// message was there is notified in the thread afterwards.
+func TestAnnotationsFollowFirstMessage(t *testing.T) {
 	ds := deliveriesFromBytes([]byte{1 << 5, 2<<5 | 1 | 8, 2<<5 | 2 | 8})
 	remark := ds[len(ds)-1]
 	remark.Seq, remark.Kind = remark.Seq+1, Reply
@@ -116,7 +116,7 @@ func TestRemarksOutliveTheFirstMessage(t *testing.T) {
 	}
 }
 
-func TestTheFirstMessageSaysWhatIsTrueNow(t *testing.T) {
+func TestFirstMessageShowsPresentState(t *testing.T) {
 	ds := deliveriesFromBytes([]byte{1 << 5, 2<<5 | 1 | 8, 2<<5 | 2 | 8})
 	s := nextSteps(ds, Ref{})[0]
 	if s.delivery.Seq != 2 || s.delivery.Notification.Incident.Open() || !s.delivery.Notification.Combined {
@@ -144,7 +144,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-func TestLaneSpacesPostsAndEditsApart(t *testing.T) {
+func TestChannelSpacing(t *testing.T) {
 	now := time.Unix(1000, 0)
 	o := Options{PostInterval: time.Second, EditInterval: 2 * time.Second}
 	root := Ref{Channel: "C", TS: "1.1"}

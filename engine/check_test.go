@@ -51,11 +51,11 @@ func TestCheckRules(t *testing.T) {
 		says string
 	}{
 		"nameless":     {func(r *Rule) { r.Name = "" }, "has no name"},
-		"toothless":    {func(r *Rule) { r.Warn.Set, r.Page.Set = false, false }, "neither a warn nor a page"},
+		"toothless":    {func(r *Rule) { r.Warn.Set, r.Page.Set = false, false }, "neither warn nor page"},
 		"not a number": {func(r *Rule) { r.Warn.At = math.NaN() }, "finite"},
 		"endless":      {func(r *Rule) { r.Page.At = math.Inf(1) }, "finite"},
-		"backwards":    {func(r *Rule) { r.Page.At = 14 }, "warn at 15 is above page at 14"},
-		"never clear":  {func(r *Rule) { r.Clear.Below = 15.5 }, "clear below 15.5"},
+		"backwards":    {func(r *Rule) { r.Page.At = 14 }, "page.at must be at least warn.at"},
+		"never clear":  {func(r *Rule) { r.Clear.Below = 15.5 }, "clear.below must be at most"},
 		"in the past":  {func(r *Rule) { r.Clear.For = -1 }, "negative"},
 	}
 	for name, test := range tests {
@@ -67,7 +67,7 @@ func TestCheckRules(t *testing.T) {
 	}
 	other := ageRule()
 	other.Pool = "q"
-	if err := CheckRules([]Rule{ageRule(), other, ageRule()}); err == nil || !strings.Contains(err.Error(), "twice") {
+	if err := CheckRules([]Rule{ageRule(), other, ageRule()}); err == nil || !strings.Contains(err.Error(), "repeated") {
 		t.Errorf("a key twice: %v", err)
 	}
 }

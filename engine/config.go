@@ -8,38 +8,38 @@ import (
 	"github.com/google/uuid"
 )
 
-// Config says how the engine takes its time. DefaultConfig returns a usable one.
+// Config holds the durations of an engine. DefaultConfig returns usable ones.
 type Config struct {
 	Interval  time.Duration // between evaluations
 	SlowEvery time.Duration // between evaluations of a slow rule
-	// EvalTimeout bounds one evaluation; what has not come by then is missing.
+	// EvalTimeout bounds one evaluation; a value that is not there by then is missing.
 	EvalTimeout time.Duration
 	SaveTimeout time.Duration // bounds one attempt to record
 
-	MissingGrace time.Duration // a signal may be missing for so long before it is trouble of its own
-	IdleClose    time.Duration // without traffic for so long, everything ends
-	ReopenWindow time.Duration // trouble that comes back within it is the same; 0: never
+	MissingGrace time.Duration // a signal may be missing for so long before signal_missing counts it
+	IdleClose    time.Duration // an incident is resolved after so long without traffic
+	ReopenWindow time.Duration // a breach within it reopens the incident; 0: never
 	Flap         Flap
 	Remind       Remind
 
-	AckFor     time.Duration // of an acknowledgement that does not say
-	AckMax     time.Duration // the longest acknowledgement
-	SilenceMax time.Duration // the longest silence
+	AckFor     time.Duration // default length of an acknowledgement
+	AckMax     time.Duration // longest acknowledgement
+	SilenceMax time.Duration // longest silence
 
-	NewID func() string // returns a UUIDv7; nil: made from the clock of the system
+	NewID func() string // returns a UUIDv7; nil: made from the system's clock
 }
 
-// Flap says when trouble that comes and goes is told as one.
+// Flap says when an incident that fires again and again is reported by digests.
 type Flap struct {
-	Count  int           // turns for the worse, at least 2
-	Window time.Duration // within which they make a flapping
-	Digest time.Duration // between two digests of it
+	Count  int           // flaps, at least 2
+	Window time.Duration // within which they make an incident flapping
+	Digest time.Duration // between two digests
 }
 
-// Remind says how far reminders of an open incident are apart. Zero: none.
+// Remind holds the time between reminders of an open incident. Zero: none.
 type Remind struct{ Warn, Page time.Duration }
 
-// DefaultConfig returns the settings that the built-in rules are made for.
+// DefaultConfig returns the durations that the built-in rules are made for.
 func DefaultConfig() Config {
 	return Config{
 		Interval: time.Second, SlowEvery: 30 * time.Second,
@@ -51,32 +51,28 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate names every field that cannot be, and says what would be right.
+// Validate names every impossible field, and says what would be right.
 func (c Config) Validate() error {
 	var errs []error
-	positive := func(name string, d time.Duration) {
-		if d <= 0 {
-			errs = append(errs, fmt.Errorf("%s is %s: it must be above 0", name, d))
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+		zero  bool // 0 is allowed
+	}{
+		{"Interval", c.Interval, false}, {"SlowEvery", c.SlowEvery, false},
+		{"EvalTimeout", c.EvalTimeout, false}, {"SaveTimeout", c.SaveTimeout, false},
+		{"MissingGrace", c.MissingGrace, true}, {"IdleClose", c.IdleClose, false}, {"ReopenWindow", c.ReopenWindow, true},
+		{"Flap.Window", c.Flap.Window, false}, {"Flap.Digest", c.Flap.Digest, false},
+		{"Remind.Warn", c.Remind.Warn, true}, {"Remind.Page", c.Remind.Page, true},
+		{"AckFor", c.AckFor, false}, {"SilenceMax", c.SilenceMax, false},
+	} {
+		switch {
+		case f.value < 0 && f.zero:
+			errs = append(errs, fmt.Errorf("%s is %s: it must be 0 or more", f.name, f.value))
+		case f.value <= 0 && !f.zero:
+			errs = append(errs, fmt.Errorf("%s is %s: it must be above 0", f.name, f.value))
 		}
 	}
-	notNegative := func(name string, d time.Duration) {
-		if d < 0 {
-			errs = append(errs, fmt.Errorf("%s is %s: it must be 0 or more", name, d))
-		}
-	}
-	positive("Interval", c.Interval)
-	positive("SlowEvery", c.SlowEvery)
-	positive("EvalTimeout", c.EvalTimeout)
-	positive("SaveTimeout", c.SaveTimeout)
-	notNegative("MissingGrace", c.MissingGrace)
-	positive("IdleClose", c.IdleClose)
-	notNegative("ReopenWindow", c.ReopenWindow)
-	positive("Flap.Window", c.Flap.Window)
-	positive("Flap.Digest", c.Flap.Digest)
-	notNegative("Remind.Warn", c.Remind.Warn)
-	notNegative("Remind.Page", c.Remind.Page)
-	positive("AckFor", c.AckFor)
-	positive("SilenceMax", c.SilenceMax)
 	if c.AckMax < c.AckFor {
 		errs = append(errs, fmt.Errorf("AckMax is %s: it must be at least AckFor, which is %s", c.AckMax, c.AckFor))
 	}

@@ -11,23 +11,20 @@ import (
 	"time"
 )
 
-// Errors of an engine's life.
+// Errors of an engine's lifecycle.
 var (
 	ErrNotRunning = errors.New("the engine is not running")
-	ErrUnsaved    = errors.New("some of what happened to incidents is not recorded")
+	ErrUnsaved    = errors.New("incident events not persisted")
 )
 
-// Signals answers what the rules' signals come to at a time. A rule that the
-// answer leaves out is missing its signal. It should obey its context; one that
-// does not return in time is not asked again until it has. What is returned is
-// given away.
+// Signals returns the values of the rules' signals at a time. A rule that is left out has a missing signal. Values should
+// obey its context; while a call has not returned, there is no further one. The caller owns the returned map.
 type Signals interface {
 	Values(ctx context.Context, now time.Time, rules []Rule) map[Key]Value
 }
 
-// Options is what an Engine is made of. Signals, Journal, Log and Metrics must be
-// there. The functions may be nil; each is called from one goroutine, in order,
-// and holds it up for as long as it takes.
+// Options are the parts of an Engine. Signals, Journal, Log and Metrics are required. The functions may be nil; each is
+// called from one goroutine, in order, which it blocks.
 type Options struct {
 	Config  Config
 	Rules   []Rule
@@ -36,24 +33,20 @@ type Options struct {
 	Log     *slog.Logger
 	Metrics *Metrics // of this Engine alone
 
-	// Stepped hears of every batch at once, recorded or not: it is for actions that
-	// must not wait for a disk.
+	// OnStep is called with every batch at once, recorded or not: for actions that must not wait for a disk.
 	OnStep func(Batch)
-	// Recorded hears of what has been saved, which may be several batches in one.
+	// OnSaved is called with what has been saved, which may be several batches in one.
 	OnSaved func(Batch)
-	// Unrecorded hears, once, of incidents that are pages or say that signals are
-	// missing, and of their events, that could not be saved so far; they will still
-	// be saved, and be in a batch of Recorded.
+	// OnUnsaved is called, once, with incidents that are pages or about missing signals, and with their events, that could
+	// not be saved so far. They are still saved later, and then in a batch of OnSaved.
 	OnUnsaved func(Batch)
-	// Clock returns the time of records and of queries. It should be the wall clock
-	// of a start plus monotonic time, the one that samples are stamped with. Nil:
-	// that, from New on.
+	// Clock returns the time of records and queries. It should be the clock of the samples: the wall clock of the start
+	// plus monotonic time. Nil: such a clock, from New on.
 	Clock func() time.Time
 }
 
-// Engine runs a Machine: it evaluates the rules at every interval, keeps what
-// comes of it in the journal, and passes commands on. All its methods may be
-// called from any goroutine.
+// Engine runs a Machine: it evaluates the rules at every interval, saves the changes to the journal, and runs commands. Its
+// methods may be called from any goroutine.
 type Engine struct {
 	o         Options
 	wallClock func() time.Time
@@ -73,7 +66,7 @@ type Engine struct {
 	cancelSave context.CancelFunc // of the recorder
 }
 
-// New returns an Engine that does nothing yet.
+// New returns an Engine that has not started.
 func New(o Options) (*Engine, error) {
 	if o.Signals == nil || o.Journal == nil || o.Log == nil || o.Metrics == nil {
 		return nil, errors.New("an engine needs Signals, a Journal, a Log and Metrics")
@@ -99,21 +92,19 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// monotonicClock returns a clock that goes on from the wall clock of now by
-// monotonic time.
+// monotonicClock returns a clock that continues from the current wall clock by monotonic time.
 func monotonicClock() func() time.Time {
 	start := time.Now()
 	return func() time.Time { return start.Round(0).Add(time.Since(start)) }
 }
 
-// Start loads what the journal remembers, and begins: all rules are evaluated
-// once before anything is said. It fails if the journal cannot be read in time,
-// and may then be tried again.
+// Start loads the journal and starts evaluating. It fails if the journal cannot be read in time, and may then be tried
+// again.
 func (e *Engine) Start(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.started || e.stopped {
-		return errors.New("an engine starts once")
+		return errors.New("engine already started")
 	}
 	load, cancel := context.WithTimeout(ctx, e.o.Config.SaveTimeout)
 	defer cancel()
@@ -123,14 +114,13 @@ func (e *Engine) Start(ctx context.Context) error {
 		return fmt.Errorf("read the incidents from the journal: %w", err)
 	}
 	for _, wrong := range e.machine.Load(e.o.Clock(), saved) {
-		e.o.Log.Warn("the record of incidents contradicts itself", "found", wrong)
+		e.o.Log.Warn("inconsistent incident record repaired", "problem", wrong)
 	}
 	e.startGoroutines()
 	return nil
 }
 
-// startGoroutines starts the goroutines, of which there are two: the loop, which owns the
-// machine, and the recorder, so that a slow disk does not stop the loop.
+// startGoroutines starts the loop, which owns the machine, and the recorder, so that a slow disk does not stop the loop.
 func (e *Engine) startGoroutines() {
 	e.started = true
 	e.publish(e.o.Rules)
@@ -149,9 +139,8 @@ func (e *Engine) startGoroutines() {
 	}()
 }
 
-// Stop ends the evaluations, and then tries to record what is left, until ctx is
-// done. The error says what was not finished by then. Stopping again does
-// nothing.
+// Stop ends the evaluations and then saves what is left, until ctx is done. The error says what was not finished. Stopping
+// again does nothing.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -164,7 +153,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 	e.cancelLoop()
 	errLoop := wait(ctx, e.loopDone, "evaluations")
 	e.cancelSave()
-	if err := wait(ctx, e.saveDone, "the record of incidents"); err != nil {
+	if err := wait(ctx, e.saveDone, "recording incidents"); err != nil {
 		return errors.Join(errLoop, err)
 	}
 	return errors.Join(errLoop, e.recorder.finish())
@@ -179,14 +168,14 @@ func wait(ctx context.Context, done <-chan struct{}, what string) error {
 	}
 }
 
-// Snapshot is how everything stood after the latest change.
+// Snapshot is the state of an engine after the latest change.
 type Snapshot struct {
 	Rules     []RuleStatus
 	Incidents []Incident // open ones, and those that may be reopened; oldest first
-	Silences  []Silence  // that are not over
+	Silences  []Silence  // active and future ones
 }
 
-// publish makes a new snapshot for readers.
+// publish makes a new snapshot available to readers.
 func (e *Engine) publish(rules []Rule) {
 	s := &Snapshot{
 		Rules: e.machine.Statuses(rules), Incidents: e.machine.Incidents(), Silences: e.machine.Silences(),
@@ -195,11 +184,10 @@ func (e *Engine) publish(rules []Rule) {
 	e.o.Metrics.snapshot.Store(s)
 }
 
-// Incidents returns the open incidents, and those that may be reopened, oldest
-// first.
+// Incidents returns the open incidents, and those that may be reopened, oldest first.
 func (e *Engine) Incidents() []Incident { return slices.Clone(e.snapshot.Load().Incidents) }
 
-// States returns how every rule stands, those included that watch signals.
+// States returns the status of every rule, including those that watch signals.
 func (e *Engine) States() []RuleStatus {
 	all := slices.Clone(e.snapshot.Load().Rules)
 	for n := range all {
@@ -208,5 +196,5 @@ func (e *Engine) States() []RuleStatus {
 	return all
 }
 
-// Silences returns the silences that are not over.
+// Silences returns the active and future silences.
 func (e *Engine) Silences() []Silence { return slices.Clone(e.snapshot.Load().Silences) }

@@ -204,7 +204,7 @@ func TestEngineWallClockJumps(t *testing.T) {
 			if jump < wallJumpThreshold && jump > -wallJumpThreshold {
 				want = 0
 			}
-			if n := strings.Count(r.log.String(), "wall clock has jumped"); n != want {
+			if n := strings.Count(r.log.String(), "wall clock jumped"); n != want {
 				t.Errorf("a jump of %s: said %d times, want %d", jump, n, want)
 			}
 		}

@@ -1,10 +1,8 @@
 package engine
 
-import (
-	"time"
-)
+import "time"
 
-// evaluateRule takes one rule's value into account.
+// evaluateRule applies one rule's value to its state and incident.
 func (t *txn) evaluateRule(r Rule, v Value) {
 	s := t.state(r.Key())
 	t.expireReopenWindow(s)
@@ -28,9 +26,8 @@ func (t *txn) evaluateRule(r Rule, v Value) {
 	}
 }
 
-// expireReopenWindow forgets the latest incident once trouble that comes back is new trouble.
-// Trouble that began within the window is waited for, and flapping trouble is
-// always the same.
+// expireReopenWindow forgets the latest incident after the reopen window: the next breach opens a new one. A breach that
+// began within the window still reopens the incident, and so does one of an incident that flaps.
 func (t *txn) expireReopenWindow(s *ruleState) {
 	if s.Phase != OK || s.Incident == "" {
 		return
@@ -41,7 +38,7 @@ func (t *txn) expireReopenWindow(s *ruleState) {
 	s.Incident, s.LastResolved, s.LastNotified, s.LastDigest = "", time.Time{}, time.Time{}, time.Time{}
 }
 
-// closeIdle lets go of everything that has been without traffic for too long.
+// closeIdle resolves the incident of a rule that has been idle for too long, and resets its state.
 func (t *txn) closeIdle(s *ruleState) {
 	if s.IdleFor < t.m.c.IdleClose {
 		return
@@ -52,7 +49,7 @@ func (t *txn) closeIdle(s *ruleState) {
 	s.reset()
 }
 
-// updateClosed looks at a state without an open incident.
+// updateClosed handles a value of a state without an open incident.
 func (t *txn) updateClosed(r Rule, s *ruleState, z band, v float64) {
 	switch level := s.reachedLevel(r); {
 	case level != LevelNone:
@@ -64,7 +61,7 @@ func (t *txn) updateClosed(r Rule, s *ruleState, z band, v float64) {
 	}
 }
 
-// updateOpen looks at a state with an open incident.
+// updateOpen handles a value of a state with an open incident.
 func (t *txn) updateOpen(r Rule, s *ruleState, z band, v float64) {
 	inc := t.incident(s.Incident)
 	switch {
@@ -95,8 +92,7 @@ func (t *txn) updateLevel(r Rule, s *ruleState, z band, inc *Incident) {
 	}
 }
 
-// reset takes a state without an open incident back to OK. What is needed for
-// reopening stays.
+// reset returns a state without an open incident to OK. What reopening needs stays.
 func (s *ruleState) reset() {
 	s.Phase, s.Level = OK, LevelNone
 	s.WarnFor, s.PageFor, s.ClearFor, s.BelowPageFor, s.IdleFor, s.MissingFor = 0, 0, 0, 0, 0, 0
@@ -119,7 +115,7 @@ func (z band) hasValue() bool { return z >= bandClear }
 
 func (z band) breach() bool { return z >= bandWarn }
 
-// bandOf places a value. What is not a number is missing, whatever it is called.
+// bandOf classifies a value. A value that is not a finite number is missing.
 func (r Rule) bandOf(v Value) band {
 	switch {
 	case v.Quality == Idle:
@@ -137,15 +133,15 @@ func (r Rule) bandOf(v Value) band {
 	}
 }
 
-// ruleState is a state, and where its value stood at the evaluation before.
+// ruleState is a state, with its value and band at the previous evaluation.
 type ruleState struct {
 	State
 	band band
 	last Value
 }
 
-// updateDurations moves the clocks. Time counts only between two evaluations that agree:
-// how long something has been so is what was seen of it.
+// updateDurations advances the durations of a state. The time between two evaluations counts only if both are in the
+// same condition: durations hold observed time alone.
 func (s *ruleState) updateDurations(r Rule, z band, elapsed time.Duration, c Config) {
 	prev := s.band
 	s.band = z
@@ -157,8 +153,7 @@ func (s *ruleState) updateDurations(r Rule, z band, elapsed time.Duration, c Con
 	s.updateRecoveryDurations(r, prev, z, elapsed)
 }
 
-// updateNoDataDurations moves the clocks of not knowing. While a value is missing or
-// means nothing, all other clocks stand still.
+// updateNoDataDurations advances the durations of missing and idle values. Meanwhile all other durations stand still.
 func (s *ruleState) updateNoDataDurations(prev, z band, elapsed time.Duration, c Config) {
 	switch {
 	case z != bandMissing:
@@ -189,7 +184,7 @@ func (s *ruleState) updateBreachDurations(r Rule, prev, z band, elapsed time.Dur
 	}
 }
 
-// updateRecoveryDurations moves the clocks of an open incident that may be getting better.
+// updateRecoveryDurations advances the durations after which an open incident is resolved or deescalated.
 func (s *ruleState) updateRecoveryDurations(r Rule, prev, z band, elapsed time.Duration) {
 	switch {
 	case !s.open() || z.breach():
@@ -205,12 +200,12 @@ func (s *ruleState) updateRecoveryDurations(r Rule, prev, z band, elapsed time.D
 	}
 }
 
-// addCapped adds to a clock that need not go beyond limit.
+// addCapped adds to a duration up to a limit. A duration above the limit (of an earlier, longer rule) stays.
 func addCapped(d, by, limit time.Duration) time.Duration {
 	return max(d, min(d+by, limit))
 }
 
-// open says whether the state has an incident that is not over.
+// open says whether the state has an open incident.
 func (s *ruleState) open() bool { return s.Phase == Firing || s.Phase == Recovering }
 
 // reachedLevel returns the level whose threshold has been breached for long enough.
@@ -225,7 +220,7 @@ func (s *ruleState) reachedLevel(r Rule) Level {
 	}
 }
 
-// fire opens an incident, or continues the latest one if that may be.
+// fire opens an incident, or reopens the latest one.
 func (t *txn) fire(r Rule, s *ruleState, level Level, v float64) {
 	s.Phase, s.Level = Firing, level
 	s.ClearFor, s.BelowPageFor, s.IdleFor = 0, 0, 0
@@ -254,8 +249,7 @@ func (t *txn) reopen(r Rule, s *ruleState, inc *Incident, v float64) {
 	t.announceFlapping(s, inc)
 }
 
-// escalate takes an incident from warn to page. It pierces an acknowledgement:
-// who has seen the warning has not seen this.
+// escalate raises an incident from warn to page. It ends an acknowledgement, which was for the warning.
 func (t *txn) escalate(r Rule, s *ruleState, inc *Incident) {
 	higher := LevelPage > inc.Peak
 	s.Level, s.BelowPageFor = LevelPage, 0
@@ -276,7 +270,7 @@ func (t *txn) resolve(s *ruleState, why Resolution) {
 	s.WarnFor, s.PageFor, s.ClearFor, s.BelowPageFor, s.IdleFor = 0, 0, 0, 0, 0
 }
 
-// applyRule gives an incident a level, and the rule's words as they are now.
+// applyRule gives an incident a level, and the texts that the rule has now.
 func (i *Incident) applyRule(r Rule, level Level, now time.Time) {
 	i.Level, i.Changed = level, now
 	i.Peak = max(i.Peak, level)
@@ -287,7 +281,7 @@ func (i *Incident) applyRule(r Rule, level Level, now time.Time) {
 	}
 }
 
-// notify adds an event that people are to hear of.
+// notify emits an event that people are notified of, unless it is part of a flapping.
 func (t *txn) notify(s *ruleState, inc *Incident, e Event) {
 	t.emit(inc, e)
 	if !e.Digested {
@@ -295,16 +289,15 @@ func (t *txn) notify(s *ruleState, inc *Incident, e Event) {
 	}
 }
 
-// emitSilent adds an event that disturbs nobody. While an incident flaps there would
-// be no end of them, and they are left out.
+// emitSilent emits an event without a notification, unless the incident flaps: there would be too many.
 func (t *txn) emitSilent(inc *Incident, kind EventKind) {
 	if !inc.Flapping {
 		t.emit(inc, Event{Kind: kind})
 	}
 }
 
-// clearSuperseded drops what is due about an older incident of the key that nobody has
-// heard of: after a silence the latest one is the truth.
+// clearSuperseded drops the pending notification of an older incident of the key that was muted throughout: after the
+// silence, only the latest one counts.
 func (t *txn) clearSuperseded(key Key) {
 	for _, id := range t.m.incidentIDsByAge() {
 		if inc := t.m.incidents[id]; inc.Key == key && inc.PendingUnmute && !inc.Notified && !inc.Open() {

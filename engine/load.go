@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// maxStoredDuration bounds what a record may say about lengths of time.
+// maxStoredDuration bounds the durations of a record.
 const maxStoredDuration = 10 * 365 * 24 * time.Hour
 
-// Load takes over what was saved, into a machine that has made no step yet. What
-// cannot be (an open incident without a state, two of one key, times that have
-// not come yet) is put right, and said in the result.
+// Load restores what was saved into a machine that has made no step yet. It repairs what is inconsistent (an open incident
+// without a state, two of one key, future times) and returns what it repaired.
 func (m *Machine) Load(now time.Time, saved SavedState) []string {
 	l := loader{m: m, now: truncateMS(now), openByKey: make(map[Key]string)}
 	incidents := slices.Clone(saved.Incidents)
@@ -43,7 +42,7 @@ func (l *loader) warnf(format string, args ...any) {
 
 func (l *loader) incident(inc Incident) {
 	if _, twice := l.m.incidents[inc.ID]; inc.ID == "" || twice {
-		l.warnf("incident %q is left out: its ID is empty or there twice", inc.ID)
+		l.warnf("incident %q is ignored: its ID is empty or repeated", inc.ID)
 		return
 	}
 	inc.Level = l.clampLevel(inc.Level)
@@ -71,12 +70,12 @@ func (l *loader) incident(inc Incident) {
 	l.openByKey[inc.Key] = inc.ID
 }
 
-// clampLevel returns a level that an incident may have.
+// clampLevel returns the nearest level that an incident may have.
 func (l *loader) clampLevel(v Level) Level { return min(max(v, LevelWarn), LevelPage) }
 
 func (l *loader) state(s State) {
 	if _, twice := l.m.states[s.Key]; twice {
-		l.warnf("a state of rule %q in pool %q is left out: it is there twice", s.Key.Rule, s.Key.Pool)
+		l.warnf("a state of rule %q in pool %q is ignored: it is repeated", s.Key.Rule, s.Key.Pool)
 		return
 	}
 	for _, d := range []*time.Duration{&s.WarnFor, &s.PageFor, &s.ClearFor, &s.BelowPageFor, &s.IdleFor, &s.MissingFor} {
@@ -90,15 +89,15 @@ func (l *loader) state(s State) {
 }
 
 func (l *loader) flapTimes(saved []time.Time) []time.Time {
-	var flips []time.Time
+	var flaps []time.Time
 	for _, at := range saved {
-		flips = append(flips, minTime(truncateMSOrZero(at), l.now))
+		flaps = append(flaps, minTime(truncateMSOrZero(at), l.now))
 	}
-	slices.SortFunc(flips, time.Time.Compare)
-	return flips[max(0, len(flips)-maxFlapTimes):]
+	slices.SortFunc(flaps, time.Time.Compare)
+	return flaps[max(0, len(flaps)-maxFlapTimes):]
 }
 
-// reconcile makes a state say what its incident says.
+// reconcile makes a state agree with its incident.
 func (l *loader) reconcile(s State) State {
 	id, open := l.openByKey[s.Key]
 	inc, known := l.m.incidents[s.Incident]
@@ -114,7 +113,7 @@ func (l *loader) reconcile(s State) State {
 		}
 		return s
 	case s.Phase > Pending:
-		l.warnf("the state of rule %q in pool %q starts afresh: it is firing without an open incident", s.Key.Rule, s.Key.Pool)
+		l.warnf("the state of rule %q in pool %q is reset: it is firing without an open incident", s.Key.Rule, s.Key.Pool)
 		return State{Key: s.Key}
 	case s.Incident != "" && (!known || inc.Key != s.Key):
 		s.Incident, s.LastResolved = "", time.Time{}
@@ -123,7 +122,7 @@ func (l *loader) reconcile(s State) State {
 	return s
 }
 
-// addMissingStates makes states for open incidents that have none.
+// addMissingStates adds states for open incidents without one.
 func (l *loader) addMissingStates() {
 	for _, id := range l.m.incidentIDsByAge() {
 		inc := l.m.incidents[id]
@@ -141,7 +140,7 @@ func (l *loader) addMissingStates() {
 func (l *loader) silence(s Silence) {
 	twice := slices.ContainsFunc(l.m.silences, func(o Silence) bool { return o.ID == s.ID })
 	if s.EndHandled || s.ID == "" || twice || len(l.m.silences) >= maxSilences {
-		l.warnf("silence %q is left out: it is lifted, there twice, without an ID, or one too many", s.ID)
+		l.warnf("silence %q is ignored: it is ended, repeated, without an ID, or one too many", s.ID)
 		return
 	}
 	s.From, s.Until = truncateMS(s.From), minTime(truncateMS(s.Until), l.now.Add(l.m.c.SilenceMax))

@@ -6,27 +6,28 @@ import (
 	"time"
 )
 
-// wallJumpThreshold is how far the wall clock may move by itself before it is worth a line
-// in the log.
+// wallJumpThreshold is how far the wall clock may deviate from monotonic time without a log line.
 const wallJumpThreshold = 5 * time.Second
 
-// loop is the goroutine that owns the machine, and what it alone knows.
+// loop is the goroutine that owns the machine, with its own state.
 type loop struct {
 	e     *Engine
 	c     Config
 	rules []Rule
 	slow  *slowValues
 	hung  <-chan map[Key]Value // of an evaluation that has not returned in time
-	last  time.Time            // when the step before began; zero: there was none
-	drift time.Duration        // of the wall clock from ours
+	last  time.Time            // start of the previous step; zero: there was none
+	drift time.Duration        // of the wall clock from the engine's clock
 }
 
 func newLoop(e *Engine) *loop {
-	return &loop{e: e, c: e.o.Config, rules: e.o.Rules, slow: newSlowValues(e.o.Config.SlowEvery), drift: e.wallClock().Sub(e.o.Clock())}
+	return &loop{
+		e: e, c: e.o.Config, rules: e.o.Rules, drift: e.wallClock().Sub(e.o.Clock()),
+		slow: &slowValues{every: e.o.Config.SlowEvery, cached: make(map[Key]slowValue)},
+	}
 }
 
-// run ticks until ctx is done. A tick that is missed is missed: there is no
-// catching up.
+// run ticks until ctx is done. Missed ticks are skipped.
 func (l *loop) run(ctx context.Context) {
 	defer l.awaitHung()
 	start, tick := time.Now(), int64(0)
@@ -49,13 +50,13 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// tick evaluates once, and steps.
+// tick evaluates once and steps the machine.
 func (l *loop) tick(ctx context.Context, due time.Time) {
 	begin := time.Now()
 	l.checkWallClock()
 	values := l.evaluate(ctx, begin)
 	if ctx.Err() != nil {
-		return // what has not been evaluated is not missing
+		return // not evaluated, so not missing
 	}
 	took := time.Since(begin)
 	l.e.o.Metrics.observeEvaluation(took, begin.Sub(due) > l.c.Interval/2 || took > l.c.Interval)
@@ -67,7 +68,7 @@ func (l *loop) tick(ctx context.Context, due time.Time) {
 	l.commit(l.e.machine.Step(l.e.o.Clock(), elapsed, l.rules, values))
 }
 
-// commit passes on what has changed: apply first, record after.
+// commit publishes a change and queues it for the journal: apply first, record after.
 func (l *loop) commit(b Batch) {
 	l.e.publish(l.rules)
 	if b.Empty() {
@@ -92,26 +93,25 @@ func (l *loop) log(b Batch) {
 	}
 }
 
-// checkWallClock says when the wall clock has jumped. Nothing else comes of it: times
-// of records go on from the start's wall clock by monotonic time.
+// checkWallClock logs jumps of the wall clock. They have no other effect: times of records continue from the wall clock of
+// the start by monotonic time.
 func (l *loop) checkWallClock() {
 	drift := l.e.wallClock().Sub(l.e.o.Clock())
 	if jump := drift - l.drift; jump.Abs() > wallJumpThreshold {
-		l.e.o.Log.Warn("the wall clock has jumped; times go on as before until the next start", "by", jump, "off_by", drift)
+		l.e.o.Log.Warn("wall clock jumped; recorded times follow it after a restart", "by", jump, "off_by", drift)
 		l.drift = drift
 	}
 }
 
-// awaitHung waits for an evaluation that is still out, so that nothing runs when
-// the loop has ended.
+// awaitHung waits for an evaluation that has not returned, so that nothing runs after the loop.
 func (l *loop) awaitHung() {
 	if l.hung != nil {
 		<-l.hung
 	}
 }
 
-// evaluate asks for the values of the rules that are due. It is bounded in time,
-// whatever Signals does, and commands are carried out meanwhile.
+// evaluate queries the values of the rules that are due. It is bounded in time, whatever Signals does, and commands run
+// meanwhile.
 func (l *loop) evaluate(ctx context.Context, begin time.Time) map[Key]Value {
 	asked, _ := splitRules(l.rules)
 	due := l.slow.due(begin, asked)
@@ -133,15 +133,14 @@ func (l *loop) evaluate(ctx context.Context, begin time.Time) map[Key]Value {
 			l.hung = result
 			if ctx.Err() == nil {
 				l.e.o.Metrics.failed.Inc()
-				l.e.o.Log.Warn("an evaluation has not returned in time; its signals are taken as missing", "limit", l.c.EvalTimeout)
+				l.e.o.Log.Warn("evaluation timed out, signals taken as missing", "limit", l.c.EvalTimeout)
 			}
 			return l.slow.merge(begin, asked, due, nil)
 		}
 	}
 }
 
-// previousReturned says whether the evaluation before has returned: there is one at a time,
-// however long it hangs.
+// previousReturned says whether the previous evaluation has returned: only one runs at a time.
 func (l *loop) previousReturned() bool {
 	if l.hung == nil {
 		return true
@@ -159,7 +158,7 @@ func (l *loop) query(ctx context.Context, now time.Time, rules []Rule) (values m
 	defer func() {
 		if v := recover(); v != nil {
 			l.e.o.Metrics.failed.Inc()
-			l.e.o.Log.Error("an evaluation panicked; its signals are taken as missing", "panic", fmt.Sprint(v))
+			l.e.o.Log.Error("evaluation panicked, signals taken as missing", "panic", fmt.Sprint(v))
 			values = nil
 		}
 	}()
@@ -174,29 +173,24 @@ type slowValues struct {
 
 type slowValue struct {
 	value  Value
-	signal string // that it is of
+	signal string // and events that it is of
 	next   time.Time
 }
 
-func newSlowValues(every time.Duration) *slowValues {
-	return &slowValues{every: every, cached: make(map[Key]slowValue)}
-}
-
-// due returns the rules to ask for now: those that are not slow, and those whose
-// value is old, or of another signal.
+// due returns the rules to query now: those that are not slow, and those whose value is old or of another signal.
 func (s *slowValues) due(now time.Time, rules []Rule) []Rule {
 	due := make([]Rule, 0, len(rules))
 	for _, r := range rules {
 		h, ok := s.cached[r.Key()]
-		if !r.Slow || !ok || h.signal != r.Signal+"\n"+r.Events || !now.Before(h.next) {
+		if !r.Slow || !ok || h.signal != signalID(r) || !now.Before(h.next) {
 			due = append(due, r)
 		}
 	}
 	return due
 }
 
-// merge returns the values of all rules: what was asked for just now, and what is
-// held. A slow rule that got no answer is asked again at once.
+// merge returns the values of all rules: those just queried, and those held. A slow rule without an answer is due again at
+// once.
 func (s *slowValues) merge(now time.Time, rules, due []Rule, got map[Key]Value) map[Key]Value {
 	asked := make(map[Key]bool, len(due))
 	for _, r := range due {
@@ -218,7 +212,7 @@ func (s *slowValues) merge(now time.Time, rules, due []Rule, got map[Key]Value) 
 		h, known := s.cached[key]
 		switch {
 		case asked[key] && ok:
-			held[key] = slowValue{value: v, signal: r.Signal + "\n" + r.Events, next: s.next(now, h, known, n, rules)}
+			held[key] = slowValue{value: v, signal: signalID(r), next: s.next(now, h, known, n, rules)}
 		case !asked[key] && known:
 			held[key], all[key] = h, h.value
 		}
@@ -227,14 +221,16 @@ func (s *slowValues) merge(now time.Time, rules, due []Rule, got map[Key]Value) 
 	return all
 }
 
-// next returns when a slow rule is due again. At first the rules are spread over
-// the time between two evaluations, so that they do not all come at once.
+// next returns when a slow rule is due again. At first the rules are spread over the time between two evaluations, to
+// spread the load.
 func (s *slowValues) next(now time.Time, h slowValue, known bool, n int, rules []Rule) time.Time {
 	if known && now.Before(h.next.Add(s.every)) {
 		return h.next.Add(s.every)
 	}
 	return now.Add(s.every * time.Duration(n) / time.Duration(max(1, countSlow(rules))))
 }
+
+func signalID(r Rule) string { return r.Signal + "\n" + r.Events }
 
 func countSlow(rules []Rule) int {
 	n := 0

@@ -9,20 +9,19 @@ import (
 	"time"
 )
 
-// Machine owns all states, open incidents and silences. It does no I/O, reads no
-// clock, and is not safe for use by several goroutines: Engine is.
+// Machine owns all states, open incidents and silences. It does no I/O and reads no clock. It is for one goroutine;
+// Engine is safe for concurrent use.
 //
-// Everything that changes something returns it as a Batch: the machine has
-// changed already, and recording it is the caller's business.
+// A method that changes something returns the change as a Batch, which the caller records.
 type Machine struct {
 	c          Config
 	states     map[Key]*ruleState
 	incidents  map[string]*Incident
-	silences   []Silence // not lifted, in the order in which they were made
-	duplicates []string  // open incidents that the record had no place for
+	silences   []Silence // active and future ones, in the order in which they were made
+	duplicates []string  // open incidents in the record beside a newer one of the same key
 }
 
-// NewMachine returns a Machine that remembers nothing.
+// NewMachine returns a Machine without states and incidents.
 func NewMachine(c Config) (*Machine, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("engine settings: %w", err)
@@ -33,10 +32,9 @@ func NewMachine(c Config) (*Machine, error) {
 	return &Machine{c: c, states: make(map[Key]*ruleState), incidents: make(map[string]*Incident)}, nil
 }
 
-// Step takes one evaluation into account: the values that the rules' signals have
-// now, and the monotonic time since the step before, 0 at the first step after a
-// start. Of elapsed no more than two intervals count. A rule without a value is
-// missing its signal; a state without a rule is resolved as deleted.
+// Step applies one evaluation: the values of the rules' signals, and the monotonic time since the previous step, 0 at
+// the first one after a start, of which at most two intervals count. A rule without a value has a missing signal; the
+// incident of a state without a rule is resolved as deleted.
 func (m *Machine) Step(now time.Time, elapsed time.Duration, rules []Rule, values map[Key]Value) Batch {
 	t := m.begin(now)
 	t.elapsed = min(max(elapsed, 0), 2*m.c.Interval)
@@ -67,7 +65,7 @@ func (t *txn) evaluateRules(rules []Rule, values map[Key]Value) map[Key]bool {
 	return live
 }
 
-// closeRemovedRules ends what belongs to rules and pools that are gone.
+// closeRemovedRules resolves the incidents of removed rules and pools.
 func (t *txn) closeRemovedRules(live map[Key]bool) {
 	for _, key := range sortedKeys(t.m.states) {
 		if live[key] {
@@ -82,8 +80,7 @@ func (t *txn) closeRemovedRules(live map[Key]bool) {
 	}
 }
 
-// closeDuplicates ends open incidents that contradict another one of their key: a
-// key has one at most.
+// closeDuplicates resolves open incidents beside a newer one of the same key.
 func (t *txn) closeDuplicates() {
 	for _, id := range t.m.duplicates {
 		inc := t.incident(id)
@@ -99,20 +96,16 @@ func sortedKeys(slots map[Key]*ruleState) []Key {
 	})
 }
 
-// Incidents returns the open incidents, and those that may be reopened, in the
-// order in which they were opened.
+// Incidents returns the open incidents, and those that may be reopened, the one opened first in front.
 func (m *Machine) Incidents() []Incident {
 	all := make([]Incident, 0, len(m.incidents))
-	for _, inc := range m.incidents {
-		all = append(all, *inc)
+	for _, id := range m.incidentIDsByAge() {
+		all = append(all, *m.incidents[id])
 	}
-	slices.SortFunc(all, func(a, b Incident) int {
-		return cmp.Or(a.Opened.Compare(b.Opened), cmp.Compare(a.ID, b.ID))
-	})
 	return all
 }
 
-// States returns the states that say anything, sorted by pool and rule.
+// States returns the states that are not blank, sorted by pool and rule.
 func (m *Machine) States() []State {
 	all := make([]State, 0, len(m.states))
 	for _, key := range sortedKeys(m.states) {
@@ -125,17 +118,17 @@ func (m *Machine) States() []State {
 	return all
 }
 
-// Silences returns the silences whose end has not been dealt with.
+// Silences returns the active and future silences.
 func (m *Machine) Silences() []Silence { return slices.Clone(m.silences) }
 
-// RuleStatus is how a rule stands.
+// RuleStatus is a rule with its state and value.
 type RuleStatus struct {
 	Rule  Rule
 	State State
 	Value Value // at the latest evaluation
 }
 
-// Statuses returns how the rules stand, and those that watch their signals.
+// Statuses returns the status of the rules and of those that watch their signals.
 func (m *Machine) Statuses(rules []Rule) []RuleStatus {
 	asked, watching := splitRules(rules)
 	all := make([]RuleStatus, 0, len(asked)+len(watching))
@@ -149,8 +142,8 @@ func (m *Machine) Statuses(rules []Rule) []RuleStatus {
 	return all
 }
 
-// txn is one change of the machine while it is being made. It remembers how
-// whatever it touches was before, so that only what differs is recorded.
+// txn is one change of the machine in progress. It remembers the previous value of everything that it touches, so that
+// only differences are recorded.
 type txn struct {
 	m       *Machine
 	now     time.Time
@@ -171,7 +164,7 @@ func (m *Machine) begin(now time.Time) *txn {
 	}
 }
 
-// truncateMS returns a time as the record keeps it.
+// truncateMS returns a time as it is recorded: in UTC, to the millisecond.
 func truncateMS(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
 // state returns a key's state for changing.
@@ -201,7 +194,7 @@ func (t *txn) incident(id string) *Incident {
 	return inc
 }
 
-// create puts a new incident in place.
+// create adds a new incident.
 func (t *txn) create(inc Incident) *Incident {
 	t.m.incidents[inc.ID] = &inc
 	t.incidentsBefore[inc.ID] = Incident{}
@@ -209,7 +202,7 @@ func (t *txn) create(inc Incident) *Incident {
 	return &inc
 }
 
-// emit adds an event to an incident.
+// emit adds an event to an incident, with the incident's level and value.
 func (t *txn) emit(inc *Incident, e Event) {
 	inc.Seq++
 	e.ID, e.Incident, e.Seq, e.At = t.m.c.NewID(), inc.ID, inc.Seq, t.now
@@ -230,7 +223,7 @@ func (t *txn) muted(key Key) bool {
 	})
 }
 
-// commit returns what has changed, and forgets what need not be remembered.
+// commit returns what has changed, and drops what is no longer needed.
 func (t *txn) commit() Batch {
 	b := Batch{Events: t.events, Silences: t.silences}
 	for _, key := range t.touchedStates {
@@ -248,8 +241,7 @@ func (t *txn) commit() Batch {
 	return b
 }
 
-// dropUnreferenced lets go of states that say nothing and have no rule, and of incidents
-// that are over for good.
+// dropUnreferenced drops blank states without a rule, and resolved incidents that cannot be reopened.
 func (t *txn) dropUnreferenced() {
 	maps.DeleteFunc(t.m.states, func(_ Key, s *ruleState) bool { return s.band == bandNone && s.Blank() })
 	named := make(map[string]bool, len(t.m.states))
@@ -261,7 +253,7 @@ func (t *txn) dropUnreferenced() {
 	})
 }
 
-// incidentIDsByAge returns the IDs of all incidents in the order in which they were opened.
+// incidentIDsByAge returns the IDs of all incidents, the one opened first in front.
 func (m *Machine) incidentIDsByAge() []string {
 	return slices.SortedFunc(maps.Keys(m.incidents), func(a, b string) int {
 		return cmp.Or(m.incidents[a].Opened.Compare(m.incidents[b].Opened), cmp.Compare(a, b))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// maintain does what time alone brings about: the end of flappings and of
-// acknowledgements, and reminders.
+// maintain handles what depends on time alone: the end of flapping, of acknowledgements and of reopen windows, and
+// reminders.
 func (t *txn) maintain() {
 	for _, key := range sortedKeys(t.m.states) {
 		s := t.state(key)
@@ -20,7 +20,7 @@ func (t *txn) maintain() {
 	}
 }
 
-// expireAck ends an acknowledgement whose time is over.
+// expireAck ends an acknowledgement after its time.
 func (t *txn) expireAck(s *ruleState, inc *Incident) {
 	if inc.AckedBy == "" || t.now.Before(inc.AckUntil) {
 		return
@@ -30,8 +30,7 @@ func (t *txn) expireAck(s *ruleState, inc *Incident) {
 	t.notify(s, inc, Event{Kind: EventAckExpired, By: by})
 }
 
-// remind reminds of an open incident that nobody has taken on. Reminders, and
-// whatever else people were told, are an interval apart.
+// remind emits a reminder of an open incident that is not acknowledged, an interval after the latest notification.
 func (t *txn) remind(s *ruleState, inc *Incident) {
 	every := t.m.c.Remind.interval(inc.Level)
 	if every == 0 || inc.AckedBy != "" || t.muted(inc.Key) || t.now.Sub(s.LastNotified) < every {
@@ -40,20 +39,21 @@ func (t *txn) remind(s *ruleState, inc *Incident) {
 	t.notify(s, inc, Event{Kind: EventReminder})
 }
 
-// maxFlapTimes bounds the turns for the worse that a state remembers.
+// maxFlapTimes bounds the flaps that a state remembers.
 const maxFlapTimes = 64
 
-// countFlap notes a turn for the worse, and flags the incident if they are too many.
+// countFlap records a flap (an opening, reopening, refiring or escalation), and marks the incident as flapping if there
+// are too many.
 func (t *txn) countFlap(s *ruleState, inc *Incident) {
-	flips := append(slices.Clone(s.FlapTimes), t.now)
-	s.FlapTimes = flips[max(0, len(flips)-maxFlapTimes):]
+	flaps := append(slices.Clone(s.FlapTimes), t.now)
+	s.FlapTimes = flaps[max(0, len(flaps)-maxFlapTimes):]
 	t.pruneFlaps(s)
 	if !inc.Flapping && len(s.FlapTimes) >= t.m.c.Flap.Count {
 		inc.Flapping, s.LastDigest = true, time.Time{}
 	}
 }
 
-// pruneFlaps forgets flips that are too old to count.
+// pruneFlaps forgets flaps outside the window.
 func (t *txn) pruneFlaps(s *ruleState) {
 	old := func(at time.Time) bool { return t.now.Sub(at) > t.m.c.Flap.Window }
 	if slices.ContainsFunc(s.FlapTimes, old) {
@@ -64,13 +64,13 @@ func (t *txn) pruneFlaps(s *ruleState) {
 	}
 }
 
-// flapping says whether the state's incident comes and goes.
+// flapping says whether the state's incident flaps.
 func (t *txn) flapping(s *ruleState) bool {
 	inc, ok := t.m.incidents[s.Incident]
 	return ok && inc.Flapping
 }
 
-// announceFlapping says that an incident has begun to flap.
+// announceFlapping emits the first digest of an incident that has begun to flap.
 func (t *txn) announceFlapping(s *ruleState, inc *Incident) {
 	if inc.Flapping && s.LastDigest.IsZero() {
 		t.emitDigest(s, inc)
@@ -82,7 +82,7 @@ func (t *txn) emitDigest(s *ruleState, inc *Incident) {
 	s.LastDigest = t.now
 }
 
-// updateFlapping makes the digests of a flapping, and ends it when it has become rare.
+// updateFlapping emits further digests, and ends the flapping when flaps have become rare.
 func (t *txn) updateFlapping(s *ruleState) {
 	t.pruneFlaps(s)
 	if !t.flapping(s) {

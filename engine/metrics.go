@@ -14,8 +14,7 @@ const (
 	opSave = "save_incidents"
 )
 
-// Metrics are what an Engine says about itself. They are read from its latest
-// snapshot, and are safe for use by several goroutines.
+// Metrics are the metrics of one Engine. They are safe for concurrent use.
 type Metrics struct {
 	duration      prometheus.Histogram
 	late          prometheus.Counter
@@ -27,24 +26,23 @@ type Metrics struct {
 	snapshot      atomic.Pointer[Snapshot]
 }
 
-// NewMetrics registers an engine's metrics. A headgate_journal_errors_total that
-// is registered already is shared.
+// NewMetrics registers an engine's metrics. A headgate_journal_errors_total that is registered already is shared.
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "headgate_evaluation_seconds", Help: "Time that an evaluation of the rules took.",
+			Name: "headgate_evaluation_seconds", Help: "Duration of an evaluation of the rules.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2, 5},
 		}),
-		late:    counter("headgate_evaluations_late_total", "Evaluations that began late, or took longer than the interval."),
-		skipped: counter("headgate_evaluations_skipped_total", "Evaluations left out because one before took too long."),
-		failed:  counter("headgate_evaluations_failed_total", "Evaluations that hung or panicked, so that their signals were taken as missing."),
-		dropped: counter("headgate_incident_events_dropped_total", "Events of incidents that were neither recorded nor kept, because too many waited for the journal."),
+		late:    counter("headgate_evaluations_late_total", "Evaluations that started late or took longer than the interval."),
+		skipped: counter("headgate_evaluations_skipped_total", "Evaluations skipped because an earlier one took too long."),
+		failed:  counter("headgate_evaluations_failed_total", "Evaluations that hung or panicked; their signals count as missing."),
+		dropped: counter("headgate_incident_events_dropped_total", "Incident events dropped because too many waited for the journal."),
 		journalErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "headgate_journal_errors_total", Help: "Attempts to read or write the record that failed.",
+			Name: "headgate_journal_errors_total", Help: "Failed reads and writes of the record by operation.",
 		}, []string{"op"}),
 	}
 	unsaved := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "headgate_incident_events_unrecorded", Help: "Events of incidents that wait for the journal.",
+		Name: "headgate_incident_events_unrecorded", Help: "Incident events that wait for the journal.",
 	}, func() float64 { return float64(m.unsaved.Load()) })
 	for _, c := range []prometheus.Collector{m.duration, m.late, m.skipped, m.failed, m.dropped, unsaved, stateCollector{m}} {
 		if err := reg.Register(c); err != nil {
@@ -63,8 +61,7 @@ func counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }
 
-// registerJournalErrors registers the counter of journal errors, or takes the one that
-// another room has registered.
+// registerJournalErrors registers the counter of journal errors, or shares the one that another package has registered.
 func (m *Metrics) registerJournalErrors(reg prometheus.Registerer) error {
 	err := reg.Register(m.journalErrors)
 	var there prometheus.AlreadyRegisteredError
@@ -87,11 +84,11 @@ func (m *Metrics) observeEvaluation(took time.Duration, late bool) {
 }
 
 var (
-	ruleStateDesc     = prometheus.NewDesc("headgate_rule_state", "1 for the state that a rule is in, 0 for the others.", []string{"rule", "pool", "state"}, nil)
-	incidentsOpenDesc = prometheus.NewDesc("headgate_incidents_open", "Incidents that are not over.", []string{"severity"}, nil)
+	ruleStateDesc     = prometheus.NewDesc("headgate_rule_state", "1 for the current state of a rule, 0 for the others.", []string{"rule", "pool", "state"}, nil)
+	incidentsOpenDesc = prometheus.NewDesc("headgate_incidents_open", "Open incidents by severity.", []string{"severity"}, nil)
 )
 
-// stateCollector collects what the latest snapshot says.
+// stateCollector derives metrics from the latest snapshot.
 type stateCollector struct{ m *Metrics }
 
 // Describe implements prometheus.Collector.

@@ -74,7 +74,7 @@ func TestMetricsFollowState(t *testing.T) {
 func TestMetricsShareJournalErrors(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	there := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "headgate_journal_errors_total", Help: "Attempts to read or write the record that failed.",
+		Name: "headgate_journal_errors_total", Help: "Failed reads and writes of the record by operation.",
 	}, []string{"op"})
 	reg.MustRegister(there)
 	m, err := NewMetrics(reg)

@@ -162,7 +162,7 @@ type Silence struct {
 	EndHandled bool      `json:"-"` // its end has been processed
 }
 
-// Batch is what one step has changed. It is written whole or not at all.
+// Batch is what one step has changed. It is saved as a whole or not at all.
 type Batch struct {
 	States    []State
 	Incidents []Incident
@@ -170,24 +170,22 @@ type Batch struct {
 	Silences  []Silence
 }
 
-// Empty says whether there is nothing to write.
+// Empty says whether nothing has changed.
 func (b Batch) Empty() bool {
 	return len(b.States) == 0 && len(b.Incidents) == 0 && len(b.Events) == 0 && len(b.Silences) == 0
 }
 
-// SavedState is what a journal gives back at a start.
+// SavedState is what a journal returns at a start.
 type SavedState struct {
 	States    []State
 	Incidents []Incident // open ones, those that a state names, and those that are pending unmute
-	Silences  []Silence  // that have not been lifted
+	Silences  []Silence  // whose end has not been processed
 }
 
-// Journal is the engine's memory. Saving also puts what is to be sent about the
-// events into the outbox, in the same transaction; what that is, is not the
-// engine's business. Both methods obey their context.
+// Journal is the engine's record. Save also puts the notifications of the events into the outbox, in the same transaction;
+// the journal decides which. Both methods obey their context.
 type Journal interface {
-	// Save writes a batch. An event that is there already is left alone, so that
-	// an attempt of unknown outcome can be repeated.
+	// Save writes a batch. It skips an event that exists already, so that an attempt of unknown outcome can be repeated.
 	Save(context.Context, Batch) error
 	Load(context.Context) (SavedState, error)
 }

@@ -150,8 +150,7 @@ type Value struct {
 	V       float64 // only if Valid
 }
 
-// CheckRules says what is wrong with rules, all of it at once. It knows nothing
-// of the language of signals.
+// CheckRules returns everything that is wrong with rules, except for their expressions.
 func CheckRules(rules []Rule) error {
 	var errs []error
 	seen := make(map[Key]bool, len(rules))
@@ -160,71 +159,75 @@ func CheckRules(rules []Rule) error {
 			errs = append(errs, errors.New("a rule has no name"))
 		}
 		if seen[r.Key()] {
-			errs = append(errs, fmt.Errorf("rule %q is there twice for pool %q", r.Name, r.Pool))
+			errs = append(errs, fmt.Errorf("rule %q is repeated for pool %q", r.Name, r.Pool))
 		}
 		seen[r.Key()] = true
-		if err := r.check(); err != nil {
-			errs = append(errs, fmt.Errorf("rule %q of pool %q: %w", r.Name, r.Pool, err))
+		for _, p := range r.ThresholdProblems() {
+			errs = append(errs, fmt.Errorf("rule %q of pool %q: %s", r.Name, r.Pool, strings.TrimSpace(p.Field+" "+p.Message)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (r Rule) check() error {
-	if !r.Warn.Set && !r.Page.Set {
-		return errors.New("it has neither a warn nor a page threshold")
-	}
-	for _, v := range []float64{r.Warn.At, r.Page.At, r.Clear.Below} {
-		if !finite(v) {
-			return fmt.Errorf("%v is no threshold: it must be a finite number", v)
-		}
-	}
-	if r.Warn.For < 0 || r.Page.For < 0 || r.Clear.For < 0 {
-		return errors.New("for must not be negative")
-	}
-	if r.Warn.Set && r.Page.Set && r.Warn.At > r.Page.At {
-		return fmt.Errorf("warn at %v is above page at %v", r.Warn.At, r.Page.At)
-	}
-	if r.Clear.Below > r.lowestThreshold().At {
-		return fmt.Errorf("clear below %v is above the first threshold, %v", r.Clear.Below, r.lowestThreshold().At)
-	}
-	return nil
-}
+// ThresholdProblem is something that is wrong with a field of a rule, which is named as in a file.
+type ThresholdProblem struct{ Field, Message string }
 
-// lowestThreshold returns the lower threshold.
-func (r Rule) lowestThreshold() Threshold {
-	if r.Warn.Set {
-		return r.Warn
+// ThresholdProblems returns what is wrong with the thresholds of a rule.
+func (r Rule) ThresholdProblems() (all []ThresholdProblem) {
+	add := func(field, format string, args ...any) {
+		all = append(all, ThresholdProblem{field, fmt.Sprintf(format, args...)})
 	}
-	return r.Page
+	if !r.Warn.Set && !r.Page.Set {
+		add("", "has neither warn nor page: give at least one, such as warn: {at: 15, for: 30s}")
+		return all
+	}
+	first, name := r.Page.At, "page.at"
+	if r.Warn.Set {
+		first, name = r.Warn.At, "warn.at"
+	}
+	switch {
+	case !finite(r.Warn.At):
+		add("warn.at", "must be a finite number")
+	case !finite(r.Page.At):
+		add("page.at", "must be a finite number")
+	case !finite(r.Clear.Below):
+		add("clear.below", "must be a finite number")
+	case r.Warn.Set && r.Page.Set && r.Warn.At > r.Page.At:
+		add("page.at", "must be at least warn.at, which is %v; is %v", r.Warn.At, r.Page.At)
+	}
+	if r.Clear.Below > first {
+		add("clear.below", "must be at most %s, which is %v; is %v", name, first, r.Clear.Below)
+	}
+	if min(r.Warn.For, r.Page.For, r.Clear.For) < 0 {
+		add("", "for must not be negative")
+	}
+	return all
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// SignalMissing is the name of the rule that watches the others' signals. Its
-// value is the number of signals of the pool that have been missing for longer
-// than the grace; it is counted, not asked for, so a rule of this name needs no
-// Signal. A pool that has no such rule gets the one of MissingRule.
+// SignalMissing is the name of the rule that watches the signals of the other rules. Its value is the number of the pool's
+// signals that have been missing for longer than Config.MissingGrace. The value is counted, so the rule needs no Signal. A
+// pool without such a rule gets MissingRule.
 const SignalMissing = "signal_missing"
 
 // maxNamedSignals bounds the signals that a summary names.
 const maxNamedSignals = 3
 
-// MissingRule returns the rule that a pool's missing signals open an incident by
-// when its settings have none.
+// MissingRule returns the default rule on a pool's missing signals.
 func MissingRule(pool string) Rule {
 	return Rule{
 		Name: SignalMissing, Pool: pool, Unit: "signals",
 		Warn:    Threshold{At: 1, Set: true},
 		Clear:   Clear{Below: 1, For: time.Minute},
-		Summary: "signals cannot be read, and the rules on them are blind",
-		Impact:  "nothing by itself: but trouble may go unnoticed",
+		Summary: "signals are missing, so their rules cannot fire",
+		Impact:  "none directly, but problems may go unnoticed",
 		Runbook: SignalMissing,
 	}
 }
 
-// splitRules returns the rules whose signals are asked for, and those that watch the
-// signals of each pool. Of rules with one key the first counts.
+// splitRules returns the rules whose signals are queried, and those that watch the signals of each pool. Of several rules
+// with one key the first counts.
 func splitRules(rules []Rule) (asked, watching []Rule) {
 	seen := make(map[Key]bool, len(rules))
 	for _, r := range rules {
@@ -246,8 +249,8 @@ func splitRules(rules []Rule) (asked, watching []Rule) {
 	return asked, watching
 }
 
-// missingSignals returns the value of a rule that watches signals, and the rule with a
-// summary that names those that are missing.
+// missingSignals returns the value of a rule that watches signals, and the rule with a summary that names the missing
+// ones.
 func (t *txn) missingSignals(r Rule, asked []Rule) (Rule, Value) {
 	var lost []string
 	for _, other := range asked {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -24,9 +25,8 @@ type threadKey struct {
 	destination alerts.Destination
 }
 
-// Memory is an outbox that forgets when the process ends. It is safe for
-// concurrent use. A deliverer that is stopped and another that is started on the
-// same Memory see what a restarted process would see.
+// Memory is an outbox that does not survive the process. It is safe for concurrent use. A dispatcher that is stopped and
+// another that is started on the same Memory see what a restarted process would see.
 type Memory struct {
 	mu         sync.Mutex
 	deliveries map[alerts.Key]alerts.Delivery
@@ -34,15 +34,16 @@ type Memory struct {
 	hook       func(op string) error
 }
 
+var _ alerts.Outbox = (*Memory)(nil)
+
 // NewMemory returns an empty outbox.
 func NewMemory() *Memory {
 	return &Memory{deliveries: make(map[alerts.Key]alerts.Delivery), threads: make(map[threadKey]alerts.Ref)}
 }
 
-// SetHook makes f be called at the start and at the end of every method, as
-// "pending", "pending done", "save", "save done", "root", "root done". An error at
-// the start makes the method fail without effect, one at the end makes it fail
-// after it. Nil removes the hook.
+// SetHook makes f be called at the start and at the end of every method, as "pending", "pending done", "save", "save
+// done", "root", "root done". An error at the start makes the method fail without effect, one at the end makes it fail
+// after its effect. Nil removes the hook.
 func (m *Memory) SetHook(f func(op string) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,6 +59,15 @@ func (m *Memory) SetDown(down bool) {
 	m.SetHook(func(string) error { return ErrDown })
 }
 
+// do runs an operation between the calls of the hook, which is called without the lock.
+func (m *Memory) do(ctx context.Context, op string, f func()) error {
+	if err := m.callHook(ctx, op); err != nil {
+		return err
+	}
+	f()
+	return m.callHook(ctx, op+" done")
+}
+
 func (m *Memory) callHook(ctx context.Context, op string) error {
 	m.mu.Lock()
 	hook := m.hook
@@ -70,46 +80,32 @@ func (m *Memory) callHook(ctx context.Context, op string) error {
 	return ctx.Err()
 }
 
-// Pending implements alerts.Outbox.
-func (m *Memory) Pending(ctx context.Context, limit int) ([]alerts.Delivery, error) {
-	if err := m.callHook(ctx, "pending"); err != nil {
-		return nil, err
-	}
-	var ds []alerts.Delivery
-	for _, d := range m.All() {
-		if d.State.Pending() && len(ds) < limit {
-			ds = append(ds, d)
-		}
-	}
-	return ds, m.callHook(ctx, "pending done")
+// Pending returns the deliveries whose state is pending.
+func (m *Memory) Pending(ctx context.Context, limit int) (ds []alerts.Delivery, err error) {
+	err = m.do(ctx, "pending", func() {
+		ds = slices.DeleteFunc(m.All(), func(d alerts.Delivery) bool { return !d.State.Pending() })
+		ds = ds[:min(limit, len(ds))]
+	})
+	return ds, err
 }
 
 // All returns every delivery, whatever its state, in the order of Pending.
 func (m *Memory) All() []alerts.Delivery {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ds := make([]alerts.Delivery, 0, len(m.deliveries))
-	for _, d := range m.deliveries {
-		ds = append(ds, d)
-	}
-	slices.SortFunc(ds, func(a, b alerts.Delivery) int {
+	return slices.SortedFunc(maps.Values(m.deliveries), func(a, b alerts.Delivery) int {
 		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Incident, b.Incident),
 			cmp.Compare(a.Seq, b.Seq), strings.Compare(a.ID, b.ID))
 	})
-	return ds
+}
+
+// Save writes all changes.
+func (m *Memory) Save(ctx context.Context, c alerts.Changes) error {
+	return m.do(ctx, "save", func() { m.write(c) })
 }
 
 // Put adds deliveries as the writer of the record does, without the hook.
 func (m *Memory) Put(ds ...alerts.Delivery) { m.write(alerts.Changes{Add: ds}) }
-
-// Save implements alerts.Outbox.
-func (m *Memory) Save(ctx context.Context, c alerts.Changes) error {
-	if err := m.callHook(ctx, "save"); err != nil {
-		return err
-	}
-	m.write(c)
-	return m.callHook(ctx, "save done")
-}
 
 func (m *Memory) write(c alerts.Changes) {
 	m.mu.Lock()
@@ -125,44 +121,43 @@ func (m *Memory) write(c alerts.Changes) {
 		}
 		m.deliveries[d.Key()] = d
 	}
-	for _, r := range c.Threads {
-		if r.Ref == (alerts.Ref{}) {
-			delete(m.threads, threadKey{r.Incident, r.Destination})
-			continue
+	for _, t := range c.Threads {
+		at := threadKey{t.Incident, t.Destination}
+		m.threads[at] = t.Ref
+		if t.Ref == (alerts.Ref{}) {
+			delete(m.threads, at)
 		}
-		m.threads[threadKey{r.Incident, r.Destination}] = r.Ref
 	}
 }
 
-// Thread implements alerts.Outbox.
-func (m *Memory) Thread(ctx context.Context, incident string, to alerts.Destination) (alerts.Ref, error) {
-	if err := m.callHook(ctx, "root"); err != nil {
-		return alerts.Ref{}, err
-	}
-	m.mu.Lock()
-	ref := m.threads[threadKey{incident, to}]
-	m.mu.Unlock()
-	return ref, m.callHook(ctx, "root done")
+// Thread returns the reference of an incident's message at a destination.
+func (m *Memory) Thread(ctx context.Context, incident string, to alerts.Destination) (ref alerts.Ref, err error) {
+	err = m.do(ctx, "root", func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		ref = m.threads[threadKey{incident, to}]
+	})
+	return ref, err
 }
 
-// Start is when the suite's first delivery was created.
+// start is when the suite's first delivery was created.
 var start = time.Date(2026, 3, 1, 12, 0, 0, 123_000_000, time.UTC)
 
-// Run tests an implementation. Open returns an empty outbox, and a function that
-// closes it and opens what it kept; nil if it keeps nothing.
+// Run tests an implementation. Open returns an empty outbox, and a function that closes it and opens its contents again;
+// nil if it does not survive.
 func Run(t *testing.T, open func(t *testing.T) (box alerts.Outbox, reopen func(t *testing.T) alerts.Outbox)) {
 	tests := []struct {
 		name string
 		run  func(*testing.T, alerts.Outbox)
 	}{
-		{"what was added comes back whole", testRoundTrip},
+		{"added deliveries come back complete", testRoundTrip},
 		{"pending states come back, others do not", testStates},
 		{"pending is ordered and limited", testOrder},
-		{"adding leaves alone what is there", testAdd},
+		{"adding keeps existing deliveries", testAdd},
 		{"updating replaces all but ID and Created", testUpdate},
-		{"updating puts in what is not there", testUpsert},
+		{"updating inserts missing deliveries", testUpsert},
 		{"keys differ in each part", testKeys},
-		{"roots are set, replaced, cleared and kept apart", testThreads},
+		{"threads are set, replaced, cleared and kept apart", testThreads},
 		{"references stay text", testRefsStayText},
 		{"an ended context changes nothing", testContext},
 		{"empty changes are no error", testEmpty},
@@ -185,8 +180,7 @@ func Run(t *testing.T, open func(t *testing.T) (box alerts.Outbox, reopen func(t
 	})
 }
 
-// FullDelivery returns a queued delivery in which every field that a queued one can have
-// is set.
+// FullDelivery returns a queued delivery in which every field that a queued one can have is set.
 func FullDelivery(incident string, seq int) alerts.Delivery {
 	at := start.Add(time.Duration(seq) * time.Second)
 	return alerts.Delivery{
@@ -310,7 +304,7 @@ func testContext(t *testing.T, box alerts.Outbox) {
 		t.Errorf("Pending: %v, want the context's error", err)
 	}
 	if _, err := box.Thread(ctx, "i", alerts.ToPage); !errors.Is(err, context.Canceled) {
-		t.Errorf("Root: %v, want the context's error", err)
+		t.Errorf("Thread: %v, want the context's error", err)
 	}
 	if ds := mustPending(t, box, 1); len(ds) != 0 {
 		t.Errorf("%d deliveries, want none", len(ds))
@@ -356,10 +350,10 @@ func wantThread(t *testing.T, box alerts.Outbox, incident string, to alerts.Dest
 	t.Helper()
 	got, err := box.Thread(t.Context(), incident, to)
 	if err != nil {
-		t.Fatalf("Root: %v", err)
+		t.Fatalf("Thread: %v", err)
 	}
 	if got != want {
-		t.Errorf("root of %s at %s: %v, want %v", incident, to, got, want)
+		t.Errorf("thread of %s at %s: %v, want %v", incident, to, got, want)
 	}
 }
 

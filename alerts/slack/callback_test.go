@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestLines(t *testing.T) {
+func TestParseCommandText(t *testing.T) {
 	tests := []struct {
 		text string
 		want Command
@@ -55,7 +55,7 @@ func TestLines(t *testing.T) {
 }
 
 // What is to be typed at the machine does the same as the button.
-func TestTyped(t *testing.T) {
+func TestShellCommands(t *testing.T) {
 	for want, w := range map[string]Command{
 		"headgate rollback":                                  {Action: Rollback},
 		"headgate rollback --pool main":                      {Action: Rollback, Pool: "main"},
@@ -75,7 +75,7 @@ func TestTyped(t *testing.T) {
 	}
 }
 
-func TestAllow(t *testing.T) {
+func TestAllowList(t *testing.T) {
 	for name, a := range map[string]AllowList{
 		"a name": {Rollback: {"alice"}}, "a channel": {Ack: {"C012345"}}, "a mention": {Ack: {"<@U012345>"}}, "what needs none": {Status: {"U012345"}},
 	} {
@@ -93,7 +93,7 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-func TestOnce(t *testing.T) {
+func TestDeduper(t *testing.T) {
 	now := noon
 	o := newDeduper()
 	for n := range maxDedupKeys {
@@ -120,7 +120,7 @@ const pressed = `{"type":"block_actions","team":{"id":"T0FAKE"},"user":{"id":"U0
 "trigger_id":"1.2","response_url":"https://hooks.slack.com/actions/x","container":{"channel_id":"C1"},
 "actions":[{"action_id":"headgate_rollback","value":"{\"v\":1,\"incident\":\"i\",\"seq\":2,\"pool\":\"p\",\"rule\":\"r\",\"mode\":\"enforce\",\"since\":1000}"}]}`
 
-func TestAPressIsRead(t *testing.T) {
+func TestParseBlockActions(t *testing.T) {
 	c, err := parseBlockActions([]byte(pressed))
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestAPressIsRead(t *testing.T) {
 	}
 }
 
-func TestValuesOfOtherVersionsAreNotTaken(t *testing.T) {
+func TestInvalidButtonValues(t *testing.T) {
 	good := `{"v":1,"incident":"i","seq":2,"pool":"p","rule":"r","mode":"enforce","since":1000}`
 	if _, err := parseButtonValue(good); err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func FuzzCallbacks(f *testing.F) {
 		}
 		w, err := c.command()
 		if w.Action == "" || w.Duration < 0 || err == nil && c.actionID != "" && w.Observed == nil {
-			t.Errorf("wish %+v", w)
+			t.Errorf("command %+v", w)
 		}
 		for _, s := range []string{w.shellCommand(), AllowList{}.denialReason(c.user, w.Action), formatResponse(w.shellCommand() + "\n" + c.commandText)} {
 			if strings.Contains(formatResponse(s), "<!") {

@@ -39,7 +39,7 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// startDispatcher starts a deliverer over a world, with pauses that suit a test.
+// startDispatcher starts a dispatcher over a world, with pauses that suit a test.
 func startDispatcher(t *testing.T, w *fixture, box *outboxtest.Memory, reg *prometheus.Registry, log *syncBuffer) *alerts.Dispatcher {
 	t.Helper()
 	m, err := alerts.NewMetrics(reg)
@@ -117,7 +117,7 @@ func injectFaults(w *fixture) {
 	}
 }
 
-func TestKilledWhileSlackFails(t *testing.T) {
+func TestCrashesWhileSlackFails(t *testing.T) {
 	for seed := range 5 {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newFixture(t, fakeslack.Options{Seed: uint64(seed)})
@@ -147,7 +147,7 @@ func TestKilledWhileSlackFails(t *testing.T) {
 	}
 }
 
-// runUntilOutboxDies runs a deliverer whose record stops working after n uses, as if the
+// runUntilOutboxDies runs a dispatcher whose record stops working after n uses, as if the
 // process had ended; what it has under way is broken off.
 func runUntilOutboxDies(t *testing.T, w *fixture, box *outboxtest.Memory, log *syncBuffer, n int) {
 	t.Helper()
@@ -206,9 +206,9 @@ func checkMessages(t *testing.T, w *fixture, box *outboxtest.Memory, kills int) 
 	}
 }
 
-// TestOneMessageThroughTheWholeChain has the planner, the deliverer, the library
+// TestDispatchEndToEnd has the planner, the dispatcher, the library
 // and the server in it.
-func TestOneMessageThroughTheWholeChain(t *testing.T) {
+func TestDispatchEndToEnd(t *testing.T) {
 	w := newFixture(t, fakeslack.Options{})
 	box, log := outboxtest.NewMemory(), &syncBuffer{}
 	d := startDispatcher(t, w, box, prometheus.NewRegistry(), log)
@@ -235,8 +235,8 @@ func TestOneMessageThroughTheWholeChain(t *testing.T) {
 	}
 }
 
-// TestSecretsShowNowhere fails in every way and searches everything that is left.
-func TestSecretsShowNowhere(t *testing.T) {
+// TestNoSecretsShown fails in every way and searches everything that is left.
+func TestNoSecretsShown(t *testing.T) {
 	w := newFixture(t, fakeslack.Options{})
 	box, log, reg := outboxtest.NewMemory(), &syncBuffer{}, prometheus.NewRegistry()
 	for _, k := range []fakeslack.FaultKind{

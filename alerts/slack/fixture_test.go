@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
+	"go.yaml.in/yaml/v3"
 
 	"headgate/alerts"
 	"headgate/internal/fakeslack"
@@ -65,7 +68,7 @@ func (c *fakeExecutor) audited() []AuditEntry {
 	return slices.Clone(c.entries)
 }
 
-// interactionFixture is a Slack with a bot whose messages have buttons, and a reception.
+// interactionFixture is a Slack with a bot whose messages have buttons, and interactions.
 type interactionFixture struct {
 	*fixture
 	t            *testing.T
@@ -183,7 +186,7 @@ func (l *interactionFixture) waitFor(what string, holds func() bool) {
 	l.t.Helper()
 	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			l.t.Fatalf("%s: not in time; %d wishes, %d entries, log:\n%.3000s", what, len(l.executor.executed()), len(l.executor.audited()), l.log)
+			l.t.Fatalf("%s: not in time; %d commands, %d entries, log:\n%.3000s", what, len(l.executor.executed()), len(l.executor.audited()), l.log)
 		}
 	}
 }
@@ -204,13 +207,13 @@ func (l *interactionFixture) command(user, line string) {
 	}
 }
 
-// wantWhisper waits until a user has been told so many things, and returns the latest.
-func (l *interactionFixture) wantWhisper(user string, n int) string {
+// wantEphemeral waits until a user has been told so many things, and returns the latest.
+func (l *interactionFixture) wantEphemeral(user string, n int) string {
 	l.t.Helper()
-	l.waitFor(user+" is told", func() bool { return len(l.slack.Ephemerals("C1", user)) >= n })
+	l.waitFor(user+" gets a response", func() bool { return len(l.slack.Ephemerals("C1", user)) >= n })
 	all := l.slack.Ephemerals("C1", user)
 	if len(all) > n {
-		l.t.Errorf("%s was told %d things: %+v", user, len(all), all)
+		l.t.Errorf("%s was shown %d things: %+v", user, len(all), all)
 	}
 	return all[n-1].Text
 }
@@ -234,4 +237,56 @@ func (l *interactionFixture) metric(name string) float64 {
 
 func (l *interactionFixture) rejected(why string) float64 {
 	return testutil.ToFloat64(l.interactions.metrics.rejected.WithLabelValues(why))
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// manifest is what matters of an app's manifest.
+type manifest struct {
+	Features struct {
+		Commands []struct{ Command, URL string } `yaml:"slash_commands"`
+	} `yaml:"features"`
+	OAuth struct {
+		Scopes struct{ Bot []string }
+	} `yaml:"oauth_config"`
+	Settings struct {
+		Interactivity struct {
+			Enabled bool   `yaml:"is_enabled"`
+			URL     string `yaml:"request_url"`
+		}
+		Socket bool `yaml:"socket_mode_enabled"`
+	}
+}
+
+// An app that is made with the page's manifests can do what is asked of it.
+func TestManifestsInDocs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/slack.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, way := range []string{"socket", "requests"} {
+		_, rest, found := strings.Cut(string(page), "<!-- manifest "+way+" -->\n```yaml\n")
+		text, _, ended := strings.Cut(rest, "```\n")
+		var m manifest
+		if err := yaml.Unmarshal([]byte(text), &m); err != nil || !found || !ended {
+			t.Fatalf("%s: %v", way, err)
+		}
+		for _, scope := range []string{"chat:write", "channels:history", "groups:history", "channels:read", "groups:read", "commands"} {
+			if !slices.Contains(m.OAuth.Scopes.Bot, scope) {
+				t.Errorf("%s: the scope %s is missing", way, scope)
+			}
+		}
+		if !m.Settings.Interactivity.Enabled || m.Settings.Socket != (way == "socket") || len(m.Features.Commands) != 1 || m.Features.Commands[0].Command != "/headgate" {
+			t.Errorf("%s: %+v", way, m)
+		}
+		press, command := m.Settings.Interactivity.URL, m.Features.Commands[0].URL
+		if way == "requests" && (!strings.HasSuffix(press, InteractivityPath) || !strings.HasSuffix(command, CommandsPath)) || way == "socket" && press+command != "" {
+			t.Errorf("%s: %s, %s", way, press, command)
+		}
+	}
+	for _, a := range Actions() {
+		if a.NeedsPermission() && !strings.Contains(string(page), "`slack.allow."+string(a)+"`") {
+			t.Errorf("the page does not say who may %s", a)
+		}
+	}
 }

@@ -22,17 +22,17 @@ func transports(t *testing.T, o fakeslack.Options, test func(*testing.T, *intera
 	})
 }
 
-func TestAPressComesToTheDesk(t *testing.T) {
+func TestButtonPress(t *testing.T) {
 	transports(t, fakeslack.Options{}, func(t *testing.T, l *interactionFixture) {
 		l.press(Rollback, "U0ADA")
-		if said := l.wantWhisper("U0ADA", 1); said != "Done by <@U0ADA>." {
-			t.Errorf("told %q", said)
+		if said := l.wantEphemeral("U0ADA", 1); said != "Done by <@U0ADA>." {
+			t.Errorf("shown %q", said)
 		}
 		w := l.executor.executed()[0]
 		n := sampleDelivery().Notification
 		if w.Action != Rollback || w.Incident != n.Incident.ID || w.Pool != "default" || w.Actor != "slack:U0ADA" ||
 			w.Observed == nil || w.Observed.Seq != 1 || w.Observed.Mode != "enforce" || !w.Observed.ModeSince.Equal(n.ModeSince) {
-			t.Errorf("wish %+v, seen %+v", w, w.Observed)
+			t.Errorf("command %+v, seen %+v", w, w.Observed)
 		}
 		e := l.executor.audited()[0]
 		if e.Forged || e.Action != Rollback || e.Result != Done || e.Actor != "slack:U0ADA" || e.Incident != n.Incident.ID || e.Inputs["channel"] != "C1" {
@@ -41,31 +41,31 @@ func TestAPressComesToTheDesk(t *testing.T) {
 	})
 }
 
-func TestACommandComesToTheDesk(t *testing.T) {
+func TestSlashCommand(t *testing.T) {
 	transports(t, fakeslack.Options{}, func(t *testing.T, l *interactionFixture) {
 		l.command("U0ADA", "/headgate rollback default it refuses &amp; nobody waits")
-		if said := l.wantWhisper("U0ADA", 1); said != "Done by <@U0ADA>." {
-			t.Errorf("told %q", said)
+		if said := l.wantEphemeral("U0ADA", 1); said != "Done by <@U0ADA>." {
+			t.Errorf("shown %q", said)
 		}
 		w := l.executor.executed()[0]
 		if w.Action != Rollback || w.Pool != "default" || w.Observed != nil || w.Reason != "it refuses & nobody waits" {
-			t.Errorf("wish %+v", w)
+			t.Errorf("command %+v", w)
 		}
 		l.command("U0BEN", "/headgate")
-		if said := l.wantWhisper("U0BEN", 1); said != strings.ReplaceAll(strings.ReplaceAll(Usage, "<", "&lt;"), ">", "&gt;") {
-			t.Errorf("told %q", said)
+		if said := l.wantEphemeral("U0BEN", 1); said != strings.ReplaceAll(strings.ReplaceAll(Usage, "<", "&lt;"), ">", "&gt;") {
+			t.Errorf("shown %q", said)
 		}
 		l.command("U0BEN", "/headgate explode")
-		if said := l.wantWhisper("U0BEN", 2); !strings.Contains(said, `unknown command "explode"`) || !strings.Contains(said, "/headgate status") {
-			t.Errorf("told %q", said)
+		if said := l.wantEphemeral("U0BEN", 2); !strings.Contains(said, `unknown command "explode"`) || !strings.Contains(said, "/headgate status") {
+			t.Errorf("shown %q", said)
 		}
 		if n := len(l.executor.executed()); n != 1 {
-			t.Errorf("%d wishes", n)
+			t.Errorf("%d commands", n)
 		}
 	})
 }
 
-func TestWhoMayNotIsToldWhatToType(t *testing.T) {
+func TestDenied(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{}).overHTTP()
 	id := sampleDelivery().Incident
 	tests := []struct {
@@ -82,8 +82,8 @@ func TestWhoMayNotIsToldWhatToType(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			before := len(l.executor.audited())
 			tt.do(tt.user)
-			if said := l.wantWhisper(tt.user, 1); !strings.HasPrefix(said, "Not executed: ") || !strings.Contains(said, tt.want) {
-				t.Errorf("told %q, want %q", said, tt.want)
+			if said := l.wantEphemeral(tt.user, 1); !strings.HasPrefix(said, "Not executed: ") || !strings.Contains(said, tt.want) {
+				t.Errorf("shown %q, want %q", said, tt.want)
 			}
 			if e := l.executor.audited()[before]; e.Result != Refused || e.Actor != Actor(tt.user) {
 				t.Errorf("entry %+v", e)
@@ -91,13 +91,13 @@ func TestWhoMayNotIsToldWhatToType(t *testing.T) {
 		})
 	}
 	if asked := l.executor.executed(); len(asked) != 0 {
-		t.Errorf("the desk was asked: %+v", asked)
+		t.Errorf("executed: %+v", asked)
 	}
 	l.press(Runbook, "U0BEN") // changes nothing, and is for everybody
-	l.wantWhisper("U0BEN", 2)
+	l.wantEphemeral("U0BEN", 2)
 }
 
-func TestForeignPressesDoNothing(t *testing.T) {
+func TestForeignCallbacksRefused(t *testing.T) {
 	tests := []struct {
 		name, want string
 		change     func(*fakeslack.Interaction)
@@ -122,13 +122,13 @@ func TestForeignPressesDoNothing(t *testing.T) {
 			if _, err := l.slack.Deliver(t.Context(), i); err != nil {
 				t.Fatal(err)
 			}
-			if said := l.wantWhisper("U0ADA", k+1); !strings.Contains(said, "Not executed: ") || !strings.Contains(said, tt.want) {
-				t.Errorf("told %q", said)
+			if said := l.wantEphemeral("U0ADA", k+1); !strings.Contains(said, "Not executed: ") || !strings.Contains(said, tt.want) {
+				t.Errorf("shown %q", said)
 			}
 		})
 	}
 	if asked := l.executor.executed(); len(asked) != 0 {
-		t.Errorf("the desk was asked: %+v", asked)
+		t.Errorf("executed: %+v", asked)
 	}
 	if n := len(l.executor.audited()); n != len(tests) {
 		t.Errorf("%d entries, want %d", n, len(tests))
@@ -136,22 +136,22 @@ func TestForeignPressesDoNothing(t *testing.T) {
 }
 
 // Whoever cannot be placed is not let in.
-func TestAWorkspaceThatIsNotKnown(t *testing.T) {
+func TestUnknownWorkspace(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{}).overHTTP()
 	heal := l.slack.Inject(fakeslack.Fault{Method: "auth.test", Kind: fakeslack.ErrorResponse, Error: "internal_error"})
 	l.press(Rollback, "U0ADA")
-	if said := l.wantWhisper("U0ADA", 1); !strings.Contains(said, "cannot be verified") || len(l.executor.executed()) != 0 {
-		t.Errorf("told %q", said)
+	if said := l.wantEphemeral("U0ADA", 1); !strings.Contains(said, "cannot be verified") || len(l.executor.executed()) != 0 {
+		t.Errorf("shown %q", said)
 	}
 	heal()
 	l.press(Rollback, "U0ADA")
-	if said := l.wantWhisper("U0ADA", 2); said != "Done by <@U0ADA>." {
-		t.Errorf("told %q", said)
+	if said := l.wantEphemeral("U0ADA", 2); said != "Done by <@U0ADA>." {
+		t.Errorf("shown %q", said)
 	}
 }
 
 // The same callback has one effect, however often it comes.
-func TestSlackRepeatsACallback(t *testing.T) {
+func TestRepeatedCallbacks(t *testing.T) {
 	t.Run("http, signed anew", func(t *testing.T) {
 		l := newInteractionFixture(t, fakeslack.Options{}).overHTTP()
 		i, err := l.slack.PressInteraction("C1", l.root.TS, actionPrefix+string(Rollback), "U0ADA")
@@ -188,15 +188,15 @@ func TestSlackRepeatsACallback(t *testing.T) {
 // wantOneCommand checks that one thing was done and something else turned away.
 func (l *interactionFixture) wantOneCommand(why string) {
 	l.t.Helper()
-	l.wantWhisper("U0ADA", 1)
-	l.waitFor("turned away", func() bool { return l.rejected(why) == 1 && len(l.executor.audited()) == 2 })
+	l.wantEphemeral("U0ADA", 1)
+	l.waitFor("rejected", func() bool { return l.rejected(why) == 1 && len(l.executor.audited()) == 2 })
 	if n := len(l.executor.executed()); n != 1 {
 		l.t.Errorf("done %d times", n)
 	}
 }
 
 // Slack is answered at once, however long the work takes.
-func TestSlowWorkIsAnsweredFirst(t *testing.T) {
+func TestSlowCommandIsAcknowledgedFirst(t *testing.T) {
 	transports(t, fakeslack.Options{}, func(t *testing.T, l *interactionFixture) {
 		release := make(chan struct{})
 		l.executor.do = func(ctx context.Context, _ Command) Response {
@@ -211,14 +211,14 @@ func TestSlowWorkIsAnsweredFirst(t *testing.T) {
 			t.Errorf("receipt %+v", r)
 		}
 		close(release)
-		if said := l.wantWhisper("U0ADA", 1); said != "at last" {
-			t.Errorf("told %q", said)
+		if said := l.wantEphemeral("U0ADA", 1); said != "at last" {
+			t.Errorf("shown %q", said)
 		}
 	})
 }
 
 // What is too much is said to be, and nothing of it is lost in silence.
-func TestTooManyAtOnce(t *testing.T) {
+func TestQueueLimit(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{})
 	release := make(chan struct{})
 	l.executor.do = func(context.Context, Command) Response { <-release; return Response{Result: Done} }
@@ -249,7 +249,7 @@ func TestTooManyAtOnce(t *testing.T) {
 	l.waitFor("it is done then", func() bool { return len(l.executor.executed()) == taken+1 })
 }
 
-func TestStopWorksOffWhatWasTaken(t *testing.T) {
+func TestStopFinishesQueue(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{})
 	begun, release := make(chan struct{}), make(chan struct{})
 	var first sync.Once
@@ -280,7 +280,7 @@ func TestStopWorksOffWhatWasTaken(t *testing.T) {
 	}
 }
 
-func TestStopBreaksOffWhatHangs(t *testing.T) {
+func TestStopAbortsHangingCommand(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{})
 	l.executor.do = func(ctx context.Context, _ Command) Response { <-ctx.Done(); return Response{Result: Failed} }
 	if err := l.interactions.enqueue(callback{dedupKey: "1", team: "T0FAKE", user: "U0ADA", channel: "C1", commandText: "status"}); err != nil {
@@ -294,12 +294,12 @@ func TestStopBreaksOffWhatHangs(t *testing.T) {
 	}
 }
 
-func TestAPanicIsToldAndNoted(t *testing.T) {
+func TestExecutorPanic(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{}).overHTTP()
 	l.executor.do = func(context.Context, Command) Response { panic("boom") }
 	l.press(Rollback, "U0ADA")
-	if said := l.wantWhisper("U0ADA", 1); !strings.Contains(said, "went wrong") {
-		t.Errorf("told %q", said)
+	if said := l.wantEphemeral("U0ADA", 1); !strings.Contains(said, "went wrong") {
+		t.Errorf("shown %q", said)
 	}
 	if e := l.executor.audited()[0]; e.Result != Failed || e.Action != Rollback {
 		t.Errorf("entry %+v", e)
@@ -307,7 +307,7 @@ func TestAPanicIsToldAndNoted(t *testing.T) {
 }
 
 // Refusals are kept, but nobody can fill the record with them.
-func TestRefusalsAreRationed(t *testing.T) {
+func TestAuditRateLimit(t *testing.T) {
 	now := time.Now()
 	l := newInteractionFixture(t, fakeslack.Options{}, func(o *InteractionOptions) { o.Now = func() time.Time { return now } })
 	for range forgedPerMinute + 5 {
@@ -323,7 +323,7 @@ func TestRefusalsAreRationed(t *testing.T) {
 	}
 }
 
-func TestAnswersGoToSlackOnly(t *testing.T) {
+func TestTrustedResponseURLs(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{})
 	for to, want := range map[string]bool{
 		"https://hooks.slack.com/actions/T1/1/x":       true,
@@ -349,11 +349,11 @@ func TestAnswersGoToSlackOnly(t *testing.T) {
 }
 
 // When the address for the answer does not work, the channel does.
-func TestAnswersGoByTheChannelThen(t *testing.T) {
+func TestResponseFallsBackToChannel(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{}).overHTTP()
 	l.slack.Inject(fakeslack.Fault{Method: "response_url", Kind: fakeslack.ServerError})
 	l.press(Ack, "U0ADA")
-	l.wantWhisper("U0ADA", 1)
+	l.wantEphemeral("U0ADA", 1)
 	if n := l.slack.Count("chat.postEphemeral"); n != 1 {
 		t.Errorf("%d ephemeral posts", n)
 	}

@@ -172,7 +172,7 @@ func (s renderCase) renderer(t *testing.T) renderer {
 	return r
 }
 
-func TestMessages(t *testing.T) {
+func TestGoldenMessages(t *testing.T) {
 	for _, s := range renderCases() {
 		t.Run(s.name, func(t *testing.T) {
 			m := s.renderer(t).render(s.d, s.root, s.plain)
@@ -268,7 +268,7 @@ func check(t *testing.T, m message) {
 	}
 }
 
-func TestEveryEventHasWords(t *testing.T) {
+func TestEveryEventHasText(t *testing.T) {
 	r := renderCase{}.renderer(t)
 	for _, k := range []engine.EventKind{
 		engine.EventOpened, engine.EventEscalated, engine.EventDeescalated, engine.EventRecovering, engine.EventRefired,
@@ -284,7 +284,7 @@ func TestEveryEventHasWords(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatPingsCalls(t *testing.T) {
+func TestMentionOnlyInPings(t *testing.T) {
 	r := renderCase{}.renderer(t)
 	tests := []struct {
 		name string
@@ -314,7 +314,7 @@ func TestOnlyWhatPingsCalls(t *testing.T) {
 	}
 }
 
-func TestBlockIDsAreNewWithEachVersion(t *testing.T) {
+func TestBlockIDsAreUnique(t *testing.T) {
 	r := renderCase{}.renderer(t)
 	seen := make(map[string]bool)
 	for seq := 1; seq <= 3; seq++ {
@@ -330,7 +330,7 @@ func TestBlockIDsAreNewWithEachVersion(t *testing.T) {
 	}
 }
 
-func TestMentions(t *testing.T) {
+func TestParseMention(t *testing.T) {
 	for _, s := range []string{"", "<!here>", "<!channel>", "<!subteam^S012AB>", "<@U012AB>", " <!here>  <@W9Z8Y7> "} {
 		if m, err := ParseMention(s); err != nil || m.markup != strings.Join(strings.Fields(s), " ") {
 			t.Errorf("%q: %q, %v", s, m.markup, err)
@@ -348,7 +348,7 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-func TestAmounts(t *testing.T) {
+func TestFormatValue(t *testing.T) {
 	tests := []struct {
 		v    float64
 		unit string
@@ -365,7 +365,7 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-func TestTimesCarryUTC(t *testing.T) {
+func TestLocalTime(t *testing.T) {
 	zone := time.FixedZone("x", 7200)
 	want := "<!date^1772366400^{date_short_pretty} {time_secs}|2026-03-01 12:00:00 UTC> (12:00:00 UTC)"
 	if got := localTime(noon.In(zone)); got != want {
@@ -407,7 +407,7 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-func FuzzClip(f *testing.F) {
+func FuzzEscapeTruncate(f *testing.F) {
 	f.Add("a<b>&\"c\"", 5)
 	f.Add("\xff&&&&", 3)
 	f.Fuzz(func(t *testing.T, s string, n int) {
@@ -428,7 +428,7 @@ func FuzzClip(f *testing.F) {
 	})
 }
 
-func FuzzMention(f *testing.F) {
+func FuzzParseMention(f *testing.F) {
 	f.Add("<!here> <@U1>")
 	f.Fuzz(func(t *testing.T, s string) {
 		m, err := ParseMention(s)
@@ -443,7 +443,7 @@ func FuzzMention(f *testing.F) {
 
 var mention = regexp.MustCompile(`(^| )<(!here|!channel|!everyone|!subteam\^S\w+|@[UW]\w+)>`)
 
-func TestNothingIsCutInTwo(t *testing.T) {
+func TestTruncateMarkup(t *testing.T) {
 	tests := []struct {
 		in   string
 		n    int
@@ -459,7 +459,7 @@ func TestNothingIsCutInTwo(t *testing.T) {
 	}
 }
 
-func TestCommandsAreSafeToCopy(t *testing.T) {
+func TestInlineCommandQuoting(t *testing.T) {
 	tests := map[string]string{
 		"default": "`headgate ack default`", "a b": "`headgate ack 'a b'`", "x;rm": "`headgate ack 'x;rm'`", "": "`headgate ack ''`",
 	}
@@ -502,9 +502,9 @@ func checkButtons(t *testing.T, b *slack.ActionBlock, limit func(what, s string,
 	}
 }
 
-// TestStoryBelowTheLimit: an open incident whose value is below its limit again
+// TestStatusSentence: an open incident whose value is below its limit again
 // must not read like a mistake.
-func TestStoryBelowTheLimit(t *testing.T) {
+func TestStatusSentence(t *testing.T) {
 	for value, want := range map[float64]string{
 		20: "The value is 20 s; the limit is 20 s.",
 		12: "The value is 12 s, below the limit of 20 s; the incident resolves once it stays well below. Reopened once.",
@@ -515,6 +515,65 @@ func TestStoryBelowTheLimit(t *testing.T) {
 		}
 		if got := statusSentence(inc); got != want {
 			t.Errorf("story of %v: %q, want %q", value, got, want)
+		}
+	}
+}
+
+func TestPlainTextContent(t *testing.T) {
+	w, err := NewPlainTextRenderer("https://gate.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := w.Render(sampleDelivery(), 2000)
+	for _, want := range []string{"PAGE", "Impact: ", "Value: ", "State: ", "(https://gate.example/runbooks/", "Since: 2026-03-01 12:00:00 UTC\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in:\n%s", want, got)
+		}
+	}
+	reply := w.Render(sampleDelivery(atEvent(engine.EventAcked, alerts.Reply, time.Minute), acked), 2000)
+	if !strings.Contains(reply, "ann") || strings.Contains(reply, "Impact") {
+		t.Errorf("a line of the thread says:\n%s", reply)
+	}
+	if _, err := NewPlainTextRenderer("ftp://x"); err == nil {
+		t.Error("links may lead to ftp")
+	}
+}
+
+// TestPlainTextHasNoMarkup: of every message there is, nothing of Slack's markup is left,
+// it has no control characters, and it is no longer than was asked.
+func TestPlainTextHasNoMarkup(t *testing.T) {
+	leftover := regexp.MustCompile(`<!date|<https?:|<!here|&amp;amp;|\*\*`)
+	for _, s := range renderCases() {
+		w, err := NewPlainTextRenderer(s.links)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int{1, 80, 2000} {
+			got := w.Render(s.d, n)
+			if strings.Contains(s.d.Notification.Incident.Summary, "<!here>") {
+				got = strings.ReplaceAll(got, "<!here>", "") // as somebody wrote it
+			}
+			if utf8.RuneCountInString(got) > n || got == "" || !utf8.ValidString(got) || strings.ContainsAny(got, "\x00\u202e") || leftover.MatchString(got) {
+				t.Errorf("%s, %d: %q", s.name, n, got)
+			}
+		}
+	}
+}
+
+// A notice calls whom it names, and nothing that is no mention gets through.
+func TestNoticeMention(t *testing.T) {
+	for by, want := range map[string]string{
+		"<@U0ADA>": "<@U0ADA>", "<!subteam^S0OPS>": "<!subteam^S0OPS>", "ops": "", "<http://evil|click>": "", "": "",
+	} {
+		d := alerts.Routes{Page: "C1"}.NewNotice("id", "drill-1", "default", "Drill Burst: FAILED. a < b", noon)
+		d.Notification.Event.By, d.Notification.Ping = by, true
+		text := renderer{pageMention: Mention{markup: "<!here>"}}.render(d, alerts.Ref{}, true).text
+		if calls, words := strings.CutSuffix(text, "Drill Burst: FAILED. a &lt; b"); !words || strings.TrimSpace(calls) != want {
+			t.Errorf("%q says %q, want it to call %q", by, text, want)
+		}
+		d.Notification.Ping = false
+		if text := (renderer{}).render(d, alerts.Ref{}, true).text; strings.Contains(text, "<") {
+			t.Errorf("%q calls without a ping: %q", by, text)
 		}
 	}
 }

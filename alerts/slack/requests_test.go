@@ -53,7 +53,7 @@ func (l *interactionFixture) requests() *requestHandler {
 	return q
 }
 
-func TestOnlyWhatSlackHasSignedIsRead(t *testing.T) {
+func TestSignatures(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{})
 	q := l.requests()
 	now := time.Now()
@@ -118,7 +118,7 @@ func TestOnlyWhatSlackHasSignedIsRead(t *testing.T) {
 }
 
 // The edges of five minutes are Slack's, within seconds.
-func TestSignaturesAreGoodForFiveMinutes(t *testing.T) {
+func TestSignatureAge(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{})
 	q := l.requests()
 	for n, off := range []time.Duration{0, -4 * time.Minute, 4 * time.Minute} {
@@ -132,7 +132,7 @@ func TestSignaturesAreGoodForFiveMinutes(t *testing.T) {
 }
 
 // What was signed before the start may have been taken by the process before.
-func TestRequestsOfBeforeTheStartAreNotTaken(t *testing.T) {
+func TestSignedBeforeStart(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{})
 	q := l.requests()
 	q.started = time.Now().Truncate(time.Second)
@@ -149,7 +149,7 @@ func TestRequestsOfBeforeTheStartAreNotTaken(t *testing.T) {
 	l.waitFor("one is done", func() bool { return len(l.executor.executed()) == 1 })
 }
 
-func TestRequestsThatMakeNoSense(t *testing.T) {
+func TestInvalidRequests(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{})
 	q := l.requests()
 	now := time.Now()
@@ -182,7 +182,7 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 }
 
 // A request that was not taken may come again.
-func TestARequestThatWasNotTakenMayComeAgain(t *testing.T) {
+func TestRejectedRequestMayBeRepeated(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{})
 	q := l.requests()
 	body, now := commandBody("1", "status"), time.Now()
@@ -207,7 +207,7 @@ func TestARequestThatWasNotTakenMayComeAgain(t *testing.T) {
 
 // Slack sends again what was not answered in time: signed anew, with a number. The
 // press is the same, and has one effect.
-func TestSlackTriesAgain(t *testing.T) {
+func TestSlackRetries(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{})
 	q := l.requests()
 	body := commandBody("1.2", "rollback")

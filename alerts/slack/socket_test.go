@@ -10,7 +10,7 @@ import (
 )
 
 // A socket that breaks is opened again, and what is pressed then arrives.
-func TestTheSocketComesBack(t *testing.T) {
+func TestSocketReconnects(t *testing.T) {
 	for name, cut := range map[string]func(*fakeslack.Server){
 		"dropped":           func(s *fakeslack.Server) { s.DropSockets() },
 		"told to reconnect": func(s *fakeslack.Server) { s.Disconnect("refresh_requested") },
@@ -20,7 +20,7 @@ func TestTheSocketComesBack(t *testing.T) {
 			l := newInteractionFixture(t, fakeslack.Options{})
 			s := l.overSocket()
 			l.press(Rollback, "U0ADA")
-			l.wantWhisper("U0ADA", 1)
+			l.wantEphemeral("U0ADA", 1)
 			if l.metric("headgate_slack_socket_connected") != 1 {
 				t.Error("the metric says that there is no connection")
 			}
@@ -31,13 +31,13 @@ func TestTheSocketComesBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.press(Rollback, "U0ADA")
-			l.wantWhisper("U0ADA", 2)
+			l.wantEphemeral("U0ADA", 2)
 		})
 	}
 }
 
 // While Slack cannot be reached that is seen, and it is tried again until it can.
-func TestTheSocketWaitsForSlack(t *testing.T) {
+func TestSocketWaitsForSlack(t *testing.T) {
 	t.Parallel()
 	l := newInteractionFixture(t, fakeslack.Options{})
 	s := l.overSocket()
@@ -47,11 +47,11 @@ func TestTheSocketWaitsForSlack(t *testing.T) {
 	heal()
 	l.waitFor("it is back", s.connected.Load)
 	l.press(Ack, "U0ADA")
-	l.wantWhisper("U0ADA", 1)
+	l.wantEphemeral("U0ADA", 1)
 }
 
 // A token that is refused is tried again: it may be mended at Slack's end.
-func TestTheSocketWaitsForItsToken(t *testing.T) {
+func TestSocketWaitsForToken(t *testing.T) {
 	t.Parallel()
 	l := newInteractionFixture(t, fakeslack.Options{})
 	s := l.overSocket()
@@ -65,7 +65,7 @@ func TestTheSocketWaitsForItsToken(t *testing.T) {
 
 // The socket breaks between a press and its answer: Slack tells the presser that
 // it did not work, and pressing again does no harm.
-func TestTheSocketBreaksInAPress(t *testing.T) {
+func TestSocketLostDuringPress(t *testing.T) {
 	t.Parallel()
 	l := newInteractionFixture(t, fakeslack.Options{})
 	l.overSocket()

@@ -76,7 +76,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-func TestVerifyButtons(t *testing.T) {
+func TestVerifyInteractions(t *testing.T) {
 	for name, tt := range map[string]struct {
 		o      fakeslack.Options
 		token  string

@@ -31,7 +31,7 @@ func (f FullDisk) Run(t testing.TB) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { heartbeats.Add(1) }))
 	t.Cleanup(receiver.Close)
 	Options{
-		Rules: []Rule{WorkersRule("knob", 0, 3)}, Upstream: harness.StartStub(t, modelstub.Config{}).URL, Workers: 2,
+		Rules: []Rule{WorkersRule("workers", 0, 3)}, Upstream: harness.StartStub(t, modelstub.Config{}).URL, Workers: 2,
 		Top: "heartbeat: {url: \"" + receiver.URL + "\", interval: 10s}\n",
 	}.WriteSettings(t, dir, slack)
 	d := Start(t, dir, slack)
@@ -51,7 +51,7 @@ func (f FullDisk) Run(t testing.TB) {
 	free()
 	Eventually(t, "samples are kept again", func() bool { return d.Logged("samples are kept again") })
 	d.SetWorkers(t, 2, 3)
-	fired := d.AwaitFiring(t, "knob", "page")
+	fired := d.AwaitFiring(t, "workers", "page")
 	d.AwaitSettled(t, fired.ID)
 	slack.OnlyPost(t, PageChannel, fired.ID)
 	if f.AwaitAlert {
@@ -71,7 +71,7 @@ func (d *Instance) awaitSignalsMissing(t testing.TB) {
 	t.Helper()
 	Eventually(t, "the alert that signals are missing is sent", func() bool {
 		for _, p := range d.Slack.Posts(t, PageChannel) {
-			if text := p.AllText(); strings.Contains(text, "signals cannot be read") && strings.Contains(text, "*Not recorded:*") {
+			if text := p.AllText(); strings.Contains(text, "signals are missing") && strings.Contains(text, "*Not recorded:*") {
 				return true
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"headgate/e2e/harness"
+	"headgate/internal/testkit"
 )
 
 // Latency measures the time until an alert is sent.
@@ -16,10 +17,12 @@ type Latency struct {
 }
 
 const (
-	spacing     = 3  // seconds between two incidents: Slack takes one post a second
-	startupTime = 20 // seconds; the gate has started by then
-	holdTime    = 5 * time.Second
+	spacing  = 3 // seconds between two incidents: Slack takes one post a second
+	holdTime = 5 * time.Second
 )
+
+// startupTime is how long the start of the gate may take.
+var startupTime = testkit.Timeout(20 * time.Second)
 
 // Run returns, for each incident, the time from when its value had been above the threshold
 // for the hold time until Slack accepted the message.
@@ -28,7 +31,7 @@ func (l Latency) Run(t testing.TB) []time.Duration {
 	slack := StartSlack(t, 1)
 	dir := t.TempDir()
 	harness.Binary(t) // build it before the clock starts
-	first := time.Now().Unix() + startupTime
+	first := time.Now().Add(startupTime).Unix()
 	setup := Options{}
 	for n := range l.Incidents {
 		setup.Rules = append(setup.Rules, Rule{
@@ -41,7 +44,7 @@ func (l Latency) Run(t testing.TB) []time.Duration {
 	d := Start(t, dir, slack)
 	d.AwaitEvaluations(t, 1)
 	if now := time.Now().Unix(); now >= first {
-		t.Fatalf("the gate took more than %d s to start, so no latency can be measured", startupTime)
+		t.Fatalf("the gate took more than %s to start, so no latency can be measured", startupTime)
 	}
 	var took []time.Duration
 	for n := range l.Incidents {

@@ -3,7 +3,6 @@ package browser
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -118,7 +117,7 @@ func (h *instance) makeTraffic(t *testing.T) {
 	t.Helper()
 	c := rollbacktest.NewClients(h.URL)
 	c.Start(30)
-	if _, err := c.Wait(time.Minute); err != nil {
+	if _, err := c.Wait(harness.Timeout); err != nil {
 		t.Error(err)
 	}
 	for _, mode := range []string{"passthrough", "enforce"} {

@@ -8,15 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"headgate/internal/testkit"
+
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
 
-// timeout is how long a page may take to show what must come. It is no statement
-// about speed.
-const timeout = 60 * time.Second
+// timeout limits the wait for what a page must show.
+var timeout = testkit.Timeout(time.Minute)
 
 // tab is one page, and what it did that it must not.
 type tab struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -13,10 +14,10 @@ import (
 	"headgate/e2e/harness"
 )
 
-// hangup has a gate reload its settings.
-const hangup = syscall.SIGHUP
+func TestMain(m *testing.M) { os.Exit(harness.Run(m)) }
 
-const chat = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`
+// hangup makes a gate reload its settings.
+const hangup = syscall.SIGHUP
 
 // testGate is a running gate with the built-in rules.
 type testGate struct {
@@ -33,10 +34,12 @@ func start(t *testing.T, s harness.Settings) *testGate {
 }
 
 // ask sends a small request.
-func (r *testGate) ask(header ...string) (status int, reason string) { return r.send(chat, header...) }
+func (r *testGate) ask(header ...string) (status int, reason string) {
+	return r.send(harness.ChatRequest, header...)
+}
 
-// send sends a request and returns the status of its answer and why it was
-// refused; 0 if there was none. It may be called from any goroutine.
+// send sends a request and returns the status of its answer, or 0 without one, and the reason
+// of a refusal. It may be called from any goroutine.
 func (r *testGate) send(body string, header ...string) (status int, reason string) {
 	req, err := http.NewRequestWithContext(r.ctx, http.MethodPost, r.URL+"/v1/chat/completions", strings.NewReader(body))
 	if err != nil {
@@ -51,11 +54,11 @@ func (r *testGate) send(body string, header ...string) (status int, reason strin
 		return 0, err.Error()
 	}
 	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, res.Body) // who is cut off has a status all the same
+	_, _ = io.Copy(io.Discard, res.Body) // the status is known already
 	return res.StatusCode, res.Header.Get("Headgate-Reason")
 }
 
-// mode returns the mode that the pool is in.
+// mode returns the mode of the pool.
 func (r *testGate) mode() string {
 	r.Helper()
 	for mode, n := range r.Scrape(r.T).By("headgate_mode", "mode") {
@@ -66,14 +69,14 @@ func (r *testGate) mode() string {
 	return ""
 }
 
-// watch goes on asking from some goroutines, and waits until the mode is
-// pass-through; it returns how long that took. Then all who ask leave.
-func (r *testGate) watch(limit time.Duration, askers int, ask func()) (took time.Duration, flipped bool) {
+// watch calls ask repeatedly from some goroutines until the mode is pass-through, at most for
+// limit. It returns how long that took, and whether the gate was rolled back.
+func (r *testGate) watch(limit time.Duration, clients int, ask func()) (took time.Duration, rolledBack bool) {
 	r.Helper()
-	var leave context.CancelFunc
-	r.ctx, leave = context.WithCancel(context.Background())
+	var cancel context.CancelFunc
+	r.ctx, cancel = context.WithCancel(context.Background())
 	var group sync.WaitGroup
-	for range askers {
+	for range clients {
 		group.Go(func() {
 			for r.ctx.Err() == nil {
 				ask()
@@ -81,13 +84,13 @@ func (r *testGate) watch(limit time.Duration, askers int, ask func()) (took time
 		})
 	}
 	began := time.Now()
-	for time.Since(began) < limit && !flipped {
-		time.Sleep(100 * time.Millisecond) // between looks
-		flipped = r.mode() == "passthrough"
+	for time.Since(began) < limit && !rolledBack {
+		time.Sleep(100 * time.Millisecond) // between polls
+		rolledBack = r.mode() == "passthrough"
 	}
 	took = time.Since(began)
-	leave()
+	cancel()
 	group.Wait()
 	r.ctx = context.Background()
-	return took, flipped
+	return took, rolledBack
 }

@@ -10,8 +10,8 @@ import (
 	"headgate/e2e/rollbacktest"
 )
 
-// rollbackRules is a rule that asks for a rollback as soon as a task has run for five
-// seconds: the shortest way to a page that acts.
+// rollbackRules has a rule that rolls back as soon as a task has run for five seconds, the
+// shortest hold time.
 const rollbackRules = `rules:
   - name: acting
     signal: headgate_in_flight{pool="$pool"}
@@ -36,7 +36,7 @@ func auditDecisions(t *testing.T, r *harness.Gate, result string) (all []harness
 	return all
 }
 
-// newDirWithRules puts a rule that acts into a new folder.
+// newDirWithRules writes settings with that rule into a new folder.
 func newDirWithRules(t *testing.T, upstream string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -48,7 +48,7 @@ func newDirWithRules(t *testing.T, upstream string) (dir string) {
 	return dir
 }
 
-// countAutoRollbacks counts the rollbacks that headgate has made by itself.
+// countAutoRollbacks counts the automatic rollbacks in the audit.
 func countAutoRollbacks(t *testing.T, r *harness.Gate) (n int) {
 	t.Helper()
 	for _, c := range r.Audit(t) {
@@ -59,11 +59,10 @@ func countAutoRollbacks(t *testing.T, r *harness.Gate) (n int) {
 	return n
 }
 
-// A process is killed while it rolls back by itself: the next one finds the pool
-// rolled back and recorded, or not, and the audit agrees. The rule goes on to page,
-// so that in the end it is rolled back, once; a person who puts the gate back is
-// not overruled, and that is said.
-func TestKilledWhileRollingBackByItself(t *testing.T) {
+// After a kill during an automatic rollback, the pool is rolled back and recorded, or neither.
+// The rule pages again, so that the pool is rolled back once in the end. A restore by a person
+// then holds, and the audit says so.
+func TestKillDuringAutoRollback(t *testing.T) {
 	t.Parallel()
 	upstream := harness.StartHeldUpstream(t)
 	dir := newDirWithRules(t, upstream.URL)
@@ -77,24 +76,23 @@ func TestKilledWhileRollingBackByItself(t *testing.T) {
 		t.Fatalf("in passthrough: %v, but %d rollbacks are recorded", done, n)
 	}
 	if !done && len(auditDecisions(t, r, "done")) > 0 {
-		t.Fatal("the audit tells of a rollback that is not")
+		t.Fatal("the audit has a rollback that was not applied")
 	}
 	wantOneAutoRollback(t, r)
 	wantOutput(t, r.Command(t, "restore", "--pool", "main", "--reason", "I know better"), 0)
-	harness.Eventually(t, "it is withheld because of that", func() bool {
-		// It may have been withheld before: who starts has no values at first.
+	harness.Eventually(t, "the next rollback is withheld because of the restore", func() bool {
+		// It may have been withheld before: after a start there are no values at first.
 		return slices.ContainsFunc(auditDecisions(t, r, "withheld"), func(d harness.AuditEntry) bool {
 			return d.Inputs["hold_by"] != "" && d.Inputs["rule"] == "acting" && d.Pool == "main"
 		})
 	})
 	upstream.Release()
 	if m := r.Status(t)["main"].Mode; m != "enforce" || countAutoRollbacks(t, r) != 1 {
-		t.Errorf("a person was overruled: the pool is in %s", m)
+		t.Errorf("the restore did not hold: the pool is in %s", m)
 	}
 }
 
-// wantOneAutoRollback lets a task run, so that the rule goes on to page, and waits until
-// the pool is rolled back and that is in the audit, once.
+// wantOneAutoRollback waits until the pool is rolled back and the audit has that once.
 func wantOneAutoRollback(t *testing.T, r *harness.Gate) {
 	t.Helper()
 	rollbacktest.NewClients(r.URL).Start(1)
@@ -103,9 +101,8 @@ func wantOneAutoRollback(t *testing.T, r *harness.Gate) {
 	})
 }
 
-// What was done and could not be recorded a kill undoes: the next process knows
-// nothing of it, and does it anew.
-func TestKilledBeforeItsRollbackIsRecorded(t *testing.T) {
+// A kill before the rollback is recorded reverts it: the next process rolls back again.
+func TestKillBeforeAutoRollbackIsRecorded(t *testing.T) {
 	t.Parallel()
 	upstream := harness.StartHeldUpstream(t)
 	r := harness.StartIn(t, newDirWithRules(t, upstream.URL))
@@ -113,7 +110,7 @@ func TestKilledBeforeItsRollbackIsRecorded(t *testing.T) {
 	rollbacktest.NewClients(r.URL).Start(1)
 	harness.Eventually(t, "it rolls back", func() bool { return r.Status(t)["main"].Mode == "passthrough" })
 	if p := r.Status(t)["main"]; *p.ModeRecorded || len(auditDecisions(t, r, "done")) > 0 {
-		t.Errorf("recorded while the database is held: %+v", p)
+		t.Errorf("recorded while the database is locked: %+v", p)
 	}
 	r.Kill(t)
 	free()

@@ -1,4 +1,4 @@
-// Package rollback shows what rollback promises, with real processes, commands
-// and HTTP: it takes effect at once, loses nothing, works while the record or the
-// admin plane does not, and survives kill -9. What takes long is in e2e/acceptance.
+// Package rollback tests what a rollback guarantees, with real processes, commands and HTTP: it
+// takes effect at once, loses no task, works without the database or the admin plane, and
+// survives SIGKILL. Long tests are in e2e/acceptance.
 package rollback

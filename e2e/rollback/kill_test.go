@@ -7,9 +7,8 @@ import (
 	"headgate/e2e/rollbacktest"
 )
 
-// kill -9 at random points of a rollback or restore; `make proof` does it 200 times
-// and more.
-func TestKillDuringOrders(t *testing.T) {
+// SIGKILL at random points of a rollback or restore; `make proof` does it 200 times.
+func TestKillDuringModeChanges(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	for name, silent := range map[string]bool{"by the API": false, "through the database": true} {

@@ -9,28 +9,28 @@ import (
 	"headgate/e2e/rollbacktest"
 )
 
-// newFullGate is a gate with one task that runs and three that wait, so that it
-// refuses all others.
+// newFullGate starts a gate and fills it: one task runs and three wait, so that it refuses all
+// others.
 func newFullGate(t *testing.T) (*harness.Gate, *harness.HeldUpstream, *rollbacktest.Clients) {
 	t.Helper()
 	upstream := harness.StartHeldUpstream(t)
 	r := harness.StartWithPools(t, harness.PoolSettings("main", upstream.URL, 1))
-	crowd := rollbacktest.NewClients(r.URL)
+	clients := rollbacktest.NewClients(r.URL)
 	for n := range 4 {
-		crowd.Start(1)
-		harness.Eventually(t, "a task is in", func() bool {
+		clients.Start(1)
+		harness.Eventually(t, "a task is admitted", func() bool {
 			p := r.Status(t)["main"]
 			return p.InFlight+p.QueueDepth == n+1
 		})
 	}
-	return r, upstream, crowd
+	return r, upstream, clients
 }
 
-// wantAllComplete lets the upstream finish and sees to it that so many tasks end whole.
-func wantAllComplete(t *testing.T, upstream *harness.HeldUpstream, crowd *rollbacktest.Clients, want int) {
+// wantAllComplete lets the upstream answer and checks that all tasks complete.
+func wantAllComplete(t *testing.T, upstream *harness.HeldUpstream, clients *rollbacktest.Clients, want int) {
 	t.Helper()
 	upstream.Release()
-	answers, err := crowd.Wait(harness.Timeout)
+	answers, err := clients.Wait(harness.Timeout)
 	if err != nil || len(answers) != want {
 		t.Errorf("%d tasks ended, want %d: %v", len(answers), want, err)
 	}
@@ -41,8 +41,8 @@ func wantAllComplete(t *testing.T, upstream *harness.HeldUpstream, crowd *rollba
 	}
 }
 
-// When the admin plane does not answer, the order goes through the database. What
-// a person waits for is told.
+// When the admin plane does not answer, a command leaves a request in the database, and tells
+// what it waits for.
 func TestFallback(t *testing.T) {
 	t.Parallel()
 	for name, silent := range map[string]func(*testing.T, *harness.Gate) string{
@@ -55,9 +55,9 @@ func TestFallback(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, upstream, crowd := newFullGate(t)
-			press := crowd.StartRetrying(2, time.Millisecond)
-			harness.Eventually(t, "the press is refused", func() bool { return press.MinRefusals() >= 3 })
+			r, upstream, clients := newFullGate(t)
+			retrying := clients.StartRetrying(2, time.Millisecond)
+			harness.Eventually(t, "the client that retries is refused", func() bool { return retrying.MinRefusals() >= 3 })
 			d := harness.RunCommand(t, r.Dir(), silent(t, r), "rollback", "--reason", "upstream is slow", "--json")
 			reply := d.Result(t)
 			t.Logf("the command took %v", d.Duration)
@@ -66,25 +66,25 @@ func TestFallback(t *testing.T) {
 			}
 			if c := reply.Changes[0]; c.From != "enforce" || c.To != "passthrough" || c.Running != 1 || c.Queued != 3 || c.Via != "request" ||
 				c.Reason != "upstream is slow" || c.Request != 1 {
-				t.Errorf("the change reads %+v", c)
+				t.Errorf("the change is %+v", c)
 			}
 			for _, part := range []string{"queued request 1", "instead", "within a second"} {
 				if !strings.Contains(d.Stderr, part) {
-					t.Errorf("no %q in what the command said: %s", part, d.Stderr)
+					t.Errorf("no %q in the output of the command: %s", part, d.Stderr)
 				}
 			}
-			wantAllComplete(t, upstream, crowd, 6)
+			wantAllComplete(t, upstream, clients, 6)
 		})
 	}
 }
 
-// exhaustFiles takes all the files that the gate may open, so that its listeners take
-// no connection any more.
+// exhaustFiles uses up the files that the gate may open, so that its listeners accept no
+// connections.
 func exhaustFiles(t *testing.T, r *harness.Gate) {
 	t.Helper()
-	hoard := rollbacktest.NewIdleConns(strings.TrimPrefix(r.Admin, "http://"))
-	t.Cleanup(hoard.Close)
+	idle := rollbacktest.NewIdleConns(strings.TrimPrefix(r.Admin, "http://"))
+	t.Cleanup(idle.Close)
 	open := rollbacktest.LimitFiles(t, r, 24)
-	hoard.Open(100)
-	harness.Eventually(t, "no file is left to the gate", func() bool { return open() >= 24 })
+	idle.Open(100)
+	harness.Eventually(t, "the gate has no free files", func() bool { return open() >= 24 })
 }

@@ -14,13 +14,13 @@ import (
 	"headgate/e2e/rollbacktest"
 )
 
-// status --watch goes on while the gate comes and goes, and ends on Ctrl-C.
-func TestWatchEnds(t *testing.T) {
+// status --watch goes on when the gate stops, and ends on Ctrl-C.
+func TestStatusWatch(t *testing.T) {
 	t.Parallel()
-	r, upstream, crowd := newFullGate(t)
+	r, upstream, clients := newFullGate(t)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		p := harness.Start(t, harness.Command{Args: []string{"status", "--watch", "--admin", r.Admin, "--data-dir", harness.DataDir(r.Dir())}})
-		harness.Eventually(t, "it has looked twice", func() bool { return strings.Count(p.Stdout(), "\n") >= 2 })
+		harness.Eventually(t, "it has printed the status twice", func() bool { return strings.Count(p.Stdout(), "\n") >= 2 })
 		p.Signal(t, signal)
 		if code := p.Wait(t); code != 0 {
 			t.Errorf("after %v: exit code %d, stderr %q", signal, code, p.Stderr())
@@ -30,23 +30,23 @@ func TestWatchEnds(t *testing.T) {
 		}
 	}
 	p := harness.Start(t, harness.Command{Args: []string{"status", "--watch", "--json", "--admin", r.Admin, "--data-dir", harness.DataDir(r.Dir())}})
-	harness.Eventually(t, "it has looked", func() bool { return p.Stdout() != "" })
-	wantAllComplete(t, upstream, crowd, 4)
+	harness.Eventually(t, "it has printed the status", func() bool { return p.Stdout() != "" })
+	wantAllComplete(t, upstream, clients, 4)
 	r.Stop(t)
-	harness.Eventually(t, "it tells that there is no answer", func() bool { return strings.Contains(p.Stderr(), "refused") })
+	harness.Eventually(t, "it reports that the gate does not answer", func() bool { return strings.Contains(p.Stderr(), "refused") })
 	p.Signal(t, syscall.SIGINT)
 	if code := p.Wait(t); code != 0 {
 		t.Errorf("exit code %d, stderr %q", code, p.Stderr())
 	}
 	for line := range strings.Lines(p.Stdout()) {
 		if !json.Valid([]byte(line)) {
-			t.Errorf("a line is no JSON: %q", line)
+			t.Errorf("a line is not JSON: %q", line)
 		}
 	}
 }
 
-// The audit is the same from the service, from its database while it runs, and
-// from its database when it is gone.
+// The audit is the same from the API, from the database of a running gate, and from the
+// database of a stopped one.
 func TestAuditAgrees(t *testing.T) {
 	t.Parallel()
 	upstream := harness.StartHeldUpstream(t)
@@ -66,7 +66,7 @@ func TestAuditAgrees(t *testing.T) {
 	changes := r.Audit(t)
 	r.Kill(t)
 	if dead := audit(harness.UnusedURL(t)); !reflect.DeepEqual(served, read) || !reflect.DeepEqual(served, dead) {
-		t.Errorf("from the service %v\nfrom its database %v\nfrom that of the dead %v", served, read, dead)
+		t.Errorf("from the API %v\nfrom the database %v\nfrom the database of the stopped gate %v", served, read, dead)
 	}
 	if len(changes) != 9 { // two first ones, two rolled back, one restored, two observed, one restored, one rolled back
 		t.Errorf("%d changes: %+v", len(changes), changes)
@@ -74,15 +74,15 @@ func TestAuditAgrees(t *testing.T) {
 	rollbacktest.CheckChain(t, changes)
 }
 
-// runTool runs a program of the system and returns what it said.
+// runTool runs a program of the system and returns its output.
 func runTool(t *testing.T, name string, args ...string) (string, error) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
 	return string(out), err
 }
 
-// The unit is one that systemd takes. Where it can be asked, its score is told.
-func TestUnit(t *testing.T) {
+// systemd accepts the unit. Where systemd-analyze can compute the exposure score, it is low.
+func TestSystemdUnit(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Log("systemd is not here: its opinion of the unit is not asked for")
@@ -98,18 +98,18 @@ func TestUnit(t *testing.T) {
 	if err := os.WriteFile(unit, []byte(installed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if said, err := runTool(t, "systemd-analyze", "verify", "--man=no", unit); err != nil || strings.Contains(said, "headgate.service") {
-		t.Errorf("verify: %v: %s", err, said)
+	if output, err := runTool(t, "systemd-analyze", "verify", "--man=no", unit); err != nil || strings.Contains(output, "headgate.service") {
+		t.Errorf("verify: %v: %s", err, output)
 	}
-	said, err := runTool(t, "systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", unit)
-	lines := strings.Split(strings.TrimSpace(said), "\n")
+	output, err := runTool(t, "systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", unit)
+	lines := strings.Split(strings.TrimSpace(output), "\n")
 	t.Log(lines[len(lines)-1])
 	if err != nil {
 		t.Errorf("security says that the unit is exposed to more than 2.0 of 10: %v", err)
 	}
 }
 
-// The build line of the Dockerfile is one that go takes. `make proof` builds it.
+// The build command of the Dockerfile is valid. `make proof` builds it.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 	text := rollbacktest.Dockerfile(t)

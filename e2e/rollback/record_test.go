@@ -11,7 +11,7 @@ import (
 	"headgate/e2e/rollbacktest"
 )
 
-// newStoppedDir is a folder in which a gate has run, been rolled back, and been stopped.
+// newStoppedDir returns the folder of a gate that was rolled back and stopped.
 func newStoppedDir(t *testing.T) (dir string) {
 	t.Helper()
 	upstream := harness.StartHeldUpstream(t)
@@ -22,7 +22,7 @@ func newStoppedDir(t *testing.T) (dir string) {
 	return r.Dir()
 }
 
-// wantStartFails sees to it that a gate does not start in a folder, and says why.
+// wantStartFails checks that a gate does not start in a folder, and its error message.
 func wantStartFails(t *testing.T, dir string, parts ...string) {
 	t.Helper()
 	p, code := harness.RunToEnd(t, harness.ServeCommand(dir))
@@ -36,20 +36,20 @@ func wantStartFails(t *testing.T, dir string, parts ...string) {
 	}
 }
 
-// One gate a data directory; who comes second is told who holds it.
+// A data directory has one gate; a second one is told which process has it.
 func TestSecondServe(t *testing.T) {
 	t.Parallel()
-	r, upstream, crowd := newFullGate(t)
+	r, upstream, clients := newFullGate(t)
 	wantStartFails(t, r.Dir(), "in use", fmt.Sprintf("process %d on ", r.PID()), "listening on 127.0.0.1:0", "since 20")
 	if p := r.Status(t)["main"]; p.InFlight != 1 || p.QueueDepth != 3 {
-		t.Errorf("the first one is not as it was: %+v", p)
+		t.Errorf("the first one has changed: %+v", p)
 	}
-	wantAllComplete(t, upstream, crowd, 4)
+	wantAllComplete(t, upstream, clients, 4)
 	r.Kill(t)
-	harness.StartIn(t, r.Dir()) // whoever is killed holds nothing
+	harness.StartIn(t, r.Dir()) // the lock of a killed process is free
 }
 
-// damageDatabase writes rubbish over a part of a database, from the beginning or from the
+// damageDatabase overwrites a part of a database with garbage, from the start or from the
 // middle on.
 func damageDatabase(t *testing.T, dir string, middle bool) (path string) {
 	t.Helper()
@@ -71,7 +71,7 @@ func damageDatabase(t *testing.T, dir string, middle bool) (path string) {
 	return path
 }
 
-// A damaged database is left as it is and told of; without one there is a way on.
+// A damaged database is reported and not changed; --ephemeral works without it.
 func TestDamagedDatabase(t *testing.T) {
 	t.Parallel()
 	for name, middle := range map[string]bool{"from the beginning": false, "from the middle on": true} {
@@ -99,11 +99,11 @@ func checkDamaged(t *testing.T, middle bool) {
 		t.Errorf("there is a copy of a damaged database: %v", err)
 	}
 	r := harness.StartIn(t, dir, "--ephemeral")
-	if said := r.Stderr(); !strings.Contains(said, `"level":"WARN"`) || !strings.Contains(said, "in memory only") {
-		t.Errorf("it does not say loudly that nothing is kept: %s", said)
+	if output := r.Stderr(); !strings.Contains(output, `"level":"WARN"`) || !strings.Contains(output, "in memory only") {
+		t.Errorf("no warning that nothing is recorded: %s", output)
 	}
-	crowd := rollbacktest.NewClients(r.URL)
-	if a := crowd.Send(); a.Status != 200 || !a.Complete {
+	clients := rollbacktest.NewClients(r.URL)
+	if a := clients.Send(); a.Status != 200 || !a.Complete {
 		t.Errorf("a task without a record: %+v", a)
 	}
 	r.Stop(t)
@@ -117,8 +117,8 @@ func runBackup(t *testing.T, dir, file string) harness.CommandResult {
 	return harness.RunCommand(t, dir, "", "backup", file)
 }
 
-// Without a record orders work as well, with the token from the settings, and a
-// restart forgets them.
+// Without a record, commands work with the token from the settings, and a restart forgets the
+// changes.
 func TestEphemeral(t *testing.T) {
 	t.Parallel()
 	upstream := harness.StartHeldUpstream(t)
@@ -132,21 +132,21 @@ func TestEphemeral(t *testing.T) {
 			p, code := harness.RunToEnd(t, harness.Command{Args: append(args, "--admin", r.Admin), Dir: dir, Env: []string{"HEADGATE_TOKEN=" + token}})
 			return code, p.Stdout() + p.Stderr()
 		}
-		if code, said := run("rollback"); code != 0 || !strings.Contains(said, "enforce → passthrough") {
-			t.Errorf("rollback: exit code %d, %s", code, said)
+		if code, output := run("rollback"); code != 0 || !strings.Contains(output, "enforce → passthrough") {
+			t.Errorf("rollback: exit code %d, %s", code, output)
 		}
-		if code, said := run("audit"); code != 0 || strings.Count(said, "PASSTHROUGH") != 1 {
-			t.Errorf("audit: exit code %d, %s", code, said)
+		if code, output := run("audit"); code != 0 || strings.Count(output, "PASSTHROUGH") != 1 {
+			t.Errorf("audit: exit code %d, %s", code, output)
 		}
 		r.Stop(t)
 	}
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 {
-		t.Errorf("left beside the settings: %v, %v", left, err)
+		t.Errorf("files beside the settings: %v, %v", left, err)
 	}
 }
 
-// A database that a newer program wrote is refused, and left as it is.
+// A database of a newer version is rejected and not changed.
 func TestNewerDatabase(t *testing.T) {
 	t.Parallel()
 	dir := newStoppedDir(t)
@@ -160,10 +160,10 @@ func TestNewerDatabase(t *testing.T) {
 	}
 }
 
-// What on-call reads about copies works as it is written.
+// The documented way to back up and restore the database works.
 func TestBackupRestores(t *testing.T) {
 	t.Parallel()
-	r, upstream, crowd := newFullGate(t)
+	r, upstream, clients := newFullGate(t)
 	wantOutput(t, r.Command(t, "rollback", "--reason", "before the copy"), 0)
 	copied := filepath.Join(t.TempDir(), "headgate-2026-01-31.db")
 	wantOutput(t, runBackup(t, r.Dir(), copied), 0, "wrote "+copied)
@@ -172,7 +172,7 @@ func TestBackupRestores(t *testing.T) {
 	}
 	wantOutput(t, runBackup(t, r.Dir(), copied), 1, "exists, and is not overwritten")
 	wantOutput(t, r.Command(t, "restore", "--reason", "after the copy"), 0)
-	wantAllComplete(t, upstream, crowd, 4)
+	wantAllComplete(t, upstream, clients, 4)
 	r.Stop(t)
 	away := t.TempDir()
 	for _, name := range []string{"headgate.db", "headgate.db-wal", "headgate.db-shm"} {
@@ -198,12 +198,12 @@ func TestBackupRestores(t *testing.T) {
 	wantOutput(t, again.Command(t, "restore"), 0, "passthrough → enforce")
 }
 
-// A database that is damaged under the gate's feet does not stop a rollback.
+// A database that is damaged while the gate serves does not stop a rollback.
 func TestDamagedWhileServing(t *testing.T) {
 	t.Parallel()
-	r, upstream, crowd := newFullGate(t)
-	press := crowd.StartRetrying(2, 0)
-	harness.Eventually(t, "the press is refused", func() bool { return press.MinRefusals() >= 3 })
+	r, upstream, clients := newFullGate(t)
+	retrying := clients.StartRetrying(2, 0)
+	harness.Eventually(t, "the client that retries is refused", func() bool { return retrying.MinRefusals() >= 3 })
 	for _, name := range []string{"headgate.db", "headgate.db-wal"} {
 		if err := os.Truncate(filepath.Join(harness.DataDir(r.Dir()), name), 0); err != nil {
 			t.Fatal(err)
@@ -211,5 +211,5 @@ func TestDamagedWhileServing(t *testing.T) {
 	}
 	wantOutput(t, r.Command(t, "rollback"), 0, "enforce → passthrough; 1 running and 3 queued kept")
 	awaitPool(t, r, "main", 1, 5)
-	wantAllComplete(t, upstream, crowd, 6)
+	wantAllComplete(t, upstream, clients, 6)
 }

@@ -12,7 +12,7 @@ import (
 	"headgate/e2e/rollbacktest"
 )
 
-// awaitPool waits until a pool has so many tasks at work and waiting.
+// awaitPool waits until a pool has these numbers of running and queued tasks.
 func awaitPool(t *testing.T, r *harness.Gate, pool string, running, queued int) {
 	t.Helper()
 	harness.Eventually(t, fmt.Sprintf("%s has %d running, %d queued", pool, running, queued), func() bool {
@@ -21,42 +21,42 @@ func awaitPool(t *testing.T, r *harness.Gate, pool string, running, queued int) 
 	})
 }
 
-// More workers take those who wait at once, a wider threshold lets in who was
-// refused; fewer workers and a narrower one throw nobody out.
+// With more workers, queued tasks run at once; with a higher threshold, refused ones are
+// admitted. Fewer workers and a lower threshold end no task.
 func TestReloadWorkersAndThresholds(t *testing.T) {
 	t.Parallel()
-	r, upstream, crowd := newFullGate(t)
-	press := crowd.StartRetrying(2, time.Millisecond)
-	harness.Eventually(t, "the press is refused", func() bool { return press.MinRefusals() >= 3 })
+	r, upstream, clients := newFullGate(t)
+	retrying := clients.StartRetrying(2, time.Millisecond)
+	harness.Eventually(t, "the client that retries is refused", func() bool { return retrying.MinRefusals() >= 3 })
 	harness.WriteSettings(t, r.Dir(), "", harness.PoolSettings("main", upstream.URL, 2))
 	r.Reload(t)
-	awaitPool(t, r, "main", 2, 4) // one more runs, and the press came in until it was too deep again
-	more := crowd.StartRetrying(1, time.Millisecond)
-	harness.Eventually(t, "another is let in", func() bool { return r.Status(t)["main"].QueueDepth == 5 })
-	last := crowd.StartRetrying(1, time.Millisecond)
-	harness.Eventually(t, "the next is refused", func() bool { return last.MinRefusals() >= 3 && more.MinRefusals() >= 0 })
+	awaitPool(t, r, "main", 2, 4) // one more runs, and clients were admitted up to the depth limit
+	more := clients.StartRetrying(1, time.Millisecond)
+	harness.Eventually(t, "another task is admitted", func() bool { return r.Status(t)["main"].QueueDepth == 5 })
+	last := clients.StartRetrying(1, time.Millisecond)
+	harness.Eventually(t, "the next task is refused", func() bool { return last.MinRefusals() >= 3 && more.MinRefusals() >= 0 })
 	harness.WriteSettings(t, r.Dir(), "", strings.Replace(harness.PoolSettings("main", upstream.URL, 1), "max_queue_age: 2h", "max_queue_age: 2h, depth_multiple: 9", 1))
 	r.Reload(t)
-	awaitPool(t, r, "main", 2, 6) // the threshold lets it in; with one worker less nothing ends
+	awaitPool(t, r, "main", 2, 6) // the threshold admits it; with one worker less no task ends
 	if w := r.Status(t)["main"].Workers; w != 1 {
 		t.Errorf("%d workers, want 1", w)
 	}
-	wantAllComplete(t, upstream, crowd, 8)
+	wantAllComplete(t, upstream, clients, 8)
 }
 
-// Who runs at the old upstream ends there; all others go to the new one.
+// Tasks that run at the old upstream end there; all others go to the new one.
 func TestReloadUpstream(t *testing.T) {
 	t.Parallel()
-	r, before, crowd := newFullGate(t)
+	r, before, clients := newFullGate(t)
 	after := harness.StartHeldUpstream(t)
 	harness.WriteSettings(t, r.Dir(), "", harness.PoolSettings("main", after.URL, 4))
 	r.Reload(t)
-	harness.Eventually(t, "those who wait, or some of them, and those who come go on", func() bool { return r.Status(t)["main"].InFlight == 4 })
-	crowd.Start(1)
+	harness.Eventually(t, "queued and new tasks run", func() bool { return r.Status(t)["main"].InFlight == 4 })
+	clients.Start(1)
 	awaitPool(t, r, "main", 4, 1)
 	before.Release()
 	after.Release()
-	answers, err := crowd.Wait(harness.Timeout)
+	answers, err := clients.Wait(harness.Timeout)
 	if err != nil || len(answers) != 5 {
 		t.Errorf("%d tasks ended, want 5: %v", len(answers), err)
 	}
@@ -70,30 +70,30 @@ func TestReloadUpstream(t *testing.T) {
 	}
 }
 
-// Clients may come to be asked for keys; who is in stays in.
+// When clients need keys after a reload, tasks that were admitted before go on.
 func TestReloadClients(t *testing.T) {
 	t.Parallel()
 	const key = "made-up-client-key"
-	r, upstream, crowd := newFullGate(t)
+	r, upstream, clients := newFullGate(t)
 	sum := sha256.Sum256([]byte(key))
 	harness.WriteSettings(t, r.Dir(), "clients: [{name: one, key_sha256: "+hex.EncodeToString(sum[:])+"}]\n",
 		harness.PoolSettings("main", upstream.URL, 8))
 	r.Reload(t)
-	if a := crowd.Send(); a.Status != 401 {
+	if a := clients.Send(); a.Status != 401 {
 		t.Errorf("without a key: %+v", a)
 	}
 	known := rollbacktest.NewClients(r.URL)
 	known.Key = key
 	known.Start(1)
 	awaitPool(t, r, "main", 5, 0)
-	wantAllComplete(t, upstream, crowd, 4)
+	wantAllComplete(t, upstream, clients, 4)
 	wantAllComplete(t, upstream, known, 1)
 }
 
-// What is not right changes nothing, and the log says where it is.
+// Invalid settings change nothing, and the log names the place.
 func TestReloadRefused(t *testing.T) {
 	t.Parallel()
-	r, upstream, crowd := newFullGate(t)
+	r, upstream, clients := newFullGate(t)
 	pool := harness.PoolSettings("main", upstream.URL, 8)
 	for _, c := range []struct{ name, from, to, at, says string }{
 		{"unknown key", "workers: 8", "worker: 8", ":7:", "workers"},
@@ -113,13 +113,13 @@ func TestReloadRefused(t *testing.T) {
 		}
 	}
 	if p := r.Status(t)["main"]; p.Workers != 1 || p.InFlight != 1 || p.QueueDepth != 3 {
-		t.Errorf("something has changed: %+v", p)
+		t.Errorf("the pool has changed: %+v", p)
 	}
-	wantAllComplete(t, upstream, crowd, 4)
+	wantAllComplete(t, upstream, clients, 4)
 }
 
-// A pool that disappears takes nobody in and finishes what it has; when it comes
-// back, its mode counts.
+// A removed pool admits no tasks and finishes those that it has. When it is added again, it
+// has its recorded mode.
 func TestReloadWithoutPool(t *testing.T) {
 	t.Parallel()
 	upstream := harness.StartHeldUpstream(t)
@@ -134,26 +134,26 @@ func TestReloadWithoutPool(t *testing.T) {
 	harness.WriteSettings(t, r.Dir(), "", stays)
 	r.Reload(t)
 	if a := others.Send(); a.Status != 404 {
-		t.Errorf("a task for the pool that is gone: %+v", a)
+		t.Errorf("a task for the removed pool: %+v", a)
 	}
 	wantOutput(t, r.Command(t, "rollback", "--pool", "other"), 1, `no pool "other"`)
 	if _, known := r.Status(t)["other"]; known {
-		t.Error("the pool that is gone is still shown")
+		t.Error("the removed pool is still in the status")
 	}
 	wantAllComplete(t, upstream, others, 6)
 	harness.WriteSettings(t, r.Dir(), "", goes+stays)
 	r.Reload(t)
 	if p := r.Status(t)["other"]; p.Mode != "passthrough" || p.ModeReason != "it stays" || p.InFlight+p.QueueDepth != 0 {
-		t.Errorf("come back, it stands so: %+v", p)
+		t.Errorf("added again, its status is %+v", p)
 	}
 	if a := others.Send(); a.Status != 200 || !a.Complete {
-		t.Errorf("a task for the pool that came back: %+v", a)
+		t.Errorf("a task for the pool that was added again: %+v", a)
 	}
 	harness.WriteSettings(t, r.Dir(), "", stays)
 	r.Reload(t)
 	r.Stop(t)
 	harness.WriteSettings(t, r.Dir(), "", stays+goes)
 	if p := harness.StartIn(t, r.Dir()).Status(t)["other"]; p.Mode != "passthrough" || p.ModeReason != "it stays" {
-		t.Errorf("after a restart it stands so: %+v", p)
+		t.Errorf("after a restart its status is %+v", p)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	_ "modernc.org/sqlite" // the driver, to lock the gate's database from another process
 
 	"headgate/e2e/harness"
+	"headgate/internal/testkit"
 )
 
 // OpenDatabase opens the database of a folder from this process.
@@ -89,7 +90,7 @@ func NewIdleConns(address string) *IdleConns { return &IdleConns{address: addres
 // succeeded. It may be called from several goroutines.
 func (h *IdleConns) Open(n int, written ...byte) (made int) {
 	for range n {
-		c, err := net.DialTimeout("tcp", h.address, 5*time.Second)
+		c, err := net.DialTimeout("tcp", h.address, testkit.Timeout(5*time.Second))
 		if err != nil {
 			return made
 		}

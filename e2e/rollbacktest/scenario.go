@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"headgate/e2e/harness"
+	"headgate/internal/testkit"
 )
 
 // Scenario is a sequence of rollbacks and restores during which no task may be lost.
@@ -26,7 +27,7 @@ type Scenario struct {
 	Setup func(t testing.TB, dir string) bool // runs before the start; false: skip the scenario
 }
 
-const answerTimeout = 60 * time.Second // for thousands of clients
+var answerTimeout = testkit.Timeout(time.Minute) // for thousands of clients
 
 // Run returns the time to effect of each rollback, and checks that every task completes.
 func (s Scenario) Run(t testing.TB) []time.Duration {

@@ -11,12 +11,12 @@ import (
 	"headgate/e2e/rollbacktest"
 )
 
-// depthRule is a rule on how many tasks wait.
+// depthRule is a rule on the number of queued tasks.
 var depthRule = alerttest.Rule{
 	Name: "depth", Signal: `headgate_queue_depth{pool="$pool"}`, Unit: "tasks", Warn: 2, Page: 5, Below: 2,
 }
 
-// newBurst is an endpoint that holds everything, and a desk with one worker before it.
+// newBurst starts an endpoint that holds all calls, and an instance with one worker.
 func newBurst(t *testing.T, slack *alerttest.Slack, more ...alerttest.Rule) (*alerttest.Instance, *rollbacktest.Clients, *harness.HeldUpstream) {
 	t.Helper()
 	upstream := harness.StartHeldUpstream(t)
@@ -26,23 +26,22 @@ func newBurst(t *testing.T, slack *alerttest.Slack, more ...alerttest.Rule) (*al
 	return d, rollbacktest.NewClients(d.URL), upstream
 }
 
-// A burst opens an incident, and one message follows it from warn through page to
-// its end.
-func TestOneMessageFollowsABurst(t *testing.T) {
+// A burst opens an incident, and one message shows its states: warn, page, resolved.
+func TestOneMessagePerIncident(t *testing.T) {
 	t.Parallel()
 	slack := alerttest.StartSlack(t, 1)
-	d, crowd, upstream := newBurst(t, slack)
+	d, clients, upstream := newBurst(t, slack)
 
-	crowd.Start(4) // one runs, three wait
+	clients.Start(4) // one runs, three wait
 	warned := d.AwaitFiring(t, "depth", "warn")
 	d.AwaitSettled(t, warned.ID)
 	root, thread := slack.OnlyPost(t, alerttest.PageChannel, warned.ID)
 	if len(thread) != 0 || len(root.Pings) != 0 {
-		t.Errorf("a warning pings or has a thread: %+v, %+v", root, thread)
+		t.Errorf("a warning has a mention or a thread: %+v, %+v", root, thread)
 	}
 	wantText(t, root, "WARNING", "3 tasks, limit 2 tasks")
 
-	crowd.Start(3)
+	clients.Start(3)
 	paged := d.AwaitFiring(t, "depth", "page")
 	d.AwaitSettled(t, paged.ID)
 	root, thread = slack.OnlyPost(t, alerttest.PageChannel, warned.ID)
@@ -52,7 +51,7 @@ func TestOneMessageFollowsABurst(t *testing.T) {
 	wantText(t, root, "PAGE", "6 tasks, limit 5 tasks", alerttest.Summary, alerttest.Impact, alerttest.Runbook, "pool main",
 		"observe: refusals are only counted", "headgate rollback --pool main", "headgate incident ack "+warned.ID, slackDate(warned))
 	if len(thread) != 1 || !slices.Equal(thread[0].Pings, []string{alerttest.Mention}) {
-		t.Errorf("the rise to page calls people once, in the thread: %+v", thread)
+		t.Errorf("the escalation to page has one mention, in the thread: %+v", thread)
 	}
 
 	upstream.Release()
@@ -61,12 +60,12 @@ func TestOneMessageFollowsABurst(t *testing.T) {
 	root, thread = slack.OnlyPost(t, alerttest.PageChannel, warned.ID)
 	wantText(t, root, "RESOLVED", "the value went back below the limit", slackDate(warned), fmt.Sprintf("<!date^%d^", over.Ended.Unix()))
 	if strings.Contains(root.AllText(), "headgate incident ack") {
-		t.Errorf("an incident that is over can be acknowledged: %s", root.AllText())
+		t.Errorf("the message of a resolved incident has a button to acknowledge: %s", root.AllText())
 	}
 	last := thread[len(thread)-1]
 	wantText(t, last, "Resolved after")
 	if len(thread) != 2 || len(last.Pings) != 1 || len(slack.Posts(t, alerttest.PageChannel)) != 3 {
-		t.Errorf("the end of a page is told once, to those it called: %+v", thread)
+		t.Errorf("the end of a page has one reply: %+v", thread)
 	}
 	if over.Peak != "page" || *over.EndReason != "recovered" || len(d.Incidents(t)) != 1 {
 		t.Errorf("the record has %+v", d.Incidents(t))

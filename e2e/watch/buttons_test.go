@@ -10,22 +10,22 @@ import (
 	"headgate/internal/fakeslack"
 )
 
-// newWithButtons is a gate whose knob pages, and whose message has buttons.
+// newWithButtons starts an instance with a page whose message has buttons.
 func newWithButtons(t *testing.T) (*alerttest.Instance, harness.Incident, alerttest.Post) {
 	t.Helper()
 	slack := alerttest.StartSlack(t, 1)
 	t.Cleanup(slack.Close)
-	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("knob", 0, 3)}, Workers: 4, Slack: alerttest.ButtonSettings}.Start(t, slack)
+	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("workers", 0, 3)}, Workers: 4, Slack: alerttest.ButtonSettings}.Start(t, slack)
 	if err := slack.AwaitSockets(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	firing := d.AwaitFiring(t, "knob", "page")
+	firing := d.AwaitFiring(t, "workers", "page")
 	d.AwaitSettled(t, firing.ID)
 	root, _ := slack.OnlyPost(t, alerttest.PageChannel, firing.ID)
 	return d, firing, root
 }
 
-// pressButton presses a button as the message has it now.
+// pressButton presses a button of a message.
 func pressButton(t *testing.T, d *alerttest.Instance, root alerttest.Post, action, user string) {
 	t.Helper()
 	if _, err := d.Slack.Press(t.Context(), alerttest.PageChannel, root.TS, "headgate_"+action, user); err != nil {
@@ -38,19 +38,19 @@ func hasButton(d *alerttest.Instance, root alerttest.Post, action string) bool {
 	return err == nil
 }
 
-// On-call presses Roll back, and the pool is in pass-through: the message says so
-// and offers the way back, its thread says who it was, and so does the record.
-func TestRollBackIsPressed(t *testing.T) {
+// The button Roll back puts the pool into pass-through. The message says so and has a button
+// to restore; the thread and the record say who pressed it.
+func TestRollbackButton(t *testing.T) {
 	t.Parallel()
 	d, firing, root := newWithButtons(t)
 	pressButton(t, d, root, "rollback", "U0ADA")
 	alerttest.Eventually(t, "the pool is in pass-through", func() bool { return d.Status(t)["main"].Mode == "passthrough" })
-	alerttest.Eventually(t, "the message offers the way back", func() bool {
+	alerttest.Eventually(t, "the message has the button to restore", func() bool {
 		return hasButton(d, root, "restore") && !hasButton(d, root, "rollback")
 	})
 	root, thread := d.Slack.OnlyPost(t, alerttest.PageChannel, firing.ID)
 	wantText(t, root, "passthrough: admission control is disabled", "headgate restore --pool main")
-	alerttest.Eventually(t, "the thread says who it was", func() bool {
+	alerttest.Eventually(t, "the thread says who pressed", func() bool {
 		_, thread = d.Slack.OnlyPost(t, alerttest.PageChannel, firing.ID)
 		return len(thread) > 0
 	})
@@ -60,18 +60,18 @@ func TestRollBackIsPressed(t *testing.T) {
 	}
 
 	pressButton(t, d, root, "restore", "U0BEN")
-	alerttest.Eventually(t, "ben is told", func() bool {
+	alerttest.Eventually(t, "ben gets a reply", func() bool {
 		return gotEphemeral(d, "U0BEN", "slack.allow.restore in the settings does not list you (U0BEN)")
 	})
 	pressButton(t, d, root, "restore", "U0ADA")
-	alerttest.Eventually(t, "the gate is back", func() bool { return d.Status(t)["main"].Mode == "enforce" })
-	alerttest.Eventually(t, "the message offers the rollback again", func() bool {
+	alerttest.Eventually(t, "the pool is in enforce", func() bool { return d.Status(t)["main"].Mode == "enforce" })
+	alerttest.Eventually(t, "the message has the button to roll back", func() bool {
 		return hasButton(d, root, "rollback") && !hasButton(d, root, "restore")
 	})
 	d.Stop(t)
 	for _, secret := range []string{alerttest.Token, alerttest.AppToken} {
 		if d.Logged(secret) {
-			t.Errorf("the log shows %s", secret)
+			t.Errorf("the log has %s", secret)
 		}
 	}
 }
@@ -85,9 +85,9 @@ func gotEphemeral(d *alerttest.Instance, user, what string) bool {
 	return false
 }
 
-// A press that was answered is kept when the process is killed; and the same one
-// again, as a replay, does nothing to the process after it.
-func TestAPressOutlivesTheProcess(t *testing.T) {
+// A press that was confirmed survives SIGKILL, and its replay changes nothing after the
+// restart.
+func TestButtonPressSurvivesKill(t *testing.T) {
 	t.Parallel()
 	d, _, root := newWithButtons(t)
 	pressed, err := d.Slack.PressInteraction(alerttest.PageChannel, root.TS, "headgate_rollback", "U0ADA")
@@ -95,7 +95,7 @@ func TestAPressOutlivesTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	deliverInteraction(t, d, pressed)
-	alerttest.Eventually(t, "ada is told", func() bool { return gotEphemeral(d, "U0ADA", "from enforce to passthrough") })
+	alerttest.Eventually(t, "ada gets a reply", func() bool { return gotEphemeral(d, "U0ADA", "from enforce to passthrough") })
 	d = restart(t, d, os.Kill)
 	if mode := d.Status(t)["main"].Mode; mode != "passthrough" {
 		t.Fatalf("mode %s after the kill", mode)
@@ -107,7 +107,7 @@ func TestAPressOutlivesTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	deliverInteraction(t, d, pressed)
-	alerttest.Eventually(t, "ada is told who was later", func() bool { return gotEphemeral(d, "U0ADA", "pool main has been in enforce since") })
+	alerttest.Eventually(t, "ada is told of the later change", func() bool { return gotEphemeral(d, "U0ADA", "pool main has been in enforce since") })
 	if mode := d.Status(t)["main"].Mode; mode != "enforce" {
 		t.Errorf("mode %s after the replay", mode)
 	}

@@ -1,4 +1,4 @@
-// Package watch shows, with the whole program, that trouble becomes an incident and
-// that people hear of it: while Slack fails, while the record cannot be written, and
-// although the process is killed.
+// Package watch tests alerting on the whole program: faults become incidents, and messages about
+// them arrive, while Slack fails, while the record cannot be written, and although the process
+// is killed.
 package watch

@@ -30,8 +30,8 @@ func docBlock(t *testing.T, mark string) string {
 	return strings.Join(lines, "")
 }
 
-// What the page on alerting shows is taken by the program.
-func TestPageOnAlertingIsRight(t *testing.T) {
+// The examples of docs/alerting.md are valid.
+func TestExamplesOfDocs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for file, mark := range map[string]string{"rules.yaml": "rules", "rules.test.yaml": "rules test", "headgate.yaml": "settings"} {

@@ -7,8 +7,7 @@ import (
 	"headgate/e2e/alerttest"
 )
 
-// kill -9 at random moments while incidents open and end; `make proof` does it 200
-// times.
+// SIGKILL at random times while incidents open and end; `make proof` does it 200 times.
 func TestKillWhileIncidentsOpenAndEnd(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())

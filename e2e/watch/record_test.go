@@ -11,36 +11,36 @@ import (
 
 const unrecordedMark = "*Not recorded:*"
 
-// While another process holds the database, pages go out all the same and say that
-// they are not recorded. Once it is free they are, and nothing is sent twice.
-func TestPagesGoOutWhileTheDatabaseIsHeld(t *testing.T) {
+// While the database is locked, pages are sent and say that they are not recorded. After the
+// unlock they are recorded, and nothing is sent twice.
+func TestPagesWhileDatabaseIsLocked(t *testing.T) {
 	t.Parallel()
 	slack := alerttest.StartSlack(t, 1)
-	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("knob", 0, 3), alerttest.WorkersRule("higher", 0, 4)}}.Start(t, slack)
+	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("workers", 0, 3), alerttest.WorkersRule("higher", 0, 4)}}.Start(t, slack)
 	d.AwaitEvaluations(t, 1)
 	free := rollbacktest.LockDatabase(t, d.Dir())
 	d.SetWorkers(t, 1, 3)
-	alerttest.Eventually(t, "a page goes out", func() bool { return len(slack.Posts(t, alerttest.PageChannel)) == 1 })
+	alerttest.Eventually(t, "a page is sent", func() bool { return len(slack.Posts(t, alerttest.PageChannel)) == 1 })
 	post := slack.Posts(t, alerttest.PageChannel)[0]
 	wantText(t, post, "PAGE", unrecordedMark)
 	if open := listOpen(t, d); len(open) != 1 || open[0].ID != post.Incident {
-		t.Errorf("while the database is held, the API shows %+v", open)
+		t.Errorf("while the database is locked, the API shows %+v", open)
 	}
 	if now := d.Incident(t, post.Incident); now.Recorded {
-		t.Errorf("the API says that it is recorded: %+v", now)
+		t.Errorf("the API reports the incident as recorded: %+v", now)
 	}
 	d.SetWorkers(t, 3, 1)
-	alerttest.Eventually(t, "its end is told", func() bool {
+	alerttest.Eventually(t, "its end is sent", func() bool {
 		_, replies := slack.PostsAbout(t, alerttest.PageChannel, post.Incident)
 		return len(replies) == 1
 	})
 	if n := d.Metric(t, "headgate_journal_errors_total", "op", "save_incidents"); n == 0 {
-		t.Error("no metric tells of what could not be recorded")
+		t.Error("no metric reports what could not be recorded")
 	}
 	free()
 	over := d.AwaitSettled(t, post.Incident)
 	if over.Open() || !over.Has("opened") || !over.Has("resolved") {
-		t.Errorf("what was told is not recorded: %+v", over)
+		t.Errorf("what was sent is not recorded: %+v", over)
 	}
 	d.AwaitEvaluations(t, extraEvaluations)
 	root, thread := slack.OnlyPost(t, alerttest.PageChannel, over.ID)
@@ -55,26 +55,26 @@ func TestPagesGoOutWhileTheDatabaseIsHeld(t *testing.T) {
 	}
 }
 
-// A gate that headgate takes out while nothing can be recorded is told of, with the
-// fact that a restart would forget it. Once it is recorded, the thread has it as ever.
-func TestRollbackIsToldWhileTheDatabaseIsHeld(t *testing.T) {
+// An automatic rollback while the database is locked is reported, with a warning that a restart
+// would lose it. Once it is recorded, the thread has it as usual.
+func TestAutoRollbackWhileDatabaseIsLocked(t *testing.T) {
 	t.Parallel()
 	slack := alerttest.StartSlack(t, 1)
-	knob := alerttest.WorkersRule("knob", 0, 3)
-	knob.Rollback = true
-	d := alerttest.Options{Rules: []alerttest.Rule{knob}}.Start(t, slack)
+	rule := alerttest.WorkersRule("workers", 0, 3)
+	rule.Rollback = true
+	d := alerttest.Options{Rules: []alerttest.Rule{rule}}.Start(t, slack)
 	d.AwaitEvaluations(t, 1)
 	free := rollbacktest.LockDatabase(t, d.Dir())
 	d.SetWorkers(t, 1, 3)
-	alerttest.Eventually(t, "it is rolled back and told", func() bool { return len(slack.Posts(t, alerttest.PageChannel)) == 2 })
+	alerttest.Eventually(t, "it is rolled back and reported", func() bool { return len(slack.Posts(t, alerttest.PageChannel)) == 2 })
 	page, notice := slack.Posts(t, alerttest.PageChannel)[0], slack.Posts(t, alerttest.PageChannel)[1]
 	wantText(t, page, "PAGE", unrecordedMark)
-	wantText(t, notice, "Pool main was rolled back automatically at ", "rule knob: 3 workers", "a restart would forget it", "headgate restore --pool main")
+	wantText(t, notice, "Pool main was rolled back automatically at ", "rule workers: 3 workers", "a restart would forget it", "headgate restore --pool main")
 	if s := d.Status(t)["main"]; s.Mode != "passthrough" || *s.ModeRecorded {
-		t.Errorf("the pool stands so: %+v", s)
+		t.Errorf("the status is %+v", s)
 	}
 	free()
-	alerttest.Eventually(t, "the thread has it", func() bool {
+	alerttest.Eventually(t, "the thread has the rollback", func() bool {
 		_, replies := slack.PostsAbout(t, alerttest.PageChannel, page.Incident)
 		return len(replies) == 1
 	})
@@ -82,20 +82,19 @@ func TestRollbackIsToldWhileTheDatabaseIsHeld(t *testing.T) {
 	wantText(t, replies[0], "set by engine", "headgate restore --pool main")
 	d.AwaitEvaluations(t, extraEvaluations)
 	if all := slack.Posts(t, alerttest.PageChannel); len(all) != 3 {
-		t.Errorf("told %d times: %+v", len(all), all)
+		t.Errorf("%d messages: %+v", len(all), all)
 	}
 }
 
-// listOpen returns the open incidents, which the API has in memory.
+// listOpen returns the open incidents, which the API reads from memory.
 func listOpen(t *testing.T, d *alerttest.Instance) []harness.Incident {
 	t.Helper()
 	return harness.Get[harness.List[harness.Incident]](t, d.Gate, "incidents?open=true").Items
 }
 
-// A full disk takes neither record nor samples. Tasks go on, the metrics tell of it,
-// and who waits for a heartbeat waits in vain. `make proof` waits until people are
-// told.
-func TestFullDiskStopsNoTasks(t *testing.T) {
+// With a full disk, neither record nor samples are written. Tasks go on, the metrics report it,
+// and heartbeats are withheld. `make proof` waits for the alert too.
+func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	alerttest.FullDisk{}.Run(t)
 }

@@ -11,10 +11,10 @@ import (
 	"headgate/e2e/harness"
 )
 
-// extraEvaluations evaluations for anything that would be sent to have been sent.
+// extraEvaluations is after how many evaluations anything would have been sent.
 const extraEvaluations = 8
 
-// restart starts a desk's gate again after it was ended by a signal.
+// restart ends the gate of an instance by a signal and starts it again.
 func restart(t *testing.T, d *alerttest.Instance, how os.Signal) *alerttest.Instance {
 	t.Helper()
 	if how == os.Kill {
@@ -25,13 +25,13 @@ func restart(t *testing.T, d *alerttest.Instance, how os.Signal) *alerttest.Inst
 	return alerttest.Start(t, d.Dir(), d.Slack)
 }
 
-// A restart while something fires sends nothing, however the process ended; nor does
-// a threshold that is edited meanwhile, and the incident stays the same.
+// Neither a restart while a rule fires nor a new threshold sends anything, and the incident
+// stays the same.
 func TestRestartAndEditWhileFiring(t *testing.T) {
 	t.Parallel()
 	slack := alerttest.StartSlack(t, 1)
-	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("knob", 0, 3)}, Workers: 4}.Start(t, slack)
-	fired := d.AwaitFiring(t, "knob", "page")
+	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("workers", 0, 3)}, Workers: 4}.Start(t, slack)
+	fired := d.AwaitFiring(t, "workers", "page")
 	d.AwaitSettled(t, fired.ID)
 	for _, how := range []os.Signal{syscall.SIGTERM, os.Kill} {
 		d = restart(t, d, how)
@@ -42,16 +42,16 @@ func TestRestartAndEditWhileFiring(t *testing.T) {
 			t.Errorf("a restart by %v sent something: %+v, %+v", how, root, thread)
 		}
 	}
-	alerttest.WriteRules(t, d.Dir(), alerttest.WorkersRule("knob", 0, 2))
+	alerttest.WriteRules(t, d.Dir(), alerttest.WorkersRule("workers", 0, 2))
 	d.Reload(t)
 	d.AwaitEvaluations(t, extraEvaluations)
-	edited := d.AwaitFiring(t, "knob", "page")
+	edited := d.AwaitFiring(t, "workers", "page")
 	if edited.ID != fired.ID || len(d.Incidents(t)) != 1 || len(edited.Events) != 1 {
-		t.Errorf("a new threshold made %+v of %+v", edited, fired)
+		t.Errorf("after a new threshold the incident is %+v, was %+v", edited, fired)
 	}
 	d.SetWorkers(t, 4, 1)
-	if over := d.AwaitEnded(t, "knob"); over.ID != fired.ID || *over.EndReason != "recovered" {
-		t.Errorf("it ended as %+v", over)
+	if over := d.AwaitEnded(t, "workers"); over.ID != fired.ID || *over.EndReason != "recovered" {
+		t.Errorf("the incident ended as %+v", over)
 	}
 	d.AwaitSettled(t, fired.ID)
 	root, thread := slack.OnlyPost(t, alerttest.PageChannel, fired.ID)
@@ -61,7 +61,7 @@ func TestRestartAndEditWhileFiring(t *testing.T) {
 	}
 }
 
-// A rule that is deleted while it fires ends its incident, and says why.
+// The deletion of a rule ends its incident with that reason.
 func TestDeletedRuleEndsItsIncident(t *testing.T) {
 	t.Parallel()
 	slack := alerttest.StartSlack(t, 1)
@@ -85,18 +85,18 @@ func TestDeletedRuleEndsItsIncident(t *testing.T) {
 	}
 }
 
-// An acknowledgement from the command line is told, keeps through a restart, and
-// does not stop a warning from becoming a page.
-func TestAcknowledgedFromTheCommandLine(t *testing.T) {
+// An acknowledgement by command is sent to Slack, survives a restart, and does not keep a
+// warning from escalating to a page.
+func TestAcknowledgeByCommand(t *testing.T) {
 	t.Parallel()
 	slack := alerttest.StartSlack(t, 1)
-	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("knob", 2, 4)}, Workers: 2}.Start(t, slack)
-	fired := d.AwaitFiring(t, "knob", "warn")
+	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("workers", 2, 4)}, Workers: 2}.Start(t, slack)
+	fired := d.AwaitFiring(t, "workers", "warn")
 	d.AwaitSettled(t, fired.ID)
 	if done := d.Command(t, "incident", "ack", fired.ID, "--for", "1h"); done.ExitCode != 0 {
 		t.Fatalf("incident ack: %+v", done)
 	}
-	acked := d.AwaitIncident(t, "knob", "acknowledged", func(i harness.Incident) bool { return i.Has("acknowledged") })
+	acked := d.AwaitIncident(t, "workers", "acknowledged", func(i harness.Incident) bool { return i.Has("acknowledged") })
 	d.AwaitSettled(t, fired.ID)
 	root, thread := slack.OnlyPost(t, alerttest.PageChannel, fired.ID)
 	wantText(t, root, "Acknowledged by")
@@ -105,48 +105,48 @@ func TestAcknowledgedFromTheCommandLine(t *testing.T) {
 	}
 	d = restart(t, d, syscall.SIGTERM)
 	if now := d.Incident(t, fired.ID); now.AckedBy == nil || *now.AckedBy != *acked.AckedBy {
-		t.Errorf("a restart forgot who had taken it on: %+v", now)
+		t.Errorf("the acknowledgement is lost after a restart: %+v", now)
 	}
 	d.SetWorkers(t, 2, 4)
-	d.AwaitFiring(t, "knob", "page")
+	d.AwaitFiring(t, "workers", "page")
 	d.AwaitSettled(t, fired.ID)
 	_, thread = slack.OnlyPost(t, alerttest.PageChannel, fired.ID)
 	if len(thread) != 2 || !slices.Equal(thread[1].Pings, []string{alerttest.Mention}) {
-		t.Errorf("the rise to page is not told: %+v", thread)
+		t.Errorf("the escalation to page is not sent: %+v", thread)
 	}
 }
 
-// A silence from the command line mutes what is sent, not what is recorded. When it
-// is lifted, the truth of that moment is sent.
-func TestSilencedFromTheCommandLine(t *testing.T) {
+// A silence by command keeps messages back, not records. When it is lifted, the current state
+// is sent.
+func TestSilenceByCommand(t *testing.T) {
 	t.Parallel()
 	slack := alerttest.StartSlack(t, 1)
-	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("knob", 0, 3), alerttest.WorkersRule("other", 0, 3)}}.Start(t, slack)
-	if done := d.Command(t, "incident", "silence", "knob", "--for", "1h", "--reason", "a test"); done.ExitCode != 0 {
+	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("workers", 0, 3), alerttest.WorkersRule("other", 0, 3)}}.Start(t, slack)
+	if done := d.Command(t, "incident", "silence", "workers", "--for", "1h", "--reason", "a test"); done.ExitCode != 0 {
 		t.Fatalf("incident silence: %+v", done)
 	}
 	d.SetWorkers(t, 1, 3)
-	fired, other := d.AwaitFiring(t, "knob", "page"), d.AwaitFiring(t, "other", "page")
+	fired, other := d.AwaitFiring(t, "workers", "page"), d.AwaitFiring(t, "other", "page")
 	d.AwaitSettled(t, other.ID)
 	if roots, replies := slack.PostsAbout(t, alerttest.PageChannel, fired.ID); len(roots)+len(replies) != 0 || !fired.Silenced {
-		t.Errorf("a silenced rule was told of: %+v, %+v", roots, replies)
+		t.Errorf("messages about a silenced rule: %+v, %+v", roots, replies)
 	}
 	d = restart(t, d, os.Kill)
 	d.AwaitEvaluations(t, extraEvaluations)
 	if roots, _ := slack.PostsAbout(t, alerttest.PageChannel, fired.ID); len(roots) != 0 {
-		t.Errorf("a restart told of a silenced rule: %+v", roots)
+		t.Errorf("messages about a silenced rule after a restart: %+v", roots)
 	}
 	liftSilence(t, d)
-	d.AwaitIncident(t, "knob", "not silenced", func(i harness.Incident) bool { return i.Has("silence_ended") })
+	d.AwaitIncident(t, "workers", "not silenced", func(i harness.Incident) bool { return i.Has("silence_ended") })
 	d.AwaitSettled(t, fired.ID)
 	root, _ := slack.OnlyPost(t, alerttest.PageChannel, fired.ID)
 	wantText(t, root, "PAGE", slackDate(fired))
 	if len(root.Pings) != 1 {
-		t.Errorf("a page that goes on after a silence calls nobody: %+v", root)
+		t.Errorf("a page after a silence has no mention: %+v", root)
 	}
 }
 
-// liftSilence ends the one silence that there is.
+// liftSilence ends the only silence.
 func liftSilence(t *testing.T, d *alerttest.Instance) {
 	t.Helper()
 	silences := harness.Get[harness.List[struct{ ID string }]](t, d.Gate, "silences").Items

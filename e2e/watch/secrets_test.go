@@ -22,7 +22,7 @@ import (
 	"headgate/internal/fakeslack"
 )
 
-// secrets are what must not be found anywhere, by their names.
+// secrets are the secrets of the gate by name.
 var secrets = map[string]string{
 	"bot token":     "SECRETbottokenAAAA",
 	"webhook":       "SECRETwebhookBBBB",
@@ -34,11 +34,11 @@ var secrets = map[string]string{
 	"signing":       "SECRETsigningHHHH",
 }
 
-// startRefusingServer is what turns everything away, and says what it was asked for.
+// startRefusingServer starts a server that answers every request with an error that quotes it.
 func startRefusingServer(t *testing.T, status int) (base string) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // what came of it does not matter
+		body, _ := io.ReadAll(r.Body) // an error changes nothing
 		w.WriteHeader(status)
 		fmt.Fprintf(w, "no %s %s %v %s", r.Method, r.URL, r.Header, body)
 	}))
@@ -46,16 +46,16 @@ func startRefusingServer(t *testing.T, status int) (base string) {
 	return s.URL
 }
 
-// After a run in which everything that takes a secret has failed, no secret is in
-// any log, file of the data directory, metric, answer or message.
-func TestSecretsAreNowhere(t *testing.T) {
+// After a run in which everything that uses a secret has failed, no secret is in a log, a file
+// of the data directory, a metric, an answer or a message.
+func TestSecretsDoNotLeak(t *testing.T) {
 	t.Parallel()
 	slack := alerttest.StartSlack(t, 1)
 	slack.SetChannel(fakeslack.Channel{ID: alerttest.PageChannel, Name: "page", Member: true, Archived: true}) // so that the webhook is tried
 	d, found := startWithSecrets(t, slack), &capturedOutput{}
 	sendTasks(t, d, found)
-	firing := d.AwaitFiring(t, "knob", "page")
-	d.AwaitIncident(t, "knob", "refused by both", func(i harness.Incident) bool {
+	firing := d.AwaitFiring(t, "workers", "page")
+	d.AwaitIncident(t, "workers", "refused by both", func(i harness.Incident) bool {
 		tried := 0
 		for _, x := range i.Deliveries {
 			if x.State == "dead" || x.Attempts > 1 {
@@ -67,7 +67,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	slack.GoOffline()
 	alerttest.Eventually(t, "heartbeats fail", func() bool { return d.Metric(t, "headgate_heartbeats_total", "result", "failed") > 0 })
 	d.SetWorkers(t, 4, 1)
-	d.AwaitEnded(t, "knob")
+	d.AwaitEnded(t, "workers")
 	readAdminPlane(t, d, firing.ID, found)
 	runCommands(t, d, found)
 	d.Reload(t)
@@ -80,13 +80,13 @@ func TestSecretsAreNowhere(t *testing.T) {
 	found.wantNoSecrets(t)
 }
 
-// startWithSecrets starts a gate that has all the secrets, and whose every way out is shut.
+// startWithSecrets starts a gate that has all secrets, and whose outgoing requests all fail.
 func startWithSecrets(t *testing.T, slack *alerttest.Slack) *alerttest.Instance {
 	t.Helper()
 	sum := sha256.Sum256([]byte(secrets["client key"]))
 	dir := t.TempDir()
 	alerttest.Options{
-		Rules: []alerttest.Rule{alerttest.WorkersRule("knob", 0, 3)}, Workers: 4, Upstream: startRefusingServer(t, http.StatusInternalServerError),
+		Rules: []alerttest.Rule{alerttest.WorkersRule("workers", 0, 3)}, Workers: 4, Upstream: startRefusingServer(t, http.StatusInternalServerError),
 		Pool: []string{"upstream_key: " + secrets["upstream key"]},
 		Top: fmt.Sprintf("heartbeat: {url: %q, interval: 10s}\nclients: [{name: one, key_sha256: %s}]\n",
 			startRefusingServer(t, http.StatusNotFound)+"/"+secrets["heartbeat URL"], hex.EncodeToString(sum[:])),
@@ -100,7 +100,7 @@ func startWithSecrets(t *testing.T, slack *alerttest.Slack) *alerttest.Instance 
 	return alerttest.Start(t, dir, slack)
 }
 
-// writeToken puts the admin token where the rig looks for it.
+// writeToken writes the admin token to the file that the harness reads.
 func writeToken(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.MkdirAll(harness.DataDir(dir), 0o700); err != nil {
@@ -115,16 +115,16 @@ func tokenFile(dir string) string { return filepath.Join(harness.DataDir(dir), "
 func sendTasks(t *testing.T, d *alerttest.Instance, found *capturedOutput) {
 	t.Helper()
 	for _, key := range []string{secrets["client key"], secrets["client key"] + "x"} {
-		crowd := rollbacktest.NewClients(d.URL)
-		crowd.Key = key
+		clients := rollbacktest.NewClients(d.URL)
+		clients.Key = key
 		for range 3 {
-			a := crowd.Send()
+			a := clients.Send()
 			found.add("answer to a task", fmt.Sprintf("%+v", a))
 		}
 	}
 }
 
-// readAdminPlane reads everything that the admin plane shows, and is refused there too.
+// readAdminPlane reads everything that the admin plane serves, with right and wrong tokens.
 func readAdminPlane(t *testing.T, d *alerttest.Instance, incident string, found *capturedOutput) {
 	t.Helper()
 	for _, path := range []string{
@@ -152,7 +152,7 @@ func readAdminPlane(t *testing.T, d *alerttest.Instance, incident string, found 
 	found.add("log", d.Stderr()+d.Stdout())
 }
 
-// runCommands runs those that read the settings.
+// runCommands runs the commands that read the settings.
 func runCommands(t *testing.T, d *alerttest.Instance, found *capturedOutput) {
 	t.Helper()
 	for _, args := range [][]string{
@@ -163,14 +163,14 @@ func runCommands(t *testing.T, d *alerttest.Instance, found *capturedOutput) {
 	}
 }
 
-// capturedOutput is what was said and written.
+// capturedOutput is all output of the gate, with its sources.
 type capturedOutput struct{ sources, texts []string }
 
 func (h *capturedOutput) add(where, what string) {
 	h.sources, h.texts = append(h.sources, where), append(h.texts, what)
 }
 
-// addFiles adds all files of a folder, but the one that is there for the token.
+// addFiles adds all files of a folder except the token file.
 func (h *capturedOutput) addFiles(t *testing.T, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -189,7 +189,7 @@ func (h *capturedOutput) addFiles(t *testing.T, dir string) {
 func (h *capturedOutput) wantNoSecrets(t *testing.T) {
 	t.Helper()
 	if len(h.texts) < 40 {
-		t.Fatalf("only %d places were looked at: %v", len(h.texts), h.sources)
+		t.Fatalf("only %d sources were checked: %v", len(h.texts), h.sources)
 	}
 	for name, secret := range secrets {
 		for form, text := range secretEncodings(secret) {
@@ -202,7 +202,7 @@ func (h *capturedOutput) wantNoSecrets(t *testing.T) {
 	}
 }
 
-// secretEncodings are ways to write a secret. Within base64 it stands at one of three places.
+// secretEncodings are encodings of a secret. Within base64 it has one of three alignments.
 func secretEncodings(secret string) map[string]string {
 	all := map[string]string{"plain": secret, "as hex": hex.EncodeToString([]byte(secret)), "escaped": url.QueryEscape(secret)}
 	for shift := range 3 {
@@ -212,8 +212,8 @@ func secretEncodings(secret string) map[string]string {
 	return all
 }
 
-// What looks for secrets finds them.
-func TestSecretsWouldBeFound(t *testing.T) {
+// The check for secrets finds them.
+func TestSecretsAreFound(t *testing.T) {
 	secret := secrets["webhook"]
 	for n, text := range []string{
 		"x" + secret, base64.StdEncoding.EncodeToString([]byte("user:" + secret + ":more")),
@@ -224,7 +224,7 @@ func TestSecretsWouldBeFound(t *testing.T) {
 			found = found || strings.Contains(text, form)
 		}
 		if !found {
-			t.Errorf("text %d holds the secret, and it is not found", n)
+			t.Errorf("the secret in text %d is not found", n)
 		}
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"headgate/internal/fakeslack"
 )
 
-// slackFault is a way in which Slack does not take what it is sent.
+// slackFault is a failure of Slack.
 type slackFault struct {
 	name  string
-	fault fakeslack.Fault // no kind: it is not there at all
-	// done: what was sent has arrived although nobody said so.
+	fault fakeslack.Fault // no kind: Slack is offline
+	// done: messages arrive although the answer is an error.
 	delivered bool
 }
 
@@ -34,7 +34,7 @@ func slackFaults() []slackFault {
 	}
 }
 
-// inject makes the trouble, until end is called.
+// inject makes Slack fail until end is called.
 func (x slackFault) inject(t *testing.T, s *alerttest.Slack) (end func()) {
 	t.Helper()
 	if x.fault.Kind == "" {
@@ -45,29 +45,28 @@ func (x slackFault) inject(t *testing.T, s *alerttest.Slack) (end func()) {
 	return s.Inject(x.fault)
 }
 
-// A page opens and is over while Slack is in trouble. Afterwards there is one
-// message, with the times at which it happened: one that says both if nothing had
-// arrived before, and one that was kept up if it had.
-func TestSlackInTroubleWhileItFiresAndClears(t *testing.T) {
+// A page opens and ends while Slack fails. Afterwards there is one message with the times of
+// both: a combined one if nothing had arrived before, else the first one, edited.
+func TestSlackFailsWhileIncidentOpensAndEnds(t *testing.T) {
 	for _, x := range slackFaults() {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
 			slack := alerttest.StartSlack(t, 1)
-			d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("knob", 0, 3)}}.Start(t, slack)
+			d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("workers", 0, 3)}}.Start(t, slack)
 			end := x.inject(t, slack)
 			d.SetWorkers(t, 1, 3)
-			fired := d.AwaitFiring(t, "knob", "page")
-			d.AwaitIncident(t, "knob", "tried", func(i harness.Incident) bool { return i.Deliveries[0].Attempts > 0 })
+			fired := d.AwaitFiring(t, "workers", "page")
+			d.AwaitIncident(t, "workers", "tried", func(i harness.Incident) bool { return i.Deliveries[0].Attempts > 0 })
 			d.SetWorkers(t, 3, 1)
-			over := d.AwaitEnded(t, "knob")
+			over := d.AwaitEnded(t, "workers")
 			end()
 			d.AwaitSettled(t, fired.ID)
 			root, thread := slack.OnlyPost(t, alerttest.PageChannel, fired.ID)
 			wantText(t, root, "RESOLVED", slackDate(fired), fmt.Sprintf("<!date^%d^", over.Ended.Unix()))
 			if got := len(root.Pings); got != 1 {
-				t.Errorf("the message calls %d times, want once: %q", got, root.Text)
+				t.Errorf("the message has %d mentions, want one: %q", got, root.Text)
 			}
-			told := 0 // combined: the message itself has said it
+			told := 0 // combined: the message itself says it
 			if x.delivered {
 				told = 1
 			}
@@ -81,22 +80,22 @@ func TestSlackInTroubleWhileItFiresAndClears(t *testing.T) {
 	}
 }
 
-// What fires while Slack is in trouble and is still so afterwards is told then, and
-// goes on as any other.
-func TestSlackComesBackWhileItFires(t *testing.T) {
+// An incident that opens while Slack fails, and is still open afterwards, is sent then and goes
+// on as usual.
+func TestSlackRecoversWhileIncidentIsOpen(t *testing.T) {
 	t.Parallel()
 	slack := alerttest.StartSlack(t, 1)
-	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("knob", 0, 3)}}.Start(t, slack)
+	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("workers", 0, 3)}}.Start(t, slack)
 	slack.GoOffline()
 	d.SetWorkers(t, 1, 3)
-	fired := d.AwaitFiring(t, "knob", "page")
-	d.AwaitIncident(t, "knob", "tried twice", func(i harness.Incident) bool { return i.Deliveries[0].Attempts > 1 })
+	fired := d.AwaitFiring(t, "workers", "page")
+	d.AwaitIncident(t, "workers", "tried twice", func(i harness.Incident) bool { return i.Deliveries[0].Attempts > 1 })
 	slack.GoOnline(t)
 	d.AwaitSettled(t, fired.ID)
 	root, _ := slack.OnlyPost(t, alerttest.PageChannel, fired.ID)
 	wantText(t, root, "PAGE", slackDate(fired))
 	d.SetWorkers(t, 3, 1)
-	d.AwaitEnded(t, "knob")
+	d.AwaitEnded(t, "workers")
 	d.AwaitSettled(t, fired.ID)
 	root, thread := slack.OnlyPost(t, alerttest.PageChannel, fired.ID)
 	wantText(t, root, "RESOLVED", slackDate(fired))

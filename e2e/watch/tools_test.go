@@ -10,7 +10,7 @@ import (
 	"headgate/e2e/harness"
 )
 
-// runPromtool gives a text to promtool.
+// runPromtool runs promtool with a text as its input.
 func runPromtool(t *testing.T, input string, args ...string) {
 	t.Helper()
 	path, err := exec.LookPath("promtool")
@@ -24,13 +24,12 @@ func runPromtool(t *testing.T, input string, args ...string) {
 	}
 }
 
-// Prometheus takes the metrics of a gate that watches and tells, with an incident
-// open, and the rules that are exported for it.
-func TestPrometheusTakesMetricsAndRules(t *testing.T) {
+// Prometheus accepts the metrics of a gate with an open incident, and the exported rules.
+func TestPrometheusAcceptsMetricsAndRules(t *testing.T) {
 	t.Parallel()
 	slack := alerttest.StartSlack(t, 1)
-	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("knob", 2, 3)}, Workers: 4}.Start(t, slack)
-	fired := d.AwaitFiring(t, "knob", "page")
+	d := alerttest.Options{Rules: []alerttest.Rule{alerttest.WorkersRule("workers", 2, 3)}, Workers: 4}.Start(t, slack)
+	fired := d.AwaitFiring(t, "workers", "page")
 	d.AwaitSettled(t, fired.ID)
 	runPromtool(t, d.MetricsText(t), "check", "metrics")
 	m := d.Scrape(t)
@@ -39,8 +38,8 @@ func TestPrometheusTakesMetricsAndRules(t *testing.T) {
 		labels []string
 		want   float64
 	}{
-		{"headgate_rule_state", []string{"rule", "knob", "pool", "main", "state", "page"}, 1},
-		{"headgate_rule_state", []string{"rule", "knob", "pool", "main"}, 1},
+		{"headgate_rule_state", []string{"rule", "workers", "pool", "main", "state", "page"}, 1},
+		{"headgate_rule_state", []string{"rule", "workers", "pool", "main"}, 1},
 		{"headgate_incidents_open", []string{"severity", "page"}, 1},
 		{"headgate_incidents_open", []string{"severity", "warn"}, 0},
 		{"headgate_deliveries_total", []string{"channel", "page", "result", "sent"}, 1},
@@ -60,7 +59,7 @@ func TestPrometheusTakesMetricsAndRules(t *testing.T) {
 	checkRules(t, builtIn)
 }
 
-// checkRules has promtool check rules, which it reads from files only.
+// checkRules checks rules with promtool, which reads them from files only.
 func checkRules(t *testing.T, rules string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rules.yaml")
@@ -78,8 +77,8 @@ func exportRules(t *testing.T, dir string, flags ...string) string {
 	return p.Stdout()
 }
 
-// What is exported as a file of rules is taken as one.
-func TestExportedRulesAreTaken(t *testing.T) {
+// The exported rules file is valid.
+func TestExportedRulesAreValid(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p, code := harness.RunToEnd(t, harness.Command{Args: []string{"rules", "export"}, Dir: dir})

@@ -3,7 +3,6 @@ package rules
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -137,25 +136,11 @@ func (d ruleTemplate) checkEvents(s Settings, f *fieldErrors) {
 }
 
 func (d ruleTemplate) checkThresholds(s Settings, f *fieldErrors) {
+	for _, p := range d.ThresholdProblems() {
+		f.add(p.Field, "%s", p.Message)
+	}
 	if !d.Warn.Set && !d.Page.Set {
-		f.add("", "has neither warn nor page: give at least one, such as warn: {at: 15, for: 30s}")
 		return
-	}
-	for field, v := range map[string]float64{"warn.at": d.Warn.At, "page.at": d.Page.At, "clear.below": d.Clear.Below} {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			f.add(field, "must be a finite number")
-			return
-		}
-	}
-	first := d.Page.At
-	if d.Warn.Set {
-		first = d.Warn.At
-	}
-	if d.Warn.Set && d.Page.Set && d.Warn.At > d.Page.At {
-		f.add("page.at", "must be at least warn.at, which is %v; is %v", d.Warn.At, d.Page.At)
-	}
-	if d.Clear.Below > first {
-		f.add("clear.below", "must be at most the first threshold, which is %v; is %v", first, d.Clear.Below)
 	}
 	d.checkDurations(s, f)
 }

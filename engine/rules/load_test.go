@@ -118,7 +118,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"the future", "increase(headgate_panics_total[10m])", "headgate_panics_total offset -5m", `must look back from now`},
 		{"a fixed time", "increase(headgate_panics_total[10m])", "headgate_panics_total @ 0", `must look back from now`},
 		{"page below warn", "page: {at: 2,", "page: {at: 0.9,", `f:6:12: rules[0].page.at: must be at least warn.at, which is 1; is 0.9`},
-		{"clear above warn", "below: 0.5", "below: 1.1", `f:7:13: rules[0].clear.below: must be at most the first threshold, which is 1; is 1.1`},
+		{"clear above warn", "below: 0.5", "below: 1.1", `f:7:13: rules[0].clear.below: must be at most warn.at, which is 1; is 1.1`},
 		{"for too short", "at: 1, for: 30s", "at: 1, for: 4s", `f:5:19: rules[0].warn.for: must be at least 5s, 5 evaluations; is 4s`},
 		{"slow, and for too short", "increase(headgate_panics_total[10m])", "sum_over_time(headgate:slo_tasks:1m[1h])", `rules[1].page.for: must be at least 2m30s, 5 evaluations; is 10s`},
 		{"no threshold", "    page: {at: 1, for: 10s}\n", "", `rules[1]: has neither warn nor page`},

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
 )
 
 // series is what is remembered of one between two samples.
@@ -32,28 +33,32 @@ type series struct {
 // Append writes samples of one moment in one commit, and with them the end of
 // series that are there no more, and once a minute the recorded series. A counter
 // that is seen for the first time counts from 0.
-func (db *DB) Append(ctx context.Context, now time.Time, all []Sample) (err error) {
+func (db *DB) Append(ctx context.Context, now time.Time, all []Sample) error {
 	db.appendMu.Lock()
 	defer db.appendMu.Unlock()
 	db.reopen(now)
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v", v)
+	err := recoverPanic(func() error {
+		store := db.store()
+		if store == nil {
+			return db.notOpen()
 		}
-		db.observeAppend(now, len(all), err)
-	}()
-	store := db.store()
-	if store == nil {
-		return db.notOpen()
-	}
-	b := &batch{db: db, app: store.Appender(ctx), at: now.UnixMilli(), minute: now.Unix() / 60}
-	if err := b.write(all); err != nil {
-		return errors.Join(err, b.app.Rollback())
-	}
-	if err := b.app.Commit(); err != nil {
+		b := newBatch(ctx, db, store, now)
+		if err := b.write(all); err != nil {
+			return errors.Join(err, b.app.Rollback())
+		}
+		if err := b.app.Commit(); err != nil {
+			return err
+		}
+		b.applyCommit()
+		return nil
+	})
+	if err != nil {
+		db.metrics.appendErrors.Inc()
+		db.markFailed(now, err)
 		return err
 	}
-	b.applyCommit()
+	db.metrics.appended.Add(float64(len(all)))
+	db.markHealthy(now)
 	return nil
 }
 
@@ -64,16 +69,6 @@ func (db *DB) notOpen() error {
 	return errClosed
 }
 
-func (db *DB) observeAppend(now time.Time, n int, err error) {
-	if err != nil {
-		db.metrics.appendErrors.Inc()
-		db.markFailed(now, err)
-		return
-	}
-	db.metrics.appended.Add(float64(n))
-	db.markHealthy(now)
-}
-
 // batch is one commit while it is being made.
 type batch struct {
 	db       *DB
@@ -81,6 +76,10 @@ type batch struct {
 	at       int64 // unix ms
 	minute   int64
 	recorded []*series
+}
+
+func newBatch(ctx context.Context, db *DB, store *tsdb.DB, now time.Time) *batch {
+	return &batch{db: db, app: store.Appender(ctx), at: now.UnixMilli(), minute: now.Unix() / 60}
 }
 
 func (b *batch) write(all []Sample) error {
@@ -160,7 +159,7 @@ func (db *DB) flushRecorded(now time.Time) error {
 	if store == nil {
 		return nil
 	}
-	b := &batch{db: db, app: store.Appender(context.Background()), at: now.UnixMilli(), minute: now.Unix() / 60}
+	b := newBatch(context.Background(), db, store, now)
 	for _, s := range db.cache {
 		if s.latest == s.recordedBase {
 			continue
@@ -210,13 +209,12 @@ func (db *DB) Collect(ctx context.Context, now time.Time) {
 
 // gather returns what there is, also beside an error: one bad collector does not
 // blind the rules on the others.
-func (db *DB) gather(now time.Time) (all []Sample, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("a collector panicked: %v", v)
-		}
-	}()
-	families, err := db.o.Gatherer.Gather()
+func (db *DB) gather(now time.Time) ([]Sample, error) {
+	var families []*dto.MetricFamily
+	err := recoverPanic(func() (err error) {
+		families, err = db.o.Gatherer.Gather()
+		return err
+	})
 	var ours []*dto.MetricFamily
 	for _, f := range families {
 		if strings.HasPrefix(f.GetName(), prefix) {
@@ -227,7 +225,7 @@ func (db *DB) gather(now time.Time) (all []Sample, err error) {
 	if err == nil {
 		err = extractErr
 	}
-	all = make([]Sample, 0, len(vector))
+	all := make([]Sample, 0, len(vector))
 	for _, s := range vector {
 		all = append(all, Sample{Labels: sortedLabels(s.Metric), V: float64(s.Value)})
 	}

@@ -101,11 +101,6 @@ func (db *DB) rejectFutureSamples(now time.Time, store *tsdb.DB) (*tsdb.DB, erro
 }
 
 func (db *DB) openOnce() (store *tsdb.DB, err error) {
-	defer func() {
-		if v := recover(); v != nil { // the reader of blocks panics on some bad ones
-			store, err = nil, fmt.Errorf("panic: %v", v)
-		}
-	}()
 	o := tsdb.DefaultOptions()
 	o.RetentionDuration = db.o.Retention.Milliseconds()
 	o.MaxBytes = db.o.MaxBytes
@@ -114,8 +109,12 @@ func (db *DB) openOnce() (store *tsdb.DB, err error) {
 	o.BlockReloadInterval = disabledInterval
 	o.WALCompression = compression.Snappy
 	o.WALSegmentSize = 16 << 20
-	o.StripeSize = 512 // of 16384: hundreds of series, not millions
-	return tsdb.Open(db.o.Dir, filteredLogger(db.o.Log), nil, o, nil)
+	o.StripeSize = 512                      // of 16384: hundreds of series, not millions
+	err = recoverPanic(func() (err error) { // the reader of blocks panics on some bad ones
+		store, err = tsdb.Open(db.o.Dir, filteredLogger(db.o.Log), nil, o, nil)
+		return err
+	})
+	return store, err
 }
 
 // quarantine moves folders out of the way, "." being all of them. Of what was moved
@@ -191,17 +190,18 @@ func (db *DB) checkBlocks(now time.Time) error {
 }
 
 // checkBlock says whether a block can be opened.
-func (db *DB) checkBlock(name string) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("block %s: panic: %v", name, v)
+func (db *DB) checkBlock(name string) error {
+	err := recoverPanic(func() error {
+		b, err := tsdb.OpenBlock(filteredLogger(db.o.Log), filepath.Join(db.o.Dir, name), nil, nil)
+		if err != nil {
+			return err
 		}
-	}()
-	b, err := tsdb.OpenBlock(filteredLogger(db.o.Log), filepath.Join(db.o.Dir, name), nil, nil)
+		return b.Close()
+	})
 	if err != nil {
 		return fmt.Errorf("block %s: %w", name, err)
 	}
-	return b.Close()
+	return nil
 }
 
 // disabledInterval is how often the TSDB moves full chunks from memory to a file of its own,

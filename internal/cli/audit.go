@@ -43,6 +43,7 @@ func (a *Audit) Run(ctx context.Context) error {
 	})
 }
 
+// auditTable shows changes of modes with their task counts; other entries have none.
 func auditTable(p *printer, items []control.AuditRecord) {
 	if len(items) == 0 {
 		p.printf("nothing recorded\n")

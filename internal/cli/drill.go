@@ -42,6 +42,7 @@ func (s *drillService) call(ctx context.Context, f func(*api.Client) error) erro
 	return err
 }
 
+// pingWithoutToken returns an error if no service answers at the target.
 func pingWithoutToken(ctx context.Context, t target) error {
 	c, err := api.NewClient(api.ClientConfig{URL: t.url})
 	if err != nil {
@@ -57,6 +58,7 @@ type runReader interface {
 	Run(ctx context.Context, id, series string) (api.DrillReport, error)
 }
 
+// readRuns calls f with a reader of the service, or of its database if there is no answer.
 func (s *drillService) readRuns(ctx context.Context, f func(runReader) error) error {
 	return s.callOrRead(ctx, func(c *api.Client) error { return f(c) }, func(dir string) error { return f(app.RecordedRuns{Dir: dir}) })
 }
@@ -93,6 +95,7 @@ func (d *Drills) Run(ctx context.Context) error {
 	})
 }
 
+// drillTable lists drills, with a banner while they are frozen and notes below the table.
 func drillTable(p *printer, list *api.DrillList, now time.Time) {
 	if f := list.Freeze; f.Frozen {
 		p.line(warning, "FROZEN by %s: %s; no drill runs until headgate drill unfreeze", cmp.Or(f.By, "unknown"), cmp.Or(f.Reason, "no reason given"))
@@ -200,6 +203,7 @@ func (h *DrillHistory) query() (drill.Query, error) {
 	return api.RunQuery(v, h.Now())
 }
 
+// runTable lists runs. One that never started shows when it was due.
 func runTable(p *printer, all []api.DrillRun) {
 	if len(all) == 0 {
 		p.printf("no runs\n")
@@ -267,6 +271,7 @@ func (s *ShowDrillRun) Run(ctx context.Context, id string) error {
 	})
 }
 
+// runText shows a run in full: verdict, facts, hypotheses, phases, messages, rollbacks.
 func runText(p *printer, r *api.DrillReport) {
 	head := r.Name + "  " + strings.ToUpper(verdictText(&r.DrillRun))
 	if r.Reason != "" {
@@ -307,6 +312,8 @@ func runText(p *printer, r *api.DrillReport) {
 	}
 }
 
+// runFacts shows what identifies a run, and its durations. "took" is wall-clock time,
+// "recovered" is scenario time.
 func runFacts(p *printer, r *api.DrillReport) {
 	t := p.table()
 	t.fact("drill", fmt.Sprintf("%s, spec %s, on %s", r.Drill, r.SpecVersion, r.Target))
@@ -333,6 +340,8 @@ func runFacts(p *printer, r *api.DrillReport) {
 	t.end()
 }
 
+// hypotheses shows each hypothesis with its margin: the distance from the limit as a share
+// of the limit, below 0 if it failed.
 func hypotheses(p *printer, all []api.DrillHypothesis) {
 	p.printf("\n")
 	t := p.table(blank{}, "HYPOTHESIS", "VALUE", "LIMIT", "MARGIN", "EVIDENCE")
@@ -350,6 +359,7 @@ func hypotheses(p *printer, all []api.DrillHypothesis) {
 	t.end()
 }
 
+// phases shows the phases in the order in which they started.
 func phases(p *printer, all []api.DrillPhase) {
 	p.printf("\n")
 	t := p.table("PHASE", "STARTED", "TOOK", "NOTE")

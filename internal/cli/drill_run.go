@@ -63,6 +63,7 @@ func (d *RunDrill) Run(ctx context.Context, name string) error {
 	})
 }
 
+// showHint and abortHint are the commands to continue with a run.
 func (s *drillService) showHint(id string) string {
 	return "show: headgate drill show " + id + s.shellArgs()
 }
@@ -71,6 +72,7 @@ func (s *drillService) abortHint(id string) string {
 	return "abort: headgate drill abort " + id + s.shellArgs()
 }
 
+// planText shows what a run would do, and why it could not start now.
 func planText(p *printer, plan *api.DrillPlanView) {
 	p.printf("%s (%s) would run on %s", plan.Name, plan.Drill, plan.Target)
 	if plan.Pool != "" {
@@ -169,6 +171,7 @@ func (w *runWaiter) showProgress(r *api.DrillReport, screen bool) {
 	}
 }
 
+// phaseOf is the latest phase of a run, or its status before the first.
 func phaseOf(r *api.DrillRun) string {
 	if len(r.Phases) == 0 {
 		return r.Status
@@ -187,6 +190,8 @@ func runProgress(r *api.DrillReport) string {
 	return strings.Join(parts, "  ")
 }
 
+// done shows the result. Polling fetches the last point of the series only, so that JSON
+// needs another request for all points.
 func (w *runWaiter) done(ctx context.Context, r *api.DrillReport, screen bool) (err error) {
 	if screen {
 		fmt.Fprint(w.Err, eraseLine)
@@ -203,6 +208,7 @@ func (w *runWaiter) done(ctx context.Context, r *api.DrillReport, screen bool) (
 	return verdictError(&report.DrillRun)
 }
 
+// detach ends the waiting. Its error gives exit code 1, because the verdict is unknown.
 func (w *runWaiter) detach(screen bool) error {
 	if screen {
 		fmt.Fprintln(w.Err)
@@ -260,6 +266,7 @@ func (s *StopDrills) Unfreeze(ctx context.Context) error {
 	})
 }
 
+// do calls f with the checked reason. All three actions are idempotent.
 func (s *StopDrills) do(ctx context.Context, f func(c *api.Client, reason string) error) error {
 	reason, err := reasonLine(s.Reason)
 	if err != nil {

@@ -65,6 +65,7 @@ func ExitCode(err error) int {
 	}
 }
 
+// isUnreachable reports whether err means that no answer came from the service.
 func isUnreachable(err error) bool {
 	var unreachable *api.UnreachableError
 	return errors.As(err, &unreachable)

@@ -81,6 +81,7 @@ func resolveIncident(ctx context.Context, c *api.Client, given string, open bool
 	})
 }
 
+// incidentTable lists incidents; open ones stand out.
 func incidentTable(p *printer, all []api.Incident) {
 	if len(all) == 0 {
 		p.printf("no incidents\n")
@@ -136,6 +137,7 @@ func incidentState(i *api.Incident) string {
 	return strings.Join(words, ", ")
 }
 
+// endReason is why an incident ended. New reasons of the API are shown as they are.
 func endReason(i *api.Incident) string {
 	switch i.Resolution {
 	case "":
@@ -175,6 +177,8 @@ func (s *ShowIncident) Run(ctx context.Context, id string) error {
 	})
 }
 
+// text shows an incident in full. The commands and the runbook are left out once it has
+// ended.
 func (s *ShowIncident) text(p *printer, r *api.IncidentReport) {
 	p.line(incidentStyle(&r.Incident), "%s  %s  %s", levelText(&r.Incident), ruleInPool(r.Rule, r.Pool), incidentState(&r.Incident))
 	p.printf("\n")
@@ -198,6 +202,7 @@ func (s *ShowIncident) text(p *printer, r *api.IncidentReport) {
 	}
 }
 
+// facts shows the value beside the threshold of the present level.
 func (s *ShowIncident) facts(p *printer, r *api.IncidentReport) {
 	t := p.table()
 	t.fact("what", r.Summary)
@@ -217,6 +222,7 @@ func (s *ShowIncident) facts(p *printer, r *api.IncidentReport) {
 	t.end()
 }
 
+// timeline shows the events of an incident, oldest first.
 func timeline(p *printer, r *api.IncidentReport) {
 	if len(r.Events) == 0 {
 		return
@@ -230,6 +236,7 @@ func timeline(p *printer, r *api.IncidentReport) {
 	t.end()
 }
 
+// eventNote says why an event was not sent, or what a digest of flapping covers.
 func eventNote(e *engine.Event) string {
 	switch {
 	case e.Muted:
@@ -243,6 +250,8 @@ func eventNote(e *engine.Event) string {
 	}
 }
 
+// messages shows the state of every notification. Without a database nothing is known
+// about them.
 func messages(p *printer, r *api.IncidentReport) {
 	if !r.Recorded {
 		return
@@ -332,6 +341,7 @@ func (s *Silence) Run(ctx context.Context, rule string) (err error) {
 	return s.call(ctx, func(c *api.Client) error { return s.create(ctx, c, rule) })
 }
 
+// create silences a rule. An equal silence that exists already is kept.
 func (s *Silence) create(ctx context.Context, c *api.Client, rule string) error {
 	reply, err := c.Silence(ctx, api.SilenceRequest{Rule: rule, Pool: s.Pool, For: s.For, Reason: s.Reason})
 	if err != nil {
@@ -356,6 +366,7 @@ func allSilences(ctx context.Context, c *api.Client) ([]engine.Silence, string, 
 	})
 }
 
+// lift ends a silence early.
 func (s *Silence) lift(ctx context.Context, c *api.Client) error {
 	id, err := resolveID("silence", s.Lift, func() ([]string, error) {
 		all, _, err := allSilences(ctx, c)
@@ -373,6 +384,7 @@ func (s *Silence) lift(ctx context.Context, c *api.Client) error {
 	})
 }
 
+// list shows the active silences.
 func (s *Silence) list(ctx context.Context, c *api.Client) error {
 	all, rest, err := allSilences(ctx, c)
 	if err != nil {

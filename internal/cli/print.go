@@ -67,6 +67,7 @@ func printJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
+// printf writes formatted text.
 func (p *printer) printf(text string, args ...any) {
 	fmt.Fprintf(p, text, printable(args)...)
 }
@@ -83,6 +84,7 @@ func (p *printer) paint(s style, line string) string {
 	return "\x1b[1;" + string(s) + "m" + line + "\x1b[0m"
 }
 
+// printable makes string arguments printable. Numbers and durations are already.
 func printable(args []any) []any {
 	out := make([]any, len(args))
 	for i, a := range args {
@@ -115,6 +117,7 @@ func (p *printer) table(header ...any) *table {
 // blank is a cell that stays empty.
 type blank struct{}
 
+// row adds a row in a style.
 func (t *table) row(s style, cells ...any) {
 	t.styles = append(t.styles, s)
 	for i, c := range cells {
@@ -126,6 +129,7 @@ func (t *table) row(s style, cells ...any) {
 	io.WriteString(t.rows, "\n")
 }
 
+// cell is the text of a cell: "-" for nil and for empty text.
 func cell(v any) string {
 	text := ""
 	switch v := v.(type) {

@@ -31,6 +31,8 @@ func (s *Service) ShowRules(cfg *config.Config, file string) error {
 	})
 }
 
+// loadRules returns the rules of a file, or those that a service with these settings
+// evaluates, for each pool.
 func loadRules(cfg *config.Config, file string) ([]engine.Rule, error) {
 	if file == "" {
 		return app.Rules(cfg)
@@ -38,6 +40,7 @@ func loadRules(cfg *config.Config, file string) ([]engine.Rule, error) {
 	return rules.Load(file, app.RuleSettings(cfg))
 }
 
+// thresholdText shows a limit and how long a breach must last: "25s for 60s".
 func thresholdText(t engine.Threshold, unit string) string {
 	if !t.Set {
 		return ""
@@ -93,6 +96,7 @@ func (s *Service) TestRules(ctx context.Context, cfg *config.Config, files []str
 	return nil
 }
 
+// text shows a line per file, and its unmet expectations below.
 func (r rulesTestReport) text(p *printer) {
 	for _, f := range r.Files {
 		verdict, look := "ok", plain

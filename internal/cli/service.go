@@ -93,6 +93,8 @@ func (s *Service) target() (target, error) {
 	return t, nil
 }
 
+// findToken looks for the token in the environment, in the settings, and in the data
+// directory of a service on this machine, in this order.
 func (s *Service) findToken(t target, h configHints) (config.Secret, error) {
 	given, _ := s.LookupEnv(tokenEnv)
 	switch {
@@ -146,6 +148,7 @@ func (s *Service) call(ctx context.Context, f func(*api.Client) error) error {
 	return s.callTarget(ctx, t, f)
 }
 
+// callTarget calls f with a client of the target, and says what to try if nothing answers.
 func (s *Service) callTarget(ctx context.Context, t target, f func(*api.Client) error) error {
 	c, err := s.connect(ctx, t)
 	if err == nil {
@@ -204,6 +207,7 @@ func maybeApplied(err error) error {
 	return err
 }
 
+// sentUnanswered reports whether a request may have been applied although no answer came.
 func sentUnanswered(err error) bool {
 	var u *api.UnreachableError
 	return errors.As(err, &u) && u.Sent
@@ -217,6 +221,8 @@ func reasonLine(reason string) (string, error) {
 	return format.Printable(format.Line(reason)), nil
 }
 
+// checkPool checks the syntax of a name; whether the pool exists is known to the service
+// only.
 func checkPool(pool string) error {
 	if pool != "" {
 		if err := api.CheckPool(pool); err != nil {
@@ -281,6 +287,7 @@ func resolveID(what, given string, all func() ([]string, error)) (string, error)
 	return fit[0], nil
 }
 
+// idsOf returns the IDs of items, for completion by prefix.
 func idsOf[T any](items []T, id func(*T) string) (ids []string) {
 	for i := range items {
 		ids = append(ids, id(&items[i]))

@@ -60,6 +60,7 @@ func (s *Status) Run(ctx context.Context) error {
 	return nil
 }
 
+// once shows one status.
 func (s *Status) once(now *api.Status) error {
 	return s.show(now, func(p *printer) { s.table(p, now) })
 }

@@ -211,6 +211,7 @@ func (d *Demo) Hold(ctx context.Context) error {
 	return d.watch(ctx.Done(), time.Hour, func(State) error { return nil })
 }
 
+// state reads both sides and, with Slack, the admin API.
 func (d *Demo) state(now time.Duration) State {
 	s := State{
 		At: now, Phase: d.plan.Phase(now),
@@ -230,10 +231,9 @@ func (d *Demo) state(now time.Duration) State {
 
 // Addresses are the URLs of a side.
 type Addresses struct {
-	Data     string // base URL for OpenAI clients
-	Metrics  string
-	Endpoint string // base URL of the stand-in endpoint
-	Slack    string // page of the stand-in for Slack; empty without one
+	Data    string // base URL for OpenAI clients
+	Metrics string
+	Slack   string // page of the stand-in for Slack; empty without one
 }
 
 // Addresses returns those of both sides.

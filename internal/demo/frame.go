@@ -46,6 +46,7 @@ func phaseLine(s State, p Plan, width int) line {
 	return line{{fmt.Sprintf("%-*s  ", phaseWidth, what), look}, {progressBar(s.At.Seconds()/p.Duration.Seconds(), bar), faint}, {"  " + total, normal}}
 }
 
+// phaseText names the phase, with the load as a share of the capacity.
 func phaseText(s State, p Plan) (string, style) {
 	switch {
 	case s.Outcome == Complete:
@@ -93,6 +94,7 @@ type layout struct {
 	short        bool // labels for a narrow terminal
 }
 
+// layoutFor selects short labels for terminals narrower than 66 columns.
 func layoutFor(width int) layout {
 	if width >= 66 {
 		return layout{label: 30, value: 17}

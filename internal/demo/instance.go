@@ -99,6 +99,8 @@ func newInstance(mode string, o Options, p Plan, w workload, slack *slackChannel
 	return y, nil
 }
 
+// startApp starts headgate with its own data directory. Rules run on the gated side with
+// Slack only.
 func (y *instance) startApp(p Plan, dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
@@ -182,7 +184,7 @@ func (y *instance) stopEndpoint() error {
 func (y *instance) adminURL() string { return "http://" + y.app.AdminAddr() }
 
 func (y *instance) addresses() Addresses {
-	a := Addresses{Data: "http://" + y.app.DataAddr() + "/v1", Metrics: y.adminURL() + "/metrics", Endpoint: y.endpoint.url() + "/v1"}
+	a := Addresses{Data: "http://" + y.app.DataAddr() + "/v1", Metrics: y.adminURL() + "/metrics"}
 	if y.channel != nil {
 		a.Slack = y.channel.url() + "/"
 	}

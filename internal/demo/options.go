@@ -15,32 +15,32 @@ import (
 // Bounds of the options.
 const (
 	MinSpeed   = 1
-	MaxSpeed   = 500 // beyond it a millisecond of this machine's own work counts half a second
+	MaxSpeed   = 500 // above it, a millisecond of this machine's own work counts as half a second
 	MaxWorkers = 1000
-	// MaxSlackSpeed bounds the speed with Slack: beyond it rules cannot be evaluated
+	// MaxSlackSpeed bounds the speed with Slack: above it, rules cannot be evaluated
 	// often enough.
 	MaxSlackSpeed = 100
-	// SlackSpeed is slow enough to read along, and for Slack to keep up: it takes
-	// one message a second at any speed.
+	// SlackSpeed is slow enough to read the messages, and for Slack, which accepts one
+	// message per second at any speed.
 	SlackSpeed = 10
 )
 
-// drainMultiple times the duration of the load is how long the backlog may take
-// to drain, in scenario time.
+// drainMultiple times the duration of the load is the limit for draining the backlog, in
+// scenario time.
 const drainMultiple = 6
 
-// Options say what is to be shown.
+// Options configure a demo.
 type Options struct {
 	Speed   float64           // scenario seconds in one second of the wall clock
 	Workers int               // permits of each gate, and slots of each endpoint
 	Service modelstub.Service // service times of both endpoints
 	Seed    uint64            // of arrivals and service times
 	Profile loadgen.Profile   // arrivals; its own Seed is not used
-	Slack   bool              // watch the gated side, and tell a stand-in for Slack
+	Slack   bool              // watch the gated side, with alerts in a stand-in for Slack
 }
 
-// DefaultOptions are the article's load on so many workers that it is the burst
-// which is too much.
+// DefaultOptions are the article's load on enough workers that only the burst exceeds
+// capacity.
 func DefaultOptions() Options {
 	return Options{
 		Speed:   20,
@@ -51,8 +51,8 @@ func DefaultOptions() Options {
 	}
 }
 
-// WithSlack returns the options with somebody to tell, at SlackSpeed. The burst
-// goes on for long enough that a warning becomes a page.
+// WithSlack returns the options with Slack, at SlackSpeed. The burst is long enough that a
+// warning escalates to a page.
 func (o Options) WithSlack() Options {
 	o.Slack, o.Speed = true, SlackSpeed
 	o.Profile.Duration = 10 * time.Minute
@@ -60,7 +60,7 @@ func (o Options) WithSlack() Options {
 	return o
 }
 
-// Validate says which option cannot be, and what would be right.
+// Validate returns an error that names an invalid option and its valid values.
 func (o Options) Validate() error {
 	switch {
 	case math.IsNaN(o.Speed) || o.Speed < MinSpeed || o.Speed > MaxSpeed:
@@ -78,7 +78,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Plan is what will be played. Times are scenario time.
+// Plan is the scenario of a demo. Times are scenario time.
 type Plan struct {
 	Speed       float64
 	Workers     int
@@ -86,7 +86,7 @@ type Plan struct {
 	Seed        uint64
 	SLO         time.Duration // on turnaround
 	MaxQueueAge time.Duration // of the gate's policy
-	Depth       int           // waiting tasks beyond which the gate's policy refuses
+	Depth       int           // queued tasks above which the gate's policy refuses
 	Arrivals    int
 	BaseRate    float64        // arrivals per second outside the burst
 	Duration    time.Duration  // of the load
@@ -105,6 +105,7 @@ func (p Plan) Load(multiple float64) float64 {
 // Wall converts scenario time to time on the wall clock.
 func (p Plan) Wall(d time.Duration) time.Duration { return time.Duration(float64(d) / p.Speed) }
 
+// newPlan takes limits from the default settings, so that the demo shows what they do.
 func newPlan(o Options, s workload) Plan {
 	pool := config.DefaultPool()
 	p := Plan{
@@ -141,9 +142,9 @@ type Phase string
 const (
 	Baseline Phase = "baseline"
 	Burst    Phase = "burst"
-	After    Phase = "after"    // the burst is over, arrivals still come
-	Draining Phase = "draining" // no arrivals any more
-	Settling Phase = "settling" // nothing waits any more, incidents come to their ends
+	After    Phase = "after"    // the burst is over, arrivals continue
+	Draining Phase = "draining" // no more arrivals
+	Settling Phase = "settling" // the queue is empty, incidents are still open
 )
 
 // Phase returns the part of the scenario that a time belongs to.
@@ -159,8 +160,8 @@ func (p Plan) Phase(at time.Duration) Phase {
 	return After
 }
 
-// recoveryStart is when the queue has its chance to empty: the end of the burst, or
-// of the load when there is none.
+// recoveryStart is when the queue can begin to empty: the end of the burst, or of the load
+// without one.
 func (p Plan) recoveryStart() time.Duration {
 	if p.Burst != nil {
 		return min(p.Burst.To, p.Duration)
@@ -168,15 +169,16 @@ func (p Plan) recoveryStart() time.Duration {
 	return p.Duration
 }
 
-// serviceStream keeps the draws of service times apart from those of arrivals.
+// serviceStream separates the random numbers of service times from those of arrivals.
 const serviceStream = 0x73657276
 
-// workload is what both sides are given: arrivals, and the service time of each.
+// workload is the same for both sides: arrivals, and the service time of each.
 type workload struct {
 	arrivals     loadgen.Arrivals
 	serviceTimes []time.Duration
 }
 
+// newWorkload draws arrivals and service times once, for both sides.
 func newWorkload(o Options) (workload, error) {
 	o.Profile.Seed = o.Seed
 	source, err := o.Profile.Source()

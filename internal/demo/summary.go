@@ -165,6 +165,7 @@ type Quantiles struct {
 // missedSLO is the number of admitted tasks that missed the SLO or certainly will.
 func (s Side) missedSLO() int { return s.Late + s.DeadlinePassed + s.Failed + s.UnfinishedOver }
 
+// summary sums up both sides at now; cause is why the load ended, if it ended early.
 func (d *Demo) summary(now time.Duration, load *playback, cause error) *Summary {
 	p := d.plan
 	s := &Summary{
@@ -225,6 +226,7 @@ type taskCounts struct {
 	lastEnd         time.Duration
 }
 
+// countTasks counts the tasks of one side as they are at now.
 func countTasks(tasks []task, slo, now time.Duration) taskCounts {
 	c := taskCounts{Side: Side{ByReason: map[string]int{}}}
 	for _, t := range tasks {

@@ -33,8 +33,7 @@ const svgStyle = `
   tspan.with { fill: var(--with); stroke: none; } tspan.without { fill: var(--without); stroke: none; }
 `
 
-// WriteSVG draws both sides over time: how many wait, and the p95 turnaround
-// against the SLO.
+// WriteSVG draws both sides over time: queue lengths, and the p95 turnaround with the SLO.
 func (s *Summary) WriteSVG(w io.Writer) error {
 	span := max(s.Duration, s.Elapsed, 1)
 	waiting := plot{top: svgTop, span: span, title: "queued tasks"}
@@ -143,7 +142,7 @@ func depthCurve(steps []Step, span float64) []point {
 	return out
 }
 
-// p95Curve leaves out the times at which nothing had ended for a while.
+// p95Curve leaves out the times without an ended task in the window.
 func p95Curve(tasks []task, slo time.Duration, span float64) []point {
 	var out []point
 	for i := range svgPoints + 1 {

@@ -40,6 +40,8 @@ const (
 	cancelled                        // open when the demo was stopped
 )
 
+// status derives the state from times and outcome. The SLO counts from the intended
+// arrival, so that a slow generator does not hide late answers.
 func (t task) status(slo time.Duration) taskStatus {
 	switch {
 	case t.sent == unset:

@@ -30,23 +30,34 @@ func writeJSON(w http.ResponseWriter, body object) {
 // scopeConnections is the scope of Socket Mode. Only app-level tokens have it.
 const scopeConnections = "connections:write"
 
-// method is one method of the API. Its handler is called with the lock held.
+// access is what a method needs of its channel. Each level includes those before it.
+type access int
+
+const (
+	noChannel access = iota
+	exists
+	member
+	writable
+)
+
+// method is one method of the API. Its handler is called with the lock held, and with the channel if it needs one.
 type method struct {
 	scope  string
-	handle func(*Server, url.Values) object
+	access access
+	handle func(*Server, *channel, url.Values) object
 }
 
 func methods() map[string]method {
 	return map[string]method{
-		"auth.test":             {"", (*Server).authTest},
-		"chat.postMessage":      {"chat:write", (*Server).post},
-		"chat.update":           {"chat:write", (*Server).update},
-		"chat.delete":           {"chat:write", (*Server).deleteMessage},
-		"chat.postEphemeral":    {"chat:write", (*Server).postEphemeral},
-		"apps.connections.open": {scopeConnections, (*Server).openConnection},
-		"conversations.info":    {"channels:read", (*Server).info},
-		"conversations.history": {"channels:history", (*Server).history},
-		"conversations.replies": {"channels:history", (*Server).replies},
+		"auth.test":             {"", noChannel, (*Server).authTest},
+		"chat.postMessage":      {"chat:write", writable, (*Server).post},
+		"chat.update":           {"chat:write", writable, (*Server).update},
+		"chat.delete":           {"chat:write", writable, (*Server).deleteMessage},
+		"chat.postEphemeral":    {"chat:write", writable, (*Server).postEphemeral},
+		"apps.connections.open": {scopeConnections, noChannel, (*Server).openConnection},
+		"conversations.info":    {"channels:read", exists, (*Server).info},
+		"conversations.history": {"channels:history", member, (*Server).history},
+		"conversations.replies": {"channels:history", member, (*Server).replies},
 	}
 }
 
@@ -113,7 +124,7 @@ func (s *Server) recordCall(c Call) {
 	s.calls = appendBounded(s.calls, c, maxCalls)
 }
 
-// call checks the token and its scopes.
+// call checks the token, its scopes and the channel.
 func (s *Server) call(name string, r *http.Request, values url.Values) object {
 	m, ok := methods()[name]
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -137,7 +148,16 @@ func (s *Server) call(name string, r *http.Request, values url.Values) object {
 		return object{"ok": false, "error": "missing_scope", "needed": m.scope, "provided": strings.Join(s.o.Scopes, ",")}
 	}
 	s.base = "http://" + r.Host // only the app calls the API
-	return m.handle(s, values)
+	c := s.channelLocked(values.Get("channel"))
+	switch {
+	case m.access >= exists && c == nil:
+		return errorObject("channel_not_found")
+	case m.access >= writable && c.Archived:
+		return errorObject("is_archived")
+	case m.access >= member && !c.Member:
+		return errorObject("not_in_channel")
+	}
+	return m.handle(s, c, values)
 }
 
 // arguments reads a form, or JSON. Values of JSON that are not text stay JSON.
@@ -163,7 +183,7 @@ func arguments(r *http.Request) (url.Values, error) {
 	return values, nil
 }
 
-func (s *Server) authTest(url.Values) object {
+func (s *Server) authTest(*channel, url.Values) object {
 	return object{
 		"ok": true, "url": "https://fake.slack.example/", "team": "Fake", "user": "headgate",
 		"team_id": teamID, "user_id": botUser, "bot_id": "B0FAKE",

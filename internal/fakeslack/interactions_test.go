@@ -82,7 +82,7 @@ func withButtons(t *testing.T, c *slack.Client, more ...slack.MsgOption) string 
 	))...)
 }
 
-func TestAPressIsSignedAndComplete(t *testing.T) {
+func TestPressRequest(t *testing.T) {
 	s, c, _ := newFixture(t, fakeslack.Options{})
 	var app callbackServer
 	receiveInteractions(t, s, &app)
@@ -120,7 +120,7 @@ func TestAPressIsSignedAndComplete(t *testing.T) {
 	}
 }
 
-func TestACommandComesAsAForm(t *testing.T) {
+func TestCommandRequest(t *testing.T) {
 	s, _, _ := newFixture(t, fakeslack.Options{})
 	app := callbackServer{answer: func(n int, w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"response_type":"ephemeral","text":"all is well"}`)
@@ -148,7 +148,7 @@ func TestACommandComesAsAForm(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBePressed(t *testing.T) {
+func TestInvalidInteractions(t *testing.T) {
 	s, c, _ := newFixture(t, fakeslack.Options{})
 	ts := withButtons(t, c)
 	for _, tt := range []struct {
@@ -178,7 +178,7 @@ func TestWhatCannotBePressed(t *testing.T) {
 	}
 }
 
-func TestFaultsOfInteractions(t *testing.T) {
+func TestInteractionFaults(t *testing.T) {
 	refuseOnce := func(n int, w http.ResponseWriter, _ *http.Request) {
 		if n == 1 {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -239,7 +239,7 @@ func TestFaultsOfInteractions(t *testing.T) {
 
 func invalid(h []received, _ fakeslack.Receipt, _ error) bool { return len(h) == 1 && !h[0].valid }
 
-func TestFaultsOfEverythingSpareInteractions(t *testing.T) {
+func TestGeneralFaultsSpareInteractions(t *testing.T) {
 	s, c, _ := newFixture(t, fakeslack.Options{})
 	var app callbackServer
 	receiveInteractions(t, s, &app)
@@ -250,7 +250,7 @@ func TestFaultsOfEverythingSpareInteractions(t *testing.T) {
 	}
 }
 
-func TestAnAppThatDoesNotAnswerInTime(t *testing.T) {
+func TestResponseTimeout(t *testing.T) {
 	s, c, _ := newFixture(t, fakeslack.Options{ResponseTimeout: 20 * time.Millisecond})
 	app := callbackServer{answer: func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}
 	receiveInteractions(t, s, &app)
@@ -263,7 +263,7 @@ func TestAnAppThatDoesNotAnswerInTime(t *testing.T) {
 	}
 }
 
-func TestAnInteractionMayBeChangedAndDeliveredLater(t *testing.T) {
+func TestChangedInteraction(t *testing.T) {
 	s, c, _ := newFixture(t, fakeslack.Options{})
 	var app callbackServer
 	receiveInteractions(t, s, &app)
@@ -423,7 +423,7 @@ func TestResponseURLsExpire(t *testing.T) {
 	}
 }
 
-func TestFaultsOfResponseURLs(t *testing.T) {
+func TestResponseURLFaults(t *testing.T) {
 	s, _, srv := newFixture(t, fakeslack.Options{})
 	i, err := s.CommandInteraction("C1", "U0BEN", "/headgate status")
 	if err != nil {
@@ -462,7 +462,7 @@ func TestEphemeralMessages(t *testing.T) {
 	}
 }
 
-func TestButtonsThatSlackRefuses(t *testing.T) {
+func TestInvalidButtons(t *testing.T) {
 	_, c, _ := newFixture(t, fakeslack.Options{})
 	long := func(n int) string { return strings.Repeat("x", n) }
 	for _, tt := range []struct{ name, elements, want string }{

@@ -41,14 +41,18 @@ type Call struct {
 
 // Messages returns the messages of a channel, replies too, in the order of their ts.
 func (s *Server) Messages(channelID string) []Message {
+	return s.copyMessages(channelID, func(c *channel) []*Message { return c.messages })
+}
+
+func (s *Server) copyMessages(channelID string, of func(*channel) []*Message) []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.channelLocked(channelID)
 	if c == nil {
 		return nil
 	}
-	ms := make([]Message, 0, len(c.messages))
-	for _, m := range c.messages {
+	var ms []Message
+	for _, m := range of(c) {
 		copied := *m
 		copied.Versions, copied.Pings = slices.Clone(m.Versions), slices.Clone(m.Pings)
 		ms = append(ms, copied)
@@ -66,19 +70,8 @@ func (s *Server) Replies(channelID, ts string) []Message {
 
 // Ephemerals returns the messages that only one user has seen in a channel, oldest first.
 func (s *Server) Ephemerals(channelID, userID string) []Message {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.channelLocked(channelID)
-	if c == nil {
-		return nil
-	}
-	var out []Message
-	for _, m := range c.ephemeral {
-		if m.OnlyFor == userID {
-			out = append(out, *m)
-		}
-	}
-	return out
+	all := s.copyMessages(channelID, func(c *channel) []*Message { return c.ephemeral })
+	return slices.DeleteFunc(all, func(m Message) bool { return m.OnlyFor != userID })
 }
 
 // Delete removes a message, as a person would. It says whether the message existed.
@@ -186,32 +179,8 @@ func (m *Message) object(metadata bool) object {
 	return r
 }
 
-// readableChannel finds the channel that a call reads.
-func (s *Server) readableChannel(v url.Values) (*channel, object) {
-	c := s.channelLocked(v.Get("channel"))
-	switch {
-	case c == nil:
-		return nil, errorObject("channel_not_found")
-	case !c.Member:
-		return nil, errorObject("not_in_channel")
-	}
-	return c, nil
-}
-
-// writableChannel finds the channel that a call writes to.
-func (s *Server) writableChannel(v url.Values) (*channel, object) {
-	if c := s.channelLocked(v.Get("channel")); c != nil && c.Archived {
-		return nil, errorObject("is_archived")
-	}
-	return s.readableChannel(v)
-}
-
-func (s *Server) post(v url.Values) object {
-	c, refused := s.writableChannel(v)
-	if refused == nil {
-		refused = validateContent(v)
-	}
-	if refused != nil {
+func (s *Server) post(c *channel, v url.Values) object {
+	if refused := validateContent(v); refused != nil {
 		return refused
 	}
 	if now := s.o.Now(); s.o.RateLimited {
@@ -235,11 +204,7 @@ func (s *Server) messageLocked(v url.Values) *Message {
 	}
 }
 
-func (s *Server) postEphemeral(v url.Values) object {
-	c, refused := s.writableChannel(v)
-	if refused != nil {
-		return refused
-	}
+func (s *Server) postEphemeral(c *channel, v url.Values) object {
 	if _, ok := s.user(v.Get("user")); !ok {
 		return errorObject("user_not_in_channel")
 	}
@@ -252,11 +217,7 @@ func (s *Server) postEphemeral(v url.Values) object {
 	return object{"ok": true, "message_ts": m.TS}
 }
 
-func (s *Server) update(v url.Values) object {
-	c, refused := s.writableChannel(v)
-	if refused != nil {
-		return refused
-	}
+func (s *Server) update(c *channel, v url.Values) object {
 	m := c.find(v.Get("ts"))
 	if m == nil {
 		return errorObject("message_not_found")
@@ -268,44 +229,28 @@ func (s *Server) update(v url.Values) object {
 	return object{"ok": true, "channel": c.ID, "ts": m.TS, "text": m.Text, "message": m.object(true)}
 }
 
-func (s *Server) deleteMessage(v url.Values) object {
-	c, refused := s.writableChannel(v)
-	if refused != nil {
-		return refused
-	}
+func (s *Server) deleteMessage(c *channel, v url.Values) object {
 	if !c.remove(v.Get("ts")) {
 		return errorObject("message_not_found")
 	}
 	return object{"ok": true, "channel": c.ID, "ts": v.Get("ts")}
 }
 
-func (s *Server) info(v url.Values) object {
-	c := s.channelLocked(v.Get("channel"))
-	if c == nil {
-		return errorObject("channel_not_found")
-	}
+func (s *Server) info(c *channel, _ url.Values) object {
 	return object{"ok": true, "channel": object{
 		"id": c.ID, "name": c.Name, "is_channel": true, "is_member": c.Member, "is_archived": c.Archived,
 	}}
 }
 
 // history returns messages, newest first.
-func (s *Server) history(v url.Values) object {
-	c, refused := s.readableChannel(v)
-	if refused != nil {
-		return refused
-	}
+func (s *Server) history(c *channel, v url.Values) object {
 	ms := filterMessages(c.messages, v, func(m *Message) bool { return m.Thread == "" || m.Broadcast })
 	slices.Reverse(ms)
 	return paginate(ms, v)
 }
 
 // replies returns a thread, its first message included.
-func (s *Server) replies(v url.Values) object {
-	c, refused := s.readableChannel(v)
-	if refused != nil {
-		return refused
-	}
+func (s *Server) replies(c *channel, v url.Values) object {
 	root := c.find(v.Get("ts"))
 	if root == nil {
 		return errorObject("thread_not_found")

@@ -25,7 +25,7 @@ func FuzzMrkdwn(f *testing.F) {
 	})
 }
 
-func TestBoundsOfWhatIsKept(t *testing.T) {
+func TestLimits(t *testing.T) {
 	m := &Message{Text: "0"}
 	for range maxVersions + 10 {
 		m.edit(url.Values{"text": {"x"}})

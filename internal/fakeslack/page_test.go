@@ -60,7 +60,7 @@ func fields(t *testing.T, page, button string) url.Values {
 	return nil
 }
 
-func TestPressingOnThePage(t *testing.T) {
+func TestPagePress(t *testing.T) {
 	s, c, srv := newFixture(t, fakeslack.Options{})
 	var app callbackServer
 	receiveInteractions(t, s, &app)
@@ -92,7 +92,7 @@ func TestPressingOnThePage(t *testing.T) {
 	}
 }
 
-func TestCommandsOnThePage(t *testing.T) {
+func TestPageCommand(t *testing.T) {
 	s, _, srv := newFixture(t, fakeslack.Options{})
 	app := callbackServer{answer: func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "all <b>is</b> well") }}
 	receiveInteractions(t, s, &app)
@@ -112,7 +112,7 @@ func TestCommandsOnThePage(t *testing.T) {
 	}
 }
 
-func TestThePageSaysWhatFailed(t *testing.T) {
+func TestPageErrors(t *testing.T) {
 	s, c, srv := newFixture(t, fakeslack.Options{})
 	ts := withButtons(t, c)
 	_, page := browse(t, srv, "/channel?channel=C1", nil, "same-origin")
@@ -126,7 +126,7 @@ func TestThePageSaysWhatFailed(t *testing.T) {
 	}
 }
 
-func TestOtherSitesCannotPress(t *testing.T) {
+func TestPageCrossOrigin(t *testing.T) {
 	s, c, srv := newFixture(t, fakeslack.Options{})
 	var app callbackServer
 	receiveInteractions(t, s, &app)
@@ -147,7 +147,7 @@ func TestOtherSitesCannotPress(t *testing.T) {
 	}
 }
 
-func TestPagesAreSafeAndStandTogether(t *testing.T) {
+func TestPageSafety(t *testing.T) {
 	s, _, srv := newFixture(t, fakeslack.Options{Users: []fakeslack.User{{ID: "U1", Name: "<b>ada</b>"}}})
 	s.SetChannel(fakeslack.Channel{ID: `C"><b>`, Name: `<i>`, Member: true})
 	for _, path := range []string{"/", "/channel", "/channel?pause=1", `/?channel=%22%3E%3Cb%3E&as=%3Cb%3E`} {
@@ -177,7 +177,7 @@ func TestPagesAreSafeAndStandTogether(t *testing.T) {
 	}
 }
 
-func TestWhoSeesAnOldVersionPressesItsButton(t *testing.T) {
+func TestPressOnOutdatedPage(t *testing.T) {
 	s, c, srv := newFixture(t, fakeslack.Options{})
 	var app callbackServer
 	receiveInteractions(t, s, &app)
@@ -201,7 +201,7 @@ func TestWhoSeesAnOldVersionPressesItsButton(t *testing.T) {
 	}
 }
 
-func TestPagesAnswerToNoOtherName(t *testing.T) {
+func TestPageHost(t *testing.T) {
 	s := fakeslack.New(fakeslack.Options{})
 	for host, want := range map[string]int{
 		"127.0.0.1:80": 200, "localhost:8080": 200, "localhost": 200, "[::1]:80": 200, "[::1]": 200,

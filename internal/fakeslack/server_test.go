@@ -76,7 +76,7 @@ func TestPostsEditsAndThreads(t *testing.T) {
 	}
 }
 
-func TestTSAreDistinctText(t *testing.T) {
+func TestDistinctTS(t *testing.T) {
 	now := time.Unix(1_767_225_600, 0)
 	_, c, _ := newFixture(t, fakeslack.Options{Now: func() time.Time { return now }})
 	var mu sync.Mutex
@@ -96,7 +96,7 @@ func TestTSAreDistinctText(t *testing.T) {
 	wg.Wait()
 }
 
-func TestHistoryPagesAndHidesMetadataUnlessAsked(t *testing.T) {
+func TestHistory(t *testing.T) {
 	_, c, _ := newFixture(t, fakeslack.Options{})
 	var all []string
 	for i := range 5 {
@@ -134,7 +134,7 @@ func TestHistoryPagesAndHidesMetadataUnlessAsked(t *testing.T) {
 	}
 }
 
-func TestRepliesBeginWithTheRoot(t *testing.T) {
+func TestReplies(t *testing.T) {
 	_, c, _ := newFixture(t, fakeslack.Options{})
 	root := postMessage(t, c, text("root"))
 	postMessage(t, c, text("a"), slack.MsgOptionTS(root))
@@ -149,7 +149,7 @@ func TestRepliesBeginWithTheRoot(t *testing.T) {
 	}
 }
 
-func TestADeletedRoot(t *testing.T) {
+func TestDeletedRoot(t *testing.T) {
 	s, c, _ := newFixture(t, fakeslack.Options{})
 	root := postMessage(t, c, text("root"))
 	if !s.Delete("C1", root) || s.Delete("C1", root) {
@@ -241,7 +241,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-func TestOnePostASecondAndChannel(t *testing.T) {
+func TestPostRatePerChannel(t *testing.T) {
 	var mu sync.Mutex
 	now := time.Unix(1_767_225_600, 0)
 	s, c, _ := newFixture(t, fakeslack.Options{RateLimited: true, Now: func() time.Time {
@@ -295,7 +295,7 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-func TestJSONIsTakenAsForms(t *testing.T) {
+func TestJSONArguments(t *testing.T) {
 	s, _, srv := newFixture(t, fakeslack.Options{})
 	body := `{"channel":"#ops","text":"hi","blocks":[{"type":"divider"}],"reply_broadcast":true}`
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/api/chat.postMessage", strings.NewReader(body))
@@ -318,7 +318,7 @@ func TestJSONIsTakenAsForms(t *testing.T) {
 	}
 }
 
-func TestEndsWhenAskedOddly(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	_, _, srv := newFixture(t, fakeslack.Options{})
 	for _, form := range []url.Values{
 		{}, {"token": {token}, "channel": {"C1"}, "cursor": {"-4"}}, {"token": {token}, "channel": {"C1"}, "cursor": {"x"}},
@@ -364,7 +364,7 @@ func TestConcurrentUse(t *testing.T) {
 }
 
 // What the client library makes of each fault is what a sender has to live with.
-func TestFaultsAsTheLibrarySeesThem(t *testing.T) {
+func TestFaults(t *testing.T) {
 	tests := []struct {
 		name  string
 		fault fakeslack.Fault
@@ -427,7 +427,7 @@ func silent(ts string, err error) bool { return ts == "" && err == nil }
 
 func failed(_ string, err error) bool { return err != nil }
 
-func TestFaultsHitWhenTheyShould(t *testing.T) {
+func TestFaultSelection(t *testing.T) {
 	s, c, _ := newFixture(t, fakeslack.Options{Seed: 1})
 	hits := func(n int) (pattern string) {
 		for range n {

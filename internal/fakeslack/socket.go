@@ -44,7 +44,7 @@ type ticket struct {
 }
 
 // openConnection returns the URL of a socket.
-func (s *Server) openConnection(url.Values) object {
+func (s *Server) openConnection(*channel, url.Values) object {
 	now := s.o.Now()
 	s.tickets = slices.DeleteFunc(s.tickets, func(t ticket) bool { return now.After(t.expires) })
 	if len(s.tickets) == maxTickets {

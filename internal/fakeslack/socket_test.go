@@ -33,8 +33,8 @@ type socketApp struct {
 }
 
 // connectApp connects. The app answers everything at once, commands with words,
-// unless mute.
-func connectApp(t *testing.T, s *fakeslack.Server, srv *httptest.Server, mute bool) *socketApp {
+// unless silent.
+func connectApp(t *testing.T, s *fakeslack.Server, srv *httptest.Server, silent bool) *socketApp {
 	t.Helper()
 	api := slack.New(token, slack.OptionAPIURL(srv.URL+"/api/"), slack.OptionAppLevelToken(appToken))
 	app := socketmode.New(api, socketmode.OptionLog(log.New(io.Discard, "", 0)), socketmode.OptionPingInterval(pingWithin))
@@ -42,7 +42,7 @@ func connectApp(t *testing.T, s *fakeslack.Server, srv *httptest.Server, mute bo
 	f := &socketApp{}
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = app.RunContext(ctx) })
-	wg.Go(func() { f.listen(ctx, app, mute) })
+	wg.Go(func() { f.listen(ctx, app, silent) })
 	t.Cleanup(func() { stop(); s.Close(); wg.Wait() })
 	if err := s.AwaitSockets(within20s(t), 1); err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func within20s(t *testing.T) context.Context {
 	return ctx
 }
 
-func (f *socketApp) listen(ctx context.Context, app *socketmode.Client, mute bool) {
+func (f *socketApp) listen(ctx context.Context, app *socketmode.Client, silent bool) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -67,7 +67,7 @@ func (f *socketApp) listen(ctx context.Context, app *socketmode.Client, mute boo
 			f.mu.Lock()
 			f.events = append(f.events, e)
 			f.mu.Unlock()
-			if mute || e.Request == nil || e.Request.EnvelopeID == "" {
+			if silent || e.Request == nil || e.Request.EnvelopeID == "" {
 				continue
 			}
 			if e.Type == socketmode.EventTypeSlashCommand {
@@ -90,7 +90,7 @@ func (f *socketApp) eventsOf(kind socketmode.EventType) (out []socketmode.Event)
 	return out
 }
 
-func TestOverTheSocket(t *testing.T) {
+func TestSocketDelivery(t *testing.T) {
 	s, c, srv := newFixture(t, fakeslack.Options{AppToken: appToken, PingInterval: pings})
 	app := connectApp(t, s, srv, false)
 	ts := withButtons(t, c)
@@ -118,7 +118,7 @@ func TestOverTheSocket(t *testing.T) {
 	}
 }
 
-func TestAnEnvelopeTwice(t *testing.T) {
+func TestDuplicatedEnvelope(t *testing.T) {
 	s, c, srv := newFixture(t, fakeslack.Options{PingInterval: pings})
 	app := connectApp(t, s, srv, false)
 	s.Inject(fakeslack.Fault{Method: "block_actions", Kind: fakeslack.Duplicated})
@@ -132,7 +132,7 @@ func TestAnEnvelopeTwice(t *testing.T) {
 	}
 }
 
-func TestSocketsThatAreLostComeBack(t *testing.T) {
+func TestSocketReconnects(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		lose func(s *fakeslack.Server, ts string) error
@@ -179,7 +179,7 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-func TestConnectsThatAreRefused(t *testing.T) {
+func TestRefusedConnections(t *testing.T) {
 	s, _, srv := newFixture(t, fakeslack.Options{PingInterval: pings})
 	s.Inject(fakeslack.Fault{Method: "apps.connections.open", Kind: fakeslack.ServerError, MaxHits: 1})
 	s.Inject(fakeslack.Fault{Method: "link", Kind: fakeslack.ServerError, MaxHits: 1})
@@ -189,7 +189,7 @@ func TestConnectsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestASocketThatDoesNotAnswer(t *testing.T) {
+func TestSocketTimeout(t *testing.T) {
 	s, c, srv := newFixture(t, fakeslack.Options{ResponseTimeout: 30 * time.Millisecond, PingInterval: pings})
 	connectApp(t, s, srv, true)
 	if _, err := s.Press(t.Context(), "C1", withButtons(t, c), "ack", "U0ADA"); !errors.Is(err, fakeslack.ErrNoResponse) {
@@ -227,7 +227,7 @@ func TestTokensAndTickets(t *testing.T) {
 	_ = c
 }
 
-func TestTheEleventhSocketIsTurnedAway(t *testing.T) {
+func TestSocketLimit(t *testing.T) {
 	s, _, srv := newFixture(t, fakeslack.Options{PingInterval: pings})
 	t.Cleanup(s.Close)
 	api := slack.New(token, slack.OptionAPIURL(srv.URL+"/api/"), slack.OptionAppLevelToken(appToken))
@@ -254,7 +254,7 @@ func TestTheEleventhSocketIsTurnedAway(t *testing.T) {
 	}
 }
 
-func TestOddAnswersOfAnAppDoNoHarm(t *testing.T) {
+func TestInvalidAcknowledgements(t *testing.T) {
 	s, c, srv := newFixture(t, fakeslack.Options{ResponseTimeout: 50 * time.Millisecond})
 	t.Cleanup(s.Close)
 	api := slack.New(token, slack.OptionAPIURL(srv.URL+"/api/"), slack.OptionAppLevelToken(appToken))
@@ -289,7 +289,7 @@ func dial(t *testing.T, address string) *websocket.Conn {
 
 // A socket that the network has lost looks open for a while; the pings that do not
 // come give it away.
-func TestAMuteSocketIsGivenUp(t *testing.T) {
+func TestSilentSocket(t *testing.T) {
 	s, c, srv := newFixture(t, fakeslack.Options{ResponseTimeout: 30 * time.Millisecond, PingInterval: pings})
 	s.Inject(fakeslack.Fault{Method: "link", Kind: fakeslack.SilentSocket, MaxHits: 1})
 	app := connectApp(t, s, srv, false)

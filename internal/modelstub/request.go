@@ -23,30 +23,50 @@ const (
 // request is the union of the fields that the endpoints read. Unknown fields
 // are let through, as real servers do.
 type request struct {
-	Model               string            `json:"model"`
-	Stream              bool              `json:"stream"`
-	StreamOptions       streamOptions     `json:"stream_options"`
-	N                   *int              `json:"n"`
-	MaxTokens           *int              `json:"max_tokens"`
-	MaxCompletionTokens *int              `json:"max_completion_tokens"`
-	MaxOutputTokens     *int              `json:"max_output_tokens"`
-	MinTokens           int               `json:"min_tokens"`
-	IgnoreEOS           bool              `json:"ignore_eos"`
-	Messages            []message         `json:"messages"`
-	Prompt              json.RawMessage   `json:"prompt"`
-	Input               json.RawMessage   `json:"input"`
-	Instructions        json.RawMessage   `json:"instructions"`
-	Tools               []json.RawMessage `json:"tools"`
-	ToolChoice          json.RawMessage   `json:"tool_choice"`
-	ParallelToolCalls   *bool             `json:"parallel_tool_calls"`
-	EncodingFormat      string            `json:"encoding_format"`
-	Dimensions          *int              `json:"dimensions"`
-	Metadata            json.RawMessage   `json:"metadata"`
-	Temperature         json.RawMessage   `json:"temperature"`
-	TopP                json.RawMessage   `json:"top_p"`
-	Text                json.RawMessage   `json:"text"`
-	Reasoning           json.RawMessage   `json:"reasoning"`
-	Store               *bool             `json:"store"`
+	Model               string          `json:"model"`
+	Stream              bool            `json:"stream"`
+	StreamOptions       streamOptions   `json:"stream_options"`
+	N                   *int            `json:"n"`
+	MaxTokens           *int            `json:"max_tokens"`
+	MaxCompletionTokens *int            `json:"max_completion_tokens"`
+	MaxOutputTokens     *int            `json:"max_output_tokens"`
+	MinTokens           int             `json:"min_tokens"`
+	IgnoreEOS           bool            `json:"ignore_eos"`
+	Messages            []message       `json:"messages"`
+	Prompt              json.RawMessage `json:"prompt"`
+	Input               json.RawMessage `json:"input"`
+	ParallelToolCalls   *bool           `json:"parallel_tool_calls"`
+	EncodingFormat      string          `json:"encoding_format"`
+	Dimensions          *int            `json:"dimensions"`
+	Store               *bool           `json:"store"`
+	echoed
+}
+
+// echoed are the fields of a request that the object of /v1/responses repeats as they
+// were sent.
+type echoed struct {
+	Instructions json.RawMessage   `json:"instructions"`
+	Metadata     json.RawMessage   `json:"metadata"`
+	Reasoning    json.RawMessage   `json:"reasoning"`
+	Temperature  json.RawMessage   `json:"temperature"`
+	Text         json.RawMessage   `json:"text"`
+	ToolChoice   json.RawMessage   `json:"tool_choice"`
+	Tools        []json.RawMessage `json:"tools"`
+	TopP         json.RawMessage   `json:"top_p"`
+}
+
+// withDefaults sets what the request left out.
+func (e echoed) withDefaults() echoed {
+	e.Tools = append([]json.RawMessage{}, e.Tools...)
+	for field, value := range map[*json.RawMessage]string{
+		&e.Instructions: "null", &e.Metadata: "{}", &e.Reasoning: `{"effort":null,"summary":null}`, &e.Temperature: "1.0",
+		&e.Text: `{"format":{"type":"text"}}`, &e.ToolChoice: `"auto"`, &e.TopP: "1.0",
+	} {
+		if isNull(*field) {
+			*field = json.RawMessage(value)
+		}
+	}
+	return e
 }
 
 type streamOptions struct {
@@ -266,57 +286,48 @@ type options struct {
 	trailer  bool
 }
 
-func parseOptions(h http.Header) (options, error) {
-	o := options{encoding: h.Get(HeaderEncoding), trailer: h.Get(HeaderTrailer) != ""}
-	for _, step := range []struct {
-		name string
-		read func(string) error
-	}{
-		{HeaderFault, o.readFault},
-		{HeaderService, o.readService},
-		{HeaderChunks, o.readChunks},
-		{HeaderStream, o.readStream},
-		{HeaderEncoding, checkEncoding},
-	} {
-		value := h.Get(step.name)
-		if value == "" {
-			continue
+func parseOptions(h http.Header) (o options, err error) {
+	o.trailer = h.Get(HeaderTrailer) != ""
+	read := func(name string, parse func(string) error) {
+		value := h.Get(name)
+		if value == "" || err != nil {
+			return
 		}
-		if err := step.read(value); err != nil {
-			return options{}, fmt.Errorf("%s: %w", step.name, err)
+		if err = parse(value); err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return o, nil
-}
-
-func (o *options) readFault(s string) (err error) {
-	o.fault, err = ParseFault(s)
-	return err
-}
-
-func (o *options) readService(s string) error {
-	d, err := parseDuration(s, MaxService)
-	o.service = Fixed(d)
-	return err
-}
-
-func (o *options) readChunks(s string) error {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > maxChunks {
-		return fmt.Errorf("%q, want 1 to %d", clip(s), maxChunks)
-	}
-	o.chunks = n
-	return nil
+	read(HeaderFault, func(s string) (err error) {
+		o.fault, err = ParseFault(s)
+		return err
+	})
+	read(HeaderService, func(s string) error {
+		d, err := parseDuration(s, MaxService)
+		o.service = Fixed(d)
+		return err
+	})
+	read(HeaderChunks, func(s string) (err error) {
+		if o.chunks, err = strconv.Atoi(s); err != nil || o.chunks < 1 || o.chunks > maxChunks {
+			return fmt.Errorf("%q, want 1 to %d", clip(s), maxChunks)
+		}
+		return nil
+	})
+	read(HeaderStream, o.readStream)
+	read(HeaderEncoding, func(s string) error {
+		o.encoding = s
+		return checkEncoding(s)
+	})
+	return o, err
 }
 
 func (o *options) readStream(s string) error {
 	var names []string
-	for _, odd := range EdgeCaseStreams() {
-		if odd.Name == s {
-			o.stream = &odd
+	for _, e := range EdgeCaseStreams() {
+		if e.Name == s {
+			o.stream = &e
 			return nil
 		}
-		names = append(names, odd.Name)
+		names = append(names, e.Name)
 	}
 	return fmt.Errorf("%q, want one of %s", clip(s), strings.Join(names, ", "))
 }

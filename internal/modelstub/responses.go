@@ -14,25 +14,18 @@ type response struct {
 	Background         bool               `json:"background"`
 	Error              *struct{}          `json:"error"`
 	IncompleteDetails  *incompleteDetails `json:"incomplete_details"`
-	Instructions       json.RawMessage    `json:"instructions"`
 	MaxOutputTokens    *int               `json:"max_output_tokens"`
 	Model              string             `json:"model"`
 	Output             []outputItem       `json:"output"`
 	ParallelToolCalls  bool               `json:"parallel_tool_calls"`
 	PreviousResponseID *string            `json:"previous_response_id"`
-	Reasoning          json.RawMessage    `json:"reasoning"`
 	ServiceTier        string             `json:"service_tier"`
 	Store              bool               `json:"store"`
-	Temperature        json.RawMessage    `json:"temperature"`
-	Text               json.RawMessage    `json:"text"`
-	ToolChoice         json.RawMessage    `json:"tool_choice"`
-	Tools              []json.RawMessage  `json:"tools"`
-	TopP               json.RawMessage    `json:"top_p"`
 	Truncation         string             `json:"truncation"`
 	Usage              *responseUsage     `json:"usage"`
 	User               *string            `json:"user"`
-	Metadata           json.RawMessage    `json:"metadata"`
-	Unknown            json.RawMessage    `json:"x_stub"`
+	echoed
+	Unknown json.RawMessage `json:"x_stub"`
 }
 
 type incompleteDetails struct {
@@ -130,21 +123,11 @@ func (p *responsePlan) object(status string) response {
 func (p *responsePlan) newResponse() response {
 	return response{
 		ID: p.id.name("resp_"), Object: "response", CreatedAt: p.id.created(), Model: p.model,
-		Instructions: orDefault(p.Instructions, "null"), MaxOutputTokens: p.MaxOutputTokens, Output: []outputItem{},
+		MaxOutputTokens: p.MaxOutputTokens, Output: []outputItem{},
 		ParallelToolCalls: p.ParallelToolCalls == nil || *p.ParallelToolCalls,
-		Reasoning:         orDefault(p.Reasoning, `{"effort":null,"summary":null}`),
-		ServiceTier:       "default", Store: p.Store == nil || *p.Store,
-		Temperature: orDefault(p.Temperature, "1.0"), Text: orDefault(p.Text, `{"format":{"type":"text"}}`),
-		ToolChoice: orDefault(p.ToolChoice, `"auto"`), Tools: append([]json.RawMessage{}, p.Tools...),
-		TopP: orDefault(p.TopP, "1.0"), Truncation: "disabled", Metadata: orDefault(p.Metadata, "{}"), Unknown: unknownField,
+		ServiceTier:       "default", Store: p.Store == nil || *p.Store, Truncation: "disabled",
+		echoed: p.echoed.withDefaults(), Unknown: unknownField,
 	}
-}
-
-func orDefault(raw json.RawMessage, otherwise string) json.RawMessage {
-	if isNull(raw) {
-		return json.RawMessage(otherwise)
-	}
-	return raw
 }
 
 func (p *responsePlan) itemID() string {

@@ -1,6 +1,7 @@
 package modelstub
 
 import (
+	"cmp"
 	"encoding/json"
 	"math/rand/v2"
 	"strings"
@@ -246,19 +247,10 @@ func sampleFor(property json.RawMessage) json.RawMessage {
 	if len(s.Enum) > 0 {
 		return s.Enum[0]
 	}
-	switch string(s.Type) {
-	case `"integer"`:
-		return json.RawMessage(`1`)
-	case `"number"`:
-		return json.RawMessage(`1.5`)
-	case `"boolean"`:
-		return json.RawMessage(`true`)
-	case `"array"`:
-		return json.RawMessage(`[]`)
-	case `"object"`:
-		return json.RawMessage(`{}`)
+	samples := map[string]string{
+		`"integer"`: "1", `"number"`: "1.5", `"boolean"`: "true", `"array"`: "[]", `"object"`: "{}",
 	}
-	return json.RawMessage(`"stub"`)
+	return json.RawMessage(cmp.Or(samples[string(s.Type)], `"stub"`))
 }
 
 // fragments splits arguments as a model streams them, between characters.

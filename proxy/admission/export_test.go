@@ -27,3 +27,11 @@ func (g *Gate) config() Config {
 
 // Bypassing says whether the policy is left out already.
 func (g *Gate) Bypassing() bool { return g.bypassing.Load() }
+
+// Queued returns how long the task waited for its permit; 0 if it has none yet.
+func (t *Ticket) Queued() time.Duration {
+	if t.granted.IsZero() {
+		return 0
+	}
+	return t.granted.Sub(t.offered)
+}

@@ -84,14 +84,6 @@ func (t *Ticket) Class() Class { return t.task.Class }
 // Slot returns the Monitor's slot of the ticket.
 func (t *Ticket) Slot() *Slot { return &t.slot }
 
-// Queued returns how long the task waited for its permit; 0 if it has none yet.
-func (t *Ticket) Queued() time.Duration {
-	if t.granted.IsZero() {
-		return 0
-	}
-	return t.granted.Sub(t.offered)
-}
-
 // Mode says how the policy's verdicts are used.
 type Mode uint8
 

@@ -290,13 +290,6 @@ func (l *Lease) Renew(ttl time.Duration) error {
 // Clear removes this fault, as Injector.Clear does with all.
 func (l *Lease) Clear(ctx context.Context) (Report, error) { return l.injector.clear(ctx, []*Lease{l}) }
 
-// Hits is how many calls the fault has hit.
-func (l *Lease) Hits() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.hits
-}
-
 // Active reports whether the fault can still hit calls.
 func (l *Lease) Active() bool { return l.active(time.Now()) }
 

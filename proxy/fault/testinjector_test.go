@@ -118,3 +118,10 @@ func (r *testInjector) start(ctx context.Context) <-chan answer {
 var errCallerGone = errors.New("the caller left")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Hits is how many calls the fault has hit.
+func (l *Lease) Hits() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hits
+}

@@ -19,7 +19,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Name: "headgate_mode_changes_total", Help: "Changes of mode, by the mode they led to and the way the order came.",
 		}, []string{"pool", "mode", "actor"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "headgate_journal_errors_total", Help: "Attempts to read or write the record that failed.",
+			Name: "headgate_journal_errors_total", Help: "Failed reads and writes of the record by operation.",
 		}, []string{"op"}),
 	}
 	for _, op := range []string{"record_mode", "read_requests", "record_entry", "record_guard", "record_pause"} {

@@ -45,6 +45,7 @@ type Evaluation struct {
 	tolerance   time.Duration // how far two clocks and a busy machine may lie apart, scenario time
 	callsByTask map[int][]drill.Call
 	waits       []queueWait // how tasks queued, by their beginning
+	readings    map[drill.Measure]drill.Reading
 }
 
 // queueWait is how long a task that was let in waited for the gate.
@@ -58,7 +59,7 @@ const wallTolerance = 150 * time.Millisecond
 
 // NewEvaluation prepares facts for questions.
 func NewEvaluation(f Facts) *Evaluation {
-	l := &Evaluation{Facts: f, spec: f.Run.Spec.Scenario, speed: max(f.Run.Speed, 1e-3), callsByTask: map[int][]drill.Call{}}
+	l := &Evaluation{Facts: f, spec: f.Run.Spec.Scenario, speed: max(f.Run.Speed, 1e-3), callsByTask: map[int][]drill.Call{}, readings: map[drill.Measure]drill.Reading{}}
 	l.tolerance = time.Second + max(time.Duration(float64(wallTolerance)*l.speed), l.sendStall())
 	for _, c := range f.Evidence.Calls {
 		l.callsByTask[c.Task] = append(l.callsByTask[c.Task], c)

@@ -11,45 +11,6 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// hardViolations says what is wrong with the run that no expectation has to name: what
-// holds of a gate that works, whatever the drill is about, and however busy its
-// machine is. Each is a sentence that names the broken part.
-func (l *Evaluation) hardViolations() []string {
-	checks := []func(*Evaluation) string{
-		(*Evaluation).callsWithoutTask, (*Evaluation).callsForRefusedTasks, (*Evaluation).duplicateCalls, (*Evaluation).answersWithoutCall, (*Evaluation).answerMismatch,
-		(*Evaluation).prematureRefusals, (*Evaluation).refusalsWithoutReason, (*Evaluation).unexpectedRefusalStatus, (*Evaluation).unclearedFaults, (*Evaluation).unappliedRequests,
-	}
-	if l.live() { // of production only a part is seen, so that nothing can be said of its queue
-		checks = []func(*Evaluation) string{(*Evaluation).answerMismatch, (*Evaluation).refusalsWithoutReason, (*Evaluation).unexpectedRefusalStatus, (*Evaluation).unclearedFaults}
-	}
-	return l.runChecks(checks)
-}
-
-// timingViolations says what comes too late, or out of its turn. It is wrong of any gate that
-// works, on a machine that lets it.
-func (l *Evaluation) timingViolations() []string {
-	checks := []func(*Evaluation) string{
-		(*Evaluation).fifoViolations, (*Evaluation).callsAfterDeadline, (*Evaluation).idleWorkers, (*Evaluation).delayedAnswers, (*Evaluation).underusedWorkers, (*Evaluation).delayedFirstBytes,
-		(*Evaluation).slowRefusals, (*Evaluation).queueOverLimit, (*Evaluation).admittedOverAge, (*Evaluation).prematurePages, (*Evaluation).slowClearing, (*Evaluation).faultsAfterClear, (*Evaluation).ageLimitIgnored,
-	}
-	if l.live() {
-		checks = []func(*Evaluation) string{(*Evaluation).delayedAnswers, (*Evaluation).slowRefusals, (*Evaluation).slowClearing, (*Evaluation).faultsAfterClear}
-	}
-	return l.runChecks(checks)
-}
-
-func (l *Evaluation) live() bool { return l.Run.Spec.Target == drill.Live }
-
-func (l *Evaluation) runChecks(checks []func(*Evaluation) string) []string {
-	var all []string
-	for _, check := range checks {
-		if what := check(l); what != "" {
-			all = append(all, what)
-		}
-	}
-	return all
-}
-
 func (l *Evaluation) callsWithoutTask() string {
 	known := map[int]bool{}
 	for _, t := range l.Evidence.Tasks {

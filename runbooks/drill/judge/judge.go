@@ -3,37 +3,38 @@ package judge
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"headgate/runbooks/drill"
 )
 
-// Judge says what came of a run that went through to its end. It passed only if
-// nothing that it saw was wrong, if the experiment itself worked, if every
-// hypothesis is known and held, and if all was as before within the recovery limit.
-// Otherwise the reason names what broke.
+// Judge returns the verdict of a run that went through to its end, its reason and its hypotheses. A run passed only if
+// no check found a violation, every hypothesis is known and held, and the steady state came back within the recovery
+// limit. Otherwise the reason names what broke.
 func Judge(f Facts) (drill.Verdict, string, []drill.Hypothesis) {
 	l := NewEvaluation(f)
 	hypotheses := l.Hypotheses()
 	failed, unknown := failedAndUnknown(hypotheses)
-	hard, soft := partition(failed)
-	unsound := l.unexplainedViolations(hard)
-	lost, soft := l.lostTaskViolations(soft)
+	violated, broken := l.violations(invariant, false), l.violations(unlessBusy, false)
 	if l.machineBusy() == "" {
-		unsound, lost = append(unsound, lost...), nil
+		violated, broken = append(violated, broken...), nil
 	}
-	broken := append(append(lost, l.timingViolations()...), l.describeFailures(soft)...)
+	broken = append(broken, l.violations(timing, false)...)
+	for _, h := range failed {
+		if h.Value == 0 || !isZero(h.Measure) { // else a check has named it
+			broken = append(broken, l.describeFailure(h))
+		}
+	}
 	if !f.SteadyState {
 		broken = append(broken, "after "+drill.FormatDuration(f.Run.Spec.Recovery)+" all was not as before: "+f.UnsteadyReason)
 	}
-	unproved := l.preconditionFailures()
+	unproved := l.violations(precondition, false)
 	if excuse := l.stalled(); len(broken) > 0 && excuse != "" {
 		unproved = append([]string{excuse}, unproved...)
 	}
 	switch {
-	case len(unsound) > 0:
-		return drill.Failed, joinReasons(append(unsound, broken...)), hypotheses
+	case len(violated) > 0:
+		return drill.Failed, joinReasons(append(violated, broken...)), hypotheses
 	case len(unproved) > 0:
 		return drill.Inconclusive, joinReasons(append(unproved, broken...)), hypotheses
 	case len(broken) > 0:
@@ -45,9 +46,6 @@ func Judge(f Facts) (drill.Verdict, string, []drill.Hypothesis) {
 	}
 	return drill.Passed, l.summary(hypotheses), hypotheses
 }
-
-// Hypotheses says how the expectations of a run stand, by what is known so far.
-func Hypotheses(f Facts) []drill.Hypothesis { return NewEvaluation(f).Hypotheses() }
 
 // Hypotheses evaluates the expectations of the run by what is known so far.
 func (l *Evaluation) Hypotheses() []drill.Hypothesis {
@@ -88,57 +86,6 @@ func failedAndUnknown(all []drill.Hypothesis) (failed, unknown []drill.Hypothesi
 	return failed, unknown
 }
 
-// alwaysZero are the measures that are 0 with a gate that works, whatever happens and
-// however busy its machine is.
-func alwaysZero() []drill.Measure {
-	return []drill.Measure{drill.MissingRetryAfter, drill.OverLimit, drill.FalseCompletions, drill.MessageFaults, drill.ProductionDrift}
-}
-
-// partition tells the failures that no bad experiment can explain from the others.
-func partition(failed []drill.Hypothesis) (hard, soft []drill.Hypothesis) {
-	for _, h := range failed {
-		if slices.Contains(alwaysZero(), h.Measure) && h.Value > 0 {
-			hard = append(hard, h)
-		} else {
-			soft = append(soft, h)
-		}
-	}
-	return hard, soft
-}
-
-// unexplainedViolations says what is wrong that no load and no fault of the experiment explains.
-func (l *Evaluation) unexplainedViolations(hard []drill.Hypothesis) []string {
-	return append(append(l.hardViolations(), l.zeroMeasureViolations(alwaysZero()...)...), l.describeFailures(hard)...)
-}
-
-// ViolationsSoFar says of a run that goes on what is broken by now; empty: nothing that is
-// known.
-func (l *Evaluation) ViolationsSoFar() string {
-	failed, _ := failedAndUnknown(l.Hypotheses())
-	hard, soft := partition(failed)
-	broken := l.unexplainedViolations(hard)
-	if l.stalled() == "" {
-		lost, _ := l.lostTaskViolations(soft)
-		broken = append(append(broken, lost...), l.timingViolations()...)
-	}
-	return joinReasons(broken)
-}
-
-// lostTaskViolations says what is wrong with tasks that came to no end that they should have
-// come to, and returns the other failures. On a busy machine they may have been given
-// up by whoever waited for them.
-func (l *Evaluation) lostTaskViolations(failed []drill.Hypothesis) (what []string, others []drill.Hypothesis) {
-	var lost []drill.Hypothesis
-	for _, h := range failed {
-		if h.Measure == drill.TasksLost {
-			lost = append(lost, h)
-		} else {
-			others = append(others, h)
-		}
-	}
-	return append(l.describeFailures(lost), l.zeroMeasureViolations(drill.TasksLost)...), others
-}
-
 // machineBusy says that the machine was too busy to judge by time, as the generator
 // found; empty: it was not.
 func (l *Evaluation) machineBusy() string { return cmp.Or(l.stalled(), l.rateNotKept()) }
@@ -155,21 +102,6 @@ func (l *Evaluation) stalled() string {
 		return ""
 	}
 	return fmt.Sprintf("the generator was held up for %.1f s at %.0f s: the machine is too busy for this speed", longest.Took.Seconds(), longest.At.Seconds())
-}
-
-// zeroMeasureViolations says what is wrong that has to be 0 and that no expectation names.
-func (l *Evaluation) zeroMeasureViolations(zero ...drill.Measure) []string {
-	var failed []drill.Hypothesis
-	for _, m := range zero {
-		if slices.ContainsFunc(l.Run.Spec.Expect, func(e drill.Expectation) bool { return e.Measure == m }) {
-			continue
-		}
-		h := evaluate(drill.Expectation{Measure: m, Compare: drill.Equal, Unit: m.Unit()}, l.Measure(m))
-		if h.Measured && h.Value > 0 {
-			failed = append(failed, h)
-		}
-	}
-	return l.describeFailures(failed)
 }
 
 func unknownReasons(all []drill.Hypothesis) []string {
@@ -196,20 +128,16 @@ func joinReasons(all []string) string {
 	return text + more
 }
 
-// describeFailures says of failed hypotheses which part is broken.
-func (l *Evaluation) describeFailures(failed []drill.Hypothesis) []string {
-	var out []string
-	for _, h := range failed {
-		text := fmt.Sprintf("%s is %s, and must be %s %s", h.Measure, drill.FormatAmount(h.Value, h.Unit), h.Compare, drill.FormatAmount(h.Limit, h.Unit))
-		switch what := l.likelyCause(h); {
-		case what != "" && h.Holds(h.Value): // what should have come did not
-			text = fmt.Sprintf("%s (%s)", what, h.Measure)
-		case what != "":
-			text = what + " (" + text + ")"
-		}
-		out = append(out, text)
+// describeFailure names what a failed hypothesis shows to be broken.
+func (l *Evaluation) describeFailure(h drill.Hypothesis) string {
+	text := fmt.Sprintf("%s is %s, and must be %s %s", h.Measure, drill.FormatAmount(h.Value, h.Unit), h.Compare, drill.FormatAmount(h.Limit, h.Unit))
+	switch what := l.likelyCause(h); {
+	case what != "" && h.Holds(h.Value): // something expected did not happen
+		return fmt.Sprintf("%s (%s)", what, h.Measure)
+	case what != "":
+		return what + " (" + text + ")"
 	}
-	return out
+	return text
 }
 
 // likelyCause names the part that a failed hypothesis points to.

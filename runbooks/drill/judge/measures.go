@@ -14,58 +14,56 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// Who sees things.
+// Sources of readings.
 const (
 	sourceGenerator = "load generator"
 	sourceEndpoint  = "endpoint"
 	sourceSlack     = "receiver of the messages"
 	sourceBoth      = "load generator and endpoint"
-	sourceIngress   = "production's door" // in the place of the generator, when a drill is live
+	sourceIngress   = "production's ingress" // instead of the generator, of a live drill
 )
 
 // minSamples is the number of tasks from which a share or a quantile means something.
 const minSamples = 20
 
-// ReadMeasure works out a measure from the facts. It is pure.
-func ReadMeasure(f Facts, m drill.Measure) drill.Reading { return NewEvaluation(f).Measure(m) }
+// measures are the functions that read each measure. Its unit and its uses are in the table of package drill.
+var measures = map[drill.Measure]func(*Evaluation) drill.Reading{
+	drill.LateShare:         func(l *Evaluation) drill.Reading { return l.shareReading(drill.LateShare) },
+	drill.P95:               func(l *Evaluation) drill.Reading { return l.shareReading(drill.P95) },
+	drill.RefusedShare:      func(l *Evaluation) drill.Reading { return l.shareReading(drill.RefusedShare) },
+	drill.ErrorShare:        func(l *Evaluation) drill.Reading { return l.shareReading(drill.ErrorShare) },
+	drill.ServedShare:       func(l *Evaluation) drill.Reading { return l.shareReading(drill.ServedShare) },
+	drill.MissingRetryAfter: (*Evaluation).badRetryAfter,
+	drill.RefusedInBaseline: (*Evaluation).refusedInBaseline,
+	drill.OverLimit:         (*Evaluation).overLimit,
+	drill.TimeToWarn:        func(l *Evaluation) drill.Reading { return l.notificationDelay(drill.TimeToWarn) },
+	drill.TimeToPage:        func(l *Evaluation) drill.Reading { return l.notificationDelay(drill.TimeToPage) },
+	drill.TimeToResolve:     func(l *Evaluation) drill.Reading { return l.notificationDelay(drill.TimeToResolve) },
+	drill.Pages:             (*Evaluation).pages,
+	drill.MessageFaults:     (*Evaluation).messageFaults,
+	drill.MessagesLost:      (*Evaluation).unnotifiedIncidents,
+	drill.DrainedWithin:     (*Evaluation).drainTime,
+	drill.RollbackTime:      (*Evaluation).rollbackTime,
+	drill.RestoreTime:       (*Evaluation).restoreTime,
+	drill.TasksLost:         (*Evaluation).lostTasks,
+	drill.FalseCompletions:  (*Evaluation).falseCompletions,
+	drill.ProductionDrift:   func(l *Evaluation) drill.Reading { return l.Drift },
+}
 
-// Measure reads a measure.
+// Measure reads a measure, once.
 func (l *Evaluation) Measure(m drill.Measure) drill.Reading {
-	r := l.compute(m)
+	if r, ok := l.readings[m]; ok {
+		return r
+	}
+	r := drill.Reading{Reason: "there is no such measure"}
+	if read := measures[m]; read != nil {
+		r = read(l)
+	}
 	if l.live() {
 		r.Source = strings.Replace(r.Source, sourceGenerator, sourceIngress, 1)
 	}
+	l.readings[m] = r
 	return r
-}
-
-func (l *Evaluation) compute(m drill.Measure) drill.Reading {
-	switch m {
-	case drill.LateShare, drill.P95, drill.RefusedShare, drill.ErrorShare, drill.ServedShare:
-		return l.shareReading(m)
-	case drill.MissingRetryAfter:
-		return l.badRetryAfter()
-	case drill.RefusedInBaseline:
-		return l.refusedInBaseline()
-	case drill.OverLimit:
-		return l.overLimit()
-	case drill.TimeToWarn, drill.TimeToPage, drill.TimeToResolve:
-		return l.notificationDelay(m)
-	case drill.Pages, drill.MessageFaults, drill.MessagesLost:
-		return l.messageReading(m)
-	case drill.DrainedWithin:
-		return l.drainTime()
-	case drill.RollbackTime:
-		return l.rollbackTime()
-	case drill.RestoreTime:
-		return l.restoreTime()
-	case drill.TasksLost:
-		return l.lostTasks()
-	case drill.FalseCompletions:
-		return l.falseCompletions()
-	case drill.ProductionDrift:
-		return l.Drift
-	}
-	return drill.Reading{Reason: "there is no such measure"}
 }
 
 // countReading makes a reading of a count.

@@ -89,15 +89,10 @@ func (l *Evaluation) lastResolved() (at time.Duration, ok bool, n int) {
 	return at, true, n
 }
 
-func (l *Evaluation) messageReading(m drill.Measure) drill.Reading {
-	switch m {
-	case drill.Pages:
-		_, _, n := l.firstMessage(l.spec.DisturbanceStart(), levelPage)
-		return countReading(n, len(l.Evidence.Messages), sourceSlack, "pages accepted by Slack")
-	case drill.MessageFaults:
-		return l.messageFaults()
-	}
-	return l.unnotifiedIncidents()
+// pages counts the pages that Slack accepted.
+func (l *Evaluation) pages() drill.Reading {
+	_, _, n := l.firstMessage(l.spec.DisturbanceStart(), levelPage)
+	return countReading(n, len(l.Evidence.Messages), sourceSlack, "pages accepted by Slack")
 }
 
 // unnotifiedIncidents counts incidents that no accepted message belongs to.

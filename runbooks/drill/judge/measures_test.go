@@ -182,7 +182,7 @@ func TestMeasures(t *testing.T) {
 		{"no such measure", "lateness", func(*judge.Facts) {}, "unknown: there is no such measure"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := judge.ReadMeasure(newFacts(c.change), c.measure)
+			r := judge.NewEvaluation(newFacts(c.change)).Measure(c.measure)
 			got := fmt.Sprintf("%v %s", r.Value, r.Reason)
 			switch {
 			case !r.Measured:
@@ -253,7 +253,7 @@ func TestLiveSources(t *testing.T) {
 	twin := f
 	twin.Run.Spec.Target = drill.Twin
 	for _, m := range []drill.Measure{drill.ErrorShare, drill.TasksLost} {
-		live, own := judge.ReadMeasure(f, m), judge.ReadMeasure(twin, m)
+		live, own := judge.NewEvaluation(f).Measure(m), judge.NewEvaluation(twin).Measure(m)
 		if !live.Measured || live.Source == own.Source || strings.Contains(live.Source, "generator") {
 			t.Errorf("%s: seen by %q live and by %q in a twin", m, live.Source, own.Source)
 		}
@@ -262,3 +262,13 @@ func TestLiveSources(t *testing.T) {
 
 // testStart is when the scenario's time is 0.
 var testStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// TestEveryMeasureIsRead: each measure of the table has a function that reads it.
+func TestEveryMeasureIsRead(t *testing.T) {
+	e := judge.NewEvaluation(judge.Facts{Drift: drill.Reading{Reason: "production was not observed"}})
+	for _, m := range drill.Measures() {
+		if r := e.Measure(m); r.Reason == "" || strings.Contains(r.Reason, "no such measure") {
+			t.Errorf("%s: %+v", m, r)
+		}
+	}
+}

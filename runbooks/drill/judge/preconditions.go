@@ -4,44 +4,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"headgate/proxy/fault"
 	"headgate/runbooks/drill"
 )
-
-// preconditionFailures says why the run cannot be judged: the load did not come, the endpoint
-// was not what it should be, a fault had no effect. Each is a sentence of its own.
-func (l *Evaluation) preconditionFailures() []string {
-	checks := []func(*Evaluation) string{
-		(*Evaluation).telemetryGap, (*Evaluation).rateNotKept, (*Evaluation).tooFewSamples, (*Evaluation).burstMismatch, (*Evaluation).loadMismatch, (*Evaluation).serviceTimeMismatch, (*Evaluation).endpointOverloaded, (*Evaluation).failedSteps,
-	}
-	var all []string
-	for _, check := range checks {
-		if what := check(l); what != "" {
-			all = append(all, what)
-		}
-	}
-	for _, i := range l.spec.Faults {
-		if what := l.unconfirmedFault(i); what != "" {
-			all = append(all, "injection not confirmed: "+what)
-		}
-	}
-	if len(l.spec.Slack) > 0 && l.Evidence.FaultHits[drill.TargetSlack] == 0 {
-		all = append(all, "injection not confirmed: no fault befell a message on its way to Slack")
-	}
-	return all
-}
-
-// BaselinePreconditionFailure says why a baseline cannot be judged.
-func (l *Evaluation) BaselinePreconditionFailure() string {
-	for _, check := range []func(*Evaluation) string{(*Evaluation).stalled, (*Evaluation).telemetryGap, (*Evaluation).rateNotKept, (*Evaluation).endpointOverloaded, (*Evaluation).serviceTimeMismatch} {
-		if what := check(l); what != "" {
-			return what
-		}
-	}
-	return ""
-}
 
 func (l *Evaluation) telemetryGap() string {
 	if l.Evidence.StaleReason != "" {
@@ -206,6 +174,24 @@ func (l *Evaluation) sawSlotWait(t StepResult) bool {
 		}
 	}
 	return false
+}
+
+// unconfirmedFaults says of which faults it cannot be said that they had their effect.
+func (l *Evaluation) unconfirmedFaults() string {
+	var all []string
+	for _, i := range l.spec.Faults {
+		if what := l.unconfirmedFault(i); what != "" {
+			all = append(all, "injection not confirmed: "+what)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+func (l *Evaluation) unconfirmedSlackFault() string {
+	if len(l.spec.Slack) > 0 && l.Evidence.FaultHits[drill.TargetSlack] == 0 {
+		return "injection not confirmed: no fault befell a message on its way to Slack"
+	}
+	return ""
 }
 
 // unconfirmedFault says why it cannot be said that a fault had its effect.

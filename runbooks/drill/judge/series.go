@@ -10,10 +10,8 @@ import (
 // turnaroundWindow is over what Point.Turnaround looks.
 const turnaroundWindow = 10 * time.Second
 
-// Series works out one point for each scenario second that has been seen, at most
-// MaxPoints. It is pure.
-func Series(f Facts) []drill.Point {
-	l := NewEvaluation(f)
+// Series returns one point for each scenario second that has been seen, at most drill.MaxPoints.
+func (l *Evaluation) Series() []drill.Point {
 	first := -l.spec.Baseline
 	n := min(drill.MaxPoints, int((l.Evidence.At-first)/time.Second))
 	if n <= 0 {

@@ -291,7 +291,7 @@ func TestMissingEvidenceDoesNotPass(t *testing.T) {
 func TestSeriesAddsUp(t *testing.T) {
 	spec, _ := spec.Find(builtIn(t), "burst")
 	f := simulatedFacts(spec, defects{})
-	points := judge.Series(f)
+	points := judge.NewEvaluation(f).Series()
 	var arrived, served, refused, errs, deepest, busiest int
 	for i, p := range points {
 		if want := float64(i+1) - spec.Scenario.Baseline.Seconds(); p.At != want {

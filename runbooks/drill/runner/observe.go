@@ -47,8 +47,8 @@ func (a *activeRun) observe(ctx context.Context) error {
 	}
 	facts := a.factsLocked()
 	a.mu.Unlock()
-	series := judge.Series(facts)
-	hypotheses := judge.Hypotheses(facts)
+	seen := judge.NewEvaluation(facts)
+	series, hypotheses := seen.Series(), seen.Hypotheses()
 	a.update(func(r *drill.Run) {
 		r.Series, r.Hypotheses, r.Messages = series, hypotheses, recordedMessages(e.Messages)
 		r.Injected = 0

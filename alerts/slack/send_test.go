@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slack-go/slack"
+
 	"headgate/alerts"
 	"headgate/engine"
 	"headgate/internal/fakeslack"
@@ -81,7 +83,7 @@ func attempted(change ...func(*alerts.Delivery)) alerts.Delivery {
 	return d
 }
 
-func TestOneMessageThroughItsLife(t *testing.T) {
+func TestMessageLifecycle(t *testing.T) {
 	w := newFixture(t, fakeslack.Options{})
 	root := wantDelivered(t, w.bot.Send(t.Context(), attempted(), alerts.Ref{}, false))
 	if root.Channel != "C1" {
@@ -110,7 +112,7 @@ func TestOneMessageThroughItsLife(t *testing.T) {
 	}
 }
 
-func TestWhatEachAnswerMeans(t *testing.T) {
+func TestOutcomes(t *testing.T) {
 	refuse := func(code string) fakeslack.Fault { return fakeslack.Fault{Kind: fakeslack.ErrorResponse, Error: code} }
 	type row struct {
 		fault fakeslack.Fault
@@ -170,7 +172,7 @@ func TestWhatEachAnswerMeans(t *testing.T) {
 	}
 }
 
-func TestABlockRejectionSaysWhy(t *testing.T) {
+func TestBlockRejectionReason(t *testing.T) {
 	w := newFixture(t, fakeslack.Options{})
 	w.slack.Inject(fakeslack.Fault{Kind: fakeslack.InvalidBlocks})
 	a := w.bot.Send(t.Context(), attempted(), alerts.Ref{}, false)
@@ -179,7 +181,7 @@ func TestABlockRejectionSaysWhy(t *testing.T) {
 	}
 }
 
-func TestASlowSlackIsNotWaitedFor(t *testing.T) {
+func TestTimeout(t *testing.T) {
 	w := newFixture(t, fakeslack.Options{})
 	w.slack.Inject(fakeslack.Fault{Kind: fakeslack.SlowAfter, Delay: time.Hour})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -201,7 +203,7 @@ func (w *fixture) find(t *testing.T, d alerts.Delivery, root alerts.Ref) (alerts
 	return w.bot.Lookup(t.Context(), d, root)
 }
 
-func TestWhatNeverLeftIsTriedAgain(t *testing.T) {
+func TestConnectionFailureIsRetried(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +234,7 @@ func TestWhatNeverLeftIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestFindsWhatArrived(t *testing.T) {
+func TestLookup(t *testing.T) {
 	w := newFixture(t, fakeslack.Options{})
 	w.slack.Inject(fakeslack.Fault{Method: "chat.postMessage", Kind: fakeslack.DropAfter, MaxHits: 1})
 	d := attempted()
@@ -271,7 +273,7 @@ func TestFindsWhatArrived(t *testing.T) {
 	}
 }
 
-func TestFindsOnLaterPages(t *testing.T) {
+func TestLookupPages(t *testing.T) {
 	w := newFixture(t, fakeslack.Options{})
 	d := attempted()
 	want := wantDelivered(t, w.bot.Send(t.Context(), d, alerts.Ref{}, false))
@@ -285,7 +287,7 @@ func TestFindsOnLaterPages(t *testing.T) {
 	}
 }
 
-func TestALookThatSaysNothingIsNoAnswer(t *testing.T) {
+func TestLookupEmptyResponse(t *testing.T) {
 	tests := []struct {
 		fault  fakeslack.Fault
 		cannot bool
@@ -315,7 +317,7 @@ func TestALookThatSaysNothingIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestAReplyToWhatIsGoneIsTakenBack(t *testing.T) {
+func TestStrayReplyIsDeleted(t *testing.T) {
 	w := newFixture(t, fakeslack.Options{})
 	root := wantDelivered(t, w.bot.Send(t.Context(), attempted(), alerts.Ref{}, false))
 	w.slack.Delete("C1", root.TS)
@@ -331,7 +333,7 @@ func TestAReplyToWhatIsGoneIsTakenBack(t *testing.T) {
 	}
 }
 
-func TestEveryMessageIsWithinSlacksLimits(t *testing.T) {
+func TestSlackLimits(t *testing.T) {
 	for _, s := range renderCases() {
 		t.Run(s.name, func(t *testing.T) {
 			w := newFixture(t, fakeslack.Options{})
@@ -351,7 +353,7 @@ func TestEveryMessageIsWithinSlacksLimits(t *testing.T) {
 	}
 }
 
-func TestPlainHasNoBlocks(t *testing.T) {
+func TestPlainMessage(t *testing.T) {
 	w := newFixture(t, fakeslack.Options{})
 	root := wantDelivered(t, w.bot.Send(t.Context(), attempted(), alerts.Ref{}, false))
 	wantDelivered(t, w.bot.Send(t.Context(), attempted(atEvent(engine.EventAcked, alerts.Edit, time.Minute)), root, true))
@@ -360,7 +362,7 @@ func TestPlainHasNoBlocks(t *testing.T) {
 	}
 }
 
-func TestARedirectIsNotFollowed(t *testing.T) {
+func TestNoRedirects(t *testing.T) {
 	asked := false
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	defer other.Close()
@@ -376,7 +378,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestSettingsAreChecked(t *testing.T) {
+func TestInvalidBotOptions(t *testing.T) {
 	good := Options{Token: token, Channels: map[alerts.Destination]string{alerts.ToPage: "C1"}}
 	tests := []struct {
 		name  string
@@ -409,11 +411,64 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 }
 
-func TestNothingPrintsItsSecrets(t *testing.T) {
+func TestFormatHidesSecrets(t *testing.T) {
 	w := newFixture(t, fakeslack.Options{})
 	for _, v := range []any{w.bot, w.hook} {
 		for _, f := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
 			wantNoSecret(t, f, fmt.Sprintf(f, v))
 		}
+	}
+}
+
+func textOption(s string) slack.MsgOption { return slack.MsgOptionText(s, false) }
+
+func TestWebhook(t *testing.T) {
+	w := newFixture(t, fakeslack.Options{})
+	a := w.hook.Send(t.Context(), attempted(), alerts.Ref{}, false)
+	if a.Outcome != alerts.Delivered || a.Ref == (alerts.Ref{}) {
+		t.Fatalf("%+v", a)
+	}
+	edit := w.hook.Send(t.Context(), attempted(atEvent(engine.EventAcked, alerts.Edit, time.Minute)), a.Ref, false)
+	if edit.Outcome != alerts.Delivered || len(w.slack.Messages("C9")) != 1 {
+		t.Errorf("an edit: %+v, %d messages", edit, len(w.slack.Messages("C9")))
+	}
+	reply := w.hook.Send(t.Context(), attempted(atEvent(engine.EventAcked, alerts.Reply, time.Minute)), a.Ref, false)
+	if reply.Outcome != alerts.Delivered || len(w.slack.Roots("C9")) != 2 {
+		t.Errorf("a reply: %+v, %d messages", reply, len(w.slack.Roots("C9")))
+	}
+	if _, _, err := w.hook.Lookup(t.Context(), attempted(), alerts.Ref{}); !errors.Is(err, alerts.ErrLookupUnavailable) {
+		t.Errorf("a look: %v", err)
+	}
+}
+
+func TestWebhookOutcomes(t *testing.T) {
+	tests := []struct {
+		fault fakeslack.Fault
+		want  alerts.Outcome
+		after time.Duration
+	}{
+		{fakeslack.Fault{Kind: fakeslack.TooManyRequests, RetryAfter: "3"}, alerts.RetryLater, 3 * time.Second},
+		{fakeslack.Fault{Kind: fakeslack.TooManyRequests}, alerts.RetryLater, defaultRetryAfter},
+		{fakeslack.Fault{Kind: fakeslack.TooManyRequests, RetryAfter: "0.5"}, alerts.RetryLater, defaultRetryAfter},
+		{fakeslack.Fault{Kind: fakeslack.ServerError}, alerts.RetryLater, 0},
+		{fakeslack.Fault{Kind: fakeslack.NotFoundPage}, alerts.PermanentFailure, 0},
+		{fakeslack.Fault{Kind: fakeslack.Forbidden}, alerts.PermanentFailure, 0},
+		{fakeslack.Fault{Kind: fakeslack.DropAfter}, alerts.Ambiguous, 0},
+		{fakeslack.Fault{Kind: fakeslack.DropBefore}, alerts.Ambiguous, 0},
+	}
+	w := newFixture(t, fakeslack.Options{})
+	for _, tt := range tests {
+		t.Run(fmt.Sprint(tt.fault.Kind, tt.fault.RetryAfter), func(t *testing.T) {
+			defer w.slack.Inject(tt.fault)()
+			a := w.hook.Send(t.Context(), attempted(), alerts.Ref{}, false)
+			if a.Outcome != tt.want || a.RetryAfter != tt.after || a.Reason == "" {
+				t.Errorf("%+v, want %d after %s", a, tt.want, tt.after)
+			}
+			wantNoSecret(t, "the reason", a.Reason)
+		})
+	}
+	w.slack.SetChannel(fakeslack.Channel{ID: "C9", Name: "spare", Member: true, Secret: hook, Archived: true})
+	if a := w.hook.Send(t.Context(), attempted(), alerts.Ref{}, false); a.Outcome != alerts.PermanentFailure {
+		t.Errorf("an archived channel: %+v", a)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"headgate/e2e/rollbacktest"
 )
 
-// wantOutput sees to it that a command ended so, and that its messages have all parts.
+// wantOutput checks the exit code of a command, and that its output has all parts.
 func wantOutput(t *testing.T, d harness.CommandResult, code int, parts ...string) {
 	t.Helper()
 	if d.ExitCode != code {
@@ -21,8 +21,8 @@ func wantOutput(t *testing.T, d harness.CommandResult, code int, parts ...string
 	}
 }
 
-// An order that is left while nothing runs counts from the first task on.
-func TestRollbackWhileNothingRuns(t *testing.T) {
+// A request that is queued while no gate runs is applied before the first task.
+func TestRollbackWhileStopped(t *testing.T) {
 	t.Parallel()
 	upstream := harness.StartHeldUpstream(t)
 	upstream.Release()
@@ -33,14 +33,14 @@ func TestRollbackWhileNothingRuns(t *testing.T) {
 	wantOutput(t, d, 0, "queued request 1", "no service runs", "next start", "rollback at the next start (request 1)")
 	r = harness.StartIn(t, dir)
 	if p := r.Status(t)["main"]; p.Mode != "passthrough" || p.ModeReason != "before the start" {
-		t.Errorf("at the start the pool stands so: %+v", p)
+		t.Errorf("after the start the status is %+v", p)
 	}
 	r.AwaitRecorded(t)
 	if a := r.Audit(t); len(a) != 2 || a[0].Request != 1 || a[0].Via != "request" || a[0].From != "enforce" || a[0].To != "passthrough" {
 		t.Errorf("the audit: %+v", a)
 	}
 	r.Stop(t)
-	r = harness.StartIn(t, dir) // it was carried out once, and is not again
+	r = harness.StartIn(t, dir) // the request is not applied again
 	r.AwaitRecorded(t)
 	if a := r.Audit(t); len(a) != 2 {
 		t.Errorf("after a further start the audit has %d changes: %+v", len(a), a)
@@ -48,7 +48,7 @@ func TestRollbackWhileNothingRuns(t *testing.T) {
 	wantOutput(t, r.Command(t, "restore"), 0, "passthrough → enforce", "undo: headgate rollback")
 }
 
-// Several orders may wait; all are carried out, in their order.
+// Several queued requests are applied in order.
 func TestRequestsInARow(t *testing.T) {
 	t.Parallel()
 	upstream := harness.StartHeldUpstream(t)
@@ -60,71 +60,71 @@ func TestRequestsInARow(t *testing.T) {
 	}
 	r = harness.StartIn(t, dir)
 	if s := r.Status(t); s["main"].Mode != "observe" || s["other"].Mode != "passthrough" {
-		t.Errorf("the pools stand so: %+v", s)
+		t.Errorf("the status is %+v", s)
 	}
 	r.AwaitRecorded(t)
 	rollbacktest.CheckChain(t, r.Audit(t))
-	harness.Eventually(t, "the log tells of the request for a pool that is gone", func() bool {
+	harness.Eventually(t, "the log reports the request for a pool that does not exist", func() bool {
 		return strings.Contains(r.Stderr(), `"number":5`) && strings.Contains(r.Stderr(), "gone")
 	})
 }
 
-// Without the admin plane and with a database that cannot be written, nothing is
-// claimed and what is left is told.
-func TestNothingWorks(t *testing.T) {
+// Without the admin plane and with a locked database, the command fails and prints what else
+// can be done.
+func TestRollbackWithoutAPIAndDatabase(t *testing.T) {
 	t.Parallel()
-	r, upstream, crowd := newFullGate(t)
+	r, upstream, clients := newFullGate(t)
 	free := rollbacktest.LockDatabase(t, r.Dir())
 	d := harness.RunCommand(t, r.Dir(), harness.UnusedURL(t), "rollback")
 	wantOutput(t, d, 3, "the request could not be queued", "try again", "stop headgate", "upstream", "--ephemeral")
 	if d.Stdout != "" {
-		t.Errorf("something is claimed: %q", d.Stdout)
+		t.Errorf("output of a command that failed: %q", d.Stdout)
 	}
 	free()
 	if p := r.Status(t)["main"]; p.Mode != "enforce" {
 		t.Errorf("the mode is %s", p.Mode)
 	}
-	wantAllComplete(t, upstream, crowd, 4)
+	wantAllComplete(t, upstream, clients, 4)
 }
 
-// With the admin plane and a database that cannot be written, it is done, and that
-// a restart would forget it is told.
-func TestCommandWhileHeld(t *testing.T) {
+// With a locked database, a rollback by the API takes effect, and the command warns that a
+// restart would lose it.
+func TestRollbackWhileDatabaseIsLocked(t *testing.T) {
 	t.Parallel()
-	r, upstream, crowd := newFullGate(t)
+	r, upstream, clients := newFullGate(t)
 	free := rollbacktest.LockDatabase(t, r.Dir())
 	wantOutput(t, r.Command(t, "rollback"), 0, "enforce → passthrough; 1 running and 3 queued kept", "not recorded yet", "undo: headgate restore")
 	if p := r.Status(t)["main"]; p.Mode != "passthrough" || *p.ModeRecorded {
-		t.Errorf("meanwhile: %+v", p)
+		t.Errorf("while the database is locked: %+v", p)
 	}
-	wantOutput(t, harness.RunCommand(t, r.Dir(), harness.UnusedURL(t), "audit", "--json"), 0, `"action": "first"`) // readers are not in the way
+	wantOutput(t, harness.RunCommand(t, r.Dir(), harness.UnusedURL(t), "audit", "--json"), 0, `"action": "first"`) // the audit can be read
 	free()
 	r.AwaitRecorded(t)
 	r.Kill(t)
-	if _, err := crowd.Wait(harness.Timeout); err != nil {
+	if _, err := clients.Wait(harness.Timeout); err != nil {
 		t.Error(err)
 	}
 	upstream.Release()
 	if p := harness.StartIn(t, r.Dir()).Status(t)["main"]; p.Mode != "passthrough" {
-		t.Errorf("after kill -9 and a start the mode is %s", p.Mode)
+		t.Errorf("after SIGKILL and a start the mode is %s", p.Mode)
 	}
 }
 
-// A dry run tells what would be and does nothing, whichever way it would go.
+// A dry run prints what would change and changes nothing, by the API or the database.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
-	r, upstream, crowd := newFullGate(t)
+	r, upstream, clients := newFullGate(t)
 	wantOutput(t, r.Command(t, "rollback", "--dry-run"), 0, "would change enforce → passthrough", "1 running and 3 queued would be kept")
 	d := harness.RunCommand(t, r.Dir(), harness.UnusedURL(t), "rollback", "--dry-run")
 	wantOutput(t, d, 3, "nothing was changed")
 	r.AwaitRecorded(t)
 	if a := r.Audit(t); len(a) != 1 || r.Status(t)["main"].Mode != "enforce" {
-		t.Errorf("a dry run left its trace: %+v", a)
+		t.Errorf("a dry run changed the audit: %+v", a)
 	}
-	wantAllComplete(t, upstream, crowd, 4)
+	wantAllComplete(t, upstream, clients, 4)
 }
 
-// The log tells modes by their names, in JSON too.
+// The JSON log has modes by their names.
 func TestLogNamesModes(t *testing.T) {
 	t.Parallel()
 	upstream := harness.StartHeldUpstream(t)

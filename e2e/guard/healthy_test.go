@@ -14,20 +14,19 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// acting are the rules that carry an action.
-var acting = []string{"false_refusal", "gate_fault", "gate_latency"}
+// rollbackRules are the built-in rules with the action rollback.
+var rollbackRules = []string{"false_refusal", "gate_fault", "gate_latency"}
 
-// crowded are settings in which every kind of refusal comes soon, and a Slack
-// that is not there.
-const crowded = `slo: {turnaround: 8s}
+// overloadSettings make every kind of refusal happen soon.
+const overloadSettings = `slo: {turnaround: 8s}
 admission: {max_queue_age: 1s}
 timeouts: {upstream_idle: 5s}
 limits: {body: 256KiB, buffered: 512KiB}`
 
+// deadSlack is a Slack that does not answer.
 const deadSlack = `slack: {bot_token: xoxb-1-2-made-up, api_url: "http://127.0.0.1:9/api/", channels: {page: C0123456789}}`
 
-// always is a rule that opens an incident at once, so that there is something to
-// tell a dead Slack.
+// always is a rule that opens an incident at once, so that there is a message to deliver.
 const always = `
   - name: always
     signal: headgate_workers{pool="$pool"}
@@ -37,8 +36,8 @@ const always = `
     runbook: queue_age
 `
 
-// withAlways writes the built-in rules and that one into a file, and returns the
-// setting that names it.
+// withAlways writes the built-in rules and the rule always into a file, and returns the
+// setting for it.
 func withAlways(t *testing.T) string {
 	t.Helper()
 	p, code := harness.RunToEnd(t, harness.Command{Args: []string{"rules", "export"}})
@@ -52,12 +51,12 @@ func withAlways(t *testing.T) string {
 	return "rules: {file: " + strconv.Quote(file) + "}\n"
 }
 
-// TestSoundGateStays: refusals of every kind, an endpoint that hangs, reloads and
-// a dead Slack do not have a sound gate taken out.
-func TestSoundGateStays(t *testing.T) {
+// Refusals of every kind, an endpoint that hangs, reloads and a dead Slack do not roll back a
+// gate without a fault.
+func TestHealthyGateIsNotRolledBack(t *testing.T) {
 	t.Parallel()
 	stub := harness.StartStub(t, modelstub.Config{})
-	r := start(t, harness.Settings{Upstream: stub.V1(), Pool: crowded, Top: "drain: 1s\n" + withAlways(t) + deadSlack})
+	r := start(t, harness.Settings{Upstream: stub.V1(), Pool: overloadSettings, Top: "drain: 1s\n" + withAlways(t) + deadSlack})
 	big := strings.Repeat(" ", 200<<10)
 	var n, hang atomic.Int64
 	ask := func() {
@@ -65,7 +64,7 @@ func TestSoundGateStays(t *testing.T) {
 		if hang.Load() > 0 {
 			header = []string{"Stub-Fault", "hang"}
 		}
-		body := chat
+		body := harness.ChatRequest
 		switch i := n.Add(1); {
 		case i%4 == 1:
 			header = append(header, "Headgate-Deadline", "1ms")
@@ -75,14 +74,14 @@ func TestSoundGateStays(t *testing.T) {
 			body += big
 		}
 		_, _ = r.send(body, header...)
-		time.Sleep(100 * time.Millisecond) // who is refused is back soon, and so is the next of seven times too many
+		time.Sleep(100 * time.Millisecond) // of a client after a refusal
 	}
 	for _, phase := range []struct {
 		name string
 		hang int64
-	}{{"seven times too much", 0}, {"the endpoint hangs", 1}} {
+	}{{"seven times the capacity", 0}, {"the endpoint hangs", 1}} {
 		hang.Store(phase.hang)
-		if took, flipped := r.watch(13*time.Second, 40, ask); flipped {
+		if took, rolledBack := r.watch(13*time.Second, 40, ask); rolledBack {
 			t.Fatalf("%s: in pass-through after %s", phase.name, took)
 		}
 		r.Signal(t, hangup)
@@ -90,18 +89,17 @@ func TestSoundGateStays(t *testing.T) {
 	m := r.Scrape(t)
 	for _, reason := range []string{"queue_age", "queue_depth", "deadline_passed", "memory"} {
 		if !(m.Sum("headgate_refusals_total", "reason", reason) > 0) {
-			t.Errorf("nobody was refused for %s: %v", reason, m.By("headgate_refusals_total", "reason"))
+			t.Errorf("no task was refused for %s: %v", reason, m.By("headgate_refusals_total", "reason"))
 		}
 	}
 	if age := m.Sum("headgate_delivery_oldest_pending_seconds"); !(age > 1) {
-		t.Errorf("the oldest message for Slack has waited for %v s: Slack was not dead", age)
+		t.Errorf("the oldest message for Slack has waited for %v s: Slack has answered", age)
 	}
-	wantCalm(t, m)
+	wantHealthy(t, m)
 }
 
-// wantCalm checks that a pool is in enforce, and that no rule with an action has
-// anything to say.
-func wantCalm(t *testing.T, m harness.Metrics) {
+// wantHealthy checks that the pool is in enforce and that no rollback rule has fired.
+func wantHealthy(t *testing.T, m harness.Metrics) {
 	t.Helper()
 	if m.Sum("headgate_mode", "mode", "enforce") != 1 {
 		t.Errorf("modes %v, want enforce", m.By("headgate_mode", "mode"))
@@ -111,7 +109,7 @@ func wantCalm(t *testing.T, m harness.Metrics) {
 			t.Errorf("%s is %v", metric, n)
 		}
 	}
-	for _, rule := range acting {
+	for _, rule := range rollbackRules {
 		if n := m.Sum("headgate_rule_state", "rule", rule, "pool", "default", "state", "ok"); n != 1 {
 			t.Errorf("rule %s is not ok: %v", rule, n)
 		}

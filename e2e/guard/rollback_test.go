@@ -8,6 +8,7 @@ import (
 	"headgate/e2e/harness"
 	"headgate/e2e/mutation"
 	"headgate/internal/modelstub"
+	"headgate/internal/testkit"
 )
 
 // Places of the faults in the program.
@@ -17,26 +18,26 @@ var (
 	permit    = admission.Function("Gate.releasePermitLocked").Before(mutation.Assign("inFlight"))
 )
 
-// faults make the policy refuse without a reason, panic or sleep, or make the gate
-// lose one permit in ten.
+// faults make the policy refuse without cause, panic or sleep, or make the gate lose one
+// permit in ten.
 var faults = []mutation.Fault{
 	{Name: "refuse", Edits: []mutation.Edit{policy.Code(`if mutated() { return Verdict{Reason: ReasonQueueDepth} }`)}},
-	{Name: "panic", Edits: []mutation.Edit{policy.Code(`if mutated() { panic("a fault that was put in") }`)}},
+	{Name: "panic", Edits: []mutation.Edit{policy.Code(`if mutated() { panic("an injected fault") }`)}},
 	{Name: "sleep", Edits: []mutation.Edit{policy.Code(`if mutated() { time.Sleep(1500 * time.Millisecond) }`)}},
 	{Name: "leak", Edits: []mutation.Edit{permit.Code(`if mutated() && t.seq%10 == 9 { return }`)}},
 }
 
 func TestFaultsApply(t *testing.T) { mutation.Check(t, faults...) }
 
-// TestFaultsAreRolledBack: each is noticed by its rule, and the gate is out within
-// ten seconds of the time for which the fault has to last.
+// The rule of each fault detects it, and the gate is in pass-through within ten seconds after
+// the hold time of the rule.
 func TestFaultsAreRolledBack(t *testing.T) {
 	t.Parallel()
 	program := mutation.Build(t, faults...)
 	for fault, tt := range map[string]struct {
 		rule  string
-		lasts time.Duration // the rule's for
-		meets int           // status of who comes first
+		hold  time.Duration // of the rule
+		first int           // status of the first task
 		cured bool          // by pass-through
 	}{
 		"refuse": {"false_refusal", 10 * time.Second, http.StatusTooManyRequests, true},
@@ -48,14 +49,14 @@ func TestFaultsAreRolledBack(t *testing.T) {
 			t.Parallel()
 			stub := harness.StartStub(t, modelstub.Config{})
 			r := start(t, harness.Settings{Upstream: stub.V1(), Program: program, Env: []string{mutation.Variable + "=" + fault}})
-			if status, _ := r.ask("Stub-Service", "1ms"); status != tt.meets {
-				t.Fatalf("who came first got status %d, want %d", status, tt.meets)
+			if status, _ := r.ask("Stub-Service", "1ms"); status != tt.first {
+				t.Fatalf("the first task got status %d, want %d", status, tt.first)
 			}
-			took, flipped := r.watch(tt.lasts+10*time.Second, 16, func() {
+			took, rolledBack := r.watch(tt.hold+testkit.Timeout(10*time.Second), 16, func() {
 				_, _ = r.ask("Stub-Service", "1ms")
-				time.Sleep(200 * time.Millisecond) // or they would be a load
+				time.Sleep(200 * time.Millisecond) // so that there is no overload
 			})
-			if !flipped {
+			if !rolledBack {
 				t.Fatalf("not in pass-through after %s", took)
 			}
 			t.Logf("in pass-through after %s", took)
