@@ -115,7 +115,8 @@ func (m *Machine) Ack(now time.Time, id, by string, length time.Duration) (AckRe
 		return AckResult{}, Batch{}, err
 	}
 	if length < 0 || length > m.c.AckMax {
-		return AckResult{}, Batch{}, fmt.Errorf("%w: an acknowledgement lasts up to %s, not %s", ErrRefused, m.c.AckMax, length)
+		return AckResult{}, Batch{}, fmt.Errorf("%w: an acknowledgement lasts up to %s, not %s", ErrRefused,
+			m.c.AckMax, length)
 	}
 	t := m.begin(now)
 	inc := t.incident(id)
@@ -248,7 +249,10 @@ func (m *Machine) Silence(now time.Time, s Silence) (SilenceResult, Batch, error
 
 // Unsilence ends a silence early. It fails with ErrNoSilence and ErrRefused.
 func (e *Engine) Unsilence(ctx context.Context, id, by string) (Silence, error) {
-	return run(ctx, e, func(l *loop, now time.Time) (Silence, Batch, error) { return l.e.machine.Unsilence(now, id, by) })
+	return run(ctx, e, func(l *loop, now time.Time) (Silence, Batch, error) {
+		return l.e.machine.Unsilence(now, id,
+			by)
+	})
 }
 
 // Unsilence is Engine.Unsilence on the machine.

@@ -61,7 +61,8 @@ func (c Config) Validate() error {
 	}{
 		{"Interval", c.Interval, false}, {"SlowEvery", c.SlowEvery, false},
 		{"EvalTimeout", c.EvalTimeout, false}, {"SaveTimeout", c.SaveTimeout, false},
-		{"MissingGrace", c.MissingGrace, true}, {"IdleClose", c.IdleClose, false}, {"ReopenWindow", c.ReopenWindow, true},
+		{"MissingGrace", c.MissingGrace, true}, {"IdleClose", c.IdleClose, false}, {"ReopenWindow", c.ReopenWindow,
+			true},
 		{"Flap.Window", c.Flap.Window, false}, {"Flap.Digest", c.Flap.Digest, false},
 		{"Remind.Warn", c.Remind.Warn, true}, {"Remind.Page", c.Remind.Page, true},
 		{"AckFor", c.AckFor, false}, {"SilenceMax", c.SilenceMax, false},

@@ -15,20 +15,20 @@
 //
 // # Missing and idle values
 //
-// A value may be missing (no sample, a stale one, not a number, an error): then a rule neither fires nor clears, and its
-// durations stand still. Or it may be idle, because too few events happened: then it opens nothing. Neither counts as good
-// or bad. Signals that stay missing open an incident of their own, one for each pool.
+// A value may be missing (no sample, a stale one, not a number, an error): then a rule neither fires nor clears, and
+// its durations stand still. Or it may be idle, because too few events happened: then it opens nothing. Neither counts
+// as good or bad. Signals that stay missing open an incident of their own, one for each pool.
 //
 // # Time
 //
-// The engine's clock is the wall clock of its start plus monotonic time: jumps of the wall clock change nothing. The time
-// for which a threshold has been breached is added up between evaluations that agree, so that only observed time counts:
-// not the time when nothing ran, nor more than two intervals of a late step. It is recorded at every step, and continues
-// after a restart.
+// The engine's clock is the wall clock of its start plus monotonic time: jumps of the wall clock change nothing. The
+// time for which a threshold has been breached is added up between evaluations that agree, so that only observed time
+// counts: not the time when nothing ran, nor more than two intervals of a late step. It is recorded at every step, and
+// continues after a restart.
 //
 // Between clear and the first threshold everything stays as it is. A page that falls back to warn, and an incident that
-// falls below clear, both wait for the duration of clear. A breach that begins within the reopen window after an incident
-// continues it.
+// falls below clear, both wait for the duration of clear. A breach that begins within the reopen window after an
+// incident continues it.
 //
 // # Two layers
 //

@@ -17,8 +17,8 @@ var (
 	ErrUnsaved    = errors.New("incident events not persisted")
 )
 
-// Signals returns the values of the rules' signals at a time. A rule that is left out has a missing signal. Values should
-// obey its context; while a call has not returned, there is no further one. The caller owns the returned map.
+// Signals returns the values of the rules' signals at a time. A rule that is left out has a missing signal. Values
+// should obey its context; while a call has not returned, there is no further one. The caller owns the returned map.
 type Signals interface {
 	Values(ctx context.Context, now time.Time, rules []Rule) map[Key]Value
 }
@@ -37,16 +37,16 @@ type Options struct {
 	OnStep func(Batch)
 	// OnSaved is called with what has been saved, which may be several batches in one.
 	OnSaved func(Batch)
-	// OnUnsaved is called, once, with incidents that are pages or about missing signals, and with their events, that could
-	// not be saved so far. They are still saved later, and then in a batch of OnSaved.
+	// OnUnsaved is called, once, with incidents that are pages or about missing signals, and with their events, that
+	// could not be saved so far. They are still saved later, and then in a batch of OnSaved.
 	OnUnsaved func(Batch)
 	// Clock returns the time of records and queries. It should be the clock of the samples: the wall clock of the start
 	// plus monotonic time. Nil: such a clock, from New on.
 	Clock func() time.Time
 }
 
-// Engine runs a Machine: it evaluates the rules at every interval, saves the changes to the journal, and runs commands. Its
-// methods may be called from any goroutine.
+// Engine runs a Machine: it evaluates the rules at every interval, saves the changes to the journal, and runs commands.
+// Its methods may be called from any goroutine.
 type Engine struct {
 	o         Options
 	wallClock func() time.Time
@@ -120,7 +120,8 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-// startGoroutines starts the loop, which owns the machine, and the recorder, so that a slow disk does not stop the loop.
+// startGoroutines starts the loop, which owns the machine, and the recorder, so that a slow disk does not stop the
+// loop.
 func (e *Engine) startGoroutines() {
 	e.started = true
 	e.publish(e.o.Rules)
@@ -139,8 +140,8 @@ func (e *Engine) startGoroutines() {
 	}()
 }
 
-// Stop ends the evaluations and then saves what is left, until ctx is done. The error says what was not finished. Stopping
-// again does nothing.
+// Stop ends the evaluations and then saves what is left, until ctx is done. The error says what was not finished.
+// Stopping again does nothing.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -26,8 +26,8 @@ func (t *txn) evaluateRule(r Rule, v Value) {
 	}
 }
 
-// expireReopenWindow forgets the latest incident after the reopen window: the next breach opens a new one. A breach that
-// began within the window still reopens the incident, and so does one of an incident that flaps.
+// expireReopenWindow forgets the latest incident after the reopen window: the next breach opens a new one. A breach
+// that began within the window still reopens the incident, and so does one of an incident that flaps.
 func (t *txn) expireReopenWindow(s *ruleState) {
 	if s.Phase != OK || s.Incident == "" {
 		return

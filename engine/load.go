@@ -10,8 +10,8 @@ import (
 // maxStoredDuration bounds the durations of a record.
 const maxStoredDuration = 10 * 365 * 24 * time.Hour
 
-// Load restores what was saved into a machine that has made no step yet. It repairs what is inconsistent (an open incident
-// without a state, two of one key, future times) and returns what it repaired.
+// Load restores what was saved into a machine that has made no step yet. It repairs what is inconsistent (an open
+// incident without a state, two of one key, future times) and returns what it repaired.
 func (m *Machine) Load(now time.Time, saved SavedState) []string {
 	l := loader{m: m, now: truncateMS(now), openByKey: make(map[Key]string)}
 	incidents := slices.Clone(saved.Incidents)
@@ -104,7 +104,8 @@ func (l *loader) reconcile(s State) State {
 	switch {
 	case open:
 		if s.Incident != id || s.Phase != Firing && s.Phase != Recovering {
-			l.warnf("the state of rule %q in pool %q is taken as firing: its incident %q is open", s.Key.Rule, s.Key.Pool, id)
+			l.warnf("the state of rule %q in pool %q is taken as firing: its incident %q is open", s.Key.Rule,
+				s.Key.Pool, id)
 			s.Phase, s.Incident = Firing, id
 		}
 		s.Level = l.m.incidents[id].Level
@@ -113,7 +114,8 @@ func (l *loader) reconcile(s State) State {
 		}
 		return s
 	case s.Phase > Pending:
-		l.warnf("the state of rule %q in pool %q is reset: it is firing without an open incident", s.Key.Rule, s.Key.Pool)
+		l.warnf("the state of rule %q in pool %q is reset: it is firing without an open incident", s.Key.Rule,
+			s.Key.Pool)
 		return State{Key: s.Key}
 	case s.Incident != "" && (!known || inc.Key != s.Key):
 		s.Incident, s.LastResolved = "", time.Time{}

@@ -88,13 +88,14 @@ func (l *loop) log(b Batch) {
 	}
 	for _, ev := range b.Events {
 		inc := incidents[ev.Incident]
-		l.e.o.Log.Info("incident "+string(ev.Kind), "rule", inc.Key.Rule, "pool", inc.Key.Pool, "level", ev.Level.String(),
+		l.e.o.Log.Info("incident "+string(ev.Kind), "rule", inc.Key.Rule, "pool", inc.Key.Pool, "level",
+			ev.Level.String(),
 			"value", ev.Value, "incident", ev.Incident, "seq", ev.Seq, "muted", ev.Muted)
 	}
 }
 
-// checkWallClock logs jumps of the wall clock. They have no other effect: times of records continue from the wall clock of
-// the start by monotonic time.
+// checkWallClock logs jumps of the wall clock. They have no other effect: times of records continue from the wall clock
+// of the start by monotonic time.
 func (l *loop) checkWallClock() {
 	drift := l.e.wallClock().Sub(l.e.o.Clock())
 	if jump := drift - l.drift; jump.Abs() > wallJumpThreshold {
@@ -189,8 +190,8 @@ func (s *slowValues) due(now time.Time, rules []Rule) []Rule {
 	return due
 }
 
-// merge returns the values of all rules: those just queried, and those held. A slow rule without an answer is due again at
-// once.
+// merge returns the values of all rules: those just queried, and those held. A slow rule without an answer is due again
+// at once.
 func (s *slowValues) merge(now time.Time, rules, due []Rule, got map[Key]Value) map[Key]Value {
 	asked := make(map[Key]bool, len(due))
 	for _, r := range due {

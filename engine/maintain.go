@@ -93,7 +93,8 @@ func (t *txn) updateFlapping(s *ruleState) {
 	case len(s.FlapTimes) < t.m.c.Flap.Count:
 		inc.Flapping, s.LastDigest = false, time.Time{}
 		t.emit(inc, Event{Kind: EventSteady})
-	case t.now.Sub(s.LastDigest) >= t.m.c.Flap.Digest && slices.MaxFunc(s.FlapTimes, time.Time.Compare).After(s.LastDigest):
+	case t.now.Sub(s.LastDigest) >= t.m.c.Flap.Digest && slices.MaxFunc(s.FlapTimes,
+		time.Time.Compare).After(s.LastDigest):
 		t.emitDigest(s, inc)
 	}
 }

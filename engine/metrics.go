@@ -33,10 +33,14 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Name: "headgate_evaluation_seconds", Help: "Duration of an evaluation of the rules.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2, 5},
 		}),
-		late:    counter("headgate_evaluations_late_total", "Evaluations that started late or took longer than the interval."),
-		skipped: counter("headgate_evaluations_skipped_total", "Evaluations skipped because an earlier one took too long."),
-		failed:  counter("headgate_evaluations_failed_total", "Evaluations that hung or panicked; their signals count as missing."),
-		dropped: counter("headgate_incident_events_dropped_total", "Incident events dropped because too many waited for the journal."),
+		late: counter("headgate_evaluations_late_total",
+			"Evaluations that started late or took longer than the interval."),
+		skipped: counter("headgate_evaluations_skipped_total",
+			"Evaluations skipped because an earlier one took too long."),
+		failed: counter("headgate_evaluations_failed_total",
+			"Evaluations that hung or panicked; their signals count as missing."),
+		dropped: counter("headgate_incident_events_dropped_total",
+			"Incident events dropped because too many waited for the journal."),
 		journalErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "headgate_journal_errors_total", Help: "Failed reads and writes of the record by operation.",
 		}, []string{"op"}),
@@ -84,8 +88,10 @@ func (m *Metrics) observeEvaluation(took time.Duration, late bool) {
 }
 
 var (
-	ruleStateDesc     = prometheus.NewDesc("headgate_rule_state", "1 for the current state of a rule, 0 for the others.", []string{"rule", "pool", "state"}, nil)
-	incidentsOpenDesc = prometheus.NewDesc("headgate_incidents_open", "Open incidents by severity.", []string{"severity"}, nil)
+	ruleStateDesc = prometheus.NewDesc("headgate_rule_state",
+		"1 for the current state of a rule, 0 for the others.", []string{"rule", "pool", "state"}, nil)
+	incidentsOpenDesc = prometheus.NewDesc("headgate_incidents_open", "Open incidents by severity.",
+		[]string{"severity"}, nil)
 )
 
 // stateCollector derives metrics from the latest snapshot.
@@ -106,7 +112,8 @@ func (s stateCollector) Collect(ch chan<- prometheus.Metric) {
 	for _, r := range now.Rules {
 		is := r.State.Label()
 		for _, name := range StateLabels() {
-			ch <- prometheus.MustNewConstMetric(ruleStateDesc, prometheus.GaugeValue, boolToFloat(name == is), r.Rule.Name, r.Rule.Pool, name)
+			ch <- prometheus.MustNewConstMetric(ruleStateDesc, prometheus.GaugeValue, boolToFloat(name == is),
+				r.Rule.Name, r.Rule.Pool, name)
 		}
 	}
 	open := map[Level]float64{}

@@ -182,10 +182,11 @@ type SavedState struct {
 	Silences  []Silence  // whose end has not been processed
 }
 
-// Journal is the engine's record. Save also puts the notifications of the events into the outbox, in the same transaction;
-// the journal decides which. Both methods obey their context.
+// Journal is the engine's record. Save also puts the notifications of the events into the outbox, in the same
+// transaction; the journal decides which. Both methods obey their context.
 type Journal interface {
-	// Save writes a batch. It skips an event that exists already, so that an attempt of unknown outcome can be repeated.
+	// Save writes a batch. It skips an event that exists already, so that an attempt of unknown outcome can be
+	// repeated.
 	Save(context.Context, Batch) error
 	Load(context.Context) (SavedState, error)
 }

@@ -28,7 +28,8 @@ type recorder struct {
 }
 
 func newRecorder(o Options) *recorder {
-	r := &recorder{journal: o.Journal, log: o.Log, metrics: o.Metrics, onUnsaved: o.OnUnsaved, reported: map[string]int{}}
+	r := &recorder{journal: o.Journal, log: o.Log, metrics: o.Metrics, onUnsaved: o.OnUnsaved,
+		reported: map[string]int{}}
 	r.queue = writebehind.New(writebehind.Config[Batch]{
 		Batch: writebehind.Batch[Batch]{Merge: mergeBatches, Len: Batch.size}, Write: r.write,
 		OnWritten: func(b Batch) {
@@ -87,8 +88,8 @@ func (r *recorder) write(ctx context.Context, b Batch) error {
 }
 
 // reportPages calls onUnsaved for the pages of a batch that could not be saved, for each event once: events that are to
-// be sent, of incidents that are or were a page. Missing signals count as a page: a full disk takes the samples too, and
-// with them the signals of every rule that could page.
+// be sent, of incidents that are or were a page. Missing signals count as a page: a full disk takes the samples too,
+// and with them the signals of every rule that could page.
 func (r *recorder) reportPages(b Batch) {
 	var pages Batch
 	for _, inc := range b.Incidents {

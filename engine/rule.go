@@ -163,7 +163,8 @@ func CheckRules(rules []Rule) error {
 		}
 		seen[r.Key()] = true
 		for _, p := range r.ThresholdProblems() {
-			errs = append(errs, fmt.Errorf("rule %q of pool %q: %s", r.Name, r.Pool, strings.TrimSpace(p.Field+" "+p.Message)))
+			errs = append(errs, fmt.Errorf("rule %q of pool %q: %s", r.Name, r.Pool,
+				strings.TrimSpace(p.Field+" "+p.Message)))
 		}
 	}
 	return errors.Join(errs...)
@@ -206,9 +207,9 @@ func (r Rule) ThresholdProblems() (all []ThresholdProblem) {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// SignalMissing is the name of the rule that watches the signals of the other rules. Its value is the number of the pool's
-// signals that have been missing for longer than Config.MissingGrace. The value is counted, so the rule needs no Signal. A
-// pool without such a rule gets MissingRule.
+// SignalMissing is the name of the rule that watches the signals of the other rules. Its value is the number of the
+// pool's signals that have been missing for longer than Config.MissingGrace. The value is counted, so the rule needs no
+// Signal. A pool without such a rule gets MissingRule.
 const SignalMissing = "signal_missing"
 
 // maxNamedSignals bounds the signals that a summary names.
@@ -226,8 +227,8 @@ func MissingRule(pool string) Rule {
 	}
 }
 
-// splitRules returns the rules whose signals are queried, and those that watch the signals of each pool. Of several rules
-// with one key the first counts.
+// splitRules returns the rules whose signals are queried, and those that watch the signals of each pool. Of several
+// rules with one key the first counts.
 func splitRules(rules []Rule) (asked, watching []Rule) {
 	seen := make(map[Key]bool, len(rules))
 	for _, r := range rules {

@@ -20,12 +20,13 @@ import (
 	"go.uber.org/goleak"
 
 	"headgate/internal/modelstub"
+	"headgate/internal/testkit"
 	"headgate/proxy/admission"
 	"headgate/proxy/admission/invariant"
 )
 
 // waitTimeout is how long a condition may take to come true on the wall clock.
-const waitTimeout = 20 * time.Second
+var waitTimeout = testkit.Timeout(20 * time.Second)
 
 // fixture is what a rig is built from; newTestProxy fills in what a test leaves alone.
 type fixture struct {

@@ -176,8 +176,8 @@ func TestDrillWaitJSON(t *testing.T) {
 			r.Status, r.Verdict, r.Ended = drill.Ended, drill.Failed, time.Now()
 		})
 	})
-	var report api.DrillReport
-	if err := json.Unmarshal([]byte(r.out), &report); err != nil || len(report.Series) != 2 || *report.Verdict != "failed" || r.code != cli.ExitUnexpected {
+	var report drill.Run
+	if err := json.Unmarshal([]byte(r.out), &report); err != nil || len(report.Series) != 2 || report.Verdict != drill.Failed || r.code != cli.ExitUnexpected {
 		t.Errorf("exit %d, %+v, %v", r.code, report, err)
 	}
 }
@@ -226,7 +226,7 @@ func TestDrillShow(t *testing.T) {
 	wantContains(t, g.runBare("drill", "show", two.ID).out, apitest.HostileName+" FAILED �[31mred")
 	g.runBare("drill", "show", "01a2299").want(t, cli.ExitUsage, "", "2 runs have IDs that begin with 01a2299")
 	g.runBare("drill", "show", strings.Repeat("0", 36)).want(t, cli.ExitFailed, "", "There is no such run")
-	var report api.DrillReport
+	var report drill.Run
 	if err := json.Unmarshal([]byte(g.runBare("drill", "show", one.ID, "--json").out), &report); err != nil || report.ID != one.ID || report.Spec.ID != "burst" {
 		t.Errorf("%+v, %v", report, err)
 	}

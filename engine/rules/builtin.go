@@ -8,12 +8,11 @@ import (
 	"headgate/engine"
 )
 
-// minEvents is the number of events from which a share or a quantile means something.
+// minEvents is the number of events from which a share or a quantile is meaningful.
 const minEvents = 20
 
-// BuiltIn returns the rules that are there without a file: those of each pool,
-// with thresholds from its settings, and those of the process. It fails if a pool's
-// settings leave a rule without sense, and says by which arithmetic.
+// BuiltIn returns the rules that apply without a file: those of each pool, with thresholds from its settings, and those
+// of the process. It fails if a pool's settings make a rule impossible, and shows the calculation.
 func BuiltIn(s Settings) ([]engine.Rule, error) {
 	var errs []error
 	var all []engine.Rule
@@ -41,7 +40,7 @@ func BuiltIn(s Settings) ([]engine.Rule, error) {
 	return all, nil
 }
 
-// completeRule gives a built-in rule what follows from the settings.
+// completeRule adds to a built-in rule what follows from the settings, and checks it.
 func completeRule(r engine.Rule, s Settings) ([]engine.Rule, error) {
 	r.Pool = ""
 	if r.Runbook == "" {
@@ -93,16 +92,16 @@ func processRules() []engine.Rule {
 			Warn:    threshold(60, 30*time.Second),
 			Page:    threshold(300, time.Minute),
 			Clear:   engine.Clear{Below: 30, For: time.Minute},
-			Summary: "messages to people do not arrive",
-			Impact:  "nothing by itself: but you may not hear of trouble",
+			Summary: "notifications are not delivered",
+			Impact:  "none directly, but you may not be notified of problems",
 		},
 		{
 			Name: "delivery_dead", Unit: "messages",
 			Signal:  `round(sum(increase(headgate_deliveries_total{result=~"dead|lost"}[15m])))`,
 			Warn:    threshold(1, 10*time.Second),
 			Clear:   engine.Clear{Below: 1, For: time.Minute},
-			Summary: "a message to people was given up",
-			Impact:  "nothing by itself: but you have not heard of something",
+			Summary: "a notification permanently failed",
+			Impact:  "none directly, but you were not notified of something",
 		},
 		{
 			Name: "evaluation_late", Unit: "ratio",
@@ -112,7 +111,7 @@ func processRules() []engine.Rule {
 			Page:    threshold(0.5, 5*time.Minute),
 			Clear:   engine.Clear{Below: 0.05, For: 2 * time.Minute},
 			Summary: "rules are evaluated late",
-			Impact:  "nothing by itself: but trouble is noticed late, and the machine is probably overloaded",
+			Impact:  "none directly, but problems are noticed late, and the machine is probably overloaded",
 		},
 		{
 			Name: "journal_failing", Unit: "errors",
@@ -121,15 +120,14 @@ func processRules() []engine.Rule {
 			Warn:    threshold(3, 10*time.Second),
 			Page:    threshold(15, time.Minute),
 			Clear:   engine.Clear{Below: 1, For: 2 * time.Minute},
-			Summary: "the record cannot be written or read",
-			Impact:  "nothing by itself: but what happens now may be forgotten at the next restart",
+			Summary: "the database cannot be written or read",
+			Impact:  "none directly, but recent events may be lost at the next restart",
 		},
 	}
 }
 
-// drillOverdueRule watches that what was proved once is proved again: the age of the
-// oldest last pass, in periods of its drill's schedule. One that never passed counts
-// from when it was first due. Without schedules it is 0.
+// drillOverdueRule watches that scheduled drills keep passing: the age of the oldest last pass, in periods of the
+// drill's schedule. A drill that never passed counts from when it was first due. Without schedules the value is 0.
 func drillOverdueRule() engine.Rule {
 	return engine.Rule{
 		Name: "drill_overdue", Unit: "periods",
@@ -138,6 +136,6 @@ func drillOverdueRule() engine.Rule {
 		Warn:    threshold(1.5, time.Minute),
 		Clear:   engine.Clear{Below: 1.5, For: time.Minute},
 		Summary: "a drill has not passed for too long",
-		Impact:  "nothing by itself: but it is no longer known that gate, alerts and rollback work",
+		Impact:  "none directly, but it is unproven that gate, alerts and rollback still work",
 	}
 }

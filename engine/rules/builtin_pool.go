@@ -19,8 +19,8 @@ func queueRules(p Pool) []engine.Rule {
 			Warn:    threshold(percentOf(age, 60), 30*time.Second),
 			Page:    threshold(age, time.Minute),
 			Clear:   engine.Clear{Below: percentOf(age, 40), For: 30 * time.Second},
-			Summary: "the oldest waiting task has waited for long",
-			Impact:  "answers begin late, and new requests are being refused or soon will be",
+			Summary: "the oldest queued task has waited too long",
+			Impact:  "answers start late, and new requests are refused or soon will be",
 		},
 		{
 			Name: "queue_depth", Unit: "tasks",
@@ -29,7 +29,7 @@ func queueRules(p Pool) []engine.Rule {
 			Page:    threshold(depth, time.Minute),
 			Clear:   engine.Clear{Below: percentOf(depth, 40), For: 30 * time.Second},
 			Summary: "many tasks wait for a worker",
-			Impact:  "answers begin late, and new requests are being refused or soon will be",
+			Impact:  "answers start late, and new requests are refused or soon will be",
 		},
 	}
 }
@@ -37,7 +37,7 @@ func queueRules(p Pool) []engine.Rule {
 // percentOf returns a percentage of a limit, 60 of 25 being 15 and not 14.999….
 func percentOf(limit, percent float64) float64 { return limit * percent / 100 }
 
-// outcomeRules watch what becomes of tasks.
+// outcomeRules watch turnaround and the outcomes of tasks.
 func outcomeRules(p Pool) []engine.Rule {
 	slo := p.SLO.Seconds()
 	return []engine.Rule{
@@ -49,8 +49,8 @@ func outcomeRules(p Pool) []engine.Rule {
 			Warn:      threshold(percentOf(slo, 75), 2*time.Minute),
 			Page:      threshold(slo, 2*time.Minute),
 			Clear:     engine.Clear{Below: percentOf(slo, 60), For: 2 * time.Minute},
-			Summary:   "of the tasks that are served, more than one in twenty takes too long",
-			Impact:    "answers are complete later than promised",
+			Summary:   "more than one in twenty served tasks takes too long",
+			Impact:    "answers complete later than promised",
 		},
 		{
 			Name: "refused_share", Unit: "ratio",
@@ -61,23 +61,24 @@ func outcomeRules(p Pool) []engine.Rule {
 			Page:      threshold(0.25, 5*time.Minute),
 			Clear:     engine.Clear{Below: 0.02, For: 2 * time.Minute},
 			Summary:   "a large share of requests is refused",
-			Impact:    "requests fail at once with 429 and are told when to come back",
+			Impact:    "requests fail at once with 429 and a Retry-After",
 		},
 		{
 			Name: "upstream_errors", Unit: "ratio",
-			Signal:    fmt.Sprintf(`round(sum(rate(%s[2m])) / sum(rate(%s[2m])), 0.0001)`, tasksByOutcome(upstreamFailures), tasksByOutcome("completed|"+upstreamFailures)),
+			Signal: fmt.Sprintf(`round(sum(rate(%s[2m])) / sum(rate(%s[2m])), 0.0001)`,
+				tasksByOutcome(upstreamFailures), tasksByOutcome("completed|"+upstreamFailures)),
 			Events:    fmt.Sprintf(`round(sum(increase(%s[2m])))`, tasksByOutcome("completed|"+upstreamFailures)),
 			MinEvents: minEvents,
 			Warn:      threshold(0.05, 2*time.Minute),
 			Page:      threshold(0.20, 5*time.Minute),
 			Clear:     engine.Clear{Below: 0.02, For: 2 * time.Minute},
-			Summary:   "the model endpoint fails, refuses or breaks off",
-			Impact:    "requests that were let in end with an error or in the middle of the answer",
+			Summary:   "the model endpoint fails, refuses or truncates answers",
+			Impact:    "admitted requests end with an error or in the middle of the answer",
 		},
 	}
 }
 
-// upstreamFailures are the outcomes that are the endpoint's doing.
+// upstreamFailures are the outcomes that the endpoint causes.
 const upstreamFailures = "upstream_error|upstream_refused|upstream_timeout|truncated"
 
 func tasksByOutcome(pattern string) string {
@@ -87,8 +88,8 @@ func tasksByOutcome(pattern string) string {
 // envelopeMetric is the share of the workers' capacity that arrivals ask for. It looks at a real minute.
 const envelopeMetric = "headgate_envelope_use_ratio"
 
-// envelopeUseRule watches how much of what the workers can do is asked of them. The
-// gauge may be unknown without traffic: then there are too few events as well.
+// envelopeUseRule watches the share of the workers' capacity that is in demand. Without traffic the gauge may be
+// unknown, but then there are too few events as well.
 func envelopeUseRule() engine.Rule {
 	return engine.Rule{
 		Name: "envelope_use", Unit: "ratio",
@@ -98,36 +99,37 @@ func envelopeUseRule() engine.Rule {
 		Warn:      threshold(0.8, 5*time.Minute),
 		Page:      threshold(1, 5*time.Minute),
 		Clear:     engine.Clear{Below: 0.7, For: 5 * time.Minute},
-		Summary:   "more work arrives than the workers can do for long",
-		Impact:    "waiting grows; if it goes on, requests are refused",
+		Summary:   "more work arrives than the workers can sustain",
+		Impact:    "queue times grow; if this continues, requests are refused",
 	}
 }
 
-// stalledRule watches for workers that are all busy while nothing is finished. Its
-// value is for how long that has been so, by how long it may be: the larger of the
-// SLO and three times the 95th percentile of service. What it counts from is the
-// latest of three moments: when something was completed last, when a worker was
-// last free, and the first sample within the look-back. (An hour without work is no
-// stall.) While permits come back, by errors too, it is 0.
+// stalledRule watches for workers that are all busy while nothing completes. Its value is how long that has lasted,
+// divided by how long it may last: the larger of the SLO and three times the 95th percentile of service. It counts from
+// the latest of three times: the last completion, the last time a worker was free, and the first sample within the
+// look-back. (An hour without work is no stall.) While permits are released, by errors too, it is 0.
 func stalledRule(p Pool) engine.Rule {
 	slo := p.SLO
 	back := min(max(15*time.Minute, 4*slo), 50*time.Minute) // short of what has to be recorded
 	most := percentOf(back.Seconds(), 90)                   // beyond it a wait could not be seen
 	quiet := min(max(slo.Round(time.Second), 10*time.Second), back)
-	sinceDone := fmt.Sprintf(`time() - max_over_time(headgate_last_completion_timestamp_seconds{pool="$pool"}[%s])`, model.Duration(back))
+	sinceDone := fmt.Sprintf(`time() - max_over_time(headgate_last_completion_timestamp_seconds{pool="$pool"}[%s])`,
+		model.Duration(back))
 	sinceFree := fmt.Sprintf(`time() - max_over_time(((headgate_in_flight{pool="$pool"} < bool headgate_workers{pool="$pool"}) * time())[%s:5s])`, model.Duration(back))
-	sinceFirst := fmt.Sprintf(`time() - min_over_time(timestamp(headgate_in_flight{pool="$pool"})[%s:5s])`, model.Duration(back))
+	sinceFirst := fmt.Sprintf(`time() - min_over_time(timestamp(headgate_in_flight{pool="$pool"})[%s:5s])`,
+		model.Duration(back))
 	noneBack := fmt.Sprintf(`(rate(headgate_service_seconds_count{pool="$pool"}[%s]) == bool 0)`, model.Duration(quiet))
 	service := `3 * histogram_quantile(0.95, sum_over_time(headgate:service_seconds_bucket:1m{pool="$pool"}[30m]))`
-	limit := fmt.Sprintf(`clamp_max(%s > %s or on () vector(%[2]s), %s)`, service, formatNumber(min(slo.Seconds(), most)), formatNumber(most))
+	limit := fmt.Sprintf(`clamp_max(%s > %s or on () vector(%[2]s), %s)`, service, formatNumber(min(slo.Seconds(),
+		most)), formatNumber(most))
 	return engine.Rule{
 		Name: "stalled", Unit: "ratio",
 		Signal: fmt.Sprintf(`round(clamp_max(clamp_max(%s, scalar(%s)), scalar(%s)) * on (pool) %s / scalar(%s), 0.01)`,
 			sinceDone, sinceFree, sinceFirst, noneBack, limit),
 		Page:    threshold(1, 10*time.Second),
 		Clear:   engine.Clear{Below: 0.5, For: 30 * time.Second},
-		Summary: "every worker is busy and nothing is finished",
-		Impact:  "no answer comes to an end; what waits does not begin",
+		Summary: "all workers are busy and nothing completes",
+		Impact:  "no answer completes, and queued requests do not start",
 	}
 }
 
@@ -170,18 +172,17 @@ func burnRule(long, short string, level engine.Level, factor float64) engine.Rul
 // actionRollback is the action of rules whose page says that the gate itself is broken.
 const actionRollback = "rollback"
 
-// gateRules watch the gate itself. They alone carry an action, and so read only
-// what no load can bring about: taking a sound gate out under load makes the
-// queue longer. What they find is a matter of seconds, so that only rules that
-// are seldom evaluated look back further.
+// gateRules watch the gate itself. They alone have an action, so they read only metrics that load cannot affect:
+// rolling back a healthy gate under load makes the queue longer. They look back seconds, or more if rules are evaluated
+// seldom.
 func gateRules(interval time.Duration) []engine.Rule {
 	lately := func(d time.Duration) model.Duration { return model.Duration(max(d, 3*interval)) }
 	half, quarter := lately(30*time.Second), lately(15*time.Second)
 	return []engine.Rule{falseRefusalRule(half), gateFaultRule(half), gateLatencyRule(quarter)}
 }
 
-// falseRefusalRule looks at refusals that a second account of the pool disputes. One
-// is a fault already; three are one that goes on.
+// falseRefusalRule watches refusals that the independent invariant check disputes. One is a fault; three are a
+// persistent one.
 func falseRefusalRule(window model.Duration) engine.Rule {
 	return engine.Rule{
 		Name: "false_refusal", Unit: "tasks", Action: actionRollback,
@@ -189,12 +190,12 @@ func falseRefusalRule(window model.Duration) engine.Rule {
 		Warn:    threshold(1, 5*time.Second),
 		Page:    threshold(3, 10*time.Second),
 		Clear:   engine.Clear{Below: 1, For: time.Minute},
-		Summary: "the gate refuses tasks that it should let in",
-		Impact:  "requests fail with 429 though there is room for them",
+		Summary: "the gate refuses tasks that it should admit",
+		Impact:  "requests fail with 429 although there is capacity",
 	}
 }
 
-// gateFaultRule looks at panics. The tasks come in all the same; but nobody decides.
+// gateFaultRule watches panics, after which tasks are admitted without a decision.
 func gateFaultRule(window model.Duration) engine.Rule {
 	return engine.Rule{
 		Name: "gate_fault", Unit: "panics", Action: actionRollback,
@@ -202,27 +203,27 @@ func gateFaultRule(window model.Duration) engine.Rule {
 		Warn:    threshold(1, 5*time.Second),
 		Page:    threshold(3, 10*time.Second),
 		Clear:   engine.Clear{Below: 1, For: time.Minute},
-		Summary: "the gate's own code fails",
-		Impact:  "nothing yet: tasks are let in undecided, so that a crowd would not be held back",
+		Summary: "the gate's own code panics",
+		Impact:  "none yet, but tasks are admitted without a decision, so overload would not be limited",
 	}
 }
 
-// gateLatencyRule looks at how long tasks that find a permit free are held up by the
-// gate, and at whether it answers at all: when tasks queue for its lock, none of
-// them is through for long. A process that was stopped for a moment has a few such tasks too, all at
-// once: so the page's for is longer than the window.
+// gateLatencyRule watches how long the gate delays tasks that find a free permit, and whether it answers at all: when
+// tasks queue for its lock, none gets through for long. A process that was suspended for a moment has a few such tasks
+// too, all at once, so the duration of the page is longer than the window.
 func gateLatencyRule(window model.Duration) engine.Rule {
 	const free = `headgate_gate_free_seconds`
 	slow := fmt.Sprintf(`(increase(%s_count{pool="$pool"}[%s]) - on (pool) increase(%[1]s_bucket{pool="$pool",le="1"}[%[2]s]))`, free, window)
 	p99 := fmt.Sprintf(`histogram_quantile(0.99, rate(%s_bucket{pool="$pool"}[%s]))`, free, window)
 	return engine.Rule{
 		Name: "gate_latency", Unit: "s", Action: actionRollback,
-		// Two are more than 1.5 by extrapolation. Of no task at all there is no quantile: then it is 0.
+		// 1.5, since extrapolation makes fractions of two tasks. Without tasks there is no quantile, and the value is
+		// 0.
 		Signal: fmt.Sprintf(`round(((%s >= 0) * on (pool) (%s > bool 1.5)) > on (pool) %[3]s or on (pool) %[3]s, 0.001)`, p99, slow,
 			`headgate_gate_behind_seconds{pool="$pool"}`),
 		Page:    threshold(1, 20*time.Second),
 		Clear:   engine.Clear{Below: 0.5, For: time.Minute},
-		Summary: "the gate itself holds tasks up though workers are free",
-		Impact:  "answers begin late though there is room for them",
+		Summary: "the gate itself delays tasks although workers are free",
+		Impact:  "answers start late although there is capacity",
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"headgate/engine"
 )
 
-// UnitBurn is the unit of signals that are a burn; see the package's words. Only
-// thresholds in it are checked against what can be reached.
+// UnitBurn is the unit of signals that are a burn; see the package comment. Only such thresholds are checked for being
+// reachable.
 const UnitBurn = "burn"
 
 const (
@@ -24,7 +24,7 @@ const (
 
 var ruleNamePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 
-// fieldError is what is wrong with one field of a rule.
+// fieldError is a problem of one field of a rule.
 type fieldError struct{ field, message string }
 
 // fieldErrors collects them.
@@ -34,15 +34,14 @@ func (f *fieldErrors) add(field, format string, a ...any) {
 	*f = append(*f, fieldError{field, fmt.Sprintf(format, a...)})
 }
 
-// ruleTemplate is a rule before it is one for each pool.
+// ruleTemplate is a rule before it is expanded for each pool.
 type ruleTemplate struct {
 	engine.Rule
 	confirmed bool     // i_understand
 	pools     []string // nil: all
 }
 
-// check says what is wrong with a draft. It returns the draft with what follows
-// from its expressions.
+// check returns the problems of a template, and the template with what follows from its expressions.
 func (d ruleTemplate) check(s Settings) (ruleTemplate, fieldErrors) {
 	var f fieldErrors
 	d.checkTexts(s, &f)
@@ -88,7 +87,7 @@ func (d ruleTemplate) checkTexts(s Settings, f *fieldErrors) {
 	}
 }
 
-// checkSignal returns what the signal is made of, and whether that is right.
+// checkSignal returns the parsed signal, and whether it is valid.
 func (d ruleTemplate) checkSignal(s Settings, f *fieldErrors) (expr, bool) {
 	if d.Name == engine.SignalMissing {
 		if d.Signal != "" {
@@ -110,11 +109,13 @@ func checkExpr(field, text string, s Settings, f *fieldErrors) (expr, bool) {
 		return e, false
 	}
 	if e.window > s.Retention {
-		f.add(field, "looks back %s, and samples are kept for %s", model.Duration(e.window), model.Duration(s.Retention))
+		f.add(field, "looks back %s, and samples are kept for %s", model.Duration(e.window),
+			model.Duration(s.Retention))
 		return e, false
 	}
 	if n, bad := e.tooNarrow(s.Interval); bad {
-		f.add(field, "the range [%s] of %s must hold two samples: at least %s", model.Duration(n.width), n.metric, model.Duration(2*s.Interval))
+		f.add(field, "the range [%s] of %s must hold two samples: at least %s", model.Duration(n.width), n.metric,
+			model.Duration(2*s.Interval))
 		return e, false
 	}
 	return e, true
@@ -131,7 +132,8 @@ func (d ruleTemplate) checkEvents(s Settings, f *fieldErrors) {
 		return
 	}
 	if e, ok := checkExpr("events", d.Events, s, f); ok && e.window >= longWindow && !d.Slow {
-		f.add("events", "looks back %s, and the signal less than 1h: take the window of the signal", model.Duration(e.window))
+		f.add("events", "looks back %s, and the signal less than 1h: take the window of the signal",
+			model.Duration(e.window))
 	}
 }
 
@@ -151,7 +153,8 @@ func (d ruleTemplate) checkDurations(s Settings, f *fieldErrors) {
 		switch {
 		case !set || d.Name == engine.SignalMissing && v == 0:
 		case v < least:
-			f.add(field, "must be at least %s, %d evaluations; is %s", model.Duration(least), minEvaluations, model.Duration(v))
+			f.add(field, "must be at least %s, %d evaluations; is %s", model.Duration(least), minEvaluations,
+				model.Duration(v))
 		case v > maxForDuration:
 			f.add(field, "must be at most 30d")
 		}
@@ -169,30 +172,33 @@ func (d ruleTemplate) checkAction(signal expr, f *fieldErrors) {
 	case d.Action != actionRollback:
 		f.add("action", "must be rollback, or left out; is %q", d.Action)
 	case !d.Page.Set:
-		f.add("action", "is taken on a page, and this rule has none")
+		f.add("action", "is for a page, and this rule has none")
 	case signal.loadMetric() != "" && !d.confirmed:
-		f.add("action", "%s is a signal of load: taking the gate out when there is too much of it makes the queue longer; if that is what you want, add i_understand: true", signal.loadMetric())
+		f.add("action", "%s is a load signal: rolling the gate back under overload makes the queue longer; "+
+			"if that is intended, add i_understand: true", signal.loadMetric())
 	}
 }
 
-// checkBurn refuses factors that no pool's tasks could burn at, and windows that
-// are too long for the budget.
+// checkBurn refuses factors that can never be reached, and windows that are too long for the budget.
 func (d ruleTemplate) checkBurn(s Settings, signal expr, f *fieldErrors) {
 	for _, p := range d.targetPools(s) {
 		if p.check() != nil {
-			continue // said elsewhere
+			continue // reported by BuiltIn
 		}
 		for field, t := range map[string]engine.Threshold{"warn.at": d.Warn, "page.at": d.Page} {
 			if !t.Set {
 				continue
 			}
 			if share := t.At * p.budget(); share >= 1 {
-				f.add(field, "can never be reached in pool %s: %v × (1 − %v) = %s of all tasks would have to be bad; it must be below %s",
+				f.add(field,
+					"can never be reached in pool %s: %v × (1 − %v) = %s of all tasks would have to be bad; it must be below %s",
 					p.Name, t.At, p.Objective, formatShort(share), formatShort(1/p.budget()))
 			}
 			if used := t.At * signal.window.Seconds() / p.Window.Seconds(); used >= 1 {
-				f.add(field, "comes too late in pool %s: %v × %s ÷ %s = %s of the budget would be gone; the window of the SLO must be longer than %s",
-					p.Name, t.At, model.Duration(signal.window), model.Duration(p.Window), formatShort(used), model.Duration(time.Duration(t.At*float64(signal.window))))
+				f.add(field,
+					"fires too late in pool %s: %v × %s ÷ %s = %s of the budget would be gone; the window of the SLO must be longer than %s",
+					p.Name, t.At, model.Duration(signal.window), model.Duration(p.Window), formatShort(used),
+					model.Duration(time.Duration(t.At*float64(signal.window))))
 			}
 		}
 	}
@@ -200,7 +206,7 @@ func (d ruleTemplate) checkBurn(s Settings, signal expr, f *fieldErrors) {
 
 func formatShort(v float64) string { return fmt.Sprintf("%.3g", v) }
 
-// targetPools returns the pools that a draft is for.
+// targetPools returns the pools that a template applies to.
 func (d ruleTemplate) targetPools(s Settings) []Pool {
 	if d.pools == nil {
 		return s.Pools
@@ -214,7 +220,7 @@ func (d ruleTemplate) targetPools(s Settings) []Pool {
 	return all
 }
 
-// expand returns the rules that a draft stands for.
+// expand returns the rules of a template, one for each pool.
 func (d ruleTemplate) expand(s Settings) []engine.Rule {
 	if !usesPoolVariables(d.Signal, d.Events) && d.Name != engine.SignalMissing {
 		return []engine.Rule{d.Rule}

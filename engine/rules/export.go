@@ -82,7 +82,8 @@ func toRuleDoc(r engine.Rule) ruleDoc {
 	}
 	c := clearDoc(r.Clear)
 	return ruleDoc{
-		Name: r.Name, Signal: withPoolVariable(r.Signal, r.Pool), Unit: r.Unit, Warn: toLimit(r.Warn), Page: toLimit(r.Page),
+		Name: r.Name, Signal: withPoolVariable(r.Signal, r.Pool), Unit: r.Unit, Warn: toLimit(r.Warn),
+		Page:  toLimit(r.Page),
 		Clear: &c, Events: withPoolVariable(r.Events, r.Pool), MinEvents: r.MinEvents,
 		Summary: r.Summary, Impact: r.Impact, Runbook: r.Runbook, Action: r.Action, pool: r.Pool,
 	}
@@ -226,8 +227,9 @@ func alert(r engine.Rule, severity string, t engine.Threshold) promRule {
 		expr += fmt.Sprintf(" and on () ((%s) >= %s)", r.Events, formatNumber(r.MinEvents))
 	}
 	return promRule{
-		Alert: alertName(r.Name), Expr: expr, For: model.Duration(t.For).String(), KeepFiring: model.Duration(r.Clear.For).String(),
-		Labels: labelsOf(r, severity), Annotations: annotations(r),
+		Alert: alertName(r.Name), Expr: expr, For: model.Duration(t.For).String(),
+		KeepFiring: model.Duration(r.Clear.For).String(),
+		Labels:     labelsOf(r, severity), Annotations: annotations(r),
 	}
 }
 

@@ -18,29 +18,31 @@ const (
 	longWindow = tsdb.LongWindow * time.Second
 )
 
-// expr is what a PromQL expression is made of.
+// expr describes a PromQL expression.
 type expr struct {
 	selectors []selector
 	window    time.Duration // the longest
 }
 
-// selector is one place where an expression reads samples.
+// selector is one vector selector of an expression.
 type selector struct {
 	metric string
 	span   time.Duration // how far back it looks: range, subqueries and offset
 	width  time.Duration // of its range; 0: it reads the latest sample
 }
 
-// parse reads an expression, and says what is wrong with it as a signal.
+// parse parses an expression, and checks it as a signal.
 func parse(text string) (expr, error) {
 	if len(text) > maxExpr {
 		return expr{}, fmt.Errorf("must have at most %d bytes, has %d", maxExpr, len(text))
 	}
 	if name := unknownVariable(text); name != "" {
-		return expr{}, fmt.Errorf("there is no variable %s; known here: $pool, $workers, $slo, $budget, $max_queue_age", name)
+		return expr{},
+			fmt.Errorf("there is no variable %s; known here: $pool, $workers, $slo, $budget, $max_queue_age", name)
 	}
 	// Any pool does: its values have the same types.
-	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(Pool{Name: "x", Workers: 1, SLO: time.Minute, Objective: .5, MaxQueueAge: time.Minute}.substitute(text))
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(Pool{Name: "x", Workers: 1, SLO: time.Minute,
+		Objective: .5, MaxQueueAge: time.Minute}.substitute(text))
 	if err != nil {
 		return expr{}, fmt.Errorf("is not valid PromQL: %w", err)
 	}
@@ -101,18 +103,21 @@ func metricOf(v *parser.VectorSelector) string {
 	return ""
 }
 
-// check says what a selector will never find.
+// check refuses a selector that can never find samples.
 func (s selector) check(v *parser.VectorSelector) error {
 	recorded := tsdb.IsRecorded(s.metric)
 	switch {
 	case s.metric == "":
 		return fmt.Errorf("%s must name its metric", v)
 	case !strings.HasPrefix(s.metric, "headgate_") && !recorded:
-		return fmt.Errorf("there are no samples of %s: only headgate_* and what is recorded of it is kept%s", s.metric, didYouMean(s.metric))
+		return fmt.Errorf("there are no samples of %s: only headgate_* and what is recorded of it is kept%s", s.metric,
+			didYouMean(s.metric))
 	case s.span >= longWindow && !recorded:
-		return fmt.Errorf("looks back %s over %s: from 1h on it must read a recorded series%s", model.Duration(s.span), s.metric, suggestRecorded(s))
+		return fmt.Errorf("looks back %s over %s: from 1h on it must read a recorded series%s", model.Duration(s.span),
+			s.metric, suggestRecorded(s))
 	case recorded && s.width < 2*time.Minute:
-		return fmt.Errorf("%s has one point a minute: it needs a range of at least 2m, such as sum_over_time(%s[5m])", s.metric, s.metric)
+		return fmt.Errorf("%s has one point a minute: it needs a range of at least 2m, such as sum_over_time(%s[5m])",
+			s.metric, s.metric)
 	}
 	return nil
 }
@@ -136,7 +141,7 @@ func didYouMean(metric string) string {
 	return ""
 }
 
-// metrics returns what an expression reads, recorded series by their counter.
+// metrics returns the metrics that an expression reads, recorded series by their counter.
 func (e expr) metrics() []string {
 	var all []string
 	for _, s := range e.selectors {
@@ -161,15 +166,16 @@ func (e expr) tooNarrow(interval time.Duration) (selector, bool) {
 	return selector{}, false
 }
 
-// loadPrefixes are the metrics that get worse when more work comes, or when the endpoint
-// is slow. Taking the gate out because of them makes the queue longer, not shorter.
+// loadPrefixes are the prefixes of metrics that worsen with more work or a slow endpoint. Rolling the gate back because
+// of them makes the queue longer, not shorter.
 var loadPrefixes = []string{
 	"headgate_queue_", "headgate_in_flight", "headgate_arrivals_", "headgate_refusals_", "headgate_would_refuse_",
-	"headgate_tasks_", "headgate_turnaround_", "headgate_service_", "headgate_first_byte_", "headgate_envelope_", "headgate_slo_",
+	"headgate_tasks_", "headgate_turnaround_", "headgate_service_", "headgate_first_byte_", "headgate_envelope_",
+	"headgate_slo_",
 	"headgate_upstream_refusals_", "headgate_announced_retries_", "headgate_last_completion_",
 }
 
-// loadMetric returns a metric of load that an expression reads.
+// loadMetric returns a load metric that an expression reads, or "".
 func (e expr) loadMetric() string {
 	for _, m := range e.metrics() {
 		if slices.ContainsFunc(loadPrefixes, func(prefix string) bool { return strings.HasPrefix(m, prefix) }) {

@@ -60,7 +60,8 @@ func (r ruleDoc) template() ruleTemplate {
 	text := strings.TrimSpace // block texts end with a line feed
 	return ruleTemplate{
 		Rule: engine.Rule{
-			Name: text(r.Name), Signal: text(r.Signal), Unit: text(r.Unit), Warn: threshold(r.Warn), Page: threshold(r.Page),
+			Name: text(r.Name), Signal: text(r.Signal), Unit: text(r.Unit), Warn: threshold(r.Warn),
+			Page:  threshold(r.Page),
 			Clear: engine.Clear(*cmp.Or(r.Clear, &clearDoc{})), Events: text(r.Events), MinEvents: r.MinEvents,
 			Summary: text(r.Summary), Impact: text(r.Impact), Runbook: text(r.Runbook), Action: text(r.Action),
 		},

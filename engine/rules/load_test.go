@@ -130,7 +130,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"long summary", "summary: a bug", "summary: " + strings.Repeat("long ", 70), `must have at most 300 characters`},
 		{"unknown runbook", "runbook: queue_age\n    action", "runbook: queue_aeg\n    action", `f:12:5: rules[0].runbook: there is no page "queue_aeg"; known here: queue_age, slo_burn`},
 		{"unknown action", "action: rollback", "action: reboot", `rules[0].action: must be rollback, or left out; is "reboot"`},
-		{"rollback on load", "    i_understand: true\n", "", `rules[0].action: headgate_queue_depth is a signal of load`},
+		{"rollback on load", "    i_understand: true\n", "", `rules[0].action: headgate_queue_depth is a load signal`},
 		{"i_understand nothing", "    action: rollback\n", "", `rules[0].i_understand: does nothing without an action`},
 		{"unknown pool", "pools: [default]", "pools: [other]", `rules[0].pools[0]: there is no pool "other"; known here: default`},
 		{"pools of a process rule", "    summary: a bug", "    summary: a bug\n    pools: [default]", `rules[1].pools: is for rules with $pool`},
@@ -186,7 +186,7 @@ func TestImpossibleBurn(t *testing.T) {
 		{"all tasks are not enough", 0.9, 30 * 24 * time.Hour,
 			`f:5:12: rules[0].page.at: can never be reached in pool default: 14.4 × (1 − 0.9) = 1.44 of all tasks would have to be bad; it must be below 10`},
 		{"the budget is gone before", 0.95, 12 * time.Hour,
-			`f:5:12: rules[0].page.at: comes too late in pool default: 14.4 × 1h ÷ 12h = 1.2 of the budget would be gone; the window of the SLO must be longer than 14h24m`},
+			`f:5:12: rules[0].page.at: fires too late in pool default: 14.4 × 1h ÷ 12h = 1.2 of the budget would be gone; the window of the SLO must be longer than 14h24m`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

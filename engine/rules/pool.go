@@ -20,19 +20,19 @@ type Pool struct {
 	DepthMultiple int           `yaml:"depth_multiple" min:"1" max:"1000000"` // of Workers, above which arrivals are refused
 }
 
-// Settings say what rules are made for.
+// Settings are what rules are checked against and expanded for.
 type Settings struct {
 	Pools     []Pool
 	Interval  time.Duration // between evaluations
 	SlowEvery time.Duration // between evaluations of a slow rule
 	Retention time.Duration // of samples
-	Runbooks  []string      // pages that there are
+	Runbooks  []string      // names of existing pages
 }
 
-// minEvaluations that a breach has to last for, at least.
+// minEvaluations is how many evaluations a breach has to last, at least.
 const minEvaluations = 5
 
-// minFor returns the shortest for that a rule may have.
+// minFor returns the shortest duration that a threshold may have.
 func (s Settings) minFor(slow bool) time.Duration {
 	if slow {
 		return minEvaluations * max(s.SlowEvery, s.Interval)
@@ -58,7 +58,7 @@ func (s Settings) poolNames() string {
 
 var variablePattern = regexp.MustCompile(`\$[A-Za-z_][A-Za-z0-9_]*|\$`)
 
-// variables are what an expression may take from its pool.
+// variables are the values that an expression may refer to.
 func (p Pool) variables() map[string]string {
 	return map[string]string{
 		"$pool":          p.Name,
@@ -69,7 +69,7 @@ func (p Pool) variables() map[string]string {
 	}
 }
 
-// substitute puts the pool's own values in the place of variables.
+// substitute replaces variables by the pool's values.
 func (p Pool) substitute(expr string) string {
 	known := p.variables()
 	return variablePattern.ReplaceAllStringFunc(expr, func(name string) string {
@@ -80,7 +80,7 @@ func (p Pool) substitute(expr string) string {
 	})
 }
 
-// budget is the share of tasks that may be bad, without the dust of subtraction.
+// budget is the share of tasks that may be bad, without the rounding error of the subtraction.
 func (p Pool) budget() float64 {
 	b, err := strconv.ParseFloat(strconv.FormatFloat(1-p.Objective, 'g', 12, 64), 64)
 	if err != nil {
@@ -89,7 +89,7 @@ func (p Pool) budget() float64 {
 	return b
 }
 
-// unknownVariable returns a variable that there is not.
+// unknownVariable returns the first unknown variable, or "".
 func unknownVariable(expr string) string {
 	known := Pool{}.variables()
 	for _, name := range variablePattern.FindAllString(expr, -1) {
@@ -107,15 +107,17 @@ func usesPoolVariables(exprs ...string) bool {
 
 func formatNumber(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// check says what is impossible about a pool.
+// check refuses impossible values of a pool.
 func (p Pool) check() error {
 	switch {
 	case p.Name == "":
 		return fmt.Errorf("a pool has no name")
 	case p.Workers < 1 || p.DepthMultiple < 1:
-		return fmt.Errorf("pool %s: workers %d and depth multiple %d must be at least 1", p.Name, p.Workers, p.DepthMultiple)
+		return fmt.Errorf("pool %s: workers %d and depth multiple %d must be at least 1", p.Name, p.Workers,
+			p.DepthMultiple)
 	case p.SLO <= 0 || p.MaxQueueAge <= 0 || p.Window <= 0:
-		return fmt.Errorf("pool %s: SLO %s, its window %s and the queue age %s must be above 0", p.Name, p.SLO, p.Window, p.MaxQueueAge)
+		return fmt.Errorf("pool %s: SLO %s, its window %s and the queue age %s must be above 0", p.Name, p.SLO,
+			p.Window, p.MaxQueueAge)
 	case !(p.Objective > 0 && p.Objective < 1):
 		return fmt.Errorf("pool %s: the objective is %v: it must be between 0 and 1", p.Name, p.Objective)
 	}

@@ -23,20 +23,18 @@ import (
 	"headgate/internal/strictyaml"
 )
 
-// testEpoch is when every test begins: the result must not depend on the day.
+// testEpoch is the start of every test: the result must not depend on the day.
 var testEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// TestResult is what a file of tests came to.
+// TestResult is the result of a file of tests.
 type TestResult struct {
 	Tests    int
 	Failures strictyaml.Diagnostics // expectations that were not met
 }
 
-// Test runs a file of tests. Series go in, one value for each interval; values,
-// states and events are compared with what is expected. Counters count from 0, as
-// in a process that has just begun; a value left out (_) ends its series until the
-// next. An error says that the file is not right; of s only Retention and Runbooks
-// count.
+// Test runs a file of tests. Series go in, one value for each interval; values, states and events are compared with the
+// expected ones. Counters count from 0, as in a process that has just started; an omitted value (_) ends its series
+// until the next value. An error means that the file is invalid. Of s, only Retention and Runbooks are used.
 func Test(ctx context.Context, path string, s Settings) (TestResult, error) {
 	data, err := strictyaml.ReadFile(path)
 	if err != nil {
@@ -75,7 +73,7 @@ func (f testFile) loadRules(s Settings) ([]engine.Rule, error) {
 	return Load(f.Rules, s)
 }
 
-// testRun runs one test.
+// testRun is one test in progress.
 type testRun struct {
 	*strictyaml.Decoder
 	c          testCase
@@ -90,7 +88,8 @@ type testRun struct {
 }
 
 func runTest(ctx context.Context, l *strictyaml.Decoder, f testFile, c testCase, all []engine.Rule, s Settings) (err error) {
-	b := &testRun{Decoder: l, c: c, s: s, pool: f.Pool.Name, slowValues: map[engine.Key]engine.Value{}, keys: map[string]engine.Key{}}
+	b := &testRun{Decoder: l, c: c, s: s, pool: f.Pool.Name, slowValues: map[engine.Key]engine.Value{},
+		keys: map[string]engine.Key{}}
 	if b.rules, err = c.selectRules(all); err != nil {
 		l.Report(strictyaml.Join(c.path, "rules"), err.Error())
 		return nil
@@ -102,7 +101,8 @@ func runTest(ctx context.Context, l *strictyaml.Decoder, f testFile, c testCase,
 	}
 	now := testEpoch
 	b.db, err = tsdb.Open(tsdb.Options{
-		Interval: s.Interval, Retention: s.Retention, Clock: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
+		Interval: s.Interval, Retention: s.Retention, Clock: func() time.Time { return now },
+		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func runTest(ctx context.Context, l *strictyaml.Decoder, f testFile, c testCase,
 	return nil
 }
 
-// selectRules returns the rules that a test is about.
+// selectRules returns the rules that a test evaluates.
 func (c testCase) selectRules(all []engine.Rule) ([]engine.Rule, error) {
 	if c.Rules == nil {
 		return all, nil
@@ -138,7 +138,7 @@ func (c testCase) selectRules(all []engine.Rule) ([]engine.Rule, error) {
 	return some, nil
 }
 
-// tick writes the samples of one moment, evaluates, and looks at what is expected.
+// tick appends the samples of one interval, evaluates, and compares with the expectations.
 func (b *testRun) tick(ctx context.Context, now time.Time, tick int) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (b *testRun) tick(ctx context.Context, now time.Time, tick int) error {
 	return nil
 }
 
-// samples returns what the series have at a tick.
+// samples returns the samples of the series at a tick.
 func (c testCase) samples(tick int) []tsdb.Sample {
 	var all []tsdb.Sample
 	for _, in := range c.Series {
@@ -174,7 +174,7 @@ func (c testCase) samples(tick int) []tsdb.Sample {
 	return all
 }
 
-// evaluate asks for the values that are due, as the engine does.
+// evaluate queries the values that are due. All slow rules are due at once; the engine spreads them.
 func (b *testRun) evaluate(ctx context.Context, now time.Time) map[engine.Key]engine.Value {
 	slowDue := now.Sub(testEpoch)%b.s.SlowEvery < b.s.Interval
 	var due []engine.Rule
@@ -194,7 +194,7 @@ func (b *testRun) evaluate(ctx context.Context, now time.Time) map[engine.Key]en
 	return values
 }
 
-// recordEvents writes down what happened, one line for each event.
+// recordEvents records one line for each event.
 func (b *testRun) recordEvents(now time.Time, batch engine.Batch) {
 	why := map[string]engine.Resolution{}
 	for _, i := range batch.Incidents {
@@ -213,10 +213,11 @@ func (b *testRun) compareEvents() {
 	if b.c.Events == nil || slices.Equal(*b.c.Events, b.events) {
 		return
 	}
-	b.Report(strictyaml.Join(b.c.path, "events"), fmt.Sprintf("%s: events are [%s], want [%s]", b.c.Name, strings.Join(b.events, ", "), strings.Join(*b.c.Events, ", ")))
+	b.Report(strictyaml.Join(b.c.path, "events"), fmt.Sprintf("%s: events are [%s], want [%s]", b.c.Name,
+		strings.Join(b.events, ", "), strings.Join(*b.c.Events, ", ")))
 }
 
-// compare looks at one expectation.
+// compare checks one expectation.
 func (b *testRun) compare(e expectation, values map[engine.Key]engine.Value) {
 	status, ok := b.status(e)
 	if !ok {
@@ -228,10 +229,12 @@ func (b *testRun) compare(e expectation, values map[engine.Key]engine.Value) {
 		got = v
 	}
 	if e.Value != nil && !equalValues(engine.Value(*e.Value), got, e.Tolerance) {
-		b.Report(e.path, fmt.Sprintf("%s: at %s the value of %s is %s, want %s", b.c.Name, model.Duration(e.At), e.Rule, formatValue(got), formatValue(engine.Value(*e.Value))))
+		b.Report(e.path, fmt.Sprintf("%s: at %s the value of %s is %s, want %s", b.c.Name, model.Duration(e.At),
+			e.Rule, formatValue(got), formatValue(engine.Value(*e.Value))))
 	}
 	if state := status.State.Label(); e.State != "" && state != e.State {
-		b.Report(e.path, fmt.Sprintf("%s: at %s %s is %s, want %s; its value is %s", b.c.Name, model.Duration(e.At), e.Rule, state, e.State, formatValue(got)))
+		b.Report(e.path, fmt.Sprintf("%s: at %s %s is %s, want %s; its value is %s", b.c.Name, model.Duration(e.At),
+			e.Rule, state, e.State, formatValue(got)))
 	}
 }
 
@@ -394,7 +397,8 @@ func (c *testCase) complete(l *strictyaml.Decoder, interval time.Duration) {
 			l.Reportf(e.path+".at", "must be a multiple of the interval, %s", model.Duration(interval))
 		}
 		if e.State != "" && !slices.Contains(engine.StateLabels(), e.State) {
-			l.Reportf(e.path+".state", "must be one of %s, is %s", strings.Join(engine.StateLabels(), ", "), strictyaml.Quote(e.State))
+			l.Reportf(e.path+".state", "must be one of %s, is %s", strings.Join(engine.StateLabels(), ", "),
+				strictyaml.Quote(e.State))
 		}
 		if e.Value == nil && e.State == "" {
 			l.Report(e.path, "must have a value or a state")

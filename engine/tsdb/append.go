@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// series is what is remembered of one between two samples.
+// series is the state of a series between two samples.
 type series struct {
 	labels       labels.Labels
 	ref          storage.SeriesRef
@@ -30,9 +30,8 @@ type series struct {
 	latest       float64
 }
 
-// Append writes samples of one moment in one commit, and with them the end of
-// series that are there no more, and once a minute the recorded series. A counter
-// that is seen for the first time counts from 0.
+// Append writes the samples of one time in one commit, with stale markers for series that have ended, and once a minute
+// the recorded series. A counter that is seen for the first time counts from 0.
 func (db *DB) Append(ctx context.Context, now time.Time, all []Sample) error {
 	db.appendMu.Lock()
 	defer db.appendMu.Unlock()
@@ -69,7 +68,7 @@ func (db *DB) notOpen() error {
 	return errClosed
 }
 
-// batch is one commit while it is being made.
+// batch is one commit in progress.
 type batch struct {
 	db       *DB
 	app      storage.Appender
@@ -88,7 +87,7 @@ func (b *batch) write(all []Sample) error {
 	for _, s := range all {
 		entry := b.lookup(s)
 		if entry.generation == b.db.generation {
-			continue // twice in one moment: the first counts
+			continue // repeated: the first counts
 		}
 		entry.generation, entry.staleWritten, entry.latest = b.db.generation, false, s.V
 		if err := b.appendSample(&entry.ref, entry.labels, s.V); err != nil {
@@ -103,7 +102,7 @@ func (b *batch) write(all []Sample) error {
 	return b.appendStaleMarkers()
 }
 
-// lookup returns what is remembered of a series.
+// lookup returns the state of a series.
 func (b *batch) lookup(s Sample) *series {
 	hash := s.Labels.Hash()
 	entry := b.db.cache[hash]
@@ -114,8 +113,7 @@ func (b *batch) lookup(s Sample) *series {
 	return entry
 }
 
-// appendSample writes one sample. A reference to a series that TSDB has dropped since is
-// found out by TSDB, which looks the labels up then.
+// appendSample writes one sample. If TSDB has dropped the referenced series, it looks the labels up.
 func (b *batch) appendSample(ref *storage.SeriesRef, l labels.Labels, v float64) error {
 	got, err := b.app.Append(*ref, l, b.at, v)
 	if err != nil {
@@ -131,15 +129,14 @@ func (b *batch) appendRecorded(s *series) error {
 		return nil
 	}
 	grown := s.latest - s.recordedBase
-	if grown < 0 { // it began anew
+	if grown < 0 { // the counter was reset
 		grown = s.latest
 	}
 	b.recorded = append(b.recorded, s)
 	return b.appendSample(&s.recordedRef, s.recorded, grown)
 }
 
-// appendStaleMarkers marks series that were there before as ended, so that they have no value
-// from now on.
+// appendStaleMarkers marks ended series, so that they have no value from now on.
 func (b *batch) appendStaleMarkers() error {
 	for _, s := range b.db.cache {
 		if s.generation == b.db.generation || s.staleWritten {
@@ -152,8 +149,8 @@ func (b *batch) appendStaleMarkers() error {
 	return nil
 }
 
-// flushRecorded records what counters grew by since the latest full minute, so that
-// nothing is missing from the recorded series after an orderly stop.
+// flushRecorded records the growth of counters since the latest full minute, so that recorded series are complete after
+// an orderly stop.
 func (db *DB) flushRecorded(now time.Time) error {
 	store := db.store()
 	if store == nil {
@@ -171,7 +168,7 @@ func (db *DB) flushRecorded(now time.Time) error {
 	return b.app.Commit()
 }
 
-// applyCommit takes into account that the commit stands.
+// applyCommit updates the state of the series after the commit.
 func (b *batch) applyCommit() {
 	for _, s := range b.recorded {
 		s.recordedBase = s.latest
@@ -193,8 +190,7 @@ type Sample struct {
 	V      float64
 }
 
-// Collect gathers the process's own families once, and writes them at now. What
-// goes wrong is noted in Health.
+// Collect gathers the process's own metric families once, and appends them. Health shows failures.
 func (db *DB) Collect(ctx context.Context, now time.Time) {
 	if db.o.Gatherer == nil {
 		return
@@ -204,11 +200,10 @@ func (db *DB) Collect(ctx context.Context, now time.Time) {
 		db.metrics.gatherErrors.Inc()
 		db.o.Log.Debug("some metrics could not be gathered", "error", err)
 	}
-	_ = db.Append(ctx, now, all) // noted in Health
+	_ = db.Append(ctx, now, all) // shown by Health
 }
 
-// gather returns what there is, also beside an error: one bad collector does not
-// blind the rules on the others.
+// gather returns samples also beside an error, so that one bad collector does not affect rules on others.
 func (db *DB) gather(now time.Time) ([]Sample, error) {
 	var families []*dto.MetricFamily
 	err := recoverPanic(func() (err error) {
@@ -221,7 +216,9 @@ func (db *DB) gather(now time.Time) ([]Sample, error) {
 			ours = append(ours, f)
 		}
 	}
-	vector, extractErr := expfmt.ExtractSamples(&expfmt.DecodeOptions{Timestamp: model.TimeFromUnixNano(now.UnixNano())}, ours...)
+	vector,
+		extractErr := expfmt.ExtractSamples(&expfmt.DecodeOptions{Timestamp: model.TimeFromUnixNano(now.UnixNano())},
+		ours...)
 	if err == nil {
 		err = extractErr
 	}
@@ -250,18 +247,20 @@ const (
 	recordedSuffix = ":1m"
 )
 
-// recordable are the families that are recorded once a minute: those of pools that
-// count tasks, and the histograms that quantiles over long windows are taken of.
+// recordable are the families that are recorded once a minute: counters of tasks, and the histograms for quantiles over
+// long windows.
 var recordable = map[string]bool{
 	"headgate_arrivals_total": true, "headgate_tasks_total": true,
 	"headgate_refusals_total": true, "headgate_would_refuse_total": true, "headgate_upstream_refusals_total": true,
 	"headgate_slo_tasks_total": true, "headgate_slo_bad_tasks_total": true,
-	"headgate_service_seconds_bucket": true, "headgate_service_seconds_sum": true, "headgate_service_seconds_count": true,
-	"headgate_turnaround_seconds_bucket": true, "headgate_turnaround_seconds_sum": true, "headgate_turnaround_seconds_count": true,
+	"headgate_service_seconds_bucket": true, "headgate_service_seconds_sum": true,
+	"headgate_service_seconds_count":     true,
+	"headgate_turnaround_seconds_bucket": true, "headgate_turnaround_seconds_sum": true,
+	"headgate_turnaround_seconds_count": true,
 }
 
-// RecordedName returns the name of the recorded series of a counter, and whether it
-// has one: headgate_slo_tasks_total has headgate:slo_tasks:1m.
+// RecordedName returns the name of the recorded series of a counter, and whether it has one: headgate_slo_tasks_total
+// has headgate:slo_tasks:1m.
 func RecordedName(counter string) (string, bool) {
 	if !recordable[counter] {
 		return "", false
@@ -270,8 +269,7 @@ func RecordedName(counter string) (string, bool) {
 	return recordedPrefix + base + recordedSuffix, true
 }
 
-// CounterName returns the counter that a recorded series is of, and whether there is
-// one of that name.
+// CounterName returns the counter of a recorded series, and whether there is a recorded series of that name.
 func CounterName(recorded string) (string, bool) {
 	for name := range recordable {
 		if r, _ := RecordedName(name); r == recorded {
@@ -281,7 +279,7 @@ func CounterName(recorded string) (string, bool) {
 	return "", false
 }
 
-// IsRecorded says whether a name is one of recorded series.
+// IsRecorded says whether there is a recorded series of that name.
 func IsRecorded(name string) bool {
 	_, ok := CounterName(name)
 	return ok

@@ -13,9 +13,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// DB keeps samples and answers queries. All its methods may be called from any
-// goroutine, except that samples come from one: Run, or whoever calls Collect or
-// Append.
+// DB keeps samples and answers queries. Its methods may be called from any goroutine, except that only one may add
+// samples (by Run, Collect or Append).
 type DB struct {
 	o       Options
 	temp    bool // the folder goes with Close
@@ -35,9 +34,8 @@ type DB struct {
 	retryAt time.Time // when to try to open it again
 }
 
-// Open opens the samples in a folder, and repairs what it can. It fails on options
-// that cannot be, and when another process has the folder. A disk that does not do
-// its work is no failure: signals are missing then, and it is tried again.
+// Open opens the samples in a folder, and repairs what it can. It fails on impossible options, and if another process
+// uses the folder. A failing disk is no error: signals are missing until a later attempt to open succeeds.
 func Open(o Options) (*DB, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -63,7 +61,7 @@ func Open(o Options) (*DB, error) {
 	return db, nil
 }
 
-// Run collects once in an interval, at once to begin with, until ctx is done.
+// Run collects at once and then at every interval until ctx is done.
 func (db *DB) Run(ctx context.Context) {
 	tick := time.NewTicker(db.o.Interval)
 	defer tick.Stop()
@@ -77,8 +75,7 @@ func (db *DB) Run(ctx context.Context) {
 	}
 }
 
-// Close writes what is pending, and closes. Queries are answered with nothing from
-// then on. Closing again does nothing.
+// Close writes what is pending and closes the samples. Queries fail from then on. Closing again does nothing.
 func (db *DB) Close() error {
 	db.appendMu.Lock()
 	defer db.appendMu.Unlock()
@@ -114,28 +111,27 @@ func (db *DB) store() *tsdb.DB {
 
 var (
 	errClosed = errors.New("the samples are closed")
-	errLocked = errors.New("another process has the folder of the samples")
+	errLocked = errors.New("another process uses the folder of the samples")
 )
 
 // Health says whether samples are being kept.
 type Health struct {
-	// Err is what is wrong; nil if nothing is.
+	// Err is why samples are not kept; nil if they are.
 	Err error
-	// Since is when it became so; zero if it has always been well.
+	// Since is when that changed; zero if samples have always been kept.
 	Since time.Time
-	// Aside is the folder that what could not be read was moved to at the start;
-	// empty if nothing was.
+	// Quarantined is the folder that unreadable samples were moved to at the start; empty if there were none.
 	Quarantined string
 }
 
-// Health returns how it stands with the samples.
+// Health says whether samples are being kept.
 func (db *DB) Health() Health {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	return db.health
 }
 
-// markFailed notes and says what is wrong, once until it is something else.
+// markFailed records and logs a failure, once until it changes.
 func (db *DB) markFailed(now time.Time, err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -148,11 +144,11 @@ func (db *DB) markFailed(now time.Time, err error) {
 	}
 	db.health.Err = err
 	if before == nil || before.Error() != err.Error() {
-		db.o.Log.Error("samples are not kept; signals are missing until they are", "error", err)
+		db.o.Log.Error("samples cannot be written, signals are missing", "error", err)
 	}
 }
 
-// markHealthy notes and says that it is over.
+// markHealthy records and logs the end of a failure.
 func (db *DB) markHealthy(now time.Time) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -160,5 +156,5 @@ func (db *DB) markHealthy(now time.Time) {
 		return
 	}
 	db.health.Err, db.health.Since = nil, now
-	db.o.Log.Info("samples are kept again")
+	db.o.Log.Info("samples are written again")
 }

@@ -2,7 +2,7 @@ package tsdb
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are what the samples say about themselves.
+// metrics are about the samples themselves.
 type metrics struct {
 	appended, appendErrors, gatherErrors, queryErrors prometheus.Counter
 }
@@ -15,10 +15,11 @@ func newMetrics(reg prometheus.Registerer, db *DB) (*metrics, error) {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
 	m := &metrics{
-		appended:     counter("headgate_samples_appended_total", "Samples that were kept."),
-		appendErrors: counter("headgate_samples_append_errors_total", "Moments whose samples could not be kept."),
-		gatherErrors: counter("headgate_samples_gather_errors_total", "Moments at which some metrics could not be gathered."),
-		queryErrors:  counter("headgate_samples_query_errors_total", "Signals that could not be read, of whatever cause."),
+		appended:     counter("headgate_samples_appended_total", "Samples written."),
+		appendErrors: counter("headgate_samples_append_errors_total", "Failed writes of samples."),
+		gatherErrors: counter("headgate_samples_gather_errors_total",
+			"Collections at which some metrics could not be gathered."),
+		queryErrors: counter("headgate_samples_query_errors_total", "Signals that could not be read."),
 	}
 	if reg == nil {
 		return m, nil
@@ -26,7 +27,8 @@ func newMetrics(reg prometheus.Registerer, db *DB) (*metrics, error) {
 	for _, c := range []prometheus.Collector{
 		m.appended, m.appendErrors, m.gatherErrors, m.queryErrors,
 		gauge("headgate_samples_series", "Series with samples of the last hour.", db.seriesCount),
-		gauge("headgate_samples_bytes", "Size of the samples on disk, without the log of the last hour.", db.blockBytes),
+		gauge("headgate_samples_bytes", "Size of the samples on disk, without the log of the last hour.",
+			db.blockBytes),
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, err

@@ -18,14 +18,13 @@ import (
 )
 
 const (
-	// blockDuration is the span of one block. A short one keeps what is in memory small,
-	// and what a start has to replay.
+	// blockDuration is the span of one block. A short one keeps memory use and the replay at a start small.
 	blockDuration  = 30 * time.Minute
 	reopenInterval = 30 * time.Second
-	maxClockSkew   = time.Minute // for a clock that has gone back between two lives
+	maxClockSkew   = time.Minute // of the wall clock between two runs
 )
 
-// open opens the TSDB. What is corrupt is moved aside.
+// open opens the TSDB. Corrupt data is quarantined.
 func (db *DB) open(now time.Time) error {
 	store, err := db.openOrRepair(now)
 	if err != nil {
@@ -45,7 +44,7 @@ func (db *DB) open(now time.Time) error {
 	return nil
 }
 
-// reopen tries to open what could not be opened before, now and then.
+// reopen tries again to open the TSDB, every reopenInterval.
 func (db *DB) reopen(now time.Time) {
 	db.mu.RLock()
 	due := db.tsdb == nil && !db.closed && !now.Before(db.retryAt)
@@ -55,7 +54,7 @@ func (db *DB) reopen(now time.Time) {
 	}
 }
 
-// openOrRepair opens what can be read, or begins anew.
+// openOrRepair opens what is readable, or starts with an empty TSDB.
 func (db *DB) openOrRepair(now time.Time) (*tsdb.DB, error) {
 	if err := db.checkBlocks(now); err != nil {
 		return nil, err
@@ -71,7 +70,7 @@ func (db *DB) openOrRepair(now time.Time) (*tsdb.DB, error) {
 	}
 }
 
-// recreate moves the whole folder aside and begins an empty one.
+// recreate quarantines the whole folder and starts with an empty one.
 func (db *DB) recreate(now time.Time, why error) (*tsdb.DB, error) {
 	if err := db.quarantine(now, why, "."); err != nil {
 		return nil, fmt.Errorf("open the samples: %w", why)
@@ -83,7 +82,7 @@ func (db *DB) recreate(now time.Time, why error) (*tsdb.DB, error) {
 	return store, nil
 }
 
-// rejectFutureSamples refuses samples of the future: no new ones could be written beside them.
+// rejectFutureSamples quarantines samples of the future, since no new ones could be written beside them.
 func (db *DB) rejectFutureSamples(now time.Time, store *tsdb.DB) (*tsdb.DB, error) {
 	newest := time.UnixMilli(store.Head().MaxTime())
 	for _, b := range store.Blocks() {
@@ -97,7 +96,8 @@ func (db *DB) rejectFutureSamples(now time.Time, store *tsdb.DB) (*tsdb.DB, erro
 	if err := store.Close(); err != nil {
 		db.o.Log.Warn("closing the samples", "error", err)
 	}
-	return db.recreate(now, fmt.Errorf("the newest sample is of %s, and it is %s now: the clock has gone back", newest.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
+	return db.recreate(now, fmt.Errorf("the newest sample is of %s, and it is %s now: the clock went back",
+		newest.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
 }
 
 func (db *DB) openOnce() (store *tsdb.DB, err error) {
@@ -117,8 +117,7 @@ func (db *DB) openOnce() (store *tsdb.DB, err error) {
 	return store, err
 }
 
-// quarantine moves folders out of the way, "." being all of them. Of what was moved
-// aside before, nothing is kept: it must not fill the disk.
+// quarantine moves folders away, "." being all of them, and deletes earlier quarantines, which must not fill the disk.
 func (db *DB) quarantine(now time.Time, why error, names ...string) error {
 	to := fmt.Sprintf("%s.bad-%s", filepath.Clean(db.o.Dir), now.UTC().Format("20060102T150405"))
 	old, _ := filepath.Glob(filepath.Clean(db.o.Dir) + ".bad-*")
@@ -129,14 +128,15 @@ func (db *DB) quarantine(now time.Time, why error, names ...string) error {
 	}
 	for _, name := range names {
 		if err := db.move(name, to); err != nil {
-			db.o.Log.Error("samples that cannot be read could not be moved aside", "error", err)
+			db.o.Log.Error("quarantine of unreadable samples failed", "error", err)
 			return err
 		}
 	}
 	db.mu.Lock()
 	db.health.Quarantined = to
 	db.mu.Unlock()
-	db.o.Log.Error("samples that cannot be used were moved aside; signals over them are missing", "to", to, "what", strings.Join(names, ", "), "error", why)
+	db.o.Log.Error("unreadable samples quarantined, signals over them are missing", "to", to, "what",
+		strings.Join(names, ", "), "error", why)
 	return nil
 }
 
@@ -153,11 +153,11 @@ func (db *DB) move(name, to string) error {
 	return os.Rename(db.o.Dir, to)
 }
 
-// filteredLogger passes on what TSDB warns of; what it is proud of goes to debug.
+// filteredLogger passes on the warnings of the TSDB, and lowers the rest to debug.
 func filteredLogger(log *slog.Logger) *slog.Logger { return slog.New(levelFilter{log.Handler()}) }
 
-// checkBlocks moves the blocks aside that cannot be read. TSDB would refuse to
-// start because of one, and leave a goroutine and a file behind.
+// checkBlocks quarantines unreadable blocks. TSDB would refuse to start because of one, and leak a goroutine and a
+// file.
 func (db *DB) checkBlocks(now time.Time) error {
 	entries, err := os.ReadDir(db.o.Dir)
 	if err != nil {
@@ -204,10 +204,9 @@ func (db *DB) checkBlock(name string) error {
 	return nil
 }
 
-// disabledInterval is how often the TSDB moves full chunks from memory to a file of its own,
-// which they leave for a block within the hour. It panics when the disk is full, in
-// a goroutine where nobody can recover, and the whole process would end with that.
-// Blocks are looked through after each compaction all the same.
+// disabledInterval is how often the TSDB moves full chunks from memory to a file, from where they go to a block within
+// the hour: never, since on a full disk that panics in a goroutine where nothing can recover, which would end the
+// process. Blocks are reloaded after each compaction anyway.
 const disabledInterval = 10 * 365 * 24 * time.Hour
 
 // recoverPanic makes an error of a panic.
@@ -220,8 +219,7 @@ func recoverPanic(f func() error) (err error) {
 	return f()
 }
 
-// levelFilter is a log handler that lowers what is below a warning to debug: TSDB
-// speaks of every block that it writes.
+// levelFilter is a log handler that lowers everything below a warning to debug: TSDB logs every block that it writes.
 type levelFilter struct{ slog.Handler }
 
 // Enabled implements slog.Handler.

@@ -27,7 +27,7 @@ const (
 	maxExpr      = 8 << 10     // bytes of an expression
 )
 
-// Options says where samples are kept, and where they come from.
+// Options say where samples are kept and where they come from.
 type Options struct {
 	// Dir is the folder of the samples. Empty: one in the system's temporary
 	// folder, which Close removes.
@@ -39,25 +39,25 @@ type Options struct {
 	// MaxBytes bounds the blocks on disk; the log of the last hour comes on top.
 	// 0: DefaultMaxBytes.
 	MaxBytes int64
-	// Gatherer is asked for the families. Nil: only Append brings samples.
+	// Gatherer provides the metric families. Nil: samples come from Append alone.
 	Gatherer prometheus.Gatherer
 	// Registerer gets the metrics of the samples themselves. Nil: nowhere.
 	Registerer prometheus.Registerer
-	// Clock returns the time that samples are stamped with. It should be the one
-	// that queries ask with: the wall clock of the start plus monotonic time. Nil:
-	// that, from Open on.
+	// Clock returns the timestamps of samples. It should be the clock of the queries: the wall clock of the start plus
+	// monotonic time. Nil: such a clock, from Open on.
 	Clock func() time.Time
-	// Log is told what goes wrong, and when it is well again. It must be there.
+	// Log is required.
 	Log *slog.Logger
 }
 
-// withDefaults puts defaults in place, and names what cannot be.
+// withDefaults fills in defaults and refuses impossible values.
 func (o Options) withDefaults() (Options, error) {
 	if o.Log == nil {
 		return o, errors.New("samples need a Log")
 	}
 	if o.Interval < 0 || o.Retention < 0 || o.MaxBytes < 0 {
-		return o, fmt.Errorf("interval %s, retention %s and %d bytes must not be negative", o.Interval, o.Retention, o.MaxBytes)
+		return o, fmt.Errorf("interval %s, retention %s and %d bytes must not be negative", o.Interval, o.Retention,
+			o.MaxBytes)
 	}
 	if o.Interval == 0 {
 		o.Interval = DefaultInterval

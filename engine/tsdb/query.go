@@ -16,13 +16,12 @@ import (
 
 var (
 	errNoSample    = errors.New("there is no sample")
-	errManySamples = errors.New("there are several samples, and a signal is one")
+	errManySamples = errors.New("there are several samples, and a signal must have one")
 )
 
-// Values returns what the rules' signals come to at a time. It implements
-// engine.Signals. A rule whose events are too few has an idle value; one whose
-// signal is absent, stale, not a finite number, not a single one, or cannot be read
-// in time has a missing one. After ctx is done the rest is left out.
+// Values returns the values of the rules' signals at a time, as engine.Signals. The value of a rule with too few events
+// is idle. That of a signal that is absent, stale, not a finite number, not a single one, or not readable in time is
+// missing. After ctx is done the remaining rules are left out.
 func (db *DB) Values(ctx context.Context, now time.Time, rules []engine.Rule) map[engine.Key]engine.Value {
 	all := make(map[engine.Key]engine.Value, len(rules))
 	for _, r := range rules {
@@ -55,18 +54,18 @@ func (db *DB) value(ctx context.Context, now time.Time, r engine.Rule) engine.Va
 	}
 }
 
-// missingValue counts and returns a missing value. What is merely absent is no error.
+// missingValue counts errors and returns v. An absent signal is no error.
 func (db *DB) missingValue(r engine.Rule, err error, v engine.Value) engine.Value {
 	if err != nil && !errors.Is(err, errNoSample) {
 		db.metrics.queryErrors.Inc()
-		db.o.Log.Debug("a signal cannot be read", "rule", r.Name, "pool", r.Pool, "error", err)
+		db.o.Log.Debug("signal cannot be read", "rule", r.Name, "pool", r.Pool, "error", err)
 	}
 	return v
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// isZeroOverZero says whether an expression is a quotient that is 0/0.
+// isZeroOverZero says whether an expression is a quotient of 0 and 0.
 func (db *DB) isZeroOverZero(ctx context.Context, expr string, now time.Time) bool {
 	parsed, err := db.parser.ParseExpr(expr)
 	if err != nil {
@@ -81,7 +80,7 @@ func (db *DB) isZeroOverZero(ctx context.Context, expr string, now time.Time) bo
 	return errOver == nil && errUnder == nil && over == 0 && under == 0
 }
 
-// unwrapExpr takes parentheses and rounding away.
+// unwrapExpr removes parentheses and rounding.
 func unwrapExpr(e parser.Expr) parser.Expr {
 	for {
 		switch x := e.(type) {
@@ -98,8 +97,8 @@ func unwrapExpr(e parser.Expr) parser.Expr {
 	}
 }
 
-// QueryInstant returns what an expression comes to at a time: a scalar, or the value of
-// the one sample of an instant vector. It may be NaN or infinite.
+// QueryInstant returns the value of an expression at a time: a scalar, or the value of the one sample of an instant
+// vector. It may be NaN or infinite.
 func (db *DB) QueryInstant(ctx context.Context, expr string, at time.Time) (float64, error) {
 	store, err := db.queryable(expr)
 	if err != nil {
@@ -120,7 +119,7 @@ func (db *DB) QueryInstant(ctx context.Context, expr string, at time.Time) (floa
 	case promql.Vector:
 		return singleSample(v)
 	default:
-		return 0, fmt.Errorf("a signal is a number or an instant vector, not a %s", res.Value.Type())
+		return 0, fmt.Errorf("a signal must be a number or an instant vector, is a %s", res.Value.Type())
 	}
 }
 
@@ -136,26 +135,24 @@ func singleSample(v promql.Vector) (float64, error) {
 	return v[0].F, nil
 }
 
-// ErrQuery says that a query cannot be answered for what it asks. The error around
-// it says what would be right, and nothing of where samples are kept.
+// ErrQuery says that a query itself is invalid. The error around it says what would be right, and nothing about the
+// storage.
 var ErrQuery = errors.New("the query cannot be answered")
 
-// Point is a value at a time. It is a finite number.
+// Point is a finite value at a time.
 type Point struct {
 	At time.Time
 	V  float64
 }
 
-// Series is the points of one series, oldest first. There may be gaps.
+// Series holds the points of one series, oldest first, possibly with gaps.
 type Series struct {
 	Labels map[string]string
 	Points []Point
 }
 
-// QueryRange returns what an expression came to from one time to another, both
-// included, every step. What is not a finite number is left out. The number of
-// points and of series is bounded; more are refused with ErrQuery, as is what is no
-// expression, or too large a one.
+// QueryRange returns the values of an expression from one time to another, both included, at every step, without those
+// that are not finite. It fails with ErrQuery on too many points or series, and on an invalid or too large expression.
 func (db *DB) QueryRange(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]Series, error) {
 	switch {
 	case step < time.Millisecond:
@@ -163,7 +160,8 @@ func (db *DB) QueryRange(ctx context.Context, expr string, from, to time.Time, s
 	case to.Before(from):
 		return nil, fmt.Errorf("%w: the end must not be before the beginning", ErrQuery)
 	case to.Sub(from)/step >= rangePoints:
-		return nil, fmt.Errorf("%w: at most %d points at once: take a longer step or a shorter time", ErrQuery, rangePoints)
+		return nil, fmt.Errorf("%w: at most %d points at once: take a longer step or a shorter time", ErrQuery,
+			rangePoints)
 	}
 	store, err := db.queryable(expr)
 	if err != nil {
@@ -179,12 +177,13 @@ func (db *DB) QueryRange(ctx context.Context, expr string, from, to time.Time, s
 		return nil, wrapQueryError(err)
 	}
 	if len(matrix) > rangeSeries {
-		return nil, fmt.Errorf("%w: %d series, and at most %d can be shown: select or sum", ErrQuery, len(matrix), rangeSeries)
+		return nil, fmt.Errorf("%w: %d series, and at most %d can be shown: select or sum", ErrQuery, len(matrix),
+			rangeSeries)
 	}
 	return toSeries(matrix), nil
 }
 
-// wrapQueryError tells queries that ask for too much from samples that cannot be read.
+// wrapQueryError distinguishes queries that ask for too much from unreadable samples.
 func wrapQueryError(err error) error {
 	var tooMany promql.ErrTooManySamples
 	var tooLong promql.ErrQueryTimeout

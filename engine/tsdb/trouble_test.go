@@ -137,7 +137,7 @@ func TestUnreadableBlockIsQuarantined(t *testing.T) {
 	}
 	r.open()
 	h := r.Health()
-	if h.Err != nil || h.Quarantined == "" || !strings.Contains(r.log.String(), "moved aside") {
+	if h.Err != nil || h.Quarantined == "" || !strings.Contains(r.log.String(), "quarantined") {
 		t.Fatalf("health %+v, log:\n%s", h, r.log)
 	}
 	if _, err := os.Stat(filepath.Join(h.Quarantined, filepath.Base(bad))); err != nil {
@@ -204,7 +204,7 @@ func TestUnwritableFolderGivesMissing(t *testing.T) {
 	if got := r.signal("headgate_x"); got != validValue(1) || r.Health().Err != nil {
 		t.Errorf("once there is a folder: %+v, %+v; want 1", got, r.Health())
 	}
-	if !strings.Contains(r.log.String(), "kept again") {
+	if !strings.Contains(r.log.String(), "written again") {
 		t.Errorf("the log does not say so:\n%s", r.log)
 	}
 }

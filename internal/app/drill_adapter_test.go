@@ -70,7 +70,7 @@ func TestDrillAPI(t *testing.T) {
 	}
 	r.eventually("the run is recorded as aborted", func() bool {
 		report, err := c.Run(ctx, *run.Run, api.FullSeries)
-		return err == nil && !report.Live && report.Verdict != nil && *report.Verdict == string(drill.Aborted) && report.EndedAt != nil
+		return err == nil && !report.Live && report.Verdict == drill.Aborted && !report.Ended.IsZero()
 	})
 	if _, err := c.Abort(ctx, *run.Run, ""); !errors.As(err, &p) || p.Type != api.TypeDrillRefused {
 		t.Errorf("again: %v", err)

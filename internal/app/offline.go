@@ -52,23 +52,19 @@ type RecordedRuns struct{ Dir string }
 // Runs returns a page of runs, newest first.
 func (r RecordedRuns) Runs(ctx context.Context, q drill.Query) (api.DrillRunList, error) {
 	runs, next, err := sqlite.ReadRuns(ctx, r.Dir, q)
-	list := api.DrillRunList{Items: make([]api.DrillRun, 0, len(runs)), Next: next}
-	for _, run := range runs {
-		list.Items = append(list.Items, api.DrillRunOf(run))
-	}
-	return list, err
+	return api.DrillRunList{Items: api.RunSummaries(runs), Next: next}, err
 }
 
 // Run returns one run as it was recorded last. Series is as for api.Client.Run.
-func (r RecordedRuns) Run(ctx context.Context, id, series string) (api.DrillReport, error) {
+func (r RecordedRuns) Run(ctx context.Context, id, series string) (drill.Run, error) {
 	run, err := sqlite.ReadRun(ctx, r.Dir, id)
 	if err != nil {
-		return api.DrillReport{}, err
+		return drill.Run{}, err
 	}
 	if series != api.FullSeries {
 		run.Series = run.Series[max(0, len(run.Series)-1):]
 	}
-	return api.DrillReportOf(run, false), nil
+	return run.Report(false), nil
 }
 
 // Backup copies the record of a data directory into a new file, whether a

@@ -132,7 +132,7 @@ func autoRollbackSettings(c config.Rollback) control.AutoRollbackSettings {
 
 // enqueueReminder adds a reminder to the outbox. The outbox holds each reminder once.
 func (a *App) enqueueReminder(ctx context.Context, r control.Reminder) error {
-	return a.enqueueNotice(ctx, a.notifiers.routes.NewNotice(newID(), fmt.Sprintf("%s-h%d", r.ChangeID, r.Hour), r.Pool, r.Text(), r.At))
+	return a.enqueueNotice(ctx, a.notifiers.routes.NewNotice(newID(), fmt.Sprintf("%s-h%d", r.ChangeID, r.Hour), r.Pool, r.String(), r.At))
 }
 
 // enqueueNotice adds a notice to the outbox and wakes the dispatcher.

@@ -76,7 +76,7 @@ func TestAutoRollback(t *testing.T) {
 	close(r.upstream.release)
 	<-answer
 	_, err := r.app.record.modes.Do(t.Context(), time.Now(), control.ModeRequest{Action: control.Restore, Actor: "ana", Via: control.ViaAPI})
-	if g, flips := r.app.record.autoRollback.Status("default"); err != nil || g.Phase != control.Cooldown || flips != 1 || g.HoldActor != "ana" {
+	if g, flips := r.app.record.autoRollback.State("default"); err != nil || g.Phase != control.Cooldown || flips != 1 || g.HoldActor != "ana" {
 		t.Errorf("after a restore %+v, %v", g, err)
 	}
 }
@@ -147,8 +147,10 @@ func TestReminderOnce(t *testing.T) {
 	slack, url := newFakeSlack(t)
 	r := newFixture(t, useFakeSlack(url))
 	reminder := control.Reminder{
-		Pool: "default", ChangeID: "c-1", Hour: 2, At: time.Now(), Since: time.Now().Add(-2 * time.Hour), Actor: "ana", Reason: "p95 climbs",
-		Workers: 4, InFlight: 3, Queued: 17, Oldest: 40 * time.Second, RestoreMode: admission.Observe,
+		ModeState: control.ModeState{
+			Pool: "default", ChangeID: "c-1", Since: time.Now().Add(-2 * time.Hour), Actor: "ana", Reason: "p95 climbs", RestoreMode: admission.Observe,
+		},
+		Hour: 2, At: time.Now(), Gate: admission.Snapshot{Workers: 4, InFlight: 3, Depth: 17, OldestAge: 40 * time.Second},
 	}
 	for range 3 {
 		if err := r.app.enqueueReminder(context.Background(), reminder); err != nil {
@@ -161,7 +163,7 @@ func TestReminderOnce(t *testing.T) {
 	}
 	r.eventually("both are there", func() bool { return len(slack.Roots("C0123456789")) == 2 })
 	text := slack.Roots("C0123456789")[0].Text + slack.Roots("C0123456789")[1].Text
-	for _, want := range []string{"pass-through for 2h0m0s", "by ana", "p95 climbs", "17 wait", "oldest for 40s", "3 of 4 in flight", "headgate restore --pool default", "observe"} {
+	for _, want := range []string{"passthrough for 2h0m0s", "by ana", "p95 climbs", "17 queued", "oldest for 40s", "3 of 4 in flight", "headgate restore --pool default", "observe"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in %s", want, text)
 		}
@@ -189,10 +191,10 @@ func TestAutoRollbackStatePersists(t *testing.T) {
 		if _, err := a.record.modes.Do(t.Context(), time.Now(), control.ModeRequest{Action: control.Rollback, Actor: "ana", Via: control.ViaAPI}); err != nil {
 			t.Fatal(err)
 		}
-		before, _ = a.record.autoRollback.Status("default")
+		before, _ = a.record.autoRollback.State("default")
 	})
 	run(func(a *App) {
-		after, _ := a.record.autoRollback.Status("default")
+		after, _ := a.record.autoRollback.State("default")
 		if after.HoldActor != "ana" || after.HoldUntil.Sub(before.HoldUntil).Abs() > time.Second {
 			t.Errorf("latched until %s, was %s", after.HoldUntil, before.HoldUntil)
 		}

@@ -110,7 +110,8 @@ func (h *architecture) checkRows() {
 		case r.planned && exists[name]:
 			h.report(h.table.file, r.line, "package %s exists: its state is now, not later", name)
 		case !r.planned && !exists[name]:
-			h.report(h.table.file, r.line, "row without a package: there is no Go code in %s; its state is later, or the row goes", name)
+			h.report(h.table.file, r.line,
+				"row without a package: there is no Go code in %s; its state is later, or the row goes", name)
 		}
 	}
 }
@@ -123,7 +124,8 @@ func (h *architecture) checkImports(pkg goPackage, f source) {
 	}
 	for _, spec := range f.ast.Imports {
 		if why := h.forbids(r, f.test, importPath(spec)); why != "" {
-			h.reportAt(f, spec.Pos(), "%s must not import %s: its row (%s) %s", pkg.name, importPath(spec), h.table.at(r), why)
+			h.reportAt(f, spec.Pos(), "%s must not import %s: its row (%s) %s", pkg.name, importPath(spec),
+				h.table.at(r), why)
 		}
 	}
 }
@@ -159,7 +161,8 @@ func (h *architecture) forbids(r row, test bool, imported string) string {
 // testMayImport says whether the row for test files allows a package.
 func (h *architecture) testMayImport(target string) bool {
 	r, ok := h.table.rows[testRow]
-	return ok && (r.mayImportAll || slices.ContainsFunc(r.mayImport, func(name string) bool { return matchesPattern(name, target) }))
+	return ok && (r.mayImportAll || slices.ContainsFunc(r.mayImport,
+		func(name string) bool { return matchesPattern(name, target) }))
 }
 
 // moduleRelative turns an import path into a package's name; the root itself is ".".
@@ -188,7 +191,8 @@ var logFuncs = []string{
 // checkClock finds clocks in packages that must take the time from their caller.
 func (h *architecture) checkClock(pkg goPackage, f source) {
 	if r, ok := h.table.rows[pkg.name]; ok && slices.Contains(r.never, clockName) {
-		h.findUses(f, "time", clockFuncs, fmt.Sprintf("%s takes the time from its caller (%s says never %s)", pkg.name, h.table.at(r), clockName))
+		h.findUses(f, "time", clockFuncs, fmt.Sprintf("%s takes the time from its caller (%s says never %s)", pkg.name,
+			h.table.at(r), clockName))
 	}
 }
 

@@ -73,7 +73,8 @@ func findHeader(lines []string) (int, error) {
 		found = i
 	}
 	if found < 0 {
-		return 0, errors.New("no table of packages: a line reading | " + strings.Join(header, " | ") + " | must start it")
+		return 0, errors.New("no table of packages: a line reading | " + strings.Join(header,
+			" | ") + " | must start it")
 	}
 	if found+1 >= len(lines) || !strings.HasPrefix(strings.TrimSpace(lines[found+1]), "|-") {
 		return 0, fmt.Errorf("line %d: a line of |---| must follow the head of the table", found+2)
@@ -209,7 +210,8 @@ func (t *table) validate() []Violation {
 		}
 		for _, name := range r.never {
 			if !t.hasPackage(name) && !isExternal(name) {
-				say(r, "row %s must never import %s, which is neither a package of the table nor a package that can be imported", pkg, name)
+				say(r,
+					"row %s must never import %s, which is neither a package of the table nor a package that can be imported", pkg, name)
 			}
 		}
 	}

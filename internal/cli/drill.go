@@ -55,7 +55,7 @@ func pingWithoutToken(ctx context.Context, t target) error {
 // runReader reads runs of drills: from the service, or from its database.
 type runReader interface {
 	Runs(ctx context.Context, q drill.Query) (api.DrillRunList, error)
-	Run(ctx context.Context, id, series string) (api.DrillReport, error)
+	Run(ctx context.Context, id, series string) (drill.Run, error)
 }
 
 // readRuns calls f with a reader of the service, or of its database if there is no answer.
@@ -64,9 +64,9 @@ func (s *drillService) readRuns(ctx context.Context, f func(runReader) error) er
 }
 
 // allRuns reads all pages of a query.
-func allRuns(ctx context.Context, r runReader, q drill.Query) ([]api.DrillRun, string, error) {
+func allRuns(ctx context.Context, r runReader, q drill.Query) ([]drill.Run, string, error) {
 	q.Limit = api.MaxPage
-	return readPages(func(after string) ([]api.DrillRun, string, error) {
+	return readPages(func(after string) ([]drill.Run, string, error) {
 		q.After = after
 		list, err := r.Runs(ctx, q)
 		return list.Items, list.Next, err
@@ -77,7 +77,7 @@ func allRuns(ctx context.Context, r runReader, q drill.Query) ([]api.DrillRun, s
 func resolveRun(ctx context.Context, r runReader, given string) (string, error) {
 	return resolveID("run", given, func() ([]string, error) {
 		all, _, err := allRuns(ctx, r, drill.Query{})
-		return idsOf(all, func(r *api.DrillRun) string { return r.ID }), err
+		return idsOf(all, func(r *drill.Run) string { return r.ID }), err
 	})
 }
 
@@ -204,7 +204,7 @@ func (h *DrillHistory) query() (drill.Query, error) {
 }
 
 // runTable lists runs. One that never started shows when it was due.
-func runTable(p *printer, all []api.DrillRun) {
+func runTable(p *printer, all []drill.Run) {
 	if len(all) == 0 {
 		p.printf("no runs\n")
 		return
@@ -213,24 +213,25 @@ func runTable(p *printer, all []api.DrillRun) {
 	for i := range all {
 		r := &all[i]
 		tightest := ""
-		if h := r.Tightest; h != nil {
-			tightest = fmt.Sprintf("%s %s of %s", h.Name, measured(h.Value, h.Unit), measured(&h.Limit, h.Unit))
+		if h, ok := r.Tightest(); ok {
+			tightest = fmt.Sprintf("%s %s of %s", h.Measure, amount(h.Value, h.Unit), amount(h.Limit, h.Unit))
 		}
-		t.row(verdictStyle(r), r.ID, r.Drill, verdictText(r), timestampOr(cmp.Or(r.StartedAt, r.ScheduledAt), ""), r.Trigger, seconds(r.DurationS), tightest, r.Reason)
+		took := "-"
+		if !r.Started.IsZero() && !r.Ended.IsZero() {
+			took = elapsed(r.Took())
+		}
+		t.row(verdictStyle(r), r.ID, r.Drill, verdictText(r), timestampOr(cmp.Or(r.Started, r.Scheduled), ""), r.Trigger, took, tightest, r.Reason)
 	}
 	t.end()
 }
 
 // verdictText is the verdict of a run, or its status before that.
-func verdictText(r *api.DrillRun) string {
-	if r.Verdict == nil {
-		return r.Status
-	}
-	return *r.Verdict
+func verdictText(r *drill.Run) string {
+	return cmp.Or(string(r.Verdict), string(r.Status))
 }
 
 // verdictStyle makes a run stand out that did not pass.
-func verdictStyle(r *api.DrillRun) style {
+func verdictStyle(r *drill.Run) style {
 	switch drill.Verdict(verdictText(r)) {
 	case drill.Failed, drill.Interrupted:
 		return alarm
@@ -241,13 +242,8 @@ func verdictStyle(r *api.DrillRun) style {
 	}
 }
 
-// measured shows a measured value, which may be unknown.
-func measured(v *float64, unit string) string {
-	if v == nil {
-		return format.Unknown
-	}
-	return format.Table.Value(*v, unit)
-}
+// elapsed shows a duration.
+func elapsed(d time.Duration) string { return format.Table.Seconds(d.Seconds()) }
 
 // ShowDrillRun shows one run.
 type ShowDrillRun struct{ drillService }
@@ -272,12 +268,12 @@ func (s *ShowDrillRun) Run(ctx context.Context, id string) error {
 }
 
 // runText shows a run in full: verdict, facts, hypotheses, phases, messages, rollbacks.
-func runText(p *printer, r *api.DrillReport) {
-	head := r.Name + "  " + strings.ToUpper(verdictText(&r.DrillRun))
+func runText(p *printer, r *drill.Run) {
+	head := r.Name + "  " + strings.ToUpper(verdictText(r))
 	if r.Reason != "" {
 		head += "  " + r.Reason
 	}
-	p.line(verdictStyle(&r.DrillRun), "%s", head)
+	p.line(verdictStyle(r), "%s", head)
 	if r.Live {
 		p.printf("%s\n", runProgress(r))
 	}
@@ -294,10 +290,10 @@ func runText(p *printer, r *api.DrillReport) {
 		if i == 0 {
 			p.printf("\nMESSAGES\n")
 		}
-		p.printf("%s  %s %s  %s\n", timestampOr(m.AcceptedAt, "not accepted"), m.Level, m.Kind, format.FirstLine(m.Text))
+		p.printf("%s  %s %s  %s\n", timestampOr(m.Accepted, "not accepted"), m.Level, m.Kind, format.FirstLine(m.Text))
 	}
-	for i := range r.Rollbacks {
-		u := &r.Rollbacks[i]
+	for i := range r.UndoResults {
+		u := &r.UndoResults[i]
 		if i == 0 {
 			p.printf("\nROLLBACKS\n")
 		}
@@ -308,32 +304,32 @@ func runText(p *printer, r *api.DrillReport) {
 		if u.Note != "" {
 			note = ": " + u.Note
 		}
-		p.printf("%s  %s  %s in %s%s\n", timestamp(u.At), u.What, result, format.Table.Seconds(u.TookS), note)
+		p.printf("%s  %s  %s in %s%s\n", timestamp(u.At), u.What, result, elapsed(u.Took), note)
 	}
 }
 
 // runFacts shows what identifies a run, and its durations. "took" is wall-clock time,
 // "recovered" is scenario time.
-func runFacts(p *printer, r *api.DrillReport) {
+func runFacts(p *printer, r *drill.Run) {
 	t := p.table()
 	t.fact("drill", fmt.Sprintf("%s, spec %s, on %s", r.Drill, r.SpecVersion, r.Target))
-	trigger := r.Trigger
-	if r.Actor != r.Trigger {
+	trigger := string(r.Trigger)
+	if r.Actor != trigger {
 		trigger += ", " + r.Actor
 	}
-	t.fact("started", fmt.Sprintf("%s (%s)", timestampOr(r.StartedAt, "never"), trigger))
-	t.fact("due", timestampOr(r.ScheduledAt, ""))
-	if r.DurationS != nil {
-		t.fact("took", fmt.Sprintf("%s at speed %g", seconds(r.DurationS), r.Speed))
+	t.fact("started", fmt.Sprintf("%s (%s)", timestampOr(r.Started, "never"), trigger))
+	t.fact("due", timestampOr(r.Scheduled, ""))
+	if !r.Started.IsZero() && !r.Ended.IsZero() {
+		t.fact("took", fmt.Sprintf("%s at speed %g", elapsed(r.Took()), r.Speed))
 	}
-	if r.Missed > 0 {
-		t.fact("missed", fmt.Sprintf("%d due times", r.Missed))
+	if r.Count > 0 {
+		t.fact("missed", fmt.Sprintf("%d due times", r.Count))
 	}
-	if r.ClearTookS != nil && r.Injected > 0 {
-		t.fact("faults", fmt.Sprintf("injected into %d calls, cleared in %s", r.Injected, seconds(r.ClearTookS)))
+	if r.ClearTook > 0 && r.Injected > 0 {
+		t.fact("faults", fmt.Sprintf("injected into %d calls, cleared in %s", r.Injected, elapsed(r.ClearTook)))
 	}
-	if r.RecoveredS != nil {
-		t.fact("recovered", "within "+seconds(r.RecoveredS))
+	if r.Recovered > 0 {
+		t.fact("recovered", "within "+elapsed(r.Recovered))
 	}
 	t.fact("version", r.Version)
 	t.fact("id", r.ID)
@@ -342,34 +338,36 @@ func runFacts(p *printer, r *api.DrillReport) {
 
 // hypotheses shows each hypothesis with its margin: the distance from the limit as a share
 // of the limit, below 0 if it failed.
-func hypotheses(p *printer, all []api.DrillHypothesis) {
+func hypotheses(p *printer, all []drill.Hypothesis) {
 	p.printf("\n")
 	t := p.table(blank{}, "HYPOTHESIS", "VALUE", "LIMIT", "MARGIN", "EVIDENCE")
 	for i := range all {
 		h := &all[i]
 		result, look, note := "held", plain, h.Evidence
+		value, margin := amount(h.Value, h.Unit), format.Table.Percent(h.Margin)
 		switch {
-		case h.Value == nil:
-			result, look, note = "unknown", warning, cmp.Or(h.Why, h.Evidence)
+		case !h.Measured:
+			result, look, note = "unknown", warning, cmp.Or(h.Reason, h.Evidence)
+			value, margin = format.Unknown, "-"
 		case !h.Passed:
-			result, look, note = "FAILED", alarm, strings.TrimPrefix(h.Why+"; "+h.Evidence, "; ")
+			result, look, note = "FAILED", alarm, strings.TrimPrefix(h.Reason+"; "+h.Evidence, "; ")
 		}
-		t.row(look, result, h.Name, measured(h.Value, h.Unit), h.Compare+" "+measured(&h.Limit, h.Unit), percent(h.Margin), note)
+		t.row(look, result, h.Measure, value, string(h.Compare)+" "+amount(h.Limit, h.Unit), margin, note)
 	}
 	t.end()
 }
 
 // phases shows the phases in the order in which they started.
-func phases(p *printer, all []api.DrillPhase) {
+func phases(p *printer, all []drill.Phase) {
 	p.printf("\n")
 	t := p.table("PHASE", "STARTED", "TOOK", "NOTE")
 	for i := range all {
 		ph := &all[i]
 		took := "running"
-		if ph.EndedAt != nil {
-			took = between(ph.BeganAt, *ph.EndedAt)
+		if !ph.Ended.IsZero() {
+			took = elapsed(ph.Ended.Sub(ph.Started))
 		}
-		t.row(plain, ph.Name, timestamp(ph.BeganAt), took, ph.Note)
+		t.row(plain, ph.Name, timestamp(ph.Started), took, ph.Note)
 	}
 	t.end()
 }

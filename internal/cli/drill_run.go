@@ -96,8 +96,8 @@ func planText(p *printer, plan *api.DrillPlanView) {
 }
 
 // verdictError is the error of a run that was waited for, nil if it passed.
-func verdictError(r *api.DrillRun) error {
-	if r.Verdict != nil && *r.Verdict == string(drill.Passed) {
+func verdictError(r *drill.Run) error {
+	if r.Verdict == drill.Passed {
 		return nil
 	}
 	return Error{ExitUnexpected, errors.New(format.Printable(fmt.Sprintf("drill %s %s: %s", r.Name, verdictText(r), r.Reason)))}
@@ -129,7 +129,7 @@ func (w *runWaiter) wait(ctx context.Context) error {
 		}
 		if err == nil {
 			w.showProgress(&report, screen)
-			if report.EndedAt != nil || report.Verdict != nil {
+			if !report.Ended.IsZero() || report.Verdict != "" {
 				return w.done(ctx, &report, screen)
 			}
 		}
@@ -160,39 +160,43 @@ func (w *runWaiter) tolerate(err error) error {
 const eraseLine = "\r\x1b[K"
 
 // showProgress rewrites one line on a terminal; elsewhere it adds a line per phase.
-func (w *runWaiter) showProgress(r *api.DrillReport, screen bool) {
+func (w *runWaiter) showProgress(r *drill.Run, screen bool) {
 	if screen {
 		fmt.Fprint(w.Err, eraseLine+format.Printable(runProgress(r)))
 		return
 	}
-	if phase := phaseOf(&r.DrillRun); phase != w.phase {
+	if phase := phaseOf(r); phase != w.phase {
 		w.phase = phase
 		w.messagef("%s", runProgress(r))
 	}
 }
 
 // phaseOf is the latest phase of a run, or its status before the first.
-func phaseOf(r *api.DrillRun) string {
+func phaseOf(r *drill.Run) string {
 	if len(r.Phases) == 0 {
-		return r.Status
+		return string(r.Status)
 	}
-	return r.Phases[len(r.Phases)-1].Name
+	return string(r.Phases[len(r.Phases)-1].Name)
 }
 
 // runProgress is a run in one line.
-func runProgress(r *api.DrillReport) string {
-	parts := []string{r.Name, phaseOf(&r.DrillRun)}
+func runProgress(r *drill.Run) string {
+	parts := []string{r.Name, phaseOf(r)}
 	if n := len(r.Series); n > 0 {
 		p := &r.Series[n-1]
-		parts = append(parts, fmt.Sprintf("scenario %.0f s", p.AtS), "p95 "+seconds(p.P95S), "oldest "+format.Table.Seconds(p.QueueAgeS),
-			fmt.Sprintf("queued %d", p.QueueDepth), fmt.Sprintf("in flight %d", p.InFlight))
+		p95 := "-"
+		if p.Turnaround >= 0 {
+			p95 = format.Table.Seconds(p.Turnaround)
+		}
+		parts = append(parts, fmt.Sprintf("scenario %.0f s", p.At), "p95 "+p95, "oldest "+format.Table.Seconds(p.QueueAge),
+			fmt.Sprintf("queued %d", p.Depth), fmt.Sprintf("in flight %d", p.InFlight))
 	}
 	return strings.Join(parts, "  ")
 }
 
 // done shows the result. Polling fetches the last point of the series only, so that JSON
 // needs another request for all points.
-func (w *runWaiter) done(ctx context.Context, r *api.DrillReport, screen bool) (err error) {
+func (w *runWaiter) done(ctx context.Context, r *drill.Run, screen bool) (err error) {
 	if screen {
 		fmt.Fprint(w.Err, eraseLine)
 	}
@@ -205,7 +209,7 @@ func (w *runWaiter) done(ctx context.Context, r *api.DrillReport, screen bool) (
 	if err := w.show(report, func(p *printer) { runText(p, &report) }); err != nil {
 		return err
 	}
-	return verdictError(&report.DrillRun)
+	return verdictError(&report)
 }
 
 // detach ends the waiting. Its error gives exit code 1, because the verdict is unknown.

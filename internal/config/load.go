@@ -106,6 +106,6 @@ func (l checker) finish(c *Config) (*Config, error) {
 }
 
 // At returns err as a [strictyaml.Diagnostic] at the place of a setting, or of the nearest one above it if it was left
-// to its default. It lets another package refuse a setting with its place. Without a file, only the path is known. A nil
-// err gives nil.
+// to its default. It lets another package refuse a setting with its place. Without a file, only the path is known. A
+// nil err gives nil.
 func (c *Config) At(path string, err error) error { return c.src.At(path, err) }

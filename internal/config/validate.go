@@ -111,7 +111,8 @@ func (c *Config) Warnings() strictyaml.Diagnostics {
 		l.warnPlaceholder(strictyaml.Join(at, "upstream_key"), p.UpstreamKey)
 		u, err := url.Parse(p.Upstream)
 		if err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) && !p.UpstreamKey.Empty() {
-			l.Report(strictyaml.Join(at, "upstream"), "sends upstream_key over the network in clear text: use https, or a network that nobody else can listen to")
+			l.Report(strictyaml.Join(at, "upstream"),
+				"sends upstream_key over the network in clear text: use https, or a network that nobody else can listen to")
 		}
 	}
 	return l.Diagnostics()
@@ -170,7 +171,8 @@ func (l checker) checkModels(seen firstPaths, at string, models []string) {
 	for i, m := range models {
 		p := fmt.Sprintf("%s[%d]", at, i)
 		if m == "" || len(m) > most || !printable(m) || strings.ContainsFunc(m, unicode.IsSpace) {
-			l.Refuse(p, "must be a model's name or a pattern with *, without spaces, of 1 to 256 bytes", strictyaml.Quote(m))
+			l.Refuse(p, "must be a model's name or a pattern with *, without spaces, of 1 to 256 bytes",
+				strictyaml.Quote(m))
 		}
 		l.checkUnique(seen, p, m, "a model")
 	}
@@ -179,7 +181,8 @@ func (l checker) checkModels(seen firstPaths, at string, models []string) {
 // checkObjectives checks the promise, and that the rule can act before it is broken.
 func (l checker) checkObjectives(at string, p Pool) {
 	if o := p.SLO.Objective; !(o > 0 && o < 1) { // so that NaN fails too
-		l.Refuse(strictyaml.Join(at, "slo.objective"), "must be between 0 and 1, both excluded, such as 0.95", strconv.FormatFloat(o, 'g', -1, 64))
+		l.Refuse(strictyaml.Join(at, "slo.objective"), "must be between 0 and 1, both excluded, such as 0.95",
+			strconv.FormatFloat(o, 'g', -1, 64))
 	}
 	age, turnaround := strictyaml.Join(at, "admission.max_queue_age"), strictyaml.Join(at, "slo.turnaround")
 	if p.Admission.MaxQueueAge < p.SLO.Turnaround || !l.Valid(age, turnaround) {
@@ -195,7 +198,8 @@ func (l checker) checkObjectives(at string, p Pool) {
 func (l checker) checkMemoryLimits(at string, m Limits) {
 	body, buffered := strictyaml.Join(at, "limits.body"), strictyaml.Join(at, "limits.buffered")
 	if m.Body > m.Buffered && l.Valid(body, buffered) {
-		l.Refuse(buffered, "must be at least limits.body, or the largest body would never be let in", m.Buffered.String())
+		l.Refuse(buffered, "must be at least limits.body, or the largest body would never be let in",
+			m.Buffered.String())
 	}
 }
 
@@ -207,7 +211,8 @@ func (l checker) checkQueueLimit(at string, p Pool) {
 		!l.Valid(bound, strictyaml.Join(at, "workers"), strictyaml.Join(at, "admission.depth_multiple")) {
 		return
 	}
-	l.Refuse(bound, fmt.Sprintf("must be above workers times admission.depth_multiple (%d), or it would refuse before the policy does", most),
+	l.Refuse(bound,
+		fmt.Sprintf("must be above workers times admission.depth_multiple (%d), or it would refuse before the policy does", most),
 		strconv.Itoa(p.Limits.PassthroughQueue))
 }
 
@@ -219,7 +224,8 @@ func (l checker) checkEndpoints(at string, endpoints []string) {
 	for i, e := range endpoints {
 		p := fmt.Sprintf("%s[%d]", at, i)
 		if !validEndpoint(e) {
-			l.Refuse(p, "must be a path below /v1/ out of letters, digits and ._~-/, without dot segments, double or trailing slashes, such as /v1/rerank", strictyaml.Quote(e))
+			l.Refuse(p,
+				"must be a path below /v1/ out of letters, digits and ._~-/, without dot segments, double or trailing slashes, such as /v1/rerank", strictyaml.Quote(e))
 		}
 		l.checkUnique(seen, p, e, "a path")
 	}

@@ -27,7 +27,8 @@ func (l checker) checkListeners(c *Config) {
 		return
 	}
 	if addressesConflict(c.Listen, c.Admin.Listen) {
-		l.Refuse("admin.listen", "must differ from listen, which takes the same port ("+strictyaml.Quote(c.Listen)+")", strictyaml.Quote(c.Admin.Listen))
+		l.Refuse("admin.listen", "must differ from listen, which takes the same port ("+strictyaml.Quote(c.Listen)+")",
+			strictyaml.Quote(c.Admin.Listen))
 	}
 }
 
@@ -85,7 +86,9 @@ func isLoopback(host string) bool {
 func (l checker) checkHosts(hosts []string) {
 	for i, h := range hosts {
 		if !validHost(h) {
-			l.Refuse(fmt.Sprintf("hosts[%d]", i), "must be a host name or address without port or wildcard, such as gate.example.com", strictyaml.Quote(h))
+			l.Refuse(fmt.Sprintf("hosts[%d]", i),
+				"must be a host name or address without port or wildcard, such as gate.example.com",
+				strictyaml.Quote(h))
 		}
 	}
 }
@@ -125,8 +128,9 @@ func (l checker) checkOpenRelay(c *Config) {
 	}
 	for i, p := range c.Pools {
 		if !p.UpstreamKey.Empty() {
-			l.Refuse("listen", fmt.Sprintf("must be a loopback address such as 127.0.0.1:8484, or clients must be set: "+
-				"pools[%d] has an upstream_key, and without clients everybody who can connect would use it (an open relay)", i), strictyaml.Quote(c.Listen))
+			l.Refuse("listen",
+				fmt.Sprintf("must be a loopback address such as 127.0.0.1:8484, or clients must be set: "+
+					"pools[%d] has an upstream_key, and without clients everybody who can connect would use it (an open relay)", i), strictyaml.Quote(c.Listen))
 			return
 		}
 	}
@@ -169,7 +173,9 @@ func (l checker) checkAlerting(c *Config) {
 		l.Refuse("rules.interval", "must be 1s to 1m", format.Duration(i))
 	}
 	if s := c.Retention.Samples; s > 0 && s < minSampleRetention {
-		l.Refuse("retention.samples", "must be at least 3d6h, the longest window of the built-in rules and what it is evaluated over", format.Duration(s))
+		l.Refuse("retention.samples",
+			"must be at least 3d6h, the longest window of the built-in rules and what it is evaluated over",
+			format.Duration(s))
 	}
 	if h := c.Heartbeat.Interval; h > 0 && h < minHeartbeatInterval {
 		l.Refuse("heartbeat.interval", "must be at least 10s", format.Duration(h))
@@ -234,7 +240,9 @@ func (l checker) checkCallbackListener(c *Config) {
 	}
 	for _, other := range []struct{ path, address string }{{"listen", c.Listen}, {"admin.listen", c.Admin.Listen}} {
 		if addressesConflict(s.Listen, other.address) {
-			l.Refuse("slack.listen", "must differ from "+other.path+", which takes the same port ("+strictyaml.Quote(other.address)+")", strictyaml.Quote(s.Listen))
+			l.Refuse("slack.listen",
+				"must differ from "+other.path+", which takes the same port ("+strictyaml.Quote(other.address)+")",
+				strictyaml.Quote(s.Listen))
 		}
 	}
 }
@@ -247,8 +255,9 @@ func (l checker) checkUsers(path string, ids []string) {
 	}
 	for i, id := range ids {
 		if !slackUser.MatchString(id) {
-			l.Refuse(fmt.Sprintf("%s[%d]", path, i), "must be the ID of a user, such as U0123456789, since names can be taken over: "+
-				"in Slack open the profile, then ⋮, Copy member ID", strictyaml.Quote(id))
+			l.Refuse(fmt.Sprintf("%s[%d]", path, i),
+				"must be the ID of a user, such as U0123456789, since names can be taken over: "+
+					"in Slack open the profile, then ⋮, Copy member ID", strictyaml.Quote(id))
 		}
 	}
 }

@@ -30,12 +30,11 @@ const (
 	typeEvents = "text/event-stream; charset=utf-8"
 )
 
-// unknownField is added to every object, to show whether what a middleman does
-// not know arrives as it was sent: its number and text have no second form
-// that a JSON library would write.
+// unknownField is added to every object, to test that a proxy forwards unknown fields
+// unchanged: a JSON library would write its number and text in another form.
 var unknownField = json.RawMessage(`{"exact":1.50,"power":1e2,"text":"\u0073tub","none":null}`)
 
-// pathLabel keeps what strangers ask for out of the statistics.
+// pathLabel keeps arbitrary paths out of the statistics.
 func pathLabel(path string) string {
 	switch path {
 	case pathModels, pathChat, pathCompletions, pathResponses, pathEmbeddings:
@@ -49,7 +48,7 @@ func pathLabel(path string) string {
 
 func isModelPath(path string) bool { return path != pathModels && path != pathOther }
 
-// job is a request that has been read, on its way to an answer.
+// job is a request that has been read and must be answered.
 type job struct {
 	*request
 	id     digest

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// EdgeCaseStream is a server-sent event body that is legal and unusual. Each one
-// ends as a complete chat stream does, so a proxy must relay it byte for
-// byte and count it as completed.
+// EdgeCaseStream is a server-sent event body that is legal and unusual. Each one ends
+// as a complete chat stream does, so a proxy must relay it byte for byte and count it
+// as completed.
 type EdgeCaseStream struct {
 	// Name is the value of [HeaderStream].
 	Name string

@@ -50,7 +50,7 @@ const (
 	KindSilence Kind = "silence"
 )
 
-// Fault is one way to misbehave. The zero value does nothing.
+// Fault is one failure. The zero value does nothing.
 type Fault struct {
 	Kind Kind
 	// Status is the answer of KindStatus, 400 to 599.
@@ -71,7 +71,7 @@ type Fault struct {
 	Latency time.Duration
 }
 
-// Validate reports a value that cannot be meant.
+// Validate returns an error that names an invalid value.
 func (f Fault) Validate() error {
 	switch {
 	case f.After < 0 || f.After > maxAfter:
@@ -159,7 +159,7 @@ func (f Fault) String() string {
 	return strings.Join(parts, ";")
 }
 
-// faultSyntax is what an error tells someone who mistyped a fault.
+// faultSyntax is the syntax in an error about a mistyped fault.
 const faultSyntax = "status=500, status=429;retry_after=7, hang, hang_after=3, reset, reset_after=3, truncate=3, " +
 	"truncate=half;length=wrong, drip=10ms, malformed=3, error_event=3, silence=20s;after=3 or latency=2s"
 
@@ -180,7 +180,7 @@ const faultSyntax = "status=500, status=429;retry_after=7, hang, hang_after=3, r
 //	silence=20s;after=3           a pause mid-stream
 //	latency=2s                    added before the first byte
 //
-// An error says which part is wrong and what would be right.
+// An error names the invalid part and the valid values.
 func ParseFault(s string) (Fault, error) {
 	var f Fault
 	seen := map[string]bool{}
@@ -257,7 +257,7 @@ func (f *Fault) setAfter(value string) error {
 	return nil
 }
 
-// setRetryAfter takes what a header can carry, right or wrong.
+// setRetryAfter accepts any valid header value, also a wrong Retry-After.
 func (f *Fault) setRetryAfter(value string) error {
 	if value == "" || len(value) > 64 || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return fmt.Errorf("retry_after: %q, want seconds or a date", clip(value))
@@ -275,7 +275,7 @@ func (f *Fault) checkParts(seen map[string]bool) error {
 	return nil
 }
 
-// applyFault breaks an answer that has begun. Nil means that it goes on.
+// applyFault breaks an answer that has begun. Nil means that the answer continues.
 func (c *call) applyFault(out *answerWriter) error {
 	if err := out.flush(); err != nil {
 		return err
@@ -298,8 +298,8 @@ func (c *call) applyFault(out *answerWriter) error {
 	return nil
 }
 
-// hang keeps the call, and its slot, until the client or the stub gives up. At
-// the bound the connection is broken.
+// hang keeps the call and its slot until the client leaves or the stub is closed.
+// After MaxFaultDelay the connection is broken.
 func (c *call) hang() error {
 	if err := c.sleep(MaxFaultDelay); err != nil {
 		return err
@@ -351,7 +351,7 @@ func (c *call) resetConn() error {
 	return errFaultInjected
 }
 
-// corruptFraming writes what is no chunk where a chunk must come.
+// corruptFraming writes invalid data in place of a chunk.
 func (c *call) corruptFraming() error {
 	c.finish(faulted)
 	conn, buffered, err := http.NewResponseController(c.w).Hijack()
@@ -365,7 +365,8 @@ func (c *call) corruptFraming() error {
 	return errFaultInjected
 }
 
-// innerConn looks below TLS, which knows no linger and says goodbye on closing.
+// innerConn returns the connection below TLS, which has no linger option and sends a
+// closing message.
 func innerConn(conn net.Conn) net.Conn {
 	if inner, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		return inner.NetConn()

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"headgate/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -102,10 +104,11 @@ func (s *testServer) ok(path, body string, pairs ...string) result {
 // eventually waits for what the server is about to notice.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	limit := testkit.Timeout(10 * time.Second)
+	deadline := time.Now().Add(limit)
 	for !holds() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 10 s: %s", what)
+			t.Fatalf("not within %s: %s", limit, what)
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -20,8 +20,8 @@ const (
 	maxFloats      = 4 << 20 // over all embeddings of one call
 )
 
-// request is the union of the fields that the endpoints read. Unknown fields
-// are let through, as real servers do.
+// request is the union of the fields that the endpoints read. Unknown fields are
+// accepted, as by real servers.
 type request struct {
 	Model               string          `json:"model"`
 	Stream              bool            `json:"stream"`
@@ -81,7 +81,7 @@ type message struct {
 	Output  json.RawMessage `json:"output"`
 }
 
-// parseRequest reads a JSON object and checks what is common to all endpoints.
+// parseRequest reads a JSON object and checks the fields that all endpoints share.
 func parseRequest(body []byte) (*request, error) {
 	var req request
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -173,8 +173,8 @@ func readInputs(param string, raw json.RawMessage) (inputs []json.RawMessage, si
 	return inputs, size, nil
 }
 
-// inputSize weighs one input: text by its bytes, a token number as
-// bytesPerToken of them.
+// inputSize returns the size of one input: of text its bytes, of a token number
+// bytesPerToken.
 func inputSize(param string, raw json.RawMessage) (int, error) {
 	var text string
 	if !isNull(raw) && json.Unmarshal(raw, &text) == nil {
@@ -194,8 +194,8 @@ func isNumber(raw json.RawMessage) bool {
 // bytesPerToken is the usual rule of thumb for English text.
 const bytesPerToken = 4
 
-// prompt is what a request says to the model: how much, and the text of the
-// user when the user spoke last.
+// prompt is the size of a request's prompt, and the text of the last message if it is
+// the user's.
 type prompt struct {
 	bytes    int
 	userText string
@@ -206,7 +206,7 @@ func (p prompt) tokens() int { return max(p.bytes/bytesPerToken, 1) }
 // isNull also holds for a field that was not sent.
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// readMessages weighs chat messages or /v1/responses items.
+// readMessages measures chat messages or /v1/responses items.
 func readMessages(messages []message) prompt {
 	var p prompt
 	for _, m := range messages {
@@ -246,7 +246,7 @@ func contentText(raw json.RawMessage) string {
 	return b.String()
 }
 
-// addTools weighs the tool descriptions, which a model reads too.
+// addTools adds the size of the tool descriptions, which a model reads too.
 func (p *prompt) addTools(tools []json.RawMessage) {
 	for _, t := range tools {
 		p.bytes += len(t)
@@ -254,7 +254,7 @@ func (p *prompt) addTools(tools []json.RawMessage) {
 }
 
 // Control headers of a request. A value that cannot be read is answered with a
-// 400 that says what would be right.
+// 400 that names the valid values.
 const (
 	// HeaderFault asks for a [Fault], as read by [ParseFault].
 	HeaderFault = "Stub-Fault"

@@ -14,7 +14,7 @@ import (
 const MaxService = 24 * time.Hour
 
 // firstByteShare is the part of a service time that passes before the first
-// byte when the model says only how long the whole takes.
+// byte when the model defines only the total.
 const firstByteShare = 0.1
 
 // tokensOverhead is what a token-driven server spends before any prefill.
@@ -106,7 +106,7 @@ func (b Bimodal) Sample(r *rand.Rand, p, o int) Timing {
 	return b.Second.Sample(r, p, o)
 }
 
-// Mean weighs the two means by Share.
+// Mean is the average of the two means, weighted by Share.
 func (b Bimodal) Mean(p, o int) time.Duration {
 	first, second := float64(b.First.Mean(p, o)), float64(b.Second.Mean(p, o))
 	return clampDuration(b.Share*first + (1-b.Share)*second)
@@ -173,7 +173,7 @@ func clampDuration(ns float64) time.Duration {
 	}
 }
 
-// serviceSyntax is what an error tells someone who mistyped a service.
+// serviceSyntax is the syntax in an error about a mistyped service.
 const serviceSyntax = "uniform:5s-30s, lognormal:10s,0.6, fixed:10s, bimodal:0.7,3s-8s,20s-40s or tokens:4000,66"
 
 // ParseService reads a service-time model:
@@ -186,7 +186,7 @@ const serviceSyntax = "uniform:5s-30s, lognormal:10s,0.6, fixed:10s, bimodal:0.7
 //	tokens:4000,66,0.1           the same, varied by up to ±10 %
 //
 // Durations are those of [time.ParseDuration], from 0 to [MaxService]. An
-// error says which part is wrong and what would be right.
+// error names the invalid part and the valid values.
 func ParseService(s string) (Service, error) {
 	name, args, found := strings.Cut(strings.TrimSpace(s), ":")
 	if !found {
@@ -305,7 +305,7 @@ func parseNumber(s string, low, high float64) (float64, error) {
 	return f, nil
 }
 
-// clip keeps what a stranger sent from filling an error message.
+// clip bounds the length of a client's value in an error message.
 func clip(s string) string {
 	const limit = 80
 	if len(s) <= limit {
@@ -314,7 +314,8 @@ func clip(s string) string {
 	return s[:limit] + "…"
 }
 
-// ServiceBounds returns the shortest and the longest time that a call can take; 0 and 0 if there is no longest.
+// ServiceBounds returns the shortest and the longest time that a call can take; 0 and
+// 0 if the longest is unbounded.
 func ServiceBounds(s Service) (least, most time.Duration) {
 	switch s := s.(type) {
 	case Fixed:

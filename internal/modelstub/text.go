@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// A bound of at most exactUpTo tokens is used up to its last token, so that
-// whoever replays recorded lengths gets them; above, it is taken as room, and
-// the answer has its natural length, from naturalMin to naturalMax.
+// An output limit of at most exactUpTo tokens is used completely, so that replays of
+// recorded lengths get them. A higher limit is only an upper bound, and the answer has
+// a natural length, from naturalMin to naturalMax.
 const (
 	exactUpTo  = 2048
 	naturalMin = 16
@@ -21,9 +21,9 @@ const (
 // the call does not say; a longer answer puts several tokens into each.
 const defaultChunks = 128
 
-// vocabulary is what answers are made of. It has what breaks careless
-// re-encoding: quotes, a backslash, markup, a line end, and UTF-8 sequences of
-// two to four bytes.
+// vocabulary has the words of answers. It includes text that careless re-encoding
+// breaks: quotes, a backslash, markup, a line end, and UTF-8 sequences of two to four
+// bytes.
 var vocabulary = [...]string{
 	"water", "gate", "level", "canal", "lock", "flow", "basin", "weir", "rises", "holds",
 	"falls", "the", "a", "of", "under", "over", "keeps", "turns", "slow", "steady",
@@ -116,7 +116,7 @@ func (o *output) tokens() int {
 	return len(o.texts[0].words)
 }
 
-// outputLength settles how many tokens an answer has and why it ends.
+// outputLength decides how many tokens an answer has and why it ends.
 func outputLength(r *rand.Rand, req *request, choices int) (tokens int, finish string) {
 	tokens = naturalMin + r.IntN(naturalMax-naturalMin+1)
 	tokens = max(tokens, min(req.MinTokens, maxTokens))
@@ -128,7 +128,7 @@ func outputLength(r *rand.Rand, req *request, choices int) (tokens int, finish s
 	return max(min(tokens, most), 1), finish
 }
 
-// toolCall is a call that the stub makes up.
+// toolCall is a call with generated arguments.
 type toolCall struct {
 	Name      string
 	Arguments string // JSON
@@ -174,8 +174,8 @@ func toolCallFor(req *request, asked string) *toolCall {
 	return nil
 }
 
-// readFunctions returns the function tools; of other kinds, and of what cannot
-// be read, the stub has no use.
+// readFunctions returns the function tools, without tools of other kinds and invalid
+// ones.
 func readFunctions(raw []json.RawMessage) []tool {
 	var functions []tool
 	for _, r := range raw {
@@ -227,7 +227,7 @@ type schema struct {
 	Required   []string                   `json:"required"`
 }
 
-// argumentsFor makes up arguments that have every required property.
+// argumentsFor generates arguments with every required property.
 func argumentsFor(parameters json.RawMessage) string {
 	var s schema
 	args := map[string]json.RawMessage{}

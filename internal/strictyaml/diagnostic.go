@@ -149,8 +149,8 @@ func Join(path, name string) string {
 // Decoder reads the settings of one file and collects its problems. It is for one goroutine.
 type Decoder struct {
 	*Source
-	// Unimplemented holds paths, with [] for the elements of lists, of settings that are planned and so refused by name.
-	// PATH=VALUE stands for one value of a setting.
+	// Unimplemented holds paths, with [] for the elements of lists, of settings that are planned and so refused by
+	// name. PATH=VALUE stands for one value of a setting.
 	Unimplemented map[string]bool
 
 	expander    *expander    // nil: $ has no meaning
@@ -189,7 +189,8 @@ func (d *Decoder) add(at Position, path, message string) {
 		d.dropped++
 		return
 	}
-	d.diagnostics = append(d.diagnostics, Diagnostic{File: d.File(), Line: at.Line, Col: at.Col, Path: path, Message: message})
+	d.diagnostics = append(d.diagnostics, Diagnostic{File: d.File(), Line: at.Line, Col: at.Col, Path: path,
+		Message: message})
 }
 
 func (d *Decoder) full() bool { return len(d.diagnostics) >= MaxDiagnostics }
@@ -258,7 +259,8 @@ func (d *Decoder) Err() error {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
 	if d.dropped > 0 {
-		return append(d.diagnostics, Diagnostic{File: d.File(), Message: "and " + strconv.Itoa(d.dropped) + " more problems"})
+		return append(d.diagnostics, Diagnostic{File: d.File(),
+			Message: "and " + strconv.Itoa(d.dropped) + " more problems"})
 	}
 	return d.diagnostics
 }

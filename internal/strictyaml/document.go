@@ -49,7 +49,8 @@ func (d *Decoder) Document(data []byte, what string) *yaml.Node {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var first, second yaml.Node
 	err := decoder.Decode(&first)
-	empty := errors.Is(err, io.EOF) || err == nil && first.Content[0].ShortTag() == "!!null" && first.Content[0].Value == ""
+	empty := errors.Is(err, io.EOF) || err == nil && first.Content[0].ShortTag() == "!!null" &&
+		first.Content[0].Value == ""
 	if err != nil && !empty {
 		d.reportSyntax(err)
 		return nil

@@ -52,7 +52,7 @@ type driver struct {
 	ended            []*job    // some that have left, to be misused
 	wakeups          []wakeup  // what waiters heard since the last step
 	badRefusal       string    // a malformed Retry-After that a waiter heard
-	violation        string    // what the shadow has against a refusal
+	violation        string    // the checker's objection to a refusal
 	at               time.Time // what is passed to the gate in this step
 
 	lastGranted int // sequence number of the latest grant, -1 before the first
@@ -107,7 +107,7 @@ func (d *driver) step() error {
 	case d.orderError != "":
 		return fmt.Errorf("order: %s", d.orderError)
 	case d.violation != "":
-		return fmt.Errorf("the shadow disputes it: %s", d.violation)
+		return fmt.Errorf("violation: %s", d.violation)
 	case d.badRefusal != "":
 		return fmt.Errorf("a waiter received: %s", d.badRefusal)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"headgate/internal/testkit"
 )
 
 const fullAnswer = `{"id":"1","choices":[{"finish_reason":"stop","text":"what the model says to it"}]}`
@@ -74,7 +76,7 @@ func (r *testInjector) inject(f Fault, ttl time.Duration) *Lease {
 
 func (r *testInjector) clear() Report {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Timeout(time.Second))
 	defer cancel()
 	report, err := r.Clear(ctx)
 	if err != nil {

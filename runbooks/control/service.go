@@ -46,13 +46,11 @@ var (
 
 // Engine is the rules engine. *engine.Engine is one; tests have others.
 type Engine interface {
-	Incidents() []engine.Incident
+	RuleEngine
 	Silences() []engine.Silence
-	States() []engine.RuleStatus
 	Ack(ctx context.Context, id, by string, length time.Duration) (engine.AckResult, error)
 	Silence(ctx context.Context, s engine.Silence) (engine.SilenceResult, error)
 	Unsilence(ctx context.Context, id, by string) (engine.Silence, error)
-	Annotate(context.Context, engine.Annotation) ([]engine.Incident, error)
 }
 
 var _ Engine = (*engine.Engine)(nil)

@@ -67,17 +67,7 @@ func (s *Service) PoolStatus(now time.Time, pool string) (PoolStatus, bool) {
 		status.Paused = &p
 	}
 	if s.rollback != nil {
-		status.AutoRollback = s.rollback.status(now, pool)
+		status.AutoRollback = s.rollback.Status(pool)
 	}
 	return status, true
-}
-
-// status returns the state of a pool's automatic rollback at a time.
-func (k *AutoRollback) status(now time.Time, pool string) *AutoRollbackStatus {
-	g, recent := k.Status(pool)
-	status := &AutoRollbackStatus{State: g.Phase, RollbacksToday: recent, Reason: k.StatusReason(pool)}
-	if now.Before(g.HoldUntil) {
-		status.HoldUntil = g.HoldUntil
-	}
-	return status
 }

@@ -63,8 +63,8 @@ const (
 )
 
 // Run asks for one run.
-func (c *Client) Run(ctx context.Context, id, series string) (DrillReport, error) {
-	var report DrillReport
+func (c *Client) Run(ctx context.Context, id, series string) (drill.Run, error) {
+	var report drill.Run
 	if err := CheckID(id); err != nil {
 		return report, err
 	}
@@ -76,8 +76,8 @@ func (c *Client) Run(ctx context.Context, id, series string) (DrillReport, error
 }
 
 // Abort stops a run.
-func (c *Client) Abort(ctx context.Context, id, reason string) (DrillRun, error) {
-	var run DrillRun
+func (c *Client) Abort(ctx context.Context, id, reason string) (drill.Run, error) {
+	var run drill.Run
 	if err := CheckID(id); err != nil {
 		return run, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
 )
 
@@ -23,9 +24,9 @@ const (
 
 // DrillExport is the reply to GET /api/v1/runs.json.
 type DrillExport struct {
-	Schema string     `json:"schema"`
-	Items  []DrillRun `json:"items"`
-	Next   string     `json:"next"` // for ?after=; empty if this is all
+	Schema string      `json:"schema"`
+	Items  []drill.Run `json:"items"`
+	Next   string      `json:"next"` // for ?after=; empty if this is all
 }
 
 // exportRuns reads as many runs as one export holds.
@@ -62,7 +63,7 @@ func (a *Admin) exportJSON(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Disposition", `attachment; filename="headgate-runs.json"`)
-	writeJSON(w, http.StatusOK, "application/json", DrillExport{Schema: exportSchema, Items: runsOf(runs), Next: next})
+	writeJSON(w, http.StatusOK, "application/json", DrillExport{Schema: exportSchema, Items: RunSummaries(runs), Next: next})
 }
 
 func (a *Admin) exportCSV(w http.ResponseWriter, r *http.Request) {
@@ -80,7 +81,7 @@ func (a *Admin) exportCSV(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Disposition", `attachment; filename="headgate-runs.csv"`)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	_ = WriteRunsCSV(w, runsOf(runs)) // the caller may have gone
+	_ = WriteRunsCSV(w, RunSummaries(runs)) // the caller may have gone
 }
 
 // runColumns are the columns of the CSV. They stay; more may come behind them.
@@ -95,7 +96,7 @@ func runColumns() []string {
 // WriteRunsCSV writes runs as CSV with a heading. No cell begins with a character
 // that makes spreadsheets take it for a formula: such texts get an apostrophe
 // before them.
-func WriteRunsCSV(w io.Writer, runs []DrillRun) error {
+func WriteRunsCSV(w io.Writer, runs []drill.Run) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true // as RFC 4180 has it
 	if err := out.Write(runColumns()); err != nil {
@@ -114,38 +115,38 @@ func WriteRunsCSV(w io.Writer, runs []DrillRun) error {
 	return out.Error()
 }
 
-func runCells(r DrillRun) []string {
+func runCells(r drill.Run) []string {
 	cells := []string{
-		r.ID, r.Drill, r.Name, r.SpecVersion, r.Target, r.Trigger, r.Actor, stringCell(r.ScheduledAt), stringCell(r.StartedAt), stringCell(r.EndedAt),
-		numberCell(r.DurationS), numberCell(&r.Speed), r.Status, stringCell(r.Verdict), r.Reason, strconv.Itoa(r.Missed),
+		r.ID, r.Drill, r.Name, r.SpecVersion, string(r.Target), string(r.Trigger), r.Actor, timeCell(r.Scheduled), timeCell(r.Started), timeCell(r.Ended),
+		secondsCell(r.Took(), !r.Started.IsZero() && !r.Ended.IsZero()), numberCell(r.Speed), string(r.Status), string(r.Verdict), r.Reason, strconv.Itoa(r.Count),
 	}
 	tightest := make([]string, 6)
-	if h := r.Tightest; h != nil {
-		tightest = []string{h.Name, numberCell(h.Value), numberCell(&h.Limit), h.Unit, "", ""}
-		switch {
-		case h.Margin != nil && *h.Margin >= 0:
+	if h, ok := r.Tightest(); ok {
+		tightest = []string{string(h.Measure), numberCell(h.Value), numberCell(h.Limit), h.Unit, "", ""}
+		if h.Margin >= 0 {
 			tightest[4] = numberCell(h.Margin)
-		case h.Margin != nil:
-			by := -*h.Margin // a column of its own, so that no cell begins with a minus
-			tightest[5] = numberCell(&by)
+		} else {
+			tightest[5] = numberCell(-h.Margin) // a column of its own, so that no cell begins with a minus
 		}
 	}
-	return append(append(cells, tightest...), strconv.Itoa(r.Injected), numberCell(r.ClearTookS), numberCell(r.RecoveredS), r.Version)
+	return append(append(cells, tightest...), strconv.Itoa(r.Injected), secondsCell(r.ClearTook, r.ClearTook > 0), secondsCell(r.Recovered, r.Recovered > 0), r.Version)
 }
 
-func stringCell(s *string) string {
-	if s == nil {
+func timeCell(t time.Time) string {
+	if t.IsZero() {
 		return ""
 	}
-	return *s
+	return formatTime(t)
 }
 
-func numberCell(v *float64) string {
-	if v == nil {
+func secondsCell(d time.Duration, known bool) string {
+	if !known {
 		return ""
 	}
-	return strconv.FormatFloat(*v, 'f', -1, 64)
+	return numberCell(control.Seconds(d))
 }
+
+func numberCell(v float64) string { return strconv.FormatFloat(drill.Finite(v), 'f', -1, 64) }
 
 // escapeFormula makes a cell a text that spreadsheets leave alone.
 func escapeFormula(cell string) string {

@@ -58,7 +58,7 @@ type ReasonRequest struct {
 
 func planView(p drill.Plan) DrillPlanView {
 	v := DrillPlanView{
-		Drill: p.Drill, Name: p.Name, Target: string(p.Target), Pool: p.Pool, Speed: finiteOrZero(p.Speed), ScenarioS: control.Seconds(p.Scenario),
+		Drill: p.Drill, Name: p.Name, Target: string(p.Target), Pool: p.Pool, Speed: drill.Finite(p.Speed), ScenarioS: control.Seconds(p.Scenario),
 		WallTimeS: control.Seconds(p.WallTime), NotificationTarget: p.NotificationTarget, Steps: append([]string{}, p.Steps...), Hypotheses: append([]string{}, p.Hypotheses...),
 	}
 	if p.Blocked != "" {
@@ -142,23 +142,23 @@ func (a *Admin) abortRun(w http.ResponseWriter, r *http.Request) {
 }
 
 // AbortRun stops a run, and returns it once its faults are cleared.
-func (a *Admin) AbortRun(ctx context.Context, by control.Actor, id, reason string) (DrillRun, error) {
+func (a *Admin) AbortRun(ctx context.Context, by control.Actor, id, reason string) (drill.Run, error) {
 	if a.drills == nil {
-		return DrillRun{}, noDrills()
+		return drill.Run{}, noDrills()
 	}
 	if err := checkLine("reason", reason, MaxReason); err != nil {
-		return DrillRun{}, badRequest(http.StatusBadRequest, err.Error()+".")
+		return drill.Run{}, badRequest(http.StatusBadRequest, err.Error()+".")
 	}
 	if err := CheckID(id); err != nil {
-		return DrillRun{}, &Problem{Type: TypeUnknownRun, Status: http.StatusNotFound, Detail: "The run " + err.Error() + "."}
+		return drill.Run{}, &Problem{Type: TypeUnknownRun, Status: http.StatusNotFound, Detail: "The run " + err.Error() + "."}
 	}
 	ctx, cancel := drillContext(ctx, by)
 	defer cancel()
 	run, err := a.drills.Controller.Abort(ctx, id, by.Name, reason)
 	if err != nil {
-		return DrillRun{}, a.drillProblem("abort a run", err)
+		return drill.Run{}, a.drillProblem("abort a run", err)
 	}
-	return DrillRunOf(run), nil
+	return run.Summary(), nil
 }
 
 func (a *Admin) freezeDrills(on bool) http.HandlerFunc {

@@ -97,13 +97,14 @@ func (a *Admin) Runs(ctx context.Context, q drill.Query) (DrillRunList, error) {
 	if err != nil {
 		return DrillRunList{}, a.drillProblem("list runs", err)
 	}
-	return DrillRunList{Items: runsOf(runs), Next: next}, nil
+	return DrillRunList{Items: RunSummaries(runs), Next: next}, nil
 }
 
-func runsOf(runs []drill.Run) []DrillRun {
-	shown := make([]DrillRun, 0, len(runs))
+// RunSummaries returns runs as lists show them.
+func RunSummaries(runs []drill.Run) []drill.Run {
+	shown := make([]drill.Run, 0, len(runs))
 	for _, r := range runs {
-		shown = append(shown, DrillRunOf(r))
+		shown = append(shown, r.Summary())
 	}
 	return shown
 }
@@ -120,14 +121,14 @@ func (a *Admin) run(w http.ResponseWriter, r *http.Request) {
 }
 
 // Run returns one run, as it is in memory while it goes on, with a part of its series.
-func (a *Admin) Run(ctx context.Context, id, series string) (DrillReport, error) {
+func (a *Admin) Run(ctx context.Context, id, series string) (drill.Run, error) {
 	switch {
 	case a.drills == nil:
-		return DrillReport{}, noDrills()
+		return drill.Run{}, noDrills()
 	case series != FullSeries && series != LastPoint && series != NoSeries:
-		return DrillReport{}, badRequest(http.StatusBadRequest, "series must be last, none, or be left out.")
+		return drill.Run{}, badRequest(http.StatusBadRequest, "series must be last, none, or be left out.")
 	case CheckID(id) != nil:
-		return DrillReport{}, &Problem{Type: TypeUnknownRun, Status: http.StatusNotFound, Detail: "The run " + CheckID(id).Error() + "."}
+		return drill.Run{}, &Problem{Type: TypeUnknownRun, Status: http.StatusNotFound, Detail: "The run " + CheckID(id).Error() + "."}
 	}
 	found, live := a.drills.Catalog.Live(id)
 	if !live {
@@ -135,7 +136,7 @@ func (a *Admin) Run(ctx context.Context, id, series string) (DrillReport, error)
 		defer cancel()
 		var err error
 		if found, err = a.drills.Runs.Run(ctx, id); err != nil {
-			return DrillReport{}, a.drillProblem("read a run", err)
+			return drill.Run{}, a.drillProblem("read a run", err)
 		}
 	}
 	switch series {
@@ -144,7 +145,7 @@ func (a *Admin) Run(ctx context.Context, id, series string) (DrillReport, error)
 	case LastPoint:
 		found.Series = found.Series[max(0, len(found.Series)-1):]
 	}
-	return DrillReportOf(found, live), nil
+	return found.Report(live), nil
 }
 
 // runParamNames are the filters of runs.

@@ -182,9 +182,9 @@ func TestDrillSites(t *testing.T) {
 func TestAbortAndFreeze(t *testing.T) {
 	r := newDrillFixture(t)
 	id := r.start()
-	var run api.DrillRun
+	var run drill.Run
 	r.reply(r.post("/api/v1/runs/"+id+"/abort", `{"reason":"smoke"}`), &run)
-	if run.ID != id || *run.Verdict != "aborted" || run.Reason != "by ana@ops1: smoke" || run.EndedAt == nil {
+	if run.ID != id || run.Verdict != drill.Aborted || run.Reason != "by ana@ops1: smoke" || run.Ended.IsZero() {
 		t.Errorf("%+v", run)
 	}
 	if p := r.problem(r.post("/api/v1/runs/"+id+"/abort", `{}`), 409); p.Type != api.TypeDrillRefused {
@@ -225,7 +225,7 @@ func TestRuns(t *testing.T) {
 		r.get("/api/v1/runs?"+query, &list)
 		var got []string
 		for _, run := range list.Items {
-			got = append(got, *run.Verdict)
+			got = append(got, string(run.Verdict))
 		}
 		if strings.Join(got, " ") != want || (list.Next != "") != strings.Contains(query, "limit") {
 			t.Errorf("%s: %v, next %q, want %s", query, got, list.Next, want)
@@ -242,10 +242,11 @@ func TestRuns(t *testing.T) {
 			}
 		}
 	}
-	var report api.DrillReport
+	var report drill.Run
 	r.get("/api/v1/runs/"+endedRun(0, "").ID, &report)
-	if report.Live || *report.DurationS != 23.5 || *report.ClearTookS != 0.005 || *report.RecoveredS != 41 || report.Tightest.Name != "p95_turnaround" ||
-		*report.Tightest.Margin != 0.3125 || report.Hypotheses[1].Value != nil || report.Hypotheses[1].Why == "" || report.SpecVersion == "" || report.Series == nil {
+	if tightest, ok := report.Tightest(); report.Live || report.Took() != 23500*time.Millisecond || report.ClearTook != 5*time.Millisecond ||
+		report.Recovered != 41*time.Second || !ok || tightest.Measure != "p95_turnaround" || tightest.Margin != 0.3125 || report.Hypotheses[1].Measured ||
+		report.Hypotheses[1].Reason == "" || report.SpecVersion == "" || report.Series == nil {
 		t.Errorf("%+v", report)
 	}
 	if p := r.problem(r.request(testRequest{method: "GET", path: "/api/v1/runs/none"}), 404); p.Type != api.TypeUnknownRun {
@@ -271,12 +272,12 @@ func TestLiveRun(t *testing.T) {
 		run.UndoResults = []drill.UndoResult{{What: "rollback", Took: time.Second}}
 	})
 	for query, points := range map[string]int{"": 2, "?series=last": 1, "?series=none": 0} {
-		var report api.DrillReport
+		var report drill.Run
 		r.get("/api/v1/runs/"+id+query, &report)
-		if !report.Live || report.Verdict != nil || report.EndedAt != nil || len(report.Series) != points || len(report.Messages) != 1 || report.Rollbacks[0].TookS != 1 {
+		if !report.Live || report.Verdict != "" || !report.Ended.IsZero() || len(report.Series) != points || len(report.Messages) != 1 || report.UndoResults[0].Took != time.Second {
 			t.Errorf("%s: %+v", query, report)
 		}
-		if points > 0 && *report.Series[points-1].P95S != 12.5 || points > 1 && report.Series[0].P95S != nil {
+		if points > 0 && report.Series[points-1].Turnaround != 12.5 || points > 1 && report.Series[0].Turnaround != -1 {
 			t.Errorf("%s: %+v", query, report.Series)
 		}
 	}
@@ -347,7 +348,7 @@ func FuzzCSV(f *testing.F) {
 		r := endedRun(0, drill.Passed)
 		r.Name, r.Reason, r.Actor, r.Speed, r.Hypotheses[0].Value, r.Hypotheses[0].Limit, r.Hypotheses[0].Margin = name, reason, actor, value, value, value, value
 		var b strings.Builder
-		if err := api.WriteRunsCSV(&b, []api.DrillRun{api.DrillRunOf(r)}); err != nil {
+		if err := api.WriteRunsCSV(&b, []drill.Run{r.Summary()}); err != nil {
 			t.Fatal(err)
 		}
 		rows, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
@@ -364,8 +365,8 @@ func TestSpecVersion(t *testing.T) {
 	b, c := a, a
 	b.Name, b.Note, b.Owner = "B", "note", "owner"
 	c.Recovery = time.Hour
-	if api.SpecVersion(a) != api.SpecVersion(b) || api.SpecVersion(a) == api.SpecVersion(c) || len(api.SpecVersion(a)) != 8 {
-		t.Errorf("%s, %s, %s", api.SpecVersion(a), api.SpecVersion(b), api.SpecVersion(c))
+	if a.Version() != b.Version() || a.Version() == c.Version() || len(a.Version()) != 8 {
+		t.Errorf("%s, %s, %s", a.Version(), b.Version(), c.Version())
 	}
 }
 
@@ -403,7 +404,7 @@ func TestDrillClient(t *testing.T) {
 	if runs, err := c.Runs(ctx, q); err != nil || len(runs.Items) != 1 {
 		t.Errorf("%+v, %v", runs, err)
 	}
-	if done, err := c.Abort(ctx, *run.Run, "enough"); err != nil || *done.Verdict != "aborted" {
+	if done, err := c.Abort(ctx, *run.Run, "enough"); err != nil || done.Verdict != "aborted" {
 		t.Errorf("%+v, %v", done, err)
 	}
 	if f, err := c.Freeze(ctx, "why"); err != nil || !f.Frozen {

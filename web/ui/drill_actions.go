@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/runbooks/drill"
 	"headgate/web/api"
 )
 
@@ -102,7 +103,7 @@ type drillConfirmView struct {
 	Do     string // abort, freeze or unfreeze
 	To     string // where the order goes
 	Back   string
-	Run    *api.DrillRun // of an abort; of a freeze: what runs now, nil if nothing does
+	Run    *drill.Run // of an abort; of a freeze: what runs now, nil if nothing does
 	Freeze api.DrillFreeze
 	MaxLen int
 	NoOp   bool // there is nothing to do
@@ -116,7 +117,7 @@ func (p *Pages) confirmAbort(w http.ResponseWriter, r *http.Request, v viewer) {
 		return
 	}
 	here := drillsPath + "/runs/" + url.PathEscape(id)
-	view := drillConfirmView{Do: "abort", To: here + "/abort", Back: here, Run: &report.DrillRun, MaxLen: api.MaxReason, NoOp: report.Verdict != nil}
+	view := drillConfirmView{Do: "abort", To: here + "/abort", Back: here, Run: &report, MaxLen: api.MaxReason, NoOp: report.Verdict != ""}
 	p.show(w, r, v, http.StatusOK, page{Title: "Abort " + report.Name, NavPath: drillsPath, Body: view}, "drillask")
 }
 
@@ -144,7 +145,7 @@ func (p *Pages) confirmFreeze(w http.ResponseWriter, r *http.Request, v viewer) 
 	view := drillConfirmView{Do: do, To: drillsPath + "/freeze", Back: drillsPath + "/definitions", Freeze: list.Freeze, MaxLen: api.MaxReason, NoOp: list.Freeze.Frozen == (do == "freeze")}
 	for _, d := range list.Items {
 		if d.Running != nil {
-			view.Run = &api.DrillRun{ID: *d.Running, Name: d.Name}
+			view.Run = &drill.Run{ID: *d.Running, Name: d.Name}
 		}
 	}
 	p.show(w, r, v, http.StatusOK, page{Title: title, NavPath: drillsPath, Body: view}, "drillask")

@@ -161,6 +161,8 @@ func toFloat(v any) (float64, bool) {
 		f = *x
 	case int:
 		f = float64(x)
+	case time.Duration:
+		f = x.Seconds()
 	default:
 		return 0, false
 	}

@@ -28,7 +28,6 @@ const runRefresh = 2
 // runView is all about one run.
 type runView struct {
 	runRow
-	Live          bool
 	Note          string
 	Owner         string
 	Pool          string
@@ -37,12 +36,12 @@ type runView struct {
 	Charts        []chart
 	Hypotheses    []hypothesisRow
 	Expected      []string // while there are no hypotheses: what it must show
-	Messages      []api.DrillMessage
+	Messages      []drill.Message
 	MoreMessages  int // messages that are left out
-	Rollbacks     []api.DrillRollback
+	Rollbacks     []drill.UndoResult
 	MoreRollbacks int
 	Comparison    *runComparison // nil: there is none before
-	Spec          string         // as YAML; empty: none was kept
+	Definition    string         // as YAML; empty: none was kept
 	LinkIncidents bool           // incidents are production's, and have pages
 	Flash         string
 }
@@ -54,7 +53,7 @@ func (p *Pages) run(w http.ResponseWriter, r *http.Request, v viewer) {
 		return
 	}
 	view := p.runView(r.Context(), v, report, time.Now())
-	if r.URL.Query().Get("done") == "abort" && report.Verdict != nil {
+	if r.URL.Query().Get("done") == "abort" && report.Verdict != "" {
 		view.Flash = "The run is stopped, and its faults are cleared."
 	}
 	pg := page{Title: report.Name + ": " + view.Label.Text, NavPath: drillsPath, Body: view}
@@ -64,11 +63,11 @@ func (p *Pages) run(w http.ResponseWriter, r *http.Request, v viewer) {
 	p.show(w, r, v, http.StatusOK, pg, "run")
 }
 
-func (p *Pages) runView(ctx context.Context, v viewer, report api.DrillReport, now time.Time) runView {
+func (p *Pages) runView(ctx context.Context, v viewer, report drill.Run, now time.Time) runView {
 	view := runView{
-		runRow: runRowOf(report.DrillRun), Live: report.Live, Note: truncate(report.Spec.Note, shownNote), Owner: report.Spec.Owner, Pool: report.Spec.Pool,
-		Abortable: report.Verdict == nil, Phases: phaseRows(report.DrillRun, now), LinkIncidents: report.Spec.Target == drill.Live,
-		Spec: specText(report.Spec),
+		runRow: runRowOf(report), Note: truncate(report.Spec.Note, shownNote), Owner: report.Spec.Owner, Pool: report.Spec.Pool,
+		Abortable: report.Verdict == "", Phases: phaseRows(report, now), LinkIncidents: report.Spec.Target == drill.Live,
+		Definition: specText(report.Spec),
 	}
 	if view.Why == "" {
 		view.Why = truncate(report.Reason, shownReason)
@@ -85,7 +84,7 @@ func (p *Pages) runView(ctx context.Context, v viewer, report api.DrillReport, n
 		}
 	}
 	view.setMessages(report)
-	if view.Verdict != nil {
+	if view.Verdict != "" {
 		view.Comparison = p.compareWithPrevious(ctx, v, report)
 	}
 	return view
@@ -105,8 +104,9 @@ func (p *Pages) poolFacts(ctx context.Context, v viewer, pool string, now time.T
 }
 
 // setMessages puts in what the run told people and took back, as far as there is room.
-func (v *runView) setMessages(report api.DrillReport) {
-	v.Messages, v.Rollbacks = report.Messages, report.Rollbacks
+func (v *runView) setMessages(report drill.Run) {
+	// A run that goes on is that of its runner: its lists must not be altered.
+	v.Messages, v.Rollbacks = slices.Clone(report.Messages), slices.Clone(report.UndoResults)
 	if v.MoreMessages = max(len(v.Messages)-shownMessages, 0); v.MoreMessages > 0 {
 		v.Messages = v.Messages[:shownMessages]
 	}
@@ -153,11 +153,11 @@ type hypothesisRow struct {
 // rank puts what did not hold first, and what is not known before what held.
 func (h hypothesisRow) rank() int { return slices.Index([]string{"bad", "warn", "ok"}, h.Label.Class) }
 
-func hypothesisRowOf(h api.DrillHypothesis) hypothesisRow {
-	row := hypothesisRow{measureName(h.Name), formatMeasure(h.Value, h.Unit), limitText(h), marginText(h), truncate(h.Evidence, shownReason), verdictLabel{"bad", "✗", "Did not hold"}}
+func hypothesisRowOf(h drill.Hypothesis) hypothesisRow {
+	row := hypothesisRow{measureName(h.Measure), measured(h), limitText(h), marginText(h), truncate(h.Evidence, shownReason), verdictLabel{"bad", "✗", "Did not hold"}}
 	switch {
-	case h.Value == nil:
-		row.Label, row.Evidence, row.Margin = verdictLabel{"warn", "?", "Not known"}, truncate(h.Why, shownReason), dash
+	case !h.Measured:
+		row.Label, row.Evidence, row.Margin = verdictLabel{"warn", "?", "Not known"}, truncate(h.Reason, shownReason), dash
 	case h.Passed:
 		row.Label = verdictLabel{"ok", "✓", "Held"}
 	}
@@ -166,37 +166,38 @@ func hypothesisRowOf(h api.DrillHypothesis) hypothesisRow {
 
 // phaseRow is a part of a run, as a table shows it.
 type phaseRow struct {
-	Name, Began, Note string
-	Took              string
-	Open              bool
-	From, Length      string // in thousandths of the run
-	FaultActive       bool   // faults were in force
+	Name, Note   string
+	Began        time.Time
+	Took         string
+	Open         bool
+	From, Length string // in thousandths of the run
+	FaultActive  bool   // faults were in force
 }
 
 // phaseRows shows the phases against the time of the whole run.
-func phaseRows(r api.DrillRun, now time.Time) (rows []phaseRow) {
+func phaseRows(r drill.Run, now time.Time) (rows []phaseRow) {
 	if len(r.Phases) == 0 {
 		return nil
 	}
-	ends := func(p api.DrillPhase) time.Time {
-		if p.EndedAt != nil {
-			return parseTime(*p.EndedAt)
-		}
-		if r.EndedAt != nil {
-			return parseTime(*r.EndedAt)
+	ends := func(p drill.Phase) time.Time {
+		switch {
+		case !p.Ended.IsZero():
+			return p.Ended
+		case !r.Ended.IsZero():
+			return r.Ended
 		}
 		return now
 	}
-	first, last := parseTime(r.Phases[0].BeganAt), ends(r.Phases[len(r.Phases)-1])
+	first, last := r.Phases[0].Started, ends(r.Phases[len(r.Phases)-1])
 	part := func(d time.Duration) string {
 		return strconv.FormatFloat(1000*min(max(float64(d)/float64(max(last.Sub(first), 1)), 0), 1), 'f', 0, 64)
 	}
 	for _, p := range r.Phases {
-		began, ended := parseTime(p.BeganAt), ends(p)
+		began, ended := p.Started, ends(p)
 		took := max(ended.Sub(began), 0)
 		rows = append(rows, phaseRow{
-			Name: upperFirst(humanize(p.Name)), Began: p.BeganAt, Note: truncate(p.Note, shownReason), Took: formatShortSeconds(took.Seconds()), Open: p.EndedAt == nil && r.EndedAt == nil,
-			From: part(began.Sub(first)), Length: part(max(took, last.Sub(first)/200)), FaultActive: p.Name == string(drill.PhaseInject) || p.Name == string(drill.PhaseHold),
+			Name: upperFirst(humanize(string(p.Name))), Began: p.Started, Note: truncate(p.Note, shownReason), Took: formatShortSeconds(took.Seconds()), Open: p.Ended.IsZero() && r.Ended.IsZero(),
+			From: part(began.Sub(first)), Length: part(max(took, last.Sub(first)/200)), FaultActive: p.Name == drill.PhaseInject || p.Name == drill.PhaseHold,
 		})
 	}
 	return rows

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"headgate/engine/tsdb"
-	"headgate/web/api"
+	"headgate/runbooks/drill"
 )
 
 // scenarioEpoch is where scenario time begins in the charts of runs: a chart needs times.
@@ -29,16 +29,16 @@ const minRateStep = 10 * time.Second
 
 // runSeries is the series of a run, with the time that its charts show.
 type runSeries struct {
-	points   []api.DrillPoint
+	points   []drill.Point
 	from, to time.Time
 	step     time.Duration
 }
 
-func runSeriesOf(r api.DrillReport) (s runSeries, ok bool) {
+func runSeriesOf(r drill.Run) (s runSeries, ok bool) {
 	if len(r.Series) == 0 {
 		return s, false
 	}
-	s = runSeries{points: r.Series, from: scenarioTimeAt(r.Series[0].AtS - 1), to: scenarioTimeAt(r.Series[len(r.Series)-1].AtS)}
+	s = runSeries{points: r.Series, from: scenarioTimeAt(r.Series[0].At - 1), to: scenarioTimeAt(r.Series[len(r.Series)-1].At)}
 	if r.Live { // room for what is to come
 		s.to = maxTime(s.to, scenarioEpoch.Add(r.Spec.Scenario.Duration))
 	}
@@ -54,27 +54,27 @@ func maxTime(a, b time.Time) time.Time {
 }
 
 // highest returns the highest value of each step. A value that is none leaves a gap.
-func (s runSeries) highest(value func(api.DrillPoint) float64) []tsdb.Point {
+func (s runSeries) highest(value func(drill.Point) float64) []tsdb.Point {
 	return s.aggregate(s.step, value, math.Max)
 }
 
 // perMinute returns how much came in each step, as a rate.
-func (s runSeries) perMinute(count func(api.DrillPoint) int) []tsdb.Point {
+func (s runSeries) perMinute(count func(drill.Point) int) []tsdb.Point {
 	step := max(s.step, minRateStep)
-	all := s.aggregate(step, func(p api.DrillPoint) float64 { return float64(count(p)) }, func(a, b float64) float64 { return a + b })
+	all := s.aggregate(step, func(p drill.Point) float64 { return float64(count(p)) }, func(a, b float64) float64 { return a + b })
 	for n := range all {
 		all[n].V *= float64(time.Minute) / float64(step)
 	}
 	return all
 }
 
-func (s runSeries) aggregate(step time.Duration, value func(api.DrillPoint) float64, join func(a, b float64) float64) (all []tsdb.Point) {
+func (s runSeries) aggregate(step time.Duration, value func(drill.Point) float64, join func(a, b float64) float64) (all []tsdb.Point) {
 	for _, p := range s.points {
 		v := value(p)
 		if math.IsNaN(v) {
 			continue
 		}
-		n := (scenarioTimeAt(p.AtS).Sub(s.from) - 1) / step
+		n := (scenarioTimeAt(p.At).Sub(s.from) - 1) / step
 		at := s.from.Add((n + 1) * step)
 		if last := len(all) - 1; last >= 0 && all[last].At.Equal(at) {
 			all[last].V = join(all[last].V, v)
@@ -86,28 +86,28 @@ func (s runSeries) aggregate(step time.Duration, value func(api.DrillPoint) floa
 }
 
 // runCharts draws the series of a run, with its limits and the times of its faults.
-func runCharts(r api.DrillReport, f PoolFacts) []chart {
+func runCharts(r drill.Run, f PoolFacts) []chart {
 	s, ok := runSeriesOf(r)
 	if !ok {
 		return nil
 	}
 	rate := max(s.step, minRateStep)
 	all := []chart{
-		{ID: "p95", Title: "Turnaround p95", Unit: "s", Step: s.step, Lines: []chartLine{{"p95", s.highest(func(p api.DrillPoint) float64 {
-			if p.P95S == nil {
+		{ID: "p95", Title: "Turnaround p95", Unit: "s", Step: s.step, Lines: []chartLine{{"p95", s.highest(func(p drill.Point) float64 {
+			if p.Turnaround < 0 {
 				return math.NaN()
 			}
-			return *p.P95S
+			return p.Turnaround
 		})}}, Limit: hypothesisLimit(r, "p95_turnaround")},
-		{ID: "age", Title: "Oldest waiting task", Unit: "s", Step: s.step, Lines: []chartLine{{"age", s.highest(func(p api.DrillPoint) float64 { return p.QueueAgeS })}},
+		{ID: "age", Title: "Oldest waiting task", Unit: "s", Step: s.step, Lines: []chartLine{{"age", s.highest(func(p drill.Point) float64 { return p.QueueAge })}},
 			Limit: refusalLimit(f.MaxAge.Seconds(), "s")},
-		{ID: "depth", Title: "Waiting tasks", Unit: "tasks", Step: s.step, Lines: []chartLine{{"waiting", s.highest(func(p api.DrillPoint) float64 { return float64(p.QueueDepth) })}},
+		{ID: "depth", Title: "Waiting tasks", Unit: "tasks", Step: s.step, Lines: []chartLine{{"waiting", s.highest(func(p drill.Point) float64 { return float64(p.Depth) })}},
 			Limit: depthLimit(r, f)},
-		{ID: "rate", Title: "Requests", Unit: "/min", Step: rate, Lines: []chartLine{{"arrived", s.perMinute(func(p api.DrillPoint) int { return p.Arrived })},
-			{"refused", s.perMinute(func(p api.DrillPoint) int { return p.Refused })}}},
-		{ID: "answers", Title: "Answers", Unit: "/min", Step: rate, Lines: []chartLine{{"whole", s.perMinute(func(p api.DrillPoint) int { return p.Served })},
-			{"errors", s.perMinute(func(p api.DrillPoint) int { return p.Errors })}}},
-		{ID: "flight", Title: "In flight", Unit: "tasks", Step: s.step, Lines: []chartLine{{"in flight", s.highest(func(p api.DrillPoint) float64 { return float64(p.InFlight) })}},
+		{ID: "rate", Title: "Requests", Unit: "/min", Step: rate, Lines: []chartLine{{"arrived", s.perMinute(func(p drill.Point) int { return p.Arrived })},
+			{"refused", s.perMinute(func(p drill.Point) int { return p.Refused })}}},
+		{ID: "answers", Title: "Answers", Unit: "/min", Step: rate, Lines: []chartLine{{"whole", s.perMinute(func(p drill.Point) int { return p.Served })},
+			{"errors", s.perMinute(func(p drill.Point) int { return p.Errors })}}},
+		{ID: "flight", Title: "In flight", Unit: "tasks", Step: s.step, Lines: []chartLine{{"in flight", s.highest(func(p drill.Point) float64 { return float64(p.InFlight) })}},
 			Limit: workersLimit(r)},
 	}
 	bands := faultBands(r, s)
@@ -119,7 +119,7 @@ func runCharts(r api.DrillReport, f PoolFacts) []chart {
 }
 
 // hypothesisLimit is the limit that a hypothesis puts to a measure, nil if none does.
-func hypothesisLimit(r api.DrillReport, measure string) *chartLimit {
+func hypothesisLimit(r drill.Run, measure string) *chartLimit {
 	for _, e := range r.Spec.Expect {
 		if string(e.Measure) == measure && e.Limit > 0 {
 			return &chartLimit{V: e.Limit, Name: "limit for the whole run " + formatMeasure(e.Limit, e.Unit)}
@@ -137,14 +137,14 @@ func refusalLimit(limit float64, unit string) *chartLimit {
 
 // depthLimit is how many may wait: as much more than the pool lets as there were
 // more workers is not known here.
-func depthLimit(r api.DrillReport, f PoolFacts) *chartLimit {
+func depthLimit(r drill.Run, f PoolFacts) *chartLimit {
 	if r.Spec.Scenario.Workers > 0 {
 		return nil
 	}
 	return refusalLimit(float64(f.MaxDepth), "tasks")
 }
 
-func workersLimit(r api.DrillReport) *chartLimit {
+func workersLimit(r drill.Run) *chartLimit {
 	n := r.Spec.Scenario.Workers
 	if n <= 0 {
 		return nil
@@ -153,7 +153,7 @@ func workersLimit(r api.DrillReport) *chartLimit {
 }
 
 // faultBands are the times in which something was done to the run.
-func faultBands(r api.DrillReport, s runSeries) (all []band) {
+func faultBands(r drill.Run, s runSeries) (all []band) {
 	add := func(what string, from, length time.Duration) {
 		b := band{From: scenarioEpoch.Add(from), To: scenarioEpoch.Add(from + length), Name: truncate(what, shownLabel), Begins: true}
 		if b.From.After(s.to) || b.To.Before(s.from) || len(all) >= maxBands {

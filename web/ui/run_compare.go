@@ -31,19 +31,19 @@ const shownLines = 60
 
 // compareWithPrevious compares a run with the one of the same drill before it that went to its
 // end, nil if there is none.
-func (p *Pages) compareWithPrevious(ctx context.Context, v viewer, now api.DrillReport) *runComparison {
-	if now.StartedAt == nil {
+func (p *Pages) compareWithPrevious(ctx context.Context, v viewer, now drill.Run) *runComparison {
+	if now.Started.IsZero() {
 		return nil
 	}
 	list, err := p.admin.Runs(ctx, drill.Query{
-		Drill: now.Drill, Until: parseTime(*now.StartedAt), Limit: 1,
+		Drill: now.Drill, Until: now.Started, Limit: 1,
 		Verdicts: []drill.Verdict{drill.Passed, drill.Failed, drill.Inconclusive},
 	})
 	if err != nil || len(list.Items) == 0 || list.Items[0].Drill != now.Drill {
 		return nil
 	}
 	before := list.Items[0]
-	d := &runComparison{Before: runRowOf(before), Rows: comparisonRows(before, now.DrillRun), Changed: before.SpecVersion != now.SpecVersion}
+	d := &runComparison{Before: runRowOf(before), Rows: comparisonRows(before, now), Changed: before.SpecVersion != now.SpecVersion}
 	if d.Changed {
 		if old, err := p.admin.Run(ctx, before.ID, api.NoSeries); err == nil {
 			d.Lines, d.More = diffLines(specText(old.Spec), specText(now.Spec))
@@ -52,32 +52,31 @@ func (p *Pages) compareWithPrevious(ctx context.Context, v viewer, now api.Drill
 	return d
 }
 
-func comparisonRows(then, now api.DrillRun) (rows []comparisonRow) {
+func comparisonRows(then, now drill.Run) (rows []comparisonRow) {
 	for _, h := range now.Hypotheses {
-		n := slices.IndexFunc(then.Hypotheses, func(o api.DrillHypothesis) bool { return o.Name == h.Name && o.Compare == h.Compare })
+		n := slices.IndexFunc(then.Hypotheses, func(o drill.Hypothesis) bool { return o.Measure == h.Measure && o.Compare == h.Compare })
 		if n < 0 {
-			rows = append(rows, comparisonRow{measureName(h.Name), dash, formatMeasure(h.Value, h.Unit) + " " + ofLimitText(h), "was not asked for", "idle"})
+			rows = append(rows, comparisonRow{measureName(h.Measure), dash, measured(h) + " " + ofLimitText(h), "was not asked for", "idle"})
 			continue
 		}
 		rows = append(rows, compareHypothesis(then.Hypotheses[n], h))
 	}
 	for _, h := range then.Hypotheses {
-		if !slices.ContainsFunc(now.Hypotheses, func(o api.DrillHypothesis) bool { return o.Name == h.Name && o.Compare == h.Compare }) {
-			rows = append(rows, comparisonRow{measureName(h.Name), formatMeasure(h.Value, h.Unit) + " " + ofLimitText(h), dash, "is not asked for any more", "idle"})
+		if !slices.ContainsFunc(now.Hypotheses, func(o drill.Hypothesis) bool { return o.Measure == h.Measure && o.Compare == h.Compare }) {
+			rows = append(rows, comparisonRow{measureName(h.Measure), measured(h) + " " + ofLimitText(h), dash, "is not asked for any more", "idle"})
 		}
 	}
-	if then.RecoveredS != nil && now.RecoveredS != nil {
-		rows = append(rows, comparisonRow{"well again after", formatSeconds(then.RecoveredS), formatSeconds(now.RecoveredS), "", "idle"})
+	if then.Recovered > 0 && now.Recovered > 0 {
+		rows = append(rows, comparisonRow{"well again after", formatSeconds(then.Recovered.Seconds()), formatSeconds(now.Recovered.Seconds()), "", "idle"})
 	}
 	return rows
 }
 
-func compareHypothesis(then, now api.DrillHypothesis) comparisonRow {
-	row := comparisonRow{measureName(now.Name), formatMeasure(then.Value, then.Unit) + " " + ofLimitText(then), formatMeasure(now.Value, now.Unit) + " " + ofLimitText(now), "the same", "idle"}
-	a, known := toFloat(then.Margin)
-	b, also := toFloat(now.Margin)
+func compareHypothesis(then, now drill.Hypothesis) comparisonRow {
+	row := comparisonRow{measureName(now.Measure), measured(then) + " " + ofLimitText(then), measured(now) + " " + ofLimitText(now), "the same", "idle"}
+	a, b := then.Margin, now.Margin
 	switch {
-	case !known || !also:
+	case !then.Measured || !now.Measured:
 		row.Change = "cannot be compared"
 	case then.Passed && !now.Passed:
 		row.Change, row.Class = "holds no more", "bad"

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"headgate/runbooks/drill"
-	"headgate/web/api"
 )
 
 // drillsPath is where the pages of drills begin.
@@ -15,40 +14,43 @@ const drillsPath = "/drills"
 
 // runRow is one run of a drill, as lists show it.
 type runRow struct {
-	api.DrillRun
-	Label   verdictLabel
-	Why     string // it did not pass, or what it wanted of a run that was not begun
-	Trigger string // as people say it
+	drill.Run
+	Label    verdictLabel
+	Tightest *drill.Hypothesis // nil: there is none
+	Why      string            // it did not pass, or what it wanted of a run that was not begun
+	Trigger  string            // as people say it
 
 	Due  time.Time // zero: by hand, or it did not begin
 	Late time.Duration
 }
 
-func runRowOf(r api.DrillRun) runRow {
-	if r.Verdict != nil && *r.Verdict == string(drill.Passed) {
+func runRowOf(r drill.Run) runRow {
+	if r.Verdict == drill.Passed {
 		r.Reason = "" // it only says so once more
 	}
 	r.Name, r.Actor = truncate(r.Name, shownName), truncate(r.Actor, shownName)
-	row := runRow{DrillRun: r, Label: runLabelOf(r), Trigger: triggerName(r.Trigger), Why: truncate(r.Reason, shownReason)}
-	if row.Actor == r.Trigger || row.Actor == row.Trigger {
+	row := runRow{Run: r, Label: runLabelOf(r), Trigger: triggerName(string(r.Trigger)), Why: truncate(r.Reason, shownReason)}
+	if h, ok := r.Tightest(); ok {
+		row.Tightest = &h
+	}
+	if row.Actor == string(r.Trigger) || row.Actor == row.Trigger {
 		row.Actor = ""
 	}
-	if r.StartedAt != nil && r.ScheduledAt != nil {
-		row.Late = max(parseTime(*r.StartedAt).Sub(parseTime(*r.ScheduledAt)), 0)
-		row.Due = parseTime(*r.ScheduledAt)
+	if !r.Started.IsZero() && !r.Scheduled.IsZero() {
+		row.Late, row.Due = max(r.Started.Sub(r.Scheduled), 0), r.Scheduled
 	}
-	if r.Missed > 1 && !strings.Contains(row.Why, "due times") {
-		row.Why = strings.TrimSpace(fmt.Sprintf("%s (%d due times)", row.Why, r.Missed))
+	if r.Count > 1 && !strings.Contains(row.Why, "due times") {
+		row.Why = strings.TrimSpace(fmt.Sprintf("%s (%d due times)", row.Why, r.Count))
 	}
 	return row
 }
 
 // runLabelOf says how a run ended, or how far it is.
-func runLabelOf(r api.DrillRun) verdictLabel {
-	if r.Verdict == nil {
+func runLabelOf(r drill.Run) verdictLabel {
+	if r.Verdict == "" {
 		return verdictLabel{"run", "▶", "Running"}
 	}
-	return verdictLabelOf(*r.Verdict)
+	return verdictLabelOf(string(r.Verdict))
 }
 
 func triggerName(trigger string) string {
@@ -83,14 +85,14 @@ func clauseSentence(s string) string {
 }
 
 // measureName is the name of a measure for people.
-func measureName(name string) string {
+func measureName(name drill.Measure) string {
 	switch name {
 	case "p95_turnaround":
 		return "p95"
 	case "bad_retry_after":
 		return "bad Retry-After"
 	default:
-		return humanize(name)
+		return humanize(string(name))
 	}
 }
 
@@ -109,8 +111,16 @@ func formatMeasure(v any, unit string) string {
 	}
 }
 
+// measured shows the value of a hypothesis.
+func measured(h drill.Hypothesis) string {
+	if !h.Measured {
+		return formatMeasure(nil, h.Unit)
+	}
+	return formatMeasure(h.Value, h.Unit)
+}
+
 // limitText is what a value is held to.
-func limitText(h api.DrillHypothesis) string {
+func limitText(h drill.Hypothesis) string {
 	limit := formatMeasure(h.Limit, h.Unit)
 	switch h.Compare {
 	case ">=":
@@ -123,7 +133,7 @@ func limitText(h api.DrillHypothesis) string {
 }
 
 // ofLimitText is the same after a value, short.
-func ofLimitText(h api.DrillHypothesis) string {
+func ofLimitText(h drill.Hypothesis) string {
 	limit := formatMeasure(h.Limit, h.Unit)
 	if h.Compare == ">=" {
 		return "of at least " + limit
@@ -132,14 +142,14 @@ func ofLimitText(h api.DrillHypothesis) string {
 }
 
 // marginText says how far a value stayed from its limit.
-func marginText(h api.DrillHypothesis) string {
-	m, ok := toFloat(h.Margin)
+func marginText(h drill.Hypothesis) string {
+	m := h.Margin
 	far := formatPercent(math.Round(math.Abs(m)*100) / 100)
 	if h.Limit == 0 {
 		far = formatMeasure(math.Abs(m), h.Unit)
 	}
 	switch {
-	case !ok:
+	case !h.Measured:
 		return "not known"
 	case m > 2 && h.Limit != 0:
 		return "far away"

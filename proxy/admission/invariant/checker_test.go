@@ -9,7 +9,7 @@ import (
 	"headgate/proxy/admission/invariant"
 )
 
-// testChecker is a shadow that is told by hand what happens, through a gate of another
+// testChecker is a Checker that is driven by hand, through a gate of another
 // pool that never refuses: only that can make tickets.
 type testChecker struct {
 	*invariant.Checker
@@ -27,7 +27,7 @@ func newTestChecker(t *testing.T, p admission.Policy) testChecker {
 	return testChecker{s, mint}
 }
 
-// steps makes a task and tells the shadow its steps, at a time after the epoch.
+// steps makes a task and reports its steps, at a time after the epoch.
 func (p testChecker) steps(at time.Duration, c admission.Class, steps ...admission.Step) *admission.Ticket {
 	ticket := p.ticketGate.Offer(epoch, admission.Task{Class: c}).Ticket
 	for _, s := range steps {
@@ -53,11 +53,11 @@ func TestCheckRefusal(t *testing.T) {
 		prepare func(testChecker)
 		at      time.Duration
 		reason  admission.Reason
-		says    string
+		want    string
 	}{
-		"nobody is there":               {func(testChecker) {}, 0, depth, free + "0 of 2 running, 0 waiting, the oldest of its class for 0s"},
+		"empty pool":                    {func(testChecker) {}, 0, depth, free + "0 of 2 running, 0 waiting, the oldest of its class for 0s"},
 		"one of two runs":               {func(p testChecker) { p.steps(0, 0, admission.StepGranted) }, 0, age, free + "1 of 2 running"},
-		"full, and nobody waits":        {func(p testChecker) { p.fill(0) }, 0, age, admitted + "2 of 2 running, 0 waiting"},
+		"full, none waiting":            {func(p testChecker) { p.fill(0) }, 0, age, admitted + "2 of 2 running, 0 waiting"},
 		"full, and as many as may":      {func(p testChecker) { p.fill(4) }, 0, depth, admitted + "2 of 2 running, 4 waiting"},
 		"full, and one too many":        {func(p testChecker) { p.fill(5) }, 0, depth, ""},
 		"full, and as old as may be":    {func(p testChecker) { p.fill(1) }, 25 * time.Second, age, admitted},
@@ -72,16 +72,16 @@ func TestCheckRefusal(t *testing.T) {
 			p.steps(0, 0, admission.StepGranted)
 			p.fill(5)
 		}, 0, depth, ""},
-		"a permit was granted to nobody": {func(p testChecker) {
+		"a finished task was granted a permit": {func(p testChecker) {
 			p.fill(5)
 			p.steps(0, 0, admission.StepQueued, admission.StepFinished, admission.StepGranted)
 		}, 0, depth, ""},
-		"who waits gives nothing back": {func(p testChecker) { p.fill(4); p.steps(0, 0, admission.StepQueued, admission.StepReleased) }, 0, depth, ""},
-		"who runs does not leave": {func(p testChecker) {
+		"a waiting task releases nothing": {func(p testChecker) { p.fill(4); p.steps(0, 0, admission.StepQueued, admission.StepReleased) }, 0, depth, ""},
+		"a running task does not leave the queue": {func(p testChecker) {
 			p.steps(0, 0, admission.StepGranted, admission.StepDequeued)
 			p.steps(0, 0, admission.StepGranted)
 		}, 0, age, admitted},
-		"paused, and nobody waits": {func(p testChecker) {
+		"paused, none waiting": {func(p testChecker) {
 			p.OnLimits(admission.Limits{Workers: 2, Policy: defaultThreshold, PausedUntil: epoch.Add(time.Minute)})
 		}, 0, depth, admitted + "0 of 2 running"},
 		"paused, and too many wait": {func(p testChecker) {
@@ -101,7 +101,7 @@ func TestCheckRefusal(t *testing.T) {
 		"a deadline that is too near": {func(testChecker) {}, 0, admission.ReasonDeadlineUnmeetable, ""},
 		"a client that had its share": {func(testChecker) {}, 0, admission.ReasonClientQuota, ""},
 		"no memory":                   {func(testChecker) {}, 0, admission.ReasonMemory, ""},
-		"the process going down":      {func(testChecker) {}, 0, admission.ReasonDraining, ""},
+		"the process shutting down":   {func(testChecker) {}, 0, admission.ReasonDraining, ""},
 		"the first of several has left": {func(p testChecker) {
 			p.fill(0)
 			first := p.steps(0, 0, admission.StepQueued)
@@ -116,15 +116,15 @@ func TestCheckRefusal(t *testing.T) {
 			p := newTestChecker(t, defaultThreshold)
 			tt.prepare(p)
 			got := p.CheckRefusal(epoch.Add(tt.at), admission.Interactive, tt.reason)
-			if (got == "") != (tt.says == "") || !strings.HasPrefix(got, tt.says) {
-				t.Errorf("said %q, want %q", got, tt.says)
+			if (got == "") != (tt.want == "") || !strings.HasPrefix(got, tt.want) {
+				t.Errorf("violation %q, want %q", got, tt.want)
 			}
 		})
 	}
 }
 
 // BenchmarkGateWithMonitor is a task that finds a free permit, and one that is refused,
-// with a shadow and without one.
+// with a Checker and without one.
 func BenchmarkGateWithMonitor(b *testing.B) {
 	for name, w := range map[string]func() admission.Monitor{
 		"alone":   func() admission.Monitor { return nil },

@@ -23,10 +23,10 @@ var defaultThreshold = admission.Threshold{MaxQueueAge: 25 * time.Second, DepthM
 type mutant struct {
 	policy     admission.Policy // that the gate really asks
 	leak       bool             // now and then a permit does not come back
-	staleQueue bool             // now and then who leaves stays queued
+	staleQueue bool             // some cancelled tasks stay queued
 }
 
-// thresholdChecker is a shadow that takes the gate's policy for the article's.
+// thresholdChecker is a Checker that takes the gate's policy for the article's.
 type thresholdChecker struct{ *invariant.Checker }
 
 func (b thresholdChecker) OnLimits(t admission.Limits) {
@@ -138,7 +138,7 @@ func (s *storm) offer() {
 	}
 }
 
-// end ends a running task. Its owner always says that it is over.
+// end ends a running task. Its owner always finishes it.
 func (s *storm) end() {
 	if len(s.running) == 0 {
 		return
@@ -179,7 +179,7 @@ type waiterChan chan admission.Refusal
 func (m waiterChan) Done(r admission.Refusal) { m <- r }
 
 // TestNoViolationUnderConcurrency: tasks come, run, leave and expire from many
-// goroutines while settings change. The shadow hears of it in the gate's own
+// goroutines while settings change. The Checker sees it in the gate's own
 // order, so that not one refusal looks wrong.
 func TestNoViolationUnderConcurrency(t *testing.T) {
 	const goroutines, rounds = 48, 300
@@ -290,7 +290,7 @@ func (r *raceTest) reconfigureLoop() (stop func()) {
 }
 
 // TestNoViolationOfCorrectGate: whatever happens to a sound pool, and whatever it
-// refuses for, the shadow agrees.
+// refuses for, the Checker agrees.
 func TestNoViolationOfCorrectGate(t *testing.T) {
 	refused := map[admission.Reason]int{}
 	for seed := range uint64(60) {
@@ -305,17 +305,17 @@ func TestNoViolationOfCorrectGate(t *testing.T) {
 	}
 	for _, r := range []admission.Reason{admission.ReasonQueueAge, admission.ReasonQueueDepth, admission.ReasonDeadlinePassed, admission.ReasonMemory} {
 		if refused[r] == 0 {
-			t.Errorf("nobody was refused for %s: %v", r, refused)
+			t.Errorf("no task was refused for %s: %v", r, refused)
 		}
 	}
 }
 
-// TestViolationOfMutants: each fault that turns work away is found, and said in
+// TestViolationOfMutants: each fault that refuses work is found, and reported in
 // words that name it.
 func TestViolationOfMutants(t *testing.T) {
 	for name, tt := range map[string]struct {
 		mutant
-		says string
+		want string
 	}{
 		"it refuses while idle":         {mutant{policy: randomRefusal{}}, "queue_depth: a permit was free"},
 		"age at the limit is refused":   {mutant{policy: wrongAgeLimit{25*time.Second - time.Millisecond}}, "queue_age: policy threshold would have admitted it"},
@@ -329,11 +329,11 @@ func TestViolationOfMutants(t *testing.T) {
 			for seed := range uint64(200) {
 				s := newStorm(seed, tt.mutant)
 				s.run(5000)
-				if len(s.violations) > 0 && strings.Contains(s.violations[0], tt.says) {
+				if len(s.violations) > 0 && strings.Contains(s.violations[0], tt.want) {
 					return
 				}
 			}
-			t.Errorf("nobody said %q", tt.says)
+			t.Errorf("no violation with %q", tt.want)
 		})
 	}
 }
@@ -371,7 +371,7 @@ func (wrongDepthLimit) Admit(v admission.View, t admission.Task) admission.Verdi
 	return defaultThreshold.Admit(v, t)
 }
 
-// mixedClasses lets old work of one class shut the other one out.
+// mixedClasses lets old work of one class refuse the other.
 type mixedClasses struct{ admission.Threshold }
 
 func (mixedClasses) Admit(v admission.View, t admission.Task) admission.Verdict {

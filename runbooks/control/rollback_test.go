@@ -32,7 +32,7 @@ func TestAutoRollback(t *testing.T) {
 			t.Fatalf("the gate is in %s", h.mode())
 		}
 		h.wantPhase(t, control.RolledBack, 1)
-		if why := h.rollback.StatusReason("a"); why != "rule false_refusal" {
+		if why := h.rollback.Status("a").Reason; why != "rule false_refusal" {
 			t.Errorf("why %q", why)
 		}
 		h.store.wantActions(t, "a first enforce>enforce", "a rollback enforce>passthrough")
@@ -142,7 +142,7 @@ func TestCooldownAndMaximum(t *testing.T) {
 			h.requestMode(t, control.Restore)
 			advance(10 * time.Minute)
 			h.wantPhase(t, control.Cooldown, n)
-			if why := h.rollback.StatusReason("a"); !strings.Contains(why, "cooldown until") {
+			if why := h.rollback.Status("a").Reason; !strings.Contains(why, "cooldown until") {
 				t.Errorf("why %q", why)
 			}
 			if h.mode() != admission.Enforce || h.store.countResults(control.Withheld, "cooldown") != n {
@@ -154,7 +154,7 @@ func TestCooldownAndMaximum(t *testing.T) {
 		}
 		h.engine.openPage("i-4", 3)
 		advance(time.Hour)
-		if why := h.rollback.StatusReason("a"); !strings.Contains(why, "used up") {
+		if why := h.rollback.Status("a").Reason; !strings.Contains(why, "used up") {
 			t.Errorf("why %q", why)
 		}
 		told := h.store.announcements(engine.EventNote)
@@ -187,7 +187,7 @@ func TestRollbackStateAfterRestart(t *testing.T) {
 		again := startRollbackFixture(t, h.store, h.engine, testSettings, admission.Enforce)
 		h.stop = again.stop
 		advance(2*time.Hour + 50*time.Minute)
-		g, flips := again.rollback.Status("a")
+		g, flips := again.rollback.State("a")
 		if again.mode() != admission.Enforce || flips != 1 || g.HoldActor != "ana" {
 			t.Fatalf("in %s, guard %+v", again.mode(), g)
 		}
@@ -266,7 +266,7 @@ func TestManualRollbackIsNotCounted(t *testing.T) {
 		h.engine.openPage("i-1", 3)
 		advance(time.Minute)
 		h.wantPhase(t, control.Armed, 0)
-		if h.store.countResults(control.Withheld, "pass-through already, by ana") != 1 {
+		if h.store.countResults(control.Withheld, "already in passthrough, by ana") != 1 {
 			t.Errorf("entries %v", h.store.auditEntries())
 		}
 	})
@@ -286,7 +286,7 @@ func TestReminders(t *testing.T) {
 			t.Fatalf("reminded %v", h.store.reminders())
 		}
 		for _, r := range h.store.reminders() {
-			if r.Actor != "ana" || r.Reason != "I know better" || r.RestoreMode != admission.Observe || r.Workers != 1 {
+			if r.Actor != "ana" || r.Reason != "I know better" || r.RestoreMode != admission.Observe || r.Gate.Workers != 1 {
 				t.Errorf("reminder %+v", r)
 			}
 		}
@@ -399,7 +399,7 @@ func testKill(t *testing.T, n int, after, still bool) {
 func TestAutoRollbackSettings(t *testing.T) {
 	bad := control.AutoRollbackSettings{MaxPerDay: -1, Cooldown: -1, ManualHold: -1}
 	_, err := control.NewAutoRollback(control.AutoRollbackConfig{Settings: bad})
-	for _, say := range []string{"must be 0 to 100", "the cooldown is -1ns", "the latch is -1ns"} {
+	for _, say := range []string{"must be 0 to 100", "the cooldown is -1ns", "the manual hold is -1ns"} {
 		if err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%v, want %q in it", err, say)
 		}
@@ -437,4 +437,38 @@ func TestRuleWithoutPoolRollsBackAll(t *testing.T) {
 			t.Errorf("the gate is in %s", h.mode())
 		}
 	})
+}
+
+// TestRestoreDuringRollback: somebody puts the gate back at the very moment at which it is
+// taken out. Their decision stands, and the guard does not believe that it is out.
+func TestRestoreDuringRollback(t *testing.T) {
+	c := testSettings
+	c.MaxPerDay = 100
+	for n := range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			h := startRollbackFixture(t, newKillableStore(), &fakeEngine{}, c, admission.Enforce)
+			defer func() { h.stop() }()
+			restored := make(chan error, 1)
+			h.setHook(func(c control.ModeChange) {
+				if c.Via != control.ViaEngine {
+					return
+				}
+				go func() { // who applies holds a lock
+					_, err := h.Do(t.Context(), time.Now(), control.ModeRequest{Action: control.Restore, Pool: "a", Actor: "ana", Via: control.ViaAPI})
+					restored <- err
+				}()
+			})
+			h.engine.openPage(fmt.Sprint("i-", n), 3)
+			if err := <-restored; err != nil {
+				t.Fatal(err)
+			}
+			advance(5 * time.Second)
+			if g, flips := h.rollback.State("a"); h.mode() != admission.Enforce || g.Phase != control.Cooldown || flips != 1 || g.HoldActor != "ana" {
+				t.Fatalf("attempt %d: the gate is in %s, the guard is %+v", n, h.mode(), g)
+			}
+			if n := h.store.countResults(control.Done, "false_refusal"); n != 1 {
+				t.Errorf("%d entries of the rollback: %v", n, h.store.auditEntries())
+			}
+		})
+	}
 }

@@ -317,7 +317,7 @@ func (h *rollbackFixture) requestMode(t *testing.T, a control.ModeAction) {
 // wantPhase checks how the guard stands.
 func (h *rollbackFixture) wantPhase(t *testing.T, state control.RollbackPhase, flips int) {
 	t.Helper()
-	if g, n := h.rollback.Status("a"); g.Phase != state || n != flips {
+	if g, n := h.rollback.State("a"); g.Phase != state || n != flips {
 		t.Errorf("the guard is %s with %d flips, want %s with %d", g.Phase, n, state, flips)
 	}
 }
