@@ -260,7 +260,7 @@ func TestUnrecordedNotice(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.box.SetDown(true)
 		r.start()
-		notice := alerts.Routes{Page: "C1"}.NewNotice("d-1", "c-1", "main", "so it is", time.Now())
+		notice := alerts.Routes{Page: "C1"}.NewNotice("d-1", "c-1", "main", "so it is", time.Now(), false)
 		if taken := r.dispatcher.SubmitUnrecorded([]alerts.Delivery{notice}); taken != 1 {
 			t.Errorf("took %d, want 1", taken)
 		}

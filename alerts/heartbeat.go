@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"headgate/internal/lifecycle"
 )
 
 // Results of heartbeats, as a metric's label.
@@ -42,9 +44,8 @@ type Heartbeat struct {
 	http    *http.Client
 	results *prometheus.CounterVec
 
-	mu     sync.Mutex
-	cancel context.CancelFunc
-	done   chan struct{}
+	mu   sync.Mutex
+	task *lifecycle.Task // nil before Start
 }
 
 // NewHeartbeat returns a Heartbeat that is not running, and registers its counter.
@@ -111,28 +112,20 @@ func (o HeartbeatOptions) validate() error {
 func (h *Heartbeat) Start() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.done != nil {
-		return
+	if h.task == nil {
+		h.task = lifecycle.Go(h.run)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	h.cancel, h.done = cancel, make(chan struct{})
-	go h.run(ctx, h.done)
 }
 
 // Stop ends the heartbeats, and aborts a call in flight. It may be called more than once.
 func (h *Heartbeat) Stop() {
 	h.mu.Lock()
-	cancel, done := h.cancel, h.done
+	task := h.task
 	h.mu.Unlock()
-	if done == nil {
-		return
-	}
-	cancel()
-	<-done
+	_ = task.Stop(context.Background()) // without a limit: a call obeys its context
 }
 
-func (h *Heartbeat) run(ctx context.Context, done chan<- struct{}) {
-	defer close(done)
+func (h *Heartbeat) run(ctx context.Context) {
 	t := time.NewTicker(h.o.Interval)
 	defer t.Stop()
 	for {

@@ -73,8 +73,6 @@ type Planner struct {
 	Mode func(pool string) (mode string, since time.Time)
 	// Load returns how many tasks of a pool run and wait, false if that is not known. Nil: never known.
 	Load func(pool string) (running, queued int, known bool)
-	// Drill says whether an incident of this key is part of a drill. Nil: never.
-	Drill func(k engine.Key) bool
 	// NewID returns a UUIDv7. Nil: deliveries have no ID.
 	NewID func() string
 }
@@ -109,7 +107,7 @@ func (p Planner) Plan(b engine.Batch, k TxView) []Delivery {
 // and a reply if the event belongs in the thread.
 func (p Planner) planEvent(inc engine.Incident, e engine.Event, posted []Destination) []Delivery {
 	n := p.notification(inc, e)
-	home := p.Routes.Destination(routingLevel(inc, e), n.Drill)
+	home := p.Routes.Destination(routingLevel(inc, e), false)
 	if !slices.Contains(posted, home) && len(posted) > 0 && !opensNew(e.Kind) {
 		home = posted[0] // a de-escalation opens no second message elsewhere
 	}
@@ -144,8 +142,7 @@ func (p Planner) notification(inc engine.Incident, e engine.Event) Notification 
 	if p.Load != nil && inc.Key.Pool != "" {
 		n.Running, n.Queued, n.LoadKnown = p.Load(inc.Key.Pool)
 	}
-	n.Drill = p.Drill != nil && p.Drill(inc.Key)
-	n.Ping = !n.Drill && !e.Muted && pings(inc, e)
+	n.Ping = !e.Muted && pings(inc, e)
 	return n
 }
 
@@ -230,10 +227,10 @@ func finiteOrZero(v float64) float64 {
 // EventNotice is the event kind of a notice: a message that is not about an incident. Its Text is the whole content.
 const EventNotice engine.EventKind = "notice"
 
-// NewNotice returns a delivery of a text as a message of its own at the destination for pages, without a ping. The name
-// takes the place of the incident's ID: an outbox has at most one notice of a name.
-func (r Routes) NewNotice(id, name, pool, text string, at time.Time) Delivery {
-	to := r.Destination(engine.LevelPage, false)
+// NewNotice returns a delivery of a text as a message of its own, without a ping. It goes to the destination for pages, or
+// for drills. The name takes the place of the incident's ID: an outbox has at most one notice of a name.
+func (r Routes) NewNotice(id, name, pool, text string, at time.Time, drill bool) Delivery {
+	to := r.Destination(engine.LevelPage, drill)
 	return Delivery{
 		ID: id, Incident: name, Seq: 1, Kind: Post, Destination: to, Created: at, State: Queued,
 		Notification: Notification{

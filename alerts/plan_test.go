@@ -175,18 +175,6 @@ func TestPlanWithinBatch(t *testing.T) {
 	}
 }
 
-func TestPlanDrill(t *testing.T) {
-	p := alerts.Planner{Routes: two, Drill: func(k engine.Key) bool { return k.Pool == "default" }}
-	b := engine.Batch{
-		Incidents: []engine.Incident{incident(engine.LevelPage)},
-		Events:    []engine.Event{event(engine.EventOpened, engine.LevelPage)},
-	}
-	got := p.Plan(b, alerts.TxView{})
-	if formatDeliveries(got) != "post@drills" || !got[0].Notification.Drill {
-		t.Errorf("%s, drill %v: a rehearsal is marked and disturbs nobody", formatDeliveries(got), got[0].Notification.Drill)
-	}
-}
-
 func TestPlanModeAndIDs(t *testing.T) {
 	n := 0
 	p := alerts.Planner{
@@ -270,21 +258,26 @@ func TestDrillPlan(t *testing.T) {
 	}
 }
 
-// TestNotice: it goes where pages go, as a message of its own that disturbs nobody.
+// TestNotice: it goes where pages go, as a message of its own without a ping.
 func TestNotice(t *testing.T) {
 	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	for routes, to := range map[alerts.Routes]alerts.Destination{
 		{Page: "C1", Warn: "C2", Fallback: "C3"}: alerts.ToPage, {Fallback: "webhook"}: alerts.ToFallback,
 	} {
-		d := routes.NewNotice("id-1", "change-1-h2", "default", "it is still so", at)
+		d := routes.NewNotice("id-1", "change-1-h2", "default", "it is still so", at, false)
 		if d.Destination != to || !d.IsNotice() || d.Notification.Ping || d.Kind != alerts.Post || d.State != alerts.Queued || d.Notification.Event.Text != "it is still so" {
 			t.Errorf("%+v: %+v", routes, d)
 		}
-		if again := routes.NewNotice("id-2", "change-1-h2", "default", "it is still so", at.Add(time.Second)); again.Key() != d.Key() {
+		if again := routes.NewNotice("id-2", "change-1-h2", "default", "it is still so", at.Add(time.Second), false); again.Key() != d.Key() {
 			t.Errorf("one name, two keys: %v and %v", d.Key(), again.Key())
 		}
 		if (alerts.Delivery{}).IsNotice() {
 			t.Error("everything is a notice")
+		}
+	}
+	for routes, to := range map[alerts.Routes]alerts.Destination{two: alerts.ToDrills, one: alerts.ToPage} {
+		if d := routes.NewNotice("id-1", "drill-1", "default", "PASSED", at, true); d.Destination != to {
+			t.Errorf("a drill's verdict goes to %s, want %s", d.Destination, to)
 		}
 	}
 }

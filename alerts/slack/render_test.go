@@ -141,7 +141,7 @@ func renderCases() []renderCase {
 			n.Event.By, n.Event.Text = "headgate", "No further rollback today: 3 of 3 <used>"
 		})), root: threadRoot},
 		{name: "notice", d: alerts.Routes{Page: "C1"}.NewNotice("0195a0b0-0000-7000-8000-00000000000d", "change-1-h2", "default",
-			"Pool default has been in pass-through for 2 h. To put the gate back: headgate restore --pool default", noon), pressable: true},
+			"Pool default has been in pass-through for 2 h. To put the gate back: headgate restore --pool default", noon, false), pressable: true},
 	}
 }
 
@@ -565,7 +565,7 @@ func TestNoticeMention(t *testing.T) {
 	for by, want := range map[string]string{
 		"<@U0ADA>": "<@U0ADA>", "<!subteam^S0OPS>": "<!subteam^S0OPS>", "ops": "", "<http://evil|click>": "", "": "",
 	} {
-		d := alerts.Routes{Page: "C1"}.NewNotice("id", "drill-1", "default", "Drill Burst: FAILED. a < b", noon)
+		d := alerts.Routes{Page: "C1"}.NewNotice("id", "drill-1", "default", "Drill Burst: FAILED. a < b", noon, false)
 		d.Notification.Event.By, d.Notification.Ping = by, true
 		text := renderer{pageMention: Mention{markup: "<!here>"}}.render(d, alerts.Ref{}, true).text
 		if calls, words := strings.CutSuffix(text, "Drill Burst: FAILED. a &lt; b"); !words || strings.TrimSpace(calls) != want {

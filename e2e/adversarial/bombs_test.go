@@ -11,11 +11,10 @@ import (
 	"headgate/e2e/rollbacktest"
 )
 
-// maxGrowthMiB is how much memory an attack may cost, in MiB, beside what the gate takes
-// by itself.
+// maxGrowthMiB limits the memory that an attack may cost, in MiB.
 const maxGrowthMiB = 96
 
-// Bodies that are too large, too deep, packed, or not what they say are refused.
+// Bodies that are too large, nested too deeply, compressed, or of another type are refused.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	g := newTarget(t)
@@ -60,7 +59,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// Who sends a header slowly, or never to its end, is cut off.
+// Connections that send a header slowly or incompletely are closed.
 func TestSlowHeaders(t *testing.T) {
 	t.Parallel()
 	const crowd = 500
@@ -81,8 +80,8 @@ func TestSlowHeaders(t *testing.T) {
 	}
 }
 
-// Ten thousand connections to the admin listener, or as many as may be opened
-// here, take nothing from the data plane, and on-call still gets through.
+// 10,000 connections to the admin listener, or as many as can be opened here, do not affect the
+// data plane, and the right token is still accepted.
 func TestManyConnections(t *testing.T) {
 	const crowd, each = 10_000, 64 << 10
 	g := newTarget(t)

@@ -37,13 +37,13 @@ func newTarget(t *testing.T) target {
 	return target{r, rollbacktest.NewClients(r.URL), token}
 }
 
-// checkServes sees to it that tasks are served, that the right token is taken, and that
-// nobody has changed the mode.
+// checkServes checks that tasks are served, that the right token is accepted, and that the mode
+// has not changed.
 func (g target) checkServes(t *testing.T) {
 	t.Helper()
 	for range 20 {
 		if a := g.clients.Send(); a.Status != 200 || !a.Complete {
-			t.Fatalf("a task met with %+v", a)
+			t.Fatalf("the result of a task: %+v", a)
 		}
 	}
 	if p := g.Status(t)["main"]; p.Mode != "enforce" {
@@ -55,7 +55,7 @@ func (g target) checkServes(t *testing.T) {
 	}
 }
 
-// sendRaw is a request written by hand, byte by byte as it is given.
+// sendRaw sends the bytes of a request as they are.
 func (g target) sendRaw(t *testing.T, text string) (status int, header http.Header, body string) {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(g.Admin, "http://"))
@@ -74,15 +74,15 @@ func (g target) sendRaw(t *testing.T, text string) (status int, header http.Head
 	return res.StatusCode, res.Header, string(said)
 }
 
-// rawModeRequest is a request for a rollback with the headers given, one a line.
+// rawModeRequest returns a request for a rollback with some header lines.
 func (g target) rawModeRequest(method string, headers ...string) string {
 	const body = `{"mode":"passthrough"}`
 	return fmt.Sprintf("%s /api/v1/mode HTTP/1.1\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n\r\n%s",
 		method, len(body), strings.Join(headers, "\r\n"), body)
 }
 
-// peakMemoryMiB is the most that a process has ever held, in MiB; 0 where the system does
-// not tell.
+// peakMemoryMiB returns the peak memory of a process in MiB, or 0 if the system does not have
+// it.
 func peakMemoryMiB(pid int) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

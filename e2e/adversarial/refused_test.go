@@ -7,8 +7,7 @@ import (
 	"headgate/e2e/harness"
 )
 
-// Whatever is sent for a token, only the right one is taken; and it is taken after
-// any number of wrong ones.
+// Only the right token is accepted, also after any number of wrong ones.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	g := newTarget(t)
@@ -55,7 +54,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// A name that is not ours is refused on both listeners, with the right token too.
+// Foreign host names are rejected on both listeners, with the right token too.
 func TestForeignHost(t *testing.T) {
 	t.Parallel()
 	g := newTarget(t)
@@ -76,7 +75,7 @@ func TestForeignHost(t *testing.T) {
 	g.checkServes(t)
 }
 
-// A page of another site gives no orders, even in a browser that has the token.
+// Cross-site requests are rejected, even with the token.
 func TestCrossSite(t *testing.T) {
 	t.Parallel()
 	g := newTarget(t)

@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// batch is how many calls are timed at once, so that looking at the clock
-// costs nothing against them.
+// batch is how many calls are timed at once, so that reading the clock costs little.
 const batch = 500
 
-// compare runs both sides in turn, a batch of calls at a time, and reports
-// the time of one call of either, their ratio, and their allocations.
+// compare runs both sides in turn, a batch of calls at a time, and reports the time per call,
+// the ratio, and the allocations.
 func compare(b *testing.B, ours, theirs func(), run func(func()) time.Duration) {
 	b.Helper()
 	var a, c time.Duration
@@ -29,7 +28,7 @@ func compare(b *testing.B, ours, theirs func(), run func(func()) time.Duration) 
 	b.ReportMetric(testing.AllocsPerRun(100, theirs), "theirs-allocs")
 }
 
-// sequential returns how long one batch of calls takes one goroutine.
+// sequential returns the time of one batch of calls in one goroutine.
 func sequential(call func()) time.Duration {
 	start := time.Now()
 	for range batch {
@@ -38,8 +37,8 @@ func sequential(call func()) time.Duration {
 	return time.Since(start)
 }
 
-// parallel returns how long one batch of calls each takes as many goroutines
-// as there are processors.
+// parallel returns the time of one batch of calls in each of as many goroutines as there are
+// processors.
 func parallel(call func()) time.Duration {
 	var group sync.WaitGroup
 	start := time.Now()

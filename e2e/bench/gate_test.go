@@ -13,14 +13,12 @@ import (
 // permits is enough for every goroutine of the parallel runs.
 const permits = 256
 
-// pair is what one side does with a task: take a permit and give it back, or be
-// turned away.
+// pair are the two operations of one side: acquire and release a permit, or be refused.
 type pair struct{ admitted, refused func() }
 
-// BenchmarkGate compares one decision with those of failsafe-go. Ours looks at
-// queue, age, depth, deadline and mode, learns from the service time, and says
-// when to come back; all of that is counted, and so is looking at the clock.
-// Ours looks at it three times for an admitted task, as the proxy does.
+// BenchmarkGate compares one decision with those of failsafe-go. Ours checks queue, age, depth,
+// deadline and mode, measures the service time, and computes Retry-After; all of that is
+// measured, with reading the clock three times for an admitted task, as the proxy does.
 func BenchmarkGate(b *testing.B) {
 	ours := gate(b)
 	b.Run("against=adaptive", func(b *testing.B) { comparePairs(b, ours, adaptive(b)) })
@@ -34,8 +32,7 @@ func comparePairs(b *testing.B, ours, theirs pair) {
 	b.Run("refused/parallel", func(b *testing.B) { compare(b, ours.refused, theirs.refused, parallel) })
 }
 
-// TestPairs shows that each side of the comparison does what its name says:
-// a thousand rounds in which no permit is lost, and refusals when full.
+// Each side of the comparison works: a thousand rounds lose no permit, and a full one refuses.
 func TestPairs(t *testing.T) {
 	for name, p := range map[string]pair{"gate": gate(t), "adaptive": adaptive(t), "bulkhead": bulk(t)} {
 		for range 4 * permits {
@@ -43,7 +40,7 @@ func TestPairs(t *testing.T) {
 			p.refused()
 		}
 		if t.Failed() {
-			t.Fatalf("%s does not do what it is measured for", name)
+			t.Fatalf("%s does not work", name)
 		}
 	}
 }

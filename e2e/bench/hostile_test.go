@@ -9,8 +9,7 @@ import (
 	"headgate/internal/loadgen"
 )
 
-// TestHostileBenchmarkRuns shows in a moment that the benchmark works. What it
-// measures means nothing.
+// The benchmark works. The measured values mean nothing.
 func TestHostileBenchmarkRuns(t *testing.T) {
 	got := measureAttack(t, 100, 200, short)
 	if len(got.quiet.p99) != 1 || !(got.attacked.p99.median() > 0) || got.open != 100 || got.refused == 0 {
@@ -29,7 +28,7 @@ func BenchmarkHostile(b *testing.B) {
 	for b.Loop() {
 		got := measureAttack(b, rollbacktest.FreeFiles(connections), 0, e)
 		ratio := got.attacked.p99.against(got.quiet.p99, quotient)
-		logTable(fmt.Sprintf("Data plane at %.0f arrivals/s while the admin plane is attacked (%d connections, %d orders refused): median (least .. greatest) of %d rounds",
+		logTable(fmt.Sprintf("Data plane at %.0f arrivals/s while the admin plane is attacked (%d connections, %d requests refused): median (least .. greatest) of %d rounds",
 			got.rate, got.open, got.refused, e.rounds), [][]string{
 			{"", "p50 ms", "p99 ms"},
 			{"quiet", got.quiet.p50.spread("%.2f"), got.quiet.p99.spread("%.2f")},
@@ -41,7 +40,7 @@ func BenchmarkHostile(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// attackResult is what was measured.
+// attackResult are the measured values.
 type attackResult struct {
 	rate            float64 // arrivals a second
 	open            int     // connections of the attack
@@ -49,8 +48,8 @@ type attackResult struct {
 	quiet, attacked latencySeries
 }
 
-// measureAttack sends arrivals at a rate, a tenth of what the gate can do if it is 0, so
-// that there is room for an attacker on the same machine.
+// measureAttack sends arrivals at a rate. Rate 0 is a tenth of the maximum, which leaves room for
+// the attacker on the same machine.
 func measureAttack(t testing.TB, connections int, rate float64, e effort) attackResult {
 	stub := startRole(t, roleStub)
 	gate := startHeadgate(t, stub.line, manyWorkers)
@@ -72,7 +71,7 @@ func measureAttack(t testing.TB, connections int, rate float64, e effort) attack
 				d = &got.attacked
 				q = got.measureUnderAttack(t, gate, connections, uint64(round), e)
 			}
-			if round > 0 { // the first one warms up
+			if round > 0 { // the first one is a warm-up
 				d.p50, d.p99 = append(d.p50, q.P50*1000), append(d.p99, q.P99*1000)
 			}
 		}

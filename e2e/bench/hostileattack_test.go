@@ -12,19 +12,18 @@ import (
 	"headgate/e2e/rollbacktest"
 )
 
-// What an attack sends, a second. The attacker shares the machine with what it
-// attacks, so that it must not be the one who takes all of it.
+// Requests of an attack per second. They are few: the attacker shares the machine with the gate.
 const (
-	guesses = 200 // orders with a wrong token
-	bombs   = 10  // and with a body of bombBytes
+	guesses = 200 // with a wrong token
+	bombs   = 10  // with a wrong token and a body of bombBytes
 )
 
 const bombBytes = 1 << 20
 
-// attack is somebody at the admin listener: connections that begin a request and
-// leave it at that, guessed tokens, large bodies.
+// attack is an attack on the admin listener: connections with the first line of a request,
+// guessed tokens, and large bodies.
 type attack struct {
-	hoard   *rollbacktest.IdleConns
+	idle    *rollbacktest.IdleConns
 	open    int
 	end     context.CancelFunc
 	group   sync.WaitGroup
@@ -35,16 +34,16 @@ type attack struct {
 func startAttack(admin string, connections int) *attack {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &attack{
-		hoard: rollbacktest.NewIdleConns(strings.TrimPrefix(admin, "http://")), end: cancel,
+		idle: rollbacktest.NewIdleConns(strings.TrimPrefix(admin, "http://")), end: cancel,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}},
 	}
-	a.open = a.hoard.Open(connections, []byte("PUT /api/v1/mode HTTP/1.1\r\n")...)
+	a.open = a.idle.Open(connections, []byte("PUT /api/v1/mode HTTP/1.1\r\n")...)
 	a.group.Go(func() { a.every(ctx, time.Second/guesses, admin, `{"mode":"passthrough"}`) })
 	a.group.Go(func() { a.every(ctx, time.Second/bombs, admin, strings.Repeat("x", bombBytes)) })
 	return a
 }
 
-// every sends an order over and over.
+// every sends a request periodically.
 func (a *attack) every(ctx context.Context, pause time.Duration, admin, body string) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -56,7 +55,7 @@ func (a *attack) every(ctx context.Context, pause time.Duration, admin, body str
 		r.Header.Set("Authorization", "Bearer a-token-that-was-guessed")
 		r.Header.Set("Content-Type", "application/json")
 		if res, err := a.client.Do(r); err == nil {
-			_, _ = io.Copy(io.Discard, res.Body) // nobody is interested
+			_, _ = io.Copy(io.Discard, res.Body) // only the status matters
 			_ = res.Body.Close()
 			if res.StatusCode >= 400 {
 				a.refused.Add(1)
@@ -70,12 +69,12 @@ func (a *attack) every(ctx context.Context, pause time.Duration, admin, body str
 	}
 }
 
-// stop ends the attack and returns how many connections it had and how many of its
-// orders were refused.
+// stop ends the attack and returns how many connections it had and how many of its requests
+// were refused.
 func (a *attack) stop() (open int, refused int64) {
 	a.end()
 	a.group.Wait()
-	a.hoard.Close()
+	a.idle.Close()
 	a.client.CloseIdleConnections()
 	return a.open, a.refused.Load()
 }

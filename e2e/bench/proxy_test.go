@@ -41,8 +41,7 @@ func (s shape) String() string { return fmt.Sprintf("%s/%d", s.answer, s.outstan
 
 var shapes = []shape{{answerJSON, 16}, {answerJSON, 64}, {answerStream, 64}}
 
-// TestProxyBenchmarksRun shows in a moment that every part of the benchmarks
-// works. What it measures means nothing.
+// Every part of the benchmarks works. The measured values mean nothing.
 func TestProxyBenchmarksRun(t *testing.T) {
 	sides := startSides(t)
 	for _, s := range shapes {
@@ -65,9 +64,8 @@ func TestProxyBenchmarksRun(t *testing.T) {
 	}
 }
 
-// BenchmarkProxy measures throughput with a fixed number of requests
-// outstanding, and then the latency that a proxy adds at half of what the
-// slowest one can do.
+// BenchmarkProxy measures the throughput with a fixed number of outstanding requests, and then the
+// latency that a proxy adds at half the throughput of the slowest one.
 func BenchmarkProxy(b *testing.B) {
 	sides, e := startSides(b), benchmarkEffort()
 	for b.Loop() {
@@ -75,22 +73,22 @@ func BenchmarkProxy(b *testing.B) {
 		for _, s := range slices.Backward(shapes) {
 			got := throughput(b, sides, s, e)
 			got.report(b, sides, s)
-			rate = got.slowest() / 2 // that of the first shape remains
+			rate = got.slowest() / 2 // the last one, of the first shape, is used
 		}
 		report(b, rate, sides, latency(b, sides, rate, e))
 	}
 	b.ReportMetric(0, "ns/op")
 }
 
-// measured is what a load of one shape did, by side.
+// measured are the results of a load of one shape, by side.
 type measured struct {
 	rate   map[string]series  // requests a second
 	cpu    map[string]series  // processor time a request, µs
 	failed map[string]float64 // requests, in all rounds
 }
 
-// throughput loads each side in turn, over and over, beginning with another one
-// each round. The first round warms up and is not counted.
+// throughput loads each side in turn, in each round starting with another one. The first round
+// is a warm-up and not counted.
 func throughput(t testing.TB, sides []side, s shape, e effort) measured {
 	m := measured{map[string]series{}, map[string]series{}, map[string]float64{}}
 	for round := range e.rounds + 1 {

@@ -10,13 +10,11 @@ import (
 	"headgate/e2e/harness"
 )
 
-// roleVar names the environment variable that makes this binary one of the
-// processes around the proxies instead of a test.
+// roleVar is the environment variable that makes this binary a process of a benchmark.
 const roleVar = "HEADGATE_BENCH_ROLE"
 
-// Roles of this binary. Each serves on a free loopback port, prints the address
-// in a line, and ends when its standard input does, so that none outlives the
-// benchmark.
+// Roles of this binary. Each serves on a free loopback port, prints its address, and ends when
+// its standard input ends, so that none outlives the benchmark.
 const (
 	roleStub       = "stub"
 	roleReverse    = "reverse" // argument: URL of the stub

@@ -10,16 +10,15 @@ import (
 	"headgate/e2e/harness"
 )
 
-// memoryUse is what a number of requests keep in memory, in bytes.
+// memoryUse is the memory of a number of requests, in bytes.
 type memoryUse struct {
 	n           int
-	heap, stack float64 // live heap after collections, and stacks, of Go's own account
+	heap, stack float64 // live heap after garbage collections, and stacks, as Go reports them
 }
 
 func (h memoryUse) each() float64 { return (h.heap + h.stack) / float64(h.n) }
 
-// BenchmarkMemory measures what a waiting request and an open stream keep in
-// headgate's memory.
+// BenchmarkMemory measures the memory of a queued request and of an open stream in headgate.
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		rows := [][]string{{"", "KB each", "heap KB", "stack KB"}}
@@ -43,8 +42,8 @@ func memory(t testing.TB, e effort) map[string]memoryUse {
 	}
 }
 
-// measureMemory makes n requests stay, and returns what they hold by Go's own account.
-// Collections come often (GOGC=5), and every value is read after some of them.
+// measureMemory holds n requests and returns their memory. Collections are frequent (GOGC=5), and
+// every value is read after some of them.
 func measureMemory(t testing.TB, n int, answer string, workers int, count func(harness.Metrics) float64) memoryUse {
 	t.Helper()
 	stub := startRole(t, roleStub)
@@ -55,21 +54,20 @@ func measureMemory(t testing.TB, n int, answer string, workers int, count func(h
 	before := scrapeAfterGC(t, s.gate)
 	sent := n
 	if answer == answerHold {
-		sent += workers // are in flight, not waiting
+		sent += workers // are in flight, not queued
 	}
 	conns := openRequests(t, s.addr, answer, sent)
-	harness.Eventually(t, "all of them are there", func() bool { return count(s.gate.Scrape(t)) == float64(n) })
+	harness.Eventually(t, "all requests are in the gate", func() bool { return count(s.gate.Scrape(t)) == float64(n) })
 	after := scrapeAfterGC(t, s.gate)
 	for _, c := range conns {
 		_ = c.Close()
 	}
-	harness.Eventually(t, "all of them are gone", func() bool { return count(s.gate.Scrape(t)) == 0 })
+	harness.Eventually(t, "no request is in the gate", func() bool { return count(s.gate.Scrape(t)) == 0 })
 	const heap, stack = "go_memstats_heap_inuse_bytes", "go_memstats_stack_inuse_bytes"
 	return memoryUse{n: n, heap: after.Sum(heap) - before.Sum(heap), stack: after.Sum(stack) - before.Sum(stack)}
 }
 
-// scrapeAfterGC scrapes until the collector has run a few times: scraping makes
-// enough garbage for that.
+// scrapeAfterGC scrapes until the collector has run a few times: scrapes produce enough garbage.
 func scrapeAfterGC(t testing.TB, g *harness.Gate) harness.Metrics {
 	t.Helper()
 	const cycles = "go_gc_duration_seconds"
@@ -86,8 +84,8 @@ func gcs(m harness.Metrics, name string) uint64 {
 	return m[name].GetMetric()[0].GetSummary().GetSampleCount()
 }
 
-// openRequests sends n requests, each on a connection of its own, and waits for the
-// beginning of an answer where one comes.
+// openRequests sends n requests, each on its own connection, and waits for the start of the
+// answers, if there are any.
 func openRequests(t testing.TB, addr, answer string, n int) []*conn {
 	t.Helper()
 	text := request(answer)

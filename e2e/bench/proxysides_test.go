@@ -14,11 +14,11 @@ import (
 	"headgate/e2e/harness"
 )
 
-// side is one way from the client to the stub.
+// side is a path from the client to the stub.
 type side struct {
 	name string
 	addr string // host:port
-	pid  int    // of what is between; 0 where nothing is
+	pid  int    // of the proxy; 0: there is none
 }
 
 const (
@@ -28,11 +28,10 @@ const (
 	haproxy  = "HAProxy"
 )
 
-// manyWorkers is more than can ever be in flight here, so that nothing queues.
+// manyWorkers exceeds the requests in flight, so that none is queued.
 const manyWorkers = 4096
 
-// startSides starts the stub and everything that is measured in front of it.
-// HAProxy takes part when it is installed.
+// startSides starts the stub and the proxies in front of it: HAProxy only if it is installed.
 func startSides(t testing.TB) []side {
 	stub := startRole(t, roleStub)
 	sides := []side{
@@ -44,14 +43,14 @@ func startSides(t testing.TB) []side {
 	if path, err := exec.LookPath("haproxy"); err == nil {
 		sides = append(sides, startHAProxy(t, path, stub.line))
 	} else {
-		t.Log("HAProxy is not installed: it does not take part")
+		t.Log("HAProxy is not installed and not measured")
 	}
 	return sides
 }
 
-// role is this binary in another process.
+// role is a process of this binary.
 type role struct {
-	line string // what it printed first
+	line string // its first line of output
 	pid  int
 }
 
@@ -90,8 +89,7 @@ type headgateSide struct {
 	gate *harness.Gate
 }
 
-// startHeadgate starts the real program with its defaults, but for the log
-// level: at debug it would write a line a task.
+// startHeadgate starts the program with its default log level: at debug it would log each task.
 func startHeadgate(t testing.TB, stub string, workers int, env ...string) headgateSide {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "headgate.yaml")
@@ -112,8 +110,8 @@ pools:
 	return headgateSide{side{headgate, strings.TrimPrefix(g.URL, "http://"), g.PID()}, g}
 }
 
-// startHAProxy starts HAProxy with a bounded number of connections to the stub
-// and a queue before it, as headgate has.
+// startHAProxy starts HAProxy with a limit on connections to the stub and a queue, like
+// headgate.
 func startHAProxy(t testing.TB, path, stub string) side {
 	t.Helper()
 	addr := harness.UnusedAddress(t)

@@ -25,7 +25,7 @@ var axe = sync.OnceValues(func() (string, error) {
 	return string(text), nil
 })
 
-// violation is what axe-core finds fault with.
+// violation is a violation that axe-core reports.
 type violation struct {
 	ID    string
 	Help  string
@@ -36,8 +36,8 @@ func (v violation) String() string {
 	return v.ID + ": " + v.Help + "\n\t" + strings.Join(v.Nodes, "\n\t")
 }
 
-// axeViolations looks for what keeps people from using the page as it looks now. Naming
-// rules asks for those alone.
+// axeViolations returns the accessibility violations of the page as it is displayed now, of all
+// rules or of the named ones.
 func (b *tab) axeViolations(rules ...string) []violation {
 	b.Helper()
 	text, err := axe()
@@ -55,8 +55,7 @@ func (b *tab) axeViolations(rules ...string) []violation {
 	})(%s)`, rules)
 }
 
-// checkAccessible is faultless where there is a script: axe-core is one. The same page is
-// looked at in light and dark.
+// checkAccessible checks the page with axe-core, in light and in dark. It needs JavaScript.
 func (b *tab) checkAccessible(name string) {
 	b.Helper()
 	if b.noScript {
@@ -68,7 +67,7 @@ func (b *tab) checkAccessible(name string) {
 	b.emulateMedia("light", "")
 }
 
-// TestAxeFinds: what would be wrong with a page does not pass unseen.
+// axe-core finds violations in a page that has some.
 func TestAxeFinds(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -11,10 +11,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// chromium is one browser for all tests. Each tab has cookies of its own.
+// chromium starts one browser for all tests. Each tab has its own cookies.
 var chromium = sync.OnceValues(startChromium)
 
-// foreignHost is a name that leads to this machine and is none of ours.
+// foreignHost is a name that resolves to this machine and that the gate does not accept.
 const foreignHost = "gate.example.net"
 
 type process struct {
@@ -51,11 +51,11 @@ func findChromium() (string, error) {
 	return "", errors.New("there is no chromium: install it (Debian package: chromium)")
 }
 
-// closeChromium ends the browser, if there was one.
+// closeChromium ends the browser, if it was started.
 func closeChromium() error {
 	p, err := chromium()
 	if err != nil {
-		return nil // the tests have said so
+		return nil // the tests have reported it
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, 20*time.Second)
 	defer cancel()

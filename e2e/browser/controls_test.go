@@ -2,17 +2,16 @@ package browser
 
 import "github.com/chromedp/chromedp"
 
-// controlsScript are what can be pressed, by what it says: in the page itself, or else in
-// its frame.
+// controlsScript returns the controls with a label: those of the content first, then those of
+// the navigation.
 const controlsScript = `(name) => ["main", "body"].flatMap((part) => [...document.querySelector(part).querySelectorAll("a[href], button, summary, input[type=checkbox]")])
 	.filter((e) => [e, ...e.labels ?? []].some((l) => l.textContent.replace(/\s+/g, " ").trim() === name) && e.checkVisibility({ visibilityProperty: true }))`
 
-// click presses the first control that says just this. It waits until that can be
-// pressed: it is there, in view, not disabled and not covered by another one. If it
-// leads to another page, or to this one anew, it waits until the old one has gone.
+// click clicks the first control with a label. It waits until the control can be clicked: it
+// is in view, enabled and not covered. If it loads a page, click waits until that has begun.
 func (b *tab) click(name string) {
 	b.Helper()
-	b.waitFor("there is something to press that says "+name, `(() => {
+	b.waitFor("there is a control "+name, `(() => {
 		const e = (`+controlsScript+`)(%s)[0];
 		if (!e || e.disabled || document.readyState !== "complete") return false;
 		e.scrollIntoView({ block: "center" });
@@ -23,10 +22,10 @@ func (b *tab) click(name string) {
 		e.click();
 		return true;
 	})()`, name)
-	b.waitFor("the press of "+name+" counts", `!window.pressed && document.readyState === "complete"`)
+	b.waitFor("the click on "+name+" takes effect", `!window.pressed && document.readyState === "complete"`)
 }
 
-// fill puts a text into the field with a name, as somebody types it.
+// fill types a text into the field with a name.
 func (b *tab) fill(field, text string) {
 	b.Helper()
 	b.waitFor("there is a field "+field, `(() => {
@@ -39,10 +38,10 @@ func (b *tab) fill(field, text string) {
 	b.run(chromedp.KeyEvent(text))
 }
 
-// choose chooses an option of a field by its value.
+// choose selects an option of a field by its value.
 func (b *tab) choose(field, value string) {
 	b.Helper()
-	b.waitFor("there is "+value+" to choose", `(() => {
+	b.waitFor("there is an option "+value, `(() => {
 		const e = document.querySelector("main select[name=" + CSS.escape(%s) + "]");
 		if (!e || ![...e.options].some((o) => o.value === %s)) return false;
 		e.value = %s;

@@ -13,9 +13,9 @@ var (
 	slackAt = regexp.MustCompile(`Slack +(http://\S+)/ `)
 )
 
-// TestBurstIsWatched: somebody follows the link that the demo prints, and watches the
-// gate hold a burst: nobody loads the page again. Its channel is looked at as well.
-func TestBurstIsWatched(t *testing.T) {
+// The link that the demo prints signs in; the page shows a burst without a reload, and the
+// Slack page shows the channel.
+func TestBurst(t *testing.T) {
 	t.Parallel()
 	p := harness.Start(t, harness.Command{Args: []string{"demo", "--slack", "--plain", "--keep", "--speed", "20"}})
 	var pages, slack []string

@@ -1,22 +1,16 @@
-// Package browser uses the pages as people do: in Chromium, with and without
-// JavaScript, on a wide screen and on a phone, with the mouse and with the keyboard.
+// Package browser tests the pages in Chromium: with and without JavaScript, on a wide screen and
+// on a phone, by mouse and by keyboard.
 //
-// # What holds all the while
-//
-// Whatever a test does, it fails when the console shows an error, when the policy of
-// the page is broken, when a dialog opens, and when anything is asked of another
-// origin. axe-core looks at every page, light and dark, full and empty.
+// Every test fails when the console shows an error, when the content security policy is
+// violated, when a dialog opens, and when a request goes to another origin. axe-core checks the
+// pages in light and dark, with and without data.
 //
 // # Words
 //
-//   - A tab is one page with cookies of its own: nobody else is signed in there.
-//   - A house is a gate with its record, and what is in front of and behind it.
-//   - A year is runs of drills on every week of one, written into the record before
-//     the gate starts.
-//   - To press is what a click or Enter does, on a control that can be seen and is
-//     not covered.
+//   - A tab is a page with its own cookies.
+//   - An instance is a gate and its stub.
+//   - A history is a year of drill runs and incidents, written into the record before the start.
 //
-// With HEADGATE_SHOTS set, pictures of all pages go to the folder shots, for people to
-// look at; those of tests that failed do always. They are not
-// compared.
+// With HEADGATE_SHOTS set, pictures of all pages are saved in the folder shots; those of failed
+// tests always are. They are not compared.
 package browser

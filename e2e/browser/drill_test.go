@@ -8,7 +8,7 @@ import (
 	"headgate/e2e/harness"
 )
 
-// drillSettings is a drill that is over soon, and one that is not.
+// drillSettings define a short drill and a long one.
 const drillSettings = `drills:
   - id: short
     name: Short one
@@ -26,9 +26,8 @@ const drillSettings = `drills:
     recovery: 5m
 `
 
-// TestDrillIsRunAndAborted: somebody looks what a drill would do, runs it, reads what
-// came of it, and stops another one.
-func TestDrillIsRunAndAborted(t *testing.T) {
+// The pages show the plan of a drill, run it, show its report, and abort another one.
+func TestRunAndAbortDrill(t *testing.T) {
 	t.Parallel()
 	for name, scripted := range map[string]bool{"with a script": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
@@ -83,8 +82,8 @@ func TestDrillIsRunAndAborted(t *testing.T) {
 	}
 }
 
-// TestDrillsAreFrozen: nothing begins then, and whoever wants to is told why.
-func TestDrillsAreFrozen(t *testing.T) {
+// While drills are frozen none starts, and the page says why.
+func TestFreezeDrills(t *testing.T) {
 	t.Parallel()
 	h := options{settings: drillSettings}.start(t)
 	withAndWithoutScript(t, h, func(b *tab) {
@@ -106,7 +105,7 @@ func TestDrillsAreFrozen(t *testing.T) {
 	})
 }
 
-// verdict is what came of a run, empty while it goes on.
+// verdict returns the verdict of a run, empty until it has ended.
 func (h *instance) verdict(t *testing.T, id string) string {
 	t.Helper()
 	return harness.Get[harness.DrillRun](t, h.Gate, "runs/"+url.PathEscape(id)).Verdict

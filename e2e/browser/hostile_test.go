@@ -14,7 +14,7 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// hostileTexts are texts that would do something if a page took them for more than text.
+// hostileTexts are texts that would have an effect if a page did not escape them.
 func hostileTexts() []string {
 	return []string{
 		`<script>alert(1)</script>`, `"><img src=/evil.png onerror=alert(2)>`, `' autofocus onfocus='alert(3)' x='`,
@@ -22,9 +22,9 @@ func hostileTexts() []string {
 	}
 }
 
-// TestTextFromOutsideDoesNothing: in every field that somebody can fill, on every
-// page, and in what a page leads to.
-func TestTextFromOutsideDoesNothing(t *testing.T) {
+// Text from outside is escaped, in every field that a user can fill, on every page, and in
+// downloads.
+func TestHostileTextIsEscaped(t *testing.T) {
 	t.Parallel()
 	evil := strings.Join(hostileTexts(), " ")
 	h := options{seed: seedHostile, settings: hostileSettings(evil), rules: true}.start(t)
@@ -66,8 +66,8 @@ func TestTextFromOutsideDoesNothing(t *testing.T) {
 	}
 }
 
-// checkDownloads looks at what the page offers as JSON and CSV: no browser may take
-// them for a page.
+// checkDownloads checks the downloads of the page, JSON and CSV: no browser may render them as a
+// page.
 func (b *tab) checkDownloads() {
 	b.Helper()
 	files := mustEval[[]struct{ Kind, Sniff, Text string }](b, `Promise.all([...document.querySelectorAll("#runs .cardhead a, #runs a[href*=csv], #runs a[href*=json]")].map(async (a) => {
@@ -87,12 +87,12 @@ func (b *tab) checkDownloads() {
 	}
 }
 
-// injectedElements are elements and attributes that no page of ours has.
+// injectedElements are elements and attributes that the pages never have.
 const injectedElements = `[...document.querySelectorAll("*")].filter((e) => ["IMG", "IFRAME", "OBJECT", "EMBED", "TEXTAREA"].includes(e.tagName)
 	|| e.tagName === "SCRIPT" && !e.src || [...e.attributes].some((a) => a.name.startsWith("on") || a.name === "srcdoc" || a.value.trim().toLowerCase().startsWith("javascript:") && ["href", "src", "action", "formaction"].includes(a.name)))
 	.map((e) => e.outerHTML.slice(0, 200))`
 
-// hostileSettings defines a drill of that kind.
+// hostileSettings defines a drill with such texts.
 func hostileSettings(evil string) string {
 	return fmt.Sprintf(`drills:
   - id: evil
@@ -107,7 +107,7 @@ func hostileSettings(evil string) string {
 `, hostileTexts()[0]+hostileTexts()[1], evil, hostileTexts()[0]+hostileTexts()[2])
 }
 
-// seedHostile writes such texts wherever the record takes any.
+// seedHostile writes such texts into every text field of the record.
 func seedHostile(t *testing.T, dir string) {
 	t.Helper()
 	evil := strings.Join(hostileTexts(), " ")

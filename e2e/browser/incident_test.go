@@ -7,9 +7,8 @@ import (
 	"headgate/e2e/harness"
 )
 
-// TestIncidentIsTakenOn: whoever is on call finds what is wrong on the first page,
-// takes it on, and silences what need not be told.
-func TestIncidentIsTakenOn(t *testing.T) {
+// The first page shows an incident; its page acknowledges it and silences its rule.
+func TestAcknowledgeAndSilence(t *testing.T) {
 	t.Parallel()
 	for name, scripted := range map[string]bool{"with a script": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
@@ -24,18 +23,18 @@ func TestIncidentIsTakenOn(t *testing.T) {
 			h.signIn(b, "Ben")
 			b.click("workers there in main")
 			b.waitPath("/incidents/" + id)
-			b.waitText("Page", alerttest.Summary, alerttest.Impact, "Taken by nobody", "Open the runbook")
+			b.waitText("Page", alerttest.Summary, alerttest.Impact, "Acknowledged by nobody", "Open the runbook")
 			b.choose("for", "8h")
 			b.click("Acknowledge")
 			b.waitPath("/incidents/" + id)
-			b.reloadUntilText("Taken by Ben", "Acknowledged page", "by Ben")
+			b.reloadUntilText("Acknowledged by Ben", "Acknowledged page", "by Ben")
 			if i := h.incident(t, id); i.AckedBy == nil || *i.AckedBy != "Ben" || !i.Open() {
 				t.Errorf("the API says %+v", i)
 			}
 			b.fill("reason", "we know")
 			b.click("Silence")
 			b.reloadUntilText("Silenced yes")
-			b.checkAccessible("an incident that is taken on and silenced")
+			b.checkAccessible("an acknowledged and silenced incident")
 			b.click("Incidents")
 			b.waitPath("/incidents")
 			b.reloadUntilText("workers there in main", "we know")

@@ -10,17 +10,17 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// instance is a gate with its record, before a stand-in for the endpoint.
+// instance is a gate and its stub.
 type instance struct {
 	*harness.Gate
 	stub *harness.Stub
 }
 
-// options is what a house is made of. The zero value is an empty one.
+// options configure an instance. The zero value is an empty one.
 type options struct {
 	settings string // more settings
 	pool     []string
-	rules    bool                           // one that fires at once
+	rules    bool                           // with a rule that fires at once
 	seed     func(t *testing.T, dir string) // writes the record first
 }
 
@@ -40,7 +40,7 @@ func (p options) start(t *testing.T) *instance {
 	return &instance{harness.StartIn(t, dir), stub}
 }
 
-// token lets people in.
+// token returns the admin token.
 func (h *instance) token(t *testing.T) string {
 	t.Helper()
 	token, err := h.Token()
@@ -50,10 +50,10 @@ func (h *instance) token(t *testing.T) string {
 	return token
 }
 
-// tab opens a page of the house.
+// tab opens an empty page for the gate.
 func (h *instance) tab(t *testing.T) *tab { t.Helper(); return openTab(t, h.Admin) }
 
-// signIn gives token and name, as somebody does who comes for the first time.
+// signIn signs in with token and name.
 func (h *instance) signIn(b *tab, name string) {
 	b.Helper()
 	b.navigate("/")
@@ -64,10 +64,10 @@ func (h *instance) signIn(b *tab, name string) {
 	b.waitPath("/")
 }
 
-// firingRule is the one that fires in a house with rules.
+// firingRule is the rule of options.rules.
 const firingRule = "workers_there"
 
-// awaitIncident waits until it has fired, and returns the ID of its incident.
+// awaitIncident waits until firingRule has fired, and returns the ID of its incident.
 func (h *instance) awaitIncident(t *testing.T) (id string) {
 	t.Helper()
 	harness.Eventually(t, "an incident opens", func() bool {

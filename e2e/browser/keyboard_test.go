@@ -9,24 +9,23 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// tabTo presses Tab until what has the focus says just this, and returns whether it
-// ever did.
-func (b *tab) tabTo(says string) {
+// tabTo presses Tab until a control with a label has the focus.
+func (b *tab) tabTo(label string) {
 	b.Helper()
 	for range 200 {
 		b.run(chromedp.KeyEvent(kb.Tab))
-		if mustEval[string](b, focusedText) == says {
+		if mustEval[string](b, focusedText) == label {
 			return
 		}
 	}
-	b.Fatalf("Tab never comes to %q", says)
+	b.Fatalf("Tab never reaches %q", label)
 }
 
-// focusedText is what the element with the focus says.
+// focusedText is the label or the text of the element with the focus.
 const focusedText = `(document.activeElement.labels?.[0] ?? document.activeElement).textContent.replace(/\s+/g, " ").trim()`
 
-// TestKeyboardIsEnough: somebody who has no mouse signs in, rolls back and restores.
-func TestKeyboardIsEnough(t *testing.T) {
+// Sign-in, rollback and restore work with the keyboard alone.
+func TestKeyboardOnly(t *testing.T) {
 	t.Parallel()
 	h := options{}.start(t)
 	withAndWithoutScript(t, h, func(b *tab) {
@@ -59,9 +58,8 @@ func TestKeyboardIsEnough(t *testing.T) {
 	})
 }
 
-// TestYearIsWalked: a calendar of hundreds of days is one stop of Tab, arrows go from
-// day to day, and Enter shows the runs of one.
-func TestYearIsWalked(t *testing.T) {
+// The calendar is a single Tab stop; arrows go from day to day, and Enter shows the runs of one.
+func TestCalendarByKeyboard(t *testing.T) {
 	t.Parallel()
 	h := options{seed: seedHistory}.start(t)
 	b := h.tab(t)
@@ -86,9 +84,8 @@ func TestYearIsWalked(t *testing.T) {
 	}
 }
 
-// TestEveryControlIsReached: with Tab, in the order in which they stand, and it can be
-// seen where the focus is.
-func TestEveryControlIsReached(t *testing.T) {
+// Tab reaches every control in order, and the focus is visible.
+func TestTabReachesEveryControl(t *testing.T) {
 	t.Parallel()
 	h := options{rules: true, settings: drillSettings}.start(t)
 	incident := h.awaitIncident(t)
@@ -105,9 +102,8 @@ func TestEveryControlIsReached(t *testing.T) {
 	}
 }
 
-// checkTabOrder goes through the page with Tab. The parts that refresh themselves keep the
-// focus, or it would begin anew. A page that has got more controls meanwhile, such as
-// a chart with its table, is gone through again.
+// checkTabOrder goes through the page with Tab. Parts that refresh keep the focus. It goes
+// through a page again if that got more controls meanwhile, such as a chart with its table.
 func (b *tab) checkTabOrder(path string) {
 	b.Helper()
 	b.waitFor("the page is whole", `document.readyState === "complete"`)
@@ -122,17 +118,17 @@ func (b *tab) checkTabOrder(path string) {
 			return
 		}
 	}
-	b.Errorf("%s: the controls change all the time", path)
+	b.Errorf("%s: the controls keep changing", path)
 }
 
-// tabThrough returns what Tab comes to, from the beginning, in so many steps at most,
-// and where the focus could not be seen.
+// tabThrough returns the controls that Tab reaches from the start, in a number of steps at most,
+// and those at which the focus was not visible.
 func (b *tab) tabThrough(steps int) (got, unseen []string) {
 	b.Helper()
 	if err := b.eval(`document.activeElement.blur(); getSelection().removeAllRanges(); scrollTo(0, 0)`, nil); err != nil {
 		b.Fatal(err)
 	}
-	// There and back: what is shown of the focus depends on whether keys are used.
+	// There and back: browsers show the focus only after the keyboard was used.
 	b.run(chromedp.Focus(chromedp.CSS(".skip")), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(chromedp.ModifierShift)))
 	for range steps {
 		at := mustEval[struct {
@@ -153,15 +149,15 @@ func (b *tab) tabThrough(steps int) (got, unseen []string) {
 	return got, unseen
 }
 
-// describeScript is what an element is called in a test.
+// describeScript describes an element.
 const describeScript = `const described = (e) => e.tagName.toLowerCase() + " " + (e.getAttribute("aria-label") ?? e.name ?? "") + " " + (e.href ? e.getAttribute("href") + " " : "") + e.textContent.replace(/\s+/g, " ").trim().slice(0, 40);`
 
-// numberControls are all controls that can be used, in order.
+// numberControls are all enabled controls in order.
 const numberControls = `(() => { ` + describeScript + `
 	return [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, summary, [tabindex='0']")]
 		.filter((e) => !e.disabled && e.tabIndex >= 0 && e.checkVisibility({ visibilityProperty: true })).map(described).filter((d, i, all) => all.indexOf(d) === i); })()`
 
-// focusedElement is the element with the focus, and whether that can be seen.
+// focusedElement is the element with the focus, and whether the focus is visible.
 const focusedElement = `(() => { ` + describeScript + `
 	const e = document.activeElement;
 	if (e === document.body || !e) return { Name: "", Seen: true };

@@ -2,6 +2,8 @@ package browser
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +15,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// pageMonitor notes what no page may do.
+// pageMonitor records what no page may do.
 type pageMonitor struct {
 	origin string
 
@@ -22,7 +24,7 @@ type pageMonitor struct {
 	allow4xx   bool // answers of status 400 and above are what the test wants
 }
 
-// onEvent takes an event of the browser.
+// onEvent handles an event of the browser.
 func (w *pageMonitor) onEvent(event any) {
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
@@ -62,21 +64,21 @@ func (w *pageMonitor) record(format string, args ...any) {
 	}
 }
 
-// allowClientErrors says that answers of status 400 and above are what the test wants.
+// allowClientErrors accepts answers of status 400 and above.
 func (w *pageMonitor) allowClientErrors() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.allow4xx = true
 }
 
-// recorded returns all that was wrong.
+// recorded returns all records.
 func (w *pageMonitor) recorded() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.violations...)
 }
 
-// drain returns all that was wrong, and forgets it.
+// drain returns and removes all records.
 func (w *pageMonitor) drain() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,5 +90,47 @@ func (w *pageMonitor) drain() []string {
 func (w *pageMonitor) report(t *testing.T) {
 	for _, what := range w.recorded() {
 		t.Error(what)
+	}
+}
+
+// The monitor records the violations of a page that has some.
+func TestMonitorRecords(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(other.Close)
+	policy := "default-src 'none'; script-src 'self' 'unsafe-inline'; img-src *"
+	for name, c := range map[string]struct{ body, want string }{
+		"another origin": {`<img src="` + other.URL + `/x.png" alt="">`, "another origin"},
+		"the console":    {`<script>console.error("no")</script>`, "the console"},
+		"an exception":   {`<script>nothing()</script>`, "an exception"},
+		"the policy":     {`<p style="color: red">red</p>`, "Content Security Policy"},
+		"missing":        {`<img src="/none.png" alt="">`, "404"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/" {
+					http.NotFound(w, r)
+					return
+				}
+				w.Header().Set("Content-Security-Policy", policy)
+				w.Header().Set("Content-Type", "text/html")
+				_, _ = w.Write([]byte(`<!doctype html><html lang="en"><link rel="icon" href="data:,"><title>x</title>` + c.body))
+			}))
+			t.Cleanup(s.Close)
+			b := openTab(t, s.URL)
+			b.navigate("/")
+			b.waitText()
+			found := false
+			for range 200 {
+				for _, wrong := range b.monitor.drain() {
+					found = found || strings.Contains(wrong, c.want)
+				}
+				if found {
+					return
+				}
+				b.waitFor("time passes", "new Promise((done) => setTimeout(() => done(true), 10))")
+			}
+			t.Errorf("it has not noticed %s", c.want)
+		})
 	}
 }

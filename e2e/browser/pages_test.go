@@ -10,7 +10,7 @@ import (
 	"headgate/e2e/rollbacktest"
 )
 
-// pagePaths is the pages that everybody can find.
+// pagePaths are the pages of the navigation.
 func pagePaths() map[string]string {
 	return map[string]string{
 		"overview": "/", "pool": "/pools/main", "rollback": "/mode?pool=main&to=passthrough", "pause": "/pause?pool=main&do=pause",
@@ -19,9 +19,9 @@ func pagePaths() map[string]string {
 	}
 }
 
-// TestEveryPageIsUsable: by everybody, in light and dark, on a wide screen and on a
-// phone, while there is nothing to show and while there is a year.
-func TestEveryPageIsUsable(t *testing.T) {
+// Every page is accessible and fits the screen: in light and dark, wide and on a phone, without
+// data and with those of a year.
+func TestEveryPage(t *testing.T) {
 	t.Parallel()
 	t.Run("empty", func(t *testing.T) {
 		t.Parallel()
@@ -70,8 +70,7 @@ const seedSettings = `drills:
     recovery: 5m
 `
 
-// checkLayout looks at the page as it is: whether everybody can use it, and whether it
-// fits on a phone. It keeps pictures.
+// checkLayout checks that the page is accessible and fits on a phone, and takes pictures.
 func (b *tab) checkLayout(name string) {
 	b.Helper()
 	b.waitFor("the page is whole", `document.readyState === "complete"`)
@@ -96,15 +95,14 @@ func (b *tab) checkLayout(name string) {
 	b.desktopViewport()
 }
 
-// overflowingElements are the elements that stick out of the window, if the page has to be
-// scrolled sideways.
+// overflowingElements are the elements that make the page scroll sideways.
 const overflowingElements = `(() => {
 	const most = document.documentElement.clientWidth;
 	if (document.documentElement.scrollWidth <= most) return [];
 	return [...document.body.querySelectorAll("*")].filter((e) => e.getBoundingClientRect().right > most + 1 && !e.closest(".scroll")).slice(0, 5).map((e) => e.outerHTML.slice(0, 160));
 })()`
 
-// wantNoViolations fails with what axe-core finds.
+// wantNoViolations fails the test with the violations that axe-core finds.
 func (b *tab) wantNoViolations(name string, rules ...string) {
 	b.Helper()
 	for _, v := range b.axeViolations(rules...) {
@@ -112,7 +110,7 @@ func (b *tab) wantNoViolations(name string, rules ...string) {
 	}
 }
 
-// makeTraffic is some traffic, a change of mode and back, and a silence.
+// makeTraffic sends tasks, changes the mode and back, and silences a rule.
 func (h *instance) makeTraffic(t *testing.T) {
 	t.Helper()
 	c := rollbacktest.NewClients(h.URL)

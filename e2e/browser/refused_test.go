@@ -12,9 +12,8 @@ import (
 	"headgate/e2e/harness"
 )
 
-// TestOtherSitesGiveNoOrders: a page of another origin sends the forms of orders with
-// the browser of somebody who has signed in.
-func TestOtherSitesGiveNoOrders(t *testing.T) {
+// Forms that a page of another origin sends, with the cookies of a session, change nothing.
+func TestCrossSiteForms(t *testing.T) {
 	t.Parallel()
 	h := options{}.start(t)
 	b := h.tab(t)
@@ -62,8 +61,8 @@ func TestOtherSitesGiveNoOrders(t *testing.T) {
 	}
 }
 
-// TestOldFormsAreRefused: a page that was loaded before somebody signed in anew.
-func TestOldFormsAreRefused(t *testing.T) {
+// A form of a page that was loaded before a new sign-in is rejected.
+func TestFormOfOldSession(t *testing.T) {
 	t.Parallel()
 	h := options{}.start(t)
 	b := h.tab(t)
@@ -83,8 +82,8 @@ func TestOldFormsAreRefused(t *testing.T) {
 	h.awaitRefusal(t, "write", "a form token that is not the session's")
 }
 
-// TestLinksSignInOnce: and looking at one does not use it up.
-func TestLinksSignInOnce(t *testing.T) {
+// A sign-in link works once, and a preview of it does not use it up.
+func TestSignInLink(t *testing.T) {
 	t.Parallel()
 	h := options{}.start(t)
 	for name, scripted := range map[string]bool{"with a script": true, "without": false} {
@@ -117,9 +116,8 @@ func TestLinksSignInOnce(t *testing.T) {
 	}
 }
 
-// TestForeignHostsAreRefused: as after DNS rebinding, when a name of somebody else
-// leads here.
-func TestForeignHostsAreRefused(t *testing.T) {
+// A foreign host name that resolves to the gate, as after DNS rebinding, is rejected.
+func TestForeignHost(t *testing.T) {
 	t.Parallel()
 	h := options{}.start(t)
 	b := h.tab(t)
@@ -135,7 +133,7 @@ func TestForeignHostsAreRefused(t *testing.T) {
 	b.monitor.drain() // all of it was asked of another origin
 }
 
-// awaitRefusal waits until the audit has a refusal, by its action and what it says.
+// awaitRefusal waits until the audit has a refusal with an action and a reason.
 func (h *instance) awaitRefusal(t *testing.T, action, reason string) {
 	t.Helper()
 	harness.Eventually(t, "the audit has: "+reason, func() bool {

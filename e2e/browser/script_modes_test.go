@@ -19,9 +19,8 @@ func withAndWithoutScript(t *testing.T, h *instance, test func(b *tab)) {
 	}
 }
 
-// TestGateIsTakenOutAndPutBack: on-call signs in, rolls back, is asked first, sees
-// that it counts, and puts the gate back.
-func TestGateIsTakenOutAndPutBack(t *testing.T) {
+// Sign-in, rollback with its confirmation, and restore.
+func TestRollbackAndRestore(t *testing.T) {
 	t.Parallel()
 	h := options{}.start(t)
 	withAndWithoutScript(t, h, func(b *tab) {

@@ -14,7 +14,7 @@ import (
 	"headgate/runbooks/control"
 )
 
-// seedHistory writes a year into the record: runs of drills, incidents, and what people did.
+// seedHistory writes a year of drill runs, incidents and audit entries into the record.
 func seedHistory(t *testing.T, dir string) {
 	t.Helper()
 	withStore(t, dir, func(s *sqlite.Store) error {
@@ -25,7 +25,7 @@ func seedHistory(t *testing.T, dir string) {
 	})
 }
 
-// withStore opens the record for as long as f takes.
+// withStore runs f with the open record.
 func withStore(t *testing.T, dir string, f func(*sqlite.Store) error) {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler), Writer: "seed"})
@@ -40,8 +40,7 @@ func withStore(t *testing.T, dir string, f func(*sqlite.Store) error) {
 	}
 }
 
-// insertIncidents writes incidents that are over, a few hours apart, and what people did
-// about them.
+// insertIncidents writes incidents that have ended, a few hours apart, with audit entries.
 func insertIncidents(t *testing.T, s *sqlite.Store, n int, text, pool, rule string) error {
 	t.Helper()
 	for k := range n {

@@ -10,10 +10,10 @@ import (
 	"headgate/e2e/harness"
 )
 
-// keepScreenshots says whether pictures of the pages are asked for: make shots does.
+// keepScreenshots reports whether pictures are wanted: make shots sets the variable.
 func keepScreenshots() bool { return os.Getenv("HEADGATE_SHOTS") != "" }
 
-// screenshot keeps a picture of the whole page, if they are asked for.
+// screenshot saves a picture of the whole page if keepScreenshots.
 func (b *tab) screenshot(name string) {
 	b.Helper()
 	if !keepScreenshots() {
@@ -27,7 +27,7 @@ func (b *tab) screenshot(name string) {
 	b.saveImage(name, got.Data)
 }
 
-// saveImage writes a picture into the folder for them.
+// saveImage writes a picture into the folder shots.
 func (b *tab) saveImage(name string, picture []byte) {
 	b.Helper()
 	dir := filepath.Join(harness.Module(b), "browser", "shots")

@@ -19,7 +19,7 @@ import (
 // timeout limits the wait for what a page must show.
 var timeout = testkit.Timeout(time.Minute)
 
-// tab is one page, and what it did that it must not.
+// tab is a page with its monitor.
 type tab struct {
 	*testing.T
 	ctx      context.Context
@@ -28,8 +28,8 @@ type tab struct {
 	monitor  *pageMonitor
 }
 
-// openTab opens an empty page whose cookies are its own. When the test is over,
-// nothing may have been wrong with what it showed.
+// openTab opens an empty page with its own cookies. At the end of the test its monitor must have
+// no records.
 func openTab(t *testing.T, origin string) *tab {
 	t.Helper()
 	p, err := chromium()
@@ -61,7 +61,7 @@ func newTab(t *testing.T, parent context.Context, origin string, options ...chro
 	return b
 }
 
-// run carries something out, or fails.
+// run runs actions that must succeed.
 func (b *tab) run(steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, timeout)
@@ -71,7 +71,7 @@ func (b *tab) run(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// setViewport sets how much of the page can be seen.
+// setViewport sets the size of the window.
 func (b *tab) setViewport(width, height int64, phone bool) {
 	b.Helper()
 	p := emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: phone}
@@ -93,7 +93,7 @@ func (b *tab) emulateMedia(scheme, medium string) {
 	}
 }
 
-// disableScript takes JavaScript away from what is loaded from now on.
+// disableScript disables JavaScript for pages that are loaded from now on.
 func (b *tab) disableScript() {
 	b.Helper()
 	b.noScript = true
@@ -111,8 +111,8 @@ func (b *tab) navigate(path string) {
 	b.run(chromedp.Navigate(path))
 }
 
-// eval evaluates an expression in the page, and decodes what came of it. The error
-// may be that the page is being left.
+// eval evaluates an expression in the page and decodes the value. It may fail because another
+// page is being loaded.
 func (b *tab) eval(expression string, out any) error {
 	ctx, cancel := context.WithTimeout(b.ctx, timeout)
 	defer cancel()
@@ -130,7 +130,7 @@ func (b *tab) eval(expression string, out any) error {
 	return json.Unmarshal([]byte(got.Result.Value), out)
 }
 
-// mustEval evaluates an expression that must work.
+// mustEval evaluates an expression that must not fail.
 func mustEval[T any](b *tab, expression string, args ...any) (value T) {
 	b.Helper()
 	if err := b.eval(formatScript(expression, args...), &value); err != nil {
@@ -139,7 +139,7 @@ func mustEval[T any](b *tab, expression string, args ...any) (value T) {
 	return value
 }
 
-// waitFor waits for an expression to be true of the page.
+// waitFor waits until an expression is true in the page.
 func (b *tab) waitFor(what, expression string, args ...any) {
 	b.Helper()
 	text, last := formatScript(expression, args...), error(nil)
@@ -154,7 +154,7 @@ func (b *tab) waitFor(what, expression string, args ...any) {
 	}
 }
 
-// formatScript puts values into an expression, as JSON.
+// formatScript formats values into an expression, as JSON.
 func formatScript(expression string, args ...any) string {
 	for n, a := range args {
 		text, err := json.Marshal(a)
@@ -166,14 +166,14 @@ func formatScript(expression string, args ...any) string {
 	return fmt.Sprintf(expression, args...)
 }
 
-// hasText tells whether a text can be read on the page.
+// hasText reports whether the page shows a text.
 func (b *tab) hasText(text string) bool {
 	var yes bool
 	err := b.eval(formatScript(`document.body.innerText.replace(/\s+/g, " ").toLowerCase().includes(%s.toLowerCase())`, text), &yes)
-	return err == nil && yes // an error is a page that is not there yet
+	return err == nil && yes // an error means that the page is being loaded
 }
 
-// waitText waits until texts can be read on the page.
+// waitText waits until the page shows texts.
 func (b *tab) waitText(texts ...string) {
 	b.Helper()
 	for _, t := range texts {
@@ -181,8 +181,8 @@ func (b *tab) waitText(texts ...string) {
 	}
 }
 
-// reloadUntilText waits until texts can be read on the page: it refreshes itself, or is loaded
-// again where it cannot.
+// reloadUntilText waits until the page shows texts. Without JavaScript, when the page does not
+// refresh, it reloads it.
 func (b *tab) reloadUntilText(texts ...string) {
 	b.Helper()
 	for _, t := range texts {
@@ -193,8 +193,7 @@ func (b *tab) reloadUntilText(texts ...string) {
 	}
 }
 
-// waitPath waits until the page of a path is there, whole. What follows the path in the
-// address does not matter.
+// waitPath waits until the page of a path is loaded, with any query.
 func (b *tab) waitPath(path string) {
 	b.Helper()
 	b.waitFor("the page is "+path, `document.readyState === "complete" && location.pathname === %s`, path)
@@ -206,7 +205,7 @@ func (b *tab) pathAndQuery() string {
 	return mustEval[string](b, "location.pathname + location.search")
 }
 
-// logState shows where a test has failed.
+// logState logs the page at which a test failed, and takes a picture.
 func (b *tab) logState() {
 	var where string
 	if err := b.eval(`location.href + "\n" + document.body.innerText.slice(0, 1500)`, &where); err == nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestZonesAreTold: whoever looks from another part of the world sees the time of the
-// schedule's zone, their own, and UTC. Without a script their own cannot be known.
-func TestZonesAreTold(t *testing.T) {
+// Times are shown in the zone of the schedule, in the zone of the browser, and in UTC. Without
+// JavaScript the zone of the browser is unknown.
+func TestTimeZones(t *testing.T) {
 	t.Parallel()
 	h := options{settings: strings.Replace(seedSettings, `"30 4 * * 1"`, `"30 4 15 1 *"`, 1)}.start(t)
 	withAndWithoutScript(t, h, func(b *tab) {

@@ -10,8 +10,7 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// What a client makes of an answer through the gate is what it makes of the
-// stub's own, for everything that it can ask.
+// A client gets the same result through the gate as from the stub, for every kind of call.
 func TestSameAnswers(t *testing.T) {
 	t.Parallel()
 	stub := harness.StartStub(t, modelstub.Config{Models: []string{"stub-model", "other-model"}})
@@ -43,7 +42,7 @@ func TestSameAnswers(t *testing.T) {
 	})
 }
 
-// wantNonEmpty makes sure that there is something to compare.
+// wantNonEmpty checks that there is something to compare.
 func wantNonEmpty(t *testing.T, do string, o outcome) {
 	t.Helper()
 	ok := o.Error == nil
@@ -62,7 +61,7 @@ func wantNonEmpty(t *testing.T, do string, o outcome) {
 	}
 }
 
-// Streams arrive in pieces, not at once at their end.
+// Streams arrive in pieces, not at once at the end.
 func TestStreamsInPieces(t *testing.T) {
 	t.Parallel()
 	stub := harness.StartStub(t, modelstub.Config{})

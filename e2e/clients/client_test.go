@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(harness.Run(m)) }
 
-// call is one thing to do with a client.
+// call is a call of a client.
 type call struct {
 	Do          string            `json:"do"`
 	Base        string            `json:"base"` // with /v1
@@ -29,7 +29,7 @@ type call struct {
 	CancelAfter int               `json:"cancel_after"` // pieces of a stream; 0: never
 }
 
-// outcome is what a client made of a call.
+// outcome is the result of a call.
 type outcome struct {
 	Text      string      `json:"text"`
 	Finish    string      `json:"finish"`
@@ -66,11 +66,11 @@ type failure struct {
 	Retryable  bool   `json:"retryable"`
 }
 
-// client is one of the official ones.
+// client is an official client.
 type client struct {
 	name string
 	run  func(t *testing.T, calls ...call) []outcome
-	// cannot are the things that it has no call for.
+	// unsupported are the calls that it does not have.
 	unsupported map[string]bool
 	// class is the class of its error for a status.
 	class func(status int) string
@@ -109,7 +109,7 @@ func eachClient(t *testing.T, test func(t *testing.T, c client)) {
 	}
 }
 
-// eachSequential is each for tests whose clients share something that does not last.
+// eachSequential is eachClient without parallel tests, for clients that share state.
 func eachSequential(t *testing.T, test func(t *testing.T, c client)) {
 	t.Helper()
 	for _, c := range clients() {
@@ -117,8 +117,8 @@ func eachSequential(t *testing.T, test func(t *testing.T, c client)) {
 	}
 }
 
-// node makes calls with a script. In a hurry it notes the waits before retries
-// and does not take them.
+// node makes calls with a script. With hurry it records the waits before retries and skips
+// them.
 func node(script string, hurry bool) func(t *testing.T, calls ...call) []outcome {
 	return func(t *testing.T, calls ...call) []outcome {
 		t.Helper()
@@ -152,7 +152,7 @@ func (c client) do(t *testing.T, do call) outcome {
 	return c.run(t, do)[0]
 }
 
-// withBase fills in what most calls share.
+// withBase sets what most calls share.
 func (do call) withBase(base string) call {
 	do.Base = base + "/v1"
 	if do.Key == "" {

@@ -10,8 +10,7 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// A client that stops reading gives its permit back: the one worker serves the
-// next call.
+// When a client stops reading, its permit is released: the only worker serves the next call.
 func TestCancelMidStream(t *testing.T) {
 	t.Parallel()
 	eachClient(t, func(t *testing.T, c client) {
@@ -68,9 +67,9 @@ func TestTruncationIsAnError(t *testing.T) {
 	})
 }
 
-// The control of the test above: without the gate, the official SDKs take a
-// stream that was cut off cleanly for a whole one.
-func TestTruncationGoesUnseenWithoutTheGate(t *testing.T) {
+// Control of the test above: without the gate, the official SDKs accept a stream that was cut
+// off cleanly as complete.
+func TestTruncationWithoutTheGate(t *testing.T) {
 	t.Parallel()
 	stub := harness.StartStub(t, modelstub.Config{})
 	for _, c := range clients() {
@@ -87,8 +86,7 @@ func TestTruncationGoesUnseenWithoutTheGate(t *testing.T) {
 	}
 }
 
-// When the gate goes down, who waits gets a 503 that says to come back, and who
-// is being served is served.
+// During shutdown, queued clients get a 503 with Retry-After, and running calls complete.
 func TestDraining(t *testing.T) {
 	t.Parallel()
 	eachClient(t, func(t *testing.T, c client) {

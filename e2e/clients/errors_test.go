@@ -12,8 +12,7 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// wantError checks the class, status and code of what a client raised, and that
-// it knows the type that goes with it.
+// wantError checks the class, status, code and type of a client's error.
 func wantError(t *testing.T, c client, o outcome, status int, code string) {
 	t.Helper()
 	if o.Error == nil {
@@ -34,7 +33,7 @@ func TestOurErrors(t *testing.T) {
 		Upstream: stub.V1(),
 		Pool:     "models: [stub-model]\nlimits: {body: 64KiB}\ntimeouts: {upstream_idle: 300ms}",
 	})
-	nobody := harness.StartGate(t, harness.Settings{Upstream: harness.UnusedURL(t) + "/v1"})
+	unreachable := harness.StartGate(t, harness.Settings{Upstream: harness.UnusedURL(t) + "/v1"})
 	eachClient(t, func(t *testing.T, c client) {
 		cases := []struct {
 			call   call
@@ -47,7 +46,7 @@ func TestOurErrors(t *testing.T) {
 			{call{Prompt: strings.Repeat("word ", 20_000)}.withBase(gate.URL), 413, "request_too_large"},
 			{call{Headers: map[string]string{"Stub-Fault": "hang"}}.withBase(gate.URL), 504, "upstream_timeout"},
 			{call{Headers: map[string]string{"Stub-Fault": "reset"}}.withBase(gate.URL), 502, "upstream_unreachable"},
-			{call{}.withBase(nobody.URL), 502, "upstream_unreachable"},
+			{call{}.withBase(unreachable.URL), 502, "upstream_unreachable"},
 		}
 		for _, do := range []string{"chat", "chat_stream"} {
 			var calls []call
@@ -89,7 +88,7 @@ func TestRefusalIsRateLimitError(t *testing.T) {
 	}
 }
 
-// What the upstream answers is what the client raises, its own 429 included.
+// Errors of the upstream reach the client unchanged, its own 429 included.
 func TestUpstreamErrorsPass(t *testing.T) {
 	t.Parallel()
 	stub := harness.StartStub(t, modelstub.Config{})
@@ -121,8 +120,7 @@ func TestUpstreamErrorsPass(t *testing.T) {
 	})
 }
 
-// With client keys, a wrong one is an AuthenticationError, and a right one
-// stays here.
+// With client keys, a wrong key is an AuthenticationError, and a right one is not forwarded.
 func TestClientKeys(t *testing.T) {
 	t.Parallel()
 	const key, upstreamKey = "made-up-client-key-1", "made-up-upstream-key"
@@ -151,7 +149,7 @@ func TestClientKeys(t *testing.T) {
 	})
 }
 
-// Without client keys, the client's own goes on.
+// Without client keys, the client's own key is forwarded.
 func TestOwnKeyPasses(t *testing.T) {
 	t.Parallel()
 	eachClient(t, func(t *testing.T, c client) {

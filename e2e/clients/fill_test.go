@@ -10,8 +10,8 @@ import (
 	"headgate/e2e/harness"
 )
 
-// fillGate puts tasks into a gate that stay there until release is called: workers
-// of them run, the rest is queued.
+// fillGate fills a gate with tasks until release is called: workers of them run, the others are
+// queued.
 func fillGate(t *testing.T, gate *harness.Gate, tasks, workers int) (release func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -26,7 +26,7 @@ func fillGate(t *testing.T, gate *harness.Gate, tasks, workers int) (release fun
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Stub-Fault", "hang")
 		if res, err := http.DefaultClient.Do(r); err == nil {
-			_ = res.Body.Close() // only how long it took mattered
+			_ = res.Body.Close() // the answer does not matter
 		}
 	}
 	for range tasks {
@@ -44,10 +44,10 @@ func fillGate(t *testing.T, gate *harness.Gate, tasks, workers int) (release fun
 	return release
 }
 
-// fullSettings is a gate with one worker and the depth at which it refuses.
+// fullSettings are settings with one worker and a low depth limit.
 func fullSettings(upstream string) harness.Settings {
 	return harness.Settings{Upstream: upstream, Workers: 1, Pool: "models: [stub-model]\nadmission: {depth_multiple: 1}"}
 }
 
-// fullTasks fill such a gate.
+// fullTasks is how many tasks fill such a gate.
 const fullTasks = 3

@@ -12,7 +12,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 )
 
-// runGo makes calls with the Go SDK, as the scripts do with the others.
+// runGo makes calls with the Go SDK, as the scripts do with the other clients.
 func runGo(t *testing.T, calls ...call) []outcome {
 	t.Helper()
 	doers := map[string]func(context.Context, openai.Client, call) (outcome, error){

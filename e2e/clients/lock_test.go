@@ -9,8 +9,7 @@ import (
 	"headgate/e2e/harness"
 )
 
-// The lock file says what to install and not from where, so that everybody's
-// own registry serves.
+// The lock file has no registry URLs, so that npm uses the configured registry.
 func TestLockNamesNoRegistry(t *testing.T) {
 	lock, err := os.ReadFile(filepath.Join(harness.Module(t), "node", "package-lock.json"))
 	if err != nil {

@@ -10,12 +10,11 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// timerTolerance is by how much a timer may fire too soon where it counts whole
-// milliseconds.
+// timerTolerance is how much too early a timer with a resolution of milliseconds may fire.
 const timerTolerance = 5 * time.Millisecond
 
-// A refused client comes back by itself, not before it was told, and succeeds;
-// the refused attempt costs the upstream nothing.
+// A refused client retries after Retry-After, not earlier, and succeeds. The refused attempt does
+// not reach the upstream.
 func TestRetryAfterOurRefusal(t *testing.T) {
 	t.Parallel()
 	for _, do := range []string{"chat", "chat_stream"} {
@@ -47,7 +46,7 @@ func TestRetryAfterOurRefusal(t *testing.T) {
 	}
 }
 
-// marker tells the calls of one client from those of others.
+// marker identifies the calls of one client.
 const marker = "X-Marker"
 
 func countMarked(stub *harness.Stub) int {
@@ -60,8 +59,7 @@ func countMarked(stub *harness.Stub) int {
 	return n
 }
 
-// warmUp shows the gate how quick the stub is, so that it does not assume
-// longer services and tell clients to stay away for longer.
+// warmUp makes the gate measure the service time of the stub, so that Retry-After is short.
 func warmUp(t *testing.T, gate *harness.Gate) {
 	t.Helper()
 	for range 20 {
@@ -119,8 +117,7 @@ func mustRetryAfter(t *testing.T, e harness.Exchange) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Every wait that the gate tells of is one that clients obey, also the longest.
-// The waits are not taken: the clients' timers are made to fire at once.
+// Clients obey every Retry-After of the gate, also the longest. Their timers fire at once here.
 func TestLongWaitsAreObeyed(t *testing.T) {
 	t.Parallel()
 	const calls, retries = 40, 4 // after more, the AI SDK's own waits would be the longer ones
@@ -163,8 +160,8 @@ func TestLongWaitsAreObeyed(t *testing.T) {
 	}
 }
 
-// wantWait knows one exception: the AI SDK takes its own wait when it is told a
-// full minute, since it obeys only what is under one.
+// wantWait checks the wait of a client. The AI SDK obeys only waits under a minute, and uses its
+// own instead of a full one.
 func wantWait(t *testing.T, c client, told, waits time.Duration) {
 	t.Helper()
 	if c.name == "ai-sdk" && told == time.Minute {

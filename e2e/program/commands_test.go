@@ -33,7 +33,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-func TestWrongUse(t *testing.T) {
+func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, says string }{
 		{"nosuch", "nosuch"}, {"serve --nosuch", "--nosuch"}, {"check surplus", "surplus"}, {"version surplus", "surplus"},
@@ -81,7 +81,7 @@ func TestCheckPrintsEffectiveSettings(t *testing.T) {
 	}
 }
 
-func TestCheckTakesTheExample(t *testing.T) {
+func TestCheckAcceptsTheExample(t *testing.T) {
 	t.Parallel()
 	example := filepath.Join(harness.Module(t), "..", "docs", "headgate.example.yaml")
 	dir := t.TempDir()
@@ -94,8 +94,7 @@ func TestCheckTakesTheExample(t *testing.T) {
 	}
 }
 
-// Whatever serve would refuse, check refuses too, with the same words, and the
-// place.
+// check rejects the settings that serve rejects, with the same message and the place.
 func TestBadSettings(t *testing.T) {
 	t.Parallel()
 	pool := func(lines string) string {
@@ -142,9 +141,8 @@ func TestBadSettings(t *testing.T) {
 	}
 }
 
-// With client keys, or without a key of its own, a gate may be reached from
-// elsewhere.
-func TestNoRelayIsNotRefused(t *testing.T) {
+// With client keys, or without an upstream key, a gate may listen on public addresses.
+func TestSettingsThatAreNoOpenRelay(t *testing.T) {
 	t.Parallel()
 	const pool = "pools:\n  - name: main\n    upstream: http://127.0.0.1:9/v1\n"
 	for _, text := range []string{
@@ -211,7 +209,7 @@ func TestStub(t *testing.T) {
 	}
 }
 
-func TestPromtoolTakesTheMetrics(t *testing.T) {
+func TestPromtoolAcceptsTheMetrics(t *testing.T) {
 	t.Parallel()
 	promtool := lookPath(t, "promtool", "prometheus")
 	gate := busyGate(t)

@@ -10,8 +10,8 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// Without a file the addresses are the built-in ones, so these tests take turns
-// and need them to be free.
+// Without a file the addresses are the defaults, so these tests run one after the other and need
+// them to be free.
 const (
 	builtInData  = "127.0.0.1:8484"
 	builtInAdmin = "127.0.0.1:8485"
@@ -21,7 +21,7 @@ const (
 func serveBare(t *testing.T, env ...string) *harness.Gate {
 	t.Helper()
 	for _, address := range []string{builtInData, builtInAdmin} {
-		harness.Eventually(t, "nobody else listens on "+address+", where headgate listens by default", func() bool {
+		harness.Eventually(t, "the default address "+address+" is free", func() bool {
 			l, err := net.Listen("tcp", address)
 			if err != nil {
 				return false
@@ -73,11 +73,11 @@ func TestServeOnlyTheModelOfTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestServeWithoutAnything(t *testing.T) {
+func TestServeWithoutSettings(t *testing.T) {
 	gate := serveBare(t)
 	r := send(t.Context(), gate.URL, nil)
 	if _, code := decodeError(t, r); r.status != http.StatusBadGateway || code != "upstream_unreachable" {
-		t.Errorf("with nobody behind the gate: %+v", r)
+		t.Errorf("without an upstream: %+v", r)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(harness.Run(m)) }
 
-// reply is an answer read to its end.
+// reply is a complete answer.
 type reply struct {
 	status int
 	header http.Header
@@ -34,7 +34,7 @@ func send(ctx context.Context, url string, header map[string]string) reply {
 	for k, v := range header {
 		r.Header.Set(k, v)
 	}
-	transport := &http.Transport{} // of its own, so that nothing waits for a connection of another
+	transport := &http.Transport{} // its own, so that no connection is shared
 	defer transport.CloseIdleConnections()
 	res, err := transport.RoundTrip(r)
 	if err != nil {
@@ -45,7 +45,7 @@ func send(ctx context.Context, url string, header map[string]string) reply {
 	return reply{res.StatusCode, res.Header, string(body), err}
 }
 
-// pendingReply is a request under way.
+// pendingReply is a request in flight.
 type pendingReply struct {
 	answer chan reply
 	cancel func()
@@ -65,7 +65,7 @@ func sendAsync(t *testing.T, url string, header map[string]string) pendingReply 
 	return l
 }
 
-// writeSettings makes a settings file in a folder of its own.
+// writeSettings writes a settings file into a new folder.
 func writeSettings(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "headgate.yaml")
@@ -73,8 +73,7 @@ func writeSettings(t *testing.T, text string) (path string) {
 	return path
 }
 
-// listFiles lists a folder, and all below it, but for the data folder that a
-// running headgate may keep.
+// listFiles lists all files in a folder except those of the data directory.
 func listFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	var all []string
@@ -90,7 +89,7 @@ func listFiles(t *testing.T, dir string) []string {
 	return all
 }
 
-// decodeError reads an error in OpenAI's shape, with all four keys.
+// decodeError decodes an error in OpenAI's format, which has four keys.
 func decodeError(t *testing.T, r reply) (kind, code string) {
 	t.Helper()
 	var body struct {

@@ -12,8 +12,7 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// loadedGate is a gate with one task that runs until the upstream finishes, and two
-// that wait.
+// loadedGate is a gate with one task that runs until the upstream answers, and two queued ones.
 type loadedGate struct {
 	upstream *harness.HeldUpstream
 	gate     *harness.Gate
@@ -81,8 +80,8 @@ func TestTermDrains(t *testing.T) {
 	}
 }
 
-// What still runs when the time to drain is over is cut off, at both ends.
-func TestDrainTimeEnds(t *testing.T) {
+// Tasks that still run at the end of the drain time are cut off, at both ends.
+func TestDrainTimeout(t *testing.T) {
 	t.Parallel()
 	l := startLoaded(t, "drain: 300ms")
 	l.gate.Signal(t, syscall.SIGTERM)
@@ -96,7 +95,7 @@ func TestDrainTimeEnds(t *testing.T) {
 	harness.Eventually(t, "the upstream knows", func() bool { return l.upstream.Disconnected() == 1 })
 }
 
-// A second signal does not wait for anything.
+// A second signal ends the process at once.
 func TestSecondSignalEnds(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
@@ -114,8 +113,8 @@ func TestSecondSignalEnds(t *testing.T) {
 	}
 }
 
-// A killed gate leaves no file, no process, no open call, and its addresses at
-// once to the next one.
+// A killed gate leaves no file, process or open call, and the next one can use its addresses at
+// once.
 func TestKillLeavesNothing(t *testing.T) {
 	t.Parallel()
 	l := startLoaded(t, "")
@@ -143,7 +142,7 @@ func TestKillLeavesNothing(t *testing.T) {
 	}
 }
 
-// Whatever the data plane does, probes and scrapers are answered.
+// The admin plane answers probes and scrapes while the data plane is saturated.
 func TestAdminAnswersWhileSaturated(t *testing.T) {
 	t.Parallel()
 	gate := busyGate(t)
@@ -157,9 +156,8 @@ func TestAdminAnswersWhileSaturated(t *testing.T) {
 	}
 }
 
-// Queued clients that vanish leave the queue, and the upstream never hears of
-// them.
-func TestVanishedClientsCostNothing(t *testing.T) {
+// Queued clients that disconnect leave the queue and never reach the upstream.
+func TestDisconnectedClientsLeaveTheQueue(t *testing.T) {
 	t.Parallel()
 	const crowd = 50
 	stub := harness.StartStub(t, modelstub.Config{})
@@ -187,9 +185,8 @@ func TestVanishedClientsCostNothing(t *testing.T) {
 	}
 }
 
-// A client that only connects, or that sends nothing but a piece of its
-// request, holds no permit.
-func TestHalfRequestsHoldNoPermit(t *testing.T) {
+// A client that only connects, or sends a part of its request, holds no permit.
+func TestPartialRequestsHoldNoPermit(t *testing.T) {
 	t.Parallel()
 	stub := harness.StartStub(t, modelstub.Config{})
 	gate := harness.StartGate(t, harness.Settings{Upstream: stub.V1(), Workers: 1})

@@ -20,7 +20,7 @@ func lookPath(t *testing.T, command, debianPackage string) string {
 	return path
 }
 
-// children are the processes that a process has started, as far as Linux tells.
+// children returns the child processes of a process, on Linux.
 func children(t *testing.T, pid int) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
@@ -37,8 +37,8 @@ func runWithInput(name, input string, args ...string) (output string, err error)
 	return string(out), err
 }
 
-// busyGate is one whose every kind of metric has been used: answers, refusals,
-// errors, a running task and queued ones.
+// busyGate starts a gate and uses every kind of metric: answers, refusals, errors, a running task
+// and queued ones.
 func busyGate(t *testing.T) *harness.Gate {
 	t.Helper()
 	stub := harness.StartStub(t, modelstub.Config{})

@@ -17,7 +17,7 @@ func TestEnforce(t *testing.T) {
 			r := replay(t, "", loadgen.Config{Stream: stream})
 			r.checkAgreement(t)
 			if r.report.Refusals == 0 || r.report.ByOutcome[loadgen.OK] == 0 {
-				t.Fatalf("%d refusals and %d answers: the replay shows nothing", r.report.Refusals, r.report.ByOutcome[loadgen.OK])
+				t.Fatalf("%d refusals and %d answers: the load is unsuitable", r.report.Refusals, r.report.ByOutcome[loadgen.OK])
 			}
 			if diff := cmp.Diff(r.report.ByReason, r.metrics.By("headgate_refusals_total", "reason")); diff != "" {
 				t.Errorf("reasons, as the generator got them (-), as the gate counted them (+):\n%s", diff)
@@ -26,14 +26,13 @@ func TestEnforce(t *testing.T) {
 	}
 }
 
-// Clients that come again when they were told to make more requests, and every
-// one of them is counted.
+// Clients that retry after Retry-After send more requests, and each is counted.
 func TestEnforceWithRetries(t *testing.T) {
 	t.Parallel()
 	r := replay(t, "", loadgen.Config{Stream: true, Retry: loadgen.Retry{MaxAttempts: 2}})
 	r.checkAgreement(t)
 	if r.report.Requests <= tasks {
-		t.Errorf("%d requests for %d tasks: nobody came again", r.report.Requests, tasks)
+		t.Errorf("%d requests for %d tasks: no client retried", r.report.Requests, tasks)
 	}
 }
 
@@ -55,9 +54,8 @@ func TestObserveAndPassThrough(t *testing.T) {
 	}
 }
 
-// Clients that give up free their places; nothing is lost from the account. (A
-// permit comes back when a client leaves, and the stub may notice later, so that
-// its peak says nothing here.)
+// Clients that give up free their permits, and the counts agree. (The stub notices a disconnect
+// later than the gate, so its peak is not checked.)
 func TestImpatientClients(t *testing.T) {
 	t.Parallel()
 	r := replay(t, "mode: passthrough", loadgen.Config{Stream: true, Timeout: 10 * time.Second})

@@ -24,11 +24,11 @@ const (
 	age     = 25 * time.Second
 )
 
-// service reads prompts at 3,000 tokens a second and writes 50: slow enough that
-// the recording's bursts are more than four workers can take.
+// service reads 3,000 tokens a second and writes 50: the bursts of the recording then exceed the
+// capacity of four workers.
 const service = "tokens:3000,50"
 
-// run is one replay and all accounts of it.
+// run is a replay with the counts of generator, gate and stub.
 type run struct {
 	report  *loadgen.Report
 	metrics harness.Metrics
@@ -36,7 +36,7 @@ type run struct {
 	results []loadgen.Result
 }
 
-// replay plays the first arrivals of the recording.
+// replay sends the first arrivals of the recording.
 func replay(t *testing.T, pool string, c loadgen.Config) run {
 	t.Helper()
 	svc, err := modelstub.ParseService(service)
@@ -54,7 +54,7 @@ func replay(t *testing.T, pool string, c loadgen.Config) run {
 	}
 	var r run
 	c.URL, c.Model, c.Speed, c.SLO = gate.URL, "stub-model", speed, slo
-	c.Timeout = cmp.Or(c.Timeout, 24*time.Hour) // nobody gives up, however slow this machine is
+	c.Timeout = cmp.Or(c.Timeout, 24*time.Hour) // no client gives up on a slow machine
 	c.Observe = func(result loadgen.Result) { r.results = append(r.results, result) }
 	if r.report, err = loadgen.Run(t.Context(), c, arrivals[:tasks].Source()); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func replay(t *testing.T, pool string, c loadgen.Config) run {
 	return r
 }
 
-// checkTotals checks what holds for every replay.
+// checkTotals checks the counts of every replay.
 func (r run) checkTotals(t *testing.T) {
 	t.Helper()
 	arrived := r.metrics.Sum("headgate_arrivals_total", "pool", "default")
@@ -98,7 +98,7 @@ func (r run) checkTotals(t *testing.T) {
 	}
 }
 
-// checkAgreement checks that the three accounts say the same where no client leaves.
+// checkAgreement checks that the three counts agree when no client gives up.
 func (r run) checkAgreement(t *testing.T) {
 	t.Helper()
 	r.checkTotals(t)

@@ -81,7 +81,7 @@ func TestDeletedRuleEndsItsIncident(t *testing.T) {
 			t.Errorf("the incident ended as %+v", over)
 		}
 		root, _ := slack.OnlyPost(t, alerttest.PageChannel, id)
-		wantText(t, root, "RESOLVED", "its rule or pool is gone from the settings")
+		wantText(t, root, "RESOLVED", "rule or pool was removed")
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// An answer that breaks off upstream breaks off at the client: what came is
-// passed on, nothing is added, and it does not end as if it were whole.
-func TestBrokenStaysBroken(t *testing.T) {
+// An answer that the upstream cuts off is cut off at the client: its bytes are forwarded, nothing
+// is added, and it does not end like a complete one.
+func TestTruncatedAnswers(t *testing.T) {
 	t.Parallel()
 	p := newDirectAndGated(t, modelstub.Config{}, harness.Settings{Workers: 1})
 	cases := 0
@@ -47,7 +47,7 @@ func TestBrokenStaysBroken(t *testing.T) {
 	})
 }
 
-// A reset before any byte is no answer: the client gets one of ours.
+// After a reset before any byte, the client gets a 502 of the gate.
 func TestResetBeforeHeadersIs502(t *testing.T) {
 	t.Parallel()
 	p := newDirectAndGated(t, modelstub.Config{}, harness.Settings{Workers: 1})
@@ -69,9 +69,8 @@ func TestResetBeforeHeadersIs502(t *testing.T) {
 	}
 }
 
-// What has come so far reaches the client while the upstream still holds the
-// rest back.
-func TestPiecesPassAtOnce(t *testing.T) {
+// Bytes reach the client at once, while the upstream still holds back the rest.
+func TestPiecesAreForwardedAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newDirectAndGated(t, modelstub.Config{}, harness.Settings{Workers: 1})
 	for _, encoding := range []string{"", "gzip", "br", "zstd"} {

@@ -62,7 +62,7 @@ func TestEveryEndpointEqual(t *testing.T) {
 	})
 }
 
-func TestOddStreamsEqual(t *testing.T) {
+func TestUnusualStreamsEqual(t *testing.T) {
 	t.Parallel()
 	p := newDirectAndGated(t, modelstub.Config{}, harness.Settings{})
 	odd := modelstub.EdgeCaseStreams()
@@ -85,7 +85,7 @@ func TestOddStreamsEqual(t *testing.T) {
 	})
 }
 
-func TestStrangeButWholeEqual(t *testing.T) {
+func TestUnusualCompleteAnswersEqual(t *testing.T) {
 	t.Parallel()
 	p := newDirectAndGated(t, modelstub.Config{}, harness.Settings{})
 	stream := testRequest{path: "/v1/chat/completions", body: body(hello, streamed)}
@@ -131,8 +131,7 @@ func TestModelsEqual(t *testing.T) {
 	}
 }
 
-// What goes upstream is what the client sent, down to the last byte, compressed
-// or not.
+// The upstream receives the bytes that the client sent, compressed or not.
 func TestRequestArrivesAsSent(t *testing.T) {
 	t.Parallel()
 	p := newDirectAndGated(t, modelstub.Config{}, harness.Settings{})

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(harness.Run(m)) }
 
-// testRequest is one request.
+// testRequest is a request.
 type testRequest struct {
 	method string // default POST
 	path   string
@@ -24,7 +24,7 @@ type testRequest struct {
 	header map[string]string
 }
 
-// testResponse is all that a client can see of an answer.
+// testResponse is everything that a client can observe of an answer.
 type testResponse struct {
 	Status   int
 	Header   http.Header
@@ -35,7 +35,7 @@ type testResponse struct {
 	Broken   bool     // it did not end properly, or never began
 }
 
-// directAndGated is a stub, and a gate before it.
+// directAndGated is a stub and a gate in front of it.
 type directAndGated struct {
 	stub   *harness.Stub
 	gate   *harness.Gate
@@ -72,7 +72,7 @@ func (a testRequest) request(t *testing.T, base string) *http.Request {
 	return r
 }
 
-// fetch reads an answer to its end, whatever that is.
+// fetch reads an answer to its end or to an error.
 func (p *directAndGated) fetch(t *testing.T, base string, a testRequest) testResponse {
 	t.Helper()
 	res, err := p.client.Do(a.request(t, base))
@@ -87,7 +87,7 @@ func (p *directAndGated) fetch(t *testing.T, base string, a testRequest) testRes
 	}
 }
 
-// both asks the stub itself and through the gate.
+// both sends a request to the stub and through the gate.
 func (p *directAndGated) both(t *testing.T, a testRequest) (direct, gated testResponse) {
 	t.Helper()
 	return p.fetch(t, p.stub.URL, a), p.fetch(t, p.gate.URL, a)
@@ -96,7 +96,7 @@ func (p *directAndGated) both(t *testing.T, a testRequest) (direct, gated testRe
 // addedHeaders are the headers that the gate adds. Date differs by itself.
 var addedHeaders = []string{"Date", "Headgate-Task-Id", "Headgate-Queue-Wait-Ms", "X-Accel-Buffering"}
 
-// wantEqualResponse fails on any difference that is not one of ours.
+// wantEqualResponse fails on any difference beside the added headers.
 func wantEqualResponse(t *testing.T, direct, gated testResponse) {
 	t.Helper()
 	if gated.Header.Get("Headgate-Task-Id") == "" {

@@ -14,7 +14,7 @@ import (
 
 var traceparent = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$`)
 
-// wantEqualRequest compares what reached the stub. The gate adds IDs, no more.
+// wantEqualRequest compares the requests that the stub received. The gate adds IDs only.
 func wantEqualRequest(t *testing.T, direct, gated harness.StubRequest, sent string) {
 	t.Helper()
 	if string(gated.Body) != sent || string(direct.Body) != sent {

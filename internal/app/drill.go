@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"headgate/alerts"
 	"headgate/alerts/slack"
 	"headgate/engine"
 	"headgate/internal/config"
@@ -151,10 +150,7 @@ func (a *App) notifyVerdict(r drill.Run) {
 	_, err := slack.ParseMention(r.Spec.Owner)
 	mention := err == nil && r.Spec.Owner != ""
 	text := service.VerdictText(r, a.current.config().Admin.ExternalURL, mention)
-	n := a.notifiers.routes.NewNotice(newID(), "drill-"+r.ID, r.Spec.Pool, text, r.Ended)
-	if a.notifiers.routes.Drills != "" {
-		n.Destination = alerts.ToDrills
-	}
+	n := a.notifiers.routes.NewNotice(newID(), "drill-"+r.ID, r.Spec.Pool, text, r.Ended, true)
 	if mention && r.Verdict == drill.Failed {
 		n.Notification.Ping, n.Notification.Event.By = true, r.Spec.Owner
 	}

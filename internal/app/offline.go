@@ -8,11 +8,12 @@ import (
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
 	"headgate/web/api"
+	"headgate/web/auth"
 )
 
 // Token reads the token of the admin API from a data directory. The error is fs.ErrNotExist if there is none yet.
 func Token(dir string) (config.Secret, error) {
-	token, err := api.ReadToken(dir)
+	token, err := auth.ReadToken(dir)
 	return config.NewSecret(token), err
 }
 

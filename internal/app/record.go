@@ -132,7 +132,7 @@ func autoRollbackSettings(c config.Rollback) control.AutoRollbackSettings {
 
 // enqueueReminder adds a reminder to the outbox. The outbox holds each reminder once.
 func (a *App) enqueueReminder(ctx context.Context, r control.Reminder) error {
-	return a.enqueueNotice(ctx, a.notifiers.routes.NewNotice(newID(), fmt.Sprintf("%s-h%d", r.ChangeID, r.Hour), r.Pool, r.String(), r.At))
+	return a.enqueueNotice(ctx, a.notifiers.routes.NewNotice(newID(), fmt.Sprintf("%s-h%d", r.ChangeID, r.Hour), r.Pool, r.String(), r.At, false))
 }
 
 // enqueueNotice adds a notice to the outbox and wakes the dispatcher.
@@ -147,7 +147,7 @@ func (a *App) enqueueNotice(ctx context.Context, notice alerts.Delivery) error {
 // notifyUnrecordedRollback announces a rollback that cannot be recorded, bypassing the record.
 func (a *App) notifyUnrecordedRollback(c control.ModeChange) {
 	at := time.Now().UTC().Truncate(time.Millisecond)
-	notice := a.notifiers.routes.NewNotice(newID(), c.ID, c.Pool, c.UnrecordedRollbackText(), at)
+	notice := a.notifiers.routes.NewNotice(newID(), c.ID, c.Pool, c.UnrecordedRollbackText(), at, false)
 	a.monitor.dispatchUnrecorded([]alerts.Delivery{notice})
 }
 

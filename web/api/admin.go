@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"headgate/runbooks/control"
+	"headgate/web/auth"
 )
 
 // AdminConfig is what the admin API is made of. All of it is required, but where it says so.
 type AdminConfig struct {
-	Token     string // see CheckToken
+	Token     string // see auth.CheckToken
 	Control   *control.Service
 	Status    StatusSource
 	Audit     AuditReader
@@ -46,7 +47,7 @@ type Admin struct {
 
 // NewAdmin returns the admin API, or an error if it could not be guarded.
 func NewAdmin(c AdminConfig) (*Admin, error) {
-	if err := CheckToken(c.Token); err != nil {
+	if err := auth.CheckToken(c.Token); err != nil {
 		return nil, fmt.Errorf("admin token: %w", err)
 	}
 	if c.Control == nil || c.Status == nil || c.Audit == nil || c.Log == nil {
@@ -181,4 +182,32 @@ func Handler(ops Ops, admin http.Handler) http.Handler {
 			open.ServeHTTP(w, r)
 		}
 	})
+}
+
+// Status is the reply to GET /api/v1/status.
+type Status struct {
+	Version       string               `json:"version"`
+	Pools         []control.PoolStatus `json:"pools"`
+	IncidentsOpen []Incident           `json:"incidents_open"` // newest first; filled in by Admin
+}
+
+// StatusSource knows the version and the pools.
+type StatusSource interface{ Status(now time.Time) Status }
+
+func (a *Admin) status(w http.ResponseWriter, r *http.Request) {
+	if _, p := parseQuery(r); p != nil {
+		WriteProblem(w, *p)
+		return
+	}
+	a.reply(w, a.Status(), nil)
+}
+
+// Status returns the state of all pools, and the open incidents.
+func (a *Admin) Status() Status {
+	s := a.statusSource.Status(time.Now())
+	if s.Pools == nil {
+		s.Pools = []control.PoolStatus{}
+	}
+	s.IncidentsOpen, _ = a.openIncidents(IncidentQuery{Limit: MaxPage})
+	return s
 }

@@ -2,11 +2,16 @@ package api
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"crypto/subtle"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"headgate/runbooks/control"
 	"headgate/web/auth"
@@ -111,14 +116,9 @@ func (d *Auth) RejectCSRF(r *http.Request) {
 	d.reject(r, "write", "a form token that is not the session's")
 }
 
-// RejectHost answers a request that names an unknown host, and records the attempt: a page somewhere may be using the
-// browser of somebody who has signed in.
-func (d *Auth) RejectHost(w http.ResponseWriter, r *http.Request) {
+// rejectHost audits that a request was refused for the host that it named.
+func (d *Auth) rejectHost(r *http.Request) {
 	d.reject(r, "request", "a request for the host "+strconv.QuoteToASCII(truncateForLog(r.Host)))
-	WriteProblem(w, Problem{
-		Status: http.StatusMisdirectedRequest,
-		Detail: "Unknown host name. If it is a name of this server, add it to hosts in the settings.",
-	})
 }
 
 // reject counts an attempt, and returns how long to wait if there were too many.
@@ -151,3 +151,112 @@ func (d *Auth) appendAudit(r *http.Request, e control.AuditEntry) {
 
 // isSafe says whether a method changes nothing.
 func isSafe(method string) bool { return method == http.MethodGet || method == http.MethodHead }
+
+// The names of the cookie of a session. Browsers take the first one over TLS only,
+// and from this host alone. The other one ends with the port: cookies do not tell
+// ports apart, and two headgates on one machine would sign each other's people out.
+const (
+	secureCookie   = "__Host-headgate"
+	plainCookie    = "headgate-"
+	maxCookieValue = 100
+)
+
+// isTLS says whether a request came over TLS, here or to a proxy in front. What a
+// client claims in the header concerns its own cookie only.
+func isTLS(r *http.Request) bool {
+	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+}
+
+func cookieName(r *http.Request) string {
+	if isTLS(r) {
+		return secureCookie
+	}
+	_, port, err := net.SplitHostPort(r.Host)
+	if err != nil || strings.Trim(port, "0123456789") != "" {
+		port = ""
+	}
+	return plainCookie + port
+}
+
+func readCookie(r *http.Request) (secret string, ok bool) {
+	all := r.CookiesNamed(cookieName(r))
+	if len(all) != 1 || all[0].Value == "" || len(all[0].Value) > maxCookieValue {
+		return "", false
+	}
+	return all[0].Value, true
+}
+
+// writeCookie sets the cookie for some seconds, or takes it away.
+func writeCookie(w http.ResponseWriter, r *http.Request, secret string, seconds int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: cookieName(r), Value: secret, Path: "/", MaxAge: seconds,
+		Secure: isTLS(r), HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
+}
+
+// replaceUnprintable makes a stranger's text fit to be recorded.
+func replaceUnprintable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// LoginLink is the reply to POST /api/v1/login-links.
+type LoginLink struct {
+	Path  string    `json:"path"`  // of the link, below the URL of the admin listener; it works once
+	Until time.Time `json:"until"` // when it stops working
+}
+
+// LoginLinkPath returns the path of a link with a code.
+func LoginLinkPath(code string) string { return "/login?" + url.Values{"code": {code}}.Encode() }
+
+func (a *Admin) createLoginLink(w http.ResponseWriter, r *http.Request) {
+	_, p := parseQuery(r)
+	by, wrong := actorOf(r)
+	if p == nil {
+		p = wrong
+	}
+	if p != nil {
+		WriteProblem(w, *p)
+		return
+	}
+	code, until := a.auth.CreateLink(by.Name)
+	writeJSON(w, http.StatusOK, "application/json", LoginLink{Path: LoginLinkPath(code), Until: until.UTC().Truncate(time.Millisecond)})
+}
+
+// tokenHash knows a token by its sum.
+type tokenHash [sha256.Size]byte
+
+func newTokenHash(token string) tokenHash { return sha256.Sum256([]byte(token)) }
+
+// authorizes says whether a request carries the token. What cannot be a token is not even
+// summed up.
+func (g *tokenHash) authorizes(r *http.Request) bool {
+	token, ok := bearer(r)
+	return ok && g.matches(token)
+}
+
+// matches compares a token. It takes the same time whatever was sent.
+func (g *tokenHash) matches(token string) bool {
+	if len(token) < auth.MinToken || len(token) > auth.MaxToken {
+		return false
+	}
+	sum := sha256.Sum256([]byte(token))
+	return subtle.ConstantTimeCompare(sum[:], g[:]) == 1
+}
+
+// bearer returns the token of a request, false if it has none that could be one.
+func bearer(r *http.Request) (string, bool) {
+	given := r.Header.Values("Authorization")
+	if len(given) != 1 {
+		return "", false
+	}
+	scheme, token, _ := strings.Cut(given[0], " ")
+	if !strings.EqualFold(scheme, "bearer") || len(token) < auth.MinToken || len(token) > auth.MaxToken {
+		return "", false
+	}
+	return token, true
+}

@@ -9,34 +9,34 @@ import (
 	"time"
 )
 
-// HostGuard passes only requests on whose Host is an IP address or a name of this server, so that a web page cannot reach
-// a listener by a name of its own (DNS rebinding). It may be used by any number of handlers.
-type HostGuard struct {
-	Allowed func() []string // names of this server, in lower case; called for each request
-}
-
-// rejectedBodyTimeout bounds how long net/http reads what a rejected client has announced.
-const rejectedBodyTimeout = 10 * time.Second
-
-// Handler returns next behind the guard. Rejected requests go to deny.
-func (g HostGuard) Handler(next http.Handler, deny http.HandlerFunc) http.Handler {
+// HostGuard passes only requests on whose Host is one of the server's names, so that a web page cannot reach a listener by
+// a name of its own (DNS rebinding). Names are in lower case.
+func HostGuard(next http.Handler, names func() []string, reject http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isHTTP10WithoutHost(r) || isAllowedHost(r.Host, g.Allowed) {
-			next.ServeHTTP(w, r)
+		// A request of HTTP/1.0 may name no host, as the checks of some load balancers do. No browser sends such, so
+		// there is no page behind it.
+		withoutHost := r.Host == "" && !r.ProtoAtLeast(1, 1)
+		if !withoutHost && !isAllowedHost(r.Host, names()) {
+			// net/http reads on for what the client has announced, but not for ever.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // not every writer has one
+			reject(w, r)
 			return
 		}
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(rejectedBodyTimeout))
-		deny(w, r)
+		next.ServeHTTP(w, r)
 	})
 }
 
-// isHTTP10WithoutHost reports whether a request names no host because it is HTTP/1.0, as the checks of some load
-// balancers are. Browsers always name a host.
-func isHTTP10WithoutHost(r *http.Request) bool { return r.Host == "" && !r.ProtoAtLeast(1, 1) }
+// RejectHost refuses a request to the admin listener for an unknown host, and audits that: a page somewhere may be using
+// the browser of somebody who has signed in.
+func (d *Auth) RejectHost(w http.ResponseWriter, r *http.Request) {
+	d.rejectHost(r)
+	WriteProblem(w, Problem{
+		Status: http.StatusMisdirectedRequest, Detail: "Unknown host name. If it is a name of this server, add it to hosts in the settings.",
+	})
+}
 
-// isAllowedHost accepts IP addresses, since a page that was loaded from an address belongs to that address, and allowed
-// names.
-func isAllowedHost(hostport string, allowed func() []string) bool {
+// isAllowedHost accepts known names and IP addresses: a page that was loaded from an address cannot be another's.
+func isAllowedHost(hostport string, known []string) bool {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
 		host = h
@@ -45,5 +45,5 @@ func isAllowedHost(hostport string, allowed func() []string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return true
 	}
-	return slices.Contains(allowed(), host)
+	return slices.Contains(known, host)
 }

@@ -1,16 +1,22 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"headgate/engine"
 	"headgate/web/api"
+	"headgate/web/api/apitest"
 )
 
 func TestIncidentLife(t *testing.T) {
@@ -286,4 +292,415 @@ func TestIncidentMethods(t *testing.T) {
 			r.problem(r.request(testRequest{method: "GET", path: path}), http.StatusNotFound)
 		}
 	})
+}
+
+func slogDiscard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// TestAck: the first has it, the second is told who was first, and when it has
+// expired somebody else may have it.
+func TestAck(t *testing.T) {
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		path := "/api/v1/incidents/" + r.openIncident("queue_age", "a", 30).ID + "/ack"
+		var first api.AckReply
+		r.reply(r.post(path, `{"for":"30m"}`, "ana@ops1"), &first)
+		if first.By != "ana@ops1" || time.Until(first.Until).Round(time.Minute) != 30*time.Minute ||
+			first.Incident.AckedBy != "ana@ops1" || !first.Incident.AckUntil.Equal(first.Until) {
+			t.Errorf("first %+v", first)
+		}
+		for _, who := range []string{"ben@ops2", "ana@ops1"} {
+			p := r.problem(r.post(path, `{"for":"9h"}`, who), http.StatusConflict)
+			if p.Type != api.TypeAlreadyAcked || p.Acked == nil || p.Acked.By != "ana@ops1" || !p.Acked.Until.Equal(first.Until) ||
+				!strings.Contains(p.Detail, "acknowledged by ana@ops1 until "+first.Until.Format(time.RFC3339)) {
+				t.Errorf("%s comes second: %+v", who, p)
+			}
+		}
+		time.Sleep(31 * time.Minute)
+		var later api.AckReply
+		r.reply(r.post(path, `{}`, "ben@ops2"), &later)
+		if later.By != "ben@ops2" {
+			t.Errorf("later %+v", later)
+		}
+	})
+}
+
+// TestAckTwoAtOnce: of two at the same time one has it, and the other hears so.
+func TestAckTwoAtOnce(t *testing.T) {
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		path := "/api/v1/incidents/" + r.openIncident("queue_age", "a", 30).ID + "/ack"
+		const n = 20
+		codes := make(chan int, n)
+		for range n {
+			go func() { codes <- r.post(path, `{}`, "somebody").Code }()
+		}
+		told := map[int]int{}
+		for range n {
+			told[<-codes]++
+		}
+		if told[http.StatusOK] != 1 || told[http.StatusConflict] != n-1 {
+			t.Errorf("answers %v", told)
+		}
+	})
+}
+
+func TestAckRefuses(t *testing.T) {
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		id := r.openIncident("queue_age", "a", 30).ID
+		path := "/api/v1/incidents/" + id + "/ack"
+		tests := []struct {
+			name, path, body, actor string
+			status                  int
+			detail                  string
+		}{
+			{"too long", path, `{"for":"25h"}`, "a", 400, "up to 24h0m0s, not 25h0m0s"},
+			{"no time", path, `{"for":"0s"}`, "a", 400, "for must be a span such as 1h"},
+			{"back in time", path, `{"for":"-1h"}`, "a", 400, "for must be a span"},
+			{"no span", path, `{"for":"soon"}`, "a", 400, "for must be a span"},
+			{"days without end", path, `{"for":"99999999999999999999d"}`, "a", 400, "for must be a span"},
+			{"unknown key", path, `{"until":"x"}`, "a", 400, `"until" that is not known`},
+			{"number", path, `{"for":3600}`, "a", 400, `must have a string for "for"`},
+			{"nothing", path, ``, "a", 415, "application/json"},
+			{"a list", path, `[]`, "a", 400, "must be a JSON object"},
+			{"actor of two lines", path, `{}`, "a\tb", 400, "Headgate-Actor must be one line"},
+			{"actor too long for the engine", path, `{}`, strings.Repeat("é", 100) + "x", 400, "at most 100 characters"},
+			{"parameter", path + "?force=1", `{}`, "a", 400, "not known"},
+			{"none", "/api/v1/incidents/0198/ack", `{}`, "a", 404, "may have been resolved"},
+			{"no ID", "/api/v1/incidents/%1b/ack", `{}`, "a", 404, "cannot be an ID"},
+		}
+		for _, tt := range tests {
+			p := r.problem(r.post(tt.path, tt.body, tt.actor), tt.status)
+			if !strings.Contains(p.Detail, tt.detail) || len(p.Detail) > 300 {
+				t.Errorf("%s: detail %q, want %q", tt.name, p.Detail, tt.detail)
+			}
+		}
+		var report api.IncidentReport
+		if r.get("/api/v1/incidents/"+id, &report); report.AckedBy != "" {
+			t.Errorf("acknowledged by %s", report.AckedBy)
+		}
+		r.setValue("queue_age", "a", 0)
+		if p := r.problem(r.post(path, `{}`, "a"), http.StatusNotFound); p.Type != api.TypeUnknownIncident {
+			t.Errorf("an incident that is over: %+v", p)
+		}
+	})
+}
+
+// TestStoppedEngine: what does not run takes no orders, and says so; what stood is
+// still shown.
+func TestStoppedEngine(t *testing.T) {
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		id := r.openIncident("queue_age", "a", 30).ID
+		if err := r.engine.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []testRequest{
+			{method: "POST", path: "/api/v1/incidents/" + id + "/ack", body: `{}`},
+			{method: "POST", path: "/api/v1/silences", body: `{"rule":"queue_age","for":"1h","reason":"x"}`},
+			{method: "DELETE", path: "/api/v1/silences/0198"},
+		} {
+			p := r.problem(r.request(c), http.StatusServiceUnavailable)
+			if !strings.Contains(p.Detail, "nothing was changed") {
+				t.Errorf("%s: %+v", c.path, p)
+			}
+		}
+		var list api.IncidentList
+		if r.get("/api/v1/incidents?open=true", &list); len(list.Items) != 1 {
+			t.Errorf("open %+v", list)
+		}
+	})
+}
+
+func FuzzParseSpan(f *testing.F) {
+	for _, s := range []string{"1h", "90m", "2d", "0", "-1h", "1e9h", "99999999999999999999d", "", "d", "NaN", "36500d", "36501d"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		d, err := api.ParseDuration(s)
+		if err == nil && (d <= 0 || d > 36500*24*time.Hour) {
+			t.Errorf("%q is %s", s, d)
+		}
+		if err != nil && d != 0 {
+			t.Errorf("%q: %s beside an error", s, d)
+		}
+	})
+}
+
+func (r *engineFixture) silence(body, actor string) api.SilenceReply {
+	r.Helper()
+	var reply api.SilenceReply
+	r.reply(r.post("/api/v1/silences", body, actor), &reply)
+	return reply
+}
+
+func (r *engineFixture) silences(query string) api.SilenceList {
+	r.Helper()
+	var list api.SilenceList
+	r.get("/api/v1/silences?"+query, &list)
+	return list
+}
+
+func TestSilence(t *testing.T) {
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		reply := r.silence(`{"rule":"queue_age","pool":"a","for":"1h","reason":"load test"}`, "ana")
+		s := reply.Silence
+		if !reply.Created || s.ID == "" || s.Rule != "queue_age" || s.Pool != "a" || s.By != "ana" || s.Reason != "load test" ||
+			time.Until(s.Until).Round(time.Minute) != time.Hour {
+			t.Errorf("reply %+v", reply)
+		}
+		again := r.silence(`{"rule":"queue_age","pool":"a","for":"1h","reason":"me too"}`, "ben")
+		if again.Created || again.Silence != s {
+			t.Errorf("the same wish again: %+v", again)
+		}
+		if i := r.openIncident("queue_age", "a", 30); !i.Silenced {
+			t.Error("the incident of a silenced rule is not shown so")
+		}
+		if i := r.openIncident("queue_age", "b", 30); i.Silenced {
+			t.Error("the silence of a pool covers another")
+		}
+		if list := r.silences(""); len(list.Items) != 1 || list.Items[0] != s || list.Next != "" {
+			t.Errorf("list %+v", list)
+		}
+		time.Sleep(time.Hour + time.Second)
+		if list := r.silences(""); list.Items == nil || len(list.Items) != 0 {
+			t.Errorf("after its time: %+v", list)
+		}
+		if i := r.openIncident("queue_age", "a", 31); i.Silenced {
+			t.Error("still silenced after its time")
+		}
+	})
+}
+
+func TestUnsilence(t *testing.T) {
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		s := r.silence(`{"rule":"queue_age","for":"2d","reason":"why"}`, "ana").Silence
+		path := "/api/v1/silences/" + s.ID
+		var lifted engine.Silence
+		r.reply(r.request(testRequest{method: http.MethodDelete, path: path}), &lifted)
+		if lifted.ID != s.ID || !lifted.Until.Before(s.Until) {
+			t.Errorf("lifted %+v", lifted)
+		}
+		if p := r.problem(r.request(testRequest{method: http.MethodDelete, path: path}), http.StatusNotFound); p.Type != api.TypeUnknownSilence {
+			t.Errorf("lifted twice: %+v", p)
+		}
+		if list := r.silences(""); len(list.Items) != 0 {
+			t.Errorf("list %+v", list)
+		}
+		for path, status := range map[string]int{
+			"/api/v1/silences/%2e%2e":   http.StatusNotFound,
+			"/api/v1/silences/a%2fb":    http.StatusNotFound,
+			"/api/v1/silences/0198?x=1": http.StatusBadRequest,
+		} {
+			r.problem(r.request(testRequest{method: http.MethodDelete, path: path}), status)
+		}
+	})
+}
+
+func TestSilenceRefuses(t *testing.T) {
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		long := strings.Repeat("x", 201)
+		for body, want := range map[string]struct {
+			status int
+			detail string
+		}{
+			`{}`:                                {400, "rule must name a rule"},
+			`{"rule":"queue_age","reason":"x"}`: {400, "for must be a span"},
+			`{"rule":"queue_age","for":"1h"}`:   {400, "reason must say why"},
+			`{"rule":"queue_age","for":"31d","reason":"x"}`:                               {400, "a silence lasts up to 720h0m0s"},
+			`{"rule":"queue_age","for":"1h","reason":"a\nb"}`:                             {400, "reason must be one line"},
+			`{"rule":"queue_age","for":"1h","reason":"\u202e"}`:                           {400, "reason must be one line"},
+			`{"rule":"queue_age\u001b[2J","for":"1h","reason":"x"}`:                       {400, "rule must be one line"},
+			`{"rule":"queue_age","for":"1h","reason":"` + strings.Repeat("é", 501) + `"}`: {400, "at most 500 characters"},
+			`{"rule":"queue_age","for":"1h","reason":"` + strings.Repeat("木", 500) + `"}`: {400, "at most 1000 fit"},
+			`{"rule":"` + long + `","for":"1h","reason":"x"}`:                             {400, "at most 200 bytes"},
+			`{"rule":"queue_age","pool":"` + long + `","for":"1h","reason":"x"}`:          {400, "at most 200 bytes"},
+			`{"rule":"queue_age","until":"1h","reason":"x"}`:                              {400, "not known: there are for, pool, reason, rule"},
+			`{"rule":["queue_age"],"for":"1h","reason":"x"}`:                              {400, "a string"},
+			`{"rule":"queue","for":"1h","reason":"x"}`:                                    {404, "there are journal, queue_age"},
+			`{"rule":"queue_age","pool":"c","for":"1h","reason":"x"}`:                     {404, `in pool "c"`},
+			`rule=queue_age`: {400, "must be a JSON object"},
+		} {
+			p := r.problem(r.post("/api/v1/silences", body, "ana"), want.status)
+			if !strings.Contains(p.Detail, want.detail) || len(p.Detail) > 400 {
+				t.Errorf("%.80s: detail %q, want %q", body, p.Detail, want.detail)
+			}
+		}
+		if p := r.problem(r.post("/api/v1/silences", `{"rule":"x","for":"1h","reason":"x"}`, "a"), 404); p.Type != api.TypeUnknownRule {
+			t.Errorf("unknown rule: %+v", p)
+		}
+		if list := r.silences(""); len(list.Items) != 0 {
+			t.Errorf("silenced %+v", list)
+		}
+		for query, detail := range map[string]string{"after=%2f": "after must be", "limit=x": "limit must be", "pool=a": "not known"} {
+			p := r.problem(r.request(testRequest{method: "GET", path: "/api/v1/silences?" + query}), http.StatusBadRequest)
+			if !strings.Contains(p.Detail, detail) {
+				t.Errorf("%s: %q", query, p.Detail)
+			}
+		}
+	})
+}
+
+// TestSilencePages: there is a bound, and pages lead through all of them.
+func TestSilencePages(t *testing.T) {
+	withEngine(t, func(t *testing.T, r *engineFixture) {
+		const most = 1000
+		for n := range most {
+			r.silence(fmt.Sprintf(`{"rule":"queue_age","for":"%dm","reason":"x"}`, 10+2*n), "ana")
+		}
+		w := r.post("/api/v1/silences", `{"rule":"queue_age","for":"700h","reason":"x"}`, "ana")
+		if p := r.problem(w, http.StatusConflict); !strings.Contains(p.Detail, "remove some first") {
+			t.Errorf("one too many: %+v", p)
+		}
+		seen := map[string]bool{}
+		query := "limit=300"
+		for range 4 {
+			list := r.silences(query)
+			for n, s := range list.Items {
+				if n > 0 && s.ID >= list.Items[n-1].ID {
+					t.Fatal("not newest first")
+				}
+				seen[s.ID] = true
+			}
+			query = "limit=300&after=" + list.Next
+			if (list.Next == "") != (len(seen) == most) {
+				t.Errorf("next %q after %d", list.Next, len(seen))
+			}
+		}
+		if len(seen) != most {
+			t.Errorf("%d of %d seen", len(seen), most)
+		}
+	})
+}
+
+// eventually waits until something holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for !holds() {
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("%s did not come", what)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// TestIncidentClient goes through everything over a real listener.
+func TestIncidentClient(t *testing.T) {
+	r := newEngineFixture(t, 5*time.Millisecond)
+	s := httptest.NewServer(r.handler)
+	defer s.Close()
+	c, ctx := dial(t, s.URL, "ana@ops1"), t.Context()
+	r.signals.Set("queue_age", "a", 30)
+	var list api.IncidentList
+	eventually(t, "an incident", func() bool {
+		var err error
+		if list, err = c.Incidents(ctx, api.IncidentQuery{Open: true, Pool: "a", Rule: "queue_age", Since: time.Now().Add(-time.Hour), Limit: 5}); err != nil {
+			t.Fatal(err)
+		}
+		return len(list.Items) == 1
+	})
+	id := list.Items[0].ID
+	ack, err := c.Ack(ctx, id, api.AckRequest{For: "1h"})
+	if err != nil || ack.By != "ana@ops1" {
+		t.Fatalf("%+v, %v", ack, err)
+	}
+	var p *api.Problem
+	if _, err = dial(t, s.URL, "ben").Ack(ctx, id, api.AckRequest{}); !errors.As(err, &p) || p.Acked == nil || p.Acked.By != "ana@ops1" {
+		t.Errorf("second: %v", err)
+	}
+	eventually(t, "the record", func() bool {
+		report, err := c.Incident(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report.Recorded && len(report.Events) == 2
+	})
+	mute, err := c.Silence(ctx, api.SilenceRequest{Rule: "queue_age", Pool: "a", For: "1h", Reason: "why"})
+	if err != nil || !mute.Created {
+		t.Fatalf("%+v, %v", mute, err)
+	}
+	if mutes, err := c.Silences(ctx, "", 10); err != nil || len(mutes.Items) != 1 {
+		t.Errorf("%+v, %v", mutes, err)
+	}
+	if mutes, err := c.Silences(ctx, mute.Silence.ID, 0); err != nil || len(mutes.Items) != 0 {
+		t.Errorf("after the only one: %+v, %v", mutes, err)
+	}
+	if lifted, err := c.Unsilence(ctx, mute.Silence.ID); err != nil || lifted.ID != mute.Silence.ID {
+		t.Errorf("%+v, %v", lifted, err)
+	}
+	status, err := c.Status(ctx)
+	if err != nil || len(status.IncidentsOpen) != 1 || status.IncidentsOpen[0].AckedBy != "ana@ops1" {
+		t.Errorf("%+v, %v", status.IncidentsOpen, err)
+	}
+}
+
+// TestIncidentClientIDs: what cannot be an ID is never sent.
+func TestIncidentClientIDs(t *testing.T) {
+	c := dial(t, "http://127.0.0.1:1", "")
+	for _, id := range []string{"", "..", "../mode", "a/b", "a b", "a?b", "a#b", "é", "\n", "%2e"} {
+		_, errShow := c.Incident(t.Context(), id)
+		_, errAck := c.Ack(t.Context(), id, api.AckRequest{})
+		_, errLift := c.Unsilence(t.Context(), id)
+		for _, err := range []error{errShow, errAck, errLift} {
+			var silence *api.UnreachableError
+			if err == nil || errors.As(err, &silence) {
+				t.Errorf("%q was sent: %v", id, err)
+			}
+		}
+	}
+}
+
+// engineFixture is a rig whose headgate watches, with a real engine.
+type engineFixture struct {
+	*fixture
+	engine    *engine.Engine
+	signals   *apitest.Signals
+	incidents *apitest.IncidentStore
+}
+
+// newEngineFixture starts an engine that evaluates at the given interval.
+func newEngineFixture(t *testing.T, every time.Duration) *engineFixture {
+	t.Helper()
+	r := &engineFixture{fixture: newFixture(t), signals: apitest.NewSignals(), incidents: apitest.NewIncidentStore()}
+	log := slog.New(slog.NewTextHandler(r.log, nil))
+	r.engine = apitest.StartEngine(t, every, r.signals, r.incidents, log)
+	r.SetEngine(r.engine)
+	r.serve(api.AdminConfig{Incidents: r.incidents})
+	return r
+}
+
+// withEngine runs a test on a clock of its own.
+func withEngine(t *testing.T, test func(t *testing.T, r *engineFixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := newEngineFixture(t, time.Second)
+		synctest.Wait()
+		test(t, r)
+	})
+}
+
+// setValue puts a value on the board and lets it be evaluated and recorded.
+func (r *engineFixture) setValue(rule, pool string, v float64) {
+	r.signals.Set(rule, pool, v)
+	time.Sleep(time.Second)
+	synctest.Wait()
+}
+
+func (r *engineFixture) get(path string, v any) {
+	r.Helper()
+	r.reply(r.request(testRequest{method: http.MethodGet, path: path}), v)
+}
+
+func (r *engineFixture) post(path, body, actor string) *httptest.ResponseRecorder {
+	r.Helper()
+	return r.request(testRequest{method: http.MethodPost, path: path, body: body, header: http.Header{api.ActorHeader: {actor}}})
+}
+
+// openIncident makes trouble and returns its incident.
+func (r *engineFixture) openIncident(rule, pool string, v float64) api.Incident {
+	r.Helper()
+	r.setValue(rule, pool, v)
+	var list api.IncidentList
+	r.get("/api/v1/incidents?open=true&rule="+rule+"&pool="+pool, &list)
+	if len(list.Items) != 1 {
+		r.Fatalf("open incidents of %s in %q: %+v", rule, pool, list.Items)
+	}
+	return list.Items[0]
 }

@@ -84,7 +84,7 @@ func TestOrdersOfDrillsAreRefused(t *testing.T) {
 	}
 	ask := b.get("/drills/start?drill=burst&speed=3").want(http.StatusOK, "× 3: 1 min 40 s")
 	b.submit(ask, "/drills/start", url.Values{"speed": {"fast"}}).want(http.StatusBadRequest, "speed must be")
-	b.submit(ask, "/drills/start", url.Values{"drill": {"live"}, "speed": {""}}).want(http.StatusConflict, "That drill is not done now", "allow_live is not set")
+	b.submit(ask, "/drills/start", url.Values{"drill": {"live"}, "speed": {""}}).want(http.StatusConflict, "The drill cannot run now", "allow_live is not set")
 	b.submit(ask, "/drills/start", url.Values{"drill": {"../freeze"}}).want(http.StatusNotFound, "There is no such drill")
 	for _, path := range []string{"/drills/start?drill=burst", "/drills/freeze?do=freeze", "/drills/runs/" + runID(0) + "/abort"} {
 		r.browser().get(path).want(http.StatusSeeOther)
@@ -133,7 +133,7 @@ func TestDrillsAreNotOrderedFromElsewhere(t *testing.T) {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		req.Header.Set("Origin", "https://evil.example")
 		req.Header.Set("Sec-Fetch-Site", "cross-site")
-		b.do(req).want(http.StatusForbidden, "A page of another site has sent this")
+		b.do(req).want(http.StatusForbidden, "This came from another site")
 		if e := r.auditLog.last(); e.Result != control.Refused || e.Inputs["path"] != path {
 			t.Errorf("%s is recorded as %+v", path, e)
 		}

@@ -177,9 +177,9 @@ func modeLabelOf(mode string) modeLabel {
 	case "enforce":
 		return modeLabel{mode, "●", "Enforce", "Work is refused when it could not be served in time."}
 	case "observe":
-		return modeLabel{mode, "◐", "Observe", "What would be refused is counted, and let in."}
+		return modeLabel{mode, "◐", "Observe", "What would be refused is counted, and admitted."}
 	case "passthrough":
-		return modeLabel{mode, "○", "Pass-through", "The gate is taken out: everything is let in. Queue and workers stay."}
+		return modeLabel{mode, "○", "Pass-through", "Admission control is disabled: everything is admitted. Queue and workers stay."}
 	default:
 		return modeLabel{"other", "◌", mode, ""}
 	}

@@ -130,20 +130,20 @@ func gateStateOf(s control.PoolStatus) gateState {
 	late := s.P95TurnaroundS != nil && *s.P95TurnaroundS > s.SLOS
 	switch {
 	case s.Draining:
-		return gateState{"bad", "Going down", "No new work is taken; what runs is finished."}
+		return gateState{"bad", "Shutting down", "No new tasks are accepted; running tasks finish."}
 	case s.Paused != nil:
-		return gateState{"bad", "Paused", "No worker is handed out: what comes waits, or is refused as ever."}
+		return gateState{"bad", "Paused", "No permits are granted: arriving tasks are queued or refused by the rules."}
 	case s.Mode == "passthrough":
-		return gateState{"bad", "Not protecting", "Everything is let in; nothing keeps the queue short."}
+		return gateState{"bad", "Not protecting", "Everything is admitted; nothing keeps the queue short."}
 	case s.Mode == "observe":
-		return gateState{"warn", "Only watching", "What should be refused is counted, and let in."}
+		return gateState{"warn", "Observing only", "What would be refused is counted, and admitted."}
 	case late:
 		return gateState{"bad", "Not holding", fmt.Sprintf("Of the tasks that ended in the last minute, one in twenty took %s or more; the promise is %s.",
 			formatSeconds(s.P95TurnaroundS), formatSeconds(s.SLOS))}
 	case arrivals == 0 && s.InFlight == 0:
 		return gateState{"idle", "Idle", "Nothing has arrived in the last minute."}
 	case s.Refused1m > 0:
-		return gateState{"ok", "Holding, by refusing", fmt.Sprintf("%d of %d requests of the last minute were told to come back, so that the others are served in time.",
+		return gateState{"ok", "Holding by refusing work", fmt.Sprintf("%d of %d requests of the last minute were refused, so that the others are served in time.",
 			s.Refused1m, arrivals)}
 	default:
 		return gateState{"ok", "Holding", "Nothing was refused in the last minute, and what was served was in time."}
@@ -165,11 +165,11 @@ func flashText(done string, pools []control.PoolStatus) string {
 		case "pause:" + p.Name:
 			return fmt.Sprintf("Pool %s is paused.", p.Name)
 		case "resume:" + p.Name:
-			return fmt.Sprintf("Pool %s hands out workers again.", p.Name)
+			return fmt.Sprintf("Pool %s grants permits again.", p.Name)
 		}
 	}
 	if done == "mode:" || done == "pause:" || done == "resume:" {
-		return "The order was carried out; how every pool stands is below."
+		return "Done; the state of every pool is below."
 	}
 	return ""
 }

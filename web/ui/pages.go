@@ -114,9 +114,9 @@ func (p *Pages) notFound(w http.ResponseWriter, r *http.Request) {
 	v := p.viewer(r)
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		p.showError(w, r, v, errorPage{http.StatusMethodNotAllowed, "That cannot be done here",
-			"This address takes no orders, or only by the buttons of a page.", "Go back, load the page again, and use its buttons."})
+			"This address accepts no requests, or only those of a page's buttons.", "Go back, load the page again, and use its buttons."})
 		return
 	}
 	p.showError(w, r, v, errorPage{http.StatusNotFound, "There is no such page",
-		"Nothing is kept at this address, or what was there is gone.", "Begin at the overview, or with the links above."})
+		"There is nothing at this address, or it is gone.", "Start at the overview, or with the links above."})
 }

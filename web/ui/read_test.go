@@ -25,16 +25,16 @@ func TestOverviewSaysWhetherTheGateHolds(t *testing.T) {
 		want   []string
 	}{
 		"holds":         {func(*control.PoolStatus) {}, []string{"Holding", "Nothing was refused", "41 s", "promise 60 s"}},
-		"refuses":       {func(p *control.PoolStatus) { p.Refused1m = 5 }, []string{"Holding, by refusing", "5 of 17 requests"}},
+		"refuses":       {func(p *control.PoolStatus) { p.Refused1m = 5 }, []string{"Holding by refusing work", "5 of 17 requests"}},
 		"late":          {func(p *control.PoolStatus) { p.P95TurnaroundS = &late }, []string{"Not holding", "2 min 20 s or more; the promise is 60 s", "at or over the limit"}},
 		"rolled back":   {func(p *control.PoolStatus) { p.Mode, p.P95TurnaroundS = "passthrough", &well }, []string{"Not protecting", "Pass-through"}},
-		"observes":      {func(p *control.PoolStatus) { p.Mode = "observe" }, []string{"Only watching", "Observe"}},
+		"observes":      {func(p *control.PoolStatus) { p.Mode = "observe" }, []string{"Observing only", "Observe"}},
 		"idle":          {func(p *control.PoolStatus) { p.InFlight, p.Admitted1m = 0, 0 }, []string{"Idle", "Nothing has arrived"}},
-		"goes down":     {func(p *control.PoolStatus) { p.Draining = true }, []string{"Going down"}},
+		"goes down":     {func(p *control.PoolStatus) { p.Draining = true }, []string{"Shutting down"}},
 		"not measured":  {func(p *control.PoolStatus) { p.P95TurnaroundS, p.EnvelopeUse = nil, nil }, []string{"not known: nothing was served yet"}},
 		"not recorded":  {func(p *control.PoolStatus) { p.ModeRecorded = &unrecorded }, []string{"Not recorded yet: a restart would forget this mode"}},
 		"near a limit":  {func(p *control.PoolStatus) { p.QueueOldestAgeS = 20 }, []string{"20 s", "refuses above 25 s", "near the limit"}},
-		"hopeless ones": {func(p *control.PoolStatus) { p.Overdue = 3 }, []string{"3 of those who wait can no longer end in time"}},
+		"hopeless ones": {func(p *control.PoolStatus) { p.Overdue = 3 }, []string{"3 of those who wait can no longer finish in time"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := healthyPool("default")
@@ -51,7 +51,7 @@ func TestOverviewShowsTheBudget(t *testing.T) {
 func TestOverviewShowsIncidents(t *testing.T) {
 	r := newFixture(t, fixtureOptions{})
 	b := r.signedIn()
-	b.get("/").want(http.StatusOK, "Nothing is wrong that the rules know of")
+	b.get("/").want(http.StatusOK, "No rule fires")
 	id := r.openIncident("queue_age", "a")
 	page := b.get("/").want(http.StatusOK, "queue age in a", "The queue is old", "Warning")
 	if !slices.Contains(page.links(), "/incidents/"+id) {
@@ -144,14 +144,14 @@ func TestOneIncident(t *testing.T) {
 	r := newFixture(t, fixtureOptions{})
 	id := r.openIncident("queue_age", "a")
 	b := r.signedIn()
-	page := b.get("/incidents/"+id).want(http.StatusOK, "Queue age in a", "What users feel", "Open for", "Opened", "Acknowledge", "Silence", "Nothing was sent")
+	page := b.get("/incidents/"+id).want(http.StatusOK, "Queue age in a", "What users notice", "Open for", "Opened", "Acknowledge", "Silence", "Nothing was sent")
 	if !slices.Contains(page.links(), "/runbooks/queue_age") {
 		t.Errorf("no link to the runbook: %q", page.links())
 	}
 	r.incidents.SetError(errBroken)
 	b.get("/incidents/"+id).want(http.StatusOK, "Queue age in a", "what is below may not be whole")
 	b.get("/incidents/01").want(http.StatusServiceUnavailable, "The record cannot be read").wantWithout("/some/where")
-	b.get("/incidents").want(http.StatusServiceUnavailable, "The record cannot be read", "Modes can be changed all the same").wantWithout("/some/where")
+	b.get("/incidents").want(http.StatusServiceUnavailable, "The record cannot be read", "Modes can still be changed").wantWithout("/some/where")
 	r.incidents.SetError(nil)
 	for _, none := range []string{"01", "a%2fmode", "a b", strings.Repeat("a", 200)} {
 		b.get("/incidents/"+strings.ReplaceAll(none, " ", "%20")).want(http.StatusNotFound, "There is no such")
@@ -160,8 +160,8 @@ func TestOneIncident(t *testing.T) {
 
 func TestMonitoringDisabled(t *testing.T) {
 	b := newFixture(t, fixtureOptions{withoutEngine: true}).signedIn()
-	b.get("/incidents").want(http.StatusOK, "Nothing is watched")
-	b.get("/incidents/01").want(http.StatusNotFound, "Nothing is watched")
+	b.get("/incidents").want(http.StatusOK, "Monitoring is disabled")
+	b.get("/incidents/01").want(http.StatusNotFound, "Monitoring is disabled")
 }
 
 func TestAuditShowsAll(t *testing.T) {
@@ -230,7 +230,7 @@ func TestOpenEndpointsStayOpen(t *testing.T) {
 			t.Errorf("%s: %d", path, got.status)
 		}
 	}
-	b.get("/nothing/here").want(http.StatusNotFound, "There is no such page", "Begin at the overview")
+	b.get("/nothing/here").want(http.StatusNotFound, "There is no such page", "Start at the overview")
 }
 
 // TestMessagesAreShownAsSent: and one incident with very many fits on a page.

@@ -2,10 +2,14 @@ package ui
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"html/template"
+	"mime"
 	"net/http"
+	"path"
 	"strings"
 
 	"headgate/web/api"
@@ -78,8 +82,8 @@ func (p *Pages) showAPIError(w http.ResponseWriter, r *http.Request, v viewer, e
 	problem, ok := problemOf(err)
 	if !ok {
 		p.log.Error("the API did not answer a page", "path", r.URL.Path, "error", err)
-		p.showError(w, r, v, errorPage{http.StatusServiceUnavailable, "No answer in time",
-			"headgate is busy, or going down. An order may have been carried out.", "Look at the overview, then try again."})
+		p.showError(w, r, v, errorPage{http.StatusServiceUnavailable, "Request timed out",
+			"headgate is busy or shutting down. The request may have been carried out.", "Look at the overview, then try again."})
 		return
 	}
 	p.showError(w, r, v, errorPage{problem.Status, titleOf(problem), problem.Detail, hintOf(problem)})
@@ -102,13 +106,13 @@ func titleOf(p *api.Problem) string {
 	case api.TypeModeConflict:
 		return "The mode has changed meanwhile"
 	case api.TypeAlreadyAcked:
-		return "Somebody was faster"
+		return "Already acknowledged"
 	case api.TypeUnknownPool:
 		return "There is no such pool"
 	case api.TypeUnknownIncident:
 		return "There is no such incident"
 	case api.TypeMonitoringDisabled:
-		return "Nothing is watched"
+		return "Monitoring is disabled"
 	case api.TypeRecordUnavailable:
 		return "The record cannot be read"
 	case api.TypeUnknownDrill:
@@ -120,7 +124,7 @@ func titleOf(p *api.Problem) string {
 	case api.TypeDrillsFrozen:
 		return "Drills are frozen"
 	case api.TypeDrillRefused:
-		return "That drill is not done now"
+		return "The drill cannot run now"
 	case api.TypeBadRequest:
 		return "That could not be understood"
 	default:
@@ -135,9 +139,9 @@ func hintOf(p *api.Problem) string {
 	case api.TypeAlreadyAcked:
 		return "Ask who has it, or acknowledge it when that is over."
 	case api.TypeMonitoringDisabled:
-		return "Start headgate without what turns watching off, and incidents will be here."
+		return "Start headgate with monitoring to see incidents here."
 	case api.TypeRecordUnavailable:
-		return "Modes can be changed all the same, from the overview. See the runbook on journal_failing."
+		return "Modes can still be changed, from the overview. See the runbook on journal_failing."
 	case api.TypeUnknownDrill, api.TypeUnknownRun:
 		return "Choose one on the page of drills."
 	case api.TypeDrillBusy:
@@ -147,7 +151,7 @@ func hintOf(p *api.Problem) string {
 	case api.TypeBadRequest:
 		return "Go back and change what it names."
 	default:
-		return "Go back, or begin at the overview."
+		return "Go back, or start at the overview."
 	}
 }
 
@@ -157,4 +161,36 @@ func upperFirst(s string) string {
 		return ""
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+//go:embed static/*
+var staticFiles embed.FS
+
+// assets are the paths of the files that pages load. They change with the files, so
+// that browsers may keep them for ever.
+type assets struct{ Style, Script, Icon string }
+
+var assetPaths = assets{assetPath("style.css"), assetPath("page.js"), assetPath("icon.svg")}
+
+func assetPath(name string) string {
+	text, err := staticFiles.ReadFile("static/" + name)
+	if err != nil { // it is in the program
+		panic(err)
+	}
+	sum := sha256.Sum256(text)
+	return "/static/" + name + "?v=" + hex.EncodeToString(sum[:8])
+}
+
+func serveStatic(w http.ResponseWriter, r *http.Request, _ viewer) {
+	name := r.PathValue("file")
+	text, err := staticFiles.ReadFile("static/" + path.Base(name))
+	if err != nil {
+		http.Error(w, "There is no such file.", http.StatusNotFound)
+		return
+	}
+	if r.URL.RawQuery != "" {
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
+	_, _ = w.Write(text) // the viewer may have gone
 }

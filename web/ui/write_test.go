@@ -111,7 +111,7 @@ func TestWritesAreRefused(t *testing.T) {
 	foreign.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	foreign.Header.Set("Origin", "https://evil.example")
 	foreign.Header.Set("Sec-Fetch-Site", "cross-site")
-	b.do(foreign).want(http.StatusForbidden, "A page of another site has sent this")
+	b.do(foreign).want(http.StatusForbidden, "This came from another site")
 	if e := r.auditLog.last(); e.Reason != "a request from another site" || e.Inputs["path"] != "/mode" {
 		t.Errorf("a cross-site write is recorded as %+v", e)
 	}
@@ -141,10 +141,10 @@ func TestAcknowledge(t *testing.T) {
 	for end := time.Now().Add(10 * time.Second); !strings.Contains(b.get("/incidents/"+id).text(), "Acknowledged") && time.Now().Before(end); {
 		time.Sleep(time.Millisecond) // it is recorded beside
 	}
-	b.get("/incidents/"+id).want(http.StatusOK, "Taken by ana", "Acknowledged").wantWithout("Acknowledge For")
-	b.submit(page, "/incidents/"+id+"/ack", url.Values{"for": {"30m"}}).want(http.StatusConflict, "Somebody was faster", "acknowledged by ana until")
+	b.get("/incidents/"+id).want(http.StatusOK, "Acknowledged by ana", "Acknowledged").wantWithout("Acknowledge For")
+	b.submit(page, "/incidents/"+id+"/ack", url.Values{"for": {"30m"}}).want(http.StatusConflict, "Already acknowledged", "acknowledged by ana until")
 	b.submit(page, "/incidents/"+id+"/ack", url.Values{"for": {"soon"}}).want(http.StatusBadRequest, "for must be a span")
-	b.get("/").want(http.StatusOK, "taken by ana")
+	b.get("/").want(http.StatusOK, "acknowledged by ana")
 }
 
 func TestSilenceAndLift(t *testing.T) {
