@@ -59,7 +59,7 @@ func (c *conn) roundTrip(request []byte) error {
 	return nil
 }
 
-// loadResult is what became of a load.
+// loadResult is the result of a load.
 type loadResult struct {
 	done   float64 // answers
 	rate   float64 // answers a second
@@ -67,7 +67,7 @@ type loadResult struct {
 	err    error // of one that failed
 }
 
-// generateLoad keeps a number of requests outstanding for a while.
+// generateLoad keeps a number of requests outstanding for a time.
 func generateLoad(addr string, outstanding int, answer string, d time.Duration) loadResult {
 	text := request(answer)
 	var done, failed atomic.Int64
@@ -77,7 +77,7 @@ func generateLoad(addr string, outstanding int, answer string, d time.Duration) 
 	end := start.Add(d)
 	for i := range outstanding {
 		group.Go(func() {
-			for time.Now().Before(end) {
+			for first := true; first || time.Now().Before(end); first = false {
 				if err := loopUntil(addr, text, end, &done); err != nil {
 					errs[i] = err
 					failed.Add(1)
@@ -90,18 +90,20 @@ func generateLoad(addr string, outstanding int, answer string, d time.Duration) 
 	return loadResult{n, n / time.Since(start).Seconds(), float64(failed.Load()), cmp.Or(errs...)}
 }
 
-// loopUntil asks on one connection, until the end or the first failure.
+// loopUntil sends requests on one connection, at least one, until the end or the first failure.
 func loopUntil(addr string, text []byte, end time.Time, done *atomic.Int64) error {
 	c, err := dial(addr)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	for time.Now().Before(end) {
+	for {
 		if err := c.roundTrip(text); err != nil {
 			return err
 		}
 		done.Add(1)
+		if !time.Now().Before(end) {
+			return nil
+		}
 	}
-	return nil
 }

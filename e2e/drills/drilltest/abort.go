@@ -13,9 +13,7 @@ func abortDuringFault(t *testing.T, program, fault string) harness.DrillRun {
 	t.Helper()
 	gate := StartGate(t, harness.Settings{Program: program, Env: []string{active(fault)}})
 	c := Crash{Drill: "upstream-errors", Phase: "hold"}
-	id := startRun(t, gate, c.Drill, "20")
-	harness.Eventually(t, "the fault is in force", func() bool { return c.reached(t, gate, id) })
-	return abortRun(t, gate, id)
+	return abortRun(t, gate, c.awaitPhase(t, gate))
 }
 
 // AssertAborts aborts a drill whose injected faults clear, which must end as aborted,
