@@ -15,7 +15,7 @@
 //   - A pool is known by its name.
 //   - A row has columns for what is searched, summed up or never altered, and a body for the
 //     rest: JSON of at most 60 kB.
-//   - There is no way down: whoever must go back puts a backup back.
+//   - There is no way down: going back means restoring a backup.
 //
 // The statements keep to what SQLite and PostgreSQL both understand, except for
 // AUTOINCREMENT, the bodies of triggers and what converts old rows, for which PostgreSQL has

@@ -270,6 +270,7 @@ func TestDrillHistory(t *testing.T) {
 // TestDrillUnreachable: where no service runs there are no drills, and one is told how
 // to start it, also where there has never been one.
 func TestDrillUnreachable(t *testing.T) {
+	t.Parallel()
 	g := newTestEnv(t)
 	for _, url := range []string{closedAddress(t), hangingServer(t)} {
 		g.vars["HEADGATE_ADMIN"] = url

@@ -251,6 +251,7 @@ func TestIncidentNotWatching(t *testing.T) {
 // TestIncidentsAreInert: whatever a service sends, it stays in its place on the
 // terminal, and the end of pages is reached.
 func TestIncidentsAreInert(t *testing.T) {
+	t.Parallel()
 	g := newTestEnv(t)
 	g.vars["HEADGATE_TOKEN"] = watchToken
 	const evil = "\x1b[2J\n\u202e"

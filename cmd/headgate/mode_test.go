@@ -45,6 +45,7 @@ func TestRollbackAndRestore(t *testing.T) {
 // TestUndoIsExact: the command that is shown takes back what was done and nothing
 // else, wherever the pools stood before.
 func TestUndoIsExact(t *testing.T) {
+	t.Parallel()
 	g := newTestEnv(t)
 	s := g.serve()
 	modes := func() [2]admission.Mode { return [2]admission.Mode{s.mode("a"), s.mode("b")} }
@@ -464,6 +465,7 @@ func TestUnrecordedIsReported(t *testing.T) {
 }
 
 func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
 	g := newTestEnv(t)
 	s := g.serve()
 	left := func(pool string) time.Duration { return time.Until(s.gate(pool).Snapshot(time.Now()).PausedUntil) }

@@ -85,6 +85,7 @@ func TestSettingsFileIsMissing(t *testing.T) {
 }
 
 func TestAuditBothWays(t *testing.T) {
+	t.Parallel()
 	g := newTestEnv(t)
 	s := g.serve()
 	s.fill("a", 3, time.Hour)
@@ -162,6 +163,7 @@ func TestAuditIsBounded(t *testing.T) {
 // TestBackup makes a copy while the service runs, and puts it back as
 // docs/rollback.md says.
 func TestBackup(t *testing.T) {
+	t.Parallel()
 	g := newTestEnv(t)
 	s := g.serve()
 	g.run("rollback", "--pool", "b")
@@ -194,6 +196,7 @@ func TestBackup(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	g := newTestEnv(t)
 	g.serve()
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {

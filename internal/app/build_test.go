@@ -63,11 +63,12 @@ func TestInvalidSettingsReportPosition(t *testing.T) {
 
 // What is left out of the settings has bounds all the same.
 func TestDefaultsAreFinite(t *testing.T) {
-	p, err := planConfig(config.Default(), nil)
+	a := &App{options: options{log: slog.New(slog.DiscardHandler)}}
+	p, err := a.plan(config.Default(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, pool := range p.data.Pools {
+	for i, pool := range p.proxy.Pools {
 		if pool.BodyLimit <= 0 || pool.BufferLimit <= 0 || pool.SLO <= 0 || pool.ConnectTimeout <= 0 || pool.IdleTimeout <= 0 {
 			t.Errorf("%+v", pool)
 		}

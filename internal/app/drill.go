@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"time"
 
-	"headgate/alerts"
 	"headgate/alerts/slack"
 	"headgate/engine"
 	"headgate/internal/config"
 	"headgate/internal/sqlite"
-	"headgate/proxy"
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
 	"headgate/runbooks/drill/sandbox"
@@ -27,8 +24,11 @@ func (a *App) drillsEnabled() bool {
 	return a.sandbox.speed == 0 && !a.withoutMonitoring && a.timeScale.RealTime()
 }
 
-// startDrills starts the service of drills.
+// startDrills starts the service of drills, if there are any.
 func (a *App) startDrills() (err error) {
+	if !a.drillsEnabled() {
+		return nil
+	}
 	environments := a.drillEnvironments()
 	if err := environments.RemoveStale(); err != nil {
 		return fmt.Errorf("drills: remove what a twin has left: %w", err)
@@ -36,14 +36,14 @@ func (a *App) startDrills() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeOpenTimeout)
 	defer cancel()
 	a.drills, err = service.Start(ctx, service.Options{
-		Store: a.store.Drills(), Environments: environments, Production: a.drillProduction(), Specs: a.currentDrillSpecs,
-		Settings: func() spec.Settings { return drillSettings(a.currentConfig()) },
+		Store: a.record.store.Drills(), Environments: environments, Production: a.drillProduction(), Specs: a.current.drillSpecs,
+		Settings: func() spec.Settings { return drillSettings(a.current.config()) },
 		Pool: func(s drill.Spec) string {
-			pool, _ := findPool(a.currentConfig(), s.Pool) // empty if there is none
+			pool, _ := findPool(a.current.config(), s.Pool) // empty if there is none
 			return pool.Name
 		},
-		NotificationTarget: func() string { return slackChannel(a.currentConfig().Slack).Target() },
-		Metrics:            a.drillMetrics, OnVerdict: a.notifyVerdict, Version: a.version, Log: a.log.With("component", "drills"),
+		NotificationTarget: func() string { return slackChannel(a.current.config().Slack).Target() },
+		Metrics:            a.metrics.drills, OnVerdict: a.notifyVerdict, Version: a.version, Log: a.log.With("component", "drills"),
 	})
 	if err != nil {
 		return fmt.Errorf("drills: %w", err)
@@ -64,20 +64,6 @@ func (a *App) stopDrills(ctx context.Context) error {
 	return a.drills.Stop(ctx)
 }
 
-// currentConfig are the settings of now.
-func (a *App) currentConfig() *config.Config {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.cfg
-}
-
-// currentDrillSpecs are the drills of now.
-func (a *App) currentDrillSpecs() []drill.Spec {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.drillSpecs
-}
-
 // sandboxesDir is where twins keep their records while they live, in the data directory.
 const sandboxesDir = "drills"
 
@@ -85,13 +71,13 @@ const sandboxesDir = "drills"
 func (a *App) drillEnvironments() *sandbox.Environments {
 	e := &sandbox.Environments{
 		Pool: a.drillPool, NewSystem: a.newSandboxSystem, Traffic: &a.traffic,
-		Messages: func() sandbox.SlackChannel { return slackChannel(a.currentConfig().Slack) },
+		Messages: func() sandbox.SlackChannel { return slackChannel(a.current.config().Slack) },
 		Incidents: func(ctx context.Context, pool string, since time.Time) ([]string, error) {
 			return a.incidentIDs(ctx, sqlite.IncidentFilter{Pool: pool, Since: since, Limit: sqlite.MaxLimit})
 		},
 	}
 	if !a.ephemeral {
-		e.Dir = filepath.Join(a.cfg.DataDir, sandboxesDir)
+		e.Dir = filepath.Join(a.current.config().DataDir, sandboxesDir)
 	}
 	return e
 }
@@ -103,7 +89,7 @@ func slackChannel(s config.Slack) sandbox.SlackChannel {
 
 // drillPool returns the pool that a drill is about.
 func (a *App) drillPool(s drill.Spec) (sandbox.Pool, error) {
-	cfg := a.currentConfig()
+	cfg := a.current.config()
 	pool, err := findPool(cfg, s.Pool)
 	if err != nil {
 		return sandbox.Pool{}, err
@@ -118,56 +104,27 @@ func (a *App) drillPool(s drill.Spec) (sandbox.Pool, error) {
 	return p, nil
 }
 
-// setTransports puts the transports of drills into pools.
-func (a *App) setTransports(cfg *config.Config, pools []proxy.Pool) {
-	for i := range pools {
-		switch name := pools[i].Name; {
-		case a.sandbox.upstream != nil:
-			pools[i].Transport = a.sandbox.upstream
-		case cfg.AllowLive:
-			pools[i].WrapTransport = func(next http.RoundTripper) http.RoundTripper { return a.traffic.Transport(name, next) }
-		}
-	}
-}
-
 // drillProduction is what drills leave alone.
 func (a *App) drillProduction() *service.Production {
 	return &service.Production{
-		Draining: a.draining.Load, Mode: a.modes.State, Arrivals: a.proxyArrivals, Traffic: &a.traffic,
+		Draining: a.draining.Load, Mode: a.record.modes.State, Arrivals: a.metrics.arrivals, Traffic: &a.traffic,
 		Pool: func(s drill.Spec) (string, error) {
 			pool, err := a.drillPool(s)
 			return pool.Name, err
 		},
 		OpenIncidents: func(ctx context.Context) ([]engine.Incident, error) {
-			open, _, err := a.store.Incidents(ctx, sqlite.IncidentFilter{Open: true, Limit: sqlite.MaxLimit})
+			open, _, err := a.record.store.Incidents(ctx, sqlite.IncidentFilter{Open: true, Limit: sqlite.MaxLimit})
 			return open, err
 		},
 		Budget: func(ctx context.Context, name string) (service.Budget, error) {
-			pool, err := findPool(a.currentConfig(), name)
+			pool, err := findPool(a.current.config(), name)
 			if err != nil {
 				return service.Budget{}, err
 			}
-			good, bad, err := a.store.SLO(ctx, name, time.Now().Add(-pool.SLO.Window))
+			good, bad, err := a.record.store.SLO(ctx, name, time.Now().Add(-pool.SLO.Window))
 			return service.Budget{Good: good, Bad: bad, Objective: pool.SLO.Objective}, err
 		},
 	}
-}
-
-// proxyArrivals adds up the arrivals that the proxy has counted.
-func (a *App) proxyArrivals() (sum float64) {
-	families, err := a.registry.Gather()
-	if err != nil { // what could be gathered is there all the same
-		a.log.Debug("not all metrics gathered", "error", err)
-	}
-	for _, f := range families {
-		if f.GetName() != "headgate_arrivals_total" {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			sum += m.GetCounter().GetValue()
-		}
-	}
-	return sum
 }
 
 // drillAPI are drills as the admin plane sees them; nil if there are none.
@@ -177,23 +134,9 @@ func (a *App) drillAPI() *api.DrillPorts {
 	}
 	audited := service.Audited{Service: a.drills, Append: func(ctx context.Context, e control.AuditEntry) {
 		e.Via = api.ViaFromContext(ctx)
-		a.auditor.Append(e)
+		a.record.audit.Append(e)
 	}}
-	return &api.DrillPorts{Catalog: audited, Controller: audited, Runs: drillRunStore{a.store.Drills()}}
-}
-
-// drillRunStore is the record of drills.
-type drillRunStore struct{ *sqlite.Drills }
-
-var _ api.DrillRunReader = drillRunStore{}
-
-// Runs returns a page of runs.
-func (r drillRunStore) Runs(ctx context.Context, q drill.Query) (runs []drill.Run, next string, err error) {
-	runs, next, err = r.Drills.Runs(ctx, q)
-	if errors.Is(err, sqlite.ErrPageKey) {
-		err = api.ErrUnknownCursor
-	}
-	return runs, next, err
+	return &api.DrillPorts{Catalog: audited, Controller: audited, Runs: drillRunStore{a.record.store.Drills()}}
 }
 
 // verdictTimeout bounds the writing of a verdict to the outbox.
@@ -206,16 +149,14 @@ func (a *App) notifyVerdict(r drill.Run) {
 	}
 	_, err := slack.ParseMention(r.Spec.Owner)
 	mention := err == nil && r.Spec.Owner != ""
-	text := service.VerdictText(r, a.currentConfig().Admin.ExternalURL, mention)
+	text := service.VerdictText(r, a.current.config().Admin.ExternalURL, mention)
 	n := a.notifiers.routes.NewNotice(newID(), "drill-"+r.ID, r.Spec.Pool, text, r.Ended, true)
 	if mention && r.Verdict == drill.Failed {
 		n.Notification.Ping, n.Notification.Event.By = true, r.Spec.Owner
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), verdictTimeout)
 	defer cancel()
-	if err := a.store.Outbox().Save(ctx, alerts.Changes{Add: []alerts.Delivery{n}}); err != nil {
+	if err := a.enqueueNotice(ctx, n); err != nil {
 		a.log.Error("verdict of a drill not delivered", "run", r.ID, "verdict", string(r.Verdict), "error", err)
-		return
 	}
-	a.monitor.wakeDispatcher()
 }

@@ -119,7 +119,7 @@ func checkDrillAudit(t *testing.T, r *fixture, run string) {
 	}
 	var got []string
 	r.eventually("the audit", func() bool {
-		a, err := r.app.store.Audit(t.Context(), sqlite.AuditFilter{Kind: string(control.KindDrill)})
+		a, err := r.app.record.store.Audit(t.Context(), sqlite.AuditFilter{Kind: string(control.KindDrill)})
 		if err != nil {
 			t.Fatal(err)
 		}

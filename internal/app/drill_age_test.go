@@ -24,7 +24,7 @@ func TestDrillPassBecomesOverdue(t *testing.T) {
 	if strings.Contains(metrics, `period_seconds{drill="burst"}`) || strings.Contains(metrics, "headgate_drill_last_pass_timestamp_seconds{") {
 		t.Error("a drill without schedule has a period, or one that never ran has passed")
 	}
-	store := r.app.store.Drills()
+	store := r.app.record.store.Drills()
 	due := time.Now().Add(-30 * 24 * time.Hour).UTC().Truncate(time.Second)
 	missed := drill.Run{
 		ID: newID(), Drill: "weekly", Name: "Weekly", Trigger: drill.BySchedule, Speed: 1, Status: drill.Ended, Verdict: drill.Missed,
@@ -58,7 +58,7 @@ func TestDrillPassBecomesOverdue(t *testing.T) {
 	if metrics = r.getAdmin("/metrics").body; !strings.Contains(metrics, `headgate_drill_last_pass_timestamp_seconds{drill="weekly"} 1.`) {
 		t.Error("the last pass is not there")
 	}
-	r.app.drillMetrics.SetSpecs(nil, time.Now())
+	r.app.metrics.drills.SetSpecs(nil, time.Now())
 	if metrics = r.getAdmin("/metrics").body; strings.Contains(metrics, "headgate_drill_period_seconds{") {
 		t.Error("a drill that has gone still has a period")
 	}

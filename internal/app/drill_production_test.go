@@ -22,7 +22,7 @@ func saveIncident(r *fixture, id, pool string, level engine.Level, opened, ended
 		i.Resolution = engine.Recovered
 	}
 	b := engine.Batch{Incidents: []engine.Incident{i}}
-	if err := r.app.store.EngineJournal(nil).Save(context.Background(), b); err != nil {
+	if err := r.app.record.store.EngineJournal(nil).Save(context.Background(), b); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -61,7 +61,7 @@ func TestProductionDriftDetected(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 	want(1, 2)
-	r.app.metrics.OnArrival("default")
+	r.app.metrics.proxy.OnArrival("default")
 	want(2, 3)
 }
 
@@ -115,7 +115,7 @@ func waitDrillEnded(r *fixture, id string) (run drill.Run) {
 	r.Helper()
 	r.eventually("the drill has ended", func() bool {
 		var err error
-		run, err = r.app.store.Drills().Run(r.Context(), id)
+		run, err = r.app.record.store.Drills().Run(r.Context(), id)
 		return err == nil && run.Status == drill.Ended
 	})
 	return run

@@ -109,7 +109,7 @@ func (p *slackFixture) ephemeralReply(user string, do func() error) string {
 }
 
 func (p *slackFixture) mode() admission.Mode {
-	s, _ := p.app.modes.State("default")
+	s, _ := p.app.record.modes.State("default")
 	return s.Mode
 }
 
@@ -219,7 +219,7 @@ func TestConcurrentButtonPresses(t *testing.T) {
 	}
 	assertContains(t, "the first", said[won], "Pool default: from enforce to passthrough")
 	assertContains(t, "the second", said[1-won], "Not executed", "in passthrough since", "set by <@"+presses[won].User.ID+">")
-	changes, _, err := p.app.store.ModeChanges(t.Context(), sqlite.ModeChangeFilter{Pool: "default"})
+	changes, _, err := p.app.record.store.ModeChanges(t.Context(), sqlite.ModeChangeFilter{Pool: "default"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestAckAndSilenceBySlack(t *testing.T) {
 	silence := p.interaction("silence", "U0ADA")
 	assertContains(t, "silenced", p.deliver(silence), "busy is silenced until")
 	p.waitThreadReply("Silenced by <@U0ADA>: until")
-	_, err := p.app.control.Silence(t.Context(), control.Actor{Name: "ben", Via: control.ViaAPI}, control.SilenceOptions{Rule: "busy", For: 2 * time.Hour})
+	_, err := p.app.record.control.Silence(t.Context(), control.Actor{Name: "ben", Via: control.ViaAPI}, control.SilenceOptions{Rule: "busy", For: 2 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func TestCommandsBySlack(t *testing.T) {
 // auditEntries are those of presses, newest first.
 func (p *slackFixture) auditEntries() []control.AuditEntry {
 	p.Helper()
-	a, err := p.app.store.Audit(p.Context(), sqlite.AuditFilter{})
+	a, err := p.app.record.store.Audit(p.Context(), sqlite.AuditFilter{})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -435,7 +435,7 @@ func TestSettingsOnThePageForSlack(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", way, err)
 		}
-		families, err := a.registry.Gather()
+		families, err := a.metrics.registry.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,11 +6,26 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"headgate/alerts"
+	"headgate/engine"
 	"headgate/proxy"
+	"headgate/runbooks/control"
+	"headgate/runbooks/drill/service"
 )
 
-// newMetrics registers what belongs to the whole process, and the data plane's.
-func newMetrics(reg *prometheus.Registry, version string) (*proxy.Metrics, error) {
+// metrics are registered when an App is built, so that every series exists from the start.
+type metrics struct {
+	registry *prometheus.Registry
+	proxy    *proxy.Metrics
+	control  *control.Metrics
+	engine   *engine.Metrics
+	alerts   *alerts.Metrics
+	drills   *service.Metrics
+}
+
+// newMetrics registers what belongs to the whole process, and the metrics of all parts.
+func newMetrics(version string, scale engine.TimeScale) (m metrics, err error) {
+	m.registry = prometheus.NewRegistry()
 	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "headgate_build_info", Help: "1; the version is in the label.",
 		ConstLabels: prometheus.Labels{"version": version},
@@ -18,9 +33,56 @@ func newMetrics(reg *prometheus.Registry, version string) (*proxy.Metrics, error
 	for _, c := range []prometheus.Collector{
 		build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
-		if err := reg.Register(c); err != nil {
-			return nil, fmt.Errorf("metrics of the process: %w", err)
+		if err := m.registry.Register(c); err != nil {
+			return m, fmt.Errorf("metrics of the process: %w", err)
 		}
 	}
-	return proxy.NewMetrics(reg)
+	if m.proxy, err = proxy.NewMetrics(m.registry); err != nil {
+		return m, err
+	}
+	m.proxy.SetTimeScale(float64(scale))
+	if m.control, err = control.NewMetrics(m.registry); err != nil {
+		return m, err
+	}
+	if m.engine, err = engine.NewMetrics(m.registry); err != nil {
+		return m, err
+	}
+	if m.alerts, err = alerts.NewMetrics(m.registry); err != nil {
+		return m, err
+	}
+	m.drills, err = service.NewMetrics(m.registry)
+	return m, err
+}
+
+// addPools registers the metrics of pools. A pool that is known already keeps its own.
+func (m metrics) addPools(pools []Pool) error {
+	for _, pool := range pools {
+		if err := m.proxy.AddPool(pool.Name, pool.SLO, pool.Gate); err != nil {
+			return fmt.Errorf("metrics of pool %q: %w", pool.Name, err)
+		}
+	}
+	return nil
+}
+
+// sloTotals returns the SLO counts of the proxy as the engine records them.
+func (m metrics) sloTotals() map[string]engine.SLOTotals {
+	totals := map[string]engine.SLOTotals{}
+	for pool, c := range m.proxy.SLO() {
+		totals[pool] = engine.SLOTotals(c)
+	}
+	return totals
+}
+
+// arrivals adds up the arrivals that the proxy has counted.
+func (m metrics) arrivals() (sum float64) {
+	families, _ := m.registry.Gather() // what could be gathered is there even with an error
+	for _, f := range families {
+		if f.GetName() != "headgate_arrivals_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			sum += m.GetCounter().GetValue()
+		}
+	}
+	return sum
 }

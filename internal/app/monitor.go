@@ -2,117 +2,100 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"headgate/alerts"
 	"headgate/engine"
 	"headgate/engine/tsdb"
+	"headgate/internal/config"
+	"headgate/internal/lifecycle"
 )
 
 // samplesDir is where samples are kept, in the data directory.
 const samplesDir = "samples"
 
-// monitor is the part of an App that watches and tells: samples become values,
-// values incidents, incidents messages.
+// monitor turns samples into values, values into incidents, and incidents into messages.
 type monitor struct {
 	log        *slog.Logger
 	samples    *tsdb.DB
 	engine     *engine.Engine
-	notifiers  notifiers
-	dispatcher *alerts.Dispatcher            // nil when there is nobody to tell
-	heartbeat  *alerts.Heartbeat             // nil when nobody waits for one
-	teardown   []func(context.Context) error // last in, first out
+	planner    alerts.PlanFunc    // what is to be sent about a batch of the engine
+	dispatcher *alerts.Dispatcher // nil without notifiers
+	teardown   lifecycle.Stack
 }
 
-// monitorMetrics are registered when an App is built, so that they are there from
-// the start.
-type monitorMetrics struct {
-	engine *engine.Metrics
-	alerts *alerts.Metrics
-}
-
-func newMonitorMetrics(reg prometheus.Registerer) (m monitorMetrics, err error) {
-	if m.engine, err = engine.NewMetrics(reg); err != nil {
-		return m, err
+// startMonitor opens the samples and begins to evaluate rules and to deliver. What it has begun, after an error too, ends
+// with stopMonitor.
+func (a *App) startMonitor() (err error) {
+	if a.withoutMonitoring {
+		return nil
 	}
-	m.alerts, err = alerts.NewMetrics(reg)
-	return m, err
-}
-
-// startMonitor opens the samples and begins to evaluate rules and to deliver. What
-// it has begun, after an error too, ends with stopMonitor.
-func (a *App) startMonitor(rules []engine.Rule) (err error) {
-	w := &monitor{log: a.log.With("component", "watch"), notifiers: a.notifiers}
-	a.monitor = w
-	clock := monotonicClock()
+	cfg, clock := a.current.config(), monotonicClock()
+	m := &monitor{log: a.log.With("component", "monitor"), planner: a.notificationPlanner()}
+	a.monitor = m
 	o := tsdb.Options{
-		Interval: a.timeScale.Interval(a.cfg.Rules.Interval), Retention: a.cfg.Retention.Samples, Gatherer: a.registry,
-		Registerer: a.registry, Clock: clock, Log: w.log,
+		Interval: a.timeScale.Interval(cfg.Rules.Interval), Retention: cfg.Retention.Samples, Gatherer: a.metrics.registry,
+		Registerer: a.metrics.registry, Clock: clock, Log: m.log,
 	}
 	if !a.ephemeral {
-		o.Dir = filepath.Join(a.cfg.DataDir, samplesDir)
+		o.Dir = filepath.Join(cfg.DataDir, samplesDir)
 	}
-	if w.samples, err = tsdb.Open(o); err != nil {
+	if m.samples, err = tsdb.Open(o); err != nil {
 		return fmt.Errorf("samples: %w", err)
 	}
-	w.onStop(func(context.Context) error { return w.samples.Close() })
-	w.runUntilStop(w.samples.Run)
-	if err := a.startDispatcher(w); err != nil {
+	m.teardown.Push("samples", func(context.Context) error { return m.samples.Close() })
+	m.run("sampling", m.samples.Run)
+	if err := a.startDispatcher(m); err != nil {
 		return err
 	}
-	if err := a.startEngine(w, rules, clock); err != nil {
+	if err := a.startEngine(m, cfg, clock); err != nil {
 		return err
 	}
-	w.runUntilStop(engine.NewSLORecorder(a.store, a.sloTotals, a.cfg.Retention.History, w.log).Run)
-	return a.startHeartbeat(w)
+	m.run("SLO counts", engine.NewSLORecorder(a.record.store, a.metrics.sloTotals, cfg.Retention.History, m.log).Run)
+	return a.startHeartbeat(m, cfg)
 }
 
-// sloTotals returns the counts of the proxy as the engine records them.
-func (a *App) sloTotals() map[string]engine.SLOTotals {
-	totals := map[string]engine.SLOTotals{}
-	for pool, c := range a.metrics.SLO() {
-		totals[pool] = engine.SLOTotals(c)
-	}
-	return totals
+// run calls f in a goroutine until stopMonitor.
+func (m *monitor) run(name string, f func(context.Context)) {
+	task := lifecycle.Go(f)
+	m.teardown.Push(name, func(ctx context.Context) error { return task.Stop(context.WithoutCancel(ctx)) })
 }
 
 // startEngine begins to evaluate rules.
-func (a *App) startEngine(w *monitor, rules []engine.Rule, clock func() time.Time) (err error) {
-	w.engine, err = engine.New(engine.Options{
-		Config: a.timeScale.Config(engine.DefaultConfig(), a.cfg.Rules.Interval), Rules: rules, Signals: w.samples, Journal: a.store.EngineJournal(a.notificationPlanner(w)),
-		Log: w.log, Metrics: a.monitorMetrics.engine, Clock: clock,
-		OnStep:    func(engine.Batch) { a.autoRollback.Wake() },
-		OnSaved:   func(engine.Batch) { w.wakeDispatcher() },
-		OnUnsaved: func(b engine.Batch) { w.dispatchUnrecorded(a.notificationPlanner(w)(b, alerts.TxView{})) },
+func (a *App) startEngine(m *monitor, cfg *config.Config, clock func() time.Time) (err error) {
+	m.engine, err = engine.New(engine.Options{
+		Config: a.timeScale.Config(engine.DefaultConfig(), cfg.Rules.Interval), Rules: a.current.rules, Signals: m.samples,
+		Journal: a.record.store.EngineJournal(m.planner), Log: m.log, Metrics: a.metrics.engine, Clock: clock,
+		OnStep:    func(engine.Batch) { a.record.autoRollback.Wake() },
+		OnSaved:   func(engine.Batch) { m.wakeDispatcher() },
+		OnUnsaved: func(b engine.Batch) { m.dispatchUnrecorded(m.planner(b, alerts.TxView{})) },
 	})
 	if err != nil {
 		return fmt.Errorf("engine: %w", err)
 	}
-	if err := w.engine.Start(context.Background()); err != nil {
+	if err := m.engine.Start(context.Background()); err != nil {
 		return fmt.Errorf("engine: %w", err)
 	}
-	w.onStop(w.engine.Stop)
-	a.control.SetEngine(w.engine)
-	w.runUntilStop(func(ctx context.Context) { a.autoRollback.Run(ctx, w.engine) })
+	m.teardown.Push("engine", m.engine.Stop)
+	a.record.control.SetEngine(m.engine)
+	m.run("automatic rollback", func(ctx context.Context) { a.record.autoRollback.Run(ctx, m.engine) })
 	return nil
 }
 
-// notificationPlanner says what is to be sent about a batch: nothing if there is nobody to tell.
-func (a *App) notificationPlanner(w *monitor) alerts.PlanFunc {
-	if !w.notifiers.enabled() {
+// notificationPlanner returns what plans the messages about a batch: none without notifiers.
+func (a *App) notificationPlanner() alerts.PlanFunc {
+	if !a.notifiers.enabled() {
 		return func(engine.Batch, alerts.TxView) []alerts.Delivery { return nil }
 	}
 	planner := alerts.Planner{
-		Routes: w.notifiers.routes,
+		Routes: a.notifiers.routes,
 		Mode: func(pool string) (string, time.Time) {
-			s, ok := a.modes.State(pool)
+			s, ok := a.record.modes.State(pool)
 			if !ok {
 				return "", time.Time{}
 			}
@@ -127,79 +110,73 @@ func (a *App) notificationPlanner(w *monitor) alerts.PlanFunc {
 	return planner.Plan
 }
 
-func (a *App) startDispatcher(w *monitor) (err error) {
-	if !w.notifiers.enabled() {
-		w.log.Info("nobody is told about incidents: set slack in the settings")
+// poolLoad returns how many tasks of a pool run and wait, false if there is no such pool.
+func (a *App) poolLoad(pool string) (running, queued int, known bool) {
+	for _, p := range a.Pools() {
+		if p.Name == pool {
+			s := p.Gate.Snapshot(time.Now())
+			return s.InFlight, s.Depth, true
+		}
+	}
+	return 0, 0, false
+}
+
+func (a *App) startDispatcher(m *monitor) (err error) {
+	if !a.notifiers.enabled() {
+		m.log.Info("no notifications configured: set slack in the settings")
 		return nil
 	}
-	w.dispatcher, err = alerts.New(alerts.Options{
-		Outbox: a.store.Outbox(), Notifiers: w.notifiers.senders, Routes: w.notifiers.routes,
-		Metrics: a.monitorMetrics.alerts, Log: w.log, NewID: newID,
+	m.dispatcher, err = alerts.New(alerts.Options{
+		Outbox: a.record.store.Outbox(), Notifiers: a.notifiers.senders, Routes: a.notifiers.routes,
+		Metrics: a.metrics.alerts, Log: m.log, NewID: newID,
 		OnUndeliverable: func(d alerts.Delivery) {
-			w.log.Error("a message will not arrive", "incident", d.Incident, "destination", d.Destination, "reason", d.Reason)
+			m.log.Error("delivery permanently failed", "incident", d.Incident, "destination", d.Destination, "reason", d.Reason)
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("deliveries: %w", err)
 	}
-	if bot := w.notifiers.bot; bot != nil {
-		w.onStop(func(context.Context) error {
+	if bot := a.notifiers.bot; bot != nil {
+		m.teardown.Push("Slack", func(context.Context) error {
 			bot.Close()
 			return nil
 		})
 	}
-	w.dispatcher.Start()
-	w.onStop(w.dispatcher.Stop)
+	m.dispatcher.Start()
+	m.teardown.Push("deliveries", m.dispatcher.Stop)
 	return nil
 }
 
-func (a *App) startHeartbeat(w *monitor) (err error) {
-	if a.cfg.Heartbeat.URL.Empty() {
+func (a *App) startHeartbeat(m *monitor, cfg *config.Config) error {
+	if cfg.Heartbeat.URL.Empty() {
 		return nil
 	}
-	w.heartbeat, err = alerts.NewHeartbeat(alerts.HeartbeatOptions{
-		URL: a.cfg.Heartbeat.URL.Reveal(), Interval: a.cfg.Heartbeat.Interval,
-		Healthy:    func() error { return w.samples.Health().Err },
-		Registerer: a.registry, Log: w.log,
+	heartbeat, err := alerts.NewHeartbeat(alerts.HeartbeatOptions{
+		URL: cfg.Heartbeat.URL.Reveal(), Interval: cfg.Heartbeat.Interval,
+		Healthy:    func() error { return m.samples.Health().Err },
+		Registerer: a.metrics.registry, Log: m.log,
 	})
 	if err != nil {
-		return a.cfg.At("heartbeat.url", err)
+		return cfg.At("heartbeat.url", err)
 	}
-	w.heartbeat.Start()
-	w.onStop(func(context.Context) error {
-		w.heartbeat.Stop()
+	heartbeat.Start()
+	m.teardown.Push("heartbeat", func(context.Context) error {
+		heartbeat.Stop()
 		return nil
 	})
 	return nil
 }
 
-func (w *monitor) wakeDispatcher() {
-	if w.dispatcher != nil {
-		w.dispatcher.Wake()
+func (m *monitor) wakeDispatcher() {
+	if m.dispatcher != nil {
+		m.dispatcher.Wake()
 	}
 }
 
-func (w *monitor) dispatchUnrecorded(ds []alerts.Delivery) {
-	if w.dispatcher != nil {
-		w.dispatcher.SubmitUnrecorded(ds)
+func (m *monitor) dispatchUnrecorded(ds []alerts.Delivery) {
+	if m.dispatcher != nil {
+		m.dispatcher.SubmitUnrecorded(ds)
 	}
-}
-
-func (w *monitor) onStop(f func(context.Context) error) { w.teardown = append(w.teardown, f) }
-
-// runUntilStop runs f until stopMonitor.
-func (w *monitor) runUntilStop(f func(context.Context)) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f(ctx)
-	}()
-	w.onStop(func(context.Context) error {
-		cancel()
-		<-done
-		return nil
-	})
 }
 
 // stopMonitor ends what startMonitor began, last first.
@@ -207,12 +184,7 @@ func (a *App) stopMonitor(ctx context.Context) error {
 	if a.monitor == nil {
 		return nil
 	}
-	var err error
-	for i := len(a.monitor.teardown) - 1; i >= 0; i-- {
-		err = errors.Join(err, a.monitor.teardown[i](ctx))
-	}
-	a.monitor.teardown = nil
-	return err
+	return a.monitor.teardown.Stop(ctx)
 }
 
 // monotonicClock returns the wall clock of now plus monotonic time: a step of the

@@ -101,7 +101,7 @@ func TestCorruptSamplesDoNotBlockStart(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, samplesDir, "wal", "00000000"), []byte("not a segment"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := newFixture(t, func(c *config.Config) { c.DataDir = dir }, func(a *App) { a.ephemeral = false })
+	r := newFixture(t, func(c *config.Config) { c.DataDir = dir }, func(o *options) { o.ephemeral = false })
 	if err := r.app.monitor.samples.Health().Err; err != nil {
 		t.Errorf("samples are not well: %v", err)
 	}

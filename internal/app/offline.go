@@ -3,11 +3,19 @@ package app
 import (
 	"context"
 
+	"headgate/internal/config"
 	"headgate/internal/sqlite"
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
 	"headgate/web/api"
+	"headgate/web/auth"
 )
+
+// Token reads the token of the admin API from a data directory. The error is fs.ErrNotExist if there is none yet.
+func Token(dir string) (config.Secret, error) {
+	token, err := auth.ReadToken(dir)
+	return config.NewSecret(token), err
+}
 
 // QueuedRequest is an order that was left in the record.
 type QueuedRequest struct {

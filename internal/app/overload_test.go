@@ -52,7 +52,7 @@ func TestTenMinutesOfOverload(t *testing.T) {
 	if n := r.metricTotal("headgate_gate_free_seconds"); n == 0 {
 		t.Error("nobody found a worker free: nothing was measured")
 	}
-	if guard, flips := r.app.autoRollback.State("default"); r.mode() != admission.Enforce || flips != 0 {
+	if guard, flips := r.app.record.autoRollback.State("default"); r.mode() != admission.Enforce || flips != 0 {
 		t.Errorf("mode %s, guard %+v", r.mode(), guard)
 	}
 	for _, i := range r.app.monitor.engine.Incidents() {

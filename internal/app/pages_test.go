@@ -30,7 +30,7 @@ func TestPagesShowTheSettings(t *testing.T) {
 	}
 	f := &poolFacts{app: r.app, counts: map[string]sloCounts{}}
 	pool, now := r.app.Pools()[0].Name, time.Now()
-	if err := r.app.store.SaveSLO(t.Context(), []engine.SLOCount{{Pool: pool, Hour: now, Good: 95, Bad: 5}}); err != nil {
+	if err := r.app.record.store.SaveSLO(t.Context(), []engine.SLOCount{{Pool: pool, Hour: now, Good: 95, Bad: 5}}); err != nil {
 		t.Fatal(err)
 	}
 	known, ok := f.Facts(t.Context(), now, pool)
@@ -60,7 +60,7 @@ func TestLoginPathSignsIn(t *testing.T) {
 		t.Errorf("status %d: %s", a.status, a.body)
 	}
 	r.eventually("the login is in the audit", func() bool {
-		page, err := r.app.store.Audit(t.Context(), sqlite.AuditFilter{Limit: 10})
+		page, err := r.app.record.store.Audit(t.Context(), sqlite.AuditFilter{Limit: 10})
 		return err == nil && slices.ContainsFunc(page.Entries, func(e control.AuditEntry) bool { return e.Action == "login" && e.Actor == "ana@ops1" })
 	})
 }
@@ -75,7 +75,7 @@ func TestPagesAreNotForForeignHosts(t *testing.T) {
 		}
 	}
 	r.eventually("it is in the audit", func() bool {
-		page, err := r.app.store.Audit(t.Context(), sqlite.AuditFilter{Limit: 10})
+		page, err := r.app.record.store.Audit(t.Context(), sqlite.AuditFilter{Limit: 10})
 		return err == nil && slices.ContainsFunc(page.Entries, func(e control.AuditEntry) bool {
 			return e.Result == control.Refused && e.Reason == `a request for the host "evil.test"`
 		})

@@ -8,84 +8,147 @@ import (
 	"sync"
 	"time"
 
+	"headgate/alerts"
+	"headgate/internal/config"
+	"headgate/internal/lifecycle"
 	"headgate/internal/sqlite"
 	"headgate/runbooks/control"
-	"headgate/web/api"
 )
+
+// record is what survives restarts, and what changes it: the store, and the modes, pauses and automatic rollback of
+// pools, with the audit of it all.
+type record struct {
+	store        *sqlite.Store
+	modes        *control.Controller
+	pauses       *control.Pauses
+	audit        *control.AuditLog
+	control      *control.Service
+	autoRollback *control.AutoRollback // nil without monitoring
+	writers      *lifecycle.Task       // of modes, pauses and audit
+}
 
 // storeOpenTimeout bounds the opening of the record, its check and its migration.
 const storeOpenTimeout = 2 * time.Minute
 
-// openStore opens the record and puts the pools under the modes that it knows.
-func (a *App) openStore() error {
+// openRecord opens the record, puts the pools into the modes that it holds, and begins to record changes.
+func (a *App) openRecord() error {
 	ctx, cancel := context.WithTimeout(context.Background(), storeOpenTimeout)
 	defer cancel()
+	cfg := a.current.config()
 	o := sqlite.Options{
-		Dir: a.cfg.DataDir, Writer: writerID(), Log: a.log.With("component", "record"), Listen: a.cfg.Admin.Listen,
+		Dir: cfg.DataDir, Writer: writerID(), Log: a.log.With("component", "record"), Listen: cfg.Admin.Listen,
 	}
 	open := sqlite.Open
 	if a.ephemeral {
-		a.log.Warn("the record is in memory only: a restart forgets modes and audit")
+		a.log.Warn("record kept in memory only: a restart loses modes and audit")
 		open = sqlite.Ephemeral
 	}
 	store, err := open(ctx, o)
 	if err != nil {
-		return fmt.Errorf("record in %s: %w", a.cfg.DataDir, err)
+		return fmt.Errorf("record in %s: %w", cfg.DataDir, err)
 	}
-	a.store = store
-	a.auditor = control.NewAuditLog(control.AuditLogConfig{
-		Store: store, Writer: o.Writer, Log: a.log.With("component", "audit"), Metrics: a.modeMetrics,
-	})
-	if err := a.loadControlState(ctx, o.Writer); err != nil {
+	r := &record{store: store}
+	if err := a.loadControl(ctx, r, o.Writer, cfg); err != nil {
 		return errors.Join(err, store.Close())
 	}
-	if err := a.modes.ProcessRequests(ctx); err != nil {
-		a.log.Warn("requests that were left in the record are not seen", "error", err)
+	a.record = r
+	if err := r.modes.ProcessRequests(ctx); err != nil {
+		a.log.Warn("queued requests not read", "error", err)
 	}
+	r.writers = lifecycle.Go(func(ctx context.Context) {
+		var running sync.WaitGroup
+		for _, run := range []func(context.Context){r.modes.Run, r.pauses.Run, r.audit.Run} {
+			running.Go(func() { run(ctx) })
+		}
+		running.Wait()
+	})
 	return nil
 }
 
-// loadControlState puts the pools under the modes that the record knows, and has the guard
-// hear of every change from then on.
-func (a *App) loadControlState(ctx context.Context, writer string) error {
-	c := control.Config{Journal: a.store, Writer: writer, Log: a.log.With("component", "modes"), Metrics: a.modeMetrics}
+// loadControl builds the control service over the recorded state. Automatic rollback follows every change from then on.
+func (a *App) loadControl(ctx context.Context, r *record, writer string, cfg *config.Config) (err error) {
+	r.audit = control.NewAuditLog(control.AuditLogConfig{
+		Store: r.store, Writer: writer, Log: a.log.With("component", "audit"), Metrics: a.metrics.control,
+	})
+	c := control.Config{Journal: r.store, Writer: writer, Log: a.log.With("component", "modes"), Metrics: a.metrics.control}
 	if !a.withoutMonitoring {
-		if err := a.newAutoRollback(); err != nil {
+		g := control.AutoRollbackConfig{
+			Settings: autoRollbackSettings(cfg.Rollback), Journal: r.store, Audit: r.audit,
+			Log: a.log.With("component", "rollback"), Metrics: a.metrics.control,
+		}
+		if a.notifiers.enabled() {
+			g.Remind, g.OnUnrecorded = a.enqueueReminder, a.notifyUnrecordedRollback
+		}
+		if r.autoRollback, err = control.NewAutoRollback(g); err != nil {
 			return err
 		}
-		c.OnApplied, c.OnRecorded = a.autoRollback.OnApplied, a.autoRollback.OnRecorded
+		c.OnApplied, c.OnRecorded = r.autoRollback.OnApplied, r.autoRollback.OnRecorded
 	}
-	a.modes = control.NewController(c)
-	if err := a.modes.Load(ctx); err != nil {
+	r.modes = control.NewController(c)
+	if err := r.modes.Load(ctx); err != nil {
 		return err
 	}
-	for _, p := range a.pools {
-		a.modes.Add(time.Now(), p.Name, p.Gate)
+	for _, p := range a.current.currentPools() {
+		r.modes.Add(time.Now(), p.Name, p.Gate)
 	}
-	a.pauses = control.NewPauses(a.store, a.modes, c.Log, a.modeMetrics)
-	if err := a.pauses.Load(ctx, time.Now()); err != nil {
+	r.pauses = control.NewPauses(r.store, r.modes, c.Log, a.metrics.control)
+	if err := r.pauses.Load(ctx, time.Now()); err != nil {
 		return err
 	}
-	a.control = control.NewService(a.modes, a.pauses, a.auditor, c.Log)
-	if a.autoRollback == nil {
+	r.control = control.NewService(r.modes, r.pauses, r.audit, c.Log)
+	if r.autoRollback == nil {
 		return nil
 	}
-	a.control.SetAutoRollback(a.autoRollback)
-	return a.autoRollback.Load(ctx, a.modes)
+	r.control.SetAutoRollback(r.autoRollback)
+	return r.autoRollback.Load(ctx, r.modes)
 }
 
-// startStoreWriters records until closeStore is called.
-func (a *App) startStoreWriters() {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	for _, run := range []func(context.Context){a.modes.Run, a.pauses.Run, a.auditor.Run} {
-		running.Go(func() { run(ctx) })
+// addPools puts new pools into the modes and pauses that are recorded of them.
+func (r *record) addPools(now time.Time, pools []Pool) {
+	for _, p := range pools {
+		r.modes.Add(now, p.Name, p.Gate)
+		r.pauses.PoolAdded(now, p.Name)
 	}
-	a.closeStore = func() error {
-		cancel()
-		running.Wait()
-		return a.store.Close()
+}
+
+func (r *record) removePools(pools []Pool) {
+	for _, p := range pools {
+		r.modes.Remove(p.Name)
 	}
+}
+
+// close writes what is not recorded yet, within the bounds of the writers, and closes the store.
+func (r *record) close(ctx context.Context) error {
+	if r == nil {
+		return nil
+	}
+	return errors.Join(r.writers.Stop(context.WithoutCancel(ctx)), r.store.Close())
+}
+
+// autoRollbackSettings say what headgate may do by itself.
+func autoRollbackSettings(c config.Rollback) control.AutoRollbackSettings {
+	return control.AutoRollbackSettings{Auto: c.Auto, MaxPerDay: c.MaxPerDay, Cooldown: c.Cooldown, ManualHold: c.ManualHold}
+}
+
+// enqueueReminder adds a reminder to the outbox. The outbox holds each reminder once.
+func (a *App) enqueueReminder(ctx context.Context, r control.Reminder) error {
+	return a.enqueueNotice(ctx, a.notifiers.routes.NewNotice(newID(), fmt.Sprintf("%s-h%d", r.ChangeID, r.Hour), r.Pool, r.String(), r.At, false))
+}
+
+// enqueueNotice adds a notice to the outbox and wakes the dispatcher.
+func (a *App) enqueueNotice(ctx context.Context, notice alerts.Delivery) error {
+	if err := a.record.store.Outbox().Save(ctx, alerts.Changes{Add: []alerts.Delivery{notice}}); err != nil {
+		return err
+	}
+	a.monitor.wakeDispatcher()
+	return nil
+}
+
+// notifyUnrecordedRollback announces a rollback that cannot be recorded, bypassing the record.
+func (a *App) notifyUnrecordedRollback(c control.ModeChange) {
+	at := time.Now().UTC().Truncate(time.Millisecond)
+	notice := a.notifiers.routes.NewNotice(newID(), c.ID, c.Pool, c.UnrecordedRollbackText(), at, false)
+	a.monitor.dispatchUnrecorded([]alerts.Delivery{notice})
 }
 
 // writerID names this process in the record.
@@ -95,23 +158,4 @@ func writerID() string {
 		host = "unknown"
 	}
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
-}
-
-// auditReader shows the record to the admin API.
-type auditReader struct{ store *sqlite.Store }
-
-// Audit returns a page of the audit.
-func (a auditReader) Audit(ctx context.Context, q control.AuditQuery) (control.AuditPage, error) {
-	return auditPage(a.store.Audit(ctx, auditFilter(q)))
-}
-
-func auditFilter(q control.AuditQuery) sqlite.AuditFilter {
-	return sqlite.AuditFilter{Since: q.Since, Pool: q.Pool, Kind: string(q.Kind), After: q.After, Limit: q.Limit}
-}
-
-func auditPage(p sqlite.AuditPage, err error) (control.AuditPage, error) {
-	if errors.Is(err, sqlite.ErrPageKey) {
-		err = api.ErrUnknownCursor
-	}
-	return control.NewAuditPage(p.Changes, p.Entries, p.Next), err
 }

@@ -12,9 +12,9 @@ import (
 
 // editedConfig returns a copy of the settings that an App runs with, changed.
 func (r *fixture) editedConfig(edit func(*config.Config)) *config.Config {
-	r.app.mu.Lock()
-	defer r.app.mu.Unlock()
-	cfg := *r.app.cfg
+	r.app.current.mu.Lock()
+	defer r.app.current.mu.Unlock()
+	cfg := *r.app.current.cfg
 	cfg.Pools = append([]config.Pool(nil), cfg.Pools...)
 	edit(&cfg)
 	return &cfg
@@ -106,16 +106,16 @@ func TestReloadChangesHosts(t *testing.T) {
 func TestReloadKeepsAPause(t *testing.T) {
 	r := newFixture(t, nil)
 	now := time.Now()
-	if err := r.app.store.SavePause(t.Context(), control.Pause{Pool: "late", Since: now, Until: now.Add(time.Hour), Actor: "ana", Via: control.ViaAPI}); err != nil {
+	if err := r.app.record.store.SavePause(t.Context(), control.Pause{Pool: "late", Since: now, Until: now.Add(time.Hour), Actor: "ana", Via: control.ViaAPI}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.app.pauses.Load(t.Context(), now); err != nil {
+	if err := r.app.record.pauses.Load(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.app.Reload(r.editedConfig(func(c *config.Config) { c.Pools[0].Name = "late" })); err != nil {
 		t.Fatal(err)
 	}
-	if s, _ := r.app.control.PoolStatus(time.Now(), "late"); s.Paused == nil || s.Paused.Actor != "ana" {
+	if s, _ := r.app.record.control.PoolStatus(time.Now(), "late"); s.Paused == nil || s.Paused.Actor != "ana" {
 		t.Errorf("paused: %+v", s.Paused)
 	}
 }

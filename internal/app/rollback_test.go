@@ -45,7 +45,7 @@ func (r *fixture) mode() admission.Mode { return r.app.Pools()[0].Gate.Snapshot(
 // auditCount are those of the audit whose reason holds some words.
 func (r *fixture) auditCount(ending control.AuditResult, words string) (n int) {
 	r.Helper()
-	a, err := r.app.store.Audit(r.Context(), sqlite.AuditFilter{Limit: 1000})
+	a, err := r.app.record.store.Audit(r.Context(), sqlite.AuditFilter{Limit: 1000})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -75,8 +75,8 @@ func TestAutoRollback(t *testing.T) {
 	r.eventually("the audit says so", func() bool { return r.auditCount(control.Done, "faulty") == 1 })
 	close(r.upstream.release)
 	<-answer
-	_, err := r.app.modes.Do(t.Context(), time.Now(), control.ModeRequest{Action: control.Restore, Actor: "ana", Via: control.ViaAPI})
-	if g, flips := r.app.autoRollback.State("default"); err != nil || g.Phase != control.Cooldown || flips != 1 || g.HoldActor != "ana" {
+	_, err := r.app.record.modes.Do(t.Context(), time.Now(), control.ModeRequest{Action: control.Restore, Actor: "ana", Via: control.ViaAPI})
+	if g, flips := r.app.record.autoRollback.State("default"); err != nil || g.Phase != control.Cooldown || flips != 1 || g.HoldActor != "ana" {
 		t.Errorf("after a restore %+v, %v", g, err)
 	}
 }
@@ -133,7 +133,7 @@ func TestAutoRollbackDecisionsReported(t *testing.T) {
 	answer := r.sendChat()
 	r.eventually("the message is there", func() bool { return len(slack.Roots("C0123456789")) == 1 })
 	o := control.ModeRequest{Action: control.Rollback, Actor: "ana", Via: control.ViaAPI, Reason: "I see it too"}
-	if _, err := r.app.modes.Do(t.Context(), time.Now(), o); err != nil {
+	if _, err := r.app.record.modes.Do(t.Context(), time.Now(), o); err != nil {
 		t.Fatal(err)
 	}
 	r.eventually("the thread says so", func() bool { return slackContains(slack, "set by ana: I see it too") })
@@ -188,13 +188,13 @@ func TestAutoRollbackStatePersists(t *testing.T) {
 	}
 	var before control.RollbackState
 	run(func(a *App) {
-		if _, err := a.modes.Do(t.Context(), time.Now(), control.ModeRequest{Action: control.Rollback, Actor: "ana", Via: control.ViaAPI}); err != nil {
+		if _, err := a.record.modes.Do(t.Context(), time.Now(), control.ModeRequest{Action: control.Rollback, Actor: "ana", Via: control.ViaAPI}); err != nil {
 			t.Fatal(err)
 		}
-		before, _ = a.autoRollback.State("default")
+		before, _ = a.record.autoRollback.State("default")
 	})
 	run(func(a *App) {
-		after, _ := a.autoRollback.State("default")
+		after, _ := a.record.autoRollback.State("default")
 		if after.HoldActor != "ana" || after.HoldUntil.Sub(before.HoldUntil).Abs() > time.Second {
 			t.Errorf("latched until %s, was %s", after.HoldUntil, before.HoldUntil)
 		}

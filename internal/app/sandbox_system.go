@@ -35,7 +35,7 @@ var _ sandbox.System = sandboxSystem{}
 
 // newSandboxSystem builds and starts an App with the settings and rules of a pool of production.
 func (a *App) newSandboxSystem(s sandbox.SystemSpec) (sandbox.System, error) {
-	cfg := a.currentConfig()
+	cfg := a.current.config()
 	pool, err := findPool(cfg, s.Pool)
 	if err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func (a *App) newSandboxSystem(s sandbox.SystemSpec) (sandbox.System, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rules of the twin: %w", err)
 	}
-	twin, err := New(c, a.version, slog.New(slog.DiscardHandler), TimeScale(s.Speed), func(a *App) {
-		a.sandbox = sandboxOverrides{upstream: s.Upstream, slack: s.Slack, rules: rules, speed: s.Speed}
+	twin, err := New(c, a.version, slog.New(slog.DiscardHandler), TimeScale(s.Speed), func(o *options) {
+		o.sandbox = sandboxOverrides{upstream: s.Upstream, slack: s.Slack, rules: rules, speed: s.Speed}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("settings of the twin: %w", err)
@@ -91,7 +91,7 @@ func (s sandboxSystem) Incidents(ctx context.Context) ([]string, error) {
 
 // incidentIDs returns the IDs of recorded incidents.
 func (a *App) incidentIDs(ctx context.Context, f sqlite.IncidentFilter) ([]string, error) {
-	incidents, _, err := a.store.Incidents(ctx, f)
+	incidents, _, err := a.record.store.Incidents(ctx, f)
 	ids := make([]string, 0, len(incidents))
 	for _, i := range incidents {
 		ids = append(ids, i.ID)

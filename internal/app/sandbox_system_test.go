@@ -320,7 +320,7 @@ func TestLiveIsAllowedByReload(t *testing.T) {
 	r := newFixture(t, nil)
 	run := drill.Run{Speed: 1, Spec: drill.Spec{Target: drill.Live, Share: 0.2}}
 	for _, allowed := range []bool{false, true, false} {
-		cfg := *r.app.currentConfig()
+		cfg := *r.app.current.config()
 		cfg.AllowLive = allowed
 		if err := r.app.Reload(&cfg); err != nil {
 			t.Fatal(err)
@@ -367,7 +367,7 @@ func TestMarkedTasksDoNotCount(t *testing.T) {
 	if a := r.do(req); a.status != http.StatusServiceUnavailable {
 		t.Errorf("status %d, want that of the fault", a.status)
 	}
-	for pool, c := range r.app.metrics.SLO() {
+	for pool, c := range r.app.metrics.proxy.SLO() {
 		if c.Bad != 0 {
 			t.Errorf("%d tasks of a drill count against the SLO of %s", c.Bad, pool)
 		}

@@ -18,7 +18,7 @@ import (
 )
 
 func TestHostNames(t *testing.T) {
-	known := *hostNames(&config.Config{
+	known := hostNames(&config.Config{
 		Listen: "gate.internal:8484", Admin: config.Admin{Listen: ":8485"}, Hosts: []string{"Models.Example.com"},
 	})
 	for _, want := range []string{"localhost", "gate.internal", "models.example.com"} {

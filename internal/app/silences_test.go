@@ -71,7 +71,7 @@ func TestSilencesAreAudited(t *testing.T) {
 	}
 	var got []string
 	r.eventually("the audit has it", func() bool {
-		a, err := r.app.store.Audit(t.Context(), sqlite.AuditFilter{Kind: string(control.KindAction), Limit: 10})
+		a, err := r.app.record.store.Audit(t.Context(), sqlite.AuditFilter{Kind: string(control.KindAction), Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ func TestStatusLeavesOutWhatIsInvalid(t *testing.T) {
 			t.Fatalf("status %d (%v)", a.status, a.err)
 		}
 	}
-	r.eventually("all have ended", func() bool { return r.app.metrics.Recent("default", time.Now()).Invalid == wrong })
+	r.eventually("all have ended", func() bool { return r.app.metrics.proxy.Recent("default", time.Now()).Invalid == wrong })
 	if p := pool(); p.Admitted1m != 1 || p.Refused1m != 0 || *p.EnvelopeUse != before {
 		t.Errorf("%d admitted, %d refused, use %v; want 1, 0 and %v", p.Admitted1m, p.Refused1m, *p.EnvelopeUse, before)
 	}

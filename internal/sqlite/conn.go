@@ -68,7 +68,7 @@ func memoryDSN(name string) url.URL {
 	return url.URL{Scheme: "file", Path: "/" + name, RawQuery: "vfs=memdb"}
 }
 
-// openDB prepares connections and sees to it that the first is as it should be. A
+// openDB prepares connections and checks the settings of the first. A
 // name in _pragma that SQLite does not know is ignored by it without a word, so
 // everything is read back.
 func openDB(ctx context.Context, name url.URL, a accessMode, connections int) (*sql.DB, error) {
@@ -182,7 +182,7 @@ func withDatabaseFile[T any](ctx context.Context, name url.URL, a accessMode, f 
 	return f(db)
 }
 
-// checkVersion sees to it that a database is the one that the program knows.
+// checkVersion checks that a database has the version and structure that the program knows.
 func checkVersion(ctx context.Context, db *sql.DB) error {
 	have, err := schemaVersion(ctx, db)
 	if err != nil {

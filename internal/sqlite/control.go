@@ -189,7 +189,7 @@ func lastHandledRequest(ctx context.Context, q queryer) (int64, error) {
 	return n, err
 }
 
-// decodeRequest reads a request. Any process may have queued it: one that makes no sense
+// decodeRequest reads a request. Any process may have queued it: an invalid one
 // has a mode request without an action, so that it is passed over by its number. Only
 // without a sensible number there is no going on.
 func decodeRequest(r *row) control.QueuedRequest {

@@ -35,8 +35,8 @@
 //
 // The file may have been written by anyone. Its structure is compared with what
 // the migrations build, its pages are checked when it is opened, and every value
-// is checked when it is read; what makes no sense is an error, never a guess. Only
-// a delivery that makes no sense is passed over, so that others are still sent.
+// is checked when it is read; an invalid value is an error, never a guess. Only
+// an invalid delivery is skipped, so that others are still sent.
 // Errors carry neither values nor statements.
 //
 // # Units

@@ -14,25 +14,25 @@ import (
 var (
 	// ErrBusy: not done in the time given, because another process holds the
 	// file or the disk is slow. The outcome of a write is unknown; repeat it.
-	ErrBusy = errors.New("the record was not free in time (another process holds it, or the disk is slow); try again")
+	ErrBusy = errors.New("the record was locked by another process, or the disk is slow; try again")
 	// ErrFull: the disk or the quota has no room.
 	ErrFull = errors.New("no room left for the record; free some disk space")
 	// ErrDisk: the disk, or the permissions on it, refuse.
-	ErrDisk = errors.New("the record cannot be read or written; look at the disk, and at the owner and permissions of the data directory")
+	ErrDisk = errors.New("the record cannot be read or written; check the disk, and the owner and permissions of the data directory")
 	// ErrCorrupt: what is in the file is not what headgate wrote.
-	ErrCorrupt = errors.New("the record is damaged; put a backup back in its place, or start with --ephemeral to go without it")
+	ErrCorrupt = errors.New("the record is damaged; restore a backup, or start with --ephemeral to run without it")
 	// ErrLocked: another process serves from the same data directory.
 	ErrLocked = errors.New("the data directory is in use")
 	// ErrNewer: a newer headgate has written the record.
-	ErrNewer = errors.New("the record was written by a newer headgate; use that one or a later one, or put a backup from before back in its place")
-	// ErrOlder: the record has to be brought up to date, which only serving does.
-	ErrOlder = errors.New("the record was written by an older headgate; start the service once to bring it up to date")
+	ErrNewer = errors.New("the record was written by a newer headgate; use that version or a later one, or restore a backup made before it")
+	// ErrOlder: the record has to be migrated, which only serving does.
+	ErrOlder = errors.New("the record was written by an older headgate; start the service once to migrate it")
 	// ErrNoRecord: there is no record yet.
 	ErrNoRecord = errors.New("there is no record; either the service has never run with this data directory, or it runs with --ephemeral")
 	// ErrClosed: the Store has been closed.
 	ErrClosed = errors.New("the record is closed")
 	// ErrPageKey: a key for the next page that no page gave out.
-	ErrPageKey = errors.New("not a key of this list; use the one that came with the page before")
+	ErrPageKey = errors.New("not a page key of this list; use the key that the page before gave")
 	// ErrNoIncident: there is none with that ID, or no longer.
 	ErrNoIncident = errors.New("no such incident in the record; incidents that ended long ago are not kept")
 	// ErrEphemeral: the record is in memory only.

@@ -27,12 +27,12 @@ func prepareDir(dir string, log *slog.Logger) error {
 		return fmt.Errorf("look at the data directory: %w", err)
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
-		log.Warn("others may write to the data directory", "dir", dir, "mode", mode.String(), "better", "0700")
+		log.Warn("others may write to the data directory", "dir", dir, "mode", mode.String(), "recommended", "0700")
 	}
 	return nil
 }
 
-// prepareFile makes an empty database if there is none, and sees to it that it
+// prepareFile makes an empty database if there is none, and makes sure that it
 // and its companions are for their owner alone. SQLite gives the companions that
 // it makes the permissions of the database. An existing database is not opened
 // here: closing it again would strip SQLite's locks in this process.
@@ -111,7 +111,7 @@ func checkFile(ctx context.Context, db *sql.DB, path string) error {
 	return checkPages(ctx, db)
 }
 
-// checkSize sees to it that the file ends where a page ends. SQLite takes what is
+// checkSize checks that the file ends where a page ends. SQLite takes what is
 // missing of the last page for zeroes, and a file of less than a page for a new
 // database. Only the write-ahead log may hold what the file lacks.
 func checkSize(ctx context.Context, db *sql.DB, path string) error {

@@ -235,7 +235,7 @@ func selectLoadedSQL() string {
 }
 
 // Load implements engine.Journal: incidents come in the order of their opening.
-// ErrCorrupt: there is more than can ever have been, or what makes no sense.
+// ErrCorrupt: there are more rows than can ever have been written, or invalid ones.
 func (j EngineJournal) Load(ctx context.Context) (engine.SavedState, error) {
 	return read(ctx, j.store, "read the incidents", func(ctx context.Context, conn *sql.Conn) (saved engine.SavedState, err error) {
 		saved.States, err = queryAtMost(ctx, conn, maxLoaded, stateTable.name, decodeState, stateTable.selectSQL()+"ORDER BY pool, rule LIMIT ?")

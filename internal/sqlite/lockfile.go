@@ -35,7 +35,7 @@ type LockOwner struct {
 // String names the holder in the middle of a sentence.
 func (h LockOwner) String() string {
 	if h == (LockOwner{}) {
-		return "a process that has not said who it is"
+		return "an unknown process"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "process %d on %s", h.PID, h.Host)
@@ -60,8 +60,8 @@ func (h LockOwner) writeTo(f *os.File) error {
 	return f.Truncate(int64(len(line)))
 }
 
-// readLockOwner returns who is written in a lock file, or nobody when that makes no
-// sense: anyone may have written there.
+// readLockOwner returns the owner that a lock file names, zero when its content is
+// invalid: any process may have written there.
 func readLockOwner(r io.ReaderAt) LockOwner {
 	text, _ := io.ReadAll(io.NewSectionReader(r, 0, maxLockFile))
 	line, _, ok := bytes.Cut(text, []byte("\n"))
@@ -77,7 +77,7 @@ func printable(s string) bool {
 	return len(s) <= 255 && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) < 0
 }
 
-// errLockHeld says that somebody else holds a lock.
+// errLockHeld says that another process holds a lock.
 var errLockHeld = errors.New("held")
 
 // acquireLock makes this process the one that serves from dir, until the file is

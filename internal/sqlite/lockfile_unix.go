@@ -11,7 +11,7 @@ import (
 )
 
 // flock locks a file without waiting, alone or beside others who look. It
-// returns errLockHeld when somebody holds it. Closing the file unlocks it.
+// returns errLockHeld when another process holds it. Closing the file unlocks it.
 func flock(f *os.File, alone bool) error {
 	how := unix.LOCK_SH
 	if alone {
@@ -29,8 +29,8 @@ func flock(f *os.File, alone bool) error {
 	}
 }
 
-// openLockFile opens a lock file, which must be a file: a pipe or a link that somebody
-// put in its place is refused and does not hold anybody up.
+// openLockFile opens a lock file, which must be a file: a pipe or a link in its
+// place is refused and does not block.
 func openLockFile(path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 const (
 	maxPending = 10_000 // deliveries read in one go
-	// maxUnreadable is how many deliveries that make no sense a read passes over.
+	// maxUnreadable is how many invalid deliveries a read skips.
 	maxUnreadable = 100
 )
 
@@ -91,7 +91,7 @@ func decodeDelivery(r *row) alerts.Delivery {
 type Outbox struct {
 	store      *Store
 	log        *slog.Logger
-	unreadable atomic.Int64 // deliveries that the latest read has passed over
+	unreadable atomic.Int64 // deliveries that the latest read has skipped
 }
 
 var _ alerts.Outbox = (*Outbox)(nil)
@@ -99,14 +99,14 @@ var _ alerts.Outbox = (*Outbox)(nil)
 // Outbox returns the memory of deliveries.
 func (s *Store) Outbox() *Outbox { return &Outbox{store: s, log: s.log} }
 
-// deliveryOrErr is a delivery, if its row makes sense.
+// deliveryOrErr is a delivery, if its row is valid.
 type deliveryOrErr struct {
 	alerts.Delivery
 	err error
 }
 
-// Pending implements alerts.Outbox. One row that makes no sense must not keep all
-// others from being sent: it is passed over, and the log says so.
+// Pending implements alerts.Outbox. An invalid row must not keep the
+// others from being sent: it is skipped and logged.
 func (o *Outbox) Pending(ctx context.Context, limit int) ([]alerts.Delivery, error) {
 	limit = min(max(limit, 0), maxPending)
 	rows, err := readAll(ctx, o.store, "read the deliveries", deliveryTable.name, func(r *row) deliveryOrErr {
@@ -120,7 +120,7 @@ func (o *Outbox) Pending(ctx context.Context, limit int) ([]alerts.Delivery, err
 	return o.readable(rows, limit), nil
 }
 
-// readable returns the deliveries that make sense.
+// readable returns the valid deliveries.
 func (o *Outbox) readable(rows []deliveryOrErr, limit int) (ds []alerts.Delivery) {
 	var odd int64
 	var bad error

@@ -165,7 +165,7 @@ func queryAtMost[T any](ctx context.Context, q queryer, most int, table string, 
 	return out, err
 }
 
-// row is a row that has been read. The first value that makes no sense is kept in err,
+// row is a row that has been read. The first invalid value is kept in err,
 // which names its column but not its value.
 type row struct {
 	table   string

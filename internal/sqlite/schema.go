@@ -76,7 +76,7 @@ func schemaVersion(ctx context.Context, db *sql.DB) (int64, error) {
 	if n, ok := v.(int64); ok && n >= 0 {
 		return n, nil
 	}
-	return 0, fmt.Errorf("%w: its version makes no sense", ErrCorrupt)
+	return 0, fmt.Errorf("%w: its version is invalid", ErrCorrupt)
 }
 
 // compareVersions returns ErrNewer or ErrOlder unless a database has the program's version.

@@ -191,7 +191,7 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// drain waits until nobody uses the connections, and keeps everybody out.
+// drain waits until the connections are idle, and admits no more calls.
 func (s *Store) drain(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -227,7 +227,7 @@ func (s *Store) release() (err error) {
 	return nil
 }
 
-// wrapErr is the package's explain, for one who can look at the disk.
+// wrapErr is the package function of that name, and tells a full disk from a broken one.
 func (s *Store) wrapErr(doing string, err error) error {
 	err = wrapErr(doing, err)
 	if errors.Is(err, ErrDisk) && s.path != "" && diskFull(filepath.Dir(s.path)) {

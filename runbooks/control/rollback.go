@@ -591,3 +591,9 @@ func (k *AutoRollback) markSaved(g RollbackState) {
 		delete(k.machine.dirty, g.Pool)
 	}
 }
+
+// UnrecordedRollbackText is the message about an automatic rollback that the record does not take.
+func (c ModeChange) UnrecordedRollbackText() string {
+	return fmt.Sprintf("Pool %s was rolled back automatically at %s: %s. The change cannot be recorded: a restart would lose it and "+
+		"re-enable admission control. To restore by hand: headgate restore --pool %s", c.Pool, format.Time(c.At), c.Reason, c.Pool)
+}

@@ -350,17 +350,6 @@ var (
 	ErrNoRun    = errors.New("no such run")
 )
 
-// FirstLine is the beginning of a text, on one line and bounded.
-func FirstLine(text string) string {
-	const most = 120
-	for i, r := range text {
-		if r == '\n' || i >= most {
-			return text[:i]
-		}
-	}
-	return text
-}
-
 // HistoryQuery asks for sums over a span of days.
 type HistoryQuery struct {
 	Drill string    // ID or name; empty: all drills

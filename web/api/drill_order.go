@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"headgate/internal/format"
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
 )
@@ -112,7 +113,7 @@ func (a *Admin) RunDrill(ctx context.Context, by control.Actor, name string, req
 		return DrillRunReply{}, badRequest(http.StatusBadRequest, err.Error()+".")
 	}
 	if err := CheckDrill(name); err != nil {
-		return DrillRunReply{}, &Problem{Type: TypeUnknownDrill, Status: http.StatusNotFound, Detail: capitalizeClause(err.Error()) + "."}
+		return DrillRunReply{}, &Problem{Type: TypeUnknownDrill, Status: http.StatusNotFound, Detail: format.Sentence(err.Error()) + "."}
 	}
 	if req.Speed != 0 && (req.Speed < 1 || req.Speed > MaxSpeed) {
 		return DrillRunReply{}, badRequest(http.StatusBadRequest, fmt.Sprintf("speed must be from 1 to %d, or be left out.", MaxSpeed))
@@ -210,9 +211,9 @@ func (a *Admin) drillProblem(what string, err error) *Problem {
 	case errors.Is(err, drill.ErrFrozen):
 		return &Problem{Type: TypeDrillsFrozen, Status: http.StatusConflict, Detail: "Drills are frozen, none is begun until headgate drill unfreeze."}
 	case errors.As(err, &busy):
-		return &Problem{Type: TypeDrillBusy, Status: http.StatusConflict, Run: busy.Run, Detail: truncateDetail(capitalizeClause(busy.Error())) + "; only one runs at a time."}
+		return &Problem{Type: TypeDrillBusy, Status: http.StatusConflict, Run: busy.Run, Detail: truncateDetail(format.Sentence(busy.Error())) + "; only one runs at a time."}
 	case errors.As(err, &refusal):
-		return &Problem{Type: TypeDrillRefused, Status: http.StatusConflict, Detail: truncateDetail(capitalizeClause(refusal.Reason)) + "."}
+		return &Problem{Type: TypeDrillRefused, Status: http.StatusConflict, Detail: truncateDetail(format.Sentence(refusal.Reason)) + "."}
 	case errors.Is(err, ErrUnknownCursor):
 		return badCursor()
 	default:
@@ -234,14 +235,4 @@ func (a *Admin) drillNames() (names []string) {
 		names = append(names, s.Spec.ID)
 	}
 	return names
-}
-
-// capitalizeClause makes a clause the beginning of a sentence. The name of a setting stays
-// as it is.
-func capitalizeClause(s string) string {
-	if word, _, _ := strings.Cut(s, " "); strings.ContainsAny(word, "_.:") {
-		return s
-	}
-	r, n := utf8.DecodeRuneInString(s)
-	return string(unicode.ToUpper(r)) + s[n:]
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/internal/format"
 	"headgate/runbooks/drill"
 	"headgate/web/api"
 )
@@ -154,15 +155,15 @@ const maxStandings = 30
 // standingsOf says how drills stand, those that ran last first.
 func standingsOf(h api.DrillHistory, known []api.DrillSummary, now time.Time) (all []drillStanding) {
 	for _, l := range h.Latest {
-		l.Name = truncate(l.Name, shownName)
+		l.Name = format.Truncate(l.Name, shownName)
 		s := drillStanding{DrillLatest: l, Label: verdictLabelOf(l.Verdict)}
 		if l.PassedAt != nil {
-			s.PassedAgo = formatAgo(now.Sub(parseTime(*l.PassedAt)))
+			s.PassedAgo = format.Ago(now.Sub(parseTime(*l.PassedAt)))
 		}
 		n := slices.IndexFunc(known, func(d api.DrillSummary) bool { return d.ID == l.Drill })
 		s.Overdue = n >= 0 && known[n].Overdue
 		if t := countVerdicts(h.Days, func(d api.DrillDay) bool { return d.Drill == l.Drill }); t.evaluated() > 0 {
-			s.PassRate = fmt.Sprintf("%d of %s", t.passed, plural(t.evaluated(), "run"))
+			s.PassRate = fmt.Sprintf("%d of %s", t.passed, format.Plural(t.evaluated(), "run"))
 		}
 		all = append(all, s)
 	}

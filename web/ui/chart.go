@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"headgate/engine/tsdb"
+	"headgate/internal/format"
 )
 
 // chart is one picture of values over time, with what it shows as text and table.
@@ -197,4 +198,4 @@ func highest(all []tsdb.Point, from, to time.Time) (top float64, ok bool) {
 }
 
 // Part is the length of time that a row of the table stands for.
-func (c chart) Part() string { return formatDuration(c.To.Sub(c.From) / tableRows) }
+func (c chart) Part() string { return format.Text.Duration(c.To.Sub(c.From) / tableRows) }

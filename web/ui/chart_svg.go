@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"headgate/internal/format"
 )
 
 // Sizes of a drawing. It is scaled to the width that it gets.
@@ -248,7 +250,7 @@ func newTimeAxis(top float64) axis {
 func (a axis) label(v float64) string {
 	switch {
 	case a.unit == "ratio":
-		return formatPercent(math.Round(v*1000) / 1000)
+		return format.Text.Percent(math.Round(v*1000) / 1000)
 	case a.unit == "s" && a.max > maxSecondsAxis && len(a.ticks) > 1 && math.Mod(a.ticks[1], 3600) == 0:
 		return strconv.FormatFloat(v/3600, 'f', -1, 64) + " h"
 	case a.unit == "s" && a.max > maxSecondsAxis:

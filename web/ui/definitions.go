@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"headgate/internal/format"
 	"headgate/web/api"
 )
 
@@ -67,12 +68,12 @@ func (p *Pages) definitions(w http.ResponseWriter, r *http.Request, v viewer) {
 
 func definitionRowOf(d api.DrillSummary, now time.Time) definitionRow {
 	row := definitionRow{DrillSummary: d, Label: verdictLabelOf("")}
-	row.Note = truncate(row.Note, shownNote)
+	row.Note = format.Truncate(row.Note, shownNote)
 	if d.Last != nil {
 		row.Label = verdictLabelOf(d.Last.Verdict)
 	}
 	if d.LastPassedAt != nil {
-		row.PassedAgo = formatAgo(now.Sub(parseTime(*d.LastPassedAt)))
+		row.PassedAgo = format.Ago(now.Sub(parseTime(*d.LastPassedAt)))
 	}
 	for _, n := range d.NextRuns {
 		row.Next = append(row.Next, dueTimeRow{n.At, formatLocal(n.Local), n.Note})
@@ -87,26 +88,4 @@ func formatLocal(local string) string {
 		return local
 	}
 	return t.Format("Mon 2 Jan 2006 15:04 -07:00")
-}
-
-// formatAgo says how long ago something was, as people count it.
-func formatAgo(d time.Duration) string {
-	const day = 24 * time.Hour
-	switch {
-	case d < time.Minute:
-		return "just now"
-	case d < time.Hour:
-		return plural(int(d/time.Minute), "minute") + " ago"
-	case d < day:
-		return plural(int(d/time.Hour), "hour") + " ago"
-	default:
-		return plural(int(d/day), "day") + " ago"
-	}
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return groupThousands(int64(n)) + " " + what + "s"
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/internal/format"
 	"headgate/runbooks/drill"
 	"headgate/web/api"
 )
@@ -64,7 +65,7 @@ func speeds(plan api.DrillPlanView) (all []choice) {
 	}
 	for _, s := range some {
 		text := strconv.FormatFloat(s, 'f', -1, 64)
-		all = append(all, choice{text, "× " + text + ": " + formatDuration(time.Duration(plan.ScenarioS/s*float64(time.Second)))})
+		all = append(all, choice{text, "× " + text + ": " + format.Text.Duration(time.Duration(plan.ScenarioS/s*float64(time.Second)))})
 	}
 	return all
 }

@@ -21,7 +21,7 @@ func TestRunADrillAndAbortIt(t *testing.T) {
 	if !slices.Contains(page.links(), "/drills/start?drill=burst") {
 		t.Fatalf("links: %q", page.links())
 	}
-	ask := b.get("/drills/start?drill=burst").want(http.StatusOK, "Run Burst?", "a twin of pool a; production is not touched", "5 min 0 s at most", "#drills", "Load of 0.8 tasks/s", "p95_turnaround <= 60 s",
+	ask := b.get("/drills/start?drill=burst").want(http.StatusOK, "Run Burst?", "a twin of pool a; production is not touched", "5 min at most", "#drills", "Load of 0.8 tasks/s", "p95_turnaround <= 60 s",
 		"× 20: 15 s", "recorded with your name, ana")
 	if len(desk.StartRequests()) != 0 {
 		t.Fatal("looking at the page has begun a run")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"headgate/internal/format"
 	"headgate/web/api"
 )
 
@@ -78,7 +79,7 @@ func (p *Pages) drills(ctx context.Context, v viewer, now time.Time) *drillsView
 			row.Label = verdictLabelOf(d.Last.Verdict)
 		}
 		if d.LastPassedAt != nil {
-			row.PassedAgo = formatAgo(now.Sub(parseTime(*d.LastPassedAt)))
+			row.PassedAgo = format.Ago(now.Sub(parseTime(*d.LastPassedAt)))
 		}
 		view.Rows = append(view.Rows, row)
 		if len(d.NextRuns) > 0 && (view.Next == nil || parseTime(d.NextRuns[0].At).Before(parseTime(view.Next.At))) {

@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"html/template"
 	"math"
-	"strconv"
 	"strings"
 	"time"
+
+	"headgate/internal/format"
 )
 
 // templateFuncs are what templates use to say things.
 var templateFuncs = template.FuncMap{
-	"when": fullTime, "clock": clockTime, "stamp": timestampHTML, "secs": formatSeconds, "span": formatDuration, "num": formatValue, "modeOf": func(v any) modeLabel { return modeLabelOf(stringOf(v)) },
+	"when": fullTime, "clock": clockTime, "stamp": timestampHTML, "secs": formatSeconds, "span": format.Text.Duration, "num": formatValue, "modeOf": func(v any) modeLabel { return modeLabelOf(stringOf(v)) },
 	"initial": upperFirst, "verb": actionNameOrEmpty, "level": levelLabelOf, "short": shortID, "signed": signOfClass, "spell": func(v any) string { return humanize(stringOf(v)) },
 	"sentence": func(s string) string { return strings.TrimRight(s, ".") + "." },
 	"measure":  measureName, "brief": formatShortSeconds, "clause": clauseSentence, "amount": formatMeasure, "ofLimit": ofLimitText, "limit": limitText, "margin": marginText,
@@ -73,35 +74,13 @@ func timestampHTML(s any) any {
 	return fullTime(t)
 }
 
-// formatSeconds shows a number of seconds as people say it.
+// formatSeconds shows a number of seconds, which may be absent.
 func formatSeconds(v any) string {
 	s, ok := toFloat(v)
-	switch {
-	case !ok:
+	if !ok {
 		return dash
-	case s < 10:
-		return strconv.FormatFloat(s, 'f', 1, 64) + " s"
-	case s < 100:
-		return strconv.FormatFloat(s, 'f', 0, 64) + " s"
-	default:
-		return formatDuration(time.Duration(s * float64(time.Second)))
 	}
-}
-
-// formatDuration shows a length of time in its two largest units.
-func formatDuration(d time.Duration) string {
-	d = d.Round(time.Second)
-	h, m, s := int(d/time.Hour), int(d/time.Minute)%60, int(d/time.Second)%60
-	switch {
-	case h >= 48:
-		return fmt.Sprintf("%d d %d h", h/24, h%24)
-	case h > 0:
-		return fmt.Sprintf("%d h %d min", h, m)
-	case m > 0:
-		return fmt.Sprintf("%d min %d s", m, s)
-	default:
-		return fmt.Sprintf("%d s", s)
-	}
+	return format.Text.Seconds(s)
 }
 
 // formatValue shows a value with its unit.
@@ -113,40 +92,17 @@ func formatValue(v any, unit string) string {
 	case unit == "s":
 		return formatSeconds(f)
 	case unit == "ratio":
-		return formatPercent(f)
+		return format.Text.Percent(f)
 	default:
 		return strings.TrimSpace(formatNumber(f) + " " + unit)
 	}
 }
 
-func formatPercent(f float64) string {
-	p := f * 100
-	if math.Abs(p) < 10 && p != math.Trunc(p) {
-		return strconv.FormatFloat(p, 'f', 1, 64) + " %"
-	}
-	return strconv.FormatFloat(p, 'f', 0, 64) + " %"
-}
-
 func formatNumber(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
-		return groupThousands(int64(f))
+		return format.Count(int64(f))
 	}
-	return strconv.FormatFloat(f, 'g', 3, 64)
-}
-
-// groupThousands puts a thin space between thousands.
-func groupThousands(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	sign := ""
-	if digits[0] == '-' {
-		sign, digits = "-", digits[1:]
-	}
-	var parts []string
-	for len(digits) > 3 {
-		parts = append([]string{digits[len(digits)-3:]}, parts...)
-		digits = digits[:len(digits)-3]
-	}
-	return sign + strings.Join(append([]string{digits}, parts...), "\u202f")
+	return format.Number(f)
 }
 
 func toFloat(v any) (float64, bool) {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 
+	"headgate/internal/format"
 	"headgate/runbooks/control"
 )
 
@@ -74,7 +75,7 @@ func newGauge(id, name string, v *float64, unit string, limit float64, what stri
 func budgetGauge(f PoolFacts) gauge {
 	b := gauge{ID: "budget", Name: "Error budget left", Value: dash, Class: "idle"}
 	if f.Window > 0 {
-		b.Limit = fmt.Sprintf("of %s, objective %s", formatDays(f.Window.Hours()), formatPercent(f.Objective))
+		b.Limit = fmt.Sprintf("of %s, objective %s", formatDays(f.Window.Hours()), format.Text.Percent(f.Objective))
 	}
 	allowed := float64(f.Good+f.Bad) * (1 - f.Objective)
 	switch {
@@ -89,7 +90,7 @@ func budgetGauge(f PoolFacts) gauge {
 		return b
 	}
 	left := 1 - float64(f.Bad)/allowed
-	b.Value = formatPercent(left)
+	b.Value = format.Text.Percent(left)
 	switch {
 	case left <= 0:
 		b.Class, b.Note = "bad", "used up"

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"headgate/internal/format"
 	"headgate/runbooks/drill"
 	"headgate/web/api"
 )
@@ -65,12 +66,12 @@ func (p *Pages) run(w http.ResponseWriter, r *http.Request, v viewer) {
 
 func (p *Pages) runView(ctx context.Context, v viewer, report drill.Run, now time.Time) runView {
 	view := runView{
-		runRow: runRowOf(report), Note: truncate(report.Spec.Note, shownNote), Owner: report.Spec.Owner, Pool: report.Spec.Pool,
+		runRow: runRowOf(report), Note: format.Truncate(report.Spec.Note, shownNote), Owner: report.Spec.Owner, Pool: report.Spec.Pool,
 		Abortable: report.Verdict == "", Phases: phaseRows(report, now), LinkIncidents: report.Spec.Target == drill.Live,
 		Definition: specText(report.Spec),
 	}
 	if view.Why == "" {
-		view.Why = truncate(report.Reason, shownReason)
+		view.Why = format.Truncate(report.Reason, shownReason)
 	}
 	facts := p.poolFacts(ctx, v, report.Spec.Pool, now)
 	view.Charts = runCharts(report, facts)
@@ -115,21 +116,13 @@ func (v *runView) setMessages(report drill.Run) {
 	}
 	for n := range v.Messages {
 		m := &v.Messages[n]
-		m.Text, m.Incident = truncate(m.Text, shownText), truncate(m.Incident, shownName)
-		m.Kind, m.Level, m.Channel = truncate(m.Kind, shownName), truncate(m.Level, shownName), truncate(m.Channel, shownName)
+		m.Text, m.Incident = format.Truncate(m.Text, shownText), format.Truncate(m.Incident, shownName)
+		m.Kind, m.Level, m.Channel = format.Truncate(m.Kind, shownName), format.Truncate(m.Level, shownName), format.Truncate(m.Channel, shownName)
 	}
 	for n := range v.Rollbacks {
 		u := &v.Rollbacks[n]
-		u.What, u.Note = truncate(u.What, shownName), truncate(u.Note, shownReason)
+		u.What, u.Note = format.Truncate(u.What, shownName), format.Truncate(u.Note, shownReason)
 	}
-}
-
-// truncate leaves out what is more than so many characters.
-func truncate(text string, most int) string {
-	if all := []rune(text); len(all) > most {
-		return string(all[:most]) + "…"
-	}
-	return text
 }
 
 func specText(s drill.Spec) string {
@@ -140,7 +133,7 @@ func specText(s drill.Spec) string {
 	if err != nil {
 		return ""
 	}
-	return truncate(string(text), shownSpec)
+	return format.Truncate(string(text), shownSpec)
 }
 
 // hypothesisRow is a hypothesis, as a table shows it.
@@ -154,10 +147,10 @@ type hypothesisRow struct {
 func (h hypothesisRow) rank() int { return slices.Index([]string{"bad", "warn", "ok"}, h.Label.Class) }
 
 func hypothesisRowOf(h drill.Hypothesis) hypothesisRow {
-	row := hypothesisRow{measureName(h.Measure), measured(h), limitText(h), marginText(h), truncate(h.Evidence, shownReason), verdictLabel{"bad", "✗", "Did not hold"}}
+	row := hypothesisRow{measureName(h.Measure), measured(h), limitText(h), marginText(h), format.Truncate(h.Evidence, shownReason), verdictLabel{"bad", "✗", "Did not hold"}}
 	switch {
 	case !h.Measured:
-		row.Label, row.Evidence, row.Margin = verdictLabel{"warn", "?", "Not known"}, truncate(h.Reason, shownReason), dash
+		row.Label, row.Evidence, row.Margin = verdictLabel{"warn", "?", "Not known"}, format.Truncate(h.Reason, shownReason), dash
 	case h.Passed:
 		row.Label = verdictLabel{"ok", "✓", "Held"}
 	}
@@ -196,7 +189,7 @@ func phaseRows(r drill.Run, now time.Time) (rows []phaseRow) {
 		began, ended := p.Started, ends(p)
 		took := max(ended.Sub(began), 0)
 		rows = append(rows, phaseRow{
-			Name: upperFirst(humanize(string(p.Name))), Began: p.Started, Note: truncate(p.Note, shownReason), Took: formatShortSeconds(took.Seconds()), Open: p.Ended.IsZero() && r.Ended.IsZero(),
+			Name: upperFirst(humanize(string(p.Name))), Began: p.Started, Note: format.Truncate(p.Note, shownReason), Took: formatShortSeconds(took.Seconds()), Open: p.Ended.IsZero() && r.Ended.IsZero(),
 			From: part(began.Sub(first)), Length: part(max(took, last.Sub(first)/200)), FaultActive: p.Name == drill.PhaseInject || p.Name == drill.PhaseHold,
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"headgate/engine/tsdb"
+	"headgate/internal/format"
 	"headgate/runbooks/drill"
 )
 
@@ -113,7 +114,7 @@ func runCharts(r drill.Run, f PoolFacts) []chart {
 	bands := faultBands(r, s)
 	for n := range all {
 		c := &all[n]
-		c.ID, c.Pool, c.From, c.To, c.Epoch, c.Bands = "run-"+c.ID, truncate(r.Name, shownName), s.from, s.to, scenarioEpoch, bands
+		c.ID, c.Pool, c.From, c.To, c.Epoch, c.Bands = "run-"+c.ID, format.Truncate(r.Name, shownName), s.from, s.to, scenarioEpoch, bands
 	}
 	return all
 }
@@ -155,7 +156,7 @@ func workersLimit(r drill.Run) *chartLimit {
 // faultBands are the times in which something was done to the run.
 func faultBands(r drill.Run, s runSeries) (all []band) {
 	add := func(what string, from, length time.Duration) {
-		b := band{From: scenarioEpoch.Add(from), To: scenarioEpoch.Add(from + length), Name: truncate(what, shownLabel), Begins: true}
+		b := band{From: scenarioEpoch.Add(from), To: scenarioEpoch.Add(from + length), Name: format.Truncate(what, shownLabel), Begins: true}
 		if b.From.After(s.to) || b.To.Before(s.from) || len(all) >= maxBands {
 			return
 		}

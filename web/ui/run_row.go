@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/internal/format"
 	"headgate/runbooks/drill"
 )
 
@@ -28,8 +29,8 @@ func runRowOf(r drill.Run) runRow {
 	if r.Verdict == drill.Passed {
 		r.Reason = "" // it only says so once more
 	}
-	r.Name, r.Actor = truncate(r.Name, shownName), truncate(r.Actor, shownName)
-	row := runRow{Run: r, Label: runLabelOf(r), Trigger: triggerName(string(r.Trigger)), Why: truncate(r.Reason, shownReason)}
+	r.Name, r.Actor = format.Truncate(r.Name, shownName), format.Truncate(r.Actor, shownName)
+	row := runRow{Run: r, Label: runLabelOf(r), Trigger: triggerName(string(r.Trigger)), Why: format.Truncate(r.Reason, shownReason)}
 	if h, ok := r.Tightest(); ok {
 		row.Tightest = &h
 	}
@@ -74,15 +75,8 @@ func formatShortSeconds(v any) string {
 	return formatNumber(math.Ceil(s*1000)) + " ms"
 }
 
-// clauseSentence makes a reason a sentence. The name of a measure or a setting stays as it
-// is.
-func clauseSentence(s string) string {
-	s = strings.TrimRight(s, ".") + "."
-	if word, _, _ := strings.Cut(s, " "); strings.ContainsAny(word, "_:") {
-		return s
-	}
-	return upperFirst(s)
-}
+// clauseSentence makes a reason a sentence.
+func clauseSentence(s string) string { return format.Sentence(strings.TrimRight(s, ".") + ".") }
 
 // measureName is the name of a measure for people.
 func measureName(name drill.Measure) string {
@@ -144,7 +138,7 @@ func ofLimitText(h drill.Hypothesis) string {
 // marginText says how far a value stayed from its limit.
 func marginText(h drill.Hypothesis) string {
 	m := h.Margin
-	far := formatPercent(math.Round(math.Abs(m)*100) / 100)
+	far := format.Text.Percent(math.Round(math.Abs(m)*100) / 100)
 	if h.Limit == 0 {
 		far = formatMeasure(math.Abs(m), h.Unit)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/internal/format"
 	"headgate/web/api"
 )
 
@@ -30,7 +31,7 @@ func (m monthTrend) Rate() string {
 	if m.evaluated() == 0 {
 		return dash
 	}
-	return formatPercent(math.Round(100*float64(m.passed)/float64(m.evaluated())) / 100)
+	return format.Text.Percent(math.Round(100*float64(m.passed)/float64(m.evaluated())) / 100)
 }
 
 // Passed, Failed, Neither and Unbegun are how many runs ended so.
@@ -55,9 +56,9 @@ func (w weekTrend) Week() string { return w.At.Format("2 Jan 2006") }
 
 func signedPercent(f float64) string {
 	if f < 0 {
-		return "−" + formatPercent(-math.Round(f*100)/100)
+		return "−" + format.Text.Percent(-math.Round(f*100)/100)
 	}
-	return formatPercent(math.Round(f*100) / 100)
+	return format.Text.Percent(math.Round(f*100) / 100)
 }
 
 func trendsOf(days []api.DrillDay, now time.Time) (t trends) {

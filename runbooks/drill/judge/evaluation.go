@@ -44,7 +44,8 @@ type Evaluation struct {
 	speed       float64
 	tolerance   time.Duration // how far two clocks and a busy machine may lie apart, scenario time
 	callsByTask map[int][]drill.Call
-	waits       []queueWait // how tasks queued, by their beginning
+	tasks       map[int]drill.Task // by ID
+	waits       []queueWait        // how tasks queued, by their beginning
 	readings    map[drill.Measure]drill.Reading
 }
 
@@ -59,12 +60,13 @@ const wallTolerance = 150 * time.Millisecond
 
 // NewEvaluation prepares facts for questions.
 func NewEvaluation(f Facts) *Evaluation {
-	l := &Evaluation{Facts: f, spec: f.Run.Spec.Scenario, speed: max(f.Run.Speed, 1e-3), callsByTask: map[int][]drill.Call{}, readings: map[drill.Measure]drill.Reading{}}
+	l := &Evaluation{Facts: f, spec: f.Run.Spec.Scenario, speed: max(f.Run.Speed, 1e-3), callsByTask: map[int][]drill.Call{}, tasks: map[int]drill.Task{}, readings: map[drill.Measure]drill.Reading{}}
 	l.tolerance = time.Second + max(time.Duration(float64(wallTolerance)*l.speed), l.sendStall())
 	for _, c := range f.Evidence.Calls {
 		l.callsByTask[c.Task] = append(l.callsByTask[c.Task], c)
 	}
 	for _, t := range f.Evidence.Tasks {
+		l.tasks[t.ID] = t
 		if w, ok := l.queueWaitOf(t); ok {
 			l.waits = append(l.waits, w)
 		}
@@ -128,12 +130,16 @@ func (l *Evaluation) acceptedAt(m drill.Message) time.Duration {
 	return l.scenarioTime(m.FirstAttempt) + m.Accepted.Sub(m.FirstAttempt)
 }
 
-// of returns the tasks that were due from (included) to (not included).
+// tasksDue returns the tasks that were due from (included) to (not included).
 func (l *Evaluation) tasksDue(from, to time.Duration) []drill.Task {
-	var some []drill.Task
-	for _, t := range l.Evidence.Tasks {
-		if t.Due >= from && t.Due < to && t.Outcome != drill.Unsent {
-			some = append(some, t)
+	return filter(l.Evidence.Tasks, func(t drill.Task) bool { return t.Due >= from && t.Due < to && t.Outcome != drill.Unsent })
+}
+
+// filter returns the elements that something holds of.
+func filter[T any](all []T, what func(T) bool) (some []T) {
+	for _, v := range all {
+		if what(v) {
+			some = append(some, v)
 		}
 	}
 	return some
@@ -144,12 +150,7 @@ func (l *Evaluation) scenarioTasks() []drill.Task { return l.tasksDue(0, l.spec.
 
 // hitByFault says whether a fault befell a task, or could explain its end.
 func (l *Evaluation) hitByFault(t drill.Task) bool {
-	for _, c := range l.callsByTask[t.ID] {
-		if c.Fault != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.callsByTask[t.ID], func(c drill.Call) bool { return c.Fault != "" })
 }
 
 // lastCall is the call that the task's answer came from.

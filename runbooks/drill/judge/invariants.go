@@ -12,14 +12,7 @@ import (
 )
 
 func (l *Evaluation) callsWithoutTask() string {
-	known := map[int]bool{}
-	for _, t := range l.Evidence.Tasks {
-		known[t.ID] = true
-	}
-	n := 0
-	for _, c := range l.Evidence.Calls {
-		n += btoi(!known[c.Task])
-	}
+	n := count(l.Evidence.Calls, func(c drill.Call) bool { _, known := l.tasks[c.Task]; return !known })
 	if n > 0 {
 		return fmt.Sprintf("%d calls of the endpoint belong to no task that was sent", n)
 	}
@@ -27,10 +20,7 @@ func (l *Evaluation) callsWithoutTask() string {
 }
 
 func (l *Evaluation) callsForRefusedTasks() string {
-	n := 0
-	for _, t := range l.Evidence.Tasks {
-		n += btoi(t.Outcome == drill.Refused && len(l.callsByTask[t.ID]) > 0)
-	}
+	n := count(l.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused && len(l.callsByTask[t.ID]) > 0 })
 	if n > 0 {
 		return fmt.Sprintf("%d refused tasks reached the endpoint: a refusal must cost it nothing", n)
 	}
@@ -48,10 +38,7 @@ func (l *Evaluation) duplicateCalls() string {
 
 // answersWithoutCall finds tasks that were served and that no call was made for.
 func (l *Evaluation) answersWithoutCall() string {
-	n := 0
-	for _, t := range l.Evidence.Tasks {
-		n += btoi(t.Outcome == drill.Served && len(l.callsByTask[t.ID]) == 0)
-	}
+	n := count(l.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Served && len(l.callsByTask[t.ID]) == 0 })
 	if n > 0 {
 		return fmt.Sprintf("%d tasks were answered without a call of the endpoint", n)
 	}
@@ -173,10 +160,7 @@ func (l *Evaluation) oldestWaitAt(at time.Duration) time.Duration {
 
 // refusalsWithoutReason finds refusals that do not say why.
 func (l *Evaluation) refusalsWithoutReason() string {
-	n := 0
-	for _, t := range l.Evidence.Tasks {
-		n += btoi(t.Outcome == drill.Refused && t.Reason == "")
-	}
+	n := count(l.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused && t.Reason == "" })
 	if n > 0 {
 		return fmt.Sprintf("%d refusals do not say why", n)
 	}
@@ -459,13 +443,7 @@ func (l *Evaluation) underusedWorkers() string {
 
 // longWaits are those that are too long to be a busy machine's work.
 func (l *Evaluation) longWaits() []queueWait {
-	var long []queueWait
-	for _, w := range l.waits {
-		if w.to-w.from > longWait+2*l.tolerance {
-			long = append(long, w)
-		}
-	}
-	return long
+	return filter(l.waits, func(w queueWait) bool { return w.to-w.from > longWait+2*l.tolerance })
 }
 
 // meanWhileWaiting is for how long somebody waited, and how many were in flight then, on

@@ -104,6 +104,15 @@ func (l *Evaluation) shareReading(m drill.Measure) drill.Reading {
 	return drill.Reading{Measured: true, Value: float64(part) / float64(base), Samples: base, Source: sourceGenerator, Reason: fmt.Sprintf("%d of %d", part, base)}
 }
 
+// count is how many elements something holds of.
+func count[T any](all []T, what func(T) bool) int {
+	n := 0
+	for _, v := range all {
+		n += btoi(what(v))
+	}
+	return n
+}
+
 func btoi(yes bool) int {
 	if yes {
 		return 1
@@ -171,10 +180,7 @@ func (l *Evaluation) refusedInBaseline() drill.Reading {
 	if len(tasks) == 0 {
 		return drill.Reading{Source: sourceGenerator, Reason: "no task was sent in the baseline"}
 	}
-	n := 0
-	for _, t := range tasks {
-		n += btoi(t.Outcome == drill.Refused)
-	}
+	n := count(tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused })
 	return countReading(n, len(tasks), sourceGenerator, "%d of %d tasks before the trouble were refused", n, len(tasks))
 }
 

@@ -67,11 +67,9 @@ func (l *Evaluation) admittedByChance(requested, until time.Duration) int {
 
 // droppedByRollback counts tasks that waited when the order came, and were turned away for it.
 func (l *Evaluation) droppedByRollback(ordered, until time.Duration) int {
-	n := 0
-	for _, t := range l.Evidence.Tasks {
-		n += btoi(t.Sent < ordered-l.tolerance && t.Ended > ordered && t.Ended < until && t.Outcome == drill.Refused)
-	}
-	return n
+	return count(l.Evidence.Tasks, func(t drill.Task) bool {
+		return t.Sent < ordered-l.tolerance && t.Ended > ordered && t.Ended < until && t.Outcome == drill.Refused
+	})
 }
 
 // restoreTime is from the order to restore until tasks are refused again, in real
@@ -129,21 +127,11 @@ func (l *Evaluation) stepResult(k drill.StepKind) (StepResult, bool) {
 
 // tasksSent are the tasks that were sent within a span.
 func (l *Evaluation) tasksSent(from, to time.Duration) []drill.Task {
-	var some []drill.Task
-	for _, t := range l.Evidence.Tasks {
-		if t.Sent >= from && t.Sent < to && t.Outcome != drill.Unsent {
-			some = append(some, t)
-		}
-	}
-	return some
+	return filter(l.Evidence.Tasks, func(t drill.Task) bool { return t.Sent >= from && t.Sent < to && t.Outcome != drill.Unsent })
 }
 
 func (l *Evaluation) refusedBetween(from, to time.Duration) int {
-	n := 0
-	for _, t := range l.tasksSent(from, to) {
-		n += btoi(t.Outcome == drill.Refused)
-	}
-	return n
+	return count(l.tasksSent(from, to), func(t drill.Task) bool { return t.Outcome == drill.Refused })
 }
 
 // wallSeconds turns a span of scenario time into real seconds.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/internal/format"
 	"headgate/proxy/fault"
 	"headgate/runbooks/drill"
 )
@@ -160,20 +161,13 @@ func (l *Evaluation) recordNotLocked(t StepResult) string {
 // slotWaitsAfter counts calls that came to the endpoint from a time on and had to wait
 // there.
 func (l *Evaluation) slotWaitsAfter(at time.Duration) int {
-	n := 0
-	for _, c := range l.Evidence.Calls {
-		n += btoi(c.Reached && c.Arrived > at && c.SlotWait > l.tolerance)
-	}
-	return n
+	return count(l.Evidence.Calls, func(c drill.Call) bool { return c.Reached && c.Arrived > at && c.SlotWait > l.tolerance })
 }
 
 func (l *Evaluation) sawSlotWait(t StepResult) bool {
-	for _, c := range l.Evidence.Calls {
-		if c.Reached && c.SlotWait > l.tolerance && c.Arrived >= t.Requested {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.Evidence.Calls, func(c drill.Call) bool {
+		return c.Reached && c.SlotWait > l.tolerance && c.Arrived >= t.Requested
+	})
 }
 
 // unconfirmedFaults says of which faults it cannot be said that they had their effect.
@@ -266,18 +260,12 @@ func (l *Evaluation) faultWorked(i drill.Injection, c drill.Call) (works, can bo
 	case fault.Reset, fault.Refuse:
 		return c.Status == 0, !c.Open
 	}
-	t, ok := l.taskByID(c.Task)
+	t, ok := l.tasks[c.Task]
 	return t.Outcome != drill.Served, ok && t.Outcome != drill.Pending
 }
 
-func (l *Evaluation) taskByID(id int) (drill.Task, bool) {
-	for _, t := range l.Evidence.Tasks {
-		if t.ID == id {
-			return t, true
-		}
-	}
-	return drill.Task{}, false
-}
+// maxQuote bounds what a reason quotes of a message.
+const maxQuote = 120
 
 // steadyDuration is how long all has to be well before it counts as the steady state,
 // scenario time.
@@ -299,7 +287,7 @@ func (l *Evaluation) UnsteadyBaseline() (why string, few bool) {
 	}
 	for _, m := range l.Evidence.Messages {
 		if m.Level != levelResolved {
-			return "there was an incident already: " + drill.FirstLine(m.Text), false
+			return "there was an incident already: " + format.Truncate(format.FirstLine(m.Text), maxQuote), false
 		}
 	}
 	return "", false
@@ -343,11 +331,7 @@ func (l *Evaluation) expectsMessages() bool {
 }
 
 func (l *Evaluation) countPending(tasks []drill.Task) int {
-	n := 0
-	for _, t := range tasks {
-		n += btoi(t.Outcome == drill.Pending)
-	}
-	return n
+	return count(tasks, func(t drill.Task) bool { return t.Outcome == drill.Pending })
 }
 
 // unhealthy says what is wrong with tasks; empty: nothing. One late task among many is

@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"headgate/runbooks/drill"
 )
 
-// startMonitors watches over the run while it goes on: it renews what is injected, looks at
-// production and at what is seen, and records; each for itself, so that none holds up
-// another. The function that it returns ends
-// that, and returns when it has.
+// startMonitors starts the goroutines beside a run: they renew faults, check production and evidence, and save, each
+// for itself, so that none delays another. stop ends them and waits for them.
 func (a *activeRun) startMonitors() (stop func()) {
 	ctx, cancel := context.WithCancel(a.ctx)
 	var gone sync.WaitGroup
@@ -32,7 +31,7 @@ func (a *activeRun) startMonitors() (stop func()) {
 				}
 				_, err := recoverPanic(ctx, func(ctx context.Context) (struct{}, error) { f(ctx); return struct{}{}, nil })
 				if err != nil {
-					a.stop(&stopCause{reason: "watching over the drill failed: " + err.Error()})
+					a.stop(&stopCause{reason: "monitoring the drill failed: " + err.Error()})
 				}
 			}
 		}()
@@ -44,8 +43,8 @@ func (a *activeRun) startMonitors() (stop func()) {
 	return func() { cancel(); gone.Wait() }
 }
 
-// renewLeases puts off the end of what is injected, while the record can be written. It
-// waits for nobody: a lease that hangs must not take the others with it.
+// renewLeases postpones the end of faults while the record can be written. Leases are renewed concurrently: one that
+// hangs must not let the others expire.
 func (a *activeRun) renewLeases(ctx context.Context) {
 	if a.sinceSaved() > maxUnsaved {
 		a.stop(&stopCause{reason: "the record could not be written for " + drill.FormatDuration(maxUnsaved)})
@@ -76,14 +75,14 @@ func (a *activeRun) leaseOf(h *injectedFault) drill.Lease {
 	return h.lease
 }
 
-// maxExpirations is how often a lease may lapse because the machine was busy.
+// maxExpirations is how often a lease may expire because the machine was busy.
 const maxExpirations = 3
 
-// reinject puts a fault in force again that ended although its runner lives.
+// reinject puts a fault in force again whose lease has expired.
 func (a *activeRun) reinject(ctx context.Context, h *injectedFault) {
 	h.expirations++
 	if h.expirations > maxExpirations {
-		a.stop(&stopCause{reason: fmt.Sprintf("fault %s lapsed %d times: the machine is too busy to renew it", h.injection.Kind, h.expirations)})
+		a.stop(&stopCause{reason: fmt.Sprintf("fault %s expired %d times: the machine is too busy to renew it", h.injection.Kind, h.expirations)})
 		return
 	}
 	lease, err := callWithTimeout(ctx, LeaseTTL, func(ctx context.Context) (drill.Lease, error) {
@@ -93,14 +92,10 @@ func (a *activeRun) reinject(ctx context.Context, h *injectedFault) {
 		return // the next renewal says that it has lapsed
 	}
 	a.mu.Lock()
-	still := false
-	for _, o := range a.faults {
-		still = still || o == h
-	}
-	if still && a.renewAllowed {
+	still := a.renewAllowed && slices.Contains(a.faults, h)
+	if still {
 		h.lease = lease
 	}
-	still = still && a.renewAllowed
 	a.mu.Unlock()
 	if !still {
 		clearLateFault(lease)
@@ -123,7 +118,7 @@ func (a *activeRun) checkProduction(ctx context.Context) {
 	case errors.As(err, &why):
 		a.stop(&stopCause{reason: why.Reason})
 	case err != nil:
-		a.stop(&stopCause{reason: "production cannot be watched: " + err.Error()})
+		a.stop(&stopCause{reason: "production cannot be checked: " + err.Error()})
 	}
 }
 
@@ -168,7 +163,7 @@ func (a *activeRun) checkEvidence(ctx context.Context) {
 	}
 }
 
-// checkFreeze stops the run when drills have been frozen, by whomever.
+// checkFreeze stops the run when drills have been frozen, by this process or another.
 func (a *activeRun) checkFreeze(ctx context.Context) {
 	f, err := callWithTimeout(ctx, callTimeout, a.o.Store.Frozen, nil)
 	if err == nil && f.On {

@@ -27,7 +27,7 @@ func (a *activeRun) scenarioNow() time.Duration {
 	return time.Duration(float64(time.Since(a.facts.ScenarioStart)) * a.record.Speed)
 }
 
-// observe takes in what has been seen so far.
+// observe takes over the evidence so far.
 func (a *activeRun) observe(ctx context.Context) error {
 	e, err := callWithTimeout(ctx, callTimeout, a.env.Observe, nil)
 	if err != nil {
@@ -39,7 +39,7 @@ func (a *activeRun) observe(ctx context.Context) error {
 	a.mu.Lock()
 	if a.observed && e.At < a.facts.Evidence.At {
 		a.mu.Unlock()
-		return nil // somebody else has seen more since
+		return nil // another goroutine has newer evidence
 	}
 	a.facts.Evidence, a.observed = e, true
 	if e.StaleReason == "" {
@@ -59,16 +59,9 @@ func (a *activeRun) observe(ctx context.Context) error {
 	return nil
 }
 
-// mustObserve is look where the run cannot go on without.
+// mustObserve is observe where the run cannot go on without.
 func (a *activeRun) mustObserve() error {
-	err := a.observe(a.ctx)
-	switch {
-	case a.ctx.Err() != nil:
-		return context.Cause(a.ctx)
-	case err != nil:
-		return endWith(drill.Inconclusive, "nothing more can be seen: %v", err)
-	}
-	return nil
+	return a.failWith(a.observe(a.ctx), drill.Inconclusive, "the environment cannot be observed")
 }
 
 // maxMessages bounds the messages that are kept with a run.

@@ -10,27 +10,37 @@ import (
 	"headgate/runbooks/drill/judge"
 )
 
-// outcome is what a run comes to before its verdict can be worked out.
+// outcome ends a run with a verdict before it can be judged.
 type outcome struct {
 	verdict drill.Verdict
 	reason  string
 }
 
-// Errored is the reason.
+// Error is the reason.
 func (e *outcome) Error() string { return e.reason }
 
 func endWith(v drill.Verdict, format string, args ...any) error {
 	return &outcome{v, fmt.Sprintf(format, args...)}
 }
 
-// run carries the run out, from after its claim to its end. Whatever happens, what
-// was injected is cleared and the row is closed.
+// failWith ends a run with a verdict because of err, unless the run is to stop, which has precedence; nil without either.
+func (a *activeRun) failWith(err error, v drill.Verdict, format string, args ...any) error {
+	switch {
+	case a.ctx.Err() != nil:
+		return context.Cause(a.ctx)
+	case err != nil:
+		return endWith(v, "%s: %v", fmt.Sprintf(format, args...), err)
+	}
+	return nil
+}
+
+// run goes from the claim to the end of the run. In every case faults are cleared and the record is closed.
 func (a *activeRun) run() {
 	defer a.stop(nil)
 	_, err := recoverPanic(a.ctx, func(context.Context) (struct{}, error) { return struct{}{}, a.runPhases() })
 	left := a.cleanUp()
 	verdict, why := a.verdict(err)
-	if left != "" && verdict != drill.Failed { // whoever stopped it has to know that it goes on
+	if left != "" && verdict != drill.Failed { // faults in force matter more than the reason of the stop
 		verdict, why = drill.Failed, left+"; "+why
 	}
 	if err != nil {
@@ -46,7 +56,7 @@ func (a *activeRun) run() {
 	}
 }
 
-// verdict turns the way in which a run ended into a verdict.
+// verdict returns the verdict of a run that ended with err; without one it is judged.
 func (a *activeRun) verdict(err error) (drill.Verdict, string) {
 	var e *outcome
 	var s *stopCause
@@ -70,7 +80,7 @@ func (a *activeRun) verdict(err error) (drill.Verdict, string) {
 	return verdict, why
 }
 
-// runPhases goes through the phases. It returns nil when there is something to judge.
+// runPhases runs all phases. It returns nil when the run can be judged.
 func (a *activeRun) runPhases() error {
 	guard := a.startMonitors()
 	defer guard()
@@ -97,8 +107,7 @@ func (a *activeRun) runPhases() error {
 	return a.finalObservation()
 }
 
-// productionDrift says what a run that was not judged has done to production; empty: nothing
-// that is known.
+// productionDrift says what a run that was not judged has done to production; empty: nothing that is known.
 func (a *activeRun) productionDrift() string {
 	a.mu.Lock()
 	begun, run := !a.facts.ScenarioStart.IsZero(), a.record
@@ -113,16 +122,14 @@ func (a *activeRun) productionDrift() string {
 	return drift.Reason
 }
 
-// preflight says whether the run may begin, and builds its stage.
+// preflight checks whether the run may begin, and builds its environment.
 func (a *activeRun) preflight() error {
 	a.enterPhase(drill.PhasePreflight, "")
 	f, err := callWithTimeout(a.ctx, callTimeout, a.o.Store.Frozen, nil)
-	switch {
-	case a.ctx.Err() != nil:
-		return context.Cause(a.ctx)
-	case err != nil:
-		return endWith(drill.Skipped, "it is not known whether drills are frozen: %v", err)
-	case f.On:
+	if err := a.failWith(err, drill.Skipped, "it is not known whether drills are frozen"); err != nil {
+		return err
+	}
+	if f.On {
 		return endWith(drill.Skipped, "%s", frozenCause(f).reason)
 	}
 	run := a.snapshot()
@@ -136,35 +143,27 @@ func (a *activeRun) preflight() error {
 	a.env, err = callWithTimeout(a.ctx, openTimeout, func(ctx context.Context) (drill.Environment, error) {
 		return a.o.Environments.Open(ctx, run)
 	}, closeLateEnvironment)
-	switch {
-	case a.ctx.Err() != nil:
-		return context.Cause(a.ctx)
-	case err != nil:
-		return endWith(drill.Inconclusive, "the %s could not be built: %v", run.Spec.Target, err)
-	}
-	return nil
+	return a.failWith(err, drill.Inconclusive, "the %s could not be built", run.Spec.Target)
 }
 
-// closeLateEnvironment takes down a stage that came when nobody waited for it any more.
+// closeLateEnvironment closes an environment that was built after the limit.
 func closeLateEnvironment(s drill.Environment) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	_, _ = recoverPanic(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, s.Close(ctx) })
 }
 
-// checkBrakes trips the way by which a run is stopped, before there is anything to stop.
+// checkBrakes checks that faults can be cleared, on a call of its own.
 func (a *activeRun) checkBrakes() error {
 	took, err := callWithTimeout(a.ctx, callTimeout, a.env.Canary, nil)
-	switch {
-	case a.ctx.Err() != nil:
-		return context.Cause(a.ctx)
-	case err != nil:
-		return endWith(drill.Failed, "the brakes do not work: %v", err)
-	case took > drill.ClearLimit:
+	if err := a.failWith(err, drill.Failed, "the brakes do not work"); err != nil {
+		return err
+	}
+	if took > drill.ClearLimit {
 		return endWith(drill.Failed, "the brakes are slow: clearing a canary took %.1f s, of at most %.0f", took.Seconds(), drill.ClearLimit.Seconds())
 	}
 	a.update(func(r *drill.Run) {
-		r.Phases[len(r.Phases)-1].Note = fmt.Sprintf("a canary was let go after %d ms", took.Milliseconds())
+		r.Phases[len(r.Phases)-1].Note = fmt.Sprintf("the canary was released after %d ms", took.Milliseconds())
 	})
 	return nil
 }
@@ -176,11 +175,8 @@ func (a *activeRun) runBaseline() error {
 		a.enterPhase(drill.PhaseBaseline, "")
 	}
 	zero, err := callWithTimeout(a.ctx, openTimeout, a.env.Start, nil)
-	switch {
-	case a.ctx.Err() != nil:
-		return context.Cause(a.ctx)
-	case err != nil:
-		return endWith(drill.Inconclusive, "the load could not be started: %v", err)
+	if err := a.failWith(err, drill.Inconclusive, "the load could not be started"); err != nil {
+		return err
 	}
 	a.mu.Lock()
 	a.facts.ScenarioStart = zero
@@ -201,10 +197,10 @@ func (a *activeRun) runBaseline() error {
 		return nil
 	}
 	if wrong := l.ViolationsSoFar(); wrong != "" {
-		return endWith(drill.Failed, "before there was any trouble: %s", wrong)
+		return endWith(drill.Failed, "violated before the disturbance: %s", wrong)
 	}
 	if wrong := l.BaselinePreconditionFailure(); wrong != "" {
-		return endWith(drill.Inconclusive, "before there was any trouble: %s", wrong)
+		return endWith(drill.Inconclusive, "not judgeable before the disturbance: %s", wrong)
 	}
 	if few {
 		return endWith(drill.Inconclusive, "there is nothing to compare with: %s", why)
@@ -212,23 +208,21 @@ func (a *activeRun) runBaseline() error {
 	return endWith(drill.Skipped, "the steady state does not hold: %s", why)
 }
 
-// runClear makes sure that nothing is left of what was injected.
+// runClear clears all faults and reverts all steps.
 func (a *activeRun) runClear() error {
 	a.enterPhase(drill.PhaseClear, "")
 	cleared, err := a.clearAll(a.ctx)
 	a.undoSteps(a.ctx)
-	switch {
-	case a.ctx.Err() != nil:
-		return context.Cause(a.ctx)
-	case err != nil:
-		return endWith(drill.Failed, "the faults did not clear: %v", err)
-	case !cleared.Confirmed || cleared.Held > 0:
+	if err := a.failWith(err, drill.Failed, "the faults did not clear"); err != nil {
+		return err
+	}
+	if !cleared.Confirmed || cleared.Held > 0 {
 		return endWith(drill.Failed, "the faults did not clear: %d calls are still held", cleared.Held)
 	}
 	return nil
 }
 
-// runRecovery waits until all is as before, or the limit has passed.
+// runRecovery waits until the steady state is back, or the limit has passed.
 func (a *activeRun) runRecovery() error {
 	a.enterPhase(drill.PhaseRecover, "")
 	spec := a.snapshot().Spec
@@ -257,12 +251,12 @@ func (a *activeRun) recoveryNote() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.facts.SteadyState {
-		return "not as before: " + a.facts.UnsteadyReason
+		return "not recovered: " + a.facts.UnsteadyReason
 	}
-	return "as before " + drill.FormatDuration(a.facts.RecoveryTime.Round(time.Second)) + " after the trouble"
+	return "recovered " + drill.FormatDuration(a.facts.RecoveryTime.Round(time.Second)) + " after the disturbance"
 }
 
-// finalObservation gathers what the verdict rests on.
+// finalObservation gathers the evidence for the verdict.
 func (a *activeRun) finalObservation() error {
 	a.mu.Lock()
 	a.facts.Complete = true

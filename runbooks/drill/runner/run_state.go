@@ -88,7 +88,7 @@ func (a *activeRun) enterPhase(name drill.PhaseName, note string) {
 		r.Phases = append(r.Phases, drill.Phase{Name: name, Started: now})
 		r.Status = drill.Running
 	})
-	a.o.Log.Info("drill", "drill", id, "run", a.id, "phase", string(name))
+	a.o.Log.Info("drill phase", "drill", id, "run", a.id, "phase", string(name))
 	select {
 	case a.dirty <- struct{}{}:
 	default:
@@ -109,7 +109,7 @@ func (a *activeRun) save(ctx context.Context) {
 	case errors.Is(err, drill.ErrLockLost):
 		a.stop(&stopCause{reason: "the lock of drills has gone to another run"})
 	default:
-		a.o.Log.Warn("a drill's progress could not be recorded", "run", a.id, "err", err)
+		a.o.Log.Warn("drill progress not saved", "run", a.id, "err", err)
 	}
 }
 
@@ -148,7 +148,7 @@ func (a *activeRun) finish(v drill.Verdict, reason string) {
 			return
 		}
 		if try == saveAttempts || errors.Is(err, drill.ErrLockLost) {
-			a.o.Log.Error("a drill's verdict could not be recorded", "run", a.id, "verdict", string(v), "err", err)
+			a.o.Log.Error("drill verdict not saved", "run", a.id, "verdict", string(v), "err", err)
 			return
 		}
 		time.Sleep(wait)

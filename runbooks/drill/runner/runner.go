@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"headgate/internal/format"
 	"headgate/runbooks/drill"
 )
 
@@ -37,7 +38,7 @@ const (
 // Errors of a runner.
 var (
 	ErrNotRunning = errors.New("the run has ended already")
-	ErrClosed     = errors.New("no drill can begin: headgate is shutting down")
+	ErrClosed     = errors.New("drills cannot start: headgate is shutting down")
 )
 
 // Options are what a runner needs.
@@ -47,8 +48,7 @@ type Options struct {
 	Production   drill.Production
 	Version      string // of headgate
 	Log          *slog.Logger
-	// Ended is told of every run that has ended, once, from the run's own
-	// goroutine. May be nil.
+	// OnEnded is called for every run that has ended, once, from the run's own goroutine. It may be nil.
 	OnEnded func(drill.Run)
 }
 
@@ -78,7 +78,7 @@ type Runner struct {
 func New(o Options) (*Runner, error) {
 	switch {
 	case o.Store == nil || o.Environments == nil || o.Production == nil:
-		return nil, errors.New("a runner of drills needs a store, an opener and production")
+		return nil, errors.New("a runner of drills needs a store, environments and production")
 	case o.Log == nil:
 		return nil, errors.New("a runner of drills needs a log")
 	}
@@ -261,23 +261,26 @@ type stopCause struct {
 	violations string // what was seen to be broken by then; empty: nothing
 }
 
-// Errored is the reason.
+// Error is the reason.
 func (s *stopCause) Error() string { return s.reason }
 
 func frozenCause(f drill.Freeze) *stopCause {
 	return &stopCause{reason: withReason("drills were frozen by "+actorOrUnknown(f.Actor), f.Reason)}
 }
 
+// maxReason bounds what is quoted of an actor's reason.
+const maxReason = 120
+
 func withReason(what, reason string) string {
 	if reason == "" {
 		return what
 	}
-	return what + ": " + drill.FirstLine(reason)
+	return what + ": " + format.Truncate(format.FirstLine(reason), maxReason)
 }
 
 func actorOrUnknown(actor string) string {
 	if actor == "" {
-		return "somebody"
+		return "an unknown actor"
 	}
 	return actor
 }

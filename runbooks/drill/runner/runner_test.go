@@ -115,8 +115,8 @@ func TestStops(t *testing.T) {
 			defer r.mu.Unlock()
 			r.check = &drill.StopError{Reason: "a page is open in production: stalled of default", Page: true}
 		}, 300 * time.Millisecond, "a page is open in production"},
-		{"production out of sight", func(r *fixture, _ string) { r.setBehaviour("check", fail) }, 300 * time.Millisecond, "production cannot be watched"},
-		{"production answers no more", func(r *fixture, _ string) { r.setBehaviour("check", hang) }, 6 * time.Second, "production cannot be watched: no answer within"},
+		{"production out of sight", func(r *fixture, _ string) { r.setBehaviour("check", fail) }, 300 * time.Millisecond, "production cannot be checked"},
+		{"production answers no more", func(r *fixture, _ string) { r.setBehaviour("check", hang) }, 6 * time.Second, "production cannot be checked: no answer within"},
 		{"stale", func(r *fixture, _ string) { r.mu.Lock(); defer r.mu.Unlock(); r.stale = "the sampler stands still" }, 10 * time.Second, "telemetry is missing: the sampler stands still"},
 		{"blind", func(r *fixture, _ string) { r.setBehaviour("look", fail) }, 10 * time.Second, "telemetry is missing"},
 		{"looking hangs", func(r *fixture, _ string) { r.setBehaviour("look", hang) }, 20 * time.Second, "telemetry is missing"},
@@ -127,7 +127,7 @@ func TestStops(t *testing.T) {
 		{"record hangs", func(r *fixture, _ string) { r.setBehaviour("save", hang) }, 14 * time.Second, "the record could not be written for 10s"},
 		{"leases lapse", func(r *fixture, _ string) {
 			r.setBehaviour("renew", func(context.Context, int) error { return drill.ErrLeaseExpired })
-		}, 3 * time.Second, "lapsed 4 times"},
+		}, 3 * time.Second, "expired 4 times"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -353,7 +353,7 @@ func TestSkippedRuns(t *testing.T) {
 			r.setBehaviour("ready", func(context.Context, int) error { return r.runner.Freeze(context.Background(), "anna", "") })
 		}, drill.Aborted, "drills were frozen by anna"},
 		{"no steady state", func(r *fixture) { r.spec.Scenario.Arrivals.Rate = 3 }, drill.Skipped, "the steady state does not hold"},
-		{"refusing everything", func(r *fixture) { r.defects.alwaysRefuse = true }, drill.Failed, "before there was any trouble"},
+		{"refusing everything", func(r *fixture) { r.defects.alwaysRefuse = true }, drill.Failed, "before the disturbance"},
 		{"errors out of nothing", func(r *fixture) { r.defects.spuriousErrors = true }, drill.Failed, "no fault had befallen it"},
 		{"too little to compare", func(r *fixture) { r.spec.Scenario.Baseline = 3 * time.Second }, drill.Inconclusive, "nothing to compare with"},
 	} {

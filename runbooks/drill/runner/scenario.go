@@ -8,11 +8,12 @@ import (
 	"slices"
 	"time"
 
+	"headgate/internal/format"
 	"headgate/runbooks/drill"
 	"headgate/runbooks/drill/judge"
 )
 
-// event is something that the runner does at a scenario time.
+// event is an action at a scenario time.
 type event struct {
 	at   time.Duration
 	ends bool // it ends something: before what begins at the same time
@@ -88,11 +89,8 @@ func (a *activeRun) inject(h *injectedFault) error {
 	lease, err := callWithTimeout(a.ctx, callTimeout, func(ctx context.Context) (drill.Lease, error) {
 		return a.env.Inject(ctx, h.target, h.injection, LeaseTTL)
 	}, clearLateFault)
-	switch {
-	case a.ctx.Err() != nil:
-		return context.Cause(a.ctx)
-	case err != nil:
-		return endWith(drill.Inconclusive, "fault %s could not be injected: %v", h.injection.Kind, err)
+	if err := a.failWith(err, drill.Inconclusive, "fault %s could not be injected", h.injection.Kind); err != nil {
+		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -101,7 +99,7 @@ func (a *activeRun) inject(h *injectedFault) error {
 	return nil
 }
 
-// clearLateFault clears a fault that came into force when nobody waited for it any more.
+// clearLateFault clears a fault that came into force after the limit.
 func clearLateFault(l drill.Lease) {
 	ctx, cancel := context.WithTimeout(context.Background(), drill.ClearLimit)
 	defer cancel()
@@ -123,21 +121,15 @@ func (a *activeRun) clearFault(h *injectedFault) error {
 		c.Took = time.Since(began)
 	}
 	a.recordClear(fmt.Sprintf("fault %s on the way to %s", h.injection.Kind, h.target), began, c, err)
-	switch {
-	case a.ctx.Err() != nil:
-		return context.Cause(a.ctx)
-	case err != nil && !errors.Is(err, drill.ErrLeaseExpired):
-		return endWith(drill.Failed, "the faults did not clear: %v", err)
+	if errors.Is(err, drill.ErrLeaseExpired) {
+		err = nil
 	}
-	return nil
+	return a.failWith(err, drill.Failed, "the faults did not clear")
 }
 
 // recordClear records that faults were cleared.
 func (a *activeRun) recordClear(what string, began time.Time, c drill.ClearResult, err error) {
-	note := fmt.Sprintf("%d calls were let go", c.Released)
-	if c.Released == 1 {
-		note = "1 call was let go"
-	}
+	note := format.Plural(c.Released, "call") + " released"
 	if err == nil && (!c.Confirmed || c.Held > 0) {
 		err = fmt.Errorf("not confirmed: %d calls are still held", c.Held)
 	}
@@ -150,7 +142,7 @@ func (a *activeRun) recordClear(what string, began time.Time, c drill.ClearResul
 	a.record.ClearTook = max(a.record.ClearTook, time.Since(began))
 }
 
-// runStep takes a step of the scenario.
+// runStep runs a step of the scenario.
 func (a *activeRun) runStep(n int, st drill.Step) error {
 	t := judge.StepResult{Step: st, Requested: a.scenarioNow()}
 	back, err := callWithTimeout(a.ctx, callTimeout, func(ctx context.Context) (func(context.Context) error, error) {
@@ -166,22 +158,18 @@ func (a *activeRun) runStep(n int, st drill.Step) error {
 		a.undoStack = append(a.undoStack, undoAction{len(a.facts.Steps) - 1, stepName(st), back})
 	}
 	a.mu.Unlock()
-	switch {
-	case a.ctx.Err() != nil:
-		return context.Cause(a.ctx)
-	case err != nil && (st.Kind == drill.StepRollback || st.Kind == drill.StepRestore):
-		return endWith(drill.Failed, "%s did not work: %v", stepName(st), err)
-	case err != nil:
-		return endWith(drill.Inconclusive, "%s did not work: %v", stepName(st), err)
+	verdict := drill.Inconclusive
+	if st.Kind == drill.StepRollback || st.Kind == drill.StepRestore {
+		verdict = drill.Failed // the rollback itself is under test
 	}
-	return nil
+	return a.failWith(err, verdict, "%s did not work", stepName(st))
 }
 
 func stepName(st drill.Step) string {
 	return fmt.Sprintf("step %s at %s", st.Kind, drill.FormatDuration(st.At))
 }
 
-// undoLateStep takes back a step that was taken when nobody waited for it any more.
+// undoLateStep reverts a step that was run after the limit.
 func (a *activeRun) undoLateStep(st drill.Step, back func(context.Context) error) {
 	if back == nil {
 		return
@@ -190,10 +178,10 @@ func (a *activeRun) undoLateStep(st drill.Step, back func(context.Context) error
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	_, err := recoverPanic(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, back(ctx) })
-	a.recordUndo(stepName(st), began, err, "it had come late")
+	a.recordUndo(stepName(st), began, err, "it was late")
 }
 
-// undoStep takes back the step with a number of the spec, at its time.
+// undoStep reverts a step of the spec at its time.
 func (a *activeRun) undoStep(n int) error {
 	name := stepName(a.snapshot().Spec.Scenario.Steps[n])
 	a.mu.Lock()
@@ -208,12 +196,12 @@ func (a *activeRun) undoStep(n int) error {
 		return nil
 	}
 	if err := a.runUndo(a.ctx, u); err != nil && a.ctx.Err() == nil {
-		return endWith(drill.Failed, "%s could not be taken back: %v", u.name, err)
+		return endWith(drill.Failed, "%s could not be reverted: %v", u.name, err)
 	}
 	return context.Cause(a.ctx)
 }
 
-// runUndo takes a step back and records it.
+// runUndo reverts a step and records that.
 func (a *activeRun) runUndo(ctx context.Context, u undoAction) error {
 	began := time.Now()
 	err := doWithTimeout(ctx, callTimeout, u.do)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"headgate/internal/format"
 	"headgate/runbooks/drill"
 )
 
@@ -168,12 +169,10 @@ func (m MissedOccurrences) reason() string {
 		count = "more than " + count
 	}
 	if m.Count == 1 {
-		return "its time passed while nothing ran: " + formatMinute(m.Last)
+		return "its time passed while nothing ran: " + format.Minute(m.Last)
 	}
-	return fmt.Sprintf("%s times passed while nothing ran, from %s to %s", count, formatMinute(m.First), formatMinute(m.Last))
+	return fmt.Sprintf("%s times passed while nothing ran, from %s to %s", count, format.Minute(m.First), format.Minute(m.Last))
 }
-
-func formatMinute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 // Upcoming returns the next n occurrences of a drill, beginning with the one that
 // is kept. The schedule must be right; a drill without one has none.

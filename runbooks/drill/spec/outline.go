@@ -6,20 +6,19 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// Outline says what a run does and touches, in order, a line each. It changes
-// nothing.
+// Outline says what a run does and touches, in order, a line each.
 func Outline(s drill.Spec) []string {
 	sc := s.Scenario
-	lines := []string{"check that production is well: no open page, no pass-through, no freeze, budget left"}
+	lines := []string{"check production: no open page, no pass-through, no freeze, error budget left"}
 	switch s.Target {
 	case drill.Live:
-		lines = append(lines, "take the production upstream path of "+liveScope(s))
+		lines = append(lines, "inject faults into the production upstream path of "+liveScope(s))
 	default:
 		lines = append(lines, "build a twin with the pool's settings and rules, and its own endpoint; production is not touched")
 	}
-	lines = append(lines, "trip the brakes on a canary")
+	lines = append(lines, "check on a canary call that faults can be cleared")
 	if sc.Baseline > 0 {
-		lines = append(lines, fmt.Sprintf("for %s: see that the steady state holds", drill.FormatDuration(sc.Baseline)))
+		lines = append(lines, fmt.Sprintf("for %s: check that the steady state holds", drill.FormatDuration(sc.Baseline)))
 	}
 	a := sc.Arrivals
 	if a.Rate > 0 {
@@ -38,8 +37,8 @@ func Outline(s drill.Spec) []string {
 		lines = append(lines, stepOutline(st))
 	}
 	return append(lines,
-		"clear all faults, confirm that, and take steps back in reverse",
-		fmt.Sprintf("for at most %s: wait until all is as before", drill.FormatDuration(s.Recovery)))
+		"clear all faults, confirm that, and revert steps in reverse order",
+		fmt.Sprintf("for at most %s: wait until the steady state is back", drill.FormatDuration(s.Recovery)))
 }
 
 func liveScope(s drill.Spec) string {
@@ -57,7 +56,7 @@ func affectedCalls(s drill.Spec) string {
 }
 
 func injectionOutline(i drill.Injection, what string) string {
-	text := fmt.Sprintf("from %s to %s: %s befalls %s of %s",
+	text := fmt.Sprintf("from %s to %s: fault %s on %s of %s",
 		drill.FormatDuration(i.From), drill.FormatDuration(i.From+i.For), i.Kind, drill.FormatAmount(i.Share, drill.UnitRatio), what)
 	switch {
 	case i.Jitter > 0:
@@ -72,10 +71,10 @@ func injectionOutline(i drill.Injection, what string) string {
 
 func stepOutline(st drill.Step) string {
 	words := map[drill.StepKind]string{
-		drill.StepRollback:   "take the gate out: pass-through",
-		drill.StepRestore:    "put the gate back",
+		drill.StepRollback:   "roll back: pass-through",
+		drill.StepRestore:    "restore the gate",
 		drill.StepLockRecord: "lock the record",
-		drill.StepLoseSlots:  fmt.Sprintf("let the endpoint work on %d calls fewer at once", st.Count),
+		drill.StepLoseSlots:  fmt.Sprintf("take %d slots away from the endpoint", st.Count),
 	}
 	text := "at " + drill.FormatDuration(st.At) + ": " + words[st.Kind]
 	if st.For > 0 {
