@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"headgate/engine/tsdb"
 	"headgate/internal/format"
@@ -62,7 +65,7 @@ func (b band) label() string {
 // describe is what a band is in the description of its chart.
 func (b band) describe(c chart) string {
 	if b.Name != "" {
-		return fmt.Sprintf(" %s from %s to %s.", upperFirst(b.Name), c.formatTime(b.From, "15:04:05"), c.formatTime(b.To, "15:04:05"))
+		return fmt.Sprintf(" %s from %s to %s.", format.Sentence(b.Name), c.formatTime(b.From, "15:04:05"), c.formatTime(b.To, "15:04:05"))
 	}
 	return fmt.Sprintf(" To %s at %s.", modeLabelOf(b.Mode).Text, c.formatTime(b.From, "15:04:05"))
 }
@@ -94,7 +97,7 @@ func formatElapsed(d time.Duration) string {
 }
 
 // Picture draws the chart.
-func (c chart) Picture() template.HTML { return svgWriter{c: c}.svg() }
+func (c chart) Picture() template.HTML { return (&svgWriter{c: c}).svg() }
 
 // Latest is the newest value of the first line.
 func (c chart) Latest() string {
@@ -199,3 +202,280 @@ func highest(all []tsdb.Point, from, to time.Time) (top float64, ok bool) {
 
 // Part is the length of time that a row of the table stands for.
 func (c chart) Part() string { return format.Text.Duration(c.To.Sub(c.From) / tableRows) }
+
+// Sizes of a drawing. It is scaled to the width that it gets.
+const (
+	drawWidth           = 420
+	plotLeft, plotRight = 40, 414
+	plotTop, plotBottom = 12, 148
+)
+
+// svgWriter turns a chart into SVG. There is no style in it: the pages' own style
+// sheet knows the classes, so that it follows light and dark.
+type svgWriter struct {
+	c chart
+	b strings.Builder
+	y axis
+}
+
+func (d *svgWriter) svg() template.HTML {
+	d.y = newAxis(d.top(), d.c.Unit)
+	d.begin(template.HTMLEscapeString(d.c.ID), d.c.Title+" of "+d.c.Pool, d.c.Describe())
+	d.bands()
+	d.grid()
+	for i, l := range d.c.Lines {
+		d.line(i, l)
+	}
+	d.limit()
+	d.raw(`</svg>`)
+	return template.HTML(d.b.String()) // built from numbers, constants and escaped text
+}
+
+func (d *svgWriter) raw(parts ...string) {
+	for _, p := range parts {
+		d.b.WriteString(p)
+	}
+}
+
+// text writes text as XML takes it.
+func (d *svgWriter) text(s string) {
+	clean := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '\uFFFE' || r == '\uFFFF' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	d.b.WriteString(template.HTMLEscapeString(clean))
+}
+
+// top is the highest value that has to be seen.
+func (d *svgWriter) top() float64 {
+	top := 0.0
+	if d.c.Limit != nil {
+		top = d.c.Limit.V * 1.15
+	}
+	for _, l := range d.c.Lines {
+		for _, p := range l.Points {
+			top = max(top, p.V)
+		}
+	}
+	return top
+}
+
+func (d *svgWriter) x(t time.Time) string {
+	share := float64(t.Sub(d.c.From)) / float64(max(d.c.To.Sub(d.c.From), 1))
+	return formatCoord(math.Round(plotLeft + min(max(share, 0), 1)*(plotRight-plotLeft)))
+}
+
+func (d *svgWriter) at(v float64) string {
+	return formatCoord(plotBottom - min(max(v/d.y.max, 0), 1)*(plotBottom-plotTop))
+}
+
+// formatCoord has one digit after the point, which is less than can be seen.
+func formatCoord(v float64) string {
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
+}
+
+func (d *svgWriter) grid() {
+	d.yGrid()
+	for _, t := range d.c.ticks() {
+		x := d.x(t)
+		d.raw(`<path class="grid" d="M`, x, ` 148v4"/><text class="tick mid" x="`, x, `" y="164">`)
+		if d.c.Epoch.IsZero() {
+			d.raw(`<tspan data-clock="`, t.UTC().Format(time.RFC3339), `">`, t.UTC().Format("15:04"), `</tspan></text>`)
+		} else {
+			d.raw(formatElapsed(t.Sub(d.c.Epoch)), `</text>`)
+		}
+	}
+}
+
+// bands shade the times in which the pool did not enforce, and mark changes.
+func (d *svgWriter) bands() {
+	free := 0.0 // where there is room for a label
+	for _, b := range d.c.Bands {
+		from, to := d.x(b.From), d.x(b.To)
+		if b.Mode != "enforce" {
+			width := formatCoord(parseCoord(to) - parseCoord(from))
+			d.raw(`<rect class="band" x="`, from, `" y="12" width="`, width, `" height="136"/>`)
+		}
+		if b.Begins {
+			d.raw(`<path class="change" d="M`, from, ` 6v142"/>`)
+			free = d.changeLabel(parseCoord(from), b.label(), free)
+		}
+	}
+}
+
+// changeLabel labels a change, as far as there is room, and returns where there is room
+// for the next one. What is not labelled stands in the description.
+func (d *svgWriter) changeLabel(x float64, label string, free float64) float64 {
+	const letter, gap = 5.6, 3
+	width := letter * float64(len([]rune(label)))
+	left := x + gap
+	if left+width > drawWidth {
+		left = x - gap - width
+	}
+	if left < free {
+		return free
+	}
+	d.raw(`<text class="change" x="`, formatCoord(left), `" y="9">`)
+	d.text(label)
+	d.raw(`</text>`)
+	return left + width + gap
+}
+
+func parseCoord(s string) float64 {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil { // it was made by coordinate
+		return 0
+	}
+	return v
+}
+
+// line draws a line, broken where there is nothing; the first one is filled below.
+func (d *svgWriter) line(n int, l chartLine) {
+	var path, fill strings.Builder
+	var last time.Time
+	lastX := ""
+	for _, p := range l.Points {
+		x, y := d.x(p.At), d.at(p.V)
+		if last.IsZero() || p.At.Sub(last) > d.c.Step*5/2 {
+			if lastX != "" {
+				fill.WriteString("L" + lastX + " 148Z")
+			}
+			path.WriteString("M" + x + " " + y)
+			fill.WriteString("M" + x + " 148L" + x + " " + y)
+		} else {
+			path.WriteString("L" + x + " " + y)
+			fill.WriteString("L" + x + " " + y)
+		}
+		last, lastX = p.At, x
+	}
+	if lastX == "" {
+		return
+	}
+	if n == 0 {
+		d.raw(`<path class="area" d="`, fill.String(), `L`, lastX, ` 148Z"/>`)
+	}
+	d.raw(`<path class="line l`, strconv.Itoa(n+1), `" d="`, path.String(), `"/>`)
+}
+
+func (d *svgWriter) limit() {
+	if d.c.Limit == nil {
+		return
+	}
+	y, class := d.at(d.c.Limit.V), "limit"
+	if d.c.Limit.Capacity {
+		class = "cap"
+	}
+	d.raw(`<path class="`, class, `" d="M40 `, y, `H414"/><text class="`, class, `" x="44" y="`, y, `" dy="-3">`)
+	d.text(d.c.Limit.Name)
+	d.raw(`</text>`)
+}
+
+// axis is the scale of values, from 0.
+type axis struct {
+	max   float64
+	ticks []float64
+	unit  string
+}
+
+// newAxis has two to five ticks at round numbers, up to at least top.
+func newAxis(top float64, unit string) axis {
+	least := 1.0
+	if unit == "ratio" {
+		least = 0.1
+	}
+	top = max(top, least)
+	if unit == "s" && top > maxSecondsAxis {
+		return newTimeAxis(top)
+	}
+	step := math.Pow(10, math.Floor(math.Log10(top))-1)
+	for _, part := range []float64{1, 2, 5, 10, 20, 50} {
+		if top/(step*part) <= 4.5 {
+			step *= part
+			break
+		}
+	}
+	if unit != "ratio" && unit != "s" {
+		step = max(step, 1)
+	}
+	a := axis{unit: unit, max: math.Ceil(top/step) * step}
+	for v := 0.0; v <= a.max+step/2; v += step {
+		a.ticks = append(a.ticks, v)
+	}
+	return a
+}
+
+// maxSecondsAxis is up to how many seconds an axis shows seconds.
+const maxSecondsAxis = 300
+
+// newTimeAxis has ticks at round minutes, hours or days.
+func newTimeAxis(top float64) axis {
+	const minute, hour, day = 60, 3600, 86400
+	step := float64(minute)
+	for _, s := range []float64{2 * minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 6 * hour, 12 * hour, day} {
+		if top/step <= 4.5 {
+			break
+		}
+		step = s
+	}
+	if step == day {
+		step *= math.Ceil(top / day / 4.5)
+	}
+	a := axis{unit: "s", max: math.Ceil(top/step) * step}
+	for n := range int(a.max/step) + 1 {
+		a.ticks = append(a.ticks, float64(n)*step)
+	}
+	return a
+}
+
+func (a axis) label(v float64) string {
+	switch {
+	case a.unit == "ratio":
+		return format.Text.Percent(math.Round(v*1000) / 1000)
+	case a.unit == "s" && a.max > maxSecondsAxis && len(a.ticks) > 1 && math.Mod(a.ticks[1], 3600) == 0:
+		return strconv.FormatFloat(v/3600, 'f', -1, 64) + " h"
+	case a.unit == "s" && a.max > maxSecondsAxis:
+		return strconv.FormatFloat(math.Round(v/6)/10, 'f', -1, 64) + " min"
+	case a.unit == "s":
+		return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64) + " s"
+	default:
+		return formatNumber(math.Round(v*100) / 100)
+	}
+}
+
+// ticks are the times that stand below the chart.
+func (c chart) ticks() (all []time.Time) {
+	if c.Epoch.IsZero() {
+		return timeTicks(c.From, c.To)
+	}
+	step := 10 * time.Second
+	for _, s := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute} {
+		if c.To.Sub(c.From)/step <= 6 {
+			break
+		}
+		step = s
+	}
+	for t := c.Epoch.Add(-c.Epoch.Sub(c.From) / step * step); !t.After(c.To); t = t.Add(step) {
+		if !t.Before(c.From) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// timeTicks are three to six round times within the chart.
+func timeTicks(from, to time.Time) []time.Time {
+	step := 3 * time.Minute
+	for _, s := range []time.Duration{3 * time.Minute, 10 * time.Minute, time.Hour, 4 * time.Hour} {
+		step = s
+		if to.Sub(from)/s <= 6 {
+			break
+		}
+	}
+	var all []time.Time
+	for t := from.Truncate(step).Add(step); !t.After(to); t = t.Add(step) {
+		all = append(all, t)
+	}
+	return all
+}

@@ -2,13 +2,18 @@ package ui
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	"headgate/internal/format"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
+	"headgate/runbooks/drill"
 	"headgate/web/api"
 )
 
@@ -31,32 +36,23 @@ type plannedModeChange struct {
 	FromLabel, ToLabel modeLabel
 }
 
-// actionName is the button of a mode, false if there is none.
-func actionName(mode string) (verb string, ok bool) {
-	verb, ok = map[string]string{
+// actionName is the button of a mode, empty if there is none.
+func actionName(mode string) string {
+	return map[string]string{
 		"passthrough": "Roll back", api.ModeRestore: "Restore", "observe": "Only observe", "enforce": "Enforce",
 	}[mode]
-	return verb, ok
 }
 
-// actionNameOrEmpty is the button of a mode.
-func actionNameOrEmpty(mode string) string {
-	verb, _ := actionName(mode)
-	return verb
-}
-
-func (p *Pages) confirmMode(w http.ResponseWriter, r *http.Request, v viewer) {
+func (p *Pages) confirmMode(w http.ResponseWriter, r *http.Request, v viewer) error {
 	q := r.URL.Query()
 	mode, pool := q.Get("to"), q.Get("pool")
-	verb, ok := actionName(mode)
-	if !ok {
-		p.showUnknownAction(w, r, v, "A mode is passthrough, restore, observe or enforce.")
-		return
+	verb := actionName(mode)
+	if verb == "" {
+		return unknownAction("A mode is passthrough, restore, observe or enforce.")
 	}
 	plan, err := api.SetMode(r.Context(), p.control, v.actor(), pool, api.ModeRequest{Mode: mode, DryRun: true})
 	if err != nil {
-		p.showAPIError(w, r, v, err)
-		return
+		return err
 	}
 	view := modeConfirmView{Pool: pool, Mode: mode, Verb: verb, NoOp: true, MayDrop: mode != admission.PassThrough.String(), MaxLen: api.MaxReason}
 	for _, c := range plan.Changes {
@@ -67,20 +63,19 @@ func (p *Pages) confirmMode(w http.ResponseWriter, r *http.Request, v viewer) {
 	if !slices.ContainsFunc(plan.Changes, func(c control.PoolChange) bool { return c.From != plan.Changes[0].From }) {
 		view.Expected = plan.Changes[0].From.String()
 	}
-	p.show(w, r, v, http.StatusOK, page{Title: poolTitle(verb, pool), NavPath: "/", Body: view}, "mode")
+	return p.show(w, r, v, http.StatusOK, page{Title: poolTitle(verb, pool), NavPath: "/", Body: view}, "mode")
 }
 
-func (p *Pages) changeMode(w http.ResponseWriter, r *http.Request, v viewer) {
+func (p *Pages) changeMode(w http.ResponseWriter, r *http.Request, v viewer) error {
 	pool := r.PostFormValue("pool")
 	_, err := api.SetMode(r.Context(), p.control, v.actor(), pool, api.ModeRequest{
 		Mode: r.PostFormValue("to"), Reason: strings.TrimSpace(r.PostFormValue("reason")),
 		Expected: r.PostFormValue("expected"), DropOverdue: r.PostFormValue("drop_overdue") != "",
 	})
 	if err != nil {
-		p.showAPIError(w, r, v, err)
-		return
+		return err
 	}
-	http.Redirect(w, r, "/?"+url.Values{"done": {"mode:" + pool}}.Encode(), http.StatusSeeOther)
+	return seeOther(w, r, "/?"+url.Values{"done": {"mode:" + pool}}.Encode())
 }
 
 // pauseView is the page that asks to confirm a pause, or its end.
@@ -92,49 +87,44 @@ type pauseView struct {
 	MaxLen    int
 }
 
-// pauseActionName is the button of an action on pauses, false if there is none.
-func pauseActionName(do string) (string, bool) {
-	verb, ok := map[string]string{control.ActionPause: "Pause", control.ActionResume: "Resume"}[do]
-	return verb, ok
+// pauseActionName is the button of an action on pauses, empty if there is none.
+func pauseActionName(do string) string {
+	return map[string]string{control.ActionPause: "Pause", control.ActionResume: "Resume"}[do]
 }
 
 const pauseActions = "A pool can be paused and resumed."
 
-func (p *Pages) confirmPause(w http.ResponseWriter, r *http.Request, v viewer) {
+func (p *Pages) confirmPause(w http.ResponseWriter, r *http.Request, v viewer) error {
 	view := pauseView{Do: r.URL.Query().Get("do"), Pool: r.URL.Query().Get("pool"), MaxLen: api.MaxReason}
-	verb, ok := pauseActionName(view.Do)
-	if !ok {
-		p.showUnknownAction(w, r, v, pauseActions)
-		return
+	verb := pauseActionName(view.Do)
+	if verb == "" {
+		return unknownAction(pauseActions)
 	}
 	plan, err := api.DoAction(r.Context(), p.control, v.actor(), view.Do, api.ActionRequest{Pool: view.Pool, DryRun: true})
 	if err != nil {
-		p.showAPIError(w, r, v, err)
-		return
+		return err
 	}
 	view.Message = plan.Message
 	if view.Do == control.ActionPause {
 		view.Durations = []choice{{"1m", "1 minute"}, {"5m", "5 minutes"}, {"15m", "15 minutes"}}
 	}
-	p.show(w, r, v, http.StatusOK, page{Title: poolTitle(verb, view.Pool), NavPath: "/", Body: view}, "pause")
+	return p.show(w, r, v, http.StatusOK, page{Title: poolTitle(verb, view.Pool), NavPath: "/", Body: view}, "pause")
 }
 
-func (p *Pages) pause(w http.ResponseWriter, r *http.Request, v viewer) {
+func (p *Pages) pause(w http.ResponseWriter, r *http.Request, v viewer) error {
 	do, pool := r.PostFormValue("do"), r.PostFormValue("pool")
-	if _, ok := pauseActionName(do); !ok {
-		p.showUnknownAction(w, r, v, pauseActions)
-		return
+	if pauseActionName(do) == "" {
+		return unknownAction(pauseActions)
 	}
 	request := api.ActionRequest{Pool: pool, For: r.PostFormValue("for"), Reason: strings.TrimSpace(r.PostFormValue("reason"))}
 	if _, err := api.DoAction(r.Context(), p.control, v.actor(), do, request); err != nil {
-		p.showAPIError(w, r, v, err)
-		return
+		return err
 	}
-	http.Redirect(w, r, "/?"+url.Values{"done": {do + ":" + pool}}.Encode(), http.StatusSeeOther)
+	return seeOther(w, r, "/?"+url.Values{"done": {do + ":" + pool}}.Encode())
 }
 
-func (p *Pages) showUnknownAction(w http.ResponseWriter, r *http.Request, v viewer, detail string) {
-	p.showError(w, r, v, errorPage{http.StatusBadRequest, "There is no such action", detail, "Use the buttons on the overview."})
+func unknownAction(detail string) error {
+	return errorPage{http.StatusBadRequest, "There is no such action", detail, "Use the buttons on the overview."}
 }
 
 func poolTitle(verb, pool string) string {
@@ -142,4 +132,155 @@ func poolTitle(verb, pool string) string {
 		return verb + " all pools"
 	}
 	return fmt.Sprintf("%s pool %s", verb, pool)
+}
+
+// startView is the page that says what a run would do, and asks whether it is meant.
+type startView struct {
+	api.DrillPlanView
+	WallTime time.Duration
+	Speeds   []choice
+	MaxLen   int
+}
+
+// parseSpeed is the speed in the address; 0: as the drill has it. What is none is left
+// to the API to refuse.
+func parseSpeed(text string) (float64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	speed, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(speed) || math.IsInf(speed, 0) {
+		return 0, &api.Problem{Type: api.TypeBadRequest, Status: http.StatusBadRequest, Detail: "speed must be a number from 1 to " + strconv.Itoa(api.MaxSpeed) + "."}
+	}
+	return speed, nil
+}
+
+func (p *Pages) confirmStart(w http.ResponseWriter, r *http.Request, v viewer) error {
+	q := r.URL.Query()
+	speed, err := parseSpeed(q.Get("speed"))
+	if err != nil {
+		return err
+	}
+	reply, err := p.runDrill(r, v, q.Get("drill"), api.DrillRunRequest{Speed: speed, DryRun: true})
+	if err != nil {
+		return err
+	}
+	view := startView{DrillPlanView: reply.Plan, WallTime: time.Duration(reply.Plan.WallTimeS * float64(time.Second)), MaxLen: api.MaxReason}
+	view.Speeds = speeds(reply.Plan)
+	return p.show(w, r, v, http.StatusOK, page{Title: "Run " + reply.Plan.Name, NavPath: drillsPath, Body: view}, "start")
+}
+
+// speeds are the speeds to choose from, and the one of the plan. Only a twin can be
+// faster than the clock.
+func speeds(plan api.DrillPlanView) (all []choice) {
+	if plan.Target == "live" {
+		return nil
+	}
+	some := []float64{1, 5, 10, 20}
+	if !slices.Contains(some, plan.Speed) {
+		some = append(some, plan.Speed)
+		slices.Sort(some)
+	}
+	for _, s := range some {
+		text := strconv.FormatFloat(s, 'f', -1, 64)
+		all = append(all, choice{text, "× " + text + ": " + format.Text.Duration(time.Duration(plan.ScenarioS/s*float64(time.Second)))})
+	}
+	return all
+}
+
+// SpeedText is the speed of the plan, as its choice has it.
+func (v startView) SpeedText() string { return strconv.FormatFloat(v.Speed, 'f', -1, 64) }
+
+// runDrill orders a run. The name is checked here: in a path it might mean another.
+func (p *Pages) runDrill(r *http.Request, v viewer, name string, o api.DrillRunRequest) (api.DrillRunReply, error) {
+	if api.CheckDrill(name) != nil {
+		return api.DrillRunReply{}, &api.Problem{Type: api.TypeUnknownDrill, Status: http.StatusNotFound, Detail: "It may have been removed from the settings."}
+	}
+	return p.admin.RunDrill(r.Context(), v.actor(), name, o)
+}
+
+func (p *Pages) start(w http.ResponseWriter, r *http.Request, v viewer) error {
+	speed, err := parseSpeed(r.PostFormValue("speed"))
+	if err != nil {
+		return err
+	}
+	reply, err := p.runDrill(r, v, r.PostFormValue("drill"), api.DrillRunRequest{Speed: speed, Reason: strings.TrimSpace(r.PostFormValue("reason"))})
+	if err != nil {
+		return err
+	}
+	to := drillsPath
+	if reply.Run != nil {
+		to += "/runs/" + url.PathEscape(*reply.Run)
+	}
+	return seeOther(w, r, to)
+}
+
+// drillConfirmView is the page that asks whether an order about drills is meant.
+type drillConfirmView struct {
+	Do     string // abort, freeze or unfreeze
+	To     string // where the order goes
+	Back   string
+	Run    *drill.Run // of an abort; of a freeze: what runs now, nil if nothing does
+	Freeze api.DrillFreeze
+	MaxLen int
+	NoOp   bool // there is nothing to do
+}
+
+func (p *Pages) confirmAbort(w http.ResponseWriter, r *http.Request, v viewer) error {
+	id := r.PathValue("id")
+	report, err := p.admin.Run(r.Context(), id, api.NoSeries)
+	if err != nil {
+		return err
+	}
+	here := drillsPath + "/runs/" + url.PathEscape(id)
+	view := drillConfirmView{Do: "abort", To: here + "/abort", Back: here, Run: &report, MaxLen: api.MaxReason, NoOp: report.Verdict != ""}
+	return p.show(w, r, v, http.StatusOK, page{Title: "Abort " + report.Name, NavPath: drillsPath, Body: view}, "drillask")
+}
+
+func (p *Pages) abort(w http.ResponseWriter, r *http.Request, v viewer) error {
+	run, err := p.admin.AbortRun(r.Context(), v.actor(), r.PathValue("id"), strings.TrimSpace(r.PostFormValue("reason")))
+	if err != nil {
+		return err
+	}
+	return seeOther(w, r, drillsPath+"/runs/"+url.PathEscape(run.ID)+"?done=abort")
+}
+
+func (p *Pages) confirmFreeze(w http.ResponseWriter, r *http.Request, v viewer) error {
+	do := r.URL.Query().Get("do")
+	title, ok := map[string]string{"freeze": "Freeze drills", "unfreeze": "Let drills run again"}[do]
+	if !ok {
+		return unknownDrillAction()
+	}
+	list, err := p.admin.Drills(r.Context())
+	if err != nil {
+		return err
+	}
+	view := drillConfirmView{Do: do, To: drillsPath + "/freeze", Back: drillsPath + "/definitions", Freeze: list.Freeze, MaxLen: api.MaxReason, NoOp: list.Freeze.Frozen == (do == "freeze")}
+	for _, d := range list.Items {
+		if d.Running != nil {
+			view.Run = &drill.Run{ID: *d.Running, Name: d.Name}
+		}
+	}
+	return p.show(w, r, v, http.StatusOK, page{Title: title, NavPath: drillsPath, Body: view}, "drillask")
+}
+
+func (p *Pages) freeze(w http.ResponseWriter, r *http.Request, v viewer) error {
+	do, reason := r.PostFormValue("do"), strings.TrimSpace(r.PostFormValue("reason"))
+	var err error
+	switch do {
+	case "freeze":
+		_, err = p.admin.FreezeDrills(r.Context(), v.actor(), true, reason)
+	case "unfreeze":
+		_, err = p.admin.FreezeDrills(r.Context(), v.actor(), false, reason)
+	default:
+		err = unknownDrillAction()
+	}
+	if err != nil {
+		return err
+	}
+	return seeOther(w, r, drillsPath+"/definitions?done="+do)
+}
+
+func unknownDrillAction() error {
+	return &api.Problem{Type: api.TypeBadRequest, Status: http.StatusBadRequest, Detail: "Drills can be frozen and unfrozen: use the buttons of the page."}
 }

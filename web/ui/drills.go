@@ -35,27 +35,34 @@ type drillRow struct {
 // verdictLabel are how a verdict is shown.
 type verdictLabel struct{ Class, Sign, Text string }
 
+var verdictLabels = map[string]verdictLabel{
+	"":             {"idle", "·", "Never run"},
+	"passed":       {"ok", "✓", "Passed"},
+	"failed":       {"bad", "✗", "Failed"},
+	"aborted":      {"warn", "■", "Aborted"},
+	"inconclusive": {"warn", "?", "Inconclusive"},
+	"interrupted":  {"warn", "!", "Interrupted"},
+	"skipped":      {"idle", "»", "Skipped"},
+	"missed":       {"idle", "○", "Missed"},
+}
+
 func verdictLabelOf(v string) verdictLabel {
-	switch v {
-	case "passed":
-		return verdictLabel{"ok", "✓", "Passed"}
-	case "failed":
-		return verdictLabel{"bad", "✗", "Failed"}
-	case "":
-		return verdictLabel{"idle", "·", "Never run"}
-	case "aborted":
-		return verdictLabel{"warn", "■", "Aborted"}
-	case "inconclusive":
-		return verdictLabel{"warn", "?", "Inconclusive"}
-	case "interrupted":
-		return verdictLabel{"warn", "!", "Interrupted"}
-	case "skipped":
-		return verdictLabel{"idle", "»", "Skipped"}
-	case "missed":
-		return verdictLabel{"idle", "○", "Missed"}
-	default:
-		return verdictLabel{"warn", "△", upperFirst(humanize(v))}
+	if label, ok := verdictLabels[v]; ok {
+		return label
 	}
+	return verdictLabel{"warn", "△", format.Sentence(humanize(v))}
+}
+
+// drillRowOf says how a drill stands.
+func drillRowOf(d api.DrillSummary, now time.Time) drillRow {
+	row := drillRow{DrillSummary: d, Label: verdictLabelOf("")}
+	if d.Last != nil {
+		row.Label = verdictLabelOf(d.Last.Verdict)
+	}
+	if d.LastPassedAt != nil {
+		row.PassedAgo = format.Ago(now.Sub(parseTime(*d.LastPassedAt)))
+	}
+	return row
 }
 
 // drills returns what there is to say of drills, nil if this headgate runs none or
@@ -73,15 +80,8 @@ func (p *Pages) drills(ctx context.Context, v viewer, now time.Time) *drillsView
 		view.Frozen = &list.Freeze
 	}
 	for _, d := range list.Items {
-		row := drillRow{DrillSummary: d, Label: verdictLabelOf("")}
 		view.NeverRun = view.NeverRun && d.Last == nil && d.Running == nil
-		if d.Last != nil {
-			row.Label = verdictLabelOf(d.Last.Verdict)
-		}
-		if d.LastPassedAt != nil {
-			row.PassedAgo = format.Ago(now.Sub(parseTime(*d.LastPassedAt)))
-		}
-		view.Rows = append(view.Rows, row)
+		view.Rows = append(view.Rows, drillRowOf(d, now))
 		if len(d.NextRuns) > 0 && (view.Next == nil || parseTime(d.NextRuns[0].At).Before(parseTime(view.Next.At))) {
 			view.Next = &nextDrill{d.Name, d.NextRuns[0]}
 			view.Next.Local = formatLocal(view.Next.Local)
@@ -97,4 +97,74 @@ func lastAt(d drillRow) string {
 		return ""
 	}
 	return d.Last.At
+}
+
+// definitionsView is the page of the drills that there are.
+type definitionsView struct {
+	None   bool // this headgate runs no drills
+	Frozen *api.DrillFreeze
+	Flash  string
+	Rows   []definitionRow
+}
+
+// definitionRow is one drill, as it stands.
+type definitionRow struct {
+	drillRow
+	Next []dueTimeRow
+}
+
+// rank puts first what runs now, then what runs by itself.
+func (d definitionRow) rank() int {
+	switch {
+	case d.Running != nil:
+		return 0
+	case d.Schedule != "":
+		return 1
+	default:
+		return 2
+	}
+}
+
+// dueTimeRow is a due time in the zone of its schedule.
+type dueTimeRow struct{ At, Local, Note string }
+
+func (p *Pages) definitions(w http.ResponseWriter, r *http.Request, v viewer) error {
+	list, err := p.admin.Drills(r.Context())
+	pg := page{Title: "Drills: definitions", NavPath: drillsPath, Refresh: 10}
+	if isProblemType(err, api.TypeNoDrills) {
+		pg.Body, pg.Refresh = definitionsView{None: true}, 0
+		return p.show(w, r, v, http.StatusOK, pg, "definitions")
+	}
+	if err != nil {
+		return err
+	}
+	view := definitionsView{Flash: map[string]string{"freeze": "Drills are frozen.", "unfreeze": "Drills may run again."}[r.URL.Query().Get("done")]}
+	if list.Freeze.Frozen {
+		view.Frozen = &list.Freeze
+	}
+	now := time.Now()
+	for _, d := range list.Items {
+		view.Rows = append(view.Rows, definitionRowOf(d, now))
+	}
+	slices.SortStableFunc(view.Rows, func(a, b definitionRow) int { return cmp.Compare(a.rank(), b.rank()) })
+	pg.Body = view
+	return p.show(w, r, v, http.StatusOK, pg, "definitions")
+}
+
+func definitionRowOf(d api.DrillSummary, now time.Time) definitionRow {
+	row := definitionRow{drillRow: drillRowOf(d, now)}
+	row.Note = format.Truncate(row.Note, shownNote)
+	for _, n := range d.NextRuns {
+		row.Next = append(row.Next, dueTimeRow{n.At, formatLocal(n.Local), n.Note})
+	}
+	return row
+}
+
+// formatLocal writes a time with its offset as people read it in that zone.
+func formatLocal(local string) string {
+	t, err := time.Parse(time.RFC3339, local)
+	if err != nil {
+		return local
+	}
+	return t.Format("Mon 2 Jan 2006 15:04 -07:00")
 }

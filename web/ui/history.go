@@ -2,11 +2,16 @@ package ui
 
 import (
 	"context"
+	"fmt"
+	"html/template"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
+	"headgate/internal/format"
 	"headgate/runbooks/drill"
 	"headgate/web/api"
 )
@@ -27,22 +32,19 @@ type historyView struct {
 	CSV      string
 }
 
-func (p *Pages) history(w http.ResponseWriter, r *http.Request, v viewer) {
+func (p *Pages) history(w http.ResponseWriter, r *http.Request, v viewer) error {
 	now := time.Now()
 	f := historyFilterOf(r.URL.Query())
 	query, err := f.query(r.URL.Query().Get("after"), now)
 	if err != nil {
-		p.showAPIError(w, r, v, err)
-		return
+		return err
 	}
 	list, err := p.admin.Runs(r.Context(), query)
 	if isProblemType(err, api.TypeNoDrills) {
-		p.show(w, r, v, http.StatusOK, page{Title: "Drills", NavPath: drillsPath, Body: historyView{None: true}}, "drills")
-		return
+		return p.show(w, r, v, http.StatusOK, page{Title: "Drills", NavPath: drillsPath, Body: historyView{None: true}}, "drills")
 	}
 	if err != nil {
-		p.showAPIError(w, r, v, err)
-		return
+		return err
 	}
 	view := historyView{
 		Filter: f, Verdicts: verdictChoices(), Triggers: triggerChoices(), Older: nextPagePath(r.URL, list.Next), Newest: firstPagePath(r.URL),
@@ -56,7 +58,7 @@ func (p *Pages) history(w http.ResponseWriter, r *http.Request, v viewer) {
 	if r.Header.Get(refreshHeader) == "" { // only the list is refreshed
 		view.Year = p.loadYear(r.Context(), v, f.Drill, known, now)
 	}
-	p.show(w, r, v, http.StatusOK, page{Title: "Drills", NavPath: drillsPath, Refresh: 10, Body: view}, "drills")
+	return p.show(w, r, v, http.StatusOK, page{Title: "Drills", NavPath: drillsPath, Refresh: 10, Body: view}, "drills")
 }
 
 // yearView is what drills, or one of them, came to in a year.
@@ -188,4 +190,418 @@ func verdictChoices() (all []choice) {
 
 func triggerChoices() []choice {
 	return []choice{{"schedule", "schedule"}, {"catch_up", "catch-up"}, {"manual", "by hand"}}
+}
+
+// weeks is how many weeks a calendar has: the one that it is, and a year before.
+const weeks = 53
+
+const oneDay = 24 * time.Hour
+
+// calendar is a year of drills, a column for each week.
+type calendar struct {
+	Months []monthHead
+	Rows   []weekday
+	Runs   int // in all of it
+}
+
+// monthHead stands over the weeks that begin in a month.
+type monthHead struct {
+	Name string // empty: too narrow for one
+	Span int
+}
+
+// weekday is a row: the same day of every week.
+type weekday struct {
+	Name string
+	Days []calendarDay
+}
+
+// calendarDay is what the runs of a day came to.
+type calendarDay struct {
+	Class, Sign string // of the worst verdict; empty: no run
+	Summary     string // with its date
+	Path        string // of its runs
+	Future      bool   // it is still to come
+}
+
+// firstDay is the Monday that a calendar begins with.
+func firstDay(now time.Time) time.Time {
+	today := now.UTC().Truncate(oneDay)
+	return today.AddDate(0, 0, -(int(today.Weekday())+6)%7-7*(weeks-1))
+}
+
+// calendarOf makes a calendar of sums over days. Their runs are shown with the
+// drill of the filter.
+func calendarOf(days []api.DrillDay, drill string, now time.Time) calendar {
+	counts := make(map[string]map[string]int)
+	c := calendar{}
+	for _, d := range days {
+		if counts[d.Day] == nil {
+			counts[d.Day] = make(map[string]int)
+		}
+		for v, n := range d.Verdicts {
+			counts[d.Day][v] += n
+			c.Runs += n
+		}
+	}
+	first := firstDay(now)
+	for n := range 7 {
+		row := weekday{Name: first.AddDate(0, 0, n).Format("Mon")}
+		for week := range weeks {
+			at := first.AddDate(0, 0, 7*week+n)
+			row.Days = append(row.Days, calendarDayOf(at, counts[at.Format(dayLayout)], drill, now))
+		}
+		c.Rows = append(c.Rows, row)
+	}
+	c.Months = monthHeads(first)
+	return c
+}
+
+func monthHeads(first time.Time) (all []monthHead) {
+	for week := range weeks {
+		name := first.AddDate(0, 0, 7*week).Format("Jan")
+		if n := len(all); n > 0 && all[n-1].Name == name {
+			all[n-1].Span++
+			continue
+		}
+		all = append(all, monthHead{name, 1})
+	}
+	for n := range all {
+		if all[n].Span < 2 {
+			all[n].Name = ""
+		}
+	}
+	return all
+}
+
+func calendarDayOf(at time.Time, counts map[string]int, of string, now time.Time) calendarDay {
+	d := calendarDay{Future: at.After(now)}
+	if len(counts) == 0 {
+		return d
+	}
+	look := worstVerdict(counts)
+	d.Class, d.Sign, d.Summary = look.Class, look.Sign, at.Format("2 Jan")+": "+countsText(counts)
+	values := url.Values{"day": {at.Format(dayLayout)}}
+	if of != "" {
+		values.Set("drill", of)
+	}
+	d.Path = "?" + values.Encode() + "#filter"
+	return d
+}
+
+// countsText says how many runs of a day ended how. There are hundreds of days on a page,
+// so that it is short: of many kinds the rarer ones are only counted.
+func countsText(counts map[string]int) string {
+	const kinds = 2
+	var said []string
+	rest := 0
+	for _, v := range drill.Verdicts() {
+		switch n := counts[string(v)]; {
+		case n > 0 && len(said) < kinds:
+			said = append(said, fmt.Sprintf("%d %s", n, v))
+		default:
+			rest += n
+		}
+	}
+	if rest > 0 {
+		said = append(said, fmt.Sprintf("%d else", rest))
+	}
+	return strings.Join(said, ", ")
+}
+
+// worstVerdict is what a day counts as: a failure before anything else, what has shown
+// nothing before a pass, and what was not begun last.
+func worstVerdict(counts map[string]int) verdictLabel {
+	for _, v := range []drill.Verdict{drill.Failed, drill.Interrupted, drill.Aborted, drill.Inconclusive, drill.Passed, drill.Missed, drill.Skipped} {
+		if counts[string(v)] > 0 {
+			return verdictLabelOf(string(v))
+		}
+	}
+	return verdictLabelOf("")
+}
+
+// drillStanding is how a drill stands, in a line.
+type drillStanding struct {
+	api.DrillLatest
+	Label     verdictLabel
+	PassedAgo string // how long ago; empty: never
+	Overdue   bool
+	PassRate  string // how many of those that were judged in the year passed
+}
+
+// maxStandings bounds the drills that are told of above the list.
+const maxStandings = 30
+
+// standingsOf says how drills stand, those that ran last first.
+func standingsOf(h api.DrillHistory, known []api.DrillSummary, now time.Time) (all []drillStanding) {
+	for _, l := range h.Latest {
+		l.Name = format.Truncate(l.Name, shownName)
+		s := drillStanding{DrillLatest: l, Label: verdictLabelOf(l.Verdict)}
+		if l.PassedAt != nil {
+			s.PassedAgo = format.Ago(now.Sub(parseTime(*l.PassedAt)))
+		}
+		n := slices.IndexFunc(known, func(d api.DrillSummary) bool { return d.ID == l.Drill })
+		s.Overdue = n >= 0 && known[n].Overdue
+		if t := countVerdicts(h.Days, func(d api.DrillDay) bool { return d.Drill == l.Drill }); t.evaluated() > 0 {
+			s.PassRate = fmt.Sprintf("%d of %s", t.passed, format.Plural(t.evaluated(), "run"))
+		}
+		all = append(all, s)
+	}
+	slices.SortStableFunc(all, func(a, b drillStanding) int { return strings.Compare(b.At, a.At) })
+	return all[:min(len(all), maxStandings)]
+}
+
+// verdictCounts counts how runs ended.
+type verdictCounts struct{ passed, failed, other, notRun int }
+
+// evaluated is how many runs were begun.
+func (t verdictCounts) evaluated() int { return t.passed + t.failed + t.other }
+
+func countVerdicts(days []api.DrillDay, counts func(api.DrillDay) bool) (t verdictCounts) {
+	for _, d := range days {
+		if !counts(d) {
+			continue
+		}
+		for v, n := range d.Verdicts {
+			switch drill.Verdict(v) {
+			case drill.Passed:
+				t.passed += n
+			case drill.Failed:
+				t.failed += n
+			case drill.Skipped, drill.Missed:
+				t.notRun += n
+			default:
+				t.other += n
+			}
+		}
+	}
+	return t
+}
+
+// trends are how drills did over a year.
+type trends struct {
+	Months  []monthTrend
+	Margins []weekTrend
+}
+
+// monthTrend is how the runs of a month ended.
+type monthTrend struct {
+	At time.Time // its first day
+	verdictCounts
+}
+
+// Name is the month, for people.
+func (m monthTrend) Name() string { return m.At.Format("January 2006") }
+
+// Rate is the share of runs that passed, of those that were begun.
+func (m monthTrend) Rate() string {
+	if m.evaluated() == 0 {
+		return dash
+	}
+	return format.Text.Percent(math.Round(100*float64(m.passed)/float64(m.evaluated())) / 100)
+}
+
+// Passed, Failed, Neither and Unbegun are how many runs ended so.
+func (m monthTrend) Passed() int { return m.passed }
+func (m monthTrend) Failed() int { return m.failed }
+func (m monthTrend) Other() int  { return m.other }
+func (m monthTrend) NotRun() int { return m.notRun }
+
+// weekTrend is how close to their limits the runs of a week came.
+type weekTrend struct {
+	At        time.Time // its Monday
+	Min, Mean float64   // of the tightest margin of each run
+	Runs      int
+}
+
+// MinText and MeanText are the margins, for people.
+func (w weekTrend) MinText() string  { return signedPercent(w.Min) }
+func (w weekTrend) MeanText() string { return signedPercent(w.Mean) }
+
+// Week is when it began, for people.
+func (w weekTrend) Week() string { return w.At.Format("2 Jan 2006") }
+
+func signedPercent(f float64) string {
+	if f < 0 {
+		return "−" + format.Text.Percent(-math.Round(f*100)/100)
+	}
+	return format.Text.Percent(math.Round(f*100) / 100)
+}
+
+func trendsOf(days []api.DrillDay, now time.Time) (t trends) {
+	first := firstDay(now)
+	for at := time.Date(first.Year(), first.Month(), 1, 0, 0, 0, 0, time.UTC); !at.After(now); at = at.AddDate(0, 1, 0) {
+		month := at.Format("2006-01")
+		t.Months = append(t.Months, monthTrend{at, countVerdicts(days, func(d api.DrillDay) bool { return strings.HasPrefix(d.Day, month) })})
+	}
+	for week := range weeks {
+		at := first.AddDate(0, 0, 7*week)
+		if w := weekTrendOf(days, at); w.Runs > 0 {
+			t.Margins = append(t.Margins, w)
+		}
+	}
+	return t
+}
+
+func weekTrendOf(days []api.DrillDay, from time.Time) weekTrend {
+	w := weekTrend{At: from}
+	first, last := from.Format(dayLayout), from.AddDate(0, 0, 6).Format(dayLayout)
+	for _, d := range days {
+		if d.Day < first || d.Day > last || d.Evaluated == 0 || d.MarginMean == nil || d.MarginMin == nil {
+			continue
+		}
+		if w.Runs == 0 || *d.MarginMin < w.Min {
+			w.Min = *d.MarginMin
+		}
+		w.Mean += *d.MarginMean * float64(d.Evaluated)
+		w.Runs += d.Evaluated
+	}
+	w.Mean /= float64(max(w.Runs, 1))
+	return w
+}
+
+// Rates draws the shares of runs that passed, failed and did neither, by month.
+func (t trends) Rates() template.HTML {
+	d := svgWriter{y: axis{max: 1, ticks: []float64{0, 0.5, 1}, unit: "ratio"}}
+	d.begin("trend-rates", "How runs ended, by month", t.describeRates())
+	d.yGrid()
+	wide := float64(plotRight-plotLeft) / float64(len(t.Months))
+	for n, m := range t.Months {
+		d.month(m, plotLeft+wide*float64(n), wide)
+	}
+	d.raw(`</svg>`)
+	return template.HTML(d.b.String()) // built from numbers, constants and escaped text
+}
+
+// yGrid draws the grid of values.
+func (d *svgWriter) yGrid() {
+	for _, tick := range d.y.ticks {
+		d.gridLine(d.at(tick), d.y.label(tick))
+	}
+}
+
+func (d *svgWriter) gridLine(y, label string) {
+	d.raw(`<path class="grid" d="M40 `, y, `H414"/><text class="tick end" x="35" y="`, y, `" dy="4">`)
+	d.text(label)
+	d.raw(`</text>`)
+}
+
+func (d *svgWriter) month(m monthTrend, left, wide float64) {
+	mid := formatCoord(left + wide/2)
+	d.raw(`<text class="tick mid" x="`, mid, `" y="164">`, m.At.Format("Jan")[:1], `</text>`)
+	all := float64(m.evaluated())
+	if all == 0 {
+		return
+	}
+	x, bar, from := formatCoord(left+2), formatCoord(wide-4), 0.0
+	for _, part := range []struct {
+		class string
+		n     int
+	}{{"ok", m.passed}, {"warn", m.other}, {"bad", m.failed}} {
+		if part.n == 0 {
+			continue
+		}
+		to := from + float64(part.n)/all
+		d.raw(`<rect class="part `, part.class, `" x="`, x, `" width="`, bar, `" y="`, d.at(to), `" height="`, formatCoord(parseCoord(d.at(from))-parseCoord(d.at(to))), `"/>`)
+		from = to
+	}
+	d.raw(`<text class="mid rate" x="`, mid, `" y="9">`, strings.TrimSuffix(m.Rate(), " %"), `</text>`)
+}
+
+func (t trends) describeRates() string {
+	var said []string
+	for _, m := range t.Months {
+		if m.evaluated() > 0 {
+			said = append(said, fmt.Sprintf("%s: %d of %d passed", m.Name(), m.passed, m.evaluated()))
+		}
+	}
+	return strings.Join(said, "; ") + "."
+}
+
+// begin begins a drawing with its name and what it shows.
+func (d *svgWriter) begin(id, title, says string) {
+	d.raw(`<svg class="chart" viewBox="0 0 420 170" role="img" focusable="false" aria-labelledby="`, id, `-t `, id, `-d"><title id="`, id, `-t">`)
+	d.text(title)
+	d.raw(`</title><desc id="`, id, `-d">`)
+	d.text(says)
+	d.raw(`</desc>`)
+}
+
+// Lines draws the margins by week: the tightest of all runs, and the mean.
+func (t trends) Lines() template.HTML {
+	var d svgWriter
+	d.begin("trend-margins", "Margins, by week", t.describeMargins())
+	low, high := t.scale()
+	y := func(v float64) string {
+		share := (min(max(v, low), high) - low) / (high - low)
+		return formatCoord(plotBottom - share*(plotBottom-plotTop))
+	}
+	if low < 0 {
+		d.raw(`<rect class="band below" x="40" width="374" y="`, y(0), `" height="`, formatCoord(plotBottom-parseCoord(y(0))), `"/>`)
+	}
+	for v := low; v <= high+0.01; v += marginStep(low, high) {
+		d.gridLine(y(v), signedPercent(v))
+	}
+	first := t.Margins[0].At
+	end := t.Margins[len(t.Margins)-1].At
+	d.c.From, d.c.To = first.AddDate(0, 0, -7), end.AddDate(0, 0, 7)
+	d.monthTicks()
+	d.margins("l2", func(w weekTrend) string { return y(w.Mean) }, t.Margins)
+	d.margins("l1", func(w weekTrend) string { return y(w.Min) }, t.Margins)
+	d.raw(`<path class="limit" d="M40 `, y(0), `H414"/><text class="limit end" x="412" y="`, y(0), `" dy="11">the limit</text></svg>`)
+	return template.HTML(d.b.String()) // built from numbers, constants and escaped text
+}
+
+func (d *svgWriter) monthTicks() {
+	from := d.c.From
+	for at := time.Date(from.Year(), from.Month()+1, 1, 0, 0, 0, 0, time.UTC); !at.After(d.c.To); at = at.AddDate(0, 1, 0) {
+		d.raw(`<path class="grid" d="M`, d.x(at), ` 148v4"/><text class="tick mid" x="`, d.x(at), `" y="164">`, at.Format("Jan")[:1], `</text>`)
+	}
+}
+
+// margins draws a line, broken where there was no run for long, with a dot for each
+// week.
+func (d *svgWriter) margins(class string, y func(weekTrend) string, all []weekTrend) {
+	const long = 5 * 7 * oneDay
+	var path, dots strings.Builder
+	for n, w := range all {
+		step := "L"
+		if n == 0 || w.At.Sub(all[n-1].At) > long {
+			step = "M"
+		}
+		path.WriteString(step + d.x(w.At) + " " + y(w))
+		if class == "l1" {
+			dots.WriteString(`<circle class="dot" cx="` + d.x(w.At) + `" cy="` + y(w) + `" r="2.2"/>`)
+		}
+	}
+	d.raw(`<path class="line `, class, `" d="`, path.String(), `"/>`, dots.String())
+}
+
+// scale is what the margins lie within, in quarters, never more than the whole limit
+// either way: what is further away is drawn at the edge.
+func (t trends) scale() (low, high float64) {
+	high = 0.25
+	for _, w := range t.Margins {
+		low, high = min(low, w.Min), max(high, w.Mean, w.Min)
+	}
+	return max(math.Floor(low*4)/4, -1), min(math.Ceil(high*4)/4, 1)
+}
+
+func marginStep(low, high float64) float64 {
+	if high-low > 1 {
+		return 0.5
+	}
+	return 0.25
+}
+
+func (t trends) describeMargins() string {
+	worst := t.Margins[0]
+	for _, w := range t.Margins {
+		if w.Min < worst.Min {
+			worst = w
+		}
+	}
+	last := t.Margins[len(t.Margins)-1]
+	return fmt.Sprintf("The tightest was %s, in the week of %s; in the last week with runs, of %s, the tightest was %s and the mean %s.",
+		worst.MinText(), worst.Week(), last.Week(), last.MinText(), last.MeanText())
 }

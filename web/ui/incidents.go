@@ -1,8 +1,10 @@
 package ui
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,13 +39,12 @@ type incidentsView struct {
 
 type incidentFilter struct{ Open, Pool, Rule, Since string }
 
-func (p *Pages) incidents(w http.ResponseWriter, r *http.Request, v viewer) {
+func (p *Pages) incidents(w http.ResponseWriter, r *http.Request, v viewer) error {
 	q := r.URL.Query()
 	f := incidentFilter{Open: q.Get("open"), Pool: q.Get("pool"), Rule: q.Get("rule"), Since: q.Get("since")}
 	query, err := f.query(q.Get("after"), time.Now())
 	if err != nil {
-		p.showAPIError(w, r, v, err)
-		return
+		return err
 	}
 	ctx := r.Context()
 	list, err := p.admin.Incidents(ctx, query)
@@ -52,14 +53,13 @@ func (p *Pages) incidents(w http.ResponseWriter, r *http.Request, v viewer) {
 		view.MonitoringDisabled, err = true, nil
 	}
 	if err != nil {
-		p.showAPIError(w, r, v, err)
-		return
+		return err
 	}
 	if list, err := p.admin.Silences("", pageSize); err == nil {
 		view.Silences = list.Items
 	}
 	view.Older, view.Newest = nextPagePath(r.URL, list.Next), firstPagePath(r.URL)
-	p.show(w, r, v, http.StatusOK, page{Title: "Incidents", NavPath: "/incidents", Refresh: 10, Body: view}, "incidents")
+	return p.show(w, r, v, http.StatusOK, page{Title: "Incidents", NavPath: "/incidents", Refresh: 10, Body: view}, "incidents")
 }
 
 func (f incidentFilter) query(after string, now time.Time) (api.IncidentQuery, error) {
@@ -143,11 +143,10 @@ func (v *incidentView) truncate() {
 	}
 }
 
-func (p *Pages) incident(w http.ResponseWriter, r *http.Request, v viewer) {
+func (p *Pages) incident(w http.ResponseWriter, r *http.Request, v viewer) error {
 	report, err := p.admin.Incident(r.Context(), r.PathValue("id"))
 	if err != nil {
-		p.showAPIError(w, r, v, err)
-		return
+		return err
 	}
 	view := incidentView{IncidentReport: report, Open: report.Incident.Open(), MaxLen: api.MaxReason,
 		AckDurations:     []choice{{"30m", "30 minutes"}, {"2h", "2 hours"}, {"8h", "8 hours"}},
@@ -165,7 +164,7 @@ func (p *Pages) incident(w http.ResponseWriter, r *http.Request, v viewer) {
 	if report.Pool != "" {
 		title += " in " + report.Pool
 	}
-	p.show(w, r, v, http.StatusOK, page{Title: title, NavPath: "/incidents", Refresh: 10, Body: view}, "incident")
+	return p.show(w, r, v, http.StatusOK, page{Title: title, NavPath: "/incidents", Refresh: 10, Body: view}, "incident")
 }
 
 // parseTime reads a time that the API wrote.
@@ -177,17 +176,16 @@ func parseTime(s string) time.Time {
 	return t
 }
 
-func (p *Pages) ack(w http.ResponseWriter, r *http.Request, v viewer) {
+func (p *Pages) ack(w http.ResponseWriter, r *http.Request, v viewer) error {
 	id := r.PathValue("id")
 	_, err := api.DoAction(r.Context(), p.control, v.actor(), control.ActionAck, api.ActionRequest{Incident: id, For: r.PostFormValue("for")})
 	if err != nil {
-		p.showAPIError(w, r, v, err)
-		return
+		return err
 	}
-	http.Redirect(w, r, "/incidents/"+url.PathEscape(id), http.StatusSeeOther)
+	return seeOther(w, r, "/incidents/"+url.PathEscape(id))
 }
 
-func (p *Pages) createSilence(w http.ResponseWriter, r *http.Request, v viewer) {
+func (p *Pages) createSilence(w http.ResponseWriter, r *http.Request, v viewer) error {
 	o, err := api.SilenceRequest{
 		Rule: r.PostFormValue("rule"), Pool: r.PostFormValue("pool"), For: r.PostFormValue("for"), Reason: strings.TrimSpace(r.PostFormValue("reason")),
 	}.Options()
@@ -195,20 +193,99 @@ func (p *Pages) createSilence(w http.ResponseWriter, r *http.Request, v viewer) 
 		_, err = p.control.Silence(r.Context(), v.actor(), o)
 	}
 	if err != nil {
-		p.showAPIError(w, r, v, err)
-		return
+		return err
 	}
 	back := "/incidents"
 	if id := r.PostFormValue("incident"); api.CheckID(id) == nil {
 		back += "/" + id
 	}
-	http.Redirect(w, r, back, http.StatusSeeOther)
+	return seeOther(w, r, back)
 }
 
-func (p *Pages) liftSilence(w http.ResponseWriter, r *http.Request, v viewer) {
+func (p *Pages) liftSilence(w http.ResponseWriter, r *http.Request, v viewer) error {
 	if _, err := p.control.Unsilence(r.Context(), v.actor(), r.PathValue("id")); err != nil {
-		p.showAPIError(w, r, v, err)
-		return
+		return err
 	}
-	http.Redirect(w, r, "/incidents", http.StatusSeeOther)
+	return seeOther(w, r, "/incidents")
+}
+
+// auditView is the list of what was done.
+type auditView struct {
+	Filter   auditFilter
+	Pools    []string
+	Kinds    []string
+	Sinces   []choice
+	Items    []auditRow
+	Older    string
+	Newest   string
+	Filtered bool
+}
+
+type auditFilter struct{ Pool, Kind, Since string }
+
+// auditRow is one line of the audit, whatever it is about.
+type auditRow struct {
+	At                        time.Time
+	Kind                      control.AuditKind
+	What, Pool, Actor, Reason string
+	Via                       control.Via
+	Result                    control.AuditResult
+	Subject, Link             string // what it is about, and where that is shown
+	From, To                  *modeLabel
+	Details                   [][2]string
+}
+
+func (p *Pages) audit(w http.ResponseWriter, r *http.Request, v viewer) error {
+	q := r.URL.Query()
+	f := auditFilter{Pool: q.Get("pool"), Kind: q.Get("kind"), Since: q.Get("since")}
+	query := control.AuditQuery{Pool: f.Pool, Kind: control.AuditKind(f.Kind), After: q.Get("after"), Limit: pageSize}
+	if f.Since != "" {
+		since, err := api.ParseSince(f.Since, time.Now())
+		if err != nil {
+			return &api.Problem{Type: api.TypeBadRequest, Status: http.StatusBadRequest, Detail: "since " + err.Error() + "."}
+		}
+		query.Since = since
+	}
+	list, err := p.admin.Audit(r.Context(), query)
+	if err != nil {
+		return err
+	}
+	view := auditView{Filter: f, Pools: p.poolNames(), Kinds: api.AuditKinds(), Sinces: sinceChoices(),
+		Older: nextPagePath(r.URL, list.Next), Newest: firstPagePath(r.URL), Filtered: f != auditFilter{}}
+	for _, i := range list.Items {
+		view.Items = append(view.Items, auditRowOf(i))
+	}
+	return p.show(w, r, v, http.StatusOK, page{Title: "Audit", NavPath: "/audit", Body: view}, "audit")
+}
+
+func auditRowOf(i control.AuditRecord) auditRow {
+	if i.Change != nil {
+		return changeRow(*i.Change)
+	}
+	e := i.Entry
+	r := auditRow{At: e.At, Kind: e.Kind, What: e.Action, Pool: e.Pool, Actor: e.Actor, Via: e.Via, Reason: e.Reason,
+		Result: e.Result, Subject: e.Subject}
+	if e.Subject != "" && api.CheckID(e.Subject) == nil && (e.Kind == control.KindInteraction || e.Kind == control.KindDecision || e.Action == control.ActionAck) {
+		r.Link = "/incidents/" + e.Subject
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Inputs)) {
+		r.Details = append(r.Details, [2]string{name, e.Inputs[name]})
+	}
+	return r
+}
+
+func changeRow(c control.ModeChange) auditRow {
+	from, to := modeLabelOf(c.From.String()), modeLabelOf(c.To.String())
+	r := auditRow{At: c.At, Kind: control.KindMode, What: string(c.Action), Pool: c.Pool, Actor: c.Actor, Via: c.Via, Reason: c.Reason,
+		Result: "done"}
+	if c.From == c.To { // the first one of a pool
+		r.What = "begins in " + to.Text
+		return r
+	}
+	r.From, r.To = &from, &to
+	r.Details = [][2]string{{"running then", formatNumber(float64(c.Running))}, {"waiting then", formatNumber(float64(c.Queued))}}
+	if c.Dropped > 0 {
+		r.Details = append(r.Details, [2]string{"rejected", formatNumber(float64(c.Dropped))})
+	}
+	return r
 }

@@ -5,11 +5,17 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"headgate/engine/tsdb"
 	"headgate/runbooks/control"
 	"headgate/web/api"
+	"headgate/web/auth"
 )
 
 // Facts tells of pools what their status does not.
@@ -90,7 +96,7 @@ func New(c Config) (*Pages, error) {
 	p.requireForm("/incidents/{id}/ack", p.ack)
 	p.requireForm("/silences", p.createSilence)
 	p.requireForm("/silences/{id}/lift", p.liftSilence)
-	p.routes.HandleFunc("/", p.notFound)
+	p.routes.HandleFunc("/", p.showing(p.notFound))
 	return p, nil
 }
 
@@ -110,13 +116,196 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // notFound answers for paths and methods that are none.
-func (p *Pages) notFound(w http.ResponseWriter, r *http.Request) {
-	v := p.viewer(r)
+func (p *Pages) notFound(_ http.ResponseWriter, r *http.Request, _ viewer) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		p.showError(w, r, v, errorPage{http.StatusMethodNotAllowed, "That cannot be done here",
-			"This address accepts no requests, or only those of a page's buttons.", "Go back, load the page again, and use its buttons."})
+		return errorPage{http.StatusMethodNotAllowed, "That cannot be done here",
+			"This address accepts no requests, or only those of a page's buttons.", "Go back, load the page again, and use its buttons."}
+	}
+	return errorPage{http.StatusNotFound, "There is no such page",
+		"There is nothing at this address, or it is gone.", "Start at the overview, or with the links above."}
+}
+
+// refreshHeader marks a request by which a page refreshes itself.
+const refreshHeader = "Headgate-Refresh"
+
+// maxForm bounds what a form can send, in bytes.
+const maxForm = 64 << 10
+
+// viewer is whoever asks.
+type viewer struct {
+	auth.Session
+	SignedIn bool
+}
+
+// actor is the viewer as the sender of an action.
+func (v viewer) actor() control.Actor { return control.Actor{Name: v.Actor, Via: control.ViaPage} }
+
+func (p *Pages) viewer(r *http.Request) viewer {
+	s, ok := p.auth.Session(r, r.Header.Get(refreshHeader) != "")
+	return viewer{s, ok}
+}
+
+// handler serves a viewer. Its error is shown as a page: an errorPage, or one of the API or of control.Service.
+type handler func(http.ResponseWriter, *http.Request, viewer) error
+
+// public serves everybody.
+func (p *Pages) public(path, method string, h handler) {
+	p.routes.HandleFunc(method+" "+path, p.showing(h))
+}
+
+// showing serves with h, and shows its error.
+func (p *Pages) showing(h handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v := p.viewer(r)
+		if err := h(w, r, v); err != nil {
+			p.showErrorPage(w, r, v, err)
+		}
+	}
+}
+
+// requireRead serves who may read.
+func (p *Pages) requireRead(path string, h handler) { p.requireLogin(path, h, p.auth.AnonymousRead()) }
+
+// requireSession serves a page with nothing but an order to give.
+func (p *Pages) requireSession(path string, h handler) { p.requireLogin(path, h, false) }
+
+// requireLogin serves who is signed in, and anonymous ones if they may read too.
+func (p *Pages) requireLogin(path string, h handler, anonymous bool) {
+	p.public(path, http.MethodGet, func(w http.ResponseWriter, r *http.Request, v viewer) error {
+		if !v.SignedIn && !anonymous {
+			redirectToLogin(w, r)
+			return nil
+		}
+		return h(w, r, v)
+	})
+}
+
+// requireForm serves a form that a page of ours showed to this session.
+func (p *Pages) requireForm(path string, h handler) {
+	p.public(path, http.MethodPost, func(w http.ResponseWriter, r *http.Request, v viewer) error {
+		if err := p.checkForm(w, r); err != nil {
+			return err
+		}
+		if !v.SignedIn {
+			return errorPage{http.StatusUnauthorized, "You are not signed in",
+				"Your session is over, or headgate was started again. Nothing was changed.", "Sign in, and do it again."}
+		}
+		if !v.ValidFormToken(r.PostFormValue("form")) {
+			p.auth.RejectCSRF(r)
+			return errorPage{http.StatusForbidden, "This form is out of date",
+				"It was shown to another session, perhaps before you signed in again. Nothing was changed.",
+				"Go back, load the page again, and send the form anew."}
+		}
+		return h(w, r, v)
+	})
+}
+
+// checkForm says whether a form may be looked at: it comes from no other site, whole and
+// in time.
+func (p *Pages) checkForm(w http.ResponseWriter, r *http.Request) error {
+	if p.auth.CheckOrigin(r) != nil {
+		return errorPage{http.StatusForbidden, "This came from another site",
+			"Only headgate's own pages may send requests. Nothing was changed, and the attempt is in the audit.",
+			"If it was you: open headgate itself and use its buttons."}
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		status := http.StatusBadRequest
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		return errorPage{status, "The form did not arrive whole", "Nothing was changed.", "Go back and send it again."}
+	}
+	// Once it has passed, the server would take the browser for gone.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // not every writer has one
+	return nil
+}
+
+func seeOther(w http.ResponseWriter, r *http.Request, path string) error {
+	http.Redirect(w, r, path, http.StatusSeeOther)
+	return nil
+}
+
+// redirectToLogin sends whoever is not signed in to where that is done. A script gets a
+// status that it can tell apart.
+func redirectToLogin(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get(refreshHeader) != "" {
+		http.Error(w, "signed out", http.StatusUnauthorized)
 		return
 	}
-	p.showError(w, r, v, errorPage{http.StatusNotFound, "There is no such page",
-		"There is nothing at this address, or it is gone.", "Start at the overview, or with the links above."})
+	http.Redirect(w, r, "/login?"+url.Values{"next": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
+}
+
+// localPath returns a path below this site, "/" if the one given may lead elsewhere.
+func localPath(path string) string {
+	u, err := url.Parse(path)
+	if err != nil || len(path) > 2000 || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(path, "/") ||
+		strings.HasPrefix(path, "//") || strings.ContainsFunc(path, func(r rune) bool { return r == '\\' || r < ' ' }) {
+		return "/"
+	}
+	return path
+}
+
+// loginView is what the page for signing in shows.
+type loginView struct {
+	Code  string // of a link; empty: ask for the token
+	Next  string // where to go then
+	Name  string
+	Wrong string // what was wrong the last time
+}
+
+func (p *Pages) showLogin(w http.ResponseWriter, r *http.Request, v viewer) error {
+	q := r.URL.Query()
+	if v.SignedIn && q.Get("code") == "" {
+		return seeOther(w, r, localPath(q.Get("next")))
+	}
+	return p.show(w, r, v, http.StatusOK, page{Title: "Sign in", Body: loginView{Code: q.Get("code"), Next: localPath(q.Get("next"))}}, "login")
+}
+
+func (p *Pages) login(w http.ResponseWriter, r *http.Request, v viewer) error {
+	if err := p.checkForm(w, r); err != nil {
+		return err
+	}
+	form := loginView{Code: r.PostFormValue("code"), Next: localPath(r.PostFormValue("next")), Name: strings.TrimSpace(r.PostFormValue("name"))}
+	if bad := checkActorName(form.Name); bad != "" {
+		form.Wrong = bad
+		return p.show(w, r, v, http.StatusBadRequest, page{Title: "Sign in", Body: form}, "login")
+	}
+	var ok bool
+	var wait time.Duration
+	if form.Code != "" {
+		ok, wait = p.auth.RedeemLink(w, r, form.Code)
+		form.Code, form.Wrong = "", "This link has been used, or is more than ten minutes old. Ask for a new one with headgate login, or give the token."
+	} else {
+		ok, wait = p.auth.SignIn(w, r, strings.TrimSpace(r.PostFormValue("token")), form.Name)
+		form.Wrong = "That is not the token. It is admin.token in the settings, or in headgate.token in the data directory."
+	}
+	if ok {
+		return seeOther(w, r, form.Next)
+	}
+	status := http.StatusForbidden
+	if wait > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
+		form.Wrong += " There were many attempts from your address: the next ones are not looked at closely. The right token is still taken."
+		status = http.StatusTooManyRequests
+	}
+	return p.show(w, r, v, status, page{Title: "Sign in", Body: form}, "login")
+}
+
+// checkActorName says what is wrong with a name, empty if nothing is. It goes into the
+// record.
+func checkActorName(name string) string {
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return "The name must be one line of printable text."
+	}
+	if utf8.RuneCountInString(name) > api.MaxActor {
+		return "The name must have at most " + strconv.Itoa(api.MaxActor) + " characters."
+	}
+	return ""
+}
+
+func (p *Pages) logout(w http.ResponseWriter, r *http.Request, _ viewer) error {
+	p.auth.SignOut(w, r)
+	return seeOther(w, r, "/login")
 }

@@ -2,16 +2,21 @@ package ui
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"html/template"
+	"math"
 	"mime"
 	"net/http"
 	"path"
 	"strings"
+	"time"
 
+	"headgate/internal/format"
 	"headgate/web/api"
 )
 
@@ -52,17 +57,18 @@ func (page) Nav() []nav {
 }
 
 // show renders a page.
-func (p *Pages) show(w http.ResponseWriter, r *http.Request, v viewer, status int, pg page, name string) {
+func (p *Pages) show(w http.ResponseWriter, r *http.Request, v viewer, status int, pg page, name string) error {
 	pg.Viewer, pg.Path, pg.Assets = v, r.URL.RequestURI(), assetPaths
 	var b bytes.Buffer
 	if err := templates[name].ExecuteTemplate(&b, "frame", pg); err != nil {
 		p.log.Error("a page cannot be shown", "page", name, "error", err)
 		http.Error(w, "This page cannot be shown; the log says why.", http.StatusInternalServerError)
-		return
+		return nil
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(b.Bytes()) // the viewer may have gone
+	return nil
 }
 
 // errorPage is a page that says what happened and what to do.
@@ -73,20 +79,23 @@ type errorPage struct {
 	Hint   string
 }
 
-func (p *Pages) showError(w http.ResponseWriter, r *http.Request, v viewer, t errorPage) {
-	p.show(w, r, v, t.Status, page{Title: t.Title, Body: t}, "error")
-}
+// Error returns what happened.
+func (t errorPage) Error() string { return t.Title }
 
-// showAPIError shows an error of the API or of control.Service.
-func (p *Pages) showAPIError(w http.ResponseWriter, r *http.Request, v viewer, err error) {
+// showErrorPage shows an error: an errorPage, or one of the API or of control.Service.
+func (p *Pages) showErrorPage(w http.ResponseWriter, r *http.Request, v viewer, err error) {
+	var t errorPage
 	problem, ok := problemOf(err)
-	if !ok {
+	switch {
+	case errors.As(err, &t):
+	case ok:
+		t = errorPageOf(problem)
+	default:
 		p.log.Error("the API did not answer a page", "path", r.URL.Path, "error", err)
-		p.showError(w, r, v, errorPage{http.StatusServiceUnavailable, "Request timed out",
-			"headgate is busy or shutting down. The request may have been carried out.", "Look at the overview, then try again."})
-		return
+		t = errorPage{http.StatusServiceUnavailable, "Request timed out",
+			"headgate is busy or shutting down. The request may have been carried out.", "Look at the overview, then try again."}
 	}
-	p.showError(w, r, v, errorPage{problem.Status, titleOf(problem), problem.Detail, hintOf(problem)})
+	_ = p.show(w, r, v, t.Status, page{Title: t.Title, Body: t}, "error") // it has no error
 }
 
 func problemOf(err error) (*api.Problem, bool) {
@@ -101,66 +110,25 @@ func problemOf(err error) (*api.Problem, bool) {
 	return p, p.Status < http.StatusInternalServerError
 }
 
-func titleOf(p *api.Problem) string {
-	switch p.Type {
-	case api.TypeModeConflict:
-		return "The mode has changed meanwhile"
-	case api.TypeAlreadyAcked:
-		return "Already acknowledged"
-	case api.TypeUnknownPool:
-		return "There is no such pool"
-	case api.TypeUnknownIncident:
-		return "There is no such incident"
-	case api.TypeMonitoringDisabled:
-		return "Monitoring is disabled"
-	case api.TypeRecordUnavailable:
-		return "The record cannot be read"
-	case api.TypeUnknownDrill:
-		return "There is no such drill"
-	case api.TypeUnknownRun:
-		return "There is no such run"
-	case api.TypeDrillBusy:
-		return "Another drill is running"
-	case api.TypeDrillsFrozen:
-		return "Drills are frozen"
-	case api.TypeDrillRefused:
-		return "The drill cannot run now"
-	case api.TypeBadRequest:
-		return "That could not be understood"
-	default:
-		return p.Title
-	}
+// errorTexts are title and hint of the problems of which a page says more than the API does.
+var errorTexts = map[string]struct{ title, hint string }{
+	api.TypeModeConflict:       {"The mode has changed meanwhile", "Look at how it stands now, and decide again."},
+	api.TypeAlreadyAcked:       {"Already acknowledged", "Ask who has it, or acknowledge it when that is over."},
+	api.TypeUnknownPool:        {"There is no such pool", ""},
+	api.TypeUnknownIncident:    {"There is no such incident", ""},
+	api.TypeMonitoringDisabled: {"Monitoring is disabled", "Start headgate with monitoring to see incidents here."},
+	api.TypeRecordUnavailable:  {"The record cannot be read", "Modes can still be changed, from the overview. See the runbook on journal_failing."},
+	api.TypeUnknownDrill:       {"There is no such drill", "Choose one on the page of drills."},
+	api.TypeUnknownRun:         {"There is no such run", "Choose one on the page of drills."},
+	api.TypeDrillBusy:          {"Another drill is running", "Wait until it has ended, or abort it on its page."},
+	api.TypeDrillsFrozen:       {"Drills are frozen", "Whoever froze them says when they may run again; on the page of drills that can be lifted."},
+	api.TypeDrillRefused:       {"The drill cannot run now", ""},
+	api.TypeBadRequest:         {"That could not be understood", "Go back and change what it names."},
 }
 
-func hintOf(p *api.Problem) string {
-	switch p.Type {
-	case api.TypeModeConflict:
-		return "Look at how it stands now, and decide again."
-	case api.TypeAlreadyAcked:
-		return "Ask who has it, or acknowledge it when that is over."
-	case api.TypeMonitoringDisabled:
-		return "Start headgate with monitoring to see incidents here."
-	case api.TypeRecordUnavailable:
-		return "Modes can still be changed, from the overview. See the runbook on journal_failing."
-	case api.TypeUnknownDrill, api.TypeUnknownRun:
-		return "Choose one on the page of drills."
-	case api.TypeDrillBusy:
-		return "Wait until it has ended, or abort it on its page."
-	case api.TypeDrillsFrozen:
-		return "Whoever froze them says when they may run again; on the page of drills that can be lifted."
-	case api.TypeBadRequest:
-		return "Go back and change what it names."
-	default:
-		return "Go back, or start at the overview."
-	}
-}
-
-// upperFirst makes a word begin with a capital letter.
-func upperFirst(s string) string {
-	if s == "" {
-		return ""
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
+func errorPageOf(p *api.Problem) errorPage {
+	t := errorTexts[p.Type]
+	return errorPage{p.Status, cmp.Or(t.title, p.Title), p.Detail, cmp.Or(t.hint, "Go back, or start at the overview.")}
 }
 
 //go:embed static/*
@@ -181,16 +149,181 @@ func assetPath(name string) string {
 	return "/static/" + name + "?v=" + hex.EncodeToString(sum[:8])
 }
 
-func serveStatic(w http.ResponseWriter, r *http.Request, _ viewer) {
+func serveStatic(w http.ResponseWriter, r *http.Request, _ viewer) error {
 	name := r.PathValue("file")
 	text, err := staticFiles.ReadFile("static/" + path.Base(name))
 	if err != nil {
 		http.Error(w, "There is no such file.", http.StatusNotFound)
-		return
+		return nil
 	}
 	if r.URL.RawQuery != "" {
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
 	_, _ = w.Write(text) // the viewer may have gone
+	return nil
 }
+
+// templateFuncs are what templates use to say things.
+var templateFuncs = template.FuncMap{
+	"when": fullTime, "clock": clockTime, "stamp": timestampHTML, "secs": formatSeconds, "span": format.Text.Duration, "num": formatValue, "modeOf": func(v any) modeLabel { return modeLabelOf(stringOf(v)) },
+	"initial": format.Sentence, "verb": actionName, "level": levelLabelOf, "short": shortID, "signed": signOfClass, "spell": func(v any) string { return humanize(stringOf(v)) },
+	"sentence": func(s string) string { return strings.TrimRight(s, ".") + "." },
+	"measure":  measureName, "brief": formatShortSeconds, "clause": clauseSentence, "amount": formatMeasure, "ofLimit": ofLimitText, "limit": limitText, "margin": marginText,
+	"poolcard": func(p poolView, v viewer, w windowView) poolCard { return poolCard{p, v.SignedIn, w} },
+}
+
+// poolCard is a pool, as one part of a page.
+type poolCard struct {
+	Pool     poolView
+	SignedIn bool
+	Window   windowView
+}
+
+// dash stands for what is not known.
+const dash = "–"
+
+// fullTime shows a time: a script puts the viewer's zone in its place, with UTC beside.
+func fullTime(t time.Time) template.HTML { return timeTag(t, "2 Jan 2006 15:04:05 UTC", "full") }
+
+// clockTime shows the time of day.
+func clockTime(t time.Time) template.HTML { return timeTag(t, "15:04:05 UTC", "clock") }
+
+func timeTag(t time.Time, layout, kind string) template.HTML {
+	if t.IsZero() {
+		return dash
+	}
+	t = t.UTC()
+	// Nothing but digits, letters of months and constants is put together here.
+	return template.HTML(`<time datetime="` + t.Format("2006-01-02T15:04:05.000Z") + `" data-show="` + kind + `">` + t.Format(layout) + `</time>`)
+}
+
+// stringOf returns a text that may be absent.
+func stringOf(v any) string {
+	switch s := v.(type) {
+	case string:
+		return s
+	case *string:
+		if s != nil {
+			return *s
+		}
+		return ""
+	}
+	return fmt.Sprint(v) // of an enumeration
+}
+
+// timestampHTML shows a time as the API writes it. What is none is shown as text.
+func timestampHTML(s any) any {
+	if t, ok := s.(time.Time); ok {
+		return fullTime(t)
+	}
+	text := stringOf(s)
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		if text == "" {
+			return dash
+		}
+		return text
+	}
+	return fullTime(t)
+}
+
+// formatSeconds shows a number of seconds, which may be absent.
+func formatSeconds(v any) string {
+	s, ok := toFloat(v)
+	if !ok {
+		return dash
+	}
+	return format.Text.Seconds(s)
+}
+
+// formatValue shows a value with its unit.
+func formatValue(v any, unit string) string {
+	f, ok := toFloat(v)
+	switch {
+	case !ok:
+		return dash
+	case unit == "s":
+		return formatSeconds(f)
+	case unit == "ratio":
+		return format.Text.Percent(f)
+	default:
+		return strings.TrimSpace(formatNumber(f) + " " + unit)
+	}
+}
+
+func formatNumber(f float64) string {
+	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
+		return format.Count(int64(f))
+	}
+	return format.Number(f)
+}
+
+func toFloat(v any) (float64, bool) {
+	var f float64
+	switch x := v.(type) {
+	case float64:
+		f = x
+	case *float64:
+		if x == nil {
+			return 0, false
+		}
+		f = *x
+	case int:
+		f = float64(x)
+	case time.Duration:
+		f = x.Seconds()
+	default:
+		return 0, false
+	}
+	return f, !math.IsNaN(f) && !math.IsInf(f, 0)
+}
+
+// modeLabel are how a mode is shown: as a sign, a word and what it means.
+type modeLabel struct{ Mode, Sign, Text, Meaning string }
+
+func modeLabelOf(mode string) modeLabel {
+	switch mode {
+	case "enforce":
+		return modeLabel{mode, "●", "Enforce", "Work is refused when it could not be served in time."}
+	case "observe":
+		return modeLabel{mode, "◐", "Observe", "What would be refused is counted, and admitted."}
+	case "passthrough":
+		return modeLabel{mode, "○", "Pass-through", "Admission control is disabled: everything is admitted. Queue and workers stay."}
+	default:
+		return modeLabel{"other", "◌", mode, ""}
+	}
+}
+
+// levelLabel are how the level of an incident is shown.
+type levelLabel struct{ Level, Sign, Text string }
+
+func levelLabelOf(of any, open bool) levelLabel {
+	level := stringOf(of)
+	switch {
+	case !open:
+		return levelLabel{"over", "✓", "Over"}
+	case level == "page":
+		return levelLabel{level, "▲", "Page"}
+	case level == "warn":
+		return levelLabel{level, "△", "Warning"}
+	default:
+		return levelLabel{"recovering", "↓", "Recovering"}
+	}
+}
+
+// signOfClass is the sign of a verdict.
+func signOfClass(class string) string {
+	return cmp.Or(map[string]string{"ok": "✓", "warn": "△", "bad": "▲"}[class], "·")
+}
+
+// shortID is the beginning of an ID, enough to tell it from others.
+func shortID(id string) string {
+	if len(id) > 13 {
+		return id[:13]
+	}
+	return id
+}
+
+// humanize makes a word of the API one for people: queue_age becomes queue age.
+func humanize(word string) string { return strings.ReplaceAll(word, "_", " ") }

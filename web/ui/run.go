@@ -3,9 +3,12 @@ package ui
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"headgate/internal/format"
@@ -47,11 +50,10 @@ type runView struct {
 	Flash         string
 }
 
-func (p *Pages) run(w http.ResponseWriter, r *http.Request, v viewer) {
+func (p *Pages) run(w http.ResponseWriter, r *http.Request, v viewer) error {
 	report, err := p.admin.Run(r.Context(), r.PathValue("id"), api.FullSeries)
 	if err != nil {
-		p.showAPIError(w, r, v, err)
-		return
+		return err
 	}
 	view := p.runView(r.Context(), v, report, time.Now())
 	if r.URL.Query().Get("done") == "abort" && report.Verdict != "" {
@@ -61,7 +63,7 @@ func (p *Pages) run(w http.ResponseWriter, r *http.Request, v viewer) {
 	if view.Abortable {
 		pg.Refresh = runRefresh
 	}
-	p.show(w, r, v, http.StatusOK, pg, "run")
+	return p.show(w, r, v, http.StatusOK, pg, "run")
 }
 
 func (p *Pages) runView(ctx context.Context, v viewer, report drill.Run, now time.Time) runView {
@@ -189,9 +191,282 @@ func phaseRows(r drill.Run, now time.Time) (rows []phaseRow) {
 		began, ended := p.Started, ends(p)
 		took := max(ended.Sub(began), 0)
 		rows = append(rows, phaseRow{
-			Name: upperFirst(humanize(string(p.Name))), Began: p.Started, Note: format.Truncate(p.Note, shownReason), Took: formatShortSeconds(took.Seconds()), Open: p.Ended.IsZero() && r.Ended.IsZero(),
+			Name: format.Sentence(humanize(string(p.Name))), Began: p.Started, Note: format.Truncate(p.Note, shownReason), Took: formatShortSeconds(took.Seconds()), Open: p.Ended.IsZero() && r.Ended.IsZero(),
 			From: part(began.Sub(first)), Length: part(max(took, last.Sub(first)/200)), FaultActive: p.Name == drill.PhaseInject || p.Name == drill.PhaseHold,
 		})
 	}
 	return rows
+}
+
+// drillsPath is where the pages of drills begin.
+const drillsPath = "/drills"
+
+// runRow is one run of a drill, as lists show it.
+type runRow struct {
+	drill.Run
+	Label    verdictLabel
+	Tightest *drill.Hypothesis // nil: there is none
+	Why      string            // it did not pass, or what it wanted of a run that was not begun
+	Trigger  string            // as people say it
+
+	Due  time.Time // zero: by hand, or it did not begin
+	Late time.Duration
+}
+
+func runRowOf(r drill.Run) runRow {
+	if r.Verdict == drill.Passed {
+		r.Reason = "" // it only says so once more
+	}
+	r.Name, r.Actor = format.Truncate(r.Name, shownName), format.Truncate(r.Actor, shownName)
+	row := runRow{Run: r, Label: runLabelOf(r), Trigger: triggerName(string(r.Trigger)), Why: format.Truncate(r.Reason, shownReason)}
+	if h, ok := r.Tightest(); ok {
+		row.Tightest = &h
+	}
+	if row.Actor == string(r.Trigger) || row.Actor == row.Trigger {
+		row.Actor = ""
+	}
+	if !r.Started.IsZero() && !r.Scheduled.IsZero() {
+		row.Late, row.Due = max(r.Started.Sub(r.Scheduled), 0), r.Scheduled
+	}
+	if r.Count > 1 && !strings.Contains(row.Why, "due times") {
+		row.Why = strings.TrimSpace(fmt.Sprintf("%s (%d due times)", row.Why, r.Count))
+	}
+	return row
+}
+
+// runLabelOf says how a run ended, or how far it is.
+func runLabelOf(r drill.Run) verdictLabel {
+	if r.Verdict == "" {
+		return verdictLabel{"run", "▶", "Running"}
+	}
+	return verdictLabelOf(string(r.Verdict))
+}
+
+func triggerName(trigger string) string {
+	for _, c := range triggerChoices() {
+		if c.Value == trigger {
+			return c.Name
+		}
+	}
+	return humanize(trigger)
+}
+
+// formatShortSeconds shows a number of seconds of which a part counts.
+func formatShortSeconds(v any) string {
+	s, ok := toFloat(v)
+	switch {
+	case !ok || s >= 1:
+		return formatSeconds(v)
+	case s < 0.001:
+		return "under 1 ms"
+	}
+	return formatNumber(math.Ceil(s*1000)) + " ms"
+}
+
+// clauseSentence makes a reason a sentence.
+func clauseSentence(s string) string { return format.Sentence(strings.TrimRight(s, ".") + ".") }
+
+// measureName is the name of a measure for people.
+func measureName(name drill.Measure) string {
+	switch name {
+	case "p95_turnaround":
+		return "p95"
+	case "bad_retry_after":
+		return "bad Retry-After"
+	default:
+		return humanize(string(name))
+	}
+}
+
+// formatMeasure shows a value of a hypothesis, which may be absent.
+func formatMeasure(v any, unit string) string {
+	f, ok := toFloat(v)
+	switch {
+	case !ok:
+		return "not known"
+	case unit == "s" && f >= 100:
+		return strings.TrimSuffix(formatElapsed(time.Duration(f*float64(time.Second))), " 0 s")
+	case unit == "s" || unit == "ratio":
+		return formatValue(f, unit)
+	default:
+		return formatNumber(f)
+	}
+}
+
+// measured shows the value of a hypothesis.
+func measured(h drill.Hypothesis) string {
+	if !h.Measured {
+		return formatMeasure(nil, h.Unit)
+	}
+	return formatMeasure(h.Value, h.Unit)
+}
+
+// limitText is what a value is held to.
+func limitText(h drill.Hypothesis) string {
+	limit := formatMeasure(h.Limit, h.Unit)
+	switch h.Compare {
+	case ">=":
+		return "at least " + limit
+	case "==":
+		return "exactly " + limit
+	default:
+		return "at most " + limit
+	}
+}
+
+// ofLimitText is the same after a value, short.
+func ofLimitText(h drill.Hypothesis) string {
+	limit := formatMeasure(h.Limit, h.Unit)
+	if h.Compare == ">=" {
+		return "of at least " + limit
+	}
+	return "of " + limit
+}
+
+// marginText says how far a value stayed from its limit.
+func marginText(h drill.Hypothesis) string {
+	m := h.Margin
+	far := format.Text.Percent(math.Round(math.Abs(m)*100) / 100)
+	if h.Limit == 0 {
+		far = formatMeasure(math.Abs(m), h.Unit)
+	}
+	switch {
+	case !h.Measured:
+		return "not known"
+	case m > 2 && h.Limit != 0:
+		return "far away"
+	case m > 0:
+		return far + " to spare"
+	case m < 0:
+		return "missed by " + far
+	case h.Passed:
+		return "just so"
+	default:
+		return "not held"
+	}
+}
+
+// runComparison is what is different from the run of the same drill before.
+type runComparison struct {
+	Before  runRow
+	Rows    []comparisonRow
+	Changed bool       // the definition is another
+	Lines   []diffLine // what is different in it
+	More    bool       // there is more of that
+}
+
+// comparisonRow is one value, then and now.
+type comparisonRow struct {
+	Name, Then, Now, Change string
+	Class                   string // ok: better; bad: worse; idle: the same, or not to be compared
+}
+
+// diffLine is a line of a definition that is only in one of two.
+type diffLine struct{ Sign, Text string }
+
+const shownLines = 60
+
+// compareWithPrevious compares a run with the one of the same drill before it that went to its
+// end, nil if there is none.
+func (p *Pages) compareWithPrevious(ctx context.Context, v viewer, now drill.Run) *runComparison {
+	if now.Started.IsZero() {
+		return nil
+	}
+	list, err := p.admin.Runs(ctx, drill.Query{
+		Drill: now.Drill, Until: now.Started, Limit: 1,
+		Verdicts: []drill.Verdict{drill.Passed, drill.Failed, drill.Inconclusive},
+	})
+	if err != nil || len(list.Items) == 0 || list.Items[0].Drill != now.Drill {
+		return nil
+	}
+	before := list.Items[0]
+	d := &runComparison{Before: runRowOf(before), Rows: comparisonRows(before, now), Changed: before.SpecVersion != now.SpecVersion}
+	if d.Changed {
+		if old, err := p.admin.Run(ctx, before.ID, api.NoSeries); err == nil {
+			d.Lines, d.More = diffLines(specText(old.Spec), specText(now.Spec))
+		}
+	}
+	return d
+}
+
+func comparisonRows(then, now drill.Run) (rows []comparisonRow) {
+	for _, h := range now.Hypotheses {
+		n := slices.IndexFunc(then.Hypotheses, func(o drill.Hypothesis) bool { return o.Measure == h.Measure && o.Compare == h.Compare })
+		if n < 0 {
+			rows = append(rows, comparisonRow{measureName(h.Measure), dash, measured(h) + " " + ofLimitText(h), "was not asked for", "idle"})
+			continue
+		}
+		rows = append(rows, compareHypothesis(then.Hypotheses[n], h))
+	}
+	for _, h := range then.Hypotheses {
+		if !slices.ContainsFunc(now.Hypotheses, func(o drill.Hypothesis) bool { return o.Measure == h.Measure && o.Compare == h.Compare }) {
+			rows = append(rows, comparisonRow{measureName(h.Measure), measured(h) + " " + ofLimitText(h), dash, "is not asked for any more", "idle"})
+		}
+	}
+	if then.Recovered > 0 && now.Recovered > 0 {
+		rows = append(rows, comparisonRow{"well again after", formatSeconds(then.Recovered.Seconds()), formatSeconds(now.Recovered.Seconds()), "", "idle"})
+	}
+	return rows
+}
+
+func compareHypothesis(then, now drill.Hypothesis) comparisonRow {
+	row := comparisonRow{measureName(now.Measure), measured(then) + " " + ofLimitText(then), measured(now) + " " + ofLimitText(now), "the same", "idle"}
+	a, b := then.Margin, now.Margin
+	switch {
+	case !then.Measured || !now.Measured:
+		row.Change = "cannot be compared"
+	case then.Passed && !now.Passed:
+		row.Change, row.Class = "holds no more", "bad"
+	case !then.Passed && now.Passed:
+		row.Change, row.Class = "holds now", "ok"
+	case b > a+0.005:
+		row.Change, row.Class = "more to spare", "ok"
+	case b < a-0.005:
+		row.Change, row.Class = "less to spare", "bad"
+	}
+	return row
+}
+
+// diffLines returns the lines that are only in one of two texts, in their order.
+func diffLines(a, b string) (apart []diffLine, more bool) {
+	old, fresh := strings.Split(a, "\n"), strings.Split(b, "\n")
+	const most = 1000
+	old, fresh = old[:min(len(old), most)], fresh[:min(len(fresh), most)]
+	common := lcsLengths(old, fresh)
+	for i, j := 0, 0; i < len(old) || j < len(fresh); {
+		switch {
+		case i < len(old) && j < len(fresh) && old[i] == fresh[j]:
+			i, j = i+1, j+1
+		case j == len(fresh) || i < len(old) && common[i+1][j] >= common[i][j+1]:
+			apart = append(apart, diffLine{"−", old[i]})
+			i++
+		default:
+			apart = append(apart, diffLine{"+", fresh[j]})
+			j++
+		}
+	}
+	if more = len(apart) > shownLines; more {
+		apart = apart[:shownLines]
+	}
+	return apart, more
+}
+
+// lcsLengths returns how many lines the rests of two texts have in common, from
+// each place in them on (Wagner and Fischer, "The String-to-String Correction
+// Problem", 1974).
+func lcsLengths(a, b []string) [][]int {
+	all := make([][]int, len(a)+1)
+	for i := range all {
+		all[i] = make([]int, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				all[i][j] = all[i+1][j+1] + 1
+			} else {
+				all[i][j] = max(all[i+1][j], all[i][j+1])
+			}
+		}
+	}
+	return all
 }

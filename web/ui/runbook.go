@@ -27,33 +27,31 @@ type runbookRow struct{ Name, Title, Summary string }
 
 func runbookOf(name string) (string, bool) { return runbooks.Page(name) }
 
-func (p *Pages) runbooks(w http.ResponseWriter, r *http.Request, v viewer) {
+func (p *Pages) runbooks(w http.ResponseWriter, r *http.Request, v viewer) error {
 	var all []runbookRow
 	for _, name := range runbooks.PageNames() {
 		text, _ := runbooks.Page(name) // it was named just now
 		all = append(all, runbookRow{name, pageTitle(text), firstSentence(text)})
 	}
-	p.show(w, r, v, http.StatusOK, page{Title: "Runbooks", NavPath: "/runbooks", Body: all}, "runbooks")
+	return p.show(w, r, v, http.StatusOK, page{Title: "Runbooks", NavPath: "/runbooks", Body: all}, "runbooks")
 }
 
-func (p *Pages) runbook(w http.ResponseWriter, r *http.Request, v viewer) {
+func (p *Pages) runbook(w http.ResponseWriter, r *http.Request, v viewer) error {
 	name := r.PathValue("name")
 	text, ok := runbooks.Page(name)
 	if !ok {
-		p.showError(w, r, v, errorPage{http.StatusNotFound, "There is no such runbook", "Rules of your own name one of the pages that there are.", "Choose one of the list of runbooks."})
-		return
+		return errorPage{http.StatusNotFound, "There is no such runbook", "Rules of your own name one of the pages that there are.", "Choose one of the list of runbooks."}
 	}
 	html, err := render(text)
 	if err != nil {
 		p.log.Error("a runbook cannot be rendered", "name", name, "error", err)
-		p.showError(w, r, v, errorPage{http.StatusInternalServerError, "This page cannot be shown", "The log says why.", "Read it with: curl " + r.URL.Path})
-		return
+		return errorPage{http.StatusInternalServerError, "This page cannot be shown", "The log says why.", "Read it with: curl " + r.URL.Path}
 	}
 	view := runbookView{Name: name, Text: html, Modes: modesIn(text)}
 	if v.SignedIn || p.auth.AnonymousRead() {
 		view.Open = p.openIncidentsFor(name)
 	}
-	p.show(w, r, v, http.StatusOK, page{Title: pageTitle(text), NavPath: "/runbooks", Body: view}, "runbook")
+	return p.show(w, r, v, http.StatusOK, page{Title: pageTitle(text), NavPath: "/runbooks", Body: view}, "runbook")
 }
 
 // openIncidentsFor returns the open incidents that a page is about.
