@@ -152,12 +152,18 @@ func (c *Controller) Remove(name string) {
 func (c *Controller) State(name string) (ModeState, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range c.pools {
-		if p.state.Pool == name {
-			return p.state, true
-		}
+	if p := c.poolLocked(name); p != nil {
+		return p.state, true
 	}
 	return ModeState{}, false
+}
+
+// poolLocked returns a pool, nil if there is none of that name.
+func (c *Controller) poolLocked(name string) *pool {
+	if n := slices.IndexFunc(c.pools, func(p *pool) bool { return p.state.Pool == name }); n >= 0 {
+		return c.pools[n]
+	}
+	return nil
 }
 
 // Recorded says whether a pool's mode is in the journal: if not, a restart would forget it.
@@ -194,6 +200,22 @@ func (c *Controller) Do(ctx context.Context, now time.Time, o ModeRequest) (Mode
 
 // apply changes the modes of all pools of a request, or of none.
 func (c *Controller) apply(now time.Time, o ModeRequest, request int64) ([]ModeChange, error) {
+	return c.forPools(o, func(p *pool) ModeChange {
+		change := p.plan(now, o)
+		if change.From != change.To || o.DropOverdue || request > 0 {
+			change = c.changeLocked(now, p, o, request)
+		}
+		return change
+	})
+}
+
+// dryRun returns the changes that a request would make.
+func (c *Controller) dryRun(now time.Time, o ModeRequest) ([]ModeChange, error) {
+	return c.forPools(o, func(p *pool) ModeChange { return p.plan(now, o) })
+}
+
+// forPools calls do for all pools of a request, or for none.
+func (c *Controller) forPools(o ModeRequest, do func(*pool) ModeChange) ([]ModeChange, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pools, err := c.selectPoolsLocked(o)
@@ -202,11 +224,7 @@ func (c *Controller) apply(now time.Time, o ModeRequest, request int64) ([]ModeC
 	}
 	changes := make([]ModeChange, 0, len(pools))
 	for _, p := range pools {
-		change := p.plan(now, o)
-		if change.From != change.To || o.DropOverdue || request > 0 {
-			change = c.changeLocked(now, p, o, request)
-		}
-		changes = append(changes, change)
+		changes = append(changes, do(p))
 	}
 	return changes, nil
 }
@@ -391,10 +409,8 @@ func (c *Controller) poolViews(now time.Time) []poolView {
 func (c *Controller) gate(pool string) *admission.Gate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range c.pools {
-		if p.state.Pool == pool {
-			return p.gate
-		}
+	if p := c.poolLocked(pool); p != nil {
+		return p.gate
 	}
 	return nil
 }
@@ -406,21 +422,6 @@ func (c *Controller) mode(pool string) (admission.Mode, bool) {
 		return 0, false
 	}
 	return gate.Snapshot(time.Now()).Mode, true
-}
-
-// dryRun returns the changes that a request would make.
-func (c *Controller) dryRun(now time.Time, o ModeRequest) ([]ModeChange, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	pools, err := c.selectPoolsLocked(o)
-	if err != nil {
-		return nil, err
-	}
-	changes := make([]ModeChange, 0, len(pools))
-	for _, p := range pools {
-		changes = append(changes, p.plan(now, o))
-	}
-	return changes, nil
 }
 
 // Metrics counts changes of mode and failures to record them.

@@ -282,7 +282,7 @@ func (k *AutoRollback) rollBack(ctx context.Context, v poolView, t rollbackTrigg
 	k.mu.Lock()
 	intent := k.machine.beginRollback(k.c.Clock(), v.Pool, t)
 	k.mu.Unlock()
-	k.saveIntent(ctx, intent)
+	_ = k.saveState(ctx, intent, intentTimeout, "rollback intent not recorded, rolling back anyway")
 	reason := fmt.Sprintf("rule %s: %s %s, its limit is %s", t.Key.Rule, in["value"], t.Unit, in["threshold"])
 	mode := v.gate.Mode
 	changes, err := k.c.Controller.apply(time.Now(), ModeRequest{
@@ -301,21 +301,19 @@ func (k *AutoRollback) rollBack(ctx context.Context, v poolView, t rollbackTrigg
 		return
 	}
 	k.c.Log.Warn("rolled back automatically", "pool", v.Pool, "rule", t.Key.Rule, "incident", t.ID, "value", in["value"])
-	k.trackUnrecorded(changes[0], t.ID, in)
+	// Its audit entry waits until the change is recorded; see announceChange.
+	k.unrecorded[changes[0].ID] = &unrecordedRollback{ModeChange: changes[0], at: now, entry: rollbackEntry(changes[0], t.ID, in)}
 }
 
-func (k *AutoRollback) saveIntent(ctx context.Context, g RollbackState) {
-	ctx, cancel := context.WithTimeout(ctx, intentTimeout)
+func (k *AutoRollback) saveState(ctx context.Context, g RollbackState, limit time.Duration, failed string) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if err := k.c.Journal.SaveRollbackState(ctx, g); err != nil {
+	err := k.c.Journal.SaveRollbackState(ctx, g)
+	if err != nil {
 		k.c.Metrics.countError("record_guard")
-		k.c.Log.Error("rollback intent not recorded, rolling back anyway", "pool", g.Pool, "error", err)
+		k.c.Log.Error(failed, "pool", g.Pool, "error", err)
 	}
-}
-
-// trackUnrecorded keeps the audit entry of a rollback until its change is recorded; see announceChange.
-func (k *AutoRollback) trackUnrecorded(c ModeChange, incident string, in map[string]string) {
-	k.unrecorded[c.ID] = &unrecordedRollback{ModeChange: c, at: k.c.Clock(), entry: rollbackEntry(c, incident, in)}
+	return err
 }
 
 func rollbackEntry(c ModeChange, incident string, in map[string]string) AuditEntry {
@@ -551,12 +549,7 @@ func (k *AutoRollback) save(ctx context.Context) {
 		return
 	}
 	for _, g := range k.unsavedStates() {
-		attempt, cancel := context.WithTimeout(ctx, notifyTimeout)
-		err := k.c.Journal.SaveRollbackState(attempt, g)
-		cancel()
-		if err != nil {
-			k.c.Metrics.countError("record_guard")
-			k.c.Log.Error("automatic rollback state not recorded, retrying", "pool", g.Pool, "error", err)
+		if k.saveState(ctx, g, notifyTimeout, "automatic rollback state not recorded, retrying") != nil {
 			k.saveRetryAt = now.Add(saveRetryInterval)
 			return
 		}

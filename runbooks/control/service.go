@@ -247,16 +247,12 @@ func (s *Service) Resume(ctx context.Context, by Actor, o PauseOptions) (Result,
 
 func (s *Service) setPause(ctx context.Context, by Actor, action string, o PauseOptions) (Result, error) {
 	now := time.Now()
+	all, err := s.planPauses(now, by, action, o)
 	if o.DryRun {
-		all, err := s.planPauses(now, by, action, o)
-		if err != nil {
-			return Result{}, err
-		}
-		return pauseResult(all, "would grant"), nil
+		return pauseResult(all, "would grant"), err
 	}
 	entry := &AuditEntry{Action: action, Pool: o.Pool, Reason: o.Reason, Inputs: durationInput(o.For)}
 	return s.audited(by, entry, func() (Result, error) {
-		all, err := s.planPauses(now, by, action, o)
 		if err != nil {
 			return Result{}, err
 		}
@@ -268,13 +264,12 @@ func (s *Service) setPause(ctx context.Context, by Actor, action string, o Pause
 			if err != nil {
 				return Result{}, err // the pool was removed meanwhile
 			}
-			until := s.pauses.until(time.Now(), p.Pool)
-			r.Recorded, r.Verified = r.Recorded && recorded, r.Verified && until.IsZero() == p.Until.IsZero()
-			if until.IsZero() {
-				observed = append(observed, fmt.Sprintf("pool %s is not paused", p.Pool))
-			} else {
-				observed = append(observed, fmt.Sprintf("pool %s is paused until %s", p.Pool, formatTime(until)))
+			until, state := s.pauses.until(time.Now(), p.Pool), "is not paused"
+			if !until.IsZero() {
+				state = "is paused until " + formatTime(until)
 			}
+			r.Recorded, r.Verified = r.Recorded && recorded, r.Verified && until.IsZero() == p.Until.IsZero()
+			observed = append(observed, "pool "+p.Pool+" "+state)
 		}
 		r.Observed = strings.Join(observed, "; ")
 		return r, nil
@@ -316,7 +311,7 @@ func (s *Service) planPauses(now time.Time, by Actor, action string, o PauseOpti
 }
 
 func pauseResult(all []Pause, verb string) Result {
-	r := newResult("", all[0].Until)
+	r := newResult("", time.Time{})
 	var text []string
 	for _, p := range all {
 		if p.Until.IsZero() {
@@ -324,6 +319,7 @@ func pauseResult(all []Pause, verb string) Result {
 			r.UndoCommands = append(r.UndoCommands, "headgate pause --pool "+p.Pool)
 			continue
 		}
+		r.Until = p.Until
 		text = append(text, fmt.Sprintf("Pool %s %s no permits until %s.", p.Pool, verb, formatTime(p.Until)))
 		r.UndoCommands = append(r.UndoCommands, "headgate resume --pool "+p.Pool)
 	}
@@ -518,8 +514,7 @@ func (s *Service) PoolStatus(now time.Time, pool string) (PoolStatus, bool) {
 		QueueOldestAgeS: Seconds(snapshot.OldestAge), Overdue: overdue, DrainS: Seconds(drain), Draining: snapshot.Draining,
 	}
 	if state.Mode == admission.PassThrough {
-		before := state.RestoreMode.String()
-		status.ModeBefore = &before
+		status.ModeBefore = new(state.RestoreMode.String())
 	}
 	if p, paused := s.pauses.Get(now, pool); paused {
 		status.Paused = &p

@@ -228,7 +228,7 @@ func (m ActionRequest) parse(a Action) (actionInput, error) {
 		name, text string
 		most       int
 	}{{"incident", m.Incident, maxParam}, {"rule", m.Rule, maxParam}, {"reason", m.Reason, MaxReason}} {
-		if err := checkLine(f.name, f.text, f.most); err != nil {
+		if err := CheckLine(f.name, f.text, f.most); err != nil {
 			return in, err
 		}
 	}
@@ -251,7 +251,7 @@ func (m ActionRequest) parse(a Action) (actionInput, error) {
 // actorOf says who sends a request.
 func actorOf(r *http.Request) (control.Actor, error) {
 	name := cmp.Or(r.Header.Get(ActorHeader), "api")
-	if err := checkLine(ActorHeader, name, MaxActor); err != nil {
+	if err := CheckLine(ActorHeader, name, MaxActor); err != nil {
 		return control.Actor{}, invalid(err)
 	}
 	return control.Actor{Name: name, Via: control.ViaAPI}, nil

@@ -119,11 +119,6 @@ func (d *Auth) RejectCSRF(r *http.Request) {
 	d.reject(r, "write", "a form token that is not the session's")
 }
 
-// rejectHost audits that a request was refused for the host that it named.
-func (d *Auth) rejectHost(r *http.Request) {
-	d.reject(r, "request", "a request for the host "+strconv.QuoteToASCII(truncateForLog(r.Host)))
-}
-
 // reject counts an attempt, and returns how long to wait if there were too many.
 // Only those within the limit are logged and recorded: whoever makes many of them
 // must not fill the record.
@@ -391,7 +386,7 @@ func HostGuard(next http.Handler, names func() []string, reject http.HandlerFunc
 // RejectHost refuses a request to the admin listener for an unknown host, and audits that: a page somewhere may be using
 // the browser of somebody who has signed in.
 func (d *Auth) RejectHost(w http.ResponseWriter, r *http.Request) {
-	d.rejectHost(r)
+	d.reject(r, "request", "a request for the host "+strconv.QuoteToASCII(truncateForLog(r.Host)))
 	WriteProblem(w, Problem{
 		Status: http.StatusMisdirectedRequest, Detail: "Unknown host name. If it is a name of this server, add it to hosts in the settings.",
 	})

@@ -455,7 +455,7 @@ func (a *Admin) FreezeDrills(ctx context.Context, by control.Actor, on bool, rea
 }
 
 func checkReason(reason string) error {
-	if err := checkLine("reason", reason, MaxReason); err != nil {
+	if err := CheckLine("reason", reason, MaxReason); err != nil {
 		return invalid(err)
 	}
 	return nil

@@ -157,9 +157,9 @@ func quoteName(name string) string {
 	return fmt.Sprintf("%+q", name)
 }
 
-// checkLine refuses text that would not stay in its place in a log, a table or a
+// CheckLine refuses text that would not stay in its place in a log, a table or a
 // terminal.
-func checkLine(name, text string, most int) error {
+func CheckLine(name, text string, most int) error {
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return fmt.Errorf("%s must be one line of printable text", name)
 	}
@@ -268,8 +268,7 @@ func timeOrNull(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}
-	s := formatTime(t)
-	return &s
+	return new(formatTime(t))
 }
 
 // finiteOrNull returns nil for what JSON cannot write.

@@ -374,7 +374,7 @@ func (m SilenceRequest) validate() (time.Duration, error) {
 		return 0, fmt.Errorf("rule and pool must have at most %d bytes", maxRuleName)
 	}
 	for _, field := range [][2]string{{"rule", m.Rule}, {"pool", m.Pool}, {"reason", m.Reason}} {
-		if err := checkLine(field[0], field[1], MaxReason); err != nil {
+		if err := CheckLine(field[0], field[1], MaxReason); err != nil {
 			return 0, err
 		}
 	}

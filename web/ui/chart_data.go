@@ -17,6 +17,7 @@ import (
 	"headgate/internal/format"
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
+	"headgate/web/api"
 )
 
 const (
@@ -28,7 +29,7 @@ const (
 // chartCache makes charts of samples. Many viewers cost no more than one: what was
 // made a moment ago is shown again, and one pool is read at a time.
 type chartCache struct {
-	samples SampleReader
+	samples api.SampleReader
 	log     *slog.Logger
 
 	mu      sync.Mutex
@@ -235,10 +236,9 @@ var windows = []struct {
 }
 
 func windowOf(r *http.Request) windowView {
-	asked := r.URL.Query().Get("last")
 	chosen := 0
 	for i, w := range windows {
-		if w.name == asked {
+		if w.name == r.URL.Query().Get("last") {
 			chosen = i
 		}
 	}
@@ -279,17 +279,10 @@ func runSeriesOf(r drill.Run) (s runSeries, ok bool) {
 	}
 	s = runSeries{points: r.Series, from: scenarioTimeAt(r.Series[0].At - 1), to: scenarioTimeAt(r.Series[len(r.Series)-1].At)}
 	if r.Live { // room for what is to come
-		s.to = maxTime(s.to, scenarioEpoch.Add(r.Spec.Scenario.Duration))
+		s.to = slices.MaxFunc([]time.Time{s.to, scenarioEpoch.Add(r.Spec.Scenario.Duration)}, time.Time.Compare)
 	}
 	s.step = max((s.to.Sub(s.from) / maxRunPoints).Truncate(time.Second), time.Second)
 	return s, true
-}
-
-func maxTime(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // highest returns the highest value of each step. A value that is none leaves a gap.

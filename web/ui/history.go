@@ -343,7 +343,7 @@ func standingsOf(h api.DrillHistory, known []api.DrillSummary, now time.Time) (a
 		n := slices.IndexFunc(known, func(d api.DrillSummary) bool { return d.ID == l.Drill })
 		s.Overdue = n >= 0 && known[n].Overdue
 		if t := countVerdicts(h.Days, func(d api.DrillDay) bool { return d.Drill == l.Drill }); t.evaluated() > 0 {
-			s.PassRate = fmt.Sprintf("%d of %s", t.passed, format.Plural(t.evaluated(), "run"))
+			s.PassRate = fmt.Sprintf("%d of %s", t.Passed, format.Plural(t.evaluated(), "run"))
 		}
 		all = append(all, s)
 	}
@@ -352,10 +352,10 @@ func standingsOf(h api.DrillHistory, known []api.DrillSummary, now time.Time) (a
 }
 
 // verdictCounts counts how runs ended.
-type verdictCounts struct{ passed, failed, other, notRun int }
+type verdictCounts struct{ Passed, Failed, Other, NotRun int }
 
 // evaluated is how many runs were begun.
-func (t verdictCounts) evaluated() int { return t.passed + t.failed + t.other }
+func (t verdictCounts) evaluated() int { return t.Passed + t.Failed + t.Other }
 
 func countVerdicts(days []api.DrillDay, counts func(api.DrillDay) bool) (t verdictCounts) {
 	for _, d := range days {
@@ -365,13 +365,13 @@ func countVerdicts(days []api.DrillDay, counts func(api.DrillDay) bool) (t verdi
 		for v, n := range d.Verdicts {
 			switch drill.Verdict(v) {
 			case drill.Passed:
-				t.passed += n
+				t.Passed += n
 			case drill.Failed:
-				t.failed += n
+				t.Failed += n
 			case drill.Skipped, drill.Missed:
-				t.notRun += n
+				t.NotRun += n
 			default:
-				t.other += n
+				t.Other += n
 			}
 		}
 	}
@@ -398,14 +398,8 @@ func (m monthTrend) Rate() string {
 	if m.evaluated() == 0 {
 		return dash
 	}
-	return format.Text.Percent(math.Round(100*float64(m.passed)/float64(m.evaluated())) / 100)
+	return format.Text.Percent(math.Round(100*float64(m.Passed)/float64(m.evaluated())) / 100)
 }
-
-// Passed, Failed, Neither and Unbegun are how many runs ended so.
-func (m monthTrend) Passed() int { return m.passed }
-func (m monthTrend) Failed() int { return m.failed }
-func (m monthTrend) Other() int  { return m.other }
-func (m monthTrend) NotRun() int { return m.notRun }
 
 // weekTrend is how close to their limits the runs of a week came.
 type weekTrend struct {
@@ -497,7 +491,7 @@ func (d *svgWriter) month(m monthTrend, left, wide float64) {
 	for _, part := range []struct {
 		class string
 		n     int
-	}{{"ok", m.passed}, {"warn", m.other}, {"bad", m.failed}} {
+	}{{"ok", m.Passed}, {"warn", m.Other}, {"bad", m.Failed}} {
 		if part.n == 0 {
 			continue
 		}
@@ -512,7 +506,7 @@ func (t trends) describeRates() string {
 	var said []string
 	for _, m := range t.Months {
 		if m.evaluated() > 0 {
-			said = append(said, fmt.Sprintf("%s: %d of %d passed", m.Name(), m.passed, m.evaluated()))
+			said = append(said, fmt.Sprintf("%s: %d of %d passed", m.Name(), m.Passed, m.evaluated()))
 		}
 	}
 	return strings.Join(said, "; ") + "."

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"headgate/engine"
+	"headgate/internal/format"
+	"headgate/runbooks"
 	"headgate/runbooks/control"
 	"headgate/web/api"
 )
@@ -42,10 +44,11 @@ type incidentFilter struct{ Open, Pool, Rule, Since string }
 func (p *Pages) incidents(w http.ResponseWriter, r *http.Request, v viewer) error {
 	q := r.URL.Query()
 	f := incidentFilter{Open: q.Get("open"), Pool: q.Get("pool"), Rule: q.Get("rule"), Since: q.Get("since")}
-	query, err := f.query(q.Get("after"), time.Now())
+	since, err := parseSince(f.Since)
 	if err != nil {
 		return err
 	}
+	query := api.IncidentQuery{Open: f.Open == "true", Pool: f.Pool, Rule: f.Rule, Since: since, After: q.Get("after"), Limit: pageSize}
 	ctx := r.Context()
 	list, err := p.admin.Incidents(ctx, query)
 	view := incidentsView{Filter: f, Pools: p.poolNames(), Sinces: sinceChoices(), Items: list.Items, Filtered: f != incidentFilter{}}
@@ -62,17 +65,16 @@ func (p *Pages) incidents(w http.ResponseWriter, r *http.Request, v viewer) erro
 	return p.show(w, r, v, http.StatusOK, page{Title: "Incidents", NavPath: "/incidents", Refresh: 10, Body: view}, "incidents")
 }
 
-func (f incidentFilter) query(after string, now time.Time) (api.IncidentQuery, error) {
-	q := api.IncidentQuery{Open: f.Open == "true", Pool: f.Pool, Rule: f.Rule, After: after, Limit: pageSize}
-	if f.Since == "" {
-		return q, nil
+// parseSince reads how far back a list goes; zero: as far as there is a record.
+func parseSince(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
 	}
-	since, err := api.ParseSince(f.Since, now)
+	since, err := api.ParseSince(text, time.Now())
 	if err != nil {
-		return q, &api.Problem{Type: api.TypeBadRequest, Status: http.StatusBadRequest, Detail: "since " + err.Error() + "."}
+		return since, &api.Problem{Type: api.TypeBadRequest, Status: http.StatusBadRequest, Detail: "since " + err.Error() + "."}
 	}
-	q.Since = since
-	return q, nil
+	return since, nil
 }
 
 func isProblemType(err error, problem string) bool {
@@ -136,10 +138,7 @@ func (v *incidentView) truncate() {
 		v.Deliveries, v.MoreDeliveries = v.Deliveries[over:], true
 	}
 	for i := range v.Deliveries {
-		d := &v.Deliveries[i]
-		if text := []rune(d.Text); len(text) > shownText {
-			d.Text = string(text[:shownText]) + "…"
-		}
+		v.Deliveries[i].Text = format.Truncate(v.Deliveries[i].Text, shownText)
 	}
 }
 
@@ -159,7 +158,7 @@ func (p *Pages) incident(w http.ResponseWriter, r *http.Request, v viewer) error
 	}
 	view.Duration = max(end.Sub(report.Opened), 0)
 	view.truncate()
-	_, view.HasRunbook = runbookOf(report.Runbook)
+	_, view.HasRunbook = runbooks.Page(report.Runbook)
 	title := "Incident: " + humanize(report.Rule)
 	if report.Pool != "" {
 		title += " in " + report.Pool
@@ -238,14 +237,11 @@ type auditRow struct {
 func (p *Pages) audit(w http.ResponseWriter, r *http.Request, v viewer) error {
 	q := r.URL.Query()
 	f := auditFilter{Pool: q.Get("pool"), Kind: q.Get("kind"), Since: q.Get("since")}
-	query := control.AuditQuery{Pool: f.Pool, Kind: control.AuditKind(f.Kind), After: q.Get("after"), Limit: pageSize}
-	if f.Since != "" {
-		since, err := api.ParseSince(f.Since, time.Now())
-		if err != nil {
-			return &api.Problem{Type: api.TypeBadRequest, Status: http.StatusBadRequest, Detail: "since " + err.Error() + "."}
-		}
-		query.Since = since
+	since, err := parseSince(f.Since)
+	if err != nil {
+		return err
 	}
+	query := control.AuditQuery{Pool: f.Pool, Kind: control.AuditKind(f.Kind), Since: since, After: q.Get("after"), Limit: pageSize}
 	list, err := p.admin.Audit(r.Context(), query)
 	if err != nil {
 		return err

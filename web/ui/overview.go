@@ -155,16 +155,10 @@ func gateStateOf(s control.PoolStatus) gateState {
 
 // flashText says what an order has just done, by how pools stand now.
 func flashText(done string, pools []control.PoolStatus) string {
-	if done == "" {
-		return ""
-	}
-	for _, p := range pools {
-		if done == "mode:"+p.Name {
-			return fmt.Sprintf("Pool %s is now in %s.", p.Name, modeLabelOf(p.Mode).Text)
-		}
-	}
 	for _, p := range pools {
 		switch done {
+		case "mode:" + p.Name:
+			return fmt.Sprintf("Pool %s is now in %s.", p.Name, modeLabelOf(p.Mode).Text)
 		case "pause:" + p.Name:
 			return fmt.Sprintf("Pool %s is paused.", p.Name)
 		case "resume:" + p.Name:
@@ -194,9 +188,9 @@ func gaugesOf(s control.PoolStatus, f PoolFacts) []gauge {
 	all := []gauge{
 		newGauge("p95", "Turnaround p95", s.P95TurnaroundS, "s", s.SLOS, "promise"),
 		newGauge("age", "Oldest waiting", &s.QueueOldestAgeS, "s", age, "refuses above"),
-		newGauge("depth", "Waiting", floatPtr(s.QueueDepth), "", depth, "refuses above"),
+		newGauge("depth", "Waiting", new(float64(s.QueueDepth)), "", depth, "refuses above"),
 		newGauge("use", "Envelope use", s.EnvelopeUse, "ratio", 1, "full at"),
-		newGauge("flight", "In flight", floatPtr(s.InFlight), "", 0, ""),
+		newGauge("flight", "In flight", new(float64(s.InFlight)), "", 0, ""),
 		budgetGauge(f),
 	}
 	all[4].Limit = fmt.Sprintf("of %d workers", s.Workers)
@@ -205,11 +199,6 @@ func gaugesOf(s control.PoolStatus, f PoolFacts) []gauge {
 		all[i].ID = s.Name + "-" + all[i].ID
 	}
 	return all
-}
-
-func floatPtr(n int) *float64 {
-	f := float64(n)
-	return &f
 }
 
 // newGauge draws a value up to 1.25 times its limit; 0 is no limit.

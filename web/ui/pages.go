@@ -9,10 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
-	"headgate/engine/tsdb"
 	"headgate/runbooks/control"
 	"headgate/web/api"
 	"headgate/web/auth"
@@ -35,17 +32,12 @@ type PoolFacts struct {
 	Counted   bool          // false: Good and Bad could not be read
 }
 
-// SampleReader reads samples. *tsdb.DB does.
-type SampleReader interface {
-	QueryRange(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]tsdb.Series, error)
-}
-
 // Config is what Pages are made of.
 type Config struct {
 	Admin   *api.Admin // the API, and who may use it
 	Control *control.Service
 	Facts   Facts
-	Samples SampleReader // nil: nothing is watched, there are no charts
+	Samples api.SampleReader // nil: nothing is watched, there are no charts
 	Log     *slog.Logger
 }
 
@@ -268,8 +260,8 @@ func (p *Pages) login(w http.ResponseWriter, r *http.Request, v viewer) error {
 		return err
 	}
 	form := loginView{Code: r.PostFormValue("code"), Next: localPath(r.PostFormValue("next")), Name: strings.TrimSpace(r.PostFormValue("name"))}
-	if bad := checkActorName(form.Name); bad != "" {
-		form.Wrong = bad
+	if err := api.CheckLine("The name", form.Name, api.MaxActor); err != nil { // it goes into the record
+		form.Wrong = err.Error() + "."
 		return p.show(w, r, v, http.StatusBadRequest, page{Title: "Sign in", Body: form}, "login")
 	}
 	var ok bool
@@ -291,18 +283,6 @@ func (p *Pages) login(w http.ResponseWriter, r *http.Request, v viewer) error {
 		status = http.StatusTooManyRequests
 	}
 	return p.show(w, r, v, status, page{Title: "Sign in", Body: form}, "login")
-}
-
-// checkActorName says what is wrong with a name, empty if nothing is. It goes into the
-// record.
-func checkActorName(name string) string {
-	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return "The name must be one line of printable text."
-	}
-	if utf8.RuneCountInString(name) > api.MaxActor {
-		return "The name must have at most " + strconv.Itoa(api.MaxActor) + " characters."
-	}
-	return ""
 }
 
 func (p *Pages) logout(w http.ResponseWriter, r *http.Request, _ viewer) error {

@@ -25,8 +25,6 @@ type runbookView struct {
 // runbookRow is a page in the list of them.
 type runbookRow struct{ Name, Title, Summary string }
 
-func runbookOf(name string) (string, bool) { return runbooks.Page(name) }
-
 func (p *Pages) runbooks(w http.ResponseWriter, r *http.Request, v viewer) error {
 	var all []runbookRow
 	for _, name := range runbooks.PageNames() {

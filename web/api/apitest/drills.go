@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"headgate/runbooks/drill"
@@ -18,12 +17,11 @@ const HostileName = `=cmd|' /C calc'!A0 <img src=x onerror=alert(1)>`
 // (burst), a live one that is not allowed (live) and one with a hostile name
 // (odd). It keeps its record in memory, which can break.
 type Drills struct {
-	mu            sync.Mutex
+	memory
 	freeze        drill.Freeze
 	runs          []drill.Run // oldest first
 	runningID     string      // ID of the run that goes on
 	startRequests []drill.StartRequest
-	err           error
 }
 
 // NewDrills returns a desk without runs.
@@ -42,13 +40,6 @@ func (d *Drills) Specs() []drill.Spec {
 		{ID: "live", Name: "Live latency", Target: drill.Live, Pool: "a", Share: 0.1, Expect: expect},
 		{ID: "odd", Name: HostileName, Note: HostileName, Owner: HostileName, Target: drill.Twin, Expect: expect},
 	}
-}
-
-// SetError makes the record unreadable, or with nil well again.
-func (d *Drills) SetError(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.err = err
 }
 
 // AddRuns puts runs that have ended into the record.
@@ -226,25 +217,15 @@ func (d drillRunReader) Runs(_ context.Context, q drill.Query) (page []drill.Run
 	}
 	all := slices.Clone(d.runs)
 	slices.Reverse(all)
-	if q.After != "" {
-		n := slices.IndexFunc(all, func(r drill.Run) bool { return "at."+r.ID == q.After })
-		if n < 0 {
-			return nil, "", api.ErrUnknownCursor
-		}
-		all = all[n+1:]
-	}
-	all = slices.DeleteFunc(all, func(r drill.Run) bool {
-		return q.Drill != "" && q.Drill != r.Drill && q.Drill != r.Name || len(q.Verdicts) > 0 && !slices.Contains(q.Verdicts, r.Verdict) ||
-			len(q.Triggers) > 0 && !slices.Contains(q.Triggers, r.Trigger) || r.Started.Before(q.Since) ||
-			!q.Until.IsZero() && !r.Started.Before(q.Until) || q.Running && r.Status == drill.Ended
+	all, next, err = pageAfter(all, func(r drill.Run) string { return "at." + r.ID }, q.After, q.Limit, func(r drill.Run) bool {
+		return (q.Drill == "" || q.Drill == r.Drill || q.Drill == r.Name) && (len(q.Verdicts) == 0 || slices.Contains(q.Verdicts, r.Verdict)) &&
+			(len(q.Triggers) == 0 || slices.Contains(q.Triggers, r.Trigger)) && !r.Started.Before(q.Since) &&
+			(q.Until.IsZero() || r.Started.Before(q.Until)) && (!q.Running || r.Status != drill.Ended)
 	})
-	if len(all) > q.Limit {
-		all, next = all[:q.Limit], "at."+all[q.Limit-1].ID
-	}
 	for n := range all {
 		all[n].Series, all[n].Messages, all[n].UndoResults = nil, nil, nil
 	}
-	return all, next, nil
+	return all, next, err
 }
 
 // Run implements api.DrillRunReader.

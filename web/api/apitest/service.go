@@ -1,10 +1,3 @@
-// Package apitest is an admin API that watches, for tests of it and of whatever
-// speaks to it: a real engine that evaluates three rules against values which a
-// test puts on a board, and a record in memory that can break. It has
-// drills that run for as long as a test wants.
-//
-// Values of the rules are seconds or plain numbers; they warn at 15, page at 25
-// and clear below 10, at once.
 package apitest
 
 import (
@@ -181,20 +174,41 @@ type nopWaiter struct{}
 
 func (nopWaiter) Done(admission.Refusal) {}
 
-// Record is a journal and an audit in memory. It can fail, and it can be slow. It is safe for concurrent use.
-type Record struct {
-	mu      sync.Mutex
-	changes []control.ModeChange
-	entries []control.AuditEntry
-	err     error
-	delay   time.Duration
+// memory is the lock of a record in memory, and the error with which it fails.
+type memory struct {
+	mu  sync.Mutex
+	err error
 }
 
 // SetError makes reads and writes fail with an error, until it is called with nil.
-func (r *Record) SetError(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.err = err
+func (m *memory) SetError(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = err
+}
+
+// pageAfter returns a page of those that match, and the key of the next one.
+func pageAfter[T any](all []T, key func(T) string, after string, limit int, match func(T) bool) (items []T, next string, err error) {
+	if after != "" {
+		n := slices.IndexFunc(all, func(v T) bool { return key(v) == after })
+		if n < 0 {
+			return nil, "", api.ErrUnknownCursor
+		}
+		all = all[n+1:]
+	}
+	all = slices.DeleteFunc(all, func(v T) bool { return !match(v) })
+	if len(all) > limit {
+		all, next = all[:limit], key(all[limit-1])
+	}
+	return all, next, nil
+}
+
+// Record is a journal and an audit in memory. It can fail, and it can be slow. It is safe for concurrent use.
+type Record struct {
+	memory
+	changes []control.ModeChange
+	entries []control.AuditEntry
+	delay   time.Duration
 }
 
 // SetDelay makes every write of changes take a while.
@@ -271,20 +285,13 @@ func (r *Record) Audit(_ context.Context, q control.AuditQuery) (control.AuditPa
 		return control.AuditPage{}, r.err
 	}
 	entries := slices.DeleteFunc(slices.Clone(r.entries), func(e control.AuditEntry) bool { return q.Kind != "" && q.Kind != e.Kind })
-	changes := slices.DeleteFunc(slices.Clone(r.changes), func(c control.ModeChange) bool {
-		return q.Kind != "" && q.Kind != control.KindMode || c.At.Before(q.Since) || q.Pool != "" && q.Pool != c.Pool
-	})
+	changes := slices.Clone(r.changes)
 	slices.Reverse(changes)
-	if q.After != "" {
-		i := slices.IndexFunc(changes, func(c control.ModeChange) bool { return c.ID == q.After })
-		if i < 0 {
-			return control.AuditPage{}, api.ErrUnknownCursor
-		}
-		changes = changes[i+1:]
-	}
-	next := ""
-	if len(changes) > q.Limit {
-		changes, next = changes[:q.Limit], changes[q.Limit-1].ID
+	changes, next, err := pageAfter(changes, func(c control.ModeChange) string { return c.ID }, q.After, q.Limit, func(c control.ModeChange) bool {
+		return (q.Kind == "" || q.Kind == control.KindMode) && !c.At.Before(q.Since) && (q.Pool == "" || q.Pool == c.Pool)
+	})
+	if err != nil {
+		return control.AuditPage{}, err
 	}
 	return control.NewAuditPage(changes, entries, next), nil
 }
@@ -334,11 +341,10 @@ func Rules() []engine.Rule {
 // IncidentStore is a record of incidents in memory: engine.Journal and api.IncidentReader. It
 // is safe for concurrent use.
 type IncidentStore struct {
-	mu         sync.Mutex
+	memory
 	incidents  map[string]engine.Incident
 	events     map[string][]engine.Event
 	deliveries map[string][]api.Delivery
-	err        error
 }
 
 // NewIncidentStore returns an empty IncidentStore.
@@ -346,13 +352,6 @@ func NewIncidentStore() *IncidentStore {
 	return &IncidentStore{
 		incidents: map[string]engine.Incident{}, events: map[string][]engine.Event{}, deliveries: map[string][]api.Delivery{},
 	}
-}
-
-// SetError makes everything fail with an error, until it is called with nil.
-func (s *IncidentStore) SetError(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = err
 }
 
 // Add puts an incident there, with events if there are any.
@@ -408,20 +407,9 @@ func (s *IncidentStore) List(_ context.Context, q api.IncidentQuery) (items []en
 		return nil, "", s.err
 	}
 	all := slices.SortedFunc(maps.Values(s.incidents), func(a, b engine.Incident) int { return strings.Compare(b.ID, a.ID) })
-	if q.After != "" {
-		n := slices.IndexFunc(all, func(i engine.Incident) bool { return cursorOf(i) == q.After })
-		if n < 0 {
-			return nil, "", api.ErrUnknownCursor
-		}
-		all = all[n+1:]
-	}
-	all = slices.DeleteFunc(all, func(i engine.Incident) bool {
-		return i.Opened.Before(q.Since) || q.Pool != "" && q.Pool != i.Pool || q.Rule != "" && q.Rule != i.Rule
+	return pageAfter(all, cursorOf, q.After, q.Limit, func(i engine.Incident) bool {
+		return !i.Opened.Before(q.Since) && (q.Pool == "" || q.Pool == i.Pool) && (q.Rule == "" || q.Rule == i.Rule)
 	})
-	if len(all) > q.Limit {
-		all, next = all[:q.Limit], cursorOf(all[q.Limit-1])
-	}
-	return all, next, nil
 }
 
 func cursorOf(i engine.Incident) string { return "at." + i.ID }
