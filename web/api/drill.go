@@ -42,7 +42,7 @@ type DrillController interface {
 // DrillRunReader reads the record of runs. All methods obey their context.
 type DrillRunReader interface {
 	// Runs returns a page, newest first, each run without its series, messages and
-	// undone steps, and the key of the next page. ErrUnknownCursor: After is no key.
+	// undone steps, and the key of the next page. control.ErrUnknownCursor: After is no key.
 	Runs(ctx context.Context, q drill.Query) (runs []drill.Run, next string, err error)
 	// Run returns one with all of it, or drill.ErrNoRun.
 	Run(ctx context.Context, id string) (drill.Run, error)

@@ -214,7 +214,7 @@ func (a *Admin) drillProblem(what string, err error) *Problem {
 		return &Problem{Type: TypeDrillBusy, Status: http.StatusConflict, Run: busy.Run, Detail: truncateDetail(format.Sentence(busy.Error())) + "; only one runs at a time."}
 	case errors.As(err, &refusal):
 		return &Problem{Type: TypeDrillRefused, Status: http.StatusConflict, Detail: truncateDetail(format.Sentence(refusal.Reason)) + "."}
-	case errors.Is(err, ErrUnknownCursor):
+	case errors.Is(err, control.ErrUnknownCursor):
 		return badCursor()
 	default:
 		a.log.Error("a request about drills failed", "request", what, "error", err)

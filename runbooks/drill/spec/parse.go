@@ -1,10 +1,12 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -55,8 +57,20 @@ func Parse(name string, data []byte, s Settings) (drill.Spec, error) {
 }
 
 // ParseNode reads a drill that is part of a larger file: a mapping, at path of the
-// file called name.
+// file called name. It holds the definition, or as file the path of one, relative to the larger file.
 func ParseNode(name string, n *yaml.Node, path string, s Settings) (drill.Spec, error) {
+	if len(n.Content) == 2 && n.Content[0].Value == "file" && n.Content[1].Kind == yaml.ScalarNode {
+		other := n.Content[1].Value
+		if !filepath.IsAbs(other) {
+			other = filepath.Join(filepath.Dir(name), other)
+		}
+		loaded, err := Load(other, s)
+		var problems SpecErrors
+		if err != nil && !errors.As(err, &problems) {
+			err = fmt.Errorf("%s:%d:%d: %s.file: %w", name, n.Line, n.Column, path, err)
+		}
+		return loaded, err
+	}
 	l := newSpecReader(name)
 	l.SetPosition(path, strictyaml.PositionOf(n))
 	return l.definition(n, path, s)
