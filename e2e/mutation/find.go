@@ -140,7 +140,6 @@ func printed(n ast.Node) string {
 
 var (
 	posType     = reflect.TypeFor[token.Pos]()
-	objectType  = reflect.TypeFor[*ast.Object]()
 	commentType = reflect.TypeFor[*ast.CommentGroup]()
 )
 
@@ -158,7 +157,7 @@ func equal(pattern, node reflect.Value) bool {
 		return false
 	}
 	switch pattern.Type() {
-	case posType, objectType, commentType:
+	case posType, commentType:
 		return true
 	}
 	switch pattern.Kind() {
