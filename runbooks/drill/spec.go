@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -51,6 +52,17 @@ type Spec struct {
 // TotalDuration is how long a run takes at most, in scenario time.
 func (s Spec) TotalDuration() time.Duration {
 	return s.Scenario.Baseline + s.Scenario.Duration + s.Recovery
+}
+
+// CheckSpeed says whether a run may have a speed.
+func (s Spec) CheckSpeed(speed float64) error {
+	switch {
+	case s.Target == Live && speed != 1:
+		return &RefusedError{"the speed of a live drill must be 1: production runs no faster"}
+	case !(speed >= 1 && speed <= MaxSpeed): // nor NaN
+		return &RefusedError{fmt.Sprintf("the speed must be from 1 to %d", MaxSpeed)}
+	}
+	return nil
 }
 
 // Scenario is the load, the service and the faults, in scenario time from the

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"headgate/internal/strictyaml"
-	"headgate/proxy/fault"
 	"headgate/runbooks/drill"
 	"headgate/runbooks/drill/schedule"
 )
@@ -217,11 +216,13 @@ func (c *linter) faults(path string, all []drill.Injection) {
 	for i, in := range all {
 		p := fmt.Sprintf("%s[%d]", path, i)
 		c.window(p, in.From, in.For)
-		c.within(p+".after", float64(in.AfterBytes), 0, fault.MaxAfterBytes)
 		if in.Share == 0 {
 			c.reject(p+".share", "must be above 0: a share of 0 has no effect")
 		}
-		c.kind(p, in.Fault)
+		if err := in.Fault.Validate(); err != nil { // which begins with the name of the setting
+			field, why, _ := strings.Cut(err.Error(), ": ")
+			c.reject(p+"."+field, "%s", why)
+		}
 	}
 	for i, a := range all {
 		for _, b := range all[i+1:] {
@@ -240,32 +241,6 @@ func (c *linter) window(path string, from, length time.Duration) {
 		c.reject(path+".for", "must be above 0: a fault ends by itself")
 	case from+length > d:
 		c.reject(path, "must end within the duration, %s, ends at %s", drill.FormatDuration(d), drill.FormatDuration(from+length))
-	}
-}
-
-func (c *linter) kind(path string, f fault.Fault) {
-	if !slices.Contains(fault.Kinds(), f.Kind) {
-		names := make([]string, 0, len(fault.Kinds()))
-		for _, k := range fault.Kinds() {
-			names = append(names, string(k))
-		}
-		c.reject(path+".kind", "must be one of %s, is %s", strings.Join(names, ", "), strictyaml.Quote(string(f.Kind)))
-		return
-	}
-	slow := f.Kind == fault.Latency || f.Kind == fault.Drip
-	switch {
-	case slow && f.Delay <= 0:
-		c.reject(path+".delay", "must be above 0 for %s", f.Kind)
-	case !slow && (f.Delay != 0 || f.Jitter != 0):
-		c.reject(path+".delay", "has no effect on %s, only on latency and drip", f.Kind)
-	case f.Jitter > f.Delay:
-		c.reject(path+".jitter", "must be at most the delay, %s, is %s", drill.FormatDuration(f.Delay), drill.FormatDuration(f.Jitter))
-	}
-	switch {
-	case f.Kind == fault.Status && (f.Code < 400 || f.Code > 599):
-		c.reject(path+".code", "must say which status from 400 to 599 is answered, is %d", f.Code)
-	case f.Kind != fault.Status && f.Code != 0:
-		c.reject(path+".code", "has no effect on %s, only on status", f.Kind)
 	}
 }
 
