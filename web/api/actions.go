@@ -133,7 +133,7 @@ func actions() []Action {
 		},
 		{
 			Name: control.ActionPause, Undo: "resume", Verify: "until when the gate is paused", Parameters: []string{"pool", "for"},
-			Description: "Grants no permits until resumed or until the time has passed; running tasks go on, arriving tasks are queued or refused by the rules.",
+			Description: "Grants no permits until resumed or until the time has passed; running tasks continue, arriving tasks are queued or refused by the rules.",
 			do: func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
 				return s.Pause(ctx, by, in.pause())
 			},
