@@ -108,8 +108,8 @@ func newDrillAbort(env cli.Env) *cobra.Command {
 	var s cli.StopDrills
 	cmd := &cobra.Command{
 		Use:   "abort ID",
-		Short: "Abort the running drill and roll back",
-		Long: `Abort a run. Its faults are cleared within a second, its steps are rolled back in
+		Short: "Abort the running drill and undo its faults and steps",
+		Long: `Abort a run. Its faults are cleared within a second, its steps are undone in
 reverse order, and it is recorded as aborted. The beginning of an ID is enough if it
 is unique.`,
 		Example: `  headgate drill abort 01a22990

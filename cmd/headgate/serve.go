@@ -121,7 +121,7 @@ func (s *server) reload() {
 		err = s.app.Reload(cfg)
 	}
 	if err != nil {
-		s.log.Error("configuration reload failed, nothing has changed", "error", err)
+		s.log.Error("configuration reload failed", "error", err)
 		return
 	}
 	setLevel(s.level, cfg.Log)

@@ -82,7 +82,7 @@ func WriteFile(t testing.TB, path, text string) {
 // Log messages after SIGHUP.
 const (
 	reloadedMessage = "configuration reloaded"
-	rejectedMessage = "configuration reload failed, nothing has changed"
+	rejectedMessage = "configuration reload failed"
 )
 
 // Reload makes the gate reload its settings file, which must be valid.

@@ -72,6 +72,11 @@ func (d *Decoder) Decode(root *yaml.Node, target any) {
 	}
 }
 
+// Value reads the node of a setting into what target points to, over what that holds.
+func (d *Decoder) Value(n *yaml.Node, target any, path string) {
+	d.value(n, reflect.ValueOf(target).Elem(), path, "")
+}
+
 // value reads a node into v.
 func (d *Decoder) value(n *yaml.Node, v reflect.Value, path string, tag reflect.StructTag) {
 	switch target := v.Addr().Interface().(type) {

@@ -85,17 +85,9 @@ func ParseShare(text string) (float64, error) {
 
 // ParseDuration reads 90s, 1m30s and 2d.
 func ParseDuration(text string) (time.Duration, error) {
-	wrong := fmt.Errorf("must be a duration such as 90s, 5m or 7d, is %s", strictyaml.Quote(text))
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.ParseUint(days, 10, 16)
-		if err != nil || n > 400 {
-			return 0, wrong
-		}
-		return time.Duration(n) * day, nil
-	}
-	d, err := time.ParseDuration(text)
+	d, err := strictyaml.ParseDuration(text)
 	if err != nil || d < 0 || d > 400*day {
-		return 0, wrong
+		return 0, fmt.Errorf("must be a duration such as 90s, 5m or 7d, is %s", strictyaml.Quote(text))
 	}
 	return d, nil
 }
@@ -203,37 +195,34 @@ type MeasureInfo struct {
 	DuringRun bool // known while the run goes on, so that abort_if may use it
 }
 
-// measureTable returns what is known of every measure, in the order in which people read
-// them.
-func measureTable() []MeasureInfo {
-	return []MeasureInfo{
-		{LateShare, UnitRatio, true, true},
-		{P95, UnitSeconds, true, true},
-		{MissingRetryAfter, UnitTasks, true, true},
-		{RefusedShare, UnitRatio, true, true},
-		{RefusedInBaseline, UnitTasks, true, true},
-		{OverLimit, UnitCalls, true, true},
-		{TimeToWarn, UnitSeconds, false, false},
-		{TimeToPage, UnitSeconds, false, false},
-		{TimeToResolve, UnitSeconds, false, false},
-		{Pages, UnitMessages, false, true},
-		{MessageFaults, UnitFaults, false, true},
-		{DrainedWithin, UnitSeconds, false, false},
-		{RollbackTime, UnitSeconds, false, false},
-		{RestoreTime, UnitSeconds, false, false},
-		{TasksLost, UnitTasks, true, false},
-		{FalseCompletions, UnitTasks, true, true},
-		{ErrorShare, UnitRatio, true, true},
-		{ServedShare, UnitRatio, true, false},
-		{ProductionDrift, UnitTasks, true, false},
-		{MessagesLost, UnitMessages, false, false},
-	}
+// measureTable is what is known of every measure, in the order in which people read them.
+var measureTable = []MeasureInfo{
+	{LateShare, UnitRatio, true, true},
+	{P95, UnitSeconds, true, true},
+	{MissingRetryAfter, UnitTasks, true, true},
+	{RefusedShare, UnitRatio, true, true},
+	{RefusedInBaseline, UnitTasks, true, true},
+	{OverLimit, UnitCalls, true, true},
+	{TimeToWarn, UnitSeconds, false, false},
+	{TimeToPage, UnitSeconds, false, false},
+	{TimeToResolve, UnitSeconds, false, false},
+	{Pages, UnitMessages, false, true},
+	{MessageFaults, UnitFaults, false, true},
+	{DrainedWithin, UnitSeconds, false, false},
+	{RollbackTime, UnitSeconds, false, false},
+	{RestoreTime, UnitSeconds, false, false},
+	{TasksLost, UnitTasks, true, false},
+	{FalseCompletions, UnitTasks, true, true},
+	{ErrorShare, UnitRatio, true, true},
+	{ServedShare, UnitRatio, true, false},
+	{ProductionDrift, UnitTasks, true, false},
+	{MessagesLost, UnitMessages, false, false},
 }
 
 // Measures returns every measure, in the order in which people read them.
 func Measures() []Measure {
-	all := make([]Measure, 0, len(measureTable()))
-	for _, k := range measureTable() {
+	all := make([]Measure, 0, len(measureTable))
+	for _, k := range measureTable {
 		all = append(all, k.Measure)
 	}
 	return all
@@ -247,7 +236,7 @@ func (m Measure) Unit() string {
 
 // LookupMeasure returns what is known of a measure, and whether it exists.
 func LookupMeasure(m Measure) (MeasureInfo, bool) {
-	for _, k := range measureTable() {
+	for _, k := range measureTable {
 		if k.Measure == m {
 			return k, true
 		}

@@ -1,16 +1,9 @@
 package drill
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"headgate/proxy/fault"
 )
@@ -59,6 +52,17 @@ type Spec struct {
 // TotalDuration is how long a run takes at most, in scenario time.
 func (s Spec) TotalDuration() time.Duration {
 	return s.Scenario.Baseline + s.Scenario.Duration + s.Recovery
+}
+
+// CheckSpeed says whether a run may have a speed.
+func (s Spec) CheckSpeed(speed float64) error {
+	switch {
+	case s.Target == Live && speed != 1:
+		return &RefusedError{"the speed of a live drill must be 1: production runs no faster"}
+	case !(speed >= 1 && speed <= MaxSpeed): // nor NaN
+		return &RefusedError{fmt.Sprintf("the speed must be from 1 to %d", MaxSpeed)}
+	}
+	return nil
 }
 
 // Scenario is the load, the service and the faults, in scenario time from the
@@ -209,253 +213,4 @@ type Expectation struct {
 	Compare Compare `json:"compare"`
 	Limit   float64 `json:"limit"` // in Unit
 	Unit    string  `json:"unit"`  // s, ratio, tasks, messages
-}
-
-// docDuration is a duration that is written in seconds as JSON, and with units as YAML.
-type docDuration time.Duration
-
-func (d docDuration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).Seconds()) }
-
-func (d *docDuration) UnmarshalJSON(data []byte) error {
-	var seconds float64
-	if err := json.Unmarshal(data, &seconds); err != nil {
-		return err
-	}
-	const most = float64(1<<62) / float64(time.Second)
-	if math.Abs(seconds) > most {
-		return fmt.Errorf("a duration of %v s is too long", seconds)
-	}
-	*d = docDuration(math.Round(seconds * float64(time.Second)))
-	return nil
-}
-
-// MarshalYAML writes the duration as definitions have it.
-func (d docDuration) MarshalYAML() (any, error) { return FormatDuration(time.Duration(d)), nil }
-
-// IsZero makes omitempty leave it out.
-func (d docDuration) IsZero() bool { return d == 0 }
-
-// expectationDoc is an expectation: text as YAML, parts as JSON.
-type expectationDoc Expectation
-
-type expectationJSON struct {
-	Measure Measure `json:"measure"`
-	Compare Compare `json:"compare"`
-	Limit   float64 `json:"limit"`
-	Unit    string  `json:"unit"`
-}
-
-func (e expectationDoc) MarshalJSON() ([]byte, error) {
-	return json.Marshal(expectationJSON{e.Measure, e.Compare, Finite(e.Limit), e.Unit})
-}
-
-func (e *expectationDoc) UnmarshalJSON(data []byte) error {
-	var j expectationJSON
-	err := json.Unmarshal(data, &j)
-	*e = expectationDoc{j.Measure, j.Compare, j.Limit, j.Unit}
-	return err
-}
-
-// MarshalYAML writes the expectation as definitions have it.
-func (e expectationDoc) MarshalYAML() (any, error) { return Expectation(e).String(), nil }
-
-type specDoc struct {
-	ID       string           `json:"id" yaml:"id"`
-	Name     string           `json:"name" yaml:"name"`
-	Note     string           `json:"note,omitempty" yaml:"note,omitempty"`
-	Owner    string           `json:"owner,omitempty" yaml:"owner,omitempty"`
-	BuiltIn  bool             `json:"built_in" yaml:"-"`
-	Schedule string           `json:"schedule,omitempty" yaml:"schedule,omitempty"`
-	Zone     string           `json:"zone,omitempty" yaml:"zone,omitempty"`
-	CatchUp  docDuration      `json:"catch_up_s,omitzero" yaml:"catch_up,omitempty"`
-	Speed    float64          `json:"speed" yaml:"speed"`
-	Target   Target           `json:"target" yaml:"target"`
-	Pool     string           `json:"pool,omitempty" yaml:"pool,omitempty"`
-	Share    float64          `json:"share,omitempty" yaml:"share,omitempty"`
-	Marked   bool             `json:"marked,omitempty" yaml:"marked,omitempty"`
-	Scenario scenarioDoc      `json:"scenario" yaml:"scenario"`
-	Expect   []expectationDoc `json:"expect" yaml:"expect"`
-	AbortIf  []expectationDoc `json:"abort_if" yaml:"abort_if"`
-	Recovery docDuration      `json:"recovery_s" yaml:"recovery"`
-}
-
-type scenarioDoc struct {
-	Duration docDuration `json:"duration_s" yaml:"duration"`
-	Workers  int         `json:"workers,omitempty" yaml:"workers,omitempty"`
-	Baseline docDuration `json:"baseline_s,omitzero" yaml:"baseline,omitempty"`
-	Arrivals arrivalDoc  `json:"arrivals,omitzero" yaml:"arrivals,omitempty"`
-	Service  string      `json:"service,omitempty" yaml:"service,omitempty"`
-	Seed     uint64      `json:"seed" yaml:"seed"`
-	Faults   []faultDoc  `json:"faults,omitempty" yaml:"faults,omitempty"`
-	Slack    []faultDoc  `json:"slack,omitempty" yaml:"slack,omitempty"`
-	Steps    []stepDoc   `json:"steps,omitempty" yaml:"steps,omitempty"`
-}
-
-type arrivalDoc struct {
-	Rate       float64    `json:"rate_per_s,omitempty" yaml:"rate,omitempty"`
-	Rest       float64    `json:"rest_per_s,omitempty" yaml:"rest,omitempty"`
-	LargeShare float64    `json:"large_share,omitempty" yaml:"large_share,omitempty"`
-	Stream     bool       `json:"stream,omitempty" yaml:"stream,omitempty"`
-	Bursts     []burstDoc `json:"bursts,omitempty" yaml:"bursts,omitempty"`
-}
-
-// IsZero makes omitzero leave it out.
-func (a arrivalDoc) IsZero() bool {
-	return a.Rate == 0 && a.Rest == 0 && a.LargeShare == 0 && !a.Stream && len(a.Bursts) == 0
-}
-
-type burstDoc struct {
-	From     docDuration `json:"from_s" yaml:"from"`
-	To       docDuration `json:"to_s" yaml:"to"`
-	Multiple float64     `json:"times" yaml:"times"`
-}
-
-type faultDoc struct {
-	Kind   fault.Kind  `json:"kind" yaml:"kind"`
-	Share  float64     `json:"share" yaml:"share"`
-	From   docDuration `json:"from_s" yaml:"from"`
-	For    docDuration `json:"for_s" yaml:"for"`
-	Delay  docDuration `json:"delay_s,omitzero" yaml:"delay,omitempty"`
-	Jitter docDuration `json:"jitter_s,omitzero" yaml:"jitter,omitempty"`
-	Code   int         `json:"code,omitempty" yaml:"code,omitempty"`
-	After  int         `json:"after_bytes,omitempty" yaml:"after,omitempty"`
-}
-
-type stepDoc struct {
-	Kind  StepKind    `json:"do" yaml:"do"`
-	At    docDuration `json:"at_s" yaml:"at"`
-	For   docDuration `json:"for_s,omitzero" yaml:"for,omitempty"`
-	Count int         `json:"count,omitempty" yaml:"count,omitempty"`
-}
-
-// MarshalJSON writes a spec with stable keys, and durations in seconds.
-func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(specDocOf(s)) }
-
-// UnmarshalJSON reads what MarshalJSON wrote. It checks the form only, so that what
-// ran under older rules can still be read.
-func (s *Spec) UnmarshalJSON(data []byte) error {
-	var d specDoc
-	if err := json.Unmarshal(data, &d); err != nil {
-		return err
-	}
-	*s = d.spec()
-	return nil
-}
-
-// Version names a spec by its content: the same for the same, whatever it is called.
-func (s Spec) Version() string {
-	s.Name, s.Note, s.Owner = "", "", ""
-	text, err := json.Marshal(s)
-	if err != nil { // a spec can always be written
-		return ""
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:4])
-}
-
-// YAML writes a spec as a definition that Parse reads.
-func (s Spec) YAML() ([]byte, error) {
-	var b bytes.Buffer
-	enc := yaml.NewEncoder(&b)
-	enc.SetIndent(2)
-	if err := enc.Encode(specDocOf(s)); err != nil {
-		return nil, fmt.Errorf("write the drill: %w", err)
-	}
-	return b.Bytes(), nil
-}
-
-// mapSlice makes a list of another; nil stays nil.
-func mapSlice[A, B any](all []A, to func(A) B) []B {
-	if all == nil {
-		return nil
-	}
-	out := make([]B, len(all))
-	for i, a := range all {
-		out[i] = to(a)
-	}
-	return out
-}
-
-func specDocOf(s Spec) specDoc {
-	limit := func(e Expectation) expectationDoc { return expectationDoc(e) }
-	d := specDoc{
-		ID: s.ID, Name: s.Name, Note: s.Note, Owner: s.Owner, BuiltIn: s.BuiltIn,
-		Schedule: s.Schedule, Zone: s.Zone, CatchUp: docDuration(s.CatchUp), Speed: Finite(s.Speed),
-		Target: s.Target, Pool: s.Pool, Share: Finite(s.Share), Marked: s.Marked,
-		Scenario: scenarioOf(s.Scenario), Recovery: docDuration(s.Recovery),
-		Expect: mapSlice(s.Expect, limit), AbortIf: mapSlice(s.AbortIf, limit),
-	}
-	if d.Expect == nil {
-		d.Expect = []expectationDoc{}
-	}
-	if d.AbortIf == nil {
-		d.AbortIf = []expectationDoc{}
-	}
-	return d
-}
-
-func scenarioOf(s Scenario) scenarioDoc {
-	a := s.Arrivals
-	return scenarioDoc{
-		Duration: docDuration(s.Duration), Workers: s.Workers, Baseline: docDuration(s.Baseline),
-		Service: s.Service, Seed: s.Seed,
-		Arrivals: arrivalDoc{
-			Rate: Finite(a.Rate), Rest: Finite(a.Rest), LargeShare: Finite(a.LargeShare), Stream: a.Stream,
-			Bursts: mapSlice(a.Bursts, func(b Burst) burstDoc { return burstDoc{docDuration(b.From), docDuration(b.To), Finite(b.Multiple)} }),
-		},
-		Faults: mapSlice(s.Faults, faultOf), Slack: mapSlice(s.Slack, faultOf),
-		Steps: mapSlice(s.Steps, func(s Step) stepDoc { return stepDoc{s.Kind, docDuration(s.At), docDuration(s.For), s.Count} }),
-	}
-}
-
-func faultOf(i Injection) faultDoc {
-	return faultDoc{
-		Kind: i.Kind, Share: Finite(i.Share), From: docDuration(i.From), For: docDuration(i.For),
-		Delay: docDuration(i.Delay), Jitter: docDuration(i.Jitter), Code: i.Code, After: i.AfterBytes,
-	}
-}
-
-func (d specDoc) spec() Spec {
-	limit := func(e expectationDoc) Expectation { return Expectation(e) }
-	s := Spec{
-		ID: d.ID, Name: d.Name, Note: d.Note, Owner: d.Owner, BuiltIn: d.BuiltIn,
-		Schedule: d.Schedule, Zone: d.Zone, CatchUp: time.Duration(d.CatchUp), Speed: d.Speed,
-		Target: d.Target, Pool: d.Pool, Share: d.Share, Marked: d.Marked,
-		Scenario: d.Scenario.scenario(), Recovery: time.Duration(d.Recovery),
-	}
-	if len(d.Expect) > 0 {
-		s.Expect = mapSlice(d.Expect, limit)
-	}
-	if len(d.AbortIf) > 0 {
-		s.AbortIf = mapSlice(d.AbortIf, limit)
-	}
-	return s
-}
-
-func (d scenarioDoc) scenario() Scenario {
-	a := d.Arrivals
-	return Scenario{
-		Duration: time.Duration(d.Duration), Workers: d.Workers, Baseline: time.Duration(d.Baseline),
-		Service: d.Service, Seed: d.Seed,
-		Arrivals: Arrivals{
-			Rate: a.Rate, Rest: a.Rest, LargeShare: a.LargeShare, Stream: a.Stream,
-			Bursts: mapSlice(a.Bursts, func(b burstDoc) Burst {
-				return Burst{From: time.Duration(b.From), To: time.Duration(b.To), Multiple: b.Multiple}
-			}),
-		},
-		Faults: mapSlice(d.Faults, faultDoc.injection), Slack: mapSlice(d.Slack, faultDoc.injection),
-		Steps: mapSlice(d.Steps, func(s stepDoc) Step {
-			return Step{Kind: s.Kind, At: time.Duration(s.At), For: time.Duration(s.For), Count: s.Count}
-		}),
-	}
-}
-
-func (d faultDoc) injection() Injection {
-	return Injection{
-		Fault: fault.Fault{
-			Kind: d.Kind, Share: d.Share, Delay: time.Duration(d.Delay), Jitter: time.Duration(d.Jitter),
-			Code: d.Code, AfterBytes: d.After,
-		},
-		From: time.Duration(d.From), For: time.Duration(d.For),
-	}
 }

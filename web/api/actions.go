@@ -61,7 +61,17 @@ type Action struct {
 	Verify      string   `json:"verify"`      // what is read back afterwards
 	Parameters  []string `json:"parameters"`  // the keys of ActionRequest that it takes, besides reason and dry_run
 
-	do func(context.Context, *control.Service, control.Actor, actionInput) (control.Result, error)
+	do actionFunc
+}
+
+// actionFunc carries out an action.
+type actionFunc func(context.Context, *control.Service, control.Actor, actionInput) (control.Result, error)
+
+// act is the action that a method of the service carries out, with the options that it takes of a request.
+func act[O any](do func(*control.Service, context.Context, control.Actor, O) (control.Result, error), options func(actionInput) O) actionFunc {
+	return func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
+		return do(s, ctx, by, options(in))
+	}
 }
 
 // ActionRequest is the body of POST /api/v1/actions/{name}.
@@ -98,6 +108,14 @@ func (in actionInput) pause() control.PauseOptions {
 	return control.PauseOptions{Pool: in.Pool, For: in.length, Reason: in.Reason, DryRun: in.DryRun}
 }
 
+func (in actionInput) ack() control.AckOptions {
+	return control.AckOptions{Incident: in.Incident, For: in.length, Reason: in.Reason, DryRun: in.DryRun}
+}
+
+func (in actionInput) silence() control.SilenceOptions {
+	return control.SilenceOptions{Rule: in.Rule, Pool: in.Pool, For: in.length, Reason: in.Reason, DryRun: in.DryRun}
+}
+
 // actions are all actions by name, in a fixed order.
 func actions() []Action {
 	const verifyMode = "the mode of each gate"
@@ -106,106 +124,57 @@ func actions() []Action {
 		{
 			Name: control.ActionRollback, Undo: "restore", Verify: verifyMode, Parameters: []string{"pool", "expected"},
 			Description: "Disables admission control (passthrough): nothing is refused; running and queued tasks are not touched.",
-			do: func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
-				return s.Rollback(ctx, by, in.mode())
-			},
+			do:          act((*control.Service).Rollback, actionInput.mode),
 		},
 		{
 			Name: control.ActionRestore, Undo: "rollback, or observe", Verify: verifyMode, Parameters: modeParameters,
 			Description: "Re-enables admission control: from passthrough to the mode before, from observe to enforce.",
-			do: func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
-				return s.Restore(ctx, by, in.mode())
-			},
+			do:          act((*control.Service).Restore, actionInput.mode),
 		},
 		{
 			Name: control.ActionObserve, Undo: "restore", Verify: verifyMode, Parameters: modeParameters,
 			Description: "Only counts what would be refused.",
-			do: func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
-				return s.Observe(ctx, by, in.mode())
-			},
+			do:          act((*control.Service).Observe, actionInput.mode),
 		},
 		{
 			Name: control.ActionEnforce, Undo: "rollback, or observe", Verify: verifyMode, Parameters: modeParameters,
 			Description: "Makes refusals real.",
-			do: func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
-				return s.Enforce(ctx, by, in.mode())
-			},
+			do:          act((*control.Service).Enforce, actionInput.mode),
 		},
 		{
 			Name: control.ActionPause, Undo: "resume", Verify: "until when the gate is paused", Parameters: []string{"pool", "for"},
 			Description: "Grants no permits until resumed or until the time has passed; running tasks continue, arriving tasks are queued or refused by the rules.",
-			do: func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
-				return s.Pause(ctx, by, in.pause())
-			},
+			do:          act((*control.Service).Pause, actionInput.pause),
 		},
 		{
 			Name: control.ActionResume, Undo: "pause", Verify: "that the gate is not paused", Parameters: []string{"pool"},
 			Description: "Ends a pause, and grants permits to queued tasks.",
-			do: func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
-				return s.Resume(ctx, by, in.pause())
-			},
+			do:          act((*control.Service).Resume, actionInput.pause),
 		},
 		{
 			Name: control.ActionAck, Undo: "it expires", Verify: "who has acknowledged the incident", Parameters: []string{"incident", "for"},
 			Description: "Acknowledges an open incident: no reminders until then. Escalations still notify.",
-			do: func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
-				return s.Acknowledge(ctx, by, control.AckOptions{Incident: in.Incident, For: in.length, Reason: in.Reason, DryRun: in.DryRun})
-			},
+			do:          act((*control.Service).Acknowledge, actionInput.ack),
 		},
 		{
 			Name: control.ActionSilence, Undo: "DELETE /api/v1/silences/{id}, or it expires", Verify: "that the silence exists",
 			Parameters:  []string{"rule", "pool", "for"},
 			Description: "Mutes the notifications of a rule; the rule is still evaluated.",
-			do: func(ctx context.Context, s *control.Service, by control.Actor, in actionInput) (control.Result, error) {
-				return s.Silence(ctx, by, control.SilenceOptions{Rule: in.Rule, Pool: in.Pool, For: in.length, Reason: in.Reason, DryRun: in.DryRun})
-			},
+			do:          act((*control.Service).Silence, actionInput.silence),
 		},
 	}
 }
 
-func (a *Admin) listActions(w http.ResponseWriter, r *http.Request) {
-	if _, p := parseQuery(r); p != nil {
-		WriteProblem(w, *p)
-		return
-	}
-	writeJSON(w, http.StatusOK, "application/json", ActionList{Items: actions()})
-}
-
-func (a *Admin) doAction(w http.ResponseWriter, r *http.Request) {
-	var m ActionRequest
-	by, p := decodeRequest(w, r, map[string]any{
-		"pool": &m.Pool, "incident": &m.Incident, "rule": &m.Rule, "for": &m.For, "reason": &m.Reason, "expected": &m.Expected,
-		"drop_overdue": &m.DropOverdue, "dry_run": &m.DryRun,
-	})
-	if p != nil {
-		WriteProblem(w, *p)
-		return
-	}
+func (a *Admin) doAction(r *http.Request, by control.Actor, m ActionRequest) (any, error) {
 	name := r.PathValue("name")
 	result, err := DoAction(r.Context(), a.control, by, name, m)
-	if err != nil {
-		a.writeControlError(w, name, err)
-		return
-	}
-	writeJSON(w, http.StatusOK, "application/json", ActionReply{Action: name, DryRun: m.DryRun, Result: result})
+	return ActionReply{Action: name, DryRun: m.DryRun, Result: result}, err
 }
 
 // putMode changes modes: the same actions, chosen by the mode that they lead to.
-func (a *Admin) putMode(w http.ResponseWriter, r *http.Request) {
-	var m ModeRequest
-	by, p := decodeRequest(w, r, map[string]any{
-		"mode": &m.Mode, "reason": &m.Reason, "expected": &m.Expected, "drop_overdue": &m.DropOverdue, "dry_run": &m.DryRun,
-	})
-	if p != nil {
-		WriteProblem(w, *p)
-		return
-	}
+func (a *Admin) putMode(r *http.Request, by control.Actor, m ModeRequest) (any, error) {
 	result, err := SetMode(r.Context(), a.control, by, r.PathValue("pool"), m)
-	if err != nil {
-		a.writeControlError(w, "set mode", err)
-		return
-	}
-	writeJSON(w, http.StatusOK, "application/json", ModeReply{DryRun: m.DryRun, Recorded: result.Recorded, Changes: result.Changes})
+	return ModeReply{DryRun: m.DryRun, Recorded: result.Recorded, Changes: result.Changes}, err
 }
 
 // SetMode changes the mode of a pool, or of all pools if its name is empty. See ControlProblem for its errors.
@@ -230,7 +199,7 @@ func DoAction(ctx context.Context, s *control.Service, by control.Actor, name st
 	}
 	in, err := m.parse(all[i])
 	if err != nil {
-		return control.Result{}, badRequest(http.StatusBadRequest, err.Error()+".")
+		return control.Result{}, invalid(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 	defer cancel()
@@ -279,33 +248,13 @@ func (m ActionRequest) parse(a Action) (actionInput, error) {
 	return in, nil
 }
 
-// decodeRequest reads the body of a request without a query, and says who sends it.
-func decodeRequest(w http.ResponseWriter, r *http.Request, fields map[string]any) (by control.Actor, p *Problem) {
-	if _, p := parseQuery(r); p != nil {
-		return by, p
-	}
-	if p := decodeObject(w, r, fields); p != nil {
-		return by, p
-	}
-	return actorOf(r)
-}
-
 // actorOf says who sends a request.
-func actorOf(r *http.Request) (control.Actor, *Problem) {
+func actorOf(r *http.Request) (control.Actor, error) {
 	name := cmp.Or(r.Header.Get(ActorHeader), "api")
 	if err := checkLine(ActorHeader, name, MaxActor); err != nil {
-		return control.Actor{}, badRequest(http.StatusBadRequest, err.Error()+".")
+		return control.Actor{}, invalid(err)
 	}
 	return control.Actor{Name: name, Via: control.ViaAPI}, nil
-}
-
-// writeControlError answers with an error of control.Service.
-func (a *Admin) writeControlError(w http.ResponseWriter, action string, err error) {
-	p := ControlProblem(err)
-	if p.Status == http.StatusInternalServerError {
-		a.log.Error("action failed", "action", action, "error", err)
-	}
-	WriteProblem(w, *p)
 }
 
 // ControlProblem is where the errors of control.Service become statuses.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -60,20 +61,20 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 		auth: newAuth(c), control: c.Control, statusSource: c.Status, audit: c.Audit, incidents: c.Incidents, drills: c.Drills,
 		samples: c.Samples, querySlots: make(chan struct{}, maxConcurrentQueries), log: c.Log, routes: http.NewServeMux(),
 	}
-	a.route("/api/v1/status", methodHandlers{http.MethodGet: a.status})
-	a.route("/api/v1/audit", methodHandlers{http.MethodGet: a.listAudit})
-	a.route("/api/v1/mode", methodHandlers{http.MethodPut: a.putMode})
-	a.route("/api/v1/pools/{pool}/mode", methodHandlers{http.MethodPut: a.putMode})
-	a.route("/api/v1/incidents", methodHandlers{http.MethodGet: a.requireEngine(a.listIncidents)})
-	a.route("/api/v1/incidents/{id}", methodHandlers{http.MethodGet: a.requireEngine(a.incident)})
-	a.route("/api/v1/incidents/{id}/ack", methodHandlers{http.MethodPost: a.requireEngine(a.ack)})
-	a.route("/api/v1/silences", methodHandlers{http.MethodGet: a.requireEngine(a.listSilences), http.MethodPost: a.requireEngine(a.createSilence)})
-	a.route("/api/v1/silences/{id}", methodHandlers{http.MethodDelete: a.requireEngine(a.endSilence)})
-	a.route("/api/v1/login-links", methodHandlers{http.MethodPost: a.createLoginLink})
-	a.route("/api/v1/series", methodHandlers{http.MethodGet: a.series})
+	for path, by := range map[string]methodHandlers{
+		"status":            {http.MethodGet: a.read(func(*http.Request, url.Values) (any, error) { return a.Status(), nil })},
+		"audit":             {http.MethodGet: page(a, parseAuditQuery, a.Audit, "since", "pool", "kind", "after", "limit")},
+		"mode":              {http.MethodPut: write(a, a.putMode)},
+		"pools/{pool}/mode": {http.MethodPut: write(a, a.putMode)},
+		"login-links":       {http.MethodPost: a.read(a.createLoginLink)},
+		"series":            {http.MethodGet: a.series},
+		"actions":           {http.MethodGet: a.read(func(*http.Request, url.Values) (any, error) { return ActionList{Items: actions()}, nil })},
+		"actions/{name}":    {http.MethodPost: write(a, a.doAction)},
+	} {
+		a.route("/api/v1/"+path, by)
+	}
+	a.routeIncidents()
 	a.routeDrills()
-	a.route("/api/v1/actions", methodHandlers{http.MethodGet: a.listActions})
-	a.route("/api/v1/actions/{name}", methodHandlers{http.MethodPost: a.doAction})
 	a.routes.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		WriteProblem(w, Problem{Status: http.StatusNotFound,
 			Detail: "There are status, mode, pools/{pool}/mode, audit, incidents, silences, series, actions, drills and runs, below /api/v1/."})
@@ -193,14 +194,6 @@ type Status struct {
 
 // StatusSource knows the version and the pools.
 type StatusSource interface{ Status(now time.Time) Status }
-
-func (a *Admin) status(w http.ResponseWriter, r *http.Request) {
-	if _, p := parseQuery(r); p != nil {
-		WriteProblem(w, *p)
-		return
-	}
-	a.reply(w, a.Status(), nil)
-}
 
 // Status returns the state of all pools, and the open incidents.
 func (a *Admin) Status() Status {

@@ -41,25 +41,10 @@ func AuditKinds() []string {
 	return kinds
 }
 
-func (a *Admin) listAudit(w http.ResponseWriter, r *http.Request) {
-	values, p := parseQuery(r, "since", "pool", "kind", "after", "limit")
-	if p != nil {
-		WriteProblem(w, *p)
-		return
-	}
-	q, err := parseAuditQuery(values, time.Now())
-	if err != nil {
-		WriteProblem(w, *badRequest(http.StatusBadRequest, err.Error()+"."))
-		return
-	}
-	page, err := a.Audit(r.Context(), q)
-	a.reply(w, page, err)
-}
-
 // Audit returns a page of the audit. Its error is a *Problem.
 func (a *Admin) Audit(ctx context.Context, q control.AuditQuery) (control.AuditPage, error) {
 	if err := checkKind(q.Kind); err != nil {
-		return control.AuditPage{}, badRequest(http.StatusBadRequest, err.Error()+".")
+		return control.AuditPage{}, invalid(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
@@ -99,12 +84,5 @@ func parseAuditQuery(values url.Values, now time.Time) (control.AuditQuery, erro
 		}
 		q.Limit = n
 	}
-	if s := values.Get("since"); s != "" {
-		since, err := ParseSince(s, now)
-		if err != nil {
-			return q, fmt.Errorf("since %w", err)
-		}
-		q.Since = since
-	}
-	return q, nil
+	return q, parseTimes(values, now, map[string]*time.Time{"since": &q.Since})
 }

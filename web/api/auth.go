@@ -213,18 +213,13 @@ type LoginLink struct {
 // LoginLinkPath returns the path of a link with a code.
 func LoginLinkPath(code string) string { return "/login?" + url.Values{"code": {code}}.Encode() }
 
-func (a *Admin) createLoginLink(w http.ResponseWriter, r *http.Request) {
-	_, p := parseQuery(r)
-	by, wrong := actorOf(r)
-	if p == nil {
-		p = wrong
-	}
-	if p != nil {
-		WriteProblem(w, *p)
-		return
+func (a *Admin) createLoginLink(r *http.Request, _ url.Values) (any, error) {
+	by, err := actorOf(r)
+	if err != nil {
+		return nil, err
 	}
 	code, until := a.auth.CreateLink(by.Name)
-	writeJSON(w, http.StatusOK, "application/json", LoginLink{Path: LoginLinkPath(code), Until: until.UTC().Truncate(time.Millisecond)})
+	return LoginLink{Path: LoginLinkPath(code), Until: until.UTC().Truncate(time.Millisecond)}, nil
 }
 
 // tokenHash knows a token by its sum.

@@ -21,6 +21,7 @@ import (
 
 	"headgate/engine"
 	"headgate/runbooks/control"
+	"headgate/runbooks/drill"
 )
 
 // How long a client waits: short, since there is another way.
@@ -150,12 +151,6 @@ func (c *Client) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Status asks how headgate stands.
-func (c *Client) Status(ctx context.Context) (Status, error) {
-	var s Status
-	return s, c.do(ctx, http.MethodGet, c.base.JoinPath("api/v1/status"), nil, &s)
-}
-
 // CheckPool refuses what cannot be the name of a pool, and as a part of a URL
 // might mean something else.
 func CheckPool(name string) error {
@@ -163,45 +158,6 @@ func CheckPool(name string) error {
 		return fmt.Errorf("%s cannot be a pool: a name has 1 to %d of a-z, 0-9 and -", quoteName(name), maxPool)
 	}
 	return nil
-}
-
-// SetMode orders a mode for a pool, for all if the name is empty.
-func (c *Client) SetMode(ctx context.Context, pool string, m ModeRequest) (ModeReply, error) {
-	u := c.base.JoinPath("api/v1/mode")
-	var reply ModeReply
-	if pool != "" {
-		if err := CheckPool(pool); err != nil {
-			return reply, err
-		}
-		u = c.base.JoinPath("api/v1/pools", pool, "mode")
-	}
-	return reply, c.do(ctx, http.MethodPut, u, m, &reply)
-}
-
-// AuditReader asks for a page of what is recorded.
-func (c *Client) Audit(ctx context.Context, q control.AuditQuery) (control.AuditPage, error) {
-	v := url.Values{}
-	if !q.Since.IsZero() {
-		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
-	}
-	for name, value := range map[string]string{"pool": q.Pool, "kind": string(q.Kind), "after": q.After} {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	if q.Limit > 0 {
-		v.Set("limit", strconv.Itoa(q.Limit))
-	}
-	u := c.base.JoinPath("api/v1/audit")
-	u.RawQuery = v.Encode()
-	var page control.AuditPage
-	return page, c.do(ctx, http.MethodGet, u, nil, &page)
-}
-
-// DoAction asks for an action.
-func (c *Client) DoAction(ctx context.Context, name string, m ActionRequest) (ActionReply, error) {
-	var reply ActionReply
-	return reply, c.do(ctx, http.MethodPost, c.base.JoinPath("api/v1/actions", name), m, &reply)
 }
 
 // do sends a request and reads the answer into out.
@@ -281,80 +237,163 @@ func unwrapURLError(err error) error {
 	return u.Err
 }
 
-// IncidentReader asks for a page of incidents.
-func (c *Client) Incidents(ctx context.Context, q IncidentQuery) (IncidentList, error) {
-	v := pageParams(q.After, q.Limit)
-	if q.Open {
-		v.Set("open", "true")
+// call sends a request and reads the reply. With an error of a check of its path it sends nothing.
+func call[T any](ctx context.Context, c *Client, method string, query url.Values, body any, invalid error, path ...string) (out T, err error) {
+	if invalid != nil {
+		return out, invalid
 	}
-	if !q.Since.IsZero() {
-		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
-	}
-	for name, value := range map[string]string{"pool": q.Pool, "rule": q.Rule} {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	u := c.base.JoinPath("api/v1/incidents")
-	u.RawQuery = v.Encode()
-	var list IncidentList
-	return list, c.do(ctx, http.MethodGet, u, nil, &list)
+	u := c.base.JoinPath("api/v1").JoinPath(path...)
+	u.RawQuery = query.Encode()
+	err = c.do(ctx, method, u, body, &out)
+	return out, err
 }
 
-func pageParams(after string, limit int) url.Values {
+// params returns parameters but for those that are empty.
+func params(all map[string]string) url.Values {
 	v := url.Values{}
-	if after != "" {
-		v.Set("after", after)
-	}
-	if limit > 0 {
-		v.Set("limit", strconv.Itoa(limit))
+	for name, text := range all {
+		if text != "" {
+			v.Set(name, text)
+		}
 	}
 	return v
 }
 
+func limitParam(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func flagParam(set bool) string {
+	if !set {
+		return ""
+	}
+	return "true"
+}
+
+func timeParam(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// Status asks how headgate stands.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	return call[Status](ctx, c, http.MethodGet, nil, nil, nil, "status")
+}
+
+// SetMode orders a mode for a pool, for all if the name is empty.
+func (c *Client) SetMode(ctx context.Context, pool string, m ModeRequest) (ModeReply, error) {
+	if pool == "" {
+		return call[ModeReply](ctx, c, http.MethodPut, nil, m, nil, "mode")
+	}
+	return call[ModeReply](ctx, c, http.MethodPut, nil, m, CheckPool(pool), "pools", pool, "mode")
+}
+
+// Audit asks for a page of what is recorded.
+func (c *Client) Audit(ctx context.Context, q control.AuditQuery) (control.AuditPage, error) {
+	return call[control.AuditPage](ctx, c, http.MethodGet, params(map[string]string{
+		"since": timeParam(q.Since), "pool": q.Pool, "kind": string(q.Kind), "after": q.After, "limit": limitParam(q.Limit),
+	}), nil, nil, "audit")
+}
+
+// DoAction asks for an action.
+func (c *Client) DoAction(ctx context.Context, name string, m ActionRequest) (ActionReply, error) {
+	return call[ActionReply](ctx, c, http.MethodPost, nil, m, nil, "actions", name)
+}
+
+// Incidents asks for a page of incidents.
+func (c *Client) Incidents(ctx context.Context, q IncidentQuery) (IncidentList, error) {
+	return call[IncidentList](ctx, c, http.MethodGet, params(map[string]string{
+		"open": flagParam(q.Open), "since": timeParam(q.Since), "pool": q.Pool, "rule": q.Rule, "after": q.After, "limit": limitParam(q.Limit),
+	}), nil, nil, "incidents")
+}
+
 // Incident asks for all that is known of one incident.
 func (c *Client) Incident(ctx context.Context, id string) (IncidentReport, error) {
-	var report IncidentReport
-	if err := CheckID(id); err != nil {
-		return report, err
-	}
-	return report, c.do(ctx, http.MethodGet, c.base.JoinPath("api/v1/incidents", id), nil, &report)
+	return call[IncidentReport](ctx, c, http.MethodGet, nil, nil, CheckID(id), "incidents", id)
 }
 
 // Ack takes an open incident on. A *Problem with Acked says who was first.
 func (c *Client) Ack(ctx context.Context, id string, a AckRequest) (AckReply, error) {
-	var reply AckReply
-	if err := CheckID(id); err != nil {
-		return reply, err
-	}
-	return reply, c.do(ctx, http.MethodPost, c.base.JoinPath("api/v1/incidents", id, "ack"), a, &reply)
+	return call[AckReply](ctx, c, http.MethodPost, nil, a, CheckID(id), "incidents", id, "ack")
 }
 
 // Silences asks for a page of the silences of rules that are not over.
 func (c *Client) Silences(ctx context.Context, after string, limit int) (SilenceList, error) {
-	u := c.base.JoinPath("api/v1/silences")
-	u.RawQuery = pageParams(after, limit).Encode()
-	var list SilenceList
-	return list, c.do(ctx, http.MethodGet, u, nil, &list)
+	return call[SilenceList](ctx, c, http.MethodGet, params(map[string]string{"after": after, "limit": limitParam(limit)}), nil, nil, "silences")
 }
 
 // Silence silences a rule.
 func (c *Client) Silence(ctx context.Context, m SilenceRequest) (SilenceReply, error) {
-	var reply SilenceReply
-	return reply, c.do(ctx, http.MethodPost, c.base.JoinPath("api/v1/silences"), m, &reply)
+	return call[SilenceReply](ctx, c, http.MethodPost, nil, m, nil, "silences")
 }
 
 // Unsilence ends a silence of a rule early.
 func (c *Client) Unsilence(ctx context.Context, id string) (engine.Silence, error) {
-	var m engine.Silence
-	if err := CheckID(id); err != nil {
-		return m, err
-	}
-	return m, c.do(ctx, http.MethodDelete, c.base.JoinPath("api/v1/silences", id), nil, &m)
+	return call[engine.Silence](ctx, c, http.MethodDelete, nil, nil, CheckID(id), "silences", id)
 }
 
 // CreateLoginLink asks for a link that signs the client's actor in, once.
 func (c *Client) CreateLoginLink(ctx context.Context) (LoginLink, error) {
-	var reply LoginLink
-	return reply, c.do(ctx, http.MethodPost, c.base.JoinPath("api/v1/login-links"), nil, &reply)
+	return call[LoginLink](ctx, c, http.MethodPost, nil, nil, nil, "login-links")
+}
+
+// Drills asks which drills there are.
+func (c *Client) Drills(ctx context.Context) (DrillList, error) {
+	return call[DrillList](ctx, c, http.MethodGet, nil, nil, nil, "drills")
+}
+
+// DrillHistory asks for sums of what drills came to.
+func (c *Client) DrillHistory(ctx context.Context, q drill.HistoryQuery) (DrillHistory, error) {
+	query := params(map[string]string{"drill": q.Drill, "since": timeParam(q.Since), "until": timeParam(q.Until)})
+	return call[DrillHistory](ctx, c, http.MethodGet, query, nil, nil, "drills/history")
+}
+
+// RunDrill begins a run, or asks what one would do.
+func (c *Client) RunDrill(ctx context.Context, name string, r DrillRunRequest) (DrillRunReply, error) {
+	return call[DrillRunReply](ctx, c, http.MethodPost, nil, r, CheckDrill(name), "drills", url.PathEscape(name), "run")
+}
+
+// Runs asks for a page of runs.
+func (c *Client) Runs(ctx context.Context, q drill.Query) (DrillRunList, error) {
+	return call[DrillRunList](ctx, c, http.MethodGet, RunParams(q), nil, nil, "runs")
+}
+
+// RunParams writes the filters of runs as RunQuery reads them.
+func RunParams(q drill.Query) url.Values {
+	return params(map[string]string{
+		"drill": q.Drill, "verdict": join(q.Verdicts, ","), "trigger": join(q.Triggers, ","), "since": timeParam(q.Since), "until": timeParam(q.Until),
+		"running": flagParam(q.Running), "after": q.After, "limit": limitParam(q.Limit),
+	})
+}
+
+// The parts of a run's series that Client.Run asks for.
+const (
+	FullSeries = ""
+	LastPoint  = "last"
+	NoSeries   = "none"
+)
+
+// Run asks for one run.
+func (c *Client) Run(ctx context.Context, id, series string) (drill.Run, error) {
+	return call[drill.Run](ctx, c, http.MethodGet, params(map[string]string{"series": series}), nil, CheckID(id), "runs", id)
+}
+
+// Abort stops a run.
+func (c *Client) Abort(ctx context.Context, id, reason string) (drill.Run, error) {
+	return call[drill.Run](ctx, c, http.MethodPost, nil, ReasonRequest{Reason: reason}, CheckID(id), "runs", id, "abort")
+}
+
+// Freeze stops drills and keeps them from running.
+func (c *Client) Freeze(ctx context.Context, reason string) (DrillFreeze, error) {
+	return call[DrillFreeze](ctx, c, http.MethodPost, nil, ReasonRequest{Reason: reason}, nil, "drills/freeze")
+}
+
+// Unfreeze lets drills run again.
+func (c *Client) Unfreeze(ctx context.Context, reason string) (DrillFreeze, error) {
+	return call[DrillFreeze](ctx, c, http.MethodPost, nil, ReasonRequest{Reason: reason}, nil, "drills/unfreeze")
 }

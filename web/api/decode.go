@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,9 +29,9 @@ const (
 
 // decodeObject reads a request body that is one flat JSON object. fields has a
 // *string, a *bool or a *float64 for every key that is known.
-func decodeObject(w http.ResponseWriter, r *http.Request, fields map[string]any) *Problem {
-	if p := requireJSON(r); p != nil {
-		return p
+func decodeObject(w http.ResponseWriter, r *http.Request, fields map[string]any) error {
+	if err := requireJSON(r); err != nil {
+		return err
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err == nil {
@@ -51,7 +52,7 @@ func decodeObject(w http.ResponseWriter, r *http.Request, fields map[string]any)
 }
 
 // requireJSON refuses what browsers send without asking first, and encodings.
-func requireJSON(r *http.Request) *Problem {
+func requireJSON(r *http.Request) error {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset, given := params["charset"]
 	if err != nil || media != "application/json" || given && !strings.EqualFold(charset, "utf-8") {
@@ -65,6 +66,19 @@ func requireJSON(r *http.Request) *Problem {
 
 func badRequest(status int, detail string) *Problem {
 	return &Problem{Type: TypeBadRequest, Status: status, Detail: detail}
+}
+
+// invalid makes a problem of an error that is a sentence without its full stop.
+func invalid(err error) error { return badRequest(http.StatusBadRequest, err.Error()+".") }
+
+// fieldsOf returns pointers to the fields of the struct that m points to, by their keys in JSON.
+func fieldsOf(m any) map[string]any {
+	fields, v := map[string]any{}, reflect.ValueOf(m).Elem()
+	for n := range v.NumField() {
+		key, _, _ := strings.Cut(v.Type().Field(n).Tag.Get("json"), ",")
+		fields[key] = v.Field(n).Addr().Interface()
+	}
+	return fields
 }
 
 // parseObject is stricter than encoding/json: keys count as they are spelled,
@@ -155,7 +169,7 @@ func checkLine(name, text string, most int) error {
 
 // parseQuery returns the query parameters of a request, or a problem if one of
 // them is not known or comes twice.
-func parseQuery(r *http.Request, known ...string) (url.Values, *Problem) {
+func parseQuery(r *http.Request, known ...string) (url.Values, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, badRequest(http.StatusBadRequest, "The query is malformed.")
@@ -202,6 +216,32 @@ func ParseSince(s string, now time.Time) (time.Time, error) {
 		return time.Time{}, errors.New("must be a span such as 7d or 90m, at most 36500d, or a time such as 2026-01-31T12:00:00Z")
 	}
 	return now.Add(-d).UTC(), nil
+}
+
+// parseTimes reads the parameters that are times, as far as they are given.
+func parseTimes(values url.Values, now time.Time, into map[string]*time.Time) error {
+	for name, t := range into {
+		if text := values.Get(name); text != "" {
+			at, err := ParseSince(text, now)
+			if err != nil {
+				return fmt.Errorf("%s %w", name, err)
+			}
+			*t = at
+		}
+	}
+	return nil
+}
+
+// parseFlag reads a parameter that is true or left out.
+func parseFlag(values url.Values, name string) (bool, error) {
+	switch values.Get(name) {
+	case "true":
+		return true, nil
+	case "":
+		return false, nil
+	default:
+		return false, fmt.Errorf("%s must be true, or be left out", name)
+	}
 }
 
 func parseSpan(s string) (time.Duration, error) {

@@ -31,13 +31,19 @@ type DrillExport struct {
 
 // exportRuns reads as many runs as one export holds.
 func (a *Admin) exportRuns(w http.ResponseWriter, r *http.Request) (runs []drill.Run, next string, ok bool) {
-	q, p := readRunQuery(r, time.Now())
-	if p != nil {
-		WriteProblem(w, *p)
+	var q drill.Query
+	values, err := parseQuery(r, runParamNames()...)
+	if err == nil {
+		if q, err = RunQuery(values, time.Now()); err != nil {
+			err = invalid(err)
+		}
+	}
+	if err != nil {
+		a.reply(w, r, nil, err)
 		return nil, "", false
 	}
 	want := MaxExport
-	if r.URL.Query().Has("limit") {
+	if values.Has("limit") {
 		want = q.Limit
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), exportTimeout)
@@ -46,7 +52,7 @@ func (a *Admin) exportRuns(w http.ResponseWriter, r *http.Request) (runs []drill
 		q.Limit = min(want-len(runs), MaxPage)
 		page, next, err := a.drills.Runs.Runs(ctx, q)
 		if err != nil {
-			WriteProblem(w, *a.drillProblem("export runs", err))
+			a.reply(w, r, nil, a.drillProblem("export runs", err))
 			return nil, "", false
 		}
 		runs = append(runs, page...)

@@ -1,9 +1,13 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
+	"time"
 
 	"headgate/runbooks/control"
 )
@@ -69,13 +73,72 @@ func WriteProblem(w http.ResponseWriter, p Problem) {
 	writeJSON(w, p.Status, "application/problem+json", p)
 }
 
-// reply answers with v, or with err if it is not nil: a *Problem.
-func (a *Admin) reply(w http.ResponseWriter, v any, err error) {
-	if err != nil {
-		WriteProblem(w, *ControlProblem(err))
+// reply answers with v, or with err if it is not nil.
+func (a *Admin) reply(w http.ResponseWriter, r *http.Request, v any, err error) {
+	if err == nil {
+		writeJSON(w, http.StatusOK, "application/json", v)
 		return
 	}
-	writeJSON(w, http.StatusOK, "application/json", v)
+	p := ControlProblem(err)
+	if p.Status == http.StatusInternalServerError {
+		a.log.Error("action failed", "action", strings.TrimPrefix(r.URL.Path, "/api/v1/"), "error", err)
+	}
+	WriteProblem(w, *p)
+}
+
+// read serves a request without a body, with the parameters that it may have. An error of do is as ControlProblem takes
+// it.
+func (a *Admin) read(do func(r *http.Request, values url.Values) (any, error), params ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		values, err := parseQuery(r, params...)
+		var v any
+		if err == nil {
+			v, err = do(r, values)
+		}
+		a.reply(w, r, v, err)
+	}
+}
+
+// page serves a list of which the parameters make a query.
+func page[Q, V any](a *Admin, parse func(url.Values, time.Time) (Q, error), do func(context.Context, Q) (V, error), params ...string) http.HandlerFunc {
+	return a.read(func(r *http.Request, values url.Values) (any, error) {
+		q, err := parse(values, time.Now())
+		if err != nil {
+			return nil, invalid(err)
+		}
+		return do(r.Context(), q)
+	}, params...)
+}
+
+// write serves a request whose body is an object with the fields of T, and that has a sender.
+func write[T any](a *Admin, do func(r *http.Request, by control.Actor, m T) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var m T
+		var by control.Actor
+		_, err := parseQuery(r)
+		if err == nil {
+			err = decodeObject(w, r, fieldsOf(&m))
+		}
+		if err == nil {
+			by, err = actorOf(r)
+		}
+		var v any
+		if err == nil {
+			v, err = do(r, by, m)
+		}
+		a.reply(w, r, v, err)
+	}
+}
+
+// require serves requests for which check has no error.
+func require(check func() error, h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := check(); err != nil {
+			WriteProblem(w, *ControlProblem(err))
+			return
+		}
+		h(w, r)
+	}
 }
 
 // writeJSON answers with v, which must be of a type that always marshals.

@@ -134,38 +134,39 @@ func CheckID(id string) error {
 
 const noRuleEngineDetail = "No rules are evaluated here, so there are no incidents and no silences."
 
-// requireEngine refuses requests about incidents if no rules are evaluated.
-func (a *Admin) requireEngine(h http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if a.control.Engine() == nil {
-			WriteProblem(w, *ControlProblem(control.ErrNoRuleEngine))
-			return
+// routeIncidents serves what is about incidents and silences.
+func (a *Admin) routeIncidents() {
+	for path, by := range map[string]methodHandlers{
+		"incidents": {http.MethodGet: page(a, parseIncidentQuery, a.Incidents, "open", "since", "pool", "rule", "after", "limit")},
+		"incidents/{id}": {http.MethodGet: a.read(func(r *http.Request, _ url.Values) (any, error) {
+			return a.Incident(r.Context(), r.PathValue("id"))
+		})},
+		"incidents/{id}/ack": {http.MethodPost: write(a, a.ack)},
+		"silences": {http.MethodPost: write(a, a.createSilence), http.MethodGet: page(a, parseAuditQuery, func(_ context.Context, q control.AuditQuery) (SilenceList, error) {
+			return a.Silences(q.After, q.Limit)
+		}, "after", "limit")},
+		"silences/{id}": {http.MethodDelete: a.read(a.endSilence)},
+	} {
+		for method, h := range by {
+			by[method] = require(a.checkEngine, h)
 		}
-		h(w, r)
+		a.route("/api/v1/"+path, by)
 	}
 }
 
-func (a *Admin) listIncidents(w http.ResponseWriter, r *http.Request) {
-	values, p := parseQuery(r, "open", "since", "pool", "rule", "after", "limit")
-	if p != nil {
-		WriteProblem(w, *p)
-		return
+// checkEngine refuses requests about incidents if no rules are evaluated.
+func (a *Admin) checkEngine() error {
+	if a.control.Engine() == nil {
+		return ControlProblem(control.ErrNoRuleEngine)
 	}
-	q, err := parseIncidentQuery(values, time.Now())
-	if err != nil {
-		WriteProblem(w, *badRequest(http.StatusBadRequest, err.Error()+"."))
-		return
-	}
-	list, err := a.Incidents(r.Context(), q)
-	a.reply(w, list, err)
+	return nil
 }
 
 // Incidents lists incidents. The open ones come from the engine, which knows them also when the record is broken. Its
 // error is a *Problem.
 func (a *Admin) Incidents(ctx context.Context, q IncidentQuery) (IncidentList, error) {
-	e := a.control.Engine()
-	if e == nil {
-		return IncidentList{}, ControlProblem(control.ErrNoRuleEngine)
+	if err := a.checkEngine(); err != nil {
+		return IncidentList{}, err
 	}
 	list := IncidentList{Items: []Incident{}}
 	if q.Open {
@@ -181,7 +182,7 @@ func (a *Admin) Incidents(ctx context.Context, q IncidentQuery) (IncidentList, e
 	if err != nil {
 		return list, a.incidentProblem(err)
 	}
-	list.Items, list.Next = a.withSilences(mergeLive(items, e.Incidents())), next
+	list.Items, list.Next = a.withSilences(mergeLive(items, a.control.Engine().Incidents())), next
 	return list, nil
 }
 
@@ -241,14 +242,8 @@ func parseIncidentQuery(values url.Values, now time.Time) (IncidentQuery, error)
 	if len(q.Rule) > maxParam {
 		return q, fmt.Errorf("rule must have at most %d characters", maxParam)
 	}
-	switch values.Get("open") {
-	case "true":
-		q.Open = true
-	case "":
-	default:
-		return q, errors.New("open must be true, or be left out")
-	}
-	return q, nil
+	q.Open, err = parseFlag(values, "open")
+	return q, err
 }
 
 // pageByID returns the page after an ID, newest first: IDs sort by time. The key need not exist any more.
@@ -277,20 +272,10 @@ func mergeLive(items, now []engine.Incident) []engine.Incident {
 	return items
 }
 
-func (a *Admin) incident(w http.ResponseWriter, r *http.Request) {
-	if _, p := parseQuery(r); p != nil {
-		WriteProblem(w, *p)
-		return
-	}
-	report, err := a.Incident(r.Context(), r.PathValue("id"))
-	a.reply(w, report, err)
-}
-
 // Incident returns all that is known of one incident. Its error is a *Problem.
 func (a *Admin) Incident(ctx context.Context, id string) (IncidentReport, error) {
-	e := a.control.Engine()
-	if e == nil {
-		return IncidentReport{}, ControlProblem(control.ErrNoRuleEngine)
+	if err := a.checkEngine(); err != nil {
+		return IncidentReport{}, err
 	}
 	if err := CheckID(id); err != nil {
 		return IncidentReport{}, unknownIncident("The incident " + err.Error() + ".")
@@ -298,7 +283,7 @@ func (a *Admin) Incident(ctx context.Context, id string) (IncidentReport, error)
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	report, err := a.incidents.Incident(ctx, id)
-	all := e.Incidents()
+	all := a.control.Engine().Incidents()
 	n := slices.IndexFunc(all, func(i engine.Incident) bool { return i.ID == id })
 	switch {
 	case err != nil && n < 0:
@@ -329,23 +314,16 @@ func keepNewest[T any](all []T, truncated *bool) []T {
 	return append([]T{}, all...)
 }
 
-func (a *Admin) ack(w http.ResponseWriter, r *http.Request) {
-	var m AckRequest
-	by, p := decodeRequest(w, r, map[string]any{"for": &m.For})
+func (a *Admin) ack(r *http.Request, by control.Actor, m AckRequest) (any, error) {
 	id := r.PathValue("id")
-	if err := CheckID(id); p == nil && err != nil {
-		p = unknownIncident("The incident " + err.Error() + ".")
-	}
-	if p != nil {
-		WriteProblem(w, *p)
-		return
+	if err := CheckID(id); err != nil {
+		return nil, unknownIncident("The incident " + err.Error() + ".")
 	}
 	done, err := DoAction(r.Context(), a.control, by, control.ActionAck, ActionRequest{Incident: id, For: m.For})
 	if err != nil {
-		a.writeControlError(w, "acknowledge", err)
-		return
+		return nil, err
 	}
-	a.reply(w, AckReply{Acknowledgement{done.Ack.By, done.Ack.Until}, a.withSilences([]engine.Incident{done.Ack.Incident})[0]}, nil)
+	return AckReply{Acknowledgement{done.Ack.By, done.Ack.Until}, a.withSilences([]engine.Incident{done.Ack.Incident})[0]}, nil
 }
 
 func ackConflict(a engine.AckResult) *Problem {
@@ -353,25 +331,10 @@ func ackConflict(a engine.AckResult) *Problem {
 		Detail: fmt.Sprintf("Nothing was changed: acknowledged by %s until %s.", a.By, a.Until.UTC().Format(time.RFC3339))}
 }
 
-func (a *Admin) listSilences(w http.ResponseWriter, r *http.Request) {
-	values, p := parseQuery(r, "after", "limit")
-	if p != nil {
-		WriteProblem(w, *p)
-		return
-	}
-	q, err := parseAuditQuery(values, time.Now())
-	if err != nil {
-		WriteProblem(w, *badRequest(http.StatusBadRequest, err.Error()+"."))
-		return
-	}
-	list, err := a.Silences(q.After, q.Limit)
-	a.reply(w, list, err)
-}
-
 // Silences returns a page of the silences that have not ended, newest first. Its error is a *Problem.
 func (a *Admin) Silences(after string, limit int) (SilenceList, error) {
-	if a.control.Engine() == nil {
-		return SilenceList{}, ControlProblem(control.ErrNoRuleEngine)
+	if err := a.checkEngine(); err != nil {
+		return SilenceList{}, err
 	}
 	if after != "" && CheckID(after) != nil {
 		return SilenceList{}, badCursor()
@@ -380,33 +343,22 @@ func (a *Admin) Silences(after string, limit int) (SilenceList, error) {
 	return SilenceList{Items: append([]engine.Silence{}, page...), Next: next}, nil
 }
 
-func (a *Admin) createSilence(w http.ResponseWriter, r *http.Request) {
-	var m SilenceRequest
-	by, p := decodeRequest(w, r, map[string]any{"rule": &m.Rule, "pool": &m.Pool, "for": &m.For, "reason": &m.Reason})
-	if p != nil {
-		WriteProblem(w, *p)
-		return
-	}
+func (a *Admin) createSilence(r *http.Request, by control.Actor, m SilenceRequest) (any, error) {
 	o, err := m.Options()
 	if err != nil {
-		WriteProblem(w, *ControlProblem(err))
-		return
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
 	defer cancel()
 	done, err := a.control.Silence(ctx, by, o)
-	if err != nil {
-		a.writeControlError(w, "silence", err)
-		return
-	}
-	a.reply(w, SilenceReply{Created: done.Silence.Applied, Silence: done.Silence.Silence}, nil)
+	return SilenceReply{Created: done.Silence.Applied, Silence: done.Silence.Silence}, err
 }
 
 // Options checks a request, and returns it for control.Service. Its error is a *Problem.
 func (m SilenceRequest) Options() (control.SilenceOptions, error) {
 	length, err := m.validate()
 	if err != nil {
-		return control.SilenceOptions{}, badRequest(http.StatusBadRequest, err.Error()+".")
+		return control.SilenceOptions{}, invalid(err)
 	}
 	return control.SilenceOptions{Rule: m.Rule, Pool: m.Pool, For: length, Reason: m.Reason}, nil
 }
@@ -433,26 +385,17 @@ func (m SilenceRequest) validate() (time.Duration, error) {
 }
 
 // endSilence ends a silence early.
-func (a *Admin) endSilence(w http.ResponseWriter, r *http.Request) {
-	_, p := parseQuery(r)
-	by, wrong := actorOf(r)
-	if p == nil {
-		p = wrong
+func (a *Admin) endSilence(r *http.Request, _ url.Values) (any, error) {
+	by, err := actorOf(r)
+	if err != nil {
+		return nil, err
 	}
 	id := r.PathValue("id")
-	if err := CheckID(id); p == nil && err != nil {
-		p = &Problem{Type: TypeUnknownSilence, Status: http.StatusNotFound, Detail: "The silence " + err.Error() + "."}
-	}
-	if p != nil {
-		WriteProblem(w, *p)
-		return
+	if err := CheckID(id); err != nil {
+		return nil, &Problem{Type: TypeUnknownSilence, Status: http.StatusNotFound, Detail: "The silence " + err.Error() + "."}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
 	defer cancel()
 	done, err := a.control.Unsilence(ctx, by, id)
-	if err != nil {
-		a.writeControlError(w, "end a silence", err)
-		return
-	}
-	a.reply(w, done.Silence.Silence, nil)
+	return done.Silence.Silence, err
 }

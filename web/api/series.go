@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"headgate/engine/tsdb"
+	"headgate/internal/format"
 	"headgate/runbooks/control"
 )
 
@@ -62,14 +63,15 @@ func (a *Admin) series(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, Problem{Type: TypeMonitoringDisabled, Status: http.StatusNotFound, Detail: "This headgate is not watching: it takes no samples."})
 		return
 	}
-	values, p := parseQuery(r, "query", "from", "to", "step")
-	if p != nil {
-		WriteProblem(w, *p)
-		return
+	values, err := parseQuery(r, "query", "from", "to", "step")
+	var q seriesQuery
+	if err == nil {
+		if q, err = parseSeriesQuery(values, time.Now()); err != nil {
+			err = invalid(err)
+		}
 	}
-	q, err := parseSeriesQuery(values, time.Now())
 	if err != nil {
-		WriteProblem(w, *badRequest(http.StatusBadRequest, err.Error()+"."))
+		a.reply(w, r, nil, err)
 		return
 	}
 	select {
@@ -85,7 +87,7 @@ func (a *Admin) series(w http.ResponseWriter, r *http.Request) {
 	lines, err := a.samples.QueryRange(ctx, q.expr, q.from, q.to, q.step)
 	switch {
 	case errors.Is(err, tsdb.ErrQuery):
-		WriteProblem(w, *badRequest(http.StatusBadRequest, truncateDetail(upperFirst(err.Error()))+"."))
+		WriteProblem(w, *badRequest(http.StatusBadRequest, truncateDetail(format.Sentence(err.Error()))+"."))
 	case err != nil:
 		a.log.Error("samples cannot be read", "error", err)
 		WriteProblem(w, Problem{Status: http.StatusServiceUnavailable, Detail: "The samples cannot be read just now; the log says why."})
@@ -110,24 +112,17 @@ func (q seriesQuery) reply(lines []tsdb.Series) SeriesReply {
 	return reply
 }
 
-func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
 func parseSeriesQuery(values url.Values, now time.Time) (seriesQuery, error) {
 	q := seriesQuery{expr: values.Get("query"), to: now.UTC()}
 	if q.expr == "" {
 		return q, errors.New("query must be an expression in PromQL, such as headgate_queue_depth")
 	}
-	var err error
-	if s := values.Get("to"); s != "" {
-		if q.to, err = ParseSince(s, now); err != nil {
-			return q, fmt.Errorf("to %w", err)
-		}
+	if err := parseTimes(values, now, map[string]*time.Time{"to": &q.to}); err != nil {
+		return q, err
 	}
 	q.from = q.to.Add(-time.Hour)
-	if s := values.Get("from"); s != "" {
-		if q.from, err = ParseSince(s, now); err != nil {
-			return q, fmt.Errorf("from %w", err)
-		}
+	if err := parseTimes(values, now, map[string]*time.Time{"from": &q.from}); err != nil {
+		return q, err
 	}
 	span := q.to.Sub(q.from)
 	if span < 0 || span > maxSeriesSpan {
@@ -135,6 +130,7 @@ func parseSeriesQuery(values url.Values, now time.Time) (seriesQuery, error) {
 	}
 	q.step = max((span / defaultPoints).Round(time.Second), minStep)
 	if s := values.Get("step"); s != "" {
+		var err error
 		if q.step, err = ParseDuration(s); err != nil {
 			return q, fmt.Errorf("step %w", err)
 		}

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"fmt"
 	"slices"
 
 	"headgate/runbooks/drill"
@@ -78,14 +79,21 @@ var checks = []check{
 	{"unconfirmed_slack_fault", precondition, true, false, (*Evaluation).unconfirmedSlackFault},
 }
 
+// reasonIf returns a reason if something holds, otherwise none.
+func reasonIf(holds bool, format string, args ...any) string {
+	if !holds {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
 // zero checks that a measure is 0, or what the drill expects of it.
 func zero(m drill.Measure, t tier) check {
 	return check{string(m), t, true, false, func(l *Evaluation) string {
-		h, failed := l.zeroHypothesis(m)
-		if !failed {
-			return ""
+		if h, failed := l.zeroHypothesis(m); failed {
+			return l.describeFailure(h)
 		}
-		return l.describeFailure(h)
+		return ""
 	}}
 }
 

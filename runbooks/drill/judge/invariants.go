@@ -13,18 +13,12 @@ import (
 
 func (l *Evaluation) callsWithoutTask() string {
 	n := count(l.Evidence.Calls, func(c drill.Call) bool { _, known := l.tasks[c.Task]; return !known })
-	if n > 0 {
-		return fmt.Sprintf("%d calls of the endpoint belong to no task that was sent", n)
-	}
-	return ""
+	return reasonIf(n > 0, "%d calls of the endpoint belong to no task that was sent", n)
 }
 
 func (l *Evaluation) callsForRefusedTasks() string {
 	n := count(l.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused && len(l.callsByTask[t.ID]) > 0 })
-	if n > 0 {
-		return fmt.Sprintf("%d refused tasks reached the endpoint: a refusal must cost it nothing", n)
-	}
-	return ""
+	return reasonIf(n > 0, "%d refused tasks reached the endpoint: a refusal must cost it nothing", n)
 }
 
 func (l *Evaluation) duplicateCalls() string {
@@ -39,10 +33,7 @@ func (l *Evaluation) duplicateCalls() string {
 // answersWithoutCall finds tasks that were served and that no call was made for.
 func (l *Evaluation) answersWithoutCall() string {
 	n := count(l.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Served && len(l.callsByTask[t.ID]) == 0 })
-	if n > 0 {
-		return fmt.Sprintf("%d tasks were answered without a call of the endpoint", n)
-	}
-	return ""
+	return reasonIf(n > 0, "%d tasks were answered without a call of the endpoint", n)
 }
 
 func (l *Evaluation) answerMismatch() string {
@@ -85,10 +76,8 @@ func (l *Evaluation) delayedAnswers() string {
 			most = max(most, by)
 		}
 	}
-	if n > 2 && n*50 > len(l.Evidence.Calls) || most > 10*limit {
-		return fmt.Sprintf("%d answers reached their client up to %.0f s after the endpoint was done with them", n, most.Seconds())
-	}
-	return ""
+	return reasonIf(n > 2 && n*50 > len(l.Evidence.Calls) || most > 10*limit,
+		"%d answers reached their client up to %.0f s after the endpoint was done with them", n, most.Seconds())
 }
 
 // slowRefusals finds refusals that come late: whoever is refused has to know at once.
@@ -101,10 +90,8 @@ func (l *Evaluation) slowRefusals() string {
 			n += btoi(t.Ended-t.Sent > limit)
 		}
 	}
-	if n > 2 && n*10 > refused {
-		return fmt.Sprintf("%d of %d refusals came more than %.0f s after their task", n, refused, limit.Seconds())
-	}
-	return ""
+	return reasonIf(n > 2 && n*10 > refused,
+		"%d of %d refusals came more than %.0f s after their task", n, refused, limit.Seconds())
 }
 
 // queueOverLimit finds more waiting than the gate may let wait.
@@ -115,10 +102,8 @@ func (l *Evaluation) queueOverLimit() string {
 	}
 	b := l.gateOccupancy()
 	from, length := b.longest(l.Evidence.At, func(s occupancyStep) bool { return s.Waiting > most+2 && !l.afterRollback(s.At) })
-	if length <= 3*l.tolerance {
-		return ""
-	}
-	return fmt.Sprintf("%d tasks waited at %.0f s, of at most %d: the gate does not refuse when it should", b.at(from).Waiting, from.Seconds(), most)
+	return reasonIf(length > 3*l.tolerance,
+		"%d tasks waited at %.0f s, of at most %d: the gate does not refuse when it should", b.at(from).Waiting, from.Seconds(), most)
 }
 
 // admittedOverAge finds tasks that were let in although others had waited too long.
@@ -137,11 +122,9 @@ func (l *Evaluation) admittedOverAge() string {
 			worst = max(worst, age)
 		}
 	}
-	if n > 0 {
-		return fmt.Sprintf("%d tasks were admitted while another had waited for up to %.0f s, of at most %.0f: the gate does not refuse when it should",
-			n, worst.Seconds(), most.Seconds())
-	}
-	return ""
+	return reasonIf(n > 0,
+		"%d tasks were admitted while another had waited for up to %.0f s, of at most %.0f: the gate does not refuse when it should",
+		n, worst.Seconds(), most.Seconds())
 }
 
 // oldestWaitAt is how long the one that waits longest had waited, and went on waiting
@@ -161,10 +144,7 @@ func (l *Evaluation) oldestWaitAt(at time.Duration) time.Duration {
 // refusalsWithoutReason finds refusals that do not say why.
 func (l *Evaluation) refusalsWithoutReason() string {
 	n := count(l.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused && t.Reason == "" })
-	if n > 0 {
-		return fmt.Sprintf("%d refusals do not say why", n)
-	}
-	return ""
+	return reasonIf(n > 0, "%d refusals do not say why", n)
 }
 
 // unexpectedRefusalStatus finds answers that were broken by a fault and were told to the
@@ -337,10 +317,8 @@ func (l *Evaluation) fifoViolations() string {
 			}
 		}
 	}
-	if overtaken > 1 && overtaken*50 > len(all) {
-		return fmt.Sprintf("%d of %d tasks were overtaken while they waited: they are not served in order of arrival", overtaken, len(all))
-	}
-	return ""
+	return reasonIf(overtaken > 1 && overtaken*50 > len(all),
+		"%d of %d tasks were overtaken while they waited: they are not served in order of arrival", overtaken, len(all))
 }
 
 // callsAfterDeadline finds tasks that went to the endpoint after their deadline, which is
@@ -360,10 +338,8 @@ func (l *Evaluation) callsAfterDeadline() string {
 			worst = max(worst, waited)
 		}
 	}
-	if n > 0 {
-		return fmt.Sprintf("%d tasks went to the endpoint after their deadline, having waited for up to %.0f s of %.0f", n, worst.Seconds(), l.Evidence.SLO.Seconds())
-	}
-	return ""
+	return reasonIf(n > 0,
+		"%d tasks went to the endpoint after their deadline, having waited for up to %.0f s of %.0f", n, worst.Seconds(), l.Evidence.SLO.Seconds())
 }
 
 // ageLimitIgnored finds refusals for the length of the queue while somebody in it had
@@ -380,10 +356,8 @@ func (l *Evaluation) ageLimitIgnored() string {
 			n += btoi(t.Reason == reasonQueueDepth && l.oldestWaitAt(t.Sent) > most+2*l.tolerance)
 		}
 	}
-	if n > 1 && n*50 > refused {
-		return fmt.Sprintf("%d of %d refusals name the length of the queue while another had waited for more than %.0f s: the gate ignores the queue age", n, refused, most.Seconds())
-	}
-	return ""
+	return reasonIf(n > 1 && n*50 > refused,
+		"%d of %d refusals name the length of the queue while another had waited for more than %.0f s: the gate ignores the queue age", n, refused, most.Seconds())
 }
 
 // delayedFirstBytes finds answers that began at their client long after the gate had their
@@ -402,10 +376,9 @@ func (l *Evaluation) delayedFirstBytes() string {
 			most = max(most, by)
 		}
 	}
-	if n > 2 && n*20 > all { // a machine that is busy for a moment holds some up
-		return fmt.Sprintf("%d of %d answers began at their client up to %.0f s after the endpoint had begun them: they are not streamed", n, all, most.Seconds())
-	}
-	return ""
+	// a machine that is busy for a moment holds some up
+	return reasonIf(n > 2 && n*20 > all,
+		"%d of %d answers began at their client up to %.0f s after the endpoint had begun them: they are not streamed", n, all, most.Seconds())
 }
 
 // longWait is how long a task has to wait, besides what a busy machine takes, for it to

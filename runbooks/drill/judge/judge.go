@@ -14,14 +14,17 @@ import (
 func Judge(f Facts) (drill.Verdict, string, []drill.Hypothesis) {
 	l := NewEvaluation(f)
 	hypotheses := l.Hypotheses()
-	failed, unknown := failedAndUnknown(hypotheses)
 	violated, broken := l.violations(invariant, false), l.violations(unlessBusy, false)
 	if l.machineBusy() == "" {
 		violated, broken = append(violated, broken...), nil
 	}
 	broken = append(broken, l.violations(timing, false)...)
-	for _, h := range failed {
-		if h.Value == 0 || !isZero(h.Measure) { // else a check has named it
+	var unknown []string
+	for _, h := range hypotheses {
+		switch {
+		case !h.Measured:
+			unknown = append(unknown, fmt.Sprintf("%s is not known: %s", h.Measure, h.Reason))
+		case !h.Passed && (h.Value == 0 || !isZero(h.Measure)): // else a check has named it
 			broken = append(broken, l.describeFailure(h))
 		}
 	}
@@ -40,7 +43,7 @@ func Judge(f Facts) (drill.Verdict, string, []drill.Hypothesis) {
 	case len(broken) > 0:
 		return drill.Failed, joinReasons(broken), hypotheses
 	case len(unknown) > 0:
-		return drill.Inconclusive, joinReasons(unknownReasons(unknown)), hypotheses
+		return drill.Inconclusive, joinReasons(unknown), hypotheses
 	case len(hypotheses) == 0:
 		return drill.Inconclusive, "nothing was checked", hypotheses
 	}
@@ -74,18 +77,6 @@ func evaluate(e drill.Expectation, r drill.Reading) drill.Hypothesis {
 	return h
 }
 
-func failedAndUnknown(all []drill.Hypothesis) (failed, unknown []drill.Hypothesis) {
-	for _, h := range all {
-		switch {
-		case !h.Measured:
-			unknown = append(unknown, h)
-		case !h.Passed:
-			failed = append(failed, h)
-		}
-	}
-	return failed, unknown
-}
-
 // machineBusy says that the machine was too busy to judge by time, as the generator
 // found; empty: it was not.
 func (l *Evaluation) machineBusy() string { return cmp.Or(l.stalled(), l.rateNotKept()) }
@@ -98,18 +89,8 @@ func (l *Evaluation) stalled() string {
 			longest = s
 		}
 	}
-	if longest.Took <= 2*wallTolerance {
-		return ""
-	}
-	return fmt.Sprintf("the generator was held up for %.1f s at %.0f s: the machine is too busy for this speed", longest.Took.Seconds(), longest.At.Seconds())
-}
-
-func unknownReasons(all []drill.Hypothesis) []string {
-	var out []string
-	for _, h := range all {
-		out = append(out, fmt.Sprintf("%s is not known: %s", h.Measure, h.Reason))
-	}
-	return out
+	return reasonIf(longest.Took > 2*wallTolerance,
+		"the generator was held up for %.1f s at %.0f s: the machine is too busy for this speed", longest.Took.Seconds(), longest.At.Seconds())
 }
 
 const maxReason = 500

@@ -115,15 +115,10 @@ func (b occupancy) longest(end time.Duration, what func(occupancyStep) bool) (fr
 
 // throughout says whether something held at every moment of a span.
 func (b occupancy) throughout(from, to time.Duration, what func(occupancyStep) bool) bool {
-	i, exact := slices.BinarySearchFunc(b.steps, from, func(s occupancyStep, at time.Duration) int { return cmp.Compare(s.At, at) })
-	before := occupancyStep{At: from}
-	if i > 0 {
-		before = b.steps[i-1]
-	}
-	if !exact && !what(before) {
+	if !what(b.at(from)) {
 		return false
 	}
-	for ; i < len(b.steps) && b.steps[i].At <= to; i++ {
+	for i, _ := b.search(from); i < len(b.steps) && b.steps[i].At <= to; i++ {
 		if !what(b.steps[i]) {
 			return false
 		}
@@ -133,7 +128,7 @@ func (b occupancy) throughout(from, to time.Duration, what func(occupancyStep) b
 
 // at returns how it stood at a time.
 func (b occupancy) at(t time.Duration) occupancyStep {
-	i, exact := slices.BinarySearchFunc(b.steps, t, func(s occupancyStep, at time.Duration) int { return cmp.Compare(s.At, at) })
+	i, exact := b.search(t)
 	switch {
 	case exact:
 		return b.steps[i]
@@ -141,4 +136,9 @@ func (b occupancy) at(t time.Duration) occupancyStep {
 		return occupancyStep{At: t}
 	}
 	return b.steps[i-1]
+}
+
+// search returns the index of the first step from a time on, and whether it is at that time.
+func (b occupancy) search(t time.Duration) (int, bool) {
+	return slices.BinarySearchFunc(b.steps, t, func(s occupancyStep, t time.Duration) int { return cmp.Compare(s.At, t) })
 }

@@ -61,10 +61,8 @@ func (l *Evaluation) burstMismatch() string {
 func (l *Evaluation) loadMismatch() string {
 	want := l.spec.ExpectedTasks(0)
 	got := float64(len(l.tasksDue(-l.spec.Baseline, l.spec.Duration)))
-	if want > 0 && math.Abs(got-want) > 5*math.Sqrt(want)+2 {
-		return fmt.Sprintf("the load was not as specified: %.0f tasks, of about %.0f", got, want)
-	}
-	return ""
+	return reasonIf(want > 0 && math.Abs(got-want) > 5*math.Sqrt(want)+2,
+		"the load was not as specified: %.0f tasks, of about %.0f", got, want)
 }
 
 // endpointOverloaded says whether the endpoint was free to take what the gate let through: one
@@ -78,10 +76,7 @@ func (l *Evaluation) endpointOverloaded() string {
 		n += btoi(c.Reached)
 		waited += btoi(c.Reached && c.SlotWait > 2*l.tolerance)
 	}
-	if waited > 2 && waited*20 > n {
-		return fmt.Sprintf("the endpoint was overloaded: %d of %d calls waited there", waited, n)
-	}
-	return ""
+	return reasonIf(waited > 2 && waited*20 > n, "the endpoint was overloaded: %d of %d calls waited there", waited, n)
 }
 
 // serviceTimeMismatch says whether the endpoint took its time: one that answers at once proves
@@ -130,10 +125,8 @@ func (l *Evaluation) failedSteps() string {
 			return "the endpoint lost no slots: no call waited there"
 		}
 	}
-	if len(l.Steps) < len(l.spec.Steps) && l.Complete {
-		return fmt.Sprintf("%d of %d steps were taken", len(l.Steps), len(l.spec.Steps))
-	}
-	return ""
+	return reasonIf(len(l.Steps) < len(l.spec.Steps) && l.Complete,
+		"%d of %d steps were taken", len(l.Steps), len(l.spec.Steps))
 }
 
 // recordNotLocked says why it cannot be said that the record was locked.

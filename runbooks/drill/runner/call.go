@@ -19,7 +19,8 @@ func callWithTimeout[T any](ctx context.Context, limit time.Duration, f func(con
 	came, gone := make(chan result), make(chan struct{})
 	go func() {
 		defer cancel()
-		v, err := recoverPanic(ctx, f)
+		var v T
+		err := recoverPanic(func() (err error) { v, err = f(ctx); return err })
 		select {
 		case came <- result{v, err}:
 		case <-gone:
@@ -48,13 +49,13 @@ func callWithTimeout[T any](ctx context.Context, limit time.Duration, f func(con
 }
 
 // recoverPanic turns a panic into an error.
-func recoverPanic[T any](ctx context.Context, f func(context.Context) (T, error)) (v T, err error) {
+func recoverPanic(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("a panic: %v", p)
 		}
 	}()
-	return f(ctx)
+	return f()
 }
 
 // doWithTimeout is bounded for what returns only an error.

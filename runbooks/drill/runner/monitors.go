@@ -29,8 +29,7 @@ func (a *activeRun) startMonitors() (stop func()) {
 				case <-tick.C:
 				case <-poke:
 				}
-				_, err := recoverPanic(ctx, func(ctx context.Context) (struct{}, error) { f(ctx); return struct{}{}, nil })
-				if err != nil {
+				if err := recoverPanic(func() error { f(ctx); return nil }); err != nil {
 					a.stop(&stopCause{reason: "monitoring the drill failed: " + err.Error()})
 				}
 			}

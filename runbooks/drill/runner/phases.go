@@ -37,7 +37,7 @@ func (a *activeRun) failWith(err error, v drill.Verdict, format string, args ...
 // run goes from the claim to the end of the run. In every case faults are cleared and the record is closed.
 func (a *activeRun) run() {
 	defer a.stop(nil)
-	_, err := recoverPanic(a.ctx, func(context.Context) (struct{}, error) { return struct{}{}, a.runPhases() })
+	err := recoverPanic(a.runPhases)
 	left := a.cleanUp()
 	verdict, why := a.verdict(err)
 	if left != "" && verdict != drill.Failed { // faults in force matter more than the reason of the stop
@@ -52,7 +52,7 @@ func (a *activeRun) run() {
 	run := a.snapshot()
 	a.o.Log.Info("drill ended", "run", a.id, "drill", run.Drill, "verdict", string(verdict), "reason", why)
 	if a.o.OnEnded != nil {
-		_, _ = recoverPanic(context.Background(), func(context.Context) (struct{}, error) { a.o.OnEnded(run); return struct{}{}, nil })
+		_ = recoverPanic(func() error { a.o.OnEnded(run); return nil })
 	}
 }
 
@@ -84,24 +84,10 @@ func (a *activeRun) verdict(err error) (drill.Verdict, string) {
 func (a *activeRun) runPhases() error {
 	guard := a.startMonitors()
 	defer guard()
-	if err := a.preflight(); err != nil {
-		return err
-	}
-	a.enterPhase(drill.PhaseBrakes, "")
-	if err := a.checkBrakes(); err != nil {
-		return err
-	}
-	if err := a.runBaseline(); err != nil {
-		return err
-	}
-	if err := a.runScenario(); err != nil {
-		return err
-	}
-	if err := a.runClear(); err != nil {
-		return err
-	}
-	if err := a.runRecovery(); err != nil {
-		return err
+	for _, phase := range []func() error{a.preflight, a.checkBrakes, a.runBaseline, a.runScenario, a.runClear, a.runRecovery} {
+		if err := phase(); err != nil {
+			return err
+		}
 	}
 	a.enterPhase(drill.PhaseVerdict, a.recoveryNote())
 	return a.finalObservation()
@@ -115,11 +101,17 @@ func (a *activeRun) productionDrift() string {
 	if !begun {
 		return ""
 	}
-	drift, err := callWithTimeout(context.Background(), callTimeout, func(ctx context.Context) (drill.Reading, error) { return a.o.Production.Drift(ctx, run) }, nil)
+	drift, err := a.readDrift(context.Background(), run)
 	if err != nil || !drift.Measured || drift.Value == 0 {
 		return ""
 	}
 	return drift.Reason
+}
+
+func (a *activeRun) readDrift(ctx context.Context, run drill.Run) (drill.Reading, error) {
+	return callWithTimeout(ctx, callTimeout, func(ctx context.Context) (drill.Reading, error) {
+		return a.o.Production.Drift(ctx, run)
+	}, nil)
 }
 
 // preflight checks whether the run may begin, and builds its environment.
@@ -150,11 +142,12 @@ func (a *activeRun) preflight() error {
 func closeLateEnvironment(s drill.Environment) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_, _ = recoverPanic(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, s.Close(ctx) })
+	_ = recoverPanic(func() error { return s.Close(ctx) })
 }
 
 // checkBrakes checks that faults can be cleared, on a call of its own.
 func (a *activeRun) checkBrakes() error {
+	a.enterPhase(drill.PhaseBrakes, "")
 	took, err := callWithTimeout(a.ctx, callTimeout, a.env.Canary, nil)
 	if err := a.failWith(err, drill.Failed, "the fault-clearing check failed"); err != nil {
 		return err
@@ -264,8 +257,7 @@ func (a *activeRun) finalObservation() error {
 	if err := a.mustObserve(); err != nil {
 		return err
 	}
-	run := a.snapshot()
-	drift, err := callWithTimeout(a.ctx, callTimeout, func(ctx context.Context) (drill.Reading, error) { return a.o.Production.Drift(ctx, run) }, nil)
+	drift, err := a.readDrift(a.ctx, a.snapshot())
 	if err != nil {
 		if a.ctx.Err() != nil {
 			return context.Cause(a.ctx)

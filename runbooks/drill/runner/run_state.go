@@ -97,10 +97,7 @@ func (a *activeRun) enterPhase(name drill.PhaseName, note string) {
 
 // save writes how far the run has come. A lock that is lost stops the run.
 func (a *activeRun) save(ctx context.Context) {
-	err := doWithTimeout(ctx, callTimeout, func(ctx context.Context) error {
-		return a.o.Store.Save(ctx, wallNow(), a.snapshot())
-	})
-	switch {
+	switch err := a.store(ctx); {
 	case err == nil:
 		a.mu.Lock()
 		a.lastSaved = time.Now()
@@ -111,6 +108,10 @@ func (a *activeRun) save(ctx context.Context) {
 	default:
 		a.o.Log.Warn("drill progress not saved", "run", a.id, "err", err)
 	}
+}
+
+func (a *activeRun) store(ctx context.Context) error {
+	return doWithTimeout(ctx, callTimeout, func(ctx context.Context) error { return a.o.Store.Save(ctx, wallNow(), a.snapshot()) })
 }
 
 // sinceSaved is how long ago the record was written.
@@ -141,9 +142,7 @@ func (a *activeRun) finish(v drill.Verdict, reason string) {
 	})
 	wait := 100 * time.Millisecond
 	for try := 1; ; try++ {
-		err := doWithTimeout(context.Background(), callTimeout, func(ctx context.Context) error {
-			return a.o.Store.Save(ctx, wallNow(), a.snapshot())
-		})
+		err := a.store(context.Background())
 		if err == nil {
 			return
 		}

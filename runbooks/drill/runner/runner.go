@@ -1,11 +1,11 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"sync"
 	"time"
 
@@ -125,11 +125,8 @@ func (r *Runner) newRun(q Request) (drill.Run, error) {
 	if speed == 0 {
 		speed = max(q.Spec.Speed, 1)
 	}
-	if math.IsNaN(speed) || speed < 1 || speed > drill.MaxSpeed {
-		return drill.Run{}, fmt.Errorf("the speed must be 1 to %d, is %v", drill.MaxSpeed, speed)
-	}
-	if q.Spec.Target == drill.Live && speed != 1 {
-		return drill.Run{}, errors.New("the speed of a live drill must be 1: production runs no faster")
+	if err := q.Spec.CheckSpeed(speed); err != nil {
+		return drill.Run{}, err
 	}
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -162,11 +159,16 @@ func (r *Runner) claim(ctx context.Context, run drill.Run) (*activeRun, error) {
 	return a, nil
 }
 
+// active returns the run that goes on; nil if there is none.
+func (r *Runner) active() *activeRun {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current
+}
+
 // Current returns how far the run has come that goes on, and false if there is none.
 func (r *Runner) Current() (drill.Run, bool) {
-	r.mu.Lock()
-	a := r.current
-	r.mu.Unlock()
+	a := r.active()
 	if a == nil {
 		return drill.Run{}, false
 	}
@@ -177,9 +179,7 @@ func (r *Runner) Current() (drill.Run, bool) {
 // back. It returns the run once that is done, or when ctx ends; the verdict may not
 // have been written by then. ErrNotRunning: no such run goes on here.
 func (r *Runner) Abort(ctx context.Context, id, actor, reason string) (drill.Run, error) {
-	r.mu.Lock()
-	a := r.current
-	r.mu.Unlock()
+	a := r.active()
 	if a == nil || a.id != id {
 		return drill.Run{}, ErrNotRunning
 	}
@@ -218,10 +218,7 @@ func (r *Runner) Freeze(ctx context.Context, actor, reason string) error {
 	if err := r.o.Store.SetFreeze(ctx, f); err != nil {
 		return fmt.Errorf("freeze drills: %w", err)
 	}
-	r.mu.Lock()
-	a := r.current
-	r.mu.Unlock()
-	if a != nil {
+	if a := r.active(); a != nil {
 		a.stop(frozenCause(f))
 	}
 	return nil
@@ -240,9 +237,8 @@ func (r *Runner) Unfreeze(ctx context.Context, actor, reason string) error {
 func (r *Runner) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
-	a := r.current
 	r.mu.Unlock()
-	if a != nil {
+	if a := r.active(); a != nil {
 		a.stop(&stopCause{reason: "headgate is shutting down"})
 	}
 	done := make(chan struct{})
@@ -278,9 +274,4 @@ func withReason(what, reason string) string {
 	return what + ": " + format.Truncate(format.FirstLine(reason), maxReason)
 }
 
-func actorOrUnknown(actor string) string {
-	if actor == "" {
-		return "an unknown actor"
-	}
-	return actor
-}
+func actorOrUnknown(actor string) string { return cmp.Or(actor, "an unknown actor") }

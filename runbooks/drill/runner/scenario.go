@@ -15,9 +15,9 @@ import (
 
 // event is an action at a scenario time.
 type event struct {
-	at   time.Duration
-	ends bool // it ends something: before what begins at the same time
-	do   func() error
+	at     time.Duration
+	begins int // 1: it begins something; 0: it ends something, before what begins at the same time
+	do     func() error
 }
 
 // runScenario goes through the events of a scenario, and waits for its end.
@@ -26,9 +26,7 @@ func (a *activeRun) runScenario() error {
 	events := a.events(spec)
 	begins := 0
 	for _, e := range events {
-		if !e.ends {
-			begins++
-		}
+		begins += e.begins
 	}
 	a.enterPhase(drill.PhaseInject, "")
 	for _, e := range events {
@@ -42,9 +40,7 @@ func (a *activeRun) runScenario() error {
 		if err := e.do(); err != nil {
 			return err
 		}
-		if !e.ends {
-			begins--
-		}
+		begins -= e.begins
 	}
 	if begins == 0 {
 		a.enterPhase(drill.PhaseHold, "")
@@ -57,8 +53,8 @@ func (a *activeRun) events(s drill.Scenario) []event {
 	add := func(way drill.FaultTarget, i drill.Injection) {
 		h := &injectedFault{injection: i, target: way}
 		all = append(all,
-			event{at: i.From, do: func() error { return a.inject(h) }},
-			event{at: i.From + i.For, ends: true, do: func() error { return a.clearFault(h) }})
+			event{at: i.From, begins: 1, do: func() error { return a.inject(h) }},
+			event{at: i.From + i.For, do: func() error { return a.clearFault(h) }})
 	}
 	for _, i := range s.Faults {
 		add(drill.TargetUpstream, i)
@@ -67,19 +63,13 @@ func (a *activeRun) events(s drill.Scenario) []event {
 		add(drill.TargetSlack, i)
 	}
 	for n, st := range s.Steps {
-		all = append(all, event{at: st.At, do: func() error { return a.runStep(n, st) }})
+		all = append(all, event{at: st.At, begins: 1, do: func() error { return a.runStep(n, st) }})
 		if st.For > 0 {
-			all = append(all, event{at: st.At + st.For, ends: true, do: func() error { return a.undoStep(n) }})
+			all = append(all, event{at: st.At + st.For, do: func() error { return a.undoStep(n) }})
 		}
 	}
 	slices.SortStableFunc(all, func(x, y event) int {
-		switch {
-		case x.at != y.at || x.ends == y.ends:
-			return cmp.Compare(x.at, y.at)
-		case x.ends:
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.begins, y.begins))
 	})
 	return all
 }
@@ -103,7 +93,7 @@ func (a *activeRun) inject(h *injectedFault) error {
 func clearLateFault(l drill.Lease) {
 	ctx, cancel := context.WithTimeout(context.Background(), drill.ClearLimit)
 	defer cancel()
-	_, _ = recoverPanic(ctx, l.Clear)
+	_ = recoverPanic(func() error { _, err := l.Clear(ctx); return err })
 }
 
 // clearFault ends a fault at its time.
@@ -177,7 +167,7 @@ func (a *activeRun) undoLateStep(st drill.Step, back func(context.Context) error
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	_, err := recoverPanic(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, back(ctx) })
+	err := recoverPanic(func() error { return back(ctx) })
 	a.recordUndo(stepName(st), began, err, "it was late")
 }
 

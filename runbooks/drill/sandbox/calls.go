@@ -92,15 +92,13 @@ func (b *callTrace) follow(next http.RoundTripper, r *http.Request, task int) (*
 		return nil, err
 	}
 	b.update(e, func(e *callEntry) { e.Status = res.StatusCode })
-	res.Body = &countedBody{
-		ReadCloser: res.Body, sum: fnv.New64a(),
-		onFirstByte: func() { b.update(e, func(e *callEntry) { e.first = time.Now() }) },
-		onEnd: func(n int64, sum uint64, complete bool) {
-			b.update(e, func(e *callEntry) {
-				e.ended, e.Open, e.Bytes, e.Checksum, e.CleanEOF = time.Now(), false, n, sum, complete
-			})
-		},
-	}
+	body := countBody(res.Body, func(n int64, sum uint64, complete bool) {
+		b.update(e, func(e *callEntry) {
+			e.ended, e.Open, e.Bytes, e.Checksum, e.CleanEOF = time.Now(), false, n, sum, complete
+		})
+	})
+	body.onFirstByte = func() { b.update(e, func(e *callEntry) { e.first = time.Now() }) }
+	res.Body = body
 	return res, nil
 }
 
@@ -234,7 +232,7 @@ type countedBody struct {
 	onEnd       func(n int64, sum uint64, complete bool)
 }
 
-func countBody(body io.ReadCloser, onEnd func(n int64, sum uint64, complete bool)) io.ReadCloser {
+func countBody(body io.ReadCloser, onEnd func(n int64, sum uint64, complete bool)) *countedBody {
 	return &countedBody{ReadCloser: body, sum: fnv.New64a(), onEnd: onEnd}
 }
 

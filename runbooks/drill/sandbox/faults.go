@@ -97,9 +97,9 @@ const (
 	canaryPollInterval = time.Millisecond
 )
 
-// runCanary holds one call of its own by a fault, clears the fault, and returns how long that took. No other call
+// Canary holds one call of its own by a fault, clears the fault, and returns how long that took. No other call
 // passes the injector.
-func runCanary(ctx context.Context) (time.Duration, error) {
+func (*faultPoints) Canary(ctx context.Context) (time.Duration, error) {
 	injector := fault.New(roundTripperFunc(func(r *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody, Request: r}, nil
 	}), 0)

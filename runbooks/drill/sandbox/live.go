@@ -86,9 +86,6 @@ func (l *liveEnvironment) Observe(ctx context.Context) (drill.Evidence, error) {
 	return e, nil
 }
 
-// Canary holds a call by a fault and clears it.
-func (l *liveEnvironment) Canary(ctx context.Context) (time.Duration, error) { return runCanary(ctx) }
-
 // RunStep refuses: a live drill has faults only.
 func (l *liveEnvironment) RunStep(_ context.Context, s drill.Step) (func(context.Context) error, error) {
 	return nil, fmt.Errorf("step %.40q is for a twin: a live drill has faults only", string(s.Kind))

@@ -187,9 +187,6 @@ func (w *twin) probeRecord(ctx context.Context) {
 	}
 }
 
-// Canary holds a call by a fault and clears it.
-func (w *twin) Canary(ctx context.Context) (time.Duration, error) { return runCanary(ctx) }
-
 // Modes that a step asks for.
 const (
 	modePassThrough = "passthrough"

@@ -44,9 +44,8 @@ type SchedulerOptions struct {
 	Log      *slog.Logger
 }
 
-// Scheduler begins drills when they are due. DueTime times are kept in the record, so
-// that a restart neither loses one nor puts it off. One that finds another drill
-// running waits for its turn as long as its CatchUp allows, at least a minute.
+// Scheduler starts drills when they are due. Due times are stored, so a restart neither loses nor delays a drill. A drill
+// that is due while another one runs waits as long as its CatchUp allows, at least a minute.
 type Scheduler struct {
 	o         SchedulerOptions
 	wake      chan struct{}

@@ -298,13 +298,7 @@ func (s *Service) checkAllowed(d drill.Spec, speed float64) error {
 	if err := spec.Validate(d, s.o.Settings()); err != nil {
 		return &drill.RefusedError{Reason: err.Error()}
 	}
-	if d.Target == drill.Live && speed != 1 {
-		return &drill.RefusedError{Reason: "the speed of a live drill must be 1: production runs no faster"}
-	}
-	if !(speed >= 1 && speed <= drill.MaxSpeed) {
-		return &drill.RefusedError{Reason: fmt.Sprintf("the speed must be from 1 to %d", drill.MaxSpeed)}
-	}
-	return nil
+	return d.CheckSpeed(speed)
 }
 
 // checkReady says why a run would not start now, or would be skipped.

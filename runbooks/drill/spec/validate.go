@@ -6,21 +6,26 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"headgate/internal/strictyaml"
-	"headgate/proxy/fault"
 	"headgate/runbooks/drill"
 	"headgate/runbooks/drill/schedule"
 )
 
 const (
 	maxID       = 63
+	maxNote     = 4000
+	maxRate     = 1000 // tasks per second
+	maxSlots    = 10_000
+	maxSeed     = 1 << 53
 	minDuration = 10 * time.Second
 )
 
 // validate checks what the settings of a definition mean together.
-func (l specReader) validate(path string, s *drill.Spec, set Settings) {
-	c := linter{specReader: l, path: path, spec: s, settings: set}
+func validate(d *strictyaml.Decoder, path string, s *drill.Spec, set Settings) {
+	c := linter{Decoder: d, path: path, spec: s, settings: set}
+	c.bounds()
 	c.identity()
 	c.target()
 	c.times()
@@ -33,13 +38,13 @@ func (l specReader) validate(path string, s *drill.Spec, set Settings) {
 
 // Validate says what is wrong with a spec that was not read from a file, as SpecErrors.
 func Validate(s drill.Spec, set Settings) error {
-	l := newSpecReader("")
-	l.validate("", &s, set)
-	return l.Err()
+	d := strictyaml.NewDecoder("")
+	validate(d, "", &s, set)
+	return d.Err()
 }
 
 type linter struct {
-	specReader
+	*strictyaml.Decoder
 	path     string
 	spec     *drill.Spec
 	settings Settings
@@ -47,6 +52,35 @@ type linter struct {
 
 func (c *linter) reject(path, format string, args ...any) {
 	c.Reportf(strictyaml.Join(c.path, path), format, args...)
+}
+
+// bounds checks the limits of single settings.
+func (c *linter) bounds() {
+	s := c.spec
+	for _, t := range []struct {
+		path, text string
+		most       int
+	}{
+		{"id", s.ID, maxID}, {"name", s.Name, drill.MaxText}, {"note", s.Note, maxNote}, {"owner", s.Owner, drill.MaxText},
+		{"pool", s.Pool, drill.MaxText}, {"scenario.service", s.Scenario.Service, drill.MaxText},
+	} {
+		if utf8.RuneCountInString(t.text) > t.most {
+			c.reject(t.path, "must be at most %d characters", t.most)
+		}
+	}
+	c.within("speed", s.Speed, 1, drill.MaxSpeed)
+	c.within("scenario.workers", float64(s.Scenario.Workers), 0, maxSlots)
+	c.within("scenario.arrivals.rate", s.Scenario.Arrivals.Rate, 0, maxRate)
+	c.within("scenario.arrivals.rest", s.Scenario.Arrivals.Rest, 0, maxRate)
+	if s.Scenario.Seed > maxSeed {
+		c.reject("scenario.seed", "must be a whole number from 0 to %d", uint64(maxSeed))
+	}
+}
+
+func (c *linter) within(path string, v, least, most float64) {
+	if v < least || v > most {
+		c.reject(path, "must be a number from %v to %v, is %v", least, most, v)
+	}
 }
 
 var idPattern = regexp.MustCompile(`^[a-z][a-z0-9]*([-_][a-z0-9]+)*$`)
@@ -156,6 +190,7 @@ func (c *linter) load() {
 	bursts := slices.Clone(s.Arrivals.Bursts)
 	for i, b := range bursts {
 		p := fmt.Sprintf("scenario.arrivals.bursts[%d]", i)
+		c.within(p+".times", b.Multiple, 0, maxRate)
 		switch {
 		case b.To <= b.From:
 			c.reject(p, "must end after it begins: to is %s, from %s", drill.FormatDuration(b.To), drill.FormatDuration(b.From))
@@ -184,7 +219,10 @@ func (c *linter) faults(path string, all []drill.Injection) {
 		if in.Share == 0 {
 			c.reject(p+".share", "must be above 0: a share of 0 has no effect")
 		}
-		c.kind(p, in.Fault)
+		if err := in.Fault.Validate(); err != nil { // which begins with the name of the setting
+			field, why, _ := strings.Cut(err.Error(), ": ")
+			c.reject(p+"."+field, "%s", why)
+		}
 	}
 	for i, a := range all {
 		for _, b := range all[i+1:] {
@@ -206,32 +244,6 @@ func (c *linter) window(path string, from, length time.Duration) {
 	}
 }
 
-func (c *linter) kind(path string, f fault.Fault) {
-	if !slices.Contains(fault.Kinds(), f.Kind) {
-		names := make([]string, 0, len(fault.Kinds()))
-		for _, k := range fault.Kinds() {
-			names = append(names, string(k))
-		}
-		c.reject(path+".kind", "must be one of %s, is %s", strings.Join(names, ", "), strictyaml.Quote(string(f.Kind)))
-		return
-	}
-	slow := f.Kind == fault.Latency || f.Kind == fault.Drip
-	switch {
-	case slow && f.Delay <= 0:
-		c.reject(path+".delay", "must be above 0 for %s", f.Kind)
-	case !slow && (f.Delay != 0 || f.Jitter != 0):
-		c.reject(path+".delay", "has no effect on %s, only on latency and drip", f.Kind)
-	case f.Jitter > f.Delay:
-		c.reject(path+".jitter", "must be at most the delay, %s, is %s", drill.FormatDuration(f.Delay), drill.FormatDuration(f.Jitter))
-	}
-	switch {
-	case f.Kind == fault.Status && f.Code == 0:
-		c.reject(path+".code", "must say which status from 400 to 599 is answered")
-	case f.Kind != fault.Status && f.Code != 0:
-		c.reject(path+".code", "has no effect on %s, only on status", f.Kind)
-	}
-}
-
 func (c *linter) steps() {
 	steps := c.spec.Scenario.Steps
 	for i, s := range steps {
@@ -245,6 +257,7 @@ func (c *linter) steps() {
 		if s.At+s.For > c.spec.Scenario.Duration {
 			c.reject(p, "must end within the duration, %s, ends at %s", drill.FormatDuration(c.spec.Scenario.Duration), drill.FormatDuration(s.At+s.For))
 		}
+		c.within(p+".count", float64(s.Count), 0, maxSlots)
 		if (s.Kind == drill.StepLoseSlots) != (s.Count > 0) {
 			c.reject(p+".count", "must say how many slots are lost, for lose_slots only")
 		}
