@@ -137,6 +137,16 @@ func (m *Metrics) SLO() map[string]SLOCounts {
 	return all
 }
 
+// Arrivals returns the tasks that have arrived since the start, in all pools and in none.
+func (m *Metrics) Arrivals() (sum float64) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, p := range m.pools {
+		sum += float64(counterValue(p.arrivals))
+	}
+	return sum
+}
+
 // counterValue reads a counter that is only ever incremented by one.
 func counterValue(c prometheus.Counter) int64 {
 	var m dto.Metric
