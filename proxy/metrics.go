@@ -226,7 +226,7 @@ func newPoolMetrics(name string, gate *admission.Gate) *poolMetrics {
 		tasks:            f.counters("headgate_tasks_total", "Tasks that ended, by outcome; they add up to arrivals.", "outcome"),
 		refusals:         f.counters("headgate_refusals_total", "Tasks that were refused, by reason.", "reason"),
 		wouldRefuse:      f.counters("headgate_would_refuse_total", "Tasks that mode enforce would have refused, by reason.", "reason"),
-		upstreamRefusals: f.counter("headgate_upstream_refusals_total", "Answers of the upstream with status 429."),
+		upstreamRefusals: f.counter("headgate_upstream_refusals_total", "Upstream responses with status 429."),
 		announcedRetries: f.counter("headgate_announced_retries_total", "Tasks that their client announced as retries."),
 		sloTasks:         f.counter("headgate_slo_tasks_total", "Tasks that count for the SLO."),
 		sloBad:           f.counter("headgate_slo_bad_tasks_total", "Tasks that count for the SLO and were bad."),

@@ -31,7 +31,7 @@ func (a *App) startDrills() (err error) {
 	}
 	environments := a.drillEnvironments()
 	if err := environments.RemoveStale(); err != nil {
-		return fmt.Errorf("drills: remove what a twin has left: %w", err)
+		return fmt.Errorf("drills: remove leftover twin directories: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeOpenTimeout)
 	defer cancel()

@@ -82,7 +82,7 @@ func (t *notifiers) addBot(cfg *config.Config, mention slack.Mention, way http.R
 }
 
 // ErrNoBotToken says that the settings name nobody to tell.
-var ErrNoBotToken = errors.New("slack.bot_token is not set: there is nothing to test")
+var ErrNoBotToken = errors.New("slack.bot_token is not set: nothing to test")
 
 // TestAlerts tries whether Slack takes what it would be sent.
 func TestAlerts(ctx context.Context, cfg *config.Config) ([]slack.Check, error) {

@@ -19,7 +19,7 @@ var (
 	// file or the disk is slow. The outcome of a write is unknown; repeat it.
 	ErrBusy = errors.New("the record was locked by another process, or the disk is slow; try again")
 	// ErrFull: the disk or the quota has no room.
-	ErrFull = errors.New("no room left for the record; free some disk space")
+	ErrFull = errors.New("no space left for the record; free some disk space")
 	// ErrDisk: the disk, or the permissions on it, refuse.
 	ErrDisk = errors.New("the record cannot be read or written; check the disk, and the owner and permissions of the data directory")
 	// ErrCorrupt: what is in the file is not what headgate wrote.

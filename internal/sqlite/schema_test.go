@@ -175,7 +175,7 @@ func TestNewer(t *testing.T) {
 			t.Errorf("%s: %v, want ErrNewer", name, err)
 			continue
 		}
-		wantContains(t, err.Error(), fmt.Sprintf("version %d", currentVersion(t)+1), fmt.Sprintf("knows %d", currentVersion(t)), "backup")
+		wantContains(t, err.Error(), fmt.Sprintf("version %d", currentVersion(t)+1), fmt.Sprintf("supports up to %d", currentVersion(t)), "backup")
 	}
 	after, err := os.ReadFile(path)
 	if err != nil || string(after) != string(before) {
