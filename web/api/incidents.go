@@ -16,9 +16,6 @@ import (
 	"headgate/runbooks/control"
 )
 
-// ErrNoIncident says that an incident is not in the record.
-var ErrNoIncident = errors.New("no such incident in the record")
-
 const (
 	// MaxTimeline is how many events and how many deliveries of one incident are shown at most, the newest ones.
 	MaxTimeline = 1000
@@ -31,10 +28,10 @@ const (
 
 // IncidentReader reads the record of incidents. Both methods obey their context.
 type IncidentReader interface {
-	// List returns incidents, newest first, and the key of the next page, empty if there is none; or ErrUnknownCursor.
+	// List returns incidents, newest first, and the key of the next page, empty if there is none; or control.ErrUnknownCursor.
 	// The open ones are not read here: the engine knows them.
 	List(ctx context.Context, q IncidentQuery) (items []engine.Incident, next string, err error)
-	// Incident returns all that is recorded of one, but for Silenced and Recorded; or ErrNoIncident.
+	// Incident returns all that is recorded of one, but for Silenced and Recorded; or engine.ErrNoIncident.
 	Incident(ctx context.Context, id string) (IncidentReport, error)
 }
 
@@ -215,9 +212,9 @@ func (a *Admin) withSilences(all []engine.Incident) []Incident {
 // incidentProblem is where the errors of reading the record become statuses.
 func (a *Admin) incidentProblem(err error) *Problem {
 	switch {
-	case errors.Is(err, ErrUnknownCursor):
+	case errors.Is(err, control.ErrUnknownCursor):
 		return badCursor()
-	case errors.Is(err, ErrNoIncident):
+	case errors.Is(err, engine.ErrNoIncident):
 		return unknownIncident("There is no such incident.")
 	default:
 		a.log.Error("incidents not read", "error", err)
@@ -289,7 +286,7 @@ func (a *Admin) Incident(ctx context.Context, id string) (IncidentReport, error)
 	switch {
 	case err != nil && n < 0:
 		return report, a.incidentProblem(err)
-	case err != nil && !errors.Is(err, ErrNoIncident):
+	case err != nil && !errors.Is(err, engine.ErrNoIncident):
 		a.log.Error("incident not read, showing what is in memory", "incident", id, "error", err)
 	}
 	report.Recorded = err == nil
@@ -401,9 +398,6 @@ func (a *Admin) endSilence(r *http.Request, _ url.Values) (any, error) {
 	return done.Silence.Silence, err
 }
 
-// ErrUnknownCursor says that a page was asked for after a key that is none.
-var ErrUnknownCursor = errors.New("not a key of a page")
-
 // Bounds of a page of the audit, and the time it may take.
 const (
 	MaxPage       = 1000
@@ -415,7 +409,7 @@ const (
 
 // AuditReader reads the record.
 type AuditReader interface {
-	// Audit returns what is recorded, newest first, or ErrUnknownCursor.
+	// Audit returns what is recorded, newest first, or control.ErrUnknownCursor.
 	Audit(ctx context.Context, q control.AuditQuery) (control.AuditPage, error)
 }
 
@@ -437,7 +431,7 @@ func (a *Admin) Audit(ctx context.Context, q control.AuditQuery) (control.AuditP
 	defer cancel()
 	page, err := a.audit.Audit(ctx, q)
 	switch {
-	case errors.Is(err, ErrUnknownCursor):
+	case errors.Is(err, control.ErrUnknownCursor):
 		return page, badCursor()
 	case err != nil:
 		a.log.Error("audit not read", "error", err)

@@ -192,7 +192,7 @@ func pageAfter[T any](all []T, key func(T) string, after string, limit int, matc
 	if after != "" {
 		n := slices.IndexFunc(all, func(v T) bool { return key(v) == after })
 		if n < 0 {
-			return nil, "", api.ErrUnknownCursor
+			return nil, "", control.ErrUnknownCursor
 		}
 		all = all[n+1:]
 	}
@@ -423,7 +423,7 @@ func (s *IncidentStore) Incident(_ context.Context, id string) (api.IncidentRepo
 	case s.err != nil:
 		return api.IncidentReport{}, s.err
 	case !ok:
-		return api.IncidentReport{}, api.ErrNoIncident
+		return api.IncidentReport{}, engine.ErrNoIncident
 	}
 	return api.IncidentReport{
 		Incident: api.Incident{Incident: i}, Events: slices.Clone(s.events[id]), Deliveries: slices.Clone(s.deliveries[id]),
