@@ -69,7 +69,7 @@ func (e expectationDoc) MarshalJSON() ([]byte, error) {
 func (e *expectationDoc) UnmarshalJSON(data []byte) error {
 	var j expectationJSON
 	err := json.Unmarshal(data, &j)
-	*e = expectationDoc{j.Measure, j.Compare, j.Limit, j.Unit}
+	*e = expectationDoc(j)
 	return err
 }
 
