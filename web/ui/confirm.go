@@ -247,7 +247,7 @@ func (p *Pages) abort(w http.ResponseWriter, r *http.Request, v viewer) error {
 
 func (p *Pages) confirmFreeze(w http.ResponseWriter, r *http.Request, v viewer) error {
 	do := r.URL.Query().Get("do")
-	title, ok := map[string]string{"freeze": "Freeze drills", "unfreeze": "Let drills run again"}[do]
+	title, ok := map[string]string{"freeze": "Freeze drills", "unfreeze": "Unfreeze drills"}[do]
 	if !ok {
 		return unknownDrillAction()
 	}

@@ -93,7 +93,7 @@ func (p *Pages) showErrorPage(w http.ResponseWriter, r *http.Request, v viewer, 
 	default:
 		p.log.Error("the API did not answer a page", "path", r.URL.Path, "error", err)
 		t = errorPage{http.StatusServiceUnavailable, "Request timed out",
-			"headgate is busy or shutting down. The request may have been carried out.", "Look at the overview, then try again."}
+			"headgate is busy or shutting down. The request may have been carried out.", "Check the overview, then try again."}
 	}
 	_ = p.show(w, r, v, t.Status, page{Title: t.Title, Body: t}, "error") // it has no error
 }
@@ -112,8 +112,8 @@ func problemOf(err error) (*api.Problem, bool) {
 
 // errorTexts are title and hint of the problems of which a page says more than the API does.
 var errorTexts = map[string]struct{ title, hint string }{
-	api.TypeModeConflict:       {"The mode has changed meanwhile", "Look at how it stands now, and decide again."},
-	api.TypeAlreadyAcked:       {"Already acknowledged", "Ask who has it, or acknowledge it when that is over."},
+	api.TypeModeConflict:       {"The mode has changed meanwhile", "Check the current state, then decide again."},
+	api.TypeAlreadyAcked:       {"Already acknowledged", "Contact the person who acknowledged it, or acknowledge it after that expires."},
 	api.TypeUnknownPool:        {"There is no such pool", ""},
 	api.TypeUnknownIncident:    {"There is no such incident", ""},
 	api.TypeMonitoringDisabled: {"Monitoring is disabled", "Start headgate with monitoring to see incidents here."},
@@ -121,7 +121,7 @@ var errorTexts = map[string]struct{ title, hint string }{
 	api.TypeUnknownDrill:       {"There is no such drill", "Choose one on the page of drills."},
 	api.TypeUnknownRun:         {"There is no such run", "Choose one on the page of drills."},
 	api.TypeDrillBusy:          {"Another drill is running", "Wait until it has ended, or abort it on its page."},
-	api.TypeDrillsFrozen:       {"Drills are frozen", "Whoever froze them says when they may run again; on the page of drills that can be lifted."},
+	api.TypeDrillsFrozen:       {"Drills are frozen", "Ask the person who froze them, or unfreeze them on the page of drills."},
 	api.TypeDrillRefused:       {"The drill cannot run now", ""},
 	api.TypeBadRequest:         {"That could not be understood", "Go back and change what it names."},
 }

@@ -38,7 +38,7 @@ func (p *Pages) runbook(w http.ResponseWriter, r *http.Request, v viewer) error 
 	name := r.PathValue("name")
 	text, ok := runbooks.Page(name)
 	if !ok {
-		return errorPage{http.StatusNotFound, "There is no such runbook", "Rules of your own name one of the pages that there are.", "Choose one of the list of runbooks."}
+		return errorPage{http.StatusNotFound, "There is no such runbook", "Custom rules must name an existing page.", "Choose one of the list of runbooks."}
 	}
 	html, err := render(text)
 	if err != nil {
