@@ -18,7 +18,7 @@ const (
 	MaxPause     = 24 * time.Hour
 )
 
-// ErrNotPaused says that there is nothing to resume.
+// ErrNotPaused means that the pool is not paused.
 var ErrNotPaused = errors.New("the pool is not paused")
 
 // Pause keeps a pool from handing out permits, for maintenance of its endpoint.

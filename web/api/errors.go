@@ -51,7 +51,7 @@ type Problem struct {
 	Acked *Acknowledgement `json:"acked,omitempty"` // who was first to take the incident on
 
 	Drills []string `json:"drills,omitempty"` // IDs of the drills that there are, when the one asked for is none
-	Run    string   `json:"run,omitempty"`    // ID of the run that goes on
+	Run    string   `json:"run,omitempty"`    // ID of the run in progress
 }
 
 // Error returns the problem in one line.

@@ -27,7 +27,7 @@ func HostGuard(next http.Handler, names func() []string, reject http.HandlerFunc
 }
 
 // RejectHost refuses a request to the admin listener for an unknown host, and audits that: a page somewhere may be using
-// the browser of somebody who has signed in.
+// the browser of a signed-in user.
 func (d *Auth) RejectHost(w http.ResponseWriter, r *http.Request) {
 	d.rejectHost(r)
 	WriteProblem(w, Problem{

@@ -36,7 +36,7 @@ type weekday struct {
 	Days []calendarDay
 }
 
-// calendarDay is what the runs of a day came to.
+// calendarDay is the result of the runs of a day.
 type calendarDay struct {
 	Class, Sign string // of the worst verdict; empty: no run
 	Summary     string // with its date

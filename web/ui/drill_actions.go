@@ -14,7 +14,7 @@ import (
 	"headgate/web/api"
 )
 
-// startView is the page that says what a run would do, and asks whether it is meant.
+// startView is the page that says what a run would do, and asks to confirm it.
 type startView struct {
 	api.DrillPlanView
 	WallTime time.Duration
@@ -99,7 +99,7 @@ func (p *Pages) start(w http.ResponseWriter, r *http.Request, v viewer) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// drillConfirmView is the page that asks whether an order about drills is meant.
+// drillConfirmView is the page that asks to confirm an action on drills.
 type drillConfirmView struct {
 	Do     string // abort, freeze or unfreeze
 	To     string // where the order goes

@@ -21,7 +21,7 @@ const refreshHeader = "Headgate-Refresh"
 // maxForm bounds what a form can send, in bytes.
 const maxForm = 64 << 10
 
-// viewer is whoever asks.
+// viewer is the client of a request.
 type viewer struct {
 	auth.Session
 	SignedIn bool
@@ -87,7 +87,7 @@ func (p *Pages) requireForm(path string, h handler) {
 	})
 }
 
-// checkForm says whether a form may be looked at: it comes from no other site, whole and
+// checkForm says whether a form is acceptable: from this site, complete and
 // in time. If not, it answers.
 func (p *Pages) checkForm(w http.ResponseWriter, r *http.Request, v viewer) bool {
 	if p.auth.CheckOrigin(r) != nil {
@@ -111,7 +111,7 @@ func (p *Pages) checkForm(w http.ResponseWriter, r *http.Request, v viewer) bool
 	return true
 }
 
-// redirectToLogin sends whoever is not signed in to where that is done. A script gets a
+// redirectToLogin redirects a client without a session to the login page. A script gets a
 // status that it can tell apart.
 func redirectToLogin(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(refreshHeader) != "" {

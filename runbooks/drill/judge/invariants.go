@@ -80,7 +80,7 @@ func (l *Evaluation) delayedAnswers() string {
 		"%d answers reached their client up to %.0f s after the endpoint was done with them", n, most.Seconds())
 }
 
-// slowRefusals finds refusals that come late: whoever is refused has to know at once.
+// slowRefusals finds late refusals: a refusal must be immediate.
 func (l *Evaluation) slowRefusals() string {
 	limit := 2*l.tolerance + 3*time.Second
 	n, refused := 0, 0
@@ -106,7 +106,7 @@ func (l *Evaluation) queueOverLimit() string {
 		"%d tasks waited at %.0f s, of at most %d: the gate does not refuse when it should", b.at(from).Waiting, from.Seconds(), most)
 }
 
-// admittedOverAge finds tasks that were let in although others had waited too long.
+// admittedOverAge finds tasks that were admitted although others had waited too long.
 func (l *Evaluation) admittedOverAge() string {
 	most := l.Evidence.MaxQueueAge
 	if most == 0 {
@@ -151,7 +151,7 @@ func (l *Evaluation) refusalsWithoutReason() string {
 // client as something else: a refusal by the gate.
 func (l *Evaluation) unexpectedRefusalStatus() string {
 	for _, t := range l.Evidence.Tasks {
-		// A twin does not go down while it is looked at.
+		// A twin does not shut down while it is observed.
 		if t.Outcome == drill.Refused && t.Status != 429 && !(t.Status == 503 && l.live()) {
 			return fmt.Sprintf("task %d was refused with status %d", t.ID, t.Status)
 		}
@@ -183,7 +183,7 @@ func (l *Evaluation) unclearedFaults() string {
 	return ""
 }
 
-// faultsAfterClear finds faults that befell calls when they were not in force any more. A
+// faultsAfterClear finds faults that hit calls when they were no longer in force. A
 // runner that was kept from clearing them in time is no proof against them.
 func (l *Evaluation) faultsAfterClear() string {
 	for _, c := range l.Evidence.Calls {
@@ -203,7 +203,7 @@ func (l *Evaluation) slowClearing() string {
 	return ""
 }
 
-// inForce says whether a fault may befall a call that began at a time.
+// inForce says whether a fault may hit a call that began at a time.
 func (l *Evaluation) inForce(k fault.Kind, at time.Duration) bool {
 	for _, i := range l.spec.Faults {
 		if i.Kind == k && at >= i.From-l.tolerance && at <= i.From+i.For+l.tolerance+time.Duration(float64(drill.ClearLimit)*l.speed) {
@@ -244,7 +244,7 @@ func (l *Evaluation) prematureRefusals() string {
 	return ""
 }
 
-// workerFree says whether a worker was free and nobody waited all the time around a
+// workerFree says whether a worker was free and no task waited all the time around a
 // refusal.
 func (l *Evaluation) workerFree(b occupancy, t drill.Task) bool {
 	return b.throughout(t.Sent-l.tolerance, t.Ended+l.tolerance, func(s occupancyStep) bool {
@@ -342,7 +342,7 @@ func (l *Evaluation) callsAfterDeadline() string {
 		"%d tasks went to the endpoint after their deadline, having waited for up to %.0f s of %.0f", n, worst.Seconds(), l.Evidence.SLO.Seconds())
 }
 
-// ageLimitIgnored finds refusals for the length of the queue while somebody in it had
+// ageLimitIgnored finds refusals for the length of the queue while a task in it had
 // waited for too long already: age counts first.
 func (l *Evaluation) ageLimitIgnored() string {
 	most := l.Evidence.MaxQueueAge
@@ -419,7 +419,7 @@ func (l *Evaluation) longWaits() []queueWait {
 	return filter(l.waits, func(w queueWait) bool { return w.to-w.from > longWait+2*l.tolerance })
 }
 
-// meanWhileWaiting is for how long somebody waited, and how many were in flight then, on
+// meanWhileWaiting is for how long any task waited, and how many were in flight then, on
 // average.
 func (b occupancy) meanWhileWaiting(end time.Duration) (waited time.Duration, used float64) {
 	for i, s := range b.steps {

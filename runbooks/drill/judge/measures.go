@@ -146,7 +146,7 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
 
-// badRetryAfter counts refusals that do not tell when to come back, in all phases.
+// badRetryAfter counts refusals without a valid Retry-After, in all phases.
 func (l *Evaluation) badRetryAfter() drill.Reading {
 	bad, refused, example := 0, 0, ""
 	for _, t := range l.Evidence.Tasks {
@@ -211,7 +211,7 @@ func (l *Evaluation) drainTime() drill.Reading {
 	return drill.Reading{Measured: true, Value: max(0, last-l.spec.Duration).Seconds(), Samples: len(tasks), Source: sourceGenerator, Reason: "when the last task ended"}
 }
 
-// lostTasks counts tasks that came to no end that they should have come to.
+// lostTasks counts tasks without a proper end.
 func (l *Evaluation) lostTasks() drill.Reading {
 	tasks := l.Evidence.Tasks
 	if len(tasks) == 0 {

@@ -11,7 +11,7 @@ import (
 	"headgate/runbooks/drill/judge"
 )
 
-// activeRun is a run that goes on.
+// activeRun is a run in progress.
 type activeRun struct {
 	o         Options
 	id        string

@@ -119,7 +119,7 @@ func (r *Runner) Start(ctx context.Context, q Request) (drill.Run, error) {
 	return a.snapshot(), nil
 }
 
-// newRun is the run that a request asks for.
+// newRun is the requested run.
 func (r *Runner) newRun(q Request) (drill.Run, error) {
 	speed := q.Speed
 	if speed == 0 {

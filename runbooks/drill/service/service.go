@@ -107,7 +107,7 @@ func (s *Service) RecordNotRun(ctx context.Context, r drill.Run) error {
 		return err
 	}
 	s.updateFirstDue(ctx)
-	if r.Reason == drill.ErrFrozen.Error() { // known to whoever froze them
+	if r.Reason == drill.ErrFrozen.Error() { // known to the person who froze them
 		s.o.Metrics.observe(r)
 		return nil
 	}

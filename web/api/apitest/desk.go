@@ -22,7 +22,7 @@ type Drills struct {
 	mu            sync.Mutex
 	freeze        drill.Freeze
 	runs          []drill.Run // oldest first
-	runningID     string      // ID of the run that goes on
+	runningID     string      // ID of the run in progress
 	startRequests []drill.StartRequest
 	err           error
 }
