@@ -12,7 +12,7 @@ import (
 
 // Errors that commands are refused with.
 var (
-	ErrNoIncident = errors.New("no such open incident")
+	ErrNoIncident = errors.New("no such incident")
 	ErrNoSilence  = errors.New("no such active silence")
 	ErrNoRule     = errors.New("no such rule")
 	ErrTooMany    = errors.New("too many silences: remove some first")

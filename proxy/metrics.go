@@ -137,6 +137,16 @@ func (m *Metrics) SLO() map[string]SLOCounts {
 	return all
 }
 
+// Arrivals returns the tasks that have arrived since the start, in all pools and in none.
+func (m *Metrics) Arrivals() (sum float64) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, p := range m.pools {
+		sum += float64(counterValue(p.arrivals))
+	}
+	return sum
+}
+
 // counterValue reads a counter that is only ever incremented by one.
 func counterValue(c prometheus.Counter) int64 {
 	var m dto.Metric
@@ -216,7 +226,7 @@ func newPoolMetrics(name string, gate *admission.Gate) *poolMetrics {
 		tasks:            f.counters("headgate_tasks_total", "Tasks that ended, by outcome; they add up to arrivals.", "outcome"),
 		refusals:         f.counters("headgate_refusals_total", "Tasks that were refused, by reason.", "reason"),
 		wouldRefuse:      f.counters("headgate_would_refuse_total", "Tasks that mode enforce would have refused, by reason.", "reason"),
-		upstreamRefusals: f.counter("headgate_upstream_refusals_total", "Answers of the upstream with status 429."),
+		upstreamRefusals: f.counter("headgate_upstream_refusals_total", "Upstream responses with status 429."),
 		announcedRetries: f.counter("headgate_announced_retries_total", "Tasks that their client announced as retries."),
 		sloTasks:         f.counter("headgate_slo_tasks_total", "Tasks that count for the SLO."),
 		sloBad:           f.counter("headgate_slo_bad_tasks_total", "Tasks that count for the SLO and were bad."),

@@ -238,7 +238,7 @@ func (r renderer) buttons(n alerts.Notification) *slack.ActionBlock {
 	case inc.Key.Pool == "" || n.Drill:
 	case n.Mode == passThrough:
 		add(Restore, "Restore", slack.StylePrimary, confirmDialog(n, "Restore", slack.StylePrimary,
-			"Admission control of pool %s is re-enabled as before: requests that would wait too long are rejected again."))
+			"Admission control of pool %s is re-enabled: requests that would wait too long are rejected again."))
 	case inc.Open():
 		add(Rollback, "Roll back", slack.StyleDanger, confirmDialog(n, "Roll back", slack.StyleDanger,
 			"Admission control of pool %s is disabled: nothing is rejected any more, so waits grow under overload."))

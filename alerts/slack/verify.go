@@ -57,7 +57,7 @@ func (b *Bot) checkScopes(header string) []Check {
 	}{
 		{[]string{"chat:write"}, "to post"},
 		{[]string{"channels:history", "groups:history"}, "to find out whether a message has arrived"},
-		{[]string{"channels:read", "groups:read"}, "to look at the channel"},
+		{[]string{"channels:read", "groups:read"}, "to read the channel"},
 		{[]string{"commands"}, "to receive /headgate commands"},
 	}
 	if !b.renderer.withButtons {

@@ -31,7 +31,7 @@ func newDemo() *cobra.Command {
 		Use:   "demo",
 		Short: "Compare admission control with an uncontrolled copy, live",
 		Long: `Send the same arrivals to two copies of headgate, one with admission control and
-one without, each in front of its own stand-in endpoint, and watch one queue grow
+one without, each in front of its own stub endpoint, and watch one queue grow
 without bound while the other stays short. No configuration; loopback only; Ctrl-C
 ends it and removes everything.
 

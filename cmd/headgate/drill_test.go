@@ -197,7 +197,7 @@ func TestDrillDetach(t *testing.T) {
 	cancel()
 	code := <-done
 	id := s.Drills.RunningID()
-	if code != cli.ExitFailed || id == "" || !strings.Contains(messages.String(), "the run goes on") {
+	if code != cli.ExitFailed || id == "" || !strings.Contains(messages.String(), "the run continues") {
 		t.Errorf("exit %d, run %q, %s", code, id, messages)
 	}
 }

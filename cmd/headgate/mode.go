@@ -70,7 +70,7 @@ func newPause(env cli.Env) *cobra.Command {
 		Use:   "pause",
 		Short: "Pause dispatch for maintenance",
 		Long: `Dispatch no task, in all pools or in one, until headgate resume or until the time has
-passed. Running tasks go on; new ones are queued, or refused as the policy decides. A
+passed. Running tasks continue; new ones are queued, or refused as the policy decides. A
 pause survives restarts.`,
 		Example: `  headgate pause --pool big --for 30m --reason "new model"
   headgate pause --dry-run`,

@@ -62,7 +62,7 @@ func TestReloadDuringTheStart(t *testing.T) {
 		}
 	}
 	if !told {
-		t.Error("nobody was told that the mode in the settings does not count")
+		t.Error("no message said that the mode in the settings does not count")
 	}
 	if err := <-ended; err != nil {
 		t.Fatalf("ended with %v", err)

@@ -58,7 +58,7 @@ func TestRunAndAbortDrill(t *testing.T) {
 			b.navigate("/drills/definitions")
 			b.click("Run now: Long one")
 			b.click("Run Long one")
-			b.waitFor("the run goes on", `location.pathname.startsWith("/drills/runs/") && document.body.innerText.includes("Abort")`)
+			b.waitFor("the run continues", `location.pathname.startsWith("/drills/runs/") && document.body.innerText.includes("Abort")`)
 			b.checkAccessible("a run that goes on")
 			b.click("Abort")
 			b.checkAccessible("the question before a run is aborted")

@@ -16,6 +16,47 @@ import (
 // minWindowIntervals fit into a scaled window: three samples, whenever it begins.
 const minWindowIntervals = 4
 
+// ForTwin returns the rules of one pool, and those of the process, for a twin whose times pass faster. Load returns the
+// rules for settings; production are those of all pools, and scaled is the pool with the twin's workers and times. What
+// is derived from the pool's settings is scaled with them; a threshold in seconds that is a number of its own is divided
+// here.
+func ForTwin(load func(Settings) ([]engine.Rule, error), production Settings, scaled Pool, speed float64) ([]engine.Rule, error) {
+	unscaled, _ := production.pool(scaled.Name)
+	unscaled.Workers = scaled.Workers
+	plain, err := load(production.withPool(unscaled))
+	if err != nil {
+		return nil, err
+	}
+	all, err := load(production.withPool(scaled))
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(r engine.Rule) bool { return r.Pool != "" && r.Pool != scaled.Name })
+	for i := range all {
+		r := &all[i]
+		at := slices.IndexFunc(plain, func(p engine.Rule) bool { return p.Key() == r.Key() })
+		if at < 0 || r.Unit != "s" || r.Pool == "" {
+			continue
+		}
+		was := plain[at]
+		for now, before := range map[*float64]float64{&r.Warn.At: was.Warn.At, &r.Page.At: was.Page.At, &r.Clear.Below: was.Clear.Below} {
+			if *now == before {
+				*now /= speed
+			}
+		}
+	}
+	return all, nil
+}
+
+// withPool returns the settings with another pool of that name.
+func (s Settings) withPool(pool Pool) Settings {
+	s.Pools = slices.Clone(s.Pools)
+	if i := slices.IndexFunc(s.Pools, func(p Pool) bool { return p.Name == pool.Name }); i >= 0 {
+		s.Pools[i] = pool
+	}
+	return s
+}
+
 // Scale returns rules for a scenario that is played faster, which are evaluated every interval in real time. For the
 // rules of pools, the durations of breaches and the windows are divided. Thresholds stay: those in seconds come from a
 // pool's settings, which have to be scaled already.

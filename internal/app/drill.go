@@ -31,7 +31,7 @@ func (a *App) startDrills() (err error) {
 	}
 	environments := a.drillEnvironments()
 	if err := environments.RemoveStale(); err != nil {
-		return fmt.Errorf("drills: remove what a twin has left: %w", err)
+		return fmt.Errorf("drills: remove leftover twin directories: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeOpenTimeout)
 	defer cancel()
@@ -107,7 +107,7 @@ func (a *App) drillPool(s drill.Spec) (sandbox.Pool, error) {
 // drillProduction is what drills leave alone.
 func (a *App) drillProduction() *service.Production {
 	return &service.Production{
-		Draining: a.draining.Load, Mode: a.record.modes.State, Arrivals: a.metrics.arrivals, Traffic: &a.traffic,
+		Draining: a.draining.Load, Mode: a.record.modes.State, Arrivals: a.metrics.proxy.Arrivals, Traffic: &a.traffic,
 		Pool: func(s drill.Spec) (string, error) {
 			pool, err := a.drillPool(s)
 			return pool.Name, err
@@ -136,7 +136,7 @@ func (a *App) drillAPI() *api.DrillPorts {
 		e.Via = api.ViaFromContext(ctx)
 		a.record.audit.Append(e)
 	}}
-	return &api.DrillPorts{Catalog: audited, Controller: audited, Runs: drillRunStore{a.record.store.Drills()}}
+	return &api.DrillPorts{Catalog: audited, Controller: audited, Runs: a.record.store.Drills()}
 }
 
 // verdictTimeout bounds the writing of a verdict to the outbox.

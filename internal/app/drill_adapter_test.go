@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"headgate/internal/config"
-	"headgate/internal/sqlite"
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
 	"headgate/runbooks/drill/sandbox"
@@ -119,12 +118,12 @@ func checkDrillAudit(t *testing.T, r *fixture, run string) {
 	}
 	var got []string
 	r.eventually("the audit", func() bool {
-		a, err := r.app.record.store.Audit(t.Context(), sqlite.AuditFilter{Kind: string(control.KindDrill)})
+		a, err := r.app.record.store.Audit(t.Context(), control.AuditQuery{Kind: control.KindDrill})
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = nil
-		for _, e := range a.Entries {
+		for _, e := range entriesOf(a) {
 			if e.Via != control.ViaAPI || e.Actor != "ana@ops1" {
 				continue // what the runner itself notes
 			}

@@ -78,12 +78,12 @@ func productionP99(b *testing.B, a *App, lasts time.Duration) float64 {
 	if err != nil {
 		b.Fatal(err)
 	}
-	before := a.metrics.arrivals()
+	before := a.metrics.proxy.Arrivals()
 	report, err := loadgen.Run(b.Context(), loadgen.Config{URL: "http://" + a.DataAddr() + "/v1"}, source)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if moved := a.metrics.arrivals() - before; moved != float64(report.Arrivals) || report.ByOutcome[loadgen.OK] != report.Arrivals {
+	if moved := a.metrics.proxy.Arrivals() - before; moved != float64(report.Arrivals) || report.ByOutcome[loadgen.OK] != report.Arrivals {
 		b.Errorf("%v arrivals were counted of %d, %v", moved, report.Arrivals, report.ByOutcome)
 	}
 	return report.Turnaround.P99

@@ -2,10 +2,6 @@ package app
 
 import (
 	"errors"
-	"fmt"
-	"path/filepath"
-
-	"go.yaml.in/yaml/v3"
 
 	"headgate/internal/config"
 	"headgate/internal/modelstub"
@@ -24,7 +20,7 @@ func drillSpecs(cfg *config.Config) ([]drill.Spec, error) {
 	var own []drill.Spec
 	var errs []error
 	for _, d := range cfg.Drills {
-		definition, err := loadDefinition(d, set)
+		definition, err := spec.ParseNode(d.File, d.Node, d.Path, set)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -54,22 +50,4 @@ func drillSettings(cfg *config.Config) spec.Settings {
 		set.Pools = append(set.Pools, p.Name)
 	}
 	return set
-}
-
-// loadDefinition reads one drill, in place or from the file that it names.
-func loadDefinition(d config.Drill, set spec.Settings) (drill.Spec, error) {
-	n := d.Node
-	if len(n.Content) == 2 && n.Content[0].Value == "file" && n.Content[1].Kind == yaml.ScalarNode {
-		path := n.Content[1].Value
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(filepath.Dir(d.File), path)
-		}
-		loaded, err := spec.Load(path, set)
-		var problems spec.SpecErrors
-		if err != nil && !errors.As(err, &problems) {
-			err = fmt.Errorf("%s:%d:%d: %s.file: %w", d.File, n.Line, n.Column, d.Path, err)
-		}
-		return loaded, err
-	}
-	return spec.ParseNode(d.File, n, d.Path, set)
 }

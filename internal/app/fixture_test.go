@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"headgate/internal/config"
+	"headgate/runbooks/control"
 )
 
 // waitTimeout is how long a condition may take to come true.
@@ -170,4 +171,13 @@ func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buf.String()
+}
+
+func entriesOf(p control.AuditPage) (entries []control.AuditEntry) {
+	for _, r := range p.Items {
+		if r.Entry != nil {
+			entries = append(entries, *r.Entry)
+		}
+	}
+	return entries
 }

@@ -16,7 +16,6 @@ import (
 
 	"headgate/internal/config"
 	"headgate/internal/fakeslack"
-	"headgate/internal/sqlite"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 )
@@ -219,11 +218,11 @@ func TestConcurrentButtonPresses(t *testing.T) {
 	}
 	assertContains(t, "the first", said[won], "Pool default: from enforce to passthrough")
 	assertContains(t, "the second", said[1-won], "Not executed", "in passthrough since", "set by <@"+presses[won].User.ID+">")
-	changes, _, err := p.app.record.store.ModeChanges(t.Context(), sqlite.ModeChangeFilter{Pool: "default"})
+	changes, err := p.app.record.store.Audit(t.Context(), control.AuditQuery{Pool: "default", Kind: control.KindMode})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := slices.IndexFunc(changes, func(c control.ModeChange) bool { return c.Via == control.ViaSlack }); n < 0 || len(changes) != 2 {
+	if n := slices.IndexFunc(changes.Items, func(r control.AuditRecord) bool { return r.Change.Via == control.ViaSlack }); n < 0 || len(changes.Items) != 2 {
 		t.Errorf("changes %+v", changes)
 	}
 	close(p.upstream.release)
@@ -311,11 +310,11 @@ func TestCommandsBySlack(t *testing.T) {
 // auditEntries are those of presses, newest first.
 func (p *slackFixture) auditEntries() []control.AuditEntry {
 	p.Helper()
-	a, err := p.app.record.store.Audit(p.Context(), sqlite.AuditFilter{})
+	a, err := p.app.record.store.Audit(p.Context(), control.AuditQuery{})
 	if err != nil {
 		p.Fatal(err)
 	}
-	return slices.DeleteFunc(a.Entries, func(e control.AuditEntry) bool { return e.Kind != control.KindInteraction })
+	return slices.DeleteFunc(entriesOf(a), func(e control.AuditEntry) bool { return e.Kind != control.KindInteraction })
 }
 
 // TestEveryPressIsAudited looks into the record.

@@ -72,17 +72,3 @@ func (m metrics) sloTotals() map[string]engine.SLOTotals {
 	}
 	return totals
 }
-
-// arrivals adds up the arrivals that the proxy has counted.
-func (m metrics) arrivals() (sum float64) {
-	families, _ := m.registry.Gather() // what could be gathered is there even with an error
-	for _, f := range families {
-		if f.GetName() != "headgate_arrivals_total" {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			sum += m.GetCounter().GetValue()
-		}
-	}
-	return sum
-}

@@ -43,7 +43,7 @@ func QueueModeRequest(ctx context.Context, dir string, o control.ModeRequest) (Q
 // ReadAudit reads what is recorded in a data directory, newest first, whether a
 // process serves from there or not.
 func ReadAudit(ctx context.Context, dir string, q control.AuditQuery) (control.AuditPage, error) {
-	return auditPage(sqlite.ReadAudit(ctx, dir, auditFilter(q)))
+	return sqlite.ReadAudit(ctx, dir, q)
 }
 
 // RecordedRuns reads the runs of drills in a data directory, whether a process serves

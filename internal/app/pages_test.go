@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -9,9 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/engine"
 	"headgate/internal/config"
-	"headgate/internal/sqlite"
 	"headgate/runbooks/control"
 )
 
@@ -28,22 +25,14 @@ func TestPagesShowTheSettings(t *testing.T) {
 			t.Errorf("%q is not on the overview (status %d)", want, a.status)
 		}
 	}
-	f := &poolFacts{app: r.app, counts: map[string]sloCounts{}}
-	pool, now := r.app.Pools()[0].Name, time.Now()
-	if err := r.app.record.store.SaveSLO(t.Context(), []engine.SLOCount{{Pool: pool, Hour: now, Good: 95, Bad: 5}}); err != nil {
-		t.Fatal(err)
-	}
-	known, ok := f.Facts(t.Context(), now, pool)
-	if !ok || known.Good != 95 || known.Bad != 5 || !known.Counted || known.Objective != 0.94 || known.MaxAge != 17*time.Second {
+	known, ok := r.app.poolFacts(r.app.Pools()[0].Name)
+	if !ok || known.Objective != 0.94 || known.MaxAge != 17*time.Second {
 		t.Errorf("facts: %+v", known)
 	}
-	if _, ok := f.Facts(t.Context(), now, "none"); ok {
-		t.Error("facts of a pool that is none")
-	}
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	if late, _ := f.Facts(over, now.Add(time.Minute), pool); late.Counted {
-		t.Error("counts that could not be read are shown")
+	for _, name := range []string{"none", ""} {
+		if _, ok := r.app.poolFacts(name); ok {
+			t.Errorf("facts of the pool %q, which is none", name)
+		}
 	}
 }
 
@@ -60,8 +49,8 @@ func TestLoginPathSignsIn(t *testing.T) {
 		t.Errorf("status %d: %s", a.status, a.body)
 	}
 	r.eventually("the login is in the audit", func() bool {
-		page, err := r.app.record.store.Audit(t.Context(), sqlite.AuditFilter{Limit: 10})
-		return err == nil && slices.ContainsFunc(page.Entries, func(e control.AuditEntry) bool { return e.Action == "login" && e.Actor == "ana@ops1" })
+		page, err := r.app.record.store.Audit(t.Context(), control.AuditQuery{Limit: 10})
+		return err == nil && slices.ContainsFunc(entriesOf(page), func(e control.AuditEntry) bool { return e.Action == "login" && e.Actor == "ana@ops1" })
 	})
 }
 
@@ -75,8 +64,8 @@ func TestPagesAreNotForForeignHosts(t *testing.T) {
 		}
 	}
 	r.eventually("it is in the audit", func() bool {
-		page, err := r.app.record.store.Audit(t.Context(), sqlite.AuditFilter{Limit: 10})
-		return err == nil && slices.ContainsFunc(page.Entries, func(e control.AuditEntry) bool {
+		page, err := r.app.record.store.Audit(t.Context(), control.AuditQuery{Limit: 10})
+		return err == nil && slices.ContainsFunc(entriesOf(page), func(e control.AuditEntry) bool {
 			return e.Result == control.Refused && e.Reason == `a request for the host "evil.test"`
 		})
 	})

@@ -2,15 +2,12 @@ package app
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"time"
 
 	"headgate/alerts/slack"
 	"headgate/engine"
 	"headgate/internal/sqlite"
 	"headgate/runbooks/control"
-	"headgate/runbooks/drill"
 	"headgate/web/api"
 	"headgate/web/ui"
 )
@@ -40,25 +37,6 @@ func (a *App) addObserved(s *control.PoolStatus, now time.Time, p Pool) {
 	}
 }
 
-// auditReader shows the record to the admin API.
-type auditReader struct{ store *sqlite.Store }
-
-// Audit returns a page of the audit.
-func (a auditReader) Audit(ctx context.Context, q control.AuditQuery) (control.AuditPage, error) {
-	return auditPage(a.store.Audit(ctx, auditFilter(q)))
-}
-
-func auditFilter(q control.AuditQuery) sqlite.AuditFilter {
-	return sqlite.AuditFilter{Since: q.Since, Pool: q.Pool, Kind: string(q.Kind), After: q.After, Limit: q.Limit}
-}
-
-func auditPage(p sqlite.AuditPage, err error) (control.AuditPage, error) {
-	if errors.Is(err, sqlite.ErrPageKey) {
-		err = api.ErrUnknownCursor
-	}
-	return control.NewAuditPage(p.Changes, p.Entries, p.Next), err
-}
-
 // incidentReader shows the record of incidents to the admin API.
 type incidentReader struct {
 	store    *sqlite.Store
@@ -67,21 +45,12 @@ type incidentReader struct {
 
 // List returns incidents, newest first.
 func (i incidentReader) List(ctx context.Context, q api.IncidentQuery) (items []engine.Incident, next string, err error) {
-	items, next, err = i.store.Incidents(ctx, sqlite.IncidentFilter{
-		Open: q.Open, Pool: q.Pool, Rule: q.Rule, Since: q.Since, After: q.After, Limit: q.Limit,
-	})
-	if errors.Is(err, sqlite.ErrPageKey) {
-		err = api.ErrUnknownCursor
-	}
-	return items, next, err
+	return i.store.Incidents(ctx, sqlite.IncidentFilter(q))
 }
 
 // Incident returns one, with the text of its messages.
 func (i incidentReader) Incident(ctx context.Context, id string) (api.IncidentReport, error) {
 	story, err := i.store.IncidentHistory(ctx, id)
-	if errors.Is(err, sqlite.ErrNoIncident) {
-		return api.IncidentReport{}, api.ErrNoIncident
-	}
 	r := api.IncidentReport{
 		Incident: api.Incident{Incident: story.Incident}, Events: story.Events,
 		Truncated: len(story.Events) >= api.MaxTimeline || len(story.Deliveries) >= api.MaxTimeline,
@@ -100,42 +69,9 @@ func (i incidentReader) Incident(ctx context.Context, id string) (api.IncidentRe
 	return r, err
 }
 
-// drillRunStore is the record of drills.
-type drillRunStore struct{ *sqlite.Drills }
-
-var _ api.DrillRunReader = drillRunStore{}
-
-// Runs returns a page of runs.
-func (r drillRunStore) Runs(ctx context.Context, q drill.Query) (runs []drill.Run, next string, err error) {
-	runs, next, err = r.Drills.Runs(ctx, q)
-	if errors.Is(err, sqlite.ErrPageKey) {
-		err = api.ErrUnknownCursor
-	}
-	return runs, next, err
-}
-
-// sloCountsTTL is how long the counts of an error budget are shown as they are: they
-// are recorded once a minute.
-const sloCountsTTL = 15 * time.Second
-
-// poolFacts tells the pages of limits and objectives.
-type poolFacts struct {
-	app *App
-
-	mu     sync.Mutex
-	counts map[string]sloCounts
-}
-
-// sloCounts is how many tasks of a window were well and bad, at a time.
-type sloCounts struct {
-	good, bad int64
-	known     bool
-	at        time.Time
-}
-
-// Facts implements ui.Facts.
-func (f *poolFacts) Facts(ctx context.Context, now time.Time, pool string) (ui.PoolFacts, bool) {
-	c, err := findPool(f.app.current.config(), pool)
+// poolFacts returns the limits and the objective of a pool, for the pages.
+func (a *App) poolFacts(pool string) (ui.PoolFacts, bool) {
+	c, err := findPool(a.current.config(), pool)
 	if err != nil || pool == "" {
 		return ui.PoolFacts{}, false
 	}
@@ -143,21 +79,5 @@ func (f *poolFacts) Facts(ctx context.Context, now time.Time, pool string) (ui.P
 	if c.Admission.Policy == "threshold" {
 		facts.MaxAge, facts.MaxDepth = c.Admission.MaxQueueAge, c.Admission.DepthMultiple*c.Workers
 	}
-	b := f.cachedCounts(ctx, now, pool, c.SLO.Window)
-	facts.Good, facts.Bad, facts.Counted = b.good, b.bad, b.known
 	return facts, true
-}
-
-// cachedCounts returns the counts of a pool. Names of pools come from the settings, so
-// there are few.
-func (f *poolFacts) cachedCounts(ctx context.Context, now time.Time, pool string, window time.Duration) sloCounts {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if b, ok := f.counts[pool]; ok && b.known && now.Sub(b.at) < sloCountsTTL {
-		return b
-	}
-	good, bad, err := f.app.record.store.SLO(ctx, pool, now.Add(-window))
-	b := sloCounts{good: good, bad: bad, known: err == nil, at: now}
-	f.counts[pool] = b
-	return b
 }

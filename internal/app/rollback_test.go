@@ -11,7 +11,6 @@ import (
 
 	"headgate/internal/config"
 	"headgate/internal/fakeslack"
-	"headgate/internal/sqlite"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 )
@@ -45,11 +44,11 @@ func (r *fixture) mode() admission.Mode { return r.app.Pools()[0].Gate.Snapshot(
 // auditCount are those of the audit whose reason holds some words.
 func (r *fixture) auditCount(ending control.AuditResult, words string) (n int) {
 	r.Helper()
-	a, err := r.app.record.store.Audit(r.Context(), sqlite.AuditFilter{Limit: 1000})
+	a, err := r.app.record.store.Audit(r.Context(), control.AuditQuery{Limit: 1000})
 	if err != nil {
 		r.Fatal(err)
 	}
-	for _, e := range a.Entries {
+	for _, e := range entriesOf(a) {
 		if e.Result == ending && strings.Contains(e.Reason, words) {
 			n++
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"headgate/engine"
+	"headgate/engine/rules"
 	"headgate/internal/config"
 	"headgate/internal/sqlite"
 	"headgate/runbooks/drill/sandbox"
@@ -45,12 +46,12 @@ func (a *App) newSandboxSystem(s sandbox.SystemSpec) (sandbox.System, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("settings of the twin: %w", err)
 	}
-	rules, err := sandboxRules(cfg, pool, c.Pools[0], s.Speed)
+	all, err := twinRules(cfg, c.Pools[0], s.Speed)
 	if err != nil {
 		return nil, fmt.Errorf("rules of the twin: %w", err)
 	}
 	twin, err := New(c, a.version, slog.New(slog.DiscardHandler), TimeScale(s.Speed), func(o *options) {
-		o.sandbox = sandboxOverrides{upstream: s.Upstream, slack: s.Slack, rules: rules, speed: s.Speed}
+		o.sandbox = sandboxOverrides{upstream: s.Upstream, slack: s.Slack, rules: all, speed: s.Speed}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("settings of the twin: %w", err)
@@ -134,52 +135,6 @@ func sandboxConfig(cfg *config.Config, p config.Pool, s sandbox.SystemSpec) *con
 
 const loopback = "127.0.0.1:0"
 
-// sandboxRules are production's rules of a pool, and those of the process, for a twin whose times pass faster. What is
-// derived from the pool's settings is scaled with them; a threshold in seconds that is a number of its own is divided
-// here.
-func sandboxRules(cfg *config.Config, pool config.Pool, scaled config.Pool, speed float64) ([]engine.Rule, error) {
-	own := pool
-	own.Workers = scaled.Workers
-	plain, err := Rules(withPool(cfg, own))
-	if err != nil {
-		return nil, err
-	}
-	rules, err := Rules(withPool(cfg, scaled))
-	if err != nil {
-		return nil, err
-	}
-	rules = slices.DeleteFunc(rules, func(r engine.Rule) bool { return r.Pool != "" && r.Pool != pool.Name })
-	for i := range rules {
-		r := &rules[i]
-		at := slices.IndexFunc(plain, func(p engine.Rule) bool { return p.Key() == r.Key() })
-		if at < 0 || r.Unit != "s" || r.Pool == "" {
-			continue
-		}
-		was := plain[at]
-		for _, v := range []struct {
-			now *float64
-			was float64
-		}{{&r.Warn.At, was.Warn.At}, {&r.Page.At, was.Page.At}, {&r.Clear.Below, was.Clear.Below}} {
-			if *v.now == v.was {
-				*v.now /= speed
-			}
-		}
-	}
-	return rules, nil
-}
-
-// withPool returns the settings with another pool of that name.
-func withPool(cfg *config.Config, pool config.Pool) *config.Config {
-	c := *cfg
-	c.Pools = slices.Clone(cfg.Pools)
-	for i := range c.Pools {
-		if c.Pools[i].Name == pool.Name {
-			c.Pools[i] = pool
-		}
-	}
-	return &c
-}
-
 // findPool returns the pool of a name; the first for an empty name.
 func findPool(cfg *config.Config, name string) (config.Pool, error) {
 	i := slices.IndexFunc(cfg.Pools, func(p config.Pool) bool { return name == "" || p.Name == name })
@@ -187,4 +142,10 @@ func findPool(cfg *config.Config, name string) (config.Pool, error) {
 		return config.Pool{}, fmt.Errorf("there is no pool %.63q", name)
 	}
 	return cfg.Pools[i], nil
+}
+
+// twinRules returns production's rules for a pool of its settings that is scaled already.
+func twinRules(cfg *config.Config, scaled config.Pool, speed float64) ([]engine.Rule, error) {
+	load := func(s rules.Settings) ([]engine.Rule, error) { return loadRules(cfg, s) }
+	return rules.ForTwin(load, RuleSettings(cfg), rulePool(scaled), speed)
 }

@@ -247,10 +247,10 @@ func ruleNamed(t *testing.T, all []engine.Rule, name, pool string) engine.Rule {
 
 // The built-in rules come with the settings; what they say in seconds is scaled once,
 // and what they say in tasks goes by the twin's workers.
-func TestSandboxRulesBuiltIn(t *testing.T) {
+func TestTwinRulesBuiltIn(t *testing.T) {
 	cfg := config.Default()
 	p := cfg.Pools[0]
-	rules, err := sandboxRules(cfg, p, scaledPool(p), 10)
+	rules, err := twinRules(cfg, scaledPool(p), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestSandboxRulesBuiltIn(t *testing.T) {
 
 // A file of rules has seconds as numbers of its own, and may speak of pools that a
 // twin does not have.
-func TestSandboxRulesFromFile(t *testing.T) {
+func TestTwinRulesFromFile(t *testing.T) {
 	cfg := config.Default()
 	other := cfg.Pools[0]
 	other.Name, other.Models = "other", []string{"b"}
@@ -295,7 +295,7 @@ func TestSandboxRulesFromFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := cfg.Pools[0]
-	rules, err := sandboxRules(cfg, p, scaledPool(p), 10)
+	rules, err := twinRules(cfg, scaledPool(p), 10)
 	if err != nil {
 		t.Fatal(err)
 	}

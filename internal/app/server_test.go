@@ -7,29 +7,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"headgate/internal/config"
 )
-
-func TestHostNames(t *testing.T) {
-	known := hostNames(&config.Config{
-		Listen: "gate.internal:8484", Admin: config.Admin{Listen: ":8485"}, Hosts: []string{"Models.Example.com"},
-	})
-	for _, want := range []string{"localhost", "gate.internal", "models.example.com"} {
-		if !slices.Contains(known, want) {
-			t.Errorf("%s is not in %q", want, known)
-		}
-	}
-	if slices.Contains(known, "") {
-		t.Errorf("an empty name is in %q", known)
-	}
-}
 
 func TestUnknownHostRejected(t *testing.T) {
 	r := newFixture(t, nil)

@@ -93,10 +93,10 @@ func (a *App) adminPlane(cfg *config.Config) (*api.Admin, *ui.Pages, error) {
 	}
 	a.traffic.SetMarkToken(token)
 	c := api.AdminConfig{
-		Token: token, Control: a.record.control, Status: a, Audit: auditReader{a.record.store}, AuditLog: a.record.audit,
+		Token: token, Control: a.record.control, Status: a, Audit: a.record.store, AuditLog: a.record.audit,
 		Drills: a.drillAPI(), Log: a.log.With("component", "web"), AnonymousRead: cfg.Admin.AnonymousRead,
 	}
-	u := ui.Config{Control: a.record.control, Facts: &poolFacts{app: a, counts: make(map[string]sloCounts)}, Log: a.log.With("component", "pages")}
+	u := ui.Config{Control: a.record.control, Facts: a.poolFacts, SLO: a.record.store.SLO, Log: a.log.With("component", "pages")}
 	if a.monitor != nil {
 		renderer, err := slack.NewPlainTextRenderer(cfg.Admin.ExternalURL)
 		if err != nil {

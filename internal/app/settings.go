@@ -5,12 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
-	"os"
-	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -77,7 +73,7 @@ func (s *settings) drain(now time.Time) {
 
 // apply makes a plan current. The lock must be held, except in New.
 func (s *settings) apply(p plan) {
-	s.cfg, s.pools, s.rules, s.drills, s.hosts = p.cfg, p.pools(), p.rules, p.drills, hostNames(p.cfg)
+	s.cfg, s.pools, s.rules, s.drills, s.hosts = p.cfg, p.pools(), p.rules, p.drills, p.cfg.HostNames()
 	if s.gates == nil {
 		s.gates = make(map[string]*admission.Gate)
 	}
@@ -93,7 +89,7 @@ func (a *App) Reload(cfg *config.Config) error {
 	s := &a.current
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := checkImmutable(s.cfg, cfg); err != nil {
+	if err := s.cfg.CheckReload(cfg); err != nil {
 		return err
 	}
 	p, err := a.plan(cfg, s.gates)
@@ -137,35 +133,6 @@ func poolsNotIn(some, others []Pool) []Pool {
 	return slices.DeleteFunc(slices.Clone(some), func(p Pool) bool {
 		return slices.ContainsFunc(others, func(o Pool) bool { return o.Name == p.Name })
 	})
-}
-
-// checkImmutable refuses changes that need a restart.
-func checkImmutable(before, after *config.Config) error {
-	restart := errors.New("cannot change while serving: restart instead")
-	for _, c := range []struct {
-		setting string
-		value   func(*config.Config) any
-	}{
-		{"listen", func(c *config.Config) any { return c.Listen }},
-		{"admin.listen", func(c *config.Config) any { return c.Admin.Listen }},
-		{"admin.token", func(c *config.Config) any { return c.Admin.Token }},
-		{"admin.anonymous_read", func(c *config.Config) any { return c.Admin.AnonymousRead }},
-		{"data_dir", func(c *config.Config) any { return c.DataDir }},
-		{"slack", func(c *config.Config) any {
-			s := c.Slack
-			s.Allow = config.Allow{} // can change
-			return s
-		}},
-		{"heartbeat", func(c *config.Config) any { return c.Heartbeat }},
-		{"retention", func(c *config.Config) any { return c.Retention }},
-		{"rules.interval", func(c *config.Config) any { return c.Rules.Interval }},
-		{"log.format", func(c *config.Config) any { return c.Log.Format }},
-	} {
-		if !reflect.DeepEqual(c.value(before), c.value(after)) {
-			return after.At(c.setting, restart)
-		}
-	}
-	return nil
 }
 
 // plan is what settings come to, before anything of it is applied.
@@ -223,12 +190,14 @@ func (a *App) plan(cfg *config.Config, gates map[string]*admission.Gate) (p plan
 }
 
 // Rules returns the rules that a service with these settings evaluates.
-func Rules(cfg *config.Config) ([]engine.Rule, error) {
+func Rules(cfg *config.Config) ([]engine.Rule, error) { return loadRules(cfg, RuleSettings(cfg)) }
+
+func loadRules(cfg *config.Config, s rules.Settings) ([]engine.Rule, error) {
 	if cfg.Rules.File != "" {
-		all, err := rules.Load(cfg.Rules.File, RuleSettings(cfg))
+		all, err := rules.Load(cfg.Rules.File, s)
 		return all, cfg.At("rules.file", err)
 	}
-	all, err := rules.BuiltIn(RuleSettings(cfg))
+	all, err := rules.BuiltIn(s)
 	return all, cfg.At("pools", err)
 }
 
@@ -239,12 +208,16 @@ func RuleSettings(cfg *config.Config) rules.Settings {
 		Runbooks: runbooks.PageNames(),
 	}
 	for _, p := range cfg.Pools {
-		s.Pools = append(s.Pools, rules.Pool{
-			Name: p.Name, Workers: p.Workers, SLO: p.SLO.Turnaround, Objective: p.SLO.Objective, Window: p.SLO.Window,
-			MaxQueueAge: p.Admission.MaxQueueAge, DepthMultiple: p.Admission.DepthMultiple,
-		})
+		s.Pools = append(s.Pools, rulePool(p))
 	}
 	return s
+}
+
+func rulePool(p config.Pool) rules.Pool {
+	return rules.Pool{
+		Name: p.Name, Workers: p.Workers, SLO: p.SLO.Turnaround, Objective: p.SLO.Objective, Window: p.SLO.Window,
+		MaxQueueAge: p.Admission.MaxQueueAge, DepthMultiple: p.Admission.DepthMultiple,
+	}
 }
 
 // rulesReloadTimeout bounds the wait until the engine has taken new rules.
@@ -258,23 +231,6 @@ func (m *monitor) reload(rules []engine.Rule) error {
 		return fmt.Errorf("pools are changed, rules are not: %w", err)
 	}
 	return nil
-}
-
-// hostNames are the names by which this headgate may be called, in lower case.
-func hostNames(cfg *config.Config) []string {
-	names := []string{"localhost"}
-	if name, err := os.Hostname(); err == nil {
-		names = append(names, strings.ToLower(name))
-	}
-	for _, address := range []string{cfg.Listen, cfg.Admin.Listen} {
-		if host, _, err := net.SplitHostPort(address); err == nil && host != "" {
-			names = append(names, strings.ToLower(host))
-		}
-	}
-	for _, host := range cfg.Hosts {
-		names = append(names, strings.ToLower(host))
-	}
-	return names
 }
 
 // assumedServiceDivisor is the part of the SLO that a task is assumed to take until one

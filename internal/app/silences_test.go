@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"headgate/internal/config"
-	"headgate/internal/sqlite"
 	"headgate/runbooks/control"
 )
 
@@ -71,12 +70,12 @@ func TestSilencesAreAudited(t *testing.T) {
 	}
 	var got []string
 	r.eventually("the audit has it", func() bool {
-		a, err := r.app.record.store.Audit(t.Context(), sqlite.AuditFilter{Kind: string(control.KindAction), Limit: 10})
+		a, err := r.app.record.store.Audit(t.Context(), control.AuditQuery{Kind: control.KindAction, Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = nil
-		for _, e := range a.Entries {
+		for _, e := range entriesOf(a) {
 			got = append(got, e.Action+" "+string(e.Result)+" "+e.Actor+" "+string(e.Via)+" "+e.Inputs["rule"])
 		}
 		return len(got) >= len(want)

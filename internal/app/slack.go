@@ -10,7 +10,7 @@ import (
 	"headgate/alerts/slack"
 	"headgate/engine"
 	"headgate/internal/config"
-	"headgate/internal/sqlite"
+	"headgate/runbooks/control"
 	"headgate/runbooks/control/slackcmd"
 	"headgate/runbooks/drill"
 )
@@ -82,7 +82,7 @@ func (t *notifiers) addBot(cfg *config.Config, mention slack.Mention, way http.R
 }
 
 // ErrNoBotToken says that the settings name nobody to tell.
-var ErrNoBotToken = errors.New("slack.bot_token is not set: there is nothing to test")
+var ErrNoBotToken = errors.New("slack.bot_token is not set: nothing to test")
 
 // TestAlerts tries whether Slack takes what it would be sent.
 func TestAlerts(ctx context.Context, cfg *config.Config) ([]slack.Check, error) {
@@ -150,7 +150,7 @@ func (a *App) startInteractions() error {
 		return a.interactions.Stop(ctx)
 	})
 	c := slackcmd.Config{
-		Control: a.record.control, Modes: a.record.modes, Audit: a.record.audit, Incidents: slackIncidents{a}, Pools: a.slackPools,
+		Control: a.record.control, Modes: a.record.modes, Audit: a.record.audit, Incidents: slackIncidents{a}, Pools: func(now time.Time) []control.PoolStatus { return a.Status(now).Pools },
 		Links: a.current.config().Admin.ExternalURL != "", Log: a.log.With("component", "slack"), NewID: newID,
 		Drills: a.current.drillSpecs,
 	}
@@ -163,31 +163,12 @@ func (a *App) startInteractions() error {
 	return a.interactions.Start(slackcmd.New(c))
 }
 
-func (a *App) slackPools(now time.Time) []slackcmd.PoolLoad {
-	var all []slackcmd.PoolLoad
-	for _, p := range a.Pools() {
-		recent := a.metrics.proxy.Recent(p.Name, now)
-		load := slackcmd.PoolLoad{
-			Name: p.Name, Gate: p.Gate.Snapshot(now), SLO: p.SLO,
-			Admitted: max(recent.Arrivals-recent.Rejected-recent.Invalid, 0), Rejected: recent.Rejected,
-		}
-		if recent.Ended > 0 {
-			load.P95 = recent.P95
-		}
-		all = append(all, load)
-	}
-	return all
-}
-
 // slackIncidents are the recorded incidents, for commands from Slack.
 type slackIncidents struct{ app *App }
 
 // History returns an incident and its events.
 func (s slackIncidents) History(ctx context.Context, id string) (engine.Incident, []engine.Event, error) {
 	h, err := s.app.record.store.IncidentHistory(ctx, id)
-	if errors.Is(err, sqlite.ErrNoIncident) {
-		err = engine.ErrNoIncident
-	}
 	return h.Incident, h.Events, err
 }
 

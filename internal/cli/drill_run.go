@@ -217,7 +217,7 @@ func (w *runWaiter) detach(screen bool) error {
 	if screen {
 		fmt.Fprintln(w.Err)
 	}
-	return fmt.Errorf("stopped waiting, the run goes on\n%s\n%s", w.showHint(w.id), w.abortHint(w.id))
+	return fmt.Errorf("stopped waiting, the run continues\n%s\n%s", w.showHint(w.id), w.abortHint(w.id))
 }
 
 // StopDrills aborts a run, freezes all drills, or unfreezes them.
@@ -246,7 +246,7 @@ func (s *StopDrills) Abort(ctx context.Context, id string) error {
 // Freeze aborts the run that is active and lets no drill run.
 func (s *StopDrills) Freeze(ctx context.Context) error {
 	if strings.TrimSpace(s.Reason) == "" {
-		return Usage(errors.New("--reason must say why: others will ask why no drill runs"))
+		return Usage(errors.New("--reason must say why: others will wonder why no drill runs"))
 	}
 	return s.do(ctx, func(c *api.Client, reason string) error {
 		f, err := c.Freeze(ctx, reason)

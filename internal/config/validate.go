@@ -74,7 +74,7 @@ func (f firstPaths) lookupOrAdd(text, path string) (before string, repeated bool
 // checkUnique refuses text that another path has already.
 func (l checker) checkUnique(seen firstPaths, path, text, what string) {
 	if before, repeated := seen.lookupOrAdd(text, path); repeated && text != "" && l.Valid(path) {
-		l.Report(path, fmt.Sprintf("must be %s of its own, and %s has the same%s", what, before, l.DefaultSuffix(path)))
+		l.Report(path, fmt.Sprintf("must be %s used only once, but %s has the same%s", what, before, l.DefaultSuffix(path)))
 	}
 }
 
@@ -112,7 +112,7 @@ func (c *Config) Warnings() strictyaml.Diagnostics {
 		u, err := url.Parse(p.Upstream)
 		if err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) && !p.UpstreamKey.Empty() {
 			l.Report(strictyaml.Join(at, "upstream"),
-				"sends upstream_key over the network in clear text: use https, or a network that nobody else can listen to")
+				"sends upstream_key over the network in clear text: use https or a private network")
 		}
 	}
 	return l.Diagnostics()
@@ -198,7 +198,7 @@ func (l checker) checkObjectives(at string, p Pool) {
 func (l checker) checkMemoryLimits(at string, m Limits) {
 	body, buffered := strictyaml.Join(at, "limits.body"), strictyaml.Join(at, "limits.buffered")
 	if m.Body > m.Buffered && l.Valid(body, buffered) {
-		l.Refuse(buffered, "must be at least limits.body, or the largest body would never be let in",
+		l.Refuse(buffered, "must be at least limits.body, or the largest body would never be admitted",
 			m.Buffered.String())
 	}
 }

@@ -164,7 +164,7 @@ func (p Plan) slackText() string {
 		text += fmt.Sprintf("; windows and delays of rules are divided by %g too, and times in messages are real seconds, %[1]g times shorter than here; "+
 			"rules over hours (slo_burn) and over a real minute (envelope_use) are left out", p.Speed)
 	}
-	return text + "; after the load a few short calls, which are not counted, go on until all incidents have ended"
+	return text + "; after the load a few short calls, which are not counted, continue until all incidents have ended"
 }
 
 // buttonsText says what can be done on the Slack page.
@@ -272,7 +272,7 @@ func outro(w io.Writer, s *Summary, program string, width int) error {
 	}
 	for _, next := range [][2]string{
 		again, follow,
-		{"keep both running, to look at /metrics", "headgate demo --keep"},
+		{"keep both running, to inspect /metrics", "headgate demo --keep"},
 		{"run the proxy in front of your own endpoint (README.md)", "MC_ENDPOINT=http://127.0.0.1:8080/v1 headgate serve"},
 	} {
 		fmt.Fprintf(&b, "# %s\n%s\n", next[0], strings.Replace(next[1], "headgate", cmp.Or(program, "headgate"), 1))

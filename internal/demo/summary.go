@@ -313,7 +313,7 @@ func (s *Summary) loadNotes() (out []string) {
 			addf("Fewer tasks were answered in time with the gate (%d) than without (%d): for a short overload, refusing has a cost.", g.InTime, u.InTime)
 		}
 		if missed := g.Late + g.DeadlinePassed + g.UnfinishedOver; missed > 0 {
-			addf("%d of the admitted tasks were late or left the queue unserved with the gate (%.0f %%): the policy checks the queue at arrival only, and admitted tasks go on ageing.",
+			addf("%d of the admitted tasks were late or left the queue unserved with the gate (%.0f %%): the policy checks the queue at arrival only, and admitted tasks keep ageing.",
 				missed, 100*float64(missed)/float64(max(g.Admitted, 1)))
 		}
 	}

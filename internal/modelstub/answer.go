@@ -273,7 +273,7 @@ func badRequest(param, message string) *apiError {
 
 // faultError is the answer of an injected status.
 func faultError(status int) *apiError {
-	e := &apiError{status: status, message: "The stub was asked to fail this call.", code: "stub_fault"}
+	e := &apiError{status: status, message: "The stub was configured to fail this call.", code: "stub_fault"}
 	if status == http.StatusTooManyRequests {
 		e.code = "rate_limit_exceeded"
 	}

@@ -7,102 +7,69 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 	"unicode/utf8"
 
 	"headgate/runbooks/control"
 )
 
-// KindMode chooses the changes of mode, which are of no control.AuditKind.
-const KindMode = "mode"
-
-// AuditFilter chooses what of the audit is read. The zero value means the newest.
-type AuditFilter struct {
-	Since time.Time // only what is at or after it; zero: all
-	Pool  string    // only what concerns this pool; empty: all
-	Kind  string    // KindMode, or a control.AuditKind; empty: all
-	After string    // go on after this key, which came with the page before
-	Limit int       // at most so many: 0 means DefaultLimit, more than MaxLimit means MaxLimit
-}
-
-// AuditPage is a page of the audit: changes and entries in one order, by time and
-// ID, newest first, kept apart by their form.
-type AuditPage struct {
-	Changes []control.ModeChange
-	Entries []control.AuditEntry
-	Next    string // the key of the next page; empty: this is the last
-}
-
-// Audit returns changes of mode and entries, newest first. ErrPageKey: After is not a
+// Audit returns changes of mode and entries, newest first. control.ErrUnknownCursor: After is not a
 // key that came with a page.
-func (s *Store) Audit(ctx context.Context, f AuditFilter) (AuditPage, error) {
-	return read(ctx, s, "read the audit", func(ctx context.Context, conn *sql.Conn) (AuditPage, error) {
-		return selectAuditPage(ctx, conn, f)
+func (s *Store) Audit(ctx context.Context, q control.AuditQuery) (control.AuditPage, error) {
+	return read(ctx, s, "read the audit", func(ctx context.Context, conn *sql.Conn) (control.AuditPage, error) {
+		return selectAuditPage(ctx, conn, q)
 	})
 }
 
 // ReadAudit is Store.Audit for a command: it reads a data directory, whether or not a
 // service runs there. ErrNoRecord: there is no record.
-func ReadAudit(ctx context.Context, dir string, f AuditFilter) (AuditPage, error) {
-	return readFromDir(ctx, dir, "read the audit", func(ctx context.Context, conn *sql.Conn) (AuditPage, error) {
-		return selectAuditPage(ctx, conn, f)
+func ReadAudit(ctx context.Context, dir string, q control.AuditQuery) (control.AuditPage, error) {
+	return readFromDir(ctx, dir, "read the audit", func(ctx context.Context, conn *sql.Conn) (control.AuditPage, error) {
+		return selectAuditPage(ctx, conn, q)
 	})
 }
 
 // selectAuditPage reads one more than a page from each table and keeps the newest: each
 // statement is answered by one index alone, which a union would not be sure of.
-func selectAuditPage(ctx context.Context, q queryer, f AuditFilter) (a AuditPage, err error) {
-	if f.Kind == "" || f.Kind == KindMode {
-		if a.Changes, err = selectModeChanges(ctx, q, ModeChangeFilter{Since: f.Since, Pool: f.Pool, After: f.After, Limit: f.Limit}); err != nil {
-			return AuditPage{}, err
+func selectAuditPage(ctx context.Context, conn queryer, q control.AuditQuery) (found control.AuditPage, err error) {
+	p := page{since: q.Since, after: q.After, limit: q.Limit}
+	var changes []control.ModeChange
+	if q.Kind == "" || q.Kind == control.KindMode {
+		if changes, err = selectAudited(ctx, conn, p, modeChangeTable, decodeModeChange, q.Pool, ""); err != nil {
+			return found, err
 		}
 	}
-	if f.Kind != KindMode {
-		text, args, err := f.entryStatement()
-		if err != nil {
-			return AuditPage{}, err
-		}
-		if a.Entries, err = query(ctx, q, auditEntryTable.name, decodeAuditEntry, text, args...); err != nil {
-			return AuditPage{}, err
+	var entries []control.AuditEntry
+	if q.Kind != control.KindMode {
+		if entries, err = selectAudited(ctx, conn, p, auditEntryTable, decodeAuditEntry, q.Pool, q.Kind); err != nil {
+			return found, err
 		}
 	}
-	return a.truncate(f.page()), nil
+	found = control.NewAuditPage(changes, entries, "")
+	found.Items, found.Next = truncatePage(p, found.Items, func(r control.AuditRecord) pageKey { return pageKey{r.At(), r.ID()} })
+	return found, nil
 }
 
-func (f AuditFilter) page() page { return page{since: f.Since, after: f.After, limit: f.Limit} }
-
-func (f AuditFilter) entryStatement() (text string, args []any, err error) {
-	text = auditEntryTable.selectSQL("writer") + "WHERE at_ms >= ?"
-	args = []any{f.page().sinceMS()}
-	if f.Pool != "" {
-		text, args = text+" AND pool = ?", append(args, f.Pool)
+// selectAudited reads one more than a page from a table. Pool and kind are empty for all.
+func selectAudited[T any](
+	ctx context.Context, conn queryer, p page, from table, decode func(*row) T, pool string, kind control.AuditKind,
+) ([]T, error) {
+	text, args, err := p.auditStatement(from, pool, kind)
+	if err != nil {
+		return nil, err
 	}
-	if f.Kind != "" {
-		text, args = text+" AND kind = ?", append(args, f.Kind)
-	}
-	return f.page().statement(text, "at_ms", args...)
+	return query(ctx, conn, from.name, decode, text, args...)
 }
 
-// truncate keeps a page of what was read, and makes the key of the next one.
-func (a AuditPage) truncate(p page) AuditPage {
-	changeKey := func(c control.ModeChange) pageKey { return pageKey{c.At, c.ID} }
-	entryKey := func(e control.AuditEntry) pageKey { return pageKey{e.At, e.ID} }
-	var keys []pageKey
-	for _, c := range a.Changes {
-		keys = append(keys, changeKey(c))
+// auditStatement is answered by one index alone, in its order.
+func (p page) auditStatement(from table, pool string, kind control.AuditKind) (text string, args []any, err error) {
+	text, args = from.selectSQL("writer")+"WHERE at_ms >= ?", []any{p.sinceMS()}
+	if pool != "" {
+		text, args = text+" AND pool = ?", append(args, pool)
 	}
-	for _, e := range a.Entries {
-		keys = append(keys, entryKey(e))
+	if kind != "" {
+		text, args = text+" AND kind = ?", append(args, string(kind))
 	}
-	if len(keys) <= p.size() {
-		return a
-	}
-	slices.SortFunc(keys, func(x, y pageKey) int { return y.compare(x) })
-	last := keys[p.size()-1]
-	a.Changes = slices.DeleteFunc(a.Changes, func(c control.ModeChange) bool { return changeKey(c).compare(last) < 0 })
-	a.Entries = slices.DeleteFunc(a.Entries, func(e control.AuditEntry) bool { return entryKey(e).compare(last) < 0 })
-	a.Next = last.String()
-	return a
+	return p.statement(text, "at_ms", args...)
 }
 
 // Bounds of the inputs of a decision, as they are kept.

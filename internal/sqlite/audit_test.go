@@ -40,12 +40,12 @@ func TestNote(t *testing.T) {
 	again := e
 	again.Reason = "another"
 	mustAppendEntry(t, s, again)
-	got, err := s.Audit(t.Context(), AuditFilter{})
-	if diff := cmp.Diff(AuditPage{Entries: []control.AuditEntry{e}}, got); diff != "" || err != nil {
+	got, err := s.Audit(t.Context(), control.AuditQuery{})
+	if diff := cmp.Diff(control.NewAuditPage(nil, []control.AuditEntry{e}, ""), got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	closeStore(t, s)
-	read, err := ReadAudit(t.Context(), dir, AuditFilter{Kind: "decision"})
+	read, err := ReadAudit(t.Context(), dir, control.AuditQuery{Kind: "decision"})
 	if diff := cmp.Diff(got, read); diff != "" || err != nil {
 		t.Errorf("read by a command: %v (-want +got):\n%s", err, diff)
 	}
@@ -61,11 +61,11 @@ func TestNoteBounds(t *testing.T) {
 		long.Inputs[fmt.Sprintf("%03d%s", i, strings.Repeat("n", 500))] = strings.Repeat("v", 3000)
 	}
 	mustAppendEntry(t, s, long)
-	got, err := s.Audit(t.Context(), AuditFilter{})
-	if err != nil || len(got.Entries) != 1 {
+	got, err := s.Audit(t.Context(), control.AuditQuery{})
+	if err != nil || len(entriesOf(got)) != 1 {
 		t.Fatal(got, err)
 	}
-	e := got.Entries[0]
+	e := entriesOf(got)[0]
 	if len(e.Pool) != maxName || len(e.Reason) != maxReason || len(e.Actor) > maxName || len(e.Inputs) != maxInputs || strings.Contains(e.Reason, "\x1b") {
 		t.Errorf("kept %d, %d, %d bytes and %d inputs", len(e.Pool), len(e.Reason), len(e.Actor), len(e.Inputs))
 	}
@@ -101,23 +101,23 @@ func TestAuditPages(t *testing.T) {
 		mustAppendEntry(t, s, e)
 	}
 	for _, tt := range []struct {
-		filter AuditFilter
+		filter control.AuditQuery
 		want   int
 	}{
-		{AuditFilter{Limit: 1}, 40}, {AuditFilter{Limit: 7}, 40}, {AuditFilter{}, 40}, {AuditFilter{Limit: 40}, 40},
-		{AuditFilter{Limit: 3, Pool: "a"}, 20}, {AuditFilter{Limit: 3, Kind: KindMode}, 14}, {AuditFilter{Limit: 3, Kind: "press"}, 13},
-		{AuditFilter{Limit: 3, Kind: "drill"}, 0}, {AuditFilter{Limit: 2, Since: at.Add(5 * time.Second)}, 5},
+		{control.AuditQuery{Limit: 1}, 40}, {control.AuditQuery{Limit: 7}, 40}, {control.AuditQuery{}, 40}, {control.AuditQuery{Limit: 40}, 40},
+		{control.AuditQuery{Limit: 3, Pool: "a"}, 20}, {control.AuditQuery{Limit: 3, Kind: control.KindMode}, 14}, {control.AuditQuery{Limit: 3, Kind: "press"}, 13},
+		{control.AuditQuery{Limit: 3, Kind: "drill"}, 0}, {control.AuditQuery{Limit: 2, Since: at.Add(5 * time.Second)}, 5},
 	} {
 		if seen := pageAudit(t, s, tt.filter); seen != tt.want {
 			t.Errorf("%+v: %d, want %d", tt.filter, seen, tt.want)
 		}
 	}
-	if _, err := s.Audit(t.Context(), AuditFilter{After: "nonsense"}); !errors.Is(err, ErrPageKey) {
+	if _, err := s.Audit(t.Context(), control.AuditQuery{After: "nonsense"}); !errors.Is(err, control.ErrUnknownCursor) {
 		t.Errorf("%v, want ErrKey", err)
 	}
 }
 
-func pageAudit(t *testing.T, s *Store, f AuditFilter) (seen int) {
+func pageAudit(t *testing.T, s *Store, f control.AuditQuery) (seen int) {
 	t.Helper()
 	had := map[string]bool{}
 	for last := "~"; ; {
@@ -127,11 +127,8 @@ func pageAudit(t *testing.T, s *Store, f AuditFilter) (seen int) {
 		}
 		lowest := last
 		ids := []string{}
-		for _, c := range a.Changes {
-			ids = append(ids, c.ID)
-		}
-		for _, e := range a.Entries {
-			ids = append(ids, e.ID)
+		for _, r := range a.Items {
+			ids = append(ids, r.ID())
 		}
 		for _, id := range ids {
 			if had[id] || id >= last {
@@ -139,7 +136,7 @@ func pageAudit(t *testing.T, s *Store, f AuditFilter) (seen int) {
 			}
 			had[id], lowest = true, min(lowest, id)
 		}
-		if len(ids) > f.page().size() || a.Next != "" && len(ids) != f.page().size() {
+		if len(ids) > (page{limit: f.Limit}).size() || a.Next != "" && len(ids) != (page{limit: f.Limit}).size() {
 			t.Fatalf("%+v: a page of %d, next %q", f, len(ids), a.Next)
 		}
 		if seen, last = seen+len(ids), lowest; a.Next == "" {
@@ -162,7 +159,7 @@ func TestEntriesAppendOnly(t *testing.T) {
 			t.Errorf("passed: %s", statement)
 		}
 	}
-	if got, err := s.Audit(t.Context(), AuditFilter{}); err != nil || cmp.Diff([]control.AuditEntry{e}, got.Entries) != "" {
+	if got, err := s.Audit(t.Context(), control.AuditQuery{}); err != nil || cmp.Diff([]control.AuditEntry{e}, entriesOf(got)) != "" {
 		t.Errorf("the audit became %+v, %v", got, err)
 	}
 }

@@ -27,44 +27,44 @@ func TestPaging(t *testing.T) {
 	}
 	mustRecord(t, s, 0, changes...)
 	for _, tt := range []struct {
-		filter ModeChangeFilter
+		filter control.AuditQuery
 		want   int
 	}{
-		{ModeChangeFilter{Limit: 1}, 57}, {ModeChangeFilter{Limit: 7}, 57}, {ModeChangeFilter{Limit: 57}, 57}, {ModeChangeFilter{}, 57},
-		{ModeChangeFilter{Limit: -3}, 57}, {ModeChangeFilter{Limit: 1 << 40}, 57},
-		{ModeChangeFilter{Limit: 5, Pool: "b"}, 19}, {ModeChangeFilter{Limit: 5, Pool: "no such"}, 0}, {ModeChangeFilter{Pool: "' OR 1=1 --"}, 0},
-		{ModeChangeFilter{Limit: 4, Since: at.Add(4 * time.Second)}, 17}, {ModeChangeFilter{Limit: 4, Since: at.Add(4*time.Second + 1)}, 7},
-		{ModeChangeFilter{Limit: 4, Since: at.Add(time.Hour)}, 0}, {ModeChangeFilter{Limit: 3, Since: at.Add(5 * time.Second), Pool: "a"}, 2},
-		{ModeChangeFilter{Since: time.Date(-400, 1, 1, 0, 0, 0, 0, time.UTC)}, 57},
+		{control.AuditQuery{Limit: 1}, 57}, {control.AuditQuery{Limit: 7}, 57}, {control.AuditQuery{Limit: 57}, 57}, {control.AuditQuery{}, 57},
+		{control.AuditQuery{Limit: -3}, 57}, {control.AuditQuery{Limit: 1 << 40}, 57},
+		{control.AuditQuery{Limit: 5, Pool: "b"}, 19}, {control.AuditQuery{Limit: 5, Pool: "no such"}, 0}, {control.AuditQuery{Pool: "' OR 1=1 --"}, 0},
+		{control.AuditQuery{Limit: 4, Since: at.Add(4 * time.Second)}, 17}, {control.AuditQuery{Limit: 4, Since: at.Add(4*time.Second + 1)}, 7},
+		{control.AuditQuery{Limit: 4, Since: at.Add(time.Hour)}, 0}, {control.AuditQuery{Limit: 3, Since: at.Add(5 * time.Second), Pool: "a"}, 2},
+		{control.AuditQuery{Since: time.Date(-400, 1, 1, 0, 0, 0, 0, time.UTC)}, 57},
 	} {
 		if seen := pageModeChanges(t, s, tt.filter, nil); seen != tt.want {
 			t.Errorf("%+v: %d changes, want %d", tt.filter, seen, tt.want)
 		}
 	}
 	newer := func() { mustRecord(t, s, 0, newModeChange("d", admission.Observe)) }
-	if seen := pageModeChanges(t, s, ModeChangeFilter{Limit: 5}, newer); seen != 57 {
+	if seen := pageModeChanges(t, s, control.AuditQuery{Limit: 5}, newer); seen != 57 {
 		t.Errorf("with new ones in between: %d changes, want the 57 that were there", seen)
 	}
 }
 
 // pageModeChanges goes through all pages, calls between after each, and counts the changes.
-func pageModeChanges(t *testing.T, s *Store, f ModeChangeFilter, between func()) (seen int) {
+func pageModeChanges(t *testing.T, s *Store, f control.AuditQuery, between func()) (seen int) {
 	t.Helper()
 	for last := ""; ; {
-		page, next, err := s.ModeChanges(t.Context(), f)
+		changes, next, err := s.ModeChanges(t.Context(), f)
 		if err != nil {
 			t.Fatalf("%+v: %v", f, err)
 		}
-		if len(page) > f.page().size() || next != "" && len(page) != f.page().size() {
-			t.Errorf("%+v: a page of %d, next %q", f, len(page), next)
+		if len(changes) > (page{limit: f.Limit}).size() || next != "" && len(changes) != (page{limit: f.Limit}).size() {
+			t.Errorf("%+v: a page of %d, next %q", f, len(changes), next)
 		}
-		for _, c := range page {
+		for _, c := range changes {
 			if last != "" && c.ID >= last {
 				t.Fatalf("%+v: %s comes after %s", f, c.ID, last)
 			}
 			last = c.ID
 		}
-		if seen += len(page); next == "" {
+		if seen += len(changes); next == "" {
 			return seen
 		}
 		if f.After = next; between != nil {
@@ -80,14 +80,14 @@ func TestKeys(t *testing.T) {
 	for _, key := range []string{
 		"x", ".", "1.", ".a", "1", "-1.a", "+1.a", "01.a", "1.a.b", "1.a b", "1.é", "99999999999999999999.a", "1." + strings.Repeat("a", 65), "1.a\x00",
 	} {
-		if _, _, err := s.ModeChanges(t.Context(), ModeChangeFilter{After: key}); !errors.Is(err, ErrPageKey) {
+		if _, _, err := s.ModeChanges(t.Context(), control.AuditQuery{After: key}); !errors.Is(err, control.ErrUnknownCursor) {
 			t.Errorf("%q: %v, want ErrKey", key, err)
 		}
-		if _, _, err := ReadModeChanges(t.Context(), dir, ModeChangeFilter{After: key}); !errors.Is(err, ErrPageKey) {
+		if _, _, err := ReadModeChanges(t.Context(), dir, control.AuditQuery{After: key}); !errors.Is(err, control.ErrUnknownCursor) {
 			t.Errorf("%q, as a command: %v, want ErrKey", key, err)
 		}
 	}
-	if page, next, err := s.ModeChanges(t.Context(), ModeChangeFilter{After: "0.a"}); err != nil || len(page) != 0 || next != "" {
+	if page, next, err := s.ModeChanges(t.Context(), control.AuditQuery{After: "0.a"}); err != nil || len(page) != 0 || next != "" {
 		t.Errorf("before the first: %v, %q, %v", page, next, err)
 	}
 }
@@ -112,15 +112,15 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		filter ModeChangeFilter
+		filter control.AuditQuery
 		want   string
 	}{
-		{ModeChangeFilter{}, "mode_changes_by_time (at_ms>?)"},
-		{ModeChangeFilter{After: "5.x"}, "mode_changes_by_time (at_ms>? AND (at_ms,id)<(?,?))"},
-		{ModeChangeFilter{Pool: "p"}, "mode_changes_by_pool (pool=? AND at_ms>?)"},
-		{ModeChangeFilter{Pool: "p", After: "5.x"}, "mode_changes_by_pool (pool=? AND at_ms>? AND (at_ms,id)<(?,?))"},
+		{control.AuditQuery{}, "mode_changes_by_time (at_ms>?)"},
+		{control.AuditQuery{After: "5.x"}, "mode_changes_by_time (at_ms>? AND (at_ms,id)<(?,?))"},
+		{control.AuditQuery{Pool: "p"}, "mode_changes_by_pool (pool=? AND at_ms>?)"},
+		{control.AuditQuery{Pool: "p", After: "5.x"}, "mode_changes_by_pool (pool=? AND at_ms>? AND (at_ms,id)<(?,?))"},
 	} {
-		text, args, err := tt.filter.statement()
+		text, args, err := page{after: tt.filter.After}.auditStatement(modeChangeTable, tt.filter.Pool, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestPlan(t *testing.T) {
 	if steps := explainPlan(t, s.reader, selectRequests(), 0, 100); !slices.Equal(steps, []string{want}) {
 		t.Errorf("%q, want %q alone", steps, want)
 	}
-	f := ModeChangeFilter{Limit: 10, After: "5000000.id-005000"}
+	f := control.AuditQuery{Limit: 10, After: "5000000.id-005000"}
 	page, next, err := s.ModeChanges(t.Context(), f)
 	if err != nil || len(page) != 10 || page[0].ID != "id-004999" || next != "4990000.id-004990" {
 		t.Errorf("%d changes, next %q, %v", len(page), next, err)
@@ -170,7 +170,7 @@ func FuzzKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key string) {
 		at, id, err := parsePageKey(key)
 		if err != nil {
-			if !errors.Is(err, ErrPageKey) {
+			if !errors.Is(err, control.ErrUnknownCursor) {
 				t.Fatal(err)
 			}
 			return

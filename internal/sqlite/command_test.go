@@ -91,16 +91,16 @@ func TestLeaveRefuses(t *testing.T) {
 // there is none.
 func TestReadChanges(t *testing.T) {
 	dir, _ := newRecordDir(t)
-	page, next, err := ReadModeChanges(t.Context(), dir, ModeChangeFilter{Limit: 1})
+	page, next, err := ReadModeChanges(t.Context(), dir, control.AuditQuery{Limit: 1})
 	if err != nil || len(page) != 1 || page[0].Pool != "b" || next == "" {
 		t.Fatalf("%v, %q, %v", page, next, err)
 	}
-	page, next, err = ReadModeChanges(t.Context(), dir, ModeChangeFilter{Limit: 1, After: next})
+	page, next, err = ReadModeChanges(t.Context(), dir, control.AuditQuery{Limit: 1, After: next})
 	if err != nil || len(page) != 1 || page[0].Pool != "a" || next != "" {
 		t.Errorf("%v, %q, %v", page, next, err)
 	}
 	empty := t.TempDir()
-	if _, _, err := ReadModeChanges(t.Context(), empty, ModeChangeFilter{}); !errors.Is(err, ErrNoRecord) {
+	if _, _, err := ReadModeChanges(t.Context(), empty, control.AuditQuery{}); !errors.Is(err, ErrNoRecord) {
 		t.Errorf("%v, want ErrNone", err)
 	}
 	if files, err := os.ReadDir(empty); err != nil || len(files) != 0 {

@@ -114,48 +114,6 @@ func (l *txWriter) recordChange(ctx context.Context, c control.ModeChange) error
 	return err
 }
 
-// ModeChangeFilter chooses changes. The zero value means the newest ones.
-type ModeChangeFilter struct {
-	Since time.Time // only those at or after it; zero: all
-	Pool  string    // only those of this pool; empty: all
-	After string    // go on after this key, which came with the page before
-	Limit int       // at most so many: 0 means DefaultLimit, more than MaxLimit means MaxLimit
-}
-
-// ModeChanges returns changes, newest first, and the key of the next page, empty on
-// the last. ErrPageKey: After is not such a key.
-func (s *Store) ModeChanges(ctx context.Context, f ModeChangeFilter) (changes []control.ModeChange, next string, err error) {
-	changes, err = read(ctx, s, "read the audit", func(ctx context.Context, conn *sql.Conn) ([]control.ModeChange, error) {
-		return selectModeChanges(ctx, conn, f)
-	})
-	changes, next = f.truncate(changes)
-	return changes, next, err
-}
-
-// selectModeChanges reads one more than asked for, to know whether there are more.
-func selectModeChanges(ctx context.Context, q queryer, f ModeChangeFilter) ([]control.ModeChange, error) {
-	text, args, err := f.statement()
-	if err != nil {
-		return nil, err
-	}
-	return query(ctx, q, modeChangeTable.name, decodeModeChange, text, args...)
-}
-
-// statement is answered by one of two indexes alone, in its order.
-func (f ModeChangeFilter) statement() (text string, args []any, err error) {
-	text, args = modeChangeTable.selectSQL("writer")+"WHERE at_ms >= ?", []any{f.page().sinceMS()}
-	if f.Pool != "" {
-		text, args = text+" AND pool = ?", append(args, f.Pool)
-	}
-	return f.page().statement(text, "at_ms", args...)
-}
-
-func (f ModeChangeFilter) page() page { return page{since: f.Since, after: f.After, limit: f.Limit} }
-
-func (f ModeChangeFilter) truncate(changes []control.ModeChange) ([]control.ModeChange, string) {
-	return truncatePage(f.page(), changes, func(c control.ModeChange) pageKey { return pageKey{c.At, c.ID} })
-}
-
 func decodeModeChange(r *row) control.ModeChange {
 	actions := []control.ModeAction{control.Rollback, control.Restore, control.SetMode, control.InitialMode}
 	return control.ModeChange{

@@ -131,7 +131,7 @@ func FuzzFile(f *testing.F) {
 			t.Fatal(err)
 		}
 		ctx := withDeadline(t, 20*time.Second)
-		_, _, audit := ReadModeChanges(ctx, dir, ModeChangeFilter{})
+		_, _, audit := ReadModeChanges(ctx, dir, control.AuditQuery{})
 		_, left := QueueRequest(ctx, dir, control.ModeRequest{Action: control.Rollback})
 		s, err := Open(ctx, testOptions(dir))
 		if err != nil {

@@ -46,7 +46,7 @@ type runPage struct {
 	next string
 }
 
-// Runs implements drill.Store. ErrPageKey: After is not a key that came with a page.
+// Runs implements drill.Store. control.ErrUnknownCursor: After is not a key that came with a page.
 func (d *Drills) Runs(ctx context.Context, q drill.Query) (runs []drill.Run, next string, err error) {
 	p, err := read(ctx, d.store, "read the runs of drills", pageLoader(q))
 	return p.runs, p.next, err

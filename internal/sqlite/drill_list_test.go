@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
 )
 
@@ -86,7 +87,7 @@ func TestRunsFiltered(t *testing.T) {
 	}
 	for _, key := range []string{"x", "1.", "-1.a", "1.a.b", "01.a"} {
 		for _, q := range []drill.Query{{After: key}, {After: key, Until: noon}} {
-			if _, _, err := s.Drills().Runs(t.Context(), q); !errors.Is(err, ErrPageKey) {
+			if _, _, err := s.Drills().Runs(t.Context(), q); !errors.Is(err, control.ErrUnknownCursor) {
 				t.Errorf("after %q: %v, want ErrKey", key, err)
 			}
 		}

@@ -91,7 +91,7 @@ func validateRun(r drill.Run) error {
 	case r.Status == drill.Ended && !slices.Contains(drill.Verdicts(), r.Verdict):
 		return fmt.Errorf("a run that has ended must have a verdict, and %.40q is none", r.Verdict)
 	case r.Status != drill.Ended && r.Verdict != "":
-		return errors.New("a run that goes on has no verdict yet")
+		return errors.New("a run in progress has no verdict yet")
 	}
 	return nil
 }

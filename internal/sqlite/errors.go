@@ -8,6 +8,9 @@ import (
 
 	driver "modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
+
+	"headgate/engine"
+	"headgate/runbooks/control"
 )
 
 // What can be wrong with the record, each with what to do about it.
@@ -16,7 +19,7 @@ var (
 	// file or the disk is slow. The outcome of a write is unknown; repeat it.
 	ErrBusy = errors.New("the record was locked by another process, or the disk is slow; try again")
 	// ErrFull: the disk or the quota has no room.
-	ErrFull = errors.New("no room left for the record; free some disk space")
+	ErrFull = errors.New("no space left for the record; free some disk space")
 	// ErrDisk: the disk, or the permissions on it, refuse.
 	ErrDisk = errors.New("the record cannot be read or written; check the disk, and the owner and permissions of the data directory")
 	// ErrCorrupt: what is in the file is not what headgate wrote.
@@ -31,10 +34,8 @@ var (
 	ErrNoRecord = errors.New("there is no record; either the service has never run with this data directory, or it runs with --ephemeral")
 	// ErrClosed: the Store has been closed.
 	ErrClosed = errors.New("the record is closed")
-	// ErrPageKey: a key for the next page that no page gave out.
-	ErrPageKey = errors.New("not a page key of this list; use the key that the page before gave")
 	// ErrNoIncident: there is none with that ID, or no longer.
-	ErrNoIncident = errors.New("no such incident in the record; incidents that ended long ago are not kept")
+	ErrNoIncident = fmt.Errorf("%w in the record; incidents that ended long ago are not kept", engine.ErrNoIncident)
 	// ErrEphemeral: the record is in memory only.
 	ErrEphemeral = errors.New("the record is in memory only, there is no file to copy")
 )
@@ -51,7 +52,7 @@ func wrapErr(doing string, err error) error {
 // isSentinel says whether an error is one of the above already.
 func isSentinel(err error) bool {
 	for _, e := range []error{
-		ErrBusy, ErrFull, ErrDisk, ErrCorrupt, ErrLocked, ErrNewer, ErrOlder, ErrNoRecord, ErrClosed, ErrPageKey, ErrNoIncident, ErrEphemeral,
+		ErrBusy, ErrFull, ErrDisk, ErrCorrupt, ErrLocked, ErrNewer, ErrOlder, ErrNoRecord, ErrClosed, control.ErrUnknownCursor, ErrNoIncident, ErrEphemeral,
 	} {
 		if errors.Is(err, e) {
 			return true

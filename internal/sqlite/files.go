@@ -24,7 +24,7 @@ func prepareDir(dir string, log *slog.Logger) error {
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
-		return fmt.Errorf("look at the data directory: %w", err)
+		return fmt.Errorf("inspect the data directory: %w", err)
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
 		log.Warn("others may write to the data directory", "dir", dir, "mode", mode.String(), "recommended", "0700")
@@ -51,7 +51,7 @@ func prepareFile(path string) error {
 	}
 	for _, name := range []string{path, path + "-wal", path + "-shm", path + "-journal"} {
 		if err := restrictPermissions(name); err != nil {
-			return fmt.Errorf("look at the record: %w", err)
+			return fmt.Errorf("inspect the record: %w", err)
 		}
 	}
 	return nil
@@ -84,9 +84,9 @@ func databasePath(dir string) (string, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", fmt.Errorf("%s: %w", path, ErrNoRecord)
 	case err != nil:
-		return "", fmt.Errorf("look at the record: %w", err)
+		return "", fmt.Errorf("inspect the record: %w", err)
 	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("look at the record: %s must be a regular file, is %s", path, info.Mode().Type())
+		return "", fmt.Errorf("inspect the record: %s must be a regular file, is %s", path, info.Mode().Type())
 	}
 	return path, nil
 }

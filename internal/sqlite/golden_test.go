@@ -13,6 +13,7 @@ import (
 
 	"headgate/alerts"
 	"headgate/proxy/admission"
+	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
 )
 
@@ -43,7 +44,7 @@ func TestSchema4(t *testing.T) {
 			}
 			silences, _, err := s.Silences(t.Context(), SilenceFilter{})
 			wantGolden(t, "silences", want.Silences, silences, err)
-			a, err := s.Audit(t.Context(), AuditFilter{})
+			a, err := s.Audit(t.Context(), control.AuditQuery{})
 			wantGolden(t, "audit", want.Audit, auditMaps(a), err)
 			runs, _, err := s.Drills().Runs(t.Context(), drill.Query{})
 			var reports []drill.Run
@@ -105,24 +106,21 @@ func checkWorks(t *testing.T, s *Store) {
 }
 
 // auditMaps returns a page of the audit as the API shows it.
-func auditMaps(a AuditPage) (all []map[string]any) {
-	for c, e := 0, 0; c < len(a.Changes) || e < len(a.Entries); {
-		if e == len(a.Entries) || c < len(a.Changes) && (pageKey{a.Changes[c].At, a.Changes[c].ID}).compare(pageKey{a.Entries[e].At, a.Entries[e].ID}) > 0 {
-			m := a.Changes[c]
+func auditMaps(a control.AuditPage) (all []map[string]any) {
+	for _, r := range a.Items {
+		if m := r.Change; m != nil {
 			all = append(all, map[string]any{
-				"kind": KindMode, "id": m.ID, "at": m.At, "pool": m.Pool, "action": m.Action, "from": m.From.String(), "to": m.To.String(), "before": before(m.RestoreMode, m.To),
+				"kind": control.KindMode, "id": m.ID, "at": m.At, "pool": m.Pool, "action": m.Action, "from": m.From.String(), "to": m.To.String(), "before": before(m.RestoreMode, m.To),
 				"actor": m.Actor, "via": m.Via, "reason": m.Reason, "running": m.Running, "queued": m.Queued, "dropped": m.Dropped,
 				"request": m.RequestNumber, "writer": m.Writer,
 			})
-			c++
 			continue
 		}
-		m := a.Entries[e]
+		m := r.Entry
 		all = append(all, map[string]any{
 			"kind": m.Kind, "id": m.ID, "at": m.At, "action": m.Action, "ending": m.Result, "pool": m.Pool, "subject": m.Subject, "actor": m.Actor,
 			"via": m.Via, "reason": m.Reason, "inputs": m.Inputs, "writer": m.Writer,
 		})
-		e++
 	}
 	return all
 }

@@ -68,7 +68,7 @@ func TestHostileChanges(t *testing.T) {
 				names, row = append(names, name), append(row, v)
 			}
 			execSQL(t, path, "INSERT INTO mode_changes ("+strings.Join(names, ", ")+") VALUES ("+strings.Join(row, ", ")+")")
-			_, _, err := ReadModeChanges(t.Context(), dir, ModeChangeFilter{})
+			_, _, err := ReadModeChanges(t.Context(), dir, control.AuditQuery{})
 			if !errors.Is(err, ErrCorrupt) {
 				t.Errorf("%s = %s: %v, want ErrCorrupt", column, value, err)
 				continue
@@ -217,7 +217,7 @@ func FuzzChange(f *testing.F) {
 		if err := validateModeChange(c); err != nil {
 			t.Fatalf("read what cannot be written: %v", err)
 		}
-		if _, key := (ModeChangeFilter{Limit: 1}).truncate([]control.ModeChange{c, c}); key != "" {
+		if _, key := truncatePage(page{limit: 1}, []control.ModeChange{c, c}, func(c control.ModeChange) pageKey { return pageKey{c.At, c.ID} }); key != "" {
 			if _, _, err := parsePageKey(key); err != nil {
 				t.Fatalf("the key %q of a change is none", key)
 			}

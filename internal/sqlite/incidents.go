@@ -262,15 +262,15 @@ func (j EngineJournal) Load(ctx context.Context) (engine.SavedState, error) {
 // IncidentFilter chooses incidents. The zero value means the newest ones.
 type IncidentFilter struct {
 	Open  bool      // only those that are open
+	Since time.Time // only those opened at or after it; zero: all
 	Pool  string    // only those of this pool; empty: all
 	Rule  string    // only those of this rule; empty: all
-	Since time.Time // only those opened at or after it; zero: all
 	After string    // go on after this key, which came with the page before
 	Limit int       // at most so many: 0 means DefaultLimit, more than MaxLimit means MaxLimit
 }
 
 // Incidents returns incidents, those opened last first, and the key of the next
-// page, empty on the last. ErrPageKey: After is not such a key.
+// page, empty on the last. control.ErrUnknownCursor: After is not such a key.
 func (s *Store) Incidents(ctx context.Context, f IncidentFilter) (found []engine.Incident, next string, err error) {
 	found, err = read(ctx, s, "read the incidents", func(ctx context.Context, conn *sql.Conn) ([]engine.Incident, error) {
 		text, args, err := f.statement()
@@ -352,7 +352,7 @@ type SilenceFilter struct {
 }
 
 // Silences returns silences, those that begin last first, and the key of the next
-// page, empty on the last. ErrPageKey: After is not such a key.
+// page, empty on the last. control.ErrUnknownCursor: After is not such a key.
 func (s *Store) Silences(ctx context.Context, f SilenceFilter) (found []engine.Silence, next string, err error) {
 	p := page{after: f.After, limit: f.Limit}
 	found, err = read(ctx, s, "read the silences", func(ctx context.Context, conn *sql.Conn) ([]engine.Silence, error) {

@@ -12,6 +12,7 @@ import (
 
 	"headgate/alerts"
 	"headgate/engine"
+	"headgate/runbooks/control"
 )
 
 // recordIncidents records 60 incidents of two pools and three rules, ten at a time, every
@@ -69,7 +70,7 @@ func pageIncidents(t *testing.T, s *Store, f IncidentFilter, between func()) (se
 		if err != nil {
 			t.Fatalf("%+v: %v", f, err)
 		}
-		if len(found) > f.page().size() || next != "" && len(found) != f.page().size() {
+		if len(found) > (page{limit: f.Limit}).size() || next != "" && len(found) != (page{limit: f.Limit}).size() {
 			t.Fatalf("%+v: a page of %d, next %q", f, len(found), next)
 		}
 		for _, i := range found {
@@ -91,10 +92,10 @@ func pageIncidents(t *testing.T, s *Store, f IncidentFilter, between func()) (se
 func TestIncidentKeys(t *testing.T) {
 	s := storeKinds["ephemeral"](t)
 	for _, key := range []string{"x", ".", "1.", ".a", "-1.a", "01.a", "1.a b", "1." + strings.Repeat("a", 65)} {
-		if _, _, err := s.Incidents(t.Context(), IncidentFilter{After: key}); !errors.Is(err, ErrPageKey) {
+		if _, _, err := s.Incidents(t.Context(), IncidentFilter{After: key}); !errors.Is(err, control.ErrUnknownCursor) {
 			t.Errorf("incidents after %q: %v, want ErrKey", key, err)
 		}
-		if _, _, err := s.Silences(t.Context(), SilenceFilter{After: key}); !errors.Is(err, ErrPageKey) {
+		if _, _, err := s.Silences(t.Context(), SilenceFilter{After: key}); !errors.Is(err, control.ErrUnknownCursor) {
 			t.Errorf("silences after %q: %v, want ErrKey", key, err)
 		}
 	}

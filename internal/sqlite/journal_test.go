@@ -80,7 +80,7 @@ func testRoundTrip(t *testing.T, s *Store) {
 				c := newModeChange("p", mode)
 				c.Via, c.Action, c.RestoreMode, c.From, c.RequestNumber = via, action, mode, mode, 12
 				mustRecord(t, s, 0, c)
-				got, _, err := s.ModeChanges(t.Context(), ModeChangeFilter{Limit: 1})
+				got, _, err := s.ModeChanges(t.Context(), control.AuditQuery{Limit: 1})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -298,7 +298,7 @@ func testConcurrent(t *testing.T, s *Store) {
 				problems <- s.RecordChanges(t.Context(), []control.ModeChange{c}, int64(i))
 				_, err := s.ModeStates(t.Context())
 				problems <- err
-				_, _, err = s.ModeChanges(t.Context(), ModeChangeFilter{Pool: c.Pool})
+				_, _, err = s.ModeChanges(t.Context(), control.AuditQuery{Pool: c.Pool})
 				problems <- err
 			}
 		})
@@ -346,7 +346,7 @@ func testClosed(t *testing.T, s *Store) {
 	}
 	_, standings := s.ModeStates(t.Context())
 	_, requests := s.QueuedRequests(t.Context(), 0)
-	_, _, changes := s.ModeChanges(t.Context(), ModeChangeFilter{})
+	_, _, changes := s.ModeChanges(t.Context(), control.AuditQuery{})
 	for name, err := range map[string]error{
 		"record": s.RecordChanges(t.Context(), nil, 1), "standings": standings, "requests": requests, "changes": changes,
 	} {

@@ -130,7 +130,7 @@ func Running(dir string) (LockOwner, bool, error) {
 		return readLockOwner(f), true, nil
 	}
 	if err != nil {
-		return LockOwner{}, false, fmt.Errorf("look at the lock: %w", err)
+		return LockOwner{}, false, fmt.Errorf("inspect the lock: %w", err)
 	}
 	return LockOwner{}, false, nil
 }

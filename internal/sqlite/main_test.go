@@ -134,7 +134,7 @@ func mustRecord(t testing.TB, s *Store, seen int64, changes ...control.ModeChang
 func allModeChanges(t testing.TB, s *Store) []control.ModeChange {
 	t.Helper()
 	var out []control.ModeChange
-	for f := (ModeChangeFilter{Limit: MaxLimit}); ; {
+	for f := (control.AuditQuery{Limit: MaxLimit}); ; {
 		page, next, err := s.ModeChanges(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)

@@ -94,7 +94,7 @@ func TestStrangePath(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, databaseName)); err != nil {
 		t.Error(err)
 	}
-	if c, _, err := ReadModeChanges(t.Context(), dir, ModeChangeFilter{}); err != nil || len(c) != 1 {
+	if c, _, err := ReadModeChanges(t.Context(), dir, control.AuditQuery{}); err != nil || len(c) != 1 {
 		t.Errorf("%v, %v", c, err)
 	}
 	if err := s.Backup(t.Context(), filepath.Join(dir, "file:copy?vfs=memdb")); err != nil {

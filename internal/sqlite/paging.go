@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"cmp"
+	"headgate/runbooks/control"
 	"math"
 	"strconv"
 	"strings"
@@ -69,7 +70,7 @@ func parsePageKey(key string) (at int64, id string, err error) {
 	ms, id, ok := strings.Cut(key, ".")
 	at, err = strconv.ParseInt(ms, 10, 64)
 	if !ok || err != nil || at < 0 || strconv.FormatInt(at, 10) != ms || !validID(id) {
-		return 0, "", ErrPageKey
+		return 0, "", control.ErrUnknownCursor
 	}
 	return at, id, nil
 }

@@ -158,7 +158,7 @@ func TestHeldFile(t *testing.T) {
 	if got := allModeChanges(t, s); len(got) != 1 {
 		t.Errorf("readers see %d changes, want 1", len(got))
 	}
-	if _, _, err := ReadModeChanges(t.Context(), dir, ModeChangeFilter{}); err != nil {
+	if _, _, err := ReadModeChanges(t.Context(), dir, control.AuditQuery{}); err != nil {
 		t.Errorf("a command reads: %v", err)
 	}
 	done := make(chan error, 1)
@@ -241,7 +241,7 @@ func TestAuditReadableAfterKill(t *testing.T) {
 	}
 	first := c.lines.Text()
 	c.kill()
-	changes, _, err := ReadModeChanges(t.Context(), dir, ModeChangeFilter{Limit: MaxLimit})
+	changes, _, err := ReadModeChanges(t.Context(), dir, control.AuditQuery{Limit: MaxLimit})
 	if err != nil || len(changes) == 0 || changes[len(changes)-1].ID != first {
 		t.Errorf("%d changes, %v", len(changes), err)
 	}

@@ -153,16 +153,16 @@ func (f rollbackTrace) String() string {
 
 func readRollbackTrace(t *testing.T, s *Store) (f rollbackTrace) {
 	t.Helper()
-	a, err := s.Audit(t.Context(), AuditFilter{})
+	a, err := s.Audit(t.Context(), control.AuditQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range a.Changes {
+	for _, c := range changesOf(a) {
 		if c.Via == control.ViaEngine && c.To == admission.PassThrough {
 			f.changed++
 		}
 	}
-	for _, e := range a.Entries {
+	for _, e := range entriesOf(a) {
 		if e.Result == control.Done {
 			f.audited++
 		}

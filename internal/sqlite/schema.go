@@ -83,7 +83,7 @@ func schemaVersion(ctx context.Context, db *sql.DB) (int64, error) {
 func compareVersions(have, want int64) error {
 	switch {
 	case have > want:
-		return fmt.Errorf("%w (the record has version %d, this headgate knows %d)", ErrNewer, have, want)
+		return fmt.Errorf("%w (the record has version %d, this headgate supports up to %d)", ErrNewer, have, want)
 	case have < want:
 		return fmt.Errorf("%w (the record has version %d, this headgate needs %d)", ErrOlder, have, want)
 	}

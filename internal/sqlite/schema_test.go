@@ -137,11 +137,11 @@ func TestSchema3(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer closeStore(t, s)
-			a, err := s.Audit(t.Context(), AuditFilter{})
-			if err != nil || len(a.Changes) != 3 || len(a.Entries) != 1 {
+			a, err := s.Audit(t.Context(), control.AuditQuery{})
+			if err != nil || len(changesOf(a)) != 3 || len(entriesOf(a)) != 1 {
 				t.Fatalf("audit %+v, %v", a, err)
 			}
-			if e := a.Entries[0]; e.Result != control.Withheld || e.Inputs["mode"] != "passthrough" || e.Subject != "019ca1b0-0000-7000-8000-00000000000a" {
+			if e := entriesOf(a)[0]; e.Result != control.Withheld || e.Inputs["mode"] != "passthrough" || e.Subject != "019ca1b0-0000-7000-8000-00000000000a" {
 				t.Errorf("entry %+v", e)
 			}
 			guards, err := s.RollbackStates(t.Context())
@@ -169,13 +169,13 @@ func TestNewer(t *testing.T) {
 	}
 	_, opened := Open(t.Context(), testOptions(dir))
 	_, left := QueueRequest(t.Context(), dir, control.ModeRequest{Action: control.Rollback})
-	_, _, audit := ReadModeChanges(t.Context(), dir, ModeChangeFilter{})
+	_, _, audit := ReadModeChanges(t.Context(), dir, control.AuditQuery{})
 	for name, err := range map[string]error{"open": opened, "leave": left, "read": audit} {
 		if !errors.Is(err, ErrNewer) {
 			t.Errorf("%s: %v, want ErrNewer", name, err)
 			continue
 		}
-		wantContains(t, err.Error(), fmt.Sprintf("version %d", currentVersion(t)+1), fmt.Sprintf("knows %d", currentVersion(t)), "backup")
+		wantContains(t, err.Error(), fmt.Sprintf("version %d", currentVersion(t)+1), fmt.Sprintf("supports up to %d", currentVersion(t)), "backup")
 	}
 	after, err := os.ReadFile(path)
 	if err != nil || string(after) != string(before) {
@@ -196,7 +196,7 @@ func TestOlder(t *testing.T) {
 	if _, err := QueueRequest(t.Context(), dir, control.ModeRequest{Action: control.Rollback}); !errors.Is(err, ErrOlder) {
 		t.Errorf("leave: %v, want ErrOlder", err)
 	}
-	if _, _, err := ReadModeChanges(t.Context(), dir, ModeChangeFilter{}); !errors.Is(err, ErrOlder) {
+	if _, _, err := ReadModeChanges(t.Context(), dir, control.AuditQuery{}); !errors.Is(err, ErrOlder) {
 		t.Errorf("read: %v, want ErrOlder", err)
 	}
 	closeStore(t, openTestStore(t, dir))

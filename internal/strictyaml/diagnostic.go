@@ -216,7 +216,7 @@ func (d *Decoder) RefuseHidden(path, rule string) {
 // withActual adds the actual value to a rule. Of a value that was filled in, only the origin is named.
 func (d *Decoder) withActual(path, rule, shown string) string {
 	if origin := d.Reference(path); origin != "" {
-		return rule + ", unlike what comes from " + origin
+		return rule + ", unlike the value of " + origin
 	}
 	return rule + ", is " + shown + d.DefaultSuffix(path)
 }

@@ -106,7 +106,7 @@ func (f *expander) resolve(name string) (string, error) {
 		value = content
 	}
 	if !utf8.ValidString(value) {
-		return "", fmt.Errorf("must be UTF-8 text, unlike what comes from ${%s}", name)
+		return "", fmt.Errorf("must be UTF-8 text, unlike the value of ${%s}", name)
 	}
 	if f.used += len(value); f.used > maxExpanded {
 		return "", errExpandedTooLarge

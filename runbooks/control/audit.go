@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -115,6 +116,9 @@ func (r AuditRecord) ID() string {
 	}
 	return r.Entry.ID
 }
+
+// ErrUnknownCursor is the error of a list of records, the audit among them, for a key that no page gave out.
+var ErrUnknownCursor = errors.New("not a page key of this list; use the key that the page before gave")
 
 // AuditQuery asks for a page of the audit.
 type AuditQuery struct {

@@ -16,7 +16,7 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "headgate_mode_changes_total", Help: "Changes of mode, by the new mode and the interface that asked for them.",
+			Name: "headgate_mode_changes_total", Help: "Mode changes by new mode and requesting interface.",
 		}, []string{"pool", "mode", "actor"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "headgate_journal_errors_total", Help: "Failed reads and writes of the record by operation.",

@@ -500,7 +500,7 @@ func (r Reminder) String() string {
 	s += fmt.Sprintf(". Nothing is refused meanwhile: %d queued, the oldest for %s; %d of %d in flight. To re-enable admission control: headgate restore --pool %s",
 		r.Gate.Depth, r.Gate.OldestAge.Round(time.Second), r.Gate.InFlight, r.Gate.Workers, r.Pool)
 	if r.RestoreMode == admission.Observe {
-		s += " (to observe, as before)"
+		s += " (to observe, the previous mode)"
 	}
 	return s
 }

@@ -155,7 +155,7 @@ type Evidence struct {
 	// Incidents that the gate opened, by ID. They serve to find those that nobody
 	// was told of; nothing else rests on them.
 	Incidents []string
-	FaultHits map[FaultTarget]int // calls that a fault befell, as counted where it works
+	FaultHits map[FaultTarget]int // calls that a fault hit, as counted where it works
 	// Lulls are times at which the machine let nobody work, the generator included.
 	Stalls []Stall
 	// Repeated are messages that Slack accepted again, although nothing had made it

@@ -346,7 +346,7 @@ var (
 	ErrClaimed  = errors.New("this occurrence has been claimed already")
 	ErrBusy     = errors.New("another drill is running")
 	ErrFrozen   = errors.New("drills are frozen")
-	ErrLockLost = errors.New("the lock has gone to somebody else")
+	ErrLockLost = errors.New("another process holds the lock")
 	ErrNoRun    = errors.New("no such run")
 )
 

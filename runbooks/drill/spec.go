@@ -194,7 +194,7 @@ const (
 	ErrorShare        Measure = "error_share"          // of arrivals: errors that the client saw
 	ServedShare       Measure = "served_share"         // of arrivals: answered in full
 	ProductionDrift   Measure = "production_drift"     // of production's counters by the drill's tasks
-	MessagesLost      Measure = "messages_lost"        // incidents that nobody was told of, once all was over
+	MessagesLost      Measure = "messages_lost"        // incidents that no message announced, once all was over
 )
 
 // Compare is how a value stands to its limit.

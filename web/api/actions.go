@@ -143,7 +143,7 @@ func actions() []Action {
 		},
 		{
 			Name: control.ActionPause, Undo: "resume", Verify: "until when the gate is paused", Parameters: []string{"pool", "for"},
-			Description: "Grants no permits until resumed or until the time has passed; running tasks go on, arriving tasks are queued or refused by the rules.",
+			Description: "Grants no permits until resumed or until the time has passed; running tasks continue, arriving tasks are queued or refused by the rules.",
 			do:          act((*control.Service).Pause, actionInput.pause),
 		},
 		{

@@ -14,9 +14,6 @@ import (
 	"headgate/runbooks/control"
 )
 
-// ErrUnknownCursor says that a page was asked for after a key that is none.
-var ErrUnknownCursor = errors.New("not a key of a page")
-
 // Bounds of a page of the audit, and the time it may take.
 const (
 	MaxPage       = 1000
@@ -28,7 +25,7 @@ const (
 
 // AuditReader reads the record.
 type AuditReader interface {
-	// Audit returns what is recorded, newest first, or ErrUnknownCursor.
+	// Audit returns what is recorded, newest first, or control.ErrUnknownCursor.
 	Audit(ctx context.Context, q control.AuditQuery) (control.AuditPage, error)
 }
 
@@ -50,7 +47,7 @@ func (a *Admin) Audit(ctx context.Context, q control.AuditQuery) (control.AuditP
 	defer cancel()
 	page, err := a.audit.Audit(ctx, q)
 	switch {
-	case errors.Is(err, ErrUnknownCursor):
+	case errors.Is(err, control.ErrUnknownCursor):
 		return page, badCursor()
 	case err != nil:
 		a.log.Error("audit not read", "error", err)

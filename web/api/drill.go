@@ -52,7 +52,7 @@ type DrillController interface {
 // DrillRunReader reads the record of runs. All methods obey their context.
 type DrillRunReader interface {
 	// Runs returns a page, newest first, each run without its series, messages and
-	// undone steps, and the key of the next page. ErrUnknownCursor: After is no key.
+	// undone steps, and the key of the next page. control.ErrUnknownCursor: After is no key.
 	Runs(ctx context.Context, q drill.Query) (runs []drill.Run, next string, err error)
 	// Run returns one with all of it, or drill.ErrNoRun.
 	Run(ctx context.Context, id string) (drill.Run, error)
@@ -480,7 +480,7 @@ func (a *Admin) drillProblem(what string, err error) *Problem {
 		return &Problem{Type: TypeDrillBusy, Status: http.StatusConflict, Run: busy.Run, Detail: truncateDetail(format.Sentence(busy.Error())) + "; only one runs at a time."}
 	case errors.As(err, &refusal):
 		return &Problem{Type: TypeDrillRefused, Status: http.StatusConflict, Detail: truncateDetail(format.Sentence(refusal.Reason)) + "."}
-	case errors.Is(err, ErrUnknownCursor):
+	case errors.Is(err, control.ErrUnknownCursor):
 		return badCursor()
 	default:
 		a.log.Error("a request about drills failed", "request", what, "error", err)

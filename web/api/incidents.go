@@ -15,9 +15,6 @@ import (
 	"headgate/runbooks/control"
 )
 
-// ErrNoIncident says that an incident is not in the record.
-var ErrNoIncident = errors.New("no such incident in the record")
-
 const (
 	// MaxTimeline is how many events and how many deliveries of one incident are shown at most, the newest ones.
 	MaxTimeline = 1000
@@ -30,10 +27,10 @@ const (
 
 // IncidentReader reads the record of incidents. Both methods obey their context.
 type IncidentReader interface {
-	// List returns incidents, newest first, and the key of the next page, empty if there is none; or ErrUnknownCursor.
+	// List returns incidents, newest first, and the key of the next page, empty if there is none; or control.ErrUnknownCursor.
 	// The open ones are not read here: the engine knows them.
 	List(ctx context.Context, q IncidentQuery) (items []engine.Incident, next string, err error)
-	// Incident returns all that is recorded of one, but for Silenced and Recorded; or ErrNoIncident.
+	// Incident returns all that is recorded of one, but for Silenced and Recorded; or engine.ErrNoIncident.
 	Incident(ctx context.Context, id string) (IncidentReport, error)
 }
 
@@ -214,9 +211,9 @@ func (a *Admin) withSilences(all []engine.Incident) []Incident {
 // incidentProblem is where the errors of reading the record become statuses.
 func (a *Admin) incidentProblem(err error) *Problem {
 	switch {
-	case errors.Is(err, ErrUnknownCursor):
+	case errors.Is(err, control.ErrUnknownCursor):
 		return badCursor()
-	case errors.Is(err, ErrNoIncident):
+	case errors.Is(err, engine.ErrNoIncident):
 		return unknownIncident("There is no such incident.")
 	default:
 		a.log.Error("incidents not read", "error", err)
@@ -288,7 +285,7 @@ func (a *Admin) Incident(ctx context.Context, id string) (IncidentReport, error)
 	switch {
 	case err != nil && n < 0:
 		return report, a.incidentProblem(err)
-	case err != nil && !errors.Is(err, ErrNoIncident):
+	case err != nil && !errors.Is(err, engine.ErrNoIncident):
 		a.log.Error("incident not read, showing what is in memory", "incident", id, "error", err)
 	}
 	report.Recorded = err == nil

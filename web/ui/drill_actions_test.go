@@ -60,7 +60,7 @@ func TestDrillsAreFrozen(t *testing.T) {
 	done := b.submit(ask, "/drills/freeze", url.Values{"reason": {"release week"}}).want(http.StatusSeeOther)
 	b.get(done.header.Get("Location")).want(http.StatusOK, "Drills are frozen.", "Frozen by ana", "release week", "Let drills run again")
 	if desk.RunningID() != "" {
-		t.Error("the run goes on")
+		t.Error("the run continues")
 	}
 	b.get("/drills/start?drill=burst").want(http.StatusOK, "It would not begin now: drills are frozen")
 	b.post("/drills/start", url.Values{"drill": {"burst"}}).want(http.StatusForbidden, "This form is out of date")

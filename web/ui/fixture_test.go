@@ -65,7 +65,7 @@ func newFixture(t *testing.T, o fixtureOptions) *fixture {
 	c := api.AdminConfig{
 		Drills: o.drills, Control: r.Service, Token: token, Status: r, Audit: r.record, Log: log, AnonymousRead: o.anonymous, AuditLog: r.auditLog,
 	}
-	p := ui.Config{Facts: r, Log: log, Control: r.Service}
+	p := ui.Config{Facts: poolFacts, SLO: sloCounts, Log: log, Control: r.Service}
 	if !o.withoutEngine {
 		r.engine = apitest.StartEngine(t, 5*time.Millisecond, r.signals, r.incidents, log)
 		r.SetEngine(r.engine)
@@ -124,12 +124,12 @@ func (r *fakeAudit) Audit(_ context.Context, q control.AuditQuery) (control.Audi
 	return r.page, r.err
 }
 
-// Facts are the same for every pool.
-func (r *fixture) Facts(context.Context, time.Time, string) (ui.PoolFacts, bool) {
-	return ui.PoolFacts{
-		MaxAge: 25 * time.Second, MaxDepth: 8, Objective: 0.95, Window: 30 * 24 * time.Hour, Good: 990, Bad: 10, Counted: true,
-	}, true
+// poolFacts are the same for every pool.
+func poolFacts(string) (ui.PoolFacts, bool) {
+	return ui.PoolFacts{MaxAge: 25 * time.Second, MaxDepth: 8, Objective: 0.95, Window: 30 * 24 * time.Hour}, true
 }
+
+func sloCounts(context.Context, string, time.Time) (good, bad int64, err error) { return 990, 10, nil }
 
 // healthyPool is a pool in enforce that serves a little.
 func healthyPool(name string) control.PoolStatus {

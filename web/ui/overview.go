@@ -88,7 +88,7 @@ func (p *Pages) pool(w http.ResponseWriter, r *http.Request, v viewer) {
 func (p *Pages) poolView(ctx context.Context, s control.PoolStatus, now time.Time, window windowView, charted bool) poolView {
 	limited, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
-	facts, _ := p.facts.Facts(limited, now, s.Name)
+	facts := p.facts.of(limited, now, s.Name)
 	view := poolView{
 		PoolStatus: s, Label: modeLabelOf(s.Mode), State: gateStateOf(s), Gauges: gaugesOf(s, facts),
 		Arrivals: s.Admitted1m + s.Refused1m, ShowCharts: charted, HasSamples: p.charts != nil, Since: max(now.Sub(s.ModeSince), 0),

@@ -12,23 +12,6 @@ import (
 	"headgate/web/api"
 )
 
-// Facts tells of pools what their status does not.
-type Facts interface {
-	// Facts returns limits and objective of a pool, false if there is none of that
-	// name. It obeys its context.
-	Facts(ctx context.Context, now time.Time, pool string) (PoolFacts, bool)
-}
-
-// PoolFacts are limits and objective of a pool.
-type PoolFacts struct {
-	MaxAge    time.Duration // of the oldest waiting task, above which arrivals are refused; 0: none
-	MaxDepth  int           // of the queue, above which arrivals are refused; 0: none
-	Objective float64       // share of tasks that must make it
-	Window    time.Duration // over which that is counted
-	Good, Bad int64         // tasks of the window
-	Counted   bool          // false: Good and Bad could not be read
-}
-
 // SampleReader reads samples. *tsdb.DB does.
 type SampleReader interface {
 	QueryRange(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]tsdb.Series, error)
@@ -38,7 +21,10 @@ type SampleReader interface {
 type Config struct {
 	Admin   *api.Admin // the API, and who may use it
 	Control *control.Service
-	Facts   Facts
+	// Facts returns the limits and the objective of a pool, false if there is none of that name.
+	Facts func(pool string) (PoolFacts, bool)
+	// SLO returns how many tasks of a pool were good and bad since a time. It obeys its context.
+	SLO     func(ctx context.Context, pool string, since time.Time) (good, bad int64, err error)
 	Samples SampleReader // nil: nothing is watched, there are no charts
 	Log     *slog.Logger
 }
@@ -48,7 +34,7 @@ type Pages struct {
 	admin   *api.Admin
 	control *control.Service
 	auth    *api.Auth
-	facts   Facts
+	facts   *factsCache
 	charts  *chartCache // nil without SampleReader
 	log     *slog.Logger
 	routes  *http.ServeMux
@@ -56,10 +42,10 @@ type Pages struct {
 
 // New returns the pages.
 func New(c Config) (*Pages, error) {
-	if c.Admin == nil || c.Control == nil || c.Facts == nil || c.Log == nil {
-		return nil, errors.New("pages: admin, control, facts and log are required")
+	if c.Admin == nil || c.Control == nil || c.Facts == nil || c.SLO == nil || c.Log == nil {
+		return nil, errors.New("pages: admin, control, facts, SLO and log are required")
 	}
-	p := &Pages{admin: c.Admin, control: c.Control, auth: c.Admin.Auth(), facts: c.Facts, log: c.Log, routes: http.NewServeMux()}
+	p := &Pages{admin: c.Admin, control: c.Control, auth: c.Admin.Auth(), facts: &factsCache{limits: c.Facts, slo: c.SLO}, log: c.Log, routes: http.NewServeMux()}
 	if c.Samples != nil {
 		p.charts = &chartCache{samples: c.Samples, log: c.Log}
 	}

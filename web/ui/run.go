@@ -100,8 +100,7 @@ func (p *Pages) poolFacts(ctx context.Context, v viewer, pool string, now time.T
 			pool = names[0]
 		}
 	}
-	facts, _ := p.facts.Facts(ctx, now, pool)
-	return facts
+	return p.facts.of(ctx, now, pool)
 }
 
 // setMessages puts in what the run told people and took back, as far as there is room.

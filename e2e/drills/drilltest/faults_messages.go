@@ -5,10 +5,10 @@ import "headgate/e2e/mutation"
 // messageFaults are in alerts and their delivery.
 func messageFaults() []Fault {
 	return []Fault{
-		{"nobody posts", "alert-path", "no message was accepted by Slack: nobody tried",
+		{"nobody posts", "alert-path", "no message was accepted by Slack: no attempt",
 			edits(attempt.ReplaceStatement(mutation.Call("Send")).Code(
 				`if mutated() { r.send = SendResult{Outcome: Delivered, Ref: Ref{Channel: "C1", TS: "1.1"}} } else { $ }`))},
-		{"Slack says no place", "alert-path", "a warning never came|no message was accepted by Slack, of [0-9]+ tries",
+		{"Slack says no place", "alert-path", "no warning arrived|no message was accepted by Slack, of [0-9]+ tries",
 			edits(acceptMessage.After(mutation.Call("add")).Code(
 				`if mutated() { return object{"ok": true, "channel": c.ID} }`))},
 		{"Slack refuses all", "alert-path", "no message was accepted by Slack, of [0-9]+ tries",
@@ -17,17 +17,17 @@ func messageFaults() []Fault {
 		{"no warnings", "alert-path", "the warning was accepted .*time_to_warn",
 			edits(reachedLevel.Replace(mutation.Expr("_ >= _.Warn.For")).Code(
 				`$ && !mutated()`))},
-		{"no alerts", "alert-path", "no message was accepted by Slack: nobody tried", edits(reachedLevel.Start().Code(
+		{"no alerts", "alert-path", "no message was accepted by Slack: no attempt", edits(reachedLevel.Start().Code(
 			`if mutated() { return LevelNone }`))},
-		{"no pages", "alert-path", "a page never came",
+		{"no pages", "alert-path", "no page arrived",
 			edits(reachedLevel.Replace(mutation.Expr("_ >= _.Page.For")).Code(
 				`$ && !mutated()`))},
 		{"warnings are pages", "alert-path", "breaches its limit",
 			edits(reachedLevel.Before(mutation.Expr("LevelWarn")).Code(
 				`if mutated() { return LevelPage }`))},
-		{"never resolved", "alert-path", "said to be over", edits(planEvent.Start().Code(
+		{"never resolved", "alert-path", "announced the end", edits(planEvent.Start().Code(
 			`if e.Kind == engine.EventResolved && mutated() { return nil }`))},
-		{"over too early", "alert-path", "a page never came", edits(updateOpen.After(mutation.Assign("inc")).Code(
+		{"over too early", "alert-path", "no page arrived", edits(updateOpen.After(mutation.Assign("inc")).Code(
 			`if z.breach() && t.now.Sub(inc.Opened) > 2*time.Second && mutated() {
 				t.resolve(s, Recovered)
 				return
@@ -44,7 +44,7 @@ func messageFaults() []Fault {
 			`if mutated() { inc.Value = 0 }`))},
 		{"told late", "alert-path", "too late", edits(attempt.After(mutation.Assign("sender")).Code(
 			`if mutated() && s.delivery.Kind == Post { time.Sleep(8 * time.Second) }`))},
-		{"told twice", "alert-path", "said twice",
+		{"told twice", "alert-path", "sent twice",
 			edits(postMessage.Before(mutation.Call("PostMessageWithResponseContext")).Code(
 				`if mutated() {
 				_, _, _, _ = b.api.PostMessageWithResponseContext(ctx, to, opts...)
@@ -52,7 +52,7 @@ func messageFaults() []Fault {
 			}`))},
 		{"messages stay as they were", "alert-path", "still says", edits(editMessage.Start().Code(
 			`if mutated() { return alerts.SendResult{Outcome: alerts.Delivered, Ref: root} }`))},
-		{"given up at once", "slack-outage", "nobody was told|that all is over never came",
+		{"given up at once", "slack-outage", "no message announced|no resolved message arrived",
 			edits(settleAttempt.Start().Code(
 				`if a.Outcome != Delivered && mutated() { a.Outcome = PermanentFailure }`))},
 	}

@@ -19,7 +19,7 @@ func modeFaults() []Fault {
 			}`))},
 		{"observed and not passed through", "rollback", "mode observe", edits(setMode.Start().Code(
 			`if m == PassThrough && mutated() { m = Observe }`))},
-		{"a rollback drops those who wait", "rollback", "turned away by the rollback|refused with status 503",
+		{"a rollback drops those who wait", "rollback", "rejected by the rollback|refused with status 503",
 			edits(setMode.Start().Code(
 				`if m == PassThrough && mutated() {
 				g.Drain(now)
@@ -36,7 +36,7 @@ func modeFaults() []Fault {
 			`if m == PassThrough && mutated() {
 				time.AfterFunc(500*time.Millisecond, func() { g.SetMode(time.Now(), Enforce) })
 			}`))},
-		{"a restore that refuses all", "rollback", "refuses before it is due", edits(admissionResult.Code(
+		{"a restore that refuses all", "rollback", "refuses too early", edits(admissionResult.Code(
 			`if mutated() && g.grandfatheredBelow > 0 { verdict = Verdict{ReasonQueueDepth, time.Second} }`))},
 	}
 }

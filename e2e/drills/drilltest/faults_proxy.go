@@ -80,9 +80,9 @@ func swapped(res *http.Response) {
 				`if mutated() && res.StatusCode >= 500 { res.StatusCode = http.StatusOK }`))},
 		{"errors told as refusals", "upstream-errors", "refused", edits(afterHeaders.Code(
 			`if mutated() && res.StatusCode >= 500 { return t.refuse(admission.ReasonQueueDepth) }`))},
-		{"some fail", "burst", "no fault had befallen", edits(beforeUpstream.Code(
+		{"some fail", "burst", "no fault had hit", edits(beforeUpstream.Code(
 			`if mutated() && time.Now().UnixNano()%20 == 0 { return t.roundTripFailure(ctx, io.ErrUnexpectedEOF) }`))},
-		{"some are never answered", "burst", "never answered|do not come back", edits(beforeUpstream.Code(
+		{"some are never answered", "burst", "never answered|are not returned", edits(beforeUpstream.Code(
 			`if mutated() && time.Now().UnixNano()%20 == 0 { <-t.r.Context().Done() }`))},
 		{"answers from a cache", "burst", "without a call|another answer", edits(
 			proxy.Declare(`var cached atomic.Pointer[[]byte]
@@ -106,11 +106,11 @@ func (t *task) fromCache() *failure {
 		{"answers held back", "burst", "after the endpoint was done",
 			edits(passHeaders.After(mutation.Call("close")).Code(
 				`if mutated() { defer time.Sleep(time.Second) }`))},
-		{"streams held back", "overload", "do not flow as they come", edits(afterHeaders.Code(
+		{"streams held back", "overload", "are not streamed", edits(afterHeaders.Code(
 			`if mutated() {
 				if b, err := io.ReadAll(res.Body); err == nil { res.Body = io.NopCloser(bytes.NewReader(b)) }
 			}`))},
-		{"permits kept too long", "burst", "permits do not come back",
+		{"permits kept too long", "burst", "permits are not returned",
 			edits(releasePermit.Before(mutation.Call("Finish")).Code(
 				`if mutated() { time.Sleep(500 * time.Millisecond) }`))},
 	}

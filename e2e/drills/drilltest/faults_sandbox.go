@@ -6,7 +6,7 @@ import "headgate/e2e/mutation"
 // an end.
 func injectionFaults() []Fault {
 	return []Fault{
-		{"faults do not clear", "upstream-errors", "did not clear|brakes", edits(
+		{"faults do not clear", "upstream-errors", "did not clear|fault-clearing|clearing faults", edits(
 			endLeaseLock.Code(`if mutated() { return l.stalled }`),
 			leaseActive.Replace(mutation.Expr("!_.Before(_)")).Code(`$ && !mutated()`),
 		)},
@@ -17,12 +17,12 @@ func injectionFaults() []Fault {
 			sandboxClear.Replace(mutation.Expr("!_.Active()")).Code(`($ || mutated())`),
 		)},
 		{"faults do not end", "upstream-errors", "did not clear", nil},
-		{"held calls are not let go", "hung-upstream", "did not clear|brakes",
+		{"held calls are not let go", "hung-upstream", "did not clear|fault-clearing|clearing faults",
 			edits(holdCall.Inside(mutation.Expr("<-_.done")).Code(
 				`if mutated() { time.Sleep(5 * time.Second) }`))},
-		{"a share of nothing", "upstream-errors", "befell none", edits(newLease.Code(
+		{"a share of nothing", "upstream-errors", "hit none of", edits(newLease.Code(
 			`if f.Kind != Hang && mutated() { f.Share = 0 }`))},
-		{"twice the share", "upstream-errors", "should befall about", edits(newLease.Code(
+		{"twice the share", "upstream-errors", "should hit about", edits(newLease.Code(
 			`if mutated() { f.Share = min(1, 2*f.Share) }`))},
 		{"a tenth of the delay", "slow-upstream", "did not slow down", edits(newLease.Code(
 			`if mutated() { f.Delay, f.Jitter = f.Delay/10, f.Jitter/10 }`))},
@@ -33,9 +33,9 @@ func injectionFaults() []Fault {
 		{"streams are not cut", "truncated-streams", "the answers did not break",
 			edits(truncatedRead.Replace(mutation.Expr("!_.hit(_)")).Code(
 				`($ || mutated())`))},
-		{"faults lapse", "slow-upstream", "befell [0-9]+ of [0-9]+ calls", edits(renewLease.Start().Code(
+		{"faults lapse", "slow-upstream", "hit [0-9]+ of [0-9]+ calls", edits(renewLease.Start().Code(
 			`if mutated() { return nil }`))},
-		{"Slack stays reachable", "slack-outage", "no fault befell a message",
+		{"Slack stays reachable", "slack-outage", "no fault hit a message",
 			edits(sandboxSlack.After(mutation.Assign("d.senderTransport")).Code(
 				`if mutated() { d.senderTransport = d.recorder.wrapAttempts(d.recorder.wrapAccepted(d.transport)) }`))},
 		{"the record is not locked", "database-locked", "the record was not locked", edits(lockDatabase.Start().Code(
@@ -53,16 +53,16 @@ func injectionFaults() []Fault {
 // separation from production.
 func experimentFaults() []Fault {
 	return []Fault{
-		{"an endpoint that answers at once", "burst", "did not take its time", edits(serviceTime.Start().Code(
+		{"an endpoint that answers at once", "burst", "service time is wrong", edits(serviceTime.Start().Code(
 			`if mutated() { return splitTiming(0) }`))},
-		{"an endpoint that always takes the least", "burst", "did not take its time", edits(serviceTime.Start().Code(
+		{"an endpoint that always takes the least", "burst", "service time is wrong", edits(serviceTime.Start().Code(
 			`if mutated() { return splitTiming(float64(u.Low)) }`))},
 		{"an endpoint with few slots", "burst", "endpoint was overloaded",
 			edits(sandboxEndpoint.After(mutation.Assign("w.endpoint")).Code(
 				`if mutated() { w.endpoint.LoseSlots(w.workers / 2) }`))},
-		{"half the load", "burst", "the load|did not come", edits(sandboxLoad.Before(mutation.Call("Source")).Code(
+		{"half the load", "burst", "the load|not as specified", edits(sandboxLoad.Before(mutation.Call("Source")).Code(
 			`if mutated() || mutated("half the load without a burst") { p.BaseRate /= 2 }`))},
-		{"half the load without a burst", "upstream-errors", "the load|did not come", nil},
+		{"half the load without a burst", "upstream-errors", "the load|not as specified", nil},
 		{"every second task is not sent", "burst", "the generator sent|generator did not keep",
 			edits(sendOne.Start().Code(
 				`if index%2 == 1 && mutated() { return }`))},
@@ -71,7 +71,7 @@ func experimentFaults() []Fault {
 				`if mutated() { a.At += time.Duration(float64(time.Second) * l.sender.clock.speed) }`))},
 		{"no burst", "burst", "burst", edits(sandboxLoad.After(mutation.Assign("c")).Code(
 			`if mutated() { c.Arrivals.Bursts = nil }`))},
-		{"tasks go to production", "overload", "tasks came to production", edits(
+		{"tasks go to production", "overload", "tasks reached production", edits(
 			application.Declare(`type misdirected struct {
 				sandboxSystem
 				address string

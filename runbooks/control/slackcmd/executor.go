@@ -28,7 +28,7 @@ type Config struct {
 	Modes     *control.Controller
 	Audit     control.AuditSink
 	Incidents Incidents
-	Pools     func(now time.Time) []PoolLoad
+	Pools     func(now time.Time) []control.PoolStatus
 	Links     bool // messages link to runbooks
 	Log       *slog.Logger
 	NewID     func() string // a UUIDv7
@@ -44,16 +44,6 @@ type Incidents interface {
 	History(ctx context.Context, id string) (engine.Incident, []engine.Event, error)
 	// Append records an event of an incident that the engine no longer holds, and has it delivered.
 	Append(ctx context.Context, inc engine.Incident, e engine.Event) error
-}
-
-// PoolLoad is the state of a pool as the status shows it.
-type PoolLoad struct {
-	Name     string
-	Gate     admission.Snapshot
-	Admitted int           // in the last minute
-	Rejected int           // in the last minute
-	P95      time.Duration // turnaround of the tasks that ended in the last minute; 0: none
-	SLO      time.Duration
 }
 
 // Executor executes commands from Slack. It is safe for concurrent use.
@@ -365,15 +355,14 @@ func (x *Executor) startDrill(ctx context.Context, c slack.Command) (string, err
 func (x *Executor) statusLines(now time.Time) []string {
 	var lines []string
 	for _, p := range x.c.Pools(now) {
-		mode, _ := x.c.Modes.State(p.Name)
 		line := fmt.Sprintf("Pool %s: %s since %s by %s%s; %d of %d in flight, %d waiting",
-			p.Name, mode.Mode, format.Time(mode.Since), mode.Actor, parenthesized(mode.Reason), p.Gate.InFlight, p.Gate.Workers, p.Gate.Depth)
-		if p.Gate.Depth > 0 {
-			line += fmt.Sprintf(", the oldest for %.0f s", p.Gate.OldestAge.Seconds())
+			p.Name, p.Mode, format.Time(p.ModeSince), p.ModeBy, parenthesized(p.ModeReason), p.InFlight, p.Workers, p.QueueDepth)
+		if p.QueueDepth > 0 {
+			line += fmt.Sprintf(", the oldest for %.0f s", p.QueueOldestAgeS)
 		}
-		line += fmt.Sprintf("; in the last minute %d admitted and %d rejected", p.Admitted, p.Rejected)
-		if p.P95 > 0 {
-			line += fmt.Sprintf("; p95 %.1f s of %.0f s", p.P95.Seconds(), p.SLO.Seconds())
+		line += fmt.Sprintf("; in the last minute %d admitted and %d rejected", p.Admitted1m, p.Refused1m)
+		if p.P95TurnaroundS != nil {
+			line += fmt.Sprintf("; p95 %.1f s of %.0f s", *p.P95TurnaroundS, p.SLOS)
 		}
 		lines = append(lines, line+".")
 	}

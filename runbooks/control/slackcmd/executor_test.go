@@ -64,8 +64,14 @@ func newFixture(t *testing.T) *fixture {
 	service.SetEngine(fakeEngine{f})
 	f.Executor = New(Config{
 		Control: service, Modes: f.modes, Audit: f, Incidents: history{f}, Log: log, NewID: func() string { return "e-new" },
-		Pools: func(now time.Time) []PoolLoad {
-			return []PoolLoad{{Name: "main", Gate: gate.Snapshot(now), Admitted: 5, Rejected: 2, P95: 31 * time.Second, SLO: time.Minute}}
+		Pools: func(now time.Time) []control.PoolStatus {
+			mode, _ := f.modes.State("main")
+			load, p95 := gate.Snapshot(now), 31.0
+			return []control.PoolStatus{{
+				Name: "main", Mode: mode.Mode.String(), ModeSince: mode.Since, ModeBy: mode.Actor, ModeReason: mode.Reason,
+				Workers: load.Workers, InFlight: load.InFlight, QueueDepth: load.Depth, QueueOldestAgeS: control.Seconds(load.OldestAge),
+				Admitted1m: 5, Refused1m: 2, P95TurnaroundS: &p95, SLOS: 60,
+			}}
 		},
 		Drills: func() []drill.Spec { return []drill.Spec{{ID: "burst", Name: "Burst"}} },
 		StartDrill: func(_ context.Context, s drill.Spec, actor, _ string) (drill.Run, error) {

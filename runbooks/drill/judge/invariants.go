@@ -74,7 +74,7 @@ func (l *Evaluation) idleWorkers() string {
 	for t := from; t < from+length; t += time.Second {
 		fewest = min(fewest, b.at(t).InFlight)
 	}
-	return fmt.Sprintf("tasks waited for %.0f s from %.0f s on while only %d of %d were in flight: permits do not come back, or are not given out",
+	return fmt.Sprintf("tasks waited for %.0f s from %.0f s on while only %d of %d were in flight: permits are not returned, or not granted",
 		length.Seconds(), from.Seconds(), fewest, l.Evidence.Workers)
 }
 
@@ -121,7 +121,7 @@ func (l *Evaluation) admittedOverAge() string {
 		return l.oldestWaitAt(t.Sent), t.Outcome != drill.Unsent && t.Outcome != drill.Refused && !l.afterRollback(t.Sent)
 	})
 	return reasonIf(n > 0,
-		"%d tasks were let in while another had waited for up to %.0f s, of at most %.0f: the gate does not refuse when it should",
+		"%d tasks were admitted while another had waited for up to %.0f s, of at most %.0f: the gate does not refuse when it should",
 		n, worst.Seconds(), most.Seconds())
 }
 
@@ -161,7 +161,7 @@ func (l *Evaluation) unexpectedRefusalStatus() string {
 func (l *Evaluation) prematurePages() string {
 	for _, m := range l.Evidence.Messages {
 		if m.Level == levelPage && l.acceptedAt(m) < l.spec.DisturbanceStart() {
-			return "a page came before there was any trouble"
+			return "a page arrived before the disturbance"
 		}
 	}
 	return ""
@@ -186,7 +186,7 @@ func (l *Evaluation) unclearedFaults() string {
 func (l *Evaluation) faultsAfterClear() string {
 	for _, c := range l.Evidence.Calls {
 		if c.Fault != "" && !l.inForce(c.Fault, c.Started) {
-			return fmt.Sprintf("fault %s befell a call at %.0f s, when it was not in force: it did not clear", c.Fault, c.Started.Seconds())
+			return fmt.Sprintf("fault %s hit a call at %.0f s, when it was not in force: it did not clear", c.Fault, c.Started.Seconds())
 		}
 	}
 	return ""
@@ -233,10 +233,10 @@ func (l *Evaluation) prematureRefusals() string {
 	}
 	switch {
 	case free > 0:
-		return fmt.Sprintf("%d tasks were refused although a worker was free and nobody waited (the last at %.0f s): the gate refuses before it is due",
+		return fmt.Sprintf("%d tasks were refused although a worker was free and no task waited (the last at %.0f s): the gate refuses too early",
 			free, example.Due.Seconds())
 	case early > 1 && early*50 > refused: // one or two may be a matter of milliseconds
-		return fmt.Sprintf("%d tasks were refused although the queue was neither long nor old (the last at %.0f s): the gate refuses before it is due",
+		return fmt.Sprintf("%d tasks were refused although the queue was neither long nor old (the last at %.0f s): the gate refuses too early",
 			early, example.Due.Seconds())
 	}
 	return ""
@@ -316,7 +316,7 @@ func (l *Evaluation) fifoViolations() string {
 		}
 	}
 	return reasonIf(overtaken > 1 && overtaken*50 > len(all),
-		"%d of %d tasks were overtaken while they waited: they are not served in the order in which they came", overtaken, len(all))
+		"%d of %d tasks were overtaken while they waited: they are not served in order of arrival", overtaken, len(all))
 }
 
 // callsAfterDeadline finds tasks that went to the endpoint after their deadline, which is
@@ -351,7 +351,7 @@ func (l *Evaluation) ageLimitIgnored() string {
 		}
 	}
 	return reasonIf(n > 1 && n*50 > refused,
-		"%d of %d refusals name the length of the queue while another had waited for more than %.0f s: the gate does not look at the age", n, refused, most.Seconds())
+		"%d of %d refusals name the length of the queue while another had waited for more than %.0f s: the gate ignores the queue age", n, refused, most.Seconds())
 }
 
 // delayedFirstBytes finds answers that began at their client long after the gate had their
@@ -364,7 +364,7 @@ func (l *Evaluation) delayedFirstBytes() string {
 	})
 	// a machine that is busy for a moment holds some up
 	return reasonIf(n > 2 && n*20 > all,
-		"%d of %d answers began at their client up to %.0f s after the endpoint had begun them: they do not flow as they come", n, all, most.Seconds())
+		"%d of %d answers began at their client up to %.0f s after the endpoint had begun them: they are not streamed", n, all, most.Seconds())
 }
 
 // longWait is how long a task has to wait, besides what a busy machine takes, for it to
@@ -396,7 +396,7 @@ func (l *Evaluation) underusedWorkers() string {
 	if may := maxIdleShare + float64(permitHandover)*l.speed/float64(mean); waited < minQueuedTime || idle <= may {
 		return ""
 	}
-	return fmt.Sprintf("while there was a queue, for %.0f s in all, %.1f of %d were in flight: permits do not come back at once, or are not given out",
+	return fmt.Sprintf("while there was a queue, for %.0f s in all, %.1f of %d were in flight: permits are not returned at once, or not granted",
 		waited.Seconds(), used, l.Evidence.Workers)
 }
 

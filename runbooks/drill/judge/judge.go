@@ -29,7 +29,7 @@ func Judge(f Facts) (drill.Verdict, string, []drill.Hypothesis) {
 		}
 	}
 	if !f.SteadyState {
-		broken = append(broken, "after "+drill.FormatDuration(f.Run.Spec.Recovery)+" all was not as before: "+f.UnsteadyReason)
+		broken = append(broken, "after "+drill.FormatDuration(f.Run.Spec.Recovery)+" the steady state did not return: "+f.UnsteadyReason)
 	}
 	unproved := l.violations(precondition, false)
 	if excuse := l.stalled(); len(broken) > 0 && excuse != "" {
@@ -137,14 +137,14 @@ func (l *Evaluation) likelyCause(h drill.Hypothesis) string {
 	case drill.ServedShare:
 		return "too little was served"
 	case drill.LateShare, drill.P95:
-		return "what was let in came too late"
+		return "admitted tasks finished too late"
 	case drill.OverLimit:
 		return "more calls at once than workers: " + h.Reason
 	case drill.TimeToWarn, drill.TimeToPage, drill.TimeToResolve:
 		if h.Margin <= -1 {
 			return h.Reason
 		}
-		return "people were told too late"
+		return "the notification was too late"
 	case drill.DrainedWithin:
 		return "the queue did not drain: " + h.Reason
 	}

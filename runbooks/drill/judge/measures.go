@@ -181,7 +181,7 @@ func (l *Evaluation) refusedInBaseline() drill.Reading {
 		return drill.Reading{Source: sourceGenerator, Reason: "no task was sent in the baseline"}
 	}
 	n := count(tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused })
-	return countReading(n, len(tasks), sourceGenerator, "%d of %d tasks before the trouble were refused", n, len(tasks))
+	return countReading(n, len(tasks), sourceGenerator, "%d of %d tasks before the disturbance were refused", n, len(tasks))
 }
 
 func (l *Evaluation) overLimit() drill.Reading {
@@ -217,7 +217,7 @@ func (l *Evaluation) lostTasks() drill.Reading {
 	if len(tasks) == 0 {
 		return drill.Reading{Source: sourceGenerator, Reason: "no task was sent"}
 	}
-	n, why := 0, "every task came to its end"
+	n, why := 0, "every task ended"
 	for _, t := range tasks {
 		if what := l.lossReason(t); what != "" {
 			n++
@@ -234,9 +234,9 @@ func (l *Evaluation) lossReason(t drill.Task) string {
 	case l.hitByFault(t):
 		return ""
 	case t.Outcome == drill.TimedOut:
-		return "was given up by its client, and no fault had befallen it"
+		return "was abandoned by its client, and no fault had hit it"
 	case t.Outcome == drill.Errored, t.Outcome == drill.Broken:
-		return fmt.Sprintf("ended with an error (%s), and no fault had befallen it", cmp.Or(t.ConnError, fmt.Sprintf("status %d", t.Status)))
+		return fmt.Sprintf("ended with an error (%s), and no fault had hit it", cmp.Or(t.ConnError, fmt.Sprintf("status %d", t.Status)))
 	}
 	return ""
 }

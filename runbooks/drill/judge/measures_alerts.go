@@ -30,7 +30,7 @@ func (l *Evaluation) notificationDelay(m drill.Measure) drill.Reading {
 		what = "page"
 		at, ok, n = l.firstMessage(since, levelPage)
 	default:
-		since, what = l.spec.DisturbanceEnd(), "message that all is over"
+		since, what = l.spec.DisturbanceEnd(), "resolved message"
 		at, ok, n = l.lastResolved()
 	}
 	waited := max(0, l.Evidence.At-since).Seconds()
@@ -41,10 +41,10 @@ func (l *Evaluation) notificationDelay(m drill.Measure) drill.Reading {
 		return drill.Reading{Measured: l.Complete, NotObserved: true, Value: waited, Source: sourceSlack,
 			Reason: fmt.Sprintf("no message was accepted by Slack, of %d tries", l.Evidence.SlackCalls)}
 	case len(l.Evidence.Messages) == 0:
-		return drill.Reading{Measured: l.Complete, NotObserved: true, Value: waited, Source: sourceSlack, Reason: "no message was accepted by Slack: nobody tried to send one"}
+		return drill.Reading{Measured: l.Complete, NotObserved: true, Value: waited, Source: sourceSlack, Reason: "no message was accepted by Slack: no attempt was made"}
 	}
 	return drill.Reading{Measured: l.Complete, NotObserved: true, Value: waited, Samples: len(l.Evidence.Messages), Source: sourceSlack,
-		Reason: fmt.Sprintf("a %s never came, within %.0f s", what, waited)}
+		Reason: fmt.Sprintf("no %s arrived within %.0f s", what, waited)}
 }
 
 // firstMessage is when the first message of a level was accepted, of those made since.
@@ -101,11 +101,11 @@ func (l *Evaluation) unnotifiedIncidents() drill.Reading {
 	for _, m := range l.Evidence.Messages {
 		told[m.Incident] = true
 	}
-	n, why := 0, "every incident was told"
+	n, why := 0, "every incident was announced"
 	for _, id := range l.Evidence.Incidents {
 		if !told[id] {
 			n++
-			why = "nobody was told of incident " + id
+			why = "no message announced incident " + id
 		}
 	}
 	return countReading(n, len(l.Evidence.Incidents), sourceSlack, "%s", why)
@@ -118,7 +118,7 @@ func (l *Evaluation) messageFaults() drill.Reading {
 	}
 	n, why := l.incidentsWithoutBreach()
 	if l.Evidence.DuplicateMessages > 0 {
-		n, why = n+l.Evidence.DuplicateMessages, fmt.Sprintf("%d messages were said twice", l.Evidence.DuplicateMessages)
+		n, why = n+l.Evidence.DuplicateMessages, fmt.Sprintf("%d messages were sent twice", l.Evidence.DuplicateMessages)
 	}
 	if left, what := l.staleMessages(); left > 0 {
 		n, why = n+left, what
@@ -202,7 +202,7 @@ func (l *Evaluation) staleMessages() (n int, why string) {
 	for id, at := range over {
 		if said[id] != levelResolved && now.Sub(at) > maxEditLag {
 			n++
-			why = fmt.Sprintf("incident %s is over, and its message still says %s", id, said[id])
+			why = fmt.Sprintf("incident %s has ended, and its message still says %s", id, said[id])
 		}
 	}
 	return n, why

@@ -24,7 +24,7 @@ func (l *Evaluation) rollbackTime() drill.Reading {
 		return drill.Reading{Source: sourceGenerator, Reason: "nothing was refused before the rollback, so it can change nothing"}
 	}
 	if n := l.droppedByRollback(t.Requested, until); n > 0 {
-		return drill.Reading{Measured: true, NotObserved: true, Samples: n, Source: sourceGenerator, Reason: fmt.Sprintf("%d tasks that waited were turned away by the rollback", n)}
+		return drill.Reading{Measured: true, NotObserved: true, Samples: n, Source: sourceGenerator, Reason: fmt.Sprintf("%d waiting tasks were rejected by the rollback", n)}
 	}
 	let, last, late := 0, t.Completed, false
 	for _, task := range l.tasksSent(t.Requested, until) {
@@ -44,7 +44,7 @@ func (l *Evaluation) rollbackTime() drill.Reading {
 	case len(tail) < 3:
 		r.Measured, r.Reason = false, "too few tasks came after the rollback"
 	default:
-		r.Reason = fmt.Sprintf("%d tasks were let in after it, and none refused", len(tail))
+		r.Reason = fmt.Sprintf("%d tasks were admitted after it, and none refused", len(tail))
 	}
 	return r
 }

@@ -93,29 +93,29 @@ func TestMeasures(t *testing.T) {
 			addMessage(f, "b", "reply", "page", good, 70*sec)
 		}, "30 when the warning was accepted"},
 		{"page at once is a warning too", drill.TimeToWarn, func(f *judge.Facts) { addMessage(f, "b", "post", "page", good, 70*sec) }, "50 when the warning was accepted"},
-		{"an edit is no page", drill.TimeToPage, func(f *judge.Facts) { addMessage(f, "b", "edit", "page", good, 70*sec) }, "never: a page never came, within 180 s"},
+		{"an edit is no page", drill.TimeToPage, func(f *judge.Facts) { addMessage(f, "b", "edit", "page", good, 70*sec) }, "never: no page arrived within 180 s"},
 		{"what Slack takes is real time", drill.TimeToPage, func(f *judge.Facts) {
 			addMessage(f, "b", "post", "page", good, 100*sec)
 			f.Evidence.Messages[0].FirstAttempt = testStart.Add(7 * sec) // 70 s into the scenario; accepted 3 s later
 		}, "53 when the page was accepted"},
 		{"Slack refuses", drill.TimeToWarn, func(f *judge.Facts) { f.Evidence.SlackCalls = 4 }, "never: no message was accepted by Slack, of 4 tries"},
-		{"nobody tries", drill.TimeToWarn, func(*judge.Facts) {}, "never: no message was accepted by Slack: nobody tried"},
+		{"nobody tries", drill.TimeToWarn, func(*judge.Facts) {}, "never: no message was accepted by Slack: no attempt"},
 		{"too early to say never", drill.TimeToWarn, func(f *judge.Facts) { f.Complete = false }, "unknown: no message was accepted"},
 		{"resolved", drill.TimeToResolve, func(f *judge.Facts) {
 			addMessage(f, "a", "post", "warn", good, 50*sec)
 			addMessage(f, "a", "reply", "resolved", good, 90*sec)
 			addMessage(f, "b", "post", "page", good, 50*sec)
 			addMessage(f, "b", "edit", "resolved", good, 120*sec)
-		}, "60 when the message that all is over was accepted"},
+		}, "60 when the resolved message was accepted"},
 		{"one is not resolved", drill.TimeToResolve, func(f *judge.Facts) {
 			addMessage(f, "a", "post", "warn", good, 50*sec)
 			addMessage(f, "a", "reply", "resolved", good, 90*sec)
 			addMessage(f, "b", "post", "page", good, 50*sec)
-		}, "never: a message that all is over never came"},
+		}, "never: no resolved message arrived"},
 		{"back after it was over", drill.TimeToResolve, func(f *judge.Facts) {
 			addMessage(f, "a", "reply", "resolved", good, 90*sec)
 			addMessage(f, "a", "reply", "warn", good, 95*sec)
-		}, "never: a message that all is over never came"},
+		}, "never: no resolved message arrived"},
 		{"pages", drill.Pages, func(f *judge.Facts) {
 			addMessage(f, "a", "post", "page", good, 50*sec)
 			addMessage(f, "b", "reply", "page", good, 60*sec)
@@ -136,11 +136,11 @@ func TestMeasures(t *testing.T) {
 		{"over in the thread alone", drill.MessageFaults, func(f *judge.Facts) {
 			addMessage(f, "a", "post", "warn", good, 50*sec)
 			addMessage(f, "a", "reply", "resolved", strings.Replace(good, "WARNING", "Resolved after 3 s", 1), 50*sec)
-		}, "1 incident a is over, and its message still says warn"},
-		{"said twice", drill.MessageFaults, func(f *judge.Facts) {
+		}, "1 incident a has ended, and its message still says warn"},
+		{"sent twice", drill.MessageFaults, func(f *judge.Facts) {
 			addMessage(f, "a", "post", "warn", good, 50*sec)
 			f.Evidence.DuplicateMessages = 2
-		}, "2 2 messages were said twice"},
+		}, "2 2 messages were sent twice"},
 		{"never a breach", drill.MessageFaults, func(f *judge.Facts) {
 			for range 3 {
 				addMessage(f, "a", "edit", "warn", strings.Replace(good, "16 s", "0 s", 1), 50*sec)
@@ -149,7 +149,7 @@ func TestMeasures(t *testing.T) {
 		{"untold", drill.MessagesLost, func(f *judge.Facts) {
 			addMessage(f, "a", "post", "warn", good, 50*sec)
 			f.Evidence.Incidents = []string{"a", "b"}
-		}, "1 nobody was told of incident b"},
+		}, "1 no message announced incident b"},
 		{"drained", drill.DrainedWithin, func(f *judge.Facts) { addTasks(f, 5, 94*sec, 30*sec, drill.Served) }, "28 when the last task ended"},
 		{"not drained", drill.DrainedWithin, func(f *judge.Facts) { addTasks(f, 1, 94*sec, 30*sec, drill.Pending) }, "never: task 0 has not ended"},
 		{"lost", drill.TasksLost, func(f *judge.Facts) { addTasks(f, 1, 94*sec, 0, drill.Pending) }, "1 task 0 was never answered"},
@@ -176,7 +176,7 @@ func TestMeasures(t *testing.T) {
 			addTasks(f, 1, 0, sec, drill.Served)
 		}, "0 every answer"},
 		{"no rollback", drill.RollbackTime, func(*judge.Facts) {}, "unknown: no rollback was ordered"},
-		{"rollback", drill.RollbackTime, func(f *judge.Facts) { addRollback(f, 30) }, "0 29 tasks were let in after it, and none refused"},
+		{"rollback", drill.RollbackTime, func(f *judge.Facts) { addRollback(f, 30) }, "0 29 tasks were admitted after it, and none refused"},
 		{"rollback that ends early", drill.RollbackTime, func(f *judge.Facts) { addRollback(f, 10) }, "never: pass-through did not stop refusals"},
 		{"drift", drill.ProductionDrift, func(f *judge.Facts) { f.Drift = drill.Reading{Measured: true, Value: 2, Reason: "tasks"} }, "2 tasks"},
 		{"no such measure", "lateness", func(*judge.Facts) {}, "unknown: there is no such measure"},

@@ -51,7 +51,7 @@ func (l *Evaluation) burstMismatch() string {
 		want := l.spec.Arrivals.Rate * b.Multiple * (b.To - b.From).Seconds()
 		got := float64(len(l.tasksDue(b.From, b.To)))
 		if math.Abs(got-want) > 5*math.Sqrt(want)+2 {
-			return fmt.Sprintf("the burst from %s did not come as it should: %.0f tasks, of about %.0f", drill.FormatDuration(b.From), got, want)
+			return fmt.Sprintf("the burst from %s was not as specified: %.0f tasks, of about %.0f", drill.FormatDuration(b.From), got, want)
 		}
 	}
 	return ""
@@ -62,7 +62,7 @@ func (l *Evaluation) loadMismatch() string {
 	want := l.spec.ExpectedTasks(0)
 	got := float64(len(l.tasksDue(-l.spec.Baseline, l.spec.Duration)))
 	return reasonIf(want > 0 && math.Abs(got-want) > 5*math.Sqrt(want)+2,
-		"the load did not come as it should: %.0f tasks, of about %.0f", got, want)
+		"the load was not as specified: %.0f tasks, of about %.0f", got, want)
 }
 
 // endpointOverloaded says whether the endpoint was free to take what the gate let through: one
@@ -97,7 +97,7 @@ func (l *Evaluation) serviceTimeMismatch() string {
 	if n == 0 || off*10 <= n && l.plausibleMean(sum/time.Duration(n), n) {
 		return ""
 	}
-	return fmt.Sprintf("the endpoint did not take its time: calls took %.1f s on average, and should take %s to %s",
+	return fmt.Sprintf("the endpoint's service time is wrong: calls took %.1f s on average, and should take %s to %s",
 		sum.Seconds()/float64(n), drill.FormatDuration(l.Evidence.ServiceMin), drill.FormatDuration(l.Evidence.ServiceMax))
 }
 
@@ -146,7 +146,7 @@ func (l *Evaluation) recordNotLocked(t StepResult) string {
 		}
 	}
 	if tried == 0 {
-		return "nobody tried to write to the record while it should have been locked"
+		return "no write to the record was attempted while it should have been locked"
 	}
 	return ""
 }
@@ -176,7 +176,7 @@ func (l *Evaluation) unconfirmedFaults() string {
 
 func (l *Evaluation) unconfirmedSlackFault() string {
 	if len(l.spec.Slack) > 0 && l.Evidence.FaultHits[drill.TargetSlack] == 0 {
-		return "injection not confirmed: no fault befell a message on its way to Slack"
+		return "injection not confirmed: no fault hit a message on its way to Slack"
 	}
 	return ""
 }
@@ -199,9 +199,9 @@ func (l *Evaluation) unconfirmedFault(i drill.Injection) string {
 	case all == 0:
 		return fmt.Sprintf("no call was made while fault %s was in force", i.Kind)
 	case len(hit) == 0:
-		return fmt.Sprintf("fault %s befell none of %d calls", i.Kind, all)
+		return fmt.Sprintf("fault %s hit none of %d calls", i.Kind, all)
 	case !l.live() && math.Abs(float64(len(hit))-want) > 2+4*math.Sqrt(want*(1-i.Share)):
-		return fmt.Sprintf("fault %s befell %d of %d calls, and should befall about %.0f", i.Kind, len(hit), all, want)
+		return fmt.Sprintf("fault %s hit %d of %d calls, and should hit about %.0f", i.Kind, len(hit), all, want)
 	}
 	return l.missingEffect(i, hit)
 }
@@ -216,9 +216,9 @@ func (l *Evaluation) missingEffect(i drill.Injection, hit []drill.Call) string {
 	}
 	switch {
 	case seen == 0:
-		return fmt.Sprintf("no call that fault %s befell was seen to its end", i.Kind)
+		return fmt.Sprintf("no call that fault %s hit was observed to its end", i.Kind)
 	case without*5 > seen:
-		return fmt.Sprintf("%s: %d of %d calls that fault %s befell went as if nothing had been", missingEffectText(i.Kind), without, seen, i.Kind)
+		return fmt.Sprintf("%s: %d of %d calls that fault %s hit were unaffected", missingEffectText(i.Kind), without, seen, i.Kind)
 	}
 	return ""
 }
@@ -280,7 +280,7 @@ func (l *Evaluation) UnsteadyBaseline() (why string, few bool) {
 	}
 	for _, m := range l.Evidence.Messages {
 		if m.Level != levelResolved {
-			return "there was an incident already: " + format.Truncate(format.FirstLine(m.Text), maxQuote), false
+			return "an incident was already open: " + format.Truncate(format.FirstLine(m.Text), maxQuote), false
 		}
 	}
 	return "", false
@@ -294,7 +294,7 @@ func (l *Evaluation) UnsteadyAfter() string {
 	}
 	if l.spec.Arrivals.Rest > 0 || l.live() {
 		if at < l.spec.Duration+steadyDuration {
-			return "it is too early to tell"
+			return "too early to decide"
 		}
 		if why := l.unhealthy(l.tasksDue(at-steadyDuration, at)); why != "" {
 			return why
@@ -310,7 +310,7 @@ func (l *Evaluation) UnsteadyAfter() string {
 		return ""
 	}
 	if _, ok, _ := l.lastResolved(); !ok {
-		return "an incident has not been said to be over"
+		return "no message announced the end of an incident"
 	}
 	return ""
 }

@@ -65,31 +65,31 @@ func TestDefectsAreNamed(t *testing.T) {
 		{"refusals off", "overload", defects{neverRefuse: true}, drill.Failed, "the gate does not refuse"},
 		{"refusals off", "slow-upstream", defects{neverRefuse: true}, drill.Failed, "the gate does not refuse"},
 		{"refusals off", "worker-loss", defects{neverRefuse: true}, drill.Failed, "the gate does not refuse"},
-		{"refusing everything", "burst", defects{alwaysRefuse: true}, drill.Failed, "although a worker was free and nobody waited"},
-		{"refusing everything", "overload", defects{alwaysRefuse: true}, drill.Failed, "although a worker was free and nobody waited"},
+		{"refusing everything", "burst", defects{alwaysRefuse: true}, drill.Failed, "although a worker was free and no task waited"},
+		{"refusing everything", "overload", defects{alwaysRefuse: true}, drill.Failed, "although a worker was free and no task waited"},
 		{"no Retry-After", "burst", defects{retryAfter: "none"}, drill.Failed, "refusals without Retry-After"},
 		{"Retry-After 0", "overload", defects{retryAfter: "0"}, drill.Failed, `refusals with Retry-After "0"`},
 		{"Retry-After far away", "burst", defects{retryAfter: "90"}, drill.Failed, `Retry-After "90"`},
 		{"Retry-After a date", "rollback", defects{retryAfter: "Sun, 01 Mar 2026 12:00:00 GMT"}, drill.Failed, "which is not 1 to 60"},
-		{"permit leak", "burst", defects{leak: 6}, drill.Failed, "permits do not come back"},
-		{"permit leak", "hung-upstream", defects{leak: 6}, drill.Failed, "permits do not come back"},
+		{"permit leak", "burst", defects{leak: 6}, drill.Failed, "permits are not returned"},
+		{"permit leak", "hung-upstream", defects{leak: 6}, drill.Failed, "permits are not returned"},
 		{"too many at once", "overload", defects{extraCalls: 1}, drill.Failed, "in flight 5 of 4"},
 		{"Slack is dead", "alert-path", defects{slackDown: true}, drill.Failed, "no message was accepted by Slack, of 20 tries"},
-		{"Slack stays dead", "slack-outage", defects{slackDown: true}, drill.Failed, "nobody was told of incident"},
-		{"warn never fires", "alert-path", defects{neverWarn: true}, drill.Failed, "told too late"},
-		{"page never fires", "alert-path", defects{neverPage: true}, drill.Failed, "a page never came"},
-		{"never resolved", "alert-path", defects{neverResolve: true}, drill.Failed, "message that all is over never came"},
+		{"Slack stays dead", "slack-outage", defects{slackDown: true}, drill.Failed, "no message announced incident"},
+		{"warn never fires", "alert-path", defects{neverWarn: true}, drill.Failed, "notification was too late"},
+		{"page never fires", "alert-path", defects{neverPage: true}, drill.Failed, "no page arrived"},
+		{"never resolved", "alert-path", defects{neverResolve: true}, drill.Failed, "no resolved message arrived"},
 		{"wrong pool", "alert-path", defects{pool: "other"}, drill.Failed, `names pool "other", not default`},
 		{"wrong pool", "burst", defects{pool: "other"}, drill.Failed, `names pool "other", not default`},
 		{"not marked", "alert-path", defects{noDrillMark: true}, drill.Failed, "does not say DRILL"},
-		{"told late", "alert-path", defects{messageDelay: 10 * time.Minute}, drill.Failed, "told too late"},
+		{"told late", "alert-path", defects{messageDelay: 10 * time.Minute}, drill.Failed, "notification was too late"},
 		{"rollback only said", "rollback", defects{rollbackIgnored: true}, drill.Failed, "pass-through did not stop refusals"},
 		{"restore only said", "rollback", defects{restoreIgnored: true}, drill.Failed, "nothing was refused after the restore"},
 		{"faults without effect", "slow-upstream", defects{faultsHaveNoEffect: true}, drill.Inconclusive, "the endpoint did not slow down"},
 		{"faults without effect", "upstream-errors", defects{faultsHaveNoEffect: true}, drill.Inconclusive, "injection not confirmed: the endpoint did not fail"},
 		{"faults stay", "upstream-errors", defects{faultsNotCleared: true}, drill.Failed, "it did not clear"},
-		{"endpoint never slows", "burst", defects{instantEndpoint: true}, drill.Inconclusive, "the endpoint did not take its time"},
-		{"endpoint never slows", "overload", defects{instantEndpoint: true}, drill.Inconclusive, "the endpoint did not take its time"},
+		{"endpoint never slows", "burst", defects{instantEndpoint: true}, drill.Inconclusive, "the endpoint's service time is wrong"},
+		{"endpoint never slows", "overload", defects{instantEndpoint: true}, drill.Inconclusive, "the endpoint's service time is wrong"},
 		{"cut but whole", "truncated-streams", defects{falseCompletions: true}, drill.Failed, "fault truncate had broken its answer"},
 		{"errors look whole", "upstream-errors", defects{falseCompletions: true}, drill.Failed, "fault status had broken its answer"},
 		{"other answers", "burst", defects{alteredAnswers: true}, drill.Failed, "got another answer than the endpoint gave"},
@@ -97,13 +97,13 @@ func TestDefectsAreNamed(t *testing.T) {
 		{"refused and called", "overload", defects{callsForRefused: true}, drill.Failed, "refused tasks reached the endpoint"},
 		{"task lost", "burst", defects{loseTask: true}, drill.Failed, "task 40 was never answered"},
 		{"answers held back", "burst", defects{delayAnswers: true}, drill.Failed, "after the endpoint was done with them"},
-		{"errors out of nothing", "database-locked", defects{spuriousErrors: true}, drill.Failed, "no fault had befallen it"},
+		{"errors out of nothing", "database-locked", defects{spuriousErrors: true}, drill.Failed, "no fault had hit it"},
 		{"half the load", "burst", defects{generatorBehind: true}, drill.Inconclusive, "the generator sent"},
-		{"half the load, as planned", "upstream-errors", defects{halfLoad: true}, drill.Inconclusive, "the load did not come as it should"},
-		{"half the burst", "burst", defects{halfLoad: true}, drill.Inconclusive, "the burst from 120s did not come"},
-		{"last come first served", "burst", defects{lifo: true}, drill.Failed, "not served in the order in which they came"},
+		{"half the load, as planned", "upstream-errors", defects{halfLoad: true}, drill.Inconclusive, "the load was not as specified"},
+		{"half the burst", "burst", defects{halfLoad: true}, drill.Inconclusive, "the burst from 120s was not as specified"},
+		{"last come first served", "burst", defects{lifo: true}, drill.Failed, "not served in order of arrival"},
 		{"an age that stays", "burst", defects{stuckAge: true}, drill.Failed, "the queue was neither long nor old"},
-		{"a rollback drops who waits", "rollback", defects{dropQueue: true}, drill.Failed, "tasks that waited were turned away by the rollback"},
+		{"a rollback drops who waits", "rollback", defects{dropQueue: true}, drill.Failed, "waiting tasks were rejected by the rollback"},
 		{"record not locked", "database-locked", defects{recordUnlocked: true}, drill.Inconclusive, "the record was not locked: it could be written at 101 s"},
 		{"crowded endpoint", "upstream-errors", defects{slotContention: true}, drill.Inconclusive, "the endpoint was overloaded"},
 	} {
@@ -131,8 +131,8 @@ func TestStalledMachineIsInconclusive(t *testing.T) {
 		{"answers come late", defects{delayAnswers: true}, nil, drill.Failed, []string{"after the endpoint was done"}},
 		{"answers come late on a busy machine", defects{delayAnswers: true}, lull, drill.Inconclusive, []string{"the generator was held up for 2.0 s at 150 s", "after the endpoint was done"}},
 		{"called twice on a busy machine", defects{duplicateCalls: true}, lull, drill.Failed, []string{"was called 2 times"}},
-		{"tasks fail", defects{spuriousErrors: true}, nil, drill.Failed, []string{"no fault had befallen it"}},
-		{"tasks fail on a busy machine", defects{spuriousErrors: true}, lull, drill.Inconclusive, []string{"held up", "no fault had befallen it"}},
+		{"tasks fail", defects{spuriousErrors: true}, nil, drill.Failed, []string{"no fault had hit it"}},
+		{"tasks fail on a busy machine", defects{spuriousErrors: true}, lull, drill.Inconclusive, []string{"held up", "no fault had hit it"}},
 		{"nothing is wrong on a busy machine", defects{}, lull, drill.Passed, nil},
 		{"a short lull", defects{delayAnswers: true}, []drill.Stall{{Took: 260 * time.Millisecond}}, drill.Failed, nil},
 	} {
@@ -189,7 +189,7 @@ func TestViolationsAreNamed(t *testing.T) {
 					e.Tasks[i].Reason = "queue_depth"
 				}
 			}
-		}, "the gate refuses before it is due"},
+		}, "the gate refuses too early"},
 		{"turned away by a gate that goes down", "rollback", func(e *drill.Evidence) {
 			i := slices.IndexFunc(e.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused })
 			e.Tasks[i].Status, e.Tasks[i].Reason = 503, "draining"
@@ -201,18 +201,18 @@ func TestViolationsAreNamed(t *testing.T) {
 					e.Tasks[i].Reason = "queue_depth"
 				}
 			}
-		}, "the gate does not look at the age"},
+		}, "the gate ignores the queue age"},
 		{"streams do not flow", "overload", func(e *drill.Evidence) {
 			for i := range e.Calls {
 				c := &e.Calls[i]
 				t := &e.Tasks[c.Task]
 				c.FirstByte, t.FirstByte = c.Started+time.Second, max(t.Ended, c.Started+20*time.Second)
 			}
-		}, "they do not flow as they come"},
+		}, "they are not streamed"},
 		{"an order is answered and not carried out", "rollback", func(e *drill.Evidence) {
 			e.UnappliedRequests = []string{"after the order passthrough the gate says that it is in mode observe"}
 		}, "is in mode observe"},
-		{"the record was never tried", "database-locked", func(e *drill.Evidence) { e.WriteProbes = nil }, "nobody tried to write to the record"},
+		{"the record was never tried", "database-locked", func(e *drill.Evidence) { e.WriteProbes = nil }, "no write to the record was attempted"},
 		{"slots do not come back", "worker-loss", func(e *drill.Evidence) {
 			for i := range e.Calls {
 				if c := &e.Calls[i]; c.Arrived > 200*time.Second && c.Arrived < 220*time.Second {
@@ -220,13 +220,13 @@ func TestViolationsAreNamed(t *testing.T) {
 				}
 			}
 		}, "did not get its slots back"},
-		{"the endpoint is quick", "burst", func(e *drill.Evidence) { e.ServiceMean = 28 * time.Second }, "did not take its time"},
+		{"the endpoint is quick", "burst", func(e *drill.Evidence) { e.ServiceMean = 28 * time.Second }, "service time is wrong"},
 		{"permits come back late", "burst", func(e *drill.Evidence) {
 			for i := range e.Calls {
 				c := &e.Calls[i]
 				c.Ended -= (c.Ended - c.Started) / 2
 			}
-		}, "permits do not come back at once"},
+		}, "permits are not returned at once"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			spec, _ := spec.Find(builtIn(t), c.drill)
@@ -256,16 +256,16 @@ func TestMissingEvidenceDoesNotPass(t *testing.T) {
 		{"nobody looked at production", func(f *judge.Facts) { f.Drift = drill.Reading{Reason: "no answer"} }, drill.Inconclusive, "production_drift is not known: no answer"},
 		{"production was touched", func(f *judge.Facts) { f.Drift.Value = 2; f.Drift.Reason = "2 tasks of the drill" }, drill.Failed, "2 tasks of the drill"},
 		{"nothing was expected", func(f *judge.Facts) { f.Run.Spec.Expect = nil }, drill.Inconclusive, "nothing was checked"},
-		{"not as before", func(f *judge.Facts) { f.SteadyState, f.UnsteadyReason = false, "3 of 9 tasks were late" }, drill.Failed, "after 300s all was not as before: 3 of 9 tasks were late"},
+		{"not as before", func(f *judge.Facts) { f.SteadyState, f.UnsteadyReason = false, "3 of 9 tasks were late" }, drill.Failed, "after 300s the steady state did not return: 3 of 9 tasks were late"},
 		{"not cleared", func(f *judge.Facts) { f.ClearResults = []drill.ClearResult{{Held: 2}} }, drill.Failed, "the faults did not clear: 2 calls are still held"},
 		{"cleared slowly", func(f *judge.Facts) {
 			f.ClearResults = []drill.ClearResult{{Took: 1500 * time.Millisecond, Confirmed: true}}
 		}, drill.Failed, "clearing the faults took 1.5 s, of at most 1"},
-		{"nobody was befallen", func(f *judge.Facts) {
+		{"no call was hit", func(f *judge.Facts) {
 			for i := range f.Evidence.Calls {
 				f.Evidence.Calls[i].Fault = ""
 			}
-		}, drill.Failed, "no fault had befallen it"},
+		}, drill.Failed, "no fault had hit it"},
 		{"half of those that should be", func(f *judge.Facts) {
 			for i := range f.Evidence.Calls {
 				if c := &f.Evidence.Calls[i]; c.Fault != "" && i%3 > 0 {
@@ -273,7 +273,7 @@ func TestMissingEvidenceDoesNotPass(t *testing.T) {
 					f.Evidence.Tasks[c.Task].Outcome = drill.Served
 				}
 			}
-		}, drill.Inconclusive, "injection not confirmed: fault status befell"},
+		}, drill.Inconclusive, "injection not confirmed: fault status hit"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := simulatedFacts(spec, defects{})

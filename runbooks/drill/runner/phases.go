@@ -149,11 +149,11 @@ func closeLateEnvironment(s drill.Environment) {
 func (a *activeRun) checkBrakes() error {
 	a.enterPhase(drill.PhaseBrakes, "")
 	took, err := callWithTimeout(a.ctx, callTimeout, a.env.Canary, nil)
-	if err := a.failWith(err, drill.Failed, "the brakes do not work"); err != nil {
+	if err := a.failWith(err, drill.Failed, "the fault-clearing check failed"); err != nil {
 		return err
 	}
 	if took > drill.ClearLimit {
-		return endWith(drill.Failed, "the brakes are slow: clearing a canary took %.1f s, of at most %.0f", took.Seconds(), drill.ClearLimit.Seconds())
+		return endWith(drill.Failed, "clearing faults is slow: clearing a canary took %.1f s, of at most %.0f", took.Seconds(), drill.ClearLimit.Seconds())
 	}
 	a.update(func(r *drill.Run) {
 		r.Phases[len(r.Phases)-1].Note = fmt.Sprintf("the canary was released after %d ms", took.Milliseconds())
@@ -196,7 +196,7 @@ func (a *activeRun) runBaseline() error {
 		return endWith(drill.Inconclusive, "not judgeable before the disturbance: %s", wrong)
 	}
 	if few {
-		return endWith(drill.Inconclusive, "there is nothing to compare with: %s", why)
+		return endWith(drill.Inconclusive, "no reference to compare with: %s", why)
 	}
 	return endWith(drill.Skipped, "the steady state does not hold: %s", why)
 }
@@ -262,7 +262,7 @@ func (a *activeRun) finalObservation() error {
 		if a.ctx.Err() != nil {
 			return context.Cause(a.ctx)
 		}
-		drift = drill.Reading{Reason: "production could not be looked at: " + err.Error()}
+		drift = drill.Reading{Reason: "production could not be observed: " + err.Error()}
 	}
 	a.mu.Lock()
 	a.facts.Drift = drift

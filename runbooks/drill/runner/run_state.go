@@ -114,7 +114,7 @@ func (a *activeRun) save(ctx context.Context) {
 		a.mu.Unlock()
 	case ctx.Err() != nil:
 	case errors.Is(err, drill.ErrLockLost):
-		a.stop(&stopCause{reason: "the lock of drills has gone to another run"})
+		a.stop(&stopCause{reason: "another run holds the lock of drills"})
 	default:
 		a.o.Log.Warn("drill progress not saved", "run", a.id, "err", err)
 	}

@@ -122,7 +122,7 @@ func TestStops(t *testing.T) {
 		{"looking hangs", func(r *fixture, _ string) { r.setBehaviour("look", hang) }, 20 * time.Second, "telemetry is missing"},
 		{"fenced", func(r *fixture, _ string) {
 			r.setBehaviour("save", func(context.Context, int) error { return drill.ErrLockLost })
-		}, 4 * time.Second, "the lock of drills has gone"},
+		}, 4 * time.Second, "another run holds the lock"},
 		{"no record", func(r *fixture, _ string) { r.setBehaviour("save", fail) }, 14 * time.Second, "the record could not be written for 10s"},
 		{"record hangs", func(r *fixture, _ string) { r.setBehaviour("save", hang) }, 14 * time.Second, "the record could not be written for 10s"},
 		{"leases lapse", func(r *fixture, _ string) {
@@ -354,8 +354,8 @@ func TestSkippedRuns(t *testing.T) {
 		}, drill.Aborted, "drills were frozen by anna"},
 		{"no steady state", func(r *fixture) { r.spec.Scenario.Arrivals.Rate = 3 }, drill.Skipped, "the steady state does not hold"},
 		{"refusing everything", func(r *fixture) { r.defects.alwaysRefuse = true }, drill.Failed, "before the disturbance"},
-		{"errors out of nothing", func(r *fixture) { r.defects.spuriousErrors = true }, drill.Failed, "no fault had befallen it"},
-		{"too little to compare", func(r *fixture) { r.spec.Scenario.Baseline = 3 * time.Second }, drill.Inconclusive, "nothing to compare with"},
+		{"errors out of nothing", func(r *fixture) { r.defects.spuriousErrors = true }, drill.Failed, "no fault had hit it"},
+		{"too little to compare", func(r *fixture) { r.spec.Scenario.Baseline = 3 * time.Second }, drill.Inconclusive, "no reference to compare with"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

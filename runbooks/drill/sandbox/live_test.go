@@ -156,7 +156,7 @@ func TestLiveTouchesItsShare(t *testing.T) {
 func assertLiveEvidence(t *testing.T, e drill.Evidence, tasks, failed int) {
 	t.Helper()
 	if len(e.Tasks) != tasks || len(e.Calls) != tasks || e.Planned != tasks || e.Workers != 4 || e.FaultHits[drill.TargetUpstream] != failed {
-		t.Errorf("%d tasks, %d calls, %d planned, %d workers, %v befallen", len(e.Tasks), len(e.Calls), e.Planned, e.Workers, e.FaultHits)
+		t.Errorf("%d tasks, %d calls, %d planned, %d workers, %v hit", len(e.Tasks), len(e.Calls), e.Planned, e.Workers, e.FaultHits)
 	}
 	struck := 0
 	for i, c := range e.Calls {

@@ -57,7 +57,7 @@ func ParseSchedule(text, zone string) (Schedule, error) {
 	case s.text == "":
 		return Schedule{}, errors.New("is empty: want five fields such as 0 3 * * 1, Mondays at 03:00")
 	case strings.HasPrefix(s.text, "TZ=") || strings.HasPrefix(s.text, "CRON_TZ="):
-		return Schedule{}, errors.New("begins with a zone: the zone is a setting of its own")
+		return Schedule{}, errors.New("begins with a zone: the zone is a separate setting")
 	case strings.HasPrefix(s.text, "@every"):
 		s.every, err = parseEvery(s.text, zone)
 		return s, err

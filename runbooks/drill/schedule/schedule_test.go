@@ -92,10 +92,10 @@ func TestNextNAndPeriod(t *testing.T) {
 func TestParseScheduleRefuses(t *testing.T) {
 	tests := []struct{ schedule, zone, want string }{
 		{"", "", "is empty: want five fields"},
-		{"TZ=0", "", "the zone is a setting of its own"},
-		{"TZ=UTC 0 3 * * 1", "", "the zone is a setting of its own"},
-		{"CRON_TZ=UTC", "", "the zone is a setting of its own"},
-		{"CRON_TZ= * * * * *", "", "the zone is a setting of its own"},
+		{"TZ=0", "", "the zone is a separate setting"},
+		{"TZ=UTC 0 3 * * 1", "", "the zone is a separate setting"},
+		{"CRON_TZ=UTC", "", "the zone is a separate setting"},
+		{"CRON_TZ= * * * * *", "", "the zone is a separate setting"},
 		{"0 0 30 2 *", "", "never comes"},
 		{"0 0 31 4,6 *", "", "never comes"},
 		{", * * * *", "", "nothing beside a comma"},

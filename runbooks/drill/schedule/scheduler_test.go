@@ -242,7 +242,7 @@ func TestSchedulerStoreFails(t *testing.T) {
 		c.wantRuns("a catch_up 01T03:00 at 01T03:10:30", "")
 		stop()
 		if !strings.Contains(c.logs.String(), "disk full") {
-			t.Error("nobody was told")
+			t.Error("not reported")
 		}
 	})
 }
@@ -297,7 +297,7 @@ func TestSchedulerSurvivesPanic(t *testing.T) {
 		})
 		stop()
 		if !strings.Contains(c.logs.String(), "a bug") {
-			t.Error("nobody was told of the panic")
+			t.Error("the panic was not reported")
 		}
 	})
 }

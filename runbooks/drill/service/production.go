@@ -145,6 +145,6 @@ func (p *Production) Drift(_ context.Context, r drill.Run) (drill.Reading, error
 	tagged := float64(now.DrillTagged - before.DrillTagged)
 	return drill.Reading{
 		Measured: true, Value: tagged + max(0, counted-came), Samples: int(counted), Source: "production's ingress",
-		Reason: fmt.Sprintf("%.0f of the drill's tasks came to production; production counted %.0f arrivals, and %.0f requests came", tagged, counted, came),
+		Reason: fmt.Sprintf("%.0f of the drill's tasks reached production; production counted %.0f arrivals of %.0f requests", tagged, counted, came),
 	}, nil
 }

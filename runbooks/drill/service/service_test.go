@@ -22,13 +22,13 @@ const (
 
 func TestVerdictText(t *testing.T) {
 	r := drill.Run{
-		ID: runID, Name: "Weekly burst", Verdict: drill.Failed, Reason: "permits do not come back",
+		ID: runID, Name: "Weekly burst", Verdict: drill.Failed, Reason: "permits are not returned",
 		Spec:       drill.Spec{Owner: "the night crew"},
 		Hypotheses: []drill.Hypothesis{{Expectation: drill.Expectation{Measure: drill.LateShare, Compare: drill.AtMost, Limit: 0.1, Unit: "ratio"}, Measured: true, Value: 0.2, Margin: -1}},
 	}
 	got := service.VerdictText(r, "", false)
 	for _, want := range []string{
-		"Drill Weekly burst: FAILED. permits do not come back. Closest to its limit: late_share <= 10%", "(margin -1.00).",
+		"Drill Weekly burst: FAILED. permits are not returned. Closest to its limit: late_share <= 10%", "(margin -1.00).",
 		"Owner: the night crew.", "headgate drill show " + runID,
 	} {
 		if !strings.Contains(got, want) {

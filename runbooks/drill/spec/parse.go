@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
 
 	"go.yaml.in/yaml/v3"
 
@@ -47,8 +49,20 @@ func Parse(name string, data []byte, s Settings) (drill.Spec, error) {
 }
 
 // ParseNode reads a drill that is part of a larger file: a mapping, at path of the
-// file called name.
+// file called name. It holds the definition, or as file the path of one, relative to the larger file.
 func ParseNode(name string, n *yaml.Node, path string, s Settings) (drill.Spec, error) {
+	if len(n.Content) == 2 && n.Content[0].Value == "file" && n.Content[1].Kind == yaml.ScalarNode {
+		other := n.Content[1].Value
+		if !filepath.IsAbs(other) {
+			other = filepath.Join(filepath.Dir(name), other)
+		}
+		loaded, err := Load(other, s)
+		var problems SpecErrors
+		if err != nil && !errors.As(err, &problems) {
+			err = fmt.Errorf("%s:%d:%d: %s.file: %w", name, n.Line, n.Column, path, err)
+		}
+		return loaded, err
+	}
 	d := strictyaml.NewDecoder(name)
 	d.SetPosition(path, strictyaml.PositionOf(n))
 	return definition(d, n, path, s)

@@ -165,7 +165,7 @@ func (c *linter) times() {
 		c.reject("scenario.duration", "must be at least %s, is %s", drill.FormatDuration(minDuration), drill.FormatDuration(d))
 	}
 	if s.Recovery < minDuration {
-		c.reject("recovery", "must be at least %s: how long it may take until all is as before; is %s", drill.FormatDuration(minDuration), drill.FormatDuration(s.Recovery))
+		c.reject("recovery", "must be at least %s: the time limit for the steady state to return; is %s", drill.FormatDuration(minDuration), drill.FormatDuration(s.Recovery))
 	}
 	if whole := d + s.Scenario.Baseline + s.Recovery; whole > drill.MaxDuration {
 		c.reject("scenario.duration", "must be at most %s together with baseline and recovery, is %s", drill.FormatDuration(drill.MaxDuration), drill.FormatDuration(whole))
@@ -206,7 +206,7 @@ func (c *linter) load() {
 		}
 	}
 	if n := s.ExpectedTasks(c.spec.Recovery); n > drill.MaxTasks {
-		c.reject("scenario.arrivals", "must come to at most %d tasks, comes to %.0f", drill.MaxTasks, n)
+		c.reject("scenario.arrivals", "must send at most %d tasks in all, sends %.0f", drill.MaxTasks, n)
 	}
 }
 
@@ -238,7 +238,7 @@ func (c *linter) window(path string, from, length time.Duration) {
 	d := c.spec.Scenario.Duration
 	switch {
 	case length <= 0:
-		c.reject(path+".for", "must be above 0: a fault ends by itself")
+		c.reject(path+".for", "must be above 0: every fault has a time limit")
 	case from+length > d:
 		c.reject(path, "must end within the duration, %s, ends at %s", drill.FormatDuration(d), drill.FormatDuration(from+length))
 	}
@@ -280,7 +280,7 @@ func (c *linter) checkExpectations() {
 	c.checkUnique("abort_if", s.AbortIf)
 	for i, e := range s.AbortIf {
 		if k, _ := drill.LookupMeasure(e.Measure); !k.DuringRun {
-			c.reject(fmt.Sprintf("abort_if[%d]", i), "%s is known only at the end, when there is nothing to stop", e.Measure)
+			c.reject(fmt.Sprintf("abort_if[%d]", i), "%s is known only at the end, too late to stop the drill", e.Measure)
 		}
 		if e.Compare == drill.AtLeast && e.Limit == 0 {
 			c.reject(fmt.Sprintf("abort_if[%d]", i), "%s holds at once: the drill would always stop", e)

@@ -178,7 +178,7 @@ func (r *Record) Audit(_ context.Context, q control.AuditQuery) (control.AuditPa
 	if q.After != "" {
 		i := slices.IndexFunc(changes, func(c control.ModeChange) bool { return c.ID == q.After })
 		if i < 0 {
-			return control.AuditPage{}, api.ErrUnknownCursor
+			return control.AuditPage{}, control.ErrUnknownCursor
 		}
 		changes = changes[i+1:]
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
 	"headgate/web/api"
 )
@@ -229,7 +230,7 @@ func (d drillRunReader) Runs(_ context.Context, q drill.Query) (page []drill.Run
 	if q.After != "" {
 		n := slices.IndexFunc(all, func(r drill.Run) bool { return "at."+r.ID == q.After })
 		if n < 0 {
-			return nil, "", api.ErrUnknownCursor
+			return nil, "", control.ErrUnknownCursor
 		}
 		all = all[n+1:]
 	}

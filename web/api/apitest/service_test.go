@@ -68,7 +68,7 @@ func TestIncidentStore(t *testing.T) {
 	if d, err := s.Incident(ctx, "2"); err != nil || len(d.Events) != 1 || len(d.Deliveries) != 1 {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if _, err := s.Incident(ctx, "4"); !errors.Is(err, api.ErrNoIncident) {
+	if _, err := s.Incident(ctx, "4"); !errors.Is(err, engine.ErrNoIncident) {
 		t.Errorf("unknown: %v", err)
 	}
 	first, next, err := s.List(ctx, api.IncidentQuery{Rule: "r", Limit: 2})
@@ -79,7 +79,7 @@ func TestIncidentStore(t *testing.T) {
 	if err != nil || len(second) != 1 || last != "" {
 		t.Errorf("%+v, %v", second, err)
 	}
-	if _, _, err := s.List(ctx, api.IncidentQuery{After: "2", Limit: 2}); !errors.Is(err, api.ErrUnknownCursor) {
+	if _, _, err := s.List(ctx, api.IncidentQuery{After: "2", Limit: 2}); !errors.Is(err, control.ErrUnknownCursor) {
 		t.Errorf("a key that is none: %v", err)
 	}
 	if page, _, err := s.List(ctx, api.IncidentQuery{Pool: "1", Since: now.Add(time.Second), Limit: 2}); err != nil || len(page) != 0 {

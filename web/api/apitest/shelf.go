@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"headgate/engine"
+	"headgate/runbooks/control"
 	"headgate/web/api"
 )
 
@@ -91,7 +92,7 @@ func (s *IncidentStore) List(_ context.Context, q api.IncidentQuery) (items []en
 	if q.After != "" {
 		n := slices.IndexFunc(all, func(i engine.Incident) bool { return cursorOf(i) == q.After })
 		if n < 0 {
-			return nil, "", api.ErrUnknownCursor
+			return nil, "", control.ErrUnknownCursor
 		}
 		all = all[n+1:]
 	}
@@ -115,7 +116,7 @@ func (s *IncidentStore) Incident(_ context.Context, id string) (api.IncidentRepo
 	case s.err != nil:
 		return api.IncidentReport{}, s.err
 	case !ok:
-		return api.IncidentReport{}, api.ErrNoIncident
+		return api.IncidentReport{}, engine.ErrNoIncident
 	}
 	return api.IncidentReport{
 		Incident: api.Incident{Incident: i}, Events: slices.Clone(s.events[id]), Deliveries: slices.Clone(s.deliveries[id]),
