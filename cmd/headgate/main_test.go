@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -215,22 +214,4 @@ func foreignServer(t *testing.T, h http.HandlerFunc) string {
 	s := httptest.NewServer(&mux)
 	t.Cleanup(s.Close)
 	return s.URL
-}
-
-// safeBuffer can be written by a command and read by the test meanwhile.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }

@@ -269,12 +269,9 @@ func (s *Store) SaveRollbackState(ctx context.Context, g control.RollbackState) 
 	case !slices.Contains(control.RollbackPhases(), g.Phase):
 		return fmt.Errorf("%s: no such state: %.40q", doing, g.Phase)
 	}
-	return s.writeTx(ctx, doing, func(ctx context.Context, w *txWriter) error {
-		_, err := w.writeRow(ctx, rollbackTable.upsertSQL(),
-			g.Pool, string(g.Phase), ms(g.Since), ms(g.Until), cleanName(g.Rule), cleanName(g.Incident), cleanName(g.ChangeID), encodeTimes(g.Rollbacks),
-			ms(g.HoldUntil), cleanName(g.HoldActor), cleanName(g.HoldReason))
-		return err
-	})
+	return s.writeOne(ctx, doing, rollbackTable.upsertSQL(),
+		g.Pool, string(g.Phase), ms(g.Since), ms(g.Until), cleanName(g.Rule), cleanName(g.Incident), cleanName(g.ChangeID), encodeTimes(g.Rollbacks),
+		ms(g.HoldUntil), cleanName(g.HoldActor), cleanName(g.HoldReason))
 }
 
 // RollbackStates implements control.RollbackStore, in the order of the pools' names.

@@ -432,10 +432,8 @@ func loadFreeze(ctx context.Context, q queryer) (drill.Freeze, error) {
 
 // SetFreeze implements drill.Store.
 func (d *Drills) SetFreeze(ctx context.Context, f drill.Freeze) error {
-	return d.store.writeTx(ctx, "record whether drills are frozen", func(ctx context.Context, w *txWriter) error {
-		_, err := w.writeRow(ctx, freezeTable.upsertSQL(), singletonKey, btoi(f.On), cleanName(f.Actor), clean(f.Reason, maxReason), ms(f.Since))
-		return err
-	})
+	return d.store.writeOne(ctx, "record whether drills are frozen", freezeTable.upsertSQL(),
+		singletonKey, btoi(f.On), cleanName(f.Actor), clean(f.Reason, maxReason), ms(f.Since))
 }
 
 var _ drill.DueTimeStore = (*Drills)(nil)
@@ -462,10 +460,7 @@ func (d *Drills) SetDueTime(ctx context.Context, due drill.DueTime) error {
 	if !isName(due.Drill) || cleanName(due.Schedule) != due.Schedule || cleanName(due.Zone) != due.Zone {
 		return errors.New("record when a drill is due: its ID, schedule and zone must be names")
 	}
-	return d.store.writeTx(ctx, "record when a drill is due", func(ctx context.Context, w *txWriter) error {
-		_, err := w.writeRow(ctx, dueTable.upsertSQL(), due.Drill, due.Schedule, due.Zone, ms(due.Next))
-		return err
-	})
+	return d.store.writeOne(ctx, "record when a drill is due", dueTable.upsertSQL(), due.Drill, due.Schedule, due.Zone, ms(due.Next))
 }
 
 // DeleteDueTime implements drill.DueTimeStore.

@@ -2,8 +2,10 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"slices"
 
+	"headgate/engine"
 	"headgate/runbooks/control"
 )
 
@@ -43,4 +45,30 @@ func entriesOf(p control.AuditPage) (entries []control.AuditEntry) {
 // rowOf is a row as SQLite would return it.
 func (t table) rowOf(values ...any) *row {
 	return &row{table: t.name, columns: append(slices.Clone(t.columns), "writer"), values: values}
+}
+
+// SilenceFilter chooses silences. The zero value means the newest ones.
+type SilenceFilter struct {
+	Active bool   // only those whose end has not been processed
+	After  string // go on after this key, which came with the page before
+	Limit  int    // at most so many: 0 means DefaultLimit, more than MaxLimit means MaxLimit
+}
+
+// Silences returns silences, those that begin last first, and the key of the next
+// page, empty on the last. control.ErrUnknownCursor: After is not such a key.
+func (s *Store) Silences(ctx context.Context, f SilenceFilter) (found []engine.Silence, next string, err error) {
+	p := page{after: f.After, limit: f.Limit}
+	found, err = read(ctx, s, "read the silences", func(ctx context.Context, conn *sql.Conn) ([]engine.Silence, error) {
+		condition := "WHERE from_ms >= 0"
+		if f.Active {
+			condition += " AND lifted = 0"
+		}
+		text, args, err := p.statement(silenceTable.selectSQL()+condition, "from_ms")
+		if err != nil {
+			return nil, err
+		}
+		return query(ctx, conn, silenceTable.name, decodeSilence, text, args...)
+	})
+	found, next = truncatePage(p, found, func(s engine.Silence) pageKey { return pageKey{s.From, s.ID} })
+	return found, next, err
 }

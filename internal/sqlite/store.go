@@ -329,6 +329,14 @@ func (s *Store) writeTx(ctx context.Context, doing string, f func(context.Contex
 	return s.wrapCallErr(doing, err)
 }
 
+// writeOne writes one row in a transaction of its own.
+func (s *Store) writeOne(ctx context.Context, doing, text string, values ...any) error {
+	return s.writeTx(ctx, doing, func(ctx context.Context, w *txWriter) error {
+		_, err := w.writeRow(ctx, text, values...)
+		return err
+	})
+}
+
 // inTx runs f in one transaction. Nothing of f stays unless all of it does;
 // an error ends the transaction at once, since SQLite ends some by itself and
 // would take what came next for good.
