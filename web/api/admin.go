@@ -154,7 +154,7 @@ func (a *Admin) writeUnauthorized(w http.ResponseWriter, r *http.Request) {
 	if wait := a.auth.reject(r, "login", "a wrong token"); wait > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
 		w.Header().Set("Connection", "close")
-		WriteProblem(w, Problem{Type: TypeBadToken, Status: http.StatusTooManyRequests, Detail: "Too many wrong tokens. The right one is still taken."})
+		WriteProblem(w, Problem{Type: TypeBadToken, Status: http.StatusTooManyRequests, Detail: "Too many wrong tokens. The right one is still accepted."})
 		return
 	}
 	WriteProblem(w, Problem{Type: TypeBadToken, Status: http.StatusUnauthorized, Detail: "The token is not the right one. " + how})

@@ -111,7 +111,7 @@ func TestAuditRefuses(t *testing.T) {
 		"after=nonsense":                    "after must be the next",
 		"offset=3":                          `"offset" is not known: there are since, pool, kind, after, limit`,
 		"kind=gossip":                       "kind must be one of mode, press, decision, action, access, drill",
-		"pool=a&pool=b":                     "must come once",
+		"pool=a&pool=b":                     "must be given once",
 		"a=%zz":                             "malformed",
 		"after=" + strings.Repeat("x", 201): "at most 200 characters",
 	} {

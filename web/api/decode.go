@@ -43,7 +43,7 @@ func decodeObject(w http.ResponseWriter, r *http.Request, fields map[string]any)
 	case errors.As(err, &large):
 		return badRequest(http.StatusRequestEntityTooLarge, fmt.Sprintf("The body must have at most %d bytes.", maxBody))
 	case err != nil:
-		return badRequest(http.StatusBadRequest, "The body did not come whole and in time.")
+		return badRequest(http.StatusBadRequest, "The body was incomplete or timed out.")
 	}
 	if err := parseObject(body, fields); err != nil {
 		return badRequest(http.StatusBadRequest, "The body "+err.Error()+".")
@@ -180,7 +180,7 @@ func parseQuery(r *http.Request, known ...string) (url.Values, error) {
 				fmt.Sprintf("The parameter %s is not known: there are %s.", quoteName(name), listOrNone(known)))
 		}
 		if len(all) > 1 {
-			return nil, badRequest(http.StatusBadRequest, fmt.Sprintf("The parameter %s must come once.", name))
+			return nil, badRequest(http.StatusBadRequest, fmt.Sprintf("The parameter %s must be given once.", name))
 		}
 	}
 	return values, nil

@@ -172,7 +172,7 @@ func TestIncidentsRefuse(t *testing.T) {
 	withEngine(t, func(t *testing.T, r *engineFixture) {
 		for query, detail := range map[string]string{
 			"open=yes":                          "open must be true",
-			"open=true&open=true":               "must come once",
+			"open=true&open=true":               "must be given once",
 			"since=yesterday":                   "since must be a span",
 			"limit=0":                           "limit must be a number from 1 to 1000",
 			"after=../x":                        "after must be the next",

@@ -363,7 +363,7 @@ func (m SilenceRequest) Options() (control.SilenceOptions, error) {
 func (m SilenceRequest) validate() (time.Duration, error) {
 	switch {
 	case m.Rule == "":
-		return 0, errors.New("rule must name a rule, such as that of an incident")
+		return 0, errors.New("rule must name a rule, such as the rule of an incident")
 	case m.Reason == "":
 		return 0, errors.New("reason must say why: others will wonder why there are no notifications")
 	case len(m.Rule) > maxRuleName || len(m.Pool) > maxRuleName:

@@ -94,7 +94,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		seriesPath("query", "1", "from", "yesterday"):                              "from must be a span",
 		seriesPath("query", "1", "to", "tomorrow"):                                 "to must be a span",
 		seriesPath("query", "1", "limit", "5"):                                     "is not known",
-		seriesPath("query", "1") + "&query=2":                                      "must come once",
+		seriesPath("query", "1") + "&query=2":                                      "must be given once",
 		seriesPath("query", "1", "from", "0001-01-01T00:00:00Z", "step", "36500d"): "by at most 8 days",
 	} {
 		w := r.request(testRequest{method: http.MethodGet, path: path})

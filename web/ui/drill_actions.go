@@ -133,7 +133,7 @@ func (p *Pages) abort(w http.ResponseWriter, r *http.Request, v viewer) {
 
 func (p *Pages) confirmFreeze(w http.ResponseWriter, r *http.Request, v viewer) {
 	do := r.URL.Query().Get("do")
-	title, ok := map[string]string{"freeze": "Freeze drills", "unfreeze": "Let drills run again"}[do]
+	title, ok := map[string]string{"freeze": "Freeze drills", "unfreeze": "Unfreeze drills"}[do]
 	if !ok {
 		p.showAPIError(w, r, v, unknownDrillAction())
 		return

@@ -38,7 +38,7 @@ func TestRunADrillAndAbortIt(t *testing.T) {
 	b.get("/drills").want(http.StatusOK, "▶ Running")
 	b.get("/drills/definitions").want(http.StatusOK, "See it run")
 	b.submit(ask, "/drills/start", url.Values{"speed": {"20"}}).want(http.StatusConflict, "Another drill is running", "abort it on its page")
-	b.get("/drills/start?drill=burst").want(http.StatusOK, "It would not begin now")
+	b.get("/drills/start?drill=burst").want(http.StatusOK, "It would not start now")
 	stop := b.get(here+"/abort").want(http.StatusOK, "Abort Burst?", "cleared at once")
 	if desk.RunningID() == "" {
 		t.Fatal("looking at the page has stopped the run")
@@ -46,7 +46,7 @@ func TestRunADrillAndAbortIt(t *testing.T) {
 	done := b.submit(stop, here+"/abort", url.Values{"reason": {"seen enough"}}).want(http.StatusSeeOther)
 	b.get(done.header.Get("Location")).want(http.StatusOK, "The run is stopped", "■ Aborted", "By ana: seen enough", "Run it again").wantWithout("Reload")
 	b.submit(stop, here+"/abort", nil).want(http.StatusConflict, "The run has ended already")
-	b.get(here+"/abort").want(http.StatusOK, "There is nothing to stop")
+	b.get(here+"/abort").want(http.StatusOK, "Nothing is left to stop")
 }
 
 func TestDrillsAreFrozen(t *testing.T) {
@@ -58,16 +58,16 @@ func TestDrillsAreFrozen(t *testing.T) {
 	ask := b.get("/drills/freeze?do=freeze").want(http.StatusOK, "Freeze drills?", "Burst, which runs now, is aborted")
 	b.submit(ask, "/drills/freeze", url.Values{"reason": {" "}}).want(http.StatusBadRequest, "reason must say why")
 	done := b.submit(ask, "/drills/freeze", url.Values{"reason": {"release week"}}).want(http.StatusSeeOther)
-	b.get(done.header.Get("Location")).want(http.StatusOK, "Drills are frozen.", "Frozen by ana", "release week", "Let drills run again")
+	b.get(done.header.Get("Location")).want(http.StatusOK, "Drills are frozen.", "Frozen by ana", "release week", "Unfreeze drills")
 	if desk.RunningID() != "" {
 		t.Error("the run continues")
 	}
-	b.get("/drills/start?drill=burst").want(http.StatusOK, "It would not begin now: drills are frozen")
+	b.get("/drills/start?drill=burst").want(http.StatusOK, "It would not start now: drills are frozen")
 	b.post("/drills/start", url.Values{"drill": {"burst"}}).want(http.StatusForbidden, "This form is out of date")
-	ask = b.get("/drills/freeze?do=unfreeze").want(http.StatusOK, "Let drills run again?", "They were frozen by ana", "release week")
+	ask = b.get("/drills/freeze?do=unfreeze").want(http.StatusOK, "Unfreeze drills?", "They were frozen by ana", "release week")
 	done = b.submit(ask, "/drills/freeze", nil).want(http.StatusSeeOther)
 	b.get(done.header.Get("Location")).want(http.StatusOK, "Drills may run again.", "Freeze all drills").wantWithout("Frozen by")
-	b.get("/drills/freeze?do=unfreeze").want(http.StatusOK, "They may run already")
+	b.get("/drills/freeze?do=unfreeze").want(http.StatusOK, "They are not frozen")
 	b.get("/drills/freeze?do=melt").want(http.StatusBadRequest, "frozen and unfrozen")
 	b.submit(ask, "/drills/freeze", url.Values{"do": {"melt"}}).want(http.StatusBadRequest, "frozen and unfrozen")
 }
@@ -75,7 +75,7 @@ func TestDrillsAreFrozen(t *testing.T) {
 func TestOrdersOfDrillsAreRefused(t *testing.T) {
 	r, desk := newDrillFixture(t)
 	b := r.signedIn()
-	b.get("/drills/start?drill=live").want(http.StatusOK, "It works on production", "It would not begin now: allow_live is not set")
+	b.get("/drills/start?drill=live").want(http.StatusOK, "It works on production", "It would not start now: allow_live is not set")
 	for _, name := range []string{"gone", "..", "", "%2e%2e"} {
 		b.get("/drills/start?drill="+name).want(http.StatusNotFound, "There is no such drill")
 	}

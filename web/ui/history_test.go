@@ -65,7 +65,7 @@ func TestHistoryListsRuns(t *testing.T) {
 	r, _ := newDrillFixture(t, passed, failedRun(endedRun(1), "p95_turnaround was 72 s, must be at most 60 s"), skipped)
 	r.signedIn().get("/drills/runs/"+passed.ID).want(http.StatusOK, "All 2 hypotheses held.")
 	page := r.signedIn().get("/drills").want(http.StatusOK,
-		"✓ Passed", "p95 41 s of 60 s", "32 % to spare", "clear in 40 ms", "well again after 72 s", "schedule", "due 09:30:00 UTC", "2 Mar 2026 09:30:02 UTC", "41 s", "at × 10",
+		"✓ Passed", "p95 41 s of 60 s", "32 % to spare", "clear in 40 ms", "recovered after 72 s", "schedule", "due 09:30:00 UTC", "2 Mar 2026 09:30:02 UTC", "41 s", "at × 10",
 		"✗ Failed", "p95 72 s of 60 s", "missed by 20 %", "p95_turnaround was 72 s, must be at most 60 s",
 		"Skipped", "Live latency", "catch-up", "production has an open page").wantWithout("hypotheses held")
 	for _, want := range []string{"/drills/runs/" + runID(0), "/api/v1/runs.json", "/api/v1/runs.csv"} {

@@ -65,7 +65,7 @@ func TestLoginRateLimit(t *testing.T) {
 	for range 15 {
 		last = b.post("/login", url.Values{"token": {"a wrong one"}})
 	}
-	last.want(http.StatusTooManyRequests, "many attempts", "The right token is still taken")
+	last.want(http.StatusTooManyRequests, "many attempts", "The right token is still accepted")
 	if last.header.Get("Retry-After") == "" {
 		t.Error("without Retry-After")
 	}

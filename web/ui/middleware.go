@@ -80,7 +80,7 @@ func (p *Pages) requireForm(path string, h handler) {
 			p.auth.RejectCSRF(r)
 			p.showError(w, r, v, errorPage{http.StatusForbidden, "This form is out of date",
 				"It was shown to another session, perhaps before you signed in again. Nothing was changed.",
-				"Go back, load the page again, and send the form anew."})
+				"Go back, load the page again, and send the form again."})
 			return
 		}
 		h(w, r, v)
@@ -162,7 +162,7 @@ func (p *Pages) login(w http.ResponseWriter, r *http.Request, v viewer) {
 	var wait time.Duration
 	if form.Code != "" {
 		ok, wait = p.auth.RedeemLink(w, r, form.Code)
-		form.Code, form.Wrong = "", "This link has been used, or is more than ten minutes old. Ask for a new one with headgate login, or give the token."
+		form.Code, form.Wrong = "", "This link has been used, or is more than ten minutes old. Create a new one with headgate login, or enter the token."
 	} else {
 		ok, wait = p.auth.SignIn(w, r, strings.TrimSpace(r.PostFormValue("token")), form.Name)
 		form.Wrong = "That is not the token. It is admin.token in the settings, or in headgate.token in the data directory."
@@ -172,7 +172,7 @@ func (p *Pages) login(w http.ResponseWriter, r *http.Request, v viewer) {
 		http.Redirect(w, r, form.Next, http.StatusSeeOther)
 	case wait > 0:
 		w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
-		form.Wrong += " There were many attempts from your address: the next ones are not looked at closely. The right token is still taken."
+		form.Wrong += " Too many attempts from your address: further wrong tokens are rejected without a record. The right token is still accepted."
 		p.showLoginError(w, r, v, form, http.StatusTooManyRequests)
 	default:
 		p.showLoginError(w, r, v, form, http.StatusForbidden)

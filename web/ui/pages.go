@@ -104,5 +104,5 @@ func (p *Pages) notFound(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.showError(w, r, v, errorPage{http.StatusNotFound, "There is no such page",
-		"There is nothing at this address, or it is gone.", "Start at the overview, or with the links above."})
+		"This address does not exist, or no longer exists.", "Start at the overview, or with the links above."})
 }

@@ -83,7 +83,7 @@ func (p *Pages) showAPIError(w http.ResponseWriter, r *http.Request, v viewer, e
 	if !ok {
 		p.log.Error("the API did not answer a page", "path", r.URL.Path, "error", err)
 		p.showError(w, r, v, errorPage{http.StatusServiceUnavailable, "Request timed out",
-			"headgate is busy or shutting down. The request may have been carried out.", "Look at the overview, then try again."})
+			"headgate is busy or shutting down. The request may have been carried out.", "Check the overview, then try again."})
 		return
 	}
 	p.showError(w, r, v, errorPage{problem.Status, titleOf(problem), problem.Detail, hintOf(problem)})
@@ -135,9 +135,9 @@ func titleOf(p *api.Problem) string {
 func hintOf(p *api.Problem) string {
 	switch p.Type {
 	case api.TypeModeConflict:
-		return "Look at how it stands now, and decide again."
+		return "Check the current state, then decide again."
 	case api.TypeAlreadyAcked:
-		return "Ask who has it, or acknowledge it when that is over."
+		return "Contact the person who acknowledged it, or acknowledge it after that expires."
 	case api.TypeMonitoringDisabled:
 		return "Start headgate with monitoring to see incidents here."
 	case api.TypeRecordUnavailable:
@@ -147,7 +147,7 @@ func hintOf(p *api.Problem) string {
 	case api.TypeDrillBusy:
 		return "Wait until it has ended, or abort it on its page."
 	case api.TypeDrillsFrozen:
-		return "Whoever froze them says when they may run again; on the page of drills that can be lifted."
+		return "Ask the person who froze them, or unfreeze them on the page of drills."
 	case api.TypeBadRequest:
 		return "Go back and change what it names."
 	default:

@@ -56,18 +56,18 @@ func comparisonRows(then, now drill.Run) (rows []comparisonRow) {
 	for _, h := range now.Hypotheses {
 		n := slices.IndexFunc(then.Hypotheses, func(o drill.Hypothesis) bool { return o.Measure == h.Measure && o.Compare == h.Compare })
 		if n < 0 {
-			rows = append(rows, comparisonRow{measureName(h.Measure), dash, measured(h) + " " + ofLimitText(h), "was not asked for", "idle"})
+			rows = append(rows, comparisonRow{measureName(h.Measure), dash, measured(h) + " " + ofLimitText(h), "was not required", "idle"})
 			continue
 		}
 		rows = append(rows, compareHypothesis(then.Hypotheses[n], h))
 	}
 	for _, h := range then.Hypotheses {
 		if !slices.ContainsFunc(now.Hypotheses, func(o drill.Hypothesis) bool { return o.Measure == h.Measure && o.Compare == h.Compare }) {
-			rows = append(rows, comparisonRow{measureName(h.Measure), measured(h) + " " + ofLimitText(h), dash, "is not asked for any more", "idle"})
+			rows = append(rows, comparisonRow{measureName(h.Measure), measured(h) + " " + ofLimitText(h), dash, "is no longer required", "idle"})
 		}
 	}
 	if then.Recovered > 0 && now.Recovered > 0 {
-		rows = append(rows, comparisonRow{"well again after", formatSeconds(then.Recovered.Seconds()), formatSeconds(now.Recovered.Seconds()), "", "idle"})
+		rows = append(rows, comparisonRow{"recovered after", formatSeconds(then.Recovered.Seconds()), formatSeconds(now.Recovered.Seconds()), "", "idle"})
 	}
 	return rows
 }
@@ -79,13 +79,13 @@ func compareHypothesis(then, now drill.Hypothesis) comparisonRow {
 	case !then.Measured || !now.Measured:
 		row.Change = "cannot be compared"
 	case then.Passed && !now.Passed:
-		row.Change, row.Class = "holds no more", "bad"
+		row.Change, row.Class = "no longer holds", "bad"
 	case !then.Passed && now.Passed:
 		row.Change, row.Class = "holds now", "ok"
 	case b > a+0.005:
-		row.Change, row.Class = "more to spare", "ok"
+		row.Change, row.Class = "larger margin", "ok"
 	case b < a-0.005:
-		row.Change, row.Class = "less to spare", "bad"
+		row.Change, row.Class = "smaller margin", "bad"
 	}
 	return row
 }

@@ -79,9 +79,9 @@ func TestRunTellsAll(t *testing.T) {
 	r, _ := newDrillFixture(t, before, stopped, run)
 	page := r.signedIn().get("/drills/runs/"+run.ID).want(http.StatusOK,
 		"✗ Failed", "must be at most 60 s.", "Twice the load.", "@oncall", "due 3 Mar 2026 09:30:00 UTC", "at 10 scenario seconds a second", "31 cleared in 40 ms",
-		"On what it rests ✗ Did not hold p95 72 s at most 60 s missed by 20 % load generator: 240 tasks", "✓ Held served share 80 % at least 55 %", "? Not known time to page not known at most 60 s – no page came",
+		"Evidence ✗ Did not hold p95 72 s at most 60 s missed by 20 % load generator: 240 tasks", "✓ Held served share 80 % at least 55 %", "? Not known time to page not known at most 60 s – no page came",
 		"Inject", "as planned", "DRILL: the queue is old", "Page post to #drills", "✓ step rollback at 30s", "✗ Not fault latency",
-		"the definition has changed", "p95 41 s of 60 s 72 s of 60 s ▾ holds no more", "served share 80 % of at least 55 % 80 % of at least 55 % the same", "time to page – not known of 60 s was not asked for",
+		"the definition has changed", "p95 41 s of 60 s 72 s of 60 s ▾ no longer holds", "served share 80 % of at least 55 % 80 % of at least 55 % the same", "time to page – not known of 60 s was not required",
 		"workers: 12", "+ workers: 12", "− workers: 16", "latency", "load × 2", "limit for the whole run 60 s", "12 workers")
 	if !slices.Contains(page.links(), "/drills/runs/"+before.ID) {
 		t.Errorf("no link to the run before: %q", page.links())
@@ -137,7 +137,7 @@ func TestARunThatNeverBegan(t *testing.T) {
 		Reason: "headgate was not running", Count: 3}
 	r, _ := newDrillFixture(t, run)
 	r.signedIn().get("/drills/runs/"+run.ID).want(http.StatusOK, "○ Missed", "Headgate was not running (3 due times).", "not at all", "None was judged").
-		wantWithout("What was seen", "Phases", "Against the run before", "As YAML")
+		wantWithout("What was seen", "Phases", "Compared with the previous run", "As YAML")
 }
 
 func TestThereIsNoSuchRun(t *testing.T) {

@@ -40,7 +40,7 @@ func (p *Pages) runbook(w http.ResponseWriter, r *http.Request, v viewer) {
 	name := r.PathValue("name")
 	text, ok := runbooks.Page(name)
 	if !ok {
-		p.showError(w, r, v, errorPage{http.StatusNotFound, "There is no such runbook", "Rules of your own name one of the pages that there are.", "Choose one of the list of runbooks."})
+		p.showError(w, r, v, errorPage{http.StatusNotFound, "There is no such runbook", "Custom rules must name an existing page.", "Choose one of the list of runbooks."})
 		return
 	}
 	html, err := render(text)

@@ -21,7 +21,7 @@ func TestRollBackAndRestore(t *testing.T) {
 	if !slices.Contains(overview.links(), "/mode?pool=default&to=passthrough") {
 		t.Fatalf("links: %q", overview.links())
 	}
-	ask := b.get("/mode?pool=default&to=passthrough").want(http.StatusOK, "Roll back pool default?", "2 running: they go on", "1 waiting: they keep their places",
+	ask := b.get("/mode?pool=default&to=passthrough").want(http.StatusOK, "Roll back pool default?", "2 running: they continue", "1 waiting: they keep their positions",
 		"Restoring returns to Enforce", "recorded with your name, ana")
 	if len(r.Record.ModeChanges()) != 0 {
 		t.Fatal("looking at the page has changed a mode")
