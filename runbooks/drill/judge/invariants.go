@@ -46,6 +46,22 @@ func (l *Evaluation) answerMismatch() string {
 	return ""
 }
 
+// exceeding counts the tasks that have a delay, and those of them whose delay exceeds a limit, and returns the longest.
+func (l *Evaluation) exceeding(limit time.Duration, delay func(drill.Task) (d time.Duration, ok bool)) (n, all int, longest time.Duration) {
+	for _, t := range l.Evidence.Tasks {
+		d, ok := delay(t)
+		if !ok {
+			continue
+		}
+		all++
+		if d > limit {
+			n++
+			longest = max(longest, d)
+		}
+	}
+	return n, all, longest
+}
+
 // idleWorkers finds waiting beside free workers.
 func (l *Evaluation) idleWorkers() string {
 	limit := 2*l.tolerance + 4*time.Second
@@ -65,17 +81,10 @@ func (l *Evaluation) idleWorkers() string {
 // delayedAnswers finds answers that came to the client long after the endpoint was done.
 func (l *Evaluation) delayedAnswers() string {
 	limit := 2*l.tolerance + 3*time.Second
-	n, most := 0, time.Duration(0)
-	for _, t := range l.Evidence.Tasks {
+	n, _, most := l.exceeding(limit, func(t drill.Task) (time.Duration, bool) {
 		c, ok := l.lastCall(t)
-		if !ok || c.Open || t.Outcome == drill.Pending || t.Outcome == drill.TimedOut {
-			continue
-		}
-		if by := t.Ended - c.Ended; by > limit {
-			n++
-			most = max(most, by)
-		}
-	}
+		return t.Ended - c.Ended, ok && !c.Open && t.Outcome != drill.Pending && t.Outcome != drill.TimedOut
+	})
 	return reasonIf(n > 2 && n*50 > len(l.Evidence.Calls) || most > 10*limit,
 		"%d answers reached their client up to %.0f s after the endpoint was done with them", n, most.Seconds())
 }
@@ -83,13 +92,9 @@ func (l *Evaluation) delayedAnswers() string {
 // slowRefusals finds late refusals: a refusal must be immediate.
 func (l *Evaluation) slowRefusals() string {
 	limit := 2*l.tolerance + 3*time.Second
-	n, refused := 0, 0
-	for _, t := range l.Evidence.Tasks {
-		if t.Outcome == drill.Refused && t.Reason != reasonDeadlinePassed {
-			refused++
-			n += btoi(t.Ended-t.Sent > limit)
-		}
-	}
+	n, refused, _ := l.exceeding(limit, func(t drill.Task) (time.Duration, bool) {
+		return t.Ended - t.Sent, t.Outcome == drill.Refused && t.Reason != reasonDeadlinePassed
+	})
 	return reasonIf(n > 2 && n*10 > refused,
 		"%d of %d refusals came more than %.0f s after their task", n, refused, limit.Seconds())
 }
@@ -112,16 +117,9 @@ func (l *Evaluation) admittedOverAge() string {
 	if most == 0 {
 		return ""
 	}
-	n, worst := 0, time.Duration(0)
-	for _, t := range l.Evidence.Tasks {
-		if t.Outcome == drill.Unsent || t.Outcome == drill.Refused || l.afterRollback(t.Sent) {
-			continue
-		}
-		if age := l.oldestWaitAt(t.Sent); age > most+2*l.tolerance {
-			n++
-			worst = max(worst, age)
-		}
-	}
+	n, _, worst := l.exceeding(most+2*l.tolerance, func(t drill.Task) (time.Duration, bool) {
+		return l.oldestWaitAt(t.Sent), t.Outcome != drill.Unsent && t.Outcome != drill.Refused && !l.afterRollback(t.Sent)
+	})
 	return reasonIf(n > 0,
 		"%d tasks were admitted while another had waited for up to %.0f s, of at most %.0f: the gate does not refuse when it should",
 		n, worst.Seconds(), most.Seconds())
@@ -327,17 +325,13 @@ func (l *Evaluation) callsAfterDeadline() string {
 	if l.Evidence.MaxQueueAge == 0 {
 		return ""
 	}
-	n, worst := 0, time.Duration(0)
-	for _, t := range l.Evidence.Tasks {
+	n, _, worst := l.exceeding(l.Evidence.SLO+l.tolerance, func(t drill.Task) (time.Duration, bool) {
 		calls := l.callsByTask[t.ID]
-		if len(calls) == 0 || l.afterRollback(calls[0].Started) {
-			continue
+		if len(calls) == 0 {
+			return 0, false
 		}
-		if waited := calls[0].Started - t.Sent; waited > l.Evidence.SLO+l.tolerance {
-			n++
-			worst = max(worst, waited)
-		}
-	}
+		return calls[0].Started - t.Sent, !l.afterRollback(calls[0].Started)
+	})
 	return reasonIf(n > 0,
 		"%d tasks went to the endpoint after their deadline, having waited for up to %.0f s of %.0f", n, worst.Seconds(), l.Evidence.SLO.Seconds())
 }
@@ -364,18 +358,10 @@ func (l *Evaluation) ageLimitIgnored() string {
 // beginning: a stream has to flow as it comes.
 func (l *Evaluation) delayedFirstBytes() string {
 	limit := 2*l.tolerance + 3*time.Second
-	n, all, most := 0, 0, time.Duration(0)
-	for _, t := range l.Evidence.Tasks {
+	n, all, most := l.exceeding(limit, func(t drill.Task) (time.Duration, bool) {
 		c, ok := l.lastCall(t)
-		if !ok || c.FirstByte == 0 || t.FirstByte == 0 || c.Fault != "" {
-			continue
-		}
-		all++
-		if by := t.FirstByte - c.FirstByte; by > limit {
-			n++
-			most = max(most, by)
-		}
-	}
+		return t.FirstByte - c.FirstByte, ok && c.FirstByte != 0 && t.FirstByte != 0 && c.Fault == ""
+	})
 	// a machine that is busy for a moment holds some up
 	return reasonIf(n > 2 && n*20 > all,
 		"%d of %d answers began at their client up to %.0f s after the endpoint had begun them: they are not streamed", n, all, most.Seconds())

@@ -228,19 +228,15 @@ func (l *Evaluation) lostTasks() drill.Reading {
 }
 
 func (l *Evaluation) lossReason(t drill.Task) string {
-	switch t.Outcome {
-	case drill.Pending:
-		if t.Due < l.spec.Duration && l.Complete {
-			return "was never answered"
-		}
-	case drill.TimedOut:
-		if !l.hitByFault(t) {
-			return "was abandoned by its client, and no fault had hit it"
-		}
-	case drill.Errored, drill.Broken:
-		if !l.hitByFault(t) {
-			return fmt.Sprintf("ended with an error (%s), and no fault had hit it", cmp.Or(t.ConnError, fmt.Sprintf("status %d", t.Status)))
-		}
+	switch {
+	case t.Outcome == drill.Pending:
+		return reasonIf(t.Due < l.spec.Duration && l.Complete, "was never answered")
+	case l.hitByFault(t):
+		return ""
+	case t.Outcome == drill.TimedOut:
+		return "was abandoned by its client, and no fault had hit it"
+	case t.Outcome == drill.Errored, t.Outcome == drill.Broken:
+		return fmt.Sprintf("ended with an error (%s), and no fault had hit it", cmp.Or(t.ConnError, fmt.Sprintf("status %d", t.Status)))
 	}
 	return ""
 }

@@ -67,6 +67,16 @@ func (a *activeRun) snapshot() drill.Run {
 	return r
 }
 
+// await returns the run once a channel is closed, or as it stands when ctx ends.
+func (a *activeRun) await(ctx context.Context, until <-chan struct{}) (drill.Run, error) {
+	select {
+	case <-until:
+		return a.snapshot(), nil
+	case <-ctx.Done():
+		return a.snapshot(), ctx.Err()
+	}
+}
+
 // update changes the run.
 func (a *activeRun) update(f func(r *drill.Run)) {
 	a.mu.Lock()
