@@ -90,7 +90,7 @@ type Notification struct {
 	FallbackReason string      `json:"fallback_reason"` // why it did not arrive there
 }
 
-// Outcome is what a notifier knows after an attempt.
+// Outcome classifies an attempt of a notifier.
 type Outcome uint8
 
 // The outcomes of an attempt.

@@ -42,7 +42,7 @@ func (t *task) readBody(limit int64) ([]byte, *failure) {
 	case err == nil:
 		// The deadline must not outlive the body: net/http reads on in the background
 		// to detect whether the client has left. The deadline of an unfinished body
-		// stays, or net/http would wait for the rest for ever.
+		// stays, or net/http would wait for the rest indefinitely.
 		_ = t.rc.SetReadDeadline(time.Time{})
 		return body, nil
 	case errors.Is(err, errBudgetExceeded):

@@ -130,7 +130,7 @@ func (c callback) validate() error {
 	return nil
 }
 
-// command is what a callback asks for.
+// command returns the command that a callback requests.
 func (c callback) command() (Command, error) {
 	if c.actionID == "" {
 		return parseCommandText(c.commandText)
@@ -196,7 +196,7 @@ func parseButtonValue(s string) (buttonValue, error) {
 	return v, nil
 }
 
-// command is what a press of the button asks for.
+// command returns the command that the button requests.
 func (v buttonValue) command(a Action) Command {
 	c := Command{
 		Action: a, Incident: v.Incident, Pool: v.Pool, Rule: v.Rule,

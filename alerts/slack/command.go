@@ -69,7 +69,7 @@ const (
 	Failed  Result = "failed"
 )
 
-// Response is what the user is shown, and nobody else.
+// Response is shown to the user only.
 type Response struct {
 	Result Result
 	// Text is plain, of one line or several. A name as Actor returns it is shown as Slack shows people. Empty: nothing

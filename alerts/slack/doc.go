@@ -19,7 +19,7 @@
 //
 // Slack answers some failures with 200 and no error. A post has arrived only if the answer has its ts. A connection
 // that breaks after the request was written, an answer without content and a server error leave the outcome unknown.
-// Permanent failures of a channel (archived, not a member, revoked) are told apart from messages of a wrong form and
+// Permanent failures of a channel (archived, not a member, revoked) are distinguished from malformed messages and
 // from deleted messages; everything else is tried again.
 //
 // A callback is accepted once by its trigger_id, whatever transport, signature or retry it comes with; signed requests

@@ -351,7 +351,7 @@ func (i *Interactions) originMismatch(ctx context.Context, c callback) string {
 	}
 }
 
-// respond shows a text to the user and to nobody else: through the URL that Slack gave, else in the channel. It has its
+// respond shows a text to the user only: through the URL that Slack gave, else in the channel. It has its
 // own time limit, so that work which took all of its time can be answered.
 func (i *Interactions) respond(c callback, text string) {
 	ctx, cancel := context.WithTimeout(i.workCtx, responseTimeout)

@@ -145,7 +145,7 @@ func (a *App) shutdown(ctx context.Context) error {
 	return errors.Join(err, a.stopMonitor(notify), a.record.close(notify))
 }
 
-// Failed delivers an error when a listener stops by itself. Call it after Start.
+// Failed delivers an error when a listener stops unexpectedly. Call it after Start.
 func (a *App) Failed() <-chan error { return a.servers.failed }
 
 // DataAddr returns the address of the data plane. Call it after Start.

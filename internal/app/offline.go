@@ -33,7 +33,7 @@ func QueueModeRequest(ctx context.Context, dir string, o control.ModeRequest) (Q
 		return QueuedRequest{}, err
 	}
 	left := QueuedRequest{Number: number}
-	// Who serves is told as well as can be; the request stands in any case.
+	// A running service is notified if possible; the request is kept in any case.
 	if holder, running, err := sqlite.Running(dir); err == nil && running {
 		left.Running, left.Owner = true, holder.String()
 	}

@@ -125,7 +125,7 @@ func (r *record) close(ctx context.Context) error {
 	return errors.Join(r.writers.Stop(context.WithoutCancel(ctx)), r.store.Close())
 }
 
-// autoRollbackSettings say what headgate may do by itself.
+// autoRollbackSettings returns the settings of automatic rollback.
 func autoRollbackSettings(c config.Rollback) control.AutoRollbackSettings {
 	return control.AutoRollbackSettings{Auto: c.Auto, MaxPerDay: c.MaxPerDay, Cooldown: c.Cooldown, ManualHold: c.ManualHold}
 }

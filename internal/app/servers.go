@@ -137,7 +137,7 @@ func checkAdminToken(cfg *config.Config) error {
 	return nil
 }
 
-// LoginPath returns the path of a link, below the URL of the admin listener, that signs somebody in to the pages: once,
+// LoginPath returns the path of a one-time login link, below the URL of the admin listener. It works once,
 // within a few minutes. Call it after Start.
 func (a *App) LoginPath(actor string) string {
 	code, _ := a.servers.auth.CreateLink(actor)

@@ -20,7 +20,7 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// Pool is what others may know of a pool.
+// Pool is the public view of a pool.
 type Pool struct {
 	Name string
 	SLO  time.Duration
@@ -135,7 +135,7 @@ func poolsNotIn(some, others []Pool) []Pool {
 	})
 }
 
-// plan is what settings come to, before anything of it is applied.
+// plan is what the settings imply, before any of it is applied.
 type plan struct {
 	cfg    *config.Config
 	proxy  proxy.Config
@@ -281,7 +281,7 @@ func admissionPolicy(c config.Admission) (admission.Policy, error) {
 	}
 }
 
-// proxyClients returns those whose keys are let in.
+// proxyClients returns the clients whose keys are accepted.
 func proxyClients(cfg *config.Config) ([]proxy.Client, error) {
 	var all []proxy.Client
 	for i, c := range cfg.Clients {

@@ -15,7 +15,7 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// notifiers is who is told about incidents, and how.
+// notifiers are the destinations of incident notifications.
 type notifiers struct {
 	routes  alerts.Routes
 	senders map[alerts.Destination]alerts.Notifier
@@ -81,7 +81,7 @@ func (t *notifiers) addBot(cfg *config.Config, mention slack.Mention, way http.R
 	return nil
 }
 
-// ErrNoBotToken says that the settings name nobody to tell.
+// ErrNoBotToken means that the settings have no bot token.
 var ErrNoBotToken = errors.New("slack.bot_token is not set: nothing to test")
 
 // TestAlerts tries whether Slack takes what it would be sent.

@@ -29,7 +29,7 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s:%d: %s", v.File, v.Line, v.Message)
 }
 
-// architecture is what every rule looks at, and the violations so far.
+// architecture is the input of every rule, and the violations so far.
 type architecture struct {
 	table      *table
 	tree       *tree
@@ -278,7 +278,7 @@ func (h *architecture) checkExports(f source) {
 	}
 }
 
-// undocumented lists the exported names of a file that nothing is said about.
+// undocumented lists the exported names of a file without a doc comment.
 func undocumented(file *ast.File) []*ast.Ident {
 	var out []*ast.Ident
 	for _, decl := range file.Decls {

@@ -111,7 +111,7 @@ const clockName = "time.Now"
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*(/\.\.\.)?$`)
 
 // stdRoots are the first elements of the standard library's import paths. They
-// tell a package of the library from a misspelt package.
+// distinguish a package of the standard library from a misspelt one.
 const stdRoots = " archive bufio bytes cmp compress container context crypto database debug embed encoding errors " +
 	"expvar flag fmt go hash html image index io iter log maps math mime net os path plugin reflect regexp runtime " +
 	"slices sort strconv strings structs sync syscall testing text time unicode unique unsafe weak "

@@ -276,7 +276,7 @@ type Retention struct {
 	// Default 7d.
 	Samples time.Duration `yaml:"samples" rule:"positive"`
 	// History is how long ended incidents are kept. Default 400d. The audit of
-	// modes is kept for ever.
+	// modes is never deleted.
 	History time.Duration `yaml:"history" rule:"positive"`
 }
 

@@ -1,6 +1,6 @@
 // Package config reads the settings of headgate: it loads a YAML file, fills in
 // defaults, and refuses everything that cannot be meant, with a position and
-// with what would be right. It imports no other room; each room gets its part
+// with what would be right. It imports no other package of headgate; each package gets its part
 // handed over by the wiring and may refuse it again through [Config.At].
 //
 // # Words

@@ -203,7 +203,7 @@ func (l checker) checkMemoryLimits(at string, m Limits) {
 	}
 }
 
-// checkQueueLimit checks that the hard bound leaves room for the queue of the policy.
+// checkQueueLimit checks that the hard bound is not below the queue of the policy.
 func (l checker) checkQueueLimit(at string, p Pool) {
 	bound := strictyaml.Join(at, "limits.passthrough_queue")
 	most := p.Workers * p.Admission.DepthMultiple

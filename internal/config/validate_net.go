@@ -145,7 +145,7 @@ const (
 )
 
 // checkAlerting checks what the engine and its messages need. Whether Slack takes it
-// is for the room that talks to Slack.
+// belongs to the Slack package.
 func (l checker) checkAlerting(c *Config) {
 	l.checkHTTPURL("admin.external_url", c.Admin.ExternalURL)
 	l.checkHTTPURL("slack.api_url", c.Slack.APIURL)

@@ -27,7 +27,7 @@ type Demo struct {
 	alertState     *AlertState   // latest; owned by the goroutine that watches
 	settling       bool
 	dir            string
-	failed         chan error // of a server that stopped by itself
+	failed         chan error // of a server that stopped unexpectedly
 	closeOnce      sync.Once
 	closeErr       error
 }

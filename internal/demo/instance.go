@@ -34,7 +34,7 @@ type httpServer struct {
 	served  chan struct{}
 }
 
-// newHTTPServer serves until close. If the server stops by itself, its error goes to
+// newHTTPServer serves until close. If the server stops unexpectedly, its error goes to
 // failed, which must have room for it.
 func newHTTPServer(name string, h http.Handler, failed chan<- error) (*httpServer, error) {
 	l, err := net.Listen("tcp", loopback)

@@ -248,7 +248,7 @@ func (s *Server) Command(ctx context.Context, channelID, userID, line string) (R
 	return s.Deliver(ctx, i)
 }
 
-// Deliver sends an interaction to the app and waits for its answer. Without one the user is told so in the channel, as
+// Deliver sends an interaction to the app and waits for its answer. Without one the channel shows an error to the user, as
 // Slack does.
 func (s *Server) Deliver(ctx context.Context, i Interaction) (Receipt, error) {
 	s.mu.Lock()

@@ -23,7 +23,7 @@ type Message struct {
 	OnlyFor   string    // ID of the only user who sees it; empty: everybody does
 	Author    string    // empty: the app
 	Versions  []Version // earlier ones, oldest first
-	Pings     []string  // mentions that notified somebody: those of the first version
+	Pings     []string  // mentions that notified a user: those of the first version
 }
 
 // Version is a message before an edit.

@@ -56,7 +56,7 @@ func serveStyle(w http.ResponseWriter, r *http.Request) {
 	http.ServeFileFS(w, r, pageFiles, "pages/style.css")
 }
 
-// view is a channel and the user who looks at it.
+// view is a channel and the user who views it.
 type view struct {
 	Channels []Channel
 	Current  Channel

@@ -33,7 +33,7 @@ type socket struct {
 
 	// Guarded by the server's lock.
 	pending  map[string]chan json.RawMessage // envelopes that wait for an answer
-	draining bool                            // has been told to disconnect
+	draining bool                            // was asked to disconnect
 	deaf     bool                            // acknowledgements are lost: the connection is being dropped
 }
 
@@ -214,7 +214,7 @@ func disconnect(reason string) object {
 	return object{"type": "disconnect", "reason": reason, "debug_info": object{"host": "applink-fake"}}
 }
 
-// deliverSocket sends an interaction over the newest socket that has not been told to disconnect.
+// deliverSocket sends an interaction over the newest socket that was not asked to disconnect.
 func (s *Server) deliverSocket(ctx context.Context, i Interaction, f Fault, r *Receipt) (answer []byte, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.o.ResponseTimeout, ErrNoResponse)
 	defer cancel()
@@ -301,7 +301,7 @@ func (s *Server) Sockets() int {
 	return len(s.sockets)
 }
 
-// AwaitSockets waits until exactly n open sockets have not been told to disconnect.
+// AwaitSockets waits until exactly n open sockets were not asked to disconnect.
 func (s *Server) AwaitSockets(ctx context.Context, n int) error {
 	return s.await(ctx, func() bool {
 		staying := 0
@@ -314,7 +314,7 @@ func (s *Server) AwaitSockets(ctx context.Context, n int) error {
 	})
 }
 
-// Disconnect tells all apps to reconnect. The reason is warning or refresh_requested, or link_disabled when Socket Mode
+// Disconnect asks all apps to reconnect. The reason is warning or refresh_requested, or link_disabled when Socket Mode
 // is switched off. Sockets that are still open after ten seconds are closed.
 func (s *Server) Disconnect(reason string) {
 	for _, k := range s.drainSockets() {

@@ -59,7 +59,7 @@ type Quantiles struct {
 	Max   float64 `json:"max_s"`
 }
 
-// setRateKept decides whether the generator did what it was asked to.
+// setRateKept decides whether the generator kept the requested rate.
 func (r *Report) setRateKept() {
 	var why []string
 	if n := r.ByOutcome[Dropped]; n > 0 {
@@ -115,7 +115,7 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// aggregate tallies results until there are no more, telling the observer of each.
+// aggregate tallies all results and passes each to the observer.
 func aggregate(cfg Config, results <-chan Result) *aggregator {
 	t := newAggregator(cfg)
 	for r := range results {

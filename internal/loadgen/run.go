@@ -142,7 +142,7 @@ const (
 	Transport  Cause = "transport" // no response headers, for any other reason
 	BadStatus  Cause = "status"    // neither 2xx nor a refusal
 	ErrorEvent Cause = "stream"    // the stream carried an error event
-	Protocol   Cause = "protocol"  // not what was asked for: other content type, or compressed
+	Protocol   Cause = "protocol"  // not as requested: other content type, or compressed
 )
 
 // Result describes one arrival that has ended. Times are scenario time from the start.

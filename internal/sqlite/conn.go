@@ -69,7 +69,7 @@ func memoryDSN(name string) url.URL {
 }
 
 // openDB prepares connections and checks the settings of the first. A
-// name in _pragma that SQLite does not know is ignored by it without a word, so
+// name in _pragma that SQLite does not know is ignored by it silently, so
 // everything is read back.
 func openDB(ctx context.Context, name url.URL, a accessMode, connections int) (*sql.DB, error) {
 	q := name.Query()

@@ -312,7 +312,7 @@ WHERE day_ms >= ? AND day_ms <= ?`+text+" ORDER BY day_ms DESC, drill DESC, verd
 	return days, nil
 }
 
-// decodeDay reads what the runs with one verdict came to.
+// decodeDay reads the sums of the runs with one verdict.
 func decodeDay(r *row) drill.Day {
 	return drill.Day{
 		Day: r.time("day_ms"), Drill: r.keyName("drill"),

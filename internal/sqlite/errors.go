@@ -18,7 +18,7 @@ var (
 	// ErrBusy: not done in the time given, because another process holds the
 	// file or the disk is slow. The outcome of a write is unknown; repeat it.
 	ErrBusy = errors.New("the record was locked by another process, or the disk is slow; try again")
-	// ErrFull: the disk or the quota has no room.
+	// ErrFull: the disk or the quota is full.
 	ErrFull = errors.New("no space left for the record; free some disk space")
 	// ErrDisk: the disk, or the permissions on it, refuse.
 	ErrDisk = errors.New("the record cannot be read or written; check the disk, and the owner and permissions of the data directory")

@@ -103,7 +103,7 @@ func syncDir(dir string) error {
 	return nil
 }
 
-// checkFile looks at all of a database that is open and lies at path.
+// checkFile checks the whole open database at path.
 func checkFile(ctx context.Context, db *sql.DB, path string) error {
 	if err := checkSize(ctx, db, path); err != nil {
 		return err
@@ -145,7 +145,7 @@ func fileSize(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// checkPages has SQLite look at all pages of a database.
+// checkPages has SQLite check all pages of a database.
 func checkPages(ctx context.Context, db *sql.DB) error {
 	var verdict string
 	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {

@@ -43,7 +43,7 @@ func openLockFile(path string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// classifyOS says when an error of the system means that there is no room.
+// classifyOS maps an error of the system to ErrFull when the disk is full.
 func classifyOS(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return fmt.Errorf("%w (%w)", ErrFull, err)

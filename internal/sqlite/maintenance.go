@@ -122,7 +122,7 @@ func (l *txWriter) deleteMatching(ctx context.Context, text string, before int64
 		if err != nil {
 			return 0, err
 		}
-		dropped += int(btoi(gone)) // what cannot be deleted must not be counted for ever
+		dropped += int(btoi(gone)) // what cannot be deleted must not be counted again in each round
 	}
 	return dropped, nil
 }
@@ -167,7 +167,7 @@ func (l *txWriter) pruneRuns(ctx context.Context, before int64) (gone int, err e
 			}
 			some = some || one
 		}
-		gone += int(btoi(some)) // what cannot be deleted must not be counted for ever
+		gone += int(btoi(some)) // what cannot be deleted must not be counted again in each round
 	}
 	return gone, nil
 }

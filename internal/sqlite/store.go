@@ -55,7 +55,7 @@ type Store struct {
 	background sync.WaitGroup
 
 	closeOnce sync.Once
-	closeErr  error // what closing came to; set once
+	closeErr  error // result of closing; set once
 }
 
 // Open opens the record in a directory, makes it or brings it up to date if need
@@ -174,7 +174,7 @@ func (s *Store) migrate(ctx context.Context, prepare func() error) error {
 	return checkSchema(ctx, s.writer, s.files)
 }
 
-// Close lets go of the record and of the directory. It waits for calls that are
+// Close closes the database and releases the directory. It waits for calls that are
 // under way, for a few seconds. Later calls of it return the same.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
@@ -236,15 +236,15 @@ func (s *Store) wrapErr(doing string, err error) error {
 	return err
 }
 
-// callResult is what a call came to.
+// callResult is the result of a call.
 type callResult[T any] struct {
 	value T
 	err   error
 }
 
-// runBounded runs f once there is room in slots, and waits for it no longer than ctx
+// runBounded runs f once a slot is free, and waits for it no longer than ctx
 // lasts, and a grace: a statement obeys its context, but a disk that hangs does
-// not. An f that is left behind keeps its room until it returns.
+// not. An abandoned f keeps its slot until it returns.
 func runBounded[T any](ctx context.Context, slots chan struct{}, f func() (T, error)) (T, error) {
 	var none T
 	select {
@@ -339,7 +339,7 @@ func (s *Store) writeOne(ctx context.Context, doing, text string, values ...any)
 
 // inTx runs f in one transaction. Nothing of f stays unless all of it does;
 // an error ends the transaction at once, since SQLite ends some by itself and
-// would take what came next for good.
+// would commit the statements that follow on their own.
 func inTx(ctx context.Context, db *sql.DB, f func(context.Context, *sql.Tx) error) error {
 	attempt := func(ctx context.Context, conn *sql.Conn) (struct{}, error) {
 		tx, err := conn.BeginTx(ctx, nil)

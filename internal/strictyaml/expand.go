@@ -122,7 +122,7 @@ func (f *expander) lookEnv(name string) (string, bool) {
 }
 
 // readFile returns a file's content without trailing line ends. Only regular files
-// are read: opening a pipe could wait for ever.
+// are read: opening a pipe could block indefinitely.
 func (f *expander) readFile(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("has no name")

@@ -43,7 +43,7 @@ type Slot struct {
 	Prev, Next *Ticket
 }
 
-// Finish tells the gate's Monitor that the owner of t is done with it. Owners call
+// Finish notifies the gate's Monitor that the owner of t is done with it. Owners call
 // it at the very end, apart from Release and after it: a Monitor that learnt only
 // of what Release does would lose the same permits as the gate.
 func (g *Gate) Finish(now time.Time, t *Ticket) {

@@ -49,28 +49,12 @@ func (d *docDuration) DecodeNode(r *strictyaml.Decoder, n *yaml.Node, path strin
 	*d = docDuration(v)
 }
 
-// IsZero makes omitempty leave it out.
-func (d docDuration) IsZero() bool { return d == 0 }
-
 // expectationDoc is an expectation: text as YAML, parts as JSON.
-type expectationDoc Expectation
-
-type expectationJSON struct {
+type expectationDoc struct {
 	Measure Measure `json:"measure"`
 	Compare Compare `json:"compare"`
 	Limit   float64 `json:"limit"`
 	Unit    string  `json:"unit"`
-}
-
-func (e expectationDoc) MarshalJSON() ([]byte, error) {
-	return json.Marshal(expectationJSON{e.Measure, e.Compare, Finite(e.Limit), e.Unit})
-}
-
-func (e *expectationDoc) UnmarshalJSON(data []byte) error {
-	var j expectationJSON
-	err := json.Unmarshal(data, &j)
-	*e = expectationDoc(j)
-	return err
 }
 
 // DecodeNode reads the text of an expectation.

@@ -10,7 +10,7 @@ import (
 
 // An EnvironmentFactory builds what a run works on.
 type EnvironmentFactory interface {
-	// Open returns the stage of a run, ready and without load: nothing befalls
+	// Open returns the environment of a run, ready and without load: no fault hits
 	// anything yet. What it has built when it fails, or when ctx ends, is taken
 	// down again.
 	Open(ctx context.Context, r Run) (Environment, error)
@@ -22,7 +22,7 @@ type EnvironmentFactory interface {
 type Environment interface {
 	Workload
 	Injector
-	// Close stops the load, lets go of everything and returns when it is gone. It
+	// Close stops the load, releases everything and returns when it is gone. It
 	// clears what is still injected. A second call does nothing.
 	Close(ctx context.Context) error
 }
@@ -37,7 +37,7 @@ type Workload interface {
 	// Look returns all that has been seen so far. It is called about once a second
 	// and at the end, and may be called before Start.
 	Observe(ctx context.Context) (Evidence, error)
-	// Canary does to one task of its own what a drill would do to many, by a fault
+	// Canary does to one separate task what a drill would do to many, by a fault
 	// on a way that nothing else takes, clears it, and returns how long clearing
 	// took. An error says that the brakes do not work.
 	Canary(ctx context.Context) (took time.Duration, err error)
@@ -45,10 +45,10 @@ type Workload interface {
 
 // A Injector is where faults and steps are put.
 type Injector interface {
-	// Inject begins a fault. It ends by itself when ttl of the wall clock has
-	// passed without Renew, where it works and whatever else hangs.
+	// Inject begins a fault. It expires when ttl of the wall clock has
+	// passed without Renew, even if everything else hangs.
 	Inject(ctx context.Context, way FaultTarget, i Injection, ttl time.Duration) (Lease, error)
-	// Clear ends all faults and lets go of the calls they hold. It confirms by
+	// Clear ends all faults and releases the calls they hold. It confirms by
 	// looking, at the place where faults work.
 	Clear(ctx context.Context) (ClearResult, error)
 	// Do takes a step, and returns how to take it back. An error means that nothing
@@ -56,7 +56,7 @@ type Injector interface {
 	RunStep(ctx context.Context, s Step) (undo func(ctx context.Context) error, err error)
 }
 
-// A Lease is a fault that ends by itself.
+// A Lease is a fault that expires.
 type Lease interface {
 	// Renew puts the end off. ErrLeaseExpired: it has ended already.
 	Renew(ctx context.Context, ttl time.Duration) error
@@ -76,11 +76,11 @@ const (
 // ClearLimit is how long clearing faults may take, on the wall clock.
 const ClearLimit = time.Second
 
-// ClearResult is what came of clearing.
+// ClearResult is the result of clearing.
 type ClearResult struct {
 	Took      time.Duration // of the wall clock
 	Held      int           // calls that a fault still holds; 0 if it worked
-	Confirmed bool          // somebody looked, and no fault is left
+	Confirmed bool          // verified: no fault is left
 	Released  int           // calls that were held until then
 }
 
@@ -89,17 +89,17 @@ type Production interface {
 	// Ready says whether a run may begin. A *StopError says why not: an open page,
 	// pass-through, no budget left, live not allowed.
 	Ready(ctx context.Context, r Run) error
-	// Validate says whether a run may go on, a few times a second. A *StopError says
+	// Validate says whether a run may continue, a few times a second. A *StopError says
 	// why not: a page that the drill did not cause, and for a live run a change of
 	// mode.
 	Check(ctx context.Context, r Run) error
 	// ProductionDrift says how much of a twin's run is found in production: tasks, samples,
 	// incidents and messages that bear the run's mark, and how much was looked at.
-	// For a live run, the tasks befallen that should not have been.
+	// For a live run, the tasks hit that should not have been.
 	Drift(ctx context.Context, r Run) (Reading, error)
 }
 
-// StopError says why a run may not begin or go on.
+// StopError says why a run may not start or continue.
 type StopError struct {
 	Reason string // a clause: a page is open: turnaround_p95 of default
 	Page   bool   // because of a page
@@ -110,7 +110,7 @@ type StopError struct {
 // Errored is the reason.
 func (e *StopError) Error() string { return e.Reason }
 
-// Reading is a value that somebody saw.
+// Reading is an observed value.
 type Reading struct {
 	Measured    bool    // false: there was nothing to see, Why says why
 	NotObserved bool    // what should have come did not; Value is how long was waited
@@ -128,7 +128,7 @@ var ErrLeaseExpired = errors.New("the lease has lapsed")
 // worked out from it by the runner, not by who saw it.
 type Evidence struct {
 	At          time.Duration // when it was looked
-	StaleReason string        // why it cannot be relied on: somebody's eyes are closed; empty: fresh
+	StaleReason string        // why it cannot be relied on, such as missing telemetry; empty: fresh
 
 	Pool    string        // name of the pool that was loaded
 	Workers int           // that it has, as its settings say
@@ -153,10 +153,10 @@ type Evidence struct {
 	Messages   []Message // that Slack accepted, by Accepted
 	SlackCalls int       // calls to Slack, refused and failed ones included
 	// Incidents that the gate opened, by ID. They serve to find those that nobody
-	// was told of; nothing else rests on them.
+	// was notified of; they serve no other purpose.
 	Incidents []string
-	FaultHits map[FaultTarget]int // calls that a fault hit, as counted where it works
-	// Lulls are times at which the machine let nobody work, the generator included.
+	FaultHits map[FaultTarget]int // calls that a fault hit, as counted by the injector
+	// Lulls are times at which the machine ran no process, the generator included.
 	Stalls []Stall
 	// Repeated are messages that Slack accepted again, although nothing had made it
 	// doubtful that it had accepted them before.
@@ -168,7 +168,7 @@ type Evidence struct {
 	WriteProbes []WriteProbe
 }
 
-// Stall is a time at which the machine let nobody work.
+// Stall is a time at which the machine ran no process.
 type Stall struct {
 	At   time.Duration
 	Took time.Duration // on the wall clock
@@ -223,7 +223,7 @@ type Call struct {
 	Ended     time.Duration // when the gate was done with it; zero while Open
 	FirstByte time.Duration // first byte of the body that the gate got; zero without one
 	Open      bool
-	Fault     fault.Kind // that befell it; empty: none
+	Fault     fault.Kind // that hit it; empty: none
 	Status    int        // that the gate got; 0: none
 	Bytes     int64      // of the body that the gate got
 	CleanEOF  bool       // that body came to its end as HTTP has it

@@ -16,14 +16,14 @@ const (
 	Ended   Status = "ended"
 )
 
-// Verdict is what came of a run.
+// Verdict is the result of a run.
 type Verdict string
 
 // The verdicts. A run that has not ended has none.
 const (
 	Passed       Verdict = "passed"
 	Failed       Verdict = "failed"
-	Aborted      Verdict = "aborted"      // somebody or something stopped it
+	Aborted      Verdict = "aborted"      // it was stopped
 	Inconclusive Verdict = "inconclusive" // it cannot be said: too few samples, a fault that did not work, a check that never ran
 	Skipped      Verdict = "skipped"      // it was not begun, for a reason
 	Interrupted  Verdict = "interrupted"  // the process ended under it
@@ -55,8 +55,8 @@ const (
 type Phase struct {
 	Name    PhaseName `json:"name"`
 	Started time.Time `json:"began_at"`
-	Ended   time.Time `json:"ended_at"` // zero while it goes on
-	Note    string    `json:"note"`     // what came of it
+	Ended   time.Time `json:"ended_at"` // zero while it runs
+	Note    string    `json:"note"`     // its result
 }
 
 // MarshalJSON writes an end that is not known as null.
@@ -135,7 +135,7 @@ func (u *UndoResult) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &j)
 }
 
-// Message is what the drill made headgate tell people.
+// Message is a notification that the drill caused.
 type Message struct {
 	Incident     string    `json:"incident"`
 	Kind         string    `json:"kind"`  // post, edit, reply
@@ -235,7 +235,7 @@ func (r Run) Summary() Run {
 	return r
 }
 
-// Report returns all of a run. Live says that it goes on.
+// Report returns all of a run. Live says that it is in progress.
 func (r Run) Report(live bool) Run {
 	r.SpecVersion, r.Target, r.Live = r.Spec.Version(), r.Spec.Target, live
 	r.UndoResults, r.Messages, r.Series = orEmpty(r.UndoResults), orEmpty(r.Messages), orEmpty(r.Series)
@@ -366,7 +366,7 @@ type History struct {
 	Latest []Latest // how each drill stands that was ever seen, by ID
 }
 
-// Day is what the runs of a drill came to that began on one day of UTC.
+// Day is the sum of the runs of a drill that began on one day of UTC.
 type Day struct {
 	Day        time.Time // its beginning
 	Drill      string    // ID

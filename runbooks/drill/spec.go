@@ -31,7 +31,7 @@ type Spec struct {
 	ID      string // stable: history and schedule hang on it, not on Name
 	Name    string
 	Note    string
-	Owner   string // who is told of failures, as a mention or in plain words
+	Owner   string // who is notified of failures, as a mention or in plain words
 	BuiltIn bool
 
 	Schedule string        // cron, five fields; empty: by hand only
@@ -41,7 +41,7 @@ type Spec struct {
 
 	Target   Target
 	Pool     string  // whose settings and rules are taken; empty: the first pool
-	Share    float64 // Live only: part of the tasks that the faults may befall at most
+	Share    float64 // Live only: part of the tasks that the faults may hit at most
 	Marked   bool    // Live only: only tasks with a signed drill header
 	Scenario Scenario
 	Expect   []Expectation
@@ -187,7 +187,7 @@ const (
 	Pages             Measure = "pages"                // accepted by Slack
 	MessageFaults     Measure = "message_faults"       // things that the messages got wrong or left out: pool, value, limit, DRILL
 	DrainedWithin     Measure = "drained_within"       // from the end of the load to the last answer
-	RollbackTime      Measure = "flip_time"            // from the order to the first task let in; real seconds
+	RollbackTime      Measure = "flip_time"            // from the rollback to the first admitted task; real seconds
 	RestoreTime       Measure = "restore_time"         // from the order to the first refusal; real seconds
 	TasksLost         Measure = "tasks_lost"           // sent, and neither answered nor refused nor ended by the fault
 	FalseCompletions  Measure = "false_ends"           // broken answers that looked whole

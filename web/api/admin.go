@@ -114,7 +114,7 @@ func (by methodHandlers) handler() http.HandlerFunc {
 func (a *Admin) Auth() *Auth { return a.auth }
 
 // ServeHTTP lets nothing through that a page of another site sent, and nothing
-// without the token or a session. Whoever may read anonymously may only read.
+// without the token or a session. Anonymous clients may only read.
 func (a *Admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.auth.CheckOrigin(r) != nil {
 		WriteProblem(w, Problem{Type: TypeCrossSite, Status: http.StatusForbidden,
@@ -147,7 +147,7 @@ func (a *Admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // writeUnauthorized answers a request without the right token. One without any is
-// told so and does not count: it guesses nothing.
+// answered with 401 and does not count: it guesses nothing.
 func (a *Admin) writeUnauthorized(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("WWW-Authenticate", `Bearer realm="headgate"`)
 	const how = "Send the token from HEADGATE_TOKEN or from headgate.token in the data directory as Authorization: Bearer TOKEN."

@@ -24,7 +24,7 @@ import (
 // on its cookie.
 const FormHeader = "Headgate-Form-Token"
 
-// Auth lets people and programs in, and keeps count of who is turned away. It may
+// Auth authenticates people and programs, and limits rejected attempts. It may
 // be used by any number of requests at once.
 type Auth struct {
 	token         tokenHash
@@ -42,7 +42,7 @@ func newAuth(c AdminConfig) *Auth {
 	}
 }
 
-// AnonymousRead says whether whoever is here may read without signing in.
+// AnonymousRead says whether clients may read without signing in.
 func (d *Auth) AnonymousRead() bool { return d.anonymousRead }
 
 // Session returns the session of a request, if it has one. A request that only
@@ -59,7 +59,7 @@ func (d *Auth) Session(r *http.Request, refresh bool) (auth.Session, bool) {
 	}
 }
 
-// SignIn begins a session for whoever has the token, and sets its cookie. After too
+// SignIn begins a session for a client with the token, and sets its cookie. After too
 // many wrong tokens it returns how long to wait; the right one is taken all the same.
 func (d *Auth) SignIn(w http.ResponseWriter, r *http.Request, token, actor string) (ok bool, wait time.Duration) {
 	if !d.token.matches(token) {
@@ -70,7 +70,7 @@ func (d *Auth) SignIn(w http.ResponseWriter, r *http.Request, token, actor strin
 	return true, 0
 }
 
-// RedeemLink begins a session for whoever has the code of a link, and sets its cookie.
+// RedeemLink begins a session for a client with the code of a link, and sets its cookie.
 // The code is used up. After too many wrong ones it returns how long to wait.
 func (d *Auth) RedeemLink(w http.ResponseWriter, r *http.Request, code string) (ok bool, wait time.Duration) {
 	secret, opened, ok := d.sessions.RedeemLink(time.Now(), code)
@@ -99,7 +99,7 @@ func (d *Auth) SignOut(w http.ResponseWriter, r *http.Request) {
 	writeCookie(w, r, "", -1)
 }
 
-// CreateLink returns the code of a link that lets somebody in once, and how long it does.
+// CreateLink returns the code of a one-time login link, and how long it is valid.
 func (d *Auth) CreateLink(actor string) (code string, until time.Time) {
 	return d.sessions.CreateLink(time.Now(), actor)
 }

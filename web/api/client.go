@@ -54,7 +54,7 @@ func (s *UnreachableError) Error() string { return "no answer from the admin pla
 // Unwrap returns what came instead of an answer.
 func (s *UnreachableError) Unwrap() error { return s.Err }
 
-// Client speaks to the admin API. Every call returns a *Problem for an error that
+// Client is a client of the admin API. Every call returns a *Problem for an error that
 // the API answered with, and a *UnreachableError if there was no answer. It may be used by
 // several goroutines.
 type Client struct {
@@ -80,7 +80,7 @@ func NewClient(c ClientConfig) (*Client, error) {
 	}
 	return &Client{base: base, token: c.Token, actor: c.Actor, http: &http.Client{
 		Transport: transport,
-		// Whoever redirects is not headgate, and must not get the token.
+		// A server that redirects is not headgate, and must not get the token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
@@ -131,7 +131,7 @@ func proxyUnlessLocal(r *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(r)
 }
 
-// Close gives back the connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Ping returns a *UnreachableError unless something replies quickly.
@@ -280,7 +280,7 @@ func timeParam(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// Status asks how headgate stands.
+// Status returns the status of headgate.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	return call[Status](ctx, c, http.MethodGet, nil, nil, nil, "status")
 }
@@ -300,7 +300,7 @@ func (c *Client) Audit(ctx context.Context, q control.AuditQuery) (control.Audit
 	}), nil, nil, "audit")
 }
 
-// DoAction asks for an action.
+// DoAction requests an action.
 func (c *Client) DoAction(ctx context.Context, name string, m ActionRequest) (ActionReply, error) {
 	return call[ActionReply](ctx, c, http.MethodPost, nil, m, nil, "actions", name)
 }
@@ -347,7 +347,7 @@ func (c *Client) Drills(ctx context.Context) (DrillList, error) {
 	return call[DrillList](ctx, c, http.MethodGet, nil, nil, nil, "drills")
 }
 
-// DrillHistory asks for sums of what drills came to.
+// DrillHistory requests sums of the runs of drills.
 func (c *Client) DrillHistory(ctx context.Context, q drill.HistoryQuery) (DrillHistory, error) {
 	query := params(map[string]string{"drill": q.Drill, "since": timeParam(q.Since), "until": timeParam(q.Until)})
 	return call[DrillHistory](ctx, c, http.MethodGet, query, nil, nil, "drills/history")

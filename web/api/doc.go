@@ -12,7 +12,7 @@
 //   - An attempt is a request with a wrong token, or a write that a page of
 //     another site made a browser send. Attempts are limited.
 //   - The door lets people in: by the token, by a session, or, to read only,
-//     everybody. Whom it lets in and turns away is noted for the audit.
+//     everybody. Accepted and rejected logins are recorded in the audit.
 //   - A problem is an error in the shape of RFC 9457.
 //   - What is planned is what a dry run says would be done.
 //   - A mute is what the API and everybody else call a silence: of a rule, about

@@ -38,7 +38,7 @@ type DrillCatalog interface {
 	Live(id string) (drill.Run, bool)
 }
 
-// DrillController takes orders. Whoever implements it puts them into the audit.
+// DrillController controls drills. Implementations record each call in the audit.
 type DrillController interface {
 	// Start claims a run and begins it, or with DryRun only says what it would do. It
 	// returns before the run has ended. drill.ErrNoDrill, drill.ErrFrozen, a
@@ -90,7 +90,7 @@ type DrillSummary struct {
 	Schedule     string         `json:"schedule"`
 	Zone         string         `json:"zone"`
 	NextRuns     []DrillNextRun `json:"next_runs"` // five at most
-	Running      *string        `json:"running"`   // ID of the run that goes on; null: none
+	Running      *string        `json:"running"`   // ID of the run in progress; null: none
 	Last         *DrillLast     `json:"last"`      // the latest run that ended; null: none
 	LastPassedAt *string        `json:"last_passed_at"`
 	Overdue      bool           `json:"overdue"`  // the last pass is too long ago
@@ -127,7 +127,7 @@ type DrillHistory struct {
 	Latest []DrillLatest `json:"latest"` // how each drill stands that was ever seen
 }
 
-// DrillDay is what the runs of a drill came to that began on one day.
+// DrillDay is the sum of the runs of a drill that began on one day.
 type DrillDay struct {
 	Day        string         `json:"day"` // of UTC, such as 2026-01-31
 	Drill      string         `json:"drill"`
@@ -492,7 +492,7 @@ func (a *Admin) drillProblem(what string, err error) *Problem {
 	}
 }
 
-// drillNames are shown to whoever asked for another one.
+// drillNames are shown in answers about an unknown drill.
 func (a *Admin) drillNames() (names []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

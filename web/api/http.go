@@ -148,7 +148,7 @@ func jsonTypeName(target any) string {
 	return "a string"
 }
 
-// quoteName shows a name that somebody sent: printable, and not at any length.
+// quoteName shows a name from a request: printable, and of bounded length.
 func quoteName(name string) string {
 	const most = 64
 	if len(name) > most {

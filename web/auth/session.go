@@ -131,7 +131,7 @@ func (s *Store) Revoke(secret string) {
 	delete(s.sessions, hashSecret(secret))
 }
 
-// CreateLink makes a link for somebody and returns its code. When there are too many,
+// CreateLink makes a login link and returns its code. When there are too many,
 // the one that ends first is gone.
 func (s *Store) CreateLink(now time.Time, actor string) (code string, until time.Time) {
 	s.mu.Lock()

@@ -112,7 +112,7 @@ func (c chart) Latest() string {
 	return formatValue(newest.V, c.Unit)
 }
 
-// Empty says that there is nothing to draw.
+// Empty says that no data is left to draw.
 func (c chart) Empty() bool {
 	for _, l := range c.Lines {
 		if len(l.Points) > 0 {

@@ -61,7 +61,7 @@ func (p *Pages) history(w http.ResponseWriter, r *http.Request, v viewer) error 
 	return p.show(w, r, v, http.StatusOK, page{Title: "Drills", NavPath: drillsPath, Refresh: 10, Body: view}, "drills")
 }
 
-// yearView is what drills, or one of them, came to in a year.
+// yearView is the results of drills, or of one of them, in a year.
 type yearView struct {
 	Drill, Name string // of the filter; empty: all
 	Calendar    calendar

@@ -135,7 +135,7 @@ func errorPageOf(p *api.Problem) errorPage {
 var staticFiles embed.FS
 
 // assets are the paths of the files that pages load. They change with the files, so
-// that browsers may keep them for ever.
+// that browsers may cache them indefinitely.
 type assets struct{ Style, Script, Icon string }
 
 var assetPaths = assets{assetPath("style.css"), assetPath("page.js"), assetPath("icon.svg")}

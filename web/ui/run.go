@@ -26,7 +26,7 @@ const (
 	shownName      = 100      // characters of a name
 )
 
-// runRefresh is how often a run that goes on refreshes itself, in seconds.
+// runRefresh is how often the page of a run in progress refreshes itself, in seconds.
 const runRefresh = 2
 
 // runView is all about one run.
@@ -105,7 +105,7 @@ func (p *Pages) poolFacts(ctx context.Context, v viewer, pool string, now time.T
 	return p.facts.of(ctx, now, pool)
 }
 
-// setMessages puts in what the run told people and took back, as far as there is room.
+// setMessages lists the notifications and reverted steps of the run, up to a limit.
 func (v *runView) setMessages(report drill.Run) {
 	// A run that goes on is that of its runner: its lists must not be altered.
 	v.Messages, v.Rollbacks = slices.Clone(report.Messages), slices.Clone(report.UndoResults)

@@ -100,7 +100,7 @@ func firstSentence(text string) string {
 	return ""
 }
 
-// modesIn returns the modes that a page tells to order.
+// modesIn returns the modes that a page recommends.
 func modesIn(text string) []string {
 	text = strings.Join(strings.Fields(text), " ") // a command may be broken over two lines
 	var all []string

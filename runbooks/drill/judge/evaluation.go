@@ -49,7 +49,7 @@ type Evaluation struct {
 	readings    map[drill.Measure]drill.Reading
 }
 
-// queueWait is how long a task that was let in waited for the gate.
+// queueWait is how long an admitted task waited for the gate.
 type queueWait struct{ from, to time.Duration }
 
 // reasonDeadlinePassed is the reason of a refusal that comes after waiting.
@@ -148,7 +148,7 @@ func filter[T any](all []T, what func(T) bool) (some []T) {
 // scenarioTasks are the tasks of the scenario itself, without baseline and recovery.
 func (l *Evaluation) scenarioTasks() []drill.Task { return l.tasksDue(0, l.spec.Duration) }
 
-// hitByFault says whether a fault befell a task, or could explain its end.
+// hitByFault says whether a fault hit a task, or could explain its end.
 func (l *Evaluation) hitByFault(t drill.Task) bool {
 	return slices.ContainsFunc(l.callsByTask[t.ID], func(c drill.Call) bool { return c.Fault != "" })
 }
@@ -162,7 +162,7 @@ func (l *Evaluation) lastCall(t drill.Task) (drill.Call, bool) {
 	return calls[len(calls)-1], true
 }
 
-// brokenByFault says whether a fault made the answer of a call come to no good end.
+// brokenByFault says whether a fault broke the answer of a call.
 func brokenByFault(c drill.Call) bool {
 	switch c.Fault {
 	case fault.Status:
@@ -176,7 +176,7 @@ func brokenByFault(c drill.Call) bool {
 }
 
 // afterRollback says whether what waits at a time may have been let in while the gate
-// was taken out.
+// was in pass-through.
 func (l *Evaluation) afterRollback(at time.Duration) bool {
 	t, ok := l.stepResult(drill.StepRollback)
 	return ok && t.Err == "" && at >= t.Requested

@@ -46,6 +46,22 @@ func (l *Evaluation) answerMismatch() string {
 	return ""
 }
 
+// exceeding counts the tasks that have a delay, and those of them whose delay exceeds a limit, and returns the longest.
+func (l *Evaluation) exceeding(limit time.Duration, delay func(drill.Task) (d time.Duration, ok bool)) (n, all int, longest time.Duration) {
+	for _, t := range l.Evidence.Tasks {
+		d, ok := delay(t)
+		if !ok {
+			continue
+		}
+		all++
+		if d > limit {
+			n++
+			longest = max(longest, d)
+		}
+	}
+	return n, all, longest
+}
+
 // idleWorkers finds waiting beside free workers.
 func (l *Evaluation) idleWorkers() string {
 	limit := 2*l.tolerance + 4*time.Second
@@ -65,31 +81,20 @@ func (l *Evaluation) idleWorkers() string {
 // delayedAnswers finds answers that came to the client long after the endpoint was done.
 func (l *Evaluation) delayedAnswers() string {
 	limit := 2*l.tolerance + 3*time.Second
-	n, most := 0, time.Duration(0)
-	for _, t := range l.Evidence.Tasks {
+	n, _, most := l.exceeding(limit, func(t drill.Task) (time.Duration, bool) {
 		c, ok := l.lastCall(t)
-		if !ok || c.Open || t.Outcome == drill.Pending || t.Outcome == drill.TimedOut {
-			continue
-		}
-		if by := t.Ended - c.Ended; by > limit {
-			n++
-			most = max(most, by)
-		}
-	}
+		return t.Ended - c.Ended, ok && !c.Open && t.Outcome != drill.Pending && t.Outcome != drill.TimedOut
+	})
 	return reasonIf(n > 2 && n*50 > len(l.Evidence.Calls) || most > 10*limit,
 		"%d answers reached their client up to %.0f s after the endpoint was done with them", n, most.Seconds())
 }
 
-// slowRefusals finds refusals that come late: whoever is refused has to know at once.
+// slowRefusals finds late refusals: a refusal must be immediate.
 func (l *Evaluation) slowRefusals() string {
 	limit := 2*l.tolerance + 3*time.Second
-	n, refused := 0, 0
-	for _, t := range l.Evidence.Tasks {
-		if t.Outcome == drill.Refused && t.Reason != reasonDeadlinePassed {
-			refused++
-			n += btoi(t.Ended-t.Sent > limit)
-		}
-	}
+	n, refused, _ := l.exceeding(limit, func(t drill.Task) (time.Duration, bool) {
+		return t.Ended - t.Sent, t.Outcome == drill.Refused && t.Reason != reasonDeadlinePassed
+	})
 	return reasonIf(n > 2 && n*10 > refused,
 		"%d of %d refusals came more than %.0f s after their task", n, refused, limit.Seconds())
 }
@@ -106,22 +111,15 @@ func (l *Evaluation) queueOverLimit() string {
 		"%d tasks waited at %.0f s, of at most %d: the gate does not refuse when it should", b.at(from).Waiting, from.Seconds(), most)
 }
 
-// admittedOverAge finds tasks that were let in although others had waited too long.
+// admittedOverAge finds tasks that were admitted although others had waited too long.
 func (l *Evaluation) admittedOverAge() string {
 	most := l.Evidence.MaxQueueAge
 	if most == 0 {
 		return ""
 	}
-	n, worst := 0, time.Duration(0)
-	for _, t := range l.Evidence.Tasks {
-		if t.Outcome == drill.Unsent || t.Outcome == drill.Refused || l.afterRollback(t.Sent) {
-			continue
-		}
-		if age := l.oldestWaitAt(t.Sent); age > most+2*l.tolerance {
-			n++
-			worst = max(worst, age)
-		}
-	}
+	n, _, worst := l.exceeding(most+2*l.tolerance, func(t drill.Task) (time.Duration, bool) {
+		return l.oldestWaitAt(t.Sent), t.Outcome != drill.Unsent && t.Outcome != drill.Refused && !l.afterRollback(t.Sent)
+	})
 	return reasonIf(n > 0,
 		"%d tasks were admitted while another had waited for up to %.0f s, of at most %.0f: the gate does not refuse when it should",
 		n, worst.Seconds(), most.Seconds())
@@ -151,7 +149,7 @@ func (l *Evaluation) refusalsWithoutReason() string {
 // client as something else: a refusal by the gate.
 func (l *Evaluation) unexpectedRefusalStatus() string {
 	for _, t := range l.Evidence.Tasks {
-		// A twin does not go down while it is looked at.
+		// A twin does not shut down while it is observed.
 		if t.Outcome == drill.Refused && t.Status != 429 && !(t.Status == 503 && l.live()) {
 			return fmt.Sprintf("task %d was refused with status %d", t.ID, t.Status)
 		}
@@ -183,7 +181,7 @@ func (l *Evaluation) unclearedFaults() string {
 	return ""
 }
 
-// faultsAfterClear finds faults that befell calls when they were not in force any more. A
+// faultsAfterClear finds faults that hit calls when they were no longer in force. A
 // runner that was kept from clearing them in time is no proof against them.
 func (l *Evaluation) faultsAfterClear() string {
 	for _, c := range l.Evidence.Calls {
@@ -203,7 +201,7 @@ func (l *Evaluation) slowClearing() string {
 	return ""
 }
 
-// inForce says whether a fault may befall a call that began at a time.
+// inForce says whether a fault may hit a call that began at a time.
 func (l *Evaluation) inForce(k fault.Kind, at time.Duration) bool {
 	for _, i := range l.spec.Faults {
 		if i.Kind == k && at >= i.From-l.tolerance && at <= i.From+i.For+l.tolerance+time.Duration(float64(drill.ClearLimit)*l.speed) {
@@ -244,7 +242,7 @@ func (l *Evaluation) prematureRefusals() string {
 	return ""
 }
 
-// workerFree says whether a worker was free and nobody waited all the time around a
+// workerFree says whether a worker was free and no task waited all the time around a
 // refusal.
 func (l *Evaluation) workerFree(b occupancy, t drill.Task) bool {
 	return b.throughout(t.Sent-l.tolerance, t.Ended+l.tolerance, func(s occupancyStep) bool {
@@ -327,22 +325,18 @@ func (l *Evaluation) callsAfterDeadline() string {
 	if l.Evidence.MaxQueueAge == 0 {
 		return ""
 	}
-	n, worst := 0, time.Duration(0)
-	for _, t := range l.Evidence.Tasks {
+	n, _, worst := l.exceeding(l.Evidence.SLO+l.tolerance, func(t drill.Task) (time.Duration, bool) {
 		calls := l.callsByTask[t.ID]
-		if len(calls) == 0 || l.afterRollback(calls[0].Started) {
-			continue
+		if len(calls) == 0 {
+			return 0, false
 		}
-		if waited := calls[0].Started - t.Sent; waited > l.Evidence.SLO+l.tolerance {
-			n++
-			worst = max(worst, waited)
-		}
-	}
+		return calls[0].Started - t.Sent, !l.afterRollback(calls[0].Started)
+	})
 	return reasonIf(n > 0,
 		"%d tasks went to the endpoint after their deadline, having waited for up to %.0f s of %.0f", n, worst.Seconds(), l.Evidence.SLO.Seconds())
 }
 
-// ageLimitIgnored finds refusals for the length of the queue while somebody in it had
+// ageLimitIgnored finds refusals for the length of the queue while a task in it had
 // waited for too long already: age counts first.
 func (l *Evaluation) ageLimitIgnored() string {
 	most := l.Evidence.MaxQueueAge
@@ -364,18 +358,10 @@ func (l *Evaluation) ageLimitIgnored() string {
 // beginning: a stream has to flow as it comes.
 func (l *Evaluation) delayedFirstBytes() string {
 	limit := 2*l.tolerance + 3*time.Second
-	n, all, most := 0, 0, time.Duration(0)
-	for _, t := range l.Evidence.Tasks {
+	n, all, most := l.exceeding(limit, func(t drill.Task) (time.Duration, bool) {
 		c, ok := l.lastCall(t)
-		if !ok || c.FirstByte == 0 || t.FirstByte == 0 || c.Fault != "" {
-			continue
-		}
-		all++
-		if by := t.FirstByte - c.FirstByte; by > limit {
-			n++
-			most = max(most, by)
-		}
-	}
+		return t.FirstByte - c.FirstByte, ok && c.FirstByte != 0 && t.FirstByte != 0 && c.Fault == ""
+	})
 	// a machine that is busy for a moment holds some up
 	return reasonIf(n > 2 && n*20 > all,
 		"%d of %d answers began at their client up to %.0f s after the endpoint had begun them: they are not streamed", n, all, most.Seconds())
@@ -419,7 +405,7 @@ func (l *Evaluation) longWaits() []queueWait {
 	return filter(l.waits, func(w queueWait) bool { return w.to-w.from > longWait+2*l.tolerance })
 }
 
-// meanWhileWaiting is for how long somebody waited, and how many were in flight then, on
+// meanWhileWaiting is for how long any task waited, and how many were in flight then, on
 // average.
 func (b occupancy) meanWhileWaiting(end time.Duration) (waited time.Duration, used float64) {
 	for i, s := range b.steps {

@@ -146,7 +146,7 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
 
-// badRetryAfter counts refusals that do not tell when to come back, in all phases.
+// badRetryAfter counts refusals without a valid Retry-After, in all phases.
 func (l *Evaluation) badRetryAfter() drill.Reading {
 	bad, refused, example := 0, 0, ""
 	for _, t := range l.Evidence.Tasks {
@@ -211,7 +211,7 @@ func (l *Evaluation) drainTime() drill.Reading {
 	return drill.Reading{Measured: true, Value: max(0, last-l.spec.Duration).Seconds(), Samples: len(tasks), Source: sourceGenerator, Reason: "when the last task ended"}
 }
 
-// lostTasks counts tasks that came to no end that they should have come to.
+// lostTasks counts tasks without a proper end.
 func (l *Evaluation) lostTasks() drill.Reading {
 	tasks := l.Evidence.Tasks
 	if len(tasks) == 0 {
@@ -228,19 +228,15 @@ func (l *Evaluation) lostTasks() drill.Reading {
 }
 
 func (l *Evaluation) lossReason(t drill.Task) string {
-	switch t.Outcome {
-	case drill.Pending:
-		if t.Due < l.spec.Duration && l.Complete {
-			return "was never answered"
-		}
-	case drill.TimedOut:
-		if !l.hitByFault(t) {
-			return "was abandoned by its client, and no fault had hit it"
-		}
-	case drill.Errored, drill.Broken:
-		if !l.hitByFault(t) {
-			return fmt.Sprintf("ended with an error (%s), and no fault had hit it", cmp.Or(t.ConnError, fmt.Sprintf("status %d", t.Status)))
-		}
+	switch {
+	case t.Outcome == drill.Pending:
+		return reasonIf(t.Due < l.spec.Duration && l.Complete, "was never answered")
+	case l.hitByFault(t):
+		return ""
+	case t.Outcome == drill.TimedOut:
+		return "was abandoned by its client, and no fault had hit it"
+	case t.Outcome == drill.Errored, t.Outcome == drill.Broken:
+		return fmt.Sprintf("ended with an error (%s), and no fault had hit it", cmp.Or(t.ConnError, fmt.Sprintf("status %d", t.Status)))
 	}
 	return ""
 }

@@ -19,7 +19,7 @@ const (
 	levelResolved = "resolved"
 )
 
-// notificationDelay measures how long it took until people were told.
+// notificationDelay measures the time until the notification was accepted.
 func (l *Evaluation) notificationDelay(m drill.Measure) drill.Reading {
 	since, what := l.spec.DisturbanceStart(), "warning"
 	at, ok, n := time.Duration(0), false, 0
@@ -208,7 +208,7 @@ func (l *Evaluation) staleMessages() (n int, why string) {
 	return n, why
 }
 
-// announcesBreach says whether a message tells of a breach, and so has to say which.
+// announcesBreach says whether a message announces a breach, and so must name it.
 func announcesBreach(m drill.Message) bool {
 	return m.Kind == "post" || strings.Contains(m.Text, "Now a page")
 }

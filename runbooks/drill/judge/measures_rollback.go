@@ -65,7 +65,7 @@ func (l *Evaluation) admittedByChance(requested, until time.Duration) int {
 	return int(math.Ceil(math.Log(0.001) / math.Log(share)))
 }
 
-// droppedByRollback counts tasks that waited when the order came, and were turned away for it.
+// droppedByRollback counts tasks that waited at the rollback and were rejected by it.
 func (l *Evaluation) droppedByRollback(ordered, until time.Duration) int {
 	return count(l.Evidence.Tasks, func(t drill.Task) bool {
 		return t.Sent < ordered-l.tolerance && t.Ended > ordered && t.Ended < until && t.Outcome == drill.Refused
@@ -103,7 +103,7 @@ func (l *Evaluation) restoreTime() drill.Reading {
 	return r
 }
 
-// restoreRequest is when the gate was put back, by a step or by taking the rollback back
+// restoreRequest is when the gate was restored, by a step or by reverting the rollback
 // within the scenario.
 func (l *Evaluation) restoreRequest() (ordered, answered time.Duration, err string, ok bool) {
 	if t, ok := l.stepResult(drill.StepRestore); ok {

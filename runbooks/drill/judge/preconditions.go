@@ -206,7 +206,7 @@ func (l *Evaluation) unconfirmedFault(i drill.Injection) string {
 	return l.missingEffect(i, hit)
 }
 
-// missingEffect looks at the far side of what was befallen.
+// missingEffect checks the effect of the faults on the calls that they hit.
 func (l *Evaluation) missingEffect(i drill.Injection, hit []drill.Call) string {
 	seen, without := 0, 0
 	for _, c := range hit {
@@ -315,7 +315,7 @@ func (l *Evaluation) UnsteadyAfter() string {
 	return ""
 }
 
-// expectsMessages says whether the drill is about what people are told, so that it waits for
+// expectsMessages says whether the drill is about notifications, so that it waits for
 // the last of it.
 func (l *Evaluation) expectsMessages() bool {
 	return slices.ContainsFunc(l.Run.Spec.Expect, func(e drill.Expectation) bool {

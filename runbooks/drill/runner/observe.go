@@ -59,7 +59,7 @@ func (a *activeRun) observe(ctx context.Context) error {
 	return nil
 }
 
-// mustObserve is observe where the run cannot go on without.
+// mustObserve is observe where the run cannot continue without.
 func (a *activeRun) mustObserve() error {
 	return a.failWith(a.observe(a.ctx), drill.Inconclusive, "the environment cannot be observed")
 }

@@ -145,7 +145,7 @@ func closeLateEnvironment(s drill.Environment) {
 	_ = recoverPanic(func() error { return s.Close(ctx) })
 }
 
-// checkBrakes checks that faults can be cleared, on a call of its own.
+// checkBrakes checks that faults can be cleared, on a separate call.
 func (a *activeRun) checkBrakes() error {
 	a.enterPhase(drill.PhaseBrakes, "")
 	took, err := callWithTimeout(a.ctx, callTimeout, a.env.Canary, nil)

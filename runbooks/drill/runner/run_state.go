@@ -11,7 +11,7 @@ import (
 	"headgate/runbooks/drill/judge"
 )
 
-// activeRun is a run that goes on.
+// activeRun is a run in progress.
 type activeRun struct {
 	o         Options
 	id        string
@@ -65,6 +65,16 @@ func (a *activeRun) snapshot() drill.Run {
 	r.Phases, r.Hypotheses, r.UndoResults = slices.Clone(r.Phases), slices.Clone(r.Hypotheses), slices.Clone(r.UndoResults)
 	r.Messages, r.Series = slices.Clone(r.Messages), slices.Clone(r.Series)
 	return r
+}
+
+// await returns the run once a channel is closed, or as it stands when ctx ends.
+func (a *activeRun) await(ctx context.Context, until <-chan struct{}) (drill.Run, error) {
+	select {
+	case <-until:
+		return a.snapshot(), nil
+	case <-ctx.Done():
+		return a.snapshot(), ctx.Err()
+	}
 }
 
 // update changes the run.

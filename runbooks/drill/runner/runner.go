@@ -119,7 +119,7 @@ func (r *Runner) Start(ctx context.Context, q Request) (drill.Run, error) {
 	return a.snapshot(), nil
 }
 
-// newRun is the run that a request asks for.
+// newRun is the requested run.
 func (r *Runner) newRun(q Request) (drill.Run, error) {
 	speed := q.Speed
 	if speed == 0 {
@@ -184,12 +184,7 @@ func (r *Runner) Abort(ctx context.Context, id, actor, reason string) (drill.Run
 		return drill.Run{}, ErrNotRunning
 	}
 	a.stop(&stopCause{reason: withReason("aborted by "+actorOrUnknown(actor), reason)})
-	select {
-	case <-a.cleanedUp:
-		return a.snapshot(), nil
-	case <-ctx.Done():
-		return a.snapshot(), ctx.Err()
-	}
+	return a.await(ctx, a.cleanedUp)
 }
 
 // Wait returns a run when it has ended, or as it stands when ctx ends. Of runs
@@ -202,12 +197,7 @@ func (r *Runner) Wait(ctx context.Context, id string) (drill.Run, error) {
 	}
 	r.mu.Unlock()
 	if a != nil && a.id == id {
-		select {
-		case <-a.done:
-			return a.snapshot(), nil
-		case <-ctx.Done():
-			return a.snapshot(), ctx.Err()
-		}
+		return a.await(ctx, a.done)
 	}
 	return r.o.Store.Run(ctx, id)
 }

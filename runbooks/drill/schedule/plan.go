@@ -76,7 +76,7 @@ func Plan(now time.Time, specs []drill.Spec, dues map[string]drill.DueTime) []Pl
 	return all
 }
 
-// plan looks at one drill; false: nothing is to be done.
+// plan decides about one drill; false: nothing is to be done.
 func plan(now time.Time, s drill.Spec, schedule Schedule, kept drill.DueTime) (PlannedAction, bool) {
 	next, ok := schedule.Next(now)
 	if !ok { // not after ParseSchedule
@@ -121,7 +121,7 @@ func (s Schedule) occurrencesSince(kept, now time.Time, window time.Duration) (l
 		if missed.Count++; missed.First.IsZero() {
 			missed.First = o.At
 		}
-		missed.Last, last, latest = last, o.At, o // the latest may yet be taken out
+		missed.Last, last, latest = last, o.At, o // the latest may yet be removed
 	}
 	if missed.Truncated {
 		latest = s.latestWithin(now, window)

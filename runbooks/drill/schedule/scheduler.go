@@ -17,7 +17,7 @@ const (
 	maxSleep      = 30 * time.Second
 	recordTimeout = 10 * time.Second // for the record to take what has become of a due time
 	// maxClockDrift is how far the wall clock may move against the time that passes without
-	// being told of.
+	// being notified.
 	maxClockDrift = 5 * time.Second
 )
 

@@ -107,7 +107,7 @@ func (s *Service) RecordNotRun(ctx context.Context, r drill.Run) error {
 		return err
 	}
 	s.updateFirstDue(ctx)
-	if r.Reason == drill.ErrFrozen.Error() { // known to whoever froze them
+	if r.Reason == drill.ErrFrozen.Error() { // known to the person who froze them
 		s.o.Metrics.observe(r)
 		return nil
 	}
@@ -229,16 +229,10 @@ func (s *Service) readStored(ctx context.Context) (k storedDrills, err error) {
 
 // problems says why a drill cannot run as it is.
 func (s *Service) problems(d drill.Spec) (texts []string) {
-	err := spec.Validate(d, s.o.Settings())
 	var all spec.SpecErrors
-	if errors.As(err, &all) {
-		for _, p := range all {
-			texts = append(texts, p.Error())
-		}
-		return texts
-	}
-	if err != nil {
-		texts = append(texts, err.Error())
+	errors.As(spec.Validate(d, s.o.Settings()), &all)
+	for _, p := range all {
+		texts = append(texts, p.Error())
 	}
 	return texts
 }

@@ -20,7 +20,7 @@ type Drills struct {
 	memory
 	freeze        drill.Freeze
 	runs          []drill.Run // oldest first
-	runningID     string      // ID of the run that goes on
+	runningID     string      // ID of the run in progress
 	startRequests []drill.StartRequest
 }
 
