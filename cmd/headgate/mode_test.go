@@ -429,7 +429,7 @@ func TestRestoreMaybeApplied(t *testing.T) {
 			g.serve() // for the token
 			g.vars["HEADGATE_ADMIN"] = foreignServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
 			g.env.QueueModeRequest = func(context.Context, string, control.ModeRequest) (app.QueuedRequest, error) {
-				t.Error("the order was given a second time")
+				t.Error("the request was sent a second time")
 				return app.QueuedRequest{}, errors.New("no")
 			}
 			earlier := time.Now().Add(-2 * time.Millisecond)
@@ -441,6 +441,9 @@ func TestRestoreMaybeApplied(t *testing.T) {
 				other := change
 				other.Actor, other.At = "bob@host", time.Now()
 				return control.NewAuditPage([]control.ModeChange{other, change}, nil, ""), nil
+			}
+			if !done {
+				g.env.ConfirmTimeout = 200 * time.Millisecond // it is never applied
 			}
 			r := g.run("restore")
 			if done {
