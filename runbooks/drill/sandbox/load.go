@@ -32,9 +32,10 @@ type generatedLoad struct {
 	slo      time.Duration
 
 	stalls stallDetector
-	task   *lifecycle.Task // ends when nothing is outstanding; nil before start
 
 	mu       sync.Mutex
+	task     *lifecycle.Task // ends when nothing is outstanding; nil before start
+	stopped  bool
 	entries  []taskEntry // by index
 	err      error       // why the load ended early
 	finished bool
@@ -84,7 +85,12 @@ func newGeneratedLoad(s drill.Spec, slo time.Duration, clock *scenarioClock) (*g
 // then on.
 func (l *generatedLoad) start(address string) time.Time {
 	begun := make(chan struct{})
-	l.task = lifecycle.Go(func(ctx context.Context) {
+	l.mu.Lock()
+	if l.stopped {
+		l.mu.Unlock()
+		return time.Now()
+	}
+	task := lifecycle.Go(func(ctx context.Context) {
 		ctx, cancel := context.WithCancel(ctx)
 		var detector sync.WaitGroup
 		detector.Go(func() { l.stalls.watch(ctx, l.clock) })
@@ -95,9 +101,11 @@ func (l *generatedLoad) start(address string) time.Time {
 		defer l.mu.Unlock()
 		l.finished, l.err = true, err
 	})
+	l.task = task
+	l.mu.Unlock()
 	select {
 	case <-begun:
-	case <-l.task.Done(): // it failed at once, which the evidence says
+	case <-task.Done(): // it failed at once, which the evidence says
 	}
 	if zero := l.clock.zero.Load(); zero != nil {
 		return *zero
@@ -168,8 +176,15 @@ func (l *generatedLoad) recordBody(i int, n int64, sum uint64, complete bool) {
 	}
 }
 
-// stop sends nothing more, cuts what is outstanding and waits for that.
-func (l *generatedLoad) stop(ctx context.Context) error { return l.task.Stop(ctx) }
+// stop sends nothing more, cuts what is outstanding and waits for that. It may come before or during start, which then
+// sends nothing.
+func (l *generatedLoad) stop(ctx context.Context) error {
+	l.mu.Lock()
+	l.stopped = true
+	task := l.task
+	l.mu.Unlock()
+	return task.Stop(ctx)
+}
 
 // addTo adds the tasks up to e.At.
 func (l *generatedLoad) addTo(e *drill.Evidence) {
