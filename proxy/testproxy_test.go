@@ -113,7 +113,8 @@ func (r *testProxy) startProxy(p fixture) {
 			pool.Transport = transport
 		}
 	}
-	p.config.Observer = teeObserver{r.recorder, r.metrics}
+	// The metrics count first: once the recorder is balanced, they have every outcome.
+	p.config.Observer = teeObserver{r.metrics, r.recorder}
 	p.config.Log = slog.New(slog.NewTextHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	r.proxy = must(New(p.config))
 	server := &http.Server{Handler: r.proxy, ErrorLog: discardLog(), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
@@ -436,7 +437,7 @@ func (r *recorder) outcomes() map[admission.Outcome]int {
 	return counts
 }
 
-// teeObserver tells two observers.
+// teeObserver passes everything on to two observers, one after the other.
 type teeObserver struct{ first, second Observer }
 
 func (b teeObserver) OnGateEvent(w GateEvent) { b.first.OnGateEvent(w); b.second.OnGateEvent(w) }
