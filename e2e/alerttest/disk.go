@@ -38,18 +38,18 @@ func (f FullDisk) Run(t testing.TB) {
 	Eventually(t, "a heartbeat arrives", func() bool { return heartbeats.Load() > 0 })
 	d.AwaitEvaluations(t, 2)
 	free := rollbacktest.FillDisk(t, harness.DataDir(dir))
-	Eventually(t, "samples are not kept", func() bool { return d.Logged("samples are not kept") })
+	Eventually(t, "samples cannot be written", func() bool { return d.Logged("samples cannot be written") })
 	d.checkServes(t)
 	Eventually(t, "heartbeats are withheld", func() bool { return d.Metric(t, "headgate_heartbeats_total", "result", "withheld") > 0 })
 	if n := d.Metric(t, "headgate_samples_append_errors_total"); n == 0 {
-		t.Error("no metric reports that samples are not kept")
+		t.Error("no metric reports that samples cannot be written")
 	}
 	if f.AwaitAlert {
 		d.awaitSignalsMissing(t)
 	}
 	d.checkServes(t)
 	free()
-	Eventually(t, "samples are kept again", func() bool { return d.Logged("samples are kept again") })
+	Eventually(t, "samples are written again", func() bool { return d.Logged("samples are written again") })
 	d.SetWorkers(t, 2, 3)
 	fired := d.AwaitFiring(t, "workers", "page")
 	d.AwaitSettled(t, fired.ID)

@@ -42,7 +42,7 @@ func TestCrossSiteForms(t *testing.T) {
 			b.navigate(site)
 			b.click(name)
 			b.waitPath(path)
-			b.waitText("A page of another site has sent this", "Nothing was changed")
+			b.waitText("This came from another site", "Nothing was changed")
 		}
 	}
 	if mode := h.Status(t)["main"].Mode; mode != "enforce" {

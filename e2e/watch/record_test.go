@@ -69,7 +69,7 @@ func TestAutoRollbackWhileDatabaseIsLocked(t *testing.T) {
 	alerttest.Eventually(t, "it is rolled back and reported", func() bool { return len(slack.Posts(t, alerttest.PageChannel)) == 2 })
 	page, notice := slack.Posts(t, alerttest.PageChannel)[0], slack.Posts(t, alerttest.PageChannel)[1]
 	wantText(t, page, "PAGE", unrecordedMark)
-	wantText(t, notice, "Pool main was rolled back automatically at ", "rule workers: 3 workers", "a restart would forget it", "headgate restore --pool main")
+	wantText(t, notice, "Pool main was rolled back automatically at ", "rule workers: 3 workers", "a restart would lose it", "headgate restore --pool main")
 	if s := d.Status(t)["main"]; s.Mode != "passthrough" || *s.ModeRecorded {
 		t.Errorf("the status is %+v", s)
 	}
