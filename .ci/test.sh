@@ -56,7 +56,7 @@ join() {
 race() {
 	# archtest is a step of its own.
 	"$GO" list ./... | grep -v '/internal/archtest$' |
-		HEADGATE_TEST_SLOWDOWN="${HEADGATE_TEST_SLOWDOWN:-4}" xargs "$GO" test -race -shuffle=on -vet=off -timeout 10m
+		HEADGATE_TEST_SLOWDOWN="${HEADGATE_TEST_SLOWDOWN:-4}" xargs "$GO" test -race -shuffle=on -vet=off -timeout 25m
 }
 
 printf 'headgate %s, %s\n' "$(git describe --tags --always --dirty 2>/dev/null || echo unknown)" "$("$GO" version)"
