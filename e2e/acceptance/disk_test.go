@@ -8,5 +8,5 @@ import (
 	"headgate/e2e/alerttest"
 )
 
-// A full disk takes the samples and the record: somebody is told all the same.
+// A full disk stops samples and recording; an alert is sent all the same.
 func TestFullDiskAlerts(t *testing.T) { alerttest.FullDisk{AwaitAlert: true}.Run(t) }

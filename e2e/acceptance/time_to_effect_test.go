@@ -17,7 +17,7 @@ const targetP99 = 100 * time.Millisecond
 func TestRollbackUnderLoad(t *testing.T) {
 	for _, s := range rollbacktest.Scenarios(100) {
 		t.Run(s.Name, func(t *testing.T) {
-			t.Logf("from the order until nobody is refused: %s (aim for the API: p99 under %v)", rollbacktest.FormatQuantiles(s.Run(t)), targetP99)
+			t.Logf("from the request until no task is refused: %s (aim for the API: p99 under %v)", rollbacktest.FormatQuantiles(s.Run(t)), targetP99)
 		})
 	}
 }

@@ -65,15 +65,15 @@ func TestSlowHeaders(t *testing.T) {
 	const crowd = 500
 	g := newTarget(t)
 	before := peakMemoryMiB(g.PID())
-	hoard := rollbacktest.NewIdleConns(strings.TrimPrefix(g.Admin, "http://"))
-	defer hoard.Close()
+	idle := rollbacktest.NewIdleConns(strings.TrimPrefix(g.Admin, "http://"))
+	defer idle.Close()
 	for _, piece := range []string{"", "P", "PUT /api/v1/mode HTTP/1.1\r\n", "PUT /api/v1/mode HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 4<<10)} {
-		if made := hoard.Open(crowd/4, []byte(piece)...); made != crowd/4 {
+		if made := idle.Open(crowd/4, []byte(piece)...); made != crowd/4 {
 			t.Fatalf("%d of %d connections came about", made, crowd/4)
 		}
 	}
 	g.checkServes(t)
-	harness.Eventually(t, "all are cut off", func() bool { return hoard.ClosedByPeer() == crowd })
+	harness.Eventually(t, "all are cut off", func() bool { return idle.ClosedByPeer() == crowd })
 	g.checkServes(t)
 	if after := peakMemoryMiB(g.PID()); after > before+maxGrowthMiB {
 		t.Errorf("it held up to %d MiB, and %d before", after, before)
@@ -86,9 +86,9 @@ func TestManyConnections(t *testing.T) {
 	const crowd, each = 10_000, 64 << 10
 	g := newTarget(t)
 	before := peakMemoryMiB(g.PID())
-	hoard := rollbacktest.NewIdleConns(strings.TrimPrefix(g.Admin, "http://"))
-	defer hoard.Close()
-	made := hoard.Open(rollbacktest.FreeFiles(crowd), []byte("GET /api/v1/status HTTP/1.1\r\n")...)
+	idle := rollbacktest.NewIdleConns(strings.TrimPrefix(g.Admin, "http://"))
+	defer idle.Close()
+	made := idle.Open(rollbacktest.FreeFiles(crowd), []byte("GET /api/v1/status HTTP/1.1\r\n")...)
 	t.Logf("%d connections to the admin listener", made)
 	if made < min(crowd, rollbacktest.FreeFiles(crowd)) {
 		t.Errorf("only %d of %d connections came about", made, crowd)

@@ -47,7 +47,7 @@ func TestTokens(t *testing.T) {
 	g.checkServes(t)
 	lines := strings.Count(g.Stderr(), "wrong token")
 	if lines == 0 || lines > 15 {
-		t.Errorf("the log tells of wrong tokens %d times, want some and not all of 70", lines)
+		t.Errorf("the log reports wrong tokens %d times, want some and not all of 70", lines)
 	}
 	if strings.Contains(g.Stderr(), g.token) {
 		t.Error("the token is in the log")
@@ -96,5 +96,5 @@ func TestCrossSite(t *testing.T) {
 		t.Errorf("preflight: status %d, %v", status, header)
 	}
 	g.checkServes(t)
-	harness.Eventually(t, "the log tells of it", func() bool { return strings.Contains(g.Stderr(), "from another site was refused") })
+	harness.Eventually(t, "the log reports it", func() bool { return strings.Contains(g.Stderr(), "from another site was refused") })
 }

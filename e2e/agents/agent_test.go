@@ -81,7 +81,7 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// run lets the agent do its task in a home of its own and returns what it said.
+// run lets the agent do its task in a separate home directory and returns what it said.
 // Whatever it has started is killed: not all of them obey SIGTERM.
 func (a agent) run(t *testing.T, modules, base string) (said string, err error) {
 	t.Helper()

@@ -112,13 +112,13 @@ func TestAgents(t *testing.T) {
 // cost is what one task took in requests.
 type cost struct {
 	requests, served, refused, others int
-	told                              []string // every Retry-After
+	retryAfters                       []string // every Retry-After
 }
 
 func (c cost) String() string {
 	text := fmt.Sprintf("%d requests for one task: %d served, %d refused, %d other answers", c.requests, c.served, c.refused, c.others)
 	if c.refused > 0 {
-		text += fmt.Sprintf(" (told to wait %s s)", strings.Join(c.told, ", "))
+		text += fmt.Sprintf(" (Retry-After %s s)", strings.Join(c.retryAfters, ", "))
 	}
 	return text
 }
@@ -137,7 +137,7 @@ func countCost(t *testing.T, exchanges []harness.Exchange) cost {
 			c.served++
 		case http.StatusTooManyRequests:
 			c.refused++
-			c.told = append(c.told, e.ResponseHeader.Get("Retry-After"))
+			c.retryAfters = append(c.retryAfters, e.ResponseHeader.Get("Retry-After"))
 			if e.ResponseHeader.Get("Headgate-Reason") == "" || e.ResponseHeader.Get("Retry-After") == "" {
 				t.Errorf("a refusal without reason or Retry-After: %v", e.ResponseHeader)
 			}

@@ -54,11 +54,11 @@ func logTable(title string, rows [][]string) {
 	for _, row := range rows {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
-	_ = w.Flush() // what cannot be printed is not seen
+	_ = w.Flush() // a failed print changes no measurement
 }
 
-// cpuTime is the processor time that a process has taken, where the system
-// tells; 0 where it does not.
+// cpuTime is the processor time that a process has used, or 0 where the system does not
+// report it.
 func cpuTime(pid int) time.Duration {
 	const perTick = 10 * time.Millisecond // USER_HZ is 100 wherever Go runs on Linux
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

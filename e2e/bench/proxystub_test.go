@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// answerHeader tells the stub what to answer; every proxy passes it on.
+// answerHeader sets what the stub answers; every proxy passes it on.
 const answerHeader = "Bench-Answer"
 
 // What the stub can answer.

@@ -114,7 +114,7 @@ func (b *tab) checkTabOrder(path string) {
 		case slices.Equal(got, want) && len(unseen) == 0:
 			return
 		case slices.Equal(mustEval[[]string](b, numberControls), want):
-			b.Errorf("%s: Tab comes to\n\t%s\nwant\n\t%s\nand the focus cannot be seen at %v", path, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"), unseen)
+			b.Errorf("%s: Tab reaches\n\t%s\nwant\n\t%s\nand the focus cannot be seen at %v", path, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"), unseen)
 			return
 		}
 	}

@@ -30,7 +30,7 @@ func TestRollbackAndRestore(t *testing.T) {
 		b.waitPath("/mode")
 		b.waitText("What will happen", "Nothing is refused from then on", "recorded with your name, Ana Lyst")
 		if mode := h.Status(b.T)["main"].Mode; mode != "enforce" {
-			b.Errorf("the mode is %s before anybody has agreed", mode)
+			b.Errorf("the mode is %s before the confirmation", mode)
 		}
 		b.click("Cancel")
 		b.waitPath("/")
@@ -60,7 +60,7 @@ func TestRollbackAndRestore(t *testing.T) {
 		b.navigate("/audit")
 		b.waitPath("/login")
 		if !strings.Contains(b.pathAndQuery(), "next=%2Faudit") {
-			b.Errorf("whoever signs in now does not get to the audit: %s", b.pathAndQuery())
+			b.Errorf("a sign-in now does not lead to the audit: %s", b.pathAndQuery())
 		}
 	})
 }

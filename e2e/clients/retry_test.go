@@ -78,9 +78,9 @@ func wantRetryObeyed(t *testing.T, c client, exchanges []harness.Exchange) {
 	if refused.Status != http.StatusTooManyRequests || served.Status != http.StatusOK {
 		t.Fatalf("statuses %d and %d, want 429 and 200", refused.Status, served.Status)
 	}
-	told := mustRetryAfter(t, refused)
-	if waited := served.RequestedAt.Sub(refused.RespondedAt); waited < told-timerTolerance {
-		t.Errorf("the client was told to wait %v and came back after %v", told, waited)
+	retryAfter := mustRetryAfter(t, refused)
+	if waited := served.RequestedAt.Sub(refused.RespondedAt); waited < retryAfter-timerTolerance {
+		t.Errorf("Retry-After was %v and came back after %v", retryAfter, waited)
 	}
 	if c.name != "ai-sdk" && served.RequestHeader.Get("X-Stainless-Retry-Count") != "1" {
 		t.Errorf("the retry says %q of itself, want retry count 1", served.RequestHeader.Get("X-Stainless-Retry-Count"))
@@ -148,13 +148,13 @@ func TestLongWaitsAreObeyed(t *testing.T) {
 					t.Fatalf("call %d: error %+v, waits %v; want %d waits and then an error", i, o.Error, o.Waits, retries)
 				}
 				for j, wait := range o.Waits {
-					told := mustRetryAfter(t, exchanges[i*(retries+1)+j])
-					longest = max(longest, told)
-					wantWait(t, c, told, time.Duration(wait*float64(time.Millisecond)))
+					retryAfter := mustRetryAfter(t, exchanges[i*(retries+1)+j])
+					longest = max(longest, retryAfter)
+					wantWait(t, c, retryAfter, time.Duration(wait*float64(time.Millisecond)))
 				}
 			}
 			if longest < 55*time.Second {
-				t.Errorf("the longest wait told was %v: the test saw nothing of the end of the range", longest)
+				t.Errorf("the longest Retry-After was %v: the test saw nothing of the end of the range", longest)
 			}
 		})
 	}
@@ -162,12 +162,12 @@ func TestLongWaitsAreObeyed(t *testing.T) {
 
 // wantWait checks the wait of a client. The AI SDK obeys only waits under a minute, and uses its
 // own instead of a full one.
-func wantWait(t *testing.T, c client, told, waits time.Duration) {
+func wantWait(t *testing.T, c client, retryAfter, waits time.Duration) {
 	t.Helper()
-	if c.name == "ai-sdk" && told == time.Minute {
+	if c.name == "ai-sdk" && retryAfter == time.Minute {
 		return
 	}
-	if waits < told {
-		t.Errorf("told %v, the client waits %v", told, waits)
+	if waits < retryAfter {
+		t.Errorf("Retry-After %v, the client waits %v", retryAfter, waits)
 	}
 }

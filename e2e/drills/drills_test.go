@@ -13,7 +13,7 @@ const speed = 20
 // selected returns faults of every kind; `make proof` runs all.
 func selected() []string {
 	return []string{
-		"refusals off", "everything refused", "permits leak", "Retry-After 0", "nobody posts", "another pool is named",
+		"refusals off", "everything refused", "permits leak", "Retry-After 0", "no post", "another pool is named",
 		"a rollback that only says so", "a restore that only says so", "faults only say that they clear", "no delay",
 	}
 }

@@ -29,7 +29,7 @@ type sources struct {
 	dir      string
 	name     string
 	files    []*source
-	declared strings.Builder // goes into a file of its own
+	declared strings.Builder // written to a separate file
 }
 
 // insert is a text that goes into a file. All of a file refer to its original text.
@@ -258,7 +258,7 @@ func (s *source) changed() string {
 // span is where a place begins and ends.
 type span struct{ from, to token.Pos }
 
-// locate returns the one place that fits, and lists what there is if none or
+// locate returns the one place that fits, and lists the candidates if none or
 // several do.
 func (m *mutator) locate(s *source, body *ast.BlockStmt, at Place) (span, error) {
 	nodes, candidates, err := at.target.find(body)

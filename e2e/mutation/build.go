@@ -35,7 +35,7 @@ func Build(t testing.TB, faults ...Fault) string {
 	return path
 }
 
-// writeOverlay puts files into dir and returns the path of the list that tells the
+// writeOverlay puts files into dir and returns the path of the list that gives the
 // compiler which files they replace.
 func writeOverlay(dir string, texts map[string]string) (string, error) {
 	var overlay struct{ Replace map[string]string }

@@ -3,7 +3,7 @@ package mutation
 // Variable is the environment variable that names the active fault.
 const Variable = "HEADGATE_MUTATION"
 
-// Fault is a defect that a built program can be told to have.
+// Fault is a defect that a built program can be switched to have.
 type Fault struct {
 	Name  string // value of [Variable] that activates it
 	Edits []Edit

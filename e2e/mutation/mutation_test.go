@@ -120,7 +120,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// The error names the fault and the place, and lists what there is.
+// The error names the fault and the place, and lists the candidates.
 func TestEditsThatFindNoPlace(t *testing.T) {
 	for name, tt := range map[string]struct {
 		edit Edit

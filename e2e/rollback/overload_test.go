@@ -41,13 +41,13 @@ func wantAllComplete(t *testing.T, upstream *harness.HeldUpstream, clients *roll
 	}
 }
 
-// When the admin plane does not answer, a command leaves a request in the database, and tells
+// When the admin plane does not answer, a command leaves a request in the database, and says
 // what it waits for.
 func TestFallback(t *testing.T) {
 	t.Parallel()
 	for name, silent := range map[string]func(*testing.T, *harness.Gate) string{
-		"black hole": func(t *testing.T, _ *harness.Gate) string { return harness.SilentListener(t) },
-		"nobody":     func(t *testing.T, _ *harness.Gate) string { return harness.UnusedURL(t) },
+		"black hole":  func(t *testing.T, _ *harness.Gate) string { return harness.SilentListener(t) },
+		"no listener": func(t *testing.T, _ *harness.Gate) string { return harness.UnusedURL(t) },
 		"exhausted": func(t *testing.T, r *harness.Gate) string {
 			exhaustFiles(t, r)
 			return r.Admin

@@ -36,7 +36,7 @@ func wantStartFails(t *testing.T, dir string, parts ...string) {
 	}
 }
 
-// A data directory has one gate; a second one is told which process has it.
+// Only one gate may use a data directory; a second one fails and names the process that has it.
 func TestSecondServe(t *testing.T) {
 	t.Parallel()
 	r, upstream, clients := newFullGate(t)

@@ -107,7 +107,7 @@ func TestButtonPressSurvivesKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	deliverInteraction(t, d, pressed)
-	alerttest.Eventually(t, "ada is told of the later change", func() bool { return gotEphemeral(d, "U0ADA", "pool main has been in enforce since") })
+	alerttest.Eventually(t, "ada sees the later change", func() bool { return gotEphemeral(d, "U0ADA", "pool main has been in enforce since") })
 	if mode := d.Status(t)["main"].Mode; mode != "enforce" {
 		t.Errorf("mode %s after the replay", mode)
 	}

@@ -21,7 +21,7 @@ func TestDailyMaximumOfRollbacks(t *testing.T) {
 	}.Start(t, slack)
 	alerttest.Eventually(t, "it is rolled back", func() bool { return d.Status(t)["main"].Mode == "passthrough" })
 	firing := d.AwaitFiring(t, "workers", "page")
-	restore := d.Command(t, "restore", "--reason", "it is mended")
+	restore := d.Command(t, "restore", "--reason", "endpoint is fixed")
 	if restore.ExitCode != 0 {
 		t.Fatalf("restore: %s", restore.Stderr)
 	}

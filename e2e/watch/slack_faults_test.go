@@ -66,11 +66,11 @@ func TestSlackFailsWhileIncidentOpensAndEnds(t *testing.T) {
 			if got := len(root.Pings); got != 1 {
 				t.Errorf("the message has %d mentions, want one: %q", got, root.Text)
 			}
-			told := 0 // combined: the message itself says it
+			replies := 0 // combined: the message itself says it
 			if x.delivered {
-				told = 1
+				replies = 1
 			}
-			if len(thread) != told || len(d.Incidents(t)) != 1 {
+			if len(thread) != replies || len(d.Incidents(t)) != 1 {
 				t.Errorf("the thread is %+v, incidents are %+v", thread, d.Incidents(t))
 			}
 			if combined := len(root.Versions) == 0; combined == x.delivered {

@@ -13,7 +13,7 @@ import (
 // no longer finds. Names of functions and packages are in places.go.
 func TestFaultsApply(t *testing.T) { mutation.Check(t, mutations()...) }
 
-// Every fault has a name of its own, changes the program and has a pattern that compiles.
+// Every fault has a unique name, changes the program and has a pattern that compiles.
 func TestFaults(t *testing.T) {
 	all := Faults()
 	var names []string

@@ -5,7 +5,7 @@ import "headgate/e2e/mutation"
 // messageFaults are in alerts and their delivery.
 func messageFaults() []Fault {
 	return []Fault{
-		{"nobody posts", "alert-path", "no message was accepted by Slack: no attempt",
+		{"no post", "alert-path", "no message was accepted by Slack: no attempt",
 			edits(attempt.ReplaceStatement(mutation.Call("Send")).Code(
 				`if mutated() { r.send = SendResult{Outcome: Delivered, Ref: Ref{Channel: "C1", TS: "1.1"}} } else { $ }`))},
 		{"Slack says no place", "alert-path", "no warning arrived|no message was accepted by Slack, of [0-9]+ tries",
@@ -42,9 +42,9 @@ func messageFaults() []Fault {
 			`if mutated() { return "too much" }`))},
 		{"a wrong value", "alert-path", "value", edits(valueText.Start().Code(
 			`if mutated() { inc.Value = 0 }`))},
-		{"told late", "alert-path", "too late", edits(attempt.After(mutation.Assign("sender")).Code(
+		{"message late", "alert-path", "too late", edits(attempt.After(mutation.Assign("sender")).Code(
 			`if mutated() && s.delivery.Kind == Post { time.Sleep(8 * time.Second) }`))},
-		{"told twice", "alert-path", "sent twice",
+		{"message twice", "alert-path", "sent twice",
 			edits(postMessage.Before(mutation.Call("PostMessageWithResponseContext")).Code(
 				`if mutated() {
 				_, _, _, _ = b.api.PostMessageWithResponseContext(ctx, to, opts...)

@@ -75,10 +75,10 @@ func swapped(res *http.Response) {
 }`),
 			streamError.Before(mutation.Call("scrub")).Code(`if mutated() { return t.complete() }`),
 		)},
-		{"errors told as answers", "upstream-errors", "as if it were whole",
+		{"errors counted as answers", "upstream-errors", "as if it were whole",
 			edits(passHeaders.Before(mutation.Call("WriteHeader")).Code(
 				`if mutated() && res.StatusCode >= 500 { res.StatusCode = http.StatusOK }`))},
-		{"errors told as refusals", "upstream-errors", "refused", edits(afterHeaders.Code(
+		{"errors counted as refusals", "upstream-errors", "refused", edits(afterHeaders.Code(
 			`if mutated() && res.StatusCode >= 500 { return t.refuse(admission.ReasonQueueDepth) }`))},
 		{"some fail", "burst", "no fault had hit", edits(beforeUpstream.Code(
 			`if mutated() && time.Now().UnixNano()%20 == 0 { return t.roundTripFailure(ctx, io.ErrUnexpectedEOF) }`))},
