@@ -126,7 +126,7 @@ var errDraining = errors.New("draining: shutting down")
 // that was not started has nothing to stop.
 func (a *App) Stop(ctx context.Context) error {
 	a.stopOnce.Do(func() {
-		if a.servers.serving() {
+		if a.servers.failed != nil {
 			a.stopErr = a.shutdown(ctx)
 		}
 	})
@@ -139,7 +139,7 @@ func (a *App) shutdown(ctx context.Context) error {
 	a.current.drain(time.Now())
 	err = errors.Join(err, a.servers.stopData(ctx, a.current.config().Drain, a.log))
 	a.proxy.Close()
-	err = errors.Join(err, a.servers.stopAdmin(ctx))
+	err = errors.Join(err, stopServer(ctx, a.servers.admin))
 	notify, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTimeout)
 	defer cancel()
 	return errors.Join(err, a.stopMonitor(notify), a.record.close(notify))
@@ -149,10 +149,10 @@ func (a *App) shutdown(ctx context.Context) error {
 func (a *App) Failed() <-chan error { return a.servers.failed }
 
 // DataAddr returns the address of the data plane. Call it after Start.
-func (a *App) DataAddr() string { return a.servers.data.listener.Addr().String() }
+func (a *App) DataAddr() string { return a.servers.data.Addr() }
 
 // AdminAddr returns the address of the admin plane. Call it after Start.
-func (a *App) AdminAddr() string { return a.servers.admin.listener.Addr().String() }
+func (a *App) AdminAddr() string { return a.servers.admin.Addr() }
 
 // SlackAddr returns the address for requests from Slack; empty: none. Call it after Start.
 func (a *App) SlackAddr() string {

@@ -1,17 +1,11 @@
 package app
 
 import (
-	"bufio"
-	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 )
 
 func TestUnknownHostRejected(t *testing.T) {
@@ -57,70 +51,5 @@ func TestRequestsWithoutHost(t *testing.T) {
 		if err != nil || !strings.HasPrefix(string(got), want) {
 			t.Errorf("%q: %.100q (%v), want %s", request, got, err, want)
 		}
-	}
-}
-
-// memoryListener is a listener in memory, for a clock of its own.
-type memoryListener struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func (p *memoryListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *memoryListener) Close() error {
-	p.once.Do(func() { close(p.done) })
-	return nil
-}
-
-func (p *memoryListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
-
-// A client that is slow with its header, or sends nothing more, loses its
-// connection; one whose header is huge is told so.
-func TestSlowAndGreedyClientsOfAServer(t *testing.T) {
-	const ok = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
-	for name, c := range map[string]struct {
-		wire   string
-		answer string
-		after  time.Duration
-	}{
-		"says nothing":       {"", "", readHeaderTimeout},
-		"half a header":      {"GET / HTTP/1.1\r\nHost", "400 ", readHeaderTimeout},
-		"idle after one":     {ok, "200 OK", keepAliveTimeout},
-		"header without end": {"GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 2*maxHeaderBytes), "431 ", time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := &memoryListener{conns: make(chan net.Conn), done: make(chan struct{})}
-				handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "x") })
-				s := newServer(handler, slog.New(slog.DiscardHandler))
-				served := make(chan error, 1)
-				go func() { served <- s.Serve(l) }()
-				ours, theirs := net.Pipe()
-				began := time.Now()
-				l.conns <- theirs
-				go func() { _, _ = io.WriteString(ours, c.wire) }()
-				all, err := io.ReadAll(bufio.NewReader(ours))
-				if err != nil || !strings.Contains(string(all), c.answer) || c.answer == "" && len(all) > 0 {
-					t.Errorf("%q (%v)", all, err)
-				}
-				if d := time.Since(began); d > c.after+time.Second || c.after > time.Second && d < c.after {
-					t.Errorf("ended after %s, want %s", d, c.after)
-				}
-				_ = ours.Close()
-				_ = s.Close()
-				if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-					t.Error(err)
-				}
-			})
-		})
 	}
 }

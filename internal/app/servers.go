@@ -4,62 +4,24 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
-	"net/http"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"headgate/alerts/slack"
 	"headgate/internal/config"
+	"headgate/internal/lifecycle"
 	"headgate/proxy"
 	"headgate/web/api"
 	"headgate/web/auth"
 	"headgate/web/ui"
 )
 
-// Bounds of what a slow or greedy client can hold of a listener. Whole requests and answers have no bound: long ones are
-// normal here, and each piece of them has a deadline of its own.
-const (
-	readHeaderTimeout = 10 * time.Second
-	keepAliveTimeout  = 2 * time.Minute
-	maxHeaderBytes    = 64 << 10
-)
-
-// servers are the data plane and the admin plane. The methods of a nil *servers do nothing.
+// servers are the data plane and the admin plane. Either is nil until its listener is open.
 type servers struct {
-	data, admin server
+	data, admin *lifecycle.Server
 	auth        *api.Auth
-	cancelTasks context.CancelCauseFunc // ends the tasks in flight
-	group       errgroup.Group
 	failed      chan error // holds one error of each server
-}
-
-// server is an HTTP server with its listener.
-type server struct {
-	http     *http.Server
-	listener net.Listener
-}
-
-func listen(setting, address string, h http.Handler, log *slog.Logger) (server, error) {
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return server{}, fmt.Errorf("%s: %w", setting, err)
-	}
-	return server{listener: l, http: newServer(h, log)}, nil
-}
-
-func newServer(h http.Handler, log *slog.Logger) *http.Server {
-	return &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: readHeaderTimeout,
-		IdleTimeout:       keepAliveTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
 }
 
 // startServers builds both planes and opens their listeners. Connections wait there until serve is called.
@@ -69,20 +31,16 @@ func (a *App) startServers() error {
 	if err != nil {
 		return err
 	}
-	s := &servers{auth: admin.Auth(), failed: make(chan error, 2)}
-	a.servers = s
+	a.servers.auth = admin.Auth()
 	ops := api.Ops{Metrics: a.metrics.registry, Ready: a.ready, Pages: pages}
 	data := api.HostGuard(a.traffic.Ingress(a.proxy), a.current.allowedHosts, proxy.RejectHost)
-	if s.data, err = listen("listen", cfg.Listen, data, a.log.With("component", "data")); err != nil {
+	a.servers.data, err = lifecycle.Listen("listen", cfg.Listen, data, a.log.With("component", "data"))
+	if err != nil {
 		return err
 	}
-	people := api.HostGuard(api.Handler(ops, admin), a.current.allowedHosts, s.auth.RejectHost)
-	if s.admin, err = listen("admin.listen", cfg.Admin.Listen, people, a.log.With("component", "admin")); err != nil {
-		return err
-	}
-	tasks, cancel := context.WithCancelCause(context.Background())
-	s.cancelTasks, s.data.http.BaseContext = cancel, func(net.Listener) context.Context { return tasks }
-	return nil
+	people := api.HostGuard(api.Handler(ops, admin), a.current.allowedHosts, a.servers.auth.RejectHost)
+	a.servers.admin, err = lifecycle.Listen("admin.listen", cfg.Admin.Listen, people, a.log.With("component", "admin"))
+	return err
 }
 
 // adminPlane builds the admin API and the pages.
@@ -146,58 +104,30 @@ func (a *App) LoginPath(actor string) string {
 
 // serve accepts connections until the servers are stopped.
 func (s *servers) serve() {
-	for _, plane := range []server{s.data, s.admin} {
-		s.group.Go(func() error {
-			err := plane.http.Serve(plane.listener)
-			if errors.Is(err, http.ErrServerClosed) {
-				return nil
-			}
-			s.failed <- err
-			return err
-		})
-	}
+	s.failed = make(chan error, 2)
+	s.data.Serve(s.failed)
+	s.admin.Serve(s.failed)
 }
-
-// serving reports whether both listeners are open.
-func (s *servers) serving() bool { return s != nil && s.admin.listener != nil }
 
 // close closes listeners that do not serve yet.
-func (s *servers) close() error {
-	if s == nil {
-		return nil
-	}
-	for _, plane := range []server{s.data, s.admin} {
-		if plane.listener != nil {
-			_ = plane.listener.Close()
-		}
-	}
-	return nil
-}
+func (s *servers) close() error { return errors.Join(s.data.Close(), s.admin.Close()) }
 
 // stopData closes the data plane. Tasks in flight get the drain time; what is left is cut off.
-func (s *servers) stopData(ctx context.Context, drainTime time.Duration, log *slog.Logger) (err error) {
+func (s *servers) stopData(ctx context.Context, drainTime time.Duration, log *slog.Logger) error {
 	drain, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
-	if down := s.data.http.Shutdown(drain); errors.Is(down, context.DeadlineExceeded) {
+	err := s.data.Drain(drain)
+	if errors.Is(err, context.DeadlineExceeded) {
 		log.Warn("drain time is over, cutting off the tasks in flight", "drain", drainTime)
-	} else {
-		err = down
+		err = nil
 	}
-	s.cancelTasks(proxy.ErrDrainTimeout)
-	return errors.Join(err, s.data.shutdown(ctx))
+	s.data.Cancel(proxy.ErrDrainTimeout)
+	return errors.Join(err, stopServer(ctx, s.data))
 }
 
-// stopAdmin closes the admin plane, and waits until both servers have ended.
-func (s *servers) stopAdmin(ctx context.Context) error {
-	return errors.Join(s.admin.shutdown(ctx), s.group.Wait())
-}
-
-// shutdown closes a server after cancelGrace at most.
-func (s server) shutdown(ctx context.Context) error {
+// stopServer stops a server within cancelGrace.
+func stopServer(ctx context.Context, s *lifecycle.Server) error {
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelGrace)
 	defer cancel()
-	if s.http.Shutdown(grace) != nil {
-		return s.http.Close()
-	}
-	return nil
+	return s.Stop(grace)
 }
