@@ -68,17 +68,17 @@ func TestFixturesCover(t *testing.T) {
 	if _, ok := all["passes"]; !ok {
 		t.Error("no fixture that passes")
 	}
-	var told strings.Builder
+	var reported strings.Builder
 	for _, file := range all {
 		want, _ := readFixture(t, file)
-		told.WriteString(strings.Join(want, "\n") + "\n")
+		reported.WriteString(strings.Join(want, "\n") + "\n")
 	}
 	for _, part := range []string{
 		"must not import", "package without a row", "row without a package", "no package of the table", "takes the time from",
 		"says never net/http", "says never database/sql", "func init", "slog.Default", "no doc.go", "no package comment",
 		"has no doc comment", "a package named util", "a package named common", "a package named types", "a package named helpers",
 	} {
-		if !strings.Contains(told.String(), part) {
+		if !strings.Contains(reported.String(), part) {
 			t.Errorf("no fixture wants a violation that says %q", part)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package archtest checks the architecture: it reads the table of packages in docs/ARCHITECTURE.md and compares the
-// module's source with it.
+// Package archtest has only tests. They check the architecture: they read the table of packages in docs/ARCHITECTURE.md
+// and compare the module's source with it.
 //
 // Every .go file of the module is read, whatever its build constraints, by syntax alone: nothing is compiled, so a
 // violation is found even where the code does not build on this system. Folders named testdata, node_modules or vendor,

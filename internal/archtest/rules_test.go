@@ -198,7 +198,7 @@ func (h *architecture) checkClock(pkg goPackage, f source) {
 
 // checkLoggers finds process-wide loggers.
 func (h *architecture) checkLoggers(f source) {
-	const tail = "the logger is handed in as a *slog.Logger"
+	const tail = "the logger is passed in as a *slog.Logger"
 	h.findUses(f, "log/slog", slogFuncs, tail)
 	h.findUses(f, "log", logFuncs, tail)
 }
@@ -295,7 +295,7 @@ func undocumented(file *ast.File) []*ast.Ident {
 }
 
 // undocumentedSpecs looks at constants, variables and types. A comment on a
-// group of constants or variables speaks for each of them; a type needs its own.
+// group of constants or variables documents each of them; a type needs its own.
 func undocumentedSpecs(d *ast.GenDecl) []*ast.Ident {
 	var out []*ast.Ident
 	for _, spec := range d.Specs {
@@ -327,25 +327,12 @@ func receiverExported(d *ast.FuncDecl) bool {
 	if d.Recv == nil || len(d.Recv.List) == 0 {
 		return true
 	}
-	name := receiverName(d.Recv.List[0].Type)
-	return name != nil && name.IsExported()
-}
-
-func receiverName(expr ast.Expr) *ast.Ident {
-	for {
-		switch x := expr.(type) {
-		case *ast.Ident:
-			return x
-		case *ast.StarExpr:
-			expr = x.X
-		case *ast.ParenExpr:
-			expr = x.X
-		case *ast.IndexExpr:
-			expr = x.X
-		case *ast.IndexListExpr:
-			expr = x.X
-		default:
-			return nil
+	var name *ast.Ident // the first one of the type: T in *T[K]
+	ast.Inspect(d.Recv.List[0].Type, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && name == nil {
+			name = id
 		}
-	}
+		return name == nil
+	})
+	return name != nil && name.IsExported()
 }
