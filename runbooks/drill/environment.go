@@ -102,9 +102,6 @@ type Production interface {
 // StopError says why a run may not start or continue.
 type StopError struct {
 	Reason string // a clause: a page is open: turnaround_p95 of default
-	Page   bool   // because of a page
-	Mode   bool   // because of the mode of a pool
-	Budget bool   // because the error budget is spent
 }
 
 // Errored is the reason.

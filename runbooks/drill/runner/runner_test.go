@@ -113,7 +113,7 @@ func TestStops(t *testing.T) {
 		{"page", func(r *fixture, _ string) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.check = &drill.StopError{Reason: "a page is open in production: stalled of default", Page: true}
+			r.check = &drill.StopError{Reason: "a page is open in production: stalled of default"}
 		}, 300 * time.Millisecond, "a page is open in production"},
 		{"production out of sight", func(r *fixture, _ string) { r.setBehaviour("check", fail) }, 300 * time.Millisecond, "production cannot be checked"},
 		{"production answers no more", func(r *fixture, _ string) { r.setBehaviour("check", hang) }, 6 * time.Second, "production cannot be checked: no answer within"},
@@ -348,7 +348,7 @@ func TestSkippedRuns(t *testing.T) {
 		verdict drill.Verdict
 		want    string
 	}{
-		{"open page", func(r *fixture) { r.ready = &drill.StopError{Reason: "a page is open: stalled of default", Page: true} }, drill.Skipped, "a page is open"},
+		{"open page", func(r *fixture) { r.ready = &drill.StopError{Reason: "a page is open: stalled of default"} }, drill.Skipped, "a page is open"},
 		{"frozen in between", func(r *fixture) {
 			r.setBehaviour("ready", func(context.Context, int) error { return r.runner.Freeze(context.Background(), "anna", "") })
 		}, drill.Aborted, "drills were frozen by anna"},

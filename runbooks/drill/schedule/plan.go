@@ -10,54 +10,50 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// punctualWithin is how late a run still counts as one by its schedule: a loop that looks
-// twice a minute is no more punctual than that.
+// punctualWithin is how late a run still counts as one by its schedule: the loop looks only twice a minute.
 const punctualWithin = time.Minute
 
-// maxMissedCounted bounds how many occurrences that were missed are counted one by one.
+// maxMissedCounted bounds how many missed occurrences are counted one by one.
 const maxMissedCounted = 100_000
 
-// PlannedAction is what is to be done about one drill at one moment, in this order: what
-// was missed is noted, a run is begun, the next due time is kept.
+// PlannedAction is what to do about one drill at one moment, in this order: missed occurrences are recorded, a run is
+// begun, the next due time is stored.
 type PlannedAction struct {
 	Spec   drill.Spec
-	Run    drill.Trigger // empty: nothing is begun
+	Run    drill.Trigger // empty: no run is begun
 	At     Occurrence    // of the run
 	Delay  time.Duration
 	Missed MissedOccurrences
-	Next   drill.DueTime // to be kept; its Next is zero if there is nothing to keep
-	Delete bool          // what is kept of Spec.ID is to be forgotten
+	Next   drill.DueTime // to be stored
+	Delete bool          // the stored due time of Spec.ID is deleted instead
 }
 
-// dueAfterMissed is what is due once that which was missed has been noted.
-func (a PlannedAction) dueAfterMissed() drill.DueTime {
-	d := a.Next
-	if a.Run != "" {
-		d.Next = a.At.At
-	}
-	return d
-}
-
-// MissedOccurrences are those that came while nothing ran.
+// MissedOccurrences are those that passed while nothing ran.
 type MissedOccurrences struct {
-	Count       int // 0: nothing
+	Count       int // 0: none
 	First, Last time.Time
-	Truncated   bool // there were more, which nobody counted
+	Truncated   bool // there were more, which were not counted
 }
 
-// Plan says what to do at an instant: which drills are due, and what has been
-// missed. Its order is that in which they were due.
+func (m *MissedOccurrences) add(at time.Time) {
+	if m.Count++; m.Count == 1 {
+		m.First = at
+	}
+	m.Last = at
+}
+
+// Plan says what to do at an instant: which drills are due, and which occurrences have been missed, in the order of due
+// times.
 //
-// A schedule that is new, or has been changed, counts from now on. An occurrence
-// that is late runs once if it is within Spec.CatchUp, and only the latest does;
-// all others are missed. When the wall clock has gone back, due times are reckoned
-// anew: whoever begins a run makes sure that no occurrence gets a second one.
+// A schedule that is new, or has been changed, counts from now on. An occurrence that is late runs once if it is within
+// Spec.CatchUp, and only the latest does; all others are missed. When the wall clock has gone back, due times are
+// computed again: the store prevents a second run of an occurrence.
 func Plan(now time.Time, specs []drill.Spec, dues map[string]drill.DueTime) []PlannedAction {
 	var all []PlannedAction
 	wanted := make(map[string]bool, len(specs))
 	for _, s := range specs {
 		schedule, err := ParseSchedule(s.Schedule, s.Zone)
-		if s.Schedule == "" || err != nil { // one that cannot be read has been refused where it was set
+		if s.Schedule == "" || err != nil { // invalid ones were refused with the settings
 			continue
 		}
 		wanted[s.ID] = true
@@ -76,13 +72,14 @@ func Plan(now time.Time, specs []drill.Spec, dues map[string]drill.DueTime) []Pl
 	return all
 }
 
-// plan decides about one drill; false: nothing is to be done.
+// plan decides about one drill; false: there is nothing to do.
 func plan(now time.Time, s drill.Spec, schedule Schedule, kept drill.DueTime) (PlannedAction, bool) {
 	next, ok := schedule.Next(now)
 	if !ok { // not after ParseSchedule
 		return PlannedAction{}, false
 	}
-	a := PlannedAction{Spec: s, Next: drill.DueTime{Drill: s.ID, Schedule: schedule.text, Zone: schedule.zone, Next: next.At}}
+	due := drill.DueTime{Drill: s.ID, Schedule: schedule.text, Zone: schedule.zone, Next: next.At}
+	a := PlannedAction{Spec: s, Next: due}
 	switch {
 	case kept.Schedule != schedule.text || kept.Zone != schedule.zone || kept.Next.IsZero():
 		return a, true
@@ -91,75 +88,56 @@ func plan(now time.Time, s drill.Spec, schedule Schedule, kept drill.DueTime) (P
 	case kept.Next.After(now):
 		return PlannedAction{}, false
 	}
-	latest, missed := schedule.occurrencesSince(kept.Next, now, max(s.CatchUp, punctualWithin))
+	a.At, a.Missed = schedule.occurrencesSince(kept.Next, now, max(s.CatchUp, punctualWithin))
 	if schedule.every > 0 { // its phase stays
 		a.Next.Next = kept.Next.Add((now.Sub(kept.Next)/schedule.every + 1) * schedule.every)
 	}
-	a.Missed = missed
-	if latest.At.IsZero() {
+	if a.At.At.IsZero() {
 		return a, true
 	}
-	a.At, a.Delay, a.Run = latest, now.Sub(latest.At), drill.BySchedule
-	if a.Delay > punctualWithin {
+	a.Run = drill.BySchedule
+	if a.Delay = now.Sub(a.At.At); a.Delay > punctualWithin {
 		a.Run = drill.ByCatchUp
 	}
 	return a, true
 }
 
-// occurrencesSince goes through the occurrences from the one that was kept to now. The latest
-// one can still run if it is not older than window; the others are missed.
-func (s Schedule) occurrencesSince(kept, now time.Time, window time.Duration) (latest Occurrence, missed MissedOccurrences) {
-	if s.every > 0 {
-		return s.occurrencesSinceEvery(kept, now, window)
-	}
-	var last time.Time
-	for o, ok := s.Next(kept.Add(-1)); ok && !o.At.After(now); o, ok = s.Next(o.At) {
-		if missed.Count == maxMissedCounted {
-			missed.Truncated = true
-			break
+// occurrencesSince goes through the occurrences from the stored one to now. The latest can still run if it is not older
+// than window; the others are missed.
+func (s Schedule) occurrencesSince(kept, now time.Time, window time.Duration) (Occurrence, MissedOccurrences) {
+	var latest Occurrence
+	var missed MissedOccurrences
+	if n := int(now.Sub(kept) / max(s.every, 1)); s.every > 0 {
+		latest.At = kept.Add(time.Duration(n) * s.every).UTC()
+		latest.Nominal = latest.At
+		if n > 0 {
+			missed = MissedOccurrences{Count: n, First: kept, Last: latest.At.Add(-s.every)}
 		}
-		if missed.Count++; missed.First.IsZero() {
-			missed.First = o.At
+	} else {
+		for o, ok := s.Next(kept.Add(-1)); ok && !o.At.After(now); o, ok = s.Next(o.At) {
+			if missed.Count == maxMissedCounted {
+				latest, missed.Truncated = s.latestWithin(now, window), true
+				break
+			}
+			if !latest.At.IsZero() {
+				missed.add(latest.At)
+			}
+			latest = o
 		}
-		missed.Last, last, latest = last, o.At, o // the latest may yet be removed
 	}
-	if missed.Truncated {
-		latest = s.latestWithin(now, window)
+	if !latest.At.IsZero() && now.Sub(latest.At) > window {
+		missed.add(latest.At)
+		latest = Occurrence{}
 	}
-	return excludeRunnable(latest, last, now, window, missed)
+	return latest, missed
 }
 
-func (s Schedule) occurrencesSinceEvery(kept, now time.Time, window time.Duration) (latest Occurrence, missed MissedOccurrences) {
-	n := now.Sub(kept) / s.every
-	at := kept.Add(n * s.every).UTC()
-	missed = MissedOccurrences{Count: int(n) + 1, First: kept, Last: at.Add(-s.every)}
-	return excludeRunnable(Occurrence{At: at, Nominal: at}, at, now, window, missed)
-}
-
-// latestWithin finds the last occurrence within the window; its zero value if there is
-// none.
+// latestWithin finds the last occurrence within the window; its zero value if there is none.
 func (s Schedule) latestWithin(now time.Time, window time.Duration) (latest Occurrence) {
 	for o, ok := s.Next(now.Add(-window)); ok && !o.At.After(now); o, ok = s.Next(o.At) {
 		latest = o
 	}
 	return latest
-}
-
-// excludeRunnable takes the latest occurrence out of the missed ones if it can still run.
-// Last of what was missed is the one before it.
-func excludeRunnable(latest Occurrence, last, now time.Time, window time.Duration, missed MissedOccurrences) (Occurrence, MissedOccurrences) {
-	if latest.At.IsZero() || now.Sub(latest.At) > window {
-		missed.Last = last
-		return Occurrence{}, missed
-	}
-	if missed.Truncated {
-		missed.Last = last
-		return latest, missed
-	}
-	if missed.Count--; missed.Count == 0 {
-		missed = MissedOccurrences{}
-	}
-	return latest, missed
 }
 
 // reason says in a line what was missed.
@@ -171,11 +149,11 @@ func (m MissedOccurrences) reason() string {
 	if m.Count == 1 {
 		return "its time passed while nothing ran: " + format.Minute(m.Last)
 	}
-	return fmt.Sprintf("%s times passed while nothing ran, from %s to %s", count, format.Minute(m.First), format.Minute(m.Last))
+	return fmt.Sprintf("%s times passed while nothing ran, from %s to %s",
+		count, format.Minute(m.First), format.Minute(m.Last))
 }
 
-// Upcoming returns the next n occurrences of a drill, beginning with the one that
-// is kept. The schedule must be right; a drill without one has none.
+// Upcoming returns the next n occurrences of a drill, the stored one first. A drill without a valid schedule has none.
 func Upcoming(s drill.Spec, kept drill.DueTime, now time.Time, n int) []Occurrence {
 	schedule, err := ParseSchedule(s.Schedule, s.Zone)
 	if err != nil || n < 1 {

@@ -16,28 +16,24 @@ const (
 	maxEvery    = 366 * 24 * time.Hour
 )
 
-// Schedule says when a drill is due. The zero value is one that never is. It never
-// changes.
+// Schedule says when a drill is due. Its zero value never is. It is immutable.
 //
-// It is written as cron has it: minute, hour, day of the month, month, day of the
-// week (Sunday is 0), in a zone; or as @hourly, @daily, @weekly, @monthly, @yearly,
-// or @every and a duration of at least a minute. When both days are restricted,
-// either is enough: 0 3 13 * 5 is every 13th and every Friday. A step restricts
-// too: */2 is every other day, not every day.
+// It is written as in cron: minute, hour, day of the month, month, day of the week (Sunday is 0), in a zone; or as
+// @hourly, @daily, @weekly, @monthly, @yearly, or @every and a duration of at least a minute. If both days are
+// restricted, either is enough: 0 3 13 * 5 is every 13th and every Friday. A step restricts too: */2 is every other day,
+// not every day.
 //
-// Each time that it names comes once on every date of the zone. When the clocks go
-// forward over it, it comes at the first moment after; when they go back over it,
-// it comes the first time. One that names every hour, or begins with * as */5 does,
-// goes on while the clocks show an hour again, as cron has it; and one of every hour
-// makes up for nothing that they go over, since its next hour comes at once. @every
-// counts time that passes, and knows no clocks.
+// Each time that it names occurs once on every date of the zone. If the clocks go forward over it, it occurs at the
+// first moment after; if they go back over it, it occurs the first time only. A schedule that names every hour, or
+// begins with * as */5 does, also runs in a repeated hour, as in cron; and one of every hour does not make up for a
+// skipped hour, since its next hour follows at once. @every counts elapsed time, whatever the clocks show.
 type Schedule struct {
 	text  string
 	zone  string
 	loc   *time.Location
 	cron  *cron.SpecSchedule // nil: every
 	every time.Duration      // 0: cron
-	// hourly: it names every hour. through: it goes on in a repeated hour.
+	// hourly: it names every hour. runsInRepeatedHour: also when the clocks show an hour again.
 	hourly, runsInRepeatedHour bool
 }
 
@@ -61,16 +57,13 @@ func ParseSchedule(text, zone string) (Schedule, error) {
 	case strings.HasPrefix(s.text, "@every"):
 		s.every, err = parseEvery(s.text, zone)
 		return s, err
-	case strings.HasPrefix(s.text, "@"):
-		s.cron, err = parseName(s.text)
 	default:
 		s.cron, err = parseFields(s.text)
 	}
 	if err != nil {
 		return Schedule{}, err
 	}
-	s.cron.Location = loc
-	s.hourly = s.cron.Hour&^starBit == 1<<24-1
+	s.hourly = s.cron.Hour&everyHour == everyHour
 	s.runsInRepeatedHour = s.hourly || strings.HasPrefix(s.text, "*")
 	if !s.everFires() {
 		return Schedule{}, errors.New("never comes: no month has such a day")
@@ -105,43 +98,50 @@ func parseEvery(text, zone string) (time.Duration, error) {
 	return d, nil
 }
 
-var scheduleNames = map[string]string{
-	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *",
-	"@weekly": "0 0 * * 0", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
-}
-
-func parseName(text string) (*cron.SpecSchedule, error) {
-	fields, ok := scheduleNames[text]
-	if !ok {
-		return nil, fmt.Errorf("unknown name %.40q: want @hourly, @daily, @weekly, @monthly, @yearly or @every 12h", text)
-	}
-	return parseFields(fields)
-}
-
 // itemPattern is one part of a field: a value, a range or all, with a step.
 var itemPattern = regexp.MustCompile(`^(\*|[0-9]{1,2}|[A-Za-z]{3})(-([0-9]{1,2}|[A-Za-z]{3}))?(/([0-9]{1,2}))?$`)
 
+// everyHour are the bits of all hours.
+const everyHour = 1<<24 - 1
+
+// parseFields reads five fields, or a name such as @daily. The result names times on a calendar without zones.
 func parseFields(text string) (*cron.SpecSchedule, error) {
-	fields := strings.Split(text, " ")
+	named := strings.HasPrefix(text, "@")
+	if !named {
+		if err := lint(strings.Split(text, " ")); err != nil {
+			return nil, err
+		}
+	}
+	parser := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+	parsed, err := parser.Parse(text)
+	switch {
+	case err != nil && named:
+		return nil, fmt.Errorf("unknown name %.40q: want @hourly, @daily, @weekly, @monthly, @yearly or @every 12h", text)
+	case err != nil:
+		return nil, fmt.Errorf("%w: want five fields such as 0 3 * * 1, Mondays at 03:00", err)
+	}
+	fields := parsed.(*cron.SpecSchedule) // the parser's only kind, but for @every
+	fields.Location = time.UTC
+	return fields, nil
+}
+
+// lint refuses fields that other crons read and the parser does not, and those that it would read as something else.
+func lint(fields []string) error {
 	if len(fields) != len(fieldNames) {
-		return nil, fmt.Errorf("has %d fields: want five (minute, hour, day of the month, month, day of the week), such as 0 3 * * 1", len(fields))
+		return fmt.Errorf("has %d fields: want five (%s), such as 0 3 * * 1",
+			len(fields), strings.Join(fieldNames[:], ", "))
 	}
 	for i, f := range fields {
 		for part := range strings.SplitSeq(f, ",") {
 			if why := lintItem(part, i); why != "" {
-				return nil, fmt.Errorf("%s %.40q: %s", fieldNames[i], f, why)
+				return fmt.Errorf("%s %.40q: %s", fieldNames[i], f, why)
 			}
 		}
 	}
-	parsed, err := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("%w: want five fields such as 0 3 * * 1, Mondays at 03:00", err)
-	}
-	return parsed.(*cron.SpecSchedule), nil // the parser's only kind without names
+	return nil
 }
 
-// lintItem refuses what other crons know and the parser does not, and what it would
-// read as something else.
+// lintItem says what is wrong with a part of a field; empty: nothing.
 func lintItem(part string, field int) string {
 	m := itemPattern.FindStringSubmatch(part)
 	switch {
@@ -190,14 +190,6 @@ func checkStep(step string, field int) string {
 		return fmt.Sprintf("a step must be 1 to %d; for longer ones there is @every", span-1)
 	}
 	return ""
-}
-
-// String returns what was parsed, with its zone.
-func (s Schedule) String() string {
-	if s.every > 0 || s.text == "" {
-		return s.text
-	}
-	return s.text + " " + s.zone
 }
 
 // Location returns the zone.

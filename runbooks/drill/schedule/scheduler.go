@@ -12,36 +12,24 @@ import (
 )
 
 const (
-	// maxSleep bounds how long the loop sleeps: a wall clock that was put forward,
-	// or a machine that slept, is noticed within that time.
+	// maxSleep bounds how long the loop sleeps, so that a wall clock that was put forward, or a machine that slept, is
+	// noticed within that time. It also bounds one look.
 	maxSleep      = 30 * time.Second
-	recordTimeout = 10 * time.Second // for the record to take what has become of a due time
-	// maxClockDrift is how far the wall clock may move against the time that passes without
-	// being notified.
+	recordTimeout = 10 * time.Second // for recording a run that did not begin
+	// maxClockDrift is how far the wall clock may move against the monotonic clock without a warning.
 	maxClockDrift = 5 * time.Second
 )
 
-// Launcher begins runs.
-type Launcher interface {
-	// Launch claims the run and begins it, and returns while it goes on. ErrClaimed:
-	// this occurrence has had its run. A *BusyError and ErrFrozen say why not.
-	Launch(ctx context.Context, s drill.Spec, t drill.Trigger, scheduled time.Time) error
-}
-
-// NotRunRecorder keeps runs that never began. A Store does.
-type NotRunRecorder interface {
-	RecordNotRun(ctx context.Context, r drill.Run) error
-}
-
-// SchedulerOptions are what a Scheduler needs; all of it must be set.
+// SchedulerOptions are what a Scheduler needs; all fields must be set.
 type SchedulerOptions struct {
 	Specs    func() []drill.Spec // as they are now
 	DueTimes drill.DueTimeStore
-	Recorder NotRunRecorder
-	Launcher Launcher
-	NewID    func() string // UUIDv7
-	Version  string        // of headgate
-	Log      *slog.Logger
+	// Launch claims a run and begins it, and returns while it runs. ErrClaimed: this occurrence has had its run. A
+	// *BusyError and ErrFrozen say why it did not begin.
+	Launch func(ctx context.Context, s drill.Spec, t drill.Trigger, scheduled time.Time) error
+	// RecordNotRun records a run that did not begin, and gives it its ID and version. ErrClaimed: it is recorded already.
+	RecordNotRun func(ctx context.Context, r drill.Run) error
+	Log          *slog.Logger
 }
 
 // Scheduler starts drills when they are due. Due times are stored, so a restart neither loses nor delays a drill. A drill
@@ -58,7 +46,7 @@ func NewScheduler(o SchedulerOptions) *Scheduler {
 	return &Scheduler{o: o, wake: make(chan struct{}, 1), blockedBy: make(map[string]string)}
 }
 
-// Wake makes the loop look at once: the drills have changed, or one has ended.
+// Wake makes the loop look at once, after the drills have changed or one has ended.
 func (s *Scheduler) Wake() {
 	select {
 	case s.wake <- struct{}{}:
@@ -81,8 +69,7 @@ func (s *Scheduler) Run(ctx context.Context) {
 	}
 }
 
-// tick does what is due, and says when to look again. A panic is logged, and the
-// next turn tries again.
+// tick does what is due, and returns how long to wait for the next look. A panic is logged; the next look tries again.
 func (s *Scheduler) tick(ctx context.Context) (wait time.Duration) {
 	wait = maxSleep
 	defer func() {
@@ -92,9 +79,9 @@ func (s *Scheduler) tick(ctx context.Context) (wait time.Duration) {
 	}()
 	now := time.Now()
 	s.warnClockJump(now)
-	// The record has the wall clock, which may have moved against the monotonic one.
-	looking, cancel := context.WithTimeout(ctx, maxSleep) // a record that hangs must not be waited for
+	looking, cancel := context.WithTimeout(ctx, maxSleep)
 	defer cancel()
+	// Records have the wall clock, which may have moved against the monotonic one.
 	next, err := s.runDue(looking, now.Round(0))
 	if err != nil && ctx.Err() == nil {
 		s.o.Log.Error("drills that are due were not begun, trying again", "error", err)
@@ -108,14 +95,13 @@ func (s *Scheduler) tick(ctx context.Context) (wait time.Duration) {
 func (s *Scheduler) warnClockJump(now time.Time) {
 	if !s.lastTick.IsZero() {
 		if off := now.Round(0).Sub(s.lastTick.Round(0)) - now.Sub(s.lastTick); off.Abs() > maxClockDrift {
-			s.o.Log.Warn("the wall clock has moved: drills go by where it is now", "by", off)
+			s.o.Log.Warn("the wall clock was changed; drills follow it", "by", off)
 		}
 	}
 	s.lastTick = now
 }
 
-// runDue carries a plan out, and returns the earliest time that is kept; zero if none
-// is.
+// runDue carries out the plan, and returns the earliest stored due time; zero: there is none.
 func (s *Scheduler) runDue(ctx context.Context, now time.Time) (next time.Time, err error) {
 	dues, err := s.o.DueTimes.DueTimes(ctx)
 	if err != nil {
@@ -138,8 +124,8 @@ func (s *Scheduler) runDue(ctx context.Context, now time.Time) (next time.Time, 
 	return next, err
 }
 
-// execute carries one action out, and returns what is kept then. What fails is done
-// again at the next look: each step is one that can be repeated.
+// execute carries out one action, and returns the due time that is stored then. What fails is tried again at the next
+// look: each step can be repeated.
 func (s *Scheduler) execute(ctx context.Context, now time.Time, a PlannedAction) (drill.DueTime, error) {
 	id := a.Spec.ID
 	if a.Delete {
@@ -150,7 +136,11 @@ func (s *Scheduler) execute(ctx context.Context, now time.Time, a PlannedAction)
 		if err := s.recordMissed(ctx, now, a); err != nil {
 			return drill.DueTime{}, err
 		}
-		if err := s.o.DueTimes.SetDueTime(ctx, a.dueAfterMissed()); err != nil { // they are not missed twice
+		due := a.Next
+		if a.Run != "" {
+			due.Next = a.At.At
+		}
+		if err := s.o.DueTimes.SetDueTime(ctx, due); err != nil { // so that they are not missed twice
 			return drill.DueTime{}, err
 		}
 	}
@@ -164,10 +154,9 @@ func (s *Scheduler) execute(ctx context.Context, now time.Time, a PlannedAction)
 	return a.Next, s.o.DueTimes.SetDueTime(ctx, a.Next)
 }
 
-// launch begins a run. One that has to wait for another is left as it is, so that
-// the next look finds it due.
+// launch begins a run. One that has to wait for another stays due, so that the next look finds it.
 func (s *Scheduler) launch(ctx context.Context, now time.Time, a PlannedAction) (waits bool, err error) {
-	err = s.o.Launcher.Launch(ctx, a.Spec, a.Run, a.At.At)
+	err = s.o.Launch(ctx, a.Spec, a.Run, a.At.At)
 	var busy *drill.BusyError
 	switch {
 	case err == nil, errors.Is(err, drill.ErrClaimed):
@@ -179,14 +168,15 @@ func (s *Scheduler) launch(ctx context.Context, now time.Time, a PlannedAction) 
 		s.blockedBy[a.Spec.ID] = busy.Error()
 		return true, nil
 	case errors.Is(err, drill.ErrFrozen):
-		return false, s.recordNotRun(ctx, now, a, drill.Run{Verdict: drill.Skipped, Reason: drill.ErrFrozen.Error(), Scheduled: a.At.At})
+		skipped := drill.Run{Verdict: drill.Skipped, Reason: drill.ErrFrozen.Error(), Scheduled: a.At.At}
+		return false, s.recordNotRun(ctx, now, a, skipped)
 	default:
 		return false, fmt.Errorf("begin drill %s: %w", a.Spec.Name, err)
 	}
 }
 
-// recordMissed keeps one row, whatever the number. A drill that has waited for another
-// was not missed: it says for whom.
+// recordMissed records one run, whatever the number. A drill that has waited for another was skipped, not missed: the
+// reason names the other.
 func (s *Scheduler) recordMissed(ctx context.Context, now time.Time, a PlannedAction) error {
 	r := drill.Run{Verdict: drill.Missed, Reason: a.Missed.reason(), Scheduled: a.Missed.Last, Count: a.Missed.Count}
 	if why := s.blockedBy[a.Spec.ID]; why != "" {
@@ -198,18 +188,18 @@ func (s *Scheduler) recordMissed(ctx context.Context, now time.Time, a PlannedAc
 	return s.recordNotRun(ctx, now, a, r)
 }
 
-// recordNotRun keeps what has become of a due time. ErrClaimed: that is known already.
+// recordNotRun records that an occurrence had no run.
 func (s *Scheduler) recordNotRun(ctx context.Context, now time.Time, a PlannedAction, r drill.Run) error {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	r.ID, r.Drill, r.Name, r.Spec, r.Version = s.o.NewID(), a.Spec.ID, a.Spec.Name, a.Spec, s.o.Version
-	r.Trigger, r.Status, r.Ended = drill.BySchedule, drill.Ended, now.UTC().Truncate(time.Millisecond)
-	err := s.o.Recorder.RecordNotRun(ctx, r)
+	r.Drill, r.Name, r.Spec, r.Trigger = a.Spec.ID, a.Spec.Name, a.Spec, drill.BySchedule
+	r.Status, r.Ended = drill.Ended, now.UTC().Truncate(time.Millisecond)
+	err := s.o.RecordNotRun(ctx, r)
 	switch {
 	case err == nil:
 		s.o.Log.Warn("a drill was not run", "drill", r.Name, "verdict", string(r.Verdict), "reason", r.Reason)
 	case !errors.Is(err, drill.ErrClaimed):
-		return fmt.Errorf("note that drill %s was not run: %w", a.Spec.Name, err)
+		return fmt.Errorf("record that drill %s was not run: %w", a.Spec.Name, err)
 	}
 	return nil
 }

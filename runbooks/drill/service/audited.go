@@ -21,7 +21,8 @@ type Audited struct {
 func (a Audited) Start(ctx context.Context, q drill.StartRequest) (drill.StartResult, error) {
 	result, err := a.Service.Start(ctx, q)
 	if !q.DryRun && !errors.Is(err, drill.ErrNoDrill) {
-		inputs := map[string]string{"drill": result.Plan.Drill, "speed": strconv.FormatFloat(result.Plan.Speed, 'g', -1, 64)}
+		speed := strconv.FormatFloat(result.Plan.Speed, 'g', -1, 64)
+		inputs := map[string]string{"drill": result.Plan.Drill, "speed": speed}
 		a.audit(ctx, "drill run", result.Run, q.Actor, q.Reason, err, inputs)
 	}
 	return result, err
@@ -47,7 +48,8 @@ func (a Audited) Freeze(ctx context.Context, f drill.Freeze) (drill.Freeze, erro
 
 func (a Audited) audit(ctx context.Context, action, subject, by, reason string, err error, inputs map[string]string) {
 	e := control.AuditEntry{
-		At: time.Now(), Kind: control.KindDrill, Action: action, Result: control.Done, Subject: subject, Actor: by, Reason: reason, Inputs: inputs,
+		At: time.Now(), Kind: control.KindDrill, Action: action, Result: control.Done,
+		Subject: subject, Actor: by, Reason: reason, Inputs: inputs,
 	}
 	var refused *drill.RefusedError
 	var busy *drill.BusyError

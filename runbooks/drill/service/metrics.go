@@ -27,9 +27,12 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "headgate_drill_runs_total", Help: "Runs of drills that have ended, by verdict.",
 		}, []string{"drill", "verdict"}),
-		lastPass: gauge("headgate_drill_last_pass_timestamp_seconds", "End of the latest run of the drill that passed; absent before the first."),
-		firstDue: gauge("headgate_drill_first_due_timestamp_seconds", "First scheduled time observed for the drill; absent before."),
-		period:   gauge("headgate_drill_period_seconds", "Time between two due times of the drill; absent without a schedule."),
+		lastPass: gauge("headgate_drill_last_pass_timestamp_seconds",
+			"End of the latest run of the drill that passed; absent before the first."),
+		firstDue: gauge("headgate_drill_first_due_timestamp_seconds",
+			"First scheduled time observed for the drill; absent before."),
+		period: gauge("headgate_drill_period_seconds",
+			"Time between two due times of the drill; absent without a schedule."),
 	}
 	return m, errors.Join(reg.Register(m.runs), reg.Register(m.lastPass), reg.Register(m.firstDue), reg.Register(m.period))
 }
@@ -54,20 +57,16 @@ func (m *Metrics) SetSpecs(specs []drill.Spec, now time.Time) {
 func (m *Metrics) observe(r drill.Run) {
 	m.runs.WithLabelValues(r.Drill, string(r.Verdict)).Inc()
 	if r.Verdict == drill.Passed {
-		m.setLastPass(r.Drill, r.Ended)
+		setTime(m.lastPass, r.Drill, r.Ended)
 	}
 }
 
-func (m *Metrics) setLastPass(id string, at time.Time) {
-	m.lastPass.WithLabelValues(id).Set(float64(at.UnixMilli()) / 1000)
-}
-
-func (m *Metrics) setFirstDue(id string, at time.Time) {
-	m.firstDue.WithLabelValues(id).Set(float64(at.UnixMilli()) / 1000)
+func setTime(g *prometheus.GaugeVec, id string, at time.Time) {
+	g.WithLabelValues(id).Set(float64(at.UnixMilli()) / 1000)
 }
 
 // VerdictText tells people the verdict of a run, how close it was, and where to read more. The owner of a failed drill
-// is named unless the message mentions him.
+// is named unless the message mentions them.
 func VerdictText(r drill.Run, externalURL string, mentioned bool) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "Drill %s: %s.", r.Name, strings.ToUpper(string(r.Verdict)))
@@ -75,7 +74,8 @@ func VerdictText(r drill.Run, externalURL string, mentioned bool) string {
 		fmt.Fprintf(&s, " %s.", strings.TrimSuffix(r.Reason, "."))
 	}
 	if h, ok := r.Tightest(); ok && r.Verdict != drill.Passed {
-		fmt.Fprintf(&s, " Closest to its limit: %s, at %s (margin %.2f).", h.Expectation, drill.FormatAmount(h.Value, h.Unit), h.Margin)
+		fmt.Fprintf(&s, " Closest to its limit: %s, at %s (margin %.2f).",
+			h.Expectation, drill.FormatAmount(h.Value, h.Unit), h.Margin)
 	}
 	if r.Spec.Owner != "" && r.Verdict == drill.Failed && !mentioned {
 		fmt.Fprintf(&s, " Owner: %s.", r.Spec.Owner)

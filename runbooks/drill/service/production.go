@@ -47,6 +47,10 @@ func (b Budget) spent() bool {
 	return all >= minBudgetTasks && float64(b.Bad) > (1-b.Objective)*float64(all)
 }
 
+func stopf(format string, args ...any) error {
+	return &drill.StopError{Reason: fmt.Sprintf(format, args...)}
+}
+
 // traffic are counts of production at an instant.
 type traffic struct {
 	sandbox.TrafficCounts
@@ -54,34 +58,32 @@ type traffic struct {
 }
 
 func (p *Production) traffic() traffic {
-	arrivals := p.Arrivals() // first, so that a request in between counts as having come
+	arrivals := p.Arrivals() // first: a request in between must not count as drift
 	return traffic{p.Traffic.Counts(), arrivals}
 }
 
 // Ready says whether a run may start.
 func (p *Production) Ready(ctx context.Context, r drill.Run) error {
 	if p.Draining() {
-		return &drill.StopError{Reason: "headgate is shutting down"}
+		return stopf("headgate is shutting down")
 	}
 	pool, err := p.Pool(r.Spec)
 	if err != nil {
-		return &drill.StopError{Reason: err.Error()}
+		return stopf("%v", err)
 	}
 	if err := p.checkOpenPages(ctx, nil); err != nil {
 		return err
 	}
 	if s, ok := p.Mode(pool); ok && s.Mode == admission.PassThrough {
-		return &drill.StopError{Reason: fmt.Sprintf("pool %s is in pass-through since %s, by %s", pool, s.Since.UTC().Format(time.RFC3339), s.Actor), Mode: true}
+		return stopf("pool %s is in pass-through since %s, by %s", pool, s.Since.UTC().Format(time.RFC3339), s.Actor)
 	}
 	b, err := p.Budget(ctx, pool)
 	if err != nil {
 		return fmt.Errorf("the error budget of pool %s cannot be read: %w", pool, err)
 	}
 	if b.spent() {
-		return &drill.StopError{
-			Reason: fmt.Sprintf("no error budget is left in pool %s: %d of %d tasks were bad, of at most %.3g in 100", pool, b.Bad, b.Good+b.Bad, 100*(1-b.Objective)),
-			Budget: true,
-		}
+		return stopf("no error budget is left in pool %s: %d of %d tasks were bad, of at most %.3g in 100",
+			pool, b.Bad, b.Good+b.Bad, 100*(1-b.Objective))
 	}
 	if r.ID == "" {
 		return nil // a dry run
@@ -106,29 +108,29 @@ func (p *Production) checkOpenPages(ctx context.Context, caused func(engine.Inci
 		if i.Key.Pool != "" {
 			where = "pool " + i.Key.Pool
 		}
-		return &drill.StopError{Reason: fmt.Sprintf("a page is open: %s of %s (incident %s)", i.Key.Rule, where, i.ID), Page: true}
+		return stopf("a page is open: %s of %s (incident %s)", i.Key.Rule, where, i.ID)
 	}
 	return nil
 }
 
-// Check says whether a run may go on. The pages of a twin are in a record of its own; those that a live run causes are
-// of its pool, and younger than it.
+// Check says whether a run may continue. The pages of a twin are in the twin's own record; those that a live run causes
+// are of its pool, and younger than it.
 func (p *Production) Check(ctx context.Context, r drill.Run) error {
 	if r.Spec.Target != drill.Live {
 		return p.checkOpenPages(ctx, nil)
 	}
 	pool, err := p.Pool(r.Spec)
 	if err != nil {
-		return &drill.StopError{Reason: err.Error()}
+		return stopf("%v", err)
 	}
 	if s, ok := p.Mode(pool); ok && s.Since.After(r.Started) {
-		return &drill.StopError{Reason: fmt.Sprintf("the mode of pool %s was changed to %s by %s", pool, s.Mode, s.Actor), Mode: true}
+		return stopf("the mode of pool %s was changed to %s by %s", pool, s.Mode, s.Actor)
 	}
 	return p.checkOpenPages(ctx, func(i engine.Incident) bool { return i.Key.Pool == pool && i.Opened.After(r.Started) })
 }
 
 // Drift counts tasks of a twin in production: those with a header of drills, and arrivals that the proxy has counted
-// and that did not come. For a live run it counts calls outside its scope.
+// and the ingress has not seen. For a live run it counts calls outside its scope.
 func (p *Production) Drift(_ context.Context, r drill.Run) (drill.Reading, error) {
 	p.mu.Lock()
 	before, run := p.baseline, p.run
@@ -145,6 +147,7 @@ func (p *Production) Drift(_ context.Context, r drill.Run) (drill.Reading, error
 	tagged := float64(now.DrillTagged - before.DrillTagged)
 	return drill.Reading{
 		Measured: true, Value: tagged + max(0, counted-came), Samples: int(counted), Source: "production's ingress",
-		Reason: fmt.Sprintf("%.0f of the drill's tasks reached production; production counted %.0f arrivals of %.0f requests", tagged, counted, came),
+		Reason: fmt.Sprintf("%.0f of the drill's tasks reached production; production counted %.0f arrivals of %.0f requests",
+			tagged, counted, came),
 	}, nil
 }

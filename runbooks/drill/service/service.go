@@ -74,8 +74,7 @@ func Start(ctx context.Context, o Options) (*Service, error) {
 		return nil, err
 	}
 	s.scheduler = schedule.NewScheduler(schedule.SchedulerOptions{
-		Specs: o.Specs, DueTimes: o.Store, Recorder: s, Launcher: s, Version: o.Version, Log: o.Log,
-		NewID: func() string { return uuid.Must(uuid.NewV7()).String() },
+		Specs: o.Specs, DueTimes: o.Store, Launch: s.launch, RecordNotRun: s.RecordNotRun, Log: o.Log,
 	})
 	o.Metrics.SetSpecs(o.Specs(), time.Now())
 	s.restorePasses(ctx)
@@ -83,7 +82,7 @@ func Start(ctx context.Context, o Options) (*Service, error) {
 	return s, nil
 }
 
-// Stop starts no drill any more, aborts the one in progress, and waits until it has ended or ctx ends.
+// Stop ends the schedule, aborts the run in progress, and waits until it has ended or ctx ends.
 func (s *Service) Stop(ctx context.Context) error {
 	s.loop.Cancel()
 	return errors.Join(s.runner.Close(ctx), s.loop.Stop(ctx))
@@ -95,19 +94,20 @@ func (s *Service) Reload(specs []drill.Spec) {
 	s.scheduler.Wake()
 }
 
-// Launch starts a run that is due.
-func (s *Service) Launch(ctx context.Context, d drill.Spec, t drill.Trigger, scheduled time.Time) error {
+// launch starts a run that is due.
+func (s *Service) launch(ctx context.Context, d drill.Spec, t drill.Trigger, scheduled time.Time) error {
 	_, err := s.runner.Start(ctx, runner.Request{Spec: d, Trigger: t, Actor: "schedule", Scheduled: scheduled})
 	return err
 }
 
-// RecordNotRun records a run that was due and did not start.
+// RecordNotRun records a run that was due and did not start, under a new ID.
 func (s *Service) RecordNotRun(ctx context.Context, r drill.Run) error {
+	r.ID, r.Version = uuid.Must(uuid.NewV7()).String(), s.o.Version
 	if err := s.o.Store.RecordNotRun(ctx, r); err != nil {
 		return err
 	}
 	s.updateFirstDue(ctx)
-	if r.Reason == drill.ErrFrozen.Error() { // known to the person who froze them
+	if r.Reason == drill.ErrFrozen.Error() { // no notification: the person who froze them knows
 		s.o.Metrics.observe(r)
 		return nil
 	}
@@ -138,7 +138,7 @@ func (s *Service) restorePasses(ctx context.Context) {
 	}
 	for _, l := range all {
 		if _, known := spec.Find(s.o.Specs(), l.Drill); known && !l.PassedAt.IsZero() {
-			s.o.Metrics.setLastPass(l.Drill, l.PassedAt)
+			setTime(s.o.Metrics.lastPass, l.Drill, l.PassedAt)
 		}
 	}
 	s.updateFirstDue(ctx)
@@ -155,7 +155,7 @@ func (s *Service) updateFirstDue(ctx context.Context) {
 	}
 	for _, d := range s.o.Specs() {
 		if at, ok := dues[d.ID]; ok && d.Schedule != "" {
-			s.o.Metrics.setFirstDue(d.ID, at)
+			setTime(s.o.Metrics.firstDue, d.ID, at)
 		}
 	}
 }
@@ -185,7 +185,8 @@ func (s *Service) Drills(ctx context.Context, now time.Time) (drill.States, erro
 		if last, ok := known.last[d.ID]; ok {
 			state.Last = &last
 		}
-		if due, err := schedule.ParseSchedule(d.Schedule, d.Zone); d.Schedule != "" && err == nil { // others were refused with the settings
+		// Invalid schedules were refused with the settings.
+		if due, err := schedule.ParseSchedule(d.Schedule, d.Zone); d.Schedule != "" && err == nil {
 			for _, o := range schedule.Upcoming(d, known.dues[d.ID], now, maxUpcoming) {
 				state.Next = append(state.Next, drill.Upcoming{At: o.At, Note: o.ClockChangeNote(due.Location())})
 			}
@@ -208,19 +209,19 @@ type storedDrills struct {
 // readStored reads as much of the store as can be read.
 func (s *Service) readStored(ctx context.Context) (k storedDrills, err error) {
 	var errs [5]error
+	var latest []drill.Latest
+	var runs []drill.Run
 	k.freeze, errs[0] = s.o.Store.Frozen(ctx)
 	k.dues, errs[1] = s.o.Store.DueTimes(ctx)
+	k.firstDue, errs[2] = s.o.Store.FirstDue(ctx)
+	latest, errs[3] = s.o.Store.Latest(ctx)
 	k.latest, k.last = map[string]drill.Latest{}, map[string]drill.Run{}
-	latest, err := s.o.Store.Latest(ctx)
-	errs[2] = err
 	var ids []string
 	for _, l := range latest {
 		k.latest[l.Drill] = l
 		ids = append(ids, l.Run)
 	}
-	runs, err := s.o.Store.RunsByID(ctx, ids)
-	errs[3] = err
-	k.firstDue, errs[4] = s.o.Store.FirstDue(ctx)
+	runs, errs[4] = s.o.Store.RunsByID(ctx, ids)
 	for _, r := range runs {
 		k.last[r.Drill] = r
 	}
@@ -249,19 +250,18 @@ func (s *Service) Start(ctx context.Context, q drill.StartRequest) (drill.StartR
 	}
 	result := drill.StartResult{Plan: s.plan(d, speed)}
 	err := s.checkAllowed(d, speed)
-	switch {
-	case q.DryRun && err == nil:
+	if err == nil && q.DryRun {
 		err = s.checkReady(ctx, d)
-		fallthrough
-	case q.DryRun:
-		if err != nil {
-			result.Plan.Blocked = err.Error()
-		}
+	}
+	switch {
+	case err != nil && q.DryRun:
+		result.Plan.Blocked = err.Error()
 		return result, nil
-	case err != nil:
+	case err != nil, q.DryRun:
 		return result, err
 	}
-	run, err := s.runner.Start(ctx, runner.Request{Spec: d, Trigger: drill.ByHand, Actor: q.Actor, Reason: q.Reason, Speed: q.Speed})
+	request := runner.Request{Spec: d, Trigger: drill.ByHand, Actor: q.Actor, Reason: q.Reason, Speed: speed}
+	run, err := s.runner.Start(ctx, request)
 	if errors.Is(err, runner.ErrClosed) {
 		err = &drill.RefusedError{Reason: err.Error()}
 	}
@@ -315,7 +315,8 @@ func (s *Service) Abort(ctx context.Context, id, by, reason string) (drill.Run, 
 	run, err := s.runner.Abort(ctx, id, by, reason)
 	if errors.Is(err, runner.ErrNotRunning) {
 		if run, err = s.o.Store.Run(ctx, id); err == nil {
-			err = &drill.RefusedError{Reason: fmt.Sprintf("the run is not in progress here: it is %s %s", run.Status, run.Verdict)}
+			reason := fmt.Sprintf("the run is not in progress here: it is %s %s", run.Status, run.Verdict)
+			err = &drill.RefusedError{Reason: reason}
 		}
 	}
 	if err != nil {
@@ -327,7 +328,8 @@ func (s *Service) Abort(ctx context.Context, id, by, reason string) (drill.Run, 
 	return run, nil
 }
 
-// Freeze stops what runs and refuses new runs, or with On false lets drills run again. It returns the state afterwards.
+// Freeze aborts the run in progress and refuses new ones, or with On false allows drills again. It returns the state
+// afterwards.
 func (s *Service) Freeze(ctx context.Context, f drill.Freeze) (drill.Freeze, error) {
 	set := s.runner.Unfreeze
 	if f.On {

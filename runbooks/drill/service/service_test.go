@@ -83,35 +83,34 @@ func TestProduction(t *testing.T) {
 		pool         string
 		live         bool
 		ready, check string // why not; empty: it may
-		kind         drill.StopError
 	}{
-		{"well", func(*fakeProduction) {}, "", false, never, never, drill.StopError{}},
-		{"shutting down", func(p *fakeProduction) { p.draining = true }, "", false, "shutting down", never, drill.StopError{}},
-		{"unknown pool", func(*fakeProduction) {}, "gone", false, "no pool gone", never, drill.StopError{}},
+		{"well", func(*fakeProduction) {}, "", false, never, never},
+		{"shutting down", func(p *fakeProduction) { p.draining = true }, "", false, "shutting down", never},
+		{"unknown pool", func(*fakeProduction) {}, "gone", false, "no pool gone", never},
 		{"warning", func(p *fakeProduction) {
 			i := page(otherID, "default", began)
 			i.Level = engine.LevelWarn
 			p.incidents = append(p.incidents, i)
-		}, "", false, never, never, drill.StopError{}},
+		}, "", false, never, never},
 		{"page", func(p *fakeProduction) {
 			p.incidents = append(p.incidents, page(otherID, "default", began.Add(time.Second)))
 		}, "", false,
-			"a page is open: queue_age of pool default", "a page is open: queue_age of pool default", drill.StopError{Page: true}},
+			"a page is open: queue_age of pool default", "a page is open: queue_age of pool default"},
 		{"page of its own pool, live", func(p *fakeProduction) {
 			p.incidents = append(p.incidents, page(otherID, "default", began.Add(time.Second)))
-		}, "", true, "a page is open", never, drill.StopError{Page: true}},
+		}, "", true, "a page is open", never},
 		{"page of headgate, live", func(p *fakeProduction) { p.incidents = append(p.incidents, page(otherID, "", began.Add(time.Second))) }, "", true,
-			"of headgate itself", "of headgate itself", drill.StopError{Page: true}},
+			"of headgate itself", "of headgate itself"},
 		{"pass-through", func(p *fakeProduction) {
 			p.mode = control.ModeState{Mode: admission.PassThrough, Since: began.Add(time.Minute), Actor: "me"}
-		}, "", false, "pool default is in pass-through since", never, drill.StopError{Mode: true}},
+		}, "", false, "pool default is in pass-through since", never},
 		{"pass-through, live", func(p *fakeProduction) {
 			p.mode = control.ModeState{Mode: admission.PassThrough, Since: began.Add(time.Minute), Actor: "me"}
-		}, "", true, "pass-through", "was changed to passthrough by me", drill.StopError{Mode: true}},
-		{"few tasks", func(p *fakeProduction) { p.budget = service.Budget{Good: 10, Bad: 80, Objective: 0.95} }, "", false, never, never, drill.StopError{}},
-		{"budget just used up", func(p *fakeProduction) { p.budget = service.Budget{Good: 1520, Bad: 80, Objective: 0.95} }, "", false, never, never, drill.StopError{}},
+		}, "", true, "pass-through", "was changed to passthrough by me"},
+		{"few tasks", func(p *fakeProduction) { p.budget = service.Budget{Good: 10, Bad: 80, Objective: 0.95} }, "", false, never, never},
+		{"budget just used up", func(p *fakeProduction) { p.budget = service.Budget{Good: 1520, Bad: 80, Objective: 0.95} }, "", false, never, never},
 		{"no budget", func(p *fakeProduction) { p.budget = service.Budget{Good: 1520, Bad: 81, Objective: 0.95} }, "", false,
-			"81 of 1601 tasks were bad, of at most 5 in 100", never, drill.StopError{Budget: true}},
+			"81 of 1601 tasks were bad, of at most 5 in 100", never},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &fakeProduction{}
@@ -131,8 +130,6 @@ func TestProduction(t *testing.T) {
 					}
 				case !errors.As(err, &stop) || !strings.Contains(stop.Reason, want):
 					t.Errorf("%d: %v, want %q", i, err, want)
-				case stop.Page != c.kind.Page || stop.Mode != c.kind.Mode || stop.Budget != c.kind.Budget:
-					t.Errorf("%d: %+v, want the kind of %+v", i, stop, c.kind)
 				}
 			}
 		})
