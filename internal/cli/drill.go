@@ -113,7 +113,7 @@ func drillTable(p *printer, list *api.DrillList, now time.Time) {
 			schedule = d.Schedule + " " + cmp.Or(d.Zone, "UTC")
 		}
 		if len(d.NextRuns) > 0 {
-			next = timestamp(d.NextRuns[0].At)
+			next = timestamp(d.NextRuns[0].At.Time)
 		}
 		if d.Running != nil {
 			last = "running"
@@ -134,14 +134,10 @@ func passedAgo(d *api.DrillSummary, now time.Time) string {
 	if d.Overdue {
 		late = ", overdue"
 	}
-	if d.LastPassedAt == nil {
+	if d.LastPassedAt.IsZero() {
 		return "never" + late
 	}
-	at, err := time.Parse(time.RFC3339, *d.LastPassedAt)
-	if err != nil {
-		return *d.LastPassedAt
-	}
-	if days := int(now.Sub(at) / (24 * time.Hour)); days > 0 {
+	if days := int(now.Sub(d.LastPassedAt.Time) / (24 * time.Hour)); days > 0 {
 		return format.Plural(days, "day") + " ago" + late
 	}
 	return "today" + late
@@ -156,7 +152,7 @@ func drillNotes(d *api.DrillSummary) (lines []string) {
 		lines = append(lines, "running: headgate drill show "+*d.Running)
 	}
 	for _, n := range d.NextRuns {
-		line := fmt.Sprintf("due %s (%s)", n.Local, timestamp(n.At))
+		line := fmt.Sprintf("due %s (%s)", n.Local, timestamp(n.At.Time))
 		if n.Note != "" {
 			line += ", " + n.Note
 		}

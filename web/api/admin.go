@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -65,18 +64,16 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 		auth: newAuth(c), control: c.Control, statusSource: c.Status, audit: c.Audit, incidents: c.Incidents, drills: c.Drills,
 		samples: c.Samples, querySlots: make(chan struct{}, maxConcurrentQueries), log: c.Log, routes: http.NewServeMux(),
 	}
-	for path, by := range map[string]methodHandlers{
-		"status":            {http.MethodGet: a.read(func(*http.Request, url.Values) (any, error) { return a.Status(), nil })},
+	a.route(nil, map[string]methodHandlers{
+		"status":            {http.MethodGet: a.read(func(*http.Request) (any, error) { return a.Status(), nil })},
 		"audit":             {http.MethodGet: page(a, parseAuditQuery, a.Audit, "since", "pool", "kind", "after", "limit")},
 		"mode":              {http.MethodPut: write(a, a.putMode)},
 		"pools/{pool}/mode": {http.MethodPut: write(a, a.putMode)},
 		"login-links":       {http.MethodPost: a.read(a.createLoginLink)},
-		"series":            {http.MethodGet: a.series},
-		"actions":           {http.MethodGet: a.read(func(*http.Request, url.Values) (any, error) { return ActionList{Items: actions()}, nil })},
+		"series":            {http.MethodGet: a.handle(a.series, "query", "from", "to", "step")},
+		"actions":           {http.MethodGet: a.read(func(*http.Request) (any, error) { return ActionList{Items: actions()}, nil })},
 		"actions/{name}":    {http.MethodPost: write(a, a.doAction)},
-	} {
-		a.route("/api/v1/"+path, by)
-	}
+	})
 	a.routeIncidents()
 	a.routeDrills()
 	a.routes.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -89,8 +86,21 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 // methodHandlers says what serves a path.
 type methodHandlers map[string]http.HandlerFunc
 
-// route serves a path by some methods.
-func (a *Admin) route(path string, by methodHandlers) { a.routes.HandleFunc(path, by.handler()) }
+// route serves paths below /api/v1. With an error of check, which may be nil, every request is answered with that.
+func (a *Admin) route(check func() error, all map[string]methodHandlers) {
+	for path, by := range all {
+		h := by.handler()
+		a.routes.HandleFunc("/api/v1/"+path, func(w http.ResponseWriter, r *http.Request) {
+			if check != nil && by[r.Method] != nil {
+				if err := check(); err != nil {
+					WriteProblem(w, *ControlProblem(err))
+					return
+				}
+			}
+			h(w, r)
+		})
+	}
+}
 
 // handler serves each method as it says, and the others with 405; GET serves
 // HEAD too.
@@ -271,9 +281,6 @@ func (o Ops) runbook(w http.ResponseWriter, r *http.Request) {
 }
 
 func writeText(w http.ResponseWriter, status int, line string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
+	writeHeader(w, status, "text/plain; charset=utf-8")
 	_, _ = w.Write([]byte(line + "\n")) // the prober may have gone
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -15,6 +16,8 @@ import (
 	"sync"
 	"time"
 	"unicode"
+
+	"golang.org/x/time/rate"
 
 	"headgate/runbooks/control"
 	"headgate/web/auth"
@@ -28,7 +31,7 @@ const FormHeader = "Headgate-Form-Token"
 // be used by any number of requests at once.
 type Auth struct {
 	token         tokenHash
-	limiter       attemptLimiter
+	limiter       *attemptLimiter
 	crossOrigin   *http.CrossOriginProtection
 	sessions      auth.Store
 	anonymousRead bool
@@ -38,7 +41,8 @@ type Auth struct {
 
 func newAuth(c AdminConfig) *Auth {
 	return &Auth{
-		token: newTokenHash(c.Token), crossOrigin: http.NewCrossOriginProtection(), anonymousRead: c.AnonymousRead, auditLog: c.AuditLog, log: c.Log,
+		token: sha256.Sum256([]byte(c.Token)), limiter: newAttemptLimiter(), crossOrigin: http.NewCrossOriginProtection(),
+		anonymousRead: c.AnonymousRead, auditLog: c.AuditLog, log: c.Log,
 	}
 }
 
@@ -211,7 +215,7 @@ type LoginLink struct {
 // LoginLinkPath returns the path of a link with a code.
 func LoginLinkPath(code string) string { return "/login?" + url.Values{"code": {code}}.Encode() }
 
-func (a *Admin) createLoginLink(r *http.Request, _ url.Values) (any, error) {
+func (a *Admin) createLoginLink(r *http.Request) (any, error) {
 	by, err := actorOf(r)
 	if err != nil {
 		return nil, err
@@ -220,19 +224,21 @@ func (a *Admin) createLoginLink(r *http.Request, _ url.Values) (any, error) {
 	return LoginLink{Path: LoginLinkPath(code), Until: until.UTC().Truncate(time.Millisecond)}, nil
 }
 
-// tokenHash knows a token by its sum.
+// tokenHash is the SHA-256 of a token.
 type tokenHash [sha256.Size]byte
 
-func newTokenHash(token string) tokenHash { return sha256.Sum256([]byte(token)) }
-
-// authorizes says whether a request carries the token. What cannot be a token is not even
-// summed up.
+// authorizes says whether a request carries the token.
 func (g *tokenHash) authorizes(r *http.Request) bool {
-	token, ok := bearer(r)
-	return ok && g.matches(token)
+	given := r.Header.Values("Authorization")
+	if len(given) != 1 {
+		return false
+	}
+	scheme, token, _ := strings.Cut(given[0], " ")
+	return strings.EqualFold(scheme, "bearer") && g.matches(token)
 }
 
-// matches compares a token. It takes the same time whatever was sent.
+// matches compares a token, in a time that does not depend on it. A text that is too short or too long for a token is not
+// hashed.
 func (g *tokenHash) matches(token string) bool {
 	if len(token) < auth.MinToken || len(token) > auth.MaxToken {
 		return false
@@ -241,110 +247,60 @@ func (g *tokenHash) matches(token string) bool {
 	return subtle.ConstantTimeCompare(sum[:], g[:]) == 1
 }
 
-// bearer returns the token of a request, false if it has none that could be one.
-func bearer(r *http.Request) (string, bool) {
-	given := r.Header.Values("Authorization")
-	if len(given) != 1 {
-		return "", false
-	}
-	scheme, token, _ := strings.Cut(given[0], " ")
-	if !strings.EqualFold(scheme, "bearer") || len(token) < auth.MinToken || len(token) > auth.MaxToken {
-		return "", false
-	}
-	return token, true
-}
-
-// How many attempts are answered and logged one by one: a burst, then a few.
+// How many rejected attempts are answered and logged one by one: a burst, then a few per second.
 const (
-	addressBurst, addressPerSecond = 10, 1.0 / 6
-	globalBurst, globalPerSecond   = 100, 1.0
-	maxAddresses                   = 1024
+	addressBurst, addressPerSecond = 10, rate.Limit(1.0 / 6)
+	globalBurst, globalPerSecond   = 100, rate.Limit(1)
+	maxAddresses                   = 1024 // whose attempts are counted separately
 )
 
-// attemptLimiter limits what attempts may cost us. It never stands in the way of a
-// right token: whoever could fill it from an address that on-call shares with
-// others (a proxy, a jump host) would lock on-call out.
+// attemptLimiter limits what rejected attempts may cost. It never applies to the right token: a client that could exhaust
+// it from an address that on-call shares with others (a proxy, a jump host) would lock on-call out.
 type attemptLimiter struct {
 	mu         sync.Mutex
-	global     bucket
-	buckets    map[netip.Prefix]*bucket
+	global     *rate.Limiter
+	addresses  map[netip.Prefix]*rate.Limiter
 	suppressed int // attempts over the limit since the last one within it
 }
 
-// bucket is a token bucket that starts full.
-type bucket struct {
-	used    float64
-	updated time.Time
+func newAttemptLimiter() *attemptLimiter {
+	return &attemptLimiter{global: rate.NewLimiter(globalPerSecond, globalBurst), addresses: map[netip.Prefix]*rate.Limiter{}}
 }
 
-// refill fills the bucket up to now.
-func (b *bucket) refill(now time.Time, perSecond float64) {
-	if passed := now.Sub(b.updated).Seconds(); passed > 0 {
-		b.used = max(0, b.used-passed*perSecond)
-	}
-	b.updated = now
-}
-
-// wait returns the time until the bucket has one, 0 if it has.
-func (b *bucket) wait(burst int, perSecond float64) time.Duration {
-	short := b.used + 1 - float64(burst)
-	if short <= 0 {
-		return 0
-	}
-	return time.Duration(short / perSecond * float64(time.Second))
-}
-
-// take counts one. It returns the time to wait when there were too many, or
-// else how many were withheld since the last one that was within the limit.
-func (a *attemptLimiter) take(now time.Time, remote string) (wait time.Duration, withheld int) {
+// take counts an attempt. It returns the time to wait when there were too many, else how many were suppressed since the
+// last one within the limit. A suppressed attempt uses no token.
+func (a *attemptLimiter) take(now time.Time, remote string) (wait time.Duration, suppressed int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.global.refill(now, globalPerSecond)
-	wait = a.global.wait(globalBurst, globalPerSecond)
-	one := a.bucketLocked(now, clientPrefix(remote))
-	if one != nil {
-		wait = max(wait, one.wait(addressBurst, addressPerSecond))
+	address := a.addressLocked(now, clientPrefix(remote))
+	for _, l := range []*rate.Limiter{a.global, address} {
+		missing := (1 - l.TokensAt(now)) / float64(l.Limit()) // seconds
+		wait = max(wait, time.Duration(missing*float64(time.Second)))
 	}
 	if wait > 0 {
 		a.suppressed++
 		return wait, 0
 	}
-	a.global.used++
-	if one != nil {
-		one.used++
-	}
-	withheld, a.suppressed = a.suppressed, 0
-	return 0, withheld
+	a.global.AllowN(now, 1)
+	address.AllowN(now, 1)
+	suppressed, a.suppressed = a.suppressed, 0
+	return 0, suppressed
 }
 
-// bucketLocked returns the bucket of a network. When there is no room for it,
-// there is none: the global one counts alone.
-func (a *attemptLimiter) bucketLocked(now time.Time, from netip.Prefix) *bucket {
-	if b, ok := a.buckets[from]; ok {
-		b.refill(now, addressPerSecond)
-		return b
+// addressLocked returns the limiter of a network. While the map is full of networks that have recently made attempts, a
+// further network gets a limiter that is not kept, so that only the global one counts.
+func (a *attemptLimiter) addressLocked(now time.Time, from netip.Prefix) *rate.Limiter {
+	if l, ok := a.addresses[from]; ok {
+		return l
 	}
-	if len(a.buckets) >= maxAddresses {
-		a.evictLocked(now)
+	if len(a.addresses) >= maxAddresses {
+		maps.DeleteFunc(a.addresses, func(_ netip.Prefix, l *rate.Limiter) bool { return l.TokensAt(now) >= addressBurst })
 	}
-	if len(a.buckets) >= maxAddresses {
-		return nil
+	l := rate.NewLimiter(addressPerSecond, addressBurst)
+	if len(a.addresses) < maxAddresses {
+		a.addresses[from] = l
 	}
-	if a.buckets == nil {
-		a.buckets = map[netip.Prefix]*bucket{}
-	}
-	b := &bucket{updated: now}
-	a.buckets[from] = b
-	return b
-}
-
-// evictLocked removes the buckets that are full again.
-func (a *attemptLimiter) evictLocked(now time.Time) {
-	for from, b := range a.buckets {
-		if b.refill(now, addressPerSecond); b.used == 0 {
-			delete(a.buckets, from)
-		}
-	}
+	return l
 }
 
 // clientPrefix is what counts as one address: in IPv6 a whole /64, since anybody has

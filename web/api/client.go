@@ -13,8 +13,8 @@ import (
 	"net/http/httptrace"
 	"net/netip"
 	"net/url"
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -248,36 +248,18 @@ func call[T any](ctx context.Context, c *Client, method string, query url.Values
 	return out, err
 }
 
-// params returns parameters but for those that are empty.
-func params(all map[string]string) url.Values {
-	v := url.Values{}
-	for name, text := range all {
-		if text != "" {
-			v.Set(name, text)
+// params returns parameters but for those that are zero.
+func params(all map[string]any) url.Values {
+	values := url.Values{}
+	for name, v := range all {
+		if t, ok := v.(time.Time); ok && !t.IsZero() {
+			v = t.UTC().Format(time.RFC3339Nano)
+		}
+		if !reflect.ValueOf(v).IsZero() {
+			values.Set(name, fmt.Sprint(v))
 		}
 	}
-	return v
-}
-
-func limitParam(n int) string {
-	if n <= 0 {
-		return ""
-	}
-	return strconv.Itoa(n)
-}
-
-func flagParam(set bool) string {
-	if !set {
-		return ""
-	}
-	return "true"
-}
-
-func timeParam(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339Nano)
+	return values
 }
 
 // Status returns the status of headgate.
@@ -295,8 +277,8 @@ func (c *Client) SetMode(ctx context.Context, pool string, m ModeRequest) (ModeR
 
 // Audit asks for a page of what is recorded.
 func (c *Client) Audit(ctx context.Context, q control.AuditQuery) (control.AuditPage, error) {
-	return call[control.AuditPage](ctx, c, http.MethodGet, params(map[string]string{
-		"since": timeParam(q.Since), "pool": q.Pool, "kind": string(q.Kind), "after": q.After, "limit": limitParam(q.Limit),
+	return call[control.AuditPage](ctx, c, http.MethodGet, params(map[string]any{
+		"since": q.Since, "pool": q.Pool, "kind": q.Kind, "after": q.After, "limit": q.Limit,
 	}), nil, nil, "audit")
 }
 
@@ -307,8 +289,8 @@ func (c *Client) DoAction(ctx context.Context, name string, m ActionRequest) (Ac
 
 // Incidents asks for a page of incidents.
 func (c *Client) Incidents(ctx context.Context, q IncidentQuery) (IncidentList, error) {
-	return call[IncidentList](ctx, c, http.MethodGet, params(map[string]string{
-		"open": flagParam(q.Open), "since": timeParam(q.Since), "pool": q.Pool, "rule": q.Rule, "after": q.After, "limit": limitParam(q.Limit),
+	return call[IncidentList](ctx, c, http.MethodGet, params(map[string]any{
+		"open": q.Open, "since": q.Since, "pool": q.Pool, "rule": q.Rule, "after": q.After, "limit": q.Limit,
 	}), nil, nil, "incidents")
 }
 
@@ -324,7 +306,7 @@ func (c *Client) Ack(ctx context.Context, id string, a AckRequest) (AckReply, er
 
 // Silences asks for a page of the silences of rules that are not over.
 func (c *Client) Silences(ctx context.Context, after string, limit int) (SilenceList, error) {
-	return call[SilenceList](ctx, c, http.MethodGet, params(map[string]string{"after": after, "limit": limitParam(limit)}), nil, nil, "silences")
+	return call[SilenceList](ctx, c, http.MethodGet, params(map[string]any{"after": after, "limit": limit}), nil, nil, "silences")
 }
 
 // Silence silences a rule.
@@ -349,7 +331,7 @@ func (c *Client) Drills(ctx context.Context) (DrillList, error) {
 
 // DrillHistory requests sums of the runs of drills.
 func (c *Client) DrillHistory(ctx context.Context, q drill.HistoryQuery) (DrillHistory, error) {
-	query := params(map[string]string{"drill": q.Drill, "since": timeParam(q.Since), "until": timeParam(q.Until)})
+	query := params(map[string]any{"drill": q.Drill, "since": q.Since, "until": q.Until})
 	return call[DrillHistory](ctx, c, http.MethodGet, query, nil, nil, "drills/history")
 }
 
@@ -365,9 +347,9 @@ func (c *Client) Runs(ctx context.Context, q drill.Query) (DrillRunList, error) 
 
 // RunParams writes the filters of runs as RunQuery reads them.
 func RunParams(q drill.Query) url.Values {
-	return params(map[string]string{
-		"drill": q.Drill, "verdict": join(q.Verdicts, ","), "trigger": join(q.Triggers, ","), "since": timeParam(q.Since), "until": timeParam(q.Until),
-		"running": flagParam(q.Running), "after": q.After, "limit": limitParam(q.Limit),
+	return params(map[string]any{
+		"drill": q.Drill, "verdict": join(q.Verdicts, ","), "trigger": join(q.Triggers, ","), "since": q.Since, "until": q.Until,
+		"running": q.Running, "after": q.After, "limit": q.Limit,
 	})
 }
 
@@ -380,7 +362,7 @@ const (
 
 // Run asks for one run.
 func (c *Client) Run(ctx context.Context, id, series string) (drill.Run, error) {
-	return call[drill.Run](ctx, c, http.MethodGet, params(map[string]string{"series": series}), nil, CheckID(id), "runs", id)
+	return call[drill.Run](ctx, c, http.MethodGet, params(map[string]any{"series": series}), nil, CheckID(id), "runs", id)
 }
 
 // Abort stops a run.

@@ -72,10 +72,10 @@ type DrillList struct {
 
 // DrillFreeze says whether drills may run.
 type DrillFreeze struct {
-	Frozen bool    `json:"frozen"`
-	By     string  `json:"by"`
-	Reason string  `json:"reason"`
-	Since  *string `json:"since"` // of this standing; null: it was always so
+	Frozen bool   `json:"frozen"`
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+	Since  Time   `json:"since"` // of this state; null: it was always so
 }
 
 // DrillSummary is one drill, as it stands.
@@ -92,14 +92,14 @@ type DrillSummary struct {
 	NextRuns     []DrillNextRun `json:"next_runs"` // five at most
 	Running      *string        `json:"running"`   // ID of the run in progress; null: none
 	Last         *DrillLast     `json:"last"`      // the latest run that ended; null: none
-	LastPassedAt *string        `json:"last_passed_at"`
+	LastPassedAt Time           `json:"last_passed_at"`
 	Overdue      bool           `json:"overdue"`  // the last pass is too long ago
 	Problems     []string       `json:"problems"` // why it cannot run as it stands
 }
 
 // DrillNextRun is a due time.
 type DrillNextRun struct {
-	At    string `json:"at"`    // UTC
+	At    Time   `json:"at"`
 	Local string `json:"local"` // the same in the zone of the schedule
 	Note  string `json:"note"`  // of clocks that go forward or back
 }
@@ -109,7 +109,7 @@ type DrillLast struct {
 	Run     string `json:"run"`
 	Verdict string `json:"verdict"`
 	Reason  string `json:"reason"`
-	At      string `json:"at"`
+	At      Time   `json:"at"`
 }
 
 // DrillRunList is the reply to GET /api/v1/runs.
@@ -143,9 +143,9 @@ type DrillLatest struct {
 	Name      string  `json:"name"` // when it ran last
 	Run       string  `json:"run"`  // the latest that ended
 	Verdict   string  `json:"verdict"`
-	At        string  `json:"at"`
+	At        Time    `json:"at"`
 	PassedRun *string `json:"passed_run"` // the latest that passed; null: none
-	PassedAt  *string `json:"passed_at"`
+	PassedAt  Time    `json:"passed_at"`
 }
 
 const (
@@ -192,34 +192,28 @@ type ReasonRequest struct {
 
 // routeDrills serves what is about drills.
 func (a *Admin) routeDrills() {
-	for path, by := range map[string]methodHandlers{
-		"drills":         {http.MethodGet: a.read(func(r *http.Request, _ url.Values) (any, error) { return a.Drills(r.Context()) })},
+	freeze := func(on bool) methodHandlers {
+		return methodHandlers{http.MethodPost: write(a, func(r *http.Request, by control.Actor, m ReasonRequest) (any, error) {
+			return a.FreezeDrills(r.Context(), by, on, m.Reason)
+		})}
+	}
+	a.route(a.checkDrills, map[string]methodHandlers{
+		"drills":         {http.MethodGet: a.read(func(r *http.Request) (any, error) { return a.Drills(r.Context()) })},
 		"drills/history": {http.MethodGet: page(a, parseHistoryQuery, a.DrillHistory, "drill", "since", "until")},
 		"drills/{name}/run": {http.MethodPost: write(a, func(r *http.Request, by control.Actor, m DrillRunRequest) (any, error) {
 			return a.RunDrill(r.Context(), by, r.PathValue("name"), m)
 		})},
-		"drills/freeze":   {http.MethodPost: a.freezeDrills(true)},
-		"drills/unfreeze": {http.MethodPost: a.freezeDrills(false)},
+		"drills/freeze":   freeze(true),
+		"drills/unfreeze": freeze(false),
 		"runs":            {http.MethodGet: page(a, RunQuery, a.Runs, runParamNames()...)},
-		"runs.json":       {http.MethodGet: a.exportJSON},
-		"runs.csv":        {http.MethodGet: a.exportCSV},
-		"runs/{id}": {http.MethodGet: a.read(func(r *http.Request, values url.Values) (any, error) {
-			return a.Run(r.Context(), r.PathValue("id"), values.Get("series"))
+		"runs.json":       {http.MethodGet: a.handle(a.exportJSON, runParamNames()...)},
+		"runs.csv":        {http.MethodGet: a.handle(a.exportCSV, runParamNames()...)},
+		"runs/{id}": {http.MethodGet: a.read(func(r *http.Request) (any, error) {
+			return a.Run(r.Context(), r.PathValue("id"), r.URL.Query().Get("series"))
 		}, "series")},
 		"runs/{id}/abort": {http.MethodPost: write(a, func(r *http.Request, by control.Actor, m ReasonRequest) (any, error) {
 			return a.AbortRun(r.Context(), by, r.PathValue("id"), m.Reason)
 		})},
-	} {
-		for method, h := range by {
-			by[method] = require(a.checkDrills, h)
-		}
-		a.route("/api/v1/"+path, by)
-	}
-}
-
-func (a *Admin) freezeDrills(on bool) http.HandlerFunc {
-	return write(a, func(r *http.Request, by control.Actor, m ReasonRequest) (any, error) {
-		return a.FreezeDrills(r.Context(), by, on, m.Reason)
 	})
 }
 
@@ -399,7 +393,7 @@ func drillHistoryOf(h drill.History) DrillHistory {
 		shown.Days = append(shown.Days, day)
 	}
 	for _, l := range h.Latest {
-		s := DrillLatest{Drill: l.Drill, Name: l.Name, Run: l.Run, Verdict: string(l.Verdict), At: formatTime(l.At), PassedAt: timeOrNull(l.PassedAt)}
+		s := DrillLatest{Drill: l.Drill, Name: l.Name, Run: l.Run, Verdict: string(l.Verdict), At: Time{l.At}, PassedAt: Time{l.PassedAt}}
 		if l.PassedRun != "" {
 			s.PassedRun = &l.PassedRun
 		}
@@ -417,7 +411,7 @@ func (a *Admin) RunDrill(ctx context.Context, by control.Actor, name string, req
 		if err := CheckDrill(name); err != nil {
 			return DrillRunReply{}, &Problem{Type: TypeUnknownDrill, Status: http.StatusNotFound, Detail: format.Sentence(err.Error()) + "."}
 		}
-		if req.Speed != 0 && (req.Speed < 1 || req.Speed > MaxSpeed) {
+		if req.Speed != 0 && !(req.Speed >= 1 && req.Speed <= MaxSpeed) { // NaN too
 			return DrillRunReply{}, badRequest(http.StatusBadRequest, fmt.Sprintf("speed must be from 1 to %d, or be left out.", MaxSpeed))
 		}
 		started, err := a.drills.Controller.Start(ctx, drill.StartRequest{Name: name, Speed: req.Speed, DryRun: req.DryRun, Reason: req.Reason, Actor: by.Name})
@@ -543,23 +537,26 @@ func CheckDrill(name string) error {
 }
 
 func freezeOf(f drill.Freeze) DrillFreeze {
-	return DrillFreeze{Frozen: f.On, By: f.Actor, Reason: f.Reason, Since: timeOrNull(f.Since)}
+	return DrillFreeze{Frozen: f.On, By: f.Actor, Reason: f.Reason, Since: Time{f.Since}}
 }
 
 func drillSummaryOf(s drill.State) DrillSummary {
 	row := DrillSummary{
 		ID: s.Spec.ID, Name: s.Spec.Name, Note: s.Spec.Note, Owner: s.Spec.Owner, BuiltIn: s.Spec.BuiltIn,
 		Target: string(s.Spec.Target), Pool: s.Spec.Pool, Schedule: s.Spec.Schedule, Zone: s.Spec.Zone, NextRuns: []DrillNextRun{},
-		LastPassedAt: timeOrNull(s.LastPassed), Overdue: s.Overdue, Problems: append([]string{}, s.Problems...),
+		LastPassedAt: Time{s.LastPassed}, Overdue: s.Overdue, Problems: append([]string{}, s.Problems...),
 	}
 	for _, d := range s.Next {
-		row.NextRuns = append(row.NextRuns, DrillNextRun{At: formatTime(d.At), Local: InZone(d.At, s.Spec.Zone), Note: d.Note})
+		row.NextRuns = append(row.NextRuns, DrillNextRun{At: Time{d.At}, Local: InZone(d.At, s.Spec.Zone), Note: d.Note})
 	}
 	if s.Running != "" {
 		row.Running = &s.Running
 	}
 	if r := s.Last; r != nil {
-		row.Last = &DrillLast{Run: r.ID, Verdict: string(r.Verdict), Reason: r.Reason, At: formatTime(startedOrScheduled(*r))}
+		row.Last = &DrillLast{Run: r.ID, Verdict: string(r.Verdict), Reason: r.Reason, At: Time{r.Started}}
+		if r.Started.IsZero() { // it never began
+			row.Last.At = Time{r.Scheduled}
+		}
 	}
 	return row
 }
@@ -572,14 +569,6 @@ func InZone(t time.Time, zone string) string {
 		where = time.UTC
 	}
 	return t.In(where).Format("2006-01-02T15:04:05Z07:00")
-}
-
-// startedOrScheduled is when a run began, or should have.
-func startedOrScheduled(r drill.Run) time.Time {
-	if r.Started.IsZero() {
-		return r.Scheduled
-	}
-	return r.Started
 }
 
 const (
@@ -597,65 +586,54 @@ type DrillExport struct {
 	Next   string      `json:"next"` // for ?after=; empty if this is all
 }
 
-// exportRuns reads as many runs as one export holds.
-func (a *Admin) exportRuns(w http.ResponseWriter, r *http.Request) (runs []drill.Run, next string, ok bool) {
-	var q drill.Query
-	values, err := parseQuery(r, runParamNames()...)
-	if err == nil {
-		if q, err = RunQuery(values, time.Now()); err != nil {
-			err = invalid(err)
-		}
-	}
+// exportRuns reads as many runs as one export holds, or as the parameters ask for.
+func (a *Admin) exportRuns(r *http.Request, values url.Values) (runs []drill.Run, next string, err error) {
+	q, err := RunQuery(values, time.Now())
 	if err != nil {
-		a.reply(w, r, nil, err)
-		return nil, "", false
+		return nil, "", invalid(err)
 	}
 	want := MaxExport
 	if values.Has("limit") {
 		want = q.Limit
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), exportTimeout)
-	defer cancel()
-	for {
-		q.Limit = min(want-len(runs), MaxPage)
-		page, next, err := a.drills.Runs.Runs(ctx, q)
-		if err != nil {
-			a.reply(w, r, nil, a.drillProblem("export runs", err))
-			return nil, "", false
+	runs, err = withDrills(r.Context(), a, exportTimeout, "export runs", func(ctx context.Context) (all []drill.Run, err error) {
+		for more := true; more; {
+			q.Limit = min(want-len(all), MaxPage)
+			var part []drill.Run
+			if part, next, err = a.drills.Runs.Runs(ctx, q); err != nil {
+				return nil, err
+			}
+			all = append(all, part...)
+			more = next != "" && next != q.After && len(all) < want
+			q.After = next
 		}
-		runs = append(runs, page...)
-		if next == "" || next == q.After || len(runs) >= want {
-			return runs, next, true
-		}
-		q.After = next
-	}
+		return RunSummaries(all), nil
+	})
+	return runs, next, err
 }
 
-func (a *Admin) exportJSON(w http.ResponseWriter, r *http.Request) {
-	runs, next, ok := a.exportRuns(w, r)
-	if !ok {
-		return
+func (a *Admin) exportJSON(w http.ResponseWriter, r *http.Request, values url.Values) (any, error) {
+	runs, next, err := a.exportRuns(r, values)
+	if err != nil {
+		return nil, err
 	}
 	w.Header().Set("Content-Disposition", `attachment; filename="headgate-runs.json"`)
-	writeJSON(w, http.StatusOK, "application/json", DrillExport{Schema: exportSchema, Items: RunSummaries(runs), Next: next})
+	return DrillExport{Schema: exportSchema, Items: runs, Next: next}, nil
 }
 
-func (a *Admin) exportCSV(w http.ResponseWriter, r *http.Request) {
-	runs, next, ok := a.exportRuns(w, r)
-	if !ok {
-		return
+func (a *Admin) exportCSV(w http.ResponseWriter, r *http.Request, values url.Values) (any, error) {
+	runs, next, err := a.exportRuns(r, values)
+	if err != nil {
+		return nil, err
 	}
-	h := w.Header()
 	if next != "" {
-		values := r.URL.Query()
 		values.Set("after", next)
-		h.Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, r.URL.EscapedPath(), values.Encode()))
+		w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, r.URL.EscapedPath(), values.Encode()))
 	}
-	h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
-	h.Set("Content-Disposition", `attachment; filename="headgate-runs.csv"`)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cache-Control", "no-store")
-	_ = WriteRunsCSV(w, RunSummaries(runs)) // the caller may have gone
+	w.Header().Set("Content-Disposition", `attachment; filename="headgate-runs.csv"`)
+	writeHeader(w, http.StatusOK, "text/csv; charset=utf-8; header=present")
+	_ = WriteRunsCSV(w, runs) // the caller may have gone
+	return nil, nil
 }
 
 // runColumns are the columns of the CSV. They stay; more may come behind them.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -179,20 +180,13 @@ func parseQuery(r *http.Request, known ...string) (url.Values, error) {
 	for name, all := range values {
 		if !slices.Contains(known, name) {
 			return nil, badRequest(http.StatusBadRequest,
-				fmt.Sprintf("The parameter %s is not known: there are %s.", quoteName(name), listOrNone(known)))
+				fmt.Sprintf("The parameter %s is not known: there are %s.", quoteName(name), cmp.Or(strings.Join(known, ", "), "none")))
 		}
 		if len(all) > 1 {
 			return nil, badRequest(http.StatusBadRequest, fmt.Sprintf("The parameter %s must be given once.", name))
 		}
 	}
 	return values, nil
-}
-
-func listOrNone(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
 }
 
 // truncateDetail bounds a text of ours that may quote many names.
@@ -264,11 +258,15 @@ const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
 func formatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
-func timeOrNull(t time.Time) *string {
+// Time is a time in a reply: null if it is zero.
+type Time struct{ time.Time }
+
+// MarshalJSON writes the time as all replies have it.
+func (t Time) MarshalJSON() ([]byte, error) {
 	if t.IsZero() {
-		return nil
+		return []byte("null"), nil
 	}
-	return new(formatTime(t))
+	return []byte(`"` + formatTime(t.Time) + `"`), nil
 }
 
 // finiteOrNull returns nil for what JSON cannot write.
@@ -348,35 +346,40 @@ func WriteProblem(w http.ResponseWriter, p Problem) {
 	writeJSON(w, p.Status, "application/problem+json", p)
 }
 
-// reply answers with v, or with err if it is not nil.
-func (a *Admin) reply(w http.ResponseWriter, r *http.Request, v any, err error) {
-	if err == nil {
-		writeJSON(w, http.StatusOK, "application/json", v)
-		return
-	}
-	p := ControlProblem(err)
-	if p.Status == http.StatusInternalServerError {
-		a.log.Error("action failed", "action", strings.TrimPrefix(r.URL.Path, "/api/v1/"), "error", err)
-	}
-	WriteProblem(w, *p)
-}
-
-// read serves a request without a body, with the parameters that it may have. An error of do is as ControlProblem takes
-// it.
-func (a *Admin) read(do func(r *http.Request, values url.Values) (any, error), params ...string) http.HandlerFunc {
+// handle serves a request with the parameters that it may have. do returns the reply, nil after it has written one itself,
+// or an error as ControlProblem takes it.
+func (a *Admin) handle(
+	do func(w http.ResponseWriter, r *http.Request, values url.Values) (any, error), params ...string,
+) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		values, err := parseQuery(r, params...)
 		var v any
 		if err == nil {
-			v, err = do(r, values)
+			v, err = do(w, r, values)
 		}
-		a.reply(w, r, v, err)
+		switch {
+		case err != nil:
+			p := ControlProblem(err)
+			if p.Status == http.StatusInternalServerError {
+				a.log.Error("action failed", "action", strings.TrimPrefix(r.URL.Path, "/api/v1/"), "error", err)
+			}
+			WriteProblem(w, *p)
+		case v != nil:
+			writeJSON(w, http.StatusOK, "application/json", v)
+		}
 	}
 }
 
+// read serves a request without a body.
+func (a *Admin) read(do func(r *http.Request) (any, error), params ...string) http.HandlerFunc {
+	return a.handle(func(_ http.ResponseWriter, r *http.Request, _ url.Values) (any, error) { return do(r) }, params...)
+}
+
 // page serves a list of which the parameters make a query.
-func page[Q, V any](a *Admin, parse func(url.Values, time.Time) (Q, error), do func(context.Context, Q) (V, error), params ...string) http.HandlerFunc {
-	return a.read(func(r *http.Request, values url.Values) (any, error) {
+func page[Q, V any](
+	a *Admin, parse func(url.Values, time.Time) (Q, error), do func(context.Context, Q) (V, error), params ...string,
+) http.HandlerFunc {
+	return a.handle(func(_ http.ResponseWriter, r *http.Request, values url.Values) (any, error) {
 		q, err := parse(values, time.Now())
 		if err != nil {
 			return nil, invalid(err)
@@ -387,33 +390,17 @@ func page[Q, V any](a *Admin, parse func(url.Values, time.Time) (Q, error), do f
 
 // write serves a request whose body is an object with the fields of T, and that has a sender.
 func write[T any](a *Admin, do func(r *http.Request, by control.Actor, m T) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+	return a.handle(func(w http.ResponseWriter, r *http.Request, _ url.Values) (any, error) {
 		var m T
-		var by control.Actor
-		_, err := parseQuery(r)
-		if err == nil {
-			err = decodeObject(w, r, fieldsOf(&m))
+		if err := decodeObject(w, r, fieldsOf(&m)); err != nil {
+			return nil, err
 		}
-		if err == nil {
-			by, err = actorOf(r)
+		by, err := actorOf(r)
+		if err != nil {
+			return nil, err
 		}
-		var v any
-		if err == nil {
-			v, err = do(r, by, m)
-		}
-		a.reply(w, r, v, err)
-	}
-}
-
-// require serves requests for which check has no error.
-func require(check func() error, h http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if err := check(); err != nil {
-			WriteProblem(w, *ControlProblem(err))
-			return
-		}
-		h(w, r)
-	}
+		return do(r, by, m)
+	})
 }
 
 // writeJSON answers with v, which must be of a type that always marshals.
@@ -422,10 +409,15 @@ func writeJSON(w http.ResponseWriter, status int, contentType string, v any) {
 	if err != nil { // only a NaN or a type that cannot be marshalled gets here
 		panic(err)
 	}
+	writeHeader(w, status, contentType)
+	_, _ = w.Write(append(body, '\n')) // the caller may have gone
+}
+
+// writeHeader begins a reply that no cache keeps and no browser takes for another type.
+func writeHeader(w http.ResponseWriter, status int, contentType string) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the caller may have gone
 }

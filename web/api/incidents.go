@@ -134,22 +134,20 @@ const noRuleEngineDetail = "No rules are evaluated here, so there are no inciden
 
 // routeIncidents serves what is about incidents and silences.
 func (a *Admin) routeIncidents() {
-	for path, by := range map[string]methodHandlers{
+	a.route(a.checkEngine, map[string]methodHandlers{
 		"incidents": {http.MethodGet: page(a, parseIncidentQuery, a.Incidents, "open", "since", "pool", "rule", "after", "limit")},
-		"incidents/{id}": {http.MethodGet: a.read(func(r *http.Request, _ url.Values) (any, error) {
+		"incidents/{id}": {http.MethodGet: a.read(func(r *http.Request) (any, error) {
 			return a.Incident(r.Context(), r.PathValue("id"))
 		})},
 		"incidents/{id}/ack": {http.MethodPost: write(a, a.ack)},
-		"silences": {http.MethodPost: write(a, a.createSilence), http.MethodGet: page(a, parseAuditQuery, func(_ context.Context, q control.AuditQuery) (SilenceList, error) {
-			return a.Silences(q.After, q.Limit)
-		}, "after", "limit")},
+		"silences": {
+			http.MethodPost: write(a, a.createSilence),
+			http.MethodGet: page(a, parseAuditQuery, func(_ context.Context, q control.AuditQuery) (SilenceList, error) {
+				return a.Silences(q.After, q.Limit)
+			}, "after", "limit"),
+		},
 		"silences/{id}": {http.MethodDelete: a.read(a.endSilence)},
-	} {
-		for method, h := range by {
-			by[method] = require(a.checkEngine, h)
-		}
-		a.route("/api/v1/"+path, by)
-	}
+	})
 }
 
 // checkEngine refuses requests about incidents if no rules are evaluated.
@@ -383,7 +381,7 @@ func (m SilenceRequest) validate() (time.Duration, error) {
 }
 
 // endSilence ends a silence early.
-func (a *Admin) endSilence(r *http.Request, _ url.Values) (any, error) {
+func (a *Admin) endSilence(r *http.Request) (any, error) {
 	by, err := actorOf(r)
 	if err != nil {
 		return nil, err

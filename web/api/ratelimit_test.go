@@ -7,13 +7,13 @@ import (
 )
 
 func TestLimiterIsBounded(t *testing.T) {
-	var a attemptLimiter
+	a := newAttemptLimiter()
 	now := time.Unix(1000, 0)
 	for i := range 3 * maxAddresses {
 		now = now.Add(time.Second) // so that the global limit lets some through
 		a.take(now, fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))
-		if len(a.buckets) > maxAddresses {
-			t.Fatalf("%d addresses remembered", len(a.buckets))
+		if len(a.addresses) > maxAddresses {
+			t.Fatalf("%d addresses remembered", len(a.addresses))
 		}
 	}
 	now = now.Add(time.Hour)
@@ -42,21 +42,29 @@ func TestAttemptsByNetwork(t *testing.T) {
 	}
 }
 
-// TestBucketClock: a clock that goes back gives nothing away and does not lock.
-func TestBucketClock(t *testing.T) {
-	var b bucket
+// TestLimiterCounts: a burst passes, then attempts wait; those over the limit use no token, and are reported by the next
+// one within it. A clock that steps back neither grants nor blocks attempts.
+func TestLimiterCounts(t *testing.T) {
+	a := newAttemptLimiter()
 	now := time.Unix(1000, 0)
-	b.refill(now, 1)
-	b.used = 10
-	b.refill(now.Add(-time.Hour), 1)
-	if b.used != 10 {
-		t.Errorf("used %v after the clock went back", b.used)
+	for range addressBurst {
+		if wait, _ := a.take(now, "192.0.2.1:1"); wait != 0 {
+			t.Fatalf("wait %s within the burst", wait)
+		}
 	}
-	if got := b.wait(10, 1); got != time.Second {
-		t.Errorf("wait %s, want 1s", got)
+	for _, at := range []time.Time{now, now, now.Add(-time.Hour)} {
+		if wait, _ := a.take(at, "192.0.2.1:1"); wait.Round(time.Millisecond) != 6*time.Second {
+			t.Errorf("wait %s after the burst, want 6s", wait)
+		}
 	}
-	b.refill(now.Add(-time.Hour+time.Second), 1)
-	if got := b.wait(10, 1); got != 0 {
-		t.Errorf("wait %s, want none", got)
+	if wait, _ := a.take(now, "192.0.2.2:1"); wait != 0 {
+		t.Errorf("another address waits %s", wait)
+	}
+	if wait, _ := a.take(now.Add(7*time.Second), "192.0.2.1:1"); wait != 0 {
+		t.Errorf("wait %s after the time to wait", wait)
+	}
+	a.suppressed = 3
+	if _, suppressed := a.take(now, "192.0.2.3:1"); suppressed != 3 || a.suppressed != 0 {
+		t.Errorf("%d suppressed, want 3", suppressed)
 	}
 }

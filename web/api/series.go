@@ -58,42 +58,33 @@ type seriesQuery struct {
 	step     time.Duration
 }
 
-func (a *Admin) series(w http.ResponseWriter, r *http.Request) {
+func (a *Admin) series(w http.ResponseWriter, r *http.Request, values url.Values) (any, error) {
 	if a.samples == nil {
-		WriteProblem(w, Problem{Type: TypeMonitoringDisabled, Status: http.StatusNotFound, Detail: "This headgate is not watching: it takes no samples."})
-		return
+		return nil, &Problem{Type: TypeMonitoringDisabled, Status: http.StatusNotFound,
+			Detail: "Monitoring is disabled: there are no samples."}
 	}
-	values, err := parseQuery(r, "query", "from", "to", "step")
-	var q seriesQuery
-	if err == nil {
-		if q, err = parseSeriesQuery(values, time.Now()); err != nil {
-			err = invalid(err)
-		}
-	}
+	q, err := parseSeriesQuery(values, time.Now())
 	if err != nil {
-		a.reply(w, r, nil, err)
-		return
+		return nil, invalid(err)
 	}
 	select {
 	case a.querySlots <- struct{}{}:
 		defer func() { <-a.querySlots }()
 	default:
 		w.Header().Set("Retry-After", "1")
-		WriteProblem(w, Problem{Status: http.StatusTooManyRequests, Detail: "Other queries are being answered: try again in a moment."})
-		return
+		return nil, &Problem{Status: http.StatusTooManyRequests, Detail: "Other queries are being answered: try again in a moment."}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), seriesTimeout)
 	defer cancel()
 	lines, err := a.samples.QueryRange(ctx, q.expr, q.from, q.to, q.step)
 	switch {
 	case errors.Is(err, tsdb.ErrQuery):
-		WriteProblem(w, *badRequest(http.StatusBadRequest, truncateDetail(format.Sentence(err.Error()))+"."))
+		return nil, badRequest(http.StatusBadRequest, truncateDetail(format.Sentence(err.Error()))+".")
 	case err != nil:
 		a.log.Error("samples cannot be read", "error", err)
-		WriteProblem(w, Problem{Status: http.StatusServiceUnavailable, Detail: "The samples cannot be read just now; the log says why."})
-	default:
-		writeJSON(w, http.StatusOK, "application/json", q.reply(lines))
+		return nil, &Problem{Status: http.StatusServiceUnavailable, Detail: "The samples cannot be read just now; the log says why."}
 	}
+	return q.reply(lines), nil
 }
 
 func (q seriesQuery) reply(lines []tsdb.Series) SeriesReply {
