@@ -80,20 +80,13 @@ func (c chart) formatTime(t time.Time, layout string) string {
 
 // formatElapsed writes a time from some beginning, or before it.
 func formatElapsed(d time.Duration) string {
-	if d < 0 {
-		return "−" + formatElapsed(-d)
-	}
-	d = d.Round(time.Second)
-	switch {
+	switch d = d.Round(time.Second); {
 	case d == 0:
 		return "0"
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d/time.Second))
-	case d%time.Minute == 0:
-		return fmt.Sprintf("%d min", int(d/time.Minute))
-	default:
-		return fmt.Sprintf("%d min %d s", int(d/time.Minute), int(d%time.Minute/time.Second))
+	case d < 0:
+		return "−" + format.Text.Duration(-d)
 	}
+	return format.Text.Duration(d)
 }
 
 // Picture draws the chart.
@@ -389,19 +382,31 @@ func newAxis(top float64, unit string) axis {
 	if unit == "s" && top > maxSecondsAxis {
 		return newTimeAxis(top)
 	}
-	step := math.Pow(10, math.Floor(math.Log10(top))-1)
-	for _, part := range []float64{1, 2, 5, 10, 20, 50} {
-		if top/(step*part) <= 4.5 {
-			step *= part
-			break
-		}
-	}
+	unitStep := math.Pow(10, math.Floor(math.Log10(top))-1)
+	step := pickStep(top, maxTicks, unitStep, 2*unitStep, 5*unitStep, 10*unitStep, 20*unitStep, 50*unitStep)
 	if unit != "ratio" && unit != "s" {
 		step = max(step, 1)
 	}
+	return steppedAxis(top, step, unit)
+}
+
+// How many steps an axis of values, and one of time, has at most.
+const maxTicks, maxTimeTicks = 4.5, 6.99
+
+// pickStep returns the first step, of those that grow, of which at most so many fit; else the last.
+func pickStep[T ~int64 | ~float64](span T, most float64, steps ...T) T {
+	for _, s := range steps {
+		if float64(span)/float64(s) <= most {
+			return s
+		}
+	}
+	return steps[len(steps)-1]
+}
+
+func steppedAxis(top, step float64, unit string) axis {
 	a := axis{unit: unit, max: math.Ceil(top/step) * step}
-	for v := 0.0; v <= a.max+step/2; v += step {
-		a.ticks = append(a.ticks, v)
+	for n := range int(math.Round(a.max/step)) + 1 {
+		a.ticks = append(a.ticks, float64(n)*step)
 	}
 	return a
 }
@@ -412,21 +417,11 @@ const maxSecondsAxis = 300
 // newTimeAxis has ticks at round minutes, hours or days.
 func newTimeAxis(top float64) axis {
 	const minute, hour, day = 60, 3600, 86400
-	step := float64(minute)
-	for _, s := range []float64{2 * minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 6 * hour, 12 * hour, day} {
-		if top/step <= 4.5 {
-			break
-		}
-		step = s
-	}
+	step := pickStep(top, maxTicks, minute, 2*minute, 5*minute, 10*minute, 15*minute, 30*minute, hour, 2*hour, 6*hour, 12*hour, day)
 	if step == day {
-		step *= math.Ceil(top / day / 4.5)
+		step *= math.Ceil(top / day / maxTicks)
 	}
-	a := axis{unit: "s", max: math.Ceil(top/step) * step}
-	for n := range int(a.max/step) + 1 {
-		a.ticks = append(a.ticks, float64(n)*step)
-	}
-	return a
+	return steppedAxis(top, step, "s")
 }
 
 func (a axis) label(v float64) string {
@@ -449,13 +444,8 @@ func (c chart) ticks() (all []time.Time) {
 	if c.Epoch.IsZero() {
 		return timeTicks(c.From, c.To)
 	}
-	step := 10 * time.Second
-	for _, s := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute} {
-		if c.To.Sub(c.From)/step <= 6 {
-			break
-		}
-		step = s
-	}
+	step := pickStep(c.To.Sub(c.From), maxTimeTicks,
+		10*time.Second, 30*time.Second, time.Minute, 2*time.Minute, 5*time.Minute, 10*time.Minute, 30*time.Minute)
 	for t := c.Epoch.Add(-c.Epoch.Sub(c.From) / step * step); !t.After(c.To); t = t.Add(step) {
 		if !t.Before(c.From) {
 			all = append(all, t)
@@ -466,13 +456,7 @@ func (c chart) ticks() (all []time.Time) {
 
 // timeTicks are three to six round times within the chart.
 func timeTicks(from, to time.Time) []time.Time {
-	step := 3 * time.Minute
-	for _, s := range []time.Duration{3 * time.Minute, 10 * time.Minute, time.Hour, 4 * time.Hour} {
-		step = s
-		if to.Sub(from)/s <= 6 {
-			break
-		}
-	}
+	step := pickStep(to.Sub(from), maxTimeTicks, 3*time.Minute, 10*time.Minute, time.Hour, 4*time.Hour)
 	var all []time.Time
 	for t := from.Truncate(step).Add(step); !t.After(to); t = t.Add(step) {
 		all = append(all, t)

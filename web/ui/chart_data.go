@@ -210,43 +210,42 @@ func modeBands(changes []control.ModeChange, s control.PoolStatus, from, to time
 	return all
 }
 
-// windowView is the time that charts show.
-type windowView struct {
+// window is a time that charts can show.
+type window struct {
 	Name    string // in the address
 	Long    string // for people
 	Length  time.Duration
-	Step    time.Duration
-	Choices []windowChoice
+	Current bool // it is shown
 }
 
-type windowChoice struct {
-	Name, Long string
-	Current    bool
+// windowView is the time that charts show.
+type windowView struct {
+	window
+	Step    time.Duration
+	Choices []window
 }
 
 // pointsPerLine is how many points a line of a chart has, at most one more.
 const pointsPerLine = 120
 
-// windows are those that can be chosen; the first one counts if none is.
-var windows = []struct {
-	name, long string
-	length     time.Duration
-}{
-	{"1h", "1 hour", time.Hour}, {"15m", "15 minutes", 15 * time.Minute}, {"6h", "6 hours", 6 * time.Hour}, {"24h", "24 hours", 24 * time.Hour},
+// windows are those that can be chosen.
+func windows() []window {
+	return []window{
+		{Name: "15m", Long: "15 minutes", Length: 15 * time.Minute}, {Name: "1h", Long: "1 hour", Length: time.Hour},
+		{Name: "6h", Long: "6 hours", Length: 6 * time.Hour}, {Name: "24h", Long: "24 hours", Length: 24 * time.Hour},
+	}
 }
 
+// windowOf returns the window of a request: an hour unless it asks for another.
 func windowOf(r *http.Request) windowView {
-	chosen := 0
-	for i, w := range windows {
-		if w.name == r.URL.Query().Get("last") {
-			chosen = i
-		}
+	v := windowView{Choices: windows()}
+	chosen := slices.IndexFunc(v.Choices, func(w window) bool { return w.Name == r.URL.Query().Get("last") })
+	if chosen < 0 {
+		chosen = 1
 	}
-	v := windowView{Name: windows[chosen].name, Long: windows[chosen].long, Length: windows[chosen].length}
+	v.Choices[chosen].Current = true
+	v.window = v.Choices[chosen]
 	v.Step = v.Length / pointsPerLine
-	for _, i := range []int{1, 0, 2, 3} {
-		v.Choices = append(v.Choices, windowChoice{windows[i].name, windows[i].long, i == chosen})
-	}
 	return v
 }
 

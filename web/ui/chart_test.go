@@ -142,10 +142,10 @@ func TestAxesAreRound(t *testing.T) {
 }
 
 func TestTimeTicksFit(t *testing.T) {
-	for _, w := range windows {
-		ticks := timeTicks(noon.Add(-w.length+17*time.Second), noon.Add(17*time.Second))
+	for _, w := range windows() {
+		ticks := timeTicks(noon.Add(-w.Length+17*time.Second), noon.Add(17*time.Second))
 		if len(ticks) < 3 || len(ticks) > 6 {
-			t.Errorf("%s: %v", w.name, ticks)
+			t.Errorf("%s: %v", w.Name, ticks)
 		}
 	}
 }

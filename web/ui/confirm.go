@@ -1,8 +1,8 @@
 package ui
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -72,10 +72,7 @@ func (p *Pages) changeMode(w http.ResponseWriter, r *http.Request, v viewer) err
 		Mode: r.PostFormValue("to"), Reason: strings.TrimSpace(r.PostFormValue("reason")),
 		Expected: r.PostFormValue("expected"), DropOverdue: r.PostFormValue("drop_overdue") != "",
 	})
-	if err != nil {
-		return err
-	}
-	return seeOther(w, r, "/?"+url.Values{"done": {"mode:" + pool}}.Encode())
+	return seeOther(w, r, "/?"+url.Values{"done": {"mode:" + pool}}.Encode(), err)
 }
 
 // pauseView is the page that asks to confirm a pause, or its end.
@@ -117,10 +114,8 @@ func (p *Pages) pause(w http.ResponseWriter, r *http.Request, v viewer) error {
 		return unknownAction(pauseActions)
 	}
 	request := api.ActionRequest{Pool: pool, For: r.PostFormValue("for"), Reason: strings.TrimSpace(r.PostFormValue("reason"))}
-	if _, err := api.DoAction(r.Context(), p.control, v.actor(), do, request); err != nil {
-		return err
-	}
-	return seeOther(w, r, "/?"+url.Values{"done": {do + ":" + pool}}.Encode())
+	_, err := api.DoAction(r.Context(), p.control, v.actor(), do, request)
+	return seeOther(w, r, "/?"+url.Values{"done": {do + ":" + pool}}.Encode(), err)
 }
 
 func unknownAction(detail string) error {
@@ -142,17 +137,17 @@ type startView struct {
 	MaxLen   int
 }
 
-// parseSpeed is the speed in the address; 0: as the drill has it. What is none is left
-// to the API to refuse.
+// parseSpeed is the speed in the address; 0: as the drill has it. The API refuses what is out of range.
 func parseSpeed(text string) (float64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	speed, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(speed) || math.IsInf(speed, 0) {
-		return 0, &api.Problem{Type: api.TypeBadRequest, Status: http.StatusBadRequest, Detail: "speed must be a number from 1 to " + strconv.Itoa(api.MaxSpeed) + "."}
+	speed, err := strconv.ParseFloat(cmp.Or(text, "0"), 64)
+	if err != nil {
+		return 0, badRequest("speed must be a number from 1 to " + strconv.Itoa(api.MaxSpeed) + ".")
 	}
 	return speed, nil
+}
+
+func badRequest(detail string) error {
+	return &api.Problem{Type: api.TypeBadRequest, Status: http.StatusBadRequest, Detail: detail}
 }
 
 func (p *Pages) confirmStart(w http.ResponseWriter, r *http.Request, v viewer) error {
@@ -161,12 +156,14 @@ func (p *Pages) confirmStart(w http.ResponseWriter, r *http.Request, v viewer) e
 	if err != nil {
 		return err
 	}
-	reply, err := p.runDrill(r, v, q.Get("drill"), api.DrillRunRequest{Speed: speed, DryRun: true})
+	reply, err := p.admin.RunDrill(r.Context(), v.actor(), q.Get("drill"), api.DrillRunRequest{Speed: speed, DryRun: true})
 	if err != nil {
 		return err
 	}
-	view := startView{DrillPlanView: reply.Plan, WallTime: time.Duration(reply.Plan.WallTimeS * float64(time.Second)), MaxLen: api.MaxReason}
-	view.Speeds = speeds(reply.Plan)
+	view := startView{
+		DrillPlanView: reply.Plan, WallTime: time.Duration(reply.Plan.WallTimeS * float64(time.Second)), Speeds: speeds(reply.Plan),
+		MaxLen: api.MaxReason,
+	}
 	return p.show(w, r, v, http.StatusOK, page{Title: "Run " + reply.Plan.Name, NavPath: drillsPath, Body: view}, "start")
 }
 
@@ -191,28 +188,19 @@ func speeds(plan api.DrillPlanView) (all []choice) {
 // SpeedText is the speed of the plan, as its choice has it.
 func (v startView) SpeedText() string { return strconv.FormatFloat(v.Speed, 'f', -1, 64) }
 
-// runDrill orders a run. The name is checked here: in a path it might mean another.
-func (p *Pages) runDrill(r *http.Request, v viewer, name string, o api.DrillRunRequest) (api.DrillRunReply, error) {
-	if api.CheckDrill(name) != nil {
-		return api.DrillRunReply{}, &api.Problem{Type: api.TypeUnknownDrill, Status: http.StatusNotFound, Detail: "It may have been removed from the settings."}
-	}
-	return p.admin.RunDrill(r.Context(), v.actor(), name, o)
-}
-
 func (p *Pages) start(w http.ResponseWriter, r *http.Request, v viewer) error {
 	speed, err := parseSpeed(r.PostFormValue("speed"))
 	if err != nil {
 		return err
 	}
-	reply, err := p.runDrill(r, v, r.PostFormValue("drill"), api.DrillRunRequest{Speed: speed, Reason: strings.TrimSpace(r.PostFormValue("reason"))})
-	if err != nil {
-		return err
-	}
+	reply, err := p.admin.RunDrill(r.Context(), v.actor(), r.PostFormValue("drill"), api.DrillRunRequest{
+		Speed: speed, Reason: strings.TrimSpace(r.PostFormValue("reason")),
+	})
 	to := drillsPath
 	if reply.Run != nil {
 		to += "/runs/" + url.PathEscape(*reply.Run)
 	}
-	return seeOther(w, r, to)
+	return seeOther(w, r, to, err)
 }
 
 // drillConfirmView is the page that asks whether an order about drills is meant.
@@ -239,10 +227,7 @@ func (p *Pages) confirmAbort(w http.ResponseWriter, r *http.Request, v viewer) e
 
 func (p *Pages) abort(w http.ResponseWriter, r *http.Request, v viewer) error {
 	run, err := p.admin.AbortRun(r.Context(), v.actor(), r.PathValue("id"), strings.TrimSpace(r.PostFormValue("reason")))
-	if err != nil {
-		return err
-	}
-	return seeOther(w, r, drillsPath+"/runs/"+url.PathEscape(run.ID)+"?done=abort")
+	return seeOther(w, r, drillsPath+"/runs/"+url.PathEscape(run.ID)+"?done=abort", err)
 }
 
 func (p *Pages) confirmFreeze(w http.ResponseWriter, r *http.Request, v viewer) error {
@@ -265,22 +250,15 @@ func (p *Pages) confirmFreeze(w http.ResponseWriter, r *http.Request, v viewer) 
 }
 
 func (p *Pages) freeze(w http.ResponseWriter, r *http.Request, v viewer) error {
-	do, reason := r.PostFormValue("do"), strings.TrimSpace(r.PostFormValue("reason"))
-	var err error
-	switch do {
-	case "freeze":
-		_, err = p.admin.FreezeDrills(r.Context(), v.actor(), true, reason)
-	case "unfreeze":
-		_, err = p.admin.FreezeDrills(r.Context(), v.actor(), false, reason)
-	default:
-		err = unknownDrillAction()
+	do := r.PostFormValue("do")
+	on, ok := map[string]bool{"freeze": true, "unfreeze": false}[do]
+	if !ok {
+		return unknownDrillAction()
 	}
-	if err != nil {
-		return err
-	}
-	return seeOther(w, r, drillsPath+"/definitions?done="+do)
+	_, err := p.admin.FreezeDrills(r.Context(), v.actor(), on, strings.TrimSpace(r.PostFormValue("reason")))
+	return seeOther(w, r, drillsPath+"/definitions?done="+do, err)
 }
 
 func unknownDrillAction() error {
-	return &api.Problem{Type: api.TypeBadRequest, Status: http.StatusBadRequest, Detail: "Drills can be frozen and unfrozen: use the buttons of the page."}
+	return badRequest("Drills can be frozen and unfrozen: use the buttons of the page.")
 }

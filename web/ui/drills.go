@@ -56,11 +56,15 @@ func verdictLabelOf(v string) verdictLabel {
 // drillRowOf says how a drill stands.
 func drillRowOf(d api.DrillSummary, now time.Time) drillRow {
 	row := drillRow{DrillSummary: d, Label: verdictLabelOf("")}
+	row.Note, row.NextRuns = format.Truncate(d.Note, shownNote), slices.Clone(d.NextRuns)
+	for n := range row.NextRuns {
+		row.NextRuns[n].Local = formatLocal(row.NextRuns[n].Local)
+	}
 	if d.Last != nil {
 		row.Label = verdictLabelOf(d.Last.Verdict)
 	}
-	if d.LastPassedAt != nil {
-		row.PassedAgo = format.Ago(now.Sub(parseTime(*d.LastPassedAt)))
+	if !d.LastPassedAt.IsZero() {
+		row.PassedAgo = format.Ago(now.Sub(d.LastPassedAt.Time))
 	}
 	return row
 }
@@ -81,22 +85,22 @@ func (p *Pages) drills(ctx context.Context, v viewer, now time.Time) *drillsView
 	}
 	for _, d := range list.Items {
 		view.NeverRun = view.NeverRun && d.Last == nil && d.Running == nil
-		view.Rows = append(view.Rows, drillRowOf(d, now))
-		if len(d.NextRuns) > 0 && (view.Next == nil || parseTime(d.NextRuns[0].At).Before(parseTime(view.Next.At))) {
-			view.Next = &nextDrill{d.Name, d.NextRuns[0]}
-			view.Next.Local = formatLocal(view.Next.Local)
+		row := drillRowOf(d, now)
+		view.Rows = append(view.Rows, row)
+		if len(row.NextRuns) > 0 && (view.Next == nil || row.NextRuns[0].At.Before(view.Next.At.Time)) {
+			view.Next = &nextDrill{d.Name, row.NextRuns[0]}
 		}
 	}
-	slices.SortStableFunc(view.Rows, func(a, b drillRow) int { return cmp.Compare(lastAt(b), lastAt(a)) })
+	slices.SortStableFunc(view.Rows, func(a, b drillRow) int { return b.lastAt().Compare(a.lastAt()) })
 	return view
 }
 
-// lastAt is when a drill ended last, as text that sorts.
-func lastAt(d drillRow) string {
+// lastAt is when a drill ended last, zero if it never has.
+func (d drillRow) lastAt() time.Time {
 	if d.Last == nil {
-		return ""
+		return time.Time{}
 	}
-	return d.Last.At
+	return d.Last.At.Time
 }
 
 // definitionsView is the page of the drills that there are.
@@ -104,17 +108,11 @@ type definitionsView struct {
 	None   bool // this headgate runs no drills
 	Frozen *api.DrillFreeze
 	Flash  string
-	Rows   []definitionRow
-}
-
-// definitionRow is one drill, as it stands.
-type definitionRow struct {
-	drillRow
-	Next []dueTimeRow
+	Rows   []drillRow
 }
 
 // rank puts first what runs now, then what runs by itself.
-func (d definitionRow) rank() int {
+func (d drillRow) rank() int {
 	switch {
 	case d.Running != nil:
 		return 0
@@ -124,9 +122,6 @@ func (d definitionRow) rank() int {
 		return 2
 	}
 }
-
-// dueTimeRow is a due time in the zone of its schedule.
-type dueTimeRow struct{ At, Local, Note string }
 
 func (p *Pages) definitions(w http.ResponseWriter, r *http.Request, v viewer) error {
 	list, err := p.admin.Drills(r.Context())
@@ -144,20 +139,11 @@ func (p *Pages) definitions(w http.ResponseWriter, r *http.Request, v viewer) er
 	}
 	now := time.Now()
 	for _, d := range list.Items {
-		view.Rows = append(view.Rows, definitionRowOf(d, now))
+		view.Rows = append(view.Rows, drillRowOf(d, now))
 	}
-	slices.SortStableFunc(view.Rows, func(a, b definitionRow) int { return cmp.Compare(a.rank(), b.rank()) })
+	slices.SortStableFunc(view.Rows, func(a, b drillRow) int { return cmp.Compare(a.rank(), b.rank()) })
 	pg.Body = view
 	return p.show(w, r, v, http.StatusOK, pg, "definitions")
-}
-
-func definitionRowOf(d api.DrillSummary, now time.Time) definitionRow {
-	row := definitionRow{drillRow: drillRowOf(d, now)}
-	row.Note = format.Truncate(row.Note, shownNote)
-	for _, n := range d.NextRuns {
-		row.Next = append(row.Next, dueTimeRow{n.At, formatLocal(n.Local), n.Note})
-	}
-	return row
 }
 
 // formatLocal writes a time with its offset as people read it in that zone.

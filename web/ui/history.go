@@ -137,7 +137,7 @@ func (f historyFilter) query(after string, now time.Time) (drill.Query, error) {
 	}
 	q, err := api.RunQuery(values, now)
 	if err != nil {
-		return q, &api.Problem{Type: api.TypeBadRequest, Status: http.StatusBadRequest, Detail: err.Error() + "."}
+		return q, badRequest(err.Error() + ".")
 	}
 	return q, nil
 }
@@ -337,8 +337,8 @@ func standingsOf(h api.DrillHistory, known []api.DrillSummary, now time.Time) (a
 	for _, l := range h.Latest {
 		l.Name = format.Truncate(l.Name, shownName)
 		s := drillStanding{DrillLatest: l, Label: verdictLabelOf(l.Verdict)}
-		if l.PassedAt != nil {
-			s.PassedAgo = format.Ago(now.Sub(parseTime(*l.PassedAt)))
+		if !l.PassedAt.IsZero() {
+			s.PassedAgo = format.Ago(now.Sub(l.PassedAt.Time))
 		}
 		n := slices.IndexFunc(known, func(d api.DrillSummary) bool { return d.ID == l.Drill })
 		s.Overdue = n >= 0 && known[n].Overdue
@@ -347,7 +347,7 @@ func standingsOf(h api.DrillHistory, known []api.DrillSummary, now time.Time) (a
 		}
 		all = append(all, s)
 	}
-	slices.SortStableFunc(all, func(a, b drillStanding) int { return strings.Compare(b.At, a.At) })
+	slices.SortStableFunc(all, func(a, b drillStanding) int { return b.At.Compare(a.At.Time) })
 	return all[:min(len(all), maxStandings)]
 }
 

@@ -72,7 +72,7 @@ func parseSince(text string) (time.Time, error) {
 	}
 	since, err := api.ParseSince(text, time.Now())
 	if err != nil {
-		return since, &api.Problem{Type: api.TypeBadRequest, Status: http.StatusBadRequest, Detail: "since " + err.Error() + "."}
+		return since, badRequest("since " + err.Error() + ".")
 	}
 	return since, nil
 }
@@ -166,22 +166,10 @@ func (p *Pages) incident(w http.ResponseWriter, r *http.Request, v viewer) error
 	return p.show(w, r, v, http.StatusOK, page{Title: title, NavPath: "/incidents", Refresh: 10, Body: view}, "incident")
 }
 
-// parseTime reads a time that the API wrote.
-func parseTime(s string) time.Time {
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return time.Time{}
-	}
-	return t
-}
-
 func (p *Pages) ack(w http.ResponseWriter, r *http.Request, v viewer) error {
 	id := r.PathValue("id")
 	_, err := api.DoAction(r.Context(), p.control, v.actor(), control.ActionAck, api.ActionRequest{Incident: id, For: r.PostFormValue("for")})
-	if err != nil {
-		return err
-	}
-	return seeOther(w, r, "/incidents/"+url.PathEscape(id))
+	return seeOther(w, r, "/incidents/"+url.PathEscape(id), err)
 }
 
 func (p *Pages) createSilence(w http.ResponseWriter, r *http.Request, v viewer) error {
@@ -191,21 +179,16 @@ func (p *Pages) createSilence(w http.ResponseWriter, r *http.Request, v viewer) 
 	if err == nil {
 		_, err = p.control.Silence(r.Context(), v.actor(), o)
 	}
-	if err != nil {
-		return err
-	}
 	back := "/incidents"
 	if id := r.PostFormValue("incident"); api.CheckID(id) == nil {
 		back += "/" + id
 	}
-	return seeOther(w, r, back)
+	return seeOther(w, r, back, err)
 }
 
 func (p *Pages) liftSilence(w http.ResponseWriter, r *http.Request, v viewer) error {
-	if _, err := p.control.Unsilence(r.Context(), v.actor(), r.PathValue("id")); err != nil {
-		return err
-	}
-	return seeOther(w, r, "/incidents")
+	_, err := p.control.Unsilence(r.Context(), v.actor(), r.PathValue("id"))
+	return seeOther(w, r, "/incidents", err)
 }
 
 // auditView is the list of what was done.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"html/template"
-	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -231,7 +230,7 @@ func newGauge(id, name string, v *float64, unit string, limit float64, what stri
 func budgetGauge(f PoolFacts) gauge {
 	b := gauge{ID: "budget", Name: "Error budget left", Value: dash, Class: "idle"}
 	if f.Window > 0 {
-		b.Limit = fmt.Sprintf("of %s, objective %s", formatDays(f.Window.Hours()), format.Text.Percent(f.Objective))
+		b.Limit = fmt.Sprintf("of %s, objective %s", format.Text.Duration(f.Window), format.Text.Percent(f.Objective))
 	}
 	allowed := float64(f.Good+f.Bad) * (1 - f.Objective)
 	switch {
@@ -257,13 +256,6 @@ func budgetGauge(f PoolFacts) gauge {
 	}
 	b.Picture = gaugeSVG(max(left, 0), 1, 1, b.Class)
 	return b
-}
-
-func formatDays(hours float64) string {
-	if hours < 48 {
-		return strconv.FormatFloat(hours, 'f', -1, 64) + " h"
-	}
-	return strconv.FormatFloat(math.Round(hours/24), 'f', 0, 64) + " d"
 }
 
 // gaugeSVG draws a value on a scale from 0 to most, with a tick at the limit. It is

@@ -47,33 +47,31 @@ func New(c Config) (*Pages, error) {
 	if c.Samples != nil {
 		p.charts = &chartCache{samples: c.Samples, log: c.Log}
 	}
-	p.public("/static/{file}", http.MethodGet, serveStatic)
-	p.public("/login", http.MethodGet, p.showLogin)
+	for path, h := range map[string]handler{
+		"/static/{file}": serveStatic, "/login": p.showLogin, "/runbooks": p.runbooks, "/runbooks/{name}": p.runbook,
+	} {
+		p.public(path, http.MethodGet, h)
+	}
+	for path, h := range map[string]handler{
+		"/{$}": p.overview, "/pools/{pool}": p.pool, "/incidents": p.incidents, "/incidents/{id}": p.incident, "/audit": p.audit,
+		drillsPath: p.history, drillsPath + "/definitions": p.definitions, drillsPath + "/runs/{id}": p.run,
+	} {
+		p.requireRead(path, h)
+	}
+	for path, h := range map[string]handler{
+		"/mode": p.confirmMode, "/pause": p.confirmPause, drillsPath + "/start": p.confirmStart, drillsPath + "/freeze": p.confirmFreeze,
+		drillsPath + "/runs/{id}/abort": p.confirmAbort,
+	} {
+		p.requireSession(path, h)
+	}
 	p.public("/login", http.MethodPost, p.login)
-	p.public("/runbooks", http.MethodGet, p.runbooks)
-	p.public("/runbooks/{name}", http.MethodGet, p.runbook)
-	p.requireRead("/{$}", p.overview)
-	p.requireRead("/pools/{pool}", p.pool)
-	p.requireRead("/incidents", p.incidents)
-	p.requireRead("/incidents/{id}", p.incident)
-	p.requireRead("/audit", p.audit)
-	p.requireRead(drillsPath, p.history)
-	p.requireRead(drillsPath+"/definitions", p.definitions)
-	p.requireRead(drillsPath+"/runs/{id}", p.run)
-	p.requireSession(drillsPath+"/runs/{id}/abort", p.confirmAbort)
-	p.requireForm(drillsPath+"/runs/{id}/abort", p.abort)
-	p.requireSession(drillsPath+"/start", p.confirmStart)
-	p.requireForm(drillsPath+"/start", p.start)
-	p.requireSession(drillsPath+"/freeze", p.confirmFreeze)
-	p.requireForm(drillsPath+"/freeze", p.freeze)
-	p.requireSession("/mode", p.confirmMode)
-	p.requireForm("/mode", p.changeMode)
-	p.requireSession("/pause", p.confirmPause)
-	p.requireForm("/pause", p.pause)
-	p.requireForm("/logout", p.logout)
-	p.requireForm("/incidents/{id}/ack", p.ack)
-	p.requireForm("/silences", p.createSilence)
-	p.requireForm("/silences/{id}/lift", p.liftSilence)
+	for path, h := range map[string]handler{
+		"/logout": p.logout, "/mode": p.changeMode, "/pause": p.pause, "/incidents/{id}/ack": p.ack, "/silences": p.createSilence,
+		"/silences/{id}/lift": p.liftSilence, drillsPath + "/start": p.start, drillsPath + "/freeze": p.freeze,
+		drillsPath + "/runs/{id}/abort": p.abort,
+	} {
+		p.requireForm(path, h)
+	}
 	p.routes.HandleFunc("/", p.showing(p.notFound))
 	return p, nil
 }
@@ -200,9 +198,12 @@ func (p *Pages) checkForm(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func seeOther(w http.ResponseWriter, r *http.Request, path string) error {
-	http.Redirect(w, r, path, http.StatusSeeOther)
-	return nil
+// seeOther leads the browser to a page after an action, unless that had an error.
+func seeOther(w http.ResponseWriter, r *http.Request, path string, err error) error {
+	if err == nil {
+		http.Redirect(w, r, path, http.StatusSeeOther)
+	}
+	return err
 }
 
 // redirectToLogin sends whoever is not signed in to where that is done. A script gets a
@@ -236,7 +237,7 @@ type loginView struct {
 func (p *Pages) showLogin(w http.ResponseWriter, r *http.Request, v viewer) error {
 	q := r.URL.Query()
 	if v.SignedIn && q.Get("code") == "" {
-		return seeOther(w, r, localPath(q.Get("next")))
+		return seeOther(w, r, localPath(q.Get("next")), nil)
 	}
 	return p.show(w, r, v, http.StatusOK, page{Title: "Sign in", Body: loginView{Code: q.Get("code"), Next: localPath(q.Get("next"))}}, "login")
 }
@@ -260,7 +261,7 @@ func (p *Pages) login(w http.ResponseWriter, r *http.Request, v viewer) error {
 		form.Wrong = "That is not the token. It is admin.token in the settings, or in headgate.token in the data directory."
 	}
 	if ok {
-		return seeOther(w, r, form.Next)
+		return seeOther(w, r, form.Next, nil)
 	}
 	status := http.StatusForbidden
 	if wait > 0 {
@@ -273,5 +274,5 @@ func (p *Pages) login(w http.ResponseWriter, r *http.Request, v viewer) error {
 
 func (p *Pages) logout(w http.ResponseWriter, r *http.Request, _ viewer) error {
 	p.auth.SignOut(w, r)
-	return seeOther(w, r, "/login")
+	return seeOther(w, r, "/login", nil)
 }

@@ -166,10 +166,11 @@ func serveStatic(w http.ResponseWriter, r *http.Request, _ viewer) error {
 
 // templateFuncs are what templates use to say things.
 var templateFuncs = template.FuncMap{
-	"when": fullTime, "clock": clockTime, "stamp": timestampHTML, "secs": formatSeconds, "span": format.Text.Duration, "num": formatValue, "modeOf": func(v any) modeLabel { return modeLabelOf(stringOf(v)) },
-	"initial": format.Sentence, "verb": actionName, "level": levelLabelOf, "short": shortID, "signed": signOfClass, "spell": func(v any) string { return humanize(stringOf(v)) },
+	"stamp": fullTime, "clock": clockTime, "secs": formatSeconds, "span": format.Text.Duration, "num": formatValue,
+	"brief": formatShortSeconds, "amount": formatMeasure, "measure": measureName, "ofLimit": ofLimitText, "margin": marginText,
+	"initial": format.Sentence, "clause": clauseSentence, "short": shortID, "verb": actionName, "level": levelLabelOf, "signed": signOfClass,
+	"modeOf": modeLabelOf, "spell": func(v any) string { return humanize(fmt.Sprint(v)) },
 	"sentence": func(s string) string { return strings.TrimRight(s, ".") + "." },
-	"measure":  measureName, "brief": formatShortSeconds, "clause": clauseSentence, "amount": formatMeasure, "ofLimit": ofLimitText, "limit": limitText, "margin": marginText,
 	"poolcard": func(p poolView, v viewer, w windowView) poolCard { return poolCard{p, v.SignedIn, w} },
 }
 
@@ -183,49 +184,25 @@ type poolCard struct {
 // dash stands for what is not known.
 const dash = "–"
 
-// fullTime shows a time: a script puts the viewer's zone in its place, with UTC beside.
-func fullTime(t time.Time) template.HTML { return timeTag(t, "2 Jan 2006 15:04:05 UTC", "full") }
+// aTime is a time.Time or an api.Time.
+type aTime interface {
+	IsZero() bool
+	UTC() time.Time
+}
+
+// fullTime shows a time: a script replaces it with the viewer's zone, with UTC beside.
+func fullTime(t aTime) template.HTML { return timeTag(t, "2 Jan 2006 15:04:05 UTC", "full") }
 
 // clockTime shows the time of day.
-func clockTime(t time.Time) template.HTML { return timeTag(t, "15:04:05 UTC", "clock") }
+func clockTime(t aTime) template.HTML { return timeTag(t, "15:04:05 UTC", "clock") }
 
-func timeTag(t time.Time, layout, kind string) template.HTML {
-	if t.IsZero() {
+func timeTag(at aTime, layout, kind string) template.HTML {
+	if at.IsZero() {
 		return dash
 	}
-	t = t.UTC()
-	// Nothing but digits, letters of months and constants is put together here.
+	t := at.UTC()
+	// Only digits, letters of months and constants are put together here.
 	return template.HTML(`<time datetime="` + t.Format("2006-01-02T15:04:05.000Z") + `" data-show="` + kind + `">` + t.Format(layout) + `</time>`)
-}
-
-// stringOf returns a text that may be absent.
-func stringOf(v any) string {
-	switch s := v.(type) {
-	case string:
-		return s
-	case *string:
-		if s != nil {
-			return *s
-		}
-		return ""
-	}
-	return fmt.Sprint(v) // of an enumeration
-}
-
-// timestampHTML shows a time as the API writes it. What is none is shown as text.
-func timestampHTML(s any) any {
-	if t, ok := s.(time.Time); ok {
-		return fullTime(t)
-	}
-	text := stringOf(s)
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		if text == "" {
-			return dash
-		}
-		return text
-	}
-	return fullTime(t)
 }
 
 // formatSeconds shows a number of seconds, which may be absent.
@@ -299,7 +276,7 @@ func modeLabelOf(mode string) modeLabel {
 type levelLabel struct{ Level, Sign, Text string }
 
 func levelLabelOf(of any, open bool) levelLabel {
-	level := stringOf(of)
+	level := fmt.Sprint(of)
 	switch {
 	case !open:
 		return levelLabel{"over", "✓", "Over"}

@@ -283,8 +283,6 @@ func formatMeasure(v any, unit string) string {
 	switch {
 	case !ok:
 		return "not known"
-	case unit == "s" && f >= 100:
-		return strings.TrimSuffix(formatElapsed(time.Duration(f*float64(time.Second))), " 0 s")
 	case unit == "s" || unit == "ratio":
 		return formatValue(f, unit)
 	default:
@@ -389,16 +387,18 @@ func (p *Pages) compareWithPrevious(ctx context.Context, v viewer, now drill.Run
 }
 
 func comparisonRows(then, now drill.Run) (rows []comparisonRow) {
+	find := func(in drill.Run, h drill.Hypothesis) int {
+		return slices.IndexFunc(in.Hypotheses, func(o drill.Hypothesis) bool { return o.Measure == h.Measure && o.Compare == h.Compare })
+	}
 	for _, h := range now.Hypotheses {
-		n := slices.IndexFunc(then.Hypotheses, func(o drill.Hypothesis) bool { return o.Measure == h.Measure && o.Compare == h.Compare })
-		if n < 0 {
+		if n := find(then, h); n >= 0 {
+			rows = append(rows, compareHypothesis(then.Hypotheses[n], h))
+		} else {
 			rows = append(rows, comparisonRow{measureName(h.Measure), dash, measured(h) + " " + ofLimitText(h), "was not required", "idle"})
-			continue
 		}
-		rows = append(rows, compareHypothesis(then.Hypotheses[n], h))
 	}
 	for _, h := range then.Hypotheses {
-		if !slices.ContainsFunc(now.Hypotheses, func(o drill.Hypothesis) bool { return o.Measure == h.Measure && o.Compare == h.Compare }) {
+		if find(now, h) < 0 {
 			rows = append(rows, comparisonRow{measureName(h.Measure), measured(h) + " " + ofLimitText(h), dash, "is no longer required", "idle"})
 		}
 	}
@@ -426,12 +426,22 @@ func compareHypothesis(then, now drill.Hypothesis) comparisonRow {
 	return row
 }
 
-// diffLines returns the lines that are only in one of two texts, in their order.
+// diffLines returns the lines that are only in one of two texts, in their order. It follows the longest common
+// subsequence (Wagner and Fischer, "The String-to-String Correction Problem", 1974).
 func diffLines(a, b string) (apart []diffLine, more bool) {
 	old, fresh := strings.Split(a, "\n"), strings.Split(b, "\n")
-	const most = 1000
+	const most = 1000 // lines compared, since time and memory grow with their product
 	old, fresh = old[:min(len(old), most)], fresh[:min(len(fresh), most)]
-	common := lcsLengths(old, fresh)
+	common := make([][]int, len(old)+1) // [i][j]: length of the subsequence of old[i:] and fresh[j:]
+	for i := len(old); i >= 0; i-- {
+		common[i] = make([]int, len(fresh)+1)
+		for j := len(fresh) - 1; j >= 0 && i < len(old); j-- {
+			common[i][j] = max(common[i+1][j], common[i][j+1])
+			if old[i] == fresh[j] {
+				common[i][j] = common[i+1][j+1] + 1
+			}
+		}
+	}
 	for i, j := 0, 0; i < len(old) || j < len(fresh); {
 		switch {
 		case i < len(old) && j < len(fresh) && old[i] == fresh[j]:
@@ -444,28 +454,5 @@ func diffLines(a, b string) (apart []diffLine, more bool) {
 			j++
 		}
 	}
-	if more = len(apart) > shownLines; more {
-		apart = apart[:shownLines]
-	}
-	return apart, more
-}
-
-// lcsLengths returns how many lines the rests of two texts have in common, from
-// each place in them on (Wagner and Fischer, "The String-to-String Correction
-// Problem", 1974).
-func lcsLengths(a, b []string) [][]int {
-	all := make([][]int, len(a)+1)
-	for i := range all {
-		all[i] = make([]int, len(b)+1)
-	}
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
-				all[i][j] = all[i+1][j+1] + 1
-			} else {
-				all[i][j] = max(all[i+1][j], all[i][j+1])
-			}
-		}
-	}
-	return all
+	return apart[:min(len(apart), shownLines)], len(apart) > shownLines
 }
