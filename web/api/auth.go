@@ -52,15 +52,10 @@ func (d *Auth) AnonymousRead() bool { return d.anonymousRead }
 // Session returns the session of a request, if it has one. A request that only
 // refreshes what a page shows does not keep it from going idle.
 func (d *Auth) Session(r *http.Request, refresh bool) (auth.Session, bool) {
-	secret, ok := readCookie(r)
-	switch {
-	case !ok:
-		return auth.Session{}, false
-	case refresh:
-		return d.sessions.Peek(time.Now(), secret)
-	default:
-		return d.sessions.Touch(time.Now(), secret)
+	if secret, ok := readCookie(r); ok {
+		return d.sessions.Lookup(time.Now(), secret, !refresh)
 	}
+	return auth.Session{}, false
 }
 
 // SignIn begins a session for a client with the token, and sets its cookie. After too
@@ -95,7 +90,7 @@ func (d *Auth) startSession(w http.ResponseWriter, r *http.Request, secret strin
 func (d *Auth) SignOut(w http.ResponseWriter, r *http.Request) {
 	secret, ok := readCookie(r)
 	if ok {
-		if s, there := d.sessions.Peek(time.Now(), secret); there {
+		if s, there := d.sessions.Lookup(time.Now(), secret, false); there {
 			d.appendAudit(r, control.AuditEntry{Action: "logout", Result: control.Done, Actor: s.Actor})
 		}
 		d.sessions.Revoke(secret)

@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -66,13 +68,9 @@ func (s *Store) createLocked(now time.Time, actor string) (string, Session) {
 	if s.sessions == nil {
 		s.sessions = make(map[secretHash]storedSession)
 	}
-	for k, h := range s.sessions {
-		if h.expired(now) {
-			delete(s.sessions, k)
-		}
-	}
+	maps.DeleteFunc(s.sessions, func(_ secretHash, h storedSession) bool { return h.expired(now) })
 	if len(s.sessions) >= MaxSessions {
-		s.evictLocked()
+		deleteOldest(s.sessions, func(h storedSession) time.Time { return h.lastUsed })
 	}
 	secret := rand.Text()
 	h := storedSession{Session: Session{Actor: actor, FormToken: rand.Text(), Started: now}, lastUsed: now}
@@ -80,44 +78,26 @@ func (s *Store) createLocked(now time.Time, actor string) (string, Session) {
 	return secret, h.Session
 }
 
-func (s *Store) evictLocked() {
-	var oldest secretHash
-	var at time.Time
-	for k, h := range s.sessions {
-		if at.IsZero() || h.lastUsed.Before(at) {
-			oldest, at = k, h.lastUsed
-		}
-	}
-	delete(s.sessions, oldest)
+// deleteOldest makes room for another entry.
+func deleteOldest[V any](all map[secretHash]V, at func(V) time.Time) {
+	delete(all, slices.MinFunc(slices.Collect(maps.Keys(all)), func(a, b secretHash) int { return at(all[a]).Compare(at(all[b])) }))
 }
 
 func (h storedSession) expired(now time.Time) bool {
 	return now.Sub(h.lastUsed) >= IdleTimeout || now.Sub(h.Started) >= MaxLifetime
 }
 
-// Touch returns the session of a secret, and keeps it from going idle.
-func (s *Store) Touch(now time.Time, secret string) (Session, bool) {
-	return s.lookup(now, secret, true)
-}
-
-// Peek returns the session of a secret, and lets it go idle.
-func (s *Store) Peek(now time.Time, secret string) (Session, bool) {
-	return s.lookup(now, secret, false)
-}
-
-func (s *Store) lookup(now time.Time, secret string, use bool) (Session, bool) {
+// Lookup returns the session of a secret. With touch it counts as a use, which keeps the session from expiring.
+func (s *Store) Lookup(now time.Time, secret string, touch bool) (Session, bool) {
 	k := hashSecret(secret)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h, ok := s.sessions[k]
-	if !ok {
-		return Session{}, false
-	}
-	if h.expired(now) {
+	if !ok || h.expired(now) {
 		delete(s.sessions, k)
 		return Session{}, false
 	}
-	if use {
+	if touch {
 		h.lastUsed = now
 		s.sessions[k] = h
 	}
@@ -139,20 +119,9 @@ func (s *Store) CreateLink(now time.Time, actor string) (code string, until time
 	if s.links == nil {
 		s.links = make(map[secretHash]link)
 	}
-	for k, l := range s.links {
-		if !now.Before(l.until) {
-			delete(s.links, k)
-		}
-	}
+	maps.DeleteFunc(s.links, func(_ secretHash, l link) bool { return !now.Before(l.until) })
 	if len(s.links) >= MaxLinks {
-		var first secretHash
-		var at time.Time
-		for k, l := range s.links {
-			if at.IsZero() || l.until.Before(at) {
-				first, at = k, l.until
-			}
-		}
-		delete(s.links, first)
+		deleteOldest(s.links, func(l link) time.Time { return l.until })
 	}
 	code, until = rand.Text(), now.Add(LinkLifetime)
 	s.links[hashSecret(code)] = link{actor: actor, until: until}
@@ -166,11 +135,8 @@ func (s *Store) RedeemLink(now time.Time, code string) (secret string, opened Se
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, ok := s.links[k]
-	if !ok {
-		return "", Session{}, false
-	}
 	delete(s.links, k)
-	if !now.Before(l.until) {
+	if !ok || !now.Before(l.until) {
 		return "", Session{}, false
 	}
 	secret, opened = s.createLocked(now, l.actor)

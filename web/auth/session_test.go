@@ -29,11 +29,11 @@ func TestSessionsEnd(t *testing.T) {
 			var s auth.Store
 			secret, _ := s.Create(start, "ana")
 			for _, u := range step.uses {
-				if _, ok := s.Touch(start.Add(u), secret); !ok {
+				if _, ok := s.Lookup(start.Add(u), secret, true); !ok {
 					t.Fatalf("gone after %s already", u)
 				}
 			}
-			if _, ok := s.Touch(start.Add(step.at), secret); ok != step.want {
+			if _, ok := s.Lookup(start.Add(step.at), secret, true); ok != step.want {
 				t.Errorf("there after %s: %t, want %t", step.at, ok, step.want)
 			}
 		})
@@ -53,11 +53,11 @@ func TestPeekDoesNotExtendSession(t *testing.T) {
 	var s auth.Store
 	secret, _ := s.Create(start, "ana")
 	for at := time.Minute; at < auth.IdleTimeout; at += time.Minute {
-		if _, ok := s.Peek(start.Add(at), secret); !ok {
+		if _, ok := s.Lookup(start.Add(at), secret, false); !ok {
 			t.Fatalf("gone after %s", at)
 		}
 	}
-	if _, ok := s.Peek(start.Add(auth.IdleTimeout), secret); ok {
+	if _, ok := s.Lookup(start.Add(auth.IdleTimeout), secret, false); ok {
 		t.Error("peeking has kept it open")
 	}
 }
@@ -66,7 +66,7 @@ func TestSessionsDiffer(t *testing.T) {
 	var s auth.Store
 	secret, opened := s.Create(start, "ana")
 	other, second := s.Create(start, "ben")
-	got, ok := s.Touch(start, secret)
+	got, ok := s.Lookup(start, secret, true)
 	if !ok || got != opened || got.Actor != "ana" {
 		t.Errorf("got %+v, want %+v", got, opened)
 	}
@@ -74,14 +74,14 @@ func TestSessionsDiffer(t *testing.T) {
 		t.Error("a form token is owned by its session alone")
 	}
 	s.Revoke(secret)
-	if _, ok := s.Touch(start, secret); ok {
+	if _, ok := s.Lookup(start, secret, true); ok {
 		t.Error("there after it was closed")
 	}
-	if _, ok := s.Touch(start, other); !ok {
+	if _, ok := s.Lookup(start, other, true); !ok {
 		t.Error("closing one has ended another")
 	}
 	for _, wrong := range []string{"", "x", opened.FormToken} {
-		if _, ok := s.Touch(start, wrong); ok {
+		if _, ok := s.Lookup(start, wrong, true); ok {
 			t.Errorf("%q is a session", wrong)
 		}
 	}
@@ -100,7 +100,7 @@ func TestLinksWorkOnce(t *testing.T) {
 	if !ok || opened.Actor != "ana@ops1" {
 		t.Fatalf("entered %t as %+v", ok, opened)
 	}
-	if _, ok := s.Touch(start.Add(auth.LinkLifetime), secret); !ok {
+	if _, ok := s.Lookup(start.Add(auth.LinkLifetime), secret, true); !ok {
 		t.Error("no session has begun")
 	}
 	if _, _, ok := s.RedeemLink(start.Add(auth.LinkLifetime-time.Second), code); ok {
@@ -127,11 +127,11 @@ func TestBounds(t *testing.T) {
 	now := start.Add(5 * time.Minute)
 	there := 0
 	for _, secret := range secrets {
-		if _, ok := s.Peek(now, secret); ok {
+		if _, ok := s.Lookup(now, secret, false); ok {
 			there++
 		}
 	}
-	if _, ok := s.Peek(now, secrets[0]); ok || there != auth.MaxSessions {
+	if _, ok := s.Lookup(now, secrets[0], false); ok || there != auth.MaxSessions {
 		t.Errorf("%d sessions, the oldest among them: %t", there, ok)
 	}
 	if _, _, ok := s.RedeemLink(now, codes[0]); ok {

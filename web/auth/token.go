@@ -63,10 +63,10 @@ func MakeToken(dir string) (string, error) {
 	}
 	defer os.Remove(f.Name()) // renamed already if all went well
 	_, err = f.WriteString(token + "\n")
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return "", fmt.Errorf("make the admin token: %w", err)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, TokenFile))
 	}
-	if err := os.Rename(f.Name(), filepath.Join(dir, TokenFile)); err != nil {
+	if err != nil {
 		return "", fmt.Errorf("make the admin token: %w", err)
 	}
 	return token, nil

@@ -217,16 +217,23 @@ func (d *svgWriter) svg() template.HTML {
 	d.bands()
 	d.grid()
 	for i, l := range d.c.Lines {
-		d.line(i, l)
+		if i == 0 {
+			d.area(l.Points)
+		}
+		d.line(i+1, l.Points)
 	}
 	d.limit()
 	d.raw(`</svg>`)
 	return template.HTML(d.b.String()) // built from numbers, constants and escaped text
 }
 
-func (d *svgWriter) raw(parts ...string) {
+// raw writes markup, and numbers as coordinates: one digit after the point is less than can be seen.
+func (d *svgWriter) raw(parts ...any) {
 	for _, p := range parts {
-		d.b.WriteString(p)
+		if v, ok := p.(float64); ok {
+			p = strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
+		}
+		fmt.Fprint(&d.b, p)
 	}
 }
 
@@ -255,18 +262,15 @@ func (d *svgWriter) top() float64 {
 	return top
 }
 
-func (d *svgWriter) x(t time.Time) string {
+// x is where a time stands, in whole pixels.
+func (d *svgWriter) x(t time.Time) float64 {
 	share := float64(t.Sub(d.c.From)) / float64(max(d.c.To.Sub(d.c.From), 1))
-	return formatCoord(math.Round(plotLeft + min(max(share, 0), 1)*(plotRight-plotLeft)))
+	return math.Round(plotLeft + min(max(share, 0), 1)*(plotRight-plotLeft))
 }
 
-func (d *svgWriter) at(v float64) string {
-	return formatCoord(plotBottom - min(max(v/d.y.max, 0), 1)*(plotBottom-plotTop))
-}
-
-// formatCoord has one digit after the point, which is less than can be seen.
-func formatCoord(v float64) string {
-	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
+// at is where a value stands.
+func (d *svgWriter) at(v float64) float64 {
+	return plotBottom - min(max((v-d.y.min)/(d.y.max-d.y.min), 0), 1)*(plotBottom-plotTop)
 }
 
 func (d *svgWriter) grid() {
@@ -288,12 +292,11 @@ func (d *svgWriter) bands() {
 	for _, b := range d.c.Bands {
 		from, to := d.x(b.From), d.x(b.To)
 		if b.Mode != "enforce" {
-			width := formatCoord(parseCoord(to) - parseCoord(from))
-			d.raw(`<rect class="band" x="`, from, `" y="12" width="`, width, `" height="136"/>`)
+			d.raw(`<rect class="band" x="`, from, `" y="12" width="`, to-from, `" height="136"/>`)
 		}
 		if b.Begins {
 			d.raw(`<path class="change" d="M`, from, ` 6v142"/>`)
-			free = d.changeLabel(parseCoord(from), b.label(), free)
+			free = d.changeLabel(from, b.label(), free)
 		}
 	}
 }
@@ -310,46 +313,49 @@ func (d *svgWriter) changeLabel(x float64, label string, free float64) float64 {
 	if left < free {
 		return free
 	}
-	d.raw(`<text class="change" x="`, formatCoord(left), `" y="9">`)
+	d.raw(`<text class="change" x="`, left, `" y="9">`)
 	d.text(label)
 	d.raw(`</text>`)
 	return left + width + gap
 }
 
-func parseCoord(s string) float64 {
-	v, err := strconv.ParseFloat(s, 64)
-	if err != nil { // it was made by coordinate
-		return 0
+// area fills what is below a line.
+func (d *svgWriter) area(points []tsdb.Point) {
+	d.raw(`<path class="area" d="`)
+	for _, part := range d.splitAtGaps(points) {
+		d.raw(`M`, d.x(part[0].At), ` 148`)
+		d.path("L", part)
+		d.raw(`L`, d.x(part[len(part)-1].At), ` 148Z`)
 	}
-	return v
+	d.raw(`"/>`)
 }
 
-// line draws a line, broken where there is nothing; the first one is filled below.
-func (d *svgWriter) line(n int, l chartLine) {
-	var path, fill strings.Builder
-	var last time.Time
-	lastX := ""
-	for _, p := range l.Points {
-		x, y := d.x(p.At), d.at(p.V)
-		if last.IsZero() || p.At.Sub(last) > d.c.Step*5/2 {
-			if lastX != "" {
-				fill.WriteString("L" + lastX + " 148Z")
-			}
-			path.WriteString("M" + x + " " + y)
-			fill.WriteString("M" + x + " 148L" + x + " " + y)
-		} else {
-			path.WriteString("L" + x + " " + y)
-			fill.WriteString("L" + x + " " + y)
+// line draws the line of a number, from 1.
+func (d *svgWriter) line(n int, points []tsdb.Point) {
+	d.raw(`<path class="line l`, n, `" d="`)
+	for _, part := range d.splitAtGaps(points) {
+		d.path("M", part)
+	}
+	d.raw(`"/>`)
+}
+
+// path goes through points, to the first of them by a command of its own.
+func (d *svgWriter) path(command string, points []tsdb.Point) {
+	for _, p := range points {
+		d.raw(command, d.x(p.At), " ", d.at(p.V))
+		command = "L"
+	}
+}
+
+// splitAtGaps parts points, oldest first, where none is for longer than two and a half steps.
+func (d *svgWriter) splitAtGaps(points []tsdb.Point) (parts [][]tsdb.Point) {
+	from := 0
+	for n := range points {
+		if n+1 == len(points) || points[n+1].At.Sub(points[n].At) > d.c.Step*5/2 {
+			parts, from = append(parts, points[from:n+1]), n+1
 		}
-		last, lastX = p.At, x
 	}
-	if lastX == "" {
-		return
-	}
-	if n == 0 {
-		d.raw(`<path class="area" d="`, fill.String(), `L`, lastX, ` 148Z"/>`)
-	}
-	d.raw(`<path class="line l`, strconv.Itoa(n+1), `" d="`, path.String(), `"/>`)
+	return parts
 }
 
 func (d *svgWriter) limit() {
@@ -365,11 +371,11 @@ func (d *svgWriter) limit() {
 	d.raw(`</text>`)
 }
 
-// axis is the scale of values, from 0.
+// axis is a scale of values.
 type axis struct {
-	max   float64
-	ticks []float64
-	unit  string
+	min, max float64
+	ticks    []float64
+	unit     string
 }
 
 // newAxis has two to five ticks at round numbers, up to at least top.
@@ -426,6 +432,8 @@ func newTimeAxis(top float64) axis {
 
 func (a axis) label(v float64) string {
 	switch {
+	case a.unit == "margin":
+		return signedPercent(v)
 	case a.unit == "ratio":
 		return format.Text.Percent(math.Round(v*1000) / 1000)
 	case a.unit == "s" && a.max > maxSecondsAxis && len(a.ticks) > 1 && math.Mod(a.ticks[1], 3600) == 0:

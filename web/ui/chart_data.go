@@ -60,38 +60,67 @@ type chartQuery struct{ name, expr string }
 type chartPlan struct {
 	id, title, unit string
 	lines           []chartQuery
-	limit           func(control.PoolStatus, PoolFacts) (float64, string) // 0: none
+	limit           func(control.PoolStatus, PoolFacts) *chartLimit // may be nil
 }
 
 func chartPlans() []chartPlan {
 	return []chartPlan{
-		{"p95", "Turnaround p95", "s",
+		{
+			"p95", "Turnaround p95", "s",
 			[]chartQuery{{"p95", `histogram_quantile(0.95, rate(headgate_turnaround_seconds_bucket{pool="$pool"}[$rate]))`}},
-			func(s control.PoolStatus, _ PoolFacts) (float64, string) {
-				return s.SLOS, "promise " + formatSeconds(s.SLOS)
-			}},
-		{"age", "Oldest waiting task", "s",
+			func(s control.PoolStatus, _ PoolFacts) *chartLimit {
+				return newLimit(s.SLOS, "promise "+formatSeconds(s.SLOS))
+			},
+		},
+		{
+			"age", "Oldest waiting task", "s",
 			[]chartQuery{{"age", `max_over_time(headgate_queue_oldest_age_seconds{pool="$pool"}[$step])`}},
-			func(_ control.PoolStatus, f PoolFacts) (float64, string) {
-				return f.MaxAge.Seconds(), "refuses above " + formatSeconds(f.MaxAge.Seconds())
-			}},
-		{"depth", "Waiting tasks", "tasks",
+			func(_ control.PoolStatus, f PoolFacts) *chartLimit {
+				return newLimit(f.MaxAge.Seconds(), "refuses above "+formatSeconds(f.MaxAge))
+			},
+		},
+		{
+			"depth", "Waiting tasks", "tasks",
 			[]chartQuery{{"waiting", `max_over_time(headgate_queue_depth{pool="$pool"}[$step])`}},
-			func(_ control.PoolStatus, f PoolFacts) (float64, string) {
-				return float64(f.MaxDepth), fmt.Sprintf("refuses above %d", f.MaxDepth)
-			}},
-		{"rate", "Requests", "/min",
-			[]chartQuery{{"arrived", `60 * rate(headgate_arrivals_total{pool="$pool"}[$rate])`},
-				{"refused", `60 * sum(rate(headgate_refusals_total{pool="$pool"}[$rate]))`}}, nil},
-		{"use", "Envelope use", "ratio",
+			func(_ control.PoolStatus, f PoolFacts) *chartLimit {
+				return newLimit(float64(f.MaxDepth), fmt.Sprintf("refuses above %d", f.MaxDepth))
+			},
+		},
+		{
+			"rate", "Requests", "/min",
+			[]chartQuery{
+				{"arrived", `60 * rate(headgate_arrivals_total{pool="$pool"}[$rate])`},
+				{"refused", `60 * sum(rate(headgate_refusals_total{pool="$pool"}[$rate]))`},
+			},
+			func(control.PoolStatus, PoolFacts) *chartLimit { return nil },
+		},
+		{
+			"use", "Envelope use", "ratio",
 			[]chartQuery{{"use", `max_over_time(headgate_envelope_use_ratio{pool="$pool"}[$step])`}},
-			func(control.PoolStatus, PoolFacts) (float64, string) { return 1, "full" }},
-		{"flight", "In flight", "tasks",
+			func(control.PoolStatus, PoolFacts) *chartLimit { return newLimit(1, "full") },
+		},
+		{
+			"flight", "In flight", "tasks",
 			[]chartQuery{{"in flight", `max_over_time(headgate_in_flight{pool="$pool"}[$step])`}},
-			func(s control.PoolStatus, _ PoolFacts) (float64, string) {
-				return float64(s.Workers), fmt.Sprintf("%d workers", s.Workers)
-			}},
+			func(s control.PoolStatus, _ PoolFacts) *chartLimit { return workersLimit(s.Workers) },
+		},
 	}
+}
+
+// newLimit is a limit above 0, or none.
+func newLimit(v float64, name string) *chartLimit {
+	if v <= 0 {
+		return nil
+	}
+	return &chartLimit{V: v, Name: name}
+}
+
+func workersLimit(n int) *chartLimit {
+	l := newLimit(float64(n), fmt.Sprintf("%d workers", n))
+	if l != nil {
+		l.Capacity = true
+	}
+	return l
 }
 
 // expandQuery puts a pool and a step into an expression. The names of pools need no
@@ -113,13 +142,7 @@ func (c *chartCache) charts(ctx context.Context, now time.Time, s control.PoolSt
 		if i >= len(all) {
 			break
 		}
-		all[i].Bands = bands
-		if plan.limit == nil {
-			continue
-		}
-		if v, name := plan.limit(s, f); v > 0 {
-			all[i].Limit = &chartLimit{V: v, Name: name, Capacity: plan.id == "flight"}
-		}
+		all[i].Bands, all[i].Limit = bands, plan.limit(s, f)
 	}
 	return all
 }
@@ -323,23 +346,48 @@ func runCharts(r drill.Run, f PoolFacts) []chart {
 		return nil
 	}
 	rate := max(s.step, minRateStep)
+	p95 := func(p drill.Point) float64 {
+		if p.Turnaround < 0 { // nothing ended
+			return math.NaN()
+		}
+		return p.Turnaround
+	}
+	depth := newLimit(float64(f.MaxDepth), "the pool refuses above "+formatMeasure(f.MaxDepth, "tasks"))
+	if r.Spec.Scenario.Workers > 0 { // the limit of a run with its own number of workers is not known here
+		depth = nil
+	}
 	all := []chart{
-		{ID: "p95", Title: "Turnaround p95", Unit: "s", Step: s.step, Lines: []chartLine{{"p95", s.highest(func(p drill.Point) float64 {
-			if p.Turnaround < 0 {
-				return math.NaN()
-			}
-			return p.Turnaround
-		})}}, Limit: hypothesisLimit(r, "p95_turnaround")},
-		{ID: "age", Title: "Oldest waiting task", Unit: "s", Step: s.step, Lines: []chartLine{{"age", s.highest(func(p drill.Point) float64 { return p.QueueAge })}},
-			Limit: refusalLimit(f.MaxAge.Seconds(), "s")},
-		{ID: "depth", Title: "Waiting tasks", Unit: "tasks", Step: s.step, Lines: []chartLine{{"waiting", s.highest(func(p drill.Point) float64 { return float64(p.Depth) })}},
-			Limit: depthLimit(r, f)},
-		{ID: "rate", Title: "Requests", Unit: "/min", Step: rate, Lines: []chartLine{{"arrived", s.perMinute(func(p drill.Point) int { return p.Arrived })},
-			{"refused", s.perMinute(func(p drill.Point) int { return p.Refused })}}},
-		{ID: "answers", Title: "Answers", Unit: "/min", Step: rate, Lines: []chartLine{{"whole", s.perMinute(func(p drill.Point) int { return p.Served })},
-			{"errors", s.perMinute(func(p drill.Point) int { return p.Errors })}}},
-		{ID: "flight", Title: "In flight", Unit: "tasks", Step: s.step, Lines: []chartLine{{"in flight", s.highest(func(p drill.Point) float64 { return float64(p.InFlight) })}},
-			Limit: workersLimit(r)},
+		{
+			ID: "p95", Title: "Turnaround p95", Unit: "s", Step: s.step, Limit: hypothesisLimit(r, drill.P95),
+			Lines: []chartLine{{"p95", s.highest(p95)}},
+		},
+		{
+			ID: "age", Title: "Oldest waiting task", Unit: "s", Step: s.step,
+			Limit: newLimit(f.MaxAge.Seconds(), "the pool refuses above "+formatMeasure(f.MaxAge, "s")),
+			Lines: []chartLine{{"age", s.highest(func(p drill.Point) float64 { return p.QueueAge })}},
+		},
+		{
+			ID: "depth", Title: "Waiting tasks", Unit: "tasks", Step: s.step, Limit: depth,
+			Lines: []chartLine{{"waiting", s.highest(func(p drill.Point) float64 { return float64(p.Depth) })}},
+		},
+		{
+			ID: "rate", Title: "Requests", Unit: "/min", Step: rate,
+			Lines: []chartLine{
+				{"arrived", s.perMinute(func(p drill.Point) int { return p.Arrived })},
+				{"refused", s.perMinute(func(p drill.Point) int { return p.Refused })},
+			},
+		},
+		{
+			ID: "answers", Title: "Answers", Unit: "/min", Step: rate,
+			Lines: []chartLine{
+				{"whole", s.perMinute(func(p drill.Point) int { return p.Served })},
+				{"errors", s.perMinute(func(p drill.Point) int { return p.Errors })},
+			},
+		},
+		{
+			ID: "flight", Title: "In flight", Unit: "tasks", Step: s.step, Limit: workersLimit(r.Spec.Scenario.Workers),
+			Lines: []chartLine{{"in flight", s.highest(func(p drill.Point) float64 { return float64(p.InFlight) })}},
+		},
 	}
 	bands := faultBands(r, s)
 	for n := range all {
@@ -349,38 +397,14 @@ func runCharts(r drill.Run, f PoolFacts) []chart {
 	return all
 }
 
-// hypothesisLimit is the limit that a hypothesis puts to a measure, nil if none does.
-func hypothesisLimit(r drill.Run, measure string) *chartLimit {
-	for _, e := range r.Spec.Expect {
-		if string(e.Measure) == measure && e.Limit > 0 {
-			return &chartLimit{V: e.Limit, Name: "limit for the whole run " + formatMeasure(e.Limit, e.Unit)}
-		}
-	}
-	return nil
-}
-
-func refusalLimit(limit float64, unit string) *chartLimit {
-	if limit <= 0 {
+// hypothesisLimit is the limit that a hypothesis sets for a measure, nil if none does.
+func hypothesisLimit(r drill.Run, measure drill.Measure) *chartLimit {
+	n := slices.IndexFunc(r.Spec.Expect, func(e drill.Expectation) bool { return e.Measure == measure && e.Limit > 0 })
+	if n < 0 {
 		return nil
 	}
-	return &chartLimit{V: limit, Name: "the pool refuses above " + formatMeasure(limit, unit)}
-}
-
-// depthLimit is how many may wait: as much more than the pool lets as there were
-// more workers is not known here.
-func depthLimit(r drill.Run, f PoolFacts) *chartLimit {
-	if r.Spec.Scenario.Workers > 0 {
-		return nil
-	}
-	return refusalLimit(float64(f.MaxDepth), "tasks")
-}
-
-func workersLimit(r drill.Run) *chartLimit {
-	n := r.Spec.Scenario.Workers
-	if n <= 0 {
-		return nil
-	}
-	return &chartLimit{V: float64(n), Name: fmt.Sprintf("%d workers", n), Capacity: true}
+	e := r.Spec.Expect[n]
+	return newLimit(e.Limit, "limit for the whole run "+formatMeasure(e.Limit, e.Unit))
 }
 
 // faultBands are the times in which something was done to the run.

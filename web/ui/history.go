@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/engine/tsdb"
 	"headgate/internal/format"
 	"headgate/runbooks/drill"
 	"headgate/web/api"
@@ -23,8 +24,7 @@ type historyView struct {
 	Verdicts []choice
 	Triggers []choice
 	Rows     []runRow
-	Older    string
-	Newest   string
+	pager
 	Filtered bool
 	None     bool      // this headgate runs no drills
 	Year     *yearView // nil: nothing has run yet, or it could not be read
@@ -47,7 +47,7 @@ func (p *Pages) history(w http.ResponseWriter, r *http.Request, v viewer) error 
 		return err
 	}
 	view := historyView{
-		Filter: f, Verdicts: verdictChoices(), Triggers: triggerChoices(), Older: nextPagePath(r.URL, list.Next), Newest: firstPagePath(r.URL),
+		Filter: f, Verdicts: verdictChoices(), Triggers: triggerChoices(), pager: pagerOf(r.URL, list.Next),
 		Filtered: f != historyFilter{}, JSON: exportPath("runs.json", query), CSV: exportPath("runs.csv", query),
 	}
 	for _, run := range list.Items {
@@ -470,24 +470,21 @@ func (t trends) Rates() template.HTML {
 // yGrid draws the grid of values.
 func (d *svgWriter) yGrid() {
 	for _, tick := range d.y.ticks {
-		d.gridLine(d.at(tick), d.y.label(tick))
+		y := d.at(tick)
+		d.raw(`<path class="grid" d="M40 `, y, `H414"/><text class="tick end" x="35" y="`, y, `" dy="4">`)
+		d.text(d.y.label(tick))
+		d.raw(`</text>`)
 	}
 }
 
-func (d *svgWriter) gridLine(y, label string) {
-	d.raw(`<path class="grid" d="M40 `, y, `H414"/><text class="tick end" x="35" y="`, y, `" dy="4">`)
-	d.text(label)
-	d.raw(`</text>`)
-}
-
 func (d *svgWriter) month(m monthTrend, left, wide float64) {
-	mid := formatCoord(left + wide/2)
+	mid := left + wide/2
 	d.raw(`<text class="tick mid" x="`, mid, `" y="164">`, m.At.Format("Jan")[:1], `</text>`)
 	all := float64(m.evaluated())
 	if all == 0 {
 		return
 	}
-	x, bar, from := formatCoord(left+2), formatCoord(wide-4), 0.0
+	from := 0.0
 	for _, part := range []struct {
 		class string
 		n     int
@@ -496,7 +493,8 @@ func (d *svgWriter) month(m monthTrend, left, wide float64) {
 			continue
 		}
 		to := from + float64(part.n)/all
-		d.raw(`<rect class="part `, part.class, `" x="`, x, `" width="`, bar, `" y="`, d.at(to), `" height="`, formatCoord(parseCoord(d.at(from))-parseCoord(d.at(to))), `"/>`)
+		d.raw(`<rect class="part `, part.class, `" x="`, left+2, `" width="`, wide-4,
+			`" y="`, d.at(to), `" height="`, d.at(from)-d.at(to), `"/>`)
 		from = to
 	}
 	d.raw(`<text class="mid rate" x="`, mid, `" y="9">`, strings.TrimSuffix(m.Rate(), " %"), `</text>`)
@@ -523,26 +521,26 @@ func (d *svgWriter) begin(id, title, says string) {
 
 // Lines draws the margins by week: the tightest of all runs, and the mean.
 func (t trends) Lines() template.HTML {
-	var d svgWriter
+	d := svgWriter{y: marginAxis(t.Margins)}
 	d.begin("trend-margins", "Margins, by week", t.describeMargins())
-	low, high := t.scale()
-	y := func(v float64) string {
-		share := (min(max(v, low), high) - low) / (high - low)
-		return formatCoord(plotBottom - share*(plotBottom-plotTop))
+	limit := d.at(0)
+	if d.y.min < 0 {
+		d.raw(`<rect class="band below" x="40" width="374" y="`, limit, `" height="`, plotBottom-limit, `"/>`)
 	}
-	if low < 0 {
-		d.raw(`<rect class="band below" x="40" width="374" y="`, y(0), `" height="`, formatCoord(plotBottom-parseCoord(y(0))), `"/>`)
-	}
-	for v := low; v <= high+0.01; v += marginStep(low, high) {
-		d.gridLine(y(v), signedPercent(v))
-	}
-	first := t.Margins[0].At
-	end := t.Margins[len(t.Margins)-1].At
-	d.c.From, d.c.To = first.AddDate(0, 0, -7), end.AddDate(0, 0, 7)
+	d.yGrid()
+	d.c.From, d.c.To = t.Margins[0].At.AddDate(0, 0, -7), t.Margins[len(t.Margins)-1].At.AddDate(0, 0, 7)
 	d.monthTicks()
-	d.margins("l2", func(w weekTrend) string { return y(w.Mean) }, t.Margins)
-	d.margins("l1", func(w weekTrend) string { return y(w.Min) }, t.Margins)
-	d.raw(`<path class="limit" d="M40 `, y(0), `H414"/><text class="limit end" x="412" y="`, y(0), `" dy="11">the limit</text></svg>`)
+	var lowest, mean []tsdb.Point
+	for _, w := range t.Margins {
+		lowest, mean = append(lowest, tsdb.Point{At: w.At, V: w.Min}), append(mean, tsdb.Point{At: w.At, V: w.Mean})
+	}
+	d.c.Step = 2 * 7 * oneDay // a line is broken where no drill ran for five weeks
+	d.line(2, mean)
+	d.line(1, lowest)
+	for _, p := range lowest {
+		d.raw(`<circle class="dot" cx="`, d.x(p.At), `" cy="`, d.at(p.V), `" r="2.2"/>`)
+	}
+	d.raw(`<path class="limit" d="M40 `, limit, `H414"/><text class="limit end" x="412" y="`, limit, `" dy="11">the limit</text></svg>`)
 	return template.HTML(d.b.String()) // built from numbers, constants and escaped text
 }
 
@@ -553,39 +551,19 @@ func (d *svgWriter) monthTicks() {
 	}
 }
 
-// margins draws a line, broken where there was no run for long, with a dot for each
-// week.
-func (d *svgWriter) margins(class string, y func(weekTrend) string, all []weekTrend) {
-	const long = 5 * 7 * oneDay
-	var path, dots strings.Builder
-	for n, w := range all {
-		step := "L"
-		if n == 0 || w.At.Sub(all[n-1].At) > long {
-			step = "M"
-		}
-		path.WriteString(step + d.x(w.At) + " " + y(w))
-		if class == "l1" {
-			dots.WriteString(`<circle class="dot" cx="` + d.x(w.At) + `" cy="` + y(w) + `" r="2.2"/>`)
-		}
+// marginAxis has all margins within quarters of the limit, but never reaches further than the whole limit: margins
+// further away are drawn at the edge.
+func marginAxis(all []weekTrend) axis {
+	a := axis{max: 0.25, unit: "margin"}
+	for _, w := range all {
+		a.min, a.max = min(a.min, w.Min), max(a.max, w.Mean, w.Min)
 	}
-	d.raw(`<path class="line `, class, `" d="`, path.String(), `"/>`, dots.String())
-}
-
-// scale is what the margins lie within, in quarters, never more than the whole limit
-// either way: what is further away is drawn at the edge.
-func (t trends) scale() (low, high float64) {
-	high = 0.25
-	for _, w := range t.Margins {
-		low, high = min(low, w.Min), max(high, w.Mean, w.Min)
+	a.min, a.max = max(math.Floor(a.min*4)/4, -1), min(math.Ceil(a.max*4)/4, 1)
+	step := pickStep(a.max-a.min, 4, 0.25, 0.5)
+	for n := range int((a.max-a.min)/step+0.01) + 1 {
+		a.ticks = append(a.ticks, a.min+float64(n)*step)
 	}
-	return max(math.Floor(low*4)/4, -1), min(math.Ceil(high*4)/4, 1)
-}
-
-func marginStep(low, high float64) float64 {
-	if high-low > 1 {
-		return 0.5
-	}
-	return 0.25
+	return a
 }
 
 func (t trends) describeMargins() string {

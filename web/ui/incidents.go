@@ -28,12 +28,11 @@ type choice struct{ Value, Name string }
 
 // incidentsView is the list of incidents, and of silences.
 type incidentsView struct {
-	Filter             incidentFilter
-	Pools              []string
-	Sinces             []choice
-	Items              []api.Incident
-	Older              string // path of the next page; empty: this is the last one
-	Newest             string // path of the first page; empty: this is it
+	Filter incidentFilter
+	Pools  []string
+	Sinces []choice
+	Items  []api.Incident
+	pager
 	Silences           []engine.Silence
 	MonitoringDisabled bool
 	Filtered           bool
@@ -61,7 +60,7 @@ func (p *Pages) incidents(w http.ResponseWriter, r *http.Request, v viewer) erro
 	if list, err := p.admin.Silences("", pageSize); err == nil {
 		view.Silences = list.Items
 	}
-	view.Older, view.Newest = nextPagePath(r.URL, list.Next), firstPagePath(r.URL)
+	view.pager = pagerOf(r.URL, list.Next)
 	return p.show(w, r, v, http.StatusOK, page{Title: "Incidents", NavPath: "/incidents", Refresh: 10, Body: view}, "incidents")
 }
 
@@ -82,23 +81,23 @@ func isProblemType(err error, problem string) bool {
 	return ok && p.Type == problem
 }
 
-// nextPagePath returns the path of the page after this one, with the same filters.
-func nextPagePath(here *url.URL, next string) string {
-	if next == "" {
-		return ""
-	}
-	q := here.Query()
-	q.Set("after", next)
-	return here.Path + "?" + q.Encode()
+// pager leads to other pages of a list, with the same filters.
+type pager struct {
+	Older  string // path of the next page; empty: this is the last one
+	Newest string // path of the first page; empty: this is it
 }
 
-func firstPagePath(here *url.URL) string {
+func pagerOf(here *url.URL, next string) (p pager) {
 	q := here.Query()
-	if q.Get("after") == "" {
-		return ""
+	if q.Get("after") != "" {
+		q.Del("after")
+		p.Newest = here.Path + "?" + q.Encode()
 	}
-	q.Del("after")
-	return here.Path + "?" + q.Encode()
+	if next != "" {
+		q.Set("after", next)
+		p.Older = here.Path + "?" + q.Encode()
+	}
+	return p
 }
 
 func (p *Pages) poolNames() []string {
@@ -131,12 +130,10 @@ const (
 
 // truncate leaves out what is too much for one page.
 func (v *incidentView) truncate() {
-	if over := len(v.Events) - shownEvents; over > 0 {
-		v.Events, v.Truncated = v.Events[over:], true
-	}
-	if over := len(v.Deliveries) - shownDeliveries; over > 0 {
-		v.Deliveries, v.MoreDeliveries = v.Deliveries[over:], true
-	}
+	v.Truncated = v.Truncated || len(v.Events) > shownEvents
+	v.Events = v.Events[max(len(v.Events)-shownEvents, 0):]
+	v.MoreDeliveries = len(v.Deliveries) > shownDeliveries
+	v.Deliveries = v.Deliveries[max(len(v.Deliveries)-shownDeliveries, 0):]
 	for i := range v.Deliveries {
 		v.Deliveries[i].Text = format.Truncate(v.Deliveries[i].Text, shownText)
 	}
@@ -193,13 +190,12 @@ func (p *Pages) liftSilence(w http.ResponseWriter, r *http.Request, v viewer) er
 
 // auditView is the list of what was done.
 type auditView struct {
-	Filter   auditFilter
-	Pools    []string
-	Kinds    []string
-	Sinces   []choice
-	Items    []auditRow
-	Older    string
-	Newest   string
+	Filter auditFilter
+	Pools  []string
+	Kinds  []string
+	Sinces []choice
+	Items  []auditRow
+	pager
 	Filtered bool
 }
 
@@ -229,8 +225,10 @@ func (p *Pages) audit(w http.ResponseWriter, r *http.Request, v viewer) error {
 	if err != nil {
 		return err
 	}
-	view := auditView{Filter: f, Pools: p.poolNames(), Kinds: api.AuditKinds(), Sinces: sinceChoices(),
-		Older: nextPagePath(r.URL, list.Next), Newest: firstPagePath(r.URL), Filtered: f != auditFilter{}}
+	view := auditView{
+		Filter: f, Pools: p.poolNames(), Kinds: api.AuditKinds(), Sinces: sinceChoices(), pager: pagerOf(r.URL, list.Next),
+		Filtered: f != auditFilter{},
+	}
 	for _, i := range list.Items {
 		view.Items = append(view.Items, auditRowOf(i))
 	}

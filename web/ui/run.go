@@ -107,14 +107,10 @@ func (p *Pages) poolFacts(ctx context.Context, v viewer, pool string, now time.T
 
 // setMessages lists the notifications and reverted steps of the run, up to a limit.
 func (v *runView) setMessages(report drill.Run) {
-	// A run that goes on is that of its runner: its lists must not be altered.
-	v.Messages, v.Rollbacks = slices.Clone(report.Messages), slices.Clone(report.UndoResults)
-	if v.MoreMessages = max(len(v.Messages)-shownMessages, 0); v.MoreMessages > 0 {
-		v.Messages = v.Messages[:shownMessages]
-	}
-	if v.MoreRollbacks = max(len(v.Rollbacks)-shownRollbacks, 0); v.MoreRollbacks > 0 {
-		v.Rollbacks = v.Rollbacks[:shownRollbacks]
-	}
+	// The lists of a running run belong to its runner: they must not be altered.
+	v.Messages = slices.Clone(report.Messages[:min(len(report.Messages), shownMessages)])
+	v.Rollbacks = slices.Clone(report.UndoResults[:min(len(report.UndoResults), shownRollbacks)])
+	v.MoreMessages, v.MoreRollbacks = len(report.Messages)-len(v.Messages), len(report.UndoResults)-len(v.Rollbacks)
 	for n := range v.Messages {
 		m := &v.Messages[n]
 		m.Text, m.Incident = format.Truncate(m.Text, shownText), format.Truncate(m.Incident, shownName)
