@@ -1,8 +1,8 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,53 +15,38 @@ import (
 // Audit returns changes of mode and entries, newest first. control.ErrUnknownCursor: After is not a
 // key that came with a page.
 func (s *Store) Audit(ctx context.Context, q control.AuditQuery) (control.AuditPage, error) {
-	return read(ctx, s, "read the audit", func(ctx context.Context, conn *sql.Conn) (control.AuditPage, error) {
-		return selectAuditPage(ctx, conn, q)
-	})
+	return read(ctx, s, "read the audit", auditLoader(q))
 }
 
 // ReadAudit is Store.Audit for a command: it reads a data directory, whether or not a
 // service runs there. ErrNoRecord: there is no record.
 func ReadAudit(ctx context.Context, dir string, q control.AuditQuery) (control.AuditPage, error) {
-	return readFromDir(ctx, dir, "read the audit", func(ctx context.Context, conn *sql.Conn) (control.AuditPage, error) {
-		return selectAuditPage(ctx, conn, q)
-	})
+	return readFromDir(ctx, dir, "read the audit", auditLoader(q))
 }
 
-// selectAuditPage reads one more than a page from each table and keeps the newest: each
+// auditLoader reads one more than a page from each table and keeps the newest: each
 // statement is answered by one index alone, which a union would not be sure of.
-func selectAuditPage(ctx context.Context, conn queryer, q control.AuditQuery) (found control.AuditPage, err error) {
-	p := page{since: q.Since, after: q.After, limit: q.Limit}
-	var changes []control.ModeChange
-	if q.Kind == "" || q.Kind == control.KindMode {
-		if changes, err = selectAudited(ctx, conn, p, modeChangeTable, decodeModeChange, q.Pool, ""); err != nil {
-			return found, err
+func auditLoader(q control.AuditQuery) func(*reader) control.AuditPage {
+	return func(r *reader) control.AuditPage {
+		p := newPage(r, q.Since, q.After, q.Limit)
+		var changes []control.ModeChange
+		if q.Kind == "" || q.Kind == control.KindMode {
+			text, args := p.auditStatement(modeChangeTable, q.Pool, "")
+			changes = query(r, modeChangeTable, decodeModeChange, text, args...)
 		}
-	}
-	var entries []control.AuditEntry
-	if q.Kind != control.KindMode {
-		if entries, err = selectAudited(ctx, conn, p, auditEntryTable, decodeAuditEntry, q.Pool, q.Kind); err != nil {
-			return found, err
+		var entries []control.AuditEntry
+		if q.Kind != control.KindMode {
+			text, args := p.auditStatement(auditEntryTable, q.Pool, q.Kind)
+			entries = query(r, auditEntryTable, decodeAuditEntry, text, args...)
 		}
+		l := truncatePage(p, control.NewAuditPage(changes, entries, "").Items,
+			func(r control.AuditRecord) pageKey { return pageKey{r.At(), r.ID()} })
+		return control.AuditPage{Items: l.items, Next: l.next}
 	}
-	found = control.NewAuditPage(changes, entries, "")
-	found.Items, found.Next = truncatePage(p, found.Items, func(r control.AuditRecord) pageKey { return pageKey{r.At(), r.ID()} })
-	return found, nil
 }
 
-// selectAudited reads one more than a page from a table. Pool and kind are empty for all.
-func selectAudited[T any](
-	ctx context.Context, conn queryer, p page, from table, decode func(*row) T, pool string, kind control.AuditKind,
-) ([]T, error) {
-	text, args, err := p.auditStatement(from, pool, kind)
-	if err != nil {
-		return nil, err
-	}
-	return query(ctx, conn, from.name, decode, text, args...)
-}
-
-// auditStatement is answered by one index alone, in its order.
-func (p page) auditStatement(from table, pool string, kind control.AuditKind) (text string, args []any, err error) {
+// auditStatement is answered by one index alone, in its order. Pool and kind are empty for all.
+func (p page) auditStatement(from table, pool string, kind control.AuditKind) (text string, args []any) {
 	text, args = from.selectSQL("writer")+"WHERE at_ms >= ?", []any{p.sinceMS()}
 	if pool != "" {
 		text, args = text+" AND pool = ?", append(args, pool)
@@ -93,29 +78,20 @@ func (s *Store) AppendAudit(ctx context.Context, e control.AuditEntry) error {
 	if err := validateAuditEntry(e); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	return s.writeTx(ctx, doing, func(ctx context.Context, w *txWriter) error {
-		// Another process may have made the entry: its own name is kept, not ours.
-		_, err := w.exec(ctx, auditEntryTable.insertOnceSQL(),
+	return s.writeTx(ctx, doing, func(w *txWriter) {
+		// The entry keeps the name of the process that made it.
+		w.exec(auditEntryTable.insertOnceSQL(),
 			e.ID, min(max(e.At.UnixMilli(), 0), maxTime), string(e.Kind), cleanName(e.Action), string(e.Result), cleanName(e.Pool), cleanName(e.Subject),
 			cleanName(e.Actor), string(e.Via), clean(e.Reason, maxReason), encodeInputs(e.Inputs), cleanName(e.Writer), e.ID)
-		return err
 	})
 }
 
 // validateAuditEntry refuses what could not be read back. Only a mistake in the program
 // makes such an entry.
 func validateAuditEntry(e control.AuditEntry) error {
-	switch {
-	case !validID(e.ID):
-		return fmt.Errorf("its ID must be 1 to %d letters, digits and dashes", maxID)
-	case !slices.Contains(control.AuditKinds(), e.Kind):
-		return fmt.Errorf("no such kind: %.40q", e.Kind)
-	case !slices.Contains(control.AuditResults(), e.Result):
-		return fmt.Errorf("no such result: %.40q", e.Result)
-	case !slices.Contains(control.Vias(), e.Via):
-		return fmt.Errorf("unknown origin of the entry: %.40q", e.Via)
-	}
-	return nil
+	return cmp.Or(
+		checkID("its ID", e.ID), checkOneOf("its kind", e.Kind, control.AuditKinds()),
+		checkOneOf("its result", e.Result, control.AuditResults()), checkOneOf("its origin", e.Via, control.Vias()))
 }
 
 // encodeInputs writes inputs as JSON, within their bounds.
@@ -126,10 +102,7 @@ func encodeInputs(inputs map[string]string) string {
 			kept[clean(name, maxInputName)] = clean(inputs[name], maxInput)
 		}
 	}
-	text, err := json.Marshal(kept)
-	if err != nil { // a map of texts can always be written
-		return "{}"
-	}
+	text, _ := json.Marshal(kept) // a map of texts can always be written
 	return string(text)
 }
 

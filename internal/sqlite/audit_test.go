@@ -70,10 +70,10 @@ func TestNoteBounds(t *testing.T) {
 		t.Errorf("kept %d, %d, %d bytes and %d inputs", len(e.Pool), len(e.Reason), len(e.Actor), len(e.Inputs))
 	}
 	for what, spoil := range map[string]func(*control.AuditEntry){
-		"its ID":         func(e *control.AuditEntry) { e.ID = "a b" },
-		"no such kind":   func(e *control.AuditEntry) { e.Kind = "gossip" },
-		"no such result": func(e *control.AuditEntry) { e.Result = "" },
-		"unknown origin": func(e *control.AuditEntry) { e.Via = "pigeon" },
+		"its ID":     func(e *control.AuditEntry) { e.ID = "a b" },
+		"its kind":   func(e *control.AuditEntry) { e.Kind = "gossip" },
+		"its result": func(e *control.AuditEntry) { e.Result = "" },
+		"its origin": func(e *control.AuditEntry) { e.Via = "pigeon" },
 	} {
 		bad := newAuditEntry(control.KindInteraction, "p")
 		spoil(&bad)

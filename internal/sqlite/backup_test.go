@@ -81,12 +81,7 @@ func checkCopy(t *testing.T, s *Store) {
 	if standings[0].Reason != changes[0].Reason || standings[0].Mode != changes[0].To {
 		t.Errorf("the copy stands at %+v, its last change is %+v", standings[0], changes[0])
 	}
-	conn, err := s.reader.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	if n, err := lastHandledRequest(t.Context(), conn); err != nil || int(n) != len(changes) {
+	if n, err := readConn(t.Context(), s.reader, lastHandledRequest); err != nil || int(n) != len(changes) {
 		t.Errorf("requests up to %d are dealt with, %v, of %d changes", n, err, len(changes))
 	}
 }

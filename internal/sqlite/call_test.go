@@ -61,7 +61,7 @@ func TestWithinGrace(t *testing.T) {
 // record is not closed under it.
 func TestCloseBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStore(testOptions(""), embeddedMigrations())
+		s := newStore(testOptions(""), nil)
 		s.writeSlot <- struct{}{} // somebody writes, and the disk does not answer
 		began := time.Now()
 		err := s.Close()
@@ -106,17 +106,12 @@ func TestCloseUnderLoad(t *testing.T) {
 // TestErrors: each trouble has its word, and the driver's own words stay out.
 func TestErrors(t *testing.T) {
 	s := storeKinds["ephemeral"](t)
-	conn, err := limitedConn(t.Context(), s.writer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
 	for statement, want := range map[string]error{
 		"SELECT zeroblob(100000)":                    ErrCorrupt, // longer than anything of ours
 		"SELECT * FROM no_such_secret":               nil,
 		"INSERT INTO modes (pool) VALUES ('secret')": nil,
 	} {
-		_, err := query(t.Context(), conn, "", firstValue, statement)
+		_, err := readConn(t.Context(), s.writer, func(r *reader) []any { return query(r, table{}, firstValue, statement) })
 		var e *driver.Error
 		if !errors.As(err, &e) {
 			t.Errorf("%s: %v", statement, err)
@@ -148,11 +143,10 @@ func TestTransact(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			s := make(t)
 			for range 3 {
-				err := s.writeTx(t.Context(), "try", func(ctx context.Context, w *txWriter) error {
-					if _, err := w.tx.ExecContext(ctx, "INSERT INTO progress VALUES ('half', 1, 'w')"); err != nil {
-						return err
-					}
-					return io.ErrUnexpectedEOF
+				err := s.writeTx(t.Context(), "try", func(w *txWriter) {
+					w.exec("INSERT INTO progress VALUES ('half', 1, 'w')")
+					w.fail(io.ErrUnexpectedEOF)
+					w.exec("INSERT INTO progress VALUES ('late', 1, 'w')")
 				})
 				if !errors.Is(err, io.ErrUnexpectedEOF) {
 					t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -98,12 +99,7 @@ func openDB(ctx context.Context, name url.URL, a accessMode, connections int) (*
 // checkPragmas compares the settings of a connection with what was asked for.
 func checkPragmas(ctx context.Context, db *sql.DB, a accessMode) error {
 	want := pragmas(a)
-	names := make([]string, 0, len(want))
-	for name := range want {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(want)) {
 		var got string
 		err := db.QueryRowContext(ctx, "PRAGMA "+name).Scan(&got)
 		if errors.Is(err, sql.ErrNoRows) && name == "mmap_size" { // it does not apply to memory
@@ -145,57 +141,50 @@ func limitedConn(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 
 // readFromDir reads a data directory for a command, whether or not a service runs there.
 // ErrNoRecord: there is no record.
-func readFromDir[T any](ctx context.Context, dir, doing string, f func(context.Context, *sql.Conn) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	v, err := withDatabase(ctx, dir, accessReadOnlyFile, func(db *sql.DB) (T, error) { return retryBusy(ctx, db, f) })
-	return v, wrapErr(doing, err)
+func readFromDir[T any](ctx context.Context, dir, doing string, f func(*reader) T) (T, error) {
+	return withDatabase(ctx, dir, doing, accessReadOnlyFile, func(ctx context.Context, db *sql.DB) (T, error) {
+		return readConn(ctx, db, f)
+	})
 }
 
 // withDatabase opens the database of a data directory for a moment, without the lock. It
 // is not migrated: a service may be running on it.
-func withDatabase[T any](ctx context.Context, dir string, a accessMode, f func(*sql.DB) (T, error)) (T, error) {
+func withDatabase[T any](
+	ctx context.Context, dir, doing string, a accessMode, f func(context.Context, *sql.DB) (T, error),
+) (v T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
 	path, err := databasePath(dir)
 	if err != nil {
-		var none T
-		return none, err
+		return v, wrapErr(doing, err)
 	}
-	return runBounded(ctx, make(chan struct{}, 1), func() (T, error) {
+	v, err = runBounded(ctx, make(chan struct{}, 1), func() (T, error) {
 		for {
-			v, err := withDatabaseFile(ctx, fileDSN(path, a), a, f)
+			v, err := withDatabaseFile(ctx, path, a, f)
 			if !isBusy(err) || !sleepCtx(ctx, retryPause) {
 				return v, err
 			}
 		}
 	})
+	return v, wrapErr(doing, err)
 }
 
-func withDatabaseFile[T any](ctx context.Context, name url.URL, a accessMode, f func(*sql.DB) (T, error)) (v T, err error) {
-	db, err := openDB(ctx, name, a, 1)
+func withDatabaseFile[T any](
+	ctx context.Context, path string, a accessMode, f func(context.Context, *sql.DB) (T, error),
+) (v T, err error) {
+	schema, err := programSchema()
+	if err != nil {
+		return v, err
+	}
+	db, err := openDB(ctx, fileDSN(path, a), a, 1)
 	if err != nil {
 		return v, err
 	}
 	defer func() { _ = db.Close() }() // what f has committed stands, however closing ends
-	if err := checkVersion(ctx, db); err != nil {
+	if err := schema.check(ctx, db); err != nil {
 		return v, err
 	}
-	return f(db)
-}
-
-// checkVersion checks that a database has the version and structure that the program knows.
-func checkVersion(ctx context.Context, db *sql.DB) error {
-	have, err := schemaVersion(ctx, db)
-	if err != nil {
-		return err
-	}
-	want, err := latestVersion(embeddedMigrations())
-	if err != nil {
-		return err
-	}
-	if err := compareVersions(have, want); err != nil {
-		return err
-	}
-	return checkSchema(ctx, db, embeddedMigrations())
+	return f(ctx, db)
 }
 
 // ProbeWrite tries to take the write lock of the record in dir, as another process

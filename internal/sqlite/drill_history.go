@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"slices"
 	"strings"
@@ -16,101 +15,63 @@ const maxDrillsPerName = 20
 
 // Run implements drill.Store.
 func (d *Drills) Run(ctx context.Context, id string) (drill.Run, error) {
-	if !validID(id) {
-		return drill.Run{}, drill.ErrNoRun
-	}
 	return read(ctx, d.store, "read a run of a drill", runLoader(id))
 }
 
 // ReadRun is Drills.Run for a command.
 func ReadRun(ctx context.Context, dir, id string) (drill.Run, error) {
-	if !validID(id) {
-		return drill.Run{}, drill.ErrNoRun
-	}
 	return readFromDir(ctx, dir, "read a run of a drill", runLoader(id))
 }
 
-func runLoader(id string) func(context.Context, *sql.Conn) (drill.Run, error) {
-	return func(ctx context.Context, conn *sql.Conn) (drill.Run, error) {
-		r, err := loadRun(ctx, conn, id)
-		if err != nil {
-			return drill.Run{}, err
+func runLoader(id string) func(*reader) drill.Run {
+	return func(r *reader) drill.Run {
+		if !validID(id) {
+			r.fail(drill.ErrNoRun)
 		}
-		return r.Run, nil
+		return loadRun(r, id).Run
 	}
-}
-
-// runPage is a page of runs.
-type runPage struct {
-	runs []drill.Run
-	next string
 }
 
 // Runs implements drill.Store. control.ErrUnknownCursor: After is not a key that came with a page.
 func (d *Drills) Runs(ctx context.Context, q drill.Query) (runs []drill.Run, next string, err error) {
-	p, err := read(ctx, d.store, "read the runs of drills", pageLoader(q))
-	return p.runs, p.next, err
+	l, err := read(ctx, d.store, "read the runs of drills", pageLoader(q))
+	return l.items, l.next, err
 }
 
 // ReadRuns is Drills.Runs for a command: it reads a data directory, whether or not
 // a service runs there. ErrNoRecord: there is no record.
 func ReadRuns(ctx context.Context, dir string, q drill.Query) (runs []drill.Run, next string, err error) {
-	p, err := readFromDir(ctx, dir, "read the runs of drills", pageLoader(q))
-	return p.runs, p.next, err
+	l, err := readFromDir(ctx, dir, "read the runs of drills", pageLoader(q))
+	return l.items, l.next, err
 }
 
-func pageLoader(q drill.Query) func(context.Context, *sql.Conn) (runPage, error) {
-	return func(ctx context.Context, conn *sql.Conn) (runPage, error) {
-		keys, next, err := selectRunKeys(ctx, conn, q)
-		if err != nil {
-			return runPage{}, err
+// pageLoader reads a page of runs. Each statement is answered by one index alone, in its
+// order, and reads no more than a page; what they find is merged.
+func pageLoader(q drill.Query) func(*reader) list[drill.Run] {
+	return func(r *reader) list[drill.Run] {
+		p := newPage(r, q.Since, q.After, q.Limit)
+		var found []pageKey
+		for _, where := range conditions(drillIDsByName(r, q.Drill), q) {
+			text, args := p.runStatement(where, q.Until)
+			found = append(found, query(r, runTable, func(r *row) pageKey { return pageKey{r.time("at_ms"), r.id("id")} }, text, args...)...)
 		}
-		runs, err := loadRuns(ctx, conn, keys)
-		if err != nil {
-			return runPage{}, err
-		}
-		return runPage{runs, next}, nil
+		slices.SortFunc(found, func(a, b pageKey) int { return b.compare(a) })
+		keys := truncatePage(p, found, func(k pageKey) pageKey { return k })
+		return list[drill.Run]{loadRuns(r, keys.items), keys.next}
 	}
-}
-
-// selectRunKeys finds the runs of a page. Each statement is answered by one index
-// alone, in its order, and reads no more than a page; what they find is merged.
-func selectRunKeys(ctx context.Context, q queryer, f drill.Query) (found []pageKey, next string, err error) {
-	drills, err := drillIDsByName(ctx, q, f.Drill)
-	if err != nil {
-		return nil, "", err
-	}
-	p := page{since: f.Since, after: f.After, limit: f.Limit}
-	for _, where := range conditions(drills, f) {
-		text, args, err := p.runStatement(where, f.Until)
-		if err != nil {
-			return nil, "", err
-		}
-		some, err := query(ctx, q, runTable.name, func(r *row) pageKey { return pageKey{r.time("at_ms"), r.id("id")} }, text, args...)
-		if err != nil {
-			return nil, "", err
-		}
-		found = append(found, some...)
-	}
-	slices.SortFunc(found, func(a, b pageKey) int { return b.compare(a) })
-	found, next = truncatePage(p, found, func(k pageKey) pageKey { return k })
-	return found, next, nil
 }
 
 // drillIDsByName returns the IDs that a filter means, none for all drills.
-func drillIDsByName(ctx context.Context, q queryer, given string) ([]string, error) {
+func drillIDsByName(r *reader, given string) []string {
 	if given == "" {
-		return nil, nil
+		return nil
 	}
-	ids, err := query(ctx, q, nameTable.name, func(r *row) string { return r.keyName("drill") },
+	ids := query(r, nameTable, func(r *row) string { return r.keyName("drill") },
 		"SELECT drill FROM drill_names WHERE name = ? ORDER BY drill LIMIT ?", given, maxDrillsPerName)
-	if err != nil {
-		return nil, err
-	}
 	if !slices.Contains(ids, given) {
 		ids = append(ids, given)
 	}
-	return ids, nil
+	return ids
 }
 
 // condition is a condition that one index answers.
@@ -167,19 +128,16 @@ func expandConditions[T ~string](all []condition, column string, values []T) (ou
 
 // runStatement reads where runs stand. At most one upper bound is left in it: of
 // two, SQLite might take the wrong one to look things up by.
-func (p page) runStatement(w condition, until time.Time) (string, []any, error) {
+func (p page) runStatement(w condition, until time.Time) (string, []any) {
 	text, args := "SELECT at_ms, id FROM drill_runs WHERE "+w.text+"at_ms >= ?", append(slices.Clone(w.args), max(p.sinceMS(), 0))
 	if !until.IsZero() {
 		before := page{since: until}.sinceMS()
 		at := int64(maxTime)
-		if p.after != "" {
-			var err error
-			if at, _, err = parsePageKey(p.after); err != nil {
-				return "", nil, err
-			}
+		if p.after.id != "" {
+			at = p.after.at.UnixMilli()
 		}
 		if before <= at {
-			p.after = ""
+			p.after = pageKey{}
 			text, args = text+" AND at_ms < ?", append(args, before)
 		}
 	}
@@ -188,36 +146,28 @@ func (p page) runStatement(w condition, until time.Time) (string, []any, error) 
 
 // loadRuns reads the runs with some keys, in their order, without their series, messages
 // and rollbacks. What is not there any more is left out.
-func loadRuns(ctx context.Context, q queryer, keys []pageKey) ([]drill.Run, error) {
+func loadRuns(r *reader, keys []pageKey) []drill.Run {
 	if len(keys) == 0 {
-		return nil, nil
+		return nil
 	}
 	ids := make([]any, len(keys))
 	for n, k := range keys {
 		ids[n] = k.id
 	}
 	among := "IN (" + strings.Repeat("?, ", len(ids)-1) + "?)"
-	rows, err := query(ctx, q, runTable.name, decodeRun, runTable.selectSQL()+"WHERE id "+among, ids...)
-	if err != nil {
-		return nil, err
+	byID := make(map[string]*drill.Run, len(keys))
+	for _, run := range query(r, runTable, decodeRun, runTable.selectSQL()+"WHERE id "+among, ids...) {
+		byID[run.ID] = &run.Run
 	}
-	byID := make(map[string]*drill.Run, len(rows))
-	for n := range rows {
-		byID[rows[n].ID] = &rows[n].Run
-	}
-	if _, err := query(ctx, q, partTable.name, func(r *row) struct{} {
-		decodePart(r, func(id string) *drill.Run { return byID[id] })
-		return struct{}{}
-	}, partTable.selectSQL()+"WHERE run "+among+" AND part = 'spec'", ids...); err != nil {
-		return nil, err
-	}
+	queryEach(r, partTable, func(r *row) { decodePart(r, byID[r.id("run")]) },
+		partTable.selectSQL()+"WHERE run "+among+" AND part = 'spec'", ids...)
 	runs := make([]drill.Run, 0, len(keys))
 	for _, k := range keys {
-		if r := byID[k.id]; r != nil {
-			runs = append(runs, *r)
+		if run := byID[k.id]; run != nil {
+			runs = append(runs, *run)
 		}
 	}
-	return runs, nil
+	return runs
 }
 
 // RunsByID returns runs by their IDs, at most MaxLimit, without their series, messages
@@ -229,9 +179,7 @@ func (d *Drills) RunsByID(ctx context.Context, ids []string) ([]drill.Run, error
 			keys = append(keys, pageKey{id: id})
 		}
 	}
-	return read(ctx, d.store, "read the runs of drills", func(ctx context.Context, conn *sql.Conn) ([]drill.Run, error) {
-		return loadRuns(ctx, conn, keys)
-	})
+	return read(ctx, d.store, "read the runs of drills", func(r *reader) []drill.Run { return loadRuns(r, keys) })
 }
 
 const (
@@ -253,19 +201,9 @@ func decodeLatest(r *row) drill.Latest {
 // History returns sums over days, the oldest of which are left out when there are
 // too many, and how each drill stands. It reads sums, not runs.
 func (d *Drills) History(ctx context.Context, q drill.HistoryQuery) (drill.History, error) {
-	return read(ctx, d.store, "read the history of drills", func(ctx context.Context, conn *sql.Conn) (h drill.History, err error) {
-		drills, err := drillIDsByName(ctx, conn, q.Drill)
-		if err != nil {
-			return h, err
-		}
-		if h.Days, err = loadDays(ctx, conn, drills, q); err != nil {
-			return drill.History{}, err
-		}
-		h.Latest, err = loadLatest(ctx, conn, drills)
-		if err != nil {
-			return drill.History{}, err
-		}
-		return h, nil
+	return read(ctx, d.store, "read the history of drills", func(r *reader) drill.History {
+		drills := drillIDsByName(r, q.Drill)
+		return drill.History{Days: loadDays(r, drills, q), Latest: loadLatest(r, drills)}
 	})
 }
 
@@ -291,17 +229,13 @@ func dayRange(q drill.HistoryQuery) (first, last int64) {
 	return first, last
 }
 
-func loadDays(ctx context.Context, q queryer, drills []string, f drill.HistoryQuery) ([]drill.Day, error) {
+func loadDays(r *reader, drills []string, f drill.HistoryQuery) (days []drill.Day) {
 	first, last := dayRange(f)
 	text, args := inClause(drills)
-	rows, err := query(ctx, q, "drill_days", decodeDay, `SELECT day_ms, drill, verdict, runs, judged, margin, tightest FROM drill_days
+	rows := query(r, table{name: "drill_days"}, decodeDay, `SELECT day_ms, drill, verdict, runs, judged, margin, tightest FROM drill_days
 WHERE day_ms >= ? AND day_ms <= ?`+text+" ORDER BY day_ms DESC, drill DESC, verdict DESC LIMIT ?",
 		append(append([]any{first, last}, args...), maxDayRows)...)
-	if err != nil {
-		return nil, err
-	}
 	slices.Reverse(rows)
-	var days []drill.Day
 	for _, r := range rows {
 		if n := len(days); n > 0 && days[n-1].Day.Equal(r.Day) && days[n-1].Drill == r.Drill {
 			days[n-1] = mergeDays(days[n-1], r)
@@ -309,7 +243,7 @@ WHERE day_ms >= ? AND day_ms <= ?`+text+" ORDER BY day_ms DESC, drill DESC, verd
 		}
 		days = append(days, r)
 	}
-	return days, nil
+	return days
 }
 
 // decodeDay reads the sums of the runs with one verdict.
@@ -336,17 +270,15 @@ func mergeDays(a, b drill.Day) drill.Day {
 	return a
 }
 
-func loadLatest(ctx context.Context, q queryer, drills []string) ([]drill.Latest, error) {
+func loadLatest(r *reader, drills []string) []drill.Latest {
 	text, args := inClause(drills)
-	return queryAtMost(ctx, q, maxDrills, latestTable.name, decodeLatest,
+	return queryAtMost(r, maxDrills, latestTable, decodeLatest,
 		latestTable.selectSQL()+"WHERE drill >= ''"+text+" ORDER BY drill LIMIT ?", args...)
 }
 
 // Latest returns how each drill stands that was ever seen, by ID.
 func (d *Drills) Latest(ctx context.Context) ([]drill.Latest, error) {
-	return read(ctx, d.store, "read how drills stand", func(ctx context.Context, conn *sql.Conn) ([]drill.Latest, error) {
-		return loadLatest(ctx, conn, nil)
-	})
+	return read(ctx, d.store, "read how drills stand", func(r *reader) []drill.Latest { return loadLatest(r, nil) })
 }
 
 const selectFirstDue = `
@@ -356,14 +288,15 @@ FROM drill_latest ORDER BY drill LIMIT ?`
 // FirstDue returns the first scheduled time that was observed for each drill, whatever
 // came of it, by ID. Drills that were only ever run by hand are not there.
 func (d *Drills) FirstDue(ctx context.Context) (map[string]time.Time, error) {
-	dues := map[string]time.Time{}
-	_, err := readAll(ctx, d.store, "read when drills were first due", runTable.name, func(r *row) struct{} {
-		if id, at := r.keyName("drill"), r.optionalTime("at_ms"); !at.IsZero() {
-			dues[id] = at
-		}
-		return struct{}{}
-	}, selectFirstDue, string(drill.ByHand), maxDrills)
-	return dues, err
+	return read(ctx, d.store, "read when drills were first due", func(r *reader) map[string]time.Time {
+		dues := map[string]time.Time{}
+		queryEach(r, runTable, func(r *row) {
+			if id, at := r.keyName("drill"), r.optionalTime("at_ms"); !at.IsZero() {
+				dues[id] = at
+			}
+		}, selectFirstDue, string(drill.ByHand), maxDrills)
+		return dues
+	})
 }
 
 // upsertDay adds a run to its day.
@@ -375,27 +308,21 @@ judged = judged + excluded.judged, writer = excluded.writer`
 
 // updateSummaries takes a run that has just ended into what is kept of days and drills:
 // the history must not have to count runs to draw a year.
-func (l *txWriter) updateSummaries(ctx context.Context, r runRow) error {
+func (w *txWriter) updateSummaries(r runRow) {
 	judged, margin := int64(0), 0.0
 	if h, ok := r.Tightest(); ok {
 		judged, margin = 1, clampMargin(h.Margin)
 	}
-	if _, err := l.writeRow(ctx, upsertDay, startOfDayMS(r.at), r.Drill, string(r.Verdict), judged, margin, margin); err != nil {
-		return err
-	}
-	latest, found, err := queryOne(ctx, l.tx, latestTable.name, decodeLatest, latestTable.selectSQL()+"WHERE drill = ?", r.Drill)
-	if err != nil {
-		return err
-	}
+	w.writeRow(upsertDay, startOfDayMS(r.at), r.Drill, string(r.Verdict), judged, margin, margin)
+	latest, found := queryOne(&w.reader, latestTable, decodeLatest, latestTable.selectSQL()+"WHERE drill = ?", r.Drill)
 	if !found || !r.at.Before(latest.At) {
 		latest.Name, latest.Run, latest.Verdict, latest.At = r.Name, r.ID, r.Verdict, r.at
 	}
 	if r.Verdict == drill.Passed && !r.at.Before(latest.PassedAt) {
 		latest.PassedRun, latest.PassedAt = r.ID, r.at
 	}
-	_, err = l.writeRow(ctx, latestTable.upsertSQL(),
+	w.writeRow(latestTable.upsertSQL(),
 		r.Drill, cleanName(latest.Name), latest.Run, string(latest.Verdict), ms(latest.At), latest.PassedRun, ms(latest.PassedAt))
-	return err
 }
 
 // clampMargin keeps one wild margin from drowning all others of its day.
@@ -418,16 +345,14 @@ var (
 
 // Frozen implements drill.Store.
 func (d *Drills) Frozen(ctx context.Context) (drill.Freeze, error) {
-	return read(ctx, d.store, "read whether drills are frozen", func(ctx context.Context, conn *sql.Conn) (drill.Freeze, error) {
-		return loadFreeze(ctx, conn)
-	})
+	return read(ctx, d.store, "read whether drills are frozen", loadFreeze)
 }
 
-func loadFreeze(ctx context.Context, q queryer) (drill.Freeze, error) {
-	f, _, err := queryOne(ctx, q, freezeTable.name, func(r *row) drill.Freeze {
+func loadFreeze(r *reader) drill.Freeze {
+	f, _ := queryOne(r, freezeTable, func(r *row) drill.Freeze {
 		return drill.Freeze{On: r.flag("frozen"), Actor: r.name("actor"), Reason: r.text("reason", maxReason), Since: r.optionalTime("since_ms")}
 	}, freezeTable.selectSQL()+"WHERE name = ?", singletonKey)
-	return f, err
+	return f
 }
 
 // SetFreeze implements drill.Store.
@@ -440,18 +365,14 @@ var _ drill.DueTimeStore = (*Drills)(nil)
 
 // DueTimes implements drill.DueTimeStore.
 func (d *Drills) DueTimes(ctx context.Context) (map[string]drill.DueTime, error) {
-	return read(ctx, d.store, "read when drills are due", func(ctx context.Context, conn *sql.Conn) (map[string]drill.DueTime, error) {
-		all, err := queryAtMost(ctx, conn, maxDues, dueTable.name, func(r *row) drill.DueTime {
+	return read(ctx, d.store, "read when drills are due", func(r *reader) map[string]drill.DueTime {
+		dues := map[string]drill.DueTime{}
+		for _, due := range queryAtMost(r, maxDues, dueTable, func(r *row) drill.DueTime {
 			return drill.DueTime{Drill: r.keyName("drill"), Schedule: r.name("schedule"), Zone: r.name("zone"), Next: r.optionalTime("next_ms")}
-		}, dueTable.selectSQL()+"ORDER BY drill LIMIT ?")
-		if err != nil {
-			return nil, err
-		}
-		dues := make(map[string]drill.DueTime, len(all))
-		for _, due := range all {
+		}, dueTable.selectSQL()+"ORDER BY drill LIMIT ?") {
 			dues[due.Drill] = due
 		}
-		return dues, nil
+		return dues
 	})
 }
 
@@ -465,8 +386,5 @@ func (d *Drills) SetDueTime(ctx context.Context, due drill.DueTime) error {
 
 // DeleteDueTime implements drill.DueTimeStore.
 func (d *Drills) DeleteDueTime(ctx context.Context, id string) error {
-	return d.store.writeTx(ctx, "delete a due time", func(ctx context.Context, w *txWriter) error {
-		_, err := w.exec(ctx, "DELETE FROM drill_dues WHERE drill = ?", id)
-		return err
-	})
+	return d.store.writeTx(ctx, "delete a due time", func(w *txWriter) { w.exec("DELETE FROM drill_dues WHERE drill = ?", id) })
 }

@@ -98,24 +98,16 @@ func TestRunsFiltered(t *testing.T) {
 // its order: it visits no more rows than it returns, however many there are.
 func TestRunsPlan(t *testing.T) {
 	s := storeKinds["ephemeral"](t)
-	conn, err := s.reader.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
 	seen := map[string]bool{}
 	for _, q := range queries() {
-		for _, after := range []string{"", pageKey{noon.Add(20 * time.Hour), "r-1"}.String(), pageKey{noon, "r-1"}.String()} {
+		for _, after := range []pageKey{{}, {noon.Add(20 * time.Hour), "r-1"}, {noon, "r-1"}} {
 			p := page{since: q.Since, after: after, limit: 50}
 			var drills []string
 			if q.Drill != "" {
 				drills = []string{q.Drill}
 			}
 			for _, w := range conditions(drills, q) {
-				text, args, err := p.runStatement(w, q.Until)
-				if err != nil {
-					t.Fatal(err)
-				}
+				text, args := p.runStatement(w, q.Until)
 				if seen[text] {
 					continue
 				}
@@ -147,7 +139,9 @@ func wantIndexOnly(t *testing.T, steps []string, text, equal string) {
 
 func explainStorePlan(t testing.TB, s *Store, text string, args ...any) []string {
 	t.Helper()
-	all, err := query(t.Context(), s.reader, "", func(r *row) string { return fmt.Sprint(r.values[3]) }, "EXPLAIN QUERY PLAN "+text, args...)
+	all, err := readConn(t.Context(), s.reader, func(r *reader) []string {
+		return query(r, table{}, func(r *row) string { return fmt.Sprint(r.values[3]) }, "EXPLAIN QUERY PLAN "+text, args...)
+	})
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}

@@ -115,7 +115,11 @@ func checkDrills(t *testing.T, dir string, said map[string]string) {
 // openShared opens a record beside others, without the lock on its directory, as
 // processes would that share a database.
 func openShared(ctx context.Context, dir string) (*Store, error) {
-	s := newStore(testOptions(dir), embeddedMigrations())
+	schema, err := programSchema()
+	if err != nil {
+		return nil, err
+	}
+	s := newStore(testOptions(dir), schema)
 	s.path = filepath.Join(dir, databaseName)
 	return s, s.openFile(ctx)
 }

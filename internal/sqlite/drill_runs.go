@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -49,13 +50,12 @@ type runRow struct {
 }
 
 // saveRow writes a run's row. The body has neither the parts nor the series.
-func (l *txWriter) saveRow(ctx context.Context, text string, r runRow) error {
+func (w *txWriter) saveRow(text string, r runRow) {
 	b := r.Run
 	b.Spec, b.UndoResults, b.Messages, b.Series = drill.Spec{}, nil, nil, nil
 	b.Phases, b.Hypotheses = fitItems(b.Phases, maxBody/5), fitItems(b.Hypotheses, maxBody*7/10)
-	_, err := writeBody(ctx, l, text, b, r.ID, ms(r.at), r.Drill, ms(r.Scheduled), string(r.Status), string(r.Verdict), string(r.Trigger),
+	writeBody(w, text, b, r.ID, ms(r.at), r.Drill, ms(r.Scheduled), string(r.Status), string(r.Verdict), string(r.Trigger),
 		max(r.Fence, 0), r.session)
-	return err
 }
 
 // updateRunSQL writes how far a run has come. What was so from the beginning stays.
@@ -79,21 +79,12 @@ func decodeRun(r *row) runRow {
 // validateRun refuses what could not be read back. Only a mistake in the program
 // makes such a run.
 func validateRun(r drill.Run) error {
-	switch {
-	case !validID(r.ID):
-		return fmt.Errorf("its ID must be 1 to %d letters, digits and dashes", maxID)
-	case !isName(r.Drill):
-		return fmt.Errorf("the ID of its drill must be a name of at most %d bytes", maxName)
-	case !slices.Contains(triggers, r.Trigger):
-		return fmt.Errorf("no such trigger: %.40q", r.Trigger)
-	case !slices.Contains(statuses, r.Status):
-		return fmt.Errorf("no such status: %.40q", r.Status)
-	case r.Status == drill.Ended && !slices.Contains(drill.Verdicts(), r.Verdict):
-		return fmt.Errorf("a run that has ended must have a verdict, and %.40q is none", r.Verdict)
-	case r.Status != drill.Ended && r.Verdict != "":
-		return errors.New("a run in progress has no verdict yet")
+	verdicts := []drill.Verdict{""} // of a run in progress
+	if r.Status == drill.Ended {
+		verdicts = drill.Verdicts()
 	}
-	return nil
+	return cmp.Or(checkID("its ID", r.ID), checkName("the ID of its drill", r.Drill), checkOneOf("its trigger", r.Trigger, triggers),
+		checkOneOf("its status", r.Status, statuses), checkOneOf("its verdict", r.Verdict, verdicts))
 }
 
 // Parts of a run that have rows of their own, since lists need not read all of them.
@@ -117,21 +108,16 @@ func encodeSpec(s drill.Spec) (string, error) {
 
 // saveParts writes the parts of a run, and leaves what has not changed alone: a run is
 // saved every second or so. The spec was written with its claim.
-func (l *txWriter) saveParts(ctx context.Context, r drill.Run) error {
+func (w *txWriter) saveParts(r drill.Run) {
 	text := partTable.upsertSQL() + " WHERE excluded.body <> drill_parts.body"
-	if _, err := writeBody(ctx, l, text, fitItems(r.UndoResults, maxBody), r.ID, partRollbacks); err != nil {
-		return err
-	}
-	if _, err := writeBody(ctx, l, text, fitItems(r.Messages, maxBody), r.ID, partMessages); err != nil {
-		return err
-	}
-	return l.saveSeries(ctx, r.ID, r.Series)
+	writeBody(w, text, fitItems(r.UndoResults, maxBody), r.ID, partRollbacks)
+	writeBody(w, text, fitItems(r.Messages, maxBody), r.ID, partMessages)
+	w.saveSeries(r.ID, r.Series)
 }
 
-// decodePart puts a part where it belongs in the run that it is of, if that is one of
-// those asked for. Parts that later versions add are left out.
-func decodePart(r *row, find func(id string) *drill.Run) {
-	run := find(r.id("run"))
+// decodePart puts a part where it belongs in its run, unless that is nil. Parts that later
+// versions add are left out.
+func decodePart(r *row, run *drill.Run) {
 	if run == nil {
 		return
 	}
@@ -146,28 +132,19 @@ func decodePart(r *row, find func(id string) *drill.Run) {
 }
 
 // loadRunRow reads a run without its parts.
-func loadRunRow(ctx context.Context, q queryer, id string) (runRow, error) {
-	r, found, err := queryOne(ctx, q, runTable.name, decodeRun, runTable.selectSQL()+"WHERE id = ?", id)
-	if err == nil && !found {
-		err = drill.ErrNoRun
-	}
-	return r, err
+func loadRunRow(r *reader, id string) (run runRow, found bool) {
+	return queryOne(r, runTable, decodeRun, runTable.selectSQL()+"WHERE id = ?", id)
 }
 
-// loadRun reads a run with all of it.
-func loadRun(ctx context.Context, q queryer, id string) (runRow, error) {
-	run, err := loadRunRow(ctx, q, id)
-	if err != nil {
-		return runRow{}, err
+// loadRun reads a run with all of it. It fails with drill.ErrNoRun if there is none.
+func loadRun(r *reader, id string) runRow {
+	run, found := loadRunRow(r, id)
+	if !found {
+		r.fail(drill.ErrNoRun)
 	}
-	if _, err := query(ctx, q, partTable.name, func(r *row) struct{} {
-		decodePart(r, func(string) *drill.Run { return &run.Run })
-		return struct{}{}
-	}, partTable.selectSQL()+"WHERE run = ?", id); err != nil {
-		return runRow{}, err
-	}
-	run.Series, err = loadSeries(ctx, q, id)
-	return run, err
+	queryEach(r, partTable, func(r *row) { decodePart(r, &run.Run) }, partTable.selectSQL()+"WHERE run = ?", id)
+	run.Series = loadSeries(r, id)
+	return run
 }
 
 // Drills implements drill.Store and drill.DueTimeStore, and sums up the history. It is
@@ -189,216 +166,152 @@ func (d *Drills) Claim(ctx context.Context, now time.Time, r drill.Run, lease ti
 	if lease <= 0 {
 		return 0, fmt.Errorf("%s: its lease must be above 0", doing)
 	}
-	err = d.store.writeTx(ctx, doing, func(ctx context.Context, w *txWriter) (err error) {
-		fence, err = w.claim(ctx, now, r, spec, lease)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	return fence, nil
+	return write(ctx, d.store, doing, func(w *txWriter) int64 { return w.claim(now, r, spec, lease) })
 }
 
 // Save implements drill.Store.
 func (d *Drills) Save(ctx context.Context, now time.Time, r drill.Run) error {
+	const doing = "record a run of a drill"
 	if err := validateRun(r); err != nil {
-		return fmt.Errorf("record a run of a drill: %w", err)
+		return fmt.Errorf("%s: %w", doing, err)
 	}
-	return d.store.writeTx(ctx, "record a run of a drill", func(ctx context.Context, w *txWriter) error {
-		return w.saveFenced(ctx, now, r)
-	})
+	return d.store.writeTx(ctx, doing, func(w *txWriter) { w.saveFenced(now, r) })
 }
 
 // RecordNotRun implements drill.Store. ErrClaimed: there is a run of that occurrence.
 func (d *Drills) RecordNotRun(ctx context.Context, r drill.Run) error {
+	const doing = "record a drill that did not run"
 	spec, err := encodeSpec(r.Spec)
-	if err := errors.Join(err, validateRun(r)); err != nil {
-		return fmt.Errorf("record a drill that did not run: %w", err)
+	if err := errors.Join(err, validateRun(r), checkOneOf("its status", r.Status, []drill.Status{drill.Ended})); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
 	}
-	if r.Status != drill.Ended {
-		return errors.New("record a drill that did not run: its status must be ended")
-	}
-	return d.store.writeTx(ctx, "record a drill that did not run", func(ctx context.Context, w *txWriter) error {
-		return w.recordEnded(ctx, r, spec)
-	})
+	return d.store.writeTx(ctx, doing, func(w *txWriter) { w.recordEnded(r, spec) })
 }
 
 // CloseInterrupted implements drill.Store. This process holds the data directory, so that
 // all others are gone. Without a directory only those are whose lease has run out.
-func (d *Drills) CloseInterrupted(ctx context.Context, now time.Time) (closed []drill.Run, err error) {
-	err = d.store.writeTx(ctx, "close the runs that were interrupted", func(ctx context.Context, w *txWriter) (err error) {
-		closed, err = w.interrupt(ctx, now, d.store.lockFile != nil)
-		return err
+func (d *Drills) CloseInterrupted(ctx context.Context, now time.Time) ([]drill.Run, error) {
+	return write(ctx, d.store, "close the runs that were interrupted", func(w *txWriter) []drill.Run {
+		return w.interrupt(now, d.store.lockFile != nil)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return closed, nil
 }
 
-func (l *txWriter) claim(ctx context.Context, now time.Time, r drill.Run, spec string, lease time.Duration) (int64, error) {
-	lock, err := l.loadLock(ctx)
-	if err != nil {
-		return 0, err
-	}
+func (w *txWriter) claim(now time.Time, r drill.Run, spec string, lease time.Duration) (fence int64) {
+	lock := w.loadLock()
 	if lock.run == r.ID && lock.run != "" {
-		return lock.fence, nil // an attempt of unknown outcome is repeated
+		return lock.fence // an attempt of unknown outcome is repeated
 	}
-	if err := l.checkUnclaimed(ctx, r); err != nil {
-		return 0, err
-	}
-	freeze, err := loadFreeze(ctx, l.tx)
-	if err != nil {
-		return 0, err
-	}
-	if freeze.On {
-		return 0, drill.ErrFrozen
+	w.checkUnclaimed(r)
+	if loadFreeze(&w.reader).On {
+		w.fail(drill.ErrFrozen)
 	}
 	if lock.run != "" && now.Before(lock.until) {
-		return 0, &drill.BusyError{Run: lock.run, Drill: lock.drill, Since: lock.since}
+		w.fail(&drill.BusyError{Run: lock.run, Drill: lock.drill, Since: lock.since})
 	}
 	if lock.run != "" {
-		if _, err := l.closeRun(ctx, now, lock.run, leaseEndedReason); err != nil {
-			return 0, err
-		}
+		w.closeRun(now, lock.run, leaseEndedReason)
 	}
 	r.Fence = lock.fence + 1
-	if err := l.insertRun(ctx, runRow{Run: r, at: now, session: l.session}, spec); err != nil {
-		return 0, err
-	}
-	lock = drillLock{run: r.ID, drill: r.Name, since: now, until: now.Add(lease), lease: lease, fence: r.Fence}
-	return r.Fence, l.saveLock(ctx, lock)
+	w.insertRun(runRow{Run: r, at: now, session: w.session}, spec)
+	w.saveLock(drillLock{run: r.ID, drill: r.Name, since: now, until: now.Add(lease), lease: lease, fence: r.Fence})
+	return r.Fence
 }
 
-// checkUnclaimed returns drill.ErrClaimed if there is a run with that ID, or of that
+// checkUnclaimed fails with drill.ErrClaimed if there is a run with that ID, or of that
 // occurrence.
-func (l *txWriter) checkUnclaimed(ctx context.Context, r drill.Run) error {
-	_, found, err := queryOne(ctx, l.tx, runTable.name, func(*row) bool { return true },
+func (w *txWriter) checkUnclaimed(r drill.Run) {
+	if exists(&w.reader,
 		"SELECT id FROM drill_runs WHERE id = ? UNION ALL SELECT id FROM drill_runs WHERE drill = ? AND scheduled_ms = ? AND scheduled_ms > 0 LIMIT 1",
-		r.ID, r.Drill, ms(r.Scheduled))
-	if err == nil && found {
-		err = drill.ErrClaimed
+		r.ID, r.Drill, ms(r.Scheduled)) {
+		w.fail(drill.ErrClaimed)
 	}
-	return err
 }
 
 // insertRun writes a new run.
-func (l *txWriter) insertRun(ctx context.Context, r runRow, spec string) error {
-	if err := l.saveRow(ctx, runTable.insertSQL(), r); err != nil {
-		return err
-	}
-	if _, err := l.writeRow(ctx, partTable.upsertSQL(), r.ID, partSpec, spec); err != nil {
-		return err
-	}
-	if _, err := l.writeRow(ctx, nameTable.insertIgnoreSQL(), cleanName(r.Name), r.Drill); err != nil {
-		return err
-	}
-	return l.saveParts(ctx, r.Run)
+func (w *txWriter) insertRun(r runRow, spec string) {
+	w.saveRow(runTable.insertSQL(), r)
+	w.writeRow(partTable.upsertSQL(), r.ID, partSpec, spec)
+	w.writeRow(nameTable.insertIgnoreSQL(), cleanName(r.Name), r.Drill)
+	w.saveParts(r.Run)
 }
 
-func (l *txWriter) saveFenced(ctx context.Context, now time.Time, r drill.Run) error {
-	row, err := loadRunRow(ctx, l.tx, r.ID)
-	if err != nil {
-		return err
-	}
-	lock, err := l.loadLock(ctx)
+func (w *txWriter) saveFenced(now time.Time, r drill.Run) {
+	row, found := loadRunRow(&w.reader, r.ID)
+	lock := w.loadLock()
 	switch {
-	case err != nil:
-		return err
+	case !found:
+		w.fail(drill.ErrNoRun)
 	case row.Status == drill.Ended && row.Fence == r.Fence && r.Status == drill.Ended && row.Verdict == r.Verdict:
-		return nil // an attempt of unknown outcome is repeated
+		return // an attempt of unknown outcome is repeated
 	case row.Status == drill.Ended, lock.run != r.ID, lock.fence != r.Fence:
-		return drill.ErrLockLost
+		w.fail(drill.ErrLockLost)
 	}
-	return l.saveRun(ctx, now, runRow{Run: r, at: row.at, session: row.session}, lock)
+	w.saveRun(now, runRow{Run: r, at: row.at, session: row.session}, lock)
 }
 
 // saveRun writes a run and renews its lock, or gives it back when the run has ended.
-func (l *txWriter) saveRun(ctx context.Context, now time.Time, r runRow, lock drillLock) error {
-	if err := l.saveRow(ctx, updateRunSQL(), r); err != nil {
-		return err
-	}
-	if err := l.saveParts(ctx, r.Run); err != nil {
-		return err
-	}
+func (w *txWriter) saveRun(now time.Time, r runRow, lock drillLock) {
+	w.updateRun(r)
 	lock.until = now.Add(lock.lease)
 	if r.Status == drill.Ended {
 		lock = drillLock{fence: lock.fence}
-		if err := l.updateSummaries(ctx, r); err != nil {
-			return err
-		}
 	}
-	return l.saveLock(ctx, lock)
+	w.saveLock(lock)
 }
 
-func (l *txWriter) recordEnded(ctx context.Context, r drill.Run, spec string) error {
-	row, err := loadRunRow(ctx, l.tx, r.ID)
-	switch {
-	case err == nil && row.Status == drill.Ended && row.Verdict == r.Verdict && row.Drill == r.Drill:
-		return nil // an attempt of unknown outcome is repeated
-	case err == nil:
-		return drill.ErrClaimed
-	case !errors.Is(err, drill.ErrNoRun):
-		return err
+// updateRun writes how far a run has come, and sums it up when it has ended.
+func (w *txWriter) updateRun(r runRow) {
+	w.saveRow(updateRunSQL(), r)
+	w.saveParts(r.Run)
+	if r.Status == drill.Ended {
+		w.updateSummaries(r)
 	}
-	if err := l.checkUnclaimed(ctx, r); err != nil {
-		return err
-	}
-	new := runRow{Run: r, at: firstNonZero(r.Started, r.Scheduled, r.Ended), session: l.session}
-	if err := l.insertRun(ctx, new, spec); err != nil {
-		return err
-	}
-	return l.updateSummaries(ctx, new)
 }
 
-func firstNonZero(times ...time.Time) time.Time {
-	for _, t := range times {
+func (w *txWriter) recordEnded(r drill.Run, spec string) {
+	row, found := loadRunRow(&w.reader, r.ID)
+	if found && row.Status == drill.Ended && row.Verdict == r.Verdict && row.Drill == r.Drill {
+		return // an attempt of unknown outcome is repeated
+	}
+	w.checkUnclaimed(r)
+	ended := runRow{Run: r, at: firstNonZero(r.Started, r.Scheduled, r.Ended), session: w.session}
+	w.insertRun(ended, spec)
+	w.updateSummaries(ended)
+}
+
+func firstNonZero(times ...time.Time) (t time.Time) {
+	for _, t = range times {
 		if !t.IsZero() {
-			return t
+			break
 		}
 	}
-	return time.Time{}
+	return t
 }
 
 const selectUnfinished = `SELECT id, opening FROM drill_runs WHERE status <> 'ended' ORDER BY at_ms, id LIMIT ?`
 
-func (l *txWriter) interrupt(ctx context.Context, now time.Time, alone bool) (closed []drill.Run, err error) {
-	lock, err := l.loadLock(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (w *txWriter) interrupt(now time.Time, alone bool) (closed []drill.Run) {
+	lock := w.loadLock()
 	type openRun struct{ id, session string }
-	open, err := query(ctx, l.tx, runTable.name, func(r *row) openRun { return openRun{r.id("id"), r.name("opening")} },
-		selectUnfinished, maxItems)
-	if err != nil {
-		return nil, err
-	}
-	for _, of := range open {
-		id := of.id
-		lives := lock.run == id && now.Before(lock.until)
-		if of.session == l.session || lives && !alone {
+	for _, open := range query(&w.reader, runTable, func(r *row) openRun { return openRun{r.id("id"), r.name("opening")} },
+		selectUnfinished, maxItems) {
+		locked := lock.run == open.id
+		if open.session == w.session || locked && now.Before(lock.until) && !alone {
 			continue
 		}
-		r, err := l.closeRun(ctx, now, id, interruptedReason)
-		if err != nil {
-			return nil, err
-		}
-		closed = append(closed, r)
-		if lock.run == id {
-			lock = drillLock{fence: lock.fence}
-			if err := l.saveLock(ctx, lock); err != nil {
-				return nil, err
-			}
+		closed = append(closed, w.closeRun(now, open.id, interruptedReason))
+		if locked {
+			w.saveLock(drillLock{fence: lock.fence})
 		}
 	}
-	return closed, nil
+	return closed
 }
 
 // closeRun ends a run as interrupted, and returns it with all of it.
-func (l *txWriter) closeRun(ctx context.Context, now time.Time, id, why string) (drill.Run, error) {
-	row, err := loadRun(ctx, l.tx, id)
-	if err != nil || row.Status == drill.Ended {
-		return row.Run, err
+func (w *txWriter) closeRun(now time.Time, id, why string) drill.Run {
+	row := loadRun(&w.reader, id)
+	if row.Status == drill.Ended {
+		return row.Run
 	}
 	row.Status, row.Verdict, row.Reason, row.Ended = drill.Ended, drill.Interrupted, why, now.UTC().Truncate(time.Millisecond)
 	for n := range row.Phases {
@@ -406,13 +319,8 @@ func (l *txWriter) closeRun(ctx context.Context, now time.Time, id, why string) 
 			p.Ended = row.Ended
 		}
 	}
-	if err := l.saveRow(ctx, updateRunSQL(), row); err != nil {
-		return row.Run, err
-	}
-	if err := l.saveParts(ctx, row.Run); err != nil {
-		return row.Run, err
-	}
-	return row.Run, l.updateSummaries(ctx, row)
+	w.updateRun(row)
+	return row.Run
 }
 
 // drillLock is the lock under which a run is. Run is empty while it is free.
@@ -424,19 +332,18 @@ type drillLock struct {
 }
 
 // loadLock reads the lock; its zero value, when there is none yet, is free.
-func (l *txWriter) loadLock(ctx context.Context) (drillLock, error) {
-	lock, _, err := queryOne(ctx, l.tx, lockTable.name, func(r *row) drillLock {
+func (w *txWriter) loadLock() drillLock {
+	lock, _ := queryOne(&w.reader, lockTable, func(r *row) drillLock {
 		return drillLock{
 			run: r.optionalID("run"), drill: r.name("drill"), since: r.optionalTime("since_ms"), until: r.optionalTime("until_ms"),
 			lease: time.Duration(r.number("lease_ns", math.MaxInt64)), fence: r.number("fence", maxNumber-1),
 		}
 	}, lockTable.selectSQL()+"WHERE name = ?", singletonKey)
-	return lock, err
+	return lock
 }
 
-func (l *txWriter) saveLock(ctx context.Context, k drillLock) error {
-	_, err := l.writeRow(ctx, lockTable.upsertSQL(), singletonKey, k.run, cleanName(k.drill), ms(k.since), ms(k.until), int64(k.lease), k.fence)
-	return err
+func (w *txWriter) saveLock(k drillLock) {
+	w.writeRow(lockTable.upsertSQL(), singletonKey, k.run, cleanName(k.drill), ms(k.since), ms(k.until), int64(k.lease), k.fence)
 }
 
 // pointsPerChunk is how many points are in one row: at its largest, a row must fit into
@@ -450,37 +357,27 @@ const maxChunks = (drill.MaxPoints + pointsPerChunk - 1) / pointsPerChunk
 
 // saveSeries writes the points that are new. Points are only ever added to a
 // series, so that a chunk with as many as before is left alone.
-func (l *txWriter) saveSeries(ctx context.Context, run string, points []drill.Point) error {
+func (w *txWriter) saveSeries(run string, points []drill.Point) {
 	points = points[:min(len(points), drill.MaxPoints)]
 	there := map[int64]int64{}
-	if _, err := query(ctx, l.tx, seriesTable.name, func(r *row) struct{} {
-		there[r.number("chunk", maxNumber)] = r.number("points", maxNumber)
-		return struct{}{}
-	}, "SELECT chunk, points FROM drill_series WHERE run = ?", run); err != nil {
-		return err
-	}
+	queryEach(&w.reader, seriesTable, func(r *row) { there[r.number("chunk", maxNumber)] = r.number("points", maxNumber) },
+		"SELECT chunk, points FROM drill_series WHERE run = ?", run)
 	var n int64
-	for ; len(points) > 0; n++ {
-		chunk := points[:min(len(points), pointsPerChunk)]
-		points = points[len(chunk):]
-		if there[n] == int64(len(chunk)) {
-			continue
+	for chunk := range slices.Chunk(points, pointsPerChunk) {
+		if there[n] != int64(len(chunk)) {
+			w.writeRow(seriesTable.upsertSQL(), run, n, int64(len(chunk)), packPoints(chunk))
 		}
-		if _, err := l.writeRow(ctx, seriesTable.upsertSQL(), run, n, int64(len(chunk)), packPoints(chunk)); err != nil {
-			return err
-		}
+		n++
 	}
-	if int64(len(there)) <= n {
-		return nil
+	if int64(len(there)) > n {
+		w.exec("DELETE FROM drill_series WHERE run = ? AND chunk >= ?", run, n)
 	}
-	_, err := l.exec(ctx, "DELETE FROM drill_series WHERE run = ? AND chunk >= ?", run, n)
-	return err
 }
 
 // loadSeries reads the series of a run.
-func loadSeries(ctx context.Context, q queryer, run string) (points []drill.Point, err error) {
+func loadSeries(r *reader, run string) (points []drill.Point) {
 	var want int64
-	_, err = query(ctx, q, seriesTable.name, func(r *row) struct{} {
+	queryEach(r, seriesTable, func(r *row) {
 		if r.number("chunk", maxChunks) != want {
 			r.fail("chunk")
 		}
@@ -490,12 +387,8 @@ func loadSeries(ctx context.Context, q queryer, run string) (points []drill.Poin
 			r.fail("body")
 		}
 		points = append(points, chunk...)
-		return struct{}{}
 	}, seriesTable.selectSQL()+"WHERE run = ? ORDER BY chunk LIMIT ?", run, maxChunks+1)
-	if err != nil {
-		return nil, err
-	}
-	return points[:min(len(points), drill.MaxPoints)], nil
+	return points[:min(len(points), drill.MaxPoints)]
 }
 
 // packPoints writes points: nine numbers each, as varints, times in milliseconds
@@ -552,7 +445,7 @@ func unpackPoints(body string, n int) ([]drill.Point, bool) {
 	return points, len(r.rest) == 0
 }
 
-// varintReader reads varints.
+// varintReader reads varints. After the first invalid one it reads zeroes.
 type varintReader struct {
 	rest   []byte
 	failed bool
@@ -560,20 +453,26 @@ type varintReader struct {
 
 func (u *varintReader) varint() int64 {
 	v, n := binary.Varint(u.rest)
-	if n <= 0 || v < -2*maxMillis || v > 2*maxMillis {
-		u.failed, u.rest = true, nil
+	if !u.skip(n, v >= -2*maxMillis && v <= 2*maxMillis) {
 		return 0
 	}
-	u.rest = u.rest[n:]
 	return v
 }
 
 func (u *varintReader) uvarint(most uint64) uint64 {
 	v, n := binary.Uvarint(u.rest)
-	if n <= 0 || v > most {
-		u.failed, u.rest = true, nil
+	if !u.skip(n, v <= most) {
 		return 0
 	}
-	u.rest = u.rest[n:]
 	return v
+}
+
+// skip passes over n bytes, whose value is valid.
+func (u *varintReader) skip(n int, valid bool) bool {
+	if n <= 0 || !valid {
+		u.failed, u.rest = true, nil
+		return false
+	}
+	u.rest = u.rest[n:]
+	return true
 }

@@ -2,8 +2,8 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"slices"
+	"time"
 
 	"headgate/engine"
 	"headgate/runbooks/control"
@@ -57,18 +57,15 @@ type SilenceFilter struct {
 // Silences returns silences, those that begin last first, and the key of the next
 // page, empty on the last. control.ErrUnknownCursor: After is not such a key.
 func (s *Store) Silences(ctx context.Context, f SilenceFilter) (found []engine.Silence, next string, err error) {
-	p := page{after: f.After, limit: f.Limit}
-	found, err = read(ctx, s, "read the silences", func(ctx context.Context, conn *sql.Conn) ([]engine.Silence, error) {
+	l, err := read(ctx, s, "read the silences", func(r *reader) list[engine.Silence] {
+		p := newPage(r, time.Time{}, f.After, f.Limit)
 		condition := "WHERE from_ms >= 0"
 		if f.Active {
 			condition += " AND lifted = 0"
 		}
-		text, args, err := p.statement(silenceTable.selectSQL()+condition, "from_ms")
-		if err != nil {
-			return nil, err
-		}
-		return query(ctx, conn, silenceTable.name, decodeSilence, text, args...)
+		text, args := p.statement(silenceTable.selectSQL()+condition, "from_ms")
+		return truncatePage(p, query(r, silenceTable, decodeSilence, text, args...),
+			func(s engine.Silence) pageKey { return pageKey{s.From, s.ID} })
 	})
-	found, next = truncatePage(p, found, func(s engine.Silence) pageKey { return pageKey{s.From, s.ID} })
-	return found, next, err
+	return l.items, l.next, err
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -68,37 +67,32 @@ func decodeSilence(r *row) engine.Silence {
 // makes such a batch.
 func validateBatch(b engine.Batch) error {
 	var errs []error
-	check := func(what, id string) {
-		if !validID(id) {
-			errs = append(errs, fmt.Errorf("the ID of %s must be 1 to %d letters, digits and dashes", what, maxID))
-		}
-	}
-	word := func(what, s string) {
-		if !isWord(s) {
-			errs = append(errs, fmt.Errorf("%s must be a word of at most %d small letters, is %.40q", what, maxWord, s))
-		}
-	}
 	for _, i := range b.Incidents {
-		check("an incident", i.ID)
-		word("why an incident has ended", string(i.Resolution))
+		errs = append(errs, checkID("the ID of an incident", i.ID), checkWord("the resolution of an incident", string(i.Resolution)))
 	}
 	for _, e := range b.Events {
-		check("an event", e.ID)
-		check("an event's incident", e.Incident)
-		word("the kind of an event", string(e.Kind))
+		errs = append(errs, checkID("the ID of an event", e.ID), checkID("the incident of an event", e.Incident),
+			checkWord("the kind of an event", string(e.Kind)))
 	}
 	for _, s := range b.Silences {
-		check("a silence", s.ID)
+		errs = append(errs, checkID("the ID of a silence", s.ID))
 	}
 	for _, s := range b.States {
 		if s.Incident != "" {
-			check("a state's incident", s.Incident)
+			errs = append(errs, checkID("the incident of a state", s.Incident))
 		}
 		if s.Phase > engine.Recovering {
 			errs = append(errs, errors.New("no such phase"))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func checkWord(what, s string) error {
+	if !isWord(s) {
+		return fmt.Errorf("%s must be a word of at most %d small letters, is %.40q", what, maxWord, s)
+	}
+	return nil
 }
 
 // SaveBatch writes what one step of the engine has changed, and what plan says is
@@ -111,95 +105,69 @@ func (s *Store) SaveBatch(ctx context.Context, b engine.Batch, plan alerts.PlanF
 	if err := validateBatch(b); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	return s.writeTx(ctx, doing, func(ctx context.Context, w *txWriter) error {
-		added, err := w.saveBatch(ctx, b)
-		if err != nil || plan == nil || len(added.Events) == 0 {
-			return err
+	return s.writeTx(ctx, doing, func(w *txWriter) {
+		if added := w.saveBatch(b); plan != nil && len(added.Events) > 0 {
+			w.savePlanned(added, plan)
 		}
-		return w.savePlanned(ctx, added, plan)
 	})
 }
 
-// writeBody writes a row whose last column is the body of v.
-func writeBody[T any](ctx context.Context, l *txWriter, text string, v T, values ...any) (bool, error) {
-	body, err := encodeBody(v)
-	if err != nil {
-		return false, err
-	}
-	return l.writeRow(ctx, text, append(values, body)...)
-}
-
 // saveBatch writes a batch, and returns it with those events only that were not there.
-func (l *txWriter) saveBatch(ctx context.Context, b engine.Batch) (engine.Batch, error) {
-	added := b
-	added.Events = nil
+func (w *txWriter) saveBatch(b engine.Batch) (added engine.Batch) {
 	for _, s := range b.States {
-		if err := l.saveState(ctx, s); err != nil {
-			return added, err
-		}
+		w.saveState(s)
 	}
 	for _, i := range b.Incidents {
-		if _, err := writeBody(ctx, l, incidentTable.upsertSQL(), i, i.ID, cleanName(i.Key.Rule), cleanName(i.Key.Pool),
-			ms(i.Opened), ms(i.Ended), btoi(i.PendingUnmute)); err != nil {
-			return added, err
-		}
+		writeBody(w, incidentTable.upsertSQL(), i, i.ID, cleanName(i.Key.Rule), cleanName(i.Key.Pool),
+			ms(i.Opened), ms(i.Ended), btoi(i.PendingUnmute))
 	}
 	for _, s := range b.Silences {
-		if _, err := l.writeRow(ctx, silenceTable.upsertSQL(), s.ID, cleanName(s.Rule), cleanName(s.Pool), ms(s.From), ms(s.Until),
-			cleanName(s.By), clean(s.Reason, maxReason), btoi(s.EndHandled)); err != nil {
-			return added, err
-		}
+		w.writeRow(silenceTable.upsertSQL(), s.ID, cleanName(s.Rule), cleanName(s.Pool), ms(s.From), ms(s.Until),
+			cleanName(s.By), clean(s.Reason, maxReason), btoi(s.EndHandled))
 	}
+	added, added.Events = b, nil
 	for _, e := range b.Events {
-		isNew, err := writeBody(ctx, l, eventTable.insertIgnoreSQL(), e, e.Incident, clampCount(e.Seq), string(e.Kind), ms(e.At), cleanName(e.By))
-		if err != nil {
-			return added, err
-		}
-		if isNew {
+		if writeBody(w, eventTable.insertIgnoreSQL(), e, e.Incident, clampCount(e.Seq), string(e.Kind), ms(e.At), cleanName(e.By)) {
 			added.Events = append(added.Events, e)
 		}
 	}
-	return added, nil
+	return added
 }
 
 // saveState writes a state, or deletes one that says nothing.
-func (l *txWriter) saveState(ctx context.Context, s engine.State) (err error) {
+func (w *txWriter) saveState(s engine.State) {
 	rule, pool := cleanName(s.Key.Rule), cleanName(s.Key.Pool)
 	if s.Blank() {
-		_, err = l.exec(ctx, "DELETE FROM rule_states WHERE rule = ? AND pool = ?", rule, pool)
-		return err
+		w.exec("DELETE FROM rule_states WHERE rule = ? AND pool = ?", rule, pool)
+		return
 	}
 	s.FlapTimes = s.FlapTimes[max(0, len(s.FlapTimes)-maxItems):]
-	_, err = writeBody(ctx, l, stateTable.upsertSQL(), s, rule, pool, s.Incident)
-	return err
+	writeBody(w, stateTable.upsertSQL(), s, rule, pool, s.Incident)
 }
 
 // savePlanned adds the deliveries of new events.
-func (l *txWriter) savePlanned(ctx context.Context, b engine.Batch, plan alerts.PlanFunc) error {
+func (w *txWriter) savePlanned(b engine.Batch, plan alerts.PlanFunc) {
 	first := make(map[string]int)
 	for _, e := range b.Events {
 		if seq, ok := first[e.Incident]; !ok || e.Seq < seq {
 			first[e.Incident] = e.Seq
 		}
 	}
-	var failed error
-	ds := plan(b, alerts.TxView{Posted: func(incident string) []alerts.Destination {
-		to, err := l.postedTo(ctx, incident, first[incident])
-		failed = errors.Join(failed, err)
-		return to
-	}})
-	if failed != nil {
-		return failed
+	c := alerts.Changes{Add: plan(b, alerts.TxView{Posted: func(incident string) []alerts.Destination {
+		return w.postedTo(incident, first[incident])
+	}})}
+	if err := validateOutboxChanges(c); err != nil {
+		w.fail(err)
 	}
-	return l.saveOutboxChanges(ctx, alerts.Changes{Add: ds})
+	w.saveOutboxChanges(c)
 }
 
 // postedTo reads where an incident has a message. What was sent about events that
 // are only now being recorded does not count, unless it was sent elsewhere than
 // planned: it was sent from memory while the record could not be written, planned
 // without knowledge, and to be planned again it must find the same.
-func (l *txWriter) postedTo(ctx context.Context, incident string, before int) ([]alerts.Destination, error) {
-	return query(ctx, l.tx, deliveryTable.name, func(r *row) alerts.Destination { return oneOf(r, "destination", destinations) },
+func (w *txWriter) postedTo(incident string, before int) []alerts.Destination {
+	return query(&w.reader, deliveryTable, func(r *row) alerts.Destination { return oneOf(r, "destination", destinations) },
 		`SELECT DISTINCT destination FROM deliveries WHERE incident = ? AND state <> 'dropped' AND (seq < ? OR diverted = 1) LIMIT 4`, incident, before)
 }
 
@@ -237,25 +205,17 @@ func selectLoadedSQL() string {
 // Load implements engine.Journal: incidents come in the order of their opening.
 // ErrCorrupt: there are more rows than can ever have been written, or invalid ones.
 func (j EngineJournal) Load(ctx context.Context) (engine.SavedState, error) {
-	return read(ctx, j.store, "read the incidents", func(ctx context.Context, conn *sql.Conn) (saved engine.SavedState, err error) {
-		saved.States, err = queryAtMost(ctx, conn, maxLoaded, stateTable.name, decodeState, stateTable.selectSQL()+"ORDER BY pool, rule LIMIT ?")
-		if err != nil {
-			return engine.SavedState{}, err
+	return read(ctx, j.store, "read the incidents", func(r *reader) engine.SavedState {
+		return engine.SavedState{
+			States: queryAtMost(r, maxLoaded, stateTable, decodeState, stateTable.selectSQL()+"ORDER BY pool, rule LIMIT ?"),
+			Incidents: queryAtMost(r, maxLoaded, incidentTable, func(r *row) engine.Incident {
+				i := decodeIncident(r)
+				i.Seq = max(i.Seq, r.count("delivered"))
+				return i
+			}, selectLoadedSQL()),
+			Silences: queryAtMost(r, maxLoaded, silenceTable, decodeSilence,
+				silenceTable.selectSQL()+"WHERE lifted = 0 ORDER BY from_ms, id LIMIT ?"),
 		}
-		saved.Incidents, err = queryAtMost(ctx, conn, maxLoaded, incidentTable.name, func(r *row) engine.Incident {
-			i := decodeIncident(r)
-			i.Seq = max(i.Seq, r.count("delivered"))
-			return i
-		}, selectLoadedSQL())
-		if err != nil {
-			return engine.SavedState{}, err
-		}
-		saved.Silences, err = queryAtMost(ctx, conn, maxLoaded, silenceTable.name, decodeSilence,
-			silenceTable.selectSQL()+"WHERE lifted = 0 ORDER BY from_ms, id LIMIT ?")
-		if err != nil {
-			return engine.SavedState{}, err
-		}
-		return saved, nil
 	})
 }
 
@@ -272,23 +232,19 @@ type IncidentFilter struct {
 // Incidents returns incidents, those opened last first, and the key of the next
 // page, empty on the last. control.ErrUnknownCursor: After is not such a key.
 func (s *Store) Incidents(ctx context.Context, f IncidentFilter) (found []engine.Incident, next string, err error) {
-	found, err = read(ctx, s, "read the incidents", func(ctx context.Context, conn *sql.Conn) ([]engine.Incident, error) {
-		text, args, err := f.statement()
-		if err != nil {
-			return nil, err
-		}
-		return query(ctx, conn, incidentTable.name, decodeIncident, text, args...)
+	l, err := read(ctx, s, "read the incidents", func(r *reader) list[engine.Incident] {
+		p := newPage(r, f.Since, f.After, f.Limit)
+		text, args := f.statement(p)
+		return truncatePage(p, query(r, incidentTable, decodeIncident, text, args...),
+			func(i engine.Incident) pageKey { return pageKey{i.Opened, i.ID} })
 	})
-	found, next = truncatePage(f.page(), found, func(i engine.Incident) pageKey { return pageKey{i.Opened, i.ID} })
-	return found, next, err
+	return l.items, l.next, err
 }
-
-func (f IncidentFilter) page() page { return page{since: f.Since, after: f.After, limit: f.Limit} }
 
 // statement is answered in the order of one of two indexes. Pool and rule are
 // looked for along it: there are not so many incidents.
-func (f IncidentFilter) statement() (text string, args []any, err error) {
-	text, args = incidentTable.selectSQL()+"WHERE opened_ms >= ?", []any{f.page().sinceMS()}
+func (f IncidentFilter) statement(p page) (text string, args []any) {
+	text, args = incidentTable.selectSQL()+"WHERE opened_ms >= ?", []any{p.sinceMS()}
 	if f.Open {
 		text += " AND ended_ms = 0"
 	}
@@ -298,7 +254,7 @@ func (f IncidentFilter) statement() (text string, args []any, err error) {
 	if f.Rule != "" {
 		text, args = text+" AND rule = ?", append(args, f.Rule)
 	}
-	return f.page().statement(text, "opened_ms", args...)
+	return p.statement(text, "opened_ms", args...)
 }
 
 // IncidentHistory is all that is recorded of an incident: events and deliveries in the order
@@ -315,24 +271,19 @@ func (s *Store) IncidentHistory(ctx context.Context, id string) (IncidentHistory
 	if !validID(id) {
 		return IncidentHistory{}, ErrNoIncident
 	}
-	return read(ctx, s, "read an incident", func(ctx context.Context, conn *sql.Conn) (h IncidentHistory, err error) {
-		i, found, err := queryOne(ctx, conn, incidentTable.name, decodeIncident, incidentTable.selectSQL()+"WHERE id = ?", id)
-		if err == nil && !found {
-			err = ErrNoIncident
+	return read(ctx, s, "read an incident", func(r *reader) IncidentHistory {
+		i, found := queryOne(r, incidentTable, decodeIncident, incidentTable.selectSQL()+"WHERE id = ?", id)
+		if !found {
+			r.fail(ErrNoIncident)
 		}
-		if err != nil {
-			return IncidentHistory{}, err
-		}
-		h.Incident = i
-		if h.Events, err = query(ctx, conn, eventTable.name, decodeEvent, selectEventsSQL(), id, maxHistory); err != nil {
-			return IncidentHistory{}, err
-		}
-		if h.Deliveries, err = query(ctx, conn, deliveryTable.name, decodeDelivery, selectDeliveriesSQL(), id, maxHistory); err != nil {
-			return IncidentHistory{}, err
+		h := IncidentHistory{
+			Incident:   i,
+			Events:     query(r, eventTable, decodeEvent, selectEventsSQL(), id, maxHistory),
+			Deliveries: query(r, deliveryTable, decodeDelivery, selectDeliveriesSQL(), id, maxHistory),
 		}
 		slices.Reverse(h.Events)
 		slices.Reverse(h.Deliveries)
-		return h, nil
+		return h
 	})
 }
 

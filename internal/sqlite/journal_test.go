@@ -154,12 +154,9 @@ func testAllOrNothing(t *testing.T, s *Store) {
 
 // mustQueueRequest leaves a request through a Store's own connection, so that it works for
 // memory too.
-func mustQueueRequest(t *testing.T, s *Store, o control.ModeRequest) (n int64) {
+func mustQueueRequest(t *testing.T, s *Store, o control.ModeRequest) int64 {
 	t.Helper()
-	err := s.writeTx(t.Context(), "leave", func(ctx context.Context, w *txWriter) (err error) {
-		n, err = queueRequest(ctx, w.tx, o)
-		return err
-	})
+	n, err := write(t.Context(), s, "leave", func(w *txWriter) int64 { return w.queueRequest(o) })
 	if err != nil {
 		t.Fatal(err)
 	}

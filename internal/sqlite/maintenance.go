@@ -46,23 +46,34 @@ AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.incident = incidents.id AND d
 ORDER BY ended_ms LIMIT ?`
 
 // selectOrphans finds incidents of which only deliveries are there, none of them
-// young or pending. What was told from memory before a process ended leaves such.
+// young or pending. What was sent from memory before a process ended leaves such.
 const selectOrphans = `SELECT incident FROM deliveries WHERE NOT EXISTS (SELECT 1 FROM incidents i WHERE i.id = deliveries.incident)
 GROUP BY incident HAVING max(created_ms) < ? AND sum(CASE WHEN state IN ('queued', 'sending', 'retry', 'uncertain') THEN 1 ELSE 0 END) = 0
 LIMIT ?`
 
-// deleteIncident returns what deletes an incident, and all that belongs to it.
-func deleteIncidentSQL() []string {
-	return []string{
+// selectOldRuns finds runs that ended. The last pass of each drill stays, however
+// old: "last passed N days ago" must not become "never".
+const selectOldRuns = `SELECT id FROM drill_runs WHERE at_ms < ? AND status = 'ended'
+AND id NOT IN (SELECT passed FROM drill_latest) ORDER BY at_ms, id LIMIT ?`
+
+// Statements that delete an incident, and a run of a drill, with all that belongs to it.
+var (
+	deleteIncident = []string{
 		"DELETE FROM incident_events WHERE incident = ?", "DELETE FROM deliveries WHERE incident = ?",
 		"DELETE FROM delivery_roots WHERE incident = ?", "DELETE FROM incidents WHERE id = ?",
 	}
-}
+	deleteRun = []string{
+		"DELETE FROM drill_parts WHERE run = ?", "DELETE FROM drill_series WHERE run = ?", "DELETE FROM drill_runs WHERE id = ?",
+	}
+)
 
 const deleteSilences = `DELETE FROM silences WHERE id IN (SELECT id FROM silences WHERE lifted = 1 AND until_ms < ? ORDER BY id LIMIT ?)`
 
 // deleteHours deletes whole hours.
 const deleteHours = `DELETE FROM slo_hours WHERE (pool, hour_ms, run) IN (SELECT pool, hour_ms, run FROM slo_hours WHERE hour_ms < ? LIMIT ?)`
+
+// deleteDays deletes whole days.
+const deleteDays = `DELETE FROM drill_days WHERE (day_ms, drill, verdict) IN (SELECT day_ms, drill, verdict FROM drill_days WHERE day_ms < ? LIMIT ?)`
 
 // Prune deletes what is older than a time: incidents that ended before it, with
 // their events and deliveries, silences that are over, counts of objectives, runs of
@@ -71,106 +82,42 @@ const deleteHours = `DELETE FROM slo_hours WHERE (pool, hour_ms, run) IN (SELECT
 // returns how many incidents it has deleted, also with an error.
 func (s *Store) Prune(ctx context.Context, before time.Time) (incidents int, err error) {
 	for {
-		var done, others int
-		err := s.writeTx(ctx, "delete what is old", func(ctx context.Context, w *txWriter) (err error) {
-			done, others, err = w.prune(ctx, before)
-			return err
-		})
-		if err != nil {
+		done, err := write(ctx, s, "delete what is old", func(w *txWriter) pruned { return w.prune(before) })
+		incidents += done.incidents
+		if err != nil || done == (pruned{}) {
 			return incidents, err
 		}
-		incidents += done
-		if done+others == 0 {
-			return incidents, nil
-		}
 	}
 }
 
-// prune makes one step, and returns how many incidents and other things it has
-// deleted.
-func (l *txWriter) prune(ctx context.Context, before time.Time) (incidents, others int, err error) {
-	if incidents, err = l.deleteMatching(ctx, selectEnded, ms(before)); err != nil {
-		return 0, 0, err
+// pruned is how many incidents and other things one step has deleted.
+type pruned struct{ incidents, others int }
+
+// prune makes one step.
+func (w *txWriter) prune(before time.Time) (done pruned) {
+	done.incidents = w.deleteMatching(selectEnded, ms(before), deleteIncident)
+	done.others = w.deleteMatching(selectOrphans, ms(before), deleteIncident)
+	done.others += w.deleteMatching(selectOldRuns, ms(before), deleteRun)
+	for text, before := range map[string]int64{
+		deleteSilences: ms(before), deleteHours: startOfHourMS(before), deleteDays: startOfDayMS(before),
+	} {
+		done.others += int(btoi(w.exec(text, before, pruneBatch)))
 	}
-	if others, err = l.deleteMatching(ctx, selectOrphans, ms(before)); err != nil {
-		return 0, 0, err
-	}
-	runs, err := l.pruneRuns(ctx, ms(before))
-	if err != nil {
-		return 0, 0, err
-	}
-	others += runs
-	for text, before := range map[string]int64{deleteSilences: ms(before), deleteHours: startOfHourMS(before), deleteDays: startOfDayMS(before)} {
-		some, err := l.exec(ctx, text, before, pruneBatch)
-		if err != nil {
-			return 0, 0, err
-		}
-		others += int(btoi(some))
-	}
-	return incidents, others, nil
+	return done
 }
 
-// deleteMatching deletes the incidents that a statement finds.
-func (l *txWriter) deleteMatching(ctx context.Context, text string, before int64) (int, error) {
-	ids, err := query(ctx, l.tx, incidentTable.name, firstValue, text, before, pruneBatch)
-	if err != nil {
-		return 0, err
-	}
-	dropped := 0
-	for _, id := range ids {
-		gone, err := l.deleteIncident(ctx, id)
-		if err != nil {
-			return 0, err
-		}
-		dropped += int(btoi(gone)) // what cannot be deleted must not be counted again in each round
-	}
-	return dropped, nil
-}
-
-// deleteIncident deletes an incident, and returns whether there was anything of it.
-func (l *txWriter) deleteIncident(ctx context.Context, id any) (gone bool, err error) {
-	for _, drop := range deleteIncidentSQL() {
-		some, err := l.exec(ctx, drop, id)
-		if err != nil {
-			return gone, err
-		}
-		gone = gone || some
-	}
-	return gone, nil
-}
-
-// selectOldRuns finds runs that ended. The last pass of each drill stays, however
-// old: "last passed N days ago" must not become "never".
-const selectOldRuns = `SELECT id FROM drill_runs WHERE at_ms < ? AND status = 'ended'
-AND id NOT IN (SELECT passed FROM drill_latest) ORDER BY at_ms, id LIMIT ?`
-
-// deleteDays deletes whole days.
-const deleteDays = `DELETE FROM drill_days WHERE (day_ms, drill, verdict) IN (SELECT day_ms, drill, verdict FROM drill_days WHERE day_ms < ? LIMIT ?)`
-
-// deleteRunSQL returns what deletes a run, and all that belongs to it.
-func deleteRunSQL() []string {
-	return []string{"DELETE FROM drill_parts WHERE run = ?", "DELETE FROM drill_series WHERE run = ?", "DELETE FROM drill_runs WHERE id = ?"}
-}
-
-// pruneRuns makes one step, and returns how many things it has deleted.
-func (l *txWriter) pruneRuns(ctx context.Context, before int64) (gone int, err error) {
-	ids, err := query(ctx, l.tx, runTable.name, firstValue, selectOldRuns, before, pruneBatch)
-	if err != nil {
-		return 0, err
-	}
-	for _, id := range ids {
+// deleteMatching deletes what a statement finds, and returns of how many something was deleted.
+// What cannot be deleted is not counted, or each step would count it again.
+func (w *txWriter) deleteMatching(find string, before int64, deletions []string) (deleted int) {
+	for _, id := range query(&w.reader, table{}, firstValue, find, before, pruneBatch) {
 		some := false
-		for _, drop := range deleteRunSQL() {
-			one, err := l.exec(ctx, drop, id)
-			if err != nil {
-				return gone, err
-			}
-			some = some || one
+		for _, text := range deletions {
+			some = w.exec(text, id) || some
 		}
-		gone += int(btoi(some)) // what cannot be deleted must not be counted again in each round
+		deleted += int(btoi(some))
 	}
-	return gone, nil
+	return deleted
 }
 
-// firstValue returns the only value of a row, whatever it is.
+// firstValue returns the first value of a row, whatever it is.
 func firstValue(r *row) any { return r.values[0] }

@@ -1,8 +1,8 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -45,21 +45,15 @@ ORDER BY created_ms, incident, seq, id LIMIT ?`
 
 // validateDelivery refuses what could not be read back.
 func validateDelivery(d alerts.Delivery) error {
-	switch {
-	case d.ID != "" && !validID(d.ID):
-		return fmt.Errorf("the ID of a delivery must be at most %d letters, digits and dashes", maxID)
-	case !isName(d.Incident):
-		return fmt.Errorf("the incident of a delivery must be a name of 1 to %d bytes", maxName)
-	case d.Seq < 0 || d.Seq != clampCount(d.Seq):
-		return fmt.Errorf("no such sequence of a delivery: %d", d.Seq)
-	case !slices.Contains(deliveryKinds, d.Kind):
-		return fmt.Errorf("no such kind of a delivery: %.40q", d.Kind)
-	case !slices.Contains(destinations, d.Destination):
-		return fmt.Errorf("no such destination: %.40q", d.Destination)
-	case !slices.Contains(deliveryStates, d.State):
-		return fmt.Errorf("no such state of a delivery: %.40q", d.State)
+	err := cmp.Or(checkName("the incident of a delivery", d.Incident), checkOneOf("the kind of a delivery", d.Kind, deliveryKinds),
+		checkOneOf("a destination", d.Destination, destinations), checkOneOf("the state of a delivery", d.State, deliveryStates))
+	if err == nil && d.ID != "" {
+		err = checkID("the ID of a delivery", d.ID)
 	}
-	return nil
+	if err == nil && d.Seq != clampCount(d.Seq) {
+		err = fmt.Errorf("no such sequence of a delivery: %d", d.Seq)
+	}
+	return err
 }
 
 func validateOutboxChanges(c alerts.Changes) error {
@@ -68,9 +62,7 @@ func validateOutboxChanges(c alerts.Changes) error {
 		errs = append(errs, validateDelivery(d))
 	}
 	for _, t := range c.Threads {
-		if !isName(t.Incident) || !slices.Contains(destinations, t.Destination) {
-			errs = append(errs, fmt.Errorf("the thread of a message has no incident, or no such destination: %.40q", t.Destination))
-		}
+		errs = append(errs, checkName("the incident of a thread", t.Incident), checkOneOf("a destination", t.Destination, destinations))
 	}
 	return errors.Join(errs...)
 }
@@ -109,7 +101,7 @@ type deliveryOrErr struct {
 // others from being sent: it is skipped and logged.
 func (o *Outbox) Pending(ctx context.Context, limit int) ([]alerts.Delivery, error) {
 	limit = min(max(limit, 0), maxPending)
-	rows, err := readAll(ctx, o.store, "read the deliveries", deliveryTable.name, func(r *row) deliveryOrErr {
+	rows, err := readAll(ctx, o.store, "read the deliveries", deliveryTable, func(r *row) deliveryOrErr {
 		d := deliveryOrErr{Delivery: decodeDelivery(r)}
 		d.err, r.err = r.err, nil
 		return d
@@ -144,55 +136,37 @@ func (o *Outbox) Save(ctx context.Context, c alerts.Changes) error {
 	if err := validateOutboxChanges(c); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	return o.store.writeTx(ctx, doing, func(ctx context.Context, w *txWriter) error { return w.saveOutboxChanges(ctx, c) })
+	return o.store.writeTx(ctx, doing, func(w *txWriter) { w.saveOutboxChanges(c) })
 }
 
-// saveOutboxChanges writes changes of deliveries.
-func (l *txWriter) saveOutboxChanges(ctx context.Context, c alerts.Changes) error {
-	if err := validateOutboxChanges(c); err != nil {
-		return err
-	}
-	if err := l.saveDeliveries(ctx, deliveryTable.insertIgnoreSQL(), c.Add); err != nil {
-		return err
-	}
-	if err := l.saveDeliveries(ctx, deliveryTable.upsertSQL("id", "created_ms"), c.Update); err != nil {
-		return err
-	}
+// saveOutboxChanges writes changes of deliveries, which are valid.
+func (w *txWriter) saveOutboxChanges(c alerts.Changes) {
+	w.saveDeliveries(deliveryTable.insertIgnoreSQL(), c.Add)
+	w.saveDeliveries(deliveryTable.upsertSQL("id", "created_ms"), c.Update)
 	for _, t := range c.Threads {
-		if err := l.saveThread(ctx, t); err != nil {
-			return err
+		if t.Ref == (alerts.Ref{}) {
+			w.exec("DELETE FROM delivery_roots WHERE incident = ? AND destination = ?", t.Incident, string(t.Destination))
+			continue
 		}
+		w.writeRow(threadTable.upsertSQL(), t.Incident, string(t.Destination), cleanName(t.Ref.Channel), cleanName(t.Ref.TS))
 	}
-	return nil
 }
 
-func (l *txWriter) saveDeliveries(ctx context.Context, text string, ds []alerts.Delivery) error {
+func (w *txWriter) saveDeliveries(text string, ds []alerts.Delivery) {
 	for _, d := range ds {
-		if _, err := writeBody(ctx, l, text, d, d.ID, d.Incident, d.Seq, string(d.Kind), string(d.Destination), ms(d.Created), string(d.State),
-			btoi(d.Notification.FallbackReason != "")); err != nil {
-			return err
-		}
+		writeBody(w, text, d, d.ID, d.Incident, d.Seq, string(d.Kind), string(d.Destination), ms(d.Created), string(d.State),
+			btoi(d.Notification.FallbackReason != ""))
 	}
-	return nil
-}
-
-func (l *txWriter) saveThread(ctx context.Context, t alerts.Thread) (err error) {
-	if t.Ref == (alerts.Ref{}) {
-		_, err = l.exec(ctx, "DELETE FROM delivery_roots WHERE incident = ? AND destination = ?", t.Incident, string(t.Destination))
-		return err
-	}
-	_, err = l.writeRow(ctx, threadTable.upsertSQL(), t.Incident, string(t.Destination), cleanName(t.Ref.Channel), cleanName(t.Ref.TS))
-	return err
 }
 
 func selectThread() string { return threadTable.selectSQL() + "WHERE incident = ? AND destination = ?" }
 
 // Thread implements alerts.Outbox.
 func (o *Outbox) Thread(ctx context.Context, incident string, to alerts.Destination) (alerts.Ref, error) {
-	return read(ctx, o.store, "read the thread of an incident", func(ctx context.Context, conn *sql.Conn) (alerts.Ref, error) {
-		ref, _, err := queryOne(ctx, conn, threadTable.name, func(r *row) alerts.Ref {
+	return read(ctx, o.store, "read the thread of an incident", func(r *reader) alerts.Ref {
+		ref, _ := queryOne(r, threadTable, func(r *row) alerts.Ref {
 			return alerts.Ref{Channel: r.name("channel"), TS: r.name("ts")}
 		}, selectThread(), incident, string(to))
-		return ref, err
+		return ref
 	})
 }

@@ -2,11 +2,12 @@ package sqlite
 
 import (
 	"cmp"
-	"headgate/runbooks/control"
 	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"headgate/runbooks/control"
 )
 
 // Bounds of a page of a list.
@@ -18,8 +19,21 @@ const (
 // page is what all lists have in common: newest first, by time and ID.
 type page struct {
 	since time.Time // only what is at or after it; zero: all
-	after string    // the key that came with the page before
+	after pageKey   // the key that came with the page before; zero: from the newest on
 	limit int       // 0: DefaultLimit; more than MaxLimit: MaxLimit
+}
+
+// newPage returns a page. It fails with control.ErrUnknownCursor unless after is empty or a key
+// that came with a page.
+func newPage(r *reader, since time.Time, after string, limit int) page {
+	p := page{since: since, limit: limit}
+	if after != "" {
+		var err error
+		if p.after, err = parsePageKey(after); err != nil {
+			r.fail(err)
+		}
+	}
+	return p
 }
 
 func (p page) size() int {
@@ -44,15 +58,11 @@ func (p page) sinceMS() int64 {
 // statement completes a statement that ends in its conditions, so that it is
 // answered in the order of an index over the column of time, and id. It asks for
 // one more than the page holds, to know whether there are more.
-func (p page) statement(text, column string, args ...any) (string, []any, error) {
-	if p.after != "" {
-		at, id, err := parsePageKey(p.after)
-		if err != nil {
-			return "", nil, err
-		}
-		text, args = text+" AND ("+column+", id) < (?, ?)", append(args, at, id)
+func (p page) statement(text, column string, args ...any) (string, []any) {
+	if p.after.id != "" {
+		text, args = text+" AND ("+column+", id) < (?, ?)", append(args, p.after.at.UnixMilli(), p.after.id)
 	}
-	return text + " ORDER BY " + column + " DESC, id DESC LIMIT ?", append(args, p.size()+1), nil
+	return text + " ORDER BY " + column + " DESC, id DESC LIMIT ?", append(args, p.size()+1)
 }
 
 // pageKey is the place of an item in a list.
@@ -66,20 +76,27 @@ func (k pageKey) compare(o pageKey) int { return cmp.Or(k.at.Compare(o.at), cmp.
 func (k pageKey) String() string { return strconv.FormatInt(k.at.UnixMilli(), 10) + "." + k.id }
 
 // parsePageKey reads a key that pageKey.String made.
-func parsePageKey(key string) (at int64, id string, err error) {
-	ms, id, ok := strings.Cut(key, ".")
-	at, err = strconv.ParseInt(ms, 10, 64)
-	if !ok || err != nil || at < 0 || strconv.FormatInt(at, 10) != ms || !validID(id) {
-		return 0, "", control.ErrUnknownCursor
+func parsePageKey(key string) (pageKey, error) {
+	ms, id, _ := strings.Cut(key, ".")
+	at, err := strconv.ParseInt(ms, 10, 64)
+	k := pageKey{time.UnixMilli(at), id}
+	if err != nil || at < 0 || k.String() != key || !validID(id) {
+		return pageKey{}, control.ErrUnknownCursor
 	}
-	return at, id, nil
+	return k, nil
 }
 
-// truncatePage drops the item beyond the page and returns the key of the next page.
-func truncatePage[T any](p page, items []T, key func(T) pageKey) ([]T, string) {
+// list is a page of items and the key of the next one, empty on the last.
+type list[T any] struct {
+	items []T
+	next  string
+}
+
+// truncatePage drops the item beyond the page.
+func truncatePage[T any](p page, items []T, key func(T) pageKey) list[T] {
 	if len(items) <= p.size() {
-		return items, ""
+		return list[T]{items: items}
 	}
 	items = items[:p.size()]
-	return items, key(items[len(items)-1]).String()
+	return list[T]{items, key(items[len(items)-1]).String()}
 }

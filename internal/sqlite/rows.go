@@ -10,6 +10,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -78,9 +79,11 @@ func (t table) upsertSQL(kept ...string) string {
 	return t.insertSQL() + " ON CONFLICT (" + strings.Join(t.key, ", ") + ") DO UPDATE SET " + strings.Join(set, ", ")
 }
 
-// txWriter writes rows in one transaction. Each statement is prepared once: a batch that
-// accumulated while the record could not be written may hold ten thousand events.
+// txWriter reads and writes in one transaction. Each statement is prepared once: a batch that
+// accumulated while the record could not be written may hold ten thousand events. After the
+// first error nothing more is written, as in its reader.
 type txWriter struct {
+	reader
 	tx      *sql.Tx
 	writer  string
 	session string
@@ -88,25 +91,40 @@ type txWriter struct {
 }
 
 // writeRow writes a row, and returns whether that has changed anything.
-func (l *txWriter) writeRow(ctx context.Context, text string, values ...any) (bool, error) {
-	return l.exec(ctx, text, append(values, l.writer)...)
+func (w *txWriter) writeRow(text string, values ...any) bool {
+	return w.exec(text, append(values, w.writer)...)
 }
 
-func (l *txWriter) exec(ctx context.Context, text string, args ...any) (bool, error) {
-	stmt, ok := l.stmts[text]
-	if !ok {
-		var err error
-		if stmt, err = l.tx.PrepareContext(ctx, text); err != nil {
-			return false, err
-		}
-		l.stmts[text] = stmt
+// exec executes a statement, and returns whether that has changed anything.
+func (w *txWriter) exec(text string, args ...any) bool {
+	if w.err != nil {
+		return false
 	}
-	done, err := stmt.ExecContext(ctx, args...)
+	stmt := w.stmts[text]
+	if stmt == nil {
+		if stmt, w.err = w.tx.PrepareContext(w.ctx, text); w.err != nil {
+			return false
+		}
+		w.stmts[text] = stmt
+	}
+	done, err := stmt.ExecContext(w.ctx, args...)
 	if err != nil {
-		return false, err
+		w.err = err
+		return false
 	}
 	n, err := done.RowsAffected()
-	return n > 0, err
+	w.err = err
+	return n > 0
+}
+
+// writeBody writes a row whose last column is the body of v.
+func writeBody[T any](w *txWriter, text string, v T, values ...any) bool {
+	body, err := encodeBody(v)
+	if err != nil {
+		w.fail(err)
+		return false
+	}
+	return w.writeRow(text, append(values, body)...)
 }
 
 // queryer is what a connection and a transaction have in common.
@@ -116,53 +134,71 @@ type queryer interface {
 
 // query makes a T of each row of a table. The rows are closed when it returns: an open
 // one would keep the -wal file growing.
-func query[T any](ctx context.Context, q queryer, table string, from func(*row) T, text string, args ...any) (_ []T, err error) {
-	rows, err := q.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, err
+func query[T any](r *reader, t table, from func(*row) T, text string, args ...any) (all []T) {
+	queryEach(r, t, func(row *row) { all = append(all, from(row)) }, text, args...)
+	if r.err != nil {
+		return nil
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
+	return all
+}
+
+// queryEach is query for a function without a result.
+func queryEach(r *reader, t table, f func(*row), text string, args ...any) {
+	if r.err != nil {
+		return
+	}
+	rows, err := r.q.QueryContext(r.ctx, text, args...)
+	if err != nil {
+		r.err = err
+		return
+	}
+	r.err = errors.Join(readRows(rows, t.name, f), rows.Close())
+}
+
+func readRows(rows *sql.Rows, table string, f func(*row)) error {
 	columns, err := rows.Columns()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	values, targets := make([]any, len(columns)), make([]any, len(columns))
 	for i := range values {
 		targets[i] = &values[i]
 	}
-	var out []T
 	for rows.Next() {
 		if err := rows.Scan(targets...); err != nil {
-			return nil, err
+			return err
 		}
 		r := row{table: table, columns: columns, values: values}
-		v := from(&r)
-		if r.err != nil {
-			return nil, r.err
+		if f(&r); r.err != nil {
+			return r.err
 		}
-		out = append(out, v)
 	}
-	return out, rows.Err()
+	return rows.Err()
 }
 
 // queryOne is query for a statement that finds one row at most. Without a row, found is
 // false.
-func queryOne[T any](ctx context.Context, q queryer, table string, from func(*row) T, text string, args ...any) (v T, found bool, err error) {
-	all, err := query(ctx, q, table, from, text, args...)
-	if err != nil || len(all) == 0 {
-		return v, false, err
+func queryOne[T any](r *reader, t table, from func(*row) T, text string, args ...any) (v T, found bool) {
+	if all := query(r, t, from, text, args...); len(all) > 0 {
+		return all[0], true
 	}
-	return all[0], true, nil
+	return v, false
+}
+
+// exists says whether a statement finds a row.
+func exists(r *reader, text string, args ...any) bool {
+	_, found := queryOne(r, table{}, func(*row) struct{} { return struct{}{} }, text, args...)
+	return found
 }
 
 // queryAtMost is query for a statement whose last argument, the limit, it adds. ErrCorrupt:
 // there are more than most rows, which is more than can ever have been written.
-func queryAtMost[T any](ctx context.Context, q queryer, most int, table string, from func(*row) T, text string, args ...any) ([]T, error) {
-	out, err := query(ctx, q, table, from, text, append(args, most+1)...)
+func queryAtMost[T any](r *reader, most int, t table, from func(*row) T, text string, args ...any) []T {
+	out := query(r, t, from, text, append(args, most+1)...)
 	if len(out) > most {
-		return nil, fmt.Errorf("%w: %s has more than %d rows", ErrCorrupt, table, most)
+		r.fail(fmt.Errorf("%w: %s has more than %d rows", ErrCorrupt, t.name, most))
 	}
-	return out, err
+	return out
 }
 
 // row is a row that has been read. The first invalid value is kept in err,
@@ -339,6 +375,46 @@ func isToken(s string) bool {
 // isName says whether a text can be a name that is part of a key.
 func isName(s string) bool { return s != "" && cleanName(s) == s }
 
+// checkID returns an error unless id can be an ID.
+func checkID(what, id string) error {
+	if !validID(id) {
+		return fmt.Errorf("%s must be 1 to %d letters, digits and dashes", what, maxID)
+	}
+	return nil
+}
+
+// checkName returns an error unless a name can be part of a key.
+func checkName(what, name string) error {
+	if !isName(name) {
+		return fmt.Errorf("%s must be a name of 1 to %d bytes", what, maxName)
+	}
+	return nil
+}
+
+// checkOptionalName is checkName for a name that may be empty.
+func checkOptionalName(what, name string) error {
+	if name == "" {
+		return nil
+	}
+	return checkName(what, name)
+}
+
+// checkOneOf returns an error unless a word is one of those given.
+func checkOneOf[T ~string](what string, word T, words []T) error {
+	if !slices.Contains(words, word) {
+		return fmt.Errorf("%s must be one of %q, is %.40q", what, words, word)
+	}
+	return nil
+}
+
+// checkMode returns an error unless there is such a mode.
+func checkMode(m admission.Mode) error {
+	if !slices.Contains(admission.Modes(), m) {
+		return fmt.Errorf("no such mode: %d", m)
+	}
+	return nil
+}
+
 // cleanName writes a name.
 func cleanName(s string) string { return clean(s, maxName) }
 
@@ -511,28 +587,23 @@ func encodeTimes(times []time.Time) string {
 	times = times[max(0, len(times)-maxItems):]
 	texts := make([]string, len(times))
 	for n, at := range times {
-		texts[n] = fmt.Sprint(ms(at))
+		texts[n] = strconv.FormatInt(ms(at), 10)
 	}
 	return strings.Join(texts, ",")
 }
 
 // times reads what encodeTimes has written.
 func (r *row) times(column string) (times []time.Time) {
-	s := r.raw(column)
-	if s == "" {
-		return nil
-	}
 	var all []int64
-	if err := json.Unmarshal([]byte("["+s+"]"), &all); err != nil || len(all) > maxItems {
-		r.fail(column)
-		return nil
-	}
+	err := json.Unmarshal([]byte("["+r.raw(column)+"]"), &all)
 	for _, at := range all {
-		if at < 1 || at > maxTime { // 0 stands for no time, and none is never written here
+		if at < 1 || at > maxTime { // 0 stands for no time, and is never written here
 			r.fail(column)
-			return nil
 		}
 		times = append(times, time.UnixMilli(at).UTC())
+	}
+	if err != nil || len(all) > maxItems {
+		r.fail(column)
 	}
 	return times
 }

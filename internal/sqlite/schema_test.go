@@ -14,38 +14,45 @@ import (
 
 	"headgate/alerts"
 	"headgate/engine"
+	"headgate/migrations"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 )
 
 // withNextMigration are the program's migrations and one more, as a later version has them.
-func withNextMigration(t *testing.T, next string) fs.FS {
+func withNextMigration(t *testing.T, next string) *schema {
 	t.Helper()
 	files := fstest.MapFS{}
-	names, err := fs.Glob(embeddedMigrations(), "*.sql")
+	names, err := fs.Glob(migrations.FS, "*.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		text, err := fs.ReadFile(embeddedMigrations(), name)
+		text, err := fs.ReadFile(migrations.FS, name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		files[name] = &fstest.MapFile{Data: text}
 	}
 	files[fmt.Sprintf("%04d_next.sql", len(names)+1)] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + next)}
-	return files
-}
-
-// currentVersion is the version that the program knows.
-func currentVersion(t testing.TB) int64 {
-	t.Helper()
-	v, err := latestVersion(embeddedMigrations())
+	later, err := newSchema(files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return v
+	return later
 }
+
+// currentSchema is the schema that the program knows.
+func currentSchema(t testing.TB) *schema {
+	t.Helper()
+	s, err := programSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func currentVersion(t testing.TB) int64 { return currentSchema(t).version }
 
 const addColumn = "ALTER TABLE modes ADD COLUMN note TEXT NOT NULL DEFAULT '';\nCREATE TABLE more (a TEXT);\n"
 
@@ -67,9 +74,9 @@ func restoreDump(t *testing.T, name string) (dir string) {
 
 // TestSchema1: a record of version 1 opens with every version from there on.
 func TestSchema1(t *testing.T) {
-	for name, files := range map[string]fs.FS{"this version": embeddedMigrations(), "a later one": withNextMigration(t, addColumn)} {
+	for name, schema := range map[string]*schema{"this version": currentSchema(t), "a later one": withNextMigration(t, addColumn)} {
 		t.Run(name, func(t *testing.T) {
-			s, err := openWith(t.Context(), testOptions(restoreDump(t, "schema1.sql")), files)
+			s, err := openWith(t.Context(), testOptions(restoreDump(t, "schema1.sql")), schema)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,9 +102,9 @@ func TestSchema1(t *testing.T) {
 
 // TestSchema2: the same for version 2, which has incidents.
 func TestSchema2(t *testing.T) {
-	for name, files := range map[string]fs.FS{"this version": embeddedMigrations(), "a later one": withNextMigration(t, addColumn)} {
+	for name, schema := range map[string]*schema{"this version": currentSchema(t), "a later one": withNextMigration(t, addColumn)} {
 		t.Run(name, func(t *testing.T) {
-			s, err := openWith(t.Context(), testOptions(restoreDump(t, "schema2.sql")), files)
+			s, err := openWith(t.Context(), testOptions(restoreDump(t, "schema2.sql")), schema)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,9 +137,9 @@ func TestSchema2(t *testing.T) {
 // TestSchema3: the same for version 3, which has entries of the audit, guards and
 // pauses.
 func TestSchema3(t *testing.T) {
-	for name, files := range map[string]fs.FS{"this version": embeddedMigrations(), "a later one": withNextMigration(t, addColumn)} {
+	for name, schema := range map[string]*schema{"this version": currentSchema(t), "a later one": withNextMigration(t, addColumn)} {
 		t.Run(name, func(t *testing.T) {
-			s, err := openWith(t.Context(), testOptions(restoreDump(t, "schema3.sql")), files)
+			s, err := openWith(t.Context(), testOptions(restoreDump(t, "schema3.sql")), schema)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -209,7 +216,7 @@ func TestOlder(t *testing.T) {
 // the next attempt does it again.
 func TestBrokenMigration(t *testing.T) {
 	dir, _ := newRecordDir(t)
-	_, err := openWith(t.Context(), testOptions(dir), withNextMigration(t, addColumn+"INSERT INTO more VALUES (no_such_column);\n"))
+	_, err := openWith(t.Context(), testOptions(dir), withNextMigration(t, addColumn+"INSERT INTO more SELECT json(reason) FROM mode_changes;\n"))
 	if err == nil {
 		t.Fatal("a broken migration passed")
 	}

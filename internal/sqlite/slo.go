@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,29 +23,24 @@ const selectSLO = `SELECT coalesce(sum(good), 0) AS good, coalesce(sum(bad), 0) 
 // passed over, so that attempts may be repeated, in any order. What other
 // openings of the record have counted in the same hour adds to it.
 func (s *Store) SaveSLO(ctx context.Context, counts []engine.SLOCount) error {
+	const doing = "record counts of an objective"
 	for _, c := range counts {
-		if err := validateSLOCount(c); err != nil {
-			return fmt.Errorf("record counts of an objective: %w", err)
+		if err := cmp.Or(checkName("the pool", c.Pool), checkCount(c.Good), checkCount(c.Bad)); err != nil {
+			return fmt.Errorf("%s: %w", doing, err)
 		}
 	}
-	return s.writeTx(ctx, "record counts of an objective", func(ctx context.Context, l *txWriter) error {
+	return s.writeTx(ctx, doing, func(w *txWriter) {
 		for _, c := range counts {
-			if _, err := l.writeRow(ctx, upsertSLOSQL(), c.Pool, startOfHourMS(c.Hour), s.session, c.Good, c.Bad); err != nil {
-				return err
-			}
+			w.writeRow(upsertSLOSQL(), c.Pool, startOfHourMS(c.Hour), s.session, c.Good, c.Bad)
 		}
-		return nil
 	})
 }
 
 // maxCount bounds one count, so that sums of many fit.
 const maxCount = 1 << 40
 
-func validateSLOCount(c engine.SLOCount) error {
-	switch {
-	case !isName(c.Pool):
-		return fmt.Errorf("the pool must be a name of at most %d bytes", maxName)
-	case c.Good < 0 || c.Good > maxCount || c.Bad < 0 || c.Bad > maxCount:
+func checkCount(n int64) error {
+	if n < 0 || n > maxCount {
 		return errors.New("a count must be from 0 to 2^40")
 	}
 	return nil
@@ -60,7 +56,7 @@ func startOfHourMS(t time.Time) int64 {
 // SLO returns what was counted in a pool, the whole of the hour included that
 // since is in.
 func (s *Store) SLO(ctx context.Context, pool string, since time.Time) (good, bad int64, err error) {
-	sums, err := readAll(ctx, s, "read counts of an objective", sloTable.name, func(r *row) [2]int64 {
+	sums, err := readAll(ctx, s, "read counts of an objective", sloTable, func(r *row) [2]int64 {
 		return [2]int64{r.number("good", maxNumber), r.number("bad", maxNumber)}
 	}, selectSLO, pool, startOfHourMS(since))
 	if err != nil || len(sums) == 0 {

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -43,7 +42,7 @@ type Store struct {
 	log        *slog.Logger
 	writerName string // the writer's name
 	session    string // names this opening
-	files      fs.FS  // the migrations
+	schema     *schema
 	lockFile   *os.File
 	writer     *sql.DB
 	reader     *sql.DB
@@ -62,11 +61,15 @@ type Store struct {
 // be, and holds the directory until Close. ErrLocked: another process holds it;
 // the error says which. ErrNewer, ErrCorrupt, ErrFull and ErrDisk say what to do.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	return openWith(ctx, o, embeddedMigrations())
+	schema, err := programSchema()
+	if err != nil {
+		return nil, err
+	}
+	return openWith(ctx, o, schema)
 }
 
-// openWith opens the record with other migrations than the program's own.
-func openWith(ctx context.Context, o Options, files fs.FS) (_ *Store, err error) {
+// openWith opens the record with a schema other than the program's.
+func openWith(ctx context.Context, o Options, schema *schema) (_ *Store, err error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("find the data directory: %w", err)
@@ -79,7 +82,7 @@ func openWith(ctx context.Context, o Options, files fs.FS) (_ *Store, err error)
 	if err != nil {
 		return nil, err
 	}
-	s := newStore(o, files)
+	s := newStore(o, schema)
 	s.lockFile, s.path = lock, filepath.Join(dir, databaseName)
 	if err := s.openFile(ctx); err != nil {
 		return nil, errors.Join(s.wrapErr("open "+s.path, err), s.release())
@@ -94,16 +97,20 @@ func openWith(ctx context.Context, o Options, files fs.FS) (_ *Store, err error)
 func Ephemeral(ctx context.Context, o Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
-	s := newStore(o, embeddedMigrations())
+	schema, err := programSchema()
+	if err != nil {
+		return nil, err
+	}
+	s := newStore(o, schema)
 	if err := s.openMemory(ctx); err != nil {
 		return nil, errors.Join(s.wrapErr("open a record in memory", err), s.release())
 	}
 	return s, nil
 }
 
-func newStore(o Options, files fs.FS) *Store {
+func newStore(o Options, schema *schema) *Store {
 	s := &Store{
-		log: o.Log, writerName: clean(o.Writer, maxName), session: rand.Text(), files: files,
+		log: o.Log, writerName: clean(o.Writer, maxName), session: rand.Text(), schema: schema,
 		writeSlot: make(chan struct{}, 1), readSlots: make(chan struct{}, readerConns),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -155,23 +162,18 @@ func (s *Store) migrate(ctx context.Context, prepare func() error) error {
 	if err != nil {
 		return err
 	}
-	want, err := latestVersion(s.files)
-	if err != nil {
-		return err
+	if have <= s.schema.version {
+		if err := prepare(); err != nil {
+			return err
+		}
+		if have > 0 && have < s.schema.version {
+			s.log.Info("migrating the record", "from", have, "to", s.schema.version)
+		}
+		if _, err := s.schema.migrate(ctx, s.writer); err != nil {
+			return fmt.Errorf("migrate it from version %d to %d: %w", have, s.schema.version, migrationErr(err))
+		}
 	}
-	if have > want {
-		return compareVersions(have, want)
-	}
-	if err := prepare(); err != nil {
-		return err
-	}
-	if have > 0 && have < want {
-		s.log.Info("migrating the record", "from", have, "to", want)
-	}
-	if err := migrate(ctx, s.writer, s.files); err != nil {
-		return fmt.Errorf("migrate it from version %d to %d: %w", have, want, migrationErr(err))
-	}
-	return checkSchema(ctx, s.writer, s.files)
+	return s.schema.check(ctx, s.writer)
 }
 
 // Close closes the database and releases the directory. It waits for calls that are
@@ -236,12 +238,6 @@ func (s *Store) wrapErr(doing string, err error) error {
 	return err
 }
 
-// callResult is the result of a call.
-type callResult[T any] struct {
-	value T
-	err   error
-}
-
 // runBounded runs f once a slot is free, and waits for it no longer than ctx
 // lasts, and a grace: a statement obeys its context, but a disk that hangs does
 // not. An abandoned f keeps its slot until it returns.
@@ -252,11 +248,15 @@ func runBounded[T any](ctx context.Context, slots chan struct{}, f func() (T, er
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}
-	done := make(chan callResult[T], 1)
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
 	go func() {
 		defer func() { <-slots }()
 		v, err := f()
-		done <- callResult[T]{v, err}
+		done <- result{v, err}
 	}()
 	select {
 	case r := <-done:
@@ -283,16 +283,47 @@ func (s *Store) withLimit(ctx context.Context, limit time.Duration) (context.Con
 	}
 }
 
+// reader reads on a connection or in a transaction. After its first error its methods and
+// the query functions do nothing and return zero values; callers check the error at the end.
+type reader struct {
+	ctx context.Context
+	q   queryer
+	err error
+}
+
+// fail sets the error unless there is one.
+func (r *reader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
 // read runs f on a connection that cannot write.
-func read[T any](ctx context.Context, s *Store, doing string, f func(context.Context, *sql.Conn) (T, error)) (T, error) {
+func read[T any](ctx context.Context, s *Store, doing string, f func(*reader) T) (T, error) {
 	ctx, cancel := s.withLimit(ctx, callLimit)
 	defer cancel()
-	v, err := runBounded(ctx, s.readSlots, func() (T, error) { return retryBusy(ctx, s.reader, f) })
+	v, err := runBounded(ctx, s.readSlots, func() (T, error) { return readConn(ctx, s.reader, f) })
 	return v, s.wrapCallErr(doing, err)
 }
 
+// readAll reads all rows that a statement finds.
+func readAll[T any](ctx context.Context, s *Store, doing string, t table, from func(*row) T, text string, args ...any) ([]T, error) {
+	return read(ctx, s, doing, func(r *reader) []T { return query(r, t, from, text, args...) })
+}
+
+// readConn runs f on a connection.
+func readConn[T any](ctx context.Context, db *sql.DB, f func(*reader) T) (T, error) {
+	return retryBusy(ctx, db, func(conn *sql.Conn) (T, error) {
+		r := &reader{ctx: ctx, q: conn}
+		if v := f(r); r.err == nil {
+			return v, nil
+		}
+		return *new(T), r.err
+	})
+}
+
 // retryBusy runs f on a connection, again while others hold the file and time is left.
-func retryBusy[T any](ctx context.Context, db *sql.DB, f func(context.Context, *sql.Conn) (T, error)) (T, error) {
+func retryBusy[T any](ctx context.Context, db *sql.DB, f func(*sql.Conn) (T, error)) (T, error) {
 	for {
 		v, err := withConn(ctx, db, f)
 		if !isBusy(err) || !sleepCtx(ctx, retryPause) {
@@ -301,59 +332,59 @@ func retryBusy[T any](ctx context.Context, db *sql.DB, f func(context.Context, *
 	}
 }
 
-func withConn[T any](ctx context.Context, db *sql.DB, f func(context.Context, *sql.Conn) (T, error)) (v T, err error) {
+func withConn[T any](ctx context.Context, db *sql.DB, f func(*sql.Conn) (T, error)) (v T, err error) {
 	conn, err := limitedConn(ctx, db)
 	if err != nil {
 		return v, err
 	}
 	defer func() { _ = conn.Close() }()
-	return f(ctx, conn)
+	return f(conn)
 }
 
-// readAll reads all rows that a statement finds.
-func readAll[T any](ctx context.Context, s *Store, doing, table string, from func(*row) T, text string, args ...any) ([]T, error) {
-	return read(ctx, s, doing, func(ctx context.Context, conn *sql.Conn) ([]T, error) {
-		return query(ctx, conn, table, from, text, args...)
-	})
-}
-
-// writeTx runs f in one transaction, again and again while others hold the file.
-func (s *Store) writeTx(ctx context.Context, doing string, f func(context.Context, *txWriter) error) error {
+// write runs f in one transaction, again and again while others hold the file.
+func write[T any](ctx context.Context, s *Store, doing string, f func(*txWriter) T) (T, error) {
 	ctx, cancel := s.withLimit(ctx, callLimit)
 	defer cancel()
-	_, err := runBounded(ctx, s.writeSlot, func() (struct{}, error) {
-		return struct{}{}, inTx(ctx, s.writer, func(ctx context.Context, tx *sql.Tx) error {
-			return f(ctx, &txWriter{tx: tx, writer: s.writerName, session: s.session, stmts: make(map[string]*sql.Stmt)})
+	v, err := runBounded(ctx, s.writeSlot, func() (T, error) {
+		return inTx(ctx, s.writer, s.writerName, func(w *txWriter) T {
+			w.session = s.session
+			return f(w)
 		})
 	})
-	return s.wrapCallErr(doing, err)
+	return v, s.wrapCallErr(doing, err)
 }
 
-// writeOne writes one row in a transaction of its own.
+// writeTx is write for a function without a result.
+func (s *Store) writeTx(ctx context.Context, doing string, f func(*txWriter)) error {
+	_, err := write(ctx, s, doing, func(w *txWriter) struct{} { f(w); return struct{}{} })
+	return err
+}
+
+// writeOne writes one row in its own transaction.
 func (s *Store) writeOne(ctx context.Context, doing, text string, values ...any) error {
-	return s.writeTx(ctx, doing, func(ctx context.Context, w *txWriter) error {
-		_, err := w.writeRow(ctx, text, values...)
-		return err
-	})
+	return s.writeTx(ctx, doing, func(w *txWriter) { w.writeRow(text, values...) })
 }
 
 // inTx runs f in one transaction. Nothing of f stays unless all of it does;
 // an error ends the transaction at once, since SQLite ends some by itself and
 // would commit the statements that follow on their own.
-func inTx(ctx context.Context, db *sql.DB, f func(context.Context, *sql.Tx) error) error {
-	attempt := func(ctx context.Context, conn *sql.Conn) (struct{}, error) {
+func inTx[T any](ctx context.Context, db *sql.DB, writer string, f func(*txWriter) T) (T, error) {
+	return retryBusy(ctx, db, func(conn *sql.Conn) (v T, err error) {
 		tx, err := conn.BeginTx(ctx, nil)
 		if err != nil {
-			return struct{}{}, err
+			return v, err
 		}
-		if err := f(ctx, tx); err != nil {
+		w := &txWriter{reader: reader{ctx: ctx, q: tx}, tx: tx, writer: writer, stmts: make(map[string]*sql.Stmt)}
+		result := f(w)
+		if w.err != nil {
 			_ = tx.Rollback() // SQLite may have done it already
-			return struct{}{}, err
+			return v, w.err
 		}
-		return struct{}{}, tx.Commit()
-	}
-	_, err := retryBusy(ctx, db, attempt)
-	return err
+		if err := tx.Commit(); err != nil {
+			return v, err
+		}
+		return result, nil
+	})
 }
 
 // wrapCallErr explains an error of a call.
