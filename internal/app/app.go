@@ -32,7 +32,7 @@ type App struct {
 	record       *record             // nil before Start
 	monitor      *monitor            // nil before Start, or without monitoring
 	drills       *service.Service    // nil before Start, or without drills
-	servers      *servers            // nil before Start
+	servers      servers
 	draining     atomic.Bool
 	stopOnce     sync.Once
 	stopErr      error
