@@ -485,7 +485,7 @@ func TestStorm(t *testing.T) {
 func TestOverload(t *testing.T) {
 	r := newTestProxy(t, nil)
 	source := must(loadgen.Poisson(400, time.Second, 1))
-	report, err := loadgen.Run(context.Background(), loadgen.Config{URL: r.server.url(), Header: http.Header{"Stub-Service": {"20ms"}}}, source)
+	report, err := loadgen.Run(context.Background(), loadgen.Config{URL: r.server.url(), HeaderFor: func(int) http.Header { return http.Header{"Stub-Service": {"20ms"}} }}, source.Source())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,14 +57,14 @@ func newFixture(t *testing.T) *fixture {
 func (w *fixture) overloadGate(t *testing.T) {
 	t.Helper()
 	rate := overload * workers / meanService.Seconds()
-	source, err := loadgen.Poisson(rate, 24*time.Hour, 1)
+	arrivals, err := loadgen.Poisson(rate, 24*time.Hour, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan *loadgen.Report, 1)
 	go func() {
-		report, _ := loadgen.Run(ctx, loadgen.Config{URL: w.gate.URL, Speed: speed, SLO: slo, Stream: true}, source) // ends by stop
+		report, _ := loadgen.Run(ctx, loadgen.Config{URL: w.gate.URL, Speed: speed, SLO: slo, Stream: true}, arrivals.Source()) // ends by stop
 		ended <- report
 	}()
 	t.Cleanup(func() {

@@ -34,11 +34,7 @@ func latency(t testing.TB, sides []side, rate float64, e effort) map[string]late
 
 // arrivals sends one round to one side.
 func arrivals(t testing.TB, s side, rate float64, seed uint64, e effort) loadgen.Quantiles {
-	poisson, err := loadgen.Poisson(rate, e.open, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := loadgen.Collect(poisson)
+	plan, err := loadgen.Poisson(rate, e.open, seed)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestEnforce(t *testing.T) {
 // Clients that retry after Retry-After send more requests, and each is counted.
 func TestEnforceWithRetries(t *testing.T) {
 	t.Parallel()
-	r := replay(t, "", loadgen.Config{Stream: true, Retry: loadgen.Retry{MaxAttempts: 2}})
+	r := replay(t, "", loadgen.Config{Stream: true, MaxAttempts: 2})
 	r.checkAgreement(t)
 	if r.report.Requests <= tasks {
 		t.Errorf("%d requests for %d tasks: no client retried", r.report.Requests, tasks)

@@ -74,12 +74,12 @@ func measureSandboxImpact(b *testing.B) (alone, beside float64) {
 func productionP99(b *testing.B, a *App, lasts time.Duration) float64 {
 	b.Helper()
 	const rate = 60 // arrivals a second
-	source, err := loadgen.Constant(rate, lasts)
+	arrivals, err := loadgen.Constant(rate, lasts)
 	if err != nil {
 		b.Fatal(err)
 	}
 	before := a.metrics.proxy.Arrivals()
-	report, err := loadgen.Run(b.Context(), loadgen.Config{URL: "http://" + a.DataAddr() + "/v1"}, source)
+	report, err := loadgen.Run(b.Context(), loadgen.Config{URL: "http://" + a.DataAddr() + "/v1"}, arrivals.Source())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -33,11 +33,11 @@ func TestTenMinutesOfOverload(t *testing.T) {
 		pool.Upstream, pool.Workers = upstream.URL+"/v1", workers
 		pool.SLO.Turnaround, pool.Admission.MaxQueueAge = time.Minute/speed, 25*time.Second/speed
 	}, TimeScale(speed))
-	source, err := loadgen.Poisson(7*workers/mean, 10*time.Minute, 1)
+	arrivals, err := loadgen.Poisson(7*workers/mean, 10*time.Minute, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := loadgen.Run(t.Context(), loadgen.Config{URL: "http://" + r.app.DataAddr(), Speed: speed, SLO: time.Minute}, source)
+	report, err := loadgen.Run(t.Context(), loadgen.Config{URL: "http://" + r.app.DataAddr(), Speed: speed, SLO: time.Minute}, arrivals.Source())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -242,7 +242,7 @@ func (p Plan) tailService() time.Duration {
 // tail sends short calls until ctx ends, so that rules on shares and quantiles have
 // values. Their results are not counted.
 func (y *instance) tail(ctx context.Context, p Plan) {
-	source, err := loadgen.Constant(tailRate, p.DrainLimit+2*resolveLimit)
+	arrivals, err := loadgen.Constant(tailRate, p.DrainLimit+2*resolveLimit)
 	if err != nil { // the plan is too long for a tail
 		return
 	}
@@ -250,7 +250,7 @@ func (y *instance) tail(ctx context.Context, p Plan) {
 	_, _ = loadgen.Run(ctx, loadgen.Config{
 		URL: y.addresses().Data, Speed: p.Speed,
 		HeaderFor: func(int) http.Header { return http.Header{modelstub.HeaderService: {service}} },
-	}, source)
+	}, arrivals.Source())
 }
 
 // AlertSummary sums up alerting on the gated side. Times are seconds of scenario

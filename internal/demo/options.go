@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -123,13 +124,7 @@ func newPlan(o Options, s workload) Plan {
 
 // meanService is the expected service time over both sizes of prompt.
 func meanService(o Options) time.Duration {
-	small, large := o.Profile.Small, o.Profile.Large
-	if small == (loadgen.Shape{}) {
-		small = loadgen.SmallShape()
-	}
-	if large == (loadgen.Shape{}) {
-		large = loadgen.LargeShape()
-	}
+	small, large := cmp.Or(o.Profile.Small, loadgen.SmallShape()), cmp.Or(o.Profile.Large, loadgen.LargeShape())
 	share := o.Profile.LargeShare
 	mean := func(s loadgen.Shape) float64 { return float64(o.Service.Mean(s.PromptTokens, s.OutputTokens)) }
 	return time.Duration((1-share)*mean(small) + share*mean(large))
@@ -181,11 +176,7 @@ type workload struct {
 // newWorkload draws arrivals and service times once, for both sides.
 func newWorkload(o Options) (workload, error) {
 	o.Profile.Seed = o.Seed
-	source, err := o.Profile.Source()
-	if err != nil {
-		return workload{}, fmt.Errorf("profile: %w", err)
-	}
-	arrivals, err := loadgen.Collect(source)
+	arrivals, err := o.Profile.Arrivals()
 	if err != nil {
 		return workload{}, fmt.Errorf("profile: %w", err)
 	}

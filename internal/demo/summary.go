@@ -3,11 +3,10 @@ package demo
 import (
 	"fmt"
 	"maps"
-	"math"
-	"slices"
 	"time"
 
 	"headgate/internal/format"
+	"headgate/internal/loadgen"
 )
 
 // window is the period of the live 95th percentile.
@@ -58,7 +57,7 @@ func newReading(tasks []task, slo, now time.Duration) Reading {
 		r.Refused[deadlineReason] = c.DeadlinePassed
 	}
 	ended := recentTurnarounds(tasks, slo, now)
-	r.Ended, r.P95 = len(ended), quantile(ended, 0.95)
+	r.Ended, r.P95 = len(ended), loadgen.Quantile(ended, 0.95)
 	return r
 }
 
@@ -72,18 +71,6 @@ func recentTurnarounds(tasks []task, slo, now time.Duration) []time.Duration {
 		}
 	}
 	return out
-}
-
-// quantile is the smallest value that is not exceeded by at least the share q of all,
-// 0 without values. It sorts its argument.
-func quantile(all []time.Duration, q float64) time.Duration {
-	if len(all) == 0 {
-		return 0
-	}
-	slices.Sort(all)
-	// q·n in floating point can land just above a whole number (0.95·20).
-	rank := int(math.Ceil(q*float64(len(all)) - 1e-9))
-	return all[min(max(rank, 1), len(all))-1]
 }
 
 // Outcome says how a demo ended.
@@ -203,9 +190,9 @@ func summarize(tasks []task, steps []Step, p Plan, now time.Duration) Side {
 	s.MaxQueue = maxDepth(steps)
 	s.Turnaround = Quantiles{
 		Count: len(c.turnarounds),
-		P50:   quantile(c.turnarounds, 0.50).Seconds(),
-		P95:   quantile(c.turnarounds, 0.95).Seconds(),
-		Max:   quantile(c.turnarounds, 1).Seconds(),
+		P50:   loadgen.Quantile(c.turnarounds, 0.50).Seconds(),
+		P95:   loadgen.Quantile(c.turnarounds, 0.95).Seconds(),
+		Max:   loadgen.Quantile(c.turnarounds, 1).Seconds(),
 	}
 	if c.lastEnd > 0 {
 		s.PerMinute = float64(s.InTime) / c.lastEnd.Minutes()

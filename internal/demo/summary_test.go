@@ -256,30 +256,6 @@ func TestReadingOfNothing(t *testing.T) {
 	}
 }
 
-func TestQuantileIsNearestRank(t *testing.T) {
-	var twenty []time.Duration
-	for i := range 20 {
-		twenty = append(twenty, time.Duration(20-i))
-	}
-	for _, c := range []struct {
-		all  []time.Duration
-		q    float64
-		want time.Duration
-	}{
-		{nil, 0.95, 0},
-		{[]time.Duration{7}, 0.5, 7},
-		{[]time.Duration{7}, 0, 7},
-		{twenty, 0.95, 19},
-		{twenty, 0.951, 20},
-		{twenty, 0.5, 10},
-		{twenty, 1, 20},
-	} {
-		if got := quantile(c.all, c.q); got != c.want {
-			t.Errorf("quantile %v of %d values: %d, want %d", c.q, len(c.all), got, c.want)
-		}
-	}
-}
-
 // randomTasks makes tasks of every fate, in order of arrival, as they would be
 // seen at now.
 func randomTasks(r *rand.Rand, now time.Duration) []task {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"headgate/internal/format"
+	"headgate/internal/loadgen"
 )
 
 // Measures of the picture, in its own units.
@@ -148,7 +149,7 @@ func p95Curve(tasks []task, slo time.Duration, span float64) []point {
 	for i := range svgPoints + 1 {
 		at := span * float64(i) / svgPoints
 		if ended := recentTurnarounds(tasks, slo, scenarioSeconds(at)); len(ended) > 0 {
-			out = append(out, point{at, quantile(ended, 0.95).Seconds()})
+			out = append(out, point{at, loadgen.Quantile(ended, 0.95).Seconds()})
 		}
 	}
 	return out

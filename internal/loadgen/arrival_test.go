@@ -1,30 +1,21 @@
 package loadgen
 
 import (
+	"cmp"
 	"math"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 func arrivalsAt(seconds ...float64) Arrivals {
 	var out Arrivals
 	for _, s := range seconds {
 		out = append(out, Arrival{At: time.Duration(s * float64(time.Second)), PromptTokens: 10, OutputTokens: 5})
-	}
-	return out
-}
-
-func collect(t *testing.T, src Source, err error) Arrivals {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := Collect(src)
-	if err != nil {
-		t.Fatal(err)
 	}
 	return out
 }
@@ -39,50 +30,6 @@ func wantError(t *testing.T, err error, words ...string) {
 		if !strings.Contains(err.Error(), w) {
 			t.Errorf("error %q does not say %q", err, w)
 		}
-	}
-}
-
-func TestCollectGivesBackWhatTheSourceYields(t *testing.T) {
-	want := arrivalsAt(0, 1, 1, 2.5)
-	got := collect(t, want.Source(), nil)
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-	again := collect(t, want.Source(), nil)
-	if len(again) != len(want) {
-		t.Errorf("a second source yields %d arrivals, want %d: sources must not share their place", len(again), len(want))
-	}
-}
-
-func TestCollectRefusesBadSources(t *testing.T) {
-	for name, c := range map[string]struct {
-		in   Arrivals
-		says string
-	}{
-		"backwards":       {arrivalsAt(2, 1), "never decrease"},
-		"negative":        {arrivalsAt(-1), "never decrease"},
-		"too late":        {Arrivals{{At: MaxSpan + 1}}, "at most"},
-		"negative prompt": {Arrivals{{PromptTokens: -1}}, "prompt tokens"},
-		"huge prompt":     {Arrivals{{PromptTokens: MaxTokens + 1}}, "prompt tokens"},
-		"negative output": {Arrivals{{OutputTokens: -1}}, "output tokens"},
-		"huge output":     {Arrivals{{OutputTokens: MaxTokens + 1}}, "output tokens"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := Collect(c.in.Source())
-			wantError(t, err, c.says)
-		})
-	}
-}
-
-type endlessSource struct{}
-
-func (endlessSource) Next() (Arrival, bool) { return Arrival{}, true }
-
-func TestCollectStopsAtAnEndlessSource(t *testing.T) {
-	_, err := collectUpTo(endlessSource{}, 10)
-	wantError(t, err, "more than 10 arrivals")
-	if got, err := collectUpTo(make(Arrivals, 10).Source(), 10); err != nil || len(got) != 10 {
-		t.Errorf("got %d arrivals and %v, want the ten that are allowed", len(got), err)
 	}
 }
 
@@ -103,7 +50,7 @@ func TestStatsOfAKnownSequence(t *testing.T) {
 		Count: 4, Span: 20 * time.Second, MeanRate: 0.2, PeakRate: 0.3, LongestGap: 18 * time.Second,
 		Prompt: sizes{P50: 20, P95: 40, Max: 40}, Output: sizes{P50: 2, P95: 4, Max: 4},
 	}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := gocmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
 }
@@ -127,6 +74,55 @@ func TestRankIsNearest(t *testing.T) {
 	} {
 		if got := rank(c.n, c.q); got != c.want {
 			t.Errorf("rank(%d, %v) = %d, want %d", c.n, c.q, got, c.want)
+		}
+	}
+}
+
+func TestCodeTraceIsWhole(t *testing.T) {
+	s, err := CodeTrace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := s.stats()
+	if st.Count != 8819 || st.Span != 3435_948*time.Millisecond || s[0].At != 0 {
+		t.Errorf("%d rows over %v from %v, want 8819 over 3435.948 s from 0", st.Count, st.Span, s[0].At)
+	}
+	if !slices.IsSortedFunc(s, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) }) {
+		t.Error("the arrivals are not in order of time")
+	}
+	approxEqual(t, "mean rate", st.MeanRate, 2.57, 0.005)
+	approxEqual(t, "peak ÷ mean", st.PeakRate/st.MeanRate, 12.7, 0.05)
+	approxEqual(t, "gap variation", st.GapVariation, 13.15, 0.005)
+	approxEqual(t, "longest gap in seconds", st.LongestGap.Seconds(), 217, 0.5)
+	if want := (sizes{1469, 7315, 7437}); st.Prompt != want {
+		t.Errorf("prompts %v, want %v", st.Prompt, want)
+	}
+	if want := (sizes{13, 90, 1899}); st.Output != want {
+		t.Errorf("outputs %v, want %v", st.Output, want)
+	}
+}
+
+func approxEqual(t *testing.T, what string, got, want, tolerance float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= tolerance) {
+		t.Errorf("%s: got %v, want %v ± %v", what, got, want, tolerance)
+	}
+}
+
+func TestNoticeLiesBesideTheRecordedArrivals(t *testing.T) {
+	var text string
+	for _, name := range []string{"traces/README.md", "traces/LICENSE-Azure-CC-BY-4.0.txt"} {
+		part, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(part)
+	}
+	for _, want := range []string{
+		"Azure LLM inference trace 2023", "CC BY 4.0", "Patel et al.", "Changes:", "Creative Commons Attribution 4.0 International",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the notice does not say %q", want)
 		}
 	}
 }

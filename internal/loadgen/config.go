@@ -11,18 +11,13 @@ import (
 	"time"
 )
 
-// Defaults of a Config.
-const (
-	DefaultEndpoint       = "/v1/chat/completions"
-	DefaultModel          = "default"
-	DefaultMaxOutstanding = 10_000
-	DefaultTimeout        = 10 * time.Minute // what the widest-used client waits
-	DefaultSLO            = 60 * time.Second
-)
+// path is the endpoint of the calls.
+const path = "/v1/chat/completions"
 
-// defaultSendLag is the send lag, on the wall clock, up to which the rate counts as
-// kept: more than a busy machine's scheduler takes, far less than any SLO.
-const defaultSendLag = 50 * time.Millisecond
+// maxSendLag is the send lag at the 99th percentile, on the wall clock, up to which
+// the rate counts as kept: more than a busy machine's scheduler takes, far less than
+// any SLO.
+const maxSendLag = 50 * time.Millisecond
 
 const (
 	maxSpeed       = 10_000
@@ -32,23 +27,16 @@ const (
 // Config configures the target and the client's behaviour. Only URL is required.
 // Durations are scenario time unless stated otherwise.
 type Config struct {
-	// URL of the endpoint: its root, its /v1 base, or the full address of
-	// Endpoint.
+	// URL of the endpoint: its root, its /v1 base, or the address of its chat
+	// completions.
 	URL string
 	// Model of every request. Default "default".
 	Model string
-	// Endpoint is the path of the calls. Default /v1/chat/completions. The bodies
-	// of /v1/completions, /v1/responses and /v1/embeddings have their own shape;
-	// every other path gets that of chat.
-	Endpoint string
 	// Stream asks for server-sent events.
 	Stream bool
-	// Header is sent with every request, Authorization for instance.
-	Header http.Header
-	// HeaderFor gives further headers for the arrival with this index; they win.
-	// It is called from many goroutines at once. May be nil.
+	// HeaderFor gives headers for the arrival with this index. It is called from many
+	// goroutines at once. May be nil.
 	HeaderFor func(index int) http.Header
-
 	// User gives the "user" of the request for the arrival with this index, which makes
 	// every request unique. It is called from many goroutines at once. Nil: the
 	// requests have none.
@@ -63,16 +51,15 @@ type Config struct {
 	// generator that waited instead would close the loop. Default 10000.
 	MaxOutstanding int
 	// Timeout of one attempt, from sending to the last byte; scenario time like the
-	// rest, so at speed 1000 the default is 0.6 s of the wall clock. Default 10 min.
+	// rest, so at speed 1000 the default is 0.6 s of the wall clock. Default 10 min,
+	// which is what the widest-used client waits.
 	Timeout time.Duration
-	// Retry is the client's behaviour after a refusal. Default: no retry.
-	Retry Retry
-
-	// SLO on turnaround, for the late share. Default 60 s.
+	// MaxAttempts for one arrival, the first included: a refused arrival is sent again
+	// after its Retry-After, which is wall clock, or after a second without a usable
+	// one. Default 1, the open loop: a refused arrival ends.
+	MaxAttempts int
+	// SLO on turnaround, for the late arrivals. Default 60 s.
 	SLO time.Duration
-	// MaxSendLag is the send lag at the 99th percentile up to which the rate
-	// counts as kept. Default: what 50 ms of the wall clock are in scenario time.
-	MaxSendLag time.Duration
 
 	// Client makes the calls. The default has its own connections, one for each
 	// outstanding request, and follows no redirects.
@@ -84,67 +71,38 @@ type Config struct {
 	Observe func(Result)
 }
 
-// Retry is how a refused client behaves. The zero value is the open loop: a
-// refused arrival ends.
-type Retry struct {
-	// MaxAttempts for one arrival, the first included. 0 and 1: no retry.
-	MaxAttempts int
-	// Fallback is the wait after a refusal without a usable Retry-After; wall
-	// clock, as Retry-After is. Default 1 s.
-	Fallback time.Duration
-}
-
 // withDefaults returns the effective settings, or an error that names an invalid
 // field and its valid values.
 func (c Config) withDefaults() (Config, error) {
-	c.Model = cmp.Or(c.Model, DefaultModel)
-	c.Endpoint = cmp.Or(c.Endpoint, DefaultEndpoint)
+	c.Model = cmp.Or(c.Model, "default")
 	c.Speed = cmp.Or(c.Speed, 1)
-	c.MaxOutstanding = cmp.Or(c.MaxOutstanding, DefaultMaxOutstanding)
-	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
-	c.SLO = cmp.Or(c.SLO, DefaultSLO)
-	c.Retry.MaxAttempts = cmp.Or(c.Retry.MaxAttempts, 1)
-	c.Retry.Fallback = cmp.Or(c.Retry.Fallback, time.Second)
-	if err := c.check(); err != nil {
-		return c, err
-	}
-	c.MaxSendLag = cmp.Or(c.MaxSendLag, time.Duration(float64(defaultSendLag)*c.Speed))
-	return c, nil
-}
-
-func (c Config) check() error {
+	c.MaxOutstanding = cmp.Or(c.MaxOutstanding, 10_000)
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Minute)
+	c.MaxAttempts = cmp.Or(c.MaxAttempts, 1)
+	c.SLO = cmp.Or(c.SLO, 60*time.Second)
 	switch {
 	case !(c.Speed > 0 && c.Speed <= maxSpeed):
-		return fmt.Errorf("speed %v: want above 0 and at most %d", c.Speed, maxSpeed)
+		return c, fmt.Errorf("speed %v: want above 0 and at most %d", c.Speed, maxSpeed)
 	case c.MaxOutstanding < 1 || c.MaxOutstanding > maxOutstanding:
-		return fmt.Errorf("max outstanding %d: want 1 to %d", c.MaxOutstanding, maxOutstanding)
-	case c.Timeout < 0 || c.SLO < 0 || c.MaxSendLag < 0 || c.Retry.Fallback < 0:
-		return errors.New("timeout, SLO, send lag and retry fallback: want 0 for the default, or above 0")
-	case c.Retry.MaxAttempts < 1 || c.Retry.MaxAttempts > 100:
-		return fmt.Errorf("max attempts %d: want 0 to 100", c.Retry.MaxAttempts)
-	case c.Stream && c.Endpoint == embeddingsPath:
-		return fmt.Errorf("endpoint %s does not stream: want stream off", c.Endpoint)
+		return c, fmt.Errorf("max outstanding %d: want 1 to %d", c.MaxOutstanding, maxOutstanding)
+	case c.Timeout < 0 || c.SLO < 0:
+		return c, errors.New("timeout and SLO: want 0 for the default, or above 0")
+	case c.MaxAttempts < 1 || c.MaxAttempts > 100:
+		return c, fmt.Errorf("max attempts %d: want 0 to 100", c.MaxAttempts)
 	}
 	_, err := c.target()
-	return err
+	return c, err
 }
 
 // target is the address of the calls.
 func (c Config) target() (string, error) {
-	if !strings.HasPrefix(c.Endpoint, "/") {
-		return "", fmt.Errorf("endpoint %q: want a path such as %s", c.Endpoint, DefaultEndpoint)
-	}
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		// The URL may hold a password: it is not repeated here.
 		return "", errors.New("URL: want one such as http://127.0.0.1:8484")
 	}
-	base := strings.TrimRight(u.Path, "/")
-	base = strings.TrimSuffix(base, c.Endpoint)
-	if strings.HasPrefix(c.Endpoint, "/v1/") {
-		base = strings.TrimSuffix(base, "/v1")
-	}
-	u.Path, u.RawPath = base+c.Endpoint, ""
+	base := strings.TrimSuffix(strings.TrimRight(u.Path, "/"), path)
+	u.Path, u.RawPath = strings.TrimSuffix(base, "/v1")+path, ""
 	return u.String(), nil
 }
 

@@ -13,25 +13,11 @@ func TestConfigDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Endpoint != "/v1/chat/completions" || c.Model != "default" || c.Speed != 1 || c.MaxOutstanding != 10_000 {
+	if c.Model != "default" || c.Speed != 1 || c.MaxOutstanding != 10_000 {
 		t.Errorf("got %+v", c)
 	}
-	if c.Timeout != 10*time.Minute || c.SLO != time.Minute || c.MaxSendLag != 50*time.Millisecond {
-		t.Errorf("got timeout %v, SLO %v, send lag %v", c.Timeout, c.SLO, c.MaxSendLag)
-	}
-	if c.Retry != (Retry{MaxAttempts: 1, Fallback: time.Second}) {
-		t.Errorf("got retry %+v, want none", c.Retry)
-	}
-}
-
-func TestSendLagBoundFollowsSpeedUnlessGiven(t *testing.T) {
-	c, err := Config{URL: "http://x", Speed: 20}.withDefaults()
-	if err != nil || c.MaxSendLag != time.Second {
-		t.Errorf("got %v, %v, want 20 × 50 ms", c.MaxSendLag, err)
-	}
-	c, err = Config{URL: "http://x", Speed: 20, MaxSendLag: 3 * time.Second}.withDefaults()
-	if err != nil || c.MaxSendLag != 3*time.Second {
-		t.Errorf("got %v, %v, want what was given", c.MaxSendLag, err)
+	if c.Timeout != 10*time.Minute || c.SLO != time.Minute || c.MaxAttempts != 1 {
+		t.Errorf("got timeout %v, SLO %v, %d attempts", c.Timeout, c.SLO, c.MaxAttempts)
 	}
 }
 
@@ -40,25 +26,21 @@ func TestConfigRefusesNonsense(t *testing.T) {
 		change func(*Config)
 		says   string
 	}{
-		"no URL":             {func(c *Config) { c.URL = "" }, "URL"},
-		"no scheme":          {func(c *Config) { c.URL = "127.0.0.1:8484" }, "http://"},
-		"other scheme":       {func(c *Config) { c.URL = "ftp://x" }, "http://"},
-		"no host":            {func(c *Config) { c.URL = "http:///v1" }, "http://"},
-		"unreadable URL":     {func(c *Config) { c.URL = "http://x\x00" }, "URL"},
-		"relative endpoint":  {func(c *Config) { c.Endpoint = "v1/responses" }, "endpoint"},
-		"negative speed":     {func(c *Config) { c.Speed = -1 }, "speed"},
-		"NaN speed":          {func(c *Config) { c.Speed = math.NaN() }, "speed"},
-		"infinite speed":     {func(c *Config) { c.Speed = math.Inf(1) }, "speed"},
-		"too fast":           {func(c *Config) { c.Speed = 10_001 }, "at most 10000"},
-		"negative limit":     {func(c *Config) { c.MaxOutstanding = -1 }, "max outstanding"},
-		"huge limit":         {func(c *Config) { c.MaxOutstanding = 1_000_001 }, "max outstanding"},
-		"negative timeout":   {func(c *Config) { c.Timeout = -1 }, "timeout"},
-		"negative SLO":       {func(c *Config) { c.SLO = -1 }, "SLO"},
-		"negative send lag":  {func(c *Config) { c.MaxSendLag = -1 }, "send lag"},
-		"negative fallback":  {func(c *Config) { c.Retry.Fallback = -1 }, "fallback"},
-		"negative attempts":  {func(c *Config) { c.Retry.MaxAttempts = -1 }, "attempts"},
-		"too many attempts":  {func(c *Config) { c.Retry.MaxAttempts = 101 }, "attempts"},
-		"streamed embedding": {func(c *Config) { c.Endpoint, c.Stream = "/v1/embeddings", true }, "does not stream"},
+		"no URL":            {func(c *Config) { c.URL = "" }, "URL"},
+		"no scheme":         {func(c *Config) { c.URL = "127.0.0.1:8484" }, "http://"},
+		"other scheme":      {func(c *Config) { c.URL = "ftp://x" }, "http://"},
+		"no host":           {func(c *Config) { c.URL = "http:///v1" }, "http://"},
+		"unreadable URL":    {func(c *Config) { c.URL = "http://x\x00" }, "URL"},
+		"negative speed":    {func(c *Config) { c.Speed = -1 }, "speed"},
+		"NaN speed":         {func(c *Config) { c.Speed = math.NaN() }, "speed"},
+		"infinite speed":    {func(c *Config) { c.Speed = math.Inf(1) }, "speed"},
+		"too fast":          {func(c *Config) { c.Speed = 10_001 }, "at most 10000"},
+		"negative limit":    {func(c *Config) { c.MaxOutstanding = -1 }, "max outstanding"},
+		"huge limit":        {func(c *Config) { c.MaxOutstanding = 1_000_001 }, "max outstanding"},
+		"negative timeout":  {func(c *Config) { c.Timeout = -1 }, "timeout"},
+		"negative SLO":      {func(c *Config) { c.SLO = -1 }, "SLO"},
+		"negative attempts": {func(c *Config) { c.MaxAttempts = -1 }, "attempts"},
+		"too many attempts": {func(c *Config) { c.MaxAttempts = 101 }, "attempts"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := Config{URL: "http://127.0.0.1:1"}
@@ -77,19 +59,18 @@ func TestURLErrorsKeepSecrets(t *testing.T) {
 }
 
 func TestTarget(t *testing.T) {
-	for _, c := range []struct{ url, endpoint, want string }{
-		{"http://h:1", DefaultEndpoint, "http://h:1/v1/chat/completions"},
-		{"http://h:1/", DefaultEndpoint, "http://h:1/v1/chat/completions"},
-		{"http://h:1/v1", DefaultEndpoint, "http://h:1/v1/chat/completions"},
-		{"http://h:1/v1/", DefaultEndpoint, "http://h:1/v1/chat/completions"},
-		{"http://h:1/v1/chat/completions", DefaultEndpoint, "http://h:1/v1/chat/completions"},
-		{"https://h/openai/v1", "/v1/responses", "https://h/openai/v1/responses"},
-		{"http://h/v1", "/other", "http://h/v1/other"},
-		{"http://h/v1?key=1", DefaultEndpoint, "http://h/v1/chat/completions?key=1"},
+	for url, want := range map[string]string{
+		"http://h:1":                     "http://h:1/v1/chat/completions",
+		"http://h:1/":                    "http://h:1/v1/chat/completions",
+		"http://h:1/v1":                  "http://h:1/v1/chat/completions",
+		"http://h:1/v1/":                 "http://h:1/v1/chat/completions",
+		"http://h:1/v1/chat/completions": "http://h:1/v1/chat/completions",
+		"https://h/openai/v1":            "https://h/openai/v1/chat/completions",
+		"http://h/v1?key=1":              "http://h/v1/chat/completions?key=1",
 	} {
-		got, err := Config{URL: c.url, Endpoint: c.endpoint}.target()
-		if err != nil || got != c.want {
-			t.Errorf("%s and %s: got %s, %v, want %s", c.url, c.endpoint, got, err, c.want)
+		got, err := Config{URL: url}.target()
+		if err != nil || got != want {
+			t.Errorf("%s: got %s, %v, want %s", url, got, err, want)
 		}
 	}
 }
@@ -130,19 +111,12 @@ func TestParseRetryAfter(t *testing.T) {
 	}
 }
 
-func TestParseReasonAndQueueWait(t *testing.T) {
+func TestParseReason(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "queue_age": "queue_age", "x2": "x2", "Queue": "invalid", "a b": "invalid", "a\"": "invalid", strings.Repeat("a", 200): "invalid",
 	} {
 		if got := parseReason(http.Header{"Headgate-Reason": {in}}); got != want {
 			t.Errorf("reason %q: got %q, want %q", in, got, want)
-		}
-	}
-	for in, want := range map[string]time.Duration{
-		"": 0, "0": 0, "1500": 1500 * time.Millisecond, "0.25": 250 * time.Microsecond, "-5": 0, "NaN": 0, "Inf": 0, "1e300": 0, "x": 0,
-	} {
-		if got := parseQueueWait(http.Header{"Headgate-Queue-Wait-Ms": {in}}); got != want {
-			t.Errorf("queue wait %q: got %v, want %v", in, got, want)
 		}
 	}
 }

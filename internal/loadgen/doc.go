@@ -19,8 +19,6 @@
 // # Words and units
 //
 //   - arrival: one request with its intended time, an offset from the start.
-//   - source: a finite, deterministic sequence of arrivals. It has no clock, so
-//     that simulations can use it too.
 //   - scenario time: the time in which arrivals, the SLO and all results are
 //     stated. Config.Speed says how many scenario seconds pass in one second of
 //     the wall clock.

@@ -58,14 +58,14 @@ func Article() Profile {
 
 // Constant returns small prompts at an even rate per second for d, the first at
 // time 0.
-func Constant(rate float64, d time.Duration) (Source, error) {
-	return Profile{Duration: d, BaseRate: rate}.Source()
+func Constant(rate float64, d time.Duration) (Arrivals, error) {
+	return Profile{Duration: d, BaseRate: rate}.Arrivals()
 }
 
 // Poisson returns small prompts with exponential gaps at a mean rate per second
 // for d.
-func Poisson(rate float64, d time.Duration, seed uint64) (Source, error) {
-	return Profile{Duration: d, BaseRate: rate, Poisson: true, Seed: seed}.Source()
+func Poisson(rate float64, d time.Duration, seed uint64) (Arrivals, error) {
+	return Profile{Duration: d, BaseRate: rate, Poisson: true, Seed: seed}.Arrivals()
 }
 
 // Validate returns an error that names an invalid field and its valid values.
@@ -80,7 +80,7 @@ func (p Profile) Validate() error {
 		return fmt.Errorf("share of large prompts %v: want 0 to 1", p.LargeShare)
 	}
 	for _, s := range []Shape{p.Small, p.Large} {
-		if err := (Arrival{PromptTokens: s.PromptTokens, OutputTokens: s.OutputTokens}).check(0); err != nil {
+		if min(s.PromptTokens, s.OutputTokens) < 0 || max(s.PromptTokens, s.OutputTokens) > MaxTokens {
 			return fmt.Errorf("shape %+v: want 0 to %d tokens", s, MaxTokens)
 		}
 	}
@@ -140,85 +140,49 @@ const (
 	sizeStream = 0x73697a65
 )
 
-// segment is a stretch of constant rate. before is the expected number of
-// arrivals up to its beginning.
+// segment is a stretch of constant rate.
 type segment struct {
 	from, to   time.Duration
 	rate       float64
-	cumulative float64
+	cumulative float64 // expected number of arrivals up to from
 }
 
-// profileSource maps a unit-rate process through the inverse of the expected
-// number of arrivals: exact at the edges of a burst, where drawing a gap with
-// the rate of its beginning would carry the old rate into the burst.
-type profileSource struct {
-	profile   Profile
-	segments  []segment
-	gaps      *rand.Rand
-	sizes     *rand.Rand
-	count     int
-	nextCount float64 // expected arrivals at which the next one comes
-}
-
-// Source returns the arrivals of the profile. Equal profiles give equal
-// arrivals.
-func (p Profile) Source() (Source, error) {
+// Arrivals returns the arrivals of the profile; equal profiles have equal ones. It
+// maps a unit-rate process through the inverse of the expected number of arrivals:
+// exact at the edges of a burst, where drawing a gap with the rate of its beginning
+// would carry the old rate into the burst.
+func (p Profile) Arrivals() (Arrivals, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	if p.Small == (Shape{}) {
-		p.Small = SmallShape()
-	}
-	if p.Large == (Shape{}) {
-		p.Large = LargeShape()
-	}
-	s := &profileSource{
-		profile:  p,
-		segments: p.segments(),
-		gaps:     rand.New(rand.NewPCG(p.Seed, gapStream)),
-		sizes:    rand.New(rand.NewPCG(p.Seed, sizeStream)),
-	}
-	s.advance()
-	return s, nil
-}
-
-// Next returns the next arrival. Part of Source.
-func (s *profileSource) Next() (Arrival, bool) {
-	at, ok := s.timeOf(s.nextCount)
-	if !ok {
-		return Arrival{}, false
-	}
-	s.count++
-	s.advance()
-	large := s.sizes.Float64() < s.profile.LargeShare
-	shape := s.profile.Small
-	if large {
-		shape = s.profile.Large
-	}
-	return Arrival{At: at, PromptTokens: shape.PromptTokens, OutputTokens: shape.OutputTokens, Large: large}, true
-}
-
-// advance sets when the next arrival is due. Even arrivals are counted, not
-// added up, so that rounding does not gather.
-func (s *profileSource) advance() {
-	if s.profile.Poisson {
-		s.nextCount += s.gaps.ExpFloat64()
-		return
-	}
-	s.nextCount = float64(s.count)
-}
-
-// timeOf is when the expected number of arrivals reaches due.
-func (s *profileSource) timeOf(due float64) (time.Duration, bool) {
-	for len(s.segments) > 0 {
-		seg := s.segments[0]
-		at := seg.from + seconds((due-seg.cumulative)/seg.rate)
-		if seg.rate > 0 && at < seg.to {
-			return max(at, seg.from), true
+	gaps, sizes := rand.New(rand.NewPCG(p.Seed, gapStream)), rand.New(rand.NewPCG(p.Seed, sizeStream))
+	var out Arrivals
+	var due float64 // expected number of arrivals at which the next one comes
+	advance := func() {
+		if p.Poisson {
+			due += gaps.ExpFloat64()
+		} else { // counted, not added up, so that rounding does not gather
+			due = float64(len(out))
 		}
-		s.segments = s.segments[1:]
 	}
-	return 0, false
+	advance()
+	for _, s := range p.segments() {
+		for s.rate > 0 {
+			at := s.from + seconds((due-s.cumulative)/s.rate)
+			if at >= s.to {
+				break
+			}
+			a := Arrival{At: max(at, s.from), Large: sizes.Float64() < p.LargeShare}
+			shape := cmp.Or(p.Small, SmallShape())
+			if a.Large {
+				shape = cmp.Or(p.Large, LargeShape())
+			}
+			a.PromptTokens, a.OutputTokens = shape.PromptTokens, shape.OutputTokens
+			out = append(out, a)
+			advance()
+		}
+	}
+	return out, nil
 }
 
 // segments cuts the duration at the edges of the bursts. It needs bursts that

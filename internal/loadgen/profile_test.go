@@ -8,6 +8,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// must returns the arrivals and fails on an error.
+func must(t *testing.T) func(Arrivals, error) Arrivals {
+	return func(s Arrivals, err error) Arrivals {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+}
+
 // wantBetween counts the arrivals in [from, to) seconds.
 func wantBetween(s Arrivals, from, to time.Duration) int {
 	return len(s.window(from*time.Second, to*time.Second))
@@ -21,8 +32,7 @@ func TestConstantIsEven(t *testing.T) {
 	}{
 		{0.8, 300 * time.Second, 240}, {10, time.Second, 10}, {3, time.Second, 3}, {0.001, time.Second, 1}, {7, 1000 * time.Second, 7000},
 	} {
-		src, err := Constant(c.rate, c.d)
-		got := collect(t, src, err)
+		got := must(t)(Constant(c.rate, c.d))
 		if len(got) != c.want {
 			t.Errorf("%v per second for %v: %d arrivals, want %d", c.rate, c.d, len(got), c.want)
 		}
@@ -38,8 +48,7 @@ func TestConstantIsEven(t *testing.T) {
 }
 
 func TestPoissonHasItsRateAndExponentialGaps(t *testing.T) {
-	src, err := Poisson(2, 10_000*time.Second, 7)
-	st := collect(t, src, err).stats()
+	st := must(t)(Poisson(2, 10_000*time.Second, 7)).stats()
 	// 20,000 expected with a deviation of 141: four of them are allowed.
 	if math.Abs(float64(st.Count)-20_000) > 570 {
 		t.Errorf("%d arrivals, want 20,000 within four deviations", st.Count)
@@ -53,8 +62,7 @@ func TestSourcesRepeatBySeed(t *testing.T) {
 	read := func(seed uint64) Arrivals {
 		p := Article()
 		p.Seed = seed
-		src, err := p.Source()
-		return collect(t, src, err)
+		return must(t)(p.Arrivals())
 	}
 	if d := cmp.Diff(read(3), read(3)); d != "" {
 		t.Errorf("equal seeds differ: %s", d)
@@ -68,8 +76,7 @@ func TestShareDoesNotMoveTheArrivals(t *testing.T) {
 	read := func(share float64) Arrivals {
 		p := Article()
 		p.LargeShare = share
-		src, err := p.Source()
-		return collect(t, src, err)
+		return must(t)(p.Arrivals())
 	}
 	small, large := read(0), read(1)
 	if len(small) != len(large) {
@@ -91,8 +98,7 @@ func TestArticleProfile(t *testing.T) {
 	var quiet, burst, large, all int
 	for seed := range uint64(runs) {
 		p.Seed = seed
-		src, err := p.Source()
-		s := collect(t, src, err)
+		s := must(t)(p.Arrivals())
 		quiet += wantBetween(s, 0, 120) + wantBetween(s, 240, 300)
 		burst += wantBetween(s, 120, 240)
 		all += len(s)
@@ -127,8 +133,7 @@ func TestBurstEdgesAreExact(t *testing.T) {
 		{From: 10 * time.Second, To: 20 * time.Second, Multiple: 3},   // not in order: sorted
 		{From: 20 * time.Second, To: 25 * time.Second, Multiple: 0},   // touches: allowed
 	}}
-	src, err := p.Source()
-	s := collect(t, src, err)
+	s := must(t)(p.Arrivals())
 	got := []int{wantBetween(s, 0, 10), wantBetween(s, 10, 20), wantBetween(s, 20, 25), wantBetween(s, 25, 30), wantBetween(s, 30, 40), len(s)}
 	if d := cmp.Diff([]int{10, 30, 0, 5, 5, 50}, got); d != "" {
 		t.Errorf("arrivals by window: %s", d)
@@ -140,8 +145,7 @@ func TestBurstEdgesAreExact(t *testing.T) {
 
 func TestOwnShapes(t *testing.T) {
 	p := Profile{Duration: 10 * time.Second, BaseRate: 1, LargeShare: 1, Large: Shape{PromptTokens: 7, OutputTokens: 9}}
-	src, err := p.Source()
-	for _, a := range collect(t, src, err) {
+	for _, a := range must(t)(p.Arrivals()) {
 		if a.PromptTokens != 7 || a.OutputTokens != 9 {
 			t.Fatalf("got %+v, want the shape given", a)
 		}
@@ -178,7 +182,7 @@ func TestProfileRefusesNonsense(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := Article()
 			c.change(&p)
-			_, err := p.Source()
+			_, err := p.Arrivals()
 			wantError(t, err, c.says)
 		})
 	}
@@ -193,16 +197,16 @@ func FuzzProfile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, d int64, rate float64, from, to int64, multiple, share float64, poisson bool, seed uint64) {
 		p := Profile{Duration: time.Duration(d), BaseRate: rate, LargeShare: share, Poisson: poisson, Seed: seed,
 			Bursts: []Burst{{time.Duration(from), time.Duration(to), multiple}}}
-		src, err := p.Source()
-		if err != nil || p.MeanRate()*p.Duration.Seconds() > 10_000 {
+		if p.MeanRate()*p.Duration.Seconds() > 10_000 {
 			return
 		}
-		got, err := Collect(src)
-		if err != nil {
-			t.Fatalf("an accepted profile yields a bad source: %v", err)
-		}
-		if n := len(got); n > 0 && got[n-1].At >= p.Duration {
-			t.Fatalf("arrival at %v, after the end at %v", got[n-1].At, p.Duration)
+		got, err := p.Arrivals()
+		var last time.Duration
+		for _, a := range got {
+			if a.At < last || a.At >= p.Duration || err != nil {
+				t.Fatalf("arrival at %v after one at %v of %v, with error %v", a.At, last, p.Duration, err)
+			}
+			last = a.At
 		}
 	})
 }

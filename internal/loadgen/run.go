@@ -3,6 +3,7 @@ package loadgen
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sync"
 	"time"
 )
@@ -12,10 +13,9 @@ import (
 //
 // When ctx ends, Run stops sending, cancels outstanding arrivals, and returns the
 // report of the part that was played together with an error that wraps the
-// context's cause. A source out of order or out of bounds ends the run in the same
-// way, except that outstanding arrivals finish. An invalid Config gives an error and
-// no report. Run leaves no goroutine behind.
-func Run(ctx context.Context, cfg Config, src Source) (*Report, error) {
+// context's cause. An invalid Config gives an error and no report. Run leaves no
+// goroutine behind.
+func Run(ctx context.Context, cfg Config, src iter.Seq[Arrival]) (*Report, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("load generator: %w", err)
@@ -33,15 +33,13 @@ func Run(ctx context.Context, cfg Config, src Source) (*Report, error) {
 	}
 	tallied := make(chan *aggregator, 1)
 	go func() { tallied <- aggregate(cfg, l.results) }()
-	err = l.run(ctx, src)
+	l.run(ctx, src)
 	l.finish()
-	cancelled := ctx.Err() != nil
-	if cancelled {
-		err = fmt.Errorf("load ended early: %w", context.Cause(ctx))
+	report := (<-tallied).report(ctx.Err() != nil)
+	if report.Cancelled {
+		return report, fmt.Errorf("load ended early: %w", context.Cause(ctx))
 	}
-	t := <-tallied
-	t.peak = l.peak
-	return t.report(cancelled), err
+	return report, nil
 }
 
 // generator sends arrivals at their times. It belongs to one goroutine, which waits
@@ -51,28 +49,17 @@ type generator struct {
 	slots        chan struct{} // one taken by each outstanding arrival
 	results      chan Result
 	wg           sync.WaitGroup
-	peak         int
 	pendingDrops []Result // not yet passed to the aggregator
 }
 
-func (l *generator) run(ctx context.Context, src Source) error {
-	var last time.Duration
-	for index := 0; ; index++ {
-		a, ok := src.Next()
-		if !ok {
-			return nil
-		}
-		if index == MaxArrivals {
-			return fmt.Errorf("load generator: source has more than %d arrivals", MaxArrivals)
-		}
-		if err := a.check(last); err != nil {
-			return fmt.Errorf("load generator: arrival %d: %w", index, err)
-		}
-		last = a.At
+func (l *generator) run(ctx context.Context, src iter.Seq[Arrival]) {
+	index := 0
+	for a := range src {
 		if !sleep(ctx, l.sender.clock.until(a.At)) {
-			return nil // Run sees that the context has ended
+			return // Run sees that the context has ended
 		}
 		l.dispatch(ctx, index, a)
+		index++
 	}
 }
 
@@ -83,11 +70,10 @@ func (l *generator) dispatch(ctx context.Context, index int, a Arrival) {
 	case l.slots <- struct{}{}:
 	default:
 		l.pendingDrops = append(l.pendingDrops, Result{
-			Index: index, Large: a.Large, Intended: a.At, End: l.sender.clock.now(), Outcome: Dropped,
+			Index: index, Intended: a.At, End: l.sender.clock.now(), Outcome: Dropped,
 		})
 		return
 	}
-	l.peak = max(l.peak, len(l.slots))
 	l.wg.Go(func() {
 		defer func() { <-l.slots }()
 		l.results <- l.sender.send(ctx, index, a)
@@ -148,7 +134,6 @@ const (
 // Result describes one arrival that has ended. Times are scenario time from the start.
 type Result struct {
 	Index     int           // of the arrival in its source, from 0
-	Large     bool          // as in Arrival
 	Intended  time.Duration // when it should have been sent; latency counts from here
 	Sent      time.Duration // when the first attempt began; 0 when dropped
 	FirstByte time.Duration // first byte of the last response's body; 0 without one
@@ -166,8 +151,7 @@ type Result struct {
 	NoRetryAfter int // refused responses without a valid Retry-After
 	Reason       string
 	RetryAfter   RetryAfter
-	TaskID       string        // Headgate-Task-Id
-	QueueWait    time.Duration // Headgate-Queue-Wait-Ms in scenario time; 0 without one
+	TaskID       string // Headgate-Task-Id
 }
 
 // RetryAfter is the header of a refusal. It is wall clock at every speed, as for a
@@ -180,12 +164,3 @@ type RetryAfter struct {
 
 // Turnaround is from the intended arrival to the end.
 func (r Result) Turnaround() time.Duration { return r.End - r.Intended }
-
-// SendLag is how much later than intended the first attempt was sent.
-func (r Result) SendLag() time.Duration { return max(r.Sent-r.Intended, 0) }
-
-// admitted reports whether the endpoint did not refuse the task and the run saw its
-// end.
-func (r Result) admitted() bool {
-	return r.Outcome == OK || r.Outcome == Failed || r.Outcome == Truncated
-}

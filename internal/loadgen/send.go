@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -21,7 +20,9 @@ type sender struct {
 	cfg     Config
 	target  string
 	client  *http.Client
-	bodies  *bodyBuilder
+	prefix  string // JSON of a body up to its user
+	small   string // prompts
+	large   string
 	clock   clock
 	buffers sync.Pool // of *[]byte, for reading bodies
 }
@@ -31,11 +32,13 @@ func newSender(cfg Config) (*sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := newBodyBuilder(cfg.Endpoint, cfg.Model, cfg.Stream)
-	if err != nil {
-		return nil, err
+	s := &sender{
+		cfg: cfg, target: target, client: cfg.Client, prefix: `{"model":` + quote(cfg.Model),
+		small: promptText(smallOpening), large: promptText(largeOpening),
 	}
-	s := &sender{cfg: cfg, target: target, client: cfg.Client, bodies: p}
+	if cfg.Stream {
+		s.prefix += `,"stream":true`
+	}
 	s.buffers.New = func() any { b := make([]byte, 16<<10); return &b }
 	if s.client == nil {
 		s.client = newClient(cfg.MaxOutstanding)
@@ -53,10 +56,10 @@ func (s *sender) close() {
 // send sends an arrival, retries it if it is refused and may be retried, and returns
 // how it ended.
 func (s *sender) send(ctx context.Context, index int, a Arrival) Result {
-	r := Result{Index: index, Large: a.Large, Intended: a.At, Sent: s.clock.now()}
+	r := Result{Index: index, Intended: a.At, Sent: s.clock.now()}
 	for {
 		s.attempt(ctx, a, &r)
-		if r.Outcome != Refused || r.Attempts >= s.cfg.Retry.MaxAttempts || !sleep(ctx, s.retryDelay(r)) {
+		if r.Outcome != Refused || r.Attempts >= s.cfg.MaxAttempts || !sleep(ctx, s.retryDelay(r)) {
 			break
 		}
 	}
@@ -64,11 +67,12 @@ func (s *sender) send(ctx context.Context, index int, a Arrival) Result {
 	return r
 }
 
+// retryDelay is the wait after a refusal, on the wall clock.
 func (s *sender) retryDelay(r Result) time.Duration {
 	if r.RetryAfter.OK {
 		return r.RetryAfter.Delay
 	}
-	return s.cfg.Retry.Fallback
+	return time.Second
 }
 
 // attempt sends one request and records the response in r.
@@ -93,22 +97,17 @@ func (s *sender) attempt(run context.Context, a Arrival, r *Result) {
 }
 
 func (s *sender) request(ctx context.Context, r *Result, a Arrival) (*http.Request, error) {
-	user := ""
-	if s.cfg.User != nil {
-		user = s.cfg.User(r.Index)
-	}
-	body, length := s.bodies.body(a, user)
+	body, length := s.body(a, r.Index)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.target, body)
 	if err != nil {
 		return nil, err
 	}
 	req.ContentLength = length
 	req.GetBody = func() (io.ReadCloser, error) {
-		again, _ := s.bodies.body(a, user)
+		again, _ := s.body(a, r.Index)
 		return io.NopCloser(again), nil
 	}
 	req.Header.Set("Content-Type", "application/json")
-	maps.Copy(req.Header, s.cfg.Header)
 	if s.cfg.HeaderFor != nil {
 		maps.Copy(req.Header, s.cfg.HeaderFor(r.Index))
 	}
@@ -128,7 +127,6 @@ func (s *sender) readResponse(run context.Context, resp *http.Response, r *Resul
 	r.Status = resp.StatusCode
 	r.Reason = parseReason(resp.Header)
 	r.TaskID = clip(resp.Header.Get("Headgate-Task-Id"))
-	r.QueueWait = s.clock.toScenario(parseQueueWait(resp.Header))
 	switch {
 	case r.Status >= 200 && r.Status < 300:
 		s.readBody(run, resp, r)
@@ -271,11 +269,8 @@ func parseRetryAfter(h http.Header) RetryAfter {
 
 // wholeNumber reads a number from 1 to limit in plain digits.
 func wholeNumber(s string, limit int) (int, bool) {
-	if !digits(s, 9) {
-		return 0, false
-	}
 	n, err := strconv.Atoi(s)
-	return n, err == nil && n >= 1 && n <= limit
+	return n, err == nil && n >= 1 && n <= limit && strings.Trim(s, "0123456789") == ""
 }
 
 // parseReason returns the reason as a label for counts: lower-case letters,
@@ -286,15 +281,6 @@ func parseReason(h http.Header) string {
 		return "invalid"
 	}
 	return s
-}
-
-// parseQueueWait returns the wait on the wall clock, 0 when it is not given.
-func parseQueueWait(h http.Header) time.Duration {
-	ms, err := strconv.ParseFloat(h.Get("Headgate-Queue-Wait-Ms"), 64)
-	if err != nil || !(ms >= 0 && ms < float64(MaxSpan/time.Millisecond)) {
-		return 0
-	}
-	return time.Duration(ms * float64(time.Millisecond))
 }
 
 func clip(s string) string {
@@ -322,13 +308,6 @@ func newClient(connections int) *http.Client {
 	}
 }
 
-// Paths whose request bodies have a shape of their own.
-const (
-	completionsPath = "/v1/completions"
-	responsesPath   = "/v1/responses"
-	embeddingsPath  = "/v1/embeddings"
-)
-
 // bytesPerToken is the usual rule of thumb for English text and code.
 const bytesPerToken = 4
 
@@ -338,93 +317,44 @@ const promptBlock = 64 << 10
 // The texts hold nothing that JSON would escape, so that they can be cut
 // anywhere and sent as they are.
 const (
-	smallText = "Does this change keep the meaning? - return a*b + return b*a  "
-	largeText = "Please restructure the following module so that a newcomer can follow it, and explain each step. "
-	codeLine  = "total = total + price[i] * count[i]; "
+	smallOpening = "Does this change keep the meaning? - return a*b + return b*a  "
+	largeOpening = "Please restructure the following module so that a newcomer can follow it, and explain each step. "
+	codeLine     = "total = total + price[i] * count[i]; "
 )
 
-// bodyBuilder builds request bodies. It is made once for a run and then only read.
-type bodyBuilder struct {
-	head         string // JSON up to the prompt
-	tail         string // JSON after the prompt, without the output limit and the last brace
-	limit        string // name of the output limit; empty: the endpoint has none
-	small, large string
-}
-
-func newBodyBuilder(endpoint, model string, stream bool) (*bodyBuilder, error) {
-	name, err := json.Marshal(model)
-	if err != nil {
-		return nil, fmt.Errorf("model name: %w", err)
-	}
-	b := &bodyBuilder{tail: `"`, limit: "max_tokens", small: repeatText(smallText), large: repeatText(largeText)}
-	b.head = `{"model":` + string(name)
-	if stream {
-		b.head += `,"stream":true`
-	}
-	switch endpoint {
-	case completionsPath:
-		b.head += `,"prompt":"`
-	case responsesPath:
-		b.head, b.limit = b.head+`,"input":"`, "max_output_tokens"
-	case embeddingsPath:
-		b.head, b.limit = b.head+`,"input":"`, ""
-	default:
-		b.head, b.tail = b.head+`,"messages":[{"role":"user","content":"`, `"}]`
-	}
-	return b, nil
-}
-
-// repeatText is the opening and then lines of code, promptBlock bytes of them.
-func repeatText(opening string) string {
+// promptText is the opening and then lines of code, promptBlock bytes of them.
+func promptText(opening string) string {
 	return (opening + strings.Repeat(codeLine, promptBlock/len(codeLine)+1))[:promptBlock]
 }
 
 // body returns a new reader of the request for a, and its length in bytes. An
-// arrival without prompt tokens gets a prompt of one. The user is left out when
-// empty.
-func (b *bodyBuilder) body(a Arrival, user string) (*promptBody, int64) {
-	text := b.small
-	if a.Large {
-		text = b.large
+// arrival without prompt tokens gets a prompt of one. Bodies share the text, so that
+// large prompts cost no memory.
+func (s *sender) body(a Arrival, index int) (io.Reader, int64) {
+	head, tail := s.prefix, `"}]`
+	if s.cfg.User != nil {
+		head += `,"user":` + quote(s.cfg.User(index))
 	}
-	length := max(a.PromptTokens, 1) * bytesPerToken
-	head, tail := b.head, b.tail
-	if user != "" {
-		name, _ := json.Marshal(user) // a string always can be
-		head = `{"user":` + string(name) + "," + head[1:]
-	}
-	if b.limit != "" && a.OutputTokens > 0 {
-		tail += `,"` + b.limit + `":` + strconv.Itoa(a.OutputTokens)
+	head += `,"messages":[{"role":"user","content":"`
+	if a.OutputTokens > 0 {
+		tail += `,"max_tokens":` + strconv.Itoa(a.OutputTokens)
 	}
 	tail += "}"
-	return &promptBody{head: head, text: text, left: length, tail: tail}, int64(len(head) + length + len(tail))
+	text := s.small
+	if a.Large {
+		text = s.large
+	}
+	parts := []io.Reader{strings.NewReader(head)}
+	length := max(a.PromptTokens, 1) * bytesPerToken
+	for left := length; left > 0; left -= promptBlock {
+		parts = append(parts, strings.NewReader(text[:min(left, promptBlock)]))
+	}
+	parts = append(parts, strings.NewReader(tail))
+	return io.MultiReader(parts...), int64(len(head) + length + len(tail))
 }
 
-// promptBody reads as head, then text over and over until left bytes of it were
-// read, then tail. Bodies share the text, so that large prompts cost no memory.
-type promptBody struct {
-	head, text, tail string
-	left             int
-	pos              int // in text
-}
-
-// Read is part of io.Reader.
-func (b *promptBody) Read(out []byte) (int, error) {
-	n := copy(out, b.head)
-	b.head = b.head[n:]
-	for n < len(out) && b.left > 0 {
-		k := copy(out[n:], b.text[b.pos:min(len(b.text), b.pos+b.left)])
-		b.pos = (b.pos + k) % len(b.text)
-		b.left -= k
-		n += k
-	}
-	if b.left == 0 {
-		k := copy(out[n:], b.tail)
-		b.tail = b.tail[k:]
-		n += k
-	}
-	if n == 0 && len(out) > 0 {
-		return 0, io.EOF
-	}
-	return n, nil
+// quote writes a string as JSON.
+func quote(s string) string {
+	text, _ := json.Marshal(s) // a string always can be
+	return string(text)
 }

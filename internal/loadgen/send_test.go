@@ -126,7 +126,6 @@ func TestTimesOfAStreamedAnswer(t *testing.T) {
 	h := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("Headgate-Task-Id", "0190-abc")
-		w.Header().Set("Headgate-Queue-Wait-Ms", "1500")
 		time.Sleep(2 * time.Second)
 		for _, part := range []string{stream[:5], stream[5:40], stream[40:]} {
 			_, _ = io.WriteString(w, part)
@@ -140,7 +139,7 @@ func TestTimesOfAStreamedAnswer(t *testing.T) {
 		want := Result{
 			Intended: 10 * time.Second, Sent: 10 * time.Second, FirstByte: 12 * time.Second, End: 15 * time.Second,
 			Outcome: OK, Status: 200, Bytes: int64(len(stream)), Attempts: 1,
-			TaskID: "0190-abc", QueueWait: 1500 * time.Millisecond,
+			TaskID: "0190-abc",
 		}
 		if d := cmp.Diff(want, t.results[0]); d != "" {
 			t.Error(d)
@@ -186,25 +185,25 @@ func TestRetry(t *testing.T) {
 	for name, c := range map[string]struct {
 		refusals int
 		header   http.Header
-		retry    Retry
+		attempts int
 		outcome  Outcome
 		times    []float64 // seconds at the server
 		noRetry  int
 	}{
-		"none by default":        {1, wait("Retry-After", "7"), Retry{}, Refused, []float64{0}, 0},
-		"honours Retry-After":    {1, wait("Retry-After", "7"), Retry{MaxAttempts: 2}, OK, []float64{0, 7}, 0},
-		"the finer one wins":     {1, wait("Retry-After", "7", "Retry-After-Ms", "6500"), Retry{MaxAttempts: 2}, OK, []float64{0, 6.5}, 0},
-		"bad finer one":          {1, wait("Retry-After", "7", "Retry-After-Ms", "0"), Retry{MaxAttempts: 2}, OK, []float64{0, 7}, 0},
-		"gives up":               {9, wait("Retry-After", "2"), Retry{MaxAttempts: 3}, Refused, []float64{0, 2, 4}, 0},
-		"none given":             {1, reason, Retry{MaxAttempts: 2}, OK, []float64{0, 1}, 1},
-		"own fallback, twice":    {2, wait("Retry-After", "0"), Retry{MaxAttempts: 5, Fallback: 3 * time.Second}, OK, []float64{0, 3, 6}, 2},
-		"too long is not usable": {1, wait("Retry-After", "61"), Retry{MaxAttempts: 2}, OK, []float64{0, 1}, 1},
+		"none by default":        {1, wait("Retry-After", "7"), 0, Refused, []float64{0}, 0},
+		"honours Retry-After":    {1, wait("Retry-After", "7"), 2, OK, []float64{0, 7}, 0},
+		"the finer one wins":     {1, wait("Retry-After", "7", "Retry-After-Ms", "6500"), 2, OK, []float64{0, 6.5}, 0},
+		"bad finer one":          {1, wait("Retry-After", "7", "Retry-After-Ms", "0"), 2, OK, []float64{0, 7}, 0},
+		"gives up":               {9, wait("Retry-After", "2"), 3, Refused, []float64{0, 2, 4}, 0},
+		"none given":             {1, reason, 2, OK, []float64{0, 1}, 1},
+		"not usable, twice":      {2, wait("Retry-After", "0"), 5, OK, []float64{0, 1, 2}, 2},
+		"too long is not usable": {1, wait("Retry-After", "61"), 2, OK, []float64{0, 1}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &refusingServer{n: c.refusals, header: c.header}
 			withFixture(t, f.serve, func(t *fixture) {
 				f.start = t.start
-				t.cfg.Retry = c.retry
+				t.cfg.MaxAttempts = c.attempts
 				rep := t.run(arrivalsAt(0))
 				r := t.results[0]
 				var times []float64
@@ -236,7 +235,7 @@ func TestRetriesSendRetryCountHeader(t *testing.T) {
 	f := &refusingServer{n: 2}
 	withFixture(t, f.serve, func(t *fixture) {
 		f.start = t.start
-		t.cfg.Retry.MaxAttempts = 3
+		t.cfg.MaxAttempts = 3
 		t.run(arrivalsAt(0))
 		if d := cmp.Diff([]string{"", "1", "2"}, f.retries); d != "" {
 			t.Error(d)
@@ -248,92 +247,81 @@ func TestAWaitingRetryHoldsUpNoArrivalAndEndsWithTheRun(t *testing.T) {
 	f := &refusingServer{n: 1000, header: http.Header{"Retry-After": {"60"}}}
 	withFixture(t, f.serve, func(t *fixture) {
 		f.start = t.start
-		t.cfg.Retry.MaxAttempts = 2
+		t.cfg.MaxAttempts = 2
 		rep := t.run(arrivalsAt(0, 1, 2))
-		if f.times[2] != 2*time.Second || rep.PeakOutstanding != 3 || rep.Requests != 6 {
-			t.Errorf("times %v, peak %d, requests %d, want the third at 2 s, 3, 6", f.times, rep.PeakOutstanding, rep.Requests)
+		if f.times[2] != 2*time.Second || rep.Requests != 6 {
+			t.Errorf("times %v, requests %d, want the third at 2 s, and 6", f.times, rep.Requests)
 		}
 	})
 }
 
 func TestRequestOnTheWire(t *testing.T) {
-	for _, c := range []struct {
-		endpoint, want string
-		stream         bool
-	}{
-		{"", `{"model":"m\"1","stream":true,"messages":[{"role":"user","content":"P"}],"max_tokens":5}`, true},
-		{"", `{"model":"m\"1","messages":[{"role":"user","content":"P"}],"max_tokens":5}`, false},
-		{"/v1/completions", `{"model":"m\"1","prompt":"P","max_tokens":5}`, false},
-		{"/v1/responses", `{"model":"m\"1","input":"P","max_output_tokens":5}`, false},
-		{"/v1/embeddings", `{"model":"m\"1","input":"P"}`, false},
-		{"/custom/path", `{"model":"m\"1","messages":[{"role":"user","content":"P"}],"max_tokens":5}`, false},
-	} {
-		t.Run(fmt.Sprintf("%s stream %v", c.endpoint, c.stream), func(t *testing.T) {
-			var got *http.Request
-			var body []byte
-			h := func(w http.ResponseWriter, r *http.Request) {
-				got = r
-				body, _ = io.ReadAll(r.Body)
-				if c.stream {
-					sse(stream)(w, r)
-					return
-				}
-				writeJSON(w, answer)
+	for _, streamed := range []bool{false, true} {
+		var got *http.Request
+		var body []byte
+		h := func(w http.ResponseWriter, r *http.Request) {
+			got = r
+			body, _ = io.ReadAll(r.Body)
+			if streamed {
+				sse(stream)(w, r)
+				return
 			}
-			withFixture(t, h, func(t *fixture) {
-				t.cfg.Model, t.cfg.Endpoint, t.cfg.Stream = `m"1`, c.endpoint, c.stream
-				t.cfg.Header = http.Header{"Authorization": {"Bearer x"}, "X-Kind": {"all"}}
-				t.cfg.HeaderFor = func(i int) http.Header { return http.Header{"X-Kind": {fmt.Sprint("one ", i)}} }
-				if r := t.runOne(); r.Outcome != OK {
-					t.Fatalf("got %+v", r)
-				}
-			})
-			prompt := smallText[:40] // 10 tokens of 4 bytes
-			if want := strings.Replace(c.want, `"P"`, `"`+prompt+`"`, 1); string(body) != want {
-				t.Errorf("body %s\nwant %s", body, want)
-			}
-			path := c.endpoint
-			if path == "" {
-				path = DefaultEndpoint
-			}
-			if got.Method != http.MethodPost || got.URL.Path != path || got.ContentLength != int64(len(body)) {
-				t.Errorf("%s %s with length %d, want POST %s with %d", got.Method, got.URL.Path, got.ContentLength, path, len(body))
-			}
-			want := http.Header{"Authorization": {"Bearer x"}, "X-Kind": {"one 0"}, "Content-Type": {"application/json"}}
-			for k, v := range want {
-				if d := cmp.Diff(v, got.Header[k]); d != "" {
-					t.Errorf("header %s: %s", k, d)
-				}
-			}
-			if got.Header.Get("Accept-Encoding") != "" {
-				t.Error("asks for a compressed response")
+			writeJSON(w, answer)
+		}
+		withFixture(t, h, func(t *fixture) {
+			t.cfg.Model, t.cfg.Stream = `m"1`, streamed
+			t.cfg.HeaderFor = func(i int) http.Header { return http.Header{"X-Kind": {fmt.Sprint("one ", i)}} }
+			if r := t.runOne(); r.Outcome != OK {
+				t.Fatalf("got %+v", r)
 			}
 		})
+		want := `{"model":"m\"1","messages":[{"role":"user","content":"` + smallOpening[:40] + `"}],"max_tokens":5}` // 10 tokens of 4 bytes
+		if streamed {
+			want = strings.Replace(want, `,"messages"`, `,"stream":true,"messages"`, 1)
+		}
+		if string(body) != want {
+			t.Errorf("body %s\nwant %s", body, want)
+		}
+		if got.Method != http.MethodPost || got.URL.Path != path || got.ContentLength != int64(len(body)) {
+			t.Errorf("%s %s with length %d, want POST %s with %d", got.Method, got.URL.Path, got.ContentLength, path, len(body))
+		}
+		for k, v := range map[string]string{"X-Kind": "one 0", "Content-Type": "application/json", "Accept-Encoding": ""} {
+			if got.Header.Get(k) != v {
+				t.Errorf("header %s: %q, want %q", k, got.Header.Get(k), v)
+			}
+		}
 	}
 }
 
 func TestImpossibleHeaderIsAnError(t *testing.T) {
 	withFixture(t, answerAfter(0), func(t *fixture) {
-		t.cfg.Header = http.Header{"Bad\nName": {"x"}}
+		t.cfg.HeaderFor = func(int) http.Header { return http.Header{"Bad\nName": {"x"}} }
 		if r := t.runOne(); r.Outcome != Failed || r.Cause != Transport || r.Status != 0 {
 			t.Errorf("got %+v, want a transport error and no response", r)
 		}
 	})
 }
 
-func TestPromptsizes(t *testing.T) {
-	p, err := newBodyBuilder(DefaultEndpoint, "m", false)
+func newTestSender(t *testing.T, c Config) *sender {
+	t.Helper()
+	c.URL = "http://x"
+	s, err := newSender(c)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+func TestPromptSizes(t *testing.T) {
+	s := newTestSender(t, Config{Model: "m"})
 	for _, c := range []struct {
 		a    Arrival
 		want int // bytes of prompt
 	}{
-		{Arrival{}, 4}, {Arrival{PromptTokens: 1}, 4}, {Arrival{PromptTokens: 720, Large: true}, 2880},
+		{Arrival{}, 4}, {Arrival{PromptTokens: 1}, 4}, {Arrival{PromptTokens: 720, Large: true}, 2880}, {Arrival{PromptTokens: promptBlock / 4}, promptBlock},
 		{Arrival{PromptTokens: promptBlock/4 + 1}, promptBlock + 4}, {Arrival{PromptTokens: MaxTokens, OutputTokens: 7}, 4 * MaxTokens},
 	} {
-		body, length := p.body(c.a, "")
+		body, length := s.body(c.a, 0)
 		text, err := io.ReadAll(body)
 		if err != nil || int64(len(text)) != length {
 			t.Fatalf("%+v: read %d bytes, %v, want %d", c.a, len(text), err, length)
@@ -346,9 +334,9 @@ func TestPromptsizes(t *testing.T) {
 			t.Fatalf("%+v: %v", c.a, err)
 		}
 		content := got.Messages[0].Content
-		opening := smallText
+		opening := smallOpening
 		if c.a.Large {
-			opening = largeText
+			opening = largeOpening
 		}
 		opening = opening[:min(len(opening), c.want)]
 		if len(content) != c.want || !strings.HasPrefix(content, opening) {
@@ -360,50 +348,14 @@ func TestPromptsizes(t *testing.T) {
 	}
 }
 
-func TestABodyReadsTheSameInAnyPieces(t *testing.T) {
-	p, err := newBodyBuilder(responsesPath, "m", true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := Arrival{PromptTokens: promptBlock/4 + 9, OutputTokens: 3}
-	whole, _ := p.body(a, "")
-	want, err := io.ReadAll(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, size := range []int{1, 7, 4096, 1 << 20} {
-		body, _ := p.body(a, "")
-		var got []byte
-		piece := make([]byte, size)
-		for {
-			n, err := body.Read(piece)
-			got = append(got, piece[:n]...)
-			if err == io.EOF {
-				break
-			}
-			if err != nil || n == 0 {
-				t.Fatalf("read %d, %v", n, err)
-			}
-		}
-		if string(got) != string(want) {
-			t.Errorf("in pieces of %d it reads differently", size)
-		}
-	}
-}
-
 // A user makes two requests differ that ask for the same.
 func TestUserIsInTheBody(t *testing.T) {
-	for _, endpoint := range []string{DefaultEndpoint, completionsPath, responsesPath, embeddingsPath} {
-		p, err := newBodyBuilder(endpoint, "m", endpoint != embeddingsPath)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, length := p.body(Arrival{PromptTokens: 9}, `task "1"`)
-		text, err := io.ReadAll(body)
-		var got struct{ User, Model string }
-		if err != nil || int64(len(text)) != length || json.Unmarshal(text, &got) != nil || got.User != `task "1"` || got.Model != "m" {
-			t.Errorf("%s: read %s, %v", endpoint, text[:min(len(text), 100)], err)
-		}
+	s := newTestSender(t, Config{Model: "m", Stream: true, User: func(i int) string { return fmt.Sprintf(`task "%d"`, i) }})
+	body, length := s.body(Arrival{PromptTokens: 9}, 1)
+	text, err := io.ReadAll(body)
+	var got struct{ User, Model string }
+	if err != nil || int64(len(text)) != length || json.Unmarshal(text, &got) != nil || got.User != `task "1"` || got.Model != "m" {
+		t.Errorf("read %s, %v", text[:min(len(text), 100)], err)
 	}
 }
 
@@ -445,12 +397,15 @@ func TestOwnClientKeepsItsConnections(t *testing.T) {
 	wave := make(Arrivals, together)
 	second := make(chan struct{})
 	var ended atomic.Int64
-	src := &gatedSource{first: wave, open: second}
-	rep, err := Run(t.Context(), Config{URL: srv.URL, MaxSendLag: time.Hour, Observe: func(Result) {
+	rep, err := Run(t.Context(), Config{URL: srv.URL, Observe: func(Result) {
 		if ended.Add(1) == together {
 			close(second)
 		}
-	}}, src)
+	}}, func(yield func(Arrival) bool) {
+		wave.Source()(yield)
+		<-second
+		wave.Source()(yield)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -461,25 +416,6 @@ func TestOwnClientKeepsItsConnections(t *testing.T) {
 	if n := conns.Load(); n > together+together/2 {
 		t.Errorf("%d connections for two waves of %d, want them used again", n, together)
 	}
-}
-
-// gatedSource yields a sequence, waits, and yields it again.
-type gatedSource struct {
-	first Arrivals
-	open  chan struct{}
-	n     int
-}
-
-func (g *gatedSource) Next() (Arrival, bool) {
-	i := g.n
-	g.n++
-	if i == len(g.first) {
-		<-g.open
-	}
-	if i >= 2*len(g.first) {
-		return Arrival{}, false
-	}
-	return g.first[i%len(g.first)], true
 }
 
 func TestATraceOverRealSockets(t *testing.T) {
@@ -493,15 +429,15 @@ func TestATraceOverRealSockets(t *testing.T) {
 		t.Fatal(err)
 	}
 	part := code[:500]
-	rep, err := Run(t.Context(), Config{URL: srv.URL + "/v1", Stream: true, Speed: 200, Timeout: MaxSpan}, part.Source())
+	var bytes atomic.Int64
+	rep, err := Run(t.Context(), Config{
+		URL: srv.URL + "/v1", Stream: true, Speed: 200, Timeout: MaxSpan, Observe: func(r Result) { bytes.Add(r.Bytes) },
+	}, part.Source())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rep.Arrivals != 500 || rep.ByOutcome[OK] != 500 || rep.Span != part.stats().Span.Seconds() {
-		t.Errorf("got %+v, want 500 ok over %v", rep, part.stats().Span)
-	}
-	if rep.Bytes != int64(500*len(stream)) || rep.ByStatus["200"] != 500 {
-		t.Errorf("%d bytes, statuses %v, want every byte counted", rep.Bytes, rep.ByStatus)
+	if rep.Arrivals != 500 || rep.ByOutcome[OK] != 500 || bytes.Load() != int64(500*len(stream)) {
+		t.Errorf("got %+v and %d bytes, want 500 ok and every byte counted", rep, bytes.Load())
 	}
 }
 
@@ -509,7 +445,7 @@ func TestOwnClientFollowsNoRedirectAndConnectsNowhere(t *testing.T) {
 	srv := httptest.NewServer(http.RedirectHandler("/other", http.StatusPermanentRedirect))
 	address := srv.URL
 	rep, err := Run(t.Context(), Config{URL: address}, arrivalsAt(0).Source())
-	if err != nil || rep.ByStatus["308"] != 1 || rep.ByCause[BadStatus] != 1 {
+	if err != nil || rep.ByCause[BadStatus] != 1 {
 		t.Errorf("got %v and %+v, want the redirect itself", err, rep)
 	}
 	srv.Close()

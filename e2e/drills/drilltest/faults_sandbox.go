@@ -60,7 +60,7 @@ func experimentFaults() []Fault {
 		{"an endpoint with few slots", "burst", "endpoint was overloaded",
 			edits(sandboxEndpoint.After(mutation.Assign("w.endpoint")).Code(
 				`if mutated() { w.endpoint.LoseSlots(w.workers / 2) }`))},
-		{"half the load", "burst", "the load|not as specified", edits(sandboxLoad.Before(mutation.Call("Source")).Code(
+		{"half the load", "burst", "the load|not as specified", edits(sandboxLoad.Before(mutation.Call("Arrivals")).Code(
 			`if mutated() || mutated("half the load without a burst") { p.BaseRate /= 2 }`))},
 		{"half the load without a burst", "upstream-errors", "the load|not as specified", nil},
 		{"every second task is not sent", "burst", "the generator sent|generator did not keep",

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -67,11 +66,7 @@ func newGeneratedLoad(s drill.Spec, slo time.Duration, clock *scenarioClock) (*g
 		p.Duration += s.Recovery + recoveryTail
 		p.Bursts = append(p.Bursts, loadgen.Burst{From: from, To: p.Duration, Multiple: c.Arrivals.Rest / c.Arrivals.Rate})
 	}
-	source, err := p.Source()
-	if err != nil {
-		return nil, err
-	}
-	arrivals, err := loadgen.Collect(source)
+	arrivals, err := p.Arrivals()
 	if err != nil {
 		return nil, err
 	}
@@ -132,24 +127,14 @@ func (l *generatedLoad) send(ctx context.Context, address string, begun chan<- s
 			res.Body = countBody(res.Body, func(n int64, sum uint64, complete bool) { l.recordBody(i, n, sum, complete) })
 			return res, nil
 		})},
-	}, &startNotifier{Source: l.arrivals.Source(), onStart: func() {
+	}, func(yield func(loadgen.Arrival) bool) {
+		// The generator's clock starts when it first reads its source.
 		zero := time.Now().Add(l.clock.wall(l.baseline))
 		l.clock.zero.Store(&zero)
 		close(begun)
-	}})
+		l.arrivals.Source()(yield)
+	})
 	return err
-}
-
-// startNotifier calls onStart when a source is first read: the generator's clock starts there.
-type startNotifier struct {
-	loadgen.Source
-	once    sync.Once
-	onStart func()
-}
-
-func (b *startNotifier) Next() (loadgen.Arrival, bool) {
-	b.once.Do(b.onStart)
-	return b.Source.Next()
 }
 
 func (l *generatedLoad) headerFor(i int) http.Header {
@@ -266,9 +251,7 @@ func (l *generatedLoad) keptRate(lags []time.Duration, unsent int) (kept bool, n
 	case len(lags) == 0:
 		return true, ""
 	}
-	slices.Sort(lags)
-	p99 := lags[int(math.Ceil(0.99*float64(len(lags))))-1]
-	if wall := l.clock.wall(p99); wall > maxSendLag {
+	if wall := l.clock.wall(loadgen.Quantile(lags, 0.99)); wall > maxSendLag {
 		return false, "1 in 100 tasks was sent " + wall.Round(time.Millisecond).String() + " late or more: the machine is too busy for this speed"
 	}
 	return true, ""
