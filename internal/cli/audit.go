@@ -27,7 +27,9 @@ func (a *Audit) Run(ctx context.Context) error {
 	}
 	show := func(read func(control.AuditQuery) (control.AuditPage, error)) error {
 		items, rest, err := readPages(func(after string) ([]control.AuditRecord, string, error) {
-			page, err := read(control.AuditQuery{Since: since, Pool: a.Pool, Kind: control.AuditKind(a.Kind), Limit: api.MaxPage, After: after})
+			page, err := read(control.AuditQuery{
+				Since: since, Pool: a.Pool, Kind: control.AuditKind(a.Kind), Limit: api.MaxPage, After: after,
+			})
 			return page.Items, page.Next, err
 		})
 		if err != nil {
@@ -45,21 +47,17 @@ func (a *Audit) Run(ctx context.Context) error {
 
 // auditTable shows changes of modes with their task counts; other entries have none.
 func auditTable(p *printer, items []control.AuditRecord) {
-	if len(items) == 0 {
-		p.printf("nothing recorded\n")
-		return
-	}
-	t := p.table("AT", "KIND", "POOL", "WHAT", "BY", "VIA", "RUNNING", "QUEUED", "DROPPED", "REASON")
-	for _, i := range items {
+	header := []any{"AT", "KIND", "POOL", "WHAT", "BY", "VIA", "RUNNING", "QUEUED", "DROPPED", "REASON"}
+	list(p, items, "nothing recorded", header, func(t *table, i *control.AuditRecord) {
 		at := i.At().UTC().Format(time.RFC3339)
 		if c := i.Change; c != nil {
-			t.row(plain, at, control.KindMode, c.Pool, transitionText(c), c.Actor, c.Via, c.Running, c.Queued, c.Dropped, c.Reason)
+			t.row(plain, at, control.KindMode, c.Pool, transitionText(c), c.Actor, c.Via, c.Running, c.Queued, c.Dropped,
+				c.Reason)
 		} else {
 			e := i.Entry
 			t.row(plain, at, e.Kind, e.Pool, e.Action+" "+string(e.Result), e.Actor, e.Via, "", "", "", e.Reason)
 		}
-	}
-	t.end()
+	})
 }
 
 // transitionText says how a mode changed; the first change of a pool only sets it.

@@ -60,7 +60,8 @@ type runReader interface {
 
 // readRuns calls f with a reader of the service, or of its database if there is no answer.
 func (s *drillService) readRuns(ctx context.Context, f func(runReader) error) error {
-	return s.callOrRead(ctx, func(c *api.Client) error { return f(c) }, func(dir string) error { return f(app.RecordedRuns{Dir: dir}) })
+	return s.callOrRead(ctx, func(c *api.Client) error { return f(c) },
+		func(dir string) error { return f(app.RecordedRuns{Dir: dir}) })
 }
 
 // allRuns reads all pages of a query.
@@ -75,10 +76,8 @@ func allRuns(ctx context.Context, r runReader, q drill.Query) ([]drill.Run, stri
 
 // resolveRun completes the beginning of the ID of a run.
 func resolveRun(ctx context.Context, r runReader, given string) (string, error) {
-	return resolveID("run", given, func() ([]string, error) {
-		all, _, err := allRuns(ctx, r, drill.Query{})
-		return idsOf(all, func(r *drill.Run) string { return r.ID }), err
-	})
+	all := func() ([]drill.Run, string, error) { return allRuns(ctx, r, drill.Query{}) }
+	return resolveID("run", given, all, func(r *drill.Run) string { return r.ID })
 }
 
 // Drills lists drills.
@@ -86,28 +85,19 @@ type Drills struct{ drillService }
 
 // Run lists them.
 func (d *Drills) Run(ctx context.Context) error {
-	return d.call(ctx, func(c *api.Client) error {
-		list, err := c.Drills(ctx)
-		if err != nil {
-			return err
-		}
-		return d.show(list, func(p *printer) { drillTable(p, &list, d.Now()) })
-	})
+	return ask(ctx, d, func(c *api.Client) (api.DrillList, error) { return c.Drills(ctx) },
+		func(p *printer, all *api.DrillList) { drillTable(p, all, d.Now()) })
 }
 
 // drillTable lists drills, with a banner while they are frozen and notes below the table.
-func drillTable(p *printer, list *api.DrillList, now time.Time) {
-	if f := list.Freeze; f.Frozen {
-		p.line(warning, "FROZEN by %s: %s; no drill runs until headgate drill unfreeze", cmp.Or(f.By, "unknown"), cmp.Or(f.Reason, "no reason given"))
+func drillTable(p *printer, all *api.DrillList, now time.Time) {
+	if f := all.Freeze; f.Frozen {
+		p.line(warning, "FROZEN by %s: %s; no drill runs until headgate drill unfreeze",
+			cmp.Or(f.By, "unknown"), cmp.Or(f.Reason, "no reason given"))
 		p.printf("\n")
 	}
-	if len(list.Items) == 0 {
-		p.printf("no drills\n")
-		return
-	}
-	t := p.table("DRILL", "NAME", "TARGET", "POOL", "SCHEDULE", "NEXT", "LAST", "LAST PASSED")
-	for i := range list.Items {
-		d := &list.Items[i]
+	header := []any{"DRILL", "NAME", "TARGET", "POOL", "SCHEDULE", "NEXT", "LAST", "LAST PASSED"}
+	list(p, all.Items, "no drills", header, func(t *table, d *api.DrillSummary) {
 		schedule, next, last := "manual", "", ""
 		if d.Schedule != "" {
 			schedule = d.Schedule + " " + cmp.Or(d.Zone, "UTC")
@@ -121,10 +111,9 @@ func drillTable(p *printer, list *api.DrillList, now time.Time) {
 			last = d.Last.Verdict
 		}
 		t.row(plain, d.ID, d.Name, d.Target, d.Pool, schedule, next, last, passedAgo(d, now))
-	}
-	t.end()
-	for i := range list.Items {
-		p.notes(list.Items[i].ID, drillNotes(&list.Items[i]))
+	})
+	for i := range all.Items {
+		p.notes(all.Items[i].ID, drillNotes(&all.Items[i]))
 	}
 }
 
@@ -201,24 +190,20 @@ func (h *DrillHistory) query() (drill.Query, error) {
 
 // runTable lists runs. One that never started shows when it was due.
 func runTable(p *printer, all []drill.Run) {
-	if len(all) == 0 {
-		p.printf("no runs\n")
-		return
-	}
-	t := p.table("ID", "DRILL", "VERDICT", "STARTED", "TRIGGER", "TOOK", "TIGHTEST", "REASON")
-	for i := range all {
-		r := &all[i]
+	header := []any{"ID", "DRILL", "VERDICT", "STARTED", "TRIGGER", "TOOK", "TIGHTEST", "REASON"}
+	list(p, all, "no runs", header, func(t *table, r *drill.Run) {
 		tightest := ""
 		if h, ok := r.Tightest(); ok {
-			tightest = fmt.Sprintf("%s %s of %s", h.Measure, amount(h.Value, h.Unit), amount(h.Limit, h.Unit))
+			value, limit := format.Table.Value(h.Value, h.Unit), format.Table.Value(h.Limit, h.Unit)
+			tightest = fmt.Sprintf("%s %s of %s", h.Measure, value, limit)
 		}
 		took := "-"
 		if !r.Started.IsZero() && !r.Ended.IsZero() {
 			took = elapsed(r.Took())
 		}
-		t.row(verdictStyle(r), r.ID, r.Drill, verdictText(r), timestampOr(cmp.Or(r.Started, r.Scheduled), ""), r.Trigger, took, tightest, r.Reason)
-	}
-	t.end()
+		t.row(verdictStyle(r), r.ID, r.Drill, verdictText(r), timestampOr(cmp.Or(r.Started, r.Scheduled), ""),
+			r.Trigger, took, tightest, r.Reason)
+	})
 }
 
 // verdictText is the verdict of a run, or its status before that.
@@ -336,11 +321,10 @@ func runFacts(p *printer, r *drill.Run) {
 // of the limit, below 0 if it failed.
 func hypotheses(p *printer, all []drill.Hypothesis) {
 	p.printf("\n")
-	t := p.table(blank{}, "HYPOTHESIS", "VALUE", "LIMIT", "MARGIN", "EVIDENCE")
-	for i := range all {
-		h := &all[i]
+	header := []any{blank{}, "HYPOTHESIS", "VALUE", "LIMIT", "MARGIN", "EVIDENCE"}
+	list(p, all, "", header, func(t *table, h *drill.Hypothesis) {
 		result, look, note := "held", plain, h.Evidence
-		value, margin := amount(h.Value, h.Unit), format.Table.Percent(h.Margin)
+		value, margin := format.Table.Value(h.Value, h.Unit), format.Table.Percent(h.Margin)
 		switch {
 		case !h.Measured:
 			result, look, note = "unknown", warning, cmp.Or(h.Reason, h.Evidence)
@@ -348,22 +332,19 @@ func hypotheses(p *printer, all []drill.Hypothesis) {
 		case !h.Passed:
 			result, look, note = "FAILED", alarm, strings.TrimPrefix(h.Reason+"; "+h.Evidence, "; ")
 		}
-		t.row(look, result, h.Measure, value, string(h.Compare)+" "+amount(h.Limit, h.Unit), margin, note)
-	}
-	t.end()
+		limit := string(h.Compare) + " " + format.Table.Value(h.Limit, h.Unit)
+		t.row(look, result, h.Measure, value, limit, margin, note)
+	})
 }
 
 // phases shows the phases in the order in which they started.
 func phases(p *printer, all []drill.Phase) {
 	p.printf("\n")
-	t := p.table("PHASE", "STARTED", "TOOK", "NOTE")
-	for i := range all {
-		ph := &all[i]
+	list(p, all, "", []any{"PHASE", "STARTED", "TOOK", "NOTE"}, func(t *table, ph *drill.Phase) {
 		took := "running"
 		if !ph.Ended.IsZero() {
 			took = elapsed(ph.Ended.Sub(ph.Started))
 		}
 		t.row(plain, ph.Name, timestamp(ph.Started), took, ph.Note)
-	}
-	t.end()
+	})
 }

@@ -78,7 +78,8 @@ func planText(p *printer, plan *api.DrillPlanView) {
 	if plan.Pool != "" {
 		p.printf(", pool %s", plan.Pool)
 	}
-	p.printf(", at most %s of scenario in %s at speed %g", format.Table.Seconds(plan.ScenarioS), format.Table.Seconds(plan.WallTimeS), plan.Speed)
+	p.printf(", at most %s of scenario in %s at speed %g",
+		format.Table.Seconds(plan.ScenarioS), format.Table.Seconds(plan.WallTimeS), plan.Speed)
 	if plan.NotificationTarget != "" {
 		p.printf(", messages to %s", plan.NotificationTarget)
 	}
@@ -100,7 +101,8 @@ func verdictError(r *drill.Run) error {
 	if r.Verdict == drill.Passed {
 		return nil
 	}
-	return Error{ExitUnexpected, errors.New(format.Printable(fmt.Sprintf("drill %s %s: %s", r.Name, verdictText(r), r.Reason)))}
+	text := fmt.Sprintf("drill %s %s: %s", r.Name, verdictText(r), r.Reason)
+	return Error{ExitUnexpected, errors.New(format.Printable(text))}
 }
 
 // runWaiter polls a run until it has ended.
@@ -228,18 +230,15 @@ type StopDrills struct {
 
 // Abort aborts the run whose ID begins as given.
 func (s *StopDrills) Abort(ctx context.Context, id string) error {
-	return s.do(ctx, func(c *api.Client, reason string) error {
+	abort := func(c *api.Client, ctx context.Context, reason string) (run drill.Run, err error) {
 		id, err := resolveRun(ctx, c, id)
 		if err != nil {
-			return err
+			return run, err
 		}
-		run, err := c.Abort(ctx, id, reason)
-		if err != nil {
-			return err
-		}
-		return s.show(run, func(p *printer) {
-			p.printf("%s: %s, faults cleared\n%s\n", run.Name, verdictText(&run), s.showHint(run.ID))
-		})
+		return c.Abort(ctx, id, reason)
+	}
+	return stopDrills(ctx, s, abort, func(p *printer, run *drill.Run) {
+		p.printf("%s: %s, faults cleared\n%s\n", run.Name, verdictText(run), s.showHint(run.ID))
 	})
 }
 
@@ -248,33 +247,28 @@ func (s *StopDrills) Freeze(ctx context.Context) error {
 	if strings.TrimSpace(s.Reason) == "" {
 		return Usage(errors.New("--reason must say why: others will wonder why no drill runs"))
 	}
-	return s.do(ctx, func(c *api.Client, reason string) error {
-		f, err := c.Freeze(ctx, reason)
-		if err != nil {
-			return err
-		}
-		return s.show(f, func(p *printer) {
-			p.printf("drills are frozen by %s: %s\nundo: headgate drill unfreeze%s\n", cmp.Or(f.By, "unknown"), f.Reason, s.shellArgs())
-		})
+	return stopDrills(ctx, s, (*api.Client).Freeze, func(p *printer, f *api.DrillFreeze) {
+		p.printf("drills are frozen by %s: %s\nundo: headgate drill unfreeze%s\n",
+			cmp.Or(f.By, "unknown"), f.Reason, s.shellArgs())
 	})
 }
 
 // Unfreeze lets drills run again.
 func (s *StopDrills) Unfreeze(ctx context.Context) error {
-	return s.do(ctx, func(c *api.Client, reason string) error {
-		f, err := c.Unfreeze(ctx, reason)
-		if err != nil {
-			return err
-		}
-		return s.show(f, func(p *printer) { p.printf("drills may run\n") })
+	return stopDrills(ctx, s, (*api.Client).Unfreeze, func(p *printer, _ *api.DrillFreeze) {
+		p.printf("drills may run\n")
 	})
 }
 
-// do calls f with the checked reason. All three actions are idempotent.
-func (s *StopDrills) do(ctx context.Context, f func(c *api.Client, reason string) error) error {
+// stopDrills sends a request with the checked reason. All three requests are idempotent.
+func stopDrills[T any](ctx context.Context, s *StopDrills,
+	request func(c *api.Client, ctx context.Context, reason string) (T, error), text func(*printer, *T)) error {
 	reason, err := reasonLine(s.Reason)
 	if err != nil {
 		return err
 	}
-	return s.call(ctx, func(c *api.Client) error { return maybeApplied(f(c, reason)) })
+	return ask(ctx, s, func(c *api.Client) (T, error) {
+		reply, err := request(c, ctx, reason)
+		return reply, maybeApplied(err)
+	}, text)
 }

@@ -49,14 +49,13 @@ func Usagef(text string, args ...any) error { return Usage(fmt.Errorf(text, args
 // configuration errors and an unreachable service imply.
 func ExitCode(err error) int {
 	var coded Error
-	var diagnostic strictyaml.Diagnostic
-	var diagnostics strictyaml.Diagnostics
+	var diagnostic strictyaml.Diagnostic // also of Diagnostics, which unwrap to it
 	switch {
 	case err == nil:
 		return ExitOK
 	case errors.As(err, &coded):
 		return coded.Code
-	case errors.As(err, &diagnostic), errors.As(err, &diagnostics):
+	case errors.As(err, &diagnostic):
 		return ExitUsage
 	case isUnreachable(err):
 		return ExitUnreachable
@@ -67,8 +66,8 @@ func ExitCode(err error) int {
 
 // isUnreachable reports whether err means that no answer came from the service.
 func isUnreachable(err error) bool {
-	var unreachable *api.UnreachableError
-	return errors.As(err, &unreachable)
+	_, ok := errors.AsType[*api.UnreachableError](err)
+	return ok
 }
 
 // Env is what commands use of the machine that they run on. Tests replace parts of it.
@@ -91,8 +90,8 @@ type Env struct {
 func System() Env {
 	return Env{
 		Now: time.Now, LookupEnv: os.LookupEnv, Actor: WhoAmI,
-		Token: app.Token, QueueModeRequest: app.QueueModeRequest, ReadAudit: app.ReadAudit, Backup: app.Backup, TestAlerts: app.TestAlerts,
-		QueueTimeout: 5 * time.Second, ConfirmTimeout: 2 * time.Second, // the service takes a queued request within one
+		Token: app.Token, QueueModeRequest: app.QueueModeRequest, ReadAudit: app.ReadAudit, Backup: app.Backup,
+		TestAlerts: app.TestAlerts, QueueTimeout: 5 * time.Second, ConfirmTimeout: 2 * time.Second, // the service takes a queued request within one
 	}
 }
 

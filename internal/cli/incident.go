@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,24 +76,17 @@ func resolveIncident(ctx context.Context, c *api.Client, given string, open bool
 	if open {
 		what = "open incident"
 	}
-	return resolveID(what, given, func() ([]string, error) {
-		all, _, err := allIncidents(ctx, c, api.IncidentQuery{Open: open})
-		return idsOf(all, func(i *api.Incident) string { return i.ID }), err
-	})
+	all := func() ([]api.Incident, string, error) { return allIncidents(ctx, c, api.IncidentQuery{Open: open}) }
+	return resolveID(what, given, all, func(i *api.Incident) string { return i.ID })
 }
 
 // incidentTable lists incidents; open ones stand out.
 func incidentTable(p *printer, all []api.Incident) {
-	if len(all) == 0 {
-		p.printf("no incidents\n")
-		return
-	}
-	t := p.table("ID", "LEVEL", "RULE", "POOL", "VALUE", "OPENED", "STATE")
-	for i := range all {
-		n := &all[i]
-		t.row(incidentStyle(n), n.ID, levelText(n), n.Rule, n.Pool, amount(n.Value, n.Unit), timestamp(n.Opened), incidentState(n))
-	}
-	t.end()
+	header := []any{"ID", "LEVEL", "RULE", "POOL", "VALUE", "OPENED", "STATE"}
+	list(p, all, "no incidents", header, func(t *table, n *api.Incident) {
+		t.row(incidentStyle(n), n.ID, levelText(n), n.Rule, n.Pool, format.Table.Value(n.Value, n.Unit),
+			timestamp(n.Opened), incidentState(n))
+	})
 }
 
 // incidentStyle makes an open incident stand out.
@@ -164,23 +158,20 @@ type ShowIncident struct{ Service }
 
 // Run shows the incident whose ID begins as given.
 func (s *ShowIncident) Run(ctx context.Context, id string) error {
-	return s.call(ctx, func(c *api.Client) error {
+	return ask(ctx, s, func(c *api.Client) (report api.IncidentReport, err error) {
 		id, err := resolveIncident(ctx, c, id, false)
 		if err != nil {
-			return err
+			return report, err
 		}
-		report, err := c.Incident(ctx, id)
-		if err != nil {
-			return err
-		}
-		return s.show(report, func(p *printer) { s.text(p, &report) })
-	})
+		return c.Incident(ctx, id)
+	}, s.text)
 }
 
 // text shows an incident in full. The commands and the runbook are left out once it has
 // ended.
 func (s *ShowIncident) text(p *printer, r *api.IncidentReport) {
-	p.line(incidentStyle(&r.Incident), "%s  %s  %s", levelText(&r.Incident), ruleInPool(r.Rule, r.Pool), incidentState(&r.Incident))
+	p.line(incidentStyle(&r.Incident), "%s  %s  %s",
+		levelText(&r.Incident), ruleInPool(r.Rule, r.Pool), incidentState(&r.Incident))
 	p.printf("\n")
 	s.facts(p, r)
 	if !r.Recorded {
@@ -207,7 +198,8 @@ func (s *ShowIncident) facts(p *printer, r *api.IncidentReport) {
 	t := p.table()
 	t.fact("what", r.Summary)
 	t.fact("impact", r.Impact)
-	t.fact("value", fmt.Sprintf("%s, %s at %s", amount(r.Value, r.Unit), r.Level, amount(r.Threshold, r.Unit)))
+	value, threshold := format.Table.Value(r.Value, r.Unit), format.Table.Value(r.Threshold, r.Unit)
+	t.fact("value", fmt.Sprintf("%s, %s at %s", value, r.Level, threshold))
 	if r.Open() {
 		t.fact("since", fmt.Sprintf("%s (%s ago)", timestamp(r.Opened), between(r.Opened, s.Now())))
 	} else {
@@ -228,12 +220,11 @@ func timeline(p *printer, r *api.IncidentReport) {
 		return
 	}
 	p.printf("\n")
-	t := p.table("#", "AT", "EVENT", "LEVEL", "VALUE", "BY", "NOTE")
-	for i := range r.Events {
-		e := &r.Events[i]
-		t.row(plain, e.Seq, timestamp(e.At), e.Kind, e.Level, amount(e.Value, r.Unit), e.By, eventNote(e))
-	}
-	t.end()
+	header := []any{"#", "AT", "EVENT", "LEVEL", "VALUE", "BY", "NOTE"}
+	list(p, r.Events, "", header, func(t *table, e *engine.Event) {
+		value := format.Table.Value(e.Value, r.Unit)
+		t.row(plain, e.Seq, timestamp(e.At), e.Kind, e.Level, value, e.By, eventNote(e))
+	})
 }
 
 // eventNote says why an event was not sent, or what a digest of flapping covers.
@@ -256,21 +247,16 @@ func messages(p *printer, r *api.IncidentReport) {
 	if !r.Recorded {
 		return
 	}
-	if len(r.Deliveries) == 0 {
-		p.printf("\nno messages\n")
-		return
-	}
 	p.printf("\n")
-	t := p.table("#", "MESSAGE", "TO", "STATE", "ATTEMPTS", "LAST TRIED", "NEXT", "REASON")
-	for i := range r.Deliveries {
-		d := &r.Deliveries[i]
+	header := []any{"#", "MESSAGE", "TO", "STATE", "ATTEMPTS", "LAST TRIED", "NEXT", "REASON"}
+	list(p, r.Deliveries, "no messages", header, func(t *table, d *api.Delivery) {
 		state, look := d.State, plain
 		if state == "dead" {
 			state, look = "DEAD", alarm
 		}
-		t.row(look, d.Seq, d.Kind, d.Destination, state, d.Attempts, timestampOr(d.Tried, ""), timestampOr(d.NextAttempt, ""), d.Reason)
-	}
-	t.end()
+		t.row(look, d.Seq, d.Kind, d.Destination, state, d.Attempts, timestampOr(d.Tried, ""),
+			timestampOr(d.NextAttempt, ""), d.Reason)
+	})
 }
 
 // Ack acknowledges an incident.
@@ -284,13 +270,13 @@ func (a *Ack) Run(ctx context.Context, id string) error {
 	if _, err := api.ParseDuration(a.For); err != nil {
 		return Usagef("--for %w", err)
 	}
-	return a.call(ctx, func(c *api.Client) error {
+	done := "acknowledged"
+	return ask(ctx, a, func(c *api.Client) (reply api.AckReply, err error) {
 		id, err := resolveIncident(ctx, c, id, true)
 		if err != nil {
-			return err
+			return reply, err
 		}
-		reply, err := c.Ack(ctx, id, api.AckRequest{For: a.For})
-		done := "acknowledged"
+		reply, err = c.Ack(ctx, id, api.AckRequest{For: a.For})
 		var p *api.Problem
 		if errors.As(err, &p) && p.Acked != nil && p.Acked.By == a.Actor() {
 			// The same person again: the incident is acknowledged as intended.
@@ -298,13 +284,10 @@ func (a *Ack) Run(ctx context.Context, id string) error {
 			done, err = "already acknowledged", readErr
 			reply = api.AckReply{Acknowledgement: *p.Acked, Incident: report.Incident}
 		}
-		if err != nil {
-			return maybeApplied(err)
-		}
-		return a.show(reply, func(p *printer) {
-			p.printf("%s: %s by %s until %s; no reminders until then, an escalation to page is still sent\n",
-				ruleInPool(reply.Incident.Rule, reply.Incident.Pool), done, reply.By, timestamp(reply.Until))
-		})
+		return reply, maybeApplied(err)
+	}, func(p *printer, reply *api.AckReply) {
+		p.printf("%s: %s by %s until %s; no reminders until then, an escalation to page is still sent\n",
+			ruleInPool(reply.Incident.Rule, reply.Incident.Pool), done, reply.By, timestamp(reply.Until))
 	})
 }
 
@@ -323,9 +306,9 @@ func (s *Silence) Run(ctx context.Context, rule string) (err error) {
 	case s.List && s.Lift != "" || (s.List || s.Lift != "") && creates:
 		return Usage(errors.New("give a RULE with --for and --reason, or --list, or --lift ID"))
 	case s.List:
-		return s.call(ctx, func(c *api.Client) error { return s.list(ctx, c) })
+		return s.list(ctx)
 	case s.Lift != "":
-		return s.call(ctx, func(c *api.Client) error { return s.lift(ctx, c) })
+		return s.lift(ctx)
 	case rule == "":
 		return Usage(errors.New("RULE is missing: headgate incident list shows rules; or give --list or --lift ID"))
 	}
@@ -338,16 +321,16 @@ func (s *Silence) Run(ctx context.Context, rule string) (err error) {
 	if _, err := api.ParseDuration(s.For); err != nil {
 		return Usagef("--for %w", err)
 	}
-	return s.call(ctx, func(c *api.Client) error { return s.create(ctx, c, rule) })
+	return s.create(ctx, rule)
 }
 
 // create silences a rule. An equal silence that exists already is kept.
-func (s *Silence) create(ctx context.Context, c *api.Client, rule string) error {
-	reply, err := c.Silence(ctx, api.SilenceRequest{Rule: rule, Pool: s.Pool, For: s.For, Reason: s.Reason})
-	if err != nil {
-		return maybeApplied(err)
-	}
-	return s.show(reply, func(p *printer) {
+func (s *Silence) create(ctx context.Context, rule string) error {
+	return ask(ctx, s, func(c *api.Client) (api.SilenceReply, error) {
+		request := api.SilenceRequest{Rule: rule, Pool: s.Pool, For: s.For, Reason: s.Reason}
+		reply, err := c.Silence(ctx, request)
+		return reply, maybeApplied(err)
+	}, func(p *printer, reply *api.SilenceReply) {
 		done := "silenced"
 		if !reply.Created {
 			done = "already silenced"
@@ -367,43 +350,30 @@ func allSilences(ctx context.Context, c *api.Client) ([]engine.Silence, string, 
 }
 
 // lift ends a silence early.
-func (s *Silence) lift(ctx context.Context, c *api.Client) error {
-	id, err := resolveID("silence", s.Lift, func() ([]string, error) {
-		all, _, err := allSilences(ctx, c)
-		return idsOf(all, func(n *engine.Silence) string { return n.ID }), err
-	})
-	if err != nil {
-		return err
-	}
-	lifted, err := c.Unsilence(ctx, id)
-	if err != nil {
-		return maybeApplied(err)
-	}
-	return s.show(lifted, func(p *printer) {
+func (s *Silence) lift(ctx context.Context) error {
+	return ask(ctx, s, func(c *api.Client) (lifted engine.Silence, err error) {
+		all := func() ([]engine.Silence, string, error) { return allSilences(ctx, c) }
+		id, err := resolveID("silence", s.Lift, all, func(n *engine.Silence) string { return n.ID })
+		if err != nil {
+			return lifted, err
+		}
+		lifted, err = c.Unsilence(ctx, id)
+		return lifted, maybeApplied(err)
+	}, func(p *printer, lifted *engine.Silence) {
 		p.printf("%s: no longer silenced; the current state is sent\n", ruleInPool(lifted.Rule, lifted.Pool))
 	})
 }
 
 // list shows the active silences.
-func (s *Silence) list(ctx context.Context, c *api.Client) error {
-	all, rest, err := allSilences(ctx, c)
-	if err != nil {
-		return err
-	}
-	return s.show(api.SilenceList{Items: all, Next: rest}, func(p *printer) {
-		if len(all) == 0 {
-			p.printf("no silences\n")
-			return
-		}
-		t := p.table("ID", "RULE", "POOL", "UNTIL", "BY", "REASON")
-		for _, n := range all {
-			pool := n.Pool
-			if pool == "" {
-				pool = "all"
-			}
-			t.row(plain, n.ID, n.Rule, pool, timestamp(n.Until), n.By, n.Reason)
-		}
-		t.end()
+func (s *Silence) list(ctx context.Context) error {
+	return ask(ctx, s, func(c *api.Client) (api.SilenceList, error) {
+		all, rest, err := allSilences(ctx, c)
+		return api.SilenceList{Items: all, Next: rest}, err
+	}, func(p *printer, all *api.SilenceList) {
+		header := []any{"ID", "RULE", "POOL", "UNTIL", "BY", "REASON"}
+		list(p, all.Items, "no silences", header, func(t *table, n *engine.Silence) {
+			t.row(plain, n.ID, n.Rule, cmp.Or(n.Pool, "all"), timestamp(n.Until), n.By, n.Reason)
+		})
 	})
 }
 

@@ -124,24 +124,25 @@ func TestEndings(t *testing.T) {
 
 // TestComplete: an ID is completed only where it can mean one thing.
 func TestComplete(t *testing.T) {
-	all := []string{"01a2-1", "01a2-12", "01b3"}
+	all := func() ([]string, string, error) { return []string{"01a2-1", "01a2-12", "01b3"}, "", nil }
+	same := func(id *string) string { return *id }
 	for given, want := range map[string]string{"01b": "01b3", "01B3": "01b3", "01a2-1": "01a2-1", "01a2-12": "01a2-12"} {
-		if got, err := resolveID("thing", given, func() ([]string, error) { return all, nil }); err != nil || got != want {
+		if got, err := resolveID("thing", given, all, same); err != nil || got != want {
 			t.Errorf("%s: %s, %v", given, got, err)
 		}
 	}
 	for given, want := range map[string]string{
 		"": "cannot be an ID", "01a": "2 things have IDs that begin with 01a: 01a2-1, 01a2-12; give more", "02": "no thing has an ID that begins with 02",
 	} {
-		if _, err := resolveID("thing", given, func() ([]string, error) { return all, nil }); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := resolveID("thing", given, all, same); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", given, err, want)
 		}
 	}
 	whole := strings.Repeat("a", fullIDLength)
-	got, err := resolveID("thing", whole, func() ([]string, error) {
+	got, err := resolveID("thing", whole, func() ([]string, string, error) {
 		t.Error("a whole ID was looked up")
-		return nil, nil
-	})
+		return nil, "", nil
+	}, same)
 	if got != whole || err != nil {
 		t.Errorf("%s, %v", got, err)
 	}

@@ -73,13 +73,13 @@ func (m *ModeChange) Run(ctx context.Context) (err error) {
 
 // ask sends the change to the service, after a ping: a dead service is known within a
 // second instead of the five of a call.
-func (m *ModeChange) ask(ctx context.Context) (api.ModeReply, error) {
-	c, err := m.connect(ctx, m.at)
-	if err != nil {
-		return api.ModeReply{}, err
-	}
-	defer c.Close()
-	return c.SetMode(ctx, m.Pool, api.ModeRequest{Mode: m.Mode, Reason: m.Reason, DropOverdue: m.DropOverdue, DryRun: m.DryRun})
+func (m *ModeChange) ask(ctx context.Context) (reply api.ModeReply, err error) {
+	request := api.ModeRequest{Mode: m.Mode, Reason: m.Reason, DropOverdue: m.DropOverdue, DryRun: m.DryRun}
+	err = m.connect(ctx, m.at, func(c *api.Client) error {
+		reply, err = c.SetMode(ctx, m.Pool, request)
+		return err
+	})
+	return reply, err
 }
 
 // commandName is the command's own name.

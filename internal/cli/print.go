@@ -155,6 +155,19 @@ func (t *table) fact(name, value string) {
 	}
 }
 
+// list shows a table with one row for each item, or what to say when there are none.
+func list[T any](p *printer, items []T, none string, header []any, row func(t *table, item *T)) {
+	if len(items) == 0 {
+		p.printf("%s\n", none)
+		return
+	}
+	t := p.table(header...)
+	for i := range items {
+		row(t, &items[i])
+	}
+	t.end()
+}
+
 // end writes the table.
 func (t *table) end() {
 	_ = t.rows.Flush() // into memory
@@ -165,24 +178,12 @@ func (t *table) end() {
 	}
 }
 
-// seconds shows an optional number of seconds.
-func seconds(v *float64) string {
+// optional shows a number that may be absent.
+func optional(v *float64, show func(float64) string) string {
 	if v == nil {
 		return "-"
 	}
-	return format.Table.Seconds(*v)
-}
-
-// amount shows an optional value with its unit.
-func amount(v float64, unit string) string {
-	return format.Table.Value(v, unit)
-}
-
-func percent(share *float64) string {
-	if share == nil {
-		return "-"
-	}
-	return format.Table.Percent(*share)
+	return show(*v)
 }
 
 // timestamp shows a time of the API to the second.

@@ -25,7 +25,8 @@ func (s *Service) ShowRules(cfg *config.Config, file string) error {
 		t := p.table("RULE", "POOL", "WARN AT", "PAGE AT", "CLEAR BELOW", "RUNBOOK", "ACTION")
 		for _, r := range all {
 			clear := engine.Threshold{Set: true, At: r.Clear.Below, For: r.Clear.For}
-			t.row(plain, r.Name, r.Pool, thresholdText(r.Warn, r.Unit), thresholdText(r.Page, r.Unit), thresholdText(clear, r.Unit), r.Runbook, r.Action)
+			t.row(plain, r.Name, r.Pool, thresholdText(r.Warn, r.Unit), thresholdText(r.Page, r.Unit),
+				thresholdText(clear, r.Unit), r.Runbook, r.Action)
 		}
 		t.end()
 	})

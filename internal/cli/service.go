@@ -119,21 +119,21 @@ func tokenHint(err error) error {
 	return fmt.Errorf("%w; set %s, or give the data directory of the service with --data-dir or --config", err, tokenEnv)
 }
 
-// connect returns a client of a service that answers a ping. A dead service is
+// connect calls f with a client of a service that answers a ping. A dead service is
 // detected within a second that way, before anything is sent.
-func (s *Service) connect(ctx context.Context, t target) (*api.Client, error) {
+func (s *Service) connect(ctx context.Context, t target, f func(*api.Client) error) error {
 	if t.unusable != nil {
-		return nil, &api.UnreachableError{Err: t.unusable}
+		return &api.UnreachableError{Err: t.unusable}
 	}
 	c, err := api.NewClient(api.ClientConfig{URL: t.url, Token: t.token.Reveal(), Actor: s.Actor()})
 	if err != nil {
-		return nil, Usage(err)
+		return Usage(err)
 	}
+	defer c.Close()
 	if err := c.Ping(ctx); err != nil {
-		c.Close()
-		return nil, err
+		return err
 	}
-	return c, nil
+	return f(c)
 }
 
 // call calls f with a client of the service.
@@ -150,15 +150,29 @@ func (s *Service) call(ctx context.Context, f func(*api.Client) error) error {
 
 // callTarget calls f with a client of the target, and says what to try if nothing answers.
 func (s *Service) callTarget(ctx context.Context, t target, f func(*api.Client) error) error {
-	c, err := s.connect(ctx, t)
-	if err == nil {
-		defer c.Close()
-		err = f(c)
-	}
+	err := s.connect(ctx, t, f)
 	if isUnreachable(err) {
-		return fmt.Errorf("%w\nis it running? its admin listener is looked for at --admin URL, %s, or where --config FILE says", err, adminEnv)
+		return fmt.Errorf("%w\nis it running? its admin listener is looked for at --admin URL, %s, "+
+			"or where --config FILE says", err, adminEnv)
 	}
 	return err
+}
+
+// caller is a Service, or a type around one that says more when there is no answer.
+type caller interface {
+	call(ctx context.Context, f func(*api.Client) error) error
+	show(v any, text func(*printer)) error
+}
+
+// ask sends a request to the service, and shows its reply.
+func ask[T any](ctx context.Context, s caller, request func(*api.Client) (T, error), text func(*printer, *T)) error {
+	return s.call(ctx, func(c *api.Client) error {
+		reply, err := request(c)
+		if err != nil {
+			return err
+		}
+		return s.show(reply, func(p *printer) { text(p, &reply) })
+	})
 }
 
 // callOrRead asks the service, and reads its database if there is no answer: history
@@ -168,12 +182,7 @@ func (s *Service) callOrRead(ctx context.Context, ask func(*api.Client) error, r
 	if err != nil {
 		return err
 	}
-	c, err := s.connect(ctx, t)
-	if err == nil {
-		defer c.Close()
-		err = ask(c)
-	}
-	if !isUnreachable(err) || !t.local {
+	if err = s.connect(ctx, t, ask); !isUnreachable(err) || !t.local {
 		return err
 	}
 	s.messagef("%v", err)
@@ -191,11 +200,8 @@ func (s *Service) Complete(ctx context.Context, ask func(context.Context, *api.C
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	s.Err = io.Discard
-	if t, err := s.target(); err == nil && t.unusable == nil {
-		if c, err := s.connect(ctx, t); err == nil {
-			defer c.Close()
-			_ = ask(ctx, c)
-		}
+	if t, err := s.target(); err == nil {
+		_ = s.connect(ctx, t, func(c *api.Client) error { return ask(ctx, c) })
 	}
 }
 
@@ -257,7 +263,7 @@ func (s *Service) warnTruncated(rest, what string) {
 }
 
 // resolveID returns the one ID that begins as given. A full one is not looked up.
-func resolveID(what, given string, all func() ([]string, error)) (string, error) {
+func resolveID[T any](what, given string, all func() ([]T, string, error), idOf func(*T) string) (string, error) {
 	given = strings.ToLower(given)
 	if err := api.CheckID(given); err != nil {
 		return "", Usage(err)
@@ -265,12 +271,13 @@ func resolveID(what, given string, all func() ([]string, error)) (string, error)
 	if len(given) >= fullIDLength {
 		return given, nil
 	}
-	ids, err := all()
+	items, _, err := all()
 	if err != nil {
 		return "", err
 	}
 	var fit []string
-	for _, id := range ids {
+	for i := range items {
+		id := idOf(&items[i])
 		if id == given {
 			return id, nil
 		}
@@ -282,17 +289,10 @@ func resolveID(what, given string, all func() ([]string, error)) (string, error)
 	case len(fit) == 0:
 		return "", fmt.Errorf("no %s has an ID that begins with %s", what, given)
 	case len(fit) > 1:
-		return "", Usagef("%d %ss have IDs that begin with %s: %s; give more of it", len(fit), what, given, format.List(fit, ", ", 5))
+		return "", Usagef("%d %ss have IDs that begin with %s: %s; give more of it",
+			len(fit), what, given, format.List(fit, ", ", 5))
 	}
 	return fit[0], nil
-}
-
-// idsOf returns the IDs of items, for completion by prefix.
-func idsOf[T any](items []T, id func(*T) string) (ids []string) {
-	for i := range items {
-		ids = append(ids, id(&items[i]))
-	}
-	return ids
 }
 
 // configHints is what settings say about where the service is.

@@ -32,13 +32,7 @@ type Status struct {
 // Run shows the status.
 func (s *Status) Run(ctx context.Context) error {
 	if !s.Watch {
-		return s.call(ctx, func(c *api.Client) error {
-			now, err := c.Status(ctx)
-			if err != nil {
-				return err
-			}
-			return s.once(&now)
-		})
+		return ask(ctx, s, func(c *api.Client) (api.Status, error) { return c.Status(ctx) }, s.table)
 	}
 	t, err := s.target()
 	if err != nil {
@@ -49,20 +43,14 @@ func (s *Status) Run(ctx context.Context) error {
 	}
 	s.screen = IsTerminal(s.Out)
 	s.fetch = func(ctx context.Context) (now api.Status, err error) {
-		c, err := s.connect(ctx, t)
-		if err != nil {
-			return now, err
-		}
-		defer c.Close()
-		return c.Status(ctx)
+		err = s.connect(ctx, t, func(c *api.Client) error {
+			now, err = c.Status(ctx)
+			return err
+		})
+		return now, err
 	}
 	s.watch(ctx)
 	return nil
-}
-
-// once shows one status.
-func (s *Status) once(now *api.Status) error {
-	return s.show(now, func(p *printer) { s.table(p, now) })
 }
 
 // watch shows the status until ctx ends or its output is closed. A service that does
@@ -104,8 +92,8 @@ func (s *Status) draw(now *api.Status, fetched error) error {
 		for i := range now.Pools {
 			l := &now.Pools[i]
 			p.printf("%s %s %s in_flight=%d/%d queued=%d oldest=%s p95=%s refused_1m=%d admitted_1m=%d\n",
-				at, l.Name, modeText(l.Mode), l.InFlight, l.Workers, l.QueueDepth, format.Table.Seconds(l.QueueOldestAgeS), seconds(l.P95TurnaroundS),
-				l.Refused1m, l.Admitted1m)
+				at, l.Name, modeText(l.Mode), l.InFlight, l.Workers, l.QueueDepth, format.Table.Seconds(l.QueueOldestAgeS),
+				optional(l.P95TurnaroundS, format.Table.Seconds), l.Refused1m, l.Admitted1m)
 		}
 	}
 	_, err := s.Out.Write(p.Bytes())
@@ -117,8 +105,9 @@ func (s *Status) table(p *printer, now *api.Status) {
 	t := p.table("POOL", "MODE", "IN FLIGHT", "QUEUED", "OLDEST", "P95", "SLO", "USE", "REFUSED/MIN", "ADMITTED/MIN")
 	for i := range now.Pools {
 		l := &now.Pools[i]
-		t.row(modeStyle(l.Mode), l.Name, modeText(l.Mode), fmt.Sprintf("%d/%d", l.InFlight, l.Workers), l.QueueDepth, format.Table.Seconds(l.QueueOldestAgeS),
-			seconds(l.P95TurnaroundS), format.Table.Seconds(l.SLOS), percent(l.EnvelopeUse), l.Refused1m, l.Admitted1m)
+		t.row(modeStyle(l.Mode), l.Name, modeText(l.Mode), fmt.Sprintf("%d/%d", l.InFlight, l.Workers), l.QueueDepth,
+			format.Table.Seconds(l.QueueOldestAgeS), optional(l.P95TurnaroundS, format.Table.Seconds),
+			format.Table.Seconds(l.SLOS), optional(l.EnvelopeUse, format.Table.Percent), l.Refused1m, l.Admitted1m)
 	}
 	t.end()
 	for i := range now.Pools {
@@ -167,14 +156,15 @@ func (s *Status) notes(l *control.PoolStatus) (notes []string) {
 		addf("the mode is not recorded yet: a restart would lose it")
 	}
 	if l.Paused != nil {
-		addf("paused until %s by %s: %s; to end it: headgate resume --pool %s%s", timestamp(l.Paused.Until), who(l.Paused.Actor), why(l.Paused.Reason),
-			shellQuote(l.Name), s.shellArgs())
+		addf("paused until %s by %s: %s; to end it: headgate resume --pool %s%s", timestamp(l.Paused.Until),
+			who(l.Paused.Actor), why(l.Paused.Reason), shellQuote(l.Name), s.shellArgs())
 	}
 	if g := l.AutoRollback; g != nil && g.State == control.RolledBack {
 		addf("rolled back automatically, %d times in 24 hours: %s", g.RollbacksToday, g.Reason)
 	}
 	if l.Overdue > 0 {
-		addf("%d of %d queued can no longer meet their deadline; the queue takes %s to drain", l.Overdue, l.QueueDepth, format.Table.Seconds(l.DrainS))
+		addf("%d of %d queued can no longer meet their deadline; the queue takes %s to drain",
+			l.Overdue, l.QueueDepth, format.Table.Seconds(l.DrainS))
 	}
 	if l.Draining {
 		addf("draining: takes no new tasks")
@@ -203,6 +193,7 @@ func (s *Status) incident(p *printer, in *api.Incident, first bool) {
 	if in.AckedBy != "" {
 		acked = "; acknowledged by " + in.AckedBy
 	}
-	p.line(incidentStyle(in), "%s %s (%s): %s%s", strings.ToUpper(in.Level.String()), in.Rule, cmp.Or(in.Pool, "headgate itself"), in.Summary, acked)
+	p.line(incidentStyle(in), "%s %s (%s): %s%s",
+		strings.ToUpper(in.Level.String()), in.Rule, cmp.Or(in.Pool, "headgate itself"), in.Summary, acked)
 	p.printf("  headgate incident show %s%s\n", shellQuote(in.ID), s.shellArgs())
 }
