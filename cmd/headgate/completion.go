@@ -10,12 +10,16 @@ import (
 	"headgate/web/api"
 )
 
+// newCompletion returns one command with the shell as its argument, where cobra's own has a
+// command for each shell: docs and help have one section for it.
 func newCompletion() *cobra.Command {
 	return &cobra.Command{
-		Use:       "completion SHELL",
-		Short:     "Print a completion script for a shell",
-		Long:      "Print a script that completes commands, flags and names of pools and drills: for bash, zsh, fish or powershell.",
-		Example:   "  source <(headgate completion bash)\n  headgate completion fish > ~/.config/fish/completions/headgate.fish",
+		Use:   "completion SHELL",
+		Short: "Print a completion script for a shell",
+		Long: "Print a script that completes commands, flags and names of pools and drills: " +
+			"for bash, zsh, fish or powershell.",
+		Example: `  source <(headgate completion bash)
+  headgate completion fish > ~/.config/fish/completions/headgate.fish`,
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		Args:      cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

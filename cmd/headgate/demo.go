@@ -24,6 +24,8 @@ type demoFlags struct {
 	plain, json, keep, slack bool
 }
 
+// newDemo returns the command for a first impression, which needs neither settings nor an
+// endpoint nor network access.
 func newDemo() *cobra.Command {
 	o := demo.DefaultOptions()
 	var flags demoFlags
@@ -55,7 +57,8 @@ Service times are written as for "headgate stub".`,
   headgate demo --json | jq .gated       the summary for programs`,
 	}
 	f := cmd.Flags()
-	f.Float64Var(&o.Speed, "speed", o.Speed, fmt.Sprintf("divide all times by this, %d to %d; with --slack to %d, by default %d",
+	f.Float64Var(&o.Speed, "speed", o.Speed, fmt.Sprintf(
+		"divide all times by this, %d to %d; with --slack to %d, by default %d",
 		demo.MinSpeed, demo.MaxSpeed, demo.MaxSlackSpeed, demo.SlackSpeed))
 	f.IntVar(&o.Workers, "workers", o.Workers, "permits of each copy and slots of each endpoint")
 	f.StringVar(&flags.service, "service", o.Service.String(), "service-time `model`")
@@ -67,6 +70,7 @@ Service times are written as for "headgate stub".`,
 	f.StringVar(&flags.svg, "svg", "", "write a picture of the run to this `file`")
 	_ = cmd.MarkFlagFilename("svg", "svg") // fails only for a flag that does not exist
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		// --slack changes the default of the speed; a speed that was given wins.
 		if speed := o.Speed; flags.slack {
 			o = o.WithSlack()
 			if cmd.Flags().Changed("speed") {
@@ -78,6 +82,7 @@ Service times are written as for "headgate stub".`,
 	return cmd
 }
 
+// runDemo checks the flags before anything starts, and runs the demo on the screen.
 func runDemo(cmd *cobra.Command, o demo.Options, flags demoFlags) (err error) {
 	if o.Service, err = modelstub.ParseService(flags.service); err != nil {
 		return cli.Usagef("--service: %w", err)
@@ -103,7 +108,8 @@ func runDemo(cmd *cobra.Command, o demo.Options, flags demoFlags) (err error) {
 	return demo.Show(cmd.Context(), o, screen)
 }
 
-// programName is the program's name as the shell found it, if that is a plain path.
+// programName is the program's name as the shell found it, if that is a plain path: the demo
+// shows commands to copy, and a name that needs quotes would break them.
 func programName(name string) string {
 	if strings.ContainsFunc(name, func(r rune) bool {
 		return !strings.ContainsRune("./-_", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)

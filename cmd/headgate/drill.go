@@ -12,6 +12,8 @@ import (
 	"headgate/runbooks/drill/spec"
 )
 
+// newDrill returns the group of commands about drills. All of them ask the service, apart
+// from spec and check, which work on files.
 func newDrill(env cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drill",
@@ -20,8 +22,8 @@ func newDrill(env cli.Env) *cobra.Command {
 behaves, and a verdict with its evidence. Drills run in the service, by schedule or
 started here; a twin shares nothing with production.`,
 	}
-	cmd.AddCommand(newDrillList(env), newDrillRun(env), newDrillShow(env), newDrillAbort(env), newDrillFreeze(env), newDrillUnfreeze(env),
-		newDrillHistory(env), newDrillSpec(), newDrillCheck())
+	cmd.AddCommand(newDrillList(env), newDrillRun(env), newDrillShow(env), newDrillAbort(env), newDrillFreeze(env),
+		newDrillUnfreeze(env), newDrillHistory(env), newDrillSpec(), newDrillCheck())
 	return cmd
 }
 
@@ -35,9 +37,11 @@ due, and their last verdict. Due times are shown in the zone of the schedule and
 UTC, with a note where clocks go forward or back.`,
 		Example: `  headgate drill list
   headgate drill list --json | jq '.items[].next_runs'`,
-	}, env, &d.Service, func(ctx context.Context, _ []string) error { return d.Run(ctx) })
+	}, env, &d.Service, noArgs(d.Run))
 }
 
+// newDrillRun returns the command that starts a run. The run belongs to the service and not
+// to this process: closing a laptop must not leave faults without an owner.
 func newDrillRun(env cli.Env) *cobra.Command {
 	var d cli.RunDrill
 	var speed float64
@@ -59,7 +63,7 @@ run: headgate drill abort stops it.`,
 	reasonFlag(cmd, &d.Reason)
 	cmd.ValidArgsFunction = completeArg(&d.Service, drillIDs)
 	return serviceCommand(cmd, env, &d.Service, func(ctx context.Context, args []string) error {
-		if f.Changed("speed") {
+		if f.Changed("speed") { // 0 is refused; a speed that was not given is that of the drill
 			d.Speed = &speed
 		}
 		return d.Run(ctx, args[0])
@@ -78,9 +82,11 @@ is read from its database.`,
 		Example: `  headgate drill show 01a22990
   headgate drill show 01a22990-4f00-7a3e-8d51-6c2b9a4e11aa --json | jq .series`,
 		Args: cobra.ExactArgs(1),
-	}, env, &s.Service, func(ctx context.Context, args []string) error { return s.Run(ctx, args[0]) })
+	}, env, &s.Service, oneArg(s.Run))
 }
 
+// newDrillHistory returns the command whose CSV is the evidence for audits of resilience:
+// it therefore lists skipped and missed runs, too.
 func newDrillHistory(env cli.Env) *cobra.Command {
 	var h cli.DrillHistory
 	cmd := &cobra.Command{
@@ -95,13 +101,14 @@ not answer, they are read from its database.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&h.Drill, "drill", "", "only this `drill`, by ID or by its present or a former name")
-	f.StringVar(&h.Verdict, "verdict", "", "only these `verdicts`, separated by commas: passed, failed, aborted, inconclusive, skipped, interrupted, missed")
+	f.StringVar(&h.Verdict, "verdict", "", "only these `verdicts`, separated by commas: "+
+		"passed, failed, aborted, inconclusive, skipped, interrupted, missed")
 	f.StringVar(&h.Trigger, "trigger", "", "only these `triggers`, separated by commas: schedule, catch_up, manual")
 	sinceFlag(cmd, &h.Since, "30d")
 	f.StringVar(&h.Until, "until", "", "end of the period: a `duration` ago, or a time")
 	f.BoolVar(&h.CSV, "csv", false, "print CSV")
 	completeFlag(cmd, "drill", &h.Service, drillIDs)
-	return serviceCommand(cmd, env, &h.Service, func(ctx context.Context, _ []string) error { return h.Run(ctx) })
+	return serviceCommand(cmd, env, &h.Service, noArgs(h.Run))
 }
 
 func newDrillAbort(env cli.Env) *cobra.Command {
@@ -117,9 +124,11 @@ is unique.`,
 		Args: cobra.ExactArgs(1),
 	}
 	reasonFlag(cmd, &s.Reason)
-	return serviceCommand(cmd, env, &s.Service, func(ctx context.Context, args []string) error { return s.Abort(ctx, args[0]) })
+	return serviceCommand(cmd, env, &s.Service, oneArg(s.Abort))
 }
 
+// newDrillFreeze returns the command that stops all drills. A reason is required, because a
+// freeze lasts until a person lifts it.
 func newDrillFreeze(env cli.Env) *cobra.Command {
 	var s cli.StopDrills
 	cmd := &cobra.Command{
@@ -130,7 +139,7 @@ schedule nor by hand. A freeze survives restarts.`,
 		Example: `  headgate drill freeze --reason "release week"`,
 	}
 	reasonFlag(cmd, &s.Reason)
-	return serviceCommand(cmd, env, &s.Service, func(ctx context.Context, _ []string) error { return s.Freeze(ctx) })
+	return serviceCommand(cmd, env, &s.Service, noArgs(s.Freeze))
 }
 
 func newDrillUnfreeze(env cli.Env) *cobra.Command {
@@ -144,9 +153,11 @@ repeated unless their catch-up allows it.`,
   headgate drill unfreeze --reason "the release is out"`,
 	}
 	reasonFlag(cmd, &s.Reason)
-	return serviceCommand(cmd, env, &s.Service, func(ctx context.Context, _ []string) error { return s.Unfreeze(ctx) })
+	return serviceCommand(cmd, env, &s.Service, noArgs(s.Unfreeze))
 }
 
+// newDrillSpec returns a command without flags: the built-in drills are part of the program,
+// so that neither settings nor a service matter.
 func newDrillSpec() *cobra.Command {
 	return &cobra.Command{
 		Use:   "spec NAME",
@@ -167,6 +178,7 @@ run.`,
 	}
 }
 
+// builtInNames lists what drill spec accepts.
 func builtInNames() string {
 	all, err := spec.BuiltIn()
 	if err != nil {
@@ -179,6 +191,8 @@ func builtInNames() string {
 	return strings.Join(names, ", ")
 }
 
+// newDrillCheck returns a command for editors and CI. It allows drills on production, since
+// only the settings of a service can say whether those are allowed.
 func newDrillCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",

@@ -8,11 +8,13 @@ import (
 	"headgate/internal/cli"
 )
 
+// newIncident returns the group of commands for on-call without a browser or Slack.
 func newIncident(env cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "incident",
 		Short: "List, acknowledge and silence incidents",
-		Long:  "Show open and past incidents with their notifications; acknowledge an incident;\nsilence a rule while the cause is known.",
+		Long: `Show open and past incidents with their notifications; acknowledge an incident;
+silence a rule while the cause is known.`,
 	}
 	cmd.AddCommand(newIncidentList(env), newIncidentShow(env), newIncidentAck(env), newIncidentSilence(env))
 	return cmd
@@ -34,6 +36,7 @@ func newIncidentList(env cli.Env) *cobra.Command {
 	poolFlag(cmd, &l.Pool)
 	f.StringVar(&l.Rule, "rule", "", "only this `rule` (default all)")
 	return serviceCommand(cmd, env, &l.Service, func(ctx context.Context, _ []string) error {
+		// An incident that has been open for longer than the default period is still open.
 		if l.Open && !f.Changed("since") {
 			l.Since = ""
 		}
@@ -52,9 +55,11 @@ is unique.`,
 		Example: `  headgate incident show 01a22990
   headgate incident show 01a22990-4f00-7a3e-8d51-6c2b9a4e11aa --json | jq .events`,
 		Args: cobra.ExactArgs(1),
-	}, env, &s.Service, func(ctx context.Context, args []string) error { return s.Run(ctx, args[0]) })
+	}, env, &s.Service, oneArg(s.Run))
 }
 
+// newIncidentAck returns the command that stops reminders for a limited time only: an
+// acknowledgement without end would hide an incident that its owner has forgotten.
 func newIncidentAck(env cli.Env) *cobra.Command {
 	var a cli.Ack
 	cmd := &cobra.Command{
@@ -68,9 +73,11 @@ another person has acknowledged it, nothing changes, and the command says who.`,
 		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringVar(&a.For, "for", "2h", "how long, a `duration` such as 30m or 4h")
-	return serviceCommand(cmd, env, &a.Service, func(ctx context.Context, args []string) error { return a.Run(ctx, args[0]) })
+	return serviceCommand(cmd, env, &a.Service, oneArg(a.Run))
 }
 
+// newIncidentSilence returns one command for three actions on silences. --for has no default
+// and a reason is required, because a silence also hides the next, unrelated incident.
 func newIncidentSilence(env cli.Env) *cobra.Command {
 	var s cli.Silence
 	cmd := &cobra.Command{
@@ -91,5 +98,5 @@ sent about them. When the silence ends, the state at that moment is sent.
 	f.StringVar(&s.Reason, "reason", "", "`why`, for those who wonder why nothing is sent")
 	f.BoolVar(&s.List, "list", false, "list the active silences")
 	f.StringVar(&s.Lift, "lift", "", "end the silence with this `ID`, or with an ID that begins so")
-	return serviceCommand(cmd, env, &s.Service, func(ctx context.Context, args []string) error { return s.Run(ctx, first(args)) })
+	return serviceCommand(cmd, env, &s.Service, oneArg(s.Run))
 }

@@ -41,12 +41,14 @@ func execute(ctx context.Context, env cli.Env, args []string, stdout, stderr io.
 	return cli.ExitCode(err)
 }
 
+// newRoot returns the whole command tree. env stands for the machine, so that tests can run
+// command lines in one process, each with its own environment.
 func newRoot(env cli.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "headgate",
 		Short: "Load-shedding proxy for OpenAI-compatible endpoints",
 		Long: `headgate is a proxy in front of an OpenAI-compatible endpoint. It admits as many
-requests as the endpoint can serve in time, keeps a short queue, and rejects the
+requests as the endpoint can serve in time, keeps a short queue, and refuses the
 rest at once with 429 and a realistic Retry-After.`,
 		Example: `  headgate demo                          see it work, no configuration
   MC_ENDPOINT=http://127.0.0.1:8080/v1 headgate serve
@@ -122,13 +124,15 @@ func version() string {
 	return "devel"
 }
 
+// newVersion prints the Go version and the platform, too, because reports of bugs need them.
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  headgate version",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "headgate %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "headgate %s %s %s/%s\n",
+				version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}

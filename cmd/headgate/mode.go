@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"headgate/internal/cli"
@@ -11,6 +9,9 @@ import (
 	"headgate/web/api"
 )
 
+// newRollback returns the emergency command. Everything that could fail beside the change
+// itself was moved out of its path: it needs no argument, no reason, no valid settings
+// file, and no service that answers.
 func newRollback(env cli.Env) *cobra.Command {
 	return modeCommand(env, &cli.ModeChange{Mode: admission.PassThrough.String()}, &cobra.Command{
 		Use:   "rollback",
@@ -28,6 +29,8 @@ The mode before is remembered; headgate restore goes back to it.`,
 	})
 }
 
+// newRestore returns the reverse of rollback. It names no mode: the mode to return to is
+// the recorded one, which a person would have to look up.
 func newRestore(env cli.Env) *cobra.Command {
 	m := &cli.ModeChange{Mode: api.ModeRestore}
 	cmd := &cobra.Command{
@@ -41,10 +44,13 @@ tasks are served sooner.`,
   headgate restore --dry-run                       how many are late already, and by how long
   headgate restore --pool big --drop-overdue --reason "upstream has recovered"`,
 	}
-	cmd.Flags().BoolVar(&m.DropOverdue, "drop-overdue", false, "refuse queued tasks that can no longer meet their deadline")
+	cmd.Flags().BoolVar(&m.DropOverdue, "drop-overdue", false,
+		"refuse queued tasks that can no longer meet their deadline")
 	return modeCommand(env, m, cmd)
 }
 
+// newObserve returns the command for the first weeks in production: it shows what the
+// policy would refuse before anything is refused.
 func newObserve(env cli.Env) *cobra.Command {
 	return modeCommand(env, &cli.ModeChange{Mode: admission.Observe.String()}, &cobra.Command{
 		Use:   "observe",
@@ -57,13 +63,14 @@ enforcing for the first time. headgate restore switches to enforce.`,
 	})
 }
 
+// modeCommand adds what rollback, restore and observe have in common.
 func modeCommand(env cli.Env, m *cli.ModeChange, cmd *cobra.Command) *cobra.Command {
-	poolFlag(cmd, &m.Pool)
-	reasonFlag(cmd, &m.Reason)
-	dryRunFlag(cmd, &m.DryRun)
-	return serviceCommand(cmd, env, &m.Service, func(ctx context.Context, _ []string) error { return m.Run(ctx) })
+	changeFlags(cmd, &m.Pool, &m.Reason, &m.DryRun)
+	return serviceCommand(cmd, env, &m.Service, noArgs(m.Run))
 }
 
+// newPause returns the command for maintenance of an endpoint. A pause always ends by
+// itself: a forgotten one would be an outage.
 func newPause(env cli.Env) *cobra.Command {
 	p := &cli.Pause{Action: control.ActionPause}
 	cmd := &cobra.Command{
@@ -79,6 +86,7 @@ pause survives restarts.`,
 	return pauseCommand(env, p, cmd)
 }
 
+// newResume returns the command that ends a pause early.
 func newResume(env cli.Env) *cobra.Command {
 	return pauseCommand(env, &cli.Pause{Action: control.ActionResume}, &cobra.Command{
 		Use:     "resume",
@@ -88,9 +96,8 @@ func newResume(env cli.Env) *cobra.Command {
 	})
 }
 
+// pauseCommand adds what pause and resume have in common.
 func pauseCommand(env cli.Env, p *cli.Pause, cmd *cobra.Command) *cobra.Command {
-	poolFlag(cmd, &p.Pool)
-	reasonFlag(cmd, &p.Reason)
-	dryRunFlag(cmd, &p.DryRun)
-	return serviceCommand(cmd, env, &p.Service, func(ctx context.Context, _ []string) error { return p.Run(ctx) })
+	changeFlags(cmd, &p.Pool, &p.Reason, &p.DryRun)
+	return serviceCommand(cmd, env, &p.Service, noArgs(p.Run))
 }

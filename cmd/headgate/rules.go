@@ -9,9 +9,12 @@ import (
 	"headgate/internal/config"
 )
 
+// configFunc is what a command does that reads the settings itself.
+type configFunc func(cmd *cobra.Command, s *cli.Service, cfg *config.Config, args []string) error
+
 // configCommand adds --config, --json and what cmd runs with the settings. The
-// service need not run.
-func configCommand(cmd *cobra.Command, env cli.Env, run func(cmd *cobra.Command, s *cli.Service, cfg *config.Config, args []string) error) *cobra.Command {
+// service need not run: these commands are for CI and for the time before a start.
+func configCommand(cmd *cobra.Command, env cli.Env, run configFunc) *cobra.Command {
 	s := cli.Service{Env: env}
 	path := configFlag(cmd)
 	cmd.Flags().BoolVar(&s.JSON, "json", false, "print JSON")
@@ -26,11 +29,13 @@ func configCommand(cmd *cobra.Command, env cli.Env, run func(cmd *cobra.Command,
 	return cmd
 }
 
+// newRules returns the group of commands about alerting rules.
 func newRules(env cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules",
 		Short: "Validate, test and export alerting rules",
-		Long:  "Validate a rules file, run rule tests, and export the effective rules. The service\nneed not run.",
+		Long: `Validate a rules file, run rule tests, and export the effective rules. The service
+need not run.`,
 	}
 	cmd.AddCommand(newRulesCheck(env), newRulesTest(env), newRulesExport())
 	return cmd
@@ -48,13 +53,15 @@ that they are invalid; every error is reported with its position.`,
   headgate rules check rules.yaml --json`,
 		Args: cobra.MaximumNArgs(1),
 	}, env, func(_ *cobra.Command, s *cli.Service, cfg *config.Config, args []string) error {
-		if len(args) > 0 && args[0] == "" {
+		if len(args) > 0 && args[0] == "" { // an unset variable of a script must not pass as no FILE
 			return cli.Usagef("FILE must not be empty")
 		}
 		return s.ShowRules(cfg, first(args))
 	})
 }
 
+// newRulesTest returns the command that CI runs. Unmet expectations have an exit code that
+// differs from that of an invalid file, so that CI can tell a wrong rule from a wrong test.
 func newRulesTest(env cli.Env) *cobra.Command {
 	return configCommand(&cobra.Command{
 		Use:   "test FILE...",
@@ -70,6 +77,7 @@ file is invalid. docs/rules.md describes the format.`,
 	})
 }
 
+// newRulesExport returns a command without --json: its output is YAML, whatever reads it.
 func newRulesExport() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
@@ -103,6 +111,8 @@ them.`,
 	return cmd
 }
 
+// newAlerts returns the group of commands about delivery. It is a group so that the name
+// says what is tested.
 func newAlerts(env cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "alerts",

@@ -38,7 +38,8 @@ Without --config, the built-in defaults apply, and from the environment MC_ENDPO
   headgate serve --config /etc/headgate/headgate.yaml`,
 	}
 	path := configFlag(cmd)
-	cmd.Flags().BoolVar(&s.ephemeral, "ephemeral", false, "keep the database in memory only: a restart loses modes and audit log")
+	cmd.Flags().BoolVar(&s.ephemeral, "ephemeral", false,
+		"keep the database in memory only: a restart loses modes and audit log")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		s.path, s.stderr = *path, cmd.ErrOrStderr()
 		return s.run(cmd.Context())
@@ -46,7 +47,9 @@ Without --config, the built-in defaults apply, and from the environment MC_ENDPO
 	return cmd
 }
 
-// server is one run of serve.
+// server is one run of serve. It owns the process-wide parts of a service, which are
+// signals, the logger and the terminal; internal/app knows none of them, so that tests and
+// the demo can run several services in one process.
 type server struct {
 	path      string
 	ephemeral bool
@@ -57,6 +60,7 @@ type server struct {
 	level *slog.LevelVar
 }
 
+// run starts the service, serves until ctx ends or a listener fails, and stops it.
 func (s *server) run(ctx context.Context) error {
 	// Before anything else: an unhandled SIGHUP ends the process.
 	reload := make(chan os.Signal, 1)
@@ -94,7 +98,8 @@ func (s *server) run(ctx context.Context) error {
 func (s *server) printLoginLink(cfg *config.Config) {
 	if cli.IsTerminal(s.stderr) {
 		base := cmp.Or(strings.TrimSuffix(cfg.Admin.ExternalURL, "/"), cli.AdminURL(s.app.AdminAddr()))
-		fmt.Fprintf(s.stderr, "\n  pages: %s%s\n  (works once, within ten minutes; headgate login makes another)\n\n", base, s.app.LoginPath(cli.WhoAmI()))
+		fmt.Fprintf(s.stderr, "\n  pages: %s%s\n  (works once, within ten minutes; headgate login makes another)\n\n",
+			base, s.app.LoginPath(cli.WhoAmI()))
 	}
 }
 
@@ -129,27 +134,32 @@ func (s *server) reload() {
 	s.logPools(cfg)
 }
 
+// logPools says how each pool is configured, and where the recorded mode differs from the
+// configured one: a person who edits the mode and reloads would otherwise wait for an effect.
 func (s *server) logPools(cfg *config.Config) {
 	for _, p := range s.app.Pools() {
 		i := slices.IndexFunc(cfg.Pools, func(c config.Pool) bool { return c.Name == p.Name })
 		c := cfg.Pools[i]
 		mode := p.Gate.Snapshot(time.Now()).Mode.String()
-		s.log.Info("pool configured", "pool", c.Name, "upstream", c.Upstream, "workers", c.Workers, "policy", c.Admission.Policy,
-			"slo", c.SLO.Turnaround, "mode", mode)
+		s.log.Info("pool configured", "pool", c.Name, "upstream", c.Upstream, "workers", c.Workers,
+			"policy", c.Admission.Policy, "slo", c.SLO.Turnaround, "mode", mode)
 		if mode != c.Mode {
-			s.log.Info("configured mode ignored, it applies to the first start only; headgate rollback, observe and restore change the mode",
+			s.log.Info("configured mode ignored, it applies to the first start only; "+
+				"headgate rollback, observe and restore change the mode",
 				"pool", c.Name, "mode", mode, "configured", c.Mode)
 		}
 	}
 }
 
+// newCheck returns the command that builds the whole service without starting it: parts
+// refuse settings that the configuration alone cannot judge.
 func newCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Validate the configuration and print effective values",
 		Long: `Validate the configuration exactly as serve does, and print the effective one, with
 every default and with secrets redacted. Nothing is opened or changed. Exit status 2
-means that serve would reject it.`,
+means that serve would refuse it.`,
 		Example: `  headgate check --config headgate.yaml
   headgate check                         what serve would use without a file`,
 	}
@@ -212,6 +222,7 @@ func durationsAsSeconds(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
+// setLevel sets the level that the configuration names.
 func setLevel(v *slog.LevelVar, c config.Log) {
 	var level slog.Level
 	if level.UnmarshalText([]byte(c.Level)) == nil { // the configuration has been validated

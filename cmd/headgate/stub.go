@@ -14,6 +14,8 @@ import (
 	"headgate/internal/modelstub"
 )
 
+// newStub returns the command that makes headgate testable without a GPU: with it, a proxy
+// and a load can be tried on one machine.
 func newStub() *cobra.Command {
 	var listen, service, level string
 	var c modelstub.Config
@@ -75,6 +77,7 @@ func runStub(ctx context.Context, listen string, c modelstub.Config) error {
 		Handler: stub, ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
 	}
+	// The stub is closed first, so that no call waits in it while the server closes.
 	defer context.AfterFunc(ctx, func() {
 		stub.Close()
 		_ = server.Close()
@@ -84,6 +87,7 @@ func runStub(ctx context.Context, listen string, c modelstub.Config) error {
 		return err
 	}
 	s := stub.Stats()
-	c.Log.Info("stub stopped", "calls", s.Calls, "completed", s.Completed, "client_gone", s.ClientGone, "peak_in_flight", s.PeakInFlight)
+	c.Log.Info("stub stopped", "calls", s.Calls, "completed", s.Completed, "client_gone", s.ClientGone,
+		"peak_in_flight", s.PeakInFlight)
 	return nil
 }
