@@ -14,38 +14,34 @@ import (
 	"headgate/engine"
 )
 
-// Options configure a Dispatcher. A zero duration or number is replaced by its default.
+// Limits and durations of a Dispatcher.
+const (
+	postInterval  = time.Second             // between two posts in a channel
+	editInterval  = 1250 * time.Millisecond // between two edits or look-ups there
+	pollInterval  = 5 * time.Second         // longest time between two reads of the outbox
+	sendTimeout   = 15 * time.Second        // of one attempt
+	outboxTimeout = 3 * time.Second         // of one call of the outbox
+	outboxRetry   = time.Second             // pause after an error of the outbox
+	lookupDelay   = 2 * time.Second         // before a look-up of an ambiguous attempt
+	lateAfter     = time.Minute             // a message sent this long after its event is marked late
+	abortGrace    = time.Second             // that aborted attempts have to return
+
+	maxPending    = 1000 // deliveries read in one round
+	maxUnrecorded = 256  // deliveries buffered while the outbox fails
+)
+
+// Options configure a Dispatcher. All are required, except Random.
 type Options struct {
 	Outbox    Outbox
 	Notifiers map[Destination]Notifier // one for each of Routes.Destinations
 	Routes    Routes
 	Metrics   *Metrics
 	Log       *slog.Logger
-
-	// NewID returns a UUIDv7 for a delivery to the fallback.
-	NewID func() string
-	// OnUndeliverable is called for each delivery that permanently failed at its destination: its State is Dead, its
-	// Reason says why. It is called from the dispatcher's goroutine and must not block. Optional.
-	OnUndeliverable func(Delivery)
-	// Random returns numbers from [0, 1) that spread retries. Default: the runtime's.
-	Random func() float64
-
-	PostInterval  time.Duration // between two posts in a channel; 1 s
-	EditInterval  time.Duration // between two edits or look-ups there; 1.25 s
-	Backoff       Backoff       // of attempts; from 1 s to 30 s
-	PollInterval  time.Duration // longest time between two reads of the outbox; 5 s
-	SendTimeout   time.Duration // of one attempt; 15 s
-	OutboxTimeout time.Duration // of one call of the outbox; 3 s
-	OutboxRetry   time.Duration // pause after an error of the outbox; 1 s
-	LookupDelay   time.Duration // before a look-up of an ambiguous attempt; 2 s
-	LateAfter     time.Duration // a message sent this long after its event is marked late; 1 min
-
-	MaxPending    int // deliveries read in one round; 1000
-	MaxUnrecorded int // deliveries buffered while the outbox fails; 256
+	NewID     func() string  // returns a UUIDv7, for a delivery to the fallback
+	Random    func() float64 // returns numbers from [0, 1), which spread retries; nil: the runtime's
 }
 
-// setDefaults fills in defaults and rejects invalid options.
-func (o *Options) setDefaults() error {
+func (o Options) validate() error {
 	if o.Outbox == nil || o.Metrics == nil || o.Log == nil || o.NewID == nil {
 		return errors.New("a dispatcher needs an outbox, metrics, a log and a source of IDs")
 	}
@@ -53,37 +49,6 @@ func (o *Options) setDefaults() error {
 		if o.Notifiers[to] == nil {
 			return fmt.Errorf("no notifier configured for destination %q", to)
 		}
-	}
-	for _, f := range []struct {
-		d   *time.Duration
-		def time.Duration
-	}{
-		{&o.PostInterval, time.Second}, {&o.EditInterval, 1250 * time.Millisecond},
-		{&o.Backoff.Base, time.Second}, {&o.Backoff.Max, 30 * time.Second},
-		{&o.PollInterval, 5 * time.Second}, {&o.SendTimeout, 15 * time.Second}, {&o.OutboxTimeout, 3 * time.Second},
-		{&o.OutboxRetry, time.Second}, {&o.LookupDelay, 2 * time.Second}, {&o.LateAfter, time.Minute},
-	} {
-		if *f.d < 0 {
-			return fmt.Errorf("a duration of the dispatcher is %v, it must not be negative", *f.d)
-		}
-		if *f.d == 0 {
-			*f.d = f.def
-		}
-	}
-	if o.MaxPending < 0 || o.MaxUnrecorded < 0 {
-		return errors.New("the limits of the dispatcher must not be negative")
-	}
-	if o.MaxPending == 0 {
-		o.MaxPending = 1000
-	}
-	if o.MaxUnrecorded == 0 {
-		o.MaxUnrecorded = 256
-	}
-	if o.Random == nil {
-		o.Random = rand.Float64
-	}
-	if o.OnUndeliverable == nil {
-		o.OnUndeliverable = func(Delivery) {}
 	}
 	return nil
 }
@@ -122,13 +87,18 @@ type stepResult struct {
 
 // New returns a Dispatcher that is not running yet.
 func New(o Options) (*Dispatcher, error) {
-	if err := o.setDefaults(); err != nil {
+	if err := o.validate(); err != nil {
 		return nil, err
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
 	}
 	return &Dispatcher{
 		o:    o,
-		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}), results: make(chan stepResult, 8),
-		buffer: newSaveBuffer(o.MaxUnrecorded), channels: make(map[Destination]*channel), threads: make(map[threadKey]Ref),
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+		results:  make(chan stepResult, 8),
+		buffer:   &saveBuffer{deliveries: make(map[Key]Delivery), threads: make(map[threadKey]Ref)},
+		channels: make(map[Destination]*channel), threads: make(map[threadKey]Ref),
 	}, nil
 }
 
@@ -161,7 +131,7 @@ func (d *Dispatcher) SubmitUnrecorded(ds []Delivery) int {
 		if !x.State.Pending() || !x.urgent() {
 			continue
 		}
-		if len(d.inbox) >= d.o.MaxUnrecorded {
+		if len(d.inbox) >= maxUnrecorded {
 			d.o.Metrics.count(x.Destination, resultLost)
 			continue
 		}
@@ -220,9 +190,6 @@ func (d *Dispatcher) run() {
 	}
 }
 
-// abortGrace is the time that aborted attempts have to return.
-const abortGrace = time.Second
-
 // shutdown waits for attempts, then aborts them, then saves what is left.
 func (d *Dispatcher) shutdown(abort context.CancelFunc) {
 	d.mu.Lock()
@@ -272,7 +239,7 @@ func (d *Dispatcher) dispatch(ctx context.Context, now time.Time) time.Duration 
 			delete(d.threads, at)
 		}
 	}
-	wake := now.Add(d.o.PollInterval)
+	wake := now.Add(pollInterval)
 	if !d.buffer.empty() || d.outboxRetryAt.After(now) {
 		wake = earlier(wake, d.outboxRetryAt)
 	}
@@ -319,7 +286,7 @@ func (d *Dispatcher) selectSteps(all map[threadKey][]Delivery, now time.Time, wa
 			continue // its result starts another round
 		}
 		for _, s := range nextSteps(ds, d.threadRef(at, now)) {
-			due := s.dueAt(d.o.LookupDelay)
+			due := s.dueAt()
 			if free := c.availableAt(s); free.After(due) {
 				due = free
 			}
@@ -340,7 +307,7 @@ func (d *Dispatcher) selectSteps(all map[threadKey][]Delivery, now time.Time, wa
 func (d *Dispatcher) startStep(ctx context.Context, c *channel, s step, now time.Time) bool {
 	if !s.lookup {
 		x := &s.delivery
-		x.Notification.Late = now.Sub(x.Created) > d.o.LateAfter
+		x.Notification.Late = now.Sub(x.Created) > lateAfter
 		x.State, x.Attempts, x.LastAttempt, x.Reason = Sending, x.Attempts+1, now, ""
 		for i := range s.added {
 			s.added[i].ID = d.o.NewID()
@@ -352,7 +319,7 @@ func (d *Dispatcher) startStep(ctx context.Context, c *channel, s step, now time
 			d.o.Metrics.count(x.Destination, Dropped)
 		}
 	}
-	c.reserve(s, now, d.o)
+	c.reserve(s, now)
 	c.busy = true
 	go d.runStep(ctx, s)
 	return true
@@ -375,7 +342,7 @@ func (d *Dispatcher) claim(s step, c Changes, now time.Time) bool {
 
 // runStep runs beside the dispatcher's goroutine and reports to it.
 func (d *Dispatcher) runStep(ctx context.Context, s step) {
-	ctx, cancel := context.WithTimeout(ctx, d.o.SendTimeout)
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	r := stepResult{step: s}
 	defer func() {
@@ -431,7 +398,6 @@ func (d *Dispatcher) report(x Delivery) {
 		log.Debug("delivered")
 	case Dead:
 		log.Error("delivery permanently failed", "reason", x.Reason)
-		d.o.OnUndeliverable(x)
 	default:
 		log.Warn("delivery attempt failed", "result", x.State, "reason", x.Reason)
 	}
@@ -456,7 +422,7 @@ func (d *Dispatcher) flush(now time.Time) {
 // pending reads the outbox. While that fails, only the buffer counts: what was read before may be outdated.
 func (d *Dispatcher) pending(now time.Time) (ds []Delivery, ok bool) {
 	ok = d.callOutbox("pending", now, func(ctx context.Context) (err error) {
-		ds, err = d.o.Outbox.Pending(ctx, d.o.MaxPending)
+		ds, err = d.o.Outbox.Pending(ctx, maxPending)
 		return err
 	})
 	return ds, ok
@@ -495,7 +461,7 @@ func (d *Dispatcher) callOutbox(op string, now time.Time, f func(context.Context
 	if now.Before(d.outboxRetryAt) {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), d.o.OutboxTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), outboxTimeout)
 	defer cancel()
 	err := f(ctx)
 	if err == nil {
@@ -503,25 +469,20 @@ func (d *Dispatcher) callOutbox(op string, now time.Time, f func(context.Context
 	}
 	d.o.Metrics.outboxErrors.WithLabelValues(op).Inc()
 	d.o.Log.Error("outbox error", "op", op, "error", err)
-	d.outboxRetryAt = time.Now().Add(d.o.OutboxRetry)
+	d.outboxRetryAt = time.Now().Add(outboxRetry)
 	return false
 }
 
 // saveBuffer holds what could not be recorded yet. Its version of a delivery or a thread takes precedence over the
 // outbox's. Only the dispatcher's goroutine uses it.
 type saveBuffer struct {
-	limit      int
 	deliveries map[Key]Delivery
 	threads    map[threadKey]Ref
 }
 
-func newSaveBuffer(limit int) *saveBuffer {
-	return &saveBuffer{limit: limit, deliveries: make(map[Key]Delivery), threads: make(map[threadKey]Ref)}
-}
-
 func (b *saveBuffer) empty() bool { return len(b.deliveries) == 0 && len(b.threads) == 0 }
 
-func (b *saveBuffer) full() bool { return len(b.deliveries) >= b.limit }
+func (b *saveBuffer) full() bool { return len(b.deliveries) >= maxUnrecorded }
 
 // add keeps changes that could not be saved. It has no limit: they follow from deliveries that were accepted within it.
 func (b *saveBuffer) add(c Changes) {

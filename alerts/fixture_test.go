@@ -114,15 +114,14 @@ func (s *fakeNotifier) String() string {
 
 // fixture is a dispatcher with everything around it.
 type fixture struct {
-	t             *testing.T
-	box           *outboxtest.Memory
-	page          *fakeNotifier
-	fallback      *fakeNotifier // the fallback's
-	reg           *prometheus.Registry
-	log           *strings.Builder
-	undeliverable []alerts.Delivery
-	opts          alerts.Options
-	dispatcher    *alerts.Dispatcher
+	t          *testing.T
+	box        *outboxtest.Memory
+	page       *fakeNotifier
+	fallback   *fakeNotifier // the fallback's
+	reg        *prometheus.Registry
+	log        *strings.Builder
+	opts       alerts.Options
+	dispatcher *alerts.Dispatcher
 }
 
 // newFixture returns one that is not started. The fallback is a channel of its own.
@@ -136,11 +135,10 @@ func newFixture(t *testing.T, box *outboxtest.Memory) *fixture {
 	n := 0
 	r.opts = alerts.Options{
 		Outbox: box, Metrics: m, Log: slog.New(slog.NewTextHandler(r.log, nil)),
-		Routes:          alerts.Routes{Warn: "ops", Page: "ops", Fallback: "spare"},
-		Notifiers:       map[alerts.Destination]alerts.Notifier{alerts.ToPage: r.page, alerts.ToFallback: r.fallback},
-		NewID:           func() string { n++; return fmt.Sprint("new", n) },
-		OnUndeliverable: func(d alerts.Delivery) { r.undeliverable = append(r.undeliverable, d) },
-		Random:          func() float64 { return 0.999999 },
+		Routes:    alerts.Routes{Warn: "ops", Page: "ops", Fallback: "spare"},
+		Notifiers: map[alerts.Destination]alerts.Notifier{alerts.ToPage: r.page, alerts.ToFallback: r.fallback},
+		NewID:     func() string { n++; return fmt.Sprint("new", n) },
+		Random:    func() float64 { return 0.999999 },
 	}
 	return r
 }

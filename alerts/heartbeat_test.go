@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"headgate/alerts"
+	"headgate/internal/lifecycle"
 )
 
 // fakeTransport answers requests without a network.
@@ -77,7 +78,7 @@ func TestHeartbeat(t *testing.T) {
 			return 200, nil
 		}}
 		h, err := alerts.NewHeartbeat(alerts.HeartbeatOptions{
-			URL: secret, Method: "POST", Interval: 30 * time.Second, Transport: w, Registerer: reg,
+			URL: secret, Interval: 30 * time.Second, Transport: w, Registerer: reg,
 			Log: slog.New(slog.NewTextHandler(&log, nil)),
 			Healthy: func() error {
 				if ill.Load() {
@@ -92,10 +93,9 @@ func TestHeartbeat(t *testing.T) {
 		if b := heartbeatCounts(t, reg); len(b) != 3 || b["sent"]+b["failed"]+b["withheld"] != 0 {
 			t.Errorf("at first %v", b)
 		}
-		h.Start()
-		h.Start()
+		run := lifecycle.Go(h.Run)
 		advance(time.Second)
-		if seen := w.calls(); len(seen) != 1 || seen[0] != "POST "+secret {
+		if seen := w.calls(); len(seen) != 1 || seen[0] != "GET "+secret {
 			t.Errorf("calls %v, want one at once", seen)
 		}
 		advance(150 * time.Second)
@@ -107,8 +107,9 @@ func TestHeartbeat(t *testing.T) {
 		if b := heartbeatCounts(t, reg); b["withheld"] != 2 || len(w.calls()) != 6 {
 			t.Errorf("%v after %d calls, want 2 withheld", b, len(w.calls()))
 		}
-		h.Stop()
-		h.Stop()
+		if err := run.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
 		if strings.Contains(log.String(), "secret") || strings.Contains(log.String(), "beat.example") {
 			t.Errorf("the log shows the URL: %s", log.String())
 		}
@@ -126,15 +127,16 @@ func TestStopAbortsHeartbeat(t *testing.T) {
 			return 0, r.Context().Err()
 		}}
 		h, err := alerts.NewHeartbeat(alerts.HeartbeatOptions{
-			URL: "http://x/", Transport: w, Registerer: reg, Log: slog.New(slog.DiscardHandler),
+			URL: "http://x/", Interval: time.Minute, Transport: w, Registerer: reg, Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.Stop() // before Start
-		h.Start()
+		run := lifecycle.Go(h.Run)
 		advance(time.Second)
-		h.Stop()
+		if err := run.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
 		if b := heartbeatCounts(t, reg); b["failed"] != 0 {
 			t.Errorf("%v", b)
 		}
@@ -148,9 +150,8 @@ func TestInvalidHeartbeatOptions(t *testing.T) {
 	}{
 		{alerts.HeartbeatOptions{URL: "secret"}, "http or https"},
 		{alerts.HeartbeatOptions{URL: "ftp://secret/"}, "http or https"},
-		{alerts.HeartbeatOptions{URL: "http://secret/", Method: "DELETE"}, "GET, POST or HEAD"},
 		{alerts.HeartbeatOptions{URL: "http://secret/", Interval: time.Millisecond}, "at least 1 s"},
-		{alerts.HeartbeatOptions{URL: "http://secret/"}, "registerer"},
+		{alerts.HeartbeatOptions{URL: "http://secret/", Interval: time.Minute}, "registerer"},
 	}
 	for _, tt := range tests {
 		if _, err := alerts.NewHeartbeat(tt.o); err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret") {

@@ -28,9 +28,9 @@ func (o Options) applySend(s step, a SendResult, now time.Time) decision {
 		return markSent(d, s.thread, a.Ref)
 	case Ambiguous:
 		if d.EditsMessage(s.thread) { // repeating it does no harm
-			return retryAt(d, now.Add(o.Backoff.delay(d.Attempts, o.Random())))
+			return retryAt(d, now.Add(backoff(d.Attempts, o.Random())))
 		}
-		d.State, d.NotBefore = Uncertain, now.Add(o.LookupDelay)
+		d.State, d.NotBefore = Uncertain, now.Add(lookupDelay)
 		return update(d)
 	case PermanentFailure:
 		return o.giveUp(d)
@@ -50,7 +50,7 @@ func (o Options) applySend(s step, a SendResult, now time.Time) decision {
 	hold := max(0, min(a.RetryAfter, maxRetryAfter))
 	wait := hold
 	if wait == 0 {
-		wait = o.Backoff.delay(d.Attempts, o.Random())
+		wait = backoff(d.Attempts, o.Random())
 	}
 	res := retryAt(d, now.Add(wait))
 	res.channelHold = hold
@@ -102,7 +102,7 @@ func (o Options) applyLookup(s step, ref Ref, found bool, err error, now time.Ti
 		return o.resendAmbiguous(d, now)
 	case err != nil:
 		d.State, d.Attempts = Uncertain, d.Attempts+1
-		d.NotBefore = now.Add(o.LookupDelay + o.Backoff.delay(d.Attempts, o.Random()))
+		d.NotBefore = now.Add(lookupDelay + backoff(d.Attempts, o.Random()))
 		d.Reason = fmt.Sprintf("delivery unconfirmed: %v", err)
 		return update(d)
 	case found && ref != (Ref{}):
@@ -129,17 +129,14 @@ func (o Options) resendAmbiguous(d Delivery, now time.Time) decision {
 	return retryAt(d, at)
 }
 
-// Backoff spaces attempts: the n-th delay is drawn evenly from zero to Base·2ⁿ, at most Max ("full jitter", Marc
-// Brooker, "Exponential Backoff And Jitter", 2015).
-type Backoff struct {
-	Base, Max time.Duration
-}
+const (
+	minBackoff = time.Second
+	maxBackoff = 30 * time.Second
+)
 
-// delay returns the pause after so many failed attempts; r is from [0, 1).
-func (b Backoff) delay(attempts int, r float64) time.Duration {
-	ceiling := b.Base
-	for i := 1; i < attempts && ceiling < b.Max; i++ {
-		ceiling *= 2
-	}
-	return time.Duration(r * float64(min(ceiling, b.Max)))
+// backoff returns the pause after so many failed attempts, r being from [0, 1): the n-th one is drawn evenly from zero
+// to minBackoff·2ⁿ, at most maxBackoff ("full jitter", Marc Brooker, "Exponential Backoff And Jitter", 2015).
+func backoff(attempts int, r float64) time.Duration {
+	ceiling := min(minBackoff<<min(max(attempts-1, 0), 10), maxBackoff)
+	return time.Duration(r * float64(ceiling))
 }

@@ -34,7 +34,7 @@ type step struct {
 func (s step) countsAsEdit() bool { return s.lookup || s.delivery.EditsMessage(s.thread) }
 
 // dueAt returns the earliest time of a step, apart from the channel's limits.
-func (s step) dueAt(lookupDelay time.Duration) time.Time {
+func (s step) dueAt() time.Time {
 	if s.lookup && s.delivery.State == Sending {
 		return s.delivery.LastAttempt.Add(lookupDelay) // left over from a process that ended
 	}
@@ -159,10 +159,10 @@ func (c *channel) availableAt(s step) time.Time {
 }
 
 // reserve accounts for a step that was started.
-func (c *channel) reserve(s step, now time.Time, o Options) {
+func (c *channel) reserve(s step, now time.Time) {
 	if s.countsAsEdit() {
-		c.nextEdit = now.Add(o.EditInterval)
+		c.nextEdit = now.Add(editInterval)
 		return
 	}
-	c.nextPost = now.Add(o.PostInterval)
+	c.nextPost = now.Add(postInterval)
 }

@@ -125,7 +125,6 @@ func TestFirstMessageShowsPresentState(t *testing.T) {
 }
 
 func TestBackoff(t *testing.T) {
-	b := Backoff{Base: time.Second, Max: 30 * time.Second}
 	tests := []struct {
 		attempts int
 		r        float64
@@ -135,33 +134,29 @@ func TestBackoff(t *testing.T) {
 		{6, 0.5, 15 * time.Second}, {1_000_000, 0.5, 15 * time.Second}, {3, 0, 0},
 	}
 	for _, tt := range tests {
-		if got := b.delay(tt.attempts, tt.r); got != tt.want {
+		if got := backoff(tt.attempts, tt.r); got != tt.want {
 			t.Errorf("after %d, at %v: %s, want %s", tt.attempts, tt.r, got, tt.want)
 		}
-	}
-	if got := (Backoff{Base: time.Minute, Max: time.Second}).delay(1, 0.5); got != 500*time.Millisecond {
-		t.Errorf("a base above the max: %s", got)
 	}
 }
 
 func TestChannelSpacing(t *testing.T) {
 	now := time.Unix(1000, 0)
-	o := Options{PostInterval: time.Second, EditInterval: 2 * time.Second}
 	root := Ref{Channel: "C", TS: "1.1"}
 	post, edit, look := step{}, step{delivery: Delivery{Kind: Edit}, thread: root}, step{lookup: true}
-	l := &channel{}
-	l.reserve(post, now, o)
-	if !l.availableAt(edit).Before(now) || !l.availableAt(post).Equal(now.Add(time.Second)) {
-		t.Errorf("after a post: edits at %s, posts at %s", l.availableAt(edit), l.availableAt(post))
+	c := &channel{}
+	c.reserve(post, now)
+	if !c.availableAt(edit).Before(now) || !c.availableAt(post).Equal(now.Add(postInterval)) {
+		t.Errorf("after a post: edits at %s, posts at %s", c.availableAt(edit), c.availableAt(post))
 	}
-	l.reserve(edit, now, o)
-	if !l.availableAt(look).Equal(now.Add(2 * time.Second)) {
-		t.Errorf("after an edit: looks at %s", l.availableAt(look))
+	c.reserve(edit, now)
+	if !c.availableAt(look).Equal(now.Add(editInterval)) {
+		t.Errorf("after an edit: look-ups at %s", c.availableAt(look))
 	}
-	l.heldUntil = now.Add(time.Hour)
+	c.heldUntil = now.Add(time.Hour)
 	for _, s := range []step{post, edit, look} {
-		if !l.availableAt(s).Equal(l.heldUntil) {
-			t.Errorf("held, but free at %s", l.availableAt(s))
+		if !c.availableAt(s).Equal(c.heldUntil) {
+			t.Errorf("held, but free at %s", c.availableAt(s))
 		}
 	}
 }

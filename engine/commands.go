@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,15 +38,6 @@ func checkText(what, s string, least, most int) error {
 		return fmt.Errorf("%w: %s has %d bytes, at most %d fit", ErrRefused, what, len(s), most)
 	case !utf8.ValidString(s):
 		return fmt.Errorf("%w: %s is not UTF-8", ErrRefused, what)
-	}
-	return nil
-}
-
-func firstErr(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -152,7 +144,7 @@ func (m *Machine) Annotate(now time.Time, a Annotation) ([]Incident, Batch, erro
 	if !a.Kind.IsAnnotation() {
 		return nil, Batch{}, fmt.Errorf("%w: %q is not a kind of annotation", ErrRefused, a.Kind)
 	}
-	if err := firstErr(checkText("the name", a.By, 1, maxName), checkText("the text", a.Text, 0, maxReason)); err != nil {
+	if err := cmp.Or(checkText("the name", a.By, 1, maxName), checkText("the text", a.Text, 0, maxReason)); err != nil {
 		return nil, Batch{}, err
 	}
 	t := m.begin(now)
@@ -224,7 +216,7 @@ func (m *Machine) Silence(now time.Time, s Silence) (SilenceResult, Batch, error
 	if s.From.Before(t.now) {
 		s.From = t.now
 	}
-	err := firstErr(checkText("the rule", s.Rule, 1, maxName), checkText("the pool", s.Pool, 0, maxName),
+	err := cmp.Or(checkText("the rule", s.Rule, 1, maxName), checkText("the pool", s.Pool, 0, maxName),
 		checkText("the name", s.By, 1, maxName), checkText("the reason", s.Reason, 0, maxReason))
 	if length := s.Until.Sub(s.From); err == nil && (length <= 0 || length > m.c.SilenceMax) {
 		err = fmt.Errorf("%w: a silence lasts up to %s, not %s", ErrRefused, m.c.SilenceMax, length)
@@ -250,8 +242,7 @@ func (m *Machine) Silence(now time.Time, s Silence) (SilenceResult, Batch, error
 // Unsilence ends a silence early. It fails with ErrNoSilence and ErrRefused.
 func (e *Engine) Unsilence(ctx context.Context, id, by string) (Silence, error) {
 	return run(ctx, e, func(l *loop, now time.Time) (Silence, Batch, error) {
-		return l.e.machine.Unsilence(now, id,
-			by)
+		return l.e.machine.Unsilence(now, id, by)
 	})
 }
 

@@ -61,8 +61,8 @@ func (c Config) Validate() error {
 	}{
 		{"Interval", c.Interval, false}, {"SlowEvery", c.SlowEvery, false},
 		{"EvalTimeout", c.EvalTimeout, false}, {"SaveTimeout", c.SaveTimeout, false},
-		{"MissingGrace", c.MissingGrace, true}, {"IdleClose", c.IdleClose, false}, {"ReopenWindow", c.ReopenWindow,
-			true},
+		{"MissingGrace", c.MissingGrace, true}, {"IdleClose", c.IdleClose, false},
+		{"ReopenWindow", c.ReopenWindow, true},
 		{"Flap.Window", c.Flap.Window, false}, {"Flap.Digest", c.Flap.Digest, false},
 		{"Remind.Warn", c.Remind.Warn, true}, {"Remind.Page", c.Remind.Page, true},
 		{"AckFor", c.AckFor, false}, {"SilenceMax", c.SilenceMax, false},
@@ -95,10 +95,4 @@ func (r Remind) interval(l Level) time.Duration {
 	}
 }
 
-func newID() string {
-	id, err := uuid.NewV7()
-	if err != nil { // crypto/rand never fails on the systems that Go supports
-		panic(err)
-	}
-	return id.String()
-}
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"headgate/internal/lifecycle"
 )
 
 // Errors of an engine's lifecycle.
@@ -56,14 +58,11 @@ type Engine struct {
 	snapshot  atomic.Pointer[Snapshot]
 	running   atomic.Bool
 	quit      chan struct{} // closed when Stop begins
-	loopDone  chan struct{}
-	saveDone  chan struct{}
 
-	mu         sync.Mutex
-	started    bool
-	stopped    bool
-	cancelLoop context.CancelFunc // of the loop
-	cancelSave context.CancelFunc // of the recorder
+	mu      sync.Mutex
+	stopped bool
+	loop    *lifecycle.Task // evaluates, and owns the machine; nil before Start
+	saver   *lifecycle.Task // writes to the journal, so that a slow disk does not stop the loop
 }
 
 // New returns an Engine that has not started.
@@ -79,21 +78,20 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	if o.Clock == nil {
-		o.Clock = monotonicClock()
+		o.Clock = MonotonicClock()
 	}
 	o.Rules = slices.Clone(o.Rules)
-	o.Log = o.Log.With("component", "engine")
 	e := &Engine{
 		o: o, machine: m, wallClock: func() time.Time { return time.Now().Round(0) },
-		commands: make(chan command), recorder: newRecorder(o),
-		quit: make(chan struct{}), loopDone: make(chan struct{}), saveDone: make(chan struct{}),
+		commands: make(chan command), recorder: newRecorder(o), quit: make(chan struct{}),
 	}
 	e.publish(o.Rules)
 	return e, nil
 }
 
-// monotonicClock returns a clock that continues from the current wall clock by monotonic time.
-func monotonicClock() func() time.Time {
+// MonotonicClock returns a clock that continues from the current wall clock by monotonic time: a step of the wall clock
+// does not move it.
+func MonotonicClock() func() time.Time {
 	start := time.Now()
 	return func() time.Time { return start.Round(0).Add(time.Since(start)) }
 }
@@ -103,7 +101,7 @@ func monotonicClock() func() time.Time {
 func (e *Engine) Start(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.started || e.stopped {
+	if e.loop != nil || e.stopped {
 		return errors.New("engine already started")
 	}
 	load, cancel := context.WithTimeout(ctx, e.o.Config.SaveTimeout)
@@ -116,28 +114,14 @@ func (e *Engine) Start(ctx context.Context) error {
 	for _, wrong := range e.machine.Load(e.o.Clock(), saved) {
 		e.o.Log.Warn("inconsistent incident record repaired", "problem", wrong)
 	}
-	e.startGoroutines()
-	return nil
-}
-
-// startGoroutines starts the loop, which owns the machine, and the recorder, so that a slow disk does not stop the
-// loop.
-func (e *Engine) startGoroutines() {
-	e.started = true
 	e.publish(e.o.Rules)
-	ctx, cancel := context.WithCancel(context.Background())
-	save, endSave := context.WithCancel(context.Background())
-	e.cancelLoop, e.cancelSave = cancel, endSave
 	e.running.Store(true)
-	go func() {
-		defer close(e.loopDone)
+	e.loop = lifecycle.Go(func(ctx context.Context) {
 		defer e.running.Store(false)
 		newLoop(e).run(ctx)
-	}()
-	go func() {
-		defer close(e.saveDone)
-		e.recorder.queue.Run(save)
-	}()
+	})
+	e.saver = lifecycle.Go(e.recorder.queue.Run)
+	return nil
 }
 
 // Stop ends the evaluations and then saves what is left, until ctx is done. The error says what was not finished.
@@ -145,28 +129,20 @@ func (e *Engine) startGoroutines() {
 func (e *Engine) Stop(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.started || e.stopped {
+	if e.loop == nil || e.stopped {
 		e.stopped = true
 		return nil
 	}
 	e.stopped = true
 	close(e.quit)
-	e.cancelLoop()
-	errLoop := wait(ctx, e.loopDone, "evaluations")
-	e.cancelSave()
-	if err := wait(ctx, e.saveDone, "recording incidents"); err != nil {
-		return errors.Join(errLoop, err)
+	err := e.loop.Stop(ctx)
+	if err != nil {
+		err = fmt.Errorf("stop evaluations: %w", err)
 	}
-	return errors.Join(errLoop, e.recorder.finish())
-}
-
-func wait(ctx context.Context, done <-chan struct{}, what string) error {
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("stop %s: %w", what, ctx.Err())
+	if errSave := e.saver.Stop(ctx); errSave != nil {
+		return errors.Join(err, fmt.Errorf("stop recording incidents: %w", errSave))
 	}
+	return errors.Join(err, e.recorder.finish())
 }
 
 // Snapshot is the state of an engine after the latest change.

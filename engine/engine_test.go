@@ -298,7 +298,7 @@ func TestEngineStopIsBounded(t *testing.T) {
 			t.Errorf("a command meanwhile: %v", err)
 		}
 		close(back)
-		<-r.loopDone
+		<-r.Engine.loop.Done()
 	})
 }
 

@@ -6,23 +6,23 @@ import "time"
 func (t *txn) evaluateRule(r Rule, v Value) {
 	s := t.state(r.Key())
 	t.expireReopenWindow(s)
-	z := r.bandOf(v)
+	b := r.bandOf(v)
 	s.last = v
-	if z == bandMissing {
+	if b == bandMissing {
 		s.last = Value{Quality: Missing}
 	}
-	s.updateDurations(r, z, t.elapsed, t.m.c)
-	if s.open() && z.hasValue() {
+	s.updateDurations(r, b, t.elapsed, t.m.c)
+	if s.open() && b.hasValue() {
 		t.incident(s.Incident).Value = v.V
 	}
 	switch {
-	case z == bandIdle:
+	case b == bandIdle:
 		t.closeIdle(s)
-	case z == bandMissing: // held as it is
+	case b == bandMissing: // held as it is
 	case s.open():
-		t.updateOpen(r, s, z, v.V)
+		t.updateOpen(r, s, b, v.V)
 	default:
-		t.updateClosed(r, s, z, v.V)
+		t.updateClosed(r, s, b, v.V)
 	}
 }
 
@@ -50,42 +50,42 @@ func (t *txn) closeIdle(s *ruleState) {
 }
 
 // updateClosed handles a value of a state without an open incident.
-func (t *txn) updateClosed(r Rule, s *ruleState, z band, v float64) {
+func (t *txn) updateClosed(r Rule, s *ruleState, b band, v float64) {
 	switch level := s.reachedLevel(r); {
 	case level != LevelNone:
 		t.fire(r, s, level, v)
-	case z.breach():
+	case b.breach():
 		s.Phase = Pending
-	case z == bandClear:
+	case b == bandClear:
 		s.Phase = OK
 	}
 }
 
 // updateOpen handles a value of a state with an open incident.
-func (t *txn) updateOpen(r Rule, s *ruleState, z band, v float64) {
+func (t *txn) updateOpen(r Rule, s *ruleState, b band, v float64) {
 	inc := t.incident(s.Incident)
 	switch {
-	case z == bandClear && s.ClearFor >= r.Clear.For:
+	case b == bandClear && s.ClearFor >= r.Clear.For:
 		t.resolve(s, Recovered)
 		return
-	case z == bandClear && s.Phase == Firing:
+	case b == bandClear && s.Phase == Firing:
 		s.Phase = Recovering
 		t.emitSilent(inc, EventRecovering)
-	case z.breach() && s.Phase == Recovering:
+	case b.breach() && s.Phase == Recovering:
 		s.Phase = Firing
 		t.countFlap(s, inc)
 		t.emitSilent(inc, EventRefired)
 		t.announceFlapping(s, inc)
 	}
-	t.updateLevel(r, s, z, inc)
+	t.updateLevel(r, s, b, inc)
 }
 
 // updateLevel moves an open incident between warn and page.
-func (t *txn) updateLevel(r Rule, s *ruleState, z band, inc *Incident) {
+func (t *txn) updateLevel(r Rule, s *ruleState, b band, inc *Incident) {
 	switch {
 	case s.Level < LevelPage && s.reachedLevel(r) == LevelPage:
 		t.escalate(r, s, inc)
-	case s.Level == LevelPage && z == bandWarn && s.BelowPageFor >= r.Clear.For:
+	case s.Level == LevelPage && b == bandWarn && s.BelowPageFor >= r.Clear.For:
 		s.Level, s.BelowPageFor = LevelWarn, 0
 		inc.applyRule(r, LevelWarn, t.now)
 		t.emit(inc, Event{Kind: EventDeescalated, Digested: inc.Flapping})
@@ -111,9 +111,9 @@ const (
 	bandPage
 )
 
-func (z band) hasValue() bool { return z >= bandClear }
+func (b band) hasValue() bool { return b >= bandClear }
 
-func (z band) breach() bool { return z >= bandWarn }
+func (b band) breach() bool { return b >= bandWarn }
 
 // bandOf classifies a value. A value that is not a finite number is missing.
 func (r Rule) bandOf(v Value) band {
@@ -142,60 +142,60 @@ type ruleState struct {
 
 // updateDurations advances the durations of a state. The time between two evaluations counts only if both are in the
 // same condition: durations hold observed time alone.
-func (s *ruleState) updateDurations(r Rule, z band, elapsed time.Duration, c Config) {
+func (s *ruleState) updateDurations(r Rule, b band, elapsed time.Duration, c Config) {
 	prev := s.band
-	s.band = z
-	s.updateNoDataDurations(prev, z, elapsed, c)
-	if !z.hasValue() {
+	s.band = b
+	s.updateNoDataDurations(prev, b, elapsed, c)
+	if !b.hasValue() {
 		return
 	}
-	s.updateBreachDurations(r, prev, z, elapsed)
-	s.updateRecoveryDurations(r, prev, z, elapsed)
+	s.updateBreachDurations(r, prev, b, elapsed)
+	s.updateRecoveryDurations(r, prev, b, elapsed)
 }
 
 // updateNoDataDurations advances the durations of missing and idle values. Meanwhile all other durations stand still.
-func (s *ruleState) updateNoDataDurations(prev, z band, elapsed time.Duration, c Config) {
+func (s *ruleState) updateNoDataDurations(prev, b band, elapsed time.Duration, c Config) {
 	switch {
-	case z != bandMissing:
+	case b != bandMissing:
 		s.MissingFor = 0
 	case prev == bandMissing:
 		s.MissingFor = min(s.MissingFor+elapsed, c.MissingGrace)
 	}
 	switch {
-	case z.hasValue() || s.Phase == OK:
+	case b.hasValue() || s.Phase == OK:
 		s.IdleFor = 0
-	case z == bandIdle && prev == bandIdle:
+	case b == bandIdle && prev == bandIdle:
 		s.IdleFor = min(s.IdleFor+elapsed, c.IdleClose)
 	}
 }
 
-func (s *ruleState) updateBreachDurations(r Rule, prev, z band, elapsed time.Duration) {
+func (s *ruleState) updateBreachDurations(r Rule, prev, b band, elapsed time.Duration) {
 	switch {
-	case !r.Warn.Set || z == bandClear:
+	case !r.Warn.Set || b == bandClear:
 		s.WarnFor = 0
-	case z.breach() && prev.breach():
+	case b.breach() && prev.breach():
 		s.WarnFor = addCapped(s.WarnFor, elapsed, r.Warn.For)
 	}
 	switch {
-	case !r.Page.Set || z == bandClear || r.Warn.Set && z != bandPage:
+	case !r.Page.Set || b == bandClear || r.Warn.Set && b != bandPage:
 		s.PageFor = 0
-	case z == bandPage && prev == bandPage:
+	case b == bandPage && prev == bandPage:
 		s.PageFor = addCapped(s.PageFor, elapsed, r.Page.For)
 	}
 }
 
 // updateRecoveryDurations advances the durations after which an open incident is resolved or deescalated.
-func (s *ruleState) updateRecoveryDurations(r Rule, prev, z band, elapsed time.Duration) {
+func (s *ruleState) updateRecoveryDurations(r Rule, prev, b band, elapsed time.Duration) {
 	switch {
-	case !s.open() || z.breach():
+	case !s.open() || b.breach():
 		s.ClearFor = 0
-	case z == bandClear && prev == bandClear:
+	case b == bandClear && prev == bandClear:
 		s.ClearFor = addCapped(s.ClearFor, elapsed, r.Clear.For)
 	}
 	switch {
-	case s.Level != LevelPage || z == bandPage:
+	case s.Level != LevelPage || b == bandPage:
 		s.BelowPageFor = 0
-	case z == bandWarn && prev == bandWarn:
+	case b == bandWarn && prev == bandWarn:
 		s.BelowPageFor = addCapped(s.BelowPageFor, elapsed, r.Clear.For)
 	}
 }

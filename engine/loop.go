@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -23,7 +25,7 @@ type loop struct {
 func newLoop(e *Engine) *loop {
 	return &loop{
 		e: e, c: e.o.Config, rules: e.o.Rules, drift: e.wallClock().Sub(e.o.Clock()),
-		slow: &slowValues{every: e.o.Config.SlowEvery, cached: make(map[Key]slowValue)},
+		slow: &slowValues{every: e.o.Config.SlowEvery},
 	}
 }
 
@@ -88,9 +90,8 @@ func (l *loop) log(b Batch) {
 	}
 	for _, ev := range b.Events {
 		inc := incidents[ev.Incident]
-		l.e.o.Log.Info("incident "+string(ev.Kind), "rule", inc.Key.Rule, "pool", inc.Key.Pool, "level",
-			ev.Level.String(),
-			"value", ev.Value, "incident", ev.Incident, "seq", ev.Seq, "muted", ev.Muted)
+		l.e.o.Log.Info("incident "+string(ev.Kind), "rule", inc.Key.Rule, "pool", inc.Key.Pool,
+			"level", ev.Level.String(), "value", ev.Value, "incident", ev.Incident, "seq", ev.Seq, "muted", ev.Muted)
 	}
 }
 
@@ -118,7 +119,7 @@ func (l *loop) evaluate(ctx context.Context, begin time.Time) map[Key]Value {
 	due := l.slow.due(begin, asked)
 	if !l.previousReturned() {
 		l.e.o.Metrics.failed.Inc()
-		return l.slow.merge(begin, asked, due, nil)
+		return l.slow.merge(begin, asked, nil)
 	}
 	limited, cancel := context.WithTimeout(ctx, l.c.EvalTimeout)
 	defer cancel()
@@ -127,7 +128,7 @@ func (l *loop) evaluate(ctx context.Context, begin time.Time) map[Key]Value {
 	for {
 		select {
 		case values := <-result:
-			return l.slow.merge(begin, asked, due, values)
+			return l.slow.merge(begin, asked, values)
 		case cmd := <-l.e.commands:
 			cmd(l, l.e.o.Clock())
 		case <-limited.Done():
@@ -136,7 +137,7 @@ func (l *loop) evaluate(ctx context.Context, begin time.Time) map[Key]Value {
 				l.e.o.Metrics.failed.Inc()
 				l.e.o.Log.Warn("evaluation timed out, signals taken as missing", "limit", l.c.EvalTimeout)
 			}
-			return l.slow.merge(begin, asked, due, nil)
+			return l.slow.merge(begin, asked, nil)
 		}
 	}
 }
@@ -166,10 +167,10 @@ func (l *loop) query(ctx context.Context, now time.Time, rules []Rule) (values m
 	return l.e.o.Signals.Values(ctx, now, rules)
 }
 
-// slowValues holds the values of slow rules between their evaluations.
+// slowValues keeps the values of slow rules between their evaluations.
 type slowValues struct {
-	every  time.Duration
-	cached map[Key]slowValue
+	every time.Duration
+	kept  map[Key]slowValue
 }
 
 type slowValue struct {
@@ -178,67 +179,42 @@ type slowValue struct {
 	next   time.Time
 }
 
-// due returns the rules to query now: those that are not slow, and those whose value is old or of another signal.
-func (s *slowValues) due(now time.Time, rules []Rule) []Rule {
-	due := make([]Rule, 0, len(rules))
-	for _, r := range rules {
-		h, ok := s.cached[r.Key()]
-		if !r.Slow || !ok || h.signal != signalID(r) || !now.Before(h.next) {
-			due = append(due, r)
-		}
-	}
-	return due
+func (v slowValue) due(now time.Time, r Rule) bool {
+	return v.signal != signalID(r) || !now.Before(v.next)
 }
 
-// merge returns the values of all rules: those just queried, and those held. A slow rule without an answer is due again
-// at once.
-func (s *slowValues) merge(now time.Time, rules, due []Rule, got map[Key]Value) map[Key]Value {
-	asked := make(map[Key]bool, len(due))
-	for _, r := range due {
-		asked[r.Key()] = true
-	}
+// due returns the rules to query now: those that are not slow, and those whose value is old or of another signal.
+func (s *slowValues) due(now time.Time, rules []Rule) []Rule {
+	return slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return r.Slow && !s.kept[r.Key()].due(now, r) })
+}
+
+// merge adds to queried values those of slow rules that were not due then. A slow rule without an answer is due again at
+// once. At first the rules are spread over the time between two evaluations, to spread the load.
+func (s *slowValues) merge(now time.Time, rules []Rule, values map[Key]Value) map[Key]Value {
 	all := make(map[Key]Value, len(rules))
-	held := make(map[Key]slowValue)
-	n := 0
-	for _, r := range rules {
+	maps.Copy(all, values)
+	previous, slow := s.kept, slowRules(rules)
+	s.kept = make(map[Key]slowValue, len(slow))
+	for n, r := range slow {
 		key := r.Key()
-		v, ok := got[key]
-		if asked[key] && ok {
-			all[key] = v
-		}
-		if !r.Slow {
+		kept := previous[key]
+		if !kept.due(now, r) {
+			s.kept[key], all[key] = kept, kept.value
 			continue
 		}
-		n++
-		h, known := s.cached[key]
-		switch {
-		case asked[key] && ok:
-			held[key] = slowValue{value: v, signal: signalID(r), next: s.next(now, h, known, n, rules)}
-		case !asked[key] && known:
-			held[key], all[key] = h, h.value
+		next := kept.next.Add(s.every)
+		if !now.Before(next) {
+			next = now.Add(s.every * time.Duration(n+1) / time.Duration(len(slow)))
+		}
+		if v, answered := all[key]; answered {
+			s.kept[key] = slowValue{value: v, signal: signalID(r), next: next}
 		}
 	}
-	s.cached = held
 	return all
 }
 
-// next returns when a slow rule is due again. At first the rules are spread over the time between two evaluations, to
-// spread the load.
-func (s *slowValues) next(now time.Time, h slowValue, known bool, n int, rules []Rule) time.Time {
-	if known && now.Before(h.next.Add(s.every)) {
-		return h.next.Add(s.every)
-	}
-	return now.Add(s.every * time.Duration(n) / time.Duration(max(1, countSlow(rules))))
+func slowRules(rules []Rule) []Rule {
+	return slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return !r.Slow })
 }
 
 func signalID(r Rule) string { return r.Signal + "\n" + r.Events }
-
-func countSlow(rules []Rule) int {
-	n := 0
-	for _, r := range rules {
-		if r.Slow {
-			n++
-		}
-	}
-	return n
-}

@@ -70,7 +70,7 @@ func TestMetricsFollowState(t *testing.T) {
 	})
 }
 
-// The counter of journal errors is one for all rooms, whoever comes first.
+// The counter of journal errors is shared by the packages that register it.
 func TestMetricsShareJournalErrors(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	there := prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -127,33 +127,14 @@ func (b Batch) size() int { return len(b.States) + len(b.Incidents) + len(b.Even
 // mergeBatches puts a batch behind what waits, and returns how many events did not fit.
 func mergeBatches(waiting, more Batch) (merged Batch, dropped int) {
 	merged = Batch{
-		States:    mergeLatest(waiting.States, more.States, func(s State) Key { return s.Key }),
-		Incidents: mergeLatest(waiting.Incidents, more.Incidents, func(i Incident) string { return i.ID }),
-		Silences:  mergeLatest(waiting.Silences, more.Silences, func(s Silence) string { return s.ID }),
+		States:    writebehind.MergeLatest(waiting.States, more.States, func(s State) Key { return s.Key }),
+		Incidents: writebehind.MergeLatest(waiting.Incidents, more.Incidents, func(i Incident) string { return i.ID }),
+		Silences:  writebehind.MergeLatest(waiting.Silences, more.Silences, func(s Silence) string { return s.ID }),
 		Events:    append(waiting.Events, more.Events...), // the queue gives waiting away
 	}
 	before := len(merged.Events)
 	merged.trim()
 	return merged, before - len(merged.Events)
-}
-
-// mergeLatest returns all, with items of more in the place of those with the same key.
-func mergeLatest[T any, K comparable](all, more []T, key func(T) K) []T {
-	all = slices.Clone(all)
-	at := make(map[K]int, len(all)+len(more))
-	for n, v := range all {
-		at[key(v)] = n
-	}
-	for _, v := range more {
-		n, ok := at[key(v)]
-		if !ok {
-			at[key(v)] = len(all)
-			all = append(all, v)
-			continue
-		}
-		all[n] = v
-	}
-	return all
 }
 
 // trim drops what does not fit: events that change no incident first, then the oldest; and the oldest of too many
@@ -189,5 +170,5 @@ func (b *Batch) trim() {
 
 // changesIncident says whether an incident has another level or end after such an event.
 func (k EventKind) changesIncident() bool {
-	return k == EventOpened || k == EventEscalated || k == EventReopened || k == EventResolved
+	return slices.Contains([]EventKind{EventOpened, EventEscalated, EventReopened, EventResolved}, k)
 }

@@ -140,7 +140,7 @@ type Quality uint8
 // The qualities.
 const (
 	Valid   Quality = iota
-	Idle            // too few events, or 0/0: opens no incident
+	Idle            // too few events, or 0/0 (see DB.value in package tsdb): opens no incident
 	Missing         // absent, stale, not a number, or an error: neither fires nor clears
 )
 
@@ -170,13 +170,13 @@ func CheckRules(rules []Rule) error {
 	return errors.Join(errs...)
 }
 
-// ThresholdProblem is something that is wrong with a field of a rule, which is named as in a file.
-type ThresholdProblem struct{ Field, Message string }
+// FieldProblem is something that is wrong with a field of a rule, which is named as in a file.
+type FieldProblem struct{ Field, Message string }
 
 // ThresholdProblems returns what is wrong with the thresholds of a rule.
-func (r Rule) ThresholdProblems() (all []ThresholdProblem) {
+func (r Rule) ThresholdProblems() (all []FieldProblem) {
 	add := func(field, format string, args ...any) {
-		all = append(all, ThresholdProblem{field, fmt.Sprintf(format, args...)})
+		all = append(all, FieldProblem{field, fmt.Sprintf(format, args...)})
 	}
 	if !r.Warn.Set && !r.Page.Set {
 		add("", "has neither warn nor page: give at least one, such as warn: {at: 15, for: 30s}")

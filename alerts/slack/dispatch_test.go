@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,21 +41,65 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// startDispatcher starts a dispatcher over a world, with pauses that suit a test.
+// memoryNetwork is a listener without sockets, for the virtual clock.
+type memoryNetwork struct {
+	conns  chan net.Conn
+	closed context.Context
+	close  context.CancelFunc
+}
+
+func newMemoryNetwork() *memoryNetwork {
+	n := &memoryNetwork{conns: make(chan net.Conn)}
+	n.closed, n.close = context.WithCancel(context.Background())
+	return n
+}
+
+func (n *memoryNetwork) Accept() (net.Conn, error) {
+	select {
+	case c := <-n.conns:
+		return c, nil
+	case <-n.closed.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+func (n *memoryNetwork) Close() error {
+	n.close()
+	return nil
+}
+
+func (n *memoryNetwork) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+func (n *memoryNetwork) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case n.conns <- server:
+		return client, nil
+	case <-n.closed.Done():
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// withSynctest runs a test over a fake Slack on the virtual clock.
+func withSynctest(t *testing.T, o fakeslack.Options, test func(*testing.T, *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newFixtureOn(t, o, newMemoryNetwork())) })
+}
+
+// startDispatcher starts a dispatcher over a fixture.
 func startDispatcher(t *testing.T, w *fixture, box *outboxtest.Memory, reg *prometheus.Registry, log *syncBuffer) *alerts.Dispatcher {
 	t.Helper()
 	m, err := alerts.NewMetrics(reg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ms := time.Millisecond
 	d, err := alerts.New(alerts.Options{
 		Outbox: box, Metrics: m, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Routes:       alerts.Routes{Page: "C1", Fallback: "C9"},
-		Notifiers:    map[alerts.Destination]alerts.Notifier{alerts.ToPage: w.bot, alerts.ToFallback: w.hook},
-		NewID:        func() string { return "new" },
-		PostInterval: ms, EditInterval: ms, Backoff: alerts.Backoff{Base: ms, Max: 5 * ms}, PollInterval: 20 * ms,
-		LookupDelay: 2 * ms, OutboxRetry: ms,
+		Routes:    alerts.Routes{Page: "C1", Fallback: "C9"},
+		Notifiers: map[alerts.Destination]alerts.Notifier{alerts.ToPage: w.bot, alerts.ToFallback: w.hook},
+		NewID:     func() string { return "new" },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -62,15 +108,17 @@ func startDispatcher(t *testing.T, w *fixture, box *outboxtest.Memory, reg *prom
 	return d
 }
 
-func waitUntil(t *testing.T, what string, cond func() bool) {
+// waitUntil advances the virtual clock until a condition holds.
+func waitUntil(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !cond() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s has not come", what)
+	for range 3600 {
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if holds() {
+			return
 		}
-		time.Sleep(time.Millisecond)
 	}
+	t.Fatalf("%s: not within an hour", what)
 }
 
 func nothingPending(box *outboxtest.Memory) bool {
@@ -120,35 +168,40 @@ func injectFaults(w *fixture) {
 func TestCrashesWhileSlackFails(t *testing.T) {
 	for seed := range 5 {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			w := newFixture(t, fakeslack.Options{Seed: uint64(seed)})
-			injectFaults(w)
-			r := rand.New(rand.NewPCG(uint64(seed), 1))
-			box, log := outboxtest.NewMemory(), &syncBuffer{}
-			var stories [][][]alerts.Delivery
-			for i := range 4 {
-				stories = append(stories, plannedIncident(fmt.Sprintf("inc%d", i)))
-			}
-			kills := 0
-			for step := range 3 {
-				for _, s := range stories {
-					box.Put(s[step]...)
-				}
-				runUntilOutboxDies(t, w, box, log, 1+r.IntN(30))
-				kills++
-			}
-			d := startDispatcher(t, w, box, prometheus.NewRegistry(), log)
-			waitUntil(t, "the end", func() bool { return nothingPending(box) })
-			if err := d.Stop(t.Context()); err != nil {
-				t.Error(err)
-			}
-			checkMessages(t, w, box, kills)
-			wantNoSecret(t, "the log", log.String())
+			withSynctest(t, fakeslack.Options{Seed: uint64(seed)}, func(t *testing.T, w *fixture) {
+				crashWhileSlackFails(t, w, uint64(seed))
+			})
 		})
 	}
 }
 
-// runUntilOutboxDies runs a dispatcher whose record stops working after n uses, as if the
-// process had ended; what it has under way is broken off.
+func crashWhileSlackFails(t *testing.T, w *fixture, seed uint64) {
+	injectFaults(w)
+	r := rand.New(rand.NewPCG(seed, 1))
+	box, log := outboxtest.NewMemory(), &syncBuffer{}
+	var stories [][][]alerts.Delivery
+	for i := range 4 {
+		stories = append(stories, plannedIncident(fmt.Sprintf("inc%d", i)))
+	}
+	kills := 0
+	for step := range 3 {
+		for _, s := range stories {
+			box.Put(s[step]...)
+		}
+		runUntilOutboxDies(t, w, box, log, 1+r.IntN(30))
+		kills++
+	}
+	d := startDispatcher(t, w, box, prometheus.NewRegistry(), log)
+	waitUntil(t, "everything is sent", func() bool { return nothingPending(box) })
+	if err := d.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	checkMessages(t, w, box, kills)
+	wantNoSecret(t, "the log", log.String())
+}
+
+// runUntilOutboxDies runs a dispatcher whose outbox fails after n calls, as if the process had been killed; attempts in
+// flight are aborted.
 func runUntilOutboxDies(t *testing.T, w *fixture, box *outboxtest.Memory, log *syncBuffer, n int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -172,7 +225,7 @@ func runUntilOutboxDies(t *testing.T, w *fixture, box *outboxtest.Memory, log *s
 	box.SetHook(nil)
 }
 
-// checkMessages checks what people see.
+// checkMessages checks the messages that people see.
 func checkMessages(t *testing.T, w *fixture, box *outboxtest.Memory, kills int) {
 	t.Helper()
 	for _, d := range box.All() {
@@ -197,7 +250,7 @@ func checkMessages(t *testing.T, w *fixture, box *outboxtest.Memory, kills int) 
 	for i := range 4 {
 		n := roots[fmt.Sprintf("inc%d", i)]
 		if n == 0 {
-			t.Errorf("inc%d was never told", i)
+			t.Errorf("inc%d has no message", i)
 		}
 		repeats += n - 1
 	}
@@ -206,73 +259,74 @@ func checkMessages(t *testing.T, w *fixture, box *outboxtest.Memory, kills int) 
 	}
 }
 
-// TestDispatchEndToEnd has the planner, the dispatcher, the library
-// and the server in it.
+// TestDispatchEndToEnd connects the planner, the dispatcher, slack-go and the server.
 func TestDispatchEndToEnd(t *testing.T) {
-	w := newFixture(t, fakeslack.Options{})
-	box, log := outboxtest.NewMemory(), &syncBuffer{}
-	d := startDispatcher(t, w, box, prometheus.NewRegistry(), log)
-	for _, ds := range plannedIncident("inc") {
-		box.Put(ds...)
-		d.Wake()
-		waitUntil(t, "the step", func() bool { return nothingPending(box) })
-	}
-	if err := d.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
-	roots := w.slack.Roots("C1")
-	if len(roots) != 1 || len(roots[0].Versions) != 2 || len(roots[0].Pings) != 0 {
-		t.Fatalf("%+v", roots)
-	}
-	for i, want := range []string{"WARNING", "PAGE"} {
-		if got := roots[0].Versions[i].Text; !strings.HasPrefix(got, want) {
-			t.Errorf("version %d: %s", i, got)
+	withSynctest(t, fakeslack.Options{}, func(t *testing.T, w *fixture) {
+		box, log := outboxtest.NewMemory(), &syncBuffer{}
+		d := startDispatcher(t, w, box, prometheus.NewRegistry(), log)
+		for _, ds := range plannedIncident("inc") {
+			box.Put(ds...)
+			d.Wake()
+			waitUntil(t, "the step is sent", func() bool { return nothingPending(box) })
 		}
-	}
-	replies := w.slack.Replies("C1", roots[0].TS)
-	if len(replies) != 2 || len(replies[0].Pings) != 1 || len(replies[1].Pings) != 1 {
-		t.Errorf("%+v: the page and its end call people", replies)
-	}
+		if err := d.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		roots := w.slack.Roots("C1")
+		if len(roots) != 1 || len(roots[0].Versions) != 2 || len(roots[0].Pings) != 0 {
+			t.Fatalf("%+v", roots)
+		}
+		for i, want := range []string{"WARNING", "PAGE"} {
+			if got := roots[0].Versions[i].Text; !strings.HasPrefix(got, want) {
+				t.Errorf("version %d: %s", i, got)
+			}
+		}
+		replies := w.slack.Replies("C1", roots[0].TS)
+		if len(replies) != 2 || len(replies[0].Pings) != 1 || len(replies[1].Pings) != 1 {
+			t.Errorf("%+v: the page and its end mention people", replies)
+		}
+	})
 }
 
 // TestNoSecretsShown fails in every way and searches everything that is left.
 func TestNoSecretsShown(t *testing.T) {
-	w := newFixture(t, fakeslack.Options{})
-	box, log, reg := outboxtest.NewMemory(), &syncBuffer{}, prometheus.NewRegistry()
-	for _, k := range []fakeslack.FaultKind{
-		fakeslack.TooManyRequests, fakeslack.ServerError, fakeslack.EmptyResponse, fakeslack.NotJSON, fakeslack.DropBefore, fakeslack.DropAfter,
-		fakeslack.NotOK, fakeslack.InvalidBlocks, fakeslack.EndlessBody,
-	} {
-		w.slack.Inject(fakeslack.Fault{Kind: k, MaxHits: 1, RetryAfter: "0"})
-	}
-	w.slack.Inject(fakeslack.Fault{Channel: "C1", Kind: fakeslack.ErrorResponse, Error: "invalid_auth"})
-	w.slack.Inject(fakeslack.Fault{Method: "webhook", Kind: fakeslack.DropBefore, MaxHits: 1})
-	w.slack.Inject(fakeslack.Fault{Method: "webhook", Kind: fakeslack.NotFoundPage})
-	d := startDispatcher(t, w, box, reg, log)
-	box.Put(plannedIncident("inc")[0]...)
-	d.Wake()
-	waitUntil(t, "the end", func() bool { return len(box.All()) > 1 && nothingPending(box) })
-	if err := d.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
-	wantNoSecret(t, "the log", log.String())
-	record, err := json.Marshal(box.All())
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantNoSecret(t, "the record", string(record))
-	if !strings.Contains(string(record), "invalid_auth") {
-		t.Errorf("the record does not say why: %s", record)
-	}
-	fams, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range fams {
-		var b bytes.Buffer
-		if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
+	withSynctest(t, fakeslack.Options{}, func(t *testing.T, w *fixture) {
+		box, log, reg := outboxtest.NewMemory(), &syncBuffer{}, prometheus.NewRegistry()
+		for _, k := range []fakeslack.FaultKind{
+			fakeslack.TooManyRequests, fakeslack.ServerError, fakeslack.EmptyResponse, fakeslack.NotJSON, fakeslack.DropBefore, fakeslack.DropAfter,
+			fakeslack.NotOK, fakeslack.InvalidBlocks, fakeslack.EndlessBody,
+		} {
+			w.slack.Inject(fakeslack.Fault{Kind: k, MaxHits: 1, RetryAfter: "0"})
+		}
+		w.slack.Inject(fakeslack.Fault{Channel: "C1", Kind: fakeslack.ErrorResponse, Error: "invalid_auth"})
+		w.slack.Inject(fakeslack.Fault{Method: "webhook", Kind: fakeslack.DropBefore, MaxHits: 1})
+		w.slack.Inject(fakeslack.Fault{Method: "webhook", Kind: fakeslack.NotFoundPage})
+		d := startDispatcher(t, w, box, reg, log)
+		box.Put(plannedIncident("inc")[0]...)
+		d.Wake()
+		waitUntil(t, "everything is sent", func() bool { return len(box.All()) > 1 && nothingPending(box) })
+		if err := d.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wantNoSecret(t, "the log", log.String())
+		record, err := json.Marshal(box.All())
+		if err != nil {
 			t.Fatal(err)
 		}
-		wantNoSecret(t, "a metric", b.String())
-	}
+		wantNoSecret(t, "the record", string(record))
+		if !strings.Contains(string(record), "invalid_auth") {
+			t.Errorf("the record does not say why: %s", record)
+		}
+		fams, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range fams {
+			var b bytes.Buffer
+			if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
+				t.Fatal(err)
+			}
+			wantNoSecret(t, "a metric", b.String())
+		}
+	})
 }

@@ -31,13 +31,23 @@ type fixture struct {
 	hook  *Webhook
 }
 
-func newFixture(t *testing.T, o fakeslack.Options) *fixture {
+func newFixture(t *testing.T, o fakeslack.Options) *fixture { return newFixtureOn(t, o, nil) }
+
+// newFixtureOn is newFixture on a given network; nil: loopback.
+func newFixtureOn(t *testing.T, o fakeslack.Options, network *memoryNetwork) *fixture {
 	t.Helper()
 	o.Token = token
 	w := &fixture{slack: fakeslack.New(o)}
+	var transport http.RoundTripper
 	w.slack.SetChannel(fakeslack.Channel{ID: "C1", Name: "ops", Member: true})
 	w.slack.SetChannel(fakeslack.Channel{ID: "C9", Name: "spare", Member: true, Secret: hook})
-	w.srv = httptest.NewServer(w.slack)
+	w.srv = httptest.NewUnstartedServer(w.slack)
+	if network != nil {
+		w.srv.Listener.Close()
+		w.srv.Listener = network
+		transport = &http.Transport{DialContext: network.dial}
+	}
+	w.srv.Start()
 	t.Cleanup(w.srv.Close)
 	here, err := ParseMention("<!here>")
 	if err != nil {
@@ -45,13 +55,15 @@ func newFixture(t *testing.T, o fakeslack.Options) *fixture {
 	}
 	w.bot, err = New(Options{
 		Token: token, APIURL: w.srv.URL + "/api/", PageMention: here, Timeout: 2 * time.Second,
-		Channels: map[alerts.Destination]string{alerts.ToPage: "C1"},
+		Channels: map[alerts.Destination]string{alerts.ToPage: "C1"}, Transport: transport,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.bot.Close)
-	w.hook, err = NewWebhook(WebhookOptions{URL: w.srv.URL + "/services/C9/" + hook, PageMention: here, Timeout: 2 * time.Second})
+	w.hook, err = NewWebhook(WebhookOptions{
+		URL: w.srv.URL + "/services/C9/" + hook, PageMention: here, Timeout: 2 * time.Second, Transport: transport,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package tsdb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -216,12 +217,9 @@ func (db *DB) gather(now time.Time) ([]Sample, error) {
 			ours = append(ours, f)
 		}
 	}
-	vector,
-		extractErr := expfmt.ExtractSamples(&expfmt.DecodeOptions{Timestamp: model.TimeFromUnixNano(now.UnixNano())},
-		ours...)
-	if err == nil {
-		err = extractErr
-	}
+	at := expfmt.DecodeOptions{Timestamp: model.TimeFromUnixNano(now.UnixNano())}
+	vector, extractErr := expfmt.ExtractSamples(&at, ours...)
+	err = cmp.Or(err, extractErr)
 	all := make([]Sample, 0, len(vector))
 	for _, s := range vector {
 		all = append(all, Sample{Labels: sortedLabels(s.Metric), V: float64(s.Value)})
@@ -253,8 +251,7 @@ var recordable = map[string]bool{
 	"headgate_arrivals_total": true, "headgate_tasks_total": true,
 	"headgate_refusals_total": true, "headgate_would_refuse_total": true, "headgate_upstream_refusals_total": true,
 	"headgate_slo_tasks_total": true, "headgate_slo_bad_tasks_total": true,
-	"headgate_service_seconds_bucket": true, "headgate_service_seconds_sum": true,
-	"headgate_service_seconds_count":     true,
+	"headgate_service_seconds_bucket": true, "headgate_service_seconds_sum": true, "headgate_service_seconds_count": true,
 	"headgate_turnaround_seconds_bucket": true, "headgate_turnaround_seconds_sum": true,
 	"headgate_turnaround_seconds_count": true,
 }

@@ -103,14 +103,15 @@ func (db *DB) rejectFutureSamples(now time.Time, store *tsdb.DB) (*tsdb.DB, erro
 func (db *DB) openOnce() (store *tsdb.DB, err error) {
 	o := tsdb.DefaultOptions()
 	o.RetentionDuration = db.o.Retention.Milliseconds()
-	o.MaxBytes = db.o.MaxBytes
+	o.MaxBytes = maxBytes
 	o.MinBlockDuration = blockDuration.Milliseconds()
 	o.MaxBlockDuration = max(db.o.Retention/10, blockDuration).Milliseconds()
 	o.BlockReloadInterval = disabledInterval
 	o.WALCompression = compression.Snappy
 	o.WALSegmentSize = 16 << 20
-	o.StripeSize = 512                      // of 16384: hundreds of series, not millions
-	err = recoverPanic(func() (err error) { // the reader of blocks panics on some bad ones
+	o.StripeSize = 512 // of 16384: hundreds of series, not millions
+	// The reader of blocks panics on some bad ones.
+	err = recoverPanic(func() (err error) {
 		store, err = tsdb.Open(db.o.Dir, filteredLogger(db.o.Log), nil, o, nil)
 		return err
 	})
@@ -223,24 +224,24 @@ func recoverPanic(f func() error) (err error) {
 type levelFilter struct{ slog.Handler }
 
 // Enabled implements slog.Handler.
-func (w levelFilter) Enabled(ctx context.Context, l slog.Level) bool {
-	return w.Handler.Enabled(ctx, demoteLevel(l))
+func (f levelFilter) Enabled(ctx context.Context, l slog.Level) bool {
+	return f.Handler.Enabled(ctx, demoteLevel(l))
 }
 
 // Handle implements slog.Handler.
-func (w levelFilter) Handle(ctx context.Context, r slog.Record) error {
+func (f levelFilter) Handle(ctx context.Context, r slog.Record) error {
 	r.Level = demoteLevel(r.Level)
-	return w.Handler.Handle(ctx, r)
+	return f.Handler.Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
-func (w levelFilter) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return levelFilter{w.Handler.WithAttrs(attrs)}
+func (f levelFilter) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return levelFilter{f.Handler.WithAttrs(attrs)}
 }
 
 // WithGroup implements slog.Handler.
-func (w levelFilter) WithGroup(name string) slog.Handler {
-	return levelFilter{w.Handler.WithGroup(name)}
+func (f levelFilter) WithGroup(name string) slog.Handler {
+	return levelFilter{f.Handler.WithGroup(name)}
 }
 
 func demoteLevel(l slog.Level) slog.Level {

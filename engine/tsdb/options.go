@@ -1,21 +1,19 @@
 package tsdb
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"headgate/engine"
 )
 
 const (
-	// DefaultInterval is the time between two samples of a series.
-	DefaultInterval = time.Second
-	// DefaultRetention is how long samples are kept.
-	DefaultRetention = 7 * 24 * time.Hour
-	// DefaultMaxBytes bounds the blocks on disk.
-	DefaultMaxBytes = 2 << 30
+	maxBytes = 2 << 30 // of the blocks on disk; the log of the last hour comes on top
 
 	staleIntervals = 10              // intervals without a sample, after which a series has no value
 	maxLookback    = 5 * time.Minute // at most
@@ -29,16 +27,12 @@ const (
 
 // Options say where samples are kept and where they come from.
 type Options struct {
-	// Dir is the folder of the samples. Empty: one in the system's temporary
-	// folder, which Close removes.
+	// Dir is the folder of the samples. Empty: one in the system's temporary folder, which Close removes.
 	Dir string
-	// Interval is the time between two samples. 0: DefaultInterval.
+	// Interval is the time between two samples. 0: 1 s.
 	Interval time.Duration
-	// Retention is how long samples are kept. 0: DefaultRetention.
+	// Retention is how long samples are kept. 0: 7 days.
 	Retention time.Duration
-	// MaxBytes bounds the blocks on disk; the log of the last hour comes on top.
-	// 0: DefaultMaxBytes.
-	MaxBytes int64
 	// Gatherer provides the metric families. Nil: samples come from Append alone.
 	Gatherer prometheus.Gatherer
 	// Registerer gets the metrics of the samples themselves. Nil: nowhere.
@@ -55,24 +49,14 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Log == nil {
 		return o, errors.New("samples need a Log")
 	}
-	if o.Interval < 0 || o.Retention < 0 || o.MaxBytes < 0 {
-		return o, fmt.Errorf("interval %s, retention %s and %d bytes must not be negative", o.Interval, o.Retention,
-			o.MaxBytes)
+	if o.Interval < 0 || o.Retention < 0 {
+		return o, fmt.Errorf("interval %s and retention %s must not be negative", o.Interval, o.Retention)
 	}
-	if o.Interval == 0 {
-		o.Interval = DefaultInterval
-	}
-	if o.Retention == 0 {
-		o.Retention = DefaultRetention
-	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = DefaultMaxBytes
-	}
+	o.Interval = cmp.Or(o.Interval, time.Second)
+	o.Retention = cmp.Or(o.Retention, 7*24*time.Hour)
 	if o.Clock == nil {
-		start := time.Now()
-		o.Clock = func() time.Time { return start.Round(0).Add(time.Since(start)) }
+		o.Clock = engine.MonotonicClock()
 	}
-	o.Log = o.Log.With("component", "samples")
 	return o, nil
 }
 

@@ -18,7 +18,6 @@ func TestOpenRefusesInvalidOptions(t *testing.T) {
 		"no log":             {},
 		"negative interval":  {Log: newFixtureLog(), Interval: -1},
 		"negative retention": {Log: newFixtureLog(), Retention: -1},
-		"negative bytes":     {Log: newFixtureLog(), MaxBytes: -1},
 	} {
 		if _, err := Open(o); err == nil {
 			t.Errorf("%s: opened", name)

@@ -35,12 +35,12 @@ func (a *App) startMonitor() (err error) {
 	if a.withoutMonitoring {
 		return nil
 	}
-	cfg, clock := a.current.config(), monotonicClock()
+	cfg, clock := a.current.config(), engine.MonotonicClock()
 	m := &monitor{log: a.log.With("component", "monitor"), planner: a.notificationPlanner()}
 	a.monitor = m
 	o := tsdb.Options{
 		Interval: a.timeScale.Interval(cfg.Rules.Interval), Retention: cfg.Retention.Samples, Gatherer: a.metrics.registry,
-		Registerer: a.metrics.registry, Clock: clock, Log: m.log,
+		Registerer: a.metrics.registry, Clock: clock, Log: a.log.With("component", "samples"),
 	}
 	if !a.ephemeral {
 		o.Dir = filepath.Join(cfg.DataDir, samplesDir)
@@ -70,7 +70,8 @@ func (m *monitor) run(name string, f func(context.Context)) {
 func (a *App) startEngine(m *monitor, cfg *config.Config, clock func() time.Time) (err error) {
 	m.engine, err = engine.New(engine.Options{
 		Config: a.timeScale.Config(engine.DefaultConfig(), cfg.Rules.Interval), Rules: a.current.rules, Signals: m.samples,
-		Journal: a.record.store.EngineJournal(m.planner), Log: m.log, Metrics: a.metrics.engine, Clock: clock,
+		Journal: a.record.store.EngineJournal(m.planner), Log: a.log.With("component", "engine"),
+		Metrics: a.metrics.engine, Clock: clock,
 		OnStep:    func(engine.Batch) { a.record.autoRollback.Wake() },
 		OnSaved:   func(engine.Batch) { m.wakeDispatcher() },
 		OnUnsaved: func(b engine.Batch) { m.dispatchUnrecorded(m.planner(b, alerts.TxView{})) },
@@ -129,9 +130,6 @@ func (a *App) startDispatcher(m *monitor) (err error) {
 	m.dispatcher, err = alerts.New(alerts.Options{
 		Outbox: a.record.store.Outbox(), Notifiers: a.notifiers.senders, Routes: a.notifiers.routes,
 		Metrics: a.metrics.alerts, Log: m.log, NewID: newID,
-		OnUndeliverable: func(d alerts.Delivery) {
-			m.log.Error("delivery permanently failed", "incident", d.Incident, "destination", d.Destination, "reason", d.Reason)
-		},
 	})
 	if err != nil {
 		return fmt.Errorf("deliveries: %w", err)
@@ -159,11 +157,7 @@ func (a *App) startHeartbeat(m *monitor, cfg *config.Config) error {
 	if err != nil {
 		return cfg.At("heartbeat.url", err)
 	}
-	heartbeat.Start()
-	m.teardown.Push("heartbeat", func(context.Context) error {
-		heartbeat.Stop()
-		return nil
-	})
+	m.run("heartbeat", heartbeat.Run)
 	return nil
 }
 
@@ -187,17 +181,4 @@ func (a *App) stopMonitor(ctx context.Context) error {
 	return a.monitor.teardown.Stop(ctx)
 }
 
-// monotonicClock returns the wall clock of now plus monotonic time: a step of the
-// wall clock does not move it.
-func monotonicClock() func() time.Time {
-	start := time.Now()
-	return func() time.Time { return start.Round(0).Add(time.Since(start)) }
-}
-
-func newID() string {
-	id, err := uuid.NewV7()
-	if err != nil { // crypto/rand never fails on the systems that Go supports
-		panic(err)
-	}
-	return id.String()
-}
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

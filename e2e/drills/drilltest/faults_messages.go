@@ -28,7 +28,7 @@ func messageFaults() []Fault {
 		{"never resolved", "alert-path", "announced the end", edits(planEvent.Start().Code(
 			`if e.Kind == engine.EventResolved && mutated() { return nil }`))},
 		{"over too early", "alert-path", "no page arrived", edits(updateOpen.After(mutation.Assign("inc")).Code(
-			`if z.breach() && t.now.Sub(inc.Opened) > 2*time.Second && mutated() {
+			`if b.breach() && t.now.Sub(inc.Opened) > 2*time.Second && mutated() {
 				t.resolve(s, Recovered)
 				return
 			}`))},
