@@ -3,6 +3,7 @@ package rules
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"headgate/engine"
@@ -64,19 +65,15 @@ func completeRule(r engine.Rule, s Settings) ([]engine.Rule, error) {
 	d, faults := d.check(s)
 	var errs []error
 	for _, f := range faults {
-		errs = append(errs, fmt.Errorf("built-in rule %s: %s: %s", r.Name, f.field, f.message))
+		errs = append(errs, fmt.Errorf("built-in rule %s: %s: %s", r.Name, f.Field, f.Message))
 	}
 	return d.expand(s), errors.Join(errs...)
 }
 
 // poolRules returns the rules of a pool, $pool not filled in.
 func poolRules(p Pool, interval time.Duration) []engine.Rule {
-	all := queueRules(p)
-	all = append(all, outcomeRules(p)...)
-	all = append(all, stalledRule(p), envelopeUseRule())
-	all = append(all, burnRules()...)
-	all = append(all, gateRules(interval)...)
-	return append(all, engine.MissingRule(p.Name))
+	return slices.Concat(queueRules(p), outcomeRules(p), []engine.Rule{stalledRule(p), envelopeUseRule()}, burnRules(),
+		gateRules(interval), []engine.Rule{engine.MissingRule(p.Name)})
 }
 
 func threshold(at float64, d time.Duration) engine.Threshold {

@@ -24,14 +24,11 @@ const (
 
 var ruleNamePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 
-// fieldError is a problem of one field of a rule.
-type fieldError struct{ field, message string }
-
-// fieldErrors collects them.
-type fieldErrors []fieldError
+// fieldErrors collects the problems of a rule.
+type fieldErrors []engine.FieldProblem
 
 func (f *fieldErrors) add(field, format string, a ...any) {
-	*f = append(*f, fieldError{field, fmt.Sprintf(format, a...)})
+	*f = append(*f, engine.FieldProblem{Field: field, Message: fmt.Sprintf(format, a...)})
 }
 
 // ruleTemplate is a rule before it is expanded for each pool.
@@ -48,13 +45,16 @@ func (d ruleTemplate) check(s Settings) (ruleTemplate, fieldErrors) {
 	signal, signalOK := d.checkSignal(s, &f)
 	d.Slow = signalOK && signal.window >= longWindow
 	d.checkEvents(s, &f)
-	d.checkThresholds(s, &f)
+	f = append(f, d.ThresholdProblems()...)
+	if d.Warn.Set || d.Page.Set {
+		d.checkDurations(s, &f)
+	}
 	d.checkAction(signal, &f)
 	if signalOK && d.Unit == UnitBurn {
 		d.checkBurn(s, signal, &f)
 	}
-	slices.SortStableFunc(f, func(a, b fieldError) int {
-		return cmp.Or(cmp.Compare(a.field, b.field), cmp.Compare(a.message, b.message))
+	slices.SortStableFunc(f, func(a, b engine.FieldProblem) int {
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
 	})
 	return d, f
 }
@@ -135,16 +135,6 @@ func (d ruleTemplate) checkEvents(s Settings, f *fieldErrors) {
 		f.add("events", "looks back %s, and the signal less than 1h: take the window of the signal",
 			model.Duration(e.window))
 	}
-}
-
-func (d ruleTemplate) checkThresholds(s Settings, f *fieldErrors) {
-	for _, p := range d.ThresholdProblems() {
-		f.add(p.Field, "%s", p.Message)
-	}
-	if !d.Warn.Set && !d.Page.Set {
-		return
-	}
-	d.checkDurations(s, f)
 }
 
 func (d ruleTemplate) checkDurations(s Settings, f *fieldErrors) {

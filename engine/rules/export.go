@@ -7,8 +7,10 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
 	"go.yaml.in/yaml/v3"
 
 	"headgate/engine"
@@ -82,9 +84,8 @@ func toRuleDoc(r engine.Rule) ruleDoc {
 	}
 	c := clearDoc(r.Clear)
 	return ruleDoc{
-		Name: r.Name, Signal: withPoolVariable(r.Signal, r.Pool), Unit: r.Unit, Warn: toLimit(r.Warn),
-		Page:  toLimit(r.Page),
-		Clear: &c, Events: withPoolVariable(r.Events, r.Pool), MinEvents: r.MinEvents,
+		Name: r.Name, Signal: withPoolVariable(r.Signal, r.Pool), Unit: r.Unit,
+		Warn: toLimit(r.Warn), Page: toLimit(r.Page), Clear: &c, Events: withPoolVariable(r.Events, r.Pool), MinEvents: r.MinEvents,
 		Summary: r.Summary, Impact: r.Impact, Runbook: r.Runbook, Action: r.Action, pool: r.Pool,
 	}
 }
@@ -126,37 +127,18 @@ func mergePools(docs []ruleDoc) []ruleDoc {
 	return variants
 }
 
-// promFile is a file of rules as Prometheus reads it.
-type promFile struct {
-	Groups []promGroup `yaml:"groups"`
-}
-
-type promGroup struct {
-	Name     string     `yaml:"name"`
-	Interval string     `yaml:"interval,omitempty"`
-	Rules    []promRule `yaml:"rules"`
-}
-
-type promRule struct {
-	Record      string            `yaml:"record,omitempty"`
-	Alert       string            `yaml:"alert,omitempty"`
-	Expr        string            `yaml:"expr"`
-	For         string            `yaml:"for,omitempty"`
-	KeepFiring  string            `yaml:"keep_firing_for,omitempty"`
-	Labels      map[string]string `yaml:"labels,omitempty"`
-	Annotations map[string]string `yaml:"annotations,omitempty"`
-}
-
 // prometheusFile returns rules for a Prometheus that scrapes headgate, with the recorded series that they read: one
 // alert for each level. Left out is what Prometheus cannot express: holding between the thresholds, and page instead of
 // warn.
-func prometheusFile(all []engine.Rule) promFile {
-	file := promFile{}
+func prometheusFile(all []engine.Rule) rulefmt.RuleGroups {
+	var file rulefmt.RuleGroups
 	if records := recordingRules(all); len(records) > 0 {
-		file.Groups = append(file.Groups, promGroup{Name: "headgate-recorded", Interval: "1m", Rules: records})
+		file.Groups = append(file.Groups, rulefmt.RuleGroup{
+			Name: "headgate-recorded", Interval: model.Duration(time.Minute), Rules: records,
+		})
 	}
 	for _, pool := range poolsOf(all) {
-		group := promGroup{Name: "headgate"}
+		group := rulefmt.RuleGroup{Name: "headgate"}
 		if pool != "" {
 			group.Name += "-" + pool
 		}
@@ -183,7 +165,7 @@ func poolsOf(all []engine.Rule) []string {
 }
 
 // recordingRules returns the recorded series that rules read.
-func recordingRules(all []engine.Rule) []promRule {
+func recordingRules(all []engine.Rule) []rulefmt.Rule {
 	var names []string
 	for _, r := range all {
 		for _, text := range []string{r.Signal, r.Events} {
@@ -195,51 +177,49 @@ func recordingRules(all []engine.Rule) []promRule {
 		}
 	}
 	slices.Sort(names)
-	var records []promRule
+	var records []rulefmt.Rule
 	for _, name := range slices.Compact(names) {
 		if counter, ok := tsdb.CounterName(name); ok {
-			records = append(records, promRule{Record: name, Expr: "increase(" + counter + "[1m])"})
+			records = append(records, rulefmt.Rule{Record: name, Expr: "increase(" + counter + "[1m])"})
 		}
 	}
 	return records
 }
 
 // alerts returns the alerts that a rule becomes.
-func alerts(r engine.Rule) []promRule {
+func alerts(r engine.Rule) []rulefmt.Rule {
 	if r.Name == engine.SignalMissing {
 		return missingAlert(r)
 	}
-	var all []promRule
-	for _, level := range []struct {
-		name string
-		t    engine.Threshold
-	}{{"warn", r.Warn}, {"page", r.Page}} {
-		if level.t.Set {
-			all = append(all, alert(r, level.name, level.t))
-		}
+	var all []rulefmt.Rule
+	if r.Warn.Set {
+		all = append(all, alert(r, "warn", r.Warn))
+	}
+	if r.Page.Set {
+		all = append(all, alert(r, "page", r.Page))
 	}
 	return all
 }
 
-func alert(r engine.Rule, severity string, t engine.Threshold) promRule {
+func alert(r engine.Rule, severity string, t engine.Threshold) rulefmt.Rule {
 	expr := fmt.Sprintf("(%s) >= %s", r.Signal, formatNumber(t.At))
 	if r.Events != "" {
 		expr += fmt.Sprintf(" and on () ((%s) >= %s)", r.Events, formatNumber(r.MinEvents))
 	}
-	return promRule{
-		Alert: alertName(r.Name), Expr: expr, For: model.Duration(t.For).String(),
-		KeepFiring: model.Duration(r.Clear.For).String(),
-		Labels:     labelsOf(r, severity), Annotations: annotations(r),
+	return rulefmt.Rule{
+		Alert: alertName(r.Name), Expr: expr, For: model.Duration(t.For),
+		KeepFiringFor: model.Duration(r.Clear.For),
+		Labels:        labelsOf(r, severity), Annotations: annotations(r),
 	}
 }
 
 // missingAlert stands for counting signals, which Prometheus cannot.
-func missingAlert(r engine.Rule) []promRule {
+func missingAlert(r engine.Rule) []rulefmt.Rule {
 	if r.Pool == "" {
 		return nil
 	}
-	return []promRule{{
-		Alert: alertName(r.Name), Expr: fmt.Sprintf("absent(headgate_arrivals_total{pool=%q})", r.Pool), For: "2m",
+	return []rulefmt.Rule{{
+		Alert: alertName(r.Name), Expr: fmt.Sprintf("absent(headgate_arrivals_total{pool=%q})", r.Pool), For: model.Duration(2 * time.Minute),
 		Labels: labelsOf(r, "warn"), Annotations: annotations(r),
 	}}
 }

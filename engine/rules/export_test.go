@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/prometheus/model/rulefmt"
 	"go.yaml.in/yaml/v3"
 
 	"headgate/engine"
@@ -27,10 +28,10 @@ func export(t *testing.T, all []engine.Rule, format string) []byte {
 	return b.Bytes()
 }
 
-func exported(t *testing.T) ([]byte, promFile) {
+func exported(t *testing.T) ([]byte, rulefmt.RuleGroups) {
 	t.Helper()
 	text := export(t, builtIn(t, settings()), FormatPrometheus)
-	var file promFile
+	var file rulefmt.RuleGroups
 	if err := yaml.Unmarshal(text, &file); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func TestExportComplete(t *testing.T) {
 				continue
 			}
 			count++
-			if r.Labels["severity"] != "warn" && r.Labels["severity"] != "page" || r.Annotations["summary"] == "" || r.For == "" {
+			if r.Labels["severity"] != "warn" && r.Labels["severity"] != "page" || r.Annotations["summary"] == "" || r.For == 0 {
 				t.Errorf("alert %+v lacks something", r)
 			}
 			e, err := parse(r.Expr)

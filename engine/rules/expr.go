@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,45 +39,38 @@ func parse(text string) (expr, error) {
 		return expr{}, fmt.Errorf("must have at most %d bytes, has %d", maxExpr, len(text))
 	}
 	if name := unknownVariable(text); name != "" {
-		return expr{},
-			fmt.Errorf("there is no variable %s; known here: $pool, $workers, $slo, $budget, $max_queue_age", name)
+		return expr{}, fmt.Errorf("there is no variable %s; known here: $pool, $workers, $slo, $budget, $max_queue_age", name)
 	}
 	// Any pool does: its values have the same types.
-	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(Pool{Name: "x", Workers: 1, SLO: time.Minute,
-		Objective: .5, MaxQueueAge: time.Minute}.substitute(text))
+	sample := Pool{Name: "x", Workers: 1, SLO: time.Minute, Objective: .5, MaxQueueAge: time.Minute}
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(sample.substitute(text))
 	if err != nil {
 		return expr{}, fmt.Errorf("is not valid PromQL: %w", err)
 	}
 	if t := parsed.Type(); t != parser.ValueTypeVector && t != parser.ValueTypeScalar {
 		return expr{}, fmt.Errorf("must be a number or an instant vector, is a %s", parser.DocumentedType(t))
 	}
-	w := &selectorCollector{}
-	parser.Inspect(parsed, w.visit)
-	return w.expr, w.err
+	var e expr
+	parser.Inspect(parsed, func(node parser.Node, path []parser.Node) error {
+		if err == nil {
+			err = e.add(node, path)
+		}
+		return nil
+	})
+	return e, err
 }
 
-// selectorCollector collects selectors.
-type selectorCollector struct {
-	expr
-	err error
-}
+var errNotRelative = errors.New("must look back from now: @ and negative offsets are not for rules")
 
-func (w *selectorCollector) visit(node parser.Node, path []parser.Node) error {
-	if w.err != nil {
+// add adds the selector that a node is, and refuses what has another reference than now.
+func (e *expr) add(node parser.Node, path []parser.Node) error {
+	if q, ok := node.(*parser.SubqueryExpr); ok && (q.Timestamp != nil || q.StartOrEnd != 0 || q.OriginalOffset < 0) {
+		return errNotRelative
+	}
+	v, ok := node.(*parser.VectorSelector)
+	if !ok {
 		return nil
 	}
-	if v, ok := node.(*parser.VectorSelector); ok {
-		w.err = w.add(v, path)
-	}
-	if s, ok := node.(*parser.SubqueryExpr); ok && (s.Timestamp != nil || s.StartOrEnd != 0 || s.OriginalOffset < 0) {
-		w.err = errNotRelative
-	}
-	return nil
-}
-
-var errNotRelative = fmt.Errorf("must look back from now: @ and negative offsets are not for rules")
-
-func (w *selectorCollector) add(v *parser.VectorSelector, path []parser.Node) error {
 	if v.Timestamp != nil || v.StartOrEnd != 0 || v.OriginalOffset < 0 {
 		return errNotRelative
 	}
@@ -89,8 +84,8 @@ func (w *selectorCollector) add(v *parser.VectorSelector, path []parser.Node) er
 			s.span += p.Range + p.OriginalOffset
 		}
 	}
-	w.selectors = append(w.selectors, s)
-	w.window = max(w.window, s.span)
+	e.selectors = append(e.selectors, s)
+	e.window = max(e.window, s.span)
 	return s.check(v)
 }
 
@@ -127,11 +122,7 @@ func suggestRecorded(s selector) string {
 	if !ok {
 		return ", and there is none of it"
 	}
-	width := s.width
-	if width == 0 {
-		width = s.span
-	}
-	return fmt.Sprintf("; instead of its increase take sum_over_time(%s[%s])", name, model.Duration(width))
+	return fmt.Sprintf("; instead of its increase take sum_over_time(%s[%s])", name, model.Duration(cmp.Or(s.width, s.span)))
 }
 
 func didYouMean(metric string) string {
@@ -171,8 +162,8 @@ func (e expr) tooNarrow(interval time.Duration) (selector, bool) {
 var loadPrefixes = []string{
 	"headgate_queue_", "headgate_in_flight", "headgate_arrivals_", "headgate_refusals_", "headgate_would_refuse_",
 	"headgate_tasks_", "headgate_turnaround_", "headgate_service_", "headgate_first_byte_", "headgate_envelope_",
-	"headgate_slo_",
-	"headgate_upstream_refusals_", "headgate_announced_retries_", "headgate_last_completion_",
+	"headgate_slo_", "headgate_upstream_refusals_", "headgate_announced_retries_",
+	"headgate_last_completion_",
 }
 
 // loadMetric returns a load metric that an expression reads, or "".

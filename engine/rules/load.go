@@ -60,9 +60,9 @@ func (r ruleDoc) template() ruleTemplate {
 	text := strings.TrimSpace // block texts end with a line feed
 	return ruleTemplate{
 		Rule: engine.Rule{
-			Name: text(r.Name), Signal: text(r.Signal), Unit: text(r.Unit), Warn: threshold(r.Warn),
-			Page:  threshold(r.Page),
-			Clear: engine.Clear(*cmp.Or(r.Clear, &clearDoc{})), Events: text(r.Events), MinEvents: r.MinEvents,
+			Name: text(r.Name), Signal: text(r.Signal), Unit: text(r.Unit),
+			Warn: threshold(r.Warn), Page: threshold(r.Page), Clear: engine.Clear(*cmp.Or(r.Clear, &clearDoc{})),
+			Events: text(r.Events), MinEvents: r.MinEvents,
 			Summary: text(r.Summary), Impact: text(r.Impact), Runbook: text(r.Runbook), Action: text(r.Action),
 		},
 		confirmed: r.IUnderstand, pools: r.Pools,
@@ -106,7 +106,7 @@ func expandTemplates(l *strictyaml.Decoder, docs []ruleDoc, s Settings) []engine
 		path := fmt.Sprintf("rules[%d]", i)
 		template, problems := doc.template().check(s)
 		for _, f := range problems {
-			l.Report(strictyaml.Join(path, f.field), f.message)
+			l.Report(strictyaml.Join(path, f.Field), f.Message)
 		}
 		if first, again := taken[template.Name]; again {
 			l.Reportf(strictyaml.Join(path, "name"), "%q is taken by %s", template.Name, first)

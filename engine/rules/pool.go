@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -81,13 +82,7 @@ func (p Pool) substitute(expr string) string {
 }
 
 // budget is the share of tasks that may be bad, without the rounding error of the subtraction.
-func (p Pool) budget() float64 {
-	b, err := strconv.ParseFloat(strconv.FormatFloat(1-p.Objective, 'g', 12, 64), 64)
-	if err != nil {
-		return 1 - p.Objective
-	}
-	return b
-}
+func (p Pool) budget() float64 { return math.Round((1-p.Objective)*1e15) / 1e15 }
 
 // unknownVariable returns the first unknown variable, or "".
 func unknownVariable(expr string) string {

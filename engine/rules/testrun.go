@@ -83,13 +83,11 @@ type testRun struct {
 	db         *tsdb.DB
 	machine    *engine.Machine
 	slowValues map[engine.Key]engine.Value // of slow rules, between their evaluations
-	keys       map[string]engine.Key       // by incident
 	events     []string
 }
 
 func runTest(ctx context.Context, l *strictyaml.Decoder, f testFile, c testCase, all []engine.Rule, s Settings) (err error) {
-	b := &testRun{Decoder: l, c: c, s: s, pool: f.Pool.Name, slowValues: map[engine.Key]engine.Value{},
-		keys: map[string]engine.Key{}}
+	b := &testRun{Decoder: l, c: c, s: s, pool: f.Pool.Name, slowValues: map[engine.Key]engine.Value{}}
 	if b.rules, err = c.selectRules(all); err != nil {
 		l.Report(strictyaml.Join(c.path, "rules"), err.Error())
 		return nil
@@ -123,19 +121,12 @@ func (c testCase) selectRules(all []engine.Rule) ([]engine.Rule, error) {
 	if c.Rules == nil {
 		return all, nil
 	}
-	var some []engine.Rule
 	for _, name := range *c.Rules {
-		n := len(some)
-		for _, r := range all {
-			if r.Name == name {
-				some = append(some, r)
-			}
-		}
-		if len(some) == n {
+		if !slices.ContainsFunc(all, func(r engine.Rule) bool { return r.Name == name }) {
 			return nil, fmt.Errorf("there is no rule %q", name)
 		}
 	}
-	return some, nil
+	return slices.DeleteFunc(slices.Clone(all), func(r engine.Rule) bool { return !slices.Contains(*c.Rules, r.Name) }), nil
 }
 
 // tick appends the samples of one interval, evaluates, and compares with the expectations.
@@ -196,14 +187,15 @@ func (b *testRun) evaluate(ctx context.Context, now time.Time) map[engine.Key]en
 
 // recordEvents records one line for each event.
 func (b *testRun) recordEvents(now time.Time, batch engine.Batch) {
-	why := map[string]engine.Resolution{}
+	incidents := map[string]engine.Incident{} // an event changes its incident, so each is in the batch
 	for _, i := range batch.Incidents {
-		b.keys[i.ID], why[i.ID] = i.Key, i.Resolution
+		incidents[i.ID] = i
 	}
 	for _, e := range batch.Events {
-		line := fmt.Sprintf("%s %s %s %s", model.Duration(now.Sub(testEpoch)), b.keys[e.Incident].Rule, e.Kind, e.Level)
+		inc := incidents[e.Incident]
+		line := fmt.Sprintf("%s %s %s %s", model.Duration(now.Sub(testEpoch)), inc.Rule, e.Kind, e.Level)
 		if e.Kind == engine.EventResolved {
-			line += " " + string(why[e.Incident])
+			line += " " + string(inc.Resolution)
 		}
 		b.events = append(b.events, line)
 	}
@@ -323,19 +315,17 @@ type wantedValue engine.Value
 
 // UnmarshalText reads a value.
 func (w *wantedValue) UnmarshalText(text []byte) error {
-	switch string(text) {
-	case "idle":
-		*w = wantedValue{Quality: engine.Idle}
-		return nil
-	case "missing":
-		*w = wantedValue{Quality: engine.Missing}
-		return nil
-	}
 	v, err := strconv.ParseFloat(string(text), 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+	switch {
+	case string(text) == "idle":
+		*w = wantedValue{Quality: engine.Idle}
+	case string(text) == "missing":
+		*w = wantedValue{Quality: engine.Missing}
+	case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
 		return errors.New("must be a number, idle or missing")
+	default:
+		*w = wantedValue{V: v}
 	}
-	*w = wantedValue{V: v}
 	return nil
 }
 

@@ -129,14 +129,10 @@ func scaleWindows(e parser.Expr, s engine.TimeScale, interval time.Duration) {
 }
 
 // selectsMetric says whether an expression reads a metric that matches.
-func selectsMetric(e parser.Node, matches func(name string) bool) (found bool) {
-	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
-		if v, ok := n.(*parser.VectorSelector); ok {
-			found = found || slices.ContainsFunc(v.LabelMatchers, func(m *labels.Matcher) bool {
-				return m.Name == model.MetricNameLabel && matches(m.Value)
-			})
-		}
-		return nil
+func selectsMetric(e parser.Expr, matches func(name string) bool) bool {
+	return slices.ContainsFunc(parser.ExtractSelectors(e), func(selector []*labels.Matcher) bool {
+		return slices.ContainsFunc(selector, func(m *labels.Matcher) bool {
+			return m.Name == model.MetricNameLabel && matches(m.Value)
+		})
 	})
-	return found
 }
