@@ -1,6 +1,7 @@
 package alerts_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -16,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"headgate/alerts"
-	"headgate/internal/lifecycle"
 )
 
 // fakeTransport answers requests without a network.
@@ -57,6 +57,20 @@ func heartbeatCounts(t *testing.T, reg *prometheus.Registry) map[string]float64 
 	return got
 }
 
+// startHeartbeat runs a heartbeat, and returns what ends it.
+func startHeartbeat(h *alerts.Heartbeat) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.Run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
 func TestHeartbeat(t *testing.T) {
 	const secret = "https://beat.example/ping/secret-uuid"
 	synctest.Test(t, func(t *testing.T) {
@@ -93,7 +107,7 @@ func TestHeartbeat(t *testing.T) {
 		if b := heartbeatCounts(t, reg); len(b) != 3 || b["sent"]+b["failed"]+b["withheld"] != 0 {
 			t.Errorf("at first %v", b)
 		}
-		run := lifecycle.Go(h.Run)
+		stop := startHeartbeat(h)
 		advance(time.Second)
 		if seen := w.calls(); len(seen) != 1 || seen[0] != "GET "+secret {
 			t.Errorf("calls %v, want one at once", seen)
@@ -107,9 +121,7 @@ func TestHeartbeat(t *testing.T) {
 		if b := heartbeatCounts(t, reg); b["withheld"] != 2 || len(w.calls()) != 6 {
 			t.Errorf("%v after %d calls, want 2 withheld", b, len(w.calls()))
 		}
-		if err := run.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
+		stop()
 		if strings.Contains(log.String(), "secret") || strings.Contains(log.String(), "beat.example") {
 			t.Errorf("the log shows the URL: %s", log.String())
 		}
@@ -132,11 +144,9 @@ func TestStopAbortsHeartbeat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run := lifecycle.Go(h.Run)
+		stop := startHeartbeat(h)
 		advance(time.Second)
-		if err := run.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
+		stop()
 		if b := heartbeatCounts(t, reg); b["failed"] != 0 {
 			t.Errorf("%v", b)
 		}
