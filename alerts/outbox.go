@@ -186,7 +186,7 @@ type TxView struct {
 // PlanFunc returns the deliveries of a batch; Planner.Plan is one. A journal calls it within the transaction that
 // writes the batch, and adds the deliveries (in the sense of Changes.Add) as they are: some are planned as dropped,
 // only for the record. It does not block and keeps none of its arguments.
-type PlanFunc func(b engine.Batch, k TxView) []Delivery
+type PlanFunc func(b engine.Batch, view TxView) []Delivery
 
 // ErrLookupUnavailable is returned by a Notifier's Lookup, wrapped or not, when repeating it will not help: a webhook
 // has no history, or the token may not read it.

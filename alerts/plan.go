@@ -78,7 +78,7 @@ type Planner struct {
 }
 
 // Plan returns the deliveries of a batch's events, in the order of sending. It is pure: times are those of the events.
-func (p Planner) Plan(b engine.Batch, k TxView) []Delivery {
+func (p Planner) Plan(b engine.Batch, view TxView) []Delivery {
 	incidents := make(map[string]engine.Incident, len(b.Incidents))
 	for _, i := range b.Incidents {
 		incidents[i.ID] = i
@@ -90,8 +90,8 @@ func (p Planner) Plan(b engine.Batch, k TxView) []Delivery {
 		if !ok {
 			continue // an event without its incident has no content
 		}
-		if _, asked := posted[inc.ID]; !asked && k.Posted != nil {
-			posted[inc.ID] = slices.Clone(k.Posted(inc.ID))
+		if _, asked := posted[inc.ID]; !asked && view.Posted != nil {
+			posted[inc.ID] = slices.Clone(view.Posted(inc.ID))
 		}
 		for _, d := range p.planEvent(inc, e, posted[inc.ID]) {
 			if d.State != Dropped && !slices.Contains(posted[inc.ID], d.Destination) {
@@ -189,13 +189,10 @@ func routingLevel(inc engine.Incident, e engine.Event) engine.Level {
 
 // opensNew says whether an event may post an incident in a channel that has no message of it.
 func opensNew(k engine.EventKind) bool {
-	switch k {
-	case engine.EventOpened, engine.EventEscalated, engine.EventReopened, engine.EventUnmuted,
-		engine.EventAckExpired, engine.EventReminder:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]engine.EventKind{
+		engine.EventOpened, engine.EventEscalated, engine.EventReopened, engine.EventUnmuted, engine.EventAckExpired,
+		engine.EventReminder,
+	}, k)
 }
 
 // repliesInThread says whether an event becomes a reply. The others only edit the message; the steps of a flapping

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/slack-go/slack"
+	"github.com/tidwall/gjson"
 
 	"headgate/alerts"
 )
@@ -52,50 +54,26 @@ type callback struct {
 	commandText string
 }
 
-// blockActions is the payload of a button press, as far as it is used.
-type blockActions struct {
-	Type string `json:"type"`
-	Team struct {
-		ID string `json:"id"`
-	} `json:"team"`
-	User struct {
-		ID     string `json:"id"`
-		TeamID string `json:"team_id"`
-	} `json:"user"`
-	AppID       string `json:"api_app_id"`
-	TriggerID   string `json:"trigger_id"`
-	ResponseURL string `json:"response_url"`
-	Container   struct {
-		Channel string `json:"channel_id"`
-	} `json:"container"`
-	Actions []struct {
-		ID    string `json:"action_id"`
-		Value string `json:"value"`
-	} `json:"actions"`
-}
-
 func parseBlockActions(raw []byte) (callback, error) {
-	var p blockActions
-	if err := json.Unmarshal(raw, &p); err != nil || p.Type != "block_actions" || len(p.Actions) != 1 || p.Actions[0].ID == "" {
+	get := func(path string) string { return gjson.GetBytes(raw, path).Str }
+	single := gjson.GetBytes(raw, "actions.#").Int() == 1
+	if !gjson.ValidBytes(raw) || get("type") != "block_actions" || !single || get("actions.0.action_id") == "" {
 		return callback{}, errNotBlockActions
 	}
 	c := callback{
-		dedupKey: p.TriggerID, team: p.Team.ID, userTeam: p.User.TeamID, app: p.AppID, channel: p.Container.Channel,
-		user: p.User.ID, responseURL: p.ResponseURL, actionID: p.Actions[0].ID, buttonValue: p.Actions[0].Value,
+		dedupKey: get("trigger_id"), team: get("team.id"), userTeam: get("user.team_id"), app: get("api_app_id"),
+		channel: get("container.channel_id"), user: get("user.id"), responseURL: get("response_url"),
+		actionID: get("actions.0.action_id"), buttonValue: get("actions.0.value"),
 	}
 	return c, c.validate()
 }
 
 // parseSlashJSON reads a slash command as Socket Mode sends it.
 func parseSlashJSON(raw []byte) (callback, error) {
-	var p map[string]any
-	if err := json.Unmarshal(raw, &p); err != nil {
+	if !gjson.ValidBytes(raw) {
 		return callback{}, errNotSlashCommand
 	}
-	return slashCallback(func(key string) string {
-		s, _ := p[key].(string)
-		return s
-	})
+	return slashCallback(func(key string) string { return gjson.GetBytes(raw, key).Str })
 }
 
 // parseSlashForm reads a slash command as request URLs receive it.
@@ -122,7 +100,8 @@ func (c callback) validate() error {
 		return errors.New("it names no workspace")
 	case c.channel != "" && !channelIDPattern.MatchString(c.channel), c.app != "" && !appIDPattern.MatchString(c.app):
 		return errors.New("its channel or app is invalid")
-	case short > maxShortValue, len(c.buttonValue) > maxButtonValue, len(c.commandText) > maxCommandText, len(c.responseURL) > maxURL:
+	case short > maxShortValue, len(c.buttonValue) > maxButtonValue, len(c.commandText) > maxCommandText,
+		len(c.responseURL) > maxURL:
 		return errors.New("it is too long")
 	case !utf8.ValidString(c.commandText + c.buttonValue + c.dedupKey):
 		return errors.New("it is not UTF-8")
@@ -148,12 +127,7 @@ func (c callback) command() (Command, error) {
 }
 
 func hasButton(a Action) bool {
-	switch a {
-	case Rollback, Restore, Ack, Silence, Runbook:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]Action{Rollback, Restore, Ack, Silence, Runbook}, a)
 }
 
 // buttonValue is what a button carries: its subject, and the state that the message showed.
@@ -190,7 +164,8 @@ func parseButtonValue(s string) (buttonValue, error) {
 	}
 	dec := json.NewDecoder(strings.NewReader(s))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&v); err != nil || dec.More() || v.Version != buttonVersion || v.Incident == "" || v.Seq < 0 || v.ModeSince < 0 {
+	err := dec.Decode(&v)
+	if err != nil || dec.More() || v.Version != buttonVersion || v.Incident == "" || v.Seq < 0 || v.ModeSince < 0 {
 		return buttonValue{}, errButtonValue
 	}
 	return v, nil

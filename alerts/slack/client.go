@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -71,28 +70,12 @@ func newClient(timeout time.Duration, base http.RoundTripper) *http.Client {
 // limitedTransport limits the length of responses.
 type limitedTransport struct{ base http.RoundTripper }
 
-func (b limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := b.base.RoundTrip(r)
+func (t limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.base.RoundTrip(r)
 	if err == nil {
-		resp.Body = &limitedBody{ReadCloser: resp.Body, left: maxResponseBytes}
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxResponseBytes)
 	}
 	return resp, err
-}
-
-var errResponseTooLong = errors.New("response too long")
-
-type limitedBody struct {
-	io.ReadCloser
-	left int
-}
-
-func (c *limitedBody) Read(p []byte) (int, error) {
-	if c.left <= 0 {
-		return 0, errResponseTooLong
-	}
-	n, err := c.ReadCloser.Read(p[:min(len(p), c.left)])
-	c.left -= n
-	return n, err
 }
 
 // withSentTrace returns whether a request may have been sent: without a connection it was not.
@@ -130,10 +113,9 @@ const defaultRetryAfter = 5 * time.Second
 func outcomeForCode(code string) alerts.Outcome {
 	switch code {
 	case "is_archived", "channel_not_found", "not_in_channel", "invalid_auth", "token_revoked",
-		"account_inactive", "restricted_action":
-		return alerts.PermanentFailure
-	// Not observed yet, but waiting would not help.
-	case "not_authed", "token_expired", "missing_scope", "no_permission", "not_allowed_token_type",
+		"account_inactive", "restricted_action",
+		// Not observed yet, but waiting would not help.
+		"not_authed", "token_expired", "missing_scope", "no_permission", "not_allowed_token_type",
 		"restricted_action_read_only_channel", "restricted_action_non_threadable_channel",
 		"team_access_not_granted", "access_denied":
 		return alerts.PermanentFailure

@@ -1,17 +1,15 @@
 package slack
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
+	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/slack-go/slack"
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -32,7 +31,6 @@ const (
 	refusedPerMinute = 120         // audit entries
 	maxResponseText  = 3000        // characters
 	responseHost     = "hooks.slack.com"
-	maxResponseReply = 64 << 10 // bytes of Slack's reply to a response
 )
 
 // InteractionOptions configure Interactions.
@@ -107,7 +105,7 @@ func NewInteractions(o InteractionOptions) (*Interactions, error) {
 	}
 	i := &Interactions{
 		o: o, appID: appIDOfToken(o.AppToken), dedup: newDeduper(), metrics: metrics, queue: make(chan callback, queueSize),
-		forgedLimit: &rateLimiter{perMinute: forgedPerMinute}, refusedLimit: &rateLimiter{perMinute: refusedPerMinute},
+		forgedLimit: newRateLimiter(forgedPerMinute), refusedLimit: newRateLimiter(refusedPerMinute),
 	}
 	i.transportCtx, i.endTransports = context.WithCancel(context.Background())
 	i.workCtx, i.abort = context.WithCancel(context.Background())
@@ -216,8 +214,8 @@ func (i *Interactions) Stop(ctx context.Context) error {
 	return errors.Join(err, fmt.Errorf("slack interactions aborted: %w", ctx.Err()))
 }
 
-// enqueue hands a callback to the workers unless it was there before. It does not block. Without an error Slack is told
-// that the callback was accepted.
+// enqueue hands a callback to the workers unless it was there before. It does not block. Without an error the callback
+// is acknowledged to Slack.
 func (i *Interactions) enqueue(c callback) error {
 	if c.dedupKey == "" {
 		return errors.New("it has no ID")
@@ -372,8 +370,7 @@ var actorPattern = regexp.MustCompile(`\bslack:([UW][A-Z0-9]{2,20})\b`)
 func formatResponse(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
-		out, _ := escapeTruncate(strings.TrimRight(line, "\n"), maxResponseText)
-		lines = append(lines, out)
+		lines = append(lines, escapeTo(strings.TrimRight(line, "\n"), maxResponseText))
 	}
 	return actorPattern.ReplaceAllString(truncateMarkup(strings.Join(lines, "\n"), maxResponseText), "<@$1>")
 }
@@ -385,23 +382,9 @@ func (b *Bot) postToURL(ctx context.Context, to, text string) error {
 	if !b.trustsResponseURL(to) {
 		return errResponseURL
 	}
-	body, err := json.Marshal(map[string]any{"response_type": "ephemeral", "replace_original": false, "text": text})
-	if err != nil {
-		return err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
-	if err != nil {
-		return errResponseURL // the error's text holds the URL, which is a secret
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := b.http.Do(req)
-	if err != nil {
-		return errors.New(redactedError(err, to))
-	}
-	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxResponseReply)) // so that the connection can be reused
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("status %d", resp.StatusCode)
+	msg := &slack.WebhookMessage{ResponseType: slack.ResponseTypeEphemeral, Text: text}
+	if err := slack.PostWebhookCustomHTTPContext(ctx, to, b.http, msg); err != nil {
+		return errors.New(redactedError(err, to)) // the URL is a secret
 	}
 	return nil
 }
@@ -418,12 +401,7 @@ func (b *Bot) trustsResponseURL(raw string) bool {
 }
 
 func (b *Bot) ownsChannel(channel string) bool {
-	for _, id := range b.channels {
-		if id == channel {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(slices.Collect(maps.Values(b.channels)), channel)
 }
 
 // workspaceID returns the ID of the workspace. It is requested once.
@@ -499,26 +477,24 @@ func (d *deduper) forget(key string) {
 
 // rateLimiter allows a number of events in each minute, and counts the others.
 type rateLimiter struct {
-	mu          sync.Mutex
-	perMinute   int
-	windowStart time.Time
-	allowed     int
-	suppressed  int // since the last one that was allowed
+	mu         sync.Mutex
+	limiter    *rate.Limiter
+	suppressed int // since the last one that was allowed
+}
+
+func newRateLimiter(perMinute int) *rateLimiter {
+	return &rateLimiter{limiter: rate.NewLimiter(rate.Every(time.Minute/time.Duration(perMinute)), perMinute)}
 }
 
 // allow says whether one more is allowed, and how many were suppressed before it.
 func (r *rateLimiter) allow(now time.Time) (suppressed int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now.Sub(r.windowStart) >= time.Minute {
-		r.windowStart, r.allowed = now, 0
-	}
-	if r.allowed >= r.perMinute {
+	if !r.limiter.AllowN(now, 1) {
 		r.suppressed++
 		return 0, false
 	}
 	suppressed, r.suppressed = r.suppressed, 0
-	r.allowed++
 	return suppressed, true
 }
 

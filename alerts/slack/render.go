@@ -166,8 +166,7 @@ func (r renderer) incidentParts(d alerts.Delivery) messageParts {
 
 // subject is what an incident is about, for a line.
 func subject(inc engine.Incident) string {
-	short, _ := escapeTruncate(inc.Summary, 160)
-	return short + escape(poolSuffix(inc.Key.Pool))
+	return escapeTo(inc.Summary, 160) + escape(poolSuffix(inc.Key.Pool))
 }
 
 // replyParts are one step of the timeline.
@@ -183,9 +182,11 @@ func (r renderer) replyParts(d alerts.Delivery) messageParts {
 
 // noticeParts are a text alone.
 func (r renderer) noticeParts(d alerts.Delivery) messageParts {
-	text, _ := escapeTruncate(d.Notification.Event.Text, maxSummary)
-	line, _ := escapeTruncate(d.Notification.Event.Text, maxLine)
-	return messageParts{notificationLine: line, body: text + "\n" + localTime(d.Notification.Event.At), banners: r.banners(d)}
+	e := d.Notification.Event
+	return messageParts{
+		notificationLine: escapeTo(e.Text, maxLine), body: escapeTo(e.Text, maxSummary) + "\n" + localTime(e.At),
+		banners: r.banners(d),
+	}
 }
 
 // fields are the details, shown side by side. Those of a resolved incident leave out what need not be done any more.
@@ -247,7 +248,7 @@ func (r renderer) banners(d alerts.Delivery) []string {
 			out = append(out, s)
 		}
 	}
-	reason, _ := escapeTruncate(n.FallbackReason, 300)
+	reason := escapeTo(n.FallbackReason, 300)
 	add(n.Drill, ":test_tube: *This is a drill.* It was planned; no action is needed.")
 	add(n.Unrecorded, ":floppy_disk: *Not recorded:* the database cannot be written. This message may be the only trace.")
 	add(n.FallbackReason != "",
@@ -406,8 +407,7 @@ func eventText(n alerts.Notification) string {
 	}
 	reason := ""
 	if e.Text != "" {
-		text, _ := escapeTruncate(e.Text, maxLine-150)
-		reason = ": " + text
+		reason = ": " + escapeTo(e.Text, maxLine-150)
 	}
 	since := format.Text.Duration(e.At.Sub(inc.Opened))
 	switch e.Kind {
@@ -445,8 +445,7 @@ func eventText(n alerts.Notification) string {
 	case engine.EventSilenced:
 		return "Silenced" + by + reason
 	case engine.EventNote:
-		text, _ := escapeTruncate(e.Text, maxLine-50)
-		return text + by
+		return escapeTo(e.Text, maxLine-50) + by
 	default:
 		return escape(string(e.Kind)) + by
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -146,12 +147,8 @@ func (b *Bot) deleteStrayReply(ctx context.Context, channel, ts string) alerts.S
 
 // broadcasts says whether a reply is also shown in the channel: it pings people who were not pinged before.
 func broadcasts(d alerts.Delivery) bool {
-	switch d.Notification.Event.Kind {
-	case engine.EventEscalated, engine.EventReopened, engine.EventUnmuted:
-		return d.Notification.Ping
-	default:
-		return false
-	}
+	again := []engine.EventKind{engine.EventEscalated, engine.EventReopened, engine.EventUnmuted}
+	return d.Notification.Ping && slices.Contains(again, d.Notification.Event.Kind)
 }
 
 const (

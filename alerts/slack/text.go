@@ -54,11 +54,14 @@ func escapeTruncate(s string, n int) (out string, truncated bool) {
 	return b.String(), false
 }
 
-// escape is escapeTruncate for names and other short values.
-func escape(s string) string {
-	out, _ := escapeTruncate(s, 200)
+// escapeTo escapes a value and truncates it to n characters.
+func escapeTo(s string, n int) string {
+	out, _ := escapeTruncate(s, n)
 	return out
 }
+
+// escape escapes names and other short values.
+func escape(s string) string { return escapeTo(s, 200) }
 
 // truncateMarkup truncates text that was assembled from bounded parts, as a last guard. It splits no entity and no
 // link.
