@@ -3,8 +3,10 @@
 # reports everything. The summary at the end has the result and the time of each step.
 source "$(dirname "$0")/lib.sh"
 
-summary=()
-failed=()
+work="$(mktemp -d)"
+: >"$work/summary" >"$work/failed"
+lane=
+trap '[[ -z $lane ]] || kill -- "-$lane" 2>/dev/null || true; rm -rf "$work"' EXIT
 
 # step runs a command under a heading.
 step() {
@@ -24,60 +26,58 @@ report() {
 	77) result=SKIPPED ;;
 	*)
 		result=FAILED
-		failed+=("$name")
+		printf '%s; ' "$name" >>"$work/failed"
 		;;
 	esac
-	summary+=("$(printf '%-7s %4d s  %s' "$result" "$seconds" "$name")")
+	printf '%-7s %4d s  %s\n' "$result" "$seconds" "$name" >>"$work/summary"
 	printf -- '-- %s: %s after %d s\n' "$name" "$result" "$seconds"
 }
 
-# background starts a step beside those that follow; join waits for it and prints what it
-# printed. There is one at a time.
-work="$(mktemp -d)"
-trap 'rm -rf "$work"' EXIT
-background() {
-	background_name="$1"
-	shift
-	(
-		start="$SECONDS" code=0
-		"$@" </dev/null >"$work/log" 2>&1 || code=$?
-		echo "$code $((SECONDS - start))" >"$work/result"
-	) &
-}
-join() {
-	local code seconds
-	wait
-	read -r code seconds <"$work/result"
-	printf '\n== %s\n' "$background_name"
-	cat "$work/log"
-	report "$background_name" "$code" "$seconds"
+# checks are the steps that run beside the tests, at the lowest priority. The tests often wait
+# for real time; these use what they leave of the processors. Their output follows that of the
+# tests.
+checks() {
+	step 'architecture' "$GO" test -count=1 ./internal/archtest
+	# These limits let everything pass; without them lines.sh has the limits to reach.
+	step 'lines' env LINES_CODE=60000 LINES_FILES=60 .ci/lines.sh
+	step 'licences' .ci/licences.sh
+	step 'lint' .ci/lint.sh
+	step 'vulnerabilities' .ci/vuln.sh
+	step 'fuzzing' .ci/fuzz.sh
+	step 'benchmarks, once each' .ci/bench.sh --once
 }
 
 race() {
-	# archtest is a step of its own.
-	"$GO" list ./... | grep -v '/internal/archtest$' |
-		HEADGATE_TEST_SLOWDOWN="${HEADGATE_TEST_SLOWDOWN:-4}" xargs "$GO" test -race -shuffle=on -vet=off -timeout 25m
+	# The slowest package starts first, so that it is not left for the end; architecture is a step of
+	# its own. Tests also wait for real time, so more packages run at once than there are cores.
+	local slow=headgate/internal/app packages
+	packages="$("$GO" list ./... | grep -vxF -e headgate/internal/archtest -e "$slow")"
+	# shellcheck disable=SC2086 # both are lists
+	HEADGATE_TEST_SLOWDOWN="${HEADGATE_TEST_SLOWDOWN:-4}" "$GO" test $RACE -vet=off -p "${RACE_PARALLEL:-3}" -timeout 25m \
+		"$slow" $packages
 }
 
 printf 'headgate %s, %s\n' "$(git describe --tags --always --dirty 2>/dev/null || echo unknown)" "$("$GO" version)"
 
 step 'tools' .ci/tools.sh node npm cc promtool chromium
 step 'modules' .ci/modules.sh
-step 'lint' .ci/lint.sh
-step 'vulnerabilities' .ci/vuln.sh
-step 'licences' .ci/licences.sh
-step 'build' "${MAKE:-make}" build
-step 'architecture' "$GO" test -count=1 ./internal/archtest
+# Without -trimpath the other steps use what this one compiles.
+step 'build' "${MAKE:-make}" build TRIMPATH=
+set -m # a process group for the checks, so that they end with this script
+(
+	renice -n 19 "$BASHPID" >/dev/null
+	checks
+) >"$work/log" 2>&1 &
+lane=$!
+set +m
 step 'tests with the race detector' race
-# The tests of the whole program often wait for real time. Fuzzing uses what they leave of
-# the processors, at the lowest priority.
-background 'fuzzing' nice -n 19 .ci/fuzz.sh
 step 'whole program' .ci/e2e.sh
-join
-step 'benchmarks, once each' .ci/bench.sh --once
-# These limits let everything pass; without them lines.sh has the limits to come to.
-step 'lines' env LINES_CODE=60000 LINES_FILES=60 .ci/lines.sh
+start="$SECONDS" code=0
+wait "$lane" || code=$?
+lane=
+cat "$work/log"
+report 'all checks beside the tests have ended' "$code" "$((SECONDS - start))"
 
 printf '\n== summary, %d s\n' "$SECONDS"
-printf '%s\n' "${summary[@]}"
-[[ ${#failed[@]} -eq 0 ]] || die "failed: $(printf '%s; ' "${failed[@]}")"
+cat "$work/summary"
+[[ ! -s $work/failed ]] || die "failed: $(cat "$work/failed")"
