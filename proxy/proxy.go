@@ -22,27 +22,34 @@ func New(c Config) (*Proxy, error) {
 		return nil, err
 	}
 	p := &Proxy{observer: c.Observer, log: c.Log, timeouts: c.Timeouts.withDefaults()}
-	p.routes.Store(t)
+	p.Apply(Routes{t})
 	return p, nil
 }
 
-// Reload changes pools and clients for later tasks. Current tasks continue
-// unchanged, also those of a removed pool. Observer, log and timeouts stay. If it
-// fails, nothing has changed. Calls must not overlap.
-func (p *Proxy) Reload(c Config) error {
+// Routes are pools and clients that were checked and not applied yet.
+type Routes struct{ table *routingTable }
+
+// Prepare checks pools and clients that are to replace the current ones, and changes nothing. The observer and the log
+// stay. Prepare and Apply must not overlap with other calls of theirs.
+func (p *Proxy) Prepare(c Config) (Routes, error) {
 	c.Observer, c.Log = p.observer, p.log
-	old := p.routes.Load()
-	t, err := newRoutingTable(c, old)
-	if err != nil {
-		return err
+	t, err := newRoutingTable(c, p.routes.Load())
+	return Routes{t}, err
+}
+
+// Apply puts the routes that were prepared last in place of the current ones, for later tasks. Current tasks continue
+// unchanged, also those of a removed pool.
+func (p *Proxy) Apply(r Routes) {
+	old := p.routes.Swap(r.table)
+	r.table.setLimits()
+	if old == nil {
+		return
 	}
-	p.routes.Store(t)
 	for _, before := range old.pools {
-		if after := t.pool(before.Name); after == nil || after.transport != before.transport {
+		if after := r.table.pool(before.Name); after == nil || after.transport != before.transport {
 			before.closeIdle()
 		}
 	}
-	return nil
 }
 
 // Close closes idle upstream connections. Running tasks continue.

@@ -145,7 +145,6 @@ func newRoutingTable(c Config, old *routingTable) (*routingTable, error) {
 		return nil, err
 	}
 	t := &routingTable{clients: c.Clients, byModel: make(map[string]*pool), extra: make(map[string]bool)}
-	var buffer int64
 	for i := range c.Pools {
 		p := newPool(c.Pools[i], old.pool(c.Pools[i].Name))
 		for _, name := range p.Models {
@@ -160,7 +159,6 @@ func newRoutingTable(c Config, old *routingTable) (*routingTable, error) {
 		for path := range p.extra {
 			t.extra[path] = true
 		}
-		buffer += p.BufferLimit
 		t.maxBody = max(t.maxBody, p.BodyLimit)
 		t.pools = append(t.pools, p)
 	}
@@ -169,8 +167,17 @@ func newRoutingTable(c Config, old *routingTable) (*routingTable, error) {
 	} else {
 		t.bodyBudget = new(budget)
 	}
-	t.bodyBudget.limit.Store(buffer)
 	return t, nil
+}
+
+// setLimits sets the limits of the budgets. Pools share a budget with those that they replace.
+func (t *routingTable) setLimits() {
+	var sum int64
+	for _, p := range t.pools {
+		p.bodyBudget.limit.Store(p.BufferLimit)
+		sum += p.BufferLimit
+	}
+	t.bodyBudget.limit.Store(sum)
 }
 
 // pool returns the pool of that name, nil if it does not exist.
@@ -205,7 +212,6 @@ func newPool(c Pool, old *pool) *pool {
 	} else {
 		p.bodyBudget = new(budget)
 	}
-	p.bodyBudget.limit.Store(c.BufferLimit)
 	if p.transport == nil {
 		p.transport = newTransport(c)
 		if c.WrapTransport != nil {

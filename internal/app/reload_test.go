@@ -1,11 +1,13 @@
 package app
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"headgate/engine"
 	"headgate/internal/config"
 	"headgate/runbooks/control"
 )
@@ -26,7 +28,7 @@ func TestReloadAddsWorkers(t *testing.T) {
 	if err := r.app.Reload(r.editedConfig(func(c *config.Config) { c.Pools[0].Workers = 3 })); err != nil {
 		t.Fatal(err)
 	}
-	r.eventually("nobody waits", func() bool { return r.depth() == 0 })
+	r.eventually("the queue is empty", func() bool { return r.depth() == 0 })
 	close(r.upstream.release)
 	for _, c := range append(waiting, running) {
 		if a := <-c; a.status != http.StatusOK {
@@ -35,7 +37,7 @@ func TestReloadAddsWorkers(t *testing.T) {
 	}
 }
 
-// A pool that is gone takes nobody new and finishes what it has.
+// A removed pool accepts no new task and finishes those that it has.
 func TestReloadRemovesAPool(t *testing.T) {
 	r := newFixture(t, nil)
 	running, _ := r.fill(0)
@@ -65,7 +67,7 @@ func TestReloadThatFailsChangesNothing(t *testing.T) {
 		"admin.token":  func(c *config.Config) { c.Admin.Token = config.NewSecret("another-token-0123456789") },
 		"data_dir":     func(c *config.Config) { c.DataDir = "elsewhere" },
 		"log.format":   func(c *config.Config) { c.Log.Format = "json" },
-		"two pools": func(c *config.Config) {
+		"pools[1].models[0]": func(c *config.Config) {
 			c.Pools[0].Models = []string{"m"}
 			c.Pools = append(c.Pools, c.Pools[0])
 			c.Pools[1].Name = "second"
@@ -80,6 +82,34 @@ func TestReloadThatFailsChangesNothing(t *testing.T) {
 		if a := <-r.sendChat(); a.status != http.StatusOK {
 			t.Errorf("%s: status %d (%v)", want, a.status, a.err)
 		}
+	}
+}
+
+// An engine that does not take the rules is the last that can refuse a reload.
+func TestReloadThatTheEngineRefusesChangesNothing(t *testing.T) {
+	r := newFixture(t, nil)
+	close(r.upstream.release)
+	if err := r.app.monitor.engine.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := r.app.current.config()
+	err := r.app.Reload(r.editedConfig(func(c *config.Config) {
+		c.Pools[0].Workers, c.Pools[0].Models, c.Hosts = 7, []string{"n"}, []string{"gate.example"}
+		c.Pools = append(c.Pools, c.Pools[0])
+		c.Pools[1].Name, c.Pools[1].Models = "second", []string{"o"}
+	}))
+	if !errors.Is(err, engine.ErrNotRunning) {
+		t.Errorf("error %v", err)
+	}
+	pools := r.app.Pools()
+	if len(pools) != 1 || pools[0].Gate.Snapshot(time.Now()).Workers != 1 || r.app.current.config() != before {
+		t.Errorf("pools %+v", pools)
+	}
+	if _, known := r.app.record.control.PoolStatus(time.Now(), "second"); known {
+		t.Error("the new pool has a mode")
+	}
+	if a := <-r.sendChat(); a.status != http.StatusOK {
+		t.Errorf("status %d (%v)", a.status, a.err)
 	}
 }
 
@@ -101,8 +131,7 @@ func TestReloadChangesHosts(t *testing.T) {
 	}
 }
 
-// TestReloadKeepsAPause: a pool that comes with a reload is paused if it was when the
-// process before went down.
+// A pool that a reload adds is paused if it was paused when the previous process stopped.
 func TestReloadKeepsAPause(t *testing.T) {
 	r := newFixture(t, nil)
 	now := time.Now()

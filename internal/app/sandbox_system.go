@@ -43,9 +43,6 @@ func (a *App) newSandboxSystem(s sandbox.SystemSpec) (sandbox.System, error) {
 	}
 	c, token := sandboxConfig(cfg, pool, s), rand.Text()
 	c.Admin.Token = config.NewSecret(token)
-	if err := c.Validate(); err != nil {
-		return nil, fmt.Errorf("settings of the twin: %w", err)
-	}
 	all, err := twinRules(cfg, c.Pools[0], s.Speed)
 	if err != nil {
 		return nil, fmt.Errorf("rules of the twin: %w", err)

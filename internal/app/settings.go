@@ -35,7 +35,7 @@ type settings struct {
 	rules  []engine.Rule
 	drills []drill.Spec
 	hosts  []string                   // names by which this headgate may be called
-	gates  map[string]*admission.Gate // of all pools ever, so that those that are gone drain
+	gates  map[string]*admission.Gate // of all pools ever, so that those of removed pools drain
 }
 
 func (s *settings) config() *config.Config {
@@ -96,36 +96,34 @@ func (a *App) Reload(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	routes, err := a.proxy.Prepare(p.proxy)
+	if err != nil {
+		return err
+	}
 	if err := a.metrics.addPools(p.pools()); err != nil {
 		return err
 	}
-	now, before := time.Now(), s.pools
-	added := poolsNotIn(p.pools(), before)
-	a.record.addPools(now, added)
-	if err := a.proxy.Reload(p.proxy); err != nil {
-		a.record.removePools(added)
+	if err := a.monitor.reload(p.rules); err != nil { // the last that can fail
 		return err
 	}
+	now, before := time.Now(), s.pools
+	a.record.addPools(now, poolsNotIn(p.pools(), before))
+	a.proxy.Apply(routes)
 	for i, pool := range p.proxy.Pools {
-		if err := pool.Gate.Reconfigure(now, p.gates[i]); err != nil {
-			return fmt.Errorf("pool %q: %w", pool.Name, err) // not after a.plan
-		}
+		err = errors.Join(err, pool.Gate.Reconfigure(now, p.gates[i]))
 	}
 	s.apply(p)
 	a.record.removePools(poolsNotIn(before, s.pools))
 	if a.interactions != nil {
-		if err := a.interactions.SetAllow(allowLists(cfg.Slack.Allow)); err != nil {
-			return cfg.At("slack.allow", err) // not after the settings were checked
-		}
+		err = errors.Join(err, a.interactions.SetAllow(allowLists(cfg.Slack.Allow)))
 	}
 	if a.drills != nil {
 		a.drills.Reload(p.drills)
 	}
-	if a.monitor == nil {
-		return nil
+	if a.monitor != nil {
+		a.record.autoRollback.Configure(autoRollbackSettings(cfg.Rollback))
 	}
-	a.record.autoRollback.Configure(autoRollbackSettings(cfg.Rollback))
-	return a.monitor.reload(p.rules)
+	return err // always nil: a.plan has checked the gates and the lists
 }
 
 // poolsNotIn returns the pools of some that are not among others.
@@ -152,29 +150,27 @@ func (p plan) pools() []Pool {
 	return pools
 }
 
-// plan does all of the work that can fail. Errors carry the position of the setting. Gates that exist already are kept.
+// plan checks the settings and does all of the work that can fail. Gates that exist already are kept.
 func (a *App) plan(cfg *config.Config, gates map[string]*admission.Gate) (p plan, err error) {
 	p = plan{cfg: cfg, proxy: proxy.Config{Observer: a.metrics.proxy, Log: a.log.With("component", "proxy")}}
-	if p.proxy.Clients, err = proxyClients(cfg); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return p, err
 	}
-	for i := range cfg.Pools {
-		c, err := admissionConfig(cfg, i)
+	if err := allowLists(cfg.Slack.Allow).Validate(); err != nil {
+		return p, cfg.At("slack.allow", err)
+	}
+	if p.proxy.Clients, err = proxyClients(cfg); err != nil {
+		return p, cfg.At("clients", err)
+	}
+	for i, c := range cfg.Pools {
+		settings, pool, err := poolParts(c)
 		if err != nil {
-			return p, err
+			return p, cfg.At(fmt.Sprintf("pools[%d]", i), err)
 		}
-		gate := gates[cfg.Pools[i].Name]
-		if gate == nil {
-			c.Monitor = invariant.New() // for as long as the gate lives
-			if gate, err = admission.New(c); err != nil {
-				return p, admissionError(cfg, i, err)
-			}
+		if gate := gates[c.Name]; gate != nil {
+			pool.Gate = gate
 		}
-		pool, err := proxyPool(cfg, i, gate)
-		if err != nil {
-			return p, err
-		}
-		p.gates, p.proxy.Pools = append(p.gates, c), append(p.proxy.Pools, pool)
+		p.gates, p.proxy.Pools = append(p.gates, settings), append(p.proxy.Pools, pool)
 	}
 	a.transports(cfg, p.proxy.Pools)
 	if p.drills, err = drillSpecs(cfg); err != nil {
@@ -223,12 +219,15 @@ func rulePool(p config.Pool) rules.Pool {
 // rulesReloadTimeout bounds the wait until the engine has taken new rules.
 const rulesReloadTimeout = 5 * time.Second
 
-// reload gives new rules to the engine.
+// reload gives new rules to the engine, all or none.
 func (m *monitor) reload(rules []engine.Rule) error {
+	if m == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), rulesReloadTimeout)
 	defer cancel()
 	if err := m.engine.Reload(ctx, rules); err != nil {
-		return fmt.Errorf("pools are changed, rules are not: %w", err)
+		return fmt.Errorf("the engine does not take the rules: %w", err)
 	}
 	return nil
 }
@@ -237,36 +236,31 @@ func (m *monitor) reload(rules []engine.Rule) error {
 // has been measured: with more, the threshold policy would not hold the SLO.
 const assumedServiceDivisor = 4
 
-// proxyPool makes the data plane's pool out of its settings.
-func proxyPool(cfg *config.Config, i int, gate *admission.Gate) (proxy.Pool, error) {
-	c := &cfg.Pools[i]
-	upstream, err := url.Parse(c.Upstream)
-	if err != nil { // the settings have been checked; and its text may hold a secret
-		return proxy.Pool{}, cfg.At(fmt.Sprintf("pools[%d].upstream", i), errors.New("is not a URL"))
+// poolParts makes the parts of a pool from its settings: those of the gate, and the pool of the data plane with a new
+// gate. The settings have been validated.
+func poolParts(c config.Pool) (g admission.Config, p proxy.Pool, err error) {
+	g = admission.Config{
+		Workers: c.Workers, QueueLimit: c.Limits.PassthroughQueue,
+		AssumedService: c.SLO.Turnaround / assumedServiceDivisor, Monitor: invariant.New(),
 	}
-	return proxy.Pool{
-		Name: c.Name, Upstream: upstream, UpstreamKey: c.UpstreamKey.Reveal(), Models: c.Models, Endpoints: c.Endpoints,
-		Gate: gate, SLO: c.SLO.Turnaround,
+	if g.Mode, err = admission.ParseMode(c.Mode); err != nil {
+		return g, p, err
+	}
+	if g.Policy, err = admissionPolicy(c.Admission); err != nil {
+		return g, p, err
+	}
+	p = proxy.Pool{
+		Name: c.Name, UpstreamKey: c.UpstreamKey.Reveal(), Models: c.Models, Endpoints: c.Endpoints, SLO: c.SLO.Turnaround,
 		ConnectTimeout: c.Timeouts.UpstreamConnect, IdleTimeout: c.Timeouts.UpstreamIdle,
 		BodyLimit: int64(c.Limits.Body), BufferLimit: int64(c.Limits.Buffered), StreamKeepAlive: c.StreamKeepalive,
-	}, nil
-}
-
-// admissionConfig makes the gate's settings out of a pool's.
-func admissionConfig(cfg *config.Config, i int) (admission.Config, error) {
-	c := &cfg.Pools[i]
-	mode, err := admission.ParseMode(c.Mode)
-	if err != nil {
-		return admission.Config{}, admissionError(cfg, i, &admission.FieldError{Field: "mode", Message: err.Error()})
 	}
-	p, err := admissionPolicy(c.Admission)
-	if err != nil {
-		return admission.Config{}, admissionError(cfg, i, err)
+	if p.Gate, err = admission.New(g); err != nil {
+		return g, p, err
 	}
-	return admission.Config{
-		Workers: c.Workers, Policy: p, Mode: mode,
-		QueueLimit: c.Limits.PassthroughQueue, AssumedService: c.SLO.Turnaround / assumedServiceDivisor,
-	}, nil
+	if p.Upstream, err = url.Parse(c.Upstream); err != nil {
+		return g, p, errors.New("upstream is not a URL") // its text may hold a secret
+	}
+	return g, p, nil
 }
 
 // admissionPolicy returns the admission policy of that name.
@@ -277,44 +271,22 @@ func admissionPolicy(c config.Admission) (admission.Policy, error) {
 	case "none":
 		return admission.None{}, nil
 	default:
-		return nil, &admission.FieldError{Field: "policy", Message: fmt.Sprintf("unknown policy %q: must be threshold or none", c.Policy)}
+		return nil, fmt.Errorf("unknown policy %q", c.Policy)
 	}
 }
 
 // proxyClients returns the clients whose keys are accepted.
 func proxyClients(cfg *config.Config) ([]proxy.Client, error) {
 	var all []proxy.Client
-	for i, c := range cfg.Clients {
+	for _, c := range cfg.Clients {
 		client := proxy.Client{Name: c.Name}
-		sum, err := hex.DecodeString(c.KeySHA256)
-		if err != nil || len(sum) != len(client.KeySHA256) {
-			return nil, cfg.At(fmt.Sprintf("clients[%d].key_sha256", i), errors.New("must be 64 hexadecimal digits"))
+		if _, err := hex.Decode(client.KeySHA256[:], []byte(c.KeySHA256)); err != nil {
+			return nil, err
 		}
-		client.KeySHA256 = [len(client.KeySHA256)]byte(sum)
 		if c.Priority == admission.Batch.String() {
 			client.Class = admission.Batch
 		}
 		all = append(all, client)
 	}
 	return all, nil
-}
-
-// admissionError puts what the gate refuses at the setting that it came from.
-func admissionError(cfg *config.Config, i int, err error) error {
-	var field *admission.FieldError
-	if !errors.As(err, &field) {
-		return cfg.At(fmt.Sprintf("pools[%d].admission", i), err)
-	}
-	return cfg.At(fmt.Sprintf("pools[%d].%s", i, configPaths[field.Field]), errors.New(field.Message))
-}
-
-// configPaths maps the gate's names of settings to their places in the file.
-var configPaths = map[string]string{
-	"workers":           "workers",
-	"mode":              "mode",
-	"policy":            "admission.policy",
-	"max_queue_age":     "admission.max_queue_age",
-	"depth_multiple":    "admission.depth_multiple",
-	"passthrough_queue": "limits.passthrough_queue",
-	"assumed_service":   "slo.turnaround",
 }
