@@ -278,6 +278,7 @@ func TestQueuedClientLeavesAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newTestProxy(t, withOneWorker)
 			leave := r.occupy(1)
+			r.eventually("the first call is upstream", func() bool { return r.stub.Stats().Calls == 1 })
 			waiting := r.queueCalls(2, body)
 			waiting[0].leave()
 			<-waiting[0].answer
