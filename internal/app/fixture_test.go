@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"headgate/internal/config"
+	"headgate/internal/testkit"
 	"headgate/runbooks/control"
 )
 
 // waitTimeout is how long a condition may take to come true.
-const waitTimeout = 20 * time.Second
+var waitTimeout = testkit.Timeout(20 * time.Second)
 
 const (
 	chatPath = "/v1/chat/completions"
@@ -150,7 +151,7 @@ func (r *fixture) eventually(what string, ok func() bool) {
 	r.Helper()
 	for end := time.Now().Add(waitTimeout); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			r.Fatalf("after %s still not so: %s\n%s", waitTimeout, what, r.logs)
+			r.Fatalf("not within %s: %s\n%s", waitTimeout, what, r.logs)
 		}
 	}
 }

@@ -41,8 +41,7 @@ func useFakeSlack(url string) func(*config.Config) {
 	}
 }
 
-// TestIncidentNotifiedAndResolved goes all the way: a metric becomes a sample, a value,
-// an incident and a message, which is edited when it is over.
+// A metric becomes a sample, a value, an incident and a message, which is edited when the incident is over.
 func TestIncidentNotifiedAndResolved(t *testing.T) {
 	slack, url := newFakeSlack(t)
 	file := filepath.Join(t.TempDir(), "rules.yaml")
@@ -52,7 +51,7 @@ func TestIncidentNotifiedAndResolved(t *testing.T) {
 	r := newFixture(t, func(c *config.Config) {
 		useFakeSlack(url)(c)
 		c.Rules.File = file
-	})
+	}, TimeScale(10))
 	answer := r.sendChat()
 	r.eventually("the message is there", func() bool { return len(slack.Roots("C0123456789")) == 1 })
 	if open := r.app.monitor.engine.Incidents(); len(open) != 1 || open[0].Key.Rule != "busy" || open[0].Key.Pool != "default" {
@@ -66,8 +65,7 @@ func TestIncidentNotifiedAndResolved(t *testing.T) {
 	})
 }
 
-// TestSlackUnavailable: serving, refusing and going down do not
-// wait for it.
+// Serving and stopping do not wait for Slack.
 func TestSlackUnavailable(t *testing.T) {
 	r := newFixture(t, useFakeSlack("http://127.0.0.1:1/api/"))
 	close(r.upstream.release)

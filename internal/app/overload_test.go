@@ -12,10 +12,10 @@ import (
 	"headgate/proxy/admission"
 )
 
-// TestTenMinutesOfOverload: seven times what the workers can do, for ten minutes
-// on a clock that is forty times as fast. Refusals are what the gate is for:
-// nothing calls them false, and nothing takes the gate out.
+// Ten minutes of seven times the load that the workers can serve, at forty times the speed: the gate refuses most
+// requests, no refusal is reported as false, and no rollback happens.
 func TestTenMinutesOfOverload(t *testing.T) {
+	t.Parallel()
 	const speed, workers, mean = 40, 4, 17.5 // s
 	service, err := modelstub.ParseService("uniform:5s-30s")
 	if err != nil {
@@ -50,7 +50,7 @@ func TestTenMinutesOfOverload(t *testing.T) {
 		}
 	}
 	if n := r.metricTotal("headgate_gate_free_seconds"); n == 0 {
-		t.Error("nobody found a worker free: nothing was measured")
+		t.Error("no task found a worker free: nothing was measured")
 	}
 	if guard, flips := r.app.record.autoRollback.State("default"); r.mode() != admission.Enforce || flips != 0 {
 		t.Errorf("mode %s, guard %+v", r.mode(), guard)

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"headgate/internal/fakeslack"
+	"headgate/internal/testkit"
 )
 
 const token = "xoxb-right"
@@ -29,13 +30,16 @@ func newFixture(t *testing.T, o fakeslack.Options) (*fakeslack.Server, *slack.Cl
 	if o.Token == "" {
 		o.Token = token
 	}
+	if o.ResponseTimeout == 0 {
+		o.ResponseTimeout = testkit.Timeout(3 * time.Second)
+	}
 	s := fakeslack.New(o)
 	s.SetChannel(fakeslack.Channel{ID: "C1", Name: "ops", Member: true, Secret: "hook"})
 	s.SetChannel(fakeslack.Channel{ID: "C2", Name: "old", Member: true, Archived: true, Secret: "hook"})
 	s.SetChannel(fakeslack.Channel{ID: "C3", Name: "elsewhere"})
 	srv := httptest.NewServer(s)
 	t.Cleanup(srv.Close)
-	hc := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{}}
+	hc := &http.Client{Timeout: testkit.Timeout(5 * time.Second), Transport: &http.Transport{}}
 	t.Cleanup(hc.CloseIdleConnections)
 	return s, slack.New(token, slack.OptionAPIURL(srv.URL+"/api/"), slack.OptionHTTPClient(hc)), srv
 }
@@ -344,7 +348,7 @@ func TestInvalidArguments(t *testing.T) {
 
 func TestConcurrentUse(t *testing.T) {
 	s, c, _ := newFixture(t, fakeslack.Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Timeout(10*time.Second))
 	defer cancel()
 	var wg sync.WaitGroup
 	for range 4 {

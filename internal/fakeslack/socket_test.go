@@ -16,15 +16,15 @@ import (
 	"github.com/slack-go/slack/socketmode"
 
 	"headgate/internal/fakeslack"
+	"headgate/internal/testkit"
 )
 
 const appToken = "xapp-right"
 
 // The app gives a socket up that has been silent for so long.
-const (
-	pingWithin = 2 * time.Second
-	pings      = 100 * time.Millisecond
-)
+var pingWithin = testkit.Timeout(2 * time.Second)
+
+const pings = 100 * time.Millisecond
 
 // socketApp is an app in Socket Mode, of the library that headgate uses.
 type socketApp struct {
@@ -44,7 +44,7 @@ func connectApp(t *testing.T, s *fakeslack.Server, srv *httptest.Server, silent 
 	wg.Go(func() { _ = app.RunContext(ctx) })
 	wg.Go(func() { f.listen(ctx, app, silent) })
 	t.Cleanup(func() { stop(); s.Close(); wg.Wait() })
-	if err := s.AwaitSockets(within20s(t), 1); err != nil {
+	if err := s.AwaitSockets(withTimeout(t), 1); err != nil {
 		t.Fatal(err)
 	}
 	// A socket counts before the app has been greeted, and may be lost before that.
@@ -52,8 +52,8 @@ func connectApp(t *testing.T, s *fakeslack.Server, srv *httptest.Server, silent 
 	return f
 }
 
-func within20s(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+func withTimeout(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Timeout(20*time.Second))
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -152,7 +152,7 @@ func TestSocketReconnects(t *testing.T) {
 				t.Fatalf("got %v, want %v", err, tt.want)
 			}
 			await(t, "a second connection", func() bool { return len(app.eventsOf(socketmode.EventTypeHello)) >= 2 })
-			if err := s.AwaitSockets(within20s(t), 1); err != nil {
+			if err := s.AwaitSockets(withTimeout(t), 1); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := s.Press(t.Context(), "C1", ts, "ack", "U0ADA"); err != nil {
@@ -172,7 +172,7 @@ func pressDuring(kind fakeslack.FaultKind) func(*fakeslack.Server, string) error
 
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(testkit.Timeout(20 * time.Second)); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}
@@ -298,7 +298,7 @@ func TestSilentSocket(t *testing.T) {
 		t.Fatalf("something was heard: %+v, %v", r, err)
 	}
 	await(t, "a second connection", func() bool { return len(app.eventsOf(socketmode.EventTypeHello)) >= 2 })
-	if err := s.AwaitSockets(within20s(t), 1); err != nil {
+	if err := s.AwaitSockets(withTimeout(t), 1); err != nil {
 		t.Fatal(err)
 	}
 }
