@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -70,7 +71,8 @@ func isConnError(err error) bool {
 }
 
 func tooLarge(limit int64) *failure {
-	return invalidRequest(http.StatusRequestEntityTooLarge, "request_too_large", "The request body is larger than %d bytes.", limit)
+	return invalidRequest(http.StatusRequestEntityTooLarge, "request_too_large",
+		"The request body is larger than %d bytes.", limit)
 }
 
 func (t *task) readAll(limit int64) ([]byte, error) {
@@ -176,7 +178,8 @@ func (t *task) decodedBody(body []byte, limit int64) ([]byte, *failure) {
 	case errors.Is(err, errDecodedTooLarge):
 		return nil, tooLarge(limit)
 	default:
-		return nil, invalidRequest(http.StatusBadRequest, "invalid_body", "The request body does not match its Content-Encoding.")
+		return nil, invalidRequest(http.StatusBadRequest, "invalid_body",
+			"The request body does not match its Content-Encoding.")
 	}
 }
 
@@ -254,7 +257,7 @@ func (h *reservation) release() {
 	h.n, h.poolBudget = 0, nil
 }
 
-// maxNesting is how deep JSON may nest; encoding/json stops at the same depth.
+// maxNesting is how deep JSON may nest for encoding/json.
 const maxNesting = 10000
 
 // requestInfo is what the proxy needs from a request body.
@@ -265,65 +268,34 @@ type requestInfo struct {
 
 // inspect reads a JSON request body. A repeated key is refused: parsers differ in
 // which of the two counts, and a task must not be routed by one and served by the
-// other.
+// other. The body is checked first: gjson does not report invalid JSON.
 func inspect(body []byte) (requestInfo, *failure) {
-	var seen members
-	text := jsonScanner{text: body, member: seen.visit}
-	switch err := text.scan(); {
-	case errors.Is(err, errTooDeep):
-		return requestInfo{}, invalidRequest(http.StatusBadRequest, "invalid_json", "The request body nests deeper than %d levels.", maxNesting)
-	case err != nil:
-		return requestInfo{}, invalidRequest(http.StatusBadRequest, "invalid_json", "The request body is not valid JSON.")
-	case bytes.TrimLeft(body, " \t\r\n")[0] != '{':
-		return requestInfo{}, invalidRequest(http.StatusBadRequest, "invalid_json", "The request body must be a JSON object.")
-	case seen.repeated != "":
-		return requestInfo{}, invalidRequest(http.StatusBadRequest, "invalid_json", "The request body has the key %q twice.", seen.repeated)
+	if !json.Valid(body) {
+		return requestInfo{}, invalidJSON("is not valid JSON, or nests deeper than %d levels", maxNesting)
 	}
-	model := gjson.ParseBytes(seen.model) // copies only the name
+	if bytes.TrimLeft(body, " \t\r\n")[0] != '{' {
+		return requestInfo{}, invalidJSON("must be a JSON object")
+	}
+	seen := make(map[string]bool, 2)
+	for _, key := range gjson.GetBytes(body, "@keys").Array() {
+		if key.Str != "model" && key.Str != "stream" {
+			continue
+		}
+		if seen[key.Str] {
+			return requestInfo{}, invalidJSON("has the key %q twice", key.Str)
+		}
+		seen[key.Str] = true
+	}
+	model := gjson.GetBytes(body, "model")
 	if model.Type != gjson.String || model.Str == "" {
-		return requestInfo{}, invalidRequest(http.StatusBadRequest, "model_required", "You must provide a model parameter: a non-empty string.")
+		return requestInfo{}, invalidRequest(http.StatusBadRequest, "model_required",
+			"You must provide a model parameter: a non-empty string.")
 	}
-	return requestInfo{model: model.Str, stream: string(seen.stream) == "true"}, nil
+	return requestInfo{model: model.Str, stream: gjson.GetBytes(body, "stream").Type == gjson.True}, nil
 }
 
-// validJSON reports whether a text is JSON that is safe for a recursive parser,
-// whose stack unbounded nesting would exhaust.
-func validJSON(body []byte) bool {
-	text := jsonScanner{text: body, member: func(int, []byte, []byte) {}}
-	return text.scan() == nil
-}
-
-// members are the members of a request body that the proxy needs, as written.
-type members struct {
-	model, stream []byte
-	repeated      string // the first repeated key
-}
-
-func (m *members) visit(level int, key, value []byte) {
-	if level > 1 {
-		return
-	}
-	switch name := unquote(key); string(name) {
-	case "model":
-		m.set(&m.model, name, value)
-	case "stream":
-		m.set(&m.stream, name, value)
-	}
-}
-
-func (m *members) set(member *[]byte, name, value []byte) {
-	if *member != nil && m.repeated == "" {
-		m.repeated = string(name)
-	}
-	*member = value
-}
-
-// unquote returns the value of a JSON string.
-func unquote(quoted []byte) []byte {
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		return quoted[1 : len(quoted)-1]
-	}
-	return []byte(gjson.ParseBytes(quoted).Str)
+func invalidJSON(format string, args ...any) *failure {
+	return invalidRequest(http.StatusBadRequest, "invalid_json", "The request body "+format+".", args...)
 }
 
 // isJSON reports whether a Content-Type is application/json or application/*+json.
@@ -332,7 +304,8 @@ func isJSON(contentType string) bool {
 		return true
 	}
 	mediaType, _, err := mime.ParseMediaType(contentType)
-	return err == nil && (mediaType == "application/json" || strings.HasPrefix(mediaType, "application/") && strings.HasSuffix(mediaType, "+json"))
+	return err == nil && (mediaType == "application/json" ||
+		strings.HasPrefix(mediaType, "application/") && strings.HasSuffix(mediaType, "+json"))
 }
 
 func isEventStream(contentType string) bool {

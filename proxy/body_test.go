@@ -291,3 +291,57 @@ func TestEarlyAnswerToABodyThatStopsArriving(t *testing.T) {
 		}
 	}
 }
+
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		body string
+		want requestInfo
+		code string // of the failure
+		says string
+	}{
+		{body: `{"model":"m"}`, want: requestInfo{model: "m"}},
+		{body: ` {"stream":true,"model":"m/ü"}`, want: requestInfo{model: "m/ü", stream: true}},
+		{body: `{"stream":false,"model":"m"}`, want: requestInfo{model: "m"}},
+		{body: `{"stream":"true","model":"m"}`, want: requestInfo{model: "m"}},
+		{body: `{"\u006dodel":"a\"\u0062"}`, want: requestInfo{model: `a"b`}},
+		{body: `{"messages":[{"model":"x","stream":true}],"model":"m"}`, want: requestInfo{model: "m"}},
+		{body: `{"Model":"x","model":"m"}`, want: requestInfo{model: "m"}},
+		{body: `{"model":"m","model":"m"}`, code: "invalid_json", says: `"model" twice`},
+		{body: `{"model":"m","\u006dodel":"n"}`, code: "invalid_json", says: `"model" twice`},
+		{body: `{"stream":true,"model":"m","str\u0065am":null}`, code: "invalid_json", says: `"stream" twice`},
+		{body: `{"stream":1,"model":"m","model":1,"stream":1}`, code: "invalid_json", says: `"model" twice`},
+		{body: `{"model":"m","model":"n"`, code: "invalid_json", says: "not valid JSON"},
+		{body: `["model"]`, code: "invalid_json", says: "must be a JSON object"},
+		{body: `"{"`, code: "invalid_json", says: "must be a JSON object"},
+		{body: ``, code: "invalid_json", says: "not valid JSON"},
+		{body: `{"model":""}`, code: "model_required"},
+		{body: `{"model":7}`, code: "model_required"},
+		{body: `{"model":null}`, code: "model_required"},
+		{body: `{"model":["m"]}`, code: "model_required"},
+		{body: `{}`, code: "model_required"},
+		{body: `{"model":` + strings.Repeat("[", maxNesting+1), code: "invalid_json", says: "nests deeper"},
+	} {
+		got, f := inspect([]byte(c.body))
+		if got != c.want {
+			t.Errorf("%.60s: %+v, want %+v", c.body, got, c.want)
+		}
+		switch {
+		case (f != nil) != (c.code != ""):
+			t.Errorf("%.60s: failure %v", c.body, f)
+		case f != nil && (f.code != c.code || f.status != 400 || !strings.Contains(f.message, c.says)):
+			t.Errorf("%.60s: %d %s %q, want 400 %s saying %q", c.body, f.status, f.code, f.message, c.code, c.says)
+		}
+	}
+}
+
+func BenchmarkInspect(b *testing.B) {
+	body := []byte(`{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("total = total + price[i]; ", 160) + `"}],"max_tokens":256}`)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, f := inspect(body); f != nil {
+			b.Fatal(f)
+		}
+	}
+}

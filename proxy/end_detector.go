@@ -129,7 +129,8 @@ func newDecoder(encoding string, r io.Reader) (io.ReadCloser, error) {
 	case "br":
 		return io.NopCloser(brotli.NewReader(r)), nil
 	case "zstd":
-		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderLowmem(true))
+		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1),
+			zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, err
 		}
@@ -219,7 +220,6 @@ type sseEnd struct {
 	failureSeen bool
 	open        uint64 // choices seen, by index
 	finished    uint64 // choices with a finish_reason, by index
-	content     contentChunk
 }
 
 func (s *sseEnd) complete() bool {
@@ -291,7 +291,7 @@ func (s *sseEnd) inspectLine(line []byte) {
 	case s.protocol == protocolResponses:
 		s.typedEvent(gjson.GetBytes(data, "type").Str)
 	case s.protocol == protocolChoices:
-		if !s.lineTooLong && data[0] == '{' && !s.content.matches(data, s.open) {
+		if !s.lineTooLong && data[0] == '{' {
 			s.inspectChunk(data)
 		}
 	}
@@ -338,43 +338,4 @@ func (s *sseEnd) inspectChunk(data []byte) {
 		}
 		return true
 	})
-}
-
-// contentChunk recognises the chunks that make up most of a stream: those that bring
-// text for a known choice and end nothing. It scans once and allocates nothing;
-// other chunks are parsed.
-type contentChunk struct {
-	text     jsonScanner
-	open     uint64
-	mismatch bool
-}
-
-// matches reports whether a chunk is certainly a content chunk while these choices
-// are open.
-func (c *contentChunk) matches(data []byte, open uint64) bool {
-	if open&1 == 0 { // a chunk without an index means the first choice
-		return false
-	}
-	member := c.text.member
-	if member == nil {
-		member = c.visit
-	}
-	c.text = jsonScanner{text: data, member: member}
-	c.open, c.mismatch = open, false
-	return c.text.scan() == nil && !c.mismatch
-}
-
-// visit checks the members of the chunk (level 1) and of its choices (level 3;
-// other members on that level do no harm).
-func (c *contentChunk) visit(level int, key, value []byte) {
-	switch {
-	case bytes.IndexByte(key, '\\') >= 0:
-		c.mismatch = true // may be any of those below
-	case level == 1:
-		c.mismatch = c.mismatch || string(key) == `"error"`
-	case level == 3 && string(key) == `"finish_reason"`:
-		c.mismatch = c.mismatch || string(value) != "null"
-	case level == 3 && string(key) == `"index"`:
-		c.mismatch = c.mismatch || len(value) != 1 || !isDigit(value[0]) || c.open&(1<<(value[0]-'0')) == 0
-	}
 }

@@ -30,17 +30,16 @@ func invalidRequest(status int, code, format string, args ...any) *failure {
 }
 
 // clientGone is the end of a task whose client has left.
-func clientGone(cause error) *failure {
-	return &failure{outcome: admission.ClientGone, cause: cause}
-}
+func clientGone(cause error) *failure { return abortedAnswer(admission.ClientGone, cause) }
 
+// upstreamFailure is an answer in place of the upstream's.
 func upstreamFailure(status int, outcome admission.Outcome, code, message string, cause error) *failure {
 	return &failure{status: status, kind: "server_error", code: code, message: message, outcome: outcome, cause: cause}
 }
 
 // internalError is the answer to a task that ended in a panic of the proxy.
 func internalError() *failure {
-	return &failure{status: http.StatusInternalServerError, kind: "server_error", code: "internal_error", message: "Internal error."}
+	return upstreamFailure(http.StatusInternalServerError, admission.UpstreamError, "internal_error", "Internal error.", nil)
 }
 
 // RejectHost refuses a request whose Host is not one of headgate's own names.
@@ -55,7 +54,7 @@ func abortedAnswer(outcome admission.Outcome, cause error) *failure {
 }
 
 var refusalMessages = map[admission.Reason]string{
-	admission.ReasonQueueAge:           "The oldest queued request has waited too long for new ones to be answered in time.",
+	admission.ReasonQueueAge:           "The oldest queued request is too old for new ones to be answered in time.",
 	admission.ReasonQueueDepth:         "The queue for the model is full.",
 	admission.ReasonDeadlineUnmeetable: "The request could not be answered within its deadline.",
 	admission.ReasonDeadlinePassed:     "The deadline of the request passed before the model was free.",

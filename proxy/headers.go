@@ -6,15 +6,14 @@ import (
 	"crypto/subtle"
 	"encoding/binary"
 	"encoding/hex"
-	"iter"
 	"math"
 	"net/http"
-	"net/textproto"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/net/http/httpguts"
 
 	"headgate/proxy/admission"
 )
@@ -168,14 +167,15 @@ func newTraceparent() (header, trace string) {
 	return "00-" + trace + "-" + hex.EncodeToString(b[16:]) + "-00", trace
 }
 
-// isHopByHop reports whether a header belongs to one connection (RFC 9110, 7.6.1).
-func isHopByHop(name string) bool {
+// isHopByHop reports whether one of the headers belongs to one connection (RFC 9110,
+// 7.6.1), as do those that Connection names.
+func isHopByHop(h http.Header, name string) bool {
 	switch name {
 	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate",
 		"Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
 		return true
 	}
-	return false
+	return httpguts.HeaderValuesContainsToken(h["Connection"], name)
 }
 
 // notForwarded reports whether a request header ends here: Expect has been
@@ -184,41 +184,15 @@ func notForwarded(name string) bool { return name == "Expect" || name == "Conten
 
 const headgatePrefix = "Headgate-"
 
-// connectionOptions returns the headers that Connection names, nil if none.
-func connectionOptions(h http.Header) map[string]bool {
-	var names map[string]bool
-	for name := range headerTokens(h["Connection"]) {
-		if names == nil {
-			names = make(map[string]bool)
-		}
-		names[http.CanonicalHeaderKey(name)] = true
-	}
-	return names
-}
-
-// headerTokens yields the elements of a comma-separated header.
-func headerTokens(lines []string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, line := range lines {
-			for token := range strings.SplitSeq(line, ",") {
-				if token = textproto.TrimString(token); token != "" && !yield(token) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // requestHeader returns the headers that go upstream.
 func requestHeader(in http.Header) http.Header {
-	connection := connectionOptions(in)
 	out := make(http.Header, len(in)+2)
 	for k, vs := range in {
-		if !isHopByHop(k) && !notForwarded(k) && !connection[k] && !strings.HasPrefix(k, headgatePrefix) {
+		if !isHopByHop(in, k) && !notForwarded(k) && !strings.HasPrefix(k, headgatePrefix) {
 			out[k] = vs
 		}
 	}
-	if acceptsTrailers(in) {
+	if httpguts.HeaderValuesContainsToken(in["Te"], "trailers") {
 		out.Set("Te", "trailers")
 	}
 	if _, ok := out["User-Agent"]; !ok {
@@ -227,21 +201,11 @@ func requestHeader(in http.Header) http.Header {
 	return out
 }
 
-func acceptsTrailers(in http.Header) bool {
-	for token := range headerTokens(in["Te"]) {
-		if strings.EqualFold(token, "trailers") {
-			return true
-		}
-	}
-	return false
-}
-
 // copyResponseHeader adds the upstream's headers to the answer. They share the
 // values, which are never changed.
 func copyResponseHeader(out, in http.Header) {
-	connection := connectionOptions(in)
 	for k, vs := range in {
-		if !isHopByHop(k) && !connection[k] {
+		if !isHopByHop(in, k) {
 			out[k] = vs
 		}
 	}

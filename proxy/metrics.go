@@ -222,10 +222,12 @@ func newPoolMetrics(name string, gate *admission.Gate) *poolMetrics {
 	f := metricFactory{labels: prometheus.Labels{"pool": name}}
 	p := &poolMetrics{
 		gate: gate, lastCompletion: new(atomic.Int64), window: new(window),
-		arrivals:         f.counter("headgate_arrivals_total", "Tasks that arrived."),
-		tasks:            f.counters("headgate_tasks_total", "Tasks that ended, by outcome; they add up to arrivals.", "outcome"),
-		refusals:         f.counters("headgate_refusals_total", "Tasks that were refused, by reason.", "reason"),
-		wouldRefuse:      f.counters("headgate_would_refuse_total", "Tasks that mode enforce would have refused, by reason.", "reason"),
+		arrivals: f.counter("headgate_arrivals_total", "Tasks that arrived."),
+		tasks: f.counters("headgate_tasks_total",
+			"Tasks that ended, by outcome; they add up to arrivals.", "outcome"),
+		refusals: f.counters("headgate_refusals_total", "Tasks that were refused, by reason.", "reason"),
+		wouldRefuse: f.counters("headgate_would_refuse_total",
+			"Tasks that mode enforce would have refused, by reason.", "reason"),
 		upstreamRefusals: f.counter("headgate_upstream_refusals_total", "Upstream responses with status 429."),
 		announcedRetries: f.counter("headgate_announced_retries_total", "Tasks that their client announced as retries."),
 		sloTasks:         f.counter("headgate_slo_tasks_total", "Tasks that count for the SLO."),
@@ -235,7 +237,8 @@ func newPoolMetrics(name string, gate *admission.Gate) *poolMetrics {
 		gatePanics: f.counter("headgate_gate_panics_total", "Panics in the gate that were caught."),
 		// One bound is at the second from which on a gate is too slow, so that no quantile
 		// below it is ever estimated to lie above.
-		fastPath: f.histogram("headgate_gate_free_seconds", "Time that each call of the gate took for tasks that found a permit free.",
+		fastPath: f.histogram("headgate_gate_free_seconds",
+			"Time that each call of the gate took for tasks that found a permit free.",
 			[]float64{10e-6, 100e-6, .001, .01, .1, .5, 1, 2, 5, 10, 30}),
 	}
 	for _, o := range admission.Outcomes() {
@@ -301,11 +304,12 @@ func newDurations(name string, slo time.Duration, speed float64) durations {
 	f := metricFactory{labels: prometheus.Labels{"pool": name}}
 	b := buckets(slo, speed)
 	d := durations{
-		slo:        slo,
-		queueWait:  f.histogram("headgate_queue_wait_seconds", "Time that granted tasks waited for their permit.", b),
-		service:    f.histogram("headgate_service_seconds", "Time that permits were held.", b),
-		turnaround: f.histogram("headgate_turnaround_seconds", "From arrival to the last byte, of tasks that went upstream.", b),
-		firstByte:  f.histogram("headgate_first_byte_seconds", "From arrival to the first byte of the answer.", b),
+		slo:       slo,
+		queueWait: f.histogram("headgate_queue_wait_seconds", "Time that granted tasks waited for their permit.", b),
+		service:   f.histogram("headgate_service_seconds", "Time that permits were held.", b),
+		turnaround: f.histogram("headgate_turnaround_seconds",
+			"From arrival to the last byte, of tasks that went upstream.", b),
+		firstByte: f.histogram("headgate_first_byte_seconds", "From arrival to the first byte of the answer.", b),
 	}
 	d.collectors = f.all
 	return d

@@ -43,7 +43,9 @@ func (p *Proxy) serveModels(tab *routingTable, w http.ResponseWriter, r *http.Re
 }
 
 // relayModels relays the list of the only upstream unchanged.
-func (p *Proxy) relayModels(ctx context.Context, tab *routingTable, pool *pool, w http.ResponseWriter, r *http.Request) {
+func (p *Proxy) relayModels(
+	ctx context.Context, tab *routingTable, pool *pool, w http.ResponseWriter, r *http.Request,
+) {
 	res, err := pool.fetchModels(ctx, tab, r)
 	if err != nil {
 		p.modelsFailed(w, err)
@@ -138,7 +140,7 @@ func (p *pool) modelList(ctx context.Context, tab *routingTable, r *http.Request
 		return nil, fmt.Errorf("status %d", res.StatusCode)
 	case len(body) > modelsLimit:
 		return nil, fmt.Errorf("more than %d bytes", modelsLimit)
-	case !validJSON(body):
+	case !json.Valid(body):
 		return nil, errors.New("not JSON")
 	}
 	return gjson.GetBytes(body, "data").Array(), nil

@@ -102,7 +102,8 @@ func (t *task) checkHeaders(asJSON bool) *failure {
 		return f
 	}
 	if _, listed := endpoints[t.r.URL.Path]; listed && !asJSON {
-		return invalidRequest(http.StatusUnsupportedMediaType, "unsupported_content_type", "Content-Type must be application/json.")
+		return invalidRequest(http.StatusUnsupportedMediaType, "unsupported_content_type",
+			"Content-Type must be application/json.")
 	}
 	return nil
 }
@@ -151,7 +152,7 @@ func (t *task) refuse(r admission.Reason) *failure {
 	if p == nil {
 		p = t.table.pools[0]
 	}
-	return refusalFailure(p.Gate.Refuse(time.Now(), r, t.jitterSeed))
+	return refusalFailure(admission.Refusal{Reason: r, RetryAfter: p.Gate.RetryAfter(time.Now(), t.jitterSeed)})
 }
 
 // waiterChan receives how a task's wait ended.

@@ -212,13 +212,13 @@ func (g *Gate) Expire(now time.Time, t *Ticket) Refusal {
 	return t.task.refusal(Verdict{reason, v.DrainTime(v.Depth - 1)})
 }
 
-// Refuse returns the refusal of a task that is rejected outside the gate (for
-// its body, for example), with a Retry-After by which the queue will have drained.
-func (g *Gate) Refuse(now time.Time, r Reason, jitterSeed uint64) Refusal {
+// RetryAfter returns the Retry-After for a task that is refused outside the gate (for
+// its body, for example): the time by which the queue will have drained.
+func (g *Gate) RetryAfter(now time.Time, jitterSeed uint64) time.Duration {
 	now = g.lock(now)
 	defer g.unlock()
 	v := g.viewLocked(now)
-	return Refusal{Reason: r, RetryAfter: retryAfter(v.DrainTime(v.Depth), jitterSeed)}
+	return retryAfter(v.DrainTime(v.Depth), jitterSeed)
 }
 
 // Reconfigure changes everything but mode and monitor at once, from the next

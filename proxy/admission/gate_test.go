@@ -394,15 +394,10 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-func TestRefuseChangesNothing(t *testing.T) {
+func TestRetryAfterChangesNothing(t *testing.T) {
 	g := overload(t, admission.Enforce)
 	before := g.Snapshot(at(30 * time.Second))
-	for _, reason := range admission.Reasons() {
-		r := g.Refuse(at(30*time.Second), reason, 7)
-		if bad := refusalDefect(r); r.Reason != reason || bad != "" {
-			t.Fatalf("refused with %+v, want %s: %s", r, reason, bad)
-		}
-	}
+	g.RetryAfter(at(30*time.Second), 7)
 	if after := g.Snapshot(at(30 * time.Second)); after != before {
 		t.Fatalf("state went from %+v to %+v", before, after)
 	}
@@ -513,7 +508,7 @@ func TestPauseEndsByItself(t *testing.T) {
 		"Release":     func(g *admission.Gate, now time.Time, run *admission.Ticket) { g.Release(now, run, admission.Served) },
 		"Leave":       func(g *admission.Gate, now time.Time, run *admission.Ticket) { g.Cancel(now, run) },
 		"Expire":      func(g *admission.Gate, now time.Time, run *admission.Ticket) { g.Expire(now, run) },
-		"Refuse":      func(g *admission.Gate, now time.Time, _ *admission.Ticket) { g.Refuse(now, admission.ReasonMemory, 1) },
+		"RetryAfter":  func(g *admission.Gate, now time.Time, _ *admission.Ticket) { g.RetryAfter(now, 1) },
 		"Overdue":     func(g *admission.Gate, now time.Time, _ *admission.Ticket) { g.Overdue(now) },
 		"DropOverdue": func(g *admission.Gate, now time.Time, _ *admission.Ticket) { g.DropOverdue(now) },
 		"SetMode":     func(g *admission.Gate, now time.Time, _ *admission.Ticket) { g.SetMode(now, admission.Observe) },
@@ -758,7 +753,7 @@ type reentrantWaiter struct {
 func (n *reentrantWaiter) Done(r admission.Refusal) {
 	n.calls++
 	n.g.Snapshot(at(0))
-	n.g.Refuse(at(0), admission.ReasonMemory, 0)
+	n.g.RetryAfter(at(0), 0)
 	n.g.SetMode(at(0), admission.Enforce)
 	n.g.SetPolicy(at(0), defaultThreshold)
 	if n.g.Cancel(at(0), n.d.Ticket) || n.g.Expire(at(0), n.d.Ticket) != (admission.Refusal{}) {

@@ -89,10 +89,10 @@ type Threshold struct {
 // NewThreshold returns the policy, or a *FieldError for an invalid number.
 func NewThreshold(maxQueueAge time.Duration, depthMultiple int) (Threshold, error) {
 	if maxQueueAge <= 0 {
-		return Threshold{}, &FieldError{Field: "max_queue_age", Message: fmt.Sprintf("must be above 0, is %s", maxQueueAge)}
+		return Threshold{}, &FieldError{"max_queue_age", fmt.Sprintf("must be above 0, is %s", maxQueueAge)}
 	}
 	if depthMultiple < 1 {
-		return Threshold{}, &FieldError{Field: "depth_multiple", Message: fmt.Sprintf("must be at least 1, is %d", depthMultiple)}
+		return Threshold{}, &FieldError{"depth_multiple", fmt.Sprintf("must be at least 1, is %d", depthMultiple)}
 	}
 	return Threshold{MaxQueueAge: maxQueueAge, DepthMultiple: depthMultiple}, nil
 }

@@ -63,7 +63,8 @@ func closeRequestBody(r *http.Request) {
 
 // errorStatus is an error answer in OpenAI's shape.
 func errorStatus(r *http.Request, code int) *http.Response {
-	text := fmt.Sprintf(`{"error":{"message":"This error was injected by a drill.","type":"server_error","param":null,"code":"injected_%d"}}`, code)
+	text := fmt.Sprintf(`{"error":{"message":"This error was injected by a drill.",`+
+		`"type":"server_error","param":null,"code":"injected_%d"}}`, code)
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", code, http.StatusText(code)), StatusCode: code,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

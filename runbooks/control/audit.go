@@ -205,7 +205,8 @@ func (a *AuditLog) Append(e AuditEntry) {
 	}
 	e.At = e.At.UTC().Truncate(time.Millisecond)
 	// An invalid entry would hold up all that come after it.
-	if !slices.Contains(AuditKinds(), e.Kind) || !slices.Contains(AuditResults(), e.Result) || !slices.Contains(Vias(), e.Via) {
+	if !slices.Contains(AuditKinds(), e.Kind) || !slices.Contains(AuditResults(), e.Result) ||
+		!slices.Contains(Vias(), e.Via) {
 		a.c.Log.Error("invalid audit entry", "kind", e.Kind, "result", e.Result, "via", e.Via)
 		return
 	}

@@ -67,9 +67,9 @@ type pool struct {
 
 // NewController returns a Controller without pools.
 func NewController(c Config) *Controller {
-	m := &Controller{journal: c.Journal, writer: c.Writer, log: c.Log, metrics: c.Metrics, applied: c.OnApplied, inactive: make(map[string]ModeState)}
-	if m.applied == nil {
-		m.applied = func(ModeChange) {}
+	m := &Controller{
+		journal: c.Journal, writer: c.Writer, log: c.Log, metrics: c.Metrics, applied: c.OnApplied,
+		inactive: make(map[string]ModeState),
 	}
 	m.queue = writebehind.New(writebehind.Config[[]journalItem]{
 		Batch: writebehind.List[journalItem](maxPendingChanges, maxRecordBatch),
@@ -104,13 +104,13 @@ func splitItems(b []journalItem) (changes []ModeChange, seen int64) {
 
 // Load reads the recorded modes. Call it once, before Add.
 func (c *Controller) Load(ctx context.Context) error {
-	standings, err := c.journal.ModeStates(ctx)
+	states, err := c.journal.ModeStates(ctx)
 	if err != nil {
 		return fmt.Errorf("read the modes from the journal: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, s := range standings {
+	for _, s := range states {
 		c.inactive[s.Pool] = s
 	}
 	return nil
@@ -132,7 +132,9 @@ func (c *Controller) Add(now time.Time, name string, gate *admission.Gate) {
 	}
 	mode := gate.Snapshot(now).Mode
 	p.state = ModeState{Pool: name, Mode: mode}
-	c.changeLocked(now, p, ModeRequest{Action: InitialMode, Mode: mode, Actor: "settings", Via: ViaSettings, Reason: "first start"}, 0)
+	c.changeLocked(now, p, ModeRequest{
+		Action: InitialMode, Mode: mode, Actor: "settings", Via: ViaSettings, Reason: "first start",
+	}, 0)
 }
 
 // Remove takes a pool out of control. Its mode is kept for when it is added again.
@@ -298,10 +300,13 @@ func (c *Controller) changeLocked(now time.Time, p *pool, o ModeRequest, request
 		Via: o.Via, ChangeID: change.ID,
 	}
 	c.metrics.countChange(change)
-	c.log.Info("pool mode changed", "pool", change.Pool, "from", change.From.String(), "to", change.To.String(), "by", change.Actor, "via", change.Via,
-		"reason", change.Reason, "running", change.Running, "queued", change.Queued, "dropped", change.Dropped)
+	c.log.Info("pool mode changed", "pool", change.Pool, "from", change.From.String(), "to", change.To.String(),
+		"by", change.Actor, "via", change.Via, "reason", change.Reason,
+		"running", change.Running, "queued", change.Queued, "dropped", change.Dropped)
 	c.queue.Add([]journalItem{{change: change}})
-	c.applied(change)
+	if c.applied != nil {
+		c.applied(change)
+	}
 	return change
 }
 
@@ -387,11 +392,11 @@ func (c *Controller) lastRequestNumber() int64 {
 	return c.lastRequest
 }
 
-// poolView is how a pool stands, and its gate with it.
+// poolView is the state of a pool and of its gate.
 type poolView struct {
 	ModeState
 	gate     admission.Snapshot
-	recorded bool // the standing is
+	recorded bool // the ModeState is
 }
 
 // poolViews returns all pools, in the order in which they were added.

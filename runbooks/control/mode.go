@@ -173,8 +173,8 @@ const (
 // ErrNotPaused says that there is nothing to resume.
 var ErrNotPaused = errors.New("the pool is not paused")
 
-// Pause keeps a pool from handing out permits, for maintenance of its endpoint.
-// Those who come wait, or are refused by the ordinary rules.
+// Pause keeps a pool from granting permits, for maintenance of its endpoint.
+// Arriving tasks wait, or are refused by the ordinary rules.
 type Pause struct {
 	Pool   string    `json:"pool"`
 	Since  time.Time `json:"since"`
@@ -184,12 +184,12 @@ type Pause struct {
 	Reason string    `json:"reason"`
 }
 
-// PauseStore is the memory of pauses. Its methods may be called from any
-// goroutine and obey their context.
+// PauseStore records pauses. Its methods may be called from any goroutine and obey
+// their context.
 type PauseStore interface {
-	// SavePause keeps a pool's pause, and forgets it if Until is zero.
+	// SavePause records a pool's pause, and deletes it if Until is zero.
 	SavePause(context.Context, Pause) error
-	// Pauses returns those that are kept, over or not.
+	// Pauses returns the recorded pauses, expired ones included.
 	Pauses(context.Context) ([]Pause, error)
 }
 
@@ -220,8 +220,8 @@ func NewPauses(journal PauseStore, modes *Controller, log *slog.Logger, metrics 
 	}
 }
 
-// Load applies the pauses that are not over, and keeps those of pools that are not
-// here for when they come. Call it once, after the Controller has its pools. A clock
+// Load applies the pauses that have not expired, and keeps those of unknown pools
+// until PoolAdded. Call it once, after the Controller has its pools. A clock
 // that was set back makes none longer than MaxPause.
 func (p *Pauses) Load(ctx context.Context, now time.Time) error {
 	all, err := p.journal.Pauses(ctx)
@@ -237,8 +237,8 @@ func (p *Pauses) Load(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// PoolAdded applies the pause of a pool that the Controller has got since Load, if there
-// is one that is not over.
+// PoolAdded applies the pause of a pool that was added to the Controller after Load, if it
+// has one that has not expired.
 func (p *Pauses) PoolAdded(now time.Time, pool string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -283,7 +283,8 @@ func (p *Pauses) set(ctx context.Context, now time.Time, one Pause) (recorded bo
 	p.pools[one.Pool] = one
 	p.queue.Add([]Pause{one})
 	p.mu.Unlock()
-	p.log.Info("pool pause changed", "pool", one.Pool, "until", one.Until, "by", one.Actor, "via", one.Via, "reason", one.Reason)
+	p.log.Info("pool pause changed", "pool", one.Pool, "until", one.Until,
+		"by", one.Actor, "via", one.Via, "reason", one.Reason)
 	ctx, cancel := context.WithTimeout(ctx, recordWaitTimeout)
 	defer cancel()
 	recorded = p.queue.Wait(ctx, func(b []Pause) bool {

@@ -104,35 +104,36 @@ func NewAutoRollback(c AutoRollbackConfig) (*AutoRollback, error) {
 		c.Clock = func() time.Time { return start.Round(0).Add(time.Since(start)) }
 	}
 	return &AutoRollback{
-		c: c, wake: make(chan struct{}, 1), machine: newRollbackMachine(c.Settings), audited: make(map[string]bool),
-		unrecorded: make(map[string]*unrecordedRollback), modeSince: make(map[string]time.Time), reminded: make(map[string]int),
+		c: c, wake: make(chan struct{}, 1), machine: newRollbackMachine(c.Settings),
+		audited: make(map[string]bool), unrecorded: make(map[string]*unrecordedRollback),
+		modeSince: make(map[string]time.Time), reminded: make(map[string]int),
 	}, nil
 }
 
 // Load reads the recorded states, and decides what became of a rollback that an earlier process was about to make. Call
 // it once, after the Controller has its pools.
-func (k *AutoRollback) Load(ctx context.Context, modes *Controller) error {
-	saved, err := k.c.Journal.RollbackStates(ctx)
+func (a *AutoRollback) Load(ctx context.Context, modes *Controller) error {
+	saved, err := a.c.Journal.RollbackStates(ctx)
 	if err != nil {
 		return fmt.Errorf("read the states of automatic rollback from the journal: %w", err)
 	}
-	views, now := modes.poolViews(time.Now()), k.c.Clock()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.c.Controller = modes
+	views, now := modes.poolViews(time.Now()), a.c.Clock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.c.Controller = modes
 	byPool := make(map[string]RollbackState)
-	for _, g := range saved {
-		byPool[g.Pool] = g
-		k.machine.reconcile(now, g, ModeState{Pool: g.Pool}) // it may come with a reload
+	for _, state := range saved {
+		byPool[state.Pool] = state
+		a.machine.reconcile(now, state, ModeState{Pool: state.Pool}) // it may come with a reload
 	}
 	for _, v := range views {
-		g, ok := byPool[v.Pool]
+		state, ok := byPool[v.Pool]
 		if !ok {
-			g = RollbackState{Pool: v.Pool, Phase: Armed, Since: now}
+			state = RollbackState{Pool: v.Pool, Phase: Armed, Since: now}
 		}
-		k.machine.reconcile(now, g, v.ModeState)
-		if g := k.machine.state(now, v.Pool); g.Phase == RolledBack {
-			k.unannounced = append(k.unannounced, unannouncedChange{ModeChange: changeFromState(v.ModeState), checkFirst: true, state: *g})
+		a.machine.reconcile(now, state, v.ModeState)
+		if state := a.machine.state(now, v.Pool); state.Phase == RolledBack {
+			a.unannounced = append(a.unannounced, unannouncedChange{changeFromState(v.ModeState), true, *state})
 		}
 	}
 	return nil
@@ -140,75 +141,79 @@ func (k *AutoRollback) Load(ctx context.Context, modes *Controller) error {
 
 // changeFromState returns what a state says of the change that led to it.
 func changeFromState(s ModeState) ModeChange {
-	return ModeChange{ID: s.ChangeID, At: s.Since, Pool: s.Pool, Action: Rollback, From: s.RestoreMode, To: s.Mode, Actor: s.Actor, Via: s.Via, Reason: s.Reason}
+	return ModeChange{
+		ID: s.ChangeID, At: s.Since, Pool: s.Pool, Action: Rollback, From: s.RestoreMode, To: s.Mode,
+		Actor: s.Actor, Via: s.Via, Reason: s.Reason,
+	}
 }
 
 // Configure replaces the settings.
-func (k *AutoRollback) Configure(c AutoRollbackSettings) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.machine.c = c
+func (a *AutoRollback) Configure(c AutoRollbackSettings) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.machine.c = c
 }
 
 // OnApplied is the Controller's OnApplied.
-func (k *AutoRollback) OnApplied(c ModeChange) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.machine.modeChanged(k.c.Clock(), c)
+func (a *AutoRollback) OnApplied(c ModeChange) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.machine.modeChanged(a.c.Clock(), c)
 	if c.To != c.From {
-		k.modeSince[c.Pool] = k.c.Clock()
+		a.modeSince[c.Pool] = a.c.Clock()
 	}
-	k.Wake()
+	a.Wake()
 }
 
 // OnRecorded is the Controller's OnRecorded: only changes that survive a restart are announced.
-func (k *AutoRollback) OnRecorded(changes []ModeChange) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (a *AutoRollback) OnRecorded(changes []ModeChange) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, c := range changes {
-		if c.Action != InitialMode && c.From != c.To && len(k.unannounced) < maxUnannounced {
-			k.unannounced = append(k.unannounced, unannouncedChange{ModeChange: c, state: *k.machine.state(k.c.Clock(), c.Pool)})
+		if c.Action != InitialMode && c.From != c.To && len(a.unannounced) < maxUnannounced {
+			a.unannounced = append(a.unannounced, unannouncedChange{c, false, *a.machine.state(a.c.Clock(), c.Pool)})
 		}
 	}
-	k.Wake()
+	a.Wake()
 }
 
 // Wake makes Run evaluate at once.
-func (k *AutoRollback) Wake() {
+func (a *AutoRollback) Wake() {
 	select {
-	case k.wake <- struct{}{}:
+	case a.wake <- struct{}{}:
 	default:
 	}
 }
 
 // State returns the state of a pool's automatic rollback, and how many rollbacks count for the daily limit.
-func (k *AutoRollback) State(pool string) (g RollbackState, recent int) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := k.c.Clock()
-	g = *k.machine.state(now, pool)
-	return g, g.recentRollbacks(now)
+func (a *AutoRollback) State(pool string) (state RollbackState, recent int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.c.Clock()
+	state = *a.machine.state(now, pool)
+	return state, state.recentRollbacks(now)
 }
 
 // Status returns the same for people, with what caused the rollback of a pool, or prevents one.
-func (k *AutoRollback) Status(pool string) *AutoRollbackStatus {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := k.c.Clock()
-	g := k.machine.state(now, pool)
-	s := &AutoRollbackStatus{State: g.Phase, RollbacksToday: g.recentRollbacks(now), Reason: k.machine.prevented(now, g).why}
-	if g.Phase == RolledBack || g.Phase == RollingBack {
-		s.Reason = "rule " + g.Rule
+func (a *AutoRollback) Status(pool string) *AutoRollbackStatus {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.c.Clock()
+	state := a.machine.state(now, pool)
+	s := &AutoRollbackStatus{State: state.Phase, RollbacksToday: state.recentRollbacks(now)}
+	s.Reason = a.machine.prevented(now, state).why
+	if state.Phase == RolledBack || state.Phase == RollingBack {
+		s.Reason = "rule " + state.Rule
 	}
-	if now.Before(g.HoldUntil) {
-		s.HoldUntil = g.HoldUntil
+	if now.Before(state.HoldUntil) {
+		s.HoldUntil = state.HoldUntil
 	}
 	return s
 }
 
 // Run evaluates, announces and reminds until ctx ends.
-func (k *AutoRollback) Run(ctx context.Context, w RuleEngine) {
-	k.rules = w
+func (a *AutoRollback) Run(ctx context.Context, w RuleEngine) {
+	a.rules = w
 	tick := time.NewTicker(evaluateInterval)
 	defer tick.Stop()
 	for {
@@ -216,30 +221,30 @@ func (k *AutoRollback) Run(ctx context.Context, w RuleEngine) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-k.wake:
+		case <-a.wake:
 		}
-		k.tick(ctx)
+		a.tick(ctx)
 	}
 }
 
-func (k *AutoRollback) tick(ctx context.Context) {
-	now, views := k.c.Clock(), k.c.Controller.poolViews(time.Now())
-	k.mu.Lock()
-	k.machine.expire(now)
-	k.mu.Unlock()
-	k.evaluate(ctx, views)
-	k.announce(ctx)
-	k.warnUnrecorded(now, views)
-	k.sendReminders(ctx, views)
-	k.save(ctx)
+func (a *AutoRollback) tick(ctx context.Context) {
+	now, views := a.c.Clock(), a.c.Controller.poolViews(time.Now())
+	a.mu.Lock()
+	a.machine.expire(now)
+	a.mu.Unlock()
+	a.evaluate(ctx, views)
+	a.announce(ctx)
+	a.warnUnrecorded(now, views)
+	a.sendReminders(ctx, views)
+	a.save(ctx)
 }
 
 // evaluate decides about every trigger in every pool that it concerns.
-func (k *AutoRollback) evaluate(ctx context.Context, views []poolView) {
-	for _, t := range rollbackTriggers(k.rules) {
+func (a *AutoRollback) evaluate(ctx context.Context, views []poolView) {
+	for _, t := range rollbackTriggers(a.rules) {
 		for _, v := range views {
 			if t.Key.Pool == "" || v.Pool == t.Key.Pool { // one of the process concerns every pool
-				k.decide(ctx, v, t)
+				a.decide(ctx, v, t)
 			}
 		}
 	}
@@ -254,102 +259,107 @@ func rollbackTriggers(w RuleEngine) []rollbackTrigger {
 	var all []rollbackTrigger
 	for _, inc := range w.Incidents() {
 		s, ok := states[inc.Key]
-		if !ok || !inc.Open() || inc.Level != engine.LevelPage || s.Rule.Action != string(Rollback) || s.State.Phase != engine.Firing {
-			continue
+		if ok && inc.Open() && inc.Level == engine.LevelPage &&
+			s.Rule.Action == string(Rollback) && s.State.Phase == engine.Firing {
+			all = append(all, rollbackTrigger{inc, s.Value, s.Rule.Page.At, s.State.PageFor})
 		}
-		all = append(all, rollbackTrigger{Incident: inc, value: s.Value, limit: s.Rule.Page.At, breachedFor: s.State.PageFor})
 	}
 	return all
 }
 
 // decide rolls a pool back, or audits why it does not.
-func (k *AutoRollback) decide(ctx context.Context, v poolView, t rollbackTrigger) {
-	now := k.c.Clock()
-	k.mu.Lock()
-	d, in := k.machine.decide(now, v, t), k.machine.decisionInputs(now, v, t)
-	k.mu.Unlock()
+func (a *AutoRollback) decide(ctx context.Context, v poolView, t rollbackTrigger) {
+	now := a.c.Clock()
+	a.mu.Lock()
+	d, in := a.machine.decide(now, v, t), a.machine.decisionInputs(now, v, t)
+	a.mu.Unlock()
 	switch {
 	case d.rollBack:
-		k.rollBack(ctx, v, t, in)
+		a.rollBack(ctx, v, t, in)
 	case d.withheld != "":
-		k.recordWithheld(ctx, v, t, d, in)
+		a.recordWithheld(ctx, v, t, d, in)
 	}
 }
 
-// rollBack sets a pool to passthrough: the intent is recorded, then the change is applied, read back, recorded, and only
-// then announced (see the package's documentation).
-func (k *AutoRollback) rollBack(ctx context.Context, v poolView, t rollbackTrigger, in map[string]string) {
-	k.mu.Lock()
-	intent := k.machine.beginRollback(k.c.Clock(), v.Pool, t)
-	k.mu.Unlock()
-	_ = k.saveState(ctx, intent, intentTimeout, "rollback intent not recorded, rolling back anyway")
+// rollBack sets a pool to passthrough: the intent is recorded, then the change is applied, read back, recorded, and
+// only then announced (see the package's documentation).
+func (a *AutoRollback) rollBack(ctx context.Context, v poolView, t rollbackTrigger, in map[string]string) {
+	a.mu.Lock()
+	intent := a.machine.beginRollback(a.c.Clock(), v.Pool, t)
+	a.mu.Unlock()
+	_ = a.saveState(ctx, intent, intentTimeout, "rollback intent not recorded, rolling back anyway")
 	reason := fmt.Sprintf("rule %s: %s %s, its limit is %s", t.Key.Rule, in["value"], t.Unit, in["threshold"])
 	mode := v.gate.Mode
-	changes, err := k.c.Controller.apply(time.Now(), ModeRequest{
+	changes, err := a.c.Controller.apply(time.Now(), ModeRequest{
 		Action: Rollback, Pool: v.Pool, Expected: &mode, Actor: engineActor, Via: ViaEngine, Reason: reason,
 	}, 0)
-	applied, known := k.c.Controller.mode(v.Pool)
-	now := k.c.Clock()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if g := k.machine.state(now, v.Pool); err == nil && g.Phase == RolledBack && (!known || applied != admission.PassThrough) {
+	applied, known := a.c.Controller.mode(v.Pool)
+	now := a.c.Clock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	took := known && applied == admission.PassThrough
+	if err == nil && !took && a.machine.state(now, v.Pool).Phase == RolledBack {
 		err = fmt.Errorf("the gate was set to passthrough and is in %s", applied)
 	}
 	if err != nil {
-		k.machine.abandonRollback(now, v.Pool)
-		k.recordFailure(v, t, in, err)
+		a.machine.abandonRollback(now, v.Pool)
+		a.recordFailure(v, t, in, err)
 		return
 	}
-	k.c.Log.Warn("rolled back automatically", "pool", v.Pool, "rule", t.Key.Rule, "incident", t.ID, "value", in["value"])
+	a.c.Log.Warn("rolled back automatically", "pool", v.Pool, "rule", t.Key.Rule, "incident", t.ID, "value", in["value"])
 	// Its audit entry waits until the change is recorded; see announceChange.
-	k.unrecorded[changes[0].ID] = &unrecordedRollback{ModeChange: changes[0], at: now, entry: rollbackEntry(changes[0], t.ID, in)}
+	c := changes[0]
+	a.unrecorded[c.ID] = &unrecordedRollback{ModeChange: c, at: now, entry: rollbackEntry(c, t.ID, in)}
 }
 
-func (k *AutoRollback) saveState(ctx context.Context, g RollbackState, limit time.Duration, failed string) error {
+func (a *AutoRollback) saveState(ctx context.Context, state RollbackState, limit time.Duration, failed string) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := k.c.Journal.SaveRollbackState(ctx, g)
+	err := a.c.Journal.SaveRollbackState(ctx, state)
 	if err != nil {
-		k.c.Metrics.countError("record_guard")
-		k.c.Log.Error(failed, "pool", g.Pool, "error", err)
+		a.c.Metrics.countError("record_guard")
+		a.c.Log.Error(failed, "pool", state.Pool, "error", err)
 	}
 	return err
 }
 
 func rollbackEntry(c ModeChange, incident string, in map[string]string) AuditEntry {
 	return AuditEntry{
-		ID: derivedID(c.ID, "flip"), At: c.At, Kind: KindDecision, Action: ActionRollback, Result: Done, Pool: c.Pool, Subject: incident,
-		Actor: engineActor, Via: ViaEngine, Reason: c.Reason, Inputs: in,
+		ID: derivedID(c.ID, "flip"), At: c.At, Kind: KindDecision, Action: ActionRollback, Result: Done,
+		Pool: c.Pool, Subject: incident, Actor: engineActor, Via: ViaEngine, Reason: c.Reason, Inputs: in,
 	}
 }
 
 // recordFailure audits a rollback that was decided and failed, once for each incident.
-func (k *AutoRollback) recordFailure(v poolView, t rollbackTrigger, in map[string]string, err error) {
+func (a *AutoRollback) recordFailure(v poolView, t rollbackTrigger, in map[string]string, err error) {
 	result := Failed
 	if errors.Is(err, ErrModeMismatch) {
 		result = Withheld // the mode was changed in the meantime
 	}
-	k.c.Log.Error("automatic rollback failed", "pool", v.Pool, "rule", t.Key.Rule, "error", err)
-	k.auditOnce(v.Pool, t, string(result), result, err.Error(), in)
+	a.c.Log.Error("automatic rollback failed", "pool", v.Pool, "rule", t.Key.Rule, "error", err)
+	a.auditOnce(v.Pool, t, string(result), result, err.Error(), in)
 }
 
 // recordWithheld audits why a rollback was withheld, once for each incident and reason. That the daily limit is reached
 // is announced, too.
-func (k *AutoRollback) recordWithheld(ctx context.Context, v poolView, t rollbackTrigger, d decision, in map[string]string) {
-	k.mu.Lock()
-	fresh := k.auditOnce(v.Pool, t, d.withheld, Withheld, d.why, in)
-	k.mu.Unlock()
+func (a *AutoRollback) recordWithheld(
+	ctx context.Context, v poolView, t rollbackTrigger, d decision, in map[string]string,
+) {
+	a.mu.Lock()
+	fresh := a.auditOnce(v.Pool, t, d.withheld, Withheld, d.why, in)
+	a.mu.Unlock()
 	if !fresh {
 		return
 	}
-	k.c.Log.Warn("automatic rollback withheld", "pool", v.Pool, "rule", t.Key.Rule, "incident", t.ID, "why", d.why)
+	a.c.Log.Warn("automatic rollback withheld", "pool", v.Pool, "rule", t.Key.Rule, "incident", t.ID, "why", d.why)
 	if d.withheld != withheldDailyLimit {
 		return
 	}
-	if told, err := k.alreadyAnnounced(ctx, t.ID, engine.EventNote, t.Opened); err == nil && told {
+	if announced, err := a.alreadyAnnounced(ctx, t.ID, engine.EventNote, t.Opened); err == nil && announced {
 		return
 	}
-	k.pendingAnnotations = append(k.pendingAnnotations[max(0, len(k.pendingAnnotations)-maxPendingAnnotations+1):], engine.Annotation{
+	latest := a.pendingAnnotations[max(0, len(a.pendingAnnotations)-maxPendingAnnotations+1):]
+	a.pendingAnnotations = append(latest, engine.Annotation{
 		Kind: engine.EventNote, Incident: t.ID, By: engineActor,
 		Text: "Not rolled back automatically: " + d.why + ". To do it by hand: headgate rollback --pool " + v.Pool,
 	})
@@ -357,17 +367,19 @@ func (k *AutoRollback) recordWithheld(ctx context.Context, v poolView, t rollbac
 
 // auditOnce audits a decision unless that was done. Its ID follows from what it is about, so that another process that
 // decides the same adds nothing.
-func (k *AutoRollback) auditOnce(pool string, t rollbackTrigger, word string, result AuditResult, why string, in map[string]string) (fresh bool) {
+func (a *AutoRollback) auditOnce(
+	pool string, t rollbackTrigger, word string, result AuditResult, why string, in map[string]string,
+) (fresh bool) {
 	id := derivedID(t.ID, pool+" "+word)
-	if k.audited[id] {
+	if a.audited[id] {
 		return false
 	}
-	if len(k.audited) >= maxAudited {
-		clear(k.audited) // an entry that exists is not recorded again
+	if len(a.audited) >= maxAudited {
+		clear(a.audited) // an entry that exists is not recorded again
 	}
-	k.audited[id] = true
-	k.c.Audit.Append(AuditEntry{
-		ID: id, At: k.c.Clock(), Kind: KindDecision, Action: string(Rollback), Result: result, Pool: pool, Subject: t.ID,
+	a.audited[id] = true
+	a.c.Audit.Append(AuditEntry{
+		ID: id, At: a.c.Clock(), Kind: KindDecision, Action: string(Rollback), Result: result, Pool: pool, Subject: t.ID,
 		Actor: engineActor, Via: ViaEngine, Reason: why, Inputs: in,
 	})
 	return true
@@ -378,44 +390,46 @@ func derivedID(id, word string) string { return uuid.NewSHA1(uuid.Nil, []byte(id
 
 // announce annotates the pool's incidents with recorded changes, and the triggering incident with why a rollback was
 // withheld.
-func (k *AutoRollback) announce(ctx context.Context) {
-	for len(k.pendingAnnotations) > 0 && k.annotate(ctx, k.pendingAnnotations[0]) {
-		k.pendingAnnotations = k.pendingAnnotations[1:]
+func (a *AutoRollback) announce(ctx context.Context) {
+	for len(a.pendingAnnotations) > 0 && a.annotate(ctx, a.pendingAnnotations[0]) {
+		a.pendingAnnotations = a.pendingAnnotations[1:]
 	}
 	for {
-		k.mu.Lock()
-		if len(k.unannounced) == 0 {
-			k.mu.Unlock()
+		a.mu.Lock()
+		if len(a.unannounced) == 0 {
+			a.mu.Unlock()
 			return
 		}
-		u := k.unannounced[0]
-		k.mu.Unlock()
-		if !k.announceChange(ctx, u) {
+		u := a.unannounced[0]
+		a.mu.Unlock()
+		if !a.announceChange(ctx, u) {
 			return // retried at the next step
 		}
-		k.mu.Lock()
-		k.unannounced = k.unannounced[1:]
-		k.mu.Unlock()
+		a.mu.Lock()
+		a.unannounced = a.unannounced[1:]
+		a.mu.Unlock()
 	}
 }
 
 // announceChange reports whether a change needs no further announcement.
-func (k *AutoRollback) announceChange(ctx context.Context, u unannouncedChange) bool {
+func (a *AutoRollback) announceChange(ctx context.Context, u unannouncedChange) bool {
 	if u.Via == ViaEngine {
-		k.auditRollback(u)
+		a.auditRollback(u)
 	}
 	if u.checkFirst {
-		told, err := k.alreadyAnnounced(ctx, u.state.Incident, engine.EventMode, u.state.Since.Add(-time.Second))
+		since := u.state.Since.Add(-time.Second)
+		announced, err := a.alreadyAnnounced(ctx, u.state.Incident, engine.EventMode, since)
 		if err != nil {
-			k.c.Log.Warn("rollback announcement not looked up, retrying", "pool", u.Pool, "error", err)
+			a.c.Log.Warn("rollback announcement not looked up, retrying", "pool", u.Pool, "error", err)
 			return false
 		}
-		if told {
+		if announced {
 			return true
 		}
 	}
 	by := format.TruncateBytes(cmp.Or(u.Actor, "unknown"), 200)
-	return k.annotate(ctx, engine.Annotation{Kind: engine.EventMode, Pool: u.Pool, By: by, Text: announcementText(u.ModeChange)})
+	text := announcementText(u.ModeChange)
+	return a.annotate(ctx, engine.Annotation{Kind: engine.EventMode, Pool: u.Pool, By: by, Text: text})
 }
 
 // announcementText says why a mode was changed, and how to undo an automatic rollback.
@@ -429,55 +443,57 @@ func announcementText(c ModeChange) string {
 
 // auditRollback audits a rollback whose change is recorded. One of an earlier process is audited with what the record
 // knows; the entry may exist already.
-func (k *AutoRollback) auditRollback(u unannouncedChange) {
-	k.mu.Lock()
-	f, ok := k.unrecorded[u.ID]
-	delete(k.unrecorded, u.ID)
-	k.mu.Unlock()
-	if !ok && !u.checkFirst {
-		return
+func (a *AutoRollback) auditRollback(u unannouncedChange) {
+	a.mu.Lock()
+	f, ok := a.unrecorded[u.ID]
+	delete(a.unrecorded, u.ID)
+	a.mu.Unlock()
+	switch {
+	case ok:
+		a.c.Audit.Append(f.entry)
+	case u.checkFirst:
+		in := map[string]string{"rule": u.state.Rule, "known": "after a restart"}
+		a.c.Audit.Append(rollbackEntry(u.ModeChange, u.state.Incident, in))
 	}
-	if !ok {
-		f = &unrecordedRollback{entry: rollbackEntry(u.ModeChange, u.state.Incident, map[string]string{"rule": u.state.Rule, "known": "after a restart"})}
-	}
-	k.c.Audit.Append(f.entry)
 }
 
 // warnUnrecorded notifies people of rollbacks that cannot be recorded: a restart would undo them.
-func (k *AutoRollback) warnUnrecorded(now time.Time, views []poolView) {
-	if k.c.OnUnrecorded == nil {
+func (a *AutoRollback) warnUnrecorded(now time.Time, views []poolView) {
+	if a.c.OnUnrecorded == nil {
 		return
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, v := range views {
-		f := k.unrecorded[v.ChangeID]
+		f := a.unrecorded[v.ChangeID]
 		if f == nil || f.warned || v.recorded || now.Sub(f.at) < unrecordedGrace {
 			continue
 		}
 		f.warned = true
-		k.c.OnUnrecorded(f.ModeChange)
+		a.c.OnUnrecorded(f.ModeChange)
 	}
 }
 
 // alreadyAnnounced says whether an annotation by the engine is recorded.
-func (k *AutoRollback) alreadyAnnounced(ctx context.Context, incident string, kind engine.EventKind, since time.Time) (bool, error) {
+func (a *AutoRollback) alreadyAnnounced(
+	ctx context.Context, incident string, kind engine.EventKind, since time.Time,
+) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
-	return k.c.Journal.HasAnnotation(ctx, incident, string(kind), engineActor, since)
+	return a.c.Journal.HasAnnotation(ctx, incident, string(kind), engineActor, since)
 }
 
 // annotate reports whether there is no point in retrying.
-func (k *AutoRollback) annotate(ctx context.Context, r engine.Annotation) bool {
+func (a *AutoRollback) annotate(ctx context.Context, r engine.Annotation) bool {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
-	_, err := k.rules.Annotate(ctx, r)
+	_, err := a.rules.Annotate(ctx, r)
 	if err != nil && !errors.Is(err, engine.ErrRefused) {
-		k.c.Log.Warn("annotation not delivered, retrying", "kind", r.Kind, "pool", r.Pool, "error", err)
+		a.c.Log.Warn("annotation not delivered, retrying", "kind", r.Kind, "pool", r.Pool, "error", err)
 		return false
 	}
 	if err != nil {
-		k.c.Log.Error("annotation refused", "kind", r.Kind, "pool", r.Pool, "error", err)
+		a.c.Log.Error("annotation refused", "kind", r.Kind, "pool", r.Pool, "error", err)
 	}
 	return true
 }
@@ -492,11 +508,13 @@ type Reminder struct {
 
 // String says since when, by whom, why, and what the queue does.
 func (r Reminder) String() string {
-	s := fmt.Sprintf("Pool %s has been in passthrough for %s, since %s by %s", r.Pool, time.Duration(r.Hour)*time.Hour, format.Time(r.Since), r.Actor)
+	s := fmt.Sprintf("Pool %s has been in passthrough for %s, since %s by %s",
+		r.Pool, time.Duration(r.Hour)*time.Hour, format.Time(r.Since), r.Actor)
 	if r.Reason != "" {
 		s += " (" + r.Reason + ")"
 	}
-	s += fmt.Sprintf(". Nothing is refused meanwhile: %d queued, the oldest for %s; %d of %d in flight. To re-enable admission control: headgate restore --pool %s",
+	s += fmt.Sprintf(". Nothing is refused meanwhile: %d queued, the oldest for %s; %d of %d in flight. "+
+		"To re-enable admission control: headgate restore --pool %s",
 		r.Gate.Depth, r.Gate.OldestAge.Round(time.Second), r.Gate.InFlight, r.Gate.Workers, r.Pool)
 	if r.RestoreMode == admission.Observe {
 		s += " (to observe, the previous mode)"
@@ -505,36 +523,36 @@ func (r Reminder) String() string {
 }
 
 // sendReminders reminds of every pool that has been in passthrough for another hour.
-func (k *AutoRollback) sendReminders(ctx context.Context, views []poolView) {
-	if k.c.Remind == nil {
+func (a *AutoRollback) sendReminders(ctx context.Context, views []poolView) {
+	if a.c.Remind == nil {
 		return
 	}
-	now := k.c.Clock()
+	now := a.c.Clock()
 	for _, v := range views {
-		hour := k.hoursInMode(now, v)
+		hour := a.hoursInMode(now, v)
 		// A change that is not recorded has no ID that survives a restart.
-		if v.Mode != admission.PassThrough || hour < 1 || !v.recorded || v.ChangeID == "" || k.reminded[v.ChangeID] >= hour {
+		if v.Mode != admission.PassThrough || hour < 1 || !v.recorded || v.ChangeID == "" || a.reminded[v.ChangeID] >= hour {
 			continue
 		}
 		attempt, cancel := context.WithTimeout(ctx, notifyTimeout)
-		err := k.c.Remind(attempt, Reminder{ModeState: v.ModeState, Hour: hour, At: now, Gate: v.gate})
+		err := a.c.Remind(attempt, Reminder{ModeState: v.ModeState, Hour: hour, At: now, Gate: v.gate})
 		cancel()
 		if err != nil {
-			k.c.Log.Warn("passthrough reminder not sent, retrying", "pool", v.Pool, "error", err)
+			a.c.Log.Warn("passthrough reminder not sent, retrying", "pool", v.Pool, "error", err)
 			continue
 		}
-		k.reminded[v.ChangeID] = hour
+		a.reminded[v.ChangeID] = hour
 	}
-	maps.DeleteFunc(k.reminded, func(change string, _ int) bool {
+	maps.DeleteFunc(a.reminded, func(change string, _ int) bool {
 		return !slices.ContainsFunc(views, func(v poolView) bool { return v.ChangeID == change })
 	})
 }
 
 // hoursInMode are the whole hours for which a pool has been in its mode.
-func (k *AutoRollback) hoursInMode(now time.Time, v poolView) int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	since, ok := k.modeSince[v.Pool]
+func (a *AutoRollback) hoursInMode(now time.Time, v poolView) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	since, ok := a.modeSince[v.Pool]
 	if !ok { // since before the start
 		since = v.Since
 	}
@@ -543,53 +561,51 @@ func (k *AutoRollback) hoursInMode(now time.Time, v poolView) int {
 
 // save records the states that have changed. A rollback is not saved before its change is recorded: after a restart the
 // state would tell of a rollback that is forgotten.
-func (k *AutoRollback) save(ctx context.Context) {
-	now := k.c.Clock()
-	if now.Before(k.saveRetryAt) {
+func (a *AutoRollback) save(ctx context.Context) {
+	now := a.c.Clock()
+	if now.Before(a.saveRetryAt) {
 		return
 	}
-	for _, g := range k.unsavedStates() {
-		if k.saveState(ctx, g, notifyTimeout, "automatic rollback state not recorded, retrying") != nil {
-			k.saveRetryAt = now.Add(saveRetryInterval)
+	for _, state := range a.unsavedStates() {
+		if a.saveState(ctx, state, notifyTimeout, "automatic rollback state not recorded, retrying") != nil {
+			a.saveRetryAt = now.Add(saveRetryInterval)
 			return
 		}
-		k.markSaved(g)
+		a.markSaved(state)
 	}
 }
 
 // unsavedStates returns the states to save.
-func (k *AutoRollback) unsavedStates() []RollbackState {
-	recorded := make(map[string]bool)
-	for _, v := range k.c.Controller.poolViews(time.Now()) {
-		recorded[v.Pool] = v.recorded
+func (a *AutoRollback) unsavedStates() (all []RollbackState) {
+	a.mu.Lock()
+	for pool := range a.machine.dirty {
+		state := *a.machine.pools[pool]
+		state.Rollbacks = slices.Clone(state.Rollbacks)
+		all = append(all, state)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	var all []RollbackState
-	for pool := range k.machine.dirty {
-		if recorded[pool] {
-			g := *k.machine.pools[pool]
-			g.Rollbacks = slices.Clone(g.Rollbacks)
-			all = append(all, g)
-		}
-	}
-	return all
+	a.mu.Unlock() // the Controller calls OnApplied under its lock
+	return slices.DeleteFunc(all, func(s RollbackState) bool {
+		_, ok := a.c.Controller.State(s.Pool)
+		return !ok || !a.c.Controller.Recorded(s.Pool)
+	})
 }
 
 // markSaved marks a state as recorded, unless it has changed in the meantime.
-func (k *AutoRollback) markSaved(g RollbackState) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := k.machine.pools[g.Pool]
-	if now.Phase == g.Phase && now.Since.Equal(g.Since) && now.ChangeID == g.ChangeID && now.HoldUntil.Equal(g.HoldUntil) {
-		delete(k.machine.dirty, g.Pool)
+func (a *AutoRollback) markSaved(state RollbackState) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.machine.pools[state.Pool]
+	if now.Phase == state.Phase && now.Since.Equal(state.Since) && now.ChangeID == state.ChangeID &&
+		now.HoldUntil.Equal(state.HoldUntil) {
+		delete(a.machine.dirty, state.Pool)
 	}
 }
 
 // UnrecordedRollbackText is the message about an automatic rollback that the record does not take.
 func (c ModeChange) UnrecordedRollbackText() string {
-	return fmt.Sprintf("Pool %s was rolled back automatically at %s: %s. The change cannot be recorded: a restart would lose it and "+
-		"re-enable admission control. To restore by hand: headgate restore --pool %s", c.Pool, format.Time(c.At), c.Reason, c.Pool)
+	return fmt.Sprintf("Pool %s was rolled back automatically at %s: %s. The change cannot be recorded: "+
+		"a restart would lose it and re-enable admission control. To restore by hand: headgate restore --pool %s",
+		c.Pool, format.Time(c.At), c.Reason, c.Pool)
 }
 
 // RollbackPhase is the phase of the automatic rollback of a pool.
@@ -630,9 +646,9 @@ type RollbackState struct {
 }
 
 // recentRollbacks returns how many rollbacks count for the daily limit.
-func (g RollbackState) recentRollbacks(now time.Time) int {
+func (s RollbackState) recentRollbacks(now time.Time) int {
 	n := 0
-	for _, at := range g.Rollbacks {
+	for _, at := range s.Rollbacks {
 		if now.Sub(at) < day {
 			n++
 		}
@@ -674,14 +690,14 @@ func (c AutoRollbackSettings) Validate() error {
 
 // clampToNow corrects recorded times that a clock which was set back has put into the future: they count from now on,
 // and no longer than the settings say.
-func (g RollbackState) clampToNow(now time.Time, c AutoRollbackSettings) RollbackState {
-	g.Until = earlier(g.Until, now.Add(c.Cooldown))
-	g.HoldUntil = earlier(g.HoldUntil, now.Add(c.ManualHold))
-	g.Rollbacks = slices.Clone(g.Rollbacks[max(0, len(g.Rollbacks)-maxRollbacks):])
-	for n, at := range g.Rollbacks {
-		g.Rollbacks[n] = earlier(at, now)
+func (s RollbackState) clampToNow(now time.Time, c AutoRollbackSettings) RollbackState {
+	s.Until = earlier(s.Until, now.Add(c.Cooldown))
+	s.HoldUntil = earlier(s.HoldUntil, now.Add(c.ManualHold))
+	s.Rollbacks = slices.Clone(s.Rollbacks[max(0, len(s.Rollbacks)-maxRollbacks):])
+	for n, at := range s.Rollbacks {
+		s.Rollbacks[n] = earlier(at, now)
 	}
-	return g
+	return s
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -704,46 +720,46 @@ func newRollbackMachine(c AutoRollbackSettings) *rollbackMachine {
 
 // state returns a pool's state, a new one if there is none.
 func (m *rollbackMachine) state(now time.Time, pool string) *RollbackState {
-	g, ok := m.pools[pool]
+	s, ok := m.pools[pool]
 	if !ok {
-		g = &RollbackState{Pool: pool, Phase: Armed, Since: now}
-		m.pools[pool] = g
+		s = &RollbackState{Pool: pool, Phase: Armed, Since: now}
+		m.pools[pool] = s
 	}
-	return g
+	return s
 }
 
-func (m *rollbackMachine) setPhase(g *RollbackState, now time.Time, to RollbackPhase) {
-	g.Phase, g.Since = to, now
-	m.dirty[g.Pool] = true
+func (m *rollbackMachine) setPhase(s *RollbackState, now time.Time, to RollbackPhase) {
+	s.Phase, s.Since = to, now
+	m.dirty[s.Pool] = true
 }
 
 // reconcile combines the recorded state of a pool with its recorded mode: a process may have been killed anywhere
 // between the two.
-func (m *rollbackMachine) reconcile(now time.Time, saved RollbackState, s ModeState) {
-	g := saved.clampToNow(now, m.c)
-	m.pools[g.Pool] = &g
-	ours := s.Mode == admission.PassThrough && s.Via == ViaEngine
+func (m *rollbackMachine) reconcile(now time.Time, saved RollbackState, mode ModeState) {
+	s := saved.clampToNow(now, m.c)
+	m.pools[s.Pool] = &s
+	ours := mode.Mode == admission.PassThrough && mode.Via == ViaEngine
 	switch {
-	case ours && g.Phase != RolledBack:
+	case ours && s.Phase != RolledBack:
 		// The change is recorded: the pool was rolled back, whatever else is missing.
-		at := earlier(s.Since, now)
-		if g.Phase == RollingBack {
-			at = earlier(at, g.Since)
+		at := earlier(mode.Since, now)
+		if s.Phase == RollingBack {
+			at = earlier(at, s.Since)
 		}
-		m.setPhase(&g, at, RolledBack)
-		g.ChangeID = s.ChangeID
-		if !slices.ContainsFunc(g.Rollbacks, func(f time.Time) bool { return !f.Before(at) }) {
-			g.Rollbacks = append(g.Rollbacks, at)
+		m.setPhase(&s, at, RolledBack)
+		s.ChangeID = mode.ChangeID
+		if !slices.ContainsFunc(s.Rollbacks, func(f time.Time) bool { return !f.Before(at) }) {
+			s.Rollbacks = append(s.Rollbacks, at)
 		}
-	case g.Phase == RollingBack:
+	case s.Phase == RollingBack:
 		// It was intended and not done, or not recorded.
-		m.setPhase(&g, now, Armed)
-		g.ChangeID = ""
-	case g.Phase == RolledBack && s.Mode != admission.PassThrough:
-		m.startCooldown(&g, now, earlier(s.Since, now))
+		m.setPhase(&s, now, Armed)
+		s.ChangeID = ""
+	case s.Phase == RolledBack && mode.Mode != admission.PassThrough:
+		m.startCooldown(&s, now, earlier(mode.Since, now))
 	}
-	if isHuman(s.Via) {
-		m.setHold(&g, earlier(s.Since, now), s.Actor, "mode "+s.Mode.String())
+	if isHuman(mode.Via) {
+		m.setHold(&s, earlier(mode.Since, now), mode.Actor, "mode "+mode.Mode.String())
 	}
 }
 
@@ -752,39 +768,39 @@ func isHuman(v Via) bool { return v != ViaEngine && v != ViaSettings && v != "" 
 
 // modeChanged takes a change of mode into account.
 func (m *rollbackMachine) modeChanged(now time.Time, c ModeChange) {
-	g := m.state(now, c.Pool)
+	s := m.state(now, c.Pool)
 	if isHuman(c.Via) {
-		m.setHold(g, now, c.Actor, string(c.Action)+" to "+c.To.String())
+		m.setHold(s, now, c.Actor, string(c.Action)+" to "+c.To.String())
 	}
 	switch {
-	case c.Via == ViaEngine && c.To == admission.PassThrough && g.Phase == RollingBack:
+	case c.Via == ViaEngine && c.To == admission.PassThrough && s.Phase == RollingBack:
 		m.completeRollback(now, c.Pool, c.ID)
 	case c.From == admission.PassThrough && c.To != admission.PassThrough:
-		m.startCooldown(g, now, now)
+		m.startCooldown(s, now, now)
 	}
 }
 
 // setHold makes a manual decision count for a while.
-func (m *rollbackMachine) setHold(g *RollbackState, from time.Time, by, what string) {
-	if until := from.Add(m.c.ManualHold); !until.Before(g.HoldUntil) && m.c.ManualHold > 0 {
-		g.HoldUntil, g.HoldActor, g.HoldReason = until, by, what
-		m.dirty[g.Pool] = true
+func (m *rollbackMachine) setHold(s *RollbackState, from time.Time, by, what string) {
+	if until := from.Add(m.c.ManualHold); !until.Before(s.HoldUntil) && m.c.ManualHold > 0 {
+		s.HoldUntil, s.HoldActor, s.HoldReason = until, by, what
+		m.dirty[s.Pool] = true
 	}
 }
 
 // startCooldown begins the cooldown after a restore.
-func (m *rollbackMachine) startCooldown(g *RollbackState, now, from time.Time) {
-	m.setPhase(g, now, Cooldown)
-	g.Until = from.Add(m.c.Cooldown)
+func (m *rollbackMachine) startCooldown(s *RollbackState, now, from time.Time) {
+	m.setPhase(s, now, Cooldown)
+	s.Until = from.Add(m.c.Cooldown)
 }
 
 // expire ends cooldowns, and forgets rollbacks that no longer count.
 func (m *rollbackMachine) expire(now time.Time) {
-	for _, g := range m.pools {
-		if g.Phase == Cooldown && !now.Before(g.Until) {
-			m.setPhase(g, now, Armed)
+	for _, s := range m.pools {
+		if s.Phase == Cooldown && !now.Before(s.Until) {
+			m.setPhase(s, now, Armed)
 		}
-		g.Rollbacks = slices.DeleteFunc(g.Rollbacks, func(at time.Time) bool { return now.Sub(at) >= day })
+		s.Rollbacks = slices.DeleteFunc(s.Rollbacks, func(at time.Time) bool { return now.Sub(at) >= day })
 	}
 }
 
@@ -819,9 +835,9 @@ const (
 
 // decide says whether a pool is to be rolled back because of a trigger.
 func (m *rollbackMachine) decide(now time.Time, v poolView, t rollbackTrigger) decision {
-	g := m.state(now, v.Pool)
+	s := m.state(now, v.Pool)
 	switch {
-	case g.Phase == RollingBack, g.Phase == RolledBack && g.Incident == t.ID:
+	case s.Phase == RollingBack, s.Phase == RolledBack && s.Incident == t.ID:
 		return decision{} // it is in progress, or was done because of this
 	case v.gate.Mode == admission.PassThrough:
 		return withhold(withheldMode, "the pool is already in passthrough, by %s", v.Actor)
@@ -832,39 +848,41 @@ func (m *rollbackMachine) decide(now time.Time, v poolView, t rollbackTrigger) d
 	case t.value.V < t.limit:
 		return withhold(withheldValue, "the value is below the limit again")
 	}
-	d := m.prevented(now, g)
+	d := m.prevented(now, s)
 	d.rollBack = d.withheld == ""
 	return d
 }
 
 // prevented says why no rollback of a pool is possible now, whatever triggers one; the zero decision: it is possible.
-func (m *rollbackMachine) prevented(now time.Time, g *RollbackState) decision {
+func (m *rollbackMachine) prevented(now time.Time, s *RollbackState) decision {
 	switch {
 	case !m.c.Auto:
 		return withhold(withheldDisabled, "automatic rollback is disabled (rollback.auto)")
-	case now.Before(g.HoldUntil):
-		return withhold(withheldManualHold, "%s decided (%s); that holds until %s", g.HoldActor, g.HoldReason, formatTime(g.HoldUntil))
-	case g.Phase == Cooldown:
-		return withhold(withheldCooldown, "the mode was restored recently; cooldown until %s", formatTime(g.Until))
-	case g.recentRollbacks(now) >= m.c.MaxPerDay:
-		return withhold(withheldDailyLimit, "%d of %d automatic rollbacks in 24 hours are used up (rollback.max_per_day)", g.recentRollbacks(now), m.c.MaxPerDay)
+	case now.Before(s.HoldUntil):
+		return withhold(withheldManualHold, "%s decided (%s); that holds until %s",
+			s.HoldActor, s.HoldReason, formatTime(s.HoldUntil))
+	case s.Phase == Cooldown:
+		return withhold(withheldCooldown, "the mode was restored recently; cooldown until %s", formatTime(s.Until))
+	case s.recentRollbacks(now) >= m.c.MaxPerDay:
+		return withhold(withheldDailyLimit, "%d of %d automatic rollbacks in 24 hours are used up (rollback.max_per_day)",
+			s.recentRollbacks(now), m.c.MaxPerDay)
 	}
 	return decision{}
 }
 
 // beginRollback records the intent.
 func (m *rollbackMachine) beginRollback(now time.Time, pool string, t rollbackTrigger) RollbackState {
-	g := m.state(now, pool)
-	m.setPhase(g, now, RollingBack)
-	g.Rule, g.Incident, g.ChangeID = t.Key.Rule, t.ID, ""
-	return *g
+	s := m.state(now, pool)
+	m.setPhase(s, now, RollingBack)
+	s.Rule, s.Incident, s.ChangeID = t.Key.Rule, t.ID, ""
+	return *s
 }
 
 // completeRollback is called as soon as the change is applied, before it can be undone.
 func (m *rollbackMachine) completeRollback(now time.Time, pool, change string) {
-	g := m.state(now, pool)
-	m.setPhase(g, now, RolledBack)
-	g.ChangeID, g.Rollbacks = change, append(g.Rollbacks, now)
+	s := m.state(now, pool)
+	m.setPhase(s, now, RolledBack)
+	s.ChangeID, s.Rollbacks = change, append(s.Rollbacks, now)
 }
 
 // abandonRollback is called when the change was not applied.
@@ -874,21 +892,23 @@ func (m *rollbackMachine) abandonRollback(now time.Time, pool string) {
 
 // decisionInputs returns what a decision rests on, for the audit.
 func (m *rollbackMachine) decisionInputs(now time.Time, v poolView, t rollbackTrigger) map[string]string {
-	g := m.state(now, v.Pool)
+	s := m.state(now, v.Pool)
 	in := map[string]string{
-		"rule": t.Key.Rule, "threshold": formatNumber(t.limit), "unit": t.Unit, "opened": formatTime(t.Opened), "breached_for": t.breachedFor.Round(time.Millisecond).String(),
-		"auto_rollback": string(g.Phase), "auto_rollbacks_today": strconv.Itoa(g.recentRollbacks(now)), "max_per_day": strconv.Itoa(m.c.MaxPerDay), "mode": v.gate.Mode.String(),
-		"permits_free": strconv.Itoa(max(v.gate.Workers-v.gate.InFlight, 0)), "in_flight": strconv.Itoa(v.gate.InFlight),
-		"queued": strconv.Itoa(v.gate.Depth), "oldest": v.gate.OldestAge.Round(time.Millisecond).String(), "value": "unknown",
+		"rule": t.Key.Rule, "threshold": formatNumber(t.limit), "unit": t.Unit, "opened": formatTime(t.Opened),
+		"breached_for": t.breachedFor.Round(time.Millisecond).String(), "auto_rollback": string(s.Phase),
+		"auto_rollbacks_today": strconv.Itoa(s.recentRollbacks(now)), "max_per_day": strconv.Itoa(m.c.MaxPerDay),
+		"mode": v.gate.Mode.String(), "permits_free": strconv.Itoa(max(v.gate.Workers-v.gate.InFlight, 0)),
+		"in_flight": strconv.Itoa(v.gate.InFlight), "queued": strconv.Itoa(v.gate.Depth),
+		"oldest": v.gate.OldestAge.Round(time.Millisecond).String(), "value": "unknown",
 	}
 	if t.value.Quality == engine.Valid {
 		in["value"] = formatNumber(t.value.V)
 	}
-	if now.Before(g.HoldUntil) {
-		in["hold_until"], in["hold_by"] = formatTime(g.HoldUntil), g.HoldActor
+	if now.Before(s.HoldUntil) {
+		in["hold_until"], in["hold_by"] = formatTime(s.HoldUntil), s.HoldActor
 	}
 	return in
 }
 
-func formatNumber(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+func formatNumber(v float64) string { return strconv.FormatFloat(v, 's', 6, 64) }
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

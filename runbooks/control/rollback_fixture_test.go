@@ -22,21 +22,21 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// killableStore is what outlives a process: modes, guards, entries, what was told. A
-// process can be killed at any of its uses.
+// killableStore is what survives a process: modes, states, audit entries, annotations. A
+// process can be killed at each use of it.
 type killableStore struct {
 	fakeJournal
 	storeMu            sync.Mutex
 	guards             map[string]control.RollbackState
 	entries            map[string]control.AuditEntry
-	annotations        []engine.Event // with Incident, AuditKind, By, Words, At
+	annotations        []engine.Event
 	reminded           map[string]control.Reminder
-	unrecordedWarnings []control.ModeChange // that people heard of past the record
+	unrecordedWarnings []control.ModeChange // rollbacks that OnUnrecorded reported
 
 	usesLeft int  // uses until the kill; -1: never
 	after    bool // the use at which it dies still has its effect
 	dead     bool
-	full     bool // nothing can be written, and nobody is dead
+	full     bool // every write fails; the process lives
 	log      []string
 }
 
@@ -177,7 +177,7 @@ func (d *killableStore) announcements(kind engine.EventKind) (all []engine.Event
 	return all
 }
 
-// fakeEngine is what the engine sees: one incident of a rule that asks for a rollback.
+// fakeEngine has at most one incident, of a rule with the action rollback.
 type fakeEngine struct {
 	mu     sync.Mutex
 	disk   *killableStore
@@ -219,14 +219,14 @@ func (s *fakeEngine) Annotate(_ context.Context, r engine.Annotation) ([]engine.
 	})
 }
 
-// openPage sets the scene: an incident at level page with that value.
+// openPage opens an incident at level page with that value.
 func (s *fakeEngine) openPage(id string, value float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.id, s.level, s.value, s.opened = id, engine.LevelPage, engine.Value{V: value}, time.Now()
 }
 
-// set changes the scene.
+// set changes the engine's fields.
 func (s *fakeEngine) set(f func(*fakeEngine)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +239,7 @@ func (s *fakeEngine) closeIncident() {
 	s.id, s.value = "", engine.Value{}
 }
 
-// rollbackFixture is a process: a Controller and a AutoRollback over one disk and one gate.
+// rollbackFixture is a process: a Controller and an AutoRollback over one store and one gate.
 type rollbackFixture struct {
 	*control.Controller
 	rollback *control.AutoRollback
@@ -253,7 +253,10 @@ type rollbackFixture struct {
 // setHook has a function called with every change, once it is applied.
 func (h *rollbackFixture) setHook(f func(control.ModeChange)) { h.hook.Store(&f) }
 
-var testSettings = control.AutoRollbackSettings{Auto: true, MaxPerDay: 3, Cooldown: 30 * time.Minute, ManualHold: 4 * time.Hour}
+// testSettings has short times: a simulated hour takes a second under the race detector.
+var testSettings = control.AutoRollbackSettings{
+	Auto: true, MaxPerDay: 3, Cooldown: 3 * time.Minute, ManualHold: 24 * time.Minute,
+}
 
 // startRollbackFixture starts a process, inside a synctest bubble.
 func startRollbackFixture(t *testing.T, d *killableStore, s *fakeEngine, c control.AutoRollbackSettings, mode admission.Mode) *rollbackFixture {
@@ -306,7 +309,7 @@ func advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// requestMode gives an order as a person does.
+// requestMode changes the mode as a person does.
 func (h *rollbackFixture) requestMode(t *testing.T, a control.ModeAction) {
 	t.Helper()
 	if _, err := h.Do(t.Context(), time.Now(), control.ModeRequest{Action: a, Pool: "a", Actor: "ana", Via: control.ViaAPI, Reason: "I know better"}); err != nil {
@@ -314,10 +317,10 @@ func (h *rollbackFixture) requestMode(t *testing.T, a control.ModeAction) {
 	}
 }
 
-// wantPhase checks how the guard stands.
+// wantPhase checks the state of the automatic rollback.
 func (h *rollbackFixture) wantPhase(t *testing.T, state control.RollbackPhase, flips int) {
 	t.Helper()
 	if g, n := h.rollback.State("a"); g.Phase != state || n != flips {
-		t.Errorf("the guard is %s with %d flips, want %s with %d", g.Phase, n, state, flips)
+		t.Errorf("automatic rollback is %s with %d rollbacks, want %s with %d", g.Phase, n, state, flips)
 	}
 }

@@ -22,8 +22,8 @@ func withRollbackFixture(t *testing.T, c control.AutoRollbackSettings, mode admi
 	})
 }
 
-// TestAutoRollback: a page of a rule that asks for it takes the gate out within a second;
-// it is recorded, audited with its inputs, and told with the way back.
+// TestAutoRollback: a page of a rule with the action rollback rolls the pool back within a
+// second; it is recorded, audited with its inputs, and announced with the command that restores.
 func TestAutoRollback(t *testing.T) {
 	withRollbackFixture(t, testSettings, admission.Enforce, func(t *testing.T, h *rollbackFixture) {
 		h.engine.openPage("i-1", 3)
@@ -50,15 +50,14 @@ func TestAutoRollback(t *testing.T) {
 				}
 			}
 		}
-		advance(time.Hour / 2)
+		advance(5 * time.Minute)
 		if len(h.store.announcements(engine.EventMode)) != 1 || len(h.store.auditEntries()) != 1 {
 			t.Errorf("told or noted again: %v", h.store.auditEntries())
 		}
 	})
 }
 
-// TestWithheld: whatever speaks against a rollback, the gate stays, and that is
-// noted once, with the reason.
+// TestWithheld: a withheld rollback leaves the mode alone and is audited once, with the reason.
 func TestWithheld(t *testing.T) {
 	off, never := testSettings, testSettings
 	off.Auto, never.MaxPerDay = false, 0
@@ -112,26 +111,26 @@ func TestWithheld(t *testing.T) {
 	}
 }
 
-// TestManualHold: somebody's decision stands for four hours, and not longer; the same
-// trouble that is still there then is acted upon.
+// TestManualHold: a person's decision holds for the configured time and no longer; an
+// incident that is still open then triggers a rollback.
 func TestManualHold(t *testing.T) {
 	withRollbackFixture(t, testSettings, admission.Enforce, func(t *testing.T, h *rollbackFixture) {
 		h.requestMode(t, rollback.Action)
 		h.requestMode(t, control.Restore)
 		h.engine.openPage("i-1", 3)
-		advance(4*time.Hour - 2*time.Second)
+		advance(testSettings.ManualHold - 2*time.Second)
 		if h.mode() != admission.Enforce {
-			t.Fatal("the decision did not stand")
+			t.Fatal("the manual hold ended early")
 		}
 		advance(4 * time.Second)
 		if h.mode() != admission.PassThrough {
-			t.Error("the decision stands for ever")
+			t.Error("the manual hold did not end")
 		}
 	})
 }
 
-// TestCooldownAndMaximum: after a restore there is a pause; after the third time in
-// a day there is no fourth, and on-call is told why, once.
+// TestCooldownAndMaximum: a cooldown follows a restore; after three rollbacks in a day
+// there is no fourth, which is announced once with its reason.
 func TestCooldownAndMaximum(t *testing.T) {
 	c := testSettings
 	c.ManualHold = 0
@@ -141,7 +140,7 @@ func TestCooldownAndMaximum(t *testing.T) {
 			advance(2 * time.Second)
 			h.wantPhase(t, control.RolledBack, n)
 			h.requestMode(t, control.Restore)
-			advance(10 * time.Minute)
+			advance(time.Minute)
 			h.wantPhase(t, control.Cooldown, n)
 			if why := h.rollback.Status("a").Reason; !strings.Contains(why, "cooldown until") {
 				t.Errorf("why %q", why)
@@ -150,11 +149,11 @@ func TestCooldownAndMaximum(t *testing.T) {
 				t.Fatalf("in the cooldown the gate is in %s: %v", h.mode(), h.store.auditEntries())
 			}
 			h.engine.closeIncident()
-			advance(20 * time.Minute)
+			advance(2 * time.Minute)
 			h.wantPhase(t, control.Armed, n)
 		}
 		h.engine.openPage("i-4", 3)
-		advance(time.Hour)
+		advance(2 * time.Minute)
 		if why := h.rollback.Status("a").Reason; !strings.Contains(why, "used up") {
 			t.Errorf("why %q", why)
 		}
@@ -164,19 +163,22 @@ func TestCooldownAndMaximum(t *testing.T) {
 		}
 		h.stop()
 		again := startRollbackFixture(t, h.store, h.engine, c, admission.Enforce)
-		advance(time.Hour)
+		advance(2 * time.Minute)
 		if again.mode() != admission.Enforce || len(h.store.announcements(engine.EventNote)) != 1 || h.store.countResults(control.Withheld, "3 of 3") != 1 {
 			t.Errorf("after a restart: in %s, told %+v", again.mode(), h.store.announcements(engine.EventNote))
 		}
-		advance(24 * time.Hour)
-		if again.mode() != admission.PassThrough {
-			t.Error("the next day counts as this one")
-		}
+		again.stop()
+		advance(24 * time.Hour) // no process ticks meanwhile, which would take long
+		again = startRollbackFixture(t, h.store, h.engine, c, admission.Enforce)
 		h.stop = again.stop
+		advance(2 * time.Second)
+		if again.mode() != admission.PassThrough {
+			t.Error("rollbacks of the day before still count")
+		}
 	})
 }
 
-// TestRollbackStateAfterRestart: latch, cooldown and the count of flips outlive a restart.
+// TestRollbackStateAfterRestart: manual hold, cooldown and the count of rollbacks survive a restart.
 func TestRollbackStateAfterRestart(t *testing.T) {
 	withRollbackFixture(t, testSettings, admission.Enforce, func(t *testing.T, h *rollbackFixture) {
 		h.engine.openPage("i-1", 3)
@@ -184,24 +186,23 @@ func TestRollbackStateAfterRestart(t *testing.T) {
 		h.requestMode(t, control.Restore)
 		advance(2 * time.Second)
 		h.stop()
-		advance(time.Hour)
+		advance(6 * time.Minute)
 		again := startRollbackFixture(t, h.store, h.engine, testSettings, admission.Enforce)
 		h.stop = again.stop
-		advance(2*time.Hour + 50*time.Minute)
+		advance(17 * time.Minute)
 		g, flips := again.rollback.State("a")
 		if again.mode() != admission.Enforce || flips != 1 || g.HoldActor != "ana" {
-			t.Fatalf("in %s, guard %+v", again.mode(), g)
+			t.Fatalf("in %s, state %+v", again.mode(), g)
 		}
-		advance(15 * time.Minute)
+		advance(90 * time.Second)
 		if again.mode() != admission.PassThrough {
-			t.Error("the latch did not end")
+			t.Error("the manual hold did not end")
 		}
 	})
 }
 
-// TestFullDisk: the gate is taken out at once; the thread has nothing of it before it
-// is recorded, and everything once it is. Meanwhile people hear, once, that it is not.
-// Who puts the gate back has no need to.
+// TestFullDisk: the pool is rolled back at once, and the rollback is announced only once it
+// is recorded. Meanwhile OnUnrecorded is called once.
 func TestFullDisk(t *testing.T) {
 	withRollbackFixture(t, testSettings, admission.Enforce, func(t *testing.T, h *rollbackFixture) {
 		h.store.setFull(true)
@@ -222,8 +223,7 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// TestFullDiskRecovers: what is recorded in time nobody is warned of, nor what
-// somebody has undone.
+// TestFullDiskRecovers: there is no warning about a rollback that is recorded or restored in time.
 func TestFullDiskRecovers(t *testing.T) {
 	for name, then := range map[string]func(*testing.T, *rollbackFixture){
 		"recorded": func(_ *testing.T, h *rollbackFixture) { h.store.setFull(false) },
@@ -244,7 +244,7 @@ func TestFullDiskRecovers(t *testing.T) {
 	}
 }
 
-// TestDailyLimitIsAnnounced: that no rollback is left is told once it can be.
+// TestDailyLimitIsAnnounced: that the daily limit is reached is announced once that is possible.
 func TestDailyLimitIsAnnounced(t *testing.T) {
 	c := testSettings
 	c.MaxPerDay = 0
@@ -260,7 +260,7 @@ func TestDailyLimitIsAnnounced(t *testing.T) {
 	})
 }
 
-// TestManualRollbackIsNotCounted: a person's rollback wins over the engine's, and latches.
+// TestManualRollbackIsNotCounted: after a person's rollback there is no automatic one.
 func TestManualRollbackIsNotCounted(t *testing.T) {
 	withRollbackFixture(t, testSettings, admission.Enforce, func(t *testing.T, h *rollbackFixture) {
 		h.requestMode(t, rollback.Action)
@@ -273,8 +273,8 @@ func TestManualRollbackIsNotCounted(t *testing.T) {
 	})
 }
 
-// TestReminders: each hour of pass-through people hear of it, whoever rolled back,
-// once, across restarts, until somebody puts the gate back.
+// TestReminders: one reminder for each hour in passthrough, whatever rolled the pool back,
+// also across restarts, until it is restored.
 func TestReminders(t *testing.T) {
 	withRollbackFixture(t, testSettings, admission.Observe, func(t *testing.T, h *rollbackFixture) {
 		h.requestMode(t, rollback.Action)
@@ -300,15 +300,15 @@ func TestReminders(t *testing.T) {
 			t.Fatalf("after a restart %v", h.store.reminders())
 		}
 		again.requestMode(t, control.Restore)
-		advance(5 * time.Hour)
+		advance(61 * time.Minute)
 		if len(h.store.reminders()) != 3 {
 			t.Errorf("after the restore %v", h.store.reminders())
 		}
 	})
 }
 
-// TestClockStep: orders whose time of day is an hour off, as after a step of the
-// clock, neither shorten nor lengthen what is counted from them.
+// TestClockStep: requests whose time of day is an hour off, as after a step of the
+// clock, neither shorten nor lengthen the times that are counted from them.
 func TestClockStep(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		withRollbackFixture(t, testSettings, admission.Enforce, func(t *testing.T, h *rollbackFixture) {
@@ -329,22 +329,21 @@ func TestClockStep(t *testing.T) {
 			if _, err := h.Do(t.Context(), time.Now().Add(step), o); err != nil {
 				t.Fatal(err)
 			}
-			advance(4*time.Hour - 2*time.Second)
+			advance(testSettings.ManualHold - 2*time.Second)
 			if h.mode() != admission.Enforce {
-				t.Errorf("%s: the decision did not stand", step)
+				t.Errorf("%s: the manual hold ended early", step)
 			}
 			advance(4 * time.Second)
 			if h.mode() != admission.PassThrough {
-				t.Errorf("%s: the decision stands too long", step)
+				t.Errorf("%s: the manual hold did not end", step)
 			}
 		})
 	}
 }
 
-// TestKillAtEveryWrite: at whatever use of the disk the process is killed, before or
-// after its effect, the next one finds a pool that is rolled back and recorded, or
-// one that is not: never one that was told of and is not. And it makes up for what
-// is missing, once.
+// TestKillAtEveryWrite: at whichever write the process is killed, before or after its
+// effect, the next process finds a pool that is rolled back and recorded, or one that is
+// not: never a rollback that was announced and is lost. It adds what is missing, once.
 func TestKillAtEveryWrite(t *testing.T) {
 	for _, still := range []bool{true, false} {
 		for _, after := range []bool{true, false} {
@@ -368,7 +367,7 @@ func testKill(t *testing.T, n int, after, still bool) {
 	h.stop()
 	done := d.standings["a"].Mode == admission.PassThrough
 	if told := d.announcements(engine.EventMode); !done && (len(told) > 0 || d.countResults(control.Done, "") > 0) {
-		t.Fatalf("told and not done: %v", d.log)
+		t.Fatalf("announced and lost: %v", d.log)
 	}
 	d.dead, d.usesLeft = false, -1
 	if !still {
@@ -392,11 +391,11 @@ func testKill(t *testing.T, n int, after, still bool) {
 		t.Errorf("done %v: told %d times, noted %d times: %v", done, len(d.announcements(engine.EventMode)), d.countResults(control.Done, ""), d.log)
 	}
 	if g := d.guards["a"]; done && (g.Phase != control.RolledBack || len(g.Rollbacks) != 1) {
-		t.Errorf("the guard is %+v", g)
+		t.Errorf("the state is %+v", g)
 	}
 }
 
-// TestAutoRollbackSettings: what cannot be is refused, with what would be right.
+// TestAutoRollbackSettings: invalid settings are rejected with the valid values.
 func TestAutoRollbackSettings(t *testing.T) {
 	bad := control.AutoRollbackSettings{MaxPerDay: -1, Cooldown: -1, ManualHold: -1}
 	_, err := control.NewAutoRollback(control.AutoRollbackConfig{Settings: bad})
@@ -406,11 +405,11 @@ func TestAutoRollbackSettings(t *testing.T) {
 		}
 	}
 	if _, err := control.NewAutoRollback(control.AutoRollbackConfig{Settings: testSettings}); err == nil {
-		t.Error("a Keeper of nothing")
+		t.Error("an AutoRollback without a journal")
 	}
 }
 
-// TestReconfigured: what settings say counts from the reload on.
+// TestReconfigured: new settings apply from the reload on.
 func TestReconfigured(t *testing.T) {
 	off := testSettings
 	off.Auto = false
@@ -428,7 +427,7 @@ func TestReconfigured(t *testing.T) {
 	})
 }
 
-// TestRuleWithoutPoolRollsBackAll: a rule of no pool in particular is every pool's.
+// TestRuleWithoutPoolRollsBackAll: a rule without a pool concerns every pool.
 func TestRuleWithoutPoolRollsBackAll(t *testing.T) {
 	withRollbackFixture(t, testSettings, admission.Enforce, func(t *testing.T, h *rollbackFixture) {
 		h.engine.set(func(s *fakeEngine) { s.pool = "" })
@@ -440,8 +439,8 @@ func TestRuleWithoutPoolRollsBackAll(t *testing.T) {
 	})
 }
 
-// TestRestoreDuringRollback: somebody puts the gate back at the very moment at which it is
-// taken out. Their decision stands, and the guard does not believe that it is out.
+// TestRestoreDuringRollback: a person restores the pool at the moment of its rollback. Their
+// decision holds, and the state is a cooldown.
 func TestRestoreDuringRollback(t *testing.T) {
 	c := testSettings
 	c.MaxPerDay = 100
@@ -465,7 +464,7 @@ func TestRestoreDuringRollback(t *testing.T) {
 			}
 			advance(5 * time.Second)
 			if g, flips := h.rollback.State("a"); h.mode() != admission.Enforce || g.Phase != control.Cooldown || flips != 1 || g.HoldActor != "ana" {
-				t.Fatalf("attempt %d: the gate is in %s, the guard is %+v", n, h.mode(), g)
+				t.Fatalf("attempt %d: the gate is in %s, the state is %+v", n, h.mode(), g)
 			}
 			if n := h.store.countResults(control.Done, "false_refusal"); n != 1 {
 				t.Errorf("%d entries of the rollback: %v", n, h.store.auditEntries())

@@ -91,7 +91,7 @@ func NewService(modes *Controller, pauses *Pauses, audit AuditSink, log *slog.Lo
 func (s *Service) SetEngine(e Engine) { s.engine = e }
 
 // SetAutoRollback shows the automatic rollback in the status of pools. Call it before the Service is used.
-func (s *Service) SetAutoRollback(k *AutoRollback) { s.rollback = k }
+func (s *Service) SetAutoRollback(a *AutoRollback) { s.rollback = a }
 
 // Engine returns the rules engine, nil if no rules are evaluated.
 func (s *Service) Engine() Engine { return s.engine }
@@ -137,7 +137,8 @@ type ModeOptions struct {
 // Rollback sets pools to passthrough: nothing is refused, and running and queued tasks are not touched.
 func (s *Service) Rollback(ctx context.Context, by Actor, o ModeOptions) (Result, error) {
 	if o.DropOverdue {
-		return Result{}, fmt.Errorf("%w: drop_overdue does not apply to passthrough, in which nothing is refused", ErrInvalidAction)
+		return Result{}, fmt.Errorf("%w: drop_overdue does not apply to passthrough, in which nothing is refused",
+			ErrInvalidAction)
 	}
 	return s.setMode(ctx, by, ActionRollback, ModeRequest{Action: Rollback, Mode: admission.PassThrough}, o)
 }
@@ -199,14 +200,15 @@ func (s *Service) modeResult(changes []ModeChange, verb string) Result {
 			}
 		}
 		r.Changes = append(r.Changes, shown)
-		line := fmt.Sprintf("Pool %s %s from %s to %s, with %d running and %d queued.", c.Pool, verb, c.From, c.To, c.Running, c.Queued)
+		line := fmt.Sprintf("Pool %s %s from %s to %s, with %d running and %d queued.",
+			c.Pool, verb, c.From, c.To, c.Running, c.Queued)
 		if c.From == c.To {
 			line = fmt.Sprintf("Pool %s is in %s already.", c.Pool, c.To)
 		} else {
 			r.UndoCommands = append(r.UndoCommands, "headgate "+undoCommand(c)+" --pool "+c.Pool)
 		}
 		if c.Dropped > 0 {
-			line += fmt.Sprintf(" %s rejected, since they can no longer finish in time.", format.Plural(c.Dropped, "queued task"))
+			line += " " + format.Plural(c.Dropped, "queued task") + " rejected, since they can no longer finish in time."
 		}
 		text = append(text, line)
 	}
@@ -351,7 +353,8 @@ func (s *Service) Acknowledge(ctx context.Context, by Actor, o AckOptions) (Resu
 		if err != nil {
 			return Result{}, err
 		}
-		r := newResult(fmt.Sprintf("%s has acknowledged incident %s until %s.", acked.By, o.Incident, formatTime(acked.Until)), acked.Until)
+		message := fmt.Sprintf("%s has acknowledged incident %s until %s.", acked.By, o.Incident, formatTime(acked.Until))
+		r := newResult(message, acked.Until)
 		r.Recorded, r.Ack, r.Observed = true, acked, "the incident is resolved"
 		if inc, err := s.openIncident(o.Incident); err == nil {
 			r.Verified = inc.AckedBy == acked.By
@@ -386,13 +389,14 @@ type SilenceOptions struct {
 // mutes. If a silence with the same effect exists, nothing is changed, and Result.Silence shows that one.
 func (s *Service) Silence(ctx context.Context, by Actor, o SilenceOptions) (Result, error) {
 	now := time.Now()
-	wanted := engine.Silence{Rule: o.Rule, Pool: o.Pool, From: now, Until: now.Add(cmp.Or(o.For, DefaultSilence)), By: by.Name, Reason: o.Reason}
+	until := now.Add(cmp.Or(o.For, DefaultSilence))
+	wanted := engine.Silence{Rule: o.Rule, Pool: o.Pool, From: now, Until: until, By: by.Name, Reason: o.Reason}
 	if o.DryRun && s.engine != nil {
 		return silenceResult(wanted, "would be"), nil
 	}
-	inputs := durationInput(o.For)
-	inputs["rule"] = o.Rule
-	return s.audited(by, &AuditEntry{Action: ActionSilence, Pool: o.Pool, Reason: o.Reason, Inputs: inputs}, func() (Result, error) {
+	entry := &AuditEntry{Action: ActionSilence, Pool: o.Pool, Reason: o.Reason, Inputs: durationInput(o.For)}
+	entry.Inputs["rule"] = o.Rule
+	return s.audited(by, entry, func() (Result, error) {
 		if s.engine == nil {
 			return Result{}, ErrNoRuleEngine
 		}
@@ -416,14 +420,15 @@ func silenceResult(s engine.Silence, verb string) Result {
 	return newResult(fmt.Sprintf("Rule %s %s silenced until %s.", s.Rule, verb, formatTime(s.Until)), s.Until)
 }
 
-// announceSilence tells the followers of the muted incidents why a thread has gone quiet. The silence counts without it.
+// announceSilence says in the threads of the muted incidents why they go quiet. The silence counts without it.
 func (s *Service) announceSilence(ctx context.Context, made engine.Silence) {
 	text := "until " + format.Time(made.Until)
 	if made.Reason != "" {
 		text += ", " + made.Reason
 	}
 	_, err := s.engine.Annotate(ctx, engine.Annotation{
-		Kind: engine.EventSilenced, Rule: made.Rule, Pool: made.Pool, By: made.By, Text: format.TruncateBytes(text, maxAnnotation),
+		Kind: engine.EventSilenced, Rule: made.Rule, Pool: made.Pool, By: made.By,
+		Text: format.TruncateBytes(text, maxAnnotation),
 	})
 	if err != nil {
 		s.log.Warn("silence not announced", "rule", made.Rule, "error", err)
@@ -509,8 +514,8 @@ func (s *Service) PoolStatus(now time.Time, pool string) (PoolStatus, bool) {
 	snapshot, recorded := gate.Snapshot(now), s.modes.Recorded(pool)
 	overdue, drain := gate.Overdue(now)
 	status := PoolStatus{
-		Name: pool, Mode: snapshot.Mode.String(), ModeSince: state.Since, ModeBy: state.Actor, ModeReason: state.Reason, ModeRecorded: &recorded,
-		Policy: snapshot.Policy, Workers: snapshot.Workers, InFlight: snapshot.InFlight, QueueDepth: snapshot.Depth,
+		Name: pool, Mode: snapshot.Mode.String(), ModeSince: state.Since, ModeBy: state.Actor, ModeReason: state.Reason,
+		ModeRecorded: &recorded, Policy: snapshot.Policy, Workers: snapshot.Workers, InFlight: snapshot.InFlight, QueueDepth: snapshot.Depth,
 		QueueOldestAgeS: Seconds(snapshot.OldestAge), Overdue: overdue, DrainS: Seconds(drain), Draining: snapshot.Draining,
 	}
 	if state.Mode == admission.PassThrough {

@@ -1,6 +1,7 @@
 package slackcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,17 +116,12 @@ func refuseIfInvalid(err error) error {
 // AppendAudit records a command, or what was rejected before it became one.
 func (x *Executor) AppendAudit(_ context.Context, e slack.AuditEntry) {
 	entry := control.AuditEntry{
-		At: time.Now(), Kind: control.KindInteraction, Action: string(e.Action), Result: control.AuditResult(e.Result), Pool: e.Pool,
-		Subject: e.Incident, Actor: e.Actor, Via: control.ViaSlack, Reason: e.Reason, Inputs: e.Inputs,
+		At: time.Now(), Kind: control.KindInteraction, Action: cmp.Or(string(e.Action), "callback"),
+		Result: control.AuditResult(e.Result), Pool: e.Pool, Subject: e.Incident,
+		Actor: cmp.Or(e.Actor, "unknown"), Via: control.ViaSlack, Reason: e.Reason, Inputs: e.Inputs,
 	}
 	if e.Forged {
 		entry.Kind = control.KindAccess
-	}
-	if entry.Action == "" {
-		entry.Action = "callback"
-	}
-	if entry.Actor == "" {
-		entry.Actor = "unknown"
 	}
 	x.c.Audit.Append(entry)
 }
@@ -188,11 +184,12 @@ func (x *Executor) acknowledge(ctx context.Context, c slack.Command) (string, er
 		return "", refuseIfInvalid(err)
 	case acked.Applied:
 		return fmt.Sprintf("You have acknowledged it until %s. Reminders stop until then.", format.Time(acked.Until)), nil
-	case acked.By == c.Actor:
-		return "", refuse("you have already acknowledged it,%s until %s", x.ackedSince(ctx, inc.ID), format.Time(acked.Until))
-	default:
-		return "", refuse("%s has already acknowledged it,%s until %s", acked.By, x.ackedSince(ctx, inc.ID), format.Time(acked.Until))
 	}
+	by := acked.By + " has"
+	if acked.By == c.Actor {
+		by = "you have"
+	}
+	return "", refuse("%s already acknowledged it,%s until %s", by, x.ackedSince(ctx, inc.ID), format.Time(acked.Until))
 }
 
 // hasEscalated says whether an incident has risen since the message that was pressed: the user must have seen what they
@@ -380,8 +377,7 @@ func (x *Executor) statusLines(now time.Time) []string {
 }
 
 // refreshMessage updates the message whose mode button was pressed, if the incident was closed so long ago that the
-// engine no longer holds it: otherwise nobody would show there that the mode has changed, and the button would stay for
-// ever. The event goes through the record and the outbox, like the engine's own.
+// engine no longer holds it: otherwise the message would not show the change of mode, and would keep the button. The event goes through the record and the outbox, like the engine's own.
 func (x *Executor) refreshMessage(ctx context.Context, id, pool string) {
 	x.refreshMu.Lock() // two presses must not add the same event
 	defer x.refreshMu.Unlock()
@@ -398,8 +394,9 @@ func (x *Executor) refreshMessage(ctx context.Context, id, pool string) {
 	}
 	inc.Seq++
 	e := engine.Event{
-		ID: x.c.NewID(), Incident: inc.ID, Seq: inc.Seq, Kind: engine.EventMode, At: time.Now().UTC().Truncate(time.Millisecond),
-		Level: inc.Level, Value: inc.Value, By: s.Actor, Text: format.TruncateBytes(s.Reason, maxReason),
+		ID: x.c.NewID(), Incident: inc.ID, Seq: inc.Seq, Kind: engine.EventMode,
+		At: time.Now().UTC().Truncate(time.Millisecond), Level: inc.Level, Value: inc.Value,
+		By: s.Actor, Text: format.TruncateBytes(s.Reason, maxReason),
 	}
 	if err := x.c.Incidents.Append(ctx, inc, e); err != nil {
 		x.c.Log.Warn("slack message is outdated", "incident", id, "error", err)
