@@ -270,7 +270,7 @@ type requestInfo struct {
 // which of the two counts, and a task must not be routed by one and served by the
 // other. The body is checked first: gjson does not report invalid JSON.
 func inspect(body []byte) (requestInfo, *failure) {
-	if !json.Valid(body) {
+	if !validJSON(body) {
 		return requestInfo{}, invalidJSON("is not valid JSON, or nests deeper than %d levels", maxNesting)
 	}
 	if bytes.TrimLeft(body, " \t\r\n")[0] != '{' {
@@ -294,27 +294,27 @@ func inspect(body []byte) (requestInfo, *failure) {
 	return requestInfo{model: model.Str, stream: gjson.GetBytes(body, "stream").Type == gjson.True}, nil
 }
 
+// validJSON uses gjson, which is ten times as fast, if its recursion is bounded by the
+// number of brackets: deep nesting must not exhaust the stack.
+func validJSON(text []byte) bool {
+	if bytes.Count(text, []byte("{"))+bytes.Count(text, []byte("[")) <= maxNesting {
+		return gjson.ValidBytes(text)
+	}
+	return json.Valid(text)
+}
+
 func invalidJSON(format string, args ...any) *failure {
 	return invalidRequest(http.StatusBadRequest, "invalid_json", "The request body "+format+".", args...)
 }
 
 // isJSON reports whether a Content-Type is application/json or application/*+json.
 func isJSON(contentType string) bool {
-	if contentType == "application/json" { // the usual form
-		return true
-	}
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	return err == nil && (mediaType == "application/json" ||
 		strings.HasPrefix(mediaType, "application/") && strings.HasSuffix(mediaType, "+json"))
 }
 
 func isEventStream(contentType string) bool {
-	switch contentType { // the usual forms
-	case "text/event-stream":
-		return true
-	case "application/json":
-		return false
-	}
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	return err == nil && mediaType == "text/event-stream"
 }

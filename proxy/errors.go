@@ -39,7 +39,8 @@ func upstreamFailure(status int, outcome admission.Outcome, code, message string
 
 // internalError is the answer to a task that ended in a panic of the proxy.
 func internalError() *failure {
-	return upstreamFailure(http.StatusInternalServerError, admission.UpstreamError, "internal_error", "Internal error.", nil)
+	return upstreamFailure(http.StatusInternalServerError, admission.UpstreamError, "internal_error",
+		"Internal error.", nil)
 }
 
 // RejectHost refuses a request whose Host is not one of headgate's own names.
@@ -79,15 +80,9 @@ func wholeSeconds(d time.Duration) int64 { return int64(d / time.Second) }
 // body returns the failure in OpenAI's shape. Param is always null: clients expect
 // the key.
 func (f *failure) body() []byte {
-	type object struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    string  `json:"code"`
-	}
-	b, err := json.Marshal(struct {
-		Error object `json:"error"`
-	}{object{f.message, f.kind, nil, f.code}})
+	b, err := json.Marshal(map[string]any{
+		"error": map[string]any{"message": f.message, "type": f.kind, "param": nil, "code": f.code},
+	})
 	if err != nil { // strings always marshal
 		panic(err)
 	}

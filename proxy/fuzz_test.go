@@ -154,3 +154,18 @@ func FuzzRequest(f *testing.F) {
 		}
 	})
 }
+
+// Short texts are checked by gjson, deep ones by encoding/json: both agree.
+func FuzzValidJSON(f *testing.F) {
+	for _, text := range []string{
+		``, `{}`, `[1,]`, `{"a":1,}`, `{"a"}`, `[}`, ` null `, `nulll`, `-0`, `01`, `1.`, `1e+`, `1e5.5`, `"\u12g4"`, `"\x"`,
+		"\"\x00\"", "\"\xff\xfe\"", "\"a\nb\"", "{}\x00", "\ufeff{}", "\v{}", `{"a":{"b":[1,{"c":"}"}]},"d":"]"}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if got, want := validJSON(text), json.Valid(text); got != want {
+			t.Errorf("%q: valid %t, want %t", text, got, want)
+		}
+	})
+}

@@ -110,11 +110,7 @@ func parseSeconds(s string) (time.Duration, bool) {
 }
 
 func isAnnouncedRetry(h http.Header) bool {
-	s := h.Get(sdkRetryHeader)
-	if s == "" {
-		return false
-	}
-	n, err := strconv.Atoi(s)
+	n, err := strconv.Atoi(h.Get(sdkRetryHeader))
 	return err == nil && n > 0
 }
 
@@ -178,20 +174,18 @@ func isHopByHop(h http.Header, name string) bool {
 	return httpguts.HeaderValuesContainsToken(h["Connection"], name)
 }
 
-// notForwarded reports whether a request header ends here: Expect has been
-// answered, and the body's length is set anew.
-func notForwarded(name string) bool { return name == "Expect" || name == "Content-Length" }
-
 const headgatePrefix = "Headgate-"
 
 // requestHeader returns the headers that go upstream.
 func requestHeader(in http.Header) http.Header {
 	out := make(http.Header, len(in)+2)
 	for k, vs := range in {
-		if !isHopByHop(in, k) && !notForwarded(k) && !strings.HasPrefix(k, headgatePrefix) {
+		if !isHopByHop(in, k) && !strings.HasPrefix(k, headgatePrefix) {
 			out[k] = vs
 		}
 	}
+	delete(out, "Expect")         // has been answered
+	delete(out, "Content-Length") // is set anew
 	if httpguts.HeaderValuesContainsToken(in["Te"], "trailers") {
 		out.Set("Te", "trailers")
 	}

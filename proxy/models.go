@@ -99,7 +99,7 @@ func (p *Proxy) mergeModels(ctx context.Context, tab *routingTable, w http.Respo
 		})
 	}
 	_ = group.Wait() // errs has the errors, one for each pool
-	var data []json.RawMessage
+	data := []json.RawMessage{}
 	answered := false
 	seen := make(map[string]bool)
 	for i, list := range lists {
@@ -120,7 +120,13 @@ func (p *Proxy) mergeModels(ctx context.Context, tab *routingTable, w http.Respo
 		p.modelsFailed(w, errs[0])
 		return
 	}
-	writeModels(w, data)
+	body, err := json.Marshal(map[string]any{"object": "list", "data": data})
+	if err != nil { // every element has been validated
+		panic(err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body)
 }
 
 func (p *pool) modelList(ctx context.Context, tab *routingTable, r *http.Request) ([]gjson.Result, error) {
@@ -140,24 +146,8 @@ func (p *pool) modelList(ctx context.Context, tab *routingTable, r *http.Request
 		return nil, fmt.Errorf("status %d", res.StatusCode)
 	case len(body) > modelsLimit:
 		return nil, fmt.Errorf("more than %d bytes", modelsLimit)
-	case !json.Valid(body):
+	case !validJSON(body):
 		return nil, errors.New("not JSON")
 	}
 	return gjson.GetBytes(body, "data").Array(), nil
-}
-
-func writeModels(w http.ResponseWriter, data []json.RawMessage) {
-	if data == nil {
-		data = []json.RawMessage{}
-	}
-	body, err := json.Marshal(struct {
-		Object string            `json:"object"`
-		Data   []json.RawMessage `json:"data"`
-	}{"list", data})
-	if err != nil { // every element has been validated
-		panic(err)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body)
 }

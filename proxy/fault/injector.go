@@ -29,7 +29,7 @@ var (
 // for concurrent use.
 type Injector struct {
 	next     http.RoundTripper
-	active   atomic.Pointer[[]*Lease] // those with a share above 0; nil: none
+	active   atomic.Pointer[[]*Lease] // those with a share above 0; nil: none yet
 	draws    atomic.Uint64
 	phase    float64
 	eligible atomic.Int64
@@ -72,6 +72,7 @@ func (i *Injector) Inject(f Fault, s Scope, ttl time.Duration) (*Lease, error) {
 		return nil, fmt.Errorf("inject %s: %w", f.Kind, err)
 	}
 	l := &Lease{injector: i, fault: f, scope: s, expiresAt: time.Now().Add(ttl), done: make(chan struct{})}
+	l.idle.L = &l.mu
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.sweepLocked()
@@ -124,10 +125,6 @@ func (i *Injector) publishLocked() {
 		if l.fault.Share > 0 && l.active(now) {
 			active = append(active, l)
 		}
-	}
-	if active == nil {
-		i.active.Store(nil)
-		return
 	}
 	i.active.Store(&active)
 }
@@ -217,7 +214,7 @@ func weyl(n uint64, ratio, phase float64) float64 {
 // pick selects the fault for a call, if any, and returns the call's number.
 func (i *Injector) pick(r *http.Request) (*Lease, uint64) {
 	active := i.active.Load()
-	if active == nil {
+	if active == nil || len(*active) == 0 {
 		return nil, 0
 	}
 	var n uint64
@@ -268,7 +265,7 @@ type Lease struct {
 	ended     bool
 	hits      int
 	stalled   int
-	idle      chan struct{} // closed when no call is stalled any more; nil: nothing waits for that
+	idle      sync.Cond // no call is stalled any more
 }
 
 // Renew keeps the fault active for ttl from now on. ErrLeaseExpired: the lease has
@@ -374,15 +371,12 @@ func (l *Lease) stall(ctx context.Context, d time.Duration) error {
 		if wait <= 0 {
 			return nil
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return context.Cause(ctx)
 		case <-l.done:
-			timer.Stop()
 			return nil
-		case <-timer.C: // the lease may have been renewed
+		case <-time.After(wait): // the lease may have been renewed
 		}
 	}
 }
@@ -411,28 +405,26 @@ func (l *Lease) addStalled() bool {
 func (l *Lease) removeStalled() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.stalled--; l.stalled == 0 && l.idle != nil {
-		close(l.idle)
-		l.idle = nil
+	if l.stalled--; l.stalled == 0 {
+		l.idle.Broadcast()
 	}
 }
 
 // waitIdle waits until no call is stalled. None is added: the lease has ended.
 func (l *Lease) waitIdle(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.idle.Broadcast()
+	})
+	defer stop()
 	l.mu.Lock()
-	stalled := l.stalled
-	if stalled > 0 && l.idle == nil {
-		l.idle = make(chan struct{})
+	defer l.mu.Unlock()
+	for l.stalled > 0 {
+		if ctx.Err() != nil {
+			return fmt.Errorf("clear %s: %d calls are still stalled: %w", l.fault.Kind, l.stalled, context.Cause(ctx))
+		}
+		l.idle.Wait()
 	}
-	idle := l.idle
-	l.mu.Unlock()
-	if stalled == 0 {
-		return nil
-	}
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("clear %s: %d calls are still stalled: %w", l.fault.Kind, stalled, context.Cause(ctx))
-	}
+	return nil
 }

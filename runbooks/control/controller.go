@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,17 +41,14 @@ type Config struct {
 // Controller owns the modes of all pools: nothing else changes them. A change is applied to the gate at once and
 // recorded after. Its methods may be called from any goroutine.
 type Controller struct {
-	journal Journal
-	writer  string
-	log     *slog.Logger
-	metrics *Metrics
-	applied func(ModeChange)
-	queue   *writebehind.Queue[[]journalItem]
+	config Config
+	queue  *writebehind.Queue[[]journalItem]
 
-	mu          sync.Mutex
-	pools       []*pool
-	inactive    map[string]ModeState // recorded ones of pools that are not here
-	lastRequest int64                // highest queued request that was processed
+	lastRequest atomic.Int64 // highest queued request that was processed
+
+	mu       sync.Mutex
+	pools    []*pool
+	inactive map[string]ModeState // recorded ones of pools that are not here
 }
 
 // journalItem is a change to record, or without one the number of a processed request. The number follows the changes
@@ -67,10 +65,7 @@ type pool struct {
 
 // NewController returns a Controller without pools.
 func NewController(c Config) *Controller {
-	m := &Controller{
-		journal: c.Journal, writer: c.Writer, log: c.Log, metrics: c.Metrics, applied: c.OnApplied,
-		inactive: make(map[string]ModeState),
-	}
+	m := &Controller{config: c, inactive: make(map[string]ModeState)}
 	m.queue = writebehind.New(writebehind.Config[[]journalItem]{
 		Batch: writebehind.List[journalItem](maxPendingChanges, maxRecordBatch),
 		Write: func(ctx context.Context, b []journalItem) error {
@@ -104,7 +99,7 @@ func splitItems(b []journalItem) (changes []ModeChange, seen int64) {
 
 // Load reads the recorded modes. Call it once, before Add.
 func (c *Controller) Load(ctx context.Context) error {
-	states, err := c.journal.ModeStates(ctx)
+	states, err := c.config.Journal.ModeStates(ctx)
 	if err != nil {
 		return fmt.Errorf("read the modes from the journal: %w", err)
 	}
@@ -121,7 +116,7 @@ func (c *Controller) Load(ctx context.Context) error {
 func (c *Controller) Add(now time.Time, name string, gate *admission.Gate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.metrics.addPool(name)
+	c.config.Metrics.addPool(name)
 	p := &pool{gate: gate}
 	c.pools = append(c.pools, p)
 	if s, ok := c.inactive[name]; ok {
@@ -289,7 +284,7 @@ func (p *pool) plan(now time.Time, o ModeRequest) ModeChange {
 // changeLocked applies one change and queues it for the record.
 func (c *Controller) changeLocked(now time.Time, p *pool, o ModeRequest, request int64) ModeChange {
 	change, to := p.plan(now, o), targetMode(o, p.state)
-	change.ID, change.Writer, change.RequestNumber = newID(), c.writer, request
+	change.ID, change.Writer, change.RequestNumber = newID(), c.config.Writer, request
 	change.Actor, change.Via, change.Reason = o.Actor, o.Via, o.Reason
 	p.gate.SetMode(now, to)
 	if o.DropOverdue {
@@ -299,13 +294,13 @@ func (c *Controller) changeLocked(now time.Time, p *pool, o ModeRequest, request
 		Pool: change.Pool, Mode: to, RestoreMode: change.RestoreMode, Since: change.At, Actor: o.Actor, Reason: o.Reason,
 		Via: o.Via, ChangeID: change.ID,
 	}
-	c.metrics.countChange(change)
-	c.log.Info("pool mode changed", "pool", change.Pool, "from", change.From.String(), "to", change.To.String(),
+	c.config.Metrics.countChange(change)
+	c.config.Log.Info("pool mode changed", "pool", change.Pool, "from", change.From.String(), "to", change.To.String(),
 		"by", change.Actor, "via", change.Via, "reason", change.Reason,
 		"running", change.Running, "queued", change.Queued, "dropped", change.Dropped)
 	c.queue.Add([]journalItem{{change: change}})
-	if c.applied != nil {
-		c.applied(change)
+	if c.config.OnApplied != nil {
+		c.config.OnApplied(change)
 	}
 	return change
 }
@@ -346,26 +341,25 @@ func (c *Controller) Run(ctx context.Context) {
 			return
 		case <-poll.C:
 			if err := c.ProcessRequests(ctx); err != nil && ctx.Err() == nil {
-				c.log.Warn("queued requests not read", "error", err)
+				c.config.Log.Warn("queued requests not read", "error", err)
 			}
 		}
 	}
 }
 
-// ProcessRequests looks for requests in the journal and carries out those that are
-// new. Run calls it by itself; call it once before tasks arrive, so that what
-// was asked for while nothing ran counts from the first task on.
+// ProcessRequests carries out the requests in the journal that are new. Run calls it; call it once before Run and
+// before tasks arrive, so that what was requested while nothing ran counts from the first task on.
 func (c *Controller) ProcessRequests(ctx context.Context) error {
 	attempt, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	requests, err := c.journal.QueuedRequests(attempt, c.lastRequestNumber())
+	requests, err := c.config.Journal.QueuedRequests(attempt, c.lastRequest.Load())
 	if err != nil {
-		c.metrics.countError("read_requests")
+		c.config.Metrics.countError("read_requests")
 		return fmt.Errorf("read requests from the journal: %w", err)
 	}
 	for _, r := range requests {
 		if err := c.processRequest(r); err != nil {
-			c.log.Warn("queued request not carried out", "number", r.Number, "error", err)
+			c.config.Log.Warn("queued request not carried out", "number", r.Number, "error", err)
 		}
 	}
 	return nil
@@ -373,9 +367,7 @@ func (c *Controller) ProcessRequests(ctx context.Context) error {
 
 func (c *Controller) processRequest(r QueuedRequest) error {
 	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.lastRequest = max(c.lastRequest, r.Number)
+		c.lastRequest.Store(max(c.lastRequest.Load(), r.Number))
 		c.queue.Add([]journalItem{{request: r.Number}})
 	}()
 	if r.Mode.Action == "" {
@@ -384,12 +376,6 @@ func (c *Controller) processRequest(r QueuedRequest) error {
 	r.Mode.Via = ViaRequest
 	_, err := c.apply(time.Now(), r.Mode, r.Number)
 	return err
-}
-
-func (c *Controller) lastRequestNumber() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.lastRequest
 }
 
 // poolView is the state of a pool and of its gate.

@@ -302,7 +302,7 @@ func (a *AutoRollback) rollBack(ctx context.Context, v poolView, t rollbackTrigg
 		err = fmt.Errorf("the gate was set to passthrough and is in %s", applied)
 	}
 	if err != nil {
-		a.machine.abandonRollback(now, v.Pool)
+		a.machine.setPhase(a.machine.state(now, v.Pool), now, Armed)
 		a.recordFailure(v, t, in, err)
 		return
 	}
@@ -766,7 +766,7 @@ func (m *rollbackMachine) reconcile(now time.Time, saved RollbackState, mode Mod
 // isHuman says whether a person has decided, rather than the program or a file.
 func isHuman(v Via) bool { return v != ViaEngine && v != ViaSettings && v != "" }
 
-// modeChanged takes a change of mode into account.
+// modeChanged takes a change of mode into account as soon as it is applied, before it can be reverted.
 func (m *rollbackMachine) modeChanged(now time.Time, c ModeChange) {
 	s := m.state(now, c.Pool)
 	if isHuman(c.Via) {
@@ -774,7 +774,8 @@ func (m *rollbackMachine) modeChanged(now time.Time, c ModeChange) {
 	}
 	switch {
 	case c.Via == ViaEngine && c.To == admission.PassThrough && s.Phase == RollingBack:
-		m.completeRollback(now, c.Pool, c.ID)
+		m.setPhase(s, now, RolledBack)
+		s.ChangeID, s.Rollbacks = c.ID, append(s.Rollbacks, now)
 	case c.From == admission.PassThrough && c.To != admission.PassThrough:
 		m.startCooldown(s, now, now)
 	}
@@ -876,18 +877,6 @@ func (m *rollbackMachine) beginRollback(now time.Time, pool string, t rollbackTr
 	m.setPhase(s, now, RollingBack)
 	s.Rule, s.Incident, s.ChangeID = t.Key.Rule, t.ID, ""
 	return *s
-}
-
-// completeRollback is called as soon as the change is applied, before it can be undone.
-func (m *rollbackMachine) completeRollback(now time.Time, pool, change string) {
-	s := m.state(now, pool)
-	m.setPhase(s, now, RolledBack)
-	s.ChangeID, s.Rollbacks = change, append(s.Rollbacks, now)
-}
-
-// abandonRollback is called when the change was not applied.
-func (m *rollbackMachine) abandonRollback(now time.Time, pool string) {
-	m.setPhase(m.state(now, pool), now, Armed)
 }
 
 // decisionInputs returns what a decision rests on, for the audit.

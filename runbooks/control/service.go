@@ -59,7 +59,7 @@ var _ Engine = (*engine.Engine)(nil)
 type Result struct {
 	Message      string       `json:"message"`       // one sentence for each pool
 	Recorded     bool         `json:"recorded"`      // false: a restart would forget it; or a dry run
-	Verified     bool         `json:"verified"`      // reading back found what was asked for; false in a dry run
+	Verified     bool         `json:"verified"`      // reading back found the requested state; false in a dry run
 	Observed     string       `json:"observed"`      // what reading back found
 	UndoCommands []string     `json:"undo_commands"` // commands that undo it
 	Until        time.Time    `json:"until,omitzero"`
@@ -515,8 +515,9 @@ func (s *Service) PoolStatus(now time.Time, pool string) (PoolStatus, bool) {
 	overdue, drain := gate.Overdue(now)
 	status := PoolStatus{
 		Name: pool, Mode: snapshot.Mode.String(), ModeSince: state.Since, ModeBy: state.Actor, ModeReason: state.Reason,
-		ModeRecorded: &recorded, Policy: snapshot.Policy, Workers: snapshot.Workers, InFlight: snapshot.InFlight, QueueDepth: snapshot.Depth,
-		QueueOldestAgeS: Seconds(snapshot.OldestAge), Overdue: overdue, DrainS: Seconds(drain), Draining: snapshot.Draining,
+		ModeRecorded: &recorded, Policy: snapshot.Policy, Workers: snapshot.Workers, InFlight: snapshot.InFlight,
+		QueueDepth: snapshot.Depth, QueueOldestAgeS: Seconds(snapshot.OldestAge), Overdue: overdue,
+		DrainS: Seconds(drain), Draining: snapshot.Draining,
 	}
 	if state.Mode == admission.PassThrough {
 		status.ModeBefore = new(state.RestoreMode.String())
