@@ -15,6 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"headgate/internal/format"
 	"headgate/internal/strictyaml"
 )
 
@@ -37,7 +38,7 @@ func (d *docDuration) UnmarshalJSON(data []byte) error {
 }
 
 // MarshalYAML writes the duration as definitions have it.
-func (d docDuration) MarshalYAML() (any, error) { return FormatDuration(time.Duration(d)), nil }
+func (d docDuration) MarshalYAML() (any, error) { return format.Duration(time.Duration(d)), nil }
 
 // DecodeNode reads 90s, 5m or 7d.
 func (d *docDuration) DecodeNode(r *strictyaml.Decoder, n *yaml.Node, path string) {

@@ -3,6 +3,7 @@ package drill
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"headgate/proxy/fault"
@@ -82,6 +83,14 @@ type ClearResult struct {
 	Held      int           // calls that a fault still holds; 0 if it worked
 	Confirmed bool          // verified: no fault is left
 	Released  int           // calls that were held until then
+}
+
+// Err says that a fault is left; nil: none is.
+func (c ClearResult) Err() error {
+	if c.Confirmed && c.Held == 0 {
+		return nil
+	}
+	return fmt.Errorf("the faults did not clear: %d calls are still held", c.Held)
 }
 
 // Production is what a drill must leave alone.

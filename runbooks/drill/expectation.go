@@ -83,33 +83,16 @@ func ParseShare(text string) (float64, error) {
 	return v, nil
 }
 
+// maxDuration bounds durations in definitions.
+const maxDuration = 400 * 24 * time.Hour
+
 // ParseDuration reads 90s, 1m30s and 2d.
 func ParseDuration(text string) (time.Duration, error) {
 	d, err := strictyaml.ParseDuration(text)
-	if err != nil || d < 0 || d > 400*day {
+	if err != nil || d < 0 || d > maxDuration {
 		return 0, fmt.Errorf("must be a duration such as 90s, 5m or 7d, is %s", strictyaml.Quote(text))
 	}
 	return d, nil
-}
-
-const day = 24 * time.Hour
-
-// FormatDuration writes d so that ParseDuration reads it back.
-func FormatDuration(d time.Duration) string {
-	switch {
-	case d >= day && d%day == 0:
-		return strconv.FormatInt(int64(d/day), 10) + "d"
-	case d < 10*time.Minute && d%time.Second == 0:
-		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
-	}
-	text := strings.TrimSuffix(d.String(), "m0s")
-	if text != d.String() {
-		text += "m"
-	}
-	if rest, ok := strings.CutSuffix(text, "h0m"); ok {
-		text = rest + "h"
-	}
-	return text
 }
 
 // String writes an expectation so that ParseExpectation reads it back.

@@ -11,11 +11,11 @@ import (
 type tier int
 
 const (
-	// invariant: it holds with a gate that works, whatever the drill and however busy the machine. Failed.
+	// invariant: a working gate keeps it, whatever the drill and however busy the machine. The verdict is Failed.
 	invariant tier = iota
-	// unlessBusy: an invariant, unless the generator found the machine busy; then it is a matter of time.
+	// unlessBusy: as invariant, but as timing if the machine was busy.
 	unlessBusy
-	// timing: it holds with a gate that works on a machine that is not busy. Failed, or Inconclusive if the machine stalled.
+	// timing: a working gate keeps it if the machine is not busy. Failed, or Inconclusive if the machine stalled.
 	timing
 	// precondition: without it the run cannot be judged. Inconclusive.
 	precondition
@@ -23,12 +23,10 @@ const (
 
 // check is one statement about a run that every drill is judged by.
 type check struct {
-	name string
-	tier tier
-	// live: it can be decided when only a part of production is seen.
-	live bool
-	// baseline: it also decides about a baseline.
-	baseline bool
+	name     string
+	tier     tier
+	live     bool // it can be decided when only a part of production is seen
+	baseline bool // it also decides about a baseline
 	// run returns the violation, a clause that names what is broken; empty: none.
 	run func(*Evaluation) string
 }
@@ -79,7 +77,7 @@ var checks = []check{
 	{"unconfirmed_slack_fault", precondition, true, false, (*Evaluation).unconfirmedSlackFault},
 }
 
-// reasonIf returns a reason if something holds, otherwise none.
+// reasonIf returns a reason if a condition holds, otherwise none.
 func reasonIf(holds bool, format string, args ...any) string {
 	if !holds {
 		return ""

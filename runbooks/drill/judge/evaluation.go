@@ -11,30 +11,26 @@ import (
 
 // Facts are all that a run is judged by.
 type Facts struct {
-	Run           drill.Run
-	ScenarioStart time.Time // instant of the wall clock at which the scenario's time is 0
-	Evidence      drill.Evidence
-	Steps         []StepResult        // steps, in order
-	ClearResults  []drill.ClearResult // each time that faults were cleared
-	Drift         drill.Reading       // of production
-	// Steady says whether the steady state came back, after how long, and if not,
-	// what still was wrong.
-	SteadyState    bool
-	RecoveryTime   time.Duration // scenario time, from the end of the trouble
-	UnsteadyReason string
-	// Over says that the run went through to its end. What has not come by then did
-	// not come.
-	Complete bool
+	Run            drill.Run
+	ScenarioStart  time.Time // instant of the wall clock at which the scenario's time is 0
+	Evidence       drill.Evidence
+	Steps          []StepResult        // steps, in order
+	ClearResults   []drill.ClearResult // each time that faults were cleared
+	Drift          drill.Reading       // of production
+	SteadyState    bool                // it returned
+	RecoveryTime   time.Duration       // after this, scenario time, from the end of the disturbance
+	UnsteadyReason string              // what was still wrong; empty: nothing
+	Complete       bool                // the run went through to its end: what is missing will not come
 }
 
-// StepResult is a step that was taken. Its times are scenario time.
+// StepResult is a step that was run. Its times are scenario time.
 type StepResult struct {
 	Step       drill.Step
 	Requested  time.Duration
 	Completed  time.Duration
-	RevertedAt time.Duration // when it was taken back, meaningless unless Back
+	RevertedAt time.Duration // meaningless unless Reverted
 	Reverted   bool
-	Err        string // why it did not work
+	Err        string // why it failed; empty: it did not
 }
 
 // Evaluation is the evidence, prepared for questions.
@@ -42,7 +38,7 @@ type Evaluation struct {
 	Facts
 	spec        drill.Scenario
 	speed       float64
-	tolerance   time.Duration // how far two clocks and a busy machine may lie apart, scenario time
+	tolerance   time.Duration // of comparisons of times, since a machine may be busy; scenario time
 	callsByTask map[int][]drill.Call
 	tasks       map[int]drill.Task // by ID
 	waits       []queueWait        // how tasks queued, by their beginning
@@ -55,12 +51,15 @@ type queueWait struct{ from, to time.Duration }
 // reasonDeadlinePassed is the reason of a refusal that comes after waiting.
 const reasonDeadlinePassed = "deadline_passed"
 
-// wallTolerance is what a machine may take for its own work, on the wall clock.
+// wallTolerance is what a machine may take for its work, on the wall clock.
 const wallTolerance = 150 * time.Millisecond
 
 // NewEvaluation prepares facts for questions.
 func NewEvaluation(f Facts) *Evaluation {
-	l := &Evaluation{Facts: f, spec: f.Run.Spec.Scenario, speed: max(f.Run.Speed, 1e-3), callsByTask: map[int][]drill.Call{}, tasks: map[int]drill.Task{}, readings: map[drill.Measure]drill.Reading{}}
+	l := &Evaluation{
+		Facts: f, spec: f.Run.Spec.Scenario, speed: max(f.Run.Speed, 1e-3),
+		callsByTask: map[int][]drill.Call{}, tasks: map[int]drill.Task{}, readings: map[drill.Measure]drill.Reading{},
+	}
 	l.tolerance = time.Second + max(time.Duration(float64(wallTolerance)*l.speed), l.sendStall())
 	for _, c := range f.Evidence.Calls {
 		l.callsByTask[c.Task] = append(l.callsByTask[c.Task], c)
@@ -75,14 +74,10 @@ func NewEvaluation(f Facts) *Evaluation {
 	return l
 }
 
-// sendStall is the longest time for which the machine did not come to send a task that
-// was due, but for the worst one in 200. Whatever else took as long may be its doing
-// as well.
+// sendStall is the longest delay with which tasks were sent, but for the worst in 200. A busy machine may have delayed
+// everything else as long.
 func (l *Evaluation) sendStall() time.Duration {
-	if len(l.Evidence.Tasks) == 0 {
-		return 0
-	}
-	lags := make([]time.Duration, 0, len(l.Evidence.Tasks))
+	var lags []time.Duration
 	for _, t := range l.Evidence.Tasks {
 		if t.Outcome != drill.Unsent {
 			lags = append(lags, t.Sent-t.Due)
@@ -98,9 +93,8 @@ func (l *Evaluation) sendStall() time.Duration {
 // maxSendStall bounds what a busy machine excuses, on the wall clock.
 const maxSendStall = time.Second
 
-// queueWaitOf is how long a task waited, as seen from outside: from being sent until the
-// gate called the endpoint for it, or until it ended without a call. Only what left
-// the queue unserved has waited for its refusal.
+// queueWaitOf is how long a task waited, as seen from outside: from being sent until the gate called the endpoint for it,
+// or until it ended without a call. Of refused tasks, only those that left the queue unserved have waited.
 func (l *Evaluation) queueWaitOf(t drill.Task) (queueWait, bool) {
 	switch calls := l.callsByTask[t.ID]; {
 	case t.Outcome == drill.Unsent:
@@ -116,13 +110,13 @@ func (l *Evaluation) queueWaitOf(t drill.Task) (queueWait, bool) {
 	}
 }
 
-// scenarioTime turns an instant of the wall clock into scenario time.
+// scenarioTime converts an instant of the wall clock to scenario time.
 func (l *Evaluation) scenarioTime(t time.Time) time.Duration {
 	return time.Duration(float64(t.Sub(l.ScenarioStart)) * l.speed)
 }
 
-// acceptedAt is when a message was accepted. What headgate took counts in scenario time,
-// what Slack took counts as it is: it accepts one message a second at any speed.
+// acceptedAt is when a message was accepted. The time that headgate took counts as scenario time, that of Slack as it is,
+// since Slack accepts one message a second at any speed.
 func (l *Evaluation) acceptedAt(m drill.Message) time.Duration {
 	if m.FirstAttempt.IsZero() || m.FirstAttempt.After(m.Accepted) {
 		return l.scenarioTime(m.Accepted)
@@ -132,10 +126,12 @@ func (l *Evaluation) acceptedAt(m drill.Message) time.Duration {
 
 // tasksDue returns the tasks that were due from (included) to (not included).
 func (l *Evaluation) tasksDue(from, to time.Duration) []drill.Task {
-	return filter(l.Evidence.Tasks, func(t drill.Task) bool { return t.Due >= from && t.Due < to && t.Outcome != drill.Unsent })
+	return filter(l.Evidence.Tasks, func(t drill.Task) bool {
+		return t.Due >= from && t.Due < to && t.Outcome != drill.Unsent
+	})
 }
 
-// filter returns the elements that something holds of.
+// filter returns the elements that a condition holds for.
 func filter[T any](all []T, what func(T) bool) (some []T) {
 	for _, v := range all {
 		if what(v) {
@@ -148,7 +144,7 @@ func filter[T any](all []T, what func(T) bool) (some []T) {
 // scenarioTasks are the tasks of the scenario itself, without baseline and recovery.
 func (l *Evaluation) scenarioTasks() []drill.Task { return l.tasksDue(0, l.spec.Duration) }
 
-// hitByFault says whether a fault hit a task, or could explain its end.
+// hitByFault says whether a fault hit a call of a task.
 func (l *Evaluation) hitByFault(t drill.Task) bool {
 	return slices.ContainsFunc(l.callsByTask[t.ID], func(c drill.Call) bool { return c.Fault != "" })
 }
@@ -175,22 +171,20 @@ func brokenByFault(c drill.Call) bool {
 	return false
 }
 
-// afterRollback says whether what waits at a time may have been let in while the gate
-// was in pass-through.
+// afterRollback says whether a task that waits at a time may have been admitted in pass-through.
 func (l *Evaluation) afterRollback(at time.Duration) bool {
 	t, ok := l.stepResult(drill.StepRollback)
 	return ok && t.Err == "" && at >= t.Requested
 }
 
-// rollbackEnd is when the order came that ended a rollback: by taking it back, or by a
-// later step.
+// rollbackEnd is when the end of a rollback was requested: by reverting it, or by a later step.
 func (l *Evaluation) rollbackEnd(rollback StepResult) time.Duration {
 	over := l.Evidence.At
-	switch st := rollback.Step; {
-	case rollback.Reverted && st.For > 0:
-		over = min(rollback.RevertedAt, st.At+st.For)
-	case rollback.Reverted:
+	if st := rollback.Step; rollback.Reverted {
 		over = rollback.RevertedAt
+		if st.For > 0 {
+			over = min(over, st.At+st.For)
+		}
 	}
 	for _, t := range l.Steps {
 		if t.Step.Kind == drill.StepRestore && t.Err == "" && t.Requested >= rollback.Completed {

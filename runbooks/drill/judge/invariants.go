@@ -12,12 +12,17 @@ import (
 )
 
 func (l *Evaluation) callsWithoutTask() string {
-	n := count(l.Evidence.Calls, func(c drill.Call) bool { _, known := l.tasks[c.Task]; return !known })
+	n := count(l.Evidence.Calls, func(c drill.Call) bool {
+		_, known := l.tasks[c.Task]
+		return !known
+	})
 	return reasonIf(n > 0, "%d calls of the endpoint belong to no task that was sent", n)
 }
 
 func (l *Evaluation) callsForRefusedTasks() string {
-	n := count(l.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused && len(l.callsByTask[t.ID]) > 0 })
+	n := count(l.Evidence.Tasks, func(t drill.Task) bool {
+		return t.Outcome == drill.Refused && len(l.callsByTask[t.ID]) > 0
+	})
 	return reasonIf(n > 0, "%d refused tasks reached the endpoint: a refusal must cost it nothing", n)
 }
 
@@ -30,24 +35,32 @@ func (l *Evaluation) duplicateCalls() string {
 	return ""
 }
 
-// answersWithoutCall finds tasks that were served and that no call was made for.
 func (l *Evaluation) answersWithoutCall() string {
-	n := count(l.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Served && len(l.callsByTask[t.ID]) == 0 })
+	n := count(l.Evidence.Tasks, func(t drill.Task) bool {
+		return t.Outcome == drill.Served && len(l.callsByTask[t.ID]) == 0
+	})
 	return reasonIf(n > 0, "%d tasks were answered without a call of the endpoint", n)
 }
 
 func (l *Evaluation) answerMismatch() string {
 	for _, t := range l.Evidence.Tasks {
-		c, ok := l.lastCall(t)
-		if ok && t.Outcome == drill.Served && t.Checksum != 0 && c.Checksum != 0 && (t.Checksum != c.Checksum || t.Bytes != c.Bytes) {
+		if c, ok := l.lastCall(t); ok && t.Outcome == drill.Served && answerDiffers(t, c) {
 			return fmt.Sprintf("task %d got another answer than the endpoint gave: %d bytes of %d", t.ID, t.Bytes, c.Bytes)
 		}
 	}
 	return ""
 }
 
+// answerDiffers says whether a client got another body than the gate got from the endpoint, if both are known.
+func answerDiffers(t drill.Task, c drill.Call) bool {
+	return t.Checksum != 0 && c.Checksum != 0 && (t.Checksum != c.Checksum || t.Bytes != c.Bytes)
+}
+
+// taskDelay is a delay of a task; false: the task has none.
+type taskDelay func(drill.Task) (d time.Duration, ok bool)
+
 // exceeding counts the tasks that have a delay, and those of them whose delay exceeds a limit, and returns the longest.
-func (l *Evaluation) exceeding(limit time.Duration, delay func(drill.Task) (d time.Duration, ok bool)) (n, all int, longest time.Duration) {
+func (l *Evaluation) exceeding(limit time.Duration, delay taskDelay) (n, all int, longest time.Duration) {
 	for _, t := range l.Evidence.Tasks {
 		d, ok := delay(t)
 		if !ok {
@@ -62,23 +75,26 @@ func (l *Evaluation) exceeding(limit time.Duration, delay func(drill.Task) (d ti
 	return n, all, longest
 }
 
-// idleWorkers finds waiting beside free workers.
+// idleWorkers finds tasks that waited beside free workers.
 func (l *Evaluation) idleWorkers() string {
 	limit := 2*l.tolerance + 4*time.Second
 	fewest := l.Evidence.Workers
 	b := l.gateOccupancyOf(l.longWaits())
-	from, length := b.longest(l.Evidence.At, func(s occupancyStep) bool { return s.Waiting > 0 && s.InFlight < l.Evidence.Workers })
+	from, length := b.longest(l.Evidence.At, func(s occupancyStep) bool {
+		return s.Waiting > 0 && s.InFlight < l.Evidence.Workers
+	})
 	if length <= limit {
 		return ""
 	}
 	for t := from; t < from+length; t += time.Second {
 		fewest = min(fewest, b.at(t).InFlight)
 	}
-	return fmt.Sprintf("tasks waited for %.0f s from %.0f s on while only %d of %d were in flight: permits are not returned, or not granted",
+	return fmt.Sprintf("tasks waited for %.0f s from %.0f s on while only %d of %d were in flight: "+
+		"permits are not returned, or not granted",
 		length.Seconds(), from.Seconds(), fewest, l.Evidence.Workers)
 }
 
-// delayedAnswers finds answers that came to the client long after the endpoint was done.
+// delayedAnswers finds answers that reached the client long after the endpoint was done.
 func (l *Evaluation) delayedAnswers() string {
 	limit := 2*l.tolerance + 3*time.Second
 	n, _, most := l.exceeding(limit, func(t drill.Task) (time.Duration, bool) {
@@ -99,16 +115,19 @@ func (l *Evaluation) slowRefusals() string {
 		"%d of %d refusals came more than %.0f s after their task", n, refused, limit.Seconds())
 }
 
-// queueOverLimit finds more waiting than the gate may let wait.
+// queueOverLimit finds queues longer than the limit.
 func (l *Evaluation) queueOverLimit() string {
 	most := l.Evidence.MaxWaiting
 	if most == 0 {
 		return ""
 	}
 	b := l.gateOccupancy()
-	from, length := b.longest(l.Evidence.At, func(s occupancyStep) bool { return s.Waiting > most+2 && !l.afterRollback(s.At) })
+	from, length := b.longest(l.Evidence.At, func(s occupancyStep) bool {
+		return s.Waiting > most+2 && !l.afterRollback(s.At)
+	})
 	return reasonIf(length > 3*l.tolerance,
-		"%d tasks waited at %.0f s, of at most %d: the gate does not refuse when it should", b.at(from).Waiting, from.Seconds(), most)
+		"%d tasks waited at %.0f s, of at most %d: the gate does not refuse when it should",
+		b.at(from).Waiting, from.Seconds(), most)
 }
 
 // admittedOverAge finds tasks that were admitted although others had waited too long.
@@ -121,12 +140,12 @@ func (l *Evaluation) admittedOverAge() string {
 		return l.oldestWaitAt(t.Sent), t.Outcome != drill.Unsent && t.Outcome != drill.Refused && !l.afterRollback(t.Sent)
 	})
 	return reasonIf(n > 0,
-		"%d tasks were admitted while another had waited for up to %.0f s, of at most %.0f: the gate does not refuse when it should",
+		"%d tasks were admitted while another had waited for up to %.0f s, of at most %.0f: "+
+			"the gate does not refuse when it should",
 		n, worst.Seconds(), most.Seconds())
 }
 
-// oldestWaitAt is how long the one that waits longest had waited, and went on waiting
-// for a moment.
+// oldestWaitAt is how long the oldest queued task had waited, of those that went on waiting for a moment.
 func (l *Evaluation) oldestWaitAt(at time.Duration) time.Duration {
 	for _, w := range l.waits { // by their beginning: the first is the oldest
 		if w.from >= at {
@@ -139,14 +158,12 @@ func (l *Evaluation) oldestWaitAt(at time.Duration) time.Duration {
 	return 0
 }
 
-// refusalsWithoutReason finds refusals that do not say why.
 func (l *Evaluation) refusalsWithoutReason() string {
 	n := count(l.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused && t.Reason == "" })
 	return reasonIf(n > 0, "%d refusals do not say why", n)
 }
 
-// unexpectedRefusalStatus finds answers that were broken by a fault and were told to the
-// client as something else: a refusal by the gate.
+// unexpectedRefusalStatus finds refusals with another status than 429, such as errors that are reported as refusals.
 func (l *Evaluation) unexpectedRefusalStatus() string {
 	for _, t := range l.Evidence.Tasks {
 		// A twin does not shut down while it is observed.
@@ -157,7 +174,7 @@ func (l *Evaluation) unexpectedRefusalStatus() string {
 	return ""
 }
 
-// prematurePages finds resolved messages from before the trouble.
+// prematurePages finds pages from before the disturbance.
 func (l *Evaluation) prematurePages() string {
 	for _, m := range l.Evidence.Messages {
 		if m.Level == levelPage && l.acceptedAt(m) < l.spec.DisturbanceStart() {
@@ -167,26 +184,27 @@ func (l *Evaluation) prematurePages() string {
 	return ""
 }
 
-// unappliedRequests finds orders that were answered and not carried out.
+// unappliedRequests finds requests that were accepted and not applied.
 func (l *Evaluation) unappliedRequests() string {
 	return strings.Join(l.Evidence.UnappliedRequests, "; ")
 }
 
 func (l *Evaluation) unclearedFaults() string {
 	for _, c := range l.ClearResults {
-		if !c.Confirmed || c.Held > 0 {
-			return fmt.Sprintf("the faults did not clear: %d calls are still held", c.Held)
+		if err := c.Err(); err != nil {
+			return err.Error()
 		}
 	}
 	return ""
 }
 
-// faultsAfterClear finds faults that hit calls when they were no longer in force. A
-// runner that was kept from clearing them in time is no proof against them.
+// faultsAfterClear finds faults that hit calls when they were no longer in force. A busy machine may keep the runner from
+// clearing them in time.
 func (l *Evaluation) faultsAfterClear() string {
 	for _, c := range l.Evidence.Calls {
 		if c.Fault != "" && !l.inForce(c.Fault, c.Started) {
-			return fmt.Sprintf("fault %s hit a call at %.0f s, when it was not in force: it did not clear", c.Fault, c.Started.Seconds())
+			return fmt.Sprintf("fault %s hit a call at %.0f s, when it was not in force: it did not clear",
+				c.Fault, c.Started.Seconds())
 		}
 	}
 	return ""
@@ -203,17 +221,14 @@ func (l *Evaluation) slowClearing() string {
 
 // inForce says whether a fault may hit a call that began at a time.
 func (l *Evaluation) inForce(k fault.Kind, at time.Duration) bool {
-	for _, i := range l.spec.Faults {
-		if i.Kind == k && at >= i.From-l.tolerance && at <= i.From+i.For+l.tolerance+time.Duration(float64(drill.ClearLimit)*l.speed) {
-			return true
-		}
-	}
-	return false
+	after := l.tolerance + time.Duration(float64(drill.ClearLimit)*l.speed)
+	return slices.ContainsFunc(l.spec.Faults, func(i drill.Injection) bool {
+		return i.Kind == k && at >= i.From-l.tolerance && at <= i.From+i.For+after
+	})
 }
 
-// prematureRefusals finds refusals before they are due. What is seen from outside
-// waits no shorter than what the gate sees, so that one that is not due from here is
-// not due there.
+// prematureRefusals finds refusals that the policy does not explain. Waits as seen from outside are never shorter than as
+// the gate sees them, so that a refusal that is not due from outside is not due inside.
 func (l *Evaluation) prematureRefusals() string {
 	b := l.gateOccupancy()
 	free, early, refused, example := 0, 0, 0, drill.Task{}
@@ -233,17 +248,18 @@ func (l *Evaluation) prematureRefusals() string {
 	}
 	switch {
 	case free > 0:
-		return fmt.Sprintf("%d tasks were refused although a worker was free and no task waited (the last at %.0f s): the gate refuses too early",
+		return fmt.Sprintf("%d tasks were refused although a worker was free and no task waited (the last at %.0f s): "+
+			"the gate refuses too early",
 			free, example.Due.Seconds())
 	case early > 1 && early*50 > refused: // one or two may be a matter of milliseconds
-		return fmt.Sprintf("%d tasks were refused although the queue was neither long nor old (the last at %.0f s): the gate refuses too early",
+		return fmt.Sprintf("%d tasks were refused although the queue was neither long nor old (the last at %.0f s): "+
+			"the gate refuses too early",
 			early, example.Due.Seconds())
 	}
 	return ""
 }
 
-// workerFree says whether a worker was free and no task waited all the time around a
-// refusal.
+// workerFree says whether a worker was free and no task waited throughout a refusal.
 func (l *Evaluation) workerFree(b occupancy, t drill.Task) bool {
 	return b.throughout(t.Sent-l.tolerance, t.Ended+l.tolerance, func(s occupancyStep) bool {
 		return s.InFlight < l.Evidence.Workers && s.Waiting == 0
@@ -256,16 +272,16 @@ const (
 	reasonQueueAge   = "queue_age"
 )
 
-// queueBelowLimits says whether the queue was well below the limit that a refusal names, or
-// below both, all the time around it.
+// queueBelowLimits says whether the queue was well below the limit that a refusal names, or below both, throughout.
 func (l *Evaluation) queueBelowLimits(b occupancy, t drill.Task) bool {
 	depth, age := l.Evidence.MaxWaiting, l.Evidence.MaxQueueAge
 	if depth == 0 || age == 0 {
 		return false
 	}
-	short := b.throughout(t.Sent-l.tolerance, t.Ended+l.tolerance, func(s occupancyStep) bool { return s.Waiting < depth-depth/8-1 })
-	young := l.longestWaitDuring(t.Sent-l.tolerance, t.Ended+l.tolerance) < age-l.tolerance
-	switch t.Reason { // what it gives as its reason has to be so
+	from, to := t.Sent-l.tolerance, t.Ended+l.tolerance
+	short := b.throughout(from, to, func(s occupancyStep) bool { return s.Waiting < depth-depth/8-1 })
+	young := l.longestWaitDuring(from, to) < age-l.tolerance
+	switch t.Reason { // the reason given must be true
 	case reasonQueueDepth:
 		return short
 	case reasonQueueAge:
@@ -274,7 +290,7 @@ func (l *Evaluation) queueBelowLimits(b occupancy, t drill.Task) bool {
 	return short && young
 }
 
-// longestWaitDuring is the longest that anybody had waited at some time of a span.
+// longestWaitDuring is the longest that any task had waited at some time of a span.
 func (l *Evaluation) longestWaitDuring(from, to time.Duration) time.Duration {
 	var most time.Duration
 	for _, w := range l.waits { // by their beginning
@@ -288,8 +304,7 @@ func (l *Evaluation) longestWaitDuring(from, to time.Duration) time.Duration {
 	return most
 }
 
-// fifoViolations finds tasks that were overtaken while they waited: those who wait are
-// served as they came.
+// fifoViolations finds tasks that were overtaken while they waited: queued tasks are served in order of arrival.
 func (l *Evaluation) fifoViolations() string {
 	type served struct {
 		sent, began time.Duration
@@ -307,7 +322,7 @@ func (l *Evaluation) fifoViolations() string {
 	for i, s := range all {
 		for _, later := range all[i+1:] {
 			if later.sent > s.began {
-				break // it came when this one did not wait any more
+				break // it arrived when this one did not wait any more
 			}
 			if later.called && later.sent > s.sent+2*l.tolerance && later.began+2*l.tolerance < s.began {
 				overtaken++
@@ -316,11 +331,12 @@ func (l *Evaluation) fifoViolations() string {
 		}
 	}
 	return reasonIf(overtaken > 1 && overtaken*50 > len(all),
-		"%d of %d tasks were overtaken while they waited: they are not served in order of arrival", overtaken, len(all))
+		"%d of %d tasks were overtaken while they waited: they are not served in order of arrival",
+		overtaken, len(all))
 }
 
-// callsAfterDeadline finds tasks that went to the endpoint after their deadline, which is
-// the promised turnaround where a task names none: that work is lost on everybody.
+// callsAfterDeadline finds tasks that went to the endpoint after their deadline, which is the SLO's turnaround for tasks
+// without one: such work is wasted.
 func (l *Evaluation) callsAfterDeadline() string {
 	if l.Evidence.MaxQueueAge == 0 {
 		return ""
@@ -333,53 +349,49 @@ func (l *Evaluation) callsAfterDeadline() string {
 		return calls[0].Started - t.Sent, !l.afterRollback(calls[0].Started)
 	})
 	return reasonIf(n > 0,
-		"%d tasks went to the endpoint after their deadline, having waited for up to %.0f s of %.0f", n, worst.Seconds(), l.Evidence.SLO.Seconds())
+		"%d tasks went to the endpoint after their deadline, having waited for up to %.0f s of %.0f",
+		n, worst.Seconds(), l.Evidence.SLO.Seconds())
 }
 
-// ageLimitIgnored finds refusals for the length of the queue while a task in it had
-// waited for too long already: age counts first.
+// ageLimitIgnored finds refusals for the length of the queue while a task in it had waited for too long already: the
+// policy checks the age first.
 func (l *Evaluation) ageLimitIgnored() string {
 	most := l.Evidence.MaxQueueAge
 	if most == 0 {
 		return ""
 	}
-	n, refused := 0, 0
-	for _, t := range l.Evidence.Tasks {
-		if t.Outcome == drill.Refused {
-			refused++
-			n += btoi(t.Reason == reasonQueueDepth && l.oldestWaitAt(t.Sent) > most+2*l.tolerance)
-		}
-	}
+	refused := count(l.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused })
+	n := count(l.Evidence.Tasks, func(t drill.Task) bool {
+		return t.Outcome == drill.Refused && t.Reason == reasonQueueDepth && l.oldestWaitAt(t.Sent) > most+2*l.tolerance
+	})
 	return reasonIf(n > 1 && n*50 > refused,
-		"%d of %d refusals name the length of the queue while another had waited for more than %.0f s: the gate ignores the queue age", n, refused, most.Seconds())
+		"%d of %d refusals name the length of the queue while another had waited for more than %.0f s: "+
+			"the gate ignores the queue age", n, refused, most.Seconds())
 }
 
-// delayedFirstBytes finds answers that began at their client long after the gate had their
-// beginning: a stream has to flow as it comes.
+// delayedFirstBytes finds answers that began at their client long after the gate had their beginning: streams must not be
+// buffered.
 func (l *Evaluation) delayedFirstBytes() string {
 	limit := 2*l.tolerance + 3*time.Second
 	n, all, most := l.exceeding(limit, func(t drill.Task) (time.Duration, bool) {
 		c, ok := l.lastCall(t)
 		return t.FirstByte - c.FirstByte, ok && c.FirstByte != 0 && t.FirstByte != 0 && c.Fault == ""
 	})
-	// a machine that is busy for a moment holds some up
+	// A machine that is busy for a moment delays a few.
 	return reasonIf(n > 2 && n*20 > all,
-		"%d of %d answers began at their client up to %.0f s after the endpoint had begun them: they are not streamed", n, all, most.Seconds())
+		"%d of %d answers began at their client up to %.0f s after the endpoint had begun them: they are not streamed",
+		n, all, most.Seconds())
 }
 
-// longWait is how long a task has to wait, besides what a busy machine takes, for it to
-// be in a queue; minQueuedTime is for how long there has to have been one, in all, to say
-// how busy the workers were meanwhile; permitHandover is what giving a permit on may take, on the wall
-// clock; and maxIdleShare is the share of the workers' time that may be lost besides.
 const (
-	longWait       = 5 * time.Second
-	minQueuedTime  = 20 * time.Second
-	permitHandover = 50 * time.Millisecond
-	maxIdleShare   = 0.2
+	longWait       = 5 * time.Second       // a task that waits longer is queued, not delayed by a busy machine
+	minQueuedTime  = 20 * time.Second      // of a queue, in all, to judge the use of workers by
+	permitHandover = 50 * time.Millisecond // that passing on a permit may take, on the wall clock
+	maxIdleShare   = 0.2                   // of the workers' time, besides
 )
 
-// underusedWorkers finds permits that are held on to for a while after each call: at no
-// moment is much amiss, and a part of the workers is never used.
+// underusedWorkers finds permits that are kept for a while after each call, so that a part of the workers is never used
+// although no task waits beside free workers for long.
 func (l *Evaluation) underusedWorkers() string {
 	if len(l.Evidence.Calls) == 0 || l.Evidence.Workers == 0 {
 		return ""
@@ -396,30 +408,12 @@ func (l *Evaluation) underusedWorkers() string {
 	if may := maxIdleShare + float64(permitHandover)*l.speed/float64(mean); waited < minQueuedTime || idle <= may {
 		return ""
 	}
-	return fmt.Sprintf("while there was a queue, for %.0f s in all, %.1f of %d were in flight: permits are not returned at once, or not granted",
+	return fmt.Sprintf("while there was a queue, for %.0f s in all, %.1f of %d were in flight: "+
+		"permits are not returned at once, or not granted",
 		waited.Seconds(), used, l.Evidence.Workers)
 }
 
-// longWaits are those that are too long to be a busy machine's work.
+// longWaits are the waits that a busy machine does not explain.
 func (l *Evaluation) longWaits() []queueWait {
 	return filter(l.waits, func(w queueWait) bool { return w.to-w.from > longWait+2*l.tolerance })
-}
-
-// meanWhileWaiting is for how long any task waited, and how many were in flight then, on
-// average.
-func (b occupancy) meanWhileWaiting(end time.Duration) (waited time.Duration, used float64) {
-	for i, s := range b.steps {
-		next := end
-		if i+1 < len(b.steps) {
-			next = b.steps[i+1].At
-		}
-		if s.Waiting > 0 && next > s.At {
-			waited += next - s.At
-			used += float64(s.InFlight) * (next - s.At).Seconds()
-		}
-	}
-	if waited == 0 {
-		return 0, 0
-	}
-	return waited, used / waited.Seconds()
 }

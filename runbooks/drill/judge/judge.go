@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"headgate/internal/format"
 	"headgate/runbooks/drill"
 )
 
@@ -29,7 +30,8 @@ func Judge(f Facts) (drill.Verdict, string, []drill.Hypothesis) {
 		}
 	}
 	if !f.SteadyState {
-		broken = append(broken, "after "+drill.FormatDuration(f.Run.Spec.Recovery)+" the steady state did not return: "+f.UnsteadyReason)
+		limit := format.Duration(f.Run.Spec.Recovery)
+		broken = append(broken, "after "+limit+" the steady state did not return: "+f.UnsteadyReason)
 	}
 	unproved := l.violations(precondition, false)
 	if excuse := l.stalled(); len(broken) > 0 && excuse != "" {
@@ -59,7 +61,7 @@ func (l *Evaluation) Hypotheses() []drill.Hypothesis {
 	return all
 }
 
-// evaluate puts a reading to its expectation.
+// evaluate compares a reading with its expectation.
 func evaluate(e drill.Expectation, r drill.Reading) drill.Hypothesis {
 	h := drill.Hypothesis{Expectation: e, Measured: r.Measured, Value: drill.Finite(r.Value), Reason: r.Reason}
 	if r.Source != "" {
@@ -77,11 +79,10 @@ func evaluate(e drill.Expectation, r drill.Reading) drill.Hypothesis {
 	return h
 }
 
-// machineBusy says that the machine was too busy to judge by time, as the generator
-// found; empty: it was not.
+// machineBusy says that the machine stalled, or was too busy for the generator to keep its rate; empty: neither.
 func (l *Evaluation) machineBusy() string { return cmp.Or(l.stalled(), l.rateNotKept()) }
 
-// stalled says that the machine was too busy to judge by time; empty: it was not.
+// stalled says that the machine ran no process for too long to judge by time; empty: it did not stall.
 func (l *Evaluation) stalled() string {
 	var longest drill.Stall
 	for _, s := range l.Evidence.Stalls {
@@ -90,7 +91,8 @@ func (l *Evaluation) stalled() string {
 		}
 	}
 	return reasonIf(longest.Took > 2*wallTolerance,
-		"the generator was held up for %.1f s at %.0f s: the machine is too busy for this speed", longest.Took.Seconds(), longest.At.Seconds())
+		"the generator was held up for %.1f s at %.0f s: the machine is too busy for this speed",
+		longest.Took.Seconds(), longest.At.Seconds())
 }
 
 const maxReason = 500
@@ -103,15 +105,13 @@ func joinReasons(all []string) string {
 		all, more = all[:most], fmt.Sprintf("; and %d more", n)
 	}
 	text := strings.Join(all, "; ")
-	if runes := []rune(text); len(runes) > maxReason {
-		text = string(runes[:maxReason]) + "…"
-	}
-	return text + more
+	return format.Truncate(text, maxReason) + more
 }
 
 // describeFailure names what a failed hypothesis shows to be broken.
 func (l *Evaluation) describeFailure(h drill.Hypothesis) string {
-	text := fmt.Sprintf("%s is %s, and must be %s %s", h.Measure, drill.FormatAmount(h.Value, h.Unit), h.Compare, drill.FormatAmount(h.Limit, h.Unit))
+	text := fmt.Sprintf("%s is %s, and must be %s %s",
+		h.Measure, drill.FormatAmount(h.Value, h.Unit), h.Compare, drill.FormatAmount(h.Limit, h.Unit))
 	switch what := l.likelyCause(h); {
 	case what != "" && h.Holds(h.Value): // something expected did not happen
 		return fmt.Sprintf("%s (%s)", what, h.Measure)
@@ -127,7 +127,8 @@ func (l *Evaluation) likelyCause(h drill.Hypothesis) string {
 	case drill.RefusedShare:
 		switch {
 		case h.Value == 0:
-			return fmt.Sprintf("nothing was refused although the load was %.1f × what the workers can do: the gate does not refuse", l.loadFactor())
+			return fmt.Sprintf("nothing was refused although the load was %.1f × what the workers can do: "+
+				"the gate does not refuse", l.loadFactor())
 		case h.Value == 1:
 			return "everything was refused: the gate lets nothing through"
 		case h.Compare == drill.AtLeast:
@@ -174,7 +175,8 @@ func (l *Evaluation) summary(all []drill.Hypothesis) string {
 		text = "the only hypothesis held"
 	}
 	if least.Compare != drill.Equal {
-		text += fmt.Sprintf("; closest: %s %s, limit %s %s", least.Measure, drill.FormatAmount(least.Value, least.Unit), least.Compare, drill.FormatAmount(least.Limit, least.Unit))
+		text += fmt.Sprintf("; closest: %s %s, limit %s %s", least.Measure,
+			drill.FormatAmount(least.Value, least.Unit), least.Compare, drill.FormatAmount(least.Limit, least.Unit))
 	}
 	return text
 }

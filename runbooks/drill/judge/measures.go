@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"headgate/internal/format"
 	"headgate/internal/strictyaml"
 	"headgate/proxy/fault"
 	"headgate/runbooks/drill"
@@ -26,19 +26,19 @@ const (
 // minSamples is the number of tasks from which a share or a quantile means something.
 const minSamples = 20
 
-// measures are the functions that read each measure. Its unit and its uses are in the table of package drill.
+// measures are the functions that read each measure; the units are in the table of package drill.
 var measures = map[drill.Measure]func(*Evaluation) drill.Reading{
-	drill.LateShare:         func(l *Evaluation) drill.Reading { return l.shareReading(drill.LateShare) },
-	drill.P95:               func(l *Evaluation) drill.Reading { return l.shareReading(drill.P95) },
-	drill.RefusedShare:      func(l *Evaluation) drill.Reading { return l.shareReading(drill.RefusedShare) },
-	drill.ErrorShare:        func(l *Evaluation) drill.Reading { return l.shareReading(drill.ErrorShare) },
-	drill.ServedShare:       func(l *Evaluation) drill.Reading { return l.shareReading(drill.ServedShare) },
+	drill.LateShare:         (*Evaluation).lateShare,
+	drill.P95:               (*Evaluation).p95,
+	drill.RefusedShare:      shareOf(drill.Refused),
+	drill.ErrorShare:        shareOf(drill.Broken, drill.Errored, drill.TimedOut),
+	drill.ServedShare:       shareOf(drill.Served),
 	drill.MissingRetryAfter: (*Evaluation).badRetryAfter,
 	drill.RefusedInBaseline: (*Evaluation).refusedInBaseline,
 	drill.OverLimit:         (*Evaluation).overLimit,
-	drill.TimeToWarn:        func(l *Evaluation) drill.Reading { return l.notificationDelay(drill.TimeToWarn) },
-	drill.TimeToPage:        func(l *Evaluation) drill.Reading { return l.notificationDelay(drill.TimeToPage) },
-	drill.TimeToResolve:     func(l *Evaluation) drill.Reading { return l.notificationDelay(drill.TimeToResolve) },
+	drill.TimeToWarn:        (*Evaluation).timeToWarn,
+	drill.TimeToPage:        (*Evaluation).timeToPage,
+	drill.TimeToResolve:     (*Evaluation).timeToResolve,
 	drill.Pages:             (*Evaluation).pages,
 	drill.MessageFaults:     (*Evaluation).messageFaults,
 	drill.MessagesLost:      (*Evaluation).unnotifiedIncidents,
@@ -66,45 +66,34 @@ func (l *Evaluation) Measure(m drill.Measure) drill.Reading {
 	return r
 }
 
-// countReading makes a reading of a count.
+// countReading is the reading of a count.
 func countReading(n, samples int, seen, why string, args ...any) drill.Reading {
 	return drill.Reading{Measured: true, Value: float64(n), Samples: samples, Source: seen, Reason: fmt.Sprintf(why, args...)}
 }
 
-// shareReading measures what needs many tasks to mean something.
-func (l *Evaluation) shareReading(m drill.Measure) drill.Reading {
-	tasks := l.scenarioTasks()
-	base, part := 0, 0
-	var took []float64
-	for _, t := range tasks {
-		if t.Outcome == drill.Pending && (m == drill.LateShare || m == drill.P95) && l.Evidence.At-t.Due > l.Evidence.SLO && len(l.callsByTask[t.ID]) > 0 {
-			took = append(took, (l.Evidence.At - t.Due).Seconds()) // so late already, whatever comes
-			continue
-		}
-		if t.Outcome == drill.Pending {
-			continue
-		}
-		base++
-		switch {
-		case t.Outcome == drill.Served:
-			took = append(took, (t.Ended - t.Due).Seconds())
-			part += btoi(m == drill.ServedShare)
-		case t.Outcome == drill.Refused:
-			part += btoi(m == drill.RefusedShare)
-		default:
-			part += btoi(m == drill.ErrorShare)
-		}
-	}
-	if m == drill.LateShare || m == drill.P95 {
-		return l.turnaroundReading(m, took)
-	}
-	if base < minSamples {
-		return drill.Reading{Samples: base, Source: sourceGenerator, Reason: fmt.Sprintf("%d tasks have ended, and a share means something from %d on", base, minSamples)}
-	}
-	return drill.Reading{Measured: true, Value: float64(part) / float64(base), Samples: base, Source: sourceGenerator, Reason: fmt.Sprintf("%d of %d", part, base)}
+// unknown is the reading of a measure that cannot be read.
+func unknown(source, why string, args ...any) drill.Reading {
+	return drill.Reading{Source: source, Reason: fmt.Sprintf(why, args...)}
 }
 
-// count is how many elements something holds of.
+// shareOf measures the share of outcomes among the tasks that have ended.
+func shareOf(outcomes ...drill.TaskOutcome) func(*Evaluation) drill.Reading {
+	return func(l *Evaluation) drill.Reading {
+		tasks := l.scenarioTasks()
+		ended := len(tasks) - l.countPending(tasks)
+		part := count(tasks, func(t drill.Task) bool { return slices.Contains(outcomes, t.Outcome) })
+		if ended < minSamples {
+			r := unknown(sourceGenerator, "%d tasks have ended, and a share means something from %d on", ended, minSamples)
+			r.Samples = ended
+			return r
+		}
+		r := countReading(part, ended, sourceGenerator, "%d of %d", part, ended)
+		r.Value /= float64(ended)
+		return r
+	}
+}
+
+// count is how many elements a condition holds for.
 func count[T any](all []T, what func(T) bool) int {
 	n := 0
 	for _, v := range all {
@@ -120,24 +109,40 @@ func btoi(yes bool) int {
 	return 0
 }
 
-// turnaroundReading measures tasks that were served, from their intended arrival.
-func (l *Evaluation) turnaroundReading(m drill.Measure, took []float64) drill.Reading {
-	if len(took) < minSamples {
-		return drill.Reading{Samples: len(took), Source: sourceGenerator, Reason: fmt.Sprintf("%d tasks were served, and a quantile means something from %d on", len(took), minSamples)}
+// turnarounds returns the seconds that tasks took from their intended arrival, in ascending order, of those that were
+// served and those that are late already, whatever happens to them. The reading says why they are too few.
+func (l *Evaluation) turnarounds() ([]float64, drill.Reading) {
+	var took []float64
+	for _, t := range l.scenarioTasks() {
+		waited := l.Evidence.At - t.Due
+		switch {
+		case t.Outcome == drill.Served:
+			took = append(took, (t.Ended - t.Due).Seconds())
+		case t.Outcome == drill.Pending && waited > l.Evidence.SLO && len(l.callsByTask[t.ID]) > 0:
+			took = append(took, waited.Seconds())
+		}
 	}
 	slices.Sort(took)
-	r := drill.Reading{Measured: true, Samples: len(took), Source: sourceGenerator}
-	if m == drill.P95 {
-		r.Value = quantile(took, 0.95)
-		r.Reason = fmt.Sprintf("of %d served, %d of 100 took no longer", len(took), 95)
-		return r
+	r := unknown(sourceGenerator, "%d tasks were served, and a quantile means something from %d on", len(took), minSamples)
+	r.Samples, r.Measured = len(took), len(took) >= minSamples
+	return took, r
+}
+
+func (l *Evaluation) p95() drill.Reading {
+	took, r := l.turnarounds()
+	if r.Measured {
+		r.Value, r.Reason = quantile(took, 0.95), fmt.Sprintf("of %d served, 95 of 100 took no longer", len(took))
 	}
-	late := 0
-	for _, s := range took {
-		late += btoi(s > l.Evidence.SLO.Seconds())
+	return r
+}
+
+func (l *Evaluation) lateShare() drill.Reading {
+	took, r := l.turnarounds()
+	if r.Measured {
+		late := count(took, func(s float64) bool { return s > l.Evidence.SLO.Seconds() })
+		r.Value = float64(late) / float64(len(took))
+		r.Reason = fmt.Sprintf("%d of %d served later than %s", late, len(took), format.Duration(l.Evidence.SLO))
 	}
-	r.Value = float64(late) / float64(len(took))
-	r.Reason = fmt.Sprintf("%d of %d served later than %s", late, len(took), drill.FormatDuration(l.Evidence.SLO))
 	return r
 }
 
@@ -161,11 +166,12 @@ func (l *Evaluation) badRetryAfter() drill.Reading {
 	}
 	switch {
 	case refused == 0:
-		return drill.Reading{Source: sourceGenerator, Reason: "nothing was refused"}
+		return unknown(sourceGenerator, "nothing was refused")
 	case bad > 0 && example == "":
 		return countReading(bad, refused, sourceGenerator, "refusals without Retry-After")
 	case bad > 0:
-		return countReading(bad, refused, sourceGenerator, "refusals with Retry-After %s, which is not 1 to 60 whole seconds", strictyaml.Quote(example))
+		return countReading(bad, refused, sourceGenerator,
+			"refusals with Retry-After %s, which is not 1 to 60 whole seconds", strictyaml.Quote(example))
 	}
 	return countReading(0, refused, sourceGenerator, "every refusal said when to come back")
 }
@@ -178,7 +184,7 @@ func validRetryAfter(text string) bool {
 func (l *Evaluation) refusedInBaseline() drill.Reading {
 	tasks := l.tasksDue(-l.spec.Baseline, 0)
 	if len(tasks) == 0 {
-		return drill.Reading{Source: sourceGenerator, Reason: "no task was sent in the baseline"}
+		return unknown(sourceGenerator, "no task was sent in the baseline")
 	}
 	n := count(tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused })
 	return countReading(n, len(tasks), sourceGenerator, "%d of %d tasks before the disturbance were refused", n, len(tasks))
@@ -186,36 +192,37 @@ func (l *Evaluation) refusedInBaseline() drill.Reading {
 
 func (l *Evaluation) overLimit() drill.Reading {
 	if len(l.Evidence.Calls) == 0 || l.Evidence.Workers == 0 {
-		return drill.Reading{Source: sourceEndpoint, Reason: "no call was made"}
+		return unknown(sourceEndpoint, "no call was made")
 	}
-	peak := max(l.gateOccupancy().peak(), l.endpointOccupancy().peak())
-	return countReading(max(0, peak-l.Evidence.Workers), len(l.Evidence.Calls), sourceEndpoint, "in flight %d of %d", peak, l.Evidence.Workers)
+	peak, most := max(l.gateOccupancy().peak(), l.endpointOccupancy().peak()), l.Evidence.Workers
+	return countReading(max(0, peak-most), len(l.Evidence.Calls), sourceEndpoint, "in flight %d of %d", peak, most)
 }
 
 // drainTime is from the end of the scenario until the last of its tasks has ended.
 func (l *Evaluation) drainTime() drill.Reading {
 	tasks := l.scenarioTasks()
 	if len(tasks) == 0 {
-		return drill.Reading{Source: sourceGenerator, Reason: "no task was sent"}
+		return unknown(sourceGenerator, "no task was sent")
 	}
-	var last time.Duration
+	r := drill.Reading{Measured: true, Samples: len(tasks), Source: sourceGenerator, Reason: "when the last task ended"}
+	last := l.spec.Duration
 	for _, t := range tasks {
 		if t.Outcome == drill.Pending {
-			return drill.Reading{
-				Measured: l.Complete, NotObserved: true, Value: max(0, l.Evidence.At-l.spec.Duration).Seconds(),
-				Samples: len(tasks), Source: sourceGenerator, Reason: fmt.Sprintf("task %d has not ended", t.ID),
-			}
+			r.Measured, r.NotObserved, r.Reason = l.Complete, true, fmt.Sprintf("task %d has not ended", t.ID)
+			last = max(l.spec.Duration, l.Evidence.At)
+			break
 		}
 		last = max(last, t.Ended)
 	}
-	return drill.Reading{Measured: true, Value: max(0, last-l.spec.Duration).Seconds(), Samples: len(tasks), Source: sourceGenerator, Reason: "when the last task ended"}
+	r.Value = (last - l.spec.Duration).Seconds()
+	return r
 }
 
 // lostTasks counts tasks without a proper end.
 func (l *Evaluation) lostTasks() drill.Reading {
 	tasks := l.Evidence.Tasks
 	if len(tasks) == 0 {
-		return drill.Reading{Source: sourceGenerator, Reason: "no task was sent"}
+		return unknown(sourceGenerator, "no task was sent")
 	}
 	n, why := 0, "every task ended"
 	for _, t := range tasks {
@@ -236,12 +243,13 @@ func (l *Evaluation) lossReason(t drill.Task) string {
 	case t.Outcome == drill.TimedOut:
 		return "was abandoned by its client, and no fault had hit it"
 	case t.Outcome == drill.Errored, t.Outcome == drill.Broken:
-		return fmt.Sprintf("ended with an error (%s), and no fault had hit it", cmp.Or(t.ConnError, fmt.Sprintf("status %d", t.Status)))
+		cause := cmp.Or(t.ConnError, fmt.Sprintf("status %d", t.Status))
+		return fmt.Sprintf("ended with an error (%s), and no fault had hit it", cause)
 	}
 	return ""
 }
 
-// falseCompletions counts answers that looked whole and were not.
+// falseCompletions counts incomplete answers that looked complete.
 func (l *Evaluation) falseCompletions() drill.Reading {
 	served, n, why := 0, 0, "every answer that looked whole was"
 	for _, t := range l.Evidence.Tasks {
@@ -255,7 +263,7 @@ func (l *Evaluation) falseCompletions() drill.Reading {
 		}
 	}
 	if served == 0 {
-		return drill.Reading{Source: sourceBoth, Reason: "nothing was served"}
+		return unknown(sourceBoth, "nothing was served")
 	}
 	return countReading(n, served, sourceBoth, "%s", why)
 }
@@ -275,7 +283,7 @@ func (l *Evaluation) falseCompletionReason(t drill.Task) string {
 		return "it never reached the endpoint"
 	case c.Reached && !c.Working && !c.Complete:
 		return "the endpoint did not answer to the end"
-	case c.Checksum != 0 && t.Checksum != 0 && (c.Checksum != t.Checksum || c.Bytes != t.Bytes):
+	case answerDiffers(t, c):
 		return fmt.Sprintf("its answer is not the endpoint's: %d bytes of %d", t.Bytes, c.Bytes)
 	}
 	return ""

@@ -19,32 +19,39 @@ const (
 	levelResolved = "resolved"
 )
 
-// notificationDelay measures the time until the notification was accepted.
-func (l *Evaluation) notificationDelay(m drill.Measure) drill.Reading {
-	since, what := l.spec.DisturbanceStart(), "warning"
-	at, ok, n := time.Duration(0), false, 0
-	switch m {
-	case drill.TimeToWarn:
-		at, ok, n = l.firstMessage(since, levelWarn, levelPage)
-	case drill.TimeToPage:
-		what = "page"
-		at, ok, n = l.firstMessage(since, levelPage)
-	default:
-		since, what = l.spec.DisturbanceEnd(), "resolved message"
-		at, ok, n = l.lastResolved()
+func (l *Evaluation) timeToWarn() drill.Reading {
+	at, ok, n := l.firstMessage(l.spec.DisturbanceStart(), levelWarn, levelPage)
+	return l.notificationDelay("warning", l.spec.DisturbanceStart(), at, ok, n)
+}
+
+func (l *Evaluation) timeToPage() drill.Reading {
+	at, ok, n := l.firstMessage(l.spec.DisturbanceStart(), levelPage)
+	return l.notificationDelay("page", l.spec.DisturbanceStart(), at, ok, n)
+}
+
+func (l *Evaluation) timeToResolve() drill.Reading {
+	at, ok, n := l.lastResolved()
+	return l.notificationDelay("resolved message", l.spec.DisturbanceEnd(), at, ok, n)
+}
+
+// notificationDelay is the time from since until the notification was accepted; ok: it was, at that time.
+func (l *Evaluation) notificationDelay(what string, since, at time.Duration, ok bool, n int) drill.Reading {
+	if ok {
+		return drill.Reading{Measured: true, Value: max(0, at-since).Seconds(), Samples: n, Source: sourceSlack,
+			Reason: "when the " + what + " was accepted"}
 	}
+	all := len(l.Evidence.Messages)
 	waited := max(0, l.Evidence.At-since).Seconds()
+	r := drill.Reading{Measured: l.Complete, NotObserved: true, Value: waited, Samples: all, Source: sourceSlack}
 	switch {
-	case ok:
-		return drill.Reading{Measured: true, Value: max(0, at-since).Seconds(), Samples: n, Source: sourceSlack, Reason: "when the " + what + " was accepted"}
-	case len(l.Evidence.Messages) == 0 && l.Evidence.SlackCalls > 0:
-		return drill.Reading{Measured: l.Complete, NotObserved: true, Value: waited, Source: sourceSlack,
-			Reason: fmt.Sprintf("no message was accepted by Slack, of %d tries", l.Evidence.SlackCalls)}
-	case len(l.Evidence.Messages) == 0:
-		return drill.Reading{Measured: l.Complete, NotObserved: true, Value: waited, Source: sourceSlack, Reason: "no message was accepted by Slack: no attempt was made"}
+	case all > 0:
+		r.Reason = fmt.Sprintf("no %s arrived within %.0f s", what, waited)
+	case l.Evidence.SlackCalls > 0:
+		r.Reason = fmt.Sprintf("no message was accepted by Slack, of %d tries", l.Evidence.SlackCalls)
+	default:
+		r.Reason = "no message was accepted by Slack: no attempt was made"
 	}
-	return drill.Reading{Measured: l.Complete, NotObserved: true, Value: waited, Samples: len(l.Evidence.Messages), Source: sourceSlack,
-		Reason: fmt.Sprintf("no %s arrived within %.0f s", what, waited)}
+	return r
 }
 
 // firstMessage is when the first message of a level was accepted, of those made since.
@@ -63,11 +70,11 @@ func (l *Evaluation) firstMessage(since time.Duration, levels ...string) (at tim
 
 // Kinds of messages.
 const (
-	kindEdit  = "edit" // of a message that stands already
+	kindEdit  = "edit" // of an earlier message
 	kindReply = "reply"
 )
 
-// lastResolved is when the last incident was said to be over, if all were.
+// lastResolved is when the last incident was reported resolved, if all were.
 func (l *Evaluation) lastResolved() (at time.Duration, ok bool, n int) {
 	over := map[string]time.Duration{}
 	for _, m := range l.Evidence.Messages {
@@ -97,13 +104,13 @@ func (l *Evaluation) pages() drill.Reading {
 
 // unnotifiedIncidents counts incidents that no accepted message belongs to.
 func (l *Evaluation) unnotifiedIncidents() drill.Reading {
-	told := map[string]bool{}
+	announced := map[string]bool{}
 	for _, m := range l.Evidence.Messages {
-		told[m.Incident] = true
+		announced[m.Incident] = true
 	}
 	n, why := 0, "every incident was announced"
 	for _, id := range l.Evidence.Incidents {
-		if !told[id] {
+		if !announced[id] {
 			n++
 			why = "no message announced incident " + id
 		}
@@ -114,7 +121,8 @@ func (l *Evaluation) unnotifiedIncidents() drill.Reading {
 // messageFaults counts what messages got wrong or left out.
 func (l *Evaluation) messageFaults() drill.Reading {
 	if len(l.Evidence.Messages) == 0 {
-		return drill.Reading{Measured: l.Complete, NotObserved: true, Source: sourceSlack, Reason: "no message was accepted by Slack"}
+		return drill.Reading{Measured: l.Complete, NotObserved: true, Source: sourceSlack,
+			Reason: "no message was accepted by Slack"}
 	}
 	n, why := l.incidentsWithoutBreach()
 	if l.Evidence.DuplicateMessages > 0 {
@@ -148,17 +156,15 @@ func (l *Evaluation) messageFault(m drill.Message) string {
 	case pool == nil && !l.aboutHeadgate(m):
 		return fmt.Sprintf("a message does not name the pool, %s", l.Evidence.Pool)
 	}
-	if m.Kind == kindEdit || m.Level == levelResolved || !announcesBreach(m) {
-		return ""
-	}
-	if !limitPattern.MatchString(m.Text) {
-		return "a message about a breach does not say the value and the limit"
-	}
-	return ""
+	// These announce a breach, and so must name it.
+	announces := m.Kind != kindEdit && m.Level != levelResolved &&
+		(m.Kind == "post" || strings.Contains(m.Text, "Now a page"))
+	return reasonIf(announces && !limitPattern.MatchString(m.Text),
+		"a message about a breach does not say the value and the limit")
 }
 
-// incidentsWithoutBreach counts incidents of which no message ever says a value that breaches its
-// limit. One message may: it tells how it stands when it is sent.
+// incidentsWithoutBreach counts incidents of which no message says a value that breaches its limit. A single message
+// may not: it states the value at the time it is sent.
 func (l *Evaluation) incidentsWithoutBreach() (n int, why string) {
 	const several = 3
 	all, breaches := map[string]int{}, map[string]int{}
@@ -180,12 +186,10 @@ func (l *Evaluation) incidentsWithoutBreach() (n int, why string) {
 	return n, why
 }
 
-// maxEditLag is how long the message of an incident may lag behind its thread, on the
-// wall clock.
+// maxEditLag is how long the message of an incident may lag behind its thread, on the wall clock.
 const maxEditLag = 10 * time.Second
 
-// staleMessages counts incidents whose thread has said that they are over while
-// their message still says otherwise.
+// staleMessages counts incidents whose thread says that they are over while their message still says otherwise.
 func (l *Evaluation) staleMessages() (n int, why string) {
 	said, over := map[string]string{}, map[string]time.Time{}
 	for _, m := range l.Evidence.Messages {
@@ -208,24 +212,17 @@ func (l *Evaluation) staleMessages() (n int, why string) {
 	return n, why
 }
 
-// announcesBreach says whether a message announces a breach, and so must name it.
-func announcesBreach(m drill.Message) bool {
-	return m.Kind == "post" || strings.Contains(m.Text, "Now a page")
-}
+// ownRules are the rules about headgate itself.
+var ownRules = []string{"delivery_stuck", "delivery_dead", "evaluation_late", "journal_failing", "drill_overdue"}
 
-// aboutHeadgate says whether a message, or the one in whose thread it stands, is about
-// headgate itself and not about a pool.
+// aboutHeadgate says whether a message, or the one whose thread it is in, is about headgate itself and not about a pool.
 func (l *Evaluation) aboutHeadgate(m drill.Message) bool {
 	for _, o := range l.Evidence.Messages {
 		if o.Incident != m.Incident && o.Text != m.Text {
 			continue
 		}
 		if rule := rulePattern.FindStringSubmatch(o.Text); rule != nil {
-			switch rule[1] {
-			case "delivery_stuck", "delivery_dead", "evaluation_late", "journal_failing", "drill_overdue":
-				return true
-			}
-			return false
+			return slices.Contains(ownRules, rule[1])
 		}
 	}
 	return false

@@ -3,35 +3,37 @@ package judge
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"headgate/runbooks/drill"
 )
 
-// rollbackTime is from the order to roll back until nothing is refused any more, in real
-// seconds. It rests on tasks that would have been refused: before the order some
-// were.
+// rollbackTime is from the request to roll back until refusals stop, in real seconds. It can be measured only if tasks
+// were refused before the request.
 func (l *Evaluation) rollbackTime() drill.Reading {
 	t, ok := l.stepResult(drill.StepRollback)
 	if !ok {
-		return drill.Reading{Source: sourceGenerator, Reason: "no rollback was ordered"}
+		return unknown(sourceGenerator, "no rollback was ordered")
 	}
 	if t.Err != "" {
-		return drill.Reading{Measured: true, NotObserved: true, Source: sourceGenerator, Reason: "the rollback failed: " + t.Err}
+		return drill.Reading{Measured: true, NotObserved: true, Source: sourceGenerator,
+			Reason: "the rollback failed: " + t.Err}
 	}
 	until := l.rollbackEnd(t)
 	if l.refusedBetween(t.Requested-l.spec.Duration, t.Requested) == 0 {
-		return drill.Reading{Source: sourceGenerator, Reason: "nothing was refused before the rollback, so it can change nothing"}
+		return unknown(sourceGenerator, "nothing was refused before the rollback, so it can change nothing")
 	}
 	if n := l.droppedByRollback(t.Requested, until); n > 0 {
-		return drill.Reading{Measured: true, NotObserved: true, Samples: n, Source: sourceGenerator, Reason: fmt.Sprintf("%d waiting tasks were rejected by the rollback", n)}
+		return drill.Reading{Measured: true, NotObserved: true, Samples: n, Source: sourceGenerator,
+			Reason: fmt.Sprintf("%d waiting tasks were rejected by the rollback", n)}
 	}
 	let, last, late := 0, t.Completed, false
 	for _, task := range l.tasksSent(t.Requested, until) {
 		switch {
 		case task.Outcome != drill.Refused:
 			let++
-		case task.Ended >= until: // it may have reached the gate when that was back
+		case task.Ended >= until: // it may have reached the gate after the rollback
 		case task.Sent > last:
 			last, late = task.Sent, true
 		}
@@ -49,15 +51,11 @@ func (l *Evaluation) rollbackTime() drill.Reading {
 	return r
 }
 
-// admittedByChance is how many tasks in a row are admitted by chance in fewer than one of
-// 1,000 cases while the gate still refuses. The rate is that of as long a time before the
-// rollback.
+// admittedByChance is how many tasks in a row are admitted by chance in fewer than one of 1,000 cases while the gate still
+// refuses, at the rate of an equally long time before the rollback.
 func (l *Evaluation) admittedByChance(requested, until time.Duration) int {
 	before := l.tasksSent(requested-(until-requested), requested)
-	admitted := 0
-	for _, t := range before {
-		admitted += btoi(t.Outcome != drill.Refused)
-	}
+	admitted := count(before, func(t drill.Task) bool { return t.Outcome != drill.Refused })
 	if admitted == 0 || admitted == len(before) {
 		return 0 // the other conditions decide
 	}
@@ -72,15 +70,15 @@ func (l *Evaluation) droppedByRollback(ordered, until time.Duration) int {
 	})
 }
 
-// restoreTime is from the order to restore until tasks are refused again, in real
-// seconds.
+// restoreTime is from the request to restore until tasks are refused again, in real seconds.
 func (l *Evaluation) restoreTime() drill.Reading {
 	from, to, err, ok := l.restoreRequest()
 	if !ok {
-		return drill.Reading{Source: sourceGenerator, Reason: "no restore was ordered"}
+		return unknown(sourceGenerator, "no restore was ordered")
 	}
 	if err != "" {
-		return drill.Reading{Measured: true, NotObserved: true, Source: sourceGenerator, Reason: "the restore failed: " + err}
+		return drill.Reading{Measured: true, NotObserved: true, Source: sourceGenerator,
+			Reason: "the restore failed: " + err}
 	}
 	after := l.tasksSent(from, max(l.spec.Duration, to+l.tolerance))
 	last, refused := to, false
@@ -103,8 +101,7 @@ func (l *Evaluation) restoreTime() drill.Reading {
 	return r
 }
 
-// restoreRequest is when the gate was restored, by a step or by reverting the rollback
-// within the scenario.
+// restoreRequest is when the gate was restored, by a step or by reverting the rollback within the scenario.
 func (l *Evaluation) restoreRequest() (ordered, answered time.Duration, err string, ok bool) {
 	if t, ok := l.stepResult(drill.StepRestore); ok {
 		return t.Requested, t.Completed, t.Err, true
@@ -117,17 +114,18 @@ func (l *Evaluation) restoreRequest() (ordered, answered time.Duration, err stri
 }
 
 func (l *Evaluation) stepResult(k drill.StepKind) (StepResult, bool) {
-	for _, t := range l.Steps {
-		if t.Step.Kind == k {
-			return t, true
-		}
+	i := slices.IndexFunc(l.Steps, func(t StepResult) bool { return t.Step.Kind == k })
+	if i < 0 {
+		return StepResult{}, false
 	}
-	return StepResult{}, false
+	return l.Steps[i], true
 }
 
 // tasksSent are the tasks that were sent within a span.
 func (l *Evaluation) tasksSent(from, to time.Duration) []drill.Task {
-	return filter(l.Evidence.Tasks, func(t drill.Task) bool { return t.Sent >= from && t.Sent < to && t.Outcome != drill.Unsent })
+	return filter(l.Evidence.Tasks, func(t drill.Task) bool {
+		return t.Sent >= from && t.Sent < to && t.Outcome != drill.Unsent
+	})
 }
 
 func (l *Evaluation) refusedBetween(from, to time.Duration) int {

@@ -2,109 +2,106 @@ package judge
 
 import (
 	"cmp"
+	"iter"
+	"math"
 	"slices"
 	"time"
 )
 
-// occupancy is how many calls were in flight and how many tasks waited, over time, as
-// seen from outside.
-type occupancy struct{ steps []occupancyStep }
+// occupancy is how many calls were in flight and how many tasks waited, over time, as seen from outside. Its first step
+// is before all time.
+type occupancy []occupancyStep
 
-// occupancyStep holds from At on, until the next one.
+// occupancyStep holds from At to the next step. As a change, it is +1 or -1 at a time.
 type occupancyStep struct {
 	At       time.Duration
 	InFlight int
 	Waiting  int
 }
 
-// occupancyDelta is +1 or -1 at a time.
-type occupancyDelta struct {
-	at                time.Duration
-	inFlight, waiting int
-}
-
-// gateOccupancy follows the gate's own calls. A call counts from when the gate made it
-// until it was done with it.
+// gateOccupancy follows the gate's own calls. A call counts from when the gate made it until the gate was done with it.
 func (l *Evaluation) gateOccupancy() occupancy { return l.gateOccupancyOf(l.waits) }
 
 func (l *Evaluation) gateOccupancyOf(waits []queueWait) occupancy {
-	var all []occupancyDelta
+	var changes []occupancyStep
 	for _, c := range l.Evidence.Calls {
-		all = append(all, occupancyDelta{at: c.Started, inFlight: 1})
+		changes = append(changes, occupancyStep{At: c.Started, InFlight: 1})
 		if !c.Open {
-			all = append(all, occupancyDelta{at: c.Ended, inFlight: -1})
+			changes = append(changes, occupancyStep{At: c.Ended, InFlight: -1})
 		}
 	}
 	for _, w := range waits {
-		all = append(all, occupancyDelta{at: w.from, waiting: 1}, occupancyDelta{at: w.to, waiting: -1})
+		changes = append(changes, occupancyStep{At: w.from, Waiting: 1}, occupancyStep{At: w.to, Waiting: -1})
 	}
-	return accumulate(all)
+	return accumulate(changes)
 }
 
 // endpointOccupancy follows what the endpoint saw.
 func (l *Evaluation) endpointOccupancy() occupancy {
-	var all []occupancyDelta
+	var changes []occupancyStep
 	for _, c := range l.Evidence.Calls {
 		if !c.Reached {
 			continue
 		}
-		all = append(all, occupancyDelta{at: c.Arrived, inFlight: 1})
+		changes = append(changes, occupancyStep{At: c.Arrived, InFlight: 1})
 		// The gate has the last byte before the endpoint's handler has returned.
 		switch {
 		case !c.Open && (c.Working || c.Ended < c.Finished):
-			all = append(all, occupancyDelta{at: max(c.Arrived, c.Ended), inFlight: -1})
+			changes = append(changes, occupancyStep{At: max(c.Arrived, c.Ended), InFlight: -1})
 		case !c.Working:
-			all = append(all, occupancyDelta{at: c.Finished, inFlight: -1})
+			changes = append(changes, occupancyStep{At: c.Finished, InFlight: -1})
 		}
 	}
-	return accumulate(all)
+	return accumulate(changes)
 }
 
-// accumulate sums up. What ends at the moment that something else begins makes room
-// for it.
-func accumulate(all []occupancyDelta) occupancy {
-	slices.SortStableFunc(all, func(a, b occupancyDelta) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.inFlight+a.waiting, b.inFlight+b.waiting))
+// accumulate sums up changes. What ends at a moment makes room for what begins then.
+func accumulate(changes []occupancyStep) occupancy {
+	slices.SortStableFunc(changes, func(a, b occupancyStep) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.InFlight+a.Waiting, b.InFlight+b.Waiting))
 	})
-	var b occupancy
-	var now occupancyStep
-	for _, c := range all {
-		now.At = c.at
-		now.InFlight += c.inFlight
-		now.Waiting += c.waiting
-		if n := len(b.steps); n > 0 && b.steps[n-1].At == c.at {
-			b.steps[n-1] = now
-			continue
+	now := occupancyStep{At: math.MinInt64}
+	b := occupancy{now}
+	for _, c := range changes {
+		if c.At != now.At {
+			b = append(b, now)
 		}
-		b.steps = append(b.steps, now)
+		now = occupancyStep{c.At, now.InFlight + c.InFlight, now.Waiting + c.Waiting}
+		b[len(b)-1] = now
 	}
 	return b
 }
 
-// peak is the most in flight at once, ever.
+// peak is the most in flight at once.
 func (b occupancy) peak() int {
-	most := 0
-	for _, s := range b.steps {
-		most = max(most, s.InFlight)
-	}
-	return most
+	return slices.MaxFunc(b, func(a, b occupancyStep) int { return cmp.Compare(a.InFlight, b.InFlight) }).InFlight
 }
 
-// longest is the longest stretch over which what holds holds, up to end, and when
-// it began.
-func (b occupancy) longest(end time.Duration, what func(occupancyStep) bool) (from, length time.Duration) {
-	began := time.Duration(-1)
-	for i, s := range b.steps {
-		next := end
-		if i+1 < len(b.steps) {
-			next = b.steps[i+1].At
+// spans yields the steps, each with the time at which it ends; the last ends at end.
+func (b occupancy) spans(end time.Duration) iter.Seq2[occupancyStep, time.Duration] {
+	return func(yield func(occupancyStep, time.Duration) bool) {
+		for i, s := range b {
+			next := end
+			if i+1 < len(b) {
+				next = b[i+1].At
+			}
+			if !yield(s, next) {
+				return
+			}
 		}
-		switch {
-		case !what(s):
-			began = -1
+	}
+}
+
+// longest returns the longest stretch up to end over which a condition holds: when it began, and its length.
+func (b occupancy) longest(end time.Duration, holds func(occupancyStep) bool) (from, length time.Duration) {
+	began, holding := time.Duration(0), false
+	for s, next := range b.spans(end) {
+		if !holds(s) {
+			holding = false
 			continue
-		case began < 0:
-			began = s.At
+		}
+		if !holding {
+			began, holding = s.At, true
 		}
 		if next-began > length {
 			from, length = began, next-began
@@ -113,32 +110,37 @@ func (b occupancy) longest(end time.Duration, what func(occupancyStep) bool) (fr
 	return from, length
 }
 
-// throughout says whether something held at every moment of a span.
-func (b occupancy) throughout(from, to time.Duration, what func(occupancyStep) bool) bool {
-	if !what(b.at(from)) {
-		return false
+// meanWhileWaiting returns for how long any task waited, and how many calls were in flight then, on average.
+func (b occupancy) meanWhileWaiting(end time.Duration) (waited time.Duration, used float64) {
+	for s, next := range b.spans(end) {
+		if s.Waiting > 0 && next > s.At {
+			waited += next - s.At
+			used += float64(s.InFlight) * (next - s.At).Seconds()
+		}
 	}
-	for i, _ := b.search(from); i < len(b.steps) && b.steps[i].At <= to; i++ {
-		if !what(b.steps[i]) {
+	return waited, used / max(waited.Seconds(), 1e-9)
+}
+
+// throughout says whether a condition holds at every moment of a span.
+func (b occupancy) throughout(from, to time.Duration, holds func(occupancyStep) bool) bool {
+	for _, s := range b[b.index(from):] {
+		if s.At > to {
+			break
+		}
+		if !holds(s) {
 			return false
 		}
 	}
 	return true
 }
 
-// at returns how it stood at a time.
-func (b occupancy) at(t time.Duration) occupancyStep {
-	i, exact := b.search(t)
-	switch {
-	case exact:
-		return b.steps[i]
-	case i == 0:
-		return occupancyStep{At: t}
-	}
-	return b.steps[i-1]
-}
+// at returns the step that holds at a time.
+func (b occupancy) at(t time.Duration) occupancyStep { return b[b.index(t)] }
 
-// search returns the index of the first step from a time on, and whether it is at that time.
-func (b occupancy) search(t time.Duration) (int, bool) {
-	return slices.BinarySearchFunc(b.steps, t, func(s occupancyStep, t time.Duration) int { return cmp.Compare(s.At, t) })
+func (b occupancy) index(t time.Duration) int {
+	i, exact := slices.BinarySearchFunc(b, t, func(s occupancyStep, t time.Duration) int { return cmp.Compare(s.At, t) })
+	if exact {
+		return i
+	}
+	return i - 1
 }

@@ -13,19 +13,12 @@ import (
 )
 
 func (l *Evaluation) telemetryGap() string {
-	if l.Evidence.StaleReason != "" {
-		return "not all was seen: " + l.Evidence.StaleReason
-	}
-	return ""
+	return reasonIf(l.Evidence.StaleReason != "", "not all was seen: %s", l.Evidence.StaleReason)
 }
 
 // rateNotKept says whether the load was what it should be.
 func (l *Evaluation) rateNotKept() string {
-	unsent := 0
-	for _, t := range l.Evidence.Tasks {
-		unsent += btoi(t.Outcome == drill.Unsent)
-	}
-	sent := len(l.Evidence.Tasks) - unsent
+	sent := count(l.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome != drill.Unsent })
 	switch {
 	case !l.Evidence.KeptRate && l.Evidence.RateNote != "":
 		return "the generator did not keep its rate: " + l.Evidence.RateNote
@@ -38,35 +31,35 @@ func (l *Evaluation) rateNotKept() string {
 }
 
 func (l *Evaluation) tooFewSamples() string {
-	if n := len(l.scenarioTasks()); n < minSamples {
-		return fmt.Sprintf("only %d tasks were sent, and %d are needed to judge by", n, minSamples)
-	}
-	return ""
+	n := len(l.scenarioTasks())
+	return reasonIf(n < minSamples, "only %d tasks were sent, and %d are needed to judge by", n, minSamples)
 }
 
-// burstMismatch says whether the load rose when it should. Arrivals vary by chance; five
-// deviations are not chance.
+// explainedByChance says whether got arrivals may come of want: five standard deviations are not chance.
+func explainedByChance(got, want float64) bool { return math.Abs(got-want) <= 5*math.Sqrt(want)+2 }
+
+// burstMismatch says whether the load rose when it should.
 func (l *Evaluation) burstMismatch() string {
 	for _, b := range l.spec.Arrivals.Bursts {
 		want := l.spec.Arrivals.Rate * b.Multiple * (b.To - b.From).Seconds()
 		got := float64(len(l.tasksDue(b.From, b.To)))
-		if math.Abs(got-want) > 5*math.Sqrt(want)+2 {
-			return fmt.Sprintf("the burst from %s was not as specified: %.0f tasks, of about %.0f", drill.FormatDuration(b.From), got, want)
+		if !explainedByChance(got, want) {
+			return fmt.Sprintf("the burst from %s was not as specified: %.0f tasks, of about %.0f",
+				format.Duration(b.From), got, want)
 		}
 	}
 	return ""
 }
 
-// loadMismatch says whether as much came in all as should.
+// loadMismatch says whether as many tasks were sent in all as specified.
 func (l *Evaluation) loadMismatch() string {
 	want := l.spec.ExpectedTasks(0)
 	got := float64(len(l.tasksDue(-l.spec.Baseline, l.spec.Duration)))
-	return reasonIf(want > 0 && math.Abs(got-want) > 5*math.Sqrt(want)+2,
+	return reasonIf(want > 0 && !explainedByChance(got, want),
 		"the load was not as specified: %.0f tasks, of about %.0f", got, want)
 }
 
-// endpointOverloaded says whether the endpoint was free to take what the gate let through: one
-// that makes calls wait measures itself.
+// endpointOverloaded says whether calls waited at the endpoint, so that the run measures the endpoint, not the gate.
 func (l *Evaluation) endpointOverloaded() string {
 	if _, lost := l.stepResult(drill.StepLoseSlots); lost {
 		return ""
@@ -79,8 +72,7 @@ func (l *Evaluation) endpointOverloaded() string {
 	return reasonIf(waited > 2 && waited*20 > n, "the endpoint was overloaded: %d of %d calls waited there", waited, n)
 }
 
-// serviceTimeMismatch says whether the endpoint took its time: one that answers at once proves
-// nothing of a queue.
+// serviceTimeMismatch says whether the endpoint took the specified time: one that answers at once builds no queue.
 func (l *Evaluation) serviceTimeMismatch() string {
 	if l.Evidence.ServiceMax == 0 {
 		return ""
@@ -98,11 +90,12 @@ func (l *Evaluation) serviceTimeMismatch() string {
 		return ""
 	}
 	return fmt.Sprintf("the endpoint's service time is wrong: calls took %.1f s on average, and should take %s to %s",
-		sum.Seconds()/float64(n), drill.FormatDuration(l.Evidence.ServiceMin), drill.FormatDuration(l.Evidence.ServiceMax))
+		sum.Seconds()/float64(n), format.Duration(l.Evidence.ServiceMin),
+		format.Duration(l.Evidence.ServiceMax))
 }
 
-// plausibleMean says whether n calls may take this long on average: five deviations are not
-// chance, and none is more than half of what lies between the bounds.
+// plausibleMean says whether n calls may take this long on average: five standard deviations are not chance, and the
+// standard deviation is at most half the distance between the bounds.
 func (l *Evaluation) plausibleMean(mean time.Duration, n int) bool {
 	if l.Evidence.ServiceMean == 0 {
 		return true
@@ -114,14 +107,15 @@ func (l *Evaluation) plausibleMean(mean time.Duration, n int) bool {
 // failedSteps says whether the steps did what they should, where that can be seen.
 func (l *Evaluation) failedSteps() string {
 	for _, t := range l.Steps {
+		still := l.slotWaitsAfter(t.RevertedAt + l.tolerance)
 		switch {
 		case t.Err != "":
-			return fmt.Sprintf("step %s at %s did not work: %s", t.Step.Kind, drill.FormatDuration(t.Step.At), t.Err)
+			return fmt.Sprintf("step %s at %s did not work: %s", t.Step.Kind, format.Duration(t.Step.At), t.Err)
 		case t.Step.Kind == drill.StepLockRecord && l.recordNotLocked(t) != "":
 			return l.recordNotLocked(t)
-		case t.Step.Kind == drill.StepLoseSlots && t.Reverted && l.slotWaitsAfter(t.RevertedAt+l.tolerance) > 2:
-			return fmt.Sprintf("the endpoint did not get its slots back: %d calls waited there afterwards", l.slotWaitsAfter(t.RevertedAt+l.tolerance))
-		case t.Step.Kind == drill.StepLoseSlots && !l.sawSlotWait(t):
+		case t.Step.Kind == drill.StepLoseSlots && t.Reverted && still > 2:
+			return fmt.Sprintf("the endpoint did not get its slots back: %d calls waited there afterwards", still)
+		case t.Step.Kind == drill.StepLoseSlots && l.slotWaitsAfter(t.Requested) == 0:
 			return "the endpoint lost no slots: no call waited there"
 		}
 	}
@@ -129,7 +123,7 @@ func (l *Evaluation) failedSteps() string {
 		"%d of %d steps were taken", len(l.Steps), len(l.spec.Steps))
 }
 
-// recordNotLocked says why it cannot be said that the record was locked.
+// recordNotLocked says why the record cannot be assumed to have been locked; empty: it was.
 func (l *Evaluation) recordNotLocked(t StepResult) string {
 	until := l.Evidence.At
 	if t.Reverted {
@@ -145,25 +139,17 @@ func (l *Evaluation) recordNotLocked(t StepResult) string {
 			return fmt.Sprintf("the record was not locked: it could be written at %.0f s", p.At.Seconds())
 		}
 	}
-	if tried == 0 {
-		return "no write to the record was attempted while it should have been locked"
-	}
-	return ""
+	return reasonIf(tried == 0, "no write to the record was attempted while it should have been locked")
 }
 
-// slotWaitsAfter counts calls that came to the endpoint from a time on and had to wait
-// there.
+// slotWaitsAfter counts calls that reached the endpoint from a time on and had to wait there.
 func (l *Evaluation) slotWaitsAfter(at time.Duration) int {
-	return count(l.Evidence.Calls, func(c drill.Call) bool { return c.Reached && c.Arrived > at && c.SlotWait > l.tolerance })
-}
-
-func (l *Evaluation) sawSlotWait(t StepResult) bool {
-	return slices.ContainsFunc(l.Evidence.Calls, func(c drill.Call) bool {
-		return c.Reached && c.SlotWait > l.tolerance && c.Arrived >= t.Requested
+	return count(l.Evidence.Calls, func(c drill.Call) bool {
+		return c.Reached && c.Arrived >= at && c.SlotWait > l.tolerance
 	})
 }
 
-// unconfirmedFaults says of which faults it cannot be said that they had their effect.
+// unconfirmedFaults names the faults whose effect was not seen.
 func (l *Evaluation) unconfirmedFaults() string {
 	var all []string
 	for _, i := range l.spec.Faults {
@@ -175,13 +161,11 @@ func (l *Evaluation) unconfirmedFaults() string {
 }
 
 func (l *Evaluation) unconfirmedSlackFault() string {
-	if len(l.spec.Slack) > 0 && l.Evidence.FaultHits[drill.TargetSlack] == 0 {
-		return "injection not confirmed: no fault hit a message on its way to Slack"
-	}
-	return ""
+	return reasonIf(len(l.spec.Slack) > 0 && l.Evidence.FaultHits[drill.TargetSlack] == 0,
+		"injection not confirmed: no fault hit a message on its way to Slack")
 }
 
-// unconfirmedFault says why it cannot be said that a fault had its effect.
+// unconfirmedFault says why the effect of a fault is not certain; empty: it is.
 func (l *Evaluation) unconfirmedFault(i drill.Injection) string {
 	var hit []drill.Call
 	all := 0
@@ -206,7 +190,7 @@ func (l *Evaluation) unconfirmedFault(i drill.Injection) string {
 	return l.missingEffect(i, hit)
 }
 
-// missingEffect checks the effect of the faults on the calls that they hit.
+// missingEffect checks the effect of a fault on the calls that it hit.
 func (l *Evaluation) missingEffect(i drill.Injection, hit []drill.Call) string {
 	seen, without := 0, 0
 	for _, c := range hit {
@@ -218,7 +202,8 @@ func (l *Evaluation) missingEffect(i drill.Injection, hit []drill.Call) string {
 	case seen == 0:
 		return fmt.Sprintf("no call that fault %s hit was observed to its end", i.Kind)
 	case without*5 > seen:
-		return fmt.Sprintf("%s: %d of %d calls that fault %s hit were unaffected", missingEffectText(i.Kind), without, seen, i.Kind)
+		return fmt.Sprintf("%s: %d of %d calls that fault %s hit were unaffected",
+			missingEffectText(i.Kind), without, seen, i.Kind)
 	}
 	return ""
 }
@@ -233,8 +218,7 @@ func missingEffectText(k fault.Kind) string {
 	return "the endpoint did not fail"
 }
 
-// faultWorked says whether a fault had its effect on a call, and whether that can be
-// said.
+// faultWorked says whether a fault had its effect on a call, and whether that can be known.
 func (l *Evaluation) faultWorked(i drill.Injection, c drill.Call) (works, can bool) {
 	over := i.From + i.For - l.tolerance // from then on it may have been cut short
 	switch i.Kind {
@@ -260,18 +244,13 @@ func (l *Evaluation) faultWorked(i drill.Injection, c drill.Call) (works, can bo
 // maxQuote bounds what a reason quotes of a message.
 const maxQuote = 120
 
-// steadyDuration is how long all has to be well before it counts as the steady state,
-// scenario time.
+// steadyDuration is how long the system has to be healthy before it counts as steady, scenario time.
 const steadyDuration = 30 * time.Second
 
-// UnsteadyBaseline says why the baseline shows no steady state; empty: it does. few
-// says that too little was seen.
+// UnsteadyBaseline says why the baseline shows no steady state; empty: it does. few says that too little was seen.
 func (l *Evaluation) UnsteadyBaseline() (why string, few bool) {
 	tasks := l.tasksDue(-l.spec.Baseline, 0)
-	ended := 0
-	for _, t := range tasks {
-		ended += btoi(t.Outcome != drill.Pending)
-	}
+	ended := len(tasks) - l.countPending(tasks)
 	if ended < 3 {
 		return fmt.Sprintf("only %d of %d tasks had ended by the end of the baseline", ended, len(tasks)), true
 	}
@@ -306,17 +285,11 @@ func (l *Evaluation) UnsteadyAfter() string {
 	if r := l.unnotifiedIncidents(); r.Value > 0 {
 		return r.Reason
 	}
-	if len(l.Evidence.Messages) == 0 {
-		return ""
-	}
-	if _, ok, _ := l.lastResolved(); !ok {
-		return "no message announced the end of an incident"
-	}
-	return ""
+	_, ok, _ := l.lastResolved()
+	return reasonIf(!ok && len(l.Evidence.Messages) > 0, "no message announced the end of an incident")
 }
 
-// expectsMessages says whether the drill is about notifications, so that it waits for
-// the last of it.
+// expectsMessages says whether the drill is about notifications, so that it waits for the last one.
 func (l *Evaluation) expectsMessages() bool {
 	return slices.ContainsFunc(l.Run.Spec.Expect, func(e drill.Expectation) bool {
 		return e.Measure == drill.TimeToResolve || e.Measure == drill.MessagesLost
@@ -327,8 +300,7 @@ func (l *Evaluation) countPending(tasks []drill.Task) int {
 	return count(tasks, func(t drill.Task) bool { return t.Outcome == drill.Pending })
 }
 
-// unhealthy says what is wrong with tasks; empty: nothing. One late task among many is
-// chance.
+// unhealthy says what is wrong with tasks; empty: nothing. One late task among many is chance.
 func (l *Evaluation) unhealthy(tasks []drill.Task) string {
 	refused, failed, late := 0, 0, 0
 	for _, t := range tasks {

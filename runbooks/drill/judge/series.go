@@ -7,7 +7,7 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// turnaroundWindow is over what Point.Turnaround looks.
+// turnaroundWindow is the window of Point.Turnaround.
 const turnaroundWindow = 10 * time.Second
 
 // Series returns one point for each scenario second that has been seen, at most drill.MaxPoints.
@@ -30,7 +30,7 @@ func (l *Evaluation) Series() []drill.Point {
 	return points
 }
 
-// pointIndex is the point that something at a time belongs to; false: none.
+// pointIndex is the index of the point that a time belongs to; false: none.
 func pointIndex(at, first time.Duration, n int) (int, bool) {
 	i := int((at - first) / time.Second)
 	return i, at >= first && i < n
@@ -38,17 +38,18 @@ func pointIndex(at, first time.Duration, n int) (int, bool) {
 
 func (l *Evaluation) fillCounts(points []drill.Point, first time.Duration) {
 	for _, t := range l.Evidence.Tasks {
-		if i, ok := pointIndex(t.Sent, first, len(points)); ok && t.Outcome != drill.Unsent {
+		if t.Outcome == drill.Unsent {
+			continue
+		}
+		if i, ok := pointIndex(t.Sent, first, len(points)); ok {
 			points[i].Arrived++
 		}
 		i, ok := pointIndex(t.Ended, first, len(points))
-		if !ok || t.Outcome == drill.Pending || t.Outcome == drill.Unsent {
-			continue
-		}
-		switch t.Outcome {
-		case drill.Served:
+		switch {
+		case !ok || t.Outcome == drill.Pending:
+		case t.Outcome == drill.Served:
 			points[i].Served++
-		case drill.Refused:
+		case t.Outcome == drill.Refused:
 			points[i].Refused++
 		default:
 			points[i].Errors++
@@ -56,8 +57,7 @@ func (l *Evaluation) fillCounts(points []drill.Point, first time.Duration) {
 	}
 }
 
-// fillQueueAges says how long the one that waits longest has waited. Waits are sorted by
-// their beginning.
+// fillQueueAges sets how long the oldest task has waited. Waits are sorted by their beginning.
 func (l *Evaluation) fillQueueAges(points []drill.Point, first time.Duration) {
 	oldest := 0
 	for i := range points {
@@ -78,12 +78,7 @@ func (l *Evaluation) fillQueueAges(points []drill.Point, first time.Duration) {
 }
 
 func (l *Evaluation) fillTurnarounds(points []drill.Point, first time.Duration) {
-	var served []drill.Task
-	for _, t := range l.Evidence.Tasks {
-		if t.Outcome == drill.Served {
-			served = append(served, t)
-		}
-	}
+	served := filter(l.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Served })
 	slices.SortFunc(served, func(a, b drill.Task) int { return int(a.Ended - b.Ended) })
 	from, to := 0, 0
 	for i := range points {

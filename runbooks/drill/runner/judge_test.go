@@ -256,7 +256,7 @@ func TestMissingEvidenceDoesNotPass(t *testing.T) {
 		{"nobody looked at production", func(f *judge.Facts) { f.Drift = drill.Reading{Reason: "no answer"} }, drill.Inconclusive, "production_drift is not known: no answer"},
 		{"production was touched", func(f *judge.Facts) { f.Drift.Value = 2; f.Drift.Reason = "2 tasks of the drill" }, drill.Failed, "2 tasks of the drill"},
 		{"nothing was expected", func(f *judge.Facts) { f.Run.Spec.Expect = nil }, drill.Inconclusive, "nothing was checked"},
-		{"not as before", func(f *judge.Facts) { f.SteadyState, f.UnsteadyReason = false, "3 of 9 tasks were late" }, drill.Failed, "after 300s the steady state did not return: 3 of 9 tasks were late"},
+		{"not as before", func(f *judge.Facts) { f.SteadyState, f.UnsteadyReason = false, "3 of 9 tasks were late" }, drill.Failed, "after 5m the steady state did not return: 3 of 9 tasks were late"},
 		{"not cleared", func(f *judge.Facts) { f.ClearResults = []drill.ClearResult{{Held: 2}} }, drill.Failed, "the faults did not clear: 2 calls are still held"},
 		{"cleared slowly", func(f *judge.Facts) {
 			f.ClearResults = []drill.ClearResult{{Took: 1500 * time.Millisecond, Confirmed: true}}

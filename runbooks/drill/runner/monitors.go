@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"headgate/internal/format"
 	"headgate/runbooks/drill"
 )
 
@@ -46,7 +47,7 @@ func (a *activeRun) startMonitors() (stop func()) {
 // hangs must not let the others expire.
 func (a *activeRun) renewLeases(ctx context.Context) {
 	if a.sinceSaved() > maxUnsaved {
-		a.stop(&stopCause{reason: "the record could not be written for " + drill.FormatDuration(maxUnsaved)})
+		a.stop(&stopCause{reason: "the record could not be written for " + format.Duration(maxUnsaved)})
 		return
 	}
 	a.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"headgate/internal/format"
 	"headgate/runbooks/drill"
 	"headgate/runbooks/drill/judge"
 )
@@ -246,7 +247,7 @@ func (a *activeRun) recoveryNote() string {
 	if !a.facts.SteadyState {
 		return "not recovered: " + a.facts.UnsteadyReason
 	}
-	return "recovered " + drill.FormatDuration(a.facts.RecoveryTime.Round(time.Second)) + " after the disturbance"
+	return "recovered " + format.Duration(a.facts.RecoveryTime.Round(time.Second)) + " after the disturbance"
 }
 
 // finalObservation gathers the evidence for the verdict.

@@ -156,7 +156,7 @@ func (a *activeRun) runStep(n int, st drill.Step) error {
 }
 
 func stepName(st drill.Step) string {
-	return fmt.Sprintf("step %s at %s", st.Kind, drill.FormatDuration(st.At))
+	return fmt.Sprintf("step %s at %s", st.Kind, format.Duration(st.At))
 }
 
 // undoLateStep reverts a step that was run after the limit.

@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 
+	"headgate/internal/format"
 	"headgate/runbooks/drill"
 )
 
@@ -18,14 +19,14 @@ func Outline(s drill.Spec) []string {
 	}
 	lines = append(lines, "check on a canary call that faults can be cleared")
 	if sc.Baseline > 0 {
-		lines = append(lines, fmt.Sprintf("for %s: check that the steady state holds", drill.FormatDuration(sc.Baseline)))
+		lines = append(lines, fmt.Sprintf("for %s: check that the steady state holds", format.Duration(sc.Baseline)))
 	}
 	a := sc.Arrivals
 	if a.Rate > 0 {
-		lines = append(lines, fmt.Sprintf("for %s: send %v tasks per second", drill.FormatDuration(sc.Duration), a.Rate))
+		lines = append(lines, fmt.Sprintf("for %s: send %v tasks per second", format.Duration(sc.Duration), a.Rate))
 	}
 	for _, b := range a.Bursts {
-		lines = append(lines, fmt.Sprintf("from %s to %s: %v times as many", drill.FormatDuration(b.From), drill.FormatDuration(b.To), b.Multiple))
+		lines = append(lines, fmt.Sprintf("from %s to %s: %v times as many", format.Duration(b.From), format.Duration(b.To), b.Multiple))
 	}
 	for _, i := range sc.Faults {
 		lines = append(lines, injectionOutline(i, affectedCalls(s)))
@@ -38,7 +39,7 @@ func Outline(s drill.Spec) []string {
 	}
 	return append(lines,
 		"clear all faults, confirm that, and revert steps in reverse order",
-		fmt.Sprintf("for at most %s: wait until the steady state is back", drill.FormatDuration(s.Recovery)))
+		fmt.Sprintf("for at most %s: wait until the steady state is back", format.Duration(s.Recovery)))
 }
 
 func liveScope(s drill.Spec) string {
@@ -57,12 +58,12 @@ func affectedCalls(s drill.Spec) string {
 
 func injectionOutline(i drill.Injection, what string) string {
 	text := fmt.Sprintf("from %s to %s: fault %s on %s of %s",
-		drill.FormatDuration(i.From), drill.FormatDuration(i.From+i.For), i.Kind, drill.FormatAmount(i.Share, drill.UnitRatio), what)
+		format.Duration(i.From), format.Duration(i.From+i.For), i.Kind, drill.FormatAmount(i.Share, drill.UnitRatio), what)
 	switch {
 	case i.Jitter > 0:
-		text += fmt.Sprintf(" (%s ± %s)", drill.FormatDuration(i.Delay), drill.FormatDuration(i.Jitter))
+		text += fmt.Sprintf(" (%s ± %s)", format.Duration(i.Delay), format.Duration(i.Jitter))
 	case i.Delay > 0:
-		text += fmt.Sprintf(" (%s)", drill.FormatDuration(i.Delay))
+		text += fmt.Sprintf(" (%s)", format.Duration(i.Delay))
 	case i.Code > 0:
 		text += fmt.Sprintf(" (%d)", i.Code)
 	}
@@ -76,9 +77,9 @@ func stepOutline(st drill.Step) string {
 		drill.StepLockRecord: "lock the record",
 		drill.StepLoseSlots:  fmt.Sprintf("take %d slots away from the endpoint", st.Count),
 	}
-	text := "at " + drill.FormatDuration(st.At) + ": " + words[st.Kind]
+	text := "at " + format.Duration(st.At) + ": " + words[st.Kind]
 	if st.For > 0 {
-		text += ", for " + drill.FormatDuration(st.For)
+		text += ", for " + format.Duration(st.For)
 	}
 	return text
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"headgate/internal/format"
 	"headgate/internal/strictyaml"
 	"headgate/runbooks/drill"
 	"headgate/runbooks/drill/schedule"
@@ -162,13 +163,13 @@ func (c *linter) times() {
 	s := c.spec
 	d := s.Scenario.Duration
 	if d < minDuration {
-		c.reject("scenario.duration", "must be at least %s, is %s", drill.FormatDuration(minDuration), drill.FormatDuration(d))
+		c.reject("scenario.duration", "must be at least %s, is %s", format.Duration(minDuration), format.Duration(d))
 	}
 	if s.Recovery < minDuration {
-		c.reject("recovery", "must be at least %s: the time limit for the steady state to return; is %s", drill.FormatDuration(minDuration), drill.FormatDuration(s.Recovery))
+		c.reject("recovery", "must be at least %s: the time limit for the steady state to return; is %s", format.Duration(minDuration), format.Duration(s.Recovery))
 	}
 	if whole := d + s.Scenario.Baseline + s.Recovery; whole > drill.MaxDuration {
-		c.reject("scenario.duration", "must be at most %s together with baseline and recovery, is %s", drill.FormatDuration(drill.MaxDuration), drill.FormatDuration(whole))
+		c.reject("scenario.duration", "must be at most %s together with baseline and recovery, is %s", format.Duration(drill.MaxDuration), format.Duration(whole))
 	}
 }
 
@@ -193,16 +194,16 @@ func (c *linter) load() {
 		c.within(p+".times", b.Multiple, 0, maxRate)
 		switch {
 		case b.To <= b.From:
-			c.reject(p, "must end after it begins: to is %s, from %s", drill.FormatDuration(b.To), drill.FormatDuration(b.From))
+			c.reject(p, "must end after it begins: to is %s, from %s", format.Duration(b.To), format.Duration(b.From))
 		case b.To > s.Duration:
-			c.reject(p+".to", "must be at most the duration, %s, is %s", drill.FormatDuration(s.Duration), drill.FormatDuration(b.To))
+			c.reject(p+".to", "must be at most the duration, %s, is %s", format.Duration(s.Duration), format.Duration(b.To))
 		}
 	}
 	slices.SortFunc(bursts, func(a, b drill.Burst) int { return int(a.From - b.From) })
 	for i := 1; i < len(bursts); i++ {
 		if bursts[i].From < bursts[i-1].To {
 			c.reject("scenario.arrivals.bursts", "must not overlap: one is from %s to %s, the next begins at %s",
-				drill.FormatDuration(bursts[i-1].From), drill.FormatDuration(bursts[i-1].To), drill.FormatDuration(bursts[i].From))
+				format.Duration(bursts[i-1].From), format.Duration(bursts[i-1].To), format.Duration(bursts[i].From))
 		}
 	}
 	if n := s.ExpectedTasks(c.spec.Recovery); n > drill.MaxTasks {
@@ -240,7 +241,7 @@ func (c *linter) window(path string, from, length time.Duration) {
 	case length <= 0:
 		c.reject(path+".for", "must be above 0: every fault has a time limit")
 	case from+length > d:
-		c.reject(path, "must end within the duration, %s, ends at %s", drill.FormatDuration(d), drill.FormatDuration(from+length))
+		c.reject(path, "must end within the duration, %s, ends at %s", format.Duration(d), format.Duration(from+length))
 	}
 }
 
@@ -255,7 +256,7 @@ func (c *linter) steps() {
 			continue
 		}
 		if s.At+s.For > c.spec.Scenario.Duration {
-			c.reject(p, "must end within the duration, %s, ends at %s", drill.FormatDuration(c.spec.Scenario.Duration), drill.FormatDuration(s.At+s.For))
+			c.reject(p, "must end within the duration, %s, ends at %s", format.Duration(c.spec.Scenario.Duration), format.Duration(s.At+s.For))
 		}
 		c.within(p+".count", float64(s.Count), 0, maxSlots)
 		if (s.Kind == drill.StepLoseSlots) != (s.Count > 0) {
