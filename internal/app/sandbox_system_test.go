@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -178,7 +179,7 @@ func TestSandboxFaultsAndSteps(t *testing.T) {
 	if err != nil || !c.Confirmed || c.Held != 0 || c.Released == 0 || c.Took > time.Second {
 		t.Errorf("cleared %+v, %v", c, err)
 	}
-	if err := l.Renew(t.Context(), time.Minute); err != drill.ErrLeaseExpired {
+	if err := l.Renew(t.Context(), time.Minute); !errors.Is(err, fault.ErrLeaseExpired) {
 		t.Errorf("renewed after the clear: %v", err)
 	}
 	hung := 0

@@ -2,7 +2,6 @@ package drill
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -59,7 +58,7 @@ type Injector interface {
 
 // A Lease is a fault that expires.
 type Lease interface {
-	// Renew puts the end off. ErrLeaseExpired: it has ended already.
+	// Renew extends the lease. fault.ErrLeaseExpired: it has ended already.
 	Renew(ctx context.Context, ttl time.Duration) error
 	// Clear ends it now, as Injector.Clear does all.
 	Clear(ctx context.Context) (ClearResult, error)
@@ -90,7 +89,7 @@ func (c ClearResult) Err() error {
 	if c.Confirmed && c.Held == 0 {
 		return nil
 	}
-	return fmt.Errorf("the faults did not clear: %d calls are still held", c.Held)
+	return fmt.Errorf("%d calls are still held", c.Held)
 }
 
 // Production is what a drill must leave alone.
@@ -125,9 +124,6 @@ type Reading struct {
 	Source      string  // by whom, in words: generator, endpoint, Slack
 	Reason      string  // for people: what made the value, or why there is none
 }
-
-// Errors of the ports.
-var ErrLeaseExpired = errors.New("the lease has lapsed")
 
 // Evidence is what was seen from outside, up to At. Times are scenario time from
 // the beginning of inject, negative in the baseline, unless noted. Measures are

@@ -192,7 +192,7 @@ func (l *Evaluation) unappliedRequests() string {
 func (l *Evaluation) unclearedFaults() string {
 	for _, c := range l.ClearResults {
 		if err := c.Err(); err != nil {
-			return err.Error()
+			return fmt.Sprintf("the faults did not clear: %v", err)
 		}
 	}
 	return ""

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// callWithTimeout calls something that may hang or panic, and waits for it until ctx ends or
-// limit has passed. What comes later goes to late, if that is set, so that what was
-// done after all can be taken back.
+// callWithTimeout calls f, which may hang or panic, and waits for it until ctx ends or limit has passed. A result after
+// that goes to late, if it is set, so that its effect can be reverted.
 func callWithTimeout[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error), late func(T)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	type result struct {
@@ -33,7 +32,7 @@ func callWithTimeout[T any](ctx context.Context, limit time.Duration, f func(con
 	case r := <-came:
 		return r.value, r.err
 	case <-ctx.Done():
-		// What comes at the same moment still counts.
+		// A result of the same moment still counts.
 		select {
 		case r := <-came:
 			return r.value, r.err
@@ -58,7 +57,7 @@ func recoverPanic(f func() error) (err error) {
 	return f()
 }
 
-// doWithTimeout is bounded for what returns only an error.
+// doWithTimeout is callWithTimeout for functions that return only an error.
 func doWithTimeout(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
 	_, err := callWithTimeout(ctx, limit, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) }, nil)
 	return err
@@ -66,12 +65,9 @@ func doWithTimeout(ctx context.Context, limit time.Duration, f func(context.Cont
 
 // sleepUntil waits until an instant; it returns early with the cause if ctx ends.
 func sleepUntil(ctx context.Context, until time.Time) error {
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
-		return context.Cause(ctx)
+	case <-time.After(time.Until(until)):
 	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
+	return context.Cause(ctx)
 }

@@ -1,32 +1,33 @@
 package runner
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"headgate/internal/format"
+	"headgate/proxy/fault"
 	"headgate/runbooks/drill"
 )
 
-// clearAttempts is how often clearing is tried before the leases have to do.
+// clearAttempts is how often clearing is tried; after that the leases end the faults.
 const clearAttempts = 3
 
-// cleanUp clears what is injected, takes steps back in reverse and lets the stage
-// go, however the run ended. The run's own context may have ended: it has its own. It
-// returns what is left behind; empty: nothing.
-func (a *activeRun) cleanUp() (left string) {
-	a.mu.Lock()
-	a.renewAllowed = false
-	hadFaults := len(a.faults) > 0
-	a.mu.Unlock()
-	ctx := context.Background()
+// cleanUp clears all faults, reverts steps, the last first, and closes the environment, however the run ended. It does
+// not use the run's context, which may have ended. The error says which faults are left.
+func (a *activeRun) cleanUp() (left error) {
+	hadFaults := false
+	a.update(func(*drill.Run) { a.renewAllowed, hadFaults = false, len(a.faults) > 0 })
 	if a.env == nil {
 		close(a.cleanedUp)
-		return ""
+		return nil
 	}
+	ctx := context.Background()
 	if hadFaults || a.loadRunning() {
-		for try := 1; try <= clearAttempts; try++ {
-			if left = a.clearFaults(ctx); left == "" {
+		for range clearAttempts {
+			if left = a.clearAll(ctx); left == nil {
 				break
 			}
 		}
@@ -35,20 +36,9 @@ func (a *activeRun) cleanUp() (left string) {
 	close(a.cleanedUp)
 	began := time.Now()
 	if err := doWithTimeout(ctx, closeTimeout, a.env.Close); err != nil {
-		a.recordUndo(fmt.Sprintf("the %s", a.header().Spec.Target), began, err, "")
+		a.recordUndo(fmt.Sprintf("the %s", a.spec().Target), began, err, "")
 	}
 	return left
-}
-
-// clearFaults clears all faults and says what is left of them; empty: nothing.
-func (a *activeRun) clearFaults(ctx context.Context) string {
-	switch c, err := a.clearAll(ctx); {
-	case err != nil:
-		return fmt.Sprintf("the faults did not clear: %v", err)
-	case !c.Confirmed || c.Held > 0:
-		return fmt.Sprintf("the faults did not clear: %d calls are still held", c.Held)
-	}
-	return ""
 }
 
 // loadRunning says whether the load has begun, and its end has not been seen.
@@ -58,32 +48,43 @@ func (a *activeRun) loadRunning() bool {
 	return !a.facts.ScenarioStart.IsZero() && !a.facts.Complete
 }
 
-// clearAll ends all faults, within ClearLimit.
-func (a *activeRun) clearAll(ctx context.Context) (drill.ClearResult, error) {
-	a.mu.Lock()
-	a.faults = nil
-	a.mu.Unlock()
-	began := time.Now()
-	c, err := callWithTimeout(ctx, drill.ClearLimit, a.env.Clear, nil)
-	if err == nil && c.Took == 0 {
-		c.Took = time.Since(began)
+// clearAll ends all faults, within ClearLimit. The error says what is left.
+func (a *activeRun) clearAll(ctx context.Context) error {
+	a.update(func(*drill.Run) { a.faults = nil })
+	c, err := a.clear(ctx, "all faults", drill.ClearLimit, a.env.Clear)
+	if err != nil {
+		return err
 	}
-	a.recordClear("all faults", began, c, err)
+	return c.Err()
+}
+
+// clear ends faults and records the result.
+func (a *activeRun) clear(
+	ctx context.Context, what string, limit time.Duration, f func(context.Context) (drill.ClearResult, error),
+) (drill.ClearResult, error) {
+	began := time.Now()
+	c, err := callWithTimeout(ctx, limit, f, nil)
+	took, failure := time.Since(began), err
+	if err == nil {
+		c.Took, failure = cmp.Or(c.Took, took), c.Err()
+	}
+	a.recordUndo(what, began, failure, format.Plural(c.Released, "call")+" released")
+	a.update(func(r *drill.Run) {
+		if !errors.Is(err, fault.ErrLeaseExpired) {
+			a.facts.ClearResults = append(a.facts.ClearResults, c)
+		}
+		r.ClearTook = max(r.ClearTook, took)
+	})
 	return c, err
 }
 
-// undoSteps takes back all steps that still stand, the last first.
+// undoSteps reverts all steps that are still in effect, the last first.
 func (a *activeRun) undoSteps(ctx context.Context) {
 	for {
-		a.mu.Lock()
-		n := len(a.undoStack)
-		if n == 0 {
-			a.mu.Unlock()
+		u, ok := a.takeUndo(func(undoAction) bool { return true })
+		if !ok {
 			return
 		}
-		u := a.undoStack[n-1]
-		a.undoStack = a.undoStack[:n-1]
-		a.mu.Unlock()
 		_ = a.runUndo(ctx, u) // recorded
 	}
 }

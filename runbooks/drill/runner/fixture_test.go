@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate/proxy/fault"
 	"headgate/runbooks/drill"
 	"headgate/runbooks/drill/runner"
 	"headgate/runbooks/drill/spec"
@@ -376,7 +377,7 @@ func (l *fakeLease) Renew(ctx context.Context, ttl time.Duration) error {
 	l.leaseMu.Lock()
 	defer l.leaseMu.Unlock()
 	if !time.Now().Before(l.ends) {
-		return drill.ErrLeaseExpired
+		return fault.ErrLeaseExpired
 	}
 	l.ends = time.Now().Add(ttl)
 	return nil

@@ -9,18 +9,17 @@ import (
 	"time"
 
 	"headgate/internal/format"
+	"headgate/proxy/fault"
 	"headgate/runbooks/drill"
 )
 
-// startMonitors starts the goroutines beside a run: they renew faults, check production and evidence, and save, each
-// for itself, so that none delays another. stop ends them and waits for them.
+// startMonitors starts the goroutines beside a run: they renew faults, check production and evidence, and save, one
+// each, so that none delays another. stop ends them and waits for them.
 func (a *activeRun) startMonitors() (stop func()) {
 	ctx, cancel := context.WithCancel(a.ctx)
 	var gone sync.WaitGroup
 	every := func(d time.Duration, poke <-chan struct{}, f func(context.Context)) {
-		gone.Add(1)
-		go func() {
-			defer gone.Done()
+		gone.Go(func() {
 			tick := time.NewTicker(d)
 			defer tick.Stop()
 			for {
@@ -31,10 +30,10 @@ func (a *activeRun) startMonitors() (stop func()) {
 				case <-poke:
 				}
 				if err := recoverPanic(func() error { f(ctx); return nil }); err != nil {
-					a.stop(&stopCause{reason: "monitoring the drill failed: " + err.Error()})
+					a.abort("monitoring the drill failed: %v", err)
 				}
 			}
-		}()
+		})
 	}
 	every(renewInterval, nil, a.renewLeases)
 	every(productionInterval, nil, a.checkProduction)
@@ -43,36 +42,36 @@ func (a *activeRun) startMonitors() (stop func()) {
 	return func() { cancel(); gone.Wait() }
 }
 
-// renewLeases postpones the end of faults while the record can be written. Leases are renewed concurrently: one that
-// hangs must not let the others expire.
+// abort stops the run for a reason of its own.
+func (a *activeRun) abort(why string, args ...any) { a.stop(endWith(drill.Aborted, why, args...)) }
+
+// renewLeases extends the leases of faults while the run can be saved. It does so concurrently: one that hangs must not
+// let the others expire.
 func (a *activeRun) renewLeases(ctx context.Context) {
-	if a.sinceSaved() > maxUnsaved {
-		a.stop(&stopCause{reason: "the record could not be written for " + format.Duration(maxUnsaved)})
-		return
-	}
-	a.mu.Lock()
-	leases := append([]*injectedFault(nil), a.faults...)
-	may := a.renewAllowed
-	a.mu.Unlock()
-	if !may {
+	var unsaved time.Duration
+	leases := map[*injectedFault]drill.Lease{}
+	a.update(func(*drill.Run) {
+		unsaved = time.Since(a.lastSaved)
+		for _, h := range a.faults {
+			if a.renewAllowed {
+				leases[h] = h.lease
+			}
+		}
+	})
+	if unsaved > maxUnsaved {
+		a.abort("the record could not be written for %s", format.Duration(maxUnsaved))
 		return
 	}
 	var gone sync.WaitGroup
-	for _, h := range leases {
+	for h, lease := range leases {
 		gone.Go(func() {
-			err := doWithTimeout(ctx, LeaseTTL/2, func(ctx context.Context) error { return a.leaseOf(h).Renew(ctx, LeaseTTL) })
-			if errors.Is(err, drill.ErrLeaseExpired) && ctx.Err() == nil {
+			err := doWithTimeout(ctx, LeaseTTL/2, func(ctx context.Context) error { return lease.Renew(ctx, LeaseTTL) })
+			if errors.Is(err, fault.ErrLeaseExpired) && ctx.Err() == nil {
 				a.reinject(ctx, h)
 			}
 		})
 	}
 	gone.Wait()
-}
-
-func (a *activeRun) leaseOf(h *injectedFault) drill.Lease {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return h.lease
 }
 
 // maxExpirations is how often a lease may expire because the machine was busy.
@@ -82,56 +81,46 @@ const maxExpirations = 3
 func (a *activeRun) reinject(ctx context.Context, h *injectedFault) {
 	h.expirations++
 	if h.expirations > maxExpirations {
-		a.stop(&stopCause{reason: fmt.Sprintf("fault %s expired %d times: the machine is too busy to renew it", h.injection.Kind, h.expirations)})
+		a.abort("fault %s expired %d times: the machine is too busy to renew it", h.injection.Kind, h.expirations)
 		return
 	}
-	lease, err := callWithTimeout(ctx, LeaseTTL, func(ctx context.Context) (drill.Lease, error) {
-		return a.env.Inject(ctx, h.target, h.injection, LeaseTTL)
-	}, clearLateFault)
+	lease, err := a.newLease(ctx, LeaseTTL, h)
 	if err != nil {
-		return // the next renewal says that it has lapsed
+		return // the next renewal finds it expired again
 	}
-	a.mu.Lock()
-	still := a.renewAllowed && slices.Contains(a.faults, h)
-	if still {
-		h.lease = lease
-	}
-	a.mu.Unlock()
-	if !still {
+	inForce := false
+	a.update(func(*drill.Run) {
+		if inForce = a.renewAllowed && slices.Contains(a.faults, h); inForce {
+			h.lease = lease
+		}
+	})
+	if !inForce {
 		clearLateFault(lease)
 	}
 }
 
 // checkProduction stops the run when production needs it.
 func (a *activeRun) checkProduction(ctx context.Context) {
-	run := a.header()
-	look := func() error {
-		return doWithTimeout(ctx, callTimeout/2, func(ctx context.Context) error { return a.o.Production.Check(ctx, run) })
+	check := func() error {
+		return doWithTimeout(ctx, callTimeout/2, func(ctx context.Context) error {
+			return a.o.Production.Check(ctx, a.claimed)
+		})
 	}
-	err := look()
+	err := check()
 	var why *drill.StopError
 	if err != nil && !errors.As(err, &why) {
-		err = look() // a machine may stand still for a moment
+		err = check() // the machine may have stalled for a moment
 	}
 	switch {
 	case ctx.Err() != nil:
 	case errors.As(err, &why):
-		a.stop(&stopCause{reason: why.Reason})
+		a.abort("%s", why.Reason)
 	case err != nil:
-		a.stop(&stopCause{reason: "production cannot be checked: " + err.Error()})
+		a.abort("production cannot be checked: %v", err)
 	}
 }
 
-// header is the run without what grows.
-func (a *activeRun) header() drill.Run {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	r := a.record
-	r.Series, r.Messages, r.UndoResults, r.Phases, r.Hypotheses = nil, nil, nil, nil, nil
-	return r
-}
-
-// checkEvidence stops the run when abort_if holds, or when nothing can be seen.
+// checkEvidence stops the run when abort_if holds, or when evidence is missing.
 func (a *activeRun) checkEvidence(ctx context.Context) {
 	if !a.loadRunning() {
 		return
@@ -149,7 +138,7 @@ func (a *activeRun) checkEvidence(ctx context.Context) {
 		if err != nil {
 			why = err.Error()
 		}
-		a.stop(&stopCause{reason: "telemetry is missing: " + why})
+		a.abort("telemetry is missing: %s", why)
 		return
 	}
 	if err != nil {
@@ -157,7 +146,11 @@ func (a *activeRun) checkEvidence(ctx context.Context) {
 	}
 	for _, e := range l.Run.Spec.AbortIf {
 		if r := l.Measure(e.Measure); r.Measured && !r.NotObserved && e.Holds(r.Value) {
-			a.stop(&stopCause{reason: fmt.Sprintf("abort_if %s: it is %s", e, drill.FormatAmount(r.Value, e.Unit)), violations: l.ViolationsSoFar()})
+			why := fmt.Sprintf("abort_if %s: it is %s", e, drill.FormatAmount(r.Value, e.Unit))
+			if broken := l.ViolationsSoFar(); broken != "" {
+				a.stop(endWith(drill.Failed, "%s; stopped early: %s", broken, why))
+			}
+			a.abort("%s", why) // without effect if it has been stopped
 			return
 		}
 	}
@@ -167,6 +160,6 @@ func (a *activeRun) checkEvidence(ctx context.Context) {
 func (a *activeRun) checkFreeze(ctx context.Context) {
 	f, err := callWithTimeout(ctx, callTimeout, a.o.Store.Frozen, nil)
 	if err == nil && f.On {
-		a.stop(frozenCause(f))
+		a.stop(frozenBy(f))
 	}
 }

@@ -10,24 +10,24 @@ import (
 	"headgate/runbooks/drill/judge"
 )
 
-// waitUntil waits for a scenario time.
-func (a *activeRun) waitUntil(t time.Duration) error { return sleepUntil(a.ctx, a.wallTime(t)) }
-
-// wallTime turns scenario time into an instant of the wall clock.
-func (a *activeRun) wallTime(t time.Duration) time.Time {
+// start is when scenario time is 0; zero before the load begins.
+func (a *activeRun) start() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.facts.ScenarioStart.Add(time.Duration(float64(t) / a.record.Speed))
+	return a.facts.ScenarioStart
+}
+
+// waitUntil waits for a scenario time.
+func (a *activeRun) waitUntil(t time.Duration) error {
+	return sleepUntil(a.ctx, a.start().Add(time.Duration(float64(t)/a.claimed.Speed)))
 }
 
 // scenarioNow is the scenario time.
 func (a *activeRun) scenarioNow() time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return time.Duration(float64(time.Since(a.facts.ScenarioStart)) * a.record.Speed)
+	return time.Duration(float64(time.Since(a.start())) * a.claimed.Speed)
 }
 
-// observe takes over the evidence so far.
+// observe reads the evidence so far.
 func (a *activeRun) observe(ctx context.Context) error {
 	e, err := callWithTimeout(ctx, callTimeout, a.env.Observe, nil)
 	if err != nil {
@@ -67,19 +67,18 @@ func (a *activeRun) mustObserve() error {
 // maxMessages bounds the messages that are kept with a run.
 const maxMessages = 500
 
-// recordedMessages are the messages as the record has them.
+// recordedMessages are the messages as they are stored.
 func recordedMessages(all []drill.Message) []drill.Message {
 	out := append([]drill.Message(nil), all[:min(len(all), maxMessages)]...)
 	for i := range out {
-		out[i].Accepted = out[i].Accepted.UTC().Truncate(time.Millisecond)
-		if !out[i].FirstAttempt.IsZero() {
-			out[i].FirstAttempt = out[i].FirstAttempt.UTC().Truncate(time.Millisecond)
-		}
+		m := &out[i]
+		m.Accepted = m.Accepted.UTC().Truncate(time.Millisecond)
+		m.FirstAttempt = m.FirstAttempt.UTC().Truncate(time.Millisecond) // the zero time stays zero
 	}
 	return out
 }
 
-// evaluation is what has been seen, prepared for questions.
+// evaluation returns the evaluation of the facts so far.
 func (a *activeRun) evaluation() *judge.Evaluation {
 	a.mu.Lock()
 	f := a.factsLocked()
@@ -87,7 +86,7 @@ func (a *activeRun) evaluation() *judge.Evaluation {
 	return judge.NewEvaluation(f)
 }
 
-// factsLocked is what is known so far. What it returns does not change any more.
+// factsLocked returns a copy of the facts so far.
 func (a *activeRun) factsLocked() judge.Facts {
 	f := a.facts
 	f.Run, f.Steps, f.ClearResults = a.record, slices.Clone(f.Steps), slices.Clone(f.ClearResults)

@@ -11,19 +11,6 @@ import (
 	"headgate/runbooks/drill/judge"
 )
 
-// outcome ends a run with a verdict before it can be judged.
-type outcome struct {
-	verdict drill.Verdict
-	reason  string
-}
-
-// Error is the reason.
-func (e *outcome) Error() string { return e.reason }
-
-func endWith(v drill.Verdict, format string, args ...any) error {
-	return &outcome{v, fmt.Sprintf(format, args...)}
-}
-
 // failWith ends a run with a verdict because of err, unless the run is to stop, which has precedence; nil without either.
 func (a *activeRun) failWith(err error, v drill.Verdict, format string, args ...any) error {
 	switch {
@@ -41,17 +28,17 @@ func (a *activeRun) run() {
 	err := recoverPanic(a.runPhases)
 	left := a.cleanUp()
 	verdict, why := a.verdict(err)
-	if left != "" && verdict != drill.Failed { // faults in force matter more than the reason of the stop
-		verdict, why = drill.Failed, left+"; "+why
+	if left != nil && verdict != drill.Failed { // faults in force matter more than the reason of the stop
+		verdict, why = drill.Failed, fmt.Sprintf("the faults did not clear: %v; %s", left, why)
 	}
 	if err != nil {
-		if strayed := a.productionDrift(); strayed != "" {
-			verdict, why = drill.Failed, strayed+"; "+why
+		if drifted := a.productionDrift(); drifted != "" {
+			verdict, why = drill.Failed, drifted+"; "+why
 		}
 	}
 	a.finish(verdict, why)
 	run := a.snapshot()
-	a.o.Log.Info("drill ended", "run", a.id, "drill", run.Drill, "verdict", string(verdict), "reason", why)
+	a.o.Log.Info("drill ended", "run", run.ID, "drill", run.Drill, "verdict", string(verdict), "reason", why)
 	if a.o.OnEnded != nil {
 		_ = recoverPanic(func() error { a.o.OnEnded(run); return nil })
 	}
@@ -60,17 +47,9 @@ func (a *activeRun) run() {
 // verdict returns the verdict of a run that ended with err; without one it is judged.
 func (a *activeRun) verdict(err error) (drill.Verdict, string) {
 	var e *outcome
-	var s *stopCause
 	switch {
 	case errors.As(err, &e):
 		return e.verdict, e.reason
-	case errors.As(err, &s):
-		if s.violations != "" {
-			return drill.Failed, s.violations + "; stopped early: " + s.reason
-		}
-		return drill.Aborted, s.reason
-	case errors.Is(err, ErrClosed):
-		return drill.Aborted, "headgate is shutting down"
 	case err != nil:
 		return drill.Inconclusive, err.Error()
 	}
@@ -85,7 +64,8 @@ func (a *activeRun) verdict(err error) (drill.Verdict, string) {
 func (a *activeRun) runPhases() error {
 	guard := a.startMonitors()
 	defer guard()
-	for _, phase := range []func() error{a.preflight, a.checkBrakes, a.runBaseline, a.runScenario, a.runClear, a.runRecovery} {
+	phases := []func() error{a.preflight, a.checkBrakes, a.runBaseline, a.runScenario, a.runClear, a.runRecovery}
+	for _, phase := range phases {
 		if err := phase(); err != nil {
 			return err
 		}
@@ -96,22 +76,19 @@ func (a *activeRun) runPhases() error {
 
 // productionDrift says what a run that was not judged has done to production; empty: nothing that is known.
 func (a *activeRun) productionDrift() string {
-	a.mu.Lock()
-	begun, run := !a.facts.ScenarioStart.IsZero(), a.record
-	a.mu.Unlock()
-	if !begun {
+	if a.start().IsZero() {
 		return ""
 	}
-	drift, err := a.readDrift(context.Background(), run)
+	drift, err := a.readDrift(context.Background())
 	if err != nil || !drift.Measured || drift.Value == 0 {
 		return ""
 	}
 	return drift.Reason
 }
 
-func (a *activeRun) readDrift(ctx context.Context, run drill.Run) (drill.Reading, error) {
+func (a *activeRun) readDrift(ctx context.Context) (drill.Reading, error) {
 	return callWithTimeout(ctx, callTimeout, func(ctx context.Context) (drill.Reading, error) {
-		return a.o.Production.Drift(ctx, run)
+		return a.o.Production.Drift(ctx, a.claimed)
 	}, nil)
 }
 
@@ -123,10 +100,11 @@ func (a *activeRun) preflight() error {
 		return err
 	}
 	if f.On {
-		return endWith(drill.Skipped, "%s", frozenCause(f).reason)
+		return endWith(drill.Skipped, "%v", frozenBy(f))
 	}
-	run := a.snapshot()
-	err = doWithTimeout(a.ctx, callTimeout, func(ctx context.Context) error { return a.o.Production.Ready(ctx, run) })
+	err = doWithTimeout(a.ctx, callTimeout, func(ctx context.Context) error {
+		return a.o.Production.Ready(ctx, a.claimed)
+	})
 	switch {
 	case a.ctx.Err() != nil:
 		return context.Cause(a.ctx)
@@ -134,9 +112,9 @@ func (a *activeRun) preflight() error {
 		return endWith(drill.Skipped, "%v", err)
 	}
 	a.env, err = callWithTimeout(a.ctx, openTimeout, func(ctx context.Context) (drill.Environment, error) {
-		return a.o.Environments.Open(ctx, run)
+		return a.o.Environments.Open(ctx, a.claimed)
 	}, closeLateEnvironment)
-	return a.failWith(err, drill.Inconclusive, "the %s could not be built", run.Spec.Target)
+	return a.failWith(err, drill.Inconclusive, "the %s could not be built", a.spec().Target)
 }
 
 // closeLateEnvironment closes an environment that was built after the limit.
@@ -146,7 +124,7 @@ func closeLateEnvironment(s drill.Environment) {
 	_ = recoverPanic(func() error { return s.Close(ctx) })
 }
 
-// checkBrakes checks that faults can be cleared, on a separate call.
+// checkBrakes checks that a fault can be cleared, on a canary call that is not part of the load.
 func (a *activeRun) checkBrakes() error {
 	a.enterPhase(drill.PhaseBrakes, "")
 	took, err := callWithTimeout(a.ctx, callTimeout, a.env.Canary, nil)
@@ -154,7 +132,8 @@ func (a *activeRun) checkBrakes() error {
 		return err
 	}
 	if took > drill.ClearLimit {
-		return endWith(drill.Failed, "clearing faults is slow: clearing a canary took %.1f s, of at most %.0f", took.Seconds(), drill.ClearLimit.Seconds())
+		return endWith(drill.Failed, "clearing faults is slow: clearing a canary took %.1f s, of at most %.0f",
+			took.Seconds(), drill.ClearLimit.Seconds())
 	}
 	a.update(func(r *drill.Run) {
 		r.Phases[len(r.Phases)-1].Note = fmt.Sprintf("the canary was released after %d ms", took.Milliseconds())
@@ -164,19 +143,16 @@ func (a *activeRun) checkBrakes() error {
 
 // runBaseline starts the load and waits for the steady state.
 func (a *activeRun) runBaseline() error {
-	run := a.snapshot()
-	if run.Spec.Scenario.Baseline > 0 {
+	baseline := a.spec().Scenario.Baseline
+	if baseline > 0 {
 		a.enterPhase(drill.PhaseBaseline, "")
 	}
 	zero, err := callWithTimeout(a.ctx, openTimeout, a.env.Start, nil)
 	if err := a.failWith(err, drill.Inconclusive, "the load could not be started"); err != nil {
 		return err
 	}
-	a.mu.Lock()
-	a.facts.ScenarioStart = zero
-	a.lastFresh = time.Now()
-	a.mu.Unlock()
-	if run.Spec.Scenario.Baseline == 0 {
+	a.update(func(*drill.Run) { a.facts.ScenarioStart, a.lastFresh = zero, time.Now() })
+	if baseline == 0 {
 		return nil
 	}
 	if err := a.waitUntil(0); err != nil {
@@ -205,21 +181,15 @@ func (a *activeRun) runBaseline() error {
 // runClear clears all faults and reverts all steps.
 func (a *activeRun) runClear() error {
 	a.enterPhase(drill.PhaseClear, "")
-	cleared, err := a.clearAll(a.ctx)
+	err := a.clearAll(a.ctx)
 	a.undoSteps(a.ctx)
-	if err := a.failWith(err, drill.Failed, "the faults did not clear"); err != nil {
-		return err
-	}
-	if !cleared.Confirmed || cleared.Held > 0 {
-		return endWith(drill.Failed, "the faults did not clear: %d calls are still held", cleared.Held)
-	}
-	return nil
+	return a.failWith(err, drill.Failed, "the faults did not clear")
 }
 
 // runRecovery waits until the steady state is back, or the limit has passed.
 func (a *activeRun) runRecovery() error {
 	a.enterPhase(drill.PhaseRecover, "")
-	spec := a.snapshot().Spec
+	spec := a.spec()
 	limit := spec.Scenario.Duration + spec.Recovery
 	for {
 		if err := a.mustObserve(); err != nil {
@@ -227,11 +197,10 @@ func (a *activeRun) runRecovery() error {
 		}
 		l := a.evaluation()
 		why := l.UnsteadyAfter()
-		a.mu.Lock()
-		a.facts.SteadyState, a.facts.UnsteadyReason = why == "", why
-		a.facts.RecoveryTime = max(0, l.Evidence.At-spec.Scenario.DisturbanceEnd())
-		a.record.Recovered = a.facts.RecoveryTime
-		a.mu.Unlock()
+		a.update(func(r *drill.Run) {
+			r.Recovered = max(0, l.Evidence.At-spec.Scenario.DisturbanceEnd())
+			a.facts.SteadyState, a.facts.UnsteadyReason, a.facts.RecoveryTime = why == "", why, r.Recovered
+		})
 		if why == "" || l.Evidence.At >= limit || a.scenarioNow() > limit+time.Minute {
 			return nil
 		}
@@ -252,21 +221,17 @@ func (a *activeRun) recoveryNote() string {
 
 // finalObservation gathers the evidence for the verdict.
 func (a *activeRun) finalObservation() error {
-	a.mu.Lock()
-	a.facts.Complete = true
-	a.mu.Unlock()
+	a.update(func(*drill.Run) { a.facts.Complete = true })
 	if err := a.mustObserve(); err != nil {
 		return err
 	}
-	drift, err := a.readDrift(a.ctx, a.snapshot())
-	if err != nil {
-		if a.ctx.Err() != nil {
-			return context.Cause(a.ctx)
-		}
+	drift, err := a.readDrift(a.ctx)
+	switch {
+	case a.ctx.Err() != nil && err != nil:
+		return context.Cause(a.ctx)
+	case err != nil:
 		drift = drill.Reading{Reason: "production could not be observed: " + err.Error()}
 	}
-	a.mu.Lock()
-	a.facts.Drift = drift
-	a.mu.Unlock()
+	a.update(func(*drill.Run) { a.facts.Drift = drift })
 	return nil
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -14,28 +15,27 @@ import (
 // activeRun is a run in progress.
 type activeRun struct {
 	o         Options
-	id        string
+	claimed   drill.Run       // as it was when it began
 	ctx       context.Context // ends, with its cause, when the run is to stop
 	stop      context.CancelCauseFunc
 	done      chan struct{} // closed when the run has ended
-	cleanedUp chan struct{} // closed when nothing is injected any more
-	dirty     chan struct{} // there is something to record
+	cleanedUp chan struct{} // closed when no fault is in force any more
+	dirty     chan struct{} // a phase has begun that is not saved
 
-	// Owned by the run's own goroutine.
-	env drill.Environment
+	env drill.Environment // owned by the run's own goroutine
 
 	mu           sync.Mutex
 	record       drill.Run
-	undoStack    []undoAction // of steps, in the order they were taken
+	undoStack    []undoAction // of steps, in the order they were run
 	facts        judge.Facts
 	observed     bool      // there is evidence
-	lastFresh    time.Time // when evidence was fresh last
-	lastSaved    time.Time // when the record was written last
+	lastFresh    time.Time // when evidence was last fresh
+	lastSaved    time.Time // when the run was last saved
 	faults       []*injectedFault
 	renewAllowed bool
 }
 
-// undoAction takes a step back.
+// undoAction reverts a step.
 type undoAction struct {
 	stepIndex int // index of Facts.Steps
 	name      string
@@ -51,23 +51,27 @@ type injectedFault struct {
 }
 
 func newActiveRun(o Options, run drill.Run) *activeRun {
-	a := &activeRun{o: o, id: run.ID, record: run, done: make(chan struct{}), cleanedUp: make(chan struct{}), dirty: make(chan struct{}, 1), renewAllowed: true}
+	a := &activeRun{
+		o: o, claimed: run, record: run, lastSaved: time.Now(), renewAllowed: true,
+		done: make(chan struct{}), cleanedUp: make(chan struct{}), dirty: make(chan struct{}, 1),
+	}
 	a.ctx, a.stop = context.WithCancelCause(context.Background())
-	a.lastSaved = time.Now()
 	return a
 }
 
-// snapshot is how far the run has come.
+func (a *activeRun) spec() *drill.Spec { return &a.claimed.Spec }
+
+// snapshot returns a copy of the run as it is now.
 func (a *activeRun) snapshot() drill.Run {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r := a.record
-	r.Phases, r.Hypotheses, r.UndoResults = slices.Clone(r.Phases), slices.Clone(r.Hypotheses), slices.Clone(r.UndoResults)
-	r.Messages, r.Series = slices.Clone(r.Messages), slices.Clone(r.Series)
+	r.Phases, r.Hypotheses = slices.Clone(r.Phases), slices.Clone(r.Hypotheses)
+	r.UndoResults, r.Messages, r.Series = slices.Clone(r.UndoResults), slices.Clone(r.Messages), slices.Clone(r.Series)
 	return r
 }
 
-// await returns the run once a channel is closed, or as it stands when ctx ends.
+// await returns the run once a channel is closed, or as it is when ctx ends.
 func (a *activeRun) await(ctx context.Context, until <-chan struct{}) (drill.Run, error) {
 	select {
 	case <-until:
@@ -77,61 +81,54 @@ func (a *activeRun) await(ctx context.Context, until <-chan struct{}) (drill.Run
 	}
 }
 
-// update changes the run.
+// update changes the run, or what is known of it.
 func (a *activeRun) update(f func(r *drill.Run)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	f(&a.record)
 }
 
-// enterPhase begins a phase and ends the one before, with a note on what came of it.
+// enterPhase begins a phase and ends the one before, with a note on its result.
 func (a *activeRun) enterPhase(name drill.PhaseName, note string) {
-	now, id := wallNow(), ""
+	now := wallNow()
 	a.update(func(r *drill.Run) {
-		id = r.Drill
-		if n := len(r.Phases); n > 0 && r.Phases[n-1].Ended.IsZero() {
-			r.Phases[n-1].Ended = now
-			if note != "" {
-				r.Phases[n-1].Note = note
-			}
-		}
+		endPhase(r, now, note)
 		r.Phases = append(r.Phases, drill.Phase{Name: name, Started: now})
 		r.Status = drill.Running
 	})
-	a.o.Log.Info("drill phase", "drill", id, "run", a.id, "phase", string(name))
+	a.o.Log.Info("drill phase", "drill", a.claimed.Drill, "run", a.claimed.ID, "phase", string(name))
 	select {
 	case a.dirty <- struct{}{}:
 	default:
 	}
 }
 
-// save writes how far the run has come. A lock that is lost stops the run.
+// endPhase ends the phase in progress. An empty note changes nothing.
+func endPhase(r *drill.Run, now time.Time, note string) {
+	p := &r.Phases[len(r.Phases)-1] // there is one from the claim on
+	p.Ended, p.Note = now, cmp.Or(note, p.Note)
+}
+
+// save saves the run. A lost lock stops the run.
 func (a *activeRun) save(ctx context.Context) {
 	switch err := a.store(ctx); {
 	case err == nil:
-		a.mu.Lock()
-		a.lastSaved = time.Now()
-		a.mu.Unlock()
+		a.update(func(*drill.Run) { a.lastSaved = time.Now() })
 	case ctx.Err() != nil:
 	case errors.Is(err, drill.ErrLockLost):
-		a.stop(&stopCause{reason: "another run holds the lock of drills"})
+		a.stop(endWith(drill.Aborted, "another run holds the lock of drills"))
 	default:
-		a.o.Log.Warn("drill progress not saved", "run", a.id, "err", err)
+		a.o.Log.Warn("drill progress not saved", "run", a.claimed.ID, "err", err)
 	}
 }
 
 func (a *activeRun) store(ctx context.Context) error {
-	return doWithTimeout(ctx, callTimeout, func(ctx context.Context) error { return a.o.Store.Save(ctx, wallNow(), a.snapshot()) })
+	return doWithTimeout(ctx, callTimeout, func(ctx context.Context) error {
+		return a.o.Store.Save(ctx, wallNow(), a.snapshot())
+	})
 }
 
-// sinceSaved is how long ago the record was written.
-func (a *activeRun) sinceSaved() time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return time.Since(a.lastSaved)
-}
-
-// recordUndo records that something was taken back.
+// recordUndo records that a step was reverted or a fault cleared.
 func (a *activeRun) recordUndo(what string, began time.Time, err error, note string) {
 	u := drill.UndoResult{What: what, At: wallNow(), Took: time.Since(began), OK: err == nil, Note: note}
 	if err != nil {
@@ -140,14 +137,11 @@ func (a *activeRun) recordUndo(what string, began time.Time, err error, note str
 	a.update(func(r *drill.Run) { r.UndoResults = append(r.UndoResults, u) })
 }
 
-// finish writes the verdict. It tries for a while; a row that cannot be closed now is
-// closed at the next start.
+// finish saves the verdict. It tries for a while; a run that cannot be saved now is closed at the next start.
 func (a *activeRun) finish(v drill.Verdict, reason string) {
 	now := wallNow()
 	a.update(func(r *drill.Run) {
-		if n := len(r.Phases); n > 0 && r.Phases[n-1].Ended.IsZero() {
-			r.Phases[n-1].Ended = now
-		}
+		endPhase(r, now, "")
 		r.Status, r.Verdict, r.Reason, r.Ended = drill.Ended, v, reason, now
 	})
 	wait := 100 * time.Millisecond
@@ -157,7 +151,7 @@ func (a *activeRun) finish(v drill.Verdict, reason string) {
 			return
 		}
 		if try == saveAttempts || errors.Is(err, drill.ErrLockLost) {
-			a.o.Log.Error("drill verdict not saved", "run", a.id, "verdict", string(v), "err", err)
+			a.o.Log.Error("drill verdict not saved", "run", a.claimed.ID, "verdict", string(v), "err", err)
 			return
 		}
 		time.Sleep(wait)

@@ -15,19 +15,19 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// How a runner takes its time, on the wall clock.
+// Times of a runner, on the wall clock.
 const (
-	// LeaseTTL is how long a fault lasts without being renewed.
+	// LeaseTTL is how long a fault lasts unless it is renewed.
 	LeaseTTL      = time.Second
 	renewInterval = LeaseTTL / 5
 	// StoreLease is how long the lock lasts without Save.
 	StoreLease   = 15 * time.Second
 	saveInterval = 3 * time.Second
-	maxUnsaved   = 10 * time.Second // without a Save that worked, a run stops
+	maxUnsaved   = 10 * time.Second // without a successful Save, after which a run stops
 
-	productionInterval = 200 * time.Millisecond // of production
+	productionInterval = 200 * time.Millisecond // between checks of production
 	observeInterval    = time.Second
-	maxBlind           = 8 * time.Second // without fresh evidence, a run stops
+	maxBlind           = 8 * time.Second // without fresh evidence, after which a run stops
 
 	openTimeout  = 30 * time.Second
 	callTimeout  = 5 * time.Second
@@ -62,14 +62,13 @@ type Request struct {
 	Scheduled time.Time // the occurrence; zero by hand
 }
 
-// Runner carries out drills, one at a time. Its methods may be called from any
-// goroutine.
+// Runner runs drills, one at a time. Its methods may be called from any goroutine.
 type Runner struct {
 	o Options
 
 	mu        sync.Mutex
 	current   *activeRun
-	lastEnded *activeRun // that ended last
+	lastEnded *activeRun
 	closed    bool
 	runs      sync.WaitGroup
 }
@@ -85,9 +84,8 @@ func New(o Options) (*Runner, error) {
 	return &Runner{o: o}, nil
 }
 
-// Start claims a run and begins it; it returns once the claim is written. It fails
-// with ErrClaimed, ErrFrozen, ErrClosed, a *BusyError that says who runs, or
-// SpecErrors.
+// Start claims a run and begins it; it returns once the claim is written. It fails with ErrClaimed, ErrFrozen, ErrClosed,
+// a *BusyError that names the run in progress, or a *RefusedError.
 func (r *Runner) Start(ctx context.Context, q Request) (drill.Run, error) {
 	run, err := r.newRun(q)
 	if err != nil {
@@ -119,7 +117,7 @@ func (r *Runner) Start(ctx context.Context, q Request) (drill.Run, error) {
 	return a.snapshot(), nil
 }
 
-// newRun is the requested run.
+// newRun returns the requested run.
 func (r *Runner) newRun(q Request) (drill.Run, error) {
 	speed := q.Speed
 	if speed == 0 {
@@ -154,19 +152,19 @@ func (r *Runner) claim(ctx context.Context, run drill.Run) (*activeRun, error) {
 	defer r.mu.Unlock()
 	r.current = a
 	if r.closed {
-		a.stop(ErrClosed)
+		a.stop(shutdown)
 	}
 	return a, nil
 }
 
-// active returns the run that goes on; nil if there is none.
+// active returns the run in progress; nil if there is none.
 func (r *Runner) active() *activeRun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.current
 }
 
-// Current returns how far the run has come that goes on, and false if there is none.
+// Current returns the state of the run in progress, and false if there is none.
 func (r *Runner) Current() (drill.Run, bool) {
 	a := r.active()
 	if a == nil {
@@ -175,61 +173,50 @@ func (r *Runner) Current() (drill.Run, bool) {
 	return a.snapshot(), true
 }
 
-// Abort stops a run: its faults are cleared within ClearLimit and its steps taken
-// back. It returns the run once that is done, or when ctx ends; the verdict may not
-// have been written by then. ErrNotRunning: no such run goes on here.
+// Abort stops a run: its faults are cleared within ClearLimit and its steps reverted. It returns the run once that is
+// done, or when ctx ends; the verdict may be written later. ErrNotRunning: no such run is in progress here.
 func (r *Runner) Abort(ctx context.Context, id, actor, reason string) (drill.Run, error) {
 	a := r.active()
-	if a == nil || a.id != id {
+	if a == nil || a.claimed.ID != id {
 		return drill.Run{}, ErrNotRunning
 	}
-	a.stop(&stopCause{reason: withReason("aborted by "+actorOrUnknown(actor), reason)})
+	a.stop(stopBy("aborted", actor, reason))
 	return a.await(ctx, a.cleanedUp)
 }
 
-// Wait returns a run when it has ended, or as it stands when ctx ends. Of runs
-// before the last one it returns what the record has.
+// Wait returns a run when it has ended, or as it is when ctx ends. Runs before the last one are read from the store.
 func (r *Runner) Wait(ctx context.Context, id string) (drill.Run, error) {
 	r.mu.Lock()
 	a := r.current
-	if a == nil || a.id != id {
+	if a == nil || a.claimed.ID != id {
 		a = r.lastEnded
 	}
 	r.mu.Unlock()
-	if a != nil && a.id == id {
+	if a != nil && a.claimed.ID == id {
 		return a.await(ctx, a.done)
 	}
 	return r.o.Store.Run(ctx, id)
 }
 
-// Freeze forbids drills until Unfreeze, and stops the one that runs.
-func (r *Runner) Freeze(ctx context.Context, actor, reason string) error {
-	f := drill.Freeze{On: true, Actor: actor, Reason: reason, Since: wallNow()}
+// SetFreeze freezes drills and stops the one in progress, or with f.On false allows drills again.
+func (r *Runner) SetFreeze(ctx context.Context, f drill.Freeze) error {
+	f.Since = wallNow()
 	if err := r.o.Store.SetFreeze(ctx, f); err != nil {
-		return fmt.Errorf("freeze drills: %w", err)
+		return fmt.Errorf("record the freeze of drills: %w", err)
 	}
-	if a := r.active(); a != nil {
-		a.stop(frozenCause(f))
-	}
-	return nil
-}
-
-// Unfreeze allows drills again.
-func (r *Runner) Unfreeze(ctx context.Context, actor, reason string) error {
-	if err := r.o.Store.SetFreeze(ctx, drill.Freeze{Actor: actor, Reason: reason, Since: wallNow()}); err != nil {
-		return fmt.Errorf("unfreeze drills: %w", err)
+	if a := r.active(); a != nil && f.On {
+		a.stop(frozenBy(f))
 	}
 	return nil
 }
 
-// Close stops the run that goes on, refuses new ones, and waits until all is taken
-// down or ctx ends.
+// Close stops the run in progress, refuses new ones, and waits until the run has ended or ctx ends.
 func (r *Runner) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
 	if a := r.active(); a != nil {
-		a.stop(&stopCause{reason: "headgate is shutting down"})
+		a.stop(shutdown)
 	}
 	done := make(chan struct{})
 	go func() { r.runs.Wait(); close(done) }()
@@ -241,27 +228,31 @@ func (r *Runner) Close(ctx context.Context) error {
 	}
 }
 
-// stopCause is why a run was stopped early.
-type stopCause struct {
-	reason     string
-	violations string // what was seen to be broken by then; empty: nothing
+// outcome ends a run with a verdict before it can be judged.
+type outcome struct {
+	verdict drill.Verdict
+	reason  string
 }
 
 // Error is the reason.
-func (s *stopCause) Error() string { return s.reason }
+func (e *outcome) Error() string { return e.reason }
 
-func frozenCause(f drill.Freeze) *stopCause {
-	return &stopCause{reason: withReason("drills were frozen by "+actorOrUnknown(f.Actor), f.Reason)}
+func endWith(v drill.Verdict, format string, args ...any) error {
+	return &outcome{v, fmt.Sprintf(format, args...)}
 }
 
-// maxReason bounds what is quoted of an actor's reason.
+var shutdown = endWith(drill.Aborted, "headgate is shutting down")
+
+func frozenBy(f drill.Freeze) error { return stopBy("drills were frozen", f.Actor, f.Reason) }
+
+// maxReason bounds the quoted reason of an actor.
 const maxReason = 120
 
-func withReason(what, reason string) string {
-	if reason == "" {
-		return what
+// stopBy stops a run for a person.
+func stopBy(what, actor, reason string) error {
+	what += " by " + cmp.Or(actor, "an unknown actor")
+	if reason != "" {
+		what += ": " + format.Truncate(format.FirstLine(reason), maxReason)
 	}
-	return what + ": " + format.Truncate(format.FirstLine(reason), maxReason)
+	return endWith(drill.Aborted, "%s", what)
 }
-
-func actorOrUnknown(actor string) string { return cmp.Or(actor, "an unknown actor") }

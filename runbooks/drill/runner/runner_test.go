@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"headgate/proxy/fault"
 	"headgate/runbooks/drill"
 	"headgate/runbooks/drill/runner"
 )
@@ -101,7 +102,9 @@ func TestStops(t *testing.T) {
 				r.t.Error(err)
 			}
 		}, 0, "aborted by anna: lunch"},
-		{"freeze", func(r *fixture, _ string) { _ = r.runner.Freeze(context.Background(), "anna", "incident") }, 0, "drills were frozen by anna: incident"},
+		{"freeze", func(r *fixture, _ string) {
+			_ = r.runner.SetFreeze(context.Background(), drill.Freeze{On: true, Actor: "anna", Reason: "incident"})
+		}, 0, "drills were frozen by anna: incident"},
 		{"freeze elsewhere", func(r *fixture, _ string) {
 			_ = r.SetFreeze(context.Background(), drill.Freeze{On: true, Actor: "ben"})
 		}, 4 * time.Second, "drills were frozen by ben"},
@@ -126,7 +129,7 @@ func TestStops(t *testing.T) {
 		{"no record", func(r *fixture, _ string) { r.setBehaviour("save", fail) }, 14 * time.Second, "the record could not be written for 10s"},
 		{"record hangs", func(r *fixture, _ string) { r.setBehaviour("save", hang) }, 14 * time.Second, "the record could not be written for 10s"},
 		{"leases lapse", func(r *fixture, _ string) {
-			r.setBehaviour("renew", func(context.Context, int) error { return drill.ErrLeaseExpired })
+			r.setBehaviour("renew", func(context.Context, int) error { return fault.ErrLeaseExpired })
 		}, 3 * time.Second, "expired 4 times"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -350,7 +353,9 @@ func TestSkippedRuns(t *testing.T) {
 	}{
 		{"open page", func(r *fixture) { r.ready = &drill.StopError{Reason: "a page is open: stalled of default"} }, drill.Skipped, "a page is open"},
 		{"frozen in between", func(r *fixture) {
-			r.setBehaviour("ready", func(context.Context, int) error { return r.runner.Freeze(context.Background(), "anna", "") })
+			r.setBehaviour("ready", func(context.Context, int) error {
+				return r.runner.SetFreeze(context.Background(), drill.Freeze{On: true, Actor: "anna"})
+			})
 		}, drill.Aborted, "drills were frozen by anna"},
 		{"no steady state", func(r *fixture) { r.spec.Scenario.Arrivals.Rate = 3 }, drill.Skipped, "the steady state does not hold"},
 		{"refusing everything", func(r *fixture) { r.defects.alwaysRefuse = true }, drill.Failed, "before the disturbance"},
@@ -377,13 +382,13 @@ func TestFrozenAndClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, "burst")
 		ctx := context.Background()
-		if err := r.runner.Freeze(ctx, "anna", "incident"); err != nil {
+		if err := r.runner.SetFreeze(ctx, drill.Freeze{On: true, Actor: "anna", Reason: "incident"}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.runner.Start(ctx, runner.Request{Spec: r.spec}); !errors.Is(err, drill.ErrFrozen) {
 			t.Errorf("frozen: %v", err)
 		}
-		if err := r.runner.Unfreeze(ctx, "anna", "over"); err != nil {
+		if err := r.runner.SetFreeze(ctx, drill.Freeze{Actor: "anna", Reason: "over"}); err != nil {
 			t.Fatal(err)
 		}
 		for _, speed := range []float64{-1, 0.5, 101} {

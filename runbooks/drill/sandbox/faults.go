@@ -74,11 +74,7 @@ var _ drill.Lease = faultLease{}
 
 // Renew postpones the end.
 func (l faultLease) Renew(_ context.Context, ttl time.Duration) error {
-	err := l.Lease.Renew(ttl)
-	if errors.Is(err, fault.ErrLeaseExpired) {
-		return drill.ErrLeaseExpired
-	}
-	return err
+	return l.Lease.Renew(ttl)
 }
 
 // Clear ends the fault.

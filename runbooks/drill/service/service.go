@@ -331,11 +331,7 @@ func (s *Service) Abort(ctx context.Context, id, by, reason string) (drill.Run, 
 // Freeze aborts the run in progress and refuses new ones, or with On false allows drills again. It returns the state
 // afterwards.
 func (s *Service) Freeze(ctx context.Context, f drill.Freeze) (drill.Freeze, error) {
-	set := s.runner.Unfreeze
-	if f.On {
-		set = s.runner.Freeze
-	}
-	if err := set(ctx, f.Actor, f.Reason); err != nil {
+	if err := s.runner.SetFreeze(ctx, f); err != nil {
 		return drill.Freeze{}, err
 	}
 	return s.o.Store.Frozen(ctx)
