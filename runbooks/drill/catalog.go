@@ -8,8 +8,8 @@ import (
 // ErrNoDrill says that there is no drill of that name or ID.
 var ErrNoDrill = errors.New("no such drill")
 
-// RefusedError is why a drill is not started, a run not stopped, or a request not carried out. Nothing was changed. It
-// is shown to the actor.
+// RefusedError says why a drill was not started, a run not stopped, or a request not executed. Nothing was changed. The
+// reason is shown to the actor.
 type RefusedError struct{ Reason string } // a clause without a full stop
 
 // Error is the reason.
@@ -38,10 +38,10 @@ type Plan struct {
 	Speed              float64
 	Scenario           time.Duration // baseline, load and recovery at most, scenario time
 	WallTime           time.Duration // the same of the wall clock
-	Steps              []string      // what is done and touched, in order, a line each
-	Hypotheses         []string      // what it must show, a line each
+	Steps              []string      // what it does and touches, in order, a line each
+	Hypotheses         []string      // a line each
 	Blocked            string        // why it would not start now, a clause; empty: it would
-	NotificationTarget string        // a channel, or in words: the stand-in for Slack
+	NotificationTarget string        // a channel, or that messages go to the stand-in for Slack
 }
 
 // States are the states of all drills.

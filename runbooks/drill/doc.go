@@ -1,4 +1,4 @@
-// Package drill rehearses trouble: a scenario under injected faults, hypotheses
+// Package drill has the types of drills: a scenario under injected faults, hypotheses
 // about what headgate will do, and a verdict with its evidence.
 //
 // # Words
@@ -7,17 +7,17 @@
 //     is frozen with every run of it.
 //   - A scenario is the load, the service and the faults of a run, in scenario
 //     seconds.
-//   - A run is one carrying out of a spec. Its status says how far it has come, its
-//     verdict what came of it.
+//   - A run is one execution of a spec. It has a status, and a verdict when it has
+//     ended.
 //   - An occurrence is one due time of a schedule. There is at most one run for it.
-//   - A target is what the drill works on: a twin, which shares nothing with
+//   - A target is what the drill acts on: a twin, which shares nothing with
 //     production, or live, the production upstream path of a few tasks.
 //   - A measure is something that the generator, the endpoint or the receiver of the
-//     messages saw. A hypothesis puts a limit to one. None rests on what the gate
-//     says of itself.
+//     messages observed. A hypothesis sets a limit to one. None relies on what the gate
+//     reports about itself.
 //   - A margin is how far a value stayed from its limit, as a share of the limit:
 //     above 0 it held, below 0 it did not.
-//   - A brake is what stops a run early.
+//   - A brake stops a run early.
 //
 // # Units
 //

@@ -37,7 +37,7 @@ func (d *docDuration) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalYAML writes the duration as definitions have it.
+// MarshalYAML writes the duration as in definitions.
 func (d docDuration) MarshalYAML() (any, error) { return format.Duration(time.Duration(d)), nil }
 
 // DecodeNode reads 90s, 5m or 7d.
@@ -73,10 +73,10 @@ func (e *expectationDoc) DecodeNode(r *strictyaml.Decoder, n *yaml.Node, path st
 	*e = expectationDoc(parsed)
 }
 
-// MarshalYAML writes the expectation as definitions have it.
+// MarshalYAML writes the expectation as in definitions.
 func (e expectationDoc) MarshalYAML() (any, error) { return Expectation(e).String(), nil }
 
-// docText is text that shows as what it is.
+// docText is text without hidden characters.
 type docText string
 
 // DecodeNode refuses control characters, and those that could make text show as something else.
@@ -102,8 +102,8 @@ func (s *docShare) DecodeNode(r *strictyaml.Decoder, n *yaml.Node, path string) 
 	*s = docShare(v)
 }
 
-// The documents below are how a spec is written as JSON, and read and written as YAML. Their fields have the names of those of the domain
-// types: convertFields relies on it.
+// The documents below are how a spec is written as JSON, and read and written as YAML. Their fields have the names of
+// those of the domain types: convertFields relies on it.
 type specDoc struct {
 	ID       docText          `json:"id" yaml:"id"`
 	Name     docText          `json:"name" yaml:"name"`
@@ -212,8 +212,7 @@ func convertFields(to, from reflect.Value) {
 // MarshalJSON writes a spec with stable keys, and durations in seconds.
 func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(newSpecDoc(s)) }
 
-// UnmarshalJSON reads what MarshalJSON wrote. It checks the form only, so that what
-// ran under older rules can still be read.
+// UnmarshalJSON reads what MarshalJSON wrote. It checks the form only, so that runs under older rules can still be read.
 func (s *Spec) UnmarshalJSON(data []byte) error {
 	var d specDoc
 	if err := json.Unmarshal(data, &d); err != nil {
@@ -223,8 +222,7 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// defaultSpeed is at what speed a twin runs. Slack still keeps up: it takes one
-// message a second at any speed.
+// defaultSpeed is the speed of a twin. Slack, which accepts one message a second at any speed, can still keep up.
 const defaultSpeed = 10
 
 // DecodeNode reads a definition. It checks the form only.
@@ -238,7 +236,7 @@ func (s *Spec) DecodeNode(r *strictyaml.Decoder, n *yaml.Node, path string) {
 	*s = d.spec()
 }
 
-// Version names a spec by its content: the same for the same, whatever it is called.
+// Version identifies a spec by its content, without name, note and owner.
 func (s Spec) Version() string {
 	s.Name, s.Note, s.Owner = "", "", ""
 	text, err := json.Marshal(s)

@@ -1,9 +1,11 @@
 package drill
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,9 +13,8 @@ import (
 	"headgate/internal/strictyaml"
 )
 
-// ParseExpectation reads a limit to a measure, such as "p95_turnaround <= 60s",
-// "late_share <= 5%" or "pages == 1". The value is written in the measure's unit:
-// a duration, a share as a percentage or a number up to 1, or a whole number.
+// ParseExpectation reads a limit to a measure, such as "p95_turnaround <= 60s", "late_share <= 5%" or "pages == 1". The
+// value is in the measure's unit: a duration, a share as a percentage or a number up to 1, or a whole number.
 func ParseExpectation(text string) (Expectation, error) {
 	var e Expectation
 	if len(text) > MaxText {
@@ -23,9 +24,10 @@ func ParseExpectation(text string) (Expectation, error) {
 	if !ok {
 		return e, errors.New("must be a measure, one of <=, >= and ==, and a value, such as p95_turnaround <= 60s")
 	}
-	k, known := LookupMeasure(Measure(name))
-	if !known {
-		return e, fmt.Errorf("unknown measure %s; known: %s", strictyaml.Quote(name), measureNames())
+	k, ok := LookupMeasure(Measure(name))
+	if !ok {
+		known := strings.Trim(fmt.Sprint(Measures()), "[]")
+		return e, fmt.Errorf("unknown measure %s; known: %s", strictyaml.Quote(name), known)
 	}
 	limit, err := parseLimit(rest, k.Unit)
 	if err != nil {
@@ -41,14 +43,6 @@ func splitComparison(text string) (name, rest string, c Compare, ok bool) {
 		}
 	}
 	return "", "", "", false
-}
-
-func measureNames() string {
-	var names []string
-	for _, m := range Measures() {
-		names = append(names, string(m))
-	}
-	return strings.Join(names, ", ")
 }
 
 func parseLimit(text, unit string) (float64, error) {
@@ -95,7 +89,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// String writes an expectation so that ParseExpectation reads it back.
+// String writes an expectation so that ParseExpectation can read it.
 func (e Expectation) String() string {
 	limit := FormatAmount(e.Limit, e.Unit)
 	if back, err := parseLimit(limit, e.Unit); err != nil || back != e.Limit {
@@ -123,7 +117,7 @@ func formatNumber(v float64) string {
 	return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64)
 }
 
-// Holds says whether a value keeps to its limit.
+// Holds says whether a value satisfies the limit.
 func (e Expectation) Holds(v float64) bool {
 	switch e.Compare {
 	case AtMost:
@@ -134,14 +128,10 @@ func (e Expectation) Holds(v float64) bool {
 	return v == e.Limit
 }
 
-// Margin is how far a value stays from its limit, as a share of the limit: above 0
-// it holds, below 0 it does not. A limit of 0 has no shares: there the distance
-// itself counts. A value that has to be met exactly has no margin to spare.
+// Margin is how far a value is from its limit, as a share of the limit: above 0 it holds, below 0 it does not. For a
+// limit of 0 it is the distance itself. A value that has to be met exactly has a margin of at most 0.
 func (e Expectation) Margin(v float64) float64 {
-	scale := e.Limit
-	if scale == 0 {
-		scale = 1
-	}
+	scale := cmp.Or(e.Limit, 1)
 	switch e.Compare {
 	case AtMost:
 		return Finite((e.Limit - v) / scale)
@@ -151,7 +141,7 @@ func (e Expectation) Margin(v float64) float64 {
 	return Finite(-math.Abs(v-e.Limit) / scale)
 }
 
-// Finite keeps a number writable as JSON.
+// Finite returns a number that JSON can represent.
 func Finite(v float64) float64 {
 	const most = 1e9
 	if math.IsNaN(v) || v == 0 { // JSON knows -0
@@ -170,15 +160,15 @@ const (
 	UnitCalls    = "calls"
 )
 
-// MeasureInfo of a measure.
+// MeasureInfo describes a measure.
 type MeasureInfo struct {
 	Measure   Measure
 	Unit      string
-	Live      bool // known of a live run as well
-	DuringRun bool // known while the run goes on, so that abort_if may use it
+	Live      bool // known of a live run too
+	DuringRun bool // known during the run, so that abort_if may use it
 }
 
-// measureTable is what is known of every measure, in the order in which people read them.
+// measureTable describes every measure, in the order in which people read them.
 var measureTable = []MeasureInfo{
 	{LateShare, UnitRatio, true, true},
 	{P95, UnitSeconds, true, true},
@@ -217,12 +207,11 @@ func (m Measure) Unit() string {
 	return k.Unit
 }
 
-// LookupMeasure returns what is known of a measure, and whether it exists.
+// LookupMeasure returns the description of a measure, and whether it exists.
 func LookupMeasure(m Measure) (MeasureInfo, bool) {
-	for _, k := range measureTable {
-		if k.Measure == m {
-			return k, true
-		}
+	i := slices.IndexFunc(measureTable, func(k MeasureInfo) bool { return k.Measure == m })
+	if i < 0 {
+		return MeasureInfo{}, false
 	}
-	return MeasureInfo{}, false
+	return measureTable[i], true
 }

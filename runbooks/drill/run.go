@@ -11,7 +11,7 @@ type Status string
 
 // The statuses.
 const (
-	Claimed Status = "claimed" // the row is there, nothing has begun
+	Claimed Status = "claimed" // stored, not begun
 	Running Status = "running"
 	Ended   Status = "ended"
 )
@@ -24,9 +24,9 @@ const (
 	Passed       Verdict = "passed"
 	Failed       Verdict = "failed"
 	Aborted      Verdict = "aborted"      // it was stopped
-	Inconclusive Verdict = "inconclusive" // it cannot be said: too few samples, a fault that did not work, a check that never ran
+	Inconclusive Verdict = "inconclusive" // cannot be judged, as with too few samples or a fault without effect
 	Skipped      Verdict = "skipped"      // it was not begun, for a reason
-	Interrupted  Verdict = "interrupted"  // the process ended under it
+	Interrupted  Verdict = "interrupted"  // its process ended before
 	Missed       Verdict = "missed"       // its time passed while nothing ran
 )
 
@@ -59,7 +59,7 @@ type Phase struct {
 	Note    string    `json:"note"`     // its result
 }
 
-// MarshalJSON writes an end that is not known as null.
+// MarshalJSON writes an unknown end as null.
 func (p Phase) MarshalJSON() ([]byte, error) {
 	type fields Phase
 	return json.Marshal(struct {
@@ -79,18 +79,18 @@ const (
 	ByHand     Trigger = "manual"
 )
 
-// Hypothesis is what became of an Expectation.
+// Hypothesis is an Expectation and its result.
 type Hypothesis struct {
 	Expectation
-	Measured bool    `json:"measured"` // false: there was nothing to judge by, Reason says why
+	Measured bool    `json:"measured"` // false: the value is not known, Reason says why
 	Value    float64 `json:"value"`
 	Margin   float64 `json:"margin"` // share of the limit; below 0: it did not hold
 	Passed   bool    `json:"passed"`
-	Evidence string  `json:"evidence"` // who saw it, and how much of it
-	Reason   string  `json:"why"`      // what made the value, or why there is none
+	Evidence string  `json:"evidence"` // who observed it, and the number of samples
+	Reason   string  `json:"why"`      // how the value came about, or why there is none
 }
 
-// MarshalJSON writes what is not known as null.
+// MarshalJSON writes unknown values as null.
 func (h Hypothesis) MarshalJSON() ([]byte, error) {
 	type fields Hypothesis
 	h.Limit = Finite(h.Limit)
@@ -106,7 +106,7 @@ func (h Hypothesis) MarshalJSON() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// UndoResult is a step or a fault that was taken back.
+// UndoResult is the result of reverting a step or clearing a fault.
 type UndoResult struct {
 	What string        `json:"what"`
 	At   time.Time     `json:"at"`
@@ -146,7 +146,7 @@ type Message struct {
 	Accepted     time.Time `json:"accepted_at"` // by Slack
 }
 
-// MarshalJSON writes times that are not known as null.
+// MarshalJSON writes unknown times as null.
 func (m Message) MarshalJSON() ([]byte, error) {
 	type fields Message
 	return json.Marshal(struct {
@@ -159,7 +159,7 @@ func (m Message) MarshalJSON() ([]byte, error) {
 // Point is one scenario second.
 type Point struct {
 	At         float64 `json:"at_s"`             // scenario seconds from the beginning of inject; negative in the baseline
-	Turnaround float64 `json:"p95_turnaround_s"` // p95 of what ended within the last 10 s; -1: nothing did
+	Turnaround float64 `json:"p95_turnaround_s"` // p95 of tasks that ended within the last 10 s; -1: none did
 	QueueAge   float64 `json:"queue_age_s"`
 	Depth      int     `json:"queue_depth"`
 	InFlight   int     `json:"in_flight"`
@@ -169,7 +169,7 @@ type Point struct {
 	Errors     int     `json:"errors"`
 }
 
-// MarshalJSON writes null for a turnaround that is not known.
+// MarshalJSON writes an unknown turnaround as null.
 func (p Point) MarshalJSON() ([]byte, error) {
 	type fields Point
 	p.At, p.QueueAge = Finite(p.At), Finite(p.QueueAge)
@@ -193,9 +193,8 @@ func (p *Point) UnmarshalJSON(data []byte) error {
 // MaxPoints bounds the series of a run.
 const MaxPoints = 7200
 
-// Run is one execution of a spec. It is the shape that the API, the pages, the command line
-// and the record share. Lists that are nil are left out of its JSON, but for phases and
-// hypotheses: a run in a list has no spec, rollbacks, messages and series.
+// Run is one execution of a spec, in the form that the API, the pages, the command line and the store share. Nil lists
+// are left out of its JSON, except phases and hypotheses: a run in a list has no spec, undo results, messages or series.
 type Run struct {
 	ID          string    `json:"id"`                     // UUIDv7
 	Drill       string    `json:"drill"`                  // ID of the spec
@@ -215,7 +214,7 @@ type Run struct {
 	Speed       float64   `json:"speed"`    // scenario seconds in one of the wall clock
 	Injected    int       `json:"injected"` // calls that a fault was applied to
 	Fence       int64     `json:"-"`        // token of the lock under which it ran
-	Live        bool      `json:"-"`        // it goes on, and is as it is in memory
+	Live        bool      `json:"-"`        // it is in progress, and read from memory
 
 	ClearTook time.Duration `json:"clear_took_s"` // of the wall clock; 0: nothing was injected
 	Recovered time.Duration `json:"recovered_s"`  // scenario time
@@ -242,7 +241,7 @@ func (r Run) Report(live bool) Run {
 	return r
 }
 
-// orEmpty returns a list that is written as such when it is empty.
+// orEmpty returns an empty list for nil, which JSON writes as null.
 func orEmpty[T any](all []T) []T {
 	if all == nil {
 		return []T{}
@@ -250,7 +249,7 @@ func orEmpty[T any](all []T) []T {
 	return all
 }
 
-// Took returns how long a run lasted on the wall clock; 0: it never began, or goes on.
+// Took returns how long a run lasted on the wall clock; 0: it never began, or is in progress.
 func (r Run) Took() time.Duration {
 	if r.Started.IsZero() || r.Ended.IsZero() {
 		return 0
@@ -258,8 +257,7 @@ func (r Run) Took() time.Duration {
 	return r.Ended.Sub(r.Started)
 }
 
-// MarshalJSON writes durations in seconds, what is not known as null, and what follows from
-// the rest beside it.
+// MarshalJSON writes durations in seconds, unknown values as null, and derived values beside the others.
 func (r Run) MarshalJSON() ([]byte, error) {
 	type fields Run
 	r.Speed, r.Hypotheses, r.Phases = Finite(r.Speed), orEmpty(r.Hypotheses), orEmpty(r.Phases)
@@ -279,7 +277,8 @@ func (r Run) MarshalJSON() ([]byte, error) {
 		Live      *bool        `json:"live,omitempty"` // left out of a run in a list
 		fields
 	}{
-		ID: r.ID, Drill: r.Drill, Name: r.Name, Status: r.Status, fields: fields(r), Verdict: orNull(r.Verdict), Scheduled: timeOrNull(r.Scheduled), Started: timeOrNull(r.Started), Ended: timeOrNull(r.Ended),
+		ID: r.ID, Drill: r.Drill, Name: r.Name, Status: r.Status, fields: fields(r), Verdict: orNull(r.Verdict),
+		Scheduled: timeOrNull(r.Scheduled), Started: timeOrNull(r.Started), Ended: timeOrNull(r.Ended),
 		ClearTook: orNull(docDuration(r.ClearTook)), Recovered: orNull(docDuration(r.Recovered)),
 	}
 	if !r.Started.IsZero() && !r.Ended.IsZero() {
@@ -333,7 +332,7 @@ func timeOrNull(t time.Time) *string {
 	return &text
 }
 
-// Freeze is the standing order that no drill runs.
+// Freeze forbids drills while On.
 type Freeze struct {
 	On     bool
 	Actor  string
@@ -353,8 +352,8 @@ var (
 // HistoryQuery asks for sums over a span of days.
 type HistoryQuery struct {
 	Drill string    // ID or name; empty: all drills
-	Since time.Time // the day that it is in is the first; zero: that of the first run
-	Until time.Time // the day that it is in is the last; zero: that of the latest run
+	Since time.Time // its day is the first; zero: the day of the first run
+	Until time.Time // its day is the last; zero: the day of the latest run
 }
 
 // MaxDays bounds the days before Until.
@@ -363,7 +362,7 @@ const MaxDays = 800
 // History sums up runs that have ended, and those that never began.
 type History struct {
 	Days   []Day    // with runs, in order
-	Latest []Latest // how each drill stands that was ever seen, by ID
+	Latest []Latest // of every drill that ever ran, by ID
 }
 
 // Day is the sum of the runs of a drill that began on one day of UTC.
@@ -373,10 +372,10 @@ type Day struct {
 	Verdicts   map[Verdict]int
 	WithMargin int     // runs with a margin
 	MarginSum  float64 // sum over them of the tightest margin of each
-	Tightest   float64 // of all margins that day; meaningless unless Judged
+	Tightest   float64 // of all margins that day; meaningless if WithMargin is 0
 }
 
-// Latest is how a drill stands.
+// Latest is the latest run of a drill, and the latest that passed.
 type Latest struct {
 	Drill     string // ID
 	Name      string // when it ran last
@@ -387,10 +386,8 @@ type Latest struct {
 	PassedAt  time.Time // when that began; zero: none
 }
 
-// Tightest returns the hypothesis with the least margin of those that are known,
-// and false if there is none. Those that ask for an exact value have no margin
-// while they hold, and count only if there are no others. A run that was stopped has
-// none: it has seen a part only.
+// Tightest returns the measured hypothesis with the least margin, and false if there is none. Hypotheses that are met
+// exactly have no margin, and count only if there are no others. A run that was stopped has none: it is incomplete.
 func (r Run) Tightest() (Hypothesis, bool) {
 	var least Hypothesis
 	found := false
@@ -415,10 +412,8 @@ func (h Hypothesis) tighter(than Hypothesis) bool {
 // metExactly says that a hypothesis holds and could not do so by more or less.
 func (h Hypothesis) metExactly() bool { return h.Passed && (h.Compare == Equal || h.Limit == 0) }
 
-// Overdue says whether a pass is too old to rely on: more than one and a half
-// periods of its schedule have gone by since. A drill that never passed is expired
-// when it has been known for as long. A period of 0, as without a schedule, never
-// expires anything.
+// Overdue says whether the last pass is older than one and a half periods of the schedule. A drill that never passed is
+// overdue when it has been known for as long. With a period of 0, as without a schedule, nothing is overdue.
 func Overdue(now, lastPass, known time.Time, period time.Duration) bool {
 	if period <= 0 {
 		return false

@@ -17,7 +17,7 @@ const (
 	MaxText      = 200           // characters of a text in a definition, except for notes
 )
 
-// Target is what a drill works on.
+// Target is what a drill acts on.
 type Target string
 
 // The targets.
@@ -26,27 +26,27 @@ const (
 	Live Target = "live" // faults on the production upstream path of a share of tasks
 )
 
-// Spec says what a drill is. It is never changed once it has been parsed.
+// Spec defines a drill. It is never changed once it has been parsed.
 type Spec struct {
-	ID      string // stable: history and schedule hang on it, not on Name
+	ID      string // stable: history and schedule refer to it, not to Name
 	Name    string
 	Note    string
-	Owner   string // who is notified of failures, as a mention or in plain words
+	Owner   string // who is notified of failures, as a mention or a name
 	BuiltIn bool
 
 	Schedule string        // cron, five fields; empty: by hand only
 	Zone     string        // IANA name; empty: UTC
 	CatchUp  time.Duration // how late a missed occurrence may still run, once; 0: never
-	Speed    float64       // unless one is asked for; 1 for Live
+	Speed    float64       // unless a request has one; 1 for Live
 
 	Target   Target
-	Pool     string  // whose settings and rules are taken; empty: the first pool
-	Share    float64 // Live only: part of the tasks that the faults may hit at most
+	Pool     string  // whose settings and rules are used; empty: the first pool
+	Share    float64 // Live only: of the tasks, that the faults may hit at most
 	Marked   bool    // Live only: only tasks with a signed drill header
 	Scenario Scenario
 	Expect   []Expectation
 	AbortIf  []Expectation // a run stops as soon as one of these holds
-	Recovery time.Duration // within which the steady state is back after the faults, scenario time
+	Recovery time.Duration // within which the steady state must return after the faults, scenario time
 }
 
 // TotalDuration is how long a run takes at most, in scenario time.
@@ -65,17 +65,16 @@ func (s Spec) CheckSpeed(speed float64) error {
 	return nil
 }
 
-// Scenario is the load, the service and the faults, in scenario time from the
-// beginning of the phase inject.
+// Scenario is the load, the service and the faults, in scenario time from the beginning of the phase inject.
 type Scenario struct {
 	Duration time.Duration
 	Workers  int           // 0: the pool's
-	Baseline time.Duration // of steady load before; 0: no such phase, and the run says so
+	Baseline time.Duration // of steady load before; 0: no such phase
 	Arrivals Arrivals
 	Service  string // how long the endpoint takes for a call: uniform:5s-30s
 	Seed     uint64
 	Faults   []Injection
-	Slack    []Injection // on the way to the receiver of messages
+	Slack    []Injection // on the path to the receiver of messages
 	Steps    []Step
 }
 
@@ -102,8 +101,7 @@ func (s Scenario) DisturbanceEnd() time.Duration {
 	return min(last, s.Duration)
 }
 
-// eachDisturbance calls f with the span of everything that the scenario does besides its
-// steady load. A step that is not taken back lasts to the end.
+// eachDisturbance calls f with the span of each burst, fault and step. A step that is not reverted lasts to the end.
 func (s Scenario) eachDisturbance(f func(from, to time.Duration)) {
 	for _, b := range s.Arrivals.Bursts {
 		f(b.From, b.To)
@@ -120,7 +118,7 @@ func (s Scenario) eachDisturbance(f func(from, to time.Duration)) {
 	}
 }
 
-// ExpectedTasks is how many are expected.
+// ExpectedTasks is how many tasks are expected in a run with a recovery of this length.
 func (s Scenario) ExpectedTasks(recovery time.Duration) float64 {
 	n := s.Arrivals.Rate*(s.Baseline+s.Duration).Seconds() + s.Arrivals.Rest*recovery.Seconds()
 	for _, b := range s.Arrivals.Bursts {
@@ -132,7 +130,7 @@ func (s Scenario) ExpectedTasks(recovery time.Duration) float64 {
 // Arrivals is the load.
 type Arrivals struct {
 	Rate       float64 // tasks per second, in the baseline and the scenario
-	Rest       float64 // the same in the recovery; 0: nothing comes any more
+	Rest       float64 // the same in the recovery; 0: no load
 	Bursts     []Burst
 	LargeShare float64 // of large prompts, 0 to 1
 	Stream     bool
@@ -154,15 +152,15 @@ type Injection struct {
 // StepKind is something that a scenario does, other than load and faults.
 type StepKind string
 
-// The kinds of steps. Each is undone at the end of the run, in reverse.
+// The kinds of steps. All are reverted at the end of the run, in reverse order.
 const (
-	StepRollback   StepKind = "rollback"    // the twin's pool goes into passthrough
+	StepRollback   StepKind = "rollback"    // the twin's pool is set to passthrough
 	StepRestore    StepKind = "restore"     // and back
-	StepLockRecord StepKind = "lock_record" // the twin's database is held by another connection
+	StepLockRecord StepKind = "lock_record" // another connection locks the twin's database
 	StepLoseSlots  StepKind = "lose_slots"  // the endpoint works on Count calls fewer at once; the gate does not know
 )
 
-// Step is done at a time, and undone after For if that is set.
+// Step is run at a time, and reverted after For if that is set.
 type Step struct {
 	Kind  StepKind
 	At    time.Duration
@@ -170,7 +168,7 @@ type Step struct {
 	Count int // of StepLoseSlots
 }
 
-// Measure is something that was seen.
+// Measure is a value that is observed in a run.
 type Measure string
 
 // The measures. Shares are parts of 1, times scenario seconds unless noted.
@@ -185,19 +183,19 @@ const (
 	TimeToPage        Measure = "time_to_page"         // the same of the page, accepted by Slack
 	TimeToResolve     Measure = "time_to_resolve"      // from the end of faults and bursts to the resolved message
 	Pages             Measure = "pages"                // accepted by Slack
-	MessageFaults     Measure = "message_faults"       // things that the messages got wrong or left out: pool, value, limit, DRILL
+	MessageFaults     Measure = "message_faults"       // wrong or missing in messages: pool, value, limit, DRILL
 	DrainedWithin     Measure = "drained_within"       // from the end of the load to the last answer
 	RollbackTime      Measure = "flip_time"            // from the rollback to the first admitted task; real seconds
-	RestoreTime       Measure = "restore_time"         // from the order to the first refusal; real seconds
+	RestoreTime       Measure = "restore_time"         // from the request to the first refusal; real seconds
 	TasksLost         Measure = "tasks_lost"           // sent, and neither answered nor refused nor ended by the fault
-	FalseCompletions  Measure = "false_ends"           // broken answers that looked whole
+	FalseCompletions  Measure = "false_ends"           // broken answers that looked complete
 	ErrorShare        Measure = "error_share"          // of arrivals: errors that the client saw
 	ServedShare       Measure = "served_share"         // of arrivals: answered in full
 	ProductionDrift   Measure = "production_drift"     // of production's counters by the drill's tasks
-	MessagesLost      Measure = "messages_lost"        // incidents that no message announced, once all was over
+	MessagesLost      Measure = "messages_lost"        // incidents that no message had announced at the end
 )
 
-// Compare is how a value stands to its limit.
+// Compare relates a value to its limit.
 type Compare string
 
 // The comparators.
@@ -207,7 +205,7 @@ const (
 	Equal   Compare = "=="
 )
 
-// Expectation puts a limit to a measure.
+// Expectation sets a limit to a measure.
 type Expectation struct {
 	Measure Measure `json:"name"` // these names are those of a Hypothesis; a Spec has others
 	Compare Compare `json:"compare"`

@@ -21,7 +21,9 @@ type faultPoints struct {
 }
 
 // Inject puts a fault in force. Times upstream are scenario time; those of Slack are real.
-func (p *faultPoints) Inject(_ context.Context, target drill.FaultTarget, i drill.Injection, ttl time.Duration) (drill.Lease, error) {
+func (p *faultPoints) Inject(
+	_ context.Context, target drill.FaultTarget, i drill.Injection, ttl time.Duration,
+) (drill.Lease, error) {
 	injector, f, scope := p.slack, i.Fault, fault.Scope{}
 	switch {
 	case target == drill.TargetUpstream:
@@ -64,7 +66,8 @@ func (p *faultPoints) faultHits() map[drill.FaultTarget]int {
 
 // clearResult says what is left, by the counts of the injector.
 func clearResult(r fault.Report) drill.ClearResult {
-	return drill.ClearResult{Took: r.ClearTime, Held: r.Stalled, Released: r.Released, Confirmed: r.Active == 0 && r.Stalled == 0}
+	confirmed := r.Active == 0 && r.Stalled == 0
+	return drill.ClearResult{Took: r.ClearTime, Held: r.Stalled, Released: r.Released, Confirmed: confirmed}
 }
 
 // faultLease is a fault in force.
@@ -72,7 +75,7 @@ type faultLease struct{ *fault.Lease }
 
 var _ drill.Lease = faultLease{}
 
-// Renew postpones the end.
+// Renew extends the lease.
 func (l faultLease) Renew(_ context.Context, ttl time.Duration) error {
 	return l.Lease.Renew(ttl)
 }

@@ -51,7 +51,9 @@ func (l *liveEnvironment) scope() fault.Scope {
 }
 
 // Inject puts a fault in force, on no more of production than the drill says and drill.MaxLiveShare.
-func (l *liveEnvironment) Inject(ctx context.Context, target drill.FaultTarget, i drill.Injection, ttl time.Duration) (drill.Lease, error) {
+func (l *liveEnvironment) Inject(
+	ctx context.Context, target drill.FaultTarget, i drill.Injection, ttl time.Duration,
+) (drill.Lease, error) {
 	if most := min(l.run.Spec.Share, drill.MaxLiveShare); !l.run.Spec.Marked && i.Share > most {
 		return nil, fmt.Errorf("a share of %v is more than the drill may touch, %v", i.Share, most)
 	}
@@ -65,8 +67,8 @@ func (l *liveEnvironment) Start(context.Context) (time.Time, error) {
 	return zero, l.environments.Traffic.attach(l.trace)
 }
 
-// Observe returns what was seen of production. The number of workers, on which judgements about the gate as a whole
-// rest, is left out unless all tasks are seen.
+// Observe returns what was seen of production. Without the number of workers, the gate as a whole is not judged: it is
+// left out unless all tasks are seen.
 func (l *liveEnvironment) Observe(ctx context.Context) (drill.Evidence, error) {
 	e := drill.Evidence{
 		At: l.clock.at(time.Now()), Pool: l.pool.Name, SLO: l.pool.SLO, KeptRate: true,

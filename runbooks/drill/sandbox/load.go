@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -209,11 +211,11 @@ func (l *generatedLoad) taskOf(i int, due time.Duration, e taskEntry) drill.Task
 		return t
 	}
 	r := e.result
-	t.Ended, t.Outcome, t.Status, t.Reason, t.RetryAfter, t.Bytes = r.End-l.baseline, taskEnd(r), r.Status, r.Reason, r.RetryAfter.Raw, r.Bytes
+	t.Ended, t.Outcome, t.Status, t.Bytes = r.End-l.baseline, taskEnd(r), r.Status, r.Bytes
+	t.Reason, t.RetryAfter, t.ConnError = r.Reason, r.RetryAfter.Raw, r.ErrorDetail
 	if e.hasSum && e.bytes == r.Bytes {
 		t.Checksum = e.sum
 	}
-	t.ConnError = r.ErrorDetail
 	if r.FirstByte > 0 {
 		t.FirstByte = r.FirstByte - l.baseline
 	}
@@ -221,26 +223,22 @@ func (l *generatedLoad) taskOf(i int, due time.Duration, e taskEntry) drill.Task
 	return t
 }
 
+// taskOutcomes are the outcomes of tasks that did not fail; others are unsent.
+var taskOutcomes = map[loadgen.Outcome]drill.TaskOutcome{
+	loadgen.OK: drill.Served, loadgen.Refused: drill.Refused, loadgen.Truncated: drill.Broken,
+}
+
 // taskEnd is the outcome of a task.
 func taskEnd(r loadgen.Result) drill.TaskOutcome {
-	switch r.Outcome {
-	case loadgen.OK:
-		return drill.Served
-	case loadgen.Refused:
-		return drill.Refused
-	case loadgen.Truncated:
+	switch {
+	case r.Outcome != loadgen.Failed:
+		return cmp.Or(taskOutcomes[r.Outcome], drill.Unsent)
+	case r.Cause == loadgen.Timeout:
+		return drill.TimedOut
+	case r.Status >= 200 && r.Status < 300:
 		return drill.Broken
-	case loadgen.Failed:
-		switch {
-		case r.Cause == loadgen.Timeout:
-			return drill.TimedOut
-		case r.Status >= 200 && r.Status < 300:
-			return drill.Broken
-		}
-		return drill.Errored
-	default:
-		return drill.Unsent
 	}
+	return drill.Errored
 }
 
 // keptRate says whether the generator sent all tasks, and in time.
@@ -252,7 +250,8 @@ func (l *generatedLoad) keptRate(lags []time.Duration, unsent int) (kept bool, n
 		return true, ""
 	}
 	if wall := l.clock.wall(loadgen.Quantile(lags, 0.99)); wall > maxSendLag {
-		return false, "1 in 100 tasks was sent " + wall.Round(time.Millisecond).String() + " late or more: the machine is too busy for this speed"
+		return false, fmt.Sprintf("1 in 100 tasks was sent %v late or more: the machine is too busy for this speed",
+			wall.Round(time.Millisecond))
 	}
 	return true, ""
 }

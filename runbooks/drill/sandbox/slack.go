@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"headgate/internal/fakeslack"
+	"headgate/internal/lifecycle"
 	"headgate/proxy/fault"
 	"headgate/runbooks/drill"
 )
@@ -31,7 +32,7 @@ type slackTarget struct {
 	senderTransport http.RoundTripper // for the sender
 	transport       *http.Transport
 	slack           *fakeslack.Server // nil: the real one
-	server          *loopbackServer
+	server          *lifecycle.Server // of slack
 }
 
 func newSlackTarget(c SlackChannel, seed uint64) (*slackTarget, error) {
@@ -54,10 +55,10 @@ func (d *slackTarget) startFakeSlack(seed uint64) (err error) {
 	token := "xoxb-drill-" + rand.Text()
 	d.slack = fakeslack.New(fakeslack.Options{Token: token, RateLimited: true, Seed: seed})
 	d.slack.SetChannel(fakeslack.Channel{ID: fakeSlackChannel, Name: "drills", Member: true})
-	if d.server, err = startLoopbackServer(d.slack); err != nil {
+	if d.server, err = serveLoopback("stand-in for Slack", d.slack); err != nil {
 		return err
 	}
-	d.channel = SlackChannel{Token: token, APIURL: d.server.url("/api/"), Channel: fakeSlackChannel}
+	d.channel = SlackChannel{Token: token, APIURL: d.server.URL() + "/api/", Channel: fakeSlackChannel}
 	return nil
 }
 
@@ -67,7 +68,7 @@ func (d *slackTarget) close(context.Context) error {
 		return nil
 	}
 	d.slack.Close()
-	return d.server.close()
+	return d.server.Close()
 }
 
 // maxSlackBody bounds what is read of a message, and of the answer to it.
@@ -87,7 +88,10 @@ type slackRecorder struct {
 }
 
 func newSlackRecorder() *slackRecorder {
-	return &slackRecorder{firstAttempt: make(map[string]time.Time), accepted: make(map[string]bool), incidentByMessage: make(map[string]string), levelByIncident: make(map[string]string)}
+	return &slackRecorder{
+		firstAttempt: map[string]time.Time{}, accepted: map[string]bool{},
+		incidentByMessage: map[string]string{}, levelByIncident: map[string]string{},
+	}
 }
 
 // sentMessage is a call that posts or edits a message.
@@ -160,11 +164,8 @@ func parseSentMessage(r *http.Request) (sentMessage, bool) {
 	}
 	defer body.Close()
 	text, err := io.ReadAll(io.LimitReader(body, maxSlackBody))
-	if err != nil {
-		return sentMessage{}, false
-	}
-	form, err := url.ParseQuery(string(text))
-	if err != nil {
+	form, formErr := url.ParseQuery(string(text))
+	if err != nil || formErr != nil {
 		return sentMessage{}, false
 	}
 	s := sentMessage{
@@ -250,22 +251,21 @@ func (c *slackRecorder) countDuplicateLocked(s sentMessage) {
 	c.accepted[key] = true
 }
 
-// levelPattern finds the level in a message, or in a line of its thread.
-var levelPattern = regexp.MustCompile(`^(?:<[^>]*> )*(?:DRILL · )?(PAGE|WARNING|RESOLVED|Now a page|Resolved after|Down from page)`)
+// prefixPattern matches what may come before the level in a message, or in a line of its thread.
+var prefixPattern = regexp.MustCompile(`^(?:<[^>]*> )*(?:DRILL · )?`)
 
+// levelOf returns the level that a message begins with; empty: none.
 func levelOf(text string) string {
-	m := levelPattern.FindStringSubmatch(text)
-	if m == nil {
-		return ""
+	text = text[len(prefixPattern.FindString(text)):]
+	for _, l := range []struct{ begins, level string }{
+		{"PAGE", "page"}, {"Now a page", "page"}, {"WARNING", "warn"}, {"Down from page", "warn"},
+		{"RESOLVED", "resolved"}, {"Resolved after", "resolved"},
+	} {
+		if strings.HasPrefix(text, l.begins) {
+			return l.level
+		}
 	}
-	switch m[1] {
-	case "PAGE", "Now a page":
-		return "page"
-	case "WARNING", "Down from page":
-		return "warn"
-	default:
-		return "resolved"
-	}
+	return ""
 }
 
 // addTo adds the messages.

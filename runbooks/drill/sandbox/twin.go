@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -22,34 +21,32 @@ import (
 // twin is a second system with the settings and rules of production's pool. It shares nothing with production.
 type twin struct {
 	*faultPoints
-	run         drill.Run
-	pool        Pool
-	workers     int
-	serviceMin  time.Duration
-	serviceMax  time.Duration
-	serviceMean time.Duration
-	clock       *scenarioClock
-	load        *generatedLoad
-	calls       *callTrace
-	endpoint    *modelstub.Stub
-	slack       *slackTarget
-	system      System
-	dir         string
-	stack       lifecycle.Stack
-	closeOnce   sync.Once
-	closed      chan struct{}
-	closeErr    error
+	run       drill.Run
+	pool      Pool
+	workers   int
+	setup     drill.Evidence // what does not change during the run
+	clock     *scenarioClock
+	load      *generatedLoad
+	calls     *callTrace
+	endpoint  *modelstub.Stub
+	slack     *slackTarget
+	system    System
+	dir       string
+	stack     lifecycle.Stack
+	closeOnce sync.Once
+	closing   *lifecycle.Task
+	closeErr  error
 
 	mu        sync.Mutex
-	unapplied []string // orders, and what the system shows after them
+	unapplied []string // requested modes, and the modes that the system shows afterwards
 	probes    []drill.WriteProbe
 }
 
-// maxObservations bounds the notes of unapplied orders, and the probes.
+// maxObservations bounds the notes of unapplied modes, and the probes.
 const maxObservations = 10_000
 
 func (e *Environments) openTwin(ctx context.Context, r drill.Run, pool Pool) (drill.Environment, error) {
-	w := &twin{run: r, pool: pool, clock: &scenarioClock{speed: r.Speed}, closed: make(chan struct{})}
+	w := &twin{run: r, pool: pool, clock: &scenarioClock{speed: r.Speed}}
 	err := w.build(e)
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -105,36 +102,40 @@ func (w *twin) makeDir(parent string) (err error) {
 	return nil
 }
 
-// openEndpoint makes the endpoint, with as many slots as the gate has workers, and the way there.
+// openEndpoint makes the endpoint, with as many slots as the gate has workers, and the transport to it.
 func (w *twin) openEndpoint() (address string, err error) {
 	service, err := modelstub.ParseService(w.run.Spec.Scenario.Service)
 	if err != nil {
 		return "", err
 	}
-	w.serviceMin, w.serviceMax = modelstub.ServiceBounds(service)
-	if w.serviceMax > 0 {
-		w.serviceMean = service.Mean(0, 0)
-	}
 	w.workers = cmp.Or(w.run.Spec.Scenario.Workers, w.pool.Workers)
+	w.setup = drill.Evidence{
+		Pool: w.pool.Name, Workers: w.workers, SLO: w.pool.SLO,
+		MaxQueueAge: w.pool.MaxQueueAge, MaxWaiting: w.pool.DepthMultiple * w.workers, KeptRate: true,
+	}
+	if w.setup.ServiceMin, w.setup.ServiceMax = modelstub.ServiceBounds(service); w.setup.ServiceMax > 0 {
+		w.setup.ServiceMean = service.Mean(0, 0)
+	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true, IdleConnTimeout: time.Minute}
-	w.faultPoints = &faultPoints{upstream: fault.New(transport, w.run.Spec.Scenario.Seed), slack: w.slack.faults, speed: w.run.Speed}
-	w.calls = &callTrace{clock: w.clock, next: w.faultPoints.upstream, tagCalls: true}
+	upstream := fault.New(transport, w.run.Spec.Scenario.Seed)
+	w.faultPoints = &faultPoints{upstream: upstream, slack: w.slack.faults, speed: w.run.Speed}
+	w.calls = &callTrace{clock: w.clock, next: upstream, tagCalls: true}
 	w.endpoint, err = modelstub.New(modelstub.Config{
 		Service: service, Slots: w.workers, Seed: w.run.Spec.Scenario.Seed, Speed: w.run.Speed, OnSlot: w.calls.recordSlot,
 	})
 	if err != nil {
 		return "", err
 	}
-	server, err := startLoopbackServer(w.calls.wrapEndpoint(w.endpoint))
+	server, err := serveLoopback("endpoint", w.calls.wrapEndpoint(w.endpoint))
 	if err != nil {
 		return "", err
 	}
 	w.stack.Push("the endpoint", func(context.Context) error {
 		w.endpoint.Close()
 		transport.CloseIdleConnections()
-		return server.close()
+		return server.Close()
 	})
-	return server.url("/v1"), nil
+	return server.URL() + "/v1", nil
 }
 
 // Start sends the load.
@@ -144,15 +145,13 @@ func (w *twin) Start(context.Context) (time.Time, error) {
 
 // Observe returns what generator, endpoint and receiver of messages have seen.
 func (w *twin) Observe(ctx context.Context) (drill.Evidence, error) {
-	e := drill.Evidence{
-		At: w.clock.at(time.Now()), Pool: w.pool.Name, Workers: w.workers, SLO: w.pool.SLO,
-		MaxQueueAge: w.pool.MaxQueueAge, MaxWaiting: w.pool.DepthMultiple * w.workers,
-		ServiceMin: w.serviceMin, ServiceMax: w.serviceMax, ServiceMean: w.serviceMean, KeptRate: true, FaultHits: w.faultHits(),
-	}
+	e := w.setup
+	e.At, e.FaultHits = w.clock.at(time.Now()), w.faultHits()
 	if w.clock.zero.Load() == nil {
 		return e, nil
 	}
-	if slices.ContainsFunc(w.run.Spec.Scenario.Steps, func(s drill.Step) bool { return s.Kind == drill.StepLockRecord }) {
+	locks := func(s drill.Step) bool { return s.Kind == drill.StepLockRecord }
+	if slices.ContainsFunc(w.run.Spec.Scenario.Steps, locks) {
 		w.probeRecord(ctx)
 	}
 	w.load.addTo(&e)
@@ -235,7 +234,8 @@ func (w *twin) setMode(ctx context.Context, mode string) error {
 	defer w.mu.Unlock()
 	for pool, is := range shown {
 		if is != want && len(w.unapplied) < maxObservations {
-			w.unapplied = append(w.unapplied, fmt.Sprintf("after the order %s the gate of pool %s says that it is in mode %s", mode, pool, is))
+			w.unapplied = append(w.unapplied,
+				fmt.Sprintf("after the order %s the gate of pool %s says that it is in mode %s", mode, pool, is))
 		}
 	}
 	return nil
@@ -244,47 +244,21 @@ func (w *twin) setMode(ctx context.Context, mode string) error {
 // Close stops everything. Further calls wait for the first.
 func (w *twin) Close(ctx context.Context) error {
 	w.closeOnce.Do(func() {
-		go func() {
-			defer close(w.closed)
-			w.closeErr = w.stack.Stop(ctx)
-		}()
+		w.closing = lifecycle.Go(func(context.Context) { w.closeErr = w.stack.Stop(ctx) })
 	})
 	select {
-	case <-w.closed:
+	case <-w.closing.Done():
 		return w.closeErr
 	case <-ctx.Done():
 		return fmt.Errorf("close the twin: %w", context.Cause(ctx))
 	}
 }
 
-// loopbackServer is a server on a free port of the loopback interface.
-type loopbackServer struct {
-	address string
-	server  *http.Server
-	served  chan error
-}
-
-func startLoopbackServer(h http.Handler) (*loopbackServer, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
+// serveLoopback serves on a free port of the loopback interface.
+func serveLoopback(name string, h http.Handler) (*lifecycle.Server, error) {
+	s, err := lifecycle.Listen(name, lifecycle.Loopback, h, slog.New(slog.DiscardHandler))
+	if err == nil {
+		s.Serve(nil)
 	}
-	s := &loopbackServer{address: l.Addr().String(), served: make(chan error, 1)}
-	s.server = &http.Server{
-		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
-	}
-	go func() { s.served <- s.server.Serve(l) }()
-	return s, nil
-}
-
-func (s *loopbackServer) url(path string) string { return "http://" + s.address + path }
-
-// close cuts the calls in progress.
-func (s *loopbackServer) close() error {
-	err := s.server.Close()
-	if served := <-s.served; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return err
+	return s, err
 }

@@ -14,9 +14,8 @@ import (
 //go:embed builtin/*.yaml
 var builtIn embed.FS
 
-// BuiltIn returns the drills that are there without any settings, by ID. They have
-// no schedule, and become one's own when a definition with the same ID takes their
-// place.
+// BuiltIn returns the drills that exist without any settings, by ID. They have no schedule. A definition with the same ID
+// replaces one.
 func BuiltIn() ([]drill.Spec, error) {
 	files, err := builtIn.ReadDir("builtin")
 	if err != nil {
@@ -40,8 +39,7 @@ func BuiltIn() ([]drill.Spec, error) {
 	return all, nil
 }
 
-// BuiltInText returns the definition of a built-in drill as a file to start from;
-// false if there is none of that ID.
+// BuiltInText returns the definition of a built-in drill as a file to start from; false: there is none of that ID.
 func BuiltInText(id string) ([]byte, bool) {
 	if !idPattern.MatchString(id) {
 		return nil, false
@@ -50,15 +48,16 @@ func BuiltInText(id string) ([]byte, bool) {
 	return data, err == nil
 }
 
-// Merge puts the drills of the settings over the built-in ones. Every ID and every
-// name is there once; a definition with the ID of a built-in drill replaces it.
+// Merge adds the built-in drills to those of the settings, except those whose ID or name is taken. IDs and names are
+// unique.
 func Merge(builtIn, own []drill.Spec) ([]drill.Spec, error) {
 	all := slices.Clone(own)
 	for i, s := range own {
 		for _, before := range own[:i] {
 			switch {
 			case before.ID == s.ID:
-				return nil, fmt.Errorf("two drills have the ID %s: it must be one's own, history hangs on it", strictyaml.Quote(s.ID))
+				return nil, fmt.Errorf("two drills have the ID %s: it must be unique, since history refers to it",
+					strictyaml.Quote(s.ID))
 			case strings.EqualFold(before.Name, s.Name):
 				return nil, fmt.Errorf("two drills have the name %s", strictyaml.Quote(s.Name))
 			}
@@ -78,9 +77,8 @@ func Find(all []drill.Spec, name string) (drill.Spec, bool) {
 	if i := slices.IndexFunc(all, func(s drill.Spec) bool { return s.ID == name }); i >= 0 {
 		return all[i], true
 	}
-	i := slices.IndexFunc(all, func(s drill.Spec) bool { return strings.EqualFold(s.Name, name) })
-	if i < 0 {
-		return drill.Spec{}, false
+	if i := slices.IndexFunc(all, func(s drill.Spec) bool { return strings.EqualFold(s.Name, name) }); i >= 0 {
+		return all[i], true
 	}
-	return all[i], true
+	return drill.Spec{}, false
 }

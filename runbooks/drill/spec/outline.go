@@ -10,43 +10,44 @@ import (
 // Outline says what a run does and touches, in order, a line each.
 func Outline(s drill.Spec) []string {
 	sc := s.Scenario
-	lines := []string{"check production: no open page, no pass-through, no freeze, error budget left"}
-	switch s.Target {
-	case drill.Live:
-		lines = append(lines, "inject faults into the production upstream path of "+liveScope(s))
-	default:
-		lines = append(lines, "build a twin with the pool's settings and rules, and its own endpoint; production is not touched")
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	add("check production: no open page, no pass-through, no freeze, error budget left")
+	if s.Target == drill.Live {
+		add("inject faults into the production upstream path of %s", liveScope(s))
+	} else {
+		add("build a twin with the pool's settings and rules, and its own endpoint; production is not touched")
 	}
-	lines = append(lines, "check on a canary call that faults can be cleared")
+	add("check on a canary call that faults can be cleared")
 	if sc.Baseline > 0 {
-		lines = append(lines, fmt.Sprintf("for %s: check that the steady state holds", format.Duration(sc.Baseline)))
+		add("for %s: check that the steady state holds", format.Duration(sc.Baseline))
 	}
-	a := sc.Arrivals
-	if a.Rate > 0 {
-		lines = append(lines, fmt.Sprintf("for %s: send %v tasks per second", format.Duration(sc.Duration), a.Rate))
+	if sc.Arrivals.Rate > 0 {
+		add("for %s: send %v tasks per second", format.Duration(sc.Duration), sc.Arrivals.Rate)
 	}
-	for _, b := range a.Bursts {
-		lines = append(lines, fmt.Sprintf("from %s to %s: %v times as many", format.Duration(b.From), format.Duration(b.To), b.Multiple))
+	for _, b := range sc.Arrivals.Bursts {
+		add("from %s to %s: %v times as many", format.Duration(b.From), format.Duration(b.To), b.Multiple)
 	}
 	for _, i := range sc.Faults {
-		lines = append(lines, injectionOutline(i, affectedCalls(s)))
+		add("%s", injectionOutline(i, affectedCalls(s)))
 	}
 	for _, i := range sc.Slack {
-		lines = append(lines, injectionOutline(i, "calls to Slack"))
+		add("%s", injectionOutline(i, "calls to Slack"))
 	}
 	for _, st := range sc.Steps {
-		lines = append(lines, stepOutline(st))
+		add("%s", stepOutline(st))
 	}
-	return append(lines,
-		"clear all faults, confirm that, and revert steps in reverse order",
-		fmt.Sprintf("for at most %s: wait until the steady state is back", format.Duration(s.Recovery)))
+	add("clear all faults, confirm that, and revert steps in reverse order")
+	add("for at most %s: wait until the steady state is back", format.Duration(s.Recovery))
+	return lines
 }
 
 func liveScope(s drill.Spec) string {
 	if s.Marked {
 		return fmt.Sprintf("tasks with a signed drill header and of no others, %d at most", drill.MaxLiveTasks)
 	}
-	return fmt.Sprintf("%s of the tasks at most, %d in all", drill.FormatAmount(s.Share, drill.UnitRatio), drill.MaxLiveTasks)
+	share := drill.FormatAmount(s.Share, drill.UnitRatio)
+	return fmt.Sprintf("%s of the tasks at most, %d in all", share, drill.MaxLiveTasks)
 }
 
 func affectedCalls(s drill.Spec) string {

@@ -13,23 +13,21 @@ import (
 
 // Settings are what a definition is checked against.
 type Settings struct {
-	// Pools are the names of those there are. Empty: any name is taken.
+	// Pools are the names of all pools. Empty: any name is valid.
 	Pools []string
 	// AllowLive says whether drills may touch production.
 	AllowLive bool
-	// Service refuses a model of service times that the endpoint does not
-	// understand. Nil: only its form is looked at.
+	// Service refuses service times that the endpoint cannot read. Nil: only the form is checked.
 	Service func(text string) error
 }
 
-// SpecError is one thing that is wrong with a definition.
+// SpecError is one error of a definition.
 type SpecError = strictyaml.Diagnostic
 
-// SpecErrors are all that is wrong with definitions, in the order of their file.
+// SpecErrors are all errors of definitions, in the order of their file.
 type SpecErrors = strictyaml.Diagnostics
 
-// Load reads a file that holds one drill. A file that was read but is not right
-// gives SpecErrors: all of them.
+// Load reads a file that holds one drill. An invalid definition gives SpecErrors: all of them.
 func Load(path string, s Settings) (drill.Spec, error) {
 	data, err := strictyaml.ReadFile(path)
 	if err != nil {
@@ -48,8 +46,8 @@ func Parse(name string, data []byte, s Settings) (drill.Spec, error) {
 	return definition(d, root, "", s)
 }
 
-// ParseNode reads a drill that is part of a larger file: a mapping, at path of the
-// file called name. It holds the definition, or as file the path of one, relative to the larger file.
+// ParseNode reads a drill that is part of a larger file: a mapping, at path of the file called name. It holds the
+// definition, or as file the path of one, relative to the larger file.
 func ParseNode(name string, n *yaml.Node, path string, s Settings) (drill.Spec, error) {
 	if len(n.Content) == 2 && n.Content[0].Value == "file" && n.Content[1].Kind == yaml.ScalarNode {
 		other := n.Content[1].Value

@@ -55,6 +55,12 @@ func (c *linter) reject(path, format string, args ...any) {
 	c.Reportf(strictyaml.Join(c.path, path), format, args...)
 }
 
+func (c *linter) rejectIf(wrong bool, path, format string, args ...any) {
+	if wrong {
+		c.reject(path, format, args...)
+	}
+}
+
 // bounds checks the limits of single settings.
 func (c *linter) bounds() {
 	s := c.spec
@@ -65,62 +71,47 @@ func (c *linter) bounds() {
 		{"id", s.ID, maxID}, {"name", s.Name, drill.MaxText}, {"note", s.Note, maxNote}, {"owner", s.Owner, drill.MaxText},
 		{"pool", s.Pool, drill.MaxText}, {"scenario.service", s.Scenario.Service, drill.MaxText},
 	} {
-		if utf8.RuneCountInString(t.text) > t.most {
-			c.reject(t.path, "must be at most %d characters", t.most)
-		}
+		c.rejectIf(utf8.RuneCountInString(t.text) > t.most, t.path, "must be at most %d characters", t.most)
 	}
 	c.within("speed", s.Speed, 1, drill.MaxSpeed)
 	c.within("scenario.workers", float64(s.Scenario.Workers), 0, maxSlots)
 	c.within("scenario.arrivals.rate", s.Scenario.Arrivals.Rate, 0, maxRate)
 	c.within("scenario.arrivals.rest", s.Scenario.Arrivals.Rest, 0, maxRate)
-	if s.Scenario.Seed > maxSeed {
-		c.reject("scenario.seed", "must be a whole number from 0 to %d", uint64(maxSeed))
-	}
+	c.rejectIf(s.Scenario.Seed > maxSeed, "scenario.seed", "must be a whole number from 0 to %d", uint64(maxSeed))
 }
 
 func (c *linter) within(path string, v, least, most float64) {
-	if v < least || v > most {
-		c.reject(path, "must be a number from %v to %v, is %v", least, most, v)
-	}
+	c.rejectIf(v < least || v > most, path, "must be a number from %v to %v, is %v", least, most, v)
 }
 
 var idPattern = regexp.MustCompile(`^[a-z][a-z0-9]*([-_][a-z0-9]+)*$`)
 
 func (c *linter) identity() {
 	s := c.spec
-	if !idPattern.MatchString(s.ID) {
-		c.reject("id", "must be a word that stays with the drill, of small letters, digits and dashes, such as weekly-burst; is %s", strictyaml.Quote(s.ID))
-	}
+	c.rejectIf(!idPattern.MatchString(s.ID),
+		"id", "must be a word that stays with the drill, of small letters, digits and dashes, "+
+			"such as weekly-burst; is %s", strictyaml.Quote(s.ID))
 	zone := s.Zone
-	if s.Zone != "" {
-		if _, err := schedule.ParseZone(s.Zone); err != nil {
-			c.reject("zone", "must be a time zone such as Europe/Berlin or UTC, is %s", strictyaml.Quote(s.Zone))
-			zone = ""
-		}
-		if s.Schedule == "" {
-			c.reject("zone", "has no effect without a schedule")
-		}
+	if _, err := schedule.ParseZone(s.Zone); err != nil {
+		c.reject("zone", "must be a time zone such as Europe/Berlin or UTC, is %s", strictyaml.Quote(s.Zone))
+		zone = ""
 	}
+	c.rejectIf(s.Zone != "" && s.Schedule == "", "zone", "has no effect without a schedule")
 	if s.Schedule != "" {
 		if _, err := schedule.ParseSchedule(s.Schedule, zone); err != nil {
 			c.reject("schedule", "%v", err)
 		}
 	}
-	if s.CatchUp > 0 && s.Schedule == "" {
-		c.reject("catch_up", "has no effect without a schedule")
-	}
+	c.rejectIf(s.CatchUp > 0 && s.Schedule == "", "catch_up", "has no effect without a schedule")
 }
 
 func (c *linter) target() {
 	s := c.spec
-	if len(c.settings.Pools) > 0 && s.Pool != "" && !slices.Contains(c.settings.Pools, s.Pool) {
-		c.reject("pool", "must be one of %s, is %s", strings.Join(c.settings.Pools, ", "), strictyaml.Quote(s.Pool))
-	}
+	c.rejectIf(len(c.settings.Pools) > 0 && s.Pool != "" && !slices.Contains(c.settings.Pools, s.Pool),
+		"pool", "must be one of %s, is %s", strings.Join(c.settings.Pools, ", "), strictyaml.Quote(s.Pool))
 	switch s.Target {
 	case drill.Twin:
-		if s.Share != 0 || s.Marked {
-			c.reject("share", "and marked are for target: live; a twin is loaded as a whole")
-		}
+		c.rejectIf(s.Share != 0 || s.Marked, "share", "and marked are for target: live; a twin is loaded as a whole")
 	case drill.Live:
 		c.live()
 	default:
@@ -137,21 +128,14 @@ func (c *linter) live() {
 	case s.Share == 0 && !s.Marked:
 		c.reject("share", "must say how much of production may be touched, at most %v, or use marked: true", drill.MaxLiveShare)
 	}
-	if s.Share > drill.MaxLiveShare {
-		c.reject("share", "must be at most %v, is %v", drill.MaxLiveShare, s.Share)
-	}
-	if s.Speed != 1 {
-		c.reject("speed", "must be 1 for a live drill: production runs no faster")
-	}
-	if len(s.Scenario.Slack) > 0 || len(s.Scenario.Steps) > 0 {
-		c.reject("scenario", "must have only faults for a live drill: steps and faults to Slack are for a twin")
-	}
-	if s.Scenario.Workers != 0 || s.Scenario.Service != "" || s.Scenario.Arrivals.Rate != 0 || len(s.Scenario.Arrivals.Bursts) > 0 {
-		c.reject("scenario", "must leave out workers, service and arrivals for a live drill: they are production's own")
-	}
-	if len(s.Scenario.Faults) == 0 {
-		c.reject("scenario.faults", "must name at least one fault for a live drill")
-	}
+	c.rejectIf(s.Share > drill.MaxLiveShare, "share", "must be at most %v, is %v", drill.MaxLiveShare, s.Share)
+	c.rejectIf(s.Speed != 1, "speed", "must be 1 for a live drill: production runs no faster")
+	c.rejectIf(len(s.Scenario.Slack) > 0 || len(s.Scenario.Steps) > 0,
+		"scenario", "must have only faults for a live drill: steps and faults to Slack are for a twin")
+	sc := s.Scenario
+	c.rejectIf(sc.Workers != 0 || sc.Service != "" || sc.Arrivals.Rate != 0 || len(sc.Arrivals.Bursts) > 0,
+		"scenario", "must leave out workers, service and arrivals for a live drill: they are production's own")
+	c.rejectIf(len(s.Scenario.Faults) == 0, "scenario.faults", "must name at least one fault for a live drill")
 	for i, e := range slices.Concat(s.Expect, s.AbortIf) {
 		if k, _ := drill.LookupMeasure(e.Measure); !k.Live {
 			c.reject("expect", "%s cannot be seen by a live drill (expectation %d)", e.Measure, i+1)
@@ -161,16 +145,14 @@ func (c *linter) live() {
 
 func (c *linter) times() {
 	s := c.spec
-	d := s.Scenario.Duration
-	if d < minDuration {
-		c.reject("scenario.duration", "must be at least %s, is %s", format.Duration(minDuration), format.Duration(d))
-	}
-	if s.Recovery < minDuration {
-		c.reject("recovery", "must be at least %s: the time limit for the steady state to return; is %s", format.Duration(minDuration), format.Duration(s.Recovery))
-	}
-	if whole := d + s.Scenario.Baseline + s.Recovery; whole > drill.MaxDuration {
-		c.reject("scenario.duration", "must be at most %s together with baseline and recovery, is %s", format.Duration(drill.MaxDuration), format.Duration(whole))
-	}
+	d, least, whole := s.Scenario.Duration, format.Duration(minDuration), s.TotalDuration()
+	c.rejectIf(d < minDuration, "scenario.duration", "must be at least %s, is %s", least, format.Duration(d))
+	c.rejectIf(s.Recovery < minDuration,
+		"recovery", "must be at least %s: the time limit for the steady state to return; is %s",
+		least, format.Duration(s.Recovery))
+	c.rejectIf(whole > drill.MaxDuration,
+		"scenario.duration", "must be at most %s together with baseline and recovery, is %s",
+		format.Duration(drill.MaxDuration), format.Duration(whole))
 }
 
 func (c *linter) load() {
@@ -178,11 +160,10 @@ func (c *linter) load() {
 	if c.spec.Target == drill.Live {
 		return
 	}
-	if s.Arrivals.Rate <= 0 {
-		c.reject("scenario.arrivals.rate", "must be above 0: without load nothing can be seen")
-	}
+	c.rejectIf(s.Arrivals.Rate <= 0, "scenario.arrivals.rate", "must be above 0: without load nothing can be seen")
 	if !servicePattern.MatchString(s.Service) {
-		c.reject("scenario.service", "must be the time that calls take, such as uniform:5s-30s, lognormal:10s,0.6 or fixed:10s; is %s", strictyaml.Quote(s.Service))
+		c.reject("scenario.service", "must be the time that calls take, such as uniform:5s-30s, lognormal:10s,0.6 "+
+			"or fixed:10s; is %s", strictyaml.Quote(s.Service))
 	} else if c.settings.Service != nil {
 		if err := c.settings.Service(s.Service); err != nil {
 			c.reject("scenario.service", "%v", err)
@@ -217,9 +198,7 @@ func (c *linter) faults(path string, all []drill.Injection) {
 	for i, in := range all {
 		p := fmt.Sprintf("%s[%d]", path, i)
 		c.window(p, in.From, in.For)
-		if in.Share == 0 {
-			c.reject(p+".share", "must be above 0: a share of 0 has no effect")
-		}
+		c.rejectIf(in.Share == 0, p+".share", "must be above 0: a share of 0 has no effect")
 		if err := in.Fault.Validate(); err != nil { // which begins with the name of the setting
 			field, why, _ := strings.Cut(err.Error(), ": ")
 			c.reject(p+"."+field, "%s", why)
@@ -227,9 +206,8 @@ func (c *linter) faults(path string, all []drill.Injection) {
 	}
 	for i, a := range all {
 		for _, b := range all[i+1:] {
-			if a.Kind == b.Kind && a.From < b.From+b.For && b.From < a.From+a.For {
-				c.reject(path, "must not have two faults %s at the same time", a.Kind)
-			}
+			c.rejectIf(a.Kind == b.Kind && a.From < b.From+b.For && b.From < a.From+a.For,
+				path, "must not have two faults %s at the same time", a.Kind)
 		}
 	}
 }
@@ -246,54 +224,49 @@ func (c *linter) window(path string, from, length time.Duration) {
 }
 
 func (c *linter) steps() {
-	steps := c.spec.Scenario.Steps
+	steps, duration := c.spec.Scenario.Steps, c.spec.Scenario.Duration
 	for i, s := range steps {
 		p := fmt.Sprintf("scenario.steps[%d]", i)
 		switch s.Kind {
 		case drill.StepRollback, drill.StepRestore, drill.StepLockRecord, drill.StepLoseSlots:
 		default:
-			c.reject(p+".do", "must be one of rollback, restore, lock_record and lose_slots, is %s", strictyaml.Quote(string(s.Kind)))
+			c.reject(p+".do", "must be one of rollback, restore, lock_record and lose_slots, is %s",
+				strictyaml.Quote(string(s.Kind)))
 			continue
 		}
-		if s.At+s.For > c.spec.Scenario.Duration {
-			c.reject(p, "must end within the duration, %s, ends at %s", format.Duration(c.spec.Scenario.Duration), format.Duration(s.At+s.For))
-		}
+		c.rejectIf(s.At+s.For > duration,
+			p, "must end within the duration, %s, ends at %s", format.Duration(duration), format.Duration(s.At+s.For))
 		c.within(p+".count", float64(s.Count), 0, maxSlots)
-		if (s.Kind == drill.StepLoseSlots) != (s.Count > 0) {
-			c.reject(p+".count", "must say how many slots are lost, for lose_slots only")
-		}
-		if s.Kind == drill.StepRestore && !slices.ContainsFunc(steps, func(o drill.Step) bool { return o.Kind == drill.StepRollback && o.At < s.At && o.For == 0 }) {
-			c.reject(p, "has nothing to restore: a rollback without for has to come before")
-		}
+		c.rejectIf((s.Kind == drill.StepLoseSlots) != (s.Count > 0),
+			p+".count", "must say how many slots are lost, for lose_slots only")
+		rollback := func(o drill.Step) bool { return o.Kind == drill.StepRollback && o.At < s.At && o.For == 0 }
+		c.rejectIf(s.Kind == drill.StepRestore && !slices.ContainsFunc(steps, rollback),
+			p, "has nothing to restore: a rollback without for has to come before")
 	}
 }
 
 // checkExpectations refuses a drill that proves nothing or cannot be stopped.
 func (c *linter) checkExpectations() {
 	s := c.spec
-	if len(s.Expect) == 0 {
-		c.reject("expect", "must have at least one expectation, such as late_share <= 5%%: a drill without one proves nothing")
-	}
-	if len(s.AbortIf) == 0 {
-		c.reject("abort_if", "must say when the drill is to stop, such as error_share >= 50%%")
-	}
+	c.rejectIf(len(s.Expect) == 0,
+		"expect", "must have at least one expectation, such as late_share <= 5%%: "+
+			"a drill without one proves nothing")
+	c.rejectIf(len(s.AbortIf) == 0, "abort_if", "must say when the drill is to stop, such as error_share >= 50%%")
 	c.checkUnique("expect", s.Expect)
 	c.checkUnique("abort_if", s.AbortIf)
 	for i, e := range s.AbortIf {
 		if k, _ := drill.LookupMeasure(e.Measure); !k.DuringRun {
 			c.reject(fmt.Sprintf("abort_if[%d]", i), "%s is known only at the end, too late to stop the drill", e.Measure)
 		}
-		if e.Compare == drill.AtLeast && e.Limit == 0 {
-			c.reject(fmt.Sprintf("abort_if[%d]", i), "%s holds at once: the drill would always stop", e)
-		}
-		if e.Compare == drill.AtMost {
-			c.reject(fmt.Sprintf("abort_if[%d]", i), "must be written with >=: it says from which value on the drill stops")
-		}
+		c.rejectIf(e.Compare == drill.AtLeast && e.Limit == 0,
+			fmt.Sprintf("abort_if[%d]", i), "%s holds at once: the drill would always stop", e)
+		c.rejectIf(e.Compare == drill.AtMost,
+			fmt.Sprintf("abort_if[%d]", i), "must be written with >=: it says from which value on the drill stops")
 	}
 	for i, e := range s.Expect {
-		if e.Compare == drill.AtLeast && e.Limit == 0 || e.Compare == drill.AtMost && e.Unit == drill.UnitRatio && e.Limit >= 1 {
-			c.reject(fmt.Sprintf("expect[%d]", i), "%s always holds: it proves nothing", e)
-		}
+		whole := e.Compare == drill.AtMost && e.Unit == drill.UnitRatio && e.Limit >= 1
+		c.rejectIf(e.Compare == drill.AtLeast && e.Limit == 0 || whole,
+			fmt.Sprintf("expect[%d]", i), "%s always holds: it proves nothing", e)
 		c.checkPossible(i, e)
 	}
 }
@@ -302,9 +275,8 @@ func (c *linter) checkExpectations() {
 func (c *linter) checkUnique(path string, all []drill.Expectation) {
 	for i, e := range all {
 		for _, before := range all[:i] {
-			if before.Measure == e.Measure && before.Compare == e.Compare {
-				c.reject(fmt.Sprintf("%s[%d]", path, i), "sets %s %s twice", e.Measure, e.Compare)
-			}
+			c.rejectIf(before.Measure == e.Measure && before.Compare == e.Compare,
+				fmt.Sprintf("%s[%d]", path, i), "sets %s %s twice", e.Measure, e.Compare)
 		}
 	}
 }
@@ -312,22 +284,16 @@ func (c *linter) checkUnique(path string, all []drill.Expectation) {
 // checkPossible refuses an expectation of something that the scenario does not do.
 func (c *linter) checkPossible(i int, e drill.Expectation) {
 	s := c.spec.Scenario
-	has := func(k drill.StepKind) bool {
-		return slices.ContainsFunc(s.Steps, func(st drill.Step) bool { return st.Kind == k })
+	has := func(k drill.StepKind, ends bool) bool {
+		return slices.ContainsFunc(s.Steps, func(st drill.Step) bool { return st.Kind == k && (st.For > 0 || !ends) })
 	}
 	p := fmt.Sprintf("expect[%d]", i)
-	switch e.Measure {
-	case drill.RollbackTime:
-		if !has(drill.StepRollback) {
-			c.reject(p, "flip_time needs a step rollback")
-		}
-	case drill.RestoreTime:
-		if !has(drill.StepRestore) && !slices.ContainsFunc(s.Steps, func(st drill.Step) bool { return st.Kind == drill.StepRollback && st.For > 0 }) {
-			c.reject(p, "restore_time needs a step restore, or a rollback that ends")
-		}
-	case drill.RefusedInBaseline:
-		if s.Baseline == 0 {
-			c.reject(p, "refused_in_baseline needs scenario.baseline")
-		}
+	switch {
+	case e.Measure == drill.RollbackTime && !has(drill.StepRollback, false):
+		c.reject(p, "flip_time needs a step rollback")
+	case e.Measure == drill.RestoreTime && !has(drill.StepRestore, false) && !has(drill.StepRollback, true):
+		c.reject(p, "restore_time needs a step restore, or a rollback that ends")
+	case e.Measure == drill.RefusedInBaseline && s.Baseline == 0:
+		c.reject(p, "refused_in_baseline needs scenario.baseline")
 	}
 }
