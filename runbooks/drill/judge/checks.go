@@ -106,7 +106,7 @@ func (l *Evaluation) zeroHypothesis(m drill.Measure) (h drill.Hypothesis, failed
 	return h, h.Measured && !h.Passed && h.Value > 0
 }
 
-// isZero says whether a measure has a check of its own.
+// isZero says whether a measure is among the checks.
 func isZero(m drill.Measure) bool {
 	return slices.ContainsFunc(checks, func(c check) bool { return c.name == string(m) })
 }

@@ -88,7 +88,7 @@ func TestMeasures(t *testing.T) {
 		{"within the limit", drill.OverLimit, func(f *judge.Facts) { addTasks(f, 9, 0, 2*sec, drill.Served) }, "0 in flight 2 of 2"},
 		{"over the limit", drill.OverLimit, func(f *judge.Facts) { addTasks(f, 9, 0, 5*sec, drill.Served) }, "3 in flight 5 of 2"},
 		{"warning", drill.TimeToWarn, func(f *judge.Facts) {
-			addMessage(f, "a", "post", "warn", good, 10*sec) // before the trouble
+			addMessage(f, "a", "post", "warn", good, 10*sec) // before the disturbance
 			addMessage(f, "b", "post", "warn", good, 50*sec)
 			addMessage(f, "b", "reply", "page", good, 70*sec)
 		}, "30 when the warning was accepted"},
@@ -99,7 +99,7 @@ func TestMeasures(t *testing.T) {
 			f.Evidence.Messages[0].FirstAttempt = testStart.Add(7 * sec) // 70 s into the scenario; accepted 3 s later
 		}, "53 when the page was accepted"},
 		{"Slack refuses", drill.TimeToWarn, func(f *judge.Facts) { f.Evidence.SlackCalls = 4 }, "never: no message was accepted by Slack, of 4 tries"},
-		{"nobody tries", drill.TimeToWarn, func(*judge.Facts) {}, "never: no message was accepted by Slack: no attempt"},
+		{"no attempt", drill.TimeToWarn, func(*judge.Facts) {}, "never: no message was accepted by Slack: no attempt"},
 		{"too early to say never", drill.TimeToWarn, func(f *judge.Facts) { f.Complete = false }, "unknown: no message was accepted"},
 		{"resolved", drill.TimeToResolve, func(f *judge.Facts) {
 			addMessage(f, "a", "post", "warn", good, 50*sec)

@@ -52,7 +52,7 @@ type fixture struct {
 	saves      int
 	freeze     drill.Freeze
 	fences     int64
-	order      []string // of what was done and undone
+	order      []string // of steps, and of their reverts
 	ended      []drill.Run
 }
 
@@ -257,7 +257,7 @@ func (r *fixture) Open(ctx context.Context, run drill.Run) (drill.Environment, e
 	return s, nil
 }
 
-// fakeEnvironment reveals what the simulation comes to, as time passes.
+// fakeEnvironment reveals the result of the simulation as time passes.
 type fakeEnvironment struct {
 	*fixture
 	run      drill.Run
@@ -301,17 +301,17 @@ func (s *fakeEnvironment) Canary(ctx context.Context) (time.Duration, error) {
 	return 3 * time.Millisecond, s.call(ctx, "canary")
 }
 
-func (s *fakeEnvironment) Inject(ctx context.Context, way drill.FaultTarget, i drill.Injection, ttl time.Duration) (drill.Lease, error) {
+func (s *fakeEnvironment) Inject(ctx context.Context, target drill.FaultTarget, i drill.Injection, ttl time.Duration) (drill.Lease, error) {
 	err := s.call(ctx, "inject")
 	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}
-	l := &fakeLease{fakeEnvironment: s, ends: time.Now().Add(ttl), what: fmt.Sprintf("%s %s", i.Kind, way)}
+	l := &fakeLease{fakeEnvironment: s, ends: time.Now().Add(ttl), what: fmt.Sprintf("%s %s", i.Kind, target)}
 	s.leaseMu.Lock()
 	defer s.leaseMu.Unlock()
 	s.leases = append(s.leases, l)
 	s.logStep("inject %s", l.what)
-	return l, nil // even when nobody waits any more
+	return l, nil // even if the caller has stopped waiting
 }
 
 func (s *fakeEnvironment) Clear(ctx context.Context) (drill.ClearResult, error) {

@@ -82,7 +82,7 @@ func TestDefectsAreNamed(t *testing.T) {
 		{"wrong pool", "alert-path", defects{pool: "other"}, drill.Failed, `names pool "other", not default`},
 		{"wrong pool", "burst", defects{pool: "other"}, drill.Failed, `names pool "other", not default`},
 		{"not marked", "alert-path", defects{noDrillMark: true}, drill.Failed, "does not say DRILL"},
-		{"told late", "alert-path", defects{messageDelay: 10 * time.Minute}, drill.Failed, "notification was too late"},
+		{"late notification", "alert-path", defects{messageDelay: 10 * time.Minute}, drill.Failed, "notification was too late"},
 		{"rollback only said", "rollback", defects{rollbackIgnored: true}, drill.Failed, "pass-through did not stop refusals"},
 		{"restore only said", "rollback", defects{restoreIgnored: true}, drill.Failed, "nothing was refused after the restore"},
 		{"faults without effect", "slow-upstream", defects{faultsHaveNoEffect: true}, drill.Inconclusive, "the endpoint did not slow down"},
@@ -190,7 +190,7 @@ func TestViolationsAreNamed(t *testing.T) {
 				}
 			}
 		}, "the gate refuses too early"},
-		{"turned away by a gate that goes down", "rollback", func(e *drill.Evidence) {
+		{"rejected by a gate that shuts down", "rollback", func(e *drill.Evidence) {
 			i := slices.IndexFunc(e.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused })
 			e.Tasks[i].Status, e.Tasks[i].Reason = 503, "draining"
 		}, "was refused with status 503"},
@@ -253,7 +253,7 @@ func TestMissingEvidenceDoesNotPass(t *testing.T) {
 		{"the generator stood still", func(f *judge.Facts) { f.Evidence.Tasks = f.Evidence.Tasks[:40] }, drill.Failed, "belong to no task that was sent"},
 		{"eyes closed", func(f *judge.Facts) { f.Evidence.StaleReason = "the book is lost" }, drill.Inconclusive, "not all was seen: the book is lost"},
 		{"rate not kept", func(f *judge.Facts) { f.Evidence.KeptRate, f.Evidence.RateNote = false, "too busy" }, drill.Inconclusive, "the generator did not keep its rate: too busy"},
-		{"nobody looked at production", func(f *judge.Facts) { f.Drift = drill.Reading{Reason: "no answer"} }, drill.Inconclusive, "production_drift is not known: no answer"},
+		{"production not observed", func(f *judge.Facts) { f.Drift = drill.Reading{Reason: "no answer"} }, drill.Inconclusive, "production_drift is not known: no answer"},
 		{"production was touched", func(f *judge.Facts) { f.Drift.Value = 2; f.Drift.Reason = "2 tasks of the drill" }, drill.Failed, "2 tasks of the drill"},
 		{"nothing was expected", func(f *judge.Facts) { f.Run.Spec.Expect = nil }, drill.Inconclusive, "nothing was checked"},
 		{"not as before", func(f *judge.Facts) { f.SteadyState, f.UnsteadyReason = false, "3 of 9 tasks were late" }, drill.Failed, "after 5m the steady state did not return: 3 of 9 tasks were late"},

@@ -42,7 +42,7 @@ func (a *activeRun) startMonitors() (stop func()) {
 	return func() { cancel(); gone.Wait() }
 }
 
-// abort stops the run for a reason of its own.
+// abort stops the run with verdict aborted, unless it has been stopped before.
 func (a *activeRun) abort(why string, args ...any) { a.stop(endWith(drill.Aborted, why, args...)) }
 
 // renewLeases extends the leases of faults while the run can be saved. It does so concurrently: one that hangs must not

@@ -31,7 +31,7 @@ func TestBuiltInsRunToTheEnd(t *testing.T) {
 					t.Error("what was recorded is not what was returned")
 				}
 				if len(r.ended) != 1 || r.ended[0].Verdict != drill.Passed {
-					t.Errorf("told of %d ends", len(r.ended))
+					t.Errorf("%d ends were reported", len(r.ended))
 				}
 				checkPhases(t, run)
 				if r.inForce() > 0 || !r.env.closed {
@@ -88,7 +88,7 @@ func checkJSONRoundTrip(t *testing.T, run drill.Run) {
 	}
 }
 
-// TestStops stops a run, in the middle of a fault, in every way that there is.
+// TestStops stops a run in the middle of a fault, for every cause.
 func TestStops(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -97,7 +97,7 @@ func TestStops(t *testing.T) {
 		within time.Duration
 		want   string
 	}{
-		{"somebody", func(r *fixture, id string) {
+		{"person", func(r *fixture, id string) {
 			if _, err := r.runner.Abort(context.Background(), id, "anna", "lunch"); err != nil {
 				r.t.Error(err)
 			}
@@ -236,7 +236,7 @@ func TestLeasesExpireWithoutRunner(t *testing.T) {
 		if n := r.inForce(); n > 0 {
 			t.Errorf("%d faults are in force", n)
 		}
-		// Nobody confirmed that they ended, which is worse than having been stopped.
+		// It is not confirmed that they ended, which matters more than the stop.
 		if run := r.waitEnded(id); run.Verdict != drill.Failed || !strings.HasPrefix(run.Reason, "the faults did not clear: no answer within 1s; ") {
 			t.Errorf("%s: %s", run.Verdict, run.Reason)
 		}
@@ -260,7 +260,7 @@ func TestProductionDriftFails(t *testing.T) {
 	})
 }
 
-// TestFailingStep: what was done before it is taken back, the last first.
+// TestFailingStep: steps before it are reverted, the last first.
 func TestFailingStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, "rollback").setBehaviour("do lose_slots", fail)
@@ -287,7 +287,7 @@ func TestFailingStep(t *testing.T) {
 }
 
 // TestLateResultsAreUndone: a fault or a step that comes into force after its run was
-// stopped is taken back by itself.
+// stopped is reverted when it returns.
 func TestLateResultsAreUndone(t *testing.T) {
 	slow := func(context.Context, int) error { time.Sleep(3 * time.Second); return nil }
 	synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 type defects struct {
 	neverRefuse, alwaysRefuse       bool
 	retryAfter                      string // of refusals; "none" leaves it out
-	leak                            int    // permits that do not come back
+	leak                            int    // permits that are not returned
 	extraCalls                      int    // calls in flight above the workers
 	slackDown, neverWarn            bool
 	neverPage, neverResolve         bool
@@ -37,7 +37,7 @@ type defects struct {
 	generatorBehind                 bool // the generator sends half
 	spuriousErrors                  bool // tasks fail for no reason
 	lifo                            bool // the newest is served first
-	stuckAge                        bool // an old age refuses when nobody waits any more
+	stuckAge                        bool // an old age refuses although no task waits any more
 	dropQueue                       bool // a rollback turns away who waits
 	halfLoad                        bool // half the load comes, and the plan says so
 	slotContention                  bool // calls wait at the endpoint
@@ -45,7 +45,7 @@ type defects struct {
 }
 
 // sim plays a spec through a gate with the default thresholds, second by second, and
-// tells what was seen from outside.
+// reports what was observed from outside.
 type sim struct {
 	spec     drill.Spec
 	defects  defects

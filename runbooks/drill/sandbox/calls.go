@@ -148,7 +148,7 @@ func (b *callTrace) wrapEndpoint(stub http.Handler) http.Handler {
 	})
 }
 
-// arrive finds the entry of a call at the endpoint. A call that came another way gets an entry as well.
+// arrive finds the entry of a call at the endpoint. A call without a valid number gets an entry too.
 func (b *callTrace) arrive(h http.Header) *callEntry {
 	n := headerIndex(h, callHeader)
 	now := time.Now()

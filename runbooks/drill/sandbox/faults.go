@@ -96,7 +96,7 @@ const (
 	canaryPollInterval = time.Millisecond
 )
 
-// Canary holds one call of its own by a fault, clears the fault, and returns how long that took. No other call
+// Canary holds one separate call by a fault, clears the fault, and returns how long that took. No other call
 // passes the injector.
 func (*faultPoints) Canary(ctx context.Context) (time.Duration, error) {
 	injector := fault.New(roundTripperFunc(func(r *http.Request) (*http.Response, error) {

@@ -89,7 +89,7 @@ type fields struct {
 	openMinutes        bool // they begin with *
 }
 
-// hourly tells whether every hour is ticked.
+// hourly says whether every hour is ticked.
 func (f *fields) hourly() bool { return !slices.Contains(f.ticked[1][:24], false) }
 
 func (f *fields) match(t *wallFields) bool {
@@ -214,8 +214,8 @@ func (f *fields) name(r *rand.Rand, i, n int) string {
 	}
 }
 
-// 10,000 schedules agree with stepping through the minutes, over every way in
-// which clocks are changed.
+// 10,000 schedules agree with stepping through the minutes, over every kind of
+// clock change.
 func TestScheduleMatchesOracle(t *testing.T) {
 	const most = 10
 	var spans []minutes

@@ -173,7 +173,7 @@ const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 const week = "sunmontuewedthufrisat"
 
-// backwards tells whether a range of days named by letters ends before it begins.
+// backwards says whether a range of days named by letters ends before it begins.
 func backwards(from, to string) bool {
 	a, b := strings.Index(week, strings.ToLower(from)), strings.Index(week, strings.ToLower(to))
 	return len(from) == 3 && len(to) == 3 && a >= 0 && b >= 0 && b < a

@@ -87,8 +87,8 @@ func TestNextNAndPeriod(t *testing.T) {
 	}
 }
 
-// Each of these has made another scheduler crash, or run at a time that nobody had
-// asked for.
+// Each of these has made another scheduler crash, or run at an unwanted
+// time.
 func TestParseScheduleRefuses(t *testing.T) {
 	tests := []struct{ schedule, zone, want string }{
 		{"", "", "is empty: want five fields"},

@@ -65,7 +65,7 @@ func setTime(g *prometheus.GaugeVec, id string, at time.Time) {
 	g.WithLabelValues(id).Set(float64(at.UnixMilli()) / 1000)
 }
 
-// VerdictText tells people the verdict of a run, how close it was, and where to read more. The owner of a failed drill
+// VerdictText states the verdict of a run, how close it was, and where to read more. The owner of a failed drill
 // is named unless the message mentions them.
 func VerdictText(r drill.Run, externalURL string, mentioned bool) string {
 	var s strings.Builder
