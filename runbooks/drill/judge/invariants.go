@@ -176,12 +176,10 @@ func (l *Evaluation) unexpectedRefusalStatus() string {
 
 // prematurePages finds pages from before the disturbance.
 func (l *Evaluation) prematurePages() string {
-	for _, m := range l.Evidence.Messages {
-		if m.Level == levelPage && l.acceptedAt(m) < l.spec.DisturbanceStart() {
-			return "a page arrived before the disturbance"
-		}
+	early := func(m drill.Message) bool {
+		return m.Level == levelPage && l.acceptedAt(m) < l.spec.DisturbanceStart()
 	}
-	return ""
+	return reasonIf(slices.ContainsFunc(l.Evidence.Messages, early), "a page arrived before the disturbance")
 }
 
 // unappliedRequests finds requests that were accepted and not applied.
@@ -211,12 +209,12 @@ func (l *Evaluation) faultsAfterClear() string {
 }
 
 func (l *Evaluation) slowClearing() string {
+	var longest time.Duration
 	for _, c := range l.ClearResults {
-		if c.Took > drill.ClearLimit {
-			return fmt.Sprintf("clearing the faults took %.1f s, of at most %.0f", c.Took.Seconds(), drill.ClearLimit.Seconds())
-		}
+		longest = max(longest, c.Took)
 	}
-	return ""
+	return reasonIf(longest > drill.ClearLimit, "clearing the faults took %.1f s, of at most %.0f",
+		longest.Seconds(), drill.ClearLimit.Seconds())
 }
 
 // inForce says whether a fault may hit a call that began at a time.

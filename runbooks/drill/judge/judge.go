@@ -3,6 +3,7 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"headgate/internal/format"
@@ -164,12 +165,9 @@ func (l *Evaluation) loadFactor() float64 {
 
 // summary says of a run that passed how close it was.
 func (l *Evaluation) summary(all []drill.Hypothesis) string {
-	least := all[0]
-	for _, h := range all {
-		if h.Compare != drill.Equal && (least.Compare == drill.Equal || h.Margin < least.Margin) {
-			least = h
-		}
-	}
+	least := slices.MinFunc(all, func(a, b drill.Hypothesis) int {
+		return cmp.Or(btoi(a.Compare == drill.Equal)-btoi(b.Compare == drill.Equal), cmp.Compare(a.Margin, b.Margin))
+	})
 	text := fmt.Sprintf("all %d hypotheses held", len(all))
 	if len(all) == 1 {
 		text = "the only hypothesis held"

@@ -98,23 +98,31 @@ func (r *Runner) Start(ctx context.Context, q Request) (drill.Run, error) {
 	}
 	r.runs.Add(1)
 	r.mu.Unlock()
-	a, err := r.claim(ctx, run)
-	if err != nil {
+	if run.Fence, err = r.o.Store.Claim(ctx, run.Started, run, StoreLease); err != nil {
 		r.runs.Done()
-		return drill.Run{}, err
+		return drill.Run{}, fmt.Errorf("claim the run: %w", err)
 	}
-	go func() {
-		defer r.runs.Done()
-		a.run()
-		r.mu.Lock()
-		r.lastEnded = a
-		if r.current == a { // the next may have begun already
-			r.current = nil
-		}
-		r.mu.Unlock()
-		close(a.done)
-	}()
+	a := newActiveRun(r.o, run)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.current = a; r.closed {
+		a.stop(shutdown)
+	}
+	go r.run(a)
 	return a.snapshot(), nil
+}
+
+// run carries a run to its end.
+func (r *Runner) run(a *activeRun) {
+	defer r.runs.Done()
+	a.run()
+	r.mu.Lock()
+	r.lastEnded = a
+	if r.current == a { // the next may have begun already
+		r.current = nil
+	}
+	r.mu.Unlock()
+	close(a.done)
 }
 
 // newRun returns the requested run.
@@ -140,22 +148,6 @@ func (r *Runner) newRun(q Request) (drill.Run, error) {
 
 // wallNow is the time of day as records have it.
 func wallNow() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
-
-func (r *Runner) claim(ctx context.Context, run drill.Run) (*activeRun, error) {
-	fence, err := r.o.Store.Claim(ctx, run.Started, run, StoreLease)
-	if err != nil {
-		return nil, fmt.Errorf("claim the run: %w", err)
-	}
-	run.Fence = fence
-	a := newActiveRun(r.o, run)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.current = a
-	if r.closed {
-		a.stop(shutdown)
-	}
-	return a, nil
-}
 
 // active returns the run in progress; nil if there is none.
 func (r *Runner) active() *activeRun {

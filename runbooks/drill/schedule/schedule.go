@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -181,13 +182,9 @@ func backwards(from, to string) bool {
 
 // checkStep refuses a step that goes beyond its field: */90 is not every 90 minutes.
 func checkStep(step string, field int) string {
-	span := [...]int{60, 24, 31, 12, 7}[field]
-	var n int
-	if step == "" {
-		return ""
-	}
-	if _, err := fmt.Sscanf(step, "%d", &n); err != nil || n < 1 || n >= span {
-		return fmt.Sprintf("a step must be 1 to %d; for longer ones there is @every", span-1)
+	most := [...]int{60, 24, 31, 12, 7}[field] - 1
+	if n, _ := strconv.Atoi(step); step != "" && (n < 1 || n > most) {
+		return fmt.Sprintf("a step must be 1 to %d; for longer ones there is @every", most)
 	}
 	return ""
 }
