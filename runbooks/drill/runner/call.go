@@ -9,42 +9,39 @@ import (
 
 // callWithTimeout calls f, which may hang or panic, and waits for it until ctx ends or limit has passed. A result after
 // that goes to late, if it is set, so that its effect can be reverted.
-func callWithTimeout[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error), late func(T)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func callWithTimeout[T any](
+	ctx context.Context, limit time.Duration, f func(context.Context) (T, error), late func(T),
+) (T, error) {
 	type result struct {
 		value T
 		err   error
 	}
-	came, gone := make(chan result), make(chan struct{})
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	done := make(chan result, 1)
 	go func() {
 		defer cancel()
-		var v T
-		err := recoverPanic(func() (err error) { v, err = f(ctx); return err })
-		select {
-		case came <- result{v, err}:
-		case <-gone:
-			if err == nil && late != nil {
-				late(v)
-			}
-		}
+		var r result
+		r.err = recoverPanic(func() (err error) { r.value, err = f(ctx); return err })
+		done <- r
 	}()
+	<-ctx.Done()
 	select {
-	case r := <-came:
+	case r := <-done: // also a result of the same moment
 		return r.value, r.err
-	case <-ctx.Done():
-		// A result of the same moment still counts.
-		select {
-		case r := <-came:
-			return r.value, r.err
-		default:
-		}
-		close(gone)
-		var none T
-		if err := context.Cause(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			return none, err
-		}
-		return none, fmt.Errorf("no answer within %s", limit)
+	default:
 	}
+	if late != nil {
+		go func() {
+			if r := <-done; r.err == nil {
+				late(r.value)
+			}
+		}()
+	}
+	var none T
+	if err := context.Cause(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		return none, err
+	}
+	return none, fmt.Errorf("no answer within %s", limit)
 }
 
 // recoverPanic turns a panic into an error.

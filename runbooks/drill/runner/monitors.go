@@ -125,23 +125,19 @@ func (a *activeRun) checkEvidence(ctx context.Context) {
 	if !a.loadRunning() {
 		return
 	}
-	err := a.observe(ctx)
-	if ctx.Err() != nil {
-		return
+	l, err := a.observe(ctx)
+	if err == nil && l.Evidence.StaleReason != "" {
+		err = errors.New(l.Evidence.StaleReason)
 	}
-	l := a.evaluation()
-	a.mu.Lock()
-	blind := time.Since(a.lastFresh)
-	a.mu.Unlock()
-	if blind > maxBlind {
-		why := l.Evidence.StaleReason
-		if err != nil {
-			why = err.Error()
-		}
-		a.abort("telemetry is missing: %s", why)
+	var blind time.Duration
+	a.update(func(*drill.Run) { blind = time.Since(a.lastFresh) })
+	switch {
+	case ctx.Err() != nil:
 		return
-	}
-	if err != nil {
+	case blind > maxBlind:
+		a.abort("telemetry is missing: %v", err)
+		return
+	case l == nil:
 		return
 	}
 	for _, e := range l.Run.Spec.AbortIf {

@@ -27,28 +27,29 @@ func (a *activeRun) scenarioNow() time.Duration {
 	return time.Duration(float64(time.Since(a.start())) * a.claimed.Speed)
 }
 
-// observe reads the evidence so far.
-func (a *activeRun) observe(ctx context.Context) error {
+// observe reads the evidence so far, and evaluates all that is known.
+func (a *activeRun) observe(ctx context.Context) (*judge.Evaluation, error) {
 	e, err := callWithTimeout(ctx, callTimeout, a.env.Observe, nil)
-	if err != nil {
-		return err
-	}
-	if len(e.Tasks) > drill.MaxTasks || len(e.Calls) > 2*drill.MaxTasks {
-		return fmt.Errorf("%d tasks were seen, and at most %d can be judged", len(e.Tasks), drill.MaxTasks)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(e.Tasks) > drill.MaxTasks || len(e.Calls) > 2*drill.MaxTasks:
+		return nil, fmt.Errorf("%d tasks were seen, and at most %d can be judged", len(e.Tasks), drill.MaxTasks)
 	}
 	a.mu.Lock()
-	if a.observed && e.At < a.facts.Evidence.At {
-		a.mu.Unlock()
-		return nil // another goroutine has newer evidence
+	newest := !a.observed || e.At >= a.facts.Evidence.At // else another goroutine was faster
+	if newest {
+		a.facts.Evidence, a.observed = e, true
 	}
-	a.facts.Evidence, a.observed = e, true
-	if e.StaleReason == "" {
+	if newest && e.StaleReason == "" {
 		a.lastFresh = time.Now()
 	}
-	facts := a.factsLocked()
+	l := judge.NewEvaluation(a.factsLocked())
 	a.mu.Unlock()
-	seen := judge.NewEvaluation(facts)
-	series, hypotheses := seen.Series(), seen.Hypotheses()
+	if !newest {
+		return l, nil
+	}
+	series, hypotheses := l.Series(), l.Hypotheses()
 	a.update(func(r *drill.Run) {
 		r.Series, r.Hypotheses, r.Messages = series, hypotheses, recordedMessages(e.Messages)
 		r.Injected = 0
@@ -56,12 +57,13 @@ func (a *activeRun) observe(ctx context.Context) error {
 			r.Injected += n
 		}
 	})
-	return nil
+	return l, nil
 }
 
 // mustObserve is observe where the run cannot continue without.
-func (a *activeRun) mustObserve() error {
-	return a.failWith(a.observe(a.ctx), drill.Inconclusive, "the environment cannot be observed")
+func (a *activeRun) mustObserve() (*judge.Evaluation, error) {
+	l, err := a.observe(a.ctx)
+	return l, a.failWith(err, drill.Inconclusive, "the environment cannot be observed")
 }
 
 // maxMessages bounds the messages that are kept with a run.
@@ -76,14 +78,6 @@ func recordedMessages(all []drill.Message) []drill.Message {
 		m.FirstAttempt = m.FirstAttempt.UTC().Truncate(time.Millisecond) // the zero time stays zero
 	}
 	return out
-}
-
-// evaluation returns the evaluation of the facts so far.
-func (a *activeRun) evaluation() *judge.Evaluation {
-	a.mu.Lock()
-	f := a.factsLocked()
-	a.mu.Unlock()
-	return judge.NewEvaluation(f)
 }
 
 // factsLocked returns a copy of the facts so far.

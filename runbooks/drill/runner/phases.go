@@ -158,10 +158,10 @@ func (a *activeRun) runBaseline() error {
 	if err := a.waitUntil(0); err != nil {
 		return err
 	}
-	if err := a.mustObserve(); err != nil {
+	l, err := a.mustObserve()
+	if err != nil {
 		return err
 	}
-	l := a.evaluation()
 	why, few := l.UnsteadyBaseline()
 	if why == "" {
 		return nil
@@ -192,10 +192,10 @@ func (a *activeRun) runRecovery() error {
 	spec := a.spec()
 	limit := spec.Scenario.Duration + spec.Recovery
 	for {
-		if err := a.mustObserve(); err != nil {
+		l, err := a.mustObserve()
+		if err != nil {
 			return err
 		}
-		l := a.evaluation()
 		why := l.UnsteadyAfter()
 		a.update(func(r *drill.Run) {
 			r.Recovered = max(0, l.Evidence.At-spec.Scenario.DisturbanceEnd())
@@ -222,7 +222,7 @@ func (a *activeRun) recoveryNote() string {
 // finalObservation gathers the evidence for the verdict.
 func (a *activeRun) finalObservation() error {
 	a.update(func(*drill.Run) { a.facts.Complete = true })
-	if err := a.mustObserve(); err != nil {
+	if _, err := a.mustObserve(); err != nil {
 		return err
 	}
 	drift, err := a.readDrift(a.ctx)
