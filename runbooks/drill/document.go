@@ -212,7 +212,8 @@ func convertFields(to, from reflect.Value) {
 // MarshalJSON writes a spec with stable keys, and durations in seconds.
 func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(newSpecDoc(s)) }
 
-// UnmarshalJSON reads what MarshalJSON wrote. It checks the form only, so that runs under older rules can still be read.
+// UnmarshalJSON reads what MarshalJSON wrote. It checks the form only, so that runs under older rules can still be
+// read.
 func (s *Spec) UnmarshalJSON(data []byte) error {
 	var d specDoc
 	if err := json.Unmarshal(data, &d); err != nil {

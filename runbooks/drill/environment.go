@@ -86,8 +86,8 @@ func (c ClearResult) Err() error {
 
 // Production is what a drill must not disturb.
 type Production interface {
-	// Ready says whether a run may begin. A *StopError says why not: an open page, pass-through, no budget left, live not
-	// allowed.
+	// Ready says whether a run may begin. A *StopError says why not: an open page, pass-through, no budget left, live
+	// not allowed.
 	Ready(ctx context.Context, r Run) error
 	// Check says whether a run may continue; it is called a few times a second. A *StopError says why not: a page that
 	// the drill did not cause, and for a live run a change of mode.
@@ -198,8 +198,8 @@ type Task struct {
 	Checksum   uint64        // of these bytes, as Call.Checksum; 0: not taken
 }
 
-// Call is a call that the gate made upstream. It is observed on the gate's side of the faults, and at the endpoint behind
-// them.
+// Call is a call that the gate made upstream. It is observed on the gate's side of the faults, and at the endpoint
+// behind them.
 type Call struct {
 	Task      int           // that it is for; -1: of no task of the run
 	Started   time.Duration // when the gate made it

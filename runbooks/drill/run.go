@@ -193,8 +193,9 @@ func (p *Point) UnmarshalJSON(data []byte) error {
 // MaxPoints bounds the series of a run.
 const MaxPoints = 7200
 
-// Run is one execution of a spec, in the form that the API, the pages, the command line and the store share. Nil lists
-// are left out of its JSON, except phases and hypotheses: a run in a list has no spec, undo results, messages or series.
+// Run is one execution of a spec, in the form that the API, the pages, the command line and the store share. Nil
+// lists are left out of its JSON, except phases and hypotheses: a run in a list has no spec, undo results, messages
+// or series.
 type Run struct {
 	ID          string    `json:"id"`                     // UUIDv7
 	Drill       string    `json:"drill"`                  // ID of the spec

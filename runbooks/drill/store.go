@@ -8,8 +8,8 @@ import (
 // Store stores runs and the freeze. All methods obey their context and may be called from any goroutine.
 type Store interface {
 	// Claim writes a run in status claimed and takes the lock that only one run can hold, in one immediate transaction,
-	// and returns the fencing token. ErrClaimed, a *BusyError or ErrFrozen say why not; nothing is written then. The lock
-	// lasts until the run has ended, or until lease has passed without Save: then the next claim closes the run as
+	// and returns the fencing token. ErrClaimed, a *BusyError or ErrFrozen say why not; nothing is written then. The
+	// lock lasts until the run has ended, or until lease has passed without Save: then the next claim closes the run as
 	// interrupted. Claim may be repeated with the run that holds the lock, if its outcome was not known.
 	Claim(ctx context.Context, now time.Time, r Run, lease time.Duration) (fence int64, err error)
 	// Save writes a run and renews the lock. An ended run releases the lock, and is never changed again. ErrLockLost:

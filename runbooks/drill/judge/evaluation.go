@@ -93,8 +93,8 @@ func (l *Evaluation) sendStall() time.Duration {
 // maxSendStall bounds what a busy machine excuses, on the wall clock.
 const maxSendStall = time.Second
 
-// queueWaitOf is how long a task waited, as seen from outside: from being sent until the gate called the endpoint for it,
-// or until it ended without a call. Of refused tasks, only those that left the queue unserved have waited.
+// queueWaitOf is how long a task waited, as seen from outside: from being sent until the gate called the endpoint for
+// it, or until it ended without a call. Of refused tasks, only those that left the queue unserved have waited.
 func (l *Evaluation) queueWaitOf(t drill.Task) (queueWait, bool) {
 	switch calls := l.callsByTask[t.ID]; {
 	case t.Outcome == drill.Unsent:
@@ -115,8 +115,8 @@ func (l *Evaluation) scenarioTime(t time.Time) time.Duration {
 	return time.Duration(float64(t.Sub(l.ScenarioStart)) * l.speed)
 }
 
-// acceptedAt is when a message was accepted. The time that headgate took counts as scenario time, that of Slack as it is,
-// since Slack accepts one message a second at any speed.
+// acceptedAt is when a message was accepted. The time that headgate took counts as scenario time, that of Slack as it
+// is, since Slack accepts one message a second at any speed.
 func (l *Evaluation) acceptedAt(m drill.Message) time.Duration {
 	if m.FirstAttempt.IsZero() || m.FirstAttempt.After(m.Accepted) {
 		return l.scenarioTime(m.Accepted)

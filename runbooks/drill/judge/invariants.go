@@ -196,8 +196,8 @@ func (l *Evaluation) unclearedFaults() string {
 	return ""
 }
 
-// faultsAfterClear finds faults that hit calls when they were no longer in force. A busy machine may keep the runner from
-// clearing them in time.
+// faultsAfterClear finds faults that hit calls when they were no longer in force. A busy machine may keep the runner
+// from clearing them in time.
 func (l *Evaluation) faultsAfterClear() string {
 	for _, c := range l.Evidence.Calls {
 		if c.Fault != "" && !l.inForce(c.Fault, c.Started) {
@@ -225,8 +225,8 @@ func (l *Evaluation) inForce(k fault.Kind, at time.Duration) bool {
 	})
 }
 
-// prematureRefusals finds refusals that the policy does not explain. Waits as seen from outside are never shorter than as
-// the gate sees them, so that a refusal that is not due from outside is not due inside.
+// prematureRefusals finds refusals that the policy does not explain. Waits as seen from outside are never shorter
+// than as the gate sees them, so that a refusal that is not due from outside is not due inside.
 func (l *Evaluation) prematureRefusals() string {
 	b := l.gateOccupancy()
 	free, early, refused, example := 0, 0, 0, drill.Task{}
@@ -333,8 +333,8 @@ func (l *Evaluation) fifoViolations() string {
 		overtaken, len(all))
 }
 
-// callsAfterDeadline finds tasks that went to the endpoint after their deadline, which is the SLO's turnaround for tasks
-// without one: such work is wasted.
+// callsAfterDeadline finds tasks that went to the endpoint after their deadline, which is the SLO's turnaround for
+// tasks without one: such work is wasted.
 func (l *Evaluation) callsAfterDeadline() string {
 	if l.Evidence.MaxQueueAge == 0 {
 		return ""
@@ -367,8 +367,8 @@ func (l *Evaluation) ageLimitIgnored() string {
 			"the gate ignores the queue age", n, refused, most.Seconds())
 }
 
-// delayedFirstBytes finds answers that began at their client long after the gate had their beginning: streams must not be
-// buffered.
+// delayedFirstBytes finds answers that began at their client long after the gate had their beginning: streams must
+// not be buffered.
 func (l *Evaluation) delayedFirstBytes() string {
 	limit := 2*l.tolerance + 3*time.Second
 	n, all, most := l.exceeding(limit, func(t drill.Task) (time.Duration, bool) {

@@ -68,7 +68,9 @@ func (l *Evaluation) Measure(m drill.Measure) drill.Reading {
 
 // countReading is the reading of a count.
 func countReading(n, samples int, seen, why string, args ...any) drill.Reading {
-	return drill.Reading{Measured: true, Value: float64(n), Samples: samples, Source: seen, Reason: fmt.Sprintf(why, args...)}
+	r := unknown(seen, why, args...)
+	r.Measured, r.Value, r.Samples = true, float64(n), samples
+	return r
 }
 
 // unknown is the reading of a measure that cannot be read.
@@ -187,7 +189,8 @@ func (l *Evaluation) refusedInBaseline() drill.Reading {
 		return unknown(sourceGenerator, "no task was sent in the baseline")
 	}
 	n := count(tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused })
-	return countReading(n, len(tasks), sourceGenerator, "%d of %d tasks before the disturbance were refused", n, len(tasks))
+	return countReading(n, len(tasks), sourceGenerator,
+		"%d of %d tasks before the disturbance were refused", n, len(tasks))
 }
 
 func (l *Evaluation) overLimit() drill.Reading {

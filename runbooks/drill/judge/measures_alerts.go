@@ -215,7 +215,8 @@ func (l *Evaluation) staleMessages() (n int, why string) {
 // ownRules are the rules about headgate itself.
 var ownRules = []string{"delivery_stuck", "delivery_dead", "evaluation_late", "journal_failing", "drill_overdue"}
 
-// aboutHeadgate says whether a message, or the one whose thread it is in, is about headgate itself and not about a pool.
+// aboutHeadgate says whether a message, or the one whose thread it is in, is about headgate itself and not about a
+// pool.
 func (l *Evaluation) aboutHeadgate(m drill.Message) bool {
 	for _, o := range l.Evidence.Messages {
 		if o.Incident != m.Incident && o.Text != m.Text {

@@ -51,8 +51,8 @@ func (l *Evaluation) rollbackTime() drill.Reading {
 	return r
 }
 
-// admittedByChance is how many tasks in a row are admitted by chance in fewer than one of 1,000 cases while the gate still
-// refuses, at the rate of an equally long time before the rollback.
+// admittedByChance is how many tasks in a row are admitted by chance in fewer than one of 1,000 cases while the gate
+// still refuses, at the rate of an equally long time before the rollback.
 func (l *Evaluation) admittedByChance(requested, until time.Duration) int {
 	before := l.tasksSent(requested-(until-requested), requested)
 	admitted := count(before, func(t drill.Task) bool { return t.Outcome != drill.Refused })

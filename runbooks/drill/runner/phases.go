@@ -11,7 +11,8 @@ import (
 	"headgate/runbooks/drill/judge"
 )
 
-// failWith ends a run with a verdict because of err, unless the run is to stop, which has precedence; nil without either.
+// failWith ends a run with a verdict because of err, unless the run is to stop, which has precedence; nil without
+// either.
 func (a *activeRun) failWith(err error, v drill.Verdict, format string, args ...any) error {
 	switch {
 	case a.ctx.Err() != nil:

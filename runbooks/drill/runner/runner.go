@@ -84,8 +84,8 @@ func New(o Options) (*Runner, error) {
 	return &Runner{o: o}, nil
 }
 
-// Start claims a run and begins it; it returns once the claim is written. It fails with ErrClaimed, ErrFrozen, ErrClosed,
-// a *BusyError that names the run in progress, or a *RefusedError.
+// Start claims a run and begins it; it returns once the claim is written. It fails with ErrClaimed, ErrFrozen,
+// ErrClosed, a *BusyError that names the run in progress, or a *RefusedError.
 func (r *Runner) Start(ctx context.Context, q Request) (drill.Run, error) {
 	run, err := r.newRun(q)
 	if err != nil {

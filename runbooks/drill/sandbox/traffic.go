@@ -151,8 +151,8 @@ func (l *Traffic) ScopeViolations(r drill.Run) drill.Reading {
 	}
 }
 
-// markHeader marks a task that a live drill may touch: a time in seconds since 1970, a dot, and its signature. The proxy
-// forwards no header of headgate's own.
+// markHeader marks a task that a live drill may touch: a time in seconds since 1970, a dot, and its signature. The
+// proxy forwards no header of headgate's own.
 const markHeader = "Headgate-Drill"
 
 // maxMarkAge is how far the time of a mark may be from now, either way.

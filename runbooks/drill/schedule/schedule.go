@@ -21,8 +21,8 @@ const (
 //
 // It is written as in cron: minute, hour, day of the month, month, day of the week (Sunday is 0), in a zone; or as
 // @hourly, @daily, @weekly, @monthly, @yearly, or @every and a duration of at least a minute. If both days are
-// restricted, either is enough: 0 3 13 * 5 is every 13th and every Friday. A step restricts too: */2 is every other day,
-// not every day.
+// restricted, either is enough: 0 3 13 * 5 is every 13th and every Friday. A step restricts too: */2 is every other
+// day, not every day.
 //
 // Each time that it names occurs once on every date of the zone. If the clocks go forward over it, it occurs at the
 // first moment after; if they go back over it, it occurs the first time only. A schedule that names every hour, or

@@ -27,13 +27,14 @@ type SchedulerOptions struct {
 	// Launch claims a run and begins it, and returns while it runs. ErrClaimed: this occurrence has had its run. A
 	// *BusyError and ErrFrozen say why it did not begin.
 	Launch func(ctx context.Context, s drill.Spec, t drill.Trigger, scheduled time.Time) error
-	// RecordNotRun records a run that did not begin, and gives it its ID and version. ErrClaimed: it is recorded already.
+	// RecordNotRun records a run that did not begin, and gives it its ID and version. ErrClaimed: it is recorded
+	// already.
 	RecordNotRun func(ctx context.Context, r drill.Run) error
 	Log          *slog.Logger
 }
 
-// Scheduler starts drills when they are due. Due times are stored, so a restart neither loses nor delays a drill. A drill
-// that is due while another one runs waits as long as its CatchUp allows, at least a minute.
+// Scheduler starts drills when they are due. Due times are stored, so a restart neither loses nor delays a drill. A
+// drill that is due while another one runs waits as long as its CatchUp allows, at least a minute.
 type Scheduler struct {
 	o         SchedulerOptions
 	wake      chan struct{}

@@ -68,7 +68,8 @@ func Start(ctx context.Context, o Options) (*Service, error) {
 		s.report(r)
 	}
 	s.runner, err = runner.New(runner.Options{
-		Store: o.Store, Environments: o.Environments, Production: o.Production, Version: o.Version, Log: o.Log, OnEnded: s.runEnded,
+		Store: o.Store, Environments: o.Environments, Production: o.Production, Version: o.Version, Log: o.Log,
+		OnEnded: s.runEnded,
 	})
 	if err != nil {
 		return nil, err

@@ -14,8 +14,8 @@ import (
 //go:embed builtin/*.yaml
 var builtIn embed.FS
 
-// BuiltIn returns the drills that exist without any settings, by ID. They have no schedule. A definition with the same ID
-// replaces one.
+// BuiltIn returns the drills that exist without any settings, by ID. They have no schedule. A definition with the
+// same ID replaces one.
 func BuiltIn() ([]drill.Spec, error) {
 	files, err := builtIn.ReadDir("builtin")
 	if err != nil {

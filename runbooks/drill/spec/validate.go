@@ -126,7 +126,8 @@ func (c *linter) live() {
 	case !c.settings.AllowLive:
 		c.reject("target", "must be twin: live touches production, and needs allow_live: true in the settings")
 	case s.Share == 0 && !s.Marked:
-		c.reject("share", "must say how much of production may be touched, at most %v, or use marked: true", drill.MaxLiveShare)
+		c.reject("share", "must say how much of production may be touched, at most %v, or use marked: true",
+			drill.MaxLiveShare)
 	}
 	c.rejectIf(s.Share > drill.MaxLiveShare, "share", "must be at most %v, is %v", drill.MaxLiveShare, s.Share)
 	c.rejectIf(s.Speed != 1, "speed", "must be 1 for a live drill: production runs no faster")
