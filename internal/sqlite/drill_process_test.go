@@ -55,11 +55,7 @@ func childDrills(args []string) error {
 func TestKillDrills(t *testing.T) {
 	dir := t.TempDir()
 	said := map[string]string{}
-	rounds := 8
-	if raceEnabled { // a child takes its time then
-		rounds = 3
-	}
-	for round := range rounds {
+	for round := range rounds(8, 3) {
 		c := start(t, "drills", dir)
 		for range 1 + 3*round { // a different moment each time
 			if !c.lines.Scan() {

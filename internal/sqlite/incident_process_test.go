@@ -68,7 +68,7 @@ func childBatch(id string, seq int) engine.Batch {
 func TestKillIncidents(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged := map[string]int{}
-	for round := range 10 {
+	for round := range rounds(10, 4) {
 		c := start(t, "incidents", dir)
 		for range 1 + 4*round { // a different moment each time
 			if !c.lines.Scan() {

@@ -19,7 +19,7 @@ var _ control.Journal = (*Store)(nil)
 
 // storeKinds are the Stores that must all behave alike.
 var storeKinds = map[string]func(*testing.T) *Store{
-	"file": func(t *testing.T) *Store { return openTestStore(t, t.TempDir()) },
+	"file": func(t *testing.T) *Store { return openTestStore(t, emptyRecordDir(t)) },
 	"ephemeral": func(t *testing.T) *Store {
 		s, err := Ephemeral(t.Context(), testOptions(""))
 		if err != nil {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -172,17 +174,67 @@ func execSQL(t testing.TB, path string, statements ...string) {
 	}
 }
 
-// newRecordDir returns a data directory with a record of a few changes, and its database.
-func newRecordDir(t testing.TB) (dir, path string) {
+// emptyRecord and smallRecord are database files without rows and with a few changes of mode. Most tests begin with a
+// copy: migrating a new file takes longer than what they test.
+var (
+	emptyRecord = sync.OnceValues(func() ([]byte, error) { return makeRecord() })
+	smallRecord = sync.OnceValues(func() ([]byte, error) {
+		return makeRecord(newModeChange("a", admission.Observe), newModeChange("b", admission.PassThrough))
+	})
+)
+
+// makeRecord returns the file of a record with changes.
+func makeRecord(changes ...control.ModeChange) (file []byte, err error) {
+	dir, err := os.MkdirTemp("", "record")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	s, err := Open(context.Background(), testOptions(dir))
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(s.RecordChanges(context.Background(), changes, 0), s.Close()); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(dir, databaseName))
+}
+
+// copyRecord returns a data directory with a copy of a record, and its database.
+func copyRecord(t testing.TB, record func() ([]byte, error)) (dir, path string) {
 	t.Helper()
-	dir = t.TempDir()
-	s, err := Open(t.Context(), testOptions(dir))
+	file, err := record()
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustRecord(t, s, 0, newModeChange("a", admission.Observe), newModeChange("b", admission.PassThrough))
-	closeStore(t, s)
-	return dir, filepath.Join(dir, databaseName)
+	dir = t.TempDir()
+	path = filepath.Join(dir, databaseName)
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir, path
+}
+
+// newRecordDir returns a data directory with a record of a few changes, and its database.
+func newRecordDir(t testing.TB) (dir, path string) {
+	t.Helper()
+	return copyRecord(t, smallRecord)
+}
+
+// emptyRecordDir returns a data directory with a record that has no rows.
+func emptyRecordDir(t testing.TB) string {
+	t.Helper()
+	dir, _ := copyRecord(t, emptyRecord)
+	return dir
+}
+
+// rounds is how often a test repeats what a child process does, fewer times under the race detector, which slows children
+// down. The acceptance tests of e2e kill hundreds of times.
+func rounds(full, race int) int {
+	if raceEnabled {
+		return race
+	}
+	return full
 }
 
 // wantContains fails unless a text holds all parts.

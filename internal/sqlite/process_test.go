@@ -51,7 +51,7 @@ func TestOpenAtOnce(t *testing.T) {
 	}
 }
 
-// TestHolder: the second to come is told who was first, for as long as that one
+// TestHolder: the error of the second process names the first, for as long as that one
 // lives, and no longer.
 func TestHolder(t *testing.T) {
 	dir := t.TempDir()
@@ -86,11 +86,11 @@ func TestHolder(t *testing.T) {
 }
 
 // TestKill: what was acknowledged before kill -9 is there after it, and the
-// standing is where the last change led. Twenty times on the same record.
+// standing is where the last change led. Each kill is on the same record.
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	var acknowledged []string
-	for round := range 20 {
+	for round := range rounds(20, 5) {
 		c := start(t, "record", dir)
 		for range 1 + 3*round { // a different moment each time
 			if !c.lines.Scan() {
@@ -263,13 +263,13 @@ func TestAuditReadableAfterKill(t *testing.T) {
 // the next start, and nothing is lost.
 func TestKillWhileMigrating(t *testing.T) {
 	dir := restoreDump(t, "schema4_drills.sql")
-	const runs = 1000
+	runs := rounds(1000, 200)
 	execSQL(t, filepath.Join(dir, databaseName), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < `+strconv.Itoa(runs)+`)
 		INSERT INTO drill_runs SELECT id || '-' || i, at_ms + i, drill, name, version, cause, actor, speed, 0, started_ms, ended_ms, status, verdict, reason,
 		missed, injected, clear_ns, recovered_ns, fence, opening, writer FROM n, drill_runs WHERE drill = 'slack-outage'`,
 		`INSERT INTO drill_parts SELECT r.id, p.part, p.body, 'w' FROM drill_runs r, drill_parts p
 		WHERE length(r.id) > 36 AND p.run = substr(r.id, 1, 36)`)
-	for n := range 6 {
+	for n := range rounds(6, 4) {
 		c := start(t, "open", dir, "pool"+strconv.Itoa(n))
 		c.wantLine("ready")
 		if _, err := c.in.Write([]byte("go\n")); err != nil {

@@ -180,7 +180,7 @@ func readRollbackTrace(t *testing.T, s *Store) (f rollbackTrace) {
 func TestKillDuringAutoRollback(t *testing.T) {
 	for n := range 12 { // the first start and a flip: change, guard, change, entry, remark, guard
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
-			dir := t.TempDir()
+			dir := emptyRecordDir(t)
 			c := start(t, "flip", dir, strconv.Itoa(n))
 			if !c.lines.Scan() {
 				t.Fatal("the child ended")

@@ -166,7 +166,9 @@ func (s *Store) migrate(ctx context.Context, prepare func() error) error {
 		if err := prepare(); err != nil {
 			return err
 		}
-		if have > 0 && have < s.schema.version {
+	}
+	if have < s.schema.version {
+		if have > 0 {
 			s.log.Info("migrating the record", "from", have, "to", s.schema.version)
 		}
 		if _, err := s.schema.migrate(ctx, s.writer); err != nil {
