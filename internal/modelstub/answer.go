@@ -162,27 +162,13 @@ func (j *job) newStreamReply(o *output, s stream) reply {
 
 // sseFrame writes one server-sent event; an empty name is left out.
 func sseFrame(name string, data []byte) []byte {
-	var b []byte
 	if name != "" {
-		b = append(append(append(b, "event: "...), name...), '\n')
+		name = "event: " + name + "\n"
 	}
-	b = append(append(b, "data: "...), data...)
-	return append(b, "\n\n"...)
+	return fmt.Appendf(nil, "%sdata: %s\n\n", name, data)
 }
 
 var doneEvent = []byte("data: [DONE]\n\n")
-
-type modelList struct {
-	Object string      `json:"object"`
-	Data   []modelInfo `json:"data"`
-}
-
-type modelInfo struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"`
-	OwnedBy string `json:"owned_by"`
-}
 
 // models answers GET /v1/models and GET /v1/models/{id}, at once and without a
 // slot.
@@ -193,23 +179,23 @@ func (c *call) models() (reply, error) {
 		contentType: typeJSON, noSlot: true,
 	}
 	if c.r.URL.Path == pathModels {
-		list := modelList{Object: "list", Data: []modelInfo{}}
+		list := []object{}
 		for _, name := range config.Models {
-			list.Data = append(list.Data, infoOf(name))
+			list = append(list, modelInfo(name))
 		}
-		r.body = encode(list)
+		r.body = encode(object{"object": "list", "data": list})
 		return r, nil
 	}
 	name := strings.TrimPrefix(c.r.URL.Path, pathModels+"/")
 	if !slices.Contains(config.Models, name) {
 		return reply{}, modelNotFound(name)
 	}
-	r.body = encode(infoOf(name))
+	r.body = encode(modelInfo(name))
 	return r, nil
 }
 
-func infoOf(name string) modelInfo {
-	return modelInfo{ID: name, Object: "model", Created: createdBase, OwnedBy: "modelstub"}
+func modelInfo(name string) object {
+	return object{"id": name, "object": "model", "created": createdBase, "owned_by": "modelstub"}
 }
 
 // digest is what an answer's bytes follow from: a digest of the seed, the path
@@ -295,22 +281,14 @@ func (e *apiError) kind() string {
 }
 
 func (e *apiError) body() []byte {
-	type detail struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    *string `json:"code"`
+	detail := object{"message": e.message, "type": e.kind(), "param": nil, "code": nil}
+	if e.param != "" {
+		detail["param"] = e.param
 	}
-	return encode(struct {
-		Error detail `json:"error"`
-	}{detail{e.message, e.kind(), orNull(e.param), orNull(e.code)}})
-}
-
-func orNull(s string) *string {
-	if s == "" {
-		return nil
+	if e.code != "" {
+		detail["code"] = e.code
 	}
-	return &s
+	return encode(object{"error": detail})
 }
 
 // reject answers with an error of the stub's own, or not at all when the

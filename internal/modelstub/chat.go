@@ -1,74 +1,9 @@
 package modelstub
 
-import (
-	"encoding/json"
-	"fmt"
-)
+import "fmt"
 
-// completion is the object of chat completions, of their chunks and of completions.
-type completion[C any] struct {
-	ID                string          `json:"id"`
-	Object            string          `json:"object"`
-	Created           int64           `json:"created"`
-	Model             string          `json:"model"`
-	ServiceTier       string          `json:"service_tier,omitempty"`
-	SystemFingerprint string          `json:"system_fingerprint"`
-	Choices           []C             `json:"choices"`
-	Usage             json.RawMessage `json:"usage,omitempty"` // of a stream that asked for it: null until the last chunk
-	Unknown           json.RawMessage `json:"x_stub"`
-}
-
-// chatChoice has a message, or a delta while streaming.
-type chatChoice struct {
-	Index        int          `json:"index"`
-	Message      *chatMessage `json:"message,omitempty"`
-	Delta        *delta       `json:"delta,omitempty"`
-	Logprobs     *struct{}    `json:"logprobs"`
-	FinishReason *string      `json:"finish_reason"`
-}
-
-type chatMessage struct {
-	Role        string         `json:"role"`
-	Content     *string        `json:"content"`
-	Refusal     *string        `json:"refusal"`
-	ToolCalls   []chatToolCall `json:"tool_calls,omitempty"`
-	Annotations []struct{}     `json:"annotations"`
-}
-
-type delta struct {
-	Role      string          `json:"role,omitempty"`
-	Content   json.RawMessage `json:"content,omitempty"`
-	ToolCalls []chatToolCall  `json:"tool_calls,omitempty"`
-}
-
-type chatToolCall struct {
-	Index    *int         `json:"index,omitempty"` // only while streaming
-	ID       string       `json:"id,omitempty"`
-	Type     string       `json:"type,omitempty"`
-	Function chatFunction `json:"function"`
-}
-
-type chatFunction struct {
-	Name      string `json:"name,omitempty"`
-	Arguments string `json:"arguments"`
-}
-
-type textChoice struct {
-	Text         string    `json:"text"`
-	Index        int       `json:"index"`
-	Logprobs     *struct{} `json:"logprobs"`
-	FinishReason *string   `json:"finish_reason"`
-}
-
-// usage is the token count of chat completions and completions.
-type usage struct {
-	PromptTokens        int             `json:"prompt_tokens"`
-	CompletionTokens    int             `json:"completion_tokens"`
-	TotalTokens         int             `json:"total_tokens"`
-	PromptDetails       json.RawMessage `json:"prompt_tokens_details"`
-	CompletionDetails   json.RawMessage `json:"completion_tokens_details"`
-	UnknownUsageDetails int             `json:"x_stub_energy_mj"`
-}
+// object is a JSON object of an answer.
+type object map[string]any
 
 // fingerprint stands for the server's configuration, which never changes.
 const fingerprint = "fp_57ab000000"
@@ -77,28 +12,56 @@ const fingerprint = "fp_57ab000000"
 type completionPlan struct {
 	*job
 	output
-	usage json.RawMessage
 }
 
-func (j *job) newCompletionPlan(o output) *completionPlan {
-	in, out := j.prompt.tokens(), o.tokens()*len(o.texts)
-	return &completionPlan{job: j, output: o, usage: encode(usage{
-		PromptTokens: in, CompletionTokens: out, TotalTokens: in + out,
-		PromptDetails:     json.RawMessage(`{"cached_tokens":0,"audio_tokens":0}`),
-		CompletionDetails: json.RawMessage(`{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}`),
-	})}
-}
-
-// noUsage is the usage of all chunks but the last.
-func (p *completionPlan) noUsage() json.RawMessage {
-	if p.StreamOptions.IncludeUsage {
-		return json.RawMessage("null")
+func (p *completionPlan) usage() object {
+	in, out := p.prompt.tokens(), p.tokens()*len(p.texts)
+	return object{
+		"prompt_tokens": in, "completion_tokens": out, "total_tokens": in + out, "x_stub_energy_mj": 0,
+		"prompt_tokens_details": object{"cached_tokens": 0, "audio_tokens": 0},
+		"completion_tokens_details": object{
+			"reasoning_tokens": 0, "audio_tokens": 0, "accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0,
+		},
 	}
-	return nil
 }
 
-// stream is chunks, then the usage if it was requested, then [DONE].
-func (p *completionPlan) stream(chunks int, chunk func(i int) event, usage func() []byte) stream {
+// object is a whole completion or a chunk of one. A chunk has no usage, which is null
+// if the request asked for it.
+func (p *completionPlan) object(kind string, usage any, choices ...object) object {
+	o := object{
+		"id": p.id.name("chatcmpl-"), "object": kind, "created": p.id.created(), "model": p.model, "service_tier": "default",
+		"system_fingerprint": fingerprint, "choices": append([]object{}, choices...), "x_stub": unknownField,
+	}
+	if kind == "text_completion" {
+		o["id"] = p.id.name("cmpl-")
+		delete(o, "service_tier")
+	}
+	if usage != nil || p.StreamOptions.IncludeUsage {
+		o["usage"] = usage
+	}
+	return o
+}
+
+// choice has its content in the given field.
+func (p *completionPlan) choice(index int, field string, content any, ended bool) object {
+	c := object{"index": index, field: content, "logprobs": nil, "finish_reason": nil}
+	if ended {
+		c["finish_reason"] = p.finish
+	}
+	return c
+}
+
+// whole is an answer in one piece.
+func (p *completionPlan) whole(kind string, choice func(i int) object) reply {
+	var choices []object
+	for i := range p.texts {
+		choices = append(choices, choice(i))
+	}
+	return p.newReply(&p.output, encode(p.object(kind, p.usage(), choices...)))
+}
+
+// stream is chunks of one choice each, then the usage if it was requested, then [DONE].
+func (p *completionPlan) stream(kind string, chunks int, chunk func(i int) (choice object, paced bool)) reply {
 	s := stream{length: chunks + 1, paced: p.steps() * len(p.texts)}
 	if p.StreamOptions.IncludeUsage {
 		s.length++
@@ -106,13 +69,14 @@ func (p *completionPlan) stream(chunks int, chunk func(i int) event, usage func(
 	s.event = func(i int) event {
 		switch {
 		case i < chunks:
-			return chunk(i)
+			choice, paced := chunk(i)
+			return event{data: sseFrame("", encode(p.object(kind, nil, choice))), paced: paced}
 		case i < s.length-1:
-			return event{data: sseFrame("", usage())}
+			return event{data: sseFrame("", encode(p.object(kind, p.usage())))}
 		}
 		return event{data: doneEvent, last: true}
 	}
-	return s
+	return p.newStreamReply(&p.output, s)
 }
 
 func (j *job) chat() (reply, error) {
@@ -121,65 +85,46 @@ func (j *job) chat() (reply, error) {
 	}
 	j.prompt = readMessages(j.Messages)
 	j.prompt.addTools(j.Tools)
-	p := j.newCompletionPlan(j.newOutput(j.choices(), toolCallFor(j.request, j.prompt.userText)))
+	p := &completionPlan{j, j.newOutput(j.choices(), toolCallFor(j.request, j.prompt.userText))}
 	if !j.Stream {
-		choices := make([]chatChoice, len(p.texts))
-		for i := range choices {
-			choices[i] = chatChoice{Index: i, Message: p.message(i), FinishReason: &p.finish}
-		}
-		return j.newReply(&p.output, encode(p.chatObject("chat.completion", choices, p.usage))), nil
+		return p.whole("chat.completion", func(i int) object { return p.choice(i, "message", p.message(i), true) }), nil
 	}
-	// Every choice is opened, continued and closed in turn.
-	chunk := func(i int) event { return p.chatChunk(i%len(p.texts), i/len(p.texts)-1) }
-	last := func() []byte { return encode(p.chatObject("chat.completion.chunk", []chatChoice{}, p.usage)) }
-	return j.newStreamReply(&p.output, p.stream((p.steps()+2)*len(p.texts), chunk, last)), nil
+	// Every choice is opened, continued and closed in turn. A step of -1 opens it, steps() closes it.
+	n, steps := len(p.texts), p.steps()
+	return p.stream("chat.completion.chunk", (steps+2)*n, func(i int) (object, bool) {
+		choice, step := i%n, i/n-1
+		return p.choice(choice, "delta", p.delta(choice, step), step == steps), step >= 0 && step < steps
+	}), nil
 }
 
-func (p *completionPlan) chatObject(object string, choices []chatChoice, usage json.RawMessage) completion[chatChoice] {
-	return completion[chatChoice]{
-		ID: p.id.name("chatcmpl-"), Object: object, Created: p.id.created(), Model: p.model,
-		ServiceTier: "default", SystemFingerprint: fingerprint, Choices: choices, Usage: usage, Unknown: unknownField,
-	}
-}
-
-func (p *completionPlan) message(choice int) *chatMessage {
-	m := &chatMessage{Role: "assistant", Annotations: []struct{}{}}
+func (p *completionPlan) message(choice int) object {
+	m := object{"role": "assistant", "content": nil, "refusal": nil, "annotations": []object{}}
 	if full := p.full(choice); p.tool != nil {
-		m.ToolCalls = []chatToolCall{p.toolCall(choice, full)}
+		m["tool_calls"] = []object{p.toolCall(choice, full)}
 	} else {
-		m.Content = &full
+		m["content"] = full
 	}
 	return m
 }
 
-func (p *completionPlan) toolCall(choice int, arguments string) chatToolCall {
-	return chatToolCall{ID: p.id.callID(choice), Type: "function", Function: chatFunction{p.tool.Name, arguments}}
+func (p *completionPlan) toolCall(choice int, arguments string) object {
+	return object{"id": p.id.callID(choice), "type": "function", "function": object{"name": p.tool.Name, "arguments": arguments}}
 }
 
-// chatChunk is a choice's chunk at a step: -1 opens the choice, steps() closes it.
-func (p *completionPlan) chatChunk(choice, step int) event {
-	c := chatChoice{Index: choice, Delta: p.delta(choice, step)}
-	if step == p.steps() {
-		c.FinishReason = &p.finish
-	}
-	data := encode(p.chatObject("chat.completion.chunk", []chatChoice{c}, p.noUsage()))
-	return event{data: sseFrame("", data), paced: step >= 0 && step < p.steps()}
-}
-
-func (p *completionPlan) delta(choice, step int) *delta {
+func (p *completionPlan) delta(choice, step int) object {
 	switch {
 	case step == p.steps():
-		return &delta{}
+		return object{}
 	case step < 0 && p.tool != nil:
 		call := p.toolCall(choice, "")
-		call.Index = new(0)
-		return &delta{Role: "assistant", Content: json.RawMessage("null"), ToolCalls: []chatToolCall{call}}
+		call["index"] = 0
+		return object{"role": "assistant", "content": nil, "tool_calls": []object{call}}
 	case step < 0:
-		return &delta{Role: "assistant", Content: json.RawMessage(`""`)}
+		return object{"role": "assistant", "content": ""}
 	case p.tool != nil:
-		return &delta{ToolCalls: []chatToolCall{{Index: new(0), Function: chatFunction{Arguments: p.piece(choice, step)}}}}
+		return object{"tool_calls": []object{{"index": 0, "function": object{"arguments": p.piece(choice, step)}}}}
 	}
-	return &delta{Content: encode(p.piece(choice, step))}
+	return object{"content": p.piece(choice, step)}
 }
 
 func (j *job) completions() (reply, error) {
@@ -192,31 +137,12 @@ func (j *job) completions() (reply, error) {
 		return reply{}, badRequest("n", fmt.Sprintf("Prompts times n is %d: want at most %d.", n, maxInputs))
 	}
 	j.prompt.bytes = size
-	p := j.newCompletionPlan(j.newOutput(n, nil))
+	p := &completionPlan{j, j.newOutput(n, nil)}
 	if !j.Stream {
-		choices := make([]textChoice, n)
-		for i := range choices {
-			choices[i] = textChoice{Text: p.full(i), Index: i, FinishReason: &p.finish}
-		}
-		return j.newReply(&p.output, encode(p.textObject(choices, p.usage))), nil
+		return p.whole("text_completion", func(i int) object { return p.choice(i, "text", p.full(i), true) }), nil
 	}
-	chunk := func(i int) event { return p.textChunk(i%n, i/n) }
-	last := func() []byte { return encode(p.textObject([]textChoice{}, p.usage)) }
-	return j.newStreamReply(&p.output, p.stream(p.steps()*n, chunk, last)), nil
-}
-
-func (p *completionPlan) textObject(choices []textChoice, usage json.RawMessage) completion[textChoice] {
-	return completion[textChoice]{
-		ID: p.id.name("cmpl-"), Object: "text_completion", Created: p.id.created(), Model: p.model,
-		SystemFingerprint: fingerprint, Choices: choices, Usage: usage, Unknown: unknownField,
-	}
-}
-
-// textChunk is a choice's chunk at a step; the last one has the reason for the end.
-func (p *completionPlan) textChunk(choice, step int) event {
-	c := textChoice{Text: p.piece(choice, step), Index: choice}
-	if step == p.steps()-1 {
-		c.FinishReason = &p.finish
-	}
-	return event{data: sseFrame("", encode(p.textObject([]textChoice{c}, p.noUsage()))), paced: true}
+	return p.stream("text_completion", p.steps()*n, func(i int) (object, bool) {
+		choice, step := i%n, i/n
+		return p.choice(choice, "text", p.piece(choice, step), step == p.steps()-1), true
+	}), nil
 }

@@ -11,25 +11,6 @@ import (
 // defaultDimensions is the length of an embedding unless the call says.
 const defaultDimensions = 1536
 
-type embeddingList struct {
-	Object  string          `json:"object"`
-	Data    []embedding     `json:"data"`
-	Model   string          `json:"model"`
-	Usage   embeddingUsage  `json:"usage"`
-	Unknown json.RawMessage `json:"x_stub"`
-}
-
-type embedding struct {
-	Object    string `json:"object"`
-	Index     int    `json:"index"`
-	Embedding any    `json:"embedding"` // []float32, or base64 of its little-endian bytes
-}
-
-type embeddingUsage struct {
-	PromptTokens int `json:"prompt_tokens"`
-	TotalTokens  int `json:"total_tokens"`
-}
-
 func (j *job) embeddings() (reply, error) {
 	inputs, size, err := readInputs("input", j.Input)
 	if err != nil {
@@ -42,12 +23,16 @@ func (j *job) embeddings() (reply, error) {
 		return reply{}, err
 	}
 	j.prompt.bytes = size
-	list := embeddingList{Object: "list", Data: make([]embedding, len(inputs)), Model: j.model, Unknown: unknownField}
-	list.Usage = embeddingUsage{PromptTokens: j.prompt.tokens(), TotalTokens: j.prompt.tokens()}
+	data := make([]object, len(inputs))
 	for i, input := range inputs {
-		list.Data[i] = embedding{Object: "embedding", Index: i, Embedding: j.embed(input)}
+		data[i] = object{"object": "embedding", "index": i, "embedding": j.embed(input)}
 	}
-	return reply{id: requestID(j.id), contentType: typeJSON, body: encode(list), promptTokens: j.prompt.tokens()}, nil
+	tokens := j.prompt.tokens()
+	body := encode(object{
+		"object": "list", "data": data, "model": j.model, "x_stub": unknownField,
+		"usage": object{"prompt_tokens": tokens, "total_tokens": tokens},
+	})
+	return reply{id: requestID(j.id), contentType: typeJSON, body: body, promptTokens: tokens}, nil
 }
 
 func (j *job) dimensions() int {
@@ -67,7 +52,7 @@ func (j *job) checkEmbeddings(inputs int) error {
 	return nil
 }
 
-// embed returns a vector of length one that follows from the input alone, so
+// embed returns a vector of length one, or its bytes in base64. It follows from the input alone, so
 // that equal inputs have equal embeddings in every call.
 func (j *job) embed(input json.RawMessage) any {
 	r := newDigest(0, j.model, input).rand(0)

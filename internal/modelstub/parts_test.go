@@ -73,10 +73,8 @@ func TestToolChoiceShapes(t *testing.T) {
 
 func TestUnknownToolChoiceCallsNothing(t *testing.T) {
 	req := &request{
-		echoed: echoed{
-			Tools:      []json.RawMessage{json.RawMessage(`{"type":"function","name":"f"}`)},
-			ToolChoice: json.RawMessage(`{"type":"function","name":"other"}`),
-		},
+		Tools:      []json.RawMessage{json.RawMessage(`{"type":"function","name":"f"}`)},
+		ToolChoice: json.RawMessage(`{"type":"function","name":"other"}`),
 	}
 	if call := toolCallFor(req, "call f"); call != nil {
 		t.Errorf("a choice that names no tool led to a call of %s", call.Name)

@@ -39,12 +39,8 @@ type request struct {
 	EncodingFormat      string          `json:"encoding_format"`
 	Dimensions          *int            `json:"dimensions"`
 	Store               *bool           `json:"store"`
-	echoed
-}
 
-// echoed are the fields of a request that the object of /v1/responses repeats as they
-// were sent.
-type echoed struct {
+	// The object of /v1/responses repeats these as they were sent.
 	Instructions json.RawMessage   `json:"instructions"`
 	Metadata     json.RawMessage   `json:"metadata"`
 	Reasoning    json.RawMessage   `json:"reasoning"`
@@ -53,20 +49,6 @@ type echoed struct {
 	ToolChoice   json.RawMessage   `json:"tool_choice"`
 	Tools        []json.RawMessage `json:"tools"`
 	TopP         json.RawMessage   `json:"top_p"`
-}
-
-// withDefaults sets what the request left out.
-func (e echoed) withDefaults() echoed {
-	e.Tools = append([]json.RawMessage{}, e.Tools...)
-	for field, value := range map[*json.RawMessage]string{
-		&e.Instructions: "null", &e.Metadata: "{}", &e.Reasoning: `{"effort":null,"summary":null}`, &e.Temperature: "1.0",
-		&e.Text: `{"format":{"type":"text"}}`, &e.ToolChoice: `"auto"`, &e.TopP: "1.0",
-	} {
-		if isNull(*field) {
-			*field = json.RawMessage(value)
-		}
-	}
-	return e
 }
 
 type streamOptions struct {

@@ -1,63 +1,6 @@
 package modelstub
 
-import (
-	"encoding/json"
-)
-
-// response is the object of /v1/responses. What a request sets comes back as
-// it was sent, as the real one does.
-type response struct {
-	ID                 string             `json:"id"`
-	Object             string             `json:"object"`
-	CreatedAt          int64              `json:"created_at"`
-	Status             string             `json:"status"`
-	Background         bool               `json:"background"`
-	Error              *struct{}          `json:"error"`
-	IncompleteDetails  *incompleteDetails `json:"incomplete_details"`
-	MaxOutputTokens    *int               `json:"max_output_tokens"`
-	Model              string             `json:"model"`
-	Output             []outputItem       `json:"output"`
-	ParallelToolCalls  bool               `json:"parallel_tool_calls"`
-	PreviousResponseID *string            `json:"previous_response_id"`
-	ServiceTier        string             `json:"service_tier"`
-	Store              bool               `json:"store"`
-	Truncation         string             `json:"truncation"`
-	Usage              *responseUsage     `json:"usage"`
-	User               *string            `json:"user"`
-	echoed
-	Unknown json.RawMessage `json:"x_stub"`
-}
-
-type incompleteDetails struct {
-	Reason string `json:"reason"`
-}
-
-type responseUsage struct {
-	InputTokens   int             `json:"input_tokens"`
-	InputDetails  json.RawMessage `json:"input_tokens_details"`
-	OutputTokens  int             `json:"output_tokens"`
-	OutputDetails json.RawMessage `json:"output_tokens_details"`
-	TotalTokens   int             `json:"total_tokens"`
-}
-
-// outputItem is a message or a function call.
-type outputItem struct {
-	ID        string         `json:"id"`
-	Type      string         `json:"type"`
-	Status    string         `json:"status"`
-	Role      string         `json:"role,omitempty"`
-	Content   *[]contentPart `json:"content,omitempty"`
-	CallID    string         `json:"call_id,omitempty"`
-	Name      string         `json:"name,omitempty"`
-	Arguments *string        `json:"arguments,omitempty"`
-}
-
-type contentPart struct {
-	Type        string     `json:"type"`
-	Annotations []struct{} `json:"annotations"`
-	Logprobs    []struct{} `json:"logprobs"`
-	Text        string     `json:"text"`
-}
+import "encoding/json"
 
 // responsePlan is the answer of the responses endpoint.
 type responsePlan struct {
@@ -101,33 +44,42 @@ func (p *responsePlan) endStatus() string {
 	return "completed"
 }
 
-// object is the response at a status; only an ended one has output and usage.
-func (p *responsePlan) object(status string) response {
-	r := p.newResponse()
-	r.Status = status
-	if status == "in_progress" {
+// object is the response at a status; only an ended one has output and usage. What a
+// request sets comes back as it was sent, as the real one does.
+func (p *responsePlan) object(status string) object {
+	r := object{
+		"id": p.id.name("resp_"), "object": "response", "created_at": p.id.created(), "model": p.model, "status": status,
+		"background": false, "error": nil, "incomplete_details": nil, "max_output_tokens": p.MaxOutputTokens,
+		"output": []object{}, "parallel_tool_calls": p.ParallelToolCalls == nil || *p.ParallelToolCalls,
+		"previous_response_id": nil, "service_tier": "default", "store": p.Store == nil || *p.Store,
+		"truncation": "disabled", "usage": nil, "user": nil, "x_stub": unknownField,
+		"instructions": p.Instructions, "metadata": orJSON(p.Metadata, "{}"),
+		"reasoning":   orJSON(p.Reasoning, `{"effort":null,"summary":null}`),
+		"temperature": orJSON(p.Temperature, "1.0"), "text": orJSON(p.Text, `{"format":{"type":"text"}}`),
+		"tool_choice": orJSON(p.ToolChoice, `"auto"`), "tools": append([]json.RawMessage{}, p.Tools...),
+		"top_p": orJSON(p.TopP, "1.0"),
+	}
+	switch status {
+	case "in_progress":
 		return r
+	case "incomplete":
+		r["incomplete_details"] = object{"reason": "max_output_tokens"}
 	}
-	if status == "incomplete" {
-		r.IncompleteDetails = &incompleteDetails{Reason: "max_output_tokens"}
-	}
-	r.Output = []outputItem{p.item(status, p.full(0))}
 	in, out := p.prompt.tokens(), p.tokens()
-	r.Usage = &responseUsage{
-		InputTokens: in, OutputTokens: out, TotalTokens: in + out,
-		InputDetails: json.RawMessage(`{"cached_tokens":0}`), OutputDetails: json.RawMessage(`{"reasoning_tokens":0}`),
+	r["output"] = []object{p.item(status, p.full(0))}
+	r["usage"] = object{
+		"input_tokens": in, "output_tokens": out, "total_tokens": in + out,
+		"input_tokens_details": object{"cached_tokens": 0}, "output_tokens_details": object{"reasoning_tokens": 0},
 	}
 	return r
 }
 
-func (p *responsePlan) newResponse() response {
-	return response{
-		ID: p.id.name("resp_"), Object: "response", CreatedAt: p.id.created(), Model: p.model,
-		MaxOutputTokens: p.MaxOutputTokens, Output: []outputItem{},
-		ParallelToolCalls: p.ParallelToolCalls == nil || *p.ParallelToolCalls,
-		ServiceTier:       "default", Store: p.Store == nil || *p.Store, Truncation: "disabled",
-		echoed: p.echoed.withDefaults(), Unknown: unknownField,
+// orJSON returns a field as it was sent, or a default.
+func orJSON(sent json.RawMessage, otherwise string) json.RawMessage {
+	if isNull(sent) {
+		return json.RawMessage(otherwise)
 	}
+	return sent
 }
 
 func (p *responsePlan) itemID() string {
@@ -137,50 +89,32 @@ func (p *responsePlan) itemID() string {
 	return p.id.name("msg_")
 }
 
-// item is the one output item, having said this much.
-func (p *responsePlan) item(status, said string) outputItem {
-	if p.tool != nil {
-		return outputItem{
-			ID: p.itemID(), Type: "function_call", Status: status,
-			CallID: p.id.callID(0), Name: p.tool.Name, Arguments: &said,
-		}
+// item is the one output item, with this text or these arguments.
+func (p *responsePlan) item(status, content string) object {
+	item := object{"id": p.itemID(), "type": "message", "status": status}
+	switch {
+	case p.tool != nil:
+		item["type"], item["call_id"], item["name"], item["arguments"] = "function_call", p.id.callID(0), p.tool.Name, content
+	case content == "":
+		item["role"], item["content"] = "assistant", []object{}
+	default:
+		item["role"], item["content"] = "assistant", []object{textPart(content)}
 	}
-	content := []contentPart{}
-	if said != "" {
-		content = append(content, p.part(said))
-	}
-	return outputItem{ID: p.itemID(), Type: "message", Status: status, Role: "assistant", Content: &content}
+	return item
 }
 
-func (p *responsePlan) part(said string) contentPart {
-	return contentPart{Type: "output_text", Annotations: []struct{}{}, Logprobs: []struct{}{}, Text: said}
-}
-
-// The events of a streamed response. Pointers are fields that some events
-// have and others do not.
-type responseEvent struct {
-	Type           string       `json:"type"`
-	SequenceNumber int          `json:"sequence_number"`
-	Response       *response    `json:"response,omitempty"`
-	ItemID         string       `json:"item_id,omitempty"`
-	OutputIndex    *int         `json:"output_index,omitempty"`
-	ContentIndex   *int         `json:"content_index,omitempty"`
-	Item           *outputItem  `json:"item,omitempty"`
-	Part           *contentPart `json:"part,omitempty"`
-	Delta          *string      `json:"delta,omitempty"`
-	Text           *string      `json:"text,omitempty"`
-	Name           string       `json:"name,omitempty"`
-	Arguments      *string      `json:"arguments,omitempty"`
-	Logprobs       *[]struct{}  `json:"logprobs,omitempty"`
-	Obfuscation    string       `json:"obfuscation,omitempty"`
+func textPart(text string) object {
+	return object{"type": "output_text", "annotations": []object{}, "logprobs": []object{}, "text": text}
 }
 
 // stream is the opening events, the deltas and the closing events, numbered.
 func (p *responsePlan) stream() stream {
 	opening, closing := p.opening(), p.closing()
-	return stream{length: len(opening) + p.steps() + len(closing), paced: p.steps(), event: func(i int) event {
-		var e responseEvent
-		switch step := i - len(opening); {
+	n := len(opening) + p.steps() + len(closing)
+	return stream{length: n, paced: p.steps(), event: func(i int) event {
+		var e object
+		step := i - len(opening)
+		switch {
 		case step < 0:
 			e = opening[i]
 		case step < p.steps():
@@ -188,54 +122,51 @@ func (p *responsePlan) stream() stream {
 		default:
 			e = closing[step-p.steps()]
 		}
-		e.SequenceNumber = i
-		ended := e.Response != nil && e.Response.Status != "in_progress"
-		return event{data: sseFrame(e.Type, encode(e)), paced: e.Delta != nil, last: ended}
+		e["sequence_number"] = i
+		return event{data: sseFrame(e["type"].(string), encode(e)), paced: e["delta"] != nil, last: i == n-1}
 	}}
 }
 
-func (p *responsePlan) opening() []responseEvent {
+func (p *responsePlan) opening() []object {
 	begun := p.object("in_progress")
-	item := p.item("in_progress", "")
-	events := []responseEvent{
-		{Type: "response.created", Response: &begun},
-		{Type: "response.in_progress", Response: &begun},
-		{Type: "response.output_item.added", OutputIndex: new(0), Item: &item},
+	events := []object{
+		{"type": "response.created", "response": begun},
+		{"type": "response.in_progress", "response": begun},
+		{"type": "response.output_item.added", "output_index": 0, "item": p.item("in_progress", "")},
 	}
 	if p.tool == nil {
-		events = append(events, p.positioned("response.content_part.added", responseEvent{Part: new(p.part(""))}))
+		events = append(events, p.positioned("response.content_part.added", object{"part": textPart("")}))
 	}
 	return events
 }
 
-func (p *responsePlan) delta(piece string) responseEvent {
+func (p *responsePlan) delta(piece string) object {
 	if p.tool != nil {
-		return p.positioned("response.function_call_arguments.delta", responseEvent{Delta: &piece, Obfuscation: "stub"})
+		return p.positioned("response.function_call_arguments.delta", object{"delta": piece, "obfuscation": "stub"})
 	}
-	return p.positioned("response.output_text.delta", responseEvent{Delta: &piece, Logprobs: new([]struct{}{}), Obfuscation: "stub"})
+	return p.positioned("response.output_text.delta", object{"delta": piece, "logprobs": []object{}, "obfuscation": "stub"})
 }
 
-func (p *responsePlan) closing() []responseEvent {
+func (p *responsePlan) closing() []object {
 	full, status := p.full(0), p.endStatus()
-	item, ended := p.item(status, full), p.object(status)
-	var events []responseEvent
+	var events []object
 	if p.tool != nil {
-		events = append(events, p.positioned("response.function_call_arguments.done", responseEvent{Name: p.tool.Name, Arguments: &full}))
+		events = append(events, p.positioned("response.function_call_arguments.done", object{"name": p.tool.Name, "arguments": full}))
 	} else {
 		events = append(events,
-			p.positioned("response.output_text.done", responseEvent{Text: &full, Logprobs: new([]struct{}{})}),
-			p.positioned("response.content_part.done", responseEvent{Part: new(p.part(full))}))
+			p.positioned("response.output_text.done", object{"text": full, "logprobs": []object{}}),
+			p.positioned("response.content_part.done", object{"part": textPart(full)}))
 	}
 	return append(events,
-		responseEvent{Type: "response.output_item.done", OutputIndex: new(0), Item: &item},
-		responseEvent{Type: "response." + status, Response: &ended})
+		object{"type": "response.output_item.done", "output_index": 0, "item": p.item(status, full)},
+		object{"type": "response." + status, "response": p.object(status)})
 }
 
 // positioned places an event in the one item, and in its one part when it has parts.
-func (p *responsePlan) positioned(kind string, e responseEvent) responseEvent {
-	e.Type, e.ItemID, e.OutputIndex = kind, p.itemID(), new(0)
+func (p *responsePlan) positioned(kind string, e object) object {
+	e["type"], e["item_id"], e["output_index"] = kind, p.itemID(), 0
 	if p.tool == nil {
-		e.ContentIndex = new(0)
+		e["content_index"] = 0
 	}
 	return e
 }
