@@ -13,6 +13,7 @@ import (
 	"headgate/internal/config"
 	"headgate/internal/fakeslack"
 	"headgate/internal/format"
+	"headgate/internal/lifecycle"
 	"headgate/internal/loadgen"
 	"headgate/internal/modelstub"
 	"headgate/runbooks/control"
@@ -54,7 +55,7 @@ type slackChannel struct {
 	slack    *fakeslack.Server
 	token    string // of the bot
 	appToken string // of the socket over which interactions come
-	*httpServer
+	*lifecycle.Server
 }
 
 func newChannel(p Plan, failed chan<- error) (*slackChannel, error) {
@@ -68,7 +69,7 @@ func newChannel(p Plan, failed chan<- error) (*slackChannel, error) {
 	}
 	c.slack.SetChannel(fakeslack.Channel{ID: channelID, Name: name, Member: true})
 	var err error
-	c.httpServer, err = newHTTPServer("stand-in for Slack", c.slack, failed)
+	c.Server, err = serve("stand-in for Slack", c.slack, failed)
 	return c, err
 }
 
@@ -76,7 +77,7 @@ func newChannel(p Plan, failed chan<- error) (*slackChannel, error) {
 func (c *slackChannel) settings() config.Slack {
 	may := func() []string { return []string{firstUser, otherUser} }
 	return config.Slack{
-		BotToken: config.NewSecret(c.token), AppToken: config.NewSecret(c.appToken), APIURL: c.url() + "/api/",
+		BotToken: config.NewSecret(c.token), AppToken: config.NewSecret(c.appToken), APIURL: c.URL() + "/api/",
 		Channels: config.Channels{Page: channelID}, Mention: config.Mention{Page: pageMention},
 		Allow: config.Allow{Rollback: may(), Restore: may(), Drill: may(), Ack: may(), Silence: may()},
 	}
@@ -85,7 +86,7 @@ func (c *slackChannel) settings() config.Slack {
 // close breaks off open requests and sockets.
 func (c *slackChannel) close() error {
 	c.slack.Close()
-	return c.httpServer.close()
+	return c.Server.Close()
 }
 
 // MessageCounts counts what was posted in the channel.

@@ -228,7 +228,7 @@ func TestKeepWithSlack(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(d.dir, "enforce")
-	for _, want := range []string{d.monitor.channel.url() + "/", "pages (the link works once): http://" + d.gated.app.AdminAddr() + "/login?code=", "headgate incident list --admin http://" + d.gated.app.AdminAddr() + " --data-dir " + dir} {
+	for _, want := range []string{d.monitor.channel.URL() + "/", "pages (the link works once): http://" + d.gated.app.AdminAddr() + "/login?code=", "headgate incident list --admin http://" + d.gated.app.AdminAddr() + " --data-dir " + dir} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
@@ -343,26 +343,6 @@ func TestAdminUnreachable(t *testing.T) {
 	case err := <-failed:
 		t.Errorf("closing is reported as a failure: %v", err)
 	default:
-	}
-}
-
-func TestSiteThatStopsByItself(t *testing.T) {
-	failed := make(chan error, 1)
-	s, err := newHTTPServer("thing", http.NotFoundHandler(), failed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := newHTTPServer("other", http.NotFoundHandler(), failed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.address == other.address {
-		t.Errorf("both at %s", s.address)
-	}
-	for _, site := range []*httpServer{s, other} {
-		if err := site.close(); err != nil {
-			t.Error(err)
-		}
 	}
 }
 

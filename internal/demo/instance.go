@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,53 +13,22 @@ import (
 
 	"headgate/internal/app"
 	"headgate/internal/config"
+	"headgate/internal/lifecycle"
 	"headgate/internal/loadgen"
 	"headgate/internal/modelstub"
 )
 
-const (
-	loopback          = "127.0.0.1:0"
-	readHeaderTimeout = 10 * time.Second // bounds what a slow client can hold of a server
+// indexHeader tells the endpoint which arrival a call belongs to.
+const indexHeader = "Demo-Arrival"
 
-	// indexHeader tells the endpoint which arrival a call belongs to.
-	indexHeader = "Demo-Arrival"
-)
-
-// httpServer is a server on a free loopback address.
-type httpServer struct {
-	address string
-	server  *http.Server
-	served  chan struct{}
-}
-
-// newHTTPServer serves until close. If the server stops unexpectedly, its error goes to
-// failed, which must have room for it.
-func newHTTPServer(name string, h http.Handler, failed chan<- error) (*httpServer, error) {
-	l, err := net.Listen("tcp", loopback)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+// serve serves on a free loopback address. If the server stops unexpectedly, its error
+// goes to failed, which must have room for it.
+func serve(name string, h http.Handler, failed chan<- error) (*lifecycle.Server, error) {
+	s, err := lifecycle.Listen(name, lifecycle.Loopback, h, slog.New(slog.DiscardHandler))
+	if err == nil {
+		s.Serve(failed)
 	}
-	s := &httpServer{address: l.Addr().String(), served: make(chan struct{})}
-	s.server = &http.Server{
-		Handler: h, ReadHeaderTimeout: readHeaderTimeout,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
-	}
-	go func() {
-		defer close(s.served)
-		if err := s.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			failed <- fmt.Errorf("%s: %w", name, err)
-		}
-	}()
-	return s, nil
-}
-
-func (s *httpServer) url() string { return "http://" + s.address }
-
-// close breaks off open requests.
-func (s *httpServer) close() error {
-	err := s.server.Close()
-	<-s.served
-	return err
+	return s, err
 }
 
 // instance is one side: a headgate in front of its own endpoint.
@@ -69,7 +36,7 @@ type instance struct {
 	mode     string
 	tracker  *tracker
 	stub     *modelstub.Stub
-	endpoint *httpServer
+	endpoint *lifecycle.Server
 	app      *app.App
 	channel  *slackChannel // gets its alerts; nil: the side is not watched
 	token    string        // of the admin API, if the side is watched
@@ -90,7 +57,7 @@ func newInstance(mode string, o Options, p Plan, w workload, slack *slackChannel
 	if err != nil {
 		return nil, err
 	}
-	if y.endpoint, err = newHTTPServer("endpoint", y.stub, failed); err != nil {
+	if y.endpoint, err = serve("endpoint", y.stub, failed); err != nil {
 		return nil, err
 	}
 	if err := y.startApp(p, filepath.Join(dir, mode)); err != nil {
@@ -135,9 +102,9 @@ func (y *instance) startApp(p Plan, dir string) error {
 // the upstream is not part of the scenario, so it is longer than any service time.
 func (y *instance) config(p Plan, dir string) *config.Config {
 	cfg := config.Default()
-	cfg.Listen, cfg.Admin.Listen, cfg.DataDir, cfg.Drain = loopback, loopback, dir, 0
+	cfg.Listen, cfg.Admin.Listen, cfg.DataDir, cfg.Drain = lifecycle.Loopback, lifecycle.Loopback, dir, 0
 	pool := &cfg.Pools[0]
-	pool.Upstream = y.endpoint.url() + "/v1"
+	pool.Upstream = y.endpoint.URL() + "/v1"
 	pool.Workers = p.Workers
 	pool.Mode = y.mode
 	pool.SLO.Turnaround = p.Wall(p.SLO)
@@ -178,7 +145,7 @@ func (y *instance) stop(ctx context.Context) error {
 
 func (y *instance) stopEndpoint() error {
 	y.stub.Close()
-	return y.endpoint.close()
+	return y.endpoint.Close()
 }
 
 func (y *instance) adminURL() string { return "http://" + y.app.AdminAddr() }
@@ -186,7 +153,7 @@ func (y *instance) adminURL() string { return "http://" + y.app.AdminAddr() }
 func (y *instance) addresses() Addresses {
 	a := Addresses{Data: "http://" + y.app.DataAddr() + "/v1", Metrics: y.adminURL() + "/metrics"}
 	if y.channel != nil {
-		a.Slack = y.channel.url() + "/"
+		a.Slack = y.channel.URL() + "/"
 	}
 	return a
 }
