@@ -63,7 +63,7 @@ func (c *call) end() {
 	c.stop()
 	c.stub.config.Log.LogAttrs(c.r.Context(), slog.LevelDebug, "stub call",
 		slog.String("component", "modelstub"), slog.String("path", c.path),
-		slog.String("outcome", c.outcome.String()), slog.String("fault", c.fault.String()))
+		slog.String("outcome", c.outcome.String()), slog.String("fault", clip(c.r.Header.Get(HeaderFault))))
 }
 
 // finish releases the slot and counts the call, once. It comes before the last

@@ -1,7 +1,7 @@
 package modelstub
 
 import (
-	"errors"
+	"bufio"
 	"fmt"
 	"net"
 	"net/http"
@@ -71,32 +71,6 @@ type Fault struct {
 	Latency time.Duration
 }
 
-// Validate returns an error that names an invalid value.
-func (f Fault) Validate() error {
-	switch {
-	case f.After < 0 || f.After > maxAfter:
-		return fmt.Errorf("after: %d, want 0 to %d chunks", f.After, maxAfter)
-	case f.Delay < 0 || f.Delay > MaxFaultDelay:
-		return fmt.Errorf("delay: %v, want 0s to %v", f.Delay, MaxFaultDelay)
-	case f.Latency < 0 || f.Latency > MaxFaultDelay:
-		return fmt.Errorf("latency: %v, want 0s to %v", f.Latency, MaxFaultDelay)
-	}
-	return f.validateKind()
-}
-
-func (f Fault) validateKind() error {
-	spec, known := kinds[f.Kind]
-	switch {
-	case !known:
-		return fmt.Errorf("unknown fault %q: want %s", clip(string(f.Kind)), faultSyntax)
-	case spec.value == statusValue && (f.Status < 400 || f.Status > 599):
-		return fmt.Errorf("status: %d, want 400 to 599", f.Status)
-	case spec.value == delayValue && f.Delay == 0:
-		return fmt.Errorf("%s: want a duration above 0s", f.Kind)
-	}
-	return nil
-}
-
 // kindValue is what the value after a kind's name sets.
 type kindValue int
 
@@ -127,37 +101,6 @@ var kinds = map[Kind]struct {
 
 // midAnswer reports whether the fault strikes once the answer has begun.
 func (f Fault) midAnswer() bool { return kinds[f.Kind].midAnswer }
-
-// String returns the form that [ParseFault] reads. The zero value is empty.
-func (f Fault) String() string {
-	var parts []string
-	add := func(name, value string) { parts = append(parts, name+"="+value) }
-	switch name := string(f.Kind); kinds[f.Kind].value {
-	case statusValue:
-		add(name, strconv.Itoa(f.Status))
-	case afterValue:
-		add(name, strconv.Itoa(f.After))
-	case delayValue:
-		add(name, f.Delay.String())
-	default:
-		if f.Kind != KindNone {
-			parts = append(parts, name)
-		}
-	}
-	if f.Kind == KindStatus && f.RetryAfter != "" {
-		add("retry_after", f.RetryAfter)
-	}
-	if f.Kind == KindTruncate && f.WrongLength {
-		add("length", "wrong")
-	}
-	if f.Kind == KindSilence {
-		add("after", strconv.Itoa(f.After))
-	}
-	if f.Latency > 0 {
-		add("latency", f.Latency.String())
-	}
-	return strings.Join(parts, ";")
-}
 
 // faultSyntax is the syntax in an error about a mistyped fault.
 const faultSyntax = "status=500, status=429;retry_after=7, hang, hang_after=3, reset, reset_after=3, truncate=3, " +
@@ -194,8 +137,10 @@ func ParseFault(s string) (Fault, error) {
 			return Fault{}, fmt.Errorf("fault %q: %w", clip(s), err)
 		}
 	}
-	if err := errors.Join(f.checkParts(seen), f.Validate()); err != nil {
-		return Fault{}, fmt.Errorf("fault %q: %w", clip(s), err)
+	for part, kind := range map[string]Kind{"retry_after": KindStatus, "length": KindTruncate, "after": KindSilence} {
+		if seen[part] && f.Kind != kind {
+			return Fault{}, fmt.Errorf("fault %q: %s goes only with %s", clip(s), part, kind)
+		}
 	}
 	return f, nil
 }
@@ -229,13 +174,15 @@ func (f *Fault) setKind(kind Kind, value string) (err error) {
 	f.Kind = kind
 	switch spec.value {
 	case statusValue:
-		if f.Status, err = strconv.Atoi(value); err != nil {
+		if f.Status, err = strconv.Atoi(value); err != nil || f.Status < 400 || f.Status > 599 {
 			return fmt.Errorf("status: %q, want 400 to 599", clip(value))
 		}
 	case afterValue:
 		return f.setAfter(value)
 	case delayValue:
-		f.Delay, err = parseDuration(value, MaxFaultDelay)
+		if f.Delay, err = parseDuration(value, MaxFaultDelay); err == nil && f.Delay == 0 {
+			return fmt.Errorf("%s: want a duration above 0s", kind)
+		}
 	default:
 		if value != "" {
 			return fmt.Errorf("%s takes no value; did you mean %s_after=%s?", kind, kind, clip(value))
@@ -263,15 +210,6 @@ func (f *Fault) setRetryAfter(value string) error {
 		return fmt.Errorf("retry_after: %q, want seconds or a date", clip(value))
 	}
 	f.RetryAfter = value
-	return nil
-}
-
-func (f *Fault) checkParts(seen map[string]bool) error {
-	for part, kind := range map[string]Kind{"retry_after": KindStatus, "length": KindTruncate, "after": KindSilence} {
-		if seen[part] && f.Kind != kind {
-			return fmt.Errorf("%s goes only with %s", part, kind)
-		}
-	}
 	return nil
 }
 
@@ -337,31 +275,32 @@ func (c *call) sendErrorEvent(out *answerWriter) error {
 
 // resetConn closes the connection with a TCP reset where there is TCP.
 func (c *call) resetConn() error {
-	c.finish(faulted)
-	conn, _, err := http.NewResponseController(c.w).Hijack()
-	if err != nil {
-		c.abortConn = true // no connection of its own: abort the call
-		return errFaultInjected
-	}
-	conn = innerConn(conn)
-	if tcp, ok := conn.(interface{ SetLinger(int) error }); ok {
-		_ = tcp.SetLinger(0) // if it fails, the close is an ordinary one
-	}
-	_ = conn.Close()
-	return errFaultInjected
+	return c.breakConn(func(conn net.Conn, _ *bufio.ReadWriter) {
+		conn = innerConn(conn)
+		if tcp, ok := conn.(interface{ SetLinger(int) error }); ok {
+			_ = tcp.SetLinger(0) // if it fails, the close is an ordinary one
+		}
+		_ = conn.Close()
+	})
 }
 
 // corruptFraming writes invalid data in place of a chunk.
 func (c *call) corruptFraming() error {
+	return c.breakConn(func(_ net.Conn, out *bufio.ReadWriter) {
+		_, _ = out.WriteString("zz\r\nthis is no chunk\r\n")
+		_ = out.Flush() // a client that left has lost nothing
+	})
+}
+
+// breakConn takes the connection over and closes it after f. Without a connection of
+// its own the call is aborted.
+func (c *call) breakConn(f func(net.Conn, *bufio.ReadWriter)) error {
 	c.finish(faulted)
 	conn, buffered, err := http.NewResponseController(c.w).Hijack()
-	if err != nil {
-		c.abortConn = true
-		return errFaultInjected
+	if c.abortConn = err != nil; !c.abortConn {
+		f(conn, buffered)
+		_ = conn.Close()
 	}
-	_, _ = buffered.WriteString("zz\r\nthis is no chunk\r\n")
-	_ = buffered.Flush() // a client that left has lost nothing
-	_ = conn.Close()
 	return errFaultInjected
 }
 
