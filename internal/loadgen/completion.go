@@ -2,7 +2,8 @@ package loadgen
 
 import (
 	"bytes"
-	"encoding/json"
+
+	"github.com/tidwall/gjson"
 )
 
 // maxEvent bounds the buffer for one server-sent event, in bytes. Of a longer event
@@ -154,48 +155,18 @@ func verdictOfData(data []byte) verdict {
 	if string(data) == "[DONE]" {
 		return complete
 	}
-	if !mayBeTerminal(data) {
+	if !gjson.ValidBytes(data) {
 		return incomplete
 	}
-	var event struct {
-		Type    string          `json:"type"`
-		Error   json.RawMessage `json:"error"`
-		Choices []struct {
-			FinishReason *string `json:"finish_reason"`
-		} `json:"choices"`
-	}
-	if json.Unmarshal(data, &event) != nil {
-		return incomplete
-	}
-	if len(event.Error) > 0 && string(event.Error) != "null" {
+	fields := gjson.GetManyBytes(data, "error", "type", "choices.#.finish_reason")
+	if fields[0].Exists() && fields[0].Type != gjson.Null {
 		return reportedError
 	}
-	v := verdictOfName(event.Type)
-	for _, c := range event.Choices {
-		if c.FinishReason != nil && *c.FinishReason != "" {
+	v := verdictOfName(fields[1].String())
+	for _, reason := range fields[2].Array() {
+		if reason.String() != "" { // null is empty too
 			v = max(v, complete)
 		}
 	}
 	return v
-}
-
-// mayBeTerminal excludes, without parsing, nearly all events that are not terminal.
-// Inside a JSON string quotes are escaped, so text cannot look like a key.
-func mayBeTerminal(data []byte) bool {
-	for _, mark := range []string{`"error"`, `"response.completed"`, `"response.incomplete"`, `"response.failed"`} {
-		if bytes.Contains(data, []byte(mark)) {
-			return true
-		}
-	}
-	for {
-		_, rest, found := bytes.Cut(data, []byte(`"finish_reason"`))
-		if !found {
-			return false
-		}
-		value := bytes.TrimLeft(rest, ": \t\n")
-		if bytes.HasPrefix(value, []byte(`"`)) {
-			return true
-		}
-		data = rest
-	}
 }
