@@ -64,11 +64,8 @@ func (s Secret) Format(f fmt.State, verb rune) {
 	_, _ = io.WriteString(f, s.String()) // a fmt.State reports its errors itself
 }
 
-// MarshalText returns what String returns. It serves JSON and XML too.
+// MarshalText returns what String returns. It serves JSON, XML and YAML too.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// MarshalYAML returns what String returns.
-func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
 
 // DecodeNode reads text.
 func (s *Secret) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path string) {

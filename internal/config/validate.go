@@ -62,19 +62,13 @@ func printable(text string) bool {
 // firstPaths finds what must be unique but is not.
 type firstPaths map[string]string
 
-// lookupOrAdd returns the path that had the same text before, or remembers this one.
-func (f firstPaths) lookupOrAdd(text, path string) (before string, repeated bool) {
-	before, repeated = f[text]
-	if !repeated {
-		f[text] = path
-	}
-	return before, repeated
-}
-
 // checkUnique refuses text that another path has already.
 func (l checker) checkUnique(seen firstPaths, path, text, what string) {
-	if before, repeated := seen.lookupOrAdd(text, path); repeated && text != "" && l.Valid(path) {
-		l.Report(path, fmt.Sprintf("must be %s used only once, but %s has the same%s", what, before, l.DefaultSuffix(path)))
+	before, repeated := seen[text]
+	if !repeated {
+		seen[text] = path
+	} else if text != "" && l.Valid(path) {
+		l.Reportf(path, "must be %s used only once, but %s has the same%s", what, before, l.DefaultSuffix(path))
 	}
 }
 
@@ -188,11 +182,12 @@ func (l checker) checkObjectives(at string, p Pool) {
 	if p.Admission.MaxQueueAge < p.SLO.Turnaround || !l.Valid(age, turnaround) {
 		return
 	}
-	rule := "must be less than slo.turnaround, since a task of that age has broken the promise before anything is refused"
+	limit := "slo.turnaround"
 	if l.Reference(turnaround) == "" {
-		rule = "must be less than slo.turnaround (" + format.Duration(p.SLO.Turnaround) + "), since a task of that age has broken the promise before anything is refused"
+		limit += " (" + format.Duration(p.SLO.Turnaround) + ")"
 	}
-	l.Refuse(age, rule, format.Duration(p.Admission.MaxQueueAge))
+	l.Refuse(age, "must be less than "+limit+", since a task of that age has broken the promise before anything is refused",
+		format.Duration(p.Admission.MaxQueueAge))
 }
 
 func (l checker) checkMemoryLimits(at string, m Limits) {
@@ -211,9 +206,8 @@ func (l checker) checkQueueLimit(at string, p Pool) {
 		!l.Valid(bound, strictyaml.Join(at, "workers"), strictyaml.Join(at, "admission.depth_multiple")) {
 		return
 	}
-	l.Refuse(bound,
-		fmt.Sprintf("must be above workers times admission.depth_multiple (%d), or it would refuse before the policy does", most),
-		strconv.Itoa(p.Limits.PassthroughQueue))
+	rule := "must be above workers times admission.depth_multiple (%d), or it would refuse before the policy does"
+	l.Refuse(bound, fmt.Sprintf(rule, most), strconv.Itoa(p.Limits.PassthroughQueue))
 }
 
 func (l checker) checkEndpoints(at string, endpoints []string) {
@@ -224,8 +218,8 @@ func (l checker) checkEndpoints(at string, endpoints []string) {
 	for i, e := range endpoints {
 		p := fmt.Sprintf("%s[%d]", at, i)
 		if !validEndpoint(e) {
-			l.Refuse(p,
-				"must be a path below /v1/ out of letters, digits and ._~-/, without dot segments, double or trailing slashes, such as /v1/rerank", strictyaml.Quote(e))
+			l.Refuse(p, "must be a path below /v1/ out of letters, digits and ._~-/, without dot segments, "+
+				"double or trailing slashes, such as /v1/rerank", strictyaml.Quote(e))
 		}
 		l.checkUnique(seen, p, e, "a path")
 	}

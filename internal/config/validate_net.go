@@ -128,9 +128,9 @@ func (l checker) checkOpenRelay(c *Config) {
 	}
 	for i, p := range c.Pools {
 		if !p.UpstreamKey.Empty() {
-			l.Refuse("listen",
-				fmt.Sprintf("must be a loopback address such as 127.0.0.1:8484, or clients must be set: "+
-					"pools[%d] has an upstream_key, and without clients everybody who can connect would use it (an open relay)", i), strictyaml.Quote(c.Listen))
+			rule := "must be a loopback address such as 127.0.0.1:8484, or clients must be set: pools[%d] has an " +
+				"upstream_key, and without clients everybody who can connect would use it (an open relay)"
+			l.Refuse("listen", fmt.Sprintf(rule, i), strictyaml.Quote(c.Listen))
 			return
 		}
 	}

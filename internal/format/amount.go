@@ -83,20 +83,3 @@ func Plural(n int, noun string) string {
 	}
 	return Count(int64(n)) + " " + noun + "s"
 }
-
-// byteUnits runs from large to small.
-var byteUnits = []struct {
-	name string
-	size int64
-}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
-
-// Bytes writes a size exactly, in the largest binary unit that divides it, as
-// settings accept it: 32MiB, 1000B.
-func Bytes(n int64) string {
-	for _, u := range byteUnits {
-		if n != 0 && n%u.size == 0 {
-			return strconv.FormatInt(n/u.size, 10) + u.name
-		}
-	}
-	return strconv.FormatInt(n, 10) + "B"
-}

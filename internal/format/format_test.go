@@ -58,11 +58,6 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("Count(%d) = %q, want %q", n, got, want)
 		}
 	}
-	for n, want := range map[int64]string{0: "0B", 1000: "1000B", 32 << 20: "32MiB", 3 << 10: "3KiB"} {
-		if got := format.Bytes(n); got != want {
-			t.Errorf("Bytes(%d) = %q, want %q", n, got, want)
-		}
-	}
 }
 
 func TestTimesAndCounts(t *testing.T) {

@@ -78,30 +78,26 @@ func (d *Decoder) Document(data []byte, what string) *yaml.Node {
 
 // firstInvalidUTF8 finds the first byte that is not UTF-8.
 func firstInvalidUTF8(data []byte) (Position, bool) {
-	if utf8.Valid(data) {
-		return Position{}, false
-	}
 	at := Position{1, 1}
-	for len(data) > 0 {
-		r, size := utf8.DecodeRune(data)
-		if r == utf8.RuneError && size == 1 {
-			break
+	for i, r := range string(data) {
+		if r == utf8.RuneError && !bytes.HasPrefix(data[i:], []byte(string(utf8.RuneError))) {
+			return at, true
 		}
 		at.Col++
 		if r == '\n' {
 			at = Position{at.Line + 1, 1}
 		}
-		data = data[size:]
 	}
-	return at, true
+	return Position{}, false
 }
 
 var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
 
 // zeroBasedLineErrors matches what the YAML library finds wrong with its tokens: for these it counts lines from 0, for
 // what is wrong within a token from 1.
-var zeroBasedLineErrors = regexp.MustCompile(`^(did not find expected ('-' indicator|',' or '.'|<document start>|key|node content)$|` +
-	`found (undefined tag handle|incompatible YAML document|duplicate %(YAML|TAG) directive)$)`)
+var zeroBasedLineErrors = regexp.MustCompile(
+	`^(did not find expected ('-' indicator|',' or '.'|<document start>|key|node content)$|` +
+		`found (undefined tag handle|incompatible YAML document|duplicate %(YAML|TAG) directive)$)`)
 
 // flowMappingError is the library's message for ${NAME} between braces, among others.
 const flowMappingError = "did not find expected ',' or '}'"

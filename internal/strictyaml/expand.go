@@ -18,10 +18,14 @@ const (
 	maxExpanded       = 1 << 20  // everything filled into one configuration
 )
 
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var (
+	variableName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	dollarPattern = regexp.MustCompile(`\$(\$|\{[^}]*\}?)?`) // an escaped $, a reference, or an error
+)
 
 var (
-	errDollar           = errors.New("has a single $: write $$ for the sign itself, ${NAME} for an environment variable, ${file:PATH} for a file's content")
+	errDollar = errors.New("has a single $: write $$ for the sign itself, ${NAME} for an environment variable, " +
+		"${file:PATH} for a file's content")
 	errReference        = errors.New("has a reference that is neither ${NAME} (letters, digits, _) nor ${file:PATH}")
 	errUnclosed         = errors.New("has a ${ without its }")
 	errExpandedTooLarge = errors.New("fills in too much: all references of a file together may give 1 MiB")
@@ -30,6 +34,9 @@ var (
 // ExpandReferences makes the decoder fill in references in single values: ${NAME} from env, which works as os.LookupEnv
 // does (nil: there are no variables), and ${file:PATH} with the content of a file, relative to dir.
 func (d *Decoder) ExpandReferences(dir string, env func(string) (string, bool)) {
+	if env == nil {
+		env = func(string) (string, bool) { return "", false }
+	}
 	d.expander = &expander{dir: dir, env: env}
 }
 
@@ -41,55 +48,35 @@ type expander struct {
 }
 
 // expand replaces the references in text. refs names them, for messages; it is
-// empty when there were none. What was filled in is not looked at again.
+// empty when there were none. What was filled in is not expanded again.
 func (f *expander) expand(text string) (filled, refs string, err error) {
-	var out strings.Builder
 	var names []string
-	for {
-		before, rest, found := strings.Cut(text, "$")
-		out.WriteString(before)
-		if !found {
-			return out.String(), strings.Join(names, " and "), nil
+	filled = dollarPattern.ReplaceAllStringFunc(text, func(ref string) (value string) {
+		if ref == "$$" || err != nil {
+			return "$"
 		}
-		if after, escaped := strings.CutPrefix(rest, "$"); escaped {
-			out.WriteByte('$')
-			text = after
-			continue
-		}
-		name, after, err := splitReference(rest)
-		if err != nil {
-			return "", "", err
-		}
-		value, err := f.resolve(name)
-		if err != nil {
-			return "", "", err
-		}
-		out.WriteString(value)
-		if ref := "${" + name + "}"; !slices.Contains(names, ref) {
+		if value, err = f.resolve(ref); !slices.Contains(names, ref) {
 			names = append(names, ref)
 		}
-		text = after
+		return value
+	})
+	if err != nil {
+		return "", "", err
 	}
-}
-
-// splitReference splits what follows a single $.
-func splitReference(rest string) (name, after string, err error) {
-	inner, braced := strings.CutPrefix(rest, "{")
-	if !braced {
-		return "", "", errDollar
-	}
-	name, after, closed := strings.Cut(inner, "}")
-	if !closed {
-		return "", "", errUnclosed
-	}
-	return name, after, nil
+	return filled, strings.Join(names, " and "), nil
 }
 
 // resolve returns what a reference stands for. Its errors never hold a value.
-func (f *expander) resolve(name string) (string, error) {
+func (f *expander) resolve(ref string) (string, error) {
+	inner, braced := strings.CutPrefix(ref, "${")
+	name, closed := strings.CutSuffix(inner, "}")
 	var value string
 	path, isFile := strings.CutPrefix(name, "file:")
 	switch {
+	case !braced:
+		return "", errDollar
+	case !closed:
+		return "", errUnclosed
 	case isFile:
 		content, err := f.readFile(path)
 		if err != nil {
@@ -99,26 +86,19 @@ func (f *expander) resolve(name string) (string, error) {
 	case !variableName.MatchString(name):
 		return "", errReference
 	default:
-		content, ok := f.lookEnv(name)
+		content, ok := f.env(name)
 		if !ok {
 			return "", fmt.Errorf("needs the environment variable %s, which is not set", name)
 		}
 		value = content
 	}
 	if !utf8.ValidString(value) {
-		return "", fmt.Errorf("must be UTF-8 text, unlike the value of ${%s}", name)
+		return "", fmt.Errorf("must be UTF-8 text, unlike the value of %s", ref)
 	}
 	if f.used += len(value); f.used > maxExpanded {
 		return "", errExpandedTooLarge
 	}
 	return value, nil
-}
-
-func (f *expander) lookEnv(name string) (string, bool) {
-	if f.env == nil {
-		return "", false
-	}
-	return f.env(name)
 }
 
 // readFile returns a file's content without trailing line ends. Only regular files
