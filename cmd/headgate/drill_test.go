@@ -135,8 +135,7 @@ func (g *testEnv) runWhile(s *apitest.Server, args []string, change func()) cliR
 	return <-done
 }
 
-// TestDrillWait: whoever waits sees how the run goes, and the exit code says
-// whether it passed.
+// TestDrillWait: --wait shows the progress of a run, and its exit code says whether the run passed.
 func TestDrillWait(t *testing.T) {
 	for v, code := range map[drill.Verdict]int{drill.Passed: cli.ExitOK, drill.Failed: cli.ExitUnexpected, drill.Aborted: cli.ExitUnexpected, drill.Inconclusive: cli.ExitUnexpected, drill.Skipped: cli.ExitUnexpected, drill.Interrupted: cli.ExitUnexpected} {
 		t.Run(string(v), func(t *testing.T) {
@@ -202,7 +201,7 @@ func TestDrillDetach(t *testing.T) {
 	}
 }
 
-// firstWriteBuffer keeps what is written to it by one goroutine, and tells of the first.
+// firstWriteBuffer keeps what one goroutine writes to it, and signals the first write.
 type firstWriteBuffer struct {
 	bytes.Buffer
 	wrote chan struct{}
@@ -267,8 +266,7 @@ func TestDrillHistory(t *testing.T) {
 	g.runBare("drill", "history", "--since", "soon").want(t, cli.ExitUsage, "", "--since must be a span")
 }
 
-// TestDrillUnreachable: where no service runs there are no drills, and one is told how
-// to start it, also where there has never been one.
+// TestDrillUnreachable: without a service the message says how to start it, also where none has ever run.
 func TestDrillUnreachable(t *testing.T) {
 	t.Parallel()
 	g := newTestEnv(t)
@@ -289,8 +287,7 @@ func TestDrillUnreachable(t *testing.T) {
 	g.runBare("drill", "list").want(t, cli.ExitFailed, "", "This headgate runs no drills.")
 }
 
-// TestDrillServiceLost: a service that ends while one waits is waited for, but not for
-// ever.
+// TestDrillServiceLost: a service that stops while a command waits for its run is waited for, for a limited time.
 func TestDrillServiceLost(t *testing.T) {
 	g := newTestEnv(t)
 	now := time.Now()

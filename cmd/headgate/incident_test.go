@@ -17,10 +17,10 @@ import (
 
 const watchToken = "a-token-of-a-test-0123456789"
 
-// serveIncidents starts an admin API that watches, and points commands to it.
-func (g *testEnv) serveIncidents() *apitest.Server {
+// serveIncidents starts an admin API with a rules engine and these pools, and points commands to it.
+func (g *testEnv) serveIncidents(pools ...string) *apitest.Server {
 	g.Helper()
-	s := apitest.NewServer(g.T, watchToken)
+	s := apitest.NewServer(g.T, watchToken, pools...)
 	g.vars["HEADGATE_ADMIN"], g.vars["HEADGATE_TOKEN"] = s.URL, watchToken
 	return s
 }
@@ -216,8 +216,7 @@ func TestIncidentSilenceRefuses(t *testing.T) {
 	}
 }
 
-// TestIncidentUnreachable: without an answer these commands say so, at once where
-// nobody listens, and exit with 3.
+// TestIncidentUnreachable: without an answer these commands report that and exit with 3.
 func TestIncidentUnreachable(t *testing.T) {
 	g := newTestEnv(t)
 	g.vars["HEADGATE_TOKEN"] = watchToken
@@ -232,7 +231,7 @@ func TestIncidentUnreachable(t *testing.T) {
 		r := g.runBare(append([]string{"incident"}, strings.Fields(args)...)...)
 		r.want(t, cli.ExitUnreachable, "", "no answer from the admin plane")
 		order := strings.HasPrefix(args, "ack") || strings.Contains(args, "--lift") || strings.Contains(args, "--for")
-		if told := strings.Contains(r.err, "it may have been applied"); told != order {
+		if warned := strings.Contains(r.err, "it may have been applied"); warned != order {
 			t.Errorf("%s: stderr %q", args, r.err)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"headgate/internal/testkit"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
+	"headgate/web/api/apitest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,7 +50,7 @@ func newTestEnv(t *testing.T) *testEnv {
 	return g
 }
 
-// testService is a whole headgate that serves from a ground.
+// testService is a whole headgate that serves from the data directory of a testEnv.
 type testService struct {
 	*app.App
 	token string
@@ -97,6 +98,13 @@ pools:
 	return &testService{a, token.Reveal()}
 }
 
+// serveControl starts an admin API over gates a and b, with its records in memory. It is for behaviour that the control
+// service decides: a whole service costs seconds to start under the race detector.
+func (g *testEnv) serveControl() *apitest.Control {
+	g.Helper()
+	return g.serveIncidents("a", "b").Control
+}
+
 func recorded(a *app.App) bool {
 	return !slices.ContainsFunc(a.Status(time.Now()).Pools, func(p control.PoolStatus) bool { return !*p.ModeRecorded })
 }
@@ -110,10 +118,10 @@ func (s *testService) gate(name string) *admission.Gate {
 	return nil
 }
 
-func (s *testService) mode(name string) admission.Mode { return s.gate(name).Snapshot(time.Now()).Mode }
+func (s *testService) Mode(name string) admission.Mode { return s.gate(name).Snapshot(time.Now()).Mode }
 
-// fill lets n tasks in that must all end within the given time.
-func (s *testService) fill(name string, n int, within time.Duration) {
+// Fill offers n tasks that must all end within the given time.
+func (s *testService) Fill(name string, n int, within time.Duration) {
 	now := time.Now()
 	for range n {
 		s.gate(name).Offer(now, admission.Task{Deadline: now.Add(within), Waiter: nopWaiter{}})
@@ -124,14 +132,13 @@ type nopWaiter struct{}
 
 func (nopWaiter) Done(admission.Refusal) {}
 
-// cliResult is what came of one command line.
+// cliResult is the result of one command line.
 type cliResult struct {
 	code     int
 	out, err string
 }
 
-// run runs a command line with the ground's data directory. Wherever a token is
-// known, it must not show.
+// run runs a command line with the data directory of g. No output may show a token.
 func (g *testEnv) run(args ...string) cliResult {
 	g.Helper()
 	return g.runBare(append(args, "--data-dir", g.dataDir)...)
@@ -154,8 +161,7 @@ func (g *testEnv) runBare(args ...string) cliResult {
 	return r
 }
 
-// want checks exit code and output; of what was said on stderr, that it contains
-// every part, or nothing if there is none.
+// want checks exit code and output, and that stderr contains every message, or nothing without messages.
 func (r cliResult) want(t *testing.T, code int, out string, messages ...string) {
 	t.Helper()
 	if r.code != code {
@@ -195,7 +201,7 @@ func hangingServer(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// closedAddress is an address at which nobody listens.
+// closedAddress is an address without a listener.
 func closedAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -22,33 +22,32 @@ import (
 
 func TestRollbackAndRestore(t *testing.T) {
 	g := newTestEnv(t)
-	s := g.serve()
-	s.fill("a", 5, time.Hour)
+	s := g.serveControl()
+	s.Fill("a", 5, time.Hour)
 	r := g.run("rollback", "--reason", "p95 climbs")
 	r.want(t, 0, "a: enforce → passthrough; 2 running and 3 queued kept\n"+
 		"b: enforce → passthrough; 0 running and 0 queued kept\n"+
 		"undo: headgate restore --data-dir "+g.dataDir+"\n")
-	if s.mode("a") != admission.PassThrough || s.mode("b") != admission.PassThrough {
+	if s.Mode("a") != admission.PassThrough || s.Mode("b") != admission.PassThrough {
 		t.Error("the modes were not changed")
 	}
 	g.run("rollback").want(t, 0, "a: already in passthrough; 2 running, 3 queued\nb: already in passthrough; 0 running, 0 queued\n")
 	r = g.run("restore", "--pool", "a")
 	r.want(t, 0, "a: passthrough → enforce; 2 running and 3 queued kept\nundo: headgate rollback --pool a --data-dir "+g.dataDir+"\n")
-	if s.mode("a") != admission.Enforce || s.mode("b") != admission.PassThrough {
+	if s.Mode("a") != admission.Enforce || s.Mode("b") != admission.PassThrough {
 		t.Error("not only pool a was changed")
 	}
-	if snap := s.gate("a").Snapshot(time.Now()); snap.InFlight != 2 || snap.Depth != 3 {
+	if snap := s.Gates["a"].Snapshot(time.Now()); snap.InFlight != 2 || snap.Depth != 3 {
 		t.Errorf("%d run and %d wait: something was touched", snap.InFlight, snap.Depth)
 	}
 }
 
-// TestUndoIsExact: the command that is shown takes back what was done and nothing
-// else, wherever the pools stood before.
+// TestUndoIsExact: the command that is shown reverts the change and nothing else, whatever the modes before.
 func TestUndoIsExact(t *testing.T) {
 	t.Parallel()
 	g := newTestEnv(t)
-	s := g.serve()
-	modes := func() [2]admission.Mode { return [2]admission.Mode{s.mode("a"), s.mode("b")} }
+	s := g.serveControl()
+	modes := func() [2]admission.Mode { return [2]admission.Mode{s.Mode("a"), s.Mode("b")} }
 	starts := [][]string{{}, {"observe"}, {"rollback"}, {"observe", "rollback"}}
 	for _, a := range starts {
 		for _, b := range starts {
@@ -89,12 +88,12 @@ func undoCommands(out string) [][]string {
 
 func TestDryRunChangesNothing(t *testing.T) {
 	g := newTestEnv(t)
-	s := g.serve()
-	s.fill("b", 7, 35*time.Second)
+	s := g.serveControl()
+	s.Fill("b", 7, 35*time.Second)
 	g.run("rollback", "--dry-run").want(t, 0, "a: would change enforce → passthrough; 0 running and 0 queued would be kept\n"+
 		"b: would change enforce → passthrough; 2 running and 5 queued would be kept\n")
 	g.run("rollback", "--pool", "b")
-	overdue, _ := s.gate("b").Overdue(time.Now())
+	overdue, _ := s.Gates["b"].Overdue(time.Now())
 	if overdue == 0 || overdue == 5 {
 		t.Fatalf("%d of 5 are overdue: the test shows nothing", overdue)
 	}
@@ -102,7 +101,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 	if !strings.Contains(r.out, "b: would change passthrough → enforce") || !strings.Contains(r.out, "queued would be refused, because they could no longer meet their deadline") {
 		t.Errorf("stdout %q", r.out)
 	}
-	if s.mode("b") != admission.PassThrough || s.gate("b").Snapshot(time.Now()).Depth != 5 {
+	if s.Mode("b") != admission.PassThrough || s.Gates["b"].Snapshot(time.Now()).Depth != 5 {
 		t.Error("a dry run changed something")
 	}
 	rows := strings.Count(g.run("audit").out, "\n")
@@ -113,9 +112,9 @@ func TestDryRunChangesNothing(t *testing.T) {
 
 func TestRestoreWithBacklog(t *testing.T) {
 	g := newTestEnv(t)
-	s := g.serve()
+	s := g.serveControl()
 	g.run("rollback")
-	s.fill("a", 7, 35*time.Second)
+	s.Fill("a", 7, 35*time.Second)
 	r := g.run("restore", "--pool", "a")
 	for _, part := range []string{"a: passthrough → enforce; 2 running and 5 queued kept\n", "of 5 queued can no longer meet their deadline", "to drain\n",
 		"to refuse those: headgate restore --drop-overdue --pool a --data-dir " + g.dataDir} {
@@ -123,9 +122,9 @@ func TestRestoreWithBacklog(t *testing.T) {
 			t.Errorf("stdout %q, want %q in it", r.out, part)
 		}
 	}
-	overdue, _ := s.gate("a").Overdue(time.Now())
+	overdue, _ := s.Gates["a"].Overdue(time.Now())
 	r = g.run("restore", "--pool", "a", "--drop-overdue")
-	if snap := s.gate("a").Snapshot(time.Now()); snap.Depth != 5-overdue || overdue == 0 {
+	if snap := s.Gates["a"].Snapshot(time.Now()); snap.Depth != 5-overdue || overdue == 0 {
 		t.Errorf("%d of 5 wait, %d were overdue", snap.Depth, overdue)
 	}
 	if !strings.Contains(r.out, "refused, because they could no longer meet their deadline") {
@@ -135,7 +134,7 @@ func TestRestoreWithBacklog(t *testing.T) {
 
 func TestOrderJSON(t *testing.T) {
 	g := newTestEnv(t)
-	g.serve()
+	g.serveControl()
 	got := g.run("rollback", "--json", "--reason", "why").decodeJSON(t)
 	if keys := slices.Sorted(maps.Keys(got)); !slices.Equal(keys, []string{"changes", "deferred", "dry_run", "path", "recorded", "request", "undo_commands"}) {
 		t.Errorf("keys %q", keys)
@@ -152,11 +151,10 @@ func TestOrderJSON(t *testing.T) {
 	}
 }
 
-// TestErrorRepliesAreNotUnreachable: an answer that refuses is passed on, and nothing is
-// left in the database.
+// TestErrorRepliesAreNotUnreachable: a refusal is passed on, and no request is queued in the database.
 func TestErrorRepliesAreNotUnreachable(t *testing.T) {
 	g := newTestEnv(t)
-	s := g.serve()
+	s := g.serveControl()
 	g.run("rollback", "--pool", "c").want(t, 1, "", `headgate: rollback failed, nothing was changed: There is no pool "c". There are: a, b.`)
 	g.vars["HEADGATE_TOKEN"] = "not-the-token-at-all-1234"
 	g.run("rollback").want(t, 1, "", "The token is not the right one", "HEADGATE_TOKEN")
@@ -164,16 +162,16 @@ func TestErrorRepliesAreNotUnreachable(t *testing.T) {
 		g.run("status")
 	}
 	g.run("rollback").want(t, 1, "", "Too many wrong tokens")
-	delete(g.vars, "HEADGATE_TOKEN")
+	g.vars["HEADGATE_TOKEN"] = watchToken
 	g.run("observe", "--pool", "a").want(t, 0, "a: enforce → observe; 0 running and 0 queued kept\nundo: headgate restore --pool a --data-dir "+g.dataDir+"\n")
-	if s.mode("b") != admission.Enforce {
+	if s.Mode("b") != admission.Enforce {
 		t.Error("a refused order was carried out")
 	}
 }
 
 func TestOrderWrongUse(t *testing.T) {
 	g := newTestEnv(t)
-	g.serve()
+	g.serveControl()
 	for _, c := range []struct {
 		args []string
 		hint string
@@ -196,10 +194,10 @@ func TestOrderWrongUse(t *testing.T) {
 	}
 }
 
-// TestReasonIsOneLine: what was pasted over several lines is no reason to fail.
+// TestReasonIsOneLine: a reason of several lines is joined to one.
 func TestReasonIsOneLine(t *testing.T) {
 	g := newTestEnv(t)
-	g.serve()
+	g.serveControl()
 	if r := g.run("rollback", "--reason", " p95\n climbs\t\x1b[2J "); r.code != 0 {
 		t.Fatalf("%+v", r)
 	}
@@ -208,8 +206,8 @@ func TestReasonIsOneLine(t *testing.T) {
 	}
 }
 
-// TestForeignReplies: a page that reaches the listener by a name of its own, or from
-// another site, gives no orders, even with the token.
+// TestForeignReplies: a page that reaches the listener by a foreign name, or from another site, changes nothing, even
+// with the token.
 func TestForeignReplies(t *testing.T) {
 	g := newTestEnv(t)
 	s := g.serve()
@@ -236,43 +234,45 @@ func TestForeignReplies(t *testing.T) {
 			t.Fatal(err)
 		}
 		reply.Body.Close()
-		if reply.StatusCode != c.status || s.mode("a") != admission.Enforce {
-			t.Errorf("%s: status %d, mode %s", name, reply.StatusCode, s.mode("a"))
+		if reply.StatusCode != c.status || s.Mode("a") != admission.Enforce {
+			t.Errorf("%s: status %d, mode %s", name, reply.StatusCode, s.Mode("a"))
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestOfflineRollback: while the admin plane does not answer, in whatever way,
-// the service takes the order from its database.
+// TestOfflineRollback: whatever keeps the admin listener from answering, the service takes the request from its
+// database.
 func TestOfflineRollback(t *testing.T) {
 	t.Parallel()
-	for name, address := range map[string]func(*testing.T) string{
-		"wedged": hangingServer,
-		"nobody": closedAddress,
-		"no TLS": func(t *testing.T) string { return strings.Replace(hangingServer(t), "http:", "https:", 1) },
-		"bad gateway": func(t *testing.T) string {
-			return foreignServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) })
-		},
-		"another": func(t *testing.T) string { return foreignServer(t, http.NotFound) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := newTestEnv(t)
-			s := g.serve()
-			s.fill("a", 3, time.Hour)
-			g.vars["HEADGATE_ADMIN"] = address(t)
-			r := g.run("rollback", "--reason", "why")
-			r.want(t, 0, "a: enforce → passthrough; 2 running and 1 queued kept\n"+
-				"b: enforce → passthrough; 0 running and 0 queued kept\nundo: headgate restore --data-dir "+g.dataDir+"\n",
-				"no answer from the admin plane", "queued request 1 in the database in "+g.dataDir+" instead", "applies it within a second")
-			if s.mode("a") != admission.PassThrough || s.mode("b") != admission.PassThrough {
-				t.Error("the modes were not changed")
-			}
-			if out := g.run("audit").out; strings.Count(out, "ana@host") != 2 || strings.Count(out, "request") != 2 {
-				t.Errorf("audit:\n%s", out)
-			}
-		})
+	g := newTestEnv(t)
+	s := g.serve()
+	s.Fill("a", 3, time.Hour)
+	admin := g.vars["HEADGATE_ADMIN"]
+	addresses := map[string]string{
+		"no answer":   hangingServer(t),
+		"no listener": closedAddress(t),
+		"no TLS":      strings.Replace(hangingServer(t), "http:", "https:", 1),
+		"bad gateway": foreignServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }),
+		"another":     foreignServer(t, http.NotFound),
+	}
+	number := 0
+	for name, address := range addresses {
+		number++
+		g.vars["HEADGATE_ADMIN"] = address
+		r := g.run("rollback", "--reason", "why")
+		r.want(t, 0, "a: enforce → passthrough; 2 running and 1 queued kept\n"+
+			"b: enforce → passthrough; 0 running and 0 queued kept\nundo: headgate restore --data-dir "+g.dataDir+"\n",
+			"no answer from the admin plane", fmt.Sprintf("queued request %d in the database in %s", number, g.dataDir))
+		if s.Mode("a") != admission.PassThrough || s.Mode("b") != admission.PassThrough {
+			t.Errorf("%s: the modes were not changed", name)
+		}
+		g.vars["HEADGATE_ADMIN"] = admin
+		g.run("restore")
+	}
+	out := g.run("audit").out
+	if n := 2 * len(addresses); strings.Count(out, "ana@host  request") != n || strings.Count(out, "ana@host  api") != n {
+		t.Errorf("audit:\n%s", out)
 	}
 }
 
@@ -289,12 +289,12 @@ func TestOfflineRestoreAndObserve(t *testing.T) {
 	if r := g.run("observe", "--pool", "a"); r.code != 0 || !strings.HasPrefix(r.out, "a: passthrough → observe;") {
 		t.Errorf("%+v", r)
 	}
-	if s.mode("a") != admission.Observe || s.mode("b") != admission.Enforce {
-		t.Errorf("a is in %s, b in %s", s.mode("a"), s.mode("b"))
+	if s.Mode("a") != admission.Observe || s.Mode("b") != admission.Enforce {
+		t.Errorf("a is in %s, b in %s", s.Mode("a"), s.Mode("b"))
 	}
 }
 
-// TestNoToken: the database is enough for those who may write it.
+// TestNoToken: a rollback needs no token where the database can be written.
 func TestNoToken(t *testing.T) {
 	t.Parallel()
 	g := newTestEnv(t)
@@ -305,13 +305,13 @@ func TestNoToken(t *testing.T) {
 	if r := g.run("rollback"); r.code != 0 || !strings.Contains(r.err, "there is no headgate.token in "+g.dataDir) {
 		t.Errorf("%+v", r)
 	}
-	if s.mode("a") != admission.PassThrough {
+	if s.Mode("a") != admission.PassThrough {
 		t.Error("the mode was not changed")
 	}
 	g.run("status").want(t, cli.ExitUsage, "", "set HEADGATE_TOKEN")
 }
 
-// TestNothingRuns: the order counts at the next start, once.
+// TestNothingRuns: the request is applied at the next start, once.
 func TestNothingRuns(t *testing.T) {
 	g := newTestEnv(t)
 	s := g.serve()
@@ -325,8 +325,8 @@ func TestNothingRuns(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	s = g.serve()
-	if s.mode("a") != admission.Observe || s.mode("b") != admission.PassThrough {
-		t.Errorf("a is in %s, b in %s after the start", s.mode("a"), s.mode("b"))
+	if s.Mode("a") != admission.Observe || s.Mode("b") != admission.PassThrough {
+		t.Errorf("a is in %s, b in %s after the start", s.Mode("a"), s.Mode("b"))
 	}
 }
 
@@ -353,7 +353,7 @@ func TestPoolThatTheRecordDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestBothWaysFail(t *testing.T) {
+func TestBothPathsFail(t *testing.T) {
 	g := newTestEnv(t)
 	g.vars["HEADGATE_ADMIN"] = closedAddress(t)
 	for _, c := range []string{"rollback", "restore", "observe"} {
@@ -388,15 +388,15 @@ func TestRemoteUnreachable(t *testing.T) {
 func TestDryRunWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	g := newTestEnv(t)
-	s := g.serve()
+	s := g.serveControl()
 	g.vars["HEADGATE_ADMIN"] = hangingServer(t)
 	g.run("rollback", "--dry-run").want(t, cli.ExitUnreachable, "", "nothing was changed; without --dry-run the request would now be queued in the database in "+g.dataDir)
-	if s.mode("a") != admission.Enforce {
+	if s.Mode("a") != admission.Enforce {
 		t.Error("a dry run changed something")
 	}
 }
 
-// TestNotSeenDone: a service that does not take the request is told of.
+// TestNotSeenDone: a request that the service does not apply in time is reported.
 func TestNotSeenDone(t *testing.T) {
 	t.Parallel()
 	g := newTestEnv(t)
@@ -426,7 +426,7 @@ func TestRestoreMaybeApplied(t *testing.T) {
 		t.Run(fmt.Sprint("done ", done), func(t *testing.T) {
 			t.Parallel()
 			g := newTestEnv(t)
-			g.serve() // for the token
+			g.vars["HEADGATE_TOKEN"] = watchToken
 			g.vars["HEADGATE_ADMIN"] = foreignServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
 			g.env.QueueModeRequest = func(context.Context, string, control.ModeRequest) (app.QueuedRequest, error) {
 				t.Error("the request was sent a second time")
@@ -504,7 +504,7 @@ func TestPauseAndResume(t *testing.T) {
 
 func TestPauseRefuses(t *testing.T) {
 	g := newTestEnv(t)
-	g.serve()
+	g.serveControl()
 	g.run("pause", "--for", "25h").want(t, cli.ExitUsage, "", "--for must be at most 24h")
 	g.run("pause", "--for", "soon").want(t, cli.ExitUsage, "", "--for must be a span")
 	g.run("pause", "--pool", "A B").want(t, cli.ExitUsage, "", "--pool")

@@ -50,7 +50,7 @@ func TestReloadDuringTheStart(t *testing.T) {
 	}
 	written := make(chan error, 1)
 	observed := strings.Replace(settings, "name: a,", "name: a, mode: observe,", 1)
-	told := false
+	reported := false
 	for lines := bufio.NewScanner(logs); lines.Scan(); {
 		switch line := lines.Text(); {
 		case strings.Contains(line, "msg=serving"):
@@ -58,10 +58,10 @@ func TestReloadDuringTheStart(t *testing.T) {
 		case strings.Contains(line, "configuration reloaded"):
 			cancel()
 		case strings.Contains(line, "configured mode ignored"):
-			told = strings.Contains(line, "pool=a mode=enforce configured=observe")
+			reported = strings.Contains(line, "pool=a mode=enforce configured=observe")
 		}
 	}
-	if !told {
+	if !reported {
 		t.Error("no message said that the mode in the settings does not count")
 	}
 	if err := <-ended; err != nil {

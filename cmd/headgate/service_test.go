@@ -23,7 +23,7 @@ import (
 
 func TestStatusOfAService(t *testing.T) {
 	g := newTestEnv(t)
-	g.serve()
+	g.serveControl()
 	g.run("rollback", "--pool", "b", "--reason", "why")
 	r := g.run("status")
 	for _, part := range []string{"a     enforce", "b     PASSTHROUGH", "by ana@host: why", "headgate restore --pool b --data-dir " + g.dataDir} {
@@ -32,12 +32,12 @@ func TestStatusOfAService(t *testing.T) {
 		}
 	}
 	if strings.Contains(r.out, "\x1b") {
-		t.Error("colour, and nobody has a terminal")
+		t.Error("colour without a terminal")
 	}
 	var s api.Status
 	dec := json.NewDecoder(strings.NewReader(g.run("status", "--json").out))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&s); err != nil || s.Version != "v1" || len(s.Pools) != 2 || s.Pools[1].Mode != "passthrough" {
+	if err := dec.Decode(&s); err != nil || s.Version != "test" || len(s.Pools) != 2 || s.Pools[1].Mode != "passthrough" {
 		t.Errorf("status %+v, %v", s, err)
 	}
 	g.runBare("statsu").want(t, cli.ExitUsage, "", `unknown command "statsu" for "headgate"; did you mean status?`)
@@ -48,10 +48,10 @@ func TestStatusOfAService(t *testing.T) {
 	g.run("status").want(t, cli.ExitUnreachable, "", "no answer from the admin plane", "is it running?", "--config FILE", "--admin URL", "HEADGATE_ADMIN")
 }
 
-// TestWatchOfAService: Ctrl-C is the end that is meant.
+// TestWatchOfAService: Ctrl-C ends the command without an error.
 func TestWatchOfAService(t *testing.T) {
 	g := newTestEnv(t)
-	g.serve()
+	g.serveControl()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	out := &stoppingWriter{stop: stop}
@@ -75,20 +75,21 @@ func (s *stoppingWriter) Write(p []byte) (int, error) {
 	s.stop()
 	return len(p), nil
 }
+
 func TestSettingsFileIsMissing(t *testing.T) {
 	g := newTestEnv(t)
-	g.serve()
+	g.serveControl()
 	r := g.run("status", "--config", filepath.Join(t.TempDir(), "none.yaml"))
 	if r.code != 0 || !strings.Contains(r.err, "none.yaml") || !strings.Contains(r.out, "enforce") {
 		t.Errorf("%+v, want a warning and the status", r)
 	}
 }
 
-func TestAuditBothWays(t *testing.T) {
+func TestAuditBothPaths(t *testing.T) {
 	t.Parallel()
 	g := newTestEnv(t)
 	s := g.serve()
-	s.fill("a", 3, time.Hour)
+	s.Fill("a", 3, time.Hour)
 	g.run("rollback", "--pool", "a", "--reason", "why")
 	g.run("restore", "--pool", "a")
 	asked := g.run("audit", "--pool", "a")
@@ -112,7 +113,7 @@ func TestAuditBothWays(t *testing.T) {
 
 func TestAuditJSON(t *testing.T) {
 	g := newTestEnv(t)
-	g.serve()
+	g.serveControl()
 	var page control.AuditPage
 	dec := json.NewDecoder(strings.NewReader(g.run("audit", "--json").out))
 	dec.DisallowUnknownFields()
@@ -134,7 +135,7 @@ func TestAuditRefuses(t *testing.T) {
 	g.run("audit").want(t, cli.ExitUnreachable, "", "the database cannot be read either")
 }
 
-// TestAuditIsBounded: a record without end is shown up to a bound, and said so.
+// TestAuditIsBounded: the audit log is shown up to a bound, with a warning.
 func TestAuditIsBounded(t *testing.T) {
 	g := newTestEnv(t)
 	g.vars["HEADGATE_ADMIN"] = closedAddress(t)
@@ -187,8 +188,8 @@ func TestBackup(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(g.dataDir, "headgate.db"), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s = g.serve(); s.mode("b") != admission.PassThrough {
-		t.Errorf("b is in %s, in the backup it was in passthrough", s.mode("b"))
+	if s = g.serve(); s.Mode("b") != admission.PassThrough {
+		t.Errorf("b is in %s, in the backup it was in passthrough", s.Mode("b"))
 	}
 	if _, err := app.ReadAudit(t.Context(), g.dataDir, control.AuditQuery{Limit: 10}); err != nil {
 		t.Error(err)
@@ -198,7 +199,7 @@ func TestBackup(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	g := newTestEnv(t)
-	g.serve()
+	g.serveControl()
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if r := g.runBare("completion", shell); r.code != 0 || !strings.Contains(r.out, "headgate") || r.err != "" {
 			t.Errorf("%s: exit %d, %d bytes, %s", shell, r.code, len(r.out), r.err)
@@ -262,7 +263,7 @@ func TestLoginMakesALink(t *testing.T) {
 
 func TestLoginSaysWhere(t *testing.T) {
 	g := newTestEnv(t)
-	g.serve()
+	g.serveControl()
 	r := g.run("login", "--url", "https://gate.example.com/")
 	if r.code != 0 || !strings.HasPrefix(r.out, "https://gate.example.com/login?code=") || strings.Count(r.out, "\n") != 1 || !strings.Contains(r.err, "works once, until ") {
 		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)

@@ -81,7 +81,7 @@ func TestIncidentTextSingle(t *testing.T) {
 	}{
 		{"that is over", func(r *api.IncidentReport) { r.Ended, r.Resolution = ended, engine.Recovered },
 			[]string{"page  queue_age in big  recovered after 9m40s\n", "\nuntil     2026-01-31T11:36:10Z\n"}, []string{"PAGE", "acknowledge:", "ago)"}},
-		{"that somebody has", func(r *api.IncidentReport) { r.AckedBy, r.AckUntil = "ana@ops1", until },
+		{"that is acknowledged", func(r *api.IncidentReport) { r.AckedBy, r.AckUntil = "ana@ops1", until },
 			[]string{"open, acknowledged by ana@ops1 until 2026-01-31T13:31:00Z, flapping"}, []string{"acknowledge:"}},
 		{"of the process", func(r *api.IncidentReport) { r.Pool, r.Runbook = "", "" }, []string{"PAGE  queue_age  open"}, []string{" in "}},
 		{"without messages", func(r *api.IncidentReport) { r.Deliveries = nil }, []string{"\nno messages\n"}, []string{"MESSAGE"}},

@@ -122,6 +122,14 @@ func (d *Decoder) slice(n *yaml.Node, v reflect.Value, path string, tag reflect.
 	})
 }
 
+// Text reads text, without space around it. Text that looks like a number or a date must be in quotes.
+func (d *Decoder) Text(to *string) Reader {
+	return func(n *yaml.Node, path string) {
+		d.Scalar(n, to, path)
+		*to = strings.TrimSpace(*to)
+	}
+}
+
 // Scalar fills references in, and sets target to what the text then says: a *string, *bool, *int, *float64,
 // *time.Duration or encoding.TextUnmarshaler. After a problem target keeps its default, so that no second problem
 // follows.

@@ -244,6 +244,9 @@ func (d *Decoder) Valid(paths ...string) bool {
 // OK says whether there is no problem so far.
 func (d *Decoder) OK() bool { return len(d.diagnostics) == 0 }
 
+// Len returns how many problems there are so far, up to MaxDiagnostics.
+func (d *Decoder) Len() int { return len(d.diagnostics) }
+
 // Diagnostics returns the problems so far, in the order in which they were found.
 func (d *Decoder) Diagnostics() Diagnostics { return d.diagnostics }
 

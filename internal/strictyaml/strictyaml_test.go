@@ -26,13 +26,11 @@ func read(data string) (pet, error) {
 	}
 	one := func(n *yaml.Node, path string) {
 		var name string
-		l.Value(n, &name, path)
+		l.Text(&name)(n, path)
 		p.Names = append(p.Names, name)
 	}
-	to := func(target any) strictyaml.Reader {
-		return func(n *yaml.Node, path string) { l.Value(n, target, path) }
-	}
-	l.Mapping(root, "", strictyaml.Key("name", to(&p.Name)), strictyaml.Key("tame", to(&p.Tame)),
+	tame := func(n *yaml.Node, path string) { l.Value(n, &p.Tame, path) }
+	l.Mapping(root, "", strictyaml.Key("name", l.Text(&p.Name)), strictyaml.Key("tame", tame),
 		strictyaml.Key("names", l.List(3, one)))
 	if !l.IsSet("name") && l.OK() {
 		l.Report("name", "must be given")
@@ -41,8 +39,8 @@ func read(data string) (pet, error) {
 }
 
 func TestDecode(t *testing.T) {
-	p, err := read("name: ' Rex'\ntame: true\nnames: [a, 'b']\n")
-	if err != nil || p.Name != " Rex" || !p.Tame || len(p.Names) != 2 || p.Names[1] != "b" {
+	p, err := read("name: ' Rex '\ntame: true\nnames: [a, 'b']\n")
+	if err != nil || p.Name != "Rex" || !p.Tame || len(p.Names) != 2 || p.Names[1] != "b" {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
@@ -95,7 +93,7 @@ func TestPositions(t *testing.T) {
 	l := strictyaml.NewDecoder("f")
 	l.SetPosition("a[0]", strictyaml.Position{Line: 4, Col: 2})
 	l.Reportf("a[0].b.c", "must be %d", 1)
-	if got := l.Err().Error(); got != "f:4:2: a[0].b.c: must be 1" || l.File() != "f" || len(l.Diagnostics()) != 1 {
+	if got := l.Err().Error(); got != "f:4:2: a[0].b.c: must be 1" || l.File() != "f" || l.Len() != 1 || len(l.Diagnostics()) != 1 {
 		t.Errorf("%s", got)
 	}
 }

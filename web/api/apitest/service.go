@@ -39,24 +39,25 @@ func StartEngine(t testing.TB, every time.Duration, b *Signals, s *IncidentStore
 	return e
 }
 
-// Server is an admin API on a listener of this machine, which watches and has no
-// pools.
+// Server is an admin API on a loopback listener, with a rules engine, drills and pools.
 type Server struct {
 	URL       string
+	Control   *Control
 	Signals   *Signals
 	Incidents *IncidentStore
 	Drills    *Drills
 	Engine    *engine.Engine
 }
 
-// NewServer starts a Server, which stops with the test.
-func NewServer(t testing.TB, token string) *Server {
+// NewServer starts a Server with these pools, which stops with the test.
+func NewServer(t testing.TB, token string, pools ...string) *Server {
 	t.Helper()
 	s := &Server{Signals: NewSignals(), Incidents: NewIncidentStore(), Drills: NewDrills()}
 	log := slog.New(slog.DiscardHandler)
 	s.Engine = StartEngine(t, 5*time.Millisecond, s.Signals, s.Incidents, log)
-	service := NewControl(t, log)
+	service := NewControl(t, log, pools...)
 	service.SetEngine(s.Engine)
+	s.Control = service
 	admin, err := api.NewAdmin(api.AdminConfig{
 		Token: token, Control: service.Service, Status: service, Audit: service.Record, Incidents: s.Incidents, Drills: s.Drills.Ports(), Log: log,
 	})
