@@ -77,11 +77,7 @@ func completeFlag(cmd *cobra.Command, flag string, s *cli.Service, names nameSou
 
 func completer(s *cli.Service, names nameSource) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) (found []string, _ cobra.ShellCompDirective) {
-		ctx := cmd.Context()
-		if ctx == nil {
-			ctx = context.Background()
-		}
-		s.Complete(ctx, func(ctx context.Context, c *api.Client) (err error) {
+		s.Complete(cmd.Context(), func(ctx context.Context, c *api.Client) (err error) {
 			found, err = names(ctx, c)
 			return err
 		})

@@ -223,9 +223,6 @@ func verdictStyle(r *drill.Run) style {
 	}
 }
 
-// elapsed shows a duration.
-func elapsed(d time.Duration) string { return format.Table.Seconds(d.Seconds()) }
-
 // ShowDrillRun shows one run.
 type ShowDrillRun struct{ drillService }
 

@@ -116,7 +116,7 @@ func levelText(i *api.Incident) string {
 // incidentState sums up the state of an incident.
 func incidentState(i *api.Incident) string {
 	if !i.Open() {
-		return fmt.Sprintf("%s after %s", endReason(i), between(i.Opened, i.Ended))
+		return fmt.Sprintf("%s after %s", endReason(i), elapsed(i.Ended.Sub(i.Opened)))
 	}
 	words := []string{"open"}
 	if i.AckedBy != "" {
@@ -201,7 +201,7 @@ func (s *ShowIncident) facts(p *printer, r *api.IncidentReport) {
 	value, threshold := format.Table.Value(r.Value, r.Unit), format.Table.Value(r.Threshold, r.Unit)
 	t.fact("value", fmt.Sprintf("%s, %s at %s", value, r.Level, threshold))
 	if r.Open() {
-		t.fact("since", fmt.Sprintf("%s (%s ago)", timestamp(r.Opened), between(r.Opened, s.Now())))
+		t.fact("since", fmt.Sprintf("%s (%s ago)", timestamp(r.Opened), elapsed(s.Now().Sub(r.Opened))))
 	} else {
 		t.fact("since", timestamp(r.Opened))
 		t.fact("until", timestamp(r.Ended))

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -129,23 +130,12 @@ func (t *table) row(s style, cells ...any) {
 	io.WriteString(t.rows, "\n")
 }
 
-// cell is the text of a cell: "-" for nil and for empty text.
+// cell is the text of a cell: "-" for empty text.
 func cell(v any) string {
-	text := ""
-	switch v := v.(type) {
-	case blank:
+	if v == (blank{}) {
 		return ""
-	case *string:
-		if v != nil {
-			text = *v
-		}
-	default:
-		text = fmt.Sprint(v)
 	}
-	if text == "" {
-		return "-"
-	}
-	return format.Printable(text)
+	return cmp.Or(format.Printable(fmt.Sprint(v)), "-")
 }
 
 // fact adds a name and its value, unless that is empty.
@@ -187,40 +177,18 @@ func optional(v *float64, show func(float64) string) string {
 }
 
 // timestamp shows a time of the API to the second.
-func timestamp(v any) string { return timestampOr(v, format.Unknown) }
+func timestamp(t time.Time) string { return timestampOr(t, format.Unknown) }
 
 // timestampOr is timestamp for a time that may be absent.
-func timestampOr(v any, none string) string {
-	t := timeOf(v)
+func timestampOr(t time.Time, none string) string {
 	if t.IsZero() {
 		return none
 	}
 	return t.UTC().Format(time.RFC3339)
 }
 
-// timeOf returns a time of the API, zero if it is absent or malformed.
-func timeOf(v any) (t time.Time) {
-	switch v := v.(type) {
-	case time.Time:
-		return v
-	case string:
-		t, _ = time.Parse(time.RFC3339, v)
-	case *string:
-		if v != nil {
-			t, _ = time.Parse(time.RFC3339, *v)
-		}
-	}
-	return t
-}
-
-// between shows the time from one moment to another.
-func between(from, to any) string {
-	a, b := timeOf(from), timeOf(to)
-	if a.IsZero() || b.IsZero() {
-		return format.Unknown
-	}
-	return format.Table.Seconds(b.Sub(a).Seconds())
-}
+// elapsed shows a duration.
+func elapsed(d time.Duration) string { return format.Table.Seconds(d.Seconds()) }
 
 // clock shows a time, and how long ago it was.
 func clock(t, now time.Time) string {

@@ -43,9 +43,8 @@ func FuzzShellWord(f *testing.F) {
 func TestPrinterTable(t *testing.T) {
 	for _, colour := range []bool{false, true} {
 		p := &printer{colour: colour}
-		none := (*string)(nil)
 		tab := p.table("A", "B", "C")
-		tab.row(alarm, "x\x1b[2J\ny", none, 3)
+		tab.row(alarm, "x\x1b[2J\ny", "", 3)
 		tab.row(plain, blank{}, "", 4.5)
 		tab.end()
 		want := "A        B  C\nx\uFFFD[2J\uFFFDy  -  3\n         -  4.5\n"

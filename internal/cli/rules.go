@@ -46,7 +46,7 @@ func thresholdText(t engine.Threshold, unit string) string {
 	if !t.Set {
 		return ""
 	}
-	return fmt.Sprintf("%s for %s", format.Table.Value(t.At, unit), format.Table.Seconds(t.For.Seconds()))
+	return fmt.Sprintf("%s for %s", format.Table.Value(t.At, unit), elapsed(t.For))
 }
 
 // rulesTestReport is the result of files of rule tests, as --json prints it.

@@ -54,7 +54,7 @@ type Config struct {
 	// Log says what is logged, and how.
 	Log Log `yaml:"log"`
 
-	src *strictyaml.Source // where each setting was written; nil when built in
+	src strictyaml.Source // where each setting was written; zero when built in
 }
 
 // Admin is the listener for people, scrapers and probes.

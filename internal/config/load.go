@@ -31,7 +31,7 @@ func Load(path string, env func(string) (string, bool)) (*Config, error) {
 // ${file:PATH} references. Otherwise it is [Load].
 func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, error) {
 	c := Default()
-	c.src = strictyaml.NewSource(name)
+	c.src = *strictyaml.NewSource(name)
 	l := c.checker()
 	l.ExpandReferences(filepath.Dir(name), env)
 	root := l.Document(data, "")
@@ -51,7 +51,7 @@ const chatPath = "/chat/completions"
 // unset.
 func FromEnvironment(env func(string) (string, bool)) (*Config, error) {
 	c := Default()
-	c.src = strictyaml.NewSource("")
+	c.src = *strictyaml.NewSource("")
 	pool := &c.Pools[0]
 	take := func(name, path string, use func(string)) {
 		if env == nil {

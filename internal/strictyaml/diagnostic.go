@@ -68,8 +68,8 @@ func (ps Diagnostics) Unwrap() []error {
 // Position is a place in a file. Both count from 1; 0 means unknown.
 type Position struct{ Line, Col int }
 
-// Source knows where the settings of a file were written, and which of them were filled in and must not be shown. A
-// nil Source knows nothing.
+// Source knows where the settings of a file were written, and which of them were filled in and must not be shown. The
+// zero Source knows nothing.
 type Source struct {
 	file       string
 	positions  map[string]Position
@@ -82,12 +82,7 @@ func NewSource(file string) *Source {
 }
 
 // File returns the name of the file.
-func (s *Source) File() string {
-	if s == nil {
-		return ""
-	}
-	return s.file
-}
+func (s *Source) File() string { return s.file }
 
 // SetPosition records where a setting was written.
 func (s *Source) SetPosition(path string, at Position) { s.positions[path] = at }
@@ -97,9 +92,6 @@ func (s *Source) SetReference(path, reference string) { s.references[path] = ref
 
 // Position returns the place of a setting, or of the nearest one above it that was written.
 func (s *Source) Position(path string) Position {
-	if s == nil {
-		return Position{}
-	}
 	for {
 		if at, ok := s.positions[path]; ok || path == "" {
 			return at
@@ -110,20 +102,12 @@ func (s *Source) Position(path string) Position {
 
 // IsSet says whether a setting was written or filled in, or whether that is unknown.
 func (s *Source) IsSet(path string) bool {
-	if s == nil {
-		return true
-	}
 	_, written := s.positions[path]
-	return written || s.references[path] != ""
+	return s.positions == nil || written || s.references[path] != ""
 }
 
 // Reference names what a setting was filled in from; empty if it was not.
-func (s *Source) Reference(path string) string {
-	if s == nil {
-		return ""
-	}
-	return s.references[path]
-}
+func (s *Source) Reference(path string) string { return s.references[path] }
 
 // At returns err as a Diagnostic at the place of a setting. It lets another package refuse a setting with its place.
 // A nil err gives nil.
