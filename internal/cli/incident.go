@@ -400,10 +400,7 @@ func (l *Login) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	base := t.url
-	if l.URL != "" {
-		base = l.URL
-	}
+	base := cmp.Or(l.URL, t.url)
 	return l.call(ctx, func(c *api.Client) error {
 		reply, err := c.CreateLoginLink(ctx)
 		if err != nil {

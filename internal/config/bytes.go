@@ -41,31 +41,24 @@ func (b Bytes) String() string {
 
 // UnmarshalText reads a size.
 func (b *Bytes) UnmarshalText(text []byte) error {
-	size, err := parseBytes(string(text))
-	if err == nil {
-		*b = size
-	}
-	return err
-}
-
-func parseBytes(text string) (Bytes, error) {
-	if strictyaml.BareNumber(text) {
-		return 0, errBytesUnit
+	if strictyaml.BareNumber(string(text)) {
+		return errBytesUnit
 	}
 	for _, u := range sizeUnits {
-		number, found := strings.CutSuffix(text, u.suffix)
+		number, found := strings.CutSuffix(string(text), u.suffix)
 		if !found {
 			continue
 		}
 		number = strings.TrimSuffix(number, " ")
 		if !strictyaml.AllDigits(number) {
-			return 0, errBytes
+			return errBytes
 		}
 		n, err := strconv.ParseInt(number, 10, 64)
 		if err != nil || n > math.MaxInt64/u.factor {
-			return 0, errBytesBig
+			return errBytesBig
 		}
-		return Bytes(n * u.factor), nil
+		*b = Bytes(n * u.factor)
+		return nil
 	}
-	return 0, errBytes
+	return errBytes
 }

@@ -50,3 +50,8 @@ func FuzzBytesReadBack(f *testing.F) {
 		}
 	})
 }
+
+func parseBytes(text string) (b Bytes, err error) {
+	err = b.UnmarshalText([]byte(text))
+	return b, err
+}

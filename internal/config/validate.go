@@ -26,7 +26,8 @@ func (l checker) validate(c *Config) {
 	l.CheckTags(c)
 	l.checkListeners(c)
 	l.checkSecret("admin.token", c.Admin.Token)
-	l.checkHosts(c.Hosts)
+	l.checkEach("hosts", c.Hosts, validHost,
+		"must be a host name or address without port or wildcard, such as gate.example.com")
 	if c.DataDir == "" || !printable(c.DataDir) {
 		l.Refuse("data_dir", "must be the path of a directory", strictyaml.Quote(c.DataDir))
 	}
@@ -69,6 +70,21 @@ func (l checker) checkUnique(seen firstPaths, path, text, what string) {
 		seen[text] = path
 	} else if text != "" && l.Valid(path) {
 		l.Reportf(path, "must be %s used only once, but %s has the same%s", what, before, l.DefaultSuffix(path))
+	}
+}
+
+func (l checker) checkUniqueItems(seen firstPaths, path string, items []string, what string) {
+	for i, item := range items {
+		l.checkUnique(seen, fmt.Sprintf("%s[%d]", path, i), item, what)
+	}
+}
+
+// checkEach refuses the items of a list that are not valid.
+func (l checker) checkEach(path string, items []string, valid func(string) bool, rule string) {
+	for i, item := range items {
+		if !valid(item) {
+			l.Refuse(fmt.Sprintf("%s[%d]", path, i), rule, strictyaml.Quote(item))
+		}
 	}
 }
 
@@ -162,14 +178,11 @@ func (l checker) checkModels(seen firstPaths, at string, models []string) {
 	if len(models) == 0 && l.Valid(at) {
 		l.Report(at, `must name at least one model; ["*"] serves every model`)
 	}
-	for i, m := range models {
-		p := fmt.Sprintf("%s[%d]", at, i)
-		if m == "" || len(m) > most || !printable(m) || strings.ContainsFunc(m, unicode.IsSpace) {
-			l.Refuse(p, "must be a model's name or a pattern with *, without spaces, of 1 to 256 bytes",
-				strictyaml.Quote(m))
-		}
-		l.checkUnique(seen, p, m, "a model")
+	valid := func(m string) bool {
+		return m != "" && len(m) <= most && printable(m) && !strings.ContainsFunc(m, unicode.IsSpace)
 	}
+	l.checkEach(at, models, valid, "must be a model's name or a pattern with *, without spaces, of 1 to 256 bytes")
+	l.checkUniqueItems(seen, at, models, "a model")
 }
 
 // checkObjectives checks the promise, and that the rule can act before it is broken.
@@ -215,14 +228,9 @@ func (l checker) checkEndpoints(at string, endpoints []string) {
 	for _, known := range alwaysForwarded {
 		seen[known] = "the built-in list"
 	}
-	for i, e := range endpoints {
-		p := fmt.Sprintf("%s[%d]", at, i)
-		if !validEndpoint(e) {
-			l.Refuse(p, "must be a path below /v1/ out of letters, digits and ._~-/, without dot segments, "+
-				"double or trailing slashes, such as /v1/rerank", strictyaml.Quote(e))
-		}
-		l.checkUnique(seen, p, e, "a path")
-	}
+	l.checkEach(at, endpoints, validEndpoint, "must be a path below /v1/ out of letters, digits and ._~-/, "+
+		"without dot segments, double or trailing slashes, such as /v1/rerank")
+	l.checkUniqueItems(seen, at, endpoints, "a path")
 }
 
 func validEndpoint(e string) bool {

@@ -23,12 +23,14 @@ const (
 func (l checker) checkListeners(c *Config) {
 	l.checkListen("listen", c.Listen)
 	l.checkListen("admin.listen", c.Admin.Listen)
-	if !l.Valid("listen", "admin.listen") {
-		return
-	}
-	if addressesConflict(c.Listen, c.Admin.Listen) {
-		l.Refuse("admin.listen", "must differ from listen, which takes the same port ("+strictyaml.Quote(c.Listen)+")",
-			strictyaml.Quote(c.Admin.Listen))
+	l.checkConflict("admin.listen", c.Admin.Listen, "listen", c.Listen)
+}
+
+// checkConflict refuses an address at which another setting listens already.
+func (l checker) checkConflict(path, address, otherPath, other string) {
+	if l.Valid(path, otherPath) && addressesConflict(address, other) {
+		l.Refuse(path, "must differ from "+otherPath+", which takes the same port ("+strictyaml.Quote(other)+")",
+			strictyaml.Quote(address))
 	}
 }
 
@@ -81,16 +83,6 @@ func isHostname(host string) bool {
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
-}
-
-func (l checker) checkHosts(hosts []string) {
-	for i, h := range hosts {
-		if !validHost(h) {
-			l.Refuse(fmt.Sprintf("hosts[%d]", i),
-				"must be a host name or address without port or wildcard, such as gate.example.com",
-				strictyaml.Quote(h))
-		}
-	}
 }
 
 // checkUpstream checks a base URL. It may hold a password by mistake, so it is never
@@ -235,16 +227,8 @@ func (l checker) checkCallbackListener(c *Config) {
 		l.Report("slack.listen", "needs slack.bot_token: buttons are on the bot's messages")
 	}
 	l.checkListen("slack.listen", s.Listen)
-	if !l.Valid("slack.listen", "listen", "admin.listen") {
-		return
-	}
-	for _, other := range []struct{ path, address string }{{"listen", c.Listen}, {"admin.listen", c.Admin.Listen}} {
-		if addressesConflict(s.Listen, other.address) {
-			l.Refuse("slack.listen",
-				"must differ from "+other.path+", which takes the same port ("+strictyaml.Quote(other.address)+")",
-				strictyaml.Quote(s.Listen))
-		}
-	}
+	l.checkConflict("slack.listen", s.Listen, "listen", c.Listen)
+	l.checkConflict("slack.listen", s.Listen, "admin.listen", c.Admin.Listen)
 }
 
 // checkUsers checks a list of Slack users.
@@ -253,11 +237,6 @@ func (l checker) checkUsers(path string, ids []string) {
 		l.Report(path, fmt.Sprintf("must have at most %d users, not %d", maxAllowedUsers, len(ids)))
 		return
 	}
-	for i, id := range ids {
-		if !slackUser.MatchString(id) {
-			l.Refuse(fmt.Sprintf("%s[%d]", path, i),
-				"must be the ID of a user, such as U0123456789, since names can be taken over: "+
-					"in Slack open the profile, then ⋮, Copy member ID", strictyaml.Quote(id))
-		}
-	}
+	l.checkEach(path, ids, slackUser.MatchString, "must be the ID of a user, such as U0123456789, since names can be "+
+		"taken over: in Slack open the profile, then ⋮, Copy member ID")
 }
