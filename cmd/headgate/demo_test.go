@@ -78,32 +78,30 @@ func TestDemoStoppedAtOnce(t *testing.T) {
 	}
 }
 
-// With Slack the burst is longer, and the speed another unless it is given; the
-// summary says what was told, even if that is nothing.
+// With Slack the burst is longer and the default speed lower; the summary counts the messages, even if there are none.
 func TestDemoWithSlack(t *testing.T) {
-	for speed, args := range map[float64][]string{10: {}, 50: {"--speed", "50"}} {
-		t.Setenv("TMPDIR", t.TempDir())
-		ctx, stop := context.WithCancel(t.Context())
-		stop()
-		var out, messages bytes.Buffer
-		if code := execute(ctx, cli.System(), append([]string{"demo", "--json", "--slack"}, args...), &out, &messages); code != cli.ExitOK {
-			t.Fatalf("exit %d: %s", code, messages.String())
-		}
-		var summary struct {
-			Speed    float64        `json:"speed"`
-			Duration float64        `json:"duration_s"`
-			Slack    map[string]any `json:"slack"`
-		}
-		if err := json.Unmarshal(out.Bytes(), &summary); err != nil || summary.Speed != speed || summary.Duration != 600 || summary.Slack["messages"] != 0.0 {
-			t.Errorf("%v: %+v, %v", args, summary, err)
-		}
-		if !strings.Contains(messages.String(), "open this page in a browser") {
-			t.Errorf("%v: no channel in the introduction:\n%s", args, messages.String())
-		}
+	t.Setenv("TMPDIR", t.TempDir())
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	var out, messages bytes.Buffer
+	if code := execute(ctx, cli.System(), []string{"demo", "--json", "--slack"}, &out, &messages); code != cli.ExitOK {
+		t.Fatalf("exit %d: %s", code, messages.String())
+	}
+	var summary struct {
+		Speed    float64        `json:"speed"`
+		Duration float64        `json:"duration_s"`
+		Slack    map[string]any `json:"slack"`
+	}
+	err := json.Unmarshal(out.Bytes(), &summary)
+	if err != nil || summary.Speed != 10 || summary.Duration != 600 || summary.Slack["messages"] != 0.0 {
+		t.Errorf("%+v, %v", summary, err)
+	}
+	if !strings.Contains(messages.String(), "open this page in a browser") {
+		t.Errorf("no channel in the introduction:\n%s", messages.String())
 	}
 }
 
-// What is no terminal gets plain lines without colour.
+// A file gets plain lines without colour.
 func TestDemoScreenOfAFile(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {

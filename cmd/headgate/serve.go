@@ -85,7 +85,7 @@ func (s *server) run(ctx context.Context) error {
 	s.logPools(cfg)
 	s.printLoginLink(cfg)
 	err = s.wait(ctx, reload)
-	// The drain has a time limit of its own, independent of the signal.
+	// The drain has its own time limit, independent of the signal.
 	if stopErr := s.app.Stop(context.WithoutCancel(ctx)); err == nil {
 		err = stopErr
 	}

@@ -182,7 +182,9 @@ func (h *DrillHistory) Run(ctx context.Context) error {
 // query reads the flags as the API reads its parameters of the same names.
 func (h *DrillHistory) query() (drill.Query, error) {
 	v := url.Values{"drill": {h.Drill}}
-	for name, text := range map[string]string{"verdict": h.Verdict, "trigger": h.Trigger, "since": h.Since, "until": h.Until} {
+	for name, text := range map[string]string{
+		"verdict": h.Verdict, "trigger": h.Trigger, "since": h.Since, "until": h.Until,
+	} {
 		v.Set(name, strings.ReplaceAll(text, " ", ""))
 	}
 	return api.RunQuery(v, h.Now())

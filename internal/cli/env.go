@@ -91,7 +91,8 @@ func System() Env {
 	return Env{
 		Now: time.Now, LookupEnv: os.LookupEnv, Actor: WhoAmI,
 		Token: app.Token, QueueModeRequest: app.QueueModeRequest, ReadAudit: app.ReadAudit, Backup: app.Backup,
-		TestAlerts: app.TestAlerts, QueueTimeout: 5 * time.Second, ConfirmTimeout: 2 * time.Second, // the service takes a queued request within one
+		TestAlerts: app.TestAlerts, QueueTimeout: 5 * time.Second,
+		ConfirmTimeout: 2 * time.Second, // the service takes a queued request within one
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,10 @@ type ModeChange struct {
 	DryRun       bool
 	DropOverdue  bool // restore only
 
-	at    target
+	at target
+	// start is a moment before which the request cannot have been applied, in milliseconds
+	// as the database has it. It has no margin: an earlier restore by the same person may
+	// be recent.
 	start time.Time
 }
 
@@ -58,7 +62,7 @@ func (m *ModeChange) Run(ctx context.Context) (err error) {
 	if m.at, err = m.target(); err != nil {
 		return err
 	}
-	m.start = m.Now()
+	m.start = m.Now().Truncate(time.Millisecond)
 	reply, err := m.ask(ctx)
 	var unreachable *api.UnreachableError
 	switch {
@@ -120,16 +124,18 @@ func (m *ModeChange) queue(ctx context.Context, cause *api.UnreachableError) err
 	dir := m.at.dataDir
 	switch {
 	case m.DryRun:
-		return unreachable("nothing was changed; without --dry-run the request would now be queued in the database in %s", dir)
+		return unreachable("nothing was changed; "+
+			"without --dry-run the request would now be queued in the database in %s", dir)
 	case !m.at.local:
-		return unreachable("the database is not on this machine; on the one that serves, run: headgate %s --data-dir DIR\n%s", m.commandName(), lastResortHint)
+		return unreachable("the database is not on this machine; on the one that serves, run: headgate %s --data-dir DIR\n%s",
+			m.commandName(), lastResortHint)
 	case cause.Sent && m.Mode == api.ModeRestore:
 		changes := m.waitForChanges(ctx, func(c control.ModeChange) bool {
-			return c.Action == control.Restore && c.Actor == m.Actor() && !c.At.Before(m.startMilli())
+			return c.Action == control.Restore && c.Actor == m.Actor() && !c.At.Before(m.start)
 		})
 		if len(changes) == 0 {
-			return unreachable("the request was sent, but its result is unknown: check with headgate status%s before repeating it, because a second restore may go one mode further",
-				m.shellArgs())
+			return unreachable("the request was sent, but its result is unknown: check with headgate status%s "+
+				"before repeating it, because a second restore may go one mode further", m.shellArgs())
 		}
 		m.messagef("%v", cause)
 		m.messagef("the database in %s shows that it was applied", dir)
@@ -150,10 +156,12 @@ func (m *ModeChange) queue(ctx context.Context, cause *api.UnreachableError) err
 	m.messagef("%s applies it within a second", queued.Owner)
 	changes := m.waitForChanges(ctx, func(c control.ModeChange) bool { return c.RequestNumber == queued.Number })
 	if len(changes) == 0 {
-		return fmt.Errorf("request %d was not seen applied within %s; the service applies it as soon as it can: check with headgate status%s, and if that does not answer either:\n%s",
+		return fmt.Errorf("request %d was not seen applied within %s; the service applies it as soon as it can: "+
+			"check with headgate status%s, and if that does not answer either:\n%s",
 			queued.Number, m.ConfirmTimeout, m.shellArgs(), lastResortHint)
 	}
-	return m.report(modeResult{Path: pathRequest, Request: queued.Number, ModeReply: api.ModeReply{Recorded: true, Changes: changes}})
+	reply := api.ModeReply{Recorded: true, Changes: changes}
+	return m.report(modeResult{Path: pathRequest, Request: queued.Number, ModeReply: reply})
 }
 
 // warnUnknownPool warns about a pool that has no recorded mode: its name may be
@@ -173,20 +181,14 @@ func (m *ModeChange) warnUnknownPool(ctx context.Context) {
 // reportDeferred reports a request that no running service applies.
 func (m *ModeChange) reportDeferred(queued app.QueuedRequest) error {
 	m.messagef("no service runs from %s: the request is applied at the next start", m.at.dataDir)
-	result := modeResult{Path: pathRequest, Request: queued.Number, Deferred: true, UndoCommands: []string{}, ModeReply: api.ModeReply{Changes: []control.PoolChange{}}}
+	result := modeResult{
+		Path: pathRequest, Request: queued.Number, Deferred: true, UndoCommands: []string{},
+		ModeReply: api.ModeReply{Changes: []control.PoolChange{}},
+	}
 	return m.show(result, func(p *printer) {
-		which := "all pools"
-		if m.Pool != "" {
-			which = m.Pool
-		}
-		p.printf("%s: %s at the next start (request %d)\n", which, m.commandName(), queued.Number)
+		p.printf("%s: %s at the next start (request %d)\n", cmp.Or(m.Pool, "all pools"), m.commandName(), queued.Number)
 	})
 }
-
-// startMilli is a moment before which the request cannot have been applied. It has no
-// margin: an earlier restore by the same person may be recent. Times in the database
-// are truncated to milliseconds.
-func (m *ModeChange) startMilli() time.Time { return m.start.Truncate(time.Millisecond) }
 
 // waitForChanges waits, for a bounded time, until the audit log shows changes that
 // match, and returns them oldest first.
@@ -220,7 +222,8 @@ func (m *ModeChange) report(r modeResult) error {
 	if !r.DryRun {
 		r.UndoCommands = m.undoCommands(r.Changes)
 		if !r.Recorded && len(r.Changes) > 0 {
-			m.messagef("warning: applied but not recorded yet: a restart would lose it; the service retries until it is recorded")
+			m.messagef("warning: applied but not recorded yet: a restart would lose it; " +
+				"the service retries until it is recorded")
 		}
 	}
 	return m.show(r, func(p *printer) {
@@ -242,7 +245,8 @@ func (m *ModeChange) reportPool(p *printer, c *control.PoolChange, dry bool) {
 	if c.From == c.To {
 		p.printf("%s: already in %s; %d running, %d queued\n", c.Pool, c.To, c.Running, c.Queued-c.Dropped)
 	} else {
-		p.printf("%s: %s%s → %s; %d running and %d queued %skept\n", c.Pool, change, c.From, c.To, c.Running, c.Queued-c.Dropped, would)
+		p.printf("%s: %s%s → %s; %d running and %d queued %skept\n",
+			c.Pool, change, c.From, c.To, c.Running, c.Queued-c.Dropped, would)
 	}
 	if c.Dropped > 0 {
 		p.printf("%s: %d queued %srefused, because they could no longer meet their deadline\n", c.Pool, c.Dropped, would)
@@ -250,10 +254,11 @@ func (m *ModeChange) reportPool(p *printer, c *control.PoolChange, dry bool) {
 	if c.To == admission.PassThrough || c.Overdue == 0 {
 		return
 	}
-	p.printf("%s: %d of %d queued can no longer meet their deadline; they are served anyway, and the queue takes %s to drain\n",
-		c.Pool, c.Overdue, c.Queued-c.Dropped, format.Table.Seconds(c.DrainS))
+	p.printf("%s: %d of %d queued can no longer meet their deadline; "+
+		"they are served anyway, and the queue takes %s to drain\n", c.Pool, c.Overdue, c.Queued-c.Dropped, format.Table.Seconds(c.DrainS))
 	if m.Mode == api.ModeRestore && !m.DropOverdue {
-		p.printf("%s: to refuse those: headgate restore --drop-overdue --pool %s%s\n", c.Pool, shellQuote(c.Pool), m.shellArgs())
+		p.printf("%s: to refuse those: headgate restore --drop-overdue --pool %s%s\n",
+			c.Pool, shellQuote(c.Pool), m.shellArgs())
 	}
 }
 
@@ -266,7 +271,8 @@ func (m *ModeChange) undoCommands(changes []control.PoolChange) []string {
 		c := &changes[i]
 		same = same && c.From != c.To && undoCommand(c) == undoCommand(&changes[0])
 		if c.From != c.To {
-			commands = append(commands, fmt.Sprintf("headgate %s --pool %s%s", undoCommand(c), shellQuote(c.Pool), m.shellArgs()))
+			command := fmt.Sprintf("headgate %s --pool %s%s", undoCommand(c), shellQuote(c.Pool), m.shellArgs())
+			commands = append(commands, command)
 		}
 	}
 	if same && len(changes) > 0 {
@@ -316,7 +322,8 @@ func (p *Pause) Run(ctx context.Context) (err error) {
 		return err
 	}
 	return p.callTarget(ctx, t, func(c *api.Client) error {
-		reply, err := c.DoAction(ctx, p.Action, api.ActionRequest{Pool: p.Pool, For: p.For, Reason: p.Reason, DryRun: p.DryRun})
+		request := api.ActionRequest{Pool: p.Pool, For: p.For, Reason: p.Reason, DryRun: p.DryRun}
+		reply, err := c.DoAction(ctx, p.Action, request)
 		switch {
 		case isUnreachable(err):
 			return err

@@ -59,7 +59,7 @@ func (e *Endpoint) shellArgs() string {
 	return b.String()
 }
 
-// target is where the running service is, as far as can be told.
+// target is where the running service is, as far as is known.
 type target struct {
 	url      string
 	dataDir  string

@@ -38,7 +38,7 @@ func TestExpand(t *testing.T) {
 		{"", "", ""},
 		{"${A}", "one", "${A}"},
 		{"x${A}y${A}z", "xoneyonez", "${A}"},
-		{"${B_2}", "${A} $$ $x", "${B_2}"}, // what was filled in is not looked at again
+		{"${B_2}", "${A} $$ $x", "${B_2}"}, // what was filled in is not expanded again
 		{"${EMPTY}", "", "${EMPTY}"},
 		{"$$", "$", ""},
 		{"$${A}", "${A}", ""},

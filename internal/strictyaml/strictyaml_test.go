@@ -75,7 +75,7 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
-// All problems of a file are told, in its order, to a bound.
+// All problems of a file are reported in its order, up to a bound.
 func TestReportsAll(t *testing.T) {
 	_, err := read("tame: 1\nnames: [1, x, 2]\nname: 3\n")
 	lines := strings.Split(err.Error(), "\n")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A syntax error is told at the line where somebody has to look: where the list
+// A syntax error is reported at the line that has to change: where the list
 // or mapping begins that goes wrong, if not where it does.
 func TestLinesOfSyntaxErrors(t *testing.T) {
 	const pool = "pools:\n  - name: a\n    upstream: http://127.0.0.1:1/v1\n"
