@@ -43,8 +43,9 @@ func TestDemoRefusesNonsense(t *testing.T) {
 // TestCalled: what is shown can be pasted into a shell, or is the plain name.
 func TestCalled(t *testing.T) {
 	for name, want := range map[string]string{
-		"headgate": "headgate", "./bin/headgate": "./bin/headgate", "/usr/local/bin/headgate-1.2": "/usr/local/bin/headgate-1.2",
-		"/home/a b/headgate": "", "./$(x)": "", "": "",
+		"headgate": "headgate", "./bin/headgate": "./bin/headgate",
+		"/usr/local/bin/headgate-1.2": "/usr/local/bin/headgate-1.2",
+		"/home/a b/headgate":          "", "./$(x)": "", "": "",
 	} {
 		if got := programName(name); got != want {
 			t.Errorf("called(%q) = %q, want %q", name, got, want)
@@ -59,7 +60,8 @@ func TestDemoStoppedAtOnce(t *testing.T) {
 	stop()
 	picture := filepath.Join(t.TempDir(), "demo.svg")
 	var out, messages bytes.Buffer
-	code := execute(ctx, cli.System(), []string{"demo", "--json", "--speed", "100", "--keep", "--svg", picture}, &out, &messages)
+	code := execute(ctx, cli.System(), []string{"demo", "--json", "--speed", "100", "--keep", "--svg", picture}, &out,
+		&messages)
 	if code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, messages.String())
 	}

@@ -22,17 +22,24 @@ import (
 func endedRun(n int, v drill.Verdict) drill.Run {
 	at := time.Now().UTC().Truncate(time.Millisecond).Add(-time.Duration(n) * time.Hour)
 	r := drill.Run{
-		ID: fmt.Sprintf("01a2299%x-0000-7a3e-8d51-000000000000", n%16), Drill: "burst", Name: "Burst", Version: "1.2.3", Trigger: drill.BySchedule,
-		Actor: "schedule", Speed: 20, Scheduled: at, Started: at, Ended: at.Add(23500 * time.Millisecond), Status: drill.Ended, Verdict: v,
-		Reason: "because", Spec: drill.Spec{ID: "burst", Target: drill.Twin}, Injected: 7, ClearTook: 5 * time.Millisecond, Recovered: 41 * time.Second,
+		ID: fmt.Sprintf("01a2299%x-0000-7a3e-8d51-000000000000", n%16), Drill: "burst", Name: "Burst", Version: "1.2.3",
+		Trigger: drill.BySchedule,
+		Actor:   "schedule", Speed: 20, Scheduled: at, Started: at, Ended: at.Add(23500 * time.Millisecond),
+		Status: drill.Ended, Verdict: v,
+		Reason: "because", Spec: drill.Spec{ID: "burst", Target: drill.Twin}, Injected: 7, ClearTook: 5 * time.Millisecond,
+		Recovered: 41 * time.Second,
 		Hypotheses: []drill.Hypothesis{
-			{Expectation: drill.Expectation{Measure: drill.P95, Compare: drill.AtMost, Limit: 60, Unit: "s"}, Measured: true, Value: 41, Margin: 0.3125, Passed: true, Evidence: "80 tasks"},
-			{Expectation: drill.Expectation{Measure: drill.Pages, Compare: drill.Equal, Limit: 1, Unit: "messages"}, Measured: true, Value: 0, Margin: -1, Evidence: "Slack"},
-			{Expectation: drill.Expectation{Measure: drill.TimeToPage, Compare: drill.AtMost, Limit: 30, Unit: "s"}, Reason: "no page came"},
+			{Expectation: drill.Expectation{Measure: drill.P95, Compare: drill.AtMost, Limit: 60, Unit: "s"}, Measured: true,
+				Value: 41, Margin: 0.3125, Passed: true, Evidence: "80 tasks"},
+			{Expectation: drill.Expectation{Measure: drill.Pages, Compare: drill.Equal, Limit: 1, Unit: "messages"},
+				Measured: true, Value: 0, Margin: -1, Evidence: "Slack"},
+			{Expectation: drill.Expectation{Measure: drill.TimeToPage, Compare: drill.AtMost, Limit: 30, Unit: "s"},
+				Reason: "no page came"},
 		},
-		Phases:      []drill.Phase{{Name: drill.PhaseInject, Started: at, Ended: at.Add(time.Second), Note: "fence 1"}},
-		Messages:    []drill.Message{{Kind: "post", Level: "warn", Text: "DRILL\x1b[2J\nsecond", Accepted: at}},
-		UndoResults: []drill.UndoResult{{What: "rollback", At: at, Took: time.Second, OK: true}, {What: "lock_record", At: at, Note: "held on"}},
+		Phases:   []drill.Phase{{Name: drill.PhaseInject, Started: at, Ended: at.Add(time.Second), Note: "fence 1"}},
+		Messages: []drill.Message{{Kind: "post", Level: "warn", Text: "DRILL\x1b[2J\nsecond", Accepted: at}},
+		UndoResults: []drill.UndoResult{{What: "rollback", At: at, Took: time.Second, OK: true},
+			{What: "lock_record", At: at, Note: "held on"}},
 	}
 	return r
 }
@@ -64,8 +71,10 @@ func TestDrillList(t *testing.T) {
 	s := g.serveIncidents()
 	s.Drills.AddRuns(endedRun(75, drill.Passed), endedRun(1, drill.Failed))
 	r := g.runBare("drill", "list")
-	wantContains(t, r.out, "DRILL NAME TARGET POOL SCHEDULE NEXT LAST LAST PASSED", "burst Burst twin a 30 9 * * 1 Europe/Berlin 2026-03-29T07:30:00Z failed 3 days ago",
-		"live Live latency live a manual - - never", "burst: due 2026-03-29T09:30:00+02:00 (2026-03-29T07:30:00Z), clocks go forward that night",
+	wantContains(t, r.out, "DRILL NAME TARGET POOL SCHEDULE NEXT LAST LAST PASSED",
+		"burst Burst twin a 30 9 * * 1 Europe/Berlin 2026-03-29T07:30:00Z failed 3 days ago",
+		"live Live latency live a manual - - never",
+		"burst: due 2026-03-29T09:30:00+02:00 (2026-03-29T07:30:00Z), clocks go forward that night",
 		"cannot run: allow_live is not set", apitest.HostileName)
 	if r.code != 0 || r.err != "" {
 		t.Errorf("exit %d, %s", r.code, r.err)
@@ -74,8 +83,10 @@ func TestDrillList(t *testing.T) {
 	if err := json.Unmarshal([]byte(g.runBare("drill", "list", "--json").out), &list); err != nil || len(list.Items) != 3 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	g.runBare("drill", "freeze", "--reason", "release\nweek").want(t, 0, "drills are frozen by ana@host: release week\nundo: headgate drill unfreeze\n")
-	wantContains(t, g.runBare("drill", "list").out, "FROZEN by ana@host: release week; no drill runs until headgate drill unfreeze")
+	g.runBare("drill", "freeze", "--reason", "release\nweek").want(t, 0,
+		"drills are frozen by ana@host: release week\nundo: headgate drill unfreeze\n")
+	wantContains(t, g.runBare("drill", "list").out,
+		"FROZEN by ana@host: release week; no drill runs until headgate drill unfreeze")
 	g.runBare("drill", "run", "burst").want(t, cli.ExitFailed, "", "Drills are frozen")
 	g.runBare("drill", "freeze").want(t, cli.ExitUsage, "", "--reason must say why")
 	if f := g.runBare("drill", "unfreeze", "--json").decodeJSON(t); f["frozen"] != false || f["by"] != "ana@host" {
@@ -111,8 +122,10 @@ func TestDrillRun(t *testing.T) {
 	}
 	g.runBare("drill", "abort", id).want(t, cli.ExitFailed, "", "has ended already")
 	g.runBare("drill", "abort", "ffff").want(t, cli.ExitFailed, "", "no run has an ID")
-	for _, args := range [][]string{{"run"}, {"run", "a", "b"}, {"run", ""}, {"run", "burst", "--speed", "0"}, {"run", "burst", "--speed", "NaN"}, {"run", "burst", "--speed", "1e9"},
-		{"run", "burst", "--reason", strings.Repeat("x", 501)}, {"show"}, {"show", "a/b"}, {"abort"}, {"freeze", "x", "--reason", "y"}} {
+	for _, args := range [][]string{{"run"}, {"run", "a", "b"}, {"run", ""}, {"run", "burst", "--speed", "0"},
+		{"run", "burst", "--speed", "NaN"}, {"run", "burst", "--speed", "1e9"},
+		{"run", "burst", "--reason", strings.Repeat("x", 501)}, {"show"}, {"show", "a/b"}, {"abort"},
+		{"freeze", "x", "--reason", "y"}} {
 		if r := g.runBare(append([]string{"drill"}, args...)...); r.code != cli.ExitUsage || r.out != "" {
 			t.Errorf("%v: exit %d, %q", args, r.code, r.out)
 		}
@@ -137,7 +150,9 @@ func (g *testEnv) runWhile(s *apitest.Server, args []string, change func()) cliR
 
 // TestDrillWait: --wait shows the progress of a run, and its exit code says whether the run passed.
 func TestDrillWait(t *testing.T) {
-	for v, code := range map[drill.Verdict]int{drill.Passed: cli.ExitOK, drill.Failed: cli.ExitUnexpected, drill.Aborted: cli.ExitUnexpected, drill.Inconclusive: cli.ExitUnexpected, drill.Skipped: cli.ExitUnexpected, drill.Interrupted: cli.ExitUnexpected} {
+	for v, code := range map[drill.Verdict]int{drill.Passed: cli.ExitOK, drill.Failed: cli.ExitUnexpected,
+		drill.Aborted: cli.ExitUnexpected, drill.Inconclusive: cli.ExitUnexpected, drill.Skipped: cli.ExitUnexpected,
+		drill.Interrupted: cli.ExitUnexpected} {
 		t.Run(string(v), func(t *testing.T) {
 			t.Parallel()
 			g := newTestEnv(t)
@@ -155,8 +170,10 @@ func TestDrillWait(t *testing.T) {
 			if r.code != code {
 				t.Errorf("exit %d, want %d: %s", r.code, code, r.err)
 			}
-			wantContains(t, r.out, "Burst "+strings.ToUpper(string(v))+" because", "held p95_turnaround 41s <= 60s 31.2% 80 tasks", "FAILED pages 0 messages == 1 messages -100% Slack",
-				"unknown time_to_page ? <= 30s - no page came", "faults injected into 7 calls, cleared in 0s", "recovered within 41s", "inject ", "DRILL�[2J",
+			wantContains(t, r.out, "Burst "+strings.ToUpper(string(v))+" because",
+				"held p95_turnaround 41s <= 60s 31.2% 80 tasks", "FAILED pages 0 messages == 1 messages -100% Slack",
+				"unknown time_to_page ? <= 30s - no page came", "faults injected into 7 calls, cleared in 0s",
+				"recovered within 41s", "inject ", "DRILL�[2J",
 				"rollback done in 1s", "lock_record FAILED in 0s: held on")
 			if code != 0 && !strings.Contains(r.err, "headgate: drill Burst "+string(v)+": because") {
 				t.Errorf("stderr %q", r.err)
@@ -176,7 +193,8 @@ func TestDrillWaitJSON(t *testing.T) {
 		})
 	})
 	var report drill.Run
-	if err := json.Unmarshal([]byte(r.out), &report); err != nil || len(report.Series) != 2 || report.Verdict != drill.Failed || r.code != cli.ExitUnexpected {
+	if err := json.Unmarshal([]byte(r.out), &report); err != nil || len(report.Series) != 2 ||
+		report.Verdict != drill.Failed || r.code != cli.ExitUnexpected {
 		t.Errorf("exit %d, %+v, %v", r.code, report, err)
 	}
 }
@@ -221,18 +239,21 @@ func TestDrillShow(t *testing.T) {
 	two.Name, two.Reason = apitest.HostileName, "\x1b[31mred"
 	s.Drills.AddRuns(two, one)
 	r := g.runBare("drill", "show", one.ID[:8])
-	wantContains(t, r.out, "Burst PASSED because", "drill burst, spec ", "started "+one.Started.Format(time.RFC3339)+" (schedule)", "took 24s at speed 20", "id "+one.ID)
+	wantContains(t, r.out, "Burst PASSED because", "drill burst, spec ",
+		"started "+one.Started.Format(time.RFC3339)+" (schedule)", "took 24s at speed 20", "id "+one.ID)
 	wantContains(t, g.runBare("drill", "show", two.ID).out, apitest.HostileName+" FAILED �[31mred")
 	g.runBare("drill", "show", "01a2299").want(t, cli.ExitUsage, "", "2 runs have IDs that begin with 01a2299")
 	g.runBare("drill", "show", strings.Repeat("0", 36)).want(t, cli.ExitFailed, "", "There is no such run")
 	var report drill.Run
-	if err := json.Unmarshal([]byte(g.runBare("drill", "show", one.ID, "--json").out), &report); err != nil || report.ID != one.ID || report.Spec.ID != "burst" {
+	if err := json.Unmarshal([]byte(g.runBare("drill", "show", one.ID, "--json").out), &report); err != nil ||
+		report.ID != one.ID || report.Spec.ID != "burst" {
 		t.Errorf("%+v, %v", report, err)
 	}
 	g.runBare("drill", "run", "burst")
 	id := s.Drills.RunningID()
 	s.Drills.UpdateRunning(func(r *drill.Run) { r.Series = []drill.Point{{At: 7, Turnaround: -1, Depth: 2}} })
-	wantContains(t, g.runBare("drill", "show", id).out, "Burst RUNNING", "Burst inject scenario 7 s p95 - oldest 0s queued 2 in flight 0", "running")
+	wantContains(t, g.runBare("drill", "show", id).out, "Burst RUNNING",
+		"Burst inject scenario 7 s p95 - oldest 0s queued 2 in flight 0", "running")
 }
 
 func TestDrillHistory(t *testing.T) {
@@ -244,12 +265,14 @@ func TestDrillHistory(t *testing.T) {
 	s.Drills.AddRuns(endedRun(2000, drill.Passed), missed, endedRun(2, drill.Passed), endedRun(1, drill.Failed))
 	r := g.runBare("drill", "history")
 	got := lines(r.out)
-	if r.code != 0 || len(got) != 4 || got[0] != "ID DRILL VERDICT STARTED TRIGGER TOOK TIGHTEST REASON" || !strings.HasSuffix(got[1], "schedule 24s pages 0 messages of 1 messages because") ||
+	if r.code != 0 || len(got) != 4 || got[0] != "ID DRILL VERDICT STARTED TRIGGER TOOK TIGHTEST REASON" ||
+		!strings.HasSuffix(got[1], "schedule 24s pages 0 messages of 1 messages because") ||
 		!strings.HasSuffix(got[3], "schedule - - nothing ran") {
 		t.Errorf("exit %d, %q", r.code, got)
 	}
 	for args, n := range map[string]int{
-		"--since 365d": 4, "--verdict failed": 1, "--verdict failed,missed": 2, "--trigger manual": 0, "--drill none": 0, "--drill Burst": 3, "--until 90m": 2,
+		"--since 365d": 4, "--verdict failed": 1, "--verdict failed,missed": 2, "--trigger manual": 0, "--drill none": 0,
+		"--drill Burst": 3, "--until 90m": 2,
 	} {
 		var list api.DrillRunList
 		r := g.runBare(append([]string{"drill", "history", "--json"}, strings.Fields(args)...)...)
@@ -274,14 +297,17 @@ func TestDrillUnreachable(t *testing.T) {
 		g.vars["HEADGATE_ADMIN"] = url
 		for _, args := range [][]string{{"list"}, {"run", "burst", "--wait"}, {"freeze", "--reason", "x"}} {
 			r := g.run(append([]string{"drill"}, args...)...)
-			r.want(t, cli.ExitUnreachable, "", "no answer from the admin plane", "headgate: drills run in the service; start it with: headgate serve")
+			r.want(t, cli.ExitUnreachable, "", "no answer from the admin plane",
+				"headgate: drills run in the service; start it with: headgate serve")
 		}
 	}
 	for _, args := range [][]string{{"history"}, {"show", "01a22990"}} {
-		g.run(append([]string{"drill"}, args...)...).want(t, cli.ExitUnreachable, "", "reading from the database in", "the database cannot be read either")
+		g.run(append([]string{"drill"}, args...)...).want(t, cli.ExitUnreachable, "", "reading from the database in",
+			"the database cannot be read either")
 	}
 	g.vars["HEADGATE_ADMIN"] = foreignServer(t, func(w http.ResponseWriter, _ *http.Request) {
-		api.WriteProblem(w, api.Problem{Type: api.TypeNoDrills, Status: http.StatusNotFound, Detail: "This headgate runs no drills."})
+		api.WriteProblem(w, api.Problem{Type: api.TypeNoDrills, Status: http.StatusNotFound,
+			Detail: "This headgate runs no drills."})
 	})
 	g.vars["HEADGATE_TOKEN"] = watchToken
 	g.runBare("drill", "list").want(t, cli.ExitFailed, "", "This headgate runs no drills.")
@@ -320,13 +346,15 @@ func TestDrillSpecAndCheck(t *testing.T) {
 	})
 	check := func(file string) cliResult { return g.runBare("drill", "check", filepath.Join(dir, file)) }
 	good := check("good.yaml")
-	for _, want := range []string{"from 120s to 240s: 2 times as many", "expect: late_share <= 5%", "abort if: error_share >= 50%"} {
+	for _, want := range []string{"from 120s to 240s: 2 times as many", "expect: late_share <= 5%",
+		"abort if: error_share >= 50%"} {
 		if good.code != 0 || !strings.Contains(good.out, want) {
 			t.Errorf("exit %d, without %q:\n%s%s", good.code, want, good.out, good.err)
 		}
 	}
 	for file, want := range map[string]string{
-		"empty.yaml": "abort_if: must say when the drill is to stop", "service.yaml": ": scenario.service: service", "none.yaml": "read the drill",
+		"empty.yaml": "abort_if: must say when the drill is to stop", "service.yaml": ": scenario.service: service",
+		"none.yaml": "read the drill",
 	} {
 		if r := check(file); r.code != 2 || !strings.Contains(r.err, want) || r.out != "" {
 			t.Errorf("%s: exit %d\n%s%s", file, r.code, r.out, r.err)

@@ -42,7 +42,8 @@ func TestIncidentList(t *testing.T) {
 	if r.code != 0 || len(lines) != 5 || fields(lines[0]) != "ID LEVEL RULE POOL VALUE OPENED STATE" {
 		t.Fatalf("exit %d, stdout\n%s", r.code, r.out)
 	}
-	for n, want := range []string{whole + " warn journal - 17 ", open + " PAGE queue_age a 27.4s ", over + " page queue_age b 3s "} {
+	for n, want := range []string{whole + " warn journal - 17 ", open + " PAGE queue_age a 27.4s ",
+		over + " page queue_age b 3s "} {
 		if got := fields(lines[n+1]); !strings.HasPrefix(got, want) {
 			t.Errorf("line %q, want %q", got, want)
 		}
@@ -50,7 +51,8 @@ func TestIncidentList(t *testing.T) {
 	if !strings.HasSuffix(lines[2], " open") || !strings.Contains(lines[3], "recovered after 0") {
 		t.Errorf("stdout\n%s", r.out)
 	}
-	for args, n := range map[string]int{"--open": 2, "--pool a": 1, "--rule queue_age": 2, "--open --rule queue_age": 1, "--since 2099-01-01T00:00:00Z": 2, "--since 2099-01-01T00:00:00Z --open": 0} {
+	for args, n := range map[string]int{"--open": 2, "--pool a": 1, "--rule queue_age": 2, "--open --rule queue_age": 1,
+		"--since 2099-01-01T00:00:00Z": 2, "--since 2099-01-01T00:00:00Z --open": 0} {
 		var list api.IncidentList
 		r := g.runBare(append([]string{"incident", "list", "--json"}, strings.Fields(args)...)...)
 		dec := json.NewDecoder(strings.NewReader(r.out))
@@ -69,8 +71,10 @@ func TestIncidentShow(t *testing.T) {
 	id := s.SetValue(t, "queue_age", "a", 27.4)
 	at := time.Date(2026, 1, 31, 11, 29, 0, 0, time.UTC)
 	s.Incidents.SetDeliveries(id,
-		api.Delivery{ID: "1", Seq: 1, Kind: "post", Destination: "page", State: "dead", Attempts: 3, Created: at, Tried: at, Reason: "the channel is archived"},
-		api.Delivery{ID: "2", Seq: 1, Kind: "post", Destination: "fallback", State: "retry", Attempts: 1, Created: at, Tried: at, NextAttempt: at.Add(time.Minute)})
+		api.Delivery{ID: "1", Seq: 1, Kind: "post", Destination: "page", State: "dead", Attempts: 3, Created: at, Tried: at,
+			Reason: "the channel is archived"},
+		api.Delivery{ID: "2", Seq: 1, Kind: "post", Destination: "fallback", State: "retry", Attempts: 1, Created: at,
+			Tried: at, NextAttempt: at.Add(time.Minute)})
 	g.run("incident", "ack", id[:8])
 	for s.Incidents.Stored(id).AckedBy == "" { // it is recorded a moment later
 		select {
@@ -81,9 +85,12 @@ func TestIncidentShow(t *testing.T) {
 	}
 	r := g.run("incident", "show", strings.ToUpper(id[:23]))
 	for _, part := range []string{
-		"PAGE queue_age in a open, acknowledged by ana@host until ", "what The queue is old.", "impact Answers come late.", "value 27.4s, page at 25s",
-		"runbook queue_age", "id " + id, "# AT EVENT LEVEL VALUE BY NOTE", "opened page 27.4s - -", "acknowledged page 27.4s ana@host -",
-		"1 post page DEAD 3 2026-01-31T11:29:00Z - the channel is archived", "1 post fallback retry 1 2026-01-31T11:29:00Z 2026-01-31T11:30:00Z -",
+		"PAGE queue_age in a open, acknowledged by ana@host until ", "what The queue is old.", "impact Answers come late.",
+		"value 27.4s, page at 25s",
+		"runbook queue_age", "id " + id, "# AT EVENT LEVEL VALUE BY NOTE", "opened page 27.4s - -",
+		"acknowledged page 27.4s ana@host -",
+		"1 post page DEAD 3 2026-01-31T11:29:00Z - the channel is archived",
+		"1 post fallback retry 1 2026-01-31T11:29:00Z 2026-01-31T11:30:00Z -",
 	} {
 		if !strings.Contains(fields(r.out), part) {
 			t.Errorf("%q is not in\n%s", part, r.out)
@@ -103,7 +110,8 @@ func TestIncidentShow(t *testing.T) {
 	g.runBare("incident", "show", strings.Repeat("0", 36)).want(t, cli.ExitFailed, "", "There is no such incident")
 	g.runBare("incident", "show").want(t, cli.ExitUsage, "", "--help")
 	other := s.SetValue(t, "queue_age", "b", 30)
-	g.runBare("incident", "show", "0").want(t, cli.ExitUsage, "", "2 incidents have IDs that begin with 0", id, other, "give more of it")
+	g.runBare("incident", "show", "0").want(t, cli.ExitUsage, "", "2 incidents have IDs that begin with 0", id, other,
+		"give more of it")
 }
 
 // TestIncidentShowUnrecorded: what is wrong is shown though the record is broken,
@@ -114,7 +122,8 @@ func TestIncidentShowUnrecorded(t *testing.T) {
 	id := s.SetValue(t, "queue_age", "a", 27.4)
 	s.Incidents.SetError(errors.New("the disk is full"))
 	r := g.run("incident", "show", id)
-	if r.code != 0 || !strings.Contains(r.out, "timeline and messages are unavailable") || strings.Contains(r.out, "no messages") ||
+	if r.code != 0 || !strings.Contains(r.out, "timeline and messages are unavailable") ||
+		strings.Contains(r.out, "no messages") ||
 		!strings.Contains(r.out, "acknowledge: headgate incident ack "+id+" --data-dir "+g.dataDir+"\n") {
 		t.Errorf("exit %d, stdout\n%s", r.code, r.out)
 	}
@@ -139,7 +148,8 @@ func TestIncidentAck(t *testing.T) {
 		t.Errorf("the same person again: exit %d, %s%s", again.code, again.out, again.err)
 	}
 	var reply api.AckReply
-	if err := json.Unmarshal([]byte(g.runBare("incident", "ack", id, "--json").out), &reply); err != nil || reply.By != "ana@host" || reply.Incident.ID != id {
+	if err := json.Unmarshal([]byte(g.runBare("incident", "ack", id, "--json").out), &reply); err != nil ||
+		reply.By != "ana@host" || reply.Incident.ID != id {
 		t.Errorf("%+v, %v", reply, err)
 	}
 	g.env.Actor = func() string { return "ben@host" }
@@ -158,10 +168,12 @@ func TestIncidentSilence(t *testing.T) {
 	g.runBare("incident", "silence", "--list").want(t, 0, "no silences\n")
 	r := g.run("incident", "silence", "queue_age", "--pool", "a", "--for", "1h", "--reason", "  load\ntest ")
 	lines := strings.Split(r.out, "\n")
-	if r.code != 0 || len(lines) != 3 || !strings.HasPrefix(lines[0], "queue_age in a: silenced until ") || !strings.HasSuffix(lines[0], " by ana@host: load test") {
+	if r.code != 0 || len(lines) != 3 || !strings.HasPrefix(lines[0], "queue_age in a: silenced until ") ||
+		!strings.HasSuffix(lines[0], " by ana@host: load test") {
 		t.Fatalf("exit %d, %s%s", r.code, r.out, r.err)
 	}
-	if r := g.run("incident", "silence", "queue_age", "--pool", "a", "--for", "1h", "--reason", "me too"); r.code != 0 || !strings.Contains(r.out, "already silenced until") {
+	if r := g.run("incident", "silence", "queue_age", "--pool", "a", "--for", "1h", "--reason", "me too"); r.code != 0 ||
+		!strings.Contains(r.out, "already silenced until") {
 		t.Errorf("exit %d, %s%s", r.code, r.out, r.err)
 	}
 	s.SetValue(t, "queue_age", "a", 30)
@@ -169,7 +181,8 @@ func TestIncidentSilence(t *testing.T) {
 		t.Errorf("stdout\n%s", r.out)
 	}
 	list := g.run("incident", "silence", "--list")
-	if got := fields(list.out); !strings.HasPrefix(got, "ID RULE POOL UNTIL BY REASON ") || !strings.HasSuffix(got, "ana@host load test") {
+	if got := fields(list.out); !strings.HasPrefix(got, "ID RULE POOL UNTIL BY REASON ") ||
+		!strings.HasSuffix(got, "ana@host load test") {
 		t.Errorf("stdout\n%s", list.out)
 	}
 	undo, ok := strings.CutPrefix(lines[1], "undo: headgate ")
@@ -189,7 +202,8 @@ func TestIncidentSilence(t *testing.T) {
 	if got := g.run("incident", "silence", "--lift", id[:20], "--json").decodeJSON(t); got["id"] != id {
 		t.Errorf("lifted %v", got)
 	}
-	g.run("incident", "silence", "--lift", "ffff").want(t, cli.ExitFailed, "", "no silence has an ID that begins with ffff")
+	g.run("incident", "silence", "--lift", "ffff").want(t, cli.ExitFailed, "",
+		"no silence has an ID that begins with ffff")
 }
 
 func TestIncidentSilenceRefuses(t *testing.T) {
@@ -226,7 +240,8 @@ func TestIncidentUnreachable(t *testing.T) {
 		"list", "show " + id, "ack " + id, "silence x --for 1h --reason x", "silence --list", "silence --lift " + id,
 	} {
 		g.vars["HEADGATE_ADMIN"] = closedAddress(t)
-		g.runBare(append([]string{"incident"}, strings.Fields(args)...)...).want(t, cli.ExitUnreachable, "", "no answer from the admin plane")
+		g.runBare(append([]string{"incident"}, strings.Fields(args)...)...).want(t, cli.ExitUnreachable, "",
+			"no answer from the admin plane")
 		g.vars["HEADGATE_ADMIN"] = broken
 		r := g.runBare(append([]string{"incident"}, strings.Fields(args)...)...)
 		r.want(t, cli.ExitUnreachable, "", "no answer from the admin plane")
@@ -242,7 +257,8 @@ func TestIncidentNotWatching(t *testing.T) {
 	g := newTestEnv(t)
 	g.vars["HEADGATE_TOKEN"] = watchToken
 	g.vars["HEADGATE_ADMIN"] = foreignServer(t, func(w http.ResponseWriter, _ *http.Request) {
-		api.WriteProblem(w, api.Problem{Type: api.TypeMonitoringDisabled, Status: http.StatusNotFound, Detail: "This headgate is not watching."})
+		api.WriteProblem(w, api.Problem{Type: api.TypeMonitoringDisabled, Status: http.StatusNotFound,
+			Detail: "This headgate is not watching."})
 	})
 	g.runBare("incident", "list").want(t, cli.ExitFailed, "", "This headgate is not watching.")
 }

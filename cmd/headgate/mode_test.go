@@ -90,15 +90,17 @@ func TestDryRunChangesNothing(t *testing.T) {
 	g := newTestEnv(t)
 	s := g.serveControl()
 	s.Fill("b", 7, 35*time.Second)
-	g.run("rollback", "--dry-run").want(t, 0, "a: would change enforce → passthrough; 0 running and 0 queued would be kept\n"+
-		"b: would change enforce → passthrough; 2 running and 5 queued would be kept\n")
+	g.run("rollback", "--dry-run").want(t, 0,
+		"a: would change enforce → passthrough; 0 running and 0 queued would be kept\n"+
+			"b: would change enforce → passthrough; 2 running and 5 queued would be kept\n")
 	g.run("rollback", "--pool", "b")
 	overdue, _ := s.Gates["b"].Overdue(time.Now())
 	if overdue == 0 || overdue == 5 {
 		t.Fatalf("%d of 5 are overdue: the test shows nothing", overdue)
 	}
 	r := g.run("restore", "--pool", "b", "--dry-run", "--drop-overdue")
-	if !strings.Contains(r.out, "b: would change passthrough → enforce") || !strings.Contains(r.out, "queued would be refused, because they could no longer meet their deadline") {
+	if !strings.Contains(r.out, "b: would change passthrough → enforce") ||
+		!strings.Contains(r.out, "queued would be refused, because they could no longer meet their deadline") {
 		t.Errorf("stdout %q", r.out)
 	}
 	if s.Mode("b") != admission.PassThrough || s.Gates["b"].Snapshot(time.Now()).Depth != 5 {
@@ -116,7 +118,8 @@ func TestRestoreWithBacklog(t *testing.T) {
 	g.run("rollback")
 	s.Fill("a", 7, 35*time.Second)
 	r := g.run("restore", "--pool", "a")
-	for _, part := range []string{"a: passthrough → enforce; 2 running and 5 queued kept\n", "of 5 queued can no longer meet their deadline", "to drain\n",
+	for _, part := range []string{"a: passthrough → enforce; 2 running and 5 queued kept\n",
+		"of 5 queued can no longer meet their deadline", "to drain\n",
 		"to refuse those: headgate restore --drop-overdue --pool a --data-dir " + g.dataDir} {
 		if !strings.Contains(r.out, part) {
 			t.Errorf("stdout %q, want %q in it", r.out, part)
@@ -136,7 +139,8 @@ func TestOrderJSON(t *testing.T) {
 	g := newTestEnv(t)
 	g.serveControl()
 	got := g.run("rollback", "--json", "--reason", "why").decodeJSON(t)
-	if keys := slices.Sorted(maps.Keys(got)); !slices.Equal(keys, []string{"changes", "deferred", "dry_run", "path", "recorded", "request", "undo_commands"}) {
+	if keys := slices.Sorted(maps.Keys(got)); !slices.Equal(keys,
+		[]string{"changes", "deferred", "dry_run", "path", "recorded", "request", "undo_commands"}) {
 		t.Errorf("keys %q", keys)
 	}
 	if got["path"] != "api" || got["recorded"] != true || got["dry_run"] != false {
@@ -144,7 +148,8 @@ func TestOrderJSON(t *testing.T) {
 	}
 	changes := got["changes"].([]any)
 	first := changes[0].(map[string]any)
-	for key, want := range map[string]any{"pool": "a", "from": "enforce", "to": "passthrough", "before": "enforce", "actor": "ana@host", "reason": "why", "via": "api"} {
+	for key, want := range map[string]any{"pool": "a", "from": "enforce", "to": "passthrough", "before": "enforce",
+		"actor": "ana@host", "reason": "why", "via": "api"} {
 		if first[key] != want {
 			t.Errorf("%s is %v, want %v", key, first[key], want)
 		}
@@ -155,7 +160,8 @@ func TestOrderJSON(t *testing.T) {
 func TestErrorRepliesAreNotUnreachable(t *testing.T) {
 	g := newTestEnv(t)
 	s := g.serveControl()
-	g.run("rollback", "--pool", "c").want(t, 1, "", `headgate: rollback failed, nothing was changed: There is no pool "c". There are: a, b.`)
+	g.run("rollback", "--pool", "c").want(t, 1, "",
+		`headgate: rollback failed, nothing was changed: There is no pool "c". There are: a, b.`)
 	g.vars["HEADGATE_TOKEN"] = "not-the-token-at-all-1234"
 	g.run("rollback").want(t, 1, "", "The token is not the right one", "HEADGATE_TOKEN")
 	for range 15 {
@@ -163,7 +169,8 @@ func TestErrorRepliesAreNotUnreachable(t *testing.T) {
 	}
 	g.run("rollback").want(t, 1, "", "Too many wrong tokens")
 	g.vars["HEADGATE_TOKEN"] = watchToken
-	g.run("observe", "--pool", "a").want(t, 0, "a: enforce → observe; 0 running and 0 queued kept\nundo: headgate restore --pool a --data-dir "+g.dataDir+"\n")
+	g.run("observe", "--pool", "a").want(t, 0,
+		"a: enforce → observe; 0 running and 0 queued kept\nundo: headgate restore --pool a --data-dir "+g.dataDir+"\n")
 	if s.Mode("b") != admission.Enforce {
 		t.Error("a refused order was carried out")
 	}
@@ -219,7 +226,8 @@ func TestForeignReplies(t *testing.T) {
 		"rebinding":    {"evil.example", "http://evil.example", http.StatusMisdirectedRequest},
 		"other site":   {"localhost", "http://evil.example", http.StatusForbidden},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+s.AdminAddr()+"/api/v1/mode", strings.NewReader(`{"mode":"passthrough"}`))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+s.AdminAddr()+"/api/v1/mode",
+			strings.NewReader(`{"mode":"passthrough"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -358,7 +366,8 @@ func TestBothPathsFail(t *testing.T) {
 	g.vars["HEADGATE_ADMIN"] = closedAddress(t)
 	for _, c := range []string{"rollback", "restore", "observe"} {
 		r := g.run(c)
-		r.want(t, cli.ExitUnreachable, "", "no answer from the admin plane", "the request could not be queued in "+g.dataDir+" either", "what remains:",
+		r.want(t, cli.ExitUnreachable, "", "no answer from the admin plane",
+			"the request could not be queued in "+g.dataDir+" either", "what remains:",
 			"stop headgate and let clients use the model endpoint directly", "--ephemeral and mode: passthrough")
 	}
 	if _, err := os.Stat(g.dataDir); !os.IsNotExist(err) {
@@ -378,7 +387,8 @@ func TestRemoteUnreachable(t *testing.T) {
 		return control.AuditPage{}, nil
 	}
 	g.vars["HEADGATE_ADMIN"] = "https://gate.invalid:8485"
-	g.runBare("rollback").want(t, cli.ExitUnreachable, "", "there is no token for https://gate.invalid:8485", "headgate rollback --data-dir DIR")
+	g.runBare("rollback").want(t, cli.ExitUnreachable, "", "there is no token for https://gate.invalid:8485",
+		"headgate rollback --data-dir DIR")
 	g.vars["HEADGATE_TOKEN"] = "a-token-for-elsewhere-1234"
 	g.runBare("rollback").want(t, cli.ExitUnreachable, "", "the database is not on this machine", "what remains:")
 	g.runBare("audit").want(t, cli.ExitUnreachable, "", "no answer")
@@ -390,7 +400,8 @@ func TestDryRunWithoutAnswer(t *testing.T) {
 	g := newTestEnv(t)
 	s := g.serveControl()
 	g.vars["HEADGATE_ADMIN"] = hangingServer(t)
-	g.run("rollback", "--dry-run").want(t, cli.ExitUnreachable, "", "nothing was changed; without --dry-run the request would now be queued in the database in "+g.dataDir)
+	g.run("rollback", "--dry-run").want(t, cli.ExitUnreachable, "",
+		"nothing was changed; without --dry-run the request would now be queued in the database in "+g.dataDir)
 	if s.Mode("a") != admission.Enforce {
 		t.Error("a dry run changed something")
 	}
@@ -402,7 +413,8 @@ func TestNotSeenDone(t *testing.T) {
 	g := newTestEnv(t)
 	g.vars["HEADGATE_ADMIN"] = closedAddress(t)
 	g.env.QueueModeRequest = func(_ context.Context, dir string, o control.ModeRequest) (app.QueuedRequest, error) {
-		if dir != g.dataDir || o.Action != control.Rollback || o.Mode != admission.PassThrough || o.Actor != "ana@host" || o.Via != control.ViaRequest {
+		if dir != g.dataDir || o.Action != control.Rollback || o.Mode != admission.PassThrough || o.Actor != "ana@host" ||
+			o.Via != control.ViaRequest {
 			t.Errorf("left %+v in %s", o, dir)
 		}
 		return app.QueuedRequest{Number: 7, Running: true, Owner: "process 1 \x1b[2J"}, nil
@@ -412,7 +424,8 @@ func TestNotSeenDone(t *testing.T) {
 	}
 	g.env.ConfirmTimeout = 200 * time.Millisecond
 	r := g.run("rollback")
-	r.want(t, cli.ExitFailed, "", "request 7 was not seen applied within 200ms", "headgate status --data-dir", "what remains:")
+	r.want(t, cli.ExitFailed, "", "request 7 was not seen applied within 200ms", "headgate status --data-dir",
+		"what remains:")
 	if strings.Contains(r.err, "\x1b") {
 		t.Error("an escape of the holder's came through")
 	}
@@ -434,7 +447,8 @@ func TestRestoreMaybeApplied(t *testing.T) {
 			}
 			earlier := time.Now().Add(-2 * time.Millisecond)
 			g.env.ReadAudit = func(context.Context, string, control.AuditQuery) (control.AuditPage, error) {
-				change := control.ModeChange{Pool: "a", Action: control.Restore, From: admission.PassThrough, To: admission.Observe, Actor: "ana@host", At: time.Now(), Running: 1}
+				change := control.ModeChange{Pool: "a", Action: control.Restore, From: admission.PassThrough, To: admission.Observe,
+					Actor: "ana@host", At: time.Now(), Running: 1}
 				if !done {
 					change.At = earlier // one of a moment ago
 				}
@@ -472,11 +486,13 @@ func TestPauseAndResume(t *testing.T) {
 	g := newTestEnv(t)
 	s := g.serve()
 	left := func(pool string) time.Duration { return time.Until(s.gate(pool).Snapshot(time.Now()).PausedUntil) }
-	if r := g.run("pause", "--pool", "a", "--dry-run"); !strings.Contains(r.out, "would grant no permits") || left("a") > 0 {
+	if r := g.run("pause", "--pool", "a", "--dry-run"); !strings.Contains(r.out, "would grant no permits") ||
+		left("a") > 0 {
 		t.Errorf("a dry run: %s, paused for %s", r.out, left("a"))
 	}
 	r := g.run("pause", "--pool", "a", "--for", "1h", "--reason", "new model")
-	if r.code != 0 || !strings.Contains(r.out, "Pool a grants no permits until ") || !strings.Contains(r.out, "undo: headgate resume --pool a") {
+	if r.code != 0 || !strings.Contains(r.out, "Pool a grants no permits until ") ||
+		!strings.Contains(r.out, "undo: headgate resume --pool a") {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	if left("a") < 59*time.Minute || left("b") > 0 {
@@ -486,7 +502,8 @@ func TestPauseAndResume(t *testing.T) {
 		t.Errorf("status\n%s", out)
 	}
 	var status api.Status
-	if err := json.Unmarshal([]byte(g.run("status", "--json").out), &status); err != nil || status.Pools[0].Paused == nil || status.Pools[0].Paused.Actor != "ana@host" ||
+	if err := json.Unmarshal([]byte(g.run("status", "--json").out), &status); err != nil ||
+		status.Pools[0].Paused == nil || status.Pools[0].Paused.Actor != "ana@host" ||
 		status.Pools[1].Paused != nil || status.Pools[0].AutoRollback.State != "armed" {
 		t.Errorf("status %+v, %v", status, err)
 	}
@@ -496,7 +513,8 @@ func TestPauseAndResume(t *testing.T) {
 		}
 	}
 	var reply api.ActionReply
-	if err := json.Unmarshal([]byte(g.run("resume", "--json").out), &reply); err != nil || !reply.Verified || left("a") > 0 {
+	if err := json.Unmarshal([]byte(g.run("resume", "--json").out), &reply); err != nil || !reply.Verified ||
+		left("a") > 0 {
 		t.Errorf("%+v, %v, a is paused for %s", reply, err, left("a"))
 	}
 	g.run("resume").want(t, cli.ExitFailed, "", "resume failed, nothing was changed", "not paused")

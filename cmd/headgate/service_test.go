@@ -26,7 +26,8 @@ func TestStatusOfAService(t *testing.T) {
 	g.serveControl()
 	g.run("rollback", "--pool", "b", "--reason", "why")
 	r := g.run("status")
-	for _, part := range []string{"a     enforce", "b     PASSTHROUGH", "by ana@host: why", "headgate restore --pool b --data-dir " + g.dataDir} {
+	for _, part := range []string{"a     enforce", "b     PASSTHROUGH", "by ana@host: why",
+		"headgate restore --pool b --data-dir " + g.dataDir} {
 		if !strings.Contains(r.out, part) {
 			t.Errorf("stdout\n%s\nwant %q in it", r.out, part)
 		}
@@ -45,7 +46,8 @@ func TestStatusOfAService(t *testing.T) {
 		t.Errorf("stderr %q: nothing looks like it", r.err)
 	}
 	g.vars["HEADGATE_ADMIN"] = closedAddress(t)
-	g.run("status").want(t, cli.ExitUnreachable, "", "no answer from the admin plane", "is it running?", "--config FILE", "--admin URL", "HEADGATE_ADMIN")
+	g.run("status").want(t, cli.ExitUnreachable, "", "no answer from the admin plane", "is it running?", "--config FILE",
+		"--admin URL", "HEADGATE_ADMIN")
 }
 
 // TestWatchOfAService: Ctrl-C ends the command without an error.
@@ -56,7 +58,8 @@ func TestWatchOfAService(t *testing.T) {
 	defer stop()
 	out := &stoppingWriter{stop: stop}
 	var messages bytes.Buffer
-	if code := execute(ctx, g.env, []string{"status", "--watch", "--data-dir", g.dataDir}, out, &messages); code != 0 || messages.Len() > 0 {
+	if code := execute(ctx, g.env, []string{"status", "--watch", "--data-dir", g.dataDir}, out, &messages); code != 0 ||
+		messages.Len() > 0 {
 		t.Errorf("exit %d, stderr %q", code, messages.String())
 	}
 	if out.writes == 0 {
@@ -97,7 +100,9 @@ func TestAuditBothPaths(t *testing.T) {
 	if len(lines) != 5 || !strings.HasPrefix(lines[0], "AT ") {
 		t.Fatalf("stdout\n%s", asked.out)
 	}
-	for i, fields := range []string{"mode a passthrough → enforce ana@host api 2 1 0 -", "mode a enforce → PASSTHROUGH ana@host api 2 1 0 why", "mode a starts in enforce settings settings 0 0 0 first start"} {
+	for i, fields := range []string{"mode a passthrough → enforce ana@host api 2 1 0 -",
+		"mode a enforce → PASSTHROUGH ana@host api 2 1 0 why",
+		"mode a starts in enforce settings settings 0 0 0 first start"} {
 		if got := strings.Join(strings.Fields(lines[i+1])[1:], " "); got != fields {
 			t.Errorf("line %d reads %q, want %q", i+1, got, fields)
 		}
@@ -117,7 +122,8 @@ func TestAuditJSON(t *testing.T) {
 	var page control.AuditPage
 	dec := json.NewDecoder(strings.NewReader(g.run("audit", "--json").out))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&page); err != nil || len(page.Items) != 2 || page.Next != "" || page.Items[0].Change.Action != "first" {
+	if err := dec.Decode(&page); err != nil || len(page.Items) != 2 || page.Next != "" ||
+		page.Items[0].Change.Action != "first" {
 		t.Errorf("page %+v, %v", page, err)
 	}
 	r := g.run("audit", "--json", "--pool", "none")
@@ -207,14 +213,17 @@ func TestCompletion(t *testing.T) {
 	}
 	g.runBare("completion", "tcsh").want(t, cli.ExitUsage, "", "must be bash, zsh, fish or powershell")
 	g.runBare("completion").want(t, cli.ExitUsage, "", "--help")
-	if r := g.runBare("__complete", "rollback", "--data-dir", g.dataDir, "--pool", ""); !strings.HasPrefix(r.out, "a\nb\n:") {
+	if r := g.runBare("__complete", "rollback", "--data-dir", g.dataDir, "--pool", ""); !strings.HasPrefix(r.out,
+		"a\nb\n:") {
 		t.Errorf("completions %q", r.out)
 	}
 	for line, want := range map[string]string{
-		"incident ack": ":4\n", "incident silence": ":4\n", "status": ":4\n", "backup": ":0\n", "rules check": ":0\n", // 4: no files
+		"incident ack": ":4\n", "incident silence": ":4\n", "status": ":4\n", "backup": ":0\n", "rules check": ":0\n",
+		// 4: no files
 		"alerts": "test\t", "completion": "bash\n",
 	} {
-		if r := g.runBare(append(append([]string{"__complete"}, strings.Fields(line)...), "")...); !strings.HasPrefix(r.out, want) {
+		if r := g.runBare(append(append([]string{"__complete"}, strings.Fields(line)...), "")...); !strings.HasPrefix(r.out,
+			want) {
 			t.Errorf("completions of %s: %q, want %q first", line, r.out, want)
 		}
 	}
@@ -247,7 +256,8 @@ func TestLoginMakesALink(t *testing.T) {
 	browser := &http.Client{Jar: jar}
 	defer browser.CloseIdleConnections()
 	for n, want := range []int{http.StatusOK, http.StatusForbidden} {
-		reply, err := browser.PostForm("http://"+s.AdminAddr()+"/login", url.Values{"code": {u.Query().Get("code")}, "next": {"/"}})
+		reply, err := browser.PostForm("http://"+s.AdminAddr()+"/login",
+			url.Values{"code": {u.Query().Get("code")}, "next": {"/"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +275,8 @@ func TestLoginSaysWhere(t *testing.T) {
 	g := newTestEnv(t)
 	g.serveControl()
 	r := g.run("login", "--url", "https://gate.example.com/")
-	if r.code != 0 || !strings.HasPrefix(r.out, "https://gate.example.com/login?code=") || strings.Count(r.out, "\n") != 1 || !strings.Contains(r.err, "works once, until ") {
+	if r.code != 0 || !strings.HasPrefix(r.out, "https://gate.example.com/login?code=") ||
+		strings.Count(r.out, "\n") != 1 || !strings.Contains(r.err, "works once, until ") {
 		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
 	}
 	for _, wrong := range []string{"gate.example.com", "http://gate.example.com", "https://a:b@gate.example.com"} {

@@ -17,9 +17,11 @@ func sampleReport() api.IncidentReport {
 	at := func(minute, second int) time.Time { return time.Date(2026, 1, 31, 11, minute, second, 0, time.UTC) }
 	return api.IncidentReport{
 		Incident: api.Incident{Incident: engine.Incident{
-			ID: "01a22990-4f00-7a3e-8d51-6c2b9a4e11aa", Key: engine.Key{Rule: "queue_age", Pool: "big"}, Level: engine.LevelPage, Peak: engine.LevelPage,
+			ID: "01a22990-4f00-7a3e-8d51-6c2b9a4e11aa", Key: engine.Key{Rule: "queue_age", Pool: "big"}, Level: engine.LevelPage,
+			Peak:   engine.LevelPage,
 			Opened: at(26, 30), Changed: at(28, 5), Value: 95.24, Threshold: 25, Unit: "s",
-			Summary: "the oldest waiting task has waited for long", Impact: "answers begin late", Runbook: "queue_age", ReopenCount: 2, Flapping: true,
+			Summary: "the oldest waiting task has waited for long", Impact: "answers begin late", Runbook: "queue_age",
+			ReopenCount: 2, Flapping: true,
 		}},
 		Recorded: true,
 		Events: []engine.Event{
@@ -30,13 +32,15 @@ func sampleReport() api.IncidentReport {
 		},
 		Deliveries: []api.Delivery{
 			{Seq: 1, Kind: "post", Destination: "warn", State: "sent", Attempts: 1, Tried: at(26, 30)},
-			{Seq: 2, Kind: "reply", Destination: "page", State: "retry", Attempts: 2, Tried: at(26, 30), NextAttempt: at(32, 0), Reason: "rate limited"},
+			{Seq: 2, Kind: "reply", Destination: "page", State: "retry", Attempts: 2, Tried: at(26, 30), NextAttempt: at(32, 0),
+				Reason: "rate limited"},
 		},
 	}
 }
 
 func incidentTextOf(r api.IncidentReport) string {
-	s := ShowIncident{Service{Endpoint: Endpoint{Config: "hg.yaml"}, Env: Env{Now: func() time.Time { return time.Date(2026, 1, 31, 11, 31, 30, 0, time.UTC) }}}}
+	s := ShowIncident{Service{Endpoint: Endpoint{Config: "hg.yaml"},
+		Env: Env{Now: func() time.Time { return time.Date(2026, 1, 31, 11, 31, 30, 0, time.UTC) }}}}
 	var p printer
 	s.text(&p, &r)
 	return p.String()
@@ -80,15 +84,19 @@ func TestIncidentTextSingle(t *testing.T) {
 		not  []string
 	}{
 		{"that is over", func(r *api.IncidentReport) { r.Ended, r.Resolution = ended, engine.Recovered },
-			[]string{"page  queue_age in big  recovered after 9m40s\n", "\nuntil     2026-01-31T11:36:10Z\n"}, []string{"PAGE", "acknowledge:", "ago)"}},
+			[]string{"page  queue_age in big  recovered after 9m40s\n", "\nuntil     2026-01-31T11:36:10Z\n"},
+			[]string{"PAGE", "acknowledge:", "ago)"}},
 		{"that is acknowledged", func(r *api.IncidentReport) { r.AckedBy, r.AckUntil = "ana@ops1", until },
 			[]string{"open, acknowledged by ana@ops1 until 2026-01-31T13:31:00Z, flapping"}, []string{"acknowledge:"}},
-		{"of the process", func(r *api.IncidentReport) { r.Pool, r.Runbook = "", "" }, []string{"PAGE  queue_age  open"}, []string{" in "}},
-		{"without messages", func(r *api.IncidentReport) { r.Deliveries = nil }, []string{"\nno messages\n"}, []string{"MESSAGE"}},
+		{"of the process", func(r *api.IncidentReport) { r.Pool, r.Runbook = "", "" }, []string{"PAGE  queue_age  open"},
+			[]string{" in "}},
+		{"without messages", func(r *api.IncidentReport) { r.Deliveries = nil }, []string{"\nno messages\n"},
+			[]string{"MESSAGE"}},
 		{"without a record", func(r *api.IncidentReport) { r.Recorded, r.Events, r.Deliveries = false, nil, nil },
 			[]string{"timeline and messages are unavailable"}, []string{"no messages", "EVENT"}},
 		{"that is long", func(r *api.IncidentReport) { r.Truncated = true }, []string{"only the newest 1000 are shown"}, nil},
-		{"with little to say", func(r *api.IncidentReport) { r.Impact, r.Runbook, r.ReopenCount = "", "", 0 }, []string{"what "}, []string{"impact", "runbook", "reopened"}},
+		{"with little to say", func(r *api.IncidentReport) { r.Impact, r.Runbook, r.ReopenCount = "", "", 0 },
+			[]string{"what "}, []string{"impact", "runbook", "reopened"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -112,10 +120,12 @@ func TestIncidentTextSingle(t *testing.T) {
 func TestEndings(t *testing.T) {
 	opened := time.Date(2026, 1, 31, 11, 26, 30, 0, time.UTC)
 	for why, want := range map[engine.Resolution]string{
-		engine.Recovered: "recovered after 9m40s", engine.NoTraffic: "ended (no traffic) after 9m40s", engine.RuleDeleted: "ended (rule deleted) after 9m40s",
-		"": "ended after 9m40s", "other": "other after 9m40s",
+		engine.Recovered: "recovered after 9m40s", engine.NoTraffic: "ended (no traffic) after 9m40s",
+		engine.RuleDeleted: "ended (rule deleted) after 9m40s",
+		"":                 "ended after 9m40s", "other": "other after 9m40s",
 	} {
-		i := api.Incident{Incident: engine.Incident{Opened: opened, Ended: opened.Add(9*time.Minute + 40*time.Second), Resolution: why}}
+		i := api.Incident{Incident: engine.Incident{Opened: opened, Ended: opened.Add(9*time.Minute + 40*time.Second),
+			Resolution: why}}
 		if got := incidentState(&i); got != want {
 			t.Errorf("%q: %q, want %q", why, got, want)
 		}
@@ -132,7 +142,8 @@ func TestComplete(t *testing.T) {
 		}
 	}
 	for given, want := range map[string]string{
-		"": "cannot be an ID", "01a": "2 things have IDs that begin with 01a: 01a2-1, 01a2-12; give more", "02": "no thing has an ID that begins with 02",
+		"": "cannot be an ID", "01a": "2 things have IDs that begin with 01a: 01a2-1, 01a2-12; give more",
+		"02": "no thing has an ID that begins with 02",
 	} {
 		if _, err := resolveID("thing", given, all, same); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", given, err, want)
@@ -169,7 +180,8 @@ func TestPages(t *testing.T) {
 			page++
 			return make([]int, tt.size), tt.next(page - 1), nil
 		})
-		if err != nil || len(all) != tt.n || page != tt.pages || rest != tt.rest || !slices.Equal(asked[:2], []string{"", tt.next(0)}) {
+		if err != nil || len(all) != tt.n || page != tt.pages || rest != tt.rest ||
+			!slices.Equal(asked[:2], []string{"", tt.next(0)}) {
 			t.Errorf("%s: %d things of %d pages, rest %q, asked %q, %v", tt.name, len(all), page, rest, asked, err)
 		}
 	}

@@ -255,7 +255,8 @@ func (m *ModeChange) reportPool(p *printer, c *control.PoolChange, dry bool) {
 		return
 	}
 	p.printf("%s: %d of %d queued can no longer meet their deadline; "+
-		"they are served anyway, and the queue takes %s to drain\n", c.Pool, c.Overdue, c.Queued-c.Dropped, format.Table.Seconds(c.DrainS))
+		"they are served anyway, and the queue takes %s to drain\n",
+		c.Pool, c.Overdue, c.Queued-c.Dropped, format.Table.Seconds(c.DrainS))
 	if m.Mode == api.ModeRestore && !m.DropOverdue {
 		p.printf("%s: to refuse those: headgate restore --drop-overdue --pool %s%s\n",
 			c.Pool, shellQuote(c.Pool), m.shellArgs())

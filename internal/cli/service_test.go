@@ -34,19 +34,27 @@ func TestEndpoint(t *testing.T) {
 		{name: "environment", env: map[string]string{"HEADGATE_ADMIN": "https://gate.example", "HEADGATE_TOKEN": "t"},
 			want: target{url: "https://gate.example", dataDir: "./data"}, token: "t"},
 		{name: "elsewhere without a token", flags: Endpoint{Admin: "https://gate.example"},
-			want: target{url: "https://gate.example", dataDir: "./data"}, unusable: "there is no token for https://gate.example"},
+			want:     target{url: "https://gate.example", dataDir: "./data"},
+			unusable: "there is no token for https://gate.example"},
 		{name: "elsewhere with a directory", flags: Endpoint{Admin: "https://gate.example", DataDir: "x"},
 			want: target{url: "https://gate.example", dataDir: "x", local: true}, token: "of x"},
 		{name: "settings", settings: settingsFile,
-			want: target{url: "http://127.0.0.1:9001", dataDir: "/var/lib/headgate", local: true}, token: "from-the-settings-123"},
-		{name: "settings of an address that is not ours", settings: strings.Replace(settingsFile, "0.0.0.0", "gate.example", 1),
-			want: target{url: "http://gate.example:9001", dataDir: "/var/lib/headgate", local: true}, unusable: "not sent over plain http"},
+			want:  target{url: "http://127.0.0.1:9001", dataDir: "/var/lib/headgate", local: true},
+			token: "from-the-settings-123"},
+		{name: "settings of an address that is not ours", settings: strings.Replace(settingsFile, "0.0.0.0", "gate.example",
+			1),
+			want:     target{url: "http://gate.example:9001", dataDir: "/var/lib/headgate", local: true},
+			unusable: "not sent over plain http"},
 		{name: "settings that are not right", settings: settingsFile + "wrong: 1\n",
-			want: target{url: "http://127.0.0.1:9001", dataDir: "/var/lib/headgate", local: true}, token: "of /var/lib/headgate", warning: "invalid configuration"},
-		{name: "settings that want a variable", settings: strings.Replace(settingsFile, "from-the-settings-123", `"${UNSET}"`, 1),
-			want: target{url: "http://127.0.0.1:9001", dataDir: "/var/lib/headgate", local: true}, token: "of /var/lib/headgate", warning: "UNSET"},
+			want: target{url: "http://127.0.0.1:9001", dataDir: "/var/lib/headgate", local: true}, token: "of /var/lib/headgate",
+			warning: "invalid configuration"},
+		{name: "settings that want a variable", settings: strings.Replace(settingsFile, "from-the-settings-123", `"${UNSET}"`,
+			1),
+			want: target{url: "http://127.0.0.1:9001", dataDir: "/var/lib/headgate", local: true}, token: "of /var/lib/headgate",
+			warning: "UNSET"},
 		{name: "settings that are no YAML", settings: "{{{",
-			want: target{url: defaultAdmin, dataDir: "./data", local: true}, token: "of ./data", warning: "invalid configuration"},
+			want: target{url: defaultAdmin, dataDir: "./data", local: true}, token: "of ./data",
+			warning: "invalid configuration"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -65,10 +73,12 @@ func TestEndpoint(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.url != tt.want.url || got.dataDir != tt.want.dataDir || got.local != tt.want.local || got.token.Reveal() != tt.token {
+			if got.url != tt.want.url || got.dataDir != tt.want.dataDir || got.local != tt.want.local ||
+				got.token.Reveal() != tt.token {
 				t.Errorf("got %+v with token %q, want %+v with %q", got, got.token.Reveal(), tt.want, tt.token)
 			}
-			if (got.unusable == nil) != (tt.unusable == "") || got.unusable != nil && !strings.Contains(got.unusable.Error(), tt.unusable) {
+			if (got.unusable == nil) != (tt.unusable == "") || got.unusable != nil &&
+				!strings.Contains(got.unusable.Error(), tt.unusable) {
 				t.Errorf("unusable %v, want %q", got.unusable, tt.unusable)
 			}
 			if (messages.Len() == 0) != (tt.warning == "") || !strings.Contains(messages.String(), tt.warning) {

@@ -22,15 +22,21 @@ func pointer[T any](v T) *T { return &v }
 
 // degradedStatus is a status with everything in it that a person should see.
 var degradedStatus = api.Status{Version: "v1", Pools: []control.PoolStatus{
-	{Name: "default", Mode: "enforce", ModeSince: noon.Add(-time.Hour), ModeBy: "settings", Workers: 4, InFlight: 4, QueueDepth: 3,
-		QueueOldestAgeS: 12.34, P95TurnaroundS: pointer(41.2), SLOS: 60, EnvelopeUse: pointer(0.876), Refused1m: 12, Admitted1m: 31},
-	{Name: "big", Mode: "passthrough", ModeSince: noon.Add(-31 * time.Minute), ModeBy: "ana@host", ModeReason: "p95 climbs", ModeBefore: pointer("observe"),
-		ModeRecorded: pointer(false), Workers: 8, InFlight: 8, QueueDepth: 120, QueueOldestAgeS: 95, P95TurnaroundS: pointer(140.0), SLOS: 60,
+	{Name: "default", Mode: "enforce", ModeSince: noon.Add(-time.Hour), ModeBy: "settings", Workers: 4, InFlight: 4,
+		QueueDepth:      3,
+		QueueOldestAgeS: 12.34, P95TurnaroundS: pointer(41.2), SLOS: 60, EnvelopeUse: pointer(0.876), Refused1m: 12,
+		Admitted1m: 31},
+	{Name: "big", Mode: "passthrough", ModeSince: noon.Add(-31 * time.Minute), ModeBy: "ana@host",
+		ModeReason: "p95 climbs", ModeBefore: pointer("observe"),
+		ModeRecorded: pointer(false), Workers: 8, InFlight: 8, QueueDepth: 120, QueueOldestAgeS: 95,
+		P95TurnaroundS: pointer(140.0), SLOS: 60,
 		Overdue: 42, DrainS: 310, Admitted1m: 9, Draining: true},
 	{Name: "new", Mode: "observe", ModeSince: noon.Add(-50 * time.Hour), ModeBy: "bob@host", SLOS: 3600, Workers: 1},
 }, IncidentsOpen: []api.Incident{
-	{Incident: engine.Incident{ID: "0198-a", Key: engine.Key{Rule: "queue_age", Pool: "big"}, Level: engine.LevelPage, Summary: "the oldest waiting task has waited for long", AckedBy: "ana@host"}},
-	{Incident: engine.Incident{ID: "0198-b", Key: engine.Key{Rule: "journal_failing"}, Level: engine.LevelWarn, Summary: "the record cannot be written or read"}},
+	{Incident: engine.Incident{ID: "0198-a", Key: engine.Key{Rule: "queue_age", Pool: "big"}, Level: engine.LevelPage,
+		Summary: "the oldest waiting task has waited for long", AckedBy: "ana@host"}},
+	{Incident: engine.Incident{ID: "0198-b", Key: engine.Key{Rule: "journal_failing"}, Level: engine.LevelWarn,
+		Summary: "the record cannot be written or read"}},
 }}
 
 const degradedTable = `POOL     MODE         IN FLIGHT  QUEUED  OLDEST  P95    SLO    USE    REFUSED/MIN  ADMITTED/MIN
@@ -79,7 +85,8 @@ func TestStatusTable(t *testing.T) {
 // TestStatusIsPrintable: text from the service cannot control a terminal.
 func TestStatusIsPrintable(t *testing.T) {
 	evil := "x\x1b[2J\n\u202e\x07"
-	out := testStatus(&api.Status{Pools: []control.PoolStatus{{Name: evil, Mode: evil, ModeBy: evil, ModeReason: evil, ModeBefore: &evil}}}, false)
+	out := testStatus(&api.Status{Pools: []control.PoolStatus{{Name: evil, Mode: evil, ModeBy: evil, ModeReason: evil,
+		ModeBefore: &evil}}}, false)
 	if strings.ContainsAny(out, "\x1b\x07\u202e") {
 		t.Errorf("out %q", out)
 	}
@@ -93,7 +100,8 @@ func TestWatch(t *testing.T) {
 		screen, json bool
 		out, err     string
 	}{
-		{"lines", false, false, "default enforce in_flight=4/4 queued=3 oldest=12s p95=41s refused_1m=12 admitted_1m=31\n", "gone"},
+		{"lines", false, false, "default enforce in_flight=4/4 queued=3 oldest=12s p95=41s refused_1m=12 admitted_1m=31\n",
+			"gone"},
 		{"screen", true, false, clearScreen, ""},
 		{"json", false, true, `{"version":"v1"`, "gone"},
 	}
@@ -103,12 +111,13 @@ func TestWatch(t *testing.T) {
 				var out, messages bytes.Buffer
 				looks := 0
 				env := Env{Now: time.Now, LookupEnv: func(string) (string, bool) { return "", false }}
-				v := Status{Service: Service{Env: env, Out: &out, Err: &messages, JSON: tt.json}, screen: tt.screen, fetch: func(context.Context) (api.Status, error) {
-					if looks++; looks == 3 {
-						return api.Status{}, errors.New("gone")
-					}
-					return degradedStatus, nil
-				}}
+				v := Status{Service: Service{Env: env, Out: &out, Err: &messages, JSON: tt.json}, screen: tt.screen,
+					fetch: func(context.Context) (api.Status, error) {
+						if looks++; looks == 3 {
+							return api.Status{}, errors.New("gone")
+						}
+						return degradedStatus, nil
+					}}
 				ctx, stop := context.WithTimeout(t.Context(), 4500*time.Millisecond)
 				defer stop()
 				v.watch(ctx)

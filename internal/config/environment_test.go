@@ -54,10 +54,14 @@ func TestAnEmptyEnvironmentGivesTheDefaults(t *testing.T) {
 func TestABadEnvironmentIsNamedButNotShown(t *testing.T) {
 	for _, test := range []struct{ name, value, want string }{
 		{"MC_ENDPOINT", secretMarker, "pools[0].upstream: must be an absolute http or https URL such as http://127.0.0.1:8080/v1, unlike the value of MC_ENDPOINT"},
-		{"MC_ENDPOINT", "http://u:" + secretMarker + "@h/v1", "pools[0].upstream: must be a URL without user and password: a key belongs in upstream_key, unlike the value of MC_ENDPOINT"},
-		{"MC_ENDPOINT", "http://h?k=" + secretMarker, "pools[0].upstream: must be a URL without query and fragment, unlike the value of MC_ENDPOINT"},
-		{"MC_API_KEY", secretMarker + "\n", "pools[0].upstream_key: must be visible ASCII characters without spaces or line ends, unlike the value of MC_API_KEY"},
-		{"MC_MODEL", secretMarker + " x", "pools[0].models[0]: must be a model's name or a pattern with *, without spaces, of 1 to 256 bytes, unlike the value of MC_MODEL"},
+		{"MC_ENDPOINT", "http://u:" + secretMarker + "@h/v1",
+			"pools[0].upstream: must be a URL without user and password: a key belongs in upstream_key, unlike the value of MC_ENDPOINT"},
+		{"MC_ENDPOINT", "http://h?k=" + secretMarker,
+			"pools[0].upstream: must be a URL without query and fragment, unlike the value of MC_ENDPOINT"},
+		{"MC_API_KEY", secretMarker + "\n",
+			"pools[0].upstream_key: must be visible ASCII characters without spaces or line ends, unlike the value of MC_API_KEY"},
+		{"MC_MODEL", secretMarker + " x",
+			"pools[0].models[0]: must be a model's name or a pattern with *, without spaces, of 1 to 256 bytes, unlike the value of MC_MODEL"},
 	} {
 		c, err := FromEnvironment(env(test.name, test.value))
 		if err == nil || c != nil || err.Error() != test.want || strings.Contains(err.Error(), secretMarker) {

@@ -61,7 +61,8 @@ func TestTheExampleLoadsWithEverythingSwitchedOn(t *testing.T) {
 	want.Pools[0].UpstreamKey, want.Pools[0].Endpoints = NewSecret("k"), []string{"/v1/rerank"}
 	want.Clients = []Client{{"team-search", digest, "interactive"}}
 	want.Slack.BotToken, want.Slack.Webhook = NewSecret("bot"), NewSecret("https://hooks.example.com/x")
-	want.Slack.AppToken, want.Slack.SigningSecret, want.Slack.Listen = NewSecret("xapp-1-a"), NewSecret("sign"), "127.0.0.1:8486"
+	want.Slack.AppToken, want.Slack.SigningSecret, want.Slack.Listen = NewSecret("xapp-1-a"), NewSecret("sign"),
+		"127.0.0.1:8486"
 	want.Slack.Allow.Rollback = []string{"U0123456789", "U0123456788"}
 	want.Slack.Channels.Page, want.Slack.Mention.Page = "C0123456789", "<!here>"
 	want.Heartbeat.URL = NewSecret("https://beat.example.com/y")
@@ -105,7 +106,9 @@ func comments(n *yaml.Node, path string, found map[string]bool) {
 
 func TestTheExampleHoldsNoSecret(t *testing.T) {
 	for line := range strings.Lines(example(t)) {
-		if key, value, _ := strings.Cut(strings.TrimLeft(line, " #-"), ": "); slices.Contains([]string{"upstream_key", "token", "key_sha256", "bot_token", "webhook", "app_token", "signing_secret", "url"}, key) {
+		if key, value, _ := strings.Cut(strings.TrimLeft(line, " #-"),
+			": "); slices.Contains([]string{"upstream_key", "token", "key_sha256", "bot_token", "webhook", "app_token",
+			"signing_secret", "url"}, key) {
 			if value = strings.TrimSpace(value); value != `""` && !strings.HasPrefix(value, "${") {
 				t.Errorf("a literal secret would be copied: %s", line)
 			}

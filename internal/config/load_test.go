@@ -206,10 +206,12 @@ func TestWhatIsAllowed(t *testing.T) {
 }
 
 func TestReachableListenersWithAKeyAndNoClientsAreRefused(t *testing.T) {
-	for _, listen := range []string{":8484", "0.0.0.0:8484", "[::]:8484", "192.168.1.2:8484", "gate.example.com:8484", "localhost.example.com:8484"} {
+	for _, listen := range []string{":8484", "0.0.0.0:8484", "[::]:8484", "192.168.1.2:8484", "gate.example.com:8484",
+		"localhost.example.com:8484"} {
 		text := "listen: '" + listen + "'\npools: [{name: a, upstream: 'https://m.example.com/v1', upstream_key: k}]\n"
 		_, err := Parse("f.yaml", []byte(text), nil)
-		if err == nil || !strings.HasPrefix(err.Error(), "f.yaml:1:1: listen: ") || !strings.Contains(err.Error(), "open relay") {
+		if err == nil || !strings.HasPrefix(err.Error(), "f.yaml:1:1: listen: ") ||
+			!strings.Contains(err.Error(), "open relay") {
 			t.Errorf("%s: %v", listen, err)
 		}
 	}
@@ -263,7 +265,8 @@ func TestLoadBoundsTheFile(t *testing.T) {
 
 func TestReferencesNeverChangeTheStructure(t *testing.T) {
 	const inject = "x\ndrain: 1s\nadmin: {listen: 127.0.0.1:1}"
-	c, err := Parse("f.yaml", []byte("admin: {token: \"${T}\"}\nlog: {level: \"${L}\"}\n"), env("T", "a,b}:#[*&!", "L", "warn"))
+	c, err := Parse("f.yaml", []byte("admin: {token: \"${T}\"}\nlog: {level: \"${L}\"}\n"),
+		env("T", "a,b}:#[*&!", "L", "warn"))
 	if err != nil || c.Admin.Token.Reveal() != "a,b}:#[*&!" || c.Log.Level != "warn" {
 		t.Errorf("got %+v, %v", c, err)
 	}
@@ -288,12 +291,14 @@ pools:
     slo: {objective: "${O}"}
     limits: {body: "${B}MiB"}
 `
-	c, err := Parse(filepath.Join(dir, "f.yaml"), []byte(text), env("D", "7s", "U", "https://m.example.com/v1", "O", "0.5", "B", "3"))
+	c, err := Parse(filepath.Join(dir, "f.yaml"), []byte(text),
+		env("D", "7s", "U", "https://m.example.com/v1", "O", "0.5", "B", "3"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := c.Pools[0]
-	if c.Drain != 7*time.Second || p.Upstream != "https://m.example.com/v1" || p.Workers != 7 || p.SLO.Objective != 0.5 || p.Limits.Body != 3*mib {
+	if c.Drain != 7*time.Second || p.Upstream != "https://m.example.com/v1" || p.Workers != 7 || p.SLO.Objective != 0.5 ||
+		p.Limits.Body != 3*mib {
 		t.Errorf("got %+v", c)
 	}
 }

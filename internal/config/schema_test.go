@@ -29,7 +29,8 @@ func TestTheSchemaFollowsTheTypes(t *testing.T) {
 	root["$schema"] = "http://json-schema.org/draft-07/schema#"
 	root["title"] = "Settings of headgate"
 	root["definitions"] = map[string]any{"reference": map[string]any{
-		"type": "string", "pattern": `\$\{.+\}`, "description": "Filled in from ${NAME}, an environment variable, or ${file:PATH}, a file.",
+		"type": "string", "pattern": `\$\{.+\}`,
+		"description": "Filled in from ${NAME}, an environment variable, or ${file:PATH}, a file.",
 	}}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -88,7 +89,8 @@ func (s schemaWriter) setting(t reflect.Type, f strictyaml.Setting, v reflect.Va
 	case []Drill:
 		return object{"type": "array", "items": object{"type": "object"}}
 	case []string:
-		return object{"type": "array", "items": object{"type": "string"}, "default": append([]string{}, v.Interface().([]string)...)}
+		return object{"type": "array", "items": object{"type": "string"},
+			"default": append([]string{}, v.Interface().([]string)...)}
 	}
 	if t.Kind() == reflect.Slice {
 		item := reflect.New(t.Elem())
@@ -150,12 +152,14 @@ func TestEveryFieldIsExplained(t *testing.T) {
 
 func TestTheSchemasPatternsAgreeWithTheParsers(t *testing.T) {
 	duration, size := regexp.MustCompile(durationPattern), regexp.MustCompile(bytesPattern)
-	for _, text := range []string{"", "0s", "25s", "1m30s", "1.5h", "30d", "1d12h", "1us", "1µs", "d", "30", "s", "1w", "25 s", "1d-2h", "1d2d", "1s1d", "0", "1w", "1y2w3d", "1y5m", "1d1w"} {
+	for _, text := range []string{"", "0s", "25s", "1m30s", "1.5h", "30d", "1d12h", "1us", "1µs", "d", "30", "s", "1w",
+		"25 s", "1d-2h", "1d2d", "1s1d", "0", "1w", "1y2w3d", "1y5m", "1d1w"} {
 		if _, err := strictyaml.ParseDuration(text); (err == nil) != duration.MatchString(text) {
 			t.Errorf("duration %q: pattern %t, parser %v", text, duration.MatchString(text), err)
 		}
 	}
-	for _, text := range []string{"", "0B", "1kB", "32MiB", "1 GiB", "3TiB", "1024", "1KB", "MiB", "1.5MiB", "-1B", "1  B", "2GB"} {
+	for _, text := range []string{"", "0B", "1kB", "32MiB", "1 GiB", "3TiB", "1024", "1KB", "MiB", "1.5MiB", "-1B", "1  B",
+		"2GB"} {
 		if _, err := parseBytes(text); (err == nil) != size.MatchString(text) {
 			t.Errorf("size %q: pattern %t, parser %v", text, size.MatchString(text), err)
 		}

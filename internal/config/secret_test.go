@@ -18,11 +18,13 @@ type secretHolder struct{ key Secret }
 
 func TestSecretIsNeverPrinted(t *testing.T) {
 	s := NewSecret(secretMarker)
-	verbs := []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%c", "%U", "%e", "%10v", "%-3.1s", "%p", "%T"}
+	verbs := []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%c", "%U", "%e", "%10v", "%-3.1s", "%p",
+		"%T"}
 	values := map[string]any{
 		"secret": s, "pointer": &s, "in a slice": []Secret{s}, "in a map": map[string]Secret{"k": s},
 		"exported field": Admin{Token: s}, "unexported field": secretHolder{s}, "behind a pointer": &secretHolder{s},
-		"config": Config{Admin: Admin{Token: s}}, "error": fmt.Errorf("with %v", s), "joined": errors.Join(fmt.Errorf("%+v", s)),
+		"config": Config{Admin: Admin{Token: s}}, "error": fmt.Errorf("with %v", s),
+		"joined": errors.Join(fmt.Errorf("%+v", s)),
 	}
 	for name, v := range values {
 		for _, verb := range verbs {
@@ -38,7 +40,8 @@ func TestSecretIsNeverPrinted(t *testing.T) {
 
 // wantHidden refuses text that holds the leak, plain or in hexadecimal.
 func wantHidden(text string) error {
-	for _, form := range []string{secretMarker, fmt.Sprintf("%x", secretMarker), fmt.Sprintf("%X", secretMarker), "[76 69"} {
+	for _, form := range []string{secretMarker, fmt.Sprintf("%x", secretMarker), fmt.Sprintf("%X", secretMarker),
+		"[76 69"} {
 		if strings.Contains(text, form) {
 			return errors.New("it shows")
 		}

@@ -61,7 +61,8 @@ func TestDiagnosticsUnwrap(t *testing.T) {
 		t.Fatalf("got %#v", err)
 	}
 	p, ok := errors.AsType[strictyaml.Diagnostic](fmt.Errorf("starting: %w", err))
-	if !ok || p.File != "f.yaml" || p.Line != 1 || p.Col != 1 || p.Path != "drain" || !strings.HasPrefix(p.Message, "must have a unit") {
+	if !ok || p.File != "f.yaml" || p.Line != 1 || p.Col != 1 || p.Path != "drain" ||
+		!strings.HasPrefix(p.Message, "must have a unit") {
 		t.Errorf("got %#v", p)
 	}
 	if second := problems[1]; second.Line != 2 || second.Col != 12 || second.Path != "hosts[1]" {

@@ -7,7 +7,8 @@ import (
 
 func TestParseBytes(t *testing.T) {
 	for text, want := range map[string]Bytes{
-		"0B": 0, "7B": 7, "1kB": 1000, "64MB": 64e6, "2GB": 2e9, "1KiB": 1024, "32MiB": 32 << 20, "1 GiB": 1 << 30, "3TiB": 3 << 40,
+		"0B": 0, "7B": 7, "1kB": 1000, "64MB": 64e6, "2GB": 2e9, "1KiB": 1024, "32MiB": 32 << 20, "1 GiB": 1 << 30,
+		"3TiB":       3 << 40,
 		"8388607TiB": 8388607 << 40,
 	} {
 		if got, err := parseBytes(text); err != nil || got != want {
@@ -15,7 +16,8 @@ func TestParseBytes(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]error{
-		"": errBytes, "B": errBytes, "MiB": errBytes, "-1B": errBytes, "1.5MiB": errBytes, "1KB": errBytes, "1mib": errBytes, "1 M": errBytes, "1  B": errBytes,
+		"": errBytes, "B": errBytes, "MiB": errBytes, "-1B": errBytes, "1.5MiB": errBytes, "1KB": errBytes, "1mib": errBytes,
+		"1 M": errBytes, "1  B": errBytes,
 		"1024": errBytesUnit, "0": errBytesUnit, "1e3": errBytesUnit,
 		"8388608TiB": errBytesBig, "9223372036854775808B": errBytesBig, "99999999999999999999GB": errBytesBig,
 	} {
@@ -27,7 +29,8 @@ func TestParseBytes(t *testing.T) {
 
 func TestBytesString(t *testing.T) {
 	for want, b := range map[string]Bytes{
-		"0B": 0, "1B": 1, "1000B": 1000, "1KiB": 1024, "1025B": 1025, "32MiB": 32 << 20, "1536MiB": 3 << 29, "2GiB": 2 << 30, "1TiB": 1 << 40,
+		"0B": 0, "1B": 1, "1000B": 1000, "1KiB": 1024, "1025B": 1025, "32MiB": 32 << 20, "1536MiB": 3 << 29, "2GiB": 2 << 30,
+		"1TiB": 1 << 40,
 	} {
 		if got := b.String(); got != want {
 			t.Errorf("%d is written %s, want %s", int64(b), got, want)

@@ -199,8 +199,8 @@ func (l checker) checkObjectives(at string, p Pool) {
 	if l.Reference(turnaround) == "" {
 		limit += " (" + format.Duration(p.SLO.Turnaround) + ")"
 	}
-	l.Refuse(age, "must be less than "+limit+", since a task of that age has broken the promise before anything is refused",
-		format.Duration(p.Admission.MaxQueueAge))
+	rule := "must be less than " + limit + ", since a task of that age has broken the promise before anything is refused"
+	l.Refuse(age, rule, format.Duration(p.Admission.MaxQueueAge))
 }
 
 func (l checker) checkMemoryLimits(at string, m Limits) {

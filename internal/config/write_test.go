@@ -82,7 +82,8 @@ func TestWriteRedacts(t *testing.T) {
 		*secret = NewSecret(secretMarker)
 	}
 	text := written(t, c)
-	if strings.Contains(text, secretMarker) || strings.Count(text, `'`+redacted+`'`)+strings.Count(text, `"`+redacted+`"`) != len(secrets) {
+	if strings.Contains(text, secretMarker) || strings.Count(text, `'`+redacted+`'`)+strings.Count(text,
+		`"`+redacted+`"`) != len(secrets) {
 		t.Error(text)
 	}
 }

@@ -47,13 +47,15 @@ func TestStyles(t *testing.T) {
 
 func TestNumbers(t *testing.T) {
 	for v, want := range map[float64]string{
-		0: "0", 7: "7", 12.34: "12.3", 1.005: "1", 0.126: "0.13", 0.00123: "0.0012", 99.96: "100", 12345.6: "12346", 3e15: "3e+15",
+		0: "0", 7: "7", 12.34: "12.3", 1.005: "1", 0.126: "0.13", 0.00123: "0.0012", 99.96: "100", 12345.6: "12346",
+		3e15: "3e+15",
 	} {
 		if got := format.Number(v); got != want {
 			t.Errorf("Number(%v) = %q, want %q", v, got, want)
 		}
 	}
-	for n, want := range map[int64]string{0: "0", 999: "999", 1234: "1\u202f234", -1234567: "-1\u202f234\u202f567", math.MinInt64: "-9\u202f223\u202f372\u202f036\u202f854\u202f775\u202f808"} {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1234: "1\u202f234", -1234567: "-1\u202f234\u202f567",
+		math.MinInt64: "-9\u202f223\u202f372\u202f036\u202f854\u202f775\u202f808"} {
 		if got := format.Count(n); got != want {
 			t.Errorf("Count(%d) = %q, want %q", n, got, want)
 		}
@@ -93,7 +95,8 @@ func FuzzTruncate(f *testing.F) {
 			return
 		}
 		got := format.Truncate(s, n)
-		if utf8.RuneCountInString(got) > n || !utf8.ValidString(got) || !strings.HasPrefix(s, strings.TrimSuffix(got, format.Ellipsis)) {
+		if utf8.RuneCountInString(got) > n || !utf8.ValidString(got) ||
+			!strings.HasPrefix(s, strings.TrimSuffix(got, format.Ellipsis)) {
 			t.Errorf("Truncate(%q, %d) = %q", s, n, got)
 		}
 		got = format.TruncateBytes(s, n)

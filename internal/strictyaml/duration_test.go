@@ -19,11 +19,14 @@ func TestParseDuration(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]error{
-		"": errDuration, "d": errDuration, "s": errDuration, "25 s": errDuration, "25sec": errDuration, "1d1w": errDuration, "1.5w": errDuration,
-		"-1d": errDuration, "1d-2h": errDuration, "1d+2h": errDuration, "1.5d": errDuration, "1d2d": errDuration, "1d5": errDuration,
-		"30": errDurationUnit, "00": errDurationUnit, "-1": errDurationUnit, "2.5": errDurationUnit, "1e999": errDurationUnit,
-		"106752d": errDurationLong, "293y": errDurationLong, "99999999999999999999d": errDurationLong, "106751d24h": errDurationLong,
-		"9999999h": errDuration, "NaN": errDurationUnit,
+		"": errDuration, "d": errDuration, "s": errDuration, "25 s": errDuration, "25sec": errDuration, "1d1w": errDuration,
+		"1.5w": errDuration,
+		"-1d":  errDuration, "1d-2h": errDuration, "1d+2h": errDuration, "1.5d": errDuration, "1d2d": errDuration,
+		"1d5": errDuration,
+		"30":  errDurationUnit, "00": errDurationUnit, "-1": errDurationUnit, "2.5": errDurationUnit, "1e999": errDurationUnit,
+		"106752d": errDurationLong, "293y": errDurationLong, "99999999999999999999d": errDurationLong,
+		"106751d24h": errDurationLong,
+		"9999999h":   errDuration, "NaN": errDurationUnit,
 	} {
 		if got, err := ParseDuration(text); err != want || got != 0 {
 			t.Errorf("%q: %v, %v; want %v", text, got, err, want)

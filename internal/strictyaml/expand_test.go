@@ -75,7 +75,8 @@ func TestExpandRefuses(t *testing.T) {
 		"${file:/dev/tty}": "not a regular file",
 	} {
 		got, refs, err := f.expand(text)
-		if err == nil || got != "" || refs != "" || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), secretMarker) {
+		if err == nil || got != "" || refs != "" || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), secretMarker) {
 			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
 		}
 	}

@@ -24,7 +24,8 @@ func TestSuggest(t *testing.T) {
 	d.root = reflect.TypeFor[file]()
 	known := []Field{{Name: "name"}, {Name: "workers"}, {Name: "stream_keepalive"}, {Name: "slo"}}
 	for key, want := range map[string]string{
-		"wokers": "did you mean workers?", "Workers": "did you mean workers?", "streamKeepalive": "did you mean stream_keepalive?",
+		"wokers": "did you mean workers?", "Workers": "did you mean workers?",
+		"streamKeepalive":  "did you mean stream_keepalive?",
 		"stream-keepalive": "did you mean stream_keepalive?", "turnaround": "it belongs under pools[].slo",
 		"listen": "it belongs under the top level", "zzzz": "known here: name, workers, stream_keepalive, slo",
 	} {

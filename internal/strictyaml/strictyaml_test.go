@@ -93,7 +93,8 @@ func TestPositions(t *testing.T) {
 	l := strictyaml.NewDecoder("f")
 	l.SetPosition("a[0]", strictyaml.Position{Line: 4, Col: 2})
 	l.Reportf("a[0].b.c", "must be %d", 1)
-	if got := l.Err().Error(); got != "f:4:2: a[0].b.c: must be 1" || l.File() != "f" || l.Len() != 1 || len(l.Diagnostics()) != 1 {
+	if got := l.Err().Error(); got != "f:4:2: a[0].b.c: must be 1" || l.File() != "f" || l.Len() != 1 ||
+		len(l.Diagnostics()) != 1 {
 		t.Errorf("%s", got)
 	}
 }

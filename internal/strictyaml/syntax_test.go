@@ -15,12 +15,13 @@ func TestLinesOfSyntaxErrors(t *testing.T) {
 		line int
 		want string
 	}{
-		"reference within braces":    {pool + "admin: {token: ${TOKEN}}\n", 4, `needs quotes, such as "${NAME}"`},
-		"braces over several lines":  {pool + "admin: {\n  token: ${TOKEN}}\n", 4, `needs quotes`},
-		"braces on the first line":   {"admin: {token: ${TOKEN}}\n" + pool, 1, `needs quotes`},
-		"open list":                  {pool + "hosts: [a, b\n", 4, "did not find expected ',' or ']'"},
-		"key that is out of line":    {pool + "   workers: 4\n", 2, "did not find expected '-' indicator"},
-		"key further in":             {pool + "drain: 1s\n  hosts: []\n", 5, "mapping values are not allowed in this context"},
+		"reference within braces":   {pool + "admin: {token: ${TOKEN}}\n", 4, `needs quotes, such as "${NAME}"`},
+		"braces over several lines": {pool + "admin: {\n  token: ${TOKEN}}\n", 4, `needs quotes`},
+		"braces on the first line":  {"admin: {token: ${TOKEN}}\n" + pool, 1, `needs quotes`},
+		"open list":                 {pool + "hosts: [a, b\n", 4, "did not find expected ',' or ']'"},
+		"key that is out of line":   {pool + "   workers: 4\n", 2, "did not find expected '-' indicator"},
+		"key further in": {pool + "drain: 1s\n  hosts: []\n", 5,
+			"mapping values are not allowed in this context"},
 		"list among keys":            {pool + "- x\n", 4, "did not find expected key"},
 		"no value":                   {pool + "drain: ]\n", 4, "did not find expected node content"},
 		"character that cannot be":   {pool + "drain: @x\n", 4, "found character that cannot start any token"},
