@@ -50,15 +50,11 @@ func newClient(timeout time.Duration, base http.RoundTripper) *http.Client {
 		timeout = 10 * time.Second
 	}
 	if base == nil {
-		base = &http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
-			DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
-			TLSHandshakeTimeout:   5 * time.Second,
-			ResponseHeaderTimeout: timeout,
-			MaxIdleConnsPerHost:   4,
-			IdleConnTimeout:       time.Minute,
-			ForceAttemptHTTP2:     true,
-		}
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.DialContext = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
+		t.TLSHandshakeTimeout, t.ResponseHeaderTimeout = 5*time.Second, timeout
+		t.MaxIdleConnsPerHost, t.IdleConnTimeout = 4, time.Minute
+		base = t
 	}
 	return &http.Client{
 		Timeout:       timeout,

@@ -1,9 +1,11 @@
 package slack
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -147,14 +149,16 @@ func (r renderer) incidentParts(d alerts.Delivery) messageParts {
 	if truncated {
 		summary += " " + r.fullTextLink(inc)
 	}
-	what := subject(inc) + ":"
-	line := join(title(n), "·", what, valueAndLimit(inc)+",", "since", format.Time(inc.Opened))
-	if !inc.Open() {
-		line = join(title(n), "·", what, "opened", format.Time(inc.Opened)+",", "resolved", format.Time(inc.Ended))
+	emoji, title := severity(n)
+	line := fmt.Sprintf("%s · %s: ", title, subject(inc))
+	if inc.Open() {
+		line += fmt.Sprintf("%s, since %s", valueAndLimit(inc), format.Time(inc.Opened))
+	} else {
+		line += fmt.Sprintf("opened %s, resolved %s", format.Time(inc.Opened), format.Time(inc.Ended))
 	}
 	return messageParts{
 		notificationLine: truncateMarkup(line, maxLine),
-		header:           plainText(statusEmoji(n)+" "+title(n)+": "+inc.Summary+poolSuffix(inc.Key.Pool), maxHeader),
+		header:           plainText(emoji+" "+title+": "+inc.Summary+poolSuffix(inc.Key.Pool), maxHeader),
 		body:             "*" + summary + "*\n" + statusSentence(inc),
 		banners:          r.banners(d),
 		fields:           r.fields(n),
@@ -261,28 +265,23 @@ func (r renderer) banners(d alerts.Delivery) []string {
 func join(parts ...string) string { return strings.Join(nonEmpty(parts), " ") }
 
 func nonEmpty(parts []string) []string {
-	var out []string
-	for _, p := range parts {
-		if p != "" {
-			out = append(out, p)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" })
 }
 
-// title is the severity, in one or two words. Drills read it.
-func title(n alerts.Notification) string {
-	t := "WARNING"
+// severity is the state in one or two words, which drills read, and the colour before it.
+func severity(n alerts.Notification) (emoji, title string) {
 	switch {
 	case !n.Incident.Open():
-		t = "RESOLVED"
+		emoji, title = "🟢", "RESOLVED"
 	case n.Incident.Level == engine.LevelPage:
-		t = "PAGE"
+		emoji, title = "🔴", "PAGE"
+	default:
+		emoji, title = "🟠", "WARNING"
 	}
 	if n.Incident.Flapping {
-		t += " (flapping)"
+		title += " (flapping)"
 	}
-	return drillPrefix(n) + t
+	return emoji, drillPrefix(n) + title
 }
 
 func drillPrefix(n alerts.Notification) string {
@@ -290,18 +289,6 @@ func drillPrefix(n alerts.Notification) string {
 		return "DRILL · "
 	}
 	return ""
-}
-
-// statusEmoji is the colour before the title.
-func statusEmoji(n alerts.Notification) string {
-	switch {
-	case !n.Incident.Open():
-		return "🟢"
-	case n.Incident.Level == engine.LevelPage:
-		return "🔴"
-	default:
-		return "🟠"
-	}
 }
 
 func poolSuffix(pool string) string {
@@ -366,12 +353,7 @@ func modeText(n alerts.Notification) string {
 	return s
 }
 
-func modeName(mode string) string {
-	if mode == "" {
-		return "not known"
-	}
-	return escape(mode)
-}
+func modeName(mode string) string { return escape(cmp.Or(mode, "not known")) }
 
 // rollbackCommand is the command that disables the pool's admission control, or enables it again.
 func rollbackCommand(n alerts.Notification) string {

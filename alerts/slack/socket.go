@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log"
@@ -36,12 +37,8 @@ func newSocket(i *Interactions) (*socket, error) {
 	if s.api, s.http, err = newSocketAPI(s.o.AppToken, s.o.APIURL); err != nil {
 		return nil, err
 	}
-	if s.o.MaxBackoff <= 0 {
-		s.o.MaxBackoff = 30 * time.Second
-	}
-	if s.o.PingTimeout <= 0 {
-		s.o.PingTimeout = 30 * time.Second
-	}
+	s.o.MaxBackoff = cmp.Or(s.o.MaxBackoff, 30*time.Second)
+	s.o.PingTimeout = cmp.Or(s.o.PingTimeout, 30*time.Second)
 	return s, s.o.Registerer.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "headgate_slack_socket_connected", Help: "1 while the Socket Mode connection for buttons and commands is open.",
 	}, func() float64 { return oneIf(s.connected.Load()) }))
