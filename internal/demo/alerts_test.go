@@ -36,9 +36,9 @@ func overload() Options {
 	return o
 }
 
-// The whole way: a burst opens incidents, each has one message that says in the
-// end that it is over, and nothing is left behind. Tests share machines: when one
-// says itself that it did not keep the pace, it gets another chance at half of it.
+// A burst opens incidents. Each has one message, which says in the end that the incident
+// is resolved, and nothing is left behind. If the machine did not keep the pace, the test
+// runs again at half the speed.
 func TestSlackFollowsTheBurst(t *testing.T) {
 	o := overload()
 	for !checkSlackRun(t, o) {
@@ -66,7 +66,7 @@ func checkSlackRun(t *testing.T, o Options) bool {
 	threads := checkChannel(t, d.monitor.channel.slack, a)
 	if a.Opened == 0 || len(a.StillOpen) > 0 || a.Undelivered > 0 || a.Resolved != a.Opened || a.Messages != a.Opened {
 		if !sum.Gated.KeptRate || !sum.Ungated.KeptRate {
-			_ = d.Close() // what it says is told at the end of the test
+			_ = d.Close() // the cleanup of the test reports its error
 			return false
 		}
 		t.Fatalf("%+v, want some incidents, all over, and a message for each", a)
@@ -158,7 +158,7 @@ func checkSlackLines(t *testing.T, text string) {
 	}
 }
 
-// With nothing wrong nobody is told, and nothing is waited for.
+// Without a fault no message is sent, and nothing is waited for.
 func TestSlackStaysSilent(t *testing.T) {
 	wantEmptyTempDir(t)
 	o := shortOptions()
@@ -172,7 +172,7 @@ func TestSlackStaysSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Slack == nil || s.Slack.Opened != 0 || s.Slack.Messages != 0 || !strings.Contains(strings.Join(s.Notes, " "), "no message was sent") {
-		t.Errorf("%+v, %q: want nothing told", s.Slack, s.Notes)
+		t.Errorf("%+v, %q: want no message", s.Slack, s.Notes)
 	}
 }
 
@@ -216,13 +216,11 @@ func TestFailureWhileSettling(t *testing.T) {
 	}
 }
 
-// Kept, the demo says where the channel is and how to ask about incidents; the
-// token is not shown, but is where the command looks for it.
-func TestKeepWithSlack(t *testing.T) {
-	wantEmptyTempDir(t)
-	o := shortOptions()
-	o.Slack = true
-	d := newDemo(t, o)
+// checkKeepHelp checks that the help for a demo that keeps running names the channel
+// and the command for incidents. The token is not shown, but is where the command looks
+// for it.
+func checkKeepHelp(t *testing.T, d *Demo) {
+	t.Helper()
 	var b bytes.Buffer
 	if err := (Screen{Live: &b}).printKeepHelp(d); err != nil {
 		t.Fatal(err)
@@ -243,21 +241,16 @@ func TestKeepWithSlack(t *testing.T) {
 	}
 }
 
-// Only the side with the gate is watched, and only with Slack.
-func TestWhoIsWatched(t *testing.T) {
-	wantEmptyTempDir(t)
-	for _, slack := range []bool{false, true} {
-		o := shortOptions()
-		o.Slack = slack
-		d := newDemo(t, o)
-		for _, y := range d.sides() {
-			body := get(t, y.addresses().Metrics)
-			if got, want := strings.Contains(body, "headgate_samples_"), slack && y == d.gated; got != want {
-				t.Errorf("slack %v: %s is watched: %v", slack, y.mode, got)
-			}
-			if got := y.addresses().Slack != ""; got != (slack && y == d.gated) {
-				t.Errorf("slack %v: %s has a channel: %v", slack, y.mode, got)
-			}
+// checkWatched checks that only the gated side is watched, and only with Slack.
+func checkWatched(t *testing.T, d *Demo) {
+	t.Helper()
+	for _, y := range d.sides() {
+		want := y == d.gated && d.monitor != nil
+		if got := strings.Contains(get(t, y.addresses().Metrics), "headgate_samples_"); got != want {
+			t.Errorf("%s is watched: %v, want %v", y.mode, got, want)
+		}
+		if got := y.addresses().Slack != ""; got != want {
+			t.Errorf("%s has a channel: %v, want %v", y.mode, got, want)
 		}
 	}
 }
@@ -518,22 +511,7 @@ func TestJSONKeysWithSlack(t *testing.T) {
 	golden(t, "keys-slack.txt", strings.Join(paths("", slack), "\n")+"\n")
 }
 
-var code = regexp.MustCompile(`code=[A-Z0-9]+`)
-
-func TestIntroWithSlack(t *testing.T) {
-	wantEmptyTempDir(t)
-	for name, speed := range map[string]float64{"slack": 10, "slack-realtime": 1} {
-		o := DefaultOptions().WithSlack()
-		o.Speed = speed
-		var b bytes.Buffer
-		if err := intro(&b, newDemo(t, o), 80); err != nil {
-			t.Fatal(err)
-		}
-		golden(t, "intro-"+name+".txt", code.ReplaceAllString(port.ReplaceAllString(b.String(), "127.0.0.1:PORT"), "code=CODE"))
-	}
-}
-
-// buttonPresser presses buttons as somebody at the page would, one after the other, and
+// buttonPresser presses buttons as a user of the page would, one after the other, and
 // only once the demo shows what became of the one before.
 type buttonPresser struct {
 	slack   *fakeslack.Server
@@ -560,7 +538,7 @@ func (p *buttonPresser) step(mode string) {
 		return
 	}
 	if p.next == 1 && len(p.slack.Ephemerals(channelID, "U0EVE")) == 0 {
-		return // has not been told yet
+		return // has not got an answer yet
 	}
 	do := pressSteps[p.next]
 	for _, m := range p.slack.Roots(channelID) {
@@ -620,7 +598,7 @@ func TestButtonsInTheDemo(t *testing.T) {
 	}
 	for _, w := range p.slack.Ephemerals(channelID, "U0EVE") {
 		if !strings.Contains(w.Text, "headgate rollback") {
-			t.Errorf("who may not was told %q, without the command to type", w.Text)
+			t.Errorf("the user without permission got %q, without the command to type", w.Text)
 		}
 	}
 }

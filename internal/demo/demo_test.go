@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate/internal/lifecycle"
 	"headgate/internal/modelstub"
 )
 
@@ -147,7 +149,7 @@ func checkProgress(t *testing.T, text string) {
 
 // However early it is stopped, a demo sums up what has been and leaves nothing.
 func TestStopped(t *testing.T) {
-	for _, after := range []int{1, 2, 5} {
+	for _, after := range []int{1, 5} {
 		wantEmptyTempDir(t)
 		o := DefaultOptions()
 		o.Speed = 100
@@ -196,24 +198,15 @@ func TestBacklogIsNotWaitedForForEver(t *testing.T) {
 	wantConsistent(t, "ungated", s.Ungated)
 }
 
+// An error of a server ends the demo. TestFailureWhileSettling has an error of the watcher.
 func TestFailureEndsTheDemo(t *testing.T) {
 	wantEmptyTempDir(t)
 	broken := errors.New("broken")
-	for name, fail := range map[string]func(*Demo) func(State) error{
-		"the endpoint": func(d *Demo) func(State) error { d.failed <- broken; return ignore },
-		"the watcher":  func(*Demo) func(State) error { return func(State) error { return broken } },
-	} {
-		d, err := New(DefaultOptions())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := d.Play(t.Context(), time.Hour, fail(d))
-		if !errors.Is(err, broken) || s.Outcome != Interrupted {
-			t.Errorf("%s fails: %v and %s, want its error and an end", name, err, s.Outcome)
-		}
-		if err := d.Close(); err != nil {
-			t.Errorf("%s fails: close: %v", name, err)
-		}
+	d := newDemo(t, shortOptions())
+	d.failed <- broken
+	s, err := d.Play(t.Context(), time.Hour, ignore)
+	if !errors.Is(err, broken) || s.Outcome != Interrupted {
+		t.Errorf("%v and %s, want the error and an end", err, s.Outcome)
 	}
 }
 
@@ -232,7 +225,7 @@ func (c *failingWriter) Write(p []byte) (int, error) {
 
 func TestClosedOutput(t *testing.T) {
 	gone := errors.New("gone")
-	for writes := range 5 {
+	for _, writes := range []int{0, 1, 3} { // the introduction, progress, the summary
 		wantEmptyTempDir(t)
 		out := &failingWriter{left: writes, err: gone}
 		err := Show(t.Context(), shortOptions(), Screen{Out: out, Live: out})
@@ -375,9 +368,13 @@ func newDemo(t *testing.T, o Options) *Demo {
 	return d
 }
 
-// Whatever is a time of the scenario follows the speed; whatever is none stays.
+// Times of the scenario are divided by the speed, and nothing else is.
 func TestSettingsAreScaled(t *testing.T) {
-	wantEmptyTempDir(t)
+	endpoint, err := lifecycle.Listen("endpoint", lifecycle.Loopback, http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer endpoint.Close()
 	for _, c := range []struct {
 		speed    float64
 		slo, age time.Duration
@@ -388,29 +385,52 @@ func TestSettingsAreScaled(t *testing.T) {
 	} {
 		o := DefaultOptions()
 		o.Speed = c.speed
-		d := newDemo(t, o)
-		for _, y := range d.sides() {
-			cfg := y.config(d.plan, "dir")
-			pool := cfg.Pools[0]
-			if pool.SLO.Turnaround != c.slo || pool.Admission.MaxQueueAge != c.age {
-				t.Errorf("speed %v: SLO %v and queue age %v, want %v and %v", c.speed, pool.SLO.Turnaround, pool.Admission.MaxQueueAge, c.slo, c.age)
-			}
-			if pool.Workers != 16 || pool.Admission.DepthMultiple != 2 || pool.Admission.Policy != "threshold" {
-				t.Errorf("speed %v: pool %+v, want 16 workers and the article's rule", c.speed, pool)
-			}
-			if !strings.HasPrefix(cfg.Listen, "127.0.0.1:") || !strings.HasPrefix(cfg.Admin.Listen, "127.0.0.1:") || cfg.Drain != 0 {
-				t.Errorf("listens on %s and %s, drains %v; want loopback and no drain", cfg.Listen, cfg.Admin.Listen, cfg.Drain)
-			}
-			if pool.Timeouts.UpstreamIdle < modelstub.MaxService {
-				t.Errorf("a silence of %v cuts tasks off; the longest service is %v", pool.Timeouts.UpstreamIdle, modelstub.MaxService)
-			}
+		cfg := (&instance{mode: "enforce", endpoint: endpoint}).config(planOf(t, o), "dir")
+		pool := cfg.Pools[0]
+		if pool.SLO.Turnaround != c.slo || pool.Admission.MaxQueueAge != c.age {
+			t.Errorf("speed %v: SLO %v and queue age %v, want %v and %v", c.speed, pool.SLO.Turnaround, pool.Admission.MaxQueueAge, c.slo, c.age)
+		}
+		if pool.Workers != 16 || pool.Admission.DepthMultiple != 2 || pool.Admission.Policy != "threshold" {
+			t.Errorf("speed %v: pool %+v, want 16 workers and the threshold policy", c.speed, pool)
+		}
+		if !strings.HasPrefix(cfg.Listen, "127.0.0.1:") || !strings.HasPrefix(cfg.Admin.Listen, "127.0.0.1:") || cfg.Drain != 0 {
+			t.Errorf("listens on %s and %s, drains %v; want loopback and no drain", cfg.Listen, cfg.Admin.Listen, cfg.Drain)
+		}
+		if pool.Timeouts.UpstreamIdle < modelstub.MaxService {
+			t.Errorf("an idle timeout of %v cuts tasks off; the longest service is %v", pool.Timeouts.UpstreamIdle, modelstub.MaxService)
 		}
 	}
 }
 
-func TestSidesDifferInTheirModeOnly(t *testing.T) {
-	wantEmptyTempDir(t)
-	d := newDemo(t, DefaultOptions())
+// What needs both sides running and no load is checked on two demos: each start takes
+// seconds under the race detector.
+func TestRunningDemo(t *testing.T) {
+	realTime, even, slackRealTime := DefaultOptions(), DefaultOptions(), DefaultOptions().WithSlack()
+	realTime.Speed, slackRealTime.Speed = 1, 1
+	even.Workers, even.Service = 1, modelstub.Fixed(1200*time.Millisecond)
+	even.Profile.Bursts = nil
+	t.Run("without Slack", func(t *testing.T) {
+		wantEmptyTempDir(t)
+		d := newDemo(t, shortOptions())
+		checkWatched(t, d)
+		checkSidesDifferInModeOnly(t, d)
+		checkOtherClients(t, d)
+		checkWriterErrors(t, d)
+		checkIntros(t, d, map[string]Options{"default": DefaultOptions(), "realtime": realTime, "even": even})
+	})
+	t.Run("with Slack", func(t *testing.T) {
+		wantEmptyTempDir(t)
+		o := shortOptions()
+		o.Slack = true
+		d := newDemo(t, o)
+		checkWatched(t, d)
+		checkKeepHelp(t, d)
+		checkIntros(t, d, map[string]Options{"slack": DefaultOptions().WithSlack(), "slack-realtime": slackRealTime})
+	})
+}
+
+func checkSidesDifferInModeOnly(t *testing.T, d *Demo) {
+	t.Helper()
 	a, b := d.gated.config(d.plan, "dir").Pools[0], d.ungated.config(d.plan, "dir").Pools[0]
 	if a.Mode != "enforce" || b.Mode != "passthrough" || a.Upstream == b.Upstream {
 		t.Errorf("modes %s and %s, upstreams %s and %s", a.Mode, b.Mode, a.Upstream, b.Upstream)
@@ -430,11 +450,10 @@ func TestSidesDifferInTheirModeOnly(t *testing.T) {
 	}
 }
 
-// The endpoint takes calls from anybody, and notes only those of the load.
-func TestStrangersAtTheEndpoint(t *testing.T) {
-	wantEmptyTempDir(t)
-	o := shortOptions()
-	d := newDemo(t, o)
+// checkOtherClients checks that the endpoint answers any client, and records only the
+// calls of the load.
+func checkOtherClients(t *testing.T, d *Demo) {
+	t.Helper()
 	d.gated.tracker.start = time.Now()
 	for _, index := range []string{"", "x", "-1", "99999999999999999999", "3"} {
 		call(t, d.gated.addresses().Data, index)
