@@ -194,8 +194,7 @@ func DoAction(ctx context.Context, s *control.Service, by control.Actor, name st
 	all := actions()
 	i := slices.IndexFunc(all, func(a Action) bool { return a.Name == name })
 	if i < 0 {
-		return control.Result{}, &Problem{Type: TypeUnknownAction, Status: http.StatusNotFound,
-			Detail: "There is no action " + quoteName(name) + "; GET /api/v1/actions lists them."}
+		return control.Result{}, notFound(TypeUnknownAction, "There is no action "+quoteName(name)+"; GET /api/v1/actions lists them.")
 	}
 	in, err := m.parse(all[i])
 	if err != nil {
@@ -272,17 +271,18 @@ func ControlProblem(err error) *Problem {
 		}
 		return p
 	case errors.As(err, &mismatch):
-		return &Problem{Type: TypeModeConflict, Status: http.StatusConflict, Current: mismatch.Current, Detail: "Nothing was changed: " + truncateDetail(err.Error()) + "."}
+		return &Problem{Type: TypeModeConflict, Status: http.StatusConflict, Current: mismatch.Current,
+			Detail: "Nothing was changed: " + truncateDetail(err.Error()) + "."}
 	case errors.Is(err, control.ErrNotPaused), errors.Is(err, engine.ErrTooMany):
 		return &Problem{Status: http.StatusConflict, Detail: "Nothing was changed: " + truncateDetail(err.Error()) + "."}
 	case errors.Is(err, control.ErrNoRuleEngine):
-		return &Problem{Type: TypeMonitoringDisabled, Status: http.StatusNotFound, Detail: noRuleEngineDetail}
+		return notFound(TypeMonitoringDisabled, noRuleEngineDetail)
 	case errors.Is(err, engine.ErrNoIncident):
-		return unknownIncident("There is no such open incident; it may have been resolved.")
+		return notFound(TypeUnknownIncident, "There is no such open incident; it may have been resolved.")
 	case errors.Is(err, engine.ErrNoSilence):
-		return &Problem{Type: TypeUnknownSilence, Status: http.StatusNotFound, Detail: "There is no such silence; it may have expired."}
+		return notFound(TypeUnknownSilence, "There is no such silence; it may have expired.")
 	case errors.Is(err, engine.ErrNoRule):
-		return &Problem{Type: TypeUnknownRule, Status: http.StatusNotFound, Detail: truncateDetail(err.Error()) + "."}
+		return notFound(TypeUnknownRule, truncateDetail(err.Error())+".")
 	case errors.Is(err, control.ErrInvalidAction), errors.Is(err, engine.ErrRefused):
 		return badRequest(http.StatusBadRequest, truncateDetail(err.Error())+".")
 	case errors.Is(err, engine.ErrNotRunning), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

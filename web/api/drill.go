@@ -220,7 +220,7 @@ func (a *Admin) routeDrills() {
 // checkDrills refuses requests about drills while there are none.
 func (a *Admin) checkDrills() error {
 	if a.drills == nil {
-		return &Problem{Type: TypeNoDrills, Status: http.StatusNotFound, Detail: "This headgate runs no drills."}
+		return notFound(TypeNoDrills, "This headgate runs no drills.")
 	}
 	return nil
 }
@@ -297,7 +297,7 @@ func (a *Admin) Run(ctx context.Context, id, series string) (drill.Run, error) {
 
 func checkRunID(id string) error {
 	if err := CheckID(id); err != nil {
-		return &Problem{Type: TypeUnknownRun, Status: http.StatusNotFound, Detail: "The run " + err.Error() + "."}
+		return notFound(TypeUnknownRun, "The run "+err.Error()+".")
 	}
 	return nil
 }
@@ -409,7 +409,7 @@ func (a *Admin) RunDrill(ctx context.Context, by control.Actor, name string, req
 			return DrillRunReply{}, err
 		}
 		if err := CheckDrill(name); err != nil {
-			return DrillRunReply{}, &Problem{Type: TypeUnknownDrill, Status: http.StatusNotFound, Detail: format.Sentence(err.Error()) + "."}
+			return DrillRunReply{}, notFound(TypeUnknownDrill, format.Sentence(err.Error())+".")
 		}
 		if req.Speed != 0 && !(req.Speed >= 1 && req.Speed <= MaxSpeed) { // NaN too
 			return DrillRunReply{}, badRequest(http.StatusBadRequest, fmt.Sprintf("speed must be from 1 to %d, or be left out.", MaxSpeed))
@@ -464,13 +464,13 @@ func (a *Admin) drillProblem(what string, err error) *Problem {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, drill.ErrNoDrill):
-		p := &Problem{Type: TypeUnknownDrill, Status: http.StatusNotFound, Detail: "There is no such drill.", Drills: a.drillNames()}
-		if len(p.Drills) > 0 {
+		p := notFound(TypeUnknownDrill, "There is no such drill.")
+		if p.Drills = a.drillNames(); len(p.Drills) > 0 {
 			p.Detail = truncateDetail("There is no such drill. There are: " + strings.Join(p.Drills, ", ") + ".")
 		}
 		return p
 	case errors.Is(err, drill.ErrNoRun):
-		return &Problem{Type: TypeUnknownRun, Status: http.StatusNotFound, Detail: "There is no such run; runs that ended long ago are not kept."}
+		return notFound(TypeUnknownRun, "There is no such run; runs that ended long ago are not kept.")
 	case errors.Is(err, drill.ErrFrozen):
 		return &Problem{Type: TypeDrillsFrozen, Status: http.StatusConflict, Detail: "Drills are frozen, none is begun until headgate drill unfreeze."}
 	case errors.As(err, &busy):

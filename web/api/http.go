@@ -71,6 +71,10 @@ func badRequest(status int, detail string) *Problem {
 	return &Problem{Type: TypeBadRequest, Status: status, Detail: detail}
 }
 
+func notFound(problem, detail string) *Problem {
+	return &Problem{Type: problem, Status: http.StatusNotFound, Detail: detail}
+}
+
 // invalid makes a problem of an error that is a sentence without its full stop.
 func invalid(err error) error { return badRequest(http.StatusBadRequest, err.Error()+".") }
 

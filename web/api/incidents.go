@@ -213,16 +213,12 @@ func (a *Admin) incidentProblem(err error) *Problem {
 	case errors.Is(err, control.ErrUnknownCursor):
 		return badCursor()
 	case errors.Is(err, engine.ErrNoIncident):
-		return unknownIncident("There is no such incident.")
+		return notFound(TypeUnknownIncident, "There is no such incident.")
 	default:
 		a.log.Error("incidents not read", "error", err)
 		return &Problem{Type: TypeRecordUnavailable, Status: http.StatusServiceUnavailable,
 			Detail: "The record cannot be read just now; the log says why. Open incidents are still shown, with open=true."}
 	}
-}
-
-func unknownIncident(detail string) *Problem {
-	return &Problem{Type: TypeUnknownIncident, Status: http.StatusNotFound, Detail: detail}
 }
 
 func badCursor() *Problem {
@@ -274,7 +270,7 @@ func (a *Admin) Incident(ctx context.Context, id string) (IncidentReport, error)
 		return IncidentReport{}, err
 	}
 	if err := CheckID(id); err != nil {
-		return IncidentReport{}, unknownIncident("The incident " + err.Error() + ".")
+		return IncidentReport{}, notFound(TypeUnknownIncident, "The incident "+err.Error()+".")
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
@@ -313,7 +309,7 @@ func keepNewest[T any](all []T, truncated *bool) []T {
 func (a *Admin) ack(r *http.Request, by control.Actor, m AckRequest) (any, error) {
 	id := r.PathValue("id")
 	if err := CheckID(id); err != nil {
-		return nil, unknownIncident("The incident " + err.Error() + ".")
+		return nil, notFound(TypeUnknownIncident, "The incident "+err.Error()+".")
 	}
 	done, err := DoAction(r.Context(), a.control, by, control.ActionAck, ActionRequest{Incident: id, For: m.For})
 	if err != nil {
@@ -388,7 +384,7 @@ func (a *Admin) endSilence(r *http.Request) (any, error) {
 	}
 	id := r.PathValue("id")
 	if err := CheckID(id); err != nil {
-		return nil, &Problem{Type: TypeUnknownSilence, Status: http.StatusNotFound, Detail: "The silence " + err.Error() + "."}
+		return nil, notFound(TypeUnknownSilence, "The silence "+err.Error()+".")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
 	defer cancel()

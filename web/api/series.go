@@ -60,8 +60,7 @@ type seriesQuery struct {
 
 func (a *Admin) series(w http.ResponseWriter, r *http.Request, values url.Values) (any, error) {
 	if a.samples == nil {
-		return nil, &Problem{Type: TypeMonitoringDisabled, Status: http.StatusNotFound,
-			Detail: "Monitoring is disabled: there are no samples."}
+		return nil, notFound(TypeMonitoringDisabled, "Monitoring is disabled: there are no samples.")
 	}
 	q, err := parseSeriesQuery(values, time.Now())
 	if err != nil {

@@ -23,17 +23,11 @@ type modeConfirmView struct {
 	Mode     string // as the API has it
 	Verb     string
 	Expected string // the mode that all of them are in; empty: they differ
-	Changes  []plannedModeChange
+	Changes  []control.PoolChange
 	NoOp     bool // every pool is in that mode
 	Overdue  int
 	MayDrop  bool
 	MaxLen   int
-}
-
-// plannedModeChange is what would be done to one pool.
-type plannedModeChange struct {
-	control.PoolChange
-	FromLabel, ToLabel modeLabel
 }
 
 // actionName is the button of a mode, empty if there is none.
@@ -54,9 +48,11 @@ func (p *Pages) confirmMode(w http.ResponseWriter, r *http.Request, v viewer) er
 	if err != nil {
 		return err
 	}
-	view := modeConfirmView{Pool: pool, Mode: mode, Verb: verb, NoOp: true, MayDrop: mode != admission.PassThrough.String(), MaxLen: api.MaxReason}
+	view := modeConfirmView{
+		Pool: pool, Mode: mode, Verb: verb, Changes: plan.Changes, NoOp: true, MayDrop: mode != admission.PassThrough.String(),
+		MaxLen: api.MaxReason,
+	}
 	for _, c := range plan.Changes {
-		view.Changes = append(view.Changes, plannedModeChange{c, modeLabelOf(c.From.String()), modeLabelOf(c.To.String())})
 		view.NoOp = view.NoOp && c.From == c.To
 		view.Overdue += c.Overdue
 	}

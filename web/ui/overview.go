@@ -3,9 +3,8 @@ package ui
 import (
 	"context"
 	"fmt"
-	"html/template"
+	"math"
 	"net/http"
-	"strconv"
 	"time"
 
 	"headgate/internal/format"
@@ -172,13 +171,31 @@ func flashText(done string, pools []control.PoolStatus) string {
 
 // gauge is a number against its limit.
 type gauge struct {
-	ID      string
-	Name    string
-	Value   string
-	Limit   string // in words; empty: there is none
-	Class   string // ok, warn, bad or idle
-	Note    string // what the class means, in words; empty for ok
-	Picture template.HTML
+	ID    string
+	Name  string
+	Value string
+	Limit string // in words; empty: there is none
+	Class string // ok, warn, bad or idle
+	Note  string // what the class means, in words; empty for ok
+	Scale *gaugeScale
+}
+
+// gaugeScale is the picture of a gauge, from 0 to gaugeWidth. It is for the eye only: the number stands beside it.
+type gaugeScale struct {
+	Class string
+	Fill  float64
+	Tick  float64 // at the limit; gaugeWidth: at the end, where none is drawn
+}
+
+const gaugeWidth = 200
+
+// newScale is the picture of a value on a scale from 0 to most, nil if there is none.
+func newScale(v, limit, most float64, class string) *gaugeScale {
+	if most <= 0 {
+		return nil
+	}
+	at := func(v float64) float64 { return math.Round(min(max(v/most, 0), 1)*gaugeWidth*10) / 10 }
+	return &gaugeScale{class, at(v), at(limit)}
 }
 
 // gaugesOf shows a pool's numbers against their limits.
@@ -193,7 +210,7 @@ func gaugesOf(s control.PoolStatus, f PoolFacts) []gauge {
 		budgetGauge(f),
 	}
 	all[4].Limit = fmt.Sprintf("of %d workers", s.Workers)
-	all[4].Picture = gaugeSVG(float64(s.InFlight), float64(s.Workers), float64(s.Workers), "plain")
+	all[4].Scale = newScale(float64(s.InFlight), float64(s.Workers), float64(s.Workers), "plain")
 	for i := range all {
 		all[i].ID = s.Name + "-" + all[i].ID
 	}
@@ -211,7 +228,7 @@ func newGauge(id, name string, v *float64, unit string, limit float64, what stri
 	}
 	b.Limit = what + " " + formatValue(limit, unit)
 	if v == nil {
-		b.Picture = gaugeSVG(0, limit, limit*1.25, "idle")
+		b.Scale = newScale(0, limit, limit*1.25, "idle")
 		return b
 	}
 	switch share := *v / limit; {
@@ -222,7 +239,7 @@ func newGauge(id, name string, v *float64, unit string, limit float64, what stri
 	default:
 		b.Class = "ok"
 	}
-	b.Picture = gaugeSVG(*v, limit, max(limit*1.25, *v), b.Class)
+	b.Scale = newScale(*v, limit, max(limit*1.25, *v), b.Class)
 	return b
 }
 
@@ -239,7 +256,7 @@ func budgetGauge(f PoolFacts) gauge {
 		return b
 	case f.Good+f.Bad == 0:
 		b.Value, b.Note = "100 %", "no task has counted yet"
-		b.Picture = gaugeSVG(1, 1, 1, "plain")
+		b.Scale = newScale(1, 1, 1, "plain")
 		return b
 	case allowed <= 0:
 		return b
@@ -254,23 +271,6 @@ func budgetGauge(f PoolFacts) gauge {
 	default:
 		b.Class = "ok"
 	}
-	b.Picture = gaugeSVG(max(left, 0), 1, 1, b.Class)
+	b.Scale = newScale(max(left, 0), 1, 1, b.Class)
 	return b
-}
-
-// gaugeSVG draws a value on a scale from 0 to most, with a tick at the limit. It is
-// for the eye only: the number stands beside it.
-func gaugeSVG(v, limit, most float64, class string) template.HTML {
-	if most <= 0 {
-		return ""
-	}
-	const width = 200
-	at := func(v float64) string { return strconv.FormatFloat(min(max(v/most, 0), 1)*width, 'f', 1, 64) }
-	tick := ""
-	if limit < most {
-		tick = `<path class="tick" d="M` + at(limit) + ` 0v8"/>`
-	}
-	// Numbers and constants only.
-	return template.HTML(`<svg class="bar ` + class + `" viewBox="0 0 200 8" preserveAspectRatio="none" aria-hidden="true" focusable="false">` +
-		`<rect class="rail" width="200" height="8" rx="2"/><rect class="fill" width="` + at(v) + `" height="8" rx="2"/>` + tick + `</svg>`)
 }

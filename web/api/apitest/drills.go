@@ -29,7 +29,7 @@ func NewDrills() *Drills { return &Drills{} }
 
 // Ports returns the desk as the admin API takes it.
 func (d *Drills) Ports() *api.DrillPorts {
-	return &api.DrillPorts{Catalog: d, Controller: d, Runs: drillRunReader{d}}
+	return &api.DrillPorts{Catalog: d, Controller: d, Runs: d}
 }
 
 // Specs returns the drills.
@@ -44,44 +44,43 @@ func (d *Drills) Specs() []drill.Spec {
 
 // AddRuns puts runs that have ended into the record.
 func (d *Drills) AddRuns(runs ...drill.Run) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.lock()()
 	d.runs = append(d.runs, runs...)
 }
 
 // UpdateRunning changes the run that goes on; it is over when it is ended.
 func (d *Drills) UpdateRunning(f func(r *drill.Run)) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for n := range d.runs {
-		if d.runs[n].ID == d.runningID {
-			f(&d.runs[n])
-			if d.runs[n].Status == drill.Ended {
-				d.runningID = ""
-			}
-			return
-		}
+	defer d.lock()()
+	n := d.indexLocked(d.runningID)
+	if n < 0 {
+		return
 	}
+	f(&d.runs[n])
+	if d.runs[n].Status == drill.Ended {
+		d.runningID = ""
+	}
+}
+
+// indexLocked returns where a run is, -1 if there is none with the ID.
+func (d *Drills) indexLocked(id string) int {
+	return slices.IndexFunc(d.runs, func(r drill.Run) bool { return r.ID == id })
 }
 
 // RunningID returns the ID of the run that goes on, empty if none does.
 func (d *Drills) RunningID() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.lock()()
 	return d.runningID
 }
 
 // StartRequests returns the orders for runs that were given.
 func (d *Drills) StartRequests() []drill.StartRequest {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.lock()()
 	return slices.Clone(d.startRequests)
 }
 
 // Drills implements api.DrillCatalog.
 func (d *Drills) Drills(context.Context, time.Time) (drill.States, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.lock()()
 	states := drill.States{Freeze: d.freeze}
 	for _, s := range d.Specs() {
 		state := drill.State{Spec: s}
@@ -110,10 +109,9 @@ func (d *Drills) Drills(context.Context, time.Time) (drill.States, error) {
 
 // Live implements api.DrillCatalog.
 func (d *Drills) Live(id string) (drill.Run, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	n := slices.IndexFunc(d.runs, func(r drill.Run) bool { return r.ID == id && id == d.runningID })
-	if n < 0 {
+	defer d.lock()()
+	n := d.indexLocked(id)
+	if n < 0 || id != d.runningID {
 		return drill.Run{}, false
 	}
 	return d.runs[n], true
@@ -121,8 +119,7 @@ func (d *Drills) Live(id string) (drill.Run, bool) {
 
 // Start implements api.DrillController.
 func (d *Drills) Start(_ context.Context, o drill.StartRequest) (drill.StartResult, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.lock()()
 	specs := d.Specs()
 	n := slices.IndexFunc(specs, func(s drill.Spec) bool { return s.ID == o.Name || s.Name == o.Name })
 	if n < 0 {
@@ -164,7 +161,7 @@ func (d *Drills) refusalLocked(s drill.Spec) error {
 	case d.freeze.On:
 		return drill.ErrFrozen
 	case d.runningID != "":
-		r := d.runs[slices.IndexFunc(d.runs, func(r drill.Run) bool { return r.ID == d.runningID })]
+		r := d.runs[d.indexLocked(d.runningID)]
 		return &drill.BusyError{Run: r.ID, Drill: r.Name, Since: r.Started}
 	}
 	return nil
@@ -172,21 +169,18 @@ func (d *Drills) refusalLocked(s drill.Spec) error {
 
 // Abort implements api.DrillController.
 func (d *Drills) Abort(_ context.Context, id, by, reason string) (drill.Run, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for n := range d.runs {
-		r := &d.runs[n]
-		if r.ID != id {
-			continue
-		}
-		if r.Status == drill.Ended {
-			return drill.Run{}, &drill.RefusedError{Reason: "the run has ended already: " + string(r.Verdict)}
-		}
-		r.Status, r.Verdict, r.Reason, r.Ended, d.runningID = drill.Ended, drill.Aborted, "by "+by+": "+reason, time.Now().UTC(), ""
-		r.ClearTook = 3 * time.Millisecond
-		return *r, nil
+	defer d.lock()()
+	n := d.indexLocked(id)
+	if n < 0 {
+		return drill.Run{}, drill.ErrNoRun
 	}
-	return drill.Run{}, drill.ErrNoRun
+	r := &d.runs[n]
+	if r.Status == drill.Ended {
+		return drill.Run{}, &drill.RefusedError{Reason: "the run has ended already: " + string(r.Verdict)}
+	}
+	r.Status, r.Verdict, r.Reason, r.Ended, d.runningID = drill.Ended, drill.Aborted, "by "+by+": "+reason, time.Now().UTC(), ""
+	r.ClearTook = 3 * time.Millisecond
+	return *r, nil
 }
 
 // Freeze implements api.DrillController.
@@ -196,8 +190,7 @@ func (d *Drills) Freeze(ctx context.Context, f drill.Freeze) (drill.Freeze, erro
 			return drill.Freeze{}, err
 		}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.lock()()
 	if d.err != nil {
 		return drill.Freeze{}, d.err
 	}
@@ -205,13 +198,9 @@ func (d *Drills) Freeze(ctx context.Context, f drill.Freeze) (drill.Freeze, erro
 	return f, nil
 }
 
-// drillRunReader is the record of a Drills.
-type drillRunReader struct{ *Drills }
-
 // Runs implements api.DrillRunReader.
-func (d drillRunReader) Runs(_ context.Context, q drill.Query) (page []drill.Run, next string, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (d *Drills) Runs(_ context.Context, q drill.Query) (page []drill.Run, next string, err error) {
+	defer d.lock()()
 	if d.err != nil {
 		return nil, "", d.err
 	}
@@ -229,13 +218,12 @@ func (d drillRunReader) Runs(_ context.Context, q drill.Query) (page []drill.Run
 }
 
 // Run implements api.DrillRunReader.
-func (d drillRunReader) Run(_ context.Context, id string) (drill.Run, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (d *Drills) Run(_ context.Context, id string) (drill.Run, error) {
+	defer d.lock()()
 	if d.err != nil {
 		return drill.Run{}, d.err
 	}
-	n := slices.IndexFunc(d.runs, func(r drill.Run) bool { return r.ID == id })
+	n := d.indexLocked(id)
 	if n < 0 {
 		return drill.Run{}, drill.ErrNoRun
 	}
@@ -243,9 +231,8 @@ func (d drillRunReader) Run(_ context.Context, id string) (drill.Run, error) {
 }
 
 // History implements api.DrillRunReader, for runs that have ended.
-func (d drillRunReader) History(_ context.Context, q drill.HistoryQuery) (h drill.History, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (d *Drills) History(_ context.Context, q drill.HistoryQuery) (h drill.History, err error) {
+	defer d.lock()()
 	for _, r := range d.runs {
 		if r.Status == drill.Ended && (q.Drill == "" || q.Drill == r.Drill || q.Drill == r.Name) {
 			addToHistory(&h, r, q)

@@ -181,10 +181,15 @@ type memory struct {
 	err error
 }
 
+// lock locks the record, and returns what unlocks it: defer m.lock()().
+func (m *memory) lock() func() {
+	m.mu.Lock()
+	return m.mu.Unlock
+}
+
 // SetError makes reads and writes fail with an error, until it is called with nil.
 func (m *memory) SetError(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	m.err = err
 }
 
@@ -214,22 +219,19 @@ type Record struct {
 
 // SetDelay makes every write of changes take a while.
 func (r *Record) SetDelay(d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.lock()()
 	r.delay = d
 }
 
 // ModeChanges returns the recorded changes but for first starts, oldest first.
 func (r *Record) ModeChanges() []control.ModeChange {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.lock()()
 	return slices.DeleteFunc(slices.Clone(r.changes), func(c control.ModeChange) bool { return c.Action == control.InitialMode })
 }
 
 // Entries returns the entries, oldest first.
 func (r *Record) Entries() []control.AuditEntry {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.lock()()
 	return slices.Clone(r.entries)
 }
 
@@ -245,8 +247,7 @@ func (r *Record) RecordChanges(ctx context.Context, changes []control.ModeChange
 			return ctx.Err()
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.lock()()
 	if err == nil {
 		r.changes = append(r.changes, changes...)
 	}
@@ -263,8 +264,7 @@ func (r *Record) QueuedRequests(context.Context, int64) ([]control.QueuedRequest
 
 // SavePause keeps nothing.
 func (r *Record) SavePause(context.Context, control.Pause) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.lock()()
 	return r.err
 }
 
@@ -273,15 +273,13 @@ func (r *Record) Pauses(context.Context) ([]control.Pause, error) { return nil, 
 
 // Append adds an entry.
 func (r *Record) Append(e control.AuditEntry) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.lock()()
 	r.entries = append(r.entries, e)
 }
 
 // Audit pages through the changes by the ID of the last one shown. Entries are on the first page.
 func (r *Record) Audit(_ context.Context, q control.AuditQuery) (control.AuditPage, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.lock()()
 	if r.err != nil {
 		return control.AuditPage{}, r.err
 	}
@@ -300,7 +298,7 @@ func (r *Record) Audit(_ context.Context, q control.AuditQuery) (control.AuditPa
 // Signals answers for signals with what a test has put on it. It is safe for
 // concurrent use.
 type Signals struct {
-	mu     sync.Mutex
+	memory
 	values map[engine.Key]engine.Value
 }
 
@@ -315,15 +313,13 @@ func NewSignals() *Signals {
 
 // Values implements engine.Signals.
 func (b *Signals) Values(context.Context, time.Time, []engine.Rule) map[engine.Key]engine.Value {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.lock()()
 	return maps.Clone(b.values)
 }
 
 // Set sets the value of a rule in a pool.
 func (b *Signals) Set(rule, pool string, v float64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.lock()()
 	b.values[engine.Key{Rule: rule, Pool: pool}] = engine.Value{V: v}
 }
 
@@ -357,30 +353,26 @@ func NewIncidentStore() *IncidentStore {
 
 // Add puts an incident there, with events if there are any.
 func (s *IncidentStore) Add(i engine.Incident, events ...engine.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	s.incidents[i.ID] = i
 	s.events[i.ID] = append(s.events[i.ID], events...)
 }
 
 // SetDeliveries sets what was sent about an incident.
 func (s *IncidentStore) SetDeliveries(id string, ds ...api.Delivery) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	s.deliveries[id] = ds
 }
 
 // Stored returns an incident as it is recorded.
 func (s *IncidentStore) Stored(id string) engine.Incident {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	return s.incidents[id]
 }
 
 // Save implements engine.Journal.
 func (s *IncidentStore) Save(_ context.Context, b engine.Batch) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	if s.err != nil {
 		return s.err
 	}
@@ -402,8 +394,7 @@ func (s *IncidentStore) Load(context.Context) (engine.SavedState, error) {
 
 // List returns a page; its keys are no IDs.
 func (s *IncidentStore) List(_ context.Context, q api.IncidentQuery) (items []engine.Incident, next string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	if s.err != nil {
 		return nil, "", s.err
 	}
@@ -417,8 +408,7 @@ func cursorOf(i engine.Incident) string { return "at." + i.ID }
 
 // Incident returns one with its events and deliveries.
 func (s *IncidentStore) Incident(_ context.Context, id string) (api.IncidentReport, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	i, ok := s.incidents[id]
 	switch {
 	case s.err != nil:
