@@ -277,7 +277,7 @@ func TestIncidentsAreInert(t *testing.T) {
 		asked++
 		w.Header().Set("Content-Type", "application/json")
 		var reply any = api.IncidentReport{Incident: i, Recorded: true, Truncated: true,
-			Events:     []engine.Event{{Kind: evil, By: evil}},
+			Events:     []api.Event{{Event: engine.Event{Kind: evil, By: evil}}},
 			Deliveries: []api.Delivery{{Kind: evil, Destination: evil, State: evil, Reason: evil}}}
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/incidents"):

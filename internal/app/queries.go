@@ -52,7 +52,7 @@ func (i incidentReader) List(ctx context.Context, q api.IncidentQuery) (items []
 func (i incidentReader) Incident(ctx context.Context, id string) (api.IncidentReport, error) {
 	story, err := i.store.IncidentHistory(ctx, id)
 	r := api.IncidentReport{
-		Incident: api.Incident{Incident: story.Incident}, Events: story.Events,
+		Incident: api.Incident{Incident: story.Incident}, Events: api.EventsOf(story.Events),
 		Truncated: len(story.Events) >= api.MaxTimeline || len(story.Deliveries) >= api.MaxTimeline,
 	}
 	for _, d := range story.Deliveries {

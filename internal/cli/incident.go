@@ -84,7 +84,7 @@ func resolveIncident(ctx context.Context, c *api.Client, given string, open bool
 func incidentTable(p *printer, all []api.Incident) {
 	header := []any{"ID", "LEVEL", "RULE", "POOL", "VALUE", "OPENED", "STATE"}
 	list(p, all, "no incidents", header, func(t *table, n *api.Incident) {
-		t.row(incidentStyle(n), n.ID, levelText(n), n.Rule, n.Pool, format.Table.Value(n.Value, n.Unit),
+		t.row(incidentStyle(n), n.ID, levelText(n), n.Rule, n.Pool, amount(n.Value, n.Unit),
 			timestamp(n.Opened), incidentState(n))
 	})
 }
@@ -198,7 +198,7 @@ func (s *ShowIncident) facts(p *printer, r *api.IncidentReport) {
 	t := p.table()
 	t.fact("what", r.Summary)
 	t.fact("impact", r.Impact)
-	value, threshold := format.Table.Value(r.Value, r.Unit), format.Table.Value(r.Threshold, r.Unit)
+	value, threshold := amount(r.Value, r.Unit), amount(r.Threshold, r.Unit)
 	t.fact("value", fmt.Sprintf("%s, %s at %s", value, r.Level, threshold))
 	if r.Open() {
 		t.fact("since", fmt.Sprintf("%s (%s ago)", timestamp(r.Opened), elapsed(s.Now().Sub(r.Opened))))
@@ -221,9 +221,8 @@ func timeline(p *printer, r *api.IncidentReport) {
 	}
 	p.printf("\n")
 	header := []any{"#", "AT", "EVENT", "LEVEL", "VALUE", "BY", "NOTE"}
-	list(p, r.Events, "", header, func(t *table, e *engine.Event) {
-		value := format.Table.Value(e.Value, r.Unit)
-		t.row(plain, e.Seq, timestamp(e.At), e.Kind, e.Level, value, e.By, eventNote(e))
+	list(p, r.Events, "", header, func(t *table, e *api.Event) {
+		t.row(plain, e.Seq, timestamp(e.At), e.Kind, e.Level, amount(e.Value, r.Unit), e.By, eventNote(&e.Event))
 	})
 }
 

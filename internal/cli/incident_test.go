@@ -19,17 +19,17 @@ func sampleReport() api.IncidentReport {
 		Incident: api.Incident{Incident: engine.Incident{
 			ID: "01a22990-4f00-7a3e-8d51-6c2b9a4e11aa", Key: engine.Key{Rule: "queue_age", Pool: "big"}, Level: engine.LevelPage,
 			Peak:   engine.LevelPage,
-			Opened: at(26, 30), Changed: at(28, 5), Value: 95.24, Threshold: 25, Unit: "s",
+			Opened: at(26, 30), Changed: at(28, 5), Unit: "s",
 			Summary: "the oldest waiting task has waited for long", Impact: "answers begin late", Runbook: "queue_age",
 			ReopenCount: 2, Flapping: true,
-		}},
+		}, Value: new(95.24), Threshold: new(25.0)},
 		Recorded: true,
-		Events: []engine.Event{
+		Events: api.EventsOf([]engine.Event{
 			{Seq: 1, At: at(26, 30), Kind: engine.EventOpened, Level: engine.LevelWarn, Value: 25},
 			{Seq: 2, At: at(28, 5), Kind: engine.EventEscalated, Level: engine.LevelPage, Value: 95.24, Digested: true},
 			{Seq: 3, At: at(29, 0), Kind: engine.EventFlapping, Level: engine.LevelPage, Count: 5},
 			{Seq: 4, At: at(30, 0), Kind: engine.EventReminder, Level: engine.LevelPage, Value: 95.24, Muted: true},
-		},
+		}),
 		Deliveries: []api.Delivery{
 			{Seq: 1, Kind: "post", Destination: "warn", State: "sent", Attempts: 1, Tried: at(26, 30)},
 			{Seq: 2, Kind: "reply", Destination: "page", State: "retry", Attempts: 2, Tried: at(26, 30), NextAttempt: at(32, 0),
@@ -90,6 +90,7 @@ func TestIncidentTextSingle(t *testing.T) {
 			[]string{"open, acknowledged by ana@ops1 until 2026-01-31T13:31:00Z, flapping"}, []string{"acknowledge:"}},
 		{"of the process", func(r *api.IncidentReport) { r.Pool, r.Runbook = "", "" }, []string{"PAGE  queue_age  open"},
 			[]string{" in "}},
+		{"with an unknown value", func(r *api.IncidentReport) { r.Value, r.Threshold = nil, nil }, []string{"?, page at ?"}, nil},
 		{"without messages", func(r *api.IncidentReport) { r.Deliveries = nil }, []string{"\nno messages\n"},
 			[]string{"MESSAGE"}},
 		{"without a record", func(r *api.IncidentReport) { r.Recorded, r.Events, r.Deliveries = false, nil, nil },

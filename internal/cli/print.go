@@ -176,6 +176,14 @@ func optional(v *float64, show func(float64) string) string {
 	return show(*v)
 }
 
+// amount shows a value with its unit, which may be unknown.
+func amount(v *float64, unit string) string {
+	if v == nil {
+		return format.Unknown
+	}
+	return format.Table.Value(*v, unit)
+}
+
 // timestamp shows a time of the API to the second.
 func timestamp(t time.Time) string { return timestampOr(t, format.Unknown) }
 

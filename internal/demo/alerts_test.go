@@ -387,10 +387,10 @@ func secondsSinceTen(t time.Time) float64 {
 
 func TestSumUpIncidents(t *testing.T) {
 	ended := atSecond(40)
-	over := api.IncidentReport{Incident: api.Incident{Incident: engine.Incident{Key: engine.Key{Rule: "a"}, Ended: ended}}, Events: []engine.Event{
+	over := api.IncidentReport{Incident: api.Incident{Incident: engine.Incident{Key: engine.Key{Rule: "a"}, Ended: ended}}, Events: api.EventsOf([]engine.Event{
 		{At: atSecond(15), Level: engine.LevelWarn}, {At: atSecond(20), Level: engine.LevelPage}, {At: ended, Level: engine.LevelPage},
-	}, Deliveries: []api.Delivery{{State: "sent"}, {State: "dropped"}, {State: "dead"}}}
-	open := api.IncidentReport{Incident: api.Incident{Incident: engine.Incident{Key: engine.Key{Rule: "b"}}}, Events: []engine.Event{{At: atSecond(8), Level: engine.LevelPage}}, Deliveries: []api.Delivery{{State: "uncertain"}}}
+	}), Deliveries: []api.Delivery{{State: "sent"}, {State: "dropped"}, {State: "dead"}}}
+	open := api.IncidentReport{Incident: api.Incident{Incident: engine.Incident{Key: engine.Key{Rule: "b"}}}, Events: api.EventsOf([]engine.Event{{At: atSecond(8), Level: engine.LevelPage}}), Deliveries: []api.Delivery{{State: "uncertain"}}}
 	none := AlertSummary{Rules: []string{}, StillOpen: []string{}, ModeChanges: []string{}}
 	for name, c := range map[string]struct {
 		all  []api.IncidentReport

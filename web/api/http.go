@@ -281,14 +281,6 @@ func finiteOrNull(v float64) *float64 {
 	return &v
 }
 
-// finiteOrZero is for numbers that JSON has no word for.
-func finiteOrZero(v float64) float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0
-	}
-	return v
-}
-
 // The types of problems that a program may want to tell apart. The others have
 // the type "about:blank": their status says all.
 const (

@@ -22,7 +22,7 @@ import (
 func TestIncidentLife(t *testing.T) {
 	withEngine(t, func(t *testing.T, r *engineFixture) {
 		i := r.openIncident("queue_age", "a", 27.4)
-		if i.Level != engine.LevelPage || i.Peak != engine.LevelPage || i.Value != 27.4 || i.Threshold != 25 || i.Unit != "s" || !i.Open() || i.Resolution != "" ||
+		if i.Level != engine.LevelPage || i.Peak != engine.LevelPage || *i.Value != 27.4 || *i.Threshold != 25 || i.Unit != "s" || !i.Open() || i.Resolution != "" ||
 			i.AckedBy != "" || !i.AckUntil.IsZero() || i.Silenced || i.Pool != "a" || i.Summary == "" || i.Impact == "" || i.Runbook != "queue_age" {
 			t.Errorf("open: %+v", i)
 		}
@@ -117,13 +117,13 @@ func TestIncidentsAreNow(t *testing.T) {
 		r.incidents.Add(old)
 		var list api.IncidentList
 		r.get("/api/v1/incidents", &list)
-		if len(list.Items) != 1 || list.Items[0].Value != 21 {
+		if len(list.Items) != 1 || *list.Items[0].Value != 21 {
 			t.Errorf("list %+v", list)
 		}
 		var report api.IncidentReport
 		r.get("/api/v1/incidents/"+i.ID, &report)
-		if report.Value != 21 || !report.Recorded {
-			t.Errorf("value %v, recorded %v: no step is missing in the record", report.Value, report.Recorded)
+		if *report.Value != 21 || !report.Recorded {
+			t.Errorf("value %v, recorded %v: no step is missing in the record", *report.Value, report.Recorded)
 		}
 		old.Seq--
 		r.incidents.Add(old)
@@ -212,7 +212,7 @@ func TestIncidentNumbers(t *testing.T) {
 		w := r.request(testRequest{method: "GET", path: "/api/v1/incidents/" + id})
 		var report api.IncidentReport
 		r.reply(w, &report)
-		if report.Value != 0 || report.Threshold != 0 || report.Events[0].Value != 0 || !report.Truncated {
+		if report.Value != nil || report.Threshold != nil || report.Events[0].Value != nil || !report.Truncated {
 			t.Errorf("report %+v", report.Incident)
 		}
 		if len(report.Events) != api.MaxTimeline || report.Events[0].Seq != 8 || len(report.Deliveries) != api.MaxTimeline {
@@ -220,7 +220,7 @@ func TestIncidentNumbers(t *testing.T) {
 		}
 		var list api.IncidentList
 		r.get("/api/v1/incidents", &list)
-		if len(list.Items) != 1 || list.Items[0].Value != 0 {
+		if len(list.Items) != 1 || list.Items[0].Value != nil {
 			t.Errorf("list %+v", list)
 		}
 	})

@@ -48,7 +48,23 @@ type IncidentQuery struct {
 // Incident is an incident as it is now.
 type Incident struct {
 	engine.Incident
-	Silenced bool `json:"silenced"` // its notifications are muted now
+	Value     *float64 `json:"value"`     // nil: not known, which is not 0
+	Threshold *float64 `json:"threshold"` // likewise
+	Silenced  bool     `json:"silenced"`  // its notifications are muted now
+}
+
+// Event is an event of an incident.
+type Event struct {
+	engine.Event
+	Value *float64 `json:"value"` // nil: not known
+}
+
+// EventsOf returns events as the API shows them.
+func EventsOf(all []engine.Event) (shown []Event) {
+	for _, e := range all {
+		shown = append(shown, Event{e, finiteOrNull(e.Value)})
+	}
+	return shown
 }
 
 // IncidentList is the reply to GET /api/v1/incidents.
@@ -60,10 +76,10 @@ type IncidentList struct {
 // IncidentReport is the reply to GET /api/v1/incidents/{id}. Events and deliveries are in the order of their numbers.
 type IncidentReport struct {
 	Incident
-	Recorded   bool           `json:"recorded"`  // false: events and deliveries could not be read, or are not written yet
-	Truncated  bool           `json:"truncated"` // there are more; the newest are here
-	Events     []engine.Event `json:"events"`
-	Deliveries []Delivery     `json:"deliveries"`
+	Recorded   bool       `json:"recorded"`  // false: events and deliveries could not be read, or are not written yet
+	Truncated  bool       `json:"truncated"` // there are more; the newest are here
+	Events     []Event    `json:"events"`
+	Deliveries []Delivery `json:"deliveries"`
 }
 
 // Delivery is the state of one message about an incident.
@@ -199,8 +215,7 @@ func (a *Admin) withSilences(all []engine.Incident) []Incident {
 	silences, now := a.control.Engine().Silences(), time.Now()
 	shown := make([]Incident, 0, len(all))
 	for _, i := range all {
-		i.Value, i.Threshold = finiteOrZero(i.Value), finiteOrZero(i.Threshold)
-		shown = append(shown, Incident{i, slices.ContainsFunc(silences, func(s engine.Silence) bool {
+		shown = append(shown, Incident{i, finiteOrNull(i.Value), finiteOrNull(i.Threshold), slices.ContainsFunc(silences, func(s engine.Silence) bool {
 			return !s.EndHandled && s.Covers(i.Key) && !now.Before(s.From) && now.Before(s.Until)
 		})})
 	}
@@ -290,9 +305,6 @@ func (a *Admin) Incident(ctx context.Context, id string) (IncidentReport, error)
 	}
 	report.Incident = a.withSilences([]engine.Incident{report.Incident.Incident})[0]
 	report.Events = keepNewest(report.Events, &report.Truncated)
-	for n := range report.Events {
-		report.Events[n].Value = finiteOrZero(report.Events[n].Value)
-	}
 	report.Deliveries = keepNewest(report.Deliveries, &report.Truncated)
 	return report, nil
 }

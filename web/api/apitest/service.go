@@ -417,6 +417,6 @@ func (s *IncidentStore) Incident(_ context.Context, id string) (api.IncidentRepo
 		return api.IncidentReport{}, engine.ErrNoIncident
 	}
 	return api.IncidentReport{
-		Incident: api.Incident{Incident: i}, Events: slices.Clone(s.events[id]), Deliveries: slices.Clone(s.deliveries[id]),
+		Incident: api.Incident{Incident: i}, Events: api.EventsOf(s.events[id]), Deliveries: slices.Clone(s.deliveries[id]),
 	}, nil
 }

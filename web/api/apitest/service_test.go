@@ -32,7 +32,7 @@ func TestServer(t *testing.T) {
 		t.Errorf("a new incident %s for a new value", again)
 	}
 	report, err := c.Incident(t.Context(), id)
-	if err != nil || report.Value != 31 || len(report.Events) != 1 {
+	if err != nil || *report.Value != 31 || len(report.Events) != 1 {
 		t.Errorf("%+v, %v", report, err)
 	}
 	if left := s.SetValue(t, "queue_age", "a", 1); left != "" {
