@@ -167,13 +167,13 @@ func actions() []Action {
 
 func (a *Admin) doAction(r *http.Request, by control.Actor, m ActionRequest) (any, error) {
 	name := r.PathValue("name")
-	result, err := DoAction(r.Context(), a.control, by, name, m)
+	result, err := DoAction(r.Context(), a.config.Control, by, name, m)
 	return ActionReply{Action: name, DryRun: m.DryRun, Result: result}, err
 }
 
 // putMode changes modes: the same actions, chosen by the mode that they lead to.
 func (a *Admin) putMode(r *http.Request, by control.Actor, m ModeRequest) (any, error) {
-	result, err := SetMode(r.Context(), a.control, by, r.PathValue("pool"), m)
+	result, err := SetMode(r.Context(), a.config.Control, by, r.PathValue("pool"), m)
 	return ModeReply{DryRun: m.DryRun, Recorded: result.Recorded, Changes: result.Changes}, err
 }
 

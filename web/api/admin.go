@@ -31,22 +31,16 @@ type AdminConfig struct {
 
 	Drills        *DrillPorts       // nil: there are no drills
 	Samples       SampleReader      // nil: there are no series
-	AnonymousRead bool              // everybody who reaches the listener may read without signing in
+	AnonymousRead bool              // all clients that reach the listener may read without signing in
 	AuditLog      control.AuditSink // records logins and refused attempts; nil: only the log does
 }
 
 // Admin is the admin API. It serves any number of requests at once.
 type Admin struct {
-	auth         *Auth
-	control      *control.Service
-	statusSource StatusSource
-	audit        AuditReader
-	incidents    IncidentReader
-	drills       *DrillPorts   // nil: there are none
-	samples      SampleReader  // nil: there are none
-	querySlots   chan struct{} // holds one for every query that is being answered
-	log          *slog.Logger
-	routes       *http.ServeMux
+	config     AdminConfig
+	auth       *Auth
+	querySlots chan struct{} // holds one for every query that is being answered
+	routes     *http.ServeMux
 }
 
 // NewAdmin returns the admin API, or an error if it could not be guarded.
@@ -60,10 +54,7 @@ func NewAdmin(c AdminConfig) (*Admin, error) {
 	if (c.Incidents == nil) != (c.Control.Engine() == nil) {
 		return nil, errors.New("admin API: incidents and a rules engine go together")
 	}
-	a := &Admin{
-		auth: newAuth(c), control: c.Control, statusSource: c.Status, audit: c.Audit, incidents: c.Incidents, drills: c.Drills,
-		samples: c.Samples, querySlots: make(chan struct{}, maxConcurrentQueries), log: c.Log, routes: http.NewServeMux(),
-	}
+	a := &Admin{config: c, auth: newAuth(c), querySlots: make(chan struct{}, maxConcurrentQueries), routes: http.NewServeMux()}
 	a.route(nil, map[string]methodHandlers{
 		"status":            {http.MethodGet: a.read(func(*http.Request) (any, error) { return a.Status(), nil })},
 		"audit":             {http.MethodGet: page(a, parseAuditQuery, a.Audit, "since", "pool", "kind", "after", "limit")},
@@ -128,7 +119,7 @@ func (a *Admin) Auth() *Auth { return a.auth }
 func (a *Admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.auth.CheckOrigin(r) != nil {
 		WriteProblem(w, Problem{Type: TypeCrossSite, Status: http.StatusForbidden,
-			Detail: "A page of another site must not give orders here."})
+			Detail: "A page of another site must not send requests here."})
 		return
 	}
 	if a.auth.token.authorizes(r) {
@@ -211,7 +202,7 @@ type StatusSource interface{ Status(now time.Time) Status }
 
 // Status returns the state of all pools, and the open incidents.
 func (a *Admin) Status() Status {
-	s := a.statusSource.Status(time.Now())
+	s := a.config.Status.Status(time.Now())
 	if s.Pools == nil {
 		s.Pools = []control.PoolStatus{}
 	}
@@ -234,7 +225,7 @@ type Ops struct {
 }
 
 // Handler serves /metrics, /healthz, /readyz and /runbooks/{name}: what to do is no
-// secret, and whoever is paged may have no token at hand.
+// secret, and the person on call may have no token at hand.
 func (o Ops) Handler() http.Handler {
 	mux := http.NewServeMux()
 	get := func(path string, h http.HandlerFunc) {
@@ -265,7 +256,7 @@ func (o Ops) ready(w http.ResponseWriter, _ *http.Request) {
 	writeText(w, http.StatusOK, "ready")
 }
 
-// runbook shows a page as it was written, or as HTML to whoever asks for that.
+// runbook shows a page as it was written, or as HTML to a client that asks for it.
 func (o Ops) runbook(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept")
 	if o.Pages != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {

@@ -119,7 +119,7 @@ func (d *Auth) RejectCSRF(r *http.Request) {
 }
 
 // reject counts an attempt, and returns how long to wait if there were too many.
-// Only those within the limit are logged and recorded: whoever makes many of them
+// Only those within the limit are logged and recorded: a client that makes many of them
 // must not fill the record.
 func (d *Auth) reject(r *http.Request, action, what string) (wait time.Duration) {
 	wait, withheld := d.limiter.take(time.Now(), r.RemoteAddr)
@@ -150,8 +150,8 @@ func (d *Auth) appendAudit(r *http.Request, e control.AuditEntry) {
 func isSafe(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
 // The names of the cookie of a session. Browsers take the first one over TLS only,
-// and from this host alone. The other one ends with the port: cookies do not tell
-// ports apart, and two headgates on one machine would sign each other's people out.
+// and from this host alone. The other one ends with the port: cookies apply
+// to all ports of a host, and two headgates on one machine would sign out each other's users.
 const (
 	secureCookie   = "__Host-headgate"
 	plainCookie    = "headgate-"
@@ -298,8 +298,8 @@ func (a *attemptLimiter) addressLocked(now time.Time, from netip.Prefix) *rate.L
 	return l
 }
 
-// clientPrefix is what counts as one address: in IPv6 a whole /64, since anybody has
-// one. What cannot be read counts as one address too.
+// clientPrefix is what counts as one address: in IPv6 a whole /64, which one client
+// usually has. What cannot be read counts as one address too.
 func clientPrefix(remote string) netip.Prefix {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -317,8 +317,8 @@ func clientPrefix(remote string) netip.Prefix {
 	return p
 }
 
-// HostGuard passes only requests on whose Host is one of the server's names, so that a web page cannot reach a listener by
-// a name of its own (DNS rebinding). Names are in lower case.
+// HostGuard passes only requests whose Host is one of the server's names, so that a web page cannot reach a listener by
+// the page's own name (DNS rebinding). Names are in lower case.
 func HostGuard(next http.Handler, names func() []string, reject http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A request of HTTP/1.0 may name no host, as the checks of some load balancers do. No browser sends such, so
@@ -334,8 +334,8 @@ func HostGuard(next http.Handler, names func() []string, reject http.HandlerFunc
 	})
 }
 
-// RejectHost refuses a request to the admin listener for an unknown host, and audits that: a page somewhere may be using
-// the browser of somebody who has signed in.
+// RejectHost refuses a request to the admin listener for an unknown host, and audits that: a page elsewhere may be using
+// the browser of a signed-in user.
 func (d *Auth) RejectHost(w http.ResponseWriter, r *http.Request) {
 	d.reject(r, "request", "a request for the host "+strconv.QuoteToASCII(truncateForLog(r.Host)))
 	WriteProblem(w, Problem{

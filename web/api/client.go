@@ -28,7 +28,7 @@ import (
 const (
 	connectTimeout = time.Second
 	pingTimeout    = time.Second     // for any reply at all
-	callTimeout    = 5 * time.Second // for a whole call; an order waits up to 2 s for its record
+	callTimeout    = 5 * time.Second // for a whole call; a change waits up to 2 s for its record
 	maxReply       = 8 << 20
 	maxPool        = 63
 )
@@ -37,13 +37,13 @@ const (
 type ClientConfig struct {
 	URL   string // of the admin listener, such as http://127.0.0.1:8485
 	Token string // empty: none is sent
-	Actor string // who gives orders; empty: "api"
+	Actor string // who sends the requests; empty: "api"
 }
 
 // UnreachableError is the error of a client that got no answer.
 type UnreachableError struct {
-	// Sent is false if the order cannot have reached headgate. If it is true, the
-	// order may have been carried out or not.
+	// Sent is false if the request cannot have reached headgate. If it is true, the
+	// request may have been carried out or not.
 	Sent bool
 	Err  error
 }
@@ -207,8 +207,7 @@ func (c *Client) newRequest(ctx context.Context, method string, u *url.URL, body
 	return r, nil
 }
 
-// decodeReply tells an answer of the admin API from whatever else may listen
-// there.
+// decodeReply distinguishes a reply of the admin API from that of another program.
 func decodeReply(reply *http.Response, text []byte, out any) error {
 	media, _, _ := mime.ParseMediaType(reply.Header.Get("Content-Type")) // "" is none of ours
 	switch {
@@ -267,7 +266,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return call[Status](ctx, c, http.MethodGet, nil, nil, nil, "status")
 }
 
-// SetMode orders a mode for a pool, for all if the name is empty.
+// SetMode requests a mode for a pool, for all pools if the name is empty.
 func (c *Client) SetMode(ctx context.Context, pool string, m ModeRequest) (ModeReply, error) {
 	if pool == "" {
 		return call[ModeReply](ctx, c, http.MethodPut, nil, m, nil, "mode")
@@ -299,7 +298,7 @@ func (c *Client) Incident(ctx context.Context, id string) (IncidentReport, error
 	return call[IncidentReport](ctx, c, http.MethodGet, nil, nil, CheckID(id), "incidents", id)
 }
 
-// Ack takes an open incident on. A *Problem with Acked says who was first.
+// Ack acknowledges an open incident. A *Problem with Acked says who was first.
 func (c *Client) Ack(ctx context.Context, id string, a AckRequest) (AckReply, error) {
 	return call[AckReply](ctx, c, http.MethodPost, nil, a, CheckID(id), "incidents", id, "ack")
 }

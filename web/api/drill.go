@@ -20,8 +20,7 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// DrillPorts is what drills look like from outside. All three are there, or there
-// are no drills.
+// DrillPorts connects the API to drills. All three are set.
 type DrillPorts struct {
 	Catalog    DrillCatalog
 	Controller DrillController
@@ -30,7 +29,7 @@ type DrillPorts struct {
 
 // DrillCatalog shows which drills there are, and what runs.
 type DrillCatalog interface {
-	// DrillPorts returns the drills of the settings and the built-in ones, by name. What
+	// Drills returns the drills of the settings and the built-in ones, by name. What
 	// the record holds of them is left out when it cannot be read.
 	Drills(ctx context.Context, now time.Time) (drill.States, error)
 	// Live returns a copy of a run as it is in memory, ahead of the record; false if
@@ -55,7 +54,7 @@ type DrillController interface {
 // DrillRunReader reads the record of runs. All methods obey their context.
 type DrillRunReader interface {
 	// Runs returns a page, newest first, each run without its series, messages and
-	// undone steps, and the key of the next page. control.ErrUnknownCursor: After is no key.
+	// reverted steps, and the key of the next page. control.ErrUnknownCursor: After is no key.
 	Runs(ctx context.Context, q drill.Query) (runs []drill.Run, next string, err error)
 	// Run returns one with all of it, or drill.ErrNoRun.
 	Run(ctx context.Context, id string) (drill.Run, error)
@@ -149,7 +148,7 @@ type DrillLatest struct {
 }
 
 const (
-	// drillTimeout bounds orders about drills: faults are cleared within a second, and
+	// drillTimeout bounds actions on drills: faults are cleared within a second, and
 	// a claim waits for the record.
 	drillTimeout = 4 * time.Second
 	// MaxSpeed bounds how many scenario seconds pass in one of the wall clock.
@@ -219,7 +218,7 @@ func (a *Admin) routeDrills() {
 
 // checkDrills refuses requests about drills while there are none.
 func (a *Admin) checkDrills() error {
-	if a.drills == nil {
+	if a.config.Drills == nil {
 		return notFound(TypeNoDrills, "This headgate runs no drills.")
 	}
 	return nil
@@ -243,7 +242,7 @@ func withDrills[T any](ctx context.Context, a *Admin, limit time.Duration, what 
 // Drills lists the drills. Its error is a *Problem, as of the other methods about drills.
 func (a *Admin) Drills(ctx context.Context) (DrillList, error) {
 	return withDrills(ctx, a, recordTimeout, "list drills", func(ctx context.Context) (DrillList, error) {
-		states, err := a.drills.Catalog.Drills(ctx, time.Now())
+		states, err := a.config.Drills.Catalog.Drills(ctx, time.Now())
 		list := DrillList{Freeze: freezeOf(states.Freeze), Items: []DrillSummary{}}
 		for _, s := range states.Items {
 			list.Items = append(list.Items, drillSummaryOf(s))
@@ -255,7 +254,7 @@ func (a *Admin) Drills(ctx context.Context) (DrillList, error) {
 // Runs returns a page of runs, newest first.
 func (a *Admin) Runs(ctx context.Context, q drill.Query) (DrillRunList, error) {
 	return withDrills(ctx, a, recordTimeout, "list runs", func(ctx context.Context) (DrillRunList, error) {
-		runs, next, err := a.drills.Runs.Runs(ctx, q)
+		runs, next, err := a.config.Drills.Runs.Runs(ctx, q)
 		return DrillRunList{Items: RunSummaries(runs), Next: next}, err
 	})
 }
@@ -278,10 +277,10 @@ func (a *Admin) Run(ctx context.Context, id, series string) (drill.Run, error) {
 		if err := checkRunID(id); err != nil {
 			return drill.Run{}, err
 		}
-		found, live := a.drills.Catalog.Live(id)
+		found, live := a.config.Drills.Catalog.Live(id)
 		if !live {
 			var err error
-			if found, err = a.drills.Runs.Run(ctx, id); err != nil {
+			if found, err = a.config.Drills.Runs.Run(ctx, id); err != nil {
 				return drill.Run{}, err
 			}
 		}
@@ -358,7 +357,7 @@ func join[T ~string](words []T, between string) string {
 // DrillHistory sums up runs by drill and day.
 func (a *Admin) DrillHistory(ctx context.Context, q drill.HistoryQuery) (DrillHistory, error) {
 	return withDrills(ctx, a, recordTimeout, "read the history of drills", func(ctx context.Context) (DrillHistory, error) {
-		h, err := a.drills.Runs.History(ctx, q)
+		h, err := a.config.Drills.Runs.History(ctx, q)
 		return drillHistoryOf(h), err
 	})
 }
@@ -414,7 +413,7 @@ func (a *Admin) RunDrill(ctx context.Context, by control.Actor, name string, req
 		if req.Speed != 0 && !(req.Speed >= 1 && req.Speed <= MaxSpeed) { // NaN too
 			return DrillRunReply{}, badRequest(http.StatusBadRequest, fmt.Sprintf("speed must be from 1 to %d, or be left out.", MaxSpeed))
 		}
-		started, err := a.drills.Controller.Start(ctx, drill.StartRequest{Name: name, Speed: req.Speed, DryRun: req.DryRun, Reason: req.Reason, Actor: by.Name})
+		started, err := a.config.Drills.Controller.Start(ctx, drill.StartRequest{Name: name, Speed: req.Speed, DryRun: req.DryRun, Reason: req.Reason, Actor: by.Name})
 		reply := DrillRunReply{DryRun: req.DryRun, Plan: planView(started.Plan)}
 		if !req.DryRun {
 			reply.Run = &started.Run
@@ -429,7 +428,7 @@ func (a *Admin) AbortRun(ctx context.Context, by control.Actor, id, reason strin
 		if err := errors.Join(checkReason(reason), checkRunID(id)); err != nil {
 			return drill.Run{}, err
 		}
-		run, err := a.drills.Controller.Abort(ctx, id, by.Name, reason)
+		run, err := a.config.Drills.Controller.Abort(ctx, id, by.Name, reason)
 		return run.Summary(), err
 	})
 }
@@ -443,7 +442,7 @@ func (a *Admin) FreezeDrills(ctx context.Context, by control.Actor, on bool, rea
 		if on && reason == "" {
 			return DrillFreeze{}, badRequest(http.StatusBadRequest, "reason must say why: others will wonder why no drill runs.")
 		}
-		f, err := a.drills.Controller.Freeze(ctx, drill.Freeze{On: on, Actor: by.Name, Reason: reason, Since: time.Now().UTC()})
+		f, err := a.config.Drills.Controller.Freeze(ctx, drill.Freeze{On: on, Actor: by.Name, Reason: reason, Since: time.Now().UTC()})
 		return freezeOf(f), err
 	})
 }
@@ -480,7 +479,7 @@ func (a *Admin) drillProblem(what string, err error) *Problem {
 	case errors.Is(err, control.ErrUnknownCursor):
 		return badCursor()
 	default:
-		a.log.Error("a request about drills failed", "request", what, "error", err)
+		a.config.Log.Error("a request about drills failed", "request", what, "error", err)
 		return &Problem{Type: TypeRecordUnavailable, Status: http.StatusServiceUnavailable,
 			Detail: "The record of drills cannot be used just now; the log says why."}
 	}
@@ -490,7 +489,7 @@ func (a *Admin) drillProblem(what string, err error) *Problem {
 func (a *Admin) drillNames() (names []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	states, err := a.drills.Catalog.Drills(ctx, time.Now())
+	states, err := a.config.Drills.Catalog.Drills(ctx, time.Now())
 	if err != nil {
 		return nil
 	}
@@ -600,7 +599,7 @@ func (a *Admin) exportRuns(r *http.Request, values url.Values) (runs []drill.Run
 		for more := true; more; {
 			q.Limit = min(want-len(all), MaxPage)
 			var part []drill.Run
-			if part, next, err = a.drills.Runs.Runs(ctx, q); err != nil {
+			if part, next, err = a.config.Drills.Runs.Runs(ctx, q); err != nil {
 				return nil, err
 			}
 			all = append(all, part...)
@@ -678,7 +677,7 @@ func runCells(r drill.Run) []string {
 		if h.Margin >= 0 {
 			tightest[4] = numberCell(h.Margin)
 		} else {
-			tightest[5] = numberCell(-h.Margin) // a column of its own, so that no cell begins with a minus
+			tightest[5] = numberCell(-h.Margin) // a separate column, so that no cell begins with a minus
 		}
 	}
 	return append(append(cells, tightest...), strconv.Itoa(r.Injected), secondsCell(r.ClearTook, r.ClearTook > 0), secondsCell(r.Recovered, r.Recovered > 0), r.Version)

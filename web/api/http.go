@@ -281,7 +281,7 @@ func finiteOrNull(v float64) *float64 {
 	return &v
 }
 
-// The types of problems that a program may want to tell apart. The others have
+// The types of problems that a program may need to distinguish. The others have
 // the type "about:blank": their status says all.
 const (
 	TypeUnknownPool       = "urn:headgate:problem:unknown_pool"    // 404, with Pools
@@ -314,13 +314,13 @@ type Problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"` // what to do about it
 
-	Pools   []string            `json:"pools,omitempty"`   // the pools that there are, when the one asked for is none
-	Current []control.ModeState `json:"current,omitempty"` // how the pools stand that are in another mode than expected
+	Pools   []string            `json:"pools,omitempty"`   // the existing pools, when the requested one is unknown
+	Current []control.ModeState `json:"current,omitempty"` // the states of pools that are in another mode than expected
 
-	Acked *Acknowledgement `json:"acked,omitempty"` // who was first to take the incident on
+	Acked *Acknowledgement `json:"acked,omitempty"` // who acknowledged the incident first
 
-	Drills []string `json:"drills,omitempty"` // IDs of the drills that there are, when the one asked for is none
-	Run    string   `json:"run,omitempty"`    // ID of the run that goes on
+	Drills []string `json:"drills,omitempty"` // IDs of the existing drills, when the requested one is unknown
+	Run    string   `json:"run,omitempty"`    // ID of the run in progress
 }
 
 // Error returns the problem in one line.
@@ -357,7 +357,7 @@ func (a *Admin) handle(
 		case err != nil:
 			p := ControlProblem(err)
 			if p.Status == http.StatusInternalServerError {
-				a.log.Error("action failed", "action", strings.TrimPrefix(r.URL.Path, "/api/v1/"), "error", err)
+				a.config.Log.Error("action failed", "action", strings.TrimPrefix(r.URL.Path, "/api/v1/"), "error", err)
 			}
 			WriteProblem(w, *p)
 		case v != nil:

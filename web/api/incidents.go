@@ -168,7 +168,7 @@ func (a *Admin) routeIncidents() {
 
 // checkEngine refuses requests about incidents if no rules are evaluated.
 func (a *Admin) checkEngine() error {
-	if a.control.Engine() == nil {
+	if a.config.Control.Engine() == nil {
 		return ControlProblem(control.ErrNoRuleEngine)
 	}
 	return nil
@@ -190,20 +190,20 @@ func (a *Admin) Incidents(ctx context.Context, q IncidentQuery) (IncidentList, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	items, next, err := a.incidents.List(ctx, q)
+	items, next, err := a.config.Incidents.List(ctx, q)
 	if err != nil {
 		return list, a.incidentProblem(err)
 	}
-	list.Items, list.Next = a.withSilences(mergeLive(items, a.control.Engine().Incidents())), next
+	list.Items, list.Next = a.withSilences(mergeLive(items, a.config.Control.Engine().Incidents())), next
 	return list, nil
 }
 
 // openIncidents returns a page of the open incidents, newest first.
 func (a *Admin) openIncidents(q IncidentQuery) (items []Incident, next string) {
-	if a.control.Engine() == nil {
+	if a.config.Control.Engine() == nil {
 		return []Incident{}, ""
 	}
-	all := slices.DeleteFunc(a.control.Engine().Incidents(), func(i engine.Incident) bool {
+	all := slices.DeleteFunc(a.config.Control.Engine().Incidents(), func(i engine.Incident) bool {
 		return !i.Open() || i.Opened.Before(q.Since) || q.Pool != "" && q.Pool != i.Pool || q.Rule != "" && q.Rule != i.Rule
 	})
 	page, next := pageByID(all, func(i engine.Incident) string { return i.ID }, q.After, q.Limit)
@@ -212,7 +212,7 @@ func (a *Admin) openIncidents(q IncidentQuery) (items []Incident, next string) {
 
 // withSilences says of incidents whether they are silenced now.
 func (a *Admin) withSilences(all []engine.Incident) []Incident {
-	silences, now := a.control.Engine().Silences(), time.Now()
+	silences, now := a.config.Control.Engine().Silences(), time.Now()
 	shown := make([]Incident, 0, len(all))
 	for _, i := range all {
 		shown = append(shown, Incident{i, finiteOrNull(i.Value), finiteOrNull(i.Threshold), slices.ContainsFunc(silences, func(s engine.Silence) bool {
@@ -230,7 +230,7 @@ func (a *Admin) incidentProblem(err error) *Problem {
 	case errors.Is(err, engine.ErrNoIncident):
 		return notFound(TypeUnknownIncident, "There is no such incident.")
 	default:
-		a.log.Error("incidents not read", "error", err)
+		a.config.Log.Error("incidents not read", "error", err)
 		return &Problem{Type: TypeRecordUnavailable, Status: http.StatusServiceUnavailable,
 			Detail: "The record cannot be read just now; the log says why. Open incidents are still shown, with open=true."}
 	}
@@ -289,14 +289,14 @@ func (a *Admin) Incident(ctx context.Context, id string) (IncidentReport, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	report, err := a.incidents.Incident(ctx, id)
-	all := a.control.Engine().Incidents()
+	report, err := a.config.Incidents.Incident(ctx, id)
+	all := a.config.Control.Engine().Incidents()
 	n := slices.IndexFunc(all, func(i engine.Incident) bool { return i.ID == id })
 	switch {
 	case err != nil && n < 0:
 		return report, a.incidentProblem(err)
 	case err != nil && !errors.Is(err, engine.ErrNoIncident):
-		a.log.Error("incident not read, showing what is in memory", "incident", id, "error", err)
+		a.config.Log.Error("incident not read, showing what is in memory", "incident", id, "error", err)
 	}
 	report.Recorded = err == nil
 	if n >= 0 {
@@ -323,7 +323,7 @@ func (a *Admin) ack(r *http.Request, by control.Actor, m AckRequest) (any, error
 	if err := CheckID(id); err != nil {
 		return nil, notFound(TypeUnknownIncident, "The incident "+err.Error()+".")
 	}
-	done, err := DoAction(r.Context(), a.control, by, control.ActionAck, ActionRequest{Incident: id, For: m.For})
+	done, err := DoAction(r.Context(), a.config.Control, by, control.ActionAck, ActionRequest{Incident: id, For: m.For})
 	if err != nil {
 		return nil, err
 	}
@@ -343,7 +343,7 @@ func (a *Admin) Silences(after string, limit int) (SilenceList, error) {
 	if after != "" && CheckID(after) != nil {
 		return SilenceList{}, badCursor()
 	}
-	page, next := pageByID(a.control.Engine().Silences(), func(s engine.Silence) string { return s.ID }, after, limit)
+	page, next := pageByID(a.config.Control.Engine().Silences(), func(s engine.Silence) string { return s.ID }, after, limit)
 	return SilenceList{Items: append([]engine.Silence{}, page...), Next: next}, nil
 }
 
@@ -354,7 +354,7 @@ func (a *Admin) createSilence(r *http.Request, by control.Actor, m SilenceReques
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
 	defer cancel()
-	done, err := a.control.Silence(ctx, by, o)
+	done, err := a.config.Control.Silence(ctx, by, o)
 	return SilenceReply{Created: done.Silence.Applied, Silence: done.Silence.Silence}, err
 }
 
@@ -400,7 +400,7 @@ func (a *Admin) endSilence(r *http.Request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
 	defer cancel()
-	done, err := a.control.Unsilence(ctx, by, id)
+	done, err := a.config.Control.Unsilence(ctx, by, id)
 	return done.Silence.Silence, err
 }
 
@@ -435,12 +435,12 @@ func (a *Admin) Audit(ctx context.Context, q control.AuditQuery) (control.AuditP
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	page, err := a.audit.Audit(ctx, q)
+	page, err := a.config.Audit.Audit(ctx, q)
 	switch {
 	case errors.Is(err, control.ErrUnknownCursor):
 		return page, badCursor()
 	case err != nil:
-		a.log.Error("audit not read", "error", err)
+		a.config.Log.Error("audit not read", "error", err)
 		return page, &Problem{Type: TypeRecordUnavailable, Status: http.StatusServiceUnavailable,
 			Detail: "The record cannot be read just now; the log says why. Modes can still be changed."}
 	}

@@ -59,7 +59,7 @@ type seriesQuery struct {
 }
 
 func (a *Admin) series(w http.ResponseWriter, r *http.Request, values url.Values) (any, error) {
-	if a.samples == nil {
+	if a.config.Samples == nil {
 		return nil, notFound(TypeMonitoringDisabled, "Monitoring is disabled: there are no samples.")
 	}
 	q, err := parseSeriesQuery(values, time.Now())
@@ -75,12 +75,12 @@ func (a *Admin) series(w http.ResponseWriter, r *http.Request, values url.Values
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), seriesTimeout)
 	defer cancel()
-	lines, err := a.samples.QueryRange(ctx, q.expr, q.from, q.to, q.step)
+	lines, err := a.config.Samples.QueryRange(ctx, q.expr, q.from, q.to, q.step)
 	switch {
 	case errors.Is(err, tsdb.ErrQuery):
 		return nil, badRequest(http.StatusBadRequest, truncateDetail(format.Sentence(err.Error()))+".")
 	case err != nil:
-		a.log.Error("samples cannot be read", "error", err)
+		a.config.Log.Error("samples cannot be read", "error", err)
 		return nil, &Problem{Status: http.StatusServiceUnavailable, Detail: "The samples cannot be read just now; the log says why."}
 	}
 	return q.reply(lines), nil

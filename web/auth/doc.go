@@ -1,18 +1,17 @@
-// Package auth remembers who has signed in to the pages. It holds everything
-// in memory: a restart signs everybody out.
+// Package auth keeps the sessions of signed-in users, and the token file. Sessions are held in memory: a restart ends
+// them all.
 //
-// # Words
+// # Terms
 //
-//   - A session is one browser that has shown the token or opened a link. The
-//     browser knows it by a secret in a cookie; here only the secret's sum is kept.
-//   - A form token is a second secret of a session. It stands in every form, and
-//     shows that a page of ours was filled in, and in this session.
-//   - A link is a way in that works once and for a short time. Looking at it does
-//     not use it up: programs that show previews of links look at them too.
+//   - A session is one browser that has presented the token or redeemed a link. Its cookie holds a secret, of which the
+//     store keeps only the hash.
+//   - A form token is a second secret of a session. Every form contains it, which shows that the form was served by
+//     headgate and to this session.
+//   - A link signs in once, within a short time. Only RedeemLink uses it up: programs that show previews of links
+//     request them too.
 //
-// A session ends when nothing was asked for in its name for IdleTimeout, and
-// MaxLifetime after it began in any case. A page that refreshes itself asks for
-// nothing in that sense: it Peeks.
+// A session ends IdleTimeout after the last Lookup that touched it, and MaxLifetime after its start in any case. A page
+// that refreshes itself does not touch it.
 //
-// The package takes the time from its caller and knows no HTTP.
+// The package takes the time from its caller and does not depend on HTTP.
 package auth

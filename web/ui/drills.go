@@ -13,8 +13,8 @@ import (
 
 // drillsView is what the overview says of drills.
 type drillsView struct {
-	Frozen   *api.DrillFreeze // nil: they may run
-	Next     *nextDrill       // nil: nothing is planned
+	Freeze   api.DrillFreeze
+	Next     *nextDrill // nil: nothing is planned
 	Rows     []drillRow
 	NeverRun bool // none has ever run
 }
@@ -69,8 +69,7 @@ func drillRowOf(d api.DrillSummary, now time.Time) drillRow {
 	return row
 }
 
-// drills returns what there is to say of drills, nil if this headgate runs none or
-// cannot tell.
+// drills summarizes the drills, nil if this headgate runs none or their state is not known.
 func (p *Pages) drills(ctx context.Context, v viewer, now time.Time) *drillsView {
 	list, err := p.admin.Drills(ctx)
 	if err != nil || len(list.Items) == 0 {
@@ -79,10 +78,7 @@ func (p *Pages) drills(ctx context.Context, v viewer, now time.Time) *drillsView
 		}
 		return nil
 	}
-	view := &drillsView{NeverRun: true}
-	if list.Freeze.Frozen {
-		view.Frozen = &list.Freeze
-	}
+	view := &drillsView{NeverRun: true, Freeze: list.Freeze}
 	for _, d := range list.Items {
 		view.NeverRun = view.NeverRun && d.Last == nil && d.Running == nil
 		row := drillRowOf(d, now)
@@ -106,7 +102,7 @@ func (d drillRow) lastAt() time.Time {
 // definitionsView is the page of the drills that there are.
 type definitionsView struct {
 	None   bool // this headgate runs no drills
-	Frozen *api.DrillFreeze
+	Freeze api.DrillFreeze
 	Flash  string
 	Rows   []drillRow
 }
@@ -133,9 +129,9 @@ func (p *Pages) definitions(w http.ResponseWriter, r *http.Request, v viewer) er
 	if err != nil {
 		return err
 	}
-	view := definitionsView{Flash: map[string]string{"freeze": "Drills are frozen.", "unfreeze": "Drills may run again."}[r.URL.Query().Get("done")]}
-	if list.Freeze.Frozen {
-		view.Frozen = &list.Freeze
+	view := definitionsView{
+		Flash:  map[string]string{"freeze": "Drills are frozen.", "unfreeze": "Drills may run again."}[r.URL.Query().Get("done")],
+		Freeze: list.Freeze,
 	}
 	now := time.Now()
 	for _, d := range list.Items {

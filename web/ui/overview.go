@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"time"
 
 	"headgate/internal/format"
@@ -69,21 +70,17 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request, v viewer) error
 func (p *Pages) pool(w http.ResponseWriter, r *http.Request, v viewer) error {
 	status := p.admin.Status()
 	name := r.PathValue("pool")
-	for i := range status.Pools {
-		if status.Pools[i].Name != name {
-			continue
-		}
-		view := overviewView{Version: status.Version, Now: time.Now(), Window: windowOf(r)}
-		view.Pools = []poolView{p.poolView(r.Context(), status.Pools[i], view.Now, view.Window, true)}
-		view.Pools[0].Single = true
-		for _, i := range status.IncidentsOpen {
-			if i.Pool == name {
-				view.Incidents = append(view.Incidents, i)
-			}
-		}
-		return p.show(w, r, v, http.StatusOK, page{Title: "Pool " + name, NavPath: "/", Refresh: refreshSeconds, Body: view}, "pool")
+	n := slices.IndexFunc(status.Pools, func(s control.PoolStatus) bool { return s.Name == name })
+	if n < 0 {
+		return errorPage{http.StatusNotFound, "There is no such pool", "It may have been removed from the settings.", "Choose one on the overview."}
 	}
-	return errorPage{http.StatusNotFound, "There is no such pool", "It may have been removed from the settings.", "Choose one on the overview."}
+	view := overviewView{
+		Version: status.Version, Now: time.Now(), Window: windowOf(r),
+		Incidents: slices.DeleteFunc(status.IncidentsOpen, func(i api.Incident) bool { return i.Pool != name }),
+	}
+	view.Pools = []poolView{p.poolView(r.Context(), status.Pools[n], view.Now, view.Window, true)}
+	view.Pools[0].Single = true
+	return p.show(w, r, v, http.StatusOK, page{Title: "Pool " + name, NavPath: "/", Refresh: refreshSeconds, Body: view}, "pool")
 }
 
 func (p *Pages) poolView(ctx context.Context, s control.PoolStatus, now time.Time, window windowView, charted bool) poolView {
@@ -92,10 +89,10 @@ func (p *Pages) poolView(ctx context.Context, s control.PoolStatus, now time.Tim
 	facts := p.facts.of(limited, now, s.Name)
 	view := poolView{
 		PoolStatus: s, Label: modeLabelOf(s.Mode), State: gateStateOf(s), Gauges: gaugesOf(s, facts),
-		Arrivals: s.Admitted1m + s.Refused1m, ShowCharts: charted, HasSamples: p.charts != nil, Since: max(now.Sub(s.ModeSince), 0),
+		Arrivals: s.Admitted1m + s.Refused1m, ShowCharts: charted, HasSamples: p.charts != nil,
 	}
-	if s.ModeSince.IsZero() {
-		view.Since = 0
+	if !s.ModeSince.IsZero() {
+		view.Since = max(now.Sub(s.ModeSince), 0)
 	}
 	if p.charts == nil {
 		return view
@@ -151,7 +148,7 @@ func gateStateOf(s control.PoolStatus) gateState {
 	}
 }
 
-// flashText says what an order has just done, by how pools stand now.
+// flashText says what an action has just done, by the present state of pools.
 func flashText(done string, pools []control.PoolStatus) string {
 	for _, p := range pools {
 		switch done {

@@ -168,6 +168,7 @@ func serveStatic(w http.ResponseWriter, r *http.Request, _ viewer) error {
 var templateFuncs = template.FuncMap{
 	"stamp": fullTime, "clock": clockTime, "secs": formatSeconds, "span": format.Text.Duration, "num": formatValue,
 	"brief": formatShortSeconds, "amount": formatMeasure, "measure": measureName, "ofLimit": ofLimitText, "margin": marginText,
+	"measured": measured, "limit": limitText, "held": hypothesisLabelOf, "evidence": evidenceText,
 	"initial": format.Sentence, "clause": clauseSentence, "short": shortID, "verb": actionName, "level": levelLabelOf, "signed": signOfClass,
 	"modeOf": modeLabelOf, "spell": func(v any) string { return humanize(fmt.Sprint(v)) },
 	"sentence": func(s string) string { return strings.TrimRight(s, ".") + "." },

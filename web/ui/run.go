@@ -38,8 +38,8 @@ type runView struct {
 	Abortable     bool
 	Phases        []phaseRow
 	Charts        []chart
-	Hypotheses    []hypothesisRow
-	Expected      []string // while there are no hypotheses: what it must show
+	Hypotheses    []drill.Hypothesis // those that did not hold first, then those that are not known
+	Expected      []string           // while there are no hypotheses: what it must show
 	Messages      []drill.Message
 	MoreMessages  int // messages that are left out
 	Rollbacks     []drill.UndoResult
@@ -77,10 +77,11 @@ func (p *Pages) runView(ctx context.Context, v viewer, report drill.Run, now tim
 	}
 	facts := p.poolFacts(ctx, v, report.Spec.Pool, now)
 	view.Charts = runCharts(report, facts)
-	for _, h := range report.Hypotheses {
-		view.Hypotheses = append(view.Hypotheses, hypothesisRowOf(h))
+	view.Hypotheses = slices.Clone(report.Hypotheses)
+	rank := func(h drill.Hypothesis) int {
+		return slices.Index([]string{"bad", "warn", "ok"}, hypothesisLabelOf(h).Class)
 	}
-	slices.SortStableFunc(view.Hypotheses, func(a, b hypothesisRow) int { return cmp.Compare(a.rank(), b.rank()) })
+	slices.SortStableFunc(view.Hypotheses, func(a, b drill.Hypothesis) int { return cmp.Compare(rank(a), rank(b)) })
 	if len(view.Hypotheses) == 0 {
 		for _, e := range report.Spec.Expect {
 			view.Expected = append(view.Expected, e.String())
@@ -133,25 +134,23 @@ func specText(s drill.Spec) string {
 	return format.Truncate(string(text), shownSpec)
 }
 
-// hypothesisRow is a hypothesis, as a table shows it.
-type hypothesisRow struct {
-	Name, Value, Limit, Margin string
-	Evidence                   string // on what it rests, or why it is not known
-	Label                      verdictLabel
-}
-
-// rank puts what did not hold first, and what is not known before what held.
-func (h hypothesisRow) rank() int { return slices.Index([]string{"bad", "warn", "ok"}, h.Label.Class) }
-
-func hypothesisRowOf(h drill.Hypothesis) hypothesisRow {
-	row := hypothesisRow{measureName(h.Measure), measured(h), limitText(h), marginText(h), format.Truncate(h.Evidence, shownReason), verdictLabel{"bad", "✗", "Did not hold"}}
+// hypothesisLabelOf says whether a hypothesis held.
+func hypothesisLabelOf(h drill.Hypothesis) verdictLabel {
 	switch {
 	case !h.Measured:
-		row.Label, row.Evidence, row.Margin = verdictLabel{"warn", "?", "Not known"}, format.Truncate(h.Reason, shownReason), dash
+		return verdictLabel{"warn", "?", "Not known"}
 	case h.Passed:
-		row.Label = verdictLabel{"ok", "✓", "Held"}
+		return verdictLabel{"ok", "✓", "Held"}
 	}
-	return row
+	return verdictLabel{"bad", "✗", "Did not hold"}
+}
+
+// evidenceText is on what the value of a hypothesis rests, or why there is none.
+func evidenceText(h drill.Hypothesis) string {
+	if h.Measured {
+		return format.Truncate(h.Evidence, shownReason)
+	}
+	return format.Truncate(h.Reason, shownReason)
 }
 
 // phaseRow is a part of a run, as a table shows it.

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
-
-	"headgate/runbooks"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
 
+	"headgate/runbooks"
 	"headgate/web/api"
 )
 
@@ -47,20 +47,9 @@ func (p *Pages) runbook(w http.ResponseWriter, r *http.Request, v viewer) error 
 	}
 	view := runbookView{Name: name, Text: html, Modes: modesIn(text)}
 	if v.SignedIn || p.auth.AnonymousRead() {
-		view.Open = p.openIncidentsFor(name)
+		view.Open = slices.DeleteFunc(p.admin.Status().IncidentsOpen, func(i api.Incident) bool { return i.Runbook != name })
 	}
 	return p.show(w, r, v, http.StatusOK, page{Title: pageTitle(text), NavPath: "/runbooks", Body: view}, "runbook")
-}
-
-// openIncidentsFor returns the open incidents that a page is about.
-func (p *Pages) openIncidentsFor(name string) []api.Incident {
-	var all []api.Incident
-	for _, i := range p.admin.Status().IncidentsOpen {
-		if i.Runbook == name {
-			all = append(all, i)
-		}
-	}
-	return all
 }
 
 // render makes HTML of Markdown. Raw HTML in it is left out.

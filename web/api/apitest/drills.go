@@ -24,10 +24,10 @@ type Drills struct {
 	startRequests []drill.StartRequest
 }
 
-// NewDrills returns a desk without runs.
+// NewDrills returns drills without runs.
 func NewDrills() *Drills { return &Drills{} }
 
-// Ports returns the desk as the admin API takes it.
+// Ports returns the drills as the admin API takes them.
 func (d *Drills) Ports() *api.DrillPorts {
 	return &api.DrillPorts{Catalog: d, Controller: d, Runs: d}
 }
@@ -72,7 +72,7 @@ func (d *Drills) RunningID() string {
 	return d.runningID
 }
 
-// StartRequests returns the orders for runs that were given.
+// StartRequests returns the requests for runs that were accepted.
 func (d *Drills) StartRequests() []drill.StartRequest {
 	defer d.lock()()
 	return slices.Clone(d.startRequests)

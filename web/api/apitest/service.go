@@ -19,7 +19,7 @@ import (
 	"headgate/web/api"
 )
 
-// StartEngine starts an engine over a board and a shelf, which stops with the test.
+// StartEngine starts an engine that reads b and records in s. It stops with the test.
 func StartEngine(t testing.TB, every time.Duration, b *Signals, s *IncidentStore, log *slog.Logger) *engine.Engine {
 	t.Helper()
 	metrics, err := engine.NewMetrics(prometheus.NewRegistry())
@@ -35,7 +35,7 @@ func StartEngine(t testing.TB, every time.Duration, b *Signals, s *IncidentStore
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = e.Stop(context.WithoutCancel(t.Context())) }) // the shelf may be broken on purpose
+	t.Cleanup(func() { _ = e.Stop(context.WithoutCancel(t.Context())) }) // the store may be made to fail
 	return e
 }
 
@@ -71,7 +71,7 @@ func NewServer(t testing.TB, token string, pools ...string) *Server {
 	return s
 }
 
-// SetValue puts a value on the board and waits until what comes of it is recorded:
+// SetValue sets the value of a rule and waits until its effect is recorded:
 // an open incident, whose ID it returns, or none.
 func (s *Server) SetValue(t testing.TB, rule, pool string, v float64) string {
 	t.Helper()
@@ -84,7 +84,7 @@ func (s *Server) SetValue(t testing.TB, rule, pool string, v float64) string {
 		}
 		select {
 		case <-t.Context().Done():
-			t.Fatalf("%s in %q did not come to %v", rule, pool, v)
+			t.Fatalf("%s in %q did not reach %v", rule, pool, v)
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -295,7 +295,7 @@ func (r *Record) Audit(_ context.Context, q control.AuditQuery) (control.AuditPa
 	return control.NewAuditPage(changes, entries, next), nil
 }
 
-// Signals answers for signals with what a test has put on it. It is safe for
+// Signals answers for signals with what a test has set. It is safe for
 // concurrent use.
 type Signals struct {
 	memory
